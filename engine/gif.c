@@ -1,0 +1,199 @@
+/* gif.c -- moving pictures as GIF files, through giflib.  A GIF knows 256 colours a frame: they are chosen
+** for each frame anew by median cut (Heckbert, SIGGRAPH 1982).  Of each frame only the rectangle that
+** changed is stored, which keeps a scene that mostly stands still small. */
+#include "image.h"
+#include "op.h"
+#include <errno.h>
+#include <gif_lib.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BINS = 1 << 15 };                     /* 5 bits per channel */
+
+typedef struct bin { uint32_t count, sum[3]; uint16_t key; } bin;
+typedef struct box { int from, to, axis; double spread; } box;      /* bins from..to-1, widest along axis */
+
+static int part(const bin *b, int axis) { return b->key >> (10 - 5 * axis) & 31; }
+
+#define BY(axis) \
+  static int by_##axis(const void *a, const void *b) { return part(a, axis) - part(b, axis); }
+BY(0)
+BY(1)
+BY(2)
+static int (*const by[3])(const void *, const void *) = { by_0, by_1, by_2 };
+
+static box measure(const bin *bins, int from, int to) {
+  box b = { from, to, 0, 0 };
+  double count = 0;
+  for (int i = from; i < to; i++) count += bins[i].count;
+  for (int axis = 0; axis < 3; axis++) {
+    int lo = 31, hi = 0;
+    for (int i = from; i < to; i++) {
+      int v = part(&bins[i], axis);
+      if (v < lo) lo = v;
+      if (v > hi) hi = v;
+    }
+    double spread = (hi - lo) * (hi - lo) * (1 + count);
+    if (to - from > 1 && spread > b.spread) b.spread = spread, b.axis = axis;
+  }
+  return b;
+}
+
+/* Cut a box where half of its pixels lie on either side. */
+static int middle(const bin *bins, const box *b) {
+  double half = 0, seen = 0;
+  for (int i = b->from; i < b->to; i++) half += bins[i].count / 2.0;
+  int cut = b->from;
+  while (cut < b->to - 1 && (seen += bins[cut].count) < half) cut++;
+  return cut > b->from ? cut : b->from + 1;
+}
+
+/* Choose the colours of a picture: fills palette and index[width*height]; the number of colours, or -1. */
+int mn_quantise(const uint8_t *rgba, int width, int height, uint8_t palette[256][3], uint8_t *index) {
+  bin *bins = calloc(BINS, sizeof *bins);
+  uint8_t *color_of = malloc(BINS);
+  if (!bins || !color_of) { free(bins), free(color_of); return -1; }
+  size_t pixels = (size_t)width * (size_t)height;
+  for (size_t i = 0; i < pixels; i++) {
+    const uint8_t *px = rgba + 4 * i;
+    int key = px[0] >> 3 << 10 | px[1] >> 3 << 5 | px[2] >> 3;
+    bins[key].count++, bins[key].key = (uint16_t)key;
+    for (int k = 0; k < 3; k++) bins[key].sum[k] += px[k];
+  }
+  int used = 0, n = 1;
+  for (int i = 0; i < BINS; i++)
+    if (bins[i].count) bins[used++] = bins[i];
+  box boxes[256] = { measure(bins, 0, used) };
+  while (n < 256) {
+    int widest = 0;
+    for (int i = 1; i < n; i++)
+      if (boxes[i].spread > boxes[widest].spread) widest = i;
+    box b = boxes[widest];
+    if (b.spread <= 0) break;
+    qsort(bins + b.from, (size_t)(b.to - b.from), sizeof *bins, by[b.axis]);
+    int cut = middle(bins, &b);
+    boxes[widest] = measure(bins, b.from, cut);
+    boxes[n++] = measure(bins, cut, b.to);
+  }
+  for (int i = 0; i < n; i++) {
+    double count = 0, sum[3] = { 0 };
+    for (int j = boxes[i].from; j < boxes[i].to; j++) {
+      count += bins[j].count;
+      for (int k = 0; k < 3; k++) sum[k] += bins[j].sum[k];
+      color_of[bins[j].key] = (uint8_t)i;
+    }
+    for (int k = 0; k < 3; k++) palette[i][k] = (uint8_t)(sum[k] / count + 0.5);
+  }
+  for (size_t i = 0; i < pixels; i++) {
+    const uint8_t *px = rgba + 4 * i;
+    index[i] = color_of[px[0] >> 3 << 10 | px[1] >> 3 << 5 | px[2] >> 3];
+  }
+  free(bins), free(color_of);
+  return n;
+}
+
+struct mn_gif {
+  mn_ctx *ctx;
+  GifFileType *gif;
+  int width, height, delay;                  /* delay: 1/100 s a frame */
+  bool begun;
+  uint8_t *before, *crop, *index;            /* the last frame; the part that changed; its colours */
+};
+
+static int put(GifFileType *gif, const GifByteType *bytes, int n) {
+  return (int)fwrite(bytes, 1, (size_t)n, gif->UserData);
+}
+
+static void release(mn_gif *g) {
+  free(g->before), free(g->crop), free(g->index);
+  free(g);
+}
+
+static int failed(mn_gif *g) {
+  return mn_fail(g->ctx, "gif: %s", errno ? strerror(errno) : "a frame cannot be written");
+}
+
+/* Begin a GIF that repeats for ever, written to an open file. */
+mn_gif *mn_gif_new(mn_ctx *mn, FILE *file, int width, int height, int fps) {
+  size_t n = (size_t)width * (size_t)height;
+  mn_gif *g = calloc(1, sizeof *g);
+  if (g) g->before = malloc(n * 4), g->crop = malloc(n * 4), g->index = malloc(n);
+  if (!g || !g->before || !g->crop || !g->index) {
+    if (g) release(g);
+    mn_fail(mn, "gif: no memory");
+    return NULL;
+  }
+  g->ctx = mn, g->width = width, g->height = height, g->delay = fps > 0 && fps < 50 ? 100 / fps : 2;
+  int code;
+  g->gif = EGifOpen(file, put, &code);
+  const GifByteType loop[3] = { 1, 0, 0 };
+  errno = 0;
+  if (!g->gif) {
+    mn_fail(mn, "gif: %s", GifErrorString(code));
+    release(g);
+    return NULL;
+  }
+  EGifSetGifVersion(g->gif, true);
+  if (EGifPutScreenDesc(g->gif, width, height, 8, 0, NULL) == GIF_ERROR ||
+      EGifPutExtensionLeader(g->gif, APPLICATION_EXT_FUNC_CODE) == GIF_ERROR ||
+      EGifPutExtensionBlock(g->gif, 11, "NETSCAPE2.0") == GIF_ERROR ||
+      EGifPutExtensionBlock(g->gif, 3, loop) == GIF_ERROR || EGifPutExtensionTrailer(g->gif) == GIF_ERROR) {
+    failed(g);
+    EGifCloseFile(g->gif, &code);
+    release(g);
+    return NULL;
+  }
+  return g;
+}
+
+/* The smallest rectangle outside of which the frame is the one before. */
+static void changed(const mn_gif *g, const uint8_t *rgba, int *x0, int *y0, int *x1, int *y1) {
+  *x0 = g->width, *y0 = g->height, *x1 = *y1 = 0;
+  size_t row = (size_t)g->width * 4;
+  for (int y = 0; y < g->height; y++) {
+    const uint8_t *a = rgba + (size_t)y * row, *b = g->before + (size_t)y * row;
+    if (!memcmp(a, b, row)) continue;
+    if (y < *y0) *y0 = y;
+    *y1 = y + 1;
+    for (int x = 0; x < *x0; x++)
+      if (memcmp(a + 4 * x, b + 4 * x, 4)) { *x0 = x; break; }
+    for (int x = g->width; x > *x1; x--)
+      if (memcmp(a + 4 * x - 4, b + 4 * x - 4, 4)) { *x1 = x; break; }
+  }
+  if (!*y1) *x0 = *y0 = 0, *x1 = *y1 = 1;    /* nothing moved: one pixel carries the delay */
+}
+
+int mn_gif_add(mn_gif *g, const uint8_t *rgba) {
+  int x0 = 0, y0 = 0, x1 = g->width, y1 = g->height;
+  if (g->begun) changed(g, rgba, &x0, &y0, &x1, &y1);
+  int w = x1 - x0, h = y1 - y0;
+  for (int y = 0; y < h; y++)
+    memcpy(g->crop + (size_t)y * (size_t)w * 4,
+           rgba + ((size_t)(y0 + y) * (size_t)g->width + (size_t)x0) * 4, (size_t)w * 4);
+  uint8_t palette[256][3] = { { 0 } };
+  if (mn_quantise(g->crop, w, h, palette, g->index) < 0) return mn_fail(g->ctx, "gif: no memory");
+  ColorMapObject *colors = GifMakeMapObject(256, NULL);
+  if (!colors) return mn_fail(g->ctx, "gif: no memory");
+  for (int i = 0; i < 256; i++)
+    colors->Colors[i] = (GifColorType){ palette[i][0], palette[i][1], palette[i][2] };
+  GraphicsControlBlock control = { DISPOSE_DO_NOT, false, g->delay, NO_TRANSPARENT_COLOR };
+  GifByteType extension[4];
+  EGifGCBToExtension(&control, extension);
+  errno = 0;
+  bool good = EGifPutExtension(g->gif, GRAPHICS_EXT_FUNC_CODE, 4, extension) == GIF_OK &&
+              EGifPutImageDesc(g->gif, x0, y0, w, h, false, colors) == GIF_OK;
+  for (int y = 0; good && y < h; y++) good = EGifPutLine(g->gif, g->index + (size_t)y * (size_t)w, w) == GIF_OK;
+  GifFreeMapObject(colors);
+  if (!good) return failed(g);
+  memcpy(g->before, rgba, (size_t)g->width * (size_t)g->height * 4);
+  g->begun = true;
+  return 0;
+}
+
+int mn_gif_end(mn_gif *g) {
+  int code;
+  errno = 0;
+  int bad = EGifCloseFile(g->gif, &code) == GIF_ERROR ? failed(g) : 0;
+  release(g);
+  return bad;
+}

@@ -1,0 +1,251 @@
+/* raster.c -- paints a canvas into RGBA8 pixels.  The window shows these pixels and the picture files
+** hold them, so what a test or a paper's figure shows is what was on the screen.  Every edge is
+** anti-aliased by how much of a pixel the shape covers; no library's rendering is involved but the
+** glyphs', so the same canvas gives the same bytes on any screen, or none. */
+#include "canvas.h"
+#include "font.h"
+#include "op.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct mn_raster {
+  mn_ctx *ctx;
+  mn_font *font;
+  uint8_t *pixels;
+  size_t room;
+  int width, height;
+};
+
+typedef struct span { int x0, y0, x1, y1; } span;      /* pixels x0 <= x < x1, y0 <= y < y1 */
+
+mn_raster *mn_raster_new(mn_ctx *mn, const char *font) {
+  mn_raster *r = calloc(1, sizeof *r);
+  if (!r) { mn_fail(mn, "raster: no memory"); return NULL; }
+  r->ctx = mn;
+  if (!(r->font = mn_font_new(mn, font))) { free(r); return NULL; }
+  return r;
+}
+
+void mn_raster_free(mn_raster *r) {
+  if (!r) return;
+  mn_font_free(r->font);
+  free(r->pixels);
+  free(r);
+}
+
+const uint8_t *mn_raster_pixels(const mn_raster *r) { return r->pixels; }
+
+static inline int clamp(float v, int lo, int hi) {
+  return v <= (float)lo ? lo : v >= (float)hi ? hi : (int)v;
+}
+
+/* The pixels that the box x0..x1, y0..y1 touches inside the picture. */
+static span touched(const mn_raster *r, float x0, float y0, float x1, float y1) {
+  return (span){ clamp(floorf(x0), 0, r->width), clamp(floorf(y0), 0, r->height),
+                 clamp(ceilf(x1), 0, r->width), clamp(ceilf(y1), 0, r->height) };
+}
+
+/* Mix `color` into one pixel; `coverage` 0..255 says how much of the pixel is inside the shape. */
+static inline void blend(uint8_t *px, uint32_t color, unsigned coverage) {
+  unsigned a = (color & 255) * coverage;                 /* 0..65025 */
+  if (a == 65025) {
+    px[0] = (uint8_t)(color >> 24), px[1] = (uint8_t)(color >> 16), px[2] = (uint8_t)(color >> 8);
+    return;
+  }
+  for (int i = 0; i < 3; i++)
+    px[i] = (uint8_t)((px[i] * (65025 - a) + (color >> (24 - 8 * i) & 255) * a + 32512) / 65025);
+}
+
+static inline uint8_t *pixel(const mn_raster *r, int x, int y) {
+  return r->pixels + ((size_t)y * (size_t)r->width + (size_t)x) * 4;
+}
+
+static inline unsigned inside(float distance) {          /* coverage from the distance beyond the edge */
+  float c = 0.5f - distance;
+  return c <= 0 ? 0 : c >= 1 ? 255 : (unsigned)(c * 255 + 0.5f);
+}
+
+static void rect(mn_raster *r, uint32_t color, float x, float y, float w, float h) {
+  span s = touched(r, x, y, x + w, y + h);
+  for (int py = s.y0; py < s.y1; py++) {
+    float cy = fminf(y + h, (float)py + 1) - fmaxf(y, (float)py);
+    for (int px = s.x0; px < s.x1; px++) {
+      float cx = fminf(x + w, (float)px + 1) - fmaxf(x, (float)px);
+      blend(pixel(r, px, py), color, (unsigned)(cx * cy * 255 + 0.5f));
+    }
+  }
+}
+
+static void frame(mn_raster *r, uint32_t color, float x, float y, float w, float h, float thick) {
+  float t = fminf(thick > 0 ? thick : 1, fminf(w, h) / 2);
+  rect(r, color, x, y, w, t);
+  rect(r, color, x, y + h - t, w, t);
+  rect(r, color, x, y + t, t, h - 2 * t);
+  rect(r, color, x + w - t, y + t, t, h - 2 * t);
+}
+
+static void disc(mn_raster *r, uint32_t color, float x, float y, float radius) {
+  span s = touched(r, x - radius - 1, y - radius - 1, x + radius + 1, y + radius + 1);
+  for (int py = s.y0; py < s.y1; py++)
+    for (int px = s.x0; px < s.x1; px++) {
+      float dx = (float)px + 0.5f - x, dy = (float)py + 0.5f - y;
+      blend(pixel(r, px, py), color, inside(sqrtf(dx * dx + dy * dy) - radius));
+    }
+}
+
+static void line(mn_raster *r, uint32_t color, float x0, float y0, float x1, float y1, float thick) {
+  float half = (thick > 0 ? thick : 1) / 2, dx = x1 - x0, dy = y1 - y0;
+  float length2 = fmaxf(dx * dx + dy * dy, 1e-12f);
+  span s = touched(r, fminf(x0, x1) - half - 1, fminf(y0, y1) - half - 1, fmaxf(x0, x1) + half + 1,
+                   fmaxf(y0, y1) + half + 1);
+  for (int py = s.y0; py < s.y1; py++)
+    for (int px = s.x0; px < s.x1; px++) {
+      float ax = (float)px + 0.5f - x0, ay = (float)py + 0.5f - y0;
+      float along = fminf(fmaxf((ax * dx + ay * dy) / length2, 0), 1);
+      float ox = ax - along * dx, oy = ay - along * dy;
+      blend(pixel(r, px, py), color, inside(sqrtf(ox * ox + oy * oy) - half));
+    }
+}
+
+/* A triangle that points right, turned about the centre of its box: the pixel is turned back instead. */
+static void triangle(mn_raster *r, uint32_t color, float x, float y, float w, float h, float turn) {
+  float cx = x + w / 2, cy = y + h / 2, reach = sqrtf(w * w + h * h) / 2 + 1;
+  float cosine = cosf(turn), sine = sinf(turn);
+  float slant = sqrtf(w * w + h * h / 4);
+  span s = touched(r, cx - reach, cy - reach, cx + reach, cy + reach);
+  for (int py = s.y0; py < s.y1; py++)
+    for (int px = s.x0; px < s.x1; px++) {
+      float dx = (float)px + 0.5f - cx, dy = (float)py + 0.5f - cy;
+      float along = dx * cosine + dy * sine, across = fabsf(dy * cosine - dx * sine);
+      float back = -w / 2 - along;                                    /* beyond the back edge */
+      float side = ((along - w / 2) * h / 2 + across * w) / fmaxf(slant, 1e-6f);   /* beyond a slanted edge */
+      blend(pixel(r, px, py), color, inside(fmaxf(back, side)));
+    }
+}
+
+/* Walk the glyphs of a text from the pen position x; paints if `color` is not NULL.  Returns the new x. */
+static float text(mn_raster *r, const uint32_t *color, float x, float y, float size, const char *utf8) {
+  uint32_t code;
+  int base = clamp(floorf(y + 0.5f), -65536, 65536);
+  while ((code = mn_utf8_next(&utf8))) {
+    float whole = floorf(x);
+    const mn_glyph *g = mn_font_glyph(r->font, code, size, (int)((x - whole) * 4));
+    if (!g) continue;
+    int left = clamp(whole, -65536, 65536) + g->left, top = base - g->top;
+    for (int row = 0; color && row < g->height; row++) {
+      int py = top + row;
+      if (py < 0 || py >= r->height) continue;
+      for (int col = 0; col < g->width; col++) {
+        int px = left + col;
+        if (px >= 0 && px < r->width) blend(pixel(r, px, py), *color, g->coverage[row * g->width + col]);
+      }
+    }
+    x += g->advance;
+  }
+  return x;
+}
+
+double mn_raster_text_width(mn_raster *r, const char *utf8, float size) {
+  return (double)text(r, NULL, 0, 0, size, utf8);
+}
+
+/* Colour maps, as points to interpolate between.  Sequential: viridis (van der Walt and Smith, public
+** domain).  Diverging: light blue, dark, light orange; zero is dark like the page, so that what is
+** stored stands out.  Both grow lighter away from their dark point, for every kind of colour vision. */
+static const uint32_t sequential[] = { 0x440154, 0x482878, 0x3E4A89, 0x31688E, 0x26828E,
+                                       0x1F9E89, 0x35B779, 0x6DCD59, 0xB4DE2C, 0xFDE725 };
+static const uint32_t diverging[] = { 0xC9E6FF, 0x6DB8F2, 0x2E7FC4, 0x1E4A75, 0x1A1F29,
+                                      0x7A3B12, 0xC9691C, 0xF5A245, 0xFFE1B0 };
+
+static uint32_t map_color(const mn_heat *heat, float value) {
+  if (isnan(value)) return 0x808080FF;
+  const uint32_t *points = heat->map == MN_MAP_DIVERGING ? diverging : sequential;
+  int last = heat->map == MN_MAP_DIVERGING ? (int)(sizeof diverging / sizeof *diverging) - 1
+                                           : (int)(sizeof sequential / sizeof *sequential) - 1;
+  float range = heat->hi - heat->lo, at = range != 0 ? (value - heat->lo) / range : 0.5f;
+  at = fminf(fmaxf(at, 0), 1) * (float)last;
+  int i = at >= (float)last ? last - 1 : (int)at;
+  float part = at - (float)i;
+  uint32_t color = 255;
+  for (int shift = 0; shift < 24; shift += 8) {
+    float a = (float)(points[i] >> shift & 255), b = (float)(points[i + 1] >> shift & 255);
+    color |= (uint32_t)(a + (b - a) * part + 0.5f) << (shift + 8);
+  }
+  return color;
+}
+
+/* The mean of the values under one pixel, where cells are smaller than pixels; else the one cell's. */
+static float value_under(const mn_heat *heat, int r0, int r1, int c0, int c1) {
+  float sum = 0;
+  for (int row = r0; row < r1; row++)
+    for (int col = c0; col < c1; col++) sum += heat->values[(size_t)row * (size_t)heat->cols + (size_t)col];
+  return sum / (float)((r1 - r0) * (c1 - c0));
+}
+
+/* The cells of n under pixel i of `size`: the one below its middle, or all that it covers. */
+static void cells(int n, int size, int i, int *from, int *to) {
+  if (n <= size) {
+    *from = (int)(((long)2 * i + 1) * n / (2 * (long)size));
+    *to = *from + 1;
+  } else {
+    *from = (int)((long)i * n / size);
+    *to = (int)(((long)i + 1) * n / size);
+  }
+}
+
+static void heat_map(mn_raster *r, const mn_heat *heat, float x, float y, float w, float h) {
+  int x0 = clamp(floorf(x + 0.5f), -65536, 65536), x1 = clamp(floorf(x + w + 0.5f), -65536, 65536);
+  int y0 = clamp(floorf(y + 0.5f), -65536, 65536), y1 = clamp(floorf(y + h + 0.5f), -65536, 65536);
+  int before = -1, r0, r1, c0, c1;
+  for (int py = y0 < 0 ? 0 : y0; py < y1 && py < r->height; py++) {
+    cells(heat->rows, y1 - y0, py - y0, &r0, &r1);
+    int left = x0 < 0 ? 0 : x0, right = x1 < r->width ? x1 : r->width;
+    if (left >= right) return;
+    if (r1 - r0 == 1 && r0 == before) {                  /* a row of cells spans many rows of pixels */
+      memcpy(pixel(r, left, py), pixel(r, left, py - 1), (size_t)(right - left) * 4);
+      continue;
+    }
+    before = r0;
+    int old = -1;
+    uint32_t color = 0;
+    for (int px = left; px < right; px++) {
+      cells(heat->cols, x1 - x0, px - x0, &c0, &c1);
+      if (c0 != old) color = map_color(heat, value_under(heat, r0, r1, c0, c1));
+      old = c0;
+      blend(pixel(r, px, py), color, 255);
+    }
+  }
+}
+
+static void paint(mn_raster *r, const mn_canvas *c, const mn_shape *s) {
+  switch (s->kind) {
+  case MN_RECT: rect(r, s->color, s->x, s->y, s->w, s->h); break;
+  case MN_FRAME: frame(r, s->color, s->x, s->y, s->w, s->h, s->data); break;
+  case MN_DISC: disc(r, s->color, s->x, s->y, s->w); break;
+  case MN_LINE: line(r, s->color, s->x, s->y, s->w, s->h, s->data); break;
+  case MN_TRIANGLE: triangle(r, s->color, s->x, s->y, s->w, s->h, s->data); break;
+  case MN_TEXT: text(r, &s->color, s->x, s->y, s->h, mn_canvas_string(c, s->text)); break;
+  case MN_HEAT: heat_map(r, mn_canvas_heat_at(c, s->text), s->x, s->y, s->w, s->h); break;
+  }
+}
+
+/* Paint all shapes of `c`, in pixels, over `background` (0xRRGGBBAA) on a picture of width x height. */
+int mn_raster_paint(mn_raster *r, const mn_canvas *c, uint32_t background, int width, int height) {
+  if (width < 1 || height < 1 || width > 16384 || height > 16384)
+    return mn_fail(r->ctx, "raster: size is %dx%d, expected 1x1 .. 16384x16384", width, height);
+  size_t bytes = (size_t)width * (size_t)height * 4;
+  if (bytes > r->room) {
+    uint8_t *pixels = realloc(r->pixels, bytes);
+    if (!pixels) return mn_fail(r->ctx, "raster: no memory for %dx%d pixels", width, height);
+    r->pixels = pixels, r->room = bytes;
+  }
+  r->width = width, r->height = height;
+  for (size_t i = 0; i < bytes; i += 4) {
+    r->pixels[i] = (uint8_t)(background >> 24), r->pixels[i + 1] = (uint8_t)(background >> 16);
+    r->pixels[i + 2] = (uint8_t)(background >> 8), r->pixels[i + 3] = 255;
+  }
+  const mn_shape *shapes = mn_canvas_shapes(c);
+  for (int i = 0, n = mn_canvas_count(c); i < n; i++) paint(r, c, &shapes[i]);
+  return 0;
+}

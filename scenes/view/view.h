@@ -1,0 +1,39 @@
+/* view.h -- what Lua calls to see a canvas: pixels without a window (raster.c, font.c), and a window that
+** shows pixels and collects keys (window.c).  Build: libmneme_view.so, loaded only when something is to
+** be seen, so training needs neither SDL2 nor FreeType.
+**
+** The rules of engine/mneme.h hold: NULL or -1 and mn_error(mn) on failure, _new gives you something to
+** _free, any other pointer is borrowed.  Below the mark: plain declarations only, read by LuaJIT too. */
+#ifndef MN_VIEW_H
+#define MN_VIEW_H
+#include "mneme.h"
+
+/* ---- ffi from here ---- */
+
+/* A painter: a font, and one picture of RGBA8 pixels, rows from the top, without padding.
+** font "": $MNEME_FONT, else DejaVu Sans where systems keep it. */
+typedef struct mn_raster mn_raster;
+mn_raster     *mn_raster_new(mn_ctx *mn, const char *font);
+void           mn_raster_free(mn_raster *r);
+int            mn_raster_paint(mn_raster *r, const mn_canvas *c, uint32_t background, int width, int height);
+const uint8_t *mn_raster_pixels(const mn_raster *r);            /* of the last paint; borrowed until the next */
+double         mn_raster_text_width(mn_raster *r, const char *utf8, float size);   /* in pixels */
+
+enum { MN_EVENT_QUIT = 1, MN_EVENT_KEY, MN_EVENT_MOUSE, MN_EVENT_RESIZE, MN_EVENT_EXPOSE };
+enum { MN_KEY_LEFT = 256, MN_KEY_RIGHT, MN_KEY_UP, MN_KEY_DOWN };
+typedef struct mn_event { int32_t kind, key, x, y; } mn_event;  /* key: ASCII or MN_KEY_*; mouse: 1 left, 3 right;
+                                                                    x, y: the pointer, or the new size */
+
+/* A window on the screen; call all of it from one thread. */
+typedef struct mn_window mn_window;
+mn_window     *mn_window_new(mn_ctx *mn, const char *title, int width, int height);
+void           mn_window_free(mn_window *w);
+int            mn_window_poll(mn_window *w, mn_event *event);   /* 1: an event, 0: none; never waits */
+void           mn_window_wait(mn_window *w, double seconds);    /* sleeps; wakes early for an event */
+int            mn_window_size(mn_window *w, int *size);         /* width and height in pixels */
+int            mn_window_show(mn_window *w, const uint8_t *rgba, int width, int height);
+int            mn_window_read(mn_window *w, uint8_t *rgba, int width, int height);  /* what is shown, for tests */
+void           mn_window_title(mn_window *w, const char *title);
+double         mn_seconds(void);                                /* a clock that only goes forward */
+
+#endif
