@@ -1,0 +1,44 @@
+/* check.h -- for the test programs of gpu/: results as lines that tests/test_gpu.lua reads, and device
+** memory that frees itself. */
+#pragma once
+#include <cstdio>
+#include <string>
+#include <vector>
+
+static int failures;
+
+inline void expect(const std::string &name, bool ok, const std::string &why = "wrong result") {
+  if (ok) printf("ok %s\n", name.c_str());
+  else printf("FAIL %s: %s\n", name.c_str(), why.c_str());
+  fflush(stdout);
+  failures += !ok;
+}
+
+inline int finish() { return failures != 0; }
+
+/* What the emulator has found wrong since the last call, and whether that is nothing. */
+inline std::string errors() {
+  std::string all;
+  for (const std::string &e : emu::take_errors()) all += e + "; ";
+  return all;
+}
+inline bool clean() { return emu::take_errors().empty(); }
+
+template <class T> struct Device {
+  T *at = nullptr;
+  size_t n;
+  explicit Device(size_t n_) : n(n_) {
+    if (cudaMalloc((void **)&at, n * sizeof(T)) != cudaSuccess) { perror("cudaMalloc"); exit(1); }
+  }
+  explicit Device(const std::vector<T> &v) : Device(v.size()) {
+    cudaMemcpyAsync(at, v.data(), n * sizeof(T), cudaMemcpyHostToDevice, MN_STREAM);
+  }
+  ~Device() { cudaFree(at); }
+  Device(const Device &) = delete;
+  Device &operator=(const Device &) = delete;
+  std::vector<T> read() const {
+    std::vector<T> v(n);
+    cudaMemcpyAsync(v.data(), at, n * sizeof(T), cudaMemcpyDeviceToHost, MN_STREAM);
+    return v;
+  }
+};
