@@ -122,13 +122,20 @@ static void bounds_of(const mn_canvas *c, const mn_shape *s, float box[4]) {
   box[2] = fmaxf(box[2], x1), box[3] = fmaxf(box[3], y1);
 }
 
+/* The box that all shapes together cover: x0, y0, x1, y1; zeros if there is none. */
+void mn_canvas_bounds(const mn_canvas *c, float *box) {
+  box[0] = box[1] = INFINITY, box[2] = box[3] = -INFINITY;
+  for (size_t i = 0; i < c->n_shapes; i++) bounds_of(c, &c->shapes[i], box);
+  if (!c->n_shapes) box[0] = box[1] = box[2] = box[3] = 0;
+}
+
 /* Append all of `from`, scaled by one factor and centred so that its bounds fit the box x, y, w, h. */
 int mn_canvas_append(mn_canvas *c, const mn_canvas *from, float x, float y, float w, float h) {
   if (c == from) return mn_fail(c->ctx, "canvas: appending a canvas to itself");
   if (!(w > 0 && h > 0)) return mn_fail(c->ctx, "canvas: appending into a box of %g x %g", (double)w, (double)h);
   if (!from->n_shapes) return 0;
-  float box[4] = { INFINITY, INFINITY, -INFINITY, -INFINITY };
-  for (size_t i = 0; i < from->n_shapes; i++) bounds_of(from, &from->shapes[i], box);
+  float box[4];
+  mn_canvas_bounds(from, box);
   float bw = fmaxf(box[2] - box[0], 1e-6f), bh = fmaxf(box[3] - box[1], 1e-6f);
   float scale = fminf(w / bw, h / bh);
   float dx = x + (w - bw * scale) / 2 - box[0] * scale, dy = y + (h - bh * scale) / 2 - box[1] * scale;
