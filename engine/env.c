@@ -1,0 +1,92 @@
+/* env.c -- the list of environments, and the values their parameters may take.  The list is the folder
+** engine/envs (the Makefile writes it down as registry.h); a parameter's rule is the text its env shows. */
+#include "vec.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "op.h"
+#include "registry.h"
+
+const mn_env *mn_env_at(int env) { return env >= 0 && env < MN_N_ENVS ? mn_envs[env] : NULL; }
+
+int mn_env_count(void) { return MN_N_ENVS; }
+
+/* The number of "tmaze" or "tmaze-v0"; -1: no such environment, or not in that version. */
+int mn_env_find(const char *name) {
+  char full[96];
+  for (int i = 0; i < MN_N_ENVS; i++) {
+    snprintf(full, sizeof full, "%s-v%d", mn_envs[i]->name, mn_envs[i]->facts->version);
+    if (!strcmp(name, mn_envs[i]->name) || !strcmp(name, full)) return i;
+  }
+  return -1;
+}
+
+/* What environment number `env` says of itself; NULL (version: -1) where there is none. */
+const char *mn_env_name(int env) { return mn_env_at(env) ? mn_env_at(env)->name : NULL; }
+int mn_env_version(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->version : -1; }
+const char *mn_env_params(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->params : NULL; }
+const char *mn_env_doc(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->doc : NULL; }
+const char *mn_env_actions(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->actions : NULL; }
+
+const char *mn_word(const char *list, int i, char *buf, int size) {
+  while (i-- > 0) {
+    list += strcspn(list, " ");
+    list += strspn(list, " ");
+  }
+  int n = (int)strcspn(list, " ");
+  snprintf(buf, (size_t)size, "%.*s", n ? n : 1, n ? list : "?");
+  return buf;
+}
+
+/* ---- parameters ---- */
+
+typedef struct rule {            /* one of "corridor=160[2..256]", "noise=0.1[0..1]", "mode=grid|torus" */
+  char name[32];
+  double value, lo, hi;          /* the default; both ends are allowed */
+  bool whole;
+  const char *words;             /* "grid|torus ...", or NULL for a number */
+} rule;
+
+/* Read the rule at `text`; where the next one begins. */
+static const char *read_rule(const char *text, rule *r) {
+  int n = (int)strcspn(text, "=");
+  snprintf(r->name, sizeof r->name, "%.*s", n, text);
+  const char *value = text + n + 1, *end = value + strcspn(value, " ");
+  const char *range = memchr(value, '[', (size_t)(end - value));
+  r->words = NULL;
+  r->value = 0;
+  r->whole = true;
+  if (range) {
+    r->value = strtod(value, NULL);
+    r->whole = !memchr(value, '.', (size_t)(range - value));
+    r->lo = strtod(range + 1, NULL);
+    r->hi = strtod(strstr(range, "..") + 2, NULL);
+  } else {
+    r->words = value;
+    r->lo = r->hi = 0;
+    for (const char *s = value; s < end; s++) r->hi += *s == '|';
+  }
+  return end + strspn(end, " ");
+}
+
+static int check_rule(mn_ctx *mn, const mn_env *e, const rule *r, double x) {
+  if (x >= r->lo && x <= r->hi && (!r->whole || x == floor(x))) return 0;     /* false for a NaN */
+  if (r->words)
+    return mn_fail(mn, "%s: %s=%g, expected the number of one of %.*s, counted from 0", e->name, r->name, x,
+                   (int)strcspn(r->words, " "), r->words);
+  return mn_fail(mn, "%s: %s=%.15g, expected a%s number from %g to %g", e->name, r->name, x,
+                 r->whole ? " whole" : "", r->lo, r->hi);
+}
+
+int mn_env_values(mn_ctx *mn, const mn_env *e, const double *given, double *value) {
+  int n = 0;
+  for (const char *s = e->facts->params; *s; n++) {
+    rule r;
+    s = read_rule(s, &r);
+    if (n == MN_PARAMS) return mn_fail(mn, "%s: more than %d parameters", e->name, MN_PARAMS);
+    value[n] = given ? given[n] : r.value;
+    if (check_rule(mn, e, &r, value[n])) return -1;
+  }
+  return n;
+}

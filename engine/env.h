@@ -1,0 +1,138 @@
+/* env.h -- what an environment file needs.  One environment is one file in engine/envs; README "Add an
+** environment".  The engine owns buffers, random numbers, resets and time limits; the file owns the rules.
+**
+** Env files keep to the common subset of C11 and CUDA C++17: functions are MN_FN with a typed self,
+** initialisers in order, no compound literals, mathematics from engine/maths.h.  One copy is plain data:
+** no pointers, no allocation, no window; the engine zeroes it, padding included, before each reset.
+** What a reset or step does is a function of self, param, action and random bits alone: that is what
+** lets a copy be saved, rewound and branched. */
+#ifndef MN_ENV_H
+#define MN_ENV_H
+#include "mneme.h"
+#include "canvas.h"
+#include "random.h"
+
+typedef struct mn_io {           /* what goes in and out at one reset or step of one copy */
+  const double *param;           /* in: values of .params, in order */
+  uint32_t bits[4];              /* in: 128 fresh random bits; more with mn_rand(io) */
+  uint32_t key[6], more[4], draws;   /* the engine's: where mn_rand goes on */
+  int      action;               /* in: step only, 0 .. n_actions-1 */
+  union { float *obs; uint8_t *pixels; };   /* out: fill every slot */
+  float    reward;               /* out: 0 unless set */
+  bool     terminated;           /* out: the task has ended; the engine resets */
+  float    score;                /* out: what an episode that ends here is worth, 0 worst .. 1 solved */
+} mn_io;
+
+typedef struct mn_space {        /* what an agent sees and may do, for given params */
+  int dtype, ndim, shape[MN_AXES];
+  int n_actions, time_limit;     /* time_limit 0: none */
+  int bytes;                     /* of one copy's self */
+} mn_space;
+
+enum { MN_PARAMS = 16, MN_FACTS = 64 };          /* most parameters; most values of truth */
+
+/* What MN_ENV takes, in this order; then reset, step, draw, truth.
+**   params    "corridor=160[2..256] noise=0.1[0..1] mode=grid|continuous": a number with a point may be any
+**             number of its range, one without must be whole; a word is the index of its choice
+**   actions   their names, in order, parted by blanks
+**   spaces    fills *out for given params (checked, in order of .params) */
+#define MN_ENV_FACTS                                                                               \
+  int version;                                                                                     \
+  const char *doc, *params, *actions;                                                              \
+  void (*spaces)(const double *param, mn_space *out);
+
+typedef struct mn_facts { MN_ENV_FACTS } mn_facts;
+
+typedef struct mn_batch {        /* up to MN_LANES neighbouring copies, as the loops of MN_ENV see them */
+  int n, stride;                 /* stride: bytes from one self to the next */
+  uint32_t purpose;              /* MN_FOR_RESET or MN_FOR_STEP */
+  size_t obs_bytes;
+  char *self, *obs;
+  const double *param;
+  const int32_t *action;
+  const mn_streams *streams;
+  const uint32_t (*bits)[MN_LANES];
+  int first;                     /* lane of the first copy in streams and bits */
+  float *reward, *score;
+  uint8_t *terminated;
+} mn_batch;
+
+typedef struct mn_env {          /* what the engine sees; made by MN_ENV */
+  const char *name;
+  const mn_facts *facts;
+  void (*reset)(const mn_batch *b);
+  void (*step)(const mn_batch *b);
+  void (*draw)(const void *self, const double *param, mn_canvas *c);
+  int  (*truth)(const void *self, const double *param, const char **names, float *values);
+} mn_env;
+
+/* 32 more random bits, after io->bits.  Which copy, step and how many came before decide them. */
+MN_FN uint32_t mn_rand(mn_io *io) {
+  if (io->draws % 4 == 0) {
+    io->key[5]++;
+    mn_philox(io->key, io->more);
+  }
+  return io->more[io->draws++ % 4];
+}
+
+MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
+  mn_io io;
+  const int lane = b->first + i;
+  io.param = b->param;
+  for (int w = 0; w < 4; w++) io.bits[w] = b->bits[w][lane];
+  for (int w = 0; w < 2; w++) io.key[w] = b->streams->key[w][lane];
+  for (int w = 0; w < 2; w++) io.key[2 + w] = b->streams->step[w][lane];
+  io.key[4] = b->streams->copy[lane];
+  io.key[5] = b->purpose;
+  io.draws = 0;
+  io.action = 0;
+  io.pixels = (uint8_t *)b->obs + (size_t)i * b->obs_bytes;
+  io.reward = 0;
+  io.terminated = false;
+  io.score = 0;
+  return io;
+}
+
+/* Define mn_env_NAME.  NAME is also the type of self:
+**   void reset(NAME *self, mn_io *io)      start an episode and observe; self comes zeroed
+**   void step(NAME *self, mn_io *io)       act and observe
+**   void draw(const NAME *self, const double *param, mn_canvas *c)
+**   int  truth(const NAME *self, const double *param, const char **names, float *values)
+**        privileged facts for probes: *names = "cue position", parted by blanks; their count, 1..MN_FACTS
+** The loops over copies are made here, in the env's own file, so that reset and step are inlined. */
+#define MN_ENV(NAME, ...)                                                                          \
+  typedef struct NAME##_parts {                                                                    \
+    union { mn_facts facts; struct { MN_ENV_FACTS }; };                                            \
+    void (*reset)(NAME *self, mn_io *io);                                                          \
+    void (*step)(NAME *self, mn_io *io);                                                           \
+    void (*draw)(const NAME *self, const double *param, mn_canvas *c);                             \
+    int  (*truth)(const NAME *self, const double *param, const char **names, float *values);       \
+  } NAME##_parts;                                                                                  \
+  static const NAME##_parts NAME##_is = { __VA_ARGS__ };                                           \
+  static void NAME##_reset(const mn_batch *batch) {                                                \
+    const mn_batch here = *batch, *b = &here;                                                      \
+    for (int i = 0; i < b->n; i++) {                                                               \
+      mn_io io = mn_io_of(b, i);                                                                   \
+      NAME##_is.reset((NAME *)(void *)(b->self + (size_t)i * (size_t)b->stride), &io);             \
+    }                                                                                              \
+  }                                                                                                \
+  static void NAME##_step(const mn_batch *batch) {                                                 \
+    const mn_batch here = *batch, *b = &here;    /* a copy: no store can change it */              \
+    for (int i = 0; i < b->n; i++) {                                                               \
+      mn_io io = mn_io_of(b, i);                                                                   \
+      io.action = b->action[i];                                                                    \
+      NAME##_is.step((NAME *)(void *)(b->self + (size_t)i * (size_t)b->stride), &io);              \
+      b->reward[i] = io.reward;                                                                    \
+      b->terminated[i] = io.terminated;                                                            \
+      b->score[i] = io.score;                                                                      \
+    }                                                                                              \
+  }                                                                                                \
+  static void NAME##_draw(const void *self, const double *param, mn_canvas *c) {                   \
+    NAME##_is.draw((const NAME *)self, param, c);                                                  \
+  }                                                                                                \
+  static int NAME##_truth(const void *self, const double *param, const char **names, float *v) {   \
+    return NAME##_is.truth((const NAME *)self, param, names, v);                                   \
+  }                                                                                                \
+  const mn_env mn_env_##NAME = { #NAME, &NAME##_is.facts, NAME##_reset, NAME##_step, NAME##_draw, NAME##_truth };
+
+#endif

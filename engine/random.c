@@ -1,0 +1,67 @@
+/* random.c -- Philox4x32-10 for many copies at once, and for scripts: see random.h. */
+#include "random.h"
+#include <math.h>
+#include <string.h>
+#include "mneme.h"
+
+void mn_random_key(double seed, uint32_t key[2]) {
+  uint64_t k;
+  if (seed >= 0 && seed <= 9007199254740992.0 && seed == floor(seed)) k = (uint64_t)seed;
+  else memcpy(&k, &seed, sizeof k);
+  key[0] = (uint32_t)k;
+  key[1] = (uint32_t)(k >> 32);
+}
+
+/* Sixteen lanes a time: a fixed count, so that the compiler turns the rounds into vector code. */
+void mn_random_lanes(const mn_streams *s, uint32_t purpose, int n, uint32_t bits[4][MN_LANES]) {
+  for (int from = 0; from < n; from += 16)
+    for (int i = from; i < from + 16; i++) {
+      philox4x32_key_t key = {{ s->key[0][i], s->key[1][i] }};
+      philox4x32_ctr_t at = {{ s->step[0][i], s->step[1][i], s->copy[i], purpose }};
+      at = philox4x32(at, key);
+      for (int w = 0; w < 4; w++) bits[w][i] = at.v[w];
+    }
+}
+
+/* ---- for scripts ---- */
+
+typedef struct source { uint32_t k[6], word[4]; uint64_t block; int used; } source;
+
+static source source_of(double seed, double stream, double purpose) {
+  source s = { .used = 4 };
+  uint32_t a[2], b[2];
+  mn_random_key(seed, s.k);
+  mn_random_key(stream, a);
+  mn_random_key(purpose, b);
+  s.k[4] = a[0] ^ a[1];
+  s.k[5] = (b[0] ^ b[1]) & ~MN_FOR_STEP;
+  return s;
+}
+
+static uint32_t next_word(source *s) {
+  if (s->used == 4) {
+    s->k[2] = (uint32_t)s->block;
+    s->k[3] = (uint32_t)(s->block++ >> 32);
+    mn_philox(s->k, s->word);
+    s->used = 0;
+  }
+  return s->word[s->used++];
+}
+
+/* out[0..n-1] uniform in [0, 1), 24 bits each.  Equal (seed, stream, purpose) give equal numbers, and
+** a shorter draw is the beginning of a longer one.  stream: whole, below 2^32; purpose: below 2^31. */
+void mn_random_uniform(double seed, double stream, double purpose, float *out, double n) {
+  source s = source_of(seed, stream, purpose);
+  for (double i = 0; i < n; i++) *out++ = (float)(next_word(&s) >> 8) * 0x1p-24f;
+}
+
+/* out[0..n-1] standard normal, by Box and Muller: a pair from each two words. */
+void mn_random_normal(double seed, double stream, double purpose, float *out, double n) {
+  source s = source_of(seed, stream, purpose);
+  for (double i = 0; i < n; i += 2) {
+    double u = ((double)next_word(&s) + 1) * 0x1p-32, turn = (double)next_word(&s) * 0x1p-32;
+    double r = sqrt(-2 * log(u)), angle = 6.283185307179586 * turn;
+    *out++ = (float)(r * cos(angle));
+    if (i + 1 < n) *out++ = (float)(r * sin(angle));
+  }
+}

@@ -1,0 +1,45 @@
+/* random.h -- counter-based random numbers: Philox4x32-10 of Random123 (Salmon et al., SC 2011).
+** A number is a function of (seed, copy, step, purpose) and of nothing else, so it does not matter how
+** many copies there are, which thread asks, or whether the run was resumed: only counters are saved. */
+#ifndef MN_RANDOM_H
+#define MN_RANDOM_H
+#include <stdint.h>
+#include <Random123/philox.h>
+
+#ifdef __CUDACC__
+#define MN_FN static __host__ __device__
+#else
+#define MN_FN static inline
+#endif
+
+/* The last word of a counter.  Numbers that scripts draw with mn_random_* keep below MN_FOR_STEP; the
+** low bits count the further blocks that one reset or step asks for. */
+#define MN_FOR_STEP  0x80000000u
+#define MN_FOR_RESET 0xC0000000u
+
+enum { MN_LANES = 64 };          /* copies that are stepped together */
+
+/* Where the streams of MN_LANES neighbouring copies stand.  Lane by lane, for the vector unit. */
+typedef struct mn_streams {
+  uint32_t key[2][MN_LANES];     /* the seed */
+  uint32_t step[2][MN_LANES];    /* low and high half: resets and steps so far */
+  uint32_t copy[MN_LANES];
+} mn_streams;
+
+/* out[4] = the 128 bits of key k[0..1] at counter k[2..5]. */
+MN_FN void mn_philox(const uint32_t *k, uint32_t *out) {
+  philox4x32_key_t key;
+  philox4x32_ctr_t at;
+  for (int i = 0; i < 2; i++) key.v[i] = k[i];
+  for (int i = 0; i < 4; i++) at.v[i] = k[2 + i];
+  at = philox4x32(at, key);
+  for (int i = 0; i < 4; i++) out[i] = at.v[i];
+}
+
+/* The key of a seed: whole numbers 0 .. 2^53 are themselves, any other double its bit pattern. */
+void mn_random_key(double seed, uint32_t key[2]);
+
+/* bits[0..3][i] = 128 bits of each of the first n lanes at its present step. */
+void mn_random_lanes(const mn_streams *s, uint32_t purpose, int n, uint32_t bits[4][MN_LANES]);
+
+#endif
