@@ -1,0 +1,78 @@
+/* attention.h -- what the recurrent attention ops share: inputs as factors, gates, the read-out's
+** denominator, checkpoints.  Used by linear_attention, joint_gate_attention and agalite.
+**
+** Their first nine inputs are the same, in this order.  A feature is given as its factors, and its
+** outer product is made here, token by token, in rows padded to a multiple of 16, never stored:
+**   q, k   [T,B,H,D], or with p_q, p_k [T,B,H,E] the feature p (x) x of size K = E*D, index e*D + d
+**   gamma  [T,B,H,K], or with p_gamma factors of any sizes whose product is K; absent: no key gate
+**   beta   [T,B,H,V]; or one number a head and no gamma: the scalar gate, which acts as a key gate
+**          with the same value everywhere */
+#ifndef MN_ATTENTION_H
+#define MN_ATTENTION_H
+#include "op.h"
+
+enum { IN_Q, IN_K, IN_V, IN_BETA, IN_GAMMA, IN_P_Q, IN_P_K, IN_P_GAMMA, IN_DONE, IN_STATE };
+
+#define ATTENTION_INPUTS \
+  "q[T,B,H,D] k[T,B,H,D] v[T,B,H,V] beta?[T,B,H,?]:01 gamma?[T,B,H,?]:01 " \
+  "p_q?[T,B,H,E] p_k?[T,B,H,E] p_gamma?[T,B,H,?]:01 done?[T,B]:bit "
+
+enum { MN_CHUNK = 16 };        /* tokens from one checkpoint of the state to the next */
+
+typedef struct mn_attention {  /* one call, its sizes worked out */
+  const mn_call *c;
+  int T, B, H, V, K;
+  int Vp, Kp;                  /* V and K rounded up to 16 */
+  int D, E;                    /* factors of q and k: K = D*E */
+  int Dg, Eg;                  /* factors of gamma; 0: no gamma */
+  bool scalar;                 /* beta is one number a head */
+  bool normalise;
+  float eps, den_clamp, scale; /* den = clamp(scale * s.q + eps); not normalised: den = scale */
+} mn_attention;
+
+/* Check what the signature's letters cannot; fills a.  0, or -1 with the error.  `eps` is the place of
+** the options eps, den_clamp and normalise, in this order. */
+int mn_attention_open(mn_attention *a, const mn_call *c, const char *op, int eps);
+
+/* Check that optional input i, if given, has size want at its axis; 0, or -1 with the error. */
+int mn_attention_axis(const mn_call *c, const char *op, int i, const char *name, int axis, int want);
+
+/* Number of checkpoints of T rows. */
+static inline int mn_chunks(int T) { return (T + MN_CHUNK - 1) / MN_CHUNK; }
+
+/* The row of [T,B,H,...] that token t of head bh = b*H + h owns. */
+static inline long mn_token(const mn_attention *a, int t, int bh) {
+  return (long)t * a->B * a->H + bh;
+}
+
+/* 1, or 0 where token t starts a new episode and the state carried so far is dropped. */
+static inline float mn_keep(const mn_attention *a, int t, int bh) {
+  const uint8_t *done = a->c->in[IN_DONE].u8;
+  return done && done[t * a->B + bh / a->H] ? 0.0f : 1.0f;
+}
+
+/* The denominator for s.q = z; *slope is its derivative (0 where it is clamped or not used). */
+static inline float mn_den(const mn_attention *a, float z, float *slope) {
+  *slope = 0;
+  if (!a->normalise) return a->scale;
+  float den = a->scale * z + a->eps;
+  if (a->den_clamp > 0 && den > -a->den_clamp && den < a->den_clamp)
+    return den < 0 ? -a->den_clamp : a->den_clamp;
+  *slope = a->scale;
+  return den;
+}
+
+/* The key side of a token: q, what is written (g*k), what is kept (keep*(1-g)); Kp numbers each,
+** padded with 0, 0 and 1. */
+void mn_keys(const mn_attention *a, long token, float keep, float *q, float *write, float *decay);
+
+/* From their gradients, the gradients of q, k, gamma and their factors; work: 2*Kp numbers. */
+void mn_keys_back(const mn_attention *a, long token, float keep, const float *dq,
+                  const float *dwrite, const float *ddecay, float *work);
+
+/* The value side: b*v and keep*(1-b); Vp numbers each, padded with 0 and 1. */
+void mn_values(const mn_attention *a, long token, float keep, float *write, float *decay);
+void mn_values_back(const mn_attention *a, long token, float keep, const float *dwrite,
+                    const float *ddecay);
+
+#endif

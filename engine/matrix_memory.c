@@ -1,0 +1,169 @@
+/* matrix_memory.c -- walks time for the ops whose state is a matrix C[V,K] and a sum of keys s[K].
+** Heads are independent: each thread takes whole heads, so the numbers do not depend on their count. */
+#include <omp.h>
+#include <string.h>
+#include "matrix_memory.h"
+#include "simd.h"
+
+enum { STEPWISE = 4 };           /* fewer rows than this go one by one: a chunk costs the same for 1 as for 16 */
+
+static long state_size(const mn_attention *a) { return (long)a->Vp * a->Kp + a->Kp; }
+
+static mn_chunk_state checkpoint(const mn_attention *a, int bh, int t) {
+  float *at = a->c->out[3].data + ((long)bh * mn_chunks(a->T) + t / MN_CHUNK) * state_size(a);
+  return (mn_chunk_state){ at, at + (long)a->Vp * a->Kp };
+}
+
+int mn_matrix_shape(mn_call *c, const mn_matrix_kernels *k) {
+  mn_attention a;
+  if (mn_attention_open(&a, c, k->name, 0)) return -1;
+  if (mn_attention_axis(c, k->name, IN_STATE, "C", 3, a.K)) return -1;
+  if (mn_attention_axis(c, k->name, IN_STATE + 1, "s", 2, a.K)) return -1;
+  double rows = (double)a.B * a.H * mn_chunks(a.T);
+  if (rows > 1e9 || (double)a.Vp * a.Kp > 1e9)
+    return mn_fail(c->ctx, "%s: a state of %d by %d numbers for %d heads is too large", k->name,
+                   a.V, a.K, a.B * a.H);
+  c->out[1].shape[3] = a.K;
+  c->out[2].shape[2] = a.K;
+  c->out[3].shape[0] = (int)rows;
+  c->out[3].shape[1] = (int)state_size(&a);
+  return 0;
+}
+
+/* Rows of K numbers to rows of Kp, padded, and back. */
+static void widen(const mn_attention *a, const float *C, const float *s, mn_chunk_state to) {
+  if (!C || a->K < a->Kp || a->V < a->Vp) memset(to.C, 0, sizeof(float) * (size_t)a->Vp * (size_t)a->Kp);
+  if (!s || a->K < a->Kp) memset(to.s, 0, sizeof(float) * (size_t)a->Kp);
+  for (int i = 0; C && i < a->V; i++)
+    memcpy(to.C + (long)i * a->Kp, C + (long)i * a->K, sizeof(float) * (size_t)a->K);
+  if (s) memcpy(to.s, s, sizeof(float) * (size_t)a->K);
+}
+
+static void narrow(const mn_attention *a, mn_chunk_state from, float *C, float *s) {
+  for (int i = 0; C && i < a->V; i++)
+    memcpy(C + (long)i * a->K, from.C + (long)i * a->Kp, sizeof(float) * (size_t)a->K);
+  if (s) memcpy(s, from.s, sizeof(float) * (size_t)a->K);
+}
+
+void mn_load_keys(const mn_attention *a, int bh, int t, int n, float *q, float *write,
+                  float *decay) {
+  long Kp = a->Kp;
+  for (int i = 0; i < n; i++)
+    mn_keys(a, mn_token(a, t + i, bh), mn_keep(a, t + i, bh), q + i * Kp, write + i * Kp, decay + i * Kp);
+  for (long i = n * Kp; i < MN_CHUNK * Kp; i++) q[i] = write[i] = 0, decay[i] = 1;
+}
+
+void mn_write_y(const mn_attention *a, int bh, int t, int n, const float *num, const float *z) {
+  for (int i = 0; i < n; i++) {
+    float slope, den = mn_den(a, z[i], &slope);
+    float *y = a->c->out[0].data + mn_token(a, t + i, bh) * a->V;
+    for (int j = 0; j < a->V; j++) y[j] = num[i * a->Vp + j] / den;
+  }
+}
+
+void mn_read_dy(const mn_attention *a, int bh, int t, int n, const float *z, float *dnum,
+                float *dz) {
+  int V = a->V, Vp = a->Vp;
+  memset(dnum, 0, sizeof(float) * MN_CHUNK * (size_t)Vp);
+  memset(dz, 0, sizeof(float) * MN_CHUNK);
+  for (int i = 0; a->c->out[0].grad && i < n; i++) {
+    long at = mn_token(a, t + i, bh) * V;
+    const float *y = a->c->out[0].data + at, *dy = a->c->out[0].grad + at;
+    float slope, den = mn_den(a, z[i], &slope), dot = 0;
+    for (int j = 0; j < V; j++) {
+      dnum[i * Vp + j] = dy[j] / den;
+      dot += dy[j] * y[j];
+    }
+    dz[i] = -slope * dot / den;
+  }
+}
+
+/* One token at a time, in place in C' and s'. */
+static void walk_steps(const mn_attention *a, const mn_matrix_kernels *k, int bh, float *C,
+                       float *s, float *work) {
+  const mn_call *c = a->c;
+  float *q = mn_cut(&work, a->Kp), *write = mn_cut(&work, a->Kp), *decay = mn_cut(&work, a->Kp);
+  float *num = mn_cut(&work, a->Vp);
+  for (int t = c->t0; t < c->t1; t++) {
+    if (t % MN_CHUNK == 0) widen(a, C, s, checkpoint(a, bh, t));
+    long token = mn_token(a, t, bh);
+    float keep = mn_keep(a, t, bh), z = 0;
+    mn_keys(a, token, keep, q, write, decay);
+    for (int i = 0; i < a->K; i++) {
+      s[i] = decay[i] * s[i] + write[i];
+      z += s[i] * q[i];
+    }
+    k->step(a, token, keep, C, q, write, decay, num, work);
+    mn_write_y(a, bh, t, 1, num, &z);
+  }
+}
+
+/* Up to sixteen tokens at a time, from checkpoint to checkpoint. */
+static void walk_chunks(const mn_attention *a, const mn_matrix_kernels *k, int bh, const float *C,
+                        const float *s, float *work) {
+  const mn_call *c = a->c;
+  mn_chunk_state spare[2], now, next;
+  for (int i = 0; i < 2; i++) {
+    spare[i].C = mn_cut(&work, (long)a->Vp * a->Kp);
+    spare[i].s = mn_cut(&work, a->Kp);
+  }
+  now = c->t0 % MN_CHUNK ? spare[0] : checkpoint(a, bh, c->t0);
+  widen(a, C, s, now);
+  for (int t = c->t0, end; t < c->t1; t = end, now = next) {
+    end = (t / MN_CHUNK + 1) * MN_CHUNK;
+    if (end > c->t1) end = c->t1;
+    next = end % MN_CHUNK == 0 && end < a->T ? checkpoint(a, bh, end) : spare[1];
+    k->chunk(a, bh, t, end - t, now, next, work);
+  }
+  narrow(a, now, c->out[1].data + (long)bh * a->V * a->K, c->out[2].data + (long)bh * a->K);
+}
+
+static long work_size(const mn_attention *a, const mn_matrix_kernels *k) {
+  return 2 * state_size(a) + (long)MN_CHUNK * (k->key_rows * a->Kp + k->value_rows * a->Vp)
+       + 4 * MN_CHUNK * MN_CHUNK;
+}
+
+void mn_matrix_forward(mn_call *c, const mn_matrix_kernels *k) {
+  mn_attention a;
+  mn_attention_open(&a, c, k->name, 0);
+  long size = work_size(&a, k), state = (long)a.V * a.K;
+  float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
+  int rows = c->t1 - c->t0, heads = a.B * a.H;
+  MN_PARALLEL(c->ctx, (double)rows * heads * state)
+  for (int bh = 0; bh < heads; bh++) {
+    float *mine = work + omp_get_thread_num() * size;
+    float *C = c->out[1].data + bh * state, *s = c->out[2].data + (long)bh * a.K;
+    const float *C0 = c->in[IN_STATE].data, *s0 = c->in[IN_STATE + 1].data;
+    if (C0) C0 += bh * state;
+    if (s0) s0 += (long)bh * a.K;
+    if (rows >= STEPWISE) {
+      if (c->t0) walk_chunks(&a, k, bh, C, s, mine);
+      else       walk_chunks(&a, k, bh, C0, s0, mine);
+      continue;
+    }
+    if (c->t0 == 0) {
+      for (long i = 0; i < state; i++) C[i] = C0 ? C0[i] : 0;
+      for (int i = 0; i < a.K; i++) s[i] = s0 ? s0[i] : 0;
+    }
+    walk_steps(&a, k, bh, C, s, mine);
+  }
+}
+
+void mn_matrix_backward(mn_call *c, const mn_matrix_kernels *k) {
+  mn_attention a;
+  mn_attention_open(&a, c, k->name, 0);
+  long size = work_size(&a, k), state = (long)a.V * a.K;
+  float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
+  int heads = a.B * a.H;
+  MN_PARALLEL(c->ctx, (double)a.T * heads * state)
+  for (int bh = 0; bh < heads; bh++) {
+    float *mine = work + omp_get_thread_num() * size;
+    mn_chunk_state grad = { mn_cut(&mine, (long)a.Vp * a.Kp), mn_cut(&mine, a.Kp) };
+    const float *dC = c->out[1].grad, *ds = c->out[2].grad;
+    widen(&a, dC ? dC + bh * state : NULL, ds ? ds + (long)bh * a.K : NULL, grad);
+    for (int t = (mn_chunks(a.T) - 1) * MN_CHUNK; t >= 0; t -= MN_CHUNK)
+      k->chunk_back(&a, bh, t, a.T - t < MN_CHUNK ? a.T - t : MN_CHUNK, checkpoint(&a, bh, t), grad, mine);
+    float *dC0 = c->in[IN_STATE].grad, *ds0 = c->in[IN_STATE + 1].grad;
+    narrow(&a, grad, dC0 ? dC0 + bh * state : NULL, ds0 ? ds0 + (long)bh * a.K : NULL);
+  }
+}

@@ -1,0 +1,48 @@
+/* matrix_memory.h -- walks time for the ops whose state is a matrix C[V,K] and a sum of keys s[K].
+** linear_attention and joint_gate_attention differ in how sixteen tokens change the matrix; where the
+** state lives, when it is checkpointed and what a call may ask for is the same, and is here.
+**
+** Outputs: y, C', s', saved.  C' and s' hold the running state of a run by rows.  saved[head][chunk]
+** holds the state before token 16*chunk, rows and columns padded with zeros to multiples of 16: backward
+** needs nothing else of the past, however forward was run. */
+#ifndef MN_MATRIX_MEMORY_H
+#define MN_MATRIX_MEMORY_H
+#include "attention.h"
+
+#define MATRIX_STATE "C?[B,H,V,?] s?[B,H,?] -> y[T,B,H,V] C'[B,H,V,?] s'[B,H,?] ~saved[?,?]"
+
+typedef struct mn_chunk_state { float *C, *s; } mn_chunk_state;     /* [Vp,Kp] and [Kp] */
+
+typedef struct mn_matrix_kernels {
+  const char *name;
+  /* Tokens t .. t+n-1, n <= 16: read `from`, store `to` (never the same memory) and y. */
+  void (*chunk)(const mn_attention *a, int bh, int t, int n, mn_chunk_state from,
+                mn_chunk_state to, float *work);
+  /* One token on rows of C[V,K] in place, from its keys and values; num is C q. */
+  void (*step)(const mn_attention *a, long token, float keep, float *C, const float *q,
+               const float *write, const float *decay, float *num, float *work);
+  /* Backward of `chunk`: grad is that of the state after it, and becomes that of the state before. */
+  void (*chunk_back)(const mn_attention *a, int bh, int t, int n, mn_chunk_state from,
+                     mn_chunk_state grad, float *work);
+  int key_rows, value_rows;      /* work: arrays of [16,Kp] and [16,Vp] */
+} mn_matrix_kernels;
+
+int  mn_matrix_shape(mn_call *c, const mn_matrix_kernels *k);
+void mn_matrix_forward(mn_call *c, const mn_matrix_kernels *k);
+void mn_matrix_backward(mn_call *c, const mn_matrix_kernels *k);
+
+/* Cut the next n floats off a work space. */
+static inline float *mn_cut(float **work, long n) { return (*work += n) - n; }
+
+/* y of n tokens: num[16,Vp] over the denominators of z[16]. */
+void mn_write_y(const mn_attention *a, int bh, int t, int n, const float *num, const float *z);
+
+/* Gradients of num and z from that of y; zeros for the rows n..15. */
+void mn_read_dy(const mn_attention *a, int bh, int t, int n, const float *z, float *dnum,
+                float *dz);
+
+/* Keys of tokens t .. t+n-1, each array [16,Kp]; rows n..15 leave any state as it is. */
+void mn_load_keys(const mn_attention *a, int bh, int t, int n, float *q, float *write,
+                  float *decay);
+
+#endif

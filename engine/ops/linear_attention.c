@@ -1,0 +1,218 @@
+/* linear_attention.c -- gated linear attention: a matrix of values by keys that forgets along both axes.
+** Sixteen tokens at a time (the chunked form): what they read of the old matrix and what they write to
+** it are small matrix products; among themselves they meet through running products of the decays.
+** Yang et al. 2024 chunk with logarithms and divisions; here every decay is a product over a forward
+** interval, so gates of exactly 0 and 1 are exact and nothing can overflow. */
+#include <string.h>
+#include "../chunk.h"
+#include "../matrix_memory.h"
+#include "../simd.h"
+
+enum { L = MN_CHUNK };
+
+static void load_values(const mn_attention *a, int bh, int t, int n, float *write, float *decay) {
+  long Vp = a->Vp;
+  for (int i = 0; i < n; i++)
+    mn_values(a, mn_token(a, t + i, bh), mn_keep(a, t + i, bh), write + i * Vp, decay + i * Vp);
+  for (long i = n * Vp; i < L * Vp; i++) write[i] = 0, decay[i] = 1;
+}
+
+static float dot(int n, const float *x, const float *y) {
+  mn_lanes sum = { 0 };
+  for (int i = 0; i < n; i += MN_LANES) sum += mn_load(x + i) * mn_load(y + i);
+  return mn_sum(sum);
+}
+
+static void multiply(long n, const float *x, const float *y, float *out) {
+  for (long i = 0; i < n; i += MN_LANES) mn_store(out + i, mn_load(x + i) * mn_load(y + i));
+}
+
+/* s.q of every token: what the chunk's own keys give, and what is left of the old sum. */
+static void key_sums(int Kp, const float *S, const float *Pq, const float *s, float *z) {
+  for (int t = 0; t < L; t++) {
+    z[t] = dot(Kp, Pq + (long)t * Kp, s);
+    for (int i = 0; i <= t; i++) z[t] += S[t * L + i];
+  }
+}
+
+/* num = C (P*q) of every token, token-major; qt [Kp,16] and yt [Vp,16] are work. */
+static void read_state(const mn_attention *a, const float *C, const float *x, float *xt, float *yt,
+                       float *y) {
+  mn_transpose(L, a->Kp, x, a->Kp, xt, L);
+  mn_chunk_gemm(a->Vp, L, a->Kp, C, a->Kp, 1, xt, L, 0, 0, 0, yt, L);
+  mn_transpose(a->Vp, L, yt, L, y, a->Vp);
+}
+
+static void chunk(const mn_attention *a, int bh, int t, int n, mn_chunk_state from,
+                  mn_chunk_state to, float *work) {
+  long Kp = a->Kp, Vp = a->Vp, kn = L * Kp, vn = L * Vp;
+  float *q = mn_cut(&work, kn), *k = mn_cut(&work, kn), *kd = mn_cut(&work, kn);
+  float *P = mn_cut(&work, kn), *Pq = mn_cut(&work, kn), *kr = mn_cut(&work, kn), *kt = mn_cut(&work, kn);
+  float *v = mn_cut(&work, vn), *vd = mn_cut(&work, vn), *PA = mn_cut(&work, vn), *yt = mn_cut(&work, vn);
+  float *y0 = mn_cut(&work, vn), *y = mn_cut(&work, vn), *vr = mn_cut(&work, vn);
+  float *S = mn_cut(&work, L * L), z[L];
+  mn_load_keys(a, bh, t, n, q, k, kd);
+  load_values(a, bh, t, n, v, vd);
+  mn_chunk_prefix((int)Kp, kd, P);
+  mn_chunk_prefix((int)Vp, vd, PA);
+  mn_chunk_scores((int)Kp, k, kd, q, kr, S);
+  multiply(kn, P, q, Pq);
+  read_state(a, from.C, Pq, kt, yt, y0);
+  mn_chunk_mix((int)Vp, v, vd, S, PA, y0, y, vr);
+  key_sums((int)Kp, S, Pq, from.s, z);
+  mn_write_y(a, bh, t, n, y, z);
+
+  const float *kept = P + kn - Kp;
+  mn_chunk_gemm((int)Vp, (int)Kp, L, vr, 1, Vp, kr, Kp, from.C, PA + vn - Vp, kept, to.C, Kp);
+  for (int j = 0; j < Kp; j += MN_LANES) {
+    mn_lanes sum = mn_load(from.s + j) * mn_load(kept + j);
+    for (int i = 0; i < L; i++) sum += mn_load(kr + i * Kp + j);
+    mn_store(to.s + j, sum);
+  }
+}
+
+/* One token on R rows of C: row i is kept by decay*vd[i] and gains v[i]*write. */
+MN_INLINE void step_rows(const int R, int K, float *restrict C, const float *q, const float *write,
+                         const float *decay, const float *v, const float *vd, float *num) {
+  mn_lanes sum[4] = { { 0 } };
+  int j = 0;
+  for (; j + MN_LANES <= K; j += MN_LANES) {
+    mn_lanes qj = mn_load(q + j), wj = mn_load(write + j), dj = mn_load(decay + j);
+#pragma GCC unroll 4
+    for (int i = 0; i < R; i++) {
+      float *at = C + (long)i * K + j;
+      mn_lanes x = mn_load(at) * dj * vd[i] + wj * v[i];
+      mn_store(at, x);
+      sum[i] += x * qj;
+    }
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < R; i++) {
+    num[i] = mn_sum(sum[i]);
+    for (int m = j; m < K; m++) {
+      float *at = C + (long)i * K + m;
+      *at = *at * decay[m] * vd[i] + write[m] * v[i];
+      num[i] += *at * q[m];
+    }
+  }
+}
+
+static void step(const mn_attention *a, long token, float keep, float *C, const float *q,
+                 const float *write, const float *decay, float *num, float *work) {
+  float *v = mn_cut(&work, a->Vp), *vd = mn_cut(&work, a->Vp);
+  int i = 0;
+  mn_values(a, token, keep, v, vd);
+  for (; i + 4 <= a->V; i += 4)
+    step_rows(4, a->K, C + (long)i * a->K, q, write, decay, v + i, vd + i, num + i);
+  for (; i < a->V; i++)
+    step_rows(1, a->K, C + (long)i * a->K, q, write, decay, v + i, vd + i, num + i);
+}
+
+/* Gradients of the whole chunk's decay, through C' = (kept_v kept_k^T) * C + ...:
+**   dkept_k[j] = sum_i C dC kept_v[i]     dkept_v[i] = sum_j C dC kept_k[j] */
+static void decay_back(int Vp, int Kp, const float *C, const float *dC, const float *kept_v,
+                       const float *kept_k, float *dkept_v, float *dkept_k) {
+  memset(dkept_k, 0, sizeof(float) * (size_t)Kp);
+  for (int i = 0; i < Vp; i += 4) {
+    mn_lanes sum[4] = { { 0 } };
+    for (int j = 0; j < Kp; j += MN_LANES) {
+      mn_lanes kept = mn_load(kept_k + j), dk = mn_load(dkept_k + j);
+#pragma GCC unroll 4
+      for (int r = 0; r < 4; r++) {
+        long at = (long)(i + r) * Kp + j;
+        mn_lanes x = mn_load(C + at) * mn_load(dC + at);
+        dk += x * kept_v[i + r];
+        sum[r] += x * kept;
+      }
+      mn_store(dkept_k + j, dk);
+    }
+    for (int r = 0; r < 4; r++) dkept_v[i + r] = mn_sum(sum[r]);
+  }
+}
+
+static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_state from,
+                       mn_chunk_state grad, float *work) {
+  long Kp = a->Kp, Vp = a->Vp, kn = L * Kp, vn = L * Vp;
+  float *q = mn_cut(&work, kn), *k = mn_cut(&work, kn), *kd = mn_cut(&work, kn);
+  float *P = mn_cut(&work, kn), *Pq = mn_cut(&work, kn), *kr = mn_cut(&work, kn), *kt = mn_cut(&work, kn);
+  float *w = mn_cut(&work, kn), *dk = mn_cut(&work, kn), *dkd = mn_cut(&work, kn), *dq = mn_cut(&work, kn);
+  float *v = mn_cut(&work, vn), *vd = mn_cut(&work, vn), *PA = mn_cut(&work, vn), *vt = mn_cut(&work, vn);
+  float *y0 = mn_cut(&work, vn), *g = mn_cut(&work, vn), *PAg = mn_cut(&work, vn), *vr = mn_cut(&work, vn);
+  float *dv = mn_cut(&work, vn), *dvd = mn_cut(&work, vn);
+  float *S = mn_cut(&work, L * L), *dS = mn_cut(&work, L * L), z[L], dz[L];
+
+  /* Forward once more, as far as it is needed. */
+  mn_load_keys(a, bh, t, n, q, k, kd);
+  load_values(a, bh, t, n, v, vd);
+  mn_chunk_prefix((int)Kp, kd, P);
+  mn_chunk_prefix((int)Vp, vd, PA);
+  mn_chunk_scores((int)Kp, k, kd, q, kr, S);
+  multiply(kn, P, q, Pq);
+  read_state(a, from.C, Pq, kt, vt, y0);
+  key_sums((int)Kp, S, Pq, from.s, z);
+  mn_read_dy(a, bh, t, n, z, g, dz);
+
+  /* The scores; s.q is one more value channel, of value 1 that is never forgotten. */
+  mn_chunk_scores((int)Vp, v, vd, g, vr, dS);
+  for (int i = 0; i < L; i++)
+    for (int s = 0; s <= i; s++) dS[i * L + s] += dz[i];
+
+  /* What flows through the old state (w) and the new one (dk, dv). */
+  multiply(vn, PA, g, PAg);
+  mn_chunk_gemm(L, (int)Kp, (int)Vp, PAg, Vp, 1, from.C, Kp, 0, 0, 0, w, Kp);
+  mn_chunk_gemm(L, (int)Kp, (int)Vp, vr, Vp, 1, grad.C, Kp, 0, 0, 0, dk, Kp);
+  read_state(a, grad.C, kr, kt, vt, dv);
+  float *kept_k = P + kn - Kp, *kept_v = PA + vn - Vp, *dkept_k = kt, *dkept_v = vt;
+  decay_back((int)Vp, (int)Kp, from.C, grad.C, kept_v, kept_k, dkept_v, dkept_k);
+  for (int i = 0; i < L; i++)
+    for (int j = 0; j < Kp; j += MN_LANES) {
+      long at = i * Kp + j;
+      mn_lanes x = mn_load(w + at) + mn_load(from.s + j) * dz[i];
+      mn_store(dq + at, x * mn_load(P + at));
+      mn_store(w + at, x * mn_load(q + at));
+      mn_store(dk + at, mn_load(dk + at) + mn_load(grad.s + j));
+    }
+  for (int j = 0; j < Kp; j++) w[kn - Kp + j] += dkept_k[j] + from.s[j] * grad.s[j];
+  multiply(vn, g, y0, y0);
+  for (int j = 0; j < Vp; j++) y0[vn - Vp + j] += dkept_v[j];
+
+  /* Among the tokens of the chunk, then the prefix products; w and y0 are those gradients now. */
+  mn_chunk_back((int)Kp, k, kd, q, dS, dk, dkd, dq);
+  mn_chunk_back((int)Vp, v, vd, g, S, dv, dvd, NULL);
+  mn_chunk_prefix_back((int)Kp, kd, P, w, dkd);
+  mn_chunk_prefix_back((int)Vp, vd, PA, y0, dvd);
+  for (int i = 0; i < n; i++) {
+    long token = mn_token(a, t + i, bh);
+    float keep = mn_keep(a, t + i, bh);
+    mn_keys_back(a, token, keep, dq + i * Kp, dk + i * Kp, dkd + i * Kp, kt);
+    mn_values_back(a, token, keep, dv + i * Vp, dvd + i * Vp);
+  }
+
+  /* The state before the chunk. */
+  mn_chunk_gemm((int)Vp, (int)Kp, L, PAg, 1, Vp, Pq, Kp, grad.C, kept_v, kept_k, grad.C, Kp);
+  for (int j = 0; j < Kp; j += MN_LANES) {
+    mn_lanes sum = mn_load(grad.s + j) * mn_load(kept_k + j);
+    for (int i = 0; i < L; i++) sum += mn_load(Pq + i * Kp + j) * dz[i];
+    mn_store(grad.s + j, sum);
+  }
+}
+
+static const mn_matrix_kernels kernels = {
+  .name = "linear_attention", .chunk = chunk, .step = step, .chunk_back = chunk_back,
+  .key_rows = 11, .value_rows = 10,
+};
+
+static int shape(mn_call *c) { return mn_matrix_shape(c, &kernels); }
+static void forward(mn_call *c) { mn_matrix_forward(c, &kernels); }
+static void backward(mn_call *c) { mn_matrix_backward(c, &kernels); }
+
+const mn_op mn_op_linear_attention = {
+  .sig = ATTENTION_INPUTS MATRIX_STATE " | eps=1e-5 den_clamp=0 normalise=1",
+  .doc = "gated linear attention: C = (1-b)(1-g)^T * C + (b*v)(g*k)^T, s = (1-g)*s + g*k, "
+         "y = C q / den(s.q); with feature factors k = p_k (x) k, q = p_q (x) q, g = p_gamma (x) gamma "
+         "(GaLiTe, Pramanik et al. 2023, eq. 10-16; Katharopoulos et al. 2020 without gates)",
+  .time = MN_SCAN,
+  .forward = forward,
+  .backward = backward,
+  .shape = shape,
+};
