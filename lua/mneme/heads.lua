@@ -1,0 +1,104 @@
+-- heads.lua -- how a core's named tensors divide into layers and heads, so that any core can be drawn:
+-- "layers.0.C" is kind "C" of layer 0, and its dimensions "HVK" say that its first axis counts heads.
+local ffi = require "ffi"
+
+local heads = {}
+
+---Split a name such as "layers.0.C".
+---@return integer? layer from 0; nil where the name has none
+---@return string kind
+function heads.parse(name)
+  local layer, kind = name:match "^layers?%.(%d+)%.(.+)$"
+  return tonumber(layer), kind or name
+end
+
+---The number of values.
+function heads.size(shape)
+  local n = 1
+  for _, length in ipairs(shape) do n = n * length end
+  return n
+end
+
+---Which axis of an array counts heads, from 1; nil if none does.
+---@param array table { shape = {...}, dims = "HVK"? one letter an axis }
+---@param n_heads integer? what the core's state says, for arrays without dims
+local function axis_of(array, n_heads)
+  if array.dims then return (array.dims:find("H", 1, true)) end
+  for axis = 1, #array.shape - 1 do
+    if array.shape[axis] == n_heads then return axis end
+  end
+end
+
+---How many heads an array has; 1 where it is not divided.
+function heads.count(array, n_heads)
+  local axis = axis_of(array, n_heads)
+  return axis and array.shape[axis] or 1
+end
+
+---One head's numbers as a matrix: the last axis makes the columns, all others the rows.
+---@param head integer from 0
+---@return integer rows, integer cols, ffi.cdata* values float[rows * cols]
+function heads.slice(array, head, n_heads)
+  local shape, axis = array.shape, axis_of(array, n_heads)
+  local n = heads.size(shape)
+  if not axis then
+    local cols = math.max(1, shape[#shape] or 1)
+    return n / cols, cols, array.values
+  end
+  local inner = 1
+  for i = axis + 1, #shape do inner = inner * shape[i] end
+  local outer = n / shape[axis] / inner
+  local values = ffi.new("float[?]", outer * inner)
+  for i = 0, outer - 1 do
+    ffi.copy(values + i * inner, array.values + (i * shape[axis] + head) * inner, inner * 4)
+  end
+  local cols = axis == #shape and outer or shape[#shape]
+  return outer * inner / cols, cols, values
+end
+
+---Break long rows so that a matrix of few rows fills a box of this aspect (width over height).
+---@return integer rows, integer cols
+function heads.fold(rows, cols, aspect)
+  local best_rows, best_cols, best = rows, cols, math.huge
+  for parts = 1, cols do
+    if cols % parts == 0 and (parts == 1 or rows <= 8) then
+      local badness = math.abs(math.log(cols / parts / (rows * parts) / aspect))
+      if badness < best then best_rows, best_cols, best = rows * parts, cols / parts, badness end
+    end
+  end
+  return best_rows, best_cols
+end
+
+---Least, mean and greatest value of n floats.
+function heads.summary(values, n)
+  local least, greatest, sum = math.huge, -math.huge, 0
+  for i = 0, n - 1 do
+    local v = values[i]
+    if v < least then least = v end
+    if v > greatest then greatest = v end
+    sum = sum + v
+  end
+  return least, sum / n, greatest
+end
+
+---The layers and kinds among named arrays, in order; single numbers (ticks) are left out.
+---@param wanted string[]? only these kinds, in this order
+---@return integer[] layers, string[] kinds, table by_layer by_layer[layer][kind] = array
+function heads.grid(arrays, wanted)
+  local layers, kinds, by_layer, seen, ok = {}, {}, {}, {}, {}
+  for _, kind in ipairs(wanted or {}) do ok[kind] = true end
+  for name, array in pairs(arrays) do
+    local layer, kind = heads.parse(name)
+    layer = layer or 0
+    if heads.size(array.shape) > 1 and (not wanted or ok[kind]) then
+      if not by_layer[layer] then by_layer[layer], layers[#layers + 1] = {}, layer end
+      if not seen[kind] then seen[kind], kinds[#kinds + 1] = true, kind end
+      by_layer[layer][kind] = array
+    end
+  end
+  table.sort(layers)
+  table.sort(kinds)
+  return layers, wanted or kinds, by_layer
+end
+
+return heads

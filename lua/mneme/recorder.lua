@@ -1,0 +1,182 @@
+-- recorder.lua -- what was seen, kept: turns the passing snapshots of a player or a live file into frames
+-- that stay, with the episode so far, so that a viewer can step back and a scene can draw traces.
+local ffi = require "ffi"
+local engine = require "mneme.engine"
+local heads = require "mneme.heads"
+
+local C = engine.C
+local recorder = {}
+local methods = {}
+
+-- Probes of these kinds are gates, if their values lie in 0..1; the first one found is traced over time.
+local gates = { "beta", "z", "write", "gate", "g", "i", "gamma", "r", "f", "o", "decay", "w" }
+
+---@class Frame what a scene sees as `now`; read-only
+---@field title string what is shown: "agalite on tmaze-v0, corridor 20"
+---@field source string? where from: "checkpoint at 300,000 steps", "live, 1,204,224 steps"
+---@field canvas ffi.cdata* the world as the environment draws it
+---@field actions string[] names in order
+---@field observation table { shape, values }
+---@field action integer the one chosen now, from 0
+---@field policy number[] probability of each action
+---@field value number estimated discounted return
+---@field reward number what the last action brought; 0 at the start
+---@field memory table<string, table> the core's state: name -> { shape, values, dims }
+---@field probes table<string, table> gates, keys, retrievals: likewise
+---@field truth table<string, number> what the environment knows and the agent may not
+---@field step integer of the episode, from 0
+---@field episode integer from 0
+---@field ret number undiscounted return so far
+---@field outcome table? at the end: { score, ret, length }
+---@field history table[] one entry { step, value, reward, action, x, y, gates } a step of this episode
+---@field range table<string, number> greatest absolute value of each kind of memory in this episode
+---@field n_heads integer
+---@field gates string[] the kinds of probes that are gates
+---@field status table? the player's: { playing, speed, hint, note }
+
+---@param most_bytes number? what the frames kept for stepping back may take
+function recorder.new(most_bytes)
+  return setmetatable({ frames = {}, bytes = 0, most_bytes = most_bytes or 128e6 }, { __index = methods })
+end
+
+local function copy_array(array)
+  local n = heads.size(array.shape)
+  local values = ffi.new("float[?]", n)
+  if type(array.values) == "table" then
+    for i = 1, n do values[i - 1] = array.values[i] end
+  else
+    for i = 0, n - 1 do values[i] = array.values[i] end
+  end
+  return { shape = array.shape, dims = array.dims, values = values }, n * 4
+end
+
+local function copy_arrays(arrays)
+  local copy, bytes = {}, 0
+  for name, array in pairs(arrays or {}) do
+    local size
+    copy[name], size = copy_array(array)
+    bytes = bytes + size
+  end
+  return copy, bytes
+end
+
+local box = ffi.new "float[4]"
+
+local function copy_canvas(from)
+  local canvas = ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
+  C.mn_canvas_bounds(from, box)
+  local w, h = box[2] - box[0], box[3] - box[1]
+  if w > 0 and h > 0 then engine.check(C.mn_canvas_append(canvas, from, box[0], box[1], w, h)) end
+  return canvas
+end
+
+local function list(values, n)
+  local copy, from = {}, type(values) == "table" and 1 or 0
+  for i = 0, n - 1 do copy[i + 1] = values[from + i] end
+  return copy
+end
+
+-- The mean of every gate, by kind: one number for each head of each layer, layer by layer.
+local function gate_means(frame)
+  local means = {}
+  local layers, _, by_layer = heads.grid(frame.probes, frame.gates)
+  for _, kind in ipairs(frame.gates) do
+    means[kind] = {}
+    for _, layer in ipairs(layers) do
+      local array = by_layer[layer][kind]
+      for head = 0, array and heads.count(array, frame.n_heads) - 1 or -1 do
+        local rows, cols, values = heads.slice(array, head, frame.n_heads)
+        local _, mean = heads.summary(values, rows * cols)
+        table.insert(means[kind], mean)
+      end
+    end
+  end
+  return means
+end
+
+local function find_gates(probes)
+  local found = {}
+  for _, kind in ipairs(gates) do
+    local inside = nil
+    for name, array in pairs(probes) do
+      local _, of = heads.parse(name)
+      if of == kind then
+        local least, _, greatest = heads.summary(array.values, heads.size(array.shape))
+        inside = inside ~= false and least >= 0 and greatest <= 1
+      end
+    end
+    if inside then found[#found + 1] = kind end
+  end
+  return found
+end
+
+local function find_heads(memory)
+  for _, array in pairs(memory) do
+    local n = array.dims and heads.count(array)
+    if n and n > 1 then return n end
+  end
+  return 1
+end
+
+-- The greatest value of each kind so far: a colour scale that grows but never flickers.
+local function widen(before, memory)
+  local range = setmetatable({}, { __index = function() return 0 end })
+  for kind, most in pairs(before or {}) do range[kind] = most end
+  for name, array in pairs(memory) do
+    local _, kind = heads.parse(name)
+    local least, _, greatest = heads.summary(array.values, heads.size(array.shape))
+    range[kind] = math.max(range[kind], -least, greatest)
+  end
+  return range
+end
+
+---Keep a snapshot; its pointers may change afterwards.
+---@param now table see Frame: a player fills title .. ret, the recorder the rest
+---@return Frame
+function methods:add(now)
+  local last = self.frames[#self.frames]
+  local frame = {}
+  for key, value in pairs(now) do frame[key] = value end
+  local memory_bytes, probe_bytes
+  frame.canvas = copy_canvas(now.canvas)
+  frame.memory, memory_bytes = copy_arrays(now.memory)
+  frame.probes, probe_bytes = copy_arrays(now.probes)
+  frame.observation = now.observation and copy_array(now.observation)
+  frame.policy = list(now.policy, #now.actions)
+  local same = last and last.episode == now.episode and last.step < now.step
+  frame.n_heads = last and last.n_heads or find_heads(frame.memory)
+  frame.gates = last and last.gates or find_gates(frame.probes)
+  frame.range = widen(same and last.range, frame.memory)
+  local truth = now.truth or {}
+  frame.truth = truth
+  frame.history = {}
+  for i, entry in ipairs(same and last.history or {}) do frame.history[i] = entry end
+  table.insert(frame.history, {
+    step = now.step, value = now.value, reward = now.reward, action = now.action,
+    x = truth.x or truth.position, y = truth.y, gates = gate_means(frame),
+  })
+  frame.bytes = memory_bytes + probe_bytes + 4096 + 16 * #frame.history
+  return self:keep(frame)
+end
+
+---Keep a frame that exists already, such as the last one of an episode with its outcome.
+function methods:keep(frame)
+  table.insert(self.frames, frame)
+  self.bytes = self.bytes + frame.bytes
+  while self.bytes > self.most_bytes and #self.frames > 2 do
+    self.bytes = self.bytes - table.remove(self.frames, 1).bytes
+  end
+  return frame
+end
+
+---The last frame once more, as the end of its episode.
+---@param outcome table { score, ret, length }
+---@param reward number what the last action brought
+function methods:finish(outcome, reward)
+  local last, frame = self.frames[#self.frames], {}
+  for key, value in pairs(last) do frame[key] = value end
+  frame.outcome, frame.reward, frame.ret = outcome, reward, outcome.ret
+  return self:keep(frame)
+end
+
+return recorder

@@ -1,0 +1,29 @@
+-- observation.lua -- what the agent sees of the world, and nothing more: one cell a number.
+local ffi = require "ffi"
+local canvas = require "mneme.canvas"
+local heads = require "mneme.heads"
+
+return function(view, box, now)
+  local theme, u, seen = view.theme, view.unit, now.observation
+  if not seen then
+    local inner = view:card(box, "observation")
+    return view:text("no observation", inner.x, inner.y + 16 * u, 12, theme.dim)
+  end
+  local n, shape = heads.size(seen.shape), seen.shape
+  local least, _, most = heads.summary(seen.values, n)
+  local inner = view:card(box, "observation", ("%s numbers, %.3g … %.3g"):format(table.concat(shape, "×"), least, most))
+  if #shape < 2 then
+    local rows, cols = heads.fold(1, n, inner.w / inner.h)
+    return view:heat(inner, rows, cols, seen.values, math.min(0, least), math.max(1, most), canvas.SEQUENTIAL)
+  end
+  -- a picture: rows, columns, channels; the mean of the channels, square cells
+  local rows, cols = shape[1], shape[2]
+  local channels, grey = n / rows / cols, ffi.new("float[?]", rows * cols)
+  for i = 0, n - 1 do
+    local cell = math.floor(i / channels)
+    grey[cell] = grey[cell] + seen.values[i] / channels
+  end
+  local side = math.min(inner.w / cols, inner.h / rows)
+  local place = { x = inner.x + (inner.w - side * cols) / 2, y = inner.y, w = side * cols, h = side * rows }
+  view:heat(place, rows, cols, grey, math.min(0, least), math.max(1, most), canvas.SEQUENTIAL)
+end

@@ -1,0 +1,33 @@
+-- world.lua -- the world as the environment draws it, the way the agent came, and how the episode ended.
+return function(view, box, now, options)
+  local theme, u = view.theme, view.unit
+  local inner = view:card(box, options and options.title or "world", options and options.note)
+  local place = view:append(now.canvas, inner)
+
+  -- where the environment tells places in the units of its picture: the trail, fading with age
+  if options and options.place then
+    local n = #now.history
+    for i = 2, n do
+      local ax, ay = options.place(now.history[i - 1])
+      local bx, by = options.place(now.history[i])
+      if ax and bx then
+        local x0, y0, scale = place(ax, ay)
+        local x1, y1 = place(bx, by)
+        local age = math.max(0.15, 1 - (n - i) / 60)
+        view:line(x0, y0, x1, y1, view:fade(theme.warm, age), math.max(1, scale * 0.12))
+      end
+    end
+  end
+
+  local outcome = now.outcome
+  if outcome then
+    local solved = (outcome.score or 0) >= 1
+    local text = ("%s  ·  return %+.1f  ·  %d steps"):format(
+      solved and "solved" or ("score %.2f"):format(outcome.score or 0), outcome.ret, outcome.length):gsub("-", "−")
+    local w, h = view:text_width(text, 15) + 32 * u, 32 * u
+    local x, y = inner.x + (inner.w - w) / 2, inner.y + inner.h - h
+    view:rect(x, y, w, h, theme.shade)
+    view:frame(x, y, w, h, solved and theme.good or theme.bad, 1.5 * u)
+    view:text(text, x + w / 2, y + 21 * u, 15, solved and theme.good or theme.bad, "center")
+  end
+end
