@@ -1,0 +1,10 @@
+/* exp.c -- y = e^x, by our own polynomial (maths.h). */
+#include "elementwise.h"
+
+MN_UNARY(mn_expf(x), y)
+
+const mn_op mn_op_exp = {
+  .sig = "x[...] -> y[...]",
+  .doc = "y = e^x",
+  .time = MN_ROWS, .forward = forward, .backward = backward,
+};

@@ -1,0 +1,10 @@
+/* log.c -- y = ln x, by our own polynomial (maths.h). */
+#include "elementwise.h"
+
+MN_UNARY(mn_logf(x), 1 / x)
+
+const mn_op mn_op_log = {
+  .sig = "x[...]:pos -> y[...]",
+  .doc = "y = ln x",
+  .time = MN_ROWS, .forward = forward, .backward = backward,
+};

@@ -1,0 +1,10 @@
+/* minimum.c -- the smaller of two numbers, with broadcasting.  On a tie the gradient goes to a; NaN wins. */
+#include "elementwise.h"
+
+MN_BINARY(a <= b || a != a ? a : b, a <= b ? 1 : 0, a <= b ? 0 : 1)
+
+const mn_op mn_op_minimum = {
+  .sig = "a[*] b[*] -> y[*]",
+  .doc = "y = the smaller of a and b; shapes are matched from the right, size 1 is repeated",
+  .time = MN_ROWS, .shape = mn_broadcast_shape, .forward = forward, .backward = backward,
+};

@@ -1,0 +1,10 @@
+/* square.c -- y = x^2. */
+#include "elementwise.h"
+
+MN_UNARY(x * x, 2 * x)
+
+const mn_op mn_op_square = {
+  .sig = "x[...] -> y[...]",
+  .doc = "y = x^2",
+  .time = MN_ROWS, .forward = forward, .backward = backward,
+};

@@ -1,0 +1,10 @@
+/* sub.c -- y = a - b, with broadcasting. */
+#include "elementwise.h"
+
+MN_BINARY(a - b, 1, -1)
+
+const mn_op mn_op_sub = {
+  .sig = "a[*] b[*] -> y[*]",
+  .doc = "y = a - b; shapes are matched from the right, size 1 is repeated",
+  .time = MN_ROWS, .shape = mn_broadcast_shape, .forward = forward, .backward = backward,
+};

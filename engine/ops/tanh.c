@@ -1,0 +1,10 @@
+/* tanh.c -- y = tanh x, by our own polynomial (maths.h). */
+#include "elementwise.h"
+
+MN_UNARY(mn_tanhf(x), 1 - y * y)
+
+const mn_op mn_op_tanh = {
+  .sig = "x[...] -> y[...]",
+  .doc = "y = tanh x",
+  .time = MN_ROWS, .forward = forward, .backward = backward,
+};
