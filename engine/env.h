@@ -101,38 +101,39 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
 **        privileged facts for probes: *names = "cue position", parted by blanks; their count, 1..MN_FACTS
 ** The loops over copies are made here, in the env's own file, so that reset and step are inlined. */
 #define MN_ENV(NAME, ...)                                                                          \
-  typedef struct NAME##_parts {                                                                    \
+  typedef struct mn_##NAME##_parts {                                                               \
     union { mn_facts facts; struct { MN_ENV_FACTS }; };                                            \
     void (*reset)(NAME *self, mn_io *io);                                                          \
     void (*step)(NAME *self, mn_io *io);                                                           \
     void (*draw)(const NAME *self, const double *param, mn_canvas *c);                             \
     int  (*truth)(const NAME *self, const double *param, const char **names, float *values);       \
-  } NAME##_parts;                                                                                  \
-  static const NAME##_parts NAME##_is = { __VA_ARGS__ };                                           \
-  static void NAME##_reset(const mn_batch *batch) {                                                \
+  } mn_##NAME##_parts;                                                                             \
+  static const mn_##NAME##_parts mn_##NAME##_is = { __VA_ARGS__ };                                 \
+  static void mn_##NAME##_reset(const mn_batch *batch) {                                           \
     const mn_batch here = *batch, *b = &here;                                                      \
     for (int i = 0; i < b->n; i++) {                                                               \
       mn_io io = mn_io_of(b, i);                                                                   \
-      NAME##_is.reset((NAME *)(void *)(b->self + (size_t)i * (size_t)b->stride), &io);             \
+      mn_##NAME##_is.reset((NAME *)(void *)(b->self + (size_t)i * (size_t)b->stride), &io);        \
     }                                                                                              \
   }                                                                                                \
-  static void NAME##_step(const mn_batch *batch) {                                                 \
+  static void mn_##NAME##_step(const mn_batch *batch) {                                            \
     const mn_batch here = *batch, *b = &here;    /* a copy: no store can change it */              \
     for (int i = 0; i < b->n; i++) {                                                               \
       mn_io io = mn_io_of(b, i);                                                                   \
       io.action = b->action[i];                                                                    \
-      NAME##_is.step((NAME *)(void *)(b->self + (size_t)i * (size_t)b->stride), &io);              \
+      mn_##NAME##_is.step((NAME *)(void *)(b->self + (size_t)i * (size_t)b->stride), &io);         \
       b->reward[i] = io.reward;                                                                    \
       b->terminated[i] = io.terminated;                                                            \
       b->score[i] = io.score;                                                                      \
     }                                                                                              \
   }                                                                                                \
-  static void NAME##_draw(const void *self, const double *param, mn_canvas *c) {                   \
-    NAME##_is.draw((const NAME *)self, param, c);                                                  \
+  static void mn_##NAME##_draw(const void *self, const double *param, mn_canvas *c) {              \
+    mn_##NAME##_is.draw((const NAME *)self, param, c);                                             \
   }                                                                                                \
-  static int NAME##_truth(const void *self, const double *param, const char **names, float *v) {   \
-    return NAME##_is.truth((const NAME *)self, param, names, v);                                   \
+  static int mn_##NAME##_truth(const void *self, const double *param, const char **names, float *v) {\
+    return mn_##NAME##_is.truth((const NAME *)self, param, names, v);                              \
   }                                                                                                \
-  const mn_env mn_env_##NAME = { #NAME, &NAME##_is.facts, NAME##_reset, NAME##_step, NAME##_draw, NAME##_truth };
+  const mn_env mn_env_##NAME = { #NAME, &mn_##NAME##_is.facts, mn_##NAME##_reset, mn_##NAME##_step,\
+                                 mn_##NAME##_draw, mn_##NAME##_truth };
 
 #endif

@@ -1,21 +1,15 @@
 /* tmaze.c -- remember one bit for as long as the corridor is long.
-** The cue shows in the first observation only; at the junction the agent must turn the way it said. */
+** The cue shows in the first observation only; at the junction the agent must turn the way it said.
+** Observation: cue (2), place in Gray code (8), distractors.  The T-Maze of the AGaLiTe paper. */
 #include "tmaze.h"
 
-enum { CUE_DOWN, CUE_UP, PLACE, NOISE = PLACE + 8 };       /* slots of the observation */
+enum { CUE_DOWN, CUE_UP, PLACE, NOISE = PLACE + 8 };       /* where they begin in the observation */
 
-MN_FN void spaces(const double *param, mn_space *out) {
-  out->dtype = MN_F32;
-  out->ndim = 1;
-  out->shape[0] = NOISE + (int)param[TMAZE_DISTRACTORS];
-  out->n_actions = TMAZE_ACTIONS;
-  out->time_limit = 1000;
-  out->bytes = sizeof(tmaze);
-}
+MN_FN void spaces(const double *param, mn_space *out) { tmaze_spaces(param, NOISE, 1000, out); }
 
-/* The place is told in Gray code, most significant bit first: one step changes one bit. */
+/* Gray code, most significant bit first: one step changes one bit. */
 MN_FN void observe(const tmaze *m, mn_io *io) {
-  unsigned place = (unsigned)m->position, gray = place ^ place >> 1;
+  const uint32_t place = (uint32_t)m->position, gray = place ^ place >> 1;
   io->obs[CUE_DOWN] = (float)(m->shown & (m->cue == TMAZE_DOWN));
   io->obs[CUE_UP] = (float)(m->shown & (m->cue == TMAZE_UP));
 #pragma omp simd
@@ -32,9 +26,7 @@ MN_FN void step(tmaze *m, mn_io *io) {
   tmaze_move(m, io);
   observe(m, io);
 }
-MN_FN void draw(const tmaze *m, const double *param, mn_canvas *c) { (void)m; (void)param; (void)c; }
-MN_FN int truth(const tmaze *m, const double *param, const char **names, float *values) { (void)m; (void)param; *names=""; (void)values; return 0; }
 
-MN_ENV(tmaze, .version = 0, .doc = "remember for a whole corridor which way to turn at its end",
+MN_ENV(tmaze, .version = 0, .doc = "remember along a whole corridor which way to turn at its end",
        .params = "corridor=160[2..256] distractors=6[0..64]", .actions = "up down left right",
-       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth)
+       .spaces = spaces, .reset = reset, .step = step, .draw = tmaze_draw, .truth = tmaze_truth)

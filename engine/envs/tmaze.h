@@ -36,14 +36,65 @@ MN_FN void tmaze_move(tmaze *m, mn_io *io) {
   io->score = (float)(io->terminated & right);
 }
 
-/* The distractors are fair bits, all zero in the first observation. */
+/* The distractors are fair bits, all zero in the first observation.  By eights, so that the compiler
+** makes one vector of them; what is beyond the last one is masked out. */
 MN_FN void tmaze_noise(const tmaze *m, const mn_io *io, float *obs) {
   uint64_t noise = m->shown ? 0 : (uint64_t)io->bits[1] << 32 | io->bits[0];
   const int n = m->distractors;
   for (int from = 0; from < n; from += 8, noise >>= 8) {
-    const uint32_t word = (uint32_t)noise;
+    const uint32_t byte = (uint32_t)noise;
 #pragma omp simd
-    for (int i = 0; i < 8; i++) if (from + i < n) obs[from + i] = (float)(word >> i & 1);
+    for (int i = 0; i < 8; i++)
+      if (from + i < n) obs[from + i] = (float)(byte >> i & 1);
   }
+}
+
+MN_FN void tmaze_spaces(const double *param, int n_fixed, int time_limit, mn_space *out) {
+  out->dtype = MN_F32;
+  out->ndim = 1;
+  out->shape[0] = n_fixed + (int)param[TMAZE_DISTRACTORS];
+  out->n_actions = TMAZE_ACTIONS;
+  out->time_limit = time_limit;
+  out->bytes = sizeof(tmaze);
+}
+
+/* ---- the picture: cell i of the corridor spans x = i .. i+1 about y = 0 ---- */
+
+enum { TMAZE_GOOD, TMAZE_BAD };
+
+/* The end of one arm: y0 is its outer edge, and +4 or -1 says what waits there. */
+static inline void tmaze_arm(mn_canvas *c, float x, float y0, float tall, int prize) {
+  mn_canvas_add(c, MN_RECT, prize == TMAZE_GOOD ? 0x009E73FF : 0x9A4A12FF, x, y0, tall, 0.9f * tall);
+  mn_canvas_text(c, 0xFFFFFFFF, x + 0.2f * tall, y0 + 0.65f * tall, 0.55f * tall,
+                 prize == TMAZE_GOOD ? "+4" : "\xE2\x88\x92" "1");
+}
+
+/* A long corridor is drawn taller than its cells are wide, or it would be a thread. */
+static inline void tmaze_draw(const tmaze *m, const double *param, mn_canvas *c) {
+  (void)param;
+  const float n = m->corridor, tall = 1 + n / 48, wall = 0.07f * tall, end = n - 1, arm = 0.9f * tall;
+  const uint32_t walls = 0x6B7A90FF, floors[2] = { 0x2C3645FF, 0x35425AFF };
+  mn_canvas_add(c, MN_RECT, walls, -wall, -tall / 2 - wall, n + wall, tall + 2 * wall);
+  mn_canvas_add(c, MN_RECT, walls, end - wall, -tall / 2 - arm - wall, tall + 2 * wall, tall + 2 * (arm + wall));
+  mn_canvas_add(c, MN_RECT, floors[0], 0, -tall / 2, n, tall);
+  for (int i = 1; i < m->corridor - 1; i += 2) mn_canvas_add(c, MN_RECT, floors[1], (float)i, -tall / 2, 1, tall);
+  mn_canvas_add(c, MN_RECT, floors[0], end, -tall / 2, tall, tall);
+  tmaze_arm(c, end, -tall / 2 - arm, tall, m->cue == TMAZE_UP ? TMAZE_GOOD : TMAZE_BAD);
+  tmaze_arm(c, end, tall / 2, tall, m->cue == TMAZE_DOWN ? TMAZE_GOOD : TMAZE_BAD);
+  mn_canvas_add(c, MN_TRIANGLE, m->shown ? 0xF0E442FF : 0x6B6A3CFF, -1.2f * tall, -tall / 2, tall, tall);
+  mn_canvas_data(c, m->cue == TMAZE_UP ? -1.5707964f : 1.5707964f);
+  mn_canvas_add(c, MN_DISC, 0x0F131AFF, (float)m->position + 0.5f, 0, 0.38f * tall, 0.38f * tall);
+  mn_canvas_add(c, MN_DISC, 0x56B4E9FF, (float)m->position + 0.5f, 0, 0.31f * tall, 0.31f * tall);
+}
+
+/* cue: the action that pays.  distance: steps to the junction. */
+static inline int tmaze_truth(const tmaze *m, const double *param, const char **names, float *values) {
+  (void)param;
+  *names = "cue position corridor distance";
+  values[0] = m->cue;
+  values[1] = m->position;
+  values[2] = m->corridor;
+  values[3] = (float)(m->corridor - 1 - m->position);
+  return 4;
 }
 #endif
