@@ -1,0 +1,26 @@
+/* signals.c -- Ctrl-C as a flag.  A signal handler of Lua's own would set a hook that compiled loops never
+** look at; a flag that the trainer polls after each update lets it finish, keep a checkpoint and leave. */
+#include "mneme.h"
+#include <signal.h>
+#include <string.h>
+
+static volatile sig_atomic_t caught;
+
+/* SIGUSR1 (what a batch system sends before the time is up) counts as SIGTERM. */
+static void note(int number) { caught = number == SIGUSR1 ? SIGTERM : number; }
+
+/* From now on the first signal of each kind only sets the flag, and the second one kills.  A broken pipe
+** must not end a training either: `mneme run ... 2>&1 | head`.  off: as it was, and the flag cleared. */
+void mn_watch_signals(bool on) {
+  static const int watched[] = { SIGINT, SIGTERM, SIGUSR1 };
+  struct sigaction act;
+  memset(&act, 0, sizeof act);
+  act.sa_handler = on ? note : SIG_DFL;
+  act.sa_flags = SA_RESTART | (on ? (int)SA_RESETHAND : 0);
+  sigemptyset(&act.sa_mask);
+  caught = 0;
+  for (int i = 0; i < 3; i++) sigaction(watched[i], &act, NULL);
+  signal(SIGPIPE, on ? SIG_IGN : SIG_DFL);
+}
+
+int mn_interrupted(void) { return caught; }

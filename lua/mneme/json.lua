@@ -1,0 +1,150 @@
+-- json.lua -- JSON in and out of Lua values.  jansson reads: its numbers are exact and its errors have a
+-- line and a column.  Writing is a page of Lua: keys sorted, so that equal values give equal bytes, and
+-- each number with the fewest digits that read back as the same number.
+local ffi = require "ffi"
+local errors = require "mneme.errors"
+
+ffi.cdef [[
+typedef struct json_t { int type; volatile size_t refcount; } json_t;
+typedef struct json_error_t { int line, column, position; char source[80]; char text[160]; } json_error_t;
+json_t     *json_loadb(const char *buffer, size_t bytes, size_t flags, json_error_t *error);
+void        json_delete(json_t *json);
+const char *json_string_value(const json_t *string);
+size_t      json_string_length(const json_t *string);
+long long   json_integer_value(const json_t *integer);
+double      json_real_value(const json_t *real);
+size_t      json_array_size(const json_t *array);
+json_t     *json_array_get(const json_t *array, size_t index);
+void       *json_object_iter(json_t *object);
+void       *json_object_iter_next(json_t *object, void *iter);
+const char *json_object_iter_key(void *iter);
+json_t     *json_object_iter_value(void *iter);
+json_t     *json_stringn(const char *value, size_t bytes);
+]]
+local REJECT_DUPLICATES, DECODE_ANY = 0x1, 0x4
+local OBJECT, ARRAY, STRING, INTEGER, REAL, TRUE, FALSE = 0, 1, 2, 3, 4, 5, 6
+
+-- Machines that only run Mneme have the library's real name, those that build it also the short one.
+local found, C = pcall(ffi.load, "libjansson.so.4")
+if not found then C = ffi.load "jansson" end
+
+local json = { null = setmetatable({}, { __tostring = function() return "null" end }) }
+local Array = {}
+
+---Mark a table as an array, so that an empty one is written as [].
+function json.array(t) return setmetatable(t, Array) end
+
+---Did this table come from (or will it become) a JSON array?
+function json.is_array(t) return type(t) == "table" and (getmetatable(t) == Array or #t > 0) end
+
+local function to_lua(j)
+  local kind = j.type
+  if kind == OBJECT then
+    local t, iter = {}, C.json_object_iter(j)
+    while iter ~= nil do
+      t[ffi.string(C.json_object_iter_key(iter))] = to_lua(C.json_object_iter_value(iter))
+      iter = C.json_object_iter_next(j, iter)
+    end
+    return t
+  elseif kind == ARRAY then
+    local t = {}
+    for i = 1, tonumber(C.json_array_size(j)) do t[i] = to_lua(C.json_array_get(j, i - 1)) end
+    return json.array(t)
+  elseif kind == STRING then return ffi.string(C.json_string_value(j), C.json_string_length(j))
+  elseif kind == INTEGER then return tonumber(C.json_integer_value(j))
+  elseif kind == REAL then return C.json_real_value(j)
+  elseif kind == TRUE then return true
+  elseif kind == FALSE then return false end
+  return json.null
+end
+
+---Read JSON text.
+---@param text string
+---@param name string? what to call it in an error: its path
+---@return any? value tables, strings, numbers, booleans, json.null; nil where the text is not JSON
+---@return string? message "config.json:3:7: ..."
+function json.decode(text, name)
+  local e = ffi.new "json_error_t"
+  local j = C.json_loadb(text, #text, REJECT_DUPLICATES + DECODE_ANY, e)
+  if j == nil then
+    local reason = ffi.string(e.text):gsub("%c", " ")
+    return nil, ("%s:%d:%d: not valid JSON: %s"):format(name or "json", e.line, e.column, reason)
+  end
+  local value = to_lua(j)
+  C.json_delete(j)
+  return value
+end
+
+local function number(x)
+  if x ~= x then return '"NaN"' end
+  if x == math.huge then return '"Infinity"' elseif x == -math.huge then return '"-Infinity"' end
+  if x == 0 then return 1 / x < 0 and "-0.0" or "0" end
+  if x % 1 == 0 and math.abs(x) < 2 ^ 53 then return ("%.0f"):format(x) end
+  for digits = 15, 17 do
+    local s = ("%." .. digits .. "g"):format(x)
+    if tonumber(s) == x then return s end
+  end
+end
+
+local short = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\t"] = "\\t", ["\r"] = "\\r" }
+
+local function text(s)
+  local valid = C.json_stringn(s, #s)
+  if valid == nil then s = s:gsub("[\128-\255]", "?") else C.json_delete(valid) end
+  return '"' .. s:gsub('[%z\1-\31"\\\127]', function(c) return short[c] or ("\\u%04x"):format(c:byte()) end) .. '"'
+end
+
+local function sorted_keys(t)
+  local keys = {}
+  for key in pairs(t) do
+    if type(key) ~= "string" then errors.raise("json: key " .. tostring(key) .. " of an object is not a string") end
+    keys[#keys + 1] = key
+  end
+  table.sort(keys)
+  return keys
+end
+
+local write
+local function write_all(out, open, close, count, item, indent, pad)
+  local inner = pad and indent and pad .. indent
+  out[#out + 1] = open
+  for i = 1, count do
+    if i > 1 then out[#out + 1] = indent and "," or ", " end
+    if inner then out[#out + 1] = "\n" .. inner end
+    item(i, inner)
+  end
+  if inner and count > 0 then out[#out + 1] = "\n" .. pad end
+  out[#out + 1] = close
+end
+
+function write(out, v, indent, pad)
+  local kind = type(v)
+  if v == json.null then out[#out + 1] = "null"
+  elseif kind == "number" then out[#out + 1] = number(v)
+  elseif kind == "boolean" then out[#out + 1] = tostring(v)
+  elseif kind == "string" then out[#out + 1] = text(v)
+  elseif json.is_array(v) then
+    write_all(out, "[", "]", #v, function(i, inner) write(out, v[i], indent, inner) end, indent, pad)
+  elseif kind == "table" then
+    local keys = sorted_keys(v)
+    write_all(out, "{", "}", #keys, function(i, inner)
+      out[#out + 1] = text(keys[i]) .. ": "
+      write(out, v[keys[i]], indent, inner)
+    end, indent, pad)
+  else
+    errors.raise("json: a " .. kind .. " cannot be written", { hint = "tables, strings, numbers, booleans, json.null can" })
+  end
+end
+
+---Write a value as JSON.  A table with numbers 1.. as keys is an array, any other an object with sorted
+---keys.  NaN and the infinities, which JSON lacks, become the strings "NaN", "Infinity", "-Infinity".
+---@param value any
+---@param indent string? what one level is set in by, on lines of their own; nil: all on one line
+---@return string
+function json.encode(value, indent)
+  local out = {}
+  write(out, value, indent, "")
+  return table.concat(out)
+end
+
+return json
