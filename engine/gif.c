@@ -3,7 +3,6 @@
 ** changed is stored, which keeps a scene that mostly stands still small. */
 #include "image.h"
 #include "op.h"
-#include <errno.h>
 #include <gif_lib.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +48,7 @@ static int middle(const bin *bins, const box *b) {
 }
 
 /* Choose the colours of a picture: fills palette and index[width*height]; the number of colours, or -1. */
-int mn_quantise(const uint8_t *rgba, int width, int height, uint8_t palette[256][3], uint8_t *index) {
+static int quantise(const uint8_t *rgba, int width, int height, uint8_t palette[256][3], uint8_t *index) {
   bin *bins = calloc(BINS, sizeof *bins);
   uint8_t *color_of = malloc(BINS);
   if (!bins || !color_of) { free(bins), free(color_of); return -1; }
@@ -98,52 +97,59 @@ struct mn_gif {
   int width, height, delay;                  /* delay: 1/100 s a frame */
   bool begun;
   uint8_t *before, *crop, *index;            /* the last frame; the part that changed; its colours */
+  uint8_t *file;                             /* what giflib has written */
+  size_t bytes, room;
 };
 
-static int put(GifFileType *gif, const GifByteType *bytes, int n) {
-  return (int)fwrite(bytes, 1, (size_t)n, gif->UserData);
+/* giflib's output. */
+static int put(GifFileType *gif, const GifByteType *data, int n) {
+  mn_gif *g = gif->UserData;
+  size_t want = g->bytes + (size_t)n;
+  if (want > g->room) {
+    size_t room = want * 2 + 65536;
+    uint8_t *file = realloc(g->file, room);
+    if (!file) return 0;
+    g->file = file, g->room = room;
+  }
+  memcpy(g->file + g->bytes, data, (size_t)n);
+  g->bytes = want;
+  return n;
 }
 
-static void release(mn_gif *g) {
-  free(g->before), free(g->crop), free(g->index);
+/* Close the encoder; false if it could not write its last bytes. */
+static bool finish(mn_gif *g) {
+  int code;
+  bool good = !g->gif || EGifCloseFile(g->gif, &code) == GIF_OK;
+  g->gif = NULL;
+  return good;
+}
+
+void mn_gif_free(mn_gif *g) {
+  if (!g) return;
+  finish(g);
+  free(g->before), free(g->crop), free(g->index), free(g->file);
   free(g);
 }
 
-static int failed(mn_gif *g) {
-  return mn_fail(g->ctx, "gif: %s", errno ? strerror(errno) : "a frame cannot be written");
-}
-
-/* Begin a GIF that repeats for ever, written to an open file. */
-mn_gif *mn_gif_new(mn_ctx *mn, FILE *file, int width, int height, int fps) {
+/* Begin a GIF that repeats for ever. */
+mn_gif *mn_gif_new(mn_ctx *mn, int width, int height, int fps) {
+  const GifByteType loop[3] = { 1, 0, 0 };
   size_t n = (size_t)width * (size_t)height;
   mn_gif *g = calloc(1, sizeof *g);
-  if (g) g->before = malloc(n * 4), g->crop = malloc(n * 4), g->index = malloc(n);
-  if (!g || !g->before || !g->crop || !g->index) {
-    if (g) release(g);
-    mn_fail(mn, "gif: no memory");
-    return NULL;
+  if (g) {
+    g->ctx = mn, g->width = width, g->height = height, g->delay = fps < 50 ? 100 / fps : 2;
+    g->before = malloc(n * 4), g->crop = malloc(n * 4), g->index = malloc(n);
+    g->gif = EGifOpen(g, put, &(int){ 0 });
+    if (g->gif) EGifSetGifVersion(g->gif, true);
+    if (g->before && g->crop && g->index && g->gif &&
+        EGifPutScreenDesc(g->gif, width, height, 8, 0, NULL) == GIF_OK &&
+        EGifPutExtensionLeader(g->gif, APPLICATION_EXT_FUNC_CODE) == GIF_OK &&
+        EGifPutExtensionBlock(g->gif, 11, "NETSCAPE2.0") == GIF_OK &&
+        EGifPutExtensionBlock(g->gif, 3, loop) == GIF_OK && EGifPutExtensionTrailer(g->gif) == GIF_OK) return g;
+    mn_gif_free(g);
   }
-  g->ctx = mn, g->width = width, g->height = height, g->delay = fps > 0 && fps < 50 ? 100 / fps : 2;
-  int code;
-  g->gif = EGifOpen(file, put, &code);
-  const GifByteType loop[3] = { 1, 0, 0 };
-  errno = 0;
-  if (!g->gif) {
-    mn_fail(mn, "gif: %s", GifErrorString(code));
-    release(g);
-    return NULL;
-  }
-  EGifSetGifVersion(g->gif, true);
-  if (EGifPutScreenDesc(g->gif, width, height, 8, 0, NULL) == GIF_ERROR ||
-      EGifPutExtensionLeader(g->gif, APPLICATION_EXT_FUNC_CODE) == GIF_ERROR ||
-      EGifPutExtensionBlock(g->gif, 11, "NETSCAPE2.0") == GIF_ERROR ||
-      EGifPutExtensionBlock(g->gif, 3, loop) == GIF_ERROR || EGifPutExtensionTrailer(g->gif) == GIF_ERROR) {
-    failed(g);
-    EGifCloseFile(g->gif, &code);
-    release(g);
-    return NULL;
-  }
-  return g;
+  mn_fail(mn, "gif: no memory for %dx%d pixels", width, height);
+  return NULL;
 }
 
 /* The smallest rectangle outside of which the frame is the one before. */
@@ -171,7 +177,7 @@ int mn_gif_add(mn_gif *g, const uint8_t *rgba) {
     memcpy(g->crop + (size_t)y * (size_t)w * 4,
            rgba + ((size_t)(y0 + y) * (size_t)g->width + (size_t)x0) * 4, (size_t)w * 4);
   uint8_t palette[256][3] = { { 0 } };
-  if (mn_quantise(g->crop, w, h, palette, g->index) < 0) return mn_fail(g->ctx, "gif: no memory");
+  if (quantise(g->crop, w, h, palette, g->index) < 0) return mn_fail(g->ctx, "gif: no memory");
   ColorMapObject *colors = GifMakeMapObject(256, NULL);
   if (!colors) return mn_fail(g->ctx, "gif: no memory");
   for (int i = 0; i < 256; i++)
@@ -179,21 +185,17 @@ int mn_gif_add(mn_gif *g, const uint8_t *rgba) {
   GraphicsControlBlock control = { DISPOSE_DO_NOT, false, g->delay, NO_TRANSPARENT_COLOR };
   GifByteType extension[4];
   EGifGCBToExtension(&control, extension);
-  errno = 0;
   bool good = EGifPutExtension(g->gif, GRAPHICS_EXT_FUNC_CODE, 4, extension) == GIF_OK &&
               EGifPutImageDesc(g->gif, x0, y0, w, h, false, colors) == GIF_OK;
   for (int y = 0; good && y < h; y++) good = EGifPutLine(g->gif, g->index + (size_t)y * (size_t)w, w) == GIF_OK;
   GifFreeMapObject(colors);
-  if (!good) return failed(g);
+  if (!good) return mn_fail(g->ctx, "gif: no memory");
   memcpy(g->before, rgba, (size_t)g->width * (size_t)g->height * 4);
   g->begun = true;
   return 0;
 }
 
-int mn_gif_end(mn_gif *g) {
-  int code;
-  errno = 0;
-  int bad = EGifCloseFile(g->gif, &code) == GIF_ERROR ? failed(g) : 0;
-  release(g);
-  return bad;
+int mn_gif_end(mn_gif *g, const char *path) {
+  if (!finish(g)) return mn_fail(g->ctx, "%s: no memory", path);
+  return mn_file_write(g->ctx, path, 1, (const void *const[]){ g->file }, &(double){ (double)g->bytes });
 }

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { LIVE_VERSION = 1 };
@@ -42,12 +41,6 @@ struct mn_live {
   uint64_t now;                                        /* the snapshot being written */
   double last;                                         /* when one was published */
 };
-
-static double seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Make room on the disk now: a full disk found later, under the mapping, would kill the trainer. */
 static live_head *map_new(const char *temporary, const live_head *head, int *error) {
@@ -107,7 +100,7 @@ void mn_live_free(mn_live *l) {
   free(l);
 }
 
-bool mn_live_due(mn_live *l, double per_second) { return (seconds() - l->last) * per_second >= 1; }
+bool mn_live_due(mn_live *l, double per_second) { return (mn_clock(false) - l->last) * per_second >= 1; }
 
 /* The bytes of the next snapshot: fill them, then publish.  Nobody reads them meanwhile. */
 void *mn_live_begin(mn_live *l) {
@@ -119,7 +112,7 @@ void *mn_live_begin(mn_live *l) {
 
 void mn_live_publish(mn_live *l) {
   atomic_store_explicit(&l->head->done, l->now, memory_order_release);
-  l->last = seconds();
+  l->last = mn_clock(false);
 }
 
 int mn_live_wanted(mn_live *l) { return atomic_load_explicit(&l->head->wanted, memory_order_relaxed); }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -17,7 +18,7 @@ extern char **environ;
 
 struct mn_movie {
   mn_ctx *ctx;
-  mn_draft draft;
+  char *path, *draft;          /* where it goes, and where it is written meanwhile */
   int width, height;
   mn_gif *gif;                 /* or */
   pid_t ffmpeg;                /* the process, 0: none, */
@@ -36,7 +37,7 @@ static int start_ffmpeg(mn_movie *m, int fps) {
   char *const argv[] = { "ffmpeg", "-y", "-nostdin", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgba",
                          "-s", size, "-r", rate, "-i", "pipe:0", "-an", "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2",
                          "-c:v", "libx264", "-crf", "18", "-pix_fmt", "yuv420p", "-movflags", "+faststart",
-                         "-f", "mp4", m->draft.temporary, NULL };
+                         "-f", "mp4", m->draft, NULL };
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
@@ -46,7 +47,7 @@ static int start_ffmpeg(mn_movie *m, int fps) {
   m->feed = ends[0];
   if (!error) return 0;
   m->ffmpeg = 0;
-  return error == ENOENT ? mn_fail(m->ctx, "%s: MP4 needs ffmpeg (apt-get install ffmpeg); a name ending in .gif does without", m->draft.path)
+  return error == ENOENT ? mn_fail(m->ctx, "%s: MP4 needs ffmpeg (apt-get install ffmpeg); a name ending in .gif does without", m->path)
                          : mn_fail(m->ctx, "ffmpeg does not start: %s", strerror(error));
 }
 
@@ -62,10 +63,20 @@ mn_movie *mn_movie_new(mn_ctx *mn, const char *path, int width, int height, int 
   mn_movie *m = calloc(1, sizeof *m);
   if (!m) { mn_fail(mn, "%s: no memory", path); return NULL; }
   m->ctx = mn, m->width = width, m->height = height, m->feed = -1;
-  if (mn_draft_open(mn, &m->draft, path, gif)) { free(m); return NULL; }
-  if (gif) m->gif = mn_gif_new(mn, m->draft.file, width, height, fps);
-  if (gif ? !m->gif : start_ffmpeg(m, fps)) { mn_movie_free(m); return NULL; }
-  return m;
+  size_t length = strlen(path);
+  if ((m->path = malloc(length + 1)) && (m->draft = malloc(length + 5))) {
+    memcpy(m->path, path, length + 1);
+    snprintf(m->draft, length + 5, "%s.tmp", path);
+    /* a folder that cannot be written is better found now than after a thousand frames */
+    if (!mn_file_write(mn, m->draft, 0, NULL, NULL)) {
+      if (gif && (m->gif = mn_gif_new(mn, width, height, fps))) return m;
+      if (mp4 && !start_ffmpeg(m, fps)) return m;
+    }
+  } else {
+    mn_fail(mn, "%s: no memory", path);
+  }
+  mn_movie_free(m);
+  return NULL;
 }
 
 /* Wait for ffmpeg to finish; its exit status, 0 if all is well. */
@@ -85,7 +96,7 @@ int mn_movie_add(mn_movie *m, const uint8_t *rgba) {
   while (left) {
     ssize_t sent = send(m->feed, rgba, left, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return mn_fail(m->ctx, "%s: ffmpeg stopped early; what it said is above", m->draft.path);
+    if (sent < 0) return mn_fail(m->ctx, "%s: ffmpeg stopped early; what it said is above", m->path);
     rgba += sent, left -= (size_t)sent;
   }
   return 0;
@@ -94,18 +105,17 @@ int mn_movie_add(mn_movie *m, const uint8_t *rgba) {
 /* Finish: the file appears under its name.  -1 with the error set if it cannot; then there is no file.
 ** Either way the movie takes no more frames and is still to be freed. */
 int mn_movie_end(mn_movie *m) {
-  mn_gif *gif = m->gif;
-  m->gif = NULL;
-  if (gif && mn_gif_end(gif)) return -1;
-  if (!gif && end_ffmpeg(m)) return mn_fail(m->ctx, "%s: ffmpeg failed; what it said is above", m->draft.path);
-  return mn_draft_keep(&m->draft);
+  if (m->gif) return mn_gif_end(m->gif, m->path);
+  if (end_ffmpeg(m)) return mn_fail(m->ctx, "%s: ffmpeg failed; what it said is above", m->path);
+  return mn_file_move(m->ctx, m->draft, m->path);
 }
 
 /* Free a movie; one that was not ended leaves no file. */
 void mn_movie_free(mn_movie *m) {
   if (!m) return;
-  if (m->gif) mn_gif_end(m->gif);
+  mn_gif_free(m->gif);
   end_ffmpeg(m);
-  mn_draft_drop(&m->draft);
+  if (m->draft) unlink(m->draft);
+  free(m->path), free(m->draft);
   free(m);
 }

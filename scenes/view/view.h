@@ -34,6 +34,5 @@ int            mn_window_size(mn_window *w, int *size);         /* width and hei
 int            mn_window_show(mn_window *w, const uint8_t *rgba, int width, int height);
 int            mn_window_read(mn_window *w, uint8_t *rgba, int width, int height);  /* what is shown, for tests */
 void           mn_window_title(mn_window *w, const char *title);
-double         mn_seconds(void);                                /* a clock that only goes forward */
 
 #endif

@@ -115,7 +115,3 @@ int mn_window_read(mn_window *w, uint8_t *rgba, int width, int height) {
 }
 
 void mn_window_title(mn_window *w, const char *title) { SDL_SetWindowTitle(w->window, title); }
-
-double mn_seconds(void) {
-  return (double)SDL_GetPerformanceCounter() / (double)SDL_GetPerformanceFrequency();
-}
