@@ -103,7 +103,9 @@ static void sum_part(const mn_layout *l, int k, const float *full, long from, lo
   }
 }
 
-void mn_sum_down(mn_call *c, const mn_layout *l, int k, const float *full, float *to) {
+/* Sums full[out.n] down to the shape of operand k.  Fixed parts, summed in order in double: the same bits
+** for any number of threads. */
+static void sum_down(mn_call *c, const mn_layout *l, int k, const float *full, float *to) {
   long n = c->out[0].n, m = c->in[k].n;
   int parts = m <= n / 64 && n > 4 * MN_CHUNK ? 16 : 1;      /* partial sums that are small beside the work */
   double *sums = (double *)mn_scratch(c->ctx, 3, 2 * m * parts);
@@ -122,4 +124,14 @@ void mn_sum_down(mn_call *c, const mn_layout *l, int k, const float *full, float
 void mn_chunks(mn_call *c, float *to, long n, mn_part part) {
   MN_PARALLEL(c->ctx, n)
   for (long i = 0; i < n; i += MN_CHUNK) part(c, to, i, n - i < MN_CHUNK ? n : i + MN_CHUNK);
+}
+
+void mn_operand_backward(mn_call *c, int k, mn_part part) {
+  long n = c->out[0].n;
+  if (!c->in[k].grad) return;
+  if (c->in[k].n == n) { mn_chunks(c, c->in[k].grad, n, part); return; }
+  mn_layout l = mn_layout_of(c);
+  float *full = mn_scratch(c->ctx, 0, n);
+  mn_chunks(c, full, n, part);
+  sum_down(c, &l, k, full, c->in[k].grad);
 }

@@ -23,12 +23,12 @@ mn_layout mn_layout_of(const mn_call *c);
 ** and where each operand starts.  Within it operand k moves by stride[k][axes-1], which is 0 or 1. */
 long mn_run(const mn_layout *l, long i, long end, long *start);
 
-/* Sums full[out.n] down to the shape of operand k: to[in.n] = the sum of what it was repeated for.
-** Fixed parts, summed in order in double: the same bits for any number of threads. */
-void mn_sum_down(mn_call *c, const mn_layout *l, int k, const float *full, float *to);
-
 /* part(c, to, from, end) for every chunk from .. end-1 of the elements 0 .. n-1 of `to`, in parallel. */
 typedef void (*mn_part)(mn_call *c, float *to, long from, long end);
 void mn_chunks(mn_call *c, float *to, long n, mn_part part);
+
+/* backward of operand k, given `part`, which writes dy * dy/dk for every element of the output: where the
+** operand was repeated, its gradient is the sum over the repeats. */
+void mn_operand_backward(mn_call *c, int k, mn_part part);
 
 #endif

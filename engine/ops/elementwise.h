@@ -73,17 +73,6 @@ MN_LOOP void mn_binary_backward(mn_call *c, float *to, long from, long end, mn_d
   }
 }
 
-/* Where an operand was repeated, its gradient is first made in full, in scratch, and then summed down. */
-MN_LOOP void mn_operand_backward(mn_call *c, int k, mn_part part) {
-  long n = c->out[0].n;
-  if (!c->in[k].grad) return;
-  if (c->in[k].n == n) { mn_chunks(c, c->in[k].grad, n, part); return; }
-  mn_layout l = mn_layout_of(c);
-  float *full = mn_scratch(c->ctx, 0, n);
-  mn_chunks(c, full, n, part);
-  mn_sum_down(c, &l, k, full, c->in[k].grad);
-}
-
 #define MN_PART(name, body, formula) \
   static void name(mn_call *c, float *to, long from, long end) { body(c, to, from, end, formula); }
 

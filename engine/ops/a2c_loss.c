@@ -1,0 +1,83 @@
+/* a2c_loss.c -- the loss of advantage actor-critic in one op (Mnih et al. 2016).
+** actor = mean(-log pi(a) A), value = mean((G - V)^2), loss = actor - entropy_coef entropy + value_coef value,
+** with A = G - V.  G, and A in the actor's part, are constants; the last row of logits and values, which
+** only the returns needed, has no gradient. */
+#include <string.h>
+#include "../maths.h"
+#include "op.h"
+
+static int shape(mn_call *c) {
+  int T = DIM(c, 'T'), S = DIM(c, 'S');
+  if (S == T + 1) return 0;
+  return mn_fail(c->ctx, "a2c_loss: axis 0 (T) of returns is %d, expected %d: one row less than logits", T, S - 1);
+}
+
+/* p = softmax(logit), and log(sum of e^logit) */
+static float softmax(const float *logit, float *p, int A) {
+  float top = logit[0], sum = 0;
+  for (int a = 1; a < A; a++) top = logit[a] > top ? logit[a] : top;
+  for (int a = 0; a < A; a++) sum += p[a] = mn_expf(logit[a] - top);
+  for (int a = 0; a < A; a++) p[a] /= sum;
+  return top + mn_logf(sum);
+}
+
+/* -sum p log p */
+static float entropy_of(const float *logit, const float *p, float lse, int A) {
+  float h = 0;
+  for (int a = 0; a < A; a++) h += p[a] > 0 ? p[a] * (lse - logit[a]) : 0;
+  return h;
+}
+
+static void forward(mn_call *c) {
+  int A = DIM(c, 'A');
+  long n = c->in[2].n;
+  const float *logits = c->in[0].data, *values = c->in[1].data, *returns = c->in[2].data;
+  const int32_t *action = c->in[3].i32;
+  float *p = mn_scratch(c->ctx, 0, A);
+  double actor = 0, value = 0, entropy = 0;
+  for (long i = 0; i < n; i++) {
+    const float *logit = logits + i * A;
+    float lse = softmax(logit, p, A), advantage = returns[i] - values[i];
+    float chosen = action[i] >= 0 && action[i] < A ? logit[action[i]] : __builtin_nanf("");
+    actor += (double)((lse - chosen) * advantage);
+    value += (double)(advantage * advantage);
+    entropy += (double)entropy_of(logit, p, lse, A);
+  }
+  actor /= (double)n;
+  value /= (double)n;
+  entropy /= (double)n;
+  c->out[0].data[0] = (float)(actor - OPT(c, 0) * entropy + OPT(c, 1) * value);
+  c->out[1].data[0] = (float)actor;
+  c->out[2].data[0] = (float)value;
+  c->out[3].data[0] = (float)entropy;
+}
+
+/* Over n: dlogit = A (p - [chosen]) + entropy_coef p (log p + H), dvalue = 2 value_coef (V - G). */
+static void backward(mn_call *c) {
+  int A = DIM(c, 'A');
+  long n = c->in[2].n, B = DIM(c, 'B');
+  const float *values = c->in[1].data, *returns = c->in[2].data;
+  float *dlogits = c->in[0].grad, *dvalues = c->in[1].grad, scale = c->out[0].grad[0] / (float)n;
+  float e = (float)OPT(c, 0), v = (float)OPT(c, 1), *p = mn_scratch(c->ctx, 0, A);
+  for (long i = 0; i < n; i++) {
+    const float *logit = c->in[0].data + i * A;
+    float advantage = returns[i] - values[i];
+    if (dvalues) dvalues[i] = -2 * v * scale * advantage;
+    if (!dlogits) continue;
+    float lse = softmax(logit, p, A), h = entropy_of(logit, p, lse, A);
+    for (int a = 0; a < A; a++) {
+      float chosen = a == c->in[3].i32[i], spread = p[a] > 0 ? p[a] * (logit[a] - lse + h) : 0;
+      dlogits[i * A + a] = scale * (advantage * (p[a] - chosen) + e * spread);
+    }
+  }
+  if (dlogits) memset(dlogits + n * A, 0, (size_t)(B * A) * sizeof *dlogits);
+  if (dvalues) memset(dvalues + n, 0, (size_t)B * sizeof *dvalues);
+  if (c->in[2].grad) memset(c->in[2].grad, 0, (size_t)n * sizeof(float));
+}
+
+const mn_op mn_op_a2c_loss = {
+  .sig = "logits[S,B,A] values[S,B] returns[T,B] actions[T,B]:<A -> loss[1] ~actor_loss[1] ~value_loss[1]"
+         " ~entropy[1] | entropy_coef=0.01 value_coef=0.5",
+  .doc = "loss = mean(-log pi(a) A) - entropy_coef entropy + value_coef mean((G-V)^2), A = G - V (Mnih et al. 2016); S = T + 1",
+  .time = MN_WHOLE, .shape = shape, .forward = forward, .backward = backward,
+};

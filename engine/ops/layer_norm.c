@@ -1,0 +1,86 @@
+/* layer_norm.c -- y = (x - mean) / sqrt(variance + eps) * weight + bias along the last axis.
+** Population variance (divided by D): Ba, Kiros, Hinton 2016.  `stats` keeps mean and 1/sqrt(variance + eps). */
+#include <string.h>
+#include "op.h"
+
+static void forward(mn_call *c) {
+  long D = DIM(c, 'D'), rows = c->in[0].n / D;
+  const float *weight = c->in[1].data, *bias = c->in[2].data;
+  float eps = (float)OPT(c, 0);
+  MN_PARALLEL(c->ctx, rows * D)
+  for (long r = 0; r < rows; r++) {
+    const float *x = c->in[0].data + r * D;
+    float *y = c->out[0].data + r * D, sum = 0, squares = 0;
+    MN_PRAGMA(omp simd reduction(+:sum))
+    for (long i = 0; i < D; i++) sum += x[i];
+    float mean = sum / (float)D;
+    MN_PRAGMA(omp simd reduction(+:squares))
+    for (long i = 0; i < D; i++) squares += (x[i] - mean) * (x[i] - mean);
+    float scale = 1 / __builtin_sqrtf(squares / (float)D + eps);
+    MN_PRAGMA(omp simd)
+    for (long i = 0; i < D; i++) y[i] = (x[i] - mean) * scale * weight[i] + bias[i];
+    c->out[1].data[2 * r] = mean;
+    c->out[1].data[2 * r + 1] = scale;
+  }
+}
+
+/* With n = (x - mean) scale and g = dy weight: dx = scale (g - mean of g - n * mean of g n). */
+static void backward_x(mn_call *c) {
+  long D = DIM(c, 'D'), rows = c->in[0].n / D;
+  const float *weight = c->in[1].data;
+  bool add = mn_adds(c, 0);
+  MN_PARALLEL(c->ctx, rows * D)
+  for (long r = 0; r < rows; r++) {
+    const float *x = c->in[0].data + r * D, *dy = c->out[0].grad + r * D;
+    float *dx = c->in[0].grad + r * D, mean = c->out[1].data[2 * r], scale = c->out[1].data[2 * r + 1];
+    float g_sum = 0, gn_sum = 0;
+    MN_PRAGMA(omp simd reduction(+:g_sum, gn_sum))
+    for (long i = 0; i < D; i++) {
+      float g = dy[i] * weight[i];
+      g_sum += g;
+      gn_sum += g * ((x[i] - mean) * scale);
+    }
+    float a = g_sum / (float)D, b = gn_sum / (float)D;
+    MN_PRAGMA(omp simd)
+    for (long i = 0; i < D; i++)
+      dx[i] = (add ? dx[i] : 0) + scale * (dy[i] * weight[i] - a - (x[i] - mean) * scale * b);
+  }
+}
+
+/* dweight = sum over rows of dy n, dbias = sum over rows of dy: in fixed parts, summed in order. */
+static void backward_parameters(mn_call *c) {
+  enum { ROWS = 128 };
+  long D = DIM(c, 'D'), rows = c->in[0].n / D, parts = (rows + ROWS - 1) / ROWS;
+  float *all = mn_scratch(c->ctx, 0, parts * 2 * D);
+  MN_PARALLEL(c->ctx, rows * D)
+  for (long p = 0; p < parts; p++) {
+    float *dw = all + p * 2 * D, *db = dw + D;
+    memset(dw, 0, (size_t)(2 * D) * sizeof *dw);
+    for (long r = p * ROWS; r < rows && r < (p + 1) * ROWS; r++) {
+      const float *x = c->in[0].data + r * D, *dy = c->out[0].grad + r * D;
+      float mean = c->out[1].data[2 * r], scale = c->out[1].data[2 * r + 1];
+      MN_PRAGMA(omp simd)
+      for (long i = 0; i < D; i++) {
+        dw[i] += dy[i] * ((x[i] - mean) * scale);
+        db[i] += dy[i];
+      }
+    }
+  }
+  for (int k = 0; k < 2; k++) {
+    float *to = c->in[1 + k].grad;
+    if (to && !mn_adds(c, 1 + k)) memset(to, 0, (size_t)D * sizeof *to);
+    for (long p = 0; to && p < parts; p++)
+      for (long i = 0; i < D; i++) to[i] += all[p * 2 * D + k * D + i];
+  }
+}
+
+static void backward(mn_call *c) {
+  if (c->in[0].grad) backward_x(c);
+  if (c->in[1].grad || c->in[2].grad) backward_parameters(c);
+}
+
+const mn_op mn_op_layer_norm = {
+  .sig = "x[...,D] weight[D] bias[D] -> y[...,D] ~stats[...,2] | eps=1e-6",
+  .doc = "y = (x - mean) / sqrt(var + eps) * weight + bias, along the last axis, population variance (Ba et al. 2016)",
+  .time = MN_ROWS, .adds = true, .forward = forward, .backward = backward,
+};

@@ -1,0 +1,38 @@
+/* log_softmax.c -- y = x - ln(sum of e^x) along the last axis; the largest x is taken off first. */
+#include "../maths.h"
+#include "op.h"
+
+static void forward(mn_call *c) {
+  long D = DIM(c, 'D'), rows = c->in[0].n / D;
+  MN_PARALLEL(c->ctx, rows * D)
+  for (long r = 0; r < rows; r++) {
+    const float *x = c->in[0].data + r * D;
+    float *y = c->out[0].data + r * D, top = x[0], sum = 0;
+    MN_PRAGMA(omp simd reduction(max:top))
+    for (long i = 1; i < D; i++) top = x[i] > top ? x[i] : top;
+    MN_PRAGMA(omp simd reduction(+:sum))
+    for (long i = 0; i < D; i++) sum += mn_expf(x[i] - top);
+    float low = mn_logf(sum);
+    for (long i = 0; i < D; i++) y[i] = x[i] - top - low;
+  }
+}
+
+/* dx = dy - e^y (sum of dy) */
+static void backward(mn_call *c) {
+  long D = DIM(c, 'D'), rows = c->in[0].n / D;
+  MN_PARALLEL(c->ctx, rows * D)
+  for (long r = 0; r < rows; r++) {
+    const float *y = c->out[0].data + r * D, *dy = c->out[0].grad + r * D;
+    float *dx = c->in[0].grad + r * D, sum = 0;
+    MN_PRAGMA(omp simd reduction(+:sum))
+    for (long i = 0; i < D; i++) sum += dy[i];
+    MN_PRAGMA(omp simd)
+    for (long i = 0; i < D; i++) dx[i] = dy[i] - mn_expf(y[i]) * sum;
+  }
+}
+
+const mn_op mn_op_log_softmax = {
+  .sig = "x[...,D] -> y[...,D]",
+  .doc = "y = x - ln(sum of e^x), along the last axis",
+  .time = MN_ROWS, .forward = forward, .backward = backward,
+};

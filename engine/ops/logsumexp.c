@@ -1,0 +1,34 @@
+/* logsumexp.c -- y = ln(sum of e^x) along the last axis; the largest x is taken off first. */
+#include "../maths.h"
+#include "op.h"
+
+static void forward(mn_call *c) {
+  long D = DIM(c, 'D'), rows = c->in[0].n / D;
+  MN_PARALLEL(c->ctx, rows * D)
+  for (long r = 0; r < rows; r++) {
+    const float *x = c->in[0].data + r * D;
+    float top = x[0], sum = 0;
+    MN_PRAGMA(omp simd reduction(max:top))
+    for (long i = 1; i < D; i++) top = x[i] > top ? x[i] : top;
+    MN_PRAGMA(omp simd reduction(+:sum))
+    for (long i = 0; i < D; i++) sum += mn_expf(x[i] - top);
+    c->out[0].data[r] = top + mn_logf(sum);
+  }
+}
+
+static void backward(mn_call *c) {
+  long D = DIM(c, 'D'), rows = c->in[0].n / D;
+  MN_PARALLEL(c->ctx, rows * D)
+  for (long r = 0; r < rows; r++) {
+    const float *x = c->in[0].data + r * D;
+    float *dx = c->in[0].grad + r * D, y = c->out[0].data[r], dy = c->out[0].grad[r];
+    MN_PRAGMA(omp simd)
+    for (long i = 0; i < D; i++) dx[i] = dy * mn_expf(x[i] - y);
+  }
+}
+
+const mn_op mn_op_logsumexp = {
+  .sig = "x[...,D] -> y[...]",
+  .doc = "y = ln(sum of e^x), along the last axis",
+  .time = MN_ROWS, .forward = forward, .backward = backward,
+};

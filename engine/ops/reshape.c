@@ -1,0 +1,53 @@
+/* reshape.c -- the same numbers in another shape. */
+#include <stdio.h>
+#include <string.h>
+#include "../broadcast.h"
+
+/* "[2, -1, 3]" */
+static const char *asked(const mn_call *c, int ndim, char *text, size_t size) {
+  int at = snprintf(text, size, "[");
+  for (int i = 0; i < ndim; i++) at += snprintf(text + at, size - (size_t)at, "%s%g", i ? ", " : "", OPT(c, i));
+  snprintf(text + at, size - (size_t)at, "]");
+  return text;
+}
+
+static int shape(mn_call *c) {
+  const mn_arg *x = &c->in[0];
+  mn_arg *y = &c->out[0];
+  char text[128];
+  int ndim = MN_AXES, infer = -1;
+  double n = 1;
+  while (ndim > 0 && OPT(c, ndim - 1) == 0) ndim--;
+  if (!ndim) return mn_fail(c->ctx, "reshape: no sizes given, expected d0, d1, ...");
+  for (int i = 0; i < ndim; i++) {
+    double d = OPT(c, i);
+    if (!(d >= -1 && d < 2147483648.0) || d != (int)d || d == 0)
+      return mn_fail(c->ctx, "reshape: d%d is %g, expected a whole number of at least 1, or -1", i, d);
+    if (d == -1 && infer >= 0)
+      return mn_fail(c->ctx, "reshape: d%d and d%d are -1, expected at most one", infer, i);
+    if (d == -1) infer = i;
+    else n *= d;
+    y->shape[i] = (int)d;
+  }
+  if (n > (double)x->n || x->n % (long)n || (infer < 0 && (long)n != x->n))
+    return mn_fail(c->ctx, "reshape: x has %ld numbers, which do not fit %s", x->n, asked(c, ndim, text, sizeof text));
+  if (infer >= 0) y->shape[infer] = (int)(x->n / (long)n);
+  y->ndim = ndim;
+  if (!x->ndim || y->shape[0] != x->shape[0]) c->time = MN_WHOLE;
+  return 0;
+}
+
+static void copy_in(mn_call *c, float *to, long from, long end) {
+  memcpy(to + from, c->in[0].data + from, (size_t)(end - from) * sizeof *to);
+}
+static void copy_back(mn_call *c, float *to, long from, long end) {
+  memcpy(to + from, c->out[0].grad + from, (size_t)(end - from) * sizeof *to);
+}
+static void forward(mn_call *c) { mn_chunks(c, c->out[0].data, c->out[0].n, copy_in); }
+static void backward(mn_call *c) { mn_chunks(c, c->in[0].grad, c->in[0].n, copy_back); }
+
+const mn_op mn_op_reshape = {
+  .sig = "x[*] -> y[*] | d0=0 d1=0 d2=0 d3=0 d4=0 d5=0",
+  .doc = "y = the numbers of x in the shape [d0, d1, ...]; one size may be -1: what is left",
+  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
+};

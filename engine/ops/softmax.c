@@ -1,0 +1,37 @@
+/* softmax.c -- y = e^x / sum of e^x along the last axis; the largest x is taken off first. */
+#include "../maths.h"
+#include "op.h"
+
+static void forward(mn_call *c) {
+  long D = DIM(c, 'D'), rows = c->in[0].n / D;
+  MN_PARALLEL(c->ctx, rows * D)
+  for (long r = 0; r < rows; r++) {
+    const float *x = c->in[0].data + r * D;
+    float *y = c->out[0].data + r * D, top = x[0], sum = 0;
+    MN_PRAGMA(omp simd reduction(max:top))
+    for (long i = 1; i < D; i++) top = x[i] > top ? x[i] : top;
+    MN_PRAGMA(omp simd reduction(+:sum))
+    for (long i = 0; i < D; i++) sum += y[i] = mn_expf(x[i] - top);
+    float scale = 1 / sum;
+    for (long i = 0; i < D; i++) y[i] *= scale;
+  }
+}
+
+/* dx = y (dy - sum of y dy) */
+static void backward(mn_call *c) {
+  long D = DIM(c, 'D'), rows = c->in[0].n / D;
+  MN_PARALLEL(c->ctx, rows * D)
+  for (long r = 0; r < rows; r++) {
+    const float *y = c->out[0].data + r * D, *dy = c->out[0].grad + r * D;
+    float *dx = c->in[0].grad + r * D, dot = 0;
+    MN_PRAGMA(omp simd reduction(+:dot))
+    for (long i = 0; i < D; i++) dot += y[i] * dy[i];
+    for (long i = 0; i < D; i++) dx[i] = y[i] * (dy[i] - dot);
+  }
+}
+
+const mn_op mn_op_softmax = {
+  .sig = "x[...,D] -> y[...,D]",
+  .doc = "y = e^x / sum of e^x, along the last axis",
+  .time = MN_ROWS, .forward = forward, .backward = backward,
+};

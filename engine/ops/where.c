@@ -1,0 +1,41 @@
+/* where.c -- y = a where the mask is 1, b where it is 0, with broadcasting of all three. */
+#include "../broadcast.h"
+
+static void choose(mn_call *c, float *to, long from, long end) {
+  mn_layout l = mn_layout_of(c);
+  int last = l.axes - 1;
+  long start[MN_OPERANDS], m = l.stride[0][last], ka = l.stride[1][last], kb = l.stride[2][last];
+  for (long at = from, n; at < end; at += n) {
+    n = mn_run(&l, at, end, start);
+    const uint8_t *mask = c->in[0].u8 + start[0];
+    const float *a = c->in[1].data + start[1], *b = c->in[2].data + start[2];
+    float *y = to + at;
+    for (long i = 0; i < n; i++) y[i] = mask[i * m] ? a[i * ka] : b[i * kb];
+  }
+}
+
+/* dy where the mask is `bit`, else 0. */
+static void pass(mn_call *c, float *to, long from, long end, int bit) {
+  mn_layout l = mn_layout_of(c);
+  long start[MN_OPERANDS], m = l.stride[0][l.axes - 1];
+  for (long at = from, n; at < end; at += n) {
+    n = mn_run(&l, at, end, start);
+    const uint8_t *mask = c->in[0].u8 + start[0];
+    const float *dy = c->out[0].grad + at;
+    for (long i = 0; i < n; i++) to[at + i] = (mask[i * m] != 0) == bit ? dy[i] : 0;
+  }
+}
+static void pass_a(mn_call *c, float *to, long from, long end) { pass(c, to, from, end, 1); }
+static void pass_b(mn_call *c, float *to, long from, long end) { pass(c, to, from, end, 0); }
+
+static void forward(mn_call *c) { mn_chunks(c, c->out[0].data, c->out[0].n, choose); }
+static void backward(mn_call *c) {
+  mn_operand_backward(c, 1, pass_a);
+  mn_operand_backward(c, 2, pass_b);
+}
+
+const mn_op mn_op_where = {
+  .sig = "mask[*]:bit a[*] b[*] -> y[*]",
+  .doc = "y = mask ? a : b; shapes are matched from the right, size 1 is repeated",
+  .time = MN_ROWS, .shape = mn_broadcast_shape, .forward = forward, .backward = backward,
+};
