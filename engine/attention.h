@@ -13,9 +13,9 @@
 
 enum { IN_Q, IN_K, IN_V, IN_BETA, IN_GAMMA, IN_P_Q, IN_P_K, IN_P_GAMMA, IN_DONE, IN_STATE };
 
-#define ATTENTION_INPUTS \
-  "q[T,B,H,D] k[T,B,H,D] v[T,B,H,V] beta?[T,B,H,?]:01 gamma?[T,B,H,?]:01 " \
-  "p_q?[T,B,H,E] p_k?[T,B,H,E] p_gamma?[T,B,H,?]:01 done?[T,B]:bit "
+#define ATTENTION_INPUTS(gates) \
+  "q[T,B,H,D] k[T,B,H,D] v[T,B,H,V] " gates \
+  " p_q?[T,B,H,E] p_k?[T,B,H,E] p_gamma?[T,B,H,?]:01 done?[T,B]:bit "
 
 enum { MN_CHUNK = 16 };        /* tokens from one checkpoint of the state to the next */
 

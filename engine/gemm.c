@@ -1,0 +1,78 @@
+/* gemm.c -- matrix products: OpenBLAS one thread at a time, cut into chunks of our own.
+** The chunks depend on the sizes alone, so the bits do not depend on the number of threads.  OpenBLAS is
+** loaded at run time, so that it can be told not to start threads of its own, and so that a machine
+** without it still works (MNEME_BLAS names another library, or none). */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "blas.h"
+#include "op.h"
+
+typedef void sgemm_fn(int order, int ta, int tb, int M, int N, int K, float alpha, const float *A, int lda,
+                      const float *B, int ldb, float beta, float *C, int ldc);
+static sgemm_fn *sgemm;
+static char name[128] = "built-in";
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void open_library(void) {
+  setenv("OPENBLAS_NUM_THREADS", "1", 1);
+  const char *file = getenv("MNEME_BLAS");
+  void *lib = file && !strcmp(file, "none") ? NULL : dlopen(file ? file : "libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+  if (!lib || !(sgemm = (sgemm_fn *)dlsym(lib, "cblas_sgemm"))) return;
+  void (*set_threads)(int) = (void (*)(int))dlsym(lib, "openblas_set_num_threads");
+  char *(*config)(void) = (char *(*)(void))dlsym(lib, "openblas_get_config");
+  char *(*core)(void) = (char *(*)(void))dlsym(lib, "openblas_get_corename");
+  if (set_threads) set_threads(1);
+  char version[32] = "";
+  if (config) sscanf(config(), "OpenBLAS %31s", version);
+  snprintf(name, sizeof name, "OpenBLAS %s %s", version, core ? core() : "");
+}
+
+void mn_blas_open(void) { pthread_once(&once, open_library); }
+const char *mn_blas(void) { mn_blas_open(); return name; }
+
+/* Without a BLAS: rows of C at a time, the inner loop over columns. */
+static void plain(bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
+                  float *C, int ldc, bool add) {
+  for (int m = 0; m < M; m++) {
+    float *c = C + (size_t)m * (size_t)ldc;
+    if (!add) memset(c, 0, sizeof(float) * (size_t)N);
+    for (int k = 0; k < K; k++) {
+      float a = ta ? A[(size_t)k * (size_t)lda + (size_t)m] : A[(size_t)m * (size_t)lda + (size_t)k];
+      if (tb) for (int n = 0; n < N; n++) c[n] += a * B[(size_t)n * (size_t)ldb + (size_t)k];
+      else for (int n = 0; n < N; n++) c[n] += a * B[(size_t)k * (size_t)ldb + (size_t)n];
+    }
+  }
+}
+
+void mn_gemm_one(bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
+                 float *C, int ldc, bool add) {
+  if (sgemm) sgemm(101, ta ? 112 : 111, tb ? 112 : 111, M, N, K, 1, A, lda, B, ldb, add ? 1 : 0, C, ldc);
+  else plain(ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
+}
+
+enum {
+  SMALL = 1000000,               /* M*N*K below which OpenBLAS has a kernel that packs nothing */
+  CHUNK = 4000000                /* M*N*K of one piece of work */
+};
+
+/* Cut along N when there are few rows (staying in the small-matrix kernel), else along the longer side. */
+void mn_gemm(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
+             float *C, int ldc, bool add) {
+  double work = (double)M * N * K;
+  bool by_columns = M <= 32 || N > M;
+  int side = by_columns ? N : M;
+  int pieces = (int)(work / (M <= 32 ? SMALL : CHUNK)) + 1;
+  int piece = (side + pieces - 1) / pieces;
+  piece = (piece + 31) / 32 * 32;
+  pieces = (side + piece - 1) / piece;
+  MN_PARALLEL(mn, work / 8 * (pieces > 1))
+  for (int i = 0; i < pieces; i++) {
+    int at = i * piece, n = side - at < piece ? side - at : piece;
+    if (by_columns) mn_gemm_one(ta, tb, M, n, K, A, lda, tb ? B + (size_t)at * (size_t)ldb : B + at, ldb, C + at, ldc, add);
+    else mn_gemm_one(ta, tb, n, N, K, ta ? A + at : A + (size_t)at * (size_t)lda, lda, B, ldb, C + (size_t)at * (size_t)ldc, ldc, add);
+  }
+}

@@ -1,0 +1,180 @@
+/* mneme.h -- everything a user of the engine may call, and nothing else.
+**
+** LuaJIT reads this same file (lua/mneme/engine.lua drops the # lines), so below the mark it holds
+** plain declarations only: no macros, no inline code, no struct by value, no varargs, no callbacks.
+**
+** True of every function here:
+**   errors     NULL or -1 on failure, and mn_error() says why.  Nothing exits, aborts, longjmps,
+**              prints or calls back into Lua.
+**   ownership  A name ending in _new gives you something to _free.  Any other pointer is borrowed.
+**   tensors    A handle is {slot, gen}.  Leaves (slot < 0) own their numbers.  Computed tensors
+**              (slot >= 0) live in the context's arena until mn_sweep(), or in the plan that
+**              recorded them.  A handle whose tensor is gone is an error, never a crash, and never
+**              another tensor's numbers.  The handle {0, 0} is "no tensor".
+**   layout     Row-major and contiguous; sequences are time-major, [T,B,...].
+**   threads    One mn_ctx per thread of control.  Other state: the BLAS that is loaded once, and the
+**              signal flag of mn_interrupted().
+*/
+#ifndef MNEME_H
+#define MNEME_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- ffi from here ---- */
+
+typedef struct mn_ctx mn_ctx;          /* arena, tape, threads, the last error */
+typedef struct mn_plan mn_plan;        /* recorded op calls on their own buffers */
+typedef struct mn_vec mn_vec;          /* many copies of one environment */
+typedef struct mn_canvas mn_canvas;    /* a list of shapes to draw */
+typedef struct mn_tensor { int32_t slot; uint32_t gen; } mn_tensor;
+
+enum { MN_AXES = 6, MN_INPUTS = 14, MN_OUTPUTS = 6, MN_OPTIONS = 12 };
+enum { MN_F32, MN_I32, MN_U8 };        /* element types */
+
+/* contexts.  device: "cpu" (or "cuda" where the plugin is found).  threads 0: what the machine has. */
+mn_ctx     *mn_ctx_new(const char *device, int threads);
+void        mn_ctx_free(mn_ctx *mn);
+const char *mn_error(mn_ctx *mn);                  /* mn NULL: why mn_ctx_new failed */
+int         mn_threads(mn_ctx *mn);
+const char *mn_blas(void);                         /* "OpenBLAS 0.3.21 SkylakeX", or "built-in" */
+const char *mn_simd(void);                         /* "avx512", "avx2", "scalar": what this build uses */
+void        mn_set_debug(mn_ctx *mn, bool on);     /* check every input's range and every output for NaN */
+double      mn_bytes(mn_ctx *mn, const char *what);/* "leaf", "arena", "arena_peak", "plan", "resident" */
+
+/* signals: after mn_watch_signals() the first SIGINT/SIGTERM/USR1 only sets a flag; the second kills */
+void        mn_watch_signals(bool on);
+int         mn_interrupted(void);                  /* the signal's number, or 0 */
+
+/* tensors */
+int         mn_leaf_new(mn_ctx *mn, int dtype, int ndim, const int *shape, bool wants_grad, mn_tensor *out);
+int         mn_leaf_view(mn_ctx *mn, const mn_tensor *of, double offset, int ndim, const int *shape, mn_tensor *out);
+int         mn_leaf_time(mn_ctx *mn, const mn_tensor *t, bool timed);   /* first axis is time: see mn_plan_run */
+void        mn_leaf_free(mn_ctx *mn, const mn_tensor *t);
+int         mn_tensor_info(mn_ctx *mn, const mn_tensor *t, int *dtype, int *shape);   /* ndim */
+void       *mn_tensor_data(mn_ctx *mn, const mn_tensor *t);
+float      *mn_tensor_grad(mn_ctx *mn, const mn_tensor *t);             /* leaves only; zeros if none came */
+bool        mn_tensor_wants_grad(mn_ctx *mn, const mn_tensor *t);
+int         mn_zero_grad(mn_ctx *mn, const mn_tensor *t);
+int         mn_copy(mn_ctx *mn, const mn_tensor *from, const mn_tensor *to);  /* recorded by a plan; no gradient */
+
+/* ops: every file in engine/ops, in alphabetical order */
+int         mn_op_count(void);
+int         mn_op_find(const char *name);
+const char *mn_op_name(int op);
+const char *mn_op_sig(int op);
+const char *mn_op_doc(int op);
+bool        mn_op_differentiable(int op);
+int         mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_tensor *out);
+int         mn_backward(mn_ctx *mn, const mn_tensor *loss);
+void        mn_sweep(mn_ctx *mn);                  /* forget the tape, rewind the arena */
+int         mn_no_grad(mn_ctx *mn, bool on);       /* on: no tape; off: rewinds to where it began */
+/* agalite stores one of each mirrored pair of channels.  form: 0 code, 1 paper, 2 cossin.  Returns the
+** number stored; *channels: of the form as published, and for each of them (arrays may be NULL) the
+** stored channel it equals, times sign: 1, -1, or 0 where it is zero for ever. */
+int         mn_agalite_channels(mn_ctx *mn, int form, int r, int *channels, int *stored, int *sign);
+
+/* plans: between begin and end, ops run and are recorded */
+mn_plan    *mn_plan_new(mn_ctx *mn);
+void        mn_plan_free(mn_plan *p);
+int         mn_plan_begin(mn_plan *p);
+int         mn_plan_end(mn_plan *p);
+int         mn_plan_run(mn_plan *p, int t0, int t1);   /* rows t0..t1-1 of time only; (0, -1): everything */
+int         mn_plan_calls(mn_plan *p);
+const char *mn_plan_find_nan(mn_plan *p);          /* "linear: output y ..." of the first bad call, or NULL */
+void        mn_plan_set_profile(mn_plan *p, bool on);
+const char *mn_plan_profile(mn_plan *p, int call, double *seconds);   /* "linear forward"; seconds so far */
+
+/* environments: every file in engine/envs */
+int         mn_env_count(void);
+int         mn_env_find(const char *name);         /* "tmaze" or "tmaze-v0" */
+const char *mn_env_name(int env);
+int         mn_env_version(int env);
+const char *mn_env_params(int env);                /* "corridor=160[2..256] ..." */
+const char *mn_env_doc(int env);
+const char *mn_env_actions(int env);               /* "up down left right" */
+mn_vec     *mn_vec_new(mn_ctx *mn, int env, int copies, double seed, const double *params, int time_limit);
+void        mn_vec_free(mn_vec *v);
+int         mn_vec_space(mn_vec *v, int *dtype, int *shape);   /* ndim of one observation */
+int         mn_vec_actions(mn_vec *v);
+int         mn_vec_time_limit(mn_vec *v);
+int         mn_vec_bytes(mn_vec *v);               /* bytes that mn_vec_save writes for one copy */
+int         mn_vec_reset(mn_vec *v, double seed, void *obs);   /* seed < 0: go on with the old one */
+int         mn_vec_step(mn_vec *v, const int32_t *action, void *obs, float *reward, uint8_t *terminated, uint8_t *truncated);
+const void    *mn_vec_final_obs(mn_vec *v);        /* [copies, ...]: the last observation where an episode ended */
+const float   *mn_vec_score(mn_vec *v);            /* [copies]: 0..1 where an episode ended */
+const float   *mn_vec_return(mn_vec *v);           /* [copies]: undiscounted return where an episode ended */
+const int32_t *mn_vec_length(mn_vec *v);           /* [copies]: its length */
+int         mn_vec_save(mn_vec *v, int copy, void *bytes);
+int         mn_vec_restore(mn_vec *v, int copy, const void *bytes, int n, void *obs);  /* refuses another env, version, params */
+mn_canvas  *mn_vec_draw(mn_vec *v, int copy);      /* borrowed until the next draw */
+int         mn_vec_truth(mn_vec *v, int copy, const char **names, const float **values);  /* privileged facts, for probes */
+
+/* canvas: shapes in the order drawn; colours 0xRRGGBBAA; see engine/canvas.h for the kinds */
+typedef struct mn_shape { int32_t kind; uint32_t color; float x, y, w, h; int32_t text; float data; } mn_shape;
+mn_canvas      *mn_canvas_new(mn_ctx *mn);
+void            mn_canvas_free(mn_canvas *c);
+void            mn_canvas_clear(mn_canvas *c);
+int             mn_canvas_add(mn_canvas *c, int kind, uint32_t color, float x, float y, float w, float h);
+int             mn_canvas_data(mn_canvas *c, float data);   /* of the shape added last: thickness in units, or turn in radians */
+int             mn_canvas_text(mn_canvas *c, uint32_t color, float x, float y, float size, const char *utf8);
+int             mn_canvas_heat(mn_canvas *c, float x, float y, float w, float h, int rows, int cols, const float *values, float lo, float hi, int map);
+int             mn_canvas_append(mn_canvas *c, const mn_canvas *from, float x, float y, float w, float h);  /* fits from's bounds into the box */
+void            mn_canvas_bounds(const mn_canvas *c, float *box);   /* x0, y0, x1, y1 */
+int             mn_canvas_count(const mn_canvas *c);
+const mn_shape *mn_canvas_shapes(const mn_canvas *c);
+const char     *mn_canvas_string(const mn_canvas *c, int text);
+
+/* random numbers: Philox4x32-10 keyed (seed, stream, step, purpose); fills n floats */
+void        mn_random_normal(double seed, double stream, double purpose, float *out, double n);
+void        mn_random_uniform(double seed, double stream, double purpose, float *out, double n);
+void        mn_orthogonal(float *w, int rows, int cols, double gain);   /* w full of normal numbers -> orthogonal x gain */
+
+/* pictures: RGBA8 rows from the top.  Files appear whole under their name, or not at all. */
+typedef struct mn_movie mn_movie;      /* a GIF or MP4 being written */
+int         mn_image_write(mn_ctx *mn, const char *path, const uint8_t *rgba, int width, int height);   /* PNG */
+int         mn_image_read(mn_ctx *mn, const char *path, uint8_t *rgba, int *width, int *height);        /* rgba NULL: its size */
+mn_movie   *mn_movie_new(mn_ctx *mn, const char *path, int width, int height, int fps);   /* .gif; .mp4 where ffmpeg is */
+void        mn_movie_free(mn_movie *m);
+int         mn_movie_add(mn_movie *m, const uint8_t *rgba);
+int         mn_movie_end(mn_movie *m);             /* -1: no file; free it either way */
+
+/* live view: a mapped file by which a trainer shows one copy to a viewer, never waiting for it.
+** `schema` is JSON that says what lies where in a snapshot's `bytes` bytes. */
+typedef struct mn_live mn_live;        /* the trainer's end */
+typedef struct mn_peek mn_peek;        /* the viewer's end */
+mn_live    *mn_live_new(mn_ctx *mn, const char *path, const char *schema, double bytes);
+void        mn_live_free(mn_live *l);              /* says that training has ended; the file stays */
+bool        mn_live_due(mn_live *l, double per_second);   /* is it time for the next snapshot? */
+void       *mn_live_begin(mn_live *l);             /* where to write it, */
+void        mn_live_publish(mn_live *l);           /* and let it be seen */
+int         mn_live_wanted(mn_live *l);            /* the copy that the viewer asks for; 0 at first */
+mn_peek    *mn_peek_new(mn_ctx *mn, const char *path);
+void        mn_peek_free(mn_peek *p);
+const char *mn_peek_schema(mn_peek *p);
+double      mn_peek_bytes(mn_peek *p);
+int         mn_peek_read(mn_peek *p, void *out);   /* 1: the newest snapshot, 0: nothing new, -1: not to be read */
+double      mn_peek_count(mn_peek *p);             /* snapshots published up to the one read last */
+const char *mn_peek_state(mn_peek *p);             /* "running", "ended", "gone" (its process died), "replaced" */
+int         mn_peek_want(mn_peek *p, int copy);    /* ask for another copy */
+
+/* files: read whole; written whole under their name, or not at all.  Errors name the path and say why. */
+typedef struct mn_file mn_file;        /* the bytes of a file that was read */
+mn_file    *mn_file_new(mn_ctx *mn, const char *path);
+void        mn_file_free(mn_file *f);
+const void *mn_file_data(const mn_file *f);        /* a zero follows the last byte */
+double      mn_file_bytes(const mn_file *f);
+int         mn_file_write(mn_ctx *mn, const char *path, int n, const void *const *piece, const double *bytes);
+int         mn_file_append(mn_ctx *mn, const char *path, const void *data, double bytes);   /* all of it, or nothing */
+int         mn_file_cut(mn_ctx *mn, const char *path, double bytes);      /* a shorter or missing file is left alone */
+int         mn_file_move(mn_ctx *mn, const char *path, const char *to);   /* to NULL: remove it */
+int         mn_folder_make(mn_ctx *mn, const char *path);                 /* and those above; 1: made, 0: was there */
+uint32_t    mn_crc32c(uint32_t crc, const void *data, double bytes);      /* begin with 0 */
+double      mn_clock(bool wall);                   /* seconds; wall: since 1970, else never turned back */
+
+/* TensorBoard event files */
+int         mn_events_begin(mn_ctx *mn, const char *path, const char *tag, const char *text);  /* two records: version, a text */
+int         mn_events_add(mn_ctx *mn, const char *path, double step, int n, const char *const *tag, const float *number);
+int         mn_events_cut(mn_ctx *mn, const char *path, int n);           /* keep the first n records */
+
+#endif

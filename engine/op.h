@@ -1,0 +1,88 @@
+/* op.h -- what an op file needs.  One op is one file in engine/ops; README "Add an op".
+**
+** An op exports one symbol, mn_op_NAME, named after its file.  Its contract:
+**   - `forward` fills every output of the rows it is given.  `backward` fills the gradient of each
+**     input whose `grad` is not NULL, whole: it stores, it does not add (the tape adds).  A NULL
+**     gradient of an output means no gradient came: treat it as zeros.
+**   - `time` says how the op behaves along the first axis, so that a plan can compute rows t0..t1:
+**       MN_WHOLE  needs all of its input at once (sum, transpose)
+**       MN_ROWS   every row of the first axis stands alone: the engine hands over a shifted call, and
+**                 the op never notices
+**       MN_SCAN   walks time: it sees the whole buffers, computes rows c->t0 .. c->t1-1, and goes on
+**                 from the running state that it left in its own outputs when c->t0 > 0
+**   - A failure that is the user's: return mn_fail(c->ctx, "...") from `shape`; forward never fails.
+**
+** The signature  "x[T,B,D] w[E,D] b?[E] done?[T,B]:bit -> y[T,B,E] ~saved[T,B] | eps=1e-5 act=none|relu"
+**   letters bind to a size at first use, inputs left to right; `...` stands for any further axes;
+**   `*` for any axes at all, which `shape` checks;
+**   `1`..`9` are fixed sizes; `?` optional; after `]` a type or domain used by the debug checks and the
+**   test generator:  :i32  :u8  :bit (u8, 0 or 1)  :01 (float in [0,1])  :pos (> 0)
+**   :<V (i32 in 0..V-1);  `~` an output without gradient;  ' marks a final state.
+**   options are numbers, or words a|b|c of which the first is the default (OPT gives its index).
+**   Where letters cannot say an output's size, `shape` sets c->out[i].ndim/.shape for that output and
+**   checks what letters cannot check; write the axis as `?` in the signature.
+*/
+#ifndef MN_OP_H
+#define MN_OP_H
+#include "mneme.h"
+
+typedef enum mn_time { MN_WHOLE, MN_ROWS, MN_SCAN } mn_time;
+
+typedef struct mn_arg {        /* an input or output as one call sees it */
+  union { float *data; int32_t *i32; uint8_t *u8; };   /* NULL: an absent optional input */
+  float *grad;                 /* backward; of an input: where to store (NULL: not wanted); of an output: what came */
+  int    dtype, ndim, shape[MN_AXES];
+  long   n;                    /* number of elements */
+  bool   timed;                /* its first axis is time */
+} mn_arg;
+
+typedef struct mn_call {       /* one use of an op */
+  const struct mn_op *op;
+  mn_ctx *ctx;
+  int     n_in, n_out;         /* of the signature, absent ones included */
+  mn_arg  in[MN_INPUTS], out[MN_OUTPUTS];
+  double  option[MN_OPTIONS];
+  int     dim[26];             /* sizes bound by the letters A..Z of the signature */
+  int     t0, t1;              /* rows t0 .. t1-1 of time are asked for; 0..T for everything */
+  mn_time time;                /* the op's; `shape` makes it MN_WHOLE where options or shapes mix rows */
+  bool    by_rows;             /* part of a run by rows: more rows will follow or came before */
+  unsigned adding;             /* bit i: see mn_adds */
+} mn_call;
+
+typedef struct mn_op {
+  const char *sig, *doc;       /* doc: one line, with the equation and its source */
+  mn_time time;
+  void (*forward)(mn_call *c);
+  void (*backward)(mn_call *c);            /* NULL: refused where a gradient is wanted (unless off_tape) */
+  int  (*shape)(mn_call *c);               /* NULL unless letters do not suffice; 0, or mn_fail() */
+  bool off_tape;               /* acts in place on leaves (adam, softmax_sample); in[i].grad is the leaf's gradient */
+  bool alias;                  /* output 0 is input 0's numbers under another shape: shared where both are computed */
+  bool adds;                   /* backward can add: it asks mn_adds(c, i) for each input */
+} mn_op;
+
+#define DIM(c, letter) ((c)->dim[(letter) - 'A'])
+#define OPT(c, i) ((c)->option[i])
+
+/* Format the error of a context; returns -1. */
+int mn_fail(mn_ctx *mn, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* True if backward of this op (.adds) must add to in[i].grad instead of storing. */
+static inline bool mn_adds(const mn_call *c, int i) { return c->adding >> i & 1; }
+
+/* Scratch floats, 64-byte aligned, valid until the op returns.  Sized at first use and kept: no
+** allocation in steady state.  `which` 0..3 gives independent buffers.  Not inside a parallel region. */
+float *mn_scratch(mn_ctx *mn, int which, long n);
+
+/* C[M,N] = op(A) op(B) (+ C if add), row-major, float32, op = transpose where the flag is set; the
+** leading dimension is the stored row length.  Threads and chunks are chosen here, independent of the
+** number of threads, so the bits are too.  mn_gemm_one is the same on the calling thread only. */
+void mn_gemm(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, int lda,
+             const float *B, int ldb, float *C, int ldc, bool add);
+void mn_gemm_one(bool ta, bool tb, int M, int N, int K, const float *A, int lda,
+                 const float *B, int ldb, float *C, int ldc, bool add);
+
+/* for (chunk = 0..n-1) in parallel, when the work is worth waking the threads: put it before `for`. */
+#define MN_PRAGMA(x) _Pragma(#x)
+#define MN_PARALLEL(ctx, work) MN_PRAGMA(omp parallel for schedule(static) num_threads(mn_threads(ctx)) if ((work) > 50000 && mn_threads(ctx) > 1))
+
+#endif

@@ -1,0 +1,30 @@
+/* adam.c -- one step of Adam (Kingma & Ba 2015, algorithm 1) with clipping by the global norm.
+** hyper = lr, 1-beta1, 1-beta2, eps, max_norm (0: no clipping), step (1 at the first).  `norm` is the norm of
+** all gradients together, made by grad_norm: where it reaches max_norm, gradients are scaled to it. */
+#include <math.h>
+#include "op.h"
+
+static void forward(mn_call *c) {
+  const float *g = c->in[0].grad, *hyper = c->in[3].data;
+  float *w = c->in[0].data, *m = c->in[1].data, *v = c->in[2].data, norm = c->in[4].data[0];
+  if (!g) return;
+  float lr = hyper[0], a1 = hyper[1], a2 = hyper[2], eps = hyper[3], max_norm = hyper[4];
+  float scale = max_norm > 0 && norm >= max_norm ? max_norm / norm : 1;
+  float b1 = 1 - a1, b2 = 1 - a2;
+  float c1 = (float)-expm1(hyper[5] * log1p(-(double)a1)), c2 = (float)-expm1(hyper[5] * log1p(-(double)a2));
+  long n = c->in[0].n;
+  MN_PARALLEL(c->ctx, n)
+  for (long i0 = 0; i0 < n; i0 += 4096)
+    for (long i = i0; i < n && i < i0 + 4096; i++) {
+      float gi = g[i] * scale;
+      m[i] = b1 * m[i] + a1 * gi;
+      v[i] = b2 * v[i] + a2 * gi * gi;
+      w[i] -= lr * (m[i] / c1) / (sqrtf(v[i] / c2) + eps);
+    }
+}
+
+const mn_op mn_op_adam = {
+  .sig = "w[...] m[...] v[...] hyper[6] norm[1] ->",
+  .doc = "Adam (Kingma & Ba 2015) on a leaf in place; hyper = lr, 1-beta1, 1-beta2, eps, max_norm, step",
+  .time = MN_WHOLE, .off_tape = true, .forward = forward,
+};

@@ -1,0 +1,25 @@
+/* grad_norm.c -- adds one leaf's squared gradients to a running sum and shows its root so far.
+** sum[0] is set to zero by the first leaf (first=1); the last one's norm[0] is the global norm. */
+#include <math.h>
+#include "op.h"
+
+static void forward(mn_call *c) {
+  const float *g = c->in[0].grad;
+  float *sum = c->in[1].data, *norm = c->in[2].data;
+  long n = c->in[0].n;
+  double total = OPT(c, 0) != 0 ? 0 : (double)sum[0] + (double)sum[1];
+  for (long i0 = 0; g && i0 < n; i0 += 1024) {       /* short sums in float, their sum in double */
+    float part = 0;
+    for (long i = i0; i < n && i < i0 + 1024; i++) part += g[i] * g[i];
+    total += (double)part;
+  }
+  sum[0] = (float)total;                             /* a double in two floats: high and low part */
+  sum[1] = (float)(total - (double)sum[0]);
+  norm[0] = (float)sqrt(total);
+}
+
+const mn_op mn_op_grad_norm = {
+  .sig = "w[...] sum[2] norm[1] -> | first=0",
+  .doc = "norm of the gradients of several leaves: call once for each, first=1 at the first",
+  .time = MN_WHOLE, .off_tape = true, .forward = forward,
+};

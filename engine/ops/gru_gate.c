@@ -1,0 +1,132 @@
+/* gru_gate.c -- the gate of GTrXL in place of a residual sum (Parisotto et al. 2020, section 3.2):
+**   r = sigma(w_r y + u_r x)   z = sigma(w_z y + u_z x - bias)   g = tanh(w_g y + u_g (r*x))
+**   o = (1-z)*x + z*g
+** One product for the three w, one for u_r and u_z, one for u_g.  `pre` holds r, z, g side by side for
+** backward; `rx` holds r*x. */
+#include "../few.h"
+#include "../maths.h"
+#include "op.h"
+
+static int shape(mn_call *c) {
+  int D = DIM(c, 'D');
+  mn_arg *pre = &c->out[1];
+  *pre = c->out[0];
+  pre->dtype = MN_F32;
+  pre->shape[pre->ndim - 1] = 3 * D;
+  mn_arg *packed = &c->out[3];
+  bool rows = c->in[0].timed;
+  packed->shape[0] = rows ? mn_panels(3 * D) + mn_panels(2 * D) + mn_panels(D) : 1;
+  packed->shape[1] = rows ? D : 1;
+  packed->shape[2] = rows ? MN_PANEL : 1;
+  return 0;
+}
+
+/* The three products: pre = y w^T, + x u_rz^T on its first two thirds, and later + (r*x) u_g^T on the last. */
+typedef struct parts { const float *w, *u, *ug; float *pw, *pu, *pg; bool few; } parts;
+
+static parts weights(mn_call *c) {
+  int D = DIM(c, 'D');
+  long N = c->in[0].n / D, panel = (long)D * MN_PANEL;
+  float *packed = c->out[3].data;
+  parts p = { c->in[2].data, c->in[3].data, c->in[3].data + 2L * D * D, packed, packed + mn_panels(3 * D) * panel,
+              packed + (mn_panels(3 * D) + mn_panels(2 * D)) * panel, c->by_rows && N <= MN_FEW };
+  if (p.few && c->t0 == 0) {
+    mn_pack(p.w, D, 3 * D, true, p.pw);
+    mn_pack(p.u, D, 2 * D, true, p.pu);
+    mn_pack(p.ug, D, D, true, p.pg);
+  }
+  return p;
+}
+
+static void product(mn_call *c, bool few, int N, int O, const float *x, const float *w, const float *packed, float *out, bool add) {
+  int D = DIM(c, 'D');
+  if (few) mn_few(c->ctx, N, O, D, x, D, packed, out, 3 * D, add);
+  else mn_gemm(c->ctx, false, true, N, O, D, x, D, w, D, out, 3 * D, add);
+}
+
+static void gates(const float *x, const float *bias, float *pre, float *rx, long rows, int D) {
+  for (long n = 0; n < rows; n++, x += D, pre += 3 * D, rx += D) {
+    for (int d = 0; d < D; d++) pre[d] = mn_sigmoidf(pre[d]);
+    for (int d = 0; d < D; d++) pre[D + d] = mn_sigmoidf(pre[D + d] - bias[d]);
+    for (int d = 0; d < D; d++) rx[d] = pre[d] * x[d];
+  }
+}
+
+static void mix(const float *x, float *pre, float *o, long rows, int D) {
+  for (long n = 0; n < rows; n++, x += D, pre += 3 * D, o += D)
+    for (int d = 0; d < D; d++) {
+      float g = mn_tanhf(pre[2 * D + d]), z = pre[D + d];
+      pre[2 * D + d] = g;
+      o[d] = (1 - z) * x[d] + z * g;
+    }
+}
+
+static void forward(mn_call *c) {
+  int D = DIM(c, 'D');
+  long N = c->in[0].n / D;
+  const float *x = c->in[0].data, *y = c->in[1].data, *bias = c->in[4].data;
+  float *o = c->out[0].data, *pre = c->out[1].data, *rx = c->out[2].data;
+  parts p = weights(c);
+  product(c, p.few, (int)N, 3 * D, y, p.w, p.pw, pre, false);
+  product(c, p.few, (int)N, 2 * D, x, p.u, p.pu, pre, true);
+  MN_PARALLEL(c->ctx, N * D * 4)
+  for (long n = 0; n < N; n += 64) gates(x + n * D, bias, pre + n * 3 * D, rx + n * D, N - n < 64 ? N - n : 64, D);
+  product(c, p.few, (int)N, D, rx, p.ug, p.pg, pre + 2 * D, true);
+  MN_PARALLEL(c->ctx, N * D * 4)
+  for (long n = 0; n < N; n += 64) mix(x + n * D, pre + n * 3 * D, o + n * D, N - n < 64 ? N - n : 64, D);
+}
+
+/* Gradients of the three pre-activations, as far as they do not need d(rx); dx gets the direct part. */
+static void undo_mix(const float *x, const float *pre, const float *d_o, float *dp, float *dx, long rows, int D) {
+  for (long n = 0; n < rows; n++, x += D, pre += 3 * D, d_o += D, dp += 3 * D, dx += D)
+    for (int d = 0; d < D; d++) {
+      float z = pre[D + d], g = pre[2 * D + d];
+      dp[D + d] = d_o[d] * (g - x[d]) * z * (1 - z);
+      dp[2 * D + d] = d_o[d] * z * (1 - g * g);
+      dx[d] = d_o[d] * (1 - z);
+    }
+}
+
+static void undo_gates(const float *x, const float *pre, const float *drx, float *dp, float *dx, long rows, int D) {
+  for (long n = 0; n < rows; n++, x += D, pre += 3 * D, drx += D, dp += 3 * D, dx += D)
+    for (int d = 0; d < D; d++) {
+      float r = pre[d];
+      dx[d] += drx[d] * r;
+      dp[d] = drx[d] * x[d] * r * (1 - r);
+    }
+}
+
+static void backward(mn_call *c) {
+  int D = DIM(c, 'D');
+  long N = c->in[0].n / D;
+  mn_ctx *mn = c->ctx;
+  const float *x = c->in[0].data, *y = c->in[1].data, *w = c->in[2].data, *u = c->in[3].data;
+  const float *pre = c->out[1].data, *rx = c->out[2].data, *d_o = c->out[0].grad, *ug = u + 2L * D * D;
+  float *dp = mn_scratch(mn, 0, N * 3 * D), *drx = mn_scratch(mn, 1, N * D);
+  float *dx = c->in[0].grad ? c->in[0].grad : mn_scratch(mn, 2, N * D);
+  float *dw = c->in[2].grad, *du = c->in[3].grad, *db = c->in[4].grad;
+  MN_PARALLEL(mn, N * D * 4)
+  for (long n = 0; n < N; n += 64)
+    undo_mix(x + n * D, pre + n * 3 * D, d_o + n * D, dp + n * 3 * D, dx + n * D, N - n < 64 ? N - n : 64, D);
+  mn_gemm(mn, false, false, (int)N, D, D, dp + 2 * D, 3 * D, ug, D, drx, D, false);
+  MN_PARALLEL(mn, N * D * 4)
+  for (long n = 0; n < N; n += 64)
+    undo_gates(x + n * D, pre + n * 3 * D, drx + n * D, dp + n * 3 * D, dx + n * D, N - n < 64 ? N - n : 64, D);
+  if (c->in[0].grad) mn_gemm(mn, false, false, (int)N, D, 2 * D, dp, 3 * D, u, D, dx, D, true);
+  if (c->in[1].grad) mn_gemm(mn, false, false, (int)N, D, 3 * D, dp, 3 * D, w, D, c->in[1].grad, D, false);
+  if (dw) mn_gemm(mn, true, false, 3 * D, D, (int)N, dp, 3 * D, y, D, dw, D, false);
+  if (du) {
+    mn_gemm(mn, true, false, 2 * D, D, (int)N, dp, 3 * D, x, D, du, D, false);
+    mn_gemm(mn, true, false, D, D, (int)N, dp + 2 * D, 3 * D, rx, D, du + 2L * D * D, D, false);
+  }
+  if (db) {
+    for (int d = 0; d < D; d++) db[d] = 0;
+    for (long n = 0; n < N; n++) for (int d = 0; d < D; d++) db[d] -= dp[n * 3 * D + D + d];
+  }
+}
+
+const mn_op mn_op_gru_gate = {
+  .sig = "x[...,D] y[...,D] w[3,D,D] u[3,D,D] bias[D] -> o[...,D] ~pre[...,?] ~rx[...,D] ~packed[?,?,?]",
+  .doc = "o = (1-z)*x + z*g, the gate of GTrXL (Parisotto et al. 2020, 3.2); w = w_r,w_z,w_g; u = u_r,u_z,u_g",
+  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
+};

@@ -1,0 +1,53 @@
+/* head_linear.c -- a separate linear map for every head: y_h = act(x_h w_h^T + b_h).
+** Head h owns rows h*R .. h*R+R-1 of w (the released GaLiTe projects its query twice, the second time so). */
+#include "../maths.h"
+#include "op.h"
+
+enum { NONE, RELU, SIGMOID, TANH, ELU1 };
+
+static int shape(mn_call *c) {
+  int H = DIM(c, 'H'), P = DIM(c, 'P');
+  if (P % H) return mn_fail(c->ctx, "head_linear: axis 0 (P) of w is %d, expected a multiple of the %d heads", P, H);
+  c->out[0].shape[3] = P / H;
+  return 0;
+}
+
+static void forward(mn_call *c) {
+  int H = DIM(c, 'H'), I = DIM(c, 'I'), P = DIM(c, 'P'), R = P / H, N = (int)(c->in[0].n / (H * I)), act = (int)OPT(c, 0);
+  const float *x = c->in[0].data, *w = c->in[1].data, *b = c->in[2].data;
+  float *y = c->out[0].data;
+  for (int h = 0; h < H; h++)
+    mn_gemm(c->ctx, false, true, N, R, I, x + h * I, H * I, w + (long)h * R * I, I, y + h * R, P, false);
+  for (long n = 0; n < N; n++, y += P) {
+    if (b) for (int p = 0; p < P; p++) y[p] += b[p];
+    switch (act) {
+    case RELU:    for (int p = 0; p < P; p++) y[p] = y[p] > 0 ? y[p] : 0; break;
+    case SIGMOID: for (int p = 0; p < P; p++) y[p] = mn_sigmoidf(y[p]); break;
+    case TANH:    for (int p = 0; p < P; p++) y[p] = mn_tanhf(y[p]); break;
+    case ELU1:    for (int p = 0; p < P; p++) y[p] = y[p] > 0 ? y[p] + 1 : mn_expf(y[p]); break;
+    }
+  }
+}
+
+static void backward(mn_call *c) {
+  int H = DIM(c, 'H'), I = DIM(c, 'I'), P = DIM(c, 'P'), R = P / H, N = (int)(c->in[0].n / (H * I)), act = (int)OPT(c, 0);
+  const float *x = c->in[0].data, *w = c->in[1].data, *y = c->out[0].data, *dy = c->out[0].grad;
+  float *dz = mn_scratch(c->ctx, 0, (long)N * P), *db = c->in[2].grad;
+  for (long i = 0; i < (long)N * P; i++)
+    dz[i] = act == NONE ? dy[i] : act == RELU ? (y[i] > 0 ? dy[i] : 0) : act == SIGMOID ? dy[i] * y[i] * (1 - y[i])
+          : act == TANH ? dy[i] * (1 - y[i] * y[i]) : y[i] > 1 ? dy[i] : dy[i] * y[i];
+  for (int h = 0; h < H; h++) {
+    long at = (long)h * R * I;
+    if (c->in[0].grad) mn_gemm(c->ctx, false, false, N, I, R, dz + h * R, P, w + at, I, c->in[0].grad + h * I, H * I, false);
+    if (c->in[1].grad) mn_gemm(c->ctx, true, false, R, I, N, dz + h * R, P, x + h * I, H * I, c->in[1].grad + at, I, false);
+  }
+  if (!db) return;
+  for (int p = 0; p < P; p++) db[p] = 0;
+  for (long n = 0; n < N; n++) for (int p = 0; p < P; p++) db[p] += dz[n * P + p];
+}
+
+const mn_op mn_op_head_linear = {
+  .sig = "x[T,B,H,I] w[P,I] b?[P] -> y[T,B,H,?] | act=none|relu|sigmoid|tanh|elu1",
+  .doc = "y_h = act(x_h w_h^T + b_h), a linear map of its own for every head",
+  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
+};

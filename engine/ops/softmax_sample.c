@@ -1,0 +1,47 @@
+/* softmax_sample.c -- draws an action from softmax(logits) for every row and copy.
+** The draw of copy b at time t comes from a counter, (seed, b, clock + t): no state, the same draws for any
+** number of copies or threads, and nothing to save but the clock.  greedy=1 takes the largest logit. */
+#include "../maths.h"
+#include "../random.h"
+#include "op.h"
+
+enum { FOR_ACTION = 0x40000000 };                   /* the purpose of these draws: random.h */
+
+static int draw(const float *logit, int A, float u) {
+  float top = logit[0], sum = 0;
+  for (int a = 1; a < A; a++) top = logit[a] > top ? logit[a] : top;
+  for (int a = 0; a < A; a++) sum += mn_expf(logit[a] - top);
+  float left = u * sum;
+  for (int a = 0; a < A - 1; a++) {
+    left -= mn_expf(logit[a] - top);
+    if (left < 0) return a;
+  }
+  return A - 1;
+}
+
+static int largest(const float *logit, int A) {
+  int best = 0;
+  for (int a = 1; a < A; a++) if (logit[a] > logit[best]) best = a;
+  return best;
+}
+
+static void forward(mn_call *c) {
+  int T = DIM(c, 'T'), B = DIM(c, 'B'), A = DIM(c, 'A');
+  const int32_t *clock = c->in[1].i32;               /* seed, then the time of row 0 as low and high 31 bits */
+  for (int t = 0; t < T; t++)
+    for (int b = 0; b < B; b++) {
+      const float *logit = c->in[0].data + ((long)t * B + b) * A;
+      uint64_t time = (uint64_t)clock[1] + ((uint64_t)clock[2] << 31) + (uint64_t)(c->t0 + t);
+      uint32_t counter[6] = { (uint32_t)clock[0], 0, (uint32_t)b, (uint32_t)time, (uint32_t)(time >> 32), FOR_ACTION };
+      uint32_t bits[4];
+      mn_philox(counter, bits);
+      float u = (float)(bits[0] >> 8) * 0x1p-24f;
+      c->out[0].i32[t * B + b] = OPT(c, 0) != 0 ? largest(logit, A) : draw(logit, A, u);
+    }
+}
+
+const mn_op mn_op_softmax_sample = {
+  .sig = "logits[T,B,A] clock[3]:i32 -> action[T,B]:i32 | greedy=0",
+  .doc = "action ~ softmax(logits), drawn by counter (seed, copy, time); clock = seed, time low, time high",
+  .time = MN_ROWS, .forward = forward,
+};

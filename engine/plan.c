@@ -1,0 +1,220 @@
+/* plan.c -- op calls recorded once and run again with one C call, on the same buffers.
+** A plan owns what it computed, so its activations stay for a backward pass that another plan records:
+** acting row by row fills the very buffers that the update's backward reads. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include "context.h"
+
+static const mn_op_entry *entry_of(const mn_op *op) {
+  int n;
+  const mn_op_entry *all = mn_ops_all(&n);
+  while (all->op != op) all++;
+  return all;
+}
+
+mn_command *mn_record_command(mn_plan *p, mn_kind kind) {
+  if (mn_grow(p->ctx, &p->command, &p->cap_commands, p->n_commands + 1, sizeof *p->command)) return NULL;
+  mn_command *c = &p->command[p->n_commands++];
+  *c = (mn_command){ .kind = kind };
+  return c;
+}
+
+mn_plan *mn_plan_new(mn_ctx *mn) {
+  mn_plan *p = calloc(1, sizeof *p);
+  if (!p || mn_grow(mn, &mn->plan, &mn->cap_plans, mn->n_plans + 1, sizeof *mn->plan)) {
+    free(p);
+    return mn_fail(mn, "plan: out of memory"), NULL;
+  }
+  p->ctx = mn;
+  p->id = mn->n_plans;
+  return mn->plan[mn->n_plans++] = p;
+}
+
+/* Forget what was recorded; the memory stays for the next recording. */
+static void clear(mn_plan *p) {
+  for (int i = 0; i < p->n_own; i++) mn_drop_record(p->ctx, p->own[i]);
+  for (int i = 0; i < p->n_pinned; i++) mn_unpin(p->ctx, p->pinned[i]);
+  p->n_own = p->n_pinned = p->n_commands = p->T = 0;
+  p->tape = (mn_tape){ 0 };
+  p->memory.arena.used = 0;
+  p->memory.n_pool = 0;
+  p->version = ++p->ctx->next_version;
+}
+
+void mn_plan_free(mn_plan *p) {
+  if (!p) return;
+  if (p->ctx->recording == p) p->ctx->recording = NULL;
+  clear(p);
+  p->ctx->plan[p->id] = NULL;
+  mn_arena_close(&p->memory.arena);
+  free(p->memory.pool);
+  free(p->command);
+  free(p->own);
+  free(p->pinned);
+  free(p);
+}
+
+int mn_plan_begin(mn_plan *p) {
+  if (p->ctx->recording) return mn_fail(p->ctx, "plan: another plan is recording");
+  clear(p);
+  p->recording = true;
+  p->ctx->recording = p;
+  return 0;
+}
+
+int mn_plan_end(mn_plan *p) {
+  if (p->ctx->recording != p) return mn_fail(p->ctx, "plan: it is not recording");
+  p->recording = false;
+  p->ctx->recording = NULL;
+  return 0;
+}
+
+/* ---- running ---- */
+
+/* The call for rows t0..t1: arguments that carry time are moved to row t0 (the op never notices),
+** except for ops that walk time, which see the whole and are told the rows. */
+static mn_call *bend(mn_plan *p, mn_command *k, int t0, int t1) {
+  const mn_call *whole = k->call;
+  if (!k->rows) {
+    if (!(k->rows = mn_take(p->ctx, &p->memory, sizeof *k->rows, "plan"))) return NULL;
+    *k->rows = *whole;
+  }
+  mn_call *c = k->rows;
+  c->t0 = t0;
+  c->t1 = t1;
+  c->by_rows = true;
+  if (whole->op->time == MN_SCAN) return c;
+  const mn_signature *sig = &entry_of(whole->op)->sig;
+  for (int i = 0; i < c->n_in + c->n_out; i++) {
+    bool is_in = i < c->n_in;
+    mn_arg *a = is_in ? &c->in[i] : &c->out[i - c->n_in];
+    const mn_arg *w = is_in ? &whole->in[i] : &whole->out[i - c->n_in];
+    const mn_arg_sig *g = is_in ? &sig->in[i] : &sig->out[i - c->n_in];
+    if (!w->data || !w->timed) continue;
+    long row = w->n / w->shape[0], item = w->dtype == MN_U8 ? 1 : 4;
+    a->data = (float *)((char *)w->data + row * item * t0);
+    a->shape[0] = t1 - t0;
+    a->n = row * (t1 - t0);
+    if (g->axis[0] >= 'A' && g->axis[0] <= 'Z') DIM(c, g->axis[0]) = t1 - t0;
+  }
+  return c;
+}
+
+static bool carries_time(const mn_call *c) {
+  for (int i = 0; i < c->n_in; i++) if (c->in[i].data && c->in[i].timed) return true;
+  return false;
+}
+
+static int check_rows(mn_plan *p, int t0, int t1) {
+  mn_ctx *mn = p->ctx;
+  if (!p->T) return mn_fail(mn, "plan: none of its inputs is a sequence, so it has no rows");
+  if (t0 < 0 || t1 > p->T || t0 >= t1) return mn_fail(mn, "plan: rows %d to %d of %d", t0, t1, p->T);
+  for (int i = 0; i < p->n_commands; i++) {
+    const mn_command *k = &p->command[i];
+    if (k->kind != MN_FORWARD) return mn_fail(mn, "plan: %s cannot run by rows", mn_kind_name(k->kind));
+    if (!carries_time(k->call)) continue;
+    const mn_op_entry *e = entry_of(k->call->op);
+    if (k->call->time == MN_WHOLE || (k->call->n_out && !k->call->out[0].timed))
+      return mn_fail(mn, "plan: %s needs the whole sequence, so the plan cannot run by rows", e->name);
+    char symbol = 0;
+    for (int j = 0; j < k->call->n_in && !symbol; j++) if (k->call->in[j].data && k->call->in[j].timed) symbol = e->sig.in[j].axis[0];
+    for (int j = 0; j < k->call->n_in; j++) {
+      const mn_arg *a = &k->call->in[j];
+      if (a->data && !a->timed && e->sig.in[j].axis[0] == symbol && symbol != MN_ANY && symbol != MN_FREE)
+        return mn_fail(mn, "plan: %s of %s is not a sequence (mn.sequence), so the plan cannot run by rows", e->sig.in[j].name, e->name);
+    }
+  }
+  return 0;
+}
+
+const char *mn_kind_name(mn_kind kind) {
+  static const char *const name[] = { "a forward pass", "a backward pass", "adding gradients", "a copy" };
+  return name[kind];
+}
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int run_one(mn_plan *p, mn_command *k, bool by_rows, int t0, int t1) {
+  mn_call *c = k->call;
+  switch (k->kind) {
+  case MN_FORWARD:
+    if (by_rows) {
+      if (!carries_time(c)) { if (t0 == 0) c->op->forward(c); break; }
+      if (!(c = bend(p, k, t0, t1))) return -1;
+    }
+    c->op->forward(c);
+    break;
+  case MN_BACKWARD: c->op->backward(c); break;
+  case MN_ADD: for (long i = 0; i < k->bytes / 4; i++) k->to[i] += k->from[i]; break;
+  case MN_COPY: memmove(k->to, k->from, (size_t)k->bytes); break;
+  }
+  return 0;
+}
+
+int mn_plan_run(mn_plan *p, int t0, int t1) {
+  mn_ctx *mn = p->ctx;
+  bool by_rows = t1 >= 0;
+  if (mn->recording) return mn_fail(mn, "plan: cannot run while a plan records");
+  if (!p->n_commands) return mn_fail(mn, "plan: nothing was recorded");
+  if (mn_check_links(mn, &p->tape) || (by_rows && (t0 == 0 || t1 > p->T || t0 >= t1 || t0 < 0) && check_rows(p, t0, t1)))
+    return -1;
+  for (int i = 0; i < p->n_commands; i++) {
+    double start = p->profile ? now() : 0;
+    if (run_one(p, &p->command[i], by_rows, t0, t1)) return -1;
+    if (p->profile) p->command[i].seconds += now() - start;
+  }
+  return 0;
+}
+
+/* ---- looking inside ---- */
+
+int mn_plan_calls(mn_plan *p) { return p->n_commands; }
+void mn_plan_set_profile(mn_plan *p, bool on) { p->profile = on; }
+
+const char *mn_plan_profile(mn_plan *p, int call, double *seconds) {
+  static _Thread_local char text[64];
+  if (call < 0 || call >= p->n_commands) return NULL;
+  const mn_command *k = &p->command[call];
+  *seconds = k->seconds;
+  if (!k->call) return mn_kind_name(k->kind);
+  snprintf(text, sizeof text, "%s %s", entry_of(k->call->op)->name, k->kind == MN_FORWARD ? "forward" : "backward");
+  return text;
+}
+
+static bool has_nan(const float *x, long n) {
+  for (long i = 0; i < n; i++) if (!isfinite(x[i])) return true;
+  return false;
+}
+
+/* The first command whose result is not finite though what went in was. */
+const char *mn_plan_find_nan(mn_plan *p) {
+  static _Thread_local char text[160];
+  for (int i = 0; i < p->n_commands; i++) {
+    const mn_call *c = p->command[i].call;
+    if (!c) continue;
+    const mn_op_entry *e = entry_of(c->op);
+    bool forward = p->command[i].kind == MN_FORWARD;
+    for (int k = 0; k < c->n_in; k++)
+      if (c->in[k].data && c->in[k].dtype == MN_F32 && has_nan(c->in[k].data, c->in[k].n)) {
+        snprintf(text, sizeof text, "%s: input %s is not finite", e->name, e->sig.in[k].name);
+        return text;
+      }
+    for (int k = 0; forward && k < c->n_out; k++)
+      if (c->out[k].dtype == MN_F32 && has_nan(c->out[k].data, c->out[k].n)) {
+        snprintf(text, sizeof text, "%s: output %s is not finite", e->name, e->sig.out[k].name);
+        return text;
+      }
+    for (int k = 0; !forward && k < c->n_in; k++)
+      if (c->in[k].grad && has_nan(c->in[k].grad, c->in[k].n)) {
+        snprintf(text, sizeof text, "%s: the gradient of %s is not finite", e->name, e->sig.in[k].name);
+        return text;
+      }
+  }
+  return NULL;
+}

@@ -1,0 +1,204 @@
+/* signature.c -- reads "x[T,D] w?[E,D]:01 -> y[T,E] | eps=1e-5": shape rules, and the words of complaint.
+** One string gives the shape rule, the error, the Lua binding, the usage text and the test inputs. */
+#include <ctype.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "signature.h"
+#include "registry.h"
+
+static mn_op_entry table[MN_N_OPS];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void malformed(const char *op, const char *at) {     /* our own mistake: say which and stop */
+  fprintf(stderr, "mneme: the signature of op %s is malformed at \"%s\"\n", op, at);
+  abort();
+}
+
+static const char *blanks(const char *s) { while (*s == ' ' || *s == '\n') s++; return s; }
+
+/* One "~name?[A,B,...]:domain". */
+static const char *read_arg(const char *op, const char *s, mn_arg_sig *a) {
+  const char *start = s;
+  size_t n = 0;
+  if (*s == '~') a->no_grad = true, s++;
+  while (isalnum((unsigned char)*s) || *s == '_' || *s == '\'') {
+    if (n + 1 >= sizeof a->name) malformed(op, start);
+    a->name[n++] = *s++;
+  }
+  if (*s == '?') a->optional = true, s++;
+  if (!n || *s != '[') malformed(op, start);
+  for (n = 0, s++; *s && *s != ']'; s++) {
+    if (*s == ',' || *s == ' ') continue;
+    if (n > MN_AXES) malformed(op, start);
+    if (*s == '.') s += 2;
+    else if (!isupper((unsigned char)*s) && !isdigit((unsigned char)*s) && *s != MN_ANY && *s != MN_FREE)
+      malformed(op, start);
+    a->axis[n++] = *s;
+  }
+  if (*s++ != ']') malformed(op, start);
+  if (*s == ':')
+    for (n = 0, s++; isalnum((unsigned char)*s) || *s == '<'; s++) {
+      if (n + 1 >= sizeof a->domain) malformed(op, start);
+      a->domain[n++] = *s;
+    }
+  a->dtype = !strcmp(a->domain, "bit") || !strcmp(a->domain, "u8") ? MN_U8
+           : !strcmp(a->domain, "i32") || a->domain[0] == '<' ? MN_I32 : MN_F32;
+  if (a->dtype != MN_F32) a->no_grad = true;
+  return blanks(s);
+}
+
+static const char *read_option(const char *op, const char *s, mn_option_sig *o) {
+  const char *start = s;
+  size_t n = 0;
+  while (*s && *s != '=' && *s != ' ') { if (n + 1 >= sizeof o->name) malformed(op, start); o->name[n++] = *s++; }
+  if (*s++ != '=') malformed(op, start);
+  char *end;
+  o->value = strtod(s, &end);
+  if (end != s && (*end == ' ' || !*end)) return blanks(end);
+  for (n = 0, o->value = 0; *s && *s != ' '; s++) {
+    if (n + 1 >= sizeof o->words) malformed(op, start);
+    o->words[n++] = *s;
+  }
+  return blanks(s);
+}
+
+static void read_signature(const char *op, const char *s, mn_signature *g) {
+  s = blanks(s);
+  while (*s && strncmp(s, "->", 2)) {
+    if (g->n_in == MN_INPUTS) malformed(op, s);
+    s = read_arg(op, s, &g->in[g->n_in++]);
+  }
+  s = blanks(*s ? s + 2 : s);
+  while (*s && *s != '|') {
+    if (g->n_out == MN_OUTPUTS) malformed(op, s);
+    s = read_arg(op, s, &g->out[g->n_out++]);
+  }
+  if (*s == '|') s = blanks(s + 1);
+  while (*s) {
+    if (g->n_options == MN_OPTIONS) malformed(op, s);
+    s = read_option(op, s, &g->option[g->n_options++]);
+  }
+}
+
+static void read_all(void) {
+  for (int i = 0; i < MN_N_OPS; i++) {
+    table[i].name = mn_op_list[i].name;
+    table[i].op = mn_op_list[i].op;
+    read_signature(table[i].name, table[i].op->sig, &table[i].sig);
+  }
+}
+
+mn_op_entry *mn_ops_all(int *n) {
+  pthread_once(&once, read_all);
+  if (n) *n = MN_N_OPS;
+  return table;
+}
+
+static const char *dtype_name(int d) { return d == MN_F32 ? "float32" : d == MN_I32 ? "int32" : "uint8"; }
+
+typedef struct binding {
+  int by[26];                       /* which input bound a letter */
+  int rest[MN_AXES], n_rest, rest_by;   /* n_rest < 0: not yet */
+} binding;
+
+/* Letters of one input: bind at first use, compare after. */
+static int bind_input(mn_ctx *mn, const mn_op_entry *e, mn_call *c, int i, binding *b) {
+  const mn_arg_sig *g = &e->sig.in[i];
+  const mn_arg *a = &c->in[i];
+  int fixed = 0, axis = 0;
+  bool rest = false;
+  for (const char *s = g->axis; *s; s++) { if (*s == MN_REST || *s == MN_FREE) rest = true; else fixed++; }
+  if (a->dtype != g->dtype)
+    return mn_fail(mn, "%s: %s is %s, expected %s", e->name, g->name, dtype_name(a->dtype), dtype_name(g->dtype));
+  if (rest ? a->ndim < fixed : a->ndim != fixed)
+    return mn_fail(mn, "%s: %s has %d axes, expected %s%d", e->name, g->name, a->ndim, rest ? "at least " : "", fixed);
+  for (const char *s = g->axis; *s; s++) {
+    if (*s == MN_REST) {
+      int n = a->ndim - fixed;
+      if (b->n_rest < 0) {
+        b->n_rest = n;
+        b->rest_by = i;
+        memcpy(b->rest, a->shape + axis, sizeof(int) * (size_t)n);
+      } else if (n != b->n_rest)
+        return mn_fail(mn, "%s: %s has %d axes, expected %d as %s", e->name, g->name, a->ndim,
+                       fixed + b->n_rest, e->sig.in[b->rest_by].name);
+      for (int k = 0; k < n; k++)
+        if (a->shape[axis + k] != b->rest[k])
+          return mn_fail(mn, "%s: axis %d of %s is %d, expected %d as in %s", e->name, axis + k, g->name,
+                         a->shape[axis + k], b->rest[k], e->sig.in[b->rest_by].name);
+      axis += n;
+      continue;
+    }
+    if (*s == MN_FREE) { axis += a->ndim - fixed; continue; }
+    int size = a->shape[axis];
+    if (isdigit((unsigned char)*s)) {
+      if (size != *s - '0')
+        return mn_fail(mn, "%s: axis %d of %s is %d, expected %c", e->name, axis, g->name, size, *s);
+    } else if (*s != MN_ANY) {
+      int *dim = &DIM(c, *s);
+      if (!*dim) *dim = size, b->by[*s - 'A'] = i;
+      else if (*dim != size)
+        return mn_fail(mn, "%s: axis %d (%c) of %s is %d, expected %d as in %s", e->name, axis, *s, g->name,
+                       size, *dim, e->sig.in[b->by[*s - 'A']].name);
+    }
+    axis++;
+  }
+  return 0;
+}
+
+int mn_bind(mn_ctx *mn, const mn_op_entry *e, mn_call *c) {
+  binding b = { .n_rest = -1 };
+  for (int i = 0; i < e->sig.n_in; i++) {
+    if (!c->in[i].data) {
+      if (!e->sig.in[i].optional) return mn_fail(mn, "%s: %s is missing", e->name, e->sig.in[i].name);
+      continue;
+    }
+    if (bind_input(mn, e, c, i, &b)) return -1;
+  }
+  for (int i = 0; i < e->sig.n_out; i++) {
+    const mn_arg_sig *g = &e->sig.out[i];
+    mn_arg *a = &c->out[i];
+    a->dtype = g->dtype;
+    a->ndim = 0;
+    for (const char *s = g->axis; *s; s++) {
+      int n = *s == MN_REST ? b.n_rest < 0 ? 0 : b.n_rest : *s != MN_FREE;
+      if (a->ndim + n > MN_AXES) return mn_fail(mn, "%s: %s would have more than %d axes", e->name, g->name, MN_AXES);
+      for (int k = 0; k < n; k++)
+        a->shape[a->ndim++] = *s == MN_REST ? b.rest[k] : isdigit((unsigned char)*s) ? *s - '0'
+                            : *s == MN_ANY ? 0 : DIM(c, *s);
+    }
+  }
+  if (e->op->shape && e->op->shape(c)) return -1;
+  for (int i = 0; i < e->sig.n_out; i++) {
+    mn_arg *a = &c->out[i];
+    a->n = 1;
+    for (int k = 0; k < a->ndim; k++) {
+      if (a->shape[k] < 1)
+        return mn_fail(mn, "%s: axis %d of %s would be %d, expected at least 1", e->name, k, e->sig.out[i].name, a->shape[k]);
+      a->n *= a->shape[k];
+    }
+  }
+  return 0;
+}
+
+int mn_check_domains(mn_ctx *mn, const mn_op_entry *e, const mn_call *c) {
+  for (int i = 0; i < e->sig.n_in; i++) {
+    const mn_arg_sig *g = &e->sig.in[i];
+    const mn_arg *a = &c->in[i];
+    if (!a->data) continue;
+    for (long k = 0; k < a->n; k++) {
+      double x = a->dtype == MN_F32 ? a->data[k] : a->dtype == MN_I32 ? a->i32[k] : a->u8[k];
+      const char *want = isnan(x) ? "a number"
+        : !strcmp(g->domain, "bit") && x > 1 ? "0 or 1"
+        : !strcmp(g->domain, "01") && (x < 0 || x > 1) ? "0 to 1"
+        : !strcmp(g->domain, "pos") && x <= 0 ? "greater than 0"
+        : g->domain[0] == '<' && (x < 0 || x >= DIM(c, g->domain[1])) ? "an index below the size of its axis" : NULL;
+      if (want)
+        return mn_fail(mn, "%s: %s[%ld] is %g, expected %s", e->name, g->name, k, x, want);
+    }
+  }
+  return 0;
+}

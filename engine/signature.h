@@ -1,0 +1,37 @@
+/* signature.h -- an op's signature, read once: "x[T,B,D] w[E,D] -> y[T,B,E] | eps=1e-5". */
+#ifndef MN_SIGNATURE_H
+#define MN_SIGNATURE_H
+#include "op.h"
+
+enum { MN_REST = '.', MN_ANY = '?', MN_FREE = '*' };   /* axis symbols besides 'A'..'Z' and '1'..'9' */
+
+typedef struct mn_arg_sig {
+  char name[24];
+  char axis[MN_AXES + 2];                        /* one symbol an axis, 0 at the end */
+  char domain[8];                                /* "", "bit", "01", "pos", "<V", "i32", "u8" */
+  int  dtype;
+  bool optional, no_grad;
+} mn_arg_sig;
+
+typedef struct mn_option_sig {
+  char name[24], words[96];                      /* words: "a|b|c", or "" for a number */
+  double value;                                  /* the default */
+} mn_option_sig;
+
+typedef struct mn_signature {
+  int n_in, n_out, n_options;
+  mn_arg_sig in[MN_INPUTS], out[MN_OUTPUTS];
+  mn_option_sig option[MN_OPTIONS];
+} mn_signature;
+
+typedef struct mn_op_entry { const char *name; const struct mn_op *op; mn_signature sig; } mn_op_entry;
+
+mn_op_entry *mn_ops_all(int *n);                 /* every op with its signature read */
+
+/* Bind the letters of a call's inputs and give its outputs their shapes; 0, or -1 with the error. */
+int mn_bind(mn_ctx *mn, const mn_op_entry *e, mn_call *c);
+
+/* Check that every input keeps to its domain; 0, or -1 with the error.  Slow: for mn_set_debug. */
+int mn_check_domains(mn_ctx *mn, const mn_op_entry *e, const mn_call *c);
+
+#endif

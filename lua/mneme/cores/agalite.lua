@@ -1,0 +1,16 @@
+-- agalite.lua -- AGaLiTe: GaLiTe with its matrix replaced by r pairs of vectors, modulated by cosines.
+-- form=code is the released model (its r=1 and r=2 are the same function up to eps), form=paper follows the
+-- text, form=cossin is exact where r >= the number of steps.
+local family = require "mneme.family"
+local galite = require("mneme.core").definition "galite"
+
+local config = {}
+for key, value in pairs(galite.config) do config[key] = value end
+config.approximation = "cos"
+
+return {
+  doc = "approximate gated linear attention: vectors and cosines in place of the matrix (AGaLiTe / AReLiT)",
+  source = "Pramanik et al., AGaLiTe, TMLR 10/2024; released code github.com/subho406/agalite",
+  config = config,
+  build = family.build,
+}

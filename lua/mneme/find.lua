@@ -1,0 +1,49 @@
+-- find.lua -- things that are found by folder: cores, scenes, experiments; ours, then the user's.
+local errors = require "mneme.errors"
+
+local here = debug.getinfo(1, "S").source:match "^@(.*)find%.lua$" or "./lua/mneme/"
+local find = { root = here .. "../../" }
+
+---The folders searched for one kind: the checkout's or the installation's, then the user's.
+local function folders(kind)
+  local ours = kind == "cores" and here .. "cores" or here .. "../../" .. kind
+  return { ours, "./" .. kind }
+end
+
+---Names of every file NAME.lua of a kind ("cores", "scenes", "experiments"), sorted.
+---@return string[]
+function find.names(kind)
+  local seen, names = {}, {}
+  for _, folder in ipairs(folders(kind)) do
+    local list = io.popen("ls '" .. folder .. "' 2>/dev/null")
+    for file in list:lines() do
+      local name = file:match "^(.+)%.lua$"
+      if name and not seen[name] then seen[name] = true names[#names + 1] = name end
+    end
+    list:close()
+  end
+  table.sort(names)
+  return names
+end
+
+---The path of one, or an error that lists what there is.
+function find.file(kind, name, word)
+  if name:find "[^%w_.-]" then errors.usage(word .. " '" .. name .. "' is not a name") end
+  for _, folder in ipairs(folders(kind)) do
+    local path = folder .. "/" .. name .. ".lua"
+    local f = io.open(path)
+    if f then f:close() return path end
+  end
+  errors.unknown(word, name, find.names(kind))
+end
+
+---The keys of a table, sorted: what errors list.
+---@return string[]
+function find.keys(t)
+  local keys = {}
+  for key in pairs(t) do keys[#keys + 1] = tostring(key) end
+  table.sort(keys)
+  return keys
+end
+
+return find

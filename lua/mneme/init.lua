@@ -1,0 +1,34 @@
+-- init.lua -- the table that require "mneme" returns.  Parts are loaded when first used; every op of
+-- engine/ops is a function here too: mn.matmul(a, b), mn.linear_attention { q = q, k = k, ... }.
+local tensor = require "mneme.tensor"
+
+local mn = {
+  Tensor = tensor.Tensor, ops = tensor.ops,
+  tensor = tensor.new, is_tensor = tensor.is,
+  sweep = tensor.sweep, no_grad = tensor.no_grad, keep = tensor.keep,
+}
+
+-- name in mn = module, and the field of it (none: the module itself)
+local parts = {
+  plan = { "mneme.plan" }, nn = { "mneme.nn" }, env = { "mneme.env", "new" }, scene = { "mneme.scene", "new" },
+  core = { "mneme.core", "new" }, agent = { "mneme.agent", "new" }, a2c = { "mneme.a2c", "new" },
+  adam = { "mneme.optim", "adam" }, config = { "mneme.config", "new" }, help = { "mneme.help", "show" },
+  features = { "mneme.family", "features" }, gates = { "mneme.family", "gates" }, json = { "mneme.json" },
+  manual_seed = { "mneme.nn", "manual_seed" },
+}
+
+---A leaf whose first axis is time: sequences of plans that run by rows.
+---@param spec table as for mn.tensor
+function mn.sequence(spec)
+  spec.time = true
+  return tensor.new(spec)
+end
+
+return setmetatable(mn, { __index = function(_, key)
+  local part = parts[key]
+  if not part then return tensor.ops[key] end
+  local value = require(part[1])
+  if part[2] then value = value[part[2]] end
+  rawset(mn, key, value)
+  return value
+end })

@@ -1,0 +1,203 @@
+-- nn.lua -- things with parameters, named as in torch.nn: linear, layer_norm, gru_gate, sequential, heads.
+-- A module is called like a function, m(x), and knows its parameters by the names of torch's state dicts.
+-- Several named parameters may share one packed leaf (a gate's six matrices are one product): then the
+-- names are windows on it, and ops and optimisers see the leaf.
+local ffi = require "ffi"
+local engine = require "mneme.engine"
+local errors = require "mneme.errors"
+local tensor = require "mneme.tensor"
+local C, ops = engine.C, tensor.ops
+
+local nn = {}
+
+-- ---- initial values: counter-based, so that they depend on the seed and the order of creation alone ----
+
+local seed, stream = 0, 0
+
+---Start the random numbers of initial parameters anew.
+function nn.manual_seed(s) seed, stream = s, 0 end
+
+local function normal(p, n)
+  C.mn_random_normal(seed, stream, 1, p, n)
+  stream = stream + 1
+end
+
+nn.init = {}
+
+---Orthogonal rows (or columns, whichever are fewer), times gain; `groups` blocks of rows on their own.
+function nn.init.orthogonal(gain, groups)
+  return function(p, rows, cols)
+    groups = groups or 1
+    normal(p, rows * cols)
+    for g = 0, groups - 1 do C.mn_orthogonal(p + g * rows / groups * cols, rows / groups, cols, gain) end
+  end
+end
+
+---Truncated normal with variance 1/fan_in (flax's lecun_normal).
+function nn.init.lecun_normal()
+  return function(p, rows, cols)
+    local n, spare = rows * cols, ffi.new("float[?]", 4096)
+    local std, left = math.sqrt(1 / cols) / 0.87962566103423978, 0
+    normal(p, n)
+    for i = 0, n - 1 do
+      while math.abs(p[i]) > 2 do        -- draw again what lies beyond two standard deviations
+        if left == 0 then normal(spare, 4096) left = 4096 end
+        left = left - 1
+        p[i] = spare[left]
+      end
+      p[i] = p[i] * std
+    end
+  end
+end
+
+-- ---- modules ----
+
+---@class Module
+local Module = {}
+Module.__index = Module
+
+---A module: `leaves` own the numbers, `named` lists { name, tensor } (leaves or windows), `children` lists
+---{ name, module }; `call` is what m(...) does.
+function nn.module(m, call)
+  m.leaves, m.named, m.children, m.call = m.leaves or {}, m.named or {}, m.children or {}, call
+  return setmetatable(m, Module)
+end
+
+function Module:__call(...) return self.call(self, ...) end
+
+---Visit every named parameter, { name, tensor }, in a fixed order: f(name, tensor).
+function Module:each(f, prefix)
+  prefix = prefix or ""
+  for _, p in ipairs(self.named) do f(prefix .. p[1], p[2]) end
+  for _, child in ipairs(self.children) do child[2]:each(f, prefix .. child[1] .. ".") end
+end
+
+---The leaves that an optimiser moves, packed ones once.
+---@return Tensor[]
+function Module:parameters(into)
+  into = into or {}
+  for _, leaf in ipairs(self.leaves) do into[#into + 1] = leaf end
+  for _, child in ipairs(self.children) do child[2]:parameters(into) end
+  return into
+end
+
+---Names and tensors as in torch's state_dict; the tensors are the parameters themselves.
+---@return table<string, Tensor>
+function Module:state_dict()
+  local dict = {}
+  self:each(function(name, t) dict[name] = t end)
+  return dict
+end
+
+---How many numbers are trained.
+function Module:count()
+  local n = 0
+  self:each(function(_, t) n = n + t:size() end)
+  return n
+end
+
+---Copy numbers in by name; missing and unexpected names, or other shapes, are errors before anything changes.
+function Module:load_state_dict(dict)
+  local mine, missing, unexpected = self:state_dict(), {}, {}
+  for name, t in pairs(mine) do
+    local from = dict[name]
+    if not from then missing[#missing + 1] = name
+    else
+      local a, b = table.concat(t:shape(), ","), table.concat(from:shape(), ",")
+      if a ~= b then errors.raise(("load_state_dict: %s is [%s], expected [%s]"):format(name, b, a)) end
+    end
+  end
+  for name in pairs(dict) do if not mine[name] then unexpected[#unexpected + 1] = name end end
+  table.sort(missing) table.sort(unexpected)
+  if #missing + #unexpected > 0 then
+    errors.raise(("load_state_dict: missing %s; unexpected %s"):format(
+      #missing > 0 and table.concat(missing, ", ") or "nothing", #unexpected > 0 and table.concat(unexpected, ", ") or "nothing"))
+  end
+  for name, t in pairs(mine) do ffi.copy(t:data(), dict[name]:data(), t:size() * 4) end
+end
+
+local function parameter(shape) return tensor.new { shape = shape, grad = true } end
+
+---y = act(x w^T + b).  Names weight [d_out,d_in], bias [d_out].
+---@param options table? { bias = true, act = "none"|"relu"|"sigmoid"|"tanh"|"elu1", init = nn.init.orthogonal(sqrt 2) }
+function nn.linear(d_in, d_out, options)
+  options = options or {}
+  local weight = parameter { d_out, d_in }
+  local bias = options.bias ~= false and parameter { d_out } or nil
+  ;(options.init or nn.init.orthogonal(math.sqrt(2)))(weight:data(), d_out, d_in)
+  local args = { w = weight, b = bias, act = options.act or "none" }
+  local named = { { "weight", weight } }
+  if bias then named[2] = { "bias", bias } end
+  return nn.module({ weight = weight, bias = bias, leaves = { weight, bias }, named = named }, function(_, x)
+    args.x = x
+    return (ops.linear(args))
+  end)
+end
+
+---Initialise several linears as one matrix of all their rows (as a fused Dense layer would be).
+function nn.init_together(linears, init)
+  local rows, cols = 0, linears[1].weight:shape()[2]
+  for _, l in ipairs(linears) do rows = rows + l.weight:shape()[1] end
+  local all, at = ffi.new("float[?]", rows * cols), 0
+  init(all, rows, cols)
+  for _, l in ipairs(linears) do
+    ffi.copy(l.weight:data(), all + at, l.weight:size() * 4)
+    at = at + l.weight:size()
+  end
+end
+
+---Layer normalisation over the last axis, population variance.  Names weight, bias [d].
+function nn.layer_norm(d, eps)
+  local weight, bias = parameter { d }:fill(1), parameter { d }
+  local args = { weight = weight, bias = bias, eps = eps or 1e-6 }
+  return nn.module({ leaves = { weight, bias }, named = { { "weight", weight }, { "bias", bias } } }, function(_, x)
+    args.x = x
+    return (ops.layer_norm(args))
+  end)
+end
+
+---The gate of GTrXL: gate(x, y).  Names {w_r,u_r,w_z,u_z,w_g,u_g}.weight [d,d], bias [d] (starts at 2).
+function nn.gru_gate(d, init)
+  local w, u, bias = parameter { 3, d, d }, parameter { 3, d, d }, parameter { d }:fill(2)
+  init = init or nn.init.orthogonal(math.sqrt(2))
+  local named = {}
+  for i, gate in ipairs { "r", "z", "g" } do
+    for _, part in ipairs { { "w_", w }, { "u_", u } } do
+      local window = tensor.view(part[2], (i - 1) * d * d, { d, d })
+      init(window:data(), d, d)
+      named[#named + 1] = { part[1] .. gate .. ".weight", window }
+    end
+  end
+  named[#named + 1] = { "bias", bias }
+  local args = { w = w, u = u, bias = bias }
+  return nn.module({ leaves = { w, u, bias }, named = named }, function(_, x, y)
+    args.x, args.y = x, y
+    return (ops.gru_gate(args))
+  end)
+end
+
+---Modules one after another, named "0", "1", ...
+function nn.sequential(list)
+  local children = {}
+  for i, m in ipairs(list) do children[i] = { tostring(i - 1), m } end
+  return nn.module({ children = children }, function(_, x)
+    for _, child in ipairs(children) do x = child[2](x) end
+    return x
+  end)
+end
+
+---A module made of named others, called as the function says: nn.container({ {"embed", m}, ... }, f).
+function nn.container(children, call) return nn.module({ children = children }, call) end
+
+---Policy and value from the core's output: two small networks, as in the released agents.
+---Names actor.0, actor.1, critic.0, critic.1; returns logits [...,actions] and values [...].
+function nn.heads(d, hidden, actions)
+  local actor = nn.sequential { nn.linear(d, hidden, { act = "tanh" }), nn.linear(hidden, actions) }
+  local critic = nn.sequential { nn.linear(d, hidden, { act = "tanh" }), nn.linear(hidden, 1) }
+  return nn.container({ { "actor", actor }, { "critic", critic } }, function(_, y)
+    local shape, values = y:shape(), critic(y)
+    return actor(y), ops.reshape(values, { d0 = shape[1], d1 = shape[2] })
+  end)
+end
+
+return nn

@@ -1,0 +1,97 @@
+-- plan.lua -- a Lua function run once and then replayed by one C call, on the same buffers.
+local ffi = require "ffi"
+local engine = require "mneme.engine"
+local errors = require "mneme.errors"
+local tensor = require "mneme.tensor"
+local C, ctx, check = engine.C, engine.ctx, engine.check
+
+---@class Plan
+local Plan = {}
+Plan.__index = Plan
+
+local function same_shape(a, b)
+  local s, r = a:shape(), b:shape()
+  if #s ~= #r or a:dtype() ~= b:dtype() then return false end
+  for i = 1, #s do if s[i] ~= r[i] then return false end end
+  return true
+end
+
+-- Tensors among the arguments, tables of them included, in a fixed order.
+local function collect(into, x)
+  if tensor.is(x) then into[#into + 1] = x
+  elseif type(x) == "table" then
+    local keys = {}
+    for key in pairs(x) do keys[#keys + 1] = key end
+    table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
+    for _, key in ipairs(keys) do collect(into, x[key]) end
+  end
+  return into
+end
+
+local function record(self, ...)
+  self.args = collect({}, { ... })
+  for _, t in ipairs(self.args) do
+    if t.slot >= 0 then errors.raise "plan: its arguments must be leaves; mn.keep() makes one of a computed tensor" end
+  end
+  self.recorded = false
+  check(C.mn_plan_begin(self.handle))
+  local function finish(ok, ...)
+    local ended = C.mn_plan_end(self.handle)
+    if not ok then error((...), 0) end
+    check(ended)
+    self.recorded, self.results = true, { n = select("#", ...), ... }
+    return ...
+  end
+  return finish(pcall(self.f, ...))
+end
+
+---Run it.  The first call records; later ones replay.  Arguments are leaves: other leaves of the same shapes
+---are copied into the recorded ones; other shapes record anew.  Results are the same tensors every time.
+function Plan:__call(...)
+  if not self.recorded then return record(self, ...) end
+  local args = collect({}, { ... })
+  local fits = #args == #self.args
+  for i = 1, fits and #args or 0 do fits = fits and same_shape(args[i], self.args[i]) end
+  if not fits then return record(self, ...) end
+  for i, t in ipairs(args) do
+    local mine = self.args[i]
+    if t.slot ~= mine.slot or t.gen ~= mine.gen then mine:copy(t) end
+  end
+  check(C.mn_plan_run(self.handle, 0, -1))
+  return unpack(self.results, 1, self.results.n)
+end
+
+---Replay as it stands, without looking at arguments: no Lua, no garbage.
+function Plan:run() if C.mn_plan_run(self.handle, 0, -1) ~= 0 then check(-1) end end
+
+---Replay only rows t0 .. t1-1 of time (counted from 0).  Its sequences are leaves made with time = true;
+---recurrent ops go on from where row t0-1 left them.
+function Plan:rows(t0, t1) if C.mn_plan_run(self.handle, t0, t1) ~= 0 then check(-1) end end
+
+---The first op whose numbers are not finite, as text, or nil.
+function Plan:find_nan()
+  local found = C.mn_plan_find_nan(self.handle)
+  return found ~= nil and ffi.string(found) or nil
+end
+
+---Seconds spent so far in each kind of call, by name; profiling starts at the first use.
+function Plan:profile()
+  C.mn_plan_set_profile(self.handle, true)
+  local total, seconds = {}, ffi.new "double[1]"
+  for i = 0, C.mn_plan_calls(self.handle) - 1 do
+    local name = ffi.string(C.mn_plan_profile(self.handle, i, seconds))
+    total[name] = (total[name] or 0) + seconds[0]
+  end
+  return total
+end
+
+---@param f function over tensors, tables of tensors and constants
+---@return Plan
+local function plan(f)
+  if type(f) ~= "function" then errors.raise("plan: " .. tostring(f) .. ", expected a function") end
+  local handle = C.mn_plan_new(ctx)
+  check(handle)
+  return setmetatable({ f = f, handle = ffi.gc(handle, C.mn_plan_free), recorded = false }, Plan)
+end
+
+return plan
