@@ -71,7 +71,8 @@ static const char *read_rule(const char *text, rule *r) {
 }
 
 static int check_rule(mn_ctx *mn, const mn_env *e, const rule *r, double x) {
-  if (x >= r->lo && x <= r->hi && (!r->whole || x == floor(x))) return 0;     /* false for a NaN */
+  if (x >= r->lo && x <= r->hi && (!r->whole || x == floor(x))) return 0;
+  if (isnan(x)) x = (double)NAN;                     /* it may be a negative one, which prints as -nan */
   if (r->words)
     return mn_fail(mn, "%s: %s=%g, expected the number of one of %.*s, counted from 0", e->name, r->name, x,
                    (int)strcspn(r->words, " "), r->words);

@@ -1,0 +1,312 @@
+-- env.lua -- tasks: many copies of one environment behind one interface, whether its rules are a C file of
+-- engine/envs or Lua functions of a script.  Two ways to step: with tensors, for people; and straight into
+-- given memory (step_raw), for learners, which leaves no garbage.  Copies are counted from 0.
+local ffi = require "ffi"
+local engine = require "mneme.engine"
+local errors = require "mneme.errors"
+local tensor = require "mneme.tensor"
+
+local C, check = engine.C, engine.check
+local dtypes = { [C.MN_F32] = "f32", [C.MN_I32] = "i32", [C.MN_U8] = "u8" }
+local env = {}
+
+---@class Task
+---@field id string "tmaze-v0"
+---@field num_envs integer
+---@field settings table every setting with its value: parameters, num_envs, seed, time_limit
+---@field observation_space table { shape = {...}, dtype = "f32"|"u8" } of one copy
+---@field action_space table { n = how many, names = {...} }
+---@field time_limit integer steps; 0: none
+---@field ended table FFI pointers, told where an episode ended in the last step: final_obs [num_envs, ...],
+---  score (0..1), ret (undiscounted return), length [num_envs]
+local Task = {}
+Task.__index = Task
+
+-- ---- settings ----
+
+---Parameters in order from "corridor=160[2..256] mode=grid|torus": { name, default, words or nil }.
+local function read_params(text)
+  local params = {}
+  for name, rule in text:gmatch "([%w_]+)=(%S+)" do
+    local words
+    if not rule:find("[", 1, true) then
+      words = {}
+      for word in rule:gmatch "[^|]+" do words[#words + 1] = word end
+    end
+    params[#params + 1] = { name = name, default = words and words[1] or tonumber(rule:match "^[^%[]+"), words = words }
+  end
+  return params
+end
+
+---A setting that must be a whole number, at least `least`.
+function env.whole(what, name, x, least)
+  if type(x) ~= "number" or x % 1 ~= 0 or x < least or x >= 2 ^ 31 then
+    errors.usage(("%s: %s=%s, expected a whole number of at least %d"):format(what, name, tostring(x), least))
+  end
+  return x
+end
+
+-- The number that the engine takes for a parameter; it checks ranges itself.
+local function number_of(what, param, value)
+  if param.words then
+    for i, word in ipairs(param.words) do if word == value then return i - 1 end end
+    errors.unknown(("value of %s: %s"):format(what, param.name), value, param.words)
+  end
+  if type(value) ~= "number" then
+    errors.usage(("%s: %s is a %s, expected a number"):format(what, param.name, type(value)))
+  end
+  return value
+end
+
+-- ---- environments in C ----
+
+---Every environment there is: { name, version, doc, params, actions }, in alphabetical order.
+---@return table[]
+function env.list()
+  local list = {}
+  for i = 0, C.mn_env_count() - 1 do
+    list[i + 1] = { name = ffi.string(C.mn_env_name(i)), version = C.mn_env_version(i), doc = ffi.string(C.mn_env_doc(i)),
+      params = ffi.string(C.mn_env_params(i)), actions = ffi.string(C.mn_env_actions(i)) }
+  end
+  return list
+end
+
+local function find(name)
+  local i = type(name) == "string" and C.mn_env_find(name) or -1
+  if i >= 0 then return i end
+  local names = {}
+  for _, e in ipairs(env.list()) do names[#names + 1] = e.name end
+  errors.unknown("environment", name, names)
+end
+
+-- What each world, of C or of Lua, offers to Task; raw pointers only.
+local native = {}
+native.__index = native
+
+local function native_world(name, given)
+  local number = find(name)
+  local what, params = ffi.string(C.mn_env_name(number)), read_params(ffi.string(C.mn_env_params(number)))
+  local settings, known = { num_envs = 8, seed = 1 }, {}
+  for i, p in ipairs(params) do known[i], settings[p.name] = p.name, p.default end
+  for _, key in ipairs { "num_envs", "seed", "time_limit" } do known[#known + 1] = key end
+  for key in pairs(given) do
+    local found
+    for _, k in ipairs(known) do found = found or k == key end
+    if not found then errors.unknown("setting of " .. what .. ":", key, known) end
+    settings[key] = given[key]
+  end
+  local values = ffi.new("double[?]", #params + 1)
+  for i, p in ipairs(params) do values[i - 1] = number_of(what, p, settings[p.name]) end
+  if type(settings.seed) ~= "number" then errors.usage(what .. ": seed is a " .. type(settings.seed) .. ", expected a number") end
+  local limit = settings.time_limit and env.whole(what, "time_limit", settings.time_limit, 0) or -1
+  local vec = C.mn_vec_new(engine.ctx, number, env.whole(what, "num_envs", settings.num_envs, 1), settings.seed, values, limit)
+  if vec == nil then errors.usage(ffi.string(C.mn_error(engine.ctx))) end
+  local dtype, shape = ffi.new "int[1]", ffi.new("int[?]", C.MN_AXES)
+  local axes = C.mn_vec_space(vec, dtype, shape)
+  local world = setmetatable({ vec = ffi.gc(vec, C.mn_vec_free), what = what, settings = settings,
+    id = what .. "-v" .. C.mn_env_version(number), dtype = dtypes[dtype[0]], shape = {}, names = {},
+    n_actions = C.mn_vec_actions(vec) }, native)
+  for i = 1, axes do world.shape[i] = shape[i - 1] end
+  for word in ffi.string(C.mn_env_actions(number)):gmatch "%S+" do world.names[#world.names + 1] = word end
+  settings.time_limit = C.mn_vec_time_limit(vec)
+  world.ended = { score = C.mn_vec_score(vec), ret = C.mn_vec_return(vec), length = C.mn_vec_length(vec),
+    final_obs = ffi.cast(world.dtype == "u8" and "const uint8_t *" or "const float *", C.mn_vec_final_obs(vec)) }
+  return world
+end
+
+function native:reset(obs, seed) check(C.mn_vec_reset(self.vec, seed or -1, obs)) end
+
+function native:step(action, obs, reward, terminated, truncated)
+  check(C.mn_vec_step(self.vec, action, obs, reward, terminated, truncated))
+end
+
+function native:save(copy)
+  local n = C.mn_vec_bytes(self.vec)
+  local bytes = ffi.new("char[?]", n)
+  check(C.mn_vec_save(self.vec, copy, bytes))
+  return ffi.string(bytes, n)
+end
+
+function native:restore(copy, bytes, obs) check(C.mn_vec_restore(self.vec, copy, bytes, #bytes, obs)) end
+function native:draw(copy) return check(C.mn_vec_draw(self.vec, copy)) end
+
+local names_out, values_out = ffi.new "const char *[1]", ffi.new "const float *[1]"
+
+function native:truth(copy)
+  local n, truth = check(C.mn_vec_truth(self.vec, copy, names_out, values_out)), {}
+  local i = 0
+  for name in ffi.string(names_out[0]):gmatch "%S+" do
+    if i < n then truth[name] = values_out[0][i] end
+    i = i + 1
+  end
+  return truth
+end
+
+function native:close() C.mn_vec_free(ffi.gc(self.vec, nil)) end
+
+-- ---- tasks ----
+
+---Make a task.
+---  mn.env("tmaze", { corridor = 160, num_envs = 8, seed = 1, time_limit = nil })   or  mn.env { "tmaze", ... }
+---  mn.env { observation = {16}, actions = 4, reset = f, step = g, ... }    rules in Lua: see mneme.lua_env
+---@param name string|table "tmaze", or "tmaze-v0" for that version; or a table as above
+---@param settings table? its parameters, and num_envs = 8, seed = 1, time_limit (0: none; nil: its own)
+---@return Task
+function env.new(name, settings)
+  local world
+  if type(name) == "table" and name[1] == nil then
+    world = require("mneme.lua_env").new(name)
+  else
+    if type(name) == "table" then
+      settings = {}
+      for key, value in pairs(name) do if key ~= 1 then settings[key] = value end end
+      name = name[1]
+    end
+    if settings ~= nil and type(settings) ~= "table" then
+      errors.usage(("env: the settings are a %s, expected a table"):format(type(settings)))
+    end
+    world = native_world(name, settings or {})
+  end
+  return setmetatable({ world = world, id = world.id, settings = world.settings, num_envs = world.settings.num_envs,
+    time_limit = world.settings.time_limit, ended = world.ended,
+    observation_space = { shape = world.shape, dtype = world.dtype },
+    action_space = { n = world.n_actions, names = world.names } }, Task)
+end
+
+local function open(task)
+  if not task.world then errors.raise(task.id .. ": this task has been closed") end
+  return task.world
+end
+
+local function copy_of(task, copy)
+  if type(copy) ~= "number" or copy % 1 ~= 0 or copy < 0 or copy >= task.num_envs then
+    errors.raise(("%s: copy %s, expected 0..%d"):format(task.id, tostring(copy), task.num_envs - 1))
+  end
+  return copy
+end
+
+-- Tensors that are filled again at each step, made when first asked for, and where their numbers are.
+local function buffers(task)
+  if task.tensors then return task.tensors, task.pointers end
+  local n, shape = task.num_envs, { task.num_envs, unpack(task.observation_space.shape) }
+  local t = {
+    obs = tensor.new { shape = shape, dtype = task.observation_space.dtype },
+    final_obs = tensor.new { shape = shape, dtype = task.observation_space.dtype },
+    reward = tensor.new { shape = { n } }, score = tensor.new { shape = { n } }, ret = tensor.new { shape = { n } },
+    length = tensor.new { shape = { n }, dtype = "i32" }, action = tensor.new { shape = { n }, dtype = "i32" },
+    terminated = tensor.new { shape = { n }, dtype = "u8" }, truncated = tensor.new { shape = { n }, dtype = "u8" },
+  }
+  local p = {}
+  for key, x in pairs(t) do p[key] = x:data() end
+  task.tensors, task.pointers = t, p
+  task.obs_bytes = t.obs:size() * (task.observation_space.dtype == "u8" and 1 or 4)
+  task.info = { ended = 0, final_obs = t.final_obs, score = t.score, ret = t.ret, length = t.length }
+  return t, p
+end
+
+---Start every copy anew.
+---@param seed integer? 0..2^53; nil: go on with the random streams there are
+---@return Tensor obs [num_envs, ...], filled again by every step
+---@return table info
+function Task:reset(seed)
+  local world, t, p = open(self), buffers(self)
+  world:reset(p.obs, seed)
+  self.info.ended = 0
+  return t.obs, self.info
+end
+
+---Start every copy anew, writing the observations to a given place.
+---@param obs ffi.cdata* pointer to num_envs observations
+---@param seed integer?
+function Task:reset_raw(obs, seed) open(self):reset(obs, seed) end
+
+local function read_actions(task, actions, into)
+  local n = task.num_envs
+  if tensor.is(actions) then
+    if actions:dtype() ~= "i32" or actions:size() ~= n then
+      errors.raise(("%s: actions are a tensor of %d numbers (%s), expected %d (i32)"):format(
+        task.id, actions:size(), actions:dtype(), n))
+    end
+    return actions:data()
+  end
+  if type(actions) ~= "table" or #actions ~= n then
+    errors.raise(("%s: actions are %s, expected a list or i32 tensor of %d"):format(task.id,
+      type(actions) == "table" and "a list of " .. #actions or "a " .. type(actions), n))
+  end
+  for i = 1, n do
+    local a = actions[i]
+    if type(a) ~= "number" or a % 1 ~= 0 or a < 0 or a >= task.action_space.n then
+      errors.raise(("%s: action[%d]=%s, expected 0..%d (%s)"):format(task.id, i - 1, tostring(a),
+        task.action_space.n - 1, table.concat(task.action_space.names, " ")))
+    end
+    into[i - 1] = a
+  end
+  return into
+end
+
+---Act in every copy.  Where an episode ends, obs is the first observation of the next one.
+---@param actions Tensor|integer[] one for each copy, counted from 0
+---@return Tensor obs [num_envs, ...]
+---@return Tensor reward [num_envs]
+---@return Tensor terminated [num_envs], u8: 1 where the task ended
+---@return Tensor truncated [num_envs], u8: 1 where the time limit ended it
+---@return table info `ended`: how many episodes ended in this step; and where one did (terminated or truncated):
+---  `final_obs` [num_envs, ...] its last observation, `score` (0..1), `ret` (undiscounted return), `length`
+function Task:step(actions)
+  local world, t, p = open(self), buffers(self)
+  world:step(read_actions(self, actions, p.action), p.obs, p.reward, p.terminated, p.truncated)
+  local n, ended = self.num_envs, 0
+  for i = 0, n - 1 do ended = ended + (p.terminated[i] + p.truncated[i] > 0 and 1 or 0) end
+  self.info.ended = ended
+  if ended > 0 then
+    ffi.copy(p.final_obs, self.ended.final_obs, self.obs_bytes)
+    for _, key in ipairs { "score", "ret", "length" } do ffi.copy(p[key], self.ended[key], n * 4) end
+  end
+  return t.obs, t.reward, t.terminated, t.truncated, self.info
+end
+
+---Act in every copy, from and to given places; what ended is told by `task.ended`.  Leaves no garbage.
+---@param action ffi.cdata* int32_t[num_envs]
+---@param obs ffi.cdata* num_envs observations
+---@param reward ffi.cdata* float[num_envs]
+---@param terminated ffi.cdata* uint8_t[num_envs]
+---@param truncated ffi.cdata* uint8_t[num_envs]
+function Task:step_raw(action, obs, reward, terminated, truncated)
+  open(self):step(action, obs, reward, terminated, truncated)
+end
+
+---One copy as a string: its state, random stream and running episode.
+---@param copy integer from 0
+---@return string bytes
+function Task:save(copy) return open(self):save(copy_of(self, copy)) end
+
+---Put a saved copy back, here or in another copy: from there it goes on bit for bit.  Bytes of another
+---environment, version or other parameters are refused.
+---@param copy integer from 0
+---@param bytes string of task:save
+---@param obs ffi.cdata*? where its observation goes; nil: its row of the tensor that reset and step give
+---@return Tensor? obs that tensor
+function Task:restore(copy, bytes, obs)
+  local world = open(self)
+  if type(bytes) ~= "string" then errors.raise(("%s: restore: a %s, expected the string of save"):format(self.id, type(bytes))) end
+  if obs then return world:restore(copy_of(self, copy), bytes, obs) end
+  local t, p = buffers(self)
+  world:restore(copy_of(self, copy), bytes, p.obs + copy * (t.obs:size() / self.num_envs))
+  return t.obs
+end
+
+---A picture of one copy, in the environment's own units.
+---@return ffi.cdata* canvas mn_canvas *, good until the next draw
+function Task:draw(copy) return open(self):draw(copy_of(self, copy)) end
+
+---What the agent may not know: { cue = 0, position = 3, ... }, for probes and scenes.
+---@return table<string, number>
+function Task:truth(copy) return open(self):truth(copy_of(self, copy)) end
+
+---Free the copies now rather than when the garbage collector gets to them.
+function Task:close()
+  open(self):close()
+  self.world, self.ended = nil, nil
+end
+
+return env
