@@ -122,7 +122,9 @@ end
 local function run_core(name, config, file)
   local c = core.new(name, config, true)
   c:load_state_dict(below(file, "param."))
-  local state = states.fold(c, below(file, "state."), true)
+  local given = below(file, "state.")
+  if states.mirrors_differ(c, given) then c.store_all_channels() end
+  local state = states.fold(c, given, true)
   local x = tensor.new { shape = need(file, "input.x"):shape(), grad = true }:copy(file["input.x"])
   local y, final = c(x, flags(need(file, "input.done")), state)
   local got = { ["output.y"] = value_of(y) }
@@ -195,10 +197,11 @@ function learn.a2c_train(config, file)
   agent:load_state_dict(renamed)
   local adam = optim.adam(agent:parameters(), { lr = config.lr, beta1 = config.beta1, beta2 = config.beta2,
     eps = config.eps, max_norm = config.max_norm })
-  local got = {}
+  local got, start = {}, below(file, "state.")
+  if states.mirrors_differ(c, start) then c.store_all_channels() end
   for update = 1, config.updates do
     adam:zero_grad()
-    local y, final = c(need(file, "input.x"), flags(need(file, "input.done")), states.fold(c, below(file, "state.")))
+    local y, final = c(need(file, "input.x"), flags(need(file, "input.done")), states.fold(c, start))
     local logits, values = heads(y)
     a2c_results(config, logits, values, file, got, update > 1)
     if update == 1 then

@@ -89,7 +89,7 @@ local function projections(cfg, K)
   return p
 end
 
-local function attention(cfg, n, K)
+local function attention(cfg, n, K, kept)
   local p = projections(cfg, K)
   local out = nn.linear(cfg.n_heads * cfg.d_head, cfg.d_model, { act = cfg.flow == "postnorm" and "none" or "relu" })
   local order = { "k", "q", "q2", "v", "beta", "gamma", "p_k", "p_q", "p_gamma" }
@@ -123,7 +123,7 @@ local function attention(cfg, n, K)
     end
     local y
     if cos then
-      a.form, a.r = cfg.form, cfg.r
+      a.form, a.r, a.stored = cfg.form, cfg.r, kept.all and "all" or "distinct"
       a.tick, a.vs, a.ks, a.s = state.tick, state[prefix .. "v"], state[prefix .. "k"], state[prefix .. "s"]
       local vs, ks, s, tick
       y, vs, ks, s, tick = op(a)
@@ -143,9 +143,9 @@ end
 
 -- ---- a layer, and the whole ----
 
-local function block(cfg, n, K)
+local function block(cfg, n, K, kept)
   local d, f = cfg.d_model, cfg.d_ffn
-  local attn = attention(cfg, n, K)
+  local attn = attention(cfg, n, K, kept)
   local norm1, norm2 = nn.layer_norm(d, cfg.ln_eps), nn.layer_norm(d, cfg.ln_eps)
   local closing = cfg.flow == "postnorm" and "none" or "relu"
   local ffn = nn.sequential { nn.linear(d, f, { act = "relu" }), nn.linear(f, d, { act = closing }) }
@@ -200,9 +200,9 @@ function family.build(cfg)
   local R, M, map
   if cos then R, M, map = channels(cfg) end
   local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
-  local layers, states = {}, {}
+  local layers, states, kept = {}, {}, { all = false }
   for n = 0, cfg.n_layers - 1 do
-    layers[n + 1] = { tostring(n), block(cfg, n, K) }
+    layers[n + 1] = { tostring(n), block(cfg, n, K, kept) }
     local prefix = "layers." .. n .. "."
     if cos then states[prefix .. "v"], states[prefix .. "k"] = "[B,M,H,V]", "[B,M,H,K]"
     else states[prefix .. "C"] = "[B,H,V,K]" end
@@ -210,8 +210,13 @@ function family.build(cfg)
   end
   if cos then states.tick = "[B]" end
   local module = nn.container { { "embed", embed }, { "layers", nn.container(layers) } }
-  return {
+  local core
+  core = {
     module = module, d_out = cfg.d_model, states = states,
+    -- From now on keep every channel: for a state whose mirrored channels are not equal.
+    store_all_channels = cos and function()
+      kept.all, core.sizes.M, core.channels = true, R, nil
+    end or nil,
     sizes = { H = cfg.n_heads, V = cfg.d_head, K = K, M = M },
     start = cos and cfg.form == "code" and { tick = 1 } or {},
     claims = { steps = "exact", reset = cos and "up to tick" or "exact", state = "constant" },
@@ -224,6 +229,7 @@ function family.build(cfg)
       return e, new
     end,
   }
+  return core
 end
 
 return family
