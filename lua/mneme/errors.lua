@@ -99,7 +99,7 @@ end
 ---@param known string[]
 ---@return string?
 function errors.nearest(name, known)
-  local best, found = math.max(1, math.floor(#name / 3)) + 0.5, nil
+  local best, found = math.min(math.max(1, math.floor(#name / 3)) + 0.5, #name), nil
   for _, candidate in ipairs(known) do
     local d = distance(name:lower(), candidate:lower())
     if d < best then best, found = d, candidate end

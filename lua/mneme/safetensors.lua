@@ -7,6 +7,7 @@ local engine = require "mneme.engine"
 local errors = require "mneme.errors"
 local files = require "mneme.files"
 local json = require "mneme.json"
+local tensor = require "mneme.tensor"
 
 local C = engine.C
 local safetensors = {}
@@ -153,32 +154,50 @@ function safetensors.read(path)
   return { metadata = metadata, tensors = tensors, names = names }
 end
 
+---Read a file's tensors as leaves.
+---@param path string
+---@return { metadata: table<string, string>, tensors: table<string, Tensor>, names: string[] }
+function safetensors.load(path)
+  local file, tensors = safetensors.read(path), {}
+  for name, stored in pairs(file.tensors) do
+    local dtype = stored.dtype:lower()
+    if dtype:find "64" or stored.count == 0 then
+      errors.raise(("%s: tensor '%s' is %s with %.0f numbers, expected F32, I32 or U8, and at least one"):format(path, name,
+        stored.dtype, stored.count))
+    end
+    local leaf = tensor.new { shape = stored.shape, dtype = dtype }
+    ffi.copy(leaf:data(), stored.data, stored.bytes)
+    tensors[name] = leaf
+  end
+  file.tensors = tensors
+  return file
+end
+
 -- One tensor to write as { name, dtype, shape, data, bytes }.
 local function entry_of(item, index)
-  local tensor = item.tensor
-  local dtype = tostring(tensor and tensor:dtype() or item.dtype):upper()
-  local shape = tensor and tensor:shape() or item.shape
-  local data = tensor and tensor:data() or item.data
-  if type(item.name) ~= "string" or item.name == "__metadata__" then
-    errors.raise(("safetensors: tensor %d is named %s"):format(index - 1, tostring(item.name)))
+  local name, t = item.name or item[1], item[2]
+  local dtype = tostring(t and t:dtype() or item.dtype):upper()
+  local shape, data = t and t:shape() or item.shape, t and t:data() or item.data
+  if type(name) ~= "string" or name == "__metadata__" then
+    errors.raise(("safetensors: tensor %d is named %s"):format(index - 1, tostring(name)))
   elseif not dtypes[dtype] then
-    errors.raise(("safetensors: %s: dtype %s, expected F32, I32, U8, F64 or I64"):format(item.name, dtype))
+    errors.raise(("safetensors: %s: dtype %s, expected F32, I32, U8, F64 or I64"):format(name, dtype))
   elseif type(shape) ~= "table" or type(data) ~= "cdata" then
-    errors.raise(("safetensors: %s: expected a tensor, or shape and data"):format(item.name))
+    errors.raise(("safetensors: %s: expected a tensor, or shape and data"):format(name))
   end
   local bytes = dtypes[dtype].size
   for axis, n in ipairs(shape) do
-    if not count(n) then errors.raise(("safetensors: %s: axis %d is %s"):format(item.name, axis - 1, tostring(n))) end
+    if not count(n) then errors.raise(("safetensors: %s: axis %d is %s"):format(name, axis - 1, tostring(n))) end
     bytes = bytes * n
   end
-  return { name = item.name, dtype = dtype, shape = shape, data = data, bytes = bytes, index = index,
+  return { name = name, dtype = dtype, shape = shape, data = data, bytes = bytes, index = index,
     size = dtypes[dtype].size }
 end
 
 ---Write a file, whole or not at all.  Equal contents give equal bytes.  Wide types come first, so that all
 ---numbers are aligned; a checksum is added to the metadata.
 ---@param path string
----@param list table[] { name = , tensor = Tensor } or { name = , dtype = , shape = , data = pointer }
+---@param list table[] { name, Tensor } or { name = , dtype = , shape = , data = pointer }
 ---@param metadata table<string, string>?
 function safetensors.write(path, list, metadata)
   local header, entries, pieces = { __metadata__ = {} }, {}, {}

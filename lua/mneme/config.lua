@@ -1,0 +1,204 @@
+-- config.lua -- the settings of an experiment: declared once in the script, overridden by key=value words.
+--   local cfg = mn.config { corridor = 160, core = { "agalite", eta = 4 }, lr = 1e-4, quick = { corridor = 10 } }
+-- Later ones win: default < published values of the chosen core < quick < command line.  What is not
+-- declared is not a key, so a misspelt setting is an error, never a run with the wrong value.
+local engine = require "mneme.engine"
+local errors = require "mneme.errors"
+local find = require "mneme.find"
+local values = require "mneme.values"
+
+local config = {
+  arguments = nil,         -- the command line's words after the script; set by mneme.cli
+  script = nil,            -- the script's path
+}
+
+-- Keys that every script has: name, default, about.
+local standard = {
+  { "run", "", { "folder of the run (default runs/SCRIPT-N)" } },
+  { "resume", "", { "folder of a run to go on with; every other setting comes from it" } },
+  { "quick", false, { "the script's small values, for trying it out" } },
+  { "view", false, { "watch training in a window" } },
+  { "device", "cpu", { "where tensors live" } },
+  { "seed", 1, { "of everything random", whole = true, range = { 0, 2 ^ 31 - 1 } } },
+  { "steps", 1e6, { "environment steps, over all copies", whole = true, range = { 1, 2 ^ 53 } } },
+  { "checkpoint_every", 0, { "steps between checkpoints; 0: one a minute", whole = true, range = { 0, 2 ^ 53 } } },
+  { "threads", 0, { "0: as many as the machine has", whole = true, range = { 0, 1024 } } },
+  { "debug", false, { "check every tensor's numbers, show tracebacks" } },
+  { "profile", false, { "time every op" } },
+}
+local anew = { resume = true, steps = true, view = true, threads = true, debug = true, profile = true }
+
+-- What is known of a resolved config besides its values, by config.
+local meta = setmetatable({}, { __mode = "k" })
+
+---What lies behind a resolved config: { script, name, order, schema, given }.
+function config.meta(cfg) return meta[cfg] end
+
+-- ---- what the script declares ----
+
+local function about_of(key, given)
+  local about = type(given) == "string" and { given } or given or {}
+  if type(about) ~= "table" then errors.raise(("config: %s: expected a text or { text, range = {lo, hi} }"):format(key)) end
+  for field in pairs(about) do
+    if field ~= 1 and field ~= "range" and field ~= "choices" and field ~= "whole" then
+      errors.unknown("field of " .. key, field, { "range", "choices", "whole" })
+    end
+  end
+  return about
+end
+
+-- Schema: key -> { default, about }, and the order in which help lists the keys.
+local function declare(defaults, about)
+  local schema, own, common = {}, {}, {}
+  for key, default in pairs(defaults) do
+    if type(key) ~= "string" or not key:find "^[%a_][%w_]*$" then
+      errors.raise(("config: '%s' cannot be a key, expected letters, digits and _"):format(tostring(key)))
+    elseif key ~= "quick" then
+      values.check_default(key, default)
+      schema[key] = { default = default, about = about_of(key, about[key]) }
+      own[#own + 1] = key
+    end
+  end
+  table.sort(own)
+  for _, s in ipairs(standard) do
+    local key = s[1]
+    local mine = schema[key]
+    if mine then
+      for field, value in pairs(s[3]) do if mine.about[field] == nil then mine.about[field] = value end end
+    else
+      schema[key] = { default = s[2], about = s[3] }
+      common[#common + 1] = key
+    end
+  end
+  for key in pairs(about) do
+    if not schema[key] and key ~= "published" then errors.unknown("setting", key, find.keys(schema)) end
+  end
+  return schema, own, common
+end
+
+-- ---- the command line ----
+
+-- Words as { {"core.eta", "8"}, ... }; names of things that have options come first.
+local function words(arguments, schema)
+  local names, rest = {}, {}
+  for _, word in ipairs(arguments) do
+    local key, text = word:match "^%-*([%a_][%w_.%-]*)=(.*)$"
+    if not key then
+      key = word:match "^%-%-([%a_][%w_%-]*)$"
+      text = "1"
+      if not key or key == "help" then
+        if word == "-h" or word == "--help" then return nil end
+        errors.usage("'" .. word .. "' is not a setting", "expected key=value; --help lists the keys")
+      elseif not schema[key:gsub("%-", "_")] or type(schema[key:gsub("%-", "_")].default) ~= "boolean" then
+        errors.usage("'" .. word .. "' needs a value", word .. "=VALUE")
+      end
+    end
+    key = key:gsub("%-", "_")
+    local entry = schema[key]
+    local list = entry and values.is_named(entry.default) and names or rest
+    list[#list + 1] = { key, text }
+  end
+  for _, pair in ipairs(rest) do names[#names + 1] = pair end
+  return names
+end
+
+-- The arguments of this script: the command line's, unless another script is the program.
+local function own_arguments(level)
+  if config.arguments then return config.arguments, config.script end
+  local source = debug.getinfo(level + 1, "S").source:match "^@(.*)"
+  local main = rawget(_G, "arg")
+  if main and source and main[0] == source then return { unpack(main) }, source end
+  return {}, source
+end
+
+-- ---- putting it together ----
+
+-- Lay a table of values over cfg.  `chosen`: things that were named on the command line keep that name.
+local function set_all(cfg, schema, new, what, chosen)
+  if type(new) ~= "table" then errors.raise(("config: %s is a %s, expected { key = value }"):format(what, type(new))) end
+  for key, value in pairs(new) do
+    if not schema[key] then errors.unknown(("setting in %s:"):format(what), key, find.keys(schema)) end
+    local other = values.is_named(value) and values.is_named(cfg[key]) and value[1] ~= cfg[key][1]
+    if not (chosen and other) then cfg[key] = values.merge(key, cfg[key], value) end
+  end
+end
+
+local function published_values(cfg, published)
+  local name = type(cfg.core) == "table" and cfg.core[1] or cfg.core
+  if type(published) == "function" then return published(name, cfg) or {} end
+  return name and published[name] or {}
+end
+
+local function resume(cfg, schema, given, folder)
+  for _, pair in ipairs(given) do
+    if not anew[pair[1]] then
+      errors.usage(("resume takes every value from %s/config.json: '%s' cannot change"):format(folder, pair[1]),
+        "steps, view, threads, debug and profile can")
+    end
+  end
+  local info = require("mneme.run").read_info(folder)
+  local known = config.script and config.script:match "[^/]*$"
+  local made_by = info.script and info.script:match "[^/]*$"
+  if known and made_by and known ~= made_by then
+    errors.usage(("%s was made by %s, not by %s"):format(folder, info.script, config.script))
+  end
+  local stored = {}
+  for key, value in pairs(info.config) do stored[key] = values.from_json(value, schema[key] and schema[key].default) end
+  set_all(cfg, schema, stored, folder .. "/config.json")
+end
+
+local guard = {
+  __index = function(cfg, key)
+    if errors.asked_by_user() then errors.unknown("setting", key, find.keys(cfg)) end
+  end,                                         -- the library may ask for what a script does not declare
+}
+
+---Declare the settings of an experiment and get their values.
+---@param defaults table key = default: a number, boolean, string; { "name", option = ... } for a thing with
+---  options; a list of numbers or strings; a group of settings.  `quick = {...}`: values for quick=1
+---@param about table? key = "text", or { "text", range = {lo, hi}, choices = {...}, whole = true };
+---  published = { NAME = { lr = ... } } or function(name, cfg): values that go with cfg.core's name
+---@return table cfg every key that the script declared, and run resume quick view device seed steps
+---  checkpoint_every threads debug profile
+function config.new(defaults, about)
+  about = about or {}
+  if type(defaults) ~= "table" or type(about) ~= "table" then errors.raise "config: expected { key = default, ... }" end
+  local schema, own, common = declare(defaults, about)
+  local arguments, script = own_arguments(2)
+  config.asked = true
+  local given = words(arguments, schema)
+  if not given then
+    io.stdout:write(require("mneme.help").settings(script, schema, own, common))
+    errors.stop(0)
+  end
+  local cfg = {}
+  for key, entry in pairs(schema) do cfg[key] = values.copy(entry.default) end
+  local function command_line(only)
+    for _, pair in ipairs(given) do
+      if not only or pair[1]:match "^[^.]+" == only then
+        values.set(cfg, schema, pair[1], pair[2])
+      end
+    end
+  end
+  command_line "resume"
+  if cfg.resume ~= "" then
+    resume(cfg, schema, given, cfg.resume)
+  else
+    command_line "quick"
+    local quick = cfg.quick and defaults.quick or {}
+    if cfg.quick and not defaults.quick then errors.usage("quick=1: this script has no quick values") end
+    set_all(cfg, schema, quick, "quick")         -- here for the core that it may choose,
+    command_line "core"
+    set_all(cfg, schema, published_values(cfg, about.published or {}), "published")
+    set_all(cfg, schema, quick, "quick", true)   -- and here because it wins over published values
+  end
+  command_line()
+  for key, entry in pairs(schema) do values.check(key, cfg[key], entry.about) end
+  local name = script and script:match "([^/]*)$":gsub("%.lua$", "") or "run"
+  meta[cfg] = { script = script, name = name, schema = schema }
+  engine.open(cfg.device, cfg.threads)
+  if cfg.debug then engine.C.mn_set_debug(engine.ctx, true) end
+  return setmetatable(cfg, guard)
+end
+
+return config

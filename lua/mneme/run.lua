@@ -1,0 +1,248 @@
+-- run.lua -- a run is a folder: config.json, metrics.jsonl, TensorBoard events, checkpoints/step-N.safetensors.
+-- Files appear whole or not at all, so kill -9 at any moment loses at most the steps since the last
+-- checkpoint.  A checkpoint holds no clock, path or host: equal runs give equal files.
+local engine = require "mneme.engine"
+local config = require "mneme.config"
+local errors = require "mneme.errors"
+local files = require "mneme.files"
+local json = require "mneme.json"
+local log = require "mneme.log"
+local safetensors = require "mneme.safetensors"
+local values = require "mneme.values"
+
+local C = engine.C
+local KEPT = 3                     -- newest checkpoints, besides the best
+local run = {}
+
+---@class Run
+---@field path string its folder
+---@field resumed boolean
+---@field info table what config.json holds: { config, script, env, seed, ... }
+---@field checkpoints { step: number, path: string, score: number? }[] oldest first
+local Run = {}
+Run.__index = Run
+
+-- ---- config.json ----
+
+---What config.json of a run folder holds; an error where there is none, or a damaged one.
+---@param folder string
+---@return table { config = settings, script, env, seed, commit, host, device, threads }
+function run.read_info(folder)
+  folder = folder:gsub("(.)/+$", "%1")
+  local path = folder .. "/config.json"
+  if not files.is_folder(folder) then errors.usage(folder .. ": there is no such run") end
+  if not files.is_file(path) then errors.usage(folder .. ": not a run", "it has no config.json") end
+  local info, problem = json.decode((files.read(path)), path)
+  if problem then errors.fail(problem) end
+  if type(info) ~= "table" or type(info.config) ~= "table" then errors.fail(path .. ": damaged: it has no config") end
+  return info
+end
+
+local function command(line)
+  local pipe = io.popen(line .. " 2>/dev/null")
+  local text = pipe:read "*l"
+  pipe:close()
+  return text ~= "" and text or nil
+end
+
+-- The commit of the folder that we are in, "-dirty" if files differ from it; nil outside of git.
+local function commit()
+  local id = command "git rev-parse HEAD"
+  return id and id .. (command "git status --porcelain --untracked-files=no" and "-dirty" or "")
+end
+
+local function write_info(folder, cfg, about)
+  local settings = {}
+  for key, value in pairs(cfg) do
+    if key ~= "run" and key ~= "resume" and key ~= "view" then settings[key] = values.to_json(value) end
+  end
+  local info = { config = settings, script = config.meta(cfg).script, seed = cfg.seed, device = cfg.device,
+    threads = C.mn_threads(engine.ctx), commit = commit(), host = command "uname -n" }
+  for key, value in pairs(about) do info[key] = value end
+  files.write(folder .. "/config.json", { json.encode(info, "  ") .. "\n" })
+end
+
+-- The settings as a table in Markdown.
+local function markdown(cfg)
+  local keys, lines = {}, { "|setting|value|", "|-|-|" }
+  for key in pairs(cfg) do keys[#keys + 1] = key end
+  table.sort(keys)
+  for _, key in ipairs(keys) do lines[#lines + 1] = ("|%s|%s|"):format(key, values.show(cfg[key])) end
+  return table.concat(lines, "\n")
+end
+
+-- ---- folders ----
+
+-- A folder of our own: runs/SCRIPT-N with the first N that is free.  Two starting at once get two folders.
+local function new_folder(name)
+  files.make_folder "runs"
+  local n = 0
+  for _, entry in ipairs(files.list "runs") do
+    if entry:sub(1, #name + 1) == name .. "-" then n = math.max(n, tonumber(entry:sub(#name + 2)) or 0) end
+  end
+  repeat n = n + 1 until files.make_folder(("runs/%s-%d"):format(name, n))
+  return ("runs/%s-%d"):format(name, n)
+end
+
+local function find_checkpoints(folder)
+  local list = {}
+  for _, name in ipairs(files.list(folder .. "/checkpoints")) do
+    local step = tonumber(name:match "^step%-(%d+)%.safetensors$")
+    if step then list[#list + 1] = { step = step, path = folder .. "/checkpoints/" .. name } end
+  end
+  table.sort(list, function(a, b) return a.step < b.step end)
+  return list
+end
+
+-- ---- checkpoints ----
+
+local function read_checkpoint(path)
+  local file = safetensors.load(path)
+  local metadata = file.metadata
+  if metadata.format ~= "mneme-checkpoint-1" then
+    errors.fail(("%s: format '%s', expected mneme-checkpoint-1"):format(path, tostring(metadata.format)))
+  end
+  local state = json.decode(metadata.state, path)
+  return { step = state.step, score = state.score, lines = state.lines, counters = state.counters,
+    tensors = file.tensors, path = path }
+end
+
+local function newest(self, found)
+  for i = #self.checkpoints, 1, -1 do
+    local at = self.checkpoints[i]
+    local ok, checkpoint = xpcall(read_checkpoint, errors.handler, at.path)
+    if ok then return checkpoint end
+    io.stderr:write(("mneme: warning: %s; %s\n"):format(checkpoint.message,
+      i > 1 and "using the one before" or "there is no other"))
+    found(i, at)
+  end
+end
+
+---The newest checkpoint that is whole, or nil; a damaged one is passed over with a warning.
+---@return { step: number, tensors: table<string, Tensor>, counters: table, score: number?, path: string }?
+function Run:latest() return self.at or newest(self, function() end) end
+
+---The checkpoint with the best score; the newest where none has one.
+function Run:best()
+  local best
+  for _, at in ipairs(self.checkpoints) do
+    local ok, checkpoint = pcall(read_checkpoint, at.path)
+    if ok and checkpoint.score and (not best or checkpoint.score >= best.score) then best = checkpoint end
+  end
+  return best or self:latest()
+end
+
+---Is it time for a checkpoint?  Every cfg.checkpoint_every steps, or once a minute.
+function Run:due(step)
+  if self.every > 0 then return step - self.last_step >= self.every end
+  return C.mn_clock(false) - self.last_time >= 60
+end
+
+-- Keep the newest ones and the best (the later of equals).
+local function prune(self)
+  local best
+  for _, at in ipairs(self.checkpoints) do
+    if at.score and (not best or at.score >= best.score) then best = at end
+  end
+  for i = #self.checkpoints - KEPT, 1, -1 do
+    if self.checkpoints[i] ~= best then
+      files.remove(self.checkpoints[i].path)
+      table.remove(self.checkpoints, i)
+    end
+  end
+end
+
+---Write a checkpoint; older ones but the last three and the best go.
+---@param step number
+---@param tensors table[] { name, Tensor } or { name =, dtype =, shape =, data = }
+---@param counters table whatever JSON can hold: what training needs to go on
+---@param score number? 0..1; the best one is kept
+function Run:checkpoint(step, tensors, counters, score)
+  local path = ("%s/checkpoints/step-%.0f.safetensors"):format(self.path, step)
+  if score ~= score then score = nil end
+  local state = { step = step, score = score, lines = self.log_file.lines, counters = counters }
+  safetensors.write(path, tensors, { format = "mneme-checkpoint-1", state = json.encode(state) })
+  local last = self.checkpoints[#self.checkpoints]
+  if last and last.step == step then self.checkpoints[#self.checkpoints] = nil end
+  self.checkpoints[#self.checkpoints + 1] = { step = step, path = path, score = score }
+  self.last_step, self.last_time = step, C.mn_clock(false)
+  prune(self)
+end
+
+-- ---- opening, logging, closing ----
+
+local function new_run(cfg, about)
+  local path = cfg.run ~= "" and cfg.run:gsub("(.)/+$", "%1") or new_folder(config.meta(cfg).name)
+  if files.is_file(path .. "/config.json") then
+    errors.usage(path .. " already holds a run", "resume=" .. path .. " goes on with it")
+  end
+  files.make_folder(path .. "/checkpoints")
+  write_info(path, cfg, about)
+  return setmetatable({ path = path, resumed = false, checkpoints = {}, last_step = 0 }, Run)
+end
+
+local function old_run(cfg)
+  local self = run.load(cfg.resume)
+  self.resumed = true
+  self.at = newest(self, function(i, at)       -- what is damaged must not be taken for the newest again
+    files.rename(at.path, at.path .. ".damaged")
+    table.remove(self.checkpoints, i)
+  end)
+  for _, at in ipairs(self.checkpoints) do
+    local ok, checkpoint = pcall(read_checkpoint, at.path)
+    at.score = ok and checkpoint.score or nil
+  end
+  self.last_step = self.at and self.at.step or 0
+  if self.at and self.at.step >= cfg.steps then
+    io.stderr:write(("%s is finished: %.0f steps (steps=N goes further)\n"):format(self.path, self.at.step))
+    errors.stop(0)
+  end
+  if self.info.config.steps ~= cfg.steps then            -- the next resume is to go as far
+    self.info.config.steps = cfg.steps
+    files.write(self.path .. "/config.json", { json.encode(self.info, "  ") .. "\n" })
+  end
+  return self
+end
+
+---Begin a run, or go on with the one that cfg.resume names.  From here on the first Ctrl-C only sets the
+---flag that mn_interrupted() reads, until close.
+---@param cfg table from mn.config
+---@param about table? more for config.json: { env = "tmaze-v0" }
+---@return Run
+function run.open(cfg, about)
+  local self = cfg.resume ~= "" and old_run(cfg) or new_run(cfg, about or {})
+  self.log_file = log.open(self.path, self.at and self.at.lines or 0, markdown(cfg))
+  self.every, self.last_time, self.steps = cfg.checkpoint_every, C.mn_clock(false), cfg.steps
+  self.script = config.meta(cfg).script
+  C.mn_watch_signals(true)
+  return self
+end
+
+---Look at a run without going on with it: its info, latest(), best().
+---@param folder string
+---@return Run
+function run.load(folder)
+  folder = folder:gsub("(.)/+$", "%1")
+  return setmetatable({ path = folder, info = run.read_info(folder), checkpoints = find_checkpoints(folder) }, Run)
+end
+
+---Append to metrics.jsonl and the event file.
+---@param step number
+---@param metrics table<string, number>
+function Run:log(step, metrics)
+  self.at = nil                    -- what resuming read is used by now; let its memory go
+  self.log_file:write(step, metrics)
+end
+
+---The last thing of a run.  status 130 or 143: it was stopped by a signal, says how to go on, and leaves the
+---program with that status.
+---@param status integer 0, 130 or 143
+function Run:close(status)
+  C.mn_watch_signals(false)
+  if status ~= 130 and status ~= 143 then return end
+  io.stderr:write(("stopped at step %.0f; to go on: mneme run %s resume=%s\n"):format(self.last_step,
+    self.script or "SCRIPT", self.path))
+  errors.stop(status)
+end
+
+return run
