@@ -107,7 +107,7 @@ static void sum_part(const mn_layout *l, int k, const float *full, long from, lo
 ** for any number of threads. */
 static void sum_down(mn_call *c, const mn_layout *l, int k, const float *full, float *to) {
   long n = c->out[0].n, m = c->in[k].n;
-  int parts = m <= n / 64 && n > 4 * MN_CHUNK ? 16 : 1;      /* partial sums that are small beside the work */
+  int parts = m <= n / 64 && n > 4 * MN_GRAIN ? 16 : 1;      /* partial sums that are small beside the work */
   double *sums = (double *)mn_scratch(c->ctx, 3, 2 * m * parts);
   memset(sums, 0, (size_t)(m * parts) * sizeof *sums);
   long each = (n + parts - 1) / parts;
@@ -123,7 +123,7 @@ static void sum_down(mn_call *c, const mn_layout *l, int k, const float *full, f
 
 void mn_chunks(mn_call *c, float *to, long n, mn_part part) {
   MN_PARALLEL(c->ctx, n)
-  for (long i = 0; i < n; i += MN_CHUNK) part(c, to, i, n - i < MN_CHUNK ? n : i + MN_CHUNK);
+  for (long i = 0; i < n; i += MN_GRAIN) part(c, to, i, n - i < MN_GRAIN ? n : i + MN_GRAIN);
 }
 
 void mn_operand_backward(mn_call *c, int k, mn_part part) {

@@ -5,7 +5,7 @@
 #define MN_BROADCAST_H
 #include "op.h"
 
-enum { MN_OPERANDS = 3, MN_CHUNK = 16384 };      /* elements of one chunk */
+enum { MN_OPERANDS = 3, MN_GRAIN = 16384 };      /* elements of one chunk */
 
 typedef struct mn_layout {
   int  axes;                                      /* after merging what can be walked in one go */
