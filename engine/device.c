@@ -1,6 +1,6 @@
 /* device.c -- finds the plugin of a device at run time.  A missing plugin, driver or GPU is an error
-** that says which of them it is, and an op without a kernel is an error that names it: nothing falls
-** back to the CPU silently. */
+** that says which of them it is, and an op without a kernel is an error that names it: nothing
+** falls back to the CPU silently. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -35,14 +35,16 @@ int mn_device_open(mn_ctx *mn, const char *name, mn_device **out) {
   if (plugin_path(path, sizeof path, name))
     return mn_fail(mn, "device=%s: the folder of libmneme.so cannot be told", name);
   if (access(path, F_OK))
-    return mn_fail(mn, "device=%s: libmneme_%s.so not found next to libmneme.so; build it with `%s`", name, name, make);
+    return mn_fail(mn, "device=%s: libmneme_%s.so not found next to libmneme.so; build it with `%s`",
+                   name, name, make);
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) return mn_fail(mn, "device=%s: %s", name, dlerror());
 
   mn_device *d = dlsym(library, "mn_plugin");
-  if (!d || d->call_bytes != sizeof(mn_call)) {
+  if (!d || d->call_bytes != sizeof(mn_call) || strcmp(d->name, name)) {
     dlclose(library);
-    return mn_fail(mn, "device=%s: libmneme_%s.so was built for another version; build it again with `%s`", name, name, make);
+    return mn_fail(mn, "device=%s: libmneme_%s.so is of another version; build it again with `%s`",
+                   name, name, make);
   }
   d->library = library;
   if (d->open()) return mn_fail(mn, "device=%s: %s", name, d->error());
@@ -55,6 +57,7 @@ const mn_kernel *mn_device_kernel(mn_ctx *mn, const mn_device *d, const char *op
   snprintf(symbol, sizeof symbol, "mn_kernel_%s", op);
   const mn_kernel *k = dlsym(d->library, symbol);
   if (!k) return mn_fail(mn, "%s: has no kernel for device=%s yet", op, d->name), NULL;
-  if (backward && !k->backward) return mn_fail(mn, "%s: has no backward kernel for device=%s yet", op, d->name), NULL;
+  if (backward && !k->backward)
+    return mn_fail(mn, "%s: has no backward kernel for device=%s yet", op, d->name), NULL;
   return k;
 }

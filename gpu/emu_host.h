@@ -1,21 +1,31 @@
 /* emu_host.h -- the CUDA runtime calls that host code uses, with host memory as the device's.
-** Included by emu.h.  Device memory is closed to everyone but kernels and copies, and a page that
-** nobody may touch follows each allocation: a host that reads a device pointer, or a kernel that runs
-** past the end, stops at once with a message, as it would (or should) on a GPU.  Kernel arguments that
-** are pointers must point into device memory.  New memory is full of NaN. */
+** Device memory is closed to everyone but kernels and copies, and a page that nobody may touch
+** follows each allocation: a host that reads a device pointer, or a kernel that runs past the end,
+** stops at once with a message, as it would (or should) on a GPU.  Kernel arguments that are pointers
+** must point into device memory.  New memory is full of NaN. */
 #pragma once
+#include <unistd.h>
 #include <csignal>
+#include "emu_machine.h"
 
 typedef int cudaError_t;
-enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorLaunchFailure = 719 };
-enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+enum {
+  cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2,
+  cudaErrorLaunchFailure = 719
+};
+enum cudaMemcpyKind {
+  cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice
+};
 typedef struct emu_stream *cudaStream_t;
 #define cudaStreamPerThread ((cudaStream_t) nullptr)
 
 namespace emu {
 
 struct Region { char *pages; size_t page_bytes, bytes; };
-inline std::map<char *, Region> &regions() { static std::map<char *, Region> r; return r; }   /* by first byte */
+inline std::map<char *, Region> &regions() {                /* by first byte */
+  static std::map<char *, Region> r;
+  return r;
+}
 
 /* The region that holds `p`, or the last one before it. */
 inline const Region *region_near(const void *p, const char **first) {
@@ -48,10 +58,10 @@ inline void on_fault(int sig, siginfo_t *info, void *) {
   const ptrdiff_t at = r ? (char *)info->si_addr - first : 0;
   if (r && at < (ptrdiff_t)(r->page_bytes + PAGE)) {
     const Fiber *f = machine().running;
-    int n = f ? snprintf(text, sizeof text, "emu: %s thread %u: global: byte %td of an allocation of %zu\n",
-                         machine().kernel, f->id, at, r->bytes)
-              : snprintf(text, sizeof text, "emu: global: the host touches device memory (byte %td of an allocation of %zu)\n",
-                         at, r->bytes);
+    char who[100] = "the host";
+    if (f) snprintf(who, sizeof who, "%s thread %u", machine().kernel, f->id);
+    int n = snprintf(text, sizeof text, "emu: global: byte %td of an allocation of %zu, by %s\n", at,
+                     r->bytes, who);
     if (write(2, text, (size_t)n) < 0) abort();
   }
   signal(sig, SIG_DFL);
@@ -78,14 +88,18 @@ template <class P> void check_argument(int i, const P &p) {
 }
 
 template <class... P, class... A>
-void launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t, void (*kernel)(P...), A &&...args) {
+void launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t,
+            void (*kernel)(P...), A &&...args) {
   Machine &m = machine();
   std::tuple<P...> pack(std::forward<A>(args)...);
   m.kernel = name;
   m.reported.clear();
-  if (!grid.count() || grid.y > 65535 || grid.z > 65535 || !block.count() || block.count() > MAX_BLOCK || block.z > 64)
-    return report("launch: grid %ux%ux%u of blocks %ux%ux%u", grid.x, grid.y, grid.z, block.x, block.y, block.z);
-  if (shared > SHARED_LIMIT) return report("launch: %zu bytes of shared memory, at most %d", shared, (int)SHARED_LIMIT);
+  if (!grid.count() || grid.y > 65535 || grid.z > 65535)
+    return report("launch: a grid of %ux%ux%u blocks", grid.x, grid.y, grid.z);
+  if (!block.count() || block.count() > MAX_BLOCK || block.z > 64)
+    return report("launch: a block of %ux%ux%u threads", block.x, block.y, block.z);
+  if (shared > SHARED_LIMIT)
+    return report("launch: %zu bytes of shared memory, at most %d", shared, (int)SHARED_LIMIT);
   std::apply([](const P &...p) { int i = 0; (check_argument(i++, p), ...); }, pack);
   if (!m.reported.empty()) return;
   Opened memory;
@@ -124,9 +138,10 @@ inline cudaError_t cudaFree(void *p) {
   return cudaSuccess;
 }
 
-inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
-  const bool to_device = kind != cudaMemcpyDeviceToHost, from_device = kind != cudaMemcpyHostToDevice;
-  if (emu::on_device(to, bytes) != to_device || emu::on_device(from, bytes) != from_device) return cudaErrorInvalidValue;
+inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                                   cudaStream_t) {
+  if (emu::on_device(to, bytes) != (kind != cudaMemcpyDeviceToHost) ||
+      emu::on_device(from, bytes) != (kind != cudaMemcpyHostToDevice)) return cudaErrorInvalidValue;
   emu::Opened memory;
   memmove(to, from, bytes);
   return cudaSuccess;
@@ -142,9 +157,13 @@ inline cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream
 inline cudaError_t cudaGetDeviceCount(int *n) { *n = 1; return cudaSuccess; }
 
 /* What emu.h found wrong in a kernel comes back as a failed launch. */
-inline cudaError_t cudaGetLastError() { return emu::machine().errors.empty() ? cudaSuccess : cudaErrorLaunchFailure; }
+inline cudaError_t cudaGetLastError() {
+  return emu::machine().errors.empty() ? cudaSuccess : cudaErrorLaunchFailure;
+}
 inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaGetLastError(); }
 inline const char *cudaGetErrorString(cudaError_t e) {
-  if (e == cudaErrorLaunchFailure && !emu::machine().errors.empty()) return emu::machine().errors.front().c_str();
-  return e == cudaErrorMemoryAllocation ? "out of memory" : e == cudaErrorInvalidValue ? "invalid argument" : "no error";
+  const std::vector<std::string> &errors = emu::machine().errors;
+  if (e == cudaErrorLaunchFailure && !errors.empty()) return errors.front().c_str();
+  return e == cudaErrorMemoryAllocation ? "out of memory"
+       : e == cudaErrorInvalidValue     ? "invalid argument" : "no error";
 }

@@ -1,6 +1,6 @@
 /* kernel.cuh -- what a kernel file needs.  gpu/X.cu holds the kernels of engine/ops/X.c, which says
-** what they must compute.  The file compiles alone, with nvcc for a GPU and with g++ for the host under
-** emu.h, and ends with MN_KERNEL(X, forward, backward). */
+** what they must compute.  The file compiles alone, with nvcc for a GPU and with g++ for the host
+** under emu.h, and ends with MN_KERNEL(X, forward, backward). */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +14,10 @@ extern "C" {
 template <class T> using cu_smem = T *;
 extern __shared__ __align__(16) unsigned char cu_shared_bytes[];
 #define CU_SHARED(T, byte) (reinterpret_cast<T *>(cu_shared_bytes + (byte)))
-#define CU_LAUNCH(kernel, grid, block, shared, stream, ...) kernel<<<grid, block, shared, stream>>>(__VA_ARGS__)
+#define CU_LAUNCH(kernel, grid, block, shared, stream, ...) \
+  kernel<<<grid, block, shared, stream>>>(__VA_ARGS__)
+#define cu_sinpi sinpi
+#define cu_cospi cospi
 #else
 #include "emu.h"
 #endif

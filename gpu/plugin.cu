@@ -1,6 +1,6 @@
 /* plugin.cu -- memory and copies of a CUDA device, as engine/device.h asks for them.
-** Compiled by nvcc into libmneme_cuda.so, and by g++ under emu.h into libmneme_emu.so.  Kernels need no
-** list: each gpu/X.cu exports its own mn_kernel_X. */
+** Compiled by nvcc into libmneme_cuda.so, and by g++ under emu.h into libmneme_emu.so.  Kernels need
+** no list: each gpu/X.cu exports its own mn_kernel_X. */
 #include <stdio.h>
 #include "kernel.cuh"
 
@@ -34,18 +34,21 @@ static int wait() {
   return check(cudaStreamSynchronize(MN_STREAM), "running a kernel");
 }
 
+static int move(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, const char *what) {
+  return check(cudaMemcpyAsync(to, from, bytes, kind, MN_STREAM), what);
+}
+
 static int copy_in(void *device, const void *host, size_t bytes) {
-  return check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, MN_STREAM), "copying to the device");
+  return move(device, host, bytes, cudaMemcpyHostToDevice, "copying to the device");
 }
 
 static int copy_out(void *host, const void *device, size_t bytes) {
-  if (check(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, MN_STREAM), "copying from the device"))
-    return -1;
+  if (move(host, device, bytes, cudaMemcpyDeviceToHost, "copying from the device")) return -1;
   return wait();
 }
 
 static int copy(void *to, const void *from, size_t bytes) {
-  return check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, MN_STREAM), "copying on the device");
+  return move(to, from, bytes, cudaMemcpyDeviceToDevice, "copying on the device");
 }
 
 static int zero(void *p, size_t bytes) {
@@ -65,3 +68,9 @@ mn_device mn_plugin = {
   open_device, alloc, free_memory, copy_in, copy_out, copy, zero, wait, error,
 };
 }
+
+#ifndef __CUDACC__
+/* For tests: the order in which blocks and threads run (emu::Schedule). */
+extern "C" void mn_emu_order(int order);
+extern "C" void mn_emu_order(int order) { emu::machine().schedule = (emu::Schedule)order; }
+#endif

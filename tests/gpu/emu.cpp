@@ -1,9 +1,9 @@
 /* emu.cpp -- does the emulation run right kernels right, and catch wrong ones?
-** A harness that misses mistakes is worse than none, so each class of mistake is planted here and must
-** be reported, in every schedule.  Prints "ok NAME" or "FAIL NAME: why"; tests/test_gpu.lua reads it. */
+** A harness that misses mistakes is worse than none, so each class of mistake is planted here and
+** must be reported, in every schedule.  Prints "ok NAME" or "FAIL NAME: why" (tests/test_gpu.lua). */
 #include <sys/wait.h>
 #include "kernel.cuh"
-#include "check.h"
+#include "emu_check.h"
 
 enum { N = 96 };                 /* threads of most blocks here: three warps */
 #define FULL 0xffffffffu
@@ -34,8 +34,9 @@ static __global__ void warp_operations(int *y) {
   y[2 * n + tid] = __shfl_down_sync(FULL, tid, 3, 8);
   y[3 * n + tid] = __shfl_xor_sync(FULL, tid, 12, 8);
   y[4 * n + tid] = (int)__ballot_sync(FULL, tid % 3 == 0);
+  const unsigned upper = 0xffff0000u;
   if (tid % 32 < 16) y[5 * n + tid] = __shfl_sync(0xffffu, tid * 10, 9);
-  else y[5 * n + tid] = __any_sync(0xffff0000u, tid % 32 == 20) + 2 * __all_sync(0xffff0000u, tid % 32 == 20);
+  else y[5 * n + tid] = __any_sync(upper, tid % 32 == 20) + 2 * __all_sync(upper, tid % 32 == 20);
 }
 
 /* Reverse each warp through shared memory, ordered by __syncwarp alone; count with shared atomics. */
@@ -72,7 +73,7 @@ static __global__ void missing_second_barrier(float *y) {
   y[threadIdx.x] = s;
 }
 
-static __global__ void shuffle_as_fence(float *y) {      /* a shuffle orders no memory, not even in a warp */
+static __global__ void shuffle_as_fence(float *y) {      /* it orders no memory, not even in a warp */
   cu_smem<float> a = CU_SHARED(float, 0);
   a[threadIdx.x] = 1.0f;
   const float other = __shfl_xor_sync(FULL, 1.0f, 1);
@@ -168,7 +169,7 @@ static void right_kernels(const char *order) {
     ok = ok && z[i] == warp + 5;
     ok = ok && z[threads + i] == (in8 >= 3 ? i - 3 : i);
     ok = ok && z[2 * threads + i] == (in8 + 3 < 8 ? i + 3 : i);
-    ok = ok && z[3 * threads + i] == (lane & 8 ? i ^ 12 : i);      /* an earlier segment may be read, a later one not */
+    ok = ok && z[3 * threads + i] == (lane & 8 ? i ^ 12 : i);      /* no segment after its own */
     ok = ok && z[4 * threads + i] == (int)votes;
     ok = ok && z[5 * threads + i] == (lane < 16 ? (warp + 9) * 10 : 1);
   }
@@ -178,7 +179,8 @@ static void right_kernels(const char *order) {
   for (int i = 0; i < N; i++) v[i] = float4{ (float)i, 1, 2, 3 };
   Device<float4> dv(v), dw(N);
   Device<int> count(std::vector<int>(4));
-  CU_LAUNCH(reverse_and_count, 3, N, N * sizeof(float4) + 4 * sizeof(int), MN_STREAM, dv.at, dw.at, count.at);
+  const size_t shared = N * sizeof(float4) + 4 * sizeof(int);
+  CU_LAUNCH(reverse_and_count, 3, N, shared, MN_STREAM, dv.at, dw.at, count.at);
   std::vector<float4> w = dw.read();
   ok = clean() && count.read() == std::vector<int>(4, 3 * N / 4);
   for (int i = 0; i < N; i++) ok = ok && w[i].x == (float)(i - i % 32 + 31 - i % 32) && w[i].w == 3;
@@ -193,7 +195,7 @@ static void planted(const char *name, const char *order, void (*kernel)(float *)
   emu::machine().quiet = false;
   const std::string got = errors();
   expect(std::string("catches ") + name + ", " + order, got.find(report) != std::string::npos,
-         "expected a report with \"" + std::string(report) + "\", got: " + (got.empty() ? "nothing" : got));
+         std::string("expected \"") + report + "\", got: " + (got.empty() ? "nothing" : got));
 }
 
 /* Some mistakes end the process: run them in a child and read its last words. */
@@ -209,7 +211,8 @@ template <class F> void fatal(const char *name, F f, const char *report) {
   close(pipe_ends[1]);
   std::string got;
   char buffer[512];
-  for (ssize_t n; (n = read(pipe_ends[0], buffer, sizeof buffer)) > 0; ) got.append(buffer, (size_t)n);
+  for (ssize_t n; (n = read(pipe_ends[0], buffer, sizeof buffer)) > 0; )
+    got.append(buffer, (size_t)n);
   close(pipe_ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
@@ -253,12 +256,15 @@ int main() {
   CU_LAUNCH(missing_barrier, 1, N, 49 << 10, MN_STREAM, y.at);
   expect("refuses 49 KB of shared memory", errors().find("launch: ") != std::string::npos);
   CU_LAUNCH(missing_barrier, 1, N, N * sizeof(float), MN_STREAM, host.data());
-  expect("catches a host pointer in a kernel", errors().find("argument 0 is a host pointer") != std::string::npos);
+  expect("catches a host pointer in a kernel", errors().find("is a host pointer") != std::string::npos);
   emu::machine().quiet = false;
-  expect("refuses a copy past the end", cudaMemcpyAsync(y.at, host.data(), (N + 1) * sizeof(float),
-                                                        cudaMemcpyHostToDevice, MN_STREAM) == cudaErrorInvalidValue);
-  fatal("catches global memory past its end", [&] { CU_LAUNCH(global_overrun, 1, N, 0, MN_STREAM, y.at); },
-        "global_overrun thread 92: global: byte 384 of an allocation of 384");
-  fatal("catches the host on device memory", [&] { y.at[3] = 1; }, "the host touches device memory (byte 12 ");
+  const cudaError_t copied = cudaMemcpyAsync(y.at, host.data(), (N + 1) * sizeof(float),
+                                             cudaMemcpyHostToDevice, MN_STREAM);
+  expect("refuses a copy past the end", copied == cudaErrorInvalidValue);
+  fatal("catches global memory past its end",
+        [&] { CU_LAUNCH(global_overrun, 1, N, 0, MN_STREAM, y.at); },
+        "global: byte 384 of an allocation of 384, by global_overrun thread 92");
+  fatal("catches the host on device memory", [&] { y.at[3] = 1; },
+        "global: byte 12 of an allocation of 384, by the host");
   return finish();
 }

@@ -1,20 +1,7 @@
-/* check.h -- for the test programs of gpu/: results as lines that tests/test_gpu.lua reads, and device
-** memory that frees itself. */
+/* emu_check.h -- for emu.cpp: device memory that frees itself, and what the emulator reported. */
 #pragma once
-#include <cstdio>
-#include <string>
 #include <vector>
-
-static int failures;
-
-inline void expect(const std::string &name, bool ok, const std::string &why = "wrong result") {
-  if (ok) printf("ok %s\n", name.c_str());
-  else printf("FAIL %s: %s\n", name.c_str(), why.c_str());
-  fflush(stdout);
-  failures += !ok;
-}
-
-inline int finish() { return failures != 0; }
+#include "result.h"
 
 /* What the emulator has found wrong since the last call, and whether that is nothing. */
 inline std::string errors() {

@@ -1,0 +1,85 @@
+/* kernels.cpp -- every kernel against the CPU's op, through the whole seam: plugin, memory, copies,
+** kernel.  Usage: test_gpu_kernels emu|cuda.  Prints "ok NAME" or "FAIL NAME: why". */
+#include <dlfcn.h>
+#include "op_case.h"
+#include "result.h"
+
+static mn_device *device;
+static mn_ctx *mn;
+
+/* The op on the CPU, then its kernel: in one go and in pieces of time, in every order of threads. */
+static void check(const std::string &name, OpCase &op, double tolerance) {
+  static const char *const order_name[] = { "forward", "reverse", "shuffled" };
+  auto set_order = (void (*)(int))dlsym(device->library, "mn_emu_order");   /* only of the emulation */
+  const mn_kernel *kernel = mn_device_kernel(NULL, device, op.entry->name, false);
+  if (!kernel) return expect(name, false, mn_error(NULL));
+  if (!op.run_cpu(mn)) return expect(name, false, mn_error(mn));
+  for (int order = 0; order < (set_order ? 3 : 1); order++)
+    for (int step : { 0, 1, 3 }) {
+      if (set_order) set_order(order);
+      std::string wrong = op.run_device(device, kernel, step);
+      if (wrong.empty()) wrong = op.compare(tolerance);
+      std::string what = name + ", rows " + (step ? "by " + std::to_string(step) : "at once");
+      if (set_order) what += std::string(", threads ") + order_name[order];
+      expect(what, wrong.empty(), wrong);
+    }
+}
+
+struct Sizes { int T, B, H, D, E, V; };
+
+/* One use of agalite.  `gate` says how gamma is made: of two factors, whole, or not at all. */
+static void agalite(const char *form, int r, int M, Sizes s, const char *gate, bool states,
+                    double tick, bool normalise = true, double den_clamp = 0) {
+  const int K = s.D * s.E;
+  OpCase op("agalite");
+  op.option("form", form);
+  op.option("r", r);
+  op.option("normalise", normalise);
+  op.option("den_clamp", den_clamp);
+  op.input("q", { s.T, s.B, s.H, s.D }, 0, 1);
+  op.input("k", { s.T, s.B, s.H, s.D }, 0, 1);
+  op.input("v", { s.T, s.B, s.H, s.V }, -1, 1);
+  if (s.E > 1) {
+    op.input("p_q", { s.T, s.B, s.H, s.E }, 0, 1);
+    op.input("p_k", { s.T, s.B, s.H, s.E }, 0, 1);
+  }
+  if (*gate != 'n') op.input("beta", { s.T, s.B, s.H, s.V }, 0, 1);
+  if (*gate == 'o') {
+    op.input("gamma", { s.T, s.B, s.H, s.D }, 0, 1);
+    op.input("p_gamma", { s.T, s.B, s.H, s.E }, 0, 1);
+  } else if (*gate == 'e') op.input("gamma", { s.T, s.B, s.H, K }, 0, 1);
+  op.input("done", { s.T, s.B }, 0, 1.3);
+  op.input("tick", { s.B }, tick, tick);
+  if (states) {
+    op.input("vs", { s.B, M, s.H, s.V }, -1, 1);
+    op.input("ks", { s.B, M, s.H, K }, 0, 1);
+    op.input("s", { s.B, s.H, K }, 0, 1);
+  }
+  std::string name = std::string("agalite ") + form + " r=" + std::to_string(r) + " " + gate;
+  name += " K=" + std::to_string(K) + " V=" + std::to_string(s.V) + (states ? "" : " no states");
+  check(name, op, 2e-6);
+}
+
+int main(int argc, char **argv) {
+  if (argc != 2) return fprintf(stderr, "usage: test_gpu_kernels emu|cuda\n"), 2;
+  if (mn_device_open(NULL, argv[1], &device) || !(mn = mn_ctx_new("cpu", 1)))
+    return fprintf(stderr, "%s\n", mn_error(NULL)), 1;
+  agalite("code", 2, 1, { 18, 2, 3, 16, 4, 16 }, "outer gate", true, 0);
+  agalite("code", 7, 4, { 5, 2, 1, 5, 3, 7 }, "outer gate", true, 40);
+  agalite("code", 1, 1, { 4, 1, 2, 33, 5, 130 }, "outer gate", true, 16777000);
+  agalite("paper", 3, 2, { 5, 3, 2, 4, 2, 5 }, "elementwise gate", true, 7);
+  agalite("cossin", 4, 4, { 5, 2, 2, 6, 1, 3 }, "no gate", false, 3);
+  agalite("cossin", 5, 5, { 5, 2, 2, 6, 2, 17 }, "outer gate", true, 3, false);
+  agalite("code", 3, 2, { 5, 1, 2, 4, 2, 4 }, "elementwise gate", false, 0, true, 20.0);
+
+  bool found = mn_device_kernel(NULL, device, "linear", false);
+  expect("an op without a kernel is an error that names it",
+         !found && strstr(mn_error(NULL), "linear: has no kernel for device="), mn_error(NULL));
+  found = mn_device_kernel(NULL, device, "agalite", true);
+  expect("a missing backward is an error that names it",
+         !found && strstr(mn_error(NULL), "agalite: has no backward kernel"), mn_error(NULL));
+  found = device->alloc((size_t)1 << 60);
+  expect("too much memory is an error", !found && strstr(device->error(), "memory"), device->error());
+  mn_ctx_free(mn);
+  return finish();
+}

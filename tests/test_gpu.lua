@@ -1,0 +1,106 @@
+-- test_gpu.lua -- the seam of the GPU: kernels run on the host under emulation and must equal the
+-- CPU's ops; a device that is not there is an error that says what is missing; nvcc compiles them.
+local ffi = require "ffi"
+local t = require "tests.harness"
+
+local build = os.getenv "B" or "build"
+
+---Run a shell command; its output, and whether it succeeded.
+local function sh(command)
+  local pipe = assert(io.popen("(" .. command .. ") 2>&1; echo $?"))
+  local out = pipe:read "*a"
+  pipe:close()
+  local text, status = out:match "^(.*)(%d+)\n$"
+  return text, status == "0"
+end
+
+local function make(target)
+  return sh(("make --no-print-directory -s B='%s' %s"):format(build, target))
+end
+
+---A test program prints "ok NAME" or "FAIL NAME: why" for each of its cases.
+local function cases_of(program)
+  local out, ok = sh(build .. "/" .. program)
+  local failed = 0
+  for line in out:gmatch "[^\n]+" do
+    local name, why = line:match "^ok (.*)$", nil
+    if not name then name, why = line:match "^FAIL (.-): (.*)$" end
+    if name then
+      failed = failed + (why and 1 or 0)
+      t.test("gpu: " .. name, function() t.ok(not why, why) end)
+    end
+  end
+  t.test("gpu: " .. program .. " ends well", function()
+    t.ok(ok or failed > 0, "it stopped early; it said:\n" .. out)
+    t.ok(out:find "ok ", "it tested nothing")
+  end)
+end
+
+local built, ready = make "test-gpu-programs"
+t.test("gpu: the plugin and its tests compile for the host", function() t.ok(ready, built) end)
+if ready then
+  cases_of "test_gpu_emu"
+  cases_of "test_gpu_kernels emu"
+end
+
+-- Devices are looked for beside libmneme.so, so a copy of it in an empty folder finds none.
+ffi.cdef [[
+int mn_device_open(struct mn_ctx *mn, const char *name, void **out);
+]]
+
+local function open_in(folder, device)
+  local engine = ffi.load(folder .. "/libmneme.so")
+  local out = ffi.new "void *[1]"
+  local status = engine.mn_device_open(nil, device, out)
+  return status, ffi.string(engine.mn_error(nil)), out[0]
+end
+
+local function folder_with(plugin)
+  local folder = sh "mktemp -d":gsub("\n", "")
+  sh(("cp %s/libmneme.so %s"):format(build, folder))
+  if plugin then sh(("cp %s %s/libmneme_cuda.so"):format(plugin, folder)) end
+  return folder
+end
+
+t.test("gpu: the cpu needs no plugin", function()
+  local status, _, device = open_in(build, "cpu")
+  t.eq(status, 0)
+  t.ok(device == nil)
+end)
+
+t.test("gpu: an unknown device names the known ones", function()
+  local status, why = open_in(build, "gpu")
+  t.eq(status, -1)
+  t.eq(why, "device=gpu is unknown, expected cpu or cuda")
+end)
+
+t.test("gpu: a plugin that is missing, damaged or old says so", function()
+  local cases = {
+    { nil, "libmneme_cuda.so not found next to libmneme.so; build it with `make gpu`" },
+    { "Makefile", ".*libmneme_cuda.so: .+" },
+    { build .. "/libmneme_emu.so", "libmneme_cuda.so is of another version; build it again with `make gpu`" },
+    { build .. "/libmneme.so", "libmneme_cuda.so is of another version; build it again with `make gpu`" },
+  }
+  for i = 1, #cases do
+    local folder = folder_with(cases[i][1])
+    local status, why = open_in(folder, "cuda")
+    sh("rm -r " .. folder)
+    t.eq(status, -1)
+    t.ok(why:find("^device=cuda: .*" .. cases[i][2] .. "$"), "got: " .. why)
+  end
+end)
+
+t.test("gpu: nvcc compiles the plugin, without spills", function()
+  if not select(2, sh "command -v nvcc") then t.skip "nvcc is not installed" end
+  local out, ok = make "gpu"
+  t.ok(ok, out)
+  t.ok(out:find "agalite.cu: agalite_steps.- sm_%d+: %d+ registers, 0 bytes spilled", out)
+end)
+
+t.test("gpu: without a GPU, device=cuda says so; with one, its kernels equal the CPU's", function()
+  if not select(2, sh "command -v nvcc") then t.skip "nvcc is not installed" end
+  local status, why = open_in(build, "cuda")
+  if status == 0 then return cases_of "test_gpu_kernels cuda" end
+  t.ok(why:find "^device=cuda: looking for a GPU: .+" or why:find "^device=cuda: no GPU", why)
+  t.skip(why)
+end)
