@@ -5,7 +5,7 @@ local bit = require "bit"
 local engine = require "mneme.engine"
 
 local C = engine.C
-local RECT, FRAME, DISC, LINE, TRIANGLE = 0, 1, 2, 3, 4
+local RECT, FRAME, DISC, LINE, TRIANGLE, TEXT, HEAT = 0, 1, 2, 3, 4, 5, 6      -- engine/canvas.h
 local SEQUENTIAL, DIVERGING = 0, 1
 
 -- Colours that every kind of colour vision tells apart (Okabe and Ito), on a dark page.
@@ -15,7 +15,7 @@ local theme = {
   good = 0x2CC295FF, bad = 0xF07A4BFF, violet = 0xD78FBAFF, shade = 0x0F131AD8,
 }
 
-local canvas = { theme = theme, SEQUENTIAL = SEQUENTIAL, DIVERGING = DIVERGING }
+local canvas = { theme = theme, SEQUENTIAL = SEQUENTIAL, DIVERGING = DIVERGING, RECT = RECT, TEXT = TEXT, HEAT = HEAT }
 local methods = {}
 canvas.metatable = { __index = methods }
 
@@ -50,7 +50,7 @@ function methods:line(x0, y0, x1, y1, color, thick) add(self, LINE, color, x0, y
 function methods:triangle(x, y, w, h, turn, color) add(self, TRIANGLE, color, x, y, w, h, turn) end
 
 ---`color` with another opacity, 0..1.
-function methods:fade(color, opacity)
+function canvas.fade(color, opacity)
   return bit.bor(bit.band(color, 0xFFFFFF00), math.floor(opacity * 255 + 0.5)) % 2 ^ 32
 end
 
@@ -136,9 +136,8 @@ for i = 0, 31 do ramp[i] = i / 31 end
 function methods:card(box, title, note, map)
   self:rect(box.x, box.y, box.w, box.h, theme.card)
   local inner = self:inset(box, 12)
-  local base, used = inner.y + 11 * self.unit, 0
+  local base, used = inner.y + 11 * self.unit, self:text_width(title, 13) + 16 * self.unit
   self:text(title, inner.x, base, 13, theme.text, "left", inner.w)
-  used = self:text_width(title, 13) + 16 * self.unit
   if note and note ~= "" and used < inner.w then
     self:text(note, inner.x + inner.w, base, 11.5, theme.dim, "right", inner.w - used)
     local x, w = inner.x + inner.w - self:text_width(note, 11.5) - 66 * self.unit, 56 * self.unit
@@ -181,7 +180,8 @@ function methods:axes(box, x0, x1, y0, y1, x_name, y_name, down)
   local top, bottom = box.y + 18 * u, box.y + box.h - 20 * u
   local function place(x, y)
     local part = (y - y0) / (y1 - y0)
-    return left + (x - x0) / (x1 - x0) * (right - left), down and top + part * (bottom - top) or bottom - part * (bottom - top)
+    if not down then part = 1 - part end
+    return left + (x - x0) / (x1 - x0) * (right - left), top + part * (bottom - top)
   end
   for value = math.ceil(y0 / y_step) * y_step, y1 + y_step / 1e6, y_step do
     local _, y = place(x0, value)
@@ -193,7 +193,9 @@ function methods:axes(box, x0, x1, y0, y1, x_name, y_name, down)
     local x = place(value, y0)
     self:line(x, top, x, bottom, theme.grid)
     local text = tick_text(value, x_step)
-    if x + self:text_width(text, size) / 2 < clear then self:text(text, x, bottom + 15 * u, size, theme.dim, "center") end
+    if x + self:text_width(text, size) / 2 < clear then
+      self:text(text, x, bottom + 15 * u, size, theme.dim, "center")
+    end
   end
   self:text(x_name, right, bottom + 15 * u, size, theme.dim, "right")
   self:text(y_name, left, box.y + 9 * u, size, theme.dim)

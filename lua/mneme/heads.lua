@@ -19,6 +19,19 @@ function heads.size(shape)
   return n
 end
 
+---What a core keeps for one copy, as arrays without numbers yet: name -> { shape, dims }, from the core's own
+---declaration, where the first axis is always the copy.
+---@param core Core
+function heads.of_core(core)
+  local arrays = {}
+  for name, axes in pairs(core.states) do
+    local shape = core:state_shape(name, 1)
+    table.remove(shape, 1)
+    arrays[name] = { shape = shape, dims = axes:gsub("%W", ""):sub(2) }
+  end
+  return arrays
+end
+
 ---Which axis of an array counts heads, from 1; nil if none does.
 ---@param array table { shape = {...}, dims = "HVK"? one letter an axis }
 ---@param n_heads integer? what the core's state says, for arrays without dims

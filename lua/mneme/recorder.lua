@@ -131,13 +131,15 @@ local function widen(before, memory)
 end
 
 ---Keep a snapshot; its pointers may change afterwards.
----@param now table see Frame: a player fills title .. ret, the recorder the rest
+---@param now table see Frame: a player fills title .. ret, the recorder the rest.  Where now.ended is set,
+---  now.reward was the last one of the episode before: see finish
 ---@return Frame
 function methods:add(now)
   local last = self.frames[#self.frames]
   local frame = {}
   for key, value in pairs(now) do frame[key] = value end
   local memory_bytes, probe_bytes
+  if now.ended then frame.reward = 0 end
   frame.canvas = copy_canvas(now.canvas)
   frame.memory, memory_bytes = copy_arrays(now.memory)
   frame.probes, probe_bytes = copy_arrays(now.probes)
@@ -152,7 +154,7 @@ function methods:add(now)
   frame.history = {}
   for i, entry in ipairs(same and last.history or {}) do frame.history[i] = entry end
   table.insert(frame.history, {
-    step = now.step, value = now.value, reward = now.reward, action = now.action,
+    step = now.step, value = now.value, reward = frame.reward, action = now.action,
     x = truth.x or truth.position, y = truth.y, gates = gate_means(frame),
   })
   frame.bytes = memory_bytes + probe_bytes + 4096 + 16 * #frame.history

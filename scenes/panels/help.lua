@@ -1,4 +1,6 @@
 -- help.lua -- the keys, over a dimmed page.
+local canvas = require "mneme.canvas"
+
 local keys = {
   { "space", "play, pause" }, { "→", "one step" }, { "←", "one step back" }, { "+  −", "faster, slower" },
   { "r", "restart the episode" }, { "n", "next copy" }, { "s", "save a picture" }, { "h", "close this help" },
@@ -7,7 +9,7 @@ local keys = {
 
 return function(view)
   local theme, u = view.theme, view.unit
-  view:rect(0, 0, view.width, view.height, view:fade(theme.page, 0.7))
+  view:rect(0, 0, view.width, view.height, canvas.fade(theme.page, 0.7))
   local w, h = 340 * u, (#keys * 30 + 74) * u
   local x, y = (view.width - w) / 2, (view.height - h) / 2
   view:rect(x, y, w, h, theme.card)

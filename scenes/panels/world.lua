@@ -1,4 +1,6 @@
 -- world.lua -- the world as the environment draws it, the way the agent came, and how the episode ended.
+local canvas = require "mneme.canvas"
+
 return function(view, box, now, options)
   local theme, u = view.theme, view.unit
   local inner = view:card(box, options and options.title or "world", options and options.note)
@@ -14,20 +16,23 @@ return function(view, box, now, options)
         local x0, y0, scale = place(ax, ay)
         local x1, y1 = place(bx, by)
         local age = math.max(0.15, 1 - (n - i) / 60)
-        view:line(x0, y0, x1, y1, view:fade(theme.warm, age), math.max(1, scale * 0.12))
+        view:line(x0, y0, x1, y1, canvas.fade(theme.warm, age), math.max(1, scale * 0.12))
       end
     end
   end
 
-  local outcome = now.outcome
+  local outcome = now.outcome         -- told in the title's line, where it covers nothing
   if outcome then
     local solved = (outcome.score or 0) >= 1
     local text = ("%s  ·  return %+.1f  ·  %d steps"):format(
       solved and "solved" or ("score %.2f"):format(outcome.score or 0), outcome.ret, outcome.length):gsub("-", "−")
-    local w, h = view:text_width(text, 15) + 32 * u, 32 * u
-    local x, y = inner.x + (inner.w - w) / 2, inner.y + inner.h - h
-    view:rect(x, y, w, h, theme.shade)
-    view:frame(x, y, w, h, solved and theme.good or theme.bad, 1.5 * u)
-    view:text(text, x + w / 2, y + 21 * u, 15, solved and theme.good or theme.bad, "center")
+    local note = options and options.note and view:text_width(options.note, 11.5) or 0
+    local room = inner.w - 2 * math.max(note, view:text_width("corridor", 13)) - 32 * u
+    text = view:fit(text, 14, room)
+    local w, x = view:text_width(text, 14) + 24 * u, inner.x + inner.w / 2
+    if text ~= "" then
+      view:frame(x - w / 2, box.y + 8 * u, w, 24 * u, solved and theme.good or theme.bad, 1.5 * u)
+      view:text(text, x, box.y + 25 * u, 14, solved and theme.good or theme.bad, "center")
+    end
   end
 end

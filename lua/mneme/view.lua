@@ -1,0 +1,278 @@
+-- view.lua -- mneme view X [out=FILE] [size=WxH] [scene=NAME]: watch an agent live, in a window or as
+-- pictures.  X is a run folder or a scene's name.  The window's loop polls events sixty times a second
+-- and never waits for a trainer; a source of frames is anything with
+--   next()       -> a snapshot (see mneme.recorder), nil if there is nothing new;
+--                   snapshot.ended = { score, ret, length } where the episode before it has just ended
+--   restart(), next_copy(), copies    optional
+local ffi = require "ffi"
+local lfs = require "lfs"
+local engine = require "mneme.engine"
+local errors = require "mneme.errors"
+local live = require "mneme.live"
+local recorder = require "mneme.recorder"
+local scene = require "mneme.scene"
+
+local view = {}
+local FPS, SPEEDS, MOVIE_FPS, HOLD = 60, { 1, 2, 5, 10, 20, 50, 100, 200, 500 }, 10, 15
+
+local function usage(message, hint)
+  errors.raise(message, { status = 2, where = false,
+    hint = hint or "mneme view RUN|SCENE [out=FILE.png|gif|mp4] [size=WxH] [scene=NAME]" })
+end
+
+---Read the command line.
+---@param args string[]
+function view.parse(args)
+  local o, keys = { width = scene.default_width, height = scene.default_height }, { "out", "scene", "size" }
+  for _, arg in ipairs(args) do
+    local key, value = arg:match "^%-?%-?([%w_]+)=(.*)$"
+    if not key then
+      if o.what then usage(("one thing to view, got '%s' and '%s'"):format(o.what, arg)) end
+      o.what = arg
+    elseif key == "size" then
+      local w, h = value:match "^(%d+)x(%d+)$"
+      o.width, o.height = tonumber(w), tonumber(h)
+      if not w or o.width < 320 or o.height < 240 or o.width > 7680 or o.height > 4320 then
+        usage(("size=%s: expected WIDTHxHEIGHT in pixels, 320x240 .. 7680x4320"):format(value))
+      end
+    elseif key == "out" or key == "scene" then o[key] = value
+    else errors.unknown("setting", key, keys) end
+  end
+  if not o.what then usage("view what?  A run folder, or a scene: " .. table.concat(scene.list(), ", ")) end
+  o.kind = o.out and (o.out:lower():match "%.(%a+%d?)$" or "")
+  if o.kind and o.kind ~= "png" and o.kind ~= "gif" and o.kind ~= "mp4" then
+    usage(("out=%s: expected a name ending in .png, .gif or .mp4"):format(o.out))
+  end
+  return o
+end
+
+-- What a run folder was trained on, for the scene that suits it.
+local function task_of(run)
+  local json = require "mneme.json"
+  local file = io.open(run .. "/config.json")
+  local config = file and json.decode(file:read "*a")
+  if file then file:close() end
+  return type(config) == "table" and (type(config.env) == "string" and config.env or type(config.task) == "string" and config.task) or nil
+end
+
+-- A source of frames and the scene to show them with.
+local function open(o)
+  local player = require "mneme.player"
+  if lfs.attributes(o.what, "mode") == "directory" then
+    local what = scene.load(o.scene or scene.for_task(task_of(o.what)))
+    if not o.out and lfs.attributes(o.what .. "/live", "mode") then
+      local found, source = pcall(live.reader, o.what .. "/live")
+      if found and source:state() == "running" then return source, what end
+    end
+    return player.from_run(o.what), what
+  end
+  if o.what:find "[/.]" then usage(("no run folder '%s'"):format(o.what)) end
+  local what = scene.load(o.what)
+  return player.fresh { task = what.task, core = what.core }, what
+end
+
+-- Show every frame of one episode, the last one with its outcome.
+local function play_episode(source, show)
+  local film, frame = recorder.new(0), nil
+  repeat
+    local now = source:next()
+    local ended = now.ended and frame
+    frame = ended and film:finish(now.ended, now.reward) or film:add(now)
+    show(frame, ended)
+  until ended
+end
+
+---Draw one episode into a file: its last frame as PNG, all of it as GIF or MP4.
+---@param what table a scene
+---@param o table out, kind, width, height: see view.parse
+---@return integer frames written
+function view.export(source, what, o)
+  local C, painter, written = engine.C, scene.painter(), 0
+  if o.kind == "png" then
+    play_episode(source, function(frame, last)
+      if not last then return end
+      local pixels = painter:paint(what, frame, o.width, o.height)
+      engine.check(C.mn_image_write(engine.ctx, o.out, pixels, o.width, o.height))
+      written = 1
+    end)
+    return written
+  end
+  local movie = engine.check(C.mn_movie_new(engine.ctx, o.out, o.width, o.height, MOVIE_FPS))
+  local ok, why = pcall(play_episode, source, function(frame, last)
+    local pixels = painter:paint(what, frame, o.width, o.height)
+    for _ = 1, last and HOLD or 1 do
+      engine.check(C.mn_movie_add(movie, pixels))
+      written = written + 1
+    end
+    if last then engine.check(C.mn_movie_end(movie)) end
+  end)
+  C.mn_movie_free(movie)
+  if not ok then error(why, 0) end
+  return written
+end
+
+local Player = {}
+Player.__index = Player
+
+---The state of a window's playback, apart from the window: what the keys do and which frame is shown.
+---@param reopen function? gives another source when a live one has ended
+function view.playback(source, what, reopen)
+  return setmetatable({ source = source, what = what, reopen = reopen, film = recorder.new(), at = 0, playing = true,
+    speed = 4, due = 0, help = false, dirty = true }, Player)
+end
+
+-- One frame on: a kept one, or the next of the source.  False: the source has nothing new.
+function Player:forward()
+  local frames = self.film.frames
+  if self.at < #frames then self.at = self.at + 1
+  elseif self.pending then
+    self.film:add(self.pending)
+    self.pending, self.at = nil, #frames
+  else
+    local now = self.source:next()
+    if not now then return false end
+    if now.ended and #frames > 0 then
+      self.film:finish(now.ended, now.reward)
+      self.pending = now                     -- the new episode's first frame comes after the end of this one
+    else self.film:add(now) end
+    self.at = #frames
+  end
+  self.dirty = true
+  return true
+end
+
+function Player:say(text, clock) self.note, self.note_until, self.dirty = text, clock + 4, true end
+
+-- The source begins afresh: what was kept stays, so that one can still step back to it.
+function Player:restart(clock)
+  if self.source.live then
+    if self.source:state() == "running" then return self:say("live: the trainer decides when episodes restart", clock) end
+    self.source = self.reopen()
+  elseif self.source.restart then self.source:restart()
+  else return end
+  self.pending, self.at, self.playing = nil, #self.film.frames, true
+  self:forward()
+end
+
+---A key was pressed.  True: quit.
+function Player:key(key, clock, paint)
+  local lib = scene.library()
+  self.dirty = true
+  local char = key < 128 and string.char(key) or ""
+  if char == "q" or key == 27 then return true
+  elseif char == " " then self.playing = not self.playing
+  elseif char == "h" then self.help = not self.help
+  elseif char == "+" then self.speed = math.min(#SPEEDS, self.speed + 1)
+  elseif char == "-" then self.speed = math.max(1, self.speed - 1)
+  elseif char == "r" then self:restart(clock)
+  elseif key == lib.MN_KEY_RIGHT then
+    self.playing = false
+    self:forward()
+  elseif key == lib.MN_KEY_LEFT then
+    self.playing = false
+    if self.at > 1 then self.at = self.at - 1 else self:say("nothing earlier is kept", clock) end
+  elseif char == "n" then
+    if (self.source.copies or 1) > 1 and self.source.next_copy then
+      self.source:next_copy()
+      self:say(self.source.live and "asked for the next copy" or "the next copy", clock)
+    else self:say("there is only one copy", clock) end
+  elseif char == "s" then
+    local frame = self.film.frames[self.at]
+    local path = ("mneme-%d-%d.png"):format(frame and frame.episode or 0, frame and frame.step or 0)
+    local pixels, width, height = paint()
+    local saved = engine.C.mn_image_write(engine.ctx, path, pixels, width, height) == 0
+    self:say(saved and "saved " .. path or ffi.string(engine.C.mn_error(engine.ctx)), clock)
+  end
+end
+
+---Let time pass: play as many frames as are due.
+function Player:tick(clock)
+  if self.note and clock > self.note_until then self.note, self.dirty = nil, true end
+  if self.source.live then
+    if clock > (self.asked or 0) + 1 then          -- is the trainer still there?
+      self.asked = clock
+      local state = self.source:state()
+      if state ~= self.state then self.state, self.dirty = state, true end
+    end
+    if self.playing then
+      self.at = #self.film.frames
+      self:forward()
+    end
+    return
+  end
+  local period = 1 / SPEEDS[self.speed]
+  if not self.playing then self.due = clock return end
+  self.due = math.max(self.due, clock - 0.1)       -- after a stall: go on, do not rush
+  while self.due <= clock and self:forward() do self.due = self.due + period end
+end
+
+---What is shown now, with the player's own line.
+function Player:frame()
+  local frame = self.film.frames[self.at]
+  if not frame then return nil end
+  local shown = setmetatable({}, { __index = frame })
+  local gone = self.source.live and self.state and self.state ~= "running"
+  local speed = self.source.live and (gone and self.state or "live") or SPEEDS[self.speed] .. " steps/s"
+  local note = self.note or gone and "training has " .. (self.state == "gone" and "died" or "ended") .. "; r plays its last checkpoint"
+  shown.status = { playing = self.playing, speed = speed, hint = "h: help", note = note or nil }
+  return shown
+end
+
+---Show the frames of a source in a window until the user has enough.
+function view.window(source, what, o, reopen)
+  local lib, painter = scene.library(), scene.painter()
+  local window = ffi.gc(engine.check(lib.mn_window_new(engine.ctx, "Mneme", o.width, o.height)), lib.mn_window_free)
+  local player, event, size = view.playback(source, what, reopen), ffi.new "mn_event", ffi.new "int[2]"
+  local with_help = { draw = function(page, now)
+    what.draw(page, now)
+    if player.help then scene.panels.help(page, page.box, now) end
+  end }
+  local function paint()
+    engine.check(lib.mn_window_size(window, size))
+    local frame = player:frame()
+    local pixels = painter:paint(frame and with_help or { draw = function(page)
+      page:text("waiting for the trainer's first step …", size[0] / 2, size[1] / 2, 16, page.theme.dim, "center")
+    end }, frame or {}, size[0], size[1])
+    return pixels, size[0], size[1]
+  end
+
+  local quit = false
+  while not quit do
+    local begun = engine.C.mn_clock(false)
+    while lib.mn_window_poll(window, event) == 1 do
+      if event.kind == lib.MN_EVENT_QUIT then quit = true
+      elseif event.kind == lib.MN_EVENT_KEY then quit = player:key(event.key, begun, paint) or quit
+      else player.dirty = true end
+    end
+    player:tick(begun)
+    if player.dirty and not quit then
+      local pixels, width, height = paint()
+      engine.check(lib.mn_window_show(window, pixels, width, height))
+      player.dirty = false
+    end
+    if engine.C.mn_interrupted() ~= 0 then quit = true end
+    lib.mn_window_wait(window, 1 / FPS - (engine.C.mn_clock(false) - begun))
+  end
+  lib.mn_window_free(ffi.gc(window, nil))
+end
+
+---The command `mneme view`.
+---@param args string[] what follows "view"
+---@return integer status
+function view.main(args)
+  local o = view.parse(args)
+  local display = os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" or os.getenv "SDL_VIDEODRIVER"
+  if not o.out and not display then
+    errors.fail("no display to open a window on", ("mneme view %s out=FILE.png, or .gif, .mp4, writes pictures instead"):format(o.what))
+  end
+  local source, what = open(o)
+  if o.out then
+    view.export(source, what, o)
+    print(o.out)
+  else
+    view.window(source, what, o, function() return require("mneme.player").from_run(o.what) end)
+  end
+  return 0
+end
+
+return view
