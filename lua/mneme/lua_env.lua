@@ -82,9 +82,7 @@ local function random_of(copy)
 end
 
 local function check_spec(spec)
-  local given = {}
   for key in pairs(spec) do
-    given[key] = true
     local found
     for _, k in ipairs(known) do found = found or k == key end
     if not found then errors.unknown("key of an environment:", key, known) end
