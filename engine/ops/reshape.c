@@ -49,5 +49,5 @@ static void backward(mn_call *c) { mn_chunks(c, c->in[0].grad, c->in[0].n, copy_
 const mn_op mn_op_reshape = {
   .sig = "x[*] -> y[*] | d0=0 d1=0 d2=0 d3=0 d4=0 d5=0",
   .doc = "y = the numbers of x in the shape [d0, d1, ...]; one size may be -1: what is left",
-  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_ROWS, .alias = true, .shape = shape, .forward = forward, .backward = backward,
 };

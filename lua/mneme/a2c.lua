@@ -55,10 +55,10 @@ local function new(cfg, task, agent)
   self.row = { x = rows(self.x:data(), T + 1, B * n), done = rows(self.done:data(), T + 1, B),
                reward = rows(self.rewards:data(), T, B), played = rows(self.played:data(), T, B) }
   self.clock_data[0] = (cfg.seed or 1) % 2 ^ 31
-  self.copies_per_step = B
-  self.finished = trainer.episodes(B)
+  self.probes = {}                            -- gates, keys, retrievals ... of the act plan, by name
+  self.finished = trainer.episodes()
   self.act = plan(function(x, done, state)
-    local logits, values, after = agent(x, done, state)
+    local logits, values, after = agent(x, done, state, function(name, t) self.probes[name] = t return t end)
     return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock }
   end)
   self.learn = plan(function() return self:loss_and_step() end)
@@ -104,7 +104,7 @@ function A2C:bootstrap(t)
       return values
     end)
   end
-  ffi.copy(self.peek_x:data(), self.task:final_obs_raw(), self.peek_x:size() * 4)
+  ffi.copy(self.peek_x:data(), self.task.ended.final_obs, self.peek_x:size() * 4)
   tensor.keep(self.after, self.peek_state)
   local values = self.peek(self.peek_x, self.peek_state):data()
   for b = 0, B - 1 do
@@ -123,6 +123,7 @@ function A2C:rollout()
   tensor.keep(self.next, self.state)
   for t = 0, T - 1 do
     act:rows(t, t + 1)
+    if self.watch then self.watch(t) end
     ffi.copy(row.played[t], row.action[t], step_bytes)
     task:step_raw(row.action[t], row.x[t + 1], row.reward[t], terminated, truncated)
     local done = row.done[t + 1]
@@ -132,7 +133,6 @@ function A2C:rollout()
       if ended then self.finished:add(task, b) end
     end
     if self.bootstrap_truncated ~= 0 then self:bootstrap(t) end
-    if self.on_step then self:on_step(t) end
   end
   tensor.keep(self.after, self.next)
   act:rows(T, T + 1)                          -- the value that the returns start from
@@ -160,10 +160,18 @@ function A2C:metrics(m)
   return m
 end
 
----Everything that a checkpoint holds besides the parameters: { name, tensor }.
+---What a checkpoint holds besides the parameters, { name, tensor } each, and where training goes on from.
 function A2C:tensors()
   local list = {}
+  for i, p in ipairs(self.optimiser.parameters) do
+    local name = ("%03d"):format(i - 1)
+    list[#list + 1], list[#list + 2] = { "adam.m." .. name, self.optimiser.m[i] }, { "adam.v." .. name, self.optimiser.v[i] }
+  end
+  list[#list + 1] = { "adam.hyper", self.optimiser.hyper }
   for _, name in ipairs(self.agent.core:state_names()) do list[#list + 1] = { "state." .. name, self.next[name] } end
+  local B, n = self.B, self.x:shape()[3]
+  list[#list + 1] = { "observation", tensor.view(self.x, self.T * B * n, { B, n }) }
+  list[#list + 1] = { "done", tensor.view(self.done, self.T * B, { B }) }
   list[#list + 1] = { "clock", self.clock }
   return list
 end

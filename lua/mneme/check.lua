@@ -71,21 +71,6 @@ end
 
 -- ---- what a file holds ----
 
-local dtypes = { F32 = "f32", I32 = "i32", U8 = "u8" }
-
-local function load(path)
-  local file, tensors = safetensors.read(path), {}
-  for name, stored in pairs(file.tensors) do
-    local dtype = dtypes[stored.dtype]
-    if not dtype then errors.fail(("%s: %s is %s, expected F32, I32 or U8"):format(path, name, stored.dtype)) end
-    if stored.count == 0 then errors.fail(("%s: %s is empty"):format(path, name)) end
-    local t = tensor.new { shape = stored.shape, dtype = dtype }
-    ffi.copy(t:data(), stored.data, stored.bytes)
-    tensors[name] = t
-  end
-  return { metadata = file.metadata, tensors = tensors }
-end
-
 -- Tensors below a prefix, as leaves.
 local function below(file, prefix, grad)
   local part = {}
@@ -223,7 +208,7 @@ end
 ---@param path string
 ---@return table { ok, worst = { name, error, note }, tolerance, core, list }
 local function check(path)
-  local file = load(path)
+  local file = safetensors.load(path)
   local meta = file.metadata
   if meta.format ~= "mneme-fixture-1" then
     errors.fail(("%s: format '%s', expected mneme-fixture-1"):format(path, tostring(meta.format)))

@@ -1,0 +1,94 @@
+-- watch.lua -- a window on a training that goes on: snapshots into RUN/live, and `mneme view` beside it.
+-- The trainer writes at most twenty times a second and never waits; the window is another process.
+local ffi = require "ffi"
+local engine = require "mneme.engine"
+local heads = require "mneme.heads"
+local live = require "mneme.live"
+
+local watch = {}
+watch.__index = watch
+
+-- One copy's part of a [T+1,B,...] or [B,...] tensor: first number, numbers of a row of time, of a copy.
+local function part(t, timed)
+  local shape, n = t:shape(), 1
+  for i = timed and 3 or 2, #shape do n = n * shape[i] end
+  local inner = {}
+  for i = timed and 3 or 2, #shape do inner[#inner + 1] = shape[i] end
+  return { data = t:data(), copy = n, row = timed and n * shape[2] or 0, shape = inner }
+end
+
+local function policy_of(logits, n, into)
+  local top, sum = -math.huge, 0
+  for a = 0, n - 1 do top = math.max(top, logits[a]) end
+  for a = 0, n - 1 do into[a] = math.exp(logits[a] - top) sum = sum + into[a] end
+  for a = 0, n - 1 do into[a] = into[a] / sum end
+  return into
+end
+
+---Write snapshots of a learner while it acts.
+---@param learner A2C
+---@param path string RUN/live
+---@param title string
+---@param total fun(): number steps so far
+function watch.writer(learner, path, title, total)
+  local task, core = learner.task, learner.agent.core
+  local probes, about = {}, {}
+  for name, t in pairs(learner.probes) do
+    local shape = t:shape()
+    if #shape >= 3 and shape[1] == learner.T + 1 then
+      probes[name] = part(t, true)
+      about[name] = { shape = probes[name].shape }
+    end
+  end
+  local memory = {}
+  for name, t in pairs(learner.after) do memory[name] = part(t, false) end
+  local writer = live.writer(path, { title = title, task = task, memory = heads.of_core(core), probes = about })
+  local logits, x = part(learner.logits, true), part(learner.x, true)
+  local n = task.action_space.n
+  local now = { policy = ffi.new("float[?]", n), memory = {}, probes = {} }
+  local B, T = learner.B, learner.T
+  local steps, episodes, returns = ffi.new("int[?]", B), ffi.new("int[?]", B), ffi.new("double[?]", B)
+  local last = ffi.new("float[?]", B)
+  learner.watch = function(t)
+    local row = learner.row
+    for b = 0, B - 1 do                              -- counted here, for every copy, from what the buffers say
+      local reward = t > 0 and row.reward[t - 1][b] or row.reward[T - 1][b]
+      if row.done[t][b] ~= 0 then
+        if steps[b] > 0 then episodes[b] = episodes[b] + 1 end
+        steps[b], returns[b], last[b] = 0, 0, 0
+      else
+        steps[b], returns[b], last[b] = steps[b] + 1, returns[b] + reward, reward
+      end
+    end
+    if not writer:due() then return end
+    local b = writer:wanted()
+    now.copy, now.action, now.value = b, row.action[t][b], row.value[t][b]
+    now.reward, now.step, now.episode, now.ret, now.total = last[b], steps[b], episodes[b], returns[b], total() + t * B
+    now.observation = x.data + t * x.row + b * x.copy
+    policy_of(logits.data + t * logits.row + b * logits.copy, n, now.policy)
+    for name, m in pairs(memory) do now.memory[name] = m.data + b * m.copy end
+    for name, p in pairs(probes) do now.probes[name] = p.data + t * p.row + b * p.copy end
+    writer:write(now)
+  end
+  return writer
+end
+
+---Open the live file of a run, and the window beside it where there is a display.
+function watch.open(learner, run, total)
+  local title = ("%s on %s"):format(learner.agent.core.name, learner.task.id)
+  local writer = watch.writer(learner, run.path .. "/live", title, total)
+  if os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" then
+    os.execute(("'%s/mneme' view '%s' >/dev/null 2>'%s/view.log' &"):format(engine.build, run.path, run.path))
+  else
+    io.stderr:write(("view=1: no display; to watch from elsewhere: mneme view %s\n"):format(run.path))
+  end
+  return setmetatable({ writer = writer, learner = learner }, watch)
+end
+
+function watch:close()
+  self.learner.watch = nil
+  self.writer:close()
+end
+
+
+return watch
