@@ -1,0 +1,92 @@
+/* main.c -- the program `mneme`: LuaJIT, told where Mneme's Lua files are.  Everything else is Lua
+** (lua/mneme/cli.lua), and the same modules work from plain `luajit`. */
+#define _GNU_SOURCE
+#include <limits.h>
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Is there a file FOLDER/NAME?  `path` gets its name. */
+static int exists(char *path, size_t room, const char *folder, const char *name) {
+  int n = snprintf(path, room, "%s/%s", folder, name);
+  return n > 0 && (size_t)n < room && access(path, R_OK) == 0;
+}
+
+/* The folder of this program, without links. */
+static int own_folder(char *folder, size_t room) {
+  ssize_t n = readlink("/proc/self/exe", folder, room - 1);
+  if (n <= 0) return -1;
+  folder[n] = 0;
+  char *slash = strrchr(folder, '/');
+  if (!slash) return -1;
+  *slash = 0;
+  return 0;
+}
+
+/* The folder that holds mneme/cli.lua: $MNEME_HOME/lua, or of the checkout (build/mneme -> lua), or of an
+** installation (PREFIX/bin/mneme -> PREFIX/share/mneme/lua). */
+static int find_lua(char *lua, size_t room, const char *own) {
+  const char *home = getenv("MNEME_HOME");
+  const char *const place[][2] = { { home, "lua" }, { own, "../lua" }, { own, "../share/mneme/lua" },
+                                   { MNEME_PREFIX, "share/mneme/lua" } };
+  char file[PATH_MAX];
+  for (size_t i = 0; i < sizeof place / sizeof *place; i++) {
+    if (!place[i][0] || !exists(lua, room, place[i][0], place[i][1])) continue;
+    if (exists(file, sizeof file, lua, "mneme/cli.lua") && realpath(lua, file)) {
+      snprintf(lua, room, "%s", file);
+      return 0;
+    }
+  }
+  return -1;
+}
+
+/* package.path = "LUA/?.lua;LUA/?/init.lua;" .. package.path */
+static void set_path(lua_State *L, const char *lua) {
+  lua_getglobal(L, "package");
+  lua_getfield(L, -1, "path");
+  lua_pushfstring(L, "%s/?.lua;%s/?/init.lua;%s", lua, lua, lua_tostring(L, -1));
+  lua_setfield(L, -3, "path");
+  lua_pop(L, 2);
+}
+
+/* require("mneme.cli").main(words) -> exit status.  That catches what goes wrong in commands; what reaches
+** us is a broken installation. */
+static int run(lua_State *L, int argc, char **argv) {
+  lua_getglobal(L, "require");
+  lua_pushstring(L, "mneme.cli");
+  if (lua_pcall(L, 1, 1, 0)) return -1;
+  lua_getfield(L, -1, "main");
+  lua_createtable(L, argc, 0);
+  for (int i = 1; i < argc; i++) {
+    lua_pushstring(L, argv[i]);
+    lua_rawseti(L, -2, i);
+  }
+  if (lua_pcall(L, 1, 1, 0)) return -1;
+  return (int)lua_tointeger(L, -1);
+}
+
+int main(int argc, char **argv) {
+  char own[PATH_MAX], lua[PATH_MAX], library[PATH_MAX];
+  if (own_folder(own, sizeof own)) own[0] = 0;
+  if (find_lua(lua, sizeof lua, own)) {
+    fprintf(stderr, "mneme: its Lua files are missing: looked in ../lua and ../share/mneme/lua of %s"
+                    " (MNEME_HOME=FOLDER names another place)\n", own);
+    return 1;
+  }
+  if (exists(library, sizeof library, own, "libmneme.so")) setenv("MNEME_BUILD", own, 0);
+  lua_State *L = luaL_newstate();
+  if (!L) return fputs("mneme: no memory for Lua\n", stderr), 1;
+  luaL_openlibs(L);
+  set_path(L, lua);
+  int status = run(L, argc, argv);
+  if (status < 0) {
+    const char *why = lua_tostring(L, -1);
+    fprintf(stderr, "mneme: %.*s\n", (int)strcspn(why ? why : "?", "\n"), why ? why : "?");
+    status = 1;
+  }
+  return status;      /* the state stays open: finalizers in no particular order would have nothing to add */
+}

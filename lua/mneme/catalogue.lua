@@ -1,0 +1,65 @@
+-- catalogue.lua -- what there is: every op, environment, core, scene and experiment, with its one-line doc.
+-- Nothing is listed here by hand: ops and environments come from the engine's registry, the rest from
+-- their folders.
+local ffi = require "ffi"
+local engine = require "mneme.engine"
+local find = require "mneme.find"
+
+local C = engine.C
+local catalogue = { kinds = { "cores", "envs", "ops", "scenes", "experiments" } }
+
+-- The first sentence of the comment at the top of a file, without "name.lua --"; "" without one.
+local function first_comment(path)
+  local text = ""
+  local f = io.open(path)
+  for line in f and f:lines() or function() end do
+    local part = line:match "^%-%-%s*(.*)"
+    if not part then break end
+    text = text .. (text == "" and "" or " ") .. part
+  end
+  if f then f:close() end
+  text = text:gsub("^[%w_]+%.lua %-%- ", ""):gsub("%s%s+.*", "")
+  return text:match "^(.-)%.%s" or text:match "^(.-)%.$" or text
+end
+catalogue.first_comment = first_comment
+
+local function registry(count, name, doc)
+  local list = {}
+  for i = 0, count() - 1 do list[#list + 1] = { name = name(i), doc = ffi.string(doc(i)), index = i } end
+  return list
+end
+
+local function folder(kind, word)
+  local list = {}
+  for _, name in ipairs(find.names(kind)) do
+    list[#list + 1] = { name = name, doc = first_comment(find.file(kind, name, word)) }
+  end
+  return list
+end
+
+local from = {
+  ops = function() return registry(C.mn_op_count, function(i) return ffi.string(C.mn_op_name(i)) end, C.mn_op_doc) end,
+  envs = function()
+    return registry(C.mn_env_count, function(i)
+      return ("%s-v%d"):format(ffi.string(C.mn_env_name(i)), C.mn_env_version(i))
+    end, C.mn_env_doc)
+  end,
+  cores = function() return folder("cores", "core") end,
+  scenes = function() return folder("scenes", "scene") end,
+  experiments = function() return folder("experiments", "experiment") end,
+}
+
+---All things of a kind: "cores", "envs", "ops", "scenes" or "experiments".
+---@param kind string
+---@return { name: string, doc: string, index: integer? }[]
+function catalogue.list(kind) return from[kind]() end
+
+---The names of a kind.
+---@return string[]
+function catalogue.names(kind)
+  local names = {}
+  for i, thing in ipairs(catalogue.list(kind)) do names[i] = thing.name end
+  return names
+end
+
+return catalogue

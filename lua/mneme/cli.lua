@@ -1,0 +1,158 @@
+-- cli.lua -- the command line: `mneme COMMAND ...`.  Settings are key=value words, so what is left to parse
+-- is the command's name; each command reads its own words and errors carry their exit status.
+local ffi = require "ffi"
+local config = require "mneme.config"
+local errors = require "mneme.errors"
+local files = require "mneme.files"
+local version = require "mneme.version"
+
+local cli = {}
+local commands                     -- { name, usage, doc, run(words) -> status? }, in the order of the help
+
+local function usage_text()
+  local rows = {}
+  for i, c in ipairs(commands) do rows[i] = { c.name .. c.usage, c.doc } end
+  return "mneme " .. version .. ": a sandbox for memory in agents\n\nusage: mneme COMMAND [key=value ...]\n\n" ..
+    require("mneme.help").columns(rows) .. "\nmneme help TOPIC explains an op, environment, core, or config.\n"
+end
+
+-- The value of a setting among words, or nil.
+local function setting(words, key)
+  local value
+  for _, word in ipairs(words) do value = word:match("^%-*" .. key .. "=(.*)$") or value end
+  return value
+end
+
+-- ---- run ----
+
+local function locate(script)
+  if files.is_file(script) then return script end
+  if script:find "/" or script:find "%.lua$" then
+    local folder, name = script:match "^(.*/)([^/]*)$"
+    local near = errors.nearest(name or script, files.list(folder or "."))
+    errors.usage(script .. ": there is no such script", near and "did you mean " .. (folder or "") .. near .. "?")
+  end
+  return require("mneme.find").file("experiments", script, "experiment")
+end
+
+-- Threads and device are the context's, which exists before the script can declare anything.
+local function open_context(words)
+  local resume = setting(words, "resume")
+  local stored = resume and require("mneme.run").read_info(resume).config or {}
+  local threads = setting(words, "threads")
+  require("mneme.engine").open(setting(words, "device") or stored.device, tonumber(threads or stored.threads or 0))
+end
+
+local function run(words)
+  local script, first = words[1], 2
+  if not script or script == "--help" or script == "-h" then
+    errors.usage("run: which script?", "mneme run SCRIPT [key=value ...]; mneme list experiments")
+  elseif script:find "^%-*resume=" then
+    script, first = require("mneme.run").read_info(setting(words, "resume")).script, 1
+    if not script then errors.usage("run: which script made this run?", "mneme run SCRIPT resume=FOLDER") end
+  end
+  local path = locate(script)
+  local rest = { unpack(words, first) }
+  config.arguments, config.script = rest, path
+  open_context(rest)
+  local chunk, problem = loadfile(path)
+  if not chunk then
+    errors.fail(problem, problem:find "^[^:]+:%d+:" and "a syntax error: on this line or shortly before")
+  end
+  chunk()
+  if #rest > 0 and not config.asked then
+    errors.usage(path .. " declares no settings, so " .. rest[1] .. " means nothing", "mn.config { ... } declares them")
+  end
+end
+
+-- ---- the others ----
+
+local function list(words)
+  local catalogue, help = require "mneme.catalogue", require "mneme.help"
+  local kind = words[1]
+  if kind then
+    local known = false
+    for _, name in ipairs(catalogue.kinds) do known = known or name == kind end
+    if not known then errors.unknown("kind of thing", kind, catalogue.kinds) end
+    return io.stdout:write(help.kind(kind)) and nil
+  end
+  for i, name in ipairs(catalogue.kinds) do io.stdout:write(i > 1 and "\n" or "", name, "\n", help.kind(name)) end
+end
+
+local function doctor()
+  local engine = require "mneme.engine"
+  local function have(program)
+    return os.execute("command -v " .. program .. " > /dev/null 2>&1") == 0 and "found" or "not found"
+  end
+  local display = os.getenv "WAYLAND_DISPLAY" or os.getenv "DISPLAY"
+  io.stdout:write(require("mneme.help").columns {
+    { "mneme", version }, { "lua", jit.version .. " " .. jit.arch }, { "library", engine.library },
+    { "blas", ffi.string(engine.C.mn_blas()) }, { "vectors", ffi.string(engine.C.mn_simd()) },
+    { "threads", tostring(engine.C.mn_threads(engine.ctx)) },
+    { "display", display or "none: mneme view needs out=FILE" }, { "ffmpeg", have "ffmpeg" .. " (for mp4)" },
+    { "git", have "git" .. " (for the commit in config.json)" },
+  })
+end
+
+local function show_help(words)
+  if #words == 0 then return io.stdout:write(usage_text()) and nil end
+  for _, c in ipairs(commands) do
+    if c.name == words[1] then return io.stdout:write("usage: mneme ", c.name, c.usage, "\n\n", c.doc, "\n") and nil end
+  end
+  for _, topic in ipairs(words) do require("mneme.help").show(topic) end
+end
+
+-- A command that is a module of its own: main(words) -> exit status.
+local function module(name) return function(words) return require(name).main(words) end end
+
+commands = {
+  { name = "run", usage = " SCRIPT [key=value ...]", doc = "run an experiment; --help lists its settings", run = run },
+  { name = "eval", usage = " RUN [episodes=1000]", doc = "how well a trained agent does", run = module "mneme.eval" },
+  { name = "view", usage = " RUN|SCENE [out=FILE]", doc = "watch an agent, while it trains or after",
+    run = module "mneme.view" },
+  { name = "check", usage = " FILE.safetensors ...", doc = "compare with numbers of another program",
+    run = module "mneme.check" },
+  { name = "bench", usage = " [cores|envs|train]", doc = "how fast it is on this machine", run = module "mneme.bench" },
+  { name = "list", usage = " [cores|envs|ops|scenes|experiments]", doc = "what there is", run = list },
+  { name = "doctor", usage = "", doc = "what this machine has", run = doctor },
+  { name = "help", usage = " [TOPIC]", doc = "this, or about an op, env, core, or config", run = show_help },
+}
+
+local function dispatch(words)
+  local name = words[1]
+  local rest = { unpack(words, 2) }
+  if name == nil then
+    io.stderr:write(usage_text())
+    return 2
+  elseif name == "--version" or name == "-v" then
+    return io.stdout:write("mneme ", version, "\n") and 0
+  elseif name == "--help" or name == "-h" then return show_help {} end
+  local names = {}
+  for i, c in ipairs(commands) do
+    if c.name == name then
+      if name ~= "run" and (rest[1] == "--help" or rest[1] == "-h") then return show_help { name } end
+      return c.run(rest)
+    end
+    names[i] = c.name
+  end
+  errors.unknown("command", name, names)
+end
+
+---Run a command; what goes wrong becomes one line on stderr.
+---@param words string[] the command line after the program's name
+---@return integer status of the process
+function cli.main(words)
+  local ok, result = xpcall(dispatch, errors.handler, words)
+  if ok then return type(result) == "number" and result or 0 end
+  local e = errors.is(result) and result or errors.handler(result)
+  if not e.silent then
+    local text = tostring(e):gsub("%s*\n%s*", " ")
+    io.stderr:write(e.where and "" or text:find "^[^%s:]+%.lua:%d+:" and "" or "mneme: ", text, "\n")
+    local debug_on = setting(words, "debug")
+    if debug_on and debug_on ~= "0" and e.traceback then io.stderr:write(e.traceback, "\n") end
+  end
+  io.stdout:flush()
+  return e.status
+end
+
+return cli

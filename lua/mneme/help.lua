@@ -1,0 +1,135 @@
+-- help.lua -- `mneme help TOPIC` and mn.help("topic"): an op's signature, an environment's parameters, a
+-- core's keys, a script's settings.  All of it is read from where it is declared.
+local ffi = require "ffi"
+local catalogue = require "mneme.catalogue"
+local core = require "mneme.core"
+local engine = require "mneme.engine"
+local errors = require "mneme.errors"
+local find = require "mneme.find"
+local values = require "mneme.values"
+
+local C = engine.C
+local help = {}
+
+-- Rows of words as columns.
+local function columns(rows)
+  local width, lines = {}, {}
+  for _, row in ipairs(rows) do
+    for i, cell in ipairs(row) do width[i] = math.max(width[i] or 0, #cell) end
+  end
+  for _, row in ipairs(rows) do
+    local cells = {}
+    for i, cell in ipairs(row) do cells[i] = i < #row and cell .. (" "):rep(width[i] - #cell) or cell end
+    lines[#lines + 1] = ("  " .. table.concat(cells, "  ")):gsub("%s+$", "")
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+help.columns = columns
+
+local function setting_row(key, entry)
+  local about = entry.about
+  local doc = about[1] or ""
+  if about.choices then doc = doc .. " (" .. table.concat(about.choices, " ") .. ")"
+  elseif about.range and about.range[2] < 2 ^ 31 - 1 then
+    doc = ("%s (%s..%s)"):format(doc, values.show(about.range[1]), values.show(about.range[2]))
+  end
+  return { key, values.show(entry.default), doc }
+end
+
+---What --help of a script prints.
+---@param script string? its path
+---@param schema table key -> { default, about }
+---@param own string[] its own keys
+---@param common string[] keys that every script has
+function help.settings(script, schema, own, common)
+  local rows, rest = {}, {}
+  for i, key in ipairs(own) do rows[i] = setting_row(key, schema[key]) end
+  for i, key in ipairs(common) do rest[i] = setting_row(key, schema[key]) end
+  local doc = script and catalogue.first_comment(script) or ""
+  return doc .. (doc ~= "" and "\n" or "") .. "usage: mneme run " .. (script or "SCRIPT") .. " [key=value ...]\n\nsettings\n" ..
+    columns(rows) .. "\nof every script\n" .. columns(rest)
+end
+
+-- ---- topics ----
+
+local function op_text(i)
+  local sig = ffi.string(C.mn_op_sig(i))
+  local inputs, outputs, options = sig:match "^(.-)%s*%->%s*([^|]*)|?%s*(.*)$"
+  return ("mn.%s -- %s\n\n%s"):format(ffi.string(C.mn_op_name(i)), ffi.string(C.mn_op_doc(i)),
+    columns { { "inputs", inputs }, { "outputs", (outputs:gsub("%s+$", "")) },
+              { "options", options ~= "" and options or "none" },
+              { "gradient", C.mn_op_differentiable(i) and "yes" or "no" } })
+end
+
+local function env_text(i)
+  local rows = {}
+  for name, rule in ffi.string(C.mn_env_params(i)):gmatch "([%w_]+)=(%S+)" do
+    local default, range = rule:match "^([^%[]*)%[(.*)%]$"
+    rows[#rows + 1] = { name, default or rule:match "^[^|]*", range or rule:gsub("|", " ") }
+  end
+  rows[#rows + 1] = { "num_envs, seed, time_limit", "", "as for every environment" }
+  return ("mn.env(\"%s\") -- %s\nactions: %s\n\nsettings\n%s"):format(ffi.string(C.mn_env_name(i)),
+    ffi.string(C.mn_env_doc(i)), ffi.string(C.mn_env_actions(i)), columns(rows))
+end
+
+local function core_text(name)
+  local d, rows = core.definition(name), {}
+  for _, key in ipairs(find.keys(d.config)) do rows[#rows + 1] = { key, values.show(d.config[key]) } end
+  return ("mn.core(\"%s\") -- %s\n%ssettings\n%s"):format(name, d.doc or "", d.source and d.source .. "\n\n" or "\n",
+    columns(rows))
+end
+
+local function kind_text(kind)
+  local rows = {}
+  for i, thing in ipairs(catalogue.list(kind)) do rows[i] = { thing.name, thing.doc } end
+  return columns(rows)
+end
+help.kind = kind_text
+
+local config_text = [[
+key=value (or --key=value) overrides a setting of a script; --help of the script lists them.
+
+  corridor=20 lr=5e-5 view=1     numbers, true/false or 1/0, words
+  core=gru                       another thing, with its own options
+  core.eta=8  optim.beta=0.9     an option; a part of a group
+  sizes=64,64                    a setting that is a list
+
+Later ones win: the script's defaults, published values of the chosen core, quick=1, the command line.
+  run=FOLDER       where the run is kept (default runs/SCRIPT-N)
+  resume=FOLDER    go on with a run; only steps, view, threads, debug and profile may change
+]]
+
+-- Every topic: name -> function that gives its text.
+local function topics()
+  local all = { config = function() return config_text end }
+  for _, kind in ipairs(catalogue.kinds) do all[kind] = function() return kind_text(kind) end end
+  for _, thing in ipairs(catalogue.list "ops") do all[thing.name] = function() return op_text(thing.index) end end
+  for _, thing in ipairs(catalogue.list "envs") do
+    local text = function() return env_text(thing.index) end
+    all[thing.name], all[thing.name:gsub("%-v%d+$", "")] = text, text
+  end
+  for _, thing in ipairs(catalogue.list "cores") do
+    local op = all[thing.name]                 -- gru is a core and an op
+    all[thing.name] = function() return core_text(thing.name) .. (op and "\n" .. op() or "") end
+  end
+  return all
+end
+
+---The text about an op, environment, core or kind of thing.
+---@param topic string
+---@return string
+function help.text(topic)
+  local all = topics()
+  if not all[topic] then
+    local names = find.keys(all)
+    errors.usage(("help: nothing is known about '%s'%s"):format(topic, (function(near)
+      return near and "; did you mean '" .. near .. "'?" or ""
+    end)(errors.nearest(topic, names))), "topics: config, " .. table.concat(catalogue.kinds, ", ") .. ", or a name of theirs")
+  end
+  return all[topic]()
+end
+
+---Print the text about a topic.
+function help.show(topic) io.stdout:write(help.text(topic or "config")) end
+
+return help
