@@ -72,7 +72,7 @@ static __device__ float denominator(const Args &a, float z) {
   return den < 0 ? -a.den_clamp : a.den_clamp;
 }
 
-static __global__ void __launch_bounds__(THREADS) agalite_steps(Args a) {
+static __global__ void __launch_bounds__(THREADS, 4) agalite_steps(Args a) {
   const int bh = (int)blockIdx.x, b = bh / a.H, h = bh - b * a.H, tid = (int)threadIdx.x;
   const long tick = lrintf(a.tick[b]);
   const int Kp = (a.K + 15) / 16 * 16, Vp = (a.V + 15) / 16 * 16;      /* checkpoints are padded */
