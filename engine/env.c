@@ -1,5 +1,6 @@
-/* env.c -- the list of environments, and the values their parameters may take.  The list is the folder
-** engine/envs (the Makefile writes it down as registry.h); a parameter's rule is the text its env shows. */
+/* env.c -- the list of environments, and the values their parameters may take.  The list is the
+** folder engine/envs (the Makefile writes it down as registry.h); a parameter's rule is the text
+** that its environment shows. */
 #include "vec.h"
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +28,9 @@ const char *mn_env_name(int env) { return mn_env_at(env) ? mn_env_at(env)->name 
 int mn_env_version(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->version : -1; }
 const char *mn_env_params(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->params : NULL; }
 const char *mn_env_doc(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->doc : NULL; }
-const char *mn_env_actions(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->actions : NULL; }
+const char *mn_env_actions(int env) {
+  return mn_env_at(env) ? mn_env_at(env)->facts->actions : NULL;
+}
 
 const char *mn_word(const char *list, int i, char *buf, int size) {
   while (i-- > 0) {
@@ -41,7 +44,7 @@ const char *mn_word(const char *list, int i, char *buf, int size) {
 
 /* ---- parameters ---- */
 
-typedef struct rule {            /* one of "corridor=160[2..256]", "noise=0.1[0..1]", "mode=grid|torus" */
+typedef struct rule {            /* corridor=160[2..256], noise=0.1[0..1] or mode=grid|torus */
   char name[32];
   double value, lo, hi;          /* the default; both ends are allowed */
   bool whole;
@@ -72,10 +75,10 @@ static const char *read_rule(const char *text, rule *r) {
 
 static int check_rule(mn_ctx *mn, const mn_env *e, const rule *r, double x) {
   if (x >= r->lo && x <= r->hi && (!r->whole || x == floor(x))) return 0;
-  if (isnan(x)) x = (double)NAN;                     /* it may be a negative one, which prints as -nan */
+  if (isnan(x)) x = (double)NAN;         /* it may be a negative one, which prints as -nan */
   if (r->words)
-    return mn_fail(mn, "%s: %s=%g, expected the number of one of %.*s, counted from 0", e->name, r->name, x,
-                   (int)strcspn(r->words, " "), r->words);
+    return mn_fail(mn, "%s: %s=%g, expected the number of one of %.*s, counted from 0", e->name,
+                   r->name, x, (int)strcspn(r->words, " "), r->words);
   return mn_fail(mn, "%s: %s=%.15g, expected a%s number from %g to %g", e->name, r->name, x,
                  r->whole ? " whole" : "", r->lo, r->hi);
 }

@@ -1,11 +1,12 @@
-/* env.h -- what an environment file needs.  One environment is one file in engine/envs; README "Add an
-** environment".  The engine owns buffers, random numbers, resets and time limits; the file owns the rules.
+/* env.h -- what an environment file needs.  One environment is one file in engine/envs; README "Add
+** an environment".  The engine owns buffers, random numbers, resets and time limits; the file owns
+** the rules.
 **
 ** Env files keep to the common subset of C11 and CUDA C++17: functions are MN_FN with a typed self,
-** initialisers in order, no compound literals, mathematics from engine/maths.h.  One copy is plain data:
-** no pointers, no allocation, no window; the engine zeroes it, padding included, before each reset.
-** What a reset or step does is a function of self, param, action and random bits alone: that is what
-** lets a copy be saved, rewound and branched. */
+** initialisers in order, no compound literals, mathematics from engine/maths.h.  One copy is plain
+** data: no pointers, no allocation, no window; the engine zeroes it, padding included, before each
+** reset.  What a reset or step does is a function of self, param, action and random bits alone:
+** that is what lets a copy be saved, rewound and branched. */
 #ifndef MN_ENV_H
 #define MN_ENV_H
 #include "mneme.h"
@@ -20,7 +21,7 @@ typedef struct mn_io {           /* what goes in and out at one reset or step of
   union { float *obs; uint8_t *pixels; };   /* out: fill every slot */
   float    reward;               /* out: 0 unless set */
   bool     terminated;           /* out: the task has ended; the engine resets */
-  float    score;                /* out: what an episode that ends here is worth, 0 worst .. 1 solved */
+  float    score;                /* out: of an episode that ends here: 0 worst .. 1 solved */
 } mn_io;
 
 typedef struct mn_space {        /* what an agent sees and may do, for given params */
@@ -32,8 +33,8 @@ typedef struct mn_space {        /* what an agent sees and may do, for given par
 enum { MN_PARAMS = 16, MN_FACTS = 64 };          /* most parameters; most values of truth */
 
 /* What MN_ENV takes, in this order; then reset, step, draw, truth.
-**   params    "corridor=160[2..256] noise=0.1[0..1] mode=grid|continuous": a number with a point may be any
-**             number of its range, one without must be whole; a word is the index of its choice
+**   params    "corridor=160[2..256] noise=0.1[0..1] mode=grid|torus": a number with a point may be
+**             any number of its range, one without must be whole; a word is the index of its choice
 **   actions   their names, in order, parted by blanks
 **   spaces    fills *out for given params (checked, in order of .params) */
 #define MN_ENV_FACTS                                                                               \
@@ -43,7 +44,7 @@ enum { MN_PARAMS = 16, MN_FACTS = 64 };          /* most parameters; most values
 
 typedef struct mn_facts { MN_ENV_FACTS } mn_facts;
 
-typedef struct mn_batch {        /* up to MN_LANES neighbouring copies, as the loops of MN_ENV see them */
+typedef struct mn_batch {        /* up to MN_LANES neighbouring copies, for the loops of MN_ENV */
   int n, stride;                 /* stride: bytes from one self to the next */
   uint32_t purpose;              /* MN_FOR_RESET or MN_FOR_STEP */
   size_t obs_bytes;
@@ -98,8 +99,9 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
 **   void step(NAME *self, mn_io *io)       act and observe
 **   void draw(const NAME *self, const double *param, mn_canvas *c)
 **   int  truth(const NAME *self, const double *param, const char **names, float *values)
-**        privileged facts for probes: *names = "cue position", parted by blanks; their count, 1..MN_FACTS
-** The loops over copies are made here, in the env's own file, so that reset and step are inlined. */
+**        privileged facts for probes: *names = "cue position", parted by blanks; gives their count,
+**        1..MN_FACTS
+** The loops over copies are made here, in the env's own file: so reset and step are inlined. */
 #define MN_ENV(NAME, ...)                                                                          \
   typedef struct mn_##NAME##_parts {                                                               \
     union { mn_facts facts; struct { MN_ENV_FACTS }; };                                            \
@@ -130,8 +132,9 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
   static void mn_##NAME##_draw(const void *self, const double *param, mn_canvas *c) {              \
     mn_##NAME##_is.draw((const NAME *)self, param, c);                                             \
   }                                                                                                \
-  static int mn_##NAME##_truth(const void *self, const double *param, const char **names, float *v) {\
-    return mn_##NAME##_is.truth((const NAME *)self, param, names, v);                              \
+  static int mn_##NAME##_truth(const void *self, const double *param, const char **names,          \
+                               float *values) {                                                    \
+    return mn_##NAME##_is.truth((const NAME *)self, param, names, values);                         \
   }                                                                                                \
   const mn_env mn_env_##NAME = { #NAME, &mn_##NAME##_is.facts, mn_##NAME##_reset, mn_##NAME##_step,\
                                  mn_##NAME##_draw, mn_##NAME##_truth };

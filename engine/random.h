@@ -1,6 +1,7 @@
 /* random.h -- counter-based random numbers: Philox4x32-10 of Random123 (Salmon et al., SC 2011).
-** A number is a function of (seed, copy, step, purpose) and of nothing else, so it does not matter how
-** many copies there are, which thread asks, or whether the run was resumed: only counters are saved. */
+** A number is a function of (seed, copy, step, purpose) and of nothing else, so it does not matter
+** how many copies there are, which thread asks, or whether the run was resumed: only counters are
+** saved. */
 #ifndef MN_RANDOM_H
 #define MN_RANDOM_H
 #include <stdint.h>
@@ -12,8 +13,8 @@
 #define MN_FN static inline
 #endif
 
-/* The last word of a counter.  Numbers that scripts draw with mn_random_* keep below MN_FOR_STEP; the
-** low bits count the further blocks that one reset or step asks for. */
+/* The last word of a counter.  Numbers that scripts draw with mn_random_* keep below MN_FOR_STEP;
+** the low bits count the further blocks that one reset or step asks for. */
 #define MN_FOR_STEP  0x80000000u
 #define MN_FOR_RESET 0xC0000000u
 

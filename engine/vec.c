@@ -1,6 +1,6 @@
-/* vec.c -- many copies of one environment, stepped together.  Whatever is the same for every environment
-** happens here, once: random bits, new episodes in the step that ended the old one, time limits, the
-** return and length of episodes, saving and going on. */
+/* vec.c -- many copies of one environment, stepped together.  Whatever is the same for every
+** environment happens here, once: random bits, new episodes in the step that ended the old one,
+** time limits, the return and length of episodes, saving and going on. */
 #include "vec.h"
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +8,8 @@
 #include <string.h>
 #include "op.h"
 
-enum { NEVER = -2, RESET = -1, MOST_COPIES = 1 << 20 };    /* what a copy did last, besides an action */
+enum { MOST_COPIES = 1 << 20 };
+enum { NEVER = -2, RESET = -1 };         /* what a copy did last, besides an action */
 
 struct mn_vec {
   mn_ctx *ctx;
@@ -54,8 +55,8 @@ static int allocate(mn_vec *v) {
   v->end_return = zeros(n, sizeof *v->end_return);
   v->end_length = zeros(n, sizeof *v->end_length);
   v->canvas = mn_canvas_new(v->ctx);
-  return v->streams && v->self && v->before && v->last && v->length && v->sum && v->final_obs && v->one_obs &&
-         v->score && v->end_return && v->end_length && v->canvas ? 0 : -1;
+  return v->streams && v->self && v->before && v->last && v->length && v->sum && v->final_obs &&
+         v->one_obs && v->score && v->end_return && v->end_length && v->canvas ? 0 : -1;
 }
 
 static int check_seed(mn_ctx *mn, const char *name, double seed) {
@@ -74,11 +75,14 @@ static void start_streams(mn_vec *v) {
   }
 }
 
-/* `copies` copies of environment number `env`.  seed: whole, 0..2^53.  params: one value for each of
-** mn_env_params, in order; NULL: the defaults.  time_limit: steps; 0 none; < 0 the environment's own. */
-mn_vec *mn_vec_new(mn_ctx *mn, int env, int copies, double seed, const double *params, int time_limit) {
+/* `copies` copies of environment number `env`.  seed: whole, 0..2^53.  params: one value for each
+** of mn_env_params, in order; NULL: the defaults.  time_limit: steps; 0 none; < 0 the environment's
+** own.  NULL on an error. */
+mn_vec *mn_vec_new(mn_ctx *mn, int env, int copies, double seed, const double *params,
+                   int time_limit) {
   const mn_env *e = mn_env_at(env);
-  if (!e) return mn_fail(mn, "environment %d does not exist, there are 0..%d", env, mn_env_count() - 1), NULL;
+  if (!e)
+    return mn_fail(mn, "environment %d, there are 0..%d", env, mn_env_count() - 1), NULL;
   if (copies < 1 || copies > MOST_COPIES)
     return mn_fail(mn, "%s: num_envs=%d, expected 1..%d", e->name, copies, MOST_COPIES), NULL;
   if (check_seed(mn, e->name, seed)) return NULL;
@@ -106,8 +110,8 @@ mn_vec *mn_vec_new(mn_ctx *mn, int env, int copies, double seed, const double *p
 
 void mn_vec_free(mn_vec *v) {
   if (!v) return;
-  void *all[] = { v->streams, v->self, v->before, v->last, v->length, v->sum, v->final_obs, v->one_obs,
-                  v->score, v->end_return, v->end_length };
+  void *all[] = { v->streams, v->self, v->before, v->last, v->length, v->sum, v->final_obs,
+                  v->one_obs, v->score, v->end_return, v->end_length };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
   mn_canvas_free(v->canvas);
   free(v);
@@ -133,7 +137,8 @@ const int32_t *mn_vec_length(mn_vec *v) { return v->end_length; }
 /* Where a new episode's first observation and a step's results go. */
 typedef struct target { char *obs; float *reward; uint8_t *terminated, *truncated; } target;
 
-static mn_batch batch_of(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bits[4][MN_LANES], char *obs) {
+static mn_batch batch_of(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bits[4][MN_LANES],
+                         char *obs) {
   return (mn_batch){
     .n = n, .stride = (int)v->stride, .purpose = purpose, .obs_bytes = v->obs_bytes,
     .self = v->self + (size_t)first * v->stride, .obs = obs, .param = v->param,
@@ -167,7 +172,8 @@ int mn_vec_reset(mn_vec *v, double seed, void *obs) {
     uint32_t bits[4][MN_LANES];
     int first = c * MN_LANES, n = v->copies - first < MN_LANES ? v->copies - first : MN_LANES;
     mn_random_lanes(&v->streams[c], MN_FOR_RESET, n, bits);
-    for (int i = first; i < first + n; i++) start(v, i, bits, (char *)obs + (size_t)i * v->obs_bytes);
+    for (int i = first; i < first + n; i++)
+      start(v, i, bits, (char *)obs + (size_t)i * v->obs_bytes);
     advance(&v->streams[c], 0, n);
   }
   v->waiting = 0;
@@ -193,7 +199,8 @@ static void step_chunk(mn_vec *v, int c, const int32_t *action, target to) {
   int first = c * MN_LANES, n = v->copies - first < MN_LANES ? v->copies - first : MN_LANES;
   int limit = v->time_limit ? v->time_limit : INT32_MAX, ended = 0;
   mn_random_lanes(&v->streams[c], MN_FOR_STEP, n, bits);
-  memcpy(v->before + (size_t)first * v->stride, v->self + (size_t)first * v->stride, (size_t)n * v->stride);
+  size_t from = (size_t)first * v->stride;
+  memcpy(v->before + from, v->self + from, (size_t)n * v->stride);
   memcpy(v->last + first, action + first, (size_t)n * sizeof *action);
   mn_batch b = batch_of(v, first, n, MN_FOR_STEP, bits, to.obs + (size_t)first * v->obs_bytes);
   b.action = action + first;
@@ -216,21 +223,22 @@ static int check_actions(mn_vec *v, const int32_t *action) {
   for (int i = 0; i < v->copies; i++) bad |= (uint32_t)action[i] >= n;
   for (int i = 0; bad && i < v->copies; i++)
     if ((uint32_t)action[i] >= n)
-      return mn_fail(v->ctx, "%s: action[%d]=%d, expected 0..%u (%s)", v->env->name, i, action[i], n - 1,
-                     v->env->facts->actions);
+      return mn_fail(v->ctx, "%s: action[%d]=%d, expected 0..%u (%s)", v->env->name, i, action[i],
+                     n - 1, v->env->facts->actions);
   return 0;
 }
 
-/* One step of every copy.  In: action[copies].  Out: obs [copies, ...], reward, terminated, truncated
-** [copies].  Where an episode ends, obs is the first of the next one, and mn_vec_final_obs, _score,
-** _return and _length tell of the one that ended.  On an error nothing has changed. */
+/* One step of every copy.  In: action[copies].  Out: obs [copies, ...], reward, terminated,
+** truncated [copies].  Where an episode ends, obs is the first of the next one, and
+** mn_vec_final_obs, _score, _return and _length tell of the one that ended.  On an error nothing has
+** changed. */
 int mn_vec_step(mn_vec *v, const int32_t *action, void *obs, float *reward, uint8_t *terminated,
                 uint8_t *truncated) {
   if (v->waiting) return mn_fail(v->ctx, "%s: step before reset", v->env->name);
   if (check_actions(v, action)) return -1;
   target to = { obs, reward, terminated, truncated };
   long work = (long)v->copies * (16 + (long)v->obs_bytes / 4);
-  if (v->chunks == 1 || work < 50000) {              /* not even a team of one: it takes longer than the step */
+  if (v->chunks == 1 || work < 50000) {  /* not even a team of one: it takes longer than the step */
     for (int c = 0; c < v->chunks; c++) step_chunk(v, c, action, to);
   } else {
     MN_PARALLEL(v->ctx, work)
@@ -243,7 +251,8 @@ int mn_vec_step(mn_vec *v, const int32_t *action, void *obs, float *reward, uint
 
 static int check_copy(mn_vec *v, const char *what, int copy, bool needs_reset) {
   if (copy < 0 || copy >= v->copies)
-    return mn_fail(v->ctx, "%s: %s of copy %d, there are 0..%d", v->env->name, what, copy, v->copies - 1);
+    return mn_fail(v->ctx, "%s: %s of copy %d, there are 0..%d", v->env->name, what, copy,
+                   v->copies - 1);
   if (needs_reset && v->last[copy] == NEVER)
     return mn_fail(v->ctx, "%s: %s before reset", v->env->name, what);
   return 0;
@@ -278,8 +287,9 @@ typedef struct stamp {
 /* FNV-1a over both parts, the stamp's own check left out. */
 static uint64_t check_of(const stamp *s, const char *self, size_t n) {
   uint64_t h = 14695981039346656037u;
-  for (size_t i = 0; i < offsetof(stamp, check); i++) h = (h ^ ((const uint8_t *)s)[i]) * 1099511628211u;
-  for (size_t i = 0; i < n; i++) h = (h ^ (uint8_t)self[i]) * 1099511628211u;
+  const uint8_t *a = (const uint8_t *)s, *b = (const uint8_t *)self;
+  for (size_t i = 0; i < offsetof(stamp, check); i++) h = (h ^ a[i]) * 1099511628211u;
+  for (size_t i = 0; i < n; i++) h = (h ^ b[i]) * 1099511628211u;
   return h;
 }
 
@@ -295,8 +305,9 @@ static void stamp_of(const mn_vec *v, stamp *s) {
 
 int mn_vec_bytes(mn_vec *v) { return (int)(sizeof(stamp) + v->stride); }
 
-/* Write one copy into bytes[mn_vec_bytes]: its state, random stream, and its episode's length and return.
-** Restored, here or in another mn_vec of the same environment and params, it goes on bit for bit. */
+/* Write one copy into bytes[mn_vec_bytes]: its state, random stream, and its episode's length and
+** return.  Restored, here or in another mn_vec of the same environment and params, it goes on bit
+** for bit. */
 int mn_vec_save(mn_vec *v, int copy, void *bytes) {
   if (check_copy(v, "save", copy, true)) return -1;
   const mn_streams *m = &v->streams[copy / MN_LANES];
@@ -326,14 +337,14 @@ static int check_stamp(mn_vec *v, const stamp *s, const char *self, int n) {
   if (n < (int)sizeof *s || memcmp(s->kind, want.kind, sizeof s->kind))
     return mn_fail(v->ctx, "%s: restore: these %d bytes are not a saved environment", name, n);
   if (strncmp(s->name, want.name, sizeof s->name) || s->version != want.version)
-    return mn_fail(v->ctx, "%s: restore: the bytes are of %.31s-v%d, this is %s-v%d", name, s->name, s->version,
-                   name, want.version);
+    return mn_fail(v->ctx, "%s: restore: the bytes are of %.31s-v%d, this is %s-v%d", name, s->name,
+                   s->version, name, want.version);
   for (int i = 0; i < v->n_params; i++) {
     char word[96];
-    if (s->param[i] != want.param[i])
-      return mn_fail(v->ctx, "%s: restore: saved with %.*s=%.15g, here it is %.15g", name,
-                     (int)strcspn(mn_word(v->env->facts->params, i, word, sizeof word), "="), word, s->param[i],
-                     want.param[i]);
+    if (s->param[i] == want.param[i]) continue;
+    mn_word(v->env->facts->params, i, word, sizeof word);
+    return mn_fail(v->ctx, "%s: restore: saved with %.*s=%.15g, here it is %.15g", name,
+                   (int)strcspn(word, "="), word, s->param[i], want.param[i]);
   }
   if (s->n_params != want.n_params || s->stride != want.stride || n != mn_vec_bytes(v))
     return mn_fail(v->ctx, "%s: restore: %d bytes, expected %d", name, n, mn_vec_bytes(v));

@@ -5,8 +5,8 @@
 
 const mn_env *mn_env_at(int env);                 /* NULL: no such number */
 
-/* Fill value[MN_PARAMS] from `given`, one for each of the environment's parameters (NULL: the defaults).
-** Their count; or -1, naming the parameter, the value and the range. */
+/* Fill value[MN_PARAMS] from `given`, one for each of the environment's parameters (NULL: the
+** defaults).  Their count; or -1, naming the parameter, the value and the range. */
 int mn_env_values(mn_ctx *mn, const mn_env *e, const double *given, double *value);
 
 /* The i-th word of a list parted by blanks, in buf; "?" where there is none. */

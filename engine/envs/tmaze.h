@@ -1,5 +1,5 @@
-/* tmaze.h -- the maze that both T-Mazes share: its rules and its picture.  They differ in what the agent
-** sees of it, and that is what tmaze.c and tmaze_bakker.c hold.
+/* tmaze.h -- the maze that both T-Mazes share: its rules and its picture.  They differ in what the
+** agent sees of it, and that is what tmaze.c and tmaze_bakker.c hold.
 ** Rules: Bakker (2002), "Reinforcement learning with long short-term memory", with the rewards, the
 ** four actions and the distractors of Pramanik et al. (AGaLiTe). */
 #ifndef MN_TMAZE_H
@@ -23,8 +23,8 @@ MN_FN void tmaze_enter(tmaze *m, const mn_io *io) {
   m->shown = 1;
 }
 
-/* A turn at the junction ends the episode, +4 or -1; whatever else is done costs 0.1.  Up and down do
-** nothing in the corridor, left and right nothing at the junction. */
+/* A turn at the junction ends the episode, +4 or -1; whatever else is done costs 0.1.  Up and down
+** do nothing in the corridor, left and right nothing at the junction. */
 MN_FN void tmaze_move(tmaze *m, mn_io *io) {
   int junction = m->position == m->corridor - 1, turn = io->action <= TMAZE_DOWN;
   int right = io->action == m->cue;
@@ -36,8 +36,8 @@ MN_FN void tmaze_move(tmaze *m, mn_io *io) {
   io->score = (float)(io->terminated & right);
 }
 
-/* The distractors are fair bits, all zero in the first observation.  By eights, so that the compiler
-** makes one vector of them; what is beyond the last one is masked out. */
+/* The distractors are fair bits, all zero in the first observation.  By eights, so that the
+** compiler makes one vector of them; what is beyond the last one is masked out. */
 MN_FN void tmaze_noise(const tmaze *m, const mn_io *io, float *obs) {
   uint64_t noise = m->shown ? 0 : (uint64_t)io->bits[1] << 32 | io->bits[0];
   const int n = m->distractors;
@@ -60,35 +60,38 @@ MN_FN void tmaze_spaces(const double *param, int n_fixed, int time_limit, mn_spa
 
 /* ---- the picture: cell i of the corridor spans x = i .. i+1 about y = 0 ---- */
 
-enum { TMAZE_GOOD, TMAZE_BAD };
-
-/* The end of one arm: y0 is its outer edge, and +4 or -1 says what waits there. */
-static inline void tmaze_arm(mn_canvas *c, float x, float y0, float tall, int prize) {
-  mn_canvas_add(c, MN_RECT, prize == TMAZE_GOOD ? 0x009E73FF : 0x9A4A12FF, x, y0, tall, 0.9f * tall);
-  mn_canvas_text(c, 0xFFFFFFFF, x + 0.2f * tall, y0 + 0.65f * tall, 0.55f * tall,
-                 prize == TMAZE_GOOD ? "+4" : "\xE2\x88\x92" "1");
+/* The end of one arm, and what waits there: +4 or -1. */
+static inline void tmaze_arm(mn_canvas *c, float x, float y, float tall, bool pays) {
+  mn_canvas_add(c, MN_RECT, pays ? 0x009E73FF : 0x9A4A12FF, x, y, tall, 0.9f * tall);
+  mn_canvas_text(c, 0xFFFFFFFF, x + 0.18f * tall, y + 0.63f * tall, 0.5f * tall,
+                 pays ? "+4" : "\xE2\x88\x92" "1");
 }
 
 /* A long corridor is drawn taller than its cells are wide, or it would be a thread. */
 static inline void tmaze_draw(const tmaze *m, const double *param, mn_canvas *c) {
   (void)param;
-  const float n = m->corridor, tall = 1 + n / 48, wall = 0.07f * tall, end = n - 1, arm = 0.9f * tall;
-  const uint32_t walls = 0x6B7A90FF, floors[2] = { 0x2C3645FF, 0x35425AFF };
-  mn_canvas_add(c, MN_RECT, walls, -wall, -tall / 2 - wall, n + wall, tall + 2 * wall);
-  mn_canvas_add(c, MN_RECT, walls, end - wall, -tall / 2 - arm - wall, tall + 2 * wall, tall + 2 * (arm + wall));
-  mn_canvas_add(c, MN_RECT, floors[0], 0, -tall / 2, n, tall);
-  for (int i = 1; i < m->corridor - 1; i += 2) mn_canvas_add(c, MN_RECT, floors[1], (float)i, -tall / 2, 1, tall);
-  mn_canvas_add(c, MN_RECT, floors[0], end, -tall / 2, tall, tall);
-  tmaze_arm(c, end, -tall / 2 - arm, tall, m->cue == TMAZE_UP ? TMAZE_GOOD : TMAZE_BAD);
-  tmaze_arm(c, end, tall / 2, tall, m->cue == TMAZE_DOWN ? TMAZE_GOOD : TMAZE_BAD);
-  mn_canvas_add(c, MN_TRIANGLE, m->shown ? 0xF0E442FF : 0x6B6A3CFF, -1.2f * tall, -tall / 2, tall, tall);
+  const float n = m->corridor, tall = 1 + n / 48;
+  const float half = tall / 2, wall = 0.07f * tall, arm = 0.9f * tall;
+  const float left = 0.5f - half, end = n - 0.5f - half, here = (float)m->position + 0.5f;
+  const uint32_t walls = 0x6B7A90FF, floor = 0x2C3645FF, tile = 0x35425AFF;
+  mn_canvas_add(c, MN_RECT, walls, left - wall, -half - wall, end - left, tall + 2 * wall);
+  mn_canvas_add(c, MN_RECT, walls, end - wall, -half - arm - wall, tall + 2 * wall,
+                tall + 2 * (arm + wall));
+  mn_canvas_add(c, MN_RECT, floor, left, -half, end + tall - left, tall);
+  for (int i = 1; (float)i + 1 <= end; i += 2)
+    mn_canvas_add(c, MN_RECT, tile, (float)i, -half, 1, tall);
+  tmaze_arm(c, end, -half - arm, tall, m->cue == TMAZE_UP);
+  tmaze_arm(c, end, half, tall, m->cue == TMAZE_DOWN);
+  mn_canvas_add(c, MN_TRIANGLE, m->shown ? 0xF0E442FF : 0x6B6A3CFF, left - 1.2f * tall, -half, tall,
+                tall);
   mn_canvas_data(c, m->cue == TMAZE_UP ? -1.5707964f : 1.5707964f);
-  mn_canvas_add(c, MN_DISC, 0x0F131AFF, (float)m->position + 0.5f, 0, 0.38f * tall, 0.38f * tall);
-  mn_canvas_add(c, MN_DISC, 0x56B4E9FF, (float)m->position + 0.5f, 0, 0.31f * tall, 0.31f * tall);
+  mn_canvas_add(c, MN_DISC, 0x0F131AFF, here, 0, 0.38f * tall, 0.38f * tall);
+  mn_canvas_add(c, MN_DISC, 0x56B4E9FF, here, 0, 0.31f * tall, 0.31f * tall);
 }
 
 /* cue: the action that pays.  distance: steps to the junction. */
-static inline int tmaze_truth(const tmaze *m, const double *param, const char **names, float *values) {
+static inline int tmaze_truth(const tmaze *m, const double *param, const char **names,
+                              float *values) {
   (void)param;
   *names = "cue position corridor distance";
   values[0] = m->cue;

@@ -1,6 +1,6 @@
 /* tmaze_bakker.c -- the T-Maze as Bakker (2002) has it: the agent does not see where it is.
-** Three bits say what it sees: 011 the cue "up", 110 the cue "down" (first observation only), 101 the
-** corridor, 010 the junction; then the distractors. */
+** Three bits say what it sees: 011 the cue "up", 110 the cue "down" (first observation only), 101
+** the corridor, 010 the junction; then the distractors. */
 #include "tmaze.h"
 
 typedef tmaze tmaze_bakker;
@@ -26,6 +26,7 @@ MN_FN void step(tmaze_bakker *m, mn_io *io) {
   observe(m, io);
 }
 
-MN_ENV(tmaze_bakker, .version = 0, .doc = "the same, but the agent sees only whether it stands in the corridor or at its end",
+MN_ENV(tmaze_bakker, .version = 0,
+       .doc = "the T-Maze without a sense of place: only cue, corridor and junction are seen",
        .params = "corridor=160[2..256] distractors=6[0..64]", .actions = "up down left right",
        .spaces = spaces, .reset = reset, .step = step, .draw = tmaze_draw, .truth = tmaze_truth)

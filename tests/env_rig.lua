@@ -1,0 +1,53 @@
+-- env_rig.lua -- steps a task as a learner does, into plain memory, and writes down what it shows; used by
+-- the tests of environments.
+local ffi = require "ffi"
+
+-- A deterministic action for a copy and step: fixed, so that two runs do the same.
+local function act(copy, step, n) return (copy * 7919 + step * 104729 + math.floor(step / 3) * 31) % 1009 % n end
+
+local function rig(task)
+  local n, size = task.num_envs, 1
+  for _, k in ipairs(task.observation_space.shape) do size = size * k end
+  local u8 = task.observation_space.dtype == "u8"
+  return { task = task, n = n, size = size, bytes = size * (u8 and 1 or 4), time = 0,
+    obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", n * size), action = ffi.new("int32_t[?]", n), reward = ffi.new("float[?]", n),
+    terminated = ffi.new("uint8_t[?]", n), truncated = ffi.new("uint8_t[?]", n) }
+end
+
+local function seen(r, i) return ffi.string(ffi.cast("char *", r.obs) + i * r.bytes, r.bytes) end
+local function final(r, i) return ffi.string(ffi.cast("const char *", r.task.ended.final_obs) + i * r.bytes, r.bytes) end
+
+-- One step; copy i acts as copy `as[i]` would at step r.time (default: i).
+local function step(r, as)
+  for i = 0, r.n - 1 do r.action[i] = act(as and as[i] or i, r.time, r.task.action_space.n) end
+  r.task:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
+  r.time = r.time + 1
+end
+
+-- What one copy shows after a step, as a string.
+local function glance(r, i) return seen(r, i) .. ("|%.9g|%d|%d"):format(r.reward[i], r.terminated[i], r.truncated[i]) end
+
+-- Reset and step; for each copy everything it showed.
+local function roll(task, seed, steps)
+  local r, log = rig(task), {}
+  task:reset_raw(r.obs, seed)
+  for i = 0, r.n - 1 do log[i] = { seen(r, i) } end
+  for _ = 1, steps do
+    step(r)
+    for i = 0, r.n - 1 do log[i][#log[i] + 1] = glance(r, i) end
+  end
+  for i = 0, r.n - 1 do log[i] = table.concat(log[i], "\n") end
+  return log, r
+end
+
+-- Follow some copies for a while: what they show, and to what seeds of `act` they listen.
+local function follow(r, copies, steps, as)
+  local log = {}
+  for _ = 1, steps do
+    step(r, as)
+    for k, i in ipairs(copies) do log[k] = (log[k] or "") .. glance(r, i) .. "\n" end
+  end
+  return log
+end
+
+return { act = act, rig = rig, seen = seen, final = final, step = step, roll = roll, follow = follow }
