@@ -1,0 +1,276 @@
+-- op_cases.lua -- calls of every op, made from its signature alone, for the sweeps of test_ops.lua.
+-- A new op needs no line here as long as letters say its sizes; `hints` has what they cannot say.
+local ffi = require "ffi"
+local engine = require "mneme.engine"
+local tensor = require "mneme.tensor"
+local C = engine.C
+
+local M = { list = {} }
+
+-- ---- hints ----
+-- Per op, a list of cases; in each, all optional:
+--   shapes    sizes of inputs with [*]
+--   sizes     letters that depend on others, "T+1"; `any`: axes written ?, in order, of an input
+--   absent    optional inputs to leave out
+--   options   options to set
+--   positive  inputs to draw from 0.2 .. 1.2, where a difference quotient across a pole makes no sense
+--   stopped   inputs whose gradient leaves a part out on purpose, so that no quotient equals it
+local by_axis = { {}, { options = { axis = 0 } }, { options = { axis = 1 } }, { options = { axis = -1, keepdims = 1 } } }
+local pairs_of_shapes = {
+  {}, { shapes = { a = { 3, 2, 4 }, b = { 4 } } }, { shapes = { a = { 4, 1, 3 }, b = { 4, 2, 3 } } },
+  { shapes = { a = { 2 }, b = { 4, 3, 1 } } }, { shapes = { a = { 3, 1, 4, 1 }, b = { 2, 1, 5 } } },
+  { shapes = { a = { 1 }, b = { 1 } } },
+}
+local divisors = {}
+for i, case in ipairs(pairs_of_shapes) do divisors[i] = { shapes = case.shapes, positive = "b" } end
+
+local function attention(cases)
+  for _, case in ipairs(cases) do case.positive = "q k p_q p_k C s vs ks" end
+  return cases
+end
+local factored = { gamma = { "D" }, p_gamma = { "E" }, beta = { "V" }, C = { "E*D" }, s = { "E*D" } }
+local plain = { gamma = { "D" }, beta = { "V" }, C = { "D" }, s = { "D" } }
+local waves = { gamma = { "D" }, p_gamma = { "E" }, vs = { 1 }, ks = { 1, "E*D" }, s = { "E*D" } }
+
+local hints = {
+  add = pairs_of_shapes, sub = pairs_of_shapes, mul = pairs_of_shapes, div = divisors,
+  maximum = pairs_of_shapes, minimum = pairs_of_shapes,
+  where = { {}, { shapes = { mask = { 3, 1 }, a = { 4 }, b = { 3, 4 } } }, { shapes = { mask = { 4 }, a = { 1 }, b = { 3, 1 } } } },
+  sum = by_axis, mean = by_axis, max = by_axis,
+  sqrt = { { positive = "x" } },
+  clamp = { {}, { options = { lo = -0.5, hi = 0.7 } } },
+  scale = { {}, { options = { a = -1.5, b = 0.25 } } },
+  one_hot = { { options = { classes = 4 } } },
+  matmul = { { shapes = { a = { 3, 4 }, b = { 4, 5 } } }, { shapes = { a = { 3, 2, 4 }, b = { 4, 3 } } },
+             { shapes = { a = { 3, 2, 4 }, b = { 3, 4, 5 } } } },
+  concat = { {}, { options = { axis = 0 }, shapes = { a = { 2, 3 }, b = { 4, 3 } } },
+             { options = { axis = 1 }, shapes = { a = { 3, 2, 2 }, b = { 3, 1, 2 } } } },
+  slice = { {}, { options = { axis = -1, from = 1 } }, { options = { axis = 1, from = -2, to = -1 } },
+            { options = { axis = 0, from = 1, to = 3 } } },
+  reshape = { { options = { d0 = -1 } }, { options = { d0 = 3, d1 = -1 } }, { options = { d0 = 3, d1 = 1, d2 = 2, d3 = 4 } } },
+  transpose = { {}, { options = { a = 1, b = -1 } }, { options = { a = -1, b = 0 } }, { options = { a = 1, b = 1 } } },
+  lambda_returns = { { sizes = { S = "T+1" } } },
+  a2c_loss = { { sizes = { S = "T+1" }, stopped = "values returns" } },
+  gru = { { sizes = { G = "3*D" } }, { sizes = { G = "3*D" }, absent = "done h" } },
+  head_linear = { { sizes = { P = "2*H" } }, { sizes = { P = "2*H" }, absent = "b", options = { act = "elu1" } } },
+  linear_attention = attention { { any = factored }, { any = plain, absent = "p_q p_k p_gamma done" },
+    { any = { beta = { 1 }, C = { "D" }, s = { "D" } }, absent = "p_q p_k p_gamma gamma" },
+    { any = plain, absent = "p_q p_k p_gamma beta gamma", options = { normalise = 0 } } },
+  joint_gate_attention = attention { { any = factored }, { any = plain, absent = "p_q p_k p_gamma C s" } },
+  agalite = attention { { any = waves }, { any = waves, absent = "vs ks s done", options = { form = "paper", r = 3 } },
+    { any = { gamma = { "D" } }, absent = "p_q p_k p_gamma vs ks s", options = { form = "cossin", r = 4, normalise = 0 } } },
+}
+
+-- Ops without a hint: everything given; nothing optional given; each word of an option.
+local function default_cases(s)
+  local cases, optional = { {} }, {}
+  for _, a in ipairs(s.inputs) do if a.optional then optional[#optional + 1] = a.name end end
+  if #optional > 0 then cases[2] = { absent = table.concat(optional, " ") } end
+  for _, o in ipairs(s.options) do
+    for i = 2, o.words and #o.words or 0 do cases[#cases + 1] = { options = { [o.name] = o.words[i] } } end
+  end
+  return cases
+end
+
+local function lists(names, name) return (" " .. (names or "") .. " "):find(" " .. name .. " ", 1, true) ~= nil end
+
+-- ---- random numbers of our own: the same on every machine ----
+
+local seed = 1
+local function random() seed = (seed * 16807) % 2147483647 return seed / 2147483647 end
+local function between(a, b) return a + math.floor(random() * (b - a + 1)) end
+function M.seed(n) seed = n end
+
+-- Floats keep away from 0, where many an op has a kink.
+local function draw(domain, positive, bound)
+  if domain == "bit" then return random() < 0.3 and 1 or 0 end
+  if domain == "u8" then return between(0, 255) end
+  if domain:sub(1, 1) == "<" then return between(0, bound - 1) end
+  if domain == "i32" then return between(0, 3) end
+  if domain == "01" then return 0.15 + 0.7 * random() end
+  if domain == "pos" or positive then return 0.2 + random() end
+  return (random() < 0.5 and -1 or 1) * (0.15 + 1.2 * random())
+end
+
+-- ---- a case: shapes and numbers of one call ----
+
+local function axes_of(text)
+  local list = {}
+  for symbol in text:gsub("%.%.%.", "."):gmatch "[^,%s]" do list[#list + 1] = symbol end
+  return list
+end
+
+local function evaluate(expression, sizes)
+  if type(expression) == "number" then return expression end
+  return setfenv(assert(loadstring("return " .. expression)), sizes)()
+end
+
+---Numbers for one call: { name, inputs = { {name, dtype, shape, values}... }, options }.
+---@param fixed table? sizes of letters (and `rest`, the axes of `...`) that should not be random
+function M.make(name, hint, fixed)
+  local s = tensor.signatures[name]
+  local sizes, fixed_any, case = {}, hint.any or {}, { name = name, hint = hint, options = {}, inputs = {}, s = s }
+  local rest = fixed and fixed.rest or { between(2, 4), between(2, 4) }
+  for _, a in ipairs(s.inputs) do
+    for _, symbol in ipairs(axes_of(a.axes)) do
+      if symbol:match "%u" and not sizes[symbol] then
+        sizes[symbol] = fixed and (fixed[symbol] or fixed.letter) or between(2, 5)
+      end
+    end
+  end
+  for letter, expression in pairs(hint.sizes or {}) do sizes[letter] = evaluate(expression, sizes) end
+  for i, a in ipairs(s.inputs) do
+    local x = { name = a.name, domain = a.domain, place = i - 1, shape = {}, symbols = {}, values = {} }
+    local n_any = 0
+    for _, symbol in ipairs(axes_of(a.axes)) do
+      local list = symbol == "." and rest or symbol == "*" and (hint.shapes and hint.shapes[a.name] or fixed and fixed.free or { 3, 2, 4 })
+      if symbol == "?" then
+        n_any = n_any + 1
+        list = { evaluate((fixed_any[a.name] or {})[n_any] or 3, sizes) }
+      end
+      for _, size in ipairs(list or { tonumber(symbol) or sizes[symbol] }) do
+        x.shape[#x.shape + 1], x.symbols[#x.symbols + 1] = size, symbol
+      end
+    end
+    local d = a.domain
+    x.dtype = (d == "bit" or d == "u8") and C.MN_U8 or (d == "i32" or d:sub(1, 1) == "<") and C.MN_I32 or C.MN_F32
+    x.n = 1
+    for _, size in ipairs(x.shape) do x.n = x.n * size end
+    for k = 1, x.n do x.values[k] = draw(d, lists(hint.positive, a.name), sizes[d:sub(2)]) end
+    x.given = not (a.optional and lists(hint.absent, a.name))
+    x.compared = x.given and x.dtype == C.MN_F32 and not lists(hint.stopped, a.name)
+    case.inputs[i] = x
+  end
+  for i, o in ipairs(s.options) do
+    local value = hint.options and hint.options[o.name]
+    if type(value) == "string" then
+      for k, word in ipairs(o.words) do if word == value then value = k - 1 end end
+    end
+    case.options[i] = value or o.default
+  end
+  return case
+end
+
+M.long = { T = 19, B = 2, letter = 3 }      -- more than the sixteen rows that recurrent ops take at once
+
+---Does one of the op's inputs begin with the axis T?
+function M.walks_time(name)
+  for _, a in ipairs(tensor.signatures[name].inputs) do if a.axes:find "^T" then return true end end
+  return false
+end
+
+---Sizes that give the largest input some 100,000 numbers: enough to wake the threads.
+function M.large(name)
+  local axes = 1
+  for _, a in ipairs(tensor.signatures[name].inputs) do
+    local n = #axes_of(a.axes) + (a.axes:find("...", 1, true) and 1 or 0)
+    axes = math.max(axes, n)
+  end
+  local size = math.ceil(100000 ^ (1 / axes))
+  return { letter = size, rest = { size, size }, free = { 70, 30, 50 } }
+end
+
+---Every op with its hints, in order.
+function M.each(f)
+  for op = 0, C.mn_op_count() - 1 do
+    local name = ffi.string(C.mn_op_name(op))
+    f(name, hints[name] or default_cases(tensor.signatures[name]), op)
+  end
+end
+
+-- ---- the engine, called directly, so that a test may have contexts of its own ----
+
+local pointer = { [C.MN_F32] = ffi.typeof "float *", [C.MN_I32] = ffi.typeof "int32_t *", [C.MN_U8] = ffi.typeof "uint8_t *" }
+
+local function check(ctx, result)
+  if result == nil or result == -1 then error(ffi.string(C.mn_error(ctx)), 0) end
+  return result
+end
+M.check = check
+
+---A leaf of its own for every given input.
+function M.leaves(ctx, case, wants_grad, timed)
+  local leaves = ffi.new("mn_tensor[?]", C.MN_INPUTS)
+  for i, x in ipairs(case.inputs) do
+    if x.given then
+      local shape = ffi.new("int[6]", x.shape)
+      check(ctx, C.mn_leaf_new(ctx, x.dtype, #x.shape, shape, wants_grad and x.dtype == C.MN_F32 or false, leaves + (i - 1)))
+      local p = M.data(ctx, leaves + (i - 1), x.dtype)
+      for k = 1, x.n do p[k - 1] = x.values[k] end
+      if timed and timed[i] then check(ctx, C.mn_leaf_time(ctx, leaves + (i - 1), true)) end
+    end
+  end
+  return leaves
+end
+
+function M.free(ctx, case, leaves)
+  C.mn_sweep(ctx)
+  for i, x in ipairs(case.inputs) do if x.given then C.mn_leaf_free(ctx, leaves + (i - 1)) end end
+end
+
+function M.data(ctx, t, dtype)
+  return ffi.cast(pointer[dtype], check(ctx, C.mn_tensor_data(ctx, t)))
+end
+
+local dtype_of, shape_of = ffi.new "int[1]", ffi.new "int[6]"
+---dtype, number of elements and shape of a tensor.
+function M.info(ctx, t)
+  local n, shape = 1, {}
+  for i = 1, check(ctx, C.mn_tensor_info(ctx, t, dtype_of, shape_of)) do
+    shape[i] = shape_of[i - 1]
+    n = n * shape[i]
+  end
+  return dtype_of[0], n, shape
+end
+
+---Apply the case's op; returns its outputs.
+function M.apply(ctx, op, case, leaves)
+  local out = ffi.new("mn_tensor[?]", C.MN_OUTPUTS)
+  check(ctx, C.mn_apply(ctx, op, leaves, ffi.new("double[12]", case.options), out))
+  return out
+end
+
+---Weights of an output's numbers in the loss of the gradient tests: fixed, of both signs.
+function M.cotangent(k) return ((k * 37 + 11) % 19 - 9) / 9 end
+
+---sum of cotangent * y over the outputs that have a gradient, in double.
+function M.loss(ctx, case, out)
+  local total = 0
+  for i, o in ipairs(case.s.outputs) do
+    local dtype, n = M.info(ctx, out + (i - 1))
+    if not o.no_grad and dtype == C.MN_F32 then
+      local y = M.data(ctx, out + (i - 1), dtype)
+      for k = 0, n - 1 do total = total + M.cotangent(k) * y[k] end
+    end
+  end
+  return total
+end
+
+local op_add, op_mul, op_sum = C.mn_op_find "add", C.mn_op_find "mul", C.mn_op_find "sum"
+local function apply2(ctx, op, options, a, b)
+  local given, out = ffi.new("mn_tensor[?]", C.MN_INPUTS), ffi.new("mn_tensor[?]", C.MN_OUTPUTS)
+  given[0] = a
+  if b then given[1] = b end
+  check(ctx, C.mn_apply(ctx, op, given, options, out))
+  return out[0]
+end
+
+---The same loss as a tensor, by ops; nil if no output has a gradient.
+function M.loss_tensor(ctx, case, out)
+  local total
+  for i, o in ipairs(case.s.outputs) do
+    local dtype, n, shape = M.info(ctx, out + (i - 1))
+    if not o.no_grad and dtype == C.MN_F32 then
+      local weights = ffi.new "mn_tensor[1]"
+      check(ctx, C.mn_leaf_new(ctx, C.MN_F32, #shape, ffi.new("int[6]", shape), false, weights))
+      local p = M.data(ctx, weights, C.MN_F32)
+      for k = 0, n - 1 do p[k] = M.cotangent(k) end
+      local part = apply2(ctx, op_sum, ffi.new("double[12]", { -100, 0 }), apply2(ctx, op_mul, nil, out[i - 1], weights[0]))
+      total = total and apply2(ctx, op_add, nil, total, part) or part
+      C.mn_leaf_free(ctx, weights)
+    end
+  end
+  return total
+end
+
+return M
