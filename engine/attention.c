@@ -1,6 +1,7 @@
 /* attention.c -- features and gates of the recurrent attention ops, made from their factors.
 ** A feature p (x) x has E*D numbers but is stored as E+D: the kernels build it one token at a time,
 ** where it stays in the first-level cache, and fold its gradient back the same way. */
+#include <string.h>
 #include "attention.h"
 #include "simd.h"
 
@@ -46,34 +47,6 @@ int mn_attention_open(mn_attention *a, const mn_call *c, const char *op, int eps
   return 0;
 }
 
-/* out[e*D + d] = p[e] * x[d]; p NULL: a copy. */
-static void outer(int D, const float *restrict x, int E, const float *restrict p,
-                  float *restrict out) {
-  for (int e = 0; e < E; e++, out += D) {
-    float f = p ? p[e] : 1.0f;
-    for (int d = 0; d < D; d++) out[d] = f * x[d];
-  }
-}
-
-/* Gradients of both factors; dx and dp may be NULL. */
-static void outer_back(int D, const float *restrict x, int E, const float *restrict p,
-                       const float *restrict dout, float *restrict dx, float *restrict dp) {
-  for (int e = 0; dx && e < E; e++) {
-    float f = p ? p[e] : 1.0f;
-    const float *from = dout + (long)e * D;
-    if (e) for (int d = 0; d < D; d++) dx[d] += f * from[d];
-    else   for (int d = 0; d < D; d++) dx[d] = f * from[d];
-  }
-  for (int e = 0; dp && e < E; e++, dout += D) {
-    mn_lanes sum = { 0 };
-    int d = 0;
-    for (; d + MN_LANES <= D; d += MN_LANES) sum += mn_load(x + d) * mn_load(dout + d);
-    float rest = 0;
-    for (; d < D; d++) rest += x[d] * dout[d];
-    dp[e] = mn_sum(sum) + rest;
-  }
-}
-
 /* Where input i holds, or its gradient receives, the numbers of a token; NULL if absent. */
 static const float *at(const mn_attention *a, int i, long token, int n) {
   const float *p = a->c->in[i].data;
@@ -89,84 +62,216 @@ static void pad(float *x, int from, int to, float value) {
   for (int i = from; i < to; i++) x[i] = value;
 }
 
-/* The gate of every key; false: there is none. */
-static bool key_gate(const mn_attention *a, long token, float *g) {
-  if (a->Dg)
-    outer(a->Dg, at(a, IN_GAMMA, token, a->Dg), a->Eg, at(a, IN_P_GAMMA, token, a->Eg), g);
-  else if (a->scalar)
-    pad(g, 0, a->K, *at(a, IN_BETA, token, 1));
-  else
-    return false;
-  return true;
+enum { LINE = 16 };              /* floats in a cache line */
+
+void mn_expect(const mn_attention *a, int t, int bh, bool back) {
+  if (t < 0 || t >= a->T) return;
+  long token = mn_token(a, t, bh);
+  for (int i = IN_Q; i <= IN_P_GAMMA; i++) {
+    const mn_arg *in = &a->c->in[i];
+    if (!in->data) continue;
+    for (int n = in->shape[3], j = 0; j < n; j += LINE) __builtin_prefetch(in->data + token * n + j, 0, 2);
+  }
+  const mn_arg *y = &a->c->out[0];
+  for (int j = 0; back && j < a->V; j += LINE) {
+    __builtin_prefetch(y->data + token * a->V + j, 0, 2);
+    if (y->grad) __builtin_prefetch(y->grad + token * a->V + j, 0, 2);
+  }
 }
 
-void mn_keys(const mn_attention *a, long token, float keep, float *restrict q,
-             float *restrict write, float *restrict decay) {
-  int K = a->K;
-  outer(a->D, at(a, IN_Q, token, a->D), a->E, at(a, IN_P_Q, token, a->E), q);
-  outer(a->D, at(a, IN_K, token, a->D), a->E, at(a, IN_P_K, token, a->E), write);
-  if (key_gate(a, token, decay))
-    for (int i = 0; i < K; i++) {
-      float g = decay[i];
-      write[i] *= g;
-      decay[i] = keep * (1 - g);
+void mn_expect_grads(const mn_attention *a, int t, int bh) {
+  if (t < 0 || t >= a->T) return;
+  long token = mn_token(a, t, bh);
+  for (int i = IN_Q; i <= IN_P_GAMMA; i++) {
+    const mn_arg *in = &a->c->in[i];
+    if (!in->grad) continue;
+    for (int n = in->shape[3], j = 0; j < n; j += LINE) __builtin_prefetch(in->grad + token * n + j, 1, 2);
+  }
+}
+
+/* A feature: n values and E factors, or p NULL for the values alone.  And its gradients. */
+typedef struct feature { const float *x, *p; float *dx, *dp; } feature;
+
+static feature feature_at(const mn_attention *a, int x, int p, long token, int D, int E) {
+  return (feature){ at(a, x, token, D), at(a, p, token, E), grad_at(a, x, token, D),
+                    grad_at(a, p, token, E) };
+}
+
+MN_INLINE float factor(feature f, int e) { return f.p ? f.p[e] : 1.0f; }
+
+/* out[e*D + d] = p[e] * x[d]. */
+static void outer(int D, int E, feature f, float *out) {
+  for (int e = 0; e < E; e++, out += D)
+    for (int d = 0; d < D; d += MN_LANES)
+      mn_store_n(out + d, mn_load_n(f.x + d, D - d) * factor(f, e), D - d);
+}
+
+static void outer_back(int D, int E, feature f, const float *dout) {
+  for (int d = 0; f.dx && d < D; d += MN_LANES) {
+    mn_lanes sum = { 0 };
+    for (int e = 0; e < E; e++) sum += mn_load_n(dout + (long)e * D + d, D - d) * factor(f, e);
+    mn_store_n(f.dx + d, sum, D - d);
+  }
+  for (int e = 0; f.dp && e < E; e++) f.dp[e] = mn_dot(D, f.x, dout + (long)e * D);
+}
+
+/* The gate of keys: gamma's feature, or beta's one number as a feature that is the same everywhere.
+** The usual case, gamma with the factors of k, is worth a pass of its own: nothing is stored between. */
+typedef enum gate_kind { NO_GATE, SCALAR_GATE, SAME_FACTORS, OTHER_FACTORS } gate_kind;
+
+enum { MOST_E = 16 };            /* factors whose gradients are summed in one pass */
+
+static gate_kind kind_of(const mn_attention *a) {
+  if (a->scalar) return SCALAR_GATE;
+  return !a->Dg ? NO_GATE : a->Dg == a->D && a->E <= MOST_E ? SAME_FACTORS : OTHER_FACTORS;
+}
+
+static feature gate_at(const mn_attention *a, long token) {
+  return feature_at(a, IN_GAMMA, IN_P_GAMMA, token, a->Dg, a->Eg);
+}
+
+MN_INLINE void keys_in_one(const gate_kind kind, int D, int E, float keep, feature fq, feature fk,
+                           feature fg, float scalar, float *q, float *write, float *decay) {
+  for (int d = 0; d < D; d += MN_LANES) {
+    long n = D - d;
+    mn_lanes xq = mn_load_n(fq.x + d, n), xk = mn_load_n(fk.x + d, n), xg = mn_splat(scalar);
+    if (kind == SAME_FACTORS) xg = mn_load_n(fg.x + d, n);
+    for (int e = 0; e < E; e++) {
+      long at_e = (long)e * D + d;
+      mn_lanes k = xk * factor(fk, e), g = kind == SAME_FACTORS ? xg * factor(fg, e) : xg;
+      mn_store_n(q + at_e, xq * factor(fq, e), n);
+      mn_store_n(write + at_e, kind == NO_GATE ? k : g * k, n);
+      mn_store_n(decay + at_e, kind == NO_GATE ? mn_splat(keep) : keep - keep * g, n);
     }
-  else
-    pad(decay, 0, K, keep);
+  }
+}
+
+void mn_keys(const mn_attention *a, long token, float keep, float *q, float *write, float *decay) {
+  int D = a->D, E = a->E, K = a->K;
+  feature fq = feature_at(a, IN_Q, IN_P_Q, token, D, E), fk = feature_at(a, IN_K, IN_P_K, token, D, E);
+  gate_kind kind = kind_of(a);
+  if (kind == SAME_FACTORS) {
+    keys_in_one(SAME_FACTORS, D, E, keep, fq, fk, gate_at(a, token), 0, q, write, decay);
+  } else if (kind == OTHER_FACTORS) {
+    outer(D, E, fq, q);
+    outer(D, E, fk, write);
+    outer(a->Dg, a->Eg, gate_at(a, token), decay);
+    for (int i = 0; i < K; i++) {
+      write[i] *= decay[i];
+      decay[i] = keep - keep * decay[i];
+    }
+  } else if (kind == SCALAR_GATE) {
+    keys_in_one(SCALAR_GATE, D, E, keep, fq, fk, fk, *at(a, IN_BETA, token, 1), q, write, decay);
+  } else {
+    keys_in_one(NO_GATE, D, E, keep, fq, fk, fk, 0, q, write, decay);
+  }
   pad(q, K, a->Kp, 0);
   pad(write, K, a->Kp, 0);
   pad(decay, K, a->Kp, 1);
 }
 
-void mn_keys_back(const mn_attention *a, long token, float keep, const float *restrict dq,
-                  const float *restrict dwrite, const float *restrict ddecay,
-                  float *restrict work) {
-  const mn_arg *in = a->c->in;
-  int K = a->K, D = a->D, E = a->E;
-  float *restrict g = work, *restrict k = work + a->Kp;
-  const float *p_k = at(a, IN_P_K, token, E), *x_k = at(a, IN_K, token, D);
-  if (in[IN_Q].grad || in[IN_P_Q].grad)
-    outer_back(D, at(a, IN_Q, token, D), E, at(a, IN_P_Q, token, E), dq,
-               grad_at(a, IN_Q, token, D), grad_at(a, IN_P_Q, token, E));
-  bool gated = key_gate(a, token, g);
-  if (gated) {                               /* k becomes the gradient of g, g that of k */
-    outer(D, x_k, E, p_k, k);
-    for (int i = 0; i < K; i++) {
-      float kept = keep * ddecay[i];
-      k[i] = k[i] * dwrite[i] - kept;
-      g[i] *= dwrite[i];
+/* Gradients of q, k and gamma with the same factors: every number is read once. */
+static void same_factors_back(int D, int E, float keep, feature fq, feature fk, feature fg, const float *dq,
+                              const float *dwrite, const float *ddecay) {
+  mn_lanes sum[MOST_E][3];
+  memset(sum, 0, sizeof sum[0] * (size_t)E);
+  for (int d = 0; d < D; d += MN_LANES) {
+    long n = D - d;
+    mn_lanes xq = mn_load_n(fq.x + d, n), xk = mn_load_n(fk.x + d, n), xg = mn_load_n(fg.x + d, n);
+    mn_lanes gq = { 0 }, gk = { 0 }, gg = { 0 };
+    for (int e = 0; e < E; e++) {
+      long at_e = (long)e * D + d;
+      mn_lanes to_q = mn_load_n(dq + at_e, n), to_w = mn_load_n(dwrite + at_e, n);
+      mn_lanes to_k = to_w * (xg * factor(fg, e));
+      mn_lanes to_g = to_w * (xk * factor(fk, e)) - keep * mn_load_n(ddecay + at_e, n);
+      gq += to_q * factor(fq, e);
+      gk += to_k * factor(fk, e);
+      gg += to_g * factor(fg, e);
+      sum[e][0] += to_q * xq;
+      sum[e][1] += to_k * xk;
+      sum[e][2] += to_g * xg;
     }
+    if (fq.dx) mn_store_n(fq.dx + d, gq, n);
+    if (fk.dx) mn_store_n(fk.dx + d, gk, n);
+    if (fg.dx) mn_store_n(fg.dx + d, gg, n);
   }
-  if (in[IN_K].grad || in[IN_P_K].grad)
-    outer_back(D, x_k, E, p_k, gated ? g : dwrite, grad_at(a, IN_K, token, D),
-               grad_at(a, IN_P_K, token, E));
-  if (a->Dg && (in[IN_GAMMA].grad || in[IN_P_GAMMA].grad))
-    outer_back(a->Dg, at(a, IN_GAMMA, token, a->Dg), a->Eg, at(a, IN_P_GAMMA, token, a->Eg), k,
-               grad_at(a, IN_GAMMA, token, a->Dg), grad_at(a, IN_P_GAMMA, token, a->Eg));
-  if (a->scalar && in[IN_BETA].grad) {
-    float sum = 0;
-    for (int i = 0; i < K; i++) sum += k[i];
-    *grad_at(a, IN_BETA, token, 1) = sum;
+  for (int e = 0; e < E; e++) {
+    if (fq.dp) fq.dp[e] = mn_sum(sum[e][0]);
+    if (fk.dp) fk.dp[e] = mn_sum(sum[e][1]);
+    if (fg.dp) fg.dp[e] = mn_sum(sum[e][2]);
   }
 }
 
-void mn_values(const mn_attention *a, long token, float keep, float *restrict write,
-               float *restrict decay) {
+void mn_keys_back(const mn_attention *a, long token, float keep, const float *dq, const float *dwrite,
+                  const float *ddecay, float *work) {
+  int K = a->K, D = a->D, E = a->E;
+  feature fq = feature_at(a, IN_Q, IN_P_Q, token, D, E), fk = feature_at(a, IN_K, IN_P_K, token, D, E);
+  gate_kind kind = kind_of(a);
+  if (kind == SAME_FACTORS) {
+    same_factors_back(D, E, keep, fq, fk, gate_at(a, token), dq, dwrite, ddecay);
+    return;
+  }
+  outer_back(D, E, fq, dq);
+  if (kind == NO_GATE) {
+    outer_back(D, E, fk, dwrite);
+    return;
+  }
+  float *g = work, *k = work + a->Kp, total = 0;
+  if (kind == SCALAR_GATE) pad(g, 0, K, *at(a, IN_BETA, token, 1));
+  else outer(a->Dg, a->Eg, gate_at(a, token), g);
+  outer(D, E, fk, k);
+  for (int i = 0; i < K; i++) {              /* k becomes the gradient of g, g that of k */
+    k[i] = k[i] * dwrite[i] - keep * ddecay[i];
+    g[i] *= dwrite[i];
+    total += k[i];
+  }
+  outer_back(D, E, fk, g);
+  if (kind == OTHER_FACTORS) outer_back(a->Dg, a->Eg, gate_at(a, token), k);
+  else if (a->c->in[IN_BETA].grad) *grad_at(a, IN_BETA, token, 1) = total;
+}
+
+void mn_values(const mn_attention *a, long token, float keep, float *write, float *decay) {
   const float *v = at(a, IN_V, token, a->V);
   const float *b = a->scalar ? NULL : at(a, IN_BETA, token, a->V);
-  for (int i = 0; i < a->V; i++) {
-    write[i] = b ? b[i] * v[i] : v[i];
-    decay[i] = b ? keep * (1 - b[i]) : keep;
+  for (int i = 0; i < a->V; i += MN_LANES) {
+    long n = a->V - i;
+    mn_lanes x = mn_load_n(v + i, n), g = b ? mn_load_n(b + i, n) : (mn_lanes){ 0 };
+    mn_store_n(write + i, b ? g * x : x, n);
+    mn_store_n(decay + i, keep - keep * g, n);
   }
   pad(write, a->V, a->Vp, 0);
   pad(decay, a->V, a->Vp, 1);
 }
 
-void mn_values_back(const mn_attention *a, long token, float keep, const float *restrict dwrite,
-                    const float *restrict ddecay) {
+void mn_values_back(const mn_attention *a, long token, float keep, const float *dwrite,
+                    const float *ddecay) {
   const float *v = at(a, IN_V, token, a->V);
   const float *b = a->scalar ? NULL : at(a, IN_BETA, token, a->V);
   float *dv = grad_at(a, IN_V, token, a->V), *db = b ? grad_at(a, IN_BETA, token, a->V) : NULL;
-  for (int i = 0; dv && i < a->V; i++) dv[i] = b ? b[i] * dwrite[i] : dwrite[i];
-  for (int i = 0; db && i < a->V; i++) db[i] = v[i] * dwrite[i] - keep * ddecay[i];
+  for (int i = 0; i < a->V; i += MN_LANES) {
+    long n = a->V - i;
+    mn_lanes to_w = mn_load_n(dwrite + i, n);
+    if (dv) mn_store_n(dv + i, b ? to_w * mn_load_n(b + i, n) : to_w, n);
+    if (db) mn_store_n(db + i, to_w * mn_load_n(v + i, n) - keep * mn_load_n(ddecay + i, n), n);
+  }
+}
+
+void mn_divide(const mn_attention *a, long token, const float *num, float z) {
+  float slope, den = mn_den(a, z, &slope), *y = a->c->out[0].data + token * a->V;
+  for (int i = 0; i < a->V; i += MN_LANES) mn_store_n(y + i, mn_load(num + i) / den, a->V - i);
+}
+
+float mn_divide_back(const mn_attention *a, long token, float z, float *dnum) {
+  const float *y = a->c->out[0].data + token * a->V, *dy = a->c->out[0].grad;
+  memset(dnum, 0, sizeof(float) * (size_t)a->Vp);
+  if (!dy) return 0;
+  dy += token * a->V;
+  float slope, den = mn_den(a, z, &slope);
+  mn_lanes dot = { 0 };
+  for (int i = 0; i < a->V; i += MN_LANES) {
+    mn_lanes g = mn_load_n(dy + i, a->V - i);
+    mn_store(dnum + i, g / den);
+    dot += g * mn_load_n(y + i, a->V - i);
+  }
+  return -slope * mn_sum(dot) / den;
 }

@@ -62,6 +62,12 @@ static inline float mn_den(const mn_attention *a, float z, float *slope) {
   return den;
 }
 
+/* Ask for a token's inputs, and where `back` for y and its gradient, before they are needed.  The rows of
+** one head lie pages apart, where no hardware prefetcher follows.  mn_expect_grads: the same for the
+** gradients that will be stored. */
+void mn_expect(const mn_attention *a, int t, int bh, bool back);
+void mn_expect_grads(const mn_attention *a, int t, int bh);
+
 /* The key side of a token: q, what is written (g*k), what is kept (keep*(1-g)); Kp numbers each,
 ** padded with 0, 0 and 1. */
 void mn_keys(const mn_attention *a, long token, float keep, float *q, float *write, float *decay);
@@ -74,5 +80,9 @@ void mn_keys_back(const mn_attention *a, long token, float keep, const float *dq
 void mn_values(const mn_attention *a, long token, float keep, float *write, float *decay);
 void mn_values_back(const mn_attention *a, long token, float keep, const float *dwrite,
                     const float *ddecay);
+
+/* y of a token from num [Vp] and z = s.q; and back: stores dnum [Vp], returns the gradient of z. */
+void  mn_divide(const mn_attention *a, long token, const float *num, float z);
+float mn_divide_back(const mn_attention *a, long token, float z, float *dnum);
 
 #endif

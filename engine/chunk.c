@@ -1,6 +1,7 @@
 /* chunk.c -- arithmetic of sixteen tokens at once, for the chunked form of gated linear attention.
 ** Sixteen, because that is one AVX-512 vector of tokens, and because the work per token, 2 V K + 16 (V+K),
 ** has its minimum nearby. */
+#include <string.h>
 #include "chunk.h"
 #include "simd.h"
 
@@ -21,7 +22,10 @@ MN_INLINE void block(const int RM, const int RN, int K, const float *A, long ra,
   for (int k = 0; k < K; k++) {
     mn_lanes b[4];
 #pragma GCC unroll 4
-    for (int j = 0; j < RN; j++) b[j] = mn_load(B + k * ldb + j * MN_LANES);
+    for (int j = 0; j < RN; j++) {
+      b[j] = mn_load(B + k * ldb + j * MN_LANES);
+      MN_HOLD(b[j]);
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < RM; i++) {
       float f = A[i * ra + k * ca];
@@ -36,9 +40,9 @@ MN_INLINE void block(const int RM, const int RN, int K, const float *A, long ra,
 }
 
 #if MN_LANES == 16
-enum { WIDE_M = 4, WIDE_N = 4, THIN_M = 16, THIN_N = 1 };   /* of 32 registers, 20 to 18 in use */
+enum { WIDE_M = 4, WIDE_N = 4, THIN_M = 8, THIN_N = 1 };   /* of 32 registers */
 #else
-enum { WIDE_M = 4, WIDE_N = 2, THIN_M = 4, THIN_N = 2 };    /* of 16 registers, 11 in use */
+enum { WIDE_M = 4, WIDE_N = 2, THIN_M = 4, THIN_N = 2 };    /* of 16 registers */
 #endif
 
 void mn_chunk_gemm(int M, int N, int K, const float *A, long ra, long ca, const float *B, long ldb,
@@ -52,6 +56,42 @@ void mn_chunk_gemm(int M, int N, int K, const float *A, long ra, long ca, const 
     for (int i = 0; i < M; i += THIN_M)
       block(THIN_M, THIN_N, K, A + i * ra, ra, ca, B + j, ldb, C0 ? C0 + i * ldc + j : 0, C0 ? row + i : 0,
             C0 ? col + j : 0, C + i * ldc + j, ldc);
+}
+
+/* RM rows of A times 4 rows of B, RM*4 a multiple of the lanes: sums by lanes, added up at the end. */
+MN_INLINE void dots_block(const int RM, int K, const float *A, long lda, const float *B, long ldb,
+                          float *C, long ldc) {
+  mn_lanes acc[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < RM * 4; i++) acc[i] = (mn_lanes){ 0 };
+  for (int k = 0; k < K; k += MN_LANES) {
+    mn_lanes b[4];
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++) {
+      b[j] = mn_load(B + j * ldb + k);
+      MN_HOLD(b[j]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < RM; i++) {
+      mn_lanes a = mn_load(A + i * lda + k);
+      MN_HOLD(a);
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; j++) acc[i * 4 + j] += a * b[j];
+    }
+  }
+  float sums[16];
+#pragma GCC unroll 4
+  for (int i = 0; i < RM * 4; i += MN_LANES) mn_store(sums + i, mn_sums(acc + i));
+#pragma GCC unroll 4
+  for (int i = 0; i < RM; i++) memcpy(C + i * ldc, sums + i * 4, 4 * sizeof(float));
+}
+
+void mn_chunk_dots(int M, int N, int K, const float *A, long lda, const float *B, long ldb, float *C,
+                   long ldc) {
+  enum { RM = MN_LANES == 16 ? 4 : 2 };
+  for (int j = 0; j < N; j += 4)
+    for (int i = 0; i < M; i += RM)
+      dots_block(RM, K, A + i * lda, lda, B + j * ldb, ldb, C + i * ldc + j, ldc);
 }
 
 void mn_chunk_prefix(int n, const float *decay, float *P) {

@@ -9,6 +9,10 @@
 void mn_chunk_gemm(int M, int N, int K, const float *A, long ra, long ca, const float *B, long ldb,
                    const float *C0, const float *row, const float *col, float *C, long ldc);
 
+/* C[M,N] = A[M,K] B[N,K]^T, all row-major with the given row lengths; all three sizes multiples of 16. */
+void mn_chunk_dots(int M, int N, int K, const float *A, long lda, const float *B, long ldb, float *C,
+                   long ldc);
+
 /* P_t = decay_0 ... decay_t. */
 void mn_chunk_prefix(int n, const float *decay, float *P);
 

@@ -45,37 +45,25 @@ static void narrow(const mn_attention *a, mn_chunk_state from, float *C, float *
   if (s) memcpy(s, from.s, sizeof(float) * (size_t)a->K);
 }
 
-void mn_load_keys(const mn_attention *a, int bh, int t, int n, float *q, float *write,
+void mn_load_keys(const mn_attention *a, int bh, int t, int n, bool back, float *q, float *write,
                   float *decay) {
   long Kp = a->Kp;
-  for (int i = 0; i < n; i++)
+  for (int i = 0; i < n; i++) {
     mn_keys(a, mn_token(a, t + i, bh), mn_keep(a, t + i, bh), q + i * Kp, write + i * Kp, decay + i * Kp);
+    mn_expect(a, back ? t + i - MN_CHUNK : t + i + MN_CHUNK, bh, back);
+    if (back) mn_expect_grads(a, t + i, bh);
+  }
   for (long i = n * Kp; i < MN_CHUNK * Kp; i++) q[i] = write[i] = 0, decay[i] = 1;
 }
 
 void mn_write_y(const mn_attention *a, int bh, int t, int n, const float *num, const float *z) {
-  for (int i = 0; i < n; i++) {
-    float slope, den = mn_den(a, z[i], &slope);
-    float *y = a->c->out[0].data + mn_token(a, t + i, bh) * a->V;
-    for (int j = 0; j < a->V; j++) y[j] = num[i * a->Vp + j] / den;
-  }
+  for (int i = 0; i < n; i++) mn_divide(a, mn_token(a, t + i, bh), num + (long)i * a->Vp, z[i]);
 }
 
-void mn_read_dy(const mn_attention *a, int bh, int t, int n, const float *z, float *dnum,
-                float *dz) {
-  int V = a->V, Vp = a->Vp;
-  memset(dnum, 0, sizeof(float) * MN_CHUNK * (size_t)Vp);
-  memset(dz, 0, sizeof(float) * MN_CHUNK);
-  for (int i = 0; a->c->out[0].grad && i < n; i++) {
-    long at = mn_token(a, t + i, bh) * V;
-    const float *y = a->c->out[0].data + at, *dy = a->c->out[0].grad + at;
-    float slope, den = mn_den(a, z[i], &slope), dot = 0;
-    for (int j = 0; j < V; j++) {
-      dnum[i * Vp + j] = dy[j] / den;
-      dot += dy[j] * y[j];
-    }
-    dz[i] = -slope * dot / den;
-  }
+void mn_read_dy(const mn_attention *a, int bh, int t, int n, const float *z, float *dnum, float *dz) {
+  memset(dnum + (long)n * a->Vp, 0, sizeof(float) * (size_t)(MN_CHUNK - n) * (size_t)a->Vp);
+  for (int i = 0; i < MN_CHUNK; i++)
+    dz[i] = i < n ? mn_divide_back(a, mn_token(a, t + i, bh), z[i], dnum + (long)i * a->Vp) : 0;
 }
 
 /* One token at a time, in place in C' and s'. */
@@ -87,12 +75,15 @@ static void walk_steps(const mn_attention *a, const mn_matrix_kernels *k, int bh
   for (int t = c->t0; t < c->t1; t++) {
     if (t % MN_CHUNK == 0) widen(a, C, s, checkpoint(a, bh, t));
     long token = mn_token(a, t, bh);
-    float keep = mn_keep(a, t, bh), z = 0;
+    float keep = mn_keep(a, t, bh), z;
     mn_keys(a, token, keep, q, write, decay);
-    for (int i = 0; i < a->K; i++) {
-      s[i] = decay[i] * s[i] + write[i];
-      z += s[i] * q[i];
+    mn_lanes dot = { 0 };
+    for (int i = 0; i < a->K; i += MN_LANES) {
+      mn_lanes x = mn_load(decay + i) * mn_load_n(s + i, a->K - i) + mn_load(write + i);
+      mn_store_n(s + i, x, a->K - i);
+      dot += x * mn_load(q + i);
     }
+    z = mn_sum(dot);
     k->step(a, token, keep, C, q, write, decay, num, work);
     mn_write_y(a, bh, t, 1, num, &z);
   }

@@ -41,8 +41,9 @@ void mn_write_y(const mn_attention *a, int bh, int t, int n, const float *num, c
 void mn_read_dy(const mn_attention *a, int bh, int t, int n, const float *z, float *dnum,
                 float *dz);
 
-/* Keys of tokens t .. t+n-1, each array [16,Kp]; rows n..15 leave any state as it is. */
-void mn_load_keys(const mn_attention *a, int bh, int t, int n, float *q, float *write,
+/* Keys of tokens t .. t+n-1, each array [16,Kp]; rows n..15 leave any state as it is.  Asks for the
+** memory of the next chunk, which for backward is the one before. */
+void mn_load_keys(const mn_attention *a, int bh, int t, int n, bool back, float *q, float *write,
                   float *decay);
 
 #endif

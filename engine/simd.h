@@ -19,29 +19,41 @@ typedef float mn_lanes_u __attribute__((vector_size(4 * MN_LANES), aligned(4), m
 
 MN_INLINE mn_lanes mn_load(const float *p) { return *(const mn_lanes_u *)p; }
 MN_INLINE void mn_store(float *p, mn_lanes v) { *(mn_lanes_u *)p = v; }
+
+/* The first n lanes only (all, if n is larger); the others load as 0 and are not stored. */
+MN_INLINE mn_lanes mn_load_n(const float *p, long n) {
+  if (n >= MN_LANES) return mn_load(p);
+  mn_lanes v = { 0 };
+  for (int i = 0; i < n; i++) v[i] = p[i];
+  return v;
+}
+
+MN_INLINE void mn_store_n(float *p, mn_lanes v, long n) {
+  if (n >= MN_LANES) mn_store(p, v);
+  else for (int i = 0; i < n; i++) p[i] = v[i];
+}
+
 MN_INLINE mn_lanes mn_splat(float x) { return x - (mn_lanes){ 0 }; }
 
-/* Lane patterns over two vectors a, b: the even or odd lanes of both; the lanes of the low or high
-** half, alternating. */
+/* Keep a value in its register: without this the compiler would rather read memory once per use. */
+#ifdef __x86_64__
+#define MN_HOLD(v) __asm__("" : "+v"(v))
+#else
+#define MN_HOLD(v) ((void)0)
+#endif
+
+/* The even, or odd, lanes of two vectors. */
 #if MN_LANES == 16
 #define MN_EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, \
                                               24, 26, 28, 30)
 #define MN_ODD(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, \
                                              25, 27, 29, 31)
-#define MN_LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, \
-                                             6, 22, 7, 23)
-#define MN_HIGH(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, \
-                                              14, 30, 15, 31)
 #elif MN_LANES == 8
 #define MN_EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
 #define MN_ODD(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15)
-#define MN_LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
-#define MN_HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
 #else
 #define MN_EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6)
 #define MN_ODD(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7)
-#define MN_LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
-#define MN_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 #endif
 
 /* Lane i of the result is the sum of the lanes of a[i]; a is used up.  Adding even and odd lanes
@@ -61,31 +73,10 @@ MN_INLINE float mn_sum(mn_lanes v) {
   return v[0];
 }
 
-/* out[j][i] = in[i][j] for one square of MN_LANES: a perfect shuffle of the rows, log2 times. */
-MN_INLINE void mn_transpose_tile(const float *in, long ldi, float *out, long ldo) {
-  mn_lanes a[MN_LANES], b[MN_LANES];
-#pragma GCC unroll 16
-  for (int i = 0; i < MN_LANES; i++) a[i] = mn_load(in + i * ldi);
-#pragma GCC unroll 4
-  for (int n = MN_LANES; n > 1; n /= 2) {
-#pragma GCC unroll 16
-    for (int i = 0; i < MN_LANES / 2; i++) {
-      b[2 * i] = MN_LOW(a[i], a[i + MN_LANES / 2]);
-      b[2 * i + 1] = MN_HIGH(a[i], a[i + MN_LANES / 2]);
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < MN_LANES; i++) a[i] = b[i];
-  }
-#pragma GCC unroll 16
-  for (int i = 0; i < MN_LANES; i++) mn_store(out + i * ldo, a[i]);
-}
-
-/* out[cols,rows] = in[rows,cols]; both sizes multiples of 16. */
-static inline void mn_transpose(int rows, int cols, const float *in, long ldi, float *out,
-                                long ldo) {
-  for (int i = 0; i < rows; i += MN_LANES)
-    for (int j = 0; j < cols; j += MN_LANES)
-      mn_transpose_tile(in + i * ldi + j, ldi, out + j * ldo + i, ldo);
+static inline float mn_dot(long n, const float *x, const float *y) {
+  mn_lanes sum = { 0 };
+  for (long i = 0; i < n; i += MN_LANES) sum += mn_load_n(x + i, n - i) * mn_load_n(y + i, n - i);
+  return mn_sum(sum);
 }
 
 #endif

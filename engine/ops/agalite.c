@@ -228,39 +228,48 @@ static void forward(mn_call *c) {
         to[0] = tick[bh / a->H];
         memcpy(to + HEADER, state, sizeof(float) * (size_t)g.size);
       }
+      mn_expect(a, t + 4, bh, false);
       advance(&g, bh, t, lrintf(tick[bh / a->H]), &x, state, state, num);
-      float slope, den = mn_den(a, x.z, &slope);
-      float *y = c->out[OUT_Y].data + mn_token(a, t, bh) * a->V;
-      for (int i = 0; i < a->V; i++) y[i] = num[i] / den;
+      mn_divide(a, mn_token(a, t, bh), num, x.z);
     }
     each_part(&g, bh, state, running, true);
   }
   for (int b = 0; b < a->B; b++) c->out[OUT_TICK].data[b] = tick[b] + (float)c->t1;
 }
 
-/* Backward of advance_keys.  dx: of the state, after -> before; the rest is added to. */
-static void advance_keys_back(int n, const float *before, const float *after, const float *decay,
-                              float w, const float *q, float dkappa, float *dx, float *dq, float *din,
-                              float *ddecay) {
+/* Backward of advance_keys for `count` vectors of keys at once (1 or 2), each with its before, after,
+** weight, gradient of its product with q, and gradient dx, which goes from after to before. */
+typedef struct stream { const float *before, *after; float *dx, w, dkappa; } stream;
+
+MN_INLINE void keys_back(const int count, const bool first, int n, const float *decay, const float *q,
+                         const stream *x, float *dq, float *din, float *ddecay) {
   for (int i = 0; i < n; i += MN_LANES) {
-    mn_lanes d = mn_load(dx + i) + mn_load(q + i) * dkappa;
-    mn_store(dq + i, mn_load(dq + i) + mn_load(after + i) * dkappa);
-    mn_store(din + i, mn_load(din + i) + d * w);
-    mn_store(ddecay + i, mn_load(ddecay + i) + d * mn_load(before + i));
-    mn_store(dx + i, d * mn_load(decay + i));
+    mn_lanes to_q = { 0 }, to_in = { 0 }, to_decay = { 0 }, kept = mn_load(decay + i), qi = mn_load(q + i);
+    if (!first) to_q = mn_load(dq + i), to_in = mn_load(din + i), to_decay = mn_load(ddecay + i);
+#pragma GCC unroll 2
+    for (int c = 0; c < count; c++) {
+      mn_lanes d = mn_load(x[c].dx + i) + qi * x[c].dkappa;
+      to_q += mn_load(x[c].after + i) * x[c].dkappa;
+      to_in += d * x[c].w;
+      to_decay += d * mn_load(x[c].before + i);
+      mn_store(x[c].dx + i, d * kept);
+    }
+    mn_store(dq + i, to_q);
+    mn_store(din + i, to_in);
+    mn_store(ddecay + i, to_decay);
   }
 }
 
 /* One channel of values: adds to dv and dvd, returns the gradient of what multiplied it. */
-static float advance_values_back(int n, const float *before, const float *after, const float *decay,
-                                 float w, float f, const float *dnum, float *dx, float *dv, float *dvd) {
+static float values_back(int n, const float *decay, stream x, float f, const float *dnum, float *dv,
+                         float *dvd) {
   mn_lanes sum = { 0 };
   for (int i = 0; i < n; i += MN_LANES) {
-    mn_lanes g = mn_load(dnum + i), d = mn_load(dx + i) + g * f;
-    sum += g * mn_load(after + i);
-    mn_store(dv + i, mn_load(dv + i) + d * w);
-    mn_store(dvd + i, mn_load(dvd + i) + d * mn_load(before + i));
-    mn_store(dx + i, d * mn_load(decay + i));
+    mn_lanes g = mn_load(dnum + i), d = mn_load(x.dx + i) + g * f;
+    sum += g * mn_load(x.after + i);
+    mn_store(dv + i, mn_load(dv + i) + d * x.w);
+    mn_store(dvd + i, mn_load(dvd + i) + d * mn_load(x.before + i));
+    mn_store(x.dx + i, d * mn_load(decay + i));
   }
   return mn_sum(sum);
 }
@@ -269,31 +278,21 @@ static float advance_values_back(int n, const float *before, const float *after,
 static void retreat(const agalite *g, int bh, int t, const token *x, const float *before,
                     const float *after, float *dstate, float *work) {
   const mn_attention *a = &g->a;
-  long Kp = a->Kp, Vp = a->Vp, row = mn_token(a, t, bh), values = g->M * Kp + Kp;
-  const float *y = a->c->out[OUT_Y].data + row * a->V, *dy = a->c->out[OUT_Y].grad;
-  float *dq = work, *dk = dq + Kp, *dkd = dk + Kp, *dv = dkd + Kp, *dvd = dv + Vp, *dnum = dvd + Vp;
-  float slope, den = mn_den(a, x->z, &slope), dot = 0;
-  memset(work, 0, sizeof(float) * (size_t)(3 * Kp + 3 * Vp));
-  if (dy) {
-    dy += row * a->V;
-    for (int i = 0; i < a->V; i++) {
-      dnum[i] = dy[i] / den;
-      dot += dy[i] * y[i];
-    }
-  }
+  long Kp = a->Kp, Vp = a->Vp, row = mn_token(a, t, bh), s = g->M * Kp;
+  float *dv = work, *dvd = dv + Vp, *dnum = dvd + Vp, *dq = dnum + Vp, *dk = dq + Kp, *dkd = dk + Kp;
+  float keep = mn_keep(a, t, bh), dz = mn_divide_back(a, row, x->z, dnum);
+  stream pair[2] = { { before + s, after + s, dstate + s, 1, dz } };
+  for (long i = 0; i < 2 * Vp; i++) work[i] = 0;
   for (int m = 0; m < g->M; m++) {
-    float weight = channel_of(g, m).weight;
-    long at = values + m * Vp, key = m * Kp;
-    float dkappa = weight * advance_values_back((int)Vp, before + at, after + at, x->vd, x->w[m],
-                                                weight * x->kappa[m], dnum, dstate + at, dv, dvd);
-    advance_keys_back((int)Kp, before + key, after + key, x->kd, x->w[m], x->q, dkappa, dstate + key,
-                      dq, dk, dkd);
+    float weight = channel_at(g->form, g->r, m).weight;
+    long at = s + Kp + m * Vp, key = m * Kp;
+    stream v = { before + at, after + at, dstate + at, x->w[m], 0 };
+    float dkappa = weight * values_back((int)Vp, x->vd, v, weight * x->kappa[m], dnum, dv, dvd);
+    pair[1] = (stream){ before + key, after + key, dstate + key, x->w[m], dkappa };
+    if (m) keys_back(1, false, (int)Kp, x->kd, x->q, pair + 1, dq, dk, dkd);
+    else   keys_back(2, true, (int)Kp, x->kd, x->q, pair, dq, dk, dkd);
   }
-  long s = g->M * Kp;
-  advance_keys_back((int)Kp, before + s, after + s, x->kd, 1, x->q, -slope * dot / den, dstate + s, dq,
-                    dk, dkd);
-  float keep = mn_keep(a, t, bh);
-  mn_keys_back(a, row, keep, dq, dk, dkd, dnum + Vp);
+  mn_keys_back(a, row, keep, dq, dk, dkd, dkd + Kp);
   mn_values_back(a, row, keep, dv, dvd);
 }
 
@@ -322,8 +321,11 @@ static void backward(mn_call *c) {
         advance(&g, bh, t + i, lrintf(saved[0]), &x[i], before[i], after, temporary);
         before[i + 1] = after;
       }
-      for (int i = n - 1; i >= 0; i--)
+      for (int i = n - 1; i >= 0; i--) {
+        mn_expect(a, t - L + i, bh, true);
+        mn_expect_grads(a, t + i - 2, bh);
         retreat(&g, bh, t + i, &x[i], before[i], before[i + 1], dstate, temporary);
+      }
     }
     each_part(&g, bh, dstate, first, true);
   }

@@ -17,12 +17,6 @@ static void load_values(const mn_attention *a, int bh, int t, int n, float *writ
   for (long i = n * Vp; i < L * Vp; i++) write[i] = 0, decay[i] = 1;
 }
 
-static float dot(int n, const float *x, const float *y) {
-  mn_lanes sum = { 0 };
-  for (int i = 0; i < n; i += MN_LANES) sum += mn_load(x + i) * mn_load(y + i);
-  return mn_sum(sum);
-}
-
 static void multiply(long n, const float *x, const float *y, float *out) {
   for (long i = 0; i < n; i += MN_LANES) mn_store(out + i, mn_load(x + i) * mn_load(y + i));
 }
@@ -30,34 +24,26 @@ static void multiply(long n, const float *x, const float *y, float *out) {
 /* s.q of every token: what the chunk's own keys give, and what is left of the old sum. */
 static void key_sums(int Kp, const float *S, const float *Pq, const float *s, float *z) {
   for (int t = 0; t < L; t++) {
-    z[t] = dot(Kp, Pq + (long)t * Kp, s);
+    z[t] = mn_dot(Kp, Pq + (long)t * Kp, s);
     for (int i = 0; i <= t; i++) z[t] += S[t * L + i];
   }
-}
-
-/* num = C (P*q) of every token, token-major; qt [Kp,16] and yt [Vp,16] are work. */
-static void read_state(const mn_attention *a, const float *C, const float *x, float *xt, float *yt,
-                       float *y) {
-  mn_transpose(L, a->Kp, x, a->Kp, xt, L);
-  mn_chunk_gemm(a->Vp, L, a->Kp, C, a->Kp, 1, xt, L, 0, 0, 0, yt, L);
-  mn_transpose(a->Vp, L, yt, L, y, a->Vp);
 }
 
 static void chunk(const mn_attention *a, int bh, int t, int n, mn_chunk_state from,
                   mn_chunk_state to, float *work) {
   long Kp = a->Kp, Vp = a->Vp, kn = L * Kp, vn = L * Vp;
   float *q = mn_cut(&work, kn), *k = mn_cut(&work, kn), *kd = mn_cut(&work, kn);
-  float *P = mn_cut(&work, kn), *Pq = mn_cut(&work, kn), *kr = mn_cut(&work, kn), *kt = mn_cut(&work, kn);
-  float *v = mn_cut(&work, vn), *vd = mn_cut(&work, vn), *PA = mn_cut(&work, vn), *yt = mn_cut(&work, vn);
+  float *P = mn_cut(&work, kn), *Pq = mn_cut(&work, kn), *kr = mn_cut(&work, kn);
+  float *v = mn_cut(&work, vn), *vd = mn_cut(&work, vn), *PA = mn_cut(&work, vn);
   float *y0 = mn_cut(&work, vn), *y = mn_cut(&work, vn), *vr = mn_cut(&work, vn);
   float *S = mn_cut(&work, L * L), z[L];
-  mn_load_keys(a, bh, t, n, q, k, kd);
+  mn_load_keys(a, bh, t, n, false, q, k, kd);
   load_values(a, bh, t, n, v, vd);
   mn_chunk_prefix((int)Kp, kd, P);
   mn_chunk_prefix((int)Vp, vd, PA);
   mn_chunk_scores((int)Kp, k, kd, q, kr, S);
   multiply(kn, P, q, Pq);
-  read_state(a, from.C, Pq, kt, yt, y0);
+  mn_chunk_dots(L, (int)Vp, (int)Kp, Pq, Kp, from.C, Kp, y0, Vp);
   mn_chunk_mix((int)Vp, v, vd, S, PA, y0, y, vr);
   key_sums((int)Kp, S, Pq, from.s, z);
   mn_write_y(a, bh, t, n, y, z);
@@ -134,21 +120,21 @@ static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_sta
                        mn_chunk_state grad, float *work) {
   long Kp = a->Kp, Vp = a->Vp, kn = L * Kp, vn = L * Vp;
   float *q = mn_cut(&work, kn), *k = mn_cut(&work, kn), *kd = mn_cut(&work, kn);
-  float *P = mn_cut(&work, kn), *Pq = mn_cut(&work, kn), *kr = mn_cut(&work, kn), *kt = mn_cut(&work, kn);
+  float *P = mn_cut(&work, kn), *Pq = mn_cut(&work, kn), *kr = mn_cut(&work, kn);
   float *w = mn_cut(&work, kn), *dk = mn_cut(&work, kn), *dkd = mn_cut(&work, kn), *dq = mn_cut(&work, kn);
-  float *v = mn_cut(&work, vn), *vd = mn_cut(&work, vn), *PA = mn_cut(&work, vn), *vt = mn_cut(&work, vn);
+  float *v = mn_cut(&work, vn), *vd = mn_cut(&work, vn), *PA = mn_cut(&work, vn);
   float *y0 = mn_cut(&work, vn), *g = mn_cut(&work, vn), *PAg = mn_cut(&work, vn), *vr = mn_cut(&work, vn);
   float *dv = mn_cut(&work, vn), *dvd = mn_cut(&work, vn);
   float *S = mn_cut(&work, L * L), *dS = mn_cut(&work, L * L), z[L], dz[L];
 
   /* Forward once more, as far as it is needed. */
-  mn_load_keys(a, bh, t, n, q, k, kd);
+  mn_load_keys(a, bh, t, n, true, q, k, kd);
   load_values(a, bh, t, n, v, vd);
   mn_chunk_prefix((int)Kp, kd, P);
   mn_chunk_prefix((int)Vp, vd, PA);
   mn_chunk_scores((int)Kp, k, kd, q, kr, S);
   multiply(kn, P, q, Pq);
-  read_state(a, from.C, Pq, kt, vt, y0);
+  mn_chunk_dots(L, (int)Vp, (int)Kp, Pq, Kp, from.C, Kp, y0, Vp);
   key_sums((int)Kp, S, Pq, from.s, z);
   mn_read_dy(a, bh, t, n, z, g, dz);
 
@@ -161,8 +147,8 @@ static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_sta
   multiply(vn, PA, g, PAg);
   mn_chunk_gemm(L, (int)Kp, (int)Vp, PAg, Vp, 1, from.C, Kp, 0, 0, 0, w, Kp);
   mn_chunk_gemm(L, (int)Kp, (int)Vp, vr, Vp, 1, grad.C, Kp, 0, 0, 0, dk, Kp);
-  read_state(a, grad.C, kr, kt, vt, dv);
-  float *kept_k = P + kn - Kp, *kept_v = PA + vn - Vp, *dkept_k = kt, *dkept_v = vt;
+  mn_chunk_dots(L, (int)Vp, (int)Kp, kr, Kp, grad.C, Kp, dv, Vp);
+  float *kept_k = P + kn - Kp, *kept_v = PA + vn - Vp, *dkept_k = mn_cut(&work, 2 * Kp), *dkept_v = mn_cut(&work, Vp);
   decay_back((int)Vp, (int)Kp, from.C, grad.C, kept_v, kept_k, dkept_v, dkept_k);
   for (int i = 0; i < L; i++)
     for (int j = 0; j < Kp; j += MN_LANES) {
@@ -184,7 +170,7 @@ static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_sta
   for (int i = 0; i < n; i++) {
     long token = mn_token(a, t + i, bh);
     float keep = mn_keep(a, t + i, bh);
-    mn_keys_back(a, token, keep, dq + i * Kp, dk + i * Kp, dkd + i * Kp, kt);
+    mn_keys_back(a, token, keep, dq + i * Kp, dk + i * Kp, dkd + i * Kp, dkept_k);
     mn_values_back(a, token, keep, dv + i * Vp, dvd + i * Vp);
   }
 
@@ -207,7 +193,7 @@ static void forward(mn_call *c) { mn_matrix_forward(c, &kernels); }
 static void backward(mn_call *c) { mn_matrix_backward(c, &kernels); }
 
 const mn_op mn_op_linear_attention = {
-  .sig = ATTENTION_INPUTS MATRIX_STATE " | eps=1e-5 den_clamp=0 normalise=1",
+  .sig = ATTENTION_INPUTS("beta?[T,B,H,?]:01 gamma?[T,B,H,?]:01") MATRIX_STATE " | eps=1e-5 den_clamp=0 normalise=1",
   .doc = "gated linear attention: C = (1-b)(1-g)^T * C + (b*v)(g*k)^T, s = (1-g)*s + g*k, "
          "y = C q / den(s.q); with feature factors k = p_k (x) k, q = p_q (x) q, g = p_gamma (x) gamma "
          "(GaLiTe, Pramanik et al. 2023, eq. 10-16; Katharopoulos et al. 2020 without gates)",
