@@ -1,21 +1,26 @@
--- env_rig.lua -- steps a task as a learner does, into plain memory, and writes down what it shows; used by
--- the tests of environments.
+-- env_rig.lua -- steps a task as a learner does, into plain memory, and writes down what it shows; used
+-- by the tests of environments.
 local ffi = require "ffi"
 
 -- A deterministic action for a copy and step: fixed, so that two runs do the same.
-local function act(copy, step, n) return (copy * 7919 + step * 104729 + math.floor(step / 3) * 31) % 1009 % n end
+local function act(copy, step, n)
+  return (copy * 7919 + step * 104729 + math.floor(step / 3) * 31) % 1009 % n
+end
 
 local function rig(task)
   local n, size = task.num_envs, 1
   for _, k in ipairs(task.observation_space.shape) do size = size * k end
   local u8 = task.observation_space.dtype == "u8"
   return { task = task, n = n, size = size, bytes = size * (u8 and 1 or 4), time = 0,
-    obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", n * size), action = ffi.new("int32_t[?]", n), reward = ffi.new("float[?]", n),
-    terminated = ffi.new("uint8_t[?]", n), truncated = ffi.new("uint8_t[?]", n) }
+    obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", n * size), action = ffi.new("int32_t[?]", n),
+    reward = ffi.new("float[?]", n), terminated = ffi.new("uint8_t[?]", n), truncated = ffi.new("uint8_t[?]", n) }
 end
 
 local function seen(r, i) return ffi.string(ffi.cast("char *", r.obs) + i * r.bytes, r.bytes) end
-local function final(r, i) return ffi.string(ffi.cast("const char *", r.task.ended.final_obs) + i * r.bytes, r.bytes) end
+
+local function final(r, i)
+  return ffi.string(ffi.cast("const char *", r.task.ended.final_obs) + i * r.bytes, r.bytes)
+end
 
 -- One step; copy i acts as copy `as[i]` would at step r.time (default: i).
 local function step(r, as)
@@ -25,7 +30,9 @@ local function step(r, as)
 end
 
 -- What one copy shows after a step, as a string.
-local function glance(r, i) return seen(r, i) .. ("|%.9g|%d|%d"):format(r.reward[i], r.terminated[i], r.truncated[i]) end
+local function glance(r, i)
+  return seen(r, i) .. ("|%.9g|%d|%d"):format(r.reward[i], r.terminated[i], r.truncated[i])
+end
 
 -- Reset and step; for each copy everything it showed.
 local function roll(task, seed, steps)

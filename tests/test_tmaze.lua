@@ -115,8 +115,8 @@ local function random_play(settings, episodes, steps)
           add("cue", task:truth(i).cue)
         end
       else
-        noise, ones = noise + 6, ones + r.obs[i * 16 + 10] + r.obs[i * 16 + 11] + r.obs[i * 16 + 12] + r.obs[i * 16 + 13]
-          + r.obs[i * 16 + 14] + r.obs[i * 16 + 15]
+        noise = noise + 6
+        for k = 10, 15 do ones = ones + r.obs[i * 16 + k] end
       end
     end
   end

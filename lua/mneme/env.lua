@@ -1,6 +1,7 @@
--- env.lua -- tasks: many copies of one environment behind one interface, whether its rules are a C file of
--- engine/envs or Lua functions of a script.  Two ways to step: with tensors, for people; and straight into
--- given memory (step_raw), for learners, which leaves no garbage.  Copies are counted from 0.
+-- env.lua -- tasks: many copies of one environment behind one interface, whether its rules are a C
+-- file of engine/envs or Lua functions of a script.  Two ways to step: with tensors, for people; and
+-- straight into given memory (step_raw), for learners, which leaves no garbage.  Copies are counted
+-- from 0.
 local ffi = require "ffi"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
@@ -17,8 +18,8 @@ local env = {}
 ---@field observation_space table { shape = {...}, dtype = "f32"|"u8" } of one copy
 ---@field action_space table { n = how many, names = {...} }
 ---@field time_limit integer steps; 0: none
----@field ended table FFI pointers, told where an episode ended in the last step: final_obs [num_envs, ...],
----  score (0..1), ret (undiscounted return), length [num_envs]
+---@field ended table FFI pointers, set where an episode ended in the last step:
+---  final_obs [num_envs, ...]; score (0..1), ret (undiscounted return), length [num_envs]
 local Task = {}
 Task.__index = Task
 
@@ -33,7 +34,8 @@ local function read_params(text)
       words = {}
       for word in rule:gmatch "[^|]+" do words[#words + 1] = word end
     end
-    params[#params + 1] = { name = name, default = words and words[1] or tonumber(rule:match "^[^%[]+"), words = words }
+    local default = words and words[1] or tonumber(rule:match "^[^%[]+")
+    params[#params + 1] = { name = name, default = default, words = words }
   end
   return params
 end
@@ -41,7 +43,8 @@ end
 ---A setting that must be a whole number, at least `least`.
 function env.whole(what, name, x, least)
   if type(x) ~= "number" or x % 1 ~= 0 or x < least or x >= 2 ^ 31 then
-    errors.usage(("%s: %s=%s, expected a whole number of at least %d"):format(what, name, tostring(x), least))
+    errors.usage(("%s: %s=%s, expected a whole number of at least %d"):format(what, name,
+      tostring(x), least))
   end
   return x
 end
@@ -65,8 +68,9 @@ end
 function env.list()
   local list = {}
   for i = 0, C.mn_env_count() - 1 do
-    list[i + 1] = { name = ffi.string(C.mn_env_name(i)), version = C.mn_env_version(i), doc = ffi.string(C.mn_env_doc(i)),
-      params = ffi.string(C.mn_env_params(i)), actions = ffi.string(C.mn_env_actions(i)) }
+    list[i + 1] = { name = ffi.string(C.mn_env_name(i)), version = C.mn_env_version(i),
+      doc = ffi.string(C.mn_env_doc(i)), params = ffi.string(C.mn_env_params(i)),
+      actions = ffi.string(C.mn_env_actions(i)) }
   end
   return list
 end
@@ -83,9 +87,8 @@ end
 local native = {}
 native.__index = native
 
-local function native_world(name, given)
-  local number = find(name)
-  local what, params = ffi.string(C.mn_env_name(number)), read_params(ffi.string(C.mn_env_params(number)))
+-- Every setting of an environment with its value: the given ones over the defaults.
+local function settings_of(what, params, given)
   local settings, known = { num_envs = 8, seed = 1 }, {}
   for i, p in ipairs(params) do known[i], settings[p.name] = p.name, p.default end
   for _, key in ipairs { "num_envs", "seed", "time_limit" } do known[#known + 1] = key end
@@ -95,11 +98,23 @@ local function native_world(name, given)
     if not found then errors.unknown("setting of " .. what .. ":", key, known) end
     settings[key] = given[key]
   end
+  env.whole(what, "num_envs", settings.num_envs, 1)
+  if settings.time_limit then env.whole(what, "time_limit", settings.time_limit, 0) end
+  if type(settings.seed) ~= "number" then
+    errors.usage(("%s: seed is a %s, expected a number"):format(what, type(settings.seed)))
+  end
+  return settings
+end
+
+local function native_world(name, given)
+  local number = find(name)
+  local what = ffi.string(C.mn_env_name(number))
+  local params = read_params(ffi.string(C.mn_env_params(number)))
+  local settings = settings_of(what, params, given)
   local values = ffi.new("double[?]", #params + 1)
   for i, p in ipairs(params) do values[i - 1] = number_of(what, p, settings[p.name]) end
-  if type(settings.seed) ~= "number" then errors.usage(what .. ": seed is a " .. type(settings.seed) .. ", expected a number") end
-  local limit = settings.time_limit and env.whole(what, "time_limit", settings.time_limit, 0) or -1
-  local vec = C.mn_vec_new(engine.ctx, number, env.whole(what, "num_envs", settings.num_envs, 1), settings.seed, values, limit)
+  local vec = C.mn_vec_new(engine.ctx, number, settings.num_envs, settings.seed, values,
+    settings.time_limit or -1)
   if vec == nil then errors.usage(ffi.string(C.mn_error(engine.ctx))) end
   local dtype, shape = ffi.new "int[1]", ffi.new("int[?]", C.MN_AXES)
   local axes = C.mn_vec_space(vec, dtype, shape)
@@ -107,10 +122,13 @@ local function native_world(name, given)
     id = what .. "-v" .. C.mn_env_version(number), dtype = dtypes[dtype[0]], shape = {}, names = {},
     n_actions = C.mn_vec_actions(vec) }, native)
   for i = 1, axes do world.shape[i] = shape[i - 1] end
-  for word in ffi.string(C.mn_env_actions(number)):gmatch "%S+" do world.names[#world.names + 1] = word end
+  for word in ffi.string(C.mn_env_actions(number)):gmatch "%S+" do
+    world.names[#world.names + 1] = word
+  end
   settings.time_limit = C.mn_vec_time_limit(vec)
-  world.ended = { score = C.mn_vec_score(vec), ret = C.mn_vec_return(vec), length = C.mn_vec_length(vec),
-    final_obs = ffi.cast(world.dtype == "u8" and "const uint8_t *" or "const float *", C.mn_vec_final_obs(vec)) }
+  local pointer = world.dtype == "u8" and "const uint8_t *" or "const float *"
+  world.ended = { score = C.mn_vec_score(vec), ret = C.mn_vec_return(vec),
+    length = C.mn_vec_length(vec), final_obs = ffi.cast(pointer, C.mn_vec_final_obs(vec)) }
   return world
 end
 
@@ -127,7 +145,10 @@ function native:save(copy)
   return ffi.string(bytes, n)
 end
 
-function native:restore(copy, bytes, obs) check(C.mn_vec_restore(self.vec, copy, bytes, #bytes, obs)) end
+function native:restore(copy, bytes, obs)
+  check(C.mn_vec_restore(self.vec, copy, bytes, #bytes, obs))
+end
+
 function native:draw(copy) return check(C.mn_vec_draw(self.vec, copy)) end
 
 local names_out, values_out = ffi.new "const char *[1]", ffi.new "const float *[1]"
@@ -147,10 +168,10 @@ function native:close() C.mn_vec_free(ffi.gc(self.vec, nil)) end
 -- ---- tasks ----
 
 ---Make a task.
----  mn.env("tmaze", { corridor = 160, num_envs = 8, seed = 1, time_limit = nil })   or  mn.env { "tmaze", ... }
----  mn.env { observation = {16}, actions = 4, reset = f, step = g, ... }    rules in Lua: see mneme.lua_env
+---  mn.env("tmaze", { corridor = 160, num_envs = 8, seed = 1 })    or  mn.env { "tmaze", ... }
+---  mn.env { observation = {16}, actions = 4, reset = f, step = g, ... }    see mneme.lua_env
 ---@param name string|table "tmaze", or "tmaze-v0" for that version; or a table as above
----@param settings table? its parameters, and num_envs = 8, seed = 1, time_limit (0: none; nil: its own)
+---@param settings table? its parameters, num_envs = 8, seed = 1, time_limit (0: none; nil: its own)
 ---@return Task
 function env.new(name, settings)
   local world
@@ -167,8 +188,8 @@ function env.new(name, settings)
     end
     world = native_world(name, settings or {})
   end
-  return setmetatable({ world = world, id = world.id, settings = world.settings, num_envs = world.settings.num_envs,
-    time_limit = world.settings.time_limit, ended = world.ended,
+  return setmetatable({ world = world, id = world.id, settings = world.settings,
+    num_envs = world.settings.num_envs, time_limit = world.settings.time_limit, ended = world.ended,
     observation_space = { shape = world.shape, dtype = world.dtype },
     action_space = { n = world.n_actions, names = world.names } }, Task)
 end
@@ -185,22 +206,22 @@ local function copy_of(task, copy)
   return copy
 end
 
--- Tensors that are filled again at each step, made when first asked for, and where their numbers are.
+local per_copy = { action = "i32", reward = "f32", terminated = "u8", truncated = "u8", score = "f32",
+  ret = "f32", length = "i32" }
+
+-- Tensors that every step fills again, made when first asked for; and where their numbers are.
 local function buffers(task)
   if task.tensors then return task.tensors, task.pointers end
-  local n, shape = task.num_envs, { task.num_envs, unpack(task.observation_space.shape) }
-  local t = {
-    obs = tensor.new { shape = shape, dtype = task.observation_space.dtype },
-    final_obs = tensor.new { shape = shape, dtype = task.observation_space.dtype },
-    reward = tensor.new { shape = { n } }, score = tensor.new { shape = { n } }, ret = tensor.new { shape = { n } },
-    length = tensor.new { shape = { n }, dtype = "i32" }, action = tensor.new { shape = { n }, dtype = "i32" },
-    terminated = tensor.new { shape = { n }, dtype = "u8" }, truncated = tensor.new { shape = { n }, dtype = "u8" },
-  }
-  local p = {}
+  local n, dtype, t, p = task.num_envs, task.observation_space.dtype, {}, {}
+  for key, kind in pairs(per_copy) do t[key] = tensor.new { shape = { n }, dtype = kind } end
+  for _, key in ipairs { "obs", "final_obs" } do
+    t[key] = tensor.new { shape = { n, unpack(task.observation_space.shape) }, dtype = dtype }
+  end
   for key, x in pairs(t) do p[key] = x:data() end
   task.tensors, task.pointers = t, p
-  task.obs_bytes = t.obs:size() * (task.observation_space.dtype == "u8" and 1 or 4)
-  task.info = { ended = 0, final_obs = t.final_obs, score = t.score, ret = t.ret, length = t.length }
+  task.obs_bytes = t.obs:size() * (dtype == "u8" and 1 or 4)
+  task.info = { ended = 0, final_obs = t.final_obs, score = t.score, ret = t.ret,
+    length = t.length }
   return t, p
 end
 
@@ -250,8 +271,9 @@ end
 ---@return Tensor reward [num_envs]
 ---@return Tensor terminated [num_envs], u8: 1 where the task ended
 ---@return Tensor truncated [num_envs], u8: 1 where the time limit ended it
----@return table info `ended`: how many episodes ended in this step; and where one did (terminated or truncated):
----  `final_obs` [num_envs, ...] its last observation, `score` (0..1), `ret` (undiscounted return), `length`
+---@return table info `ended`: how many episodes ended in this step; and where one did (terminated or
+---  truncated): `final_obs` [num_envs, ...] its last observation; `score` (0..1), `ret` (undiscounted
+---  return), `length` [num_envs]
 function Task:step(actions)
   local world, t, p = open(self), buffers(self)
   world:step(read_actions(self, actions, p.action), p.obs, p.reward, p.terminated, p.truncated)
@@ -260,12 +282,14 @@ function Task:step(actions)
   self.info.ended = ended
   if ended > 0 then
     ffi.copy(p.final_obs, self.ended.final_obs, self.obs_bytes)
-    for _, key in ipairs { "score", "ret", "length" } do ffi.copy(p[key], self.ended[key], n * 4) end
+    for _, key in ipairs { "score", "ret", "length" } do
+      ffi.copy(p[key], self.ended[key], n * 4)
+    end
   end
   return t.obs, t.reward, t.terminated, t.truncated, self.info
 end
 
----Act in every copy, from and to given places; what ended is told by `task.ended`.  Leaves no garbage.
+---Act in every copy, from and to given places; `task.ended` tells what ended.  Leaves no garbage.
 ---@param action ffi.cdata* int32_t[num_envs]
 ---@param obs ffi.cdata* num_envs observations
 ---@param reward ffi.cdata* float[num_envs]
@@ -280,15 +304,17 @@ end
 ---@return string bytes
 function Task:save(copy) return open(self):save(copy_of(self, copy)) end
 
----Put a saved copy back, here or in another copy: from there it goes on bit for bit.  Bytes of another
----environment, version or other parameters are refused.
+---Put a saved copy back, here or in another copy: from there it goes on bit for bit.  Bytes of
+---another environment, version or other parameters are refused.
 ---@param copy integer from 0
 ---@param bytes string of task:save
----@param obs ffi.cdata*? where its observation goes; nil: its row of the tensor that reset and step give
+---@param obs ffi.cdata*? where its observation goes; nil: its row of the tensor that step gives
 ---@return Tensor? obs that tensor
 function Task:restore(copy, bytes, obs)
   local world = open(self)
-  if type(bytes) ~= "string" then errors.raise(("%s: restore: a %s, expected the string of save"):format(self.id, type(bytes))) end
+  if type(bytes) ~= "string" then
+    errors.raise(("%s: restore: a %s, expected the string of save"):format(self.id, type(bytes)))
+  end
   if obs then return world:restore(copy_of(self, copy), bytes, obs) end
   local t, p = buffers(self)
   world:restore(copy_of(self, copy), bytes, p.obs + copy * (t.obs:size() / self.num_envs))

@@ -1,5 +1,6 @@
--- lua_env.lua -- environments whose rules are Lua functions of a script: the quickest way to a new task,
--- and slower than C.  Random numbers, new episodes, time limits, scores and saving are looked after here.
+-- lua_env.lua -- environments whose rules are Lua functions of a script: the quickest way to a new
+-- task, and slower than C.  Random numbers, new episodes, time limits, scores and saving are looked
+-- after here.
 local ffi = require "ffi"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
@@ -8,10 +9,12 @@ local C = engine.C
 local world = {}
 world.__index = world
 
-local known = { "observation", "dtype", "actions", "reset", "step", "draw", "truth", "name", "num_envs", "seed", "time_limit" }
+local known = { "observation", "dtype", "actions", "reset", "step", "draw", "truth", "name",
+  "num_envs", "seed", "time_limit" }
 local BLOCK, FIRST_STREAM = 64, 2 ^ 31       -- streams of copies of Lua environments begin there
+local KIND = "mn_lua1"                       -- what saved bytes begin with
 
--- ---- saving: numbers, strings, booleans and tables of them, as text that is data and not a program ----
+-- ---- saving: numbers, strings, booleans and tables of them, as text that is no program ----
 
 local function encode(x, out, what)
   local kind = type(x)
@@ -32,12 +35,13 @@ local function encode(x, out, what)
     end
     out[#out + 1] = "}"
   else
-    errors.raise(("save: %s is a %s; only numbers, strings, booleans and tables can be saved"):format(what, kind))
+    errors.raise(("save: %s is a %s; only numbers, strings, booleans and tables can be saved")
+      :format(what, kind))
   end
   return out
 end
 
--- The value at position `at` and the position after it; nil where the text is damaged.
+-- The value at position `at`, and the position after it.
 local function decode(text, at)
   local tag = text:sub(at, at)
   if tag == "n" then
@@ -45,27 +49,30 @@ local function decode(text, at)
     return tonumber(number), stop
   elseif tag == "s" then
     local size, start = text:match("^(%d+):()", at + 1)
-    if not size or start + size - 1 > #text then return nil end
     return text:sub(start, start + size - 1), start + size
-  elseif tag == "t" or tag == "f" then return tag == "t", at + 1
   elseif tag == "{" then
-    local t = {}
+    local t, key, value = {}
     at = at + 1
     while text:sub(at, at) ~= "}" do
-      local key, value
       key, at = decode(text, at)
-      if key == nil or not at then return nil end
       value, at = decode(text, at)
-      if value == nil or not at then return nil end
       t[key] = value
     end
     return t, at + 1
   end
+  return tag == "t", at + 1
+end
+
+-- A digest of a text, so that damage shows.
+local function digest(text)
+  local sum = 7
+  for i = 1, #text do sum = (sum * 31 + text:byte(i)) % 2147483647 end
+  return ("%010d"):format(sum)
 end
 
 -- ---- one copy ----
 
--- random() in [0, 1); random(n) one of 1..n, as math.random.  Where the stream stands is two numbers.
+-- random() in [0, 1); random(n) one of 1..n, as math.random.  copy.stream says where it stands.
 local function random_of(copy)
   local block, filled = ffi.new("float[?]", BLOCK), -1
   return function(n)
@@ -81,6 +88,9 @@ local function random_of(copy)
   end
 end
 
+local example = "an environment is { observation = {16}, actions = 4, reset = function(self, random), "
+  .. "step = function(self, action, random) }"
+
 local function check_spec(spec)
   for key in pairs(spec) do
     local found
@@ -89,25 +99,31 @@ local function check_spec(spec)
   end
   for key, kind in pairs { observation = "table", reset = "function", step = "function" } do
     if type(spec[key]) ~= kind then
-      errors.usage(("env: %s is a %s, expected a %s"):format(key, type(spec[key]), kind),
-        "an environment is { observation = {16}, actions = 4, reset = function(self, random), step = function(self, action, random) }")
+      errors.usage(("env: %s is a %s, expected a %s"):format(key, type(spec[key]), kind), example)
     end
   end
   for _, key in ipairs { "draw", "truth" } do
-    if spec[key] ~= nil and type(spec[key]) ~= "function" then errors.usage(("env: %s is a %s, expected a function"):format(key, type(spec[key]))) end
+    local kind = type(spec[key])
+    if kind ~= "nil" and kind ~= "function" then
+      errors.usage(("env: %s is a %s, expected a function"):format(key, kind))
+    end
   end
-  if #spec.observation == 0 then errors.usage "env: observation is an empty list, expected the sizes of its axes" end
+  if #spec.observation == 0 then
+    errors.usage "env: observation is an empty list, expected the sizes of its axes"
+  end
 end
 
 ---An environment made of Lua functions.
 ---  observation = {16}      sizes of one observation's axes
 ---  actions = 4             how many, or a list of their names
----  reset = function(self, random) return obs end             self: an empty table, new for each episode
----  step = function(self, action, random) return obs, reward, terminated, score end    action from 0
----  draw = function(self, view) end    truth = function(self) return { name = number } end    (optional)
----obs is a flat list of numbers; random() is uniform in [0,1), random(n) one of 1..n; score is 0..1 and counts
----where an episode ends.  What self holds must be numbers, strings, booleans and tables, so that it can be saved.
----@param spec table and dtype = "f32"|"u8", name = "lua", num_envs = 8, seed = 1, time_limit = 0 (none)
+---  reset = function(self, random) return obs end         self: an empty table, new for each episode
+---  step = function(self, action, random) return obs, reward, terminated, score end
+---  draw = function(self, view) end                        optional
+---  truth = function(self) return { name = number } end    optional
+---obs is a flat list of numbers; actions count from 0; random() is uniform in [0,1), random(n) one of
+---1..n; score is 0..1 and counts where an episode ends.  What self holds must be numbers, strings,
+---booleans and tables, so that it can be saved.
+---@param spec table and dtype = "f32"|"u8", name = "lua", num_envs = 8, seed = 1, time_limit = 0
 function world.new(spec)
   local whole = require("mneme.env").whole
   check_spec(spec)
@@ -116,16 +132,20 @@ function world.new(spec)
     names = {}
     for i = 1, whole(name, "actions", spec.actions, 1) do names[i] = tostring(i - 1) end
   end
-  for i, n in ipairs(spec.observation) do size = size * whole(name, ("observation[%d]"):format(i - 1), n, 1) end
+  for i, n in ipairs(spec.observation) do
+    size = size * whole(name, ("observation[%d]"):format(i - 1), n, 1)
+  end
   local dtype = spec.dtype or "f32"
   if dtype ~= "f32" and dtype ~= "u8" then errors.unknown("dtype", dtype, { "f32", "u8" }) end
   local n = whole(name, "num_envs", spec.num_envs or 8, 1)
-  local settings = { num_envs = n, seed = spec.seed or 1, time_limit = whole(name, "time_limit", spec.time_limit or 0, 0) }
+  local limit = whole(name, "time_limit", spec.time_limit or 0, 0)
+  local settings = { num_envs = n, seed = spec.seed or 1, time_limit = limit }
   local element = dtype == "u8" and "uint8_t[?]" or "float[?]"
-  local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", dtype = dtype, shape = spec.observation, size = size,
-    names = names, n_actions = #names, settings = settings, last = ffi.new(element, n * size), copies = {},
-    ended = { final_obs = ffi.new(element, n * size), score = ffi.new("float[?]", n), ret = ffi.new("float[?]", n),
-      length = ffi.new("int32_t[?]", n) } }, world)
+  local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,
+    dtype = dtype, shape = spec.observation, size = size, names = names, n_actions = #names,
+    copies = {}, last = ffi.new(element, n * size) }, world)
+  self.ended = { final_obs = ffi.new(element, n * size), score = ffi.new("float[?]", n),
+    ret = ffi.new("float[?]", n), length = ffi.new("int32_t[?]", n) }
   for i = 0, n - 1 do
     local copy = { stream = { copy = i, draws = 0 } }
     copy.random = random_of(copy)
@@ -137,7 +157,8 @@ end
 
 function world:seed(seed)
   if type(seed) ~= "number" or seed % 1 ~= 0 or seed < 0 or seed > 2 ^ 53 then
-    errors.usage(("%s: seed=%s, expected a whole number from 0 to 2^53"):format(self.what, tostring(seed)))
+    errors.usage(("%s: seed=%s, expected a whole number from 0 to 2^53"):format(self.what,
+      tostring(seed)))
   end
   for i = 0, self.settings.num_envs - 1 do
     local copy = self.copies[i]
@@ -148,12 +169,13 @@ end
 -- Write what the script gave as an observation to p, and keep it for saving.
 function world:observe(i, list, p, from)
   if type(list) ~= "table" or #list ~= self.size then
-    errors.raise(("%s: %s gave %s as the observation, expected a list of %d numbers"):format(self.what, from,
-      type(list) == "table" and "a list of " .. #list or "a " .. type(list), self.size))
+    errors.raise(("%s: %s gave %s as the observation, expected a list of %d numbers"):format(self.what,
+      from, type(list) == "table" and "a list of " .. #list or "a " .. type(list), self.size))
   end
   for k = 1, self.size do
     if type(list[k]) ~= "number" then
-      errors.raise(("%s: %s gave a %s in place %d of the observation"):format(self.what, from, type(list[k]), k))
+      errors.raise(("%s: %s gave a %s in place %d of the observation"):format(self.what, from,
+        type(list[k]), k))
     end
     p[i * self.size + k - 1], self.last[i * self.size + k - 1] = list[k], list[k]
   end
@@ -174,8 +196,8 @@ function world:check_step(action)
   for i = 0, self.settings.num_envs - 1 do
     if not self.copies[i].self then errors.raise(self.what .. ": step before reset") end
     if action[i] < 0 or action[i] >= self.n_actions then
-      errors.raise(("%s: action[%d]=%d, expected 0..%d (%s)"):format(self.what, i, action[i], self.n_actions - 1,
-        table.concat(self.names, " ")))
+      errors.raise(("%s: action[%d]=%d, expected 0..%d (%s)"):format(self.what, i, action[i],
+        self.n_actions - 1, table.concat(self.names, " ")))
     end
   end
 end
@@ -186,7 +208,9 @@ function world:step(action, obs, reward, terminated, truncated)
   for i = 0, self.settings.num_envs - 1 do
     local copy = self.copies[i]
     local seen, r, done, score = self.spec.step(copy.self, action[i], copy.random)
-    if type(r) ~= "number" then errors.raise(("%s: step gave a %s as the reward, expected a number"):format(self.what, type(r))) end
+    if type(r) ~= "number" then
+      errors.raise(("%s: step gave a %s as the reward, expected a number"):format(self.what, type(r)))
+    end
     self:observe(i, seen, obs, "step")
     copy.length, copy.sum = copy.length + 1, copy.sum + r
     reward[i], terminated[i] = r, done and 1 or 0
@@ -209,22 +233,27 @@ end
 function world:save(i)
   local copy, seen = self:reset_copy(i, "save"), {}
   for k = 1, self.size do seen[k] = self.last[i * self.size + k - 1] end
-  local state = { id = self.id, obs = seen, self = copy.self, stream = copy.stream, length = copy.length, sum = copy.sum }
-  return table.concat(encode(state, { "mn_lua1" }, "self"))
+  local text = table.concat(encode({ id = self.id, obs = seen, self = copy.self,
+    stream = copy.stream, length = copy.length, sum = copy.sum }, {}, "self"))
+  return KIND .. digest(text) .. text
 end
 
 function world:restore(i, bytes, obs)
-  local state = bytes:sub(1, 7) == "mn_lua1" and decode(bytes, 8)
-  if type(state) ~= "table" or type(state.obs) ~= "table" or type(state.stream) ~= "table" or type(state.self) ~= "table" then
-    errors.raise(("%s: restore: these %d bytes are not a saved environment, or damaged"):format(self.what, #bytes))
+  local text = bytes:sub(#KIND + 11)
+  if bytes:sub(1, #KIND + 10) ~= KIND .. digest(text) then
+    errors.raise(("%s: restore: these %d bytes are not a saved environment, or damaged"):format(
+      self.what, #bytes))
   end
+  local state, copy = decode(text, 1), self.copies[i]
   if state.id ~= self.id or #state.obs ~= self.size then
-    errors.raise(("%s: restore: the bytes are of %s with %d observations, this is %s with %d"):format(self.what,
-      tostring(state.id), #state.obs, self.id, self.size))
+    errors.raise(("%s: restore: the bytes are of %s with %d numbers seen, this is %s with %d"):format(
+      self.what, state.id, #state.obs, self.id, self.size))
   end
-  local copy = self.copies[i]
-  copy.self, copy.stream, copy.length, copy.sum, copy.moved = state.self, state.stream, state.length, state.sum, true
-  for k = 1, self.size do obs[k - 1], self.last[i * self.size + k - 1] = state.obs[k], state.obs[k] end
+  copy.self, copy.stream, copy.length, copy.sum = state.self, state.stream, state.length, state.sum
+  copy.moved = true
+  for k = 1, self.size do
+    obs[k - 1], self.last[i * self.size + k - 1] = state.obs[k], state.obs[k]
+  end
 end
 
 -- With the methods of a scene's view; without a draw function, the observation as a row of colours.
@@ -234,14 +263,16 @@ function world:draw(i)
   self.canvas = self.canvas or ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
   C.mn_canvas_clear(self.canvas)
   if self.spec.draw then
-    self.spec.draw(copy.self, setmetatable({ shapes = self.canvas, unit = 1, theme = canvas.theme }, canvas.metatable))
+    local view = { shapes = self.canvas, unit = 1, theme = canvas.theme }
+    self.spec.draw(copy.self, setmetatable(view, canvas.metatable))
   else
     local values, lo, hi = ffi.new("float[?]", self.size), 0, 1
     for k = 0, self.size - 1 do
       values[k] = self.last[i * self.size + k]
       lo, hi = math.min(lo, values[k]), math.max(hi, values[k])
     end
-    engine.check(C.mn_canvas_heat(self.canvas, 0, 0, self.size, 1, 1, self.size, values, lo, hi, canvas.SEQUENTIAL))
+    engine.check(C.mn_canvas_heat(self.canvas, 0, 0, self.size, 1, 1, self.size, values, lo, hi,
+      canvas.SEQUENTIAL))
   end
   return self.canvas
 end
