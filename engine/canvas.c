@@ -93,7 +93,8 @@ int mn_canvas_heat(mn_canvas *c, float x, float y, float w, float h, int rows, i
     return mn_fail(c->ctx, "canvas: a heat map of %d x %d, expected 1 x 1 .. 16M values", rows, cols);
   if (map != MN_MAP_SEQUENTIAL && map != MN_MAP_DIVERGING)
     return mn_fail(c->ctx, "canvas: map is %d, expected 0 (sequential) or 1 (diverging)", map);
-  if (!isfinite(lo) || !isfinite(hi)) return mn_fail(c->ctx, "canvas: the ends of a heat map are not finite");
+  if (!isfinite(lo) || !isfinite(hi))
+    return mn_fail(c->ctx, "canvas: the ends of a heat map are not finite");
   size_t n = (size_t)rows * (size_t)cols, at = c->n_values;
   const float *before = c->values;
   if (grow(c, &c->values, sizeof(float), c->n_values, &c->room_values, n) ||
@@ -132,7 +133,8 @@ void mn_canvas_bounds(const mn_canvas *c, float *box) {
 /* Append all of `from`, scaled by one factor and centred so that its bounds fit the box x, y, w, h. */
 int mn_canvas_append(mn_canvas *c, const mn_canvas *from, float x, float y, float w, float h) {
   if (c == from) return mn_fail(c->ctx, "canvas: appending a canvas to itself");
-  if (!(w > 0 && h > 0)) return mn_fail(c->ctx, "canvas: appending into a box of %g x %g", (double)w, (double)h);
+  if (!(w > 0 && h > 0))
+    return mn_fail(c->ctx, "canvas: appending into a box of %g x %g", (double)w, (double)h);
   if (!from->n_shapes) return 0;
   float box[4];
   mn_canvas_bounds(from, box);

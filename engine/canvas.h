@@ -18,7 +18,7 @@ enum {                           /* mn_shape.kind, and what x, y, w, h mean */
   MN_TEXT,                       /* baseline-left corner x, y; font size h; string `text` */
   MN_HEAT                        /* values in the box x, y, w, h: see mn_canvas_heat; `text` = index of the heat */
 };
-enum { MN_MAP_SEQUENTIAL, MN_MAP_DIVERGING };      /* colour-blind-safe maps: dark-to-light, and blue-white-red */
+enum { MN_MAP_SEQUENTIAL, MN_MAP_DIVERGING };      /* dark to light; blue, dark, orange (colour-blind-safe) */
 
 /* row 0 on top; lo and hi are the values at the ends of the colour map; a NaN is painted grey */
 typedef struct mn_heat { int rows, cols, map; float lo, hi; const float *values; } mn_heat;

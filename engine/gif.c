@@ -187,7 +187,8 @@ int mn_gif_add(mn_gif *g, const uint8_t *rgba) {
   EGifGCBToExtension(&control, extension);
   bool good = EGifPutExtension(g->gif, GRAPHICS_EXT_FUNC_CODE, 4, extension) == GIF_OK &&
               EGifPutImageDesc(g->gif, x0, y0, w, h, false, colors) == GIF_OK;
-  for (int y = 0; good && y < h; y++) good = EGifPutLine(g->gif, g->index + (size_t)y * (size_t)w, w) == GIF_OK;
+  for (int y = 0; good && y < h; y++)
+    good = EGifPutLine(g->gif, g->index + (size_t)y * (size_t)w, w) == GIF_OK;
   GifFreeMapObject(colors);
   if (!good) return mn_fail(g->ctx, "gif: no memory");
   memcpy(g->before, rgba, (size_t)g->width * (size_t)g->height * 4);

@@ -223,8 +223,8 @@ int mn_peek_read(mn_peek *p, void *out) {
 const char *mn_peek_state(mn_peek *p) {
   struct stat mine, theirs;
   live_head head;
-  if (fstat(p->fd, &mine) || stat(p->path, &theirs) || mine.st_ino != theirs.st_ino || mine.st_dev != theirs.st_dev)
-    return "replaced";
+  if (fstat(p->fd, &mine) || stat(p->path, &theirs) || mine.st_ino != theirs.st_ino ||
+      mine.st_dev != theirs.st_dev) return "replaced";
   if (read_at(p->fd, &head, sizeof head, 0) && head.ended) return "ended";
   return kill((pid_t)p->head.pid, 0) && errno == ESRCH ? "gone" : "running";
 }

@@ -34,10 +34,11 @@ static int start_ffmpeg(mn_movie *m, int fps) {
   snprintf(rate, sizeof rate, "%d", fps);
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
     return mn_fail(m->ctx, "ffmpeg: %s", strerror(errno));
-  char *const argv[] = { "ffmpeg", "-y", "-nostdin", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgba",
-                         "-s", size, "-r", rate, "-i", "pipe:0", "-an", "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2",
-                         "-c:v", "libx264", "-crf", "18", "-pix_fmt", "yuv420p", "-movflags", "+faststart",
-                         "-f", "mp4", m->draft, NULL };
+  char *const argv[] = {
+    "ffmpeg", "-y", "-nostdin", "-loglevel", "error",
+    "-f", "rawvideo", "-pix_fmt", "rgba", "-s", size, "-r", rate, "-i", "pipe:0",
+    "-an", "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-c:v", "libx264", "-crf", "18",
+    "-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4", m->draft, NULL };
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
@@ -47,8 +48,9 @@ static int start_ffmpeg(mn_movie *m, int fps) {
   m->feed = ends[0];
   if (!error) return 0;
   m->ffmpeg = 0;
-  return error == ENOENT ? mn_fail(m->ctx, "%s: MP4 needs ffmpeg (apt-get install ffmpeg); a name ending in .gif does without", m->path)
-                         : mn_fail(m->ctx, "ffmpeg does not start: %s", strerror(error));
+  if (error != ENOENT) return mn_fail(m->ctx, "ffmpeg does not start: %s", strerror(error));
+  return mn_fail(m->ctx, "%s: MP4 needs ffmpeg (apt-get install ffmpeg); a name ending in .gif does without it",
+                 m->path);
 }
 
 /* Begin a moving picture; the file's ending, .gif or .mp4, says which kind. */
@@ -56,8 +58,8 @@ mn_movie *mn_movie_new(mn_ctx *mn, const char *path, int width, int height, int 
   const char *dot = strrchr(path, '.');
   bool gif = dot && !strcasecmp(dot, ".gif"), mp4 = dot && !strcasecmp(dot, ".mp4");
   if ((!gif && !mp4) || width < 1 || height < 1 || width > 16384 || height > 16384 || fps < 1 || fps > 120) {
-    mn_fail(mn, "%s at %dx%d and %d frames/s: expected a name ending in .gif or .mp4, 1x1 .. 16384x16384, 1..120",
-            path, width, height, fps);
+    mn_fail(mn, "%s at %dx%d and %d frames/s: expected a name ending in .gif or .mp4, "
+            "1x1 .. 16384x16384, 1..120", path, width, height, fps);
     return NULL;
   }
   mn_movie *m = calloc(1, sizeof *m);

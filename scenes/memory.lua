@@ -1,5 +1,5 @@
--- memory.lua -- the core's memory large, whatever the core and the task: the world is only a corner of
--- the page.    mneme view memory, or mneme view runs/NAME scene=memory
+-- memory.lua -- the core's memory large, whatever the core and the task: the world is only a
+-- corner of the page.    mneme view memory, or mneme view runs/NAME scene=memory
 local scene = require "mneme.scene"
 local panel = scene.panels
 

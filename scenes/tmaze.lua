@@ -1,5 +1,5 @@
--- tmaze.lua -- the corridor above, the agent's mind below: does the cue still glow in the memory when
--- the agent stands at the junction?    mneme view tmaze, or mneme view runs/NAME
+-- tmaze.lua -- the corridor above, the agent's mind below: does the cue still glow in the memory
+-- when the agent stands at the junction?    mneme view tmaze, or mneme view runs/NAME
 local scene = require "mneme.scene"
 local panel = scene.panels
 
@@ -18,11 +18,13 @@ local function draw(view, now)
   local policy, value, trail = view:split(mind, "columns", { "3*", "4*", "4*" })
   panel.policy(view, policy, now)
   panel.value(view, value, now)
-  panel.trail(view, trail, now, { note = "cell at each step", cells = now.truth.corridor and now.truth.corridor - 1 })
+  local cells = now.truth.corridor and now.truth.corridor - 1
+  panel.trail(view, trail, now, { note = "cell at each step", cells = cells })
 
   if #now.gates == 0 then return panel.memory(view, memory, now) end
   local state, gates = view:split(memory, "columns", { "3*", "2*" })
   panel.memory(view, state, now)
+  if gates.h < 240 then return panel.gates(view, gates, now) end        -- a small window
   local heat, time = view:split(gates, "rows", { "3*", "2*" })
   panel.memory(view, heat, now, { of = "probes", kinds = now.gates, title = "gates", unit = "0 … 1" })
   panel.gates(view, time, now)

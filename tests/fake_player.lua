@@ -1,5 +1,6 @@
--- fake_player.lua -- a source of frames without a trained agent: random actions in the real T-Maze, and
--- arrays of random numbers in the shapes of each kind of core.  For tests of scenes, and their benchmark.
+-- fake_player.lua -- a source of frames without a trained agent: random actions in the real
+-- T-Maze, and arrays of random numbers in the shapes of each kind of core.  For tests of scenes,
+-- and their benchmark.
 local ffi = require "ffi"
 local mn = require "mneme"
 
@@ -31,7 +32,8 @@ Player.__index = Player
 function fake.new(options)
   options = options or {}
   local core = options.core or "agalite"
-  local self = setmetatable({ core = core, copies = 2, copy = 0, draws = 0, seed = options.seed or 1 }, Player)
+  local self = setmetatable({ core = core, copies = 2, copy = 0, draws = 0 }, Player)
+  self.seed = options.seed or 1
   self.task = mn.env("tmaze", { corridor = options.corridor or 8, num_envs = 2, seed = self.seed })
   self.memory, self.probes = {}, {}
   if core ~= "none" then
@@ -73,7 +75,8 @@ function Player:next()
     self.obs, self.reward = obs:data(), reward:data()[self.copy]
     self.step, self.ret = self.step + 1, self.ret + self.reward
     if terminated:data()[self.copy] + truncated:data()[self.copy] > 0 then
-      ended = { score = info.score:data()[self.copy], ret = info.ret:data()[self.copy], length = info.length:data()[self.copy] }
+      local i = self.copy
+      ended = { score = info.score:data()[i], ret = info.ret:data()[i], length = info.length:data()[i] }
       self.step, self.ret, self.episode = 0, 0, self.episode + 1
     end
   end
@@ -85,8 +88,8 @@ function Player:next()
   return {
     title = self.core .. " on " .. self.task.id .. ", corridor " .. truth.corridor, source = "random numbers",
     canvas = self.task:draw(self.copy), truth = truth, actions = self.task.action_space.names,
-    observation = { shape = { 16 }, values = self.obs + 16 * self.copy }, action = self.action, policy = policy,
-    value = 2 + math.sin(self.draws / 5), reward = self.reward, memory = self.memory, probes = self.probes,
+    observation = { shape = { 16 }, values = self.obs + 16 * self.copy },
+    action = self.action, policy = policy, value = 2 + math.sin(self.draws / 5), reward = self.reward, memory = self.memory, probes = self.probes,
     step = self.step, episode = self.episode, ret = self.ret, ended = ended,
   }
 end

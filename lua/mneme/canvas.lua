@@ -1,5 +1,6 @@
--- canvas.lua -- what a scene draws with: shapes in pixels of its page, text that fits, and boxes that
--- divide the page.  A canvas is painted into pixels by scenes/view; nothing here knows of a window.
+-- canvas.lua -- what a scene draws with: shapes in pixels of its page, text that fits, and boxes
+-- that divide the page.  A canvas is painted into pixels by scenes/view; nothing here knows of a
+-- window.
 local ffi = require "ffi"
 local bit = require "bit"
 local engine = require "mneme.engine"
@@ -15,7 +16,8 @@ local theme = {
   good = 0x2CC295FF, bad = 0xF07A4BFF, violet = 0xD78FBAFF, shade = 0x0F131AD8,
 }
 
-local canvas = { theme = theme, SEQUENTIAL = SEQUENTIAL, DIVERGING = DIVERGING, RECT = RECT, TEXT = TEXT, HEAT = HEAT }
+local canvas = { theme = theme, RECT = RECT, TEXT = TEXT, HEAT = HEAT,
+  SEQUENTIAL = SEQUENTIAL, DIVERGING = DIVERGING }
 local methods = {}
 canvas.metatable = { __index = methods }
 
@@ -44,9 +46,13 @@ local function add(self, kind, color, x, y, w, h, data)
 end
 
 function methods:rect(x, y, w, h, color) add(self, RECT, color, x, y, w, h) end
-function methods:frame(x, y, w, h, color, thick) add(self, FRAME, color, x, y, w, h, thick or self.unit) end
 function methods:disc(x, y, radius, color) add(self, DISC, color, x, y, radius, radius) end
-function methods:line(x0, y0, x1, y1, color, thick) add(self, LINE, color, x0, y0, x1, y1, thick or self.unit) end
+function methods:frame(x, y, w, h, color, thick)
+  add(self, FRAME, color, x, y, w, h, thick or self.unit)
+end
+function methods:line(x0, y0, x1, y1, color, thick)
+  add(self, LINE, color, x0, y0, x1, y1, thick or self.unit)
+end
 function methods:triangle(x, y, w, h, turn, color) add(self, TRIANGLE, color, x, y, w, h, turn) end
 
 ---`color` with another opacity, 0..1.
@@ -78,9 +84,10 @@ function methods:fit(text, size, room)
   return ""
 end
 
----A heat map of float values[rows * cols] in a box.
+---A heat map of float values[rows * cols] in a box; values that are not finite do not stop it.
 function methods:heat(box, rows, cols, values, lo, hi, map)
   if box.w < 1 or box.h < 1 then return end
+  if lo - lo ~= 0 or hi - hi ~= 0 then lo, hi = 0, 1 end
   engine.check(C.mn_canvas_heat(self.shapes, box.x, box.y, box.w, box.h, rows, cols, values, lo, hi,
     map or SEQUENTIAL))
 end

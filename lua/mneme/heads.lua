@@ -1,5 +1,6 @@
--- heads.lua -- how a core's named tensors divide into layers and heads, so that any core can be drawn:
--- "layers.0.C" is kind "C" of layer 0, and its dimensions "HVK" say that its first axis counts heads.
+-- heads.lua -- how a core's named tensors divide into layers and heads, so that any core can be
+-- drawn: "layers.0.C" is kind "C" of layer 0, and its dimensions "HVK" say that its first axis
+-- counts heads.
 local ffi = require "ffi"
 
 local heads = {}

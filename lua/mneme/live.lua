@@ -1,6 +1,7 @@
--- live.lua -- a trainer's snapshots for a viewer in another process, through the mapped file RUN/live
--- (engine/live.c).  The trainer writes one copy of the task at most twenty times a second and never
--- waits; the viewer reads the newest.  What lies where in a snapshot is JSON in the file's head.
+-- live.lua -- a trainer's snapshots for a viewer in another process, through the mapped file
+-- RUN/live (engine/live.c).  The trainer writes one copy of the task at most twenty times a
+-- second and never waits; the viewer reads the newest.  What lies where in a snapshot is JSON in
+-- the file's head.
 local ffi = require "ffi"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
@@ -106,7 +107,8 @@ local function task_of(schema)
   return require("mneme.env").new(schema.task.id, settings)
 end
 
--- The schema comes from a file, so nothing in it is believed: every field must lie inside a snapshot.
+-- The schema comes from a file, so nothing in it is believed: every field must lie inside a
+-- snapshot.
 local function read_schema(path, text, bytes)
   local schema, why = json.decode(text, path)
   local function refuse(what) errors.fail(path .. " cannot be watched: " .. what) end
@@ -114,9 +116,11 @@ local function read_schema(path, text, bytes)
     or type(schema.counters) ~= "table" then refuse(why or "its schema is not one of Mneme's") end
   local need = { counters = #schema.counters, observation = 0, policy = #schema.actions, world = 0 }
   for _, field in ipairs(schema.fields) do
-    local n = type(field) == "table" and type(field.shape) == "table" and bytes_of[field.dtype] or refuse "a field has no shape"
+    local n = type(field) == "table" and type(field.shape) == "table" and bytes_of[field.dtype]
+    if not n then refuse "a field has no shape" end
     for _, length in ipairs(field.shape) do n = n * (tonumber(length) or -1) end
-    if type(field.name) ~= "string" or type(field.at) ~= "number" or field.at < 0 or not (n > 0) or field.at + n > bytes then
+    local inside = type(field.at) == "number" and field.at >= 0 and n > 0 and field.at + n <= bytes
+    if type(field.name) ~= "string" or not inside then
       refuse(("field %s lies outside of a snapshot"):format(tostring(field.name)))
     end
     if need[field.name] and need[field.name] <= heads.size(field.shape) then need[field.name] = nil end
@@ -132,7 +136,8 @@ function live.reader(path)
   local peek = ffi.gc(engine.check(C.mn_peek_new(engine.ctx, path)), C.mn_peek_free)
   local bytes = C.mn_peek_bytes(peek)
   local schema = read_schema(path, ffi.string(C.mn_peek_schema(peek)), bytes)
-  local self = setmetatable({ path = path, peek = peek, schema = schema, live = true, copies = schema.copies or 1 }, Reader)
+  local self = setmetatable({ path = path, peek = peek, schema = schema, live = true }, Reader)
+  self.copies = tonumber(schema.copies) or 1
   self.buffer = ffi.new("uint8_t[?]", bytes)
   self.task = task_of(schema)
   self.nothing = ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
@@ -155,14 +160,15 @@ end
 ---The newest snapshot, as `now` for mneme.recorder; nil: nothing new.
 function Reader:next()
   if engine.check(C.mn_peek_read(self.peek, self.buffer)) == 0 then return nil end
-  local now = { title = self.schema.title, actions = self.schema.actions, memory = {}, probes = {}, truth = {} }
-  for _, field in ipairs(self.schema.fields) do
+  local schema = self.schema
+  local now = { title = schema.title, actions = schema.actions, memory = {}, probes = {}, truth = {} }
+  for _, field in ipairs(schema.fields) do
     local at = ffi.cast(pointer[field.dtype], self.buffer + field.at)
     local group, name = field.name:match "^(%a+):(.+)$"
     if group == "memory" or group == "probes" then
       now[group][name] = { shape = field.shape, dims = field.dims, values = at }
     elseif field.name == "counters" then
-      for i, counter in ipairs(self.schema.counters) do now[counter] = at[i - 1] end
+      for i, counter in ipairs(schema.counters) do now[counter] = at[i - 1] end
     elseif field.name == "observation" then now.observation = { shape = field.shape, values = at }
     elseif field.name == "policy" then now.policy = at
     elseif field.name == "world" and self.task then

@@ -1,5 +1,6 @@
--- recorder.lua -- what was seen, kept: turns the passing snapshots of a player or a live file into frames
--- that stay, with the episode so far, so that a viewer can step back and a scene can draw traces.
+-- recorder.lua -- what was seen, kept: turns the passing snapshots of a player or a live file
+-- into frames that stay, with the episode so far, so that a viewer can step back and a scene can
+-- draw traces.
 local ffi = require "ffi"
 local engine = require "mneme.engine"
 local heads = require "mneme.heads"
@@ -8,7 +9,8 @@ local C = engine.C
 local recorder = {}
 local methods = {}
 
--- Probes of these kinds are gates, if their values lie in 0..1; the first one found is traced over time.
+-- Probes of these kinds are gates, if their values lie in 0..1; the first one found is traced
+-- over time.
 local gates = { "beta", "z", "write", "gate", "g", "i", "gamma", "r", "f", "o", "decay", "w" }
 
 ---@class Frame what a scene sees as `now`; read-only
@@ -29,7 +31,7 @@ local gates = { "beta", "z", "write", "gate", "g", "i", "gamma", "r", "f", "o", 
 ---@field ret number undiscounted return so far
 ---@field outcome table? at the end: { score, ret, length }
 ---@field history table[] one entry { step, value, reward, action, x, y, gates } a step of this episode
----@field range table<string, number> greatest absolute value of each kind of memory in this episode
+---@field range table<string, number> where the colours of each kind of memory end
 ---@field n_heads integer
 ---@field gates string[] the kinds of probes that are gates
 ---@field status table? the player's: { playing, speed, hint, note }
@@ -118,14 +120,23 @@ local function find_heads(memory)
   return 1
 end
 
--- The greatest value of each kind so far: a colour scale that grows but never flickers.
+-- The colour scale of each kind of memory: four times the root mean square, or the greatest value
+-- where that is less, so that a few outliers do not leave the rest in the dark.  It grows during
+-- an episode but never shrinks: colours do not flicker.
 local function widen(before, memory)
-  local range = setmetatable({}, { __index = function() return 0 end })
-  for kind, most in pairs(before or {}) do range[kind] = most end
+  local range, most, squares, count = {}, {}, {}, {}
   for name, array in pairs(memory) do
     local _, kind = heads.parse(name)
-    local least, _, greatest = heads.summary(array.values, heads.size(array.shape))
-    range[kind] = math.max(range[kind], -least, greatest)
+    local n, sum, top = heads.size(array.shape), squares[kind] or 0, most[kind] or 0
+    for i = 0, n - 1 do
+      local v = array.values[i]
+      if v - v == 0 then sum, top = sum + v * v, math.max(top, math.abs(v)) end     -- finite
+    end
+    squares[kind], most[kind], count[kind] = sum, top, (count[kind] or 0) + n
+  end
+  for kind, top in pairs(most) do
+    local scale = math.min(top, 4 * math.sqrt(squares[kind] / count[kind]))
+    range[kind] = math.max(scale, before and before[kind] or 0)
   end
   return range
 end

@@ -1,5 +1,6 @@
--- scene.lua -- scenes: what to look at while an agent lives.  A scene is one file in scenes/ that draws a
--- frame with panels from scenes/panels; this finds them, and paints them into pixels without a window.
+-- scene.lua -- scenes: what to look at while an agent lives.  A scene is one file in scenes/ that
+-- draws a frame with panels from scenes/panels; this finds them, and paints them into pixels
+-- without a window.
 local ffi = require "ffi"
 local lfs = require "lfs"
 local engine = require "mneme.engine"
@@ -39,7 +40,7 @@ local known = { task = true, core = true, draw = true, doc = true }
 ---without a run, draw = function(view, now) } -- now: a Frame of mneme.recorder
 function scene.new(spec)
   for key in pairs(spec) do
-    if not known[key] then errors.raise(('scene: unknown key "%s", known are core, doc, draw, task'):format(tostring(key))) end
+    if not known[key] then errors.unknown("key of a scene:", key, { "core", "doc", "draw", "task" }) end
   end
   if type(spec.draw) ~= "function" then
     errors.raise("scene: draw is a " .. type(spec.draw) .. ", expected a function(view, now)")
@@ -89,7 +90,9 @@ function scene.painter(font)
   return self
 end
 
-function painter:text_width(text, size) return self.lib.mn_raster_text_width(self.raster, text, size) end
+function painter:text_width(text, size)
+  return self.lib.mn_raster_text_width(self.raster, text, size)
+end
 
 -- A scene must not change what it sees, or stepping back would show something else.
 local function read_only(frame)
@@ -103,7 +106,8 @@ end
 function painter:paint(what, frame, width, height)
   self.view:clear(width, height)
   what.draw(self.view, read_only(frame))
-  engine.check(self.lib.mn_raster_paint(self.raster, self.view.shapes, canvas.theme.page, width, height))
+  local shapes = self.view.shapes
+  engine.check(self.lib.mn_raster_paint(self.raster, shapes, canvas.theme.page, width, height))
   return self.lib.mn_raster_pixels(self.raster)
 end
 

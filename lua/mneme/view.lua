@@ -1,6 +1,6 @@
--- view.lua -- mneme view X [out=FILE] [size=WxH] [scene=NAME]: watch an agent live, in a window or as
--- pictures.  X is a run folder or a scene's name.  The window's loop polls events sixty times a second
--- and never waits for a trainer; a source of frames is anything with
+-- view.lua -- mneme view X [out=FILE] [size=WxH] [scene=NAME]: watch an agent live, in a window
+-- or as pictures.  X is a run folder or a scene's name.  The window's loop polls events sixty
+-- times a second and never waits for a trainer; a source of frames is anything with
 --   next()       -> a snapshot (see mneme.recorder), nil if there is nothing new;
 --                   snapshot.ended = { score, ret, length } where the episode before it has just ended
 --   restart(), next_copy(), copies    optional
@@ -23,7 +23,7 @@ end
 ---Read the command line.
 ---@param args string[]
 function view.parse(args)
-  local o, keys = { width = scene.default_width, height = scene.default_height }, { "out", "scene", "size" }
+  local o = { width = scene.default_width, height = scene.default_height }
   for _, arg in ipairs(args) do
     local key, value = arg:match "^%-?%-?([%w_]+)=(.*)$"
     if not key then
@@ -36,9 +36,11 @@ function view.parse(args)
         usage(("size=%s: expected WIDTHxHEIGHT in pixels, 320x240 .. 7680x4320"):format(value))
       end
     elseif key == "out" or key == "scene" then o[key] = value
-    else errors.unknown("setting", key, keys) end
+    else errors.unknown("setting", key, { "out", "scene", "size" }) end
   end
-  if not o.what then usage("view what?  A run folder, or a scene: " .. table.concat(scene.list(), ", ")) end
+  if not o.what then
+    usage("view what?  A run folder, or a scene: " .. table.concat(scene.list(), ", "))
+  end
   o.kind = o.out and (o.out:lower():match "%.(%a+%d?)$" or "")
   if o.kind and o.kind ~= "png" and o.kind ~= "gif" and o.kind ~= "mp4" then
     usage(("out=%s: expected a name ending in .png, .gif or .mp4"):format(o.out))
@@ -52,7 +54,8 @@ local function task_of(run)
   local file = io.open(run .. "/config.json")
   local config = file and json.decode(file:read "*a")
   if file then file:close() end
-  return type(config) == "table" and (type(config.env) == "string" and config.env or type(config.task) == "string" and config.task) or nil
+  local id = type(config) == "table" and config.env
+  return type(id) == "string" and id or nil
 end
 
 -- A source of frames and the scene to show them with.
@@ -117,8 +120,8 @@ Player.__index = Player
 ---The state of a window's playback, apart from the window: what the keys do and which frame is shown.
 ---@param reopen function? gives another source when a live one has ended
 function view.playback(source, what, reopen)
-  return setmetatable({ source = source, what = what, reopen = reopen, film = recorder.new(), at = 0, playing = true,
-    speed = 4, due = 0, help = false, dirty = true }, Player)
+  return setmetatable({ source = source, what = what, reopen = reopen, film = recorder.new(), at = 0,
+    playing = true, speed = 4, due = 0, help = false, dirty = true }, Player)
 end
 
 -- One frame on: a kept one, or the next of the source.  False: the source has nothing new.
@@ -133,7 +136,7 @@ function Player:forward()
     if not now then return false end
     if now.ended and #frames > 0 then
       self.film:finish(now.ended, now.reward)
-      self.pending = now                     -- the new episode's first frame comes after the end of this one
+      self.pending = now                     -- the new episode's first frame comes after this end
     else self.film:add(now) end
     self.at = #frames
   end
@@ -146,7 +149,9 @@ function Player:say(text, clock) self.note, self.note_until, self.dirty = text, 
 -- The source begins afresh: what was kept stays, so that one can still step back to it.
 function Player:restart(clock)
   if self.source.live then
-    if self.source:state() == "running" then return self:say("live: the trainer decides when episodes restart", clock) end
+    if self.source:state() == "running" then
+      return self:say("live: the trainer decides when episodes restart", clock)
+    end
     self.source = self.reopen()
   elseif self.source.restart then self.source:restart()
   else return end
@@ -212,17 +217,28 @@ function Player:frame()
   if not frame then return nil end
   local shown = setmetatable({}, { __index = frame })
   local gone = self.source.live and self.state and self.state ~= "running"
-  local speed = self.source.live and (gone and self.state or "live") or SPEEDS[self.speed] .. " steps/s"
-  local note = self.note or gone and "training has " .. (self.state == "gone" and "died" or "ended") .. "; r plays its last checkpoint"
-  shown.status = { playing = self.playing, speed = speed, hint = "h: help", note = note or nil }
+  local speed, note = SPEEDS[self.speed] .. " steps/s", self.note
+  if gone then
+    speed = self.state == "gone" and "died" or "ended"
+    note = note or ("training has %s; r plays its last checkpoint"):format(speed)
+  elseif self.source.live then speed = "live" end
+  shown.status = { playing = self.playing, speed = speed, hint = "h: help", note = note }
   return shown
 end
+
+-- Before a trainer has written anything.
+local waiting = { draw = function(page)
+  local text = "waiting for the trainer's first step …"
+  page:text(text, page.width / 2, page.height / 2, 16, page.theme.dim, "center")
+end }
 
 ---Show the frames of a source in a window until the user has enough.
 function view.window(source, what, o, reopen)
   local lib, painter = scene.library(), scene.painter()
-  local window = ffi.gc(engine.check(lib.mn_window_new(engine.ctx, "Mneme", o.width, o.height)), lib.mn_window_free)
-  local player, event, size = view.playback(source, what, reopen), ffi.new "mn_event", ffi.new "int[2]"
+  local window = engine.check(lib.mn_window_new(engine.ctx, "Mneme", o.width, o.height))
+  ffi.gc(window, lib.mn_window_free)
+  local player = view.playback(source, what, reopen)
+  local event, size = ffi.new "mn_event", ffi.new "int[2]"
   local with_help = { draw = function(page, now)
     what.draw(page, now)
     if player.help then scene.panels.help(page, page.box, now) end
@@ -230,10 +246,7 @@ function view.window(source, what, o, reopen)
   local function paint()
     engine.check(lib.mn_window_size(window, size))
     local frame = player:frame()
-    local pixels = painter:paint(frame and with_help or { draw = function(page)
-      page:text("waiting for the trainer's first step …", size[0] / 2, size[1] / 2, 16, page.theme.dim, "center")
-    end }, frame or {}, size[0], size[1])
-    return pixels, size[0], size[1]
+    return painter:paint(frame and with_help or waiting, frame or {}, size[0], size[1]), size[0], size[1]
   end
 
   local quit = false
@@ -263,7 +276,8 @@ function view.main(args)
   local o = view.parse(args)
   local display = os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" or os.getenv "SDL_VIDEODRIVER"
   if not o.out and not display then
-    errors.fail("no display to open a window on", ("mneme view %s out=FILE.png, or .gif, .mp4, writes pictures instead"):format(o.what))
+    errors.fail("no display to open a window on",
+      ("mneme view %s out=FILE.png, or .gif, .mp4, writes pictures instead"):format(o.what))
   end
   local source, what = open(o)
   if o.out then

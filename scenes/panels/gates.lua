@@ -1,5 +1,5 @@
--- gates.lua -- what the gates let through: their mean over time, a line for each head of each layer, so
--- that the moment of writing shows as a bright column and holding as a dark stretch.
+-- gates.lua -- what the gates let through: their mean over time, a line for each head of each
+-- layer, so that the moment of writing shows as a bright column and holding as a dark stretch.
 local ffi = require "ffi"
 local canvas = require "mneme.canvas"
 
@@ -7,13 +7,16 @@ local canvas = require "mneme.canvas"
 return function(view, box, now, options)
   local theme, u, history = view.theme, view.unit, now.history
   local kind = options and options.kind or now.gates[1]
-  local inner = view:card(box, kind and "gate " .. kind .. " over time" or "gates over time", "mean of each head, 0 … 1", canvas.SEQUENTIAL)
+  local title = kind and "gate " .. kind .. " over time" or "gates over time"
+  local inner = view:card(box, title, "mean of each head, 0 … 1", canvas.SEQUENTIAL)
   local rows = kind and #(history[#history].gates[kind] or {}) or 0
-  if rows == 0 then return view:text("this core reports no gates", inner.x, inner.y + 16 * u, 12, theme.dim) end
+  if rows == 0 then
+    return view:text("this core reports no gates", inner.x, inner.y + 16 * u, 12, theme.dim)
+  end
 
   local wide = view:text_width("layer 0", 11) + 10 * u
   local steps = math.max(10, history[#history].step + 1)
-  local cols = math.min(steps, 512)                   -- a long episode: several steps a column, the last one shown
+  local cols = math.min(steps, 512)                   -- a long episode: several steps share a column
   local values, used = ffi.new("float[?]", rows * cols), 0
   for _, entry in ipairs(history) do                  -- where steps were not seen, the last mean stays
     local upto = math.floor(entry.step * cols / steps)
@@ -26,7 +29,8 @@ return function(view, box, now, options)
   for row = 0, rows - 1 do ffi.copy(seen + row * used, values + row * cols, used * 4) end
   local plot = { x = inner.x + wide, y = inner.y, w = inner.w - wide, h = inner.h - 20 * u }
   view:rect(plot.x, plot.y, plot.w, plot.h, theme.grid)
-  view:heat({ x = plot.x, y = plot.y, w = plot.w * used / cols, h = plot.h }, rows, used, seen, 0, 1, canvas.SEQUENTIAL)
+  local part = { x = plot.x, y = plot.y, w = plot.w * used / cols, h = plot.h }
+  view:heat(part, rows, used, seen, 0, 1, canvas.SEQUENTIAL)
 
   local layers = rows / now.n_heads == math.floor(rows / now.n_heads) and rows / now.n_heads or 1
   for layer = 0, layers - 1 do

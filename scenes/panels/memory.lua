@@ -1,6 +1,6 @@
--- memory.lua -- every number the core holds, as heat maps: a row for each layer, a column for each head,
--- in each cell the kinds of state (v, k, s; C; h) one above the other.  Any core fits, since names and
--- shapes say how to divide it.
+-- memory.lua -- every number the core holds, as heat maps: a row for each layer, a column for
+-- each head, in each cell the kinds of state (v, k, s; C; h) one above the other.  Any core fits,
+-- since names and shapes say how to divide it.
 local heads = require "mneme.heads"
 local canvas = require "mneme.canvas"
 
@@ -20,7 +20,8 @@ local function shares(kinds, by_kind)
   return share
 end
 
----options.of: "memory" (default) or "probes"; kinds: a list of those to show; title; unit: values lie in 0..1
+---options.of: "memory" (default) or "probes"; kinds: a list of those to show; title;
+---unit: text, where all values lie in 0..1
 return function(view, box, now, options)
   options = options or {}
   local theme, u = view.theme, view.unit
@@ -50,18 +51,24 @@ return function(view, box, now, options)
   end
   for i, layer in ipairs(layers) do
     local y, share = top + (i - 1) * (height + gap), shares(kinds, by_layer[layer])
-    if #layers > 1 then view:text("layer " .. layer, inner.x, y + 10 * u, 11, theme.dim) end
+    local size = math.min(11, height / u)              -- rows may be lower than a line of text
+    if #layers > 1 then view:text("layer " .. layer, inner.x, y + 0.9 * size * u, size, theme.dim) end
     for _, kind in ipairs(kinds) do
       local array, strip = by_layer[layer][kind], height * share[kind]
       local n = array and heads.count(array, now.n_heads) or 0
       for head = 0, n - 1 do
         local rows, cols, values = heads.slice(array, head, now.n_heads)
-        local place = { x = left + head * (width + gap), y = y, w = n == 1 and inner.x + inner.w - left or width, h = strip - 2 * u }
+        local all = inner.x + inner.w - left           -- what is not divided takes the whole row
+        local place = { x = left + head * (width + gap), y = y, h = strip - 2 * u }
+        place.w = n == 1 and all or width
         local most = options.unit and 1 or math.max(now.range[kind], 1e-6)
         rows, cols = heads.fold(rows, cols, place.w / place.h)
         view:heat(place, rows, cols, values, options.unit and 0 or -most, most, map)
       end
-      if n > 0 then view:text(kind, left - 6 * u, y + strip / 2 + 3 * u, 11, theme.text, "right") end
+      size = math.min(11, strip / u)
+      if n > 0 then
+        view:text(kind, left - 6 * u, y + strip / 2 + 0.3 * size * u, size, theme.text, "right")
+      end
       y = y + strip
     end
   end

@@ -11,10 +11,12 @@ return function(view, box, now)
   end
   local n, shape = heads.size(seen.shape), seen.shape
   local least, _, most = heads.summary(seen.values, n)
-  local inner = view:card(box, "observation", ("%s numbers, %.3g … %.3g"):format(table.concat(shape, "×"), least, most))
+  local note = ("%s numbers, %.3g … %.3g"):format(table.concat(shape, "×"), least, most)
+  local inner = view:card(box, "observation", note)
+  least, most = math.min(0, least), math.max(1, most)
   if #shape < 2 then
     local rows, cols = heads.fold(1, n, inner.w / inner.h)
-    return view:heat(inner, rows, cols, seen.values, math.min(0, least), math.max(1, most), canvas.SEQUENTIAL)
+    return view:heat(inner, rows, cols, seen.values, least, most, canvas.SEQUENTIAL)
   end
   -- a picture: rows, columns, channels; the mean of the channels, square cells
   local rows, cols = shape[1], shape[2]
@@ -25,5 +27,5 @@ return function(view, box, now)
   end
   local side = math.min(inner.w / cols, inner.h / rows)
   local place = { x = inner.x + (inner.w - side * cols) / 2, y = inner.y, w = side * cols, h = side * rows }
-  view:heat(place, rows, cols, grey, math.min(0, least), math.max(1, most), canvas.SEQUENTIAL)
+  view:heat(place, rows, cols, grey, least, most, canvas.SEQUENTIAL)
 end

@@ -15,11 +15,11 @@ return function(view, box, now)
   for i = 1, n do
     local y, p, chosen = top + (i - 1) * row, now.policy[i], now.action == i - 1
     local base, bar = y + row / 2 + size * u * 0.36, math.min(row * 0.56, 20 * u)
-    local color = chosen and theme.warm or theme.accent
+    local color, ink = chosen and theme.warm or theme.accent, chosen and theme.text or theme.dim
     if chosen then view:triangle(inner.x, y + row / 2 - 5 * u, 9 * u, 10 * u, 0, theme.warm) end
-    view:text(now.actions[i], inner.x + 16 * u, base, size, chosen and theme.text or theme.dim, "left", wide + 1)
+    view:text(now.actions[i], inner.x + 16 * u, base, size, ink, "left", wide + 1)
     view:rect(left, y + (row - bar) / 2, length, bar, theme.grid)
     view:rect(left, y + (row - bar) / 2, length * math.max(0, math.min(1, p)), bar, color)
-    view:text(("%.0f %%"):format(p * 100), inner.x + inner.w, base, size, chosen and theme.text or theme.dim, "right")
+    view:text(("%.0f %%"):format(p * 100), inner.x + inner.w, base, size, ink, "right")
   end
 end

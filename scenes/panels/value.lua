@@ -8,7 +8,8 @@ return function(view, box, now)
     least, most, last = math.min(least, value), math.max(most, value), math.max(last, entry.step)
   end
   local margin = (most - least) * 0.08
-  local place = view:axes(inner, 0, last, least < 0 and least - margin or 0, most + margin, "step", "expected return")
+  least = least < 0 and least - margin or 0
+  local place = view:axes(inner, 0, last, least, most + margin, "step", "expected return")
   for i = 2, #history do
     local a, b = history[i - 1], history[i]
     if a.value and b.value then

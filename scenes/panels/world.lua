@@ -1,4 +1,5 @@
--- world.lua -- the world as the environment draws it, the way the agent came, and how the episode ended.
+-- world.lua -- the world as the environment draws it, the way the agent came, and how the episode
+-- ended.
 local canvas = require "mneme.canvas"
 
 return function(view, box, now, options)
@@ -24,15 +25,16 @@ return function(view, box, now, options)
   local outcome = now.outcome         -- told in the title's line, where it covers nothing
   if outcome then
     local solved = (outcome.score or 0) >= 1
-    local text = ("%s  ·  return %+.1f  ·  %d steps"):format(
-      solved and "solved" or ("score %.2f"):format(outcome.score or 0), outcome.ret, outcome.length):gsub("-", "−")
+    local text = solved and "solved" or ("score %.2f"):format(outcome.score or 0)
     local note = options and options.note and view:text_width(options.note, 11.5) or 0
-    local room = inner.w - 2 * math.max(note, view:text_width("corridor", 13)) - 32 * u
-    text = view:fit(text, 14, room)
-    local w, x = view:text_width(text, 14) + 24 * u, inner.x + inner.w / 2
-    if text ~= "" then
-      view:frame(x - w / 2, box.y + 8 * u, w, 24 * u, solved and theme.good or theme.bad, 1.5 * u)
-      view:text(text, x, box.y + 25 * u, 14, solved and theme.good or theme.bad, "center")
+    local room = inner.w - 2 * math.max(note, view:text_width("corridor", 13)) - 64 * u
+    local ret = ("  ·  return %+.1f"):format(outcome.ret):gsub("-", "−")
+    for _, part in ipairs { ret, ("  ·  %d steps"):format(outcome.length) } do
+      if view:text_width(text .. part, 14) > room then break end
+      text = text .. part
     end
+    local w, x = view:text_width(text, 14) + 24 * u, inner.x + inner.w / 2
+    view:frame(x - w / 2, box.y + 8 * u, w, 24 * u, solved and theme.good or theme.bad, 1.5 * u)
+    view:text(text, x, box.y + 25 * u, 14, solved and theme.good or theme.bad, "center")
   end
 end

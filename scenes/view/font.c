@@ -43,7 +43,8 @@ mn_font *mn_font_new(mn_ctx *mn, const char *path) {
       found = !FT_New_Face(f->library, places[i], 0, &f->face);
   }
   if (found && FT_IS_SCALABLE(f->face)) return f;
-  if (asked && *asked) mn_fail(mn, "font: %s is not a font that FreeType can scale (MNEME_FONT names another)", asked);
+  if (asked && *asked)
+    mn_fail(mn, "font: %s is not a font that FreeType can scale (MNEME_FONT names another)", asked);
   else mn_fail(mn, "font: DejaVu Sans not found; install fonts-dejavu-core, or set MNEME_FONT=FILE.ttf");
   mn_font_free(f);
   return NULL;

@@ -155,7 +155,7 @@ double mn_raster_text_width(mn_raster *r, const char *utf8, float size) {
 ** stored stands out.  Both grow lighter away from their dark point, for every kind of colour vision. */
 static const uint32_t sequential[] = { 0x440154, 0x482878, 0x3E4A89, 0x31688E, 0x26828E,
                                        0x1F9E89, 0x35B779, 0x6DCD59, 0xB4DE2C, 0xFDE725 };
-static const uint32_t diverging[] = { 0xC9E6FF, 0x6DB8F2, 0x2E7FC4, 0x1E4A75, 0x1A1F29,
+static const uint32_t diverging[] = { 0xC9E6FF, 0x6DB8F2, 0x2E7FC4, 0x1E4A75, 0x10141B,
                                       0x7A3B12, 0xC9691C, 0xF5A245, 0xFFE1B0 };
 
 static uint32_t map_color(const mn_heat *heat, float value) {

@@ -20,8 +20,8 @@ mn_window *mn_window_new(mn_ctx *mn, const char *title, int width, int height) {
   w->ctx = mn;
   SDL_SetHint(SDL_HINT_VIDEO_ALLOW_SCREENSAVER, "1");
   bool ready = !SDL_Init(SDL_INIT_VIDEO);
-  if (ready) w->window = SDL_CreateWindow(title, SDL_WINDOWPOS_CENTERED, SDL_WINDOWPOS_CENTERED, width, height,
-                                          SDL_WINDOW_RESIZABLE);
+  if (ready) w->window = SDL_CreateWindow(title, SDL_WINDOWPOS_CENTERED, SDL_WINDOWPOS_CENTERED,
+                                          width, height, SDL_WINDOW_RESIZABLE);
   if (w->window) w->renderer = SDL_CreateRenderer(w->window, -1, 0);
   if (!w->renderer) {
     mn_fail(mn, "window: no display (%s)", SDL_GetError());
@@ -91,7 +91,8 @@ int mn_window_size(mn_window *w, int *size) {
 int mn_window_show(mn_window *w, const uint8_t *rgba, int width, int height) {
   if (!w->texture || w->width != width || w->height != height) {
     if (w->texture) SDL_DestroyTexture(w->texture);
-    w->texture = SDL_CreateTexture(w->renderer, SDL_PIXELFORMAT_RGBA32, SDL_TEXTUREACCESS_STREAMING, width, height);
+    w->texture = SDL_CreateTexture(w->renderer, SDL_PIXELFORMAT_RGBA32, SDL_TEXTUREACCESS_STREAMING,
+                                   width, height);
     if (w->texture) SDL_SetTextureBlendMode(w->texture, SDL_BLENDMODE_NONE);
     w->width = width, w->height = height;
   }

@@ -1,0 +1,271 @@
+-- test_view.lua -- mneme view: its command line and keys; the live file between a trainer and a viewer,
+-- which carries what was written and refuses what is damaged; and windows, which show the pixels that
+-- were painted.
+local ffi = require "ffi"
+local lfs = require "lfs"
+local t = require "tests.harness"
+local engine = require "mneme.engine"
+local fake = require "tests.fake_player"
+local live = require "mneme.live"
+local mn = require "mneme"
+local recorder = require "mneme.recorder"
+local scene = require "mneme.scene"
+local view = require "mneme.view"
+
+local C = engine.C
+local folder = os.tmpname()
+os.remove(folder)
+assert(lfs.mkdir(folder))
+local function path(name) return folder .. "/" .. name end
+
+local painter, what = scene.painter(), scene.load "tmaze"
+
+-- ---- the command ----
+
+t.test("the command line of mneme view", function()
+  local o = view.parse { "runs/a", "out=x.GIF", "size=640x480", "--scene=memory" }
+  t.eq(o.what, "runs/a") t.eq(o.kind, "gif") t.eq(o.scene, "memory")
+  t.eq(o.width, 640) t.eq(o.height, 480)
+  for _, bad in ipairs { { "x", "size=9x9" }, { "x", "out=x.bmp" }, { "x", "y" }, {}, { "x", "colr=1" } } do
+    local ok, e = pcall(view.parse, bad)
+    t.ok(not ok and e.status == 2, "a usage error has status 2")
+  end
+  t.eq(scene.for_task "tmaze-v0", "tmaze")
+  t.eq(scene.for_task "pong-v1", "memory")
+end)
+
+t.test("keys: play, step, step back, speed, help, quit", function()
+  local p = view.playback(fake.new { corridor = 4 }, what)
+  local lib, clock = scene.library(), 0
+  local function press(key) return p:key(type(key) == "string" and key:byte() or key, clock) end
+  p:tick(clock)
+  t.eq(p.at, 1)
+  press " "
+  clock = 10
+  p:tick(clock)
+  t.eq(p.at, 1, "paused")
+  press(lib.MN_KEY_RIGHT) press(lib.MN_KEY_RIGHT)
+  t.eq(p.at, 3)
+  local third = p:frame().value
+  press(lib.MN_KEY_LEFT)
+  t.eq(p.at, 2)
+  press(lib.MN_KEY_RIGHT)
+  t.eq(p:frame().value, third, "forward again shows what was seen")
+  press(lib.MN_KEY_LEFT) press(lib.MN_KEY_LEFT) press(lib.MN_KEY_LEFT)
+  t.eq(p.at, 1)
+  press " "
+  for i = 1, 40 do clock = 10 + i / 10 p:tick(clock) end
+  t.ok(p.at > 30, "at 10 frames a second, four seconds show 40")
+  local outcomes = 0
+  for _, frame in ipairs(p.film.frames) do outcomes = outcomes + (frame.outcome and 1 or 0) end
+  t.ok(outcomes >= 2, "episodes end")
+  local speed = p:frame().status.speed
+  press "+"
+  t.ok(p:frame().status.speed ~= speed)
+  press "h"
+  t.ok(p.help)
+  press "n"
+  t.eq(p.source.copy, 1)
+  t.ok(press "q" and press(27))
+end)
+
+t.test("frames kept for stepping back stay within their memory", function()
+  local film, player = recorder.new(2e6), fake.new { core = "galite", corridor = 30 }
+  for _ = 1, 12 do film:add(player:next()) end
+  t.ok(film.bytes <= 2e6 or #film.frames == 2)
+  t.eq(film.frames[#film.frames].step, 11)
+end)
+
+-- ---- the live file ----
+
+local function writer(name, task, n)
+  local memory = { ["layers.0.h"] = { shape = { n }, dims = "D" } }
+  return live.writer(path(name), { title = "a test", task = task, memory = memory })
+end
+
+local function snapshot(w, task, value, n, copy)
+  local memory = ffi.new("float[?]", n)
+  for i = 0, n - 1 do memory[i] = value end
+  copy = copy or 0
+  w:write { copy = copy, action = 3, reward = -0.1, value = value, step = value, episode = 0, ret = 0,
+    total = 1e6 + value, observation = task.obs + 16 * copy,
+    policy = ffi.new("float[4]", { 0.1, 0.2, 0.3, 0.4 }),
+    memory = { ["layers.0.h"] = memory }, probes = {} }
+end
+
+local function tmaze()
+  local task = mn.env("tmaze", { corridor = 9, num_envs = 2, seed = 4 })
+  task.obs = task:reset(4):data()
+  return task
+end
+
+t.test("a live file carries what the trainer saw", function()
+  local task = tmaze()
+  local w = writer("live", task, 5)
+  local r = live.reader(path "live")
+  t.eq(r:next(), nil, "nothing yet")
+  for _ = 1, 3 do task:step { 3, 3 } end
+  snapshot(w, task, 7, 5, 1)
+  local now = r:next()
+  t.eq(now.value, 7) t.eq(now.total, 1e6 + 7) t.eq(now.copy, 1) t.eq(now.action, 3)
+  t.eq(now.truth.position, 3) t.eq(now.truth.cue, task:truth(1).cue)
+  t.near(now.policy[3], 0.4, 1e-6)
+  for i = 0, 15 do t.eq(now.observation.values[i], task.obs[16 + i]) end
+  t.eq(now.memory["layers.0.h"].values[4], 7)
+  t.ok(C.mn_canvas_count(now.canvas) > 3, "the world is drawn")
+  t.eq(r:next(), nil, "nothing new")
+  t.ok(painter:paint(what, recorder.new():add(now), 800, 600))
+  t.ok(w:due() == false, "not again within 50 ms")
+  r:next_copy()
+  t.eq(w:wanted(), 1)
+  t.eq(r:state(), "running")
+  local again = writer("live", task, 5)
+  t.eq(r:state(), "replaced")
+  w:close()
+  again:close()
+  local after = live.reader(path "live")
+  t.eq(after:state(), "ended")
+end)
+
+local function bytes_of(file)
+  local f = assert(io.open(file, "rb"))
+  local s = f:read "*a"
+  f:close()
+  return s
+end
+local function put(file, s)
+  local f = assert(io.open(file, "wb"))
+  f:write(s)
+  f:close()
+end
+
+t.test("a live file that is missing, cut short or garbage is refused", function()
+  local task = tmaze()
+  local w = writer("whole", task, 50)
+  snapshot(w, task, 1, 50)
+  local whole = bytes_of(path "whole")
+  t.raises(function() live.reader(path "none") end, "view=1")
+  t.raises(function() live.reader(folder) end, "cannot be")
+  for _, n in ipairs { 0, 1, 20, 79, 80, 200, #whole - 1 } do
+    put(path "cut", whole:sub(1, n))
+    t.raises(function() live.reader(path "cut") end, "cut short")
+  end
+  put(path "cut", ("garbage "):rep(1000))
+  t.raises(function() live.reader(path "cut") end, "does not begin")
+  local seed, survived = 1, 0
+  for _ = 1, 300 do                          -- damage to the head and the schema: an error or a snapshot
+    seed = (seed * 1103515245 + 12345) % 2 ^ 31
+    local at, value = seed % 600 + 1, math.floor(seed / 2 ^ 16) % 256
+    put(path "cut", whole:sub(1, at - 1) .. string.char(value) .. whole:sub(at + 1))
+    local ok, r = pcall(live.reader, path "cut")
+    if ok then ok = pcall(r.next, r) end
+    survived = survived + (ok and 1 or 0)
+  end
+  t.ok(survived > 0 and survived < 300)
+  -- cut while it is watched
+  put(path "cut", whole)
+  local r = live.reader(path "cut")
+  put(path "cut", whole:sub(1, 500))
+  t.raises(function() r:next() end, "cut short")
+  w:close()
+end)
+
+t.test("torn snapshots are never shown", function()
+  local task, n = tmaze(), 4000
+  local w = writer("torn", task, n)
+  snapshot(w, task, 1, n)
+  local whole = bytes_of(path "torn")
+  local counters = whole:find("\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0", 41, true)
+  t.ok(counters, "begun = 1, done = 1")
+  local function with(begun, done)
+    local function u64(x) return string.char(x, 0, 0, 0, 0, 0, 0, 0) end
+    put(path "damaged", whole:sub(1, counters - 1) .. u64(begun) .. u64(done) .. whole:sub(counters + 16))
+    local r = live.reader(path "damaged")
+    return r:next()
+  end
+  t.ok(with(1, 1)) t.ok(with(2, 1), "the other slot is being written")
+  t.eq(with(3, 1), nil, "its own slot is being overwritten")
+  t.raises(function() with(1, 3) end, "damaged")
+  w:close()
+
+  -- a trainer in another process that writes as fast as it can, and is then killed
+  local posix = require "posix.unistd"
+  local child = posix.fork()
+  if child == 0 then
+    local mine = writer("busy", task, n)
+    for i = 1, 1e9 do snapshot(mine, task, i % 1000, n) end
+  end
+  local deadline = C.mn_clock(false) + 5
+  local found, r
+  repeat found, r = pcall(live.reader, path "busy") until found or C.mn_clock(false) > deadline
+  local read, torn = 0, 0
+  while found and read < 200 and C.mn_clock(false) < deadline do
+    local now = r:next()
+    if now then
+      read = read + 1
+      local h = now.memory["layers.0.h"].values
+      for i = 0, n - 1 do if h[i] ~= now.value then torn = torn + 1 break end end
+    end
+  end
+  t.eq(r:state(), "running")
+  require("posix.signal").kill(child, 9)
+  require("posix.sys.wait").wait(child)
+  t.eq(torn, 0) t.eq(read, 200)
+  t.eq(r:state(), "gone")
+  t.ok(live.reader(path "busy"):next(), "its last snapshot can still be seen")
+end)
+
+-- ---- windows ----
+
+local function shown_and_read()
+  local lib = scene.library()
+  local window = engine.check(lib.mn_window_new(engine.ctx, "test", 800, 600))
+  local pixels = painter:paint(what, recorder.new():add(fake.new():next()), 800, 600)
+  local back = ffi.new("uint8_t[?]", 800 * 600 * 4)
+  engine.check(lib.mn_window_show(window, pixels, 800, 600))
+  engine.check(lib.mn_window_read(window, back, 800, 600))
+  local event = ffi.new "mn_event"
+  while lib.mn_window_poll(window, event) == 1 do end
+  t.eq(lib.mn_window_read(window, back, 10, 10), -1, "another size is refused")
+  engine.check(lib.mn_window_read(window, back, 800, 600))
+  lib.mn_window_free(window)
+  local differ = 0
+  for i = 0, 800 * 600 * 4 - 1 do if i % 4 < 3 and pixels[i] ~= back[i] then differ = differ + 1 end end
+  t.eq(differ, 0, "bytes of the window that are not the picture's")
+end
+
+local setenv = require("posix.stdlib").setenv
+
+t.test("a window shows the same pixels (SDL's dummy driver)", function()
+  setenv("SDL_VIDEODRIVER", "dummy")
+  shown_and_read()
+  setenv("SDL_VIDEODRIVER", nil)
+end)
+
+t.test("without a display, the message says what to do", function()
+  local kept = { os.getenv "DISPLAY", os.getenv "WAYLAND_DISPLAY" }
+  setenv("DISPLAY", nil) setenv("WAYLAND_DISPLAY", nil)
+  t.raises(function() view.main { "tmaze" } end, "out=FILE.png")
+  if kept[1] then setenv("DISPLAY", kept[1]) end
+  if kept[2] then setenv("WAYLAND_DISPLAY", kept[2]) end
+end)
+
+t.test("a window shows the same pixels (Xvfb)", function()
+  if os.execute "command -v Xvfb >/dev/null 2>&1" ~= 0 then t.skip "Xvfb is not installed" end
+  local number = 90 + require("posix.unistd").getpid() % 900
+  local command = ("Xvfb :%d -screen 0 1400x900x24 -nolisten tcp >/dev/null 2>&1 & echo $!"):format(number)
+  local server = io.popen(command)
+  local pid = tonumber(server:read "*l")
+  server:close()
+  local deadline = C.mn_clock(false) + 5
+  local socket = "/tmp/.X11-unix/X" .. number
+  while not lfs.attributes(socket) and C.mn_clock(false) < deadline do os.execute "sleep 0.05" end
+  local kept = os.getenv "DISPLAY"
+  setenv("DISPLAY", ":" .. number)
+  local ok, why = pcall(shown_and_read)
+  setenv("DISPLAY", kept)
+  require("posix.signal").kill(pid, 15)
+  if not ok then error(why, 0) end
+end)
+
+os.execute("rm -r '" .. folder .. "'")
