@@ -32,7 +32,10 @@ local function locate(script)
     local near = errors.nearest(name or script, files.list(folder or "."))
     errors.usage(script .. ": there is no such script", near and "did you mean " .. (folder or "") .. near .. "?")
   end
-  return require("mneme.find").file("experiments", script, "experiment")
+  local path = require("mneme.find").file("experiments", script, "experiment"):gsub("^%./", "")
+  path = path:gsub("/lua/mneme/%.%./%.%./", "/")
+  local here = require("lfs").currentdir() .. "/"
+  return path:sub(1, #here) == here and path:sub(#here + 1) or path
 end
 
 -- Threads and device are the context's, which exists before the script can declare anything.

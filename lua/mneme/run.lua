@@ -5,10 +5,12 @@ local engine = require "mneme.engine"
 local config = require "mneme.config"
 local errors = require "mneme.errors"
 local files = require "mneme.files"
+local find = require "mneme.find"
 local json = require "mneme.json"
 local log = require "mneme.log"
 local safetensors = require "mneme.safetensors"
 local values = require "mneme.values"
+local version = require "mneme.version"
 
 local C = engine.C
 local KEPT = 3                     -- newest checkpoints, besides the best
@@ -22,13 +24,16 @@ local run = {}
 local Run = {}
 Run.__index = Run
 
+-- A folder's name without slashes at its end.
+local function plain(folder) return (folder:gsub("(.)/+$", "%1")) end
+
 -- ---- config.json ----
 
 ---What config.json of a run folder holds; an error where there is none, or a damaged one.
 ---@param folder string
 ---@return table { config = settings, script, env, seed, commit, host, device, threads }
 function run.read_info(folder)
-  folder = folder:gsub("(.)/+$", "%1")
+  folder = plain(folder)
   local path = folder .. "/config.json"
   if not files.is_folder(folder) then errors.usage(folder .. ": there is no such run") end
   if not files.is_file(path) then errors.usage(folder .. ": not a run", "it has no config.json") end
@@ -51,12 +56,19 @@ local function commit()
   return id and id .. (command "git status --porcelain --untracked-files=no" and "-dirty" or "")
 end
 
-local function write_info(folder, cfg, about)
+-- What the run is, without where it lies and who looks on.
+local function settings_of(cfg)
   local settings = {}
   for key, value in pairs(cfg) do
-    if key ~= "run" and key ~= "resume" and key ~= "view" then settings[key] = values.to_json(value) end
+    if key ~= "run" and key ~= "resume" and key ~= "view" then settings[key] = value end
   end
-  local info = { config = settings, script = config.meta(cfg).script, seed = cfg.seed, device = cfg.device,
+  return settings
+end
+
+local function write_info(folder, cfg, about)
+  local settings = {}
+  for key, value in pairs(settings_of(cfg)) do settings[key] = values.to_json(value) end
+  local info = { mneme = version, config = settings, script = config.meta(cfg).script, seed = cfg.seed, device = cfg.device,
     threads = C.mn_threads(engine.ctx), commit = commit(), host = command "uname -n" }
   for key, value in pairs(about) do info[key] = value end
   files.write(folder .. "/config.json", { json.encode(info, "  ") .. "\n" })
@@ -64,10 +76,8 @@ end
 
 -- The settings as a table in Markdown.
 local function markdown(cfg)
-  local keys, lines = {}, { "|setting|value|", "|-|-|" }
-  for key in pairs(cfg) do keys[#keys + 1] = key end
-  table.sort(keys)
-  for _, key in ipairs(keys) do lines[#lines + 1] = ("|%s|%s|"):format(key, values.show(cfg[key])) end
+  local lines = { "|setting|value|", "|-|-|" }
+  for _, key in ipairs(find.keys(settings_of(cfg))) do lines[#lines + 1] = ("|%s|%s|"):format(key, values.show(cfg[key])) end
   return table.concat(lines, "\n")
 end
 
@@ -172,7 +182,7 @@ end
 -- ---- opening, logging, closing ----
 
 local function new_run(cfg, about)
-  local path = cfg.run ~= "" and cfg.run:gsub("(.)/+$", "%1") or new_folder(config.meta(cfg).name)
+  local path = cfg.run ~= "" and plain(cfg.run) or new_folder(config.meta(cfg).name)
   if files.is_file(path .. "/config.json") then
     errors.usage(path .. " already holds a run", "resume=" .. path .. " goes on with it")
   end
@@ -222,7 +232,7 @@ end
 ---@param folder string
 ---@return Run
 function run.load(folder)
-  folder = folder:gsub("(.)/+$", "%1")
+  folder = plain(folder)
   return setmetatable({ path = folder, info = run.read_info(folder), checkpoints = find_checkpoints(folder) }, Run)
 end
 
