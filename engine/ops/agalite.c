@@ -284,7 +284,7 @@ static void retreat(const agalite *g, int bh, int t, const token *x, const float
   stream pair[2] = { { before + s, after + s, dstate + s, 1, dz } };
   for (long i = 0; i < 2 * Vp; i++) work[i] = 0;
   for (int m = 0; m < g->M; m++) {
-    float weight = channel_at(g->form, g->r, m).weight;
+    float weight = channel_of(g, m).weight;
     long at = s + Kp + m * Vp, key = m * Kp;
     stream v = { before + at, after + at, dstate + at, x->w[m], 0 };
     float dkappa = weight * values_back((int)Vp, x->vd, v, weight * x->kappa[m], dnum, dv, dvd);
