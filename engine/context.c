@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "context.h"
 #include "blas.h"
+#include "device.h"
 
 enum { ALIGN = 64, MAX_THREADS = 256 };
 static char open_error[256] = "";
@@ -170,17 +171,21 @@ static int threads_of_machine(void) {
 }
 
 mn_ctx *mn_ctx_new(const char *device, int threads) {
-  if (device && strcmp(device, "cpu"))
-    return mn_fail(NULL, "device \"%s\" is unknown, expected cpu", device), NULL;
-  if (threads < 0 || threads > MAX_THREADS)
-    return mn_fail(NULL, "threads=%d, expected 1..%d (0: what the machine has)", threads, MAX_THREADS), NULL;
+  mn_device *d;
+  if (mn_device_open(NULL, device ? device : "cpu", &d)) return NULL;
+  if (d)
+    return mn_fail(NULL, "device=%s: its kernels are tested alone so far; whole contexts on it come with the GPU backend",
+                   d->name), NULL;
   mn_ctx *mn = calloc(1, sizeof *mn);
   if (!mn || mn_arena_open(&mn->memory.arena)) {
     free(mn);
     return mn_fail(NULL, "out of memory"), NULL;
   }
-  mn->threads = threads ? threads : threads_of_machine();
-  if (mn->threads > MAX_THREADS) mn->threads = MAX_THREADS;
+  if (mn_set_threads(mn, threads)) {
+    mn_fail(NULL, "%s", mn->error);
+    mn_ctx_free(mn);
+    return NULL;
+  }
   mn_blas_open();
   return mn;
 }
@@ -198,7 +203,7 @@ void mn_ctx_free(mn_ctx *mn) {
     if (mn->leaf[i]->gen && !mn->leaf[i]->of) mn_drop_record(mn, mn->leaf[i]);
   free_records(mn->leaf, mn->n_leaves);
   free_records(mn->computed, mn->cap_computed);
-  for (int i = 0; i < 4; i++) free(mn->scratch[i]);
+  for (int i = 0; i < MN_SCRATCHES; i++) free(mn->scratch[i]);
   mn_arena_close(&mn->memory.arena);
   free(mn->memory.pool);
   free(mn->grave);
@@ -207,6 +212,13 @@ void mn_ctx_free(mn_ctx *mn) {
 }
 
 int mn_threads(mn_ctx *mn) { return mn->threads; }
+
+int mn_set_threads(mn_ctx *mn, int threads) {
+  if (threads < 0 || threads > MAX_THREADS)
+    return mn_fail(mn, "threads=%d, expected 1..%d (0: what the machine has)", threads, MAX_THREADS);
+  mn->threads = threads ? threads : threads_of_machine();
+  return 0;
+}
 void mn_set_debug(mn_ctx *mn, bool on) { mn->debug = on; }
 
 float *mn_scratch(mn_ctx *mn, int which, long n) {

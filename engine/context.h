@@ -90,7 +90,7 @@ struct mn_ctx {
   mn_plan **plan;     int n_plans, cap_plans;
   mn_plan *recording;
   mn_mark mark[16];   int no_grad;                    /* depth of mn_no_grad */
-  float *scratch[4];  long scratch_n[4];
+  float *scratch[MN_SCRATCHES];  long scratch_n[MN_SCRATCHES];
 };
 
 /* context.c */

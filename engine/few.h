@@ -1,6 +1,7 @@
-/* few.h -- products of a few rows with the same matrix again and again, as acting makes them.
-** The matrix is packed once into panels of 32 columns; then each product streams it once, with the rows'
-** sums in registers.  A BLAS packs at every call, which for 8 rows costs more than the product. */
+/* few.h -- our own matrix product, with the matrix on the right packed into panels of 32 columns.
+** Where the same matrix meets a few rows again and again, as in acting, it is packed once and each product
+** streams it once with the rows' sums in registers; a BLAS packs at every call, which for 8 rows costs more
+** than the product.  With AVX-512 the same kernel serves whole batches (gemm.c). */
 #ifndef MN_FEW_H
 #define MN_FEW_H
 #include "op.h"
@@ -13,7 +14,14 @@ static inline int mn_panels(int N) { return (N + MN_PANEL - 1) / MN_PANEL; }
 /* Pack B[K,N] (or its transpose as stored, [N,K], where `transposed`) into panels, padded with zeros. */
 void mn_pack(const float *B, int K, int N, bool transposed, float *panels);
 
-/* C[M,N] = A[M,K] B (+ C if add); M <= MN_FEW. */
+/* One panel of n <= MN_PANEL columns of a matrix with row length ldb. */
+void mn_pack_panel(const float *B, int ldb, int K, int n, bool transposed, float *panel);
+
+/* C[M,N] = A[M,K] B (+ C if add), for few rows (M <= MN_FEW is what it is good at). */
 void mn_few(mn_ctx *mn, int M, int N, int K, const float *A, int lda, const float *panels, float *C, int ldc, bool add);
+
+/* Rows m0 .. m1-1 of the same on the calling thread, of A or of its transpose as stored, [K,M]. */
+void mn_panels_rows(int m0, int m1, int N, int K, const float *A, int lda, bool transposed, const float *panels,
+                    float *C, int ldc, bool add);
 
 #endif

@@ -1,7 +1,7 @@
-/* gemm.c -- matrix products: OpenBLAS one thread at a time, cut into chunks of our own.
-** The chunks depend on the sizes alone, so the bits do not depend on the number of threads.  OpenBLAS is
-** loaded at run time, so that it can be told not to start threads of its own, and so that a machine
-** without it still works (MNEME_BLAS names another library, or none). */
+/* gemm.c -- matrix products: our own kernel where there is AVX-512, else OpenBLAS, one thread at a time.
+** How work is cut depends on the sizes alone, so the bits do not depend on the number of threads.  OpenBLAS
+** is loaded at run time, so that it can be told not to start threads of its own, and so that a machine
+** without it still works.  MNEME_BLAS=openblas prefers it everywhere; another value names a library, or none. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -9,18 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include "blas.h"
-#include "op.h"
+#include "few.h"
+#include "simd.h"
 
 typedef void sgemm_fn(int order, int ta, int tb, int M, int N, int K, float alpha, const float *A, int lda,
                       const float *B, int ldb, float beta, float *C, int ldc);
 static sgemm_fn *sgemm;
 static char name[128] = "built-in";
+static bool prefer_blas;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void open_library(void) {
   setenv("OPENBLAS_NUM_THREADS", "1", 1);
   const char *file = getenv("MNEME_BLAS");
-  void *lib = file && !strcmp(file, "none") ? NULL : dlopen(file ? file : "libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+  prefer_blas = file && strcmp(file, "none");
+  if (!file || !strcmp(file, "openblas")) file = "libopenblas.so.0";
+  void *lib = !strcmp(file, "none") ? NULL : dlopen(file, RTLD_NOW | RTLD_LOCAL);
   if (!lib || !(sgemm = (sgemm_fn *)dlsym(lib, "cblas_sgemm"))) return;
   void (*set_threads)(int) = (void (*)(int))dlsym(lib, "openblas_set_num_threads");
   char *(*config)(void) = (char *(*)(void))dlsym(lib, "openblas_get_config");
@@ -54,20 +58,33 @@ void mn_gemm_one(bool ta, bool tb, int M, int N, int K, const float *A, int lda,
   else plain(ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
 }
 
-enum {
-  SMALL = 1000000,               /* M*N*K below which OpenBLAS has a kernel that packs nothing */
-  CHUNK = 4000000                /* M*N*K of one piece of work */
-};
-
-/* Cut along N when there are few rows (staying in the small-matrix kernel), else along the longer side. */
-void mn_gemm(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
-             float *C, int ldc, bool add) {
+#if MN_LANES == 16
+/* Our own kernel: B packed by all threads, then rows of C by all threads. */
+static void own(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
+                float *C, int ldc, bool add) {
+  enum { ROWS = 64 };
+  float *panels = mn_scratch(mn, MN_SCRATCH_GEMM, (long)mn_panels(N) * MN_PANEL * K);
   double work = (double)M * N * K;
-  bool by_columns = M <= 32 || N > M;
-  int side = by_columns ? N : M;
-  int pieces = (int)(work / (M <= 32 ? SMALL : CHUNK)) + 1;
-  int piece = (side + pieces - 1) / pieces;
-  piece = (piece + 31) / 32 * 32;
+  MN_PARALLEL(mn, work / 8)
+  for (int p = 0; p < mn_panels(N); p++) {
+    int n = N - p * MN_PANEL < MN_PANEL ? N - p * MN_PANEL : MN_PANEL;
+    mn_pack_panel(tb ? B + (long)p * MN_PANEL * ldb : B + p * MN_PANEL, ldb, K, n, tb, panels + (long)p * K * MN_PANEL);
+  }
+  MN_PARALLEL(mn, work / 8)
+  for (int m = 0; m < M; m += ROWS)
+    mn_panels_rows(m, m + ROWS < M ? m + ROWS : M, N, K, A, lda, ta, panels, C, ldc, add);
+}
+#endif
+
+enum { CHUNK = 4000000 };        /* M*N*K of one piece of work for the BLAS */
+
+/* Cut along the longer side. */
+static void by_blas(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
+                    float *C, int ldc, bool add) {
+  double work = (double)M * N * K;
+  bool by_columns = N > M;
+  int side = by_columns ? N : M, pieces = (int)(work / CHUNK) + 1;
+  int piece = ((side + pieces - 1) / pieces + 31) / 32 * 32;
   pieces = (side + piece - 1) / piece;
   MN_PARALLEL(mn, work / 8 * (pieces > 1))
   for (int i = 0; i < pieces; i++) {
@@ -75,4 +92,12 @@ void mn_gemm(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, 
     if (by_columns) mn_gemm_one(ta, tb, M, n, K, A, lda, tb ? B + (size_t)at * (size_t)ldb : B + at, ldb, C + at, ldc, add);
     else mn_gemm_one(ta, tb, n, N, K, ta ? A + at : A + (size_t)at * (size_t)lda, lda, B, ldb, C + (size_t)at * (size_t)ldc, ldc, add);
   }
+}
+
+void mn_gemm(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
+             float *C, int ldc, bool add) {
+#if MN_LANES == 16
+  if (!prefer_blas) { own(mn, ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add); return; }
+#endif
+  by_blas(mn, ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
 }

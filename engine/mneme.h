@@ -37,6 +37,7 @@ mn_ctx     *mn_ctx_new(const char *device, int threads);
 void        mn_ctx_free(mn_ctx *mn);
 const char *mn_error(mn_ctx *mn);                  /* mn NULL: why mn_ctx_new failed */
 int         mn_threads(mn_ctx *mn);
+int         mn_set_threads(mn_ctx *mn, int threads);
 const char *mn_blas(void);                         /* "OpenBLAS 0.3.21 SkylakeX", or "built-in" */
 const char *mn_simd(void);                         /* "avx512", "avx2", "scalar": what this build uses */
 void        mn_set_debug(mn_ctx *mn, bool on);     /* check every input's range and every output for NaN */

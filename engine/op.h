@@ -70,7 +70,8 @@ int mn_fail(mn_ctx *mn, const char *fmt, ...) __attribute__((format(printf, 2, 3
 static inline bool mn_adds(const mn_call *c, int i) { return c->adding >> i & 1; }
 
 /* Scratch floats, 64-byte aligned, valid until the op returns.  Sized at first use and kept: no
-** allocation in steady state.  `which` 0..3 gives independent buffers.  Not inside a parallel region. */
+** allocation in steady state.  `which` 0..3 gives independent buffers (4 is mn_gemm's).  Not inside a parallel region. */
+enum { MN_SCRATCH_GEMM = 4, MN_SCRATCHES };
 float *mn_scratch(mn_ctx *mn, int which, long n);
 
 /* C[M,N] = op(A) op(B) (+ C if add), row-major, float32, op = transpose where the flag is set; the

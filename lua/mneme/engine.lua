@@ -35,14 +35,21 @@ function engine.check(result)
   return result
 end
 
----Open the process's one context.  Done on first use; `device` and `threads` count only before that.
+---Open the process's one context, on first use; later calls change its number of threads.
 ---@param device string? "cpu"
 ---@param threads integer? 0 or nil: as many as the machine has
 function engine.open(device, threads)
-  if rawget(engine, "ctx") then return engine.ctx end
-  local ctx = C.mn_ctx_new(device or "cpu", threads or 0)
-  if ctx == nil then errors.raise(ffi.string(C.mn_error(nil)), { status = 2 }) end
-  engine.ctx = ctx        -- never freed: finalizers of leaves may run until the process ends
+  local ctx = rawget(engine, "ctx")
+  if ctx then
+    if device and device ~= engine.device then
+      errors.usage(("device=%s: this process computes on %s already"):format(device, engine.device))
+    end
+    if threads then engine.check(C.mn_set_threads(ctx, threads)) end
+    return ctx
+  end
+  ctx = C.mn_ctx_new(device or "cpu", threads or 0)
+  if ctx == nil then errors.usage(ffi.string(C.mn_error(nil))) end
+  engine.ctx, engine.device = ctx, device or "cpu"   -- never freed: finalizers of leaves may run until the end
   return ctx
 end
 

@@ -155,6 +155,7 @@ function trainer.train(learner)
   end
   local view = cfg.view and require("mneme.watch").open(learner, run, function() return step end)
   local shown = { score = finished:score(), ["return"] = finished:mean_return() }
+  if cfg.profile then learner.act:profile() learner.learn:profile() end
   local bar = progress.new { steps = cfg.steps, start = step }
   local started = { step = step, time = C.mn_clock(false) }
   local each = learner.T * learner.B
