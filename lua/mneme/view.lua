@@ -48,30 +48,26 @@ function view.parse(args)
   return o
 end
 
--- What a run folder was trained on, for the scene that suits it.
-local function task_of(run)
-  local json = require "mneme.json"
-  local file = io.open(run .. "/config.json")
-  local config = file and json.decode(file:read "*a")
-  if file then file:close() end
-  local id = type(config) == "table" and config.env
-  return type(id) == "string" and id or nil
+-- Decide what is shown: o.run, a run folder or nil, and o.scene, a scene.
+local function resolve(o)
+  if lfs.attributes(o.what, "mode") == "directory" then
+    o.run = o.what
+    local id = require("mneme.run").read_info(o.run).env
+    o.scene = scene.load(o.scene or scene.for_task(type(id) == "string" and id or ""))
+  elseif o.what:find "[/.]" then usage(("no run folder '%s'"):format(o.what))
+  elseif o.scene then usage(("scene=%s goes with a run folder, but '%s' is a scene"):format(o.scene, o.what))
+  else o.scene = scene.load(o.what) end
 end
 
--- A source of frames and the scene to show them with.
+-- Where frames come from: the trainer, if one is at work and there is a window; or the agent itself.
 local function open(o)
   local player = require "mneme.player"
-  if lfs.attributes(o.what, "mode") == "directory" then
-    local what = scene.load(o.scene or scene.for_task(task_of(o.what)))
-    if not o.out and lfs.attributes(o.what .. "/live", "mode") then
-      local found, source = pcall(live.reader, o.what .. "/live")
-      if found and source:state() == "running" then return source, what end
-    end
-    return player.from_run(o.what), what
+  if not o.run then return player.fresh { task = o.scene.task, core = o.scene.core } end
+  if not o.out and lfs.attributes(o.run .. "/live", "mode") then
+    local found, source = pcall(live.reader, o.run .. "/live")
+    if found and source:state() == "running" then return source end
   end
-  if o.what:find "[/.]" then usage(("no run folder '%s'"):format(o.what)) end
-  local what = scene.load(o.what)
-  return player.fresh { task = what.task, core = what.core }, what
+  return player.from_run(o.run)
 end
 
 -- Show every frame of one episode, the last one with its outcome.
@@ -274,17 +270,18 @@ end
 ---@return integer status
 function view.main(args)
   local o = view.parse(args)
+  resolve(o)
   local display = os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" or os.getenv "SDL_VIDEODRIVER"
   if not o.out and not display then
     errors.fail("no display to open a window on",
       ("mneme view %s out=FILE.png, or .gif, .mp4, writes pictures instead"):format(o.what))
   end
-  local source, what = open(o)
+  local source = open(o)
   if o.out then
-    view.export(source, what, o)
+    view.export(source, o.scene, o)
     print(o.out)
   else
-    view.window(source, what, o, function() return require("mneme.player").from_run(o.what) end)
+    view.window(source, o.scene, o, function() return require("mneme.player").from_run(o.run) end)
   end
   return 0
 end
