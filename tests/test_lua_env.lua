@@ -69,7 +69,7 @@ t.test("Lua environment: seeds, copies, saving", function()
     local bytes, want = task:save(1), follow(r, { 1 }, 100)[1]
     local other = rig(repeat_first { seed = 9 })
     other.task:restore(0, bytes, other.obs)
-    other.task:restore(1, bytes, other.obs + 2)
+    other.task:restore(1, bytes .. ("\0"):rep(9), other.obs + 2)
     other.task:restore(2, bytes, other.obs + 4)
     other.time = steps
     t.eq(follow(other, { 2 }, 100, { [0] = 1, 1, 1 })[1], want)
@@ -113,7 +113,7 @@ t.test("Lua environment: mistakes are told", function()
   task:reset(1)
   t.raises(function() task:step { 0, 0, 2 } end, "action%[2%]=2")
   local bytes = task:save(0)
-  for _, bad in ipairs { "", "mn_lua1", bytes:sub(1, -2), bytes:sub(1, 40), (bytes:gsub("first", "farst")) } do
+  for _, bad in ipairs { "", "mn_lua1", bytes:sub(1, -2), bytes:sub(1, 40), bytes .. "x", (bytes:gsub("first", "farst")) } do
     t.raises(function() task:restore(0, bad) end, "restore: ")
   end
   t.raises(function() repeat_first { name = "other" }:restore(0, bytes) end, "are of repeat_first%-v0")

@@ -230,17 +230,19 @@ function world:reset_copy(i, what)
   return copy
 end
 
+-- Copies differ in length: zeros may follow, so that all of them fit into the rows of one tensor.
 function world:save(i)
   local copy, seen = self:reset_copy(i, "save"), {}
   for k = 1, self.size do seen[k] = self.last[i * self.size + k - 1] end
   local text = table.concat(encode({ id = self.id, obs = seen, self = copy.self,
     stream = copy.stream, length = copy.length, sum = copy.sum }, {}, "self"))
-  return KIND .. digest(text) .. text
+  return KIND .. ("%010d"):format(#text) .. digest(text) .. text
 end
 
 function world:restore(i, bytes, obs)
-  local text = bytes:sub(#KIND + 11)
-  if bytes:sub(1, #KIND + 10) ~= KIND .. digest(text) then
+  local kind, size, sum, rest = bytes:match("^(.......)" .. ("(%d%d%d%d%d%d%d%d%d%d)"):rep(2) .. "(.*)$")
+  local text = rest and rest:sub(1, tonumber(size))
+  if kind ~= KIND or digest(text) ~= sum or rest:find("[^%z]", #text + 1) then
     errors.raise(("%s: restore: these %d bytes are not a saved environment, or damaged"):format(
       self.what, #bytes))
   end
