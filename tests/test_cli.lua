@@ -97,7 +97,9 @@ t.test("mistakes on the command line: exit status 2 and the line of mn.config", 
   says("run " .. maze .. " resume=nowhere", "nowhere: there is no such run", 2)
   local text, rc = mneme("run " .. maze .. " corridor=x debug=1")
   t.ok(rc == 2 and text:find "stack traceback", "debug=1 shows more")
-  t.eq(mneme("run " .. maze .. " threads=1 | cat"), "160\n")
+  local threads = script("threads.lua", "local mn, e = require 'mneme', require 'mneme.engine'\nmn.config {}\n" ..
+    "print(e.C.mn_threads(e.ctx))\n")
+  t.eq(mneme("run " .. threads .. " threads=3"), "3\n")
 end)
 
 t.test("the same script under plain luajit", function()
@@ -149,8 +151,9 @@ t.test("a run goes on where it was killed, and its numbers are those of a run th
   local line = "run " .. small .. "steps=40960 checkpoint_every=4096 threads=1 "
   local text, rc = mneme(line .. "run=whole")
   t.eq(rc, 0, text)
-  sh(("%s %s run=killed & pid=$!; while ! ls killed/checkpoints/*.safetensors; do sleep 0.02; kill -0 $pid || break; done;"
+  sh(("%s %s run=killed & pid=$!; while [ ! -s killed/metrics.jsonl ]; do sleep 0.01; kill -0 $pid || break; done;"
     .. " kill -KILL $pid; wait $pid"):format(program, line))
+  t.ok(not files.read(dir .. "/killed/metrics.jsonl"):find('"step": 40960', 1, true), "it was killed on its way")
   text, rc = mneme "run tmaze resume=killed"
   t.eq(rc, 0, text)
   local function log_of(name) return (files.read(dir .. "/" .. name .. "/metrics.jsonl"):gsub('"charts/SPS": [%d.e+]+', "")) end

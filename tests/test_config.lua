@@ -122,6 +122,7 @@ t.test("mistakes name the key, what was given, what was expected, and exit with 
   refused("steps=0", "steps=0: expected 1..")
   refused("--corridor", "'%-%-corridor' needs a value")
   refused("corridor", "'corridor' is not a setting")
+  refused("device=cuda", "device=cuda: tensors live on cpu already %(mneme run SCRIPT device=cuda chooses")
   refused("-x", "'%-x' is not a setting")
 end)
 

@@ -38,12 +38,21 @@ local function locate(script)
   return path:sub(1, #here) == here and path:sub(#here + 1) or path
 end
 
--- Threads and device are the context's, which exists before the script can declare anything.
+-- What a run's config.json says, read without the engine; {} where that fails: mn.config will say why.
+local function peek(folder)
+  local f = io.open(folder .. "/config.json")
+  local info = f and require("mneme.json").decode(f:read "*a")
+  if f then f:close() end
+  return type(info) == "table" and type(info.config) == "table" and info or { config = {} }
+end
+
+-- Threads and device are the context's, which is there before the script can declare anything.
 local function open_context(words)
   local resume = setting(words, "resume")
-  local stored = resume and require("mneme.run").read_info(resume).config or {}
-  local threads = setting(words, "threads")
-  require("mneme.engine").open(setting(words, "device") or stored.device, tonumber(threads or stored.threads or 0))
+  local stored = resume and peek(resume).config or {}
+  local threads = tonumber(setting(words, "threads") or stored.threads)
+  config.device = setting(words, "device") or stored.device or "cpu"
+  require("mneme.engine").open(config.device, threads and math.max(0, math.min(threads, 1024)) or 0)
 end
 
 local function run(words)
@@ -51,8 +60,12 @@ local function run(words)
   if not script or script == "--help" or script == "-h" then
     errors.usage("run: which script?", "mneme run SCRIPT [key=value ...]; mneme list experiments")
   elseif script:find "^%-*resume=" then
-    script, first = require("mneme.run").read_info(setting(words, "resume")).script, 1
-    if not script then errors.usage("run: which script made this run?", "mneme run SCRIPT resume=FOLDER") end
+    local folder = setting(words, "resume")
+    script, first = peek(folder).script, 1
+    if not script then
+      require("mneme.run").read_info(folder)           -- says what is wrong with it
+      errors.usage("run: which script made this run?", "mneme run SCRIPT resume=" .. folder)
+    end
   end
   local path = locate(script)
   local rest = { unpack(words, first) }

@@ -10,6 +10,7 @@ local values = require "mneme.values"
 local config = {
   arguments = nil,         -- the command line's words after the script; set by mneme.cli
   script = nil,            -- the script's path
+  device = nil,            -- where the engine was opened, if not on the CPU
 }
 
 -- Keys that every script has: name, default, about.
@@ -196,7 +197,10 @@ function config.new(defaults, about)
   for key, entry in pairs(schema) do values.check(key, cfg[key], entry.about) end
   local name = script and script:match "([^/]*)$":gsub("%.lua$", "") or "run"
   meta[cfg] = { script = script, name = name, schema = schema }
-  engine.open(cfg.device, cfg.threads)
+  if cfg.device ~= (config.device or "cpu") then
+    errors.usage(("device=%s: tensors live on %s already"):format(cfg.device, config.device or "cpu"),
+      "mneme run SCRIPT device=" .. cfg.device .. " chooses before the script begins")
+  end
   if cfg.debug then engine.C.mn_set_debug(engine.ctx, true) end
   return setmetatable(cfg, guard)
 end
