@@ -139,6 +139,35 @@ local function put(file, s)
   f:close()
 end
 
+t.test("a live file carries the steps between two snapshots", function()
+  local task = tmaze()
+  local probes = { ["layers.0.beta"] = { shape = { 2, 3 } } }
+  local w = live.writer(path "noted", { title = "a test", task = task, probes = probes,
+    memory = { ["layers.0.s"] = { shape = { 2, 4 }, dims = "HK" } } })
+  local beta = ffi.new("float[6]", { 0, 0, 0.3, 0.5, 0.6, 1 })
+  local now = { copy = 0, action = 3, reward = -0.1, ret = 0, episode = 0, total = 0, observation = task.obs,
+    policy = ffi.new "float[4]", memory = { ["layers.0.s"] = ffi.new "float[8]" },
+    probes = { ["layers.0.beta"] = beta } }
+  local function step(n)
+    now.step, now.value = n, n / 2
+    w:note(now)
+  end
+  for i = 0, 4 do step(i) end
+  for i = 0, 2 do                                  -- a new episode: the old one is forgotten
+    step(i)
+    task:step { 3, 3 }
+  end
+  w:write(now)
+  local history = recorder.new():add(live.reader(path "noted"):next()).history
+  t.eq(#history, 3)
+  t.eq(history[3].value, 1) t.eq(history[3].x, 2) t.eq(history[3].y, nil)
+  t.near(history[2].gates.beta[1], 0.1, 1e-6) t.near(history[2].gates.beta[2], 0.7, 1e-6)
+  for i = 3, 3 * live.history do step(i) end       -- a very long episode does not overflow
+  w:write(now)
+  t.ok(#live.reader(path "noted"):next().history <= live.history)
+  w:close()
+end)
+
 t.test("a live file that is missing, cut short or garbage is refused", function()
   local task = tmaze()
   local w = writer("whole", task, 50)

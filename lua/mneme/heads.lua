@@ -5,6 +5,9 @@ local ffi = require "ffi"
 
 local heads = {}
 
+-- Probes of these kinds are gates; the first that a core has is drawn over time.
+heads.gates = { "beta", "z", "write", "gate", "g", "i", "gamma", "r", "f", "o", "decay", "w" }
+
 ---Split a name such as "layers.0.C".
 ---@return integer? layer from 0; nil where the name has none
 ---@return string kind

@@ -9,14 +9,32 @@ local json = require "mneme.json"
 local heads = require "mneme.heads"
 
 local C = engine.C
-local live = { per_second = 20 }
+local live = { per_second = 20, history = 1024 }
 
 local bytes_of = { f32 = 4, f64 = 8, u8 = 1 }
 local pointer = { f32 = ffi.typeof "float *", f64 = ffi.typeof "double *", u8 = ffi.typeof "uint8_t *" }
-local counters = { "copy", "action", "reward", "value", "step", "episode", "ret", "total" }
+local counters = { "copy", "action", "reward", "value", "step", "episode", "ret", "total", "noted" }
+local noted = { "step", "value", "reward", "action", "x", "y" }     -- of a step of the history; then gates
+
+-- The heads whose gates are averaged at every step: { kind, name of the probe, first value, how many }.
+local function gate_rows(about)
+  local rows, n_heads = {}, 1
+  for _, array in pairs(about.memory or {}) do n_heads = math.max(n_heads, heads.count(array)) end
+  for _, kind in ipairs(heads.gates) do
+    local layers, _, by_layer = heads.grid(about.probes or {}, { kind })
+    for _, layer in ipairs(layers) do
+      local array = by_layer[layer][kind]
+      local n, count = heads.size(array.shape), array.shape[1] == n_heads and n_heads or 1
+      for head = 0, count - 1 do
+        rows[#rows + 1] = { kind = kind, name = array.name, at = head * n / count, n = n / count }
+      end
+    end
+  end
+  return rows
+end
 
 -- Fields one after another, each on a multiple of 16 bytes.
-local function layout(about, world_bytes)
+local function layout(about, world_bytes, columns)
   local fields, at, task = {}, 0, about.task
   local function add(name, dtype, shape, dims)
     fields[#fields + 1] = { name = name, dtype = dtype, shape = json.array(shape), dims = dims, at = at }
@@ -26,6 +44,7 @@ local function layout(about, world_bytes)
   add("world", "u8", { math.max(1, world_bytes) })
   add("observation", task.observation_space.dtype, task.observation_space.shape)
   add("policy", "f32", { task.action_space.n })
+  add("history", "f32", { live.history, columns })
   for _, group in ipairs { "memory", "probes" } do
     local names = {}
     for name in pairs(about[group] or {}) do names[#names + 1] = name end
@@ -36,6 +55,21 @@ local function layout(about, world_bytes)
     end
   end
   return fields, at
+end
+
+local names_out, values_out = ffi.new "const char *[1]", ffi.new "const float *[1]"
+
+-- A function that tells where a copy's agent is: x and y by the environment's truth, NaN if it has none.
+local function place_of(vec)
+  local at, i, none = {}, 0, 0 / 0
+  local n = vec and C.mn_vec_truth(vec, 0, names_out, values_out) or 0
+  for name in (n > 0 and ffi.string(names_out[0]) or ""):gmatch "%S+" do at[name], i = i, i + 1 end
+  local x, y = at.x or at.position, at.y
+  if not x then return function() return none, none end end
+  return function(copy)
+    if C.mn_vec_truth(vec, copy, names_out, values_out) < 0 then return none, none end
+    return values_out[0][x], y and values_out[0][y] or none
+  end
 end
 
 local known = { "title", "task", "memory", "probes" }
@@ -54,13 +88,36 @@ function live.writer(path, about)
   end
   local task = about.task
   local vec = task.world.vec                        -- rules in Lua have none: such a world is not drawn
-  local fields, bytes = layout(about, vec and C.mn_vec_bytes(vec) or 0)
+  for name, array in pairs(about.probes or {}) do array.name = name end
+  local rows, kinds = gate_rows(about), {}
+  for i, row in ipairs(rows) do kinds[i] = row.kind end
+  local columns = #noted + #rows
+  local fields, bytes = layout(about, vec and C.mn_vec_bytes(vec) or 0, columns)
   local schema = json.encode { fields = fields, title = about.title, copies = task.num_envs,
     task = vec and { id = task.id, settings = task.settings } or nil,
-    actions = json.array(task.action_space.names), counters = json.array(counters) }
-  local self = setmetatable({ fields = fields, vec = vec, copies = task.num_envs }, Writer)
+    actions = json.array(task.action_space.names), counters = json.array(counters),
+    noted = json.array(noted), gates = json.array(kinds) }
+  local self = setmetatable({ fields = fields, vec = vec, copies = task.num_envs, rows = rows }, Writer)
+  self.history, self.columns, self.noted = ffi.new("float[?]", live.history * columns), columns, 0
+  self.place = place_of(vec)
   self.file = engine.check(C.mn_live_new(engine.ctx, path, schema, bytes))
   return self
+end
+
+---Note a step of the copy that is watched, so that the viewer can draw the whole episode although it sees
+---few of its steps.  Call it at every step, before due().
+---@param now table copy, step, value, reward, action; probes: name -> float pointer
+function Writer:note(now)
+  if now.step == 0 or now.copy ~= self.noting or self.noted == live.history then self.noted = 0 end
+  local to = self.history + self.noted * self.columns
+  self.noting, self.noted = now.copy, self.noted + 1
+  to[0], to[1], to[2], to[3] = now.step, now.value, now.reward, now.action
+  to[4], to[5] = self.place(now.copy)
+  for i, row in ipairs(self.rows) do
+    local from, sum = now.probes[row.name] + row.at, 0
+    for k = 0, row.n - 1 do sum = sum + from[k] end
+    to[#noted - 1 + i] = sum / row.n
+  end
 end
 
 ---Is it time for a snapshot?  Cheap enough to ask at every step.
@@ -71,7 +128,7 @@ function Writer:wanted() return math.max(0, C.mn_live_wanted(self.file)) % self.
 
 ---Write a snapshot of one copy, whose world is saved from the task.
 ---@param now table copy, action, reward, value, step, episode, ret, total: numbers; observation, policy:
----  pointers to this copy's numbers; memory, probes: name -> float pointer
+---  pointers to this copy's numbers; memory, probes: name -> float pointer; and what was noted
 function Writer:write(now)
   local base = ffi.cast("char *", C.mn_live_begin(self.file))
   for _, field in ipairs(self.fields) do
@@ -81,6 +138,8 @@ function Writer:write(now)
     if field.name == "counters" then
       to = ffi.cast(pointer.f64, to)
       for i, counter in ipairs(counters) do to[i - 1] = now[counter] or 0 end
+      to[#counters - 1] = self.noted
+    elseif field.name == "history" then ffi.copy(to, self.history, self.noted * self.columns * 4)
     elseif field.name == "world" then
       if self.vec then engine.check(C.mn_vec_save(self.vec, now.copy, to)) end
     elseif from then ffi.copy(to, from, heads.size(field.shape) * bytes_of[field.dtype])
@@ -114,7 +173,9 @@ local function read_schema(path, text, bytes)
   local function refuse(what) errors.fail(path .. " cannot be watched: " .. what) end
   if type(schema) ~= "table" or type(schema.fields) ~= "table" or type(schema.actions) ~= "table"
     or type(schema.counters) ~= "table" then refuse(why or "its schema is not one of Mneme's") end
-  local need = { counters = #schema.counters, observation = 0, policy = #schema.actions, world = 0 }
+  if type(schema.gates) ~= "table" then refuse "its schema names no gates" end
+  local need = { counters = #schema.counters, observation = 0, policy = #schema.actions, world = 0,
+    history = live.history * (#noted + #schema.gates) }
   for _, field in ipairs(schema.fields) do
     local n = type(field) == "table" and type(field.shape) == "table" and bytes_of[field.dtype]
     if not n then refuse "a field has no shape" end
@@ -157,6 +218,23 @@ local function grouped(n)
   return (("%.0f"):format(n):reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", ""))
 end
 
+-- The steps that were noted, as entries of a frame's history.
+local function read_history(schema, at, n)
+  local history, columns = {}, #noted + #schema.gates
+  for i = 1, math.min(n, live.history) do
+    local row, entry = at + (i - 1) * columns, { gates = {} }
+    for k, name in ipairs(noted) do
+      if row[k - 1] == row[k - 1] then entry[name] = row[k - 1] end
+    end
+    for k, kind in ipairs(schema.gates) do
+      local means = entry.gates[kind] or {}
+      entry.gates[kind], means[#means + 1] = means, row[#noted - 1 + k]
+    end
+    history[i] = entry
+  end
+  return #history > 0 and history or nil
+end
+
 ---The newest snapshot, as `now` for mneme.recorder; nil: nothing new.
 function Reader:next()
   if engine.check(C.mn_peek_read(self.peek, self.buffer)) == 0 then return nil end
@@ -171,6 +249,7 @@ function Reader:next()
       for i, counter in ipairs(schema.counters) do now[counter] = at[i - 1] end
     elseif field.name == "observation" then now.observation = { shape = field.shape, values = at }
     elseif field.name == "policy" then now.policy = at
+    elseif field.name == "history" then now.history = read_history(schema, at, now.noted)
     elseif field.name == "world" and self.task then
       self.task:restore(0, ffi.string(at, field.shape[1]))
       now.canvas, now.truth = self.task:draw(0), self.task:truth(0)

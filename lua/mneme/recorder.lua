@@ -9,10 +9,6 @@ local C = engine.C
 local recorder = {}
 local methods = {}
 
--- Probes of these kinds are gates, if their values lie in 0..1; the first one found is traced
--- over time.
-local gates = { "beta", "z", "write", "gate", "g", "i", "gamma", "r", "f", "o", "decay", "w" }
-
 ---@class Frame what a scene sees as `now`; read-only
 ---@field title string what is shown: "agalite on tmaze-v0, corridor 20"
 ---@field source string? where from: "checkpoint at 300,000 steps", "live, 1,204,224 steps"
@@ -96,9 +92,10 @@ local function gate_means(frame)
   return means
 end
 
+-- The kinds of gates among the probes: by name, and all values in 0..1.
 local function find_gates(probes)
   local found = {}
-  for _, kind in ipairs(gates) do
+  for _, kind in ipairs(heads.gates) do
     local inside = nil
     for name, array in pairs(probes) do
       local _, of = heads.parse(name)
@@ -162,13 +159,16 @@ function methods:add(now)
   frame.range = widen(same and last.range, frame.memory)
   local truth = now.truth or {}
   frame.truth = truth
-  frame.history = {}
-  for i, entry in ipairs(same and last.history or {}) do frame.history[i] = entry end
-  table.insert(frame.history, {
-    step = now.step, value = now.value, reward = frame.reward, action = now.action,
-    x = truth.x or truth.position, y = truth.y, gates = gate_means(frame),
-  })
-  frame.bytes = memory_bytes + probe_bytes + 4096 + 16 * #frame.history
+  frame.history = now.history
+  if not now.history then                  -- nobody has kept it: the frames themselves are all that is known
+    frame.history = {}
+    for i, entry in ipairs(same and last.history or {}) do frame.history[i] = entry end
+    table.insert(frame.history, {
+      step = now.step, value = now.value, reward = frame.reward, action = now.action,
+      x = truth.x or truth.position, y = truth.y, gates = gate_means(frame),
+    })
+  end
+  frame.bytes = memory_bytes + probe_bytes + 4096 + (now.history and 400 or 16) * #frame.history
   return self:keep(frame)
 end
 

@@ -60,14 +60,15 @@ function watch.writer(learner, path, title, total)
         steps[b], returns[b], last[b] = steps[b] + 1, returns[b] + reward, reward
       end
     end
-    if not writer:due() then return end
     local b = writer:wanted()
     now.copy, now.action, now.value = b, row.action[t][b], row.value[t][b]
     now.reward, now.step, now.episode, now.ret, now.total = last[b], steps[b], episodes[b], returns[b], total() + t * B
+    for name, p in pairs(probes) do now.probes[name] = p.data + t * p.row + b * p.copy end
+    writer:note(now)
+    if not writer:due() then return end
     now.observation = x.data + t * x.row + b * x.copy
     policy_of(logits.data + t * logits.row + b * logits.copy, n, now.policy)
     for name, m in pairs(memory) do now.memory[name] = m.data + b * m.copy end
-    for name, p in pairs(probes) do now.probes[name] = p.data + t * p.row + b * p.copy end
     writer:write(now)
   end
   return writer

@@ -8,8 +8,14 @@ return function(view, box, now, options)
   local theme, u, history = view.theme, view.unit, now.history
   local kind = options and options.kind or now.gates[1]
   local title = kind and "gate " .. kind .. " over time" or "gates over time"
-  local inner = view:card(box, title, "mean of each head, 0 … 1", canvas.SEQUENTIAL)
   local rows = kind and #(history[#history].gates[kind] or {}) or 0
+  local lo, hi = 1, 0
+  for _, entry in ipairs(history) do                  -- means differ little: the colours span what there is
+    for _, mean in ipairs(kind and entry.gates[kind] or {}) do lo, hi = math.min(lo, mean), math.max(hi, mean) end
+  end
+  lo, hi = math.max(0, math.min(lo, hi - 0.02)), math.min(1, math.max(hi, lo + 0.02))
+  local note = rows > 0 and ("mean of each head, %.2f … %.2f"):format(lo, hi) or nil
+  local inner = view:card(box, title, note, canvas.SEQUENTIAL)
   if rows == 0 then
     return view:text("this core reports no gates", inner.x, inner.y + 16 * u, 12, theme.dim)
   end
@@ -30,7 +36,7 @@ return function(view, box, now, options)
   local plot = { x = inner.x + wide, y = inner.y, w = inner.w - wide, h = inner.h - 20 * u }
   view:rect(plot.x, plot.y, plot.w, plot.h, theme.grid)
   local part = { x = plot.x, y = plot.y, w = plot.w * used / cols, h = plot.h }
-  view:heat(part, rows, used, seen, 0, 1, canvas.SEQUENTIAL)
+  view:heat(part, rows, used, seen, lo, hi, canvas.SEQUENTIAL)
 
   local layers = rows / now.n_heads == math.floor(rows / now.n_heads) and rows / now.n_heads or 1
   for layer = 0, layers - 1 do
