@@ -99,7 +99,8 @@ int mn_events_begin(mn_ctx *mn, const char *path, const char *tag, const char *t
 }
 
 /* Append one record: n numbers under their tags, at a step. */
-int mn_events_add(mn_ctx *mn, const char *path, double step, int n, const char *const *tag, const float *number) {
+int mn_events_add(mn_ctx *mn, const char *path, double step, int n, const char *const *tag,
+                  const float *number) {
   bytes summary = { 0 };
   for (int i = 0; i < n; i++) {
     bytes value = { 0 };

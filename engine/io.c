@@ -110,7 +110,8 @@ double mn_file_bytes(const mn_file *f) { return (double)f->bytes; }
 ** reach the disk, and only then take the name. */
 int mn_file_write(mn_ctx *mn, const char *path, int n, const void *const *piece, const double *bytes) {
   char draft[4096];
-  if (snprintf(draft, sizeof draft, "%s.tmp", path) >= (int)sizeof draft) return why(mn, path, "written", ENAMETOOLONG);
+  if (snprintf(draft, sizeof draft, "%s.tmp", path) >= (int)sizeof draft)
+    return why(mn, path, "written", ENAMETOOLONG);
   if (!fill(draft, n, piece, bytes) && !rename(draft, path) && !sync_folder(path)) return 0;
   int error = errno;
   unlink(draft);
@@ -156,7 +157,7 @@ int mn_folder_make(mn_ctx *mn, const char *path) {
     part[i] = 0;
     if (!mkdir(part, 0755)) {
       if (!end) return 1;
-    } else if (errno != EEXIST && stat(part, &s)) {   /* "/sys" on a read-only disk says EROFS, but is there */
+    } else if (errno != EEXIST && stat(part, &s)) {   /* a folder may say EROFS, and be there */
       return why(mn, part, "made", errno);
     }
     part[i] = end;

@@ -38,7 +38,9 @@ local function folder(kind, word)
 end
 
 local from = {
-  ops = function() return registry(C.mn_op_count, function(i) return ffi.string(C.mn_op_name(i)) end, C.mn_op_doc) end,
+  ops = function()
+    return registry(C.mn_op_count, function(i) return ffi.string(C.mn_op_name(i)) end, C.mn_op_doc)
+  end,
   envs = function()
     return registry(C.mn_env_count, function(i)
       return ("%s-v%d"):format(ffi.string(C.mn_env_name(i)), C.mn_env_version(i))

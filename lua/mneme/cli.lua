@@ -12,8 +12,9 @@ local commands                     -- { name, usage, doc, run(words) -> status? 
 local function usage_text()
   local rows = {}
   for i, c in ipairs(commands) do rows[i] = { c.name .. c.usage, c.doc } end
-  return "mneme " .. version .. ": a sandbox for memory in agents\n\nusage: mneme COMMAND [key=value ...]\n\n" ..
-    require("mneme.help").columns(rows) .. "\nmneme help TOPIC explains an op, environment, core, or config.\n"
+  return "mneme " .. version .. ": a sandbox for memory in agents\n\nusage: mneme COMMAND [key=value ...]\n\n"
+    .. require("mneme.help").columns(rows)
+    .. "\nmneme help TOPIC explains an op, environment, core, or config.\n"
 end
 
 -- The value of a setting among words, or nil.
@@ -30,7 +31,8 @@ local function locate(script)
   if script:find "/" or script:find "%.lua$" then
     local folder, name = script:match "^(.*/)([^/]*)$"
     local near = errors.nearest(name or script, files.list(folder or "."))
-    errors.usage(script .. ": there is no such script", near and "did you mean " .. (folder or "") .. near .. "?")
+    errors.usage(script .. ": there is no such script",
+      near and "did you mean " .. (folder or "") .. near .. "?")
   end
   local path = require("mneme.find").file("experiments", script, "experiment"):gsub("^%./", "")
   path = path:gsub("/lua/mneme/%.%./%.%./", "/")
@@ -77,7 +79,8 @@ local function run(words)
   end
   chunk()
   if #rest > 0 and not config.asked then
-    errors.usage(path .. " declares no settings, so " .. rest[1] .. " means nothing", "mn.config { ... } declares them")
+    errors.usage(path .. " declares no settings, so " .. rest[1] .. " means nothing",
+      "mn.config { ... } declares them")
   end
 end
 
@@ -90,9 +93,12 @@ local function list(words)
     local known = false
     for _, name in ipairs(catalogue.kinds) do known = known or name == kind end
     if not known then errors.unknown("kind of thing", kind, catalogue.kinds) end
-    return io.stdout:write(help.kind(kind)) and nil
+    io.stdout:write(help.kind(kind))
+    return
   end
-  for i, name in ipairs(catalogue.kinds) do io.stdout:write(i > 1 and "\n" or "", name, "\n", help.kind(name)) end
+  for i, name in ipairs(catalogue.kinds) do
+    io.stdout:write(i > 1 and "\n" or "", name, "\n", help.kind(name))
+  end
 end
 
 local function doctor()
@@ -111,9 +117,12 @@ local function doctor()
 end
 
 local function show_help(words)
-  if #words == 0 then return io.stdout:write(usage_text()) and nil end
+  if #words == 0 then io.stdout:write(usage_text()) end
   for _, c in ipairs(commands) do
-    if c.name == words[1] then return io.stdout:write("usage: mneme ", c.name, c.usage, "\n\n", c.doc, "\n") and nil end
+    if c.name == words[1] then
+      io.stdout:write("usage: mneme ", c.name, c.usage, "\n\n", c.doc, "\n")
+      return
+    end
   end
   for _, topic in ipairs(words) do require("mneme.help").show(topic) end
 end
@@ -122,13 +131,16 @@ end
 local function module(name) return function(words) return require(name).main(words) end end
 
 commands = {
-  { name = "run", usage = " SCRIPT [key=value ...]", doc = "run an experiment; --help lists its settings", run = run },
-  { name = "eval", usage = " RUN [episodes=1000]", doc = "how well a trained agent does", run = module "mneme.eval" },
+  { name = "run", usage = " SCRIPT [key=value ...]", doc = "run an experiment; --help lists its settings",
+    run = run },
+  { name = "eval", usage = " RUN [episodes=1000]", doc = "how well a trained agent does",
+    run = module "mneme.eval" },
   { name = "view", usage = " RUN|SCENE [out=FILE]", doc = "watch an agent, while it trains or after",
     run = module "mneme.view" },
   { name = "check", usage = " FILE.safetensors ...", doc = "compare with numbers of another program",
     run = module "mneme.check" },
-  { name = "bench", usage = " [cores|envs|train]", doc = "how fast it is on this machine", run = module "mneme.bench" },
+  { name = "bench", usage = " [cores|envs|train]", doc = "how fast it is on this machine",
+    run = module "mneme.bench" },
   { name = "list", usage = " [cores|envs|ops|scenes|experiments]", doc = "what there is", run = list },
   { name = "doctor", usage = "", doc = "what this machine has", run = doctor },
   { name = "help", usage = " [TOPIC]", doc = "this, or about an op, env, core, or config", run = show_help },

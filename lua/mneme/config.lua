@@ -1,5 +1,5 @@
 -- config.lua -- the settings of an experiment: declared once in the script, overridden by key=value words.
---   local cfg = mn.config { corridor = 160, core = { "agalite", eta = 4 }, lr = 1e-4, quick = { corridor = 10 } }
+--   local cfg = mn.config { corridor = 160, core = { "agalite", eta = 4 }, quick = { corridor = 10 } }
 -- Later ones win: default < published values of the chosen core < quick < command line.  What is not
 -- declared is not a key, so a misspelt setting is an error, never a run with the wrong value.
 local engine = require "mneme.engine"
@@ -22,7 +22,7 @@ local standard = {
   { "device", "cpu", { "where tensors live" } },
   { "seed", 1, { "of everything random", whole = true, range = { 0, 2 ^ 31 - 1 } } },
   { "steps", 1e6, { "environment steps, over all copies", whole = true, range = { 1, 2 ^ 53 } } },
-  { "checkpoint_every", 0, { "steps between checkpoints; 0: one a minute", whole = true, range = { 0, 2 ^ 53 } } },
+  { "checkpoint_every", 0, { "steps between two; 0: one a minute", whole = true, range = { 0, 2 ^ 53 } } },
   { "threads", 0, { "0: as many as the machine has", whole = true, range = { 0, 1024 } } },
   { "debug", false, { "check every tensor's numbers, show tracebacks" } },
   { "profile", false, { "time every op" } },
@@ -39,7 +39,9 @@ function config.meta(cfg) return meta[cfg] end
 
 local function about_of(key, given)
   local about = type(given) == "string" and { given } or given or {}
-  if type(about) ~= "table" then errors.raise(("config: %s: expected a text or { text, range = {lo, hi} }"):format(key)) end
+  if type(about) ~= "table" then
+    errors.raise(("config: %s: expected a text or { text, range = {lo, hi} }"):format(key))
+  end
   for field in pairs(about) do
     if field ~= 1 and field ~= "range" and field ~= "choices" and field ~= "whole" then
       errors.unknown("field of " .. key, field, { "range", "choices", "whole" })
@@ -116,7 +118,9 @@ end
 
 -- Lay a table of values over cfg.  `chosen`: things that were named on the command line keep that name.
 local function set_all(cfg, schema, new, what, chosen)
-  if type(new) ~= "table" then errors.raise(("config: %s is a %s, expected { key = value }"):format(what, type(new))) end
+  if type(new) ~= "table" then
+    errors.raise(("config: %s is a %s, expected { key = value }"):format(what, type(new)))
+  end
   for key, value in pairs(new) do
     if not schema[key] then errors.unknown(("setting in %s:"):format(what), key, find.keys(schema)) end
     local other = values.is_named(value) and values.is_named(cfg[key]) and value[1] ~= cfg[key][1]
@@ -144,7 +148,9 @@ local function resume(cfg, schema, given, folder)
     errors.usage(("%s was made by %s, not by %s"):format(folder, info.script, config.script))
   end
   local stored = {}
-  for key, value in pairs(info.config) do stored[key] = values.from_json(value, schema[key] and schema[key].default) end
+  for key, value in pairs(info.config) do
+    stored[key] = values.from_json(value, schema[key] and schema[key].default)
+  end
   set_all(cfg, schema, stored, folder .. "/config.json")
 end
 
@@ -163,7 +169,9 @@ local guard = {
 ---  checkpoint_every threads debug profile
 function config.new(defaults, about)
   about = about or {}
-  if type(defaults) ~= "table" or type(about) ~= "table" then errors.raise "config: expected { key = default, ... }" end
+  if type(defaults) ~= "table" or type(about) ~= "table" then
+    errors.raise "config: expected { key = default, ... }"
+  end
   local schema, own, common = declare(defaults, about)
   local arguments, script = own_arguments(2)
   config.asked = true

@@ -11,7 +11,8 @@ Error.__index = Error
 
 ---"script.lua:12: message (hint)"
 function Error:__tostring()
-  return (self.where and self.where .. ": " or "") .. self.message .. (self.hint and " (" .. self.hint .. ")" or "")
+  local hint = self.hint and " (" .. self.hint .. ")" or ""
+  return (self.where and self.where .. ": " or "") .. self.message .. hint
 end
 
 ---Is this frame of the stack (`debug.getinfo` with "S") the library's own code?
@@ -73,7 +74,8 @@ function errors.handler(e)
   local message, where = tostring(e):gsub("\n.*", ""), nil
   local file = message:match "^(.-):%d+: "
   if not file or file:find("lua/mneme/", 1, true) then where = user_position() end
-  return setmetatable({ message = message, status = 1, where = where, traceback = debug.traceback("", 2) }, Error)
+  local traceback = debug.traceback("", 2)
+  return setmetatable({ message = message, status = 1, where = where, traceback = traceback }, Error)
 end
 
 -- Edits (insert, delete, change, swap neighbours) that turn a into b.
@@ -116,7 +118,8 @@ end
 ---@param known string[]
 function errors.unknown(what, name, known)
   local near = errors.nearest(tostring(name), known)
-  errors.usage(("unknown %s '%s'%s"):format(what, tostring(name), near and "; did you mean '" .. near .. "'?" or ""),
+  local guess = near and "; did you mean '" .. near .. "'?" or ""
+  errors.usage(("unknown %s '%s'%s"):format(what, tostring(name), guess),
     not near and #known > 0 and "known: " .. table.concat(known, " ") or nil)
 end
 

@@ -8,11 +8,20 @@ local errors = require "mneme.errors"
 local C = engine.C
 local files = {}
 
--- What the engine says went wrong is about the disk, not about a line of the user's script.
-local function check(result, hint)
-  if result == nil or result == -1 then errors.fail(ffi.string(C.mn_error(engine.ctx)), hint) end
-  return result
+local hints = {
+  ["No space left on device"] = "with room again, resume=FOLDER goes on from the last checkpoint",
+  ["Read-only file system"] = "run=FOLDER puts a run elsewhere",
+  ["Permission denied"] = "run=FOLDER puts a run elsewhere",
+}
+
+---Hand a result of the engine's file functions through, or raise what it says went wrong: that is about the
+---disk, not about a line of the user's script.
+function files.check(result)
+  if result ~= nil and result ~= -1 then return result end
+  local message = ffi.string(C.mn_error(engine.ctx))
+  errors.fail(message, message:find("written", 1, true) and hints[message:match "[^:]*$":sub(2)] or nil)
 end
+local check = files.check
 
 ---The whole of a file as a block of memory, which lives as long as `owner` does.
 ---@return ffi.cdata* data uint8_t *

@@ -46,8 +46,8 @@ function help.settings(script, schema, own, common)
   for i, key in ipairs(own) do rows[i] = setting_row(key, schema[key]) end
   for i, key in ipairs(common) do rest[i] = setting_row(key, schema[key]) end
   local doc = script and catalogue.first_comment(script) or ""
-  return doc .. (doc ~= "" and "\n" or "") .. "usage: mneme run " .. (script or "SCRIPT") .. " [key=value ...]\n\nsettings\n" ..
-    columns(rows) .. "\nof every script\n" .. columns(rest)
+  return doc .. (doc ~= "" and "\n" or "") .. "usage: mneme run " .. (script or "SCRIPT")
+    .. " [key=value ...]\n\nsettings\n" .. columns(rows) .. "\nof every script\n" .. columns(rest)
 end
 
 -- ---- topics ----
@@ -75,8 +75,8 @@ end
 local function core_text(name)
   local d, rows = core.definition(name), {}
   for _, key in ipairs(find.keys(d.config)) do rows[#rows + 1] = { key, values.show(d.config[key]) } end
-  return ("mn.core(\"%s\") -- %s\n%ssettings\n%s"):format(name, d.doc or "", d.source and d.source .. "\n\n" or "\n",
-    columns(rows))
+  local source = d.source and d.source .. "\n\n" or "\n"
+  return ("mn.core(\"%s\") -- %s\n%ssettings\n%s"):format(name, d.doc or "", source, columns(rows))
 end
 
 local function kind_text(kind)
@@ -103,7 +103,9 @@ Later ones win: the script's defaults, published values of the chosen core, quic
 local function topics()
   local all = { config = function() return config_text end }
   for _, kind in ipairs(catalogue.kinds) do all[kind] = function() return kind_text(kind) end end
-  for _, thing in ipairs(catalogue.list "ops") do all[thing.name] = function() return op_text(thing.index) end end
+  for _, thing in ipairs(catalogue.list "ops") do
+    all[thing.name] = function() return op_text(thing.index) end
+  end
   for _, thing in ipairs(catalogue.list "envs") do
     local text = function() return env_text(thing.index) end
     all[thing.name], all[thing.name:gsub("%-v%d+$", "")] = text, text
@@ -121,10 +123,9 @@ end
 function help.text(topic)
   local all = topics()
   if not all[topic] then
-    local names = find.keys(all)
-    errors.usage(("help: nothing is known about '%s'%s"):format(topic, (function(near)
-      return near and "; did you mean '" .. near .. "'?" or ""
-    end)(errors.nearest(topic, names))), "topics: config, " .. table.concat(catalogue.kinds, ", ") .. ", or a name of theirs")
+    local near = errors.nearest(topic, find.keys(all))
+    errors.usage(("help: nothing is known about '%s'"):format(topic), near and "did you mean '" .. near .. "'?"
+      or "topics: config, " .. table.concat(catalogue.kinds, ", ") .. ", or a name of theirs")
   end
   return all[topic]()
 end

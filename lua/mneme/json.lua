@@ -91,13 +91,16 @@ local short = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\t"] = "\\t", 
 local function text(s)
   local valid = C.json_stringn(s, #s)
   if valid == nil then s = s:gsub("[\128-\255]", "?") else C.json_delete(valid) end
-  return '"' .. s:gsub('[%z\1-\31"\\\127]', function(c) return short[c] or ("\\u%04x"):format(c:byte()) end) .. '"'
+  s = s:gsub('[%z\1-\31"\\\127]', function(c) return short[c] or ("\\u%04x"):format(c:byte()) end)
+  return '"' .. s .. '"'
 end
 
 local function sorted_keys(t)
   local keys = {}
   for key in pairs(t) do
-    if type(key) ~= "string" then errors.raise("json: key " .. tostring(key) .. " of an object is not a string") end
+    if type(key) ~= "string" then
+      errors.raise("json: key " .. tostring(key) .. " of an object is not a string")
+    end
     keys[#keys + 1] = key
   end
   table.sort(keys)
@@ -132,7 +135,8 @@ function write(out, v, indent, pad)
       write(out, v[keys[i]], indent, inner)
     end, indent, pad)
   else
-    errors.raise("json: a " .. kind .. " cannot be written", { hint = "tables, strings, numbers, booleans, json.null can" })
+    errors.raise("json: a " .. kind .. " cannot be written",
+      { hint = "tables, strings, numbers, booleans, json.null can" })
   end
 end
 

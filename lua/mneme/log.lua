@@ -4,19 +4,14 @@
 local ffi = require "ffi"
 local engine = require "mneme.engine"
 local files = require "mneme.files"
-local errors = require "mneme.errors"
 local json = require "mneme.json"
 
-local C = engine.C
+local C, check = engine.C, files.check
 
 ---@class Log
 ---@field lines integer lines of metrics.jsonl
 local Log = {}
 Log.__index = Log
-
-local function check(result)
-  if result == -1 then errors.fail(ffi.string(C.mn_error(engine.ctx))) end
-end
 
 ---Open the log of a run folder, cut to its first `lines` lines.
 ---@param folder string

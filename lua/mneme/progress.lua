@@ -33,10 +33,9 @@ local function new(options)
   if tty == nil then tty = ffi.C.isatty(2) == 1 and os.getenv "TERM" ~= "dumb" end
   local color = options.color
   if color == nil then color = tty and (os.getenv "NO_COLOR" or "") == "" end
-  local now = C.mn_clock(false)
-  return setmetatable({ steps = options.steps, start = options.start or 0, out = options.out or io.stderr, tty = tty,
-    color = color, began = now, shown = -math.huge, tenth = math.floor(10 * (options.start or 0) / options.steps) },
-    Progress)
+  local now, start = C.mn_clock(false), options.start or 0
+  return setmetatable({ steps = options.steps, start = start, out = options.out or io.stderr, tty = tty, color = color,
+    began = now, shown = -math.huge, tenth = math.floor(10 * start / options.steps) }, Progress)
 end
 
 ---The text for a step: what is shown, without the terminal's control characters.
@@ -46,11 +45,12 @@ end
 function Progress:text(step, values, seconds)
   local part = math.min(step / self.steps, 1)
   local rate = seconds > 0 and (step - self.start) / seconds or 0
-  local line = ("%3.0f%%  %s/%s steps  %s SPS"):format(100 * part, short(step), short(self.steps), short(rate))
+  local line = ("%3.0f%%  %s/%s steps  %s SPS"):format(100 * part, short(step), short(self.steps),
+    short(rate))
   if part < 1 and rate > 0 then line = line .. "  ETA " .. clock((self.steps - step) / rate) end
-  local episode = values["return"]
-  if episode and episode == episode then line = line .. ("  return %.2f"):format(episode) end
-  if values.score and values.score == values.score then line = line .. ("  score %.2f"):format(values.score) end
+  local ret, score = values["return"], values.score
+  if ret and ret == ret then line = line .. ("  return %.2f"):format(ret) end
+  if score and score == score then line = line .. ("  score %.2f"):format(score) end
   return line, part
 end
 

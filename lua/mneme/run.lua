@@ -1,4 +1,4 @@
--- run.lua -- a run is a folder: config.json, metrics.jsonl, TensorBoard events, checkpoints/step-N.safetensors.
+-- run.lua -- a run is a folder: config.json, metrics.jsonl, TensorBoard events, checkpoints.
 -- Files appear whole or not at all, so kill -9 at any moment loses at most the steps since the last
 -- checkpoint.  A checkpoint holds no clock, path or host: equal runs give equal files.
 local engine = require "mneme.engine"
@@ -39,7 +39,9 @@ function run.read_info(folder)
   if not files.is_file(path) then errors.usage(folder .. ": not a run", "it has no config.json") end
   local info, problem = json.decode((files.read(path)), path)
   if problem then errors.fail(problem) end
-  if type(info) ~= "table" or type(info.config) ~= "table" then errors.fail(path .. ": damaged: it has no config") end
+  if type(info) ~= "table" or type(info.config) ~= "table" then
+    errors.fail(path .. ": damaged: it has no config")
+  end
   return info
 end
 
@@ -68,8 +70,8 @@ end
 local function write_info(folder, cfg, about)
   local settings = {}
   for key, value in pairs(settings_of(cfg)) do settings[key] = values.to_json(value) end
-  local info = { mneme = version, config = settings, script = config.meta(cfg).script, seed = cfg.seed, device = cfg.device,
-    threads = C.mn_threads(engine.ctx), commit = commit(), host = command "uname -n" }
+  local info = { mneme = version, config = settings, script = config.meta(cfg).script, seed = cfg.seed,
+    device = cfg.device, threads = C.mn_threads(engine.ctx), commit = commit(), host = command "uname -n" }
   for key, value in pairs(about) do info[key] = value end
   files.write(folder .. "/config.json", { json.encode(info, "  ") .. "\n" })
 end
@@ -77,7 +79,9 @@ end
 -- The settings as a table in Markdown.
 local function markdown(cfg)
   local lines = { "|setting|value|", "|-|-|" }
-  for _, key in ipairs(find.keys(settings_of(cfg))) do lines[#lines + 1] = ("|%s|%s|"):format(key, values.show(cfg[key])) end
+  for _, key in ipairs(find.keys(settings_of(cfg))) do
+    lines[#lines + 1] = ("|%s|%s|"):format(key, values.show(cfg[key]))
+  end
   return table.concat(lines, "\n")
 end
 
@@ -232,8 +236,9 @@ end
 ---@param folder string
 ---@return Run
 function run.load(folder)
+  local info = run.read_info(folder)
   folder = plain(folder)
-  return setmetatable({ path = folder, info = run.read_info(folder), checkpoints = find_checkpoints(folder) }, Run)
+  return setmetatable({ path = folder, info = info, checkpoints = find_checkpoints(folder) }, Run)
 end
 
 ---Append to metrics.jsonl and the event file.

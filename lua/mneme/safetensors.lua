@@ -27,10 +27,14 @@ local function count(n) return type(n) == "number" and n >= 0 and n % 1 == 0 and
 local function fault(entry, data_bytes)
   if type(entry) ~= "table" or json.is_array(entry) then return "its entry is not an object" end
   for key in pairs(entry) do
-    if key ~= "dtype" and key ~= "shape" and key ~= "data_offsets" then return "unknown key '" .. key .. "'" end
+    if key ~= "dtype" and key ~= "shape" and key ~= "data_offsets" then
+      return "unknown key '" .. key .. "'"
+    end
   end
   local dtype, shape, offsets = dtypes[entry.dtype], entry.shape, entry.data_offsets
-  if not dtype then return ("dtype %s, expected F32, I32, U8, F64 or I64"):format(json.encode(entry.dtype or json.null)) end
+  if not dtype then
+    return ("dtype %s, expected F32, I32, U8, F64 or I64"):format(json.encode(entry.dtype or json.null))
+  end
   if not json.is_array(shape) then return "no shape" end
   local size = dtype.size
   for axis, n in ipairs(shape) do
@@ -41,7 +45,8 @@ local function fault(entry, data_bytes)
     return "data_offsets is not a pair of whole numbers"
   end
   if offsets[1] > offsets[2] or offsets[2] > data_bytes then
-    return ("bytes %.0f..%.0f lie outside of the file's %.0f bytes of data"):format(offsets[1], offsets[2], data_bytes)
+    return ("bytes %.0f..%.0f lie outside of the file's %.0f bytes of data"):format(offsets[1], offsets[2],
+      data_bytes)
   end
   if offsets[2] - offsets[1] ~= size then
     return ("has %.0f bytes, but %s of shape [%s] takes %.0f"):format(offsets[2] - offsets[1], entry.dtype,
@@ -65,7 +70,9 @@ local function check_metadata(path, metadata)
     errors.raise(path .. ": damaged: __metadata__ is not an object")
   end
   for key, value in pairs(metadata) do
-    if type(value) ~= "string" then errors.raise(("%s: damaged: __metadata__.%s is not a string"):format(path, key)) end
+    if type(value) ~= "string" then
+      errors.raise(("%s: damaged: __metadata__.%s is not a string"):format(path, key))
+    end
   end
 end
 
@@ -89,8 +96,8 @@ local function in_order(path, header, data_bytes)
   for _, name in ipairs(names) do
     local offsets = header[name].data_offsets
     if offsets[1] ~= at then
-      errors.raise(("%s: damaged: tensor '%s' begins at byte %.0f of the data, expected %.0f (%s)"):format(path, name,
-        offsets[1], at, offsets[1] < at and "it overlaps another" or "there is a gap"))
+      errors.raise(("%s: damaged: tensor '%s' begins at byte %.0f of the data, expected %.0f (%s)"):format(path,
+        name, offsets[1], at, offsets[1] < at and "it overlaps another" or "there is a gap"))
     end
     at = offsets[2]
   end
@@ -105,8 +112,8 @@ local function read_header(path, data, bytes)
   local header_bytes = 0
   for i = 7, 0, -1 do header_bytes = header_bytes * 256 + data[i] end
   if header_bytes > bytes - 8 or header_bytes > MAX_HEADER then
-    errors.raise(("%s: not a safetensors file, or cut short: a header of %.0f bytes in a file of %.0f"):format(path,
-      header_bytes, bytes))
+    errors.raise(("%s: not a safetensors file, or cut short: a header of %.0f bytes in a file of %.0f"):format(
+      path, header_bytes, bytes))
   end
   local header, problem = json.decode(ffi.string(data + 8, header_bytes), path .. ": header")
   if problem then errors.raise(problem) end
@@ -162,8 +169,8 @@ function safetensors.load(path)
   for name, stored in pairs(file.tensors) do
     local dtype = stored.dtype:lower()
     if dtype:find "64" or stored.count == 0 then
-      errors.raise(("%s: tensor '%s' is %s with %.0f numbers, expected F32, I32 or U8, and at least one"):format(path, name,
-        stored.dtype, stored.count))
+      errors.raise(("%s: tensor '%s' is %s with %.0f numbers, expected F32, I32 or U8, and at least one"):format(
+        path, name, stored.dtype, stored.count))
     end
     local leaf = tensor.new { shape = stored.shape, dtype = dtype }
     ffi.copy(leaf:data(), stored.data, stored.bytes)
@@ -187,7 +194,9 @@ local function entry_of(item, index)
   end
   local bytes = dtypes[dtype].size
   for axis, n in ipairs(shape) do
-    if not count(n) then errors.raise(("safetensors: %s: axis %d is %s"):format(name, axis - 1, tostring(n))) end
+    if not count(n) then
+      errors.raise(("safetensors: %s: axis %d is %s"):format(name, axis - 1, tostring(n)))
+    end
     bytes = bytes * n
   end
   return { name = name, dtype = dtype, shape = shape, data = data, bytes = bytes, index = index,

@@ -33,7 +33,8 @@ function values.show(v)
     return table.concat(parts, " ")
   end
   if type(v) ~= "number" then return tostring(v) end
-  return v >= 1e5 and v % 10 ^ math.floor(math.log10(v)) == 0 and ("%g"):format(v):gsub("e%+0?", "e") or ("%.10g"):format(v)
+  local plain, short = ("%.10g"):format(v), ("%g"):format(v):gsub("e%+?0?", "e")
+  return #short < #plain and tonumber(short) == v and short or plain      -- 5e6, 160, 0.0001
 end
 
 ---Refuse a default that no setting can have.
@@ -87,7 +88,7 @@ end
 local function set_option(thing, key, option, text)
   if option:find(".", 1, true) then errors.usage(("%s.%s: an option has no parts"):format(key, option)) end
   local old = thing[option]
-  if old ~= nil then thing[option] = parse(key .. "." .. option, text, old) else thing[option] = guess(text) end
+  if old == nil then thing[option] = guess(text) else thing[option] = parse(key .. "." .. option, text, old) end
 end
 
 -- Set one part of a group.
@@ -97,12 +98,15 @@ local function set_part(group, path, rest, text)
   path = path and path .. "." .. key or key
   if old == nil then errors.unknown("setting", path, find.keys(group)) end
   if type(old) == "table" and deeper ~= "" then
-    if values.is_named(old) then set_option(old, path, deeper, text) else set_part(old, path, deeper, text) end
-  elseif deeper ~= "" then errors.usage(("%s.%s: %s is a %s and has no parts"):format(path, deeper, path, type(old)))
+    if values.is_named(old) then set_option(old, path, deeper, text)
+    else set_part(old, path, deeper, text) end
+  elseif deeper ~= "" then
+    errors.usage(("%s.%s: %s is a %s and has no parts"):format(path, deeper, path, type(old)))
   elseif values.is_named(old) then group[key] = { text }
   elseif is_list(old) then group[key] = parse_list(path, text, old)
   elseif type(old) == "table" then
-    errors.usage(("%s=%s: it is a group of settings"):format(path, text), "such as " .. path .. "." .. find.keys(old)[1])
+    errors.usage(("%s=%s: it is a group of settings"):format(path, text),
+      "such as " .. path .. "." .. tostring(find.keys(old)[1]))
   else group[key] = parse(path, text, old) end
 end
 
@@ -147,7 +151,7 @@ end
 function values.check(key, v, about)
   if type(v) == "number" then
     local lo, hi = unpack(about.range or {})
-    if (lo and not (v >= lo)) or (hi and not (v <= hi)) then
+    if (lo and v < lo) or (hi and v > hi) or v ~= v then
       bad(key, values.show(v), ("%s..%s"):format(values.show(lo or -math.huge), values.show(hi or math.huge)))
     elseif about.whole and v % 1 ~= 0 then
       bad(key, values.show(v), "a whole number")
@@ -156,7 +160,8 @@ function values.check(key, v, about)
   for _, choice in ipairs(about.choices or {}) do if v == choice then return end end
   if about.choices then
     local near = errors.nearest(tostring(v), about.choices)
-    bad(key, values.show(v), "one of " .. table.concat(about.choices, ", "), near and "did you mean '" .. near .. "'?")
+    bad(key, values.show(v), "one of " .. table.concat(about.choices, ", "),
+      near and "did you mean '" .. near .. "'?")
   end
 end
 
