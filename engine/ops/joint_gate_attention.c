@@ -2,12 +2,18 @@
 ** That decay is not of rank one, so tokens cannot be gathered into matrix products.  What remains is to
 ** touch the state seldom: a few rows and columns of it stay in registers while sixteen tokens pass.
 ** With u = g where the state is kept (0 at a reset), one token is
-**   F = v (g*k)^T - C * u      C' = keep C + b F */
+**   C' = C * (keep - b u^T) + (b*v)(g*k)^T
+** so that what one token waits for of the one before is a single multiply-add. */
 #include <string.h>
 #include "../matrix_memory.h"
 #include "../simd.h"
 
-enum { L = MN_CHUNK, R = 4 };    /* rows of the state in registers */
+enum { L = MN_CHUNK, R = 4 };    /* rows of the state in registers, and vectors of columns: */
+#if MN_LANES == 16
+enum { WIDE = 4, WIDE_BACK = 2 };
+#else
+enum { WIDE = 2, WIDE_BACK = 1 };
+#endif
 
 /* Values and gates, [16,Vp] each; rows n..15 write nothing. */
 static void load_values(const mn_attention *a, int bh, int t, int n, float *v, float *b) {
@@ -36,29 +42,47 @@ static void key_sums(const mn_attention *a, int n, const float *keep, const floa
   }
 }
 
-/* n tokens through R rows and N vectors of columns of C; part[t][row] gathers C q by lanes. */
-MN_INLINE void pass(const int N, int n, int Kp, int Vp, const float *C, float *to, const float *keep,
-                    const float *q, const float *write, const float *u, const float *v, const float *b,
-                    mn_lanes (*part)[R]) {
-  mn_lanes x[R][2];
+/* What the passes of one chunk read and add to; pointers to [16,Kp] or [16,Vp], moved to the tile's columns or
+** rows.  g: gradient of C q. */
+typedef struct tile {
+  int n, Kp, Vp;
+  const float *keep, *q, *write, *u, *v, *b, *g;
+  float *dq, *dwrite, *du;
+} tile;
+
+static tile tile_at(tile x, int row, int column) {
+  x.q += column, x.write += column, x.u += column, x.v += row, x.b += row;
+  if (x.g) x.g += row, x.dq += column, x.dwrite += column, x.du += column;
+  return x;
+}
+
+/* All tokens through R rows and N vectors of columns of C; part[t][row] gathers C q by lanes. */
+MN_INLINE void pass(const int N, tile x, const float *C, float *to, mn_lanes (*part)[R]) {
+  long Kp = x.Kp, Vp = x.Vp;
+  mn_lanes c[R][WIDE];
 #pragma GCC unroll 4
   for (int r = 0; r < R; r++)
-#pragma GCC unroll 2
-    for (int j = 0; j < N; j++) x[r][j] = mn_load(C + r * Kp + j * MN_LANES);
-  for (int t = 0; t < n; t++, q += Kp, write += Kp, u += Kp, v += Vp, b += Vp) {
 #pragma GCC unroll 4
-    for (int r = 0; r < R; r++)
-#pragma GCC unroll 2
+    for (int j = 0; j < N; j++) c[r][j] = mn_load(C + r * Kp + j * MN_LANES);
+  for (int t = 0; t < x.n; t++) {
+#pragma GCC unroll 4
+    for (int r = 0; r < R; r++) {
+      float b = x.b[t * Vp + r], bv = b * x.v[t * Vp + r];
+      mn_lanes sum = part[t][r];
+#pragma GCC unroll 4
       for (int j = 0; j < N; j++) {
-        mn_lanes F = mn_load(write + j * MN_LANES) * v[r] - mn_load(u + j * MN_LANES) * x[r][j];
-        x[r][j] = x[r][j] * keep[t] + F * b[r];
-        part[t][r] += x[r][j] * mn_load(q + j * MN_LANES);
+        long at = t * Kp + j * MN_LANES;
+        mn_lanes kept = x.keep[t] - mn_load(x.u + at) * b;
+        c[r][j] = c[r][j] * kept + mn_load(x.write + at) * bv;
+        sum += c[r][j] * mn_load(x.q + at);
       }
+      part[t][r] = sum;
+    }
   }
 #pragma GCC unroll 4
   for (int r = 0; r < R; r++)
-#pragma GCC unroll 2
-    for (int j = 0; j < N; j++) mn_store(to + r * Kp + j * MN_LANES, x[r][j]);
+#pragma GCC unroll 4
+    for (int j = 0; j < N; j++) mn_store(to + r * Kp + j * MN_LANES, c[r][j]);
 }
 
 /* out[t][i0 .. i0+R-1] = the sums of part[t][0..R-1] over their lanes. */
@@ -80,6 +104,7 @@ static void chunk(const mn_attention *a, int bh, int t, int n, mn_chunk_state fr
   mn_load_keys(a, bh, t, n, false, q, write, u);
   load_values(a, bh, t, n, v, b);
   key_sums(a, n, keep, from.s, q, write, u, sums, z);
+  tile x = { .n = n, .Kp = Kp, .Vp = Vp, .keep = keep, .q = q, .write = write, .u = u, .v = v, .b = b };
   memcpy(to.s, sums + (long)(n - 1) * Kp, sizeof(float) * (size_t)Kp);
   for (int i = 0; i < Vp; i += R) {
     mn_lanes part[L][R];
@@ -87,10 +112,9 @@ static void chunk(const mn_attention *a, int bh, int t, int n, mn_chunk_state fr
     const float *C = from.C + (long)i * Kp;
     float *out = to.C + (long)i * Kp;
     int j = 0;
-    for (; j + 2 * MN_LANES <= Kp; j += 2 * MN_LANES)
-      pass(2, n, Kp, Vp, C + j, out + j, keep, q + j, write + j, u + j, v + i, b + i, part);
-    for (; j < Kp; j += MN_LANES)
-      pass(1, n, Kp, Vp, C + j, out + j, keep, q + j, write + j, u + j, v + i, b + i, part);
+    for (; j + WIDE * MN_LANES <= Kp; j += WIDE * MN_LANES)
+      pass(WIDE, tile_at(x, i, j), C + j, out + j, part);
+    for (; j < Kp; j += MN_LANES) pass(1, tile_at(x, i, j), C + j, out + j, part);
     gather(Vp, part, num + i);
   }
   mn_write_y(a, bh, t, n, num, z);
@@ -107,7 +131,7 @@ MN_INLINE void step_rows(const int M, int K, float keep, float *restrict C, cons
     for (int i = 0; i < M; i++) {
       float *at = C + (long)i * K + j;
       mn_lanes x = mn_load(at);
-      x = x * keep + (wj * v[i] - uj * x) * b[i];
+      x = x * (keep - uj * b[i]) + wj * (b[i] * v[i]);
       mn_store(at, x);
       sum[i] += x * qj;
     }
@@ -117,7 +141,7 @@ MN_INLINE void step_rows(const int M, int K, float keep, float *restrict C, cons
     num[i] = mn_sum(sum[i]);
     for (int m = j; m < K; m++) {
       float *at = C + (long)i * K + m;
-      *at = *at * keep + (write[m] * v[i] - u[m] * *at) * b[i];
+      *at = *at * (keep - u[m] * b[i]) + write[m] * (b[i] * v[i]);
       num[i] += *at * q[m];
     }
   }
@@ -133,68 +157,82 @@ static void step(const mn_attention *a, long token, float keep, float *C, const 
   for (; i < a->V; i++) step_rows(1, K, keep, C + (long)i * K, q, write, work, v + i, b + i, num + i);
 }
 
-/* What the passes of one chunk read and add to; pointers move with the rows and columns. */
-typedef struct tile {
-  const float *keep, *q, *write, *u, *v, *b, *g;    /* g: gradient of C q */
-  float *dq, *dwrite, *du;
-} tile;
-
-/* R rows and one vector of columns: forward once more, keeping the state before every token, then
-** backward.  dC: gradient of the state after the chunk, becomes that before it. */
-static void pass_back(int n, int Kp, int Vp, const float *C, float *dC, tile x, mn_lanes (*dv)[R],
-                      mn_lanes (*db)[R]) {
-  mn_lanes was[L + 1][R], d[R];
+/* R rows and N vectors of columns: forward once more, keeping the state before every token, then
+** backward.  dC: gradient of the state after the chunk, becomes that before it.  By lanes, A gathers
+** sum_j d write and B sum_j d u C of every token and row, from which the gradients of v and b follow:
+**   dv = b A   db = v A - B. */
+MN_INLINE void pass_back(const int N, tile x, const float *C, float *dC, mn_lanes (*A)[R],
+                         mn_lanes (*B)[R]) {
+  long Kp = x.Kp, Vp = x.Vp;
+  mn_lanes was[L + 1][R][WIDE_BACK], d[R][WIDE_BACK];
 #pragma GCC unroll 4
-  for (int r = 0; r < R; r++) {
-    was[0][r] = mn_load(C + r * Kp);
-    d[r] = mn_load(dC + r * Kp);
-  }
-  for (int t = 0; t < n; t++) {
-    mn_lanes write = mn_load(x.write + t * Kp), u = mn_load(x.u + t * Kp);
+  for (int r = 0; r < R; r++)
+#pragma GCC unroll 2
+    for (int j = 0; j < N; j++) {
+      was[0][r][j] = mn_load(C + r * Kp + j * MN_LANES);
+      d[r][j] = mn_load(dC + r * Kp + j * MN_LANES);
+    }
+  for (int t = 0; t < x.n; t++) {
 #pragma GCC unroll 4
     for (int r = 0; r < R; r++)
-      was[t + 1][r] = was[t][r] * x.keep[t] + (write * x.v[t * Vp + r] - u * was[t][r]) * x.b[t * Vp + r];
+#pragma GCC unroll 2
+      for (int j = 0; j < N; j++) {
+        long at = t * Kp + j * MN_LANES;
+        float b = x.b[t * Vp + r], bv = b * x.v[t * Vp + r];
+        was[t + 1][r][j] = was[t][r][j] * (x.keep[t] - mn_load(x.u + at) * b) + mn_load(x.write + at) * bv;
+      }
   }
-  for (int t = n - 1; t >= 0; t--) {
-    mn_lanes q = mn_load(x.q + t * Kp), write = mn_load(x.write + t * Kp), u = mn_load(x.u + t * Kp);
-    mn_lanes dq = mn_load(x.dq + t * Kp), dwrite = mn_load(x.dwrite + t * Kp), du = mn_load(x.du + t * Kp);
+  for (int t = x.n - 1; t >= 0; t--) {
+#pragma GCC unroll 2
+    for (int j = 0; j < N; j++) {
+      long at = t * Kp + j * MN_LANES;
+      mn_lanes q = mn_load(x.q + at), write = mn_load(x.write + at), u = mn_load(x.u + at);
+      mn_lanes dq = mn_load(x.dq + at), dwrite = mn_load(x.dwrite + at), du = mn_load(x.du + at);
 #pragma GCC unroll 4
-    for (int r = 0; r < R; r++) {
-      float v = x.v[t * Vp + r], b = x.b[t * Vp + r], g = x.g[t * Vp + r];
-      mn_lanes F = write * v - u * was[t][r];
-      d[r] += q * g;
-      dq += was[t + 1][r] * g;
-      db[t][r] += d[r] * F;
-      mn_lanes dF = d[r] * b;
-      dv[t][r] += dF * write;
-      dwrite += dF * v;
-      du -= dF * was[t][r];
-      d[r] = d[r] * x.keep[t] - dF * u;
+      for (int r = 0; r < R; r++) {
+        float b = x.b[t * Vp + r], bv = b * x.v[t * Vp + r], g = x.g[t * Vp + r];
+        mn_lanes to = d[r][j] + q * g, product = to * was[t][r][j];
+        dq += was[t + 1][r][j] * g;
+        dwrite += to * bv;
+        du -= product * b;
+        A[t][r] += to * write;
+        B[t][r] += product * u;
+        d[r][j] = to * (x.keep[t] - u * b);
+      }
+      mn_store(x.dq + at, dq);
+      mn_store(x.dwrite + at, dwrite);
+      mn_store(x.du + at, du);
     }
-    mn_store(x.dq + t * Kp, dq);
-    mn_store(x.dwrite + t * Kp, dwrite);
-    mn_store(x.du + t * Kp, du);
   }
 #pragma GCC unroll 4
-  for (int r = 0; r < R; r++) mn_store(dC + r * Kp, d[r]);
+  for (int r = 0; r < R; r++)
+#pragma GCC unroll 2
+    for (int j = 0; j < N; j++) mn_store(dC + r * Kp + j * MN_LANES, d[r][j]);
 }
 
 /* The key sums backward.  du becomes the gradient of the decay (u = keep - decay). */
-static void key_sums_back(int n, int Kp, const float *first, const float *keep, const float *sums,
-                          const float *dz, tile x, float *ds) {
-  for (int j = 0; j < Kp; j += MN_LANES) {
+static void key_sums_back(tile x, const float *first, const float *sums, const float *dz, float *ds) {
+  for (int j = 0; j < x.Kp; j += MN_LANES) {
     mn_lanes d = mn_load(ds + j);
-    for (int t = n - 1; t >= 0; t--) {
-      long at = (long)t * Kp + j;
-      mn_lanes before = mn_load(t ? sums + at - Kp : first + j);
+    for (int t = x.n - 1; t >= 0; t--) {
+      long at = (long)t * x.Kp + j;
+      mn_lanes before = mn_load(t ? sums + at - x.Kp : first + j);
       d += mn_load(x.q + at) * dz[t];
       mn_store(x.dq + at, mn_load(x.dq + at) + mn_load(sums + at) * dz[t]);
       mn_store(x.dwrite + at, mn_load(x.dwrite + at) + d);
       mn_store(x.du + at, d * before - mn_load(x.du + at));
-      d *= keep[t] - mn_load(x.u + at);
+      d *= x.keep[t] - mn_load(x.u + at);
     }
     mn_store(ds + j, d);
   }
+}
+
+/* Gradients of v and b of a token from its A and B. */
+static void values_back(const mn_attention *a, long token, const float *A, const float *B) {
+  const float *v = a->c->in[IN_V].data + token * a->V, *b = a->c->in[IN_BETA].data + token * a->V;
+  float *dv = a->c->in[IN_V].grad, *db = a->c->in[IN_BETA].grad;
+  for (int i = 0; dv && i < a->V; i++) dv[token * a->V + i] = b[i] * A[i];
+  for (int i = 0; db && i < a->V; i++) db[token * a->V + i] = v[i] * A[i] - B[i];
 }
 
 static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_state from,
@@ -204,33 +242,32 @@ static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_sta
   float *q = mn_cut(&work, kn), *write = mn_cut(&work, kn), *u = mn_cut(&work, kn), *sums = mn_cut(&work, kn);
   float *dq = mn_cut(&work, kn), *dwrite = mn_cut(&work, kn), *du = mn_cut(&work, kn);
   float *v = mn_cut(&work, vn), *b = mn_cut(&work, vn), *g = mn_cut(&work, vn);
-  float *dv = mn_cut(&work, vn), *db = mn_cut(&work, vn), z[L], dz[L], keep[L];
+  float *A = mn_cut(&work, vn), *B = mn_cut(&work, vn), z[L], dz[L], keep[L];
   for (int i = 0; i < n; i++) keep[i] = mn_keep(a, t + i, bh);
   mn_load_keys(a, bh, t, n, true, q, write, u);
   load_values(a, bh, t, n, v, b);
   key_sums(a, n, keep, from.s, q, write, u, sums, z);
   mn_read_dy(a, bh, t, n, z, g, dz);
   memset(dq, 0, sizeof(float) * 3 * (size_t)kn);
+  tile x = { n, Kp, Vp, keep, q, write, u, v, b, g, dq, dwrite, du };
   for (int i = 0; i < Vp; i += R) {
-    mn_lanes pv[L][R], pb[L][R];
-    memset(pv, 0, sizeof pv);
-    memset(pb, 0, sizeof pb);
-    for (int j = 0; j < Kp; j += MN_LANES) {
-      long at = (long)i * Kp + j;
-      tile x = { keep, q + j, write + j, u + j, v + i, b + i, g + i, dq + j, dwrite + j, du + j };
-      pass_back(n, Kp, Vp, from.C + at, grad.C + at, x, pv, pb);
-    }
-    gather(Vp, pv, dv + i);
-    gather(Vp, pb, db + i);
+    mn_lanes sum_A[L][R], sum_B[L][R];
+    memset(sum_A, 0, sizeof sum_A);
+    memset(sum_B, 0, sizeof sum_B);
+    const float *C = from.C + (long)i * Kp;
+    float *dC = grad.C + (long)i * Kp;
+    int j = 0;
+    for (; j + WIDE_BACK * MN_LANES <= Kp; j += WIDE_BACK * MN_LANES)
+      pass_back(WIDE_BACK, tile_at(x, i, j), C + j, dC + j, sum_A, sum_B);
+    for (; j < Kp; j += MN_LANES) pass_back(1, tile_at(x, i, j), C + j, dC + j, sum_A, sum_B);
+    gather(Vp, sum_A, A + i);
+    gather(Vp, sum_B, B + i);
   }
-  key_sums_back(n, Kp, from.s, keep, sums, dz, (tile){ .q = q, .u = u, .dq = dq, .dwrite = dwrite, .du = du },
-                grad.s);
-  float *into_v = a->c->in[IN_V].grad, *into_b = a->c->in[IN_BETA].grad;
+  key_sums_back(x, from.s, sums, dz, grad.s);
   for (int i = 0; i < n; i++) {
     long token = mn_token(a, t + i, bh);
     mn_keys_back(a, token, keep[i], dq + (long)i * Kp, dwrite + (long)i * Kp, du + (long)i * Kp, sums);
-    if (into_v) memcpy(into_v + token * a->V, dv + i * Vp, sizeof(float) * (size_t)a->V);
-    if (into_b) memcpy(into_b + token * a->V, db + i * Vp, sizeof(float) * (size_t)a->V);
+    values_back(a, token, A + (long)i * Vp, B + (long)i * Vp);
   }
 }
 
