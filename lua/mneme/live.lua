@@ -16,7 +16,7 @@ local pointer = { f32 = ffi.typeof "float *", f64 = ffi.typeof "double *", u8 = 
 local counters = { "copy", "action", "reward", "value", "step", "episode", "ret", "total", "noted" }
 local noted = { "step", "value", "reward", "action", "x", "y" }     -- of a step of the history; then gates
 
--- The heads whose gates are averaged at every step: { kind, name of the probe, first value, how many }.
+-- The heads of the first gate there is, averaged at every step: { kind, probe, first value, how many }.
 local function gate_rows(about)
   local rows, n_heads = {}, 1
   for _, array in pairs(about.memory or {}) do n_heads = math.max(n_heads, heads.count(array)) end
@@ -29,6 +29,7 @@ local function gate_rows(about)
         rows[#rows + 1] = { kind = kind, name = array.name, at = head * n / count, n = n / count }
       end
     end
+    if #rows > 0 then break end
   end
   return rows
 end

@@ -66,14 +66,30 @@ static inline unsigned inside(float distance) {          /* coverage from the di
   return c <= 0 ? 0 : c >= 1 ? 255 : (unsigned)(c * 255 + 0.5f);
 }
 
+/* Pixels x0..x1-1 of row y, all covered alike. */
+static void run(mn_raster *r, uint32_t color, int x0, int x1, int y, unsigned coverage) {
+  if (x0 >= x1) return;
+  uint8_t *px = pixel(r, x0, y), *end = pixel(r, x1, y);
+  if (coverage < 255 || (color & 255) < 255) {
+    for (; px < end; px += 4) blend(px, color, coverage);
+  } else {
+    const uint8_t word[4] = { (uint8_t)(color >> 24), (uint8_t)(color >> 16), (uint8_t)(color >> 8), 255 };
+    for (; px < end; px += 4) memcpy(px, word, 4);
+  }
+}
+
 static void rect(mn_raster *r, uint32_t color, float x, float y, float w, float h) {
   span s = touched(r, x, y, x + w, y + h);
+  int whole0 = clamp(ceilf(x), s.x0, s.x1), whole1 = clamp(floorf(x + w), s.x0, s.x1);
   for (int py = s.y0; py < s.y1; py++) {
     float cy = fminf(y + h, (float)py + 1) - fmaxf(y, (float)py);
-    for (int px = s.x0; px < s.x1; px++) {
-      float cx = fminf(x + w, (float)px + 1) - fmaxf(x, (float)px);
-      blend(pixel(r, px, py), color, (unsigned)(cx * cy * 255 + 0.5f));
+    if (s.x0 < whole0) {                                 /* the column that the left edge cuts */
+      float cx = fminf(x + w, (float)s.x0 + 1) - fmaxf(x, (float)s.x0);
+      blend(pixel(r, s.x0, py), color, (unsigned)(cx * cy * 255 + 0.5f));
     }
+    run(r, color, whole0, whole1, py, (unsigned)(cy * 255 + 0.5f));
+    if (whole0 <= whole1 && whole1 < s.x1)               /* and the right edge */
+      blend(pixel(r, whole1, py), color, (unsigned)((x + w - (float)whole1) * cy * 255 + 0.5f));
   }
 }
 
@@ -213,7 +229,7 @@ static void heat_map(mn_raster *r, const mn_heat *heat, float x, float y, float 
       cells(heat->cols, x1 - x0, px - x0, &c0, &c1);
       if (c0 != old) color = map_color(heat, value_under(heat, r0, r1, c0, c1));
       old = c0;
-      blend(pixel(r, px, py), color, 255);
+      run(r, color, px, px + 1, py, 255);
     }
   }
 }
@@ -241,10 +257,7 @@ int mn_raster_paint(mn_raster *r, const mn_canvas *c, uint32_t background, int w
     r->pixels = pixels, r->room = bytes;
   }
   r->width = width, r->height = height;
-  for (size_t i = 0; i < bytes; i += 4) {
-    r->pixels[i] = (uint8_t)(background >> 24), r->pixels[i + 1] = (uint8_t)(background >> 16);
-    r->pixels[i + 2] = (uint8_t)(background >> 8), r->pixels[i + 3] = 255;
-  }
+  for (int y = 0; y < height; y++) run(r, background | 255, 0, width, y, 255);
   const mn_shape *shapes = mn_canvas_shapes(c);
   for (int i = 0, n = mn_canvas_count(c); i < n; i++) paint(r, c, &shapes[i]);
   return 0;
