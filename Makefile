@@ -20,14 +20,19 @@ ENGINE  := $(patsubst %.c,$(B)/%.o,$(wildcard engine/*.c engine/*/*.c))
 VIEW    := $(patsubst %.c,$(B)/%.o,$(wildcard scenes/view/*.c))
 HEADERS := $(wildcard engine/*.h engine/*/*.h scenes/view/*.h)
 
-.PHONY: all deps demo test gpu bench check learn format install clean help FORCE
+.PHONY: all deps deps-demo deps-test demo test bench check learn format install clean help FORCE
 .DEFAULT_GOAL := all
 
-all: $(B)/libmneme.so $(B)/mneme $(B)/libmneme_view.so     ## the program, for this CPU (build/mneme)
+# One compile a CPU, unless -jN says otherwise.
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += --no-print-directory -j$(JOBS)
+endif
+
+all: $(B)/libmneme.so $(B)/mneme $(B)/libmneme_view.so     ## the program, for this CPU: build/mneme
 
 $(B)/libmneme.so: $(ENGINE)
 	@echo "ld $@"
-	@$(CC) $(ALL_C) -shared -o $@ $^ -ljansson -lpng -lgif -lz -ldl -lpthread -lm
+	@$(CC) $(ALL_C) -shared -Wl,-z,nodelete -o $@.new $^ -ljansson -lpng -lgif -lz -ldl -lpthread -lm && mv $@.new $@
 
 $(B)/libmneme_view.so: $(VIEW) $(B)/libmneme.so
 	@echo "ld $@"
@@ -63,3 +68,90 @@ $(B)/flags: FORCE
 	@mkdir -p $(B)
 	@echo '$(CC) $(ALL_C)' | cmp -s - $@ || echo '$(CC) $(ALL_C)' > $@
 FORCE:
+
+include gpu/gpu.mk
+
+# ---- from nothing to running ----
+
+# Every Debian package of the project.
+BUILD_PACKAGES := gcc libc6-dev pkg-config libluajit-5.1-dev libjansson-dev librandom123-dev libpng-dev \
+                  zlib1g-dev libgif-dev libsdl2-dev libfreetype-dev
+RUN_PACKAGES   := luajit lua-filesystem libopenblas0-pthread fonts-dejavu-core
+DEMO_PACKAGES  := $(BUILD_PACKAGES) $(RUN_PACKAGES) ffmpeg
+TEST_PACKAGES  := $(BUILD_PACKAGES) $(RUN_PACKAGES) ffmpeg g++ xvfb lua-posix lua-check
+
+# Install what is missing of a list: no questions, nothing that is merely recommended.
+install_missing = @command -v apt-get > /dev/null || { \
+    echo "no apt-get: install by hand what Debian calls $(1)"; exit 0; }; \
+  missing=; for p in $(1); do \
+    dpkg-query -W -f '$${db:Status-Status}' $$p 2> /dev/null | grep -qx installed || missing="$$missing $$p"; \
+  done; \
+  [ -n "$$missing" ] || exit 0; \
+  as=; [ "$$(id -u)" = 0 ] || as=sudo; \
+  echo "installing$$missing"; \
+  $$as apt-get -qq update && \
+  $$as env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends \
+    -o Dpkg::Use-Pty=0 install $$missing > /dev/null
+
+deps:           ## install every package of the project (Debian; as root, or by sudo)
+	$(call install_missing,$(sort $(DEMO_PACKAGES) $(TEST_PACKAGES)))
+deps-demo:
+	$(call install_missing,$(DEMO_PACKAGES))
+deps-test:
+	$(call install_missing,$(TEST_PACKAGES))
+
+# A run that is there is gone on with; one that is done is only shown.
+DEMO := runs/demo
+demo: deps-demo ## from nothing: packages, program, an agent trained on the T-Maze, a look at it
+	@$(MAKE) all
+	@if [ -e $(DEMO)/config.json ]; then $(B)/mneme run resume=$(DEMO); \
+	  else $(B)/mneme run experiments/demo.lua run=$(DEMO); fi
+	@$(B)/mneme eval $(DEMO) episodes=500
+	@echo "the agent:  $(DEMO) (rm -r $(DEMO) begins anew)"
+	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] && $(B)/mneme view $(DEMO); then :; else \
+	  $(B)/mneme view $(DEMO) out=$(DEMO)/episode.png && \
+	  if command -v ffmpeg > /dev/null; then $(B)/mneme view $(DEMO) out=$(DEMO)/episode.mp4; \
+	  else echo "no ffmpeg: a GIF in place of the MP4"; $(B)/mneme view $(DEMO) out=$(DEMO)/episode.gif; fi; fi
+	@echo "once more:  $(B)/mneme view $(DEMO)"
+	@echo "live:       $(B)/mneme run experiments/demo.lua view=1 [core=gru] [corridor=40]"
+
+TESTS :=
+test: deps-test ## from nothing: packages, program, all tests (TESTS="tests/test_x.lua ..." for some)
+	@$(MAKE) all test-gpu-programs
+	@MNEME_BUILD=$(abspath $(B)) luajit tests/run.lua $(TESTS)
+
+# ---- the workshop ----
+
+bench: all      ## how fast it is here, each figure beside its bound (WHAT="train envs ...")
+	@$(B)/mneme bench $(WHAT)
+
+learn: all      ## slow tests: do agents still learn?
+	@MNEME_BUILD=$(abspath $(B)) luajit tests/run.lua $(or $(TESTS),$(wildcard tests/learn/*.lua))
+
+# Leaks are not looked for: LuaJIT and the context live until the process ends.
+ASAN := $(B)-asan
+check: deps-test ## all tests under AddressSanitizer and UBSan
+	@$(MAKE) B=$(ASAN) OPT="-O1 -g -fno-omit-frame-pointer" \
+	  CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all" all
+	@MNEME_BUILD=$(abspath $(ASAN)) ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	  LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) luajit tests/run.lua $(TESTS)
+
+format:         ## clang-format over the C and CUDA files
+	@clang-format -i $(wildcard engine/*.[ch] engine/*/*.[ch] scenes/view/*.[ch] lua/*.c gpu/*.cu gpu/*.h gpu/*.cuh)
+
+TO = $(DESTDIR)$(PREFIX)
+install: all    ## into PREFIX (/usr/local), below DESTDIR if that is set
+	@install -d $(TO)/bin $(TO)/lib $(TO)/include/mneme $(TO)/share/mneme
+	@install $(B)/mneme $(TO)/bin/
+	@install -m 644 $(wildcard $(B)/libmneme.so $(B)/libmneme_view.so $(B)/libmneme_cuda.so) $(TO)/lib/
+	@install -m 644 engine/mneme.h scenes/view/view.h $(TO)/include/mneme/
+	@cp -R lua scenes experiments $(TO)/share/mneme/
+	@rm -r $(TO)/share/mneme/lua/main.c $(TO)/share/mneme/scenes/view
+	@echo "installed $(TO)/bin/mneme"
+
+clean:          ## remove what was built (runs stay)
+	rm -rf $(B) $(ASAN)
+
+help:           ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+	@echo "ARCH=x86-64-v3 builds for other machines, B=FOLDER elsewhere, CC=clang by another compiler"
