@@ -13,7 +13,7 @@ typedef struct mn_arena {        /* one reserved stretch of memory, handed out f
 
 typedef struct mn_block { float *at; long n; } mn_block;
 
-typedef struct mn_space {        /* where computed numbers live: the context's, or a plan's */
+typedef struct mn_memory {       /* where computed numbers live: the context's, or a plan's */
   mn_arena arena;
   mn_block *pool;                /* gradient buffers to use again, by exact size */
   int n_pool, cap_pool;

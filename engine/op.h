@@ -84,6 +84,6 @@ void mn_gemm_one(bool ta, bool tb, int M, int N, int K, const float *A, int lda,
 
 /* for (chunk = 0..n-1) in parallel, when the work is worth waking the threads: put it before `for`. */
 #define MN_PRAGMA(x) _Pragma(#x)
-#define MN_PARALLEL(ctx, work) MN_PRAGMA(omp parallel for schedule(static) num_threads(mn_threads(ctx)) if ((work) > 50000 && mn_threads(ctx) > 1))
+#define MN_PARALLEL(ctx, work) MN_PRAGMA(omp parallel for schedule(dynamic) num_threads(mn_threads(ctx)) if ((work) > 50000 && mn_threads(ctx) > 1))
 
 #endif

@@ -75,11 +75,15 @@ end
 
 -- ---- checkpoints ----
 
--- All copies of the task as one row of bytes each.
+-- All copies of the task as one row of bytes each, zeros after the shorter ones.
 local function saved_worlds(task)
-  local first = task:save(0)
-  local t = tensor.new { shape = { task.num_envs, #first }, dtype = "u8" }
-  for b = 0, task.num_envs - 1 do ffi.copy(t:data() + b * #first, task:save(b), #first) end
+  local saved, longest = {}, 1
+  for b = 0, task.num_envs - 1 do
+    saved[b] = task:save(b)
+    longest = math.max(longest, #saved[b])
+  end
+  local t = tensor.new { shape = { task.num_envs, longest }, dtype = "u8" }
+  for b = 0, task.num_envs - 1 do ffi.copy(t:data() + b * longest, saved[b], #saved[b]) end
   return t
 end
 
@@ -137,7 +141,7 @@ local function log(learner, run, step, started)
   run:log(step, m)
 end
 
----Train to cfg.steps.
+---Train to cfg.steps, or until the last hundred episodes score cfg.stop_score, if the script declares that.
 ---@param learner A2C
 ---@return table { path, steps, score, mean_return }
 function trainer.train(learner)
@@ -162,20 +166,23 @@ function trainer.train(learner)
   local function checkpoint()
     run:checkpoint(step, contents(learner), { episodes = finished:counters(), logged = logged }, finished:score())
   end
+  local function over()
+    return step >= cfg.steps or (cfg.stop_score and finished.total >= WINDOW and finished:score() >= cfg.stop_score)
+  end
   local function loop()
-    while step < cfg.steps do
+    while not over() do
       learner:rollout()
       local fine = learner:update()
       step = step + each
       if not fine then diverged(learner, run, step) end
       shown.score, shown["return"] = finished:score(), finished:mean_return()
       bar:update(step, shown)
-      if step - logged >= LOG_STEPS or step >= cfg.steps then
+      if step - logged >= LOG_STEPS or over() then
         logged = step
         log(learner, run, step, started)
       end
       local signal = C.mn_interrupted()
-      if signal ~= 0 or step >= cfg.steps or run:due(step) then checkpoint() end
+      if signal ~= 0 or over() or run:due(step) then checkpoint() end
       if signal ~= 0 then return signal == 2 and 130 or 143 end
     end
     return 0
