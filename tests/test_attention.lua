@@ -1,0 +1,443 @@
+-- test_attention.lua -- the recurrent attention ops against their recurrence, written out in double precision.
+-- Outputs and final states are compared with it, gradients (those that come through the final states too)
+-- with its difference quotients, after whole runs and after runs row by row.
+local ffi = require "ffi"
+local t = require "tests.harness"
+local engine = require "mneme.engine"
+local mn = require "mneme"
+local plan = require "mneme.plan"
+local ops = mn.ops
+
+-- ---- the recurrences ----
+
+local function zeros(n) return ffi.new("double[?]", n) end
+
+-- A feature or gate of one token: x, or p (x) x.
+local function outer(x, p, token, n)
+  local D, E = #x.shape > 0 and x.shape[4], p and p.shape[4] or 1
+  local out = zeros(n)
+  for e = 0, E - 1 do
+    for d = 0, D - 1 do out[e * D + d] = x.at[token * D + d] * (p and p.at[token * E + e] or 1) end
+  end
+  return out
+end
+
+-- Weights of the channels at time tau, all of them, as published; and D.
+local function waves(case, tau)
+  local w, r = {}, case.r
+  if case.form == "code" then
+    for i = 0, r - 1 do w[i + 1] = math.cos((r > 1 and -math.pi + 2 * math.pi * i / (r - 1) or -math.pi) * tau) end
+    return w, 2 * r
+  elseif case.form == "paper" then
+    for i = 0, r do w[i + 1] = math.cos(2 * math.pi * i / r * tau) end
+    return w, 2 * r
+  end
+  for i = 0, r - 1 do
+    w[i + 1], w[r + i + 1] = math.cos(2 * math.pi * i / r * tau), math.sin(2 * math.pi * i / r * tau)
+  end
+  return w, r
+end
+
+local function denominator(case, z)
+  local den = z + case.eps
+  if case.clamp > 0 then den = (den < 0 and -1 or 1) * math.max(math.abs(den), case.clamp) end
+  return den
+end
+
+-- One head's b, g (nil: none) of a token: writes are b*v and g*k; a scalar gate is a gate of every key.
+local function gates(case, x, token, K)
+  local b, g
+  if x.beta and x.beta.shape[4] == case.V and not case.scalar then b = outer(x.beta, nil, token, case.V) end
+  if x.gamma then g = outer(x.gamma, x.p_gamma, token, K) end
+  if case.scalar then
+    g = zeros(K)
+    for j = 0, K - 1 do g[j] = x.beta.at[token] end
+  end
+  return b, g
+end
+
+-- y, C and s, all [..] flat, of linear and joint attention.
+local function matrix_recurrence(case, x)
+  local T, B, H, V, K = case.T, case.B, case.H, case.V, case.K
+  local y, C, s = zeros(T * B * H * V), zeros(B * H * V * K), zeros(B * H * K)
+  if x.C then for i = 0, B * H * V * K - 1 do C[i] = x.C.at[i] end end
+  if x.s then for i = 0, B * H * K - 1 do s[i] = x.s.at[i] end end
+  for step = 0, T - 1 do
+    for bh = 0, B * H - 1 do
+      local token = step * B * H + bh
+      local q, k = outer(x.q, x.p_q, token, K), outer(x.k, x.p_k, token, K)
+      local b, g = gates(case, x, token, K)
+      local keep = x.done and 1 - x.done.at[step * B + math.floor(bh / H)] or 1
+      local z = 0
+      for j = 0, K - 1 do
+        local at, gj = bh * K + j, g and g[j] or 0
+        s[at] = keep * (1 - gj) * s[at] + (g and gj or 1) * k[j]
+        z = z + s[at] * q[j]
+      end
+      local den = case.normalise and denominator(case, z) or 1
+      for i = 0, V - 1 do
+        local sum, bi, v = 0, b and b[i] or 0, x.v.at[token * V + i]
+        for j = 0, K - 1 do
+          local at, gj = (bh * V + i) * K + j, g and g[j] or 0
+          local decay = case.op == "joint_gate_attention" and 1 - bi * gj or (1 - bi) * (1 - gj)
+          C[at] = keep * decay * C[at] + (b and bi or 1) * v * (g and gj or 1) * k[j]
+          sum = sum + C[at] * q[j]
+        end
+        y[token * V + i] = sum / den
+      end
+    end
+  end
+  return { y = y, C = C, s = s }
+end
+
+-- y, vs, ks, s of agalite, from all channels; states of the channels that stand for others come back.
+local function wave_recurrence(case, x)
+  local T, B, H, V, K, M = case.T, case.B, case.H, case.V, case.K, case.M
+  local R = #case.stored
+  local y, s = zeros(T * B * H * V), zeros(B * H * K)
+  local vs, ks = zeros(B * R * H * V), zeros(B * R * H * K)
+  if x.s then for i = 0, B * H * K - 1 do s[i] = x.s.at[i] end end
+  for b = 0, x.vs and B - 1 or -1 do
+    for r = 0, R - 1 do
+      local m, sign = case.stored[r + 1], case.sign[r + 1]
+      for i = 0, H * V - 1 do vs[(b * R + r) * H * V + i] = sign * x.vs.at[(b * M + m) * H * V + i] end
+      for i = 0, H * K - 1 do ks[(b * R + r) * H * K + i] = sign * x.ks.at[(b * M + m) * H * K + i] end
+    end
+  end
+  for step = 0, T - 1 do
+    for bh = 0, B * H - 1 do
+      local batch, head, token = math.floor(bh / H), bh % H, step * B * H + bh
+      local q, k = outer(x.q, x.p_q, token, K), outer(x.k, x.p_k, token, K)
+      local b, g = gates(case, x, token, K)
+      local keep = x.done and 1 - x.done.at[step * B + batch] or 1
+      local w, D = waves(case, x.tick.at[batch] + step + 1)
+      local z = 0
+      for j = 0, K - 1 do
+        local at = bh * K + j
+        s[at] = keep * (1 - (g and g[j] or 0)) * s[at] + (g and g[j] or 1) * k[j]
+        z = z + s[at] * q[j]
+      end
+      local den = case.normalise and denominator(case, D * z) or D
+      for r = 0, R - 1 do
+        local kappa, row = 0, (batch * R + r) * H + head
+        for j = 0, K - 1 do
+          local at = row * K + j
+          ks[at] = keep * (1 - (g and g[j] or 0)) * ks[at] + w[r + 1] * (g and g[j] or 1) * k[j]
+          kappa = kappa + ks[at] * q[j]
+        end
+        for i = 0, V - 1 do
+          local at = row * V + i
+          vs[at] = keep * (1 - (b and b[i] or 0)) * vs[at] + w[r + 1] * (b and b[i] or 1) * x.v.at[token * V + i]
+          y[token * V + i] = y[token * V + i] + vs[at] * kappa / den
+        end
+      end
+    end
+  end
+  local few_vs, few_ks = zeros(B * M * H * V), zeros(B * M * H * K)
+  for b = 0, B - 1 do
+    for r = 0, R - 1 do
+      local m = case.stored[r + 1]
+      if case.sign[r + 1] == 1 then
+        for i = 0, H * V - 1 do few_vs[(b * M + m) * H * V + i] = vs[(b * R + r) * H * V + i] end
+        for i = 0, H * K - 1 do few_ks[(b * M + m) * H * K + i] = ks[(b * R + r) * H * K + i] end
+      end
+    end
+  end
+  return { y = y, vs = few_vs, ks = few_ks, s = s }
+end
+
+local function recurrence(case, x)
+  return (case.op == "agalite" and wave_recurrence or matrix_recurrence)(case, x)
+end
+
+-- ---- cases ----
+
+local seed
+local function random() seed = (seed * 16807) % 2147483647 return seed / 2147483647 end
+local function between(lo, hi) return function() return lo + (hi - lo) * random() end end
+
+-- Gates that are anything: nothing, everything, almost nothing, a denormal, almost everything.
+local hard = { 0, 1, 1e-6, 1e-40, 1 - 2 ^ -24, 0.4 }
+local function any_gate() return hard[1 + math.floor(random() * #hard)] end
+
+-- The channels of a form: which are stored, with what sign.
+local function channels(form, r)
+  local index, count = ({ code = 0, paper = 1, cossin = 2 })[form], ffi.new "int[1]"
+  local M = engine.C.mn_agalite_channels(engine.ctx, index, r, count, nil, nil)
+  t.ok(M >= 1, "mn_agalite_channels failed")
+  local stored, sign = ffi.new("int[?]", count[0]), ffi.new("int[?]", count[0])
+  engine.C.mn_agalite_channels(engine.ctx, index, r, nil, stored, sign)
+  local a, b = {}, {}
+  for i = 0, count[0] - 1 do a[i + 1], b[i + 1] = stored[i], sign[i] end
+  return M, a, b
+end
+
+-- Inputs of a case, as { shape, at = doubles that are exact floats }.  Features are positive, so that s.q is.
+local function make(case)
+  seed = 1234
+  for key, value in pairs { B = 2, H = 2, E = 1, eps = 0.3, clamp = 0, normalise = true, form = "code", r = 2 } do
+    if case[key] == nil then case[key] = value end
+  end
+  case.K = case.D * case.E
+  local T, B, H, V, K, D, E = case.T, case.B, case.H, case.V, case.K, case.D, case.E
+  local x, feature, gate = {}, between(0.1, 1.5), case.hard and any_gate or between(0.05, 0.95)
+  local function put(name, f, ...)
+    local input = { shape = { ... } }
+    local n = 1
+    for _, size in ipairs(input.shape) do n = n * size end
+    input.n, input.at = n, zeros(n)
+    local float = ffi.new "float[1]"
+    for i = 0, n - 1 do
+      float[0] = f()
+      input.at[i] = float[0]
+    end
+    x[name] = input
+  end
+  put("q", feature, T, B, H, D)
+  put("k", feature, T, B, H, D)
+  put("v", between(-1, 1), T, B, H, V)
+  if E > 1 then put("p_q", feature, T, B, H, E) put("p_k", feature, T, B, H, E) end
+  if case.gate == "outer" or case.gate == "value" then put("beta", gate, T, B, H, V) end
+  if case.gate == "scalar" then case.scalar = true put("beta", gate, T, B, H, 1) end
+  if case.gate == "outer" and E > 1 then put("gamma", gate, T, B, H, D) put("p_gamma", gate, T, B, H, E)
+  elseif case.gate == "outer" or case.gate == "key" then put("gamma", gate, T, B, H, K) end
+  if case.gate == "elementwise" then put("beta", gate, T, B, H, V) put("gamma", gate, T, B, H, K) end
+  if case.done then put("done", function() return random() < case.done and 1 or 0 end, T, B) end
+  if case.op == "agalite" then
+    case.M, case.stored, case.sign = channels(case.form, case.r)
+    put("tick", function() return math.floor(random() * 30) end, B)
+    if case.state then put("vs", between(-1, 1), B, case.M, H, V) put("ks", feature, B, case.M, H, K) end
+  elseif case.state then put("C", between(-1, 1), B, H, V, K) end
+  if case.state then put("s", feature, B, H, K) end
+  return x
+end
+
+local outputs = { agalite = { "y", "vs", "ks", "s", "tick" } }
+local function names(case) return outputs[case.op] or { "y", "C", "s" } end
+
+-- The op's call on leaves made from x, inside a plan so that it can run by rows.
+local function call(case, x)
+  local args, leaves = { eps = case.eps, den_clamp = case.clamp, normalise = case.normalise }, {}
+  if case.op == "agalite" then args.form, args.r = case.form, case.r end
+  for name, input in pairs(x) do
+    local leaf = mn.tensor { shape = input.shape, grad = name ~= "done" and name ~= "tick",
+                             dtype = name == "done" and "u8" or "f32", time = input.shape[1] == case.T }
+    local p = leaf:data()
+    for i = 0, input.n - 1 do p[i] = input.at[i] end
+    args[name], leaves[name] = leaf, leaf
+  end
+  local act = plan(function() return ops[case.op](args) end)
+  local results = { act() }
+  local out = {}
+  for i, name in ipairs(names(case)) do out[name] = results[i] end
+  return act, out, leaves
+end
+
+local function compare(what, got, want, n, tolerance)
+  local size = 1e-3
+  for i = 0, n - 1 do size = math.max(size, math.abs(want[i])) end
+  for i = 0, n - 1 do t.near(got[i], want[i], tolerance * size, what .. "[" .. i .. "]") end
+end
+
+local function check_outputs(case, out, want, how)
+  for _, name in ipairs(names(case)) do
+    if name ~= "tick" then compare(how .. ": " .. name, out[name]:data(), want[name], out[name]:size(), 2e-5) end
+  end
+end
+
+-- Random weights make one loss of all outputs; the final states are part of it.
+local function weights_for(case, out)
+  local weights = {}
+  for _, name in ipairs(names(case)) do
+    if name ~= "tick" then
+      local w = { shape = out[name]:shape(), at = zeros(out[name]:size()), n = out[name]:size() }
+      for i = 0, w.n - 1 do w.at[i] = math.floor(random() * 16) / 8 - 1 end
+      weights[name] = w
+    end
+  end
+  return weights
+end
+
+local function backward(out, weights)
+  local loss
+  for name, w in pairs(weights) do
+    local leaf = mn.tensor { shape = w.shape }
+    local p = leaf:data()
+    for i = 0, w.n - 1 do p[i] = w.at[i] end
+    local part = ops.mul(out[name], leaf):sum()
+    loss = loss and loss + part or part
+  end
+  loss:backward()
+end
+
+local function loss_of(case, x, weights)
+  local out, loss = recurrence(case, x), 0
+  for name, w in pairs(weights) do
+    for i = 0, w.n - 1 do loss = loss + w.at[i] * out[name][i] end
+  end
+  return loss
+end
+
+local MOST = 12                    -- numbers tried per input
+local function check_gradients(case, x, leaves, weights)
+  for name, leaf in pairs(leaves) do
+    if leaf:wants_grad() then
+      local g, input, size = leaf:grad_data(), x[name], 1e-2
+      for i = 0, input.n - 1 do
+        t.ok(g[i] == g[i] and math.abs(g[i]) < 1e30, ("gradient of %s[%d] is %g"):format(name, i, g[i]))
+        size = math.max(size, math.abs(g[i]))
+      end
+      for try = 0, math.min(MOST, input.n) - 1 do
+        local i, h = input.n <= MOST and try or (try * 7919 + 5) % input.n, 1e-5
+        local old = input.at[i]
+        input.at[i] = old + h
+        local up = loss_of(case, x, weights)
+        input.at[i] = old - h
+        local down = loss_of(case, x, weights)
+        input.at[i] = old
+        t.near(g[i], (up - down) / (2 * h), 3e-5 * size, ("gradient of %s[%d]"):format(name, i))
+      end
+    end
+  end
+end
+
+local function check(case)
+  local x = make(case)
+  local want = recurrence(case, x)
+  local act, out, leaves = call(case, x)
+  local weights = weights_for(case, out)
+  check_outputs(case, out, want, "whole")
+  if case.cuts then
+    for _, name in ipairs(names(case)) do ffi.fill(out[name]:data(), 4 * out[name]:size(), 0x7f) end
+    for i = 1, #case.cuts - 1 do act:rows(case.cuts[i], case.cuts[i + 1]) end
+    check_outputs(case, out, want, "by rows")
+  end
+  backward(out, weights)
+  check_gradients(case, x, leaves, weights)
+  if out.tick then
+    for b = 0, case.B - 1 do t.eq(out.tick:data()[b], x.tick.at[b] + case.T, "tick") end
+  end
+  mn.sweep()
+end
+
+local function each(list)
+  for _, case in ipairs(list) do
+    local parts = {}
+    for _, key in ipairs { "gate", "T", "D", "E", "V", "form", "r" } do
+      if case[key] then parts[#parts + 1] = key .. "=" .. case[key] end
+    end
+    local name = ("%s %s%s%s"):format(case.op, table.concat(parts, " "), case.cuts and " by rows" or "", case.hard and " hard" or "")
+    t.test(name, function() check(case) end)
+  end
+end
+
+local steps = {}
+for i = 0, 18 do steps[i + 1] = i end
+
+for _, op in ipairs { "linear_attention", "joint_gate_attention", "agalite" } do
+  each {
+    { op = op, gate = "outer", T = 18, D = 3, E = 2, V = 5, done = 0.15, state = true, cuts = steps },
+    { op = op, gate = "elementwise", T = 37, D = 7, V = 3, H = 1, done = 0.1, state = true, cuts = { 0, 2, 3, 15, 16, 33, 37 } },
+    { op = op, gate = "outer", T = 1, D = 5, V = 1, state = true },
+    { op = op, gate = "outer", T = 19, D = 4, E = 3, V = 4, hard = true, done = 0.2, state = true },
+    { op = op, gate = "outer", T = 17, D = 2, V = 2, normalise = false },
+    { op = op, gate = "outer", T = 20, D = 3, V = 2, clamp = 1.4, done = 0.1 },
+    { op = op, gate = "outer", T = 3, B = 1, H = 1, D = 17, E = 2, V = 19, state = true },
+  }
+end
+each {
+  { op = "linear_attention", gate = "scalar", T = 18, D = 3, E = 2, V = 3, done = 0.1, state = true, cuts = steps },
+  { op = "linear_attention", gate = "scalar", T = 18, D = 3, V = 3, hard = true },
+  { op = "linear_attention", gate = "key", T = 18, D = 3, E = 2, V = 3, done = 0.1, state = true },
+  { op = "linear_attention", gate = "value", T = 18, D = 3, V = 3, done = 0.1, state = true },
+  { op = "linear_attention", gate = "none", T = 18, D = 3, E = 2, V = 3, done = 0.1, state = true, cuts = steps },
+  { op = "agalite", gate = "none", T = 18, D = 3, V = 3, done = 0.1, state = true, r = 3, normalise = false },
+}
+for _, form in ipairs { "code", "paper", "cossin" } do
+  for r = 1, 6 do each { { op = "agalite", gate = "outer", T = 9, B = 1, D = 2, V = 2, form = form, r = r, state = true } } end
+end
+
+-- ---- what must be exactly so ----
+
+-- The rows [from, to) of every sequence of x, and the state at its start.
+local function part_of(case, x, from, to, state)
+  local part, piece = {}, {}
+  for key, value in pairs(case) do piece[key] = value end
+  piece.T = to - from
+  for name, input in pairs(x) do
+    if #input.shape ~= 1 and input.shape[1] == case.T then
+      local row, shape = input.n / case.T, { unpack(input.shape) }
+      shape[1] = to - from
+      part[name] = { shape = shape, n = row * (to - from), at = input.at + from * row }
+    else part[name] = input end
+  end
+  for name, tensor in pairs(state) do
+    part[name] = { shape = tensor:shape(), n = tensor:size(), at = tensor:data() }
+  end
+  return piece, part
+end
+
+for _, op in ipairs { "linear_attention", "joint_gate_attention", "agalite" } do
+  t.test(op .. ": a state handed on continues the sequence", function()
+    local case = { op = op, gate = "outer", T = 29, D = 3, E = 2, V = 5, done = 0.1, state = true }
+    local x = make(case)
+    local want = recurrence(case, x)
+    local piece, first = part_of(case, x, 0, 11, {})
+    local _, out = call(piece, first)
+    local state = { C = out.C, s = out.s, vs = out.vs, ks = out.ks, tick = out.tick }
+    local rest, second = part_of(case, x, 11, 29, state)
+    local _, out2 = call(rest, second)
+    local offset = 11 * case.B * case.H * case.V
+    compare("y", out2.y:data(), want.y + offset, out2.y:size(), 2e-5)
+    compare("s", out2.s:data(), want.s, out2.s:size(), 2e-5)
+    mn.sweep()
+  end)
+
+  t.test(op .. ": a reset is a fresh start, bit for bit", function()
+    local case = { op = op, gate = "outer", T = 6, D = 4, V = 5, state = true }
+    local x = make(case)
+    x.done = { shape = { case.T, case.B }, n = case.T * case.B, at = zeros(case.T * case.B) }
+    for b = 0, case.B - 1 do x.done.at[b] = 1 end
+    local _, out = call(case, x)
+    local fresh = {}
+    for name, input in pairs(x) do
+      if not ({ C = 1, s = 1, vs = 1, ks = 1 })[name] then fresh[name] = input end
+    end
+    local _, out2 = call(case, fresh)
+    for _, name in ipairs(names(case)) do
+      local p, q = out[name]:data(), out2[name]:data()
+      for i = 0, out[name]:size() - 1 do t.eq(p[i], q[i], name .. "[" .. i .. "]") end
+    end
+    mn.sweep()
+  end)
+end
+
+t.test("agalite: phases are exact after millions of steps", function()
+  for _, r in ipairs { 2, 3, 7 } do
+    local case = { op = "agalite", gate = "outer", T = 5, B = 1, H = 1, D = 2, V = 2, r = r }
+    local x = make(case)
+    x.tick.at[0] = 0
+    local period = r > 1 and 2 * (r - 1) or 2
+    local _, out = call(case, x)
+    x.tick.at[0] = period * math.floor(16e6 / period)
+    local _, late = call(case, x)
+    for i = 0, out.y:size() - 1 do t.eq(late.y:data()[i], out.y:data()[i], "y[" .. i .. "]") end
+    mn.sweep()
+  end
+end)
+
+t.test("what does not fit is refused by name", function()
+  local function leaf(...) return mn.tensor { shape = { ... } } end
+  local q, v = leaf(3, 2, 1, 4), leaf(3, 2, 1, 5)
+  t.raises(function() ops.linear_attention { q = q, k = q, v = v, p_q = leaf(3, 2, 1, 2) } end, "p_q is given without p_k")
+  t.raises(function() ops.linear_attention { q = q, k = q, v = v, gamma = leaf(3, 2, 1, 3) } end, "gamma makes 3 gates a head, expected 4")
+  t.raises(function() ops.linear_attention { q = q, k = q, v = v, beta = leaf(3, 2, 1, 4) } end, "axis 3 of beta is 4, expected 5")
+  t.raises(function() ops.linear_attention { q = q, k = q, v = v, C = leaf(2, 1, 5, 3) } end, "axis 3 of C is 3, expected 4")
+  t.raises(function() ops.linear_attention { q = q, k = q, v = v, p_gamma = leaf(3, 2, 1, 4) } end, "p_gamma is given without gamma")
+  t.raises(function() ops.joint_gate_attention { q = q, k = q, v = v } end, "beta is missing")
+  t.raises(function() ops.agalite { q = q, k = q, v = v, tick = leaf(2), r = 0 } end, "r is 0, expected a whole number")
+  t.raises(function() ops.agalite { q = q, k = q, v = v, tick = leaf(2), vs = leaf(2, 3, 1, 5) } end, "axis 1 of vs is 3, expected 1")
+  t.eq(engine.C.mn_agalite_channels(engine.ctx, 3, 2, nil, nil, nil), -1)
+  t.eq(engine.C.mn_agalite_channels(engine.ctx, 0, 0, nil, nil, nil), -1)
+  mn.sweep()
+end)
