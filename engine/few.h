@@ -6,7 +6,7 @@
 #define MN_FEW_H
 #include "op.h"
 
-enum { MN_FEW = 32, MN_PANEL = 32 };               /* at most so many rows; columns of a panel */
+enum { MN_FEW = 256, MN_PANEL = 32 };              /* so many rows are few; columns of a panel */
 
 /* How many panels N columns need: the packed matrix is [panels, K, MN_PANEL]. */
 static inline int mn_panels(int N) { return (N + MN_PANEL - 1) / MN_PANEL; }

@@ -39,6 +39,7 @@ const char *mn_error(mn_ctx *mn);                  /* mn NULL: why mn_ctx_new fa
 int         mn_threads(mn_ctx *mn);
 int         mn_set_threads(mn_ctx *mn, int threads);
 const char *mn_blas(void);                         /* "OpenBLAS 0.3.21 SkylakeX", or "built-in" */
+void        mn_gemm_rate(mn_ctx *mn, bool blas, int n, const float *a, const float *b, float *c);  /* one n x n product, to be timed */
 const char *mn_simd(void);                         /* "avx512", "avx2", "scalar": what this build uses */
 void        mn_set_debug(mn_ctx *mn, bool on);     /* check every input's range and every output for NaN */
 double      mn_bytes(mn_ctx *mn, const char *what);/* "leaf", "arena", "arena_peak", "plan", "resident" */

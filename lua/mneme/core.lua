@@ -72,7 +72,7 @@ function Core:parameters() return self.module:parameters() end
 function Core:state_dict() return self.module:state_dict() end
 function Core:load_state_dict(dict) return self.module:load_state_dict(dict) end
 
----@return table { name, parameters, state_floats (one copy), config }
+---@return table { name, parameters, state_floats (one copy), config, cost (operations of one step) }
 function Core:describe()
   local floats = 0
   for name in pairs(self.states) do
@@ -81,7 +81,7 @@ function Core:describe()
     floats = floats + n
   end
   return { name = self.name, parameters = self.module:count(), state_floats = floats, config = self.config,
-           flops = self.flops and self.flops() or nil }
+           cost = self.cost and self.cost() or nil }
 end
 
 local definitions = {}

@@ -169,13 +169,14 @@ local function block(cfg, n, K, kept)
   end)
 end
 
--- Multiply-adds of one step of one copy, times two: products with weights, then the recurrence.
-local function flops(cfg, module, K, M)
+-- What one step of one copy costs, in floating-point operations at the rate of fused multiply-adds: products
+-- with weights, and the recurrence forward and backward (a lane's instruction counts 2, whatever it does).
+local function cost(cfg, module, K, M)
   local weights = 0
   module:each(function(name, t) if name:find "weight$" and not name:find "norm" then weights = weights + t:size() end end)
-  local H, V = cfg.n_heads, cfg.d_head
-  local recur = cfg.approximation == "cos" and M * (V + K) * 4 + 2 * K or 4 * V * K + 3 * K
-  return 2 * weights + 2 * cfg.n_layers * H * recur
+  local V, heads = cfg.d_head, cfg.n_layers * cfg.n_heads
+  local lanes = cfg.approximation == "cos" and 3 * M * (V + K) + 2 * K or 4 * V * K
+  return { products = 2 * weights, forward = 2 * heads * lanes, backward = 6 * heads * lanes }
 end
 
 -- Files hold every cosine channel; the engine one of each mirrored pair.  Which, and with which sign:
@@ -221,7 +222,7 @@ function family.build(cfg)
     start = cos and cfg.form == "code" and { tick = 1 } or {},
     claims = { steps = "exact", reset = cos and "up to tick" or "exact", state = "constant" },
     channels = cos and { file = R, stored = M, map = map } or nil,
-    flops = function() return flops(cfg, module, K, M or 0) end,
+    cost = function() return cost(cfg, module, K, M or 0) end,
     forward = function(x, done, state, probe)
       local e, new = embed(x), {}
       done = cfg.reset and done or nil

@@ -17,7 +17,9 @@ local player = {}
 local Player = {}
 Player.__index = Player
 
--- One step of every copy as a plan: x, done and state in; action, value, logits, state out.
+local ROWS = 64      -- steps between two packings of the weights: the plan's rows, used in turn
+
+-- Acting as a plan over ROWS steps, run row by row.
 local function act_plan(self, greedy)
   return plan(function(x, done, state)
     C.mn_no_grad(engine.ctx, true)
@@ -30,52 +32,61 @@ end
 
 ---@param task Task
 ---@param agent Agent
----@param options table? { greedy = false, seed = 1, title }
+---@param options table? { greedy = false, seed = 1, title, source }
 ---@return Player
 function player.new(task, agent, options)
   options = options or {}
   local B, n = task.num_envs, 1
   for _, size in ipairs(task.observation_space.shape) do n = n * size end
-  local self = setmetatable({ task = task, agent = agent, copies = B, copy = 0, probes = {}, n = n,
+  local self = setmetatable({ task = task, agent = agent, copies = B, copy = 0, probes = {}, n = n, row = 0,
     title = options.title, source = options.source, seed = options.seed or 1 }, Player)
-  self.x = tensor.new { shape = { 1, B, n } }
-  self.done = tensor.new { shape = { 1, B }, dtype = "u8" }
+  self.x = tensor.new { shape = { ROWS, B, n }, time = true }
+  self.done_rows = tensor.new { shape = { ROWS, B }, dtype = "u8", time = true }
   self.clock = tensor.new { shape = { 3 }, dtype = "i32" }
   self.clock:data()[0] = self.seed % 2 ^ 31
-  self.state = agent.core:initial(B)
+  self.state, self.start = agent.core:initial(B), agent.core:initial(B)
   self.reward, self.terminated, self.truncated = ffi.new("float[?]", B), ffi.new("uint8_t[?]", B), ffi.new("uint8_t[?]", B)
   self.policy = ffi.new("float[?]", task.action_space.n)
   self.step_of, self.return_of, self.episode_of = ffi.new("int[?]", B), ffi.new("double[?]", B), ffi.new("int[?]", B)
   self.plan = act_plan(self, options.greedy and 1 or 0)
+  self.logits, self.values, self.after, self.actions = self.plan(self.x, self.done_rows, self.state)
   self.dims = heads.of_core(agent.core)
   self:restart()
   return self
 end
 
+---Observations and done flags of the present step: pointers to every copy's.
+function Player:observations() return self.x:data() + self.row * self.copies * self.n end
+function Player:done() return self.done_rows:data() + self.row * self.copies end
+
 ---Begin anew: every copy's world and memory.
 function Player:restart()
-  self.task:reset_raw(self.x:data(), self.seed)
-  tensor.keep(self.agent.core:initial(self.copies), self.state)
-  ffi.fill(self.done:data(), self.copies, 1)
+  self.row, self.acted = 0, false
+  self.task:reset_raw(self:observations(), self.seed)
+  tensor.keep(self.start, self.state)
+  ffi.fill(self:done(), self.copies, 1)
   ffi.fill(self.step_of, 4 * self.copies)
   ffi.fill(self.return_of, 8 * self.copies)
   ffi.fill(self.reward, 4 * self.copies)
-  self.acted = false
 end
 
 ---Let the agent choose: its memory takes the observation in.
 function Player:think()
-  self.logits, self.values, self.after, self.actions = self.plan(self.x, self.done, self.state)
-  tensor.keep(self.after, self.state)
-  local clock = self.clock:data()
-  clock[1] = (clock[1] + 1) % 2 ^ 31
+  self.plan:rows(self.row, self.row + 1)
   self.acted = true
 end
 
 ---Do what was chosen, in every copy; returns how many episodes ended.
 function Player:step()
-  local task, ended, done = self.task, 0, self.done:data()
-  task:step_raw(self.actions:data(), self.x:data(), self.reward, self.terminated, self.truncated)
+  local task, ended, row = self.task, 0, self.row
+  self.row = (row + 1) % ROWS
+  if self.row == 0 then
+    tensor.keep(self.after, self.state)
+    local clock = self.clock:data()
+    clock[1] = (clock[1] + ROWS) % 2 ^ 31
+  end
+  local done = self:done()
+  task:step_raw(self.actions:data() + row * self.copies, self:observations(), self.reward, self.terminated, self.truncated)
   for b = 0, self.copies - 1 do
     done[b] = (self.terminated[b] ~= 0 or self.truncated[b] ~= 0) and 1 or 0
     ended = ended + done[b]
@@ -88,14 +99,15 @@ function Player:step()
   return ended
 end
 
--- Arrays of one copy of named tensors [B,...] or [1,B,...].
-local function arrays(tensors, copy, dims, skip)
+-- Arrays of one copy: of state tensors [B,...], or of one row of sequences [ROWS,B,...].
+local function arrays(self, tensors, rows)
   local list = {}
   for name, t in pairs(tensors) do
     local shape, n = t:shape(), 1
-    for _ = 1, skip do table.remove(shape, 1) end
+    for _ = 1, rows and 2 or 1 do table.remove(shape, 1) end
     for _, size in ipairs(shape) do n = n * size end
-    list[name] = { shape = shape, dims = dims and dims[name] and dims[name].dims, values = t:data() + copy * n }
+    local at = (rows and self.row * self.copies or 0) + self.copy
+    list[name] = { shape = shape, dims = not rows and self.dims[name].dims or nil, values = t:data() + at * n }
   end
   return list
 end
@@ -106,22 +118,23 @@ function Player:next()
   local b = self.copy
   if self.acted then
     self:step()
-    if self.done:data()[b] ~= 0 then
+    if self:done()[b] ~= 0 then
       local e = self.task.ended
       ended = { score = e.score[b], ret = e.ret[b], length = e.length[b] }
     end
   end
   self:think()
-  local n, logits, sum, top = self.task.action_space.n, self.logits:data() + b * self.task.action_space.n, 0, -math.huge
+  local n, at = self.task.action_space.n, self.row * self.copies + b
+  local logits, sum, top = self.logits:data() + at * n, 0, -math.huge
   for a = 0, n - 1 do top = math.max(top, logits[a]) end
   for a = 0, n - 1 do self.policy[a] = math.exp(logits[a] - top) sum = sum + self.policy[a] end
   for a = 0, n - 1 do self.policy[a] = self.policy[a] / sum end
   return {
     title = self.title, source = self.source, canvas = self.task:draw(b), truth = self.task:truth(b),
     actions = self.task.action_space.names,
-    observation = { shape = self.task.observation_space.shape, values = self.x:data() + b * self.n },
-    action = self.actions:data()[b], policy = self.policy, value = self.values:data()[b], reward = self.reward[b],
-    memory = arrays(self.state, b, self.dims, 1), probes = arrays(self.probes, b, nil, 2),
+    observation = { shape = self.task.observation_space.shape, values = self:observations() + b * self.n },
+    action = self.actions:data()[at], policy = self.policy, value = self.values:data()[at], reward = self.reward[b],
+    memory = arrays(self, self.after), probes = arrays(self, self.probes, true),
     step = self.step_of[b], episode = self.episode_of[b], ret = self.return_of[b], ended = ended,
   }
 end

@@ -38,8 +38,9 @@ return {
       module = nn.container { { "layers", nn.container(layers) } },
       d_out = cfg.d_model, states = states, sizes = { D = cfg.d_model },
       claims = { steps = "exact", reset = "exact", state = "constant" },
-      flops = function()
-        return 6 * cfg.d_model * (cfg.d_in + cfg.d_model + (cfg.n_layers - 1) * 2 * cfg.d_model)
+      cost = function()
+        local weights = 3 * cfg.d_model * (cfg.d_in + cfg.d_model + (cfg.n_layers - 1) * 2 * cfg.d_model)
+        return { products = 2 * weights, forward = 0, backward = 0 }
       end,
       forward = function(x, done, state, probe)
         local new = {}

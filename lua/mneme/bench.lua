@@ -1,0 +1,179 @@
+-- bench.lua -- `mneme bench [train] [act] [envs] [gemm]`: how fast this machine runs what is published, each
+-- with the bound it is measured against in the same run.  Times are medians; only ratios travel.
+--   bound of training: 4 x the products of one step (act, update's forward, backward twice) plus the
+--   recurrence (two forward, one backward), at the rate of a large matrix product measured here.
+local ffi = require "ffi"
+local engine = require "mneme.engine"
+local errors = require "mneme.errors"
+local mn = require "mneme"
+local C = engine.C
+
+local bench = {}
+
+-- The published configurations (T-Maze, corridor 160, 8 copies x 256 steps, heads 128).
+local published = {
+  { "agalite", core = { "agalite", eta = 4, r = 2 }, lr = 1e-4 },
+  { "galite", core = { "galite", eta = 4 }, lr = 1e-4 },
+  { "galite_released", core = { "galite", eta = 2, decay = "joint", query = "double", embed_act = "none", eps = 1e-10 }, lr = 1e-4 },
+  { "gru", core = { "gru" }, lr = 5e-4 },
+}
+
+local function median(list)
+  table.sort(list)
+  return list[math.ceil(#list / 2)]
+end
+
+local function timed(f)
+  local start = C.mn_clock(false)
+  f()
+  return C.mn_clock(false) - start
+end
+
+-- ---- what the machine can do ----
+
+---GFLOP/s of one large product on one thread: ours, and OpenBLAS's.
+function bench.gemm_rates()
+  local n = 1024
+  local a, b, c = ffi.new("float[?]", n * n, 1), ffi.new("float[?]", n * n, 1), ffi.new("float[?]", n * n)
+  local own, blas = {}, {}
+  for i = 1, 9 do
+    own[i] = timed(function() C.mn_gemm_rate(engine.ctx, false, n, a, b, c) end)
+    blas[i] = timed(function() C.mn_gemm_rate(engine.ctx, true, n, a, b, c) end)
+  end
+  return 2e-9 * n ^ 3 / median(own), 2e-9 * n ^ 3 / median(blas)
+end
+
+local function learner(setup)
+  mn.manual_seed(1)
+  local task = mn.env("tmaze", { corridor = 160, num_envs = 8, seed = 1 })
+  local core = mn.core(setup.core)
+  local agent = mn.agent { task = task, core = core, hidden = 128 }
+  local l = mn.a2c({ seed = 1, lr = setup.lr, bootstrap_truncated = 0 }, task, agent)
+  l:reset()
+  return l, agent
+end
+
+-- Operations of one environment step of training, by the bound's convention.
+local function operations(agent)
+  local cost = agent.core:describe().cost
+  local heads = 2 * (agent.core.d_out * 2 * 128 + 128 * 5)
+  return 4 * (cost.products + heads) + 2 * cost.forward + cost.backward
+end
+
+local function train_one(setup, seconds)
+  local l, agent = learner(setup)
+  for _ = 1, 3 do l:rollout() l:update() end
+  local act, update, started = {}, {}, C.mn_clock(false)
+  repeat
+    act[#act + 1] = timed(function() l:rollout() end)
+    update[#update + 1] = timed(function() l:update() end)
+  until C.mn_clock(false) - started > seconds and #act >= 5
+  local steps = l.T * l.B
+  return { rate = steps / (median(act) + median(update)), act = median(act), update = median(update), updates = #act,
+    operations = operations(agent), resident = C.mn_bytes(engine.ctx, "resident") / 1e6 }
+end
+
+local function find(name)
+  for _, setup in ipairs(published) do if setup[1] == name then return setup end end
+end
+
+-- ---- sections ----
+
+-- One configuration in a process of its own, so that its memory is its own.
+function bench.one(name, threads)
+  engine.open("cpu", threads)
+  local gemm = math.max(bench.gemm_rates())
+  local r = train_one(find(name), 6)
+  local again = math.max(bench.gemm_rates())        -- the machine's speed drifts: take it before and after
+  local bound = (gemm + again) / 2 * 1e9 / r.operations * threads
+  print(("%-16s %d thread%s %8.0f steps/s  bound %8.0f (%.2f MFLOP/step at %.0f GFLOP/s)  %3.0f %%  act %.0f ms, update %.0f ms  %.0f MB resident"):format(
+    name, threads, threads > 1 and "s" or " ", r.rate, bound, r.operations / 1e6, (gemm + again) / 2, 100 * r.rate / bound,
+    1e3 * r.act, 1e3 * r.update, r.resident))
+end
+
+function bench.train()
+  print "training, A2C on T-Maze, published sizes (corridor 160, 8 copies x 256 steps):"
+  local program = ffi.new("char[4096]")
+  ffi.cdef "long readlink(const char *path, char *to, size_t size);"
+  local n = ffi.C.readlink("/proc/self/exe", program, 4095)
+  if n <= 0 or not ffi.string(program, n):find "mneme$" then errors.usage "bench train: run it as build/mneme bench train" end
+  local exe = ffi.string(program, n)
+  for _, setup in ipairs(published) do
+    for threads = 1, math.min(2, C.mn_threads(engine.ctx)) do
+      os.execute(("'%s' bench one %s %d"):format(exe, setup[1], threads))
+    end
+  end
+end
+
+function bench.act()
+  print "acting, one copy, one thread (median of one step, from Lua):"
+  engine.open("cpu", 1)
+  for _, setup in ipairs(published) do
+    local player = require "mneme.player"
+    local task = mn.env("tmaze", { corridor = 160, num_envs = 1, seed = 1 })
+    local p = player.new(task, mn.agent { task = task, core = mn.core(setup.core), hidden = 128 })
+    local times = {}
+    for i = 1, 2000 do
+      times[i] = timed(function() p:think() end)
+      p:step()
+    end
+    print(("%-16s %7.1f us"):format(setup[1], 1e6 * median(times)))
+  end
+end
+
+local SETS = 64          -- sets of random actions, used over and over
+
+local function env_rate(name, copies)
+  local task = mn.env(name, { num_envs = copies })
+  local size, u8 = copies, task.observation_space.dtype == "u8"
+  for _, n in ipairs(task.observation_space.shape) do size = size * n end
+  local obs, reward = ffi.new(u8 and "uint8_t[?]" or "float[?]", size), ffi.new("float[?]", copies)
+  local action, random = ffi.new("int32_t[?]", SETS * copies), ffi.new("float[?]", SETS * copies)
+  local terminated, truncated = ffi.new("uint8_t[?]", copies), ffi.new("uint8_t[?]", copies)
+  C.mn_random_uniform(1, 0, 0, random, SETS * copies)
+  for i = 0, SETS * copies - 1 do action[i] = random[i] * task.action_space.n end
+  task:reset_raw(obs)
+  local best, till = 0, C.mn_clock(false) + 0.5
+  repeat                 -- the best of short runs: other programs only slow it down
+    local rounds = math.max(1, math.floor(1e6 / copies))
+    local seconds = timed(function()
+      for k = 1, rounds do task:step_raw(action + k % SETS * copies, obs, reward, terminated, truncated) end
+    end)
+    best = math.max(best, rounds * copies / seconds)
+  until C.mn_clock(false) > till
+  task:close()
+  return best
+end
+
+function bench.envs()
+  print "environments, one thread, random actions, the loop a learner runs:"
+  engine.open("cpu", 1)
+  for _, e in ipairs(require("mneme.env").list()) do
+    for _, copies in ipairs { 8, 256, 1024 } do
+      print(("%-16s %6d copies %9.2f M steps/s"):format(e.name, copies, env_rate(e.name, copies) / 1e6))
+    end
+  end
+end
+
+function bench.gemm()
+  local own, blas = bench.gemm_rates()
+  print(("sgemm 1024^3, one thread: ours %.0f GFLOP/s, %s %.0f GFLOP/s; vectors: %s"):format(own,
+    ffi.string(C.mn_blas()), blas, ffi.string(C.mn_simd())))
+end
+
+---@param words string[]
+---@return integer status
+function bench.main(words)
+  if words[1] == "one" then bench.one(words[2], tonumber(words[3])) return 0 end
+  local sections = { "gemm", "envs", "act", "train" }
+  local chosen = #words > 0 and words or sections
+  for _, name in ipairs(chosen) do
+    local known = false
+    for _, s in ipairs(sections) do known = known or s == name end
+    if not known then errors.unknown("bench", name, sections) end
+  end
+  for _, name in ipairs(chosen) do bench[name]() end
+  return 0
+end
+
+return bench

@@ -1,0 +1,112 @@
+-- eval.lua -- `mneme eval RUN episodes=1000 [greedy=1] [best=1] [seed=N] [corridor=200 ...]`: how well a
+-- trained agent does, on fresh episodes, with a confidence interval.  Other keys are settings of the task.
+local errors = require "mneme.errors"
+local engine = require "mneme.engine"
+local player = require "mneme.player"
+local progress = require "mneme.progress"
+local C = engine.C
+
+local eval = {}
+
+---Wilson's score interval of a share (Wilson 1927), 95 %.
+---@param successes number
+---@param n integer
+---@return number low
+---@return number high
+function eval.wilson(successes, n)
+  local z = 1.959963984540054
+  local p = successes / n
+  local middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+  return math.max(0, (middle - half) / (1 + z * z / n)), math.min(1, (middle + half) / (1 + z * z / n))
+end
+
+local function mean(list)
+  local sum = 0
+  for _, v in ipairs(list) do sum = sum + v end
+  local m, square = sum / #list, 0
+  for _, v in ipairs(list) do square = square + (v - m) ^ 2 end
+  return m, #list > 1 and 1.96 * math.sqrt(square / (#list - 1) / #list) or 0
+end
+
+---Play episodes and collect their outcomes.  Every copy plays the same number of episodes, so that short
+---ones do not count more often than long ones.
+---@param p Player
+---@param episodes integer
+---@return table { score = list, ret = list, length = list, interrupted = boolean }
+function eval.play(p, episodes)
+  local each, played = math.ceil(episodes / p.copies), {}
+  for b = 0, p.copies - 1 do played[b] = {} end
+  local bar, total = progress.new { steps = episodes }, 0
+  local started, interrupted = C.mn_clock(false), false
+  while total < each * p.copies and not interrupted do
+    p:think()
+    if p:step() > 0 then
+      local done, ended = p:done(), p.task.ended
+      for b = 0, p.copies - 1 do
+        if done[b] ~= 0 and #played[b] < each then
+          table.insert(played[b], { ended.score[b], ended.ret[b], ended.length[b] })
+          total = total + 1
+        end
+      end
+    end
+    if C.mn_clock(false) - started > 2 then bar:update(math.min(total, episodes), {}) end
+    interrupted = C.mn_interrupted() ~= 0
+  end
+  local out = { score = {}, ret = {}, length = {}, interrupted = interrupted }
+  for round = 1, each do
+    for b = 0, p.copies - 1 do
+      local e = played[b][round]
+      if e and #out.score < episodes then
+        table.insert(out.score, e[1]) table.insert(out.ret, e[2]) table.insert(out.length, e[3])
+      end
+    end
+  end
+  return out
+end
+
+local function read(words)
+  local o, task = { episodes = 1000, greedy = false, best = false, seed = 12345, num_envs = 0 }, {}
+  for _, word in ipairs(words) do
+    local key, text = word:match "^%-*([%w_]+)=(.*)$"
+    if not key then
+      if o.folder then errors.usage(("eval: one run, got '%s' and '%s'"):format(o.folder, word)) end
+      o.folder = word
+    elseif o[key] ~= nil and key ~= "folder" then
+      local value = tonumber(text)
+      if not value or value % 1 ~= 0 or value < 0 then errors.usage(("eval: %s=%s, expected a whole number"):format(key, text)) end
+      o[key] = type(o[key]) == "boolean" and value ~= 0 or (type(o[key]) == "number" and value)
+    else task[key] = tonumber(text) or text end
+  end
+  if not o.folder then errors.usage("eval: which run?", "mneme eval RUN episodes=1000 [greedy=1] [corridor=200]") end
+  if o.episodes < 1 then errors.usage("eval: episodes=0, expected at least 1") end
+  return o, task
+end
+
+---@param words string[]
+---@return integer status
+function eval.main(words)
+  local o, task = read(words)
+  local copies = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
+  local p = player.from_run(o.folder, { num_envs = copies, seed = o.seed, greedy = o.greedy, best = o.best, task = task })
+  C.mn_watch_signals(true)
+  local out = eval.play(p, o.episodes)
+  C.mn_watch_signals(false)
+  local n = #out.score
+  if n == 0 then errors.stop(130) end
+  local success = 0
+  for _, s in ipairs(out.score) do success = success + s end
+  local low, high = eval.wilson(success, n)
+  local ret, ret_half = mean(out.ret)
+  local length, length_half = mean(out.length)
+  local settings = {}
+  for key, value in pairs(task) do settings[#settings + 1] = key .. "=" .. value end
+  table.sort(settings)
+  print(("%s at %.0f steps, %d episodes%s%s"):format(o.folder, p.steps, n, o.greedy and ", greedy" or "",
+    #settings > 0 and ", " .. table.concat(settings, " ") or ""))
+  print(("success %.3f  [%.3f, %.3f] (Wilson, 95 %%)"):format(success / n, low, high))
+  print(("return  %.3f  +- %.3f"):format(ret, ret_half))
+  print(("length  %.1f  +- %.1f"):format(length, length_half))
+  return out.interrupted and 130 or 0
+end
+
+return eval
