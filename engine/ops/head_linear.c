@@ -21,7 +21,7 @@ static void forward(mn_call *c) {
   for (long n = 0; n < N; n++, y += P) {
     if (b) for (int p = 0; p < P; p++) y[p] += b[p];
     switch (act) {
-    case RELU:    for (int p = 0; p < P; p++) y[p] = y[p] > 0 ? y[p] : 0; break;
+    case RELU:    for (int p = 0; p < P; p++) y[p] = mn_at_least(y[p], 0); break;
     case SIGMOID: for (int p = 0; p < P; p++) y[p] = mn_sigmoidf(y[p]); break;
     case TANH:    for (int p = 0; p < P; p++) y[p] = mn_tanhf(y[p]); break;
     case ELU1:    for (int p = 0; p < P; p++) y[p] = y[p] > 0 ? y[p] + 1 : mn_expf(y[p]); break;

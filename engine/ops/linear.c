@@ -12,7 +12,7 @@ static void finish(float *y, const float *b, long rows, int O, int act) {
   for (long r = 0; r < rows; r++, y += O) {
     if (b) for (int o = 0; o < O; o++) y[o] += b[o];
     switch (act) {
-    case RELU:    for (int o = 0; o < O; o++) y[o] = y[o] > 0 ? y[o] : 0; break;
+    case RELU:    for (int o = 0; o < O; o++) y[o] = mn_at_least(y[o], 0); break;
     case SIGMOID: for (int o = 0; o < O; o++) y[o] = mn_sigmoidf(y[o]); break;
     case TANH:    for (int o = 0; o < O; o++) y[o] = mn_tanhf(y[o]); break;
     case ELU1:    for (int o = 0; o < O; o++) y[o] = y[o] > 0 ? y[o] + 1 : mn_expf(y[o]); break;

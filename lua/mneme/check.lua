@@ -37,7 +37,7 @@ local function difference(got, want)
   local worst = 0
   for i, w in ipairs(want.values) do
     local g = got.values[i]
-    if g ~= g then return math.huge end
+    if g ~= g or w ~= w then return math.huge end
     if math.abs(w) >= FAR then
       if not (g <= -FAR) then return math.huge end
     elseif math.abs(g - w) > worst then worst = math.abs(g - w) end
