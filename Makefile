@@ -38,9 +38,10 @@ $(B)/libmneme_view.so: $(VIEW) $(B)/libmneme.so
 	@echo "ld $@"
 	@$(CC) $(ALL_C) -shared -o $@ $(VIEW) -L$(B) -lmneme -Wl,-rpath,'$$ORIGIN' $(shell pkg-config --libs sdl2 freetype2) -lm
 
-$(B)/mneme: $(B)/lua/main.o $(B)/libmneme.so
+# The engine is loaded from Lua, which chooses OpenMP's settings first.
+$(B)/mneme: $(B)/lua/main.o
 	@echo "ld $@"
-	@$(CC) $(ALL_C) -o $@ $< -rdynamic -L$(B) -lmneme -Wl,-rpath,'$$ORIGIN' -Wl,-rpath,'$$ORIGIN/../lib' $(shell pkg-config --libs luajit) -ldl -lm
+	@$(CC) $(ALL_C) -o $@ $< $(shell pkg-config --libs luajit) -ldl -lm
 
 $(B)/%.o: %.c $(HEADERS) $(B)/registry.h $(B)/flags
 	@mkdir -p $(@D)
