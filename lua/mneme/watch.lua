@@ -2,6 +2,7 @@
 -- The trainer writes at most twenty times a second and never waits; the window is another process.
 local ffi = require "ffi"
 local engine = require "mneme.engine"
+local files = require "mneme.files"
 local heads = require "mneme.heads"
 local live = require "mneme.live"
 
@@ -74,12 +75,20 @@ function watch.writer(learner, path, title, total)
   return writer
 end
 
+-- The program: beside the library where it was built, in ../bin where it was installed, else in PATH.
+local function program()
+  for _, path in ipairs { engine.build .. "/mneme", engine.build .. "/../bin/mneme" } do
+    if files.is_file(path) then return path end
+  end
+  return "mneme"
+end
+
 ---Open the live file of a run, and the window beside it where there is a display.
 function watch.open(learner, run, total)
   local title = ("%s on %s"):format(learner.agent.core.name, learner.task.id)
   local writer = watch.writer(learner, run.path .. "/live", title, total)
   if os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" then
-    os.execute(("'%s/mneme' view '%s' >/dev/null 2>'%s/view.log' &"):format(engine.build, run.path, run.path))
+    os.execute(("'%s' view '%s' >/dev/null 2>'%s/view.log' &"):format(program(), run.path, run.path))
   else
     io.stderr:write(("view=1: no display; to watch from elsewhere: mneme view %s\n"):format(run.path))
   end
