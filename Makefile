@@ -137,8 +137,8 @@ check: deps-test ## all tests under AddressSanitizer and UBSan
 	@MNEME_BUILD=$(abspath $(ASAN)) ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 	  LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) luajit tests/run.lua $(TESTS)
 
-format:         ## clang-format over the C and CUDA files
-	@clang-format -i $(wildcard engine/*.[ch] engine/*/*.[ch] scenes/view/*.[ch] lua/*.c gpu/*.cu gpu/*.h gpu/*.cuh)
+format:         ## lay out the lines of C that you have changed
+	@git clang-format --extensions c,h,cu,cuh
 
 TO = $(DESTDIR)$(PREFIX)
 install: all    ## into PREFIX (/usr/local), below DESTDIR if that is set
