@@ -204,7 +204,10 @@ function Player:tick(clock)
   local period = 1 / SPEEDS[self.speed]
   if not self.playing then self.due = clock return end
   self.due = math.max(self.due, clock - 0.1)       -- after a stall: go on, do not rush
-  while self.due <= clock and self:forward() do self.due = self.due + period end
+  local begun = engine.C.mn_clock(false)           -- a slow agent must not keep the keys waiting
+  while self.due <= clock and engine.C.mn_clock(false) - begun < 0.012 and self:forward() do
+    self.due = self.due + period
+  end
 end
 
 ---What is shown now, with the player's own line.
@@ -222,6 +225,10 @@ function Player:frame()
   return shown
 end
 
+local function no_display(o, why)
+  errors.fail(why, ("mneme view %s out=FILE.png, or .gif, .mp4, writes pictures instead"):format(o.what))
+end
+
 -- Before a trainer has written anything.
 local waiting = { draw = function(page)
   local text = "waiting for the trainer's first step …"
@@ -231,7 +238,8 @@ end }
 ---Show the frames of a source in a window until the user has enough.
 function view.window(source, what, o, reopen)
   local lib, painter = scene.library(), scene.painter()
-  local window = engine.check(lib.mn_window_new(engine.ctx, "Mneme", o.width, o.height))
+  local window = lib.mn_window_new(engine.ctx, "Mneme", o.width, o.height)
+  if window == nil then no_display(o, ffi.string(engine.C.mn_error(engine.ctx))) end
   ffi.gc(window, lib.mn_window_free)
   local player = view.playback(source, what, reopen)
   local event, size = ffi.new "mn_event", ffi.new "int[2]"
@@ -273,8 +281,7 @@ function view.main(args)
   resolve(o)
   local display = os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" or os.getenv "SDL_VIDEODRIVER"
   if not o.out and not display then
-    errors.fail("no display to open a window on",
-      ("mneme view %s out=FILE.png, or .gif, .mp4, writes pictures instead"):format(o.what))
+    no_display(o, "no display to open a window on")
   end
   local source = open(o)
   if o.out then

@@ -4,6 +4,7 @@
 #include "view.h"
 #include <SDL.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct mn_window {
   mn_ctx *ctx;
@@ -20,6 +21,12 @@ mn_window *mn_window_new(mn_ctx *mn, const char *title, int width, int height) {
   w->ctx = mn;
   SDL_SetHint(SDL_HINT_VIDEO_ALLOW_SCREENSAVER, "1");
   bool ready = !SDL_Init(SDL_INIT_VIDEO);
+  /* without a display SDL takes a driver that shows nothing; only who asks for one by name wants that */
+  const char *driver = ready ? SDL_GetCurrentVideoDriver() : NULL;
+  if (driver && !getenv("SDL_VIDEODRIVER") && (!strcmp(driver, "offscreen") || !strcmp(driver, "dummy"))) {
+    SDL_SetError("no window system answers");
+    ready = false;
+  }
   if (ready) w->window = SDL_CreateWindow(title, SDL_WINDOWPOS_CENTERED, SDL_WINDOWPOS_CENTERED,
                                           width, height, SDL_WINDOW_RESIZABLE);
   if (w->window) w->renderer = SDL_CreateRenderer(w->window, -1, 0);
