@@ -1,6 +1,7 @@
 /* tensor.c -- tensors as a user holds them: leaves, views of leaves, and looking inside.
 ** A leaf owns its numbers and outlives sweeps; everything computed is a handle that goes stale. */
 #include <stdlib.h>
+#include <unistd.h>
 #include "context.h"
 
 static long item_size(int dtype) { return dtype == MN_U8 ? 1 : 4; }
@@ -24,6 +25,9 @@ static void describe(mn_record *r, int dtype, int ndim, const int *shape, long n
   for (int i = 0; i < ndim; i++) r->shape[i] = shape[i];
 }
 
+/* Some systems promise any amount of memory and kill who uses it. */
+static double machine_bytes(void) { return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE); }
+
 int mn_leaf_new(mn_ctx *mn, int dtype, int ndim, const int *shape, bool wants_grad, mn_tensor *out) {
   long n;
   if (check_shape(mn, dtype, ndim, shape, &n)) return -1;
@@ -32,7 +36,8 @@ int mn_leaf_new(mn_ctx *mn, int dtype, int ndim, const int *shape, bool wants_gr
   if (!r) return -1;
   describe(r, dtype, ndim, shape, n);
   size_t bytes = ((size_t)(n * item_size(dtype)) + 63) & ~(size_t)63;
-  r->data = aligned_alloc(64, bytes);
+  bool fits = (double)bytes < machine_bytes();
+  r->data = fits ? aligned_alloc(64, bytes) : NULL;
   r->grad = wants_grad && r->data ? aligned_alloc(64, bytes) : NULL;
   if (!r->data || (wants_grad && !r->grad)) {
     free(r->data);
