@@ -203,7 +203,8 @@ void mn_ctx_free(mn_ctx *mn) {
     if (mn->leaf[i]->gen && !mn->leaf[i]->of) mn_drop_record(mn, mn->leaf[i]);
   free_records(mn->leaf, mn->n_leaves);
   free_records(mn->computed, mn->cap_computed);
-  for (int i = 0; i < MN_SCRATCHES; i++) free(mn->scratch[i]);
+  for (int i = 0; i < MN_LANES_MOST; i++)
+    for (int k = 0; k < MN_SCRATCHES; k++) free(mn->scratch[i][k]);
   mn_arena_close(&mn->memory.arena);
   free(mn->memory.pool);
   free(mn->grave);
@@ -221,17 +222,21 @@ int mn_set_threads(mn_ctx *mn, int threads) {
 }
 void mn_set_debug(mn_ctx *mn, bool on) { mn->debug = on; }
 
+_Thread_local int mn_lane;
+
 float *mn_scratch(mn_ctx *mn, int which, long n) {
-  if (n > mn->scratch_n[which]) {
-    free(mn->scratch[which]);
-    mn->scratch_n[which] = n = n + n / 4;
-    mn->scratch[which] = aligned_alloc(ALIGN, ((size_t)n * sizeof(float) + ALIGN - 1) & ~(size_t)(ALIGN - 1));
-    if (!mn->scratch[which]) {        /* an op cannot fail half-way: there is nothing left to do with no memory */
+  float **scratch = &mn->scratch[mn_lane][which];
+  long *have = &mn->scratch_n[mn_lane][which];
+  if (n > *have) {
+    free(*scratch);
+    *have = n = n + n / 4;
+    *scratch = aligned_alloc(ALIGN, ((size_t)n * sizeof(float) + ALIGN - 1) & ~(size_t)(ALIGN - 1));
+    if (!*scratch) {        /* an op cannot fail half-way: there is nothing left to do with no memory */
       fprintf(stderr, "mneme: out of memory: %.1f MB of scratch\n", (double)n * 4e-6);
       exit(1);
     }
   }
-  return mn->scratch[which];
+  return *scratch;
 }
 
 static double resident(void) {

@@ -11,6 +11,9 @@ typedef struct mn_arena {        /* one reserved stretch of memory, handed out f
   size_t used, size, peak;
 } mn_arena;
 
+enum { MN_LANES_MOST = 16 };     /* threads that share out copies */
+extern _Thread_local int mn_lane;
+
 typedef struct mn_block { float *at; long n; } mn_block;
 
 typedef struct mn_memory {       /* where computed numbers live: the context's, or a plan's */
@@ -53,7 +56,7 @@ typedef enum { MN_FORWARD, MN_BACKWARD, MN_ADD, MN_COPY } mn_kind;
 typedef struct mn_command {      /* one thing a plan does again */
   mn_kind  kind;
   mn_call *call;                 /* forward, backward */
-  mn_call *rows;                 /* the same, bent to some rows of time; made at the first run by rows */
+  mn_call *rows;                 /* the same, bent to some rows of time, one a thread; made at the first run by rows */
   float   *to;                   /* add, copy */
   const float *from;
   long     bytes;
@@ -72,6 +75,8 @@ struct mn_plan {
   int n_own, cap_own, n_pinned, cap_pinned;
   bool recording, profile;
   int T;                         /* length of time of its timed tensors; 0 without any */
+  int next_row;                  /* where the last run by rows ended */
+  int B;                         /* copies that threads can share out; 0 if they cannot; -1: not looked at yet */
 };
 
 typedef struct mn_mark { size_t used; int n_computed; } mn_mark;
@@ -90,7 +95,7 @@ struct mn_ctx {
   mn_plan **plan;     int n_plans, cap_plans;
   mn_plan *recording;
   mn_mark mark[16];   int no_grad;                    /* depth of mn_no_grad */
-  float *scratch[MN_SCRATCHES];  long scratch_n[MN_SCRATCHES];
+  float *scratch[MN_LANES_MOST][MN_SCRATCHES];  long scratch_n[MN_LANES_MOST][MN_SCRATCHES];   /* by thread */
 };
 
 /* context.c */

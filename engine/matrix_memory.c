@@ -131,9 +131,9 @@ void mn_matrix_forward(mn_call *c, const mn_matrix_kernels *k) {
   mn_attention_open(&a, c, k->name, 0);
   long size = work_size(&a, k), state = (long)a.V * a.K;
   float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
-  int rows = c->t1 - c->t0, heads = a.B * a.H;
+  int rows = c->t1 - c->t0, heads = (c->b1 - c->b0) * a.H;
   MN_PARALLEL(c->ctx, (double)rows * heads * state)
-  for (int bh = 0; bh < heads; bh++) {
+  for (int bh = c->b0 * a.H; bh < c->b1 * a.H; bh++) {
     float *mine = work + omp_get_thread_num() * size;
     float *C = c->out[1].data + bh * state, *s = c->out[2].data + (long)bh * a.K;
     const float *C0 = c->in[IN_STATE].data, *s0 = c->in[IN_STATE + 1].data;

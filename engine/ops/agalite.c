@@ -217,8 +217,8 @@ static void forward(mn_call *c) {
   tensors first = { c->in[IN_VS].data, c->in[IN_KS].data, c->in[IN_S].data };
   tensors running = { c->out[OUT_VS].data, c->out[OUT_KS].data, c->out[OUT_S].data };
   const float *tick = c->in[IN_TICK].data;
-  MN_PARALLEL(c->ctx, 4.0 * (c->t1 - c->t0) * a->B * a->H * (double)g.size)
-  for (int bh = 0; bh < a->B * a->H; bh++) {
+  MN_PARALLEL(c->ctx, 4.0 * (c->t1 - c->t0) * (c->b1 - c->b0) * a->H * (double)g.size)
+  for (int bh = c->b0 * a->H; bh < c->b1 * a->H; bh++) {
     float *state = work + omp_get_thread_num() * size, *num = state + g.size;
     token x = token_at(&g, num + a->Vp);
     each_part(&g, bh, state, c->t0 ? running : first, false);
@@ -234,7 +234,7 @@ static void forward(mn_call *c) {
     }
     each_part(&g, bh, state, running, true);
   }
-  for (int b = 0; b < a->B; b++) c->out[OUT_TICK].data[b] = tick[b] + (float)c->t1;
+  for (int b = c->b0; b < c->b1; b++) c->out[OUT_TICK].data[b] = tick[b] + (float)c->t1;
 }
 
 /* Backward of advance_keys for `count` vectors of keys at once (1 or 2), each with its before, after,
@@ -339,7 +339,7 @@ const mn_op mn_op_agalite = {
   .doc = "gated linear attention with its matrix as a sum of waves: v_m = (1-b)*v_m + cos(w_m tau) b*v, "
          "k_m = (1-g)*k_m + cos(w_m tau) g*k, y = sum_m v_m (k_m.q) / den(D s.q), tau = tick + 1, 2, ... "
          "(AGaLiTe, Pramanik et al. 2023, eq. 34-36); states hold one of each mirrored pair of channels, or with stored=all every one",
-  .time = MN_SCAN,
+  .time = MN_SCAN, .by_copies = true,
   .forward = forward,
   .backward = backward,
   .shape = shape,

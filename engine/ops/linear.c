@@ -75,6 +75,6 @@ static void backward(mn_call *c) {
 const mn_op mn_op_linear = {
   .sig = "x[...,I] w[O,I] b?[O] -> y[...,O] ~packed[?,?,?] | act=none|relu|sigmoid|tanh|elu1",
   .doc = "y = act(x w^T + b); torch.nn.Linear with its activation",
-  .time = MN_ROWS, .adds = true,
+  .time = MN_ROWS, .by_copies = true, .adds = true,
   .shape = shape, .forward = forward, .backward = backward,
 };
