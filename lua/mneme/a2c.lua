@@ -95,6 +95,7 @@ function A2C:bootstrap(t)
   if not any then return end
   if not self.peek then
     self.peek_x = tensor.new { shape = { 1, B, self.x:shape()[3] } }
+    self.peek_at, self.peek_bytes = self.peek_x:data(), self.peek_x:size() * 4
     self.peek_state = self.agent.core:initial(B)
     self.peek = plan(function(x, state)
       C.mn_no_grad(engine.ctx, true)
@@ -104,9 +105,11 @@ function A2C:bootstrap(t)
       return values
     end)
   end
-  ffi.copy(self.peek_x:data(), self.task.ended.final_obs, self.peek_x:size() * 4)
+  ffi.copy(self.peek_at, self.task.ended.final_obs, self.peek_bytes)
   tensor.keep(self.after, self.peek_state)
-  local values = self.peek(self.peek_x, self.peek_state):data()
+  if self.peek.recorded then self.peek:run()
+  else self.peek_values = self.peek(self.peek_x, self.peek_state):data() end
+  local values = self.peek_values
   for b = 0, B - 1 do
     if self.truncated[b] ~= 0 and self.terminated[b] == 0 then
       self.row.reward[t][b] = self.row.reward[t][b] + self.gamma * values[b]
