@@ -9,7 +9,8 @@ static int round_up(int n) { return (n + 15) / 16 * 16; }
 
 static int last(const mn_call *c, int i) { return c->in[i].shape[c->in[i].ndim - 1]; }
 
-int mn_attention_axis(const mn_call *c, const char *op, int i, const char *name, int axis, int want) {
+int mn_attention_axis(const mn_call *c, const char *op, int i, const char *name, int axis,
+                      int want) {
   int got = c->in[i].data ? c->in[i].shape[axis] : want;
   if (got == want) return 0;
   return mn_fail(c->ctx, "%s: axis %d of %s is %d, expected %d", op, axis, name, got, want);
@@ -33,8 +34,8 @@ int mn_attention_open(mn_attention *a, const mn_call *c, const char *op, int eps
     a->Dg = last(c, IN_GAMMA);
     a->Eg = c->in[IN_P_GAMMA].data ? last(c, IN_P_GAMMA) : 1;
     if ((double)a->Dg * a->Eg != a->K)
-      return mn_fail(c->ctx, "%s: gamma%s makes %d gates a head, expected %d as in the features of k",
-                     op, a->Eg > 1 ? " times p_gamma" : "", a->Dg * a->Eg, a->K);
+      return mn_fail(c->ctx, "%s: gamma%s makes %d gates a head, expected %d as in the features "
+                     "of k", op, a->Eg > 1 ? " times p_gamma" : "", a->Dg * a->Eg, a->K);
   } else if (c->in[IN_P_GAMMA].data) {
     return mn_fail(c->ctx, "%s: p_gamma is given without gamma", op);
   }
@@ -70,7 +71,8 @@ void mn_expect(const mn_attention *a, int t, int bh, bool back) {
   for (int i = IN_Q; i <= IN_P_GAMMA; i++) {
     const mn_arg *in = &a->c->in[i];
     if (!in->data) continue;
-    for (int n = in->shape[3], j = 0; j < n; j += LINE) __builtin_prefetch(in->data + token * n + j, 0, 2);
+    for (int n = in->shape[3], j = 0; j < n; j += LINE)
+      __builtin_prefetch(in->data + token * n + j, 0, 2);
   }
   const mn_arg *y = &a->c->out[0];
   for (int j = 0; back && j < a->V; j += LINE) {
@@ -85,7 +87,8 @@ void mn_expect_grads(const mn_attention *a, int t, int bh) {
   for (int i = IN_Q; i <= IN_P_GAMMA; i++) {
     const mn_arg *in = &a->c->in[i];
     if (!in->grad) continue;
-    for (int n = in->shape[3], j = 0; j < n; j += LINE) __builtin_prefetch(in->grad + token * n + j, 1, 2);
+    for (int n = in->shape[3], j = 0; j < n; j += LINE)
+      __builtin_prefetch(in->grad + token * n + j, 1, 2);
   }
 }
 
@@ -116,7 +119,7 @@ static void outer_back(int D, int E, feature f, const float *dout) {
 }
 
 /* The gate of keys: gamma's feature, or beta's one number as a feature that is the same everywhere.
-** The usual case, gamma with the factors of k, is worth a pass of its own: nothing is stored between. */
+** The usual case, gamma with the factors of k, has a pass of its own: nothing is stored between. */
 typedef enum gate_kind { NO_GATE, SCALAR_GATE, SAME_FACTORS, OTHER_FACTORS } gate_kind;
 
 enum { MOST_E = 16 };            /* factors whose gradients are summed in one pass */
@@ -148,7 +151,8 @@ MN_INLINE void keys_in_one(const gate_kind kind, int D, int E, float keep, featu
 
 void mn_keys(const mn_attention *a, long token, float keep, float *q, float *write, float *decay) {
   int D = a->D, E = a->E, K = a->K;
-  feature fq = feature_at(a, IN_Q, IN_P_Q, token, D, E), fk = feature_at(a, IN_K, IN_P_K, token, D, E);
+  feature fq = feature_at(a, IN_Q, IN_P_Q, token, D, E);
+  feature fk = feature_at(a, IN_K, IN_P_K, token, D, E);
   gate_kind kind = kind_of(a);
   if (kind == SAME_FACTORS) {
     keys_in_one(SAME_FACTORS, D, E, keep, fq, fk, gate_at(a, token), 0, q, write, decay);
@@ -171,8 +175,8 @@ void mn_keys(const mn_attention *a, long token, float keep, float *q, float *wri
 }
 
 /* Gradients of q, k and gamma with the same factors: every number is read once. */
-static void same_factors_back(int D, int E, float keep, feature fq, feature fk, feature fg, const float *dq,
-                              const float *dwrite, const float *ddecay) {
+static void same_factors_back(int D, int E, float keep, feature fq, feature fk, feature fg,
+                              const float *dq, const float *dwrite, const float *ddecay) {
   mn_lanes sum[MOST_E][3];
   memset(sum, 0, sizeof sum[0] * (size_t)E);
   for (int d = 0; d < D; d += MN_LANES) {
@@ -202,10 +206,11 @@ static void same_factors_back(int D, int E, float keep, feature fq, feature fk, 
   }
 }
 
-void mn_keys_back(const mn_attention *a, long token, float keep, const float *dq, const float *dwrite,
-                  const float *ddecay, float *work) {
+void mn_keys_back(const mn_attention *a, long token, float keep, const float *dq,
+                  const float *dwrite, const float *ddecay, float *work) {
   int K = a->K, D = a->D, E = a->E;
-  feature fq = feature_at(a, IN_Q, IN_P_Q, token, D, E), fk = feature_at(a, IN_K, IN_P_K, token, D, E);
+  feature fq = feature_at(a, IN_Q, IN_P_Q, token, D, E);
+  feature fk = feature_at(a, IN_K, IN_P_K, token, D, E);
   gate_kind kind = kind_of(a);
   if (kind == SAME_FACTORS) {
     same_factors_back(D, E, keep, fq, fk, gate_at(a, token), dq, dwrite, ddecay);

@@ -30,12 +30,13 @@ typedef struct mn_attention {  /* one call, its sizes worked out */
   float eps, den_clamp, scale; /* den = clamp(scale * s.q + eps); not normalised: den = scale */
 } mn_attention;
 
-/* Check what the signature's letters cannot; fills a.  0, or -1 with the error.  `eps` is the place of
-** the options eps, den_clamp and normalise, in this order. */
+/* Check what the signature's letters cannot; fills a.  0, or -1 with the error.  `eps` is the place
+** of the options eps, den_clamp and normalise, in this order. */
 int mn_attention_open(mn_attention *a, const mn_call *c, const char *op, int eps);
 
 /* Check that optional input i, if given, has size want at its axis; 0, or -1 with the error. */
-int mn_attention_axis(const mn_call *c, const char *op, int i, const char *name, int axis, int want);
+int mn_attention_axis(const mn_call *c, const char *op, int i, const char *name, int axis,
+                      int want);
 
 /* Number of checkpoints of T rows. */
 static inline int mn_chunks(int T) { return (T + MN_CHUNK - 1) / MN_CHUNK; }
@@ -62,9 +63,9 @@ static inline float mn_den(const mn_attention *a, float z, float *slope) {
   return den;
 }
 
-/* Ask for a token's inputs, and where `back` for y and its gradient, before they are needed.  The rows of
-** one head lie pages apart, where no hardware prefetcher follows.  mn_expect_grads: the same for the
-** gradients that will be stored. */
+/* Ask for a token's inputs, and where `back` for y and its gradient, before they are needed.  The
+** rows of one head lie pages apart, where no hardware prefetcher follows.  mn_expect_grads: the same
+** for the gradients that will be stored. */
 void mn_expect(const mn_attention *a, int t, int bh, bool back);
 void mn_expect_grads(const mn_attention *a, int t, int bh);
 

@@ -1,14 +1,14 @@
 /* chunk.c -- arithmetic of sixteen tokens at once, for the chunked form of gated linear attention.
-** Sixteen, because that is one AVX-512 vector of tokens, and because the work per token, 2 V K + 16 (V+K),
-** has its minimum nearby. */
+** Sixteen, because the work per token, 2 V K (1 + 1/L) + L (V + K) for chunks of L, has its minimum
+** nearby at the usual sizes. */
 #include <string.h>
 #include "chunk.h"
 #include "simd.h"
 
 enum { L = 16 };
 
-/* A block of C in registers: RM rows by RN vectors.  The counts are constants where it is inlined, so
-** that acc never touches memory. */
+/* A block of C in registers: RM rows by RN vectors.  The counts are constants where it is inlined,
+** so that acc never touches memory. */
 MN_INLINE void block(const int RM, const int RN, int K, const float *A, long ra, long ca,
                      const float *B, long ldb, const float *C0, const float *row, const float *col,
                      float *C, long ldc) {
@@ -45,20 +45,22 @@ enum { WIDE_M = 4, WIDE_N = 4, THIN_M = 8, THIN_N = 1 };   /* of 32 registers */
 enum { WIDE_M = 4, WIDE_N = 2, THIN_M = 4, THIN_N = 2 };    /* of 16 registers */
 #endif
 
+#define AT(p, offset) ((p) ? (p) + (offset) : NULL)
+
 void mn_chunk_gemm(int M, int N, int K, const float *A, long ra, long ca, const float *B, long ldb,
                    const float *C0, const float *row, const float *col, float *C, long ldc) {
   int j = 0;
   for (; j + WIDE_N * MN_LANES <= N; j += WIDE_N * MN_LANES)
     for (int i = 0; i < M; i += WIDE_M)
-      block(WIDE_M, WIDE_N, K, A + i * ra, ra, ca, B + j, ldb, C0 ? C0 + i * ldc + j : 0, C0 ? row + i : 0,
-            C0 ? col + j : 0, C + i * ldc + j, ldc);
+      block(WIDE_M, WIDE_N, K, A + i * ra, ra, ca, B + j, ldb, AT(C0, i * ldc + j),
+            AT(row, i), AT(col, j), C + i * ldc + j, ldc);
   for (; j < N; j += THIN_N * MN_LANES)
     for (int i = 0; i < M; i += THIN_M)
-      block(THIN_M, THIN_N, K, A + i * ra, ra, ca, B + j, ldb, C0 ? C0 + i * ldc + j : 0, C0 ? row + i : 0,
-            C0 ? col + j : 0, C + i * ldc + j, ldc);
+      block(THIN_M, THIN_N, K, A + i * ra, ra, ca, B + j, ldb, AT(C0, i * ldc + j),
+            AT(row, i), AT(col, j), C + i * ldc + j, ldc);
 }
 
-/* RM rows of A times 4 rows of B, RM*4 a multiple of the lanes: sums by lanes, added up at the end. */
+/* RM rows of A times 4 rows of B, RM*4 a multiple of the lanes: sums by lanes, added at the end. */
 MN_INLINE void dots_block(const int RM, int K, const float *A, long lda, const float *B, long ldb,
                           float *C, long ldc) {
   mn_lanes acc[16];
@@ -86,8 +88,8 @@ MN_INLINE void dots_block(const int RM, int K, const float *A, long lda, const f
   for (int i = 0; i < RM; i++) memcpy(C + i * ldc, sums + i * 4, 4 * sizeof(float));
 }
 
-void mn_chunk_dots(int M, int N, int K, const float *A, long lda, const float *B, long ldb, float *C,
-                   long ldc) {
+void mn_chunk_dots(int M, int N, int K, const float *A, long lda, const float *B, long ldb,
+                   float *C, long ldc) {
   enum { RM = MN_LANES == 16 ? 4 : 2 };
   for (int j = 0; j < N; j += 4)
     for (int i = 0; i < M; i += RM)

@@ -1,22 +1,23 @@
 /* chunk.h -- arithmetic of sixteen tokens at once, for the chunked form of gated linear attention.
-** A token-major array is [16][n], n a multiple of 16.  "Running" rows are x_s times every later decay,
-** made by multiplication only: gates of exactly 0 stay exact, and nothing overflows or is divided. */
+** A token-major array is [16][n], n a multiple of 16.  "Running" rows are x_s times every later
+** decay, made by multiplication only: gates of exactly 0 stay exact, nothing overflows or is divided. */
 #ifndef MN_CHUNK_H
 #define MN_CHUNK_H
 
-/* C[M,N] = A B (+ row_i col_j C0[i,j] where C0 is given).  A's element (i,k) is A[i*ra + k*ca]; B and C
-** are row-major with the given row lengths, C0 as C.  M and N multiples of 16. */
+/* C[M,N] = A B (+ row_i col_j C0[i,j] where C0 is given).  A's element (i,k) is A[i*ra + k*ca]; B
+** and C are row-major with the given row lengths, C0 as C.  M and N multiples of 16. */
 void mn_chunk_gemm(int M, int N, int K, const float *A, long ra, long ca, const float *B, long ldb,
                    const float *C0, const float *row, const float *col, float *C, long ldc);
 
-/* C[M,N] = A[M,K] B[N,K]^T, all row-major with the given row lengths; all three sizes multiples of 16. */
-void mn_chunk_dots(int M, int N, int K, const float *A, long lda, const float *B, long ldb, float *C,
-                   long ldc);
+/* C[M,N] = A[M,K] B[N,K]^T, all row-major with the given row lengths; sizes multiples of 16. */
+void mn_chunk_dots(int M, int N, int K, const float *A, long lda, const float *B, long ldb,
+                   float *C, long ldc);
 
 /* P_t = decay_0 ... decay_t. */
 void mn_chunk_prefix(int n, const float *decay, float *P);
 
-/* S[t][s] = r_t . (x_s decay_{s+1} ... decay_t) for s <= t, else 0; run: the running rows at the end. */
+/* S[t][s] = r_t . (x_s decay_{s+1} ... decay_t) for s <= t, else 0; run: the running rows at the
+** end. */
 void mn_chunk_scores(int n, const float *x, const float *decay, const float *r, float *run,
                      float *S);
 

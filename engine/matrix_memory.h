@@ -1,10 +1,10 @@
 /* matrix_memory.h -- walks time for the ops whose state is a matrix C[V,K] and a sum of keys s[K].
-** linear_attention and joint_gate_attention differ in how sixteen tokens change the matrix; where the
-** state lives, when it is checkpointed and what a call may ask for is the same, and is here.
+** linear_attention and joint_gate_attention differ in how sixteen tokens change the matrix; where
+** the state lives, when it is checkpointed and what a call may ask for is the same, and is here.
 **
 ** Outputs: y, C', s', saved.  C' and s' hold the running state of a run by rows.  saved[head][chunk]
-** holds the state before token 16*chunk, rows and columns padded with zeros to multiples of 16: backward
-** needs nothing else of the past, however forward was run. */
+** holds the state before token 16*chunk, rows and columns padded with zeros to multiples of 16:
+** backward needs nothing else of the past, however forward was run. */
 #ifndef MN_MATRIX_MEMORY_H
 #define MN_MATRIX_MEMORY_H
 #include "attention.h"

@@ -1,6 +1,6 @@
-/* linear_attention.c -- gated linear attention: a matrix of values by keys that forgets along both axes.
-** Sixteen tokens at a time (the chunked form): what they read of the old matrix and what they write to
-** it are small matrix products; among themselves they meet through running products of the decays.
+/* linear_attention.c -- gated linear attention: a matrix of values by keys that forgets along both.
+** Sixteen tokens at a time (the chunked form): what they read of the old matrix and what they write
+** to it are small matrix products; among themselves they meet through running products of decays.
 ** Yang et al. 2024 chunk with logarithms and divisions; here every decay is a product over a forward
 ** interval, so gates of exactly 0 and 1 are exact and nothing can overflow. */
 #include <string.h>
@@ -121,9 +121,11 @@ static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_sta
   long Kp = a->Kp, Vp = a->Vp, kn = L * Kp, vn = L * Vp;
   float *q = mn_cut(&work, kn), *k = mn_cut(&work, kn), *kd = mn_cut(&work, kn);
   float *P = mn_cut(&work, kn), *Pq = mn_cut(&work, kn), *kr = mn_cut(&work, kn);
-  float *w = mn_cut(&work, kn), *dk = mn_cut(&work, kn), *dkd = mn_cut(&work, kn), *dq = mn_cut(&work, kn);
+  float *w = mn_cut(&work, kn), *dk = mn_cut(&work, kn), *dkd = mn_cut(&work, kn);
+  float *dq = mn_cut(&work, kn);
   float *v = mn_cut(&work, vn), *vd = mn_cut(&work, vn), *PA = mn_cut(&work, vn);
-  float *y0 = mn_cut(&work, vn), *g = mn_cut(&work, vn), *PAg = mn_cut(&work, vn), *vr = mn_cut(&work, vn);
+  float *y0 = mn_cut(&work, vn), *g = mn_cut(&work, vn), *PAg = mn_cut(&work, vn);
+  float *vr = mn_cut(&work, vn);
   float *dv = mn_cut(&work, vn), *dvd = mn_cut(&work, vn);
   float *S = mn_cut(&work, L * L), *dS = mn_cut(&work, L * L), z[L], dz[L];
 
@@ -148,7 +150,8 @@ static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_sta
   mn_chunk_gemm(L, (int)Kp, (int)Vp, PAg, Vp, 1, from.C, Kp, 0, 0, 0, w, Kp);
   mn_chunk_gemm(L, (int)Kp, (int)Vp, vr, Vp, 1, grad.C, Kp, 0, 0, 0, dk, Kp);
   mn_chunk_dots(L, (int)Vp, (int)Kp, kr, Kp, grad.C, Kp, dv, Vp);
-  float *kept_k = P + kn - Kp, *kept_v = PA + vn - Vp, *dkept_k = mn_cut(&work, 2 * Kp), *dkept_v = mn_cut(&work, Vp);
+  float *kept_k = P + kn - Kp, *kept_v = PA + vn - Vp;
+  float *dkept_k = mn_cut(&work, 2 * Kp), *dkept_v = mn_cut(&work, Vp);
   decay_back((int)Vp, (int)Kp, from.C, grad.C, kept_v, kept_k, dkept_v, dkept_k);
   for (int i = 0; i < L; i++)
     for (int j = 0; j < Kp; j += MN_LANES) {
