@@ -9,7 +9,7 @@ local M = { list = {} }
 
 -- ---- hints ----
 -- Per op, a list of cases; in each, all optional:
---   shapes    sizes of inputs with [*]
+--   shapes    sizes of inputs with [*]; `large`: those for the test of threads
 --   sizes     letters that depend on others, "T+1"; `any`: axes written ?, in order, of an input
 --   absent    optional inputs to leave out
 --   options   options to set
@@ -17,12 +17,12 @@ local M = { list = {} }
 --   stopped   inputs whose gradient leaves a part out on purpose, so that no quotient equals it
 local by_axis = { {}, { options = { axis = 0 } }, { options = { axis = 1 } }, { options = { axis = -1, keepdims = 1 } } }
 local pairs_of_shapes = {
-  {}, { shapes = { a = { 3, 2, 4 }, b = { 4 } } }, { shapes = { a = { 4, 1, 3 }, b = { 4, 2, 3 } } },
+  { large = { a = { 3000, 40 }, b = { 40 } } }, { shapes = { a = { 3, 2, 4 }, b = { 4 } } }, { shapes = { a = { 4, 1, 3 }, b = { 4, 2, 3 } } },
   { shapes = { a = { 2 }, b = { 4, 3, 1 } } }, { shapes = { a = { 3, 1, 4, 1 }, b = { 2, 1, 5 } } },
   { shapes = { a = { 1 }, b = { 1 } } },
 }
 local divisors = {}
-for i, case in ipairs(pairs_of_shapes) do divisors[i] = { shapes = case.shapes, positive = "b" } end
+for i, case in ipairs(pairs_of_shapes) do divisors[i] = { shapes = case.shapes, large = case.large, positive = "b" } end
 
 local function attention(cases)
   for _, case in ipairs(cases) do case.positive = "q k p_q p_k C s vs ks" end
@@ -35,7 +35,7 @@ local waves = { gamma = { "D" }, p_gamma = { "E" }, vs = { 1 }, ks = { 1, "E*D" 
 local hints = {
   add = pairs_of_shapes, sub = pairs_of_shapes, mul = pairs_of_shapes, div = divisors,
   maximum = pairs_of_shapes, minimum = pairs_of_shapes,
-  where = { {}, { shapes = { mask = { 3, 1 }, a = { 4 }, b = { 3, 4 } } }, { shapes = { mask = { 4 }, a = { 1 }, b = { 3, 1 } } } },
+  where = { { large = { mask = { 3000, 1 }, a = { 40 }, b = { 1 } } }, { shapes = { mask = { 3, 1 }, a = { 4 }, b = { 3, 4 } } }, { shapes = { mask = { 4 }, a = { 1 }, b = { 3, 1 } } } },
   sum = by_axis, mean = by_axis, max = by_axis,
   sqrt = { { positive = "x" } },
   clamp = { {}, { options = { lo = -0.5, hi = 0.7 } } },
@@ -47,7 +47,7 @@ local hints = {
              { options = { axis = 1 }, shapes = { a = { 3, 2, 2 }, b = { 3, 1, 2 } } } },
   slice = { {}, { options = { axis = -1, from = 1 } }, { options = { axis = 1, from = -2, to = -1 } },
             { options = { axis = 0, from = 1, to = 3 } } },
-  reshape = { { options = { d0 = -1 } }, { options = { d0 = 3, d1 = -1 } }, { options = { d0 = 3, d1 = 1, d2 = 2, d3 = 4 } } },
+  reshape = { { options = { d0 = -1 } }, { options = { d0 = 3, d1 = -1 } }, { options = { d0 = 3, d1 = 1, d2 = 3, d3 = 4 } } },
   transpose = { {}, { options = { a = 1, b = -1 } }, { options = { a = -1, b = 0 } }, { options = { a = 1, b = 1 } } },
   lambda_returns = { { sizes = { S = "T+1" } } },
   a2c_loss = { { sizes = { S = "T+1" }, stopped = "values returns" } },
@@ -123,7 +123,8 @@ function M.make(name, hint, fixed)
     local x = { name = a.name, domain = a.domain, place = i - 1, shape = {}, symbols = {}, values = {} }
     local n_any = 0
     for _, symbol in ipairs(axes_of(a.axes)) do
-      local list = symbol == "." and rest or symbol == "*" and (hint.shapes and hint.shapes[a.name] or fixed and fixed.free or { 3, 2, 4 })
+      local shapes = fixed and fixed.free and hint.large or hint.shapes
+      local list = symbol == "." and rest or symbol == "*" and (shapes and shapes[a.name] or fixed and fixed.free or { 3, 3, 4 })
       if symbol == "?" then
         n_any = n_any + 1
         list = { evaluate((fixed_any[a.name] or {})[n_any] or 3, sizes) }
@@ -255,9 +256,8 @@ local function apply2(ctx, op, options, a, b)
   return out[0]
 end
 
----The same loss as a tensor, by ops; nil if no output has a gradient.
-function M.loss_tensor(ctx, case, out)
-  local total
+---The same loss as a tensor, by ops, added to `total` if there is one.
+function M.loss_tensor(ctx, case, out, total)
   for i, o in ipairs(case.s.outputs) do
     local dtype, n, shape = M.info(ctx, out + (i - 1))
     if not o.no_grad and dtype == C.MN_F32 then

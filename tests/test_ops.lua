@@ -38,10 +38,10 @@ local function agrees(op, case, leaves, x, k, got, scale)
   return nil, near
 end
 
--- Gradients of every compared input, by the engine.
-local function gradients(op, case)
-  local leaves, grads = cases.leaves(ctx, case, true), {}
-  local loss = cases.loss_tensor(ctx, case, cases.apply(ctx, op, case, leaves))
+-- Gradients of every compared input, by the engine, of one use of the op or of several.
+local function gradients(op, case, uses)
+  local leaves, grads, loss = cases.leaves(ctx, case, true), {}, nil
+  for _ = 1, uses do loss = cases.loss_tensor(ctx, case, cases.apply(ctx, op, case, leaves), loss) end
   cases.check(ctx, C.mn_backward(ctx, ffi.new("mn_tensor[1]", loss)))
   for i, x in ipairs(case.inputs) do
     if x.compared then
@@ -57,7 +57,7 @@ local function check_gradient(name, op, case)
   for i, o in ipairs(case.s.options) do        -- normalisers near 0 bend too sharply for a quotient
     if o.name == "eps" then case.options[i] = 0.5 end
   end
-  local grads, leaves, tried, kinks = gradients(op, case), cases.leaves(ctx, case, false), 0, 0
+  local grads, leaves, tried, kinks = gradients(op, case, 1), cases.leaves(ctx, case, false), 0, 0
   for i, x in ipairs(case.inputs) do
     if x.compared then
       local scale = 1
@@ -88,6 +88,21 @@ cases.each(function(name, hints, op)
   end)
 end)
 
+-- A gradient that comes a second time is added, by the tape or by the op itself.
+t.test("two uses of an op give twice the gradient", function()
+  cases.each(function(name, hints, op)
+    if not C.mn_op_differentiable(op) then return end
+    cases.seed(2)
+    local case = cases.make(name, hints[1])
+    local once, twice = gradients(op, case, 1), gradients(op, case, 2)
+    for i, x in ipairs(case.inputs) do
+      for k = 0, once[i] and x.n - 1 or -1 do
+        t.near(twice[i][k], 2 * once[i][k], 1e-5 * math.max(1, math.abs(once[i][k])), name .. ": gradient of " .. x.name)
+      end
+    end
+  end)
+end)
+
 -- An op without backward must not let a wanted gradient vanish in silence.
 t.test("an op without a gradient says so, or gives outputs that want none", function()
   cases.each(function(name, hints, op)
@@ -114,7 +129,6 @@ local function timed_inputs(case, shape)
   for i, x in ipairs(case.inputs) do
     local symbol = x.symbols[1] == "." and "..." or x.symbols[1]
     timed[i] = x.given and symbol == first and x.shape[1] == shape[1] and x.shape[1] > 1
-      and (symbol ~= "*" or #x.shape == #shape)
     any = any or timed[i]
   end
   return any and timed
@@ -153,14 +167,19 @@ local function compare(name, how, got, want)
   end
 end
 
--- Record one call, then ask for its rows again, in pieces.  False if the op needs its input whole.
-local function check_rows(name, op, case)
+-- Record one call, then ask for its rows again, in pieces; false if that is refused.  `only_first`: of the
+-- inputs that could, only the first is a sequence; then a refusal or the right numbers will do.
+local function check_rows(name, op, case, only_first)
   if #case.s.outputs == 0 then return false end
   local probe = cases.leaves(ctx, case, false)
   local _, _, shape = cases.info(ctx, cases.apply(ctx, op, case, probe))
   cases.free(ctx, case, probe)
   local timed, T = timed_inputs(case, shape), shape[1]
   if not timed then return false end
+  if only_first then
+    local seen = false
+    for i = 1, #timed do seen, timed[i] = seen or timed[i], timed[i] and not seen end
+  end
   local leaves, plan = cases.leaves(ctx, case, false, timed), cases.check(ctx, C.mn_plan_new(ctx))
   cases.check(ctx, C.mn_plan_begin(plan))
   local out = cases.apply(ctx, op, case, leaves)
@@ -190,6 +209,7 @@ cases.each(function(name, hints, op)
       cases.seed(i)
       for _, fixed in ipairs { false, cases.walks_time(name) and cases.long or nil } do
         if check_rows(name, op, cases.make(name, hint, fixed or nil)) then by_rows = by_rows + 1 end
+        check_rows(name, op, cases.make(name, hint, fixed or nil), true)
       end
     end
   end)
