@@ -1,0 +1,299 @@
+-- test_a2c.lua -- the learner: activations kept from acting give the gradients of running the sequence again,
+-- states go on across rollouts, time limits, seeds, threads, and that training leaves no garbage.
+local ffi = require "ffi"
+local t = require "tests.harness"
+local rig = require "tests.core_rig"
+local engine = require "mneme.engine"
+local mn = require "mneme"
+local core = require "mneme.core"
+local find = require "mneme.find"
+local C, ctx = engine.C, engine.ctx
+
+local small = { d_in = 16, d_model = 16, n_layers = 2, n_heads = 2, d_head = 8, d_ffn = 16, eta = 2 }
+
+-- A learner on a short T-Maze, and everything it is made of.
+local function learner(name, cfg, sizes)
+  local config, defaults = {}, core.definition(name).config
+  for _, set in ipairs { small, sizes or {} } do
+    for key, value in pairs(set) do if defaults[key] ~= nil then config[key] = value end end
+  end
+  local settings = { num_steps = 16, num_envs = 3, seed = 1, corridor = 4, time_limit = 11, hidden = 16, lr = 1e-3 }
+  for key, value in pairs(cfg or {}) do settings[key] = value end
+  local task = mn.env("tmaze", { corridor = settings.corridor, num_envs = settings.num_envs, seed = settings.seed,
+    time_limit = settings.time_limit })
+  mn.manual_seed(settings.seed)
+  local agent = mn.agent { task = task, core = core.new(name, config), hidden = settings.hidden }
+  local l = mn.a2c(settings, task, agent)
+  l:reset()
+  return l
+end
+
+local function each(what, f)
+  for _, name in ipairs(find.names "cores") do
+    t.test(name .. ": " .. what, function() f(name) mn.sweep() end)
+  end
+end
+
+-- ---- numbers of all parameters, and their gradients ----
+
+local function parameters(l)
+  local list = {}
+  for i, p in ipairs(l.agent:parameters()) do list[i] = ffi.string(p:data(), p:size() * 4) end
+  return list
+end
+
+local function put(l, list)
+  for i, p in ipairs(l.agent:parameters()) do ffi.copy(p:data(), list[i], p:size() * 4) end
+end
+
+local function gradients(l)
+  local list = {}
+  for i, p in ipairs(l.agent:parameters()) do list[i] = p:grad() end
+  return list
+end
+
+-- ---- the same gradients as running the sequence again ----
+
+-- What an update would be without plans: the whole rollout from the stored state, on the tape.
+local function run_again(l)
+  for _, p in ipairs(l.agent:parameters()) do p:zero_grad() end
+  local x, done = mn.keep(l.x), mn.keep(l.done)
+  local logits, values = l.agent(x, done, mn.keep(l.state))
+  local returns = mn.lambda_returns { rewards = mn.keep(l.rewards), values = values, done = done, gamma = l.gamma,
+    lambda = l.lambda }
+  local loss, policy, value, entropy = mn.a2c_loss { logits = logits, values = values, returns = returns,
+    actions = mn.keep(l.played), entropy_coef = l.entropy_coef, value_coef = l.value_coef }
+  loss:backward()
+  local losses = { loss = loss:item(), policy_loss = policy:item(), value_loss = value:item(), entropy = entropy:item() }
+  mn.sweep()
+  return losses, gradients(l)
+end
+
+each("kept activations give the gradients of running the sequence again", function(name)
+  local l = learner(name, { entropy_coef = 0.01, value_coef = 0.7, gamma = 0.9, lambda = 0.8, bootstrap_truncated = 0 })
+  for update = 1, 4 do
+    l:rollout()
+    local before = parameters(l)
+    t.ok(l:update())
+    local after, got = parameters(l), gradients(l)
+    local losses = {}
+    for key, p in pairs(l.losses) do losses[key] = p[0] end
+    put(l, before)
+    local want_losses, want = run_again(l)
+    put(l, after)
+    for key, loss in pairs(want_losses) do t.near(losses[key], loss, 1e-5 * math.max(1, math.abs(loss)), key) end
+    local scale = 0
+    for _, g in ipairs(want) do for k = 0, g:size() - 1 do scale = math.max(scale, math.abs(g:data()[k])) end end
+    t.ok(scale > 0.01, "the gradients are small: " .. scale)
+    for i, g in ipairs(want) do
+      for k = 0, g:size() - 1 do
+        t.near(got[i]:data()[k], g:data()[k], 1e-5 * scale, ("update %d, parameter %d, number %d"):format(update, i, k))
+      end
+    end
+  end
+end)
+
+-- Adam and clipping, in double, written down a second time.
+each("an update is Adam with the clipped gradient", function(name)
+  local l = learner(name, { lr = 0.01, max_norm = 0.1, beta1 = 0.8, beta2 = 0.9, adam_eps = 1e-4 })
+  local m, v = {}, {}
+  for step = 1, 3 do
+    l:rollout()
+    local before = parameters(l)
+    t.ok(l:update())
+    local g, norm = gradients(l), 0
+    for _, p in ipairs(g) do for k = 0, p:size() - 1 do norm = norm + p:data()[k] ^ 2 end end
+    norm = math.sqrt(norm)
+    t.near(l.optimiser:grad_norm(), norm, 1e-5 * norm)
+    t.ok(norm > 0.1, "clipping does nothing: the norm is " .. norm)
+    for i, p in ipairs(l.agent:parameters()) do
+      local was = ffi.cast("const float *", before[i])
+      m[i], v[i] = m[i] or {}, v[i] or {}
+      for k = 0, p:size() - 1 do
+        local gk = g[i]:data()[k] * 0.1 / norm
+        m[i][k], v[i][k] = 0.8 * (m[i][k] or 0) + 0.2 * gk, 0.9 * (v[i][k] or 0) + 0.1 * gk * gk
+        local want = was[k] - 0.01 * m[i][k] / (1 - 0.8 ^ step) / (math.sqrt(v[i][k] / (1 - 0.9 ^ step)) + 1e-4)
+        t.near(p:data()[k], want, 2e-6, "parameter " .. i)
+      end
+    end
+  end
+end)
+
+-- ---- rollouts ----
+
+each("rollouts go on from each other as single steps do", function(name)
+  local l = learner(name, { lr = 0, bootstrap_truncated = 0 })
+  local T, B, state, steps = l.T, l.B, l.agent.core:initial(3), 0
+  for _ = 1, 3 do
+    l:rollout()
+    local start = {}
+    for key, s in pairs(l.state) do start[key] = rig.bytes(s) end
+    for key, s in pairs(state) do t.near(rig.apart(l.state[key], s), 0, 1e-5, key .. " at the start of a rollout") end
+    for row = 0, T do
+      local logits, values
+      mn.no_grad(function()
+        local a, b, after = l.agent(rig.rows(l.x, row, row + 1), rig.rows(l.done, row, row + 1), state)
+        logits, values = mn.keep(a), mn.keep(b)
+        if row < T then state = mn.keep(after) end
+      end)
+      t.near(rig.apart(rig.rows(l.logits, row, row + 1), logits), 0, 1e-5, "logits of row " .. row)
+      t.near(rig.apart(rig.rows(l.values, row, row + 1), values), 0, 1e-5, "values of row " .. row)
+      for b = 0, B - 1 do steps = steps + l.done:data()[row * B + b] end
+    end
+    t.ok(l:update())
+    for key, s in pairs(l.state) do t.ok(rig.bytes(s) == start[key], "the update changed " .. key) end
+  end
+  t.ok(steps > 6, "episodes must end for this test")
+end)
+
+-- Let the task write down what each step gave, before the learner adds to the rewards.
+local function listen(l)
+  local log, step = {}, l.task.step_raw
+  local B, n = l.B, l.x:shape()[3]
+  l.task.step_raw = function(task, action, obs, reward, terminated, truncated)
+    step(task, action, obs, reward, terminated, truncated)
+    log[#log + 1] = { reward = ffi.string(reward, 4 * B), terminated = ffi.string(terminated, B),
+      truncated = ffi.string(truncated, B), final = ffi.string(task.ended.final_obs, 4 * B * n) }
+  end
+  return log
+end
+
+local function floats(bytes) return ffi.cast("const float *", bytes) end
+
+-- V of the last observations, from the state that row t left behind: run anew from the rollout's start.
+local function last_values(l, row, final)
+  local x, out = mn.tensor { shape = { 1, l.B, l.x:shape()[3] } }, {}
+  ffi.copy(x:data(), final, #final)
+  mn.no_grad(function()
+    local _, _, state = l.agent(rig.rows(l.x, 0, row + 1), rig.rows(l.done, 0, row + 1), l.state)
+    local _, values = l.agent(x, nil, state)
+    for b = 0, l.B - 1 do out[b] = values:data()[b] end
+  end)
+  return out
+end
+
+each("bootstrap_truncated=1: a time limit is worth V of the last observation", function(name)
+  local l = learner(name, { lr = 0, gamma = 0.9, lambda = 0.7, corridor = 2, time_limit = 5 })
+  t.eq(l.bootstrap_truncated, 1)
+  local log, T, B, cut, ended = listen(l), l.T, l.B, 0, 0
+  for _ = 1, 2 do
+    for i = #log, 1, -1 do log[i] = nil end
+    l:rollout()
+    local G, values, done = {}, l.values:data(), l.done:data()
+    for b = 0, B - 1 do G[b] = values[T * B + b] end
+    local returns
+    mn.no_grad(function()
+      returns = mn.keep((mn.lambda_returns { rewards = l.rewards, values = l.values, done = l.done, gamma = 0.9, lambda = 0.7 }))
+    end)
+    for row = T - 1, 0, -1 do
+      local step, V = log[row + 1], nil
+      for b = 0, B - 1 do
+        local truncated, terminated = step.truncated:byte(b + 1) == 1, step.terminated:byte(b + 1) == 1
+        local r, next_one = floats(step.reward)[b], (row + 1) * B + b
+        t.eq(done[next_one], (truncated or terminated) and 1 or 0)
+        if truncated and not terminated then
+          V = V or last_values(l, row, step.final)
+          t.near(l.rewards:data()[row * B + b], r + 0.9 * V[b], 1e-5, "reward at a time limit")
+          G[b], cut = r + 0.9 * V[b], cut + 1
+          t.near(returns:data()[row * B + b], G[b], 1e-4, "return at a time limit")
+        else
+          t.eq(l.rewards:data()[row * B + b], r)
+          local on = done[next_one] == 1 and 0 or 0.9
+          G[b], ended = r + on * (0.3 * values[next_one] + 0.7 * G[b]), ended + (terminated and 1 or 0)
+          t.near(returns:data()[row * B + b], G[b], 1e-4, "return")
+        end
+      end
+    end
+  end
+  t.ok(cut > 2 and ended > 0, ("%d time limits, %d ends"):format(cut, ended))
+end)
+
+t.test("bootstrap_truncated=0: a time limit is an end", function()
+  local l = learner("gru", { bootstrap_truncated = 0 })
+  local log, cut = listen(l), 0
+  l:rollout()
+  for row = 0, l.T - 1 do
+    t.eq(ffi.string(l.row.reward[row], 4 * l.B), log[row + 1].reward)
+    cut = cut + select(2, log[row + 1].truncated:gsub("\1", ""))
+  end
+  t.ok(cut > 2, "no time limits")
+  t.ok(not l.peek)
+end)
+
+-- ---- the same bits ----
+
+local function train(name, updates, cfg, sizes)
+  local l = learner(name, cfg, sizes)
+  for _ = 1, updates do
+    l:rollout()
+    t.ok(l:update())
+  end
+  local bytes = parameters(l)
+  for _, item in ipairs(l:tensors()) do bytes[#bytes + 1] = rig.bytes(item[2]) end
+  return table.concat(bytes)
+end
+
+each("the same seed gives the same bits, another one others", function(name)
+  local a = train(name, 4)
+  t.ok(a == train(name, 4), "two equal runs differ")
+  t.ok(a ~= train(name, 4, { seed = 2 }))
+end)
+
+each("one thread and two give the same bits", function(name)
+  local threads = C.mn_threads(ctx)
+  local sizes = { d_model = 64, d_head = 32, d_ffn = 64, eta = 4 }
+  local function with(n)
+    engine.check(C.mn_set_threads(ctx, n))
+    return train(name, 2, { num_envs = 8, num_steps = 24, hidden = 64 }, sizes)
+  end
+  local ok, one, two = pcall(function() return with(1), with(2) end)
+  C.mn_set_threads(ctx, threads)
+  t.ok(ok, one)
+  t.ok(one == two, "the bits depend on the number of threads")
+end)
+
+-- ---- nothing is left lying about ----
+
+ffi.cdef [[
+  struct mallinfo2 { size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost; };
+  struct mallinfo2 mallinfo2(void);
+]]
+local has_mallinfo = pcall(function() return ffi.C.mallinfo2 end)
+
+local function in_use()
+  return { heap = has_mallinfo and tonumber(ffi.C.mallinfo2().uordblks) or 0, leaf = C.mn_bytes(ctx, "leaf"),
+    arena = C.mn_bytes(ctx, "arena"), peak = C.mn_bytes(ctx, "arena_peak"), plan = C.mn_bytes(ctx, "plan") }
+end
+
+each("100 updates allocate nothing and leave no Lua garbage", function(name)
+  local l = learner(name)
+  for _ = 1, 20 do l:rollout() l:update() end
+  jit.off()                              -- or what the JIT compiles would be counted
+  jit.flush()
+  local before, cut
+  local ok, err = pcall(function()
+    l:rollout() l:update()
+    collectgarbage()
+    collectgarbage "stop"
+    before = in_use()
+    cut = l.finished.total
+    local start = collectgarbage "count"
+    for _ = 1, 100 do l:rollout() l:update() end
+    t.eq(collectgarbage "count" - start, 0, "garbage in kB")
+  end)
+  collectgarbage "restart"
+  jit.on()
+  t.ok(ok, err)
+  for what, bytes in pairs(in_use()) do t.eq(bytes, before[what], what) end
+  t.ok(l.finished.total - cut > 100, "episodes must end for this test")
+end)
+
+-- ---- wrong settings ----
+
+t.test("a task or an agent that does not fit is refused", function()
+  local task = mn.env("tmaze", { corridor = 4, num_envs = 2 })
+  t.raises(function() mn.agent { task = task, core = core.new("gru", { d_in = 9, d_model = 8 }) } end,
+    "takes d_in=9, but the task's observations have 16")
+  t.raises(function() mn.agent { task = task } end, "expected { task = ")
+  t.raises(function() mn.agent { task = task, cores = 3 } end, "unknown key 'cores'")
+end)
