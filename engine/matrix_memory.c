@@ -1,11 +1,11 @@
 /* matrix_memory.c -- walks time for the ops whose state is a matrix C[V,K] and a sum of keys s[K].
-** Heads are independent: each thread takes whole heads, so the numbers do not depend on their count. */
+** Heads are independent: each thread takes whole heads, so the numbers do not depend on how many. */
 #include <omp.h>
 #include <string.h>
 #include "matrix_memory.h"
 #include "simd.h"
 
-enum { STEPWISE = 4 };           /* fewer rows than this go one by one: a chunk costs the same for 1 as for 16 */
+enum { STEPWISE = 4 };           /* fewer rows go one by one: a chunk costs the same for 1 as for 16 */
 
 static long state_size(const mn_attention *a) { return (long)a->Vp * a->Kp + a->Kp; }
 
@@ -32,7 +32,8 @@ int mn_matrix_shape(mn_call *c, const mn_matrix_kernels *k) {
 
 /* Rows of K numbers to rows of Kp, padded, and back. */
 static void widen(const mn_attention *a, const float *C, const float *s, mn_chunk_state to) {
-  if (!C || a->K < a->Kp || a->V < a->Vp) memset(to.C, 0, sizeof(float) * (size_t)a->Vp * (size_t)a->Kp);
+  if (!C || a->K < a->Kp || a->V < a->Vp)
+    memset(to.C, 0, sizeof(float) * (size_t)a->Vp * (size_t)a->Kp);
   if (!s || a->K < a->Kp) memset(to.s, 0, sizeof(float) * (size_t)a->Kp);
   for (int i = 0; C && i < a->V; i++)
     memcpy(to.C + (long)i * a->Kp, C + (long)i * a->K, sizeof(float) * (size_t)a->K);
@@ -60,7 +61,8 @@ void mn_load_keys(const mn_attention *a, int bh, int t, int n, bool back, float 
   long Kp = a->Kp;
   int next = back ? t - MN_CHUNK : t + MN_CHUNK;
   for (int i = 0; i < n; i++) {
-    mn_keys(a, mn_token(a, t + i, bh), mn_keep(a, t + i, bh), q + i * Kp, write + i * Kp, decay + i * Kp);
+    mn_keys(a, mn_token(a, t + i, bh), mn_keep(a, t + i, bh), q + i * Kp, write + i * Kp,
+            decay + i * Kp);
     mn_expect(a, next + i, bh, back);
     expect_checkpoint(a, bh, next, i, back);
     if (back) mn_expect_grads(a, t + i, bh);
@@ -72,7 +74,8 @@ void mn_write_y(const mn_attention *a, int bh, int t, int n, const float *num, c
   for (int i = 0; i < n; i++) mn_divide(a, mn_token(a, t + i, bh), num + (long)i * a->Vp, z[i]);
 }
 
-void mn_read_dy(const mn_attention *a, int bh, int t, int n, const float *z, float *dnum, float *dz) {
+void mn_read_dy(const mn_attention *a, int bh, int t, int n, const float *z, float *dnum,
+                float *dz) {
   memset(dnum + (long)n * a->Vp, 0, sizeof(float) * (size_t)(MN_CHUNK - n) * (size_t)a->Vp);
   for (int i = 0; i < MN_CHUNK; i++)
     dz[i] = i < n ? mn_divide_back(a, mn_token(a, t + i, bh), z[i], dnum + (long)i * a->Vp) : 0;
@@ -165,7 +168,8 @@ void mn_matrix_backward(mn_call *c, const mn_matrix_kernels *k) {
     const float *dC = c->out[1].grad, *ds = c->out[2].grad;
     widen(&a, dC ? dC + bh * state : NULL, ds ? ds + (long)bh * a.K : NULL, grad);
     for (int t = (mn_chunks(a.T) - 1) * MN_CHUNK; t >= 0; t -= MN_CHUNK)
-      k->chunk_back(&a, bh, t, a.T - t < MN_CHUNK ? a.T - t : MN_CHUNK, checkpoint(&a, bh, t), grad, mine);
+      k->chunk_back(&a, bh, t, a.T - t < MN_CHUNK ? a.T - t : MN_CHUNK, checkpoint(&a, bh, t), grad,
+                    mine);
     float *dC0 = c->in[IN_STATE].grad, *ds0 = c->in[IN_STATE + 1].grad;
     narrow(&a, grad, dC0 ? dC0 + bh * state : NULL, ds0 ? ds0 + (long)bh * a.K : NULL);
   }

@@ -1,6 +1,6 @@
--- test_attention.lua -- the recurrent attention ops against their recurrence, written out in double precision.
--- Outputs and final states are compared with it, gradients (those that come through the final states too)
--- with its difference quotients, after whole runs and after runs row by row.
+-- test_attention.lua -- the recurrent attention ops against their recurrence, in double precision.
+-- Outputs and final states are compared with it, gradients (through the final states too) with its
+-- difference quotients, after whole runs and after runs row by row.
 local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.engine"
@@ -26,7 +26,7 @@ end
 local function waves(case, tau)
   local w, r = {}, case.r
   if case.form == "code" then
-    for i = 0, r - 1 do w[i + 1] = math.cos((r > 1 and -math.pi + 2 * math.pi * i / (r - 1) or -math.pi) * tau) end
+    for i = 0, r - 1 do w[i + 1] = math.cos((2 * math.pi * i / math.max(r - 1, 1) - math.pi) * tau) end
     return w, 2 * r
   elseif case.form == "paper" then
     for i = 0, r do w[i + 1] = math.cos(2 * math.pi * i / r * tau) end
@@ -205,6 +205,10 @@ local function make(case)
   if case.done then put("done", function() return random() < case.done and 1 or 0 end, T, B) end
   if case.op == "agalite" then
     case.M, case.stored, case.sign = channels(case.form, case.r)
+    if case.all then               -- every channel is stored, and mirrored ones start apart
+      case.M = #case.stored
+      for i = 1, case.M do case.stored[i], case.sign[i] = i - 1, 1 end
+    end
     put("tick", function() return math.floor(random() * 30) end, B)
     if case.state then put("vs", between(-1, 1), B, case.M, H, V) put("ks", feature, B, case.M, H, K) end
   elseif case.state then put("C", between(-1, 1), B, H, V, K) end
@@ -218,7 +222,9 @@ local function names(case) return outputs[case.op] or { "y", "C", "s" } end
 -- The op's call on leaves made from x, inside a plan so that it can run by rows.
 local function call(case, x)
   local args, leaves = { eps = case.eps, den_clamp = case.clamp, normalise = case.normalise }, {}
-  if case.op == "agalite" then args.form, args.r = case.form, case.r end
+  if case.op == "agalite" then
+    args.form, args.r, args.stored = case.form, case.r, case.all and "all" or "distinct"
+  end
   for name, input in pairs(x) do
     local leaf = mn.tensor { shape = input.shape, grad = name ~= "done" and name ~= "tick",
                              dtype = name == "done" and "u8" or "f32", time = input.shape[1] == case.T }
@@ -323,10 +329,11 @@ end
 local function each(list)
   for _, case in ipairs(list) do
     local parts = {}
-    for _, key in ipairs { "gate", "T", "D", "E", "V", "form", "r" } do
-      if case[key] then parts[#parts + 1] = key .. "=" .. case[key] end
+    for _, key in ipairs { "gate", "T", "D", "E", "V", "form", "r", "all" } do
+      if case[key] then parts[#parts + 1] = key .. "=" .. tostring(case[key]) end
     end
-    local name = ("%s %s%s%s"):format(case.op, table.concat(parts, " "), case.cuts and " by rows" or "", case.hard and " hard" or "")
+    local name = ("%s %s%s%s"):format(case.op, table.concat(parts, " "), case.cuts and " by rows" or "",
+                                      case.hard and " hard" or "")
     t.test(name, function() check(case) end)
   end
 end
@@ -337,7 +344,8 @@ for i = 0, 18 do steps[i + 1] = i end
 for _, op in ipairs { "linear_attention", "joint_gate_attention", "agalite" } do
   each {
     { op = op, gate = "outer", T = 18, D = 3, E = 2, V = 5, done = 0.15, state = true, cuts = steps },
-    { op = op, gate = "elementwise", T = 37, D = 7, V = 3, H = 1, done = 0.1, state = true, cuts = { 0, 2, 3, 15, 16, 33, 37 } },
+    { op = op, gate = "elementwise", T = 37, D = 7, V = 3, H = 1, done = 0.1, state = true,
+      cuts = { 0, 2, 3, 15, 16, 33, 37 } },
     { op = op, gate = "outer", T = 1, D = 5, V = 1, state = true },
     { op = op, gate = "outer", T = 19, D = 4, E = 3, V = 4, hard = true, done = 0.2, state = true },
     { op = op, gate = "outer", T = 17, D = 2, V = 2, normalise = false },
@@ -354,7 +362,12 @@ each {
   { op = "agalite", gate = "none", T = 18, D = 3, V = 3, done = 0.1, state = true, r = 3, normalise = false },
 }
 for _, form in ipairs { "code", "paper", "cossin" } do
-  for r = 1, 6 do each { { op = "agalite", gate = "outer", T = 9, B = 1, D = 2, V = 2, form = form, r = r, state = true } } end
+  for r = 1, 6 do
+    local small = { op = "agalite", gate = "outer", T = 9, B = 1, D = 2, V = 2, form = form, r = r, state = true }
+    local all = { all = true }
+    for key, value in pairs(small) do all[key] = value end
+    each { small, all }
+  end
 end
 
 -- ---- what must be exactly so ----
@@ -429,14 +442,18 @@ end)
 t.test("what does not fit is refused by name", function()
   local function leaf(...) return mn.tensor { shape = { ... } } end
   local q, v = leaf(3, 2, 1, 4), leaf(3, 2, 1, 5)
-  t.raises(function() ops.linear_attention { q = q, k = q, v = v, p_q = leaf(3, 2, 1, 2) } end, "p_q is given without p_k")
-  t.raises(function() ops.linear_attention { q = q, k = q, v = v, gamma = leaf(3, 2, 1, 3) } end, "gamma makes 3 gates a head, expected 4")
-  t.raises(function() ops.linear_attention { q = q, k = q, v = v, beta = leaf(3, 2, 1, 4) } end, "axis 3 of beta is 4, expected 5")
-  t.raises(function() ops.linear_attention { q = q, k = q, v = v, C = leaf(2, 1, 5, 3) } end, "axis 3 of C is 3, expected 4")
-  t.raises(function() ops.linear_attention { q = q, k = q, v = v, p_gamma = leaf(3, 2, 1, 4) } end, "p_gamma is given without gamma")
-  t.raises(function() ops.joint_gate_attention { q = q, k = q, v = v } end, "beta is missing")
-  t.raises(function() ops.agalite { q = q, k = q, v = v, tick = leaf(2), r = 0 } end, "r is 0, expected a whole number")
-  t.raises(function() ops.agalite { q = q, k = q, v = v, tick = leaf(2), vs = leaf(2, 3, 1, 5) } end, "axis 1 of vs is 3, expected 1")
+  local function refused(op, pattern, args)
+    args.q, args.k, args.v = q, q, v
+    t.raises(function() ops[op](args) end, pattern)
+  end
+  refused("linear_attention", "p_q is given without p_k", { p_q = leaf(3, 2, 1, 2) })
+  refused("linear_attention", "gamma makes 3 gates a head, expected 4", { gamma = leaf(3, 2, 1, 3) })
+  refused("linear_attention", "axis 3 of beta is 4, expected 5", { beta = leaf(3, 2, 1, 4) })
+  refused("linear_attention", "axis 3 of C is 3, expected 4", { C = leaf(2, 1, 5, 3) })
+  refused("linear_attention", "p_gamma is given without gamma", { p_gamma = leaf(3, 2, 1, 4) })
+  refused("joint_gate_attention", "beta is missing", {})
+  refused("agalite", "r is 0, expected a whole number", { tick = leaf(2), r = 0 })
+  refused("agalite", "axis 1 of vs is 3, expected 1", { tick = leaf(2), vs = leaf(2, 3, 1, 5) })
   t.eq(engine.C.mn_agalite_channels(engine.ctx, 3, 2, nil, nil, nil), -1)
   t.eq(engine.C.mn_agalite_channels(engine.ctx, 0, 0, nil, nil, nil), -1)
   mn.sweep()

@@ -2,10 +2,10 @@
 ** Each channel m keeps a vector of values and one of keys, both written with the weight
 ** w_m = cos(omega_m tau) or sin; sum_m v_m k_m^T stands for the matrix.
 **
-** Channels of a form come in mirrored pairs, for ever equal (cosine) or opposite (sine), because a cosine
-** is even and the frequencies are symmetric: one of each pair is kept, with weight 2.  Phases are
-** whole numbers modulo the period, so they are exact however long an agent lives.  The state is small:
-** tokens go one by one, and backward recomputes sixteen at a time from checkpoints. */
+** Channels of a form come in mirrored pairs, for ever equal (cosine) or opposite (sine), because a
+** cosine is even and the frequencies are symmetric: one of each pair is kept, with weight 2.  Phases
+** are whole numbers modulo the period, so they are exact however long an agent lives.  The state is
+** small: tokens go one by one, and backward recomputes sixteen at a time from checkpoints. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -25,7 +25,9 @@ typedef struct channel {
 
 static int period(int form, int r) { return form != CODE ? r : r > 1 ? 2 * (r - 1) : 2; }
 
-static int file_channels(int form, int r) { return form == CODE ? r : form == PAPER ? r + 1 : 2 * r; }
+static int file_channels(int form, int r) {
+  return form == CODE ? r : form == PAPER ? r + 1 : 2 * r;
+}
 
 static int stored_channels(int form, int r) {
   return form == CODE ? (r + 1) / 2 : form == PAPER ? r / 2 + 1 : r;
@@ -183,8 +185,8 @@ static float advance_keys(int n, const float *x, const float *decay, const float
 }
 
 /* Take in token t: state from -> to (which may be the same), num = sum_m kappa_m v_m. */
-static void advance(const agalite *g, int bh, int t, long tick, token *x, const float *from, float *to,
-                    float *num) {
+static void advance(const agalite *g, int bh, int t, long tick, token *x, const float *from,
+                    float *to, float *num) {
   const mn_attention *a = &g->a;
   long row = mn_token(a, t, bh);
   float keep = mn_keep(a, t, bh);
@@ -241,10 +243,11 @@ static void forward(mn_call *c) {
 ** weight, gradient of its product with q, and gradient dx, which goes from after to before. */
 typedef struct stream { const float *before, *after; float *dx, w, dkappa; } stream;
 
-MN_INLINE void keys_back(const int count, const bool first, int n, const float *decay, const float *q,
-                         const stream *x, float *dq, float *din, float *ddecay) {
+MN_INLINE void keys_back(const int count, const bool first, int n, const float *decay,
+                         const float *q, const stream *x, float *dq, float *din, float *ddecay) {
   for (int i = 0; i < n; i += MN_LANES) {
-    mn_lanes to_q = { 0 }, to_in = { 0 }, to_decay = { 0 }, kept = mn_load(decay + i), qi = mn_load(q + i);
+    mn_lanes to_q = { 0 }, to_in = { 0 }, to_decay = { 0 };
+    mn_lanes kept = mn_load(decay + i), qi = mn_load(q + i);
     if (!first) to_q = mn_load(dq + i), to_in = mn_load(din + i), to_decay = mn_load(ddecay + i);
 #pragma GCC unroll 2
     for (int c = 0; c < count; c++) {
@@ -279,7 +282,8 @@ static void retreat(const agalite *g, int bh, int t, const token *x, const float
                     const float *after, float *dstate, float *work) {
   const mn_attention *a = &g->a;
   long Kp = a->Kp, Vp = a->Vp, row = mn_token(a, t, bh), s = g->M * Kp;
-  float *dv = work, *dvd = dv + Vp, *dnum = dvd + Vp, *dq = dnum + Vp, *dk = dq + Kp, *dkd = dk + Kp;
+  float *dv = work, *dvd = dv + Vp, *dnum = dvd + Vp;
+  float *dq = dnum + Vp, *dk = dq + Kp, *dkd = dk + Kp;
   float keep = mn_keep(a, t, bh), dz = mn_divide_back(a, row, x->z, dnum);
   stream pair[2] = { { before + s, after + s, dstate + s, 1, dz } };
   for (long i = 0; i < 2 * Vp; i++) work[i] = 0;
@@ -338,7 +342,8 @@ const mn_op mn_op_agalite = {
          "form=code|paper|cossin r=2 eps=1e-5 den_clamp=0 normalise=1 stored=distinct|all",
   .doc = "gated linear attention with its matrix as a sum of waves: v_m = (1-b)*v_m + cos(w_m tau) b*v, "
          "k_m = (1-g)*k_m + cos(w_m tau) g*k, y = sum_m v_m (k_m.q) / den(D s.q), tau = tick + 1, 2, ... "
-         "(AGaLiTe, Pramanik et al. 2023, eq. 34-36); states hold one of each mirrored pair of channels, or with stored=all every one",
+         "(AGaLiTe, Pramanik et al. 2023, eq. 34-36); states hold one of each mirrored pair of "
+         "channels, or with stored=all every one",
   .time = MN_SCAN, .by_copies = true,
   .forward = forward,
   .backward = backward,

@@ -1,6 +1,6 @@
 /* joint_gate_attention.c -- gated linear attention whose decay is 1 - b g^T: GaLiTe as released.
-** That decay is not of rank one, so tokens cannot be gathered into matrix products.  What remains is to
-** touch the state seldom: a few rows and columns of it stay in registers while sixteen tokens pass.
+** That decay is not of rank one, so tokens cannot be gathered into matrix products.  What remains is
+** to touch the state seldom: a few rows and columns of it stay in registers while sixteen tokens pass.
 ** With u = g where the state is kept (0 at a reset), one token is
 **   C' = C * (keep - b u^T) + (b*v)(g*k)^T
 ** so that what one token waits for of the one before is a single multiply-add. */
@@ -27,8 +27,8 @@ static void load_values(const mn_attention *a, int bh, int t, int n, float *v, f
 }
 
 /* s of every token (after it), its sum with q, and decay turned into u = keep - decay. */
-static void key_sums(const mn_attention *a, int n, const float *keep, const float *s, const float *q,
-                     const float *write, float *decay, float *sums, float *z) {
+static void key_sums(const mn_attention *a, int n, const float *keep, const float *s,
+                     const float *q, const float *write, float *decay, float *sums, float *z) {
   long Kp = a->Kp;
   for (int t = 0; t < n; t++, s = sums, sums += Kp, q += Kp, write += Kp, decay += Kp) {
     mn_lanes dot = { 0 };
@@ -42,8 +42,8 @@ static void key_sums(const mn_attention *a, int n, const float *keep, const floa
   }
 }
 
-/* What the passes of one chunk read and add to; pointers to [16,Kp] or [16,Vp], moved to the tile's columns or
-** rows.  g: gradient of C q. */
+/* What the passes of one chunk read and add to; pointers to [16,Kp] or [16,Vp], moved to the tile's
+** columns or rows.  g: gradient of C q. */
 typedef struct tile {
   int n, Kp, Vp;
   const float *keep, *q, *write, *u, *v, *b, *g;
@@ -94,17 +94,18 @@ static void gather(int Vp, mn_lanes (*part)[R], float *out) {
     for (int r = 0; r < R; r++) out[t * Vp + r] = sums[t * R + r];
 }
 
-static void chunk(const mn_attention *a, int bh, int t, int n, mn_chunk_state from, mn_chunk_state to,
-                  float *work) {
+static void chunk(const mn_attention *a, int bh, int t, int n, mn_chunk_state from,
+                  mn_chunk_state to, float *work) {
   int Kp = a->Kp, Vp = a->Vp;
   long kn = (long)L * Kp, vn = (long)L * Vp;
-  float *q = mn_cut(&work, kn), *write = mn_cut(&work, kn), *u = mn_cut(&work, kn), *sums = mn_cut(&work, kn);
+  float *q = mn_cut(&work, kn), *write = mn_cut(&work, kn), *u = mn_cut(&work, kn);
+  float *sums = mn_cut(&work, kn);
   float *v = mn_cut(&work, vn), *b = mn_cut(&work, vn), *num = mn_cut(&work, vn), z[L], keep[L];
   for (int i = 0; i < n; i++) keep[i] = mn_keep(a, t + i, bh);
   mn_load_keys(a, bh, t, n, false, q, write, u);
   load_values(a, bh, t, n, v, b);
   key_sums(a, n, keep, from.s, q, write, u, sums, z);
-  tile x = { .n = n, .Kp = Kp, .Vp = Vp, .keep = keep, .q = q, .write = write, .u = u, .v = v, .b = b };
+  tile x = { n, Kp, Vp, keep, q, write, u, v, b, NULL, NULL, NULL, NULL };
   memcpy(to.s, sums + (long)(n - 1) * Kp, sizeof(float) * (size_t)Kp);
   for (int i = 0; i < Vp; i += R) {
     mn_lanes part[L][R];
@@ -122,7 +123,8 @@ static void chunk(const mn_attention *a, int bh, int t, int n, mn_chunk_state fr
 
 /* One token on M rows of C[V,K] in place. */
 MN_INLINE void step_rows(const int M, int K, float keep, float *restrict C, const float *q,
-                         const float *write, const float *u, const float *v, const float *b, float *num) {
+                         const float *write, const float *u, const float *v, const float *b,
+                         float *num) {
   mn_lanes sum[4] = { { 0 } };
   int j = 0;
   for (; j + MN_LANES <= K; j += MN_LANES) {
@@ -154,13 +156,13 @@ static void step(const mn_attention *a, long token, float keep, float *C, const 
   for (int j = 0; j < K; j++) work[j] = keep - decay[j];
   for (; i + 4 <= a->V; i += 4)
     step_rows(4, K, keep, C + (long)i * K, q, write, work, v + i, b + i, num + i);
-  for (; i < a->V; i++) step_rows(1, K, keep, C + (long)i * K, q, write, work, v + i, b + i, num + i);
+  for (; i < a->V; i++)
+    step_rows(1, K, keep, C + (long)i * K, q, write, work, v + i, b + i, num + i);
 }
 
 /* R rows and N vectors of columns: forward once more, keeping the state before every token, then
 ** backward.  dC: gradient of the state after the chunk, becomes that before it.  By lanes, A gathers
-** sum_j d write and B sum_j d u C of every token and row, from which the gradients of v and b follow:
-**   dv = b A   db = v A - B. */
+** sum_j d write and B sum_j d u C of every token and row, from which dv = b A and db = v A - B. */
 MN_INLINE void pass_back(const int N, tile x, const float *C, float *dC, mn_lanes (*A)[R],
                          mn_lanes (*B)[R]) {
   long Kp = x.Kp, Vp = x.Vp;
@@ -179,7 +181,8 @@ MN_INLINE void pass_back(const int N, tile x, const float *C, float *dC, mn_lane
       for (int j = 0; j < N; j++) {
         long at = t * Kp + j * MN_LANES;
         float b = x.b[t * Vp + r], bv = b * x.v[t * Vp + r];
-        was[t + 1][r][j] = was[t][r][j] * (x.keep[t] - mn_load(x.u + at) * b) + mn_load(x.write + at) * bv;
+        mn_lanes kept = x.keep[t] - mn_load(x.u + at) * b;
+        was[t + 1][r][j] = was[t][r][j] * kept + mn_load(x.write + at) * bv;
       }
   }
   for (int t = x.n - 1; t >= 0; t--) {
@@ -211,7 +214,8 @@ MN_INLINE void pass_back(const int N, tile x, const float *C, float *dC, mn_lane
 }
 
 /* The key sums backward.  du becomes the gradient of the decay (u = keep - decay). */
-static void key_sums_back(tile x, const float *first, const float *sums, const float *dz, float *ds) {
+static void key_sums_back(tile x, const float *first, const float *sums, const float *dz,
+                          float *ds) {
   for (int j = 0; j < x.Kp; j += MN_LANES) {
     mn_lanes d = mn_load(ds + j);
     for (int t = x.n - 1; t >= 0; t--) {
@@ -239,7 +243,8 @@ static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_sta
                        mn_chunk_state grad, float *work) {
   int Kp = a->Kp, Vp = a->Vp;
   long kn = (long)L * Kp, vn = (long)L * Vp;
-  float *q = mn_cut(&work, kn), *write = mn_cut(&work, kn), *u = mn_cut(&work, kn), *sums = mn_cut(&work, kn);
+  float *q = mn_cut(&work, kn), *write = mn_cut(&work, kn), *u = mn_cut(&work, kn);
+  float *sums = mn_cut(&work, kn);
   float *dq = mn_cut(&work, kn), *dwrite = mn_cut(&work, kn), *du = mn_cut(&work, kn);
   float *v = mn_cut(&work, vn), *b = mn_cut(&work, vn), *g = mn_cut(&work, vn);
   float *A = mn_cut(&work, vn), *B = mn_cut(&work, vn), z[L], dz[L], keep[L];
@@ -266,7 +271,8 @@ static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_sta
   key_sums_back(x, from.s, sums, dz, grad.s);
   for (int i = 0; i < n; i++) {
     long token = mn_token(a, t + i, bh);
-    mn_keys_back(a, token, keep[i], dq + (long)i * Kp, dwrite + (long)i * Kp, du + (long)i * Kp, sums);
+    mn_keys_back(a, token, keep[i], dq + (long)i * Kp, dwrite + (long)i * Kp, du + (long)i * Kp,
+                 sums);
     values_back(a, token, A + (long)i * Vp, B + (long)i * Vp);
   }
 }
@@ -281,7 +287,8 @@ static void forward(mn_call *c) { mn_matrix_forward(c, &kernels); }
 static void backward(mn_call *c) { mn_matrix_backward(c, &kernels); }
 
 const mn_op mn_op_joint_gate_attention = {
-  .sig = ATTENTION_INPUTS("beta[T,B,H,V]:01 gamma[T,B,H,?]:01") MATRIX_STATE " | eps=1e-5 den_clamp=0 normalise=1",
+  .sig = ATTENTION_INPUTS("beta[T,B,H,V]:01 gamma[T,B,H,?]:01") MATRIX_STATE
+         " | eps=1e-5 den_clamp=0 normalise=1",
   .doc = "gated linear attention with a joint decay: C = (1 - b g^T) * C + (b*v)(g*k)^T, "
          "s = (1-g)*s + g*k, y = C q / den(s.q); factors as in linear_attention "
          "(GaLiTe as released by Pramanik et al.)",
