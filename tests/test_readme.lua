@@ -1,0 +1,77 @@
+-- test_readme.lua -- what the README prints works as printed: its experiment with its commands, its recipes.
+local t = require "tests.harness"
+local lfs = require "lfs"
+local engine = require "mneme.engine"
+local files = require "mneme.files"
+
+local function absolute(path) return path:sub(1, 1) == "/" and path or lfs.currentdir() .. "/" .. path end
+local root, build = absolute(require("mneme.find").root), absolute(engine.build)
+local readme = files.read(root .. "/README.md")
+local dir = os.tmpname()
+os.remove(dir)
+for _, folder in ipairs { "", "/cores", "/scenes", "/engine/ops", "/engine/envs" } do files.make_folder(dir .. folder) end
+
+-- A shell line, in a folder of its own; what it said and its exit status.
+local function sh(line)
+  local pipe = io.popen(("cd '%s'; { %s; } 2>&1; echo \"[$?]\""):format(dir, line))
+  local text = pipe:read "*a"
+  pipe:close()
+  local said, status = text:match "^(.*)%[(%d+)%]\n$"
+  return said, tonumber(status)
+end
+
+local function works(line)
+  local said, status = sh((line:gsub("build/mneme", "'" .. build .. "/mneme'")))
+  t.eq(status, 0, line .. "\n" .. said)
+  return said
+end
+
+-- The text that names a file, `NAME`: and the block of code below it, written where the name says.
+local function block(name)
+  local code = readme:match("`" .. name:gsub("%p", "%%%0") .. "`:\n```%a+\n(.-)```")
+  t.ok(code, "the README has no block below `" .. name .. "`:")
+  files.write(dir .. "/" .. name, { code })
+  return code
+end
+
+t.test("README: the experiment has 25 lines, and its commands run", function()
+  local code = block "recall.lua"
+  local _, lines = code:gsub("\n", "")
+  t.eq(lines, 25)
+  local n = 0
+  for line in readme:gmatch "\n(build/mneme run recall%.lua[^\n#]*)" do
+    local steps = line:find "resume" and 4096 or 2048
+    t.ok(works(line .. " steps=" .. steps):find(steps .. " steps, score"), line)
+    n = n + 1
+  end
+  t.eq(n, 4)
+end)
+
+t.test("README: the op and the task compile", function()
+  block "engine/ops/cube.c"
+  local copy = readme:match "\n(sed [^\n]*mymaze%.c)\n"
+  works((copy:gsub("engine/envs/tmaze_bakker%.c", "'" .. root .. "/%0'")))
+  local cc = "unset LD_PRELOAD; cc -std=gnu11 -fopenmp -Wall -Wextra -Wshadow -Werror -c -o /dev/null"
+  for _, source in ipairs { "engine/ops/cube.c", "engine/envs/mymaze.c" } do
+    works(("%s -I'%s/engine' -I'%s/engine/ops' -I'%s/engine/envs' %s"):format(cc, root, root, root, source))
+  end
+end)
+
+t.test("README: the memory learns and the scene is drawn", function()
+  block "cores/ungated.lua"
+  block "scenes/thoughts.lua"
+  local run = "build/mneme run '" .. root .. "/experiments/demo.lua' core=ungated steps=2048 run=mine"
+  t.ok(works(run .. " core.n_layers=1 core.d_model=16 core.d_head=8 core.d_ffn=16"):find "ungated on tmaze")
+  t.eq(works "build/mneme view mine scene=thoughts out=thoughts.png", "thoughts.png\n")
+  t.eq(files.read(dir .. "/thoughts.png"):sub(2, 4), "PNG")
+end)
+
+t.test("README: every folder and picture that it names is there", function()
+  local named = {}
+  for path in readme:gmatch "\n| `([%w_/]+/)`" do named[#named + 1] = path end
+  for path in readme:gmatch "%]%(([%w_/.]+)%)" do named[#named + 1] = path end
+  for _, path in ipairs(named) do t.ok(lfs.attributes(root .. "/" .. path, "mode"), path) end
+  t.ok(#named > 8, "names found")
+end)
+
+os.execute("rm -rf '" .. dir .. "'")
