@@ -73,6 +73,21 @@ int mn_grow(mn_ctx *mn, void *array, int *cap, int need, size_t item) {
   return 0;
 }
 
+/* Zeros, 64-byte aligned; large ones are pages that come when touched.  Where the block begins is kept in front. */
+void *mn_zeroed(size_t bytes) {
+  char *block = calloc(1, bytes + 2 * ALIGN);
+  if (!block) return NULL;
+  char *at = block + ALIGN + (ALIGN - (size_t)block % ALIGN) % ALIGN;
+  memcpy(at - sizeof block, &block, sizeof block);
+  return at;
+}
+
+void mn_release(void *at) {
+  char *block = NULL;
+  if (at) memcpy(&block, (char *)at - sizeof block, sizeof block);
+  free(block);
+}
+
 /* ---- records ---- */
 
 static uint32_t fresh_gen(mn_ctx *mn) {
@@ -128,8 +143,8 @@ mn_record *mn_new_record(mn_ctx *mn) {
 void mn_drop_record(mn_ctx *mn, mn_record *r) {
   if (!r->of && !r->plan) {
     mn->leaf_bytes -= (double)r->n * (r->grad ? 8 : r->dtype == MN_U8 ? 1 : 4);
-    free(r->data);
-    free(r->grad);
+    mn_release(r->data);
+    mn_release(r->grad);
   }
   mn_record *of = r->of;
   r->gen = 0;

@@ -102,6 +102,8 @@ struct mn_ctx {
 int   mn_arena_open(mn_arena *a);
 void  mn_arena_close(mn_arena *a);
 void *mn_take(mn_ctx *mn, mn_memory *m, size_t bytes, const char *what);  /* 64-byte aligned; NULL and error */
+void *mn_zeroed(size_t bytes);                        /* NULL: no memory; mn_release gives it back */
+void  mn_release(void *at);
 int   mn_grow(mn_ctx *mn, void *array, int *cap, int need, size_t item);
 mn_record *mn_find(mn_ctx *mn, const mn_tensor *t, const char *op, const char *arg);  /* NULL and error */
 mn_record *mn_new_leaf(mn_ctx *mn);

@@ -37,15 +37,14 @@ int mn_leaf_new(mn_ctx *mn, int dtype, int ndim, const int *shape, bool wants_gr
   describe(r, dtype, ndim, shape, n);
   size_t bytes = ((size_t)(n * item_size(dtype)) + 63) & ~(size_t)63;
   bool fits = (double)bytes < machine_bytes();
-  r->data = fits ? aligned_alloc(64, bytes) : NULL;
-  r->grad = wants_grad && r->data ? aligned_alloc(64, bytes) : NULL;
+  r->data = fits ? mn_zeroed(bytes) : NULL;
+  r->grad = wants_grad && r->data ? mn_zeroed(bytes) : NULL;
   if (!r->data || (wants_grad && !r->grad)) {
-    free(r->data);
+    mn_release(r->data);
     r->data = NULL;
     r->gen = 0;
     return mn_fail(mn, "tensor: out of memory: %.1f MB", (double)bytes / 1e6);
   }
-  memset(r->data, 0, bytes);
   r->wants_grad = r->fresh = wants_grad;
   mn->leaf_bytes += (double)n * (wants_grad ? 8 : (double)item_size(dtype));
   *out = (mn_tensor){ r->slot, r->gen };
