@@ -35,6 +35,17 @@ function Agent:__call(x, done, state, probe)
   return logits, values, new
 end
 
+---What a picture of it is called: "agalite on tmaze-v0, corridor 20, distractors 6".
+function Agent:title(task)
+  local parts, keys = {}, {}
+  for key in pairs(task.settings) do
+    if key ~= "num_envs" and key ~= "seed" and key ~= "time_limit" then keys[#keys + 1] = key end
+  end
+  table.sort(keys)
+  for _, key in ipairs(keys) do parts[#parts + 1] = (", %s %s"):format(key, tostring(task.settings[key])) end
+  return ("%s on %s%s"):format(self.core.name, task.id, table.concat(parts))
+end
+
 function Agent:parameters() return self.module:parameters() end
 function Agent:state_dict() return self.module:state_dict() end
 

@@ -5,6 +5,7 @@ local engine = require "mneme.engine"
 local env = require "mneme.env"
 local errors = require "mneme.errors"
 local heads = require "mneme.heads"
+local live = require "mneme.live"
 local agents = require "mneme.agent"
 local plan = require "mneme.plan"
 local run_folder = require "mneme.run"
@@ -167,7 +168,7 @@ function player.from_run(folder, options)
   end
   agent.module:load_state_dict(dict)
   local made = player.new(task, agent, { greedy = options.greedy, seed = options.seed,
-    title = ("%s on %s"):format(about.core.name, about.env), source = ("checkpoint at %.0f steps"):format(checkpoint.step) })
+    title = agent:title(task), source = ("checkpoint at %s steps"):format(live.grouped(checkpoint.step)) })
   made.steps = checkpoint.step
   return made
 end
@@ -185,7 +186,7 @@ function player.fresh(options)
   config.d_in = 1
   for _, size in ipairs(task.observation_space.shape) do config.d_in = config.d_in * size end
   local agent = agents.new { task = task, core = core.new(chosen[1], config) }
-  return player.new(task, agent, { title = ("%s on %s"):format(chosen[1], task.id), source = "untrained" })
+  return player.new(task, agent, { title = agent:title(task), source = "untrained" })
 end
 
 return player

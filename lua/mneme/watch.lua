@@ -85,7 +85,7 @@ end
 
 ---Open the live file of a run, and the window beside it where there is a display.
 function watch.open(learner, run, total)
-  local title = ("%s on %s"):format(learner.agent.core.name, learner.task.id)
+  local title = learner.agent:title(learner.task)
   local writer = watch.writer(learner, run.path .. "/live", title, total)
   if os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" then
     os.execute(("'%s' view '%s' >/dev/null 2>'%s/view.log' &"):format(program(), run.path, run.path))
