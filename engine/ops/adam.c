@@ -1,13 +1,14 @@
 /* adam.c -- one step of Adam (Kingma & Ba 2015, algorithm 1) with clipping by the global norm.
 ** hyper = lr, 1-beta1, 1-beta2, eps, max_norm (0: no clipping), step (1 at the first).  `norm` is the norm of
-** all gradients together, made by grad_norm: where it reaches max_norm, gradients are scaled to it. */
+** all gradients together, made by grad_norm: where it reaches max_norm, gradients are scaled to it.  One that
+** is not finite changes nothing, so that who looks for its cause finds the weights that led to it. */
 #include <math.h>
 #include "op.h"
 
 static void forward(mn_call *c) {
   const float *g = c->in[0].grad, *hyper = c->in[3].data;
   float *w = c->in[0].data, *m = c->in[1].data, *v = c->in[2].data, norm = c->in[4].data[0];
-  if (!g) return;
+  if (!g || !isfinite(norm)) return;
   float lr = hyper[0], a1 = hyper[1], a2 = hyper[2], eps = hyper[3], max_norm = hyper[4];
   float scale = max_norm > 0 && norm >= max_norm ? max_norm / norm : 1;
   float b1 = 1 - a1, b2 = 1 - a2;
