@@ -1,6 +1,6 @@
 /* broadcast.c -- walking tensors whose shapes are matched from the right, as in numpy.
-** Neighbouring axes that every operand walks alike are merged first, so that most calls end as one or
-** two loops over long runs. */
+** Neighbouring axes that every operand walks alike are merged first, so that most calls end as one
+** or two loops over long runs. */
 #include <string.h>
 #include "broadcast.h"
 #include "signature.h"
@@ -17,8 +17,8 @@ static const mn_op_entry *entry_of(const mn_op *op) {
   return e;
 }
 
-/* Rows of time stand alone only if time is the first axis of the output, and of every operand that is
-** not repeated along it. */
+/* Rows of time stand alone only if time is the first axis of the output, and of every operand that
+** is not repeated along it. */
 static void find_time(mn_call *c) {
   bool timed = false, whole = false;
   for (int k = 0; k < c->n_in; k++) {
@@ -44,7 +44,8 @@ int mn_broadcast_shape(mn_call *c) {
       if (y->shape[i] == 1) y->shape[i] = n, by = k;
       else if (y->shape[i] != n)
         return mn_fail(c->ctx, "%s: axis %d of %s is %d, expected %d as in %s (or 1)", e->name,
-                       i - (y->ndim - c->in[k].ndim), e->sig.in[k].name, n, y->shape[i], e->sig.in[by].name);
+                       i - (y->ndim - c->in[k].ndim), e->sig.in[k].name, n, y->shape[i],
+                       e->sig.in[by].name);
     }
   }
   find_time(c);
@@ -86,7 +87,8 @@ long mn_run(const mn_layout *l, long i, long end, long *start) {
 }
 
 /* Adds elements from .. end-1 of `full` to sums[in.n]. */
-static void sum_part(const mn_layout *l, int k, const float *full, long from, long end, double *sums) {
+static void sum_part(const mn_layout *l, int k, const float *full, long from, long end,
+                     double *sums) {
   for (long i = from, n; i < end; i += n) {
     long start[MN_OPERANDS];
     n = mn_run(l, i, end, start);
@@ -103,11 +105,11 @@ static void sum_part(const mn_layout *l, int k, const float *full, long from, lo
   }
 }
 
-/* Sums full[out.n] down to the shape of operand k.  Fixed parts, summed in order in double: the same bits
-** for any number of threads. */
+/* Sums full[out.n] down to the shape of operand k.  Fixed parts, summed in order in double: the
+** same bits for any number of threads. */
 static void sum_down(mn_call *c, const mn_layout *l, int k, const float *full, float *to) {
   long n = c->out[0].n, m = c->in[k].n;
-  int parts = m <= n / 64 && n > 4 * MN_GRAIN ? 16 : 1;      /* partial sums that are small beside the work */
+  int parts = m <= n / 64 && n > 4 * MN_GRAIN ? 16 : 1;      /* small beside the work itself */
   double *sums = (double *)mn_scratch(c->ctx, 3, 2 * m * parts);
   memset(sums, 0, (size_t)(m * parts) * sizeof *sums);
   long each = (n + parts - 1) / parts;

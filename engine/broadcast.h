@@ -19,16 +19,18 @@ int mn_broadcast_shape(mn_call *c);
 /* How inputs 0..n_in-1 lie under out[0]. */
 mn_layout mn_layout_of(const mn_call *c);
 
-/* The straight run of elements that starts at element i of the output and ends before `end`: its length,
-** and where each operand starts.  Within it operand k moves by stride[k][axes-1], which is 0 or 1. */
+/* The straight run of elements that starts at element i of the output and ends before `end`: its
+** length, and where each operand starts.  Within it operand k moves by stride[k][axes-1], which is
+** 0 or 1. */
 long mn_run(const mn_layout *l, long i, long end, long *start);
 
-/* part(c, to, from, end) for every chunk from .. end-1 of the elements 0 .. n-1 of `to`, in parallel. */
+/* part(c, to, from, end) for every chunk from .. end-1 of the elements 0 .. n-1 of `to`, in
+** parallel. */
 typedef void (*mn_part)(mn_call *c, float *to, long from, long end);
 void mn_chunks(mn_call *c, float *to, long n, mn_part part);
 
-/* backward of operand k, given `part`, which writes dy * dy/dk for every element of the output: where the
-** operand was repeated, its gradient is the sum over the repeats. */
+/* backward of operand k, given `part`, which writes dy * dy/dk for every element of the output:
+** where the operand was repeated, its gradient is the sum over the repeats. */
 void mn_operand_backward(mn_call *c, int k, mn_part part);
 
 #endif

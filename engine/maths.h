@@ -1,13 +1,13 @@
 /* maths.h -- exp, log, tanh and sigmoid in float32, as polynomials of our own.
-** libm's differ from machine to machine and do not vectorise; these give the same bits at any vector
-** width, because each multiply-add is written out and nothing depends on the neighbours.
+** libm's differ from machine to machine and do not vectorise; these give the same bits at any
+** vector width, because each multiply-add is written out and nothing depends on the neighbours.
 **
 ** The forms for one number have no branches: GCC and clang vectorise any loop around them, at best
-** under "#pragma omp simd".  They keep to the common subset of C11 and CUDA C++17.  Errors, over all
-** floats: exp 1.0 ulp, log 0.9, tanh 2.7, sigmoid 2.4, softplus 1.7.  Overflow gives infinity,
+** under "#pragma omp simd".  They keep to the common subset of C11 and CUDA C++17.  Errors, over
+** all floats: exp 1.0 ulp, log 0.9, tanh 2.7, sigmoid 2.4, softplus 1.7.  Overflow gives infinity,
 ** underflow goes through the denormals to 0, NaN comes back as NaN, tanh keeps the sign of zero.
-** The polynomials are minimax fits (fpminimax of sollya); the reduction of the argument in two parts
-** is Cody and Waite's, Software Manual for the Elementary Functions, 1980, chapters 5 and 6. */
+** The polynomials are minimax fits (fpminimax of sollya); the argument is reduced in two parts, as
+** in Cody and Waite, Software Manual for the Elementary Functions, 1980, chapters 5 and 6. */
 #ifndef MN_MATHS_H
 #define MN_MATHS_H
 #include <stdint.h>
@@ -28,14 +28,16 @@
 
 MN_MATH uint32_t mn_bits_of(float x) { uint32_t u; memcpy(&u, &x, sizeof u); return u; }
 MN_MATH float mn_float_of(uint32_t u) { float x; memcpy(&x, &u, sizeof x); return x; }
-MN_MATH float mn_power_of_2(int32_t n) { return mn_float_of((uint32_t)(n + 127) << 23); }   /* -126 .. 127 */
 
-/* The larger or the smaller of two numbers; NaN in x comes back, as a comparison with it is false. */
+/* 2^n, for n from -126 to 127. */
+MN_MATH float mn_power_of_2(int32_t n) { return mn_float_of((uint32_t)(n + 127) << 23); }
+
+/* The larger or the smaller of two numbers.  A NaN in x comes back: it compares as false. */
 MN_MATH float mn_at_least(float x, float lo) { return lo > x ? lo : x; }
 MN_MATH float mn_at_most(float x, float hi) { return hi < x ? hi : x; }
 
-/* x = n ln 2 + r with |r| <= ln 2 / 2: returns exp(r) - 1 and n.  Adding 1.5 * 2^23 rounds to an integer
-** that then stands in the low bits. */
+/* x = n ln 2 + r with |r| <= ln 2 / 2: returns exp(r) - 1 and n.  Adding 1.5 * 2^23 rounds to an
+** integer that then stands in the low bits. */
 MN_MATH float mn_expm1_reduced(float x, int32_t *n) {
   const float magic = 12582912.0f;
   float t = MN_FMA(x, 0x1.715476p+0f, magic), k = t - magic;
@@ -65,7 +67,8 @@ MN_MATH float mn_tanhf(float x) {
   return __builtin_copysignf(e / (e + 2), x);
 }
 
-/* 1 / (1 + exp(-x)), by way of exp(-|x|) so that nothing overflows and small results keep their digits. */
+/* 1 / (1 + exp(-x)), by way of exp(-|x|) so that nothing overflows and small results keep their
+** digits. */
 MN_MATH float mn_sigmoidf(float x) {
   float e = mn_expf(-__builtin_fabsf(x));
   return (x < 0 ? e : 1.0f) / (1 + e);
@@ -85,8 +88,8 @@ MN_MATH float mn_log1p_reduced(float f, float k) {
   return MN_FMA(k, 0x1.62e4p-1f, f + MN_FMA(-0.5f, z, low));
 }
 
-/* log(x): -infinity at 0, NaN below.  Denormals are first made 2^23 times larger.  Comparing the bits
-** as integers raises no floating-point exception, so that compilers keep it free of branches. */
+/* log(x): -infinity at 0, NaN below.  Denormals are first made 2^23 times larger.  Bits are
+** compared as integers: no floating-point exception, so that compilers keep it free of branches. */
 MN_MATH float mn_logf(float x) {
   int32_t bits = (int32_t)mn_bits_of(x), up = bits < 0x00800000 ? 23 : 0;
   uint32_t u = mn_bits_of(x * mn_power_of_2(up)) - 0x3f3504f3u;        /* sqrt(1/2) */
@@ -99,7 +102,8 @@ MN_MATH float mn_logf(float x) {
 
 /* log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)) */
 MN_MATH float mn_softplusf(float x) {
-  float e = mn_expf(-__builtin_fabsf(x)), k = mn_bits_of(e) > 0x3ed413cdu ? 1.0f : 0.0f;   /* sqrt(2) - 1 */
+  const uint32_t most = 0x3ed413cdu;           /* sqrt(2) - 1 */
+  float e = mn_expf(-__builtin_fabsf(x)), k = mn_bits_of(e) > most ? 1.0f : 0.0f;
   return mn_log1p_reduced((e - k) * (1 - 0.5f * k), k) + mn_at_least(x, 0.0f);
 }
 
@@ -116,6 +120,19 @@ MN_MATH_ARRAY(mn_vlog, mn_logf)
 MN_MATH_ARRAY(mn_vtanh, mn_tanhf)
 MN_MATH_ARRAY(mn_vsigmoid, mn_sigmoidf)
 MN_MATH_ARRAY(mn_vsoftplus, mn_softplusf)
+
+/* The largest of n >= 1 numbers, NaNs passed over; in lanes, as a running maximum does not
+** vectorise. */
+static inline float mn_vmax(const float *x, long n) {
+  enum { LANES = 16 };
+  float top[LANES];
+  for (int j = 0; j < LANES; j++) top[j] = -__builtin_inff();
+  for (long i = 0; i + LANES <= n; i += LANES)
+    for (int j = 0; j < LANES; j++) top[j] = x[i + j] > top[j] ? x[i + j] : top[j];
+  for (long i = n - n % LANES; i < n; i++) top[0] = x[i] > top[0] ? x[i] : top[0];
+  for (int j = 1; j < LANES; j++) top[0] = top[j] > top[0] ? top[j] : top[0];
+  return top[0];
+}
 #endif
 
 #endif

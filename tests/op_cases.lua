@@ -13,52 +13,68 @@ local M = { list = {} }
 --   sizes     letters that depend on others, "T+1"; `any`: axes written ?, in order, of an input
 --   absent    optional inputs to leave out
 --   options   options to set
---   positive  inputs to draw from 0.2 .. 1.2, where a difference quotient across a pole makes no sense
+--   positive  inputs to draw from 0.2 .. 1.2, away from poles
 --   stopped   inputs whose gradient leaves a part out on purpose, so that no quotient equals it
-local by_axis = { {}, { options = { axis = 0 } }, { options = { axis = 1 } }, { options = { axis = -1, keepdims = 1 } } }
+local by_axis = { {}, { options = { axis = 0 } }, { options = { axis = 1 } },
+  { options = { axis = -1, keepdims = 1 } } }
 local pairs_of_shapes = {
-  { large = { a = { 3000, 40 }, b = { 40 } } }, { shapes = { a = { 3, 2, 4 }, b = { 4 } } }, { shapes = { a = { 4, 1, 3 }, b = { 4, 2, 3 } } },
+  { large = { a = { 3000, 40 }, b = { 40 } } }, { shapes = { a = { 3, 2, 4 }, b = { 4 } } },
+  { shapes = { a = { 4, 1, 3 }, b = { 4, 2, 3 } } },
   { shapes = { a = { 2 }, b = { 4, 3, 1 } } }, { shapes = { a = { 3, 1, 4, 1 }, b = { 2, 1, 5 } } },
   { shapes = { a = { 1 }, b = { 1 } } },
 }
 local divisors = {}
-for i, case in ipairs(pairs_of_shapes) do divisors[i] = { shapes = case.shapes, large = case.large, positive = "b" } end
+for i, case in ipairs(pairs_of_shapes) do
+  divisors[i] = { shapes = case.shapes, large = case.large, positive = "b" }
+end
 
 local function attention(cases)
   for _, case in ipairs(cases) do case.positive = "q k p_q p_k C s vs ks" end
   return cases
 end
-local factored = { gamma = { "D" }, p_gamma = { "E" }, beta = { "V" }, C = { "E*D" }, s = { "E*D" } }
+local factored = { gamma = { "D" }, p_gamma = { "E" }, beta = { "V" }, C = { "E*D" },
+  s = { "E*D" } }
 local plain = { gamma = { "D" }, beta = { "V" }, C = { "D" }, s = { "D" } }
 local waves = { gamma = { "D" }, p_gamma = { "E" }, vs = { 1 }, ks = { 1, "E*D" }, s = { "E*D" } }
 
 local hints = {
   add = pairs_of_shapes, sub = pairs_of_shapes, mul = pairs_of_shapes, div = divisors,
   maximum = pairs_of_shapes, minimum = pairs_of_shapes,
-  where = { { large = { mask = { 3000, 1 }, a = { 40 }, b = { 1 } } }, { shapes = { mask = { 3, 1 }, a = { 4 }, b = { 3, 4 } } }, { shapes = { mask = { 4 }, a = { 1 }, b = { 3, 1 } } } },
+  where = { { large = { mask = { 3000, 1 }, a = { 40 }, b = { 1 } } },
+    { shapes = { mask = { 3, 1 }, a = { 4 }, b = { 3, 4 } } },
+    { shapes = { mask = { 4 }, a = { 1 }, b = { 3, 1 } } } },
   sum = by_axis, mean = by_axis, max = by_axis,
   sqrt = { { positive = "x" } },
   clamp = { {}, { options = { lo = -0.5, hi = 0.7 } } },
   scale = { {}, { options = { a = -1.5, b = 0.25 } } },
   one_hot = { { options = { classes = 4 } } },
-  matmul = { { shapes = { a = { 3, 4 }, b = { 4, 5 } } }, { shapes = { a = { 3, 2, 4 }, b = { 4, 3 } } },
+  matmul = { { shapes = { a = { 3, 4 }, b = { 4, 5 } } },
+    { shapes = { a = { 3, 2, 4 }, b = { 4, 3 } } },
              { shapes = { a = { 3, 2, 4 }, b = { 3, 4, 5 } } } },
   concat = { {}, { options = { axis = 0 }, shapes = { a = { 2, 3 }, b = { 4, 3 } } },
              { options = { axis = 1 }, shapes = { a = { 3, 2, 2 }, b = { 3, 1, 2 } } } },
-  slice = { {}, { options = { axis = -1, from = 1 } }, { options = { axis = 1, from = -2, to = -1 } },
+  slice = { {}, { options = { axis = -1, from = 1 } },
+    { options = { axis = 1, from = -2, to = -1 } },
             { options = { axis = 0, from = 1, to = 3 } } },
-  reshape = { { options = { d0 = -1 } }, { options = { d0 = 3, d1 = -1 } }, { options = { d0 = 3, d1 = 1, d2 = 3, d3 = 4 } } },
-  transpose = { {}, { options = { a = 1, b = -1 } }, { options = { a = -1, b = 0 } }, { options = { a = 1, b = 1 } } },
+  reshape = { { options = { d0 = -1 } }, { options = { d0 = 3, d1 = -1 } },
+    { options = { d0 = 3, d1 = 1, d2 = 3, d3 = 4 } } },
+  transpose = { {}, { options = { a = 1, b = -1 } }, { options = { a = -1, b = 0 } },
+    { options = { a = 1, b = 1 } } },
   lambda_returns = { { sizes = { S = "T+1" } } },
   a2c_loss = { { sizes = { S = "T+1" }, stopped = "values returns" } },
   gru = { { sizes = { G = "3*D" } }, { sizes = { G = "3*D" }, absent = "done h" } },
-  head_linear = { { sizes = { P = "2*H" } }, { sizes = { P = "2*H" }, absent = "b", options = { act = "elu1" } } },
-  linear_attention = attention { { any = factored }, { any = plain, absent = "p_q p_k p_gamma done" },
+  head_linear = { { sizes = { P = "2*H" } },
+    { sizes = { P = "2*H" }, absent = "b", options = { act = "elu1" } } },
+  linear_attention = attention { { any = factored },
+    { any = plain, absent = "p_q p_k p_gamma done" },
     { any = { beta = { 1 }, C = { "D" }, s = { "D" } }, absent = "p_q p_k p_gamma gamma" },
     { any = plain, absent = "p_q p_k p_gamma beta gamma", options = { normalise = 0 } } },
-  joint_gate_attention = attention { { any = factored }, { any = plain, absent = "p_q p_k p_gamma C s" } },
-  agalite = attention { { any = waves }, { any = waves, absent = "vs ks s done", options = { form = "paper", r = 3 } },
-    { any = { gamma = { "D" } }, absent = "p_q p_k p_gamma vs ks s", options = { form = "cossin", r = 4, normalise = 0 } } },
+  joint_gate_attention = attention { { any = factored },
+    { any = plain, absent = "p_q p_k p_gamma C s" } },
+  agalite = attention { { any = waves },
+    { any = waves, absent = "vs ks s done", options = { form = "paper", r = 3 } },
+    { any = { gamma = { "D" } }, absent = "p_q p_k p_gamma vs ks s",
+      options = { form = "cossin", r = 4, normalise = 0 } } },
 }
 
 -- Ops without a hint: everything given; nothing optional given; each word of an option.
@@ -67,12 +83,16 @@ local function default_cases(s)
   for _, a in ipairs(s.inputs) do if a.optional then optional[#optional + 1] = a.name end end
   if #optional > 0 then cases[2] = { absent = table.concat(optional, " ") } end
   for _, o in ipairs(s.options) do
-    for i = 2, o.words and #o.words or 0 do cases[#cases + 1] = { options = { [o.name] = o.words[i] } } end
+    for i = 2, o.words and #o.words or 0 do
+      cases[#cases + 1] = { options = { [o.name] = o.words[i] } }
+    end
   end
   return cases
 end
 
-local function lists(names, name) return (" " .. (names or "") .. " "):find(" " .. name .. " ", 1, true) ~= nil end
+local function lists(names, name)
+  return (" " .. (names or "") .. " "):find(" " .. name .. " ", 1, true) ~= nil
+end
 
 -- ---- random numbers of our own: the same on every machine ----
 
@@ -109,7 +129,8 @@ end
 ---@param fixed table? sizes of letters (and `rest`, the axes of `...`) that should not be random
 function M.make(name, hint, fixed)
   local s = tensor.signatures[name]
-  local sizes, fixed_any, case = {}, hint.any or {}, { name = name, hint = hint, options = {}, inputs = {}, s = s }
+  local sizes, fixed_any, case = {}, hint.any or {},
+    { name = name, hint = hint, options = {}, inputs = {}, s = s }
   local rest = fixed and fixed.rest or { between(2, 4), between(2, 4) }
   for _, a in ipairs(s.inputs) do
     for _, symbol in ipairs(axes_of(a.axes)) do
@@ -118,13 +139,17 @@ function M.make(name, hint, fixed)
       end
     end
   end
-  for letter, expression in pairs(hint.sizes or {}) do sizes[letter] = evaluate(expression, sizes) end
+  for letter, expression in pairs(hint.sizes or {}) do
+    sizes[letter] = evaluate(expression, sizes)
+  end
   for i, a in ipairs(s.inputs) do
-    local x = { name = a.name, domain = a.domain, place = i - 1, shape = {}, symbols = {}, values = {} }
+    local x = { name = a.name, domain = a.domain, place = i - 1, shape = {}, symbols = {},
+      values = {} }
     local n_any = 0
     for _, symbol in ipairs(axes_of(a.axes)) do
       local shapes = fixed and fixed.free and hint.large or hint.shapes
-      local list = symbol == "." and rest or symbol == "*" and (shapes and shapes[a.name] or fixed and fixed.free or { 3, 3, 4 })
+      local list = symbol == "." and rest or symbol == "*"
+        and (shapes and shapes[a.name] or fixed and fixed.free or { 3, 3, 4 })
       if symbol == "?" then
         n_any = n_any + 1
         list = { evaluate((fixed_any[a.name] or {})[n_any] or 3, sizes) }
@@ -134,7 +159,8 @@ function M.make(name, hint, fixed)
       end
     end
     local d = a.domain
-    x.dtype = (d == "bit" or d == "u8") and C.MN_U8 or (d == "i32" or d:sub(1, 1) == "<") and C.MN_I32 or C.MN_F32
+    x.dtype = (d == "bit" or d == "u8") and C.MN_U8
+      or (d == "i32" or d:sub(1, 1) == "<") and C.MN_I32 or C.MN_F32
     x.n = 1
     for _, size in ipairs(x.shape) do x.n = x.n * size end
     for k = 1, x.n do x.values[k] = draw(d, lists(hint.positive, a.name), sizes[d:sub(2)]) end
@@ -152,7 +178,8 @@ function M.make(name, hint, fixed)
   return case
 end
 
-M.long = { T = 19, B = 2, letter = 3 }      -- more than the sixteen rows that recurrent ops take at once
+-- More than the sixteen rows that recurrent ops take at once.
+M.long = { T = 19, B = 2, letter = 3 }
 
 ---Does one of the op's inputs begin with the axis T?
 function M.walks_time(name)
@@ -181,7 +208,8 @@ end
 
 -- ---- the engine, called directly, so that a test may have contexts of its own ----
 
-local pointer = { [C.MN_F32] = ffi.typeof "float *", [C.MN_I32] = ffi.typeof "int32_t *", [C.MN_U8] = ffi.typeof "uint8_t *" }
+local pointer = { [C.MN_F32] = ffi.typeof "float *", [C.MN_I32] = ffi.typeof "int32_t *",
+  [C.MN_U8] = ffi.typeof "uint8_t *" }
 
 local function check(ctx, result)
   if result == nil or result == -1 then error(ffi.string(C.mn_error(ctx)), 0) end
@@ -195,7 +223,8 @@ function M.leaves(ctx, case, wants_grad, timed)
   for i, x in ipairs(case.inputs) do
     if x.given then
       local shape = ffi.new("int[6]", x.shape)
-      check(ctx, C.mn_leaf_new(ctx, x.dtype, #x.shape, shape, wants_grad and x.dtype == C.MN_F32 or false, leaves + (i - 1)))
+      check(ctx, C.mn_leaf_new(ctx, x.dtype, #x.shape, shape,
+        wants_grad and x.dtype == C.MN_F32 or false, leaves + (i - 1)))
       local p = M.data(ctx, leaves + (i - 1), x.dtype)
       for k = 1, x.n do p[k - 1] = x.values[k] end
       if timed and timed[i] then check(ctx, C.mn_leaf_time(ctx, leaves + (i - 1), true)) end
@@ -265,7 +294,8 @@ function M.loss_tensor(ctx, case, out, total)
       check(ctx, C.mn_leaf_new(ctx, C.MN_F32, #shape, ffi.new("int[6]", shape), false, weights))
       local p = M.data(ctx, weights, C.MN_F32)
       for k = 0, n - 1 do p[k] = M.cotangent(k) end
-      local part = apply2(ctx, op_sum, ffi.new("double[12]", { -100, 0 }), apply2(ctx, op_mul, nil, out[i - 1], weights[0]))
+      local part = apply2(ctx, op_sum, ffi.new("double[12]", { -100, 0 }),
+        apply2(ctx, op_mul, nil, out[i - 1], weights[0]))
       total = total and apply2(ctx, op_add, nil, total, part) or part
       C.mn_leaf_free(ctx, weights)
     end

@@ -1,5 +1,5 @@
--- test_ops.lua -- what is true of every op, checked for every file in engine/ops the moment it exists:
--- gradients, runs by rows, any number of threads, and what happens when a call is wrong.
+-- test_ops.lua -- what is true of every op, checked for every file in engine/ops the moment it
+-- exists: gradients, runs by rows, any number of threads, and what happens when a call is wrong.
 local ffi = require "ffi"
 local t = require "tests.harness"
 local cases = require "tests.op_cases"
@@ -21,9 +21,10 @@ end
 
 local STEPS, MOST = { 0.02, 0.005, 0.00125 }, 20      -- MOST numbers are tried per input
 
--- Compares the gradient of one number: true, or false at a kink, or nil and the difference quotient.
--- Extrapolating from two steps leaves an error of the fourth order.  A kink nearby needs a smaller step;
--- at a kink the slopes on both sides differ by the same amount however small the step.
+-- Compares the gradient of one number: true, or false at a kink, or nil and the difference
+-- quotient. Extrapolating from two steps leaves an error of the fourth order.  A kink nearby needs
+-- a smaller step; at a kink the slopes on both sides differ by the same amount however small the
+-- step.
 local function agrees(op, case, leaves, x, k, got, scale)
   local base, near = moved(op, case, leaves, x, k, 0), nil
   for _, h in ipairs(STEPS) do
@@ -31,8 +32,11 @@ local function agrees(op, case, leaves, x, k, got, scale)
     local up2, down2 = moved(op, case, leaves, x, k, 2 * h), moved(op, case, leaves, x, k, -2 * h)
     local far, tolerance = (up2 - down2) / (4 * h), 3e-3 * scale + 1e-6 * math.abs(base) / h
     near = (up - down) / (2 * h)
-    if math.abs((4 * near - far) / 3 - got) <= tolerance or math.abs(near - got) <= tolerance then return true end
-    local bend, bend2 = math.abs(up + down - 2 * base) / h, math.abs(up2 + down2 - 2 * base) / (2 * h)
+    if math.abs((4 * near - far) / 3 - got) <= tolerance or math.abs(near - got) <= tolerance then
+      return true
+    end
+    local bend, bend2 = math.abs(up + down - 2 * base) / h,
+      math.abs(up2 + down2 - 2 * base) / (2 * h)
     if bend > tolerance and bend > 0.9 * bend2 then return false end
   end
   return nil, near
@@ -41,7 +45,9 @@ end
 -- Gradients of every compared input, by the engine, of one use of the op or of several.
 local function gradients(op, case, uses)
   local leaves, grads, loss = cases.leaves(ctx, case, true), {}, nil
-  for _ = 1, uses do loss = cases.loss_tensor(ctx, case, cases.apply(ctx, op, case, leaves), loss) end
+  for _ = 1, uses do
+    loss = cases.loss_tensor(ctx, case, cases.apply(ctx, op, case, leaves), loss)
+  end
   cases.check(ctx, C.mn_backward(ctx, ffi.new("mn_tensor[1]", loss)))
   for i, x in ipairs(case.inputs) do
     if x.compared then
@@ -66,7 +72,8 @@ local function check_gradient(name, op, case)
         local k = x.n <= MOST and j or (j * 7919) % x.n
         local same, quotient = agrees(op, case, leaves, x, k, grads[i][k], scale)
         if same == nil then
-          error(("%s: gradient of %s[%d] is %.6g, by differences %.6g"):format(name, x.name, k, grads[i][k], quotient), 0)
+          error(("%s: gradient of %s[%d] is %.6g, by differences %.6g"):format(name, x.name, k,
+            grads[i][k], quotient), 0)
         end
         tried, kinks = tried + 1, kinks + (same and 0 or 1)
       end
@@ -74,7 +81,8 @@ local function check_gradient(name, op, case)
   end
   cases.free(ctx, case, leaves)
   t.ok(tried > 0, name .. ": nothing was compared")
-  t.ok(kinks <= math.max(1, 0.1 * tried), ("%s: %d of %d numbers lie at kinks"):format(name, kinks, tried))
+  t.ok(kinks <= math.max(1, 0.1 * tried),
+    ("%s: %d of %d numbers lie at kinks"):format(name, kinks, tried))
 end
 
 cases.each(function(name, hints, op)
@@ -83,7 +91,9 @@ cases.each(function(name, hints, op)
     for i, hint in ipairs(hints) do
       cases.seed(i)
       check_gradient(name, op, cases.make(name, hint))
-      if cases.walks_time(name) then check_gradient(name, op, cases.make(name, hint, cases.long)) end
+      if cases.walks_time(name) then
+        check_gradient(name, op, cases.make(name, hint, cases.long))
+      end
     end
   end)
 end)
@@ -97,7 +107,8 @@ t.test("two uses of an op give twice the gradient", function()
     local once, twice = gradients(op, case, 1), gradients(op, case, 2)
     for i, x in ipairs(case.inputs) do
       for k = 0, once[i] and x.n - 1 or -1 do
-        t.near(twice[i][k], 2 * once[i][k], 1e-5 * math.max(1, math.abs(once[i][k])), name .. ": gradient of " .. x.name)
+        t.near(twice[i][k], 2 * once[i][k], 1e-5 * math.max(1, math.abs(once[i][k])),
+          name .. ": gradient of " .. x.name)
       end
     end
   end)
@@ -108,13 +119,18 @@ t.test("an op without a gradient says so, or gives outputs that want none", func
   cases.each(function(name, hints, op)
     if C.mn_op_differentiable(op) then return end
     local case, open_end = cases.make(name, hints[1]), false
-    for _, o in ipairs(case.s.outputs) do open_end = open_end or not (o.no_grad or o.domain ~= "") end
+    for _, o in ipairs(case.s.outputs) do
+      open_end = open_end or not (o.no_grad or o.domain ~= "")
+    end
     local leaves = cases.leaves(ctx, case, true)
     local ok, result = pcall(cases.apply, ctx, op, case, leaves)
-    if open_end then t.ok(not ok and result:find(name .. " has no gradient", 1, true), name .. " was not refused")
+    if open_end then
+      t.ok(not ok and result:find(name .. " has no gradient", 1, true), name .. " was not refused")
     else
       t.ok(ok, result)
-      for i = 1, #case.s.outputs do t.ok(not C.mn_tensor_wants_grad(ctx, result + (i - 1)), name) end
+      for i = 1, #case.s.outputs do
+        t.ok(not C.mn_tensor_wants_grad(ctx, result + (i - 1)), name)
+      end
     end
     cases.free(ctx, case, leaves)
   end)
@@ -159,16 +175,19 @@ end
 local function compare(name, how, got, want)
   for output, list in pairs(want) do
     for k, v in ipairs(list) do
-      local close = got[output][k] == v or math.abs(got[output][k] - v) <= 1e-6 * math.max(1, math.abs(v))
+      local close = got[output][k] == v
+        or math.abs(got[output][k] - v) <= 1e-6 * math.max(1, math.abs(v))
       if not close then
-        error(("%s: %s[%d] %s is %.9g, whole %.9g"):format(name, output, k - 1, how, got[output][k], v), 0)
+        error(("%s: %s[%d] %s is %.9g, whole %.9g"):format(name, output, k - 1, how,
+          got[output][k], v), 0)
       end
     end
   end
 end
 
--- Record one call, then ask for its rows again, in pieces; false if that is refused.  `only_first`: of the
--- inputs that could, only the first is a sequence; then a refusal or the right numbers will do.
+-- Record one call, then ask for its rows again, in pieces; false if that is refused.
+-- `only_first`: of the inputs that could, only the first is a sequence; then a refusal or the
+-- right numbers will do.
 local function check_rows(name, op, case, only_first)
   if #case.s.outputs == 0 then return false end
   local probe = cases.leaves(ctx, case, false)
@@ -189,7 +208,9 @@ local function check_rows(name, op, case, only_first)
     spoil(case, out)
     local how = step == 1 and "row by row" or ("by %d rows"):format(step)
     for t0 = 0, T - 1, step do
-      if not refused and C.mn_plan_run(plan, t0, math.min(t0 + step, T)) ~= 0 then refused = ffi.string(C.mn_error(ctx)) end
+      if not refused and C.mn_plan_run(plan, t0, math.min(t0 + step, T)) ~= 0 then
+        refused = ffi.string(C.mn_error(ctx))
+      end
     end
     if not refused then compare(name, how, numbers(ctx, case, out), whole) end
   end
@@ -197,7 +218,10 @@ local function check_rows(name, op, case, only_first)
   compare(name, "run again", numbers(ctx, case, out), whole)
   C.mn_plan_free(plan)
   cases.free(ctx, case, leaves)
-  if refused then t.ok(refused:find("needs the whole sequence", 1, true) or refused:find("is not a sequence", 1, true), refused) end
+  if refused then
+    t.ok(refused:find("needs the whole sequence", 1, true)
+      or refused:find("is not a sequence", 1, true), refused)
+  end
   return not refused
 end
 
@@ -214,11 +238,13 @@ cases.each(function(name, hints, op)
     end
   end)
 end)
-t.test("most calls run by rows", function() t.ok(by_rows > C.mn_op_count(), by_rows .. " calls ran by rows") end)
+t.test("most calls run by rows",
+  function() t.ok(by_rows > C.mn_op_count(), by_rows .. " calls ran by rows") end)
 
 -- ---- threads ----
 
--- Outputs, gradients and inputs (some ops act in place) of one call in a context of its own, as bytes.
+-- Outputs, gradients and inputs (some ops act in place) of one call in a context of its own, as
+-- bytes.
 local function trace(threads, op, case)
   local own = C.mn_ctx_new("cpu", threads)
   if own == nil then error(ffi.string(C.mn_error(nil)), 0) end
@@ -228,7 +254,8 @@ local function trace(threads, op, case)
   for i, o in ipairs(case.s.outputs) do
     local dtype, n = cases.info(own, out + (i - 1))
     if i == 1 or not o.no_grad then
-      parts[#parts + 1] = ffi.string(cases.data(own, out + (i - 1), dtype), n * (dtype == C.MN_U8 and 1 or 4))
+      parts[#parts + 1] = ffi.string(cases.data(own, out + (i - 1), dtype),
+        n * (dtype == C.MN_U8 and 1 or 4))
     end
   end
   if differentiable then
@@ -236,7 +263,8 @@ local function trace(threads, op, case)
   end
   for _, x in ipairs(case.inputs) do
     if x.given and x.dtype == C.MN_F32 then
-      local from = differentiable and C.mn_tensor_grad(own, leaves + x.place) or C.mn_tensor_data(own, leaves + x.place)
+      local from = differentiable and C.mn_tensor_grad(own, leaves + x.place)
+        or C.mn_tensor_data(own, leaves + x.place)
       parts[#parts + 1] = ffi.string(cases.check(own, from), x.n * 4)
     end
   end
@@ -249,7 +277,9 @@ cases.each(function(name, hints, op)
     cases.seed(5)
     local case = cases.make(name, hints[1], cases.large(name))
     local one, three = trace(1, op, case), trace(3, op, case)
-    for i, bytes in ipairs(one) do t.ok(bytes == three[i], ("%s: part %d of %d differs"):format(name, i, #one)) end
+    for i, bytes in ipairs(one) do
+      t.ok(bytes == three[i], ("%s: part %d of %d differs"):format(name, i, #one))
+    end
   end)
 end)
 
@@ -265,7 +295,8 @@ local function must_fail(name, op, case, words)
   t.ok(not ok, ("%s accepted a call without %s"):format(name, table.concat(words, ", ")))
   t.ok(message:find(name .. ": ", 1, true) == 1, message)
   for _, word in ipairs(words) do
-    t.ok(type(word) == "number" and number_in(message, word) or message:find(word, 1, true), message .. "  lacks " .. word)
+    t.ok(type(word) == "number" and number_in(message, word) or message:find(word, 1, true),
+      message .. "  lacks " .. word)
   end
 end
 
@@ -312,7 +343,8 @@ cases.each(function(name, hints, op)
         if x.given then
           local dtype = x.dtype
           x.dtype = dtype == C.MN_F32 and C.MN_I32 or C.MN_F32
-          must_fail(name, op, case, { x.name .. " is " .. names[x.dtype], "expected " .. names[dtype] })
+          must_fail(name, op, case, { x.name .. " is " .. names[x.dtype],
+            "expected " .. names[dtype] })
           x.dtype = dtype
           if not case.s.inputs[x.place + 1].optional then
             x.given = false
@@ -327,11 +359,13 @@ cases.each(function(name, hints, op)
         end
       end
     end
-    t.raises(function() mn.ops[name] { no_such_argument = 1 } end, name .. ": unknown argument 'no_such_argument'")
+    t.raises(function() mn.ops[name] { no_such_argument = 1 } end,
+      name .. ": unknown argument 'no_such_argument'")
   end)
 end)
 
-t.test("an index outside its axis is refused, and gives NaN where a replayed plan meets one", function()
+t.test("an index outside its axis is refused, and gives NaN where a replayed plan meets one",
+  function()
   cases.each(function(name, hints, op)
     local case = cases.make(name, hints[1])
     for _, x in ipairs(case.inputs) do

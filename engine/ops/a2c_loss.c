@@ -1,6 +1,7 @@
 /* a2c_loss.c -- the loss of advantage actor-critic in one op (Mnih et al. 2016).
-** actor = mean(-log pi(a) A), value = mean((G - V)^2), loss = actor - entropy_coef entropy + value_coef value,
-** with A = G - V.  G, and A in the actor's part, are constants; the last row of logits and values, which
+** actor = mean(-log pi(a) A) with A = G - V, value = mean((G - V)^2),
+** loss = actor - entropy_coef entropy + value_coef value.
+** G, and A in the actor's part, are constants; the last row of logits and values, which
 ** only the returns needed, has no gradient. */
 #include <string.h>
 #include "../maths.h"
@@ -9,7 +10,9 @@
 static int shape(mn_call *c) {
   int T = DIM(c, 'T'), S = DIM(c, 'S');
   if (S == T + 1) return 0;
-  return mn_fail(c->ctx, "a2c_loss: axis 0 (T) of returns is %d, expected %d: one row less than logits", T, S - 1);
+  return mn_fail(c->ctx,
+                 "a2c_loss: axis 0 (T) of returns is %d, expected %d: one row less than logits", T,
+                 S - 1);
 }
 
 /* p = softmax(logit), and log(sum of e^logit) */
@@ -76,8 +79,10 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_a2c_loss = {
-  .sig = "logits[S,B,A] values[S,B] returns[T,B] actions[T,B]:<A -> loss[1] ~actor_loss[1] ~value_loss[1]"
+  .sig = "logits[S,B,A] values[S,B] returns[T,B] actions[T,B]:<A -> loss[1] ~actor_loss[1] "
+         "~value_loss[1]"
          " ~entropy[1] | entropy_coef=0.01 value_coef=0.5",
-  .doc = "loss = mean(-log pi(a) A) - entropy_coef entropy + value_coef mean((G-V)^2), A = G - V (Mnih et al. 2016); S = T + 1",
+  .doc = "loss = mean(-log pi(a) A) - entropy_coef entropy + value_coef mean((G-V)^2), A = G - V "
+         "(Mnih et al. 2016); S = T + 1",
   .time = MN_WHOLE, .shape = shape, .forward = forward, .backward = backward,
 };

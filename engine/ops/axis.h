@@ -1,13 +1,14 @@
-/* axis.h -- what ops over one axis share: reading the option, and the sizes before and after the axis. */
+/* axis.h -- what ops over one axis share: reading the option, and the sizes around the axis. */
 #ifndef MN_AXIS_H
 #define MN_AXIS_H
 #include "op.h"
 
 /* The axis that an option names, counted from the end if negative; -1 with the error. */
-static inline int mn_axis(mn_call *c, const char *op, const char *name, double option, const mn_arg *x) {
+static inline int mn_axis(mn_call *c, const char *op, const char *name, double option,
+                          const mn_arg *x) {
   if (!(option >= -x->ndim && option < x->ndim) || option != (int)option)
-    return mn_fail(c->ctx, "%s: %s is %g, expected a whole number from %d to %d", op, name, option, -x->ndim,
-                   x->ndim - 1);
+    return mn_fail(c->ctx, "%s: %s is %g, expected a whole number from %d to %d", op, name, option,
+                   -x->ndim, x->ndim - 1);
   return (int)option < 0 ? (int)option + x->ndim : (int)option;
 }
 

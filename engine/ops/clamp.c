@@ -4,7 +4,8 @@
 MN_UNARY(mn_at_most(mn_at_least(x, p), q), x < p || x > q ? 0.0f : 1.0f)
 
 static int shape(mn_call *c) {
-  return OPT(c, 0) <= OPT(c, 1) ? 0 : mn_fail(c->ctx, "clamp: lo is %g, expected at most hi, %g", OPT(c, 0), OPT(c, 1));
+  if (OPT(c, 0) <= OPT(c, 1)) return 0;
+  return mn_fail(c->ctx, "clamp: lo is %g, expected at most hi, %g", OPT(c, 0), OPT(c, 1));
 }
 
 const mn_op mn_op_clamp = {

@@ -13,7 +13,8 @@ static int shape(mn_call *c) {
   for (int i = 0; i < a->ndim; i++) {
     y->shape[i] = i == axis ? a->shape[i] + b->shape[i] : a->shape[i];
     if (i != axis && b->shape[i] != a->shape[i])
-      return mn_fail(c->ctx, "concat: axis %d of b is %d, expected %d as in a", i, b->shape[i], a->shape[i]);
+      return mn_fail(c->ctx, "concat: axis %d of b is %d, expected %d as in a", i, b->shape[i],
+                     a->shape[i]);
   }
   if (axis == 0 || a->timed != b->timed) c->time = MN_WHOLE;
   return 0;
@@ -28,13 +29,18 @@ static void walk(mn_call *c, float *y, float *part[2], bool join) {
   MN_PARALLEL(c->ctx, c->out[0].n)
   for (long o = 0; o < s.outer; o++)
     for (int k = 0; k < 2; k++) {
-      float *in_y = y + o * (n[0] + n[1]) + (k ? n[0] : 0), *in_part = part[k] ? part[k] + o * n[k] : NULL;
+      float *in_y = y + o * (n[0] + n[1]) + (k ? n[0] : 0),
+            *in_part = part[k] ? part[k] + o * n[k] : NULL;
       if (in_part) memcpy(join ? in_y : in_part, join ? in_part : in_y, (size_t)n[k] * sizeof *y);
     }
 }
 
-static void forward(mn_call *c) { walk(c, c->out[0].data, (float *[2]){ c->in[0].data, c->in[1].data }, true); }
-static void backward(mn_call *c) { walk(c, c->out[0].grad, (float *[2]){ c->in[0].grad, c->in[1].grad }, false); }
+static void forward(mn_call *c) {
+  walk(c, c->out[0].data, (float *[2]){ c->in[0].data, c->in[1].data }, true);
+}
+static void backward(mn_call *c) {
+  walk(c, c->out[0].grad, (float *[2]){ c->in[0].grad, c->in[1].grad }, false);
+}
 
 const mn_op mn_op_concat = {
   .sig = "a[*] b[*] -> y[*] | axis=-1",

@@ -1,4 +1,4 @@
-/* elementwise.h -- ops that treat every number alike: an op file gives the formulas, this the loops.
+/* elementwise.h -- ops that treat every number alike: a file gives the formulas, this the loops.
 **
 ** MN_UNARY(value, slope): y and dy/dx, in x, y and the op's first two options, p and q.
 ** MN_BINARY(value, slope_a, slope_b): y, dy/da and dy/db, in a, b and y, with broadcasting.
@@ -29,8 +29,8 @@ MN_LOOP void mn_unary_backward(mn_call *c, float *dx, long from, long end, mn_d1
   for (long i = from; i < end; i++) dx[i] = dy[i] * d(x[i], y[i], p, q);
 }
 
-/* In a run an operand moves on or stands still; a loop for each case, so that each vectorises.  Where both
-** stand still, the run is one element long. */
+/* In a run an operand moves on or stands still; a loop for each case, so that each vectorises.
+** Where both stand still, the run is one element long. */
 MN_LOOP void mn_binary_forward(mn_call *c, float *to, long from, long end, mn_f2 f) {
   mn_layout l = mn_layout_of(c);
   long moves_a = l.stride[0][l.axes - 1], moves_b = l.stride[1][l.axes - 1], start[MN_OPERANDS];
@@ -78,7 +78,10 @@ MN_LOOP void mn_binary_backward(mn_call *c, float *to, long from, long end, mn_d
 
 #define MN_UNARY(value, slope) \
   MN_LOOP float value_of(float x, float p, float q) { (void)p, (void)q; return value; } \
-  MN_LOOP float slope_of(float x, float y, float p, float q) { (void)x, (void)y, (void)p, (void)q; return slope; } \
+  MN_LOOP float slope_of(float x, float y, float p, float q) { \
+    (void)x, (void)y, (void)p, (void)q; \
+    return slope; \
+  } \
   MN_PART(forward_part, mn_unary_forward, value_of) \
   MN_PART(backward_part, mn_unary_backward, slope_of) \
   static void forward(mn_call *c) { mn_chunks(c, c->out[0].data, c->out[0].n, forward_part); } \
@@ -86,8 +89,14 @@ MN_LOOP void mn_binary_backward(mn_call *c, float *to, long from, long end, mn_d
 
 #define MN_BINARY(value, slope_a, slope_b) \
   MN_LOOP float value_of(float a, float b) { return value; } \
-  MN_LOOP float slope_of_a(float a, float b, float y) { (void)a, (void)b, (void)y; return slope_a; } \
-  MN_LOOP float slope_of_b(float a, float b, float y) { (void)a, (void)b, (void)y; return slope_b; } \
+  MN_LOOP float slope_of_a(float a, float b, float y) { \
+    (void)a, (void)b, (void)y; \
+    return slope_a; \
+  } \
+  MN_LOOP float slope_of_b(float a, float b, float y) { \
+    (void)a, (void)b, (void)y; \
+    return slope_b; \
+  } \
   MN_PART(forward_part, mn_binary_forward, value_of) \
   MN_PART(a_part, mn_binary_backward, slope_of_a) \
   MN_PART(b_part, mn_binary_backward, slope_of_b) \

@@ -1,5 +1,6 @@
 /* layer_norm.c -- y = (x - mean) / sqrt(variance + eps) * weight + bias along the last axis.
-** Population variance (divided by D): Ba, Kiros, Hinton 2016.  `stats` keeps mean and 1/sqrt(variance + eps). */
+** Population variance (divided by D): Ba, Kiros, Hinton 2016.  `stats` keeps mean and
+** 1/sqrt(variance + eps). */
 #include <string.h>
 #include "op.h"
 
@@ -32,7 +33,8 @@ static void backward_x(mn_call *c) {
   MN_PARALLEL(c->ctx, rows * D)
   for (long r = 0; r < rows; r++) {
     const float *x = c->in[0].data + r * D, *dy = c->out[0].grad + r * D;
-    float *dx = c->in[0].grad + r * D, mean = c->out[1].data[2 * r], scale = c->out[1].data[2 * r + 1];
+    float *dx = c->in[0].grad + r * D, mean = c->out[1].data[2 * r],
+          scale = c->out[1].data[2 * r + 1];
     float g_sum = 0, gn_sum = 0;
     MN_PRAGMA(omp simd reduction(+:g_sum, gn_sum))
     for (long i = 0; i < D; i++) {
@@ -81,6 +83,7 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_layer_norm = {
   .sig = "x[...,D] weight[D] bias[D] -> y[...,D] ~stats[...,2] | eps=1e-6",
-  .doc = "y = (x - mean) / sqrt(var + eps) * weight + bias, along the last axis, population variance (Ba et al. 2016)",
+  .doc = "y = (x - mean) / sqrt(var + eps) * weight + bias, along the last axis, population "
+         "variance (Ba et al. 2016)",
   .time = MN_ROWS, .by_copies = true, .adds = true, .forward = forward, .backward = backward,
 };

@@ -7,9 +7,7 @@ static void forward(mn_call *c) {
   MN_PARALLEL(c->ctx, rows * D)
   for (long r = 0; r < rows; r++) {
     const float *x = c->in[0].data + r * D;
-    float top = x[0], sum = 0;
-    MN_PRAGMA(omp simd reduction(max:top))
-    for (long i = 1; i < D; i++) top = x[i] > top ? x[i] : top;
+    float top = mn_vmax(x, D), sum = 0;
     MN_PRAGMA(omp simd reduction(+:sum))
     for (long i = 0; i < D; i++) sum += mn_expf(x[i] - top);
     c->out[0].data[r] = top + mn_logf(sum);

@@ -21,11 +21,14 @@ static int shape(mn_call *c) {
     return mn_fail(c->ctx, "matmul: b has %d axes, expected 2 or %d as a", b->ndim, a->ndim);
   int K = a->shape[a->ndim - 1];
   if (b->shape[b->ndim - 2] != K)
-    return mn_fail(c->ctx, "matmul: axis %d (K) of b is %d, expected %d as in a", b->ndim - 2, b->shape[b->ndim - 2], K);
+    return mn_fail(c->ctx, "matmul: axis %d (K) of b is %d, expected %d as in a", b->ndim - 2,
+                   b->shape[b->ndim - 2], K);
   for (int i = 0; b->ndim > 2 && i < a->ndim - 2; i++)
     if (b->shape[i] != a->shape[i])
-      return mn_fail(c->ctx, "matmul: axis %d of b is %d, expected %d as in a", i, b->shape[i], a->shape[i]);
-  if (a->n / K > 0x7fffffff) return mn_fail(c->ctx, "matmul: a has %ld rows, expected at most 2^31", a->n / K);
+      return mn_fail(c->ctx, "matmul: axis %d of b is %d, expected %d as in a", i, b->shape[i],
+                     a->shape[i]);
+  if (a->n / K > 0x7fffffff)
+    return mn_fail(c->ctx, "matmul: a has %ld rows, expected at most 2^31", a->n / K);
   y->ndim = a->ndim;
   memcpy(y->shape, a->shape, sizeof a->shape);
   y->shape[y->ndim - 1] = b->shape[b->ndim - 1];
@@ -34,12 +37,13 @@ static int shape(mn_call *c) {
 }
 
 /* to = op(x) op(z) for every matrix, with the strides between them. */
-static void product(mn_call *c, long batch, bool tx, bool tz, int M, int N, int K, const float *x, int ldx, long step_x,
-                    const float *z, int ldz, long step_z, float *to) {
+static void product(mn_call *c, long batch, bool tx, bool tz, int M, int N, int K, const float *x,
+                    int ldx, long step_x, const float *z, int ldz, long step_z, float *to) {
   if (batch == 1) { mn_gemm(c->ctx, tx, tz, M, N, K, x, ldx, z, ldz, to, N, false); return; }
   MN_PARALLEL(c->ctx, batch * M * N * K / 16)
   for (long i = 0; i < batch; i++)
-    mn_gemm_one(tx, tz, M, N, K, x + i * step_x, ldx, z + i * step_z, ldz, to + i * M * N, N, false);
+    mn_gemm_one(tx, tz, M, N, K, x + i * step_x, ldx, z + i * step_z, ldz, to + i * M * N, N,
+                false);
 }
 
 static void forward(mn_call *c) {

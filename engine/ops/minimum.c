@@ -1,4 +1,5 @@
-/* minimum.c -- the smaller of two numbers, with broadcasting.  On a tie the gradient goes to a; NaN wins. */
+/* minimum.c -- the smaller of two numbers, with broadcasting.
+** On a tie the gradient goes to a; a NaN wins over any number. */
 #include "elementwise.h"
 
 MN_BINARY(a <= b || a != a ? a : b, a <= b ? 1 : 0, a <= b ? 0 : 1)

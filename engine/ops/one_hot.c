@@ -1,12 +1,13 @@
-/* one_hot.c -- y[..., index[...]] = 1, the rest 0.  An index outside 0 .. classes-1 (no action yet, say -1)
-** gives zeros. */
+/* one_hot.c -- y[..., index[...]] = 1, the rest 0.
+** An index outside 0 .. classes-1 (no action yet, say -1) gives zeros. */
 #include <string.h>
 #include "op.h"
 
 static int shape(mn_call *c) {
   double classes = OPT(c, 0);
   if (!(classes >= 1 && classes <= 1e6) || classes != (int)classes)
-    return mn_fail(c->ctx, "one_hot: classes is %g, expected a whole number of at least 1", classes);
+    return mn_fail(c->ctx, "one_hot: classes is %g, expected a whole number of at least 1",
+                   classes);
   c->out[0].shape[c->in[0].ndim] = (int)classes;
   return 0;
 }

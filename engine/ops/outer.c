@@ -24,7 +24,8 @@ static void backward(mn_call *c) {
   long E = DIM(c, 'E'), D = DIM(c, 'D'), rows = c->in[0].n / E;
   MN_PARALLEL(c->ctx, rows * E * D)
   for (long r = 0; r < rows; r++) {
-    const float *p = c->in[0].data + r * E, *a = c->in[1].data + r * D, *dy = c->out[0].grad + r * E * D;
+    const float *p = c->in[0].data + r * E, *a = c->in[1].data + r * D,
+                *dy = c->out[0].grad + r * E * D;
     float *dp = c->in[0].grad, *da = c->in[1].grad;
     for (long e = 0; dp && e < E; e++) {
       float sum = 0;

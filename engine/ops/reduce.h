@@ -38,12 +38,13 @@ static inline void mn_sum_axis(mn_call *c, double scale) {
   mn_span s = mn_reduced_span(c);
   const float *x = c->in[0].data;
   float *y = c->out[0].data;
-  if (s.inner == 1) {                      /* along memory: partial sums of chunks, then their sum */
+  if (s.inner == 1) { /* along memory: partial sums of chunks, then their sum */
     long chunks = (s.size + SUM_CHUNK - 1) / SUM_CHUNK;
     double *part = (double *)mn_scratch(c->ctx, 0, 2 * s.outer * chunks);
     MN_PARALLEL(c->ctx, s.outer * s.size)
     for (long k = 0; k < s.outer * chunks; k++) {
-      long o = k / chunks, from = k % chunks * SUM_CHUNK, end = s.size - from < SUM_CHUNK ? s.size : from + SUM_CHUNK;
+      long o = k / chunks, from = k % chunks * SUM_CHUNK,
+           end = s.size - from < SUM_CHUNK ? s.size : from + SUM_CHUNK;
       double sum = 0;
       MN_PRAGMA(omp simd reduction(+:sum))
       for (long i = from; i < end; i++) sum += (double)x[o * s.size + i];
@@ -59,7 +60,8 @@ static inline void mn_sum_axis(mn_call *c, double scale) {
   long blocks = (s.inner + SUM_COLUMNS - 1) / SUM_COLUMNS;
   MN_PARALLEL(c->ctx, c->in[0].n)
   for (long k = 0; k < s.outer * blocks; k++) {
-    long o = k / blocks, from = k % blocks * SUM_COLUMNS, n = s.inner - from < SUM_COLUMNS ? s.inner - from : SUM_COLUMNS;
+    long o = k / blocks, from = k % blocks * SUM_COLUMNS,
+         n = s.inner - from < SUM_COLUMNS ? s.inner - from : SUM_COLUMNS;
     double sum[SUM_COLUMNS];
     for (long i = 0; i < n; i++) sum[i] = 0;
     for (long r = 0; r < s.size; r++)

@@ -6,7 +6,8 @@
 /* "[2, -1, 3]" */
 static const char *asked(const mn_call *c, int ndim, char *text, size_t size) {
   int at = snprintf(text, size, "[");
-  for (int i = 0; i < ndim; i++) at += snprintf(text + at, size - (size_t)at, "%s%g", i ? ", " : "", OPT(c, i));
+  for (int i = 0; i < ndim; i++)
+    at += snprintf(text + at, size - (size_t)at, "%s%g", i ? ", " : "", OPT(c, i));
   snprintf(text + at, size - (size_t)at, "]");
   return text;
 }
@@ -22,7 +23,8 @@ static int shape(mn_call *c) {
   for (int i = 0; i < ndim; i++) {
     double d = OPT(c, i);
     if (!(d >= -1 && d < 2147483648.0) || d != (int)d || d == 0)
-      return mn_fail(c->ctx, "reshape: d%d is %g, expected a whole number of at least 1, or -1", i, d);
+      return mn_fail(c->ctx, "reshape: d%d is %g, expected a whole number of at least 1, or -1", i,
+                     d);
     if (d == -1 && infer >= 0)
       return mn_fail(c->ctx, "reshape: d%d and d%d are -1, expected at most one", infer, i);
     if (d == -1) infer = i;
@@ -30,7 +32,8 @@ static int shape(mn_call *c) {
     y->shape[i] = (int)d;
   }
   if (n > (double)x->n || x->n % (long)n || (infer < 0 && (long)n != x->n))
-    return mn_fail(c->ctx, "reshape: x has %ld numbers, which do not fit %s", x->n, asked(c, ndim, text, sizeof text));
+    return mn_fail(c->ctx, "reshape: x has %ld numbers, which do not fit %s", x->n,
+                   asked(c, ndim, text, sizeof text));
   if (infer >= 0) y->shape[infer] = (int)(x->n / (long)n);
   y->ndim = ndim;
   if (!x->ndim || y->shape[0] != x->shape[0]) c->time = MN_WHOLE;

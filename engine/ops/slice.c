@@ -9,9 +9,11 @@ static int extent(mn_call *c, int size, long *from, long *length) {
   *from = *length = 0;
   double a = OPT(c, 1), b = OPT(c, 2) == TO_THE_END ? size : OPT(c, 2);
   if (!(a >= -size && a < size) || a != (long)a)
-    return mn_fail(c->ctx, "slice: from is %g, expected a whole number from %d to %d", a, -size, size - 1);
+    return mn_fail(c->ctx, "slice: from is %g, expected a whole number from %d to %d", a, -size,
+                   size - 1);
   if (!(b >= -size && b <= size) || b != (long)b)
-    return mn_fail(c->ctx, "slice: to is %g, expected a whole number from %d to %d", b, -size, size);
+    return mn_fail(c->ctx, "slice: to is %g, expected a whole number from %d to %d", b, -size,
+                   size);
   *from = (long)a + (a < 0 ? size : 0);
   *length = (long)b + (b < 0 ? size : 0) - *from;
   return *length >= 1 ? 0 : mn_fail(c->ctx, "slice: from %g to %g is empty", a, b);
@@ -60,6 +62,7 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_slice = {
   .sig = "x[*] -> y[*] | axis=0 from=0 to=1e9",
-  .doc = "y = x[from .. to-1] along an axis, counted from 0; negative from, to and axis count from the end",
+  .doc = "y = x[from .. to-1] along an axis, counted from 0; negative from, to and axis count from "
+         "the end",
   .time = MN_ROWS, .adds = true, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -5,7 +5,8 @@
 static int shape(mn_call *c) {
   const mn_arg *x = &c->in[0];
   mn_arg *y = &c->out[0];
-  int a = mn_axis(c, "transpose", "a", OPT(c, 0), x), b = a < 0 ? -1 : mn_axis(c, "transpose", "b", OPT(c, 1), x);
+  int a = mn_axis(c, "transpose", "a", OPT(c, 0), x),
+      b = a < 0 ? -1 : mn_axis(c, "transpose", "b", OPT(c, 1), x);
   if (b < 0) return -1;
   y->ndim = x->ndim;
   memcpy(y->shape, x->shape, sizeof x->shape);
@@ -15,9 +16,11 @@ static int shape(mn_call *c) {
   return 0;
 }
 
-/* to[outer, B, middle, A, inner] = x[outer, A, middle, B, inner], with A and B the sizes of from's axes. */
+/* to[outer, B, middle, A, inner] = x[outer, A, middle, B, inner], with A and B the sizes of from's
+** axes. */
 static void swap(mn_call *c, const mn_arg *from, const float *x, float *to) {
-  int a = (int)OPT(c, 0) + (OPT(c, 0) < 0 ? from->ndim : 0), b = (int)OPT(c, 1) + (OPT(c, 1) < 0 ? from->ndim : 0);
+  int a = (int)OPT(c, 0) + (OPT(c, 0) < 0 ? from->ndim : 0),
+      b = (int)OPT(c, 1) + (OPT(c, 1) < 0 ? from->ndim : 0);
   mn_span first = mn_span_of(from, a < b ? a : b), last = mn_span_of(from, a < b ? b : a);
   if (a == b) { memcpy(to, x, (size_t)from->n * sizeof *to); return; }
   long A = first.size, B = last.size, inner = last.inner, middle = first.inner / (B * inner);
