@@ -75,10 +75,20 @@ static inline void mn_spread_axis(mn_call *c, double scale) {
   mn_span s = mn_reduced_span(c);
   const float *dy = c->out[0].grad;
   float *dx = c->in[0].grad, a = (float)scale;
+  if (s.inner == 1) {
+    long chunks = (s.size + SUM_CHUNK - 1) / SUM_CHUNK;
+    MN_PARALLEL(c->ctx, c->in[0].n)
+    for (long k = 0; k < s.outer * chunks; k++) {
+      long o = k / chunks, from = k % chunks * SUM_CHUNK;
+      float g = a * dy[o], *to = dx + o * s.size;
+      for (long i = from; i < s.size && i < from + SUM_CHUNK; i++) to[i] = g;
+    }
+    return;
+  }
   MN_PARALLEL(c->ctx, c->in[0].n)
   for (long r = 0; r < s.outer * s.size; r++) {
-    long o = r / s.size;
-    for (long i = 0; i < s.inner; i++) dx[r * s.inner + i] = a * dy[o * s.inner + i];
+    const float *from = dy + r / s.size * s.inner;
+    for (long i = 0; i < s.inner; i++) dx[r * s.inner + i] = a * from[i];
   }
 }
 
