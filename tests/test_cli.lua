@@ -100,6 +100,10 @@ t.test("mistakes on the command line: exit status 2 and the line of mn.config", 
   local threads = script("threads.lua", "local mn, e = require 'mneme', require 'mneme.engine'\nmn.config {}\n" ..
     "print(e.C.mn_threads(e.ctx))\n")
   t.eq(mneme("run " .. threads .. " threads=3"), "3\n")
+  local own = script("own_threads.lua", "local mn, e = require 'mneme', require 'mneme.engine'\n" ..
+    "mn.config { threads = 5 }\nprint(e.C.mn_threads(e.ctx))\n")
+  t.eq(mneme("run " .. own), "5\n")
+  t.eq(mneme("run " .. own .. " threads=3"), "3\n")
 end)
 
 t.test("the same script under plain luajit", function()

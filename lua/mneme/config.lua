@@ -209,6 +209,7 @@ function config.new(defaults, about)
     errors.usage(("device=%s: tensors live on %s already"):format(cfg.device, config.device or "cpu"),
       "mneme run SCRIPT device=" .. cfg.device .. " chooses before the script begins")
   end
+  engine.check(engine.C.mn_set_threads(engine.ctx, cfg.threads))
   if cfg.debug then engine.C.mn_set_debug(engine.ctx, true) end
   return setmetatable(cfg, guard)
 end
