@@ -1,9 +1,6 @@
 /* head_linear.c -- a separate linear map for every head: y_h = act(x_h w_h^T + b_h).
 ** Head h owns rows h*R .. h*R+R-1 of w (the released GaLiTe projects its query twice, the second time so). */
-#include "../maths.h"
-#include "op.h"
-
-enum { NONE, RELU, SIGMOID, TANH, ELU1 };
+#include "activation.h"
 
 static int shape(mn_call *c) {
   int H = DIM(c, 'H'), P = DIM(c, 'P');
@@ -18,24 +15,16 @@ static void forward(mn_call *c) {
   float *y = c->out[0].data;
   for (int h = 0; h < H; h++)
     mn_gemm(c->ctx, false, true, N, R, I, x + h * I, H * I, w + (long)h * R * I, I, y + h * R, P, false);
-  for (long n = 0; n < N; n++, y += P) {
-    if (b) for (int p = 0; p < P; p++) y[p] += b[p];
-    switch (act) {
-    case RELU:    for (int p = 0; p < P; p++) y[p] = mn_at_least(y[p], 0); break;
-    case SIGMOID: for (int p = 0; p < P; p++) y[p] = mn_sigmoidf(y[p]); break;
-    case TANH:    for (int p = 0; p < P; p++) y[p] = mn_tanhf(y[p]); break;
-    case ELU1:    for (int p = 0; p < P; p++) y[p] = y[p] > 0 ? y[p] + 1 : mn_expf(y[p]); break;
-    }
-  }
+  mn_finish(y, b, N, P, act);
 }
 
 static void backward(mn_call *c) {
   int H = DIM(c, 'H'), I = DIM(c, 'I'), P = DIM(c, 'P'), R = P / H, N = (int)(c->in[0].n / (H * I)), act = (int)OPT(c, 0);
   const float *x = c->in[0].data, *w = c->in[1].data, *y = c->out[0].data, *dy = c->out[0].grad;
-  float *dz = mn_scratch(c->ctx, 0, (long)N * P), *db = c->in[2].grad;
-  for (long i = 0; i < (long)N * P; i++)
-    dz[i] = act == NONE ? dy[i] : act == RELU ? (y[i] > 0 ? dy[i] : 0) : act == SIGMOID ? dy[i] * y[i] * (1 - y[i])
-          : act == TANH ? dy[i] * (1 - y[i] * y[i]) : y[i] > 1 ? dy[i] : dy[i] * y[i];
+  float *undone = mn_scratch(c->ctx, 0, (long)N * P), *db = c->in[2].grad;
+  const float *dz;
+  if (act == MN_NONE) dz = dy;
+  else mn_undo(y, dy, undone, (long)N * P, act), dz = undone;
   for (int h = 0; h < H; h++) {
     long at = (long)h * R * I;
     if (c->in[0].grad) mn_gemm(c->ctx, false, false, N, I, R, dz + h * R, P, w + at, I, c->in[0].grad + h * I, H * I, false);

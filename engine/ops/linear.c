@@ -2,23 +2,7 @@
 ** Acting asks for a few rows at a time, again and again with the same weights: the first rows of a run
 ** leave the weights packed (few.h) for the rest. */
 #include "../few.h"
-#include "../maths.h"
-#include "op.h"
-
-enum { NONE, RELU, SIGMOID, TANH, ELU1 };
-
-/* Bias and activation of rows of y. */
-static void finish(float *y, const float *b, long rows, int O, int act) {
-  for (long r = 0; r < rows; r++, y += O) {
-    if (b) for (int o = 0; o < O; o++) y[o] += b[o];
-    switch (act) {
-    case RELU:    for (int o = 0; o < O; o++) y[o] = mn_at_least(y[o], 0); break;
-    case SIGMOID: for (int o = 0; o < O; o++) y[o] = mn_sigmoidf(y[o]); break;
-    case TANH:    for (int o = 0; o < O; o++) y[o] = mn_tanhf(y[o]); break;
-    case ELU1:    for (int o = 0; o < O; o++) y[o] = y[o] > 0 ? y[o] + 1 : mn_expf(y[o]); break;
-    }
-  }
-}
+#include "activation.h"
 
 static int shape(mn_call *c) {   /* packed weights are kept only where rows will come */
   bool rows = c->in[0].timed;
@@ -38,19 +22,9 @@ static void forward(mn_call *c) {
     if (c->t0 == 0) mn_pack(w, I, O, true, packed);
     mn_few(c->ctx, (int)N, O, I, x, I, packed, y, O, false);
   } else mn_gemm(c->ctx, false, true, (int)N, O, I, x, I, w, I, y, O, false);
-  if (!b && act == NONE) return;
+  if (!b && act == MN_NONE) return;
   MN_PARALLEL(c->ctx, N * O)
-  for (long r = 0; r < N; r += 64) finish(y + r * O, b, N - r < 64 ? N - r : 64, O, act);
-}
-
-/* dy through the activation, from y alone. */
-static void undo(const float *y, const float *dy, float *dz, long n, int act) {
-  switch (act) {
-  case RELU:    for (long i = 0; i < n; i++) dz[i] = y[i] > 0 ? dy[i] : 0; break;
-  case SIGMOID: for (long i = 0; i < n; i++) dz[i] = dy[i] * y[i] * (1 - y[i]); break;
-  case TANH:    for (long i = 0; i < n; i++) dz[i] = dy[i] * (1 - y[i] * y[i]); break;
-  case ELU1:    for (long i = 0; i < n; i++) dz[i] = y[i] > 1 ? dy[i] : dy[i] * y[i]; break;
-  }
+  for (long r = 0; r < N; r += 64) mn_finish(y + r * O, b, N - r < 64 ? N - r : 64, O, act);
 }
 
 static void backward(mn_call *c) {
@@ -58,10 +32,10 @@ static void backward(mn_call *c) {
   long N = c->in[0].n / I;
   const float *x = c->in[0].data, *w = c->in[1].data, *y = c->out[0].data, *dz = c->out[0].grad;
   float *dx = c->in[0].grad, *dw = c->in[1].grad, *db = c->in[2].grad;
-  if (act != NONE) {
+  if (act != MN_NONE) {
     float *z = mn_scratch(c->ctx, 0, N * O);
     MN_PARALLEL(c->ctx, N * O)
-    for (long r = 0; r < N; r += 64) undo(y + r * O, dz + r * O, z + r * O, (N - r < 64 ? N - r : 64) * O, act);
+    for (long r = 0; r < N; r += 64) mn_undo(y + r * O, dz + r * O, z + r * O, (N - r < 64 ? N - r : 64) * O, act);
     dz = z;
   }
   if (dx) mn_gemm(c->ctx, false, false, (int)N, I, O, dz, O, w, I, dx, I, mn_adds(c, 0));
