@@ -97,10 +97,9 @@ static uint32_t fresh_gen(mn_ctx *mn) {
 
 /* A record with a lasting slot: leaves, and whatever a plan makes. */
 mn_record *mn_new_leaf(mn_ctx *mn) {
-  mn_record *r = NULL;
-  for (int i = mn->n_leaves; i-- > 0 && mn->n_leaves - i < 32; )      /* a slot freed lately */
-    if (!mn->leaf[i]->gen) { r = mn->leaf[i]; break; }
-  if (!r) {
+  mn_record *r = mn->unused;
+  if (r) mn->unused = r->of;
+  else {
     if (mn_grow(mn, &mn->leaf, &mn->cap_leaves, mn->n_leaves + 1, sizeof *mn->leaf)) return NULL;
     r = malloc(sizeof *r);
     if (!r) return mn_fail(mn, "out of memory"), NULL;
@@ -140,6 +139,14 @@ mn_record *mn_new_record(mn_ctx *mn) {
   return p->own[p->n_own++] = r;
 }
 
+void mn_free_slot(mn_ctx *mn, mn_record *r) {
+  r->gen = 0;
+  r->data = NULL;
+  r->grad = NULL;
+  r->of = mn->unused;
+  mn->unused = r;
+}
+
 void mn_drop_record(mn_ctx *mn, mn_record *r) {
   if (!r->of && !r->plan) {
     mn->leaf_bytes -= (double)r->n * (r->grad ? 8 : r->dtype == MN_U8 ? 1 : 4);
@@ -147,9 +154,7 @@ void mn_drop_record(mn_ctx *mn, mn_record *r) {
     mn_release(r->grad);
   }
   mn_record *of = r->of;
-  r->gen = 0;
-  r->data = NULL;
-  r->grad = NULL;
+  mn_free_slot(mn, r);
   if (of) mn_unpin(mn, of);
 }
 

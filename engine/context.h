@@ -73,6 +73,8 @@ struct mn_plan {
   int n_commands, cap_commands;
   mn_record **own, **pinned;     /* tensors made here; leaves used here */
   int n_own, cap_own, n_pinned, cap_pinned;
+  mn_record **graded;            /* leaves whose gradients its backward passes make */
+  int n_graded, cap_graded;
   bool recording, profile;
   int T;                         /* length of time of its timed tensors; 0 without any */
   int next_row;                  /* where the last run by rows ended */
@@ -88,6 +90,7 @@ struct mn_ctx {
   mn_memory memory;
   mn_tape tape;
   mn_record **leaf;   int n_leaves, cap_leaves;       /* slot -1, -2, ...: leaves and what plans made */
+  mn_record *unused;                                  /* of those, the free ones, linked by `of` */
   mn_record **computed; int n_computed, cap_computed; /* slot 0, 1, ...: until the next sweep */
   mn_record **grave;  int n_grave, cap_grave;         /* freed leaves that the tape may still need */
   uint32_t next_gen, next_version;
@@ -107,6 +110,7 @@ void  mn_release(void *at);
 int   mn_grow(mn_ctx *mn, void *array, int *cap, int need, size_t item);
 mn_record *mn_find(mn_ctx *mn, const mn_tensor *t, const char *op, const char *arg);  /* NULL and error */
 mn_record *mn_new_leaf(mn_ctx *mn);
+void  mn_free_slot(mn_ctx *mn, mn_record *r);         /* what it held is gone */
 mn_record *mn_new_record(mn_ctx *mn);                 /* computed: in the recording plan, or until the sweep */
 void  mn_drop_record(mn_ctx *mn, mn_record *r);       /* a leaf or a plan's tensor: its slot is free again */
 void  mn_unpin(mn_ctx *mn, mn_record *r);

@@ -37,7 +37,7 @@ mn_plan *mn_plan_new(mn_ctx *mn) {
 static void clear(mn_plan *p) {
   for (int i = 0; i < p->n_own; i++) mn_drop_record(p->ctx, p->own[i]);
   for (int i = 0; i < p->n_pinned; i++) mn_unpin(p->ctx, p->pinned[i]);
-  p->n_own = p->n_pinned = p->n_commands = p->T = 0;
+  p->n_own = p->n_pinned = p->n_graded = p->n_commands = p->T = 0;
   p->B = -1;
   p->next_row = 0;
   p->tape = (mn_tape){ 0 };
@@ -56,6 +56,7 @@ void mn_plan_free(mn_plan *p) {
   free(p->command);
   free(p->own);
   free(p->pinned);
+  free(p->graded);
   free(p);
 }
 
@@ -232,6 +233,10 @@ int mn_plan_run(mn_plan *p, int t0, int t1) {
   if (!p->n_commands) return mn_fail(mn, "plan: nothing was recorded");
   if (mn_check_links(mn, &p->tape)) return -1;
   if (t1 >= 0) return run_by_rows(p, t0, t1);
+  for (int i = 0; i < p->n_graded; i++) {        /* as asked for by zero_grad since the last run */
+    mn_record *leaf = p->graded[i];
+    if (leaf->fresh) memset(leaf->grad, 0, (size_t)leaf->n * sizeof(float)), leaf->fresh = false;
+  }
   for (int i = 0; i < p->n_commands; i++) {
     double start = p->profile ? now() : 0;
     run_one(&p->command[i]);

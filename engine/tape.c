@@ -224,6 +224,14 @@ static int alias_backward(mn_ctx *mn, mn_node *node) {
   return pool_give(mn, mn_current_memory(mn), used, in->n);
 }
 
+/* A replay must know whose gradients it makes. */
+static int note_leaf(mn_plan *p, mn_record *leaf) {
+  for (int i = p->n_graded; i-- > 0; ) if (p->graded[i] == leaf) return 0;
+  if (mn_grow(p->ctx, &p->graded, &p->cap_graded, p->n_graded + 1, sizeof *p->graded)) return -1;
+  p->graded[p->n_graded++] = leaf;
+  return 0;
+}
+
 /* One node: lend its gradients, run, add what was not the first, give its outputs' gradients back. */
 static int node_backward(mn_ctx *mn, mn_node *node) {
   mn_memory *m = mn_current_memory(mn);
@@ -241,6 +249,7 @@ static int node_backward(mn_ctx *mn, mn_node *node) {
     if (!r || !r->wants_grad || r->dtype != MN_F32) continue;
     any = true;
     bool leaf = r->slot < 0 && !r->plan, first = leaf ? r->fresh : !r->grad;
+    if (leaf && mn->recording && note_leaf(mn->recording, r)) return -1;
     if (first) {
       if (!leaf && !(r->grad = pool_take(mn, m, r->n))) return -1;
       r->fresh = false;
@@ -351,6 +360,13 @@ int mn_no_grad(mn_ctx *mn, bool on) {
   }
   if (!mn->no_grad) return mn_fail(mn, "no_grad: ended more often than begun");
   mn_mark m = mn->mark[--mn->no_grad];
-  if (!mn->recording) mn->memory.arena.used = m.used, mn->n_computed = m.n_computed;
+  if (mn->recording) return 0;
+  mn_memory *memory = &mn->memory;
+  memory->arena.used = m.used;
+  mn->n_computed = m.n_computed;
+  int kept = 0;                         /* gradient buffers that a backward pass took meanwhile go too */
+  for (int i = 0; i < memory->n_pool; i++)
+    if ((char *)memory->pool[i].at < memory->arena.base + m.used) memory->pool[kept++] = memory->pool[i];
+  memory->n_pool = kept;
   return 0;
 }

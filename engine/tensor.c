@@ -41,8 +41,7 @@ int mn_leaf_new(mn_ctx *mn, int dtype, int ndim, const int *shape, bool wants_gr
   r->grad = wants_grad && r->data ? mn_zeroed(bytes) : NULL;
   if (!r->data || (wants_grad && !r->grad)) {
     mn_release(r->data);
-    r->data = NULL;
-    r->gen = 0;
+    mn_free_slot(mn, r);
     return mn_fail(mn, "tensor: out of memory: %.1f MB", (double)bytes / 1e6);
   }
   r->wants_grad = r->fresh = wants_grad;
@@ -124,7 +123,8 @@ bool mn_tensor_wants_grad(mn_ctx *mn, const mn_tensor *t) {
 int mn_zero_grad(mn_ctx *mn, const mn_tensor *t) {
   mn_record *r = mn_find(mn, t, "zero_grad", "the tensor");
   if (!r) return -1;
-  r->fresh = true;
+  if (!r->of) r->fresh = true;
+  else if (r->grad && !r->of->fresh) memset(r->grad, 0, (size_t)r->n * sizeof(float));
   return 0;
 }
 

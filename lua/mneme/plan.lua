@@ -16,20 +16,27 @@ local function same_shape(a, b)
   return true
 end
 
--- Tensors among the arguments, tables of them included, in a fixed order.
-local function collect(into, x)
-  if tensor.is(x) then into[#into + 1] = x
-  elseif type(x) == "table" then
-    local keys = {}
-    for key in pairs(x) do keys[#keys + 1] = key end
-    table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
-    for _, key in ipairs(keys) do collect(into, x[key]) end
+-- Tensors among the arguments, tables of them included, in a fixed order; and what else was given, constants and
+-- keys: where that changes, it is another call.
+local function collect(into, constants, ...)
+  for i = 1, select("#", ...) do
+    local x = select(i, ...)
+    if tensor.is(x) then into[#into + 1] = x
+    elseif type(x) == "table" then
+      local keys = {}
+      for key in pairs(x) do keys[#keys + 1] = key end
+      table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
+      for _, key in ipairs(keys) do
+        constants[#constants + 1] = key
+        collect(into, constants, x[key])
+      end
+    else constants[#constants + 1] = x == nil and "nil" or x end
   end
-  return into
+  return into, constants
 end
 
 local function record(self, ...)
-  self.args = collect({}, { ... })
+  self.args, self.constants = collect({}, {}, ...)
   for _, t in ipairs(self.args) do
     if t.slot >= 0 then errors.raise "plan: its arguments must be leaves; mn.keep() makes one of a computed tensor" end
   end
@@ -46,11 +53,12 @@ local function record(self, ...)
 end
 
 ---Run it.  The first call records; later ones replay.  Arguments are leaves: other leaves of the same shapes
----are copied into the recorded ones; other shapes record anew.  Results are the same tensors every time.
+---are copied into the recorded ones; other shapes or constants record anew.  Results are the same tensors every time.
 function Plan:__call(...)
   if not self.recorded then return record(self, ...) end
-  local args = collect({}, { ... })
-  local fits = #args == #self.args
+  local args, constants = collect({}, {}, ...)
+  local fits = #args == #self.args and #constants == #self.constants
+  for i = 1, fits and #constants or 0 do fits = fits and constants[i] == self.constants[i] end
   for i = 1, fits and #args or 0 do fits = fits and same_shape(args[i], self.args[i]) end
   if not fits then return record(self, ...) end
   for i, t in ipairs(args) do
@@ -62,11 +70,17 @@ function Plan:__call(...)
 end
 
 ---Replay as it stands, without looking at arguments: no Lua, no garbage.
-function Plan:run() if C.mn_plan_run(self.handle, 0, -1) ~= 0 then check(-1) end end
+function Plan:run()
+  if not self.recorded then errors.raise "plan: nothing was recorded: call it first" end
+  if C.mn_plan_run(self.handle, 0, -1) ~= 0 then check(-1) end
+end
 
 ---Replay only rows t0 .. t1-1 of time (counted from 0).  Its sequences are leaves made with time = true;
 ---recurrent ops go on from where row t0-1 left them.
-function Plan:rows(t0, t1) if C.mn_plan_run(self.handle, t0, t1) ~= 0 then check(-1) end end
+function Plan:rows(t0, t1)
+  if not self.recorded then errors.raise "plan: nothing was recorded: call it first" end
+  if C.mn_plan_run(self.handle, t0, t1) ~= 0 then check(-1) end
+end
 
 ---The first op whose numbers are not finite, as text, or nil.
 function Plan:find_nan()
