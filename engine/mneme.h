@@ -50,6 +50,7 @@ int         mn_interrupted(void);                  /* the signal's number, or 0 
 
 /* tensors */
 int         mn_leaf_new(mn_ctx *mn, int dtype, int ndim, const int *shape, bool wants_grad, mn_tensor *out);
+int         mn_leaf_like(mn_ctx *mn, const mn_tensor *of, mn_tensor *out);   /* same type, shape and time; wants no gradient */
 int         mn_leaf_view(mn_ctx *mn, const mn_tensor *of, double offset, int ndim, const int *shape, mn_tensor *out);
 int         mn_leaf_time(mn_ctx *mn, const mn_tensor *t, bool timed);   /* first axis is time: see mn_plan_run */
 void        mn_leaf_free(mn_ctx *mn, const mn_tensor *t);

@@ -50,6 +50,12 @@ int mn_leaf_new(mn_ctx *mn, int dtype, int ndim, const int *shape, bool wants_gr
   return 0;
 }
 
+int mn_leaf_like(mn_ctx *mn, const mn_tensor *of, mn_tensor *out) {
+  mn_record *r = mn_find(mn, of, "tensor", "it");
+  if (!r || mn_leaf_new(mn, r->dtype, r->ndim, r->shape, false, out)) return -1;
+  return mn_leaf_time(mn, out, r->timed);
+}
+
 /* A window on a leaf's numbers, for naming a part of it (state dicts).  No gradient flows through it;
 ** mn_tensor_grad of it is the same window on the leaf's gradient. */
 int mn_leaf_view(mn_ctx *mn, const mn_tensor *of, double offset, int ndim, const int *shape, mn_tensor *out) {

@@ -9,11 +9,20 @@ local C, ctx, check = engine.C, engine.ctx, engine.check
 local Plan = {}
 Plan.__index = Plan
 
-local function same_shape(a, b)
-  local s, r = a:shape(), b:shape()
-  if #s ~= #r or a:dtype() ~= b:dtype() then return false end
-  for i = 1, #s do if s[i] ~= r[i] then return false end end
+-- Can x stand for what was recorded?  A recorded argument that is gone (its plan was recorded anew) fits nothing.
+local shape, other, dtype = ffi.new("int[?]", C.MN_AXES), ffi.new("int[?]", C.MN_AXES), ffi.new "int[2]"
+local function same_shape(x, recorded)
+  local n = check(C.mn_tensor_info(ctx, x, dtype, shape))
+  if C.mn_tensor_info(ctx, recorded, dtype + 1, other) ~= n or dtype[0] ~= dtype[1] then return false end
+  for i = 0, n - 1 do if shape[i] ~= other[i] then return false end end
   return true
+end
+
+local function sorted(t)
+  local keys = {}
+  for key in pairs(t) do keys[#keys + 1] = key end
+  table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
+  return keys
 end
 
 -- Tensors among the arguments, tables of them included, in a fixed order; and what else was given, constants and
@@ -23,10 +32,7 @@ local function collect(into, constants, ...)
     local x = select(i, ...)
     if tensor.is(x) then into[#into + 1] = x
     elseif type(x) == "table" then
-      local keys = {}
-      for key in pairs(x) do keys[#keys + 1] = key end
-      table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
-      for _, key in ipairs(keys) do
+      for _, key in ipairs(sorted(x)) do
         constants[#constants + 1] = key
         collect(into, constants, x[key])
       end
@@ -35,8 +41,21 @@ local function collect(into, constants, ...)
   return into, constants
 end
 
-local function record(self, ...)
-  self.args, self.constants = collect({}, {}, ...)
+-- The arguments with the plan's own leaves in the places that it has, by number in collect's order.
+local function with_own(own, at, x)
+  if tensor.is(x) then
+    at.n = at.n + 1
+    return own[at.n] or x, at
+  elseif type(x) ~= "table" then return x, at end
+  local t = {}
+  for _, key in ipairs(sorted(x)) do t[key] = with_own(own, at, x[key]) end
+  return t, at
+end
+
+local function record(self, own, ...)
+  local given, at = { n = select("#", ...), ... }, { n = 0 }
+  for i = 1, given.n do given[i] = with_own(own, at, given[i]) end
+  self.own, self.args, self.constants = own, collect({}, {}, unpack(given, 1, given.n))
   for _, t in ipairs(self.args) do
     if t.slot >= 0 then errors.raise "plan: its arguments must be leaves; mn.keep() makes one of a computed tensor" end
   end
@@ -49,22 +68,34 @@ local function record(self, ...)
     self.recorded, self.results = true, { n = select("#", ...), ... }
     return ...
   end
-  return finish(pcall(self.f, ...))
+  return finish(pcall(self.f, unpack(given, 1, given.n)))
 end
 
----Run it.  The first call records; later ones replay.  Arguments are leaves: other leaves of the same shapes
----are copied into the recorded ones; other shapes or constants record anew.  Results are the same tensors every time.
+-- Is t another tensor than the recorded one, and can it be copied in place of it?
+local function differs(t, mine) return t.slot ~= mine.slot or t.gen ~= mine.gen end
+
+---Run it.  The first call records, other shapes or constants record anew, and all else replays.  The leaves of
+---the first call are used as they are, so that what is written into them is seen by run() and rows().  When
+---another leaf is given in place of one, the plan records once more with a leaf of its own, into which all
+---that follow are copied.  Between recordings, results are the same tensors every time.
 function Plan:__call(...)
-  if not self.recorded then return record(self, ...) end
+  if not self.recorded then return record(self, {}, ...) end
   local args, constants = collect({}, {}, ...)
-  local fits = #args == #self.args and #constants == #self.constants
+  local fits, own, more = #args == #self.args and #constants == #self.constants, self.own, false
   for i = 1, fits and #constants or 0 do fits = fits and constants[i] == self.constants[i] end
-  for i = 1, fits and #args or 0 do fits = fits and same_shape(args[i], self.args[i]) end
-  if not fits then return record(self, ...) end
+  for i = 1, fits and #args or 0 do
+    local mine = self.args[i]
+    fits = fits and (not differs(args[i], mine) or same_shape(args[i], mine) and not mine:wants_grad())
+  end
+  if not fits then return record(self, {}, ...) end
   for i, t in ipairs(args) do
     local mine = self.args[i]
-    if t.slot ~= mine.slot or t.gen ~= mine.gen then mine:copy(t) end
+    if differs(t, mine) then
+      if not own[i] then own[i], more = tensor.like(mine), true end
+      own[i]:copy(t)
+    end
   end
+  if more then return record(self, own, ...) end
   check(C.mn_plan_run(self.handle, 0, -1))
   return unpack(self.results, 1, self.results.n)
 end

@@ -91,6 +91,14 @@ function M.leaf_budget()
   budget = math.max(64e6, 1.5 * C.mn_bytes(ctx, "leaf"))
 end
 
+---A new leaf of zeros with the type, shape and time of another tensor.
+---@return Tensor
+function M.like(of)
+  local t = handle()
+  check(C.mn_leaf_like(ctx, of, t))
+  return ffi.gc(t, function(leaf) C.mn_leaf_free(ctx, leaf) end)
+end
+
 ---A window on part of a leaf's numbers (and of its gradient), `offset` numbers in: parts of packed parameters.
 ---@return Tensor
 function M.view(of, offset, shape)
