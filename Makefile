@@ -110,7 +110,7 @@ demo: deps-demo ## from nothing: packages, program, an agent trained on the T-Ma
 	  else $(B)/mneme run experiments/demo.lua run=$(DEMO); fi
 	@$(B)/mneme eval $(DEMO) episodes=500
 	@echo "the agent:  $(DEMO) (rm -r $(DEMO) begins anew)"
-	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] && $(B)/mneme view $(DEMO); then :; else \
+	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] && echo "a window:   h lists its keys, q closes it" && $(B)/mneme view $(DEMO); then :; else \
 	  $(B)/mneme view $(DEMO) out=$(DEMO)/episode.png && \
 	  if command -v ffmpeg > /dev/null; then $(B)/mneme view $(DEMO) out=$(DEMO)/episode.mp4; \
 	  else echo "no ffmpeg: a GIF in place of the MP4"; $(B)/mneme view $(DEMO) out=$(DEMO)/episode.gif; fi; fi
