@@ -233,6 +233,8 @@ void mn_ctx_free(mn_ctx *mn) {
 }
 
 int mn_threads(mn_ctx *mn) { return mn->threads; }
+int mn_worker(mn_ctx *mn) { (void)mn; return mn_sharing ? 0 : omp_get_thread_num(); }
+bool mn_worth(mn_ctx *mn, double work) { return work > 50000 && mn->threads > 1 && !omp_in_parallel(); }
 
 int mn_set_threads(mn_ctx *mn, int threads) {
   if (threads < 0 || threads > MAX_THREADS)
@@ -243,6 +245,7 @@ int mn_set_threads(mn_ctx *mn, int threads) {
 void mn_set_debug(mn_ctx *mn, bool on) { mn->debug = on; }
 
 _Thread_local int mn_lane;
+_Thread_local bool mn_sharing;
 
 float *mn_scratch(mn_ctx *mn, int which, long n) {
   float **scratch = &mn->scratch[mn_lane][which];

@@ -12,7 +12,8 @@ typedef struct mn_arena {        /* one reserved stretch of memory, handed out f
 } mn_arena;
 
 enum { MN_LANES_MOST = 16 };     /* threads that share out copies */
-extern _Thread_local int mn_lane;
+extern _Thread_local int mn_lane;   /* this thread's place while threads share out copies, */
+extern _Thread_local bool mn_sharing;   /* which is now */
 
 typedef struct mn_block { float *at; long n; } mn_block;
 

@@ -92,10 +92,6 @@ void mn_panels_rows(int m0, int m1, int N, int K, const float *A, int lda, bool 
 }
 
 void mn_few(mn_ctx *mn, int M, int N, int K, const float *A, int lda, const float *panels, float *C, int ldc, bool add) {
-  int count = mn_panels(N);
-  MN_PARALLEL(mn, (double)M * N * K / 8)
-  for (int p = 0; p < count; p++) {
-    int n = N - p * MN_PANEL < MN_PANEL ? N - p * MN_PANEL : MN_PANEL;
-    panel_rows(M, n, K, A, lda, 1, panels + (long)p * K * MN_PANEL, C + (long)p * MN_PANEL, ldc, add);
-  }
+  MN_FOR(mn, (double)M * N * K / 8, n, 0, N, MN_PANEL,
+         panel_rows(M, (int)(N - n < MN_PANEL ? N - n : MN_PANEL), K, A, lda, 1, panels + n * K, C + n, ldc, add));
 }

@@ -129,30 +129,33 @@ static long work_size(const mn_attention *a, const mn_matrix_kernels *k) {
        + 4 * MN_CHUNK * MN_CHUNK;
 }
 
+/* One head through the rows that are asked for. */
+static void walk(const mn_attention *a, const mn_matrix_kernels *k, int bh, float *mine) {
+  const mn_call *c = a->c;
+  long state = (long)a->V * a->K;
+  float *C = c->out[1].data + bh * state, *s = c->out[2].data + (long)bh * a->K;
+  const float *C0 = c->in[IN_STATE].data, *s0 = c->in[IN_STATE + 1].data;
+  if (C0) C0 += bh * state;
+  if (s0) s0 += (long)bh * a->K;
+  if (c->t1 - c->t0 >= STEPWISE) {
+    if (c->t0) walk_chunks(a, k, bh, C, s, mine);
+    else       walk_chunks(a, k, bh, C0, s0, mine);
+    return;
+  }
+  if (c->t0 == 0) {
+    for (long i = 0; i < state; i++) C[i] = C0 ? C0[i] : 0;
+    for (int i = 0; i < a->K; i++) s[i] = s0 ? s0[i] : 0;
+  }
+  walk_steps(a, k, bh, C, s, mine);
+}
+
 void mn_matrix_forward(mn_call *c, const mn_matrix_kernels *k) {
   mn_attention a;
   mn_attention_open(&a, c, k->name, 0);
   long size = work_size(&a, k), state = (long)a.V * a.K;
   float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
-  int rows = c->t1 - c->t0, heads = (c->b1 - c->b0) * a.H;
-  MN_PARALLEL(c->ctx, (double)rows * heads * state)
-  for (int bh = c->b0 * a.H; bh < c->b1 * a.H; bh++) {
-    float *mine = work + omp_get_thread_num() * size;
-    float *C = c->out[1].data + bh * state, *s = c->out[2].data + (long)bh * a.K;
-    const float *C0 = c->in[IN_STATE].data, *s0 = c->in[IN_STATE + 1].data;
-    if (C0) C0 += bh * state;
-    if (s0) s0 += (long)bh * a.K;
-    if (rows >= STEPWISE) {
-      if (c->t0) walk_chunks(&a, k, bh, C, s, mine);
-      else       walk_chunks(&a, k, bh, C0, s0, mine);
-      continue;
-    }
-    if (c->t0 == 0) {
-      for (long i = 0; i < state; i++) C[i] = C0 ? C0[i] : 0;
-      for (int i = 0; i < a.K; i++) s[i] = s0 ? s0[i] : 0;
-    }
-    walk_steps(&a, k, bh, C, s, mine);
-  }
+  double load = (double)(c->t1 - c->t0) * (c->b1 - c->b0) * a.H * (double)state;
+  MN_FOR(c->ctx, load, bh, c->b0 * a.H, c->b1 * a.H, 1, walk(&a, k, (int)bh, work + mn_worker(c->ctx) * size));
 }
 
 void mn_matrix_backward(mn_call *c, const mn_matrix_kernels *k) {

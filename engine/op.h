@@ -84,8 +84,21 @@ void mn_gemm(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, 
 void mn_gemm_one(bool ta, bool tb, int M, int N, int K, const float *A, int lda,
                  const float *B, int ldb, float *C, int ldc, bool add);
 
-/* for (chunk = 0..n-1) in parallel, when the work is worth waking the threads: put it before `for`. */
+/* Is so much work worth waking the threads?  Never where they are awake already, sharing out copies. */
+bool mn_worth(mn_ctx *mn, double work);
+int mn_worker(mn_ctx *mn);     /* which of the threads of MN_FOR this is: 0 .. mn_threads-1 */
+
+/* CALL for i = from, from+step .. < to, on all threads when the work is worth it.  Entering OpenMP costs a third
+** of a microsecond even for one thread, so ops that acting uses go this way. */
+#define MN_FOR(ctx, work, i, from, to, step, CALL) do { \
+    if (mn_worth(ctx, work)) { \
+      MN_PRAGMA(omp parallel for schedule(dynamic) num_threads(mn_threads(ctx))) \
+      for (long i = (from); i < (to); i += (step)) { CALL; } \
+    } else for (long i = (from); i < (to); i += (step)) { CALL; } \
+  } while (0)
+
+/* The same for a loop written out: put it before `for`. */
 #define MN_PRAGMA(x) _Pragma(#x)
-#define MN_PARALLEL(ctx, work) MN_PRAGMA(omp parallel for schedule(dynamic) num_threads(mn_threads(ctx)) if ((work) > 50000 && mn_threads(ctx) > 1))
+#define MN_PARALLEL(ctx, work) MN_PRAGMA(omp parallel for schedule(dynamic) num_threads(mn_threads(ctx)) if (mn_worth(ctx, work)))
 
 #endif

@@ -212,8 +212,10 @@ static int run_by_rows(mn_plan *p, int t0, int t1) {
 #pragma omp parallel num_threads(lanes)
   {
     mn_lane = omp_get_thread_num();
+    mn_sharing = true;
     run_rows(p, mn_lane, t0, t1, p->B * mn_lane / lanes, p->B * (mn_lane + 1) / lanes);
     mn_lane = 0;
+    mn_sharing = false;
   }
   return 0;
 }

@@ -209,33 +209,38 @@ static void advance(const agalite *g, int bh, int t, long tick, token *x, const 
   }
 }
 
+/* One head through the rows that are asked for. */
+static void walk(const agalite *g, int bh, float *state) {
+  const mn_attention *a = &g->a;
+  const mn_call *c = a->c;
+  tensors first = { c->in[IN_VS].data, c->in[IN_KS].data, c->in[IN_S].data };
+  tensors running = { c->out[OUT_VS].data, c->out[OUT_KS].data, c->out[OUT_S].data };
+  float tick = c->in[IN_TICK].data[bh / a->H], *num = state + g->size;
+  token x = token_at(g, num + a->Vp);
+  each_part(g, bh, state, c->t0 ? running : first, false);
+  for (int t = c->t0; t < c->t1; t++) {
+    if (t % L == 0) {
+      float *to = checkpoint(g, bh, t);
+      to[0] = tick;
+      memcpy(to + HEADER, state, sizeof(float) * (size_t)g->size);
+    }
+    mn_expect(a, t + 4, bh, false);
+    advance(g, bh, t, lrintf(tick), &x, state, state, num);
+    mn_divide(a, mn_token(a, t, bh), num, x.z);
+  }
+  each_part(g, bh, state, running, true);
+}
+
 static void forward(mn_call *c) {
   agalite g;
   open_call(&g, c);
-  const mn_attention *a = &g.a;
-  long size = g.size + token_size(&g) + a->Vp;
+  int H = g.a.H;
+  long size = g.size + token_size(&g) + g.a.Vp;
   make_tables(&g, 1);
   float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
-  tensors first = { c->in[IN_VS].data, c->in[IN_KS].data, c->in[IN_S].data };
-  tensors running = { c->out[OUT_VS].data, c->out[OUT_KS].data, c->out[OUT_S].data };
   const float *tick = c->in[IN_TICK].data;
-  MN_PARALLEL(c->ctx, 4.0 * (c->t1 - c->t0) * (c->b1 - c->b0) * a->H * (double)g.size)
-  for (int bh = c->b0 * a->H; bh < c->b1 * a->H; bh++) {
-    float *state = work + omp_get_thread_num() * size, *num = state + g.size;
-    token x = token_at(&g, num + a->Vp);
-    each_part(&g, bh, state, c->t0 ? running : first, false);
-    for (int t = c->t0; t < c->t1; t++) {
-      if (t % L == 0) {
-        float *to = checkpoint(&g, bh, t);
-        to[0] = tick[bh / a->H];
-        memcpy(to + HEADER, state, sizeof(float) * (size_t)g.size);
-      }
-      mn_expect(a, t + 4, bh, false);
-      advance(&g, bh, t, lrintf(tick[bh / a->H]), &x, state, state, num);
-      mn_divide(a, mn_token(a, t, bh), num, x.z);
-    }
-    each_part(&g, bh, state, running, true);
-  }
+  double load = 4.0 * (c->t1 - c->t0) * (c->b1 - c->b0) * H * (double)g.size;
+  MN_FOR(c->ctx, load, bh, c->b0 * H, c->b1 * H, 1, walk(&g, (int)bh, work + mn_worker(c->ctx) * size));
   for (int b = c->b0; b < c->b1; b++) c->out[OUT_TICK].data[b] = tick[b] + (float)c->t1;
 }
 

@@ -69,11 +69,9 @@ static void forward(mn_call *c) {
   parts p = weights(c);
   product(c, p.few, (int)N, 3 * D, y, p.w, p.pw, pre, false);
   product(c, p.few, (int)N, 2 * D, x, p.u, p.pu, pre, true);
-  MN_PARALLEL(c->ctx, N * D * 4)
-  for (long n = 0; n < N; n += 64) gates(x + n * D, bias, pre + n * 3 * D, rx + n * D, N - n < 64 ? N - n : 64, D);
+  MN_FOR(c->ctx, N * D * 4, n, 0, N, 64, gates(x + n * D, bias, pre + n * 3 * D, rx + n * D, N - n < 64 ? N - n : 64, D));
   product(c, p.few, (int)N, D, rx, p.ug, p.pg, pre + 2 * D, true);
-  MN_PARALLEL(c->ctx, N * D * 4)
-  for (long n = 0; n < N; n += 64) mix(x + n * D, pre + n * 3 * D, o + n * D, N - n < 64 ? N - n : 64, D);
+  MN_FOR(c->ctx, N * D * 4, n, 0, N, 64, mix(x + n * D, pre + n * 3 * D, o + n * D, N - n < 64 ? N - n : 64, D));
 }
 
 /* Gradients of the three pre-activations, as far as they do not need d(rx); dx gets the direct part. */

@@ -4,12 +4,11 @@
 #include <string.h>
 #include "op.h"
 
-static void forward(mn_call *c) {
-  long D = DIM(c, 'D'), rows = c->in[0].n / D;
+static void normalise(mn_call *c, long from, long end) {
+  long D = DIM(c, 'D');
   const float *weight = c->in[1].data, *bias = c->in[2].data;
   float eps = (float)OPT(c, 0);
-  MN_PARALLEL(c->ctx, rows * D)
-  for (long r = 0; r < rows; r++) {
+  for (long r = from; r < end; r++) {
     const float *x = c->in[0].data + r * D;
     float *y = c->out[0].data + r * D, sum = 0, squares = 0;
     MN_PRAGMA(omp simd reduction(+:sum))
@@ -23,6 +22,11 @@ static void forward(mn_call *c) {
     c->out[1].data[2 * r] = mean;
     c->out[1].data[2 * r + 1] = scale;
   }
+}
+
+static void forward(mn_call *c) {
+  long D = DIM(c, 'D'), rows = c->in[0].n / D;
+  MN_FOR(c->ctx, rows * D, r, 0, rows, 64, normalise(c, r, rows - r < 64 ? rows : r + 64));
 }
 
 /* With n = (x - mean) scale and g = dy weight: dx = scale (g - mean of g - n * mean of g n). */

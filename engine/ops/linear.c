@@ -23,8 +23,7 @@ static void forward(mn_call *c) {
     mn_few(c->ctx, (int)N, O, I, x, I, packed, y, O, false);
   } else mn_gemm(c->ctx, false, true, (int)N, O, I, x, I, w, I, y, O, false);
   if (!b && act == MN_NONE) return;
-  MN_PARALLEL(c->ctx, N * O)
-  for (long r = 0; r < N; r += 64) mn_finish(y + r * O, b, N - r < 64 ? N - r : 64, O, act);
+  MN_FOR(c->ctx, N * O, r, 0, N, 64, mn_finish(y + r * O, b, N - r < 64 ? N - r : 64, O, act));
 }
 
 static void backward(mn_call *c) {

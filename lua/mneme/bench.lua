@@ -81,9 +81,11 @@ end
 
 -- One configuration in a process of its own, so that its memory is its own.
 function bench.one(name, threads)
-  engine.open("cpu", threads)
+  engine.open("cpu", 1)
   local gemm = math.max(bench.gemm_rates())
+  engine.open("cpu", threads)
   local r = train_one(find(name), 6)
+  engine.open("cpu", 1)
   local again = math.max(bench.gemm_rates())        -- the machine's speed drifts: take it before and after
   local bound = (gemm + again) / 2 * 1e9 / r.operations * threads
   print(("%-16s %d thread%s %8.0f steps/s  bound %8.0f (%.2f MFLOP/step at %.0f GFLOP/s)  %3.0f %%  act %.0f ms, update %.0f ms  %.0f MB resident"):format(

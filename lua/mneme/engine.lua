@@ -26,10 +26,10 @@ local function declare(path)
 end
 declare(header)
 
--- OpenMP's threads wait by spinning, for milliseconds, unless told otherwise before the library loads; on a
+-- OpenMP's threads wait by spinning, for milliseconds, unless told otherwise before the library loads.  On a
 -- busy machine that keeps the thread that is waited for from running.
 ffi.cdef "int setenv(const char *name, const char *value, int overwrite);"
-if not os.getenv "OMP_WAIT_POLICY" then ffi.C.setenv("GOMP_SPINCOUNT", "2000", 0) end
+if not os.getenv "OMP_WAIT_POLICY" then ffi.C.setenv("GOMP_SPINCOUNT", "30000", 0) end
 
 local C = ffi.load(library)
 local engine = { C = C, library = library, build = library:match "^(.*)/[^/]*$", declare = declare }
