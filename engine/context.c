@@ -169,6 +169,7 @@ void mn_bury(mn_ctx *mn) {
 
 mn_record *mn_find(mn_ctx *mn, const mn_tensor *t, const char *op, const char *arg) {
   mn_record *r = NULL;
+  if (!t) return mn_fail(mn, "%s: %s is nil, expected a tensor (a method needs the colon: t:shape())", op, arg), NULL;
   if (t->slot >= 0 && t->slot < mn->n_computed) r = mn->computed[t->slot];
   else if (t->slot < 0 && -(long)t->slot <= mn->n_leaves) r = mn->leaf[-(t->slot + 1)];
   if (r && t->gen && r->gen == t->gen && !r->dead) return r;

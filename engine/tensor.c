@@ -88,7 +88,7 @@ int mn_leaf_time(mn_ctx *mn, const mn_tensor *t, bool timed) {
 void mn_leaf_free(mn_ctx *mn, const mn_tensor *t) {
   char keep[sizeof mn->error];
   memcpy(keep, mn->error, sizeof keep);
-  mn_record *r = t->slot < 0 ? mn_find(mn, t, "free", "the tensor") : NULL;
+  mn_record *r = t && t->slot < 0 ? mn_find(mn, t, "free", "the tensor") : NULL;
   memcpy(mn->error, keep, sizeof keep);
   if (!r || r->plan) return;
   r->dead = true;

@@ -20,7 +20,10 @@ local M = { Tensor = Tensor, ops = {}, signatures = {} }
 function M.is(x) return ffi.istype(handle, x) end
 
 local function describe(x)
-  if M.is(x) then return "a tensor [" .. table.concat(x:shape(), ",") .. "]" end
+  if M.is(x) then
+    local ok, shape = pcall(x.shape, x)
+    return ok and "a tensor [" .. table.concat(shape, ",") .. "]" or "a tensor that is gone"
+  end
   return type(x) == "string" and '"' .. x .. '"' or tostring(x)
 end
 
@@ -35,36 +38,32 @@ local function shape_of(list)
   return shape
 end
 
-local function fill_from(p, at, list, shape, axis)
+-- x as a number that the type can hold.
+local lowest, highest = { i32 = -2 ^ 31, u8 = 0 }, { i32 = 2 ^ 31 - 1, u8 = 255 }
+local function number(x, dtype)
+  if type(x) ~= "number" then errors.raise("tensor: " .. describe(x) .. " is not a number") end
+  if lowest[dtype] and not (x >= lowest[dtype] and x <= highest[dtype] and x % 1 == 0) then
+    errors.raise(("tensor: %.16g does not fit %s"):format(x, dtype))
+  end
+  return x
+end
+
+local function fill_from(p, at, list, shape, axis, dtype)
   if type(list) ~= "table" or #list ~= shape[axis] then
     errors.raise(("tensor: uneven list at axis %d: %s, expected %d values"):format(axis - 1,
       type(list) == "table" and #list .. " values" or describe(list), shape[axis]))
   end
   for i = 1, #list do
-    if axis < #shape then at = fill_from(p, at, list[i], shape, axis + 1)
-    else
-      if type(list[i]) ~= "number" then errors.raise("tensor: " .. describe(list[i]) .. " is not a number") end
-      p[at], at = list[i], at + 1
-    end
+    if axis < #shape then at = fill_from(p, at, list[i], shape, axis + 1, dtype)
+    else p[at], at = number(list[i], dtype), at + 1 end
   end
   return at
 end
 
 local known = { shape = true, data = true, dtype = true, grad = true, time = true }
 
----A leaf tensor, which owns its numbers: `{1, 2, 3}`, nested lists, or
----`{ shape = {T, B}, data = nested list, dtype = "f32"|"i32"|"u8", grad = wants one, time = first axis is time }`.
----@param spec table
----@return Tensor
-function M.new(spec)
-  if type(spec) ~= "table" then errors.raise("tensor: " .. describe(spec) .. ", expected a list of numbers or { shape = {...} }") end
-  if #spec > 0 then
-    spec = setmetatable({ data = spec }, { __index = spec })
-  end
-  for key in pairs(spec) do
-    if not known[key] then errors.raise("tensor: unknown key '" .. tostring(key) .. "', expected shape, data, dtype, grad or time") end
-  end
-  local shape = spec.shape or shape_of(spec.data)
+-- Sizes into the buffer that the engine reads.
+local function put_shape(shape)
   if type(shape) ~= "table" or #shape > C.MN_AXES then errors.raise("tensor: a shape is a list of at most " .. C.MN_AXES .. " sizes") end
   for i, n in ipairs(shape) do
     if type(n) ~= "number" or n < 1 or n >= 2 ^ 31 or n % 1 ~= 0 then
@@ -72,13 +71,35 @@ function M.new(spec)
     end
     shape_buffer[i - 1] = n
   end
+end
+
+---A leaf tensor, which owns its numbers: `{1, 2, 3}`, nested lists, or
+---`{ shape = {T, B}, data = nested list, dtype = "f32"|"i32"|"u8", grad = wants one, time = first axis is time }`.
+---@param spec table
+---@return Tensor
+function M.new(spec)
+  if type(spec) ~= "table" then errors.raise("tensor: " .. describe(spec) .. ", expected a list of numbers or { shape = {...} }") end
+  local n = #spec
+  for key, value in pairs(spec) do
+    local listed = type(key) == "number" and key >= 1 and key <= n and key % 1 == 0
+    if not listed and not known[key] then
+      errors.raise("tensor: unknown key '" .. tostring(key) .. "', expected shape, data, dtype, grad or time")
+    elseif (key == "grad" or key == "time") and type(value) ~= "boolean" then
+      errors.raise(("tensor: %s = %s, expected true or false"):format(key, describe(value)))
+    end
+  end
+  local data = n > 0 and spec or spec.data
+  if data == nil and not spec.shape then errors.raise "tensor: an empty list, expected numbers or { shape = {...} }" end
+  local shape = spec.shape or shape_of(data)
+  put_shape(shape)
   local dtype = dtypes[spec.dtype or "f32"]
   if not dtype then errors.raise("tensor: unknown dtype " .. describe(spec.dtype) .. ", expected f32, i32 or u8") end
   local t = handle()
   check(C.mn_leaf_new(ctx, dtype, #shape, shape_buffer, spec.grad or false, t))
   ffi.gc(t, function(leaf) C.mn_leaf_free(ctx, leaf) end)
   if M.leaf_budget then M.leaf_budget() end
-  if spec.data then fill_from(t:data(), 0, spec.data, shape, 1) end
+  if data ~= nil and #shape == 0 then t:data()[0] = number(data, spec.dtype)
+  elseif data ~= nil then fill_from(t:data(), 0, data, shape, 1, spec.dtype) end
   if spec.time then check(C.mn_leaf_time(ctx, t, true)) end
   return t
 end
@@ -102,7 +123,7 @@ end
 ---A window on part of a leaf's numbers (and of its gradient), `offset` numbers in: parts of packed parameters.
 ---@return Tensor
 function M.view(of, offset, shape)
-  for i, n in ipairs(shape) do shape_buffer[i - 1] = n end
+  put_shape(shape)
   local t = handle()
   check(C.mn_leaf_view(ctx, of, offset, #shape, shape_buffer, t))
   return ffi.gc(t, function(leaf) C.mn_leaf_free(ctx, leaf) end)
@@ -162,7 +183,7 @@ function Tensor:at(...)
   local shape, offset = self:shape(), 0
   if select("#", ...) ~= #shape then errors.raise(("at: %d indices for %d axes"):format(select("#", ...), #shape)) end
   for axis, i in ipairs { ... } do
-    if type(i) ~= "number" or i < 1 or i > shape[axis] then
+    if type(i) ~= "number" or i < 1 or i > shape[axis] or i % 1 ~= 0 then
       errors.raise(("at: index %s of axis %d, expected 1 to %d"):format(tostring(i), axis - 1, shape[axis]))
     end
     offset = offset * shape[axis] + i - 1
@@ -185,6 +206,7 @@ end
 ---Set every number of a leaf to x.
 function Tensor:fill(x)
   local p = self:data()
+  number(x, self:dtype())
   for i = 0, self:size() - 1 do p[i] = x end
   return self
 end
@@ -254,7 +276,7 @@ local function bind(op)
   local function named(args)
     for key, value in pairs(args) do
       if s.place[key] then put(s.place[key], value)
-      elseif s.options[key] then options[s.options[key] - 1] = option_value(name, s.options[s.options[key]], value)
+      elseif type(key) == "string" and s.options[key] then options[s.options[key] - 1] = option_value(name, s.options[s.options[key]], value)
       else errors.raise(("%s: unknown argument '%s'"):format(name, tostring(key)), { hint = usage(name, s) }) end
     end
   end
@@ -354,6 +376,9 @@ end
 ---@param into T?
 ---@return T
 function M.keep(what, into)
+  if into ~= nil and (M.is(what) or type(what) == "table") and type(into) ~= type(what) then
+    errors.raise(("keep: %s into %s"):format(describe(what), describe(into)))
+  end
   if type(what) == "table" then
     local kept = into or {}
     for key, t in pairs(what) do kept[key] = M.keep(t, into and into[key]) end
