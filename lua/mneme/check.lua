@@ -98,6 +98,12 @@ local function need(file, name)
   return file[name]
 end
 
+-- A number that the config must have.
+local function setting(config, key)
+  if type(config[key]) ~= "number" then errors.fail(("config.%s is %s, expected a number"):format(key, json.encode(config[key] or json.null))) end
+  return config[key]
+end
+
 -- ---- runners: one for each kind of file; results as name -> numbers ----
 
 local function gradients(got, prefix, named)
@@ -123,9 +129,10 @@ end
 
 local function a2c_results(config, logits, values, file, got, append)
   local returns, advantages = ops.lambda_returns { rewards = need(file, "input.rewards"), values = values,
-    done = flags(need(file, "input.done")), gamma = config.gamma, lambda = config.lambda }
+    done = flags(need(file, "input.done")), gamma = setting(config, "gamma"), lambda = setting(config, "lambda") }
   local loss, actor, value, entropy = ops.a2c_loss { logits = logits, values = values, returns = returns,
-    actions = need(file, "input.actions"), entropy_coef = config.entropy_coef, value_coef = config.value_coef }
+    actions = need(file, "input.actions"), entropy_coef = setting(config, "entropy_coef"),
+    value_coef = setting(config, "value_coef") }
   loss:backward()
   for name, t in pairs { loss = loss, actor_loss = actor, value_loss = value, entropy = entropy } do
     local key = "output." .. name
@@ -137,6 +144,12 @@ local function a2c_results(config, logits, values, file, got, append)
     got["output.returns"] = value_of(returns)
     if file["output.advantages"] then got["output.advantages"] = value_of(advantages) end
   end
+end
+
+local function adam_of(list, config)
+  local options = {}
+  for _, key in ipairs { "lr", "beta1", "beta2", "eps", "max_norm" } do options[key] = setting(config, key) end
+  return optim.adam(list, options)
 end
 
 local learn = {}
@@ -154,9 +167,9 @@ function learn.adam(config, file)
   for name in pairs(parameters) do names[#names + 1] = name end
   table.sort(names)
   for i, name in ipairs(names) do list[i] = parameters[name] end
-  local adam = optim.adam(list, { lr = config.lr, beta1 = config.beta1, beta2 = config.beta2, eps = config.eps, max_norm = config.max_norm })
+  local adam = adam_of(list, config)
   local norms = {}
-  for step = 1, config.steps do
+  for step = 1, setting(config, "steps") do
     for i, name in ipairs(names) do
       local g = need(file, "input.grad" .. step .. "." .. name)
       ffi.copy(list[i]:grad_data(), g:data(), g:size() * 4)
@@ -166,11 +179,12 @@ function learn.adam(config, file)
     for i, name in ipairs(names) do got["output.step" .. step .. "." .. name] = value_of(list[i]) end
   end
   for i, name in ipairs(names) do got["final.m." .. name], got["final.v." .. name] = value_of(adam.m[i]), value_of(adam.v[i]) end
-  got["output.norm"] = { shape = { config.steps }, values = norms }
+  got["output.norm"] = { shape = { #norms }, values = norms }
   return got
 end
 
 function learn.a2c_train(config, file)
+  if type(config.core_config) ~= "table" then errors.fail "config.core_config is no object" end
   local c = core.new(config.core, config.core_config, true)
   local wide = need(file, "param.actor.0.weight"):shape()
   local heads = nn.heads(c.d_out, wide[1], need(file, "param.actor.1.weight"):shape()[1])
@@ -180,11 +194,10 @@ function learn.a2c_train(config, file)
   local given, renamed = below(file, "param."), {}
   for name, t in pairs(given) do renamed[name:match "^actor%." and name or name:match "^critic%." and name or "core." .. name] = t end
   agent:load_state_dict(renamed)
-  local adam = optim.adam(agent:parameters(), { lr = config.lr, beta1 = config.beta1, beta2 = config.beta2,
-    eps = config.eps, max_norm = config.max_norm })
+  local adam = adam_of(agent:parameters(), config)
   local got, start = {}, below(file, "state.")
   if states.mirrors_differ(c, start) then c.store_all_channels() end
-  for update = 1, config.updates do
+  for update = 1, setting(config, "updates") do
     adam:zero_grad()
     local y, final = c(need(file, "input.x"), flags(need(file, "input.done")), states.fold(c, start))
     local logits, values = heads(y)
@@ -215,7 +228,9 @@ local function check(path)
   end
   local tolerance = tonumber(meta.tolerance)
   if not meta.core or not meta.config or not tolerance then errors.fail(path .. ": the metadata lacks core, config or tolerance") end
-  local config = json.decode(meta.config, path .. ": config")
+  local config, problem = json.decode(meta.config, path .. ": config")
+  if problem then errors.fail(problem) end
+  if type(config) ~= "table" or config == json.null or json.is_array(config) then errors.fail(path .. ": config is no JSON object") end
   tensor.sweep()
   local name = meta.core:match "^learn%.(.+)$"
   local got
