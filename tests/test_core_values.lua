@@ -248,9 +248,9 @@ t.test("weights begin orthogonal with gain sqrt 2, biases at 0, gates at 2", fun
     end
     if settings[1] == "agalite" then                 -- as the released code's two fused layers
       for _, names in ipairs { { "k", "q", "v", "beta", "gamma" }, { "p_k", "p_q", "p_gamma" } } do
-        local rows, all, at = 0, nil, 0
+        local rows, at = 0, 0
         for _, name in ipairs(names) do rows = rows + dict["layers.0.attn." .. name .. ".weight"]:shape()[1] end
-        all = ffi.new("float[?]", rows * 24)
+        local all = ffi.new("float[?]", rows * 24)
         for _, name in ipairs(names) do
           local p = dict["layers.0.attn." .. name .. ".weight"]
           ffi.copy(all + at, p:data(), p:size() * 4)

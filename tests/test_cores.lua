@@ -314,7 +314,7 @@ each("wrong calls are errors that say so", function(_, c)
   t.raises(function() c(input(c), rig.done(T, B + 1), c:initial(B)) end, "expected " .. B)
   t.raises(function() c(input(c), rig.normal({ T, B }, 1), c:initial(B)) end, "done is float32, expected uint8")
   local short, long = c:initial(B), c:initial(B)
-  short[c:state_names()[1]], long.more = nil, x
+  short[c:state_names()[1]] = nil
   t.raises(function() c(input(c), nil, short) end, "the state has no '")
   long.more = long[c:state_names()[1]]
   t.raises(function() c(input(c), nil, long) end, "unexpected 'more'")

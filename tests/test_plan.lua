@@ -244,8 +244,8 @@ end)
 
 t.test("the plan below freed or recorded anew: an error, and recording again helps", function()
   local w = mn.tensor { data = { 3 }, grad = true }
-  local below = mn.plan(function(x) return w * x end)
-  local y = below(mn.tensor { 2 })
+  local held = { below = mn.plan(function(x) return w * x end) }
+  local y = held.below(mn.tensor { 2 })
   local above = mn.plan(function(z)
     w:zero_grad()
     local loss = (z * z):sum()
@@ -253,11 +253,11 @@ t.test("the plan below freed or recorded anew: an error, and recording again hel
     return loss
   end)
   t.eq(above(y):item(), 36)
-  y = below(mn.tensor { 2, 4 })
+  y = held.below(mn.tensor { 2, 4 })
   t.raises(function() above:run() end, "was freed or recorded anew: record this one again")
   t.eq(above(y):item(), 180)
   t.eq(w:grad():item(), 120)
-  below = nil
+  held.below = nil
   settle()
   t.raises(function() above:run() end, "was freed or recorded anew")
   t.raises(function() return y:item() end, "has been freed, or belongs to a plan")
@@ -265,9 +265,9 @@ end)
 
 t.test("a freed plan under an eager tape is an error of backward", function()
   local w = mn.tensor { data = { 3 }, grad = true }
-  local below = mn.plan(function(x) return w * x end)
-  local loss = below(mn.tensor { 2 }):sum()
-  below = nil
+  local held = { below = mn.plan(function(x) return w * x end) }
+  local loss = held.below(mn.tensor { 2 }):sum()
+  held.below = nil
   settle()
   t.raises(function() loss:backward() end, "was freed or recorded anew")
   mn.sweep()

@@ -166,7 +166,7 @@ end
 ---What a checkpoint holds besides the parameters, { name, tensor } each, and where training goes on from.
 function A2C:tensors()
   local list = {}
-  for i, p in ipairs(self.optimiser.parameters) do
+  for i in ipairs(self.optimiser.parameters) do
     local name = ("%03d"):format(i - 1)
     list[#list + 1], list[#list + 2] = { "adam.m." .. name, self.optimiser.m[i] }, { "adam.v." .. name, self.optimiser.v[i] }
   end
