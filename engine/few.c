@@ -3,6 +3,7 @@
 #include "few.h"
 #include "simd.h"
 
+enum { AHEAD = 32 };              /* rows of a panel that are on their way from far memory */
 enum { WIDE = MN_PANEL / MN_LANES };               /* vectors across a panel */
 #if MN_LANES == 16
 enum { ROWS = 8 };               /* 8 x 2 sums fill half of the 32 registers */
@@ -30,49 +31,59 @@ void mn_pack(const float *B, int K, int N, bool transposed, float *panels) {
   }
 }
 
-/* `rows` (a constant, so that the sums stay in registers) rows of A with one panel. */
-MN_INLINE void block(const int rows, int n, int K, const float *A, long row, long col, const float *panel, float *C, int ldc,
-                     bool add) {
-  mn_lanes sum[ROWS][WIDE];
+/* `rows` rows of A with `panels` panels at once (constants, so that the sums stay in registers): a few rows
+** alone have too few sums to keep the multipliers busy.  A's element (m, k) is at m * row + k * col; the last
+** panel has n columns; panels are `stride` apart. */
+MN_INLINE void block(const int rows, const int panels, int n, int K, const float *A, long row, long col,
+                     const float *panel, long stride, float *C, int ldc, bool add) {
+  mn_lanes sum[ROWS][2 * WIDE];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
-    for (int j = 0; j < WIDE; j++) sum[r][j] = mn_splat(0);
+    for (int j = 0; j < panels * WIDE; j++) sum[r][j] = mn_splat(0);
   for (int k = 0; k < K; k++) {
-    mn_lanes b[WIDE];
+    mn_lanes b[2 * WIDE];
+    __builtin_prefetch(panel + (long)(k + AHEAD) * MN_PANEL);
+    __builtin_prefetch(panel + (long)(k + AHEAD) * MN_PANEL + 16);
 #pragma GCC unroll 8
-    for (int j = 0; j < WIDE; j++) b[j] = mn_load(panel + (long)k * MN_PANEL + j * MN_LANES);
+    for (int j = 0; j < panels * WIDE; j++)
+      b[j] = mn_load(panel + j / WIDE * stride + (long)k * MN_PANEL + j % WIDE * MN_LANES);
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
       float a = A[r * row + k * col];
 #pragma GCC unroll 8
-      for (int j = 0; j < WIDE; j++) sum[r][j] += a * b[j];
+      for (int j = 0; j < panels * WIDE; j++) sum[r][j] += a * b[j];
     }
   }
 #pragma GCC unroll 8
   for (int r = 0; r < rows; r++) {
     float *c = C + (long)r * ldc, edge[MN_PANEL];
-    if (n == MN_PANEL) {
+    int whole = n == MN_PANEL ? panels : panels - 1;
 #pragma GCC unroll 8
-      for (int j = 0; j < WIDE; j++)
-        mn_store(c + j * MN_LANES, add ? mn_load(c + j * MN_LANES) + sum[r][j] : sum[r][j]);
-      continue;
+    for (int j = 0; j < panels * WIDE; j++) {
+      float *to = j / WIDE < whole ? c + j * MN_LANES : edge + j % WIDE * MN_LANES;
+      mn_store(to, add && j / WIDE < whole ? mn_load(to) + sum[r][j] : sum[r][j]);
     }
-#pragma GCC unroll 8
-    for (int j = 0; j < WIDE; j++) mn_store(edge + j * MN_LANES, sum[r][j]);
-    for (int j = 0; j < n; j++) c[j] = add ? c[j] + edge[j] : edge[j];
+    for (int j = 0; whole < panels && j < n; j++) {
+      float *to = c + whole * MN_PANEL + j;
+      *to = add ? *to + edge[j] : edge[j];
+    }
   }
 }
 
-/* All rows with one panel; A's element (m, k) is at m * row + k * col. */
-MN_INLINE void panel_rows(int M, int n, int K, const float *A, long row, long col, const float *panel, float *C, int ldc,
-                          bool add) {
+/* All rows with one panel, or with two. */
+MN_INLINE void panel_rows(const int panels, int M, int n, int K, const float *A, long row, long col,
+                          const float *panel, long stride, float *C, int ldc, bool add) {
   int m = 0;
-  for (; m + ROWS <= M; m += ROWS) block(ROWS, n, K, A + m * row, row, col, panel, C + (long)m * ldc, ldc, add);
+  for (; m + ROWS <= M; m += ROWS) {
+    block(ROWS, 1, panels == 2 ? MN_PANEL : n, K, A + m * row, row, col, panel, stride, C + (long)m * ldc, ldc, add);
+    if (panels == 2)
+      block(ROWS, 1, n, K, A + m * row, row, col, panel + stride, stride, C + (long)m * ldc + MN_PANEL, ldc, add);
+  }
 #if MN_LANES == 16
-  for (; m + 4 <= M; m += 4) block(4, n, K, A + m * row, row, col, panel, C + (long)m * ldc, ldc, add);
+  for (; m + 4 <= M; m += 4) block(4, panels, n, K, A + m * row, row, col, panel, stride, C + (long)m * ldc, ldc, add);
 #endif
-  for (; m < M; m++) block(1, n, K, A + m * row, row, col, panel, C + (long)m * ldc, ldc, add);
+  for (; m < M; m++) block(1, panels, n, K, A + m * row, row, col, panel, stride, C + (long)m * ldc, ldc, add);
 }
 
 /* Depth is cut so that a piece of a panel stays in the first cache while the rows go by. */
@@ -85,13 +96,21 @@ void mn_panels_rows(int m0, int m1, int N, int K, const float *A, int lda, bool 
       int n = N - p * MN_PANEL < MN_PANEL ? N - p * MN_PANEL : MN_PANEL;
       const float *panel = panels + ((long)p * K + k0) * MN_PANEL;
       float *c = C + (long)m0 * ldc + p * MN_PANEL;
-      if (transposed) panel_rows(m1 - m0, n, depth, A + (long)k0 * lda + m0, 1, lda, panel, c, ldc, add || k0);
-      else panel_rows(m1 - m0, n, depth, A + (long)m0 * lda + k0, lda, 1, panel, c, ldc, add || k0);
+      if (transposed) panel_rows(1, m1 - m0, n, depth, A + (long)k0 * lda + m0, 1, lda, panel, 0, c, ldc, add || k0);
+      else panel_rows(1, m1 - m0, n, depth, A + (long)m0 * lda + k0, lda, 1, panel, 0, c, ldc, add || k0);
     }
   }
 }
 
+/* Two panels, or what is left. */
+static void few_columns(int M, long left, int K, const float *A, int lda, const float *panel, float *C, int ldc, bool add) {
+  long stride = (long)K * MN_PANEL;
+  int last = (int)(left < 2 * MN_PANEL ? left - MN_PANEL : MN_PANEL);
+  if (last > 0) panel_rows(2, M, last, K, A, lda, 1, panel, stride, C, ldc, add);
+  else          panel_rows(1, M, (int)left, K, A, lda, 1, panel, stride, C, ldc, add);
+}
+
 void mn_few(mn_ctx *mn, int M, int N, int K, const float *A, int lda, const float *panels, float *C, int ldc, bool add) {
-  MN_FOR(mn, (double)M * N * K / 8, n, 0, N, MN_PANEL,
-         panel_rows(M, (int)(N - n < MN_PANEL ? N - n : MN_PANEL), K, A, lda, 1, panels + n * K, C + n, ldc, add));
+  MN_FOR(mn, (double)M * N * K / 8, n, 0, N, 2 * MN_PANEL,
+         few_columns(M, N - n, K, A, lda, panels + n * K, C + n, ldc, add));
 }
