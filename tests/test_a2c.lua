@@ -254,14 +254,8 @@ end)
 
 -- ---- nothing is left lying about ----
 
-ffi.cdef [[
-  struct mallinfo2 { size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost; };
-  struct mallinfo2 mallinfo2(void);
-]]
-local has_mallinfo = pcall(function() return ffi.C.mallinfo2 end)
-
 local function in_use()
-  return { heap = has_mallinfo and tonumber(ffi.C.mallinfo2().uordblks) or 0, leaf = C.mn_bytes(ctx, "leaf"),
+  return { heap = rig.heap(), leaf = C.mn_bytes(ctx, "leaf"),
     arena = C.mn_bytes(ctx, "arena"), peak = C.mn_bytes(ctx, "arena_peak"), plan = C.mn_bytes(ctx, "plan") }
 end
 
