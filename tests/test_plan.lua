@@ -440,8 +440,8 @@ t.test("1,000 replays leave no garbage and take no memory", function()
     for row = 0, T - 1 do act:rows(row, row + 1) end
     learn:run()
   end), 0, "kB")
-  t.eq(C.mn_bytes(ctx, "plan"), plan_bytes)
-  t.eq(C.mn_bytes(ctx, "leaf"), leaf_bytes)
+  t.ok(C.mn_bytes(ctx, "plan") <= plan_bytes, "plans grew")
+  t.ok(C.mn_bytes(ctx, "leaf") <= leaf_bytes, "leaves grew")
 end)
 
 t.test("recording again and again takes no more memory", function()

@@ -352,7 +352,7 @@ t.test("dropped leaves give their memory back without being asked", function()
     most = math.max(most, C.mn_bytes(ctx, "leaf"))
   end
   t.ok(most < 200e6, ("leaves took %.0f MB"):format(most / 1e6))
-  t.ok(C.mn_bytes(ctx, "resident") - before < 300e6, "resident memory")
+  if rig.heap() > 0 then t.ok(C.mn_bytes(ctx, "resident") - before < 300e6, "resident memory") end   -- not under ASan
   settle()
   t.ok(C.mn_bytes(ctx, "leaf") < 64e6)
 end)
