@@ -224,8 +224,8 @@ void mn_ctx_free(mn_ctx *mn) {
     if (mn->leaf[i]->gen && !mn->leaf[i]->of) mn_drop_record(mn, mn->leaf[i]);
   free_records(mn->leaf, mn->n_leaves);
   free_records(mn->computed, mn->cap_computed);
-  for (int i = 0; i < MN_LANES_MOST; i++)
-    for (int k = 0; k < MN_SCRATCHES; k++) free(mn->scratch[i][k]);
+  for (int i = 0; i < MN_SCRATCHES; i++) free(mn->scratch[i]);
+  mn_team_close(mn);
   mn_arena_close(&mn->memory.arena);
   free(mn->memory.pool);
   free(mn->grave);
@@ -234,23 +234,20 @@ void mn_ctx_free(mn_ctx *mn) {
 }
 
 int mn_threads(mn_ctx *mn) { return mn->threads; }
-int mn_worker(mn_ctx *mn) { (void)mn; return mn_sharing ? 0 : omp_get_thread_num(); }
-bool mn_worth(mn_ctx *mn, double work) { return work > 50000 && mn->threads > 1 && !omp_in_parallel(); }
+bool mn_worth(mn_ctx *mn, double work) { return work > 50000 && mn->threads > 1; }
 
 int mn_set_threads(mn_ctx *mn, int threads) {
   if (threads < 0 || threads > MAX_THREADS)
     return mn_fail(mn, "threads=%d, expected 1..%d (0: what the machine has)", threads, MAX_THREADS);
+  mn_team_close(mn);
   mn->threads = threads ? threads : threads_of_machine();
   return 0;
 }
 void mn_set_debug(mn_ctx *mn, bool on) { mn->debug = on; }
 
-_Thread_local int mn_lane;
-_Thread_local bool mn_sharing;
-
 float *mn_scratch(mn_ctx *mn, int which, long n) {
-  float **scratch = &mn->scratch[mn_lane][which];
-  long *have = &mn->scratch_n[mn_lane][which];
+  float **scratch = &mn->scratch[which];
+  long *have = &mn->scratch_n[which];
   if (n > *have) {
     free(*scratch);
     *have = n = n + n / 4;

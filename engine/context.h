@@ -11,10 +11,6 @@ typedef struct mn_arena {        /* one reserved stretch of memory, handed out f
   size_t used, size, peak;
 } mn_arena;
 
-enum { MN_LANES_MOST = 16 };     /* threads that share out copies */
-extern _Thread_local int mn_lane;   /* this thread's place while threads share out copies, */
-extern _Thread_local bool mn_sharing;   /* which is now */
-
 typedef struct mn_block { float *at; long n; } mn_block;
 
 typedef struct mn_memory {       /* where computed numbers live: the context's, or a plan's */
@@ -57,7 +53,8 @@ typedef enum { MN_FORWARD, MN_BACKWARD, MN_ADD, MN_COPY } mn_kind;
 typedef struct mn_command {      /* one thing a plan does again */
   mn_kind  kind;
   mn_call *call;                 /* forward, backward */
-  mn_call *rows;                 /* the same, bent to some rows of time, one a thread; made at the first run by rows */
+  mn_call *rows;                 /* the same, bent to some rows of time; made at the first run by rows */
+  char     time_letter;          /* of the op's signature, or 0 */
   float   *to;                   /* add, copy */
   const float *from;
   long     bytes;
@@ -79,14 +76,16 @@ struct mn_plan {
   bool recording, profile;
   int T;                         /* length of time of its timed tensors; 0 without any */
   int next_row;                  /* where the last run by rows ended */
-  int B;                         /* copies that threads can share out; 0 if they cannot; -1: not looked at yet */
 };
+
+typedef struct mn_team mn_team;
 
 typedef struct mn_mark { size_t used; int n_computed; } mn_mark;
 
 struct mn_ctx {
   char error[512];
   int threads;
+  mn_team *team;                 /* NULL until small work is shared out */
   bool debug;
   mn_memory memory;
   mn_tape tape;
@@ -99,7 +98,7 @@ struct mn_ctx {
   mn_plan **plan;     int n_plans, cap_plans;
   mn_plan *recording;
   mn_mark mark[16];   int no_grad;                    /* depth of mn_no_grad */
-  float *scratch[MN_LANES_MOST][MN_SCRATCHES];  long scratch_n[MN_LANES_MOST][MN_SCRATCHES];   /* by thread */
+  float *scratch[MN_SCRATCHES];  long scratch_n[MN_SCRATCHES];
 };
 
 /* context.c */
@@ -116,6 +115,9 @@ mn_record *mn_new_record(mn_ctx *mn);                 /* computed: in the record
 void  mn_drop_record(mn_ctx *mn, mn_record *r);       /* a leaf or a plan's tensor: its slot is free again */
 void  mn_unpin(mn_ctx *mn, mn_record *r);
 void  mn_bury(mn_ctx *mn);                            /* really free what was freed; the tape is empty */
+
+/* team.c */
+void  mn_team_close(mn_ctx *mn);
 
 /* tape.c */
 static inline mn_tape *mn_current_tape(mn_ctx *mn) { return mn->recording ? &mn->recording->tape : &mn->tape; }

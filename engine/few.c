@@ -2,6 +2,7 @@
 #include <string.h>
 #include "few.h"
 #include "simd.h"
+#include "team.h"
 
 enum { AHEAD = 32 };              /* rows of a panel that are on their way from far memory */
 enum { WIDE = MN_PANEL / MN_LANES };               /* vectors across a panel */
@@ -102,15 +103,27 @@ void mn_panels_rows(int m0, int m1, int N, int K, const float *A, int lda, bool 
   }
 }
 
-/* Two panels, or what is left. */
-static void few_columns(int M, long left, int K, const float *A, int lda, const float *panel, float *C, int ldc, bool add) {
+void mn_few_columns(int M, long left, int K, const float *A, int lda, const float *panel, float *C, int ldc, bool add) {
   long stride = (long)K * MN_PANEL;
   int last = (int)(left < 2 * MN_PANEL ? left - MN_PANEL : MN_PANEL);
   if (last > 0) panel_rows(2, M, last, K, A, lda, 1, panel, stride, C, ldc, add);
   else          panel_rows(1, M, (int)left, K, A, lda, 1, panel, stride, C, ldc, add);
 }
 
+typedef struct few_job { int M, N, K, lda, ldc; const float *A, *panels; float *C; bool add; } few_job;
+
+static void some_columns(void *arg, int i, int worker) {
+  (void)worker;
+  const few_job *j = arg;
+  long n = 2 * MN_PANEL * (long)i;
+  mn_few_columns(j->M, j->N - n, j->K, j->A, j->lda, j->panels + n * j->K, j->C + n, j->ldc, j->add);
+}
+
 void mn_few(mn_ctx *mn, int M, int N, int K, const float *A, int lda, const float *panels, float *C, int ldc, bool add) {
-  MN_FOR(mn, (double)M * N * K / 8, n, 0, N, 2 * MN_PANEL,
-         few_columns(M, N - n, K, A, lda, panels + n * K, C + n, ldc, add));
+  if ((double)M * N * K < MN_SMALL) {
+    for (long n = 0; n < N; n += 2 * MN_PANEL) mn_few_columns(M, N - n, K, A, lda, panels + n * K, C + n, ldc, add);
+    return;
+  }
+  few_job job = { M, N, K, lda, ldc, A, panels, C, add };
+  mn_team_run(mn, (N + 2 * MN_PANEL - 1) / (2 * MN_PANEL), some_columns, &job);
 }

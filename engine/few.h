@@ -7,6 +7,7 @@
 #include "op.h"
 
 enum { MN_FEW = 256, MN_PANEL = 32 };              /* so many rows are few; columns of a panel */
+enum { MN_SMALL = 30000 };                         /* multiplications that one thread does sooner than two */
 
 /* How many panels N columns need: the packed matrix is [panels, K, MN_PANEL]. */
 static inline int mn_panels(int N) { return (N + MN_PANEL - 1) / MN_PANEL; }
@@ -19,6 +20,9 @@ void mn_pack_panel(const float *B, int ldb, int K, int n, bool transposed, float
 
 /* C[M,N] = A[M,K] B (+ C if add), for few rows (M <= MN_FEW is what it is good at). */
 void mn_few(mn_ctx *mn, int M, int N, int K, const float *A, int lda, const float *panels, float *C, int ldc, bool add);
+
+/* The same for two panels, or what is left of `left` columns; on the calling thread. */
+void mn_few_columns(int M, long left, int K, const float *A, int lda, const float *panel, float *C, int ldc, bool add);
 
 /* Rows m0 .. m1-1 of the same on the calling thread, of A or of its transpose as stored, [K,M]. */
 void mn_panels_rows(int m0, int m1, int N, int K, const float *A, int lda, bool transposed, const float *panels,

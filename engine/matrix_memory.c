@@ -3,6 +3,7 @@
 #include <omp.h>
 #include <string.h>
 #include "matrix_memory.h"
+#include "team.h"
 #include "simd.h"
 
 enum { STEPWISE = 4 };           /* fewer rows go one by one: a chunk costs the same for 1 as for 16 */
@@ -149,13 +150,20 @@ static void walk(const mn_attention *a, const mn_matrix_kernels *k, int bh, floa
   walk_steps(a, k, bh, C, s, mine);
 }
 
+typedef struct heads_job { const mn_attention *a; const mn_matrix_kernels *k; float *work; long size; } heads_job;
+
+static void some_head(void *arg, int bh, int worker) {
+  const heads_job *j = arg;
+  walk(j->a, j->k, bh, j->work + worker * j->size);
+}
+
 void mn_matrix_forward(mn_call *c, const mn_matrix_kernels *k) {
   mn_attention a;
   mn_attention_open(&a, c, k->name, 0);
-  long size = work_size(&a, k), state = (long)a.V * a.K;
+  long size = work_size(&a, k);
   float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
-  double load = (double)(c->t1 - c->t0) * (c->b1 - c->b0) * a.H * (double)state;
-  MN_FOR(c->ctx, load, bh, c->b0 * a.H, c->b1 * a.H, 1, walk(&a, k, (int)bh, work + mn_worker(c->ctx) * size));
+  heads_job job = { &a, k, work, size };
+  mn_team_run(c->ctx, a.B * a.H, some_head, &job);
 }
 
 void mn_matrix_backward(mn_call *c, const mn_matrix_kernels *k) {

@@ -8,8 +8,8 @@
 **       MN_WHOLE  needs all of its input at once (sum, transpose)
 **       MN_ROWS   every row of the first axis stands alone: the engine hands over a shifted call, and
 **                 the op never notices
-**       MN_SCAN   walks time: it sees the whole buffers, computes rows c->t0 .. c->t1-1 of copies c->b0 ..
-**                 c->b1-1, and goes on from the running state that it left in its own outputs when c->t0 > 0
+**       MN_SCAN   walks time: it sees the whole buffers, computes rows c->t0 .. c->t1-1, and goes on
+**                 from the running state that it left in its own outputs when c->t0 > 0
 **   - A failure that is the user's: return mn_fail(c->ctx, "...") from `shape`; forward never fails.
 **
 ** The signature  "x[T,B,D] w[E,D] b?[E] done?[T,B]:bit -> y[T,B,E] ~saved[T,B] | eps=1e-5 act=none|relu"
@@ -45,7 +45,6 @@ typedef struct mn_call {       /* one use of an op */
   int     dim[26];             /* sizes bound by the letters A..Z of the signature */
   int     t0, t1;              /* rows t0 .. t1-1 of time are asked for; 0..T for everything */
   mn_time time;                /* the op's; `shape` makes it MN_WHOLE where options or shapes mix rows */
-  int     b0, b1;              /* copies (the second axis) asked for: 0..B, or a thread's share of one row */
   bool    by_rows;             /* part of a run by rows: more rows will follow or came before */
   unsigned adding;             /* bit i: see mn_adds */
 } mn_call;
@@ -56,7 +55,6 @@ typedef struct mn_op {
   void (*forward)(mn_call *c);
   void (*backward)(mn_call *c);            /* NULL: refused where a gradient is wanted (unless off_tape) */
   int  (*shape)(mn_call *c);               /* NULL unless letters do not suffice; 0, or mn_fail() */
-  bool by_copies;              /* copies (axis 1 of [T,B,...]) stand alone too: threads may share out one row's copies */
   bool off_tape;               /* acts in place on leaves (adam, softmax_sample); in[i].grad is the leaf's gradient */
   bool alias;                  /* output 0 is input 0's numbers under another shape: shared where both are computed */
   bool adds;                   /* backward can add: it asks mn_adds(c, i) for each input */
@@ -84,9 +82,8 @@ void mn_gemm(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, 
 void mn_gemm_one(bool ta, bool tb, int M, int N, int K, const float *A, int lda,
                  const float *B, int ldb, float *C, int ldc, bool add);
 
-/* Is so much work worth waking the threads?  Never where they are awake already, sharing out copies. */
+/* Is so much work worth OpenMP's threads?  (For less there is team.h.) */
 bool mn_worth(mn_ctx *mn, double work);
-int mn_worker(mn_ctx *mn);     /* which of the threads of MN_FOR this is: 0 .. mn_threads-1 */
 
 /* CALL for i = from, from+step .. < to, on all threads when the work is worth it.  Entering OpenMP costs a third
 ** of a microsecond even for one thread, so ops that acting uses go this way. */

@@ -2,7 +2,6 @@
 ** A plan owns what it computed, so its activations stay for a backward pass that another plan records:
 ** acting row by row fills the very buffers that the update's backward reads. */
 #include <math.h>
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -38,7 +37,6 @@ static void clear(mn_plan *p) {
   for (int i = 0; i < p->n_own; i++) mn_drop_record(p->ctx, p->own[i]);
   for (int i = 0; i < p->n_pinned; i++) mn_unpin(p->ctx, p->pinned[i]);
   p->n_own = p->n_pinned = p->n_graded = p->n_commands = p->T = 0;
-  p->B = -1;
   p->next_row = 0;
   p->tape = (mn_tape){ 0 };
   p->memory.arena.used = 0;
@@ -77,44 +75,39 @@ int mn_plan_end(mn_plan *p) {
 
 /* ---- running ---- */
 
-/* The call for rows t0..t1 and copies b0..b1: arguments that carry time are moved there (the op never
-** notices), except for ops that walk time, which see the whole and are told.  A part of the copies is only
-** asked for within one row, where they lie side by side. */
-static mn_call *bend(mn_command *k, int lane, int t0, int t1, int b0, int b1) {
+/* The call for rows t0..t1: arguments that carry time are moved to row t0 (the op never notices), except for
+** ops that walk time, which see the whole and are told the rows. */
+static mn_call *bend(mn_command *k, int t0, int t1) {
   const mn_call *whole = k->call;
-  mn_call *c = &k->rows[lane];
-  bool part = b1 > 0;            /* else every copy */
+  mn_call *c = k->rows;
   c->t0 = t0;
   c->t1 = t1;
-  c->b0 = part ? b0 : 0;
-  c->b1 = part ? b1 : whole->b1;
   if (whole->time == MN_SCAN) return c;
-  const mn_signature *sig = &entry_of(whole->op)->sig;
   for (int i = 0; i < c->n_in + c->n_out; i++) {
     bool is_in = i < c->n_in;
     mn_arg *a = is_in ? &c->in[i] : &c->out[i - c->n_in];
     const mn_arg *w = is_in ? &whole->in[i] : &whole->out[i - c->n_in];
-    const char *axis = is_in ? sig->in[i].axis : sig->out[i - c->n_in].axis;
     if (!w->data || !w->timed) continue;
-    long row = w->n / w->shape[0], item = w->dtype == MN_U8 ? 1 : 4, n = row * (t1 - t0), from = row * t0;
-    if (w->ndim > 1) {
-      long copy = row / w->shape[1];
-      int B = part ? b1 - b0 : w->shape[1];
-      if (part) from += copy * b0, n = copy * B;
-      a->shape[1] = B;
-      if (axis[0] != MN_REST && axis[1] >= 'A' && axis[1] <= 'Z') DIM(c, axis[1]) = B;
-    }
-    a->data = (float *)((char *)w->data + from * item);
+    long row = w->n / w->shape[0], item = w->dtype == MN_U8 ? 1 : 4;
+    a->data = (float *)((char *)w->data + row * item * t0);
     a->shape[0] = t1 - t0;
-    a->n = n;
-    if (axis[0] >= 'A' && axis[0] <= 'Z') DIM(c, axis[0]) = t1 - t0;
+    a->n = row * (t1 - t0);
   }
+  if (k->time_letter) DIM(c, k->time_letter) = t1 - t0;
   return c;
 }
 
 static bool carries_time(const mn_call *c) {
   for (int i = 0; i < c->n_in; i++) if (c->in[i].data && c->in[i].timed) return true;
   return false;
+}
+
+/* The letter that stands for time in an op's signature, or 0. */
+static char time_letter(const mn_call *c) {
+  const mn_signature *sig = &entry_of(c->op)->sig;
+  for (int i = 0; i < c->n_in; i++)
+    if (c->in[i].data && c->in[i].timed && sig->in[i].axis[0] >= 'A' && sig->in[i].axis[0] <= 'Z') return sig->in[i].axis[0];
+  return 0;
 }
 
 static int check_rows(mn_plan *p, int t0, int t1) {
@@ -150,72 +143,33 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* How many copies threads can share out: every op must say that copies stand alone in it, or have nothing
-** but sequences of the same copies. */
-static int shared_copies(const mn_plan *p) {
-  int B = 0;
-  for (int i = 0; i < p->n_commands; i++) {
-    const mn_call *c = p->command[i].call;
-    if (!carries_time(c)) continue;
-    bool alone = true;
-    for (int k = 0; k < c->n_in + c->n_out; k++) {
-      const mn_arg *a = k < c->n_in ? &c->in[k] : &c->out[k - c->n_in];
-      if (!a->data) continue;
-      if (!a->timed) { alone &= k >= c->n_in; continue; }
-      if (a->ndim < 2) return 0;
-      if (!B) B = a->shape[1];
-      if (a->shape[1] != B) return 0;
-    }
-    if (!c->op->by_copies && !(alone && c->time == MN_ROWS)) return 0;
-  }
-  return B;
-}
-
-/* Bent calls for every thread, and what does not depend on time, once. */
+/* Calls to bend, and what does not depend on time, once. */
 static int prepare_rows(mn_plan *p, int t0) {
   for (int i = 0; i < p->n_commands; i++) {
     mn_command *k = &p->command[i];
     if (!k->rows) {
-      if (!(k->rows = mn_take(p->ctx, &p->memory, sizeof *k->rows * MN_LANES_MOST, "plan"))) return -1;
-      for (int lane = 0; lane < MN_LANES_MOST; lane++) k->rows[lane] = *k->call, k->rows[lane].by_rows = true;
+      if (!(k->rows = mn_take(p->ctx, &p->memory, sizeof *k->rows, "plan"))) return -1;
+      *k->rows = *k->call;
+      k->rows->by_rows = true;
+      k->time_letter = time_letter(k->call);
     }
     if (t0 == 0 && !carries_time(k->call)) k->call->op->forward(k->call);
   }
   return 0;
 }
 
-static void run_rows(mn_plan *p, int lane, int t0, int t1, int b0, int b1) {
-  for (int i = 0; i < p->n_commands; i++) {
-    mn_command *k = &p->command[i];
-    double start = p->profile && !lane ? now() : 0;
-    if (carries_time(k->call)) k->call->op->forward(bend(k, lane, t0, t1, b0, b1));
-    if (p->profile && !lane) k->seconds += now() - start;
-  }
-}
-
-/* One row with several threads: each takes some copies through all ops, and they meet at its end.  The first
-** row goes by one thread, because ops prepare there what all rows use. */
 static int run_by_rows(mn_plan *p, int t0, int t1) {
   mn_ctx *mn = p->ctx;
   if ((t0 == 0 || t1 > p->T || t0 >= t1 || t0 < 0) && check_rows(p, t0, t1)) return -1;
   if (t0 && t0 != p->next_row)
     return mn_fail(mn, "plan: rows from %d, expected from 0 or from %d, where the last run ended", t0, p->next_row);
   p->next_row = t1;
-  if (p->B < 0) p->B = shared_copies(p);
-  int lanes = t0 > 0 && t1 - t0 == 1 ? mn_threads(mn) < p->B / 2 ? mn_threads(mn) : p->B / 2 : 1;
-  if (lanes > MN_LANES_MOST) lanes = MN_LANES_MOST;
-  if ((t0 == 0 || !p->command[0].rows) && prepare_rows(p, t0)) return -1;
-  if (lanes < 2) {
-    run_rows(p, 0, t0, t1, 0, 0);
-    return 0;
-  }
-#pragma omp parallel num_threads(lanes)
-  {
-    mn_lane = omp_get_thread_num();
-    mn_sharing = true;
-    run_rows(p, mn_lane, t0, t1, p->B * mn_lane / lanes, p->B * (mn_lane + 1) / lanes);
-    mn_lane = 0;
-    mn_sharing = false;
+  if (t0 == 0 && prepare_rows(p, t0)) return -1;
+  for (int i = 0; i < p->n_commands; i++) {
+    mn_command *k = &p->command[i];
+    double start = p->profile ? now() : 0;
+    if (carries_time(k->call)) k->call->op->forward(bend(k, t0, t1));
+    if (p->profile) k->seconds += now() - start;
   }
   return 0;
 }

@@ -155,7 +155,6 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
   for (int i = 0; i < c->n_in; i++)        /* a sequence whose only axis is not among `...` has no rows */
     if (c->in[i].data && c->in[i].timed && e->sig.in[i].axis[0] == MN_REST && c->in[i].ndim < (int)strlen(e->sig.in[i].axis))
       c->time = MN_WHOLE;
-  c->b1 = c->in[0].data && c->in[0].ndim > 1 ? c->in[0].shape[1] : 1;
   c->t1 = c->time == MN_WHOLE || !c->in[0].data ? 1 : c->in[0].shape[0];
   bool open_end = false;
   for (int i = 0; i < c->n_out; i++) open_end |= !e->sig.out[i].no_grad;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include "../attention.h"
 #include "../simd.h"
+#include "../team.h"
 
 enum { CODE, PAPER, COSSIN };
 enum { IN_TICK = IN_STATE, IN_VS, IN_KS, IN_S };
@@ -231,6 +232,13 @@ static void walk(const agalite *g, int bh, float *state) {
   each_part(g, bh, state, running, true);
 }
 
+typedef struct heads_job { const agalite *g; float *work; long size; } heads_job;
+
+static void some_head(void *arg, int bh, int worker) {
+  const heads_job *j = arg;
+  walk(j->g, bh, j->work + worker * j->size);
+}
+
 static void forward(mn_call *c) {
   agalite g;
   open_call(&g, c);
@@ -239,9 +247,9 @@ static void forward(mn_call *c) {
   make_tables(&g, 1);
   float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
   const float *tick = c->in[IN_TICK].data;
-  double load = 4.0 * (c->t1 - c->t0) * (c->b1 - c->b0) * H * (double)g.size;
-  MN_FOR(c->ctx, load, bh, c->b0 * H, c->b1 * H, 1, walk(&g, (int)bh, work + mn_worker(c->ctx) * size));
-  for (int b = c->b0; b < c->b1; b++) c->out[OUT_TICK].data[b] = tick[b] + (float)c->t1;
+  heads_job job = { &g, work, size };
+  mn_team_run(c->ctx, g.a.B * H, some_head, &job);
+  for (int b = 0; b < g.a.B; b++) c->out[OUT_TICK].data[b] = tick[b] + (float)c->t1;
 }
 
 /* Backward of advance_keys for `count` vectors of keys at once (1 or 2), each with its before, after,
@@ -349,7 +357,7 @@ const mn_op mn_op_agalite = {
          "k_m = (1-g)*k_m + cos(w_m tau) g*k, y = sum_m v_m (k_m.q) / den(D s.q), tau = tick + 1, 2, ... "
          "(AGaLiTe, Pramanik et al. 2023, eq. 34-36); states hold one of each mirrored pair of "
          "channels, or with stored=all every one",
-  .time = MN_SCAN, .by_copies = true,
+  .time = MN_SCAN,
   .forward = forward,
   .backward = backward,
   .shape = shape,

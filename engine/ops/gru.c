@@ -37,29 +37,29 @@ static int shape(mn_call *c) {
 }
 
 /* The state that row t starts from: h of the row before, or what was handed in; zero at a reset. */
-static void carried(const mn_call *c, int t, int b0, int b1, float *h) {
+static void carried(const mn_call *c, int t, float *h) {
   int B = DIM(c, 'B'), D = DIM(c, 'D');
   const float *from = t ? c->out[0].data + (long)(t - 1) * B * D : c->in[4].data;
   const uint8_t *done = c->in[3].u8;
-  for (int b = b0; b < b1; b++, h += D)
+  for (int b = 0; b < B; b++, h += D)
     for (int d = 0; d < D; d++) h[d] = from && !(done && done[t * B + b]) ? from[(long)b * D + d] : 0;
 }
 
 static void forward(mn_call *c) {
-  int B = DIM(c, 'B'), D = DIM(c, 'D'), G = 3 * D, b0 = c->b0, n = c->b1 - b0;
+  int B = DIM(c, 'B'), D = DIM(c, 'D'), G = 3 * D;
   const float *i = c->in[0].data, *bias = c->in[2].data;
   float *y = c->out[0].data, *last = c->out[1].data, *save = c->out[2].data, *packed = c->out[3].data;
-  float *pre = mn_scratch(c->ctx, 0, (long)n * G), *h = mn_scratch(c->ctx, 1, (long)n * D);
+  float *pre = mn_scratch(c->ctx, 0, (long)B * G), *h = mn_scratch(c->ctx, 1, (long)B * D);
   if (c->t0 == 0) mn_pack(c->in[1].data, D, G, true, packed);
   for (int t = c->t0; t < c->t1; t++) {
-    carried(c, t, b0, b0 + n, h);
-    product(c->ctx, n, G, D, h, packed, pre, G, false);
-    for (long b = 0; b < n; b++) {
-      long row = (long)t * B + b0 + b;
+    carried(c, t, h);
+    product(c->ctx, B, G, D, h, packed, pre, G, false);
+    for (long b = 0; b < B; b++) {
+      long row = (long)t * B + b;
       step(i + row * G, pre + b * G, bias, h + b * D, save + row * 4 * D, y + row * D, D);
     }
   }
-  for (long k = (long)b0 * D; k < (long)(b0 + n) * D; k++) last[k] = y[(long)(c->t1 - 1) * B * D + k];
+  for (long k = 0; k < (long)B * D; k++) last[k] = y[(long)(c->t1 - 1) * B * D + k];
 }
 
 /* One row: from dh to the gradients of i, of the recurrent product, and the direct part of dh before. */
@@ -89,7 +89,7 @@ static void backward(mn_call *c) {
   for (long k = 0; k < BD; k++) dh[k] = dlast ? dlast[k] : 0;
   for (int t = T - 1; t >= 0; t--) {
     float *h = before + t * BD;
-    carried(c, t, 0, B, h);
+    carried(c, t, h);
     if (dy) for (long k = 0; k < BD; k++) dh[k] += dy[t * BD + k];
     for (long b = 0; b < B; b++) {
       long row = (long)t * B + b;
@@ -110,5 +110,5 @@ static void backward(mn_call *c) {
 const mn_op mn_op_gru = {
   .sig = "i[T,B,G] w[G,D] bias[D] done?[T,B]:bit h?[B,D] -> y[T,B,D] h'[B,D] ~save[T,B,?] ~packed[?,?,?]",
   .doc = "a GRU over a sequence (Cho et al. 2014): i = the input's part of r,z,n; w = w_r,w_z,w_n",
-  .time = MN_SCAN, .by_copies = true, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_SCAN, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -38,5 +38,5 @@ static void backward(mn_call *c) {
 const mn_op mn_op_head_linear = {
   .sig = "x[T,B,H,I] w[P,I] b?[P] -> y[T,B,H,?] | act=none|relu|sigmoid|tanh|elu1",
   .doc = "y_h = act(x_h w_h^T + b_h), a linear map of its own for every head",
-  .time = MN_ROWS, .by_copies = true, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
 };

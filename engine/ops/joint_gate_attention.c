@@ -292,7 +292,7 @@ const mn_op mn_op_joint_gate_attention = {
   .doc = "gated linear attention with a joint decay: C = (1 - b g^T) * C + (b*v)(g*k)^T, "
          "s = (1-g)*s + g*k, y = C q / den(s.q); factors as in linear_attention "
          "(GaLiTe as released by Pramanik et al.)",
-  .time = MN_SCAN, .by_copies = true,
+  .time = MN_SCAN,
   .forward = forward,
   .backward = backward,
   .shape = shape,

@@ -89,5 +89,5 @@ const mn_op mn_op_layer_norm = {
   .sig = "x[...,D] weight[D] bias[D] -> y[...,D] ~stats[...,2] | eps=1e-6",
   .doc = "y = (x - mean) / sqrt(var + eps) * weight + bias, along the last axis, population "
          "variance (Ba et al. 2016)",
-  .time = MN_ROWS, .by_copies = true, .adds = true, .forward = forward, .backward = backward,
+  .time = MN_ROWS, .adds = true, .forward = forward, .backward = backward,
 };

@@ -2,6 +2,7 @@
 ** Acting asks for a few rows at a time, again and again with the same weights: the first rows of a run
 ** leave the weights packed (few.h) for the rest. */
 #include "../few.h"
+#include "../team.h"
 #include "activation.h"
 
 static int shape(mn_call *c) {   /* packed weights are kept only where rows will come */
@@ -13,6 +14,21 @@ static int shape(mn_call *c) {   /* packed weights are kept only where rows will
   return 0;
 }
 
+/* Product, bias and activation of 64 columns. */
+typedef struct columns_job { const mn_call *c; const float *packed; } columns_job;
+
+static void some_columns(void *arg, int i, int worker) {
+  (void)worker;
+  const columns_job *j = arg;
+  const mn_call *c = j->c;
+  int I = DIM(c, 'I'), O = DIM(c, 'O'), at = 2 * MN_PANEL * i, n = O - at < 2 * MN_PANEL ? O - at : 2 * MN_PANEL;
+  long N = c->in[0].n / I;
+  const float *b = c->in[2].data;
+  float *y = c->out[0].data + at;
+  mn_few_columns((int)N, O - at, I, c->in[0].data, I, j->packed + (long)at * I, y, O, false);
+  for (long r = 0; r < N; r++) mn_finish(y + r * O, b ? b + at : NULL, 1, n, (int)OPT(c, 0));
+}
+
 static void forward(mn_call *c) {
   int I = DIM(c, 'I'), O = DIM(c, 'O'), act = (int)OPT(c, 0);
   long N = c->in[0].n / I;
@@ -20,7 +36,11 @@ static void forward(mn_call *c) {
   float *y = c->out[0].data, *packed = c->out[1].data;
   if (c->by_rows && N <= MN_FEW) {
     if (c->t0 == 0) mn_pack(w, I, O, true, packed);
-    mn_few(c->ctx, (int)N, O, I, x, I, packed, y, O, false);
+    columns_job job = { c, packed };
+    int n = (O + 2 * MN_PANEL - 1) / (2 * MN_PANEL);
+    if ((double)N * O * I < MN_SMALL) for (int i = 0; i < n; i++) some_columns(&job, i, 0);
+    else mn_team_run(c->ctx, n, some_columns, &job);
+    return;
   } else mn_gemm(c->ctx, false, true, (int)N, O, I, x, I, w, I, y, O, false);
   if (!b && act == MN_NONE) return;
   MN_FOR(c->ctx, N * O, r, 0, N, 64, mn_finish(y + r * O, b, N - r < 64 ? N - r : 64, O, act));
@@ -48,6 +68,6 @@ static void backward(mn_call *c) {
 const mn_op mn_op_linear = {
   .sig = "x[...,I] w[O,I] b?[O] -> y[...,O] ~packed[?,?,?] | act=none|relu|sigmoid|tanh|elu1",
   .doc = "y = act(x w^T + b); torch.nn.Linear with its activation",
-  .time = MN_ROWS, .by_copies = true, .adds = true,
+  .time = MN_ROWS, .adds = true,
   .shape = shape, .forward = forward, .backward = backward,
 };

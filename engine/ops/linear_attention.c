@@ -201,7 +201,7 @@ const mn_op mn_op_linear_attention = {
   .doc = "gated linear attention: C = (1-b)(1-g)^T * C + (b*v)(g*k)^T, s = (1-g)*s + g*k, "
          "y = C q / den(s.q); with feature factors k = p_k (x) k, q = p_q (x) q, g = p_gamma (x) gamma "
          "(GaLiTe, Pramanik et al. 2023, eq. 10-16; Katharopoulos et al. 2020 without gates)",
-  .time = MN_SCAN, .by_copies = true,
+  .time = MN_SCAN,
   .forward = forward,
   .backward = backward,
   .shape = shape,

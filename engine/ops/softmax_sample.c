@@ -32,7 +32,7 @@ static void forward(mn_call *c) {
     for (int b = 0; b < B; b++) {
       const float *logit = c->in[0].data + ((long)t * B + b) * A;
       uint64_t time = (uint64_t)clock[1] + ((uint64_t)clock[2] << 31) + (uint64_t)(c->t0 + t);
-      uint32_t counter[6] = { (uint32_t)clock[0], 0, (uint32_t)(c->b0 + b), (uint32_t)time, (uint32_t)(time >> 32), FOR_ACTION };
+      uint32_t counter[6] = { (uint32_t)clock[0], 0, (uint32_t)b, (uint32_t)time, (uint32_t)(time >> 32), FOR_ACTION };
       uint32_t bits[4];
       mn_philox(counter, bits);
       float u = (float)(bits[0] >> 8) * 0x1p-24f;
@@ -43,5 +43,5 @@ static void forward(mn_call *c) {
 const mn_op mn_op_softmax_sample = {
   .sig = "logits[T,B,A] clock[3]:i32 -> action[T,B]:i32 | greedy=0",
   .doc = "action ~ softmax(logits), drawn by counter (seed, copy, time); clock = seed, time low, time high",
-  .time = MN_ROWS, .by_copies = true, .forward = forward,
+  .time = MN_ROWS, .forward = forward,
 };

@@ -71,8 +71,6 @@ struct OpCase {
     if (mn_bind(mn, entry, &call)) return false;
     call.t0 = 0;
     call.t1 = call.dim['T' - 'A'];
-    call.b0 = 0;
-    call.b1 = call.dim['B' - 'A'];
     cpu.assign((size_t)call.n_out, {});
     for (int i = 0; i < call.n_out; i++) {
       cpu[(size_t)i].assign(bytes(call.out[i]), 0);

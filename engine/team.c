@@ -1,0 +1,113 @@
+/* team.c -- a few threads that spin for their next job: see team.h. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include "context.h"
+#include "team.h"
+
+#if defined(__x86_64__) || defined(__i386__)
+#define PAUSE() __builtin_ia32_pause()
+#else
+#define PAUSE() ((void)0)
+#endif
+
+enum { SPINS = 4000, MOST = 15 };          /* about 40 microseconds of waiting before sleep */
+
+typedef struct member { mn_team *team; int worker; } member;
+
+struct mn_team {
+  int others;                              /* threads besides the caller */
+  pthread_t thread[MOST];
+  member member[MOST];
+  mn_job *f;
+  void *arg;
+  int n;
+  _Alignas(64) atomic_uint job;            /* raised for every job, */
+  _Alignas(64) atomic_int next;            /* the next piece of it, */
+  _Alignas(64) atomic_int busy;            /* and who has not finished with it */
+  atomic_int sleepers;
+  atomic_bool over;
+  pthread_mutex_t lock;
+  pthread_cond_t wake;
+};
+
+static void work(mn_team *t, int worker) {
+  for (int i; (i = atomic_fetch_add_explicit(&t->next, 1, memory_order_relaxed)) < t->n; )
+    t->f(t->arg, i, worker);
+}
+
+/* Until another job than `seen` is there. */
+static void await(mn_team *t, unsigned seen) {
+  for (int i = 0; i < SPINS; i++) {
+    if (atomic_load_explicit(&t->job, memory_order_acquire) != seen) return;
+    PAUSE();
+  }
+  pthread_mutex_lock(&t->lock);
+  atomic_fetch_add(&t->sleepers, 1);
+  while (atomic_load(&t->job) == seen) pthread_cond_wait(&t->wake, &t->lock);
+  atomic_fetch_sub(&t->sleepers, 1);
+  pthread_mutex_unlock(&t->lock);
+}
+
+static void *live(void *arg) {
+  member *me = arg;
+  mn_team *t = me->team;
+  for (unsigned seen = 0;;) {
+    await(t, seen);
+    seen = atomic_load_explicit(&t->job, memory_order_acquire);
+    if (atomic_load(&t->over)) return NULL;
+    work(t, me->worker);
+    atomic_fetch_sub_explicit(&t->busy, 1, memory_order_release);
+  }
+}
+
+static void raise_job(mn_team *t) {
+  atomic_fetch_add(&t->job, 1);
+  if (!atomic_load(&t->sleepers)) return;
+  pthread_mutex_lock(&t->lock);
+  pthread_cond_broadcast(&t->wake);
+  pthread_mutex_unlock(&t->lock);
+}
+
+static mn_team *open_team(int others) {
+  mn_team *t = aligned_alloc(64, (sizeof *t + 63) & ~(size_t)63);
+  if (!t) return NULL;
+  *t = (mn_team){ .others = 0 };
+  pthread_mutex_init(&t->lock, NULL);
+  pthread_cond_init(&t->wake, NULL);
+  for (; t->others < others && t->others < MOST; t->others++) {
+    member *one = &t->member[t->others];
+    *one = (member){ t, t->others + 1 };
+    if (pthread_create(&t->thread[t->others], NULL, live, one)) break;
+  }
+  return t;
+}
+
+void mn_team_close(mn_ctx *mn) {
+  mn_team *t = mn->team;
+  if (!t) return;
+  atomic_store(&t->over, true);
+  raise_job(t);
+  for (int i = 0; i < t->others; i++) pthread_join(t->thread[i], NULL);
+  pthread_mutex_destroy(&t->lock);
+  pthread_cond_destroy(&t->wake);
+  free(t);
+  mn->team = NULL;
+}
+
+void mn_team_run(mn_ctx *mn, int n, mn_job *f, void *arg) {
+  if (mn->threads > 1 && !mn->team) mn->team = open_team(mn->threads - 1);
+  mn_team *t = mn->team;
+  if (!t || !t->others || n < 2) {
+    for (int i = 0; i < n; i++) f(arg, i, 0);
+    return;
+  }
+  t->f = f;
+  t->arg = arg;
+  t->n = n;
+  atomic_store_explicit(&t->next, 0, memory_order_relaxed);
+  atomic_store_explicit(&t->busy, t->others, memory_order_relaxed);
+  raise_job(t);
+  work(t, 0);
+  while (atomic_load_explicit(&t->busy, memory_order_acquire)) PAUSE();
+}
