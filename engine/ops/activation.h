@@ -20,6 +20,12 @@ static inline void mn_finish(float *y, const float *b, long rows, int O, int act
   }
 }
 
+/* Sums of columns from .. end-1 of dz [N, width]: the gradient of a bias, stored or added. */
+static inline void mn_column_sums(const float *dz, long N, long width, long from, long end, float *db, bool add) {
+  if (!add) for (long o = from; o < end; o++) db[o] = 0;
+  for (long r = 0; r < N; r++) for (long o = from; o < end; o++) db[o] += dz[r * width + o];
+}
+
 /* dy through the activation, from y alone. */
 static inline void mn_undo(const float *y, const float *dy, float *dz, long n, int act) {
   switch (act) {

@@ -3,8 +3,7 @@
 ** `i` holds the input's part of the three gates (one product for the whole sequence, by `linear`).
 ** A done flag drops h before the step.  Cho et al. 2014; spec of the gates: torch.nn.GRU. */
 #include "../few.h"
-#include "../maths.h"
-#include "op.h"
+#include "activation.h"
 
 /* Many copies go through a few rows at a time. */
 static void product(mn_ctx *mn, int B, int N, int K, const float *A, const float *packed, float *C, int ldc, bool add) {
@@ -101,10 +100,7 @@ static void backward(mn_call *c) {
   }
   if (dh0) for (long k = 0; k < BD; k++) dh0[k] = dh[k];
   if (dw) mn_gemm(mn, true, false, G, D, (int)N, dpre, G, before, D, dw, D, false);
-  if (db) {
-    for (int d = 0; d < D; d++) db[d] = 0;
-    for (long n = 0; n < N; n++) for (int d = 0; d < D; d++) db[d] += dpre[n * G + 2 * D + d];
-  }
+  if (db) MN_FOR(mn, N * D, d, 0, D, 64, mn_column_sums(dpre + 2 * D, N, G, d, D - d < 64 ? D : d + 64, db, false));
 }
 
 const mn_op mn_op_gru = {

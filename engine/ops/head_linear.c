@@ -30,9 +30,7 @@ static void backward(mn_call *c) {
     if (c->in[0].grad) mn_gemm(c->ctx, false, false, N, I, R, dz + h * R, P, w + at, I, c->in[0].grad + h * I, H * I, false);
     if (c->in[1].grad) mn_gemm(c->ctx, true, false, R, I, N, dz + h * R, P, x + h * I, H * I, c->in[1].grad + at, I, false);
   }
-  if (!db) return;
-  for (int p = 0; p < P; p++) db[p] = 0;
-  for (long n = 0; n < N; n++) for (int p = 0; p < P; p++) db[p] += dz[n * P + p];
+  if (db) mn_column_sums(dz, N, P, 0, P, db, false);
 }
 
 const mn_op mn_op_head_linear = {

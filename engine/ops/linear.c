@@ -59,10 +59,7 @@ static void backward(mn_call *c) {
   }
   if (dx) mn_gemm(c->ctx, false, false, (int)N, I, O, dz, O, w, I, dx, I, mn_adds(c, 0));
   if (dw) mn_gemm(c->ctx, true, false, O, I, (int)N, dz, O, x, I, dw, I, mn_adds(c, 1));
-  if (db) {
-    if (!mn_adds(c, 2)) for (int o = 0; o < O; o++) db[o] = 0;
-    for (long r = 0; r < N; r++) for (int o = 0; o < O; o++) db[o] += dz[r * O + o];
-  }
+  if (db) MN_FOR(c->ctx, N * O, o, 0, O, 64, mn_column_sums(dz, N, O, o, O - o < 64 ? O : o + 64, db, mn_adds(c, 2)));
 }
 
 const mn_op mn_op_linear = {
