@@ -28,6 +28,7 @@ typedef struct mn_record {       /* one tensor */
   float *grad;                   /* leaf: its own buffer; computed: set while backward runs */
   bool   wants_grad, timed;
   bool   fresh;                  /* leaf: the next gradient stores instead of adding */
+  uint32_t needed;               /* leaf: the tape that its numbers are needed for, as ctx->tape_number */
   bool   dead;                   /* leaf: freed by its owner, kept while pinned */
   int    pins;                   /* leaf: plans and views that use it */
   struct mn_record *of;          /* leaf view: whose numbers these are */
@@ -94,6 +95,7 @@ struct mn_ctx {
   mn_record **computed; int n_computed, cap_computed; /* slot 0, 1, ...: until the next sweep */
   mn_record **grave;  int n_grave, cap_grave;         /* freed leaves that the tape may still need */
   uint32_t next_gen, next_version;
+  uint32_t tape_number;                               /* raised by every backward pass and sweep */
   double leaf_bytes;
   mn_plan **plan;     int n_plans, cap_plans;
   mn_plan *recording;

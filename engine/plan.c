@@ -144,7 +144,7 @@ static double now(void) {
 }
 
 /* Calls to bend, and what does not depend on time, once. */
-static int prepare_rows(mn_plan *p, int t0) {
+static int prepare_rows(mn_plan *p) {
   for (int i = 0; i < p->n_commands; i++) {
     mn_command *k = &p->command[i];
     if (!k->rows) {
@@ -153,7 +153,7 @@ static int prepare_rows(mn_plan *p, int t0) {
       k->rows->by_rows = true;
       k->time_letter = time_letter(k->call);
     }
-    if (t0 == 0 && !carries_time(k->call)) k->call->op->forward(k->call);
+    if (!carries_time(k->call)) k->call->op->forward(k->call);
   }
   return 0;
 }
@@ -164,7 +164,7 @@ static int run_by_rows(mn_plan *p, int t0, int t1) {
   if (t0 && t0 != p->next_row)
     return mn_fail(mn, "plan: rows from %d, expected from 0 or from %d, where the last run ended", t0, p->next_row);
   p->next_row = t1;
-  if (t0 == 0 && prepare_rows(p, t0)) return -1;
+  if (t0 == 0 && prepare_rows(p)) return -1;
   for (int i = 0; i < p->n_commands; i++) {
     mn_command *k = &p->command[i];
     double start = p->profile ? now() : 0;

@@ -179,7 +179,10 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
   if (mn->recording && !shared && !(command = mn_record_command(mn->recording, MN_FORWARD))) goto undo;
   if (command) command->call = c;
   if (!shared) e->op->forward(c);
-  if (wants_grad) node->older = tape->newest, tape->newest = node;
+  if (wants_grad) {
+    node->older = tape->newest, tape->newest = node;
+    for (int i = 0; i < c->n_in && !mn->recording; i++) if (here.in[i]) here.in[i]->needed = mn->tape_number + 1;
+  }
   for (int i = 0; i < c->n_out; i++) out[i] = (mn_tensor){ here.out[i]->slot, here.out[i]->gen };
   if (mn->debug && check_outputs(mn, e, c)) return -1;
   return c->n_out;
@@ -333,6 +336,7 @@ int mn_backward(mn_ctx *mn, const mn_tensor *loss) {
         seed = NULL;
       }
     }
+  mn->tape_number++;
   if (result)                           /* out of memory half-way: leave no gradient behind */
     for (int i = 0; i < n; i++)
       for (mn_node *node = walk[i]->newest; node; node = node->older)
@@ -343,6 +347,7 @@ int mn_backward(mn_ctx *mn, const mn_tensor *loss) {
 /* ---- forgetting ---- */
 
 void mn_sweep(mn_ctx *mn) {
+  mn->tape_number++;
   mn->tape = (mn_tape){ 0 };
   mn->n_computed = 0;
   mn->memory.arena.used = 0;

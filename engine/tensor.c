@@ -140,6 +140,9 @@ int mn_copy(mn_ctx *mn, const mn_tensor *from, const mn_tensor *to) {
   if (b->slot >= 0 || b->plan) return mn_fail(mn, "copy: the target must be a leaf");
   if (a->dtype != b->dtype || a->n != b->n)
     return mn_fail(mn, "copy: %ld numbers into %ld, or another element type", a->n, b->n);
+  if (b->needed == mn->tape_number + 1)
+    return mn_fail(mn, "copy: a backward pass may still need the numbers that this would overwrite: call backward() or "
+                       "mn.sweep() first, or compute inside mn.no_grad()");
   long bytes = a->n * item_size(a->dtype);
   memmove(b->data, a->data, (size_t)bytes);
   mn_plan *p = mn->recording;
