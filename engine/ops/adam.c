@@ -14,7 +14,7 @@ static void forward(mn_call *c) {
   float b1 = 1 - a1, b2 = 1 - a2;
   float c1 = (float)-expm1(hyper[5] * log1p(-(double)a1)), c2 = (float)-expm1(hyper[5] * log1p(-(double)a2));
   long n = c->in[0].n;
-  MN_PARALLEL(c->ctx, n)
+  MN_PARALLEL(c->ctx, 8.0 * n)
   for (long i0 = 0; i0 < n; i0 += 4096)
     for (long i = i0; i < n && i < i0 + 4096; i++) {
       float gi = g[i] * scale;
