@@ -5,6 +5,7 @@
 ** backward; `rx` holds r*x. */
 #include "../few.h"
 #include "../maths.h"
+#include "../team.h"
 #include "op.h"
 
 static int shape(mn_call *c) {
@@ -29,7 +30,7 @@ static parts weights(mn_call *c) {
   long N = c->in[0].n / D, panel = (long)D * MN_PANEL;
   float *packed = c->out[3].data;
   parts p = { c->in[2].data, c->in[3].data, c->in[3].data + 2L * D * D, packed, packed + mn_panels(3 * D) * panel,
-              packed + (mn_panels(3 * D) + mn_panels(2 * D)) * panel, c->by_rows && N <= MN_FEW };
+              packed + (mn_panels(3 * D) + mn_panels(2 * D)) * panel, c->by_rows && N <= MN_FEW && D % MN_PANEL == 0 };   /* gates begin at panels */
   if (p.few && c->t0 == 0) {
     mn_pack(p.w, D, 3 * D, true, p.pw);
     mn_pack(p.u, D, 2 * D, true, p.pu);
@@ -38,40 +39,74 @@ static parts weights(mn_call *c) {
   return p;
 }
 
-static void product(mn_call *c, bool few, int N, int O, const float *x, const float *w, const float *packed, float *out, bool add) {
-  int D = DIM(c, 'D');
-  if (few) mn_few(c->ctx, N, O, D, x, D, packed, out, 3 * D, add);
-  else mn_gemm(c->ctx, false, true, N, O, D, x, D, w, D, out, 3 * D, add);
-}
-
-static void gates(const float *x, const float *bias, float *pre, float *rx, long rows, int D) {
+/* r, z and r*x of columns from .. end-1. */
+static void gates(const float *x, const float *bias, float *pre, float *rx, long rows, int D, int from, int end) {
   for (long n = 0; n < rows; n++, x += D, pre += 3 * D, rx += D) {
-    for (int d = 0; d < D; d++) pre[d] = mn_sigmoidf(pre[d]);
-    for (int d = 0; d < D; d++) pre[D + d] = mn_sigmoidf(pre[D + d] - bias[d]);
-    for (int d = 0; d < D; d++) rx[d] = pre[d] * x[d];
+    for (int d = from; d < end; d++) pre[d] = mn_sigmoidf(pre[d]);
+    for (int d = from; d < end; d++) pre[D + d] = mn_sigmoidf(pre[D + d] - bias[d]);
+    for (int d = from; d < end; d++) rx[d] = pre[d] * x[d];
   }
 }
 
-static void mix(const float *x, float *pre, float *o, long rows, int D) {
+/* g and the output, likewise. */
+static void mix(const float *x, float *pre, float *o, long rows, int D, int from, int end) {
   for (long n = 0; n < rows; n++, x += D, pre += 3 * D, o += D)
-    for (int d = 0; d < D; d++) {
+    for (int d = from; d < end; d++) {
       float g = mn_tanhf(pre[2 * D + d]), z = pre[D + d];
       pre[2 * D + d] = g;
       o[d] = (1 - z) * x[d] + z * g;
     }
 }
 
+/* Acting: each piece takes the same 64 columns of all three gates through products and elementwise part. */
+typedef struct columns_job { const mn_call *c; const parts *p; } columns_job;
+
+static void first_part(void *arg, int i, int worker) {
+  const columns_job *j = arg;
+  const mn_call *c = j->c;
+  int D = DIM(c, 'D'), from = 2 * MN_PANEL * i, end = D - from < 2 * MN_PANEL ? D : from + 2 * MN_PANEL;
+  int N = (int)(c->in[0].n / D);
+  const float *x = c->in[0].data, *y = c->in[1].data;
+  float *pre = c->out[1].data;
+  for (int g = 0; g < 3; g++) {
+    long at = (long)g * D + from;
+    mn_few_columns(N, end - from, D, y, D, j->p->pw + at * D, pre + at, 3 * D, false);
+    if (g < 2) mn_few_columns(N, end - from, D, x, D, j->p->pu + at * D, pre + at, 3 * D, true);
+  }
+  gates(x, c->in[4].data, pre, c->out[2].data, N, D, from, end);
+  (void)worker;
+}
+
+static void second_part(void *arg, int i, int worker) {
+  const columns_job *j = arg;
+  const mn_call *c = j->c;
+  int D = DIM(c, 'D'), from = 2 * MN_PANEL * i, end = D - from < 2 * MN_PANEL ? D : from + 2 * MN_PANEL;
+  int N = (int)(c->in[0].n / D);
+  float *pre = c->out[1].data;
+  mn_few_columns(N, end - from, D, c->out[2].data, D, j->p->pg + (long)from * D, pre + 2 * D + from, 3 * D, true);
+  mix(c->in[0].data, pre, c->out[0].data, N, D, from, end);
+  (void)worker;
+}
+
 static void forward(mn_call *c) {
   int D = DIM(c, 'D');
   long N = c->in[0].n / D;
+  mn_ctx *mn = c->ctx;
   const float *x = c->in[0].data, *y = c->in[1].data, *bias = c->in[4].data;
   float *o = c->out[0].data, *pre = c->out[1].data, *rx = c->out[2].data;
   parts p = weights(c);
-  product(c, p.few, (int)N, 3 * D, y, p.w, p.pw, pre, false);
-  product(c, p.few, (int)N, 2 * D, x, p.u, p.pu, pre, true);
-  MN_FOR(c->ctx, N * D * 4, n, 0, N, 64, gates(x + n * D, bias, pre + n * 3 * D, rx + n * D, N - n < 64 ? N - n : 64, D));
-  product(c, p.few, (int)N, D, rx, p.ug, p.pg, pre + 2 * D, true);
-  MN_FOR(c->ctx, N * D * 4, n, 0, N, 64, mix(x + n * D, pre + n * 3 * D, o + n * D, N - n < 64 ? N - n : 64, D));
+  if (p.few) {
+    columns_job job = { c, &p };
+    int n = (D + 2 * MN_PANEL - 1) / (2 * MN_PANEL);
+    mn_team_run(mn, n, first_part, &job);
+    mn_team_run(mn, n, second_part, &job);
+    return;
+  }
+  mn_gemm(mn, false, true, (int)N, 3 * D, D, y, D, p.w, D, pre, 3 * D, false);
+  mn_gemm(mn, false, true, (int)N, 2 * D, D, x, D, p.u, D, pre, 3 * D, true);
+  MN_FOR(mn, N * D * 4, n, 0, N, 64, gates(x + n * D, bias, pre + n * 3 * D, rx + n * D, N - n < 64 ? N - n : 64, D, 0, D));
+  mn_gemm(mn, false, true, (int)N, D, D, rx, D, p.ug, D, pre + 2 * D, 3 * D, true);
+  MN_FOR(mn, N * D * 4, n, 0, N, 64, mix(x + n * D, pre + n * 3 * D, o + n * D, N - n < 64 ? N - n : 64, D, 0, D));
 }
 
 /* Gradients of the three pre-activations, as far as they do not need d(rx); dx gets the direct part. */
