@@ -2,7 +2,6 @@
 ** Numbers that are computed live in one big reserved stretch of memory that is rewound, never freed:
 ** page faults of malloc and free alone cost more than the mathematics of a small agent. */
 #define _GNU_SOURCE
-#include <omp.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>

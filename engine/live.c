@@ -193,7 +193,6 @@ void mn_peek_free(mn_peek *p) {
 
 const char *mn_peek_schema(mn_peek *p) { return p->schema; }
 double mn_peek_bytes(mn_peek *p) { return (double)p->head.slot_bytes; }
-double mn_peek_count(mn_peek *p) { return (double)p->seen; }
 
 /* Copy the newest snapshot to `out` (mn_peek_bytes of them), if there is one not yet read. */
 int mn_peek_read(mn_peek *p, void *out) {

@@ -157,7 +157,6 @@ void        mn_peek_free(mn_peek *p);
 const char *mn_peek_schema(mn_peek *p);
 double      mn_peek_bytes(mn_peek *p);
 int         mn_peek_read(mn_peek *p, void *out);   /* 1: the newest snapshot, 0: nothing new, -1: not to be read */
-double      mn_peek_count(mn_peek *p);             /* snapshots published up to the one read last */
 const char *mn_peek_state(mn_peek *p);             /* "running", "ended", "gone" (its process died), "replaced" */
 int         mn_peek_want(mn_peek *p, int copy);    /* ask for another copy */
 

@@ -11,7 +11,7 @@ local cfg = mn.config({
   corridor = { "cells from the cue to the junction", range = { 2, 256 } },
   published = {                            -- learner settings of the released configuration
     agalite = { lr = 1e-4, entropy_coef = 0.001 },
-    galite = { core = { "galite", eta = 2 } },
+    galite = { lr = 1e-4, entropy_coef = 0.001 },
     gru = { lr = 5e-4, entropy_coef = 0.01 },
   },
 })

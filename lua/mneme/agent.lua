@@ -46,6 +46,15 @@ function Agent:title(task)
   return ("%s on %s%s"):format(self.core.name, task.id, table.concat(parts))
 end
 
+---Probabilities of n actions from a pointer to their logits, into another.
+function Agent.policy(logits, n, into)
+  local top, sum = -math.huge, 0
+  for a = 0, n - 1 do top = math.max(top, logits[a]) end
+  for a = 0, n - 1 do into[a] = math.exp(logits[a] - top) sum = sum + into[a] end
+  for a = 0, n - 1 do into[a] = into[a] / sum end
+  return into
+end
+
 function Agent:parameters() return self.module:parameters() end
 function Agent:state_dict() return self.module:state_dict() end
 

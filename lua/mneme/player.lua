@@ -126,10 +126,7 @@ function Player:next()
   end
   self:think()
   local n, at = self.task.action_space.n, self.row * self.copies + b
-  local logits, sum, top = self.logits:data() + at * n, 0, -math.huge
-  for a = 0, n - 1 do top = math.max(top, logits[a]) end
-  for a = 0, n - 1 do self.policy[a] = math.exp(logits[a] - top) sum = sum + self.policy[a] end
-  for a = 0, n - 1 do self.policy[a] = self.policy[a] / sum end
+  self.agent.policy(self.logits:data() + at * n, n, self.policy)
   return {
     title = self.title, source = self.source, canvas = self.task:draw(b), truth = self.task:truth(b),
     actions = self.task.action_space.names,

@@ -18,14 +18,6 @@ local function part(t, timed)
   return { data = t:data(), copy = n, row = timed and n * shape[2] or 0, shape = inner }
 end
 
-local function policy_of(logits, n, into)
-  local top, sum = -math.huge, 0
-  for a = 0, n - 1 do top = math.max(top, logits[a]) end
-  for a = 0, n - 1 do into[a] = math.exp(logits[a] - top) sum = sum + into[a] end
-  for a = 0, n - 1 do into[a] = into[a] / sum end
-  return into
-end
-
 ---Write snapshots of a learner while it acts.
 ---@param learner A2C
 ---@param path string RUN/live
@@ -68,7 +60,7 @@ function watch.writer(learner, path, title, total)
     writer:note(now)
     if not writer:due() then return end
     now.observation = x.data + t * x.row + b * x.copy
-    policy_of(logits.data + t * logits.row + b * logits.copy, n, now.policy)
+    learner.agent.policy(logits.data + t * logits.row + b * logits.copy, n, now.policy)
     for name, m in pairs(memory) do now.memory[name] = m.data + b * m.copy end
     writer:write(now)
   end

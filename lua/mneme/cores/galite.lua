@@ -16,7 +16,7 @@ return {
     flow = "gtrxl", embed_act = "relu", ln_eps = 1e-6, reset = true,
   },
   build = function(cfg, given)
-    if cfg.approximation == "full" and (given.r or given.form) and not given.approximation and not given.gate then
+    if cfg.approximation == "full" and (given.r or given.form) and not given.approximation then
       errors.raise("core galite: r and form belong to approximation=cos", { status = 2 })
     end
     return family.build(cfg)
