@@ -1,4 +1,6 @@
 /* team.c -- a few threads that spin for their next job: see team.h. */
+#define _GNU_SOURCE
+#include <omp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -50,9 +52,24 @@ static void await(mn_team *t, unsigned seen) {
   pthread_mutex_unlock(&t->lock);
 }
 
+/* A new thread inherits its maker's processors: where OMP_PROC_BIND bound that to one, both would share it. */
+static void settle(int worker) {
+  int places = omp_get_num_places(), place = places ? worker % places : 0;
+  if (!places) return;
+  int n = omp_get_place_num_procs(place), *ids = malloc(sizeof *ids * (size_t)n);
+  if (!ids) return;
+  omp_get_place_proc_ids(place, ids);
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int i = 0; i < n; i++) if (ids[i] < CPU_SETSIZE) CPU_SET(ids[i], &set);
+  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+  free(ids);
+}
+
 static void *live(void *arg) {
   member *me = arg;
   mn_team *t = me->team;
+  settle(me->worker);
   for (unsigned seen = 0;;) {
     await(t, seen);
     seen = atomic_load_explicit(&t->job, memory_order_acquire);
