@@ -1,6 +1,7 @@
 -- family.lua -- the gated linear family: what the cores galite and agalite (and presets of them) are built of.
 -- Adding a feature map or a gate is one entry of `features` or `gates`.
 local ffi = require "ffi"
+local block = require "mneme.block"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
 local find = require "mneme.find"
@@ -91,7 +92,7 @@ end
 
 local function attention(cfg, n, K, kept)
   local p = projections(cfg, K)
-  local out = nn.linear(cfg.n_heads * cfg.d_head, cfg.d_model, { act = cfg.flow == "postnorm" and "none" or "relu" })
+  local out = nn.linear(cfg.n_heads * cfg.d_head, cfg.d_model, { act = block.closing(cfg.flow) })
   local order = { "k", "q", "q2", "v", "beta", "gamma", "p_k", "p_q", "p_gamma" }
   local children = { { "out", out } }
   for _, name in ipairs(order) do if p[name] then children[#children + 1] = { name, p[name] } end end
@@ -141,33 +142,7 @@ local function attention(cfg, n, K, kept)
   end)
 end
 
--- ---- a layer, and the whole ----
-
-local function block(cfg, n, K, kept)
-  local d, f = cfg.d_model, cfg.d_ffn
-  local attn = attention(cfg, n, K, kept)
-  local norm1, norm2 = nn.layer_norm(d, cfg.ln_eps), nn.layer_norm(d, cfg.ln_eps)
-  local closing = cfg.flow == "postnorm" and "none" or "relu"
-  local ffn = nn.sequential { nn.linear(d, f, { act = "relu" }), nn.linear(f, d, { act = closing }) }
-  local children = { { "attn", attn }, { "norm1", norm1 }, { "norm2", norm2 }, { "ffn", ffn } }
-  if cfg.flow == "gtrxl" then
-    local gate1, gate2 = nn.gru_gate(d), nn.gru_gate(d)
-    children[5], children[6] = { "gate1", gate1 }, { "gate2", gate2 }
-    return nn.module({ children = children }, function(_, e, ...)
-      local h = gate1(e, attn(norm1(e), ...))
-      return gate2(h, ffn(norm2(h)))
-    end)
-  elseif cfg.flow == "residual" then
-    return nn.module({ children = children }, function(_, e, ...)
-      local h = e + attn(norm1(e), ...)
-      return h + ffn(norm2(h))
-    end)
-  end
-  return nn.module({ children = children }, function(_, e, ...)
-    local h = norm1(e + attn(e, ...))
-    return norm2(h + ffn(h))
-  end)
-end
+-- ---- the whole ----
 
 -- What one step of one copy costs, in floating-point operations at the rate of fused multiply-adds: products
 -- with weights, and the recurrence forward and backward (a lane's instruction counts 2, whatever it does).
@@ -203,7 +178,7 @@ function family.build(cfg)
   local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
   local layers, states, kept = {}, {}, { all = false }
   for n = 0, cfg.n_layers - 1 do
-    layers[n + 1] = { tostring(n), block(cfg, n, K, kept) }
+    layers[n + 1] = { tostring(n), block.new(cfg, attention(cfg, n, K, kept)) }
     local prefix = "layers." .. n .. "."
     if cos then states[prefix .. "v"], states[prefix .. "k"] = "[B,M,H,V]", "[B,M,H,K]"
     else states[prefix .. "C"] = "[B,H,V,K]" end

@@ -56,8 +56,8 @@ end
 local Module = {}
 Module.__index = Module
 
----A module: `leaves` own the numbers, `named` lists { name, tensor } (leaves or windows), `children` lists
----{ name, module }; `call` is what m(...) does.
+---A module: `leaves` own the numbers that are trained, `named` lists { name, tensor } (leaves or windows; with
+---buffer = true: saved but not trained), `children` lists { name, module }; `call` is what m(...) does.
 function nn.module(m, call)
   m.leaves, m.named, m.children, m.call = m.leaves or {}, m.named or {}, m.children or {}, call
   return setmetatable(m, Module)
@@ -65,10 +65,10 @@ end
 
 function Module:__call(...) return self.call(self, ...) end
 
----Visit every named parameter, { name, tensor }, in a fixed order: f(name, tensor).
+---Visit every named parameter and buffer in a fixed order: f(name, tensor, buffer).
 function Module:each(f, prefix)
   prefix = prefix or ""
-  for _, p in ipairs(self.named) do f(prefix .. p[1], p[2]) end
+  for _, p in ipairs(self.named) do f(prefix .. p[1], p[2], p.buffer) end
   for _, child in ipairs(self.children) do child[2]:each(f, prefix .. child[1] .. ".") end
 end
 
@@ -89,10 +89,18 @@ function Module:state_dict()
   return dict
 end
 
+---The part of the state_dict that is trained: without buffers.
+---@return table<string, Tensor>
+function Module:named_parameters()
+  local dict = {}
+  self:each(function(name, t, buffer) if not buffer then dict[name] = t end end)
+  return dict
+end
+
 ---How many numbers are trained.
 function Module:count()
   local n = 0
-  self:each(function(_, t) n = n + t:size() end)
+  self:each(function(_, t, buffer) if not buffer then n = n + t:size() end end)
   return n
 end
 
