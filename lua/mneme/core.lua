@@ -1,12 +1,18 @@
 -- core.lua -- memories: y, state = core(x, done, state, probe), built by name from lua/mneme/cores/NAME.lua.
--- A core file returns { doc, source, config = defaults, build = function(cfg) }.  `build` returns
---   module    its parameters (mneme.nn)
---   forward   function(x, done, state, probe) -> y, state
---   d_out     size of y's last axis
---   states    names -> axes, as data: { ["layers.0.C"] = "[B,H,V,K]", tick = "[B]" }
---   sizes     what the letters stand for; start = starting values other than 0
---   claims    what the contract tests may expect: { steps = "exact", reset = "exact", state = "constant" }
---   file_state(name), unfile_state  only where files lay a state out differently (agalite's mirrored channels)
+-- A core file returns { doc, source, equations, config = defaults, build = function(cfg, given) }.  `build` returns
+--   module      its parameters (mneme.nn)
+--   forward     function(x, done, state, probe) -> y, state
+--   d_out       size of y's last axis
+--   states      names -> axes, as data: { ["layers.0.C"] = "[B,H,V,K]", tick = "[B]" }; B is the copy
+--   sizes       what the letters stand for
+--   start       starting values other than 0, by full name or last component: a number, or function(tensor) that fills
+--   constants   last components of states without a gradient, besides tick and mask: { c = true }
+--   stops       last components of states through whose final value no gradient goes: { memory = true }
+--   claims      what the contract tests may expect; see `claims` below
+--   complexity  { step = "2*L*H*V*K", sequence = ... }: multiply-adds of remembering alone, for one copy, over the
+--               letters of `sizes`, L (layers) and N (steps so far); `sequence` where it is not N*step
+--   cost        operations for the roofline, only where the lanes do more than the formula counts
+--   channels    only where files lay a state out differently (agalite's mirrored channels; see states.lua)
 local errors = require "mneme.errors"
 local find = require "mneme.find"
 local tensor = require "mneme.tensor"
@@ -47,6 +53,27 @@ function Core:state_shape(name, B)
   return shape
 end
 
+---Which axis of a state tensor is the copy, from 1.
+function Core:copy_axis(name)
+  local axis = 0
+  for letter in self.states[name]:gmatch "%w+" do
+    axis = axis + 1
+    if letter == "B" then return axis end
+  end
+end
+
+-- What a table keyed by full names or last components says about a state.
+local function about(t, name)
+  if t[name] ~= nil then return t[name] end
+  return t[name:match "[^.]+$"]
+end
+
+---Is a state a clock or a mask, without gradient?
+function Core:is_constant(name) return name == "tick" or name == "mask" or about(self.constants, name) or false end
+
+---Does the final state pass no gradient on?
+function Core:is_stopped(name) return about(self.stops, name) or self:is_constant(name) end
+
 ---The state before anything was seen, as new leaves.
 ---@param B integer copies
 ---@return table<string, Tensor>
@@ -54,8 +81,8 @@ function Core:initial(B)
   local state = {}
   for name in pairs(self.states) do
     state[name] = tensor.new { shape = self:state_shape(name, B) }
-    local start = self.start[name:match "[^.]+$"]
-    if start then state[name]:fill(start) end
+    local start = about(self.start, name)
+    if type(start) == "function" then start(state[name]) elseif start then state[name]:fill(start) end
   end
   return state
 end
@@ -69,20 +96,73 @@ function Core:state_names()
 end
 
 function Core:parameters() return self.module:parameters() end
+function Core:named_parameters() return self.module:named_parameters() end
 function Core:state_dict() return self.module:state_dict() end
 function Core:load_state_dict(dict) return self.module:load_state_dict(dict) end
 
----@return table { name, parameters, state_floats (one copy), config, cost (operations of one step) }
-function Core:describe()
-  local floats = 0
-  for name in pairs(self.states) do
-    local n = 1
-    for _, d in ipairs(self:state_shape(name, 1)) do n = n * d end
-    floats = floats + n
-  end
-  return { name = self.name, parameters = self.module:count(), state_floats = floats, config = self.config,
-           cost = self.cost and self.cost() or nil }
+-- ---- what it costs ----
+
+---A formula over the letters of `sizes`, L and N, as a number.
+---@param formula string
+---@param N integer? steps so far
+function Core:evaluate(formula, N)
+  local letters = { L = self.config.n_layers or 1, N = N, ceil = math.ceil, min = math.min, max = math.max }
+  for letter, size in pairs(self.sizes) do letters[letter] = size end
+  local f = assert(loadstring("return " .. formula, self.name .. ": complexity " .. formula))
+  return setfenv(f, letters)()
 end
+
+---The number of floats that one copy's state holds, and the formula that its declaration comes to.
+---@return integer floats
+---@return string formula "L*(H*V*K + H*K) + 1"
+function Core:state_floats()
+  local floats, layered, once = 0, {}, {}
+  for _, name in ipairs(self:state_names()) do
+    local n, axes = 1, {}
+    for _, size in ipairs(self:state_shape(name, 1)) do n = n * size end
+    for letter in self.states[name]:gmatch "%w+" do if letter ~= "B" then axes[#axes + 1] = letter end end
+    floats = floats + n
+    local product, layer = #axes > 0 and table.concat(axes, "*") or "1", name:match "^layers%.(%d+)%."
+    if not layer then once[#once + 1] = product
+    elseif layer == "0" then layered[#layered + 1] = product end
+  end
+  if #layered > 0 then
+    table.insert(once, 1, (#layered > 1 and "L*(%s)" or "L*%s"):format(table.concat(layered, " + ")))
+  end
+  return floats, #once > 0 and table.concat(once, " + ") or "0"
+end
+
+-- Weights that every step multiplies with: all matrices.
+local function weights(module)
+  local n = 0
+  module:each(function(_, t, buffer) if not buffer and #t:shape() > 1 then n = n + t:size() end end)
+  return n
+end
+
+---What a core is and costs, for a context or sequence of N steps.  Multiply-adds of one copy: `weights` of the
+---products with parameters in one step; `step` and `sequence` of remembering alone, each { formula, macs }.
+---`cost` is the same as floating-point operations of training, for a roofline: products, forward, backward.
+---@param N integer? default 256
+---@return table { name, config, parameters, state_floats, state_formula, weights, step, sequence, cost }
+function Core:describe(N)
+  N = N or 256
+  local floats, formula = self:state_floats()
+  local step, w = self.complexity.step or "0", weights(self.module)
+  local sequence = self.complexity.sequence or "N*(" .. step .. ")"
+  local macs = self:evaluate(step, N)
+  local cost = self.cost and self.cost() or { products = 2 * w, forward = 2 * macs, backward = 5 * macs }
+  return { name = self.name, config = self.config, parameters = self.module:count(), state_floats = floats,
+           state_formula = formula, weights = w, step = { formula = step, macs = macs },
+           sequence = { formula = sequence, macs = self:evaluate(sequence, N) }, cost = cost }
+end
+
+-- ---- building ----
+
+---What a core claims where it says nothing.
+---  steps   a sequence is its single steps: "exact", "until memory is full", "between segment ends"
+---  reset   a reset is a fresh start: "exact", "up to tick", "at block starts"
+---  state   what is kept: "constant", or "grows" with the episode
+local claims = { steps = "exact", reset = "exact", state = "constant" }
 
 local definitions = {}
 
@@ -131,8 +211,26 @@ local function new(name, config, ignore_unknown)
   local d = definition(name)
   local cfg = configure(name, d.config, config or {}, ignore_unknown)
   local core = d.build(cfg, config or {})
-  core.name, core.config, core.start = name, cfg, core.start or {}
+  core.name, core.config = name, cfg
+  for _, key in ipairs { "start", "constants", "stops", "complexity", "claims" } do core[key] = core[key] or {} end
+  for key, value in pairs(claims) do core.claims[key] = core.claims[key] or value end
   return setmetatable(core, Core)
 end
 
-return { new = new, definition = definition }
+---A core file for another core with other defaults: core.preset("galite", { gate = "none" }, { doc = ..., source = ... }).
+---@param base string the core it is a setting of
+---@param keys table<string, any> the values that make it
+---@param about_it table { doc, source }
+---@return table what a core file returns
+local function preset(base, keys, about_it)
+  local d = definition(base)
+  local config = configure(base, d.config, keys)
+  return { doc = about_it.doc, source = about_it.source, equations = d.equations, config = config, preset = { base, keys },
+    build = function(cfg, given)
+      local all = {}
+      for _, set in ipairs { keys, given } do for key, value in pairs(set) do all[key] = value end end
+      return d.build(cfg, all)
+    end }
+end
+
+return { new = new, definition = definition, preset = preset }

@@ -84,12 +84,12 @@ function states.fold(core, file, grad)
 end
 
 ---A state as files hold it: name -> { shape, values }.  what = "value" or "gradient"; a gradient is shared
----out among mirrored channels, and a constant (tick) has none.
+---out among mirrored channels, and a constant (tick, mask) has none.
 function states.unfold(core, state, what)
   local out = {}
   for name, t in pairs(state) do
     local gradient = what == "gradient"
-    if not (gradient and name == "tick") then
+    if not (gradient and core:is_constant(name)) then
       local p, shape = gradient and t:grad_data() or t:data(), t:shape()
       local values = {}
       if is_channelled(core, name) then
