@@ -99,7 +99,7 @@ local function check(path)
   local kind, name = meta.core:match "^(%a+)%.(.+)$"
   local got
   if kind == "learn" then
-    if not learn[name] then errors.unknown("core", name, find.keys(learn)) end
+    if not learn[name] then errors.unknown("core", meta.core, find.keys(learn)) end
     got = learn[name](config, file.tensors)
   else
     got = run_core(meta.core, config, file.tensors)
