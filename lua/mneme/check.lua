@@ -11,6 +11,7 @@ local json = require "mneme.json"
 local safetensors = require "mneme.safetensors"
 local states = require "mneme.states"
 local tensor = require "mneme.tensor"
+local values = require "mneme.values"
 local ops = tensor.ops
 local below, flags, gradients, need = check_file.below, check_file.flags, check_file.gradients, check_file.need
 local numbers, grad_of, value_of = check_file.numbers, check_file.grad_of, check_file.value_of
@@ -110,13 +111,36 @@ local function check(path)
   return { ok = list[1].error <= tolerance, worst = list[1], tolerance = tolerance, core = meta.core, list = list }
 end
 
+-- `mneme check core=FILE.lua [key=value ...]`: the contract, one line a property.
+local function check_core(words)
+  local settings = { words[1]:match "^%-*core=(.+)$" }
+  for i = 2, #words do
+    local key, text = words[i]:match "^%-*([%w_]+)=(.*)$"
+    if not key then errors.usage(words[i] .. ": expected key=value", "mneme check core=FILE.lua [key=value ...]") end
+    local defaults = core.definition(settings[1]).config
+    if defaults[key] == nil then errors.unknown("key of core " .. settings[1], key, find.keys(defaults)) end
+    settings[key] = values.parse(key, text, defaults[key])
+  end
+  core.new(settings[1])                        -- says what is wrong with the file
+  local wrong = 0
+  for _, property in ipairs(require "mneme.contract") do
+    local ok, problem = xpcall(property.holds, errors.handler, settings)
+    print(("%-9s %s"):format(ok and "ok" or "FAILED", property.name))
+    if not ok then print("          " .. problem.message:gsub("^%S*contract%.lua:%d+: ", "")) wrong = wrong + 1 end
+  end
+  print(("%s: %d of %d properties hold"):format(settings[1], #require "mneme.contract" - wrong, #require "mneme.contract"))
+  return wrong == 0 and 0 or 1
+end
+
 ---`mneme check FILE ...`: one line a file; exit status 0, 1 (wrong, damaged) or 2 (not known here).
----@param paths string[]
+---`mneme check core=FILE.lua`: does a core keep the contract?
+---@param words string[]
 ---@return integer status
-local function main(paths)
-  if #paths == 0 then errors.usage("check: which file?", "mneme check FILE.safetensors ...") end
+local function main(words)
+  if #words == 0 then errors.usage("check: which file?", "mneme check FILE.safetensors ... or core=FILE.lua") end
+  if words[1]:find "^%-*core=" then return check_core(words) end
   local status = 0
-  for _, path in ipairs(paths) do
+  for _, path in ipairs(words) do
     local ok, result = xpcall(check, errors.handler, path)
     if not ok then
       io.stderr:write(("%s: error: %s%s\n"):format(path, result.message, result.hint and " (" .. result.hint .. ")" or ""))

@@ -137,7 +137,7 @@ commands = {
     run = module "mneme.eval" },
   { name = "view", usage = " RUN|SCENE [out=FILE]", doc = "watch an agent, while it trains or after",
     run = module "mneme.view" },
-  { name = "check", usage = " FILE.safetensors ...", doc = "compare with numbers of another program",
+  { name = "check", usage = " FILE.safetensors ... | core=FILE.lua", doc = "compare with numbers of another program; does a core keep the contract",
     run = module "mneme.check" },
   { name = "bench", usage = " [cores|envs|train]", doc = "how fast it is on this machine",
     run = module "mneme.bench" },

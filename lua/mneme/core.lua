@@ -33,9 +33,20 @@ function Core:__call(x, done, state, probe)
   if #shape ~= 3 or shape[3] ~= self.config.d_in then
     errors.raise(("%s: x is [%s], expected [T,B,%d]"):format(self.name, table.concat(shape, ","), self.config.d_in))
   end
+  if done then
+    local flags = tensor.is(done) and done:shape() or {}
+    if #flags ~= 2 or flags[1] ~= shape[1] or flags[2] ~= shape[2] then
+      errors.raise(("%s: done is [%s], expected [%d,%d]"):format(self.name, table.concat(flags, ","), shape[1], shape[2]))
+    elseif done:dtype() ~= "u8" then
+      errors.raise(self.name .. ": done is float32, expected uint8")
+    end
+  end
   if state then
     for name in pairs(self.states) do
-      if not state[name] then errors.raise(("%s: the state has no '%s'"):format(self.name, name)) end
+      local s = state[name]
+      if not s then errors.raise(("%s: the state has no '%s'"):format(self.name, name)) end
+      local got, want = table.concat(s:shape(), ","), table.concat(self:state_shape(name, shape[2]), ",")
+      if got ~= want then errors.raise(("%s: state %s is [%s], expected [%s]"):format(self.name, name, got, want)) end
     end
     for name in pairs(state) do
       if not self.states[name] then errors.raise(("%s: the state has an unexpected '%s'"):format(self.name, name)) end
@@ -166,10 +177,10 @@ local claims = { steps = "exact", reset = "exact", state = "constant" }
 
 local definitions = {}
 
----The definition of a core by name: { doc, source, config, build }.
+---The definition of a core by name, or by the path of its file: { doc, source, config, build }.
 local function definition(name)
   if not definitions[name] then
-    local path = find.file("cores", name, "core")
+    local path = name:find "%.lua$" and name or find.file("cores", name, "core")
     local chunk, err = loadfile(path)
     if not chunk then errors.raise(err) end
     local d = chunk()
@@ -197,7 +208,7 @@ local function configure(name, defaults, given, ignore_unknown)
 end
 
 ---Build a core: core("agalite", { d_in = 16, eta = 4 }), or core { "agalite", d_in = 16 }.
----@param name string|table
+---@param name string|table a name, or the path of a core's file ("mine/core.lua")
 ---@param config table?
 ---@param ignore_unknown boolean? for files that list every key of a family
 ---@return Core
@@ -211,7 +222,7 @@ local function new(name, config, ignore_unknown)
   local d = definition(name)
   local cfg = configure(name, d.config, config or {}, ignore_unknown)
   local core = d.build(cfg, config or {})
-  core.name, core.config = name, cfg
+  core.name, core.config = name:match "([^/]+)%.lua$" or name, cfg
   for _, key in ipairs { "start", "constants", "stops", "complexity", "claims" } do core[key] = core[key] or {} end
   for key, value in pairs(claims) do core.claims[key] = core.claims[key] or value end
   return setmetatable(core, Core)

@@ -54,8 +54,8 @@ local function bad(key, text, expected, hint)
   errors.usage(("%s=%s: expected %s"):format(key, text, expected), hint)
 end
 
--- Text as a value of the kind that `like` has.
-local function parse(key, text, like)
+---Text as a value of the kind that `like` has.
+function values.parse(key, text, like)
   local kind = type(like)
   if kind ~= "boolean" and text:find(",", 1, true) and key ~= "run" and key ~= "resume" then
     bad(key, text, "one " .. kind, "lists of values are for sweeps")
@@ -81,14 +81,14 @@ end
 
 local function parse_list(key, text, like)
   local list = {}
-  for item in (text .. ","):gmatch "([^,]*)," do list[#list + 1] = parse(key, item, like[1]) end
+  for item in (text .. ","):gmatch "([^,]*)," do list[#list + 1] = values.parse(key, item, like[1]) end
   return list
 end
 
 local function set_option(thing, key, option, text)
   if option:find(".", 1, true) then errors.usage(("%s.%s: an option has no parts"):format(key, option)) end
   local old = thing[option]
-  if old == nil then thing[option] = guess(text) else thing[option] = parse(key .. "." .. option, text, old) end
+  if old == nil then thing[option] = guess(text) else thing[option] = values.parse(key .. "." .. option, text, old) end
 end
 
 -- Set one part of a group.
@@ -107,7 +107,7 @@ local function set_part(group, path, rest, text)
   elseif type(old) == "table" then
     errors.usage(("%s=%s: it is a group of settings"):format(path, text),
       "such as " .. path .. "." .. tostring(find.keys(old)[1]))
-  else group[key] = parse(path, text, old) end
+  else group[key] = values.parse(path, text, old) end
 end
 
 ---Set `key` (dotted for parts and options) of cfg from text.
@@ -120,7 +120,7 @@ function values.set(cfg, schema, path, text)
   local entry = schema[key]
   if not entry then errors.unknown("setting", key, find.keys(schema)) end
   if not values.is_named(entry.default) then
-    if rest == "" and type(entry.default) ~= "table" then cfg[key] = parse(key, text, entry.default)
+    if rest == "" and type(entry.default) ~= "table" then cfg[key] = values.parse(key, text, entry.default)
     elseif rest == "" and is_list(entry.default) then cfg[key] = parse_list(key, text, entry.default)
     else set_part(cfg, nil, path, text) end
   elseif rest ~= "" then set_option(cfg[key], key, rest, text)

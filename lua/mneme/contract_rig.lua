@@ -1,0 +1,177 @@
+-- contract_rig.lua -- small cores with fixed random inputs, and what the contract does with them: run, cut,
+-- compare, and take difference quotients.
+local ffi = require "ffi"
+local engine = require "mneme.engine"
+local mn = require "mneme"
+local core = require "mneme.core"
+local C = engine.C
+
+local rig = {}
+
+-- Sizes that keep a core small enough for thousands of runs; a key is used where the core has it.
+local small = { d_in = 5, d_model = 8, n_layers = 2, n_heads = 2, d_head = 4, d_ffn = 6, eta = 2, m = 6,
+                memory = 32, segment = 4, frames = 3 }
+
+---Build a case's core with parameters of a given seed; biases become random too, so that they matter.
+function rig.build(settings, seed, more)
+  local config, defaults = {}, core.definition(settings[1]).config   -- a name or the path of a file
+  for key, value in pairs(small) do if defaults[key] ~= nil then config[key] = value end end
+  if defaults.eps then config.eps = 1 end
+  for _, set in ipairs { settings, more or {} } do
+    for key, value in pairs(set) do if key ~= 1 then config[key] = value end end
+  end
+  mn.manual_seed(seed or 1)
+  local c = core.new(settings[1], config)
+  for i, p in ipairs(c:parameters()) do
+    if #p:shape() == 1 then
+      local noise = rig.normal({ p:size() }, 100 + i):data()
+      for k = 0, p:size() - 1 do p:data()[k] = p:data()[k] + 0.3 * noise[k] end
+    end
+  end
+  return c
+end
+
+---A leaf full of normal numbers; the same ones for the same stream.
+function rig.normal(shape, stream, grad)
+  local t = mn.tensor { shape = shape, grad = grad }
+  C.mn_random_normal(7, stream, 2, t:data(), t:size())
+  return t
+end
+
+---done[T,B] with a 1 at each { t, b } (b nil: every copy).
+function rig.done(T, B, where)
+  local done = mn.tensor { shape = { T, B }, dtype = "u8" }
+  for _, at in ipairs(where or {}) do
+    for b = 0, B - 1 do if not at[2] or at[2] == b then done:data()[at[1] * B + b] = 1 end end
+  end
+  return done
+end
+
+---Rows t0 .. t1-1 of a leaf, as a new one.
+function rig.rows(t, t0, t1)
+  local shape, bytes = t:shape(), t:dtype() == "u8" and 1 or 4
+  local row = t:size() / shape[1]
+  shape[1] = t1 - t0
+  local part = mn.tensor { shape = shape, dtype = t:dtype() }
+  ffi.copy(part:data(), t:data() + t0 * row, (t1 - t0) * row * bytes)
+  return part
+end
+
+---Numbers of a tensor as a string: equal strings are equal bits.
+function rig.bytes(t) return ffi.string(t:data(), t:size() * (t:dtype() == "u8" and 1 or 4)) end
+
+---A state that the core really comes to: the one after some steps, as leaves.
+function rig.warm(c, B, grad)
+  local start = grad and {} or c:initial(B)
+  mn.no_grad(function()
+    local _, after = c(rig.normal({ 6, B, c.config.d_in }, 50), nil, c:initial(B))
+    for name, t in pairs(after) do
+      start[name] = (start[name] or mn.tensor { shape = t:shape(), grad = grad and not c:is_constant(name) }):copy(t)
+    end
+  end)
+  return start
+end
+
+---Run without a tape; y and the final state as leaves.
+function rig.run(c, x, done, state, probe)
+  local y, after
+  mn.no_grad(function()
+    local a, b = c(x, done, state, probe)
+    y, after = mn.keep(a), mn.keep(b)
+  end)
+  return y, after
+end
+
+---The largest difference between two tensors, as a fraction of the larger of 1 and the largest number.
+function rig.apart(a, b)
+  local p, q, n = a:data(), b:data(), a:size()
+  local worst, scale = 0, 1
+  if n ~= b:size() then return math.huge end
+  for i = 0, n - 1 do
+    local d = math.abs(p[i] - q[i])
+    if d ~= d then return math.huge end
+    worst, scale = math.max(worst, d), math.max(scale, math.abs(q[i]))
+  end
+  return worst / scale
+end
+
+---Is every number of these tensors finite?  Tests that compare would not notice NaN == NaN in bytes.
+function rig.finite(t)
+  for i = 0, t:size() - 1 do
+    local v = t:data()[i]
+    if v - v ~= 0 then return false end
+  end
+  return true
+end
+
+ffi.cdef [[
+  struct mallinfo2 { size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost; };
+  struct mallinfo2 mallinfo2(void);
+]]
+local has_mallinfo = pcall(function() return ffi.C.mallinfo2 end)
+
+---Bytes that malloc has given out (large blocks too); always 0 where the C library does not tell.
+function rig.heap()
+  if not has_mallinfo then return 0 end
+  local info = ffi.C.mallinfo2()
+  return tonumber(info.uordblks + info.hblkhd)
+end
+
+-- ---- a loss over everything that comes out ----
+
+local function weight(k) return ((k * 37 + 11) % 19 - 9) / 9 end
+rig.weight = weight
+
+
+---Sum of fixed weights times y and the final state, in double; and how large its terms are.
+function rig.loss(c, y, after)
+  local total, size = 0, 0
+  local function add(t)
+    local p = t:data()
+    for k = 0, t:size() - 1 do
+      local term = weight(k) * p[k]
+      total, size = total + term, size + term * term
+    end
+  end
+  add(y)
+  for _, name in ipairs(c:state_names()) do if not c:is_stopped(name) then add(after[name]) end end
+  return total, math.sqrt(size)
+end
+
+---The same as a tensor.
+function rig.loss_tensor(c, y, after)
+  local function part(t)
+    local w = mn.tensor { shape = t:shape() }
+    for k = 0, t:size() - 1 do w:data()[k] = weight(k) end
+    return (t * w):sum()
+  end
+  local total = part(y)
+  for _, name in ipairs(c:state_names()) do if not c:is_stopped(name) then total = total + part(after[name]) end end
+  return total
+end
+
+-- ---- difference quotients ----
+
+local STEPS = { 0.02, 0.005, 0.00125 }
+
+---Does a slope agree with a difference quotient of f?  Of both sides, or of one, so that a kink nearby on the
+---other side does no harm; where there are kinks on both sides, smaller steps may still lie between them.
+---@param f fun(h: number): number the loss, moved by h
+---@param slope number
+---@param tolerance number
+---@param noise number rounding error of f
+---@return boolean, number quotient
+function rig.agrees(f, slope, tolerance, noise)
+  local base, quotient = f(0), nil
+  for _, h in ipairs(STEPS) do
+    local up, down, up2, down2 = f(h), f(-h), f(2 * h), f(-2 * h)
+    quotient = (up - down) / (2 * h)
+    for _, q in ipairs { quotient, (4 * quotient - (up2 - down2) / (4 * h)) / 3,
+                         (4 * up - up2 - 3 * base) / (2 * h), (3 * base - 4 * down + down2) / (2 * h) } do
+      if math.abs(q - slope) <= tolerance + noise / h then return true, q end
+    end
+  end
+  return false, quotient
+end
+
+return rig
