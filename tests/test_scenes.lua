@@ -208,10 +208,15 @@ t.test("a canvas refuses numbers that are not finite, and sizes that are not pic
 end)
 
 t.test("heads of a core: shapes and dimensions from its declaration", function()
-  local core = { states = { ["layers.0.C"] = "[B,H,V,K]", tick = "[B]" },
-    state_shape = function(_, name, B) return name == "tick" and { B } or { B, 2, 3, 4 } end }
+  local core = mn.core("galite", { n_layers = 1, n_heads = 2, d_head = 3, eta = 1 })
+  core.states.mask, core.sizes.M = "[M,B,K]", 2                       -- a state whose copies come second
   local arrays = heads.of_core(core)
-  t.eq(arrays["layers.0.C"].dims, "HVK") t.eq(#arrays["layers.0.C"].shape, 3) t.eq(#arrays.tick.shape, 0)
+  t.eq(arrays["layers.0.C"].dims, "HVK") t.eq(#arrays["layers.0.C"].shape, 3)
+  t.eq(arrays.mask.dims, "MK") t.eq(table.concat(arrays.mask.shape, ","), "2,3")
+  local mask = mn.tensor { shape = { 2, 4, 3 } }
+  for i = 0, 23 do mask:data()[i] = i end
+  local of_copy = heads.copy_reader(core, "mask", mask)(1)
+  t.eq(of_copy[0], 3) t.eq(of_copy[2], 5) t.eq(of_copy[3], 15) t.eq(of_copy[5], 17)
   local array = { shape = { 2, 3, 2 }, dims = "MHV", values = ffi.new "float[12]" }
   for i = 0, 11 do array.values[i] = i end
   local rows, cols, values = heads.slice(array, 1)

@@ -18,9 +18,9 @@ local numbers, grad_of, value_of = check_file.numbers, check_file.grad_of, check
 
 local FAR = 1e37           -- beyond it a number stands for infinity
 
-local function largest(values)
+local function largest(list)
   local top = 0
-  for _, v in ipairs(values) do if math.abs(v) < FAR and math.abs(v) > top then top = math.abs(v) end end
+  for _, v in ipairs(list) do if math.abs(v) < FAR and math.abs(v) > top then top = math.abs(v) end end
   return top
 end
 

@@ -24,16 +24,35 @@ function heads.size(shape)
 end
 
 ---What a core keeps for one copy, as arrays without numbers yet: name -> { shape, dims }, from the core's own
----declaration, where the first axis is always the copy.
+---declaration.
 ---@param core Core
 function heads.of_core(core)
   local arrays = {}
   for name, axes in pairs(core.states) do
     local shape = core:state_shape(name, 1)
-    table.remove(shape, 1)
-    arrays[name] = { shape = shape, dims = axes:gsub("%W", ""):sub(2) }
+    table.remove(shape, core:copy_axis(name))
+    arrays[name] = { shape = shape, dims = axes:gsub("%W", ""):gsub("B", "", 1) }
   end
   return arrays
+end
+
+---A function that gives a pointer to one copy's numbers of a state tensor, those of heads.of_core; where the
+---copy is not the first axis they are gathered into a buffer that the next call overwrites.
+---@param core Core
+---@param name string
+---@param t Tensor
+---@return fun(copy: integer): ffi.cdata*
+function heads.copy_reader(core, name, t)
+  local shape, axis, blocks, inner = t:shape(), core:copy_axis(name), 1, 1
+  for i = 1, axis - 1 do blocks = blocks * shape[i] end
+  for i = axis + 1, #shape do inner = inner * shape[i] end
+  local data, copies = t:data(), shape[axis]
+  if axis == 1 then return function(copy) return data + copy * inner end end
+  local buffer = ffi.new("float[?]", blocks * inner)
+  return function(copy)
+    for block = 0, blocks - 1 do ffi.copy(buffer + block * inner, data + (block * copies + copy) * inner, inner * 4) end
+    return buffer
+  end
 end
 
 ---Which axis of an array counts heads, from 1; nil if none does.

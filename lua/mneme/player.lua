@@ -51,7 +51,8 @@ function player.new(task, agent, options)
   self.step_of, self.return_of, self.episode_of = ffi.new("int[?]", B), ffi.new("double[?]", B), ffi.new("int[?]", B)
   self.plan = act_plan(self, options.greedy and 1 or 0)
   self.logits, self.values, self.after, self.actions = self.plan(self.x, self.done_rows, self.state)
-  self.dims = heads.of_core(agent.core)
+  self.memory, self.readers = heads.of_core(agent.core), {}
+  for name, t in pairs(self.after) do self.readers[name] = heads.copy_reader(agent.core, name, t) end
   self:restart()
   return self
 end
@@ -100,15 +101,24 @@ function Player:step()
   return ended
 end
 
--- Arrays of one copy: of state tensors [B,...], or of one row of sequences [ROWS,B,...].
-local function arrays(self, tensors, rows)
+-- The shown copy's memory: name -> array.
+local function memory(self)
   local list = {}
-  for name, t in pairs(tensors) do
+  for name, about in pairs(self.memory) do
+    list[name] = { shape = about.shape, dims = about.dims, values = self.readers[name](self.copy) }
+  end
+  return list
+end
+
+-- The shown copy's part of this row of the probes, [ROWS,B,...] each.
+local function probes(self)
+  local list = {}
+  for name, t in pairs(self.probes) do
     local shape, n = t:shape(), 1
-    for _ = 1, rows and 2 or 1 do table.remove(shape, 1) end
+    table.remove(shape, 1)
+    table.remove(shape, 1)
     for _, size in ipairs(shape) do n = n * size end
-    local at = (rows and self.row * self.copies or 0) + self.copy
-    list[name] = { shape = shape, dims = not rows and self.dims[name].dims or nil, values = t:data() + at * n }
+    list[name] = { shape = shape, values = t:data() + (self.row * self.copies + self.copy) * n }
   end
   return list
 end
@@ -132,7 +142,7 @@ function Player:next()
     actions = self.task.action_space.names,
     observation = { shape = self.task.observation_space.shape, values = self:observations() + b * self.n },
     action = self.actions:data()[at], policy = self.policy, value = self.values:data()[at], reward = self.reward[b],
-    memory = arrays(self, self.after), probes = arrays(self, self.probes, true),
+    memory = memory(self), probes = probes(self),
     step = self.step_of[b], episode = self.episode_of[b], ret = self.return_of[b], ended = ended,
   }
 end

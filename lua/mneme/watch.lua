@@ -9,13 +9,11 @@ local live = require "mneme.live"
 local watch = {}
 watch.__index = watch
 
--- One copy's part of a [T+1,B,...] or [B,...] tensor: first number, numbers of a row of time, of a copy.
-local function part(t, timed)
-  local shape, n = t:shape(), 1
-  for i = timed and 3 or 2, #shape do n = n * shape[i] end
-  local inner = {}
-  for i = timed and 3 or 2, #shape do inner[#inner + 1] = shape[i] end
-  return { data = t:data(), copy = n, row = timed and n * shape[2] or 0, shape = inner }
+-- One copy's part of a [T+1,B,...] tensor: first number, numbers of a row of time, of a copy.
+local function part(t)
+  local shape, n, inner = t:shape(), 1, {}
+  for i = 3, #shape do n, inner[#inner + 1] = n * shape[i], shape[i] end
+  return { data = t:data(), copy = n, row = n * shape[2], shape = inner }
 end
 
 ---Write snapshots of a learner while it acts.
@@ -29,14 +27,14 @@ function watch.writer(learner, path, title, total)
   for name, t in pairs(learner.probes) do
     local shape = t:shape()
     if #shape >= 3 and shape[1] == learner.T + 1 then
-      probes[name] = part(t, true)
+      probes[name] = part(t)
       about[name] = { shape = probes[name].shape }
     end
   end
   local memory = {}
-  for name, t in pairs(learner.after) do memory[name] = part(t, false) end
+  for name, t in pairs(learner.after) do memory[name] = heads.copy_reader(core, name, t) end
   local writer = live.writer(path, { title = title, task = task, memory = heads.of_core(core), probes = about })
-  local logits, x = part(learner.logits, true), part(learner.x, true)
+  local logits, x = part(learner.logits), part(learner.x)
   local n = task.action_space.n
   local now = { policy = ffi.new("float[?]", n), memory = {}, probes = {} }
   local B, T = learner.B, learner.T
@@ -61,7 +59,7 @@ function watch.writer(learner, path, title, total)
     if not writer:due() then return end
     now.observation = x.data + t * x.row + b * x.copy
     learner.agent.policy(logits.data + t * logits.row + b * logits.copy, n, now.policy)
-    for name, m in pairs(memory) do now.memory[name] = m.data + b * m.copy end
+    for name, of_copy in pairs(memory) do now.memory[name] = of_copy(b) end
     writer:write(now)
   end
   return writer
