@@ -1,41 +1,44 @@
 -- family.lua -- the gated linear family: what the cores galite and agalite (and presets of them) are built of.
--- Adding a feature map or a gate is one entry of `features` or `gates`.
-local ffi = require "ffi"
+-- Its axes are tables: features.lua (what keys become), gates.lua (what is written and forgotten), and memories/
+-- (how it is held: the word of `update`, or where that is sum, of `approximation`, is the name of the file).
 local block = require "mneme.block"
-local engine = require "mneme.engine"
 local errors = require "mneme.errors"
+local features = require "mneme.features"
 local find = require "mneme.find"
+local gates = require "mneme.gates"
 local nn = require "mneme.nn"
 local tensor = require "mneme.tensor"
-local ops, C = tensor.ops, engine.C
+local ops = tensor.ops
 
-local family = {}
+local family = { features = features.list, gates = gates.list }
 
--- ---- axes ----
-
----phi(x): `act` is applied to the projection `a` (of rows(cfg) numbers a head) and, for outer products, to the
----small factor p (eta numbers a head); K is the size of the result.
-family.features = {
-  outer_relu = { act = "relu", outer = true, rows = function(cfg) return cfg.d_head end },
-  outer_elu1 = { act = "elu1", outer = true, rows = function(cfg) return cfg.d_head end },
-  elu1       = { act = "elu1", rows = function(cfg) return cfg.nu * cfg.d_head end, lecun = true },
-  relu       = { act = "relu", rows = function(cfg) return cfg.nu * cfg.d_head end, lecun = true },
-}
-
----What decides how much is written and forgotten: which projections a gate adds, given K.
-family.gates = {
-  outer       = { beta = true, gamma = function(cfg) return cfg.d_head end, p_gamma = function(cfg, K) return K / cfg.d_head end },
-  elementwise = { beta = true, gamma = function(_, K) return K end },
-  none        = {},
-}
+---How the memory is held, by name.  A file returns
+---  doc         one line with the equation
+---  states      function(cfg) -> names -> axes, of one layer; letters H, V, K and those it adds to core.sizes
+---  complexity  function(cfg) -> as in core.lua
+---  run         function(cfg, args, state, new, done, prefix) -> y [T,B,H,V]; args: q, k, v and the gates that
+---              there are, by head, [T,B,H,...] (q and k as factors where args.p_q, args.p_k are given: see
+---              features.whole), eps, den_clamp, normalise, done; final states go into `new` under prefix .. name
+---  gate        a gate of its own (as in gates.lua), in place of cfg.gate
+---  check       function(cfg): raises what cannot be combined
+---  clock       true: the core has a state `tick` [B]; `run` advances it
+---  fused       true: projections begin as two fused layers
+---  extend      function(cfg, core): more of what a core file's build returns (core.lua)
+-- Every file, and the axis that chooses it:
+local held = { full = "approximation", cos = "approximation" }
+family.memories = setmetatable({}, { __index = function(t, name)
+  t[name] = require("mneme.memories." .. name)
+  return t[name]
+end })
 
 local choices = {
-  feature = family.features, gate = family.gates,
+  feature = features.list, gate = gates.list,
   decay = { separable = true, joint = true }, query = { single = true, double = true },
   approximation = { full = true, cos = true }, form = { code = true, paper = true, cossin = true },
   update = { sum = true }, flow = { gtrxl = true, residual = true, postnorm = true },
   embed_act = { relu = true, none = true },
 }
+for name, axis in pairs(held) do choices[axis][name] = true end
 
 local function check(cfg)
   for key, known in pairs(choices) do
@@ -46,18 +49,12 @@ local function check(cfg)
       errors.raise(("core: %s = %g, expected a whole number of at least 1"):format(key, cfg[key]), { status = 2 })
     end
   end
-  if cfg.approximation == "cos" and cfg.decay == "joint" then
-    errors.raise("core: decay=joint has no cosine form: its decay 1 - beta gamma^T is not a product of vectors", { status = 2 })
-  end
-  if cfg.decay == "joint" and cfg.gate == "none" then
-    errors.raise("core: decay=joint needs a gate", { status = 2 })
-  end
 end
 
 -- ---- the attention of one layer ----
 
-local function projections(cfg, K)
-  local feature, gate = family.features[cfg.feature], family.gates[cfg.gate]
+local function projections(cfg, K, memory)
+  local feature, gate = features.list[cfg.feature], memory.gate or gates.list[cfg.gate]
   local H, d, double = cfg.n_heads, cfg.d_model, cfg.query == "double"
   local rows = feature.rows(cfg)
   local init = nn.init.orthogonal(math.sqrt(2), H)
@@ -76,10 +73,11 @@ local function projections(cfg, K)
     add("p_k", cfg.eta, feature.act)
     add("p_q", cfg.eta, not double and feature.act or nil, nil, double and cfg.d_head or nil)
   end
-  if gate.beta then add("beta", cfg.d_head, "sigmoid") end
-  if gate.gamma then add("gamma", gate.gamma(cfg, K), "sigmoid") end
-  if gate.p_gamma then add("p_gamma", gate.p_gamma(cfg, K), "sigmoid") end
-  if cfg.approximation == "cos" then    -- the released AGaLiTe has two fused Dense layers
+  for _, name in ipairs { "beta", "gamma", "p_gamma" } do
+    local n = gate[name]
+    if n then add(name, n == true and cfg.d_head or n(cfg, K), "sigmoid") end
+  end
+  if memory.fused then
     local wide, narrow = {}, {}
     for _, name in ipairs { "k", "q", "v", "beta", "gamma" } do wide[#wide + 1] = p[name] end
     for _, name in ipairs { "p_k", "p_q", "p_gamma" } do narrow[#narrow + 1] = p[name] end
@@ -90,17 +88,15 @@ local function projections(cfg, K)
   return p
 end
 
-local function attention(cfg, n, K, kept)
-  local p = projections(cfg, K)
+local function attention(cfg, n, K, memory)
+  local p = projections(cfg, K, memory)
   local out = nn.linear(cfg.n_heads * cfg.d_head, cfg.d_model, { act = block.closing(cfg.flow) })
   local order = { "k", "q", "q2", "v", "beta", "gamma", "p_k", "p_q", "p_gamma" }
   local children = { { "out", out } }
   for _, name in ipairs(order) do if p[name] then children[#children + 1] = { name, p[name] } end end
-  local feature, H = family.features[cfg.feature], cfg.n_heads
+  local feature, H = features.list[cfg.feature], cfg.n_heads
   local double = cfg.query == "double"
   local prefix = "layers." .. n .. "."
-  local joint, cos = cfg.decay == "joint", cfg.approximation == "cos"
-  local op = cos and ops.agalite or joint and ops.joint_gate_attention or ops.linear_attention
 
   local function by_head(t, T, B, probe, name)
     local shape = t:shape()
@@ -122,21 +118,7 @@ local function attention(cfg, n, K, kept)
       if p.p_q then a.p_q = ops.head_linear { x = q0, w = p.p_q.weight, b = p.p_q.bias, act = feature.act } end
       if probe then a.q = probe(prefix .. "q", a.q) end
     end
-    local y
-    if cos then
-      a.form, a.r, a.stored = cfg.form, cfg.r, kept.all and "all" or "distinct"
-      a.tick, a.vs, a.ks, a.s = state.tick, state[prefix .. "v"], state[prefix .. "k"], state[prefix .. "s"]
-      local vs, ks, s, tick
-      y, vs, ks, s, tick = op(a)
-      new[prefix .. "v"], new[prefix .. "k"], new.tick = vs, ks, tick
-      if cfg.normalise then new[prefix .. "s"] = s end
-    else
-      a.C, a.s = state[prefix .. "C"], state[prefix .. "s"]
-      local after_C, s
-      y, after_C, s = op(a)
-      new[prefix .. "C"] = after_C
-      if cfg.normalise then new[prefix .. "s"] = s end
-    end
+    local y = memory.run(cfg, a, state, new, done, prefix)
     if probe then y = probe(prefix .. "retrieved", y) end
     return out(ops.reshape(y, { d0 = T, d1 = B, d2 = H * cfg.d_head }))
   end)
@@ -154,50 +136,25 @@ local function cost(cfg, module, K, M)
   return { products = 2 * weights, forward = 2 * heads * lanes, backward = 6 * heads * lanes }
 end
 
--- Files hold every cosine channel; the engine one of each mirrored pair.  Which, and with which sign:
-local function channels(cfg)
-  local form = ({ code = 0, paper = 1, cossin = 2 })[cfg.form]
-  local count = ffi.new "int[1]"
-  local M = engine.check(C.mn_agalite_channels(engine.ctx, form, cfg.r, count, nil, nil))
-  local R = count[0]
-  local stored, sign = ffi.new("int[?]", R), ffi.new("int[?]", R)
-  C.mn_agalite_channels(engine.ctx, form, cfg.r, count, stored, sign)
-  local map = {}
-  for i = 0, R - 1 do map[i + 1] = { stored = stored[i], sign = sign[i] } end
-  return R, M, map
-end
-
 ---Build a core of the family from a complete configuration.
 function family.build(cfg)
   check(cfg)
-  local feature = family.features[cfg.feature]
-  local K = (feature.outer and cfg.eta or 1) * feature.rows(cfg)
-  local cos = cfg.approximation == "cos"
-  local R, M, map
-  if cos then R, M, map = channels(cfg) end
+  local memory = family.memories[cfg.update ~= "sum" and cfg.update or cfg.approximation]
+  if memory.check then memory.check(cfg) end
+  local K = features.size(cfg)
   local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
-  local layers, states, kept = {}, {}, { all = false }
+  local layers, states = {}, {}
   for n = 0, cfg.n_layers - 1 do
-    layers[n + 1] = { tostring(n), block.new(cfg, attention(cfg, n, K, kept)) }
-    local prefix = "layers." .. n .. "."
-    if cos then states[prefix .. "v"], states[prefix .. "k"] = "[B,M,H,V]", "[B,M,H,K]"
-    else states[prefix .. "C"] = "[B,H,V,K]" end
-    if cfg.normalise then states[prefix .. "s"] = "[B,H,K]" end
+    layers[n + 1] = { tostring(n), block.new(cfg, attention(cfg, n, K, memory)) }
+    for name, axes in pairs(memory.states(cfg)) do states["layers." .. n .. "." .. name] = axes end
   end
-  if cos then states.tick = "[B]" end
+  if memory.clock then states.tick = "[B]" end
   local module = nn.container { { "embed", embed }, { "layers", nn.container(layers) } }
-  local core
-  core = {
+  local core = {
     module = module, d_out = cfg.d_model, states = states,
-    -- From now on keep every channel: for a state whose mirrored channels are not equal.
-    store_all_channels = cos and function()
-      kept.all, core.sizes.M, core.channels = true, R, nil
-    end or nil,
-    sizes = { H = cfg.n_heads, V = cfg.d_head, K = K, M = M },
-    start = cos and cfg.form == "code" and { tick = 1 } or {},
-    claims = { steps = "exact", reset = cos and "up to tick" or "exact", state = "constant" },
-    channels = cos and { file = R, stored = M, map = map } or nil,
-    cost = function() return cost(cfg, module, K, M or 0) end,
+    sizes = { H = cfg.n_heads, V = cfg.d_head, K = K }, start = {},
+    claims = { reset = memory.clock and "up to tick" or "exact" },
+    complexity = memory.complexity(cfg),
     forward = function(x, done, state, probe)
       local e, new = embed(x), {}
       done = cfg.reset and done or nil
@@ -205,6 +162,8 @@ function family.build(cfg)
       return e, new
     end,
   }
+  core.cost = function() return cost(cfg, module, K, core.sizes.M or 0) end
+  if memory.extend then memory.extend(cfg, core) end
   return core
 end
 

@@ -10,9 +10,9 @@ return {
   doc = "gated linear attention with an outer-product gate and feature map (GaLiTe / ReLiT)",
   source = "Pramanik et al., AGaLiTe, TMLR 10/2024; released code github.com/subho406/agalite",
   config = {
-    d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, d_ffn = 128, eta = 4, nu = 1,
-    feature = "outer_relu", gate = "outer", query = "single", decay = "separable", update = "sum",
-    normalise = true, approximation = "full", form = "code", r = 2, eps = 1e-5, den_clamp = 0,
+    d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, d_ffn = 128, eta = 4, nu = 1, m = 64,
+    feature = "outer_relu", nn_act = "relu", feature_eps = 1e-6, rotary = false, gate = "outer", query = "single", decay = "separable", update = "sum",
+    norm_eps = 1e-6, normalise = true, approximation = "full", form = "code", r = 2, eps = 1e-5, den_clamp = 0,
     flow = "gtrxl", embed_act = "relu", ln_eps = 1e-6, reset = true,
   },
   build = function(cfg, given)

@@ -1,0 +1,54 @@
+-- cos.lua -- AGaLiTe: the matrix as a sum of waves, each with a vector of values and one of keys.
+local ffi = require "ffi"
+local engine = require "mneme.engine"
+local errors = require "mneme.errors"
+local tensor = require "mneme.tensor"
+local C, ops = engine.C, tensor.ops
+
+-- Files hold every cosine channel; the engine one of each mirrored pair.  Which, and with which sign:
+local function channels(cfg)
+  local form = ({ code = 0, paper = 1, cossin = 2 })[cfg.form]
+  local count = ffi.new "int[1]"
+  local M = engine.check(C.mn_agalite_channels(engine.ctx, form, cfg.r, count, nil, nil))
+  local R = count[0]
+  local stored, sign = ffi.new("int[?]", R), ffi.new("int[?]", R)
+  C.mn_agalite_channels(engine.ctx, form, cfg.r, count, stored, sign)
+  local map = {}
+  for i = 0, R - 1 do map[i + 1] = { stored = stored[i], sign = sign[i] } end
+  return { file = R, stored = M, map = map }
+end
+
+local every = setmetatable({}, { __mode = "k" })      -- configurations of cores that store every channel
+
+return {
+  doc = "v_m = (1-b)*v_m + cos(w_m tau) b*v,  k_m likewise,  y = sum_m v_m (k_m.q) / den(D s.q)",
+  fused = true,                                       -- the released code projects in two fused layers
+  clock = true,
+  check = function(cfg)
+    if cfg.decay == "joint" then
+      errors.raise("core: decay=joint has no cosine form: its decay 1 - beta gamma^T is not a product of vectors", { status = 2 })
+    end
+  end,
+  states = function(cfg)
+    return { v = "[B,M,H,V]", k = "[B,M,H,K]", s = cfg.normalise and "[B,H,K]" or nil }
+  end,
+  complexity = function() return { step = "L*H*(2*M*(V + K) + K)" } end,
+  ---What the core as a whole gains: its channels, and where its clock starts.
+  extend = function(cfg, core)
+    core.channels = channels(cfg)
+    core.sizes.M = core.channels.stored
+    core.start.tick = cfg.form == "code" and 1 or nil
+    -- From now on keep every channel: for a state whose mirrored channels are not equal.
+    core.store_all_channels = function()
+      every[cfg], core.sizes.M, core.channels = true, core.channels.file, nil
+    end
+  end,
+  run = function(cfg, args, state, new, _, prefix)
+    args.form, args.r, args.stored = cfg.form, cfg.r, every[cfg] and "all" or "distinct"
+    args.tick, args.vs, args.ks, args.s = state.tick, state[prefix .. "v"], state[prefix .. "k"], state[prefix .. "s"]
+    local y, vs, ks, s, tick = ops.agalite(args)
+    new[prefix .. "v"], new[prefix .. "k"], new.tick = vs, ks, tick
+    if cfg.normalise then new[prefix .. "s"] = s end
+    return y
+  end,
+}
