@@ -14,6 +14,7 @@ local M = { list = {} }
 --   absent    optional inputs to leave out
 --   options   options to set
 --   positive  inputs to draw from 0.2 .. 1.2, away from poles
+--   small     inputs whose numbers are a third as large, so that a recurrence does not grow
 --   stopped   inputs whose gradient leaves a part out on purpose, so that no quotient equals it
 local by_axis = { {}, { options = { axis = 0 } }, { options = { axis = 1 } },
   { options = { axis = -1, keepdims = 1 } } }
@@ -71,6 +72,10 @@ local hints = {
     { any = plain, absent = "p_q p_k p_gamma beta gamma", options = { normalise = 0 } } },
   joint_gate_attention = attention { { any = factored },
     { any = plain, absent = "p_q p_k p_gamma C s" } },
+  delta_rule = { { small = "k", positive = "q k s" },
+    { small = "k", absent = "C s done", options = { erase = "after", normalise = 0 } },
+    { small = "k", absent = "keep", options = { normalise = 0 } },
+    { small = "k", positive = "q k s", options = { erase = "after", den_clamp = 0.1 } } },
   agalite = attention { { any = waves },
     { any = waves, absent = "vs ks s done", options = { form = "paper", r = 3 } },
     { any = { gamma = { "D" } }, absent = "p_q p_k p_gamma vs ks s",
@@ -163,7 +168,10 @@ function M.make(name, hint, fixed)
       or (d == "i32" or d:sub(1, 1) == "<") and C.MN_I32 or C.MN_F32
     x.n = 1
     for _, size in ipairs(x.shape) do x.n = x.n * size end
-    for k = 1, x.n do x.values[k] = draw(d, lists(hint.positive, a.name), sizes[d:sub(2)]) end
+    local factor = lists(hint.small, a.name) and 1 / 3 or 1
+    for k = 1, x.n do
+      x.values[k] = draw(d, lists(hint.positive, a.name), sizes[d:sub(2)]) * factor
+    end
     x.given = not (a.optional and lists(hint.absent, a.name))
     x.compared = x.given and x.dtype == C.MN_F32 and not lists(hint.stopped, a.name)
     case.inputs[i] = x

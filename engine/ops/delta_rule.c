@@ -1,0 +1,231 @@
+/* delta_rule.c -- a matrix memory that overwrites: what it holds under a key is read, and the
+** difference to the new value is written.  One op for three published rules (delta.h has the common
+** form), which differ in two numbers a head and token, beta and keep, and in the option `erase`.
+** Sixteen tokens go at once, from checkpoint to checkpoint; the few of acting go one by one, in place. */
+#include <omp.h>
+#include <string.h>
+#include "../delta.h"
+#include "../matrix_memory.h"
+#include "../simd.h"
+#include "../team.h"
+
+enum { L = MN_CHUNK, STEPWISE = 4 };     /* fewer rows go one by one */
+enum { OUT_Y, OUT_C, OUT_SUM, OUT_SAVED };
+
+static int round_up(int n) { return (n + 15) / 16 * 16; }
+
+static mn_delta open_call(const mn_call *c) {
+  mn_delta d = { .a = { .c = c, .T = DIM(c, 'T'), .B = DIM(c, 'B'), .H = DIM(c, 'H'), .V = DIM(c, 'V'),
+                        .K = DIM(c, 'K'), .scale = 1, .eps = (float)OPT(c, 1),
+                        .den_clamp = (float)OPT(c, 2), .normalise = OPT(c, 3) != 0 },
+                 .after = OPT(c, 0) != 0 };
+  d.a.Kp = round_up(d.a.K);
+  d.a.Vp = round_up(d.a.V);
+  return d;
+}
+
+static long state_size(const mn_attention *a) { return (long)a->Vp * a->Kp + a->Kp; }
+
+static int shape(mn_call *c) {
+  mn_delta d = open_call(c);
+  double rows = (double)d.a.B * d.a.H * mn_chunks(d.a.T);
+  if (rows > 1e9 || (double)d.a.Vp * d.a.Kp > 1e9)
+    return mn_fail(c->ctx, "delta_rule: a state of %d by %d numbers for %d heads is too large", d.a.V, d.a.K,
+                   d.a.B * d.a.H);
+  c->out[OUT_SAVED].shape[0] = (int)rows;
+  c->out[OUT_SAVED].shape[1] = (int)state_size(&d.a);
+  return 0;
+}
+
+/* ---- the state: C [V,K] outside, transposed and padded inside ---- */
+
+/* Taking even and odd lanes of neighbours, log2(lanes) times, exchanges rows and lanes. */
+MN_INLINE void transpose_lanes(mn_lanes *a) {
+  mn_lanes b[MN_LANES];
+#pragma GCC unroll 4
+  for (int n = 1; n < MN_LANES; n *= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < MN_LANES / 2; i++) {
+      b[i] = MN_EVEN(a[2 * i], a[2 * i + 1]);
+      b[i + MN_LANES / 2] = MN_ODD(a[2 * i], a[2 * i + 1]);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < MN_LANES; i++) a[i] = b[i];
+  }
+}
+
+/* to[cols,rows] = from[rows,cols] transposed; from NULL: zeros.  `to` may have more of both (zeros) or
+** fewer (left out): its sizes are m by n. */
+static void transpose(int rows, int cols, const float *from, int m, int n, float *to) {
+  for (int i = 0; i < n; i += MN_LANES)
+    for (int j = 0; j < m; j += MN_LANES) {
+      mn_lanes a[MN_LANES];
+      for (int r = 0; r < MN_LANES; r++) {
+        bool in = from && i + r < rows && j < cols;
+        a[r] = in ? mn_load_n(from + (long)(i + r) * cols + j, cols - j) : (mn_lanes){ 0 };
+      }
+      transpose_lanes(a);
+      for (int r = 0; r < MN_LANES && j + r < m; r++) mn_store_n(to + (long)(j + r) * n + i, a[r], n - i);
+    }
+}
+
+static void widen(const mn_attention *a, const float *C, const float *s, mn_delta_state to) {
+  transpose(a->V, a->K, C, a->Kp, a->Vp, to.C);
+  for (int i = 0; i < a->Kp; i++) to.s[i] = s && i < a->K ? s[i] : 0;
+}
+
+static void narrow(const mn_attention *a, mn_delta_state from, float *C, float *s) {
+  if (C) transpose(a->Kp, a->Vp, from.C, a->V, a->K, C);
+  if (s) memcpy(s, from.s, sizeof(float) * (size_t)a->K);
+}
+
+static mn_delta_state state_at(const mn_attention *a, float *p) {
+  return (mn_delta_state){ p, p + (long)a->Vp * a->Kp };
+}
+
+/* The state before token t, a multiple of 16: all that backward needs of the past. */
+static mn_delta_state checkpoint(const mn_attention *a, int bh, int t) {
+  return state_at(a, a->c->out[OUT_SAVED].data + ((long)bh * mn_chunks(a->T) + t / L) * state_size(a));
+}
+
+/* ---- forward ---- */
+
+/* One token on R rows of C[V,K] in place; num = C q. */
+MN_INLINE void step_rows(const int R, int K, float keep, float erase, float beta, float *restrict C,
+                         const float *k, const float *q, const float *v, float *num) {
+  mn_lanes sum[4] = { { 0 } };
+  for (int j = 0; j < K; j += MN_LANES) {
+    mn_lanes kj = mn_load_n(k + j, K - j);
+#pragma GCC unroll 4
+    for (int i = 0; i < R; i++) sum[i] += mn_load_n(C + (long)i * K + j, K - j) * kj;
+  }
+  float u[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < R; i++) {
+    u[i] = beta * (v[i] - erase * mn_sum(sum[i]));
+    sum[i] = (mn_lanes){ 0 };
+  }
+  for (int j = 0; j < K; j += MN_LANES) {
+    mn_lanes kj = mn_load_n(k + j, K - j), qj = mn_load_n(q + j, K - j);
+#pragma GCC unroll 4
+    for (int i = 0; i < R; i++) {
+      float *at = C + (long)i * K + j;
+      mn_lanes x = mn_load_n(at, K - j) * keep + kj * u[i];
+      mn_store_n(at, x, K - j);
+      sum[i] += x * qj;
+    }
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < R; i++) num[i] = mn_sum(sum[i]);
+}
+
+/* Row by row, in place in C' and s'. */
+static void walk_steps(const mn_delta *d, int bh, float *C, float *s, float *num) {
+  const mn_attention *a = &d->a;
+  const mn_call *c = a->c;
+  int K = a->K, V = a->V;
+  for (int t = c->t0; t < c->t1; t++) {
+    if (t % L == 0) widen(a, C, s, checkpoint(a, bh, t));
+    if (mn_delta_reset(d, t, bh)) {
+      memset(C, 0, sizeof(float) * (size_t)V * (size_t)K);
+      memset(s, 0, sizeof(float) * (size_t)K);
+    }
+    long at = mn_token(a, t, bh);
+    const float *k = c->in[IN_K].data + at * K, *q = c->in[IN_Q].data + at * K, *v = c->in[IN_V].data + at * V;
+    float beta = c->in[IN_BETA].data[at], keep = c->in[IN_KEEP].data ? c->in[IN_KEEP].data[at] : 1;
+    float erase = d->after ? keep : 1, z;
+    mn_lanes dot = { 0 };
+    for (int j = 0; j < K; j += MN_LANES) {
+      mn_lanes x = mn_load_n(s + j, K - j) * keep + mn_load_n(k + j, K - j) * beta;
+      mn_store_n(s + j, x, K - j);
+      dot += x * mn_load_n(q + j, K - j);
+    }
+    z = mn_sum(dot);
+    int i = 0;
+    for (; i + 4 <= V; i += 4) step_rows(4, K, keep, erase, beta, C + (long)i * K, k, q, v + i, num + i);
+    for (; i < V; i++) step_rows(1, K, keep, erase, beta, C + (long)i * K, k, q, v + i, num + i);
+    mn_write_y(a, bh, t, 1, num, &z);
+  }
+}
+
+/* Up to sixteen tokens at a time, from checkpoint to checkpoint. */
+static void walk_chunks(const mn_delta *d, int bh, const float *C, const float *s, float *work) {
+  const mn_attention *a = &d->a;
+  const mn_call *c = a->c;
+  mn_delta_state spare[2], now, next;
+  for (int i = 0; i < 2; i++) spare[i] = state_at(a, mn_cut(&work, state_size(a)));
+  now = c->t0 % L ? spare[0] : checkpoint(a, bh, c->t0);
+  widen(a, C, s, now);
+  for (int t = c->t0, end; t < c->t1; t = end, now = next) {
+    end = (t / L + 1) * L;
+    if (end > c->t1) end = c->t1;
+    next = end % L == 0 && end < a->T ? checkpoint(a, bh, end) : spare[1];
+    mn_delta_chunk(d, bh, t, end - t, now, next, work);
+  }
+  narrow(a, now, c->out[OUT_C].data + (long)bh * a->V * a->K, c->out[OUT_SUM].data + (long)bh * a->K);
+}
+
+typedef struct heads_job { const mn_delta *d; float *work; long size; } heads_job;
+
+/* One head through the rows that are asked for. */
+static void walk(void *arg, int bh, int worker) {
+  const heads_job *j = arg;
+  const mn_attention *a = &j->d->a;
+  const mn_call *c = a->c;
+  float *work = j->work + worker * j->size;
+  size_t state = (size_t)a->V * (size_t)a->K, K = (size_t)a->K;
+  float *C = c->out[OUT_C].data + (size_t)bh * state, *s = c->out[OUT_SUM].data + (size_t)bh * K;
+  const float *C0 = c->in[IN_C].data, *s0 = c->in[IN_SUM].data;
+  if (C0) C0 += (size_t)bh * state;
+  if (s0) s0 += (size_t)bh * K;
+  if (c->t1 - c->t0 >= STEPWISE) {
+    walk_chunks(j->d, bh, c->t0 ? C : C0, c->t0 ? s : s0, work);
+    return;
+  }
+  if (c->t0 == 0) {
+    if (C0) memcpy(C, C0, sizeof(float) * state);
+    else    memset(C, 0, sizeof(float) * state);
+    if (s0) memcpy(s, s0, sizeof(float) * K);
+    else    memset(s, 0, sizeof(float) * K);
+  }
+  walk_steps(j->d, bh, C, s, work);
+}
+
+static long work_size(const mn_delta *d) { return 2 * state_size(&d->a) + mn_delta_work(d); }
+
+static void forward(mn_call *c) {
+  mn_delta d = open_call(c);
+  long size = work_size(&d);
+  heads_job job = { &d, mn_scratch(c->ctx, 0, size * mn_threads(c->ctx)), size };
+  mn_team_run(c->ctx, d.a.B * d.a.H, walk, &job);
+}
+
+static void backward(mn_call *c) {
+  mn_delta d = open_call(c);
+  const mn_attention *a = &d.a;
+  long size = work_size(&d), state = (long)a->V * a->K;
+  float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
+  const float *dC = c->out[OUT_C].grad, *ds = c->out[OUT_SUM].grad;
+  float *dC0 = c->in[IN_C].grad, *ds0 = c->in[IN_SUM].grad;
+  MN_PARALLEL(c->ctx, (double)a->T * a->B * a->H * (double)state)
+  for (int bh = 0; bh < a->B * a->H; bh++) {
+    float *mine = work + omp_get_thread_num() * size;
+    mn_delta_state grad = state_at(a, mn_cut(&mine, state_size(a)));
+    widen(a, dC ? dC + bh * state : NULL, ds ? ds + (long)bh * a->K : NULL, grad);
+    for (int t = (mn_chunks(a->T) - 1) * L; t >= 0; t -= L)
+      mn_delta_chunk_back(&d, bh, t, a->T - t < L ? a->T - t : L, checkpoint(a, bh, t), grad, mine);
+    narrow(a, grad, dC0 ? dC0 + bh * state : NULL, ds0 ? ds0 + (long)bh * a->K : NULL);
+  }
+}
+
+const mn_op mn_op_delta_rule = {
+  .sig = "q[T,B,H,K] k[T,B,H,K] v[T,B,H,V] beta[T,B,H]:01 keep?[T,B,H]:01 done?[T,B]:bit "
+         "C?[B,H,V,K] s?[B,H,K] -> y[T,B,H,V] C'[B,H,V,K] s'[B,H,K] ~saved[?,?] "
+         "| erase=before|after eps=1e-5 den_clamp=0 normalise=1",
+  .doc = "delta rule: C = keep C + beta (v - e C k) k^T, s = keep s + beta k, y = C q / den(s.q); "
+         "e = 1, or keep with erase=after (Schlag et al. 2021; Yang et al. 2024, Gated Delta Networks)",
+  .time = MN_SCAN,
+  .forward = forward,
+  .backward = backward,
+  .shape = shape,
+};
