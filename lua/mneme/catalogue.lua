@@ -8,6 +8,19 @@ local find = require "mneme.find"
 local C = engine.C
 local catalogue = { kinds = { "cores", "envs", "ops", "scenes", "experiments" } }
 
+---The comment at the top of a file, its lines as they are.
+function catalogue.comment(path)
+  local lines = {}
+  local f = io.open(path)
+  for line in f and f:lines() or function() end do
+    local part = line:match "^%-%- ?(.*)"
+    if not part then break end
+    lines[#lines + 1] = part .. "\n"
+  end
+  if f then f:close() end
+  return table.concat(lines)
+end
+
 -- The first sentence of the comment at the top of a file, without "name.lua --"; "" without one.
 local function first_comment(path)
   local text = ""

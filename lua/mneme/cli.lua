@@ -89,10 +89,14 @@ end
 local function list(words)
   local catalogue, help = require "mneme.catalogue", require "mneme.help"
   local kind = words[1]
-  if kind then
+  if kind == "complexity" or kind == "cores" then
+    local costs = require "mneme.costs"
+    io.stdout:write((kind == "cores" and costs.list or costs.table) { unpack(words, 2) })
+    return
+  elseif kind then
     local known = false
     for _, name in ipairs(catalogue.kinds) do known = known or name == kind end
-    if not known then errors.unknown("kind of thing", kind, catalogue.kinds) end
+    if not known then errors.unknown("kind of thing", kind, { "complexity", unpack(catalogue.kinds) }) end
     io.stdout:write(help.kind(kind))
     return
   end
@@ -124,7 +128,12 @@ local function show_help(words)
       return
     end
   end
-  for _, topic in ipairs(words) do require("mneme.help").show(topic) end
+  local help = require "mneme.help"
+  if words[1] == "core" and words[2] then
+    for i = 2, #words do help.show(words[i], "core") end
+    return
+  end
+  for _, topic in ipairs(words) do help.show(topic) end
 end
 
 -- A command that is a module of its own: main(words) -> exit status.
@@ -141,7 +150,7 @@ commands = {
     run = module "mneme.check" },
   { name = "bench", usage = " [cores|envs|train]", doc = "how fast it is on this machine",
     run = module "mneme.bench" },
-  { name = "list", usage = " [cores|envs|ops|scenes|experiments]", doc = "what there is", run = list },
+  { name = "list", usage = " [cores|complexity|envs|ops|scenes|experiments] [key=value ...]", doc = "what there is, and what cores cost", run = list },
   { name = "doctor", usage = "", doc = "what this machine has", run = doctor },
   { name = "help", usage = " [TOPIC]", doc = "this, or about an op, env, core, or config", run = show_help },
 }

@@ -159,7 +159,7 @@ function Core:describe(N)
   N = N or 256
   local floats, formula = self:state_floats()
   local step, w = self.complexity.step or "0", weights(self.module)
-  local sequence = self.complexity.sequence or "N*(" .. step .. ")"
+  local sequence = self.complexity.sequence or step == "0" and "0" or (step:find "[+-]" and "N*(%s)" or "N*%s"):format(step)
   local macs = self:evaluate(step, N)
   local cost = self.cost and self.cost() or { products = 2 * w, forward = 2 * macs, backward = 5 * macs }
   return { name = self.name, config = self.config, parameters = self.module:count(), state_floats = floats,

@@ -73,10 +73,16 @@ local function env_text(i)
 end
 
 local function core_text(name)
-  local d, rows = core.definition(name), {}
-  for _, key in ipairs(find.keys(d.config)) do rows[#rows + 1] = { key, values.show(d.config[key]) } end
-  local source = d.source and d.source .. "\n\n" or "\n"
-  return ("mn.core(\"%s\") -- %s\n%ssettings\n%s"):format(name, d.doc or "", source, columns(rows))
+  local d, keys, rows = core.definition(name), require "mneme.core_keys", {}
+  for _, key in ipairs(find.keys(d.config)) do
+    local known = d.choices and d.choices[key]
+    rows[#rows + 1] = { key, values.show(d.config[key]), (keys[key] or "") .. (known and " (" .. table.concat(find.keys(known), " ") .. ")" or "") }
+  end
+  local about = require("mneme.nn").dry(core.new, name):describe()
+  local base = d.preset and ("a setting of %s: %s\n"):format(d.preset[1], values.show(d.preset[2])) or ""
+  return ("mn.core(\"%s\") -- %s\n%s\n%s\n%s\nsettings\n%s\nas they are: %d parameters, a state of %d floats = %s\n"):format(name, d.doc or "",
+    d.source or "", base, catalogue.comment(find.file("cores", d.preset and d.preset[1] or name, "core")), columns(rows),
+    about.parameters, about.state_floats, about.state_formula)
 end
 
 local function kind_text(kind)
@@ -119,8 +125,13 @@ end
 
 ---The text about an op, environment, core or kind of thing.
 ---@param topic string
+---@param kind string? "core": the core of that name, where an op has it too
 ---@return string
-function help.text(topic)
+function help.text(topic, kind)
+  if kind == "core" then
+    find.file("cores", topic, "core")            -- or an error that lists what there is
+    return core_text(topic)
+  end
   local all = topics()
   if not all[topic] then
     local near = errors.nearest(topic, find.keys(all))
@@ -131,6 +142,6 @@ function help.text(topic)
 end
 
 ---Print the text about a topic.
-function help.show(topic) io.stdout:write(help.text(topic or "config")) end
+function help.show(topic, kind) io.stdout:write(help.text(topic or "config", kind)) end
 
 return help

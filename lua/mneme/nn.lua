@@ -24,9 +24,21 @@ end
 
 nn.init = {}
 
+local dry = false
+
+---Call f with parameters left at zero: to count them, not to use them.
+function nn.dry(f, ...)
+  dry = true
+  local ok, result = pcall(f, ...)
+  dry = false
+  if not ok then error(result, 0) end
+  return result
+end
+
 ---Orthogonal rows (or columns, whichever are fewer), times gain; `groups` blocks of rows on their own.
 function nn.init.orthogonal(gain, groups)
   return function(p, rows, cols)
+    if dry then return end
     groups = groups or 1
     normal(p, rows * cols)
     for g = 0, groups - 1 do C.mn_orthogonal(p + g * rows / groups * cols, rows / groups, cols, gain) end
@@ -36,6 +48,7 @@ end
 ---Truncated normal with variance 1/fan_in (flax's lecun_normal).
 function nn.init.lecun_normal()
   return function(p, rows, cols)
+    if dry then return end
     local n, spare = rows * cols, ffi.new("float[?]", 4096)
     local std, left = math.sqrt(1 / cols) / 0.87962566103423978, 0
     normal(p, n)

@@ -37,7 +37,7 @@ return {
     return {
       module = nn.container { { "layers", nn.container(layers) } },
       d_out = cfg.d_model, states = states, sizes = { D = cfg.d_model },
-      claims = { steps = "exact", reset = "exact", state = "constant" },
+      complexity = { step = "3*L*D" },
       cost = function()
         local weights = 3 * cfg.d_model * (cfg.d_in + cfg.d_model + (cfg.n_layers - 1) * 2 * cfg.d_model)
         return { products = 2 * weights, forward = 0, backward = 0 }

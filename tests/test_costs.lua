@@ -1,0 +1,49 @@
+-- test_costs.lua -- what cores say they cost: every core found has a formula, and formulas and numbers agree.
+local t = require "tests.harness"
+local catalogue = require "mneme.catalogue"
+local core = require "mneme.core"
+local core_keys = require "mneme.core_keys"
+local costs = require "mneme.costs"
+local find = require "mneme.find"
+local help = require "mneme.help"
+local nn = require "mneme.nn"
+
+for _, name in ipairs(find.names "cores") do
+  t.test(name .. ": cost and state by formula", function()
+    local c = nn.dry(core.new, name)
+    local few, many = c:describe(16), c:describe(4096)
+    t.ok(c.complexity.step, "no complexity is declared")
+    t.eq(c:evaluate(few.state_formula), few.state_floats)
+    t.ok(few.step.macs >= 0 and many.step.macs >= few.step.macs)
+    t.ok(many.sequence.macs >= 256 * few.sequence.macs * 0.999, "a sequence grows at least in proportion")
+    local grows = many.step.macs > few.step.macs
+    t.ok(not grows or many.sequence.macs > 256 * few.sequence.macs, "the steps grow but the sequence does not")
+  end)
+
+  t.test(name .. ": mneme help core explains it and every key", function()
+    local text, d = help.text(name, "core"), core.definition(name)
+    t.ok(d.doc and d.source, "a core file says what it is and where it comes from")
+    for key in pairs(d.config) do
+      t.ok(core_keys[key], "core_keys.lua does not explain " .. key)
+      t.ok(text:find(core_keys[key], 1, true), key)
+    end
+    t.ok(#catalogue.comment(find.file("cores", name, "core")) > 40, "the file opens with what it is")
+  end)
+end
+
+t.test("list and table have every core, in numbers that follow the settings", function()
+  local list, rows = costs.list {}, costs.table { "N=1024" }
+  for _, name in ipairs(find.names "cores") do
+    t.ok(list:find("\n" .. name .. " -- ", 1, true) or list:sub(1, #name) == name, name)
+    t.ok(rows:find("| " .. name .. " |", 1, true), name)
+  end
+  t.ok(list:find("1,740,608 parameters; state of one copy 266,240 floats", 1, true), "galite as published")
+  t.ok(costs.list { "eta=8" }:find("1,765,376 parameters", 1, true), "agalite at eta=8")
+  t.ok(rows:find("N = 1024", 1, true))
+end)
+
+t.test("wrong words are errors", function()
+  t.raises(function() costs.list { "dmodel=3" } end, "unknown key of any core: 'dmodel'; did you mean 'd_model'")
+  t.raises(function() costs.list { "N=0" } end, "N=0: expected a whole number")
+  t.raises(function() costs.list { "quick" } end, "quick: expected key=value")
+end)
