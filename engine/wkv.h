@@ -1,0 +1,72 @@
+/* wkv.h -- walks time for RWKV's matrix memories (wkv6, wkv7): a matrix S[K,V] a head, keys by values.
+** Time is cut into pieces of at most sixteen steps that never cross a reset or a multiple of sixteen: within a piece
+** an op works with small matrix products (chunk.h) and knows of no resets, and after a reset nothing of the old
+** matrix is ever touched, whatever it held.
+**
+** Outputs 0, 1 and 2 are y[T,B,H,V], S'[B,H,K,V], which holds the running state of a run by rows, and saved: the state
+** before every sixteenth step, rows and columns padded with zeros to multiples of 16. */
+#ifndef MN_WKV_H
+#define MN_WKV_H
+#include "chunk.h"
+#include "op.h"
+
+enum { MN_WKV_STEPS = 16 };
+
+typedef struct mn_wkv_op mn_wkv_op;
+
+typedef struct mn_wkv {          /* one call, its sizes worked out */
+  mn_call *c;
+  const mn_wkv_op *op;
+  int T, B, H, K, V, Kp, Vp;     /* Kp, Vp: K and V rounded up to 16 */
+  float *sums;                   /* backward: [B*H, Kp], zero at first, for a gradient summed over time */
+} mn_wkv;
+
+struct mn_wkv_op {
+  const char *name;
+  int done, state;               /* places of those inputs */
+  int key_rows, value_rows;      /* work beyond the state: arrays of [16,Kp] and [16,Vp] */
+  /* Steps t .. t+n-1 of head bh, n <= 16: y, and the padded state S in place. */
+  void (*piece)(const mn_wkv *a, int bh, int t, int n, float *S, float *work);
+  /* One step on the state as it stands in S', [K,V]. */
+  void (*step)(const mn_wkv *a, int bh, int t, float *S, float *work);
+  /* Backward of `piece` from the state S before it: dS is the gradient of the state after it, becomes that before. */
+  void (*piece_back)(const mn_wkv *a, int bh, int t, int n, const float *S, float *dS, float *work);
+};
+
+int  mn_wkv_shape(mn_call *c, const mn_wkv_op *op);
+void mn_wkv_forward(mn_call *c, const mn_wkv_op *op);
+
+/* Inputs' gradients; `sum`: place of an input [H,K] whose gradient the pieces add to `sums`, or -1. */
+void mn_wkv_backward(mn_call *c, const mn_wkv_op *op, int sum);
+
+/* Where head bh's numbers of step t lie in input i, [T,B,H,n]. */
+static inline const float *mn_wkv_at(const mn_wkv *a, int i, int bh, int t, int n) {
+  return a->c->in[i].data + ((long)t * a->B * a->H + bh) * n;
+}
+
+/* n rows of input i to [16,np], the rest filled; and back to its gradient, if that is wanted. */
+void mn_wkv_load(const mn_wkv *a, int i, int bh, int t, int n, float fill, float *to);
+void mn_wkv_store(const mn_wkv *a, int i, int bh, int t, int n, const float *from);
+
+/* The same for output 0 and its gradient (zeros where none came). */
+void mn_wkv_write_y(const mn_wkv *a, int bh, int t, int n, const float *y);
+void mn_wkv_read_dy(const mn_wkv *a, int bh, int t, int n, float *dy);
+
+/* Cut the next n floats off a work space. */
+static inline float *mn_wkv_cut(float **work, long n) { return (*work += n) - n; }
+
+/* ---- arithmetic of a piece; arrays are [16,n], n a multiple of 16, unless said otherwise ---- */
+
+/* C += A B, as mn_chunk_gemm. */
+void mn_wkv_add(int M, int N, int K, const float *A, long ra, long ca, const float *B, long ldb, float *C, long ldc);
+
+/* S' = diag(kept) S + A^T B, in place: S[Kp,Vp], A[rows,Kp], B[rows,Vp]. */
+void mn_wkv_update(const mn_wkv *a, int rows, const float *kept, const float *A, const float *B, float *S);
+
+/* out_t = P_{t-1} * x_t, with P_{-1} = 1; where P is NULL: out_t = x_{t+1}, zero at the end. */
+void mn_wkv_early(int n, const float *P, const float *x, float *out);
+
+/* out[i] = sum over j of S[i,j] dS[i,j]: the gradient of what is kept of every row. */
+void mn_wkv_kept_back(const mn_wkv *a, const float *S, const float *dS, float *out);
+
+#endif
