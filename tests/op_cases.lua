@@ -30,7 +30,7 @@ for i, case in ipairs(pairs_of_shapes) do
 end
 
 local function attention(cases)
-  for _, case in ipairs(cases) do case.positive = "q k p_q p_k C s vs ks" end
+  for _, case in ipairs(cases) do case.positive, case.stopped = "q k p_q p_k C s vs ks", "shrink" end
   return cases
 end
 local factored = { gamma = { "D" }, p_gamma = { "E" }, beta = { "V" }, C = { "E*D" },
@@ -71,11 +71,15 @@ local hints = {
     { any = { beta = { 1 }, C = { "D" }, s = { "D" } }, absent = "p_q p_k p_gamma gamma" },
     { any = plain, absent = "p_q p_k p_gamma beta gamma", options = { normalise = 0 } } },
   joint_gate_attention = attention { { any = factored },
+    { any = factored, options = { write = "raw" } },
     { any = plain, absent = "p_q p_k p_gamma C s" } },
   delta_rule = { { small = "k", positive = "q k s" },
     { small = "k", absent = "C s done", options = { erase = "after", normalise = 0 } },
     { small = "k", absent = "keep", options = { normalise = 0 } },
     { small = "k", positive = "q k s", options = { erase = "after", den_clamp = 0.1 } } },
+  short_conv = { { any = { state = { "W-1" } } }, { absent = "state done" },
+    { any = { state = { "W-1" } }, options = { act = "silu" } } },
+  normalise = { {}, { options = { by = "sum" }, positive = "x" }, { options = { by = "rms" } } },
   agalite = attention { { any = waves },
     { any = waves, absent = "vs ks s done", options = { form = "paper", r = 3 } },
     { any = { gamma = { "D" } }, absent = "p_q p_k p_gamma vs ks s",
