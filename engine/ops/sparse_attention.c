@@ -1,0 +1,174 @@
+/* sparse_attention.c -- softmax attention where every row of queries names the keys it sees.
+** Longformer's window, Big Bird's blocks, Transformer-LS's two kinds of keys and plain softmax, causal
+** or not, are lists of ranges; time and memory are those of the keys that are seen. */
+#include <omp.h>
+#include <string.h>
+#include "../runs.h"
+#include "op.h"
+
+typedef struct plan {          /* one call, its sizes worked out */
+  const mn_call *c;
+  int H, N, M, D, P, R, each;  /* each: rows that share an entry of the list */
+  int stride;                  /* from one row of a tile to the next */
+  bool causal, by_head;
+  long keys, work;             /* of the largest tile; floats of work for one thread */
+} plan;
+
+typedef struct range { int from, n, step; } range;       /* keys from, from+step, ...; n of them */
+
+/* What row i sees by its entry's r-th range: those keys of it that there are. */
+static range seen(const plan *p, int h, int i, int r) {
+  const int32_t *e = p->c->in[3].i32 + (((p->by_head ? (long)h : 0) * p->P + i / p->each) * p->R + r) * 3;
+  long from = e[0], step = e[2] < 1 ? 1 : e[2], n = e[1];
+  long skip = from < 0 ? (-from + step - 1) / step : 0, end = p->causal ? i + p->M - p->N + 1L : p->M;
+  from += skip * step, n -= skip;
+  if (from + (n - 1) * step >= end) n = from < end ? (end - from - 1) / step + 1 : 0;
+  return n > 0 ? (range){ (int)from, (int)n, (int)step } : (range){ 0, 0, (int)step };
+}
+
+/* The keys between the first and the last that some row of the tile sees, where the rows are in step. */
+static bool span_of(const plan *p, int h, int i, int rows, int r, range *span) {
+  int first = -1, last = 0;
+  span->step = 1;
+  for (int k = 0; k < rows; k++) {
+    range a = seen(p, h, i + k * p->stride, r);
+    if (!a.n) continue;
+    int end = a.from + (a.n - 1) * a.step;
+    if (first < 0) first = a.from, span->step = a.step;
+    else if (a.step != span->step || (a.from - first) % a.step) return false;
+    if (a.from < first) first = a.from;
+    if (end > last) last = end;
+  }
+  span->from = first < 0 ? 0 : first;
+  span->n = first < 0 ? 0 : (last - first) / span->step + 1;
+  return true;
+}
+
+/* How many rows from i on go together: of one entry, or of entries that are in step. */
+static int tile_rows(const plan *p, int h, int i) {
+  int rows = 1;
+  range span;
+  while (rows < MN_TILE && i + rows * p->stride < p->N) {
+    int next = i + rows * p->stride;
+    if (p->each > 1 && next / p->each != i / p->each) break;
+    for (int r = 0; r < p->R; r++) if (!span_of(p, h, i, rows + 1, r, &span)) return rows;
+    rows++;
+  }
+  return rows;
+}
+
+/* The runs of a tile, and how many keys they have; with `run` NULL they are only counted. */
+static long runs_of(const plan *p, int b, int h, int i, int rows, mn_run *run) {
+  const mn_call *c = p->c;
+  long keys = 0, base = ((long)b * p->H + h) * p->M;
+  for (int r = 0; r < p->R; r++) {
+    range s;
+    span_of(p, h, i, rows, r, &s);
+    keys += s.n;
+    if (!run) continue;
+    long at = (base + s.from) * p->D;
+    run[r] = (mn_run){ .k = c->in[1].data + at, .v = c->in[2].data + at, .n = s.n,
+                       .dk = c->in[1].grad ? c->in[1].grad + at : NULL,
+                       .dv = c->in[2].grad ? c->in[2].grad + at : NULL,
+                       .step = (long)s.step * p->D, .dstep = (long)s.step * p->D };
+    for (int k = 0; k < rows; k++) {
+      range a = seen(p, h, i + k * p->stride, r);
+      run[r].lo[k] = a.n ? (a.from - s.from) / s.step : 0;
+      run[r].hi[k] = run[r].lo[k] + a.n;
+    }
+  }
+  return keys;
+}
+
+/* f for every tile of one head. */
+typedef void tile_job(const plan *p, int b, int h, int i, int rows, float *work);
+static void each_tile(const plan *p, int b, int h, tile_job *f, float *work) {
+  for (int start = 0; start < p->stride; start++)
+    for (int i = start, rows; i < p->N; i += rows * p->stride)
+      f(p, b, h, i, rows = tile_rows(p, h, i), work);
+}
+
+static void count(const plan *p, int b, int h, int i, int rows, float *most) {
+  float keys = (float)runs_of(p, b, h, i, rows, NULL);
+  if (keys > *most) *most = keys;
+}
+
+static plan open_call(const mn_call *c) {
+  plan p = { .c = c, .H = DIM(c, 'H'), .N = DIM(c, 'N'), .M = DIM(c, 'M'), .D = DIM(c, 'D'), .P = DIM(c, 'P'), .R = DIM(c, 'R') };
+  float most = 0;
+  p.each = p.N / p.P;
+  p.by_head = c->in[3].shape[0] > 1;
+  p.causal = OPT(c, 0) != 0;
+  p.stride = p.each > 1 ? 1 : (int)OPT(c, 1);
+  for (int h = 0; h < (p.by_head ? p.H : 1); h++) each_tile(&p, 0, h, count, &most);
+  p.keys = (long)most + 64;                /* a float may have rounded a large number */
+  long runs = (long)((sizeof(mn_run) * (size_t)p.R + sizeof(float) - 1) / sizeof(float) + 15) & ~15L;
+  p.work = mn_tile_work(p.keys, p.R) + runs;
+  return p;
+}
+
+static mn_tile tile_at(const plan *p, int b, int h, int i, int rows, float *work) {
+  const mn_call *c = p->c;
+  mn_run *run = (mn_run *)(void *)(work + mn_tile_work(p->keys, p->R));
+  mn_tile t = { .rows = rows, .D = p->D, .n_runs = p->R, .run = run, .work = work,
+                .scale = 1 / __builtin_sqrtf((float)p->D) };
+  runs_of(p, b, h, i, rows, run);
+  for (int k = 0; k < rows; k++) {
+    long at = (((long)b * p->H + h) * p->N + i + k * p->stride) * p->D;
+    t.q[k] = c->in[0].data + at;
+    t.y[k] = c->out[0].data + at;
+    t.dy[k] = c->out[0].grad ? c->out[0].grad + at : NULL;
+    t.dq[k] = c->in[0].grad ? c->in[0].grad + at : NULL;
+  }
+  return t;
+}
+
+static void tile_forward(const plan *p, int b, int h, int i, int rows, float *work) {
+  mn_tile t = tile_at(p, b, h, i, rows, work);
+  mn_tile_forward(&t);
+}
+
+static void tile_backward(const plan *p, int b, int h, int i, int rows, float *work) {
+  mn_tile t = tile_at(p, b, h, i, rows, work);
+  mn_tile_backward(&t);
+}
+
+static int shape(mn_call *c) {
+  int G = c->in[3].shape[0], H = DIM(c, 'H'), N = DIM(c, 'N'), P = DIM(c, 'P');
+  double stride = OPT(c, 1);
+  if (G != 1 && G != H)
+    return mn_fail(c->ctx, "sparse_attention: axis 0 of ranges is %d, expected 1 or %d (H)", G, H);
+  if (N % P)
+    return mn_fail(c->ctx, "sparse_attention: axis 1 (P) of ranges is %d, expected a divisor of %d (N)", P, N);
+  if (!(stride >= 1 && stride <= N) || stride != (int)stride)
+    return mn_fail(c->ctx, "sparse_attention: stride is %g, expected a whole number from 1 to %d", stride, N);
+  return 0;
+}
+
+static void forward(mn_call *c) {
+  plan p = open_call(c);
+  float *work = mn_scratch(c->ctx, 0, p.work * mn_threads(c->ctx));
+  int B = DIM(c, 'B');
+  MN_PARALLEL(c->ctx, (double)c->in[0].n * (double)p.keys)
+  for (int bh = 0; bh < B * p.H; bh++)
+    each_tile(&p, bh / p.H, bh % p.H, tile_forward, work + omp_get_thread_num() * p.work);
+}
+
+static void backward(mn_call *c) {
+  plan p = open_call(c);
+  float *work = mn_scratch(c->ctx, 0, p.work * mn_threads(c->ctx));
+  int B = DIM(c, 'B');
+  for (int i = 1; i <= 2; i++)
+    if (c->in[i].grad) memset(c->in[i].grad, 0, sizeof(float) * (size_t)c->in[i].n);
+  MN_PARALLEL(c->ctx, (double)c->in[0].n * (double)p.keys)
+  for (int bh = 0; bh < B * p.H; bh++)
+    each_tile(&p, bh / p.H, bh % p.H, tile_backward, work + omp_get_thread_num() * p.work);
+}
+
+const mn_op mn_op_sparse_attention = {
+  .sig = "q[B,H,N,D] k[B,H,M,D] v[B,H,M,D] ranges[?,P,R,3]:i32 -> y[B,H,N,D] | causal=0 stride=1",
+  .doc = "softmax(q.k / sqrt(D)) v over the keys that a row sees: ranges [1 or H,P,R] of (from, count, step), the same "
+         "for N/P rows each; keys that do not exist are left out, one named twice counts twice; causal: row i "
+         "sees keys up to M-N+i; 0 where none is seen; stride: rows so far apart see alike (a dilation)",
+  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
+};
