@@ -24,7 +24,7 @@ t.test("parameter counts are those of the published models", function()
   for _, case in ipairs {
     { with(released, { eta = 4 }), 1803072 }, { with(released, { eta = 2 }), 1792736 },
     { { "galite", eta = 4 }, 1740608 }, { { "agalite", eta = 4 }, 1740608 }, { { "agalite", eta = 8 }, 1765376 },
-    { { "gru", d_model = 680 }, 1422560 },
+    { { "gru", d_model = 680 }, 1422560 }, { { "lstm" }, 1480800 },
   } do
     local c = core.new(case[1])
     t.eq(c.module:count(), case[2], case[1][1])
@@ -46,6 +46,7 @@ t.test("states are as large as published, and half of mirrored channels is store
   t.eq((c:describe().state_floats - 1) / heads, 64 + 256 + 256)
   t.near(16640 / 896, 18.57, 0.005)
   t.eq(core.new("gru"):describe().state_floats, 680)
+  t.eq(core.new("lstm"):describe().state_floats, 1200)
 end)
 
 t.test("names and shapes are those of the fixtures", function()

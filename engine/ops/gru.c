@@ -2,16 +2,8 @@
 **   r = sigma(i_r + w_r h)   z = sigma(i_z + w_z h)   n = tanh(i_n + r*(w_n h + bias))   h' = (1-z)*n + z*h
 ** `i` holds the input's part of the three gates (one product for the whole sequence, by `linear`).
 ** A done flag drops h before the step.  Cho et al. 2014; spec of the gates: torch.nn.GRU. */
-#include "../few.h"
 #include "activation.h"
-
-/* Many copies go through a few rows at a time. */
-static void product(mn_ctx *mn, int B, int N, int K, const float *A, const float *packed, float *C, int ldc, bool add) {
-  for (int b = 0; b < B; b += MN_FEW) {
-    int n = B - b < MN_FEW ? B - b : MN_FEW;
-    mn_few(mn, n, N, K, A + (long)b * K, K, packed, C + (long)b * ldc, ldc, add);
-  }
-}
+#include "recurrent.h"
 
 /* save: r, z, n and w_n h + bias of one row, D each. */
 static void step(const float *i, const float *pre, const float *bias, const float *h, float *save, float *out, int D) {
@@ -35,13 +27,9 @@ static int shape(mn_call *c) {
   return 0;
 }
 
-/* The state that row t starts from: h of the row before, or what was handed in; zero at a reset. */
+/* h that row t starts from. */
 static void carried(const mn_call *c, int t, float *h) {
-  int B = DIM(c, 'B'), D = DIM(c, 'D');
-  const float *from = t ? c->out[0].data + (long)(t - 1) * B * D : c->in[4].data;
-  const uint8_t *done = c->in[3].u8;
-  for (int b = 0; b < B; b++, h += D)
-    for (int d = 0; d < D; d++) h[d] = from && !(done && done[t * B + b]) ? from[(long)b * D + d] : 0;
+  mn_carried(c->out[0].data, DIM(c, 'D'), c->in[4].data, c->in[3].u8, t, DIM(c, 'B'), DIM(c, 'D'), h);
 }
 
 static void forward(mn_call *c) {
@@ -52,7 +40,7 @@ static void forward(mn_call *c) {
   if (c->t0 == 0) mn_pack(c->in[1].data, D, G, true, packed);
   for (int t = c->t0; t < c->t1; t++) {
     carried(c, t, h);
-    product(c->ctx, B, G, D, h, packed, pre, G, false);
+    mn_product(c->ctx, B, G, D, h, packed, pre, G, false);
     for (long b = 0; b < B; b++) {
       long row = (long)t * B + b;
       step(i + row * G, pre + b * G, bias, h + b * D, save + row * 4 * D, y + row * D, D);
@@ -94,7 +82,7 @@ static void backward(mn_call *c) {
       long row = (long)t * B + b;
       undo(save + row * 4 * D, h + b * D, dh + b * D, di + row * G, dpre + row * G, D);
     }
-    product(mn, B, D, G, dpre + (long)t * B * G, packed, dh, D, true);
+    mn_product(mn, B, D, G, dpre + (long)t * B * G, packed, dh, D, true);
     for (int b = 0; done && b < B; b++)
       if (done[t * B + b]) for (int d = 0; d < D; d++) dh[(long)b * D + d] = 0;
   }
