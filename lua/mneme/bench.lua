@@ -1,4 +1,4 @@
--- bench.lua -- `mneme bench [train] [act] [envs] [gemm]`: how fast this machine runs what is published, each
+-- bench.lua -- `mneme bench [cores] [train] [act] [envs] [gemm]`: how fast this machine runs what is published, each
 -- with the bound it is measured against in the same run.  Times are medians; only ratios travel.
 --   bound of training: 4 x the products of one step (act, update's forward, backward twice) plus the
 --   recurrence (two forward, one backward), at the rate of a large matrix product measured here.
@@ -18,25 +18,43 @@ local published = {
   { "gru", core = { "gru" }, lr = 5e-4 },
 }
 
-local function median(list)
+function bench.median(list)
   table.sort(list)
   return list[math.ceil(#list / 2)]
 end
+local median = bench.median
 
-local function timed(f)
+function bench.timed(f)
   local start = C.mn_clock(false)
   f()
   return C.mn_clock(false) - start
 end
+local timed = bench.timed
+
+---The least of n times of f, after one run that is not counted: other programs only slow it down.
+function bench.least(n, f)
+  f()
+  local best = math.huge
+  for _ = 1, n do best = math.min(best, timed(f)) end
+  return best
+end
+
+ffi.cdef "int isatty(int fd);"
+local watched = ffi.C.isatty(2) == 1 and os.getenv "TERM" ~= "dumb"
+
+---Say on a terminal what is being measured; the next line of results takes its place.
+function bench.progress(what)
+  if watched then io.stderr:write("\r", what, " ...\27[K\r") end
+end
 
 -- ---- what the machine can do ----
 
----GFLOP/s of one large product on one thread: ours, and OpenBLAS's.
-function bench.gemm_rates()
+---GFLOP/s of one large product on one thread, medians of `runs` (9): ours, and OpenBLAS's.
+function bench.gemm_rates(runs)
   local n = 1024
   local a, b, c = ffi.new("float[?]", n * n, 1), ffi.new("float[?]", n * n, 1), ffi.new("float[?]", n * n)
   local own, blas = {}, {}
-  for i = 1, 9 do
+  for i = 1, runs or 9 do
     own[i] = timed(function() C.mn_gemm_rate(engine.ctx, false, n, a, b, c) end)
     blas[i] = timed(function() C.mn_gemm_rate(engine.ctx, true, n, a, b, c) end)
   end
@@ -167,12 +185,13 @@ end
 ---@return integer status
 function bench.main(words)
   if words[1] == "one" then bench.one(words[2], tonumber(words[3])) return 0 end
+  if words[1] == "cores" then return require("mneme.bench_cores").main { unpack(words, 2) } end
   local sections = { "gemm", "envs", "act", "train" }
   local chosen = #words > 0 and words or sections
   for _, name in ipairs(chosen) do
     local known = false
     for _, s in ipairs(sections) do known = known or s == name end
-    if not known then errors.unknown("bench", name, sections) end
+    if not known then errors.unknown("bench", name, { "cores", unpack(sections) }) end
   end
   for _, name in ipairs(chosen) do bench[name]() end
   return 0

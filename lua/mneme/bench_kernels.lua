@@ -1,0 +1,162 @@
+-- bench_kernels.lua -- every attention and recurrence alone: one layer, T=256, B=8, H=4, forward and backward, beside
+-- what its arithmetic and its memory would take at the machine's measured rates, and beside PyTorch's best form.
+local ffi = require "ffi"
+local bench = require "mneme.bench"
+local engine = require "mneme.engine"
+local errors = require "mneme.errors"
+local find = require "mneme.find"
+local plan = require "mneme.plan"
+local tensor = require "mneme.tensor"
+local C, ops = engine.C, tensor.ops
+
+local kernels = {}
+local T, B, H, V = 256, 8, 4, 64
+
+-- Lane operations of one token and head (one lane's multiply-add, or multiply): by chunks of 16 where decays meet
+-- outer products, by the plain recurrence elsewhere; what building features from their factors takes is not counted.
+local function chunked(K) return 2 * V * K * (1 + 1 / 16) + 16 * (K + V), 5 * V * K + 7 * V * K / 16 + 40 * (K + V) end
+local function plain(K) return 2 * V * K, 5 * V * K end
+local function seen(n, products) return n * V * products end
+local function all_heads(forward, backward) return forward / H, backward / H end     -- counted for the whole layer
+
+-- Inputs as the cores make them: features are not negative, gates lie between 0 and 1.
+local function factors(r, more)
+  local a = { q = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V), p_q = r(T, B, H, 4), p_k = r(T, B, H, 4),
+              gamma = r(T, B, H, 64), p_gamma = r(T, B, H, 4), beta = r(T, B, H, V) }
+  for key, value in pairs(more or {}) do a[key] = value end
+  return a
+end
+
+---name, its op, sizes, the op's inputs given r(shape...) -> a leaf of numbers in 0..1, and its lane operations.
+local list = {
+  { "gated", op = "linear_attention", size = "64x256", inputs = factors, lanes = function() return chunked(256) end },
+  { "ungated", op = "linear_attention", size = "64x64", lanes = function() return plain(64) end,
+    inputs = function(r) return { q = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V) } end },
+  { "scalar", op = "linear_attention", size = "64x64", lanes = function() return plain(64) end,
+    inputs = function(r) return { q = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V), beta = r(T, B, H, 1) } end },
+  { "joint", op = "joint_gate_attention", size = "64x256", inputs = factors, lanes = function() return 4 * V * 256, 12 * V * 256 end },
+  { "agalite", op = "agalite", size = "64+256, r=2",
+    inputs = function(r) return factors(r, { tick = tensor.new { shape = { B } }, r = 2 }) end,
+    lanes = function() return 3 * (V + 256) + 2 * 256, 3 * (3 * (V + 256) + 2 * 256) end },
+  { "delta", op = "delta_rule", size = "64x64", lanes = function() return chunked(64) end,
+    inputs = function(r)
+      return { q = r(T, B, H, 64), k = r(T, B, H, 64, 0.1), v = r(T, B, H, V), beta = r(T, B, H), keep = r(T, B, H), normalise = 0 }
+    end },
+  { "gru", op = "gru", size = "680", lanes = function() return all_heads(3 * 680 * 680, 6 * 680 * 680) end,
+    inputs = function(r) return { i = r(T, B, 3 * 680), w = r(3 * 680, 680, 0.05), bias = r(680) } end },
+}
+
+---Multiply-adds of one token and head of causal softmax over T tokens and M carried ones.
+kernels.seen = function(M, products) return seen(M + (T + 1) / 2, products) end
+
+-- ---- measuring ----
+
+local streams = 0
+
+-- A leaf of uniform numbers in 0..scale; a last argument below 1 is the scale.
+local function random(...)
+  local shape, scale = { ... }, 1
+  if shape[#shape] < 1 then scale = table.remove(shape) end
+  local t = tensor.new { shape = shape, grad = true }
+  streams = streams + 1
+  C.mn_random_uniform(1, streams, 0, t:data(), t:size())
+  local p = t:data()
+  for i = 0, t:size() - 1 do p[i] = p[i] * scale end
+  return t
+end
+
+-- Seconds that a plan has spent in an op so far.
+local function spent(p, op)
+  local seconds = 0
+  for name, s in pairs(p:profile()) do if name:match "^%S+" == op then seconds = seconds + s end end
+  return seconds
+end
+
+local function each_run(p, op)
+  local best = math.huge
+  p:run()
+  for _ = 1, 7 do
+    local before = spent(p, op)
+    p:run()
+    best = math.min(best, spent(p, op) - before)
+  end
+  return best
+end
+
+---Time one kernel: seconds forward and backward, and the least that the machine could take for each.
+---@param k table an entry of the list
+---@param machine table { lanes = lane operations a second, bytes = a second, look = measure both again }
+function kernels.measure(k, machine)
+  local inputs, numbers = k.inputs(random), 0
+  -- What a kernel reads was computed, in a model, and lies in the plan's memory.
+  local forward = plan(function()
+    local computed = {}
+    for key, t in pairs(inputs) do computed[key] = tensor.is(t) and t:wants_grad() and t * 1 or t end
+    return (ops[k.op](computed))
+  end)
+  local y = forward()
+  local backward = plan(function() ops.sum({ x = y }):backward() end)
+  backward()
+  for _, t in pairs(inputs) do if tensor.is(t) then numbers = numbers + t:size() end end
+  numbers = numbers + y:size()
+  machine:look()
+  local ahead, back = k.lanes()
+  local function least(lanes, bytes) return math.max(lanes * T * B * H / machine.lanes, bytes / machine.bytes) end
+  -- Forward reads the inputs and writes y; backward reads both, y's gradient, and writes the inputs' gradients.
+  local result = { name = k[1], op = k.op, size = k.size, forward = each_run(forward, k.op), backward = each_run(backward, k.op),
+                   least = least(ahead, 4 * numbers) + least(back, 8 * numbers) }
+  tensor.sweep()
+  collectgarbage()
+  return result
+end
+
+---Run the PyTorch script on as many threads: name -> { ms, form } of its best form.
+---@param python string a Python that has torch
+function kernels.torch(python, threads)
+  local best, heard = {}, false
+  local script = find.root .. "tests/reference/bench_torch.py"
+  local pipe = io.popen(("'%s' '%s' %d"):format(python:gsub("'", "'\\''"), script:gsub("'", "'\\''"), threads))
+  for line in pipe:lines() do
+    local name, ms, form = line:match "^(%w+) ([%d.]+) (%w+)$"
+    if name then
+      heard = true
+      bench.progress("PyTorch: " .. name)
+      if not best[name] or tonumber(ms) < best[name].ms then best[name] = { ms = tonumber(ms), form = form } end
+    end
+  end
+  pipe:close()
+  if not heard then
+    errors.raise("torch=" .. python .. ": " .. script .. " printed nothing", { status = 2, where = false,
+      hint = "a Python with PyTorch, as in tests/reference/README.md" })
+  end
+  return best
+end
+
+---All kernels as a table of text, and their figures.
+---@param machine table
+---@param torch table? what kernels.torch returned
+---@return table[] results
+function kernels.run(machine, torch)
+  local results = {}
+  print(("kernels, one layer, T=%d B=%d H=%d, forward + backward:"):format(T, B, H))
+  print(("%-10s %-12s %8s %9s %9s %6s  %s"):format("", "size", "forward", "backward", "roofline", "share", torch and "PyTorch's best form" or ""))
+  for _, k in ipairs(list) do
+    if ops[k.op] then
+      bench.progress(k[1])
+      local r = kernels.measure(k, machine)
+      local total, other = r.forward + r.backward, torch and torch[r.name]
+      r.share = r.least / total
+      local beside = ""
+      if other then
+        r.torch, r.ratio = other.ms, other.ms / (1e3 * total)
+        beside = ("%8.1f ms (%s): %.1f x"):format(other.ms, other.form, r.ratio)
+      end
+      print(("%-10s %-12s %5.1f ms %6.1f ms %6.1f ms %4.0f %%  %s"):format(r.name, r.size, 1e3 * r.forward, 1e3 * r.backward,
+        1e3 * r.least, 100 * r.share, beside))
+      results[#results + 1] = r
+    end
+  end
+  return results
+end
+
+return kernels

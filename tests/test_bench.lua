@@ -1,0 +1,73 @@
+-- test_bench.lua -- mneme bench cores: what it prints and writes makes sense, and mistakes on its line are told.
+local t = require "tests.harness"
+local bench = require "mneme.bench"
+local errors = require "mneme.errors"
+local files = require "mneme.files"
+local figure = require "mneme.bench_figure"
+local scene = require "mneme.scene"
+
+local csv, png = os.tmpname() .. ".csv", os.tmpname() .. ".png"
+
+-- Run the command: its exit status and all that it printed.
+local function run(...)
+  local said, real_print, words = {}, print, { ... }
+  print = function(s) said[#said + 1] = tostring(s) .. "\n" end   -- luacheck: ignore
+  local ok, status = xpcall(function() return bench.main(words) end, errors.handler)
+  print = real_print                                              -- luacheck: ignore
+  if not ok then return status.status, tostring(status) end
+  return status, table.concat(said)
+end
+
+t.test("cores: a core's training and its steps, as a table, as CSV and as a picture", function()
+  local status, said = run("cores", "gru", "out=" .. csv, "figure=" .. png)
+  t.eq(status, 0, said)
+  t.ok(said:find "1 thread: products %d+ GFLOP/s", said)
+  t.ok(said:find "\ngru +1422560 +%d+ ms +%d+ ms +%d+ ms +%d+ %% +%d+", said)
+  t.ok(said:find("\ngru" .. (" +%d+"):rep(6) .. "\n"), said)
+  local values = {}
+  for line in files.read(csv):gmatch "[^\n]+" do
+    local kind, name, what, value = line:match "^([^,]*),([^,]*),([^,]*),([^,]*)$"
+    t.ok(kind, line)
+    values[kind .. " " .. name .. " " .. what] = tonumber(value)
+  end
+  for _, key in ipairs { "machine  gflops", "machine  threads", "train gru forward_ms", "train gru backward_ms", "train gru bound_ms",
+                         "step gru us_after_128", "step gru us_after_4096" } do
+    t.ok(values[key] and values[key] > 0, key)
+  end
+  t.eq(files.read(png):sub(2, 4), "PNG")
+end)
+
+t.test("mistakes on the line are told, with status 2", function()
+  for _, case in ipairs { { "threads=x", "whole number" }, { "part=al", "did you mean 'all'" }, { "colour=red", "unknown setting" },
+                          { "gruu", "did you mean 'gru'" } } do
+    local status, said = run("cores", case[1])
+    t.eq(status, 2, case[1])
+    t.ok(said:find(case[2], 1, true), said)
+  end
+  t.eq(run "corez", 2)
+  local status, said = run("cores", "part=kernels", "torch=/no/such/python")
+  t.eq(status, 2, said)
+  t.ok(said:find "PyTorch", said)
+end)
+
+t.test("a figure's labels do not cover each other, whatever the curves", function()
+  local painter, placed = scene.painter(), {}
+  painter.view:clear(1280, 800)
+  local write = painter.view.text
+  painter.view.text = function(view, text, x, y, ...)
+    if text:find "^core" then placed[#placed + 1] = y end
+    return write(view, text, x, y, ...)
+  end
+  local curves = {}
+  for k = 1, 20 do curves[k] = { name = "core" .. k, contexts = { 128, 4096 }, seconds = { 1e-4, 1e-4 * (1 + k % 3 / 100) } } end
+  figure.draw(painter.view, curves)
+  t.eq(#placed, 20)
+  table.sort(placed)
+  for i = 2, #placed do t.ok(placed[i] - placed[i - 1] > 12, "labels " .. placed[i - 1] .. " and " .. placed[i]) end
+  local status, said = run("cores", "gru", "part=step", "figure=latency.jpg")
+  t.eq(status, 2)
+  t.ok(said:find ".png", said)
+end)
+
+os.remove(csv)
+os.remove(png)
