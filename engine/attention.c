@@ -126,7 +126,8 @@ enum { MOST_E = 16 };            /* factors whose gradients are summed in one pa
 
 static gate_kind kind_of(const mn_attention *a) {
   if (a->scalar) return SCALAR_GATE;
-  return !a->Dg ? NO_GATE : a->Dg == a->D && a->E <= MOST_E ? SAME_FACTORS : OTHER_FACTORS;
+  if (!a->Dg) return NO_GATE;
+  return a->Dg == a->D && a->E <= MOST_E && !a->raw ? SAME_FACTORS : OTHER_FACTORS;
 }
 
 static feature gate_at(const mn_attention *a, long token) {
@@ -154,6 +155,7 @@ void mn_keys(const mn_attention *a, long token, float keep, float *q, float *wri
   feature fq = feature_at(a, IN_Q, IN_P_Q, token, D, E);
   feature fk = feature_at(a, IN_K, IN_P_K, token, D, E);
   gate_kind kind = kind_of(a);
+  keep *= mn_shrink(a, token);
   if (kind == SAME_FACTORS) {
     keys_in_one(SAME_FACTORS, D, E, keep, fq, fk, gate_at(a, token), 0, q, write, decay);
   } else if (kind == OTHER_FACTORS) {
@@ -161,7 +163,7 @@ void mn_keys(const mn_attention *a, long token, float keep, float *q, float *wri
     outer(D, E, fk, write);
     outer(a->Dg, a->Eg, gate_at(a, token), decay);
     for (int i = 0; i < K; i++) {
-      write[i] *= decay[i];
+      if (!a->raw) write[i] *= decay[i];
       decay[i] = keep - keep * decay[i];
     }
   } else if (kind == SCALAR_GATE) {
@@ -212,6 +214,7 @@ void mn_keys_back(const mn_attention *a, long token, float keep, const float *dq
   feature fq = feature_at(a, IN_Q, IN_P_Q, token, D, E);
   feature fk = feature_at(a, IN_K, IN_P_K, token, D, E);
   gate_kind kind = kind_of(a);
+  keep *= mn_shrink(a, token);
   if (kind == SAME_FACTORS) {
     same_factors_back(D, E, keep, fq, fk, gate_at(a, token), dq, dwrite, ddecay);
     return;
@@ -226,13 +229,18 @@ void mn_keys_back(const mn_attention *a, long token, float keep, const float *dq
   else outer(a->Dg, a->Eg, gate_at(a, token), g);
   outer(D, E, fk, k);
   for (int i = 0; i < K; i++) {              /* k becomes the gradient of g, g that of k */
-    k[i] = k[i] * dwrite[i] - keep * ddecay[i];
-    g[i] *= dwrite[i];
+    k[i] = (a->raw ? 0 : k[i] * dwrite[i]) - keep * ddecay[i];
+    g[i] = a->raw ? dwrite[i] : g[i] * dwrite[i];
     total += k[i];
   }
   outer_back(D, E, fk, g);
   if (kind == OTHER_FACTORS) outer_back(a->Dg, a->Eg, gate_at(a, token), k);
   else if (a->c->in[IN_BETA].grad) *grad_at(a, IN_BETA, token, 1) = total;
+}
+
+void mn_shrink_back(const mn_attention *a) {
+  const mn_arg *shrink = &a->c->in[IN_SHRINK];
+  if (shrink->grad) memset(shrink->grad, 0, sizeof(float) * (size_t)shrink->n);
 }
 
 void mn_values(const mn_attention *a, long token, float keep, float *write, float *decay) {

@@ -6,16 +6,19 @@
 **   q, k   [T,B,H,D], or with p_q, p_k [T,B,H,E] the feature p (x) x of size K = E*D, index e*D + d
 **   gamma  [T,B,H,K], or with p_gamma factors of any sizes whose product is K; absent: no key gate
 **   beta   [T,B,H,V]; or one number a head and no gamma: the scalar gate, which acts as a key gate
-**          with the same value everywhere */
+**          with the same value everywhere
+** Then `done`, and `shrink` [T,B,H]: what is left of the old keys (of a matrix: of all of it) before a
+** token, besides its gates; a constant, without gradient. */
 #ifndef MN_ATTENTION_H
 #define MN_ATTENTION_H
 #include "op.h"
 
-enum { IN_Q, IN_K, IN_V, IN_BETA, IN_GAMMA, IN_P_Q, IN_P_K, IN_P_GAMMA, IN_DONE, IN_STATE };
+enum { IN_Q, IN_K, IN_V, IN_BETA, IN_GAMMA, IN_P_Q, IN_P_K, IN_P_GAMMA, IN_DONE, IN_SHRINK, IN_STATE };
 
 #define ATTENTION_INPUTS(gates) \
   "q[T,B,H,D] k[T,B,H,D] v[T,B,H,V] " gates \
-  " p_q?[T,B,H,E] p_k?[T,B,H,E] p_gamma?[T,B,H,?]:01 done?[T,B]:bit "
+  " p_q?[T,B,H,E] p_k?[T,B,H,E] p_gamma?[T,B,H,?]:01 done?[T,B]:bit " \
+  "shrink?[T,B,H]:01 "
 
 enum { MN_CHUNK = 16 };        /* tokens from one checkpoint of the state to the next */
 
@@ -26,6 +29,7 @@ typedef struct mn_attention {  /* one call, its sizes worked out */
   int D, E;                    /* factors of q and k: K = D*E */
   int Dg, Eg;                  /* factors of gamma; 0: no gamma */
   bool scalar;                 /* beta is one number a head */
+  bool raw;                    /* k and v are written as they come: the gates only forget */
   bool normalise;
   float eps, den_clamp, scale; /* den = clamp(scale * s.q + eps); not normalised: den = scale */
 } mn_attention;
@@ -52,6 +56,14 @@ static inline float mn_keep(const mn_attention *a, int t, int bh) {
   return done && done[t * a->B + bh / a->H] ? 0.0f : 1.0f;
 }
 
+static inline float mn_shrink(const mn_attention *a, long token) {
+  const float *shrink = a->c->in[IN_SHRINK].data;
+  return shrink ? shrink[token] : 1.0f;
+}
+
+/* Shrink has no gradient: zeros, where one is asked for. */
+void mn_shrink_back(const mn_attention *a);
+
 /* The denominator for s.q = z; *slope is its derivative (0 where it is clamped or not used). */
 static inline float mn_den(const mn_attention *a, float z, float *slope) {
   *slope = 0;
@@ -69,8 +81,8 @@ static inline float mn_den(const mn_attention *a, float z, float *slope) {
 void mn_expect(const mn_attention *a, int t, int bh, bool back);
 void mn_expect_grads(const mn_attention *a, int t, int bh);
 
-/* The key side of a token: q, what is written (g*k), what is kept (keep*(1-g)); Kp numbers each,
-** padded with 0, 0 and 1. */
+/* The key side of a token: q, what is written (g*k), what is kept (keep*shrink*(1-g)); Kp numbers
+** each, padded with 0, 0 and 1. */
 void mn_keys(const mn_attention *a, long token, float keep, float *q, float *write, float *decay);
 
 /* From their gradients, the gradients of q, k, gamma and their factors; work: 2*Kp numbers. */

@@ -10,6 +10,12 @@ enum { STEPWISE = 4 };           /* fewer rows go one by one: a chunk costs the 
 
 static long state_size(const mn_attention *a) { return (long)a->Vp * a->Kp + a->Kp; }
 
+static int open_call(mn_attention *a, const mn_call *c, const mn_matrix_kernels *k) {
+  if (mn_attention_open(a, c, k->name, 0)) return -1;
+  a->raw = k->may_write_raw && OPT(c, 3) != 0;
+  return 0;
+}
+
 static mn_chunk_state checkpoint(const mn_attention *a, int bh, int t) {
   float *at = a->c->out[3].data + ((long)bh * mn_chunks(a->T) + t / MN_CHUNK) * state_size(a);
   return (mn_chunk_state){ at, at + (long)a->Vp * a->Kp };
@@ -17,7 +23,7 @@ static mn_chunk_state checkpoint(const mn_attention *a, int bh, int t) {
 
 int mn_matrix_shape(mn_call *c, const mn_matrix_kernels *k) {
   mn_attention a;
-  if (mn_attention_open(&a, c, k->name, 0)) return -1;
+  if (open_call(&a, c, k)) return -1;
   if (mn_attention_axis(c, k->name, IN_STATE, "C", 3, a.K)) return -1;
   if (mn_attention_axis(c, k->name, IN_STATE + 1, "s", 2, a.K)) return -1;
   double rows = (double)a.B * a.H * mn_chunks(a.T);
@@ -92,6 +98,10 @@ static void walk_steps(const mn_attention *a, const mn_matrix_kernels *k, int bh
     if (t % MN_CHUNK == 0) widen(a, C, s, checkpoint(a, bh, t));
     long token = mn_token(a, t, bh);
     float keep = mn_keep(a, t, bh), z;
+    if (keep == 0) {
+      memset(C, 0, sizeof(float) * (size_t)a->V * (size_t)a->K);
+      memset(s, 0, sizeof(float) * (size_t)a->K);
+    }
     mn_keys(a, token, keep, q, write, decay);
     mn_lanes dot = { 0 };
     for (int i = 0; i < a->K; i += MN_LANES) {
@@ -105,15 +115,73 @@ static void walk_steps(const mn_attention *a, const mn_matrix_kernels *k, int bh
   }
 }
 
+static void cut_states(const mn_attention *a, int n, mn_chunk_state *states, float **work) {
+  for (int i = 0; i < n; i++) {
+    states[i].C = mn_cut(work, (long)a->Vp * a->Kp);
+    states[i].s = mn_cut(work, a->Kp);
+  }
+}
+
+/* ---- resets ----
+** A gate of 0 drops the state at a reset, unless that holds an infinity or a NaN: then the chunk is
+** taken in parts, each from a reset to the next, and the state before a reset is not looked at. */
+
+static bool all_finite(long n, const float *x) {
+  float sum = 0;
+  MN_PRAGMA(omp simd reduction(+:sum))
+  for (long i = 0; i < n; i++) sum += x[i] * 0;
+  return sum == 0;
+}
+
+/* The first reset among tokens t .. end-1; end if there is none. */
+static int next_reset(const mn_attention *a, int bh, int t, int end) {
+  while (t < end && mn_keep(a, t, bh) != 0) t++;
+  return t;
+}
+
+/* Did tokens t .. end-1 come out finite?  Nothing that is not can stay out of their y. */
+static bool finite_y(const mn_attention *a, int bh, int t, int end) {
+  for (; t < end; t++)
+    if (!all_finite(a->V, a->c->out[0].data + mn_token(a, t, bh) * a->V)) return false;
+  return true;
+}
+
+static void clear(const mn_attention *a, mn_chunk_state x) {
+  memset(x.C, 0, sizeof(float) * (size_t)state_size(a));        /* s follows C */
+}
+
+/* Tokens t .. end-1 of one chunk by parts.  spare: two more states. */
+static void chunk_in_parts(const mn_attention *a, const mn_matrix_kernels *k, int bh, int t, int end,
+                           mn_chunk_state now, mn_chunk_state to, mn_chunk_state spare[2],
+                           float *work) {
+  for (int next; t < end; t = next) {
+    next = next_reset(a, bh, t + 1, end);
+    if (mn_keep(a, t, bh) == 0) clear(a, spare[0]), now = spare[0];
+    k->chunk(a, bh, t, next - t, now, next == end ? to : spare[1], work);
+  }
+}
+
+/* Backward of one chunk by parts.  zeros: a state. */
+static void chunk_back_in_parts(const mn_attention *a, const mn_matrix_kernels *k, int bh, int t,
+                                int end, mn_chunk_state from, mn_chunk_state grad,
+                                mn_chunk_state zeros, float *work) {
+  clear(a, zeros);
+  while (end > t) {
+    int begin = end - 1;
+    while (begin > t && mn_keep(a, begin, bh) != 0) begin--;
+    bool drop = mn_keep(a, begin, bh) == 0;
+    k->chunk_back(a, bh, begin, end - begin, drop ? zeros : from, grad, work);
+    if (drop) clear(a, grad);
+    end = begin;
+  }
+}
+
 /* Up to sixteen tokens at a time, from checkpoint to checkpoint. */
 static void walk_chunks(const mn_attention *a, const mn_matrix_kernels *k, int bh, const float *C,
                         const float *s, float *work) {
   const mn_call *c = a->c;
-  mn_chunk_state spare[2], now, next;
-  for (int i = 0; i < 2; i++) {
-    spare[i].C = mn_cut(&work, (long)a->Vp * a->Kp);
-    spare[i].s = mn_cut(&work, a->Kp);
-  }
+  mn_chunk_state spare[4], now, next;
+  cut_states(a, 4, spare, &work);
   now = c->t0 % MN_CHUNK ? spare[0] : checkpoint(a, bh, c->t0);
   widen(a, C, s, now);
   for (int t = c->t0, end; t < c->t1; t = end, now = next) {
@@ -121,12 +189,14 @@ static void walk_chunks(const mn_attention *a, const mn_matrix_kernels *k, int b
     if (end > c->t1) end = c->t1;
     next = end % MN_CHUNK == 0 && end < a->T ? checkpoint(a, bh, end) : spare[1];
     k->chunk(a, bh, t, end - t, now, next, work);
+    if (next_reset(a, bh, t, end) < end && !finite_y(a, bh, t, end))
+      chunk_in_parts(a, k, bh, t, end, now, next, spare + 2, work);
   }
   narrow(a, now, c->out[1].data + (long)bh * a->V * a->K, c->out[2].data + (long)bh * a->K);
 }
 
 static long work_size(const mn_attention *a, const mn_matrix_kernels *k) {
-  return 2 * state_size(a) + (long)MN_CHUNK * (k->key_rows * a->Kp + k->value_rows * a->Vp)
+  return 4 * state_size(a) + (long)MN_CHUNK * (k->key_rows * a->Kp + k->value_rows * a->Vp)
        + 4 * MN_CHUNK * MN_CHUNK;
 }
 
@@ -159,7 +229,7 @@ static void some_head(void *arg, int bh, int worker) {
 
 void mn_matrix_forward(mn_call *c, const mn_matrix_kernels *k) {
   mn_attention a;
-  mn_attention_open(&a, c, k->name, 0);
+  open_call(&a, c, k);
   long size = work_size(&a, k);
   float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
   heads_job job = { &a, k, work, size };
@@ -168,20 +238,29 @@ void mn_matrix_forward(mn_call *c, const mn_matrix_kernels *k) {
 
 void mn_matrix_backward(mn_call *c, const mn_matrix_kernels *k) {
   mn_attention a;
-  mn_attention_open(&a, c, k->name, 0);
+  open_call(&a, c, k);
   long size = work_size(&a, k), state = (long)a.V * a.K;
   float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
   int heads = a.B * a.H;
   MN_PARALLEL(c->ctx, (double)a.T * heads * state)
   for (int bh = 0; bh < heads; bh++) {
     float *mine = work + omp_get_thread_num() * size;
-    mn_chunk_state grad = { mn_cut(&mine, (long)a.Vp * a.Kp), mn_cut(&mine, a.Kp) };
+    mn_chunk_state states[2], grad;
+    cut_states(&a, 2, states, &mine);
+    grad = states[0];
     const float *dC = c->out[1].grad, *ds = c->out[2].grad;
     widen(&a, dC ? dC + bh * state : NULL, ds ? ds + (long)bh * a.K : NULL, grad);
-    for (int t = (mn_chunks(a.T) - 1) * MN_CHUNK; t >= 0; t -= MN_CHUNK)
-      k->chunk_back(&a, bh, t, a.T - t < MN_CHUNK ? a.T - t : MN_CHUNK, checkpoint(&a, bh, t), grad,
-                    mine);
+    for (int t = (mn_chunks(a.T) - 1) * MN_CHUNK; t >= 0; t -= MN_CHUNK) {
+      int end = a.T - t < MN_CHUNK ? a.T : t + MN_CHUNK;
+      mn_chunk_state from = checkpoint(&a, bh, t);
+      if (next_reset(&a, bh, t, end) < end
+          && !(all_finite(state_size(&a), from.C) && finite_y(&a, bh, t, end)))
+        chunk_back_in_parts(&a, k, bh, t, end, from, grad, states[1], mine);
+      else
+        k->chunk_back(&a, bh, t, end - t, from, grad, mine);
+    }
     float *dC0 = c->in[IN_STATE].grad, *ds0 = c->in[IN_STATE + 1].grad;
     narrow(&a, grad, dC0 ? dC0 + bh * state : NULL, ds0 ? ds0 + (long)bh * a.K : NULL);
   }
+  mn_shrink_back(&a);
 }

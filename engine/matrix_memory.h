@@ -15,6 +15,7 @@ typedef struct mn_chunk_state { float *C, *s; } mn_chunk_state;     /* [Vp,Kp] a
 
 typedef struct mn_matrix_kernels {
   const char *name;
+  bool may_write_raw;            /* its fourth option is write=gated|raw (mn_attention's raw) */
   /* Tokens t .. t+n-1, n <= 16: read `from`, store `to` (never the same memory) and y. */
   void (*chunk)(const mn_attention *a, int bh, int t, int n, mn_chunk_state from,
                 mn_chunk_state to, float *work);

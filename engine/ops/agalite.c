@@ -185,7 +185,8 @@ static float advance_keys(int n, const float *x, const float *decay, const float
   return mn_sum(sum);
 }
 
-/* Take in token t: state from -> to (which may be the same), num = sum_m kappa_m v_m. */
+/* Take in token t: state from -> to (which may be the same), num = sum_m kappa_m v_m.  At a reset
+** `from` is all zeros. */
 static void advance(const agalite *g, int bh, int t, long tick, token *x, const float *from,
                     float *to, float *num) {
   const mn_attention *a = &g->a;
@@ -226,6 +227,7 @@ static void walk(const agalite *g, int bh, float *state) {
       memcpy(to + HEADER, state, sizeof(float) * (size_t)g->size);
     }
     mn_expect(a, t + 4, bh, false);
+    if (mn_keep(a, t, bh) == 0) memset(state, 0, sizeof(float) * (size_t)g->size);
     advance(g, bh, t, lrintf(tick), &x, state, state, num);
     mn_divide(a, mn_token(a, t, bh), num, x.z);
   }
@@ -318,16 +320,18 @@ static void backward(mn_call *c) {
   open_call(&g, c);
   const mn_attention *a = &g.a;
   long one = token_size(&g), back = 5L * a->Kp + 3L * a->Vp;
-  long size = g.size + back + L * (one + g.size);
+  long size = 2 * g.size + back + L * (one + g.size);
   make_tables(&g, 1);
   float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
   tensors final = { c->out[OUT_VS].grad, c->out[OUT_KS].grad, c->out[OUT_S].grad };
   tensors first = { c->in[IN_VS].grad, c->in[IN_KS].grad, c->in[IN_S].grad };
   MN_PARALLEL(c->ctx, 12.0 * a->T * a->B * a->H * (double)g.size)
   for (int bh = 0; bh < a->B * a->H; bh++) {
-    float *dstate = work + omp_get_thread_num() * size, *temporary = dstate + g.size;
+    float *dstate = work + omp_get_thread_num() * size, *zeros = dstate + g.size;
+    float *temporary = zeros + g.size;
     float *tokens = temporary + back, *states = tokens + L * one;
     each_part(&g, bh, dstate, final, false);
+    memset(zeros, 0, sizeof(float) * (size_t)g.size);
     for (int t = (mn_chunks(a->T) - 1) * L; t >= 0; t -= L) {
       const float *saved = checkpoint(&g, bh, t), *before[L + 1] = { saved + HEADER };
       token x[L];
@@ -335,17 +339,19 @@ static void backward(mn_call *c) {
       for (int i = 0; i < n; i++) {
         float *after = states + i * g.size;
         x[i] = token_at(&g, tokens + i * one);
+        if (mn_keep(a, t + i, bh) == 0) before[i] = zeros;
         advance(&g, bh, t + i, lrintf(saved[0]), &x[i], before[i], after, temporary);
         before[i + 1] = after;
       }
       for (int i = n - 1; i >= 0; i--) {
         mn_expect(a, t - L + i, bh, true);
         mn_expect_grads(a, t + i - 2, bh);
-        retreat(&g, bh, t + i, &x[i], before[i], before[i + 1], dstate, temporary);
+        retreat(&g, bh, t + i, &x[i], before[i], states + i * g.size, dstate, temporary);
       }
     }
     each_part(&g, bh, dstate, first, true);
   }
+  mn_shrink_back(a);
   if (c->in[IN_TICK].grad) memset(c->in[IN_TICK].grad, 0, sizeof(float) * (size_t)a->B);
 }
 

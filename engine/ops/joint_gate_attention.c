@@ -2,7 +2,7 @@
 ** That decay is not of rank one, so tokens cannot be gathered into matrix products.  What remains is
 ** to touch the state seldom: a few rows and columns of it stay in registers while sixteen tokens pass.
 ** With u = g where the state is kept (0 at a reset), one token is
-**   C' = C * (keep - b u^T) + (b*v)(g*k)^T
+**   C' = C * (keep - b u^T) + w (g*k)^T        w = b*v, or with write=raw  v k^T
 ** so that what one token waits for of the one before is a single multiply-add. */
 #include <string.h>
 #include "../matrix_memory.h"
@@ -15,14 +15,22 @@ enum { WIDE = 4, WIDE_BACK = 2 };
 enum { WIDE = 2, WIDE_BACK = 1 };
 #endif
 
-/* Values and gates, [16,Vp] each; rows n..15 write nothing. */
-static void load_values(const mn_attention *a, int bh, int t, int n, float *v, float *b) {
-  memset(v, 0, sizeof(float) * L * (size_t)a->Vp);
+/* What a token leaves of the state, gates aside: nothing at a reset. */
+static float kept_at(const mn_attention *a, int t, int bh) {
+  return mn_keep(a, t, bh) * mn_shrink(a, mn_token(a, t, bh));
+}
+
+/* Gates, and what is written of the values, [16,Vp] each; rows n..15 write nothing. */
+static void load_values(const mn_attention *a, int bh, int t, int n, float *w, float *b) {
+  memset(w, 0, sizeof(float) * L * (size_t)a->Vp);
   memset(b, 0, sizeof(float) * L * (size_t)a->Vp);
   for (int i = 0; i < n; i++) {
     long at = mn_token(a, t + i, bh) * a->V;
-    memcpy(v + i * a->Vp, a->c->in[IN_V].data + at, sizeof(float) * (size_t)a->V);
-    memcpy(b + i * a->Vp, a->c->in[IN_BETA].data + at, sizeof(float) * (size_t)a->V);
+    const float *v = a->c->in[IN_V].data + at, *gate = a->c->in[IN_BETA].data + at;
+    for (int j = 0; j < a->V; j++) {
+      b[i * a->Vp + j] = gate[j];
+      w[i * a->Vp + j] = a->raw ? v[j] : gate[j] * v[j];
+    }
   }
 }
 
@@ -46,12 +54,12 @@ static void key_sums(const mn_attention *a, int n, const float *keep, const floa
 ** columns or rows.  g: gradient of C q. */
 typedef struct tile {
   int n, Kp, Vp;
-  const float *keep, *q, *write, *u, *v, *b, *g;
+  const float *keep, *q, *write, *u, *w, *b, *g;
   float *dq, *dwrite, *du;
 } tile;
 
 static tile tile_at(tile x, int row, int column) {
-  x.q += column, x.write += column, x.u += column, x.v += row, x.b += row;
+  x.q += column, x.write += column, x.u += column, x.w += row, x.b += row;
   if (x.g) x.g += row, x.dq += column, x.dwrite += column, x.du += column;
   return x;
 }
@@ -67,13 +75,13 @@ MN_INLINE void pass(const int N, tile x, const float *C, float *to, mn_lanes (*p
   for (int t = 0; t < x.n; t++) {
 #pragma GCC unroll 4
     for (int r = 0; r < R; r++) {
-      float b = x.b[t * Vp + r], bv = b * x.v[t * Vp + r];
+      float b = x.b[t * Vp + r], w = x.w[t * Vp + r];
       mn_lanes sum = part[t][r];
 #pragma GCC unroll 4
       for (int j = 0; j < N; j++) {
         long at = t * Kp + j * MN_LANES;
         mn_lanes kept = x.keep[t] - mn_load(x.u + at) * b;
-        c[r][j] = c[r][j] * kept + mn_load(x.write + at) * bv;
+        c[r][j] = c[r][j] * kept + mn_load(x.write + at) * w;
         sum += c[r][j] * mn_load(x.q + at);
       }
       part[t][r] = sum;
@@ -100,12 +108,12 @@ static void chunk(const mn_attention *a, int bh, int t, int n, mn_chunk_state fr
   long kn = (long)L * Kp, vn = (long)L * Vp;
   float *q = mn_cut(&work, kn), *write = mn_cut(&work, kn), *u = mn_cut(&work, kn);
   float *sums = mn_cut(&work, kn);
-  float *v = mn_cut(&work, vn), *b = mn_cut(&work, vn), *num = mn_cut(&work, vn), z[L], keep[L];
-  for (int i = 0; i < n; i++) keep[i] = mn_keep(a, t + i, bh);
+  float *w = mn_cut(&work, vn), *b = mn_cut(&work, vn), *num = mn_cut(&work, vn), z[L], keep[L];
+  for (int i = 0; i < n; i++) keep[i] = kept_at(a, t + i, bh);
   mn_load_keys(a, bh, t, n, false, q, write, u);
-  load_values(a, bh, t, n, v, b);
+  load_values(a, bh, t, n, w, b);
   key_sums(a, n, keep, from.s, q, write, u, sums, z);
-  tile x = { n, Kp, Vp, keep, q, write, u, v, b, NULL, NULL, NULL, NULL };
+  tile x = { n, Kp, Vp, keep, q, write, u, w, b, NULL, NULL, NULL, NULL };
   memcpy(to.s, sums + (long)(n - 1) * Kp, sizeof(float) * (size_t)Kp);
   for (int i = 0; i < Vp; i += R) {
     mn_lanes part[L][R];
@@ -123,7 +131,7 @@ static void chunk(const mn_attention *a, int bh, int t, int n, mn_chunk_state fr
 
 /* One token on M rows of C[V,K] in place. */
 MN_INLINE void step_rows(const int M, int K, float keep, float *restrict C, const float *q,
-                         const float *write, const float *u, const float *v, const float *b,
+                         const float *write, const float *u, const float *w, const float *b,
                          float *num) {
   mn_lanes sum[4] = { { 0 } };
   int j = 0;
@@ -133,7 +141,7 @@ MN_INLINE void step_rows(const int M, int K, float keep, float *restrict C, cons
     for (int i = 0; i < M; i++) {
       float *at = C + (long)i * K + j;
       mn_lanes x = mn_load(at);
-      x = x * (keep - uj * b[i]) + wj * (b[i] * v[i]);
+      x = x * (keep - uj * b[i]) + wj * w[i];
       mn_store(at, x);
       sum[i] += x * qj;
     }
@@ -143,7 +151,7 @@ MN_INLINE void step_rows(const int M, int K, float keep, float *restrict C, cons
     num[i] = mn_sum(sum[i]);
     for (int m = j; m < K; m++) {
       float *at = C + (long)i * K + m;
-      *at = *at * (keep - u[m] * b[i]) + write[m] * (b[i] * v[i]);
+      *at = *at * (keep - u[m] * b[i]) + write[m] * w[i];
       num[i] += *at * q[m];
     }
   }
@@ -153,16 +161,20 @@ static void step(const mn_attention *a, long token, float keep, float *C, const 
                  const float *write, const float *decay, float *num, float *work) {
   const float *v = a->c->in[IN_V].data + token * a->V, *b = a->c->in[IN_BETA].data + token * a->V;
   int i = 0, K = a->K;
-  for (int j = 0; j < K; j++) work[j] = keep - decay[j];
+  float *u = mn_cut(&work, a->Kp), *w = mn_cut(&work, a->Vp);
+  keep *= mn_shrink(a, token);
+  for (int j = 0; j < K; j++) u[j] = keep - decay[j];
+  for (int j = 0; j < a->V; j++) w[j] = a->raw ? v[j] : b[j] * v[j];
   for (; i + 4 <= a->V; i += 4)
-    step_rows(4, K, keep, C + (long)i * K, q, write, work, v + i, b + i, num + i);
+    step_rows(4, K, keep, C + (long)i * K, q, write, u, w + i, b + i, num + i);
   for (; i < a->V; i++)
-    step_rows(1, K, keep, C + (long)i * K, q, write, work, v + i, b + i, num + i);
+    step_rows(1, K, keep, C + (long)i * K, q, write, u, w + i, b + i, num + i);
 }
 
 /* R rows and N vectors of columns: forward once more, keeping the state before every token, then
 ** backward.  dC: gradient of the state after the chunk, becomes that before it.  By lanes, A gathers
-** sum_j d write and B sum_j d u C of every token and row, from which dv = b A and db = v A - B. */
+** sum_j d write and B sum_j d u C of every token and row, from which dw = A and, through the decay,
+** db = -B. */
 MN_INLINE void pass_back(const int N, tile x, const float *C, float *dC, mn_lanes (*A)[R],
                          mn_lanes (*B)[R]) {
   long Kp = x.Kp, Vp = x.Vp;
@@ -180,9 +192,9 @@ MN_INLINE void pass_back(const int N, tile x, const float *C, float *dC, mn_lane
 #pragma GCC unroll 2
       for (int j = 0; j < N; j++) {
         long at = t * Kp + j * MN_LANES;
-        float b = x.b[t * Vp + r], bv = b * x.v[t * Vp + r];
+        float b = x.b[t * Vp + r], w = x.w[t * Vp + r];
         mn_lanes kept = x.keep[t] - mn_load(x.u + at) * b;
-        was[t + 1][r][j] = was[t][r][j] * kept + mn_load(x.write + at) * bv;
+        was[t + 1][r][j] = was[t][r][j] * kept + mn_load(x.write + at) * w;
       }
   }
   for (int t = x.n - 1; t >= 0; t--) {
@@ -193,10 +205,10 @@ MN_INLINE void pass_back(const int N, tile x, const float *C, float *dC, mn_lane
       mn_lanes dq = mn_load(x.dq + at), dwrite = mn_load(x.dwrite + at), du = mn_load(x.du + at);
 #pragma GCC unroll 4
       for (int r = 0; r < R; r++) {
-        float b = x.b[t * Vp + r], bv = b * x.v[t * Vp + r], g = x.g[t * Vp + r];
+        float b = x.b[t * Vp + r], w = x.w[t * Vp + r], g = x.g[t * Vp + r];
         mn_lanes to = d[r][j] + q * g, product = to * was[t][r][j];
         dq += was[t + 1][r][j] * g;
-        dwrite += to * bv;
+        dwrite += to * w;
         du -= product * b;
         A[t][r] += to * write;
         B[t][r] += product * u;
@@ -235,8 +247,8 @@ static void key_sums_back(tile x, const float *first, const float *sums, const f
 static void values_back(const mn_attention *a, long token, const float *A, const float *B) {
   const float *v = a->c->in[IN_V].data + token * a->V, *b = a->c->in[IN_BETA].data + token * a->V;
   float *dv = a->c->in[IN_V].grad, *db = a->c->in[IN_BETA].grad;
-  for (int i = 0; dv && i < a->V; i++) dv[token * a->V + i] = b[i] * A[i];
-  for (int i = 0; db && i < a->V; i++) db[token * a->V + i] = v[i] * A[i] - B[i];
+  for (int i = 0; dv && i < a->V; i++) dv[token * a->V + i] = a->raw ? A[i] : b[i] * A[i];
+  for (int i = 0; db && i < a->V; i++) db[token * a->V + i] = (a->raw ? 0 : v[i] * A[i]) - B[i];
 }
 
 static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_state from,
@@ -246,15 +258,15 @@ static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_sta
   float *q = mn_cut(&work, kn), *write = mn_cut(&work, kn), *u = mn_cut(&work, kn);
   float *sums = mn_cut(&work, kn);
   float *dq = mn_cut(&work, kn), *dwrite = mn_cut(&work, kn), *du = mn_cut(&work, kn);
-  float *v = mn_cut(&work, vn), *b = mn_cut(&work, vn), *g = mn_cut(&work, vn);
+  float *w = mn_cut(&work, vn), *b = mn_cut(&work, vn), *g = mn_cut(&work, vn);
   float *A = mn_cut(&work, vn), *B = mn_cut(&work, vn), z[L], dz[L], keep[L];
-  for (int i = 0; i < n; i++) keep[i] = mn_keep(a, t + i, bh);
+  for (int i = 0; i < n; i++) keep[i] = kept_at(a, t + i, bh);
   mn_load_keys(a, bh, t, n, true, q, write, u);
-  load_values(a, bh, t, n, v, b);
+  load_values(a, bh, t, n, w, b);
   key_sums(a, n, keep, from.s, q, write, u, sums, z);
   mn_read_dy(a, bh, t, n, z, g, dz);
   memset(dq, 0, sizeof(float) * 3 * (size_t)kn);
-  tile x = { n, Kp, Vp, keep, q, write, u, v, b, g, dq, dwrite, du };
+  tile x = { n, Kp, Vp, keep, q, write, u, w, b, g, dq, dwrite, du };
   for (int i = 0; i < Vp; i += R) {
     mn_lanes sum_A[L][R], sum_B[L][R];
     memset(sum_A, 0, sizeof sum_A);
@@ -271,14 +283,14 @@ static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_sta
   key_sums_back(x, from.s, sums, dz, grad.s);
   for (int i = 0; i < n; i++) {
     long token = mn_token(a, t + i, bh);
-    mn_keys_back(a, token, keep[i], dq + (long)i * Kp, dwrite + (long)i * Kp, du + (long)i * Kp,
-                 sums);
+    mn_keys_back(a, token, mn_keep(a, t + i, bh), dq + (long)i * Kp, dwrite + (long)i * Kp,
+                 du + (long)i * Kp, sums);
     values_back(a, token, A + (long)i * Vp, B + (long)i * Vp);
   }
 }
 
 static const mn_matrix_kernels kernels = {
-  .name = "joint_gate_attention", .chunk = chunk, .step = step, .chunk_back = chunk_back,
+  .name = "joint_gate_attention", .may_write_raw = true, .chunk = chunk, .step = step, .chunk_back = chunk_back,
   .key_rows = 7, .value_rows = 5,
 };
 
@@ -288,10 +300,10 @@ static void backward(mn_call *c) { mn_matrix_backward(c, &kernels); }
 
 const mn_op mn_op_joint_gate_attention = {
   .sig = ATTENTION_INPUTS("beta[T,B,H,V]:01 gamma[T,B,H,?]:01") MATRIX_STATE
-         " | eps=1e-5 den_clamp=0 normalise=1",
+         " | eps=1e-5 den_clamp=0 normalise=1 write=gated|raw",
   .doc = "gated linear attention with a joint decay: C = (1 - b g^T) * C + (b*v)(g*k)^T, "
-         "s = (1-g)*s + g*k, y = C q / den(s.q); factors as in linear_attention "
-         "(GaLiTe as released by Pramanik et al.)",
+         "s = (1-g)*s + g*k, y = C q / den(s.q); factors as in linear_attention; write=raw: v k^T and k "
+         "are written as they are (GaLiTe as released by Pramanik et al., and its `mega`)",
   .time = MN_SCAN,
   .forward = forward,
   .backward = backward,
