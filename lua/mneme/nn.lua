@@ -63,6 +63,16 @@ function nn.init.lecun_normal()
   end
 end
 
+---Uniform between -bound and bound.
+function nn.init.uniform(bound)
+  return function(p, rows, cols)
+    if dry then return end
+    C.mn_random_uniform(seed, stream, 1, p, rows * cols)
+    stream = stream + 1
+    for i = 0, rows * cols - 1 do p[i] = bound * (2 * p[i] - 1) end
+  end
+end
+
 -- ---- modules ----
 
 ---@class Module

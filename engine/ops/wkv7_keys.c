@@ -1,0 +1,105 @@
+/* wkv7_keys.c -- what RWKV-7's memory is addressed with, from the key and its rate of learning, in one pass each way:
+**   out   = z / |z|  per head, z = k * k_k      the direction that is taken out of the memory
+**   back  = a * out                             what is put back for it
+**   write = k * (1 + (a - 1) * k_a)             the key under which the value is written
+** Peng et al. 2025, eq. 10-12.  |z| is at least 1e-12, as in torch's normalize. */
+#include <string.h>
+#include "../maths.h"
+#include "op.h"
+
+enum { K_IN, A, K_K, K_A };
+enum { WRITE, OUT, BACK };
+enum { ROWS = 32 };              /* steps' rows of one job, and whose parameters' gradients are summed together */
+static const float LEAST = 1e-12f;
+
+/* |z|.  Squares that leave float's range are taken of z over its largest number. */
+static float norm(const float *k, const float *k_k, long K) {
+  float sum = 0, top = 0;
+  MN_PRAGMA(omp simd reduction(+:sum))
+  for (long j = 0; j < K; j++) sum += k[j] * k_k[j] * (k[j] * k_k[j]);
+  if (sum > 1e-30f && sum < 1e37f) return __builtin_sqrtf(sum);
+  for (long j = 0; j < K; j++) top = mn_at_least(__builtin_fabsf(k[j] * k_k[j]), top);
+  if (!(top > 0)) return top;    /* zero, or NaN */
+  sum = 0;
+  for (long j = 0; j < K; j++) sum += k[j] * k_k[j] / top * (k[j] * k_k[j] / top);
+  return top * __builtin_sqrtf(sum);
+}
+
+static void some_heads(const mn_call *c, long from, long end) {
+  long K = DIM(c, 'K'), H = DIM(c, 'H');
+  for (long i = from; i < end; i++) {
+    const float *k = c->in[K_IN].data + i * K, *a = c->in[A].data + i * K;
+    const float *k_k = c->in[K_K].data + i % H * K, *k_a = c->in[K_A].data + i % H * K;
+    float *write = c->out[WRITE].data + i * K, *out = c->out[OUT].data + i * K, *back = c->out[BACK].data + i * K;
+    float size = norm(k, k_k, K), scale = 1 / mn_at_least(size, LEAST);
+    MN_PRAGMA(omp simd)
+    for (long j = 0; j < K; j++) {
+      out[j] = k[j] * k_k[j] * scale;
+      back[j] = a[j] * out[j];
+      write[j] = k[j] * (1 + (a[j] - 1) * k_a[j]);
+    }
+    c->out[3].data[i] = size;
+  }
+}
+
+static void forward(mn_call *c) {
+  long n = c->in[K_IN].n / DIM(c, 'K'), jump = (long)ROWS * DIM(c, 'H');
+  MN_FOR(c->ctx, 4 * c->in[K_IN].n, i, 0, n, jump, some_heads(c, i, n - i < jump ? n : i + jump));
+}
+
+/* One head; dout [K] is room; dk_k, dk_a [K] are added to. */
+static void head_back(const mn_call *c, long i, float *dout, float *dk_k, float *dk_a) {
+  static const float none;
+  long K = DIM(c, 'K'), H = DIM(c, 'H'), at = i * K;
+  const float *k = c->in[K_IN].data + at, *a = c->in[A].data + at, *out = c->out[OUT].data + at;
+  const float *k_k = c->in[K_K].data + i % H * K, *k_a = c->in[K_A].data + i % H * K;
+  const float *g[3];
+  long step[3];                  /* a gradient that did not come is one zero, read again and again */
+  for (int m = 0; m < 3; m++) {
+    g[m] = c->out[m].grad ? c->out[m].grad + at : &none;
+    step[m] = c->out[m].grad ? 1 : 0;
+  }
+  float *dk = c->in[K_IN].grad, *da = c->in[A].grad, along = 0, size = c->out[3].data[i];
+  for (long j = 0; j < K; j++) {
+    dout[j] = g[OUT][j * step[OUT]] + a[j] * g[BACK][j * step[BACK]];
+    along += dout[j] * out[j];
+  }
+  if (size < LEAST) size = LEAST, along = 0;
+  for (long j = 0; j < K; j++) {
+    float dz = (dout[j] - out[j] * along) / size, dwrite = g[WRITE][j * step[WRITE]];
+    dk_k[j] += dz * k[j];
+    dk_a[j] += dwrite * k[j] * (a[j] - 1);
+    if (dk) dk[at + j] = dz * k_k[j] + dwrite * (1 + (a[j] - 1) * k_a[j]);
+    if (da) da[at + j] = out[j] * g[BACK][j * step[BACK]] + dwrite * k[j] * k_a[j];
+  }
+}
+
+static void some_heads_back(const mn_call *c, long from, long end, float *sums) {
+  long K = DIM(c, 'K'), HK = DIM(c, 'H') * K;
+  memset(sums, 0, sizeof(float) * (size_t)(2 * HK));
+  for (long i = from; i < end; i++) {
+    long own = i % DIM(c, 'H') * K;
+    head_back(c, i, sums + 2 * HK, sums + own, sums + HK + own);
+  }
+}
+
+static void backward(mn_call *c) {
+  long K = DIM(c, 'K'), HK = DIM(c, 'H') * K, n = c->in[K_IN].n / K, jump = (long)ROWS * DIM(c, 'H');
+  long parts = (n + jump - 1) / jump, size = 2 * HK + K;
+  float *sums = mn_scratch(c->ctx, 0, parts * size);
+  MN_FOR(c->ctx, 8 * c->in[K_IN].n, i, 0, n, jump, some_heads_back(c, i, n - i < jump ? n : i + jump, sums + i / jump * size));
+  for (int m = 0; m < 2; m++) {
+    float *to = c->in[K_K + m].grad;
+    if (!to) continue;
+    memset(to, 0, sizeof(float) * (size_t)HK);
+    for (long p = 0; p < parts; p++)
+      for (long j = 0; j < HK; j++) to[j] += sums[p * size + m * HK + j];
+  }
+}
+
+const mn_op mn_op_wkv7_keys = {
+  .sig = "k[T,B,H,K] a[T,B,H,K]:01 k_k[H,K] k_a[H,K] -> write[T,B,H,K] out[T,B,H,K] back[T,B,H,K] ~norm[T,B,H]",
+  .doc = "what RWKV-7 writes with, takes out and puts back: write = k * (1 + (a-1) * k_a), out = k * k_k, normalised a head, "
+         "back = a * out (Peng et al. 2025, eq. 10-12)",
+  .time = MN_ROWS, .forward = forward, .backward = backward,
+};

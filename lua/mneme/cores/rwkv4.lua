@@ -1,0 +1,60 @@
+-- rwkv4.lua -- RWKV-4: per channel, an average of values whose weights decay by themselves; no matrix, no softmax.
+-- Peng et al. 2023, arXiv 2305.13048; starting values of RWKV-LM's RWKV-v4.
+local nn = require "mneme.nn"
+local rwkv = require "mneme.rwkv"
+local ops = require("mneme.tensor").ops
+
+-- Orthogonal, tall matrices longer.
+local function orthogonal(rows, cols) return nn.init.orthogonal(rows > cols and math.sqrt(rows / cols) or 1) end
+
+-- Names k, v, r, out .weight [d,d], mix_k, mix_v, mix_r, decay, first [d].
+local function time_mixing(cfg, n)
+  local d = cfg.d_model
+  local up, down = rwkv.depth(cfg, n)
+  local p = {
+    mix_k = rwkv.curve({ d }, function(i) return (i / d) ^ down end),
+    mix_v = rwkv.curve({ d }, function(i) return (i / d) ^ down + 0.3 * up end),
+    mix_r = rwkv.curve({ d }, function(i) return (i / d) ^ (0.5 * down) end),
+    decay = rwkv.curve({ d }, function(i) return -5 + 8 * rwkv.along(i, d) ^ (0.7 + 1.3 * up) end),
+    first = rwkv.curve({ d }, function(i) return math.log(0.3) + 0.5 * ((i + 1) % 3 - 1) end),
+  }
+  local leaves, named = {}, {}
+  for i, name in ipairs { "mix_k", "mix_v", "mix_r", "decay", "first" } do leaves[i], named[i] = p[name], { name, p[name] } end
+  local k, v, r, out = rwkv.map(d, d), rwkv.map(d, d, orthogonal(d, d)), rwkv.map(d, d, nil, "sigmoid"), rwkv.map(d, d)
+  local children = { { "k", k }, { "v", v }, { "r", r }, { "out", out } }
+  local prefix = "layers." .. n .. "."
+  return nn.module({ leaves = leaves, named = named, children = children }, function(_, z, done, state, new, probe)
+    local mixed = rwkv.shifter(z, done, state, new, prefix .. "att_x", "current")
+    local function seen(name, t) return probe and probe(prefix .. name, t) or t end
+    local key, value, gate = seen("k", k(mixed(p.mix_k))), seen("v", v(mixed(p.mix_v))), seen("r", r(mixed(p.mix_r)))
+    local y
+    y, new[prefix .. "p"], new[prefix .. "q"], new[prefix .. "o"] = ops.wkv { k = key, v = value, decay = p.decay, first = p.first,
+      done = done, p = state[prefix .. "p"], q = state[prefix .. "q"], o = state[prefix .. "o"] }
+    return out(gate * seen("retrieved", y))
+  end)
+end
+
+local function channel_mixing(cfg, n)
+  local d, _, down = cfg.d_model, rwkv.depth(cfg, n)
+  local function mix() return rwkv.curve({ d }, function(i) return (i / d) ^ down end) end
+  return rwkv.channel_mixing(cfg, n, { mix_k = mix(), mix_r = mix(), key = orthogonal(cfg.d_ffn, d), weighs = "current" })
+end
+
+return {
+  doc = "averages with weights that decay at each channel's own rate (RWKV-4)",
+  source = "Peng et al. 2023, RWKV; RWKV-LM, RWKV-v4",
+  equations = [[
+z = norm1(e), inputs mixed with the step before: z_t*mix + z_{t-1}*(1-mix);  k, v, r = products of them
+wkv_t = (sum_{i<t} e^{(t-1-i)w + k_i} v_i + e^{first + k_t} v_t) / (the same without v),  w = -exp(decay)
+e += out(sigma(r) * wkv);  z = norm2(e), e += sigma(r) * v(relu(k)^2)
+kept: p, q, the two sums over e^o, and o, the largest exponent; the inputs of the last step]],
+  config = {
+    d_in = 16, d_model = 128, n_layers = 4, d_ffn = 512, embed_act = "none", ln_eps = 1e-5, reset = true,
+  },
+  build = function(cfg)
+    return rwkv.build(cfg, {
+      attn = time_mixing, ffn = channel_mixing, states = { p = "[B,D]", q = "[B,D]", o = "[B,D]" },
+      start = { o = -1e38 }, complexity = "8*L*D",
+    })
+  end,
+}
