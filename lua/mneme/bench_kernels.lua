@@ -113,20 +113,20 @@ end
 ---Run the PyTorch script on as many threads: name -> { ms, form } of its best form.
 ---@param python string a Python that has torch
 function kernels.torch(python, threads)
-  local best, heard = {}, false
+  local best, said = {}, "nothing"
   local script = find.root .. "tests/reference/bench_torch.py"
-  local pipe = io.popen(("'%s' '%s' %d"):format(python:gsub("'", "'\\''"), script:gsub("'", "'\\''"), threads))
+  local pipe = io.popen(("'%s' '%s' %d 2>&1"):format(python:gsub("'", "'\\''"), script:gsub("'", "'\\''"), threads))
   for line in pipe:lines() do
     local name, ms, form = line:match "^(%w+) ([%d.]+) (%w+)$"
+    said = line
     if name then
-      heard = true
       bench.progress("PyTorch: " .. name)
       if not best[name] or tonumber(ms) < best[name].ms then best[name] = { ms = tonumber(ms), form = form } end
     end
   end
   pipe:close()
-  if not heard then
-    errors.raise("torch=" .. python .. ": " .. script .. " printed nothing", { status = 2, where = false,
+  if next(best) == nil then
+    errors.raise("torch=" .. python .. ": tests/reference/bench_torch.py said: " .. said, { status = 2, where = false,
       hint = "a Python with PyTorch, as in tests/reference/README.md" })
   end
   return best
