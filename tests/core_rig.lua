@@ -14,6 +14,7 @@ local corners = {
   { "galite", decay = "joint", query = "double", embed_act = "none" },
   { "galite", decay = "joint", feature = "relu", flow = "residual", normalise = false },
   { "galite", decay = "joint", gate = "elementwise", feature = "outer_elu1", flow = "postnorm", den_clamp = 0.1 },
+  { "gated_deltanet", flow = "gtrxl", expand_v = 2, conv_size = 2 },
   { "agalite", r = 1 },
   { "agalite", r = 4, flow = "residual", feature = "outer_elu1" },
   { "agalite", form = "paper", r = 1, flow = "postnorm" },

@@ -17,6 +17,7 @@ import torch
 
 import attention
 import equations
+import gated_deltanet                      # adds itself to equations.CORES
 
 LINEAR = dict(d_in=3, d_model=6, n_layers=1, n_heads=2, d_head=4, d_ffn=5, eta=2, nu=1, m=6, nn_act='relu',
               feature='outer_relu', gate='outer', query='single', decay='separable', update='sum', normalise=True,
@@ -27,6 +28,8 @@ SOFTMAX = dict(d_in=3, d_model=6, n_layers=1, n_heads=2, d_head=4, d_ffn=5, memo
 RECURRENT = dict(d_in=3, d_model=5, n_layers=2, reset=True)
 DEFAULTS = {'galite': LINEAR, 'agalite': dict(LINEAR, approximation='cos'), 'gru': RECURRENT, 'lstm': RECURRENT,
             'transformer': SOFTMAX, 'gtrxl': SOFTMAX,
+            'gated_deltanet': dict(d_in=3, d_model=6, n_layers=1, n_heads=2, d_head=4, expand_v=1, d_ffn=5, conv_size=4, norm_eps=0.1,
+                                   rms_eps=1e-2, flow='residual', embed_act='none', ln_eps=1e-6, reset=True),
             'rwkv4': dict(d_in=3, d_model=6, n_layers=1, d_ffn=9, embed_act='none', ln_eps=1e-5, reset=True)}
 
 # name: core, T, B, steps of `done` by copy, configuration; chosen for what other fixtures leave out
@@ -44,6 +47,9 @@ CORES = {
     'own_gru_no_reset': ('gru', 20, 3, [[3], [], [0]], dict(reset=False)),
     'own_lstm_two_layers': ('lstm', 18, 2, [[0, 9, 17], []], dict()),
     'own_rwkv4_long': ('rwkv4', 35, 2, [[16, 17], []], dict()),
+    'own_gated_deltanet_long': ('gated_deltanet', 35, 2, [[0, 17, 18], [5]], dict(d_head=5, expand_v=2)),
+    'own_gated_deltanet_gtrxl': ('gated_deltanet', 5, 2, [[], [2]], dict(conv_size=3, flow='gtrxl', embed_act='relu', n_layers=2)),
+    'own_gated_deltanet_no_reset': ('gated_deltanet', 18, 1, [[3]], dict(flow='postnorm', reset=False, norm_eps=1e-6, rms_eps=1e-5)),
     'own_transformer_residual': ('transformer', 11, 2, [[6], []], dict(flow='residual', memory=3, n_layers=2)),
     'own_gtrxl_residual': ('gtrxl', 7, 2, [[], [0, 4]], dict(flow='residual', memory=5, d_head=3, n_layers=2)),
 }
