@@ -4,8 +4,7 @@
 ** G, and A in the actor's part, are constants; the last row of logits and values, which
 ** only the returns needed, has no gradient. */
 #include <string.h>
-#include "../maths.h"
-#include "op.h"
+#include "policy.h"
 
 static int shape(mn_call *c) {
   int T = DIM(c, 'T'), S = DIM(c, 'S');
@@ -13,22 +12,6 @@ static int shape(mn_call *c) {
   return mn_fail(c->ctx,
                  "a2c_loss: axis 0 (T) of returns is %d, expected %d: one row less than logits", T,
                  S - 1);
-}
-
-/* p = softmax(logit), and log(sum of e^logit) */
-static float softmax(const float *logit, float *p, int A) {
-  float top = logit[0], sum = 0;
-  for (int a = 1; a < A; a++) top = logit[a] > top ? logit[a] : top;
-  for (int a = 0; a < A; a++) sum += p[a] = mn_expf(logit[a] - top);
-  for (int a = 0; a < A; a++) p[a] /= sum;
-  return top + mn_logf(sum);
-}
-
-/* -sum p log p */
-static float entropy_of(const float *logit, const float *p, float lse, int A) {
-  float h = 0;
-  for (int a = 0; a < A; a++) h += p[a] > 0 ? p[a] * (lse - logit[a]) : 0;
-  return h;
 }
 
 static void forward(mn_call *c) {
@@ -40,11 +23,11 @@ static void forward(mn_call *c) {
   double actor = 0, value = 0, entropy = 0;
   for (long i = 0; i < n; i++) {
     const float *logit = logits + i * A;
-    float lse = softmax(logit, p, A), advantage = returns[i] - values[i];
-    float chosen = action[i] >= 0 && action[i] < A ? logit[action[i]] : __builtin_nanf("");
+    float lse = mn_policy(logit, p, A), advantage = returns[i] - values[i];
+    float chosen = mn_chosen(logit, action[i], A);
     actor += (double)((lse - chosen) * advantage);
     value += (double)(advantage * advantage);
-    entropy += (double)entropy_of(logit, p, lse, A);
+    entropy += (double)mn_entropy(logit, p, lse, A);
   }
   actor /= (double)n;
   value /= (double)n;
@@ -67,7 +50,7 @@ static void backward(mn_call *c) {
     float advantage = returns[i] - values[i];
     if (dvalues) dvalues[i] = -2 * v * scale * advantage;
     if (!dlogits) continue;
-    float lse = softmax(logit, p, A), h = entropy_of(logit, p, lse, A);
+    float lse = mn_policy(logit, p, A), h = mn_entropy(logit, p, lse, A);
     for (int a = 0; a < A; a++) {
       float chosen = a == c->in[3].i32[i], spread = p[a] > 0 ? p[a] * (logit[a] - lse + h) : 0;
       dlogits[i * A + a] = scale * (advantage * (p[a] - chosen) + e * spread);

@@ -1,7 +1,8 @@
 /* lambda_returns.c -- what the agent will get, part sampled and part as the critic says.
 ** G[t] = r[t] + gamma (1 - done[t+1]) ((1 - lambda) V[t+1] + lambda G[t+1]), G[T] = V[T];
 ** the advantage is
-** G - V (Sutton and Barto 2018, section 12.3).  done[t] = 1: observation t starts a new episode. */
+** G - V (Sutton and Barto 2018, section 12.3), which is GAE(gamma, lambda) (Schulman et al. 2016,
+** equation 16).  done[t] = 1: observation t starts a new episode. */
 #include "op.h"
 
 static int shape(mn_call *c) {
@@ -27,7 +28,7 @@ static void forward(mn_call *c) {
 const mn_op mn_op_lambda_returns = {
   .sig = "rewards[T,B] values[S,B] done[S,B]:bit -> ~returns[T,B] ~advantages[T,B]"
          " | gamma=0.99 lambda=0.95",
-  .doc = "G[t] = r[t] + gamma (1-done[t+1]) ((1-lambda) V[t+1] + lambda G[t+1]), advantages G - V; "
+  .doc = "G[t] = r[t] + gamma (1-done[t+1]) ((1-lambda) V[t+1] + lambda G[t+1]), advantages G - V, which are GAE; "
          "S = T + 1",
   .time = MN_WHOLE, .shape = shape, .forward = forward,
 };

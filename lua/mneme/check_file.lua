@@ -60,4 +60,10 @@ function check_file.setting(config, key)
   return config[key]
 end
 
+---A true or false that the config must have.
+function check_file.switch(config, key)
+  if type(config[key]) ~= "boolean" then errors.fail(("config.%s is %s, expected true or false"):format(key, json.encode(config[key] or json.null))) end
+  return config[key]
+end
+
 return check_file

@@ -10,7 +10,7 @@ local tensor = require "mneme.tensor"
 
 local ops = tensor.ops
 local below, flags, gradients, need = check_file.below, check_file.flags, check_file.gradients, check_file.need
-local setting, value_of = check_file.setting, check_file.value_of
+local setting, switch, value_of = check_file.setting, check_file.switch, check_file.value_of
 
 local function a2c_results(config, logits, values, file, got, append)
   local returns, advantages = ops.lambda_returns { rewards = need(file, "input.rewards"), values = values,
@@ -44,6 +44,29 @@ function learn.a2c(config, file)
   local got = {}
   local leaf = below(file, "input.", true)
   a2c_results(config, leaf.logits, leaf.values, file, got)
+  gradients(got, "grad.input.", { logits = leaf.logits, values = leaf.values })
+  return got
+end
+
+-- The chosen actions' log-probabilities are all that PPO keeps of the policy that acted.
+function learn.ppo(config, file)
+  local done, actions, old_values = flags(need(file, "input.done")), need(file, "input.actions"), need(file, "input.old_values")
+  local leaf = below(file, "input.", true)
+  local returns, advantages = ops.lambda_returns { rewards = need(file, "input.rewards"), values = old_values,
+    done = done, gamma = setting(config, "gamma"), lambda = setting(config, "lambda") }
+  local settings = {}
+  for _, key in ipairs { "clip", "entropy_coef", "value_coef" } do settings[key] = setting(config, key) end
+  for _, key in ipairs { "clip_values", "normalise_advantages" } do settings[key] = switch(config, key) end
+  local got = { ["output.returns"] = value_of(returns), ["output.advantages"] = value_of(advantages) }
+  local args = { logits = need(leaf, "logits"), values = need(leaf, "values"), actions = actions,
+    old_log_probs = ops.gather(ops.log_softmax(need(file, "input.old_logits")), actions),
+    old_values = ops.slice(old_values, { to = -1 }), advantages = advantages, returns = returns }
+  for key, value in pairs(settings) do args[key] = value end
+  local results = { ops.ppo_loss(args) }
+  for i, name in ipairs { "loss", "policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction" } do
+    got["output." .. name] = value_of(results[i])
+  end
+  results[1]:backward()
   gradients(got, "grad.input.", { logits = leaf.logits, values = leaf.values })
   return got
 end
