@@ -7,8 +7,8 @@
 #include "runs.h"
 #include "simd.h"
 
-/* Sums held in registers while rows meet keys. */
-enum { SUMS = MN_LANES == 16 ? 16 : 8, WIDE = SUMS / MN_TILE };
+/* Vectors of each row that are held in registers while rows meet keys. */
+enum { WIDE = MN_LANES == 16 ? 4 : 2 };
 
 /* Runs begin at a multiple of 16 floats in a row of scores. */
 static long padded(long n) { return (n + 15) & ~15L; }
@@ -19,59 +19,66 @@ static long row_size(const mn_tile *t) {
   return n;
 }
 
-long mn_tile_work(long keys, int n_runs) { return 2 * MN_TILE * padded(keys + 16L * n_runs); }
+long mn_tile_work(long keys, int n_runs, int D) { return MN_TILE * padded(2 * (keys + 16L * n_runs) + D); }
 
 /* ---- rows times keys ---- */
 
-/* R rows with K keys, R*K = SUMS: to[r*ld + j] = scale q_r . k_j */
-MN_INLINE void dots(const int R, const int K, int D, float scale, const float *const *q,
-                    const float *k, long step, float *to, long ld) {
-  mn_lanes sum[SUMS] = { { 0 } };
-  float out[SUMS];
-  for (int d = 0; d < D; d += MN_LANES) {
-    mn_lanes x[MN_TILE];
-#pragma GCC unroll 4
-    for (int r = 0; r < R; r++) x[r] = mn_load_n(q[r] + d, D - d);
-#pragma GCC unroll 16
-    for (int j = 0; j < K; j++) {
-      mn_lanes z = mn_load_n(k + j * step + d, D - d);
-#pragma GCC unroll 4
-      for (int r = 0; r < R; r++) sum[r * K + j] += x[r] * z;
-    }
+long mn_turned_size(int D, long n) { return D * mn_turned_row(n); }
+
+void mn_turn(int D, long n, const float *k, long step, float *kt) {
+  long ld = mn_turned_row(n);
+  for (int d = 0; d < D; d++) {
+    for (long j = 0; j < n; j++) kt[d * ld + j] = k[j * step + d];
+    for (long j = n; j < ld; j++) kt[d * ld + j] = 0;
   }
-#pragma GCC unroll 2
-  for (int i = 0; i < SUMS; i += MN_LANES) mn_store(out + i, mn_sums(sum + i));
+}
+
+/* to[r*ld + j] = scale q_r . k_j for R rows, `ldq` apart, with C vectors of keys that lie turned. */
+MN_INLINE void turned_part(const int R, const int C, int D, float scale, const float *q, long ldq,
+                           const float *kt, long ldt, float *to, long ld) {
+  mn_lanes sum[MN_TILE][4] = { { { 0 } } };
+  for (int d = 0; d < D; d++) {
+    mn_lanes x[4];
+#pragma GCC unroll 4
+    for (int c = 0; c < C; c++) x[c] = mn_load(kt + d * ldt + c * MN_LANES);
+#pragma GCC unroll 4
+    for (int r = 0; r < R; r++)
+#pragma GCC unroll 4
+      for (int c = 0; c < C; c++) sum[r][c] += x[c] * q[r * ldq + d];
+  }
+#pragma GCC unroll 4
   for (int r = 0; r < R; r++)
-    for (int j = 0; j < K; j++) to[r * ld + j] = out[r * K + j] * scale;
+#pragma GCC unroll 4
+    for (int c = 0; c < C; c++) mn_store(to + r * ld + c * MN_LANES, sum[r][c] * scale);
 }
 
-/* The last keys of a run, fewer than a register tile: the others are its last key again. */
-MN_INLINE void last_dots(const int R, const int K, int n, int D, float scale, const float *const *q,
-                         const float *k, long step, float *to, long ld) {
-  for (int j = 0; j < n; j++) {
-    float some[SUMS];
-    dots(R, K, D, scale, q, k + j * step, 0, some, K);
-    for (int r = 0; r < R; r++) to[r * ld + j] = some[r * K];
-  }
-}
-
-MN_INLINE void all_dots(const int R, int n, int D, float scale, const float *const *q, const float *k,
-                        long step, float *to, long ld) {
-  const int K = SUMS / R;
+MN_INLINE void turned_dots(const int R, int n, int D, float scale, const float *q, long ldq, const float *kt,
+                           long ldt, float *to, long ld) {
   int j = 0;
-  for (; j + K <= n; j += K) dots(R, K, D, scale, q, k + j * step, step, to + j, ld);
-  last_dots(R, K, n - j, D, scale, q, k + j * step, step, to + j, ld);
+  for (; j + WIDE * MN_LANES <= padded(n); j += WIDE * MN_LANES)
+    turned_part(R, WIDE, D, scale, q, ldq, kt + j, ldt, to + j, ld);
+  for (; j < n; j += MN_LANES) turned_part(R, 1, D, scale, q, ldq, kt + j, ldt, to + j, ld);
+}
+
+/* The same for keys as they are: one row, or more, with one key after another. */
+static void plain_dots(int R, int n, int D, float scale, const float *q, long ldq, const float *k, long step,
+                       float *to, long ld) {
+  for (int r = 0; r < R; r++)
+    for (int j = 0; j < n; j++) to[r * ld + j] = mn_dot(D, q + r * ldq, k + j * step) * scale;
 }
 
 /* Scores of every row with every key of every run, those that a row does not see included. */
-static void scores(const mn_tile *t, float scale, const float *const *q, bool of_values, float *S) {
-  long ld = row_size(t), at = 0;
+static void scores(const mn_tile *t, float scale, const float *const *rows, bool of_values, float *S) {
+  long ld = row_size(t), at = 0, D = t->D;
+  float *q = t->work + 2 * MN_TILE * ld;               /* the rows side by side */
+  for (int r = 0; r < t->rows; r++) memcpy(q + r * D, rows[r], sizeof(float) * (size_t)D);
   for (int i = 0; i < t->n_runs; at += padded(t->run[i++].n)) {
     const mn_run *run = &t->run[i];
-    const float *k = of_values ? run->v : run->k;
-    if (t->rows == MN_TILE) all_dots(MN_TILE, run->n, t->D, scale, q, k, run->step, S + at, ld);
+    const float *k = of_values ? run->v : run->k, *kt = of_values ? run->vt : run->kt;
+    if (!kt) plain_dots(t->rows, run->n, t->D, scale, q, D, k, run->step, S + at, ld);
+    else if (t->rows == MN_TILE) turned_dots(MN_TILE, run->n, t->D, scale, q, D, kt, run->turned, S + at, ld);
     else for (int r = 0; r < t->rows; r++)
-      all_dots(1, run->n, t->D, scale, q + r, k, run->step, S + r * ld + at, ld);
+      turned_dots(1, run->n, t->D, scale, q + r * D, D, kt, run->turned, S + r * ld + at, ld);
   }
 }
 

@@ -12,7 +12,8 @@ enum { MN_TILE = 4 };          /* rows that go through the keys together */
 typedef struct mn_run {        /* keys and values that lie `step` floats apart */
   const float *k, *v;
   float *dk, *dv;              /* backward: gradients are added here, `dstep` apart; NULL: not wanted */
-  long step, dstep;
+  const float *kt, *vt;        /* the same turned (mn_turn), from the first key on; NULL: slower */
+  long step, dstep, turned;    /* turned: mn_turned_row of kt and vt */
   int n;
   int lo[MN_TILE], hi[MN_TILE];            /* row r sees keys lo[r] .. hi[r]-1 */
 } mn_run;
@@ -23,11 +24,17 @@ typedef struct mn_tile {
   const float *q[MN_TILE], *dy[MN_TILE];
   float *y[MN_TILE], *dq[MN_TILE];         /* dq may be NULL */
   const mn_run *run;
-  float *work;                             /* mn_tile_work(keys of all runs) floats */
+  float *work;                             /* mn_tile_work(keys of all runs, ...) floats */
 } mn_tile;
 
+/* Keys as columns, so that sixteen of them meet a row at once: kt[d*row + j] = k[j*step + d], with
+** row = mn_turned_row(n) floats, of which up to 16 behind the last key may be read. */
+static inline long mn_turned_row(long n) { return ((n + 31) & ~15L) | 16; }
+long mn_turned_size(int D, long n);
+void mn_turn(int D, long n, const float *k, long step, float *kt);
+
 /* Floats of work for a tile whose runs have so many keys. */
-long mn_tile_work(long keys, int n_runs);
+long mn_tile_work(long keys, int n_runs, int D);
 
 /* y = sum of softmax(scale q.k) v over the keys that a row sees; 0 where it sees none. */
 void mn_tile_forward(const mn_tile *t);

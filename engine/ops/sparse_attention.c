@@ -10,15 +10,21 @@ typedef struct plan {          /* one call, its sizes worked out */
   const mn_call *c;
   int H, N, M, D, P, R, each;  /* each: rows that share an entry of the list */
   int stride;                  /* from one row of a tile to the next */
-  bool causal, by_head;
+  bool causal, by_head, back;
   long keys, work;             /* of the largest tile; floats of work for one thread */
 } plan;
+
+typedef struct mine {          /* work of one thread */
+  mn_run *run;
+  float *kt, *vt, *tile;       /* keys and values of its head, turned; vt: NULL unless wanted */
+} mine;
 
 typedef struct range { int from, n, step; } range;       /* keys from, from+step, ...; n of them */
 
 /* What row i sees by its entry's r-th range: those keys of it that there are. */
 static range seen(const plan *p, int h, int i, int r) {
-  const int32_t *e = p->c->in[3].i32 + (((p->by_head ? (long)h : 0) * p->P + i / p->each) * p->R + r) * 3;
+  const int32_t *e = p->c->in[3].i32
+                     + (((p->by_head ? (long)h : 0) * p->P + i / p->each) * p->R + r) * 3;
   long from = e[0], step = e[2] < 1 ? 1 : e[2], n = e[1];
   long skip = from < 0 ? (-from + step - 1) / step : 0, end = p->causal ? i + p->M - p->N + 1L : p->M;
   from += skip * step, n -= skip;
@@ -57,80 +63,91 @@ static int tile_rows(const plan *p, int h, int i) {
   return rows;
 }
 
-/* The runs of a tile, and how many keys they have; with `run` NULL they are only counted. */
-static long runs_of(const plan *p, int b, int h, int i, int rows, mn_run *run) {
+/* The runs of a tile, and how many keys they have; with m NULL they are only counted. */
+static long runs_of(const plan *p, int b, int h, int i, int rows, const mine *m) {
   const mn_call *c = p->c;
   long keys = 0, base = ((long)b * p->H + h) * p->M;
   for (int r = 0; r < p->R; r++) {
     range s;
     span_of(p, h, i, rows, r, &s);
     keys += s.n;
-    if (!run) continue;
+    if (!m) continue;
     long at = (base + s.from) * p->D;
-    run[r] = (mn_run){ .k = c->in[1].data + at, .v = c->in[2].data + at, .n = s.n,
-                       .dk = c->in[1].grad ? c->in[1].grad + at : NULL,
-                       .dv = c->in[2].grad ? c->in[2].grad + at : NULL,
-                       .step = (long)s.step * p->D, .dstep = (long)s.step * p->D };
+    bool turned = s.step == 1;
+    m->run[r] = (mn_run){ .k = c->in[1].data + at, .v = c->in[2].data + at, .n = s.n,
+                          .dk = c->in[1].grad ? c->in[1].grad + at : NULL,
+                          .dv = c->in[2].grad ? c->in[2].grad + at : NULL,
+                          .kt = turned ? m->kt + s.from : NULL, .vt = turned && m->vt ? m->vt + s.from : NULL,
+                          .step = (long)s.step * p->D, .dstep = (long)s.step * p->D,
+                          .turned = mn_turned_row(p->M) };
     for (int k = 0; k < rows; k++) {
       range a = seen(p, h, i + k * p->stride, r);
-      run[r].lo[k] = a.n ? (a.from - s.from) / s.step : 0;
-      run[r].hi[k] = run[r].lo[k] + a.n;
+      m->run[r].lo[k] = a.n ? (a.from - s.from) / s.step : 0;
+      m->run[r].hi[k] = m->run[r].lo[k] + a.n;
     }
   }
   return keys;
 }
 
-/* f for every tile of one head. */
-typedef void tile_job(const plan *p, int b, int h, int i, int rows, float *work);
-static void each_tile(const plan *p, int b, int h, tile_job *f, float *work) {
-  for (int start = 0; start < p->stride; start++)
-    for (int i = start, rows; i < p->N; i += rows * p->stride)
-      f(p, b, h, i, rows = tile_rows(p, h, i), work);
+/* The keys of the largest tile. */
+static long most_keys(const plan *p) {
+  long most = 0;
+  for (int h = 0; h < (p->by_head ? p->H : 1); h++)
+    for (int start = 0; start < p->stride; start++)
+      for (int i = start, rows; i < p->N; i += rows * p->stride) {
+        rows = tile_rows(p, h, i);
+        long keys = runs_of(p, 0, h, i, rows, NULL);
+        if (keys > most) most = keys;
+      }
+  return most;
 }
 
-static void count(const plan *p, int b, int h, int i, int rows, float *most) {
-  float keys = (float)runs_of(p, b, h, i, rows, NULL);
-  if (keys > *most) *most = keys;
-}
+static long run_size(const plan *p) { return (long)(sizeof(mn_run) / sizeof(float) * (size_t)p->R + 15) & ~15L; }
 
-static plan open_call(const mn_call *c) {
-  plan p = { .c = c, .H = DIM(c, 'H'), .N = DIM(c, 'N'), .M = DIM(c, 'M'), .D = DIM(c, 'D'), .P = DIM(c, 'P'), .R = DIM(c, 'R') };
-  float most = 0;
+static plan open_call(const mn_call *c, bool back) {
+  plan p = { .c = c, .H = DIM(c, 'H'), .N = DIM(c, 'N'), .M = DIM(c, 'M'), .D = DIM(c, 'D'), .P = DIM(c, 'P'),
+             .R = DIM(c, 'R'), .by_head = c->in[3].shape[0] > 1, .causal = OPT(c, 0) != 0, .back = back };
   p.each = p.N / p.P;
-  p.by_head = c->in[3].shape[0] > 1;
-  p.causal = OPT(c, 0) != 0;
   p.stride = p.each > 1 ? 1 : (int)OPT(c, 1);
-  for (int h = 0; h < (p.by_head ? p.H : 1); h++) each_tile(&p, 0, h, count, &most);
-  p.keys = (long)most + 64;                /* a float may have rounded a large number */
-  long runs = (long)((sizeof(mn_run) * (size_t)p.R + sizeof(float) - 1) / sizeof(float) + 15) & ~15L;
-  p.work = mn_tile_work(p.keys, p.R) + runs;
+  p.keys = most_keys(&p);
+  p.work = run_size(&p) + (back ? 2 : 1) * mn_turned_size(p.D, p.M) + mn_tile_work(p.keys, p.R, p.D);
   return p;
 }
 
-static mn_tile tile_at(const plan *p, int b, int h, int i, int rows, float *work) {
+/* All tiles of one head. */
+static void head(const plan *p, int b, int h, float *work) {
   const mn_call *c = p->c;
-  mn_run *run = (mn_run *)(void *)(work + mn_tile_work(p->keys, p->R));
-  mn_tile t = { .rows = rows, .D = p->D, .n_runs = p->R, .run = run, .work = work,
-                .scale = 1 / __builtin_sqrtf((float)p->D) };
-  runs_of(p, b, h, i, rows, run);
-  for (int k = 0; k < rows; k++) {
-    long at = (((long)b * p->H + h) * p->N + i + k * p->stride) * p->D;
-    t.q[k] = c->in[0].data + at;
-    t.y[k] = c->out[0].data + at;
-    t.dy[k] = c->out[0].grad ? c->out[0].grad + at : NULL;
-    t.dq[k] = c->in[0].grad ? c->in[0].grad + at : NULL;
+  long base = ((long)b * p->H + h) * p->N, keys = ((long)b * p->H + h) * p->M * p->D;
+  mine m = { .run = (mn_run *)(void *)work, .kt = work + run_size(p) };
+  m.tile = m.kt + mn_turned_size(p->D, p->M);
+  mn_turn(p->D, p->M, c->in[1].data + keys, p->D, m.kt);
+  if (p->back) {
+    m.vt = m.tile, m.tile += mn_turned_size(p->D, p->M);
+    mn_turn(p->D, p->M, c->in[2].data + keys, p->D, m.vt);
   }
-  return t;
+  mn_tile t = { .D = p->D, .n_runs = p->R, .run = m.run, .work = m.tile, .scale = 1 / __builtin_sqrtf((float)p->D) };
+  for (int start = 0; start < p->stride; start++)
+    for (int i = start; i < p->N; i += t.rows * p->stride) {
+      t.rows = tile_rows(p, h, i);
+      runs_of(p, b, h, i, t.rows, &m);
+      for (int k = 0; k < t.rows; k++) {
+        long at = (base + i + k * p->stride) * p->D;
+        t.q[k] = c->in[0].data + at;
+        t.y[k] = c->out[0].data + at;
+        t.dy[k] = p->back ? c->out[0].grad + at : NULL;
+        t.dq[k] = p->back && c->in[0].grad ? c->in[0].grad + at : NULL;
+      }
+      if (p->back) mn_tile_backward(&t);
+      else mn_tile_forward(&t);
+    }
 }
 
-static void tile_forward(const plan *p, int b, int h, int i, int rows, float *work) {
-  mn_tile t = tile_at(p, b, h, i, rows, work);
-  mn_tile_forward(&t);
-}
-
-static void tile_backward(const plan *p, int b, int h, int i, int rows, float *work) {
-  mn_tile t = tile_at(p, b, h, i, rows, work);
-  mn_tile_backward(&t);
+static void heads(mn_call *c, bool back) {
+  plan p = open_call(c, back);
+  float *work = mn_scratch(c->ctx, 0, p.work * mn_threads(c->ctx));
+  int n = DIM(c, 'B') * p.H;
+  MN_PARALLEL(c->ctx, (double)c->in[0].n * (double)p.keys)
+  for (int bh = 0; bh < n; bh++) head(&p, bh / p.H, bh % p.H, work + omp_get_thread_num() * p.work);
 }
 
 static int shape(mn_call *c) {
@@ -145,24 +162,12 @@ static int shape(mn_call *c) {
   return 0;
 }
 
-static void forward(mn_call *c) {
-  plan p = open_call(c);
-  float *work = mn_scratch(c->ctx, 0, p.work * mn_threads(c->ctx));
-  int B = DIM(c, 'B');
-  MN_PARALLEL(c->ctx, (double)c->in[0].n * (double)p.keys)
-  for (int bh = 0; bh < B * p.H; bh++)
-    each_tile(&p, bh / p.H, bh % p.H, tile_forward, work + omp_get_thread_num() * p.work);
-}
+static void forward(mn_call *c) { heads(c, false); }
 
 static void backward(mn_call *c) {
-  plan p = open_call(c);
-  float *work = mn_scratch(c->ctx, 0, p.work * mn_threads(c->ctx));
-  int B = DIM(c, 'B');
   for (int i = 1; i <= 2; i++)
     if (c->in[i].grad) memset(c->in[i].grad, 0, sizeof(float) * (size_t)c->in[i].n);
-  MN_PARALLEL(c->ctx, (double)c->in[0].n * (double)p.keys)
-  for (int bh = 0; bh < B * p.H; bh++)
-    each_tile(&p, bh / p.H, bh % p.H, tile_backward, work + omp_get_thread_num() * p.work);
+  heads(c, true);
 }
 
 const mn_op mn_op_sparse_attention = {
