@@ -18,6 +18,7 @@ import torch
 import attention
 import equations
 import gated_deltanet                      # adds itself to equations.CORES
+import rwkv7                               # so does this, with rwkv6
 
 LINEAR = dict(d_in=3, d_model=6, n_layers=1, n_heads=2, d_head=4, d_ffn=5, eta=2, nu=1, m=6, nn_act='relu',
               feature='outer_relu', gate='outer', query='single', decay='separable', update='sum', normalise=True,
@@ -30,7 +31,11 @@ DEFAULTS = {'galite': LINEAR, 'agalite': dict(LINEAR, approximation='cos'), 'gru
             'transformer': SOFTMAX, 'gtrxl': SOFTMAX,
             'gated_deltanet': dict(d_in=3, d_model=6, n_layers=1, n_heads=2, d_head=4, expand_v=1, d_ffn=5, conv_size=4, norm_eps=0.1,
                                    rms_eps=1e-2, flow='residual', embed_act='none', ln_eps=1e-6, reset=True),
-            'rwkv4': dict(d_in=3, d_model=6, n_layers=1, d_ffn=9, embed_act='none', ln_eps=1e-5, reset=True)}
+            'rwkv4': dict(d_in=3, d_model=6, n_layers=1, d_ffn=9, embed_act='none', ln_eps=1e-5, reset=True),
+            'rwkv6': dict(d_in=3, d_model=6, n_layers=1, n_heads=2, d_head=3, d_ffn=9, mix_rank=2, decay_rank=3, embed_act='none',
+                          ln_eps=1e-5, gn_eps=1e-2, reset=True),
+            'rwkv7': dict(d_in=3, d_model=6, n_layers=2, n_heads=2, d_head=3, d_ffn=9, decay_rank=2, rate_rank=3, value_rank=2,
+                          gate_rank=4, embed_act='none', ln_eps=1e-5, gn_eps=1e-2, reset=True)}
 
 # name: core, T, B, steps of `done` by copy, configuration; chosen for what other fixtures leave out
 # (sequences longer than a chunk of 16, sizes that divide nothing, resets on the first step, unusual pairs of axes).
@@ -47,6 +52,10 @@ CORES = {
     'own_gru_no_reset': ('gru', 20, 3, [[3], [], [0]], dict(reset=False)),
     'own_lstm_two_layers': ('lstm', 18, 2, [[0, 9, 17], []], dict()),
     'own_rwkv4_long': ('rwkv4', 35, 2, [[16, 17], []], dict()),
+    'own_rwkv6_long': ('rwkv6', 37, 2, [[0, 17, 18], [5, 32]], dict(d_head=5)),
+    'own_rwkv7': ('rwkv7', 9, 2, [[4], [0, 8]], dict()),
+    'own_rwkv7_long': ('rwkv7', 37, 2, [[], [3, 16, 17]], dict(n_layers=1, n_heads=1, d_head=5, embed_act='relu')),
+    'own_rwkv7_no_reset': ('rwkv7', 18, 1, [[3]], dict(n_layers=3, d_head=4, reset=False)),
     'own_gated_deltanet_long': ('gated_deltanet', 35, 2, [[0, 17, 18], [5]], dict(d_head=5, expand_v=2)),
     'own_gated_deltanet_gtrxl': ('gated_deltanet', 5, 2, [[], [2]], dict(conv_size=3, flow='gtrxl', embed_act='relu', n_layers=2)),
     'own_gated_deltanet_no_reset': ('gated_deltanet', 18, 1, [[3]], dict(flow='postnorm', reset=False, norm_eps=1e-6, rms_eps=1e-5)),

@@ -1,0 +1,227 @@
+/* wkv7.c -- RWKV-7's memory: a matrix that forgets, and takes out what it holds along a direction before writing.
+**   S_t = diag(w_t) S_{t-1} - back_t (out_t^T S_{t-1}) + k_t v_t^T        y_t = r_t^T S_t
+** Peng et al. 2025, eq. 16-17, with S transposed: keys by values.  A generalised delta rule: where w = 1 and
+** back = out = k it is Widrow and Hoff's.
+** Sixteen steps at a time.  With u_t = -out_t^T S_{t-1} every step writes two keys, k_t with value v_t and back_t with
+** value u_t, into a matrix that only decays; and u is found by forward substitution, as u_t needs u_s of s < t alone.
+** Everything else is matrix products, with running products of decays as in wkv6. */
+#include <string.h>
+#include "../simd.h"
+#include "../wkv.h"
+
+enum { R_IN, W_IN, K_IN, V_IN, OUT, BACK, DONE, STATE };
+enum { L = MN_WKV_STEPS, PAIR = 2 * L };
+
+typedef struct tokens {          /* sixteen steps of one head, and what both passes make of them; o: minus `out` */
+  float *r, *w, *k, *b, *o;
+  float *v, *u;                  /* the two values that each step writes; this and the next two are [32,..] as a pair */
+  float *rp, *op;                /* P_t r_t and P_{t-1} o_t: what reads the old matrix */
+  float *run, *run_b;            /* k_s w_{s+1} ... w_15, and so for b */
+  float *P;                      /* P_t = w_0 ... w_t */
+  float *next;                   /* o_{t+1} */
+  float *read;                   /* [16,32]: what y_t takes of v_s and of u_s */
+  float *take;                   /* [16,32]: what u_{t+1} takes of them */
+} tokens;
+
+/* Scores of the reader with both keys, side by side; `run` and `run_b` come out as well. */
+static void scores(const mn_wkv *a, const tokens *x, const float *reader, float *to) {
+  float one[L * L], two[L * L];
+  mn_chunk_scores(a->Kp, x->k, x->w, reader, x->run, one);
+  mn_chunk_scores(a->Kp, x->b, x->w, reader, x->run_b, two);
+  for (int t = 0; t < L; t++) {
+    memcpy(to + t * PAIR, one + t * L, sizeof(float) * L);
+    memcpy(to + t * PAIR + L, two + t * L, sizeof(float) * L);
+  }
+}
+
+/* u_{t+1} += sum over s <= t of take[t][16+s] u_s, from the first step on. */
+static void substitute(int Vp, const float *take, float *u) {
+  for (int j = 0; j < Vp; j += MN_LANES) {
+    mn_lanes x[L];
+    for (int t = 0; t < L; t++) {
+      x[t] = mn_load(u + t * Vp + j);
+      for (int s = 0; s < t; s++) x[t] += x[s] * take[(t - 1) * PAIR + L + s];
+      mn_store(u + t * Vp + j, x[t]);
+    }
+  }
+}
+
+/* The same backward: du_s += sum over t > s of take[t-1][16+s] du_t, from the last step on. */
+static void substitute_back(int Vp, const float *take, float *du) {
+  for (int j = 0; j < Vp; j += MN_LANES) {
+    mn_lanes x[L];
+    for (int s = L - 1; s >= 0; s--) {
+      x[s] = mn_load(du + s * Vp + j);
+      for (int t = s + 1; t < L; t++) x[s] += x[t] * take[(t - 1) * PAIR + L + s];
+      mn_store(du + s * Vp + j, x[s]);
+    }
+  }
+}
+
+static tokens read_tokens(const mn_wkv *a, int bh, int t, int n, const float *S, float **work) {
+  int Kp = a->Kp, Vp = a->Vp;
+  long kn = (long)L * Kp, vn = (long)L * Vp;
+  tokens x;                      /* cut in the order that the pairs ask for */
+  float **const keys[] = { &x.r, &x.w, &x.k, &x.b, &x.o, &x.rp, &x.op, &x.run, &x.run_b, &x.P, &x.next };
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) *keys[i] = mn_wkv_cut(work, kn);
+  x.v = mn_wkv_cut(work, vn);
+  x.u = mn_wkv_cut(work, vn);
+  x.read = mn_wkv_cut(work, L * PAIR);
+  x.take = mn_wkv_cut(work, L * PAIR);
+  mn_wkv_load(a, R_IN, bh, t, n, 0, x.r);
+  mn_wkv_load(a, W_IN, bh, t, n, 1, x.w);
+  mn_wkv_load(a, K_IN, bh, t, n, 0, x.k);
+  mn_wkv_load(a, BACK, bh, t, n, 0, x.b);
+  mn_wkv_load(a, OUT, bh, t, n, 0, x.o);
+  mn_wkv_load(a, V_IN, bh, t, n, 0, x.v);
+  for (long i = 0; i < kn; i++) x.o[i] = -x.o[i];
+  mn_chunk_prefix(Kp, x.w, x.P);
+  for (long i = 0; i < kn; i++) x.rp[i] = x.P[i] * x.r[i];
+  mn_wkv_early(Kp, x.P, x.o, x.op);
+  mn_wkv_early(Kp, NULL, x.o, x.next);
+  scores(a, &x, x.next, x.take);
+  scores(a, &x, x.r, x.read);
+  mn_chunk_gemm(L, Vp, Kp, x.op, Kp, 1, S, Vp, NULL, NULL, NULL, x.u, Vp);
+  float rest[L * L];             /* the last step's row is zero: none comes after it */
+  memset(rest, 0, sizeof(float) * L);
+  for (int i = 1; i < L; i++) memcpy(rest + i * L, x.take + (i - 1) * PAIR, sizeof(float) * L);
+  mn_wkv_add(L, Vp, L, rest, L, 1, x.v, Vp, x.u, Vp);
+  substitute(Vp, x.take, x.u);
+  return x;
+}
+
+static void piece(const mn_wkv *a, int bh, int t, int n, float *S, float *work) {
+  int Kp = a->Kp, Vp = a->Vp, rows = (n + 7) / 8 * 8;
+  tokens x = read_tokens(a, bh, t, n, S, &work);
+  float *y = mn_wkv_cut(&work, (long)L * Vp);
+  mn_chunk_gemm(rows, Vp, Kp, x.rp, Kp, 1, S, Vp, NULL, NULL, NULL, y, Vp);
+  mn_wkv_add(rows, Vp, PAIR, x.read, PAIR, 1, x.v, Vp, y, Vp);
+  mn_wkv_write_y(a, bh, t, n, y);
+  mn_wkv_update(a, PAIR, x.P + (L - 1) * Kp, x.run, x.v, S);
+}
+
+/* N vectors of columns of S through one step. */
+MN_INLINE void step_columns(const int N, const mn_wkv *a, const float *r, const float *w, const float *k, const float *out,
+                            const float *back, const float *v, int left, float *S, float *y) {
+  mn_lanes sum[4], vs[4], u[4];
+#pragma GCC unroll 4
+  for (int j = 0; j < N; j++) {
+    vs[j] = mn_load_n(v + j * MN_LANES, left - j * MN_LANES);
+    sum[j] = u[j] = mn_splat(0);
+  }
+  for (int i = 0; i < a->K; i++)
+#pragma GCC unroll 4
+    for (int j = 0; j < N; j++) u[j] -= mn_load_n(S + (long)i * a->V + j * MN_LANES, left - j * MN_LANES) * out[i];
+  for (int i = 0; i < a->K; i++, S += a->V) {
+#pragma GCC unroll 4
+    for (int j = 0; j < N; j++) {
+      mn_lanes s = mn_load_n(S + j * MN_LANES, left - j * MN_LANES) * w[i] + u[j] * back[i] + vs[j] * k[i];
+      sum[j] += s * r[i];
+      mn_store_n(S + j * MN_LANES, s, left - j * MN_LANES);
+    }
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < N; j++) mn_store_n(y + j * MN_LANES, sum[j], left - j * MN_LANES);
+}
+
+static void step(const mn_wkv *a, int bh, int t, float *S, float *work) {
+  (void)work;
+  const float *r = mn_wkv_at(a, R_IN, bh, t, a->K), *w = mn_wkv_at(a, W_IN, bh, t, a->K);
+  const float *k = mn_wkv_at(a, K_IN, bh, t, a->K), *v = mn_wkv_at(a, V_IN, bh, t, a->V);
+  const float *out = mn_wkv_at(a, OUT, bh, t, a->K), *back = mn_wkv_at(a, BACK, bh, t, a->K);
+  float *y = a->c->out[0].data + (v - a->c->in[V_IN].data);
+  int j = 0;
+  for (; j + 4 * MN_LANES <= a->V; j += 4 * MN_LANES)
+    step_columns(4, a, r, w, k, out, back, v + j, 4 * MN_LANES, S + j, y + j);
+  for (; j < a->V; j += MN_LANES) step_columns(1, a, r, w, k, out, back, v + j, a->V - j, S + j, y + j);
+}
+
+/* Half of [16,32], as [16,16]. */
+static void half(const float *from, int column, float *to) {
+  for (int i = 0; i < L; i++) memcpy(to + i * L, from + i * PAIR + column, sizeof(float) * L);
+}
+
+/* Among the steps: gradients of a key, of its decay and of both readers, given those of the running rows (in dkey,
+** which becomes the key's) and of the scores. */
+static void key_back(const mn_wkv *a, const tokens *x, const float *key, const float *dread, const float *dtake, int column,
+                     float *dkey, float *dw, float *dr, float *dnext, float *room) {
+  float coef[L * L];
+  long kn = (long)L * a->Kp;
+  half(dread, column, coef);
+  mn_chunk_back(a->Kp, key, x->w, x->r, coef, dkey, room, dr);
+  for (long i = 0; i < kn; i++) dw[i] += room[i];
+  half(dtake, column, coef);
+  float *G = room + kn;
+  memset(G, 0, sizeof(float) * (size_t)kn);
+  mn_chunk_back(a->Kp, key, x->w, x->next, coef, G, room, dnext);
+  for (long i = 0; i < kn; i++) dw[i] += room[i], dkey[i] += G[i];
+}
+
+static void piece_back(const mn_wkv *a, int bh, int t, int n, const float *S, float *dS, float *work) {
+  int Kp = a->Kp, Vp = a->Vp;
+  long kn = (long)L * Kp, vn = (long)L * Vp;
+  tokens x = read_tokens(a, bh, t, n, S, &work);
+  float *dv = mn_wkv_cut(&work, vn), *du = mn_wkv_cut(&work, vn), *dy = mn_wkv_cut(&work, vn), *du_too = mn_wkv_cut(&work, vn);
+  float *drp = mn_wkv_cut(&work, kn), *dop = mn_wkv_cut(&work, kn), *dk = mn_wkv_cut(&work, kn), *db = mn_wkv_cut(&work, kn);
+  float *dw = mn_wkv_cut(&work, kn), *dnext = mn_wkv_cut(&work, kn), *dP = mn_wkv_cut(&work, kn);
+  float *room = mn_wkv_cut(&work, 2 * kn), *kept = mn_wkv_cut(&work, Kp);
+  float *dread = mn_wkv_cut(&work, L * PAIR), *dtake = mn_wkv_cut(&work, L * PAIR);
+  mn_wkv_read_dy(a, bh, t, n, dy);
+
+  /* The values: what y and the new matrix take of them, then what u takes of them. */
+  mn_chunk_gemm(PAIR, Vp, L, x.read, 1, PAIR, dy, Vp, NULL, NULL, NULL, dv, Vp);
+  mn_wkv_add(PAIR, Vp, Kp, x.run, Kp, 1, dS, Vp, dv, Vp);
+  substitute_back(Vp, x.take, du);
+  mn_wkv_add(L, Vp, L - 1, x.take, 1, PAIR, du + Vp, Vp, dv, Vp);
+
+  /* The scores: row t of dtake belongs to u_{t+1}. */
+  mn_chunk_dots(L, PAIR, Vp, dy, Vp, x.v, Vp, dread, PAIR);
+  memcpy(du_too, du, sizeof(float) * (size_t)vn);                      /* [dy; du] as one */
+  memset(dtake, 0, sizeof(float) * L * PAIR);
+  float all[L * PAIR];
+  mn_chunk_dots(L, PAIR, Vp, du, Vp, x.v, Vp, all, PAIR);
+  memcpy(dtake, all + PAIR, sizeof(float) * (L - 1) * PAIR);
+
+  /* What read the old matrix, and what was written to the new one. */
+  mn_chunk_dots(PAIR, Kp, Vp, dy, Vp, S, Vp, drp, Kp);
+  mn_chunk_dots(PAIR, Kp, Vp, x.v, Vp, dS, Vp, dk, Kp);
+  mn_wkv_kept_back(a, S, dS, kept);
+  mn_wkv_update(a, PAIR, x.P + kn - Kp, x.rp, dy, dS);
+
+  /* rp = P_t r_t, op = P_{t-1} o_t; the end of P is what is kept of the state. */
+  for (long i = 0; i < kn; i++) dP[i] = drp[i] * x.r[i];
+  for (long i = 0; i < kn - Kp; i++) dP[i] += dop[i + Kp] * x.o[i + Kp];
+  for (int j = 0; j < Kp; j++) dP[kn - Kp + j] += kept[j];
+  for (long i = 0; i < kn; i++) drp[i] *= x.P[i];
+  for (long i = Kp; i < kn; i++) dop[i] *= x.P[i - Kp];
+
+  memset(dw, 0, sizeof(float) * (size_t)(2 * kn));                     /* and dnext */
+  key_back(a, &x, x.k, dread, dtake, 0, dk, dw, drp, dnext, room);
+  key_back(a, &x, x.b, dread, dtake, L, db, dw, drp, dnext, room);
+  mn_chunk_prefix_back(Kp, x.w, x.P, dP, dw);
+  for (long i = 0; i < Kp; i++) dop[i] = -dop[i];
+  for (long i = Kp; i < kn; i++) dop[i] = -(dop[i] + dnext[i - Kp]);
+  mn_wkv_store(a, R_IN, bh, t, n, drp);
+  mn_wkv_store(a, W_IN, bh, t, n, dw);
+  mn_wkv_store(a, K_IN, bh, t, n, dk);
+  mn_wkv_store(a, V_IN, bh, t, n, dv);
+  mn_wkv_store(a, OUT, bh, t, n, dop);
+  mn_wkv_store(a, BACK, bh, t, n, db);
+}
+
+static const mn_wkv_op op = {
+  .name = "wkv7", .done = DONE, .state = STATE, .key_rows = 21, .value_rows = 6,
+  .piece = piece, .step = step, .piece_back = piece_back,
+};
+
+static int shape(mn_call *c) { return mn_wkv_shape(c, &op); }
+static void forward(mn_call *c) { mn_wkv_forward(c, &op); }
+static void backward(mn_call *c) { mn_wkv_backward(c, &op, -1); }
+
+const mn_op mn_op_wkv7 = {
+  .sig = "r[T,B,H,K] w[T,B,H,K]:01 k[T,B,H,K] v[T,B,H,V] out[T,B,H,K] back[T,B,H,K] done?[T,B]:bit S?[B,H,K,V] -> "
+         "y[T,B,H,V] S'[B,H,K,V] ~saved[?,?]",
+  .doc = "RWKV-7's matrix memory, a generalised delta rule: S = diag(w) S - back (out^T S) + k v^T, y = r^T S "
+         "(Peng et al. 2025, eq. 16-17, S transposed)",
+  .time = MN_SCAN, .shape = shape, .forward = forward, .backward = backward,
+};
