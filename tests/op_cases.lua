@@ -64,6 +64,8 @@ local hints = {
   sparse_attention = { { any = { ranges = { 1 } }, sizes = { P = 1 } },
     { any = { ranges = { "H" } }, sizes = { P = "N" }, options = { causal = 1 } },
     { any = { ranges = { 1 } }, sizes = { P = "N" }, options = { stride = 2 } } },
+  rotary = { { sizes = { D = "2*H" }, stopped = "tick" } },
+  dpfp = { {}, { options = { nu = 3 } } },
   lambda_returns = { { sizes = { S = "T+1" } } },
   a2c_loss = { { sizes = { S = "T+1" }, stopped = "values returns" } },
   ppo_loss = { { stopped = "old_log_probs old_values advantages returns" },

@@ -1,0 +1,31 @@
+/* every_step.c -- one tensor again at every step and in every copy: gates that are parameters, not
+** functions of what is seen. */
+#include <string.h>
+#include "op.h"
+
+static void forward(mn_call *c) {
+  long n = c->in[0].n, rows = c->out[0].n / n;
+  MN_FOR(c->ctx, rows * n, r, 0, rows, 1,
+         memcpy(c->out[0].data + r * n, c->in[0].data, sizeof(float) * (size_t)n));
+}
+
+enum { BLOCK = 64 };             /* numbers to a job */
+
+static void sums(const mn_call *c, long from) {
+  long n = c->in[0].n, rows = c->out[0].n / n, end = n - from < BLOCK ? n : from + BLOCK;
+  float *dx = c->in[0].grad;
+  for (long i = from; i < end; i++) dx[i] = 0;
+  for (long r = 0; r < rows; r++)
+    for (long i = from; i < end; i++) dx[i] += c->out[0].grad[r * n + i];
+}
+
+static void backward(mn_call *c) {
+  if (c->in[0].grad) MN_FOR(c->ctx, c->out[0].n, i, 0, c->in[0].n, BLOCK, sums(c, i));
+  if (c->in[1].grad) memset(c->in[1].grad, 0, sizeof(float) * (size_t)c->in[1].n);
+}
+
+const mn_op mn_op_every_step = {
+  .sig = "x[H,K] like[T,B,...] -> y[T,B,H,K]",
+  .doc = "y[t,b] = x at every step and copy of `like`, whose numbers are not looked at",
+  .time = MN_ROWS, .forward = forward, .backward = backward,
+};

@@ -1,0 +1,35 @@
+/* largest.c -- the largest logit of a token, or of its episode so far: what is taken off before exp.
+** Where the largest grows from c to c', all that was written under c must shrink by exp(c - c').  It is a
+** constant for gradients, and minus infinity (-1e38) at first and after a reset. */
+#include "../maths.h"
+#include "op.h"
+
+static const float FAR = -1e38f;
+
+static void walk(const mn_call *c, long bh) {
+  long heads = (long)DIM(c, 'B') * DIM(c, 'H'), M = DIM(c, 'M'), b = bh / DIM(c, 'H');
+  const float *first = c->in[2].data;
+  const uint8_t *done = c->in[1].u8;
+  bool alone = OPT(c, 0) != 0;
+  float top = c->t0 ? c->out[2].data[bh] : first ? first[bh] : FAR;
+  for (int t = c->t0; t < c->t1; t++) {
+    if (alone || (done && done[t * DIM(c, 'B') + b])) top = FAR;
+    float old = top;
+    top = mn_at_least(mn_vmax(c->in[0].data + (t * heads + bh) * M, M), old);
+    c->out[0].data[t * heads + bh] = top;
+    c->out[1].data[t * heads + bh] = mn_expf(old - top);
+  }
+  c->out[2].data[bh] = top;
+}
+
+static void forward(mn_call *c) {
+  long heads = (long)DIM(c, 'B') * DIM(c, 'H');
+  MN_FOR(c->ctx, (c->t1 - c->t0) * heads * DIM(c, 'M'), bh, 0, heads, 1, walk(c, bh));
+}
+
+const mn_op mn_op_largest = {
+  .sig = "z[T,B,H,M] done?[T,B]:bit c?[B,H] -> ~top[T,B,H] ~shrink[T,B,H] ~c'[B,H] | of=episode|token",
+  .doc = "top = c' = max(c, max z), the largest of a head's episode so far (or of the token alone), and "
+         "shrink = exp(c - c'); without gradient",
+  .time = MN_SCAN, .forward = forward,
+};
