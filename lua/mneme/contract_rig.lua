@@ -11,9 +11,20 @@ local rig = {}
 -- Sizes that keep a core small enough for thousands of runs; a key is used where the core has it.
 local small = { d_in = 5, d_model = 8, n_layers = 2, n_heads = 2, d_head = 4, d_ffn = 6, eta = 2, m = 6,
                 memory = 32, segment = 4, frames = 3,
+                mix_rank = 3, decay_rank = 3, rate_rank = 3, value_rank = 3, gate_rank = 3, gn_eps = 0.1,
                 norm_eps = 0.1 }          -- a key's direction turns too fast near 0 for difference quotients
 
----Build a case's core with parameters of a given seed; biases become random too, so that they matter.
+-- Biases, and matrices that start at zero or near it, become random too, so that they matter.
+local function stir(p, stream)
+  local shape, n, data, largest = p:shape(), p:size(), p:data(), 0
+  for k = 0, n - 1 do largest = math.max(largest, math.abs(data[k])) end
+  local scale = #shape == 1 and 0.3 or largest < 0.1 and 1 / math.sqrt(shape[#shape]) or 0
+  if scale == 0 then return end
+  local noise = rig.normal({ n }, stream):data()
+  for k = 0, n - 1 do data[k] = data[k] + scale * noise[k] end
+end
+
+---Build a case's core with parameters of a given seed.
 function rig.build(settings, seed, more)
   local config, defaults = {}, core.definition(settings[1]).config   -- a name or the path of a file
   for key, value in pairs(small) do if defaults[key] ~= nil then config[key] = value end end
@@ -23,12 +34,7 @@ function rig.build(settings, seed, more)
   end
   mn.manual_seed(seed or 1)
   local c = core.new(settings[1], config)
-  for i, p in ipairs(c:parameters()) do
-    if #p:shape() == 1 then
-      local noise = rig.normal({ p:size() }, 100 + i):data()
-      for k = 0, p:size() - 1 do p:data()[k] = p:data()[k] + 0.3 * noise[k] end
-    end
-  end
+  for i, p in ipairs(c:parameters()) do stir(p, 100 + i) end
   return c
 end
 

@@ -21,5 +21,6 @@ return {
   window = "tokens of the local window", globals = "first positions that see and are seen by all", dilation = "every how manieth token the window takes",
   chunk = "tokens that are compressed together", rho = "compressed tokens of a chunk", block = "tokens of a block",
   global_blocks = "blocks that see and are seen by all", random = "random blocks of a head and block", context = "tokens kept of an episode, at most",
-  mix_rank = "rank of the data-dependent token shift", decay_rank = "rank of the data-dependent decay", gn_eps = "added to the variance in group norm",
+  mix_rank = "rank of the data-dependent token shift", decay_rank = "rank of the data-dependent decay",
+  rate_rank = "rank of the rate of learning (rwkv7)", value_rank = "rank of the mixing with layer 0's values (rwkv7)", gate_rank = "rank of the gate (rwkv7)", gn_eps = "added to the variance in group norm",
 }
