@@ -27,6 +27,7 @@ typedef struct mn_record {       /* one tensor */
   void  *data;
   float *grad;                   /* leaf: its own buffer; computed: set while backward runs */
   bool   wants_grad, timed;
+  bool   late;                   /* by rows, made only when read (MN_LAST) */
   bool   fresh;                  /* leaf: the next gradient stores instead of adding */
   uint32_t needed;               /* leaf: the tape that its numbers are needed for, as ctx->tape_number */
   bool   dead;                   /* leaf: freed by its owner, kept while pinned */
@@ -77,6 +78,7 @@ struct mn_plan {
   bool recording, profile;
   int T;                         /* length of time of its timed tensors; 0 without any */
   int next_row;                  /* where the last run by rows ended */
+  bool late;                     /* rows were run since its final states (MN_LAST) were made */
 };
 
 typedef struct mn_team mn_team;
@@ -128,6 +130,7 @@ int   mn_use(mn_ctx *mn, mn_record *r, const char *op, const char *arg);   /* pi
 int   mn_check_links(mn_ctx *mn, const mn_tape *t);
 
 /* plan.c */
+void  mn_plan_finish(mn_plan *p);                     /* make the final states that nobody had read yet */
 mn_command *mn_record_command(mn_plan *p, mn_kind kind);
 const char *mn_kind_name(mn_kind kind);
 

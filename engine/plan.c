@@ -38,6 +38,7 @@ static void clear(mn_plan *p) {
   for (int i = 0; i < p->n_pinned; i++) mn_unpin(p->ctx, p->pinned[i]);
   p->n_own = p->n_pinned = p->n_graded = p->n_commands = p->T = 0;
   p->next_row = 0;
+  p->late = false;
   p->tape = (mn_tape){ 0 };
   p->memory.arena.used = 0;
   p->memory.n_pool = 0;
@@ -82,7 +83,7 @@ static mn_call *bend(mn_command *k, int t0, int t1) {
   mn_call *c = k->rows;
   c->t0 = t0;
   c->t1 = t1;
-  if (whole->time == MN_SCAN) return c;
+  if (whole->time == MN_SCAN || whole->time == MN_LAST) return c;
   for (int i = 0; i < c->n_in + c->n_out; i++) {
     bool is_in = i < c->n_in;
     mn_arg *a = is_in ? &c->in[i] : &c->out[i - c->n_in];
@@ -102,6 +103,10 @@ static bool carries_time(const mn_call *c) {
   return false;
 }
 
+/* Does each run by rows have something to do here, or does only reading what is made? */
+static bool runs_by_rows(const mn_call *c) { return carries_time(c) && c->time != MN_FIRST && c->time != MN_LAST; }
+static bool runs_late(const mn_call *c) { return carries_time(c) && c->time == MN_LAST; }
+
 /* The letter that stands for time in an op's signature, or 0. */
 static char time_letter(const mn_call *c) {
   const mn_signature *sig = &entry_of(c->op)->sig;
@@ -119,7 +124,10 @@ static int check_rows(mn_plan *p, int t0, int t1) {
     if (k->kind != MN_FORWARD) return mn_fail(mn, "plan: %s cannot run by rows", mn_kind_name(k->kind));
     if (!carries_time(k->call)) continue;
     const mn_op_entry *e = entry_of(k->call->op);
-    if (k->call->time == MN_WHOLE || (k->call->n_out && !k->call->out[0].timed))
+    bool once = k->call->time == MN_FIRST || k->call->time == MN_LAST, whole = k->call->time == MN_WHOLE;
+    for (int j = 0; once && j < k->call->n_in; j++)
+      whole |= k->call->in[j].data && k->call->in[j].timed && e->sig.in[j].axis[0] != e->sig.in[0].axis[0];
+    if (whole || (!once && k->call->n_out && !k->call->out[0].timed))
       return mn_fail(mn, "plan: %s needs the whole sequence, so the plan cannot run by rows", e->name);
     char symbol = 0;
     for (int j = 0; j < k->call->n_in && !symbol; j++) if (k->call->in[j].data && k->call->in[j].timed) symbol = e->sig.in[j].axis[0];
@@ -153,7 +161,7 @@ static int prepare_rows(mn_plan *p) {
       k->rows->by_rows = true;
       k->time_letter = time_letter(k->call);
     }
-    if (!carries_time(k->call)) k->call->op->forward(k->call);
+    if (!runs_by_rows(k->call) && !runs_late(k->call)) k->call->op->forward(k->call);
   }
   return 0;
 }
@@ -168,10 +176,20 @@ static int run_by_rows(mn_plan *p, int t0, int t1) {
   for (int i = 0; i < p->n_commands; i++) {
     mn_command *k = &p->command[i];
     double start = p->profile ? now() : 0;
-    if (carries_time(k->call)) k->call->op->forward(bend(k, t0, t1));
+    if (runs_by_rows(k->call)) k->call->op->forward(bend(k, t0, t1));
     if (p->profile) k->seconds += now() - start;
   }
+  p->late = true;
   return 0;
+}
+
+void mn_plan_finish(mn_plan *p) {
+  if (!p->late) return;
+  p->late = false;
+  for (int i = 0; i < p->n_commands; i++) {
+    mn_command *k = &p->command[i];
+    if (k->kind == MN_FORWARD && runs_late(k->call)) k->call->op->forward(bend(k, 0, p->next_row));
+  }
 }
 
 static void run_one(mn_command *k) {
@@ -189,6 +207,7 @@ int mn_plan_run(mn_plan *p, int t0, int t1) {
   if (!p->n_commands) return mn_fail(mn, "plan: nothing was recorded");
   if (mn_check_links(mn, &p->tape)) return -1;
   if (t1 >= 0) return run_by_rows(p, t0, t1);
+  p->late = false;
   for (int i = 0; i < p->n_graded; i++) {        /* as asked for by zero_grad since the last run */
     mn_record *leaf = p->graded[i];
     if (leaf->fresh) memset(leaf->grad, 0, (size_t)leaf->n * sizeof(float)), leaf->fresh = false;

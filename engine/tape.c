@@ -34,6 +34,7 @@ int mn_use(mn_ctx *mn, mn_record *r, const char *op, const char *arg) {
   if (r->slot >= 0 && p)
     return mn_fail(mn, "%s: %s was computed outside the plan; hand it in as an argument, or mn.keep() it", op, arg);
   if (r->plan && r->plan != p) {
+    if (r->late) mn_plan_finish(r->plan);
     mn_tape *t = mn_current_tape(mn);
     for (int i = 0; i < t->n_links; i++)
       if (t->link[i].plan == r->plan->id && t->link[i].version == r->plan->version) return 0;
@@ -56,9 +57,10 @@ int mn_use(mn_ctx *mn, mn_record *r, const char *op, const char *arg) {
 
 int mn_check_links(mn_ctx *mn, const mn_tape *t) {
   for (int i = 0; i < t->n_links; i++) {
-    const mn_plan *p = mn->plan[t->link[i].plan];
+    mn_plan *p = mn->plan[t->link[i].plan];
     if (!p || p->version != t->link[i].version)
       return mn_fail(mn, "a plan that this one leans on was freed or recorded anew: record this one again");
+    mn_plan_finish(p);
   }
   return 0;
 }
@@ -101,7 +103,8 @@ static char time_symbol(const mn_op_entry *e, const mn_call *c, int *T) {
   return 0;
 }
 
-static int make_outputs(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_record **out, bool wants_grad, bool shared) {
+static int make_outputs(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_record **in, mn_record **out, bool wants_grad,
+                        bool shared) {
   int T = 0;
   char symbol = time_symbol(e, c, &T);
   for (int i = 0; i < c->n_out; i++) {
@@ -117,8 +120,9 @@ static int make_outputs(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_record 
     r->data = a->data;
     r->wants_grad = wants_grad && !e->sig.out[i].no_grad;
     char first = e->sig.out[i].axis[0];
-    r->timed = a->timed = symbol && c->time != MN_WHOLE && a->ndim && a->shape[0] == T
+    r->timed = a->timed = symbol && (c->time == MN_ROWS || c->time == MN_SCAN) && a->ndim && a->shape[0] == T
                           && (first == symbol || e->op->alias);
+    r->late = mn->recording && (c->time == MN_LAST || (shared && in[0]->late));
   }
   return 0;
 }
@@ -167,7 +171,7 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
   if (e->op->off_tape && lend_gradients(mn, e, c, here.in)) return -1;
   /* Shared numbers must live as long as both: within one arena, or within one plan. */
   bool shared = e->op->alias && here.in[0]->plan == mn->recording && (here.in[0]->slot >= 0 || mn->recording);
-  if (make_outputs(mn, e, c, here.out, wants_grad, shared)) goto undo;
+  if (make_outputs(mn, e, c, here.in, here.out, wants_grad, shared)) goto undo;
 
   mn_node *node = &here;
   mn_command *command = NULL;

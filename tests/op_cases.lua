@@ -15,6 +15,7 @@ local M = { list = {} }
 --   options   options to set
 --   positive  inputs to draw from 0.2 .. 1.2, away from poles
 --   small     inputs whose numbers are a third as large, so that a recurrence does not grow
+--   flags     float inputs to draw as 0 or 1
 --   stopped   inputs whose gradient leaves a part out on purpose, so that no quotient equals it
 local by_axis = { {}, { options = { axis = 0 } }, { options = { axis = 1 } },
   { options = { axis = -1, keepdims = 1 } } }
@@ -73,6 +74,13 @@ local hints = {
       options = { clip = 0.9, clip_values = 1, normalise_advantages = 0 } } },
   gru = { { sizes = { G = "3*D" } }, { sizes = { G = "3*D" }, absent = "done h" } },
   lstm = { { sizes = { G = "4*D" } }, { sizes = { G = "4*D" }, absent = "done h c" } },
+  attention = { { flags = "mask", stopped = "mask", sizes = { F = "M+T" }, options = { window = 3 } },
+    { absent = "mk mv mask", sizes = { F = "T" } },
+    { absent = "u w r mask done" }, { absent = "mk mv mask done u w r", options = { window = 2 } } },
+  remember = { { sizes = { C = "L*D" } }, { sizes = { C = "L*D", M = "T+2" } }, { sizes = { C = "L*D", T = "M+2" } } },
+  recall = { { flags = "mask", stopped = "mask" },
+    { flags = "mask", stopped = "mask", absent = "done", options = { level = 1 } } },
+  remember_mask = { { flags = "mask" }, { flags = "mask", absent = "done" } },
   head_linear = { { sizes = { P = "2*H" } },
     { sizes = { P = "2*H" }, absent = "b", options = { act = "elu1" } } },
   linear_attention = attention { { any = factored },
@@ -183,7 +191,8 @@ function M.make(name, hint, fixed)
     for _, size in ipairs(x.shape) do x.n = x.n * size end
     local factor = lists(hint.small, a.name) and 1 / 3 or 1
     for k = 1, x.n do
-      x.values[k] = draw(d, lists(hint.positive, a.name), sizes[d:sub(2)]) * factor
+      x.values[k] = lists(hint.flags, a.name) and between(0, 1)
+        or draw(d, lists(hint.positive, a.name), sizes[d:sub(2)]) * factor
     end
     x.given = not (a.optional and lists(hint.absent, a.name))
     x.compared = x.given and x.dtype == C.MN_F32 and not lists(hint.stopped, a.name)

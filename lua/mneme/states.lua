@@ -62,7 +62,7 @@ function states.fold(core, file, grad)
   for name in pairs(core.states) do
     local t = file[name]
     if not t then errors.fail("the file has no state." .. name) end
-    local shape = core:state_shape(name, t:shape()[1])
+    local shape = core:state_shape(name, t:shape()[core:copy_axis(name)] or 1)
     local leaf = tensor.new { shape = shape, grad = grad }
     if is_channelled(core, name) then
       local apart = fold_one(core, name, t, leaf:data())

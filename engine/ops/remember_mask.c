@@ -1,0 +1,29 @@
+/* remember_mask.c -- which slots of a memory of the last M rows belong to the episode that goes on.
+** A slot is blocked (1) if it was, or if an episode began after it; see remember. */
+#include "op.h"
+
+/* The first row of x that belongs to copy b's last episode; -1: the one that the memory is of. */
+static int episode(const mn_call *c, int b) {
+  int t = c->t1 - 1;
+  while (t >= 0 && !(c->in[2].data && c->in[2].u8[(long)t * DIM(c, 'B') + b])) t--;
+  return t;
+}
+
+static void forward(mn_call *c) {
+  int M = DIM(c, 'M'), B = DIM(c, 'B');
+  const float *mask = c->in[1].data;
+  for (int b = 0; b < B; b++) {
+    int from = episode(c, b);
+    for (int m = 0; m < M; m++) {
+      int row = m + c->t1 - M;
+      c->out[0].data[(long)m * B + b] = row >= 0 ? row < from : from >= 0 ? 1 : mask[(long)(m + c->t1) * B + b];
+    }
+  }
+}
+
+const mn_op mn_op_remember_mask = {
+  .sig = "x[T,B,...] ~mask[M,B] done?[T,B]:bit -> ~mask'[M,B]",
+  .doc = "1 where a slot of a memory of the last M rows is from an earlier episode, or was blocked in mask; x says "
+         "how many rows there are",
+  .time = MN_LAST, .forward = forward,
+};

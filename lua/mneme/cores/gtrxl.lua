@@ -1,0 +1,110 @@
+-- gtrxl.lua -- the gated Transformer-XL: softmax over what the last M steps put into each layer, told apart by how
+-- far back they are, inside blocks whose residuals are GRU gates.
+-- A sequence sees all of its own rows besides the M carried ones, as the released update does; single steps see
+-- exactly M.  A rollout run by rows is the sequence: what the policy acted on is what the update differentiates.
+local block = require "mneme.block"
+local errors = require "mneme.errors"
+local nn = require "mneme.nn"
+local tensor = require "mneme.tensor"
+local ops = tensor.ops
+
+local function check(cfg)
+  if cfg.flow ~= "gtrxl" and cfg.flow ~= "residual" then errors.unknown("flow =", cfg.flow, { "gtrxl", "residual" }) end
+  if cfg.embed_act ~= "relu" and cfg.embed_act ~= "none" then errors.unknown("embed_act =", cfg.embed_act, { "none", "relu" }) end
+  if cfg.memory < 1 or cfg.memory % 1 ~= 0 then
+    errors.raise(("core gtrxl: memory = %g, expected a whole number of at least 1"):format(cfg.memory), { status = 2 })
+  end
+  if cfg.d_model % 2 ~= 0 then
+    errors.raise(("core gtrxl: d_model = %g, expected an even number: positions are pairs of sine and cosine"):format(cfg.d_model),
+      { status = 2 })
+  end
+end
+
+-- [E,d]: row p is [sin(p f_i), cos(p f_i)] with f_i = 10000^(-2i/d).  One table, made longer when it must be.
+local function positions(d)
+  local table_of, rows
+  return function(E)
+    if not rows or rows < E then
+      rows = math.max(E, 2 * (rows or 0))
+      table_of = tensor.new { shape = { rows, d } }
+      local p = table_of:data()
+      for e = 0, rows - 1 do
+        for i = 0, d / 2 - 1 do
+          local angle = e * 10000 ^ (-2 * i / d)
+          p[e * d + i], p[e * d + d / 2 + i] = math.sin(angle), math.cos(angle)
+        end
+      end
+    end
+    return tensor.view(table_of, 0, { E, d })
+  end
+end
+
+-- Names q, k, v, pos [H*dh,d], out [d,H*dh].  Keys and values come from the normalised memory and input, queries
+-- from the raw input.
+local function attention(cfg, n, init, shared)
+  local H, K, prefix = cfg.n_heads, cfg.d_head, "layers." .. n .. "."
+  local function map() return nn.linear(cfg.d_model, H * K, { init = init }) end
+  local p = { q = map(), k = map(), v = map(), pos = map() }
+  local out = nn.linear(H * K, cfg.d_model, { act = block.closing(cfg.flow), init = init })
+  local children = { { "q", p.q }, { "k", p.k }, { "v", p.v }, { "pos", p.pos }, { "out", out } }
+  return nn.module({ children = children }, function(_, norm, e, pe, done, state, probe)
+    local T, B = unpack(e:shape())
+    local function heads(name, t)
+      t = ops.reshape(t, { d0 = T, d1 = B, d2 = H, d3 = K })
+      return probe and probe(prefix .. name, t) or t
+    end
+    local seen, old = norm(e), norm(ops.recall { memory = state.memory, mask = state.mask, done = done, level = n })
+    local function carried(t) return ops.reshape(t, { d0 = cfg.memory, d1 = B, d2 = H, d3 = K }) end
+    local y = ops.attention { q = heads("q", p.q(e)), k = heads("k", p.k(seen)), v = heads("v", p.v(seen)),
+      mk = carried(p.k(old)), mv = carried(p.v(old)), mask = state.mask, done = done,
+      u = shared.u, w = shared.v, r = ops.reshape(p.pos(pe), { d0 = -1, d1 = H, d2 = K }) }
+    return out(ops.reshape(heads("retrieved", y), { d0 = T, d1 = B, d2 = H * K }))
+  end)
+end
+
+return {
+  doc = "gated Transformer-XL: softmax over the last M steps by their relative positions (GTrXL)",
+  source = "Parisotto et al. 2020; Dai et al. 2019, Transformer-XL; as in the released agents of AGaLiTe (a port of DI-engine's)",
+  equations = [[
+X = [memory_l; h],  K, V from norm1(X),  Q from h,  r_p = pos [sin(p f), cos(p f)],  f_i = 10000^(-2i/d)
+score_tj = ((q_t + u).k_j + (q_t + v).r_{M+t-j}) / sqrt(dh),  y_t = sum_j softmax_j(score) v_j
+over the carried steps of the episode and those of the sequence up to t, which may be more than M back
+memory: the last M inputs of every layer, and the last layer's output; no gradient leaves through it]],
+  config = {
+    d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, d_ffn = 128, memory = 128,
+    flow = "gtrxl", embed_act = "relu", ln_eps = 1e-6, reset = true,
+  },
+  build = function(cfg)
+    check(cfg)
+    local init = nn.init.lecun_normal()
+    local shape = { shape = { cfg.n_heads, cfg.d_head }, grad = true }
+    local shared, pe = { u = tensor.new(shape), v = tensor.new(shape) }, positions(cfg.d_model)
+    local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act, init = init })
+    local layers = {}
+    for n = 0, cfg.n_layers - 1 do
+      layers[n + 1] = { tostring(n), block.new(cfg, attention(cfg, n, init, shared), { init = init, raw = true }) }
+    end
+    local module = nn.module { leaves = { shared.u, shared.v }, named = { { "u", shared.u }, { "v", shared.v } },
+      children = { { "embed", embed }, { "layers", nn.container(layers) } } }
+    return {
+      module = module, d_out = cfg.d_model,
+      states = { memory = "[S,M,B,D]", mask = "[M,B]" },
+      sizes = { S = cfg.n_layers + 1, M = cfg.memory, D = cfg.d_model, H = cfg.n_heads, K = cfg.d_head },
+      start = { mask = 1 }, stops = { memory = true },
+      claims = { steps = "until memory is full" },
+      complexity = { step = "3*L*H*K*(min(N, M) + 1)", sequence = "3*L*H*K*N*(N + 1)/2" },
+      forward = function(x, done, state, probe)
+        local e, T = embed(x), x:shape()[1]
+        local levels = e
+        done = cfg.reset and done or nil
+        local distances = pe(cfg.memory + T)
+        for n = 1, cfg.n_layers do
+          e = layers[n][2](e, distances, done, state, probe)
+          levels = ops.concat(levels, e)
+        end
+        return e, { memory = (ops.remember { x = levels, memory = state.memory, stop = 1 }),
+                    mask = (ops.remember_mask { x = levels, mask = state.mask, done = done }) }
+      end,
+    }
+  end,
+}

@@ -1,0 +1,83 @@
+-- transformer.lua -- causal softmax attention over the token itself and the M before it: a KV cache of M tokens.
+local block = require "mneme.block"
+local errors = require "mneme.errors"
+local nn = require "mneme.nn"
+local tensor = require "mneme.tensor"
+local ops = tensor.ops
+
+local choices = { flow = { "gtrxl", "postnorm", "residual" }, embed_act = { "none", "relu" } }
+
+local function check(cfg)
+  for key, known in pairs(choices) do
+    local found = false
+    for _, word in ipairs(known) do found = found or word == cfg[key] end
+    if not found then errors.unknown(key .. " =", cfg[key], known) end
+  end
+  if cfg.memory < 1 or cfg.memory % 1 ~= 0 then
+    errors.raise(("core transformer: memory = %g, expected a whole number of at least 1"):format(cfg.memory), { status = 2 })
+  end
+end
+
+-- Names q, k, v [H*dh,d], out [d,H*dh].
+local function attention(cfg, n)
+  local H, K, M, prefix = cfg.n_heads, cfg.d_head, cfg.memory, "layers." .. n .. "."
+  local init = nn.init.orthogonal(math.sqrt(2), H)
+  local function map() return nn.linear(cfg.d_model, H * K, { init = init }) end
+  local p = { q = map(), k = map(), v = map() }
+  local out = nn.linear(H * K, cfg.d_model, { act = block.closing(cfg.flow) })
+  local children = { { "q", p.q }, { "k", p.k }, { "v", p.v }, { "out", out } }
+  return nn.module({ children = children }, function(_, x, done, state, new, probe)
+    local T, B = unpack(x:shape())
+    local function heads(name, t)
+      t = ops.reshape(t, { d0 = T, d1 = B, d2 = H, d3 = K })
+      return probe and probe(prefix .. name, t) or t
+    end
+    -- The state counts copies first: for `remember`, a memory of B levels.
+    local function kept(name, t)
+      local old = ops.reshape(state[prefix .. name], { d0 = B, d1 = M, d2 = 1, d3 = H * K })
+      local after = ops.remember { x = ops.reshape(t, { d0 = T, d1 = 1, d2 = B * H * K }), memory = old }
+      return ops.reshape(after, { d0 = B, d1 = M, d2 = H, d3 = K })
+    end
+    local function carried(name) return ops.transpose(state[prefix .. name], { a = 0, b = 1 }) end
+    local k, v = heads("k", p.k(x)), heads("v", p.v(x))
+    local y = ops.attention { q = heads("q", p.q(x)), k = k, v = v, mk = carried "k", mv = carried "v",
+      mask = state.mask, done = done, window = M }
+    new[prefix .. "k"], new[prefix .. "v"] = kept("k", k), kept("v", v)
+    return out(ops.reshape(heads("retrieved", y), { d0 = T, d1 = B, d2 = H * K }))
+  end)
+end
+
+return {
+  doc = "causal softmax attention over the last M tokens, with their keys and values kept (Transformer)",
+  source = "Vaswani et al. 2017; no positions: a token's place is what its input says",
+  equations = [[
+y_t = sum_j softmax_j(q_t.k_j / sqrt(dh)) v_j  over itself and at most M tokens before it in its episode
+kept: keys and values of the last M tokens, and which of them are of this episode]],
+  config = {
+    d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, d_ffn = 128, memory = 128,
+    flow = "gtrxl", embed_act = "relu", ln_eps = 1e-6, reset = true,
+  },
+  build = function(cfg)
+    check(cfg)
+    local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
+    local layers, states = {}, { mask = "[M,B]" }
+    for n = 0, cfg.n_layers - 1 do
+      layers[n + 1] = { tostring(n), block.new(cfg, attention(cfg, n)) }
+      for _, name in ipairs { "k", "v" } do states["layers." .. n .. "." .. name] = "[B,M,H,K]" end
+    end
+    return {
+      module = nn.container { { "embed", embed }, { "layers", nn.container(layers) } },
+      d_out = cfg.d_model, states = states, start = { mask = 1 },
+      sizes = { M = cfg.memory, H = cfg.n_heads, K = cfg.d_head },
+      complexity = { step = "2*L*H*K*(min(N, M) + 1)",
+                     sequence = "2*L*H*K*(N*(M + 1) - min(N, M)*(2*M + 1 - min(N, M))/2)" },
+      forward = function(x, done, state, probe)
+        local e, new = embed(x), {}
+        done = cfg.reset and done or nil
+        for n = 1, cfg.n_layers do e = layers[n][2](e, done, state, new, probe) end
+        new.mask = ops.remember_mask { x = e, mask = state.mask, done = done }
+        return e, new
+      end,
+    }
+  end,
+}
