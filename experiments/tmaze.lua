@@ -13,6 +13,7 @@ local cfg = mn.config({
     agalite = { lr = 1e-4, entropy_coef = 0.001 },
     galite = { lr = 1e-4, entropy_coef = 0.001 },
     gru = { lr = 5e-4, entropy_coef = 0.01 },
+    lstm = { lr = 1e-4, entropy_coef = 0.001 },
   },
 })
 

@@ -69,6 +69,8 @@ local hints = {
   dpfp = { {}, { options = { nu = 3 } } },
   lambda_returns = { { sizes = { S = "T+1" } } },
   a2c_loss = { { sizes = { S = "T+1" }, stopped = "values returns" } },
+  frame_stack = { { sizes = { P = 3 } }, { sizes = { P = 1 }, options = { frames = 2 } },
+    { absent = "done past", options = { frames = 3 } } },
   ppo_loss = { { stopped = "old_log_probs old_values advantages returns" },
     { stopped = "old_log_probs old_values advantages returns",
       options = { clip = 0.9, clip_values = 1, normalise_advantages = 0 } } },

@@ -1,0 +1,30 @@
+-- framestack.lua -- the last few observations side by side: the memory that DQN had, and the control for tasks
+-- whose past matters for a few steps only.
+local errors = require "mneme.errors"
+local mlp = require "mneme.mlp"
+local tensor = require "mneme.tensor"
+local ops = tensor.ops
+
+return {
+  doc = "the last observations side by side, then a network without memory: a control",
+  source = "Mnih et al. 2015 (four frames); the network is that of feedforward",
+  equations = [[
+z_t = [x_{t-frames+1}; ...; x_t], zeros for frames of another episode
+e = relu(embed z);   e = e + ffn(norm(e))   in every layer]],
+  config = { d_in = 16, frames = 4, d_model = 256, n_layers = 4, d_ffn = 768, embed_act = "relu", ln_eps = 1e-6, reset = true },
+  build = function(cfg)
+    if cfg.frames < 2 or cfg.frames % 1 ~= 0 then
+      errors.raise(("core framestack: frames = %g, expected a whole number of at least 2"):format(cfg.frames),
+        { status = 2, hint = "one frame is the core feedforward" })
+    end
+    local net = mlp.new(cfg, cfg.frames * cfg.d_in)
+    return {
+      module = net, d_out = cfg.d_model,
+      states = { frames = "[B,F,D]" }, sizes = { F = cfg.frames - 1, D = cfg.d_in },
+      forward = function(x, done, state, probe)
+        local z, frames = ops.frame_stack { x = x, done = cfg.reset and done or nil, past = state.frames, frames = cfg.frames }
+        return net(z, probe), { frames = frames }
+      end,
+    }
+  end,
+}
