@@ -33,7 +33,7 @@ function rig.build(settings, seed, more)
     for key, value in pairs(set) do if key ~= 1 then config[key] = value end end
   end
   mn.manual_seed(seed or 1)
-  local c = core.new(settings[1], config)
+  local c = core.new(settings[1], config, true)
   for i, p in ipairs(c:parameters()) do stir(p, 100 + i) end
   return c
 end
@@ -77,6 +77,26 @@ function rig.warm(c, B, grad)
     end
   end)
   return start
+end
+
+---A state as far as it counts: what stands in a slot (axis M) that the state's mask blocks is zero here.
+function rig.visible(c, state)
+  if c.states.mask ~= "[M,B]" then return state end
+  local seen, mask = {}, state.mask:data()
+  for name, t in pairs(state) do
+    local letters, shape, stride, slot, copy = c.states[name]:gsub("%W", ""), t:shape(), 1, nil, nil
+    for axis = #shape, 1, -1 do
+      local letter = letters:sub(axis, axis)
+      if letter == "M" then slot = stride elseif letter == "B" then copy = stride end
+      stride = stride * shape[axis]
+    end
+    seen[name] = mn.keep(t)
+    local p, M, B = seen[name]:data(), c.sizes.M, state.mask:shape()[2]
+    for i = 0, slot and name ~= "mask" and t:size() - 1 or -1 do
+      if mask[math.floor(i / slot) % M * B + math.floor(i / copy) % B] ~= 0 then p[i] = 0 end
+    end
+  end
+  return seen
 end
 
 ---Run without a tape; y and the final state as leaves.
