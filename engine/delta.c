@@ -36,23 +36,44 @@ long mn_delta_work(const mn_delta *d) {
   return L * (5L * a->Kp + 12L * a->Vp) + 2 * widest(a);
 }
 
+/* `from` and zeros up to `wide`; from NULL: zeros. */
 static void copy_row(const float *from, int n, int wide, float *to) {
-  if (from) memcpy(to, from, sizeof(float) * (size_t)n);
-  for (int i = from ? n : 0; i < wide; i++) to[i] = 0;
+  for (int i = 0; i < wide; i += MN_LANES) mn_store(to + i, from ? mn_load_n(from + i, n - i) : (mn_lanes){ 0 });
 }
 
-static void expect(const float *row, int n) {
-  for (int i = 0; i < n; i += 16) __builtin_prefetch(row + i, 0, 2);
+/* Ask for a row of memory before it is needed.  The rows of one head lie pages apart, where no hardware
+** prefetcher follows. */
+static void expect(const float *row, long at, int n) {
+  for (int i = 0; row && i < n; i += 16) __builtin_prefetch(row + at * n + i, 0, 2);
 }
 
-/* Inputs of n tokens in padded rows; rows n..15 leave any state as it is.  The rows of one head lie
-** pages apart, where no hardware prefetcher follows: the next chunk's are asked for now. */
-static void load(const mn_delta *d, int bh, int t, int n, int next, tokens *x) {
+static void expect_to_store(const float *row, long at, int n) {
+  for (int i = 0; row && i < n; i += 16) __builtin_prefetch(row + at * n + i, 1, 2);
+}
+
+/* What a token `next` on will read, and, going back, where this one's gradients will be stored. */
+static void expect_token(const mn_delta *d, int bh, int t, int next) {
+  const mn_attention *a = &d->a;
+  const mn_arg *in = a->c->in, *y = &a->c->out[0];
+  long now = mn_token(a, t, bh), at = now + (long)next * a->B * a->H;
+  for (int i = IN_Q; next < 0 && i <= IN_V; i++) expect_to_store(in[i].grad, now, in[i].shape[3]);
+  if (t + next < 0 || t + next >= a->T) return;
+  for (int i = IN_Q; i <= IN_V; i++) expect(in[i].data, at, in[i].shape[3]);
+  if (next < 0) expect(y->data, at, a->V), expect(y->grad, at, a->V);
+}
+
+/* Ask for a quarter of it, again and again between the products: all at once it would wait for memory. */
+static void expect_some(const mn_delta *d, int bh, int t, int n, int next, int part) {
+  for (int i = part * L / 4; i < n && i < (part + 1) * L / 4; i++) expect_token(d, bh, t + i, next);
+}
+
+/* Inputs of n tokens in padded rows; rows n..15 leave any state as it is. */
+static void load(const mn_delta *d, int bh, int t, int n, tokens *x) {
   const mn_attention *a = &d->a;
   const mn_arg *in = a->c->in;
   for (int i = 0; i < L; i++) {
     bool real = i < n;
-    long at = mn_token(a, real ? t + i : t, bh), ahead = at + (long)next * a->B * a->H;
+    long at = mn_token(a, t + i, bh);
     copy_row(real ? in[IN_K].data + at * a->K : NULL, a->K, a->Kp, x->kq + i * a->Kp);
     copy_row(real ? in[IN_Q].data + at * a->K : NULL, a->K, a->Kp, x->kq + (L + i) * a->Kp);
     copy_row(real ? in[IN_V].data + at * a->V : NULL, a->V, a->Vp, x->v + i * a->Vp);
@@ -60,10 +81,6 @@ static void load(const mn_delta *d, int bh, int t, int n, int next, tokens *x) {
     x->keep[i] = real && in[IN_KEEP].data ? in[IN_KEEP].data[at] : 1;
     x->erase[i] = d->after ? x->keep[i] : 1;
     x->reset[i] = real && mn_delta_reset(d, t + i, bh);
-    if (!real || t + i + next < 0 || t + i + next >= a->T) continue;
-    expect(in[IN_K].data + ahead * a->K, a->K);
-    expect(in[IN_Q].data + ahead * a->K, a->K);
-    expect(in[IN_V].data + ahead * a->V, a->V);
   }
 }
 
@@ -76,12 +93,12 @@ static void weigh(tokens *x) {
     if (x->reset[t]) first = t, old = false;
     float *D = x->D + (t + 1) * L, *was = D - L, e = x->reset[t] ? 0 : x->erase[t];
     float keep = x->reset[t] ? 0 : x->keep[t];
+    MN_PRAGMA(omp simd)
     for (int s = 0; s < L; s++) {
       x->F[t * L + s] = e * was[s] * x->G[t * L + s];
-      D[s] = keep * was[s];
+      D[s] = s == t ? 1 : keep * was[s];
+      x->R[t * L + s] = D[s] * x->G[(L + t) * L + s];
     }
-    D[t] = 1;
-    for (int s = 0; s < L; s++) x->R[t * L + s] = D[s] * x->G[(L + t) * L + s];
     x->before[t] = old ? e * P : 0;
     if (old) P *= keep;
     x->P[t] = old ? P : 0;
@@ -138,13 +155,17 @@ static void solve(const mn_delta *d, int bh, int t, int n, int next, mn_delta_st
   x->v = mn_cut(work, (long)L * Vp), x->r = mn_cut(work, (long)L * Vp);
   x->u = mn_cut(work, (long)L * Vp), x->num = mn_cut(work, (long)L * Vp);
   x->ones = mn_cut(work, widest(a)), x->kept = mn_cut(work, widest(a));
-  load(d, bh, t, n, next, x);
+  load(d, bh, t, n, x);
+  expect_some(d, bh, t, n, next, 0);
   mn_chunk_dots(2 * L, L, Kp, x->kq, Kp, x->kq, Kp, x->G, L);
+  expect_some(d, bh, t, n, next, 1);
   mn_chunk_gemm(2 * L, Vp, Kp, x->kq, Kp, 1, from.C, Vp, 0, 0, 0, x->M, Vp);
+  expect_some(d, bh, t, n, next, 2);
   weigh(x);
   int j = 0;
   for (; j + 4 * MN_LANES <= Vp; j += 4 * MN_LANES) substitute(4, x, Vp, j);
   for (; j < Vp; j += MN_LANES) substitute(1, x, Vp, j);
+  expect_some(d, bh, t, n, next, 3);
   for (int i = 0; i < widest(a); i++) x->ones[i] = 1, x->kept[i] = x->P[LAST];
   for (int i = 0; i < L; i++) {
     x->z[i] = x->old_z[i] = 0;
@@ -228,8 +249,13 @@ static void direct(const mn_attention *a, const tokens *x, mn_delta_state from, 
                    grads *d) {
   long Vp = a->Vp, Kp = a->Kp;
   d->kept = 0;
-  for (long i = 0; x->old[LAST] && i < Kp; i++) d->kept += mn_dot(Vp, from.C + i * Vp, grad.C + i * Vp);
-  if (x->old[LAST]) d->kept += mn_dot(Kp, from.s, grad.s);
+  if (x->old[LAST]) {
+    mn_lanes sum[4] = { { 0 } };
+    for (long i = 0; i < Kp * Vp; i += 4 * MN_LANES)
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; j++) sum[j] += mn_load(from.C + i + j * MN_LANES) * mn_load(grad.C + i + j * MN_LANES);
+    d->kept = mn_sum((sum[0] + sum[1]) + (sum[2] + sum[3])) + mn_dot(Kp, from.s, grad.s);
+  }
   for (int t = 0; t < L; t++) {
     long at = t * Vp;
     d->dbeta[t] = mn_dot(Vp, d->du + at, x->r + at);
@@ -252,20 +278,20 @@ static void weigh_back(bool after, const tokens *x, grads *d) {
   for (int s = 0; s < L; s++) to[s] = d->left[s];
   for (int t = LAST; t >= 0; t--) {
     const float *D = x->D + (t + 1) * L, *was = D - L;
-    float *to_F = d->pairs + t * L, *to_R = to_F + L * L, erase = 0, keep = 0;
+    float *to_F = d->pairs + t * L, *to_R = to_F + L * L, through[L];
+    int first = x->first[t];
+    MN_PRAGMA(omp simd)
     for (int s = 0; s < L; s++) {
-      bool uses = s >= x->first[t] && s <= t;
-      float g = uses ? to_R[s] + d->dz[t] * x->beta[s] : 0;
-      if (uses) d->dbeta[s] += d->dz[t] * x->R[t * L + s];
-      to[s] = uses && s < t ? to[s] + g * x->G[(L + t) * L + s] : 0;
+      bool uses = s >= first && s <= t, earlier = s >= first && s < t;
+      float g = uses ? to_R[s] + d->dz[t] * x->beta[s] : 0, f = earlier ? -to_F[s] : 0;
+      d->dbeta[s] += uses ? d->dz[t] * x->R[t * L + s] : 0;
+      to[s] = earlier ? to[s] + g * x->G[(L + t) * L + s] : 0;
+      through[s] = f * x->G[t * L + s];
       to_R[s] = g * D[s];
-      bool earlier = uses && s < t;
-      float f = earlier ? -to_F[s] : 0, e = f * x->G[t * L + s];
       to_F[s] = f * x->erase[t] * was[s];
-      erase += e * was[s];
-      keep += to[s] * was[s];
-      to[s] = to[s] * x->keep[t] + e * x->erase[t];
     }
+    float erase = mn_dot(L, through, was), keep = mn_dot(L, to, was);
+    for (int s = 0; s < L; s++) to[s] = to[s] * x->keep[t] + through[s] * x->erase[t];
     float P = t ? x->P[t - 1] : 1;
     if (x->old[t]) {
       to_P += d->P[t];

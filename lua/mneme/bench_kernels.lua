@@ -15,6 +15,7 @@ local T, B, H, V = 256, 8, 4, 64
 -- Lane operations of one token and head (one lane's multiply-add, or multiply): by chunks of 16 where decays meet
 -- outer products, by the plain recurrence elsewhere; what building features from their factors takes is not counted.
 local function chunked(K) return 2 * V * K * (1 + 1 / 16) + 16 * (K + V), 5 * V * K + 7 * V * K / 16 + 40 * (K + V) end
+local function delta(K) return 3 * V * K + 32 * K + 17 * V, 8 * V * K + 97 * K + 70 * V end      -- read by k and by q
 local function plain(K) return 2 * V * K, 5 * V * K end
 local function seen(n, products) return n * V * products end
 local function all_heads(forward, backward) return forward / H, backward / H end     -- counted for the whole layer
@@ -38,7 +39,7 @@ local list = {
   { "agalite", op = "agalite", size = "64+256, r=2",
     inputs = function(r) return factors(r, { tick = tensor.new { shape = { B } }, r = 2 }) end,
     lanes = function() return 3 * (V + 256) + 2 * 256, 3 * (3 * (V + 256) + 2 * 256) end },
-  { "delta", op = "delta_rule", size = "64x64", lanes = function() return chunked(64) end,
+  { "delta", op = "delta_rule", size = "64x64", lanes = function() return delta(64) end,
     inputs = function(r)
       return { q = r(T, B, H, 64), k = r(T, B, H, 64, 0.1), v = r(T, B, H, V), beta = r(T, B, H), keep = r(T, B, H), normalise = 0 }
     end },
