@@ -5,7 +5,8 @@
 ** The forms for one number have no branches: GCC and clang vectorise any loop around them, at best
 ** under "#pragma omp simd".  They keep to the common subset of C11 and CUDA C++17.  Errors, over
 ** all floats: exp 1.0 ulp, log 0.9, tanh 2.7, sigmoid 2.4, softplus 1.7; sin and cos 1.6 up to 1000
-** (beyond, 1e-7 of 1 up to 1e6 and finite everywhere).  Overflow gives infinity, underflow goes through the denormals to 0, NaN comes back as NaN, tanh keeps the sign of zero.
+** (beyond, 1e-7 of 1 up to 1e6 and finite everywhere).  Overflow gives infinity, underflow goes
+** through the denormals to 0, NaN comes back as NaN, tanh keeps the sign of zero.
 ** The polynomials are minimax fits (fpminimax of sollya); the argument is reduced in two parts, as
 ** in Cody and Waite, Software Manual for the Elementary Functions, 1980, chapters 5 and 6. */
 #ifndef MN_MATHS_H

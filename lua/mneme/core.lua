@@ -1,5 +1,6 @@
 -- core.lua -- memories: y, state = core(x, done, state, probe), built by name from lua/mneme/cores/NAME.lua.
--- A core file returns { doc, source, equations, config = defaults, build = function(cfg, given) }.  `build` returns
+-- A core file returns { doc, source, equations, config = defaults, build = function(cfg, given, lenient) }, given
+-- being what the user set; lenient: keys that do not go together are ignored.  `build` returns
 --   module      its parameters (mneme.nn)
 --   forward     function(x, done, state, probe) -> y, state
 --   d_out       size of y's last axis
@@ -210,7 +211,7 @@ end
 ---Build a core: core("agalite", { d_in = 16, eta = 4 }), or core { "agalite", d_in = 16 }.
 ---@param name string|table a name, or the path of a core's file ("mine/core.lua")
 ---@param config table?
----@param ignore_unknown boolean? for files that list every key of a family
+---@param ignore_unknown boolean? for files that list every key of a family: what does not apply is ignored
 ---@return Core
 local function new(name, config, ignore_unknown)
   if type(name) == "table" then
@@ -221,7 +222,7 @@ local function new(name, config, ignore_unknown)
   if type(name) ~= "string" then errors.raise("core: expected a name, as in mn.core(\"gru\", { d_in = 16 })") end
   local d = definition(name)
   local cfg = configure(name, d.config, config or {}, ignore_unknown)
-  local core = d.build(cfg, config or {})
+  local core = d.build(cfg, config or {}, ignore_unknown)
   core.name, core.config = name:match "([^/]+)%.lua$" or name, cfg
   for _, key in ipairs { "start", "constants", "stops", "complexity", "claims" } do core[key] = core[key] or {} end
   for key, value in pairs(claims) do core.claims[key] = core.claims[key] or value end
@@ -237,11 +238,7 @@ local function preset(base, keys, about_it)
   local d = definition(base)
   local config = configure(base, d.config, keys)
   return { doc = about_it.doc, source = about_it.source, equations = d.equations, config = config, preset = { base, keys },
-    build = function(cfg, given)
-      local all = {}
-      for _, set in ipairs { keys, given } do for key, value in pairs(set) do all[key] = value end end
-      return d.build(cfg, all)
-    end }
+    build = d.build }
 end
 
 return { new = new, definition = definition, preset = preset }

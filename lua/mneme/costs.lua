@@ -43,7 +43,7 @@ function costs.all(words)
         keys[key] = true
         if given[key] then config[key], used[key] = values.parse(key, given[key], default), true end
       end
-      local c = nn.dry(core.new, name, config)
+      local c = nn.dry(core.new, name, config, true)
       list[#list + 1] = { name = name, definition = d, about = c:describe(N), sizes = sizes(c) }
     end, errors.handler)
     if not ok then list[#list + 1] = { name = name, problem = problem.message } end

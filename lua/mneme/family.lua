@@ -1,10 +1,10 @@
 -- family.lua -- the gated linear family: what the cores galite and agalite (and presets of them) are built of.
 -- Its axes are tables: features.lua (what keys become), gates.lua (what is written and forgotten), and memories/
 -- (how it is held: the word of `update`, or where that is sum, of `approximation`, is the name of the file).
+-- combinations.lua says which go together.
 local block = require "mneme.block"
-local errors = require "mneme.errors"
+local combinations = require "mneme.combinations"
 local features = require "mneme.features"
-local find = require "mneme.find"
 local gates = require "mneme.gates"
 local nn = require "mneme.nn"
 local tensor = require "mneme.tensor"
@@ -12,66 +12,52 @@ local ops = tensor.ops
 
 local family = { features = features.list, gates = gates.list }
 
----How the memory is held, by name.  A file returns
----  doc         one line with the equation
----  states      function(cfg) -> names -> axes, of one layer; letters H, V, K and those it adds to core.sizes
----  complexity  function(cfg) -> as in core.lua
----  run         function(cfg, args, state, new, done, prefix) -> y [T,B,H,V]; args: q, k, v and the gates that
----              there are, by head, [T,B,H,...] (q and k as factors where args.p_q, args.p_k are given: see
----              features.whole), eps, den_clamp, normalise, done; final states go into `new` under prefix .. name
----  gate        a gate of its own (as in gates.lua), in place of cfg.gate
----  check       function(cfg): raises what cannot be combined
----  clock       true: the core has a state `tick` [B]; `run` advances it
----  fused       true: projections begin as two fused layers
----  extend      function(cfg, core): more of what a core file's build returns (core.lua)
--- Every file, and the axis that chooses it:
-local held = { full = "approximation", cos = "approximation" }
-family.memories = setmetatable({}, { __index = function(t, name)
-  t[name] = require("mneme.memories." .. name)
-  return t[name]
-end })
+---@class Memory what a file of memories/ returns; an axis's word is added in combinations.lua
+---@field doc string one line with the equation
+---@field states fun(cfg): table names -> axes, of one layer; letters H, V, K and those it adds to core.sizes
+---@field complexity fun(cfg): table as in core.lua
+---@field run fun(cfg, args, state, new, done, prefix): Tensor y [T,B,H,V].  args: q, k, v and the gates that there
+---are, by head, [T,B,H,...] (q and k as factors where args.p_q, args.p_k are given: see features.whole), eps,
+---den_clamp, normalise, done; final states go into `new` under prefix .. name
+---@field gate Gate? gates of its own, in place of cfg.gate
+---@field keys string[]? settings that only this memory has
+---@field refuses (fun(cfg, K): string?)? why it does not go with a configuration
+---@field joint (true|string)? true: knows decay=joint; or why not
+---@field rescales boolean? heeds args.shrink [T,B,H], what is left of the old memory's keys before a token
+---@field unnormalised boolean? has no s.q to divide by, whatever `normalise` says
+---@field clock boolean? the core has a state `tick` [B], which `run` advances
+---@field fused boolean? projections begin as two fused layers
+---@field lanes (fun(V, K, M): number)? vector instructions' lanes of one head's step, for the roofline
+---@field extend fun(cfg, core)? more of what a core file's build returns (core.lua)
 
-local choices = {
-  feature = features.list, gate = gates.list,
-  decay = { separable = true, joint = true }, query = { single = true, double = true },
-  approximation = { full = true, cos = true }, form = { code = true, paper = true, cossin = true },
-  update = { sum = true }, flow = { gtrxl = true, residual = true, postnorm = true },
-  embed_act = { relu = true, none = true },
-}
-for name, axis in pairs(held) do choices[axis][name] = true end
-
-local function check(cfg)
-  for key, known in pairs(choices) do
-    if not known[cfg[key]] then errors.unknown(key .. " =", cfg[key], find.keys(known)) end
-  end
-  for _, key in ipairs { "eta", "nu", "r" } do
-    if cfg[key] < 1 or cfg[key] % 1 ~= 0 then
-      errors.raise(("core: %s = %g, expected a whole number of at least 1"):format(key, cfg[key]), { status = 2 })
-    end
-  end
-end
+-- What ops.linear applies itself, without another pass.
+local fused = { relu = true, elu1 = true, sigmoid = true, tanh = true }
 
 -- ---- the attention of one layer ----
 
-local function projections(cfg, K, memory)
-  local feature, gate = features.list[cfg.feature], memory.gate or gates.list[cfg.gate]
+-- How the parts of one layer are called, in the order of their names in files.
+local order = { "k", "q", "q2", "v", "beta", "gamma", "p_k", "p_q", "p_gamma" }
+
+local function projections(cfg, K, memory, gate)
+  local feature, act = features.list[cfg.feature], features.act(cfg)
   local H, d, double = cfg.n_heads, cfg.d_model, cfg.query == "double"
   local rows = feature.rows(cfg)
   local init = nn.init.orthogonal(math.sqrt(2), H)
   local mapped = feature.lecun and nn.init.lecun_normal() or init
+  local at_once = fused[act] and not cfg.rotary and act or nil
   local p = {}
-  local function add(name, n, act, how, d_in) p[name] = nn.linear(d_in or d, H * n, { act = act, init = how or init }) end
+  local function add(name, n, how, first, d_in) p[name] = nn.linear(d_in or d, H * n, { act = how, init = first or init }) end
   add("v", cfg.d_head)
-  add("k", rows, feature.act, mapped)
+  add("k", rows, at_once, mapped)
   if double then     -- q0 stays raw; its maps q2 and p_q act within each head
     add("q", cfg.d_head)
     add("q2", rows, nil, mapped, cfg.d_head)
   else
-    add("q", rows, feature.act, mapped)
+    add("q", rows, at_once, mapped)
   end
   if feature.outer then
-    add("p_k", cfg.eta, feature.act)
-    add("p_q", cfg.eta, not double and feature.act or nil, nil, double and cfg.d_head or nil)
+    add("p_k", cfg.eta, act)
+    add("p_q", cfg.eta, not double and act or nil, nil, double and cfg.d_head or nil)
   end
   for _, name in ipairs { "beta", "gamma", "p_gamma" } do
     local n = gate[name]
@@ -85,40 +71,65 @@ local function projections(cfg, K, memory)
     nn.init_together(wide, whole)
     if #narrow > 0 then nn.init_together(narrow, whole) end
   end
-  return p
+  return p, at_once
+end
+
+local LARGEST = 40           -- exp(40)^2 is still far from infinity
+
+local function activate(x, act)
+  if act == "exp" then x = ops.clamp { x = x, hi = LARGEST } end
+  return ops[act](x)
 end
 
 local function attention(cfg, n, K, memory)
-  local p = projections(cfg, K, memory)
-  local out = nn.linear(cfg.n_heads * cfg.d_head, cfg.d_model, { act = block.closing(cfg.flow) })
-  local order = { "k", "q", "q2", "v", "beta", "gamma", "p_k", "p_q", "p_gamma" }
-  local children = { { "out", out } }
+  local feature, act, H = features.list[cfg.feature], features.act(cfg), cfg.n_heads
+  local gate = memory.gate or gates.list[cfg.gate]
+  local p, at_once = projections(cfg, K, memory, gate)
+  local double, late = cfg.query == "double", act and not at_once
+  local out = nn.linear(H * cfg.d_head, cfg.d_model, { act = block.closing(cfg.flow) })
+  local children, named = { { "out", out } }, {}
   for _, name in ipairs(order) do if p[name] then children[#children + 1] = { name, p[name] } end end
-  local feature, H = features.list[cfg.feature], cfg.n_heads
-  local double = cfg.query == "double"
+  local extra = gate.module and gate.module(cfg, K)
+  if extra then children[#children + 1] = { cfg.gate, extra } end
+  local random
+  if feature.buffer then
+    random = tensor.new { shape = { H, cfg.m, cfg.d_head } }
+    feature.buffer(random:data(), cfg)
+    named[1] = { "features", random, buffer = true }
+  end
   local prefix = "layers." .. n .. "."
 
-  local function by_head(t, T, B, probe, name)
-    local shape = t:shape()
-    t = ops.reshape(t, { d0 = T, d1 = B, d2 = H, d3 = shape[3] / H })
-    return probe and probe(prefix .. name, t) or t
+  -- a [T,B,H,rows] as q or k: turned, activated where the projection did not, and mapped.
+  local function phi(a, role, about)
+    if cfg.rotary then a, about.new.tick = ops.rotary { x = a, tick = about.state.tick } end
+    if late then a = activate(a, act) end
+    if not feature.map then return a end
+    about.role = role
+    return feature.map(a, about)
   end
 
-  return nn.module({ children = children }, function(_, x, done, state, new, probe)
+  return nn.module({ children = children, named = named }, function(_, x, done, state, new, probe)
     local shape = x:shape()
     local T, B = shape[1], shape[2]
-    local a = { eps = cfg.eps, den_clamp = cfg.den_clamp, normalise = cfg.normalise, done = done }
-    for _, name in ipairs(order) do
-      local within = double and (name == "q" or name == "q2" or name == "p_q")
-      if p[name] and not within then a[name] = by_head(p[name](x), T, B, probe, name) end
+    local args = { eps = cfg.eps, den_clamp = cfg.den_clamp, normalise = cfg.normalise, done = done }
+    local about = { cfg = cfg, w = random, args = args, state = state, new = new, prefix = prefix, done = done }
+    local function by_head(name)
+      local y = p[name](x)
+      return ops.reshape(y, { d0 = T, d1 = B, d2 = H, d3 = y:shape()[3] / H })
     end
+    for _, name in ipairs { "k", "v", "beta", "gamma", "p_k", "p_gamma" } do if p[name] then args[name] = by_head(name) end end
+    args.k, args.q = phi(args.k, "k", about), by_head "q"
     if double then
-      local q0 = by_head(p.q(x), T, B)
-      a.q = ops.head_linear { x = q0, w = p.q2.weight, b = p.q2.bias, act = feature.act }
-      if p.p_q then a.p_q = ops.head_linear { x = q0, w = p.p_q.weight, b = p.p_q.bias, act = feature.act } end
-      if probe then a.q = probe(prefix .. "q", a.q) end
+      local q0 = args.q
+      args.q = ops.head_linear { x = q0, w = p.q2.weight, b = p.q2.bias, act = at_once }
+      if p.p_q then args.p_q = ops.head_linear { x = q0, w = p.p_q.weight, b = p.p_q.bias, act = act } end
+    elseif p.p_q then args.p_q = by_head "p_q" end
+    args.q = phi(args.q, "q", about)
+    if gate.apply then gate.apply(extra, args) end
+    if probe then
+      for _, name in ipairs(order) do if args[name] then args[name] = probe(prefix .. name, args[name]) end end
     end
-    local y = memory.run(cfg, a, state, new, done, prefix)
+    local y = memory.run(cfg, args, state, new, done, prefix)
     if probe then y = probe(prefix .. "retrieved", y) end
     return out(ops.reshape(y, { d0 = T, d1 = B, d2 = H * cfg.d_head }))
   end)
@@ -128,41 +139,44 @@ end
 
 -- What one step of one copy costs, in floating-point operations at the rate of fused multiply-adds: products
 -- with weights, and the recurrence forward and backward (a lane's instruction counts 2, whatever it does).
-local function cost(cfg, module, K, M)
-  local weights = 0
-  module:each(function(name, t) if name:find "weight$" and not name:find "norm" then weights = weights + t:size() end end)
-  local V, heads = cfg.d_head, cfg.n_layers * cfg.n_heads
-  local lanes = cfg.approximation == "cos" and 3 * M * (V + K) + 2 * K or 4 * V * K
-  return { products = 2 * weights, forward = 2 * heads * lanes, backward = 6 * heads * lanes }
+local function cost(cfg, core, memory)
+  local weights, sizes = 0, core.sizes
+  core.module:each(function(name, t) if name:find "weight$" and not name:find "norm" then weights = weights + t:size() end end)
+  local lanes = cfg.n_layers * sizes.H * memory.lanes(sizes.V, sizes.K, sizes.M)
+  return { products = 2 * weights, forward = 2 * lanes, backward = 6 * lanes }
 end
 
 ---Build a core of the family from a complete configuration.
-function family.build(cfg)
-  check(cfg)
-  local memory = family.memories[cfg.update ~= "sum" and cfg.update or cfg.approximation]
-  if memory.check then memory.check(cfg) end
+---@param cfg table
+---@param given table what the user set
+---@param lenient boolean? ignore settings that make no difference
+function family.build(cfg, given, lenient)
+  combinations.check(cfg, given, lenient)
+  local memory, feature = combinations.memory(cfg), features.list[cfg.feature]
   local K = features.size(cfg)
   local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
   local layers, states = {}, {}
+  local core = { states = states, sizes = { H = cfg.n_heads, V = cfg.d_head, K = K }, start = {}, constants = {} }
   for n = 0, cfg.n_layers - 1 do
     layers[n + 1] = { tostring(n), block.new(cfg, attention(cfg, n, K, memory)) }
     for name, axes in pairs(memory.states(cfg)) do states["layers." .. n .. "." .. name] = axes end
+    if feature.state then states["layers." .. n .. "." .. feature.state[1]] = feature.state[2] end
   end
-  if memory.clock then states.tick = "[B]" end
-  local module = nn.container { { "embed", embed }, { "layers", nn.container(layers) } }
-  local core = {
-    module = module, d_out = cfg.d_model, states = states,
-    sizes = { H = cfg.n_heads, V = cfg.d_head, K = K }, start = {},
-    claims = { reset = memory.clock and "up to tick" or "exact" },
-    complexity = memory.complexity(cfg),
-    forward = function(x, done, state, probe)
-      local e, new = embed(x), {}
-      done = cfg.reset and done or nil
-      for n = 1, cfg.n_layers do e = layers[n][2](e, done, state, new, probe) end
-      return e, new
-    end,
-  }
-  core.cost = function() return cost(cfg, module, K, core.sizes.M or 0) end
+  if feature.state then core.start[feature.state[1]], core.constants[feature.state[1]] = feature.state[3], true end
+  local clock = memory.clock or cfg.rotary
+  if clock then states.tick = "[B]" end
+  core.module = nn.container { { "embed", embed }, { "layers", nn.container(layers) } }
+  core.d_out = cfg.d_model
+  core.claims = { reset = clock and "up to tick" or "exact" }
+  core.complexity = memory.complexity(cfg)
+  if feature.step then core.complexity.step = core.complexity.step .. " + " .. feature.step end
+  core.forward = function(x, done, state, probe)
+    local e, new = embed(x), {}
+    done = cfg.reset and done or nil
+    for n = 1, cfg.n_layers do e = layers[n][2](e, done, state, new, probe) end
+    return e, new
+  end
+  if memory.lanes then core.cost = function() return cost(cfg, core, memory) end end
   if memory.extend then memory.extend(cfg, core) end
   return core
 end

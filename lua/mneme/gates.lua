@@ -1,16 +1,59 @@
 -- gates.lua -- gates of the gated linear family: what decides how much is written and forgotten.
 -- One entry is one gate; a user's own goes into the same table, mn.gates.mine = { ... }.
+local features = require "mneme.features"
+local nn = require "mneme.nn"
+local tensor = require "mneme.tensor"
+local ops = tensor.ops
+
 local gates = {}
 
----@class Gate each field says how many gates a head has, given K, the size of a feature; true: d_head
----@field beta true|fun(cfg, K): integer? on values
+---@class Gate beta, gamma and p_gamma say how many gates a head has, given K, the size of a feature; true: d_head.
+---Each is a projection of the input, through a sigmoid.
+---@field beta true|fun(cfg, K): integer? on values; one number a head and no gamma: a gate of the whole head
 ---@field gamma true|fun(cfg, K): integer? on keys; where there is p_gamma, the large factor of the gate
 ---@field p_gamma true|fun(cfg, K): integer?
+---@field refuses (fun(cfg, K): string?)? why it does not go with a configuration
+---@field module (fun(cfg, K): Module)? parameters of its own: a child named as the gate
+---@field apply (fun(module, args): nil)? changes what the memory gets: k, v, beta, gamma, write
+---@field joint string? why decay=separable|joint makes no difference
+
+local function each_key(_, K) return K end
+
+-- Gates that do not depend on what is seen: write (B, G) and forget 1 - (B G^T)*(B' G'^T).
+local function mega(cfg, K)
+  local H, named, leaves = cfg.n_heads, {}, {}
+  local m = nn.module { named = named, leaves = leaves }
+  for i, name in ipairs { "beta", "beta_damp", "gamma", "gamma_damp" } do
+    local n = i <= 2 and cfg.d_head or K
+    local p = tensor.new { shape = { H, n }, grad = true }
+    nn.init.normal(0.2)(p:data(), H, n)
+    named[i], leaves[i], m[name] = { name, p }, p, p
+  end
+  return m
+end
 
 gates.list = {
-  outer       = { beta = true, gamma = true, p_gamma = function(cfg, K) return K / cfg.d_head end },
-  elementwise = { beta = true, gamma = function(_, K) return K end },
-  none        = {},
+  outer = {
+    beta = true, gamma = true, p_gamma = function(cfg, K) return K / cfg.d_head end,
+    refuses = function(cfg, K)
+      if K % cfg.d_head ~= 0 then
+        return ("gate=outer is p_gamma (x) gamma, a multiple of d_head=%d gates, but feature=%s has %d keys"):format(cfg.d_head, cfg.feature, K)
+      end
+    end,
+  },
+  elementwise = { beta = true, gamma = each_key },
+  scalar = { beta = function() return 1 end, joint = "gate=scalar forgets with one number" },   -- Peng et al. 2021
+  none = { joint = "decay=joint needs a gate" },                                     -- Katharopoulos et al. 2020
+  mega = {                                                                           -- released code, update_rule `mega`
+    module = mega, joint = "gate=mega has a decay of its own",
+    apply = function(m, args)
+      features.whole(args)
+      local beta, gamma = ops.sigmoid(m.beta), ops.sigmoid(m.gamma)
+      args.v, args.k, args.write = args.v * beta, args.k * gamma, "raw"
+      args.beta = ops.every_step { x = beta * ops.sigmoid(m.beta_damp), like = args.v }
+      args.gamma = ops.every_step { x = gamma * ops.sigmoid(m.gamma_damp), like = args.v }
+    end,
+  },
 }
 
 return gates

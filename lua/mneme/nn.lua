@@ -63,6 +63,15 @@ function nn.init.lecun_normal()
   end
 end
 
+---Normal with a standard deviation (default 1).
+function nn.init.normal(std)
+  return function(p, rows, cols)
+    if dry then return end
+    normal(p, rows * cols)
+    for i = 0, rows * cols - 1 do p[i] = (std or 1) * p[i] end
+  end
+end
+
 ---Uniform between -bound and bound.
 function nn.init.uniform(bound)
   return function(p, rows, cols)

@@ -3,22 +3,17 @@
 --   C = (1-beta)(1-gamma)^T * C + (beta*v)(gamma*k)^T     s = (1-gamma)*s + gamma*k     y = C q / (s.q + eps)
 -- (decay=separable, the paper's GaLiTe; decay=joint is the released code's, with 1 - beta gamma^T).
 -- approximation=cos keeps vectors instead of the matrix C: AGaLiTe.
-local errors = require "mneme.errors"
 local family = require "mneme.family"
 
 return {
   doc = "gated linear attention with an outer-product gate and feature map (GaLiTe / ReLiT)",
   source = "Pramanik et al., AGaLiTe, TMLR 10/2024; released code github.com/subho406/agalite",
   config = {
-    d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, d_ffn = 128, eta = 4, nu = 1, m = 64,
-    feature = "outer_relu", nn_act = "relu", feature_eps = 1e-6, rotary = false, gate = "outer", query = "single", decay = "separable", update = "sum",
-    norm_eps = 1e-6, normalise = true, approximation = "full", form = "code", r = 2, eps = 1e-5, den_clamp = 0,
+    d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, d_ffn = 128,
+    feature = "outer_relu", eta = 4, nu = 1, m = 64, nn_act = "relu", feature_eps = 1e-6, rotary = false,
+    query = "single", gate = "outer", decay = "separable", update = "sum", norm_eps = 1e-6,
+    approximation = "full", form = "code", r = 2, normalise = true, eps = 1e-5, den_clamp = 0,
     flow = "gtrxl", embed_act = "relu", ln_eps = 1e-6, reset = true,
   },
-  build = function(cfg, given)
-    if cfg.approximation == "full" and (given.r or given.form) and not given.approximation then
-      errors.raise("core galite: r and form belong to approximation=cos", { status = 2 })
-    end
-    return family.build(cfg)
-  end,
+  build = family.build,
 }

@@ -1,7 +1,6 @@
 -- cos.lua -- AGaLiTe: the matrix as a sum of waves, each with a vector of values and one of keys.
 local ffi = require "ffi"
 local engine = require "mneme.engine"
-local errors = require "mneme.errors"
 local tensor = require "mneme.tensor"
 local C, ops = engine.C, tensor.ops
 
@@ -23,16 +22,19 @@ local every = setmetatable({}, { __mode = "k" })      -- configurations of cores
 return {
   doc = "v_m = (1-b)*v_m + cos(w_m tau) b*v,  k_m likewise,  y = sum_m v_m (k_m.q) / den(D s.q)",
   fused = true,                                       -- the released code projects in two fused layers
-  clock = true,
-  check = function(cfg)
-    if cfg.decay == "joint" then
-      errors.raise("core: decay=joint has no cosine form: its decay 1 - beta gamma^T is not a product of vectors", { status = 2 })
+  clock = true, rescales = true,
+  keys = { "r", "form" },
+  refuses = function(cfg)
+    if cfg.gate == "scalar" or cfg.gate == "mega" then
+      return ("approximation=cos needs a decay of values and one of keys, as gate = outer, elementwise or none has, not %s"):format(cfg.gate)
     end
   end,
+  joint = "decay=joint has no cosine form: its decay 1 - beta gamma^T is not a product of vectors",
   states = function(cfg)
     return { v = "[B,M,H,V]", k = "[B,M,H,K]", s = cfg.normalise and "[B,H,K]" or nil }
   end,
   complexity = function() return { step = "L*H*(2*M*(V + K) + K)" } end,
+  lanes = function(V, K, M) return 3 * M * (V + K) + 2 * K end,
   ---What the core as a whole gains: its channels, and where its clock starts.
   extend = function(cfg, core)
     core.channels = channels(cfg)
