@@ -16,9 +16,11 @@ MN_INLINE void block(const int RM, const int RN, int K, const float *A, long ra,
 #pragma GCC unroll 16
   for (int i = 0; i < RM; i++)
 #pragma GCC unroll 4
-    for (int j = 0; j < RN; j++)
-      acc[i][j] = C0 ? mn_load(C0 + i * ldc + j * MN_LANES) * (row[i] * mn_load(col + j * MN_LANES))
-                     : (mn_lanes){ 0 };
+    for (int j = 0; j < RN; j++) {
+      acc[i][j] = C0 ? mn_load(C0 + i * ldc + j * MN_LANES) : (mn_lanes){ 0 };
+      if (row) acc[i][j] *= row[i];
+      if (col) acc[i][j] *= mn_load(col + j * MN_LANES);
+    }
   for (int k = 0; k < K; k++) {
     mn_lanes b[4];
 #pragma GCC unroll 4
@@ -40,7 +42,7 @@ MN_INLINE void block(const int RM, const int RN, int K, const float *A, long ra,
 }
 
 #if MN_LANES == 16
-enum { WIDE_M = 4, WIDE_N = 4, THIN_M = 8, THIN_N = 1 };   /* of 32 registers */
+enum { WIDE_M = 4, WIDE_N = 4, THIN_M = 16, THIN_N = 1 };  /* of 32 registers */
 #else
 enum { WIDE_M = 4, WIDE_N = 2, THIN_M = 4, THIN_N = 2 };    /* of 16 registers */
 #endif
@@ -94,6 +96,39 @@ void mn_chunk_dots(int M, int N, int K, const float *A, long lda, const float *B
   for (int j = 0; j < N; j += 4)
     for (int i = 0; i < M; i += RM)
       dots_block(RM, K, A + i * lda, lda, B + j * ldb, ldb, C + i * ldc + j, ldc);
+}
+
+#if MN_LANES == 16
+/* Four times, row i and row i+8 shuffled into each other: then rows are columns. */
+static void transpose_block(const float *from, long ld, float *to, long ldt) {
+  mn_lanes a[16], b[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; i++) a[i] = mn_load(from + i * ld);
+#pragma GCC unroll 4
+  for (int stage = 0; stage < 4; stage++) {
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) {
+      b[2 * i] = __builtin_shufflevector(a[i], a[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21,
+                                         6, 22, 7, 23);
+      b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + 8], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28,
+                                             13, 29, 14, 30, 15, 31);
+    }
+    memcpy(a, b, sizeof a);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; i++) mn_store(to + i * ldt, a[i]);
+}
+#else
+static void transpose_block(const float *from, long ld, float *to, long ldt) {
+  for (int i = 0; i < 16; i++)
+    for (int j = 0; j < 16; j++) to[j * ldt + i] = from[i * ld + j];
+}
+#endif
+
+void mn_chunk_transpose(int rows, int cols, const float *from, float *to) {
+  for (int i = 0; i < rows; i += 16)
+    for (int j = 0; j < cols; j += 16)
+      transpose_block(from + (long)i * cols + j, cols, to + (long)j * rows + i, rows);
 }
 
 void mn_chunk_prefix(int n, const float *decay, float *P) {

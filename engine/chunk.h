@@ -4,14 +4,18 @@
 #ifndef MN_CHUNK_H
 #define MN_CHUNK_H
 
-/* C[M,N] = A B (+ row_i col_j C0[i,j] where C0 is given).  A's element (i,k) is A[i*ra + k*ca]; B
-** and C are row-major with the given row lengths, C0 as C.  M and N multiples of 16. */
+/* C[M,N] = A B (+ row_i col_j C0[i,j] where C0 is given; row or col NULL: 1).  A's element (i,k) is
+** A[i*ra + k*ca]; B and C are row-major with the given row lengths, C0 as C, and may be C.  M and N
+** multiples of 16. */
 void mn_chunk_gemm(int M, int N, int K, const float *A, long ra, long ca, const float *B, long ldb,
                    const float *C0, const float *row, const float *col, float *C, long ldc);
 
 /* C[M,N] = A[M,K] B[N,K]^T, all row-major with the given row lengths; sizes multiples of 16. */
 void mn_chunk_dots(int M, int N, int K, const float *A, long lda, const float *B, long ldb,
                    float *C, long ldc);
+
+/* to[cols,rows] = from[rows,cols]; sizes multiples of 16. */
+void mn_chunk_transpose(int rows, int cols, const float *from, float *to);
 
 /* P_t = decay_0 ... decay_t. */
 void mn_chunk_prefix(int n, const float *decay, float *P);

@@ -5,6 +5,7 @@
 ** interval, so gates of exactly 0 and 1 are exact and nothing can overflow. */
 #include <string.h>
 #include "../chunk.h"
+#include "../even_chunk.h"
 #include "../matrix_memory.h"
 #include "../simd.h"
 
@@ -31,6 +32,10 @@ static void key_sums(int Kp, const float *S, const float *Pq, const float *s, fl
 
 static void chunk(const mn_attention *a, int bh, int t, int n, mn_chunk_state from,
                   mn_chunk_state to, float *work) {
+  if (mn_even(a)) {
+    mn_even_chunk(a, bh, t, n, from, to, work);
+    return;
+  }
   long Kp = a->Kp, Vp = a->Vp, kn = L * Kp, vn = L * Vp;
   float *q = mn_cut(&work, kn), *k = mn_cut(&work, kn), *kd = mn_cut(&work, kn);
   float *P = mn_cut(&work, kn), *Pq = mn_cut(&work, kn), *kr = mn_cut(&work, kn);
@@ -118,6 +123,10 @@ static void decay_back(int Vp, int Kp, const float *C, const float *dC, const fl
 
 static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_state from,
                        mn_chunk_state grad, float *work) {
+  if (mn_even(a)) {
+    mn_even_chunk_back(a, bh, t, n, from, grad, work);
+    return;
+  }
   long Kp = a->Kp, Vp = a->Vp, kn = L * Kp, vn = L * Vp;
   float *q = mn_cut(&work, kn), *k = mn_cut(&work, kn), *kd = mn_cut(&work, kn);
   float *P = mn_cut(&work, kn), *Pq = mn_cut(&work, kn), *kr = mn_cut(&work, kn);

@@ -1,6 +1,5 @@
 -- bench_kernels.lua -- every attention and recurrence alone: one layer, T=256, B=8, H=4, forward and backward, beside
 -- what its arithmetic and its memory would take at the machine's measured rates, and beside PyTorch's best form.
-local ffi = require "ffi"
 local bench = require "mneme.bench"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
@@ -15,9 +14,8 @@ local T, B, H, V = 256, 8, 4, 64
 -- Lane operations of one token and head (one lane's multiply-add, or multiply): by chunks of 16 where decays meet
 -- outer products, by the plain recurrence elsewhere; what building features from their factors takes is not counted.
 local function chunked(K) return 2 * V * K * (1 + 1 / 16) + 16 * (K + V), 5 * V * K + 7 * V * K / 16 + 40 * (K + V) end
-local function delta(K) return 3 * V * K + 32 * K + 17 * V, 8 * V * K + 97 * K + 70 * V end      -- read by k and by q
 local function plain(K) return 2 * V * K, 5 * V * K end
-local function seen(n, products) return n * V * products end
+local function seen(M) local n = (M + (T + 1) / 2) * V return 2 * n, 5 * n end      -- softmax over M carried tokens and the past
 local function all_heads(forward, backward) return forward / H, backward / H end     -- counted for the whole layer
 
 -- Inputs as the cores make them: features are not negative, gates lie between 0 and 1.
@@ -39,7 +37,7 @@ local list = {
   { "agalite", op = "agalite", size = "64+256, r=2",
     inputs = function(r) return factors(r, { tick = tensor.new { shape = { B } }, r = 2 }) end,
     lanes = function() return 3 * (V + 256) + 2 * 256, 3 * (3 * (V + 256) + 2 * 256) end },
-  { "delta", op = "delta_rule", size = "64x64", lanes = function() return delta(64) end,
+  { "delta", op = "delta_rule", size = "64x64", lanes = function() return chunked(64) end,
     inputs = function(r)
       return { q = r(T, B, H, 64), k = r(T, B, H, 64, 0.1), v = r(T, B, H, V), beta = r(T, B, H), keep = r(T, B, H), normalise = 0 }
     end },
@@ -47,8 +45,11 @@ local list = {
     inputs = function(r) return { i = r(T, B, 3 * 680), w = r(3 * 680, 680, 0.05), bias = r(680) } end },
 }
 
----Multiply-adds of one token and head of causal softmax over T tokens and M carried ones.
-kernels.seen = function(M, products) return seen(M + (T + 1) / 2, products) end
+
+---The entry of a kernel.
+function kernels.named(name)
+  for _, k in ipairs(list) do if k[1] == name then return k end end
+end
 
 -- ---- measuring ----
 
