@@ -3,6 +3,7 @@
 -- Error of a tensor = max |got - expected| / max(max |expected|, 1e-3 x the largest of its group), where the
 -- groups are output.*, final.* and grad.*.
 local check_file = require "mneme.check_file"
+local check_attention = require "mneme.check_attention"
 local learn = require "mneme.check_learn"
 local core = require "mneme.core"
 local errors = require "mneme.errors"
@@ -102,6 +103,8 @@ local function check(path)
   if kind == "learn" then
     if not learn[name] then errors.unknown("core", meta.core, find.keys(learn)) end
     got = learn[name](config, file.tensors)
+  elseif kind == "attention" then
+    got = check_attention(name, config, file.tensors, meta)
   else
     got = run_core(meta.core, config, file.tensors)
   end

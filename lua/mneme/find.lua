@@ -1,4 +1,4 @@
--- find.lua -- things that are found by folder: cores, scenes, experiments; ours, then the user's.
+-- find.lua -- things that are found by folder: cores, attentions, scenes, experiments; ours, then the user's.
 local errors = require "mneme.errors"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)find%.lua$" or "./lua/mneme/"
@@ -6,11 +6,11 @@ local find = { root = here .. "../../" }
 
 ---The folders searched for one kind: the checkout's or the installation's, then the user's.
 local function folders(kind)
-  local ours = kind == "cores" and here .. "cores" or here .. "../../" .. kind
+  local ours = (kind == "cores" or kind == "attentions") and here .. kind or here .. "../../" .. kind
   return { ours, "./" .. kind }
 end
 
----Names of every file NAME.lua of a kind ("cores", "scenes", "experiments"), sorted.
+---Names of every file NAME.lua of a kind ("cores", "attentions", "scenes", "experiments"), sorted.
 ---@return string[]
 function find.names(kind)
   local seen, names = {}, {}

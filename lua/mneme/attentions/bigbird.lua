@@ -1,0 +1,35 @@
+-- bigbird.lua -- tokens in blocks: block i looks at blocks i-1, i and i+1, at random ones and at global ones, which look
+-- at everything themselves.  `random` lists, for every head and block, the blocks it also sees; without it,
+-- `random_blocks` of them are drawn for each, the same ones for the same seed.
+local attention = require "mneme.attention"
+local big_bird = require "mneme.big_bird"
+local errors = require "mneme.errors"
+local ops = require("mneme.tensor").ops
+
+return {
+  doc = "blocks that see their neighbours, random blocks and global blocks",
+  source = "Zaheer et al. 2020, section 2",
+  config = { block = 64, global_blocks = { 0 }, random = {}, random_blocks = 0, seed = 1, causal = false },
+  check = big_bird.check,
+  build = function(cfg, sizes)
+    local b = cfg.block
+    local ranges = attention.by_length(function(N)
+      local rows = {}
+      for h, blocks in ipairs(big_bird.seen(cfg, sizes.H, N / b)) do
+        rows[h] = {}
+        for i, list in ipairs(blocks) do
+          rows[h][i] = {}
+          for r, run in ipairs(list) do rows[h][i][r] = { run[1] * b, run[2] * b } end
+        end
+      end
+      return attention.ranges(rows)
+    end)
+    return attention.plain(function(q, k, v)
+      local N = q:shape()[3]
+      if N % b ~= 0 then
+        errors.raise(("attention bigbird: the sequence has %d tokens, expected a multiple of block = %d"):format(N, b))
+      end
+      return ops.sparse_attention { q = q, k = k, v = v, ranges = ranges(N), causal = cfg.causal }
+    end)
+  end,
+}

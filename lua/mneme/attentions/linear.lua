@@ -1,0 +1,18 @@
+-- linear.lua -- softmax replaced by a product of features, phi(x) = elu(x) + 1, so that keys and values are summed once:
+--   y_i = phi(q_i) (sum_j phi(k_j) v_j^T) / (phi(q_i).sum_j phi(k_j) + eps);  causal: the sums run over j <= i.
+local attention = require "mneme.attention"
+local kernel = require "mneme.kernel_attention"
+local ops = require("mneme.tensor").ops
+
+return {
+  doc = "linear attention with the map elu+1",
+  source = "Katharopoulos et al. 2020, eq. 5 and 7",
+  config = { causal = false, eps = 1e-6 },
+  build = function(cfg)
+    return attention.plain(function(q, k, v)
+      if cfg.causal then return kernel.causal(ops.elu1(q), ops.elu1(k), v, { eps = cfg.eps }) end
+      local num, den = kernel.sums(ops.elu1(q), ops.elu1(k), v)
+      return num / (den + cfg.eps)
+    end)
+  end,
+}

@@ -1,0 +1,38 @@
+-- linformer.lua -- keys and values are mixed along the sequence into k of each, by learned matrices E and F [k,N]:
+--   y = softmax(q (E k)^T / sqrt(dh)) (F v).  A shorter sequence uses the first columns, as if zeros followed it.
+local attention = require "mneme.attention"
+local errors = require "mneme.errors"
+local nn = require "mneme.nn"
+local tensor = require "mneme.tensor"
+local ops = tensor.ops
+
+return {
+  doc = "keys and values mixed into k of each along the sequence",
+  source = "Wang et al. 2020, eq. 7",
+  config = { k = 32, share = false },
+  causal = "E and F mix all positions into each key, so position t would see the future",
+  build = function(cfg, sizes)
+    local named, leaves, init = {}, {}, nn.init.lecun_normal()
+    for i, name in ipairs(cfg.share and { "e" } or { "e", "f" }) do
+      leaves[i] = tensor.new { shape = { cfg.k, sizes.N }, grad = true }
+      init(leaves[i]:data(), cfg.k, sizes.N)
+      named[i] = { name, leaves[i] }
+    end
+    local e, f = leaves[1], leaves[2] or leaves[1]
+    -- [B,H,N,D] -> [B,H,k,D]: one product, m times x of all copies and heads side by side
+    local function mixed(m, x)
+      local s = x:shape()
+      if s[3] < sizes.N then m = ops.slice { x = m, axis = 1, from = 0, to = s[3] } end
+      return attention.turned(ops.matmul(attention.turned(x), attention.turned(m)))
+    end
+    return nn.module({ leaves = leaves, named = named }, function(_, q, k, v)
+      local N = q:shape()[3]
+      if N > sizes.N then
+        errors.raise(("attention linformer: the sequence has %d tokens, expected at most %d, as e and f have columns"):format(N, sizes.N))
+      end
+      local keys, values = mixed(e, k), mixed(f, v)
+      local scores = ops.matmul(q * sizes.D ^ -0.5, attention.turned(keys))
+      return ops.matmul(ops.softmax(scores), values)
+    end)
+  end,
+}
