@@ -14,7 +14,8 @@ static int windows(int T) { return (T + L - 1) / L; }
 static long state_size(const mn_wkv *a) { return (long)a->Kp * a->Vp; }
 
 static mn_wkv open_call(mn_call *c, const mn_wkv_op *op) {
-  mn_wkv a = { .c = c, .op = op, .T = DIM(c, 'T'), .B = DIM(c, 'B'), .H = DIM(c, 'H'), .K = DIM(c, 'K'), .V = DIM(c, 'V') };
+  mn_wkv a = { .c = c, .op = op, .T = DIM(c, 'T'), .B = DIM(c, 'B'), .H = DIM(c, 'H'), .K = DIM(c, 'K'), .V = DIM(c, 'V'),
+               .ahead = L };
   a.Kp = round_up(a.K);
   a.Vp = round_up(a.V);
   return a;
@@ -44,11 +45,20 @@ static void gather(int n, int padded, const float *from, int width, long to_row,
   for (int i = 0; i < n; i++, from += padded, to += to_row) memcpy(to, from, sizeof(float) * (size_t)width);
 }
 
+/* Ask for a row before it is needed: the rows of one head lie pages apart, where no hardware prefetcher follows. */
+static void expect(const mn_wkv *a, const float *row, long from_row, int t, int width) {
+  if (t < 0 || t >= a->T) return;
+  for (int j = 0; j < width; j += 16) __builtin_prefetch(row + t * from_row + j, 0, 2);
+}
+
 static long row_at(const mn_wkv *a, int bh, int t, int n) { return ((long)t * a->B * a->H + bh) * n; }
 
 void mn_wkv_load(const mn_wkv *a, int i, int bh, int t, int n, float fill, float *to) {
   int width = a->c->in[i].shape[3];
-  spread(n, (long)a->B * a->H * width, mn_wkv_at(a, i, bh, t, width), width, round_up(width), fill, to);
+  long from_row = (long)a->B * a->H * width;
+  const float *from = mn_wkv_at(a, i, bh, 0, width);
+  spread(n, from_row, from + t * from_row, width, round_up(width), fill, to);
+  for (int m = 0; m < n; m++) expect(a, from, from_row, t + m + a->ahead, width);
 }
 
 void mn_wkv_store(const mn_wkv *a, int i, int bh, int t, int n, const float *from) {
@@ -63,8 +73,13 @@ void mn_wkv_write_y(const mn_wkv *a, int bh, int t, int n, const float *y) {
 
 void mn_wkv_read_dy(const mn_wkv *a, int bh, int t, int n, float *dy) {
   const float *from = a->c->out[0].grad;
-  if (from) spread(n, (long)a->B * a->H * a->V, from + row_at(a, bh, t, a->V), a->V, a->Vp, 0, dy);
-  else memset(dy, 0, sizeof(float) * L * (size_t)a->Vp);
+  long from_row = (long)a->B * a->H * a->V;
+  if (!from) {
+    memset(dy, 0, sizeof(float) * L * (size_t)a->Vp);
+    return;
+  }
+  spread(n, from_row, from + row_at(a, bh, t, a->V), a->V, a->Vp, 0, dy);
+  for (int m = 0; m < n; m++) expect(a, from + row_at(a, bh, 0, a->V), from_row, t + m + a->ahead, a->V);
 }
 
 /* ---- time ---- */
@@ -162,6 +177,7 @@ void mn_wkv_backward(mn_call *c, const mn_wkv_op *op, int sum) {
   mn_wkv a = open_call(c, op);
   long size = work_size(&a), heads = a.B * a.H, n = (long)a.K * a.V;
   float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
+  a.ahead = -L;
   a.sums = mn_scratch(c->ctx, 1, heads * a.Kp);
   memset(a.sums, 0, sizeof(float) * (size_t)(heads * a.Kp));
   MN_PARALLEL(c->ctx, (double)a.T * (double)heads * (double)n)

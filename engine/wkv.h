@@ -18,6 +18,7 @@ typedef struct mn_wkv {          /* one call, its sizes worked out */
   mn_call *c;
   const mn_wkv_op *op;
   int T, B, H, K, V, Kp, Vp;     /* Kp, Vp: K and V rounded up to 16 */
+  int ahead;                     /* rows from now to those to ask memory for: 16, backward -16 */
   float *sums;                   /* backward: [B*H, Kp], zero at first, for a gradient summed over time */
 } mn_wkv;
 

@@ -47,45 +47,51 @@ static void forward(mn_call *c) {
   MN_FOR(c->ctx, 4 * c->in[K_IN].n, i, 0, n, jump, some_heads(c, i, n - i < jump ? n : i + jump));
 }
 
-/* One head; dout [K] is room; dk_k, dk_a [K] are added to. */
-static void head_back(const mn_call *c, long i, float *dout, float *dk_k, float *dk_a) {
-  static const float none;
-  long K = DIM(c, 'K'), H = DIM(c, 'H'), at = i * K;
+/* One head; dk_k, dk_a [K] are added to; `room` is zeros [K], which stand for a gradient that did not come, then [K]. */
+static void head_back(const mn_call *c, long i, float *dk_k, float *dk_a, float *room) {
+  long K = DIM(c, 'K'), own = i % DIM(c, 'H') * K, at = i * K;
   const float *k = c->in[K_IN].data + at, *a = c->in[A].data + at, *out = c->out[OUT].data + at;
-  const float *k_k = c->in[K_K].data + i % H * K, *k_a = c->in[K_A].data + i % H * K;
-  const float *g[3];
-  long step[3];                  /* a gradient that did not come is one zero, read again and again */
-  for (int m = 0; m < 3; m++) {
-    g[m] = c->out[m].grad ? c->out[m].grad + at : &none;
-    step[m] = c->out[m].grad ? 1 : 0;
-  }
-  float *dk = c->in[K_IN].grad, *da = c->in[A].grad, along = 0, size = c->out[3].data[i];
+  const float *k_k = c->in[K_K].data + own, *k_a = c->in[K_A].data + own, *g[3];
+  for (int m = 0; m < 3; m++) g[m] = c->out[m].grad ? c->out[m].grad + at : room;
+  float *dout = room + K, along = 0, size = c->out[3].data[i];
+  MN_PRAGMA(omp simd reduction(+:along))
   for (long j = 0; j < K; j++) {
-    dout[j] = g[OUT][j * step[OUT]] + a[j] * g[BACK][j * step[BACK]];
+    dout[j] = g[OUT][j] + a[j] * g[BACK][j];
     along += dout[j] * out[j];
   }
   if (size < LEAST) size = LEAST, along = 0;
+  float scale = 1 / size, *dk = c->in[K_IN].grad, *da = c->in[A].grad;
+  MN_PRAGMA(omp simd)
   for (long j = 0; j < K; j++) {
-    float dz = (dout[j] - out[j] * along) / size, dwrite = g[WRITE][j * step[WRITE]];
-    dk_k[j] += dz * k[j];
-    dk_a[j] += dwrite * k[j] * (a[j] - 1);
-    if (dk) dk[at + j] = dz * k_k[j] + dwrite * (1 + (a[j] - 1) * k_a[j]);
-    if (da) da[at + j] = out[j] * g[BACK][j * step[BACK]] + dwrite * k[j] * k_a[j];
+    dout[j] = (dout[j] - out[j] * along) * scale;                      /* of z = k * k_k, from now on */
+    dk_k[j] += dout[j] * k[j];
+    dk_a[j] += g[WRITE][j] * k[j] * (a[j] - 1);
+  }
+  if (dk) {
+    MN_PRAGMA(omp simd)
+    for (long j = 0; j < K; j++) dk[at + j] = dout[j] * k_k[j] + g[WRITE][j] * (1 + (a[j] - 1) * k_a[j]);
+  }
+  if (da) {
+    MN_PRAGMA(omp simd)
+    for (long j = 0; j < K; j++) da[at + j] = out[j] * g[BACK][j] + g[WRITE][j] * k[j] * k_a[j];
   }
 }
 
+/* Sums of one job: [H,K] and [H,K], then room for head_back. */
+static long sums_size(const mn_call *c) { return 2L * (DIM(c, 'H') + 1) * DIM(c, 'K'); }
+
 static void some_heads_back(const mn_call *c, long from, long end, float *sums) {
   long K = DIM(c, 'K'), HK = DIM(c, 'H') * K;
-  memset(sums, 0, sizeof(float) * (size_t)(2 * HK));
+  memset(sums, 0, sizeof(float) * (size_t)sums_size(c));
   for (long i = from; i < end; i++) {
     long own = i % DIM(c, 'H') * K;
-    head_back(c, i, sums + 2 * HK, sums + own, sums + HK + own);
+    head_back(c, i, sums + own, sums + HK + own, sums + 2 * HK);
   }
 }
 
 static void backward(mn_call *c) {
   long K = DIM(c, 'K'), HK = DIM(c, 'H') * K, n = c->in[K_IN].n / K, jump = (long)ROWS * DIM(c, 'H');
-  long parts = (n + jump - 1) / jump, size = 2 * HK + K;
+  long parts = (n + jump - 1) / jump, size = sums_size(c);
   float *sums = mn_scratch(c->ctx, 0, parts * size);
   MN_FOR(c->ctx, 8 * c->in[K_IN].n, i, 0, n, jump, some_heads_back(c, i, n - i < jump ? n : i + jump, sums + i / jump * size));
   for (int m = 0; m < 2; m++) {
