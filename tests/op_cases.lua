@@ -14,7 +14,6 @@ local M = { list = {} }
 --   absent    optional inputs to leave out
 --   options   options to set
 --   positive  inputs to draw from 0.2 .. 1.2, away from poles
---   unit      inputs to draw from 0.15 .. 0.85, where larger ones would make a state grow without end
 --   small     inputs whose numbers are a third as large, so that a recurrence does not grow
 --   flags     float inputs to draw as 0 or 1
 --   stopped   inputs whose gradient leaves a part out on purpose, so that no quotient equals it
@@ -76,7 +75,7 @@ local hints = {
     { stopped = "old_log_probs old_values advantages returns",
       options = { clip = 0.9, clip_values = 1, normalise_advantages = 0 } } },
   gru = { { sizes = { G = "3*D" } }, { sizes = { G = "3*D" }, absent = "done h" } },
-  wkv7 = { { unit = "out back" }, { unit = "out back", absent = "done S" } },
+  wkv7 = { { small = "out back" }, { small = "out back", absent = "done S" } },
   lstm = { { sizes = { G = "4*D" } }, { sizes = { G = "4*D" }, absent = "done h c" } },
   attention = { { flags = "mask", stopped = "mask", sizes = { F = "M+T" }, options = { window = 3 } },
     { absent = "mk mv mask", sizes = { F = "T" } },
@@ -196,7 +195,7 @@ function M.make(name, hint, fixed)
     local factor = lists(hint.small, a.name) and 1 / 3 or 1
     for k = 1, x.n do
       x.values[k] = lists(hint.flags, a.name) and between(0, 1)
-        or draw(lists(hint.unit, a.name) and "01" or d, lists(hint.positive, a.name), sizes[d:sub(2)]) * factor
+        or draw(d, lists(hint.positive, a.name), sizes[d:sub(2)]) * factor
     end
     x.given = not (a.optional and lists(hint.absent, a.name))
     x.compared = x.given and x.dtype == C.MN_F32 and not lists(hint.stopped, a.name)
