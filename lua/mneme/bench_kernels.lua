@@ -1,5 +1,6 @@
 -- bench_kernels.lua -- every attention and recurrence alone: one layer, T=256, B=8, H=4, forward and backward, beside
 -- what its arithmetic and its memory would take at the machine's measured rates, and beside PyTorch's best form.
+local ffi = require "ffi"
 local bench = require "mneme.bench"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
@@ -15,7 +16,8 @@ local T, B, H, V = 256, 8, 4, 64
 -- outer products, by the plain recurrence elsewhere; what building features from their factors takes is not counted.
 local function chunked(K) return 2 * V * K * (1 + 1 / 16) + 16 * (K + V), 5 * V * K + 7 * V * K / 16 + 40 * (K + V) end
 local function plain(K) return 2 * V * K, 5 * V * K end
-local function seen(M) local n = (M + (T + 1) / 2) * V return 2 * n, 5 * n end      -- softmax over M carried tokens and the past
+-- Softmax over M carried tokens and the past: so many products of its scores' size.
+local function seen(M, ahead, back) local n = (M + (T + 1) / 2) * V return ahead * n, back * n end
 local function all_heads(forward, backward) return forward / H, backward / H end     -- counted for the whole layer
 
 -- Inputs as the cores make them: features are not negative, gates lie between 0 and 1.
@@ -24,6 +26,12 @@ local function factors(r, more)
               gamma = r(T, B, H, 64), p_gamma = r(T, B, H, 4), beta = r(T, B, H, V) }
   for key, value in pairs(more or {}) do a[key] = value end
   return a
+end
+
+-- Transformer-XL's attention with M carried tokens.
+local function xl(r, M)
+  return { q = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V), mk = r(M, B, H, 64), mv = r(M, B, H, V), u = r(H, 64), w = r(H, 64),
+           r = r(M + T, H, 64) }
 end
 
 ---name, its op, sizes, the op's inputs given r(shape...) -> a leaf of numbers in 0..1, and its lane operations.
@@ -41,15 +49,20 @@ local list = {
     inputs = function(r)
       return { q = r(T, B, H, 64), k = r(T, B, H, 64, 0.1), v = r(T, B, H, V), beta = r(T, B, H), keep = r(T, B, H), normalise = 0 }
     end },
+  { "softmax", op = "attention", size = "64", lanes = function() return seen(0, 2, 5) end,
+    inputs = function(r) return { q = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V) } end },
+  { "xl128", op = "attention", size = "64, M=128", lanes = function() return seen(128, 3, 8) end, inputs = function(r) return xl(r, 128) end },
+  { "xl256", op = "attention", size = "64, M=256", lanes = function() return seen(256, 3, 8) end, inputs = function(r) return xl(r, 256) end },
+  { "wkv", op = "wkv", size = "128", lanes = function() return all_heads(52 * 128, 150 * 128) end,     -- an exponential counts 10
+    inputs = function(r) return { k = r(T, B, 128), v = r(T, B, 128), decay = r(128), first = r(128) } end },
+  { "lstm", op = "lstm", size = "600", lanes = function() return all_heads(4 * 600 * 600, 8 * 600 * 600) end,
+    inputs = function(r) return { i = r(T, B, 4 * 600), w = r(4 * 600, 600, 0.05) } end },
   { "gru", op = "gru", size = "680", lanes = function() return all_heads(3 * 680 * 680, 6 * 680 * 680) end,
     inputs = function(r) return { i = r(T, B, 3 * 680), w = r(3 * 680, 680, 0.05), bias = r(680) } end },
 }
 
-
----The entry of a kernel.
-function kernels.named(name)
-  for _, k in ipairs(list) do if k[1] == name then return k end end
-end
+---Multiply-adds of one token and head of causal softmax over T tokens and M carried ones.
+kernels.seen = function(M, products) return seen(M + (T + 1) / 2, products) end
 
 -- ---- measuring ----
 
