@@ -97,7 +97,7 @@ local hints = {
     { small = "k", absent = "C s done", options = { erase = "after", normalise = 0 } },
     { small = "k", absent = "keep", options = { normalise = 0 } },
     { small = "k", positive = "q k s", options = { erase = "after", den_clamp = 0.1 } } },
-  short_conv = { { any = { state = { "W-1" } } }, { absent = "state done" },
+  short_conv = { { sizes = { W = 4 }, any = { state = { 3 } } }, { absent = "state done" },
     { any = { state = { "W-1" } }, options = { act = "silu" } } },
   normalise = { {}, { options = { by = "sum" }, positive = "x" }, { options = { by = "rms" } } },
   agalite = attention { { any = waves },

@@ -1,8 +1,10 @@
 /* normalise.c -- each row over its length, its sum or its root mean square, for keys, queries, read-outs:
 **   l2: x / (|x| + eps)      sum: x / (sum of x + eps)      rms: x / sqrt(mean of x^2 + eps)
 ** A row whose denominator is 0 (or too small to divide by) becomes zeros with zero gradient: with eps = 0
-** an empty key stays an empty key, where a plain division gives NaN.  `stats`: 1/denominator, |x|. */
+** an empty key stays an empty key, where a plain division gives NaN.  `stats`: the denominator, or 0; and
+** what eps was added to. */
 #include <math.h>
+#include <string.h>
 #include "op.h"
 
 enum { BY_L2, BY_SUM, BY_RMS };
@@ -36,10 +38,10 @@ static void rows_forward(const mn_call *c, long from, long end) {
     float *y = c->out[0].data + r * D, *stats = c->out[1].data + 2 * r;
     float size = by == BY_SUM ? sum_of(x, D) : length_of(x, D, by == BY_RMS ? 1 / (float)D : 1);
     float den = by == BY_RMS ? hypotf(size, sqrtf(eps)) : size + eps;
-    float scale = fabsf(den) >= 1.2e-38f || isnan(den) ? 1 / den : 0;
+    bool empty = fabsf(den) < 1.2e-38f;
     MN_PRAGMA(omp simd)
-    for (long i = 0; i < D; i++) y[i] = x[i] * scale;
-    stats[0] = scale;
+    for (long i = 0; i < D; i++) y[i] = empty ? 0 : x[i] / den;
+    stats[0] = empty ? 0 : den;
     stats[1] = size;
   }
 }
@@ -49,21 +51,49 @@ static void forward(mn_call *c) {
   MN_FOR(c->ctx, rows * D, r, 0, rows, 64, rows_forward(c, r, rows - r < 64 ? rows : r + 64));
 }
 
-/* dx = (dy - (y.dy) dden/dx) / den, and dden/dx is x/|x|, 1 or y/D. */
+/* ---- backward: den dx = dy - (y.dy) dden/dx.  Where one number makes up the row, that is dy eps/den, the rest
+** of a cancellation: so eps/den is taken out first, and what remains cancels exactly. ---- */
+
+/* With u = x/|x|: eps/den dy + |x|/den (dy - u (u.dy)). */
+static void back_l2(long D, const float *x, const float *dy, float eps, float den, float size, float *dx) {
+  float dot = 0, kept = size / den, rest = eps / den;
+  MN_PRAGMA(omp simd reduction(+:dot))
+  for (long i = 0; i < D; i++) dot += size > 0 ? x[i] / size * dy[i] : 0;
+  MN_PRAGMA(omp simd)
+  for (long i = 0; i < D; i++) dx[i] = (rest * dy[i] + kept * (dy[i] - (size > 0 ? x[i] / size * dot : 0))) / den;
+}
+
+/* With g = dy - c for any c, since the y sum to 1 - eps/den: g - y.g + c eps/den; c is dy at the largest x. */
+static void back_sum(long D, const float *x, const float *y, const float *dy, float eps, float den, float *dx) {
+  long top = 0;
+  float dot = 0;
+  for (long i = 1; i < D; i++) if (fabsf(x[i]) > fabsf(x[top])) top = i;
+  float c = dy[top];
+  MN_PRAGMA(omp simd reduction(+:dot))
+  for (long i = 0; i < D; i++) dot += y[i] * (dy[i] - c);
+  MN_PRAGMA(omp simd)
+  for (long i = 0; i < D; i++) dx[i] = (dy[i] - c - dot + c * (eps / den)) / den;
+}
+
+static void back_rms(long D, const float *y, const float *dy, float den, float *dx) {
+  float dot = 0;
+  MN_PRAGMA(omp simd reduction(+:dot))
+  for (long i = 0; i < D; i++) dot += y[i] * dy[i];
+  MN_PRAGMA(omp simd)
+  for (long i = 0; i < D; i++) dx[i] = (dy[i] - y[i] * (dot / (float)D)) / den;
+}
+
 static void rows_backward(const mn_call *c, long from, long end) {
   long D = DIM(c, 'D');
   int by = (int)OPT(c, 0);
+  float eps = (float)OPT(c, 1);
   for (long r = from; r < end; r++) {
     const float *x = c->in[0].data + r * D, *y = c->out[0].data + r * D, *dy = c->out[0].grad + r * D;
-    float *dx = c->in[0].grad + r * D, scale = c->out[1].data[2 * r], size = c->out[1].data[2 * r + 1];
-    float dot = 0, along = 0, all = 0;
-    MN_PRAGMA(omp simd reduction(+:dot))
-    for (long i = 0; i < D; i++) dot += y[i] * dy[i];
-    if (by == BY_L2) along = size > 0 ? dot / size : 0;
-    if (by == BY_RMS) along = dot / (float)D * scale;
-    if (by == BY_SUM) all = dot;
-    MN_PRAGMA(omp simd)
-    for (long i = 0; i < D; i++) dx[i] = (dy[i] - all - x[i] * along) * scale;
+    float *dx = c->in[0].grad + r * D, den = c->out[1].data[2 * r], size = c->out[1].data[2 * r + 1];
+    if (den == 0) memset(dx, 0, sizeof(float) * (size_t)D);
+    else if (by == BY_L2) back_l2(D, x, dy, eps, den, size, dx);
+    else if (by == BY_SUM) back_sum(D, x, y, dy, eps, den, dx);
+    else back_rms(D, y, dy, den, dx);
   }
 }
 
