@@ -14,8 +14,10 @@ local bench = {}
 local published = {
   { "agalite", core = { "agalite", eta = 4, r = 2 }, lr = 1e-4 },
   { "galite", core = { "galite", eta = 4 }, lr = 1e-4 },
-  { "galite_released", core = { "galite", eta = 2, decay = "joint", query = "double", embed_act = "none", eps = 1e-10 }, lr = 1e-4 },
+  { "galite_released", core = { "galite_released", eta = 2 }, lr = 1e-4 },
   { "gru", core = { "gru" }, lr = 5e-4 },
+  { "gtrxl-128", core = { "gtrxl", memory = 128 }, lr = 5e-4 },
+  { "gtrxl-256", core = { "gtrxl", memory = 256 }, lr = 5e-4 },
 }
 
 function bench.median(list)
