@@ -17,6 +17,7 @@
 ** the low bits count the further blocks that one reset or step asks for. */
 #define MN_FOR_STEP  0x80000000u
 #define MN_FOR_RESET 0xC0000000u
+#define MN_FOR_SIGNS 0xA0000000u
 
 enum { MN_LANES = 64 };          /* copies that are stepped together */
 

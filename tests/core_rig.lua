@@ -21,6 +21,10 @@ local corners = {
   { "agalite", form = "paper", r = 3, query = "double" },
   { "agalite", form = "cossin", r = 2, gate = "none", feature = "elu1", normalise = false },
   { "agalite", form = "cossin", r = 5, gate = "elementwise", den_clamp = 0.1 },
+  { "agalite", approximation = "random_sign", r = 3 },
+  { "galite", approximation = "random_sign", r = 1, gate = "none", feature = "elu1", normalise = false },
+  { "galite", approximation = "svd", r = 2 },
+  { "galite", approximation = "svd", r = 5, gate = "elementwise", feature = "relu", flow = "residual", query = "double" },
 }
 
 local function named(settings)

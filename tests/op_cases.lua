@@ -103,7 +103,13 @@ local hints = {
   agalite = attention { { any = waves },
     { any = waves, absent = "vs ks s done", options = { form = "paper", r = 3 } },
     { any = { gamma = { "D" } }, absent = "p_q p_k p_gamma vs ks s",
-      options = { form = "cossin", r = 4, normalise = 0 } } },
+      options = { form = "cossin", r = 4, normalise = 0 } },
+    { any = { gamma = { "D" }, vs = { 5 }, ks = { 5, "D" }, s = { "D" } }, absent = "p_q p_k p_gamma",
+      options = { form = "random_sign", r = 5, seed = 3 } } },
+  -- More columns than tokens: where something is discarded, no quotient equals the gradient.
+  low_rank_attention = attention { { any = factored, absent = "U W s", options = { r = 24 } },
+    { any = plain, absent = "p_q p_k p_gamma done U W s", options = { r = 24, normalise = 0 } },
+    { any = { beta = { 1 } }, absent = "p_q p_k p_gamma gamma U W s", options = { r = 24, den_clamp = 0.1 } } },
 }
 
 -- Ops without a hint: everything given; nothing optional given; each word of an option.

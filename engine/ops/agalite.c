@@ -1,6 +1,6 @@
-/* agalite.c -- AGaLiTe: gated linear attention whose matrix is approximated by a few waves.
+/* agalite.c -- AGaLiTe: gated linear attention whose matrix is approximated by a few channels.
 ** Each channel m keeps a vector of values and one of keys, both written with the weight
-** w_m = cos(omega_m tau) or sin; sum_m v_m k_m^T stands for the matrix.
+** w_m = cos(omega_m tau) or sin, or with a random sign; sum_m v_m k_m^T stands for the matrix.
 **
 ** Channels of a form come in mirrored pairs, for ever equal (cosine) or opposite (sine), because a
 ** cosine is even and the frequencies are symmetric: one of each pair is kept, with weight 2.  Phases
@@ -10,10 +10,11 @@
 #include <omp.h>
 #include <string.h>
 #include "../attention.h"
+#include "../signs.h"
 #include "../simd.h"
 #include "../team.h"
 
-enum { CODE, PAPER, COSSIN };
+enum { CODE, PAPER, COSSIN, RANDOM_SIGN };
 enum { IN_TICK = IN_STATE, IN_VS, IN_KS, IN_S };
 enum { OUT_Y, OUT_VS, OUT_KS, OUT_S, OUT_TICK, OUT_SAVED };
 enum { L = MN_CHUNK, HEADER = 16, MOST_R = 4096 };
@@ -31,7 +32,7 @@ static int file_channels(int form, int r) {
 }
 
 static int stored_channels(int form, int r) {
-  return form == CODE ? (r + 1) / 2 : form == PAPER ? r / 2 + 1 : r;
+  return form == CODE ? (r + 1) / 2 : form == PAPER ? r / 2 + 1 : r;     /* random signs: all r */
 }
 
 /* Stored on their own, mirrored channels may differ: a file's states need not be equal at the start. */
@@ -42,6 +43,7 @@ static channel published_channel(int form, int r, int i) {
 
 static channel channel_at(int form, int r, int m) {
   int cosines = r / 2 + 1;
+  if (form == RANDOM_SIGN) return (channel){ 0, false, 1.0f / (float)r };
   if (form == CODE) {            /* omega_i = -pi + 2 pi i / (r-1); r = 1: -pi */
     if (r == 1) return (channel){ 1, false, 1 };
     return (channel){ 2 * m - (r - 1), false, 2 * m == r - 1 ? 1 : 2 };
@@ -71,6 +73,7 @@ typedef struct agalite {
   mn_attention a;
   int form, r, M, N;             /* M stored channels, period N */
   bool all;                      /* every published channel is stored, mirrored ones too */
+  double seed;                   /* of the random signs */
   long size;                     /* floats of one head's state: keys [M,Kp], s [Kp], values [M,Vp] */
   const float *cosine, *sine;    /* [N] */
 } agalite;
@@ -86,11 +89,12 @@ static int open_call(agalite *g, mn_call *c) {
   if (OPT(c, 1) != g->r || g->r < 1 || g->r > MOST_R)
     return mn_fail(c->ctx, "agalite: r is %g, expected a whole number from 1 to %d", OPT(c, 1), MOST_R);
   g->a.scalar = false;           /* one value and no gamma: beta is its gate, not the keys' */
-  g->all = OPT(c, 5) != 0;
+  g->all = OPT(c, 5) != 0 && g->form != RANDOM_SIGN;
+  g->seed = OPT(c, 6);
   g->M = g->all ? file_channels(g->form, g->r) : stored_channels(g->form, g->r);
   g->N = period(g->form, g->r);
   g->size = (long)g->M * (g->a.Kp + g->a.Vp) + g->a.Kp;
-  g->a.scale = g->form == COSSIN ? (float)g->r : 2.0f * (float)g->r;
+  g->a.scale = g->form == RANDOM_SIGN ? 1.0f : g->form == COSSIN ? (float)g->r : 2.0f * (float)g->r;
   return 0;
 }
 
@@ -139,8 +143,12 @@ static void each_part(const agalite *g, int bh, float *state, tensors x, bool ou
   }
 }
 
-/* Weights w_m of all channels at time tau. */
-static void waves(const agalite *g, long tau, float *w) {
+/* Weights w_m of all channels of a copy at time tau. */
+static void waves(const agalite *g, int copy, long tau, float *w) {
+  if (g->form == RANDOM_SIGN) {
+    mn_random_signs(g->seed, (uint32_t)copy, (uint64_t)tau, g->M, w);
+    return;
+  }
   for (int m = 0; m < g->M; m++) {
     channel c = channel_of(g, m);
     long phase = (c.step * tau % g->N + g->N) % g->N;
@@ -149,6 +157,7 @@ static void waves(const agalite *g, long tau, float *w) {
 }
 
 static void make_tables(agalite *g, int which) {
+  if (g->form == RANDOM_SIGN) return;
   float *table = mn_scratch(g->a.c->ctx, which, 2L * g->N);
   for (int p = 0; p < g->N; p++) {
     double angle = 6.283185307179586476925 * p / g->N;
@@ -194,7 +203,7 @@ static void advance(const agalite *g, int bh, int t, long tick, token *x, const 
   float keep = mn_keep(a, t, bh);
   mn_keys(a, row, keep, x->q, x->k, x->kd);
   mn_values(a, row, keep, x->v, x->vd);
-  waves(g, tick + t + 1, x->w);
+  waves(g, bh / a->H, tick + t + 1, x->w);
   for (int m = 0; m < g->M; m++, from += a->Kp, to += a->Kp)
     x->kappa[m] = advance_keys(a->Kp, from, x->kd, x->k, x->w[m], x->q, to);
   x->z = advance_keys(a->Kp, from, x->kd, x->k, 1, x->q, to);
@@ -358,11 +367,12 @@ static void backward(mn_call *c) {
 const mn_op mn_op_agalite = {
   .sig = ATTENTION_INPUTS("beta?[T,B,H,V]:01 gamma?[T,B,H,?]:01") "tick[B] vs?[B,?,H,V] ks?[B,?,H,?] s?[B,H,?] -> "
          "y[T,B,H,V] vs'[B,?,H,V] ks'[B,?,H,?] s'[B,H,?] ~tick'[B] ~saved[?,?] | "
-         "form=code|paper|cossin r=2 eps=1e-5 den_clamp=0 normalise=1 stored=distinct|all",
+         "form=code|paper|cossin|random_sign r=2 eps=1e-5 den_clamp=0 normalise=1 stored=distinct|all seed=0",
   .doc = "gated linear attention with its matrix as a sum of waves: v_m = (1-b)*v_m + cos(w_m tau) b*v, "
          "k_m = (1-g)*k_m + cos(w_m tau) g*k, y = sum_m v_m (k_m.q) / den(D s.q), tau = tick + 1, 2, ... "
          "(AGaLiTe, Pramanik et al. 2023, eq. 34-36); states hold one of each mirrored pair of "
-         "channels, or with stored=all every one",
+         "channels, or with stored=all every one.  form=random_sign: nu_m = +-1, a function of (seed, copy, tau, m), "
+         "in place of the cosine, and y = (1/r) sum_m v_m (k_m.q) / den(s.q), whose numerator is right on average",
   .time = MN_SCAN,
   .forward = forward,
   .backward = backward,

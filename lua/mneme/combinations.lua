@@ -9,7 +9,8 @@ local gates = require "mneme.gates"
 local combinations = {}
 
 -- Every file of memories/, and the axis that chooses it.
-local held = { full = "approximation", cos = "approximation", delta = "update", fastweight = "update" }
+local held = { full = "approximation", cos = "approximation", random_sign = "approximation", svd = "approximation",
+               delta = "update", fastweight = "update" }
 
 local words = {
   feature = features.list, gate = gates.list, nn_act = { relu = true, elu1 = true, exp = true },

@@ -174,7 +174,8 @@ end
 ---  steps   a sequence is its single steps: "exact", "until memory is full", "between segment ends"
 ---  reset   a reset is a fresh start: "exact", "up to tick", "at block starts"
 ---  state   what is kept: "constant", or "grows" with the episode
-local claims = { steps = "exact", reset = "exact", state = "constant" }
+---  gradients  those of y and state: "exact", or "in part" where something is held constant on purpose
+local claims = { steps = "exact", reset = "exact", state = "constant", gradients = "exact" }
 
 local definitions = {}
 
