@@ -129,8 +129,8 @@ local function show_help(words)
     end
   end
   local help = require "mneme.help"
-  if words[1] == "core" and words[2] then
-    for i = 2, #words do help.show(words[i], "core") end
+  if (words[1] == "core" or words[1] == "attention") and words[2] then
+    for i = 2, #words do help.show(words[i], words[1]) end
     return
   end
   for _, topic in ipairs(words) do help.show(topic) end
@@ -150,7 +150,7 @@ commands = {
     run = module "mneme.check" },
   { name = "bench", usage = " [cores|envs|train]", doc = "how fast it is on this machine",
     run = module "mneme.bench" },
-  { name = "list", usage = " [cores|complexity|envs|ops|scenes|experiments] [key=value ...]", doc = "what there is, and what cores cost", run = list },
+  { name = "list", usage = " [cores|attentions|complexity|envs|ops|scenes|experiments] [key=value ...]", doc = "what there is, and what cores cost", run = list },
   { name = "doctor", usage = "", doc = "what this machine has", run = doctor },
   { name = "help", usage = " [TOPIC]", doc = "this, or about an op, env, core, or config", run = show_help },
 }

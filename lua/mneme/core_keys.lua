@@ -21,6 +21,11 @@ return {
   window = "tokens of the local window", globals = "first positions that see and are seen by all", dilation = "every how manieth token the window takes",
   chunk = "tokens that are compressed together", rho = "compressed tokens of a chunk", block = "tokens of a block",
   global_blocks = "blocks that see and are seen by all", random = "random blocks of a head and block", context = "tokens kept of an episode, at most",
+  random_blocks = "random blocks drawn for each head and block where `random` lists none", causal = "a token sees itself and what came before it",
+  k = "keys that the sequence is mixed into", share = "one matrix mixes keys and values", landmarks = "means of the sequence that stand for it",
+  iterations = "steps of the pseudo-inverse", pinv_scale = "its start by the largest column sum of each head, or of all (global)",
+  conv_kernel = "tokens of a convolution of the values, added; 0: none", kernel = "softmax or relu",
+  deterministic = "features without random projections", stabilizer = "smallest size of the denominator that is left alone",
   mix_rank = "rank of the data-dependent token shift", decay_rank = "rank of the data-dependent decay",
   rate_rank = "rank of the rate of learning (rwkv7)", value_rank = "rank of the mixing with layer 0's values (rwkv7)", gate_rank = "rank of the gate (rwkv7)", gn_eps = "added to the variance in group norm",
 }

@@ -1,6 +1,7 @@
 -- help.lua -- `mneme help TOPIC` and mn.help("topic"): an op's signature, an environment's parameters, a
 -- core's keys, a script's settings.  All of it is read from where it is declared.
 local ffi = require "ffi"
+local attention = require "mneme.attention"
 local catalogue = require "mneme.catalogue"
 local core = require "mneme.core"
 local engine = require "mneme.engine"
@@ -85,6 +86,17 @@ local function core_text(name)
     about.parameters, about.state_floats, about.state_formula)
 end
 
+local function attention_text(name)
+  local d, keys, rows = attention.definition(name), require "mneme.core_keys", {}
+  for _, key in ipairs(find.keys(d.config)) do rows[#rows + 1] = { key, values.show(d.config[key]), keys[key] or "" } end
+  return ("mn.encoder { attention = \"%s\" } -- %s\n%s\n\n%s\nsettings, beside those of mn.encoder\n%s%s"):format(name, d.doc or "", d.source or "",
+    catalogue.comment(find.file("attentions", name, "attention")), columns(rows),
+    d.causal and "\nno causal form: " .. d.causal .. "\n" or "")
+end
+
+-- Kinds of which another thing may have the name.
+local named_texts = { core = core_text, attention = attention_text }
+
 local function kind_text(kind)
   local rows = {}
   for i, thing in ipairs(catalogue.list(kind)) do rows[i] = { thing.name, thing.doc } end
@@ -120,17 +132,21 @@ local function topics()
     local op = all[thing.name]                 -- gru is a core and an op
     all[thing.name] = function() return core_text(thing.name) .. (op and "\n" .. op() or "") end
   end
+  for _, thing in ipairs(catalogue.list "attentions") do
+    local other = all[thing.name]              -- longformer is a core and an attention
+    all[thing.name] = function() return attention_text(thing.name) .. (other and "\n" .. other() or "") end
+  end
   return all
 end
 
 ---The text about an op, environment, core or kind of thing.
 ---@param topic string
----@param kind string? "core": the core of that name, where an op has it too
+---@param kind string? "core" or "attention": the one of that name, where something else has it too
 ---@return string
 function help.text(topic, kind)
-  if kind == "core" then
-    find.file("cores", topic, "core")            -- or an error that lists what there is
-    return core_text(topic)
+  if named_texts[kind] then
+    find.file(kind .. "s", topic, kind)          -- or an error that lists what there is
+    return named_texts[kind](topic)
   end
   local all = topics()
   if not all[topic] then

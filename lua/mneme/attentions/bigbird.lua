@@ -1,6 +1,6 @@
--- bigbird.lua -- tokens in blocks: block i looks at blocks i-1, i and i+1, at random ones and at global ones, which look
--- at everything themselves.  `random` lists, for every head and block, the blocks it also sees; without it,
--- `random_blocks` of them are drawn for each, the same ones for the same seed.
+-- bigbird.lua -- blocks of tokens that see their neighbours, random blocks and global blocks.  Global blocks see
+-- everything themselves.  `random` lists, for every head and block, the blocks it also sees; without it, `random_blocks`
+-- of them are drawn for each, the same ones for the same seed.
 local attention = require "mneme.attention"
 local big_bird = require "mneme.big_bird"
 local errors = require "mneme.errors"

@@ -1,4 +1,4 @@
--- linformer.lua -- keys and values are mixed along the sequence into k of each, by learned matrices E and F [k,N]:
+-- linformer.lua -- keys and values are mixed along the sequence into k of each.  With learned matrices E and F [k,N]:
 --   y = softmax(q (E k)^T / sqrt(dh)) (F v).  A shorter sequence uses the first columns, as if zeros followed it.
 local attention = require "mneme.attention"
 local errors = require "mneme.errors"

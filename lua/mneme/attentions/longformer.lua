@@ -1,5 +1,5 @@
--- longformer.lua -- a token looks at a window around it and at the first g positions, in one softmax; those g look at
--- everything, with queries, keys and values of their own.  Row i >= g sees j with |i-j| <= (window/2)*dilation, causal
+-- longformer.lua -- a sliding window, and global positions with projections of their own.  A token looks at its window
+-- and at the first g positions, in one softmax; those g look at everything.  Row i >= g sees j with |i-j| <= (window/2)*dilation, causal
 -- 0 <= i-j < window*dilation, and i-j a multiple of dilation.
 local attention = require "mneme.attention"
 local ops = require("mneme.tensor").ops

@@ -1,5 +1,5 @@
--- longshort.lua -- Transformer-LS: a window around each token, and the whole sequence compressed into few keys and
--- values by a softmax over positions of learned logits p, in one softmax:  P = softmax(p), short keys LN_s(P^T k),
+-- longshort.lua -- Transformer-LS: a window around each token, and the whole sequence compressed, in one softmax.
+-- Few keys and values come from all by a softmax over positions of learned logits p:  P = softmax(p), short keys LN_s(P^T k),
 -- k and v = LN_l of the projections over all heads.  Both ways, tokens go in groups of w and see their group and
 -- max(w/2, 1) more on each side; causally, every full chunk of c tokens is compressed to rho keys, which the chunks
 -- after it see, beside the w tokens up to one's own.

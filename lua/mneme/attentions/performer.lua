@@ -1,4 +1,4 @@
--- performer.lua -- softmax by positive random features (FAVOR+), or other features: y = num / den with weights
+-- performer.lua -- softmax by positive random features (FAVOR+), or relu features.  y = num / den with weights
 -- phi(q_i).phi(k_j).  kernel=softmax: b = x dh^(-1/4), phi = (exp(W b - |b|^2/2 - c) + feature_eps) / sqrt(m), where c is the
 -- largest W b, of a query or of all keys of a head, and a constant.  kernel=relu: relu(W x) + feature_eps, or without W
 -- (deterministic).  den gains 2*stabilizer where |den| <= stabilizer.  Causally, keys are taken under the largest

@@ -1,4 +1,4 @@
--- rfa.lua -- random feature attention: a Gaussian kernel from sines and cosines of random projections of unit vectors,
+-- rfa.lua -- random feature attention: random Fourier features of a Gaussian kernel.  For unit vectors,
 --   phi(x) = [sin W x', cos W x'] / sqrt(m),  x' = x / (|x| + 1e-3),  y_i = sum_j (phi_i.phi_j) v_j / sum_j phi_i.phi_j.
 -- The features have both signs: the denominator keeps its sign and at least the size den_clamp.
 local attention = require "mneme.attention"
