@@ -60,21 +60,22 @@ static void add_columns(const mn_sm_block *k, const float *of, int ld, int colum
     }
 }
 
-/* Weights in place of a row's scores, and the gradient of the scores in place of that of the weights. */
+/* Weights in place of a row's scores, and the gradient of the scores in place of that of the weights.  The second
+** round takes away what rounding left of the sum. */
 static void undo_row(float *score, float *dscore, int from, int to, int width, const float *stats) {
-  float top = stats[0], by = stats[1], D = 0, all = 0;
+  float top = stats[0], by = stats[1], D = 0, left = 0;
   memset(score, 0, sizeof *score * (size_t)from);
   memset(dscore, 0, sizeof *score * (size_t)from);
-  MN_PRAGMA(omp simd reduction(+:D, all))
+  MN_PRAGMA(omp simd reduction(+:D))
   for (int c = from; c < to; c++) {
     float weight = mn_expf(score[c] - top) * by;
     score[c] = weight;
     D += weight > 0 ? weight * dscore[c] : 0;
-    all += weight;
   }
-  D = all > 0 ? D / all : 0;
+  MN_PRAGMA(omp simd reduction(+:left))
+  for (int c = from; c < to; c++) left += dscore[c] = score[c] > 0 ? score[c] * (dscore[c] - D) : 0;
   MN_PRAGMA(omp simd)
-  for (int c = from; c < to; c++) dscore[c] = score[c] > 0 ? score[c] * (dscore[c] - D) : 0;
+  for (int c = from; c < to; c++) dscore[c] -= score[c] * left;
   memset(score + to, 0, sizeof *score * (size_t)(width - to));
   memset(dscore + to, 0, sizeof *score * (size_t)(width - to));
 }
