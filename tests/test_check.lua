@@ -131,7 +131,7 @@ t.test("what does not exist here is named, with status 2", function()
   local function config(key, value) return function(_, _, c) c[key] = value end end
   local function core(name) return function(_, meta) meta.core = name end end
   says(2, "unknown core 'gruu'; did you mean 'gru'", "gru", core "gruu")
-  says(2, "unknown core 'rwkv9'.*known: .*agalite.*gru", "gru", core "rwkv9")
+  says(2, "unknown core 'hopfield'.*known: .*agalite.*gru", "gru", core "hopfield")
   says(2, "unknown core 'learn.dqn'.*known: .*a2c", "a2c", core "learn.dqn")
   says(2, "core 'attention/x' is not a name", "gru", core "attention/x")
   says(2, "unknown feature = 'dpfpp'", "galite_joint", config("feature", "dpfpp"))

@@ -209,7 +209,8 @@ end)
 
 t.test("wkv_out: a read-out of zeros, and one of 1e18, are finite", function()
   local T, H, V = 2, 2, 5
-  local a = { y = numbers({ T, 1, H, V }, 1, 1e18), weight = numbers({ H, V }, 2), bias = numbers({ H, V }, 3), gate = numbers({ T, 1, H, V }, 4), act = "silu" }
+  local a = { y = numbers({ T, 1, H, V }, 1, 1e18), weight = numbers({ H, V }, 2), bias = numbers({ H, V }, 3),
+              gate = numbers({ T, 1, H, V }, 4), act = "silu" }
   for i = 0, H * V - 1 do a.y:data()[i] = 0 end
   local z = kept((ops.wkv_out(a)))
   t.ok(rig.finite(z))
@@ -243,10 +244,10 @@ local names = { "rwkv4", "rwkv6", "rwkv7" }
 
 t.test("10,000 steps stay finite, with huge inputs among them", function()
   for _, name in ipairs(names) do
-    local c, state = rig.build { name }, nil
+    local c = rig.build { name }
     local x = numbers({ 500, 1, 5 }, 1)
     for i = 0, 50 do x:data()[i * 47] = 1e6 end
-    state = c:initial(1)
+    local state = c:initial(1)
     for _ = 1, 20 do
       local y
       y, state = rig.run(c, x, nil, state)

@@ -27,5 +27,6 @@ return {
   conv_kernel = "tokens of a convolution of the values, added; 0: none", kernel = "softmax or relu",
   deterministic = "features without random projections", stabilizer = "smallest size of the denominator that is left alone",
   mix_rank = "rank of the data-dependent token shift", decay_rank = "rank of the data-dependent decay",
-  rate_rank = "rank of the rate of learning (rwkv7)", value_rank = "rank of the mixing with layer 0's values (rwkv7)", gate_rank = "rank of the gate (rwkv7)", gn_eps = "added to the variance in group norm",
+  rate_rank = "rank of the rate of learning (rwkv7)", value_rank = "rank of the mixing with layer 0's values (rwkv7)",
+  gate_rank = "rank of the gate (rwkv7)", gn_eps = "added to the variance in group norm",
 }
