@@ -1,13 +1,40 @@
 -- gated_deltanet.lua -- the gated delta rule: a matrix that forgets by a factor and overwrites what it knows better.
--- A yardstick of today: of the linear memories of its size it is the one that others are measured against (Qwen3-Next
--- and Kimi Linear are built on it), and it is what GaLiTe's gate and the delta rule of Schlag et al. come to together.
--- After the paper: everything up to `out`, without biases.  After the other cores here: embedding, norms,
--- feed-forward and how sub-layers join (block.lua).
+--   q, k, v = silu(conv(W x)), each channel's last conv_size inputs of its episode;  q, k over their length
+--   alpha = exp(-exp(A_log) softplus(a x + dt_bias)),  beta = sigma(b x), one number a head
+--   C = alpha C (I - beta k k^T) + beta v k^T  =  alpha C + beta (v - alpha C k) k^T,   o = C q
+--   attn = out(o / rms(o) * norm.weight * silu(g x))
+-- The yardstick of today: GaLiTe's idea of a gate and the delta rule of Schlag et al. in one, and what recent large
+-- models (Qwen3-Next, Kimi Linear) put in place of most of their attention.
+-- After the paper: all of the above, its initial values (Mamba-2's for the decay), no biases.  After the other cores
+-- here: embedding, norms, feed-forward and how sub-layers join (block.lua).  Products begin with variance 1/d, which
+-- is the published 0.02^2 at the published width.  The published code scales o by 1/sqrt(d_head), which the norm undoes.
 local block = require "mneme.block"
 local errors = require "mneme.errors"
+local find = require "mneme.find"
 local nn = require "mneme.nn"
 local tensor = require "mneme.tensor"
 local ops = tensor.ops
+
+local words = { flow = { gtrxl = true, residual = true, postnorm = true }, embed_act = { relu = true, none = true } }
+local ranges = { expand_v = { 1, 64 }, conv_size = { 2, 16 } }
+
+local function check(cfg)
+  for key, known in pairs(words) do
+    if not known[cfg[key]] then errors.unknown(key .. " =", cfg[key], find.keys(known)) end
+  end
+  for key, range in pairs(ranges) do
+    local n = cfg[key]
+    if not (n >= range[1] and n <= range[2]) or n % 1 ~= 0 then
+      errors.raise(("core gated_deltanet: %s = %g, expected a whole number from %d to %d"):format(key, n, range[1], range[2]),
+        { status = 2 })
+    end
+  end
+  for _, key in ipairs { "norm_eps", "rms_eps", "ln_eps" } do
+    if not (cfg[key] >= 0) then
+      errors.raise(("core gated_deltanet: %s = %g, expected at least 0"):format(key, cfg[key]), { status = 2 })
+    end
+  end
+end
 
 local function parameter(shape) return tensor.new { shape = shape, grad = true } end
 
@@ -85,22 +112,13 @@ end
 return {
   doc = "gated delta rule: a matrix that forgets by a factor and writes only what it does not yet know (Gated DeltaNet)",
   source = "Yang, Kautz, Hatamizadeh 2024, Gated Delta Networks, arXiv 2412.06464, eq. 10 and figure 1",
-  equations = [[
-q, k, v = silu(conv(W x)), each channel's last conv_size inputs of its episode;  q, k over their length
-alpha = exp(-exp(A_log) softplus(a x + dt_bias)),  beta = sigma(b x), one number a head
-C = alpha C (I - beta k k^T) + beta v k^T  =  alpha C + beta (v - alpha C k) k^T,   o = C q
-attn = out(o / rms(o) * norm.weight * silu(g x))]],
   config = {
     d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, expand_v = 1, d_ffn = 128, conv_size = 4,
     norm_eps = 1e-6, rms_eps = 1e-5, flow = "residual", embed_act = "relu", ln_eps = 1e-6, reset = true,
   },
+  choices = words,
   build = function(cfg)
-    if cfg.expand_v < 1 or cfg.expand_v % 1 ~= 0 then
-      errors.raise(("core gated_deltanet: expand_v = %g, expected a whole number of at least 1"):format(cfg.expand_v), { status = 2 })
-    end
-    if cfg.conv_size < 2 or cfg.conv_size > 16 or cfg.conv_size % 1 ~= 0 then
-      errors.raise(("core gated_deltanet: conv_size = %g, expected a whole number from 2 to 16"):format(cfg.conv_size), { status = 2 })
-    end
+    check(cfg)
     local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
     local layers, states = {}, {}
     for n = 0, cfg.n_layers - 1 do
