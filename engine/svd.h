@@ -13,6 +13,6 @@
 void mn_svd_truncate(int n, int r, const double *gram_u, const double *gram_w, float *A, float *B, float *root,
                      double *work);
 
-static inline long mn_svd_work(int n) { return 4L * n * n + 3L * n; }
+static inline long mn_svd_work(int n) { return (4L * n + 3) * ((n + 7) / 8 * 8); }
 
 #endif
