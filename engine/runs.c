@@ -21,6 +21,25 @@ static long row_size(const mn_tile *t) {
 
 long mn_tile_work(long keys, int n_runs, int D) { return MN_TILE * padded(2 * (keys + 16L * n_runs) + D); }
 
+bool mn_unite(int rows, const mn_range *a, mn_range *all, int *lo, int *hi) {
+  int last = 0;
+  *all = (mn_range){ 0, 0, 1 };
+  for (int r = 0; r < rows; r++) {
+    if (!a[r].n) continue;
+    int end = a[r].from + (a[r].n - 1) * a[r].step;
+    if (!all->n) *all = a[r], last = end;
+    if (a[r].step != all->step || (a[r].from - all->from) % a[r].step) return false;
+    if (a[r].from < all->from) all->from = a[r].from;
+    if (end > last) last = end;
+  }
+  if (all->n) all->n = (last - all->from) / all->step + 1;
+  for (int r = 0; r < rows; r++) {
+    lo[r] = a[r].n ? (a[r].from - all->from) / all->step : 0;
+    hi[r] = lo[r] + a[r].n;
+  }
+  return true;
+}
+
 /* ---- rows times keys ---- */
 
 long mn_turned_size(int D, long n) { return D * mn_turned_row(n); }

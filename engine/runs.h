@@ -33,6 +33,12 @@ static inline long mn_turned_row(long n) { return ((n + 31) & ~15L) | 16; }
 long mn_turned_size(int D, long n);
 void mn_turn(int D, long n, const float *k, long step, float *kt);
 
+typedef struct mn_range { int from, n, step; } mn_range;        /* keys from, from+step, ...; n of them */
+
+/* The range from the first to the last key that some row sees, a[row], and each row's part of it, lo .. hi-1;
+** false where the rows are not in step.  Those that see nothing (n = 0) are in step with all. */
+bool mn_unite(int rows, const mn_range *a, mn_range *all, int *lo, int *hi);
+
 /* Floats of work for a tile whose runs have so many keys. */
 long mn_tile_work(long keys, int n_runs, int D);
 

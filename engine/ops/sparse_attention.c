@@ -19,45 +19,32 @@ typedef struct mine {          /* work of one thread */
   float *kt, *vt, *tile;       /* keys and values of its head, turned; vt: NULL unless wanted */
 } mine;
 
-typedef struct range { int from, n, step; } range;       /* keys from, from+step, ...; n of them */
-
 /* What row i sees by its entry's r-th range: those keys of it that there are. */
-static range seen(const plan *p, int h, int i, int r) {
+static mn_range seen(const plan *p, int h, int i, int r) {
   const int32_t *e = p->c->in[3].i32
                      + (((p->by_head ? (long)h : 0) * p->P + i / p->each) * p->R + r) * 3;
   long from = e[0], step = e[2] < 1 ? 1 : e[2], n = e[1];
   long skip = from < 0 ? (-from + step - 1) / step : 0, end = p->causal ? i + p->M - p->N + 1L : p->M;
   from += skip * step, n -= skip;
   if (from + (n - 1) * step >= end) n = from < end ? (end - from - 1) / step + 1 : 0;
-  return n > 0 ? (range){ (int)from, (int)n, (int)step } : (range){ 0, 0, (int)step };
+  return n > 0 ? (mn_range){ (int)from, (int)n, (int)step } : (mn_range){ 0, 0, 1 };
 }
 
-/* The keys between the first and the last that some row of the tile sees, where the rows are in step. */
-static bool span_of(const plan *p, int h, int i, int rows, int r, range *span) {
-  int first = -1, last = 0;
-  span->step = 1;
-  for (int k = 0; k < rows; k++) {
-    range a = seen(p, h, i + k * p->stride, r);
-    if (!a.n) continue;
-    int end = a.from + (a.n - 1) * a.step;
-    if (first < 0) first = a.from, span->step = a.step;
-    else if (a.step != span->step || (a.from - first) % a.step) return false;
-    if (a.from < first) first = a.from;
-    if (end > last) last = end;
-  }
-  span->from = first < 0 ? 0 : first;
-  span->n = first < 0 ? 0 : (last - first) / span->step + 1;
-  return true;
+/* What a tile's rows see by their r-th range, all together; false where they are not in step. */
+static bool span_of(const plan *p, int h, int i, int rows, int r, mn_range *span, int *lo, int *hi) {
+  mn_range a[MN_TILE];
+  for (int k = 0; k < rows; k++) a[k] = seen(p, h, i + k * p->stride, r);
+  return mn_unite(rows, a, span, lo, hi);
 }
 
 /* How many rows from i on go together: of one entry, or of entries that are in step. */
 static int tile_rows(const plan *p, int h, int i) {
-  int rows = 1;
-  range span;
+  int rows = 1, lo[MN_TILE], hi[MN_TILE];
+  mn_range span;
   while (rows < MN_TILE && i + rows * p->stride < p->N) {
     int next = i + rows * p->stride;
     if (p->each > 1 && next / p->each != i / p->each) break;
-    for (int r = 0; r < p->R; r++) if (!span_of(p, h, i, rows + 1, r, &span)) return rows;
+    for (int r = 0; r < p->R; r++) if (!span_of(p, h, i, rows + 1, r, &span, lo, hi)) return rows;
     rows++;
   }
   return rows;
@@ -68,23 +55,21 @@ static long runs_of(const plan *p, int b, int h, int i, int rows, const mine *m)
   const mn_call *c = p->c;
   long keys = 0, base = ((long)b * p->H + h) * p->M;
   for (int r = 0; r < p->R; r++) {
-    range s;
-    span_of(p, h, i, rows, r, &s);
+    mn_run run = { 0 };
+    mn_range s;
+    span_of(p, h, i, rows, r, &s, run.lo, run.hi);
     keys += s.n;
     if (!m) continue;
     long at = (base + s.from) * p->D;
     bool turned = s.step == 1;
-    m->run[r] = (mn_run){ .k = c->in[1].data + at, .v = c->in[2].data + at, .n = s.n,
-                          .dk = c->in[1].grad ? c->in[1].grad + at : NULL,
-                          .dv = c->in[2].grad ? c->in[2].grad + at : NULL,
-                          .kt = turned ? m->kt + s.from : NULL, .vt = turned && m->vt ? m->vt + s.from : NULL,
-                          .step = (long)s.step * p->D, .dstep = (long)s.step * p->D,
-                          .turned = mn_turned_row(p->M) };
-    for (int k = 0; k < rows; k++) {
-      range a = seen(p, h, i + k * p->stride, r);
-      m->run[r].lo[k] = a.n ? (a.from - s.from) / s.step : 0;
-      m->run[r].hi[k] = m->run[r].lo[k] + a.n;
-    }
+    run.k = c->in[1].data + at, run.v = c->in[2].data + at, run.n = s.n;
+    run.step = run.dstep = (long)s.step * p->D;
+    run.turned = mn_turned_row(p->M);
+    if (c->in[1].grad) run.dk = c->in[1].grad + at;
+    if (c->in[2].grad) run.dv = c->in[2].grad + at;
+    if (turned) run.kt = m->kt + s.from;
+    if (turned && m->vt) run.vt = m->vt + s.from;
+    m->run[r] = run;
   }
   return keys;
 }
