@@ -9,6 +9,8 @@ import math
 
 import torch
 
+import approximations
+
 FAR = -1e38          # "minus infinity" of running maxima: finite, so that differences are never NaN
 
 
@@ -198,8 +200,10 @@ def quotient(cfg, num, z):
 
 
 def channels(cfg):
-    """Functions of the clock, and the divisor, of the cosine approximation."""
+    """Functions of the clock, and the divisors of the sum and of s.q in it, of cosines and random signs."""
     r, form = cfg['r'], cfg['form']
+    if cfg['approximation'] == 'random_sign':
+        return approximations.signs(cfg), r
     if form == 'code':
         steps = [-math.pi + 2 * math.pi * i / (r - 1) if r > 1 else -math.pi for i in range(r)]
         return [lambda t, w=w: torch.cos(w * t) for w in steps], 2 * r
@@ -212,7 +216,7 @@ def channels(cfg):
 def family_attention(net, cfg, at, x, done, tick):
     """[T,B,d] -> [T,B,H*dh]: GaLiTe (Pramanik et al. 2023), its ablations, AGaLiTe, and the delta rules."""
     B, H, V, K = x.shape[1], cfg['n_heads'], cfg['d_head'], feature_size(cfg)
-    attn, full = at + 'attn.', cfg['approximation'] == 'full'
+    attn, held = at + 'attn.', cfg['approximation']
     k, q = feature(net, cfg, attn, x, 'k'), feature(net, cfg, attn, x, 'q')
     v = heads(affine(net, attn + 'v', x, H * V), H)
     keep, now, rows = {}, {}, []
@@ -230,7 +234,7 @@ def family_attention(net, cfg, at, x, done, tick):
         g = torch.sigmoid(heads(affine(net, attn + 'gamma', x, H), H)) if rule == 'delta' else None
         size = (lambda z, eps: z.norm(dim=-1, keepdim=True) + eps) if rule == 'delta' else (lambda z, eps: z.sum(-1, keepdim=True) + eps)
         k, q = k / size(k, cfg['norm_eps']), q / size(q, 1e-6 if rule == 'delta' else cfg['norm_eps'])
-    if not full:
+    if held in ('cos', 'random_sign'):
         waves, divisor = channels(cfg)
     for t in range(x.shape[0]):
         kt, qt, vt = k[t], q[t], v[t]
@@ -249,12 +253,21 @@ def family_attention(net, cfg, at, x, done, tick):
         else:
             wv, wk, keep_s = write_v[t] * vt, write_k[t] * kt, keep['s'][t] * shrink
             add_s = write_v[t] * kt if cfg['gate'] == 'scalar' else wk
-            if full:
+            if held == 'full':
                 now['C'] = keep['C'][t] * shrink[..., None] * carry('C', t, B, H, V, K) + wv[..., None] * wk[..., None, :]
+            if held == 'svd':
+                U, W = carry('U', t, B, H, V, cfg['r']), carry('W', t, B, H, K, cfg['r'])
+                C = dropped(cfg, done[t], now['UW']) if t else U @ W.mT
+                on_keys = cfg['gate'] in ('none', 'scalar')              # a scalar gate is one of keys
+                keep_v = torch.ones_like(vt) if on_keys else 1 - write_v[t]
+                now['UW'], now['U'], now['W'] = approximations.cut(
+                    keep['C'][t] * shrink[..., None] * C + wv[..., None] * wk[..., None, :],
+                    torch.cat([keep_v[..., None] * U, (vt if on_keys else wv)[..., None]], -1),
+                    torch.cat([keep_s[..., None] * W, add_s[..., None]], -1), cfg['r'])
         if cfg['normalise'] and rule != 'fastweight':
             now['s'] = keep_s * carry('s', t, B, H, K, kind='positive') + add_s
-        if full:
-            num, scale = (now['C'] * qt[..., None, :]).sum(-1), 1
+        if held in ('full', 'svd'):
+            num, scale = (now['C' if held == 'full' else 'UW'] * qt[..., None, :]).sum(-1), 1
         else:
             wave = torch.stack([w(tick + t + 1) for w in waves], 1).to(x.dtype)[..., None, None]         # [B,R,1,1]
             keep_v = 1 - write_v[t] if cfg['gate'] != 'none' else torch.ones_like(wv)
@@ -263,11 +276,13 @@ def family_attention(net, cfg, at, x, done, tick):
                 start = (lambda n=size_: net.rng.standard_normal((B, 1, H, n)) * waves_at(waves, tick))
                 now[name] = decay[:, None] * carry(name, t, B, len(waves), H, size_, kind=start) + wave * add[:, None]
             num, scale = (now['v'] * (now['k'] * qt[:, None]).sum(-1, keepdim=True)).sum(1), divisor
+            if held == 'random_sign':
+                num, scale = num / divisor, 1
         if cfg['normalise'] and rule != 'fastweight':
             rows.append(quotient(cfg, num, scale * (now['s'] * qt).sum(-1)).flatten(1))
         else:
             rows.append(num.flatten(1) / scale)
-    net.final.update({at + name: z for name, z in now.items()})
+    net.final.update({at + name: z for name, z in now.items() if name != 'UW'})
     return torch.stack(rows)
 
 
@@ -278,7 +293,7 @@ def waves_at(waves, tick):
 def family(net, cfg, x, done):
     e, T, B = embedded(net, cfg, x), x.shape[0], x.shape[1]
     tick = None
-    if cfg['approximation'] == 'cos':
+    if cfg['approximation'] in ('cos', 'random_sign'):
         kept = net.state('tick', B, grad=False, kind=lambda: net.rng.integers(0, 9, B).astype(float))
         tick, net.final['tick'] = kept.to(torch.float64), kept + T
     for n in range(cfg['n_layers']):
