@@ -15,9 +15,10 @@ local published = {
   { "agalite", core = { "agalite", eta = 4, r = 2 }, lr = 1e-4 },
   { "galite", core = { "galite", eta = 4 }, lr = 1e-4 },
   { "galite_released", core = { "galite_released", eta = 2 }, lr = 1e-4 },
+  { "gtrxl", label = "gtrxl M=128", core = { "gtrxl", memory = 128 }, lr = 1e-4 },
+  { "gtrxl256", label = "gtrxl M=256", core = { "gtrxl", memory = 256 }, lr = 1e-4 },
   { "gru", core = { "gru" }, lr = 5e-4 },
-  { "gtrxl-128", core = { "gtrxl", memory = 128 }, lr = 5e-4 },
-  { "gtrxl-256", core = { "gtrxl", memory = 256 }, lr = 5e-4 },
+  { "lstm", core = { "lstm" }, lr = 5e-4 },
 }
 
 function bench.median(list)
@@ -109,7 +110,7 @@ function bench.one(name, threads)
   local again = math.max(bench.gemm_rates())        -- the machine's speed drifts: take it before and after
   local bound = (gemm + again) / 2 * 1e9 / r.operations * threads
   print(("%-16s %d thread%s %8.0f steps/s  bound %8.0f (%.2f MFLOP/step at %.0f GFLOP/s)  %3.0f %%  act %.0f ms, update %.0f ms  %.0f MB resident"):format(
-    name, threads, threads > 1 and "s" or " ", r.rate, bound, r.operations / 1e6, (gemm + again) / 2, 100 * r.rate / bound,
+    find(name).label or name, threads, threads > 1 and "s" or " ", r.rate, bound, r.operations / 1e6, (gemm + again) / 2, 100 * r.rate / bound,
     1e3 * r.act, 1e3 * r.update, r.resident))
 end
 
@@ -139,7 +140,7 @@ function bench.act()
       times[i] = timed(function() p:think() end)
       p:step()
     end
-    print(("%-16s %7.1f us"):format(setup[1], 1e6 * median(times)))
+    print(("%-16s %7.1f us"):format(setup.label or setup[1], 1e6 * median(times)))
   end
 end
 
