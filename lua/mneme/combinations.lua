@@ -12,6 +12,7 @@ local combinations = {}
 local held = { full = "approximation", cos = "approximation", random_sign = "approximation", svd = "approximation",
                delta = "update", fastweight = "update" }
 
+---Settings that are words, and the words.
 local words = {
   feature = features.list, gate = gates.list, nn_act = { relu = true, elu1 = true, exp = true },
   decay = { separable = true, joint = true }, query = { single = true, double = true },
@@ -19,6 +20,7 @@ local words = {
   flow = { gtrxl = true, residual = true, postnorm = true }, embed_act = { relu = true, none = true },
 }
 for name, axis in pairs(held) do words[axis][name] = true end
+combinations.words = words
 
 local memories = {}
 
@@ -58,9 +60,12 @@ local function other_gates(x)
   if x.memory.gate then return ("update=%s has gates of its own"):format(x.cfg.update) end
 end
 
--- Keys that may make no difference; `why` says so.  In vain is any word but `plain`; where there are `axes`, a
--- value that was set while none of them was (who chose feature=elu1 knows that there is no eta); with `always`,
--- any value that was set.
+-- Keys that may make no difference; `why` says so.  In vain is any word but `plain`; with `always`, any value that
+-- was set; where `axes` decide, a value that was set while they are as they always are (who chose feature=elu1 knows
+-- that it has no eta).
+local of_feature = { feature = "outer_relu" }
+local of_memory = { approximation = "full", update = "sum" }
+local of_normaliser = { normalise = true, update = "sum" }
 local rules = {
   { "approximation", plain = "full", why = function(x)
     if x.cfg.update ~= "sum" then return ("update=%s needs the whole matrix"):format(x.cfg.update) end
@@ -70,22 +75,19 @@ local rules = {
     return other_gates(x) or x.memory.joint ~= true and x.memory.joint or x.gate.joint
   end },
   { "normalise", always = true, why = function(x) return x.cfg.normalise and x.memory.unnormalised and normaliser(x) end },
-  { "eps", axes = { "normalise", "update" }, why = normaliser },
-  { "den_clamp", axes = { "normalise", "update" }, why = normaliser },
-  { "eta", axes = { "feature" }, why = foreign }, { "nu", axes = { "feature" }, why = foreign },
-  { "m", axes = { "feature" }, why = foreign }, { "feature_eps", axes = { "feature" }, why = foreign },
-  { "nn_act", axes = { "feature" }, plain = "relu", why = foreign },
-  { "r", axes = { "approximation", "update" }, why = foreign },
-  { "form", axes = { "approximation", "update" }, plain = "code", why = foreign },
-  { "norm_eps", axes = { "approximation", "update" }, why = foreign },
-  { "seed", axes = { "approximation", "update" }, why = foreign },
+  { "eps", axes = of_normaliser, why = normaliser }, { "den_clamp", axes = of_normaliser, why = normaliser },
+  { "eta", axes = of_feature, why = foreign }, { "nu", axes = of_feature, why = foreign },
+  { "m", axes = of_feature, why = foreign }, { "feature_eps", axes = of_feature, why = foreign },
+  { "nn_act", axes = of_feature, plain = "relu", why = foreign },
+  { "r", axes = of_memory, why = foreign }, { "form", axes = of_memory, plain = "code", why = foreign },
+  { "norm_eps", axes = of_memory, why = foreign }, { "seed", axes = of_memory, why = foreign },
 }
 
 local function in_vain(rule, cfg, given)
   local key = rule[1]
   if rule.plain and cfg[key] ~= rule.plain then return true end
-  if given[key] == nil or not (rule.always or rule.axes) then return false end
-  for _, axis in ipairs(rule.axes or {}) do if given[axis] ~= nil then return false end end
+  if given[key] == nil or not rule.axes then return given[key] ~= nil and rule.always end
+  for axis, usual in pairs(rule.axes) do if given[axis] ~= nil or cfg[axis] ~= usual then return false end end
   return true
 end
 

@@ -12,7 +12,7 @@ local rig = {}
 local small = { d_in = 5, d_model = 8, n_layers = 2, n_heads = 2, d_head = 4, d_ffn = 6, eta = 2, m = 6,
                 memory = 32, segment = 4, frames = 3,
                 mix_rank = 3, decay_rank = 3, rate_rank = 3, value_rank = 3, gate_rank = 3, gn_eps = 0.1,
-                norm_eps = 0.1 }          -- a key's direction turns too fast near 0 for difference quotients
+                reset = true, norm_eps = 0.1 }   -- a key's direction turns too fast near 0 for difference quotients
 
 -- Biases, and matrices that start at zero or near it, become random too, so that they matter.
 local function stir(p, stream)
@@ -28,7 +28,10 @@ end
 function rig.build(settings, seed, more)
   local config, defaults = {}, core.definition(settings[1]).config   -- a name or the path of a file
   for key, value in pairs(small) do if defaults[key] ~= nil then config[key] = value end end
-  if defaults.eps then config.eps = 1 end
+  -- Without an eps a running maximum cancels out of the read-out: a constant for gradients and for quotients.
+  local running = (settings.feature or defaults.feature) == "favor_softmax"
+  if defaults.eps then config.eps = running and 0 or 1 end
+  if running then config.feature_eps = 0 end
   for _, set in ipairs { settings, more or {} } do
     for key, value in pairs(set) do if key ~= 1 then config[key] = value end end
   end
@@ -150,6 +153,10 @@ local function weight(k) return ((k * 37 + 11) % 19 - 9) / 9 end
 rig.weight = weight
 
 
+-- Does a final state count?  Not one without gradient, nor what is held relative to a constant: difference quotients
+-- would see the constant move.
+local function counts(c, name) return not c:is_stopped(name) and not next(c.constants) end
+
 ---Sum of fixed weights times y and the final state, in double; and how large its terms are.
 function rig.loss(c, y, after)
   local total, size = 0, 0
@@ -161,7 +168,7 @@ function rig.loss(c, y, after)
     end
   end
   add(y)
-  for _, name in ipairs(c:state_names()) do if not c:is_stopped(name) then add(after[name]) end end
+  for _, name in ipairs(c:state_names()) do if counts(c, name) then add(after[name]) end end
   return total, math.sqrt(size)
 end
 
@@ -173,7 +180,7 @@ function rig.loss_tensor(c, y, after)
     return (t * w):sum()
   end
   local total = part(y)
-  for _, name in ipairs(c:state_names()) do if not c:is_stopped(name) then total = total + part(after[name]) end end
+  for _, name in ipairs(c:state_names()) do if counts(c, name) then total = total + part(after[name]) end end
   return total
 end
 

@@ -1,5 +1,5 @@
 -- core.lua -- memories: y, state = core(x, done, state, probe), built by name from lua/mneme/cores/NAME.lua.
--- A core file returns { doc, source, equations, config = defaults, build = function(cfg, given, lenient) }, given
+-- A core file returns { doc, source, config = defaults, choices = words, build = function(cfg, given, lenient) }, given
 -- being what the user set; lenient: keys that do not go together are ignored.  `build` returns
 --   module      its parameters (mneme.nn)
 --   forward     function(x, done, state, probe) -> y, state
@@ -238,7 +238,7 @@ end
 local function preset(base, keys, about_it)
   local d = definition(base)
   local config = configure(base, d.config, keys)
-  return { doc = about_it.doc, source = about_it.source, equations = d.equations, config = config, preset = { base, keys },
+  return { doc = about_it.doc, source = about_it.source, choices = d.choices, config = config, preset = { base, keys },
     build = d.build }
 end
 

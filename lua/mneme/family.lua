@@ -35,8 +35,9 @@ local fused = { relu = true, elu1 = true, sigmoid = true, tanh = true }
 
 -- ---- the attention of one layer ----
 
--- How the parts of one layer are called, in the order of their names in files.
+-- How the parts of one layer are called, and what of them a probe sees.
 local order = { "k", "q", "q2", "v", "beta", "gamma", "p_k", "p_q", "p_gamma" }
+local probed = { "v", "k", "q", "beta", "gamma", "p_k", "p_q", "p_gamma" }
 
 local function projections(cfg, K, memory, gate)
   local feature, act = features.list[cfg.feature], features.act(cfg)
@@ -127,7 +128,7 @@ local function attention(cfg, n, K, memory)
     args.q = phi(args.q, "q", about)
     if gate.apply then gate.apply(extra, args) end
     if probe then
-      for _, name in ipairs(order) do if args[name] then args[name] = probe(prefix .. name, args[name]) end end
+      for _, name in ipairs(probed) do if args[name] then args[name] = probe(prefix .. name, args[name]) end end
     end
     local y = memory.run(cfg, args, state, new, done, prefix)
     if probe then y = probe(prefix .. "retrieved", y) end

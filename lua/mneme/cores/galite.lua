@@ -3,6 +3,7 @@
 --   C = (1-beta)(1-gamma)^T * C + (beta*v)(gamma*k)^T     s = (1-gamma)*s + gamma*k     y = C q / (s.q + eps)
 -- (decay=separable, the paper's GaLiTe; decay=joint is the released code's, with 1 - beta gamma^T).
 -- approximation=cos keeps vectors instead of the matrix C: AGaLiTe.
+local combinations = require "mneme.combinations"
 local family = require "mneme.family"
 
 return {
@@ -15,5 +16,6 @@ return {
     approximation = "full", form = "code", r = 2, seed = 1, normalise = true, eps = 1e-5, den_clamp = 0,
     flow = "gtrxl", embed_act = "relu", ln_eps = 1e-6, reset = true,
   },
+  choices = combinations.words,
   build = family.build,
 }
