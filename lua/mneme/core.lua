@@ -2,7 +2,7 @@
 -- A core file returns { doc, source, config = defaults, choices = words, build = function(cfg, given, lenient) }, given
 -- being what the user set; lenient: keys that do not go together are ignored.  `build` returns
 --   module      its parameters (mneme.nn)
---   forward     function(x, done, state, probe) -> y, state
+--   forward     function(x, done, state, probe, fresh) -> y, state; fresh: the state is the initial one
 --   d_out       size of y's last axis
 --   states      names -> axes, as data: { ["layers.0.C"] = "[B,H,V,K]", tick = "[B]" }; B is the copy
 --   sizes       what the letters stand for
@@ -53,7 +53,7 @@ function Core:__call(x, done, state, probe)
       if not self.states[name] then errors.raise(("%s: the state has an unexpected '%s'"):format(self.name, name)) end
     end
   end
-  return self.forward(x, done, state or self:initial(shape[2]), probe)
+  return self.forward(x, done, state or self:initial(shape[2]), probe, not state)
 end
 
 ---The shape of one state tensor for B copies.
