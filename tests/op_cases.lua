@@ -39,6 +39,14 @@ local factored = { gamma = { "D" }, p_gamma = { "E" }, beta = { "V" }, C = { "E*
 local plain = { gamma = { "D" }, beta = { "V" }, C = { "D" }, s = { "D" } }
 local waves = { gamma = { "D" }, p_gamma = { "E" }, vs = { 1 }, ks = { 1, "E*D" }, s = { "E*D" } }
 
+-- The layers of rmt: two heads of 2, a hidden width of 3.
+local plain_layer, gated = "28*D + 15", "12*D*D + 30*D + 15"
+local function with_layers(sizes) sizes.L, sizes.M = 2, 3 return sizes end
+local function with_heads(o) o.heads, o.d_head, o.d_ffn, o.segment = 2, 2, 3, o.segment or 4 return o end
+local function slots(S)
+  return ("(1 + (T - T % S)/S)*B*3*D + 2*B*(6 + (T < S and T or S))*8"):gsub("S", S)
+end
+
 local hints = {
   add = pairs_of_shapes, sub = pairs_of_shapes, mul = pairs_of_shapes, div = divisors,
   maximum = pairs_of_shapes, minimum = pairs_of_shapes,
@@ -71,6 +79,11 @@ local hints = {
   a2c_loss = { { sizes = { S = "T+1" }, stopped = "values returns" } },
   frame_stack = { { sizes = { P = 3 } }, { sizes = { P = 1 }, options = { frames = 2 } },
     { absent = "done past", options = { frames = 3 } } },
+  rmt = { { sizes = with_layers { P = gated }, options = with_heads {} },
+    { sizes = with_layers { P = plain_layer }, options = with_heads { flow = "postnorm", segment = 2 } },
+    { sizes = with_layers { P = plain_layer }, options = with_heads { flow = "residual", segment = 3 }, absent = "done mem" } },
+  rmt_memory = { { sizes = with_layers { P = gated, K = slots(4) }, options = with_heads {} },
+    { sizes = with_layers { P = plain_layer, K = slots(2) }, options = with_heads { flow = "postnorm", segment = 2 } } },
   ppo_loss = { { stopped = "old_log_probs old_values advantages returns" },
     { stopped = "old_log_probs old_values advantages returns",
       options = { clip = 0.9, clip_values = 1, normalise_advantages = 0 } } },

@@ -4,9 +4,8 @@
 ** One product for the three w, one for u_r and u_z, one for u_g.  `pre` holds r, z, g side by side for
 ** backward; `rx` holds r*x. */
 #include "../few.h"
-#include "../maths.h"
 #include "../team.h"
-#include "op.h"
+#include "gate.h"
 
 static int shape(mn_call *c) {
   int D = DIM(c, 'D');
@@ -39,25 +38,6 @@ static parts weights(mn_call *c) {
   return p;
 }
 
-/* r, z and r*x of columns from .. end-1. */
-static void gates(const float *x, const float *bias, float *pre, float *rx, long rows, int D, int from, int end) {
-  for (long n = 0; n < rows; n++, x += D, pre += 3 * D, rx += D) {
-    for (int d = from; d < end; d++) pre[d] = mn_sigmoidf(pre[d]);
-    for (int d = from; d < end; d++) pre[D + d] = mn_sigmoidf(pre[D + d] - bias[d]);
-    for (int d = from; d < end; d++) rx[d] = pre[d] * x[d];
-  }
-}
-
-/* g and the output, likewise. */
-static void mix(const float *x, float *pre, float *o, long rows, int D, int from, int end) {
-  for (long n = 0; n < rows; n++, x += D, pre += 3 * D, o += D)
-    for (int d = from; d < end; d++) {
-      float g = mn_tanhf(pre[2 * D + d]), z = pre[D + d];
-      pre[2 * D + d] = g;
-      o[d] = (1 - z) * x[d] + z * g;
-    }
-}
-
 /* Acting: each piece takes the same 64 columns of all three gates through products and elementwise part. */
 typedef struct columns_job { const mn_call *c; const parts *p; } columns_job;
 
@@ -73,7 +53,7 @@ static void first_part(void *arg, int i, int worker) {
     mn_few_columns(N, end - from, D, y, D, j->p->pw + at * D, pre + at, 3 * D, false);
     if (g < 2) mn_few_columns(N, end - from, D, x, D, j->p->pu + at * D, pre + at, 3 * D, true);
   }
-  gates(x, c->in[4].data, pre, c->out[2].data, N, D, from, end);
+  mn_gate_open(x, c->in[4].data, pre, c->out[2].data, N, D, from, end);
   (void)worker;
 }
 
@@ -84,7 +64,7 @@ static void second_part(void *arg, int i, int worker) {
   int N = (int)(c->in[0].n / D);
   float *pre = c->out[1].data;
   mn_few_columns(N, end - from, D, c->out[2].data, D, j->p->pg + (long)from * D, pre + 2 * D + from, 3 * D, true);
-  mix(c->in[0].data, pre, c->out[0].data, N, D, from, end);
+  mn_gate_mix(c->in[0].data, pre, c->out[0].data, N, D, from, end);
   (void)worker;
 }
 
@@ -104,29 +84,9 @@ static void forward(mn_call *c) {
   }
   mn_gemm(mn, false, true, (int)N, 3 * D, D, y, D, p.w, D, pre, 3 * D, false);
   mn_gemm(mn, false, true, (int)N, 2 * D, D, x, D, p.u, D, pre, 3 * D, true);
-  MN_FOR(mn, N * D * 4, n, 0, N, 64, gates(x + n * D, bias, pre + n * 3 * D, rx + n * D, N - n < 64 ? N - n : 64, D, 0, D));
+  MN_FOR(mn, N * D * 4, n, 0, N, 64, mn_gate_open(x + n * D, bias, pre + n * 3 * D, rx + n * D, N - n < 64 ? N - n : 64, D, 0, D));
   mn_gemm(mn, false, true, (int)N, D, D, rx, D, p.ug, D, pre + 2 * D, 3 * D, true);
-  MN_FOR(mn, N * D * 4, n, 0, N, 64, mix(x + n * D, pre + n * 3 * D, o + n * D, N - n < 64 ? N - n : 64, D, 0, D));
-}
-
-/* Gradients of the three pre-activations, as far as they do not need d(rx); dx gets the direct part. */
-static void undo_mix(const float *x, const float *pre, const float *d_o, float *dp, float *dx, long rows, int D) {
-  for (long n = 0; n < rows; n++, x += D, pre += 3 * D, d_o += D, dp += 3 * D, dx += D)
-    for (int d = 0; d < D; d++) {
-      float z = pre[D + d], g = pre[2 * D + d];
-      dp[D + d] = d_o[d] * (g - x[d]) * z * (1 - z);
-      dp[2 * D + d] = d_o[d] * z * (1 - g * g);
-      dx[d] = d_o[d] * (1 - z);
-    }
-}
-
-static void undo_gates(const float *x, const float *pre, const float *drx, float *dp, float *dx, long rows, int D) {
-  for (long n = 0; n < rows; n++, x += D, pre += 3 * D, drx += D, dp += 3 * D, dx += D)
-    for (int d = 0; d < D; d++) {
-      float r = pre[d];
-      dx[d] += drx[d] * r;
-      dp[d] = drx[d] * x[d] * r * (1 - r);
-    }
+  MN_FOR(mn, N * D * 4, n, 0, N, 64, mn_gate_mix(x + n * D, pre + n * 3 * D, o + n * D, N - n < 64 ? N - n : 64, D, 0, D));
 }
 
 static void backward(mn_call *c) {
@@ -140,11 +100,11 @@ static void backward(mn_call *c) {
   float *dw = c->in[2].grad, *du = c->in[3].grad, *db = c->in[4].grad;
   MN_PARALLEL(mn, N * D * 4)
   for (long n = 0; n < N; n += 64)
-    undo_mix(x + n * D, pre + n * 3 * D, d_o + n * D, dp + n * 3 * D, dx + n * D, N - n < 64 ? N - n : 64, D);
+    mn_gate_undo_mix(x + n * D, pre + n * 3 * D, d_o + n * D, dp + n * 3 * D, dx + n * D, N - n < 64 ? N - n : 64, D);
   mn_gemm(mn, false, false, (int)N, D, D, dp + 2 * D, 3 * D, ug, D, drx, D, false);
   MN_PARALLEL(mn, N * D * 4)
   for (long n = 0; n < N; n += 64)
-    undo_gates(x + n * D, pre + n * 3 * D, drx + n * D, dp + n * 3 * D, dx + n * D, N - n < 64 ? N - n : 64, D);
+    mn_gate_undo_open(x + n * D, pre + n * 3 * D, drx + n * D, dp + n * 3 * D, dx + n * D, N - n < 64 ? N - n : 64, D);
   if (c->in[0].grad) mn_gemm(mn, false, false, (int)N, D, 2 * D, dp, 3 * D, u, D, dx, D, true);
   if (c->in[1].grad) mn_gemm(mn, false, false, (int)N, D, 3 * D, dp, 3 * D, w, D, c->in[1].grad, D, false);
   if (dw) mn_gemm(mn, true, false, 3 * D, D, (int)N, dp, 3 * D, y, D, dw, D, false);

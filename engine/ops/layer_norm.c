@@ -2,26 +2,13 @@
 ** Population variance (divided by D): Ba, Kiros, Hinton 2016.  `stats` keeps mean and
 ** 1/sqrt(variance + eps). */
 #include <string.h>
-#include "op.h"
+#include "norm.h"
 
 static void normalise(mn_call *c, long from, long end) {
   long D = DIM(c, 'D');
-  const float *weight = c->in[1].data, *bias = c->in[2].data;
-  float eps = (float)OPT(c, 0);
-  for (long r = from; r < end; r++) {
-    const float *x = c->in[0].data + r * D;
-    float *y = c->out[0].data + r * D, sum = 0, squares = 0;
-    MN_PRAGMA(omp simd reduction(+:sum))
-    for (long i = 0; i < D; i++) sum += x[i];
-    float mean = sum / (float)D;
-    MN_PRAGMA(omp simd reduction(+:squares))
-    for (long i = 0; i < D; i++) squares += (x[i] - mean) * (x[i] - mean);
-    float scale = 1 / __builtin_sqrtf(squares / (float)D + eps);
-    MN_PRAGMA(omp simd)
-    for (long i = 0; i < D; i++) y[i] = (x[i] - mean) * scale * weight[i] + bias[i];
-    c->out[1].data[2 * r] = mean;
-    c->out[1].data[2 * r + 1] = scale;
-  }
+  for (long r = from; r < end; r++)
+    mn_norm_row(c->in[0].data + r * D, c->in[1].data, c->in[2].data, (float)OPT(c, 0), D, c->out[0].data + r * D,
+                c->out[1].data + 2 * r);
 }
 
 static void forward(mn_call *c) {
@@ -29,28 +16,13 @@ static void forward(mn_call *c) {
   MN_FOR(c->ctx, rows * D, r, 0, rows, 64, normalise(c, r, rows - r < 64 ? rows : r + 64));
 }
 
-/* With n = (x - mean) scale and g = dy weight: dx = scale (g - mean of g - n * mean of g n). */
 static void backward_x(mn_call *c) {
   long D = DIM(c, 'D'), rows = c->in[0].n / D;
-  const float *weight = c->in[1].data;
   bool add = mn_adds(c, 0);
   MN_PARALLEL(c->ctx, rows * D)
-  for (long r = 0; r < rows; r++) {
-    const float *x = c->in[0].data + r * D, *dy = c->out[0].grad + r * D;
-    float *dx = c->in[0].grad + r * D, mean = c->out[1].data[2 * r],
-          scale = c->out[1].data[2 * r + 1];
-    float g_sum = 0, gn_sum = 0;
-    MN_PRAGMA(omp simd reduction(+:g_sum, gn_sum))
-    for (long i = 0; i < D; i++) {
-      float g = dy[i] * weight[i];
-      g_sum += g;
-      gn_sum += g * ((x[i] - mean) * scale);
-    }
-    float a = g_sum / (float)D, b = gn_sum / (float)D;
-    MN_PRAGMA(omp simd)
-    for (long i = 0; i < D; i++)
-      dx[i] = (add ? dx[i] : 0) + scale * (dy[i] * weight[i] - a - (x[i] - mean) * scale * b);
-  }
+  for (long r = 0; r < rows; r++)
+    mn_norm_row_back(c->in[0].data + r * D, c->in[1].data, c->out[1].data + 2 * r, D, c->out[0].grad + r * D,
+                     c->in[0].grad + r * D, add);
 }
 
 /* dweight = sum over rows of dy n, dbias = sum over rows of dy: in fixed parts, summed in order. */
@@ -62,15 +34,8 @@ static void backward_parameters(mn_call *c) {
   for (long p = 0; p < parts; p++) {
     float *dw = all + p * 2 * D, *db = dw + D;
     memset(dw, 0, (size_t)(2 * D) * sizeof *dw);
-    for (long r = p * ROWS; r < rows && r < (p + 1) * ROWS; r++) {
-      const float *x = c->in[0].data + r * D, *dy = c->out[0].grad + r * D;
-      float mean = c->out[1].data[2 * r], scale = c->out[1].data[2 * r + 1];
-      MN_PRAGMA(omp simd)
-      for (long i = 0; i < D; i++) {
-        dw[i] += dy[i] * ((x[i] - mean) * scale);
-        db[i] += dy[i];
-      }
-    }
+    for (long r = p * ROWS; r < rows && r < (p + 1) * ROWS; r++)
+      mn_norm_row_params(c->in[0].data + r * D, c->out[1].data + 2 * r, D, c->out[0].grad + r * D, dw, db);
   }
   for (int k = 0; k < 2; k++) {
     float *to = c->in[1 + k].grad;

@@ -1,5 +1,6 @@
 -- framestack.lua -- the last few observations side by side: the memory that DQN had, and the control for tasks
 -- whose past matters for a few steps only.
+--   z_t = [x_{t-frames+1}; ...; x_t], zeros for frames of another episode;   then the network of feedforward on z
 local errors = require "mneme.errors"
 local mlp = require "mneme.mlp"
 local tensor = require "mneme.tensor"
@@ -8,9 +9,6 @@ local ops = tensor.ops
 return {
   doc = "the last observations side by side, then a network without memory: a control",
   source = "Mnih et al. 2015 (four frames); the network is that of feedforward",
-  equations = [[
-z_t = [x_{t-frames+1}; ...; x_t], zeros for frames of another episode
-e = relu(embed z);   e = e + ffn(norm(e))   in every layer]],
   config = { d_in = 16, frames = 4, d_model = 256, n_layers = 4, d_ffn = 768, embed_act = "relu", ln_eps = 1e-6, reset = true },
   build = function(cfg)
     if cfg.frames < 2 or cfg.frames % 1 ~= 0 then

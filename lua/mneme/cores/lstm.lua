@@ -1,4 +1,5 @@
 -- lstm.lua -- long short-term memory: a cell that is written, kept and read through gates.
+--   i, f, g, o = W x + U h + bias;   c = sigma(f) c + sigma(i) tanh(g);   h = sigma(o) tanh(c)
 local nn = require "mneme.nn"
 local tensor = require "mneme.tensor"
 local ops = tensor.ops
@@ -27,10 +28,6 @@ end
 return {
   doc = "long short-term memory: a cell that is written, kept and read through gates",
   source = "Hochreiter and Schmidhuber 1997; Gers et al. 2000; as in the released agents (flax LSTMCell)",
-  equations = [[
-i, f, g, o = W x + U h + bias
-c = sigma(f) c + sigma(i) tanh(g)
-h = sigma(o) tanh(c)]],
   config = { d_in = 16, d_model = 600, n_layers = 1, reset = true },
   build = function(cfg)
     local layers, states = {}, {}
