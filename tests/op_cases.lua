@@ -16,6 +16,7 @@ local M = { list = {} }
 --   positive  inputs to draw from 0.2 .. 1.2, away from poles
 --   small     inputs whose numbers are a third as large, so that a recurrence does not grow
 --   flags     float inputs to draw as 0 or 1
+--   counts    whole numbers that count up along T, from 0 .. 4 and again from 0 now and then
 --   stopped   inputs whose gradient leaves a part out on purpose, so that no quotient equals it
 local by_axis = { {}, { options = { axis = 0 } }, { options = { axis = 1 } },
   { options = { axis = -1, keepdims = 1 } } }
@@ -75,6 +76,14 @@ local hints = {
     { any = { ranges = { 1 } }, sizes = { P = "N" }, options = { stride = 2 } } },
   rotary = { { sizes = { D = "2*H" }, stopped = "tick" } },
   dpfp = { {}, { options = { nu = 3 } } },
+  window_attention = { { sizes = { S = 5 }, counts = "pos", options = { window = 3, dilation = 2, globals = 1 } },
+    { sizes = { S = 4 }, counts = "pos", options = { window = 4, globals = 1 } },
+    { sizes = { S = 3 }, counts = "pos", options = { globals = 3, rows = "first" } } },
+  block_attention = { { sizes = { S = "2*N" }, counts = "pos" } },
+  longshort_attention = { { sizes = { S = "J+1", W = "2*R", E = "H*D" }, counts = "pos", options = { window = 3, eps = 0.5 } },
+    { sizes = { J = 2, S = 3, W = "R", E = "H*D" }, counts = "pos", options = { window = 1, eps = 0.5 } } },
+  slots = { { counts = "pos", options = { pinned = 1 } }, { counts = "pos" } },
+  chunk_slots = { { sizes = { C = "T + 1 - (T + 1) % 2", W = 4 }, counts = "pos", options = { chunk = 2 } } },
   lambda_returns = { { sizes = { S = "T+1" } } },
   a2c_loss = { { sizes = { S = "T+1" }, stopped = "values returns" } },
   frame_stack = { { sizes = { P = 3 } }, { sizes = { P = 1 }, options = { frames = 2 } },
@@ -215,6 +224,14 @@ function M.make(name, hint, fixed)
     for k = 1, x.n do
       x.values[k] = lists(hint.flags, a.name) and between(0, 1)
         or draw(d, lists(hint.positive, a.name), sizes[d:sub(2)]) * factor
+    end
+    if lists(hint.counts, a.name) then
+      local rows, count = x.n / x.shape[1], {}
+      for k = 1, x.n do
+        local b = (k - 1) % rows
+        count[b] = k <= rows and between(0, 4) or random() < 0.15 and 0 or count[b] + 1
+        x.values[k] = count[b]
+      end
     end
     x.given = not (a.optional and lists(hint.absent, a.name))
     x.compared = x.given and x.dtype == C.MN_F32 and not lists(hint.stopped, a.name)
