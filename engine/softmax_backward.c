@@ -1,9 +1,8 @@
-/* softmax_backward.c -- gradients of attention, 32 rows at a time.  The weights are made again from the scores and
-** what forward left of each row, its largest score and the inverse of its sum.  With D = sum weight (dy . v) of a row
+/* softmax_backward.c -- gradients of attention, 32 rows at a time.  The weights are made again from the scores
+** and what forward left of each row, its largest score and the inverse of its sum.  With D = dy . y of a row
 **   dscore = weight (dy . v - D)     dv += weights^T dy     dk += dscore^T q     dq = dscore k
-** (Dao et al. 2022, FlashAttention, algorithm 4, whose D = dy . y differs in its rounding: then a row of dscore would
-** not sum to 0 as closely, and what depends on that sum alone, as the gradient of a key's bias, would be noise).  Heads are independent but for r, u and w, which all copies
-** share: their gradients are summed by groups of copies, a fixed number, so that the bits do not depend on threads. */
+** (Dao et al. 2022, FlashAttention, algorithm 4).  Heads are independent but for r, u and w, which all copies share:
+** their gradients are summed by groups of copies, a fixed number, so that the bits do not depend on threads. */
 #include <omp.h>
 #include <string.h>
 #include "maths.h"
@@ -60,21 +59,20 @@ static void add_columns(const mn_sm_block *k, const float *of, int ld, int colum
     }
 }
 
-/* Weights in place of a row's scores, and the gradient of the scores in place of that of the weights.  The second
-** round takes away what rounding left of the sum. */
-static void undo_row(float *score, float *dscore, int from, int to, int width, const float *stats) {
-  float top = stats[0], by = stats[1], D = 0, left = 0;
+/* Weights in place of a row's scores, and the gradient of the scores in place of that of the weights.  A row's
+** gradients sum to zero; what rounding leaves of that is taken out again, as biases of keys and positions, whose
+** gradients are zero, would show it. */
+static void undo_row(float *score, float *dscore, int from, int to, int width, const float *stats, float D) {
+  float top = stats[0], by = stats[1], left = 0;
   memset(score, 0, sizeof *score * (size_t)from);
   memset(dscore, 0, sizeof *score * (size_t)from);
-  MN_PRAGMA(omp simd reduction(+:D))
+  MN_PRAGMA(omp simd reduction(+:left))
   for (int c = from; c < to; c++) {
     float weight = mn_expf(score[c] - top) * by;
     score[c] = weight;
-    D += weight > 0 ? weight * dscore[c] : 0;
+    dscore[c] = weight > 0 ? weight * (dscore[c] - D) : 0;
+    left += dscore[c];
   }
-  MN_PRAGMA(omp simd reduction(+:left))
-  for (int c = from; c < to; c++) left += dscore[c] = score[c] > 0 ? score[c] * (dscore[c] - D) : 0;
-  MN_PRAGMA(omp simd)
   for (int c = from; c < to; c++) dscore[c] -= score[c] * left;
   memset(score + to, 0, sizeof *score * (size_t)(width - to));
   memset(dscore + to, 0, sizeof *score * (size_t)(width - to));
@@ -110,13 +108,17 @@ static void block_back(const mn_softmax *s, gradients *g, const mn_sm_block *k, 
   const mn_call *c = s->c;
   mn_sm_work *w = &g->w;
   int Kp = mn_round32(s->K), Vp = mn_round32(s->V);
+  float D[SM_ROWS];
   mn_sm_score(s, w, k);
-  for (int i = 0; i < k->n; i++)
-    memcpy(g->dy + (long)i * s->V, c->out[SM_Y].grad + mn_softmax_at(s, k->t + i, k->b, k->h, s->V), sizeof(float) * (size_t)s->V);
+  for (int i = 0; i < k->n; i++) {
+    long at = mn_softmax_at(s, k->t + i, k->b, k->h, s->V);
+    memcpy(g->dy + (long)i * s->V, c->out[SM_Y].grad + at, sizeof(float) * (size_t)s->V);
+    D[i] = mn_dot(s->V, c->out[SM_Y].grad + at, c->out[SM_Y].data + at);
+  }
   mn_sm_scores(s, w, k, &w->v, s->V, g->dy, g->dscore);
   for (int i = 0; i < k->n; i++)
     undo_row(w->score + (long)i * w->ld_score, g->dscore + (long)i * w->ld_score, mn_sm_from(s, w, k, i), mn_sm_to(s, w, k, i),
-             k->width, c->out[SM_STATS].data + mn_softmax_at(s, k->t + i, k->b, k->h, 2));
+             k->width, c->out[SM_STATS].data + mn_softmax_at(s, k->t + i, k->b, k->h, 2), D[i]);
   panels_of(g->dy, k->n, s->V, g->g);
   panels_of(w->q, k->n, s->K, g->q);
   add_columns(k, w->score, w->ld_score, k->width, g->g, s->V, g->dv + (long)k->c0 * Vp);

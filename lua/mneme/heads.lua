@@ -46,10 +46,12 @@ function heads.copy_reader(core, name, t)
   local shape, axis, blocks, inner = t:shape(), core:copy_axis(name), 1, 1
   for i = 1, axis - 1 do blocks = blocks * shape[i] end
   for i = axis + 1, #shape do inner = inner * shape[i] end
-  local data, copies = t:data(), shape[axis]
-  if axis == 1 then return function(copy) return data + copy * inner end end
+  local copies = shape[axis]
+  -- Asking for the numbers each time makes a plan finish what it only makes when it is read.
+  if axis == 1 then return function(copy) return t:data() + copy * inner end end
   local buffer = ffi.new("float[?]", blocks * inner)
   return function(copy)
+    local data = t:data()
     for block = 0, blocks - 1 do ffi.copy(buffer + block * inner, data + (block * copies + copy) * inner, inner * 4) end
     return buffer
   end

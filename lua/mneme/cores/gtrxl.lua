@@ -40,7 +40,8 @@ local function positions(d)
 end
 
 -- Names q, k, v, pos [H*dh,d], out [d,H*dh].  Keys and values come from the normalised memory and input, queries
--- from the raw input.
+-- from the raw input.  The biases of k and pos add the same to every score of a row, which softmax does not see:
+-- they are left out, and their gradients are exactly zero.
 local function attention(cfg, n, init, shared)
   local H, K, prefix = cfg.n_heads, cfg.d_head, "layers." .. n .. "."
   local function map() return nn.linear(cfg.d_model, H * K, { init = init }) end
@@ -54,10 +55,11 @@ local function attention(cfg, n, init, shared)
       return probe and probe(prefix .. name, t) or t
     end
     local seen, old = norm(e), norm(ops.recall { memory = state.memory, mask = state.mask, done = done, level = n })
+    local function unbiased(m, x) return (ops.linear(x, m.weight)) end
     local function carried(t) return ops.reshape(t, { d0 = cfg.memory, d1 = B, d2 = H, d3 = K }) end
-    local y = ops.attention { q = heads("q", p.q(e)), k = heads("k", p.k(seen)), v = heads("v", p.v(seen)),
-      mk = carried(p.k(old)), mv = carried(p.v(old)), mask = state.mask, done = done,
-      u = shared.u, w = shared.v, r = ops.reshape(p.pos(pe), { d0 = -1, d1 = H, d2 = K }) }
+    local y = ops.attention { q = heads("q", p.q(e)), k = heads("k", unbiased(p.k, seen)), v = heads("v", p.v(seen)),
+      mk = carried(unbiased(p.k, old)), mv = carried(p.v(old)), mask = state.mask, done = done,
+      u = shared.u, w = shared.v, r = ops.reshape(unbiased(p.pos, pe), { d0 = -1, d1 = H, d2 = K }) }
     return out(ops.reshape(heads("retrieved", y), { d0 = T, d1 = B, d2 = H * K }))
   end)
 end
