@@ -1,0 +1,59 @@
+-- bigbird.lua -- causal Big Bird: the episode in blocks, of which a token sees its own, the one before, random and global ones.
+-- Blocks count from the episode's start, up to `context` tokens, of which all keys and values are kept; an episode
+-- that goes on begins anew there, as after a reset.  `random` lists for every head and block the blocks it also sees;
+-- without it, `random_blocks` earlier ones are drawn for each, the same ones for the same seed.
+local big_bird = require "mneme.big_bird"
+local core = require "mneme.episode_core"
+local errors = require "mneme.errors"
+local tensor = require "mneme.tensor"
+local ops = tensor.ops
+
+-- The blocks that each sees, as the op wants them: [H,N,R,2], what is missing being empty.
+local function listed(seen, H, N)
+  local R = 1
+  for h = 1, H do for i = 1, N do R = math.max(R, #seen[h][i]) end end
+  local t = tensor.new { shape = { H, N, R, 2 }, dtype = "i32" }
+  local p = t:data()
+  for h = 1, H do
+    for i = 1, N do
+      for r, run in ipairs(seen[h][i]) do
+        local at = (((h - 1) * N + i - 1) * R + r - 1) * 2
+        p[at], p[at + 1] = run[1], run[2]
+      end
+    end
+  end
+  return t
+end
+
+return {
+  doc = "blocks of an episode: one's own, the one before, random and global ones (Big Bird, causal)",
+  source = "Zaheer et al. 2020, section 2, as layers of the core transformer; no positions: a token's place is what its input says",
+  equations = [[
+y_t = sum_j softmax_j(q_t.k_j / sqrt(dh)) v_j  over j <= t in blocks i-1, i = t/block, its random ones and the global ones
+(a token of a global block: over all j <= t), counted from the episode's start
+kept: keys and values of the episode, up to `context` tokens; then it begins anew]],
+  config = core.with { block = 16, global_blocks = { 0 }, random = {}, random_blocks = 2, seed = 1, context = 1024 },
+  build = function(cfg)
+    core.check(cfg, { block = 1, random_blocks = 0, context = 1 })
+    if cfg.context % cfg.block ~= 0 then
+      errors.raise(("core bigbird: context = %d, expected a multiple of block = %d"):format(cfg.context, cfg.block), { status = 2 })
+    end
+    big_bird.check(cfg)
+    local N, D = cfg.context / cfg.block, cfg.d_head
+    local settings = setmetatable({ causal = true }, { __index = cfg })
+    local see = listed(big_bird.seen(settings, cfg.n_heads, N), cfg.n_heads, N)
+    return core.build(cfg, {
+      projections = { { "q", D }, { "k", D }, { "v", D } }, states = { k = "[B,S,H,K]", v = "[B,S,H,K]" },
+      sizes = { S = cfg.context, P = cfg.block, R = cfg.random_blocks, G = #cfg.global_blocks },
+      position = { cfg.context, cfg.context }, claims = { state = "grows" },
+      complexity = { step = "2*L*H*K*min(N, S, P*(2 + R + G))" },
+      attend = function(layer)
+        local k, v = layer.heads "k", layer.heads "v"
+        layer.keep("k", k, cfg.context)
+        layer.keep("v", v, cfg.context)
+        return ops.block_attention { q = layer.heads "q", k = k, v = v, pos = layer.pos, see = see,
+          mk = layer.state "k", mv = layer.state "v" }
+      end,
+    })
+  end,
+}

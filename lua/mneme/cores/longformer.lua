@@ -1,0 +1,42 @@
+-- longformer.lua -- causal Longformer: a window of recent tokens, and the first positions of the episode.
+-- From position g on, a token looks at the first g and at those 0, dilation, 2*dilation, ... before it, `window` of them;
+-- the first g look at all before them with projections of their own.
+local core = require "mneme.episode_core"
+local ops = require("mneme.tensor").ops
+
+return {
+  doc = "a window of recent tokens and the first ones of the episode (Longformer, causal)",
+  source = "Beltagy et al. 2020, section 3, as layers of the core transformer; no positions: a token's place is what its input says",
+  equations = [[
+y_t = sum_j softmax_j(q_t.k_j / sqrt(dh)) v_j  over j < g and t-j = 0, s, 2s, ... (window of them), counted from the episode's start
+y_t for t < g: over all j <= t, with q_global, k_global, v_global
+kept: keys and values of the window and of the first g positions]],
+  config = core.with { window = 64, globals = 1, dilation = 1 },
+  build = function(cfg)
+    core.check(cfg, { window = 1, globals = 0, dilation = 1 })
+    local g, D, ring = cfg.globals, cfg.d_head, math.max(1, (cfg.window - 1) * cfg.dilation)
+    local projections = { { "q", D }, { "k", D }, { "v", D } }
+    local states = { k = "[B,S,H,K]", v = "[B,S,H,K]" }
+    if g > 0 then
+      for _, name in ipairs { "q_global", "k_global", "v_global" } do projections[#projections + 1] = { name, D } end
+      states.k_global, states.v_global = "[B,G,H,K]", "[B,G,H,K]"
+    end
+    return core.build(cfg, {
+      projections = projections, states = states, sizes = { S = g + ring, G = g, W = cfg.window },
+      position = { 2 ^ 23, math.floor(2 ^ 22 / ring) * ring },
+      complexity = { step = "2*L*H*K*(min(N, W) + min(N, G))" },
+      attend = function(layer)
+        local function look(suffix, pinned, rows)
+          local k, v = layer.heads("k" .. suffix), layer.heads("v" .. suffix)
+          layer.keep("k" .. suffix, k, pinned)
+          layer.keep("v" .. suffix, v, pinned)
+          return ops.window_attention { q = layer.heads("q" .. suffix), k = k, v = v, pos = layer.pos, rows = rows,
+            mk = layer.state("k" .. suffix), mv = layer.state("v" .. suffix),
+            window = cfg.window, dilation = cfg.dilation, globals = g }
+        end
+        local y = look("", g, "after")
+        return g > 0 and y + look("_global", g, "first") or y
+      end,
+    })
+  end,
+}
