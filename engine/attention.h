@@ -11,6 +11,7 @@
 ** token, besides its gates; a constant, without gradient. */
 #ifndef MN_ATTENTION_H
 #define MN_ATTENTION_H
+#include <math.h>
 #include "op.h"
 
 enum { IN_Q, IN_K, IN_V, IN_BETA, IN_GAMMA, IN_P_Q, IN_P_K, IN_P_GAMMA, IN_DONE, IN_SHRINK, IN_STATE };
@@ -71,6 +72,7 @@ static inline float mn_den(const mn_attention *a, float z, float *slope) {
   float den = a->scale * z + a->eps;
   if (a->den_clamp > 0 && den > -a->den_clamp && den < a->den_clamp)
     return den < 0 ? -a->den_clamp : a->den_clamp;
+  if (den == 0) return INFINITY;             /* no key meets q, and no eps: y is 0, not 0 / 0 */
   *slope = a->scale;
   return den;
 }

@@ -196,6 +196,7 @@ void mn_delta_chunk(const mn_delta *d, int bh, int t, int n, mn_delta_state from
   solve(d, bh, t, n, L, from, &x, &work);
   mn_write_y(a, bh, t, n, x.num, x.z);
   weighted_rows(Vp, x.first[LAST], left(&x), x.u, x.M);
+  memset(x.kq, 0, sizeof(float) * (size_t)(x.first[LAST] * Kp));       /* keys that were dropped */
   mn_chunk_gemm(Kp, Vp, L, x.kq, 1, Kp, x.M, Vp, x.old[LAST] ? from.C : NULL, x.kept, x.ones, to.C, Vp);
   for (int j = 0; j < Kp; j += MN_LANES) {
     mn_lanes sum = { 0 };
