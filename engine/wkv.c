@@ -8,6 +8,7 @@
 
 enum { L = MN_WKV_STEPS };
 enum { STEPWISE = 4 };           /* fewer rows go one by one: a piece costs much of what sixteen do */
+enum { SMALL = 10000 };          /* numbers of all states, that one thread does sooner than two */
 
 static int round_up(int n) { return (n + 15) / 16 * 16; }
 static int windows(int T) { return (T + L - 1) / L; }
@@ -156,7 +157,9 @@ void mn_wkv_forward(mn_call *c, const mn_wkv_op *op) {
   mn_wkv a = open_call(c, op);
   long size = work_size(&a);
   heads_job job = { &a, mn_scratch(c->ctx, 0, size * mn_threads(c->ctx)), size };
-  mn_team_run(c->ctx, a.B * a.H, walk, &job);
+  int heads = a.B * a.H;
+  if ((double)(c->t1 - c->t0) * heads * a.K * a.V < SMALL) for (int bh = 0; bh < heads; bh++) walk(&job, bh, 0);
+  else mn_team_run(c->ctx, heads, walk, &job);
 }
 
 /* A window's pieces, newest first.  Only the first can start from something: the others start at a reset, and

@@ -1,19 +1,37 @@
 /* head_linear.c -- a separate linear map for every head: y_h = act(x_h w_h^T + b_h).
-** Head h owns rows h*R .. h*R+R-1 of w (the released GaLiTe projects its query twice, the second time so). */
+** Head h owns rows h*R .. h*R+R-1 of w (the released GaLiTe projects its query twice, the second time so).  As in
+** linear, the first rows of a run by rows leave the weights packed (few.h) for the rest. */
+#include "../few.h"
 #include "activation.h"
 
 static int shape(mn_call *c) {
   int H = DIM(c, 'H'), P = DIM(c, 'P');
   if (P % H) return mn_fail(c->ctx, "head_linear: axis 0 (P) of w is %d, expected a multiple of the %d heads", P, H);
+  bool rows = c->in[0].timed;
+  mn_arg *packed = &c->out[1];
   c->out[0].shape[3] = P / H;
+  packed->shape[0] = rows ? H * mn_panels(P / H) : 1;
+  packed->shape[1] = rows ? DIM(c, 'I') : 1;
+  packed->shape[2] = rows ? MN_PANEL : 1;
   return 0;
+}
+
+static void few_rows(mn_call *c, int N) {
+  int H = DIM(c, 'H'), I = DIM(c, 'I'), P = DIM(c, 'P'), R = P / H;
+  long size = (long)mn_panels(R) * MN_PANEL * I;
+  for (int h = 0; h < H; h++) {
+    float *packed = c->out[1].data + h * size;
+    if (c->t0 == 0) mn_pack(c->in[1].data + (long)h * R * I, I, R, true, packed);
+    mn_few(c->ctx, N, R, I, c->in[0].data + h * I, H * I, packed, c->out[0].data + h * R, P, false);
+  }
 }
 
 static void forward(mn_call *c) {
   int H = DIM(c, 'H'), I = DIM(c, 'I'), P = DIM(c, 'P'), R = P / H, N = (int)(c->in[0].n / (H * I)), act = (int)OPT(c, 0);
   const float *x = c->in[0].data, *w = c->in[1].data, *b = c->in[2].data;
   float *y = c->out[0].data;
-  for (int h = 0; h < H; h++)
+  if (c->by_rows && N <= MN_FEW) few_rows(c, N);
+  else for (int h = 0; h < H; h++)
     mn_gemm(c->ctx, false, true, N, R, I, x + h * I, H * I, w + (long)h * R * I, I, y + h * R, P, false);
   mn_finish(y, b, N, P, act);
 }
@@ -34,7 +52,7 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_head_linear = {
-  .sig = "x[T,B,H,I] w[P,I] b?[P] -> y[T,B,H,?] | act=none|relu|sigmoid|tanh|elu1",
+  .sig = "x[T,B,H,I] w[P,I] b?[P] -> y[T,B,H,?] ~packed[?,?,?] | act=none|relu|sigmoid|tanh|elu1",
   .doc = "y_h = act(x_h w_h^T + b_h), a linear map of its own for every head",
   .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
 };

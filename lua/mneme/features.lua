@@ -45,7 +45,7 @@ local function normal(p, cfg) nn.init.normal()(p, cfg.n_heads * cfg.m, cfg.d_hea
 local function project(a, about, act)
   local cfg = about.cfg
   local w = ops.reshape(about.w, { d0 = cfg.n_heads * cfg.m, d1 = cfg.d_head })
-  return ops.head_linear { x = a, w = w, act = act }
+  return (ops.head_linear { x = a, w = w, act = act })
 end
 
 features.list = {
