@@ -142,6 +142,17 @@ void mn_chunk_prefix(int n, const float *decay, float *P) {
   }
 }
 
+void mn_chunk_run(int n, const float *decay, float *x, float *kept) {
+  for (int j = 0; j < n; j += MN_LANES) {
+    mn_lanes later = mn_load(decay + (L - 1) * n + j);
+    for (int t = L - 2; t >= 0; t--) {
+      mn_store(x + t * n + j, mn_load(x + t * n + j) * later);
+      later *= mn_load(decay + t * n + j);
+    }
+    mn_store(kept + j, later);
+  }
+}
+
 /* Row t of the scores: advances the running rows by one token and dots all of them with r_t. */
 MN_INLINE void score_row(const int t, int n, const float *x, const float *decay, const float *r,
                          float *run, float *S) {

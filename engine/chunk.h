@@ -20,6 +20,9 @@ void mn_chunk_transpose(int rows, int cols, const float *from, float *to);
 /* P_t = decay_0 ... decay_t. */
 void mn_chunk_prefix(int n, const float *decay, float *P);
 
+/* x becomes the running rows at the end of the chunk; kept: the product of all decays, [n]. */
+void mn_chunk_run(int n, const float *decay, float *x, float *kept);
+
 /* S[t][s] = r_t . (x_s decay_{s+1} ... decay_t) for s <= t, else 0; run: the running rows at the
 ** end. */
 void mn_chunk_scores(int n, const float *x, const float *decay, const float *r, float *run,

@@ -38,13 +38,14 @@ static void decays_back(const decays *x, float dD[L][L], float dP[L], float dd[L
   dd[0] = dP[0];
 }
 
-static void load_values(const mn_attention *a, int bh, int t, int n, float *v) {
-  for (int i = 0; i < n; i++) {
-    memcpy(v, a->c->in[IN_V].data + mn_token(a, t + i, bh) * a->V, sizeof(float) * (size_t)a->V);
+static void load_values(const mn_attention *a, const mn_tokens *at, float *v) {
+  for (int i = 0; i < at->n; i++) {
+    const float *from = a->c->in[IN_V].data + mn_token(a, at->t + i, at->bh) * a->V;
+    memcpy(v, from, sizeof(float) * (size_t)a->V);
     memset(v + a->V, 0, sizeof(float) * (size_t)(a->Vp - a->V));
     v += a->Vp;
   }
-  memset(v, 0, sizeof(float) * (size_t)(L - n) * (size_t)a->Vp);
+  memset(v, 0, sizeof(float) * (size_t)(L - at->n) * (size_t)a->Vp);
 }
 
 /* out_t = x_t times a number of its own. */
@@ -88,7 +89,18 @@ static void weigh(const float *xT, const float *DT, float *out) {
   for (int s = 1; s < L; s++) memset(out + s * L, 0, sizeof(float) * (size_t)s);
 }
 
-void mn_even_chunk(const mn_attention *a, int bh, int t, int n, mn_chunk_state from,
+/* The state after the chunk; left and kept: room for [16,Vp] and [Vp]. */
+static void write_state(const mn_attention *a, const decays *x, const float *v, const float *k,
+                        float *left, float *kept, mn_chunk_state from, mn_chunk_state to) {
+  int Kp = a->Kp, Vp = a->Vp;
+  for (int i = 0; i < Vp; i++) kept[i] = x->P[L - 1];
+  scale_rows(Vp, v, x->D[L - 1], left);
+  mn_chunk_gemm(Vp, Kp, L, left, 1, Vp, k, Kp, from.C, kept, NULL, to.C, Kp);
+  memcpy(to.s, from.s, sizeof(float) * (size_t)Kp);
+  add_rows(Kp, k, x->D[L - 1], x->P[L - 1], to.s);
+}
+
+void mn_even_chunk(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
                    mn_chunk_state to, float *work) {
   long Kp = a->Kp, Vp = a->Vp, kn = L * Kp, vn = L * Vp;
   float *q = mn_cut(&work, kn), *k = mn_cut(&work, kn), *kd = mn_cut(&work, kn);
@@ -96,8 +108,8 @@ void mn_even_chunk(const mn_attention *a, int bh, int t, int n, mn_chunk_state f
   float *yT = mn_cut(&work, vn), *kept = mn_cut(&work, Vp);
   float *ST = mn_cut(&work, L * L), z[L];
   decays x;
-  mn_load_keys(a, bh, t, n, false, q, k, kd);
-  load_values(a, bh, t, n, v);
+  mn_load_keys(a, at, q, k, kd);
+  load_values(a, at, v);
   load_decays(kd, Kp, &x);
   mn_chunk_transpose(L, (int)Kp, q, qT);
   scores((int)Kp, k, qT, ST);
@@ -106,13 +118,21 @@ void mn_even_chunk(const mn_attention *a, int bh, int t, int n, mn_chunk_state f
   mn_chunk_gemm((int)Vp, L, L, v, 1, Vp, ST, L, yT, NULL, x.P, yT, L);
   mn_chunk_transpose((int)Vp, L, yT, y);
   key_sums((int)Kp, qT, from.s, x.P, ST, z);
-  mn_write_y(a, bh, t, n, y, z);
+  mn_write_y(a, at->bh, at->t, at->n, y, z);
 
-  for (int i = 0; i < Vp; i++) kept[i] = x.P[L - 1];
-  scale_rows((int)Vp, v, x.D[L - 1], y);
-  mn_chunk_gemm((int)Vp, (int)Kp, L, y, 1, Vp, k, Kp, from.C, kept, NULL, to.C, Kp);
-  memcpy(to.s, from.s, sizeof(float) * (size_t)Kp);
-  add_rows((int)Kp, k, x.D[L - 1], x.P[L - 1], to.s);
+  write_state(a, &x, v, k, y, kept, from, to);
+}
+
+void mn_even_advance(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
+                     mn_chunk_state to, float *work) {
+  long Kp = a->Kp, Vp = a->Vp, kn = L * Kp, vn = L * Vp;
+  float *q = mn_cut(&work, kn), *k = mn_cut(&work, kn), *kd = mn_cut(&work, kn);
+  float *v = mn_cut(&work, vn), *left = mn_cut(&work, vn), *kept = mn_cut(&work, Vp);
+  decays x;
+  mn_load_keys(a, at, q, k, kd);
+  load_values(a, at, v);
+  load_decays(kd, Kp, &x);
+  write_state(a, &x, v, k, left, kept, from, to);
 }
 
 /* Gradients of the decays: dST of the scores, [s][t]; w and u what flows into q and k through the old
@@ -131,7 +151,7 @@ static void find_decay_grads(const mn_attention *a, const decays *x, const float
   decays_back(x, dD, dP, dd);
 }
 
-void mn_even_chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_state from,
+void mn_even_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
                         mn_chunk_state grad, float *work) {
   long Kp = a->Kp, Vp = a->Vp, kn = L * Kp, vn = L * Vp;
   float *q = mn_cut(&work, kn), *k = mn_cut(&work, kn), *kd = mn_cut(&work, kn);
@@ -144,15 +164,15 @@ void mn_even_chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_st
   decays x;
 
   /* Forward once more, as far as it is needed. */
-  mn_load_keys(a, bh, t, n, true, q, k, kd);
-  load_values(a, bh, t, n, v);
+  mn_load_keys(a, at, q, k, kd);
+  load_values(a, at, v);
   load_decays(kd, Kp, &x);
   mn_chunk_transpose(L, (int)Kp, q, xT);
   scores((int)Kp, k, xT, rawT);
   weigh(rawT, x.DT, ST);
   key_sums((int)Kp, xT, from.s, x.P, ST, z);
   mn_chunk_transpose(L, L, ST, S);
-  mn_read_dy(a, bh, t, n, z, g, dz);
+  mn_read_dy(a, at->bh, at->t, at->n, z, g, dz);
 
   /* The scores; s.q is one more value channel, of value 1. */
   mn_chunk_transpose(L, (int)Vp, g, gT);
@@ -165,9 +185,9 @@ void mn_even_chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_st
   mn_chunk_gemm(L, (int)Kp, (int)Vp, v, Vp, 1, grad.C, Kp, 0, 0, 0, u, Kp);
   for (int i = 0; i < L; i++)
     for (int j = 0; j < Kp; j += MN_LANES) {
-      long at = i * Kp + j;
-      mn_store(w + at, mn_load(w + at) + mn_load(from.s + j) * dz[i]);
-      mn_store(u + at, mn_load(u + at) + mn_load(grad.s + j));
+      long ij = i * Kp + j;
+      mn_store(w + ij, mn_load(w + ij) + mn_load(from.s + j) * dz[i]);
+      mn_store(u + ij, mn_load(u + ij) + mn_load(grad.s + j));
     }
   if (a->scalar && a->c->in[IN_BETA].grad)
     find_decay_grads(a, &x, rawT, dST, q, w, k, u, from, grad, dd);
@@ -181,9 +201,9 @@ void mn_even_chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_st
   mn_chunk_gemm((int)Vp, L, L, g, 1, Vp, S, L, dvT, NULL, x.D[L - 1], dvT, L);
   mn_chunk_transpose((int)Vp, L, dvT, dv);
   memset(kd, 0, sizeof(float) * (size_t)Kp);
-  for (int i = 0; i < n; i++) {
-    long token = mn_token(a, t + i, bh);
-    float keep = mn_keep(a, t + i, bh);
+  for (int i = 0; i < at->n; i++) {
+    long token = mn_token(a, at->t + i, at->bh);
+    float keep = mn_keep(a, at->t + i, at->bh);
     kd[0] = dd[i];                     /* the decay of every channel is one number: its gradient once */
     mn_keys_back(a, token, keep, w + i * Kp, u + i * Kp, kd, xT);
     mn_values_back(a, token, keep, dv + i * Vp, NULL);

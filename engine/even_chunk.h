@@ -8,9 +8,11 @@ static inline bool mn_even(const mn_attention *a) {
   return !a->Dg && (a->scalar || !a->c->in[IN_BETA].data);
 }
 
-void mn_even_chunk(const mn_attention *a, int bh, int t, int n, mn_chunk_state from,
+void mn_even_chunk(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
                    mn_chunk_state to, float *work);
-void mn_even_chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_state from,
+void mn_even_advance(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
+                     mn_chunk_state to, float *work);
+void mn_even_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
                         mn_chunk_state grad, float *work);
 
 #endif

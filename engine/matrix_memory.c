@@ -16,8 +16,15 @@ static int open_call(mn_attention *a, const mn_call *c, const mn_matrix_kernels 
   return 0;
 }
 
-static mn_chunk_state checkpoint(const mn_attention *a, int bh, int t) {
-  float *at = a->c->out[3].data + ((long)bh * mn_chunks(a->T) + t / MN_CHUNK) * state_size(a);
+/* Tokens from one checkpoint to the next, and the number of checkpoints. */
+static int stride(const mn_matrix_kernels *k) { return MN_CHUNK * k->span; }
+
+static int checkpoints(const mn_attention *a, const mn_matrix_kernels *k) {
+  return (a->T + stride(k) - 1) / stride(k);
+}
+
+static mn_chunk_state checkpoint(const mn_attention *a, const mn_matrix_kernels *k, int bh, int t) {
+  float *at = a->c->out[3].data + ((long)bh * checkpoints(a, k) + t / stride(k)) * state_size(a);
   return (mn_chunk_state){ at, at + (long)a->Vp * a->Kp };
 }
 
@@ -26,7 +33,7 @@ int mn_matrix_shape(mn_call *c, const mn_matrix_kernels *k) {
   if (open_call(&a, c, k)) return -1;
   if (mn_attention_axis(c, k->name, IN_STATE, "C", 3, a.K)) return -1;
   if (mn_attention_axis(c, k->name, IN_STATE + 1, "s", 2, a.K)) return -1;
-  double rows = (double)a.B * a.H * mn_chunks(a.T);
+  double rows = (double)a.B * a.H * checkpoints(&a, k);
   if (rows > 1e9 || (double)a.Vp * a.Kp > 1e9)
     return mn_fail(c->ctx, "%s: a state of %d by %d numbers for %d heads is too large", k->name,
                    a.V, a.K, a.B * a.H);
@@ -53,28 +60,28 @@ static void narrow(const mn_attention *a, mn_chunk_state from, float *C, float *
   if (s) memcpy(s, from.s, sizeof(float) * (size_t)a->K);
 }
 
-/* Ask for a sixteenth of the checkpoint that comes next: read by backward, written by forward. */
-static void expect_checkpoint(const mn_attention *a, int bh, int t, int part, bool back) {
+/* Chunk `part` of those from one checkpoint to the next asks for that part of the checkpoint before
+** token t. */
+static void expect_checkpoint(const mn_attention *a, const mn_matrix_kernels *k, int t, int part,
+                              mn_tokens *at) {
   if (t < 0 || t >= a->T) return;
-  long n = state_size(a) / MN_CHUNK;
-  const float *at = checkpoint(a, bh, t).C + part * n;
-  for (long i = 0; i < n; i += 16)
-    if (back) __builtin_prefetch(at + i, 0, 2);
-    else __builtin_prefetch(at + i, 1, 2);
+  at->each = state_size(a) / stride(k);
+  at->state = checkpoint(a, k, at->bh, t).C + part * MN_CHUNK * at->each;
 }
 
-void mn_load_keys(const mn_attention *a, int bh, int t, int n, bool back, float *q, float *write,
-                  float *decay) {
+void mn_load_keys(const mn_attention *a, const mn_tokens *at, float *q, float *write, float *decay) {
   long Kp = a->Kp;
-  int next = back ? t - MN_CHUNK : t + MN_CHUNK;
-  for (int i = 0; i < n; i++) {
-    mn_keys(a, mn_token(a, t + i, bh), mn_keep(a, t + i, bh), q + i * Kp, write + i * Kp,
-            decay + i * Kp);
-    mn_expect(a, next + i, bh, back);
-    expect_checkpoint(a, bh, next, i, back);
-    if (back) mn_expect_grads(a, t + i, bh);
+  for (int i = 0; i < at->n; i++) {
+    mn_keys(a, mn_token(a, at->t + i, at->bh), mn_keep(a, at->t + i, at->bh), q + i * Kp,
+            write + i * Kp, decay + i * Kp);
+    if (at->next >= 0) mn_expect(a, at->next + i, at->bh, at->back);
+    const float *state = at->state + i * at->each;
+    for (long j = 0; j < at->each; j += 16)
+      if (at->back) __builtin_prefetch(state + j, 0, 2);
+      else __builtin_prefetch(state + j, 1, 2);
+    if (at->back) mn_expect_grads(a, at->t + i, at->bh);
   }
-  for (long i = n * Kp; i < MN_CHUNK * Kp; i++) q[i] = write[i] = 0, decay[i] = 1;
+  for (long i = at->n * Kp; i < MN_CHUNK * Kp; i++) q[i] = write[i] = 0, decay[i] = 1;
 }
 
 void mn_write_y(const mn_attention *a, int bh, int t, int n, const float *num, const float *z) {
@@ -95,7 +102,7 @@ static void walk_steps(const mn_attention *a, const mn_matrix_kernels *k, int bh
   float *q = mn_cut(&work, a->Kp), *write = mn_cut(&work, a->Kp), *decay = mn_cut(&work, a->Kp);
   float *num = mn_cut(&work, a->Vp);
   for (int t = c->t0; t < c->t1; t++) {
-    if (t % MN_CHUNK == 0) widen(a, C, s, checkpoint(a, bh, t));
+    if (t % stride(k) == 0) widen(a, C, s, checkpoint(a, k, bh, t));
     long token = mn_token(a, t, bh);
     float keep = mn_keep(a, t, bh), z;
     if (keep == 0) {
@@ -133,10 +140,15 @@ static bool all_finite(long n, const float *x) {
   return sum == 0;
 }
 
-/* The first reset among tokens t .. end-1; end if there is none. */
+/* The first reset among tokens t .. end-1; end if there is none.  The last one; t if there is none. */
 static int next_reset(const mn_attention *a, int bh, int t, int end) {
   while (t < end && mn_keep(a, t, bh) != 0) t++;
   return t;
+}
+
+static int last_reset(const mn_attention *a, int bh, int t, int end) {
+  do end--; while (end > t && mn_keep(a, end, bh) != 0);
+  return end;
 }
 
 /* Did tokens t .. end-1 come out finite?  Nothing that is not can stay out of their y. */
@@ -150,30 +162,38 @@ static void clear(const mn_attention *a, mn_chunk_state x) {
   memset(x.C, 0, sizeof(float) * (size_t)state_size(a));        /* s follows C */
 }
 
-/* Tokens t .. end-1 of one chunk by parts.  spare: two more states. */
-static void chunk_in_parts(const mn_attention *a, const mn_matrix_kernels *k, int bh, int t, int end,
+/* The tokens by parts.  spare: two more states. */
+static void chunk_in_parts(const mn_attention *a, const mn_matrix_kernels *k, mn_tokens at,
                            mn_chunk_state now, mn_chunk_state to, mn_chunk_state spare[2],
                            float *work) {
-  for (int next; t < end; t = next) {
-    next = next_reset(a, bh, t + 1, end);
-    if (mn_keep(a, t, bh) == 0) clear(a, spare[0]), now = spare[0];
-    k->chunk(a, bh, t, next - t, now, next == end ? to : spare[1], work);
+  int end = at.t + at.n;
+  for (int next; at.t < end; at.t = next) {
+    next = next_reset(a, at.bh, at.t + 1, end);
+    at.n = next - at.t;
+    if (mn_keep(a, at.t, at.bh) == 0) clear(a, spare[0]), now = spare[0];
+    k->chunk(a, &at, now, next == end ? to : spare[1], work);
   }
 }
 
-/* Backward of one chunk by parts.  zeros: a state. */
-static void chunk_back_in_parts(const mn_attention *a, const mn_matrix_kernels *k, int bh, int t,
-                                int end, mn_chunk_state from, mn_chunk_state grad,
-                                mn_chunk_state zeros, float *work) {
+/* Backward by parts.  zeros: a state. */
+static void chunk_back_in_parts(const mn_attention *a, const mn_matrix_kernels *k, mn_tokens at,
+                                mn_chunk_state from, mn_chunk_state grad, mn_chunk_state zeros,
+                                float *work) {
+  int begin = at.t;
   clear(a, zeros);
-  while (end > t) {
-    int begin = end - 1;
-    while (begin > t && mn_keep(a, begin, bh) != 0) begin--;
-    bool drop = mn_keep(a, begin, bh) == 0;
-    k->chunk_back(a, bh, begin, end - begin, drop ? zeros : from, grad, work);
+  for (int end = at.t + at.n; end > begin; end = at.t) {
+    at.t = last_reset(a, at.bh, begin, end);
+    at.n = end - at.t;
+    bool drop = mn_keep(a, at.t, at.bh) == 0;
+    k->chunk_back(a, &at, drop ? zeros : from, grad, work);
     if (drop) clear(a, grad);
-    end = begin;
   }
+}
+
+/* The tokens of the chunk that begins with t, or what is left of it, up to end. */
+static mn_tokens chunk_of(int bh, int t, int end) {
+  int next = (t / MN_CHUNK + 1) * MN_CHUNK;
+  return (mn_tokens){ .bh = bh, .t = t, .n = (next < end ? next : end) - t, .next = -1 };
 }
 
 /* Up to sixteen tokens at a time, from checkpoint to checkpoint. */
@@ -182,21 +202,59 @@ static void walk_chunks(const mn_attention *a, const mn_matrix_kernels *k, int b
   const mn_call *c = a->c;
   mn_chunk_state spare[4], now, next;
   cut_states(a, 4, spare, &work);
-  now = c->t0 % MN_CHUNK ? spare[0] : checkpoint(a, bh, c->t0);
+  now = c->t0 % stride(k) ? spare[0] : checkpoint(a, k, bh, c->t0);
   widen(a, C, s, now);
   for (int t = c->t0, end; t < c->t1; t = end, now = next) {
-    end = (t / MN_CHUNK + 1) * MN_CHUNK;
-    if (end > c->t1) end = c->t1;
-    next = end % MN_CHUNK == 0 && end < a->T ? checkpoint(a, bh, end) : spare[1];
-    k->chunk(a, bh, t, end - t, now, next, work);
+    mn_tokens at = chunk_of(bh, t, c->t1);
+    at.next = t + MN_CHUNK;
+    expect_checkpoint(a, k, (t / stride(k) + 1) * stride(k), t / MN_CHUNK % k->span, &at);
+    end = t + at.n;
+    if (end % stride(k) == 0 && end < a->T) next = checkpoint(a, k, bh, end);
+    else next = spare[now.C == spare[0].C];
+    k->chunk(a, &at, now, next, work);
     if (next_reset(a, bh, t, end) < end && !finite_y(a, bh, t, end))
-      chunk_in_parts(a, k, bh, t, end, now, next, spare + 2, work);
+      chunk_in_parts(a, k, at, now, next, spare + 2, work);
   }
   narrow(a, now, c->out[1].data + (long)bh * a->V * a->K, c->out[2].data + (long)bh * a->K);
 }
 
+/* The states before every chunk from a checkpoint at token `first` to token end: what a chunk with a
+** reset leaves depends on nothing before it. */
+static void rebuild(const mn_attention *a, const mn_matrix_kernels *k, int bh, int first, int end,
+                    mn_chunk_state zeros, mn_chunk_state *from, float *work) {
+  for (int t = first; t + MN_CHUNK < end; t += MN_CHUNK, from++) {
+    mn_tokens at = chunk_of(bh, t, end);
+    at.t = last_reset(a, bh, t, t + MN_CHUNK);
+    at.n = t + MN_CHUNK - at.t;
+    bool drop = mn_keep(a, at.t, bh) == 0;
+    if (drop) clear(a, zeros);
+    k->advance(a, &at, drop ? zeros : from[0], from[1], work);
+  }
+}
+
+/* Backward through the tokens between a checkpoint at `first` and the next. */
+static void walk_back(const mn_attention *a, const mn_matrix_kernels *k, int bh, int first,
+                      mn_chunk_state grad, mn_chunk_state zeros, mn_chunk_state *from, float *work) {
+  int end = first + stride(k) < a->T ? first + stride(k) : a->T;
+  int last = (end - 1) / MN_CHUNK * MN_CHUNK, before = first - stride(k);
+  from[0] = checkpoint(a, k, bh, first);
+  rebuild(a, k, bh, first, end, zeros, from, work);
+  for (int t = last; t >= first; t -= MN_CHUNK) {
+    mn_tokens at = chunk_of(bh, t, end);
+    mn_chunk_state state = from[(t - first) / MN_CHUNK];
+    at.back = true;
+    if (before >= 0) at.next = before + last - t;
+    expect_checkpoint(a, k, before, (last - t) / MN_CHUNK, &at);
+    if (next_reset(a, bh, t, t + at.n) < t + at.n
+        && !(all_finite(state_size(a), state.C) && finite_y(a, bh, t, t + at.n)))
+      chunk_back_in_parts(a, k, at, state, grad, zeros, work);
+    else
+      k->chunk_back(a, &at, state, grad, work);
+  }
+}
+
 static long work_size(const mn_attention *a, const mn_matrix_kernels *k) {
-  return 4 * state_size(a) + (long)MN_CHUNK * (k->key_rows * a->Kp + k->value_rows * a->Vp)
+  return (k->span > 3 ? k->span + 1 : 4) * state_size(a) + (long)MN_CHUNK * (k->key_rows * a->Kp + k->value_rows * a->Vp)
        + 4 * MN_CHUNK * MN_CHUNK;
 }
 
@@ -245,20 +303,14 @@ void mn_matrix_backward(mn_call *c, const mn_matrix_kernels *k) {
   MN_PARALLEL(c->ctx, (double)a.T * heads * state)
   for (int bh = 0; bh < heads; bh++) {
     float *mine = work + omp_get_thread_num() * size;
-    mn_chunk_state states[2], grad;
-    cut_states(&a, 2, states, &mine);
+    mn_chunk_state states[MN_SPAN + 1], from[MN_SPAN], grad;
+    cut_states(&a, k->span + 1, states, &mine);
     grad = states[0];
+    memcpy(from + 1, states + 2, sizeof *from * (size_t)(k->span - 1));
     const float *dC = c->out[1].grad, *ds = c->out[2].grad;
     widen(&a, dC ? dC + bh * state : NULL, ds ? ds + (long)bh * a.K : NULL, grad);
-    for (int t = (mn_chunks(a.T) - 1) * MN_CHUNK; t >= 0; t -= MN_CHUNK) {
-      int end = a.T - t < MN_CHUNK ? a.T : t + MN_CHUNK;
-      mn_chunk_state from = checkpoint(&a, bh, t);
-      if (next_reset(&a, bh, t, end) < end
-          && !(all_finite(state_size(&a), from.C) && finite_y(&a, bh, t, end)))
-        chunk_back_in_parts(&a, k, bh, t, end, from, grad, states[1], mine);
-      else
-        k->chunk_back(&a, bh, t, end - t, from, grad, mine);
-    }
+    for (int t = (checkpoints(&a, k) - 1) * stride(k); t >= 0; t -= stride(k))
+      walk_back(&a, k, bh, t, grad, states[1], from, mine);
     float *dC0 = c->in[IN_STATE].grad, *ds0 = c->in[IN_STATE + 1].grad;
     narrow(&a, grad, dC0 ? dC0 + bh * state : NULL, ds0 ? ds0 + (long)bh * a.K : NULL);
   }

@@ -2,9 +2,10 @@
 ** linear_attention and joint_gate_attention differ in how sixteen tokens change the matrix; where
 ** the state lives, when it is checkpointed and what a call may ask for is the same, and is here.
 **
-** Outputs: y, C', s', saved.  C' and s' hold the running state of a run by rows.  saved[head][chunk]
-** holds the state before token 16*chunk, rows and columns padded with zeros to multiples of 16:
-** backward needs nothing else of the past, however forward was run. */
+** Outputs: y, C', s', saved.  C' and s' hold the running state of a run by rows.  saved[head][i] holds
+** the state before token i*16*span, rows and columns padded with zeros to multiples of 16: backward
+** needs nothing else of the past, however forward was run.  It works out the states between anew: that
+** takes less time than to write and read them, for they do not fit the caches. */
 #ifndef MN_MATRIX_MEMORY_H
 #define MN_MATRIX_MEMORY_H
 #include "attention.h"
@@ -13,17 +14,32 @@
 
 typedef struct mn_chunk_state { float *C, *s; } mn_chunk_state;     /* [Vp,Kp] and [Kp] */
 
+/* Tokens t .. t+n-1 of head bh, n <= 16; and what of memory to ask for meanwhile. */
+typedef struct mn_tokens {
+  int bh, t, n;
+  bool back;                     /* a backward pass: gradients will be stored */
+  int next;                      /* the inputs of so many tokens from here; -1: none */
+  const float *state;            /* for each token so many floats of a checkpoint */
+  long each;
+} mn_tokens;
+
+enum { MN_SPAN = 8 };            /* the most that `span` may be */
+
 typedef struct mn_matrix_kernels {
   const char *name;
   bool may_write_raw;            /* its fourth option is write=gated|raw (mn_attention's raw) */
-  /* Tokens t .. t+n-1, n <= 16: read `from`, store `to` (never the same memory) and y. */
-  void (*chunk)(const mn_attention *a, int bh, int t, int n, mn_chunk_state from,
-                mn_chunk_state to, float *work);
+  int span;                      /* chunks from one checkpoint to the next */
+  /* Read `from`, store `to` (never the same memory) and y. */
+  void (*chunk)(const mn_attention *a, const mn_tokens *at, mn_chunk_state from, mn_chunk_state to,
+                float *work);
+  /* The same without y. */
+  void (*advance)(const mn_attention *a, const mn_tokens *at, mn_chunk_state from, mn_chunk_state to,
+                  float *work);
   /* One token on rows of C[V,K] in place, from its keys and values; num is C q. */
   void (*step)(const mn_attention *a, long token, float keep, float *C, const float *q,
                const float *write, const float *decay, float *num, float *work);
   /* Backward of `chunk`: grad is that of the state after it, and becomes that of the state before. */
-  void (*chunk_back)(const mn_attention *a, int bh, int t, int n, mn_chunk_state from,
+  void (*chunk_back)(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
                      mn_chunk_state grad, float *work);
   int key_rows, value_rows;      /* work: arrays of [16,Kp] and [16,Vp] */
 } mn_matrix_kernels;
@@ -42,9 +58,8 @@ void mn_write_y(const mn_attention *a, int bh, int t, int n, const float *num, c
 void mn_read_dy(const mn_attention *a, int bh, int t, int n, const float *z, float *dnum,
                 float *dz);
 
-/* Keys of tokens t .. t+n-1, each array [16,Kp]; rows n..15 leave any state as it is.  Asks for the
-** memory of the next chunk, which for backward is the one before. */
-void mn_load_keys(const mn_attention *a, int bh, int t, int n, bool back, float *q, float *write,
-                  float *decay);
+/* Keys of the tokens, each array [16,Kp]; rows n..15 leave any state as it is.  Asks for the memory
+** that `at` names. */
+void mn_load_keys(const mn_attention *a, const mn_tokens *at, float *q, float *write, float *decay);
 
 #endif

@@ -21,12 +21,12 @@ static float kept_at(const mn_attention *a, int t, int bh) {
 }
 
 /* Gates, and what is written of the values, [16,Vp] each; rows n..15 write nothing. */
-static void load_values(const mn_attention *a, int bh, int t, int n, float *w, float *b) {
+static void load_values(const mn_attention *a, const mn_tokens *at, float *w, float *b) {
   memset(w, 0, sizeof(float) * L * (size_t)a->Vp);
   memset(b, 0, sizeof(float) * L * (size_t)a->Vp);
-  for (int i = 0; i < n; i++) {
-    long at = mn_token(a, t + i, bh) * a->V;
-    const float *v = a->c->in[IN_V].data + at, *gate = a->c->in[IN_BETA].data + at;
+  for (int i = 0; i < at->n; i++) {
+    long token = mn_token(a, at->t + i, at->bh) * a->V;
+    const float *v = a->c->in[IN_V].data + token, *gate = a->c->in[IN_BETA].data + token;
     for (int j = 0; j < a->V; j++) {
       b[i * a->Vp + j] = gate[j];
       w[i * a->Vp + j] = a->raw ? v[j] : gate[j] * v[j];
@@ -64,8 +64,9 @@ static tile tile_at(tile x, int row, int column) {
   return x;
 }
 
-/* All tokens through R rows and N vectors of columns of C; part[t][row] gathers C q by lanes. */
-MN_INLINE void pass(const int N, tile x, const float *C, float *to, mn_lanes (*part)[R]) {
+/* All tokens through R rows and N vectors of columns of C; if read, part[t][row] gathers C q by lanes. */
+MN_INLINE void pass(const bool read, const int N, tile x, const float *C, float *to,
+                    mn_lanes (*part)[R]) {
   long Kp = x.Kp, Vp = x.Vp;
   mn_lanes c[R][WIDE];
 #pragma GCC unroll 4
@@ -82,9 +83,9 @@ MN_INLINE void pass(const int N, tile x, const float *C, float *to, mn_lanes (*p
         long at = t * Kp + j * MN_LANES;
         mn_lanes kept = x.keep[t] - mn_load(x.u + at) * b;
         c[r][j] = c[r][j] * kept + mn_load(x.write + at) * w;
-        sum += c[r][j] * mn_load(x.q + at);
+        if (read) sum += c[r][j] * mn_load(x.q + at);
       }
-      part[t][r] = sum;
+      if (read) part[t][r] = sum;
     }
   }
 #pragma GCC unroll 4
@@ -102,19 +103,19 @@ static void gather(int Vp, mn_lanes (*part)[R], float *out) {
     for (int r = 0; r < R; r++) out[t * Vp + r] = sums[t * R + r];
 }
 
-static void chunk(const mn_attention *a, int bh, int t, int n, mn_chunk_state from,
-                  mn_chunk_state to, float *work) {
+MN_INLINE void walk(const bool read, const mn_attention *a, const mn_tokens *at,
+                    mn_chunk_state from, mn_chunk_state to, float *work) {
   int Kp = a->Kp, Vp = a->Vp;
   long kn = (long)L * Kp, vn = (long)L * Vp;
   float *q = mn_cut(&work, kn), *write = mn_cut(&work, kn), *u = mn_cut(&work, kn);
   float *sums = mn_cut(&work, kn);
   float *w = mn_cut(&work, vn), *b = mn_cut(&work, vn), *num = mn_cut(&work, vn), z[L], keep[L];
-  for (int i = 0; i < n; i++) keep[i] = kept_at(a, t + i, bh);
-  mn_load_keys(a, bh, t, n, false, q, write, u);
-  load_values(a, bh, t, n, w, b);
-  key_sums(a, n, keep, from.s, q, write, u, sums, z);
-  tile x = { n, Kp, Vp, keep, q, write, u, w, b, NULL, NULL, NULL, NULL };
-  memcpy(to.s, sums + (long)(n - 1) * Kp, sizeof(float) * (size_t)Kp);
+  for (int i = 0; i < at->n; i++) keep[i] = kept_at(a, at->t + i, at->bh);
+  mn_load_keys(a, at, q, write, u);
+  load_values(a, at, w, b);
+  key_sums(a, at->n, keep, from.s, q, write, u, sums, z);
+  tile x = { at->n, Kp, Vp, keep, q, write, u, w, b, NULL, NULL, NULL, NULL };
+  memcpy(to.s, sums + (long)(at->n - 1) * Kp, sizeof(float) * (size_t)Kp);
   for (int i = 0; i < Vp; i += R) {
     mn_lanes part[L][R];
     memset(part, 0, sizeof part);
@@ -122,11 +123,21 @@ static void chunk(const mn_attention *a, int bh, int t, int n, mn_chunk_state fr
     float *out = to.C + (long)i * Kp;
     int j = 0;
     for (; j + WIDE * MN_LANES <= Kp; j += WIDE * MN_LANES)
-      pass(WIDE, tile_at(x, i, j), C + j, out + j, part);
-    for (; j < Kp; j += MN_LANES) pass(1, tile_at(x, i, j), C + j, out + j, part);
-    gather(Vp, part, num + i);
+      pass(read, WIDE, tile_at(x, i, j), C + j, out + j, part);
+    for (; j < Kp; j += MN_LANES) pass(read, 1, tile_at(x, i, j), C + j, out + j, part);
+    if (read) gather(Vp, part, num + i);
   }
-  mn_write_y(a, bh, t, n, num, z);
+  if (read) mn_write_y(a, at->bh, at->t, at->n, num, z);
+}
+
+static void chunk(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
+                  mn_chunk_state to, float *work) {
+  walk(true, a, at, from, to, work);
+}
+
+static void advance(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
+                    mn_chunk_state to, float *work) {
+  walk(false, a, at, from, to, work);
 }
 
 /* One token on M rows of C[V,K] in place. */
@@ -251,7 +262,7 @@ static void values_back(const mn_attention *a, long token, const float *A, const
   for (int i = 0; db && i < a->V; i++) db[token * a->V + i] = (a->raw ? 0 : v[i] * A[i]) - B[i];
 }
 
-static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_state from,
+static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
                        mn_chunk_state grad, float *work) {
   int Kp = a->Kp, Vp = a->Vp;
   long kn = (long)L * Kp, vn = (long)L * Vp;
@@ -260,13 +271,13 @@ static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_sta
   float *dq = mn_cut(&work, kn), *dwrite = mn_cut(&work, kn), *du = mn_cut(&work, kn);
   float *w = mn_cut(&work, vn), *b = mn_cut(&work, vn), *g = mn_cut(&work, vn);
   float *A = mn_cut(&work, vn), *B = mn_cut(&work, vn), z[L], dz[L], keep[L];
-  for (int i = 0; i < n; i++) keep[i] = kept_at(a, t + i, bh);
-  mn_load_keys(a, bh, t, n, true, q, write, u);
-  load_values(a, bh, t, n, w, b);
-  key_sums(a, n, keep, from.s, q, write, u, sums, z);
-  mn_read_dy(a, bh, t, n, z, g, dz);
+  for (int i = 0; i < at->n; i++) keep[i] = kept_at(a, at->t + i, at->bh);
+  mn_load_keys(a, at, q, write, u);
+  load_values(a, at, w, b);
+  key_sums(a, at->n, keep, from.s, q, write, u, sums, z);
+  mn_read_dy(a, at->bh, at->t, at->n, z, g, dz);
   memset(dq, 0, sizeof(float) * 3 * (size_t)kn);
-  tile x = { n, Kp, Vp, keep, q, write, u, w, b, g, dq, dwrite, du };
+  tile x = { at->n, Kp, Vp, keep, q, write, u, w, b, g, dq, dwrite, du };
   for (int i = 0; i < Vp; i += R) {
     mn_lanes sum_A[L][R], sum_B[L][R];
     memset(sum_A, 0, sizeof sum_A);
@@ -281,16 +292,17 @@ static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_sta
     gather(Vp, sum_B, B + i);
   }
   key_sums_back(x, from.s, sums, dz, grad.s);
-  for (int i = 0; i < n; i++) {
-    long token = mn_token(a, t + i, bh);
-    mn_keys_back(a, token, mn_keep(a, t + i, bh), dq + (long)i * Kp, dwrite + (long)i * Kp,
+  for (int i = 0; i < at->n; i++) {
+    long token = mn_token(a, at->t + i, at->bh);
+    mn_keys_back(a, token, mn_keep(a, at->t + i, at->bh), dq + (long)i * Kp, dwrite + (long)i * Kp,
                  du + (long)i * Kp, sums);
     values_back(a, token, A + (long)i * Vp, B + (long)i * Vp);
   }
 }
 
 static const mn_matrix_kernels kernels = {
-  .name = "joint_gate_attention", .may_write_raw = true, .chunk = chunk, .step = step, .chunk_back = chunk_back,
+  .name = "joint_gate_attention", .may_write_raw = true, .span = 4, .chunk = chunk,
+  .advance = advance, .step = step, .chunk_back = chunk_back,
   .key_rows = 7, .value_rows = 5,
 };
 

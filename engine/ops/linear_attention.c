@@ -11,11 +11,12 @@
 
 enum { L = MN_CHUNK };
 
-static void load_values(const mn_attention *a, int bh, int t, int n, float *write, float *decay) {
+static void load_values(const mn_attention *a, const mn_tokens *at, float *write, float *decay) {
   long Vp = a->Vp;
-  for (int i = 0; i < n; i++)
-    mn_values(a, mn_token(a, t + i, bh), mn_keep(a, t + i, bh), write + i * Vp, decay + i * Vp);
-  for (long i = n * Vp; i < L * Vp; i++) write[i] = 0, decay[i] = 1;
+  for (int i = 0; i < at->n; i++)
+    mn_values(a, mn_token(a, at->t + i, at->bh), mn_keep(a, at->t + i, at->bh), write + i * Vp,
+              decay + i * Vp);
+  for (long i = at->n * Vp; i < L * Vp; i++) write[i] = 0, decay[i] = 1;
 }
 
 static void multiply(long n, const float *x, const float *y, float *out) {
@@ -30,10 +31,22 @@ static void key_sums(int Kp, const float *S, const float *Pq, const float *s, fl
   }
 }
 
-static void chunk(const mn_attention *a, int bh, int t, int n, mn_chunk_state from,
+/* The state after a chunk: v and k as they are left at its end, and what is kept of the old one. */
+static void write_state(const mn_attention *a, const float *v, const float *k, const float *kept_v,
+                        const float *kept_k, mn_chunk_state from, mn_chunk_state to) {
+  long Kp = a->Kp, Vp = a->Vp;
+  mn_chunk_gemm((int)Vp, (int)Kp, L, v, 1, Vp, k, Kp, from.C, kept_v, kept_k, to.C, Kp);
+  for (int j = 0; j < Kp; j += MN_LANES) {
+    mn_lanes sum = mn_load(from.s + j) * mn_load(kept_k + j);
+    for (int i = 0; i < L; i++) sum += mn_load(k + i * Kp + j);
+    mn_store(to.s + j, sum);
+  }
+}
+
+static void chunk(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
                   mn_chunk_state to, float *work) {
   if (mn_even(a)) {
-    mn_even_chunk(a, bh, t, n, from, to, work);
+    mn_even_chunk(a, at, from, to, work);
     return;
   }
   long Kp = a->Kp, Vp = a->Vp, kn = L * Kp, vn = L * Vp;
@@ -42,8 +55,8 @@ static void chunk(const mn_attention *a, int bh, int t, int n, mn_chunk_state fr
   float *v = mn_cut(&work, vn), *vd = mn_cut(&work, vn), *PA = mn_cut(&work, vn);
   float *y0 = mn_cut(&work, vn), *y = mn_cut(&work, vn), *vr = mn_cut(&work, vn);
   float *S = mn_cut(&work, L * L), z[L];
-  mn_load_keys(a, bh, t, n, false, q, k, kd);
-  load_values(a, bh, t, n, v, vd);
+  mn_load_keys(a, at, q, k, kd);
+  load_values(a, at, v, vd);
   mn_chunk_prefix((int)Kp, kd, P);
   mn_chunk_prefix((int)Vp, vd, PA);
   mn_chunk_scores((int)Kp, k, kd, q, kr, S);
@@ -51,15 +64,27 @@ static void chunk(const mn_attention *a, int bh, int t, int n, mn_chunk_state fr
   mn_chunk_dots(L, (int)Vp, (int)Kp, Pq, Kp, from.C, Kp, y0, Vp);
   mn_chunk_mix((int)Vp, v, vd, S, PA, y0, y, vr);
   key_sums((int)Kp, S, Pq, from.s, z);
-  mn_write_y(a, bh, t, n, y, z);
+  mn_write_y(a, at->bh, at->t, at->n, y, z);
 
-  const float *kept = P + kn - Kp;
-  mn_chunk_gemm((int)Vp, (int)Kp, L, vr, 1, Vp, kr, Kp, from.C, PA + vn - Vp, kept, to.C, Kp);
-  for (int j = 0; j < Kp; j += MN_LANES) {
-    mn_lanes sum = mn_load(from.s + j) * mn_load(kept + j);
-    for (int i = 0; i < L; i++) sum += mn_load(kr + i * Kp + j);
-    mn_store(to.s + j, sum);
+  write_state(a, vr, kr, PA + vn - Vp, P + kn - Kp, from, to);
+}
+
+/* The chunk without y: what is left of every key and value at its end. */
+static void advance(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
+                    mn_chunk_state to, float *work) {
+  if (mn_even(a)) {
+    mn_even_advance(a, at, from, to, work);
+    return;
   }
+  long Kp = a->Kp, Vp = a->Vp, kn = L * Kp, vn = L * Vp;
+  float *q = mn_cut(&work, kn), *k = mn_cut(&work, kn), *kd = mn_cut(&work, kn);
+  float *v = mn_cut(&work, vn), *vd = mn_cut(&work, vn);
+  float *kept_k = mn_cut(&work, Kp), *kept_v = mn_cut(&work, Vp);
+  mn_load_keys(a, at, q, k, kd);
+  load_values(a, at, v, vd);
+  mn_chunk_run((int)Kp, kd, k, kept_k);
+  mn_chunk_run((int)Vp, vd, v, kept_v);
+  write_state(a, v, k, kept_v, kept_k, from, to);
 }
 
 /* One token on R rows of C: row i is kept by decay*vd[i] and gains v[i]*write. */
@@ -121,10 +146,10 @@ static void decay_back(int Vp, int Kp, const float *C, const float *dC, const fl
   }
 }
 
-static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_state from,
+static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
                        mn_chunk_state grad, float *work) {
   if (mn_even(a)) {
-    mn_even_chunk_back(a, bh, t, n, from, grad, work);
+    mn_even_chunk_back(a, at, from, grad, work);
     return;
   }
   long Kp = a->Kp, Vp = a->Vp, kn = L * Kp, vn = L * Vp;
@@ -139,15 +164,15 @@ static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_sta
   float *S = mn_cut(&work, L * L), *dS = mn_cut(&work, L * L), z[L], dz[L];
 
   /* Forward once more, as far as it is needed. */
-  mn_load_keys(a, bh, t, n, true, q, k, kd);
-  load_values(a, bh, t, n, v, vd);
+  mn_load_keys(a, at, q, k, kd);
+  load_values(a, at, v, vd);
   mn_chunk_prefix((int)Kp, kd, P);
   mn_chunk_prefix((int)Vp, vd, PA);
   mn_chunk_scores((int)Kp, k, kd, q, kr, S);
   multiply(kn, P, q, Pq);
   mn_chunk_dots(L, (int)Vp, (int)Kp, Pq, Kp, from.C, Kp, y0, Vp);
   key_sums((int)Kp, S, Pq, from.s, z);
-  mn_read_dy(a, bh, t, n, z, g, dz);
+  mn_read_dy(a, at->bh, at->t, at->n, z, g, dz);
 
   /* The scores; s.q is one more value channel, of value 1 that is never forgotten. */
   mn_chunk_scores((int)Vp, v, vd, g, vr, dS);
@@ -164,11 +189,11 @@ static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_sta
   decay_back((int)Vp, (int)Kp, from.C, grad.C, kept_v, kept_k, dkept_v, dkept_k);
   for (int i = 0; i < L; i++)
     for (int j = 0; j < Kp; j += MN_LANES) {
-      long at = i * Kp + j;
-      mn_lanes x = mn_load(w + at) + mn_load(from.s + j) * dz[i];
-      mn_store(dq + at, x * mn_load(P + at));
-      mn_store(w + at, x * mn_load(q + at));
-      mn_store(dk + at, mn_load(dk + at) + mn_load(grad.s + j));
+      long ij = i * Kp + j;
+      mn_lanes x = mn_load(w + ij) + mn_load(from.s + j) * dz[i];
+      mn_store(dq + ij, x * mn_load(P + ij));
+      mn_store(w + ij, x * mn_load(q + ij));
+      mn_store(dk + ij, mn_load(dk + ij) + mn_load(grad.s + j));
     }
   for (int j = 0; j < Kp; j++) w[kn - Kp + j] += dkept_k[j] + from.s[j] * grad.s[j];
   multiply(vn, g, y0, y0);
@@ -179,9 +204,9 @@ static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_sta
   mn_chunk_back((int)Vp, v, vd, g, S, dv, dvd, NULL);
   mn_chunk_prefix_back((int)Kp, kd, P, w, dkd);
   mn_chunk_prefix_back((int)Vp, vd, PA, y0, dvd);
-  for (int i = 0; i < n; i++) {
-    long token = mn_token(a, t + i, bh);
-    float keep = mn_keep(a, t + i, bh);
+  for (int i = 0; i < at->n; i++) {
+    long token = mn_token(a, at->t + i, at->bh);
+    float keep = mn_keep(a, at->t + i, at->bh);
     mn_keys_back(a, token, keep, dq + i * Kp, dk + i * Kp, dkd + i * Kp, dkept_k);
     mn_values_back(a, token, keep, dv + i * Vp, dvd + i * Vp);
   }
@@ -196,7 +221,8 @@ static void chunk_back(const mn_attention *a, int bh, int t, int n, mn_chunk_sta
 }
 
 static const mn_matrix_kernels kernels = {
-  .name = "linear_attention", .chunk = chunk, .step = step, .chunk_back = chunk_back,
+  .name = "linear_attention", .span = 4, .chunk = chunk, .advance = advance, .step = step,
+  .chunk_back = chunk_back,
   .key_rows = 11, .value_rows = 10,
 };
 

@@ -1,6 +1,5 @@
 -- bench_kernels.lua -- every attention and recurrence alone: one layer, T=256, B=8, H=4, forward and backward, beside
 -- what its arithmetic and its memory would take at the machine's measured rates, and beside PyTorch's best form.
-local ffi = require "ffi"
 local bench = require "mneme.bench"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
@@ -35,7 +34,7 @@ local function xl(r, M)
 end
 
 ---name, its op, sizes, the op's inputs given r(shape...) -> a leaf of numbers in 0..1, and its lane operations.
-local list = {
+kernels.list = {
   { "gated", op = "linear_attention", size = "64x256", inputs = factors, lanes = function() return chunked(256) end },
   { "ungated", op = "linear_attention", size = "64x64", lanes = function() return plain(64) end,
     inputs = function(r) return { q = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V) } end },
@@ -155,7 +154,7 @@ function kernels.run(machine, torch)
   local results = {}
   print(("kernels, one layer, T=%d B=%d H=%d, forward + backward:"):format(T, B, H))
   print(("%-10s %-12s %8s %9s %9s %6s  %s"):format("", "size", "forward", "backward", "roofline", "share", torch and "PyTorch's best form" or ""))
-  for _, k in ipairs(list) do
+  for _, k in ipairs(kernels.list) do
     if ops[k.op] then
       bench.progress(k[1])
       local r = kernels.measure(k, machine)
