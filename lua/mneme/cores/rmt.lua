@@ -7,11 +7,25 @@
 -- A segment is cut where a call ends, so a sequence equals its parts where these are cut between segments.  A plan by
 -- rows is the sequence: the segment goes on from row to row.
 local errors = require "mneme.errors"
+local find = require "mneme.find"
 local nn = require "mneme.nn"
 local tensor = require "mneme.tensor"
 local ops = tensor.ops
 
-local flows = { gtrxl = true, residual = true, postnorm = true }
+local choices = {
+  flow = { gtrxl = true, residual = true, postnorm = true }, embed_act = { relu = true, none = true },
+}
+
+local function check(cfg)
+  for key, known in pairs(choices) do
+    if not known[cfg[key]] then errors.unknown(key .. " =", cfg[key], find.keys(known)) end
+  end
+  for _, key in ipairs { "mem_slots", "segment" } do
+    if cfg[key] < 1 or cfg[key] % 1 ~= 0 then
+      errors.raise(("core rmt: %s = %g, expected a whole number of at least 1"):format(key, cfg[key]), { status = 2 })
+    end
+  end
+end
 
 -- The parameters of all layers lie in one leaf [L,P], in the order of struct mn_layer_place (engine/layers.h):
 -- name, shape and how it starts; nil: zeros, a number: that.
@@ -40,10 +54,13 @@ local function places(cfg)
   return list
 end
 
--- All layers as one module, whose names are windows on its leaf.
+-- All layers as one module, whose names are windows on its leaf; and how many weights a row meets.
 local function layers(cfg)
-  local list, P, named, at = places(cfg), 0, {}, 0
-  for _, place in ipairs(list) do P = P + place[2][1] * (place[2][2] or 1) end
+  local list, P, weights, named, at = places(cfg), 0, 0, {}, 0
+  for _, place in ipairs(list) do
+    P = P + place[2][1] * (place[2][2] or 1)
+    weights = weights + place[2][1] * (place[2][2] or 0)
+  end
   local params = tensor.new { shape = { cfg.n_layers, P }, grad = true }
   for n = 0, cfg.n_layers - 1 do
     for _, place in ipairs(list) do
@@ -54,7 +71,7 @@ local function layers(cfg)
       at = at + window:size()
     end
   end
-  return nn.module { leaves = { params }, named = named }, params
+  return nn.module { leaves = { params }, named = named }, params, cfg.n_layers * weights
 end
 
 return {
@@ -64,27 +81,24 @@ return {
     d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, d_ffn = 128, mem_slots = 4, segment = 16,
     flow = "gtrxl", embed_act = "relu", ln_eps = 1e-6, reset = true,
   },
+  choices = choices,
   build = function(cfg)
-    if not flows[cfg.flow] then errors.unknown("flow =", cfg.flow, { "gtrxl", "postnorm", "residual" }) end
-    for _, key in ipairs { "mem_slots", "segment" } do
-      if cfg[key] < 1 or cfg[key] % 1 ~= 0 then
-        errors.raise(("core rmt: %s = %g, expected a whole number of at least 1"):format(key, cfg[key]), { status = 2 })
-      end
-    end
+    check(cfg)
     local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
-    local stack, params = layers(cfg)
+    local stack, params, weights = layers(cfg)
     local mem0 = tensor.new { shape = { cfg.mem_slots, cfg.d_model }, grad = true }
     nn.init.lecun_normal()(mem0:data(), cfg.mem_slots, cfg.d_model)
     return {
       module = nn.module { leaves = { mem0 }, named = { { "mem0", mem0 } }, children = { { "embed", embed }, { "layers", stack } } },
       d_out = cfg.d_model, states = { mem = "[B,M,D]" },
-      sizes = { M = cfg.mem_slots, D = cfg.d_model, H = cfg.n_heads, V = cfg.d_head, S = cfg.segment },
+      sizes = { M = cfg.mem_slots, D = cfg.d_model, H = cfg.n_heads, V = cfg.d_head, S = cfg.segment, W = weights },
       start = { mem = function(mem)
         for b = 0, mem:shape()[1] - 1 do tensor.view(mem, b * mem0:size(), mem0:shape()):copy(mem0) end
       end },
       claims = { steps = "between segment ends" },
-      -- Scores and mixing of half a segment's tokens and the read rows, and its share of the memory's own rows.
-      complexity = { step = "2*L*H*V*(M + (S+1)/2 + M*(3*M + S)/S)" },
+      -- Scores and mixing over the read rows and half of a segment's tokens, and a token's share of the memory's own
+      -- rows, which meet the W weights of the layers as well.
+      complexity = { step = "2*L*H*V*(M + (S+1)/2 + M*(3*M + S)/S) + 2*M*W/S" },
       forward = function(x, done, state, probe, fresh)
         local args = { params = params, mem0 = mem0, done = cfg.reset and done or nil, heads = cfg.n_heads, d_head = cfg.d_head,
           d_ffn = cfg.d_ffn, segment = cfg.segment, flow = cfg.flow, eps = cfg.ln_eps }
