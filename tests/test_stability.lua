@@ -185,7 +185,8 @@ t.test("a normaliser of exactly zero reads nothing", function()
     local args = { eps = 0, q = rig.normal({ 20, 1, 1, 3 }, 1, true), k = mn.tensor { shape = { 20, 1, 1, 3 }, grad = true },
                    v = rig.normal({ 20, 1, 1, 2 }, 3, true) }
     if op == "agalite" then args.tick = mn.tensor { shape = { 1 } } end
-    if op == "joint_gate_attention" then args.beta, args.gamma = filled(function() return 0.5 end, 20, 1, 1, 2), filled(function() return 0.5 end, 20, 1, 1, 3) end
+    local function half(n) return filled(function() return 0.5 end, 20, 1, 1, n) end
+    if op == "joint_gate_attention" then args.beta, args.gamma = half(2), half(3) end
     local y = ops[op](args)
     y:sum():backward()
     for i = 0, y:size() - 1 do t.eq(y:data()[i], 0, op) end

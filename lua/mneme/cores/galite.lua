@@ -2,7 +2,8 @@
 -- Per head: v, k = phi(x), q = phi(x); gates beta on the value axis, gamma on the key axis;
 --   C = (1-beta)(1-gamma)^T * C + (beta*v)(gamma*k)^T     s = (1-gamma)*s + gamma*k     y = C q / (s.q + eps)
 -- (decay=separable, the paper's GaLiTe; decay=joint is the released code's, with 1 - beta gamma^T).
--- approximation=cos keeps vectors instead of the matrix C: AGaLiTe.
+-- In place of the matrix C: approximation=cos keeps vectors modulated by cosines (AGaLiTe), random_sign by random signs
+-- (right on average), svd the nearest matrix of rank r as a product U W^T.
 local combinations = require "mneme.combinations"
 local family = require "mneme.family"
 
