@@ -361,6 +361,14 @@ each {
   { op = "linear_attention", gate = "none", T = 18, D = 3, E = 2, V = 3, done = 0.1, state = true, cuts = steps },
   { op = "agalite", gate = "none", T = 18, D = 3, V = 3, done = 0.1, state = true, r = 3, normalise = false },
 }
+-- Longer than from one checkpoint to the next, whole and cut where none is.
+for _, case in ipairs { { "linear_attention", "outer" }, { "linear_attention", "scalar" }, { "linear_attention", "none" },
+                        { "joint_gate_attention", "outer" } } do
+  local long = { op = case[1], gate = case[2], T = 150, B = 1, D = 2, V = 2, done = 0.04, state = true }
+  local cut = { cuts = { 0, 1, 2, 3, 30, 64, 67, 101, 128, 150 } }
+  for key, value in pairs(long) do cut[key] = value end
+  each { long, cut }
+end
 for _, form in ipairs { "code", "paper", "cossin" } do
   for r = 1, 6 do
     local small = { op = "agalite", gate = "outer", T = 9, B = 1, D = 2, V = 2, form = form, r = r, state = true }
