@@ -72,7 +72,9 @@ local rules = {
   end },
   { "gate", always = true, why = other_gates },
   { "decay", plain = "separable", why = function(x)
-    return other_gates(x) or x.memory.joint ~= true and x.memory.joint or x.gate.joint
+    local problem = x.memory.joint ~= true and x.memory.joint or other_gates(x) or x.gate.joint
+    if problem or x.gate.beta and x.gate.gamma then return problem end
+    return "decay=joint needs a gate of values and one of keys"
   end },
   { "normalise", always = true, why = function(x) return x.cfg.normalise and x.memory.unnormalised and normaliser(x) end },
   { "eps", axes = of_normaliser, why = normaliser }, { "den_clamp", axes = of_normaliser, why = normaliser },

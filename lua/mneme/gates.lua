@@ -15,7 +15,7 @@ local gates = {}
 ---@field refuses (fun(cfg, K): string?)? why it does not go with a configuration
 ---@field module (fun(cfg, K): Module)? parameters of its own: a child named as the gate
 ---@field apply (fun(module, args): nil)? changes what the memory gets: k, v, beta, gamma, write
----@field joint string? why decay=separable|joint makes no difference
+---@field joint string? why decay makes no difference
 
 local function each_key(_, K) return K end
 
@@ -42,9 +42,9 @@ gates.list = {
     end,
   },
   elementwise = { beta = true, gamma = each_key },
-  scalar = { beta = function() return 1 end, joint = "gate=scalar forgets with one number" },   -- Peng et al. 2021
-  none = { joint = "decay=joint needs a gate" },                                     -- Katharopoulos et al. 2020
-  mega = {                                                                           -- released code, update_rule `mega`
+  scalar = { beta = function() return 1 end },     -- Peng et al. 2021, Random Feature Attention, section 3.2
+  none = {},                                       -- Katharopoulos et al. 2020
+  mega = {                                         -- released code of GaLiTe, update_rule `mega`
     module = mega, joint = "gate=mega has a decay of its own",
     apply = function(m, args)
       features.whole(args)

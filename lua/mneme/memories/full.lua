@@ -10,7 +10,7 @@ return {
   lanes = function(V, K) return 4 * V * K end,
   run = function(cfg, args, state, new, _, prefix)
     args.C, args.s = state[prefix .. "C"], state[prefix .. "s"]
-    local joint = args.write == "raw" or cfg.decay == "joint" and args.gamma
+    local joint = args.write == "raw" or cfg.decay == "joint" and args.beta and args.gamma
     local y, C, s = (joint and ops.joint_gate_attention or ops.linear_attention)(args)
     new[prefix .. "C"] = C
     if cfg.normalise then new[prefix .. "s"] = s end
