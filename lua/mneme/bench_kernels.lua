@@ -14,6 +14,8 @@ local T, B, H, V = 256, 8, 4, 64
 -- Lane operations of one token and head (one lane's multiply-add, or multiply): by chunks of 16 where decays meet
 -- outer products, by the plain recurrence elsewhere; what building features from their factors takes is not counted.
 local function chunked(K) return 2 * V * K * (1 + 1 / 16) + 16 * (K + V), 5 * V * K + 7 * V * K / 16 + 40 * (K + V) end
+-- A delta rule reads its matrix twice, by key and by query.
+local function delta(K) return 3 * V * K + 32 * K + 17 * V, 8 * V * K + 97 * K + 70 * V end
 local function plain(K) return 2 * V * K, 5 * V * K end
 -- Softmax over M carried tokens and the past: so many products of its scores' size.
 local function seen(M, ahead, back) local n = (M + (T + 1) / 2) * V return ahead * n, back * n end
@@ -44,7 +46,7 @@ kernels.list = {
   { "agalite", op = "agalite", size = "64+256, r=2",
     inputs = function(r) return factors(r, { tick = tensor.new { shape = { B } }, r = 2 }) end,
     lanes = function() return 3 * (V + 256) + 2 * 256, 3 * (3 * (V + 256) + 2 * 256) end },
-  { "delta", op = "delta_rule", size = "64x64", lanes = function() return chunked(64) end,
+  { "delta", op = "delta_rule", size = "64x64", lanes = function() return delta(64) end,
     inputs = function(r)
       return { q = r(T, B, H, 64), k = r(T, B, H, 64, 0.1), v = r(T, B, H, V), beta = r(T, B, H), keep = r(T, B, H), normalise = 0 }
     end },
