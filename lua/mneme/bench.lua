@@ -15,10 +15,10 @@ local published = {
   { "agalite", core = { "agalite", eta = 4, r = 2 }, lr = 1e-4 },
   { "galite", core = { "galite", eta = 4 }, lr = 1e-4 },
   { "galite_released", core = { "galite_released", eta = 2 }, lr = 1e-4 },
-  { "gtrxl", label = "gtrxl M=128", core = { "gtrxl", memory = 128 }, lr = 1e-4 },
-  { "gtrxl256", label = "gtrxl M=256", core = { "gtrxl", memory = 256 }, lr = 1e-4 },
+  { "gtrxl", label = "gtrxl M=128", core = { "gtrxl", memory = 128 }, lr = 5e-4 },
+  { "gtrxl256", label = "gtrxl M=256", core = { "gtrxl", memory = 256 }, lr = 5e-4 },
   { "gru", core = { "gru" }, lr = 5e-4 },
-  { "lstm", core = { "lstm" }, lr = 5e-4 },
+  { "lstm", core = { "lstm" }, lr = 1e-4 },
 }
 
 function bench.median(list)
