@@ -46,10 +46,11 @@ static void gather(int n, int padded, const float *from, int width, long to_row,
   for (int i = 0; i < n; i++, from += padded, to += to_row) memcpy(to, from, sizeof(float) * (size_t)width);
 }
 
-/* Ask for a row before it is needed: the rows of one head lie pages apart, where no hardware prefetcher follows. */
-static void expect(const mn_wkv *a, const float *row, long from_row, int t, int width) {
-  if (t < 0 || t >= a->T) return;
-  for (int j = 0; j < width; j += 16) __builtin_prefetch(row + t * from_row + j, 0, 2);
+/* Ask for rows t .. t+n-1 before they are needed, where they exist: the rows of one head lie pages apart, where no
+** hardware prefetcher follows. */
+static void expect(const mn_wkv *a, const float *row, long from_row, int t, int n, int width) {
+  for (int i = t; row && i < t + n; i++)
+    for (int j = 0; i >= 0 && i < a->T && j < width; j += 16) __builtin_prefetch(row + i * from_row + j, 0, 2);
 }
 
 static long row_at(const mn_wkv *a, int bh, int t, int n) { return ((long)t * a->B * a->H + bh) * n; }
@@ -59,7 +60,8 @@ void mn_wkv_load(const mn_wkv *a, int i, int bh, int t, int n, float fill, float
   long from_row = (long)a->B * a->H * width;
   const float *from = mn_wkv_at(a, i, bh, 0, width);
   spread(n, from_row, from + t * from_row, width, round_up(width), fill, to);
-  for (int m = 0; m < n; m++) expect(a, from, from_row, t + m + a->ahead, width);
+  expect(a, from, from_row, t + a->ahead, n, width);
+  if (a->ahead < 0 && a->c->in[i].grad) expect(a, a->c->in[i].grad + row_at(a, bh, 0, width), from_row, t, n, width);
 }
 
 void mn_wkv_store(const mn_wkv *a, int i, int bh, int t, int n, const float *from) {
@@ -80,7 +82,7 @@ void mn_wkv_read_dy(const mn_wkv *a, int bh, int t, int n, float *dy) {
     return;
   }
   spread(n, from_row, from + row_at(a, bh, t, a->V), a->V, a->Vp, 0, dy);
-  for (int m = 0; m < n; m++) expect(a, from + row_at(a, bh, 0, a->V), from_row, t + m + a->ahead, a->V);
+  expect(a, from + row_at(a, bh, 0, a->V), from_row, t + a->ahead, n, a->V);
 }
 
 /* ---- time ---- */
@@ -100,6 +102,11 @@ static int piece_end(const mn_wkv *a, int bh, int t, int most) {
 
 static float *checkpoint(const mn_wkv *a, int bh, int t) {
   return a->c->out[2].data + ((long)bh * windows(a->T) + t / L) * state_size(a);
+}
+
+static void expect_checkpoint(const mn_wkv *a, int bh, int t) {
+  if (t < 0 || t >= a->T) return;
+  for (long i = 0; i < state_size(a); i += 16) __builtin_prefetch(checkpoint(a, bh, t) + i, 0, 2);
 }
 
 /* [K,V] to [Kp,Vp], padded (zeros where S is NULL); and back. */
@@ -130,7 +137,10 @@ static void walk_pieces(const mn_wkv *a, int bh, float *S, float *work) {
   widen(a, S, now);
   for (int t = a->c->t0, end; t < a->c->t1; t = end) {
     if (resets(a, bh, t)) memset(now, 0, bytes);
-    if (t % L == 0) memcpy(checkpoint(a, bh, t), now, bytes);
+    if (t % L == 0) {
+      memcpy(checkpoint(a, bh, t), now, bytes);
+      expect_checkpoint(a, bh, t + L);
+    }
     end = piece_end(a, bh, t, a->c->t1);
     a->op->piece(a, bh, t, end - t, now, work);
   }
@@ -168,6 +178,7 @@ static void window_back(const mn_wkv *a, int bh, int t0, float *dS, float *work)
   int start[L], pieces = 0, end = t0 + L < a->T ? t0 + L : a->T;
   float *zero = mn_wkv_cut(&work, state_size(a));
   size_t bytes = sizeof(float) * (size_t)state_size(a);
+  expect_checkpoint(a, bh, t0 - L);
   for (int t = t0; t < end; t = piece_end(a, bh, t, end)) start[pieces++] = t;
   if (pieces > 1) memset(zero, 0, bytes);
   for (int i = pieces - 1; i >= 0; end = start[i--]) {

@@ -122,7 +122,8 @@ end
 ---Build a core from its layers.
 ---@param cfg table a complete configuration
 ---@param parts table { attn = function(cfg, n) -> module called as (z, done, state, new, probe, shared), ffn = likewise,
----states = { name = axes } of one layer besides att_x and ffn_x, sizes, start, complexity }
+---states = { name = axes } of one layer besides att_x and ffn_x, sizes, start, complexity, lanes = { forward, backward }:
+---what a step's remembering takes of the lanes, where that is more than the formula counts }
 function rwkv.build(cfg, parts)
   check(cfg)
   local d, eps = cfg.d_model, cfg.ln_eps
@@ -140,9 +141,14 @@ function rwkv.build(cfg, parts)
   end
   local sizes = { D = d }
   for letter, size in pairs(parts.sizes or {}) do sizes[letter] = size end
+  local module = nn.container { { "embed", embed }, { "ln0", ln0 }, { "layers", nn.container(containers) }, { "ln_out", ln_out } }
   return {
-    module = nn.container { { "embed", embed }, { "ln0", ln0 }, { "layers", nn.container(containers) }, { "ln_out", ln_out } },
-    d_out = d, states = states, sizes = sizes, start = parts.start, complexity = { step = parts.complexity },
+    module = module, d_out = d, states = states, sizes = sizes, start = parts.start, complexity = { step = parts.complexity },
+    cost = parts.lanes and function()
+      local weights = 0
+      module:each(function(_, t) if #t:shape() > 1 then weights = weights + t:size() end end)
+      return { products = 2 * weights, forward = 2 * parts.lanes[1], backward = 2 * parts.lanes[2] }
+    end,
     forward = function(x, done, state, probe)
       local e, new, shared = ln0(embed(x)), {}, {}
       done = cfg.reset and done or nil

@@ -55,6 +55,7 @@ kept: p, q, the two sums over e^o, and o, the largest exponent; the inputs of th
     return rwkv.build(cfg, {
       attn = time_mixing, ffn = channel_mixing, states = { p = "[B,D]", q = "[B,D]", o = "[B,D]" },
       start = { o = -1e38 }, complexity = "8*L*D",
+      lanes = { 52 * cfg.n_layers * cfg.d_model, 150 * cfg.n_layers * cfg.d_model },       -- two exponentials, again in backward
     })
   end,
 }
