@@ -23,10 +23,11 @@ mn_keys mn_episode_tokens(const mn_call *c, int b, int h, int mk, int pinned) {
 
 /* ---- one head's keys, as the tiles read them ---- */
 
-typedef struct source {        /* rows, or slots, of keys and values */
+typedef struct source {        /* rows, or slots, of keys and values: those from `first` on */
   const float *k, *v, *kt, *vt;
   float *dk, *dv;
   long step, turned;
+  int first, n;
 } source;
 
 typedef struct head {
@@ -49,14 +50,27 @@ static int position(const head *x, int t) {
 
 static int base_of(const mn_episode *e, int of, int base) { return e->base ? e->base(e, of, base) : base; }
 
-/* How many carried slots rows may look into: positions before row 0, or all slots. */
-static int live_slots(const head *x, int of) {
-  int most = 0, S = x->keys[of].slots;
-  for (int t = x->e->c->t0; t < x->e->c->t1; t++) {
-    int before = -base_of(x->e, of, t - position(x, t));
-    if (before > most) most = before;
+/* Which rows and slots the rows that are asked for look into: `first` and `n` of both sources. */
+static void reach(head *x) {
+  const mn_episode *e = x->e;
+  int last[MOST_KEYS] = { -1, -1 };
+  for (int i = 0; i < e->n_keys; i++) x->row[i].first = x->keys[i].rows, x->slot[i] = (source){ 0 };
+  for (int t = e->c->t0; t < e->c->t1; t++) {
+    int P = position(x, t);
+    e->sees(e, x->h, P, x->seen);
+    for (int i = 0; i < e->n_seen; i++) {
+      int of = x->seen[i].of, base = base_of(e, of, t - P);
+      mn_range at = x->seen[i].at;
+      if (!at.n) continue;
+      int from = at.from + base, end = from + (at.n - 1) * at.step, old = -base;
+      if (from < 0 && old > x->slot[of].n) x->slot[of].n = old < x->keys[of].slots ? old : x->keys[of].slots;
+      if (end < 0) continue;
+      if (from < 0) from = 0;
+      if (from < x->row[of].first) x->row[of].first = from;
+      if (end > last[of]) last[of] = end;
+    }
   }
-  return most < S ? most : S;
+  for (int i = 0; i < e->n_keys; i++) x->row[i].n = last[i] < 0 ? 0 : last[i] + 1 - x->row[i].first;
 }
 
 static float *cut(float **work, long n) {
@@ -67,30 +81,36 @@ static float *cut(float **work, long n) {
 
 static long pack_size(int D, int n, bool back) { return (back ? 4 : 2) * round16((long)n * D) + (back ? 2 : 1) * mn_turned_size(D, n); }
 
-/* Rows side by side, room for their gradients, and the same turned. */
-static source pack(int D, int n, const float *k, const float *v, long step, bool back, float *work) {
-  source s = { .step = D, .turned = mn_turned_row(n) };
+enum { AHEAD = 6 };            /* a head's rows lie pages apart, where no hardware prefetcher follows */
+
+static void expect(const float *row, int D) { for (int d = 0; d < D; d += 16) __builtin_prefetch(row + d); }
+
+/* The source's rows side by side, room for their gradients, and the same turned. */
+static void pack(source *s, int D, const float *k, const float *v, long step, bool back, float *work) {
+  int n = s->n;
   float *pk = cut(&work, (long)n * D), *pv = cut(&work, (long)n * D), *kt = cut(&work, mn_turned_size(D, n));
   for (long i = 0; i < n; i++) {
-    memcpy(pk + i * D, k + i * step, sizeof(float) * (size_t)D);
-    memcpy(pv + i * D, v + i * step, sizeof(float) * (size_t)D);
+    if (i + AHEAD < n) expect(k + (s->first + i + AHEAD) * step, D), expect(v + (s->first + i + AHEAD) * step, D);
+    memcpy(pk + i * D, k + (s->first + i) * step, sizeof(float) * (size_t)D);
+    memcpy(pv + i * D, v + (s->first + i) * step, sizeof(float) * (size_t)D);
   }
   mn_turn(D, n, pk, D, kt);
-  s.k = pk, s.v = pv, s.kt = kt;
-  if (!back) return s;
+  s->k = pk, s->v = pv, s->kt = kt;
+  s->step = D, s->turned = mn_turned_row(n);
+  if (!back) return;
   float *vt = cut(&work, mn_turned_size(D, n));
-  s.dk = cut(&work, (long)n * D), s.dv = cut(&work, (long)n * D);
+  s->dk = cut(&work, (long)n * D), s->dv = cut(&work, (long)n * D);
   mn_turn(D, n, pv, D, vt);
-  s.vt = vt;
-  memset(s.dk, 0, sizeof(float) * (size_t)n * (size_t)D);
-  memset(s.dv, 0, sizeof(float) * (size_t)n * (size_t)D);
-  return s;
+  s->vt = vt;
+  memset(s->dk, 0, sizeof(float) * (size_t)n * (size_t)D);
+  memset(s->dv, 0, sizeof(float) * (size_t)n * (size_t)D);
 }
 
-static void unpack(int D, int n, int all, const float *from, float *to, long step) {
-  for (long i = 0; to && i < all; i++) {
-    if (i < n) memcpy(to + i * step, from + i * D, sizeof(float) * (size_t)D);
-    else memset(to + i * step, 0, sizeof(float) * (size_t)D);
+/* Gradients back to all n rows: those that nobody looked into are zero. */
+static void unpack(const source *s, int D, int n, const float *from, float *to, long step) {
+  for (long i = 0; to && i < n; i++) {
+    if (i < s->first || i >= s->first + s->n) memset(to + i * step, 0, sizeof(float) * (size_t)D);
+    else memcpy(to + i * step, from + (i - s->first) * D, sizeof(float) * (size_t)D);
   }
 }
 
@@ -113,6 +133,7 @@ static int runs_of(const head *x, int of, int base, mn_range at, const int *lo, 
       if (some > left) some = left;
     }
     bool turned = s->kt && at.step == 1;
+    end -= s->first;
     mn_run *r = &to[n++];
     *r = (mn_run){ .k = s->k + end * s->step, .v = s->v + end * s->step, .n = some, .step = at.step * s->step,
                    .dk = s->dk ? s->dk + end * s->step : NULL, .dv = s->dv ? s->dv + end * s->step : NULL,
@@ -167,8 +188,6 @@ static void run_tile(const head *x, int t, int rows) {
 
 /* ---- all heads ---- */
 
-static int packed_rows(const mn_episode *e, const mn_keys *m, int of) { return of ? m->rows : e->c->t1; }
-
 static long run_size(const mn_episode *e) { return round16((long)sizeof(mn_run) / (long)sizeof(float) * MOST_RUNS * e->n_seen); }
 static long seen_size(const mn_episode *e) { return round16((long)sizeof(mn_seen) / (long)sizeof(float) * MN_TILE * e->n_seen); }
 
@@ -180,7 +199,7 @@ static long work_size(const mn_episode *e, bool back) {
   long n = run_size(e) + seen_size(e) + mn_tile_work(e->most, MOST_RUNS * e->n_seen, D);
   e->keys(e, 0, 0, keys);
   for (int i = 0; packs(e, back) && i < e->n_keys; i++)
-    n += pack_size(D, packed_rows(e, &keys[i], i), back) + pack_size(D, keys[i].slots, back);
+    n += pack_size(D, keys[i].rows, back) + pack_size(D, keys[i].slots, back);
   return n;
 }
 
@@ -190,31 +209,32 @@ static void one_head(void *arg, int bh, int worker) {
   const job *j = arg;
   const mn_episode *e = j->e;
   const mn_call *c = e->c;
-  int H = c->in[EP_Q].shape[2], D = c->in[EP_Q].shape[3], live[MOST_KEYS];
+  int H = c->in[EP_Q].shape[2], D = c->in[EP_Q].shape[3];
   float *work = j->work + worker * j->size;
   head x = { .e = e, .back = j->back, .b = bh / H, .h = bh % H, .D = D };
   x.run = (mn_run *)(void *)cut(&work, run_size(e));
   x.seen = (mn_seen *)(void *)cut(&work, seen_size(e));
   x.tile = cut(&work, mn_tile_work(e->most, MOST_RUNS * e->n_seen, D));
   e->keys(e, x.b, x.h, x.keys);
+  if (packs(e, x.back)) reach(&x);
   for (int i = 0; i < e->n_keys; i++) {
     const mn_keys *m = &x.keys[i];
-    x.row[i] = (source){ .k = m->k, .v = m->v, .step = m->step };
-    x.slot[i] = (source){ .k = m->old_k, .v = m->old_v, .step = m->old_step };
-    if (!packs(e, x.back)) continue;
-    live[i] = live_slots(&x, i);
-    int rows = packed_rows(e, m, i);
-    x.row[i] = pack(D, rows, m->k, m->v, m->step, x.back, cut(&work, pack_size(D, rows, x.back)));
-    x.slot[i] = pack(D, live[i], m->old_k, m->old_v, m->old_step, x.back, cut(&work, pack_size(D, live[i], x.back)));
+    if (packs(e, x.back)) {
+      pack(&x.row[i], D, m->k, m->v, m->step, x.back, cut(&work, pack_size(D, x.row[i].n, x.back)));
+      pack(&x.slot[i], D, m->old_k, m->old_v, m->old_step, x.back, cut(&work, pack_size(D, x.slot[i].n, x.back)));
+    } else {
+      x.row[i] = (source){ .k = m->k, .v = m->v, .step = m->step };
+      x.slot[i] = (source){ .k = m->old_k, .v = m->old_v, .step = m->old_step };
+    }
   }
   for (int start = 0; start < e->stride; start++)
     for (int t = c->t0 + start, rows; t < c->t1; t += rows * e->stride) run_tile(&x, t, rows = tile_rows(&x, t));
   for (int i = 0; x.back && i < e->n_keys; i++) {
     const mn_keys *m = &x.keys[i];
-    unpack(D, m->rows, m->rows, x.row[i].dk, m->dk, m->step);
-    unpack(D, m->rows, m->rows, x.row[i].dv, m->dv, m->step);
-    unpack(D, live[i], m->slots, x.slot[i].dk, m->dold_k, m->old_step);
-    unpack(D, live[i], m->slots, x.slot[i].dv, m->dold_v, m->old_step);
+    unpack(&x.row[i], D, m->rows, x.row[i].dk, m->dk, m->step);
+    unpack(&x.row[i], D, m->rows, x.row[i].dv, m->dv, m->step);
+    unpack(&x.slot[i], D, m->slots, x.slot[i].dk, m->dold_k, m->old_step);
+    unpack(&x.slot[i], D, m->slots, x.slot[i].dv, m->dold_v, m->old_step);
   }
 }
 
