@@ -28,7 +28,7 @@ SOFTMAX = dict(d_in=3, d_model=6, n_layers=1, n_heads=2, d_head=4, d_ffn=5, memo
                ln_eps=1e-6, reset=True)
 RECURRENT = dict(d_in=3, d_model=5, n_layers=2, reset=True)
 DEFAULTS = {'galite': LINEAR, 'agalite': dict(LINEAR, approximation='cos'), 'gru': RECURRENT, 'lstm': RECURRENT,
-            'transformer': SOFTMAX, 'gtrxl': SOFTMAX,
+            'transformer': SOFTMAX, 'gtrxl': SOFTMAX, 'rmt': dict(SOFTMAX, mem_slots=2, segment=4, flow='postnorm'),
             'gated_deltanet': dict(d_in=3, d_model=6, n_layers=1, n_heads=2, d_head=4, expand_v=1, d_ffn=5, conv_size=4, norm_eps=0.1,
                                    rms_eps=1e-2, flow='residual', embed_act='none', ln_eps=1e-6, reset=True),
             'rwkv4': dict(d_in=3, d_model=6, n_layers=1, d_ffn=9, embed_act='none', ln_eps=1e-5, reset=True),
@@ -66,6 +66,9 @@ CORES = {
     'own_gated_deltanet_gtrxl': ('gated_deltanet', 5, 2, [[], [2]], dict(conv_size=3, flow='gtrxl', embed_act='relu', n_layers=2)),
     'own_gated_deltanet_no_reset': ('gated_deltanet', 18, 1, [[3]], dict(flow='postnorm', reset=False, norm_eps=1e-6, rms_eps=1e-5)),
     'own_transformer_residual': ('transformer', 11, 2, [[6], []], dict(flow='residual', memory=3, n_layers=2)),
+    'own_rmt_gtrxl': ('rmt', 14, 2, [[0, 9], [3, 4]], dict(segment=3, flow='gtrxl', n_layers=2)),
+    'own_rmt_residual': ('rmt', 9, 3, [[], [8], [2]], dict(segment=4, flow='residual', d_head=3, mem_slots=1)),
+    'own_rmt_single_tokens': ('rmt', 5, 1, [[2]], dict(segment=1, n_layers=2, reset=False)),
     'own_gtrxl_residual': ('gtrxl', 7, 2, [[], [0, 4]], dict(flow='residual', memory=5, d_head=3, n_layers=2)),
 }
 ATTENTION = {
