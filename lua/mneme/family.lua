@@ -75,7 +75,7 @@ local function projections(cfg, K, memory, gate)
   return p, at_once
 end
 
-local LARGEST = 40           -- exp(40)^2 is still far from infinity
+local LARGEST = 30           -- of exp's arguments: products of keys, queries and values stay far from infinity
 
 local function activate(x, act)
   if act == "exp" then x = ops.clamp { x = x, hi = LARGEST } end
