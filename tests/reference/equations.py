@@ -125,7 +125,16 @@ def feature_size(cfg):
             'rfa': 2 * cfg['m']}.get(f, cfg['m'])
 
 
-def feature(net, cfg, at, x, which):
+def turned(a, tick):
+    """Pairs (2i, 2i+1) turned by their position, that of row t being tick + t: Su et al. 2021, section 3.2."""
+    T, D = a.shape[0], a.shape[-1]
+    position = tick + torch.arange(T, dtype=torch.float64)[:, None]
+    angle = position[..., None, None] * 10000.0 ** (-torch.arange(0, D, 2, dtype=torch.float64) / D)
+    u, v, s, c = a[..., 0::2], a[..., 1::2], angle.sin().to(a.dtype), angle.cos().to(a.dtype)
+    return torch.stack([u * c - v * s, u * s + v * c], -1).flatten(-2)
+
+
+def feature(net, cfg, at, x, which, tick):
     """phi(q) or phi(k), [T,B,H,K].  favor_softmax: log(sqrt(m) phi) of keys, without the running maximum."""
     H, dh, f, eta = cfg['n_heads'], cfg['d_head'], cfg['feature'], cfg['eta']
     rows = feature_size(cfg) if f in ('elu1', 'relu', 'nn') else dh
@@ -144,6 +153,8 @@ def feature(net, cfg, at, x, which):
         a = heads(affine(net, at + which, x, H * rows), H)
         if f.startswith('outer'):
             p = heads(affine(net, at + 'p_' + which, x, H * eta), H)
+    if cfg.get('rotary'):
+        a = turned(a, tick)
     plain = {'relu': torch.relu, 'elu1': elu1, 'exp': torch.exp, 'identity': lambda z: z}
     if p is not None:
         act = plain[f[6:]]
@@ -217,7 +228,7 @@ def family_attention(net, cfg, at, x, done, tick):
     """[T,B,d] -> [T,B,H*dh]: GaLiTe (Pramanik et al. 2023), its ablations, AGaLiTe, and the delta rules."""
     B, H, V, K = x.shape[1], cfg['n_heads'], cfg['d_head'], feature_size(cfg)
     attn, held = at + 'attn.', cfg['approximation']
-    k, q = feature(net, cfg, attn, x, 'k'), feature(net, cfg, attn, x, 'q')
+    k, q = feature(net, cfg, attn, x, 'k', tick), feature(net, cfg, attn, x, 'q', tick)
     v = heads(affine(net, attn + 'v', x, H * V), H)
     keep, now, rows = {}, {}, []
 
@@ -293,7 +304,7 @@ def waves_at(waves, tick):
 def family(net, cfg, x, done):
     e, T, B = embedded(net, cfg, x), x.shape[0], x.shape[1]
     tick = None
-    if cfg['approximation'] in ('cos', 'random_sign'):
+    if cfg['approximation'] in ('cos', 'random_sign') or cfg.get('rotary'):
         kept = net.state('tick', B, grad=False, kind=lambda: net.rng.integers(0, 9, B).astype(float))
         tick, net.final['tick'] = kept.to(torch.float64), kept + T
     for n in range(cfg['n_layers']):
