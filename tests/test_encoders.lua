@@ -1,6 +1,5 @@
 -- test_encoders.lua -- attention over whole sequences: every attention found, both ways and causally, against its
--- definition; who sees whom; gradients; extremes; wrong settings.  Encoders made of them learn, and the cores
--- longformer, bigbird and longshort are their causal forms, step by step.
+-- definition; who sees whom; gradients; extremes; wrong settings.  Encoders made of them learn.
 local t = require "tests.harness"
 local naive = require "tests.naive_attention"
 local attention = require "mneme.attention"
@@ -409,75 +408,4 @@ t.test("an encoder's wrong settings and calls are errors that say so", function(
   t.raises(function() enc(3) end, "x is 3, expected a tensor %[B,N,3%]")
   t.raises(function() enc(rig.normal({ 1, 4, 2 }, 1)) end, "x is %[1,4,2%], expected %[B,N,3%]")
   t.raises(function() enc(rig.normal({ 1, 5, 3 }, 1)) end, "x has 5 tokens, expected at most max_len = 4")
-end)
-
--- ---- the cores are causal forms, step by step ----
-
--- retrieved [T,B,H,dh] of a core's first layer, and what its attention was given, as [B,H,n,dh] of one episode.
-local function of_episode(probes, from, to)
-  local x = {}
-  mn.no_grad(function()
-    for key, p in pairs(probes) do
-      local part = mn.slice { x = p, axis = 0, from = from, to = to }
-      x[key] = mn.keep(attention.by_copy(part))
-    end
-  end)
-  return x
-end
-
-local forms = {
-  { "longformer", { window = 3, globals = 2, dilation = 1 } }, { "longformer", { window = 4, globals = 0, dilation = 3 } },
-  { "longformer", { window = 2, globals = 5, dilation = 2 } },
-  { "longshort", { window = 3, chunk = 4, rho = 2, ln_eps = 1e-8 }, context = 64 },
-  { "longshort", { window = 9, chunk = 3, rho = 1, ln_eps = 1e-8 }, context = 60 },
-  { "bigbird", { block = 4, global_blocks = { 0 }, random_blocks = 1 }, context = 64 },
-  { "bigbird", { block = 2, global_blocks = {}, random_blocks = 2, seed = 5 }, context = 64 },
-}
-
-for i, form in ipairs(forms) do
-  t.test(("the core %s is the attention of that name run causally, episode by episode (%d)"):format(form[1], i), function()
-    local name, settings, T = form[1], form[2], 48
-    local given = { d_in = 5, d_model = 8, n_layers = 1, n_heads = 2, d_head = 4, d_ffn = 6, context = form.context }
-    local cfg = { causal = true }
-    for key, value in pairs(settings) do given[key], cfg[key] = value, value end
-    mn.manual_seed(2)
-    local c = mn.core(name, given)
-    local resets, probes = { 0, 12, 16, 40 }, {}
-    local done = {}
-    for k, at in ipairs(resets) do done[k] = { at } end
-    mn.no_grad(function()
-      c(rig.normal({ T, B, 5 }, 1), rig.done(T, B, done), c:initial(B), function(key, p)
-        probes[key:match "[^.]+$"] = mn.keep(p)
-        return p
-      end)
-    end)
-    resets[#resets + 1] = T
-    for k = 1, #resets - 1 do
-      local x = of_episode(probes, resets[k], resets[k + 1])
-      local m = attention.new(name, cfg, { H = 2, D = 4, N = T })
-      local y = quiet(m, x)
-      t.near(rig.apart(y, x.retrieved), 0, 2e-6, ("episode of %d steps"):format(resets[k + 1] - resets[k]))
-    end
-    mn.sweep()
-  end)
-end
-
-t.test("an episode beyond its context: bigbird begins anew, longshort drops its oldest chunks", function()
-  local T, context = 40, 8
-  local function outputs(name, more_keys, done)
-    mn.manual_seed(4)
-    local given = { d_in = 5, d_model = 8, n_layers = 1, n_heads = 2, d_head = 4, d_ffn = 6, context = context }
-    for key, value in pairs(more_keys) do given[key] = value end
-    local c = mn.core(name, given)
-    return (rig.run(c, rig.normal({ T, B, 5 }, 1), done and rig.done(T, B, done)))
-  end
-  local bird = { block = 4, random_blocks = 1 }
-  local every = { { 8 }, { 16 }, { 24 }, { 32 } }
-  t.ok(rig.bytes(outputs("bigbird", bird)) == rig.bytes(outputs("bigbird", bird, every)))
-  local ls = { window = 2, chunk = 4, rho = 1 }
-  local y, all = outputs("longshort", ls), outputs("longshort", { window = 2, chunk = 4, rho = 1, context = 40 })
-  t.eq(rig.apart(rig.rows(y, 0, 12), rig.rows(all, 0, 12)), 0)
-  t.ok(rig.apart(rig.rows(y, 12, T), rig.rows(all, 12, T)) > 1e-3)
-  finite("y", y)
-  mn.sweep()
 end)

@@ -24,7 +24,8 @@ kept: keys and values of the window and of the first g positions]],
     return core.build(cfg, {
       projections = projections, states = states, sizes = { S = g + ring, G = g, W = cfg.window },
       position = { 2 ^ 23, math.floor(2 ^ 22 / ring) * ring },
-      complexity = { step = "2*L*H*K*(min(N, W) + min(N, G))" },
+      complexity = { step = "2*L*H*K*min(N, W + G)",
+                     sequence = "2*L*H*K*(N*(W + G) - min(N, W + G)*(2*(W + G) - 1 - min(N, W + G))/2)" },
       attend = function(layer)
         local function look(suffix, pinned, rows)
           local k, v = layer.heads("k" .. suffix), layer.heads("v" .. suffix)

@@ -44,7 +44,9 @@ kept: the window, the open chunk, and the keys of the chunks within the last `co
       states = { k = "[B,S,H,K]", v = "[B,S,H,K]", p = "[B,C,H,R]", short = "[B,2,J,H,K]" },
       sizes = { S = ring, C = c, R = rho, J = cfg.context / c * rho, W = cfg.window },
       position = { most, back }, claims = { state = "grows" },
-      complexity = { step = "2*L*H*K*(min(N, W) + min(J, R*N/C) + R)" },
+      complexity = { step = "2*L*H*K*(min(N, W) + min(J, R*N/C) + R)",
+                     sequence = "2*L*H*K*(N*(W + R) - min(N, W)*(2*W - 1 - min(N, W))/2"
+                       .. " + R/C*min(N, J*C/R)*(min(N, J*C/R) + 1)/2 + max(N - J*C/R, 0)*J)" },
       attend = function(layer, modules)
         local long, short = modules[1][2], modules[2][2]
         local k, v, p = layer.heads("k", long), layer.heads("v", long), layer.heads "p"
