@@ -38,6 +38,7 @@ return {
     return {
       module = nn.container { { "layers", nn.container(layers) } },
       d_out = cfg.d_model, states = states, sizes = { D = cfg.d_model },
+      complexity = { step = "3*L*D" },
       forward = function(x, done, state, probe)
         local new = {}
         for n = 0, cfg.n_layers - 1 do
