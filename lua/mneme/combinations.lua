@@ -51,11 +51,6 @@ local function foreign(x, key)
   if not lists(x.feature.keys, key) and not lists(x.memory.keys, key) then return "it belongs to " .. owners(key) end
 end
 
-local function normaliser(x)
-  if x.memory.unnormalised then return ("update=%s has no normaliser"):format(x.cfg.update) end
-  if not x.cfg.normalise then return "normalise=false divides by nothing" end
-end
-
 local function other_gates(x)
   if x.memory.gate then return ("update=%s has gates of its own"):format(x.cfg.update) end
 end
@@ -65,7 +60,6 @@ end
 -- that it has no eta).
 local of_feature = { feature = "outer_relu" }
 local of_memory = { approximation = "full", update = "sum" }
-local of_normaliser = { normalise = true, update = "sum" }
 local rules = {
   { "approximation", plain = "full", why = function(x)
     if x.cfg.update ~= "sum" then return ("update=%s needs the whole matrix"):format(x.cfg.update) end
@@ -76,8 +70,9 @@ local rules = {
     if problem or x.gate.beta and x.gate.gamma then return problem end
     return "decay=joint needs a gate of values and one of keys"
   end },
-  { "normalise", always = true, why = function(x) return x.cfg.normalise and x.memory.unnormalised and normaliser(x) end },
-  { "eps", axes = of_normaliser, why = normaliser }, { "den_clamp", axes = of_normaliser, why = normaliser },
+  { "normalise", always = true, why = function(x)
+    if x.cfg.normalise and x.memory.unnormalised then return ("update=%s has no normaliser"):format(x.cfg.update) end
+  end },
   { "eta", axes = of_feature, why = foreign }, { "nu", axes = of_feature, why = foreign },
   { "m", axes = of_feature, why = foreign }, { "feature_eps", axes = of_feature, why = foreign },
   { "nn_act", axes = of_feature, plain = "relu", why = foreign },
