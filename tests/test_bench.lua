@@ -23,7 +23,7 @@ t.test("cores: a core's training and its steps, as a table, as CSV and as a pict
   t.eq(status, 0, said)
   t.ok(said:find "1 thread: products %d+ GFLOP/s", said)
   t.ok(said:find "\ngru +1422560 +%d+ ms +%d+ ms +%d+ ms +%d+ %% +%d+", said)
-  t.ok(said:find("\ngru" .. (" +%d+"):rep(6) .. "\n"), said)
+  t.ok(said:find("\ngru" .. (" +%d+"):rep(6) .. "  %(%d+%)\n"), said)
   local values = {}
   for line in files.read(csv):gmatch "[^\n]+" do
     local kind, name, what, value = line:match "^([^,]*),([^,]*),([^,]*),([^,]*)$"

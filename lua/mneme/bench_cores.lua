@@ -121,23 +121,35 @@ local function stepper(name, config, N)
   return self
 end
 
--- Seconds of one step of `self` now: the best of a few rounds of 64, which take every part of it once.
+-- Seconds of one step of `self` now, in the mean and the median.  A round of 64 takes every part of it once (the first
+-- packs the weights, the last carries the state over, which the median leaves out); each counts at its best of a few
+-- rounds, since one that another program broke into says nothing.
 local function one_step(self)
-  return bench.least(9, function() for _ = 1, ROWS do self.step() end end) / ROWS
+  local best, sum = {}, 0
+  for round = 1, 12 do
+    for i = 1, ROWS do
+      local start = C.mn_clock(false)
+      self.step()
+      local took = C.mn_clock(false) - start
+      best[i] = round > 2 and math.min(best[i], took) or took
+    end
+  end
+  for i = 1, ROWS do sum = sum + best[i] end
+  return sum / ROWS, bench.median(best)
 end
 
----Seconds of one step of one copy that has seen CONTEXTS[i] steps.
+---Seconds of one step of one copy that has seen CONTEXTS[i] steps: the means, and the last median.
 local function latency(name, config)
-  local result, self = {}, nil
+  local result, typical, self = {}, nil, nil
   for i, N in ipairs(CONTEXTS) do
     bench.progress(("%s, a step after %d"):format(name, N))
     if not self or self.bounded then self = stepper(name, config, N) end
     while self.seen < N - ROWS do self.step() end
-    result[i] = one_step(self)
+    result[i], typical = one_step(self)
     tensor.sweep()
     collectgarbage()
   end
-  return result
+  return result, typical
 end
 
 -- ---- what is printed and written ----
@@ -177,14 +189,15 @@ end
 local function step_all(list, results)
   local head = ("%-18s"):format "steps seen"
   for _, N in ipairs(CONTEXTS) do head = head .. ("%9d"):format(N) end
-  print("\none step, one copy, from Lua, microseconds:\n" .. head)
+  print("\none step, one copy, from Lua, microseconds, mean (and median after the most):\n" .. head)
   local curves, seen = {}, {}
   for _, entry in ipairs(list) do
     if not seen[entry[2]] then               -- a memory's size is the abscissa here
       seen[entry[2]] = true
-      local times, line = latency(entry[2], entry[3]), ("%-18s"):format(entry[2])
+      local times, typical = latency(entry[2], entry[3])
+      local line = ("%-18s"):format(entry[2])
       for _, t in ipairs(times) do line = line .. ("%9.0f"):format(1e6 * t) end
-      print(line)
+      print(("%s  (%.0f)"):format(line, 1e6 * typical))
       curves[#curves + 1] = { name = entry[2], contexts = CONTEXTS, seconds = times }
       results[entry[2]] = results[entry[2]] or {}
       results[entry[2]].latency = times
