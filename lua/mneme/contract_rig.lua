@@ -24,8 +24,8 @@ local function stir(p, stream)
   for k = 0, n - 1 do data[k] = data[k] + scale * noise[k] end
 end
 
----Build a case's core with parameters of a given seed.
-function rig.build(settings, seed, more)
+---Build a case's core, small, as it begins with a given seed.
+function rig.fresh(settings, seed, more)
   local config, defaults = {}, core.definition(settings[1]).config   -- a name or the path of a file
   for key, value in pairs(small) do if defaults[key] ~= nil then config[key] = value end end
   -- Without an eps a running maximum cancels out of the read-out: a constant for gradients and for quotients.
@@ -36,7 +36,12 @@ function rig.build(settings, seed, more)
     for key, value in pairs(set) do if key ~= 1 then config[key] = value end end
   end
   mn.manual_seed(seed or 1)
-  local c = core.new(settings[1], config, true)
+  return core.new(settings[1], config, true)
+end
+
+---The same with parameters that all matter.
+function rig.build(settings, seed, more)
+  local c = rig.fresh(settings, seed, more)
   for i, p in ipairs(c:parameters()) do stir(p, 100 + i) end
   return c
 end
