@@ -7,6 +7,7 @@ int mn_segments_open(mn_segments *s, const mn_call *c, const char *op) {
   for (int i = 0; i < 4; i++)
     if (!(OPT(c, i) >= 1 && OPT(c, i) <= 1e6 && OPT(c, i) == (int)OPT(c, i)))
       return mn_fail(c->ctx, "%s: %s is %g, expected a whole number of at least 1", op, names[i], OPT(c, i));
+  if (H * dh > 1e6) return mn_fail(c->ctx, "%s: heads x d_head is %g, expected at most 1e6", op, H * dh);
   *s = (mn_segments){ .T = DIM(c, 'T'), .B = DIM(c, 'B'), .S = (int)S, .M = DIM(c, 'M') };
   int longest = s->S < s->T ? s->S : s->T;
   s->layers = (mn_layers){ .ctx = c->ctx, .L = DIM(c, 'L'), .D = DIM(c, 'D'), .H = (int)H, .A = (int)(H * dh), .F = (int)F,

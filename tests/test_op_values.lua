@@ -292,6 +292,34 @@ t.test("lambda_returns stops at the end of an episode", function()
   mn.sweep()
 end)
 
+t.test("the advantages of lambda_returns are GAE", function()
+  local gamma, lambda = 0.9, 0.7
+  local _, advantage = ops.lambda_returns { rewards = rewards, values = values, done = done,
+    gamma = gamma, lambda = lambda }
+  local r, v, d = rewards:data(), values:data(), done:data()
+  local function gae(i, b)               -- Schulman et al. 2016, equation 16, one step at a time
+    if i == T then return 0 end
+    local n, live = (i + 1) * B + b, 1 - d[(i + 1) * B + b]
+    return r[i * B + b] + gamma * live * v[n] - v[i * B + b] + gamma * lambda * live * gae(i + 1, b)
+  end
+  is("advantages", advantage, { T, B }, gae)
+  mn.sweep()
+end)
+
+t.test("frame_stack shows the oldest frame first, and zeros where another episode was", function()
+  local x = mn.tensor { { { 1 }, { 10 } }, { { 2 }, { 20 } }, { { 3 }, { 30 } }, { { 4 }, { 40 } } }
+  local past = mn.tensor { { { -2 }, { -1 } }, { { -20 }, { -10 } } }
+  local starts = mn.tensor { shape = { 4, 2 }, dtype = "u8", data = { { 0, 1 }, { 0, 0 }, { 1, 0 }, { 0, 0 } } }
+  local y, after = ops.frame_stack { x = x, done = starts, past = past, frames = 3 }
+  local want = { { { -2, -1, 1 }, { 0, 0, 10 } }, { { -1, 1, 2 }, { 0, 10, 20 } },
+    { { 0, 0, 3 }, { 10, 20, 30 } }, { { 0, 3, 4 }, { 20, 30, 40 } } }
+  is("frames", y, { 4, 2, 3 }, function(i, b, k) return want[i + 1][b + 1][k + 1] end)
+  is("state", after, { 2, 2, 1 }, function(b, k) return want[4][b + 1][k + 2] end)
+  t.raises(function() ops.frame_stack { x = x, frames = 1 } end, "frames is 1, expected a whole number from 2")
+  t.raises(function() ops.frame_stack { x = x, past = past } end, "axis 1 %(P%) of past is 2, expected 3: frames %- 1")
+  mn.sweep()
+end)
+
 t.test("a2c_loss and its gradients", function()
   local returns, ce, cv = leaf { T, B }, 0.02, 0.4
   values:zero_grad() logits:zero_grad()
