@@ -224,18 +224,25 @@ void mn_keys_back(const mn_attention *a, long token, float keep, const float *dq
     outer_back(D, E, fk, dwrite);
     return;
   }
-  float *g = work, *k = work + a->Kp, total = 0;
+  float *g = work, *k = work + a->Kp;
   if (kind == SCALAR_GATE) pad(g, 0, K, *at(a, IN_BETA, token, 1));
   else outer(a->Dg, a->Eg, gate_at(a, token), g);
   outer(D, E, fk, k);
-  for (int i = 0; i < K; i++) {              /* k becomes the gradient of g, g that of k */
-    k[i] = (a->raw ? 0 : k[i] * dwrite[i]) - keep * ddecay[i];
-    g[i] = a->raw ? dwrite[i] : g[i] * dwrite[i];
-    total += k[i];
+  mn_lanes total = { 0 };
+  for (int i = 0; i < K; i += MN_LANES) {    /* k becomes the gradient of g, g that of k */
+    long n = K - i;
+    mn_lanes to_w = mn_load_n(dwrite + i, n), to_g = -keep * mn_load_n(ddecay + i, n);
+    if (!a->raw) {
+      to_g += mn_load_n(k + i, n) * to_w;
+      to_w *= mn_load_n(g + i, n);
+    }
+    mn_store_n(k + i, to_g, n);
+    mn_store_n(g + i, to_w, n);
+    total += to_g;
   }
   outer_back(D, E, fk, g);
   if (kind == OTHER_FACTORS) outer_back(a->Dg, a->Eg, gate_at(a, token), k);
-  else if (a->c->in[IN_BETA].grad) *grad_at(a, IN_BETA, token, 1) = total;
+  else if (a->c->in[IN_BETA].grad) *grad_at(a, IN_BETA, token, 1) = mn_sum(total);
 }
 
 void mn_shrink_back(const mn_attention *a) {

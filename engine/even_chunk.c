@@ -135,6 +135,16 @@ void mn_even_advance(const mn_attention *a, const mn_tokens *at, mn_chunk_state 
   write_state(a, &x, v, k, left, kept, from, to);
 }
 
+/* x.y of n numbers, a multiple of 64. */
+static float long_dot(long n, const float *x, const float *y) {
+  mn_lanes sum[4] = { { 0 } };
+  for (long i = 0; i < n; i += 4 * MN_LANES)
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++)
+      sum[j] += mn_load(x + i + j * MN_LANES) * mn_load(y + i + j * MN_LANES);
+  return mn_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
+}
+
 /* Gradients of the decays: dST of the scores, [s][t]; w and u what flows into q and k through the old
 ** and the new state. */
 static void find_decay_grads(const mn_attention *a, const decays *x, const float *rawT,
@@ -147,7 +157,7 @@ static void find_decay_grads(const mn_attention *a, const decays *x, const float
   }
   for (int s = 0; s < L; s++)
     dD[L - 1][s] += mn_dot(a->Kp, k + (long)s * a->Kp, u + (long)s * a->Kp);
-  dP[L - 1] += mn_dot((long)a->Vp * a->Kp, from.C, grad.C) + mn_dot(a->Kp, from.s, grad.s);
+  dP[L - 1] += long_dot((long)a->Vp * a->Kp, from.C, grad.C) + mn_dot(a->Kp, from.s, grad.s);
   decays_back(x, dD, dP, dd);
 }
 

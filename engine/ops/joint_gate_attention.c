@@ -301,7 +301,7 @@ static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_stat
 }
 
 static const mn_matrix_kernels kernels = {
-  .name = "joint_gate_attention", .may_write_raw = true, .span = 4, .chunk = chunk,
+  .name = "joint_gate_attention", .may_write_raw = true, .span = 2, .chunk = chunk,
   .advance = advance, .step = step, .chunk_back = chunk_back,
   .key_rows = 7, .value_rows = 5,
 };

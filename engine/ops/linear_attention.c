@@ -221,7 +221,7 @@ static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_stat
 }
 
 static const mn_matrix_kernels kernels = {
-  .name = "linear_attention", .span = 4, .chunk = chunk, .advance = advance, .step = step,
+  .name = "linear_attention", .span = 2, .chunk = chunk, .advance = advance, .step = step,
   .chunk_back = chunk_back,
   .key_rows = 11, .value_rows = 10,
 };
