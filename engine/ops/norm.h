@@ -21,6 +21,10 @@ static inline void mn_norm_row(const float *x, const float *weight, const float 
 /* With n = (x - mean) scale and g = dy weight: dx = scale (g - mean of g - n * mean of g n), stored or added. */
 static inline void mn_norm_row_back(const float *x, const float *weight, const float *stats, long D, const float *dy,
                                     float *dx, bool add) {
+  if (D == 1) {                 /* y is the bias, whatever x is; rounding would say otherwise */
+    if (!add) dx[0] = 0;
+    return;
+  }
   float mean = stats[0], scale = stats[1], g_sum = 0, gn_sum = 0;
   MN_PRAGMA(omp simd reduction(+:g_sum, gn_sum))
   for (long i = 0; i < D; i++) {

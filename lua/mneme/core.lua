@@ -1,6 +1,8 @@
 -- core.lua -- memories: y, state = core(x, done, state, probe), built by name from lua/mneme/cores/NAME.lua.
--- A core file returns { doc, source, config = defaults, choices = words, build = function(cfg, given, lenient) }, given
--- being what the user set; lenient: keys that do not go together are ignored.  `build` returns
+-- A core file returns { doc, source, config = defaults, build = function(cfg, given, lenient) }, given being what the
+-- user set; lenient: keys that do not go together are ignored; and, where they say more than the file's first comment
+-- and the defaults: equations (text, or function(cfg)), choices = { key = set of words }, counts = { key = least whole
+-- number }.  `build` returns
 --   module      its parameters (mneme.nn)
 --   forward     function(x, done, state, probe, fresh) -> y, state; fresh: the state is the initial one
 --   d_out       size of y's last axis
@@ -192,17 +194,32 @@ local function definition(name)
   return definitions[name]
 end
 
-local function configure(name, defaults, given, ignore_unknown)
-  local cfg = {}
+-- Words of settings that mean the same in every core; a core's own `choices` go first.
+local words = { flow = { gtrxl = true, residual = true, postnorm = true }, embed_act = { relu = true, none = true } }
+
+---The words that a setting of a core knows, as a set; nil: it is no word.
+local function known_words(d, key) return (d.choices or {})[key] or words[key] end
+
+-- What a setting must be, beyond having the type of its default.
+local function check_value(name, d, key, value)
+  local known = known_words(d, key)
+  local least = (d.counts or {})[key] or key:find "^[dn]_" and 1
+  if known and not known[value] then errors.unknown(key .. " =", value, find.keys(known)) end
+  if least and type(value) == "number" and not (value >= least and value % 1 == 0 and value < 2 ^ 31) then
+    errors.raise(("core %s: %s = %g, expected a whole number of at least %d"):format(name, key, value, least), { status = 2 })
+  end
+end
+
+local function configure(name, d, given, ignore_unknown)
+  local cfg, defaults = {}, d.config
   for key, value in pairs(defaults) do cfg[key] = value end
   for key, value in pairs(given) do
     if defaults[key] == nil then
       if not ignore_unknown then errors.unknown("key of core " .. name, key, find.keys(defaults)) end
     elseif type(value) ~= type(defaults[key]) then
       errors.raise(("core %s: %s = %s, expected a %s"):format(name, key, tostring(value), type(defaults[key])), { status = 2 })
-    elseif type(value) == "number" and key:find "^[dn]_" and (value < 1 or value % 1 ~= 0) then
-      errors.raise(("core %s: %s = %g, expected a whole number of at least 1"):format(name, key, value), { status = 2 })
     else
+      check_value(name, d, key, value)
       cfg[key] = value
     end
   end
@@ -222,7 +239,7 @@ local function new(name, config, ignore_unknown)
   end
   if type(name) ~= "string" then errors.raise("core: expected a name, as in mn.core(\"gru\", { d_in = 16 })") end
   local d = definition(name)
-  local cfg = configure(name, d.config, config or {}, ignore_unknown)
+  local cfg = configure(name, d, config or {}, ignore_unknown)
   local core = d.build(cfg, config or {}, ignore_unknown)
   core.name, core.config = name:match "([^/]+)%.lua$" or name, cfg
   for _, key in ipairs { "start", "constants", "stops", "complexity", "claims" } do core[key] = core[key] or {} end
@@ -237,9 +254,9 @@ end
 ---@return table what a core file returns
 local function preset(base, keys, about_it)
   local d = definition(base)
-  local config = configure(base, d.config, keys)
-  return { doc = about_it.doc, source = about_it.source, choices = d.choices, config = config, preset = { base, keys },
-    build = d.build }
+  local config = configure(base, d, keys)
+  return { doc = about_it.doc, source = about_it.source, choices = d.choices, counts = d.counts,
+    equations = d.equations, config = config, preset = { base, keys }, build = d.build }
 end
 
-return { new = new, definition = definition, preset = preset }
+return { new = new, definition = definition, preset = preset, known_words = known_words }

@@ -1,7 +1,6 @@
 -- episode_core.lua -- what the cores longformer, bigbird and longshort share: layers of the core `transformer` around an
 -- attention to positions of one's episode.
 local block = require "mneme.block"
-local errors = require "mneme.errors"
 local nn = require "mneme.nn"
 local tensor = require "mneme.tensor"
 local ops = tensor.ops
@@ -14,26 +13,10 @@ episode_core.config = {
   flow = "gtrxl", embed_act = "relu", ln_eps = 1e-6, reset = true,
 }
 
-local choices = { flow = { "gtrxl", "postnorm", "residual" }, embed_act = { "none", "relu" } }
-
 ---Settings of a core: the common ones and its own.
 function episode_core.with(own)
   for key, value in pairs(episode_core.config) do own[key] = value end
   return own
-end
-
-function episode_core.check(cfg, counts)
-  for key, known in pairs(choices) do
-    local found = false
-    for _, word in ipairs(known) do found = found or word == cfg[key] end
-    if not found then errors.unknown(key .. " =", cfg[key], known) end
-  end
-  for key, least in pairs(counts) do
-    local x = cfg[key]
-    if not (x >= least and x % 1 == 0 and x < 2 ^ 22) then
-      errors.raise(("core: %s = %g, expected a whole number of at least %d"):format(key, x, least), { status = 2 })
-    end
-  end
 end
 
 ---What a layer's attention is given, as a function of its input: projections by head, the state, what to keep.

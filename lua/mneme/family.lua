@@ -147,6 +147,18 @@ local function cost(cfg, core, memory)
   return { products = 2 * weights, forward = 2 * lanes, backward = 6 * lanes }
 end
 
+---What a setting of the family comes to, as equations.
+---@param cfg table
+---@return string
+function family.equations(cfg)
+  local memory, lines = combinations.memory(cfg), {}
+  local gate = not memory.gate and gates.list[cfg.gate].doc
+  for _, line in ipairs { features.list[cfg.feature].doc or "", gate or "", memory.doc } do
+    if line ~= "" then lines[#lines + 1] = line end
+  end
+  return table.concat(lines, "\n")
+end
+
 ---Build a core of the family from a complete configuration.
 ---@param cfg table
 ---@param given table what the user set

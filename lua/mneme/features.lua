@@ -8,6 +8,7 @@ local C, ops = engine.C, tensor.ops
 local features = {}
 
 ---@class Feature
+---@field doc string? the map as an equation
 ---@field rows fun(cfg): integer numbers a head of the projections `a` of k and q
 ---@field act (string|fun(cfg): string)? an op on `a`, and on the factor p; most are fused into the projection
 ---@field outer boolean? phi = p (x) a with a second, small projection p of eta numbers a head
@@ -50,24 +51,26 @@ end
 
 features.list = {
   -- Pramanik et al. 2023, eq. 10 and 11: phi = act(p) (x) act(a)
-  outer_relu = { act = "relu", outer = true, rows = d_head, keys = { "eta" } },
-  outer_elu1 = { act = "elu1", outer = true, rows = d_head, keys = { "eta" } },
+  outer_relu = { doc = "phi = relu(p) (x) relu(a)", act = "relu", outer = true, rows = d_head, keys = { "eta" } },
+  outer_elu1 = { doc = "phi = elu1(p) (x) elu1(a)", act = "elu1", outer = true, rows = d_head, keys = { "eta" } },
   -- Katharopoulos et al. 2020, section 3.2.1; nu > 1: a wider learned projection
-  elu1 = { act = "elu1", rows = wide, lecun = true, keys = { "nu" } },
-  relu = { act = "relu", rows = wide, lecun = true, keys = { "nu" } },
+  elu1 = { doc = "phi = elu(a) + 1", act = "elu1", rows = wide, lecun = true, keys = { "nu" } },
+  relu = { doc = "phi = relu(a)", act = "relu", rows = wide, lecun = true, keys = { "nu" } },
   -- a learned map with any activation
-  nn = { act = function(cfg) return cfg.nn_act end, rows = function(cfg) return cfg.eta * cfg.d_head end,
+  nn = { doc = "phi = nn_act(a), a of eta*d_head numbers", act = function(cfg) return cfg.nn_act end, rows = function(cfg) return cfg.eta * cfg.d_head end,
          keys = { "eta", "nn_act" } },
   -- no map at all: products of either sign, so that the normaliser may vanish (den_clamp, normalise=false)
-  identity = { rows = d_head },
+  identity = { doc = "phi = a", rows = d_head },
   -- Schlag et al. 2021, eq. 37
   dpfp = {
+    doc = "phi = [u * roll(u, j)] for j = 1..nu,  u = [relu(a); relu(-a)]",
     rows = d_head, lecun = true, keys = { "nu" },
     size = function(cfg) return 2 * cfg.nu * cfg.d_head end,
     map = function(a, about) return ops.dpfp { x = a, nu = about.cfg.nu } end,
   },
   -- Peng et al. 2021, section 3.1: phi = [sin W n; cos W n] / sqrt(m), n = a / (|a| + 0.001)
   rfa = {
+    doc = "phi = [sin W n; cos W n] / sqrt(m),  n = a / (|a| + 0.001)",
     rows = d_head, keys = { "m" }, buffer = normal, step = "L*H*K*V",
     size = function(cfg) return 2 * cfg.m end,
     map = function(a, about)
@@ -76,6 +79,7 @@ features.list = {
   },
   -- Choromanski et al. 2021, lemma 1, causally: keys under the largest logit so far
   favor_softmax = {
+    doc = "phi = exp(W b - |b|^2/2 - max) / sqrt(m),  b = a dh^(-1/4); the keys' max runs, and the memory shrinks with it",
     rows = d_head, keys = { "m", "feature_eps" }, buffer = orthogonal_blocks, step = "2*L*H*K*V",
     state = { "c", "[B,H]", -1e38 }, rescales = true,
     size = function(cfg) return cfg.m end,
@@ -92,6 +96,7 @@ features.list = {
   },
   -- the same, generalised to relu: phi = relu(W a) + feature_eps
   favor_relu = {
+    doc = "phi = relu(W a) + feature_eps",
     rows = d_head, keys = { "m", "feature_eps" }, buffer = orthogonal_blocks, step = "2*L*H*K*V",
     size = function(cfg) return cfg.m end,
     map = function(a, about)

@@ -9,6 +9,7 @@ local gates = {}
 
 ---@class Gate beta, gamma and p_gamma say how many gates a head has, given K, the size of a feature; true: d_head.
 ---Each is a projection of the input, through a sigmoid.
+---@field doc string? the gate as an equation
 ---@field beta true|fun(cfg, K): integer? on values; one number a head and no gamma: a gate of the whole head
 ---@field gamma true|fun(cfg, K): integer? on keys; where there is p_gamma, the large factor of the gate
 ---@field p_gamma true|fun(cfg, K): integer?
@@ -34,6 +35,7 @@ end
 
 gates.list = {
   outer = {
+    doc = "b = sigma(beta x),  g = sigma(p_gamma x) (x) sigma(gamma x)",
     beta = true, gamma = true, p_gamma = function(cfg, K) return K / cfg.d_head end,
     refuses = function(cfg, K)
       if K % cfg.d_head ~= 0 then
@@ -41,10 +43,14 @@ gates.list = {
       end
     end,
   },
-  elementwise = { beta = true, gamma = each_key },
-  scalar = { beta = function() return 1 end },     -- Peng et al. 2021, Random Feature Attention, section 3.2
-  none = {},                                       -- Katharopoulos et al. 2020
+  elementwise = { doc = "b = sigma(beta x),  g = sigma(gamma x)", beta = true, gamma = each_key },
+  scalar = {                                       -- Peng et al. 2021, Random Feature Attention, section 3.2
+    doc = "b = sigma(beta x), one number a head:  C = (1-b) C + b v k^T",
+    beta = function() return 1 end,
+  },
+  none = { doc = "C = C + v k^T,  s = s + k" },      -- Katharopoulos et al. 2020
   mega = {                                         -- released code of GaLiTe, update_rule `mega`
+    doc = "C = (1 - (B G^T)*(B' G'^T)) * C + (B*v)(G*k)^T, four learned vectors through a sigmoid",
     module = mega, joint = "gate=mega has a decay of its own",
     apply = function(m, args)
       features.whole(args)

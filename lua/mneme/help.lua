@@ -76,14 +76,16 @@ end
 local function core_text(name)
   local d, keys, rows = core.definition(name), require "mneme.core_keys", {}
   for _, key in ipairs(find.keys(d.config)) do
-    local known = d.choices and d.choices[key]
+    local known = core.known_words(d, key)
     rows[#rows + 1] = { key, values.show(d.config[key]), (keys[key] or "") .. (known and " (" .. table.concat(find.keys(known), " ") .. ")" or "") }
   end
   local about = require("mneme.nn").dry(core.new, name):describe()
   local base = d.preset and ("a setting of %s: %s\n"):format(d.preset[1], values.show(d.preset[2])) or ""
-  return ("mn.core(\"%s\") -- %s\n%s\n%s\n%s\nsettings\n%s\nas they are: %d parameters, a state of %d floats = %s\n"):format(name, d.doc or "",
-    d.source or "", base, catalogue.comment(find.file("cores", d.preset and d.preset[1] or name, "core")), columns(rows),
-    about.parameters, about.state_floats, about.state_formula)
+  local equations = type(d.equations) == "function" and d.equations(d.config) or d.equations
+  return table.concat { ("mn.core(\"%s\") -- %s\n%s\n%s\n"):format(name, d.doc or "", d.source or "", base),
+    catalogue.comment(find.file("cores", name, "core")), equations and "\n" .. equations .. "\n" or "",
+    "\nsettings\n", columns(rows), ("\nas they are: %d parameters, a state of %d floats = %s\n"):format(about.parameters,
+      about.state_floats, about.state_formula) }
 end
 
 local function attention_text(name)

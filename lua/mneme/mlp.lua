@@ -1,17 +1,14 @@
 -- mlp.lua -- a residual network for every step on its own: what the controls without recurrence are made of.
 --   e = act(embed x);   per layer  e = e + ffn(norm(e))
-local errors = require "mneme.errors"
-local find = require "mneme.find"
 local nn = require "mneme.nn"
 
-local mlp = { choices = { embed_act = { relu = true, none = true } } }
+local mlp = {}
 
 ---Names embed, layers.N.norm [d], layers.N.ffn.0 [f,d], layers.N.ffn.1 [d,f].
 ---@param cfg table d_model, n_layers, d_ffn, embed_act, ln_eps
 ---@param d_in integer
 ---@return Module m(x, probe)
 function mlp.new(cfg, d_in)
-  if not mlp.choices.embed_act[cfg.embed_act] then errors.unknown("embed_act =", cfg.embed_act, find.keys(mlp.choices.embed_act)) end
   local d, layers = cfg.d_model, {}
   local embed = nn.linear(d_in, d, { act = cfg.embed_act })
   for n = 0, cfg.n_layers - 1 do

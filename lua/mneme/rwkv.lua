@@ -2,7 +2,6 @@
 -- mixing, and the starting values published with RWKV-LM, most of them curves over channels and layers.
 --   e = ln0(embed x);  per layer  e += attn(norm1(e)),  e += ffn(norm2(e));  y = ln_out(e)
 -- State att_x, ffn_x [B,d]: the inputs of attn and ffn at the last step, which the next one is mixed with.
-local errors = require "mneme.errors"
 local nn = require "mneme.nn"
 local tensor = require "mneme.tensor"
 local ops = tensor.ops
@@ -107,17 +106,8 @@ end
 
 -- ---- the whole ----
 
-local function check(cfg)
-  for _, key in ipairs { "mix_rank", "decay_rank", "rate_rank", "value_rank", "gate_rank" } do
-    local value = cfg[key]
-    if value and (value < 1 or value % 1 ~= 0) then
-      errors.raise(("core: %s = %g, expected a whole number of at least 1"):format(key, value), { status = 2 })
-    end
-  end
-  if cfg.embed_act ~= "none" and cfg.embed_act ~= "relu" then
-    errors.unknown("embed_act =", cfg.embed_act, { "none", "relu" })
-  end
-end
+---Settings that are ranks.
+rwkv.counts = { mix_rank = 1, decay_rank = 1, rate_rank = 1, value_rank = 1, gate_rank = 1 }
 
 ---Build a core from its layers.
 ---@param cfg table a complete configuration
@@ -125,7 +115,6 @@ end
 ---states = { name = axes } of one layer besides att_x and ffn_x, sizes, start, complexity, lanes = { forward, backward }:
 ---what a step's remembering takes of the lanes, where that is more than the formula counts }
 function rwkv.build(cfg, parts)
-  check(cfg)
   local d, eps = cfg.d_model, cfg.ln_eps
   local embed = nn.linear(cfg.d_in, d, { act = cfg.embed_act })
   local ln0, ln_out = nn.layer_norm(d, eps), nn.layer_norm(d, eps)

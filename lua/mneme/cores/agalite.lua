@@ -17,5 +17,5 @@ return {
   source = "Pramanik et al., AGaLiTe, TMLR 10/2024; released code github.com/subho406/agalite",
   config = config,
   choices = combinations.words,
-  build = family.build,
+  equations = family.equations, build = family.build,
 }

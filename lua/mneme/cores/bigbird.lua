@@ -33,8 +33,8 @@ y_t = sum_j softmax_j(q_t.k_j / sqrt(dh)) v_j  over j <= t in blocks i-1, i = t/
 (a token of a global block: over all j <= t), counted from the episode's start
 kept: keys and values of the episode, up to `context` tokens; then it begins anew]],
   config = core.with { block = 16, global_blocks = { 0 }, random = {}, random_blocks = 2, seed = 1, context = 1024 },
+  counts = { block = 1, random_blocks = 0, context = 1 },
   build = function(cfg)
-    core.check(cfg, { block = 1, random_blocks = 0, context = 1 })
     if cfg.context % cfg.block ~= 0 then
       errors.raise(("core bigbird: context = %d, expected a multiple of block = %d"):format(cfg.context, cfg.block), { status = 2 })
     end

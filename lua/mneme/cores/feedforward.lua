@@ -8,7 +8,6 @@ return {
   doc = "no memory: a residual network for every observation on its own, the control",
   source = "a control; residual layers after He et al. 2016, with layer norm",
   config = { d_in = 16, d_model = 256, n_layers = 4, d_ffn = 768, embed_act = "relu", ln_eps = 1e-6 },
-  choices = mlp.choices,
   build = function(cfg)
     local module = mlp.new(cfg, cfg.d_in)
     return {

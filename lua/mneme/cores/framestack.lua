@@ -10,7 +10,6 @@ return {
   doc = "the last observations side by side, then a network without memory: a control",
   source = "Mnih et al. 2015 (four frames); the network is that of feedforward",
   config = { d_in = 16, frames = 4, d_model = 256, n_layers = 4, d_ffn = 768, embed_act = "relu", ln_eps = 1e-6, reset = true },
-  choices = mlp.choices,
   build = function(cfg)
     if cfg.frames < 2 or cfg.frames % 1 ~= 0 then
       errors.raise(("core framestack: frames = %g, expected a whole number of at least 2"):format(cfg.frames),

@@ -18,5 +18,5 @@ return {
     flow = "gtrxl", embed_act = "relu", ln_eps = 1e-6, reset = true,
   },
   choices = combinations.words,
-  build = family.build,
+  equations = family.equations, build = family.build,
 }

@@ -10,24 +10,13 @@
 -- is the published 0.02^2 at the published width.  The published code scales o by 1/sqrt(d_head), which the norm undoes.
 local block = require "mneme.block"
 local errors = require "mneme.errors"
-local find = require "mneme.find"
 local nn = require "mneme.nn"
 local tensor = require "mneme.tensor"
 local ops = tensor.ops
 
-local words = { flow = { gtrxl = true, residual = true, postnorm = true }, embed_act = { relu = true, none = true } }
-local ranges = { expand_v = { 1, 64 }, conv_size = { 2, 16 } }
-
 local function check(cfg)
-  for key, known in pairs(words) do
-    if not known[cfg[key]] then errors.unknown(key .. " =", cfg[key], find.keys(known)) end
-  end
-  for key, range in pairs(ranges) do
-    local n = cfg[key]
-    if not (n >= range[1] and n <= range[2]) or n % 1 ~= 0 then
-      errors.raise(("core gated_deltanet: %s = %g, expected a whole number from %d to %d"):format(key, n, range[1], range[2]),
-        { status = 2 })
-    end
+  if cfg.conv_size > 16 then
+    errors.raise(("core gated_deltanet: conv_size = %g, expected at most 16"):format(cfg.conv_size), { status = 2 })
   end
   for _, key in ipairs { "norm_eps", "rms_eps", "ln_eps" } do
     if not (cfg[key] >= 0) then
@@ -116,7 +105,7 @@ return {
     d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, expand_v = 1, d_ffn = 128, conv_size = 4,
     norm_eps = 1e-6, rms_eps = 1e-5, flow = "residual", embed_act = "relu", ln_eps = 1e-6, reset = true,
   },
-  choices = words,
+  counts = { expand_v = 1, conv_size = 2 },
   build = function(cfg)
     check(cfg)
     local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })

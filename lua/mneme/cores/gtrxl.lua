@@ -8,18 +8,6 @@ local nn = require "mneme.nn"
 local tensor = require "mneme.tensor"
 local ops = tensor.ops
 
-local function check(cfg)
-  if cfg.flow ~= "gtrxl" and cfg.flow ~= "residual" then errors.unknown("flow =", cfg.flow, { "gtrxl", "residual" }) end
-  if cfg.embed_act ~= "relu" and cfg.embed_act ~= "none" then errors.unknown("embed_act =", cfg.embed_act, { "none", "relu" }) end
-  if cfg.memory < 1 or cfg.memory % 1 ~= 0 then
-    errors.raise(("core gtrxl: memory = %g, expected a whole number of at least 1"):format(cfg.memory), { status = 2 })
-  end
-  if cfg.d_model % 2 ~= 0 then
-    errors.raise(("core gtrxl: d_model = %g, expected an even number: positions are pairs of sine and cosine"):format(cfg.d_model),
-      { status = 2 })
-  end
-end
-
 -- [E,d]: row p is [sin(p f_i), cos(p f_i)] with f_i = 10000^(-2i/d).  One table, made longer when it must be.
 local function positions(d)
   local table_of, rows
@@ -76,8 +64,12 @@ memory: the last M inputs of every layer, and the last layer's output; no gradie
     d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, d_ffn = 128, memory = 128,
     flow = "gtrxl", embed_act = "relu", ln_eps = 1e-6, reset = true,
   },
+  choices = { flow = { gtrxl = true, residual = true } }, counts = { memory = 1 },
   build = function(cfg)
-    check(cfg)
+    if cfg.d_model % 2 ~= 0 then
+      errors.raise(("core gtrxl: d_model = %g, expected an even number: positions are pairs of sine and cosine"):format(cfg.d_model),
+        { status = 2 })
+    end
     local init = nn.init.lecun_normal()
     local shape = { shape = { cfg.n_heads, cfg.d_head }, grad = true }
     local shared, pe = { u = tensor.new(shape), v = tensor.new(shape) }, positions(cfg.d_model)

@@ -12,8 +12,8 @@ y_t = sum_j softmax_j(q_t.k_j / sqrt(dh)) v_j  over j < g and t-j = 0, s, 2s, ..
 y_t for t < g: over all j <= t, with q_global, k_global, v_global
 kept: keys and values of the window and of the first g positions]],
   config = core.with { window = 64, globals = 1, dilation = 1 },
+  counts = { window = 1, globals = 0, dilation = 1 },
   build = function(cfg)
-    core.check(cfg, { window = 1, globals = 0, dilation = 1 })
     local g, D, ring = cfg.globals, cfg.d_head, math.max(1, (cfg.window - 1) * cfg.dilation)
     local projections = { { "q", D }, { "k", D }, { "v", D } }
     local states = { k = "[B,S,H,K]", v = "[B,S,H,K]" }

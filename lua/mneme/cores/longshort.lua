@@ -22,8 +22,8 @@ of every full chunk of c tokens: w = softmax over the chunk of p;  rho keys LN_s
 y_t = sum_j softmax_j(q_t.k_j / sqrt(dh)) v_j  over the window tokens up to t and the keys of the chunks before its own
 kept: the window, the open chunk, and the keys of the chunks within the last `context` tokens]],
   config = core.with { window = 32, chunk = 16, rho = 2, context = 1024 },
+  counts = { window = 1, chunk = 1, rho = 1, context = 1 },
   build = function(cfg)
-    core.check(cfg, { window = 1, chunk = 1, rho = 1, context = 1 })
     local c, rho, D, H = cfg.chunk, cfg.rho, cfg.d_head, cfg.n_heads
     if cfg.context % c ~= 0 then
       errors.raise(("core longshort: context = %d, expected a multiple of chunk = %d"):format(cfg.context, c), { status = 2 })

@@ -6,26 +6,9 @@
 --   mem = the write rows of the top layer;   a reset sets mem = mem0, which is learned
 -- A segment is cut where a call ends, so a sequence equals its parts where these are cut between segments.  A plan by
 -- rows is the sequence: the segment goes on from row to row.
-local errors = require "mneme.errors"
-local find = require "mneme.find"
 local nn = require "mneme.nn"
 local tensor = require "mneme.tensor"
 local ops = tensor.ops
-
-local choices = {
-  flow = { gtrxl = true, residual = true, postnorm = true }, embed_act = { relu = true, none = true },
-}
-
-local function check(cfg)
-  for key, known in pairs(choices) do
-    if not known[cfg[key]] then errors.unknown(key .. " =", cfg[key], find.keys(known)) end
-  end
-  for _, key in ipairs { "mem_slots", "segment" } do
-    if cfg[key] < 1 or cfg[key] % 1 ~= 0 then
-      errors.raise(("core rmt: %s = %g, expected a whole number of at least 1"):format(key, cfg[key]), { status = 2 })
-    end
-  end
-end
 
 -- The parameters of all layers lie in one leaf [L,P], in the order of struct mn_layer_place (engine/layers.h):
 -- name, shape and how it starts; nil: zeros, a number: that.
@@ -81,9 +64,8 @@ return {
     d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, d_ffn = 128, mem_slots = 4, segment = 16,
     flow = "gtrxl", embed_act = "relu", ln_eps = 1e-6, reset = true,
   },
-  choices = choices,
+  counts = { mem_slots = 1, segment = 1 },
   build = function(cfg)
-    check(cfg)
     local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
     local stack, params, weights = layers(cfg)
     local mem0 = tensor.new { shape = { cfg.mem_slots, cfg.d_model }, grad = true }

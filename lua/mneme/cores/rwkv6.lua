@@ -73,6 +73,7 @@ z = norm2(e), e += sigma(r) * v(relu(k)^2), inputs z + delta*mix]],
     d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 32, d_ffn = 512, mix_rank = 32, decay_rank = 64,
     embed_act = "none", ln_eps = 1e-5, gn_eps = 64e-5, reset = true,
   },
+  counts = rwkv.counts,
   build = function(cfg)
     return rwkv.build(cfg, {
       attn = time_mixing, ffn = channel_mixing, states = { S = "[B,H,K,V]" },

@@ -97,6 +97,7 @@ e += out((groupnorm(y) + (sum r*r_k*k~) v) * g);  z = norm2(e), e += v(relu(k(z 
     d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 32, d_ffn = 512, decay_rank = 32, rate_rank = 32,
     value_rank = 32, gate_rank = 64, embed_act = "none", ln_eps = 1e-5, gn_eps = 64e-5, reset = true,
   },
+  counts = rwkv.counts,
   build = function(cfg)
     return rwkv.build(cfg, {
       attn = time_mixing, ffn = channel_mixing, states = { S = "[B,H,K,V]" },

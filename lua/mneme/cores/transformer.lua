@@ -1,22 +1,8 @@
 -- transformer.lua -- causal softmax attention over the token itself and the M before it: a KV cache of M tokens.
 local block = require "mneme.block"
-local errors = require "mneme.errors"
 local nn = require "mneme.nn"
 local tensor = require "mneme.tensor"
 local ops = tensor.ops
-
-local choices = { flow = { "gtrxl", "postnorm", "residual" }, embed_act = { "none", "relu" } }
-
-local function check(cfg)
-  for key, known in pairs(choices) do
-    local found = false
-    for _, word in ipairs(known) do found = found or word == cfg[key] end
-    if not found then errors.unknown(key .. " =", cfg[key], known) end
-  end
-  if cfg.memory < 1 or cfg.memory % 1 ~= 0 then
-    errors.raise(("core transformer: memory = %g, expected a whole number of at least 1"):format(cfg.memory), { status = 2 })
-  end
-end
 
 -- Names q, k, v [H*dh,d], out [d,H*dh].
 local function attention(cfg, n)
@@ -57,8 +43,8 @@ kept: keys and values of the last M tokens, and which of them are of this episod
     d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, d_ffn = 128, memory = 128,
     flow = "gtrxl", embed_act = "relu", ln_eps = 1e-6, reset = true,
   },
+  counts = { memory = 1 },
   build = function(cfg)
-    check(cfg)
     local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
     local layers, states = {}, { mask = "[M,B]" }
     for n = 0, cfg.n_layers - 1 do
