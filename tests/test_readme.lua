@@ -74,4 +74,11 @@ t.test("README: every folder and picture that it names is there", function()
   t.ok(#named > 8, "names found")
 end)
 
+t.test("README: as many memories and attentions as it says", function()
+  local find = require "mneme.find"
+  t.eq(tonumber(readme:match "%[(%d+) memories%]"), #find.names "cores")
+  t.eq(tonumber(readme:match "; (%d+) memories and nine attentions"), #find.names "cores")
+  t.eq(#find.names "attentions", 9)
+end)
+
 os.execute("rm -rf '" .. dir .. "'")
