@@ -301,22 +301,29 @@ static float values_back(int n, const float *decay, stream x, float f, const flo
   return mn_sum(sum);
 }
 
-/* Token t backward: dstate goes from after it to before it.  work: 5 Kp + 3 Vp floats. */
+/* Token t backward: dstate goes from after it to before it, and x's kappa becomes its gradient.  work: 5 Kp + 3 Vp
+** floats.  The gradient of z = s.q is worked out from those of kappa, not from y . dy, which is the same but for its
+** rounding: so the two cancel along q, whose length hardly matters to y. */
 static void retreat(const agalite *g, int bh, int t, const token *x, const float *before,
                     const float *after, float *dstate, float *work) {
   const mn_attention *a = &g->a;
   long Kp = a->Kp, Vp = a->Vp, row = mn_token(a, t, bh), s = g->M * Kp;
   float *dv = work, *dvd = dv + Vp, *dnum = dvd + Vp;
   float *dq = dnum + Vp, *dk = dq + Kp, *dkd = dk + Kp;
-  float keep = mn_keep(a, t, bh), dz = mn_divide_back(a, row, x->z, dnum);
-  stream pair[2] = { { before + s, after + s, dstate + s, 1, dz } };
+  float keep = mn_keep(a, t, bh), sum = 0, slope, den = mn_den(a, x->z, &slope);
+  mn_divide_back(a, row, x->z, dnum);
   for (long i = 0; i < 2 * Vp; i++) work[i] = 0;
   for (int m = 0; m < g->M; m++) {
-    float weight = channel_of(g, m).weight;
-    long at = s + Kp + m * Vp, key = m * Kp;
+    float weight = channel_of(g, m).weight, kappa = x->kappa[m];
+    long at = s + Kp + m * Vp;
     stream v = { before + at, after + at, dstate + at, x->w[m], 0 };
-    float dkappa = weight * values_back((int)Vp, x->vd, v, weight * x->kappa[m], dnum, dv, dvd);
-    pair[1] = (stream){ before + key, after + key, dstate + key, x->w[m], dkappa };
+    x->kappa[m] = weight * values_back((int)Vp, x->vd, v, weight * kappa, dnum, dv, dvd);
+    sum += x->kappa[m] * kappa;
+  }
+  stream pair[2] = { { before + s, after + s, dstate + s, 1, -slope * sum / den } };
+  for (int m = 0; m < g->M; m++) {
+    long key = m * Kp;
+    pair[1] = (stream){ before + key, after + key, dstate + key, x->w[m], x->kappa[m] };
     if (m) keys_back(1, false, (int)Kp, x->kd, x->q, pair + 1, dq, dk, dkd);
     else   keys_back(2, true, (int)Kp, x->kd, x->q, pair, dq, dk, dkd);
   }
