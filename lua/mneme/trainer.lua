@@ -196,8 +196,9 @@ function trainer.train(learner)
   end
   if cfg.profile then trainer.show_profile(learner) end
   run:close(status)
-  print(("%s: %.0f steps, score %.3f over the last %d episodes, return %.2f"):format(run.path, step, finished:score(),
-    math.min(finished.total, WINDOW), finished:mean_return()))
+  local went = finished.total == 0 and "no episode has ended" or ("score %.3f over the last %d episodes, return %.2f"):format(
+    finished:score(), math.min(finished.total, WINDOW), finished:mean_return())
+  print(("%s: %.0f steps, %s"):format(run.path, step, went))
   return { path = run.path, steps = step, score = finished:score(), mean_return = finished:mean_return() }
 end
 
