@@ -19,6 +19,18 @@ end
 
 local every = setmetatable({}, { __mode = "k" })      -- configurations of cores that store every channel
 
+---How vectors in place of the matrix are run: f(cfg, args) says what modulates them.
+local function run(modulate)
+  return function(cfg, args, state, new, _, prefix)
+    modulate(cfg, args)
+    args.tick, args.vs, args.ks, args.s = state.tick, state[prefix .. "v"], state[prefix .. "k"], state[prefix .. "s"]
+    local y, vs, ks, s, tick = ops.agalite(args)
+    new[prefix .. "v"], new[prefix .. "k"], new.tick = vs, ks, tick
+    if cfg.normalise then new[prefix .. "s"] = s end
+    return y
+  end
+end
+
 return {
   doc = "v_m = (1-b)*v_m + cos(w_m tau) b*v,  k_m likewise,  y = sum_m v_m (k_m.q) / den(D s.q)",
   fused = true,                                       -- the released code projects in two fused layers
@@ -26,7 +38,8 @@ return {
   keys = { "r", "form" },
   refuses = function(cfg)
     if cfg.gate == "scalar" or cfg.gate == "mega" then
-      return ("approximation=cos needs a decay of values and one of keys, as gate = outer, elementwise or none has, not %s"):format(cfg.gate)
+      return ("approximation=%s needs a decay of values and one of keys, as gate = outer, elementwise or none has, not %s"):format(
+        cfg.approximation, cfg.gate)
     end
   end,
   joint = "decay=joint has no cosine form: its decay 1 - beta gamma^T is not a product of vectors",
@@ -45,12 +58,6 @@ return {
       every[cfg], core.sizes.M, core.channels = true, core.channels.file, nil
     end
   end,
-  run = function(cfg, args, state, new, _, prefix)
-    args.form, args.r, args.stored = cfg.form, cfg.r, every[cfg] and "all" or "distinct"
-    args.tick, args.vs, args.ks, args.s = state.tick, state[prefix .. "v"], state[prefix .. "k"], state[prefix .. "s"]
-    local y, vs, ks, s, tick = ops.agalite(args)
-    new[prefix .. "v"], new[prefix .. "k"], new.tick = vs, ks, tick
-    if cfg.normalise then new[prefix .. "s"] = s end
-    return y
-  end,
+  run = run(function(cfg, args) args.form, args.r, args.stored = cfg.form, cfg.r, every[cfg] and "all" or "distinct" end),
+  runner = run,
 }
