@@ -100,7 +100,7 @@ end
 
 -- ---- long lives ----
 
-local STEPS, PART = 20000, 250
+local STEPS, PART = 100000, 1000
 
 for _, name in ipairs(find.names "cores") do
   t.test(("%s: %d steps in parts, with resets"):format(name, STEPS), function()
@@ -108,7 +108,7 @@ for _, name in ipairs(find.names "cores") do
     local state, resets = c:initial(1), 0
     for part = 1, STEPS / PART do
       local x, done = rig.normal({ PART, 1, c.config.d_in }, part), rig.done(PART, 1)
-      if part % 3 == 0 then             -- an episode of up to 750 steps ends somewhere; where segments end, there
+      if part % 3 == 0 then             -- an episode of up to 3000 steps ends somewhere; where segments end, there
         local at = part * 7919 % PART
         done:data()[at - at % (c.config.segment or 1)] = 1
         resets = resets + 1
