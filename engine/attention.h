@@ -77,6 +77,14 @@ static inline float mn_den(const mn_attention *a, float z, float *slope) {
   return den;
 }
 
+/* The gradient of z = s.q, from the numerator's own with respect to q along q (`along` = dnum . num).  Worked out from
+** the products that q's gradient is summed from, not from y, it is the same but for its rounding: then the two cancel
+** along q, whose length hardly matters to y. */
+static inline float mn_den_back(const mn_attention *a, float z, float along) {
+  float slope, den = mn_den(a, z, &slope);
+  return -slope * along / den;
+}
+
 /* Ask for a token's inputs, and where `back` for y and its gradient, before they are needed.  The
 ** rows of one head lie pages apart, where no hardware prefetcher follows.  mn_expect_grads: the same
 ** for the gradients that will be stored. */

@@ -184,14 +184,19 @@ void mn_even_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_sta
   mn_chunk_transpose(L, L, ST, S);
   mn_read_dy(a, at->bh, at->t, at->n, z, g, dz);
 
-  /* The scores; s.q is one more value channel, of value 1. */
+  /* What flows through the scores and the old state (w); s.q is one more value channel, of value 1. */
   mn_chunk_transpose(L, (int)Vp, g, gT);
   mn_chunk_gemm(L, L, (int)Vp, v, Vp, 1, gT, L, 0, 0, 0, dST, L);
+  mn_chunk_gemm(L, (int)Kp, (int)Vp, g, Vp, 1, from.C, Kp, 0, 0, 0, w, Kp);
+  for (int i = 0; i < L; i++) {
+    float along = x.P[i] * mn_dot((int)Kp, q + i * Kp, w + i * Kp);
+    for (int s = 0; s <= i; s++) along += ST[s * L + i] * dST[s * L + i];
+    dz[i] = mn_den_back(a, z[i], along);
+  }
   for (int s = 0; s < L; s++)
     for (int i = 0; i < L; i++) dST[s * L + i] += dz[i];
 
-  /* What flows through the old state (w) and the new one (u, dvT). */
-  mn_chunk_gemm(L, (int)Kp, (int)Vp, g, Vp, 1, from.C, Kp, 0, 0, 0, w, Kp);
+  /* And through the new state (u, dvT). */
   mn_chunk_gemm(L, (int)Kp, (int)Vp, v, Vp, 1, grad.C, Kp, 0, 0, 0, u, Kp);
   for (int i = 0; i < L; i++)
     for (int j = 0; j < Kp; j += MN_LANES) {

@@ -302,15 +302,14 @@ static float values_back(int n, const float *decay, stream x, float f, const flo
 }
 
 /* Token t backward: dstate goes from after it to before it, and x's kappa becomes its gradient.  work: 5 Kp + 3 Vp
-** floats.  The gradient of z = s.q is worked out from those of kappa, not from y . dy, which is the same but for its
-** rounding: so the two cancel along q, whose length hardly matters to y. */
+** floats. */
 static void retreat(const agalite *g, int bh, int t, const token *x, const float *before,
                     const float *after, float *dstate, float *work) {
   const mn_attention *a = &g->a;
   long Kp = a->Kp, Vp = a->Vp, row = mn_token(a, t, bh), s = g->M * Kp;
   float *dv = work, *dvd = dv + Vp, *dnum = dvd + Vp;
   float *dq = dnum + Vp, *dk = dq + Kp, *dkd = dk + Kp;
-  float keep = mn_keep(a, t, bh), sum = 0, slope, den = mn_den(a, x->z, &slope);
+  float keep = mn_keep(a, t, bh), along = 0;
   mn_divide_back(a, row, x->z, dnum);
   for (long i = 0; i < 2 * Vp; i++) work[i] = 0;
   for (int m = 0; m < g->M; m++) {
@@ -318,9 +317,9 @@ static void retreat(const agalite *g, int bh, int t, const token *x, const float
     long at = s + Kp + m * Vp;
     stream v = { before + at, after + at, dstate + at, x->w[m], 0 };
     x->kappa[m] = weight * values_back((int)Vp, x->vd, v, weight * kappa, dnum, dv, dvd);
-    sum += x->kappa[m] * kappa;
+    along += x->kappa[m] * kappa;
   }
-  stream pair[2] = { { before + s, after + s, dstate + s, 1, -slope * sum / den } };
+  stream pair[2] = { { before + s, after + s, dstate + s, 1, mn_den_back(a, x->z, along) } };
   for (int m = 0; m < g->M; m++) {
     long key = m * Kp;
     pair[1] = (stream){ before + key, after + key, dstate + key, x->w[m], x->kappa[m] };

@@ -174,14 +174,18 @@ static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_stat
   key_sums((int)Kp, S, Pq, from.s, z);
   mn_read_dy(a, at->bh, at->t, at->n, z, g, dz);
 
-  /* The scores; s.q is one more value channel, of value 1 that is never forgotten. */
+  /* What flows through the scores and the old state (w); s.q is one more value channel, of value 1 that is never
+  ** forgotten. */
   mn_chunk_scores((int)Vp, v, vd, g, vr, dS);
-  for (int i = 0; i < L; i++)
-    for (int s = 0; s <= i; s++) dS[i * L + s] += dz[i];
-
-  /* What flows through the old state (w) and the new one (dk, dv). */
   multiply(vn, PA, g, PAg);
   mn_chunk_gemm(L, (int)Kp, (int)Vp, PAg, Vp, 1, from.C, Kp, 0, 0, 0, w, Kp);
+  for (int i = 0; i < L; i++) {
+    float along = mn_dot((int)Kp, Pq + i * Kp, w + i * Kp) + mn_dot(i + 1, S + i * L, dS + i * L);
+    dz[i] = mn_den_back(a, z[i], along);
+    for (int s = 0; s <= i; s++) dS[i * L + s] += dz[i];
+  }
+
+  /* And through the new state (dk, dv). */
   mn_chunk_gemm(L, (int)Kp, (int)Vp, vr, Vp, 1, grad.C, Kp, 0, 0, 0, dk, Kp);
   mn_chunk_dots(L, (int)Vp, (int)Kp, kr, Kp, grad.C, Kp, dv, Vp);
   float *kept_k = P + kn - Kp, *kept_v = PA + vn - Vp;
