@@ -16,6 +16,8 @@ local T, B, H, V = 256, 8, 4, 64
 local function chunked(K) return 2 * V * K * (1 + 1 / 16) + 16 * (K + V), 5 * V * K + 7 * V * K / 16 + 40 * (K + V) end
 -- A delta rule reads its matrix twice, by key and by query.
 local function delta(K) return 3 * V * K + 32 * K + 17 * V, 8 * V * K + 97 * K + 70 * V end
+-- RWKV-7 reads by r and out, and writes by k and back.
+local function unlearning(K) return 4 * V * K + 48 * K + 17 * V, 10 * V * K + 145 * K + 70 * V end
 local function plain(K) return 2 * V * K, 5 * V * K end
 -- Softmax over M carried tokens and the past: so many products of its scores' size.
 local function seen(M, ahead, back) local n = (M + (T + 1) / 2) * V return ahead * n, back * n end
@@ -56,6 +58,15 @@ kernels.list = {
   { "xl256", op = "attention", size = "64, M=256", lanes = function() return seen(256, 3, 8) end, inputs = function(r) return xl(r, 256) end },
   { "wkv", op = "wkv", size = "128", lanes = function() return all_heads(52 * 128, 150 * 128) end,     -- an exponential counts 10
     inputs = function(r) return { k = r(T, B, 128), v = r(T, B, 128), decay = r(128), first = r(128) } end },
+  { "wkv6", op = "wkv6", size = "64x64", lanes = function() return chunked(64) end,
+    inputs = function(r)
+      return { r = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V), w = r(T, B, H, 64), first = r(H, 64) }
+    end },
+  { "wkv7", op = "wkv7", size = "64x64", lanes = function() return unlearning(64) end,
+    inputs = function(r)
+      return { r = r(T, B, H, 64), w = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V), out = r(T, B, H, 64, 0.1),
+               back = r(T, B, H, 64, 0.1) }
+    end },
   { "lstm", op = "lstm", size = "600", lanes = function() return all_heads(4 * 600 * 600, 8 * 600 * 600) end,
     inputs = function(r) return { i = r(T, B, 4 * 600), w = r(4 * 600, 600, 0.05) } end },
   { "gru", op = "gru", size = "680", lanes = function() return all_heads(3 * 680 * 680, 6 * 680 * 680) end,
