@@ -281,17 +281,20 @@ void mn_divide(const mn_attention *a, long token, const float *num, float z) {
   for (int i = 0; i < a->V; i += MN_LANES) mn_store_n(y + i, mn_load(num + i) / den, a->V - i);
 }
 
-float mn_divide_back(const mn_attention *a, long token, float z, float *dnum) {
-  const float *y = a->c->out[0].data + token * a->V, *dy = a->c->out[0].grad;
+void mn_dnum(const mn_attention *a, long token, float z, float *dnum) {
+  const float *dy = a->c->out[0].grad;
   memset(dnum, 0, sizeof(float) * (size_t)a->Vp);
-  if (!dy) return 0;
+  if (!dy) return;
   dy += token * a->V;
   float slope, den = mn_den(a, z, &slope);
-  mn_lanes dot = { 0 };
-  for (int i = 0; i < a->V; i += MN_LANES) {
-    mn_lanes g = mn_load_n(dy + i, a->V - i);
-    mn_store(dnum + i, g / den);
-    dot += g * mn_load_n(y + i, a->V - i);
-  }
-  return -slope * mn_sum(dot) / den;
+  for (int i = 0; i < a->V; i += MN_LANES) mn_store(dnum + i, mn_load_n(dy + i, a->V - i) / den);
+}
+
+float mn_dz(const mn_attention *a, long token, float z) {
+  const float *y = a->c->out[0].data + token * a->V, *dy = a->c->out[0].grad;
+  if (!dy) return 0;
+  dy += token * a->V;
+  mn_lanes along = { 0 };
+  for (int i = 0; i < a->V; i += MN_LANES) along += mn_load_n(dy + i, a->V - i) * mn_load_n(y + i, a->V - i);
+  return mn_den_back(a, z, mn_sum(along));
 }

@@ -104,8 +104,10 @@ void mn_values(const mn_attention *a, long token, float keep, float *write, floa
 void mn_values_back(const mn_attention *a, long token, float keep, const float *dwrite,
                     const float *ddecay);
 
-/* y of a token from num [Vp] and z = s.q; and back: stores dnum [Vp], returns the gradient of z. */
+/* y of a token from num [Vp] and z = s.q; and back: dnum [Vp], and the gradient of z from y where mn_den_back has
+** nothing to work it out from. */
 void  mn_divide(const mn_attention *a, long token, const float *num, float z);
-float mn_divide_back(const mn_attention *a, long token, float z, float *dnum);
+void  mn_dnum(const mn_attention *a, long token, float z, float *dnum);
+float mn_dz(const mn_attention *a, long token, float z);
 
 #endif

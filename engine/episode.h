@@ -45,4 +45,17 @@ mn_keys mn_episode_tokens(const mn_call *c, int b, int h, int mk, int pinned);
 void mn_episode_forward(const mn_episode *e);
 void mn_episode_backward(const mn_episode *e);
 
+/* forward and backward of an op that is nothing else: what it has as setting_of(c) and episode_of(c, &setting). */
+#define EPISODE_PASSES \
+  static void forward(mn_call *c) { \
+    setting s = setting_of(c); \
+    mn_episode e = episode_of(c, &s); \
+    mn_episode_forward(&e); \
+  } \
+  static void backward(mn_call *c) { \
+    setting s = setting_of(c); \
+    mn_episode e = episode_of(c, &s); \
+    mn_episode_backward(&e); \
+  }
+
 #endif

@@ -182,7 +182,7 @@ void mn_even_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_sta
   weigh(rawT, x.DT, ST);
   key_sums((int)Kp, xT, from.s, x.P, ST, z);
   mn_chunk_transpose(L, L, ST, S);
-  mn_read_dy(a, at->bh, at->t, at->n, z, g, dz);
+  mn_read_dy(a, at->bh, at->t, at->n, z, g, NULL);
 
   /* What flows through the scores and the old state (w); s.q is one more value channel, of value 1. */
   mn_chunk_transpose(L, (int)Vp, g, gT);

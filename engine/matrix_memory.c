@@ -91,8 +91,8 @@ void mn_write_y(const mn_attention *a, int bh, int t, int n, const float *num, c
 void mn_read_dy(const mn_attention *a, int bh, int t, int n, const float *z, float *dnum,
                 float *dz) {
   memset(dnum + (long)n * a->Vp, 0, sizeof(float) * (size_t)(MN_CHUNK - n) * (size_t)a->Vp);
-  for (int i = 0; i < MN_CHUNK; i++)
-    dz[i] = i < n ? mn_divide_back(a, mn_token(a, t + i, bh), z[i], dnum + (long)i * a->Vp) : 0;
+  for (int i = 0; i < n; i++) mn_dnum(a, mn_token(a, t + i, bh), z[i], dnum + (long)i * a->Vp);
+  for (int i = 0; dz && i < MN_CHUNK; i++) dz[i] = i < n ? mn_dz(a, mn_token(a, t + i, bh), z[i]) : 0;
 }
 
 /* One token at a time, in place in C' and s'. */

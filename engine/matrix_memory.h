@@ -54,7 +54,7 @@ static inline float *mn_cut(float **work, long n) { return (*work += n) - n; }
 /* y of n tokens: num[16,Vp] over the denominators of z[16]. */
 void mn_write_y(const mn_attention *a, int bh, int t, int n, const float *num, const float *z);
 
-/* Gradients of num and z from that of y; zeros for the rows n..15. */
+/* Gradients of num, and of z unless dz is NULL, from that of y; zeros for the rows n..15. */
 void mn_read_dy(const mn_attention *a, int bh, int t, int n, const float *z, float *dnum,
                 float *dz);
 

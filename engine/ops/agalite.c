@@ -310,7 +310,7 @@ static void retreat(const agalite *g, int bh, int t, const token *x, const float
   float *dv = work, *dvd = dv + Vp, *dnum = dvd + Vp;
   float *dq = dnum + Vp, *dk = dq + Kp, *dkd = dk + Kp;
   float keep = mn_keep(a, t, bh), along = 0;
-  mn_divide_back(a, row, x->z, dnum);
+  mn_dnum(a, row, x->z, dnum);
   for (long i = 0; i < 2 * Vp; i++) work[i] = 0;
   for (int m = 0; m < g->M; m++) {
     float weight = channel_of(g, m).weight, kappa = x->kappa[m];

@@ -172,7 +172,7 @@ static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_stat
   multiply(kn, P, q, Pq);
   mn_chunk_dots(L, (int)Vp, (int)Kp, Pq, Kp, from.C, Kp, y0, Vp);
   key_sums((int)Kp, S, Pq, from.s, z);
-  mn_read_dy(a, at->bh, at->t, at->n, z, g, dz);
+  mn_read_dy(a, at->bh, at->t, at->n, z, g, NULL);
 
   /* What flows through the scores and the old state (w); s.q is one more value channel, of value 1 that is never
   ** forgotten. */

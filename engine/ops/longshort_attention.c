@@ -3,10 +3,10 @@
 ** values are mixed into R of each, by a softmax over the chunk of logits p, and normalised over all heads:
 **   w = softmax over the chunk of p[.,h,r]     chunk[r,h] = LN(sum_i w_i k_i)     (LN over h and d)
 ** Chunks that end in row t are number t/c of this call: two ends lie at least c rows apart. */
-#include <math.h>
 #include <string.h>
 #include "../episode.h"
 #include "../maths.h"
+#include "norm.h"
 
 enum { P_IN = EP_POS + 1, MK, MV, MP, SHORT, WEIGHT, BIAS, CHUNKS = 1 };
 
@@ -89,19 +89,10 @@ static void compress(const mn_call *c, const setting *s, int b, int t, int kv, c
   }
 }
 
-/* Mean, and 1/sqrt(variance + eps). */
-static void moments(const setting *s, const float *x, float *mean, float *scale) {
-  float sum = 0, squares = 0;
-  for (int e = 0; e < s->E; e++) sum += x[e];
-  *mean = sum / (float)s->E;
-  for (int e = 0; e < s->E; e++) squares += (x[e] - *mean) * (x[e] - *mean);
-  *scale = 1 / sqrtf(squares / (float)s->E + s->eps);
-}
-
 static long chunk_work(const setting *s) { return 2 * (long)s->chunk * s->H * s->R + 2 * (long)s->R * s->E; }
 
 static void chunks_of_copy(const mn_call *c, const setting *s, int b, float *work) {
-  float *w = work, *x = w + (long)s->chunk * s->H * s->R, mean, scale;
+  float *w = work, *x = w + (long)s->chunk * s->H * s->R, stats[2];
   const float *weight = c->in[WEIGHT].data, *bias = c->in[BIAS].data;
   if (c->t0 == 0) memset(c->out[CHUNKS].data + (long)b * 2 * s->C * s->E, 0, sizeof(float) * 2 * (size_t)s->C * (size_t)s->E);
   for (int t = c->t0; t < c->t1; t++) {
@@ -110,9 +101,8 @@ static void chunks_of_copy(const mn_call *c, const setting *s, int b, float *wor
     for (int kv = 0; kv < 2; kv++) {
       compress(c, s, b, t, kv, w, x);
       for (int r = 0; r < s->R; r++) {
-        float *y = chunk_row(s, c->out[CHUNKS].data, b, kv, t, r), *xr = x + (long)r * s->E;
-        moments(s, xr, &mean, &scale);
-        for (int e = 0; e < s->E; e++) y[e] = (xr[e] - mean) * scale * weight[e] + bias[e];
+        float *y = chunk_row(s, c->out[CHUNKS].data, b, kv, t, r);
+        mn_norm_row(x + (long)r * s->E, weight, bias, s->eps, s->E, y, stats);
       }
     }
   }
@@ -120,16 +110,10 @@ static void chunks_of_copy(const mn_call *c, const setting *s, int b, float *wor
 
 /* From the gradient of a normalised row to that of x, in place; adds those of weight and bias. */
 static void norm_back(const setting *s, const float *weight, const float *x, float *g, float *dweight, float *dbias) {
-  float mean, scale, g_sum = 0, gn_sum = 0;
-  moments(s, x, &mean, &scale);
-  for (int e = 0; e < s->E; e++) {
-    float n = (x[e] - mean) * scale;
-    dweight[e] += g[e] * n, dbias[e] += g[e];
-    g[e] *= weight[e];
-    g_sum += g[e], gn_sum += g[e] * n;
-  }
-  for (int e = 0; e < s->E; e++)
-    g[e] = scale * (g[e] - g_sum / (float)s->E - (x[e] - mean) * scale * gn_sum / (float)s->E);
+  float stats[2];
+  mn_norm_stats(x, s->eps, s->E, stats);
+  mn_norm_row_params(x, stats, s->E, g, dweight, dbias);
+  mn_norm_row_back(x, weight, stats, s->E, g, g, false);
 }
 
 /* From dx [R,E] to the gradients of the tokens (added) and of w (added). */

@@ -296,7 +296,8 @@ static void retreat(const low_rank *g, int bh, int t, const token *x, const cut 
   long Kp = a->Kp, Vp = a->Vp, row = mn_token(a, t, bh), at_W = r * Vp, at_s = at_W + r * Kp;
   float *dU = work, *dvd = dU + n * Vp, *dnum = dvd + Vp, *dW = dnum + Vp, *dkd = dW + n * Kp, *dq = dkd + Kp;
   float *spare = dq + Kp, *across_U = spare + 2 * Kp, *across_W = across_U + round_up((long)r * n);
-  float keep = mn_keep(a, t, bh), dz = mn_divide_back(a, row, x->z, dnum);
+  float keep = mn_keep(a, t, bh), dz = mn_dz(a, row, x->z);
+  mn_dnum(a, row, x->z, dnum);
   for (int i = 0; i < Kp; i += MN_LANES) {             /* z = s'.q */
     mn_store(dq + i, mn_load(after + at_s + i) * dz);
     mn_store(dstate + at_s + i, mn_load(dstate + at_s + i) + mn_load(x->q + i) * dz);

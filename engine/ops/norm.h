@@ -3,19 +3,23 @@
 #define MN_NORM_H
 #include "op.h"
 
-static inline void mn_norm_row(const float *x, const float *weight, const float *bias, float eps, long D, float *y,
-                               float *stats) {
+static inline void mn_norm_stats(const float *x, float eps, long D, float *stats) {
   float sum = 0, squares = 0;
   MN_PRAGMA(omp simd reduction(+:sum))
   for (long i = 0; i < D; i++) sum += x[i];
   float mean = sum / (float)D;
   MN_PRAGMA(omp simd reduction(+:squares))
   for (long i = 0; i < D; i++) squares += (x[i] - mean) * (x[i] - mean);
-  float scale = 1 / __builtin_sqrtf(squares / (float)D + eps);
+  stats[0] = mean;
+  stats[1] = 1 / __builtin_sqrtf(squares / (float)D + eps);
+}
+
+static inline void mn_norm_row(const float *x, const float *weight, const float *bias, float eps, long D, float *y,
+                               float *stats) {
+  mn_norm_stats(x, eps, D, stats);
+  float mean = stats[0], scale = stats[1];
   MN_PRAGMA(omp simd)
   for (long i = 0; i < D; i++) y[i] = (x[i] - mean) * scale * weight[i] + bias[i];
-  stats[0] = mean;
-  stats[1] = scale;
 }
 
 /* With n = (x - mean) scale and g = dy weight: dx = scale (g - mean of g - n * mean of g n), stored or added. */

@@ -47,17 +47,7 @@ static mn_episode episode_of(const mn_call *c, const setting *s) {
                        .keys = keys, .sees = sees };
 }
 
-static void forward(mn_call *c) {
-  setting s = setting_of(c);
-  mn_episode e = episode_of(c, &s);
-  mn_episode_forward(&e);
-}
-
-static void backward(mn_call *c) {
-  setting s = setting_of(c);
-  mn_episode e = episode_of(c, &s);
-  mn_episode_backward(&e);
-}
+EPISODE_PASSES
 
 const mn_op mn_op_window_attention = {
   .sig = EPISODE_INPUTS "mk[B,S,H,D] mv[B,S,H,D] -> y[T,B,H,D] | window=1 dilation=1 globals=0 rows=after|first",

@@ -18,6 +18,7 @@ import torch
 import attention
 import equations
 import gated_deltanet                      # adds itself to equations.CORES
+import rmt                                 # so does this
 import rwkv7                               # so does this, with rwkv6
 
 LINEAR = dict(d_in=3, d_model=6, n_layers=1, n_heads=2, d_head=4, d_ffn=5, eta=2, nu=1, m=6, nn_act='relu',
