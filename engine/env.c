@@ -44,7 +44,7 @@ const char *mn_word(const char *list, int i, char *buf, int size) {
 
 /* ---- parameters ---- */
 
-typedef struct rule {            /* corridor=160[2..256], noise=0.1[0..1] or mode=grid|torus */
+typedef struct rule {            /* corridor=160[2..256], noise=0.1[0..1], mode=grid|torus, map="" */
   char name[32];
   double value, lo, hi;          /* the default; both ends are allowed */
   bool whole;
@@ -67,7 +67,7 @@ static const char *read_rule(const char *text, rule *r) {
     r->hi = strtod(strstr(range, "..") + 2, NULL);
   } else {
     r->words = value;
-    r->lo = r->hi = 0;
+    r->lo = r->hi = 0;           /* of a text, too: what it says does not pass here */
     for (const char *s = value; s < end; s++) r->hi += *s == '|';
   }
   return end + strspn(end, " ");

@@ -5,8 +5,9 @@
 ** Env files keep to the common subset of C11 and CUDA C++17: functions are MN_FN with a typed self,
 ** initialisers in order, no compound literals, mathematics from engine/maths.h.  One copy is plain
 ** data: no pointers, no allocation, no window; the engine zeroes it, padding included, before each
-** reset.  What a reset or step does is a function of self, param, action and random bits alone:
-** that is what lets a copy be saved, rewound and branched. */
+** reset.  What a reset or step does is a function of self, param, shared, action and random bits
+** alone: that is what lets a copy be saved, rewound and branched.  What all copies read and none
+** changes, such as a map or a pool of levels, is made once, by prepare, and lies in shared. */
 #ifndef MN_ENV_H
 #define MN_ENV_H
 #include "mneme.h"
@@ -15,6 +16,7 @@
 
 typedef struct mn_io {           /* what goes in and out at one reset or step of one copy */
   const double *param;           /* in: values of .params, in order */
+  const void *shared;            /* in: what prepare made; NULL without one */
   uint32_t bits[4];              /* in: 128 fresh random bits; more with mn_rand(io) */
   uint32_t key[6], more[4], draws;   /* the engine's: where mn_rand goes on */
   int      action;               /* in: step only, 0 .. n_actions-1 */
@@ -28,19 +30,25 @@ typedef struct mn_space {        /* what an agent sees and may do, for given par
   int dtype, ndim, shape[MN_AXES];
   int n_actions, time_limit;     /* time_limit 0: none */
   int bytes;                     /* of one copy's self */
+  int codes;                     /* of MN_U8: each number is one of 0 .. codes-1; 0: an intensity */
+  size_t shared_bytes;           /* of what prepare fills */
 } mn_space;
 
-enum { MN_PARAMS = 16, MN_FACTS = 64 };          /* most parameters; most values of truth */
+enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values of truth */
 
-/* What MN_ENV takes, in this order; then reset, step, draw, truth.
+/* What MN_ENV takes; then reset, step, draw, truth.
 **   params    "corridor=160[2..256] noise=0.1[0..1] mode=grid|torus": a number with a point may be
-**             any number of its range, one without must be whole; a word is the index of its choice
+**             any number of its range, one without must be whole; a word is the index of its choice;
+**             map="" is a text, at most one, for prepare to read (its value in param is 0)
 **   actions   their names, in order, parted by blanks
-**   spaces    fills *out for given params (checked, in order of .params) */
+**   spaces    fills *out for given params (checked, in order of .params); *out comes zeroed
+**   prepare   or NULL: fills shared, space.shared_bytes of it, zeroed before; -1 and mn_fail where
+**             params or text cannot be had.  Runs once, on the host */
 #define MN_ENV_FACTS                                                                               \
   int version;                                                                                     \
   const char *doc, *params, *actions;                                                              \
-  void (*spaces)(const double *param, mn_space *out);
+  void (*spaces)(const double *param, mn_space *out);                                              \
+  int (*prepare)(mn_ctx *mn, const double *param, const char *text, void *shared);
 
 typedef struct mn_facts { MN_ENV_FACTS } mn_facts;
 
@@ -50,6 +58,7 @@ typedef struct mn_batch {        /* up to MN_LANES neighbouring copies, for the 
   size_t obs_bytes;
   char *self, *obs;
   const double *param;
+  const void *shared;
   const int32_t *action;
   const mn_streams *streams;
   const uint32_t (*bits)[MN_LANES];
@@ -63,8 +72,8 @@ typedef struct mn_env {          /* what the engine sees; made by MN_ENV */
   const mn_facts *facts;
   void (*reset)(const mn_batch *b);
   void (*step)(const mn_batch *b);
-  void (*draw)(const void *self, const double *param, mn_canvas *c);
-  int  (*truth)(const void *self, const double *param, const char **names, float *values);
+  void (*draw)(const void *self, const mn_io *io, mn_canvas *c);
+  int  (*truth)(const void *self, const mn_io *io, const char **names, float *values);
 } mn_env;
 
 /* 32 more random bits, after io->bits.  Which copy, step and how many came before decide them. */
@@ -80,6 +89,7 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
   mn_io io;
   const int lane = b->first + i;
   io.param = b->param;
+  io.shared = b->shared;
   for (int w = 0; w < 4; w++) io.bits[w] = b->bits[w][lane];
   for (int w = 0; w < 2; w++) io.key[w] = b->streams->key[w][lane];
   for (int w = 0; w < 2; w++) io.key[2 + w] = b->streams->step[w][lane];
@@ -97,18 +107,18 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
 /* Define mn_env_NAME.  NAME is also the type of self:
 **   void reset(NAME *self, mn_io *io)      start an episode and observe; self comes zeroed
 **   void step(NAME *self, mn_io *io)       act and observe
-**   void draw(const NAME *self, const double *param, mn_canvas *c)
-**   int  truth(const NAME *self, const double *param, const char **names, float *values)
-**        privileged facts for probes: *names = "cue position", parted by blanks; gives their count,
-**        1..MN_FACTS
+**   void draw(const NAME *self, const mn_io *io, mn_canvas *c)       of io: param and shared alone
+**   int  truth(const NAME *self, const mn_io *io, const char **names, float *values)
+**        privileged facts for probes: *names = "cue position layout[121]", parted by blanks, a count
+**        where a name has several values; gives the number of values, 1..MN_FACTS
 ** The loops over copies are made here, in the env's own file: so reset and step are inlined. */
 #define MN_ENV(NAME, ...)                                                                          \
   typedef struct mn_##NAME##_parts {                                                               \
     union { mn_facts facts; struct { MN_ENV_FACTS }; };                                            \
     void (*reset)(NAME *self, mn_io *io);                                                          \
     void (*step)(NAME *self, mn_io *io);                                                           \
-    void (*draw)(const NAME *self, const double *param, mn_canvas *c);                             \
-    int  (*truth)(const NAME *self, const double *param, const char **names, float *values);       \
+    void (*draw)(const NAME *self, const mn_io *io, mn_canvas *c);                                 \
+    int  (*truth)(const NAME *self, const mn_io *io, const char **names, float *values);           \
   } mn_##NAME##_parts;                                                                             \
   static const mn_##NAME##_parts mn_##NAME##_is = { __VA_ARGS__ };                                 \
   static void mn_##NAME##_reset(const mn_batch *batch) {                                           \
@@ -129,12 +139,12 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
       b->score[i] = io.score;                                                                      \
     }                                                                                              \
   }                                                                                                \
-  static void mn_##NAME##_draw(const void *self, const double *param, mn_canvas *c) {              \
-    mn_##NAME##_is.draw((const NAME *)self, param, c);                                             \
+  static void mn_##NAME##_draw(const void *self, const mn_io *io, mn_canvas *c) {                  \
+    mn_##NAME##_is.draw((const NAME *)self, io, c);                                                \
   }                                                                                                \
-  static int mn_##NAME##_truth(const void *self, const double *param, const char **names,          \
+  static int mn_##NAME##_truth(const void *self, const mn_io *io, const char **names,              \
                                float *values) {                                                    \
-    return mn_##NAME##_is.truth((const NAME *)self, param, names, values);                         \
+    return mn_##NAME##_is.truth((const NAME *)self, io, names, values);                            \
   }                                                                                                \
   const mn_env mn_env_##NAME = { #NAME, &mn_##NAME##_is.facts, mn_##NAME##_reset, mn_##NAME##_step,\
                                  mn_##NAME##_draw, mn_##NAME##_truth };

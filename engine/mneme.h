@@ -93,12 +93,13 @@ int         mn_env_count(void);
 int         mn_env_find(const char *name);         /* "tmaze" or "tmaze-v0" */
 const char *mn_env_name(int env);
 int         mn_env_version(int env);
-const char *mn_env_params(int env);                /* "corridor=160[2..256] ..." */
+const char *mn_env_params(int env);                /* "corridor=160[2..256] map=\"\" ..." */
 const char *mn_env_doc(int env);
 const char *mn_env_actions(int env);               /* "up down left right" */
-mn_vec     *mn_vec_new(mn_ctx *mn, int env, int copies, double seed, const double *params, int time_limit);
+mn_vec     *mn_vec_new(mn_ctx *mn, int env, int copies, double seed, const double *params, const char *text, int time_limit);
 void        mn_vec_free(mn_vec *v);
 int         mn_vec_space(mn_vec *v, int *dtype, int *shape);   /* ndim of one observation */
+int         mn_vec_codes(mn_vec *v);               /* uint8 observations: numbers below it; 0: intensities */
 int         mn_vec_actions(mn_vec *v);
 int         mn_vec_time_limit(mn_vec *v);
 int         mn_vec_bytes(mn_vec *v);               /* bytes that mn_vec_save writes for one copy */

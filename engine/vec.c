@@ -21,6 +21,8 @@ struct mn_vec {
   size_t obs_bytes;
   size_t stride;                 /* of one copy's self */
   double param[MN_PARAMS], seed;
+  void *shared;                  /* what the environment's prepare made; or NULL */
+  uint64_t text;                 /* digest of the text it was made from */
   mn_streams *streams;           /* [chunks] */
   char *self, *before;           /* [copies, stride]: now, and before what was done last */
   int32_t *last;                 /* [copies]: what was done last: an action, RESET or NEVER */
@@ -59,6 +61,23 @@ static int allocate(mn_vec *v) {
          v->one_obs && v->score && v->end_return && v->end_length && v->canvas ? 0 : -1;
 }
 
+/* FNV-1a, going on from h. */
+static uint64_t digest(uint64_t h, const void *bytes, size_t n) {
+  const uint8_t *a = bytes;
+  for (size_t i = 0; i < n; i++) h = (h ^ a[i]) * 1099511628211u;
+  return h;
+}
+#define DIGEST 14695981039346656037u
+
+/* What all copies read. */
+static int prepare(mn_vec *v, const char *text) {
+  v->text = digest(DIGEST, text, strlen(text));
+  if (!v->env->facts->prepare) return 0;
+  v->shared = zeros(1, v->space.shared_bytes);
+  if (!v->shared) return mn_fail(v->ctx, "%s: out of memory", v->env->name);
+  return v->env->facts->prepare(v->ctx, v->param, text, v->shared);
+}
+
 static int check_seed(mn_ctx *mn, const char *name, double seed) {
   if (seed >= 0 && seed <= 9007199254740992.0 && seed == floor(seed)) return 0;
   return mn_fail(mn, "%s: seed=%.17g, expected a whole number from 0 to 2^53", name, seed);
@@ -76,10 +95,11 @@ static void start_streams(mn_vec *v) {
 }
 
 /* `copies` copies of environment number `env`.  seed: whole, 0..2^53.  params: one value for each
-** of mn_env_params, in order; NULL: the defaults.  time_limit: steps; 0 none; < 0 the environment's
-** own.  NULL on an error. */
+** of mn_env_params, in order (0 for a text); NULL: the defaults.  text: of the parameter that is a
+** text, such as map=""; NULL: "".  time_limit: steps; 0 none; < 0 the environment's own.  NULL on an
+** error. */
 mn_vec *mn_vec_new(mn_ctx *mn, int env, int copies, double seed, const double *params,
-                   int time_limit) {
+                   const char *text, int time_limit) {
   const mn_env *e = mn_env_at(env);
   if (!e)
     return mn_fail(mn, "environment %d, there are 0..%d", env, mn_env_count() - 1), NULL;
@@ -103,6 +123,7 @@ mn_vec *mn_vec_new(mn_ctx *mn, int env, int copies, double seed, const double *p
     mn_fail(mn, "%s: out of memory for num_envs=%d", e->name, copies);
     return mn_vec_free(v), NULL;
   }
+  if (prepare(v, text ? text : "")) return mn_vec_free(v), NULL;
   for (int i = 0; i < copies; i++) v->last[i] = NEVER;
   start_streams(v);
   return v;
@@ -111,7 +132,7 @@ mn_vec *mn_vec_new(mn_ctx *mn, int env, int copies, double seed, const double *p
 void mn_vec_free(mn_vec *v) {
   if (!v) return;
   void *all[] = { v->streams, v->self, v->before, v->last, v->length, v->sum, v->final_obs,
-                  v->one_obs, v->score, v->end_return, v->end_length };
+                  v->one_obs, v->score, v->end_return, v->end_length, v->shared };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
   mn_canvas_free(v->canvas);
   free(v);
@@ -125,6 +146,7 @@ int mn_vec_space(mn_vec *v, int *dtype, int *shape) {
   return v->space.ndim;
 }
 
+int mn_vec_codes(mn_vec *v) { return v->space.codes; }
 int mn_vec_actions(mn_vec *v) { return v->space.n_actions; }
 int mn_vec_time_limit(mn_vec *v) { return v->time_limit; }
 const void *mn_vec_final_obs(mn_vec *v) { return v->final_obs; }
@@ -142,7 +164,7 @@ static mn_batch batch_of(mn_vec *v, int first, int n, uint32_t purpose, uint32_t
   return (mn_batch){
     .n = n, .stride = (int)v->stride, .purpose = purpose, .obs_bytes = v->obs_bytes,
     .self = v->self + (size_t)first * v->stride, .obs = obs, .param = v->param,
-    .streams = &v->streams[first / MN_LANES], .bits = (const uint32_t (*)[MN_LANES])bits,
+    .shared = v->shared, .streams = &v->streams[first / MN_LANES], .bits = (const uint32_t (*)[MN_LANES])bits,
     .first = first % MN_LANES,
   };
 }
@@ -262,16 +284,19 @@ static int check_copy(mn_vec *v, const char *what, int copy, bool needs_reset) {
 mn_canvas *mn_vec_draw(mn_vec *v, int copy) {
   if (check_copy(v, "draw", copy, true)) return NULL;
   mn_canvas_clear(v->canvas);
-  v->env->draw(v->self + (size_t)copy * v->stride, v->param, v->canvas);
+  const mn_io io = { .param = v->param, .shared = v->shared };
+  v->env->draw(v->self + (size_t)copy * v->stride, &io, v->canvas);
   return v->canvas;
 }
 
-/* What only the environment knows.  *names: "cue position ...", parted by blanks; *values: as many
-** numbers, borrowed until the next call.  Their count, or -1. */
+/* What only the environment knows.  *names: "cue layout[121] ...", parted by blanks, a count where a
+** name has several values; *values: the numbers in that order, borrowed until the next call.  How many
+** numbers; or -1. */
 int mn_vec_truth(mn_vec *v, int copy, const char **names, const float **values) {
   if (check_copy(v, "truth", copy, true)) return -1;
+  const mn_io io = { .param = v->param, .shared = v->shared };
   *values = v->fact;
-  return v->env->truth(v->self + (size_t)copy * v->stride, v->param, names, v->fact);
+  return v->env->truth(v->self + (size_t)copy * v->stride, &io, names, v->fact);
 }
 
 /* What mn_vec_save writes before the copy's own bytes.  A copy is kept as it was before what it did
@@ -281,26 +306,24 @@ typedef struct stamp {
   int32_t  version, stride, n_params, last, length, unused;
   uint32_t stream[6];            /* key, step, copy, 0 */
   double   sum, param[MN_PARAMS];
+  uint64_t text;
   uint64_t check;                /* of everything else */
 } stamp;
 
-/* FNV-1a over both parts, the stamp's own check left out. */
+/* Of both parts, the stamp's own check left out. */
 static uint64_t check_of(const stamp *s, const char *self, size_t n) {
-  uint64_t h = 14695981039346656037u;
-  const uint8_t *a = (const uint8_t *)s, *b = (const uint8_t *)self;
-  for (size_t i = 0; i < offsetof(stamp, check); i++) h = (h ^ a[i]) * 1099511628211u;
-  for (size_t i = 0; i < n; i++) h = (h ^ b[i]) * 1099511628211u;
-  return h;
+  return digest(digest(DIGEST, s, offsetof(stamp, check)), self, n);
 }
 
 static void stamp_of(const mn_vec *v, stamp *s) {
   memset(s, 0, sizeof *s);
-  memcpy(s->kind, "mn_env1", 8);
+  memcpy(s->kind, "mn_env2", 8);
   snprintf(s->name, sizeof s->name, "%s", v->env->name);
   s->version = v->env->facts->version;
   s->stride = (int32_t)v->stride;
   s->n_params = v->n_params;
   memcpy(s->param, v->param, sizeof s->param);
+  s->text = v->text;
 }
 
 int mn_vec_bytes(mn_vec *v) { return (int)(sizeof(stamp) + v->stride); }
@@ -346,6 +369,8 @@ static int check_stamp(mn_vec *v, const stamp *s, const char *self, int n) {
     return mn_fail(v->ctx, "%s: restore: saved with %.*s=%.15g, here it is %.15g", name,
                    (int)strcspn(word, "="), word, s->param[i], want.param[i]);
   }
+  if (s->text != want.text)
+    return mn_fail(v->ctx, "%s: restore: saved with another text than this one was made from", name);
   if (s->n_params != want.n_params || s->stride != want.stride || n != mn_vec_bytes(v))
     return mn_fail(v->ctx, "%s: restore: %d bytes, expected %d", name, n, mn_vec_bytes(v));
   if (s->check != check_of(s, self, v->stride) || s->last < RESET || s->last >= v->space.n_actions)

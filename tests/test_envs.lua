@@ -52,7 +52,7 @@ for _, e in ipairs(env.list()) do
     local n = 2048
     for k, threads in ipairs { 1, 3 } do
       local ctx = ffi.gc(C.mn_ctx_new("cpu", threads), C.mn_ctx_free)
-      local vec = C.mn_vec_new(ctx, C.mn_env_find(e.name), n, 4, nil, -1)
+      local vec = C.mn_vec_new(ctx, C.mn_env_find(e.name), n, 4, nil, nil, -1)
       local bytes = 1
       for a = 0, C.mn_vec_space(vec, dtype, shape) - 1 do bytes = bytes * shape[a] end
       bytes = bytes * (dtype[0] == C.MN_U8 and 1 or 4)
@@ -149,13 +149,15 @@ for _, e in ipairs(env.list()) do
     for s = 0, 200 do
       if task.observation_space.dtype == "f32" then
         for k = 0, r.n * r.size - 1 do t.ok(r.obs[k] > -1e6 and r.obs[k] < 1e6, "an observation is not finite") end
+      elseif task.observation_space.codes then
+        for k = 0, r.n * r.size - 1 do t.ok(r.obs[k] < task.observation_space.codes, "an observation is no code") end
       end
       if s % 50 == 0 then
         t.ok(C.mn_canvas_count(task:draw(1)) >= 3, "nothing is drawn")
         local facts = 0
         for name, value in pairs(task:truth(1)) do
           facts = facts + 1
-          t.ok(value == value, name .. " is NaN")
+          for _, x in ipairs(type(value) == "table" and value or { value }) do t.ok(x == x, name .. " is NaN") end
         end
         t.ok(facts >= 1, "no facts")
       end

@@ -68,8 +68,8 @@ static inline void tmaze_arm(mn_canvas *c, float x, float y, float tall, bool pa
 }
 
 /* A long corridor is drawn taller than its cells are wide, or it would be a thread. */
-static inline void tmaze_draw(const tmaze *m, const double *param, mn_canvas *c) {
-  (void)param;
+static inline void tmaze_draw(const tmaze *m, const mn_io *io, mn_canvas *c) {
+  (void)io;
   const float n = m->corridor, tall = 1 + n / 48;
   const float half = tall / 2, wall = 0.07f * tall, arm = 0.9f * tall;
   const float left = 0.5f - half, end = n - 0.5f - half, here = (float)m->position + 0.5f;
@@ -90,9 +90,9 @@ static inline void tmaze_draw(const tmaze *m, const double *param, mn_canvas *c)
 }
 
 /* cue: the action that pays.  distance: steps to the junction. */
-static inline int tmaze_truth(const tmaze *m, const double *param, const char **names,
+static inline int tmaze_truth(const tmaze *m, const mn_io *io, const char **names,
                               float *values) {
-  (void)param;
+  (void)io;
   *names = "cue position corridor distance";
   values[0] = m->cue;
   values[1] = m->position;

@@ -39,7 +39,8 @@ end
 function Agent:title(task)
   local parts, keys = {}, {}
   for key in pairs(task.settings) do
-    if key ~= "num_envs" and key ~= "seed" and key ~= "time_limit" then keys[#keys + 1] = key end
+    local text = type(task.settings[key]) == "string" and task.settings[key] or "-"
+    if key ~= "num_envs" and key ~= "seed" and key ~= "time_limit" and text ~= "" and not text:find "\n" then keys[#keys + 1] = key end
   end
   table.sort(keys)
   for _, key in ipairs(keys) do parts[#parts + 1] = (", %s %s"):format(key, tostring(task.settings[key])) end

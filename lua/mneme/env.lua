@@ -15,7 +15,8 @@ local env = {}
 ---@field id string "tmaze-v0"
 ---@field num_envs integer
 ---@field settings table every setting with its value: parameters, num_envs, seed, time_limit
----@field observation_space table { shape = {...}, dtype = "f32"|"u8" } of one copy
+---@field observation_space table of one copy: shape = {...}; dtype = "f32"|"u8"; codes = n where each number of
+---  u8 is one of 0 .. n-1, nil where it is an intensity
 ---@field action_space table { n = how many, names = {...} }
 ---@field time_limit integer steps; 0: none
 ---@field ended table FFI pointers, set where an episode ended in the last step:
@@ -25,17 +26,19 @@ Task.__index = Task
 
 -- ---- settings ----
 
----Parameters in order from "corridor=160[2..256] mode=grid|torus": { name, default, words or nil }.
+---Parameters in order from 'corridor=160[2..256] mode=grid|torus map=""': { name, default, words or nil }.
 local function read_params(text)
   local params = {}
   for name, rule in text:gmatch "([%w_]+)=(%S+)" do
-    local words
-    if not rule:find("[", 1, true) then
-      words = {}
-      for word in rule:gmatch "[^|]+" do words[#words + 1] = word end
+    local param = { name = name, default = "" }
+    if rule:find("[", 1, true) then
+      param.default = tonumber(rule:match "^[^%[]+")
+    elseif rule ~= '""' then
+      param.words = {}
+      for word in rule:gmatch "[^|]+" do param.words[#param.words + 1] = word end
+      param.default = param.words[1]
     end
-    local default = words and words[1] or tonumber(rule:match "^[^%[]+")
-    params[#params + 1] = { name = name, default = default, words = words }
+    params[#params + 1] = param
   end
   return params
 end
@@ -55,10 +58,14 @@ local function number_of(what, param, value)
     for i, word in ipairs(param.words) do if word == value then return i - 1 end end
     errors.unknown(("value of %s: %s"):format(what, param.name), value, param.words)
   end
-  if type(value) ~= "number" then
-    errors.usage(("%s: %s is a %s, expected a number"):format(what, param.name, type(value)))
+  local kind = type(param.default)
+  if type(value) ~= kind then
+    errors.usage(("%s: %s is a %s, expected a %s"):format(what, param.name, type(value), kind))
   end
-  return value
+  if kind == "string" and value:find "%z" then
+    errors.usage(("%s: %s holds a zero byte at place %d"):format(what, param.name, value:find "%z"))
+  end
+  return kind == "number" and value or 0
 end
 
 -- ---- environments in C ----
@@ -112,15 +119,20 @@ local function native_world(name, given)
   local params = read_params(ffi.string(C.mn_env_params(number)))
   local settings = settings_of(what, params, given)
   local values = ffi.new("double[?]", #params + 1)
-  for i, p in ipairs(params) do values[i - 1] = number_of(what, p, settings[p.name]) end
-  local vec = C.mn_vec_new(engine.ctx, number, settings.num_envs, settings.seed, values,
+  local text
+  for i, p in ipairs(params) do
+    values[i - 1] = number_of(what, p, settings[p.name])
+    if p.default == "" then text = settings[p.name] end
+  end
+  local vec = C.mn_vec_new(engine.ctx, number, settings.num_envs, settings.seed, values, text,
     settings.time_limit or -1)
   if vec == nil then errors.usage(ffi.string(C.mn_error(engine.ctx))) end
   local dtype, shape = ffi.new "int[1]", ffi.new("int[?]", C.MN_AXES)
   local axes = C.mn_vec_space(vec, dtype, shape)
   local world = setmetatable({ vec = ffi.gc(vec, C.mn_vec_free), what = what, settings = settings,
     id = what .. "-v" .. C.mn_env_version(number), dtype = dtypes[dtype[0]], shape = {}, names = {},
-    n_actions = C.mn_vec_actions(vec) }, native)
+    n_actions = C.mn_vec_actions(vec), codes = C.mn_vec_codes(vec) }, native)
+  if world.codes == 0 then world.codes = nil end
   for i = 1, axes do world.shape[i] = shape[i - 1] end
   for word in ffi.string(C.mn_env_actions(number)):gmatch "%S+" do
     world.names[#world.names + 1] = word
@@ -151,14 +163,32 @@ end
 
 function native:draw(copy) return check(C.mn_vec_draw(self.vec, copy)) end
 
+---The facts of a truth: name, where its values begin (from 0), how many there are if it is a list.
+---@param names string "x y layout[121]"
+function env.facts(names)
+  local next_word, at = names:gmatch "%S+", 0
+  return function()
+    local word = next_word()
+    if not word then return end
+    local name, count = word:match "^(.*)%[(%d+)%]$"
+    local from = at
+    at = at + (tonumber(count) or 1)
+    return name or word, from, tonumber(count)
+  end
+end
+
 local names_out, values_out = ffi.new "const char *[1]", ffi.new "const float *[1]"
 
 function native:truth(copy)
-  local n, truth = check(C.mn_vec_truth(self.vec, copy, names_out, values_out)), {}
-  local i = 0
-  for name in ffi.string(names_out[0]):gmatch "%S+" do
-    if i < n then truth[name] = values_out[0][i] end
-    i = i + 1
+  check(C.mn_vec_truth(self.vec, copy, names_out, values_out))
+  local truth = {}
+  for name, at, count in env.facts(ffi.string(names_out[0])) do
+    local value = values_out[0][at]
+    if count then
+      value = {}
+      for i = 1, count do value[i] = values_out[0][at + i - 1] end
+    end
+    truth[name] = value
   end
   return truth
 end
@@ -190,7 +220,7 @@ function env.new(name, settings)
   end
   return setmetatable({ world = world, id = world.id, settings = world.settings,
     num_envs = world.settings.num_envs, time_limit = world.settings.time_limit, ended = world.ended,
-    observation_space = { shape = world.shape, dtype = world.dtype },
+    observation_space = { shape = world.shape, dtype = world.dtype, codes = world.codes },
     action_space = { n = world.n_actions, names = world.names } }, Task)
 end
 
@@ -326,7 +356,7 @@ end
 function Task:draw(copy) return open(self):draw(copy_of(self, copy)) end
 
 ---What the agent may not know: { cue = 0, position = 3, ... }, for probes and scenes.
----@return table<string, number>
+---@return table<string, number|number[]>
 function Task:truth(copy) return open(self):truth(copy_of(self, copy)) end
 
 ---Free the copies now rather than when the garbage collector gets to them.

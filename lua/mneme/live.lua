@@ -4,6 +4,7 @@
 -- the file's head.
 local ffi = require "ffi"
 local engine = require "mneme.engine"
+local env = require "mneme.env"
 local errors = require "mneme.errors"
 local json = require "mneme.json"
 local heads = require "mneme.heads"
@@ -62,9 +63,9 @@ local names_out, values_out = ffi.new "const char *[1]", ffi.new "const float *[
 
 -- A function that tells where a copy's agent is: x and y by the environment's truth, NaN if it has none.
 local function place_of(vec)
-  local at, i, none = {}, 0, 0 / 0
+  local at, none = {}, 0 / 0
   local n = vec and C.mn_vec_truth(vec, 0, names_out, values_out) or 0
-  for name in (n > 0 and ffi.string(names_out[0]) or ""):gmatch "%S+" do at[name], i = i, i + 1 end
+  for name, place in env.facts(n > 0 and ffi.string(names_out[0]) or "") do at[name] = place end
   local x, y = at.x or at.position, at.y
   if not x then return function() return none, none end end
   return function(copy)
@@ -164,7 +165,7 @@ local function task_of(schema)
   local settings = {}
   for key, value in pairs(schema.task.settings) do settings[key] = value end
   settings.num_envs = 1
-  return require("mneme.env").new(schema.task.id, settings)
+  return env.new(schema.task.id, settings)
 end
 
 -- The schema comes from a file, so nothing in it is believed: every field must lie inside a

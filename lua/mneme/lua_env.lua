@@ -9,7 +9,7 @@ local C = engine.C
 local world = {}
 world.__index = world
 
-local known = { "observation", "dtype", "actions", "reset", "step", "draw", "truth", "name",
+local known = { "observation", "dtype", "codes", "actions", "reset", "step", "draw", "truth", "name",
   "num_envs", "seed", "time_limit" }
 local BLOCK, FIRST_STREAM = 64, 2 ^ 31       -- streams of copies of Lua environments begin there
 local KIND = "mn_lua1"                       -- what saved bytes begin with
@@ -123,7 +123,7 @@ end
 ---obs is a flat list of numbers; actions count from 0; random() is uniform in [0,1), random(n) one of
 ---1..n; score is 0..1 and counts where an episode ends.  What self holds must be numbers, strings,
 ---booleans and tables, so that it can be saved.
----@param spec table and dtype = "f32"|"u8", name = "lua", num_envs = 8, seed = 1, time_limit = 0
+---@param spec table and dtype = "f32"|"u8", codes = n (u8 whose numbers are one of 0 .. n-1), name = "lua", num_envs = 8, seed = 1, time_limit = 0
 function world.new(spec)
   local whole = require("mneme.env").whole
   check_spec(spec)
@@ -137,12 +137,15 @@ function world.new(spec)
   end
   local dtype = spec.dtype or "f32"
   if dtype ~= "f32" and dtype ~= "u8" then errors.unknown("dtype", dtype, { "f32", "u8" }) end
+  if spec.codes and (dtype ~= "u8" or whole(name, "codes", spec.codes, 1) > 256) then
+    errors.usage(("%s: codes=%s, expected 1..256 with dtype = \"u8\""):format(name, tostring(spec.codes)))
+  end
   local n = whole(name, "num_envs", spec.num_envs or 8, 1)
   local limit = whole(name, "time_limit", spec.time_limit or 0, 0)
   local settings = { num_envs = n, seed = spec.seed or 1, time_limit = limit }
   local element = dtype == "u8" and "uint8_t[?]" or "float[?]"
   local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,
-    dtype = dtype, shape = spec.observation, size = size, names = names, n_actions = #names,
+    dtype = dtype, codes = spec.codes, shape = spec.observation, size = size, names = names, n_actions = #names,
     copies = {}, last = ffi.new(element, n * size) }, world)
   self.ended = { final_obs = ffi.new(element, n * size), score = ffi.new("float[?]", n),
     ret = ffi.new("float[?]", n), length = ffi.new("int32_t[?]", n) }
@@ -176,6 +179,10 @@ function world:observe(i, list, p, from)
     if type(list[k]) ~= "number" then
       errors.raise(("%s: %s gave a %s in place %d of the observation"):format(self.what, from,
         type(list[k]), k))
+    end
+    if self.dtype == "u8" and not (list[k] % 1 == 0 and list[k] >= 0 and list[k] < (self.codes or 256)) then
+      errors.raise(("%s: %s gave %g in place %d of the observation, expected a whole number from 0 to %d"):format(
+        self.what, from, list[k], k, (self.codes or 256) - 1))
     end
     p[i * self.size + k - 1], self.last[i * self.size + k - 1] = list[k], list[k]
   end
