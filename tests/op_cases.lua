@@ -59,6 +59,7 @@ local hints = {
   clamp = { {}, { options = { lo = -0.5, hi = 0.7 } } },
   scale = { {}, { options = { a = -1.5, b = 0.25 } } },
   one_hot = { { options = { classes = 4 } } },
+  one_hot_codes = { { options = { codes = 256 } } },
   matmul = { { shapes = { a = { 3, 4 }, b = { 4, 5 } } },
     { shapes = { a = { 3, 2, 4 }, b = { 4, 3 } } },
              { shapes = { a = { 3, 2, 4 }, b = { 3, 4, 5 } } } },

@@ -1,0 +1,52 @@
+-- test_torso.lua -- what stands before a memory: every kind of observation becomes features.
+local t = require "tests.harness"
+local mn = require "mneme"
+local torso = require "mneme.torso"
+
+-- Leaves of observations with numbers 0 .. below-1 that are not regular.
+local function observations(shape, dtype, below)
+  local x = mn.tensor { shape = shape, dtype = dtype }
+  local p = x:data()
+  for i = 0, x:size() - 1 do p[i] = (i * 7919 + 13) % 101 % below end
+  return x
+end
+
+local function shape_is(x, want) t.eq(table.concat(x:shape(), ","), want) end
+
+t.test("flat: floats in a row", function()
+  local m = torso.for_space { shape = { 2, 3 }, dtype = "f32" }
+  t.eq(m.name, "flat") t.eq(m.d_out, 6)
+  local x = observations({ 4, 5, 2, 3 }, "f32", 50)
+  local y = m(x)
+  shape_is(y, "4,5,6")
+  for i = 0, x:size() - 1 do t.eq(y:data()[i], x:data()[i]) end
+  shape_is(torso.for_space { shape = { 7 }, dtype = "f32" }(observations({ 2, 3, 7 }, "f32", 9)), "2,3,7")
+  mn.sweep()
+end)
+
+t.test("codes: one-hots in a row", function()
+  local m = torso.for_space { shape = { 3, 2 }, dtype = "u8", codes = 7 }
+  t.eq(m.name, "codes") t.eq(m.d_out, 42)
+  local x = observations({ 4, 5, 3, 2 }, "u8", 7)
+  local y = m(x)
+  shape_is(y, "4,5,42")
+  for i = 0, x:size() - 1 do
+    for code = 0, 6 do t.eq(y:data()[i * 7 + code], x:data()[i] == code and 1 or 0) end
+  end
+  x:data()[0] = 7
+  local wrong = m(x):data()[0]
+  t.ok(wrong ~= wrong, "a code that does not exist went unseen")
+  mn.sweep()
+end)
+
+t.test("a module of one's own stands in; mistakes say what was expected", function()
+  local pixels, grid = { shape = { 8, 8, 3 }, dtype = "u8" }, { shape = { 5 }, dtype = "u8", codes = 4 }
+  local own = mn.nn.linear(3, 4)
+  t.raises(function() torso.for_space(grid, own) end, "needs d_out")
+  own.d_out = 4
+  t.eq(torso.for_space(grid, own), own)
+  t.raises(function() torso.for_space(pixels, "flat") end, "torso flat reads numbers %(f32%), but the observations are u8 %[8,8,3%]")
+  t.raises(function() torso.for_space(grid, "code") end, "unknown torso 'code'; did you mean 'codes'")
+  t.raises(function() torso.for_space(grid, { "codes", wide = 3 }) end, "unknown option of torso codes 'wide'")
+  t.raises(function() mn.torso("flat", {}) end, "torso flat: expected { space = task.observation_space }")
+end)
