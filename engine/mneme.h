@@ -105,6 +105,8 @@ int         mn_vec_time_limit(mn_vec *v);
 int         mn_vec_bytes(mn_vec *v);               /* bytes that mn_vec_save writes for one copy */
 int         mn_vec_reset(mn_vec *v, double seed, void *obs);   /* seed < 0: go on with the old one */
 int         mn_vec_step(mn_vec *v, const int32_t *action, void *obs, float *reward, uint8_t *terminated, uint8_t *truncated);
+int         mn_vec_run(mn_vec *v, int rounds, const int32_t *action, int sets, void *obs, float *reward,
+                       uint8_t *terminated, uint8_t *truncated);   /* steps with actions of [sets, copies] in turn */
 const void    *mn_vec_final_obs(mn_vec *v);        /* [copies, ...]: the last observation where an episode ended */
 const float   *mn_vec_score(mn_vec *v);            /* [copies]: 0..1 where an episode ended */
 const float   *mn_vec_return(mn_vec *v);           /* [copies]: undiscounted return where an episode ended */

@@ -269,6 +269,17 @@ int mn_vec_step(mn_vec *v, const int32_t *action, void *obs, float *reward, uint
   return 0;
 }
 
+/* `rounds` steps of every copy, with the sets of action [sets, copies] in turn: stepping without its
+** caller, to be timed. */
+int mn_vec_run(mn_vec *v, int rounds, const int32_t *action, int sets, void *obs, float *reward,
+               uint8_t *terminated, uint8_t *truncated) {
+  for (int k = 0; k < rounds; k++) {
+    const int32_t *set = action + (size_t)(k % sets) * (size_t)v->copies;
+    if (mn_vec_step(v, set, obs, reward, terminated, truncated)) return -1;
+  }
+  return 0;
+}
+
 /* ---- one copy: looking at it, saving it, going on from it ---- */
 
 static int check_copy(mn_vec *v, const char *what, int copy, bool needs_reset) {

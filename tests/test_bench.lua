@@ -71,3 +71,18 @@ end)
 
 os.remove(csv)
 os.remove(png)
+
+t.test("envs: every environment has its line, by each loop; the rows name settings that there are", function()
+  local status, said = run("envs", "tmaze")
+  t.eq(status, 0, said)
+  t.ok(said:find "\ntmaze +1024 +[%d.]+ M +[%d.]+ M +[%d.]+ M  [%d.]+ x PufferLib", said)
+  local list = require("mneme.env").list()
+  for _, e in ipairs(list) do
+    for _, row in ipairs(require("mneme.bench_envs").rows(e.name)) do
+      local settings = { num_envs = 1 }
+      for key, value in pairs(row[2]) do settings[key] = value end
+      require("mneme.env").new(e.name, settings):close()
+    end
+  end
+  t.eq(select(2, run("envs", "tmase")):match "did you mean '(%w+)'", "tmaze")
+end)

@@ -1,4 +1,4 @@
--- bench.lua -- `mneme bench [cores] [train] [act] [envs] [gemm]`: how fast this machine runs what is published, each
+-- bench.lua -- `mneme bench [cores|envs] ...` or `[train] [act] [gemm]`: how fast this machine runs what is published, each
 -- with the bound it is measured against in the same run.  Times are medians; only ratios travel.
 --   bound of training: 4 x the products of one step (act, update's forward, backward twice) plus the
 --   recurrence (two forward, one backward), at the rate of a large matrix product measured here.
@@ -144,39 +144,7 @@ function bench.act()
   end
 end
 
-local SETS = 64          -- sets of random actions, used over and over
-
-local function env_rate(name, copies)
-  local task = mn.env(name, { num_envs = copies })
-  local size, u8 = copies, task.observation_space.dtype == "u8"
-  for _, n in ipairs(task.observation_space.shape) do size = size * n end
-  local obs, reward = ffi.new(u8 and "uint8_t[?]" or "float[?]", size), ffi.new("float[?]", copies)
-  local action, random = ffi.new("int32_t[?]", SETS * copies), ffi.new("float[?]", SETS * copies)
-  local terminated, truncated = ffi.new("uint8_t[?]", copies), ffi.new("uint8_t[?]", copies)
-  C.mn_random_uniform(1, 0, 0, random, SETS * copies)
-  for i = 0, SETS * copies - 1 do action[i] = random[i] * task.action_space.n end
-  task:reset_raw(obs)
-  local best, till = 0, C.mn_clock(false) + 0.5
-  repeat                 -- the best of short runs: other programs only slow it down
-    local rounds = math.max(1, math.floor(1e6 / copies))
-    local seconds = timed(function()
-      for k = 1, rounds do task:step_raw(action + k % SETS * copies, obs, reward, terminated, truncated) end
-    end)
-    best = math.max(best, rounds * copies / seconds)
-  until C.mn_clock(false) > till
-  task:close()
-  return best
-end
-
-function bench.envs()
-  print "environments, one thread, random actions, the loop a learner runs:"
-  engine.open("cpu", 1)
-  for _, e in ipairs(require("mneme.env").list()) do
-    for _, copies in ipairs { 8, 256, 1024 } do
-      print(("%-16s %6d copies %9.2f M steps/s"):format(e.name, copies, env_rate(e.name, copies) / 1e6))
-    end
-  end
-end
+function bench.envs() require("mneme.bench_envs").main {} end
 
 function bench.gemm()
   local own, blas = bench.gemm_rates()
@@ -188,7 +156,9 @@ end
 ---@return integer status
 function bench.main(words)
   if words[1] == "one" then bench.one(words[2], tonumber(words[3])) return 0 end
-  if words[1] == "cores" then return require("mneme.bench_cores").main { unpack(words, 2) } end
+  for _, name in ipairs { "cores", "envs" } do
+    if words[1] == name then return require("mneme.bench_" .. name).main { unpack(words, 2) } end
+  end
   local sections = { "gemm", "envs", "act", "train" }
   local chosen = #words > 0 and words or sections
   for _, name in ipairs(chosen) do
