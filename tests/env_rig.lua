@@ -22,6 +22,16 @@ local function final(r, i)
   return ffi.string(ffi.cast("const char *", r.task.ended.final_obs) + i * r.bytes, r.bytes)
 end
 
+-- What only the environment knows of a copy, as a string.
+local function hidden(task, i)
+  local facts = {}
+  for name, value in pairs(task:truth(i)) do
+    facts[#facts + 1] = name .. "=" .. (type(value) == "table" and table.concat(value, " ") or value)
+  end
+  table.sort(facts)
+  return table.concat(facts, "|")
+end
+
 -- One step; copy i acts as copy `as[i]` would at step r.time (default: i).
 local function step(r, as)
   for i = 0, r.n - 1 do r.action[i] = act(as and as[i] or i, r.time, r.task.action_space.n) end
@@ -57,4 +67,4 @@ local function follow(r, copies, steps, as)
   return log
 end
 
-return { act = act, rig = rig, seen = seen, final = final, step = step, roll = roll, follow = follow }
+return { act = act, rig = rig, seen = seen, final = final, hidden = hidden, step = step, roll = roll, follow = follow }

@@ -1,0 +1,58 @@
+/* mystery_path.c -- find a hidden path by falling off it, and remember it: walking pixel by pixel.
+** MysteryPath of memory-gym with its two choices of action, across and along, as one of nine: after
+** a fall the agent is put back at the start, and only its memory tells which way was safe.
+** Observation: mystery_sight.h, eight slots for the heading (from up to the left), and where in its
+** cell the agent is (-1..1, across and down); or pixels.  A time limit is truncation here;
+** memory-gym gives it the word of an end, as bootstrap_truncated=0 does in a learner. */
+#include "mystery_sight.h"
+
+typedef mystery mystery_path;
+
+enum { HEADING = MYSTERY_MORE, WITHIN = HEADING + 8, NUMBERS = WITHIN + 2 };
+enum { STRAIGHT = 3, SLANTING = 2 };   /* pixels a step, along each axis */
+
+MN_FN void spaces(const double *param, mn_space *out) {
+  mystery_spaces(param, NUMBERS, 9, 512, out);
+}
+
+MN_FN float within(int pixel) {
+  return (float)(pixel % MYSTERY_TILE - MYSTERY_TILE / 2) / (MYSTERY_TILE / 2);
+}
+
+MN_FN void observe(const mystery *m, mn_io *io) {
+  if (io->param[MYSTERY_OBSERVATION] == MYSTERY_SEEN_PIXELS) {
+    mystery_paint(m, io);
+  } else {
+    mystery_tell(m, io, NUMBERS);
+    io->obs[HEADING + m->heading] = 1;
+    io->obs[WITHIN] = within(m->x);
+    io->obs[WITHIN + 1] = within(m->y);
+  }
+}
+
+MN_FN void reset(mystery_path *m, mn_io *io) {
+  mystery_enter(m, io);
+  observe(m, io);
+}
+
+MN_FN void step(mystery_path *m, mn_io *io) {
+  const uint8_t headings[9] = { 0, 0, 4, 2, 1, 3, 6, 7, 5 };
+  const int across = io->action / 3, along = io->action % 3;           /* 1: back, 2: forth */
+  const int dx = (across == 2) - (across == 1), dy = (along == 2) - (along == 1);
+  if (m->fell) {
+    mystery_put_at_start(m);
+  } else if (io->action > 0) {
+    const int pixels = dx && dy ? SLANTING : STRAIGHT;
+    m->heading = headings[io->action];
+    mystery_walk(m, pixels * dx, pixels * dy);
+  }
+  mystery_judge(m, io, 0.1f);
+  observe(m, io);
+}
+
+MN_ENV(mystery_path, .version = 0,
+       .doc = "find a hidden path by falling off it, and remember it; walking in small steps",
+       .params = MYSTERY_PARAMS,
+       .actions = "stay up down left up_left down_left right up_right down_right",
+       .spaces = spaces, .prepare = NULL, .reset = reset, .step = step, .draw = mystery_draw,
+       .truth = mystery_truth)

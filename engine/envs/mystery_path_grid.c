@@ -1,0 +1,49 @@
+/* mystery_path_grid.c -- find a hidden path by falling off it, and remember it: cell by cell, with
+** quarter turns.  MysteryPath-Grid of memory-gym: after a fall the agent is put back at the start,
+** and only its memory tells which steps were safe.
+** Observation: mystery_sight.h, and four slots for the heading (up, left, down, right); or pixels.
+** A time limit is truncation here; memory-gym gives it the word of an end, as bootstrap_truncated=0
+** does in a learner. */
+#include "mystery_sight.h"
+
+typedef mystery mystery_path_grid;
+
+enum { STAY, TURN_LEFT, TURN_RIGHT, FORWARD, ACTIONS };
+enum { HEADING = MYSTERY_MORE, NUMBERS = HEADING + 4 };
+
+MN_FN void spaces(const double *param, mn_space *out) {
+  mystery_spaces(param, NUMBERS, ACTIONS, 128, out);
+}
+
+MN_FN void observe(const mystery *m, mn_io *io) {
+  if (io->param[MYSTERY_OBSERVATION] == MYSTERY_SEEN_PIXELS) {
+    mystery_paint(m, io);
+  } else {
+    mystery_tell(m, io, NUMBERS);
+    io->obs[HEADING + m->heading / 2] = 1;
+  }
+}
+
+MN_FN void reset(mystery_path_grid *m, mn_io *io) {
+  mystery_enter(m, io);
+  observe(m, io);
+}
+
+MN_FN void step(mystery_path_grid *m, mn_io *io) {
+  const int h = m->heading / 2, turn = (io->action == TURN_LEFT) - (io->action == TURN_RIGHT);
+  if (m->fell) {
+    mystery_put_at_start(m);
+  } else if (io->action == FORWARD) {
+    mystery_walk(m, MYSTERY_TILE * ((h == 3) - (h == 1)), MYSTERY_TILE * ((h == 2) - (h == 0)));
+  } else {
+    m->heading = (uint8_t)((m->heading + 2 * turn) & 7);
+  }
+  mystery_judge(m, io, io->param[MYSTERY_LEVEL] == MYSTERY_EASY ? 0.1f : 0);
+  observe(m, io);
+}
+
+MN_ENV(mystery_path_grid, .version = 0,
+       .doc = "find a hidden path by falling off it, and remember it; quarter turns and cells",
+       .params = MYSTERY_PARAMS, .actions = "stay turn_left turn_right forward",
+       .spaces = spaces, .prepare = NULL, .reset = reset, .step = step, .draw = mystery_draw,
+       .truth = mystery_truth)
