@@ -8,6 +8,7 @@
 #include <string.h>
 
 typedef struct heat_slot { mn_heat heat; size_t at; } heat_slot;   /* at: where its values begin */
+typedef struct image_slot { int rows, cols; size_t at; } image_slot;   /* at: where its bytes begin */
 
 struct mn_canvas {
   mn_ctx *ctx;
@@ -15,6 +16,8 @@ struct mn_canvas {
   char *chars;       size_t n_chars, room_chars;
   heat_slot *heats;  size_t n_heats, room_heats;
   float *values;     size_t n_values, room_values;
+  image_slot *images; size_t n_images, room_images;
+  uint8_t *bytes;    size_t n_bytes, room_bytes;
 };
 
 /* Make room for `more` elements behind the n that `*list` holds; 0, or -1 with the error set. */
@@ -54,11 +57,13 @@ void mn_canvas_free(mn_canvas *c) {
   free(c->chars);
   free(c->heats);
   free(c->values);
+  free(c->images);
+  free(c->bytes);
   free(c);
 }
 
 void mn_canvas_clear(mn_canvas *c) {
-  c->n_shapes = c->n_chars = c->n_heats = c->n_values = 0;
+  c->n_shapes = c->n_chars = c->n_heats = c->n_values = c->n_images = c->n_bytes = 0;
 }
 
 /* Append a rectangle, frame, disc, line or triangle: see canvas.h for what the numbers mean. */
@@ -108,6 +113,21 @@ int mn_canvas_heat(mn_canvas *c, float x, float y, float w, float h, int rows, i
   return 0;
 }
 
+/* Append a picture, rgb[rows, cols, 3] (copied; row 0 on top), stretched over the box x, y, w, h. */
+int mn_canvas_image(mn_canvas *c, float x, float y, float w, float h, int rows, int cols,
+                    const uint8_t *rgb) {
+  if (rows < 1 || cols < 1 || (double)rows * cols > 1 << 24)
+    return mn_fail(c->ctx, "canvas: a picture of %d x %d, expected 1 x 1 .. 16M pixels", rows, cols);
+  size_t n = (size_t)rows * (size_t)cols * 3;
+  if (grow(c, &c->bytes, 1, c->n_bytes, &c->room_bytes, n) ||
+      grow(c, &c->images, sizeof *c->images, c->n_images, &c->room_images, 1) ||
+      add(c, &(mn_shape){ MN_IMAGE, 0xFFFFFFFF, x, y, w, h, (int32_t)c->n_images, 0 })) return -1;
+  memcpy(c->bytes + c->n_bytes, rgb, n);
+  c->images[c->n_images++] = (image_slot){ rows, cols, c->n_bytes };
+  c->n_bytes += n;
+  return 0;
+}
+
 /* The box a shape covers; a text's width is a guess, since fonts live elsewhere. */
 static void bounds_of(const mn_canvas *c, const mn_shape *s, float box[4]) {
   float x0 = s->x, y0 = s->y, x1 = s->x + s->w, y1 = s->y + s->h;
@@ -154,6 +174,9 @@ int mn_canvas_append(mn_canvas *c, const mn_canvas *from, float x, float y, floa
       const mn_heat *heat = mn_canvas_heat_at(from, s.text);
       bad = mn_canvas_heat(c, s.x, s.y, s.w, s.h, heat->rows, heat->cols, heat->values, heat->lo,
                            heat->hi, heat->map);
+    } else if (s.kind == MN_IMAGE) {
+      const mn_image image = mn_canvas_image_at(from, s.text);
+      bad = mn_canvas_image(c, s.x, s.y, s.w, s.h, image.rows, image.cols, image.rgb);
     } else {
       bad = add(c, &s);
     }
@@ -174,4 +197,10 @@ const char *mn_canvas_string(const mn_canvas *c, int text) {
 
 const mn_heat *mn_canvas_heat_at(const mn_canvas *c, int text) {
   return text >= 0 && (size_t)text < c->n_heats ? &c->heats[text].heat : NULL;
+}
+
+mn_image mn_canvas_image_at(const mn_canvas *c, int text) {
+  if (text < 0 || (size_t)text >= c->n_images) return (mn_image){ 0, 0, NULL };
+  const image_slot *slot = &c->images[text];
+  return (mn_image){ slot->rows, slot->cols, c->bytes + slot->at };
 }

@@ -188,6 +188,27 @@ t.test("heat maps: first row on top, ends of the map, means of what is smaller t
   t.ok(r == red and g == green and b == blue, "the mean of 0 and 1 has the colour of 0.5")
 end)
 
+t.test("pictures: first row on top, means of what is smaller than a pixel, and they travel with their canvas", function()
+  local rgb = ffi.new("uint8_t[12]", { 255, 0, 0, 0, 255, 0, 0, 0, 255, 10, 20, 30 })
+  local function image(side) return function(v) v:image({ x = 0, y = 0, w = side, h = side }, 2, 2, rgb) end end
+  local function shows(what, pixels, x, y, r, g, b)
+    t.eq(("%d %d %d"):format(pixel(pixels, 40, x, y)), ("%d %d %d"):format(r, g, b), what)
+  end
+  local pixels = paint({ draw = image(40) }, {}, 40, 40)
+  shows("upper left", pixels, 5, 5, 255, 0, 0)
+  shows("upper right", pixels, 35, 5, 0, 255, 0)
+  shows("lower left", pixels, 5, 35, 0, 0, 255)
+  shows("lower right", pixels, 35, 35, 10, 20, 30)
+  shows("the mean of all four", paint({ draw = image(1) }, {}, 40, 40), 0, 0, 66, 69, 71)
+  local small = ffi.gc(C.mn_canvas_new(engine.ctx), C.mn_canvas_free)
+  for _ = 1, 3 do t.eq(C.mn_canvas_image(small, 0, 0, 1, 1, 2, 2, rgb), 0) end
+  C.mn_canvas_image(small, 1, 0, 1, 1, 1, 1, rgb + 9)
+  local function both(v) v:append(small, { x = 0, y = 0, w = 40, h = 20 }) end
+  pixels = paint({ draw = both }, {}, 40, 40)
+  shows("of the first, in its half", pixels, 2, 15, 0, 0, 255)
+  shows("of the last", pixels, 30, 10, 10, 20, 30)
+end)
+
 t.test("text: its width, its ellipsis, and bytes that are not UTF-8", function()
   local page = painter.view
   page:clear(1280, 800)
@@ -204,6 +225,8 @@ t.test("a canvas refuses numbers that are not finite, and sizes that are not pic
   t.eq(C.mn_canvas_add(empty, canvas.RECT, 0, 0 / 0, 0, 1, 1), -1)
   t.eq(C.mn_canvas_add(empty, 99, 0, 0, 0, 1, 1), -1)
   t.eq(C.mn_canvas_heat(empty, 0, 0, 1, 1, 0, 5, nil, 0, 1, 0), -1)
+  t.eq(C.mn_canvas_image(empty, 0, 0, 1, 1, 5, 0, nil), -1)
+  t.eq(C.mn_canvas_image(empty, 0, 0, 0 / 0, 1, 1, 1, ffi.new "uint8_t[3]"), -1)
   t.eq(C.mn_canvas_count(empty), 0)
   t.raises(function() painter:paint({ draw = function() end }, {}, 0, 10) end, "0x10")
 end)

@@ -92,6 +92,12 @@ function methods:heat(box, rows, cols, values, lo, hi, map)
     map or SEQUENTIAL))
 end
 
+---A picture, bytes rgb[rows * cols * 3], stretched over a box.
+function methods:image(box, rows, cols, rgb)
+  if box.w < 1 or box.h < 1 then return end
+  engine.check(C.mn_canvas_image(self.shapes, box.x, box.y, box.w, box.h, rows, cols, rgb))
+end
+
 local bounds = ffi.new "float[4]"
 
 ---Draw a whole canvas, fitted into a box.

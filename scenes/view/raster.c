@@ -191,12 +191,28 @@ static uint32_t map_color(const mn_heat *heat, float value) {
   return color;
 }
 
-/* The mean of the values under one pixel, where cells are smaller than pixels; else the one cell's. */
-static float value_under(const mn_heat *heat, int r0, int r1, int c0, int c1) {
+/* What a grid of cells shows under one pixel: the mean of cells r0..r1-1, c0..c1-1, where cells are
+** smaller than pixels; else the one cell. */
+typedef uint32_t under_pixel(const void *grid, int r0, int r1, int c0, int c1);
+
+static uint32_t heat_under(const void *grid, int r0, int r1, int c0, int c1) {
+  const mn_heat *heat = grid;
   float sum = 0;
   for (int row = r0; row < r1; row++)
     for (int col = c0; col < c1; col++) sum += heat->values[(size_t)row * (size_t)heat->cols + (size_t)col];
-  return sum / (float)((r1 - r0) * (c1 - c0));
+  return map_color(heat, sum / (float)((r1 - r0) * (c1 - c0)));
+}
+
+static uint32_t image_under(const void *grid, int r0, int r1, int c0, int c1) {
+  const mn_image *image = grid;
+  uint64_t sum[3] = { 0, 0, 0 }, n = (uint64_t)(r1 - r0) * (uint64_t)(c1 - c0);
+  for (int row = r0; row < r1; row++)
+    for (int col = c0; col < c1; col++)
+      for (int i = 0; i < 3; i++)
+        sum[i] += image->rgb[((size_t)row * (size_t)image->cols + (size_t)col) * 3 + (size_t)i];
+  uint32_t color = 255;
+  for (int i = 0; i < 3; i++) color |= (uint32_t)((sum[i] + n / 2) / n) << (24 - 8 * i);
+  return color;
 }
 
 /* The cells of n under pixel i of `size`: the one below its middle, or all that it covers. */
@@ -210,12 +226,15 @@ static void cells(int n, int size, int i, int *from, int *to) {
   }
 }
 
-static void heat_map(mn_raster *r, const mn_heat *heat, float x, float y, float w, float h) {
+/* Paint a grid of rows x cols cells over a box. */
+static void cell_map(mn_raster *r, under_pixel *color_of, const void *grid, int rows, int cols,
+                     const mn_shape *s) {
+  const float x = s->x, y = s->y, w = s->w, h = s->h;
   int x0 = clamp(floorf(x + 0.5f), -65536, 65536), x1 = clamp(floorf(x + w + 0.5f), -65536, 65536);
   int y0 = clamp(floorf(y + 0.5f), -65536, 65536), y1 = clamp(floorf(y + h + 0.5f), -65536, 65536);
   int before = -1, r0, r1, c0, c1;
   for (int py = y0 < 0 ? 0 : y0; py < y1 && py < r->height; py++) {
-    cells(heat->rows, y1 - y0, py - y0, &r0, &r1);
+    cells(rows, y1 - y0, py - y0, &r0, &r1);
     int left = x0 < 0 ? 0 : x0, right = x1 < r->width ? x1 : r->width;
     if (left >= right) return;
     if (r1 - r0 == 1 && r0 == before) {                  /* a row of cells spans many rows of pixels */
@@ -226,8 +245,8 @@ static void heat_map(mn_raster *r, const mn_heat *heat, float x, float y, float 
     int old = -1;
     uint32_t color = 0;
     for (int px = left; px < right; px++) {
-      cells(heat->cols, x1 - x0, px - x0, &c0, &c1);
-      if (c0 != old) color = map_color(heat, value_under(heat, r0, r1, c0, c1));
+      cells(cols, x1 - x0, px - x0, &c0, &c1);
+      if (c0 != old) color = color_of(grid, r0, r1, c0, c1);
       old = c0;
       run(r, color, px, px + 1, py, 255);
     }
@@ -242,7 +261,16 @@ static void paint(mn_raster *r, const mn_canvas *c, const mn_shape *s) {
   case MN_LINE: line(r, s->color, s->x, s->y, s->w, s->h, s->data); break;
   case MN_TRIANGLE: triangle(r, s->color, s->x, s->y, s->w, s->h, s->data); break;
   case MN_TEXT: text(r, &s->color, s->x, s->y, s->h, mn_canvas_string(c, s->text)); break;
-  case MN_HEAT: heat_map(r, mn_canvas_heat_at(c, s->text), s->x, s->y, s->w, s->h); break;
+  case MN_HEAT: {
+    const mn_heat *heat = mn_canvas_heat_at(c, s->text);
+    cell_map(r, heat_under, heat, heat->rows, heat->cols, s);
+    break;
+  }
+  case MN_IMAGE: {
+    const mn_image image = mn_canvas_image_at(c, s->text);
+    cell_map(r, image_under, &image, image.rows, image.cols, s);
+    break;
+  }
   }
 }
 
