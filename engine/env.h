@@ -37,6 +37,7 @@ typedef struct mn_space {        /* what an agent sees and may do, for given par
 enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values of truth */
 
 /* What MN_ENV takes; then reset, step, draw, truth.
+**   doc       one line;  about: or NULL: more lines, for `mneme help env NAME`
 **   params    "corridor=160[2..256] noise=0.1[0..1] mode=grid|torus": a number with a point may be
 **             any number of its range, one without must be whole; a word is the index of its choice;
 **             map="" is a text, at most one, for prepare to read (its value in param is 0)
@@ -46,9 +47,11 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
 **             params or text cannot be had.  Runs once, on the host */
 #define MN_ENV_FACTS                                                                               \
   int version;                                                                                     \
-  const char *doc, *params, *actions;                                                              \
+  const char *doc, *about, *params, *actions;                                                              \
   void (*spaces)(const double *param, mn_space *out);                                              \
   int (*prepare)(mn_ctx *mn, const double *param, const char *text, void *shared);
+
+int mn_fail(mn_ctx *mn, const char *fmt, ...) __attribute__((format(printf, 2, 3)));   /* for prepare; -1 */
 
 typedef struct mn_facts { MN_ENV_FACTS } mn_facts;
 

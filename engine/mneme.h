@@ -95,6 +95,7 @@ const char *mn_env_name(int env);
 int         mn_env_version(int env);
 const char *mn_env_params(int env);                /* "corridor=160[2..256] map=\"\" ..." */
 const char *mn_env_doc(int env);
+const char *mn_env_about(int env);                 /* more lines on its settings, or NULL */
 const char *mn_env_actions(int env);               /* "up down left right" */
 mn_vec     *mn_vec_new(mn_ctx *mn, int env, int copies, double seed, const double *params, const char *text, int time_limit);
 void        mn_vec_free(mn_vec *v);

@@ -14,19 +14,19 @@ for _, e in ipairs(env.list()) do
   local function make(settings) return env.new(e.name, settings) end
 
   t.test(e.name .. ": the same seed replays bit for bit, another seed does not", function()
-    local function run(seed) return (roll(make { num_envs = 3 }, seed, 300)) end
+    local function run(seed) return (roll(make { num_envs = 3, time_limit = 20 }, seed, 300)) end
     local a, b, c = run(5), run(5), run(6)
     for i = 0, 2 do
       t.eq(a[i], b[i], "copy " .. i)
       t.ok(a[i] ~= c[i], "another seed gives the same episode")
     end
     t.ok(a[0] ~= a[1] and a[1] ~= a[2], "copies share a stream")
-    local d = roll(make { num_envs = 3, seed = 5 }, nil, 300)
+    local d = roll(make { num_envs = 3, seed = 5, time_limit = 20 }, nil, 300)
     t.eq(d[0], a[0], "the seed of the settings")
   end)
 
   t.test(e.name .. ": a second reset without a seed goes on, with the seed it starts over", function()
-    local task = make { num_envs = 2 }
+    local task = make { num_envs = 2, time_limit = 10 }
     local first = roll(task, 9, 100)
     local other = roll(task, nil, 100)
     t.ok(first[0] ~= other[0] and first[1] ~= other[1], "the stream did not go on")
@@ -34,11 +34,12 @@ for _, e in ipairs(env.list()) do
   end)
 
   t.test(e.name .. ": a copy's stream does not depend on the number of copies", function()
-    local few, many = roll(make { num_envs = 3 }, 2, 60), roll(make { num_envs = 70 }, 2, 60)
+    local function short(n) return make { num_envs = n, time_limit = 4 } end     -- every episode draws anew
+    local few, many = roll(short(3), 2, 60), roll(short(70), 2, 60)
     for i = 0, 2 do t.eq(few[i], many[i], "copy " .. i) end
-    local seventy_one = roll(make { num_envs = 71 }, 2, 60)
+    local seventy_one = roll(short(71), 2, 60)
     t.eq(seventy_one[69], many[69], "beyond the first 64 copies")
-    local r, all, alike, met = rig(make { num_envs = 130 }), {}, {}, {}
+    local r, all, alike, met = rig(short(130)), {}, {}, {}
     r.task:reset_raw(r.obs, 2)
     local secret = {}                  -- worlds may look alike for a while, and be different ones
     for i = 0, 129 do all[i + 1], alike[i], secret[i + 1] = i, 0, hidden(r.task, i) end
@@ -51,7 +52,7 @@ for _, e in ipairs(env.list()) do
 
   t.test(e.name .. ": any number of threads gives the same bits", function()
     local dtype, shape, logs = ffi.new "int[1]", ffi.new("int[?]", C.MN_AXES), {}
-    local n = 2048
+    local n = 4096
     for k, threads in ipairs { 1, 3 } do
       local ctx = ffi.gc(C.mn_ctx_new("cpu", threads), C.mn_ctx_free)
       local vec = C.mn_vec_new(ctx, C.mn_env_find(e.name), n, 4, nil, nil, -1)
