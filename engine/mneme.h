@@ -105,6 +105,7 @@ int         mn_vec_actions(mn_vec *v);
 int         mn_vec_time_limit(mn_vec *v);
 int         mn_vec_bytes(mn_vec *v);               /* bytes that mn_vec_save writes for one copy */
 int         mn_vec_reset(mn_vec *v, double seed, void *obs);   /* seed < 0: go on with the old one */
+int         mn_vec_reset_each(mn_vec *v, const double *seed, void *obs);   /* seed[copies]: copy i as copy 0 of that seed */
 int         mn_vec_step(mn_vec *v, const int32_t *action, void *obs, float *reward, uint8_t *terminated, uint8_t *truncated);
 int         mn_vec_run(mn_vec *v, int rounds, const int32_t *action, int sets, void *obs, float *reward,
                        uint8_t *terminated, uint8_t *truncated);   /* steps with actions of [sets, copies] in turn */

@@ -83,15 +83,18 @@ static int check_seed(mn_ctx *mn, const char *name, double seed) {
   return mn_fail(mn, "%s: seed=%.17g, expected a whole number from 0 to 2^53", name, seed);
 }
 
-static void start_streams(mn_vec *v) {
+/* Random numbers of one copy: those of copy number `as` of a task with that seed. */
+static void start_stream(mn_vec *v, int copy, double seed, int as) {
   uint32_t key[2];
-  mn_random_key(v->seed, key);
-  for (int i = 0; i < v->copies; i++) {
-    mn_streams *s = &v->streams[i / MN_LANES];
-    int lane = i % MN_LANES;
-    for (int w = 0; w < 2; w++) s->key[w][lane] = key[w], s->step[w][lane] = 0;
-    s->copy[lane] = (uint32_t)i;
-  }
+  mn_streams *s = &v->streams[copy / MN_LANES];
+  int lane = copy % MN_LANES;
+  mn_random_key(seed, key);
+  for (int w = 0; w < 2; w++) s->key[w][lane] = key[w], s->step[w][lane] = 0;
+  s->copy[lane] = (uint32_t)as;
+}
+
+static void start_streams(mn_vec *v) {
+  for (int i = 0; i < v->copies; i++) start_stream(v, i, v->seed, i);
 }
 
 /* `copies` copies of environment number `env`.  seed: whole, 0..2^53.  params: one value for each
@@ -183,13 +186,7 @@ static void advance(mn_streams *s, int from, int n) {
   for (int i = from; i < from + n; i++) s->step[1][i] += ++s->step[0][i] == 0;
 }
 
-/* Start every copy anew; obs: [copies, ...].  seed >= 0: from that seed; < 0: the streams go on. */
-int mn_vec_reset(mn_vec *v, double seed, void *obs) {
-  if (!(seed < 0)) {
-    if (check_seed(v->ctx, v->env->name, seed)) return -1;
-    v->seed = seed;
-    start_streams(v);
-  }
+static void start_all(mn_vec *v, void *obs) {
   for (int c = 0; c < v->chunks; c++) {
     uint32_t bits[4][MN_LANES];
     int first = c * MN_LANES, n = v->copies - first < MN_LANES ? v->copies - first : MN_LANES;
@@ -199,6 +196,26 @@ int mn_vec_reset(mn_vec *v, double seed, void *obs) {
     advance(&v->streams[c], 0, n);
   }
   v->waiting = 0;
+}
+
+/* Start every copy anew; obs: [copies, ...].  seed >= 0: from that seed; < 0: the streams go on. */
+int mn_vec_reset(mn_vec *v, double seed, void *obs) {
+  if (!(seed < 0)) {
+    if (check_seed(v->ctx, v->env->name, seed)) return -1;
+    v->seed = seed;
+    start_streams(v);
+  }
+  start_all(v, obs);
+  return 0;
+}
+
+/* Start every copy anew, each from a seed of its own: copy i does what copy 0 of a task with seed[i]
+** does.  On an error nothing has changed. */
+int mn_vec_reset_each(mn_vec *v, const double *seed, void *obs) {
+  for (int i = 0; i < v->copies; i++)
+    if (check_seed(v->ctx, v->env->name, seed[i])) return -1;
+  for (int i = 0; i < v->copies; i++) start_stream(v, i, seed[i], 0);
+  start_all(v, obs);
   return 0;
 }
 
@@ -422,8 +439,8 @@ int mn_vec_restore(mn_vec *v, int copy, const void *bytes, int n, void *obs) {
   int lane = copy % MN_LANES;
   for (int w = 0; w < 2; w++) m->key[w][lane] = s.stream[w], m->step[w][lane] = s.stream[2 + w];
   m->copy[lane] = s.stream[4];
-  repeat(v, copy, &s, self, obs ? obs : v->one_obs);
   v->waiting -= v->last[copy] == NEVER;
+  repeat(v, copy, &s, self, obs ? obs : v->one_obs);
   v->last[copy] = s.last;
   v->length[copy] = s.length;
   v->sum[copy] = s.sum;

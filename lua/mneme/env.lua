@@ -19,6 +19,7 @@ local env = {}
 ---  u8 is one of 0 .. n-1, nil where it is an intensity
 ---@field action_space table { n = how many, names = {...} }
 ---@field time_limit integer steps; 0: none
+---@field seed integer|integer[] what the random streams began with: of the settings, or of the last reset
 ---@field ended table FFI pointers, set where an episode ended in the last step:
 ---  final_obs [num_envs, ...]; score (0..1), ret (undiscounted return), length [num_envs]
 local Task = {}
@@ -144,7 +145,10 @@ local function native_world(name, given)
   return world
 end
 
-function native:reset(obs, seed) check(C.mn_vec_reset(self.vec, seed or -1, obs)) end
+function native:reset(obs, seed)
+  if type(seed) ~= "table" then return check(C.mn_vec_reset(self.vec, seed or -1, obs)) end
+  check(C.mn_vec_reset_each(self.vec, ffi.new("double[?]", #seed, seed), obs))
+end
 
 function native:step(action, obs, reward, terminated, truncated)
   check(C.mn_vec_step(self.vec, action, obs, reward, terminated, truncated))
@@ -220,6 +224,7 @@ function env.new(name, settings)
   end
   return setmetatable({ world = world, id = world.id, settings = world.settings,
     num_envs = world.settings.num_envs, time_limit = world.settings.time_limit, ended = world.ended,
+    seed = world.settings.seed,
     observation_space = { shape = world.shape, dtype = world.dtype, codes = world.codes },
     action_space = { n = world.n_actions, names = world.names } }, Task)
 end
@@ -256,20 +261,35 @@ local function buffers(task)
 end
 
 ---Start every copy anew.
----@param seed integer? 0..2^53; nil: go on with the random streams there are
+---@param seed integer|integer[]? 0..2^53; a list: one for each copy, and copy i does what copy 0 of a task with
+---  that seed does; nil: go on with the random streams there are
 ---@return Tensor obs [num_envs, ...], filled again by every step
 ---@return table info
 function Task:reset(seed)
-  local world, t, p = open(self), buffers(self)
-  world:reset(p.obs, seed)
+  local t, p = buffers(self)
+  self:reset_raw(p.obs, seed)
   self.info.ended = 0
   return t.obs, self.info
 end
 
 ---Start every copy anew, writing the observations to a given place.
 ---@param obs ffi.cdata* pointer to num_envs observations
----@param seed integer?
-function Task:reset_raw(obs, seed) open(self):reset(obs, seed) end
+---@param seed integer|integer[]? as for reset
+function Task:reset_raw(obs, seed)
+  local world = open(self)
+  if type(seed) == "table" then
+    if #seed ~= self.num_envs then
+      errors.usage(("%s: a list of %d seeds, expected one for each of %d copies"):format(self.id, #seed, self.num_envs))
+    end
+    for i, s in ipairs(seed) do
+      if type(s) ~= "number" then errors.usage(("%s: seed[%d] is a %s, expected a number"):format(self.id, i - 1, type(s))) end
+    end
+  elseif seed ~= nil and type(seed) ~= "number" then
+    errors.usage(("%s: seed is a %s, expected a number or a list of %d"):format(self.id, type(seed), self.num_envs))
+  end
+  world:reset(obs, seed)
+  self.seed = seed or self.seed
+end
 
 local function read_actions(task, actions, into)
   local n = task.num_envs
@@ -350,6 +370,14 @@ function Task:restore(copy, bytes, obs)
   world:restore(copy_of(self, copy), bytes, p.obs + copy * (t.obs:size() / self.num_envs))
   return t.obs
 end
+
+---Make one copy what another is: world, random stream, running episode.  With the same actions both go on
+---alike.
+---@param from integer
+---@param to integer
+---@param obs ffi.cdata*? as for restore
+---@return Tensor? obs
+function Task:clone(from, to, obs) return self:restore(to, self:save(from), obs) end
 
 ---A picture of one copy, in the environment's own units.
 ---@return ffi.cdata* canvas mn_canvas *, good until the next draw

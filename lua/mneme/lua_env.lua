@@ -143,10 +143,11 @@ function world.new(spec)
   local n = whole(name, "num_envs", spec.num_envs or 8, 1)
   local limit = whole(name, "time_limit", spec.time_limit or 0, 0)
   local settings = { num_envs = n, seed = spec.seed or 1, time_limit = limit }
-  local element = dtype == "u8" and "uint8_t[?]" or "float[?]"
+  local number = dtype == "u8" and "uint8_t" or "float"
+  local element = number .. "[?]"
   local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,
     dtype = dtype, codes = spec.codes, shape = spec.observation, size = size, names = names, n_actions = #names,
-    copies = {}, last = ffi.new(element, n * size) }, world)
+    copies = {}, last = ffi.new(element, n * size), pointer = ffi.typeof(number .. " *") }, world)
   self.ended = { final_obs = ffi.new(element, n * size), score = ffi.new("float[?]", n),
     ret = ffi.new("float[?]", n), length = ffi.new("int32_t[?]", n) }
   for i = 0, n - 1 do
@@ -158,14 +159,18 @@ function world.new(spec)
   return self
 end
 
+-- One seed for all copies, or a list: then copy i draws as copy 0 of a task with its seed.
 function world:seed(seed)
-  if type(seed) ~= "number" or seed % 1 ~= 0 or seed < 0 or seed > 2 ^ 53 then
-    errors.usage(("%s: seed=%s, expected a whole number from 0 to 2^53"):format(self.what,
-      tostring(seed)))
+  local list, n = type(seed) == "table" and seed, self.settings.num_envs
+  for i = 1, n do
+    local s = list and list[i] or seed
+    if type(s) ~= "number" or s % 1 ~= 0 or s < 0 or s > 2 ^ 53 then
+      errors.usage(("%s: seed=%s, expected a whole number from 0 to 2^53"):format(self.what, tostring(s)))
+    end
   end
-  for i = 0, self.settings.num_envs - 1 do
+  for i = 0, n - 1 do
     local copy = self.copies[i]
-    copy.stream, copy.moved = { seed = seed, copy = i, draws = 0 }, true
+    copy.stream, copy.moved = { seed = list and list[i + 1] or seed, copy = list and 0 or i, draws = 0 }, true
   end
 end
 
@@ -196,6 +201,7 @@ end
 
 function world:reset(obs, seed)
   if seed then self:seed(seed) end
+  obs = ffi.cast(self.pointer, obs)
   for i = 0, self.settings.num_envs - 1 do self:start(i, obs) end
 end
 
@@ -211,6 +217,7 @@ end
 
 function world:step(action, obs, reward, terminated, truncated)
   self:check_step(action)
+  obs = ffi.cast(self.pointer, obs)
   local limit, size, ended = self.settings.time_limit, self.size, self.ended
   for i = 0, self.settings.num_envs - 1 do
     local copy = self.copies[i]
@@ -259,7 +266,7 @@ function world:restore(i, bytes, obs)
       self.what, state.id, #state.obs, self.id, self.size))
   end
   copy.self, copy.stream, copy.length, copy.sum = state.self, state.stream, state.length, state.sum
-  copy.moved = true
+  copy.moved, obs = true, ffi.cast(self.pointer, obs)
   for k = 1, self.size do
     obs[k - 1], self.last[i * self.size + k - 1] = state.obs[k], state.obs[k]
   end

@@ -161,9 +161,9 @@ function safetensors.read(path)
   return { metadata = metadata, tensors = tensors, names = names }
 end
 
--- LuaJIT keeps its own types in NaNs: one that a file made up would be read as a string, or a table, at any
--- address.  So every NaN becomes the plain one.
-local function plain_nans(data, n)
+---LuaJIT keeps its own types in NaNs: one that a file made up would be read as a string, or a table, at any
+---address.  So every NaN among n floats becomes the plain one.
+function safetensors.plain_nans(data, n)
   local bits = ffi.cast("int32_t *", data)
   for i = 0, n - 1 do
     if bit.band(bits[i], 0x7fffffff) > 0x7f800000 then bits[i] = 0x7fc00000 end
@@ -183,7 +183,7 @@ function safetensors.load(path)
     end
     local leaf = tensor.new { shape = stored.shape, dtype = dtype }
     ffi.copy(leaf:data(), stored.data, stored.bytes)
-    if dtype == "f32" then plain_nans(leaf:data(), stored.count) end
+    if dtype == "f32" then safetensors.plain_nans(leaf:data(), stored.count) end
     tensors[name] = leaf
   end
   file.tensors = tensors

@@ -1,0 +1,153 @@
+-- replay.lua -- lives a trajectory once more: puts the copy back where it was and does what was done.
+-- Observations come out bit for bit.  Where reward, end or observations are not the recorded ones, the
+-- environment is not the one of the recording, and `problem` says since when.
+local ffi = require "ffi"
+local engine = require "mneme.engine"
+local env = require "mneme.env"
+local errors = require "mneme.errors"
+local trajectory = require "mneme.trajectory"
+
+local C = engine.C
+
+---@class Replay a source of frames for mneme.view, besides
+---@field trajectory Trajectory
+---@field task Task of one copy
+---@field step_number integer steps made
+---@field obs ffi.cdata* the present observation
+---@field problem string? what first went differently than recorded
+local Replay = {}
+Replay.__index = Replay
+
+local function name_of(t) return t.path or "trajectory" end
+
+-- The task of a trajectory, of one copy.
+local function task_of(t, like)
+  local settings = {}
+  if like then
+    if like.world.spec then
+      for key, value in pairs(like.world.spec) do settings[key] = value end
+      settings.num_envs, settings.time_limit = 1, t.settings.time_limit
+      return env.new(settings)
+    end
+  elseif t.script then
+    errors.fail(("%s: the rules of %s are Lua functions of %s: only that script can replay it"):format(name_of(t), t.env,
+      t.script), "replay.new(trajectory, task)")
+  end
+  for key, value in pairs(t.settings) do settings[key] = value end
+  settings.num_envs = 1
+  return env.new(t.env, settings)
+end
+
+local function shape_text(space) return ("%s [%s]"):format(space.dtype, table.concat(space.shape, ",")) end
+
+---@param t Trajectory
+---@param like Task? a task with rules in Lua that the trajectory is of
+---@return Replay
+local function new(t, like)
+  local ok, task = pcall(task_of, t, like)
+  if not ok then
+    if errors.is(task) then errors.fail(task.message:find(name_of(t), 1, true) and task.message
+      or ("%s: cannot be replayed: %s"):format(name_of(t), task.message), task.hint) end
+    error(task, 0)
+  end
+  local space, n = task.observation_space, task.action_space.n
+  if shape_text(space) ~= shape_text(t.observation) or n ~= #t.names then
+    errors.fail(("%s: recorded with observations %s and %d actions, %s has %s and %d here"):format(name_of(t),
+      shape_text(t.observation), #t.names, t.env, shape_text(space), n))
+  end
+  local count, kind = trajectory.count(space.shape), trajectory.dtypes[space.dtype]
+  local self = setmetatable({ trajectory = t, task = task, copies = 1, obs_bytes = count * kind.bytes,
+    reward = ffi.new "float[1]", terminated = ffi.new "uint8_t[1]", truncated = ffi.new "uint8_t[1]",
+    action = ffi.new "int32_t[1]" }, Replay)
+  self.memory = ffi.new("char[?]", self.obs_bytes)
+  self.obs = ffi.cast(kind.pointer, self.memory)
+  self:restart()
+  return self
+end
+
+-- An observation goes into the check of its block; at the block's end both must be equal.
+local function see(self)
+  local t, n, block = self.trajectory, self.step_number, trajectory.block
+  self.check = C.mn_crc32c(n % block == 0 and 0 or self.check, self.obs, self.obs_bytes)
+  if self.problem or (n % block ~= block - 1 and n < t.steps) then return end
+  local at = math.floor(n / block)
+  if self.check ~= t.checks[at] then
+    self.problem = ("the observations of steps %d to %d are not the recorded ones"):format(at * block, n)
+  end
+end
+
+---Begin again.
+function Replay:restart()
+  local ok, why = pcall(self.task.restore, self.task, 0, self.trajectory.start, self.obs)
+  if not ok then errors.fail(("%s: cannot be replayed: %s"):format(name_of(self.trajectory), tostring(why))) end
+  self.step_number, self.step, self.ret, self.episode, self.shown = 0, 0, 0, 0, false
+  self.reward[0], self.problem = 0, nil
+  see(self)
+end
+
+local bits = ffi.new "union { float f; int32_t i; }"
+local function bits_of(x) bits.f = x return bits.i end
+
+local function flags_of(terminated, truncated) return terminated ~= 0 and 1 or truncated ~= 0 and 2 or 0 end
+local flag_words = { [0] = "goes on", "terminates", "is truncated" }
+
+---Do the next of the recorded actions.
+---@return boolean made false: there is none left
+function Replay:advance()
+  local t, k = self.trajectory, self.step_number
+  if k >= t.steps then return false end
+  self.action[0] = t.actions[k]
+  self.task:step_raw(self.action, self.obs, self.reward, self.terminated, self.truncated)
+  local flags = flags_of(self.terminated[0], self.truncated[0])
+  if not self.problem and bits_of(self.reward[0]) ~= bits_of(t.rewards[k]) then
+    self.problem = ("step %d: reward %.9g, recorded %.9g"):format(k, self.reward[0], t.rewards[k])
+  elseif not self.problem and flags ~= t.flags[k] then
+    self.problem = ("step %d: the episode %s, recorded: %s"):format(k, flag_words[flags], flag_words[t.flags[k]])
+  end
+  self.step_number, self.ended = k + 1, flags ~= 0
+  if self.ended then self.step, self.ret, self.episode = 0, 0, self.episode + 1
+  else self.step, self.ret = self.step + 1, self.ret + self.reward[0] end
+  see(self)
+  return true
+end
+
+---Replay everything that is left.
+---@return string? problem
+function Replay:verify()
+  while self:advance() do end
+  return self.problem
+end
+
+-- The records of this step as a snapshot's arrays.
+local function add_records(now, t, step)
+  for _, f in ipairs(t.fields) do
+    local values = ffi.cast(trajectory.dtypes[f.dtype].pointer, t.records + step * t.stride + f.at)
+    local group, name = f.name:match "^(%a+):(.+)$"
+    if group == "memory" or group == "probes" then
+      now[group][name] = { shape = f.shape, dims = f.dims, values = values }
+    elseif f.name == "value" then now.value = values[0]
+    elseif f.name == "policy" then now.policy = values end
+  end
+end
+
+---One step on, as `now` for mneme.recorder; nil: the trajectory is over.  After the last step `over` is set.
+function Replay:next()
+  local t, ended = self.trajectory, nil
+  if self.shown then
+    if not self:advance() then return nil end
+    local e = self.task.ended
+    ended = self.ended and { score = e.score[0], ret = e.ret[0], length = e.length[0] } or nil
+  end
+  self.shown = true
+  local now = { title = t.about.title or t.env, source = self.problem or t.about.source or t.path,
+    canvas = self.task:draw(0), truth = self.task:truth(0), actions = t.names, memory = {}, probes = {}, policy = {},
+    observation = { shape = t.observation.shape, values = self.obs }, reward = self.reward[0], step = self.step,
+    episode = self.episode, ret = self.ret, ended = ended, over = self.step_number == t.steps }
+  if not now.over then
+    now.action = t.actions[self.step_number]
+    add_records(now, t, self.step_number)
+  end
+  return now
+end
+
+return { new = new }
