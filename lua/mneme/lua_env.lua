@@ -181,9 +181,9 @@ function world:observe(i, list, p, from)
       from, type(list) == "table" and "a list of " .. #list or "a " .. type(list), self.size))
   end
   for k = 1, self.size do
-    if type(list[k]) ~= "number" then
-      errors.raise(("%s: %s gave a %s in place %d of the observation"):format(self.what, from,
-        type(list[k]), k))
+    if type(list[k]) ~= "number" or list[k] - list[k] ~= 0 then
+      errors.raise(("%s: %s gave %s in place %d of the observation, expected a finite number"):format(self.what, from,
+        type(list[k]) == "number" and list[k] or "a " .. type(list[k]), k))
     end
     if self.dtype == "u8" and not (list[k] % 1 == 0 and list[k] >= 0 and list[k] < (self.codes or 256)) then
       errors.raise(("%s: %s gave %g in place %d of the observation, expected a whole number from 0 to %d"):format(
@@ -222,8 +222,13 @@ function world:step(action, obs, reward, terminated, truncated)
   for i = 0, self.settings.num_envs - 1 do
     local copy = self.copies[i]
     local seen, r, done, score = self.spec.step(copy.self, action[i], copy.random)
-    if type(r) ~= "number" then
-      errors.raise(("%s: step gave a %s as the reward, expected a number"):format(self.what, type(r)))
+    if type(r) ~= "number" or r - r ~= 0 then
+      errors.raise(("%s: step gave %s as the reward, expected a finite number"):format(self.what,
+        type(r) == "number" and r or "a " .. type(r)))
+    end
+    if score ~= nil and (type(score) ~= "number" or score ~= score) then
+      errors.raise(("%s: step gave %s as the score, expected a number from 0 to 1, or nil"):format(self.what,
+        type(score) == "number" and "NaN" or "a " .. type(score)))
     end
     self:observe(i, seen, obs, "step")
     copy.length, copy.sum = copy.length + 1, copy.sum + r
