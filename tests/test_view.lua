@@ -92,6 +92,55 @@ t.test("frames kept for stepping back stay within their memory", function()
   t.eq(film.frames[#film.frames].step, 11)
 end)
 
+-- ---- trajectories ----
+
+-- A file of some random steps in two copies' second one.
+local function trajectory_file(steps, fields)
+  local stepping = require "tests.env_rig"
+  local r = stepping.rig(mn.env("tmaze", { corridor = 4, num_envs = 2, time_limit = 17 }))
+  r.task:reset_raw(r.obs, 3)
+  local rec = require("mneme.recording").new(r.task, 1, { fields = fields, about = { title = "a walk" } })
+  rec:begin(r.obs + r.size)
+  for k = 1, steps do
+    if fields then rec:think { value = { k }, policy = { 0.1, 0.2, 0.3, 0.4 } } end
+    stepping.step(r)
+    rec:add(r.action[1], r.reward[1], r.terminated[1] ~= 0, r.truncated[1] ~= 0, r.obs + r.size)
+  end
+  rec:write(path "walk.mnt")
+  return rec
+end
+
+t.test("a trajectory is shown to its end, and begun again", function()
+  local rec, ends, last = trajectory_file(60), 0, 0
+  for k = 0, 59 do
+    if rec.flags[k] ~= 0 then ends, last = ends + 1, k end
+  end
+  t.ok(ends >= 2 and last < 59, "some episodes, and a part of one")
+  local source = require("mneme.replay").new(require("mneme.trajectory").read(path "walk.mnt"))
+  local p = view.playback(source, scene.load "world")
+  for clock = 1, 400 do p:tick(clock / 10) end
+  t.eq(#p.film.frames, 60 + 1 + ends, "a frame for each observation and each outcome")
+  t.eq(p:frame().status.speed, "over")
+  t.eq(p:frame().title, "a walk")
+  t.ok(p:frame().status.note:find "r begins it again")
+  p:key(("r"):byte(), 41)
+  t.eq(p:frame().step, 0)
+  t.eq(p:frame().status.speed, "10 steps/s")
+end)
+
+t.test("mneme view FILE.mnt out=FILE", function()
+  trajectory_file(25, { value = { shape = { 1 } }, policy = { shape = { 4 } } })
+  local print_ = print
+  print = function() end                               -- luacheck: ignore
+  local ok, status = pcall(view.main, { path "walk.mnt", "out=" .. path "walk.png", "size=640x480" })
+  local again, other = pcall(view.main, { path "walk.mnt", "out=" .. path "walk.gif", "size=320x240", "scene=memory" })
+  print = print_                                       -- luacheck: ignore
+  t.eq(ok and status, 0)
+  t.eq(again and other, 0)
+  t.ok(lfs.attributes(path "walk.png", "size") > 5000 and lfs.attributes(path "walk.gif", "size") > 5000)
+  t.raises(function() view.main { path "none.mnt", "out=" .. path "none.png" } end, "none.mnt: cannot be read")
+end)
+
 -- ---- the live file ----
 
 local function writer(name, task, n)

@@ -16,7 +16,7 @@ local methods = {}
 ---@field actions string[] names in order
 ---@field observation table { shape, values }
 ---@field action integer the one chosen now, from 0
----@field policy number[] probability of each action
+---@field policy number[] probability of each action; empty where nothing tells
 ---@field value number estimated discounted return
 ---@field reward number what the last action brought; 0 at the start
 ---@field memory table<string, table> the core's state: name -> { shape, values, dims }
@@ -151,7 +151,8 @@ function methods:add(now)
   frame.canvas = copy_canvas(now.canvas)
   frame.memory, memory_bytes = copy_arrays(now.memory)
   frame.probes, probe_bytes = copy_arrays(now.probes)
-  frame.observation = now.observation and copy_array(now.observation)
+  local seen_bytes
+  if now.observation then frame.observation, seen_bytes = copy_array(now.observation) end
   frame.policy = list(now.policy, #now.actions)
   local same = last and last.episode == now.episode and last.step < now.step
   frame.n_heads = last and last.n_heads or find_heads(frame.memory)
@@ -168,7 +169,7 @@ function methods:add(now)
       x = truth.x or truth.position, y = truth.y, gates = gate_means(frame),
     })
   end
-  frame.bytes = memory_bytes + probe_bytes + 4096 + (now.history and 400 or 16) * #frame.history
+  frame.bytes = memory_bytes + probe_bytes + (seen_bytes or 0) + 4096 + (now.history and 400 or 16) * #frame.history
   return self:keep(frame)
 end
 

@@ -1,8 +1,9 @@
 -- view.lua -- mneme view X [out=FILE] [size=WxH] [scene=NAME]: watch an agent live, in a window
--- or as pictures.  X is a run folder or a scene's name.  The window's loop polls events sixty
--- times a second and never waits for a trainer; a source of frames is anything with
+-- or as pictures.  X is a run folder, a trajectory (.mnt) or a scene's name.  The window's loop polls
+-- events sixty times a second and never waits for a trainer; a source of frames is anything with
 --   next()       -> a snapshot (see mneme.recorder), nil if there is nothing new;
---                   snapshot.ended = { score, ret, length } where the episode before it has just ended
+--                   snapshot.ended = { score, ret, length } where the episode before it has just ended;
+--                   snapshot.over = true where no other can follow
 --   restart(), next_copy(), copies    optional
 local ffi = require "ffi"
 local lfs = require "lfs"
@@ -17,7 +18,7 @@ local FPS, SPEEDS, MOVIE_FPS, HOLD = 60, { 1, 2, 5, 10, 20, 50, 100, 200, 500 },
 
 local function usage(message, hint)
   errors.raise(message, { status = 2, where = false,
-    hint = hint or "mneme view RUN|SCENE [out=FILE.png|gif|mp4] [size=WxH] [scene=NAME]" })
+    hint = hint or "mneme view RUN|FILE.mnt|SCENE [out=FILE.png|gif|mp4] [size=WxH] [scene=NAME]" })
 end
 
 ---Read the command line.
@@ -39,7 +40,7 @@ function view.parse(args)
     else errors.unknown("setting", key, { "out", "scene", "size" }) end
   end
   if not o.what then
-    usage("view what?  A run folder, or a scene: " .. table.concat(scene.list(), ", "))
+    usage("view what?  A run folder, a trajectory, or a scene: " .. table.concat(scene.list(), ", "))
   end
   o.kind = o.out and (o.out:lower():match "%.(%a+%d?)$" or "")
   if o.kind and o.kind ~= "png" and o.kind ~= "gif" and o.kind ~= "mp4" then
@@ -48,19 +49,24 @@ function view.parse(args)
   return o
 end
 
--- Decide what is shown: o.run, a run folder or nil, and o.scene, a scene.
+-- Decide what is shown: o.run, a run folder, or o.trajectory, or neither; and o.scene, a scene.
 local function resolve(o)
-  if lfs.attributes(o.what, "mode") == "directory" then
+  if o.what:find "%.mnt$" then
+    o.trajectory = require("mneme.trajectory").read(o.what)
+    o.scene = scene.load(o.scene or (#o.trajectory.fields > 0 and scene.for_task(o.trajectory.env) or "world"))
+  elseif lfs.attributes(o.what, "mode") == "directory" then
     o.run = o.what
     local id = require("mneme.run").read_info(o.run).env
     o.scene = scene.load(o.scene or scene.for_task(type(id) == "string" and id or ""))
   elseif o.what:find "[/.]" then usage(("no run folder '%s'"):format(o.what))
-  elseif o.scene then usage(("scene=%s goes with a run folder, but '%s' is a scene"):format(o.scene, o.what))
+  elseif o.scene then
+    usage(("scene=%s goes with a run folder or a trajectory, but '%s' is a scene"):format(o.scene, o.what))
   else o.scene = scene.load(o.what) end
 end
 
 -- Where frames come from: the trainer, if one is at work and there is a window; or the agent itself.
 local function open(o)
+  if o.trajectory then return require("mneme.replay").new(o.trajectory) end
   local player = require "mneme.player"
   if not o.run then return player.fresh { task = o.scene.task, core = o.scene.core } end
   if not o.out and lfs.attributes(o.run .. "/live", "mode") then
@@ -70,25 +76,27 @@ local function open(o)
   return player.from_run(o.run)
 end
 
--- Show every frame of one episode, the last one with its outcome.
-local function play_episode(source, show)
-  local film, frame = recorder.new(0), nil
+-- Show every frame of one episode, or of a whole trajectory; where an episode ends, its last one once
+-- more, with the outcome.
+local function play(source, show)
+  local film, shown, last = recorder.new(0), false
   repeat
     local now = source:next()
-    local ended = now.ended and frame
-    frame = ended and film:finish(now.ended, now.reward) or film:add(now)
-    show(frame, ended)
-  until ended
+    last = now.over or (now.ended and not source.trajectory)
+    if now.ended and shown then show(film:finish(now.ended, now.reward), last) end
+    if not (now.ended and last) then show(film:add(now), last) end
+    shown = true
+  until last
 end
 
----Draw one episode into a file: its last frame as PNG, all of it as GIF or MP4.
+---Draw one episode, or a whole trajectory, into a file: its last frame as PNG, all of it as GIF or MP4.
 ---@param what table a scene
 ---@param o table out, kind, width, height: see view.parse
 ---@return integer frames written
 function view.export(source, what, o)
   local C, painter, written = engine.C, scene.painter(), 0
   if o.kind == "png" then
-    play_episode(source, function(frame, last)
+    play(source, function(frame, last)
       if not last then return end
       local pixels = painter:paint(what, frame, o.width, o.height)
       engine.check(C.mn_image_write(engine.ctx, o.out, pixels, o.width, o.height))
@@ -97,7 +105,7 @@ function view.export(source, what, o)
     return written
   end
   local movie = engine.check(C.mn_movie_new(engine.ctx, o.out, o.width, o.height, MOVIE_FPS))
-  local ok, why = pcall(play_episode, source, function(frame, last)
+  local ok, why = pcall(play, source, function(frame, last)
     local pixels = painter:paint(what, frame, o.width, o.height)
     for _ = 1, last and HOLD or 1 do
       engine.check(C.mn_movie_add(movie, pixels))
@@ -132,7 +140,7 @@ function Player:forward()
     if not now then return false end
     if now.ended and #frames > 0 then
       self.film:finish(now.ended, now.reward)
-      self.pending = now                     -- the new episode's first frame comes after this end
+      self.pending = not now.over and now or nil     -- the new episode's first frame comes after this end
     else self.film:add(now) end
     self.at = #frames
   end
@@ -220,7 +228,10 @@ function Player:frame()
   if gone then
     speed = self.state == "gone" and "died" or "ended"
     note = note or ("training has %s; r plays its last checkpoint"):format(speed)
-  elseif self.source.live then speed = "live" end
+  elseif self.source.live then speed = "live"
+  elseif self.at == #self.film.frames and self.source.trajectory and self.source:is_over() then
+    speed, note = "over", note or "the trajectory is over; r begins it again"
+  end
   shown.status = { playing = self.playing, speed = speed, hint = "h: help", note = note }
   return shown
 end
@@ -286,6 +297,7 @@ function view.main(args)
   local source = open(o)
   if o.out then
     view.export(source, o.scene, o)
+    if source.problem then io.stderr:write(("mneme: warning: %s: %s\n"):format(o.what, source.problem)) end
     print(o.out)
   else
     view.window(source, o.scene, o, function() return require("mneme.player").from_run(o.run) end)

@@ -18,14 +18,19 @@ return function(view, box, now)
     local rows, cols = heads.fold(1, n, inner.w / inner.h)
     return view:heat(inner, rows, cols, seen.values, least, most, canvas.SEQUENTIAL)
   end
-  -- a picture: rows, columns, channels; the mean of the channels, square cells
+  -- a picture: rows, columns, channels; three are colours, of others the mean is shown; square cells
   local rows, cols = shape[1], shape[2]
-  local channels, grey = n / rows / cols, ffi.new("float[?]", rows * cols)
+  local channels, side = n / rows / cols, math.min(inner.w / cols, inner.h / rows)
+  local place = { x = inner.x + (inner.w - side * cols) / 2, y = inner.y, w = side * cols, h = side * rows }
+  if channels == 3 and #shape == 3 then
+    local rgb, scale = ffi.new("uint8_t[?]", n), most > 1 and 1 or 255
+    for i = 0, n - 1 do rgb[i] = math.max(0, math.min(255, seen.values[i] * scale)) end
+    return view:image(place, rows, cols, rgb)
+  end
+  local grey = ffi.new("float[?]", rows * cols)
   for i = 0, n - 1 do
     local cell = math.floor(i / channels)
     grey[cell] = grey[cell] + seen.values[i] / channels
   end
-  local side = math.min(inner.w / cols, inner.h / rows)
-  local place = { x = inner.x + (inner.w - side * cols) / 2, y = inner.y, w = side * cols, h = side * rows }
   view:heat(place, rows, cols, grey, least, most, canvas.SEQUENTIAL)
 end
