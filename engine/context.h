@@ -44,9 +44,12 @@ typedef struct mn_node {         /* one call on a tape */
 
 typedef struct mn_link { int plan; uint32_t version; } mn_link;   /* a plan whose tensors were used */
 
+/* A learner that cuts its rollout into pieces leans on a plan for each. */
+enum { MN_LINKS = 64 };
+
 typedef struct mn_tape {
   mn_node *newest;
-  mn_link link[8];
+  mn_link link[MN_LINKS];
   int n_links;
 } mn_tape;
 

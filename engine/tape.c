@@ -38,7 +38,7 @@ int mn_use(mn_ctx *mn, mn_record *r, const char *op, const char *arg) {
     mn_tape *t = mn_current_tape(mn);
     for (int i = 0; i < t->n_links; i++)
       if (t->link[i].plan == r->plan->id && t->link[i].version == r->plan->version) return 0;
-    if (t->n_links == (int)(sizeof t->link / sizeof *t->link))
+    if (t->n_links == MN_LINKS)
       return mn_fail(mn, "%s: leans on more than %d plans", op, t->n_links);
     t->link[t->n_links++] = (mn_link){ r->plan->id, r->plan->version };
   } else if (p && !r->plan) {
@@ -325,8 +325,8 @@ int mn_backward(mn_ctx *mn, const mn_tensor *loss) {
   if (r->n != 1) return mn_fail(mn, "backward: the loss has %ld numbers, expected 1 (use :sum() or :mean())", r->n);
   if (!r->wants_grad || (r->slot < 0 && !r->plan))
     return mn_fail(mn, "backward: nothing that led to this number wants a gradient");
-  mn_tape *walk[16];
-  int n = tapes_to_walk(mn, walk, 16), result = 0;
+  mn_tape *walk[MN_LINKS + 8];
+  int n = tapes_to_walk(mn, walk, MN_LINKS + 8), result = 0;
   if (n < 0) return -1;
   if (!(r->grad = mn_take(mn, mn_current_memory(mn), sizeof(float), "backward"))) return -1;
   r->grad[0] = 1;

@@ -24,7 +24,7 @@ local function learner(name, cfg, sizes)
   mn.manual_seed(settings.seed)
   local agent = mn.agent { task = task, core = core.new(name, config), hidden = settings.hidden }
   local l = mn.a2c(settings, task, agent)
-  l:reset()
+  l:begin()
   return l
 end
 
@@ -58,7 +58,7 @@ end
 local function run_again(l)
   for _, p in ipairs(l.agent:parameters()) do p:zero_grad() end
   local x, done = mn.keep(l.x), mn.keep(l.done)
-  local logits, values = l.agent(x, done, mn.keep(l.state))
+  local logits, values = l.agent(x, mn.keep(l.resets), mn.keep(l.pieces[1].state))
   local returns = mn.lambda_returns { rewards = mn.keep(l.rewards), values = values, done = done, gamma = l.gamma,
     lambda = l.lambda }
   local loss, policy, value, entropy = mn.a2c_loss { logits = logits, values = values, returns = returns,
@@ -77,7 +77,7 @@ each("kept activations give the gradients of running the sequence again", functi
     t.ok(l:update())
     local after, got = parameters(l), gradients(l)
     local losses = {}
-    for key, p in pairs(l.losses) do losses[key] = p[0] end
+    for key, loss in pairs(l.losses) do losses[key] = loss end
     put(l, before)
     local want_losses, want = run_again(l)
     put(l, after)
@@ -133,8 +133,8 @@ local function by_steps(l, state)
       local a, b, c = l.agent(rig.rows(l.x, t0, t1), rig.rows(l.done, t0, t1), state)
       logits, values, after = mn.keep(a), mn.keep(b), mn.keep(c)
     end)
-    t.near(rig.apart(rig.rows(l.logits, t0, t1), logits), 0, 1e-5, "logits from row " .. t0)
-    t.near(rig.apart(rig.rows(l.values, t0, t1), values), 0, 1e-5, "values from row " .. t0)
+    t.near(rig.apart(rig.rows(l.pieces[1].logits, t0, t1), logits), 0, 1e-5, "logits from row " .. t0)
+    t.near(rig.apart(rig.rows(l.pieces[1].values, t0, t1), values), 0, 1e-5, "values from row " .. t0)
     if t1 <= T then state = after end
   end
   return state
@@ -146,12 +146,12 @@ each("rollouts go on from each other as single steps do", function(name)
   for _ = 1, 3 do
     l:rollout()
     local start = {}
-    for key, s in pairs(l.state) do start[key] = rig.bytes(s) end
-    for key, s in pairs(state) do t.near(rig.apart(l.state[key], s), 0, 1e-5, key .. " at the start of a rollout") end
+    for key, s in pairs(l.pieces[1].state) do start[key] = rig.bytes(s) end
+    for key, s in pairs(state) do t.near(rig.apart(l.pieces[1].state[key], s), 0, 1e-5, key .. " at the start of a rollout") end
     state = by_steps(l, state)
     for i = 0, l.done:size() - 1 do ended = ended + l.done:data()[i] end
     t.ok(l:update())
-    for key, s in pairs(l.state) do t.ok(rig.bytes(s) == start[key], "the update changed " .. key) end
+    for key, s in pairs(l.pieces[1].state) do t.ok(rig.bytes(s) == start[key], "the update changed " .. key) end
   end
   t.ok(ended > 6, "episodes must end for this test")
 end)
@@ -175,7 +175,7 @@ local function last_values(l, row, final)
   local x, out = mn.tensor { shape = { 1, l.B, l.x:shape()[3] } }, {}
   ffi.copy(x:data(), final, #final)
   mn.no_grad(function()
-    local _, _, state = l.agent(rig.rows(l.x, 0, row + 1), rig.rows(l.done, 0, row + 1), l.state)
+    local _, _, state = l.agent(rig.rows(l.x, 0, row + 1), rig.rows(l.done, 0, row + 1), l.pieces[1].state)
     local _, values = l.agent(x, nil, state)
     for b = 0, l.B - 1 do out[b] = values:data()[b] end
   end)
@@ -184,16 +184,16 @@ end
 
 each("bootstrap_truncated=1: a time limit is worth V of the last observation", function(name)
   local l = learner(name, { lr = 0, gamma = 0.9, lambda = 0.7, corridor = 2, time_limit = 5 })
-  t.eq(l.bootstrap_truncated, 1)
+  t.eq(l.bootstrap_truncated, true)
   local log, T, B, cut, ended = listen(l), l.T, l.B, 0, 0
   for _ = 1, 2 do
     for i = #log, 1, -1 do log[i] = nil end
     l:rollout()
-    local G, values, done = {}, l.values:data(), l.done:data()
+    local G, values, done = {}, l.pieces[1].values:data(), l.done:data()
     for b = 0, B - 1 do G[b] = values[T * B + b] end
     local returns
     mn.no_grad(function()
-      returns = mn.keep((mn.lambda_returns { rewards = l.rewards, values = l.values, done = l.done, gamma = 0.9, lambda = 0.7 }))
+      returns = mn.keep((mn.lambda_returns { rewards = l.rewards, values = l.pieces[1].values, done = l.done, gamma = 0.9, lambda = 0.7 }))
     end)
     for row = T - 1, 0, -1 do
       local step, V = log[row + 1], nil
@@ -239,7 +239,7 @@ local function train(name, updates, cfg, sizes)
     t.ok(l:update())
   end
   local bytes = parameters(l)
-  for _, item in ipairs(l:tensors()) do bytes[#bytes + 1] = rig.bytes(item[2]) end
+  for _, item in ipairs(l:contents()) do bytes[#bytes + 1] = rig.bytes(item[2]) end
   return table.concat(bytes)
 end
 
@@ -297,7 +297,7 @@ end)
 t.test("a task or an agent that does not fit is refused", function()
   local task = mn.env("tmaze", { corridor = 4, num_envs = 2 })
   t.raises(function() mn.agent { task = task, core = core.new("gru", { d_in = 9, d_model = 8 }) } end,
-    "takes d_in=9, but the task's observations have 16")
+    "takes d_in=9, but it is given 16 numbers")
   t.raises(function() mn.agent { task = task } end, "expected { task = ")
-  t.raises(function() mn.agent { task = task, cores = 3 } end, "unknown key 'cores'")
+  t.raises(function() mn.agent { task = task, cores = 3 } end, "unknown key of agent: 'cores'")
 end)

@@ -1,6 +1,7 @@
 /* adam.c -- one step of Adam (Kingma & Ba 2015, algorithm 1) with clipping by the global norm.
 ** hyper = lr, 1-beta1, 1-beta2, eps, max_norm (0: no clipping), step (1 at the first).  `norm` is the norm of
-** all gradients together, made by grad_norm: where it reaches max_norm, gradients are scaled to it.  One that
+** all gradients together, made by grad_norm: where it reaches max_norm, gradients are scaled to it.  With weight_decay
+** the weights shrink by lr weight_decay w besides (AdamW, Loshchilov & Hutter 2019, algorithm 2).  A norm that
 ** is not finite changes nothing, so that who looks for its cause finds the weights that led to it. */
 #include <math.h>
 #include "op.h"
@@ -11,6 +12,7 @@ static void forward(mn_call *c) {
   if (!g || !isfinite(norm)) return;
   float lr = hyper[0], a1 = hyper[1], a2 = hyper[2], eps = hyper[3], max_norm = hyper[4];
   float scale = max_norm > 0 && norm >= max_norm ? max_norm / norm : 1;
+  float keep = c->in[5].data ? 1 - lr * c->in[5].data[0] : 1;
   float b1 = 1 - a1, b2 = 1 - a2;
   float c1 = (float)-expm1(hyper[5] * log1p(-(double)a1)), c2 = (float)-expm1(hyper[5] * log1p(-(double)a2));
   long n = c->in[0].n;
@@ -20,12 +22,12 @@ static void forward(mn_call *c) {
       float gi = g[i] * scale;
       m[i] = b1 * m[i] + a1 * gi;
       v[i] = b2 * v[i] + a2 * gi * gi;
-      w[i] -= lr * (m[i] / c1) / (sqrtf(v[i] / c2) + eps);
+      w[i] = keep * w[i] - lr * (m[i] / c1) / (sqrtf(v[i] / c2) + eps);
     }
 }
 
 const mn_op mn_op_adam = {
-  .sig = "w[...] m[...] v[...] hyper[6] norm[1] ->",
-  .doc = "Adam (Kingma & Ba 2015) on a leaf in place; hyper = lr, 1-beta1, 1-beta2, eps, max_norm, step",
+  .sig = "w[...] m[...] v[...] hyper[6] norm[1] weight_decay?[1] ->",
+  .doc = "Adam (Kingma & Ba 2015) on a leaf in place; hyper = lr, 1-beta1, 1-beta2, eps, max_norm, step; with weight_decay AdamW",
   .time = MN_WHOLE, .off_tape = true, .forward = forward,
 };

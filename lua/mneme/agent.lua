@@ -1,38 +1,126 @@
 -- agent.lua -- a core between a task and a policy: observations in, logits and values out.
+--   observations -> torso -> (with the previous action and reward) -> core -> actor and critic
+local core_of = require "mneme.core"
 local errors = require "mneme.errors"
+local find = require "mneme.find"
 local nn = require "mneme.nn"
+local tensor = require "mneme.tensor"
+local torsos = require "mneme.torso"
+local values = require "mneme.values"
+local ops = tensor.ops
+local OWN = "a module of the script"
 
 ---@class Agent
+---@field core Core
+---@field torso Module observations [T,B,...] -> [T,B,d]
+---@field previous table { action = boolean, reward = boolean }: what of the step before it is told
 local Agent = {}
 Agent.__index = Agent
 
----@param options table { task (for its observation and action space), core, hidden = 128 }
+local known = { task = true, core = true, hidden = true, torso = true, previous = true }
+
+-- "action,reward" as a set.
+local function read_previous(text)
+  local set = { action = false, reward = false }
+  if type(text) ~= "string" then
+    errors.raise(("agent: previous is a %s, expected a text such as \"action,reward\""):format(type(text)))
+  end
+  for word in text:gmatch "[^,%s]+" do
+    if set[word] == nil then errors.unknown("word in previous:", word, { "action", "reward" }) end
+    set[word] = true
+  end
+  return set
+end
+
+-- The core that was given, or one made to fit.
+local function fitting_core(given, d_in)
+  if type(given) == "string" then given = { given } end
+  if type(given) == "table" and type(given[1]) == "string" then
+    local config = { d_in = d_in }
+    for key, value in pairs(given) do if key ~= 1 then config[key] = value end end
+    given = core_of.new(given[1], config)
+  end
+  if given.config.d_in ~= d_in then
+    errors.raise(("agent: the core takes d_in=%d, but it is given %d numbers a step: the observations as the torso gives them%s"):format(
+      given.config.d_in, d_in, ", and what `previous` adds"))
+  end
+  return given
+end
+
+---@param options table task (for its observation and action space); core: mn.core(...), or its name or settings,
+---  { "gru", d_model = 64 }, made to fit the observations; hidden = 128, units of the actor and the critic; torso: what
+---  turns observations into numbers (mn.torso): a name, { "conv", option = ... } or a module with d_out, default by the
+---  observation space; previous = "action,reward": what of the step before is an input too (the action as a one-hot)
 ---@return Agent
 local function agent(options)
   for key in pairs(options) do
-    if key ~= "task" and key ~= "core" and key ~= "hidden" then
-      errors.raise("agent: unknown key '" .. tostring(key) .. "', expected task, core or hidden")
-    end
+    if not known[key] then errors.unknown("key of agent:", key, find.keys(known)) end
   end
   local task, core = options.task, options.core
   if not task or not core then errors.raise "agent: expected { task = mn.env(...), core = mn.core(...) }" end
-  local d_in = 1
-  for _, n in ipairs(task.observation_space.shape) do d_in = d_in * n end
-  if core.config.d_in ~= d_in then
-    errors.raise(("agent: the core takes d_in=%d, but the task's observations have %d numbers"):format(core.config.d_in, d_in))
-  end
-  local heads = nn.heads(core.d_out, options.hidden or 128, task.action_space.n)
-  local module = nn.container { { "core", core.module }, { "actor", heads.children[1][2] }, { "critic", heads.children[2][2] } }
-  return setmetatable({ core = core, heads = heads, module = module, hidden = options.hidden or 128 }, Agent)
+  local previous = read_previous(options.previous or "")
+  local torso = torsos.for_space(task.observation_space, options.torso)
+  local actions = task.action_space.n
+  core = fitting_core(core, torso.d_out + (previous.action and actions or 0) + (previous.reward and 1 or 0))
+  local hidden = options.hidden or 128
+  local heads = nn.heads(core.d_out, hidden, actions)
+  local module = nn.container { { "torso", torso }, { "core", core.module }, { "actor", heads.children[1][2] },
+    { "critic", heads.children[2][2] } }
+  return setmetatable({ core = core, torso = torso, heads = heads, module = module, hidden = hidden, previous = previous,
+    actions = actions, asked = options }, Agent)
 end
 
+---Make the agent of a run again.
+---@param about table what describe told
+---@param task Task
+---@return Agent
+local function remade(about, task)
+  if about.torso == OWN then errors.fail "its torso is a module of the script, which alone can make it" end
+  return agent { task = task, core = core_of.new(about.core.name, about.core.config), hidden = about.hidden,
+    torso = about.torso and values.from_json(about.torso, { "name" }), previous = about.previous }
+end
+
+-- What the core takes in.
+function Agent:features(x, previous)
+  local y = self.torso(x)
+  if self.previous.action then y = ops.concat(y, ops.one_hot { index = previous.action, classes = self.actions }) end
+  if self.previous.reward then
+    local shape = previous.reward:shape()
+    y = ops.concat(y, ops.reshape(previous.reward, { d0 = shape[1], d1 = shape[2], d2 = 1 }))
+  end
+  return y
+end
+
+---@param x Tensor [T,B,...] observations as the task gives them
+---@param done Tensor? [T,B] u8: the memory is cleared before this observation
+---@param state table? the core's, before the first step; nil: its initial one
+---@param probe function? see Core
+---@param previous table? { action = [T,B] i32, reward = [T,B] }, those that it was made to take; -1 and 0 where there is none
 ---@return Tensor logits [T,B,actions]
 ---@return Tensor values [T,B]
 ---@return table state after the last step
-function Agent:__call(x, done, state, probe)
-  local y, new = self.core(x, done, state, probe)
-  local logits, values = self.heads(y)
-  return logits, values, new
+function Agent:__call(x, done, state, probe, previous)
+  local y, new = self.core(self:features(x, previous), done, state, probe)
+  local logits, value = self.heads(y)
+  return logits, value, new
+end
+
+---Leaves for what it is told of the step before, [T,B] each: the third argument of plans; nil where it is told nothing.
+---@return table? { action = Tensor, reward = Tensor }
+function Agent:previous_leaves(T, B)
+  local leaves = {}
+  if self.previous.action then leaves.action = tensor.new { shape = { T, B }, dtype = "i32", time = true }:fill(-1) end
+  if self.previous.reward then leaves.reward = tensor.new { shape = { T, B }, time = true } end
+  return next(leaves) and leaves
+end
+
+---What a run's config.json tells of it: enough for agent.remade.
+---@return table { core = { name, config }, hidden, torso, previous, parameters }
+function Agent:describe()
+  local torso = self.asked.torso
+  if type(torso) == "table" and torso.call then torso = OWN end
+  return { core = { name = self.core.name, config = self.core.config }, hidden = self.hidden, parameters = self.module:count(),
+    torso = torso and values.to_json(torso), previous = self.asked.previous }
 end
 
 ---What a picture of it is called: "agalite on tmaze-v0, corridor 20, distractors 6".
@@ -59,4 +147,4 @@ end
 function Agent:parameters() return self.module:parameters() end
 function Agent:state_dict() return self.module:state_dict() end
 
-return { new = agent }
+return { new = agent, remade = remade }

@@ -70,7 +70,7 @@ local function learner(setup)
   local core = mn.core(setup.core)
   local agent = mn.agent { task = task, core = core, hidden = 128 }
   local l = mn.a2c({ seed = 1, lr = setup.lr, bootstrap_truncated = 0 }, task, agent)
-  l:reset()
+  l:begin()
   return l, agent
 end
 

@@ -41,7 +41,7 @@ function eval.play(p, episodes)
   while total < each * p.copies and not interrupted do
     p:think()
     if p:step() > 0 then
-      local done, ended = p:done(), p.task.ended
+      local done, ended = p.done, p.task.ended
       for b = 0, p.copies - 1 do
         if done[b] ~= 0 and #played[b] < each then
           table.insert(played[b], { ended.score[b], ended.ret[b], ended.length[b] })

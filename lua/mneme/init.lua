@@ -11,8 +11,9 @@ local mn = {
 -- name in mn = module, and the field of it (none: the module itself)
 local parts = {
   plan = { "mneme.plan" }, nn = { "mneme.nn" }, env = { "mneme.env", "new" }, scene = { "mneme.scene", "new" },
-  core = { "mneme.core", "new" }, encoder = { "mneme.encoder", "new" }, agent = { "mneme.agent", "new" }, torso = { "mneme.torso", "new" }, a2c = { "mneme.a2c", "new" },
-  adam = { "mneme.optim", "adam" }, config = { "mneme.config", "new" }, help = { "mneme.help", "show" },
+  core = { "mneme.core", "new" }, encoder = { "mneme.encoder", "new" }, agent = { "mneme.agent", "new" },
+  torso = { "mneme.torso", "new" }, a2c = { "mneme.a2c", "new" },
+  adam = { "mneme.optim", "adam" }, adamw = { "mneme.optim", "adamw" }, config = { "mneme.config", "new" }, help = { "mneme.help", "show" },
   features = { "mneme.family", "features" }, gates = { "mneme.family", "gates" }, json = { "mneme.json" },
   manual_seed = { "mneme.nn", "manual_seed" },
 }

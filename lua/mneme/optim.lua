@@ -1,4 +1,4 @@
--- optim.lua -- Adam with clipping by the global norm, in place on leaves.
+-- optim.lua -- Adam and AdamW with clipping by the global norm, in place on leaves.
 local errors = require "mneme.errors"
 local find = require "mneme.find"
 local tensor = require "mneme.tensor"
@@ -8,14 +8,9 @@ local ops = tensor.ops
 local Adam = {}
 Adam.__index = Adam
 
----Adam (Kingma & Ba 2015); gradients are first scaled to max_norm where their global norm reaches it.
----@param parameters Tensor[] leaves that want a gradient
----@param options table? { lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, max_norm = 0 (no clipping) }
----@return Adam
-local function adam(parameters, options)
-  local o = { lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, max_norm = 0 }
+local function new(what, parameters, o, options)
   for key, value in pairs(options or {}) do
-    if o[key] == nil then errors.unknown("key of adam", key, find.keys(o)) end
+    if o[key] == nil then errors.unknown("key of " .. what, key, find.keys(o)) end
     o[key] = value
   end
   local self = setmetatable({ parameters = parameters, m = {}, v = {} }, Adam)
@@ -25,9 +20,27 @@ local function adam(parameters, options)
   -- Numbers that change between replays of a plan live in a tensor: lr, 1-beta1, 1-beta2, eps, max_norm, step.
   self.hyper = tensor.new { o.lr, 1 - o.beta1, 1 - o.beta2, o.eps, o.max_norm, 0 }
   self.hyper_data = self.hyper:data()
+  if (o.weight_decay or 0) > 0 then self.weight_decay = tensor.new { o.weight_decay } end
   self.sum, self.norm = tensor.new { 0, 0 }, tensor.new { 0 }
   self.norm_data = self.norm:data()
   return self
+end
+
+---Adam (Kingma & Ba 2015); gradients are first scaled to max_norm where their global norm reaches it.
+---@param parameters Tensor[] leaves that want a gradient
+---@param options table? { lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, max_norm = 0 (no clipping) }
+---@return Adam
+local function adam(parameters, options)
+  return new("adam", parameters, { lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, max_norm = 0 }, options)
+end
+
+---Adam with decoupled weight decay (Loshchilov & Hutter 2019), as torch has it: w shrinks by lr weight_decay w.
+---@param parameters Tensor[]
+---@param options table? adam's, and weight_decay = 0.01
+---@return Adam
+local function adamw(parameters, options)
+  return new("adamw", parameters,
+    { lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, max_norm = 0, weight_decay = 0.01 }, options)
 end
 
 ---Count one step (before the update that uses it); `lr` may change with it.
@@ -40,7 +53,8 @@ end
 function Adam:apply()
   for i, p in ipairs(self.parameters) do ops.grad_norm { w = p, sum = self.sum, norm = self.norm, first = i == 1 } end
   for i, p in ipairs(self.parameters) do
-    ops.adam { w = p, m = self.m[i], v = self.v[i], hyper = self.hyper, norm = self.norm }
+    ops.adam { w = p, m = self.m[i], v = self.v[i], hyper = self.hyper, norm = self.norm,
+      weight_decay = self.weight_decay }
   end
 end
 
@@ -51,6 +65,10 @@ function Adam:zero_grad() for _, p in ipairs(self.parameters) do p:zero_grad() e
 
 ---The global norm of the gradients at the last step, before clipping.
 function Adam:grad_norm() return self.norm_data[0] end
+
+---How many updates were counted, and the learning rate of the last.
+function Adam:updates() return self.hyper_data[5] end
+function Adam:lr() return self.hyper_data[0] end
 
 ---Everything to save: named tensors (`name.m`, `name.v` of each named parameter) and the step count.
 function Adam:state(names)
@@ -63,4 +81,4 @@ function Adam:state(names)
   return list
 end
 
-return { adam = adam }
+return { adam = adam, adamw = adamw }

@@ -1,9 +1,9 @@
 -- player.lua -- a trained (or fresh) agent living in its task, one step at a time, for viewers and eval.
 local ffi = require "ffi"
-local core = require "mneme.core"
 local engine = require "mneme.engine"
 local env = require "mneme.env"
 local errors = require "mneme.errors"
+local forgetting = require "mneme.forgetting"
 local heads = require "mneme.heads"
 local live = require "mneme.live"
 local agents = require "mneme.agent"
@@ -22,27 +22,35 @@ local ROWS = 64      -- steps between two packings of the weights: the plan's ro
 
 -- Acting as a plan over ROWS steps, run row by row.
 local function act_plan(self, greedy)
-  return plan(function(x, done, state)
+  return plan(function(x, resets, state, previous)
     C.mn_no_grad(engine.ctx, true)
-    local ok, logits, values, after = pcall(self.agent, x, done, state, function(name, t) self.probes[name] = t return t end)
+    local ok, logits, values, after = pcall(self.agent, x, resets, state, function(name, t) self.probes[name] = t return t end,
+      previous)
     C.mn_no_grad(engine.ctx, false)
     if not ok then error(logits, 0) end
     return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock, greedy = greedy }
   end)
 end
 
+-- A memory that is cleared where episodes begin, and at no other time.
+local plain = { carry = true, reset_on_done = true, context = 0 }
+
 ---@param task Task
 ---@param agent Agent
----@param options table? { greedy = false, seed = 1, title, source }
+---@param options table? { greedy = false, seed = 1, title, source, memory = when the memory is cleared, as a learner's
+---  describe() tells it }
 ---@return Player
 function player.new(task, agent, options)
   options = options or {}
-  local B, n = task.num_envs, 1
-  for _, size in ipairs(task.observation_space.shape) do n = n * size end
+  local B, n, memory = task.num_envs, heads.size(task.observation_space.shape), options.memory or plain
   local self = setmetatable({ task = task, agent = agent, copies = B, copy = 0, probes = {}, n = n, row = 0,
     title = options.title, source = options.source, seed = options.seed or 1 }, Player)
-  self.x = tensor.new { shape = { ROWS, B, n }, time = true }
-  self.done_rows = tensor.new { shape = { ROWS, B }, dtype = "u8", time = true }
+  self.x = tensor.new { shape = { ROWS, B, unpack(task.observation_space.shape) }, dtype = task.observation_space.dtype, time = true }
+  self.done = ffi.new("uint8_t[?]", B)
+  self.resets = tensor.new { shape = { ROWS, B }, dtype = "u8", time = true }
+  self.told = agent:previous_leaves(ROWS, B)
+  self.forgetting = forgetting(B, memory.reset_on_done, memory.context)
+  self.period, self.lived = memory.carry and 0 or memory.num_steps, 0
   self.clock = tensor.new { shape = { 3 }, dtype = "i32" }
   self.clock:data()[0] = self.seed % 2 ^ 31
   self.state, self.start = agent.core:initial(B), agent.core:initial(B)
@@ -50,26 +58,37 @@ function player.new(task, agent, options)
   self.policy = ffi.new("float[?]", task.action_space.n)
   self.step_of, self.return_of, self.episode_of = ffi.new("int[?]", B), ffi.new("double[?]", B), ffi.new("int[?]", B)
   self.plan = act_plan(self, options.greedy and 1 or 0)
-  self.logits, self.values, self.after, self.actions = self.plan(self.x, self.done_rows, self.state)
+  self.logits, self.values, self.after, self.actions = self.plan(self.x, self.resets, self.state, self.told)
   self.memory, self.readers = heads.of_core(agent.core), {}
   for name, t in pairs(self.after) do self.readers[name] = heads.copy_reader(agent.core, name, t) end
   self:restart()
   return self
 end
 
----Observations and done flags of the present step: pointers to every copy's.
+---Where the present step's observations are, and whether the memory is cleared before them: every copy's.
 function Player:observations() return self.x:data() + self.row * self.copies * self.n end
-function Player:done() return self.done_rows:data() + self.row * self.copies end
+local function resets(self) return self.resets:data() + self.row * self.copies end
+
+-- What the agent is told of the step before: `actions` (int32_t*) and the reward, or nothing where an episode begins.
+local function tell(self, actions)
+  for name, t in pairs(self.told or {}) do
+    local to, nothing = t:data() + self.row * self.copies, name == "action" and -1 or 0
+    local from = name == "action" and actions or self.reward
+    for b = 0, self.copies - 1 do to[b] = self.done[b] ~= 0 and nothing or from[b] end
+  end
+end
 
 ---Begin anew: every copy's world and memory.
 function Player:restart()
-  self.row, self.acted = 0, false
+  self.row, self.acted, self.lived = 0, false, 0
   self.task:reset_raw(self:observations(), self.seed)
   tensor.keep(self.start, self.state)
-  ffi.fill(self:done(), self.copies, 1)
+  ffi.fill(self.done, self.copies, 1)
+  self.forgetting:all(resets(self))
   ffi.fill(self.step_of, 4 * self.copies)
   ffi.fill(self.return_of, 8 * self.copies)
   ffi.fill(self.reward, 4 * self.copies)
+  tell(self)
 end
 
 ---Let the agent choose: its memory takes the observation in.
@@ -87,8 +106,8 @@ function Player:step()
     local clock = self.clock:data()
     clock[1] = (clock[1] + ROWS) % 2 ^ 31
   end
-  local done = self:done()
-  task:step_raw(self.actions:data() + row * self.copies, self:observations(), self.reward, self.terminated, self.truncated)
+  local done, actions = self.done, self.actions:data() + row * self.copies
+  task:step_raw(actions, self:observations(), self.reward, self.terminated, self.truncated)
   for b = 0, self.copies - 1 do
     done[b] = (self.terminated[b] ~= 0 or self.truncated[b] ~= 0) and 1 or 0
     ended = ended + done[b]
@@ -98,6 +117,10 @@ function Player:step()
       self.step_of[b], self.return_of[b] = self.step_of[b] + 1, self.return_of[b] + self.reward[b]
     end
   end
+  tell(self, actions)
+  self.forgetting:step(done, resets(self))
+  self.lived = self.lived + 1
+  if self.period > 0 and self.lived % self.period == 0 then self.forgetting:all(resets(self)) end
   return ended
 end
 
@@ -129,7 +152,7 @@ function Player:next()
   local b = self.copy
   if self.acted then
     self:step()
-    if self:done()[b] ~= 0 then
+    if self.done[b] ~= 0 then
       local e = self.task.ended
       ended = { score = e.score[b], ret = e.ret[b], length = e.length[b] }
     end
@@ -165,7 +188,7 @@ function player.from_run(folder, options)
   for key, value in pairs(options.task or {}) do settings[key] = value end
   settings.num_envs, settings.seed = options.num_envs or 1, options.seed or 1
   local task = env.new(about.env, settings)
-  local agent = agents.new { task = task, core = core.new(about.core.name, about.core.config), hidden = about.hidden }
+  local agent = agents.remade(about, task)
   local checkpoint = options.best and run:best() or run:latest()
   if not checkpoint then errors.fail(folder .. " has no checkpoint yet") end
   local dict = {}
@@ -174,7 +197,7 @@ function player.from_run(folder, options)
     if parameter then dict[parameter] = t end
   end
   agent.module:load_state_dict(dict)
-  local made = player.new(task, agent, { greedy = options.greedy, seed = options.seed,
+  local made = player.new(task, agent, { greedy = options.greedy, seed = options.seed, memory = about.memory,
     title = agent:title(task), source = ("checkpoint at %s steps"):format(live.grouped(checkpoint.step)) })
   made.steps = checkpoint.step
   return made
@@ -185,14 +208,10 @@ end
 ---@return Player
 function player.fresh(options)
   local spec = type(options.task) == "table" and options.task or { options.task or "tmaze" }
-  local settings, config = { num_envs = 1 }, {}
+  local settings = { num_envs = 1 }
   for key, value in pairs(spec) do if key ~= 1 then settings[key] = value end end
   local task = env.new(spec[1], settings)
-  local chosen = type(options.core) == "table" and options.core or { options.core or "agalite" }
-  for key, value in pairs(chosen) do if key ~= 1 then config[key] = value end end
-  config.d_in = 1
-  for _, size in ipairs(task.observation_space.shape) do config.d_in = config.d_in * size end
-  local agent = agents.new { task = task, core = core.new(chosen[1], config) }
+  local agent = agents.new { task = task, core = options.core or "agalite" }
   return player.new(task, agent, { title = agent:title(task), source = "untrained" })
 end
 

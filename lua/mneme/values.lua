@@ -54,10 +54,12 @@ local function bad(key, text, expected, hint)
   errors.usage(("%s=%s: expected %s"):format(key, text, expected), hint)
 end
 
+local with_commas = { run = true, resume = true, previous = true }    -- texts in which a comma is a comma
+
 ---Text as a value of the kind that `like` has.
 function values.parse(key, text, like)
   local kind = type(like)
-  if kind ~= "boolean" and text:find(",", 1, true) and key ~= "run" and key ~= "resume" then
+  if kind ~= "boolean" and text:find(",", 1, true) and not with_commas[key] then
     bad(key, text, "one " .. kind, "lists of values are for sweeps")
   elseif kind == "number" then
     local n = tonumber(text)

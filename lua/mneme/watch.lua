@@ -17,31 +17,34 @@ local function part(t)
 end
 
 ---Write snapshots of a learner while it acts.
----@param learner A2C
+---@param learner Actor
 ---@param path string RUN/live
 ---@param title string
 ---@param total fun(): number steps so far
 function watch.writer(learner, path, title, total)
   local task, core = learner.task, learner.agent.core
-  local probes, about = {}, {}
-  for name, t in pairs(learner.probes) do
-    local shape = t:shape()
-    if #shape >= 3 and shape[1] == learner.T + 1 then
-      probes[name] = part(t)
-      about[name] = { shape = probes[name].shape }
+  local parts, about = {}, {}                        -- of each piece of the rollout, which is a plan of its own
+  for _, piece in ipairs(learner.pieces) do
+    local p = { probes = {}, memory = {}, logits = part(piece.logits) }
+    for name, t in pairs(piece.probes) do
+      local shape = t:shape()
+      if #shape >= 3 and shape[1] == piece.logits:shape()[1] then
+        p.probes[name] = part(t)
+        about[name] = { shape = p.probes[name].shape }
+      end
     end
+    for name, t in pairs(piece.after) do p.memory[name] = heads.copy_reader(core, name, t) end
+    parts[piece] = p
   end
-  local memory = {}
-  for name, t in pairs(learner.after) do memory[name] = heads.copy_reader(core, name, t) end
   local writer = live.writer(path, { title = title, task = task, memory = heads.of_core(core), probes = about })
-  local logits, x = part(learner.logits), part(learner.x)
+  local x = part(learner.x)
   local n = task.action_space.n
   local now = { policy = ffi.new("float[?]", n), memory = {}, probes = {} }
   local B, T = learner.B, learner.T
   local steps, episodes, returns = ffi.new("int[?]", B), ffi.new("int[?]", B), ffi.new("double[?]", B)
   local last = ffi.new("float[?]", B)
-  learner.watch = function(t)
-    local row = learner.row
+  learner.watch = function(t, piece)
+    local row, of, at = learner.row, parts[piece], t - piece.first
     for b = 0, B - 1 do                              -- counted here, for every copy, from what the buffers say
       local reward = t > 0 and row.reward[t - 1][b] or row.reward[T - 1][b]
       if row.done[t][b] ~= 0 then
@@ -54,12 +57,12 @@ function watch.writer(learner, path, title, total)
     local b = writer:wanted()
     now.copy, now.action, now.value = b, row.action[t][b], row.value[t][b]
     now.reward, now.step, now.episode, now.ret, now.total = last[b], steps[b], episodes[b], returns[b], total() + t * B
-    for name, p in pairs(probes) do now.probes[name] = p.data + t * p.row + b * p.copy end
+    for name, p in pairs(of.probes) do now.probes[name] = p.data + at * p.row + b * p.copy end
     writer:note(now)
     if not writer:due() then return end
     now.observation = x.data + t * x.row + b * x.copy
-    learner.agent.policy(logits.data + t * logits.row + b * logits.copy, n, now.policy)
-    for name, of_copy in pairs(memory) do now.memory[name] = of_copy(b) end
+    learner.agent.policy(of.logits.data + at * of.logits.row + b * of.logits.copy, n, now.policy)
+    for name, of_copy in pairs(of.memory) do now.memory[name] = of_copy(b) end
     writer:write(now)
   end
   return writer

@@ -1,0 +1,366 @@
+-- actor.lua -- what learners share that learn from acting: an agent in the copies of its task, rollouts of num_steps,
+-- V of the last observation where a time limit cut an episode off, the log and the checkpoint.
+-- A rollout is cut into pieces of `horizon` steps (0: one piece).  Each is a plan of its own, run row by row, from a
+-- state that is a leaf: numbers go on from piece to piece, gradients do not.
+--   carry          does the memory go on from one rollout to the next?
+--   reset_on_done  is it cleared where an episode begins?
+--   context        it is cleared after so many observations (0: never)
+--   horizon        gradients flow back so many steps at most (0: through the whole rollout)
+local ffi = require "ffi"
+local engine = require "mneme.engine"
+local episodes = require "mneme.episodes"
+local errors = require "mneme.errors"
+local forgetting = require "mneme.forgetting"
+local learner_keys = require "mneme.learner_keys"
+local optim = require "mneme.optim"
+local plan = require "mneme.plan"
+local schedule = require "mneme.schedule"
+local tensor = require "mneme.tensor"
+local trainer = require "mneme.trainer"
+local C, ops = engine.C, tensor.ops
+
+---@class Actor
+---@field T integer steps of a rollout
+---@field B integer copies
+---@field x Tensor [T+1,B,...] observations in the task's own type
+---@field done Tensor [T+1,B] u8: the observation begins an episode
+---@field resets Tensor [T+1,B] u8: the memory is cleared before the observation
+---@field previous table? { action = [T+1,B], reward = [T+1,B] }: what the agent is told of the step before
+---@field rewards Tensor [T,B]; the last one of a truncated episode holds gamma V of what would have followed, too
+---@field played Tensor [T,B] actions
+---@field pieces table[] { first, rows, act, state, logits, values, after, actions, probes }
+---@field next table<string, Tensor> where the next rollout begins
+local Actor = {}
+Actor.__index = Actor
+
+---The settings that all of them have.
+Actor.defaults = {
+  gamma = 0.99, lambda = 0.95, value_coef = 0.5, bootstrap_truncated = true, lr_schedule = "constant", warmup = 0,
+  beta1 = 0.9, beta2 = 0.999, weight_decay = 0, max_norm = 0.5,
+  carry = true, reset_on_done = true, horizon = 0, context = 0,
+}
+
+---A class of learners that act.
+---@param defaults table its settings besides those above
+function Actor.class(defaults)
+  local class = setmetatable({ defaults = {} }, Actor)
+  class.__index = class
+  for _, set in ipairs { Actor.defaults, defaults } do
+    for key, value in pairs(set) do class.defaults[key] = value end
+  end
+  return class
+end
+
+-- ---- making one ----
+
+-- Pointers to every row of a [T,B,...] buffer: made once, so that stepping makes no garbage.
+local function rows_of(t, into, first)
+  local rows, p = t:shape()[1], t:data()
+  local stride = t:size() / rows
+  for i = 0, rows - 1 do into[(first or 0) + i] = p + i * stride end
+  return into
+end
+
+-- A window on rows t0 .. t1-1 of a sequence, itself a sequence.
+local function window(t, t0, t1)
+  local shape = t:shape()
+  local row = t:size() / shape[1]
+  shape[1] = t1 - t0
+  local w = tensor.view(t, t0 * row, shape)
+  engine.check(C.mn_leaf_time(engine.ctx, w, true))
+  return w
+end
+
+---What acting computes, recorded as a plan; with a tape, unless the class says otherwise.
+function Actor:forward(x, resets, state, probe, previous) return self.agent(x, resets, state, probe, previous) end
+
+-- Steps first .. first + rows - 1; the last piece also takes the row in whose value the returns end.
+local function piece_of(self, first, rows)
+  local to, previous = first + rows + (first + rows == self.T and 1 or 0), nil
+  local piece = { first = first, rows = rows, state = self.agent.core:initial(self.B), probes = {} }
+  for name, t in pairs(self.previous or {}) do
+    previous = previous or {}
+    previous[name] = window(t, first, to)
+  end
+  local function probe(name, t) piece.probes[name] = t return t end
+  piece.act = plan(function(x, resets, state, told)
+    local logits, values, after = self:forward(x, resets, state, probe, told)
+    return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock }
+  end)
+  piece.x, piece.resets, piece.previous = window(self.x, first, to), window(self.resets, first, to), previous
+  piece.logits, piece.values, piece.after, piece.actions = piece.act(piece.x, piece.resets, piece.state, previous)
+  rows_of(piece.actions, self.row.action, first)
+  rows_of(piece.values, self.row.value, first)
+  return piece
+end
+
+-- Buffers of a rollout, and pointers to their rows.
+local function make_buffers(self)
+  local T, B, space = self.T, self.B, self.task.observation_space
+  self.x = tensor.new { shape = { T + 1, B, unpack(space.shape) }, dtype = space.dtype, time = true }
+  self.done = tensor.new { shape = { T + 1, B }, dtype = "u8", time = true }
+  self.resets = tensor.new { shape = { T + 1, B }, dtype = "u8", time = true }
+  self.previous = self.agent:previous_leaves(T + 1, B)
+  self.rewards, self.played = tensor.new { shape = { T, B } }, tensor.new { shape = { T, B }, dtype = "i32" }
+  self.row = { action = {}, value = {}, reward = rows_of(self.rewards, {}), played = rows_of(self.played, {}),
+    x = rows_of(self.x, {}), done = rows_of(self.done, {}), resets = rows_of(self.resets, {}), previous = {} }
+  for name, t in pairs(self.previous or {}) do self.row.previous[name] = rows_of(t, {}) end
+  self.row_bytes = self.x:size() / (T + 1) * (space.dtype == "u8" and 1 or 4)
+  self.terminated, self.truncated = ffi.new("uint8_t[?]", B), ffi.new("uint8_t[?]", B)
+end
+
+---Make a learner of a class.
+---@param class table
+---@param what string its name, for errors
+---@param cfg table learner keys and the run's (see docs/learners.md)
+---@param task Task
+---@param agent Agent
+function Actor.new(class, what, cfg, task, agent)
+  local self = setmetatable({ task = task, agent = agent, cfg = cfg, step = 0, finished = episodes(), progress = {} }, class)
+  for key, value in pairs(learner_keys.read(what, cfg, class.defaults)) do self[key] = value end
+  local core = agent.core
+  if core.config.reset == false and (self.context > 0 or not self.carry) then
+    errors.usage(("%s: context and carry=0 clear the memory, but core %s has reset=false"):format(what, core.name))
+  end
+  self.T, self.B = self.num_steps, task.num_envs
+  self.clock = tensor.new { shape = { 3 }, dtype = "i32" }
+  self.clock_data = self.clock:data()
+  self.clock_data[0] = (cfg.seed or 1) % 2 ^ 31
+  self.forgetting = forgetting(self.B, self.reset_on_done, self.context)
+  self.next = core:initial(self.B)
+  make_buffers(self)
+  self.optimiser = optim.adamw(agent:parameters(), { lr = self.lr, beta1 = self.beta1, beta2 = self.beta2,
+    eps = self.adam_eps, max_norm = self.max_norm, weight_decay = self.weight_decay })
+  self.pieces = {}
+  local length = self.horizon > 0 and self.horizon or self.T
+  for first = 0, self.T - 1, length do
+    self.pieces[#self.pieces + 1] = piece_of(self, first, math.min(length, self.T - first))
+  end
+  return self
+end
+
+-- ---- acting ----
+
+---Begin: every copy's world and memory anew.
+function Actor:begin()
+  local T, row = self.T, self.row
+  self.task:reset_raw(row.x[T], self.cfg.seed or 1)
+  ffi.fill(row.done[T], self.B, 1)
+  self.forgetting:all(row.resets[T])
+  if row.previous.action then for b = 0, self.B - 1 do row.previous.action[T][b] = -1 end end
+  if row.previous.reward then ffi.fill(row.previous.reward[T], 4 * self.B) end
+  tensor.keep(self.agent.core:initial(self.B), self.next)
+end
+
+-- A plan for one more step that counts for nothing: V of observations that no action follows.
+local function make_peek(self)
+  local B, space = self.B, self.task.observation_space
+  local peek = { x = tensor.new { shape = { 1, B, unpack(space.shape) }, dtype = space.dtype },
+    resets = tensor.new { shape = { 1, B }, dtype = "u8" }, state = self.agent.core:initial(B),
+    previous = self.agent:previous_leaves(1, B), told = {} }
+  peek.to, peek.flags = peek.x:data(), peek.resets:data()
+  for name, t in pairs(peek.previous or {}) do peek.told[name] = t:data() end
+  peek.plan = plan(function(x, resets, state, previous)
+    C.mn_no_grad(engine.ctx, true)
+    local ok, logits, values = pcall(self.agent, x, resets, state, nil, previous)
+    C.mn_no_grad(engine.ctx, false)
+    if not ok then error(logits, 0) end
+    return values
+  end)
+  peek.values = peek.plan(peek.x, peek.resets, peek.state, peek.previous):data()
+  return peek
+end
+
+-- V(final_obs) where an episode was cut off, from the state before the reset, is added to the last reward.
+local function bootstrap(self, t, after)
+  local B, any = self.B, false
+  for b = 0, B - 1 do any = any or (self.truncated[b] ~= 0 and self.terminated[b] == 0) end
+  if not any then return end
+  self.peek = self.peek or make_peek(self)
+  local peek, row = self.peek, self.row
+  ffi.copy(peek.to, self.task.ended.final_obs, self.row_bytes)
+  if peek.told.action then ffi.copy(peek.told.action, row.played[t], 4 * B) end
+  if peek.told.reward then ffi.copy(peek.told.reward, row.reward[t], 4 * B) end
+  self.forgetting:ahead(peek.flags)
+  tensor.keep(after, peek.state)
+  peek.plan:run()
+  for b = 0, B - 1 do
+    if self.truncated[b] ~= 0 and self.terminated[b] == 0 then
+      row.reward[t][b] = row.reward[t][b] + self.gamma * peek.values[b]
+    end
+  end
+end
+
+-- What the agent is told of step t when it takes its next observation in: nothing where an episode begins.
+local function tell(self, t)
+  local row, B = self.row, self.B
+  local done, action, reward = row.done[t + 1], row.previous.action, row.previous.reward
+  for b = 0, B - 1 do
+    if action then action[t + 1][b] = done[b] ~= 0 and -1 or row.played[t][b] end
+    if reward then reward[t + 1][b] = done[b] ~= 0 and 0 or row.reward[t][b] end
+  end
+end
+
+-- One step of every copy: what the plan chose in row t of the rollout is done.
+local function step(self, t, after)
+  local row, B, terminated, truncated = self.row, self.B, self.terminated, self.truncated
+  ffi.copy(row.played[t], row.action[t], 4 * B)
+  self.task:step_raw(row.action[t], row.x[t + 1], row.reward[t], terminated, truncated)
+  local done = row.done[t + 1]
+  for b = 0, B - 1 do
+    local ended = terminated[b] ~= 0 or truncated[b] ~= 0
+    done[b] = ended and 1 or 0
+    if ended then self.finished:add(self.task, b) end
+  end
+  if self.previous then tell(self, t) end
+  if self.bootstrap_truncated then bootstrap(self, t, after) end
+  self.forgetting:step(done, row.resets[t + 1])
+end
+
+local function advance_clock(self, steps)
+  local low = self.clock_data[1] + steps
+  self.clock_data[1] = low % 2 ^ 31
+  if low >= 2 ^ 31 then self.clock_data[2] = self.clock_data[2] + 1 end
+end
+
+---Act for num_steps in every copy; fills x, done, resets, previous, rewards, played and what the plans compute.
+function Actor:rollout()
+  local T, B, row, last = self.T, self.B, self.row, nil
+  ffi.copy(row.x[0], row.x[T], self.row_bytes)
+  ffi.copy(row.done[0], row.done[T], B)
+  ffi.copy(row.resets[0], row.resets[T], B)
+  for _, rows in pairs(row.previous) do ffi.copy(rows[0], rows[T], 4 * B) end
+  if not self.carry then self.forgetting:all(row.resets[0]) end
+  for _, piece in ipairs(self.pieces) do
+    tensor.keep(last and last.after or self.next, piece.state)
+    for t = piece.first, piece.first + piece.rows - 1 do
+      piece.act:rows(t - piece.first, t - piece.first + 1)
+      if self.watch then self.watch(t, piece) end
+      step(self, t, piece.after)
+    end
+    advance_clock(self, piece.rows)
+    last = piece
+  end
+  tensor.keep(last.after, self.next)
+  last.act:rows(last.rows, last.rows + 1)     -- the value that the returns end in
+  self.step = self.step + T * B
+end
+
+-- ---- what the trainer asks for ----
+
+---One rollout, one update.
+function Actor:advance()
+  self:rollout()
+  return self.T * self.B, self:update()
+end
+
+---The learning rate of the next update of the optimiser.
+function Actor:rate()
+  return schedule.rate(self, self.optimiser:updates() + 1, self.step - self.T * self.B, self.cfg.steps)
+end
+
+function Actor:over()
+  local stop, finished = self.cfg.stop_score, self.finished
+  return stop and finished.total >= finished.WINDOW and finished:score() >= stop or false
+end
+
+function Actor:describe()
+  local about, task = self.agent:describe(), self.task
+  about.env, about.task = task.id, {}
+  for key, value in pairs(task.settings) do about.task[key] = value end
+  about.memory = { carry = self.carry, reset_on_done = self.reset_on_done, context = self.context, horizon = self.horizon,
+    num_steps = self.T }
+  return about
+end
+
+function Actor:headline()
+  return ("%s on %s, %d parameters"):format(self.agent.core.name, self.task.id, self.agent.module:count())
+end
+
+-- All copies of the task as one row of bytes each, zeros after the shorter ones.
+local function saved_worlds(task)
+  local saved, longest = {}, 1
+  for b = 0, task.num_envs - 1 do
+    saved[b] = task:save(b)
+    longest = math.max(longest, #saved[b])
+  end
+  local t = tensor.new { shape = { task.num_envs, longest }, dtype = "u8" }
+  for b = 0, task.num_envs - 1 do ffi.copy(t:data() + b * longest, saved[b], #saved[b]) end
+  return t
+end
+
+-- The last row of a [T+1,B,...] buffer, from which training goes on.
+local function last_row(t)
+  local shape = t:shape()
+  local at = t:size() / shape[1] * (shape[1] - 1)
+  table.remove(shape, 1)
+  return tensor.view(t, at, shape)
+end
+
+function Actor:contents()
+  local list = {}
+  for i in ipairs(self.optimiser.parameters) do
+    local name = ("%03d"):format(i - 1)
+    list[#list + 1], list[#list + 2] = { "adam.m." .. name, self.optimiser.m[i] }, { "adam.v." .. name, self.optimiser.v[i] }
+  end
+  list[#list + 1] = { "adam.hyper", self.optimiser.hyper }
+  for _, name in ipairs(self.agent.core:state_names()) do list[#list + 1] = { "state." .. name, self.next[name] } end
+  list[#list + 1], list[#list + 2] = { "observation", last_row(self.x) }, { "done", last_row(self.done) }
+  list[#list + 1], list[#list + 2] = { "resets", last_row(self.resets) }, { "seen", self.forgetting.seen }
+  for name, t in pairs(self.previous or {}) do list[#list + 1] = { "previous." .. name, last_row(t) } end
+  list[#list + 1] = { "clock", self.clock }
+  self.agent.module:each(function(name, t) list[#list + 1] = { "agent." .. name, t } end)
+  list[#list + 1] = { "worlds", saved_worlds(self.task), own = true }
+  return list
+end
+
+function Actor:counters() return { episodes = self.finished:counters() } end
+
+function Actor:restored(checkpoint)
+  local worlds, observations = checkpoint.tensors.worlds, self.row.x[self.T]
+  local bytes, n = worlds:shape()[2], self.x:size() / (self.T + 1) / self.B
+  for b = 0, self.B - 1 do
+    self.task:restore(b, ffi.string(worlds:data() + b * bytes, bytes), observations + b * n)
+  end
+  self.finished:restore(checkpoint.counters.episodes)
+  self.step = checkpoint.step
+end
+
+---Numbers to log: those of the episodes, of the optimiser, and self.losses, name -> number.
+function Actor:metrics(m)
+  self.finished:metrics(m)
+  for name, value in pairs(self.losses) do m["losses/" .. name] = value end
+  m["grad/norm"] = self.optimiser:grad_norm()
+  m["charts/learning_rate"] = self.optimiser:lr()
+end
+
+function Actor:shown()
+  self.progress.score, self.progress["return"] = self.finished:score(), self.finished:mean_return()
+  return self.progress
+end
+
+function Actor:best() return self.finished:score() end
+
+function Actor:plans()
+  local list = { { "update", self.learn } }
+  for _, piece in ipairs(self.pieces) do list[#list + 1] = { "act", piece.act } end
+  return list
+end
+
+---What went wrong, for the error message of a run that diverged.
+function Actor:find_nan()
+  for _, piece in ipairs(self.pieces) do
+    local found = piece.act:find_nan()
+    if found then return found end
+  end
+  return self.learn:find_nan() or "the loss is not finite"
+end
+
+function Actor:summary()
+  return self.finished:text(), { score = self.finished:score(), mean_return = self.finished:mean_return() }
+end
+
+---Train to cfg.steps: run folder, log, checkpoints, progress, Ctrl-C.
+function Actor:train() return trainer.train(self) end
+
+return Actor

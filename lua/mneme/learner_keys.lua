@@ -1,0 +1,54 @@
+-- learner_keys.lua -- the settings of learners: one vocabulary for A2C, PPO and supervised training, each key with the
+-- numbers that it may have.  A learner lists those that it takes with their published values; docs/learners.md says
+-- what they mean.
+local errors = require "mneme.errors"
+
+local learner_keys = {}
+
+-- { least, greatest }; "whole": a whole number; a list of words: one of them.
+local whole, at_least_0, share = "whole", { 0, math.huge }, { 0, 1 }
+local rules = {
+  num_steps = { 1, 2 ^ 24, whole }, epochs = { 1, 2 ^ 24, whole }, minibatches = { 1, 2 ^ 24, whole },
+  horizon = { 0, 2 ^ 24, whole }, context = { 0, 2 ^ 24, whole }, warmup = { 0, 2 ^ 31, whole },
+  gamma = share, lambda = share, lr = at_least_0, lr_schedule = require("mneme.schedule").names,
+  entropy_coef = at_least_0, value_coef = at_least_0, clip = at_least_0, target_kl = at_least_0, max_norm = at_least_0,
+  weight_decay = at_least_0, adam_eps = at_least_0, beta1 = share, beta2 = share,
+}
+
+local function refuse(what, key, value, expected)
+  local shown = type(value) == "string" and ("'%s'"):format(value) or tostring(value)
+  errors.usage(("%s: %s=%s, expected %s"):format(what, key, shown, expected))
+end
+
+local function check(what, key, value, default)
+  local rule = rules[key]
+  if type(default) == "boolean" then
+    if value == 0 or value == 1 then return value == 1 end
+    if type(value) ~= "boolean" then refuse(what, key, value, "true or false") end
+  elseif type(default) == "string" then
+    for _, word in ipairs(rule) do if word == value then return value end end
+    errors.unknown(("%s: %s ="):format(what, key), value, rule)
+  elseif type(value) ~= "number" or not (value >= rule[1] and value <= rule[2]) or value == math.huge
+    or (rule[3] == whole and value % 1 ~= 0) then
+    local from_to = rule[2] == math.huge and ("of at least %g"):format(rule[1]) or ("in %g..%g"):format(rule[1], rule[2])
+    refuse(what, key, value, ("a %snumber %s"):format(rule[3] == whole and "whole " or "", from_to))
+  end
+  return value
+end
+
+---A learner's settings: the given ones over its defaults, each checked.  What else `cfg` holds is the script's own.
+---@param what string the learner's name, for errors
+---@param cfg table from mn.config, or plain
+---@param defaults table<string, number|boolean|string>
+---@return table<string, number|boolean|string>
+function learner_keys.read(what, cfg, defaults)
+  local set = {}
+  for key, default in pairs(defaults) do
+    local given = cfg[key]
+    if given == nil then given = default end
+    set[key] = check(what, key, given, default)
+  end
+  return set
+end
+
+return learner_keys
