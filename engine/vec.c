@@ -257,13 +257,24 @@ static void step_chunk(mn_vec *v, int c, const int32_t *action, target to) {
   advance(&v->streams[c], 0, n);
 }
 
+/* Length of the first n words of a list parted by blanks. */
+static int words(const char *list, int n) {
+  const char *at = list;
+  for (int i = 0; i < n && *at; i++) {
+    at += strspn(at, " ");
+    at += strcspn(at, " ");
+  }
+  return (int)(at - list);
+}
+
 static int check_actions(mn_vec *v, const int32_t *action) {
+  const char *names = v->env->facts->actions;
   uint32_t n = (uint32_t)v->space.n_actions, bad = 0;
   for (int i = 0; i < v->copies; i++) bad |= (uint32_t)action[i] >= n;
   for (int i = 0; bad && i < v->copies; i++)
     if ((uint32_t)action[i] >= n)
-      return mn_fail(v->ctx, "%s: action[%d]=%d, expected 0..%u (%s)", v->env->name, i, action[i],
-                     n - 1, v->env->facts->actions);
+      return mn_fail(v->ctx, "%s: action[%d]=%d, expected 0..%u (%.*s)", v->env->name, i, action[i],
+                     n - 1, words(names, (int)n), names);
   return 0;
 }
 

@@ -136,7 +136,7 @@ local function native_world(name, given)
   if world.codes == 0 then world.codes = nil end
   for i = 1, axes do world.shape[i] = shape[i - 1] end
   for word in ffi.string(C.mn_env_actions(number)):gmatch "%S+" do
-    world.names[#world.names + 1] = word
+    if #world.names < world.n_actions then world.names[#world.names + 1] = word end
   end
   settings.time_limit = C.mn_vec_time_limit(vec)
   local pointer = world.dtype == "u8" and "const uint8_t *" or "const float *"
