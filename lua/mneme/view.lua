@@ -12,6 +12,7 @@ local errors = require "mneme.errors"
 local live = require "mneme.live"
 local recorder = require "mneme.recorder"
 local scene = require "mneme.scene"
+local window = require "mneme.window"
 
 local view = {}
 local FPS, SPEEDS, MOVIE_FPS, HOLD = 60, { 1, 2, 5, 10, 20, 50, 100, 200, 500 }, 10, 15
@@ -30,22 +31,13 @@ function view.parse(args)
     if not key then
       if o.what then usage(("one thing to view, got '%s' and '%s'"):format(o.what, arg)) end
       o.what = arg
-    elseif key == "size" then
-      local w, h = value:match "^(%d+)x(%d+)$"
-      o.width, o.height = tonumber(w), tonumber(h)
-      if not w or o.width < 320 or o.height < 240 or o.width > 7680 or o.height > 4320 then
-        usage(("size=%s: expected WIDTHxHEIGHT in pixels, 320x240 .. 7680x4320"):format(value))
-      end
-    elseif key == "out" or key == "scene" then o[key] = value
-    else errors.unknown("setting", key, { "out", "scene", "size" }) end
+    elseif key == "scene" then o.scene = value
+    elseif not window.option(o, key, value) then errors.unknown("setting", key, { "out", "scene", "size" }) end
   end
   if not o.what then
     usage("view what?  A run folder, a trajectory, or a scene: " .. table.concat(scene.list(), ", "))
   end
-  o.kind = o.out and (o.out:lower():match "%.(%a+%d?)$" or "")
-  if o.kind and o.kind ~= "png" and o.kind ~= "gif" and o.kind ~= "mp4" then
-    usage(("out=%s: expected a name ending in .png, .gif or .mp4"):format(o.out))
-  end
+  o.hint = ("mneme view %s out=FILE.png, or .gif, .mp4, writes pictures instead"):format(o.what)
   return o
 end
 
@@ -125,7 +117,7 @@ Player.__index = Player
 ---@param reopen function? gives another source when a live one has ended
 function view.playback(source, what, reopen)
   return setmetatable({ source = source, what = what, reopen = reopen, film = recorder.new(), at = 0,
-    playing = true, speed = 4, due = 0, help = false, dirty = true }, Player)
+    playing = true, speed = 4, due = 0, period = 1 / FPS, help = false, dirty = true }, Player)
 end
 
 -- One frame on: a kept one, or the next of the source.  False: the source has nothing new.
@@ -236,52 +228,20 @@ function Player:frame()
   return shown
 end
 
-local function no_display(o, why)
-  errors.fail(why, ("mneme view %s out=FILE.png, or .gif, .mp4, writes pictures instead"):format(o.what))
-end
-
 -- Before a trainer has written anything.
 local waiting = { draw = function(page)
   local text = "waiting for the trainer's first step …"
   page:text(text, page.width / 2, page.height / 2, 16, page.theme.dim, "center")
 end }
 
----Show the frames of a source in a window until the user has enough.
-function view.window(source, what, o, reopen)
-  local lib, painter = scene.library(), scene.painter()
-  local window = lib.mn_window_new(engine.ctx, "Mneme", o.width, o.height)
-  if window == nil then no_display(o, ffi.string(engine.C.mn_error(engine.ctx))) end
-  ffi.gc(window, lib.mn_window_free)
-  local player = view.playback(source, what, reopen)
-  local event, size = ffi.new "mn_event", ffi.new "int[2]"
-  local with_help = { draw = function(page, now)
-    what.draw(page, now)
-    if player.help then scene.panels.help(page, page.box, now) end
-  end }
-  local function paint()
-    engine.check(lib.mn_window_size(window, size))
-    local frame = player:frame()
-    return painter:paint(frame and with_help or waiting, frame or {}, size[0], size[1]), size[0], size[1]
-  end
-
-  local quit = false
-  while not quit do
-    local begun = engine.C.mn_clock(false)
-    while lib.mn_window_poll(window, event) == 1 do
-      if event.kind == lib.MN_EVENT_QUIT then quit = true
-      elseif event.kind == lib.MN_EVENT_KEY then quit = player:key(event.key, begun, paint) or quit
-      else player.dirty = true end
-    end
-    player:tick(begun)
-    if player.dirty and not quit then
-      local pixels, width, height = paint()
-      engine.check(lib.mn_window_show(window, pixels, width, height))
-      player.dirty = false
-    end
-    if engine.C.mn_interrupted() ~= 0 then quit = true end
-    lib.mn_window_wait(window, 1 / FPS - (engine.C.mn_clock(false) - begun))
-  end
-  lib.mn_window_free(ffi.gc(window, nil))
+---The scene and the frame of a window.
+function Player:page()
+  local frame = self:frame()
+  if not frame then return waiting, {} end
+  return { draw = function(page, now)
+    self.what.draw(page, now)
+    if self.help then scene.panels.help(page, page.box, now) end
+  end }, frame
 end
 
 ---The command `mneme view`.
@@ -290,17 +250,14 @@ end
 function view.main(args)
   local o = view.parse(args)
   resolve(o)
-  local display = os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" or os.getenv "SDL_VIDEODRIVER"
-  if not o.out and not display then
-    no_display(o, "no display to open a window on")
-  end
+  if not o.out then window.need_display(o.hint) end
   local source = open(o)
   if o.out then
     view.export(source, o.scene, o)
     if source.problem then io.stderr:write(("mneme: warning: %s: %s\n"):format(o.what, source.problem)) end
     print(o.out)
   else
-    view.window(source, o.scene, o, function() return require("mneme.player").from_run(o.run) end)
+    window.run(view.playback(source, o.scene, function() return require("mneme.player").from_run(o.run) end), o)
   end
   return 0
 end

@@ -1,0 +1,61 @@
+-- keyboard.lua -- which key does what when a person plays: actions are known by their names, the rest
+-- have numbers.
+local keyboard = {}
+
+-- scenes/view/view.h
+local LEFT, RIGHT, UP, DOWN = 256, 257, 258, 259
+keyboard.ENTER, keyboard.ESCAPE, keyboard.BACKSPACE = 13, 27, 8
+
+local names = { [LEFT] = "←", [RIGHT] = "→", [UP] = "↑", [DOWN] = "↓", [32] = "space", [13] = "Enter" }
+local words = { left = LEFT, right = RIGHT, up = UP, down = DOWN, space = 32, enter = 13, esc = 27, backspace = 8 }
+
+-- The keys of an action by the words in its name, as games have them: around S for what is slanted.
+local usual = {
+  up = { UP, "w" }, forward = { UP, "w" }, north = { UP, "w" }, down = { DOWN, "s" }, back = { DOWN, "s" },
+  backward = { DOWN, "s" }, south = { DOWN, "s" }, left = { LEFT, "a" }, west = { LEFT, "a" }, turn_left = { LEFT, "a" },
+  right = { RIGHT, "d" }, east = { RIGHT, "d" }, turn_right = { RIGHT, "d" }, up_left = { "q" }, up_right = { "e" },
+  down_left = { "z" }, down_right = { "c" }, forward_left = { "q" }, forward_right = { "e" },
+  noop = { 32 }, stay = { 32 }, wait = { 32 }, none = { 32 },
+}
+
+local function code(key) return type(key) == "string" and key:byte() or key end
+
+---What a key is called.
+---@param key integer ASCII or MN_KEY_*
+function keyboard.name(key) return names[key] or string.char(key) end
+
+---The key that a word of keys=... names: left, space, w, 3 ...; nil: none.
+---@return integer?
+function keyboard.key(word) return words[word:lower()] or (#word == 1 and word:byte() or nil) end
+
+---Divide the keys among actions.  Those without a usual name get 1 .. 9 and 0, or, where that is too few, are
+---typed as their numbers, with Enter.
+---@param actions string[]
+---@return table<integer, integer> action_of key -> action from 0
+---@return string[] labels of each action: "↑ w"; where it is typed, its number
+---@return boolean typed
+function keyboard.divide(actions)
+  local action_of, labels, rest = {}, {}, {}
+  for i, name in ipairs(actions) do
+    local mine = {}
+    for _, key in ipairs(usual[name:lower()] or {}) do
+      if not action_of[code(key)] then
+        action_of[code(key)] = i - 1
+        mine[#mine + 1] = keyboard.name(code(key))
+      end
+    end
+    labels[i] = table.concat(mine, " ")
+    if #mine == 0 then rest[#rest + 1] = i end
+  end
+  local typed = #rest > 10
+  local digits = true                          -- actions that are called 0, 1, 2 ... keep their names
+  for _, i in ipairs(rest) do digits = digits and actions[i]:find "^%d$" ~= nil end
+  for k, i in ipairs(rest) do
+    local digit = digits and actions[i] or tostring(k % 10)
+    labels[i] = typed and tostring(i - 1) or digit
+    if not typed then action_of[digit:byte()] = i - 1 end
+  end
+  return action_of, labels, typed
+end
+
+return keyboard

@@ -1,0 +1,231 @@
+-- play.lua -- `mneme play NAME [corridor=9 ...] [seed=N] [record=FILE.mnt] [blind=1]`: live in an environment by
+-- hand.  One key is one step, and between keys nothing runs.  keys=left,3*up,r out=FILE.png presses keys
+-- without a window.
+local ffi = require "ffi"
+local engine = require "mneme.engine"
+local env = require "mneme.env"
+local errors = require "mneme.errors"
+local files = require "mneme.files"
+local keyboard = require "mneme.keyboard"
+local recorder = require "mneme.recorder"
+local recording = require "mneme.recording"
+local scene = require "mneme.scene"
+local trajectory = require "mneme.trajectory"
+local window = require "mneme.window"
+
+local C = engine.C
+local play = {}
+local USAGE = "mneme play NAME [setting=value ...] [seed=N] [record=FILE.mnt] [blind=1] [keys=left,3*up out=FILE.png]"
+
+-- ---- the game, apart from its window ----
+
+---@class Game a client of mneme.window
+local Game = {}
+Game.__index = Game
+
+---Begin a game.
+---@param task Task of one copy
+---@param o table? scene (a scene), blind, record = FILE.mnt
+---@return Game
+function play.game(task, o)
+  o = o or {}
+  local space = task.observation_space
+  local kind = trajectory.dtypes[space.dtype]
+  local self = setmetatable({ task = task, scene = o.scene, blind = o.blind, record = o.record, period = 0.5, dirty = true,
+    film = recorder.new(0), episode = 0, saved = {}, results = {}, typed = "",
+    reward = ffi.new "float[1]", terminated = ffi.new "uint8_t[1]", truncated = ffi.new "uint8_t[1]",
+    action = ffi.new "int32_t[1]" }, Game)
+  self.bytes = ffi.new("char[?]", trajectory.count(space.shape) * kind.bytes)
+  self.obs = ffi.cast(kind.pointer, self.bytes)
+  self.action_of, self.labels, self.types = keyboard.divide(task.action_space.names)
+  if o.record then self.recording = recording.new(task, 0, { about = { title = task.id .. ", played by hand" } }) end
+  self:restart(task.seed)
+  return self
+end
+
+-- The present moment, for a scene.
+local function look(self)
+  local names, space = self.task.action_space.names, self.task.observation_space
+  self.frame = self.film:add {
+    title = self.task.id, source = self.source, canvas = self.task:draw(0), truth = self.task:truth(0), actions = names,
+    keys = self.labels, blind = self.blind, hint = self.types and "type a number, then Enter" or nil,
+    observation = { shape = space.shape, values = self.obs }, action = self.last, policy = {}, memory = {}, probes = {},
+    reward = self.reward[0], step = self.step, episode = self.episode, ret = self.ret,
+  }
+  self.dirty = true
+end
+
+-- FILE.mnt, FILE-2.mnt, ...: the first that is not there.
+local function free_path(record)
+  local path, n = record, 1
+  while files.is_file(path) do
+    n = n + 1
+    path = record:gsub("%.mnt$", ("-%d.mnt"):format(n))
+  end
+  return path
+end
+
+---Give up the running episode, if any, and begin another; with a record, in another file.
+---@param seed integer? nil: the random stream goes on
+function Game:restart(seed)
+  self:save()
+  self.task:reset_raw(self.obs, seed)
+  if self.step and not self.over then self.episode = self.episode + 1 end
+  self.step, self.ret, self.last, self.reward[0], self.over = 0, 0, nil, 0, false
+  if self.recording then
+    self.recording:begin(self.obs)
+    self.path = free_path(self.record)
+  end
+  look(self)
+end
+
+---Write what was recorded so far.
+function Game:save()
+  if not self.recording or (self.recording.steps or 0) == 0 then return end
+  self.recording:write(self.path)
+  if self.saved[#self.saved] ~= self.path then table.insert(self.saved, self.path) end
+end
+
+-- What the finished episodes came to.
+local function sum_up(self)
+  local last, sum = self.results[#self.results], 0
+  for _, r in ipairs(self.results) do sum = sum + r.score end
+  return ("last episode: score %.2f, return %+.2f, %d steps; mean score of %d: %.2f"):format(last.score, last.ret, last.length,
+    #self.results, sum / #self.results)
+end
+
+---Do an action.  After the end of an episode any action shows the beginning of the next one, and does no more.
+---@param action integer
+function Game:act(action)
+  if self.over then
+    self.over, self.last, self.reward[0] = false, nil, 0
+    return look(self)
+  end
+  self.action[0] = action
+  self.task:step_raw(self.action, self.obs, self.reward, self.terminated, self.truncated)
+  local ended = self.terminated[0] + self.truncated[0] > 0
+  if self.recording then
+    self.recording:add(action, self.reward[0], self.terminated[0] ~= 0, self.truncated[0] ~= 0, self.obs)
+  end
+  self.step, self.ret, self.last, self.over = self.step + 1, self.ret + self.reward[0], action, ended
+  if not ended then return look(self) end
+  local e = self.task.ended
+  local outcome = { score = e.score[0], ret = e.ret[0], length = e.length[0] }
+  self.results[#self.results + 1] = outcome
+  self.source = sum_up(self)
+  self.frame = setmetatable({ source = self.source }, { __index = self.film:finish(outcome, self.reward[0]) })
+  self.episode, self.step, self.ret, self.dirty = self.episode + 1, 0, 0, true
+  self:save()
+end
+
+---A key was pressed.  True: quit.
+function Game:key(key)
+  self.dirty = true
+  if key == keyboard.ESCAPE then return true end
+  if self.action_of[key] then self:act(self.action_of[key])
+  elseif self.over and (key == 32 or key == keyboard.ENTER) then self:act(0)
+  elseif self.types and key == keyboard.ENTER then
+    local n = tonumber(self.typed)
+    self.typed = ""
+    if n and n < self.task.action_space.n then self:act(n) end
+  elseif self.types and key == keyboard.BACKSPACE then self.typed = self.typed:sub(1, -2)
+  elseif self.types and key >= 48 and key <= 57 then self.typed = (self.typed .. string.char(key)):sub(-6)
+  elseif key == ("r"):byte() then self:restart() end
+end
+
+---The scene and the frame of a window.
+function Game:page()
+  local word = self.over and "over" or self.typed ~= "" and self.typed .. " …" or "your move"
+  local status = { playing = true, speed = word, hint = "r: new episode   Esc: quit" }
+  if self.over then status.note = self.source .. "; space: the next one" end
+  return self.scene, setmetatable({ status = status }, { __index = self.frame })
+end
+
+-- ---- the command ----
+
+-- "left,3*up" as keys.
+local function read_keys(text)
+  local list = {}
+  for word in text:gmatch "[^,%s]+" do
+    local times, name = word:match "^(%d+)%*(.+)$"
+    local key = keyboard.key(name or word)
+    if not key then
+      errors.usage(("play: keys=%s: '%s' is no key"):format(text, name or word), "letters, digits, left right up down space enter esc, 3*up")
+    end
+    for _ = 1, tonumber(times or 1) do list[#list + 1] = key end
+  end
+  return list
+end
+
+local function read_seed(text)
+  local seed = tonumber(text)
+  if not seed then errors.usage(("play: seed=%s, expected a number"):format(text)) end
+  return seed
+end
+
+-- A setting of the environment: a number, a word; @FILE is what a file holds.
+local function read_setting(text)
+  local path = text:match "^@(.+)$"
+  return path and (files.read(path)) or tonumber(text) or text
+end
+
+---Read the command line.
+---@param words string[]
+function play.parse(words)
+  local o = { width = scene.default_width, height = scene.default_height, settings = {}, scene = "world" }
+  for _, word in ipairs(words) do
+    local key, value = word:match "^%-*([%w_]+)=(.*)$"
+    if not key then
+      if o.name then errors.usage(("play: one environment, got '%s' and '%s'"):format(o.name, word), USAGE) end
+      o.name = word
+    elseif key == "keys" then o.keys = read_keys(value)
+    elseif key == "blind" then o.blind = value ~= "0"
+    elseif key == "seed" then o.seed = read_seed(value)
+    elseif key == "scene" or key == "record" then o[key] = value
+    elseif not window.option(o, key, value) then o.settings[key] = read_setting(value) end
+  end
+  if not o.name then errors.usage("play: which environment?", USAGE .. "; mneme list envs") end
+  if o.record and not o.record:find "%.mnt$" then errors.usage(("play: record=%s, expected a name ending in .mnt"):format(o.record)) end
+  if o.record and files.is_file(o.record) then errors.usage(o.record .. " is there already", "record=ANOTHER.mnt") end
+  if o.out and o.kind ~= "png" then errors.usage(("play: out=%s, expected a .png"):format(o.out), "record=FILE.mnt, then mneme view FILE.mnt out=" .. o.out) end
+  o.hint = "keys=left,up,... out=FILE.png presses keys without a window"
+  return o
+end
+
+-- Press keys without a window; the last page as a picture.
+local function press(game, o)
+  for _, key in ipairs(o.keys or {}) do
+    if game:key(key) then break end
+  end
+  if not o.out then return end
+  local what, frame = game:page()
+  local pixels = scene.painter():paint(what, frame, o.width, o.height)
+  engine.check(C.mn_image_write(engine.ctx, o.out, pixels, o.width, o.height))
+end
+
+---@param words string[] what follows "play"
+---@return integer status
+function play.main(words)
+  local o = play.parse(words)
+  local scripted = o.keys or o.out
+  o.settings.num_envs = 1
+  o.settings.seed = o.seed or (scripted and 1 or math.floor(C.mn_clock(true)) % 2 ^ 31)
+  local task = env.new(o.name, o.settings)
+  if not scripted then window.need_display(o.hint) end
+  o.scene = scene.load(o.scene)
+  local game = play.game(task, o)
+  C.mn_watch_signals(true)
+  local ok, why = pcall(scripted and press or window.run, game, o)
+  C.mn_watch_signals(false)
+  game:save()
+  if not ok then error(why, 0) end
+  for i, r in ipairs(game.results) do
+    print(("episode %d: score %.2f, return %+.2f, %d steps"):format(i - 1, r.score, r.ret, r.length))
+  end
+  if #game.results == 0 then print(("no episode has ended; %d steps, return %+.2f"):format(game.step, game.ret)) end
+  for _, path in ipairs(game.saved) do print(path) end
+  if o.out then print(o.out) end
+  return 0
+end
+
+return play

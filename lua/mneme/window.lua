@@ -1,0 +1,75 @@
+-- window.lua -- the loop of a window, whatever it shows: keys in, pages out, and words of the command
+-- line that all pictures share.  What is shown is a client:
+--   page()                   -> a scene and its frame
+--   key(key, clock, paint)   -> true: quit.  paint() gives the page's pixels, width and height
+--   dirty                    set where the page has changed
+--   tick(clock)              optional: let time pass
+--   period                   seconds between two looks at the clock; keys wake it earlier
+local ffi = require "ffi"
+local engine = require "mneme.engine"
+local errors = require "mneme.errors"
+local scene = require "mneme.scene"
+
+local window = {}
+local kinds = { png = true, gif = true, mp4 = true }
+
+local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint }) end
+
+---Read size=WxH or out=FILE into o: width, height; out, kind = "png"|"gif"|"mp4".
+---@return boolean known false: it is another key
+function window.option(o, key, value)
+  if key == "size" then
+    local w, h = value:match "^(%d+)x(%d+)$"
+    o.width, o.height = tonumber(w), tonumber(h)
+    if not w or o.width < 320 or o.height < 240 or o.width > 7680 or o.height > 4320 then
+      usage(("size=%s: expected WIDTHxHEIGHT in pixels, 320x240 .. 7680x4320"):format(value))
+    end
+  elseif key == "out" then
+    o.out, o.kind = value, value:lower():match "%.(%a+%d?)$" or ""
+    if not kinds[o.kind] then usage(("out=%s: expected a name ending in .png, .gif or .mp4"):format(value)) end
+  else return false end
+  return true
+end
+
+---An error where there is no display; `hint`: what to do instead.
+function window.need_display(hint)
+  if not (os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" or os.getenv "SDL_VIDEODRIVER") then
+    errors.fail("no display to open a window on", hint)
+  end
+end
+
+---Show a client until the user has enough.
+---@param client table see above
+---@param o table width, height; hint: what to do where there is no display
+function window.run(client, o)
+  local lib, painter = scene.library(), scene.painter()
+  local shown = lib.mn_window_new(engine.ctx, "Mneme", o.width, o.height)
+  if shown == nil then errors.fail(ffi.string(engine.C.mn_error(engine.ctx)), o.hint) end
+  ffi.gc(shown, lib.mn_window_free)
+  local event, size = ffi.new "mn_event", ffi.new "int[2]"
+  local function paint()
+    engine.check(lib.mn_window_size(shown, size))
+    local what, frame = client:page()
+    return painter:paint(what, frame, size[0], size[1]), size[0], size[1]
+  end
+  local quit = false
+  while not quit do
+    local begun = engine.C.mn_clock(false)
+    while lib.mn_window_poll(shown, event) == 1 do
+      if event.kind == lib.MN_EVENT_QUIT then quit = true
+      elseif event.kind == lib.MN_EVENT_KEY then quit = client:key(event.key, begun, paint) or quit
+      else client.dirty = true end
+    end
+    if client.tick then client:tick(begun) end
+    if client.dirty and not quit then
+      local pixels, width, height = paint()
+      engine.check(lib.mn_window_show(shown, pixels, width, height))
+      client.dirty = false
+    end
+    if engine.C.mn_interrupted() ~= 0 then quit = true end
+    if not quit then lib.mn_window_wait(shown, client.period - (engine.C.mn_clock(false) - begun)) end
+  end
+  lib.mn_window_free(ffi.gc(shown, nil))
+end
+
+return window

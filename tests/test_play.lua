@@ -1,0 +1,159 @@
+-- test_play.lua -- mneme play: keys for every environment's actions, what they do, records that replay what
+-- was played, and windows that sleep between keys.
+local lfs = require "lfs"
+local t = require "tests.harness"
+local env = require "mneme.env"
+local files = require "mneme.files"
+local keyboard = require "mneme.keyboard"
+local play = require "mneme.play"
+local replay = require "mneme.replay"
+local scene = require "mneme.scene"
+local trajectory = require "mneme.trajectory"
+local window = require "mneme.window"
+
+local folder = os.tmpname()
+os.remove(folder)
+files.make_folder(folder)
+local function path(name) return folder .. "/" .. name end
+
+-- Run the command; what it printed.
+local function command(...)
+  local lines, kept = {}, print
+  print = function(...) lines[#lines + 1] = table.concat({ ... }, "\t") end     -- luacheck: ignore
+  local ok, status = pcall(play.main, { ... })
+  print = kept                                                                  -- luacheck: ignore
+  if not ok then error(status, 0) end
+  t.eq(status, 0)
+  return table.concat(lines, "\n")
+end
+
+local function key(word) return assert(keyboard.key(word), word) end
+
+for _, e in ipairs(env.list()) do
+  t.test(e.name .. ": every action has a key of its own, and can be played", function()
+    local task = env.new(e.name, { num_envs = 1 })
+    local names = task.action_space.names
+    local action_of, labels, typed = keyboard.divide(names)
+    local reached = {}
+    for _, action in pairs(action_of) do reached[action] = true end
+    for i = 1, #names do
+      t.ok(labels[i] ~= "", names[i] .. " has no label")
+      t.ok(reached[i - 1] or typed, names[i] .. " has no key")
+    end
+    local game = play.game(task, { scene = scene.load "world" })
+    for _ = 1, 30 do
+      for k in pairs(action_of) do game:key(k) end
+    end
+    local what, frame = game:page()
+    t.ok(scene.painter():paint(what, frame, 800, 600))
+    t.ok(game.episode > 0 or game.step > 0, "nothing was played")
+  end)
+end
+
+t.test("keys: usual names, numbers for the rest, typed numbers where there are many", function()
+  local action_of, labels = keyboard.divide { "noop", "forward", "left", "right", "forward_left", "forward_right", "dance" }
+  t.eq(action_of[key "space"], 0)
+  t.eq(action_of[key "up"], 1) t.eq(action_of[key "w"], 1)
+  t.eq(action_of[key "q"], 4) t.eq(action_of[key "e"], 5)
+  t.eq(action_of[key "1"], 6)
+  t.eq(labels[2], "↑ w")
+  action_of = keyboard.divide { "left", "turn_left", "west" }                -- one pair of keys, three actions
+  t.eq(action_of[key "left"], 0) t.eq(action_of[key "1"], 1) t.eq(action_of[key "2"], 2)
+  action_of = keyboard.divide { "0", "1", "2" }
+  t.eq(action_of[key "0"], 0) t.eq(action_of[key "2"], 2)
+  local many = {}
+  for i = 0, 51 do many[i + 1] = "card " .. i end
+  local _, numbers, typed = keyboard.divide(many)
+  t.ok(typed and numbers[52] == "51")
+  local task = env.new { observation = { 1 }, actions = many, num_envs = 1, reset = function() return { 0 } end,
+    step = function(_, action) return { action }, action end }
+  local game = play.game(task, { scene = scene.load "world" })
+  for _, word in ipairs { "4", "7", "backspace", "2", "enter", "9", "9", "enter", "enter" } do game:key(key(word)) end
+  t.eq(game.ret, 42)
+  t.eq(game.step, 1, "99 and nothing are no actions")
+end)
+
+t.test("an episode: moves, its end, the next one, a new one, quit", function()
+  local game = play.game(env.new("tmaze", { corridor = 3, num_envs = 1, seed = 3 }), { scene = scene.load "world" })
+  local function status() return select(2, game:page()).status end
+  local turn = game.task:truth(0).cue == 0 and "up" or "down"
+  game:key(key "right") game:key(key "right")
+  t.eq(game.step, 2)
+  t.eq(status().speed, "your move")
+  game:key(key "x")
+  t.eq(game.step, 2, "a key without a meaning")
+  game:key(key(turn))
+  t.eq(#game.results, 1)
+  t.eq(game.results[1].score, 1) t.eq(game.results[1].length, 3) t.near(game.results[1].ret, 3.8, 1e-6)
+  local _, frame = game:page()
+  t.eq(frame.outcome.score, 1)
+  t.eq(status().speed, "over")
+  t.ok(status().note:find "score 1.00, return %+3.80, 3 steps")
+  game:key(key "space")
+  t.eq(game.step, 0) t.eq(game.episode, 1) t.eq(status().speed, "your move")
+  game:key(key "right")
+  game:key(key "r")
+  t.eq(game.step, 0) t.eq(game.episode, 2) t.eq(#game.results, 1)
+  t.eq(game:key(key "esc"), true)
+end)
+
+t.test("mneme play with keys and without a window: outcome, picture, record", function()
+  local text = command("tmaze", "corridor=4", "seed=3", "keys=3*right,up,space,2*right,r,right", "record=" .. path "game.mnt",
+    "out=" .. path "game.png", "size=640x480")
+  t.ok(text:find "episode 0: score [01].00, return [%+%-]%d.%d0, 4 steps")
+  t.ok(text:find(path "game.mnt", 1, true) and text:find(path "game-2.mnt", 1, true), text)
+  t.ok(lfs.attributes(path "game.png", "size") > 5000)
+  local first = trajectory.read(path "game.mnt")
+  t.eq(first.steps, 6)
+  t.eq(first.settings.seed, 3)
+  t.eq(replay.new(first):verify(), nil)
+  local second = trajectory.read(path "game-2.mnt")
+  t.eq(second.steps, 1)
+  t.eq(replay.new(second):verify(), nil)
+  t.raises(function() command("tmaze", "keys=up", "record=" .. path "game.mnt") end, "is there already")
+  t.ok(command("tmaze", "keys=up,right"):find "no episode has ended; 2 steps")
+  files.write(path "map.txt", { "#####\n#S.G#\n#####\n" })
+  t.ok(command("gridworld", "map=@" .. path "map.txt", "keys=2*right"):find "score 1.00")
+end)
+
+t.test("what is wrong with a command line is told", function()
+  local function says(pattern, ...)
+    local words = { ... }
+    t.raises(function() command(unpack(words)) end, pattern)
+  end
+  says("which environment", "keys=up")
+  says("got 'tmaze' and 'x'", "tmaze", "x")
+  says("'forward' is no key", "tmaze", "keys=up,forward")
+  says("did you mean 'corridor'", "tmaze", "coridor=4", "keys=up")
+  says("corridor=1, expected", "tmaze", "corridor=1", "keys=up")
+  says("expected a number", "tmaze", "seed=x", "keys=up")
+  says("expected a name ending in .mnt", "tmaze", "keys=up", "record=x.txt")
+  says("expected a .png", "tmaze", "keys=up", "out=x.gif")
+  says("320x240", "tmaze", "keys=up", "size=1x1")
+  says("nofile: cannot be read", "gridworld", "keys=up", "map=@" .. path "nofile")
+  says("cannot be written", "tmaze", "keys=up", "record=" .. path "no/such/folder.mnt")
+end)
+
+local setenv = require("posix.stdlib").setenv
+
+t.test("without a display, the message says what to do", function()
+  local kept = { os.getenv "DISPLAY", os.getenv "WAYLAND_DISPLAY" }
+  setenv("DISPLAY", nil) setenv("WAYLAND_DISPLAY", nil)
+  t.raises(function() command "tmaze" end, "no display to open a window on .*keys=left,up")
+  if kept[1] then setenv("DISPLAY", kept[1]) end
+  if kept[2] then setenv("WAYLAND_DISPLAY", kept[2]) end
+end)
+
+t.test("a window without keys sleeps: nothing is painted twice (SDL's dummy driver)", function()
+  setenv("SDL_VIDEODRIVER", "dummy")
+  local game = play.game(env.new("tmaze", { num_envs = 1 }), { scene = scene.load "world" })
+  local pages, looks = 0, 0
+  local client = { period = 0.05, dirty = true, page = function() pages = pages + 1 return game:page() end, key = function() end }
+  client.tick = function() looks = looks + 1 if looks == 8 then error("enough", 0) end end
+  local ok, why = pcall(window.run, client, { width = 640, height = 480 })
+  setenv("SDL_VIDEODRIVER", nil)
+  t.ok(not ok and why == "enough", tostring(why))
+  t.ok(pages <= 3, pages .. " pages were painted in 8 looks")
+end)
+
+os.execute("rm -r '" .. folder .. "'")
