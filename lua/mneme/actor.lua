@@ -266,7 +266,7 @@ end
 
 function Actor:describe()
   local about, task = self.agent:describe(), self.task
-  about.env, about.task = task.id, {}
+  about.env, about.task, about.env_of_script = task.id, {}, task.world.vec == nil or nil     -- see reopen.lua
   for key, value in pairs(task.settings) do about.task[key] = value end
   about.memory = { carry = self.carry, reset_on_done = self.reset_on_done, context = self.context, horizon = self.horizon,
     num_steps = self.T }

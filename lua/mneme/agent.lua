@@ -70,12 +70,15 @@ local function agent(options)
     actions = actions, asked = options }, Agent)
 end
 
----Make the agent of a run again.
+---Is part of it made by the run's script alone?
+---@param about table what describe told
+local function of_script(about) return about.torso == OWN end
+
+---Make the agent of a run again; not one that is of_script.
 ---@param about table what describe told
 ---@param task Task
 ---@return Agent
 local function remade(about, task)
-  if about.torso == OWN then errors.fail "its torso is a module of the script, which alone can make it" end
   return agent { task = task, core = core_of.new(about.core.name, about.core.config), hidden = about.hidden,
     torso = about.torso and values.from_json(about.torso, { "name" }), previous = about.previous }
 end
@@ -147,4 +150,4 @@ end
 function Agent:parameters() return self.module:parameters() end
 function Agent:state_dict() return self.module:state_dict() end
 
-return { new = agent, remade = remade }
+return { new = agent, remade = remade, of_script = of_script }

@@ -201,6 +201,16 @@ function native:close() C.mn_vec_free(ffi.gc(self.vec, nil)) end
 
 -- ---- tasks ----
 
+-- num_envs, seed and time_limit as reopen.lua wants them, for a script that made its task with other ones.
+local function overridden(settings)
+  if not env.override then return settings end
+  local changed = {}
+  for _, set in ipairs { settings, env.override } do
+    for key, value in pairs(set) do changed[key] = value end
+  end
+  return changed
+end
+
 ---Make a task.
 ---  mn.env("tmaze", { corridor = 160, num_envs = 8, seed = 1 })    or  mn.env { "tmaze", ... }
 ---  mn.env { observation = {16}, actions = 4, reset = f, step = g, ... }    see mneme.lua_env
@@ -210,7 +220,7 @@ function native:close() C.mn_vec_free(ffi.gc(self.vec, nil)) end
 function env.new(name, settings)
   local world
   if type(name) == "table" and name[1] == nil then
-    world = require("mneme.lua_env").new(name)
+    world = require("mneme.lua_env").new(overridden(name))
   else
     if type(name) == "table" then
       settings = {}
@@ -220,7 +230,7 @@ function env.new(name, settings)
     if settings ~= nil and type(settings) ~= "table" then
       errors.usage(("env: the settings are a %s, expected a table"):format(type(settings)))
     end
-    world = native_world(name, settings or {})
+    world = native_world(name, overridden(settings or {}))
   end
   return setmetatable({ world = world, id = world.id, settings = world.settings,
     num_envs = world.settings.num_envs, time_limit = world.settings.time_limit, ended = world.ended,

@@ -183,12 +183,16 @@ function player.from_run(folder, options)
   local run = run_folder.load(folder)
   local about = run.info
   if not about.env or not about.core then errors.fail(folder .. ": config.json does not tell the task and the core") end
-  local settings = {}
-  for key, value in pairs(about.task or {}) do settings[key] = value end
+  local task, agent
+  local settings = { num_envs = options.num_envs or 1, seed = options.seed or 1 }
   for key, value in pairs(options.task or {}) do settings[key] = value end
-  settings.num_envs, settings.seed = options.num_envs or 1, options.seed or 1
-  local task = env.new(about.env, settings)
-  local agent = agents.remade(about, task)
+  if not about.env_of_script and not agents.of_script(about) then
+    for key, value in pairs(about.task or {}) do if settings[key] == nil then settings[key] = value end end
+    task = env.new(about.env, settings)
+    agent = agents.remade(about, task)
+  else
+    task, agent = require "mneme.reopen"(folder, about, settings)
+  end
   local checkpoint = options.best and run:best() or run:latest()
   if not checkpoint then errors.fail(folder .. " has no checkpoint yet") end
   local dict = {}

@@ -61,6 +61,7 @@ end
 ---@param learner table see above
 ---@return table { path, steps, and what the learner's summary tells }
 function trainer.train(learner)
+  if trainer.instead then return trainer.instead(learner) end          -- reopen.lua wants the learner alone
   local cfg = learner.cfg
   if cfg.view and not learner.agent then errors.usage "view=1: there is nothing to watch: this learner has no agent in a task" end
   local run = run_folder.open(cfg, learner:describe())

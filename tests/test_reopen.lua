@@ -1,0 +1,53 @@
+-- test_reopen.lua -- a run whose task is written in its script can be evaluated and looked at, too.
+local t = require "tests.harness"
+local engine = require "mneme.engine"
+local files = require "mneme.files"
+
+local program = engine.build .. "/mneme"
+if program:sub(1, 1) ~= "/" then program = require("lfs").currentdir() .. "/" .. program end
+local dir = os.tmpname()
+os.remove(dir)
+files.make_folder(dir)
+
+files.write(dir .. "/sign.lua", { [[
+local mn = require "mneme"
+local cfg = mn.config { gain = 1, core = { "gru", d_model = 8 }, num_envs = 4, num_steps = 8, hidden = 8, steps = 64 }
+local task = mn.env { name = "sign", observation = { 2 }, actions = 2, num_envs = cfg.num_envs, seed = cfg.seed, time_limit = 5,
+  reset = function(self, random) self.sign = random(2) return { self.sign - 1, cfg.gain } end,
+  step = function(self, action) return { 0, 0 }, cfg.gain, false, 0 end }
+local agent = mn.agent { task = task, core = cfg.core, hidden = cfg.hidden }
+return mn.a2c(cfg, task, agent):train()
+]] })
+
+local function mneme(words)
+  local pipe = io.popen(("cd %s; { %s %s; } 2>&1; echo \"[$?]\""):format(dir, program, words))
+  local text = pipe:read "*a"
+  pipe:close()
+  local before, status = text:match "^(.*)%[(%d+)%]\n$"
+  return before, tonumber(status)
+end
+
+t.test("eval and view make the task again by the run's script, with the run's settings, and train nothing", function()
+  t.eq(select(2, mneme "run sign.lua run=there gain=3 threads=1"), 0)
+  local checkpoints = table.concat(files.list(dir .. "/there/checkpoints"), " ")
+  local said, status = mneme "eval there episodes=20"
+  t.eq(status, 0, said)
+  t.ok(said:find "return  15%.000  %+%- 0%.000", said)         -- five steps of gain=3
+  t.ok(said:find "length  5%.0 ", said)
+  t.ok(mneme "eval there episodes=20 time_limit=7":find "return  21%.000")
+  t.eq(select(2, mneme "view there out=there.png"), 0)
+  t.eq(files.read(dir .. "/there.png"):sub(2, 4), "PNG")
+  t.eq(table.concat(files.list(dir .. "/there/checkpoints"), " "), checkpoints)
+end)
+
+t.test("what the script alone decides cannot be changed from outside; a script that is gone is missed", function()
+  local said, status = mneme "eval there gain=4"
+  t.eq(status, 2)
+  t.ok(said:find "gain cannot change: its task is written in sign.lua", said)
+  os.rename(dir .. "/sign.lua", dir .. "/other.lua")
+  said, status = mneme "eval there"
+  t.eq(status, 1)
+  t.ok(said:find "written in sign.lua, which is not here", said)
+end)
+
+os.execute("rm -r " .. dir)
