@@ -65,6 +65,8 @@ local hints = {
     { sizes = { K = 1, L = 2, Y = 5, X = 6 }, absent = "image", options = { stride = 3, padding = 2 } },
     { sizes = { Y = "K", X = "L", O = 2 }, absent = "image", options = { act = "relu" } },
     { sizes = { Y = "K+2", X = "L+2" }, absent = "x", options = { stride = 2, divide = 100 } } },
+  max_pool2d = { { sizes = { Y = 5, X = 4 } }, { sizes = { Y = 5, X = 6 }, options = { kernel = 3, stride = 2, padding = 1 } },
+    { sizes = { Y = 6, X = 5 }, options = { kernel = 3, stride = 2, ceil = 1 } } },
   one_hot_codes = { { options = { codes = 256 } } },
   matmul = { { shapes = { a = { 3, 4 }, b = { 4, 5 } } },
     { shapes = { a = { 3, 2, 4 }, b = { 4, 3 } } },

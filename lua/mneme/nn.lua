@@ -1,4 +1,4 @@
--- nn.lua -- things with parameters, named as in torch.nn: linear, layer_norm, gru_gate, sequential, heads.
+-- nn.lua -- things with parameters, named as in torch.nn: linear, conv2d, layer_norm, gru_gate, sequential, heads.
 -- A module is called like a function, m(x), and knows its parameters by the names of torch's state dicts.
 -- Several named parameters may share one packed leaf (a gate's six matrices are one product): then the
 -- names are windows on it, and ops and optimisers see the leaf.
@@ -171,6 +171,22 @@ function nn.linear(d_in, d_out, options)
   return nn.module({ weight = weight, bias = bias, leaves = { weight, bias }, named = named }, function(_, x)
     args.x = x
     return (ops.linear(args))
+  end)
+end
+
+---A convolution over images [T,B,Y,X,d_in], float32 or uint8 (taken as 0..1), with its activation.
+---Names weight [d_out,d_in,kernel,kernel], bias [d_out], as torch.nn.Conv2d.
+---@param options table? { stride = 1, padding = 0, act = "none"|"relu", init = nn.init.orthogonal(sqrt 2) }
+function nn.conv2d(d_in, d_out, kernel, options)
+  options = options or {}
+  local weight, bias = parameter { d_out, d_in, kernel, kernel }, parameter { d_out }
+  ;(options.init or nn.init.orthogonal(math.sqrt(2)))(weight:data(), d_out, d_in * kernel * kernel)
+  local args = { w = weight, b = bias, stride = options.stride or 1, padding = options.padding or 0, act = options.act or "none" }
+  local named = { { "weight", weight }, { "bias", bias } }
+  return nn.module({ weight = weight, bias = bias, leaves = { weight, bias }, named = named }, function(_, x)
+    local bytes = x:dtype() == "u8"
+    args.x, args.image = not bytes and x or nil, bytes and x or nil
+    return (ops.conv2d(args))
   end)
 end
 

@@ -42,13 +42,100 @@ kinds.codes = {
   end,
 }
 
+-- ---- pictures ----
+
+local function is_picture(space) return #space.shape == 3 and (space.codes or 0) == 0 end
+
+-- Maps [T,B,Y,X,C] in a row, channel after channel, as torch has them.
+local function channels_in_a_row(x)
+  local s = x:shape()
+  local pixels = ops.reshape(x, { d0 = s[1], d1 = s[2], d2 = s[3] * s[4], d3 = s[5] })
+  return flattened((ops.transpose(pixels, { a = -1, b = -2 })))
+end
+
+-- The three convolutions of DQN: kernel, stride, channels.
+local dqn = { { 8, 4, 32 }, { 4, 2, 64 }, { 3, 1, 64 } }
+
+kinds.conv = {
+  reads = "pictures [Y,X,C]", options = { hidden = 512 }, fits = is_picture,
+  make = function(space, o)
+    local y, x, channels = unpack(space.shape)
+    local m = nn.container {}
+    for i, layer in ipairs(dqn) do
+      local kernel, stride, out = unpack(layer)
+      m.children[i] = { tostring(2 * i - 2), nn.conv2d(channels, out, kernel, { stride = stride, act = "relu" }) }
+      y, x, channels = math.floor((y - kernel) / stride) + 1, math.floor((x - kernel) / stride) + 1, out
+    end
+    if y < 1 or x < 1 then
+      errors.raise(("torso conv needs pictures of at least 36 x 36 pixels, these have %d x %d"):format(space.shape[1], space.shape[2]),
+        { hint = "torso impala takes any size" })
+    end
+    local last = nn.linear(y * x * channels, o.hidden, { act = "relu" })
+    m.children[4] = { "7", last }
+    m.d_out, m.call = o.hidden, function(_, picture)
+      for i = 1, 3 do picture = m.children[i][2](picture) end
+      return last(channels_in_a_row(picture))
+    end
+    return m
+  end,
+}
+
+-- Residual blocks add up, so their layers start smaller than orthogonal times sqrt 2: as torch starts any layer.
+local function as_torch(layer)
+  local shape = layer.weight:shape()
+  local fan_in = layer.weight:size() / shape[1]
+  local init = nn.init.uniform(1 / math.sqrt(fan_in))
+  init(layer.weight:data(), shape[1], fan_in)
+  init(layer.bias:data(), shape[1], 1)
+  return layer
+end
+
+-- One stage of IMPALA: a convolution, half the pixels, and two residual blocks.
+local function stage(d_in, d)
+  local function conv(from, act) return as_torch(nn.conv2d(from, d, 3, { padding = 1, act = act })) end
+  local function block()
+    local conv0, conv1 = conv(d, "relu"), conv(d)
+    return nn.container({ { "conv0", conv0 }, { "conv1", conv1 } }, function(_, x) return x + conv1(conv0(ops.relu(x))) end)
+  end
+  local first, block0, block1 = conv(d_in), block(), block()
+  return nn.container({ { "conv", first }, { "res_block0", block0 }, { "res_block1", block1 } }, function(_, x)
+    local pooled = ops.max_pool2d { x = first(x), kernel = 3, stride = 2, padding = 1 }
+    return block1(block0(pooled))
+  end)
+end
+
+kinds.impala = {
+  reads = "pictures [Y,X,C]", options = { hidden = 256 }, fits = is_picture,
+  make = function(space, o)
+    local y, x, channels = unpack(space.shape)
+    local m = nn.container {}
+    for i, d in ipairs { 16, 32, 32 } do
+      m.children[i] = { tostring(i - 1), stage(channels, d) }
+      y, x, channels = math.floor((y + 1) / 2), math.floor((x + 1) / 2), d
+    end
+    local last = as_torch(nn.linear(y * x * channels, o.hidden, { act = "relu" }))
+    m.children[4] = { "5", last }
+    m.d_out, m.call = o.hidden, function(_, picture)
+      for i = 1, 3 do picture = m.children[i][2](picture) end
+      return last(channels_in_a_row((ops.relu(picture))))
+    end
+    return m
+  end,
+}
+
 ---The space as text: "u8 [84,84,3]", "u8 [11,11] of 7 codes".
 local function described(space)
   local codes = (space.codes or 0) > 0 and (" of %d codes"):format(space.codes) or ""
   return ("%s [%s]%s"):format(space.dtype or "f32", table.concat(space.shape, ","), codes)
 end
 
----A torso by name: "flat" (f32, put in a row), "codes" (u8 codes as one-hots, put in a row).
+---A torso by name:
+---  flat    floats, put in a row
+---  codes   u8 codes as one-hots, put in a row
+---  conv    pictures through the three convolutions of DQN and a linear layer of `hidden` = 512 (Mnih et al. 2015)
+---  impala  pictures through a residual network of depths 16, 32, 32 and a linear layer of `hidden` = 256
+---          (Espeholt et al. 2018)
+---Parameters are named, and start, as in CleanRL's networks for Atari and Procgen.
 ---@param name string
 ---@param options table { space = task.observation_space, ... the torso's own }
 ---@return Module m(x) with x [T,B,...] gives [T,B,m.d_out]
