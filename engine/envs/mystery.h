@@ -23,7 +23,8 @@ enum { MYSTERY_OBSERVATION, MYSTERY_LEVEL, MYSTERY_ORIGIN, MYSTERY_GOAL, MYSTERY
 
 /* Cells are counted row by row from the upper left corner; sets of them are bits. */
 typedef struct mystery {
-  uint64_t path, walls, visited; /* visited: cells of the path that pay no more */
+  uint64_t path, walls;
+  uint64_t visited, fallen;      /* in this episode: cells of the path, which pay no more; others */
   uint8_t  x, y;                 /* of the agent, in pixels of the picture */
   uint8_t  heading;              /* eighths of a turn, from up to the left */
   uint8_t  fell;                 /* 1: it stands beside the path, and will be put back */
@@ -173,7 +174,8 @@ MN_FN void mystery_judge(mystery *m, mn_io *io, float usual) {
   if (solved) io->reward = 1;
   else if (!on) io->reward = (float)io->param[MYSTERY_FALL];
   else if (!(m->visited & here)) io->reward = pays < 0 ? usual : (float)pays;
-  m->visited |= m->path & here;
+  m->visited |= here & m->path;
+  m->fallen |= here & ~m->path;
   m->fell = !on;
   m->fails = (uint16_t)(m->fails + !on);
 }

@@ -113,13 +113,15 @@ static inline void mystery_tile(mn_canvas *c, int cell, uint32_t color) {
   mn_canvas_add(c, MN_RECT, color, x + 0.04f, y + 0.04f, 0.92f, 0.92f);
 }
 
-static inline void mystery_cross(mn_canvas *c, float x, float y, float half) {
-  mn_canvas_add(c, MN_LINE, 0xD55E00FF, x - half, y - half, x + half, y + half);
-  mn_canvas_data(c, 0.16f);
-  mn_canvas_add(c, MN_LINE, 0xD55E00FF, x - half, y + half, x + half, y - half);
-  mn_canvas_data(c, 0.16f);
+static inline void mystery_cross(mn_canvas *c, float x, float y, uint32_t color) {
+  const float half = 0.3f;
+  for (int up = -1; up <= 1; up += 2) {
+    mn_canvas_add(c, MN_LINE, color, x - half, y - half * (float)up, x + half, y + half * (float)up);
+    mn_canvas_data(c, 0.12f);
+  }
 }
 
+/* Cells that have shown themselves, as path or as none, are brighter and crossed. */
 static inline void mystery_draw(const mystery *m, const mn_io *io, mn_canvas *c) {
   const float x = (float)m->x / MYSTERY_TILE, y = (float)m->y / MYSTERY_TILE;
   const uint32_t floor = 0x1B222DFF, wall = 0x4A5568FF, path = 0x35557AFF, been = 0x4C7FB5FF;
@@ -132,11 +134,14 @@ static inline void mystery_draw(const mystery *m, const mn_io *io, mn_canvas *c)
   }
   mystery_tile(c, m->start, 0x0072B2FF);
   mystery_tile(c, m->goal, 0x009E73FF);
+  for (int i = 0; i < MYSTERY_CELLS; i++)
+    if (m->fallen >> i & 1)
+      mystery_cross(c, (float)(i % MYSTERY_SIDE) + 0.5f, (float)(i / MYSTERY_SIDE) + 0.5f, 0x8F4A1EFF);
   mn_canvas_add(c, MN_DISC, 0x0F131AFF, x, y, 0.42f, 0.42f);
   mn_canvas_add(c, MN_DISC, 0xF0E442FF, x, y, 0.36f, 0.36f);
   mn_canvas_add(c, MN_TRIANGLE, 0x0F131AFF, x - 0.2f, y - 0.2f, 0.4f, 0.4f);
   mn_canvas_data(c, -1.5707964f - 0.7853982f * (float)m->heading);
-  if (m->fell) mystery_cross(c, x, y, 0.36f);
+  if (m->fell) mystery_cross(c, x, y, 0xFF4D3DFF);
 }
 
 /* Steps along the path from where the agent is to the goal; from the start if it fell, for there it
@@ -149,14 +154,21 @@ static inline int mystery_distance(const mystery *m) {
   return n;
 }
 
-/* path, walls: 1 for each such cell, row by row.  fails: falls so far. */
+MN_FN float *mystery_list(float *to, uint64_t cells) {
+  for (int i = 0; i < MYSTERY_CELLS; i++) *to++ = (float)(cells >> i & 1);
+  return to;
+}
+
+/* x, y: in cells, whole in their middles.  fails: falls so far.  Lists: 1 for each such cell, row by
+** row; visited and fallen are what the agent has found out, and may remember. */
 static inline int mystery_truth(const mystery *m, const mn_io *io, const char **names,
                                 float *values) {
   float *v = values;
   (void)io;
-  *names = "x y heading fell fails start_x start_y goal_x goal_y distance path[49] walls[49]";
-  *v++ = (float)(m->x / MYSTERY_TILE);
-  *v++ = (float)(m->y / MYSTERY_TILE);
+  *names = "x y heading fell fails start_x start_y goal_x goal_y distance path[49] walls[49] "
+           "visited[49] fallen[49]";
+  *v++ = (float)(m->x - MYSTERY_TILE / 2) / MYSTERY_TILE;
+  *v++ = (float)(m->y - MYSTERY_TILE / 2) / MYSTERY_TILE;
   *v++ = (float)m->heading;
   *v++ = (float)m->fell;
   *v++ = (float)m->fails;
@@ -165,8 +177,10 @@ static inline int mystery_truth(const mystery *m, const mn_io *io, const char **
   *v++ = (float)(m->goal % MYSTERY_SIDE);
   *v++ = (float)(m->goal / MYSTERY_SIDE);
   *v++ = (float)mystery_distance(m);
-  for (int i = 0; i < MYSTERY_CELLS; i++) *v++ = (float)(m->path >> i & 1);
-  for (int i = 0; i < MYSTERY_CELLS; i++) *v++ = (float)(m->walls >> i & 1);
+  v = mystery_list(v, m->path);
+  v = mystery_list(v, m->walls);
+  v = mystery_list(v, m->visited);
+  v = mystery_list(v, m->fallen);
   return (int)(v - values);
 }
 #endif
