@@ -316,6 +316,7 @@ static void draw(const memory_maze *m, const mn_io *io, mn_canvas *c) {
   const float size = (float)w->size, x = (float)m->col - 0.5f, y = (float)m->row - 0.5f;
   const uint32_t cue = target_colours[m->colour[m->prompt]];
   mn_canvas_add(c, MN_RECT, cue_is_shown(m, w) ? cue : 0x808890FF, -1.4f, -1.4f, size + 2.8f, size + 2.8f);
+  mn_canvas_add(c, MN_RECT, 0x202830FF, -1, -1, size + 2, size + 2);
   draw_cells(m, w, l, c);
   for (int i = 0; i < w->targets; i++) {
     const float tx = (float)(l->target[i] % w->width) - 0.5f, ty = (float)(l->target[i] / w->width) - 0.5f;
