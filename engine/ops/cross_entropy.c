@@ -29,7 +29,9 @@ static void forward(mn_call *c) {
     MN_PRAGMA(omp simd reduction(+:sum))
     for (long i = 0; i < V; i++) sum += mn_expf(x[i] - top);
     nats[r] = top + mn_logf(sum) - x[target];
-    right[r] = x[target] == top;
+    bool first = x[target] == top;                    /* of equal ones the first is the answer */
+    for (long i = 0; first && i < target; i++) first = x[i] < top;
+    right[r] = first;
   }
   double total = 0, n = asked(c);
   for (long r = 0; r < rows; r++) total += (double)nats[r];
@@ -59,6 +61,6 @@ static void backward(mn_call *c) {
 const mn_op mn_op_cross_entropy = {
   .sig = "logits[...,V] target[...]:<V asked?[...]:bit -> loss[1] ~nats[...] ~right[...]",
   .doc = "loss = mean of nats over the rows that are asked, nats = ln(sum of e^logits) - logits[target]; "
-         "right: 1 where the target's logit is the largest",
+         "right: 1 where the target's logit is the (first) largest",
   .time = MN_WHOLE, .forward = forward, .backward = backward,
 };

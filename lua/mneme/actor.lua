@@ -298,12 +298,7 @@ local function last_row(t)
 end
 
 function Actor:contents()
-  local list = {}
-  for i in ipairs(self.optimiser.parameters) do
-    local name = ("%03d"):format(i - 1)
-    list[#list + 1], list[#list + 2] = { "adam.m." .. name, self.optimiser.m[i] }, { "adam.v." .. name, self.optimiser.v[i] }
-  end
-  list[#list + 1] = { "adam.hyper", self.optimiser.hyper }
+  local list = self.optimiser:contents()
   for _, name in ipairs(self.agent.core:state_names()) do list[#list + 1] = { "state." .. name, self.next[name] } end
   list[#list + 1], list[#list + 2] = { "observation", last_row(self.x) }, { "done", last_row(self.done) }
   list[#list + 1], list[#list + 2] = { "resets", last_row(self.resets) }, { "seen", self.forgetting.seen }

@@ -1,4 +1,4 @@
--- catalogue.lua -- what there is: every op, environment, core, attention, scene and experiment, with its one-line doc.
+-- catalogue.lua -- what there is: every op, environment, core, attention, task, scene and experiment, with its one-line doc.
 -- Nothing is listed here by hand: ops and environments come from the engine's registry, the rest from
 -- their folders.
 local ffi = require "ffi"
@@ -6,7 +6,7 @@ local engine = require "mneme.engine"
 local find = require "mneme.find"
 
 local C = engine.C
-local catalogue = { kinds = { "cores", "attentions", "envs", "ops", "scenes", "experiments" } }
+local catalogue = { kinds = { "cores", "attentions", "envs", "tasks", "ops", "scenes", "experiments" } }
 
 ---The comment at the top of a file, its lines as they are.
 function catalogue.comment(path)
@@ -61,11 +61,12 @@ local from = {
   end,
   cores = function() return folder("cores", "core") end,
   attentions = function() return folder("attentions", "attention") end,
+  tasks = function() return folder("tasks", "task") end,
   scenes = function() return folder("scenes", "scene") end,
   experiments = function() return folder("experiments", "experiment") end,
 }
 
----All things of a kind: "cores", "attentions", "envs", "ops", "scenes" or "experiments".
+---All things of a kind: "cores", "attentions", "envs", "tasks", "ops", "scenes" or "experiments".
 ---@param kind string
 ---@return { name: string, doc: string, index: integer? }[]
 function catalogue.list(kind) return from[kind]() end

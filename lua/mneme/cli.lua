@@ -152,7 +152,8 @@ commands = {
     run = module "mneme.check" },
   { name = "bench", usage = " [cores|envs|train]", doc = "how fast it is on this machine",
     run = module "mneme.bench" },
-  { name = "list", usage = " [cores|attentions|complexity|envs|ops|scenes|experiments] [key=value ...]", doc = "what there is; what cores cost", run = list },
+  { name = "list", usage = " [cores|attentions|complexity|envs|tasks|ops|scenes|experiments] [key=value ...]",
+    doc = "what there is; what cores cost", run = list },
   { name = "doctor", usage = "", doc = "what this machine has", run = doctor },
   { name = "help", usage = " [TOPIC]", doc = "this, or about an op, env, core, or config", run = show_help },
 }

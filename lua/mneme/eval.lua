@@ -2,23 +2,13 @@
 -- trained agent does, on fresh episodes, with a confidence interval.  Other keys are settings of the task.
 local errors = require "mneme.errors"
 local engine = require "mneme.engine"
+local held_out = require "mneme.held_out"
 local player = require "mneme.player"
 local progress = require "mneme.progress"
+local run_folder = require "mneme.run"
 local C = engine.C
 
 local eval = {}
-
----Wilson's score interval of a share (Wilson 1927), 95 %.
----@param successes number
----@param n integer
----@return number low
----@return number high
-function eval.wilson(successes, n)
-  local z = 1.959963984540054
-  local p = successes / n
-  local middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-  return math.max(0, (middle - half) / (1 + z * z / n)), math.min(1, (middle + half) / (1 + z * z / n))
-end
 
 local function mean(list)
   local sum = 0
@@ -86,6 +76,7 @@ end
 ---@return integer status
 function eval.main(words)
   local o, task = read(words)
+  if run_folder.read_info(o.folder).sequence_task then return require("mneme.eval_sequences").main(words) end
   local copies = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
   local p = player.from_run(o.folder, { num_envs = copies, seed = o.seed, greedy = o.greedy, best = o.best, task = task })
   C.mn_watch_signals(true)
@@ -95,7 +86,7 @@ function eval.main(words)
   if n == 0 then errors.stop(130) end
   local success = 0
   for _, s in ipairs(out.score) do success = success + s end
-  local low, high = eval.wilson(success, n)
+  local low, high = held_out.wilson(success, n)
   local ret, ret_half = mean(out.ret)
   local length, length_half = mean(out.length)
   local settings = {}

@@ -1,16 +1,19 @@
--- find.lua -- things that are found by folder: cores, attentions, scenes, experiments; ours, then the user's.
+-- find.lua -- things that are found by folder: cores, attentions, tasks, scenes, experiments; ours, then the user's.
 local errors = require "mneme.errors"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)find%.lua$" or "./lua/mneme/"
 local find = { root = here .. "../../" }
 
+-- Kinds whose folder lies beside this file.
+local inside = { cores = true, attentions = true, tasks = true }
+
 ---The folders searched for one kind: the checkout's or the installation's, then the user's.
 local function folders(kind)
-  local ours = (kind == "cores" or kind == "attentions") and here .. kind or here .. "../../" .. kind
+  local ours = inside[kind] and here .. kind or here .. "../../" .. kind
   return { ours, "./" .. kind }
 end
 
----Names of every file NAME.lua of a kind ("cores", "attentions", "scenes", "experiments"), sorted.
+---Names of every file NAME.lua of a kind ("cores", "attentions", "tasks", "scenes", "experiments"), sorted.
 ---@return string[]
 function find.names(kind)
   local seen, names = {}, {}

@@ -7,6 +7,7 @@ local core = require "mneme.core"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
 local find = require "mneme.find"
+local tasks = require "mneme.task"
 local values = require "mneme.values"
 
 local C = engine.C
@@ -97,6 +98,17 @@ local function attention_text(name)
     d.causal and "\nno causal form: " .. d.causal .. "\n" or "")
 end
 
+local function task_text(name)
+  local d, rows = tasks.definition(name), {}
+  for _, list in ipairs { { d.config, d.about or {} }, { tasks.common, tasks.common_about } } do
+    for _, key in ipairs(find.keys(list[1])) do
+      rows[#rows + 1] = setting_row(key, { default = list[1][key], about = list[2][key] or {} })
+    end
+  end
+  return ("mn.task(\"%s\") -- %s\n%s\n\n%s\nsettings\n%s"):format(name, d.doc or "", d.source or "",
+    catalogue.comment(find.file("tasks", name, "task")), columns(rows))
+end
+
 -- Kinds of which another thing may have the name.
 local named_texts = { core = core_text, attention = attention_text }
 
@@ -134,6 +146,9 @@ local function topics()
   for _, thing in ipairs(catalogue.list "cores") do
     local op = all[thing.name]                 -- gru is a core and an op
     all[thing.name] = function() return core_text(thing.name) .. (op and "\n" .. op() or "") end
+  end
+  for _, thing in ipairs(catalogue.list "tasks") do
+    all[thing.name] = function() return task_text(thing.name) end
   end
   for _, thing in ipairs(catalogue.list "attentions") do
     local other = all[thing.name]              -- longformer is a core and an attention

@@ -15,6 +15,7 @@ local parts = {
   torso = { "mneme.torso", "new" }, a2c = { "mneme.a2c", "new" },
   adam = { "mneme.optim", "adam" }, adamw = { "mneme.optim", "adamw" }, config = { "mneme.config", "new" }, help = { "mneme.help", "show" },
   features = { "mneme.family", "features" }, gates = { "mneme.family", "gates" }, json = { "mneme.json" },
+  task = { "mneme.task", "new" }, sequence_model = { "mneme.sequence_model", "new" }, supervised = { "mneme.supervised", "new" },
   manual_seed = { "mneme.nn", "manual_seed" },
 }
 

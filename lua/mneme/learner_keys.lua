@@ -12,6 +12,7 @@ local rules = {
   horizon = { 0, 2 ^ 24, whole }, context = { 0, 2 ^ 24, whole }, warmup = { 0, 2 ^ 31, whole },
   gamma = share, lambda = share, lr = at_least_0, lr_schedule = require("mneme.schedule").names,
   entropy_coef = at_least_0, value_coef = at_least_0, clip = at_least_0, target_kl = at_least_0, max_norm = at_least_0,
+  eval_every = { 1, 2 ^ 53, whole }, eval_batches = { 1, 2 ^ 24, whole },
   weight_decay = at_least_0, adam_eps = at_least_0, beta1 = share, beta2 = share,
 }
 

@@ -1,4 +1,4 @@
--- nn.lua -- things with parameters, named as in torch.nn: linear, conv2d, layer_norm, gru_gate, sequential, heads.
+-- nn.lua -- things with parameters, named as in torch.nn: linear, conv2d, layer_norm, embedding, gru_gate, sequential, heads.
 -- A module is called like a function, m(x), and knows its parameters by the names of torch's state dicts.
 -- Several named parameters may share one packed leaf (a gate's six matrices are one product): then the
 -- names are windows on it, and ops and optimisers see the leaf.
@@ -209,6 +209,16 @@ function nn.layer_norm(d, eps)
   return nn.module({ leaves = { weight, bias }, named = { { "weight", weight }, { "bias", bias } } }, function(_, x)
     args.x = x
     return (ops.layer_norm(args))
+  end)
+end
+
+---Rows of a table: m(index) with index [...] i32 gives [...,d].  Name weight [n,d].
+---@param init fun(p, rows, cols)? default nn.init.normal(1), as torch's
+function nn.embedding(n, d, init)
+  local weight = parameter { n, d }
+  ;(init or nn.init.normal())(weight:data(), n, d)
+  return nn.module({ leaves = { weight }, named = { { "weight", weight } } }, function(_, index)
+    return (ops.embedding(weight, index))
   end)
 end
 

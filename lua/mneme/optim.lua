@@ -70,14 +70,14 @@ function Adam:grad_norm() return self.norm_data[0] end
 function Adam:updates() return self.hyper_data[5] end
 function Adam:lr() return self.hyper_data[0] end
 
----Everything to save: named tensors (`name.m`, `name.v` of each named parameter) and the step count.
-function Adam:state(names)
+---What a checkpoint holds of it, { name, tensor } each: adam.m.000, adam.v.000 ... and adam.hyper.
+function Adam:contents()
   local list = {}
   for i in ipairs(self.parameters) do
-    list[#list + 1] = { names[i] .. ".m", self.m[i] }
-    list[#list + 1] = { names[i] .. ".v", self.v[i] }
+    local name = ("%03d"):format(i - 1)
+    list[#list + 1], list[#list + 2] = { "adam.m." .. name, self.m[i] }, { "adam.v." .. name, self.v[i] }
   end
-  list[#list + 1] = { "step", self.hyper }
+  list[#list + 1] = { "adam.hyper", self.hyper }
   return list
 end
 
