@@ -23,6 +23,7 @@ local standard = {
   { "seed", 1, { "of everything random", whole = true, range = { 0, 2 ^ 31 - 1 } } },
   { "steps", 1e6, { "environment steps, over all copies", whole = true, range = { 1, 2 ^ 53 } } },
   { "checkpoint_every", 0, { "steps between two; 0: one a minute", whole = true, range = { 0, 2 ^ 53 } } },
+  { "record_every", 10, { "minutes between two recorded episodes; 0: none", range = { 0, 1e6 } } },
   { "threads", 0, { "0: as many as the machine has", whole = true, range = { 0, 1024 } } },
   { "debug", false, { "check every tensor's numbers, show tracebacks" } },
   { "profile", false, { "time every op" } },
@@ -166,7 +167,7 @@ local guard = {
 ---@param about table? key = "text", or { "text", range = {lo, hi}, choices = {...}, whole = true };
 ---  published = { NAME = { lr = ... } } or function(name, cfg): values that go with cfg.core's name
 ---@return table cfg every key that the script declared, and run resume quick view device seed steps
----  checkpoint_every threads debug profile
+---  checkpoint_every record_every threads debug profile
 function config.new(defaults, about)
   about = about or {}
   if type(defaults) ~= "table" or type(about) ~= "table" then

@@ -1,7 +1,6 @@
 -- play.lua -- `mneme play NAME [corridor=9 ...] [seed=N] [record=FILE.mnt] [blind=1]`: live in an environment by
 -- hand.  One key is one step, and between keys nothing runs.  keys=left,3*up,r out=FILE.png presses keys
 -- without a window.
-local ffi = require "ffi"
 local engine = require "mneme.engine"
 local env = require "mneme.env"
 local errors = require "mneme.errors"
@@ -10,7 +9,7 @@ local keyboard = require "mneme.keyboard"
 local recorder = require "mneme.recorder"
 local recording = require "mneme.recording"
 local scene = require "mneme.scene"
-local trajectory = require "mneme.trajectory"
+local single = require "mneme.single"
 local window = require "mneme.window"
 
 local C = engine.C
@@ -19,9 +18,9 @@ local USAGE = "mneme play NAME [setting=value ...] [seed=N] [record=FILE.mnt] [b
 
 -- ---- the game, apart from its window ----
 
----@class Game a client of mneme.window
+---@class Game: Single a client of mneme.window
 local Game = {}
-Game.__index = Game
+Game.__index = setmetatable(Game, single)
 
 ---Begin a game.
 ---@param task Task of one copy
@@ -29,14 +28,9 @@ Game.__index = Game
 ---@return Game
 function play.game(task, o)
   o = o or {}
-  local space = task.observation_space
-  local kind = trajectory.dtypes[space.dtype]
-  local self = setmetatable({ task = task, scene = o.scene, blind = o.blind, record = o.record, period = 0.5, dirty = true,
-    film = recorder.new(0), episode = 0, saved = {}, results = {}, typed = "",
-    reward = ffi.new "float[1]", terminated = ffi.new "uint8_t[1]", truncated = ffi.new "uint8_t[1]",
-    action = ffi.new "int32_t[1]" }, Game)
-  self.bytes = ffi.new("char[?]", trajectory.count(space.shape) * kind.bytes)
-  self.obs = ffi.cast(kind.pointer, self.bytes)
+  local self = setmetatable({ scene = o.scene, blind = o.blind, record = o.record, period = 0.5, dirty = true,
+    film = recorder.new(0), episode = 0, saved = {}, results = {}, typed = "" }, Game)
+  single.set_up(self, task)
   self.action_of, self.labels, self.types = keyboard.divide(task.action_space.names)
   if o.record then self.recording = recording.new(task, 0, { about = { title = task.id .. ", played by hand" } }) end
   self:restart(task.seed)
@@ -96,21 +90,15 @@ end
 
 ---Do an action.  After the end of an episode any action shows the beginning of the next one, and does no more.
 ---@param action integer
-function Game:act(action)
+function Game:move(action)
   if self.over then
     self.over, self.last, self.reward[0] = false, nil, 0
     return look(self)
   end
-  self.action[0] = action
-  self.task:step_raw(self.action, self.obs, self.reward, self.terminated, self.truncated)
-  local ended = self.terminated[0] + self.truncated[0] > 0
-  if self.recording then
-    self.recording:add(action, self.reward[0], self.terminated[0] ~= 0, self.truncated[0] ~= 0, self.obs)
-  end
-  self.step, self.ret, self.last, self.over = self.step + 1, self.ret + self.reward[0], action, ended
-  if not ended then return look(self) end
-  local e = self.task.ended
-  local outcome = { score = e.score[0], ret = e.ret[0], length = e.length[0] }
+  self:act(action, self.recording)
+  self.step, self.ret, self.last, self.over = self.step + 1, self.ret + self.reward[0], action, self.ended
+  if not self.ended then return look(self) end
+  local outcome = self:outcome()
   self.results[#self.results + 1] = outcome
   self.source = sum_up(self)
   self.frame = setmetatable({ source = self.source }, { __index = self.film:finish(outcome, self.reward[0]) })
@@ -122,12 +110,12 @@ end
 function Game:key(key)
   self.dirty = true
   if key == keyboard.ESCAPE then return true end
-  if self.action_of[key] then self:act(self.action_of[key])
-  elseif self.over and (key == 32 or key == keyboard.ENTER) then self:act(0)
+  if self.action_of[key] then self:move(self.action_of[key])
+  elseif self.over and (key == 32 or key == keyboard.ENTER) then self:move(0)
   elseif self.types and key == keyboard.ENTER then
     local n = tonumber(self.typed)
     self.typed = ""
-    if n and n < self.task.action_space.n then self:act(n) end
+    if n and n < self.task.action_space.n then self:move(n) end
   elseif self.types and key == keyboard.BACKSPACE then self.typed = self.typed:sub(1, -2)
   elseif self.types and key >= 48 and key <= 57 then self.typed = (self.typed .. string.char(key)):sub(-6)
   elseif key == ("r"):byte() then self:restart() end

@@ -5,34 +5,28 @@ local ffi = require "ffi"
 local engine = require "mneme.engine"
 local env = require "mneme.env"
 local errors = require "mneme.errors"
+local single = require "mneme.single"
 local trajectory = require "mneme.trajectory"
 
 local C = engine.C
 
----@class Replay a source of frames for mneme.view, besides
+---@class Replay: Single a source of frames for mneme.view, besides
 ---@field trajectory Trajectory
----@field task Task of one copy
 ---@field step_number integer steps made
----@field obs ffi.cdata* the present observation
 ---@field problem string? what first went differently than recorded
 local Replay = {}
-Replay.__index = Replay
+Replay.__index = setmetatable(Replay, single)
 
 local function name_of(t) return t.path or "trajectory" end
 
--- The task of a trajectory, of one copy.
+-- The task of a trajectory.
 local function task_of(t, like)
-  local settings = {}
-  if like then
-    if like.world.spec then
-      for key, value in pairs(like.world.spec) do settings[key] = value end
-      settings.num_envs, settings.time_limit = 1, t.settings.time_limit
-      return env.new(settings)
-    end
-  elseif t.script then
+  if like then return single.like(like) end
+  if t.script then
     errors.fail(("%s: the rules of %s are Lua functions of %s: only that script can replay it"):format(name_of(t), t.env,
       t.script), "replay.new(trajectory, task)")
   end
+  local settings = {}
   for key, value in pairs(t.settings) do settings[key] = value end
   settings.num_envs = 1
   return env.new(t.env, settings)
@@ -55,12 +49,7 @@ local function new(t, like)
     errors.fail(("%s: recorded with observations %s and %d actions, %s has %s and %d here"):format(name_of(t),
       shape_text(t.observation), #t.names, t.env, shape_text(space), n))
   end
-  local count, kind = trajectory.count(space.shape), trajectory.dtypes[space.dtype]
-  local self = setmetatable({ trajectory = t, task = task, copies = 1, obs_bytes = count * kind.bytes,
-    reward = ffi.new "float[1]", terminated = ffi.new "uint8_t[1]", truncated = ffi.new "uint8_t[1]",
-    action = ffi.new "int32_t[1]" }, Replay)
-  self.memory = ffi.new("char[?]", self.obs_bytes)
-  self.obs = ffi.cast(kind.pointer, self.memory)
+  local self = single.set_up(setmetatable({ trajectory = t, copies = 1 }, Replay), task)
   self:restart()
   return self
 end
@@ -96,15 +85,14 @@ local flag_words = { [0] = "goes on", "terminates", "is truncated" }
 function Replay:advance()
   local t, k = self.trajectory, self.step_number
   if k >= t.steps then return false end
-  self.action[0] = t.actions[k]
-  self.task:step_raw(self.action, self.obs, self.reward, self.terminated, self.truncated)
+  self:act(t.actions[k])
   local flags = flags_of(self.terminated[0], self.truncated[0])
   if not self.problem and bits_of(self.reward[0]) ~= bits_of(t.rewards[k]) then
     self.problem = ("step %d: reward %.9g, recorded %.9g"):format(k, self.reward[0], t.rewards[k])
   elseif not self.problem and flags ~= t.flags[k] then
     self.problem = ("step %d: the episode %s, recorded: %s"):format(k, flag_words[flags], flag_words[t.flags[k]])
   end
-  self.step_number, self.ended = k + 1, flags ~= 0
+  self.step_number = k + 1
   if self.ended then self.step, self.ret, self.episode = 0, 0, self.episode + 1
   else self.step, self.ret = self.step + 1, self.ret + self.reward[0] end
   see(self)
@@ -138,8 +126,7 @@ function Replay:next()
   local t, ended = self.trajectory, nil
   if self.shown then
     if not self:advance() then return nil end
-    local e = self.task.ended
-    ended = self.ended and { score = e.score[0], ret = e.ret[0], length = e.length[0] } or nil
+    ended = self.ended and self:outcome() or nil
   end
   self.shown = true
   local now = { title = t.about.title or t.env, source = self.problem or t.about.source or t.path,

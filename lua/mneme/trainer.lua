@@ -17,6 +17,7 @@
 --   find_nan()            a text: where a number was not finite
 --   summary()             a text, and a table of the same numbers: what came of it
 --   agent, task, watch    if it can be watched (view=1): see watch.lua
+--   agent, task, T, row   if its episodes can be recorded: see diary.lua
 local ffi = require "ffi"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
@@ -76,6 +77,7 @@ function trainer.train(learner)
     print(("%s: %s"):format(run.path, learner:headline()))
   end
   local view = cfg.view and require("mneme.watch").open(learner, run, function() return step end)
+  local diary = learner.row and cfg.record_every > 0 and require("mneme.diary").open(learner, run, cfg.record_every)
   if cfg.profile then for _, p in ipairs(learner:plans()) do p[2]:profile() end end
   local bar = progress.new { steps = cfg.steps, start = step }
   local started = { step = step, time = C.mn_clock(false) }
@@ -87,9 +89,11 @@ function trainer.train(learner)
   local function over() return step >= cfg.steps or learner:over() end
   local function loop()
     while not over() do
+      if diary then diary:before() end
       local made, fine = learner:advance()
       step = step + made
       if not fine then diverged(learner, run, step) end
+      if diary then diary:after(step) end
       bar:update(step, learner:shown())
       if step - logged >= LOG_STEPS or over() then
         logged = step
@@ -97,6 +101,7 @@ function trainer.train(learner)
       end
       local signal = C.mn_interrupted()
       if signal ~= 0 or over() or run:due(step) then checkpoint() end
+      if diary and (signal ~= 0 or over()) then diary:write(step) end
       if signal ~= 0 then return signal == 2 and 130 or 143 end
     end
     return 0
