@@ -1,5 +1,6 @@
--- eval.lua -- `mneme eval RUN episodes=1000 [greedy=1] [best=1] [seed=N] [corridor=200 ...]`: how well a
--- trained agent does, on fresh episodes, with a confidence interval.  Other keys are settings of the task.
+-- eval.lua -- `mneme eval RUN episodes=1000 [greedy=1] [best=1] [seed=N] [record=FOLDER] [corridor=200 ...]`: how well
+-- a trained agent does, on fresh episodes, with a confidence interval.  record=FOLDER keeps the episodes (record_every=10:
+-- every tenth) as trajectories, with internals=1 also what the agent had in mind.  Other keys are settings of the task.
 local errors = require "mneme.errors"
 local engine = require "mneme.engine"
 local held_out = require "mneme.held_out"
@@ -22,15 +23,19 @@ end
 ---ones do not count more often than long ones.
 ---@param p Player
 ---@param episodes integer
+---@param album Album? what records them
 ---@return table { score = list, ret = list, length = list, interrupted = boolean }
-function eval.play(p, episodes)
+function eval.play(p, episodes, album)
   local each, played = math.ceil(episodes / p.copies), {}
   for b = 0, p.copies - 1 do played[b] = {} end
   local bar, total = progress.new { steps = episodes }, 0
   local started, interrupted = C.mn_clock(false), false
   while total < each * p.copies and not interrupted do
     p:think()
-    if p:step() > 0 then
+    if album then album:before() end
+    local ended_now = p:step()
+    if album then album:after() end
+    if ended_now > 0 then
       local done, ended = p.done, p.task.ended
       for b = 0, p.copies - 1 do
         if done[b] ~= 0 and #played[b] < each then
@@ -55,12 +60,14 @@ function eval.play(p, episodes)
 end
 
 local function read(words)
-  local o, task = { episodes = 1000, greedy = false, best = false, seed = 12345, num_envs = 0 }, {}
+  local o, task = { episodes = 1000, greedy = false, best = false, seed = 12345, num_envs = 0, record_every = 1,
+    internals = false }, {}
   for _, word in ipairs(words) do
     local key, text = word:match "^%-*([%w_]+)=(.*)$"
     if not key then
       if o.folder then errors.usage(("eval: one run, got '%s' and '%s'"):format(o.folder, word)) end
       o.folder = word
+    elseif key == "record" then o.record = text
     elseif o[key] ~= nil and key ~= "folder" then
       local value = tonumber(text)
       if not value or value % 1 ~= 0 or value < 0 then errors.usage(("eval: %s=%s, expected a whole number"):format(key, text)) end
@@ -68,7 +75,11 @@ local function read(words)
     else task[key] = tonumber(text) or text end
   end
   if not o.folder then errors.usage("eval: which run?", "mneme eval RUN episodes=1000 [greedy=1] [corridor=200]") end
-  if o.episodes < 1 then errors.usage("eval: episodes=0, expected at least 1") end
+  for _, key in ipairs { "episodes", "record_every" } do
+    if o[key] < 1 then errors.usage(("eval: %s=0, expected at least 1"):format(key)) end
+  end
+  if o.record == "" then errors.usage "eval: record= needs the name of a folder" end
+  if o.internals and not o.record then errors.usage "eval: internals=1 goes with record=FOLDER" end
   return o, task
 end
 
@@ -79,8 +90,10 @@ function eval.main(words)
   if run_folder.read_info(o.folder).sequence_task then return require("mneme.eval_sequences").main(words) end
   local copies = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
   local p = player.from_run(o.folder, { num_envs = copies, seed = o.seed, greedy = o.greedy, best = o.best, task = task })
+  local album = o.record and require("mneme.album").new(p, { folder = o.record, every = o.record_every,
+    episodes = o.episodes, internals = o.internals })
   C.mn_watch_signals(true)
-  local out = eval.play(p, o.episodes)
+  local out = eval.play(p, o.episodes, album)
   C.mn_watch_signals(false)
   local n = #out.score
   if n == 0 then errors.stop(130) end
@@ -97,6 +110,7 @@ function eval.main(words)
   print(("success %.3f  [%.3f, %.3f] (Wilson, 95 %%)"):format(success / n, low, high))
   print(("return  %.3f  +- %.3f"):format(ret, ret_half))
   print(("length  %.1f  +- %.1f"):format(length, length_half))
+  if album then print(("%d episodes in %s"):format(album.written, o.record)) end
   return out.interrupted and 130 or 0
 end
 

@@ -124,26 +124,39 @@ function Player:step()
   return ended
 end
 
--- The shown copy's memory: name -> array.
-local function memory(self)
+-- One copy's memory: name -> array.
+local function memory(self, b)
   local list = {}
   for name, about in pairs(self.memory) do
-    list[name] = { shape = about.shape, dims = about.dims, values = self.readers[name](self.copy) }
+    list[name] = { shape = about.shape, dims = about.dims, values = self.readers[name](b) }
   end
   return list
 end
 
--- The shown copy's part of this row of the probes, [ROWS,B,...] each.
-local function probes(self)
+-- One copy's part of this row of the probes, [ROWS,B,...] each.
+local function probes(self, b)
   local list = {}
   for name, t in pairs(self.probes) do
     local shape, n = t:shape(), 1
     table.remove(shape, 1)
     table.remove(shape, 1)
     for _, size in ipairs(shape) do n = n * size end
-    list[name] = { shape = shape, values = t:data() + (self.row * self.copies + self.copy) * n }
+    list[name] = { shape = shape, values = t:data() + (self.row * self.copies + b) * n }
   end
   return list
+end
+
+---What one copy's agent has seen, has in mind and is about to do, after think(); pointers are good until the next.
+---@param b integer the copy
+---@return table { observation, action, policy, value, memory, probes }
+function Player:mind(b)
+  local n, at = self.task.action_space.n, self.row * self.copies + b
+  self.agent.policy(self.logits:data() + at * n, n, self.policy)
+  return {
+    observation = { shape = self.task.observation_space.shape, values = self:observations() + b * self.n },
+    action = self.actions:data()[at], policy = self.policy, value = self.values:data()[at],
+    memory = memory(self, b), probes = probes(self, b),
+  }
 end
 
 ---One step of the shown copy: what is seen, thought and about to be done.  `ended`: the episode before it.
@@ -158,16 +171,11 @@ function Player:next()
     end
   end
   self:think()
-  local n, at = self.task.action_space.n, self.row * self.copies + b
-  self.agent.policy(self.logits:data() + at * n, n, self.policy)
-  return {
-    title = self.title, source = self.source, canvas = self.task:draw(b), truth = self.task:truth(b),
-    actions = self.task.action_space.names,
-    observation = { shape = self.task.observation_space.shape, values = self:observations() + b * self.n },
-    action = self.actions:data()[at], policy = self.policy, value = self.values:data()[at], reward = self.reward[b],
-    memory = memory(self), probes = probes(self),
-    step = self.step_of[b], episode = self.episode_of[b], ret = self.return_of[b], ended = ended,
-  }
+  local now = self:mind(b)
+  now.title, now.source, now.canvas, now.truth = self.title, self.source, self.task:draw(b), self.task:truth(b)
+  now.actions, now.reward, now.ended = self.task.action_space.names, self.reward[b], ended
+  now.step, now.episode, now.ret = self.step_of[b], self.episode_of[b], self.return_of[b]
+  return now
 end
 
 function Player:next_copy() self.copy = (self.copy + 1) % self.copies end
