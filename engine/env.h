@@ -41,7 +41,8 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
 **   params    "corridor=160[2..256] noise=0.1[0..1] mode=grid|torus": a number with a point may be
 **             any number of its range, one without must be whole; a word is the index of its choice;
 **             map="" is a text, at most one, for prepare to read (its value in param is 0)
-**   actions   their names, in order, parted by blanks; spaces may offer the first n_actions of them
+**   actions   their names, in order, parted by blanks: spaces may offer the first n_actions of them,
+**             or more, which are then called by their numbers
 **   spaces    fills *out for given params (checked, in order of .params); *out comes zeroed
 **   prepare   or NULL: fills shared, space.shared_bytes of it, zeroed before; -1 and mn_fail where
 **             params or text cannot be had.  Runs once, on the host */

@@ -273,8 +273,8 @@ static int check_actions(mn_vec *v, const int32_t *action) {
   for (int i = 0; i < v->copies; i++) bad |= (uint32_t)action[i] >= n;
   for (int i = 0; bad && i < v->copies; i++)
     if ((uint32_t)action[i] >= n)
-      return mn_fail(v->ctx, "%s: action[%d]=%d, expected 0..%u (%.*s)", v->env->name, i, action[i],
-                     n - 1, words(names, (int)n), names);
+      return mn_fail(v->ctx, "%s: action[%d]=%d, expected 0..%u%s%.*s%s", v->env->name, i, action[i],
+                     n - 1, *names ? " (" : "", words(names, (int)n), names, *names ? ")" : "");
   return 0;
 }
 

@@ -135,9 +135,8 @@ local function native_world(name, given)
     n_actions = C.mn_vec_actions(vec), codes = C.mn_vec_codes(vec) }, native)
   if world.codes == 0 then world.codes = nil end
   for i = 1, axes do world.shape[i] = shape[i - 1] end
-  for word in ffi.string(C.mn_env_actions(number)):gmatch "%S+" do
-    if #world.names < world.n_actions then world.names[#world.names + 1] = word end
-  end
+  local next_name = ffi.string(C.mn_env_actions(number)):gmatch "%S+"
+  for i = 1, world.n_actions do world.names[i] = next_name() or tostring(i - 1) end
   settings.time_limit = C.mn_vec_time_limit(vec)
   local pointer = world.dtype == "u8" and "const uint8_t *" or "const float *"
   world.ended = { score = C.mn_vec_score(vec), ret = C.mn_vec_return(vec),

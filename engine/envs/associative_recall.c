@@ -1,0 +1,105 @@
+/* associative_recall.c -- pairs of a key and a value are shown, then keys: name their values.  What
+** memories of outer products are made for; with more pairs than symbols, keys come again with another
+** value, and the last one counts: a memory that only adds answers with both.
+** easy 4 pairs of 8 symbols, medium 16 of 32, hard 64 of 32.  As many questions as pairs.
+** Keys come in shuffled rounds of all symbols, so that up to `symbols` pairs have different keys; the
+** questions too, in rounds of all keys that were shown.
+** Observation: key, value; where there is none, the code `symbols`. */
+#include <stddef.h>
+#include "symbols.h"
+
+enum { LEVEL, PAIRS, SYMBOLS, QUESTIONS };       /* parameters */
+
+typedef struct associative_recall {
+  quiz quiz;
+  uint64_t shown, round;         /* sets: keys that have a value; those still to come in this round */
+  uint16_t pairs, symbols, at;   /* at: pairs shown so far */
+  uint8_t key, value;            /* what the observation shows */
+  uint8_t of[SYMBOLS_MOST + 2];  /* value of each key */
+} associative_recall;
+
+MN_FN int symbols_of(const double *param) { return quiz_setting(param, SYMBOLS, 8, 32, 32); }
+
+MN_FN void spaces(const double *param, mn_space *out) {
+  out->dtype = MN_U8;
+  out->ndim = 1;
+  out->shape[0] = 2;
+  out->n_actions = symbols_of(param);
+  out->codes = symbols_of(param) + 1;
+  out->bytes = (int)offsetof(associative_recall, of) + symbols_of(param);
+}
+
+/* The next key of a round; when all have come, a new round of `all` begins. */
+MN_FN int next_key(associative_recall *m, uint64_t all, uint32_t bits) {
+  if (!m->round) m->round = all;
+  const int key = symbols_draw(m->round, bits);
+  m->round &= ~((uint64_t)1 << key);
+  return key;
+}
+
+MN_FN void show(associative_recall *m, mn_io *io) {
+  m->quiz.answer = -1;
+  m->value = (uint8_t)m->symbols;
+  if (m->at < m->pairs) {
+    m->key = (uint8_t)next_key(m, symbols_first(m->symbols), io->bits[0]);
+    m->value = (uint8_t)((uint64_t)io->bits[1] * m->symbols >> 32);
+    m->of[m->key] = m->value;
+    m->shown |= (uint64_t)1 << m->key;
+    if (++m->at == m->pairs) m->round = 0;
+  } else if (m->quiz.asked < m->quiz.questions) {
+    m->key = (uint8_t)next_key(m, m->shown, io->bits[0]);
+    m->quiz.answer = m->of[m->key];
+  } else {
+    m->key = (uint8_t)m->symbols;
+  }
+  io->pixels[0] = m->key;
+  io->pixels[1] = m->value;
+}
+
+MN_FN void reset(associative_recall *m, mn_io *io) {
+  m->pairs = (uint16_t)quiz_setting(io->param, PAIRS, 4, 16, 64);
+  m->symbols = (uint16_t)symbols_of(io->param);
+  m->quiz.questions = (uint16_t)quiz_setting(io->param, QUESTIONS, m->pairs, m->pairs, m->pairs);
+  show(m, io);
+}
+
+MN_FN void step(associative_recall *m, mn_io *io) {
+  quiz_mark(&m->quiz, io);
+  show(m, io);
+}
+
+/* Every key that was shown above its value, as they stand now; what is not there lies on its face. */
+static inline void draw(const associative_recall *m, const mn_io *io, mn_canvas *c) {
+  (void)io;
+  float y = 0;
+  for (int key = 0; key < m->symbols; key++) {
+    const float x = (float)(key % QUIZ_ROW);
+    const bool known = m->shown >> key & 1, now = key == m->key;
+    y = 3 * (float)(key / QUIZ_ROW);
+    symbols_show(c, x, y, key);
+    if (known) symbols_show(c, x, y + 1.35f, m->of[key]);
+    else quiz_tile(c, x, y + 1.35f, 0x2C3645FF, 0, NULL);
+    if (now) quiz_frame(c, x, y, 0x56B4E9FF);
+    if (now) quiz_frame(c, x, y + 1.35f, m->quiz.answer < 0 ? 0x56B4E9FF : 0xF0E442FF);
+  }
+  quiz_bar(&m->quiz, y + 3.1f, c);
+}
+
+/* values: of each key, -1 where none was shown. */
+static inline int truth(const associative_recall *m, const mn_io *io, const char **names,
+                        float *values) {
+  (void)io;
+  *names = QUIZ_TRUTH "values[62]";
+  int n = quiz_truth(&m->quiz, values);
+  for (int key = 0; key < SYMBOLS_MOST; key++)
+    values[n++] = m->shown >> key & 1 ? (float)m->of[key] : -1.0f;
+  return n;
+}
+
+MN_ENV(associative_recall, .version = 0,
+       .doc = "pairs are shown, then keys: name their values (0: as the level says)",
+       .about = "level      easy pairs=4 symbols=8    medium pairs=16 symbols=32    hard pairs=64 symbols=32\n"
+                "pairs      more than symbols: keys come again with other values, and the last one counts\n"
+                "questions  0: as many as pairs",
+       .params = "level=easy|medium|hard pairs=0[0..1024] symbols=0[0..62] questions=0[0..1024]",
+       .actions = "", .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth)

@@ -1,0 +1,80 @@
+/* autoencode.c -- watch whole decks go by, then name the suits backwards: a memory as large as what it
+** saw.  Autoencode of POPGym: easy 1 deck, medium 2, hard 3.
+** Observation: 1 while watching, 0 while playing; the suit of the card.  With the last card play begins,
+** so that one is still seen when it is asked for; afterwards nothing is (suit 0). */
+#include <stddef.h>
+#include "cards.h"
+
+enum { LEVEL, DECKS };           /* parameters */
+
+typedef struct autoencode {
+  quiz quiz;
+  uint16_t left[CARDS_SUITS];    /* suits still in the deck */
+  uint16_t shown;
+  uint8_t row[CARDS_MOST_DECKS * CARDS_DECK / 4];    /* what was shown, four to a byte */
+} autoencode;
+
+MN_FN int decks_of(const double *param) { return quiz_setting(param, DECKS, 1, 2, 3); }
+
+MN_FN void spaces(const double *param, mn_space *out) {
+  out->dtype = MN_U8;
+  out->ndim = 1;
+  out->shape[0] = 2;
+  out->codes = out->n_actions = CARDS_SUITS;
+  out->bytes = (int)offsetof(autoencode, row) + CARDS_DECK * decks_of(param) / 4;
+}
+
+MN_FN void show(autoencode *m, mn_io *io) {
+  const int cards = m->quiz.questions;
+  int suit = 0;
+  if (m->shown < cards) {
+    suit = cards_draw(m->left, CARDS_SUITS, cards - m->shown, io->bits[0]);
+    cards_put(m->row, m->shown++, suit);
+  }
+  const int playing = m->shown == cards, next = cards - 1 - m->quiz.asked;
+  m->quiz.answer = playing && next >= 0 ? (int16_t)cards_get(m->row, next) : -1;
+  io->pixels[0] = (uint8_t)!playing;
+  io->pixels[1] = (uint8_t)suit;
+}
+
+MN_FN void reset(autoencode *m, mn_io *io) {
+  const int decks = decks_of(io->param);
+  m->quiz.questions = (uint16_t)(CARDS_DECK * decks);
+  cards_fill(m->left, CARDS_SUITS, decks);
+  show(m, io);
+}
+
+MN_FN void step(autoencode *m, mn_io *io) {
+  quiz_mark(&m->quiz, io);
+  show(m, io);
+}
+
+/* All cards, in rows; those that were named again lie on their faces. */
+static inline void draw(const autoencode *m, const mn_io *io, mn_canvas *c) {
+  (void)io;
+  const int cards = m->quiz.questions, rows = cards / QUIZ_ROW, next = cards - 1 - m->quiz.asked;
+  for (int i = 0; i < cards; i++) {
+    const float x = (float)(i % QUIZ_ROW), y = 1.4f * (float)(i / QUIZ_ROW);
+    if (i < m->shown && i <= next) cards_show(c, x, y, cards_get(m->row, i));
+    else quiz_tile(c, x, y, 0x2C3645FF, 0, NULL);
+    if (m->quiz.answer >= 0 ? i == next : i == m->shown - 1)
+      quiz_frame(c, x, y, m->quiz.answer >= 0 ? 0xF0E442FF : 0x56B4E9FF);
+  }
+  quiz_bar(&m->quiz, 1.4f * (float)rows + 0.2f, c);
+}
+
+/* row: the cards in the order they were shown; -1 for those to come and beyond the last. */
+static inline int truth(const autoencode *m, const mn_io *io, const char **names, float *values) {
+  (void)io;
+  *names = QUIZ_TRUTH "row[832]";
+  int n = quiz_truth(&m->quiz, values);
+  for (int i = 0; i < CARDS_MOST_DECKS * CARDS_DECK; i++)
+    values[n++] = i < m->shown ? (float)cards_get(m->row, i) : -1.0f;
+  return n;
+}
+
+MN_ENV(autoencode, .version = 0,
+       .doc = "watch decks of cards, then name their suits backwards (POPGym; 0: as the level says)",
+       .about = "level     easy decks=1    medium decks=2    hard decks=3",
+       .params = "level=easy|medium|hard decks=0[0..16]", .actions = CARDS_SUIT_NAMES,
+       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth)

@@ -1,0 +1,127 @@
+/* concentration.c -- the game of pairs: all cards lie on their faces, two are turned over, and stay so if
+** they match.  A memory of what lies where.  Concentration of POPGym: easy 1 deck of two colours, medium
+** 2 of them, hard 1 deck of thirteen ranks.
+** Observation: each card's kind, or `kinds` while it lies on its face.  The second card of a turn is seen
+** with the first; then both are turned back unless they match.
+** A pair pays 1 over all pairs; two that differ, and every card of a turn in which one is taken that
+** lies open already, cost 1 over the longest game (what a perfect player needs, on average, were every
+** pair unique). */
+#include <stddef.h>
+#include "cards.h"
+
+enum { LEVEL, DECKS, CARDS };    /* parameters */
+enum { BY_LEVEL, BY_COLOR, BY_RANK };
+enum { MOST_DECKS = 4, MOST = MOST_DECKS * CARDS_DECK, KIND = 15, OPEN = 16 };
+
+typedef struct concentration {
+  int16_t cards, kinds, length;
+  int16_t open, cost;            /* cards that lie open for good; cards that cost */
+  int16_t first, second;         /* turned over last, -1: none */
+  uint16_t waiting;              /* 1: the second card of a turn is due */
+  uint8_t card[MOST];            /* kind, and OPEN */
+} concentration;
+
+MN_FN int cards_of(const double *param) { return CARDS_DECK * quiz_setting(param, DECKS, 1, 2, 1); }
+MN_FN int kinds_of(const double *param) {
+  return quiz_setting(param, CARDS, BY_COLOR, BY_COLOR, BY_RANK) == BY_COLOR ? CARDS_COLORS : CARDS_RANKS;
+}
+/* 2 n - n / (2 n - 1), rounded up */
+MN_FN int length_of(int n) { return 2 * n - n / (2 * n - 1); }
+
+MN_FN void spaces(const double *param, mn_space *out) {
+  const int n = cards_of(param);
+  out->dtype = MN_U8;
+  out->ndim = 1;
+  out->shape[0] = out->n_actions = n;
+  out->codes = kinds_of(param) + 1;
+  out->time_limit = length_of(n);
+  out->bytes = (int)offsetof(concentration, card) + n;
+}
+
+MN_FN void observe(const concentration *m, mn_io *io) {
+  const int n = m->cards;
+  const uint8_t down = (uint8_t)m->kinds;
+  for (int i = 0; i < n; i++) io->pixels[i] = m->card[i] & OPEN ? m->card[i] & KIND : down;
+  if (m->first >= 0) io->pixels[m->first] = m->card[m->first] & KIND;
+  if (m->second >= 0) io->pixels[m->second] = m->card[m->second] & KIND;
+}
+
+MN_FN void reset(concentration *m, mn_io *io) {
+  uint16_t left[CARDS_RANKS];
+  m->cards = (int16_t)cards_of(io->param);
+  m->kinds = (int16_t)kinds_of(io->param);
+  m->length = (int16_t)length_of(m->cards);
+  m->first = m->second = -1;
+  cards_fill(left, m->kinds, m->cards / CARDS_DECK);
+  for (int i = 0; i < m->cards; i++)
+    m->card[i] = (uint8_t)cards_draw(left, m->kinds, m->cards - i, mn_rand(io));
+  observe(m, io);
+}
+
+/* One card is turned over: what the turn costs in cards, or -1 for a pair. */
+MN_FN int turn(concentration *m, int at) {
+  const int second = m->waiting;
+  if (second) m->second = (int16_t)at;
+  else m->first = (int16_t)at, m->second = -1;
+  m->waiting = 0;
+  if (m->card[at] & OPEN) return 1 + second;
+  if (!second) {
+    m->waiting = 1;
+    return 0;
+  }
+  if (at == m->first || m->card[at] != m->card[m->first]) return 2;
+  m->open = (int16_t)(m->open + 2);
+  return -1;
+}
+
+/* score: the return, or 0 if that is negative. */
+MN_FN void step(concentration *m, mn_io *io) {
+  const int cost = turn(m, io->action);
+  const float pair = 2 / (float)m->cards, fault = 1 / (float)m->length;
+  m->cost = (int16_t)(m->cost + (cost > 0 ? cost : 0));
+  io->reward = cost < 0 ? pair : -fault * (float)cost;
+  io->terminated = m->open == m->cards;
+  const float sum = (float)(m->open / 2) * pair - (float)m->cost * fault;
+  io->score = sum > 0 ? sum : 0;
+  observe(m, io);
+  if (cost < 0) {
+    m->card[m->first] |= OPEN;
+    m->card[m->second] |= OPEN;
+  }
+}
+
+/* Every card; those that the agent does not see are shaded. */
+static inline void draw(const concentration *m, const mn_io *io, mn_canvas *c) {
+  (void)io;
+  static const char *const ranks[] = { "A", "2", "3", "4", "5", "6", "7", "8", "9", "10", "J", "Q", "K" };
+  for (int i = 0; i < m->cards; i++) {
+    const float x = (float)(i % QUIZ_ROW), y = 1.4f * (float)(i / QUIZ_ROW);
+    const int kind = m->card[i] & KIND, two = m->kinds == CARDS_COLORS;
+    const bool now = i == m->first || i == m->second, seen = now || m->card[i] & OPEN;
+    const uint32_t ink = two && kind ? 0xC8321EFF : 0x14181FFF, paper = seen ? 0xE8EDF4FF : 0x55657DFF;
+    quiz_tile(c, x, y, paper, ink, two ? "\xE2\x97\x8F" : ranks[kind]);
+    if (now) quiz_frame(c, x, y, m->waiting ? 0xF0E442FF : 0x56B4E9FF);
+  }
+  const float y = 1.4f * (float)(m->cards / QUIZ_ROW) + 0.2f;
+  mn_canvas_add(c, MN_RECT, 0x2C3645FF, 0, y, QUIZ_ROW, 0.3f);
+  mn_canvas_add(c, MN_RECT, 0x009E73FF, 0, y, QUIZ_ROW * (float)m->open / (float)m->cards, 0.3f);
+}
+
+/* cards, open: kinds, and 1 where they lie open for good; -1 beyond the last. */
+static inline int truth(const concentration *m, const mn_io *io, const char **names, float *values) {
+  (void)io;
+  *names = "found waiting first cards[208] open[208]";
+  values[0] = (float)(m->open / 2);
+  values[1] = m->waiting;
+  values[2] = m->waiting ? m->first : -1;
+  for (int i = 0; i < MOST; i++) {
+    values[3 + i] = i < m->cards ? (float)(m->card[i] & KIND) : -1;
+    values[3 + MOST + i] = i < m->cards ? (float)(m->card[i] / OPEN) : -1;
+  }
+  return 3 + 2 * MOST;
+}
+
+MN_ENV(concentration, .version = 0, .doc = "the game of pairs (POPGym; 0: as the level says)",
+       .about = "level     easy decks=1 cards=colors    medium decks=2 cards=colors    hard decks=1 cards=ranks",
+       .params = "level=easy|medium|hard decks=0[0..4] cards=of_level|colors|ranks", .actions = "",
+       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth)

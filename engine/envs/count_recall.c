@@ -1,0 +1,87 @@
+/* count_recall.c -- two decks are dealt side by side, and at every step: how often has the first shown what
+** the second shows now?  A memory that counts, in any order.  CountRecall of POPGym: easy 1 deck of two
+** colours, medium 2 of four suits, hard 4 of thirteen ranks.
+** Observation: the card that is dealt, the card that is asked for.  Action: the count. */
+#include "cards.h"
+
+enum { LEVEL, DECKS, CARDS };    /* parameters */
+enum { BY_LEVEL, BY_COLOR, BY_SUIT, BY_RANK };
+
+typedef struct count_recall {
+  quiz quiz;
+  uint16_t left[CARDS_RANKS], queries_left[CARDS_RANKS];
+  uint16_t n_left, each, kinds;  /* each: cards of a kind */
+  uint8_t card, query;
+} count_recall;
+
+MN_FN int decks_of(const double *param) { return quiz_setting(param, DECKS, 1, 2, 4); }
+MN_FN int kinds_of(const double *param) {
+  const int by = quiz_setting(param, CARDS, BY_COLOR, BY_SUIT, BY_RANK);
+  return by == BY_COLOR ? CARDS_COLORS : by == BY_SUIT ? CARDS_SUITS : CARDS_RANKS;
+}
+
+MN_FN void spaces(const double *param, mn_space *out) {
+  out->dtype = MN_U8;
+  out->ndim = 1;
+  out->shape[0] = 2;
+  out->codes = kinds_of(param);
+  out->n_actions = CARDS_DECK / kinds_of(param) * decks_of(param) + 1;
+  out->bytes = sizeof(count_recall);
+}
+
+MN_FN void deal(count_recall *m, mn_io *io) {
+  m->card = (uint8_t)cards_draw(m->left, m->kinds, m->n_left, io->bits[0]);
+  m->query = (uint8_t)cards_draw(m->queries_left, m->kinds, m->n_left, io->bits[1]);
+  m->n_left--;
+  m->quiz.answer = (int16_t)(m->each - m->left[m->query]);
+  io->pixels[0] = m->card;
+  io->pixels[1] = m->query;
+}
+
+MN_FN void reset(count_recall *m, mn_io *io) {
+  const int decks = decks_of(io->param);
+  m->kinds = (uint16_t)kinds_of(io->param);
+  m->n_left = (uint16_t)(CARDS_DECK * decks);
+  m->each = m->n_left / m->kinds;
+  m->quiz.questions = m->n_left - 1;
+  cards_fill(m->left, m->kinds, decks);
+  cards_fill(m->queries_left, m->kinds, decks);
+  deal(m, io);
+}
+
+MN_FN void step(count_recall *m, mn_io *io) {
+  quiz_mark(&m->quiz, io);
+  deal(m, io);
+}
+
+/* A column for each kind: how often it was shown.  Blue: dealt now; yellow: asked for. */
+static inline void draw(const count_recall *m, const mn_io *io, mn_canvas *c) {
+  (void)io;
+  const float wide = (float)QUIZ_ROW / (float)m->kinds, tall = 5;
+  for (int k = 0; k < m->kinds; k++) {
+    const float x = wide * (float)k, high = tall * (float)(m->each - m->left[k]) / (float)m->each;
+    mn_canvas_add(c, MN_RECT, 0x2C3645FF, x + 0.06f * wide, 0, 0.88f * wide, tall);
+    mn_canvas_add(c, MN_RECT, k == m->query ? 0xF0E442FF : 0x6B7A90FF, x + 0.06f * wide, tall - high,
+                  0.88f * wide, high);
+    if (k == m->card) {
+      mn_canvas_add(c, MN_FRAME, 0x56B4E9FF, x + 0.06f * wide, 0, 0.88f * wide, tall);
+      mn_canvas_data(c, 0.12f);
+    }
+  }
+  quiz_bar(&m->quiz, tall + 0.3f, c);
+}
+
+/* counts: how often each kind was shown; 0 for kinds there are not. */
+static inline int truth(const count_recall *m, const mn_io *io, const char **names, float *values) {
+  (void)io;
+  *names = QUIZ_TRUTH "counts[13]";
+  int n = quiz_truth(&m->quiz, values);
+  for (int k = 0; k < CARDS_RANKS; k++) values[n++] = k < m->kinds ? (float)(m->each - m->left[k]) : 0;
+  return n;
+}
+
+MN_ENV(count_recall, .version = 0,
+       .doc = "how often was the card that is asked for dealt? (POPGym; 0: as the level says)",
+       .about = "level     easy decks=1 cards=colors    medium decks=2 cards=suits    hard decks=4 cards=ranks",
+       .params = "level=easy|medium|hard decks=0[0..16] cards=of_level|colors|suits|ranks", .actions = "",
+       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth)

@@ -1,0 +1,69 @@
+/* repeat_first.c -- name the suit of the very first card, at every step: one thing, kept for long while
+** others of its kind come by.  RepeatFirst of POPGym: easy 1 deck, medium 8, hard 16.
+** Observation: the suit of the card that is dealt. */
+#include "cards.h"
+
+enum { LEVEL, DECKS };           /* parameters */
+
+typedef struct repeat_first {
+  quiz quiz;
+  uint16_t left[CARDS_SUITS];    /* suits still in the deck */
+  uint16_t n_left;
+  uint8_t first, now;
+} repeat_first;
+
+MN_FN int decks_of(const double *param) { return quiz_setting(param, DECKS, 1, 8, 16); }
+
+MN_FN void spaces(const double *param, mn_space *out) {
+  (void)param;
+  out->dtype = MN_U8;
+  out->ndim = 1;
+  out->shape[0] = 1;
+  out->codes = out->n_actions = CARDS_SUITS;
+  out->bytes = sizeof(repeat_first);
+}
+
+MN_FN void deal(repeat_first *m, mn_io *io) {
+  m->now = (uint8_t)cards_draw(m->left, CARDS_SUITS, m->n_left--, io->bits[0]);
+  io->pixels[0] = m->now;
+}
+
+MN_FN void reset(repeat_first *m, mn_io *io) {
+  const int decks = decks_of(io->param);
+  m->n_left = (uint16_t)(CARDS_DECK * decks);
+  m->quiz.questions = m->n_left - 1;
+  cards_fill(m->left, CARDS_SUITS, decks);
+  deal(m, io);
+  m->first = m->now;
+  m->quiz.answer = m->first;
+}
+
+MN_FN void step(repeat_first *m, mn_io *io) {
+  quiz_mark(&m->quiz, io);
+  deal(m, io);
+}
+
+/* The first card, and far from it the one that is seen. */
+static inline void draw(const repeat_first *m, const mn_io *io, mn_canvas *c) {
+  (void)io;
+  cards_show(c, 0, 0, m->first);
+  quiz_frame(c, 0, 0, 0xF0E442FF);
+  cards_show(c, QUIZ_ROW - 1, 0, m->now);
+  quiz_frame(c, QUIZ_ROW - 1, 0, 0x56B4E9FF);
+  quiz_bar(&m->quiz, 1.6f, c);
+}
+
+/* left: how many of each suit are still in the deck. */
+static inline int truth(const repeat_first *m, const mn_io *io, const char **names, float *values) {
+  (void)io;
+  *names = QUIZ_TRUTH "left[4]";
+  int n = quiz_truth(&m->quiz, values);
+  for (int k = 0; k < CARDS_SUITS; k++) values[n++] = m->left[k];
+  return n;
+}
+
+MN_ENV(repeat_first, .version = 0,
+       .doc = "name the suit of the first card again and again (POPGym; 0: as the level says)",
+       .about = "level     easy decks=1    medium decks=8    hard decks=16",
+       .params = "level=easy|medium|hard decks=0[0..16]", .actions = CARDS_SUIT_NAMES,
+       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth)

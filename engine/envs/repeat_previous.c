@@ -1,0 +1,83 @@
+/* repeat_previous.c -- name the suit that was shown k - 1 cards ago, at every step: a memory that shifts.
+** RepeatPrevious of POPGym: easy k=4 with 1 deck, medium k=32 with 2, hard k=64 with 3.
+** Observation: the suit of the card that is dealt. */
+#include <stddef.h>
+#include "cards.h"
+
+enum { LEVEL, K, DECKS };        /* parameters */
+
+typedef struct repeat_previous {
+  quiz quiz;
+  uint16_t left[CARDS_SUITS];    /* suits still in the deck */
+  uint16_t cards, shown, k, unused;
+  uint8_t row[CARDS_MOST_DECKS * CARDS_DECK / 4];    /* what was shown, four to a byte */
+} repeat_previous;
+
+MN_FN int k_of(const double *param) { return quiz_setting(param, K, 4, 32, 64); }
+MN_FN int cards_of(const double *param) { return CARDS_DECK * quiz_setting(param, DECKS, 1, 2, 3); }
+
+MN_FN void spaces(const double *param, mn_space *out) {
+  out->dtype = MN_U8;
+  out->ndim = 1;
+  out->shape[0] = 1;
+  out->codes = out->n_actions = CARDS_SUITS;
+  out->bytes = (int)offsetof(repeat_previous, row) + cards_of(param) / 4;
+}
+
+static int prepare(mn_ctx *mn, const double *param, const char *text, void *shared) {
+  (void)text, (void)shared;
+  if (k_of(param) < cards_of(param)) return 0;
+  return mn_fail(mn, "repeat_previous: k=%d, expected less than the %d cards", k_of(param),
+                 cards_of(param));
+}
+
+MN_FN void deal(repeat_previous *m, mn_io *io) {
+  const int suit = cards_draw(m->left, CARDS_SUITS, m->cards - m->shown, io->bits[0]);
+  cards_put(m->row, m->shown++, suit);
+  m->quiz.answer = m->shown < m->k ? -1 : (int16_t)cards_get(m->row, m->shown - m->k);
+  io->pixels[0] = (uint8_t)suit;
+}
+
+MN_FN void reset(repeat_previous *m, mn_io *io) {
+  m->k = (uint16_t)k_of(io->param);
+  m->cards = (uint16_t)cards_of(io->param);
+  m->quiz.questions = m->cards - m->k;
+  cards_fill(m->left, CARDS_SUITS, m->cards / CARDS_DECK);
+  deal(m, io);
+}
+
+MN_FN void step(repeat_previous *m, mn_io *io) {
+  quiz_mark(&m->quiz, io);
+  deal(m, io);
+}
+
+/* The cards that matter, oldest first; in rows from the top. */
+static inline void draw(const repeat_previous *m, const mn_io *io, mn_canvas *c) {
+  (void)io;
+  const int rows = (m->k + QUIZ_ROW - 1) / QUIZ_ROW, from = m->shown - m->k;
+  for (int i = 0; i < m->k; i++) {
+    const float x = (float)(i % QUIZ_ROW), y = 1.4f * (float)(i / QUIZ_ROW);
+    if (from + i >= 0) cards_show(c, x, y, cards_get(m->row, from + i));
+    else quiz_tile(c, x, y, 0x2C3645FF, 0, NULL);
+    if (i == 0) quiz_frame(c, x, y, m->quiz.answer < 0 ? 0x6B7A90FF : 0xF0E442FF);
+    if (i == m->k - 1) quiz_frame(c, x, y, 0x56B4E9FF);
+  }
+  quiz_bar(&m->quiz, 1.4f * (float)rows + 0.2f, c);
+}
+
+/* recent: the last 64 cards, newest first; -1 where there were none. */
+static inline int truth(const repeat_previous *m, const mn_io *io, const char **names, float *values) {
+  (void)io;
+  *names = QUIZ_TRUTH "recent[64]";
+  int n = quiz_truth(&m->quiz, values);
+  for (int i = 1; i <= 64; i++)
+    values[n++] = m->shown < i ? -1.0f : (float)cards_get(m->row, m->shown - i);
+  return n;
+}
+
+MN_ENV(repeat_previous, .version = 0,
+       .doc = "name the suit shown k - 1 cards ago (POPGym; 0: as the level says)",
+       .about = "level     easy k=4 decks=1    medium k=32 decks=2    hard k=64 decks=3",
+       .params = "level=easy|medium|hard k=0[0..831] decks=0[0..16]", .actions = CARDS_SUIT_NAMES,
+       .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw,
+       .truth = truth)

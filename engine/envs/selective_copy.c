@@ -1,0 +1,102 @@
+/* selective_copy.c -- symbols are shown, scattered among blanks; then name them in order: what a memory can do
+** that tells what to keep.  Where the length is the number of symbols, there are no blanks: the copy task.
+** After Gu and Dao (2023), "Mamba", figure 2: easy 4 symbols in 20 steps, medium 8 in 72, hard 16 in 272;
+** of 8 different ones.
+** Observation: the symbol; or the code `symbols` for a blank, `symbols` + 1 for "name the next". */
+#include <stddef.h>
+#include "symbols.h"
+
+enum { LEVEL, TOKENS, LENGTH, SYMBOLS };         /* parameters */
+enum { MOST_TOKENS = 256 };
+
+typedef struct selective_copy {
+  quiz quiz;
+  uint16_t symbols, blanks_left, shown, unused;
+  uint8_t now;                   /* what the observation shows */
+  uint8_t token[MOST_TOKENS];
+} selective_copy;
+
+MN_FN int tokens_of(const double *param) { return quiz_setting(param, TOKENS, 4, 8, 16); }
+MN_FN int length_of(const double *param) { return quiz_setting(param, LENGTH, 20, 72, 272); }
+MN_FN int symbols_of(const double *param) { return quiz_setting(param, SYMBOLS, 8, 8, 8); }
+
+MN_FN void spaces(const double *param, mn_space *out) {
+  out->dtype = MN_U8;
+  out->ndim = 1;
+  out->shape[0] = 1;
+  out->n_actions = symbols_of(param);
+  out->codes = symbols_of(param) + 2;
+  out->bytes = (int)offsetof(selective_copy, token) + tokens_of(param);
+}
+
+static int prepare(mn_ctx *mn, const double *param, const char *text, void *shared) {
+  (void)text, (void)shared;
+  if (tokens_of(param) <= length_of(param)) return 0;
+  return mn_fail(mn, "selective_copy: length=%d, expected at least the %d of tokens",
+                 length_of(param), tokens_of(param));
+}
+
+/* Each place for the symbols has the same chance: the next one is a symbol as often as symbols are
+** among what is left. */
+MN_FN void show(selective_copy *m, mn_io *io) {
+  const int tokens_left = m->quiz.questions - m->shown, left = tokens_left + m->blanks_left;
+  m->quiz.answer = -1;
+  if (left == 0) {
+    if (m->quiz.asked < m->quiz.questions) m->quiz.answer = m->token[m->quiz.asked];
+    m->now = (uint8_t)(m->symbols + 1);
+  } else if ((uint64_t)io->bits[0] * (uint64_t)left >> 32 < (uint64_t)tokens_left) {
+    m->now = (uint8_t)((uint64_t)io->bits[1] * m->symbols >> 32);
+    m->token[m->shown++] = m->now;
+  } else {
+    m->now = (uint8_t)m->symbols;
+    m->blanks_left--;
+  }
+  io->pixels[0] = m->now;
+}
+
+MN_FN void reset(selective_copy *m, mn_io *io) {
+  m->symbols = (uint16_t)symbols_of(io->param);
+  m->quiz.questions = (uint16_t)tokens_of(io->param);
+  m->blanks_left = (uint16_t)(length_of(io->param) - tokens_of(io->param));
+  show(m, io);
+}
+
+MN_FN void step(selective_copy *m, mn_io *io) {
+  quiz_mark(&m->quiz, io);
+  show(m, io);
+}
+
+/* The symbols in order; above them what is seen now. */
+static inline void draw(const selective_copy *m, const mn_io *io, mn_canvas *c) {
+  (void)io;
+  if (m->now < m->symbols) symbols_show(c, 6, 0, m->now);
+  else quiz_tile(c, 6, 0, m->now == m->symbols ? 0x2C3645FF : 0xF0E442FF, 0x14181FFF,
+                 m->now == m->symbols ? NULL : "?");
+  quiz_frame(c, 6, 0, 0x56B4E9FF);
+  float y = 0;
+  for (int i = 0; i < m->quiz.questions; i++) {
+    const float x = (float)(i % QUIZ_ROW);
+    y = 1.8f + 1.4f * (float)(i / QUIZ_ROW);
+    if (i < m->shown) symbols_show(c, x, y, m->token[i]);
+    else quiz_tile(c, x, y, 0x2C3645FF, 0, NULL);
+    if (m->quiz.answer >= 0 && i == m->quiz.asked) quiz_frame(c, x, y, 0xF0E442FF);
+  }
+  quiz_bar(&m->quiz, y + 1.6f, c);
+}
+
+/* tokens: the symbols in the order they were shown, -1 for those to come and beyond the last. */
+static inline int truth(const selective_copy *m, const mn_io *io, const char **names, float *values) {
+  (void)io;
+  *names = QUIZ_TRUTH "tokens[256]";
+  int n = quiz_truth(&m->quiz, values);
+  for (int i = 0; i < MOST_TOKENS; i++) values[n++] = i < m->shown ? (float)m->token[i] : -1.0f;
+  return n;
+}
+
+MN_ENV(selective_copy, .version = 0,
+       .doc = "symbols among blanks, then name them in order (0: as the level says)",
+       .about = "level   easy tokens=4 length=20    medium tokens=8 length=72    hard tokens=16 length=272; symbols=8\n"
+                "length  steps that show something; as many as tokens: no blanks, the copy task",
+       .params = "level=easy|medium|hard tokens=0[0..256] length=0[0..4096] symbols=0[0..62]",
+       .actions = "", .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw,
+       .truth = truth)
