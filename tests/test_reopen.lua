@@ -40,6 +40,29 @@ t.test("eval and view make the task again by the run's script, with the run's se
   t.eq(table.concat(files.list(dir .. "/there/checkpoints"), " "), checkpoints)
 end)
 
+t.test("an episode of a run whose task is in its script is shown and compared; elsewhere the reason is told", function()
+  local episode = dir .. "/there/episodes/step-64.mnt"
+  t.ok(files.is_file(episode), "training left no episode")
+  local said, status = mneme "view there/episodes/step-64.mnt out=episode.png"
+  t.eq(status, 0, said)
+  t.ok(not said:find "warning", said)
+  said, status = mneme "diff there/episodes/step-64.mnt there/episodes/step-64.mnt"
+  t.ok(status == 0 and said == "the same in 5 steps\n", said)
+  files.write(dir .. "/stray.mnt", { (files.read(episode)) })
+  said, status = mneme "view stray.mnt out=stray.png"
+  t.ok(status == 1 and said:find "stray.mnt: the rules of sign%-v0 are Lua functions of sign.lua: only that script can replay it", said)
+end)
+
+t.test("the task of a script can be played by hand, with the script's settings", function()
+  local said, status = mneme "play sign.lua gain=3 keys=5*1"
+  t.ok(status == 0 and said:find "^episode 0: score 0.00, return %+15.00, 5 steps\n$", said)
+  said, status = mneme "play sign.lua gian=3 keys=1"
+  t.ok(status == 2 and said:find "did you mean 'gain'", said)
+  files.write(dir .. "/nothing.lua", { "print 'hello'" })
+  said, status = mneme "play nothing.lua keys=1"
+  t.ok(status == 1 and said:find "trains no agent in a task", said)
+end)
+
 t.test("what the script alone decides cannot be changed from outside; a script that is gone is missed", function()
   local said, status = mneme "eval there gain=4"
   t.eq(status, 2)

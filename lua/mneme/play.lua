@@ -1,6 +1,6 @@
 -- play.lua -- `mneme play NAME [corridor=9 ...] [seed=N] [record=FILE.mnt] [blind=1]`: live in an environment by
--- hand.  One key is one step, and between keys nothing runs.  keys=left,3*up,r out=FILE.png presses keys
--- without a window.
+-- hand, or, where NAME is SCRIPT.lua, in the task of an experiment.  One key is one step, and between keys nothing
+-- runs.  keys=left,3*up,r out=FILE.png presses keys without a window.
 local engine = require "mneme.engine"
 local env = require "mneme.env"
 local errors = require "mneme.errors"
@@ -14,7 +14,7 @@ local window = require "mneme.window"
 
 local C = engine.C
 local play = {}
-local USAGE = "mneme play NAME [setting=value ...] [seed=N] [record=FILE.mnt] [blind=1] [keys=left,3*up out=FILE.png]"
+local USAGE = "mneme play NAME|SCRIPT.lua [setting=value ...] [seed=N] [record=FILE.mnt] [blind=1] [keys=left,3*up out=FILE.png]"
 
 -- ---- the game, apart from its window ----
 
@@ -160,7 +160,7 @@ end
 ---Read the command line.
 ---@param words string[]
 function play.parse(words)
-  local o = { width = scene.default_width, height = scene.default_height, settings = {}, scene = "world" }
+  local o = { width = scene.default_width, height = scene.default_height, settings = {}, words = {}, scene = "world" }
   for _, word in ipairs(words) do
     local key, value = word:match "^%-*([%w_]+)=(.*)$"
     if not key then
@@ -170,7 +170,10 @@ function play.parse(words)
     elseif key == "blind" then o.blind = value ~= "0"
     elseif key == "seed" then o.seed = read_seed(value)
     elseif key == "scene" or key == "record" then o[key] = value
-    elseif not window.option(o, key, value) then o.settings[key] = read_setting(value) end
+    elseif not window.option(o, key, value) then
+      o.settings[key] = read_setting(value)
+      table.insert(o.words, word)
+    end
   end
   if not o.name then errors.usage("play: which environment?", USAGE .. "; mneme list envs") end
   if o.record and not o.record:find "%.mnt$" then errors.usage(("play: record=%s, expected a name ending in .mnt"):format(o.record)) end
@@ -178,6 +181,16 @@ function play.parse(words)
   if o.out and o.kind ~= "png" then errors.usage(("play: out=%s, expected a .png"):format(o.out), "record=FILE.mnt, then mneme view FILE.mnt out=" .. o.out) end
   o.hint = "keys=left,up,... out=FILE.png presses keys without a window"
   return o
+end
+
+-- What is played, of one copy.
+local function task_of(o, seed)
+  if o.name:find "%.lua$" then
+    if not files.is_file(o.name) then errors.usage(o.name .. ": there is no such script") end
+    return require("mneme.reopen").script(o.name, o.words, { num_envs = 1, seed = seed }).task
+  end
+  o.settings.num_envs, o.settings.seed = 1, seed
+  return env.new(o.name, o.settings)
 end
 
 -- Press keys without a window; the last page as a picture.
@@ -196,9 +209,7 @@ end
 function play.main(words)
   local o = play.parse(words)
   local scripted = o.keys or o.out
-  o.settings.num_envs = 1
-  o.settings.seed = o.seed or (scripted and 1 or math.floor(C.mn_clock(true)) % 2 ^ 31)
-  local task = env.new(o.name, o.settings)
+  local task = task_of(o, o.seed or (scripted and 1 or math.floor(C.mn_clock(true)) % 2 ^ 31))
   if not scripted then window.need_display(o.hint) end
   o.scene = scene.load(o.scene)
   local game = play.game(task, o)

@@ -199,7 +199,7 @@ function player.from_run(folder, options)
     task = env.new(about.env, settings)
     agent = agents.remade(about, task)
   else
-    task, agent = require "mneme.reopen"(folder, about, settings)
+    task, agent = require("mneme.reopen").run(folder, about, settings)
   end
   local checkpoint = options.best and run:best() or run:latest()
   if not checkpoint then errors.fail(folder .. " has no checkpoint yet") end

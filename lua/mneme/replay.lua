@@ -5,6 +5,8 @@ local ffi = require "ffi"
 local engine = require "mneme.engine"
 local env = require "mneme.env"
 local errors = require "mneme.errors"
+local files = require "mneme.files"
+local run_folder = require "mneme.run"
 local single = require "mneme.single"
 local trajectory = require "mneme.trajectory"
 
@@ -19,13 +21,22 @@ Replay.__index = setmetatable(Replay, single)
 
 local function name_of(t) return t.path or "trajectory" end
 
+-- The task of a trajectory whose rules are Lua functions: what the script of the run makes in whose folder the file
+-- lies (RUN/episodes/FILE.mnt).
+local function task_of_run(t)
+  local folder = t.path and t.path:match "^(.*)/[^/]+/[^/]+$"
+  local info = folder and files.is_file(folder .. "/config.json") and run_folder.read_info(folder) or {}
+  if not info.env_of_script or info.env ~= t.env then
+    errors.fail(("%s: the rules of %s are Lua functions of %s: only that script can replay it"):format(name_of(t), t.env,
+      t.script), "in the folder of a run, as RUN/episodes/FILE.mnt, the run's script does; in Lua: replay.new(trajectory, task)")
+  end
+  return (require("mneme.reopen").run(folder, info, { num_envs = 1, time_limit = t.settings.time_limit }))
+end
+
 -- The task of a trajectory.
 local function task_of(t, like)
   if like then return single.like(like) end
-  if t.script then
-    errors.fail(("%s: the rules of %s are Lua functions of %s: only that script can replay it"):format(name_of(t), t.env,
-      t.script), "replay.new(trajectory, task)")
-  end
+  if t.script then return task_of_run(t) end
   local settings = {}
   for key, value in pairs(t.settings) do settings[key] = value end
   settings.num_envs = 1
