@@ -29,7 +29,7 @@ typedef struct mn_vec mn_vec;          /* many copies of one environment */
 typedef struct mn_canvas mn_canvas;    /* a list of shapes to draw */
 typedef struct mn_tensor { int32_t slot; uint32_t gen; } mn_tensor;
 
-enum { MN_AXES = 6, MN_INPUTS = 14, MN_OUTPUTS = 6, MN_OPTIONS = 12 };
+enum { MN_AXES = 6, MN_INPUTS = 15, MN_OUTPUTS = 6, MN_OPTIONS = 12 };
 enum { MN_F32, MN_I32, MN_U8 };        /* element types */
 
 /* contexts.  device: "cpu" (or "cuda" where the plugin is found).  threads 0: what the machine has. */
@@ -133,6 +133,10 @@ void            mn_canvas_bounds(const mn_canvas *c, float *box);   /* x0, y0, x
 int             mn_canvas_count(const mn_canvas *c);
 const mn_shape *mn_canvas_shapes(const mn_canvas *c);
 const char     *mn_canvas_string(const mn_canvas *c, int text);
+
+/* column from_copy of a [rows, from_copies, item] block becomes column to_copy of another; items of so many bytes */
+void        mn_copy_column(void *to, int to_copies, int to_copy, const void *from, int from_copies, int from_copy,
+                           double rows, double bytes);
 
 /* random numbers: Philox4x32-10 keyed (seed, stream, step, purpose); fills n floats */
 void        mn_random_normal(double seed, double stream, double purpose, float *out, double n);

@@ -15,7 +15,7 @@
 #include "../team.h"
 
 enum { CODE, PAPER, COSSIN, RANDOM_SIGN };
-enum { IN_TICK = IN_STATE, IN_VS, IN_KS, IN_S };
+enum { IN_TICK = IN_STATE, IN_VS, IN_KS, IN_S, IN_COPY };
 enum { OUT_Y, OUT_VS, OUT_KS, OUT_S, OUT_TICK, OUT_SAVED };
 enum { L = MN_CHUNK, HEADER = 16, MOST_R = 4096 };
 
@@ -143,10 +143,17 @@ static void each_part(const agalite *g, int bh, float *state, tensors x, bool ou
   }
 }
 
-/* Weights w_m of all channels of a copy at time tau. */
-static void waves(const agalite *g, int copy, long tau, float *w) {
+/* Whose signs row b of the batch meets: those of the copy that it says it is, else of copy b. */
+static uint32_t copy_of(const agalite *g, int b) {
+  const float *copy = g->a.c->in[IN_COPY].data;
+  if (!copy) return (uint32_t)b;
+  return copy[b] >= 0 && copy[b] < 16777216.0f ? (uint32_t)copy[b] : 0;
+}
+
+/* Weights w_m of all channels of row b at time tau. */
+static void waves(const agalite *g, int b, long tau, float *w) {
   if (g->form == RANDOM_SIGN) {
-    mn_random_signs(g->seed, (uint32_t)copy, (uint64_t)tau, g->M, w);
+    mn_random_signs(g->seed, copy_of(g, b), (uint64_t)tau, g->M, w);
     return;
   }
   for (int m = 0; m < g->M; m++) {
@@ -367,17 +374,20 @@ static void backward(mn_call *c) {
     each_part(&g, bh, dstate, first, true);
   }
   mn_shrink_back(a);
-  if (c->in[IN_TICK].grad) memset(c->in[IN_TICK].grad, 0, sizeof(float) * (size_t)a->B);
+  const int constants[] = { IN_TICK, IN_COPY };
+  for (int i = 0; i < 2; i++)
+    if (c->in[constants[i]].grad) memset(c->in[constants[i]].grad, 0, sizeof(float) * (size_t)a->B);
 }
 
 const mn_op mn_op_agalite = {
-  .sig = ATTENTION_INPUTS("beta?[T,B,H,V]:01 gamma?[T,B,H,?]:01") "tick[B] vs?[B,?,H,V] ks?[B,?,H,?] s?[B,H,?] -> "
+  .sig = ATTENTION_INPUTS("beta?[T,B,H,V]:01 gamma?[T,B,H,?]:01") "tick[B] vs?[B,?,H,V] ks?[B,?,H,?] s?[B,H,?] copy?[B] -> "
          "y[T,B,H,V] vs'[B,?,H,V] ks'[B,?,H,?] s'[B,H,?] ~tick'[B] ~saved[?,?] | "
          "form=code|paper|cossin|random_sign r=2 eps=1e-5 den_clamp=0 normalise=1 stored=distinct|all seed=0",
   .doc = "gated linear attention with its matrix as a sum of waves: v_m = (1-b)*v_m + cos(w_m tau) b*v, "
          "k_m = (1-g)*k_m + cos(w_m tau) g*k, y = sum_m v_m (k_m.q) / den(D s.q), tau = tick + 1, 2, ... "
          "(AGaLiTe, Pramanik et al. 2023, eq. 34-36); states hold one of each mirrored pair of "
          "channels, or with stored=all every one.  form=random_sign: nu_m = +-1, a function of (seed, copy, tau, m), "
+         "copy being the row of the batch unless given, "
          "in place of the cosine, and y = (1/r) sum_m v_m (k_m.q) / den(s.q), whose numerator is right on average",
   .time = MN_SCAN,
   .forward = forward,

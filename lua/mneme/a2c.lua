@@ -12,17 +12,10 @@ local ops = tensor.ops
 ---Published values: T-Maze's (spec of the released configuration) unless said otherwise.
 local A2C = actor.class { num_steps = 256, entropy_coef = 0.001, lr = 1e-4, adam_eps = 1e-8 }
 
--- What the pieces computed as one sequence of T + 1 rows.
-local function joined(pieces, name)
-  local all = pieces[1][name]
-  for i = 2, #pieces do all = ops.concat(all, pieces[i][name], { axis = 0 }) end
-  return all
-end
-
 -- What the update plan records.
 function A2C:loss_and_step()
   self.optimiser:zero_grad()
-  local logits, values = joined(self.pieces, "logits"), joined(self.pieces, "values")
+  local logits, values = self:joined "logits", self:joined "values"
   local returns = ops.lambda_returns { rewards = self.rewards, values = values, done = self.done,
     gamma = self.gamma, lambda = self.lambda }
   local loss, policy, value, entropy = ops.a2c_loss { logits = logits, values = values, returns = returns,

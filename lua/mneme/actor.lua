@@ -98,7 +98,7 @@ end
 local function make_buffers(self)
   local T, B, space = self.T, self.B, self.task.observation_space
   self.x = tensor.new { shape = { T + 1, B, unpack(space.shape) }, dtype = space.dtype, time = true }
-  self.done = tensor.new { shape = { T + 1, B }, dtype = "u8", time = true }
+  self.done = tensor.new { shape = { T + 1, B }, dtype = "u8" }
   self.resets = tensor.new { shape = { T + 1, B }, dtype = "u8", time = true }
   self.previous = self.agent:previous_leaves(T + 1, B)
   self.rewards, self.played = tensor.new { shape = { T, B } }, tensor.new { shape = { T, B }, dtype = "i32" }
@@ -247,6 +247,14 @@ function Actor:rollout()
 end
 
 -- ---- what the trainer asks for ----
+
+---What the pieces computed as one sequence of T + 1 rows.
+---@param name string "logits" or "values"
+function Actor:joined(name)
+  local all = self.pieces[1][name]
+  for i = 2, #self.pieces do all = ops.concat(all, self.pieces[i][name], { axis = 0 }) end
+  return all
+end
 
 ---One rollout, one update.
 function Actor:advance()

@@ -12,7 +12,7 @@ local mn = {
 local parts = {
   plan = { "mneme.plan" }, nn = { "mneme.nn" }, env = { "mneme.env", "new" }, scene = { "mneme.scene", "new" },
   core = { "mneme.core", "new" }, encoder = { "mneme.encoder", "new" }, agent = { "mneme.agent", "new" },
-  torso = { "mneme.torso", "new" }, a2c = { "mneme.a2c", "new" },
+  torso = { "mneme.torso", "new" }, a2c = { "mneme.a2c", "new" }, ppo = { "mneme.ppo", "new" },
   adam = { "mneme.optim", "adam" }, adamw = { "mneme.optim", "adamw" }, config = { "mneme.config", "new" }, help = { "mneme.help", "show" },
   features = { "mneme.family", "features" }, gates = { "mneme.family", "gates" }, json = { "mneme.json" },
   task = { "mneme.task", "new" }, sequence_model = { "mneme.sequence_model", "new" }, supervised = { "mneme.supervised", "new" },

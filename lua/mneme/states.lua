@@ -52,6 +52,15 @@ function states.mirrors_differ(core, file)
   return false
 end
 
+-- Which copy a memory is of (random_sign): files count copies from 0 and do not say so.
+local function with_copies(core, file)
+  if not core.states.copy or file.copy or not file.tick then return file end
+  local all = {}
+  for name, t in pairs(file) do all[name] = t end
+  all.copy = core:initial(file.tick:size()).copy
+  return all
+end
+
 ---A state as read from a file, as the core wants it: new leaves.
 ---@param core Core
 ---@param file table<string, Tensor>
@@ -59,6 +68,7 @@ end
 ---@return table<string, Tensor>
 function states.fold(core, file, grad)
   local state = {}
+  file = with_copies(core, file)
   for name in pairs(core.states) do
     local t = file[name]
     if not t then errors.fail("the file has no state." .. name) end
@@ -89,7 +99,7 @@ function states.unfold(core, state, what)
   local out = {}
   for name, t in pairs(state) do
     local gradient = what == "gradient"
-    if not (gradient and core:is_constant(name)) then
+    if name ~= "copy" and not (gradient and core:is_constant(name)) then
       local p, shape = gradient and t:grad_data() or t:data(), t:shape()
       local values = {}
       if is_channelled(core, name) then

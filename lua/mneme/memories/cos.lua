@@ -19,10 +19,10 @@ end
 
 local every = setmetatable({}, { __mode = "k" })      -- configurations of cores that store every channel
 
----How vectors in place of the matrix are run: f(cfg, args) says what modulates them.
+---How vectors in place of the matrix are run: f(cfg, args, state, new) says what modulates them.
 local function run(modulate)
   return function(cfg, args, state, new, _, prefix)
-    modulate(cfg, args)
+    modulate(cfg, args, state, new)
     args.tick, args.vs, args.ks, args.s = state.tick, state[prefix .. "v"], state[prefix .. "k"], state[prefix .. "s"]
     local y, vs, ks, s, tick = ops.agalite(args)
     new[prefix .. "v"], new[prefix .. "k"], new.tick = vs, ks, tick

@@ -1,0 +1,138 @@
+-- ppo.lua -- proximal policy optimisation (Schulman et al. 2017) for agents with a memory, in CleanRL's details:
+-- rollouts of num_steps from every copy, GAE, then `epochs` times over all of it in `minibatches`, each of them whole
+-- sequences of some copies (with `horizon` pieces of them), run again from the states that they began in; advantages
+-- are normalised within each minibatch.  Before the first step of the optimiser the new policy is the old one: the
+-- ratio of their probabilities is 1 up to rounding, and a test says so of every memory.
+local actor = require "mneme.actor"
+local engine = require "mneme.engine"
+local errors = require "mneme.errors"
+local plan = require "mneme.plan"
+local sequences = require "mneme.sequences"
+local tensor = require "mneme.tensor"
+local C, ops = engine.C, tensor.ops
+
+---@class PPO: Actor
+---@field losses table<string, number> of the last update, as CleanRL logs them
+local PPO = actor.class {
+  num_steps = 128, epochs = 4, minibatches = 4, lr = 2.5e-4, adam_eps = 1e-5, entropy_coef = 0.01,
+  clip = 0.2, clip_values = true, normalise_advantages = true, target_kl = 0,
+}
+
+-- f without a tape, in a plan.
+local function off_tape(f, ...)
+  C.mn_no_grad(engine.ctx, true)
+  local function finish(ok, ...)
+    C.mn_no_grad(engine.ctx, false)
+    if not ok then error((...), 0) end
+    return ...
+  end
+  return finish(pcall(f, ...))
+end
+
+---Acting keeps nothing for a backward pass: updates run the sequences again.
+function PPO:forward(...) return off_tape(self.agent, ...) end
+
+-- What the rollout says of its own actions, [T,B] each.
+local function look(self)
+  local T = self.T
+  local logits, values = self:joined "logits", self:joined "values"
+  local returns, advantages = ops.lambda_returns { rewards = self.rewards, values = values, done = self.done,
+    gamma = self.gamma, lambda = self.lambda }
+  local log_probs = ops.gather(ops.log_softmax(ops.slice(logits, { to = T })), self.played)
+  return log_probs, ops.slice(values, { to = T }), advantages, returns
+end
+
+-- The leaves of a minibatch, and the plan of an update by it.
+local function make_minibatch(self)
+  local n = self.sequences.count / self.minibatches
+  local function leaf(buffer) return self.sequences:leaf_of(buffer, n) end
+  local m = { x = leaf(self.x), resets = leaf(self.resets), actions = leaf(self.played), log_probs = leaf(self.log_probs),
+    values = leaf(self.values), advantages = leaf(self.advantages), returns = leaf(self.returns),
+    state = self.sequences:state_leaves(n), n = n }
+  for name, t in pairs(self.previous or {}) do
+    m.previous = m.previous or {}
+    m.previous[name] = leaf(t)
+  end
+  return m
+end
+
+-- What the update plan records.
+function PPO:loss_and_step()
+  local m = self.minibatch
+  self.optimiser:zero_grad()
+  local logits, values = self.agent(m.x, m.resets, m.state, nil, m.previous)
+  local loss, policy, value, entropy, kl, clipped = ops.ppo_loss { logits = logits, values = values, actions = m.actions,
+    old_log_probs = m.log_probs, old_values = m.values, advantages = m.advantages, returns = m.returns,
+    clip = self.clip, entropy_coef = self.entropy_coef, value_coef = self.value_coef, clip_values = self.clip_values,
+    normalise_advantages = self.normalise_advantages }
+  loss:backward()
+  self.optimiser:apply()
+  m.logits = logits
+  self.read = { loss = loss:data(), policy_loss = policy:data(), value_loss = value:data(), entropy = entropy:data(),
+    approx_kl = kl:data(), clipfrac = clipped:data() }
+end
+
+-- How much of the returns' variance the old values explain; nil where returns do not vary.
+local function explained_variance(self)
+  local returns, values, n = self.returns:data(), self.values:data(), self.T * self.B
+  local sum, sum_off, squares, squares_off = 0, 0, 0, 0
+  for i = 0, n - 1 do sum, sum_off = sum + returns[i], sum_off + returns[i] - values[i] end
+  for i = 0, n - 1 do
+    squares = squares + (returns[i] - sum / n) ^ 2
+    squares_off = squares_off + (returns[i] - values[i] - sum_off / n) ^ 2
+  end
+  return squares > 0 and 1 - squares_off / squares or nil
+end
+
+-- One step of the optimiser by one minibatch; false if its loss or gradient is not finite.
+local function minibatch_step(self, index)
+  self.sequences:take(index * self.minibatch.n)
+  self.optimiser:tick(self:rate())
+  if self.learn.recorded then self.learn:run() else self.learn() end
+  local loss, norm = self.read.loss[0], self.optimiser:grad_norm()
+  return loss - loss == 0 and norm - norm == 0
+end
+
+---All epochs over the rollout that was just made, or until the policy has moved by more than target_kl; false if a
+---loss or a gradient is not finite.  Logged are the last minibatch's losses, and how often ratios were clipped overall.
+function PPO:update()
+  local clipped, count, read = 0, 0, self.read
+  self.look:run()
+  for _ = 1, self.epochs do
+    self.sequences:shuffle(self.cfg.seed or 1, self.optimiser:updates())
+    for index = 0, self.minibatches - 1 do
+      if not minibatch_step(self, index) then return false end
+      read = self.read
+      clipped, count = clipped + read.clipfrac[0], count + 1
+    end
+    if self.target_kl > 0 and read.approx_kl[0] > self.target_kl then break end
+  end
+  for name, p in pairs(read) do self.losses[name] = p[0] end
+  self.losses.clipfrac = clipped / count
+  self.losses.explained_variance = explained_variance(self)
+  return true
+end
+
+---@param cfg table learner keys (lr gamma lambda entropy_coef value_coef max_norm num_steps epochs minibatches clip ...)
+---  and the run's
+---@param task Task
+---@param agent Agent
+---@return PPO
+local function new(cfg, task, agent)
+  local self = actor.new(PPO, "ppo", cfg, task, agent)
+  if self.horizon > 0 and self.T % self.horizon ~= 0 then
+    errors.usage(("ppo: horizon=%d does not divide num_steps=%d"):format(self.horizon, self.T))
+  end
+  self.sequences, self.losses = sequences(self), {}
+  if self.sequences.count % self.minibatches ~= 0 then
+    errors.usage(("ppo: minibatches=%d does not divide the %d sequences of a rollout: num_envs=%d%s"):format(self.minibatches,
+      self.sequences.count, self.B, #self.pieces > 1 and (" times num_steps/horizon=%d"):format(#self.pieces) or ""))
+  end
+  self.look = plan(function() return off_tape(look, self) end)
+  self.log_probs, self.values, self.advantages, self.returns = self.look()
+  self.minibatch = make_minibatch(self)
+  self.learn = plan(function() self:loss_and_step() end)
+  return self
+end
+
+return { new = new, defaults = PPO.defaults }
