@@ -2,54 +2,21 @@
 -- states go on across rollouts, time limits, seeds, threads, and that training leaves no garbage.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local rig = require "tests.core_rig"
+local rig = require "tests.learner_rig"
 local engine = require "mneme.engine"
 local mn = require "mneme"
 local core = require "mneme.core"
 local find = require "mneme.find"
 local C, ctx = engine.C, engine.ctx
 
-local small = { d_in = 16, d_model = 16, n_layers = 2, n_heads = 2, d_head = 8, d_ffn = 16, eta = 2 }
-
 -- A learner on a short T-Maze, and everything it is made of.
-local function learner(name, cfg, sizes)
-  local config, defaults = {}, core.definition(name).config
-  for _, set in ipairs { small, sizes or {} } do
-    for key, value in pairs(set) do if defaults[key] ~= nil then config[key] = value end end
-  end
-  local settings = { num_steps = 16, num_envs = 3, seed = 1, corridor = 4, time_limit = 11, hidden = 16, lr = 1e-3 }
-  for key, value in pairs(cfg or {}) do settings[key] = value end
-  local task = mn.env("tmaze", { corridor = settings.corridor, num_envs = settings.num_envs, seed = settings.seed,
-    time_limit = settings.time_limit })
-  mn.manual_seed(settings.seed)
-  local agent = mn.agent { task = task, core = core.new(name, config), hidden = settings.hidden }
-  local l = mn.a2c(settings, task, agent)
-  l:begin()
-  return l
-end
+local function learner(name, cfg, sizes) return rig.learner(mn.a2c, name, cfg, sizes) end
+local parameters, put, gradients = rig.parameters, rig.put, rig.gradients
 
 local function each(what, f)
   for _, name in ipairs(find.names "cores") do
     t.test(name .. ": " .. what, function() f(name) mn.sweep() end)
   end
-end
-
--- ---- numbers of all parameters, and their gradients ----
-
-local function parameters(l)
-  local list = {}
-  for i, p in ipairs(l.agent:parameters()) do list[i] = ffi.string(p:data(), p:size() * 4) end
-  return list
-end
-
-local function put(l, list)
-  for i, p in ipairs(l.agent:parameters()) do ffi.copy(p:data(), list[i], p:size() * 4) end
-end
-
-local function gradients(l)
-  local list = {}
-  for i, p in ipairs(l.agent:parameters()) do list[i] = p:grad() end
-  return list
 end
 
 -- ---- the same gradients as running the sequence again ----
@@ -82,14 +49,9 @@ each("kept activations give the gradients of running the sequence again", functi
     local want_losses, want = run_again(l)
     put(l, after)
     for key, loss in pairs(want_losses) do t.near(losses[key], loss, 1e-5 * math.max(1, math.abs(loss)), key) end
-    local scale = 0
-    for _, g in ipairs(want) do for k = 0, g:size() - 1 do scale = math.max(scale, math.abs(g:data()[k])) end end
+    local apart, scale = rig.gradients_apart(got, want)
     t.ok(scale > 0.01, "the gradients are small: " .. scale)
-    for i, g in ipairs(want) do            -- rows one by one or all at once: sums in another order
-      for k = 0, g:size() - 1 do
-        t.near(got[i]:data()[k], g:data()[k], 1e-4 * scale, ("update %d, parameter %d, number %d"):format(update, i, k))
-      end
-    end
+    t.ok(apart < 1e-4, ("update %d: gradients are %g apart"):format(update, apart))   -- sums in another order
   end
 end)
 
@@ -238,9 +200,7 @@ local function train(name, updates, cfg, sizes)
     l:rollout()
     t.ok(l:update())
   end
-  local bytes = parameters(l)
-  for _, item in ipairs(l:contents()) do bytes[#bytes + 1] = rig.bytes(item[2]) end
-  return table.concat(bytes)
+  return rig.all_bytes(l)
 end
 
 each("the same seed gives the same bits, another one others", function(name)

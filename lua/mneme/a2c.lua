@@ -9,6 +9,7 @@ local ops = tensor.ops
 
 ---@class A2C: Actor
 ---@field losses table<string, number> of the last update
+---@field returns Tensor [T,B] likewise
 ---Published values: T-Maze's (spec of the released configuration) unless said otherwise.
 local A2C = actor.class { num_steps = 256, entropy_coef = 0.001, lr = 1e-4, adam_eps = 1e-8 }
 
@@ -20,6 +21,7 @@ function A2C:loss_and_step()
     gamma = self.gamma, lambda = self.lambda }
   local loss, policy, value, entropy = ops.a2c_loss { logits = logits, values = values, returns = returns,
     actions = self.played, entropy_coef = self.entropy_coef, value_coef = self.value_coef }
+  self.returns = returns
   loss:backward()
   self.optimiser:apply()
   self.read = { loss = loss:data(), policy_loss = policy:data(), value_loss = value:data(), entropy = entropy:data() }

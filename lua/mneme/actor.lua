@@ -18,6 +18,7 @@ local schedule = require "mneme.schedule"
 local tensor = require "mneme.tensor"
 local trainer = require "mneme.trainer"
 local C, ops = engine.C, tensor.ops
+local MOST_PIECES = 64             -- as many plans as one can lean on
 
 ---@class Actor
 ---@field T integer steps of a rollout
@@ -123,6 +124,11 @@ function Actor.new(class, what, cfg, task, agent)
     errors.usage(("%s: context and carry=0 clear the memory, but core %s has reset=false"):format(what, core.name))
   end
   self.T, self.B = self.num_steps, task.num_envs
+  local length = self.horizon > 0 and self.horizon or self.T
+  if math.ceil(self.T / length) > MOST_PIECES then
+    errors.usage(("%s: horizon=%d cuts num_steps=%d into %d pieces, expected at most %d"):format(what, length, self.T,
+      math.ceil(self.T / length), MOST_PIECES))
+  end
   self.clock = tensor.new { shape = { 3 }, dtype = "i32" }
   self.clock_data = self.clock:data()
   self.clock_data[0] = (cfg.seed or 1) % 2 ^ 31
@@ -132,7 +138,6 @@ function Actor.new(class, what, cfg, task, agent)
   self.optimiser = optim.adamw(agent:parameters(), { lr = self.lr, beta1 = self.beta1, beta2 = self.beta2,
     eps = self.adam_eps, max_norm = self.max_norm, weight_decay = self.weight_decay })
   self.pieces = {}
-  local length = self.horizon > 0 and self.horizon or self.T
   for first = 0, self.T - 1, length do
     self.pieces[#self.pieces + 1] = piece_of(self, first, math.min(length, self.T - first))
   end

@@ -31,10 +31,11 @@ local function a2c_results(config, logits, values, file, got, append)
   end
 end
 
-local function adam_of(list, config)
+local function adam_of(list, config, decays)
   local options = {}
   for _, key in ipairs { "lr", "beta1", "beta2", "eps", "max_norm" } do options[key] = setting(config, key) end
-  return optim.adam(list, options)
+  if decays then options.weight_decay = setting(config, "weight_decay") end
+  return (decays and optim.adamw or optim.adam)(list, options)
 end
 
 ---Runners by name: f(config, file's tensors) -> results.
@@ -71,12 +72,12 @@ function learn.ppo(config, file)
   return got
 end
 
-function learn.adam(config, file)
+local function steps_of_adam(config, file, decays)
   local got, parameters, names, list = {}, below(file, "param.", true), {}, {}
   for name in pairs(parameters) do names[#names + 1] = name end
   table.sort(names)
   for i, name in ipairs(names) do list[i] = parameters[name] end
-  local adam = adam_of(list, config)
+  local adam = adam_of(list, config, decays)
   local norms = {}
   for step = 1, setting(config, "steps") do
     for i, name in ipairs(names) do
@@ -91,6 +92,9 @@ function learn.adam(config, file)
   got["output.norm"] = { shape = { #norms }, values = norms }
   return got
 end
+
+function learn.adam(config, file) return steps_of_adam(config, file, false) end
+function learn.adamw(config, file) return steps_of_adam(config, file, true) end
 
 function learn.a2c_train(config, file)
   if type(config.core_config) ~= "table" then errors.fail "config.core_config is no object" end

@@ -74,7 +74,7 @@ end
 
 -- How much of the returns' variance the old values explain; nil where returns do not vary.
 local function explained_variance(self)
-  local returns, values, n = self.returns:data(), self.values:data(), self.T * self.B
+  local returns, values, n = self.returns_at, self.values_at, self.T * self.B
   local sum, sum_off, squares, squares_off = 0, 0, 0, 0
   for i = 0, n - 1 do sum, sum_off = sum + returns[i], sum_off + returns[i] - values[i] end
   for i = 0, n - 1 do
@@ -130,6 +130,7 @@ local function new(cfg, task, agent)
   end
   self.look = plan(function() return off_tape(look, self) end)
   self.log_probs, self.values, self.advantages, self.returns = self.look()
+  self.returns_at, self.values_at = self.returns:data(), self.values:data()
   self.minibatch = make_minibatch(self)
   self.learn = plan(function() self:loss_and_step() end)
   return self
