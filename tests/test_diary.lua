@@ -96,25 +96,31 @@ for _, case in ipairs { { "tmaze", function() return env.new("tmaze", { corridor
   end)
 end
 
-t.test("training: rules that do not repeat themselves are told once, and nothing is written", function()
-  local learner = learner_of(in_lua(true), 20)
-  local book = diary.open(learner, { path = path "odd" }, 1e6)
-  for k = 1, 5 do
-    book:before()
-    learner.advance()
-    book:after(k)
-  end
+-- What a diary says on stderr in a few rollouts that each end with an episode written.
+local function complaints(learner, folder_of_run)
+  local book = diary.open(learner, { path = folder_of_run }, 1e6)
   local kept, said = io.stderr, ""
   io.stderr = { write = function(_, text) said = said .. text end }                -- luacheck: ignore
-  for k = 6, 9 do
-    book:write(k)
+  for k = 1, 9 do
     book:before()
     learner.advance()
     book:after(k)
+    if k > 5 then book:write(k) end
   end
   io.stderr = kept                                                                 -- luacheck: ignore
-  t.ok(said:find "^mneme: warning: walk%-v0 does not repeat itself[^\n]*\n$", said)
+  return said
+end
+
+t.test("training: rules that do not repeat themselves are told once, and nothing is written", function()
+  local said = complaints(learner_of(in_lua(true), 20), path "odd")
+  t.ok(said:find "^mneme: warning: no more episodes are recorded: walk%-v0 does not repeat itself[^\n]*\n$", said)
   t.eq(#files.list(path "odd/episodes"), 0)
+end)
+
+t.test("training: a folder that cannot be made is told once, and training goes on", function()
+  files.write(path "file", { "" })
+  local said = complaints(learner_of(in_lua(), 20), path "file")
+  t.ok(said:find "^mneme: warning: no more episodes are recorded: [^\n]*file/episodes: cannot be made: Not a directory\n$", said)
 end)
 
 t.test("evaluation: every nth episode of all copies, with what the agent had in mind", function()

@@ -41,8 +41,12 @@ for _, e in ipairs(env.list()) do
       t.ok(reached[i - 1] or typed, names[i] .. " has no key")
     end
     local game = play.game(task, { scene = scene.load "world" })
-    for _ = 1, 30 do
-      for k in pairs(action_of) do game:key(k) end
+    for k = 1, 30 do
+      for pressed in pairs(action_of) do game:key(pressed) end
+      if typed then
+        for digit in tostring(k % #names):gmatch "." do game:key(key(digit)) end
+        game:key(key "enter")
+      end
     end
     local what, frame = game:page()
     t.ok(scene.painter():paint(what, frame, 800, 600))

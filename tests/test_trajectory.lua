@@ -290,4 +290,14 @@ t.test("an environment in Lua replays beside its task, and says why it cannot wi
   t.raises(function() recording.new(task, 0):begin(r.obs) end, "is a function; only numbers")
 end)
 
+t.test("docs/trajectories.md: its script works as printed", function()
+  local text = files.read(require("mneme.find").root .. "docs/trajectories.md")
+  local code = text:match("```lua\n(.-)```"):gsub("walk%.mnt", path "walk.mnt")
+  local said
+  local chunk = assert(loadstring(code))
+  setfenv(chunk, setmetatable({ print = function(what) said = what end }, { __index = _G }))
+  chunk()
+  t.eq(said, "lived once more, as it was")
+end)
+
 os.execute("rm -r '" .. folder .. "'")

@@ -3,6 +3,7 @@
 -- between, a copy of the task lives through again when an episode is to be written.
 local ffi = require "ffi"
 local engine = require "mneme.engine"
+local errors = require "mneme.errors"
 local files = require "mneme.files"
 local recording = require "mneme.recording"
 local single = require "mneme.single"
@@ -85,21 +86,27 @@ local function record(self, first, at, step)
   return rec, ended and ffi.string(again.obs, again.obs_bytes) == ffi.string(learner.row.x[T], again.obs_bytes)
 end
 
+-- An episode is not worth a training: say once why none is recorded, and be silent.
+local function give_up(self, why)
+  io.stderr:write(("mneme: warning: no more episodes are recorded: %s\n"):format(tostring(why)))
+  self.silent = true
+end
+
 ---Write the latest whole episode of copy 0, if there is one: RUN/episodes/step-N.mnt.
 ---@param step number of training
 function Diary:write(step)
   self.last = C.mn_clock(false)
   local first, at = self:latest()
   if self.silent or not first then return end
-  local rec, same = record(self, first, at, step)
-  if not same then
-    io.stderr:write(("mneme: warning: %s does not repeat itself, so no episode is recorded: what decides must lie in"
-      .. " self\n"):format(self.learner.task.id))
-    self.silent = true
-    return
-  end
-  files.make_folder(self.folder)
-  rec:write(("%s/step-%.0f.mnt"):format(self.folder, step))
+  local ok, why = pcall(function()
+    local rec, same = record(self, first, at, step)
+    if not same then
+      errors.fail(("%s does not repeat itself: what decides must lie in self"):format(self.learner.task.id))
+    end
+    files.make_folder(self.folder)
+    rec:write(("%s/step-%.0f.mnt"):format(self.folder, step))
+  end)
+  if not ok then give_up(self, why) end
 end
 
 return { open = open }

@@ -16,6 +16,7 @@ local parts = {
   adam = { "mneme.optim", "adam" }, adamw = { "mneme.optim", "adamw" }, config = { "mneme.config", "new" }, help = { "mneme.help", "show" },
   features = { "mneme.family", "features" }, gates = { "mneme.family", "gates" }, json = { "mneme.json" },
   task = { "mneme.task", "new" }, sequence_model = { "mneme.sequence_model", "new" }, supervised = { "mneme.supervised", "new" },
+  trajectory = { "mneme.trajectory", "read" }, recording = { "mneme.recording" }, replay = { "mneme.replay" },
   manual_seed = { "mneme.nn", "manual_seed" },
 }
 
