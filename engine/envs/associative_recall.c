@@ -11,7 +11,7 @@
 enum { LEVEL, PAIRS, SYMBOLS, QUESTIONS };       /* parameters */
 
 typedef struct associative_recall {
-  quiz quiz;
+  quiz q;
   uint64_t shown, round;         /* sets: keys that have a value; those still to come in this round */
   uint16_t pairs, symbols, at;   /* at: pairs shown so far */
   uint8_t key, value;            /* what the observation shows */
@@ -38,7 +38,7 @@ MN_FN int next_key(associative_recall *m, uint64_t all, uint32_t bits) {
 }
 
 MN_FN void show(associative_recall *m, mn_io *io) {
-  m->quiz.answer = -1;
+  m->q.answer = -1;
   m->value = (uint8_t)m->symbols;
   if (m->at < m->pairs) {
     m->key = (uint8_t)next_key(m, symbols_first(m->symbols), io->bits[0]);
@@ -46,9 +46,9 @@ MN_FN void show(associative_recall *m, mn_io *io) {
     m->of[m->key] = m->value;
     m->shown |= (uint64_t)1 << m->key;
     if (++m->at == m->pairs) m->round = 0;
-  } else if (m->quiz.asked < m->quiz.questions) {
+  } else if (m->q.asked < m->q.questions) {
     m->key = (uint8_t)next_key(m, m->shown, io->bits[0]);
-    m->quiz.answer = m->of[m->key];
+    m->q.answer = m->of[m->key];
   } else {
     m->key = (uint8_t)m->symbols;
   }
@@ -59,12 +59,12 @@ MN_FN void show(associative_recall *m, mn_io *io) {
 MN_FN void reset(associative_recall *m, mn_io *io) {
   m->pairs = (uint16_t)quiz_setting(io->param, PAIRS, 4, 16, 64);
   m->symbols = (uint16_t)symbols_of(io->param);
-  m->quiz.questions = (uint16_t)quiz_setting(io->param, QUESTIONS, m->pairs, m->pairs, m->pairs);
+  m->q.questions = (uint16_t)quiz_setting(io->param, QUESTIONS, m->pairs, m->pairs, m->pairs);
   show(m, io);
 }
 
 MN_FN void step(associative_recall *m, mn_io *io) {
-  quiz_mark(&m->quiz, io);
+  quiz_mark(&m->q, io);
   show(m, io);
 }
 
@@ -80,9 +80,9 @@ static inline void draw(const associative_recall *m, const mn_io *io, mn_canvas 
     if (known) symbols_show(c, x, y + 1.35f, m->of[key]);
     else quiz_tile(c, x, y + 1.35f, 0x2C3645FF, 0, NULL);
     if (now) quiz_frame(c, x, y, 0x56B4E9FF);
-    if (now) quiz_frame(c, x, y + 1.35f, m->quiz.answer < 0 ? 0x56B4E9FF : 0xF0E442FF);
+    if (now) quiz_frame(c, x, y + 1.35f, m->q.answer < 0 ? 0x56B4E9FF : 0xF0E442FF);
   }
-  quiz_bar(&m->quiz, y + 3.1f, c);
+  quiz_bar(&m->q, y + 3.1f, c);
 }
 
 /* values: of each key, -1 where none was shown. */
@@ -90,7 +90,7 @@ static inline int truth(const associative_recall *m, const mn_io *io, const char
                         float *values) {
   (void)io;
   *names = QUIZ_TRUTH "values[62]";
-  int n = quiz_truth(&m->quiz, values);
+  int n = quiz_truth(&m->q, values);
   for (int key = 0; key < SYMBOLS_MOST; key++)
     values[n++] = m->shown >> key & 1 ? (float)m->of[key] : -1.0f;
   return n;
@@ -102,4 +102,4 @@ MN_ENV(associative_recall, .version = 0,
                 "pairs      more than symbols: keys come again with other values, and the last one counts\n"
                 "questions  0: as many as pairs",
        .params = "level=easy|medium|hard pairs=0[0..1024] symbols=0[0..62] questions=0[0..1024]",
-       .actions = "", .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth)
+       .actions = SYMBOLS_NAMES, .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth)

@@ -8,7 +8,7 @@
 enum { LEVEL, DECKS };           /* parameters */
 
 typedef struct autoencode {
-  quiz quiz;
+  quiz q;
   uint16_t left[CARDS_SUITS];    /* suits still in the deck */
   uint16_t shown;
   uint8_t row[CARDS_MOST_DECKS * CARDS_DECK / 4];    /* what was shown, four to a byte */
@@ -25,49 +25,49 @@ MN_FN void spaces(const double *param, mn_space *out) {
 }
 
 MN_FN void show(autoencode *m, mn_io *io) {
-  const int cards = m->quiz.questions;
+  const int cards = m->q.questions;
   int suit = 0;
   if (m->shown < cards) {
     suit = cards_draw(m->left, CARDS_SUITS, cards - m->shown, io->bits[0]);
     cards_put(m->row, m->shown++, suit);
   }
-  const int playing = m->shown == cards, next = cards - 1 - m->quiz.asked;
-  m->quiz.answer = playing && next >= 0 ? (int16_t)cards_get(m->row, next) : -1;
+  const int playing = m->shown == cards, next = cards - 1 - m->q.asked;
+  m->q.answer = playing && next >= 0 ? (int16_t)cards_get(m->row, next) : -1;
   io->pixels[0] = (uint8_t)!playing;
   io->pixels[1] = (uint8_t)suit;
 }
 
 MN_FN void reset(autoencode *m, mn_io *io) {
   const int decks = decks_of(io->param);
-  m->quiz.questions = (uint16_t)(CARDS_DECK * decks);
+  m->q.questions = (uint16_t)(CARDS_DECK * decks);
   cards_fill(m->left, CARDS_SUITS, decks);
   show(m, io);
 }
 
 MN_FN void step(autoencode *m, mn_io *io) {
-  quiz_mark(&m->quiz, io);
+  quiz_mark(&m->q, io);
   show(m, io);
 }
 
 /* All cards, in rows; those that were named again lie on their faces. */
 static inline void draw(const autoencode *m, const mn_io *io, mn_canvas *c) {
   (void)io;
-  const int cards = m->quiz.questions, rows = cards / QUIZ_ROW, next = cards - 1 - m->quiz.asked;
+  const int cards = m->q.questions, rows = cards / QUIZ_ROW, next = cards - 1 - m->q.asked;
   for (int i = 0; i < cards; i++) {
     const float x = (float)(i % QUIZ_ROW), y = 1.4f * (float)(i / QUIZ_ROW);
     if (i < m->shown && i <= next) cards_show(c, x, y, cards_get(m->row, i));
     else quiz_tile(c, x, y, 0x2C3645FF, 0, NULL);
-    if (m->quiz.answer >= 0 ? i == next : i == m->shown - 1)
-      quiz_frame(c, x, y, m->quiz.answer >= 0 ? 0xF0E442FF : 0x56B4E9FF);
+    if (m->q.answer >= 0 ? i == next : i == m->shown - 1)
+      quiz_frame(c, x, y, m->q.answer >= 0 ? 0xF0E442FF : 0x56B4E9FF);
   }
-  quiz_bar(&m->quiz, 1.4f * (float)rows + 0.2f, c);
+  quiz_bar(&m->q, 1.4f * (float)rows + 0.2f, c);
 }
 
 /* row: the cards in the order they were shown; -1 for those to come and beyond the last. */
 static inline int truth(const autoencode *m, const mn_io *io, const char **names, float *values) {
   (void)io;
   *names = QUIZ_TRUTH "row[832]";
-  int n = quiz_truth(&m->quiz, values);
+  int n = quiz_truth(&m->q, values);
   for (int i = 0; i < CARDS_MOST_DECKS * CARDS_DECK; i++)
     values[n++] = i < m->shown ? (float)cards_get(m->row, i) : -1.0f;
   return n;

@@ -41,7 +41,11 @@ MN_FN void spaces(const double *param, mn_space *out) {
 MN_FN void observe(const concentration *m, mn_io *io) {
   const int n = m->cards;
   const uint8_t down = (uint8_t)m->kinds;
-  for (int i = 0; i < n; i++) io->pixels[i] = m->card[i] & OPEN ? m->card[i] & KIND : down;
+#pragma omp simd
+  for (int i = 0; i < n; i++) {
+    const uint8_t open = (uint8_t)-(m->card[i] / OPEN);    /* all its bits, or none */
+    io->pixels[i] = (uint8_t)((m->card[i] & KIND & open) | (down & ~open));
+  }
   if (m->first >= 0) io->pixels[m->first] = m->card[m->first] & KIND;
   if (m->second >= 0) io->pixels[m->second] = m->card[m->second] & KIND;
 }
@@ -93,7 +97,7 @@ MN_FN void step(concentration *m, mn_io *io) {
 /* Every card; those that the agent does not see are shaded. */
 static inline void draw(const concentration *m, const mn_io *io, mn_canvas *c) {
   (void)io;
-  static const char *const ranks[] = { "A", "2", "3", "4", "5", "6", "7", "8", "9", "10", "J", "Q", "K" };
+  static const char *const ranks[] = { "A", "2", "3", "4", "5", "6", "7", "8", "9", "T", "J", "Q", "K" };
   for (int i = 0; i < m->cards; i++) {
     const float x = (float)(i % QUIZ_ROW), y = 1.4f * (float)(i / QUIZ_ROW);
     const int kind = m->card[i] & KIND, two = m->kinds == CARDS_COLORS;
@@ -104,7 +108,7 @@ static inline void draw(const concentration *m, const mn_io *io, mn_canvas *c) {
   }
   const float y = 1.4f * (float)(m->cards / QUIZ_ROW) + 0.2f;
   mn_canvas_add(c, MN_RECT, 0x2C3645FF, 0, y, QUIZ_ROW, 0.3f);
-  mn_canvas_add(c, MN_RECT, 0x009E73FF, 0, y, QUIZ_ROW * (float)m->open / (float)m->cards, 0.3f);
+  mn_canvas_add(c, MN_RECT, 0x009E73FF, 0, y, (float)QUIZ_ROW * (float)m->open / (float)m->cards, 0.3f);
 }
 
 /* cards, open: kinds, and 1 where they lie open for good; -1 beyond the last. */

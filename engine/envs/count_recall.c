@@ -8,7 +8,7 @@ enum { LEVEL, DECKS, CARDS };    /* parameters */
 enum { BY_LEVEL, BY_COLOR, BY_SUIT, BY_RANK };
 
 typedef struct count_recall {
-  quiz quiz;
+  quiz q;
   uint16_t left[CARDS_RANKS], queries_left[CARDS_RANKS];
   uint16_t n_left, each, kinds;  /* each: cards of a kind */
   uint8_t card, query;
@@ -33,7 +33,7 @@ MN_FN void deal(count_recall *m, mn_io *io) {
   m->card = (uint8_t)cards_draw(m->left, m->kinds, m->n_left, io->bits[0]);
   m->query = (uint8_t)cards_draw(m->queries_left, m->kinds, m->n_left, io->bits[1]);
   m->n_left--;
-  m->quiz.answer = (int16_t)(m->each - m->left[m->query]);
+  m->q.answer = (int16_t)(m->each - m->left[m->query]);
   io->pixels[0] = m->card;
   io->pixels[1] = m->query;
 }
@@ -43,14 +43,14 @@ MN_FN void reset(count_recall *m, mn_io *io) {
   m->kinds = (uint16_t)kinds_of(io->param);
   m->n_left = (uint16_t)(CARDS_DECK * decks);
   m->each = m->n_left / m->kinds;
-  m->quiz.questions = m->n_left - 1;
+  m->q.questions = m->n_left - 1;
   cards_fill(m->left, m->kinds, decks);
   cards_fill(m->queries_left, m->kinds, decks);
   deal(m, io);
 }
 
 MN_FN void step(count_recall *m, mn_io *io) {
-  quiz_mark(&m->quiz, io);
+  quiz_mark(&m->q, io);
   deal(m, io);
 }
 
@@ -68,14 +68,14 @@ static inline void draw(const count_recall *m, const mn_io *io, mn_canvas *c) {
       mn_canvas_data(c, 0.12f);
     }
   }
-  quiz_bar(&m->quiz, tall + 0.3f, c);
+  quiz_bar(&m->q, tall + 0.3f, c);
 }
 
 /* counts: how often each kind was shown; 0 for kinds there are not. */
 static inline int truth(const count_recall *m, const mn_io *io, const char **names, float *values) {
   (void)io;
   *names = QUIZ_TRUTH "counts[13]";
-  int n = quiz_truth(&m->quiz, values);
+  int n = quiz_truth(&m->q, values);
   for (int k = 0; k < CARDS_RANKS; k++) values[n++] = k < m->kinds ? (float)(m->each - m->left[k]) : 0;
   return n;
 }

@@ -6,7 +6,7 @@
 enum { LEVEL, DECKS };           /* parameters */
 
 typedef struct repeat_first {
-  quiz quiz;
+  quiz q;
   uint16_t left[CARDS_SUITS];    /* suits still in the deck */
   uint16_t n_left;
   uint8_t first, now;
@@ -31,15 +31,15 @@ MN_FN void deal(repeat_first *m, mn_io *io) {
 MN_FN void reset(repeat_first *m, mn_io *io) {
   const int decks = decks_of(io->param);
   m->n_left = (uint16_t)(CARDS_DECK * decks);
-  m->quiz.questions = m->n_left - 1;
+  m->q.questions = m->n_left - 1;
   cards_fill(m->left, CARDS_SUITS, decks);
   deal(m, io);
   m->first = m->now;
-  m->quiz.answer = m->first;
+  m->q.answer = m->first;
 }
 
 MN_FN void step(repeat_first *m, mn_io *io) {
-  quiz_mark(&m->quiz, io);
+  quiz_mark(&m->q, io);
   deal(m, io);
 }
 
@@ -50,14 +50,14 @@ static inline void draw(const repeat_first *m, const mn_io *io, mn_canvas *c) {
   quiz_frame(c, 0, 0, 0xF0E442FF);
   cards_show(c, QUIZ_ROW - 1, 0, m->now);
   quiz_frame(c, QUIZ_ROW - 1, 0, 0x56B4E9FF);
-  quiz_bar(&m->quiz, 1.6f, c);
+  quiz_bar(&m->q, 1.6f, c);
 }
 
 /* left: how many of each suit are still in the deck. */
 static inline int truth(const repeat_first *m, const mn_io *io, const char **names, float *values) {
   (void)io;
   *names = QUIZ_TRUTH "left[4]";
-  int n = quiz_truth(&m->quiz, values);
+  int n = quiz_truth(&m->q, values);
   for (int k = 0; k < CARDS_SUITS; k++) values[n++] = m->left[k];
   return n;
 }

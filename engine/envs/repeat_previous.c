@@ -7,7 +7,7 @@
 enum { LEVEL, K, DECKS };        /* parameters */
 
 typedef struct repeat_previous {
-  quiz quiz;
+  quiz q;
   uint16_t left[CARDS_SUITS];    /* suits still in the deck */
   uint16_t cards, shown, k, unused;
   uint8_t row[CARDS_MOST_DECKS * CARDS_DECK / 4];    /* what was shown, four to a byte */
@@ -34,20 +34,20 @@ static int prepare(mn_ctx *mn, const double *param, const char *text, void *shar
 MN_FN void deal(repeat_previous *m, mn_io *io) {
   const int suit = cards_draw(m->left, CARDS_SUITS, m->cards - m->shown, io->bits[0]);
   cards_put(m->row, m->shown++, suit);
-  m->quiz.answer = m->shown < m->k ? -1 : (int16_t)cards_get(m->row, m->shown - m->k);
+  m->q.answer = m->shown < m->k ? -1 : (int16_t)cards_get(m->row, m->shown - m->k);
   io->pixels[0] = (uint8_t)suit;
 }
 
 MN_FN void reset(repeat_previous *m, mn_io *io) {
   m->k = (uint16_t)k_of(io->param);
   m->cards = (uint16_t)cards_of(io->param);
-  m->quiz.questions = m->cards - m->k;
+  m->q.questions = m->cards - m->k;
   cards_fill(m->left, CARDS_SUITS, m->cards / CARDS_DECK);
   deal(m, io);
 }
 
 MN_FN void step(repeat_previous *m, mn_io *io) {
-  quiz_mark(&m->quiz, io);
+  quiz_mark(&m->q, io);
   deal(m, io);
 }
 
@@ -59,17 +59,17 @@ static inline void draw(const repeat_previous *m, const mn_io *io, mn_canvas *c)
     const float x = (float)(i % QUIZ_ROW), y = 1.4f * (float)(i / QUIZ_ROW);
     if (from + i >= 0) cards_show(c, x, y, cards_get(m->row, from + i));
     else quiz_tile(c, x, y, 0x2C3645FF, 0, NULL);
-    if (i == 0) quiz_frame(c, x, y, m->quiz.answer < 0 ? 0x6B7A90FF : 0xF0E442FF);
+    if (i == 0) quiz_frame(c, x, y, m->q.answer < 0 ? 0x6B7A90FF : 0xF0E442FF);
     if (i == m->k - 1) quiz_frame(c, x, y, 0x56B4E9FF);
   }
-  quiz_bar(&m->quiz, 1.4f * (float)rows + 0.2f, c);
+  quiz_bar(&m->q, 1.4f * (float)rows + 0.2f, c);
 }
 
 /* recent: the last 64 cards, newest first; -1 where there were none. */
 static inline int truth(const repeat_previous *m, const mn_io *io, const char **names, float *values) {
   (void)io;
   *names = QUIZ_TRUTH "recent[64]";
-  int n = quiz_truth(&m->quiz, values);
+  int n = quiz_truth(&m->q, values);
   for (int i = 1; i <= 64; i++)
     values[n++] = m->shown < i ? -1.0f : (float)cards_get(m->row, m->shown - i);
   return n;

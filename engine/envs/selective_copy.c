@@ -10,7 +10,7 @@ enum { LEVEL, TOKENS, LENGTH, SYMBOLS };         /* parameters */
 enum { MOST_TOKENS = 256 };
 
 typedef struct selective_copy {
-  quiz quiz;
+  quiz q;
   uint16_t symbols, blanks_left, shown, unused;
   uint8_t now;                   /* what the observation shows */
   uint8_t token[MOST_TOKENS];
@@ -39,10 +39,10 @@ static int prepare(mn_ctx *mn, const double *param, const char *text, void *shar
 /* Each place for the symbols has the same chance: the next one is a symbol as often as symbols are
 ** among what is left. */
 MN_FN void show(selective_copy *m, mn_io *io) {
-  const int tokens_left = m->quiz.questions - m->shown, left = tokens_left + m->blanks_left;
-  m->quiz.answer = -1;
+  const int tokens_left = m->q.questions - m->shown, left = tokens_left + m->blanks_left;
+  m->q.answer = -1;
   if (left == 0) {
-    if (m->quiz.asked < m->quiz.questions) m->quiz.answer = m->token[m->quiz.asked];
+    if (m->q.asked < m->q.questions) m->q.answer = m->token[m->q.asked];
     m->now = (uint8_t)(m->symbols + 1);
   } else if ((uint64_t)io->bits[0] * (uint64_t)left >> 32 < (uint64_t)tokens_left) {
     m->now = (uint8_t)((uint64_t)io->bits[1] * m->symbols >> 32);
@@ -56,13 +56,13 @@ MN_FN void show(selective_copy *m, mn_io *io) {
 
 MN_FN void reset(selective_copy *m, mn_io *io) {
   m->symbols = (uint16_t)symbols_of(io->param);
-  m->quiz.questions = (uint16_t)tokens_of(io->param);
+  m->q.questions = (uint16_t)tokens_of(io->param);
   m->blanks_left = (uint16_t)(length_of(io->param) - tokens_of(io->param));
   show(m, io);
 }
 
 MN_FN void step(selective_copy *m, mn_io *io) {
-  quiz_mark(&m->quiz, io);
+  quiz_mark(&m->q, io);
   show(m, io);
 }
 
@@ -74,21 +74,21 @@ static inline void draw(const selective_copy *m, const mn_io *io, mn_canvas *c) 
                  m->now == m->symbols ? NULL : "?");
   quiz_frame(c, 6, 0, 0x56B4E9FF);
   float y = 0;
-  for (int i = 0; i < m->quiz.questions; i++) {
+  for (int i = 0; i < m->q.questions; i++) {
     const float x = (float)(i % QUIZ_ROW);
     y = 1.8f + 1.4f * (float)(i / QUIZ_ROW);
     if (i < m->shown) symbols_show(c, x, y, m->token[i]);
     else quiz_tile(c, x, y, 0x2C3645FF, 0, NULL);
-    if (m->quiz.answer >= 0 && i == m->quiz.asked) quiz_frame(c, x, y, 0xF0E442FF);
+    if (m->q.answer >= 0 && i == m->q.asked) quiz_frame(c, x, y, 0xF0E442FF);
   }
-  quiz_bar(&m->quiz, y + 1.6f, c);
+  quiz_bar(&m->q, y + 1.6f, c);
 }
 
 /* tokens: the symbols in the order they were shown, -1 for those to come and beyond the last. */
 static inline int truth(const selective_copy *m, const mn_io *io, const char **names, float *values) {
   (void)io;
   *names = QUIZ_TRUTH "tokens[256]";
-  int n = quiz_truth(&m->quiz, values);
+  int n = quiz_truth(&m->q, values);
   for (int i = 0; i < MOST_TOKENS; i++) values[n++] = i < m->shown ? (float)m->token[i] : -1.0f;
   return n;
 }
@@ -98,5 +98,5 @@ MN_ENV(selective_copy, .version = 0,
        .about = "level   easy tokens=4 length=20    medium tokens=8 length=72    hard tokens=16 length=272; symbols=8\n"
                 "length  steps that show something; as many as tokens: no blanks, the copy task",
        .params = "level=easy|medium|hard tokens=0[0..256] length=0[0..4096] symbols=0[0..62]",
-       .actions = "", .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw,
+       .actions = SYMBOLS_NAMES, .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw,
        .truth = truth)
