@@ -63,6 +63,8 @@ static inline void draw(const count_recall *m, const mn_io *io, mn_canvas *c) {
     mn_canvas_add(c, MN_RECT, 0x2C3645FF, x + 0.06f * wide, 0, 0.88f * wide, tall);
     mn_canvas_add(c, MN_RECT, k == m->query ? 0xF0E442FF : 0x6B7A90FF, x + 0.06f * wide, tall - high,
                   0.88f * wide, high);
+    if (k == m->query)
+      mn_canvas_add(c, MN_RECT, 0xF0E442FF, x + 0.06f * wide, tall + 0.06f, 0.88f * wide, 0.14f);
     if (k == m->card) {
       mn_canvas_add(c, MN_FRAME, 0x56B4E9FF, x + 0.06f * wide, 0, 0.88f * wide, tall);
       mn_canvas_data(c, 0.12f);
