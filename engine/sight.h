@@ -15,11 +15,12 @@ enum { SIGHT_MOST = 7, SIGHT_CELLS = SIGHT_MOST * SIGHT_MOST };
 /* A window lies in a word row by row, not turned: bit 8 * row + col, from its north-western corner.
 ** Entry k of the lists is the k-th cell as the agent sees it: far to near, left to right. */
 typedef struct mn_sight {
-  int view;                      /* odd, up to SIGHT_MOST */
+  int view;
   int row[4], col[4];            /* of the window's north-western corner, from the agent, by heading */
   uint64_t left[4][SIGHT_CELLS], right[4][SIGHT_CELLS];    /* cells that may hide it on either way */
   uint64_t bit[4][SIGHT_CELLS];  /* the cell itself */
   uint8_t at[4][SIGHT_CELLS];    /* its place in the word */
+  int16_t over[4][SIGHT_CELLS];  /* its place in a grid that is stored row by row, from the agent's */
 } mn_sight;
 
 MN_FN int mn_south_of(int heading) { return (heading == MN_SOUTH) - (heading == MN_NORTH); }
@@ -47,7 +48,8 @@ MN_FN void mn_sight_line(int south, int east, const int corner[2], uint64_t *lef
     }
 }
 
-MN_FN void mn_sight_prepare(mn_sight *s, int view) {
+/* view: odd, up to SIGHT_MOST; width: columns of the grid as it is stored. */
+MN_FN void mn_sight_prepare(mn_sight *s, int view, int width) {
   const int half = view / 2;
   s->view = view;
   for (int h = 0; h < 4; h++) {
@@ -58,6 +60,7 @@ MN_FN void mn_sight_prepare(mn_sight *s, int view) {
     for (int k = 0; k < view * view; k++) {
       const int ahead = view - 1 - k / view, right = k % view - half;
       const int r = ahead * south + right * east, c = ahead * east - right * south;
+      s->over[h][k] = (int16_t)(r * width + c);
       s->at[h][k] = (uint8_t)(8 * (r - corner[0]) + c - corner[1]);
       s->bit[h][k] = 1ull << s->at[h][k];
       mn_sight_line(r, c, corner, &s->left[h][k], &s->right[h][k]);

@@ -30,7 +30,7 @@ local reference = {
     between = { 12.770, 2.239 }, from_spawn = { 11.591, 2.951 }, corner = .541,
     odd_odd = .910, odd_even = .695, even_even = .184 },
 }
-local REFERENCE_MAZES, MAZES = 20000, 4000
+local REFERENCE_MAZES, MAZES = 20000, 3000
 
 -- One maze's figures; and what must be so in every maze.
 local function measure(m, add)

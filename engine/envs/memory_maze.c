@@ -77,7 +77,7 @@ static int prepare(mn_ctx *mn, const double *param, const char *text, void *shar
   snprintf(w->names, sizeof w->names,
            "x y heading prompt colors[%d] targets[%d] target_vectors[%d] rooms rejected walls[9] layout[%d]",
            w->targets, 2 * w->targets, 2 * w->targets, w->size * w->size);
-  mn_sight_prepare(&w->sight, view);
+  mn_sight_prepare(&w->sight, view, w->width);
   for (int i = 0; i < w->levels; i++) {
     mn_io io = { .key = { (uint32_t)param[LEVEL_SEED], 0, (uint32_t)i, 0, 0, MN_FOR_RESET } };
     make_level((level *)(void *)((char *)(w + 1) + (size_t)i * (size_t)w->level_bytes), w, &io);
@@ -99,12 +99,8 @@ MN_FN void observe_cells(const memory_maze *m, const world *w, const level *l, u
   const mn_sight *s = &w->sight;
   const int h = m->heading, n = s->view * s->view;
   const uint64_t seen = seen_by(m, w, l);
-  const uint8_t *cell = cells_of(l, w), *at = s->at[h];
-  const uint8_t *corner = cell + (m->row + s->row[h]) * w->width + m->col + s->col[h];
-  for (int k = 0; k < n; k++) {
-    const int place = at[k];
-    out[k] = (uint8_t)(corner[(place >> 3) * w->width + (place & 7)] & -(seen >> place & 1));
-  }
+  const uint8_t *cell = cells_of(l, w), *here = cell + m->row * w->width + m->col;
+  for (int k = 0; k < n; k++) out[k] = (uint8_t)(here[s->over[h][k]] & -(seen >> s->at[h][k] & 1));
   out[n] = cue_is_shown(m, w) ? (uint8_t)(TARGET + m->prompt) : UNSEEN;
   if (w->minimap) observe_map(m, w, cell, out + n + 1);
   if (!w->random_colours) return;
