@@ -33,18 +33,16 @@ void mn_pack_weights(const mn_weights *f, const float *w, const float *bias, flo
   }
 }
 
-static void put(float *to, float v, bool add) { *to = add ? *to + v : v; }
-
-void mn_unpack_weights(const mn_weights *f, const float *packed, float *w, float *dbias, bool add) {
+void mn_unpack_weights(const mn_weights *f, const float *packed, float *w, float *dbias) {
   int width = mn_patch_width(f->N);
   for (int n0 = 0; n0 < f->N; n0 += width) {
     int n = f->N - n0 < width ? f->N - n0 : width;
-    for (int j = 0; dbias && j < n; j++) put(dbias + n0 + j, packed[j], add);
+    for (int j = 0; dbias && j < n; j++) dbias[n0 + j] = packed[j];
     packed += width;
     for (int line = 0; line < f->lines; line++)
       for (int tap = 0; tap < f->taps; tap++)
         for (int channel = 0; channel < f->channels; channel++, packed += width)
-          for (int j = 0; w && j < n; j++) put(w + place(f, line, tap, channel, n0 + j), packed[j], add);
+          for (int j = 0; w && j < n; j++) w[place(f, line, tap, channel, n0 + j)] = packed[j];
   }
 }
 

@@ -27,8 +27,8 @@ int mn_patch_width(int N);
 int mn_patch_panels(int N);
 long mn_patch_packed(int N, int K);
 void mn_pack_weights(const mn_weights *form, const float *w, const float *bias, float *packed);
-/* Back from packed sums (their first row to dbias): stored, or added.  w and dbias may be NULL. */
-void mn_unpack_weights(const mn_weights *form, const float *packed, float *w, float *dbias, bool add);
+/* Back from packed sums, their first row to dbias; either may be NULL. */
+void mn_unpack_weights(const mn_weights *form, const float *packed, float *w, float *dbias);
 
 /* out = bias + patches x weights, then relu where asked. */
 void mn_patches_product(const mn_patches *p, const float *image, const float *packed, bool relu, float *out);

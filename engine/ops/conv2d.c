@@ -10,7 +10,7 @@
 
 enum { IN_X, IN_IMAGE, IN_W, IN_B, OUT_Y = 0, OUT_PACKED };
 enum { STRIDE, PADDING, ACT, DIVIDE };
-enum { CHUNKS = 16 };            /* images' weight gradients are summed in so many parts, however many threads */
+enum { CHUNKS = 16, CHUNK = 8 }; /* images' weight gradients are summed in at most so many parts, of so many images or more */
 
 /* A picture with zeros around it. */
 typedef struct frame { int rows, cols, channels, top, bottom, left, right; } frame;
@@ -110,7 +110,7 @@ static const float *framed_image(const conv *g, long i, float *room) {
   return room;
 }
 
-typedef struct job { const conv *g; float *work, *packed, *sums; long size; } job;
+typedef struct job { const conv *g; float *work, *packed, *sums; long size; int chunks; } job;
 
 static void image_forward(void *arg, int i, int worker) {
   const job *j = arg;
@@ -126,7 +126,7 @@ static void forward(mn_call *c) {
   float *packed = c->out[OUT_PACKED].data;
   if (c->t0 == 0) mn_pack_weights(&form, c->in[IN_W].data, c->in[IN_B].data, packed);
   long size = frame_size(&g.image);
-  job j = { &g, mn_scratch(c->ctx, 0, size * mn_threads(c->ctx)), packed, NULL, size };
+  job j = { &g, mn_scratch(c->ctx, 0, size * mn_threads(c->ctx)), packed, NULL, size, 0 };
   mn_team_run(c->ctx, (int)g.images, image_forward, &j);
 }
 
@@ -212,7 +212,7 @@ static void chunk_backward(void *arg, int chunk, int worker) {
   float *sums = j->sums ? j->sums + chunk * sums_size : NULL;
   if (sums) memset(sums, 0, sizeof(float) * (size_t)sums_size);
   p.out_down = frame_line(&g->dz);
-  for (long i = g->images * chunk / CHUNKS, end = g->images * (chunk + 1) / CHUNKS; i < end; i++) {
+  for (long i = g->images * chunk / j->chunks, end = g->images * (chunk + 1) / j->chunks; i < end; i++) {
     framed_dz(g, i, dz);
     if (sums) mn_patches_weights(&p, framed_image(g, i, room), frame_row(&g->dz, dz, 0), sums);
     if (dx) input_back(g, dz, j->packed, dx + i * g->Y * g->X * g->C);
@@ -222,15 +222,17 @@ static void chunk_backward(void *arg, int chunk, int worker) {
 static void backward(mn_call *c) {
   conv g = open_call(c);
   float *dw = c->in[IN_W].grad, *db = c->in[IN_B].grad;
-  bool wants_sums = dw || db;
   long sums_size = c->out[OUT_PACKED].n, size = frame_size(&g.image) + frame_size(&g.dz) + 2 * MN_LANES;
-  job j = { &g, mn_scratch(c->ctx, 0, size * mn_threads(c->ctx)), NULL, NULL, size };
-  if (wants_sums) j.sums = mn_scratch(c->ctx, 1, CHUNKS * sums_size);
+  job j = { &g, mn_scratch(c->ctx, 0, size * mn_threads(c->ctx)), NULL, NULL, size,
+            g.images < CHUNK ? 1 : g.images < CHUNK * CHUNKS ? (int)(g.images / CHUNK) : CHUNKS };
+  if (dw || db) j.sums = mn_scratch(c->ctx, 1, j.chunks * sums_size);
   if (c->in[IN_X].grad) pack_phases(&g, j.packed = mn_scratch(c->ctx, 2, all_phases_packed(&g)));
-  mn_team_run(c->ctx, CHUNKS, chunk_backward, &j);
-  if (!wants_sums) return;
+  mn_team_run(c->ctx, j.chunks, chunk_backward, &j);
+  if (!j.sums) return;
+  for (long chunk = 1; chunk < j.chunks; chunk++)
+    for (long k = 0; k < sums_size; k++) j.sums[k] += j.sums[chunk * sums_size + k];
   mn_weights form = forward_weights(&g);
-  for (int chunk = 0; chunk < CHUNKS; chunk++) mn_unpack_weights(&form, j.sums + chunk * sums_size, dw, db, chunk > 0);
+  mn_unpack_weights(&form, j.sums, dw, db);
 }
 
 const mn_op mn_op_conv2d = {

@@ -2,6 +2,7 @@
 ** The first of equals wins, as in torch, and a NaN wins over any number; which place of its window won is kept in a
 ** byte, so that the gradient finds its way back. */
 #include <string.h>
+#include "../simd.h"
 #include "op.h"
 
 enum { KERNEL, STRIDE, PADDING, CEIL, MOST = 15 };   /* 15 x 15 places have a number in a byte */
@@ -53,19 +54,30 @@ static span inside(const pool *p, int window, int n) {
   return s;
 }
 
-/* One window of all channels. */
-static void window_forward(const pool *p, const float *x, span down, span across, float *best, uint8_t *at) {
+typedef int places __attribute__((vector_size(4 * MN_LANES)));
+typedef uint8_t bytes __attribute__((vector_size(MN_LANES)));
+
+/* One window of a vector's width of channels, of which n count. */
+static void lanes_forward(const pool *p, const float *x, span down, span across, long n, float *y, uint8_t *at) {
+  mn_lanes best = mn_splat(0);
+  places place = { 0 };
   for (int ky = down.from; ky < down.end; ky++)
     for (int kx = across.from; kx < across.end; kx++) {
-      const float *v = x + ((long)(down.start + ky) * p->X + across.start + kx) * p->C;
-      uint8_t place = (uint8_t)(ky * p->kernel + kx);
+      mn_lanes v = mn_load_n(x + ((long)ky * p->X + kx) * p->C, n);
+      places here = ky * p->kernel + kx - (places){ 0 };
       bool first = ky == down.from && kx == across.from;
-      for (int i = 0; i < p->C; i++) {
-        bool wins = first | (v[i] > best[i]) | ((v[i] != v[i]) & (best[i] == best[i]));
-        best[i] = wins ? v[i] : best[i];
-        at[i] = wins ? place : at[i];
-      }
+      places wins = first ? ~(places){ 0 } : ~(v <= best) & (best == best);
+      best = (mn_lanes)(((places)v & wins) | ((places)best & ~wins));
+      place = (here & wins) | (place & ~wins);
     }
+  bytes small = __builtin_convertvector(place, bytes);
+  mn_store_n(y, best, n);
+  memcpy(at, &small, n < MN_LANES ? (size_t)n : MN_LANES);
+}
+
+static void window_forward(const pool *p, const float *x, span down, span across, float *y, uint8_t *at) {
+  const float *corner = x + (down.start * (long)p->X + across.start) * p->C;
+  for (int i = 0; i < p->C; i += MN_LANES) lanes_forward(p, corner + i, down, across, p->C - i, y + i, at + i);
 }
 
 static void image_forward(const mn_call *c, const pool *p, long image) {
