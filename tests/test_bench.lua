@@ -37,6 +37,22 @@ t.test("cores: a core's training and its steps, as a table, as CSV and as a pict
   t.eq(files.read(png):sub(2, 4), "PNG")
 end)
 
+t.test("torsos: acting and learning of each, as a table", function()
+  local status, said = run("torsos", "conv", "images=8")
+  t.eq(status, 0, said)
+  for _, side in ipairs { "64x64", "84x84" } do
+    for _, what in ipairs { "acting, 8", "learning, 8" } do
+      t.ok(said:find("\nconv +" .. side .. "  " .. what .. " +[%d.]+ ms +%d+ pictures/s +%d+ %%"), said)
+    end
+  end
+  for _, case in ipairs { { "images=12", "8 divides" }, { "impal", "did you mean 'impala'" }, { "thread=1", "did you mean 'threads'" },
+                          { "torch=/no/such/python", "bench_images.py" } } do
+    status, said = run("torsos", case[1])
+    t.eq(status, 2, case[1])
+    t.ok(said:find(case[2], 1, true), said)
+  end
+end)
+
 t.test("mistakes on the line are told, with status 2", function()
   for _, case in ipairs { { "threads=x", "whole number" }, { "part=al", "did you mean 'all'" }, { "colour=red", "unknown setting" },
                           { "gruu", "did you mean 'gru'" } } do

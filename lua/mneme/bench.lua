@@ -1,4 +1,4 @@
--- bench.lua -- `mneme bench [cores|envs] ...` or `[train] [act] [gemm]`: how fast this machine runs what is published, each
+-- bench.lua -- `mneme bench [cores|envs|torsos] ...` or `[train] [act] [gemm]`: how fast this machine runs what is published, each
 -- with the bound it is measured against in the same run.  Times are medians; only ratios travel.
 --   bound of training: 4 x the products of one step (act, update's forward, backward twice) plus the
 --   recurrence (two forward, one backward), at the rate of a large matrix product measured here.
@@ -156,7 +156,7 @@ end
 ---@return integer status
 function bench.main(words)
   if words[1] == "one" then bench.one(words[2], tonumber(words[3])) return 0 end
-  for _, name in ipairs { "cores", "envs" } do
+  for _, name in ipairs { "cores", "envs", "torsos" } do
     if words[1] == name then return require("mneme.bench_" .. name).main { unpack(words, 2) } end
   end
   local sections = { "gemm", "envs", "act", "train" }
@@ -164,7 +164,7 @@ function bench.main(words)
   for _, name in ipairs(chosen) do
     local known = false
     for _, s in ipairs(sections) do known = known or s == name end
-    if not known then errors.unknown("bench", name, { "cores", unpack(sections) }) end
+    if not known then errors.unknown("bench", name, { "cores", "torsos", unpack(sections) }) end
   end
   for _, name in ipairs(chosen) do bench[name]() end
   return 0

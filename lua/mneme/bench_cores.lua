@@ -34,7 +34,7 @@ local function look(machine)
 end
 
 ---@return table { flops, lanes, bytes, look = measure again }, of all threads
-local function measure_machine(threads)
+function cores.machine(threads)
   local n = 2 ^ 26
   local machine = { flops = 0, bytes = 0, threads = threads, look = look, n = n,
     from = ffi.new("uint8_t[?]", n, 1), to = ffi.new("uint8_t[?]", n) }
@@ -252,10 +252,10 @@ function cores.main(words)
   local function wanted(part) return o.part == "all" or o.part == part end
   local list = chosen(names)
   bench.progress "how fast the machine is"
-  local machine = measure_machine(o.threads)
+  local machine = cores.machine(o.threads)
   print(("%d thread%s: products %.0f GFLOP/s, lane operations %.0f G/s, copying %.0f GB/s; vectors: %s\n"):format(o.threads,
     o.threads > 1 and "s" or "", machine.flops / 1e9, machine.lanes / 1e9, machine.bytes / 1e9, ffi.string(C.mn_simd())))
-  local torch = wanted "kernels" and o.torch and kernels.torch(o.torch, o.threads) or nil
+  local torch = wanted "kernels" and o.torch and kernels.torch(o.torch, o.threads, "bench_torch.py") or nil
   local kernel_results, results, curves = {}, {}, {}
   if wanted "kernels" and #names == 0 then kernel_results = kernels.run(machine, torch) end
   if wanted "train" then train_all(list, machine, results) end

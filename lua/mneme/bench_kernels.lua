@@ -137,11 +137,12 @@ function kernels.measure(k, machine)
   return result
 end
 
----Run the PyTorch script on as many threads: name -> { ms, form } of its best form.
+---Run a PyTorch script on as many threads: name -> { ms, form } of its best form.
 ---@param python string a Python that has torch
-function kernels.torch(python, threads)
+---@param file string the script, in tests/reference
+function kernels.torch(python, threads, file)
   local best, said = {}, "nothing"
-  local script = find.root .. "tests/reference/bench_torch.py"
+  local script = find.root .. "tests/reference/" .. file
   local pipe = io.popen(("'%s' '%s' %d 2>&1"):format(python:gsub("'", "'\\''"), script:gsub("'", "'\\''"), threads))
   for line in pipe:lines() do
     local name, ms, form = line:match "^(%w+) ([%d.]+) (%w+)$"
@@ -153,7 +154,7 @@ function kernels.torch(python, threads)
   end
   pipe:close()
   if next(best) == nil then
-    errors.raise("torch=" .. python .. ": tests/reference/bench_torch.py said: " .. said, { status = 2, where = false,
+    errors.raise(("torch=%s: tests/reference/%s said: %s"):format(python, file, said), { status = 2, where = false,
       hint = "a Python with PyTorch, as in tests/reference/README.md" })
   end
   return best

@@ -61,17 +61,19 @@ kinds.conv = {
   make = function(space, o)
     local y, x, channels = unpack(space.shape)
     local m = nn.container {}
+    m.products = 0
     for i, layer in ipairs(dqn) do
       local kernel, stride, out = unpack(layer)
       m.children[i] = { tostring(2 * i - 2), nn.conv2d(channels, out, kernel, { stride = stride, act = "relu" }) }
-      y, x, channels = math.floor((y - kernel) / stride) + 1, math.floor((x - kernel) / stride) + 1, out
+      y, x = math.floor((y - kernel) / stride) + 1, math.floor((x - kernel) / stride) + 1
+      m.products, channels = m.products + y * x * out * kernel ^ 2 * channels, out
     end
     if y < 1 or x < 1 then
       errors.raise(("torso conv needs pictures of at least 36 x 36 pixels, these have %d x %d"):format(space.shape[1], space.shape[2]),
         { hint = "torso impala takes any size" })
     end
     local last = nn.linear(y * x * channels, o.hidden, { act = "relu" })
-    m.children[4] = { "7", last }
+    m.children[4], m.products = { "7", last }, m.products + y * x * channels * o.hidden
     m.d_out, m.call = o.hidden, function(_, picture)
       for i = 1, 3 do picture = m.children[i][2](picture) end
       return last(channels_in_a_row(picture))
@@ -109,12 +111,15 @@ kinds.impala = {
   make = function(space, o)
     local y, x, channels = unpack(space.shape)
     local m = nn.container {}
+    m.products = 0
     for i, d in ipairs { 16, 32, 32 } do
       m.children[i] = { tostring(i - 1), stage(channels, d) }
+      m.products = m.products + y * x * d * 9 * channels
       y, x, channels = math.floor((y + 1) / 2), math.floor((x + 1) / 2), d
+      m.products = m.products + 4 * y * x * d * 9 * d
     end
     local last = as_torch(nn.linear(y * x * channels, o.hidden, { act = "relu" }))
-    m.children[4] = { "5", last }
+    m.children[4], m.products = { "5", last }, m.products + y * x * channels * o.hidden
     m.d_out, m.call = o.hidden, function(_, picture)
       for i = 1, 3 do picture = m.children[i][2](picture) end
       return last(channels_in_a_row((ops.relu(picture))))
@@ -138,7 +143,8 @@ end
 ---Parameters are named, and start, as in CleanRL's networks for Atari and Procgen.
 ---@param name string
 ---@param options table { space = task.observation_space, ... the torso's own }
----@return Module m(x) with x [T,B,...] gives [T,B,m.d_out]
+---@return Module m(x) with x [T,B,...] gives [T,B,m.d_out]; torsos for pictures know their `products`, the
+---  multiplications that one picture takes
 function torso.new(name, options)
   local kind = kinds[name]
   if not kind then errors.unknown("torso", name, find.keys(kinds)) end
