@@ -85,7 +85,7 @@ local function replay(play, more, visit)
   task:close()
 end
 
-local plays = json.decode((files.read "tests/fixtures/mystery_path.json"))
+local plays = json.decode((files.read "tests/fixtures/envs/mystery_path.json"))
 
 t.test("the recorded games meet falls, goals, limits, and both levels", function()
   local falls, goals, limits = 0, 0, 0

@@ -4,7 +4,7 @@ The boards come from build/mneme (their paths are compared by statistics alone, 
 rules and the pictures from memory-gym, by way of the objects that its own reset makes.
 
     python3 -m venv ~/memory-gym && ~/memory-gym/bin/pip install memory-gym==1.0.2
-    ~/memory-gym/bin/python tests/reference/mystery_path.py            # writes tests/fixtures/mystery_path.json
+    ~/memory-gym/bin/python tests/reference/mystery_path.py            # writes tests/fixtures/envs/mystery_path.json
 """
 import json
 import os
@@ -131,7 +131,7 @@ def main():
         episodes = [play(name, theirs, board, chance, rng) for board in our_boards(name, ours, seed, n)]
         print(name, ours, [(len(e["action"]), e["success"], e["fails"][-1]) for e in episodes])
         plays.append({"env": name, "settings": ours, "seed": seed, "episodes": episodes})
-    with open("tests/fixtures/mystery_path.json", "w") as f:
+    with open("tests/fixtures/envs/mystery_path.json", "w") as f:
         f.write(json.dumps(plays, separators=(",", ":")) + "\n")
 
 
