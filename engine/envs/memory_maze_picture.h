@@ -89,7 +89,7 @@ static inline void draw(const memory_maze *m, const mn_io *io, mn_canvas *c) {
   }
   if (w->observation == PIXELS) draw_camera(m, w, l, c);
   mn_canvas_add(c, MN_DISC, 0x0F131AFF, x, y, 0.38f, 0.38f);
-  mn_canvas_add(c, MN_TRIANGLE, 0xF5F7FAFF, x - 0.25f, y - 0.25f, 0.5f, 0.5f);
+  mn_canvas_add(c, MN_TRIANGLE, 0xF5F7FAFF, x - 0.27f, y - 0.2f, 0.56f, 0.4f);
   mn_canvas_data(c, 1.5707964f * (pose.heading - 1));
 }
 #endif

@@ -16,7 +16,7 @@ local theme = {
   good = 0x2CC295FF, bad = 0xF07A4BFF, violet = 0xD78FBAFF, shade = 0x0F131AD8,
 }
 
-local canvas = { theme = theme, RECT = RECT, TEXT = TEXT, HEAT = HEAT,
+local canvas = { theme = theme, RECT = RECT, TRIANGLE = TRIANGLE, TEXT = TEXT, HEAT = HEAT,
   SEQUENTIAL = SEQUENTIAL, DIVERGING = DIVERGING }
 local methods = {}
 canvas.metatable = { __index = methods }
