@@ -19,11 +19,13 @@ local ffi, mn = require "ffi", require "mneme"
 local cfg = mn.config {
   corridor = 3, core = { "agalite", d_model = 16, n_layers = 1, n_heads = 2, d_head = 8, d_ffn = 16, eta = 2, r = 2 },
   num_envs = 4, num_steps = 32, hidden = 16, lr = 1e-3, bootstrap_truncated = 1, time_limit = 10, max_norm = 0.5,
+  learner = "a2c", previous = "", horizon = 0, context = 0, carry = true, lr_schedule = "constant", warmup = 0,
+  weight_decay = 0, minibatches = 2, epochs = 2,
 }
 local task = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed, time_limit = cfg.time_limit })
 mn.manual_seed(cfg.seed)
-local agent = mn.agent { task = task, core = mn.core(cfg.core), hidden = cfg.hidden }
-local learner = mn.a2c(cfg, task, agent)
+local agent = mn.agent { task = task, core = cfg.core, hidden = cfg.hidden, previous = cfg.previous }
+local learner = mn[cfg.learner](cfg, task, agent)
 local fate, when = os.getenv "FATE", tonumber(os.getenv "WHEN" or 0)
 ffi.cdef "int getpid(void); int kill(int pid, int signal);"
 local update, n = learner.update, 0
@@ -66,7 +68,10 @@ local function log_of(folder)
 end
 
 -- 84 updates go past the first line of the log.
-local cases = { agalite = { 84, "" }, galite = { 22, "core=galite core.eta=2" }, gru = { 22, "core=gru core.d_model=16" } }
+local cases = { agalite = { 84, "" }, galite = { 22, "core=galite core.eta=2" }, gru = { 22, "core=gru core.d_model=16" },
+  ppo = { 22, "learner=ppo core=gru core.d_model=16 horizon=16 context=7 previous=action,reward" },
+  signs = { 22, "learner=ppo core.approximation=random_sign previous=reward carry=0 weight_decay=0.1" },
+  settings = { 22, "core=gru core.d_model=16 horizon=8 context=9 previous=action lr_schedule=inverse_root warmup=30" } }
 for name, case in pairs(cases) do
   local updates, options = case[1], case[2]
   t.test(name .. ": killed twice and stopped once, a run ends as one that was not", function()
