@@ -56,8 +56,9 @@ MN_FN int mystery_draw_below(mn_io *io, uint32_t n) {
   return (int)((uint64_t)mn_rand(io) * n >> 32);
 }
 
-/* Walls turn the path around.  Inside, each cell is one in 33 of 100 times; at the rim 4 or 8 are,
-** none of them beside another wall that stood before, nor by the start or the goal. */
+/* Walls bend the path.  Inside, a cell is one with a probability of 0.33, but for column and row 5,
+** which are passed over; then 4 or 8 of the rim, none of them beside a wall of the inside, nor next
+** to the start or the goal. */
 MN_FN uint64_t mystery_raise_walls(mn_io *io, int start, int goal) {
   uint64_t walls = 0;
   for (int y = 1; y < 5; y++)
@@ -137,7 +138,7 @@ MN_FN void mystery_put_at_start(mystery *m) {
   m->y = (uint8_t)(m->start / MYSTERY_SIDE * MYSTERY_TILE + MYSTERY_TILE / 2);
 }
 
-/* From a random cell of a random side to one of the opposite side. */
+/* Begin: from a random cell of a random side to one of the opposite side. */
 MN_FN void mystery_enter(mystery *m, mn_io *io) {
   const int side = mystery_draw_below(io, 4), end = MYSTERY_SIDE - 1;
   const int a = mystery_draw_below(io, MYSTERY_SIDE), b = mystery_draw_below(io, MYSTERY_SIDE);

@@ -121,7 +121,7 @@ static inline void mystery_cross(mn_canvas *c, float x, float y, uint32_t color)
   }
 }
 
-/* Cells that have shown themselves, as path or as none, are brighter and crossed. */
+/* What the agent has found out stands out: its cells of the path are brighter, others are crossed. */
 static inline void mystery_draw(const mystery *m, const mn_io *io, mn_canvas *c) {
   const float x = (float)m->x / MYSTERY_TILE, y = (float)m->y / MYSTERY_TILE;
   const uint32_t floor = 0x1B222DFF, wall = 0x4A5568FF, path = 0x35557AFF, been = 0x4C7FB5FF;
