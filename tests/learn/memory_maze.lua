@@ -1,6 +1,7 @@
--- memory_maze.lua -- a maze of 9x9 seen through a window: an agent with a memory finds far more of what is asked for
--- than random play (0.37 an episode) and than the same agent without one.  experiments/memory_maze.lua, its quick
--- settings; about four minutes on one core.
+-- memory_maze.lua -- a maze of 9x9 seen through a window, each new target shown for five steps: an agent with a
+-- memory finds far more of what is asked for than random play (0.37 an episode), and clearly more than one without.
+-- A million steps by the quick settings of experiments/memory_maze.lua: two to three minutes on a core of its own for
+-- each of the two.  Reached when this was written: 9.8 with, 7.5 without; 10.4 and 9.1 where the target is always shown.
 local t = require "tests.harness"
 local engine = require "mneme.engine"
 local files = require "mneme.files"
@@ -23,7 +24,7 @@ local reached = {}
 for _, core in ipairs(cores) do
   t.test(core[1] .. " learns", function()
     local folder = dir .. "/" .. core[1]
-    run(("run '%s' quick=1 steps=1e6 %s run=%s"):format(script, core[2], folder))
+    run(("run '%s' quick=1 steps=1e6 cue_frames=5 %s run=%s"):format(script, core[2], folder))
     local said = run("eval " .. folder .. " episodes=500")
     reached[core[1]] = tonumber(said:match "return (%-?[%d.]+)")
     t.ok(reached[core[1]], said)
@@ -33,6 +34,6 @@ for _, core in ipairs(cores) do
 end
 
 t.test("memory pays", function()
-  t.ok(reached.gru > 1.05 * reached.feedforward, ("with memory %.2f, without %.2f"):format(reached.gru, reached.feedforward))
+  t.ok(reached.gru > 1.15 * reached.feedforward, ("with memory %.2f, without %.2f"):format(reached.gru, reached.feedforward))
 end)
 os.execute("rm -rf " .. dir)
