@@ -34,12 +34,12 @@ local function block(name)
   return code
 end
 
-t.test("README: the experiment has 25 lines, and its commands run", function()
-  local code = block "recall.lua"
+t.test("README: the experiment has 24 lines, and its commands run", function()
+  local code = block "sign.lua"
   local _, lines = code:gsub("\n", "")
-  t.eq(lines, 25)
+  t.eq(lines, 24)
   local n = 0
-  for line in readme:gmatch "\n(build/mneme run recall%.lua[^\n#]*)" do
+  for line in readme:gmatch "\n(build/mneme run sign%.lua[^\n#]*)" do
     local steps = line:find "resume" and 4096 or 2048
     t.ok(works(line .. " steps=" .. steps):find(steps .. " steps, score"), line)
     n = n + 1
@@ -72,6 +72,24 @@ t.test("README: every folder and picture that it names is there", function()
   for path in readme:gmatch "%]%(([%w_/.]+)%)" do named[#named + 1] = path end
   for _, path in ipairs(named) do t.ok(lfs.attributes(root .. "/" .. path, "mode"), path) end
   t.ok(#named > 8, "names found")
+end)
+
+t.test("README, docs: every experiment and environment has its place", function()
+  local find, env = require "mneme.find", require "mneme.env"
+  local environments, count = files.read(root .. "/docs/environments.md"), 0
+  for _, e in ipairs(env.list()) do
+    count = count + 1
+    t.ok(environments:find("\n| `" .. e.name .. "` |", 1, true), "docs/environments.md has no row of " .. e.name)
+  end
+  t.eq(tonumber(readme:match "; (%d+) environments"), count)
+  local asked = readme:match "\n## What there is to ask\n(.-)\n## "
+  local experiments = find.names "experiments"
+  for _, name in ipairs(experiments) do
+    t.ok(name == "demo" or asked:find("| `" .. name .. "[ `]"), "the README does not ask by " .. name)
+  end
+  for name in asked:gmatch "? | `([%w_]+)" do
+    t.ok(table.concat(experiments, " "):find(name, 1, true), "there is no experiment " .. name)
+  end
 end)
 
 t.test("README: as many memories and attentions as it says", function()
