@@ -67,6 +67,10 @@ local function declare(defaults, about)
   for _, s in ipairs(standard) do
     local key = s[1]
     local mine = schema[key]
+    if mine and type(mine.default) ~= type(s[2]) then
+      errors.raise(("config: every script has %s (%s); it is a %s, and cannot be %s here: choose another name"):format(key, s[3][1],
+        type(s[2]), values.show(mine.default)))
+    end
     if mine then
       for field, value in pairs(s[3]) do if mine.about[field] == nil then mine.about[field] = value end end
     else
