@@ -313,6 +313,16 @@ t.test("a run that was stopped and resumed has the numbers of one that was not; 
   t.ok(mneme "eval whole split=valid length=16":find "of the valid part", said)
 end)
 
+t.test("a run of any memory can be evaluated, also where some of its keys lie idle", function()
+  for _, line in ipairs { small:gsub("core=gru parameters=2000", "core=delta parameters=5000") .. "steps=64 run=idle",
+    "run tmaze core=delta core.n_layers=1 core.d_model=8 core.d_head=4 core.d_ffn=8 hidden=8 num_envs=2 num_steps=16 "
+      .. "corridor=3 steps=64 run=idle-agent" } do
+    t.eq(select(2, mneme(line)), 0, line)
+    local said, status = mneme("eval " .. line:match "run=(%S+)" .. (line:find "tmaze" and " episodes=2" or ""))
+    t.eq(status, 0, said)
+  end
+end)
+
 t.test("eval of a run of sequences: what is wrong is told", function()
   for words, pattern in pairs {
     ["eval whole split=all"] = "unknown eval: split 'all'", ["eval whole batches=half"] = "batches=half, expected a whole number",

@@ -79,7 +79,7 @@ local function of_script(about) return about.torso == OWN end
 ---@param task Task
 ---@return Agent
 local function remade(about, task)
-  return agent { task = task, core = core_of.new(about.core.name, about.core.config), hidden = about.hidden,
+  return agent { task = task, core = core_of.new(about.core.name, about.core.config, true), hidden = about.hidden,
     torso = about.torso and values.from_json(about.torso, { "name" }), previous = about.previous }
 end
 

@@ -52,7 +52,8 @@ function eval.load(folder, settings, best)
     errors.usage(("%s was trained with %d tokens and %d answers, these settings make %d and %d"):format(folder,
       about.sequence_task.tokens, about.sequence_task.classes, made.tokens, made.classes))
   end
-  local model = sequence_model.new { task = made, core = core.new(about.core.name, about.core.config) }
+  -- config.json lists every key of a core, also those that its others make idle.
+  local model = sequence_model.new { task = made, core = core.new(about.core.name, about.core.config, true) }
   local checkpoint = best and run:best() or run:latest()
   if not checkpoint then errors.fail(folder .. " has no checkpoint yet") end
   local dict = {}
