@@ -148,7 +148,8 @@ local function topics()
     all[thing.name] = function() return core_text(thing.name) .. (op and "\n" .. op() or "") end
   end
   for _, thing in ipairs(catalogue.list "tasks") do
-    all[thing.name] = function() return task_text(thing.name) end
+    local other = all[thing.name]              -- selective_copy is a task and an environment
+    all[thing.name] = function() return task_text(thing.name) .. (other and "\n" .. other() or "") end
   end
   for _, thing in ipairs(catalogue.list "attentions") do
     local other = all[thing.name]              -- longformer is a core and an attention

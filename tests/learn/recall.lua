@@ -17,7 +17,7 @@ local function run(line)
   return said
 end
 
-for _, case in ipairs { { "gated_deltanet", 0.95, 1 }, { "linear_transformer", 0, 0.4 } } do
+for _, case in ipairs { { "gated_deltanet", 0.95, 1 }, { "linear_transformer", 0, 0.5 } } do
   for seed = 1, 2 do
     t.test(("%s, seed %d"):format(case[1], seed), function()
       local folder = ("%s/%s-%d"):format(dir, case[1], seed)
