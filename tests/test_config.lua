@@ -37,8 +37,8 @@ local function refused(words, pattern, status)
 end
 
 t.test("a key of every script may have another default, of the same type only", function()
-  t.eq(with("", { checkpoint_every = 5000 }).checkpoint_every, 5000)
-  t.raises(function() with("", { view = 7 }) end, "every script has view %(watch training in a window%); it is a boolean, and cannot be 7 here")
+  t.eq(with("", { checkpoint_every = 5000 }, {}).checkpoint_every, 5000)
+  t.raises(function() with("", { view = 7 }, {}) end, "every script has view %(watch training in a window%); it is a boolean, and cannot be 7 here")
 end)
 
 t.test("defaults, and the keys that every script has", function()
