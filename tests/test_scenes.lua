@@ -35,15 +35,18 @@ end
 -- ---- scenes ----
 
 local sizes = { { 640, 480 }, { 800, 600 }, { 1280, 800 }, { 1920, 1080 } }
+local looks = { painter, scene.painter(nil, { theme = "light" }), scene.painter(nil, { scale = 2 }) }
+local big = { { 1600, 1200 }, { 3840, 2160 } }                      -- 800x600 and 1920x1080 of a fine screen
 
 -- The boxes of all texts on the page, from the shapes themselves.
-local function text_boxes(shapes)
+local function text_boxes(by)
+  local shapes = by.view.shapes
   local list, boxes = C.mn_canvas_shapes(shapes), {}
   for i = 0, C.mn_canvas_count(shapes) - 1 do
     local s = list[i]
     if s.kind == canvas.TEXT then
       local text = ffi.string(C.mn_canvas_string(shapes, s.text))
-      local width = painter.lib.mn_raster_text_width(painter.raster, text, s.h)
+      local width = by.lib.mn_raster_text_width(by.raster, text, s.h)
       local top, bottom = s.y - 0.75 * s.h, s.y + 0.05 * s.h
       boxes[#boxes + 1] = { x0 = s.x, x1 = s.x + width, y0 = top, y1 = bottom, text = text }
     end
@@ -51,8 +54,8 @@ local function text_boxes(shapes)
   return boxes
 end
 
-local function check_page(name, w, h)
-  local boxes = text_boxes(painter.view.shapes)
+local function check_page(name, by, w, h)
+  local boxes = text_boxes(by)
   t.ok(#boxes > 10, name .. ": hardly any text")
   for i, a in ipairs(boxes) do
     t.ok(a.x0 >= 0 and a.x1 <= w and a.y0 >= 0 and a.y1 <= h, ("%s: '%s' is cut off"):format(name, a.text))
@@ -62,14 +65,22 @@ local function check_page(name, w, h)
         ("%s: '%s' overlaps '%s'"):format(name, a.text, b.text))
     end
   end
-  local list = C.mn_canvas_shapes(painter.view.shapes)
-  for i = 0, C.mn_canvas_count(painter.view.shapes) - 1 do
+  local list = C.mn_canvas_shapes(by.view.shapes)
+  for i = 0, C.mn_canvas_count(by.view.shapes) - 1 do
     local s = list[i]
     if s.kind == canvas.RECT or s.kind == canvas.HEAT then
       local inside = s.x >= 0 and s.y >= 0 and s.x + s.w <= w + 0.01 and s.y + s.h <= h + 0.01
       t.ok(inside, name .. ": a box leaves the page")
     end
   end
+end
+
+-- A small agent that has not learnt, on the task that the scene names.
+local function player_of(what)
+  local core = { what.core[1], d_model = 16, n_layers = 2 }
+  if what.core[1] == "agalite" then core.n_heads, core.d_head, core.d_ffn = 2, 8, 16 end
+  mn.manual_seed(1)
+  return require("mneme.player").fresh { task = what.task, core = core }
 end
 
 for _, name in ipairs(scene.list()) do
@@ -83,12 +94,31 @@ for _, name in ipairs(scene.list()) do
         local w, h = size[1], size[2]
         for _, shown in ipairs { frame, ended } do
           local pixels = paint(what, shown, w, h)
-          check_page(("%s %s %dx%d"):format(name, core, w, h), w, h)
+          check_page(("%s %s %dx%d"):format(name, core, w, h), painter, w, h)
           t.eq(paint(what, shown, w, h) == pixels, true, "painting twice gives the same bytes")
         end
       end
     end)
   end
+
+  t.test(("scene %s on its own task: fits, dark and light, on coarse and fine screens"):format(name), function()
+    local source, film = player_of(what), recorder.new()
+    local frame
+    for _ = 1, 60 do
+      local now = source:next()
+      if now.ended then film:finish(now.ended, now.reward) end
+      frame = film:add(now)
+    end
+    local ended = film:finish({ score = 0.25, ret = -11.5, length = 1021 }, 1)
+    for i, by in ipairs(looks) do
+      for _, size in ipairs(by.view.scale == 2 and big or { sizes[2], sizes[4] }) do
+        for _, shown in ipairs { frame, ended } do
+          by:paint(what, shown, size[1], size[2])
+          check_page(("%s, look %d, %dx%d"):format(name, i, size[1], size[2]), by, size[1], size[2])
+        end
+      end
+    end
+  end)
 
   t.test("scene " .. name .. ": shows what changes", function()
     local first, film = frame_of("agalite", 1)

@@ -126,12 +126,13 @@ function Agent:describe()
     torso = torso and values.to_json(torso), previous = self.asked.previous }
 end
 
----What a picture of it is called: "agalite on tmaze-v0, corridor 20, distractors 6".
+---What a picture of it is called: "agalite on tmaze-v0, corridor 20", naming what is not as it is by default.
 function Agent:title(task)
   local parts, keys = {}, {}
   for key in pairs(task.settings) do
     local text = type(task.settings[key]) == "string" and task.settings[key] or "-"
-    if key ~= "num_envs" and key ~= "seed" and key ~= "time_limit" and text ~= "" and not text:find "\n" then keys[#keys + 1] = key end
+    local said = key ~= "num_envs" and key ~= "seed" and key ~= "time_limit" and task.settings[key] ~= task.defaults[key]
+    if said and text ~= "" and not text:find "\n" then keys[#keys + 1] = key end
   end
   table.sort(keys)
   for _, key in ipairs(keys) do parts[#parts + 1] = (", %s %s"):format(key, tostring(task.settings[key])) end

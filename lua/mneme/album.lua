@@ -49,7 +49,7 @@ local function begin(self, b)
   self.recordings[b] = nil
   if n % self.every ~= 0 or n >= self.episodes then return end
   local rec = recording.new(player.task, b, { fields = self.internals and fields_of(player) or nil,
-    about = { title = player.title, source = player.source } })
+    about = { title = player.title, source = player.source, reads = player.agent.core.reads } })
   rec:begin(seen(player, b))
   self.recordings[b] = rec
 end

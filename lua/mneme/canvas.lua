@@ -9,14 +9,23 @@ local C = engine.C
 local RECT, FRAME, DISC, LINE, TRIANGLE, TEXT, HEAT = 0, 1, 2, 3, 4, 5, 6      -- engine/canvas.h
 local SEQUENTIAL, DIVERGING = 0, 1
 
--- Colours that every kind of colour vision tells apart (Okabe and Ito), on a dark page.
-local theme = {
-  page = 0x0F131AFF, card = 0x181E28FF, line = 0x2C3645FF, grid = 0x252E3BFF,
-  text = 0xE8ECF2FF, dim = 0x9AA7B8FF, accent = 0x56B4E9FF, warm = 0xF0A63AFF,
-  good = 0x2CC295FF, bad = 0xF07A4BFF, violet = 0xD78FBAFF, shade = 0x0F131AD8,
+-- Colours that every kind of colour vision tells apart (Okabe and Ito), on a dark page and on a light one.
+-- `ground`: what worlds are drawn on, whose own colours are made for the dark.
+local themes = {
+  dark = {
+    page = 0x0F131AFF, card = 0x181E28FF, line = 0x2C3645FF, grid = 0x252E3BFF, ground = 0x181E28FF,
+    text = 0xE8ECF2FF, dim = 0x9AA7B8FF, accent = 0x56B4E9FF, warm = 0xF0A63AFF,
+    good = 0x2CC295FF, bad = 0xF07A4BFF, violet = 0xD78FBAFF, shade = 0x0F131AD8,
+  },
+  light = {
+    page = 0xEEF1F5FF, card = 0xFFFFFFFF, line = 0xB4BFCCFF, grid = 0xDFE5ECFF, ground = 0x181E28FF,
+    text = 0x17202BFF, dim = 0x56626FFF, accent = 0x0072B2FF, warm = 0xB86200FF,
+    good = 0x007A5CFF, bad = 0xC24300FF, violet = 0x9C4380FF, shade = 0xEEF1F5D8,
+  },
 }
+local theme = themes.dark
 
-local canvas = { theme = theme, RECT = RECT, TRIANGLE = TRIANGLE, TEXT = TEXT, HEAT = HEAT,
+local canvas = { theme = theme, themes = themes, RECT = RECT, TRIANGLE = TRIANGLE, TEXT = TEXT, HEAT = HEAT,
   SEQUENTIAL = SEQUENTIAL, DIVERGING = DIVERGING }
 local methods = {}
 canvas.metatable = { __index = methods }
@@ -25,8 +34,10 @@ canvas.metatable = { __index = methods }
 ---@param raster table what measures and paints text: see mneme.scene
 ---@param width integer in pixels
 ---@param height integer in pixels
-function canvas.new(raster, width, height)
-  local view = setmetatable({ raster = raster, theme = theme }, canvas.metatable)
+---@param look table? { theme = "dark"|"light", scale = pixels of the screen for one of the design, 1 }
+function canvas.new(raster, width, height, look)
+  local view = setmetatable({ raster = raster, scale = look and look.scale or 1,
+    theme = themes[look and look.theme or "dark"] }, canvas.metatable)
   view.shapes = ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
   view:clear(width, height)
   return view
@@ -36,12 +47,12 @@ end
 function methods:clear(width, height)
   C.mn_canvas_clear(self.shapes)
   self.width, self.height = width, height
-  self.unit = math.max(0.8, math.min(width / 1280, height / 800, 2))
+  self.unit = self.scale * math.max(0.8, math.min(width / self.scale / 1280, height / self.scale / 800, 2))
   self.box = { x = 0, y = 0, w = width, h = height }
 end
 
 local function add(self, kind, color, x, y, w, h, data)
-  C.mn_canvas_add(self.shapes, kind, color or theme.text, x, y, w, h)
+  C.mn_canvas_add(self.shapes, kind, color or self.theme.text, x, y, w, h)
   if data then C.mn_canvas_data(self.shapes, data) end
 end
 
@@ -70,7 +81,7 @@ function methods:text(text, x, y, size, color, align, room)
   if room then text = self:fit(text, size, room) end
   if align == "right" then x = x - self:text_width(text, size)
   elseif align == "center" then x = x - self:text_width(text, size) / 2 end
-  C.mn_canvas_text(self.shapes, color or theme.text, x, y, size * self.unit, text)
+  C.mn_canvas_text(self.shapes, color or self.theme.text, x, y, size * self.unit, text)
 end
 
 ---The longest beginning of a text that fits into `room` pixels; "" if not even an ellipsis does.
@@ -147,12 +158,12 @@ for i = 0, 31 do ramp[i] = i / 31 end
 ---@param map integer? show this colour map, from its low to its high end, beside the note
 ---@return table box what is left for the panel
 function methods:card(box, title, note, map)
-  self:rect(box.x, box.y, box.w, box.h, theme.card)
+  self:rect(box.x, box.y, box.w, box.h, self.theme.card)
   local inner = self:inset(box, 12)
   local base, used = inner.y + 11 * self.unit, self:text_width(title, 13) + 16 * self.unit
-  self:text(title, inner.x, base, 13, theme.text, "left", inner.w)
+  self:text(title, inner.x, base, 13, self.theme.text, "left", inner.w)
   if note and note ~= "" and used < inner.w then
-    self:text(note, inner.x + inner.w, base, 11.5, theme.dim, "right", inner.w - used)
+    self:text(note, inner.x + inner.w, base, 11.5, self.theme.dim, "right", inner.w - used)
     local x, w = inner.x + inner.w - self:text_width(note, 11.5) - 66 * self.unit, 56 * self.unit
     if map and x > inner.x + used then
       self:heat({ x = x, y = base - 9 * self.unit, w = w, h = 10 * self.unit }, 1, 32, ramp, 0, 1, map)
@@ -198,20 +209,20 @@ function methods:axes(box, x0, x1, y0, y1, x_name, y_name, down)
   end
   for value = math.ceil(y0 / y_step) * y_step, y1 + y_step / 1e6, y_step do
     local _, y = place(x0, value)
-    self:line(left, y, right, y, math.abs(value) < y_step / 1e6 and theme.line or theme.grid)
-    self:text(tick_text(value, y_step), left - 8 * u, y + 4 * u, size, theme.dim, "right")
+    self:line(left, y, right, y, math.abs(value) < y_step / 1e6 and self.theme.line or self.theme.grid)
+    self:text(tick_text(value, y_step), left - 8 * u, y + 4 * u, size, self.theme.dim, "right")
   end
   local clear = right - self:text_width(x_name, size) - 8 * u      -- the axis' name stands at its end
   for value = math.ceil(x0 / x_step) * x_step, x1 + x_step / 1e6, x_step do
     local x = place(value, y0)
-    self:line(x, top, x, bottom, theme.grid)
+    self:line(x, top, x, bottom, self.theme.grid)
     local text = tick_text(value, x_step)
     if x + self:text_width(text, size) / 2 < clear then
-      self:text(text, x, bottom + 15 * u, size, theme.dim, "center")
+      self:text(text, x, bottom + 15 * u, size, self.theme.dim, "center")
     end
   end
-  self:text(x_name, right, bottom + 15 * u, size, theme.dim, "right")
-  self:text(y_name, left, box.y + 9 * u, size, theme.dim)
+  self:text(x_name, right, bottom + 15 * u, size, self.theme.dim, "right")
+  self:text(y_name, left, box.y + 9 * u, size, self.theme.dim)
   return place
 end
 

@@ -15,6 +15,7 @@
 --   complexity  { step = "2*L*H*V*K", sequence = ... }: multiply-adds of remembering alone, for one copy, over the
 --               letters of `sizes`, L (layers) and N (steps so far); `sequence` where it is not N*step
 --   cost        operations for the roofline, only where the lanes do more than the formula counts
+--   reads       how it reads its memory, a word of recall.lua: for pictures of what it attends to and when it forgets
 --   channels    only where files lay a state out differently (agalite's mirrored channels; see states.lua)
 local errors = require "mneme.errors"
 local find = require "mneme.find"

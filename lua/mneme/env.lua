@@ -15,6 +15,7 @@ local env = {}
 ---@field id string "tmaze-v0"
 ---@field num_envs integer
 ---@field settings table every setting with its value: parameters, num_envs, seed, time_limit
+---@field defaults table the values that parameters have where nothing is said
 ---@field observation_space table of one copy: shape = {...}; dtype = "f32"|"u8"; codes = n where each number of
 ---  u8 is one of 0 .. n-1, nil where it is an intensity
 ---@field action_space table { n = how many, names = {...} }
@@ -130,7 +131,9 @@ local function native_world(name, given)
   if vec == nil then errors.usage(ffi.string(C.mn_error(engine.ctx))) end
   local dtype, shape = ffi.new "int[1]", ffi.new("int[?]", C.MN_AXES)
   local axes = C.mn_vec_space(vec, dtype, shape)
-  local world = setmetatable({ vec = ffi.gc(vec, C.mn_vec_free), what = what, settings = settings,
+  local defaults = {}
+  for _, p in ipairs(params) do defaults[p.name] = p.default end
+  local world = setmetatable({ vec = ffi.gc(vec, C.mn_vec_free), what = what, settings = settings, defaults = defaults,
     id = what .. "-v" .. C.mn_env_version(number), dtype = dtypes[dtype[0]], shape = {}, names = {},
     n_actions = C.mn_vec_actions(vec), codes = C.mn_vec_codes(vec) }, native)
   if world.codes == 0 then world.codes = nil end
@@ -231,7 +234,7 @@ function env.new(name, settings)
     end
     world = native_world(name, overridden(settings or {}))
   end
-  return setmetatable({ world = world, id = world.id, settings = world.settings,
+  return setmetatable({ world = world, id = world.id, settings = world.settings, defaults = world.defaults or {},
     num_envs = world.settings.num_envs, time_limit = world.settings.time_limit, ended = world.ended,
     seed = world.settings.seed,
     observation_space = { shape = world.shape, dtype = world.dtype, codes = world.codes },

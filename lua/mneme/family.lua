@@ -159,6 +159,14 @@ function family.equations(cfg)
   return table.concat(lines, "\n")
 end
 
+-- How it reads its memory, as a word of mneme.recall; nil: no word of it.
+local function reading(cfg, memory, feature)
+  local gate = memory.gate or gates.list[cfg.gate]
+  if cfg.update ~= "sum" then return cfg.update end
+  local joint = cfg.decay == "joint" and gate.beta and gate.gamma
+  return not (joint or gate.apply or feature.rescales) and "gated" or nil
+end
+
 ---Build a core of the family from a complete configuration.
 ---@param cfg table
 ---@param given table what the user set
@@ -180,6 +188,7 @@ function family.build(cfg, given, lenient)
   if clock then states.tick = "[B]" end
   core.module = nn.container { { "embed", embed }, { "layers", nn.container(layers) } }
   core.d_out = cfg.d_model
+  core.reads = reading(cfg, memory, feature)
   core.claims = { reset = clock and "up to tick" or "exact" }
   core.complexity = memory.complexity(cfg)
   if feature.step then core.complexity.step = core.complexity.step .. " + " .. feature.step end

@@ -74,17 +74,17 @@ local function place_of(vec)
   end
 end
 
-local known = { "title", "task", "memory", "probes" }
+local known = { "title", "task", "memory", "probes", "reads" }
 local Writer = {}
 Writer.__index = Writer
 
 ---Create RUN/live, replacing an older one.
 ---@param path string
----@param about table title; task = a Task; memory (see heads.of_core), probes: name -> { shape, dims } of
----  one copy's arrays
+---@param about table title; task = a Task; reads: as in Frame; memory (see heads.of_core), probes: name -> { shape,
+---  dims } of one copy's arrays
 function live.writer(path, about)
   for key in pairs(about) do
-    if not (" title task memory probes "):find(" " .. tostring(key) .. " ", 1, true) then
+    if not (" title task memory probes reads "):find(" " .. tostring(key) .. " ", 1, true) then
       errors.unknown("key of live.writer:", key, known)
     end
   end
@@ -95,7 +95,7 @@ function live.writer(path, about)
   for i, row in ipairs(rows) do kinds[i] = row.kind end
   local columns = #noted + #rows
   local fields, bytes = layout(about, vec and C.mn_vec_bytes(vec) or 0, columns)
-  local schema = json.encode { fields = fields, title = about.title, copies = task.num_envs,
+  local schema = json.encode { fields = fields, title = about.title, reads = about.reads, copies = task.num_envs,
     task = vec and { id = task.id, settings = task.settings } or nil,
     actions = json.array(task.action_space.names), counters = json.array(counters),
     noted = json.array(noted), gates = json.array(kinds) }
@@ -241,7 +241,8 @@ end
 function Reader:next()
   if engine.check(C.mn_peek_read(self.peek, self.buffer)) == 0 then return nil end
   local schema = self.schema
-  local now = { title = schema.title, actions = schema.actions, memory = {}, probes = {}, truth = {} }
+  local now = { title = schema.title, reads = schema.reads, run = self.path:match "^(.*)/[^/]+$",
+    actions = schema.actions, memory = {}, probes = {}, truth = {} }
   for _, field in ipairs(schema.fields) do
     local at = ffi.cast(pointer[field.dtype], self.buffer + field.at)
     local group, name = field.name:match "^(%a+):(.+)$"

@@ -200,7 +200,7 @@ local function press(game, o)
   end
   if not o.out then return end
   local what, frame = game:page()
-  local pixels = scene.painter():paint(what, frame, o.width, o.height)
+  local pixels = scene.painter(nil, o):paint(what, frame, o.width, o.height)
   engine.check(C.mn_image_write(engine.ctx, o.out, pixels, o.width, o.height))
 end
 

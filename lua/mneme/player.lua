@@ -175,6 +175,7 @@ function Player:next()
   now.title, now.source, now.canvas, now.truth = self.title, self.source, self.task:draw(b), self.task:truth(b)
   now.actions, now.reward, now.ended = self.task.action_space.names, self.reward[b], ended
   now.step, now.episode, now.ret = self.step_of[b], self.episode_of[b], self.return_of[b]
+  now.reads, now.run = self.agent.core.reads, self.run
   return now
 end
 
@@ -211,7 +212,7 @@ function player.from_run(folder, options)
   agent.module:load_state_dict(dict)
   local made = player.new(task, agent, { greedy = options.greedy, seed = options.seed, memory = about.memory,
     title = agent:title(task), source = ("checkpoint at %s steps"):format(live.grouped(checkpoint.step)) })
-  made.steps = checkpoint.step
+  made.steps, made.run = checkpoint.step, folder
   return made
 end
 

@@ -26,15 +26,36 @@ local methods = {}
 ---@field episode integer from 0
 ---@field ret number undiscounted return so far
 ---@field outcome table? at the end: { score, ret, length }
----@field history table[] one entry { step, value, reward, action, x, y, gates } a step of this episode
+---@field history table[] one Entry a step of this episode
+---@field places table { x, y = float pointers, n }: where the agent was at every step that this viewer saw, of all
+---  episodes; of them, those of this frame and before it are the first `been`
+---@field been integer
+---@field outcomes table[] { score, ret, length } of every episode that ended before this viewer; of them, those of this
+---  frame and before it are the first `ended_before`
+---@field ended_before integer
+---@field reads string? how the core reads its memory: a word of mneme.recall
+---@field run string? the folder of its run
 ---@field range table<string, number> where the colours of each kind of memory end
 ---@field n_heads integer
 ---@field gates string[] the kinds of probes that are gates
 ---@field status table? the player's: { playing, speed, hint, note }
 
+---@class Entry what is known of a past step; of a live training seen only now and then: steps that were not seen
+---have but the first line
+---@field step, value, reward, action, x, y, gates
+---@field policy number[]? probability of each action
+---@field norms table<integer, number>? length of the state, of each layer
+---@field truth table? as in Frame
+---@field observation table? { shape, values }, where it is small
+---@field probes table? as in Frame, of the newest steps
+
+local PLACES = 2 ^ 18            -- remembered; then one begins anew
+local DETAILED = 1024            -- steps of an episode whose probes are kept
+local SMALL = 1024               -- numbers of an observation that is kept for every step
+
 ---@param most_bytes number? what the frames kept for stepping back may take
 function recorder.new(most_bytes)
-  return setmetatable({ frames = {}, bytes = 0, most_bytes = most_bytes or 128e6 }, { __index = methods })
+  return setmetatable({ frames = {}, bytes = 0, most_bytes = most_bytes or 128e6, outcomes = {} }, { __index = methods })
 end
 
 local function copy_array(array)
@@ -138,6 +159,63 @@ local function widen(before, memory)
   return range
 end
 
+-- The length of each layer's state: the root of the sum of its squares.
+local function norms_of(memory)
+  local norms = {}
+  for name, array in pairs(memory) do
+    local layer, n, sum = heads.parse(name) or 0, heads.size(array.shape), 0
+    for i = 0, n - 1 do sum = sum + array.values[i] * array.values[i] end
+    if n > 1 then norms[layer] = (norms[layer] or 0) + sum end
+  end
+  for layer, sum in pairs(norms) do norms[layer] = math.sqrt(sum) end
+  return norms
+end
+
+-- What this viewer knows of the frame's step.
+local function entry_of(frame)
+  local truth, seen = frame.truth, frame.observation
+  return { step = frame.step, value = frame.value, reward = frame.reward, action = frame.action,
+    x = truth.x or truth.position, y = truth.y, gates = gate_means(frame), truth = truth,
+    policy = #frame.policy > 0 and frame.policy or nil, norms = norms_of(frame.memory), probes = frame.probes,
+    observation = seen and heads.size(seen.shape) <= SMALL and seen or nil }
+end
+
+-- The episode so far.  Where a trainer told it, what was seen here goes into the steps that were seen.
+local function history_of(frame, last, told)
+  local mine, history = entry_of(frame), told or {}
+  if not told then
+    for i, entry in ipairs(last and last.history or {}) do history[i] = entry end
+    history[#history + 1] = mine
+  else
+    local seen = { [mine.step] = mine }
+    for _, entry in ipairs(last and last.history or {}) do seen[entry.step] = seen[entry.step] or entry end
+    for _, entry in ipairs(told) do
+      for key, value in pairs(seen[entry.step] or {}) do if entry[key] == nil then entry[key] = value end end
+    end
+  end
+  local old = history[#history - DETAILED]
+  if old then old.probes = nil end
+  return history
+end
+
+-- Note where the agent was, at the steps of the episode that are not noted yet.
+function methods:note_places(frame, same)
+  local from = same and self.noted or -1
+  for _, entry in ipairs(frame.history) do
+    if entry.step > from and entry.x and entry.x - entry.x == 0 then
+      local p = self.places
+      if not p or p.n == PLACES then
+        p = { x = ffi.new("float[?]", PLACES), y = ffi.new("float[?]", PLACES), n = 0 }
+        self.places = p
+      end
+      p.x[p.n], p.y[p.n] = entry.x, entry.y or 0
+      p.n = p.n + 1
+    end
+    self.noted = entry.step
+  end
+  frame.places, frame.been = self.places, self.places and self.places.n or 0
+end
+
 ---Keep a snapshot; its pointers may change afterwards.
 ---@param now table see Frame: a player fills title .. ret, the recorder the rest.  Where now.ended is set,
 ---  now.reward was the last one of the episode before: see finish
@@ -160,15 +238,9 @@ function methods:add(now)
   frame.range = widen(same and last.range, frame.memory)
   local truth = now.truth or {}
   frame.truth = truth
-  frame.history = now.history
-  if not now.history then                  -- nobody has kept it: the frames themselves are all that is known
-    frame.history = {}
-    for i, entry in ipairs(same and last.history or {}) do frame.history[i] = entry end
-    table.insert(frame.history, {
-      step = now.step, value = now.value, reward = frame.reward, action = now.action,
-      x = truth.x or truth.position, y = truth.y, gates = gate_means(frame),
-    })
-  end
+  frame.history = history_of(frame, same and last, now.history)
+  self:note_places(frame, same)
+  frame.outcomes, frame.ended_before = self.outcomes, #self.outcomes
   frame.bytes = memory_bytes + probe_bytes + (seen_bytes or 0) + 4096 + (now.history and 400 or 16) * #frame.history
   return self:keep(frame)
 end
@@ -190,6 +262,8 @@ function methods:finish(outcome, reward)
   local last, frame = self.frames[#self.frames], {}
   for key, value in pairs(last) do frame[key] = value end
   frame.outcome, frame.reward, frame.ret = outcome, reward, outcome.ret
+  table.insert(self.outcomes, outcome)
+  frame.ended_before = #self.outcomes
   return self:keep(frame)
 end
 

@@ -143,7 +143,7 @@ function Replay:next()
   local now = { title = t.about.title or t.env, source = self.problem or t.about.source or t.path,
     canvas = self.task:draw(0), truth = self.task:truth(0), actions = t.names, memory = {}, probes = {}, policy = {},
     observation = { shape = t.observation.shape, values = self.obs }, reward = self.reward[0], step = self.step,
-    episode = self.episode, ret = self.ret, ended = ended, over = self.step_number == t.steps }
+    episode = self.episode, ret = self.ret, reads = t.about.reads, ended = ended, over = self.step_number == t.steps }
   if not now.over then
     now.action = t.actions[self.step_number]
     add_records(now, t, self.step_number)

@@ -112,7 +112,7 @@ rwkv.counts = { mix_rank = 1, decay_rank = 1, rate_rank = 1, value_rank = 1, gat
 ---Build a core from its layers.
 ---@param cfg table a complete configuration
 ---@param parts table { attn = function(cfg, n) -> module called as (z, done, state, new, probe, shared), ffn = likewise,
----states = { name = axes } of one layer besides att_x and ffn_x, sizes, start, complexity, lanes = { forward, backward }:
+---states = { name = axes } of one layer besides att_x and ffn_x, sizes, start, complexity, reads, lanes = { forward, backward }:
 ---what a step's remembering takes of the lanes, where that is more than the formula counts }
 function rwkv.build(cfg, parts)
   local d, eps = cfg.d_model, cfg.ln_eps
@@ -132,7 +132,8 @@ function rwkv.build(cfg, parts)
   for letter, size in pairs(parts.sizes or {}) do sizes[letter] = size end
   local module = nn.container { { "embed", embed }, { "ln0", ln0 }, { "layers", nn.container(containers) }, { "ln_out", ln_out } }
   return {
-    module = module, d_out = d, states = states, sizes = sizes, start = parts.start, complexity = { step = parts.complexity },
+    module = module, d_out = d, states = states, sizes = sizes, start = parts.start, reads = parts.reads,
+    complexity = { step = parts.complexity },
     cost = parts.lanes and function()
       local weights = 0
       module:each(function(_, t) if #t:shape() > 1 then weights = weights + t:size() end end)

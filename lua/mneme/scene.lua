@@ -82,11 +82,12 @@ painter.__index = painter
 
 ---What paints frames: `painter:paint(scene, frame, width, height)` gives RGBA8 pixels.
 ---@param font string? a font file; nil: $MNEME_FONT, else DejaVu Sans
-function scene.painter(font)
+---@param look table? theme, scale: see canvas.new
+function scene.painter(font, look)
   local lib = scene.library()
   local raster = ffi.gc(engine.check(lib.mn_raster_new(engine.ctx, font or "")), lib.mn_raster_free)
   local self = setmetatable({ raster = raster, lib = lib }, painter)
-  self.view = canvas.new(self, scene.default_width, scene.default_height)
+  self.view = canvas.new(self, scene.default_width, scene.default_height, look)
   return self
 end
 
@@ -107,7 +108,7 @@ function painter:paint(what, frame, width, height)
   self.view:clear(width, height)
   what.draw(self.view, read_only(frame))
   local shapes = self.view.shapes
-  engine.check(self.lib.mn_raster_paint(self.raster, shapes, canvas.theme.page, width, height))
+  engine.check(self.lib.mn_raster_paint(self.raster, shapes, self.view.theme.page, width, height))
   return self.lib.mn_raster_pixels(self.raster)
 end
 

@@ -1,5 +1,5 @@
--- view.lua -- mneme view X [out=FILE] [size=WxH] [scene=NAME]: watch an agent live, in a window
--- or as pictures.  X is a run folder, a trajectory (.mnt) or a scene's name.  The window's loop polls
+-- view.lua -- mneme view X [out=FILE] [size=WxH] [scene=NAME] [theme=light]: watch an agent live, in a
+-- window or as pictures.  X is a run folder, a trajectory (.mnt) or a scene's name.  The window's loop polls
 -- events sixty times a second and never waits for a trainer; a source of frames is anything with
 --   next()       -> a snapshot (see mneme.recorder), nil if there is nothing new;
 --                   snapshot.ended = { score, ret, length } where the episode before it has just ended;
@@ -19,20 +19,28 @@ local FPS, SPEEDS, MOVIE_FPS, HOLD = 60, { 1, 2, 5, 10, 20, 50, 100, 200, 500 },
 
 local function usage(message, hint)
   errors.raise(message, { status = 2, where = false,
-    hint = hint or "mneme view RUN|FILE.mnt|SCENE [out=FILE.png|gif|mp4] [size=WxH] [scene=NAME]" })
+    hint = hint or "mneme view RUN|FILE.mnt|SCENE [out=FILE.png|gif|mp4] [episodes=N] [size=WxH] [scene=NAME] "
+      .. "[theme=dark|light] [scale=2]" })
 end
 
 ---Read the command line.
 ---@param args string[]
 function view.parse(args)
-  local o = { width = scene.default_width, height = scene.default_height }
+  local o = { width = scene.default_width, height = scene.default_height, episodes = 1 }
   for _, arg in ipairs(args) do
     local key, value = arg:match "^%-?%-?([%w_]+)=(.*)$"
     if not key then
       if o.what then usage(("one thing to view, got '%s' and '%s'"):format(o.what, arg)) end
       o.what = arg
     elseif key == "scene" then o.scene = value
-    elseif not window.option(o, key, value) then errors.unknown("setting", key, { "out", "scene", "size" }) end
+    elseif key == "episodes" then
+      o.episodes = tonumber(value)
+      if not (o.episodes and o.episodes >= 1 and o.episodes % 1 == 0) then
+        usage(("episodes=%s: expected how many to show in out=FILE, 1 or more"):format(value))
+      end
+    elseif not window.option(o, key, value) then
+      errors.unknown("setting", key, { "episodes", "out", "scale", "scene", "size", "theme" })
+    end
   end
   if not o.what then
     usage("view what?  A run folder, a trajectory, or a scene: " .. table.concat(scene.list(), ", "))
@@ -68,27 +76,28 @@ local function open(o)
   return player.from_run(o.run)
 end
 
--- Show every frame of one episode, or of a whole trajectory; where an episode ends, its last one once
+-- Show every frame of some episodes, or of a whole trajectory; where an episode ends, its last one once
 -- more, with the outcome.
-local function play(source, show)
+local function play(source, episodes, show)
   local film, shown, last = recorder.new(0), false
   repeat
     local now = source:next()
-    last = now.over or (now.ended and not source.trajectory)
+    if now.ended then episodes = episodes - 1 end
+    last = now.over or (now.ended and episodes <= 0 and not source.trajectory)
     if now.ended and shown then show(film:finish(now.ended, now.reward), last) end
     if not (now.ended and last) then show(film:add(now), last) end
     shown = true
   until last
 end
 
----Draw one episode, or a whole trajectory, into a file: its last frame as PNG, all of it as GIF or MP4.
+---Draw some episodes, or a whole trajectory, into a file: the last frame as PNG, all of it as GIF or MP4.
 ---@param what table a scene
----@param o table out, kind, width, height: see view.parse
+---@param o table out, kind, width, height, episodes, theme, scale: see view.parse
 ---@return integer frames written
 function view.export(source, what, o)
-  local C, painter, written = engine.C, scene.painter(), 0
+  local C, painter, written = engine.C, scene.painter(nil, o), 0
   if o.kind == "png" then
-    play(source, function(frame, last)
+    play(source, o.episodes, function(frame, last)
       if not last then return end
       local pixels = painter:paint(what, frame, o.width, o.height)
       engine.check(C.mn_image_write(engine.ctx, o.out, pixels, o.width, o.height))
@@ -97,7 +106,7 @@ function view.export(source, what, o)
     return written
   end
   local movie = engine.check(C.mn_movie_new(engine.ctx, o.out, o.width, o.height, MOVIE_FPS))
-  local ok, why = pcall(play, source, function(frame, last)
+  local ok, why = pcall(play, source, o.episodes, function(frame, last)
     local pixels = painter:paint(what, frame, o.width, o.height)
     for _ = 1, last and HOLD or 1 do
       engine.check(C.mn_movie_add(movie, pixels))

@@ -36,7 +36,8 @@ function watch.writer(learner, path, title, total)
     for name, t in pairs(piece.after) do p.memory[name] = heads.copy_reader(core, name, t) end
     parts[piece] = p
   end
-  local writer = live.writer(path, { title = title, task = task, memory = heads.of_core(core), probes = about })
+  local writer = live.writer(path, { title = title, task = task, reads = core.reads, memory = heads.of_core(core),
+    probes = about })
   local x = part(learner.x)
   local n = task.action_space.n
   local now = { policy = ffi.new("float[?]", n), memory = {}, probes = {} }

@@ -6,8 +6,10 @@
 --   tick(clock)              optional: let time pass
 --   period                   seconds between two looks at the clock; keys wake it earlier
 local ffi = require "ffi"
+local canvas = require "mneme.canvas"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
+local find = require "mneme.find"
 local scene = require "mneme.scene"
 
 local window = {}
@@ -15,7 +17,8 @@ local kinds = { png = true, gif = true, mp4 = true }
 
 local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint }) end
 
----Read size=WxH or out=FILE into o: width, height; out, kind = "png"|"gif"|"mp4".
+---Read into o: size=WxH (width, height), out=FILE (out, kind = "png"|"gif"|"mp4"), theme=dark|light, and scale=1..4,
+---pixels of the screen for each of the design: 2 on a screen of twice as many (size counts those of the screen).
 ---@return boolean known false: it is another key
 function window.option(o, key, value)
   if key == "size" then
@@ -27,6 +30,12 @@ function window.option(o, key, value)
   elseif key == "out" then
     o.out, o.kind = value, value:lower():match "%.(%a+%d?)$" or ""
     if not kinds[o.kind] then usage(("out=%s: expected a name ending in .png, .gif or .mp4"):format(value)) end
+  elseif key == "theme" then
+    if not canvas.themes[value] then errors.unknown("theme =", value, find.keys(canvas.themes)) end
+    o.theme = value
+  elseif key == "scale" then
+    o.scale = tonumber(value)
+    if not (o.scale and o.scale >= 1 and o.scale <= 4) then usage(("scale=%s: expected 1 .. 4"):format(value)) end
   else return false end
   return true
 end
@@ -40,9 +49,9 @@ end
 
 ---Show a client until the user has enough.
 ---@param client table see above
----@param o table width, height; hint: what to do where there is no display
+---@param o table width, height, theme, scale; hint: what to do where there is no display
 function window.run(client, o)
-  local lib, painter = scene.library(), scene.painter()
+  local lib, painter = scene.library(), scene.painter(nil, o)
   local shown = lib.mn_window_new(engine.ctx, "Mneme", o.width, o.height)
   if shown == nil then errors.fail(ffi.string(engine.C.mn_error(engine.ctx)), o.hint) end
   ffi.gc(shown, lib.mn_window_free)

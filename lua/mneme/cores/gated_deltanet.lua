@@ -120,7 +120,7 @@ return {
       module = nn.container { { "embed", embed }, { "layers", nn.container(layers) } },
       d_out = cfg.d_model, states = states,
       sizes = { H = H, K = K, V = V, W = cfg.conv_size - 1, D = 2 * H * K + H * V },
-      complexity = { step = "3*L*H*V*K" },
+      complexity = { step = "3*L*H*V*K" }, reads = "gated_delta",
       forward = function(x, done, state, probe)
         local e, new = embed(x), {}
         done = cfg.reset and done or nil

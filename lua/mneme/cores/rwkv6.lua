@@ -77,7 +77,7 @@ z = norm2(e), e += sigma(r) * v(relu(k)^2), inputs z + delta*mix]],
   build = function(cfg)
     return rwkv.build(cfg, {
       attn = time_mixing, ffn = channel_mixing, states = { S = "[B,H,K,V]" },
-      sizes = { H = cfg.n_heads, K = cfg.d_head, V = cfg.d_head }, complexity = "3*L*H*K*V",
+      sizes = { H = cfg.n_heads, K = cfg.d_head, V = cfg.d_head }, complexity = "3*L*H*K*V", reads = "kept",
     })
   end,
 }

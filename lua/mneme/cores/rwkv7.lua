@@ -101,7 +101,7 @@ e += out((groupnorm(y) + (sum r*r_k*k~) v) * g);  z = norm2(e), e += v(relu(k(z 
   build = function(cfg)
     return rwkv.build(cfg, {
       attn = time_mixing, ffn = channel_mixing, states = { S = "[B,H,K,V]" },
-      sizes = { H = cfg.n_heads, K = cfg.d_head, V = cfg.d_head }, complexity = "5*L*H*K*V",
+      sizes = { H = cfg.n_heads, K = cfg.d_head, V = cfg.d_head }, complexity = "5*L*H*K*V", reads = "kept",
     })
   end,
 }

@@ -1,0 +1,65 @@
+-- bands.lua -- a heat map over the steps of an episode, a row for each of some things, named at the left in groups
+-- of equal size: what several panels draw.
+local ffi = require "ffi"
+local canvas = require "mneme.canvas"
+
+local bands = {}
+local MOST = 512                 -- columns: of a longer episode several steps share one
+
+---Numbers over the steps of an episode, ready to be drawn.
+---@param history table[] Entries
+---@param rows integer
+---@param of fun(entry: table, i: integer): (fun(row: integer): number)? the numbers of a step, rows from 1; nil: not
+---  known, and the last ones stay
+---@return table { rows, cols, used, values, steps }
+function bands.over(history, rows, of)
+  local steps = math.max(10, history[#history].step + 1)
+  local cols = math.min(steps, MOST)
+  local all, used = ffi.new("float[?]", rows * cols), 0
+  for i, entry in ipairs(history) do
+    local number, upto = of(entry, i), math.floor(entry.step * cols / steps)
+    if number then
+      for col = math.min(used, upto), upto do
+        for row = 1, rows do all[(row - 1) * cols + col] = number(row) end
+      end
+      used = upto + 1
+    end
+  end
+  used = math.max(used, 1)
+  local values = ffi.new("float[?]", rows * used)
+  for row = 0, rows - 1 do ffi.copy(values + row * used, all + row * cols, used * 4) end
+  return { rows = rows, cols = cols, used = used, values = values, steps = steps }
+end
+
+---@param view table
+---@param box table
+---@param b table of bands.over
+---@param look table { lo, hi: ends of the colours, names: one for each group of rows }
+function bands.draw(view, box, b, look)
+  local theme, u, wide, size = view.theme, view.unit, 0, 11
+  local groups = #look.names
+  for _, name in ipairs(look.names) do wide = math.max(wide, view:text_width(name, size)) end
+  wide = math.min(wide, box.w / 3)
+  local plot = { x = box.x + wide + 10 * u, y = box.y, w = box.w - wide - 10 * u, h = box.h - 20 * u }
+  view:rect(plot.x, plot.y, plot.w, plot.h, theme.grid)
+  local part = { x = plot.x, y = plot.y, w = plot.w * b.used / b.cols, h = plot.h }
+  view:heat(part, b.rows, b.used, b.values, look.lo, look.hi, canvas.SEQUENTIAL)
+  local high = plot.h / groups
+  size = math.min(size, high / u * 0.8)
+  for i, name in ipairs(look.names) do
+    local y = plot.y + high * (i - 1)
+    view:text(name, box.x, y + high / 2 + 0.36 * size * u, size, theme.dim, "left", wide + 1)
+    if i > 1 and groups < b.rows then view:line(plot.x, y, plot.x + plot.w, y, theme.card, 2 * u) end
+  end
+  view:text("step 0", plot.x, plot.y + plot.h + 15 * u, 11, theme.dim)
+  view:text(tostring(b.steps - 1), plot.x + plot.w, plot.y + plot.h + 15 * u, 11, theme.dim, "right")
+end
+
+---"layer 0", "layer 1" ... for rows that are the heads of layers.
+function bands.layers(rows, n_heads)
+  local layers, names = rows / n_heads, {}
+  for layer = 1, layers % 1 == 0 and layers or 1 do names[layer] = "layer " .. layer - 1 end
+  return names
+end
+
+return bands

@@ -1,0 +1,229 @@
+-- recall.lua -- what of the past a memory reads: how much of what was written at each past step is in what a head
+-- reads now, and how long a head keeps what is written; from keys, queries and gates that were probed at each step.
+-- A core says by a word, core.reads, which of these rules is its own:
+--   gated        y = C q,  C = (1-b)(1-g)*C + (b v)(g k)^T          gates b of values and g of keys, where there are any
+--   delta        C = (1-g) C + g b (v - C k) k^T                    keys and queries of length 1
+--   fastweight   C = C + b (v - C k) k^T                            keys and queries of sum 1
+--   gated_delta  C = keep C (I - b k k^T) + b v k^T
+--   softmax      y = sum_j softmax_j(q.k_j / sqrt(dh)) v_j          over itself and the M steps before it
+--   kept         w is the part of each channel that is kept; keys and queries meet in another way
+-- The query goes back in time: at each step it meets the key, and then forgets as the memory did there.
+local ffi = require "ffi"
+
+local recall = {}
+local WINDOW = 16                 -- steps over which a horizon takes the gates' mean
+local FOREVER = 1e6               -- steps: what is kept longer counts as kept for ever
+
+-- Scratch, one buffer a purpose, grown on demand.
+local buffers, rooms = {}, {}
+local function scratch(name, n)
+  if (rooms[name] or 0) < n then buffers[name], rooms[name] = ffi.new("float[?]", n), n end
+  return buffers[name]
+end
+
+-- One head's numbers of a probe, and how many; nil where it was not probed.
+local function part(entry, layer, head, kind)
+  local array = entry.probes["layers." .. layer .. "." .. kind]
+  if not array then return nil, 0 end
+  local n = 1
+  for i = 2, #array.shape do n = n * array.shape[i] end
+  return array.values + head * n, n
+end
+
+-- The same, multiplied out where it was probed as two factors, p_KIND (x) KIND.
+local function whole(entry, layer, head, kind)
+  local x, n = part(entry, layer, head, kind)
+  local p, m = part(entry, layer, head, "p_" .. kind)
+  if not x or not p then return x, n end
+  local out = scratch(kind, n * m)
+  for a = 0, m - 1 do
+    for b = 0, n - 1 do out[a * n + b] = p[a] * x[b] end
+  end
+  return out, n * m
+end
+
+local function dot(a, b, n)
+  local sum = 0
+  for i = 0, n - 1 do sum = sum + a[i] * b[i] end
+  return sum
+end
+
+-- 1 over a vector's length or sum; 0 of one that is all zero.
+local lengths = {
+  one = function() return 1 end,
+  length = function(x, n) local s = math.sqrt(dot(x, x, n)) return s > 0 and 1 / s or 0 end,
+  sum = function(x, n) local s = 0 for i = 0, n - 1 do s = s + x[i] end return s > 0 and 1 / s or 0 end,
+}
+
+-- The query as it will go back: a copy, scaled.
+local function query(entry, layer, head, unit)
+  local q, n = whole(entry, layer, head, "q")
+  local u = scratch("u", n)
+  local scale = lengths[unit](q, n)
+  for i = 0, n - 1 do u[i] = q[i] * scale end
+  return u, n
+end
+
+local function gated(now, layer, head, channel)
+  local history, n = now.history, #now.history
+  local u, K = query(history[n], layer, head, "one")
+  local w, reach, V = scratch("w", n), nil, 0
+  for j = n, 1, -1 do
+    local e = history[j]
+    if not e.probes then return w, n, j end
+    local k, g = whole(e, layer, head, "k"), whole(e, layer, head, "gamma")
+    local b, values = part(e, layer, head, "beta")
+    if j == n then
+      V = math.max(1, values)
+      if V == 1 then channel = nil end           -- one gate for all of them
+      reach = scratch("reach", V)
+      for d = 0, V - 1 do reach[d] = 1 end
+    end
+    local read, through = 0, 0
+    for i = 0, K - 1 do
+      local gate = g and g[i] or 1
+      read = read + u[i] * gate * k[i]
+      if g then u[i] = u[i] * (1 - gate) end
+    end
+    for d = 0, V - 1 do
+      local gate = b and b[d] or 1
+      if not channel or channel == d then through = through + reach[d] * gate end
+      if b then reach[d] = reach[d] * (1 - gate) end
+    end
+    w[j - 1] = read * through / (channel and 1 or V)
+  end
+  return w, n, 0
+end
+
+-- Rules that take out what a key holds before they write: `gates` gives how much is kept and how much is written.
+local function corrected(unit, gates, kept_first)
+  return function(now, layer, head)
+    local history, n = now.history, #now.history
+    local u, K = query(history[n], layer, head, unit)
+    local w = scratch("w", n)
+    for j = n, 1, -1 do
+      local e = history[j]
+      if not e.probes then return w, n, j end
+      local k = whole(e, layer, head, "k")
+      local scale = lengths[unit](k, K)
+      local keep, write = gates(e, layer, head)
+      local read = dot(u, k, K) * scale
+      local out = write * read * scale * (kept_first and keep or 1)
+      for i = 0, K - 1 do u[i] = keep * u[i] - out * k[i] end
+      w[j - 1] = write * read
+    end
+    return w, n, 0
+  end
+end
+
+local function number(entry, layer, head, kind) return part(entry, layer, head, kind)[0] end
+
+local function softmax(now, layer, head)
+  local history, n = now.history, #now.history
+  local q, K = part(history[n], layer, head, "q")
+  local window = now.memory.mask and now.memory.mask.shape[1] or n
+  local w, first, top, sum = scratch("w", n), 0, -math.huge, 0
+  for j = n, 1, -1 do
+    if not history[j].probes or j < n - window then first = j break end
+    w[j - 1] = dot(q, part(history[j], layer, head, "k"), K) / math.sqrt(K)
+    top = math.max(top, w[j - 1])
+  end
+  for j = first, n - 1 do w[j] = math.exp(w[j] - top) sum = sum + w[j] end
+  for j = first, n - 1 do w[j] = w[j] / sum end
+  for j = 0, first - 1 do w[j] = 0 end
+  return w, n, history[math.max(1, first)].probes and 0 or first
+end
+
+local rules = {
+  gated = gated, softmax = softmax,
+  delta = corrected("length", function(e, layer, head)
+    local g = number(e, layer, head, "gamma")
+    return 1 - g, g * number(e, layer, head, "beta")
+  end),
+  fastweight = corrected("sum", function(e, layer, head) return 1, number(e, layer, head, "beta") end),
+  gated_delta = corrected("one", function(e, layer, head)
+    return number(e, layer, head, "keep"), number(e, layer, head, "beta")
+  end, true),
+}
+
+---What a head reads now of each past step of the episode: the weight with which what was written there comes out,
+---before any normaliser.  With gates of values it is the mean over their channels.
+---@param now Frame
+---@param layer integer from 0
+---@param head integer from 0
+---@param channel integer? of the values, from 0: that one's weights rather than the mean
+---@return ffi.cdata*? weights float[n], one for each entry of now.history, until the next call; nil: see `problem`
+---@return integer n
+---@return integer unseen steps at the beginning of which nothing is known
+function recall.weights(now, layer, head, channel) return rules[now.reads](now, layer, head, channel) end
+
+---Why there are no weights; nil: there are.
+function recall.problem(now)
+  local last = now.history[#now.history]
+  if not (last and last.probes and last.probes["layers.0.q"] and last.probes["layers.0.k"]) then
+    return "this core shows no queries and keys"
+  end
+  if not rules[now.reads] then return "this core's way of reading has no weights" end
+end
+
+---The layers and heads whose queries are probed (of softmax cores too).
+---@return integer layers, integer heads
+function recall.size(now)
+  local array, layers = nil, 0
+  for name, probe in pairs(now.probes) do
+    local layer, kind = name:match "^layers%.(%d+)%.(%a+)$"
+    if layer and (kind == "q" or kind == "r") then array, layers = probe, math.max(layers, layer + 1) end
+  end
+  return layers, array and array.shape[1] or 0
+end
+
+-- Which gates forget, and whether they tell what goes (1 - gate stays) or what stays.
+local forgets = {
+  gated = { { "gamma", true }, { "beta", true } }, delta = { { "gamma", true } }, fastweight = {},
+  gated_delta = { { "keep" } }, kept = { { "w" } },
+}
+
+-- What is left after n steps, of each gate's channels the mean: logs holds their logarithms a step.
+local function left(groups, n)
+  local all = 1
+  for _, group in ipairs(groups) do
+    local sum = 0
+    for i = 0, group.n - 1 do sum = sum + math.exp(n * group.logs[i]) end
+    all = all * sum / group.n
+  end
+  return all
+end
+
+---In how many steps half of what a head holds is gone, if its gates go on as they did on average in the last steps;
+---what a new key takes out does not count.
+---@return number? steps math.huge: never; nil: its gates were not probed
+function recall.horizon(now, layer, head)
+  local history, groups = now.history, {}
+  if now.reads == "softmax" then return now.memory.mask and now.memory.mask.shape[1] end
+  for _, gate in ipairs(forgets[now.reads] or { { "none" } }) do
+    local logs, n, count = nil, 0, 0
+    for j = #history, math.max(1, #history - WINDOW + 1), -1 do
+      if not history[j].probes then break end
+      local x, size = whole(history[j], layer, head, gate[1])
+      if not x then break end
+      if not logs then logs, n = ffi.new("double[?]", size), size end
+      for i = 0, n - 1 do logs[i] = logs[i] + math.log(math.max(1e-30, gate[2] and 1 - x[i] or x[i])) end
+      count = count + 1
+    end
+    for i = 0, n - 1 do logs[i] = logs[i] / count end
+    if logs then groups[#groups + 1] = { logs = logs, n = n } end
+  end
+  if #groups == 0 then return forgets[now.reads] and now.reads ~= "kept" and math.huge or nil end
+  local lo, hi = 0, 1
+  while left(groups, hi) > 0.5 do
+    lo, hi = hi, hi * 2
+    if hi > FOREVER then return math.huge end
+  end
+  for _ = 1, 16 do
+    local middle = (lo + hi) / 2
+    if left(groups, middle) > 0.5 then lo = middle else hi = middle end
+  end
+  return hi
+end
+
+return recall

@@ -1,0 +1,45 @@
+-- gridworld.lua -- a maze of your own: the world, what the agent sees and has seen of it, where it goes in many
+-- episodes, and its mind.    mneme view gridworld, or mneme view runs/NAME
+local scene = require "mneme.scene"
+local panel = scene.panels
+
+local keys = { 0xE69F00FF, 0x56B4E9FF, 0xCC79A7FF, 0xF0E442FF }
+local function palette(code)                     -- codes of engine/gridmap.h
+  if code == 0 then return nil elseif code == 1 then return 0x6B7A90FF elseif code == 2 then return 0x2C3645FF end
+  if code == 3 then return 0x009E73FF, "G" elseif code == 4 then return 0x9A4A12FF, "!" end
+  if code == 5 then return 0x6B6A3CFF, "?" elseif code < 10 then return keys[code - 5], ("abcd"):sub(code - 5, code - 5) end
+  if code < 14 then return keys[code - 9], ("ABCD"):sub(code - 9, code - 9) end
+  return code < 20 and 0x2F5D8CFF or 0xA89F1AFF, tostring((code - 14) % 6 + 1)
+end
+
+local function draw(view, now)
+  local page = view:inset(view.box, 16)
+  local header, body = view:split(page, "rows", { 44, "1*" })
+  panel.header(view, header, now)
+  local upper, lower = view:split(body, "rows", { "5*", "3*" })
+
+  local seen, truth = now.observation, now.truth
+  local side = truth.width and seen and math.sqrt(seen.shape[1] - 4)
+  side = side and side % 2 == 1 and side or nil
+  local half = side and (side - 1) / 2
+  local world, now_seen, ever_seen = view:split(upper, "columns", { "4*", "3*", "3*" })
+  panel.world(view, world, now, {
+    note = truth.right and truth.right > 0 and ("right choice: %d"):format(truth.right) or nil,
+    place = function(entry) return entry.x and entry.y and entry.x + 0.5, entry.y and entry.y + 0.5 end })
+  panel.cells(view, now_seen, now, { view = side, palette = palette, agent = { half, half } })
+  panel.seen(view, ever_seen, now, { view = side, palette = palette, width = truth.width, height = truth.height,
+    place = function(at, k) return at.x + k % side - half, at.y + math.floor(k / side) - half end })
+
+  local policy, value, visits, scores = view:split(lower, "columns", { "1*", "1*", "1*", "1*" })
+  panel.policies(view, policy, now)
+  panel.value(view, value, now)
+  panel.visits(view, visits, now)
+  panel.scores(view, scores, now)
+end
+
+return scene.new {
+  doc = "a maze of your own: the world, what is seen and was seen of it, visits, policy, value and scores",
+  task = { "gridworld" },
+  core = { "agalite" },
+  draw = draw,
+}

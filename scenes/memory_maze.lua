@@ -1,0 +1,52 @@
+-- memory_maze.lua -- the maze from above with the way that was taken, what the agent sees of it, what it has seen
+-- so far, and its mind: does it go straight to a target that it saw long ago?    mneme view memory_maze
+local scene = require "mneme.scene"
+local panel = scene.panels
+
+local targets = { 0xC52C23FF, 0x73C566FF, 0x2DA2FBFF, 0x6C7AE7FF, 0xFFE044FF, 0xFF947CFF }
+local function palette(code)                     -- codes of engine/envs/memory_maze.h
+  return code == 1 and 0x6B7A90FF or code == 2 and 0x22333FFF or code == 3 and 0x3A5465FF or targets[code - 3]
+end
+
+-- The window's side, from how many numbers are seen, where they are cells; and the maze's.
+local function sides(now)
+  local n, cells = now.observation and #now.observation.shape == 1 and now.observation.shape[1], now.truth.layout
+  local view = n and math.sqrt(n - 1)
+  if view and cells and view % 1 ~= 0 then view = math.sqrt(n - 1 - #cells) end         -- with a map
+  return cells and view and view % 2 == 1 and view or nil, cells and math.sqrt(#cells)
+end
+
+local function draw(view, now)
+  local page = view:inset(view.box, 16)
+  local header, body = view:split(page, "rows", { 44, "1*" })
+  panel.header(view, header, now)
+  local upper, lower = view:split(body, "rows", { "5*", "3*" })
+
+  local side, size = sides(now)
+  local world, now_seen, ever_seen = view:split(upper, "columns", { "1*", "1*", "1*" })
+  local cue = now.truth.colors and now.truth.colors[now.truth.prompt + 1]
+  panel.world(view, world, now, { title = "maze", note = "border: the colour asked for",
+    place = function(entry) return entry.x and entry.y and entry.x + 0.5, entry.y and entry.y + 0.5 end })
+  if side then
+    panel.cells(view, now_seen, now, { view = side, palette = palette, agent = { (side - 1) / 2, side - 1 },
+      turned = true, frame = cue and targets[cue + 1], note = "up is ahead" })
+  else panel.observation(view, now_seen, now) end
+  panel.seen(view, ever_seen, now, { view = side, palette = palette, width = size, height = size, margin = 1,
+    place = function(truth, k)
+      local ahead, right, h = side - 1 - math.floor(k / side), k % side - (side - 1) / 2, truth.heading
+      local south, east = h == 2 and 1 or h == 0 and -1 or 0, h == 1 and 1 or h == 3 and -1 or 0
+      return truth.x + ahead * east - right * south, truth.y + ahead * south + right * east
+    end })
+
+  local policy, value, attention = view:split(lower, "columns", { "3*", "3*", "4*" })
+  panel.policies(view, policy, now)
+  panel.value(view, value, now)
+  panel.attention(view, attention, now)
+end
+
+return scene.new {
+  doc = "Memory Maze: from above with the trail, as the agent sees it, what it has seen, policy, value and attention",
+  task = { "memory_maze", size = 9 },
+  core = { "agalite" },
+  draw = draw,
+}

@@ -1,0 +1,42 @@
+-- noisy_cartpole.lua -- cart and pole with the ghost that the agent sees, the angle as it is and as it is seen, and
+-- the agent's mind: does its memory smooth the noise away?    mneme view noisy_cartpole, or mneme view runs/NAME
+local scene = require "mneme.scene"
+local panel = scene.panels
+
+-- A number of the truth, and the one at a place of the observation, in another unit.
+local function both(name, place, unit)
+  local function seen(entry)
+    local o = entry.observation
+    return o and o.shape[1] <= 4 and o.values[o.shape[1] == 4 and 2 * place or place] * unit or nil
+  end
+  return {
+    { name = "seen", of = seen, thick = 1 },
+    { name = "true", of = function(entry) return entry.truth and entry.truth[name] and entry.truth[name] * unit end },
+  }
+end
+
+local function draw(view, now)
+  local page = view:inset(view.box, 16)
+  local header, body = view:split(page, "rows", { 44, "1*" })
+  panel.header(view, header, now)
+  local world, middle, lower = view:split(body, "rows", { "5*", "4*", "4*" })
+  panel.world(view, world, now, { title = "cart and pole", note = "pale: where the agent sees them" })
+
+  local angle, place = view:split(middle, "columns", { "1*", "1*" })
+  local nothing = "this environment has no cart"
+  panel.signals(view, angle, now, { title = "angle", y_name = "degrees", lines = both("angle", 1, 180 / math.pi),
+    empty = nothing })
+  panel.signals(view, place, now, { title = "cart", y_name = "metres", lines = both("x", 0, 1), empty = nothing })
+
+  local policy, value, memory = view:split(lower, "columns", { "1*", "1*", "1*" })
+  panel.policies(view, policy, now)
+  panel.value(view, value, now)
+  panel.norms(view, memory, now)
+end
+
+return scene.new {
+  doc = "CartPole through noise: cart, pole and the ghost that is seen, angle and place true and seen, policy, value",
+  task = { "noisy_cartpole", noise = 0.2 },
+  core = { "gru", d_model = 64 },
+  draw = draw,
+}

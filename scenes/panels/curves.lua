@@ -1,0 +1,39 @@
+-- curves.lua -- a learning curve of the run, while it trains or after: one measured quantity against steps, as
+-- written and smoothed.
+local curves = require "mneme.curves"
+
+local MOST = 400                                 -- points drawn
+
+---options.of: names of quantities, the first that the run has is drawn; title
+return function(view, box, now, options)
+  local theme, u = view.theme, view.unit
+  local series, name = now.run and curves.read(now.run) or {}, nil
+  for _, wanted in ipairs(options.of) do name = name or series[wanted] and wanted end
+  local s = series[name]
+  local note = s and ("%s, last %.3g"):format(name, s.y[s.n]):gsub("-", "−")
+  local inner = view:card(box, options.title, note)
+  if not s then
+    local text = now.run and "the run has not written it yet" or "no run is shown"
+    return view:text(text, inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
+  end
+  local least, most = math.huge, -math.huge
+  for i = 1, s.n do least, most = math.min(least, s.y[i]), math.max(most, s.y[i]) end
+  local margin = math.max((most - least) * 0.06, 1e-3)
+  local unit, word = 1, "steps"
+  if s.x[s.n] >= 2e6 then unit, word = 1e6, "million steps"
+  elseif s.x[s.n] >= 2e3 then unit, word = 1e3, "thousand steps" end
+  local place = view:axes(inner, 0, math.max(s.x[s.n] / unit, 1e-3), least - margin, most + margin, word, name)
+  local stride, mean, x0, y0, mx, my = math.max(1, s.n / MOST), nil, nil, nil, nil, nil
+  for at = 1, s.n, stride do
+    local i = math.floor(at)
+    mean = mean and mean + (s.y[i] - mean) / math.min(i / stride, 10) or s.y[i]
+    local x1, y1 = place(s.x[i] / unit, s.y[i])
+    local nx, ny = place(s.x[i] / unit, mean)
+    if x0 then
+      view:line(x0, y0, x1, y1, theme.line, 1.5 * u)
+      view:line(mx, my, nx, ny, theme.accent, 2 * u)
+    end
+    x0, y0, mx, my = x1, y1, nx, ny
+  end
+  view:disc(mx, my, 4 * u, theme.text)
+end

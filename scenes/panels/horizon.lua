@@ -1,0 +1,42 @@
+-- horizon.lua -- how fast each head forgets: the steps in which half of what it holds is gone, if its gates go on as
+-- they did lately.  Bright heads hold on.
+local ffi = require "ffi"
+local canvas = require "mneme.canvas"
+local recall = require "mneme.recall"
+
+local FAR = math.log(1000)                      -- steps where the colours end
+
+local function number(steps)
+  if steps == math.huge then return "∞" end
+  return steps < 9.95 and ("%.1f"):format(steps) or steps < 9999.5 and ("%.0f"):format(steps)
+    or ("%.0fk"):format(steps / 1000)
+end
+
+return function(view, box, now)
+  local theme, u = view.theme, view.unit
+  local layers, heads = recall.size(now)
+  local known = layers > 0 and recall.horizon(now, 0, 0)
+  local title = "memory horizon"
+  if not known then
+    local inner = view:card(box, title)
+    return view:text("this core shows no gates that forget", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
+  end
+  local inner = view:card(box, title, now.reads == "softmax" and "steps that can be read" or "steps until half is gone")
+  local wide = view:text_width("layer 00", 11) + 6 * u
+  local top = inner.y + 16 * u
+  local w, h = (inner.w - wide) / heads, (inner.y + inner.h - top) / layers
+  local colour = ffi.new "float[1]"
+  local size = math.max(1, math.min(14, 0.5 * h / u, 0.3 * w / u))
+  for layer = 0, layers - 1 do
+    local y = top + layer * h
+    view:text("layer " .. layer, inner.x, y + h / 2 + 4 * u, math.min(11, 0.8 * h / u), theme.dim)
+    for head = 0, heads - 1 do
+      local x, steps = inner.x + wide + head * w, recall.horizon(now, layer, head) or 0
+      if layer == 0 then view:text("head " .. head, x + w / 2, inner.y + 9 * u, 11, theme.dim, "center", w) end
+      colour[0] = math.log(math.min(1000, math.max(1, steps))) / FAR
+      view:heat({ x = x, y = y, w = w - 2 * u, h = h - 2 * u }, 1, 1, colour, 0, 1, canvas.SEQUENTIAL)
+      local ink = colour[0] > 0.6 and 0x0F131AFF or 0xFFFFFFFF
+      view:text(number(steps), x + w / 2 - u, y + h / 2 + 0.36 * size * u - u, size, ink, "center")
+    end
+  end
+end

@@ -1,0 +1,16 @@
+-- policies.lua -- the policy over time: how likely each action was at each step.  A doubting agent is a blur,
+-- a decided one a line.
+local bands = require "mneme.bands"
+local canvas = require "mneme.canvas"
+
+return function(view, box, now)
+  local theme, u = view.theme, view.unit
+  local inner = view:card(box, "policy over time", "probability 0 … 1", canvas.SEQUENTIAL)
+  if #now.policy == 0 then
+    return view:text("no policy", inner.x, inner.y + 16 * u, 12, theme.dim)
+  end
+  local over = bands.over(now.history, #now.policy, function(entry)
+    return entry.policy and function(row) return entry.policy[row] end
+  end)
+  bands.draw(view, inner, over, { lo = 0, hi = 1, names = now.actions })
+end

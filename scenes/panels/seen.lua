@@ -1,0 +1,45 @@
+-- seen.lua -- the map that the agent could have drawn by now: every cell that it has seen in this episode, the
+-- darker the longer ago.  What is missing it cannot know; what is dark it must remember.
+local canvas = require "mneme.canvas"
+
+local FADED = 100                                -- steps after which a cell is darkest
+
+---options: view, palette: as of cells; place = function(truth, k): column and row of the world that the k-th seen
+---cell, from 0, is; width, height: of the world; margin: cells around it that are seen too
+return function(view, box, now, options)
+  local theme, u = view.theme, view.unit
+  local margin = options.margin or 0
+  local W, H = (options.width or 0) + 2 * margin, (options.height or 0) + 2 * margin
+  local code, when, count = {}, {}, 0
+  for _, entry in ipairs(options.view and now.history or {}) do
+    for k = 0, entry.observation and entry.truth and options.view ^ 2 - 1 or -1 do
+      local is = entry.observation.values[k]
+      local x, y = options.place(entry.truth, k)
+      local at = (y + margin) * W + x + margin
+      if is > 0 and x >= -margin and y >= -margin and x < W - margin and y < H - margin then
+        if not code[at] then count = count + 1 end
+        code[at], when[at] = is, entry.step
+      end
+    end
+  end
+  local note = count > 0 and ("%d cells, darker the longer ago"):format(count) or nil
+  local inner = view:card(box, "seen so far", note)
+  if count == 0 then
+    return view:text("nothing is known of what it saw", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
+  end
+  local side = math.min(inner.w / W, inner.h / H)
+  local left, top = inner.x + (inner.w - side * W) / 2, inner.y + (inner.h - side * H) / 2
+  view:rect(left, top, side * W, side * H, 0x0B0E13FF)
+  for at, is in pairs(code) do
+    local x, y = left + at % W * side, top + math.floor(at / W) * side
+    local colour, sign = options.palette(is)
+    local age = math.max(0.3, 1 - (now.step - when[at]) / FADED)
+    if colour then view:rect(x, y, side - 1, side - 1, canvas.fade(colour, age)) end
+    if sign then view:text(sign, x + side / 2, y + side * 0.7, side * 0.55 / u, canvas.fade(0xFFFFFFFF, age), "center") end
+  end
+  local truth = now.truth
+  if truth.x and truth.y then
+    local x, y = left + (truth.x + margin + 0.5) * side, top + (truth.y + margin + 0.5) * side
+    view:disc(x, y, side * 0.38, 0xF5F7FAFF)
+  end
+end

@@ -1,0 +1,47 @@
+-- signals.lua -- numbers over the steps of an episode as lines: what is and what is seen, say.
+local colours = { "accent", "warm", "good", "violet", "bad", "dim" }
+
+-- Words in the colours of the lines, from the right.
+local function legend(view, box, lines, used)
+  local x, u = box.x + box.w - 12 * view.unit, view.unit
+  for i = #lines, 1, -1 do
+    local w = view:text_width(lines[i].name, 11.5)
+    if x - w < box.x + 12 * u + used then return end
+    view:text(lines[i].name, x, box.y + 23 * u, 11.5, view.theme[colours[(i - 1) % #colours + 1]], "right")
+    x = x - w - 14 * u
+  end
+end
+
+---options: title, y_name (with its unit), lines = { { name, of = function(entry): number? }, ... }, empty: text where
+---there are no numbers, least: the axis reaches at least from it ...
+return function(view, box, now, options)
+  local theme, u, history = view.theme, view.unit, now.history
+  local inner = view:card(box, options.title)
+  local least, most, last, known = options.least or math.huge, -math.huge, 10, false
+  for _, entry in ipairs(history) do
+    for _, line in ipairs(options.lines) do
+      local y = line.of(entry)
+      if y and y - y == 0 then least, most, known = math.min(least, y), math.max(most, y), true end
+    end
+    last = math.max(last, entry.step)
+  end
+  if not known then
+    return view:text(options.empty or "nothing to show", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
+  end
+  legend(view, box, options.lines, view:text_width(options.title, 13) + 16 * u)
+  local margin = math.max((most - least) * 0.06, 1e-3)
+  local place = view:axes(inner, 0, last, least == options.least and least or least - margin, most + margin, "step",
+    options.y_name)
+  for i, line in ipairs(options.lines) do
+    local x0, y0
+    for _, entry in ipairs(history) do
+      local y = line.of(entry)
+      if y and y - y == 0 then
+        local x1, y1 = place(entry.step, y)
+        if x0 then view:line(x0, y0, x1, y1, theme[colours[(i - 1) % #colours + 1]], (line.thick or 2) * u) end
+        x0, y0 = x1, y1
+      end
+    end
+    if x0 then view:disc(x0, y0, 3 * u, theme[colours[(i - 1) % #colours + 1]]) end
+  end
+end
