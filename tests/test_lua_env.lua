@@ -119,6 +119,16 @@ t.test("Lua environment: mistakes are told", function()
   t.raises(broken("aktions", 3), "did you mean 'actions'")
   t.raises(broken("time_limit", -1), "time_limit=%-1")
   t.raises(broken("seed", 0.5), "seed=0.5")
+  t.raises(broken("name", 3), "name is a number, expected a text")
+  t.raises(broken("name", ""), "name is empty, expected a text")
+  t.raises(broken("actions", {}), "there are 0 actions, expected 1%.%.65536")
+  t.raises(broken("actions", { "low", {} }), "the name of action 1 is a table, expected a text")
+  t.raises(broken("actions", 1e9), "there are 1000000000 actions")
+  t.raises(broken("num_envs", 1e9), "1000000000 copies with 2 numbers seen each, expected at most 1048576 copies")
+  t.raises(broken("observation", { 60000, 60000 }), "3 copies with 3600000000 numbers seen each")
+  for _, n in ipairs { 0, 1.5, 0 / 0, "3", {} } do
+    t.raises(broken("reset", function(_, random) return { random(n), 1 } end), "expected nothing, or a whole number from 1 to 2^24")
+  end
   local task = repeat_first()
   t.raises(function() task:step { 0, 0, 0 } end, "before reset")
   task:reset(1)
@@ -131,4 +141,10 @@ t.test("Lua environment: mistakes are told", function()
   local closure = repeat_first { reset = function(self) self.f = print return { 0, 0 } end }
   closure:reset(1)
   t.raises(function() closure:save(0) end, "self%.self%.f is a function")
+  local circle = repeat_first { reset = function(self) self.me = self return { 0, 0 } end }
+  circle:reset(1)
+  t.raises(function() circle:save(0) end, "save: self%.self%.me%.me.* holds itself, or tables more than 100 deep")
+  local keyed = repeat_first { reset = function(self) self[{}] = 1 return { 0, 0 } end }
+  keyed:reset(1)
+  t.raises(function() keyed:save(0) end, "save: self%.self has a table as a key, expected numbers and strings")
 end)

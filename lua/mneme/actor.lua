@@ -117,6 +117,8 @@ end
 ---@param task Task
 ---@param agent Agent
 function Actor.new(class, what, cfg, task, agent)
+  errors.need(what .. ": task", task, "observation_space", "mn.env(...)")
+  errors.need(what .. ": agent", agent, "core", "mn.agent { task = task, ... }")
   local self = setmetatable({ task = task, agent = agent, cfg = cfg, step = 0, finished = episodes(), progress = {} }, class)
   for key, value in pairs(learner_keys.read(what, cfg, class.defaults)) do self[key] = value end
   local core = agent.core

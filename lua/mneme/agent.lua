@@ -35,6 +35,9 @@ end
 -- The core that was given, or one made to fit.
 local function fitting_core(given, d_in)
   if type(given) == "string" then given = { given } end
+  if type(given) ~= "table" or type(given[1]) ~= "string" then
+    errors.need("agent: core", given, "module", "mn.core(...), a name, or { name, option = ... }")
+  end
   if type(given) == "table" and type(given[1]) == "string" then
     local config = { d_in = d_in }
     for key, value in pairs(given) do if key ~= 1 then config[key] = value end end
@@ -53,16 +56,21 @@ end
 ---  observation space; previous = "action,reward": what of the step before is an input too (the action as a one-hot)
 ---@return Agent
 local function agent(options)
+  errors.need("agent: what it is made of", options, nil, "{ task = mn.env(...), core = mn.core(...) }")
   for key in pairs(options) do
     if not known[key] then errors.unknown("key of agent:", key, find.keys(known)) end
   end
   local task, core = options.task, options.core
   if not task or not core then errors.raise "agent: expected { task = mn.env(...), core = mn.core(...) }" end
+  errors.need("agent: task", task, "observation_space", "mn.env(...)")
+  local hidden = options.hidden or 128
+  if type(hidden) ~= "number" or hidden % 1 ~= 0 or hidden < 1 or hidden > 2 ^ 24 then
+    errors.raise(("agent: hidden=%s, expected a whole number of at least 1"):format(tostring(hidden)))
+  end
   local previous = read_previous(options.previous or "")
   local torso = torsos.for_space(task.observation_space, options.torso)
   local actions = task.action_space.n
   core = fitting_core(core, torso.d_out + (previous.action and actions or 0) + (previous.reward and 1 or 0))
-  local hidden = options.hidden or 128
   local heads = nn.heads(core.d_out, hidden, actions)
   local module = nn.container { { "torso", torso }, { "core", core.module }, { "actor", heads.children[1][2] },
     { "critic", heads.children[2][2] } }

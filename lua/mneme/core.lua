@@ -184,6 +184,7 @@ local definitions = {}
 
 ---The definition of a core by name, or by the path of its file: { doc, source, config, build }.
 local function definition(name)
+  if type(name) ~= "string" then errors.raise(("core: the name is a %s, expected a text"):format(type(name))) end
   if not definitions[name] then
     local path = name:find "%.lua$" and name or find.file("cores", name, "core")
     local chunk, err = loadfile(path)

@@ -7,7 +7,7 @@ local engine = require "mneme.engine"
 local errors = require "mneme.errors"
 local tensor = require "mneme.tensor"
 
-local C, check = engine.C, engine.check
+local C, check, need_pointer = engine.C, engine.check, tensor.need_pointer
 local dtypes = { [C.MN_F32] = "f32", [C.MN_I32] = "i32", [C.MN_U8] = "u8" }
 local env = {}
 
@@ -289,6 +289,7 @@ end
 ---@param seed integer|integer[]? as for reset
 function Task:reset_raw(obs, seed)
   local world = open(self)
+  need_pointer("reset_raw: obs", obs)
   if type(seed) == "table" then
     if #seed ~= self.num_envs then
       errors.usage(("%s: a list of %d seeds, expected one for each of %d copies"):format(self.id, #seed, self.num_envs))
@@ -358,7 +359,13 @@ end
 ---@param terminated ffi.cdata* uint8_t[num_envs]
 ---@param truncated ffi.cdata* uint8_t[num_envs]
 function Task:step_raw(action, obs, reward, terminated, truncated)
-  open(self):step(action, obs, reward, terminated, truncated)
+  local world = open(self)
+  need_pointer("step_raw: action", action)
+  need_pointer("step_raw: obs", obs)
+  need_pointer("step_raw: reward", reward)
+  need_pointer("step_raw: terminated", terminated)
+  need_pointer("step_raw: truncated", truncated)
+  world:step(action, obs, reward, terminated, truncated)
 end
 
 ---One copy as a string: its state, random stream and running episode.
@@ -377,7 +384,7 @@ function Task:restore(copy, bytes, obs)
   if type(bytes) ~= "string" then
     errors.raise(("%s: restore: a %s, expected the string of save"):format(self.id, type(bytes)))
   end
-  if obs then return world:restore(copy_of(self, copy), bytes, obs) end
+  if obs ~= nil then need_pointer("restore: obs", obs) return world:restore(copy_of(self, copy), bytes, obs) end
   local t, p = buffers(self)
   world:restore(copy_of(self, copy), bytes, p.obs + copy * (t.obs:size() / self.num_envs))
   return t.obs

@@ -49,6 +49,17 @@ function errors.raise(message, options)
     where = where or nil, traceback = debug.traceback("", 2) }, Error), 0)
 end
 
+---Refuse what is not the table that is expected.
+---@param what string "agent: task"
+---@param value any
+---@param field string? that such a table has
+---@param expected string how one is made: "mn.env(...)"
+function errors.need(what, value, field, expected)
+  if type(value) == "table" and (not field or value[field] ~= nil) then return end
+  local given = type(value) == "table" and "a table without " .. field or value == nil and "missing" or "a " .. type(value)
+  errors.raise(("%s is %s, expected %s"):format(what, given, expected))
+end
+
 ---The command line or a setting is wrong: exit status 2.
 function errors.usage(message, hint) errors.raise(message, { hint = hint, status = 2 }) end
 

@@ -28,6 +28,7 @@ local check = files.check
 ---@return number bytes
 ---@return ffi.cdata* owner
 function files.block(path)
+  if type(path) ~= "string" then errors.raise(("the path of a file is a %s, expected a text"):format(type(path))) end
   local file = ffi.gc(check(C.mn_file_new(engine.ctx, path)), C.mn_file_free)
   return ffi.cast("const uint8_t *", C.mn_file_data(file)), C.mn_file_bytes(file), file
 end

@@ -16,13 +16,16 @@ local rules = {
   weight_decay = at_least_0, adam_eps = at_least_0, beta1 = share, beta2 = share,
 }
 
+-- What a learner reads of the run's own, where it is given.
+local of_run = { seed = { 0, 2 ^ 53, whole }, steps = { 1, 2 ^ 53 }, stop_score = { 0, 2 ^ 53 } }
+
 local function refuse(what, key, value, expected)
   local shown = type(value) == "string" and ("'%s'"):format(value) or tostring(value)
   errors.usage(("%s: %s=%s, expected %s"):format(what, key, shown, expected))
 end
 
 local function check(what, key, value, default)
-  local rule = rules[key]
+  local rule = rules[key] or of_run[key]
   if type(default) == "boolean" then
     if value == 0 or value == 1 then return value == 1 end
     if type(value) ~= "boolean" then refuse(what, key, value, "true or false") end
@@ -43,6 +46,10 @@ end
 ---@param defaults table<string, number|boolean|string>
 ---@return table<string, number|boolean|string>
 function learner_keys.read(what, cfg, defaults)
+  errors.need(what .. ": settings", cfg, nil, "mn.config { ... }, or a table of them")
+  for key in pairs(of_run) do
+    if cfg[key] ~= nil then check(what, key, cfg[key]) end
+  end
   local set = {}
   for key, default in pairs(defaults) do
     local given = cfg[key]

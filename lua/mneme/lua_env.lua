@@ -13,25 +13,36 @@ local known = { "observation", "dtype", "codes", "actions", "reset", "step", "dr
   "num_envs", "seed", "time_limit" }
 local BLOCK, FIRST_STREAM = 64, 2 ^ 31       -- streams of copies of Lua environments begin there
 local KIND = "mn_lua1"                       -- what saved bytes begin with
+local MOST_DEEP = 100                        -- tables in tables that can be saved: deeper ones go in a circle
+local MOST_ACTIONS, MOST_COPIES, MOST_NUMBERS = 2 ^ 16, 2 ^ 20, 2 ^ 28
 
 -- ---- saving: numbers, strings, booleans and tables of them, as text that is no program ----
 
-local function encode(x, out, what)
+local function encode(x, out, what, depth)
   local kind = type(x)
+  depth = (depth or 0) + 1
+  if depth > MOST_DEEP then
+    errors.raise(("save: %s... holds itself, or tables more than %d deep"):format(what:sub(1, 40), MOST_DEEP))
+  end
   if kind == "number" then out[#out + 1] = ("n%.17g;"):format(x)
   elseif kind == "string" then out[#out + 1] = ("s%d:%s"):format(#x, x)
   elseif kind == "boolean" then out[#out + 1] = x and "t" or "f"
   elseif kind == "table" then
     local keys = {}
-    for key in pairs(x) do keys[#keys + 1] = key end
+    for key in pairs(x) do
+      if type(key) ~= "number" and type(key) ~= "string" then
+        errors.raise(("save: %s has a %s as a key, expected numbers and strings"):format(what, type(key)))
+      end
+      keys[#keys + 1] = key
+    end
     table.sort(keys, function(a, b)
       if type(a) == type(b) then return a < b end
       return type(a) < type(b)
     end)
     out[#out + 1] = "{"
     for _, key in ipairs(keys) do
-      encode(key, out, what)
-      encode(x[key], out, what .. "." .. tostring(key))
+      encode(key, out, what, depth)
+      encode(x[key], out, what .. "." .. tostring(key), depth)
     end
     out[#out + 1] = "}"
   else
@@ -76,6 +87,9 @@ end
 local function random_of(copy)
   local block, filled = ffi.new("float[?]", BLOCK), -1
   return function(n)
+    if n ~= nil and (type(n) ~= "number" or n % 1 ~= 0 or n < 1 or n > 2 ^ 24) then
+      errors.raise(("random(%s): expected nothing, or a whole number from 1 to 2^24"):format(tostring(n)))
+    end
     local s = copy.stream
     local want = math.floor(s.draws / BLOCK)
     if filled ~= want or copy.moved then
@@ -111,6 +125,25 @@ local function check_spec(spec)
   if #spec.observation == 0 then
     errors.usage "env: observation is an empty list, expected the sizes of its axes"
   end
+  if spec.name ~= nil and (type(spec.name) ~= "string" or spec.name == "") then
+    errors.usage(("env: name is %s, expected a text"):format(spec.name == "" and "empty" or "a " .. type(spec.name)))
+  end
+end
+
+-- The names of the actions: those that were given, or their numbers.
+local function action_names(what, actions)
+  local n = type(actions) == "table" and #actions or require("mneme.env").whole(what, "actions", actions, 1)
+  if n < 1 or n > MOST_ACTIONS then
+    errors.usage(("%s: there are %d actions, expected 1..%d"):format(what, n, MOST_ACTIONS))
+  end
+  local names = {}
+  for i = 1, n do
+    names[i] = type(actions) == "table" and actions[i] or tostring(i - 1)
+    if type(names[i]) ~= "string" then
+      errors.usage(("%s: the name of action %d is a %s, expected a text"):format(what, i - 1, type(names[i])))
+    end
+  end
+  return names
 end
 
 ---An environment made of Lua functions.
@@ -127,11 +160,8 @@ end
 function world.new(spec)
   local whole = require("mneme.env").whole
   check_spec(spec)
-  local names, size, name = spec.actions, 1, spec.name or "lua"
-  if type(names) ~= "table" then
-    names = {}
-    for i = 1, whole(name, "actions", spec.actions, 1) do names[i] = tostring(i - 1) end
-  end
+  local name, size = spec.name or "lua", 1
+  local names = action_names(name, spec.actions)
   for i, n in ipairs(spec.observation) do
     size = size * whole(name, ("observation[%d]"):format(i - 1), n, 1)
   end
@@ -142,6 +172,10 @@ function world.new(spec)
   end
   local n = whole(name, "num_envs", spec.num_envs or 8, 1)
   local limit = whole(name, "time_limit", spec.time_limit or 0, 0)
+  if n > MOST_COPIES or n * size > MOST_NUMBERS then
+    errors.usage(("%s: %d copies with %.0f numbers seen each, expected at most %d copies and %.0f numbers in all"):format(name,
+      n, size, MOST_COPIES, MOST_NUMBERS))
+  end
   local settings = { num_envs = n, seed = spec.seed or 1, time_limit = limit }
   local number = dtype == "u8" and "uint8_t" or "float"
   local element = number .. "[?]"

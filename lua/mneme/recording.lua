@@ -3,6 +3,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
+local tensor = require "mneme.tensor"
 local trajectory = require "mneme.trajectory"
 
 local C = engine.C
@@ -32,6 +33,8 @@ end
 ---@return Recording
 local function new(task, copy, options)
   options = options or {}
+  errors.need("recording: task", task, "observation_space", "mn.env(...)")
+  errors.need("recording: the options", options, nil, "{ fields = ..., about = ... }")
   for key in pairs(options) do
     if key ~= "fields" and key ~= "about" then errors.unknown("option of a recording:", key, { "about", "fields" }) end
   end
@@ -43,6 +46,7 @@ end
 
 -- The next observation goes into the running check of its block.
 local function see(self, obs)
+  tensor.need_pointer("recording: the observation", obs)
   local n, block = self.seen, trajectory.block
   local at = math.floor(n / block)
   self.check = C.mn_crc32c(n % block == 0 and 0 or self.check, obs, self.obs_bytes)
@@ -86,6 +90,11 @@ end
 ---@param obs ffi.cdata* the observation after it: where an episode ended, the first of the next one
 function Recording:add(action, reward, terminated, truncated, obs)
   local t = self.steps
+  if not t then errors.raise "recording: add before begin" end
+  if type(action) ~= "number" or not (action >= 0 and action < self.task.action_space.n) or type(reward) ~= "number" then
+    errors.raise(("recording: action %s and reward %s, expected 0..%d and a number"):format(tostring(action), tostring(reward),
+      self.task.action_space.n - 1))
+  end
   if t >= trajectory.most_steps then
     errors.fail(("recording: more than %d steps in one trajectory"):format(trajectory.most_steps))
   end

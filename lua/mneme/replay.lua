@@ -49,6 +49,7 @@ local function shape_text(space) return ("%s [%s]"):format(space.dtype, table.co
 ---@param like Task? a task with rules in Lua that the trajectory is of
 ---@return Replay
 local function new(t, like)
+  errors.need("replay: the trajectory", t, "checks", "mn.trajectory(path)")
   local ok, task = pcall(task_of, t, like)
   if not ok then
     if errors.is(task) then errors.fail(task.message:find(name_of(t), 1, true) and task.message

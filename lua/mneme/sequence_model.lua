@@ -11,6 +11,7 @@ Model.__index = Model
 ---@param options table { task = mn.task(...), core = mn.core(...) }
 ---@return SequenceModel
 local function new(options)
+  errors.need("sequence_model: what it is made of", options, nil, "{ task = mn.task(...), core = mn.core(...) }")
   for key in pairs(options) do
     if key ~= "task" and key ~= "core" then errors.unknown("key of sequence_model", key, { "task", "core" }) end
   end
@@ -18,6 +19,8 @@ local function new(options)
   if not task or not core then
     errors.raise "sequence_model: expected { task = mn.task(...), core = mn.core(...) }"
   end
+  errors.need("sequence_model: task", task, "buffers", "mn.task(...)")
+  errors.need("sequence_model: core", core, "module", "mn.core(...)")
   local embed = nn.embedding(task.tokens, core.config.d_in)
   local head = nn.linear(core.d_out, task.classes, { init = nn.init.orthogonal(1) })
   local module = nn.container { { "embed", embed }, { "core", core.module }, { "head", head } }

@@ -3,7 +3,7 @@ local core = require "mneme.core"
 local errors = require "mneme.errors"
 local nn = require "mneme.nn"
 
-local WIDEST = 4096
+local WIDEST, MOST = 4096, 1e12               -- d_model; parameters
 local along = { "d_head", "d_ffn" }            -- what a core has of these keeps its share of d_model
 
 -- The settings with another width, or nil where a share of it is no whole number.
@@ -26,13 +26,22 @@ end
 ---@param build fun(core: Core): { module: Module } a model with such a core; what is built here is only counted
 ---@return table settings for mn.core
 local function sized(spec, parameters, build)
+  errors.need("sized: the core", spec, 1, '{ "gru", option = ... }')
+  if type(parameters) ~= "number" or not (parameters >= 1 and parameters <= MOST) then
+    errors.usage(("sized: parameters=%s, expected a number in 1..%g"):format(tostring(parameters), MOST))
+  end
+  if type(build) ~= "function" then errors.raise(("sized: build is a %s, expected a function"):format(type(build))) end
   local defaults = core.definition(spec[1]).config
   if spec.d_model then return spec end
   local best, nearest, fewest = nil, math.huge, nil
   for width = 4, WIDEST, 2 do
     local wide = widened(spec, width, defaults)
     if wide then
-      local count = nn.dry(function() return build(core.new(wide)).module:count() end)
+      local count = nn.dry(function()
+        local model = build(core.new(wide))
+        errors.need("sized: what build gives", model, "module", "a model")
+        return model.module:count()
+      end)
       fewest = fewest or count
       if math.abs(count - parameters) < nearest then best, nearest = wide, math.abs(count - parameters) end
       if count > parameters then break end

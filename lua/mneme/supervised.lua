@@ -3,6 +3,7 @@
 -- memory go on from one batch of a text to the next?), the task's resets (done = 1 where a sequence begins), and the
 -- task's `length`, which is both what one batch holds and how far back gradients go; how far a memory reaches within
 -- or beyond it is the core's own setting.
+local errors = require "mneme.errors"
 local held_out = require "mneme.held_out"
 local learner_keys = require "mneme.learner_keys"
 local optim = require "mneme.optim"
@@ -28,6 +29,8 @@ local defaults = {
 ---@param model SequenceModel mn.sequence_model { task = task, core = core }
 ---@return Supervised
 local function new(cfg, task, model)
+  errors.need("supervised: task", task, "buffers", "mn.task(...)")
+  errors.need("supervised: model", model, "core", "mn.sequence_model { task = task, core = core }")
   local self = setmetatable({ cfg = cfg, task = task, model = model, updates = 0, evaluated = 0 }, Supervised)
   for key, value in pairs(learner_keys.read("supervised", cfg, defaults)) do self[key] = value end
   self.each = task.length * task.batch
@@ -69,7 +72,7 @@ function Supervised:advance()
   step = step + self.each
   local loss, norm = self.loss[0], self.optimiser:grad_norm()
   local fine = loss - loss == 0 and norm - norm == 0
-  if fine and (step - self.evaluated >= self.eval_every or step >= self.cfg.steps) then
+  if fine and (step - self.evaluated >= self.eval_every or step >= (self.cfg.steps or math.huge)) then
     self.evaluated, self.result = step, self.valid:run(self.eval_batches)
   end
   return self.each, fine
@@ -120,7 +123,7 @@ end
 
 function Supervised:metrics(m)
   m["losses/loss"], m["charts/accuracy"] = self.loss[0], batch_accuracy(self)
-  m["grad/norm"], m["charts/learning_rate"] = self.optimiser:grad_norm(), self.optimiser.hyper_data[0]
+  m["grad/norm"], m["charts/learning_rate"] = self.optimiser:grad_norm(), self.optimiser:lr()
   for _, key in ipairs(self.result and { "loss", "accuracy", "perplexity", "bits_per_character" } or {}) do
     m["eval/" .. key] = self.result[key]
   end

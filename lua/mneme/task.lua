@@ -40,9 +40,18 @@ function Task:buffers()
   return { token = leaf "i32", answer = leaf "i32", asked = leaf "u8", done = leaf "u8" }
 end
 
+-- Batches and examples are counted from 0, in one of the splits.
+local function check_place(split, n)
+  if not splits[split] then errors.unknown("split", split, find.keys(splits)) end
+  if type(n) ~= "number" or n % 1 ~= 0 or n < 0 or n >= 2 ^ 32 then
+    errors.raise(("task: number %s of the %s part, expected a whole number from 0 on"):format(tostring(n), split))
+  end
+end
+
 ---How many batches a split has before it begins again; infinitely many where they are drawn.
 ---@param split "train"|"valid"|"test"
 function Task:batches(split)
+  check_place(split, 0)
   if not self.carried then return math.huge end
   local _, n = self.stream(split)
   return math.ceil(math.floor((n - 1) / self.batch) / self.length)
@@ -80,7 +89,8 @@ end
 ---Fill the buffers with batch n (from 0) of a split.  It depends on nothing but the settings, the split and n.
 ---@param into table as made by task:buffers()
 function Task:fill(into, split, n)
-  if not splits[split] then errors.unknown("split", split, find.keys(splits)) end
+  errors.need("task: the buffers", into, "token", "task:buffers()")
+  check_place(split, n)
   local T, B, fresh = self.length, self.batch, true
   if self.carried then
     fresh = fill_stream(self, into, split, n)
@@ -99,6 +109,7 @@ end
 ---@return ffi.cdata* token int32[length]
 ---@return ffi.cdata* answer int32[length]: -1 where nothing is asked; both good until the next one
 function Task:example(split, index)
+  check_place(split, index)
   ffi.fill(self.token, 4 * self.length)
   ffi.fill(self.answer, 4 * self.length, 255)
   self.draw(self.random:seek(self.settings.seed, split, index), self.token, self.answer)
@@ -149,6 +160,7 @@ local function new(name, settings)
     name, settings = name[1], given
   end
   if type(name) ~= "string" then errors.raise "task: expected a name, as in mn.task(\"listops\", { batch = 16 })" end
+  if settings ~= nil then errors.need("task: the settings", settings, nil, "{ batch = 16, ... }") end
   local d = definition(name)
   settings = resolve(name, d, settings or {})
   local self = setmetatable(d.build(settings), Task)

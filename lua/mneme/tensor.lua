@@ -352,6 +352,14 @@ ffi.metatype(handle, {
   end,
 })
 
+---Refuse what is not a pointer to numbers: what is read or written there would end the process.
+---@param what string "tmaze-v0: obs"
+---@param p any
+function M.need_pointer(what, p)
+  if type(p) == "cdata" and p ~= nil and not M.is(p) then return end
+  errors.raise(("%s is a %s, expected a pointer, such as x:data()"):format(what, M.is(p) and "tensor" or p == nil and "null" or type(p)))
+end
+
 -- ---- lifetimes ----
 
 ---Forget what was computed: the tape is emptied, the arena rewound.

@@ -134,6 +134,24 @@ local function described(space)
   return ("%s [%s]%s"):format(space.dtype or "f32", table.concat(space.shape, ","), codes)
 end
 
+local function whole(x, lo, hi) return type(x) == "number" and x % 1 == 0 and x >= lo and x <= hi end
+
+-- A space as environments have them, or an error that says what it is not.
+local function check_space(name, space)
+  local function refuse(what) errors.raise(("torso %s: the space's %s"):format(name, what)) end
+  for i, size in ipairs(space.shape) do
+    if not whole(size, 1, 2 ^ 24) then
+      refuse(("shape[%d] is %s, expected a whole number of at least 1"):format(i, type(size) == "number" and size or "a " .. type(size)))
+    end
+  end
+  if space.dtype ~= nil and space.dtype ~= "f32" and space.dtype ~= "u8" then
+    refuse(("dtype is %s, expected f32 or u8"):format(tostring(space.dtype)))
+  end
+  if space.codes ~= nil and not whole(space.codes, 0, 256) then
+    refuse(("codes is %s, expected a whole number from 1 to 256, or nil"):format(tostring(space.codes)))
+  end
+end
+
 ---A torso by name:
 ---  flat    floats, put in a row
 ---  codes   u8 codes as one-hots, put in a row
@@ -157,9 +175,13 @@ function torso.new(name, options)
   for key, value in pairs(options) do
     if key ~= "space" then
       if chosen[key] == nil then errors.unknown("option of torso " .. name, key, find.keys(kind.options)) end
+      if not whole(value, 1, 2 ^ 24) then
+        errors.raise(("torso %s: %s=%s, expected a whole number of at least 1"):format(name, key, tostring(value)))
+      end
       chosen[key] = value
     end
   end
+  check_space(name, space)
   if not kind.fits(space) then
     errors.raise(("torso %s reads %s, but the observations are %s"):format(name, kind.reads, described(space)))
   end

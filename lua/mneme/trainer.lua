@@ -19,6 +19,7 @@
 --   agent, task, watch    if it can be watched (view=1): see watch.lua
 --   agent, task, T, row   if its episodes can be recorded: see diary.lua
 local ffi = require "ffi"
+local config = require "mneme.config"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
 local progress = require "mneme.progress"
@@ -64,6 +65,7 @@ end
 function trainer.train(learner)
   if trainer.instead then return trainer.instead(learner) end          -- reopen.lua wants the learner alone
   local cfg = learner.cfg
+  if not config.meta(cfg) then errors.raise "train: the settings are a plain table, expected those of mn.config { ... }" end
   if cfg.view and not learner.agent then errors.usage "view=1: there is nothing to watch: this learner has no agent in a task" end
   local run = run_folder.open(cfg, learner:describe())
   local step, logged = 0, 0

@@ -1,0 +1,131 @@
+-- test_misuse.lua -- whatever a script hands over, it gets an error that names what was given and expected: no fault in
+-- our own code, no crash, no number that is none.  Every argument below is given every odd value.
+local t = require "tests.harness"
+local mn = require "mneme"
+local errors = require "mneme.errors"
+
+local circle = {}
+circle[1], circle.name = circle, circle
+local odd = { "text", "", 0 / 0, 1 / 0, -1, 0, 1.5, 1e300, true, {}, { 1, 2 }, { "x" }, circle, function() end, n = 15 }
+
+-- f with every odd value: it may work, or refuse in words.
+local function sweep(what, f)
+  for i = 1, odd.n do
+    local value = odd[i]
+    local ok, e = xpcall(f, function(e) return errors.is(e) and e or tostring(e) end, value)
+    t.ok(ok or errors.is(e), ("%s = %s: %s"):format(what, tostring(value), tostring(e)))
+    mn.sweep()
+  end
+end
+
+local task = mn.env("tmaze", { corridor = 5, num_envs = 2 })
+local agent = mn.agent { task = task, core = { "gru", d_model = 8 } }
+local sequences = mn.task("mqar", { length = 16, pairs = 2, vocab = 16, batch = 2 })
+local core = mn.core("gru", { d_in = 8, d_model = 8 })
+local model = mn.sequence_model { task = sequences, core = core }
+
+-- A table of settings with one of them changed.
+local function with(settings, key, value)
+  local changed = {}
+  for k, v in pairs(settings) do changed[k] = v end
+  changed[key] = value
+  return changed
+end
+
+t.test("agents and torsos refuse odd parts in words", function()
+  sweep("agent", mn.agent)
+  local parts = { task = task, core = { "gru", d_model = 8 } }
+  for _, key in ipairs { "task", "core", "hidden", "torso", "previous" } do
+    sweep("agent." .. key, function(v) mn.agent(with(parts, key, v)) end)
+  end
+  sweep("agent core { v }", function(v) mn.agent { task = task, core = { v } } end)
+  sweep("torso", function(v) mn.torso(v, { space = task.observation_space }) end)
+  local spaces = { flat = { shape = { 3 }, dtype = "f32" }, codes = { shape = { 3 }, dtype = "u8", codes = 4 },
+    conv = { shape = { 36, 36, 1 }, dtype = "u8" }, impala = { shape = { 8, 8, 1 }, dtype = "u8" } }
+  for name, space in pairs(spaces) do
+    sweep("torso options", function(v) mn.torso(name, v) end)
+    for _, key in ipairs { "shape", "dtype", "codes" } do
+      sweep(name .. "." .. key, function(v) mn.torso(name, { space = with(space, key, v) }) end)
+    end
+    sweep(name .. " axis", function(v) mn.torso(name, { space = with(space, "shape", { 8, v, 1 }) }) end)
+    sweep(name .. " hidden", function(v) mn.torso(name, { space = space, hidden = v }) end)
+  end
+  t.raises(function() mn.agent { task = 3, core = "gru" } end, "agent: task is a number, expected mn%.env")
+  t.raises(function() mn.agent(nil) end, "agent: what it is made of is missing")
+end)
+
+for _, name in ipairs { "a2c", "ppo" } do
+  t.test(name .. " refuses odd settings in words", function()
+    local settings = { num_steps = 4, minibatches = 1, epochs = 1, steps = 8 }
+    sweep("settings", function(v) mn[name](v, task, agent) end)
+    sweep("task", function(v) mn[name](settings, v, agent) end)
+    sweep("agent", function(v) mn[name](settings, task, v) end)
+    local keys = with(require("mneme." .. name).defaults, "seed", 1)
+    for _, key in ipairs { "steps", "stop_score" } do keys[key] = 1 end
+    for key in pairs(keys) do
+      sweep(key, function(v)
+        if key ~= "num_steps" or v ~= 1 / 0 then mn[name](with(settings, key, v), task, agent) end
+      end)
+    end
+    t.raises(function() mn[name](settings, task, agent):train() end, "a plain table, expected those of mn%.config")
+  end)
+end
+
+t.test("tasks, sequence models and supervised learning refuse odd settings in words", function()
+  sweep("task", mn.task)
+  for _, name in ipairs { "induction", "listops", "mqar", "selective_copy", "text" } do
+    sweep(name, function(v) mn.task(name, v) end)
+    for key in pairs(require("mneme.task").definition(name).config) do
+      sweep(name .. "." .. key, function(v) mn.task(name, { [key] = v, batch = 1 }) end)
+    end
+  end
+  sweep("fill into", function(v) sequences:fill(v, "train", 0) end)
+  sweep("fill split", function(v) sequences:fill(sequences:buffers(), v, 0) end)
+  sweep("fill n", function(v) sequences:fill(sequences:buffers(), "train", v) end)
+  sweep("example", function(v) sequences:example("train", v) end)
+  sweep("batches", function(v) sequences:batches(v) end)
+  sweep("sequence_model", mn.sequence_model)
+  for _, key in ipairs { "task", "core" } do
+    sweep("sequence_model." .. key, function(v) mn.sequence_model(with({ task = sequences, core = core }, key, v)) end)
+  end
+  sweep("supervised", function(v) mn.supervised(v, sequences, model) end)
+  sweep("supervised task", function(v) mn.supervised({ steps = 64 }, v, model) end)
+  sweep("supervised model", function(v) mn.supervised({ steps = 64 }, sequences, v) end)
+  for key in pairs(with(require("mneme.supervised").defaults, "steps", 1)) do
+    sweep("supervised." .. key, function(v) mn.supervised(with({ steps = 64 }, key, v), sequences, model) end)
+  end
+  sweep("sized core", function(v) mn.sized(v, 1000, function() return model end) end)
+  sweep("sized parameters", function(v) mn.sized({ "gru", d_in = 8 }, v, function() return model end) end)
+  sweep("sized build", function(v) mn.sized({ "gru", d_in = 8 }, 1000, v) end)
+end)
+
+t.test("steps, recordings and replays refuse what is no pointer, task or trajectory", function()
+  local world = mn.env("tmaze", { corridor = 5, num_envs = 1 })
+  local lua = mn.env { observation = { 2 }, actions = 2, num_envs = 1, reset = function() return { 0, 0 } end,
+    step = function() return { 0, 0 }, 0 end }
+  local obs = world:reset(1)
+  odd[odd.n + 1], odd[odd.n + 2], odd.n = nil, obs, odd.n + 2
+  for _, some in ipairs { world, lua } do
+    some:reset(1)
+    sweep("reset_raw", function(v) some:reset_raw(v, 1) end)
+    sweep("step_raw", function(v) some:step_raw(v, v, v, v, v) end)
+    sweep("restore", function(v) some:restore(0, some:save(0), v) end)
+  end
+  local function begun()
+    local rec = mn.recording.new(world, 0)
+    rec:begin(obs:data())
+    return rec
+  end
+  sweep("recording", function(v) mn.recording.new(v, 0) end)
+  sweep("recording options", function(v) mn.recording.new(world, 0, v) end)
+  sweep("begin", function(v) mn.recording.new(world, 0):begin(v) end)
+  sweep("add action", function(v) begun():add(v, 0, false, false, obs:data()) end)
+  sweep("add reward", function(v) begun():add(0, v, false, false, obs:data()) end)
+  sweep("add obs", function(v) begun():add(0, 0, false, false, v) end)
+  sweep("write", function(v) if type(v) ~= "string" then begun():write(v) end end)
+  t.raises(function() mn.recording.new(world, 0):add(0, 0, false, false, obs:data()) end, "add before begin")
+  sweep("trajectory", mn.trajectory)
+  sweep("replay", mn.replay.new)
+  t.raises(function() world:reset_raw(obs, 1) end, "reset_raw: obs is a tensor, expected a pointer")
+  odd.n = odd.n - 2
+end)
