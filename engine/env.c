@@ -27,6 +27,7 @@ int mn_env_find(const char *name) {
 const char *mn_env_name(int env) { return mn_env_at(env) ? mn_env_at(env)->name : NULL; }
 int mn_env_version(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->version : -1; }
 const char *mn_env_params(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->params : NULL; }
+const char *mn_env_settable(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->settable : NULL; }
 const char *mn_env_doc(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->doc : NULL; }
 const char *mn_env_about(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->about : NULL; }
 const char *mn_env_actions(int env) {
@@ -82,6 +83,20 @@ static int check_rule(mn_ctx *mn, const mn_env *e, const rule *r, double x) {
                    r->name, x, (int)strcspn(r->words, " "), r->words);
   return mn_fail(mn, "%s: %s=%.15g, expected a%s number from %g to %g", e->name, r->name, x,
                  r->whole ? " whole" : "", r->lo, r->hi);
+}
+
+int mn_env_fact(mn_ctx *mn, const mn_env *e, const char *name, double value) {
+  const char *all = e->facts->settable;
+  if (!all) return mn_fail(mn, "%s: nothing of it can be set", e->name);
+  char known[256] = "";
+  for (int n = 0; *all; n++) {
+    rule r;
+    all = read_rule(all, &r);
+    if (!strcmp(r.name, name)) return check_rule(mn, e, &r, value) ? -1 : n;
+    size_t used = strlen(known);
+    snprintf(known + used, sizeof known - used, " %s", r.name);
+  }
+  return mn_fail(mn, "%s: %.40s cannot be set; known:%s", e->name, name, known);
 }
 
 int mn_env_values(mn_ctx *mn, const mn_env *e, const double *given, double *value) {

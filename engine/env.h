@@ -36,19 +36,21 @@ typedef struct mn_space {        /* what an agent sees and may do, for given par
 
 enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values of truth */
 
-/* What MN_ENV takes; then reset, step, draw, truth.
+/* What MN_ENV takes; then reset, step, draw, truth, set, observe.
 **   doc       one line;  about: or NULL: more lines, for `mneme help env NAME`
 **   params    "corridor=160[2..256] noise=0.1[0..1] mode=grid|torus": a number with a point may be
 **             any number of its range, one without must be whole; a word is the index of its choice;
 **             map="" is a text, at most one, for prepare to read (its value in param is 0)
 **   actions   their names, in order, parted by blanks: spaces may offer the first n_actions of them,
 **             or more, which are then called by their numbers
+**   settable  or NULL: which facts of truth can be changed from outside, written as params are; what
+**             stands for a default only says whether the value must be whole
 **   spaces    fills *out for given params (checked, in order of .params); *out comes zeroed
 **   prepare   or NULL: fills shared, space.shared_bytes of it, zeroed before; -1 and mn_fail where
 **             params or text cannot be had.  Runs once, on the host */
 #define MN_ENV_FACTS                                                                               \
   int version;                                                                                     \
-  const char *doc, *about, *params, *actions;                                                              \
+  const char *doc, *about, *params, *actions, *settable;                                           \
   void (*spaces)(const double *param, mn_space *out);                                              \
   int (*prepare)(mn_ctx *mn, const double *param, const char *text, void *shared);
 
@@ -78,6 +80,8 @@ typedef struct mn_env {          /* what the engine sees; made by MN_ENV */
   void (*step)(const mn_batch *b);
   void (*draw)(const void *self, const mn_io *io, mn_canvas *c);
   int  (*truth)(const void *self, const mn_io *io, const char **names, float *values);
+  bool (*set)(void *self, const mn_io *io, int fact, double value);   /* this and */
+  void (*observe)(const mn_batch *b);            /* this one only where settable is not NULL */
 } mn_env;
 
 /* 32 more random bits, after io->bits.  Which copy, step and how many came before decide them. */
@@ -115,6 +119,10 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
 **   int  truth(const NAME *self, const mn_io *io, const char **names, float *values)
 **        privileged facts for probes: *names = "cue position layout[121]", parted by blanks, a count
 **        where a name has several values; gives the number of values, 1..MN_FACTS
+** and where there is something settable:
+**   bool set(NAME *self, const mn_io *io, int fact, double value)    give a fact (numbered as in
+**        settable) a value of its range: false where that cannot be now, and nothing has changed
+**   void observe(NAME *self, mn_io *io)    observe, as the reset or step before has; io has its bits
 ** The loops over copies are made here, in the env's own file: so reset and step are inlined. */
 #define MN_ENV(NAME, ...)                                                                          \
   typedef struct mn_##NAME##_parts {                                                               \
@@ -123,6 +131,8 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
     void (*step)(NAME *self, mn_io *io);                                                           \
     void (*draw)(const NAME *self, const mn_io *io, mn_canvas *c);                                 \
     int  (*truth)(const NAME *self, const mn_io *io, const char **names, float *values);           \
+    bool (*set)(NAME *self, const mn_io *io, int fact, double value);                              \
+    void (*observe)(NAME *self, mn_io *io);                                                        \
   } mn_##NAME##_parts;                                                                             \
   static const mn_##NAME##_parts mn_##NAME##_is = { __VA_ARGS__ };                                 \
   static void mn_##NAME##_reset(const mn_batch *batch) {                                           \
@@ -150,7 +160,15 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
                                float *values) {                                                    \
     return mn_##NAME##_is.truth((const NAME *)self, io, names, values);                            \
   }                                                                                                \
+  static bool mn_##NAME##_set(void *self, const mn_io *io, int fact, double value) {               \
+    return mn_##NAME##_is.set((NAME *)self, io, fact, value);                                      \
+  }                                                                                                \
+  static void mn_##NAME##_observe(const mn_batch *b) {                                             \
+    mn_io io = mn_io_of(b, 0);                                                                     \
+    mn_##NAME##_is.observe((NAME *)(void *)b->self, &io);                                          \
+  }                                                                                                \
   const mn_env mn_env_##NAME = { #NAME, &mn_##NAME##_is.facts, mn_##NAME##_reset, mn_##NAME##_step,\
-                                 mn_##NAME##_draw, mn_##NAME##_truth };
+                                 mn_##NAME##_draw, mn_##NAME##_truth, mn_##NAME##_set,             \
+                                 mn_##NAME##_observe };
 
 #endif

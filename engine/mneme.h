@@ -97,6 +97,7 @@ const char *mn_env_params(int env);                /* "corridor=160[2..256] map=
 const char *mn_env_doc(int env);
 const char *mn_env_about(int env);                 /* more lines on its settings, or NULL */
 const char *mn_env_actions(int env);               /* "up down left right" */
+const char *mn_env_settable(int env);              /* "cue=up|down ...": facts that mn_vec_set changes, or NULL */
 mn_vec     *mn_vec_new(mn_ctx *mn, int env, int copies, double seed, const double *params, const char *text, int time_limit);
 void        mn_vec_free(mn_vec *v);
 int         mn_vec_space(mn_vec *v, int *dtype, int *shape);   /* ndim of one observation */
@@ -115,6 +116,7 @@ const float   *mn_vec_return(mn_vec *v);           /* [copies]: undiscounted ret
 const int32_t *mn_vec_length(mn_vec *v);           /* [copies]: its length */
 int         mn_vec_save(mn_vec *v, int copy, void *bytes);
 int         mn_vec_restore(mn_vec *v, int copy, const void *bytes, int n, void *obs);  /* refuses another env, version, params */
+int         mn_vec_set(mn_vec *v, int copy, const char *fact, double value, void *obs);   /* 1: done, 0: cannot be now */
 mn_canvas  *mn_vec_draw(mn_vec *v, int copy);      /* borrowed until the next draw */
 int         mn_vec_truth(mn_vec *v, int copy, const char **names, const float **values);  /* privileged facts, for probes */
 

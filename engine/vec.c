@@ -26,6 +26,7 @@ struct mn_vec {
   mn_streams *streams;           /* [chunks] */
   char *self, *before;           /* [copies, stride]: now, and before what was done last */
   int32_t *last;                 /* [copies]: what was done last: an action, RESET or NEVER */
+  uint8_t *changed;              /* [copies]: by mn_vec_set since then */
   int32_t *length;               /* [copies]: steps, and */
   double *sum;                   /* reward, of the running episode */
   char *final_obs, *one_obs;     /* [copies, obs_bytes]; room for one observation */
@@ -49,6 +50,7 @@ static int allocate(mn_vec *v) {
   v->self = zeros(n, v->stride);
   v->before = zeros(n, v->stride);
   v->last = zeros(n, sizeof *v->last);
+  v->changed = zeros(n, 1);
   v->length = zeros(n, sizeof *v->length);
   v->sum = zeros(n, sizeof *v->sum);
   v->final_obs = zeros(n, v->obs_bytes);
@@ -57,8 +59,8 @@ static int allocate(mn_vec *v) {
   v->end_return = zeros(n, sizeof *v->end_return);
   v->end_length = zeros(n, sizeof *v->end_length);
   v->canvas = mn_canvas_new(v->ctx);
-  return v->streams && v->self && v->before && v->last && v->length && v->sum && v->final_obs &&
-         v->one_obs && v->score && v->end_return && v->end_length && v->canvas ? 0 : -1;
+  return v->streams && v->self && v->before && v->last && v->changed && v->length && v->sum &&
+         v->final_obs && v->one_obs && v->score && v->end_return && v->end_length && v->canvas ? 0 : -1;
 }
 
 /* FNV-1a, going on from h. */
@@ -134,7 +136,7 @@ mn_vec *mn_vec_new(mn_ctx *mn, int env, int copies, double seed, const double *p
 
 void mn_vec_free(mn_vec *v) {
   if (!v) return;
-  void *all[] = { v->streams, v->self, v->before, v->last, v->length, v->sum, v->final_obs,
+  void *all[] = { v->streams, v->self, v->before, v->last, v->changed, v->length, v->sum, v->final_obs,
                   v->one_obs, v->score, v->end_return, v->end_length, v->shared };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
   mn_canvas_free(v->canvas);
@@ -178,6 +180,7 @@ static void start(mn_vec *v, int copy, uint32_t bits[4][MN_LANES], char *obs) {
   mn_batch b = batch_of(v, copy, 1, MN_FOR_RESET, bits, obs);
   v->env->reset(&b);
   v->last[copy] = RESET;
+  v->changed[copy] = 0;
   v->length[copy] = 0;
   v->sum[copy] = 0;
 }
@@ -241,6 +244,7 @@ static void step_chunk(mn_vec *v, int c, const int32_t *action, target to) {
   size_t from = (size_t)first * v->stride;
   memcpy(v->before + from, v->self + from, (size_t)n * v->stride);
   memcpy(v->last + first, action + first, (size_t)n * sizeof *action);
+  memset(v->changed + first, 0, (size_t)n);
   mn_batch b = batch_of(v, first, n, MN_FOR_STEP, bits, to.obs + (size_t)first * v->obs_bytes);
   b.action = action + first;
   b.reward = to.reward + first;
@@ -339,10 +343,11 @@ int mn_vec_truth(mn_vec *v, int copy, const char **names, const float **values) 
 }
 
 /* What mn_vec_save writes before the copy's own bytes.  A copy is kept as it was before what it did
-** last, and what that was: doing it again also gives the observation, which is not kept. */
+** last, and what that was: doing it again also gives the observation, which is not kept.  One that was
+** changed since then is kept as it is, and only observed again. */
 typedef struct stamp {
   char     kind[8], name[32];
-  int32_t  version, stride, n_params, last, length, unused;
+  int32_t  version, stride, n_params, last, length, changed;
   uint32_t stream[6];            /* key, step, copy, 0 */
   double   sum, param[MN_PARAMS];
   uint64_t text;
@@ -384,7 +389,9 @@ int mn_vec_save(mn_vec *v, int copy, void *bytes) {
   s.stream[3] = m->step[1][lane] - (m->step[0][lane] == 0);
   s.stream[4] = m->copy[lane];
   char *self = (char *)bytes + sizeof s;
-  if (s.last == RESET) memset(self, 0, v->stride);
+  s.changed = v->changed[copy];
+  if (s.changed) memcpy(self, v->self + (size_t)copy * v->stride, v->stride);
+  else if (s.last == RESET) memset(self, 0, v->stride);
   else memcpy(self, v->before + (size_t)copy * v->stride, v->stride);
   s.check = check_of(&s, self, v->stride);
   memcpy(bytes, &s, sizeof s);
@@ -412,9 +419,20 @@ static int check_stamp(mn_vec *v, const stamp *s, const char *self, int n) {
     return mn_fail(v->ctx, "%s: restore: saved with another text than this one was made from", name);
   if (s->n_params != want.n_params || s->stride != want.stride || n != mn_vec_bytes(v))
     return mn_fail(v->ctx, "%s: restore: %d bytes, expected %d", name, n, mn_vec_bytes(v));
-  if (s->check != check_of(s, self, v->stride) || s->last < RESET || s->last >= v->space.n_actions)
+  if (s->check != check_of(s, self, v->stride) || s->last < RESET || s->last >= v->space.n_actions ||
+      (s->changed && !v->env->facts->settable))
     return mn_fail(v->ctx, "%s: restore: the bytes are damaged", name);
   return 0;
+}
+
+/* Observe once more, with the bits of what the copy did last; its stream stands before that, then after. */
+static void observe(mn_vec *v, int copy, char *obs) {
+  uint32_t bits[4][MN_LANES];
+  const uint32_t purpose = v->last[copy] == RESET ? MN_FOR_RESET : MN_FOR_STEP;
+  mn_random_lanes(&v->streams[copy / MN_LANES], purpose, copy % MN_LANES + 1, bits);
+  mn_batch b = batch_of(v, copy, 1, purpose, bits, obs);
+  v->env->observe(&b);
+  advance(&v->streams[copy / MN_LANES], copy % MN_LANES, 1);
 }
 
 /* Do once more what the copy did last. */
@@ -451,9 +469,30 @@ int mn_vec_restore(mn_vec *v, int copy, const void *bytes, int n, void *obs) {
   for (int w = 0; w < 2; w++) m->key[w][lane] = s.stream[w], m->step[w][lane] = s.stream[2 + w];
   m->copy[lane] = s.stream[4];
   v->waiting -= v->last[copy] == NEVER;
-  repeat(v, copy, &s, self, obs ? obs : v->one_obs);
   v->last[copy] = s.last;
+  if (s.changed) {
+    memcpy(v->self + (size_t)copy * v->stride, self, v->stride);
+    observe(v, copy, obs ? obs : v->one_obs);
+  } else repeat(v, copy, &s, self, obs ? obs : v->one_obs);
+  v->changed[copy] = s.changed != 0;
   v->length[copy] = s.length;
   v->sum[copy] = s.sum;
   return 0;
+}
+
+/* Give a settable fact of one copy a value, between two steps; obs: its observation then, as if the
+** world had been so when it was last observed.  1; 0 where that cannot be now, and nothing has changed;
+** -1 on an error. */
+int mn_vec_set(mn_vec *v, int copy, const char *fact, double value, void *obs) {
+  if (check_copy(v, "set", copy, true)) return -1;
+  const int number = mn_env_fact(v->ctx, v->env, fact, value);
+  const mn_io io = { .param = v->param, .shared = v->shared };
+  if (number < 0) return -1;
+  if (!v->env->set(v->self + (size_t)copy * v->stride, &io, number, value)) return 0;
+  mn_streams *m = &v->streams[copy / MN_LANES];
+  const int lane = copy % MN_LANES;
+  m->step[1][lane] -= m->step[0][lane]-- == 0;
+  observe(v, copy, obs);
+  v->changed[copy] = 1;
+  return 1;
 }

@@ -9,6 +9,9 @@ const mn_env *mn_env_at(int env);                 /* NULL: no such number */
 ** defaults).  Their count; or -1, naming the parameter, the value and the range. */
 int mn_env_values(mn_ctx *mn, const mn_env *e, const double *given, double *value);
 
+/* The number of a settable fact, its value checked; or -1, naming what there is. */
+int mn_env_fact(mn_ctx *mn, const mn_env *e, const char *name, double value);
+
 /* The i-th word of a list parted by blanks, in buf; "?" where there is none. */
 const char *mn_word(const char *list, int i, char *buf, int size);
 

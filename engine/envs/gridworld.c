@@ -68,7 +68,7 @@ MN_FN int in_sight(const gridworld *g, const mn_io *io, int dx, int dy) {
   return 1;
 }
 
-MN_FN void observe(const gridworld *g, mn_io *io) {
+MN_FN void observe(gridworld *g, mn_io *io) {
   const int view = (int)io->param[VIEW], half = view / 2, hides = io->param[OCCLUSION] != 0;
   uint8_t *seen = io->pixels;
   for (int dy = -half; dy <= half; dy++)
@@ -163,6 +163,22 @@ static int truth(const gridworld *g, const mn_io *io, const char **names, float 
   return 6;
 }
 
+/* Which choice is right, of those there are; or where the agent stands: on nothing that ends an episode. */
+MN_FN bool set(gridworld *g, const mn_io *io, int fact, double value) {
+  const grid_map *m = (const grid_map *)io->shared;
+  bool there = false;
+  if (fact == 0) {
+    for (int i = 0; i < m->choices; i++) there |= m->choice[i] + 1 == value;
+    if (there) g->right = (uint8_t)(value - 1);
+    return there;
+  }
+  const int x = fact == 1 ? (int)value : g->x, y = fact == 2 ? (int)value : g->y, is = look(g, io, x, y);
+  if (opaque(is) || is == GRID_GOAL || is == GRID_TRAP || (is >= GRID_CHOICE && is < GRID_SAYS)) return false;
+  g->x = (int16_t)x;
+  g->y = (int16_t)y;
+  return true;
+}
+
 MN_ENV(gridworld, .version = 0,
        .doc = "a maze of your own, drawn in characters: keys, doors, traps, goals, cues and choices",
        .about = "map    # wall   . floor   blank: nothing   S start (several: one is drawn)   G goal: +1 and over\n"
@@ -173,5 +189,6 @@ MN_ENV(gridworld, .version = 0,
                 "Seen are codes: 0 unseen, 1 wall, 2 floor, 3 goal, 4 trap, 5 silent cue, 6-9 keys, 10-13 doors,\n"
                 "14-19 choices, 20-25 the cue naming a choice; after the cells, the keys carried.",
        .params = "map=\"\" view=5[3..15] occlusion=1[0..1] cue_steps=0[0..1000000] step_reward=0.0[-1..1]",
-       .actions = "up down left right", .spaces = spaces, .prepare = prepare, .reset = reset, .step = step,
-       .draw = draw, .truth = truth)
+       .actions = "up down left right", .settable = "right=1[1..6] x=0[0..63] y=0[0..63]",
+       .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw, .truth = truth,
+       .set = set, .observe = observe)

@@ -263,6 +263,31 @@ static int truth(const memory_maze *m, const mn_io *io, const char **names, floa
   return (int)(out - values);
 }
 
+/* The agent is put into the cell nearest to x or y, a ball at rest in its middle. */
+MN_FN bool put(memory_maze *m, const world *w, int row, int col) {
+  if (row > w->size || col > w->size || cells_of(level_of(m, w), w)[row * w->width + col] == WALL) return false;
+  m->row = (uint8_t)row;
+  m->col = (uint8_t)col;
+  m->body.speed = m->body.spin = 0;
+  if (w->mode == CONTINUOUS) place_ball(m, m->body.heading);
+  return true;
+}
+
+MN_FN bool set(memory_maze *m, const mn_io *io, int fact, double value) {
+  const world *w = (const world *)io->shared;
+  if (fact == 1) return put(m, w, m->row, (int)(value + 1.5));
+  if (fact == 2) return put(m, w, (int)(value + 1.5), m->col);
+  if (value >= w->targets) return false;
+  if (m->prompt != (uint8_t)value) m->shown = 0;
+  m->prompt = (uint8_t)value;
+  return true;
+}
+
+MN_FN void observe_again(memory_maze *m, mn_io *io) {
+  const world *w = (const world *)io->shared;
+  observe(m, w, level_of(m, w), io);
+}
+
 MN_ENV(memory_maze, .version = 0,
        .doc = "find the coloured target that is asked for, again and again, in a maze never seen before",
        .params = "size=9[7..31] mode=grid|continuous targets=0[0..6] observation=grid|vector|pixels "
@@ -270,4 +295,6 @@ MN_ENV(memory_maze, .version = 0,
                  "levels=0[0..100000] level_seed=0[0..999999999] cue_frames=0[0..1000000] "
                  "minimap=0[0..1] randomize_colors=0[0..1]",
        .actions = "noop forward left right forward_left forward_right",
-       .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw, .truth = truth);
+       .settable = "prompt=0[0..5] x=0.0[0..30] y=0.0[0..30]",
+       .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw, .truth = truth,
+       .set = set, .observe = observe_again);

@@ -8,7 +8,7 @@ enum { CUE_DOWN, CUE_UP, PLACE, NOISE = PLACE + 8 };       /* where they begin i
 MN_FN void spaces(const double *param, mn_space *out) { tmaze_spaces(param, NOISE, 1000, out); }
 
 /* Gray code, most significant bit first: one step changes one bit. */
-MN_FN void observe(const tmaze *m, mn_io *io) {
+MN_FN void observe(tmaze *m, mn_io *io) {
   const uint32_t place = (uint32_t)m->position, gray = place ^ place >> 1;
   io->obs[CUE_DOWN] = (float)(m->shown & (m->cue == TMAZE_DOWN));
   io->obs[CUE_UP] = (float)(m->shown & (m->cue == TMAZE_UP));
@@ -29,4 +29,5 @@ MN_FN void step(tmaze *m, mn_io *io) {
 
 MN_ENV(tmaze, .version = 0, .doc = "remember along a whole corridor which way to turn at its end",
        .params = "corridor=160[2..256] distractors=6[0..64]", .actions = "up down left right",
-       .spaces = spaces, .reset = reset, .step = step, .draw = tmaze_draw, .truth = tmaze_truth)
+       .settable = TMAZE_SETTABLE, .spaces = spaces, .reset = reset, .step = step, .draw = tmaze_draw,
+       .truth = tmaze_truth, .set = tmaze_set, .observe = observe)

@@ -36,6 +36,17 @@ MN_FN void tmaze_move(tmaze *m, mn_io *io) {
   io->score = (float)(io->terminated & right);
 }
 
+#define TMAZE_SETTABLE "cue=up|down position=0[0..255]"
+
+/* cue, then position. */
+MN_FN bool tmaze_set(tmaze *m, const mn_io *io, int fact, double value) {
+  (void)io;
+  if (fact == 1 && value >= m->corridor) return false;
+  if (fact == 0) m->cue = (uint8_t)value;
+  else m->position = (int16_t)value;
+  return true;
+}
+
 /* The distractors are fair bits, all zero in the first observation.  By eights, so that the
 ** compiler makes one vector of them; what is beyond the last one is masked out. */
 MN_FN void tmaze_noise(const tmaze *m, const mn_io *io, float *obs) {

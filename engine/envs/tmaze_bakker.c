@@ -8,7 +8,7 @@ enum { SIGHT, NOISE = SIGHT + 3 };
 
 MN_FN void spaces(const double *param, mn_space *out) { tmaze_spaces(param, NOISE, 5000, out); }
 
-MN_FN void observe(const tmaze *m, mn_io *io) {
+MN_FN void observe(tmaze *m, mn_io *io) {
   const int junction = m->position == m->corridor - 1;
   const int cue = m->cue == TMAZE_UP ? 3 : 6, place = junction ? 2 : 5;
   const int sight = m->shown ? cue : place;
@@ -29,4 +29,5 @@ MN_FN void step(tmaze_bakker *m, mn_io *io) {
 MN_ENV(tmaze_bakker, .version = 0,
        .doc = "the T-Maze without a sense of place: only cue, corridor and junction are seen",
        .params = "corridor=160[2..256] distractors=6[0..64]", .actions = "up down left right",
-       .spaces = spaces, .reset = reset, .step = step, .draw = tmaze_draw, .truth = tmaze_truth)
+       .settable = TMAZE_SETTABLE, .spaces = spaces, .reset = reset, .step = step, .draw = tmaze_draw,
+       .truth = tmaze_truth, .set = tmaze_set, .observe = observe)

@@ -7,7 +7,7 @@ local files = require "mneme.files"
 local version = require "mneme.version"
 
 local cli = {}
-local commands                     -- { name, usage, doc, run(words) -> status? }, in the order of the help
+local commands                     -- { name, usage, doc, run(words) -> status?, comment = file whose first lines help shows }
 
 local function usage_text()
   local rows = {}
@@ -125,6 +125,9 @@ local function show_help(words)
   for _, c in ipairs(commands) do
     if c.name == words[1] then
       io.stdout:write("usage: mneme ", c.name, c.usage, "\n\n", c.doc, "\n")
+      if c.comment then
+        io.stdout:write("\n", require("mneme.catalogue").comment(require("mneme.find").root .. "lua/mneme/" .. c.comment .. ".lua"))
+      end
       return
     end
   end
@@ -150,6 +153,8 @@ commands = {
     run = module "mneme.play" },
   { name = "diff", usage = " A.mnt B.mnt | RUN RUN", doc = "the first step at which two trajectories or runs part",
     run = module "mneme.diff" },
+  { name = "intervene", usage = " RUN erase=PART at=STEP [episodes=200]",
+    doc = "what a part of a memory, a gate or a cue does for success", run = module "mneme.intervene", comment = "intervene" },
   { name = "check", usage = " FILE.safetensors ... | core=FILE.lua", doc = "compare with numbers of another program; does a core keep the contract",
     run = module "mneme.check" },
   { name = "bench", usage = " [cores|envs|torsos|train]", doc = "how fast it is on this machine",

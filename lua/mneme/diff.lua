@@ -76,6 +76,15 @@ local function observations(rows, p, q)
   end
 end
 
+-- What was done from outside before a step.
+local function done_to(t, k)
+  local list = {}
+  for _, x in ipairs(t.interventions) do
+    if x.at == k then list[#list + 1] = ("%s %s%s"):format(x.kind, x.what, x.to and " to " .. show(x.to) or "") end
+  end
+  return #list > 0 and table.concat(list, ", ") or "none"
+end
+
 local flags = { [0] = "goes on", "terminated", "truncated" }
 
 -- What differs in step k: what was seen, then what was done, then what came of it.
@@ -84,6 +93,7 @@ local function step_rows(a, b, p, q, k)
   if p and q then observations(rows, p, q) end
   if k >= a.steps or k >= b.steps then return rows end
   local function add(what, x, y) if x ~= y and (x == x or y == y) then rows[#rows + 1] = { what, show(x), show(y) } end end
+  add("intervention", done_to(a, k), done_to(b, k))
   add("action", a.names[a.actions[k] + 1], b.names[b.actions[k] + 1])
   add("reward", a.rewards[k], b.rewards[k])
   add("episode", flags[a.flags[k]], flags[b.flags[k]])

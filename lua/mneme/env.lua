@@ -19,6 +19,7 @@ local env = {}
 ---@field observation_space table of one copy: shape = {...}; dtype = "f32"|"u8"; codes = n where each number of
 ---  u8 is one of 0 .. n-1, nil where it is an intensity
 ---@field action_space table { n = how many, names = {...} }
+---@field settable table[] facts that `set` changes: { name, words = {...} or lo, hi, whole }; empty where there are none
 ---@field time_limit integer steps; 0: none
 ---@field seed integer|integer[] what the random streams began with: of the settings, or of the last reset
 ---@field ended table FFI pointers, set where an episode ended in the last step:
@@ -43,6 +44,16 @@ local function read_params(text)
     params[#params + 1] = param
   end
   return params
+end
+
+-- Settable facts, which are written as parameters are.
+local function read_facts(text)
+  local facts = read_params(text)
+  for _, fact in ipairs(facts) do
+    local point, lo, hi = (" " .. text):match(" " .. fact.name .. "=%d+(%.?)%d*%[(%S-)%.%.(%S-)%]")
+    fact.lo, fact.hi, fact.whole, fact.default = tonumber(lo) or 0, tonumber(hi) or #(fact.words or {}) - 1, point ~= ".", nil
+  end
+  return facts
 end
 
 ---A setting that must be a whole number, at least `least`.
@@ -135,6 +146,7 @@ local function native_world(name, given)
   for _, p in ipairs(params) do defaults[p.name] = p.default end
   local world = setmetatable({ vec = ffi.gc(vec, C.mn_vec_free), what = what, settings = settings, defaults = defaults,
     id = what .. "-v" .. C.mn_env_version(number), dtype = dtypes[dtype[0]], shape = {}, names = {},
+    settable = C.mn_env_settable(number) ~= nil and read_facts(ffi.string(C.mn_env_settable(number))) or {},
     n_actions = C.mn_vec_actions(vec), codes = C.mn_vec_codes(vec) }, native)
   if world.codes == 0 then world.codes = nil end
   for i = 1, axes do world.shape[i] = shape[i - 1] end
@@ -166,6 +178,8 @@ end
 function native:restore(copy, bytes, obs)
   check(C.mn_vec_restore(self.vec, copy, bytes, #bytes, obs))
 end
+
+function native:set(copy, fact, value, obs) return check(C.mn_vec_set(self.vec, copy, fact, value, obs)) == 1 end
 
 function native:draw(copy) return check(C.mn_vec_draw(self.vec, copy)) end
 
@@ -238,7 +252,7 @@ function env.new(name, settings)
     num_envs = world.settings.num_envs, time_limit = world.settings.time_limit, ended = world.ended,
     seed = world.settings.seed,
     observation_space = { shape = world.shape, dtype = world.dtype, codes = world.codes },
-    action_space = { n = world.n_actions, names = world.names } }, Task)
+    action_space = { n = world.n_actions, names = world.names }, settable = world.settable }, Task)
 end
 
 local function open(task)
@@ -397,6 +411,47 @@ end
 ---@param obs ffi.cdata*? as for restore
 ---@return Tensor? obs
 function Task:clone(from, to, obs) return self:restore(to, self:save(from), obs) end
+
+---A fact that can be set.
+---@param name string one of `settable`
+---@return table { name, words or nil, lo, hi, whole }
+function Task:fact(name)
+  local names = {}
+  for i, f in ipairs(self.settable) do
+    if f.name == name then return f end
+    names[i] = f.name
+  end
+  if #names == 0 then errors.usage(self.id .. ": nothing of this world can be changed from outside") end
+  errors.unknown("fact of " .. self.id .. " that can be changed:", name, names)
+end
+
+---A value of such a fact as a number.
+---@param fact table
+---@param value number|string a number of its range, or one of its words
+function Task:fact_value(fact, value)
+  if fact.words and type(value) == "string" then return number_of(self.id, fact, value) end
+  if type(value) ~= "number" or not (value >= fact.lo and value <= fact.hi) or (fact.whole and value % 1 ~= 0) then
+    errors.usage(("%s: %s=%s, expected %s"):format(self.id, fact.name, tostring(value), fact.words and table.concat(fact.words, " or ")
+      or ("a %snumber from %g to %g"):format(fact.whole and "whole " or "", fact.lo, fact.hi)))
+  end
+  return value
+end
+
+---Change a fact of one copy's world between two steps: `settable` tells which, and what they may be.
+---@param copy integer from 0
+---@param name string one of truth's
+---@param value number|string see fact_value
+---@param obs ffi.cdata*? where the copy's observation goes, which is made again; nil: as for restore
+---@return boolean done false: the world cannot be so now, and nothing has changed
+function Task:set(copy, name, value, obs)
+  local world = open(self)
+  value = self:fact_value(self:fact(name), value)
+  if not obs then
+    local t, p = buffers(self)
+    obs = p.obs + copy_of(self, copy) * (t.obs:size() / self.num_envs)
+  end
+  return world:set(copy_of(self, copy), name, value, obs)
+end
 
 ---A picture of one copy, in the environment's own units.
 ---@return ffi.cdata* canvas mn_canvas *, good until the next draw

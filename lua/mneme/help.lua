@@ -70,9 +70,10 @@ local function env_text(i)
     rows[#rows + 1] = { name, default or rule:match "^[^|]*", range or rule:gsub("|", " ") }
   end
   rows[#rows + 1] = { "num_envs, seed, time_limit", "", "as for every environment" }
-  local about, actions = C.mn_env_about(i), ffi.string(C.mn_env_actions(i))
-  return ("mn.env(\"%s\") -- %s\nactions: %s\n\nsettings\n%s%s"):format(ffi.string(C.mn_env_name(i)), ffi.string(C.mn_env_doc(i)),
-    actions ~= "" and actions or "numbers from 0", columns(rows), about ~= nil and "\n" .. ffi.string(about) .. "\n" or "")
+  local about, actions, settable = C.mn_env_about(i), ffi.string(C.mn_env_actions(i)), C.mn_env_settable(i)
+  local facts = settable ~= nil and ("to intervene in: %s\n"):format((ffi.string(settable):gsub("=[%d.]+%[", "["))) or ""
+  return ("mn.env(\"%s\") -- %s\nactions: %s\n%s\nsettings\n%s%s"):format(ffi.string(C.mn_env_name(i)),
+    ffi.string(C.mn_env_doc(i)), actions ~= "" and actions or "numbers from 0", facts, columns(rows), about ~= nil and "\n" .. ffi.string(about) .. "\n" or "")
 end
 
 local function core_text(name)

@@ -4,12 +4,13 @@
 local ffi = require "ffi"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
+local find = require "mneme.find"
 
 local C = engine.C
 local world = {}
 world.__index = world
 
-local known = { "observation", "dtype", "codes", "actions", "reset", "step", "draw", "truth", "name",
+local known = { "observation", "dtype", "codes", "actions", "reset", "step", "draw", "truth", "settable", "set", "name",
   "num_envs", "seed", "time_limit" }
 local BLOCK, FIRST_STREAM = 64, 2 ^ 31       -- streams of copies of Lua environments begin there
 local KIND = "mn_lua1"                       -- what saved bytes begin with
@@ -116,11 +117,14 @@ local function check_spec(spec)
       errors.usage(("env: %s is a %s, expected a %s"):format(key, type(spec[key]), kind), example)
     end
   end
-  for _, key in ipairs { "draw", "truth" } do
+  for _, key in ipairs { "draw", "truth", "set" } do
     local kind = type(spec[key])
     if kind ~= "nil" and kind ~= "function" then
       errors.usage(("env: %s is a %s, expected a function"):format(key, kind))
     end
+  end
+  if (spec.settable == nil) ~= (spec.set == nil) then
+    errors.usage "env: settable and set go together: what can be changed from outside, and the function that does it"
   end
   if #spec.observation == 0 then
     errors.usage "env: observation is an empty list, expected the sizes of its axes"
@@ -146,6 +150,21 @@ local function action_names(what, actions)
   return names
 end
 
+-- Settable facts in the order of their names, as mneme.env has them.
+local function read_facts(list)
+  local facts = {}
+  for _, name in ipairs(find.keys(list)) do
+    local about = list[name]
+    local fact = { name = name, lo = about[1], hi = about[2], whole = about.whole }
+    if type(about[1]) == "string" then fact.words, fact.lo, fact.hi, fact.whole = about, 0, #about - 1, true end
+    if type(fact.lo) ~= "number" or type(fact.hi) ~= "number" then
+      errors.usage(("env: settable.%s: expected { least, greatest, whole = true } or a list of words"):format(name))
+    end
+    facts[#facts + 1] = fact
+  end
+  return facts
+end
+
 ---An environment made of Lua functions.
 ---  observation = {16}      sizes of one observation's axes
 ---  actions = 4             how many, or a list of their names
@@ -153,6 +172,8 @@ end
 ---  step = function(self, action, random) return obs, reward, terminated, score end
 ---  draw = function(self, view) end                        optional
 ---  truth = function(self) return { name = number } end    optional
+---  settable = { cue = { "up", "down" }, place = { 0, 9, whole = true } }     facts of truth that set changes, and
+---  set = function(self, name, value) return obs end      value: a number, of words which, from 0; nil: not now
 ---obs is a flat list of numbers; actions count from 0; random() is uniform in [0,1), random(n) one of
 ---1..n; score is 0..1 and counts where an episode ends.  What self holds must be numbers, strings,
 ---booleans and tables, so that it can be saved.
@@ -180,7 +201,7 @@ function world.new(spec)
   local number = dtype == "u8" and "uint8_t" or "float"
   local element = number .. "[?]"
   local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,
-    dtype = dtype, codes = spec.codes, shape = spec.observation, size = size, names = names, n_actions = #names,
+    dtype = dtype, codes = spec.codes, shape = spec.observation, size = size, names = names, n_actions = #names, settable = read_facts(spec.settable or {}),
     copies = {}, last = ffi.new(element, n * size), pointer = ffi.typeof(number .. " *") }, world)
   self.ended = { final_obs = ffi.new(element, n * size), score = ffi.new("float[?]", n),
     ret = ffi.new("float[?]", n), length = ffi.new("int32_t[?]", n) }
@@ -335,6 +356,13 @@ end
 function world:truth(i)
   local copy = self:reset_copy(i, "truth")
   return self.spec.truth and self.spec.truth(copy.self) or {}
+end
+
+function world:set(i, name, value, obs)
+  local copy, size = self:reset_copy(i, "set"), self.size
+  local seen = self.spec.set(copy.self, name, value)
+  if seen then self:observe(i, seen, ffi.cast(self.pointer, obs) - i * size, "set") end
+  return seen ~= nil and seen ~= false
 end
 
 function world:close() self.copies = {} end

@@ -20,16 +20,37 @@ Player.__index = Player
 
 local ROWS = 64      -- steps between two packings of the weights: the plan's rows, used in turn
 
+-- What the agent lets be seen of its insides: kept; and where it is held (see hold), replaced as its mask says.
+local function probe(self, name, t)
+  local held = self.held[name]
+  if held then
+    if not held.mask then
+      local shape = t:shape()
+      table.remove(shape, 1)
+      held.mask, held.value = tensor.new { shape = shape, dtype = "u8" }, tensor.new { shape = shape }
+    end
+    t = ops.where { mask = held.mask, a = held.value, b = t }
+  end
+  self.probes[name] = t
+  return t
+end
+
 -- Acting as a plan over ROWS steps, run row by row.
-local function act_plan(self, greedy)
+local function act_plan(self)
   return plan(function(x, resets, state, previous)
     C.mn_no_grad(engine.ctx, true)
-    local ok, logits, values, after = pcall(self.agent, x, resets, state, function(name, t) self.probes[name] = t return t end,
-      previous)
+    local ok, logits, values, after = pcall(self.agent, x, resets, state, function(name, t) return probe(self, name, t) end, previous)
     C.mn_no_grad(engine.ctx, false)
     if not ok then error(logits, 0) end
-    return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock, greedy = greedy }
+    return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock, greedy = self.greedy }
   end)
+end
+
+-- Make the plan, and know where its results are.
+local function record(self)
+  self.plan = act_plan(self)
+  self.logits, self.values, self.after, self.actions = self.plan(self.x, self.resets, self.state, self.told)
+  for name, t in pairs(self.after) do self.readers[name] = heads.copy_reader(self.agent.core, name, t) end
 end
 
 -- A memory that is cleared where episodes begin, and at no other time.
@@ -43,8 +64,8 @@ local plain = { carry = true, reset_on_done = true, context = 0 }
 function player.new(task, agent, options)
   options = options or {}
   local B, n, memory = task.num_envs, heads.size(task.observation_space.shape), options.memory or plain
-  local self = setmetatable({ task = task, agent = agent, copies = B, copy = 0, probes = {}, n = n, row = 0,
-    title = options.title, source = options.source, seed = options.seed or 1 }, Player)
+  local self = setmetatable({ task = task, agent = agent, copies = B, copy = 0, probes = {}, held = {}, readers = {}, n = n,
+    row = 0, greedy = options.greedy and 1 or 0, title = options.title, source = options.source, seed = options.seed or 1 }, Player)
   self.x = tensor.new { shape = { ROWS, B, unpack(task.observation_space.shape) }, dtype = task.observation_space.dtype, time = true }
   self.done = ffi.new("uint8_t[?]", B)
   self.resets = tensor.new { shape = { ROWS, B }, dtype = "u8", time = true }
@@ -57,10 +78,8 @@ function player.new(task, agent, options)
   self.reward, self.terminated, self.truncated = ffi.new("float[?]", B), ffi.new("uint8_t[?]", B), ffi.new("uint8_t[?]", B)
   self.policy = ffi.new("float[?]", task.action_space.n)
   self.step_of, self.return_of, self.episode_of = ffi.new("int[?]", B), ffi.new("double[?]", B), ffi.new("int[?]", B)
-  self.plan = act_plan(self, options.greedy and 1 or 0)
-  self.logits, self.values, self.after, self.actions = self.plan(self.x, self.resets, self.state, self.told)
-  self.memory, self.readers = heads.of_core(agent.core), {}
-  for name, t in pairs(self.after) do self.readers[name] = heads.copy_reader(agent.core, name, t) end
+  record(self)
+  self.memory = heads.of_core(agent.core)
   self:restart()
   return self
 end
@@ -79,9 +98,15 @@ local function tell(self, actions)
 end
 
 ---Begin anew: every copy's world and memory.
-function Player:restart()
-  self.row, self.acted, self.lived = 0, false, 0
-  self.task:reset_raw(self:observations(), self.seed)
+---@param seeds integer[]? of each copy's world; nil: the player's seed for all
+---@param draws integer? what the agent's choices are drawn from, anew; nil: they go on
+function Player:restart(seeds, draws)
+  self.row, self.acted, self.thought, self.lived = 0, false, false, 0
+  if draws then
+    local clock = self.clock:data()
+    clock[0], clock[1], clock[2] = draws % 2 ^ 31, 0, 0
+  end
+  self.task:reset_raw(self:observations(), seeds or self.seed)
   tensor.keep(self.start, self.state)
   ffi.fill(self.done, self.copies, 1)
   self.forgetting:all(resets(self))
@@ -91,21 +116,54 @@ function Player:restart()
   tell(self)
 end
 
+-- The plan's next run begins at row 0, from the memory as it is after `rows` rows.
+local function rebase(self, rows)
+  local clock = self.clock:data()
+  tensor.keep(self.after, self.state)
+  clock[1] = (clock[1] + rows) % 2 ^ 31
+  self.row = 0
+end
+
+---Between step() and think(): let self.state, the memory before the present observation, be what think() goes on from,
+---so that it may be changed.
+function Player:settle()
+  local row, B = self.row, self.copies
+  if self.thought then errors.raise "player: its memory cannot be changed between think() and step()" end
+  if row == 0 then return end
+  local bytes = B * self.n * (self.task.observation_space.dtype == "u8" and 1 or 4)
+  ffi.copy(self.x:data(), self:observations(), bytes)
+  ffi.copy(self.resets:data(), resets(self), B)
+  for _, t in pairs(self.told or {}) do ffi.copy(t:data(), t:data() + row * B, 4 * B) end
+  rebase(self, row)
+end
+
+---Between step() and think(): let probes be held from now on, those numbers of them that `held[name].mask` [B,...]
+---marks, at those of `held[name].value`; nothing is marked yet.  The plan is recorded once more.
+---@param names string[] of probes
+function Player:hold(names)
+  local more = false
+  for _, name in ipairs(names) do
+    if not self.held[name] then self.held[name], more = {}, true end
+  end
+  if not more then return end
+  self:settle()
+  record(self)
+end
+
+---The row in which the step before was thought: where probes still hold it.
+function Player:row_before() return (self.row - 1) % ROWS end
+
 ---Let the agent choose: its memory takes the observation in.
 function Player:think()
   self.plan:rows(self.row, self.row + 1)
-  self.acted = true
+  self.acted, self.thought = true, true
 end
 
 ---Do what was chosen, in every copy; returns how many episodes ended.
 function Player:step()
   local task, ended, row = self.task, 0, self.row
-  self.row = (row + 1) % ROWS
-  if self.row == 0 then
-    tensor.keep(self.after, self.state)
-    local clock = self.clock:data()
-    clock[1] = (clock[1] + ROWS) % 2 ^ 31
-  end
+  self.row, self.thought = row + 1, false
+  if self.row == ROWS then rebase(self, ROWS) end
   local done, actions = self.done, self.actions:data() + row * self.copies
   task:step_raw(actions, self:observations(), self.reward, self.terminated, self.truncated)
   for b = 0, self.copies - 1 do

@@ -49,7 +49,8 @@ local function see(self, obs)
   tensor.need_pointer("recording: the observation", obs)
   local n, block = self.seen, trajectory.block
   local at = math.floor(n / block)
-  self.check = C.mn_crc32c(n % block == 0 and 0 or self.check, obs, self.obs_bytes)
+  self.check_before = n % block == 0 and 0 or self.check
+  self.check = C.mn_crc32c(self.check_before, obs, self.obs_bytes)
   grow(self, "checks", "uint32_t[?]", at + 1)[at] = self.check
   self.seen = n + 1
 end
@@ -58,7 +59,7 @@ end
 ---@param obs ffi.cdata* the copy's present observation
 function Recording:begin(obs)
   self.start, self.seed = self.task:save(self.copy), self.task.seed
-  self.steps, self.seen, self.check = 0, 0, 0
+  self.steps, self.seen, self.check, self.interventions = 0, 0, 0, {}
   see(self, obs)
 end
 
@@ -111,6 +112,17 @@ local function script_of(task)
   return spec and debug.getinfo(spec.reset, "S").short_src or nil
 end
 
+---Something was done to the copy or its agent before this step's observation was taken in.
+---@param what table { kind, what, to, ... }; kind = "set": fact `what` of the world became `to`, which a replay does again
+---@param obs ffi.cdata* the observation as it is now
+function Recording:intervene(what, obs)
+  local entry = { at = self.steps }
+  for key, value in pairs(what) do entry[key] = value end
+  table.insert(self.interventions, entry)
+  self.seen, self.check = self.seen - 1, self.check_before
+  see(self, obs)
+end
+
 ---What was recorded, as trajectory.read gives it; its arrays are the recording's own.
 ---@return Trajectory
 function Recording:trajectory()
@@ -121,7 +133,7 @@ function Recording:trajectory()
     observation = { shape = task.observation_space.shape, dtype = task.observation_space.dtype },
     script = script_of(task), start = self.start, steps = self.steps, actions = self.actions,
     rewards = self.rewards, flags = self.flags, checks = self.checks, fields = self.fields, stride = self.stride,
-    records = self.records, about = self.about }
+    records = self.records, about = self.about, interventions = self.interventions }
 end
 
 ---Write what was recorded as a file, whole or not at all.

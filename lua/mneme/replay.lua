@@ -66,6 +66,22 @@ local function new(t, like)
   return self
 end
 
+-- What was done to the world before this step's observation was taken in.
+local function intervene(self)
+  local list = self.trajectory.interventions
+  while list[self.intervened + 1] and list[self.intervened + 1].at == self.step_number do
+    self.intervened = self.intervened + 1
+    local x = list[self.intervened]
+    if x.kind == "set" then
+      local ok, done = pcall(self.task.set, self.task, 0, x.what, x.to, self.obs)
+      if not ok and not errors.is(done) then error(done, 0) end
+      if not (ok and done) and not self.problem then
+        self.problem = ("step %d: %s cannot be set to %g%s"):format(x.at, x.what, x.to, ok and "" or ": " .. done.message)
+      end
+    end
+  end
+end
+
 -- An observation goes into the check of its block; at the block's end both must be equal.
 local function see(self)
   local t, n, block = self.trajectory, self.step_number, trajectory.block
@@ -82,7 +98,8 @@ function Replay:restart()
   local ok, why = pcall(self.task.restore, self.task, 0, self.trajectory.start, self.obs)
   if not ok then errors.fail(("%s: cannot be replayed: %s"):format(name_of(self.trajectory), tostring(why))) end
   self.step_number, self.step, self.ret, self.episode, self.shown = 0, 0, 0, 0, false
-  self.reward[0], self.problem = 0, nil
+  self.reward[0], self.problem, self.intervened = 0, nil, 0
+  intervene(self)
   see(self)
 end
 
@@ -107,6 +124,7 @@ function Replay:advance()
   self.step_number = k + 1
   if self.ended then self.step, self.ret, self.episode = 0, 0, self.episode + 1
   else self.step, self.ret = self.step + 1, self.ret + self.reward[0] end
+  intervene(self)
   see(self)
   return true
 end

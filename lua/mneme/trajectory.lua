@@ -127,6 +127,8 @@ end
 ---@field stride integer bytes of a record
 ---@field records ffi.cdata* uint8_t[steps * stride]: what the agent had in mind when it chose each action
 ---@field about table { title, source, ... } for people
+---@field interventions table[] { at, kind, what, to, ... } in order: what was done to it before the observation of
+---  step `at` was taken in; kind = "set" changed the world, and a replay does it again
 
 local function blocks_of(steps) return math.floor(steps / trajectory.block) + 1 end
 
@@ -146,7 +148,8 @@ local function contents(t)
   local header = { env = t.env, settings = t.settings, copy = t.copy, seed = t.seed, steps = n, script = t.script,
     actions = json.array { unpack(t.names) }, start = json.array { kept, #t.start }, ends = #ends,
     rewards = values and #values or 0, fields = json.array(t.fields), about = t.about,
-    observation = { shape = json.array { unpack(t.observation.shape) }, dtype = t.observation.dtype } }
+    observation = { shape = json.array { unpack(t.observation.shape) }, dtype = t.observation.dtype },
+    interventions = #t.interventions > 0 and json.array { unpack(t.interventions) } or nil }
   local sections = { { t.start, kept }, { pack(t.actions, n, width), packed_bytes(n, width) } }
   if values then
     local narrow = width_of(#values)
@@ -245,6 +248,17 @@ local function fault(h)
   end
 end
 
+-- What is wrong with a list of interventions; nil: nothing.
+local function fault_of_interventions(list, steps)
+  local last = 0
+  if type(list) ~= "table" then return "interventions are no list" end
+  for i, x in ipairs(list) do
+    if type(x) ~= "table" or type(x.kind) ~= "string" or type(x.what) ~= "string" or not whole(x.at, last, steps)
+      or (x.kind == "set" and type(x.to) ~= "number") then return ("intervention %d is none"):format(i - 1) end
+    last = x.at
+  end
+end
+
 -- A function that gives the section of so many bytes that comes next, and how many bytes there were.
 local function sections_from(path, data, at, bytes)
   return function(what, n)
@@ -304,12 +318,13 @@ function trajectory.read(path)
   data = ffi.cast("uint8_t *", data)
   local text, at = read_first_line(path, data, bytes)
   local h, problem = json.decode(text, path .. ": header")
-  problem = problem or fault(h)
+  problem = problem or fault(h) or fault_of_interventions(h.interventions or {}, h.steps)
   if problem then errors.fail(("%s: byte %d: damaged: %s"):format(path, FIRST_LINE, problem)) end
   local section, finish = sections_from(path, data, at, bytes)
   local n, width, _ = h.steps, width_of(#h.actions), nil
   local t = { env = h.env, settings = h.settings, copy = h.copy, seed = h.seed, steps = n, script = h.script,
-    names = h.actions, observation = h.observation, fields = h.fields, about = h.about, owner = owner, path = path }
+    names = h.actions, observation = h.observation, fields = h.fields, about = h.about, owner = owner, path = path,
+    interventions = h.interventions or {} }
   t.start = ffi.string(section("start", h.start[1]), h.start[1]) .. ("\0"):rep(h.start[2] - h.start[1])
   local packed, actions_at = section("actions", packed_bytes(n, width))
   t.actions = ffi.new("int32_t[?]", n)
