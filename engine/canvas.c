@@ -83,6 +83,7 @@ int mn_canvas_data(mn_canvas *c, float data) {
 
 /* Append text: x, y is the left end of the baseline, `size` the font's size. */
 int mn_canvas_text(mn_canvas *c, uint32_t color, float x, float y, float size, const char *utf8) {
+  if (!utf8) return mn_fail(c->ctx, "canvas: no text");
   size_t length = strlen(utf8) + 1, at = c->n_chars;
   if (grow(c, &c->chars, 1, c->n_chars, &c->room_chars, length)) return -1;
   if (add(c, &(mn_shape){ MN_TEXT, color, x, y, 0, size, (int32_t)at, 0 })) return -1;

@@ -58,6 +58,8 @@ end
 t.test("weights on past steps times what was written there are what a head reads", function()
   check_reading({ "galite", eta = 2, feature = "outer_elu1" }, true)
   check_reading({ "galite", gate = "elementwise", feature = "elu1", nu = 1 }, true)
+  check_reading({ "galite", gate = "elementwise", eta = 2, feature = "outer_elu1" }, true)
+  check_reading({ "galite", gate = "outer", feature = "elu1", nu = 2 }, true)
   check_reading({ "gated_linear" }, true)
   check_reading({ "linear_transformer" }, true)
   check_reading({ "delta", feature = "elu1" }, false)

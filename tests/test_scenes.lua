@@ -250,6 +250,13 @@ t.test("text: its width, its ellipsis, and bytes that are not UTF-8", function()
   paint({ draw = function(v) v:text("\255\192\128 caf\195\169 \226\130", 5, 20, 13) end }, {}, 200, 40)
 end)
 
+t.test("a text that is none is an error of the scene", function()
+  for _, bad in ipairs { function(v) v:text(nil, 5, 5, 13) end, function(v) v:text_width(nil, 13) end,
+    function(v) v:text(3, 5, 5, 13) end, function(v) v:card(v.box) end } do
+    t.raises(function() paint({ draw = bad }, {}, 200, 40) end, "a text is a %a+, expected a string")
+  end
+end)
+
 t.test("a canvas refuses numbers that are not finite, and sizes that are not pictures", function()
   local empty = ffi.gc(C.mn_canvas_new(engine.ctx), C.mn_canvas_free)
   t.eq(C.mn_canvas_add(empty, canvas.RECT, 0, 0 / 0, 0, 1, 1), -1)
@@ -257,6 +264,7 @@ t.test("a canvas refuses numbers that are not finite, and sizes that are not pic
   t.eq(C.mn_canvas_heat(empty, 0, 0, 1, 1, 0, 5, nil, 0, 1, 0), -1)
   t.eq(C.mn_canvas_image(empty, 0, 0, 1, 1, 5, 0, nil), -1)
   t.eq(C.mn_canvas_image(empty, 0, 0, 0 / 0, 1, 1, 1, ffi.new "uint8_t[3]"), -1)
+  t.eq(C.mn_canvas_text(empty, 0, 0, 0, 1, nil), -1)
   t.eq(C.mn_canvas_count(empty), 0)
   t.raises(function() painter:paint({ draw = function() end }, {}, 0, 10) end, "0x10")
 end)

@@ -4,6 +4,7 @@
 local ffi = require "ffi"
 local bit = require "bit"
 local engine = require "mneme.engine"
+local errors = require "mneme.errors"
 
 local C = engine.C
 local RECT, FRAME, DISC, LINE, TRIANGLE, TEXT, HEAT = 0, 1, 2, 3, 4, 5, 6      -- engine/canvas.h
@@ -71,13 +72,21 @@ function canvas.fade(color, opacity)
   return bit.bor(bit.band(color, 0xFFFFFF00), math.floor(opacity * 255 + 0.5)) % 2 ^ 32
 end
 
+local function check_text(text)
+  if type(text) ~= "string" then errors.raise(("scene: a text is a %s, expected a string"):format(type(text))) end
+end
+
 ---The width in pixels of a text of `size` design pixels.
-function methods:text_width(text, size) return self.raster:text_width(text, size * self.unit) end
+function methods:text_width(text, size)
+  check_text(text)
+  return self.raster:text_width(text, size * self.unit)
+end
 
 ---Write a text of `size` design pixels at the baseline y.
 ---@param align string? "left" (default), "center" or "right" of x
 ---@param room number? pixels it may take: what is longer ends in an ellipsis
 function methods:text(text, x, y, size, color, align, room)
+  check_text(text)
   if room then text = self:fit(text, size, room) end
   if align == "right" then x = x - self:text_width(text, size)
   elseif align == "center" then x = x - self:text_width(text, size) / 2 end

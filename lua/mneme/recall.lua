@@ -12,6 +12,7 @@ local ffi = require "ffi"
 
 local recall = {}
 local WINDOW = 16                 -- steps over which a horizon takes the gates' mean
+local GONE = 1e-7                 -- of a query that has forgotten: what was before is not read
 local FOREVER = 1e6               -- steps: what is kept longer counts as kept for ever
 
 -- Scratch, one buffer a purpose, grown on demand.
@@ -21,9 +22,18 @@ local function scratch(name, n)
   return buffers[name]
 end
 
+-- "layers.2.k", made once.
+local names = setmetatable({}, { __index = function(kinds, kind)
+  kinds[kind] = setmetatable({}, { __index = function(layers, layer)
+    layers[layer] = "layers." .. layer .. "." .. kind
+    return layers[layer]
+  end })
+  return kinds[kind]
+end })
+
 -- One head's numbers of a probe, and how many; nil where it was not probed.
 local function part(entry, layer, head, kind)
-  local array = entry.probes["layers." .. layer .. "." .. kind]
+  local array = entry.probes[names[kind][layer]]
   if not array then return nil, 0 end
   local n = 1
   for i = 2, #array.shape do n = n * array.shape[i] end
@@ -64,33 +74,57 @@ local function query(entry, layer, head, unit)
   return u, n
 end
 
+-- One step of the query's way back, over keys and gates of which either may be a product of two factors: what it
+-- reads there; it forgets as the memory did, and what is left of it comes second.
+local function meet(u, e, layer, head)
+  local k, n = part(e, layer, head, "k")
+  local p, m = part(e, layer, head, "p_k")
+  local g, inner = part(e, layer, head, "gamma")
+  local f, outer = part(e, layer, head, "p_gamma")
+  if f then n, m = inner, outer elseif not p then m = 1 end
+  local read, left = 0, 0
+  for a = 0, m - 1 do
+    local at, key, keys = u + a * n, p and p[a] or 1, p and k or k + a * n
+    if g then
+      local gate, gates = f and f[a] or 1, f and g or g + a * n
+      for b = 0, n - 1 do
+        local x, forget = at[b], gate * gates[b]
+        read = read + x * forget * key * keys[b]
+        x = x * (1 - forget)
+        at[b], left = x, left + math.abs(x)
+      end
+    else
+      read, left = read + key * dot(at, keys, n), math.huge
+    end
+  end
+  return read, left
+end
+
 local function gated(now, layer, head, channel)
   local history, n = now.history, #now.history
   local u, K = query(history[n], layer, head, "one")
-  local w, reach, V = scratch("w", n), nil, 0
+  local w, reach, V, start = scratch("w", n), nil, 0, 0
+  for i = 0, K - 1 do start = start + math.abs(u[i]) end
+  ffi.fill(w, 4 * n)
   for j = n, 1, -1 do
     local e = history[j]
     if not e.probes then return w, n, j end
-    local k, g = whole(e, layer, head, "k"), whole(e, layer, head, "gamma")
     local b, values = part(e, layer, head, "beta")
     if j == n then
       V = math.max(1, values)
-      if V == 1 then channel = nil end           -- one gate for all of them
       reach = scratch("reach", V)
+      if V == 1 then channel = nil end           -- one gate for all of them
       for d = 0, V - 1 do reach[d] = 1 end
     end
-    local read, through = 0, 0
-    for i = 0, K - 1 do
-      local gate = g and g[i] or 1
-      read = read + u[i] * gate * k[i]
-      if g then u[i] = u[i] * (1 - gate) end
-    end
+    local read, left = meet(u, e, layer, head)
+    local through = 0
     for d = 0, V - 1 do
       local gate = b and b[d] or 1
       if not channel or channel == d then through = through + reach[d] * gate end
       if b then reach[d] = reach[d] * (1 - gate) end
     end
     w[j - 1] = read * through / (channel and 1 or V)
+    if left < GONE * start then break end
   end
   return w, n, 0
 end
