@@ -1,5 +1,6 @@
 -- memory_maze.lua -- the maze from above with the way that was taken, what the agent sees of it, what it has seen
 -- so far, and its mind: does it go straight to a target that it saw long ago?    mneme view memory_maze
+local recall = require "mneme.recall"
 local scene = require "mneme.scene"
 local panel = scene.panels
 
@@ -41,7 +42,8 @@ local function draw(view, now)
   local policy, value, attention = view:split(lower, "columns", { "3*", "3*", "4*" })
   panel.policies(view, policy, now)
   panel.value(view, value, now)
-  panel.attention(view, attention, now)
+  if recall.problem(now) then panel.memory(view, attention, now)
+  else panel.attention(view, attention, now) end
 end
 
 return scene.new {

@@ -10,6 +10,7 @@ local mn = require "mneme"
 local player = require "mneme.player"
 local recall = require "mneme.recall"
 local recorder = require "mneme.recorder"
+local scene = require "mneme.scene"
 
 -- ---- what is read ----
 
@@ -117,6 +118,11 @@ t.test("horizons: steps until half is gone", function()
   t.near(recall.horizon(gates_frame("gated", { gamma = 0.5, p_gamma = 0.5 }), 0, 0), math.log(0.5) / math.log(0.75), 1e-3)
   t.near(recall.horizon(gates_frame("kept", { w = 0.99 }), 0, 0), math.log(0.5) / math.log(0.99), 0.01)
   t.near(recall.horizon(gates_frame("delta", { gamma = 1 }), 0, 0), 0, 0.02)
+  local uneven = gates_frame("gated_delta", { keep = 0.5 })
+  uneven.probes["layers.0.keep"].values[1] = 0.99
+  local steps, slowest = recall.horizon(uneven, 0, 0)
+  t.near(0.5 * (0.5 ^ steps + 0.99 ^ steps), 0.5, 1e-3)
+  t.near(slowest, math.log(0.5) / math.log(0.99), 0.01)
   t.eq(recall.horizon(gates_frame("gated", {}), 0, 0), math.huge, "no gates forget nothing")
   t.eq(recall.horizon(gates_frame("gated_delta", { keep = 1 }), 0, 0), math.huge)
   t.eq(recall.horizon(gates_frame(nil, { beta = 0.5 }), 0, 0), nil, "not known")
@@ -195,4 +201,10 @@ t.test("of a training that is seen now and then, steps that were seen keep what 
     t.eq(entry.value, i, "what the trainer told stays")
     t.eq(entry.policy ~= nil, (i - 1) % 3 == 0)
   end
+  local now = source:next()
+  now.step, now.episode, now.history = 9, 0, told(8)       -- a trainer that has not told this step
+  frame = film:add(now)
+  t.eq(frame.history[8].norms, nil)
+  local painter = scene.painter()
+  for _, name in ipairs(scene.list()) do painter:paint(scene.load(name), frame, 800, 600) end
 end)

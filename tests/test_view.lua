@@ -32,6 +32,15 @@ t.test("the command line of mneme view", function()
   end
   t.eq(scene.for_task "tmaze-v0", "tmaze")
   t.eq(scene.for_task "pong-v1", "memory")
+  t.eq(scene.for_task "memory_maze-v0", "memory_maze")
+  t.eq(scene.for_task "mystery_path_grid-v0", "mystery_path_grid")
+  t.eq(scene.for_task "tmaze_bakker-v0", "tmaze")
+  o = view.parse { "runs/a", "theme=light", "scale=2", "episodes=20" }
+  t.eq(o.theme, "light") t.eq(o.scale, 2) t.eq(o.episodes, 20)
+  for _, bad in ipairs { "theme=lihgt", "scale=0", "scale=x", "episodes=0", "episodes=1.5" } do
+    local ok, e = pcall(view.parse, { "x", bad })
+    t.ok(not ok and e.status == 2, bad)
+  end
 end)
 
 t.test("keys: play, step, step back, speed, help, quit", function()

@@ -231,9 +231,13 @@ end
 ---In how many steps half of what a head holds is gone, if its gates go on as they did on average in the last steps;
 ---what a new key takes out does not count.
 ---@return number? steps math.huge: never; nil: its gates were not probed
+---@return number? slowest the same of the channels that keep longest
 function recall.horizon(now, layer, head)
   local history, groups = now.history, {}
-  if now.reads == "softmax" then return now.memory.mask and now.memory.mask.shape[1] end
+  local window = now.memory.mask and now.memory.mask.shape[1]
+  if now.reads == "softmax" then return window, window end
+  if not history[#history].probes then return nil end
+  local slowest = 0
   for _, gate in ipairs(forgets[now.reads] or { { "none" } }) do
     local logs, n, count = nil, 0, 0
     for j = #history, math.max(1, #history - WINDOW + 1), -1 do
@@ -244,20 +248,29 @@ function recall.horizon(now, layer, head)
       for i = 0, n - 1 do logs[i] = logs[i] + math.log(math.max(1e-30, gate[2] and 1 - x[i] or x[i])) end
       count = count + 1
     end
-    for i = 0, n - 1 do logs[i] = logs[i] / count end
-    if logs then groups[#groups + 1] = { logs = logs, n = n } end
+    local top = -math.huge
+    for i = 0, n - 1 do
+      logs[i] = logs[i] / count
+      top = math.max(top, logs[i])
+    end
+    if logs then groups[#groups + 1], slowest = { logs = logs, n = n }, slowest + top end
   end
-  if #groups == 0 then return forgets[now.reads] and now.reads ~= "kept" and math.huge or nil end
+  if #groups == 0 then
+    local never = forgets[now.reads] and now.reads ~= "kept" and math.huge or nil
+    return never, never
+  end
+  slowest = math.log(0.5) / math.min(slowest, -1e-30)
+  if slowest > FOREVER then slowest = math.huge end
   local lo, hi = 0, 1
   while left(groups, hi) > 0.5 do
     lo, hi = hi, hi * 2
-    if hi > FOREVER then return math.huge end
+    if hi > FOREVER then return math.huge, slowest end
   end
   for _ = 1, 16 do
     local middle = (lo + hi) / 2
     if left(groups, middle) > 0.5 then lo = middle else hi = middle end
   end
-  return hi
+  return hi, slowest
 end
 
 return recall

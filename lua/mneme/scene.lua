@@ -52,13 +52,14 @@ end
 ---@param name string
 function scene.load(name) return scene.new(run(find.file("scenes", name, "scene"), "table")) end
 
----The name of the scene made for a task ("tmaze-v0": tmaze), or "memory", which suits every task.
+---The name of the scene made for a task: its own ("memory_maze-v0": memory_maze), or the one whose name the task's
+---begins with ("tmaze_bakker-v0": tmaze), or "memory", which suits every task.
 function scene.for_task(id)
-  local name = id and id:match "^([%w_]+)"
+  local name, best = id and id:match "^([%w_]+)" or "", ""
   for _, known_name in ipairs(scene.list()) do
-    if name and name:find(known_name, 1, true) == 1 then return known_name end
+    if name:find(known_name, 1, true) == 1 and #known_name > #best then best = known_name end
   end
-  return "memory"
+  return best ~= "" and best or "memory"
 end
 
 local library

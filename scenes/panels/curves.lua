@@ -1,8 +1,9 @@
 -- curves.lua -- a learning curve of the run, while it trains or after: one measured quantity against steps, as
--- written and smoothed.
+-- written; where that is many points, pale, and smoothed over it.
 local curves = require "mneme.curves"
 
 local MOST = 400                                 -- points drawn
+local MANY = 80
 
 ---options.of: names of quantities, the first that the run has is drawn; title
 return function(view, box, now, options)
@@ -10,7 +11,7 @@ return function(view, box, now, options)
   local series, name = now.run and curves.read(now.run) or {}, nil
   for _, wanted in ipairs(options.of) do name = name or series[wanted] and wanted end
   local s = series[name]
-  local note = s and ("%s, last %.3g"):format(name, s.y[s.n]):gsub("-", "−")
+  local note = s and ("last %.3g"):format(s.y[s.n]):gsub("-", "−")
   local inner = view:card(box, options.title, note)
   if not s then
     local text = now.run and "the run has not written it yet" or "no run is shown"
@@ -23,17 +24,19 @@ return function(view, box, now, options)
   if s.x[s.n] >= 2e6 then unit, word = 1e6, "million steps"
   elseif s.x[s.n] >= 2e3 then unit, word = 1e3, "thousand steps" end
   local place = view:axes(inner, 0, math.max(s.x[s.n] / unit, 1e-3), least - margin, most + margin, word, name)
-  local stride, mean, x0, y0, mx, my = math.max(1, s.n / MOST), nil, nil, nil, nil, nil
+  local stride, many, mean, x0, y0, mx, my = math.max(1, s.n / MOST), s.n > MANY, nil, nil, nil, nil, nil
+  local window = math.min(s.n, MOST) / 30
   for at = 1, s.n, stride do
     local i = math.floor(at)
-    mean = mean and mean + (s.y[i] - mean) / math.min(i / stride, 10) or s.y[i]
+    local ahead = math.floor(at / stride)
+    mean = mean and mean + (s.y[i] - mean) / math.min(ahead, window) or s.y[i]
     local x1, y1 = place(s.x[i] / unit, s.y[i])
     local nx, ny = place(s.x[i] / unit, mean)
     if x0 then
-      view:line(x0, y0, x1, y1, theme.line, 1.5 * u)
-      view:line(mx, my, nx, ny, theme.accent, 2 * u)
+      view:line(x0, y0, x1, y1, many and theme.line or theme.accent, (many and 1.5 or 2) * u)
+      if many then view:line(mx, my, nx, ny, theme.accent, 2 * u) end
     end
     x0, y0, mx, my = x1, y1, nx, ny
   end
-  view:disc(mx, my, 4 * u, theme.text)
+  if many then view:disc(mx, my, 4 * u, theme.text) else view:disc(x0, y0, 4 * u, theme.text) end
 end

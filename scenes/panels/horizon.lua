@@ -1,5 +1,5 @@
 -- horizon.lua -- how fast each head forgets: the steps in which half of what it holds is gone, if its gates go on as
--- they did lately.  Bright heads hold on.
+-- they did lately; and of the channels that keep longest, by which the cells are coloured.  Bright heads hold on.
 local ffi = require "ffi"
 local canvas = require "mneme.canvas"
 local recall = require "mneme.recall"
@@ -21,22 +21,25 @@ return function(view, box, now)
     local inner = view:card(box, title)
     return view:text("this core shows no gates that forget", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
   end
-  local inner = view:card(box, title, now.reads == "softmax" and "steps that can be read" or "steps until half is gone")
+  local inner = view:card(box, title, now.reads == "softmax" and "steps that can be read"
+    or "steps until half is gone … of the slowest channel")
   local wide = view:text_width("layer 00", 11) + 6 * u
   local top = inner.y + 16 * u
   local w, h = (inner.w - wide) / heads, (inner.y + inner.h - top) / layers
   local colour = ffi.new "float[1]"
-  local size = math.max(1, math.min(14, 0.5 * h / u, 0.3 * w / u))
+  local size = math.max(1, math.min(13, 0.5 * h / u, 0.16 * w / u))
   for layer = 0, layers - 1 do
     local y = top + layer * h
     view:text("layer " .. layer, inner.x, y + h / 2 + 4 * u, math.min(11, 0.8 * h / u), theme.dim)
     for head = 0, heads - 1 do
-      local x, steps = inner.x + wide + head * w, recall.horizon(now, layer, head) or 0
+      local x, steps, slowest = inner.x + wide + head * w, recall.horizon(now, layer, head)
+      steps, slowest = steps or 0, slowest or 0
+      local text = steps == slowest and number(steps) or number(steps) .. " … " .. number(slowest)
       if layer == 0 then view:text("head " .. head, x + w / 2, inner.y + 9 * u, 11, theme.dim, "center", w) end
-      colour[0] = math.log(math.min(1000, math.max(1, steps))) / FAR
+      colour[0] = math.log(math.min(1000, math.max(1, slowest))) / FAR
       view:heat({ x = x, y = y, w = w - 2 * u, h = h - 2 * u }, 1, 1, colour, 0, 1, canvas.SEQUENTIAL)
       local ink = colour[0] > 0.6 and 0x0F131AFF or 0xFFFFFFFF
-      view:text(number(steps), x + w / 2 - u, y + h / 2 + 0.36 * size * u - u, size, ink, "center")
+      view:text(text, x + w / 2 - u, y + h / 2 + 0.36 * size * u - u, size, ink, "center", w - 4 * u)
     end
   end
 end

@@ -2,9 +2,9 @@
 local panels = require("mneme.scene").panels
 
 return function(view, box, now)
-  local lines = {}
+  local lines, norms = {}, now.history[#now.history].norms or {}
   for layer = 0, 63 do
-    if not now.history[#now.history].norms[layer] then break end
+    if not norms[layer] then break end
     lines[layer + 1] = { name = "layer " .. layer, of = function(entry) return entry.norms and entry.norms[layer] end }
   end
   panels.signals(view, box, now, { title = "state norm", y_name = "length of the state", lines = lines, least = 0,

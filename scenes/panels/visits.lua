@@ -49,7 +49,7 @@ return function(view, box, now)
     if entry.x then
       local bx = plot.x + (entry.x - x0) / (dx * cols) * plot.w
       local by = plot.y + ((entry.y or 0) - y0) / (dy * rows) * plot.h
-      if ax then view:line(ax, ay, bx, by, theme.ground, 3 * u) view:line(ax, ay, bx, by, 0xF0A63AFF, 1.5 * u) end
+      if ax then view:line(ax, ay, bx, by, 0x0F131AFF, 4 * u) view:line(ax, ay, bx, by, 0xFFFFFFFF, 1.5 * u) end
       ax, ay = bx, by
     end
   end
