@@ -240,7 +240,8 @@ t.test("both arms are the same up to the intervention, and recorded; a replay do
     for _ = 1, 5 do replay:advance() end
     t.eq(replay.task:truth(0).position, 3)
     local same_both, text = diff.trajectories(a, b)
-    t.ok(not same_both and text:find "they part at step 5:\n  observation" and text:find "intervention +none +set cue to [01], erase all, set position to 3", text)
+    t.ok(not same_both and text:find "they part at step 5:\n  observation"
+      and text:find "intervention +none +set cue to [01], erase all, set position to 3", text)
     b.interventions[3].to = 4
     t.ok(mn.replay.new(b):verify():find "the observations of steps 0 to %d+ are not the recorded ones")
     b.interventions[3] = { at = 5, kind = "set", what = "position", to = 200 }

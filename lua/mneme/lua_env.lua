@@ -123,6 +123,9 @@ local function check_spec(spec)
       errors.usage(("env: %s is a %s, expected a function"):format(key, kind))
     end
   end
+  if spec.settable and type(spec.settable) ~= "table" then
+    errors.usage(("env: settable is a %s, expected a table"):format(type(spec.settable)))
+  end
   if (spec.settable == nil) ~= (spec.set == nil) then
     errors.usage "env: settable and set go together: what can be changed from outside, and the function that does it"
   end
@@ -154,7 +157,7 @@ end
 local function read_facts(list)
   local facts = {}
   for _, name in ipairs(find.keys(list)) do
-    local about = list[name]
+    local about = type(list[name]) == "table" and list[name] or {}
     local fact = { name = name, lo = about[1], hi = about[2], whole = about.whole }
     if type(about[1]) == "string" then fact.words, fact.lo, fact.hi, fact.whole = about, 0, #about - 1, true end
     if type(fact.lo) ~= "number" or type(fact.hi) ~= "number" then
