@@ -273,6 +273,59 @@ t.test("copies without an intervention run in the same pieces: every observation
   for step = 0, 10 do t.ok(a[step] == b[step] and b[step] == c[step], "step " .. step) end
 end)
 
+t.test("to settle a memory changes neither what is chosen nor what is thought", function()
+  local told = { name = "observations in bytes, the action and reward of the step before" }
+  function told.player()
+    local task = mn.env("associative_recall", { pairs = 3, questions = 4, num_envs = 2 })
+    mn.manual_seed(2)
+    return player.new(task, mn.agent { task = task, core = { "gru", d_model = 8 }, hidden = 6, previous = "action,reward" })
+  end
+  local cases = rig.cases()
+  cases[#cases + 1] = told
+  for _, case in ipairs(cases) do
+    local function made() return case.player and case.player() or walking(case.settings, 2) end
+    local a, b = made(), made()
+    local exact = a.agent.core.claims.steps == "exact"
+    for step = 1, exact and 80 or 0 do
+      if step % 3 == 0 then b:settle() end
+      a:think()
+      b:think()
+      for i = 0, 1 do
+        local at, n = a.row * 2 + i, a.task.action_space.n
+        t.eq(a.actions:data()[at], b.actions:data()[b.row * 2 + i], case.name)
+        for k = 0, n - 1 do t.near(a.logits:data()[at * n + k], b.logits:data()[(b.row * 2 + i) * n + k], 1e-4, case.name) end
+      end
+      a:step()
+      b:step()
+    end
+  end
+end)
+
+t.test("what is frozen stays what it was, whatever else is done in the next step", function()
+  local p = walking({ "galite" }, 2)
+  local list = interventions.new(p, { { at = 6, kind = "erase", what = "layers.1" }, { at = 5, kind = "freeze", what = "layers.0.beta" },
+    { at = 5, kind = "freeze", what = "layers.1.head.1.gamma", steps = 3 } })
+  local first = {}
+  for step = 5, 10 do
+    list:before(step, { 1 })
+    p:think()
+    for name, whole in pairs { ["layers.0.beta"] = true, ["layers.1.gamma"] = false } do
+      local size = p.probes[name]:size() / 128
+      local x = p.probes[name]:data() + (p.row * 2 + 1) * size
+      first[name] = first[name] or bits(x, size)
+      local held = whole and size or size / 2                  -- of two heads the second
+      local frozen = bits(x + (size - held), held) == first[name]:sub(-4 * held)
+      t.eq(frozen, whole or step < 8, name .. " in step " .. step)
+      if step == 6 then
+        local free = p.probes[name]:data() + p.row * 2 * size
+        t.ok(bits(free, size) ~= first[name], "copy 0 is frozen too")
+        if not whole then t.ok(bits(x, held) ~= first[name]:sub(1, 4 * held), "head 0 is frozen too") end
+      end
+    end
+    p:step()
+  end
+end)
+
 t.test("what is wrong is named, with what there is", function()
   local p = by_hand(2)
   local function refuse(pattern, spec) t.raises(function() interventions.new(p, { spec }) end, pattern) end

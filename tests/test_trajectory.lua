@@ -225,6 +225,14 @@ t.test("a header that lies is refused: sizes, types, places", function()
   refused('"shape": %[1%]', '"shape": [1000000000]', "byte %d+: damaged: records needs")
   refused('"at": 0', '"at": 4', "one after another")
   refused('"fields": %[', '"fields": [7, ', "one after another")
+  local function intervened(list, pattern) refused('"observation":', '"interventions": ' .. list .. ', "observation":', pattern) end
+  intervened("7", "interventions are no list")
+  intervened('{"at": 3}', "interventions are no list")
+  for _, one in ipairs { "7", '{"at": 3}', '{"at": 41, "kind": "erase", "what": "all"}', '{"at": -1, "kind": "erase", "what": "all"}',
+    '{"at": 3, "kind": "set", "what": "cue"}', '{"at": 3, "kind": "set", "what": 5, "to": 1}' } do
+    intervened("[" .. one .. "]", "damaged: intervention 0 is none")
+  end
+  intervened('[{"at": 5, "kind": "erase", "what": "all"}, {"at": 3, "kind": "erase", "what": "all"}]', "intervention 1 is none")
   refused("^{", "[", "not valid JSON")
   refused("^.*$", "[]", "not an object")
 end)

@@ -16,6 +16,7 @@ local paired = require "mneme.paired"
 local player = require "mneme.player"
 local progress = require "mneme.progress"
 local recording = require "mneme.recording"
+local run_folder = require "mneme.run"
 local columns = require("mneme.help").columns
 local C = engine.C
 
@@ -122,12 +123,17 @@ end
 function intervene.round(p, list, o)
   p:restart(o.seeds, o.draws)
   list:release()
-  local out, left, step = {}, p.copies, 0
+  local out, left, step, nobody = {}, p.copies, 0, {}
   local kept = begin_recordings(p, o.folder)
   while left > 0 do
-    local living = {}
-    for b = 0, p.copies - 1 do if not out[b + 1] then living[#living + 1] = b end end
-    for _, d in ipairs(list:before(step, o.act and living or {})) do
+    local living, counting = {}, {}
+    for b = 0, p.copies - 1 do
+      if not out[b + 1] then
+        living[#living + 1] = b
+        if b < o.most then counting[#counting + 1] = b end
+      end
+    end
+    for _, d in ipairs(list:before(step, o.act and counting or nobody)) do
       if kept then kept[d.copy]:intervene(d.note, p:observations() + d.copy * p.n) end
     end
     p:think()
@@ -238,6 +244,9 @@ end
 ---@return integer status
 function intervene.main(words)
   local o, list, task = intervene.parse(words)
+  if run_folder.read_info(o.folder).sequence_task then
+    errors.usage(("%s: a run on sequences has no episodes to intervene in"):format(o.folder))
+  end
   local copies = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
   local p = player.from_run(o.folder, { num_envs = copies, seed = o.seed, greedy = o.greedy, best = o.best, task = task })
   local made = interventions.new(p, list)

@@ -286,7 +286,7 @@ end
 function carry_out.freeze(player, spec, copies)
   local t, size, notes = player.probes[spec.part.name]:data(), 1, {}
   for _, n in ipairs(spec.part.shape) do size = size * n end
-  t = t + player:row_before() * size
+  t = t + player.row_before * size
   for _, copy in ipairs(copies) do
     mark(player, spec.part, copy, 1, function(i) return t[i] end)
     notes[copy] = note(spec)

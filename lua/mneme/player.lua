@@ -130,11 +130,11 @@ function Player:settle()
   local row, B = self.row, self.copies
   if self.thought then errors.raise "player: its memory cannot be changed between think() and step()" end
   if row == 0 then return end
+  rebase(self, row)                -- first: the memory may yet have to be worked out from what lies in row 0
   local bytes = B * self.n * (self.task.observation_space.dtype == "u8" and 1 or 4)
-  ffi.copy(self.x:data(), self:observations(), bytes)
-  ffi.copy(self.resets:data(), resets(self), B)
+  ffi.copy(self.x:data(), ffi.cast("char *", self.x:data()) + row * bytes, bytes)
+  ffi.copy(self.resets:data(), self.resets:data() + row * B, B)
   for _, t in pairs(self.told or {}) do ffi.copy(t:data(), t:data() + row * B, 4 * B) end
-  rebase(self, row)
 end
 
 ---Between step() and think(): let probes be held from now on, those numbers of them that `held[name].mask` [B,...]
@@ -150,9 +150,6 @@ function Player:hold(names)
   record(self)
 end
 
----The row in which the step before was thought: where probes still hold it.
-function Player:row_before() return (self.row - 1) % ROWS end
-
 ---Let the agent choose: its memory takes the observation in.
 function Player:think()
   self.plan:rows(self.row, self.row + 1)
@@ -162,7 +159,7 @@ end
 ---Do what was chosen, in every copy; returns how many episodes ended.
 function Player:step()
   local task, ended, row = self.task, 0, self.row
-  self.row, self.thought = row + 1, false
+  self.row, self.row_before, self.thought = row + 1, row, false      -- probes still hold that row
   if self.row == ROWS then rebase(self, ROWS) end
   local done, actions = self.done, self.actions:data() + row * self.copies
   task:step_raw(actions, self:observations(), self.reward, self.terminated, self.truncated)

@@ -251,7 +251,7 @@ end
 -- What is wrong with a list of interventions; nil: nothing.
 local function fault_of_interventions(list, steps)
   local last = 0
-  if type(list) ~= "table" then return "interventions are no list" end
+  if not json.is_array(list) then return "interventions are no list" end
   for i, x in ipairs(list) do
     if type(x) ~= "table" or type(x.kind) ~= "string" or type(x.what) ~= "string" or not whole(x.at, last, steps)
       or (x.kind == "set" and type(x.to) ~= "number") then return ("intervention %d is none"):format(i - 1) end
@@ -318,7 +318,7 @@ function trajectory.read(path)
   data = ffi.cast("uint8_t *", data)
   local text, at = read_first_line(path, data, bytes)
   local h, problem = json.decode(text, path .. ": header")
-  problem = problem or fault(h) or fault_of_interventions(h.interventions or {}, h.steps)
+  problem = problem or fault(h) or (h.interventions and fault_of_interventions(h.interventions, h.steps))
   if problem then errors.fail(("%s: byte %d: damaged: %s"):format(path, FIRST_LINE, problem)) end
   local section, finish = sections_from(path, data, at, bytes)
   local n, width, _ = h.steps, width_of(#h.actions), nil
