@@ -164,6 +164,7 @@ local ramp = ffi.new "float[32]"
 for i = 0, 31 do ramp[i] = i / 31 end
 
 ---A panel's ground with its title, and at the right a note (a range, a unit).
+---@param note (string|string[])? of several the first that fits
 ---@param map integer? show this colour map, from its low to its high end, beside the note
 ---@return table box what is left for the panel
 function methods:card(box, title, note, map)
@@ -171,6 +172,11 @@ function methods:card(box, title, note, map)
   local inner = self:inset(box, 12)
   local base, used = inner.y + 11 * self.unit, self:text_width(title, 13) + 16 * self.unit
   self:text(title, inner.x, base, 13, self.theme.text, "left", inner.w)
+  if type(note) == "table" then
+    local i = 1
+    while note[i + 1] and self:text_width(note[i], 11.5) > inner.w - used do i = i + 1 end
+    note = note[i]
+  end
   if note and note ~= "" and used < inner.w then
     self:text(note, inner.x + inner.w, base, 11.5, self.theme.dim, "right", inner.w - used)
     local x, w = inner.x + inner.w - self:text_width(note, 11.5) - 66 * self.unit, 56 * self.unit

@@ -23,8 +23,9 @@ return function(view, box, now)
     end
     shares[row], unseen = share, blind
   end
-  local note = ("share, root scale, 0 … %.0f %%"):format(100 * most)
-  if unseen > 0 then note = ("last %d steps, "):format(#history - unseen) .. note end
+  local range = ("0 … %.0f %%"):format(100 * most)
+  local note = { "share, root scale, " .. range, "share, " .. range, range }
+  if unseen > 0 then note[1] = ("share in the last %d steps, root scale, "):format(#history - unseen) .. range end
   local inner = view:card(box, "read from each step", note, canvas.SEQUENTIAL)
   local over = bands.over(history, layers * heads, function(_, i) return function(row) return math.sqrt(shares[row][i]) end end)
   bands.draw(view, inner, over, { lo = 0, hi = math.sqrt(most), names = bands.layers(layers * heads, heads) })

@@ -14,7 +14,8 @@ return function(view, box, now, options)
     for _, mean in ipairs(kind and entry.gates[kind] or {}) do lo, hi = math.min(lo, mean), math.max(hi, mean) end
   end
   lo, hi = math.max(0, math.min(lo, hi - 0.02)), math.min(1, math.max(hi, lo + 0.02))
-  local note = rows > 0 and ("mean of each head, %.2f … %.2f"):format(lo, hi) or nil
+  local range = ("%.2f … %.2f"):format(lo, hi)
+  local note = rows > 0 and { "mean of each head, " .. range, "means, " .. range, range } or nil
   local inner = view:card(box, title, note, canvas.SEQUENTIAL)
   if rows == 0 then
     return view:text("this core reports no gates", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)

@@ -5,7 +5,7 @@ local canvas = require "mneme.canvas"
 
 return function(view, box, now)
   local theme, u = view.theme, view.unit
-  local inner = view:card(box, "policy over time", "probability 0 … 1", canvas.SEQUENTIAL)
+  local inner = view:card(box, "policy over time", { "probability 0 … 1", "0 … 1" }, canvas.SEQUENTIAL)
   if #now.policy == 0 then
     return view:text("no policy", inner.x, inner.y + 16 * u, 12, theme.dim)
   end

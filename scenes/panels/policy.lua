@@ -1,7 +1,7 @@
 -- policy.lua -- what the agent may do and how likely it is to; the triangle marks what it chose.
 return function(view, box, now)
   local theme, u = view.theme, view.unit
-  local inner = view:card(box, "policy", "probability of each action")
+  local inner = view:card(box, "policy", { "probability of each action", "probability" })
   local n = math.min(#now.policy, 12)
   if n == 0 then return view:text("no policy", inner.x, inner.y + 16 * u, 12, theme.dim) end
   local row = math.min(inner.h / n, 44 * u)

@@ -5,7 +5,7 @@ return function(view, box, now)
   local theme, u, n = view.theme, view.unit, now.ended_before
   local mean = 0
   for i = math.max(1, n - LATELY + 1), n do mean = mean + (now.outcomes[i].score or 0) / math.min(n, LATELY) end
-  local note = n > 0 and ("mean of the last %d: %.2f"):format(math.min(n, LATELY), mean)
+  local note = n > 0 and { ("mean of the last %d: %.2f"):format(math.min(n, LATELY), mean), ("mean %.2f"):format(mean) } or nil
   local inner = view:card(box, "scores", note)
   if n == 0 then
     return view:text("no episode has ended yet", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)

@@ -22,7 +22,8 @@ return function(view, box, now, options)
       end
     end
   end
-  local note = count > 0 and ("%d cells, darker the longer ago"):format(count) or nil
+  local cells = ("%d cells"):format(count)
+  local note = count > 0 and { cells .. ", darker the longer ago", cells } or nil
   local inner = view:card(box, "seen so far", note)
   if count == 0 then
     return view:text("nothing is known of what it saw", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)

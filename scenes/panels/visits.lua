@@ -23,8 +23,9 @@ end
 
 return function(view, box, now)
   local theme, u, p, n = view.theme, view.unit, now.places, now.been
-  local note = ("%d steps of %d episodes, log scale"):format(n, now.ended_before + (now.outcome and 0 or 1))
-  local inner = view:card(box, "visits", n > 0 and note, canvas.SEQUENTIAL)
+  local episodes = now.ended_before + (now.outcome and 0 or 1)
+  local seen = ("%d steps of %d episode%s"):format(n, episodes, episodes == 1 and "" or "s")
+  local inner = view:card(box, "visits", n > 0 and { seen .. ", log scale", seen, "log scale" } or nil, canvas.SEQUENTIAL)
   if n == 0 then
     return view:text("this environment names no places", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
   end
@@ -44,16 +45,19 @@ return function(view, box, now)
     plot.w, plot.h = side * cols, side * rows
   end
   view:heat(plot, rows, cols, counts, 0, math.log(1 + most), canvas.SEQUENTIAL)
-  local ax, ay
-  for _, entry in ipairs(now.history) do
-    if entry.x then
-      local bx = plot.x + (entry.x - x0) / (dx * cols) * plot.w
-      local by = plot.y + ((entry.y or 0) - y0) / (dy * rows) * plot.h
-      if ax then view:line(ax, ay, bx, by, 0x0F131AFF, 4 * u) view:line(ax, ay, bx, by, 0xFFFFFFFF, 1.5 * u) end
-      ax, ay = bx, by
+  local x, y
+  for _, line in ipairs { { 0x0F131AFF, 4 }, { 0xFFFFFFFF, 1.5 } } do          -- white, with a dark rim
+    x, y = nil, nil
+    for _, entry in ipairs(now.history) do
+      if entry.x then
+        local bx = plot.x + (entry.x - x0) / (dx * cols) * plot.w
+        local by = plot.y + ((entry.y or 0) - y0) / (dy * rows) * plot.h
+        if x then view:line(x, y, bx, by, line[1], line[2] * u) end
+        x, y = bx, by
+      end
     end
   end
-  if ax then view:disc(ax, ay, 4 * u, 0xFFFFFFFF) end
+  if x then view:disc(x, y, 4 * u, 0xFFFFFFFF) end
   local function edge(value) return ("%.4g"):format(value):gsub("-", "−") end
   local half = dx == 1 and 0.5 or 0
   view:text("x " .. edge(x0 + half), inner.x, inner.y + inner.h - 2 * u, 11, theme.dim)
