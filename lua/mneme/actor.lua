@@ -317,7 +317,10 @@ function Actor:contents()
   for _, name in ipairs(self.agent.core:state_names()) do list[#list + 1] = { "state." .. name, self.next[name] } end
   list[#list + 1], list[#list + 2] = { "observation", last_row(self.x) }, { "done", last_row(self.done) }
   list[#list + 1], list[#list + 2] = { "resets", last_row(self.resets) }, { "seen", self.forgetting.seen }
-  for name, t in pairs(self.previous or {}) do list[#list + 1] = { "previous." .. name, last_row(t) } end
+  for _, name in ipairs { "action", "reward" } do          -- in this order: equal runs give equal files
+    local t = self.previous and self.previous[name]
+    if t then list[#list + 1] = { "previous." .. name, last_row(t) } end
+  end
   list[#list + 1] = { "clock", self.clock }
   self.agent.module:each(function(name, t) list[#list + 1] = { "agent." .. name, t } end)
   list[#list + 1] = { "worlds", saved_worlds(self.task), own = true }
