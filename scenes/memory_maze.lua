@@ -17,33 +17,36 @@ local function sides(now)
   return cells and view and view % 2 == 1 and view or nil, cells and math.sqrt(#cells)
 end
 
-local function draw(view, now)
-  local page = view:inset(view.box, 16)
-  local header, body = view:split(page, "rows", { 44, "1*" })
-  panel.header(view, header, now)
-  local upper, lower = view:split(body, "rows", { "5*", "3*" })
+-- Which cell of the maze the k-th that is seen is: far to near, left to right of the heading.
+local function cell_of(side)
+  return function(truth, k)
+    local ahead, right = side - 1 - math.floor(k / side), k % side - (side - 1) / 2
+    local x, y, h = math.floor(truth.x + 0.5), math.floor(truth.y + 0.5), math.floor(truth.heading + 0.5) % 4
+    local south, east = h == 2 and 1 or h == 0 and -1 or 0, h == 1 and 1 or h == 3 and -1 or 0
+    return x + ahead * east - right * south, y + ahead * south + right * east
+  end
+end
 
+local function draw(view, now)
+  local header, upper, lower = view:split(view:inset(view.box, 16), "rows", { 44, "5*", "3*" })
+  panel.header(view, header, now)
   local side, size = sides(now)
-  local world, now_seen, ever_seen = view:split(upper, "columns", { "1*", "1*", "1*" })
+  local world, now_seen, ever_seen = view:split(upper, "columns", side and { "1*", "1*", "1*" } or { "2*", "1*" })
   local cue = now.truth.colors and now.truth.colors[now.truth.prompt + 1]
   panel.world(view, world, now, { title = "maze", note = "border: the colour asked for",
     place = function(entry) return entry.x and entry.y and entry.x + 0.5, entry.y and entry.y + 0.5 end })
   if side then
     panel.cells(view, now_seen, now, { view = side, palette = palette, agent = { (side - 1) / 2, side - 1 },
       turned = true, frame = cue and targets[cue + 1], note = "up is ahead" })
-  else panel.observation(view, now_seen, now) end
-  panel.seen(view, ever_seen, now, { view = side, palette = palette, width = size, height = size, margin = 1,
-    place = function(truth, k)
-      local ahead, right, h = side - 1 - math.floor(k / side), k % side - (side - 1) / 2, truth.heading
-      local south, east = h == 2 and 1 or h == 0 and -1 or 0, h == 1 and 1 or h == 3 and -1 or 0
-      return truth.x + ahead * east - right * south, truth.y + ahead * south + right * east
-    end })
+    panel.seen(view, ever_seen, now, { view = side, palette = palette, width = size, height = size, margin = 1,
+      place = cell_of(side) })
+  else (now.observation and #now.observation.shape == 3 and panel.visits or panel.observation)(view, now_seen, now) end
 
-  local policy, value, attention = view:split(lower, "columns", { "3*", "3*", "4*" })
+  local policy, value, memory = view:split(lower, "columns", { "3*", "3*", "4*" })
   panel.policies(view, policy, now)
   panel.value(view, value, now)
-  if recall.problem(now) then panel.memory(view, attention, now)
-  else panel.attention(view, attention, now) end
+  if recall.problem(now) then panel.memory(view, memory, now)
+  else panel.attention(view, memory, now) end
 end
 
 return scene.new {

@@ -138,6 +138,13 @@ t.test("what is wrong with a command line is told", function()
   says("cannot be written", "tmaze", "keys=up", "record=" .. path "no/such/folder.mnt")
 end)
 
+t.test("size=11 is a setting of a maze, size=640x480 one of the picture", function()
+  local o = play.parse { "memory_maze", "size=11", "theme=light" }
+  t.eq(o.settings.size, 11) t.eq(o.width, scene.default_width) t.eq(o.theme, "light")
+  o = play.parse { "memory_maze", "size=640x480" }
+  t.eq(o.settings.size, nil) t.eq(o.width, 640)
+end)
+
 local setenv = require("posix.stdlib").setenv
 
 t.test("without a display, the message says what to do", function()

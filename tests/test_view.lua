@@ -73,6 +73,10 @@ t.test("keys: play, step, step back, speed, help, quit", function()
   t.ok(p:frame().status.speed ~= speed)
   press "h"
   t.ok(p.help)
+  press "t"
+  t.eq(p.theme, "light")
+  press "t"
+  t.eq(p.theme, "dark")
   press "n"
   t.eq(p.source.copy, 1)
   t.ok(press "q" and press(27))

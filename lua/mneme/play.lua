@@ -170,7 +170,7 @@ function play.parse(words)
     elseif key == "blind" then o.blind = value ~= "0"
     elseif key == "seed" then o.seed = read_seed(value)
     elseif key == "scene" or key == "record" then o[key] = value
-    elseif not window.option(o, key, value) then
+    elseif key == "size" and value:find "^%d+$" or not window.option(o, key, value) then     -- size=11 is a maze's
       o.settings[key] = read_setting(value)
       table.insert(o.words, word)
     end

@@ -172,6 +172,7 @@ function Player:key(key, clock, paint)
   if char == "q" or key == 27 then return true
   elseif char == " " then self.playing = not self.playing
   elseif char == "h" then self.help = not self.help
+  elseif char == "t" then self.theme = self.theme == "light" and "dark" or "light"
   elseif char == "+" then self.speed = math.min(#SPEEDS, self.speed + 1)
   elseif char == "-" then self.speed = math.max(1, self.speed - 1)
   elseif char == "r" then self:restart(clock)
@@ -266,7 +267,9 @@ function view.main(args)
     if source.problem then io.stderr:write(("mneme: warning: %s: %s\n"):format(o.what, source.problem)) end
     print(o.out)
   else
-    window.run(view.playback(source, o.scene, function() return require("mneme.player").from_run(o.run) end), o)
+    local playback = view.playback(source, o.scene, function() return require("mneme.player").from_run(o.run) end)
+    playback.theme = o.theme
+    window.run(playback, o)
   end
   return 0
 end

@@ -3,6 +3,7 @@
 --   page()                   -> a scene and its frame
 --   key(key, clock, paint)   -> true: quit.  paint() gives the page's pixels, width and height
 --   dirty                    set where the page has changed
+--   theme                    optional: "dark" or "light", in place of the command line's
 --   tick(clock)              optional: let time pass
 --   period                   seconds between two looks at the clock; keys wake it earlier
 local ffi = require "ffi"
@@ -58,6 +59,7 @@ function window.run(client, o)
   local event, size = ffi.new "mn_event", ffi.new "int[2]"
   local function paint()
     engine.check(lib.mn_window_size(shown, size))
+    painter.view.theme = canvas.themes[client.theme or o.theme or "dark"]
     local what, frame = client:page()
     return painter:paint(what, frame, size[0], size[1]), size[0], size[1]
   end

@@ -4,7 +4,7 @@ local canvas = require "mneme.canvas"
 local keys = {
   { "space", "play, pause" }, { "→", "one step" }, { "←", "one step back" },
   { "+  −", "faster, slower" }, { "r", "restart the episode" }, { "n", "next copy" },
-  { "s", "save a picture" }, { "h", "close this help" }, { "q  Esc", "quit" },
+  { "s", "save a picture" }, { "t", "dark or light page" }, { "h", "close this help" }, { "q  Esc", "quit" },
 }
 
 return function(view)
