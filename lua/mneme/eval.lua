@@ -4,20 +4,13 @@
 local errors = require "mneme.errors"
 local engine = require "mneme.engine"
 local held_out = require "mneme.held_out"
+local paired = require "mneme.paired"
 local player = require "mneme.player"
 local progress = require "mneme.progress"
 local run_folder = require "mneme.run"
 local C = engine.C
 
 local eval = {}
-
-local function mean(list)
-  local sum = 0
-  for _, v in ipairs(list) do sum = sum + v end
-  local m, square = sum / #list, 0
-  for _, v in ipairs(list) do square = square + (v - m) ^ 2 end
-  return m, #list > 1 and 1.96 * math.sqrt(square / (#list - 1) / #list) or 0
-end
 
 ---Play episodes and collect their outcomes.  Every copy plays the same number of episodes, so that short
 ---ones do not count more often than long ones.
@@ -100,8 +93,8 @@ function eval.main(words)
   local success = 0
   for _, s in ipairs(out.score) do success = success + s end
   local low, high = held_out.wilson(success, n)
-  local ret, ret_half = mean(out.ret)
-  local length, length_half = mean(out.length)
+  local ret, ret_half = paired.mean(out.ret)
+  local length, length_half = paired.mean(out.length)
   local settings = {}
   for key, value in pairs(task) do settings[#settings + 1] = key .. "=" .. value end
   table.sort(settings)

@@ -90,12 +90,13 @@ function intervene.parse(words)
   end
   if not at then errors.usage("intervene: in which step?", "at=40") end
   if o.record == "" then errors.usage "intervene: record= needs the name of a folder" end
+  local lasting = false
   for _, spec in ipairs(list) do
     spec.at = at
-    if interventions.kinds[spec.kind].steps then spec.steps = steps
-    elseif steps and #list == 1 then
-      errors.usage(("intervene: for=%d goes with force and freeze, not with %s"):format(steps, spec.kind))
-    end
+    if interventions.kinds[spec.kind].steps then spec.steps, lasting = steps, true end
+  end
+  if steps and not lasting then
+    errors.usage(("intervene: for=%d goes with force and freeze, not with %s"):format(steps, list[1].kind))
   end
   return o, list, task
 end
@@ -235,8 +236,8 @@ function intervene.report(pairs_of, at)
     out[3] = ("%d succeed only without it, %d only with it: p = %.2g (McNemar, exact)\n"):format(count.without, count.with,
       paired.mcnemar(count.without, count.with))
   end
-  out[#out + 1] = ("95 %% intervals: %sthe others by the normal distribution, differences over pairs\n"):format(
-    count and "success Wilson's, its difference Newcombe's for pairs (method 10); " or "")
+  out[#out + 1] = ("95 %% intervals: %sby the normal distribution, differences over pairs\n"):format(
+    count and "success Wilson's, its difference Newcombe's for pairs (method 10); the others " or "")
   return table.concat(out)
 end
 

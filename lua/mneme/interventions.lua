@@ -160,10 +160,11 @@ end
 
 -- The fact that is meant: of a flip that names none, the first that has values to choose from.
 local function find_fact(task, spec)
-  for _, fact in ipairs(spec.kind == "flip" and spec.what == nil and task.settable or {}) do
+  if spec.kind ~= "flip" or spec.what or #task.settable == 0 then return task:fact(spec.what) end
+  for _, fact in ipairs(task.settable) do
     if fact.whole then return fact end
   end
-  return task:fact(spec.what)
+  errors.usage(("flip: no fact of %s has values to choose from"):format(task.id), "set or shift one; mneme help tells which")
 end
 
 -- One intervention, checked; with what it needs to be carried out.
