@@ -208,3 +208,63 @@ t.test("of a training that is seen now and then, steps that were seen keep what 
   local painter = scene.painter()
   for _, name in ipairs(scene.list()) do painter:paint(scene.load(name), frame, 800, 600) end
 end)
+
+-- The frames of some steps on a scene's own task, and what the scene asks of the panel of what was seen.
+local function asked_of_seen(name, settings)
+  local what, film, asked = scene.load(name), recorder.new(), nil
+  local task = { name }
+  for key, value in pairs(settings) do task[key] = value end
+  mn.manual_seed(5)
+  local source, frame = player.fresh { task = task, core = { "gru", d_model = 8 } }, nil
+  for _ = 1, 80 do
+    local now = source:next()
+    frame = now.ended and frame or film:add(now)
+    if now.ended then break end
+  end
+  local panel = scene.panels.seen
+  scene.panels.seen = function(_, _, _, options) asked = options end
+  local ok, why = pcall(function() scene.painter():paint(what, frame, 800, 600) end)
+  scene.panels.seen = panel
+  t.ok(ok, why)
+  return frame, asked
+end
+
+t.test("what was seen lies where it is: in memory_maze as in its layout", function()
+  for _, mode in ipairs { "grid", "continuous" } do
+    local frame, asked = asked_of_seen("memory_maze", { mode = mode, size = 11, view = 5 })
+    t.eq(asked.view, 5) t.eq(asked.width, 11)
+    local is, checked = { [0] = 1, [1] = 2, [2] = 3 }, 0
+    for _, entry in ipairs(frame.history) do
+      for k = 0, 24 do
+        local code, x, y = entry.observation.values[k], asked.place(entry.truth, k)
+        local inside = x >= 0 and y >= 0 and x < 11 and y < 11
+        if code > 0 then
+          t.eq(math.min(code, 3), inside and is[entry.truth.layout[y * 11 + x + 1]] or 1)
+          checked = checked + 1
+        end
+      end
+    end
+    t.ok(checked > 500, mode)
+  end
+end)
+
+t.test("what was seen lies where it is: in gridworld a place is always the same", function()
+  local frame, asked = asked_of_seen("gridworld", { view = 5, map = [[
+#########
+#S.....1#
+#.?.#...#
+#.....#2#
+#########]] })
+  local at, checked = {}, 0
+  for _, entry in ipairs(frame.history) do
+    for k = 0, 24 do
+      local code, x, y = entry.observation.values[k], asked.place(entry.truth, k)
+      if code > 0 then
+        t.ok(x >= 0 and y >= 0 and x < frame.truth.width and y < frame.truth.height)
+        t.eq(at[y * 64 + x] or code, code)
+        at[y * 64 + x], checked = code, checked + 1
+      end
+    end
+  end
+  t.ok(checked > 100 and #frame.history > 5)
+end)
