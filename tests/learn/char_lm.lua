@@ -2,28 +2,15 @@
 -- char_lm.lua, quick=1), and tell its last twentieth character by character.  `feedforward` has no memory: it
 -- sees the present character alone.
 local t = require "tests.harness"
-local engine = require "mneme.engine"
-local files = require "mneme.files"
+local rig = require "tests.learn_rig"
 
-local dir = os.tmpname()
-os.remove(dir)
-files.make_folder(dir)
-local program, script = engine.build .. "/mneme", require("mneme.find").root .. "experiments/char_lm.lua"
 local WANTED = 200000
 
-local function run(line)
-  local pipe = io.popen(("'%s' %s 2>&1"):format(program, line))
-  local said = pipe:read "*a"
-  pipe:close()
-  return said
-end
-
 local function bits_of(core)
-  local folder = ("%s/%s"):format(dir, core)
-  local said = run(("run '%s' quick=1 core=%s run=%s"):format(script, core, folder))
+  local run, said = rig.train("char_lm", "quick=1 core=" .. core, core)
   local parameters = tonumber(said:match "(%d+) parameters")
   t.ok(parameters and math.abs(parameters / WANTED - 1) < 0.05, said)
-  local told = run("eval " .. folder)
+  local told = rig.mneme("eval " .. run)
   local accuracy, perplexity = told:match "accuracy ([%d.]+)", told:match "perplexity ([%d.]+)"
   local bits, half = told:match "bits per character ([%d.]+)%s+%+%- ([%d.]+)"
   t.ok(bits, told)
@@ -43,4 +30,4 @@ t.test("memories that forget read better than none, and than plain linear attent
     t.ok(bits[core] < bits.feedforward - 0.15 and bits[core] < bits.linear_transformer - 0.15, core)
   end
 end)
-os.execute("rm -rf " .. dir)
+rig.clean()

@@ -3,31 +3,15 @@
 -- A million steps by the quick settings of experiments/memory_maze.lua: two to three minutes on a core of its own for
 -- each of the two.  Reached when this was written: 9.8 with, 7.5 without; 10.4 and 9.1 where the target is always shown.
 local t = require "tests.harness"
-local engine = require "mneme.engine"
-local files = require "mneme.files"
+local rig = require "tests.learn_rig"
 
 local RANDOM = 0.37
-local dir = os.tmpname()
-os.remove(dir)
-files.make_folder(dir)
-local program, script = engine.build .. "/mneme", require("mneme.find").root .. "experiments/memory_maze.lua"
-
-local function run(line)
-  local pipe = io.popen(("'%s' %s 2>&1"):format(program, line))
-  local said = pipe:read "*a"
-  pipe:close()
-  return said
-end
-
 local cores = { { "gru", "core=gru core.d_model=128" }, { "feedforward", "core=feedforward core.d_model=128 core.n_layers=2 core.d_ffn=256" } }
 local reached = {}
 for _, core in ipairs(cores) do
   t.test(core[1] .. " learns", function()
-    local folder = dir .. "/" .. core[1]
-    run(("run '%s' quick=1 steps=1e6 cue_frames=5 %s run=%s"):format(script, core[2], folder))
-    local said = run("eval " .. folder .. " episodes=500")
-    reached[core[1]] = tonumber(said:match "return (%-?[%d.]+)")
-    t.ok(reached[core[1]], said)
+    local run, said = rig.train("memory_maze", "quick=1 steps=1e6 cue_frames=5 " .. core[2], core[1])
+    reached[core[1]] = t.ok(rig.evaluate(run, 500, "return"), said)
     print(("  %-12s return %.2f over 500 fresh episodes; random play %.2f"):format(core[1], reached[core[1]], RANDOM))
     t.ok(reached[core[1]] > 5 * RANDOM, "hardly above random play")
   end)
@@ -36,4 +20,4 @@ end
 t.test("memory pays", function()
   t.ok(reached.gru > 1.15 * reached.feedforward, ("with memory %.2f, without %.2f"):format(reached.gru, reached.feedforward))
 end)
-os.execute("rm -rf " .. dir)
+rig.clean()

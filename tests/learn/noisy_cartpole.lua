@@ -2,31 +2,17 @@
 -- a million steps; through noise and without velocities a memory is far ahead of the network without one.
 -- experiments/noisy_cartpole.lua with quick=1, three seeds each; evaluated on 500 fresh episodes.
 local t = require "tests.harness"
-local engine = require "mneme.engine"
-local files = require "mneme.files"
-
-local dir = os.tmpname()
-os.remove(dir)
-files.make_folder(dir)
-local program, script = engine.build .. "/mneme", require("mneme.find").root .. "experiments/noisy_cartpole.lua"
-
-local function run(line)
-  local pipe = io.popen(("'%s' %s 2>&1"):format(program, line))
-  local said = pipe:read "*a"
-  pipe:close()
-  return said
-end
+local rig = require "tests.learn_rig"
 
 -- Train: steps that it took, the last hundred episodes' score, and success over fresh ones.
 local function train(name, seed, settings)
-  local folder = ("%s/%s-%d"):format(dir, name, seed)
-  local said = run(("run '%s' quick=1 seed=%d threads=1 run=%s %s"):format(script, seed, folder, settings))
+  local run, said = rig.train("noisy_cartpole", ("quick=1 seed=%d threads=1 %s"):format(seed, settings), name .. seed)
   local steps, score = said:match ": (%d+) steps, score ([%d.]+)"
-  local success = run("eval " .. folder .. " episodes=500"):match "success ([%d.]+)"
+  local success = rig.evaluate(run, 500, "success")
   t.ok(steps and success, said:match "[^\r\n]*%s*$")
   print(("  %-12s seed %d: %4.0fk steps, score %.3f, of 500 fresh episodes %.3f"):format(name, seed, steps / 1000, score, success))
   io.stdout:flush()
-  return tonumber(score), tonumber(success)
+  return tonumber(score), success
 end
 
 for seed = 1, 3 do
@@ -47,4 +33,4 @@ t.test("noise 0.1 without velocities: gru and agalite are ahead of feedforward",
   t.ok(mean.gru > mean.feedforward + 0.2, "gru")
   t.ok(mean.agalite > mean.feedforward + 0.1, "agalite")
 end)
-os.execute("rm -rf " .. dir)
+rig.clean()
