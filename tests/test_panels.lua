@@ -88,6 +88,22 @@ t.test("where a core's way of reading has no weights, the panel can say so", fun
   t.ok(recall.problem(frame_of({ "rwkv6" }, 3)):find "no queries")
 end)
 
+t.test("probes that do not go together, as those of a damaged file, are not read", function()
+  for _, kind in ipairs { "k", "gamma", "p_k", "p_gamma", "p_q", "q" } do
+    for _, shape in ipairs { { 2, 1 }, { 1, 8 }, { 3, 8 }, {} } do
+      local frame = frame_of({ "galite", eta = 2 }, 3)
+      local name = "layers.1." .. kind
+      if table.concat(shape, ",") ~= table.concat(frame.probes[name].shape, ",") then
+        frame.probes[name] = { shape = shape, values = frame.probes[name].values }
+        t.ok(recall.problem(frame), kind)
+      end
+    end
+  end
+  local frame = frame_of({ "gated_deltanet" }, 3)
+  frame.probes["layers.0.keep"] = nil
+  t.ok(recall.problem(frame))
+end)
+
 t.test("steps that were not seen are told", function()
   local frame = frame_of({ "galite", eta = 2 }, 9)
   frame.history[4].probes = nil

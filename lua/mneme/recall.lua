@@ -191,24 +191,48 @@ local rules = {
 ---@return integer unseen steps at the beginning of which nothing is known
 function recall.weights(now, layer, head, channel) return rules[now.reads](now, layer, head, channel) end
 
----Why there are no weights; nil: there are.
-function recall.problem(now)
-  local last = now.history[#now.history]
-  if not (last and last.probes and last.probes["layers.0.q"] and last.probes["layers.0.k"]) then
-    return "this core shows no queries and keys"
-  end
-  if not rules[now.reads] then return "this core's way of reading has no weights" end
-end
+-- Kinds of probes that rules read, one row a head.
+local read = { q = true, k = true, r = true, w = true, beta = true, gamma = true, keep = true,
+  p_q = true, p_k = true, p_gamma = true }
+local needed = { delta = { "gamma", "beta" }, fastweight = { "beta" }, gated_delta = { "keep", "beta" } }
 
----The layers and heads whose queries are probed (of softmax cores too).
+---The layers and heads of a core whose queries are probed; 0 where its probes do not go together, as those of a file
+---may not.
 ---@return integer layers, integer heads
 function recall.size(now)
-  local array, layers = nil, 0
+  local heads, layers, odd = nil, 0, false
   for name, probe in pairs(now.probes) do
-    local layer, kind = name:match "^layers%.(%d+)%.(%a+)$"
-    if layer and (kind == "q" or kind == "r") then array, layers = probe, math.max(layers, layer + 1) end
+    local layer, kind = name:match "^layers%.(%d+)%.([%a_]+)$"
+    if layer and read[kind] then
+      heads, layers = heads or probe.shape[1], math.max(layers, layer + 1)
+      odd = odd or #probe.shape == 0 or probe.shape[1] ~= heads
+    end
   end
-  return layers, array and array.shape[1] or 0
+  return odd and 0 or layers, odd and 0 or heads or 0
+end
+
+-- Do queries, keys and gates of a layer have numbers that go together?
+local function fits(now, layer)
+  local _, q = part(now, layer, 0, "q")
+  local function size(kind)
+    local x, n = part(now, layer, 0, kind)
+    local p, m = part(now, layer, 0, "p_" .. kind)
+    return x and (p and n * m or n)
+  end
+  local K = size "q"
+  if not K or q == 0 or size "k" ~= K then return false end
+  for _, kind in ipairs(needed[now.reads] or {}) do if not size(kind) then return false end end
+  return now.reads ~= "gated" or (size "gamma" or K) == K
+end
+
+---Why there are no weights; nil: there are.
+function recall.problem(now)
+  local layers = recall.size(now)
+  local last = now.history[#now.history]
+  for layer = 0, math.max(1, layers) - 1 do
+    if not (last and last.probes and layers > 0 and fits(now, layer)) then return "this core shows no queries and keys" end
+  end
+  if not rules[now.reads] then return "this core's way of reading has no weights" end
 end
 
 -- Which gates forget, and whether they tell what goes (1 - gate stays) or what stays.
