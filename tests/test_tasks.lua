@@ -313,6 +313,9 @@ t.test("bpe: the commonest pair first; equal ones by their symbols; every text c
     t.eq(table.concat(parts), sample)
   end
   t.eq(bpe.learn("abcd", 300).vocab, 256)                  -- no pair comes twice
+  local line, parts = ("x"):rep(1e6), {}                   -- one word as long as a file
+  bpe.learn(line, 260):encode(line, function(symbol) parts[#parts + 1] = symbol end)
+  t.eq(#parts, 62500)
 end)
 
 t.test("bpe: new words are cut by what was learnt", function()

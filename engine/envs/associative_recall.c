@@ -97,8 +97,9 @@ static inline int truth(const associative_recall *m, const mn_io *io, const char
 }
 
 MN_ENV(associative_recall, .version = 0,
-       .doc = "pairs are shown, then keys: name their values (0: as the level says)",
-       .about = "level      easy pairs=4 symbols=8    medium pairs=16 symbols=32    hard pairs=64 symbols=32\n"
+       .doc = "pairs are shown, then keys: name their values",
+       .about = "level      easy pairs=4 symbols=8    medium pairs=16 symbols=32    hard pairs=64 symbols=32;\n"
+                "           0: the level's own\n"
                 "pairs      more than symbols: keys come again with other values, and the last one counts\n"
                 "questions  0: as many as pairs",
        .params = "level=easy|medium|hard pairs=0[0..1024] symbols=0[0..62] questions=0[0..1024]",

@@ -74,7 +74,7 @@ static inline int truth(const autoencode *m, const mn_io *io, const char **names
 }
 
 MN_ENV(autoencode, .version = 0,
-       .doc = "watch decks of cards, then name their suits backwards (POPGym; 0: as the level says)",
-       .about = "level     easy decks=1    medium decks=2    hard decks=3",
+       .doc = "watch decks of cards, then name their suits backwards (POPGym)",
+       .about = "level     easy decks=1    medium decks=2    hard decks=3; 0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..16]", .actions = CARDS_SUIT_NAMES,
        .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth)

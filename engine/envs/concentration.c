@@ -125,7 +125,8 @@ static inline int truth(const concentration *m, const mn_io *io, const char **na
   return 3 + 2 * MOST;
 }
 
-MN_ENV(concentration, .version = 0, .doc = "the game of pairs (POPGym; 0: as the level says)",
-       .about = "level     easy decks=1 cards=colors    medium decks=2 cards=colors    hard decks=1 cards=ranks",
+MN_ENV(concentration, .version = 0, .doc = "the game of pairs (POPGym)",
+       .about = "level     easy decks=1 cards=colors    medium decks=2 cards=colors    hard decks=1 cards=ranks\n"
+                "decks     0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..4] cards=of_level|colors|ranks", .actions = "",
        .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth)

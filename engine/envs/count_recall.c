@@ -83,7 +83,8 @@ static inline int truth(const count_recall *m, const mn_io *io, const char **nam
 }
 
 MN_ENV(count_recall, .version = 0,
-       .doc = "how often was the card that is asked for dealt? (POPGym; 0: as the level says)",
-       .about = "level     easy decks=1 cards=colors    medium decks=2 cards=suits    hard decks=4 cards=ranks",
+       .doc = "how often was the card that is asked for dealt? (POPGym)",
+       .about = "level     easy decks=1 cards=colors    medium decks=2 cards=suits    hard decks=4 cards=ranks\n"
+                "decks     0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..16] cards=of_level|colors|suits|ranks", .actions = "",
        .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth)

@@ -44,6 +44,6 @@ MN_FN void step(mystery_path_grid *m, mn_io *io) {
 
 MN_ENV(mystery_path_grid, .version = 0,
        .doc = "find a hidden path by falling off it, and remember it; quarter turns and cells",
-       .params = MYSTERY_PARAMS, .actions = "stay turn_left turn_right forward",
+       .about = MYSTERY_ABOUT, .params = MYSTERY_PARAMS, .actions = "stay turn_left turn_right forward",
        .spaces = spaces, .prepare = NULL, .reset = reset, .step = step, .draw = mystery_draw,
        .truth = mystery_truth)

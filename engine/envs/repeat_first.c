@@ -63,7 +63,7 @@ static inline int truth(const repeat_first *m, const mn_io *io, const char **nam
 }
 
 MN_ENV(repeat_first, .version = 0,
-       .doc = "name the suit of the first card again and again (POPGym; 0: as the level says)",
-       .about = "level     easy decks=1    medium decks=8    hard decks=16",
+       .doc = "name the suit of the first card again and again (POPGym)",
+       .about = "level     easy decks=1    medium decks=8    hard decks=16; 0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..16]", .actions = CARDS_SUIT_NAMES,
        .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth)

@@ -21,7 +21,7 @@ function catalogue.comment(path)
   return table.concat(lines)
 end
 
--- The first sentence of the comment at the top of a file, without "name.lua --"; "" without one.
+-- The first sentence of the comment at the top of a file, without "name.lua --"; "" without one.  Dots in a row end none.
 local function first_comment(path)
   local text = ""
   local f = io.open(path)
@@ -32,7 +32,7 @@ local function first_comment(path)
   end
   if f then f:close() end
   text = text:gsub("^[%w_]+%.lua %-%- ", ""):gsub("%s%s+.*", "")
-  return text:match "^(.-)%.%s" or text:match "^(.-)%.$" or text
+  return text:match "^(.-[^%.])%.%s" or text:match "^(.-)%.$" or text
 end
 catalogue.first_comment = first_comment
 

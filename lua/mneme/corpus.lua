@@ -76,6 +76,8 @@ for c in (" \t\r\n\v\f"):gmatch "." do class[c:byte()] = SPACE end
 for c in ("0123456789'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"):gmatch "." do class[c:byte()] = WORD end
 for c = 0x80, 0xFF do class[c] = WORD end
 
+local LONGEST = 256                -- bytes of a chunk
+
 ---The words of a text, each sign and each new line on its own; other spaces only divide.
 ---@param text string
 ---@param f fun(word: string)
@@ -91,7 +93,8 @@ function corpus.words(text, f)
   end
 end
 
----The same, losing nothing: one space goes with the word or sign behind it, others stand alone.
+---The same, losing nothing: one space goes with the word or sign behind it, others stand alone; what is longer than
+---any word is cut.
 ---@param text string
 ---@param f fun(chunk: string)
 function corpus.chunks(text, f)
@@ -102,7 +105,7 @@ function corpus.chunks(text, f)
     local kind = class[text:byte(at)]
     at = at + 1
     if kind ~= SPACE then
-      while at <= n and class[text:byte(at)] == kind do at = at + 1 end
+      while at <= n and class[text:byte(at)] == kind and at - from < LONGEST do at = at + 1 end
     end
     f(text:sub(from, at - 1))
   end

@@ -90,9 +90,10 @@ function eval.main(words)
   C.mn_watch_signals(false)
   local n = #out.score
   if n == 0 then errors.stop(130) end
-  local success = 0
-  for _, s in ipairs(out.score) do success = success + s end
-  local low, high = held_out.wilson(success, n)
+  local score, score_half = paired.mean(out.score)
+  local by_degrees = false
+  for _, s in ipairs(out.score) do by_degrees = by_degrees or (s > 0 and s < 1) end
+  local low, high = held_out.wilson(score * n, n)
   local ret, ret_half = paired.mean(out.ret)
   local length, length_half = paired.mean(out.length)
   local settings = {}
@@ -100,7 +101,8 @@ function eval.main(words)
   table.sort(settings)
   print(("%s at %.0f steps, %d episodes%s%s"):format(o.folder, p.steps, n, o.greedy and ", greedy" or "",
     #settings > 0 and ", " .. table.concat(settings, " ") or ""))
-  print(("success %.3f  [%.3f, %.3f] (Wilson, 95 %%)"):format(success / n, low, high))
+  if by_degrees then print(("score   %.3f  +- %.3f"):format(score, score_half))
+  else print(("success %.3f  [%.3f, %.3f] (Wilson, 95 %%)"):format(score, low, high)) end
   print(("return  %.3f  +- %.3f"):format(ret, ret_half))
   print(("length  %.1f  +- %.1f"):format(length, length_half))
   if album then print(("%d episodes in %s"):format(album.written, o.record)) end

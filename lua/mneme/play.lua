@@ -131,6 +131,8 @@ end
 
 -- ---- the command ----
 
+local MOST_KEYS = 1e5
+
 -- "left,3*up" as keys.
 local function read_keys(text)
   local list = {}
@@ -139,6 +141,9 @@ local function read_keys(text)
     local key = keyboard.key(name or word)
     if not key then
       errors.usage(("play: keys=%s: '%s' is no key"):format(text, name or word), "letters, digits, left right up down space enter esc, 3*up")
+    end
+    if tonumber(times or 1) > MOST_KEYS then
+      errors.usage(("play: keys=%s: %s presses, expected at most %d at a time"):format(text, times, MOST_KEYS))
     end
     for _ = 1, tonumber(times or 1) do list[#list + 1] = key end
   end
@@ -154,7 +159,9 @@ end
 -- A setting of the environment: a number, a word; @FILE is what a file holds.
 local function read_setting(text)
   local path = text:match "^@(.+)$"
-  return path and (files.read(path)) or tonumber(text) or text
+  local held = path and files.read(path)
+  if held == "" then errors.usage(("play: %s: the file is empty"):format(text)) end
+  return held or tonumber(text) or text
 end
 
 ---Read the command line.
@@ -167,7 +174,10 @@ function play.parse(words)
       if o.name then errors.usage(("play: one environment, got '%s' and '%s'"):format(o.name, word), USAGE) end
       o.name = word
     elseif key == "keys" then o.keys = read_keys(value)
-    elseif key == "blind" then o.blind = value ~= "0"
+    elseif key == "blind" then
+      if value ~= "0" and value ~= "1" then errors.usage(("play: blind=%s, expected 0 or 1"):format(value)) end
+      o.blind = value == "1"
+    elseif key == "num_envs" then errors.usage(("play: num_envs=%s: one copy is played"):format(value))
     elseif key == "seed" then o.seed = read_seed(value)
     elseif key == "scene" or key == "record" then o[key] = value
     elseif key == "size" and value:find "^%d+$" or not window.option(o, key, value) then     -- size=11 is a maze's

@@ -246,6 +246,10 @@ function player.from_run(folder, options)
   options = options or {}
   local run = run_folder.load(folder)
   local about = run.info
+  if about.sequence_task then
+    errors.usage(("%s learns sequences (%s): there are no episodes to watch"):format(folder, tostring(about.sequence_task.name)),
+      "mneme eval " .. folder .. " tells how well it does")
+  end
   if not about.env or not about.core then errors.fail(folder .. ": config.json does not tell the task and the core") end
   local task, agent
   local settings = { num_envs = options.num_envs or 1, seed = options.seed or 1 }
