@@ -328,10 +328,12 @@ t.test("eval of a run of sequences: what is wrong is told", function()
     ["eval whole split=all"] = "unknown eval: split 'all'", ["eval whole batches=half"] = "batches=half, expected a whole number",
     ["eval whole lengths=9"] = "unknown setting of task text 'lengths'; did you mean 'length'",
     ["eval whole file=other"] = "other: cannot be read", ["eval none"] = "there is no such run",
+    ["eval whole file=shifted"] = "was trained on a text with other tokens", ["view whole out=x.png"] = "no episodes to watch",
     ["eval whole unit=bpe vocab=260"] = "was trained with 11 tokens and 11 answers, these settings make",
     [small .. "run=bad file=empty"] = "empty: is empty", [small .. "run=bad2 unit=letter"] = "unit=letter: expected one of",
   } do
     files.write(dir .. "/empty", {})
+    files.write(dir .. "/shifted", { (table.concat(letters):gsub(".", function(c) return string.char(c:byte() + 1) end)) })
     local said, status = mneme(words)
     t.ok(status == 2 or status == 1, said)
     t.ok(said:find(pattern), words .. ": " .. said)

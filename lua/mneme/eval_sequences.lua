@@ -53,6 +53,10 @@ function eval.load(folder, settings, best)
       about.sequence_task.tokens, about.sequence_task.classes, made.tokens, made.classes))
   end
   -- config.json lists every key of a core, also those that its others make idle.
+  if (about.sequence_task.vocabulary or made.vocabulary) ~= made.vocabulary then
+    errors.usage(("%s was trained on a text with other tokens: its numbers stand for something else here"):format(folder),
+      "evaluate on the text of the run, or train on this one")
+  end
   local model = sequence_model.new { task = made, core = core.new(about.core.name, about.core.config, true) }
   local checkpoint = best and run:best() or run:latest()
   if not checkpoint then errors.fail(folder .. " has no checkpoint yet") end

@@ -89,7 +89,8 @@ end
 function Supervised:describe()
   local core = self.model.core
   local task = self.task
-  return { sequence_task = { name = task.name, settings = task.settings, tokens = task.tokens, classes = task.classes },
+  return { sequence_task = { name = task.name, settings = task.settings, tokens = task.tokens, classes = task.classes,
+      vocabulary = task.vocabulary },
     memory = { carry = self.carry, length = task.length },
     core = { name = core.name, config = core.config }, parameters = self.model.module:count() }
 end

@@ -9,6 +9,7 @@
 -- or, for a text that goes on from batch to batch, where each token asks for the one after it,
 --   stream            function(split) -> int32 array, how many
 --   characters        function(split) -> how many characters these tokens are; nil: they do not tell
+--   vocabulary        a checksum of what the tokens stand for, so that a model is not evaluated on other ones
 local ffi = require "ffi"
 local draws = require "mneme.draws"
 local errors = require "mneme.errors"
@@ -167,7 +168,7 @@ local function new(name, settings)
   self.name, self.settings, self.batch, self.carried = name, settings, settings.batch, self.stream ~= nil
   self.token, self.answer = ffi.new("int32_t[?]", self.length), ffi.new("int32_t[?]", self.length)
   self.random = draws.new()
-  for split in pairs(self.carried and splits or {}) do
+  for _, split in ipairs(self.carried and { "train", "valid", "test" } or {}) do
     local _, n = self.stream(split)
     if n < 2 * self.batch then
       errors.usage(("task %s: the %s part has %d tokens, expected at least 2 for each of batch=%d sequences"):format(name,

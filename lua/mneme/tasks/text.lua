@@ -3,9 +3,11 @@
 -- a token is: a character; a word (the `vocab` - 1 commonest of the first part, and one for all others); or a symbol
 -- of byte pair encoding learnt from the first part.  batch=B reads B parts of the text side by side, and the next
 -- batch goes on where this one ended.
+local bit = require "bit"
 local ffi = require "ffi"
 local bpe = require "mneme.bpe"
 local corpus = require "mneme.corpus"
+local engine = require "mneme.engine"
 local errors = require "mneme.errors"
 
 -- An array that grows.
@@ -34,6 +36,8 @@ end
 
 local units = {}
 
+-- A unit gives the streams of a text's parts, how many different tokens there are, and what they stand for as one text.
+
 -- Every character of the whole text is known.
 function units.character(parts)
   local streams, kinds, index = {}, {}, {}
@@ -49,7 +53,7 @@ function units.character(parts)
     for i = 0, s.count - 1 do s.data[i] = index[s.data[i]] end
     s.characters = s.count
   end
-  return streams, #kinds
+  return streams, #kinds, table.concat(kinds, " ")
 end
 
 function units.word(parts, cfg)
@@ -68,7 +72,8 @@ function units.word(parts, cfg)
     corpus.words(text, function(word) add(index[word] or 0) end)
     streams[split] = array
   end
-  return streams, math.min(#kinds, cfg.vocab - 1) + 1
+  local known = math.min(#kinds, cfg.vocab - 1)
+  return streams, known + 1, table.concat(kinds, " ", 1, known)
 end
 
 function units.bpe(parts, cfg)
@@ -81,15 +86,16 @@ function units.bpe(parts, cfg)
     array.characters = characters
     streams[split] = array
   end
-  return streams, coder.vocab
+  return streams, coder.vocab, table.concat(coder.text, " ", 0, coder.vocab - 1)
 end
 
 local function build(cfg)
   if cfg.valid + cfg.test >= 1 then
     errors.usage(("task text: valid=%g and test=%g leave nothing to learn from"):format(cfg.valid, cfg.test))
   end
-  local streams, tokens = units[cfg.unit](divide(corpus.read(cfg.file), cfg), cfg)
+  local streams, tokens, meanings = units[cfg.unit](divide(corpus.read(cfg.file), cfg), cfg)
   return { tokens = tokens, classes = tokens, length = cfg.length,
+    vocabulary = bit.tohex(engine.C.mn_crc32c(0, meanings, #meanings)),
     stream = function(split) return streams[split].data, streams[split].count end,
     characters = function(split) return streams[split].characters end }
 end
