@@ -147,6 +147,11 @@ t.test("Ctrl-C finishes the update, keeps a checkpoint, says how to resume, and 
     t.ok(text:find("to go on: mneme run %S+ resume=" .. folder), text)
     t.eq(#files.list(dir .. "/" .. folder .. "/checkpoints"), 1)
   end
+  for signal, status in pairs { INT = 130, TERM = 143 } do
+    local said, code = sh(("%s eval run_INT episodes=1000000000 num_envs=2 & pid=$!; sleep 0.7; kill -%s $pid; wait $pid"):format(
+      program, signal))
+    t.eq(code, status, said)
+  end
   local text, rc = mneme("run resume=run_INT steps=1")
   t.ok(rc == 0 and text:find "run_INT is finished", text)
 end)

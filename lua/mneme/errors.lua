@@ -69,6 +69,10 @@ function errors.fail(message, hint) errors.raise(message, { hint = hint, status 
 ---Training met a NaN: exit status 3.
 function errors.diverged(message, hint) errors.raise(message, { hint = hint, status = 3, where = false }) end
 
+---The exit status of what a signal stopped.
+---@param signal integer as mn_interrupted() tells it; 0: none
+function errors.status_of(signal) return signal == 0 and 0 or 128 + signal end
+
 ---Leave the program with a status; what there was to say has been said.  130 and 143: stopped by a signal.
 function errors.stop(status)
   local message = status == 0 and "nothing to do" or "stopped"

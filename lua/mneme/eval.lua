@@ -17,7 +17,7 @@ local eval = {}
 ---@param p Player
 ---@param episodes integer
 ---@param album Album? what records them
----@return table { score = list, ret = list, length = list, interrupted = boolean }
+---@return table { score = list, ret = list, length = list }: fewer episodes where a signal came
 function eval.play(p, episodes, album)
   local each, played = math.ceil(episodes / p.copies), {}
   for b = 0, p.copies - 1 do played[b] = {} end
@@ -40,7 +40,7 @@ function eval.play(p, episodes, album)
     if C.mn_clock(false) - started > 2 then bar:update(math.min(total, episodes), {}) end
     interrupted = C.mn_interrupted() ~= 0
   end
-  local out = { score = {}, ret = {}, length = {}, interrupted = interrupted }
+  local out = { score = {}, ret = {}, length = {} }
   for round = 1, each do
     for b = 0, p.copies - 1 do
       local e = played[b][round]
@@ -87,9 +87,10 @@ function eval.main(words)
     episodes = o.episodes, internals = o.internals })
   C.mn_watch_signals(true)
   local out = eval.play(p, o.episodes, album)
+  local status = errors.status_of(C.mn_interrupted())
   C.mn_watch_signals(false)
   local n = #out.score
-  if n == 0 then errors.stop(130) end
+  if n == 0 then errors.stop(status) end
   local score, score_half = paired.mean(out.score)
   local by_degrees = false
   for _, s in ipairs(out.score) do by_degrees = by_degrees or (s > 0 and s < 1) end
@@ -106,7 +107,7 @@ function eval.main(words)
   print(("return  %.3f  +- %.3f"):format(ret, ret_half))
   print(("length  %.1f  +- %.1f"):format(length, length_half))
   if album then print(("%d episodes in %s"):format(album.written, o.record)) end
-  return out.interrupted and 130 or 0
+  return status
 end
 
 return eval

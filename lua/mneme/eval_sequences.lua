@@ -78,6 +78,7 @@ function eval.main(words)
   local batches = o.batches > 0 and o.batches or made.carried and math.huge or math.ceil(SEQUENCES / made.batch)
   C.mn_watch_signals(true)
   local r = held:run(batches)
+  local status = errors.status_of(C.mn_interrupted())
   C.mn_watch_signals(false)
   print(("%s at %.0f tokens, %d sequences of the %s part, %d answers"):format(o.folder, step, r.sequences, o.split, r.asked))
   print(("accuracy %.4f  [%.4f, %.4f]"):format(r.accuracy, r.accuracy_low, r.accuracy_high))
@@ -86,7 +87,7 @@ function eval.main(words)
   if r.bits_per_character then
     print(("bits per character %.4f  +- %.4f"):format(r.bits_per_character, r.loss_half * r.bits_per_nat))
   end
-  return r.interrupted and 130 or 0
+  return status
 end
 
 return eval

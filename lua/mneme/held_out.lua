@@ -65,23 +65,22 @@ end
 ---Evaluate `batches` batches, from the first; no more than the part has.
 ---@param batches integer
 ---@return table { loss, loss_half, accuracy, accuracy_low, accuracy_high, asked, sequences, perplexity,
----  bits_per_character (nil where tokens do not tell), interrupted }
+---  bits_per_character (nil where tokens do not tell) }; of fewer batches where a signal came
 function HeldOut:run(batches)
-  local task, batch, groups, interrupted = self.task, self.batch, {}, false
+  local task, batch, groups = self.task, self.batch, {}
   tensor.keep(self.start, self.state)
   for n = 0, math.min(batches, task:batches(self.split)) - 1 do
     task:fill(batch, self.split, n)
     local nats, right, after = self.plan(batch.token, batch.answer, batch.asked, batch.done, self.state)
     if self.carry then tensor.keep(after, self.state) end
     collect(self, nats:data(), right:data(), groups)
-    interrupted = C.mn_interrupted() ~= 0
-    if interrupted then break end
+    if C.mn_interrupted() ~= 0 then break end
   end
   local nats, right, asked, most = 0, 0, 0, 0
   for _, g in ipairs(groups) do
     nats, right, asked, most = nats + g.nats, right + g.right, asked + g.asked, math.max(most, g.asked)
   end
-  local out = { loss = nats / asked, accuracy = right / asked, asked = asked, sequences = #groups, interrupted = interrupted }
+  local out = { loss = nats / asked, accuracy = right / asked, asked = asked, sequences = #groups }
   out.loss_half = half_interval(groups, "nats", out.loss, asked)
   if most == 1 then out.accuracy_low, out.accuracy_high = held_out.wilson(right, asked)
   else

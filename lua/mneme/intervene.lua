@@ -253,8 +253,9 @@ function intervene.main(words)
   local made = interventions.new(p, list)
   C.mn_watch_signals(true)
   local cases = intervene.play(p, made, o)
+  local status = errors.status_of(C.mn_interrupted())
   C.mn_watch_signals(false)
-  if #cases == 0 then errors.stop(130) end
+  if #cases == 0 then errors.stop(status) end
   local texts = {}
   for i, spec in ipairs(made.specs) do
     texts[i] = interventions.text(spec)
@@ -264,7 +265,7 @@ function intervene.main(words)
     table.concat(texts, ", "), made.specs[1].at))
   io.stdout:write(intervene.report(cases, made.specs[1].at))
   if o.record then print(("episodes in %s/without and %s/with"):format(o.record, o.record)) end
-  return #cases < o.episodes and 130 or 0
+  return status
 end
 
 return intervene

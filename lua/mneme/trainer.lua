@@ -104,7 +104,7 @@ function trainer.train(learner)
       local signal = C.mn_interrupted()
       if signal ~= 0 or over() or run:due(step) then checkpoint() end
       if diary and (signal ~= 0 or over()) then diary:write(step) end
-      if signal ~= 0 then return signal == 2 and 130 or 143 end
+      if signal ~= 0 then return errors.status_of(signal) end
     end
     return 0
   end
