@@ -168,10 +168,7 @@ local function make_peek(self)
   peek.to, peek.flags = peek.x:data(), peek.resets:data()
   for name, t in pairs(peek.previous or {}) do peek.told[name] = t:data() end
   peek.plan = plan(function(x, resets, state, previous)
-    C.mn_no_grad(engine.ctx, true)
-    local ok, logits, values = pcall(self.agent, x, resets, state, nil, previous)
-    C.mn_no_grad(engine.ctx, false)
-    if not ok then error(logits, 0) end
+    local _, values = tensor.off_tape(self.agent, x, resets, state, nil, previous)
     return values
   end)
   peek.values = peek.plan(peek.x, peek.resets, peek.state, peek.previous):data()

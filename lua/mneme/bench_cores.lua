@@ -98,13 +98,7 @@ local function stepper(name, config, N)
   for key, t in pairs(state) do
     if full.memory then fill(t, 2, key == "mask" and 0 or 0.5) end
   end
-  local act = plan(function(...)
-    C.mn_no_grad(engine.ctx, true)
-    local ok, y, after = pcall(c, ...)
-    C.mn_no_grad(engine.ctx, false)
-    if not ok then error(y, 0) end
-    return y, after
-  end)
+  local act = plan(function(...) return tensor.off_tape(c, ...) end)
   local _, after = act(x, done, state)
   local row, self = 0, { seen = full.memory or 0 }
   ---One step, as an agent takes it: a row of the plan, and every 64 of them the state goes back to its beginning.

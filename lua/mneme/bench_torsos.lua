@@ -3,14 +3,13 @@
 -- beside PyTorch on as many threads.
 local bench = require "mneme.bench"
 local bench_cores = require "mneme.bench_cores"
-local engine = require "mneme.engine"
 local errors = require "mneme.errors"
 local kernels = require "mneme.bench_kernels"
 local mn = require "mneme"
 local plan = require "mneme.plan"
 local tensor = require "mneme.tensor"
 local torso = require "mneme.torso"
-local C, ops = engine.C, tensor.ops
+local ops = tensor.ops
 
 local torsos = {}
 local SIDES, B, ROWS = { 64, 84 }, 8, 64
@@ -25,12 +24,7 @@ end
 -- Seconds of one step of B copies: a row of a plan, the mean of a round, whose first row packs the weights.
 local function acting(m, side)
   local best, sum = {}, 0
-  local act = plan(function(x)
-    C.mn_no_grad(engine.ctx, true)
-    local y = m(x)
-    C.mn_no_grad(engine.ctx, false)
-    return y
-  end)
+  local act = plan(function(x) return tensor.off_tape(m, x) end)
   act(pictures(ROWS, side))
   for _ = 1, 6 do
     for i = 1, ROWS do best[i] = math.min(best[i] or math.huge, bench.timed(function() act:rows(i - 1, i) end)) end

@@ -33,10 +33,7 @@ function held_out.new(task, model, options)
     carry = task.carried and options.carry }, HeldOut)
   self.start, self.state = model.core:initial(task.batch), model.core:initial(task.batch)
   self.plan = plan(function(token, answer, asked, done, state)
-    C.mn_no_grad(engine.ctx, true)
-    local ok, logits, after = pcall(model, token, done, state)
-    C.mn_no_grad(engine.ctx, false)
-    if not ok then error(logits, 0) end
+    local logits, after = tensor.off_tape(model, token, done, state)
     local _, nats, right = ops.cross_entropy { logits = logits, target = answer, asked = asked }
     return nats, right, after
   end)

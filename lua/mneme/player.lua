@@ -1,6 +1,5 @@
 -- player.lua -- a trained (or fresh) agent living in its task, one step at a time, for viewers and eval.
 local ffi = require "ffi"
-local engine = require "mneme.engine"
 local env = require "mneme.env"
 local errors = require "mneme.errors"
 local forgetting = require "mneme.forgetting"
@@ -10,7 +9,7 @@ local agents = require "mneme.agent"
 local plan = require "mneme.plan"
 local run_folder = require "mneme.run"
 local tensor = require "mneme.tensor"
-local C, ops = engine.C, tensor.ops
+local ops = tensor.ops
 
 local player = {}
 
@@ -38,10 +37,8 @@ end
 -- Acting as a plan over ROWS steps, run row by row.
 local function act_plan(self)
   return plan(function(x, resets, state, previous)
-    C.mn_no_grad(engine.ctx, true)
-    local ok, logits, values, after = pcall(self.agent, x, resets, state, function(name, t) return probe(self, name, t) end, previous)
-    C.mn_no_grad(engine.ctx, false)
-    if not ok then error(logits, 0) end
+    local logits, values, after = tensor.off_tape(self.agent, x, resets, state, function(name, t) return probe(self, name, t) end,
+      previous)
     return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock, greedy = self.greedy }
   end)
 end

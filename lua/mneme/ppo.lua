@@ -4,12 +4,11 @@
 -- are normalised within each minibatch.  Before the first step of the optimiser the new policy is the old one: the
 -- ratio of their probabilities is 1 up to rounding, and a test says so of every memory.
 local actor = require "mneme.actor"
-local engine = require "mneme.engine"
 local errors = require "mneme.errors"
 local plan = require "mneme.plan"
 local sequences = require "mneme.sequences"
 local tensor = require "mneme.tensor"
-local C, ops = engine.C, tensor.ops
+local ops = tensor.ops
 
 ---@class PPO: Actor
 ---@field losses table<string, number> of the last update, as CleanRL logs them
@@ -18,19 +17,8 @@ local PPO = actor.class {
   clip = 0.2, clip_values = true, normalise_advantages = true, target_kl = 0,
 }
 
--- f without a tape, in a plan.
-local function off_tape(f, ...)
-  C.mn_no_grad(engine.ctx, true)
-  local function finish(ok, ...)
-    C.mn_no_grad(engine.ctx, false)
-    if not ok then error((...), 0) end
-    return ...
-  end
-  return finish(pcall(f, ...))
-end
-
 ---Acting keeps nothing for a backward pass: updates run the sequences again.
-function PPO:forward(...) return off_tape(self.agent, ...) end
+function PPO:forward(...) return tensor.off_tape(self.agent, ...) end
 
 -- What the rollout says of its own actions, [T,B] each.
 local function look(self)
@@ -128,7 +116,7 @@ local function new(cfg, task, agent)
     errors.usage(("ppo: minibatches=%d does not divide the %d sequences of a rollout: num_envs=%d%s"):format(self.minibatches,
       self.sequences.count, self.B, #self.pieces > 1 and (" times num_steps/horizon=%d"):format(#self.pieces) or ""))
   end
-  self.look = plan(function() return off_tape(look, self) end)
+  self.look = plan(function() return tensor.off_tape(look, self) end)
   self.log_probs, self.values, self.advantages, self.returns = self.look()
   self.returns_at, self.values_at = self.returns:data(), self.values:data()
   self.minibatch = make_minibatch(self)

@@ -378,6 +378,17 @@ function M.no_grad(f, ...)
   return finish(pcall(f, ...))
 end
 
+---The same within a plan, whose results stay.
+function M.off_tape(f, ...)
+  check(C.mn_no_grad(ctx, true))
+  local function finish(ok, ...)
+    C.mn_no_grad(ctx, false)
+    if not ok then error((...), 0) end
+    return ...
+  end
+  return finish(pcall(f, ...))
+end
+
 ---Copy a tensor, or a table of them, into leaves that outlive a sweep.  Leaves of `into` are used again.
 ---@generic T
 ---@param what T
