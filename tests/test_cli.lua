@@ -5,21 +5,13 @@ local engine = require "mneme.engine"
 local errors = require "mneme.errors"
 local files = require "mneme.files"
 local progress = require "mneme.progress"
+local shell = require "tests.shell"
 
-local program = engine.build .. "/mneme"
-if program:sub(1, 1) ~= "/" then program = require("lfs").currentdir() .. "/" .. program end
-local dir = os.tmpname()
-os.remove(dir)
-files.make_folder(dir)
+local program = shell.program
+local dir = shell.folder()
 
 -- Run a command line in an empty folder: everything it printed, its exit status.
-local function sh(line)
-  local pipe = io.popen(("cd %s; { %s; } 2>&1; echo \"[$?]\""):format(dir, line))
-  local text = pipe:read "*a"
-  pipe:close()
-  local before, status = text:match "^(.*)%[(%d+)%]\n$"
-  return before, tonumber(status)
-end
+local function sh(line) return shell.run(dir, line) end
 local function mneme(words) return sh(program .. " " .. words) end
 
 local function script(name, text)

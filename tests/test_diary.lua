@@ -12,10 +12,9 @@ local player = require "mneme.player"
 local replay = require "mneme.replay"
 local stepping = require "tests.env_rig"
 local trajectory = require "mneme.trajectory"
+local shell = require "tests.shell"
 
-local folder = os.tmpname()
-os.remove(folder)
-files.make_folder(folder)
+local folder = shell.folder()
 local function path(name) return folder .. "/" .. name end
 
 -- What a diary sees of a learner, with fixed actions; it writes down what copy 0 lived through.

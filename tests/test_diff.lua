@@ -7,10 +7,9 @@ local files = require "mneme.files"
 local recording = require "mneme.recording"
 local single = require "mneme.single"
 local trajectory = require "mneme.trajectory"
+local shell = require "tests.shell"
 
-local folder = os.tmpname()
-os.remove(folder)
-files.make_folder(folder)
+local folder = shell.folder()
 local function path(name) return folder .. "/" .. name end
 
 -- Act by a list; a record holds one number, `mind` of the step.

@@ -11,6 +11,7 @@ local intervene = require "mneme.intervene"
 local interventions = require "mneme.interventions"
 local paired = require "mneme.paired"
 local player = require "mneme.player"
+local shell = require "tests.shell"
 
 -- Live for some steps; the next is between step() and think().
 local function live(p, steps)
@@ -424,16 +425,10 @@ t.test("the report: of the episodes that came so far; by degrees where success i
 end)
 
 t.test("mneme intervene on a run, from the checkpoint to the table", function()
-  local folder = os.tmpname()
-  os.remove(folder)
-  files.make_folder(folder)
-  local program = require("mneme.engine").build .. "/mneme"
-  if program:sub(1, 1) ~= "/" then program = require("lfs").currentdir() .. "/" .. program end
+  local folder = shell.folder()
   local function sh(words)
-    local pipe = io.popen(("cd '%s' && '%s' %s 2>&1; echo \"[$?]\""):format(folder, program, words))
-    local text = pipe:read "*a"
-    pipe:close()
-    return text
+    local said, status = shell.mneme(folder, words)
+    return said .. ("[%d]\n"):format(status)
   end
   local small = "corridor=3 core.n_layers=1 core.d_model=8 core.d_head=4 core.d_ffn=8 hidden=8 steps=2048 threads=1 run=r"
   t.ok(sh("run demo " .. small):find "%[0%]\n$")

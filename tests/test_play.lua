@@ -10,10 +10,9 @@ local replay = require "mneme.replay"
 local scene = require "mneme.scene"
 local trajectory = require "mneme.trajectory"
 local window = require "mneme.window"
+local shell = require "tests.shell"
 
-local folder = os.tmpname()
-os.remove(folder)
-files.make_folder(folder)
+local folder = shell.folder()
 local function path(name) return folder .. "/" .. name end
 
 -- Run the command; what it printed.

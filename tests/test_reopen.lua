@@ -1,13 +1,9 @@
 -- test_reopen.lua -- a run whose task is written in its script can be evaluated and looked at, too.
 local t = require "tests.harness"
-local engine = require "mneme.engine"
 local files = require "mneme.files"
+local shell = require "tests.shell"
 
-local program = engine.build .. "/mneme"
-if program:sub(1, 1) ~= "/" then program = require("lfs").currentdir() .. "/" .. program end
-local dir = os.tmpname()
-os.remove(dir)
-files.make_folder(dir)
+local dir = shell.folder()
 
 files.write(dir .. "/sign.lua", { [[
 local mn = require "mneme"
@@ -19,13 +15,7 @@ local agent = mn.agent { task = task, core = cfg.core, hidden = cfg.hidden }
 return mn.a2c(cfg, task, agent):train()
 ]] })
 
-local function mneme(words)
-  local pipe = io.popen(("cd %s; { %s %s; } 2>&1; echo \"[$?]\""):format(dir, program, words))
-  local text = pipe:read "*a"
-  pipe:close()
-  local before, status = text:match "^(.*)%[(%d+)%]\n$"
-  return before, tonumber(status)
-end
+local function mneme(words) return shell.mneme(dir, words) end
 
 t.test("eval and view make the task again by the run's script, with the run's settings, and train nothing", function()
   t.eq(select(2, mneme "run sign.lua run=there gain=3 threads=1"), 0)

@@ -3,19 +3,15 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local mn = require "mneme"
-local engine = require "mneme.engine"
 local files = require "mneme.files"
 local find = require "mneme.find"
 local held_out = require "mneme.held_out"
 local nn = require "mneme.nn"
 local safetensors = require "mneme.safetensors"
+local shell = require "tests.shell"
 local ops = mn.ops
 
-local program = engine.build .. "/mneme"
-if program:sub(1, 1) ~= "/" then program = require("lfs").currentdir() .. "/" .. program end
-local dir = os.tmpname()
-os.remove(dir)
-files.make_folder(dir)
+local dir = shell.folder()
 
 local letters = {}
 for i = 1, 600 do letters[i] = string.char(97 + (i * i % 7 + 5 * i) % 11) end
@@ -280,13 +276,7 @@ end)
 
 -- ---- whole runs ----
 
-local function mneme(line)
-  local pipe = io.popen(("cd %s; { %s %s; } 2>&1; echo \"[$?]\""):format(dir, program, line))
-  local text = pipe:read "*a"
-  pipe:close()
-  local before, status = text:match "^(.*)%[(%d+)%]\n$"
-  return before, tonumber(status)
-end
+local function mneme(line) return shell.mneme(dir, line) end
 
 local small = "run char_lm file=letters core=gru parameters=2000 d_embed=8 batch=2 length=8 eval_every=64 checkpoint_every=160 "
 

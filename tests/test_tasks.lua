@@ -7,6 +7,7 @@ local bpe = require "mneme.bpe"
 local corpus = require "mneme.corpus"
 local files = require "mneme.files"
 local find = require "mneme.find"
+local shell = require "tests.shell"
 
 local drawn = { "listops", "mqar", "selective_copy", "induction" }
 local small = { listops = { min_length = 5, max_length = 60 }, mqar = { length = 24, pairs = 5, vocab = 30 },
@@ -30,9 +31,7 @@ end
 
 local function text(list) return table.concat(list, " ") end
 
-local dir = os.tmpname()
-os.remove(dir)
-files.make_folder(dir)
+local dir = shell.folder()
 local function write(content)
   local path = dir .. "/text"
   files.write(path, { content })

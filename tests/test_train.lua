@@ -1,16 +1,12 @@
 -- test_train.lua -- whole runs in processes of their own: killed, stopped and resumed they end with the bits of
 -- an undisturbed run; a NaN stops them with status 3 and leaves the last good checkpoint.
 local t = require "tests.harness"
-local engine = require "mneme.engine"
 local files = require "mneme.files"
 local rig = require "tests.core_rig"
 local safetensors = require "mneme.safetensors"
+local shell = require "tests.shell"
 
-local program = engine.build .. "/mneme"
-if program:sub(1, 1) ~= "/" then program = require("lfs").currentdir() .. "/" .. program end
-local dir = os.tmpname()
-os.remove(dir)
-files.make_folder(dir)
+local dir = shell.folder()
 
 -- An experiment to which something happens, in the middle of update number WHEN: its own death, a signal, a
 -- number of a parameter that is no number any more.
@@ -44,12 +40,7 @@ local STEP, EVERY = 128, 7                             -- steps of an update; up
 
 -- Run it: what it printed, and its status.
 local function run(words, fate, when)
-  local pipe = io.popen(("cd %s; { FATE=%s WHEN=%s %s run fate.lua %s; } 2>&1; echo \"[$?]\""):format(dir, fate or "''",
-    when or 0, program, words))
-  local text = pipe:read "*a"
-  pipe:close()
-  local before, status = text:match "^(.*)%[(%d+)%]\n$"
-  return before, tonumber(status)
+  return shell.run(dir, ("FATE=%s WHEN=%s '%s' run fate.lua %s"):format(fate or "''", when or 0, shell.program, words))
 end
 
 local function new_run(folder, updates, more, ...)

@@ -9,11 +9,10 @@ local recording = require "mneme.recording"
 local replay = require "mneme.replay"
 local stepping = require "tests.env_rig"
 local trajectory = require "mneme.trajectory"
+local shell = require "tests.shell"
 
 local rig, seen, step = stepping.rig, stepping.seen, stepping.step
-local folder = os.tmpname()
-os.remove(folder)
-files.make_folder(folder)
+local folder = shell.folder()
 local function path(name) return folder .. "/" .. name end
 
 local function spot(r, copy) return ffi.cast("char *", r.obs) + copy * r.bytes end

@@ -1,0 +1,33 @@
+-- shell.lua -- a folder of a test file's own, and the program as a user runs it there.
+local engine = require "mneme.engine"
+local files = require "mneme.files"
+local lfs = require "lfs"
+
+local shell = { program = engine.build .. "/mneme" }
+if shell.program:sub(1, 1) ~= "/" then shell.program = lfs.currentdir() .. "/" .. shell.program end
+
+---An empty folder; whoever asks for it removes it.
+---@return string path
+function shell.folder()
+  local path = os.tmpname()
+  os.remove(path)
+  files.make_folder(path)
+  return path
+end
+
+---Run a line of the shell in a folder.
+---@return string said what it printed, errors too
+---@return integer status
+function shell.run(folder, line)
+  local pipe = io.popen(("cd '%s'; { %s; } 2>&1; echo \"[$?]\""):format(folder, line))
+  local text = pipe:read "*a"
+  pipe:close()
+  local said, status = text:match "^(.*)%[(%d+)%]\n$"
+  return said, tonumber(status)
+end
+
+---Run the program in a folder.
+---@param words string "eval there episodes=20"
+function shell.mneme(folder, words) return shell.run(folder, ("'%s' %s"):format(shell.program, words)) end
+
+return shell
