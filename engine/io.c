@@ -129,6 +129,19 @@ int mn_file_append(mn_ctx *mn, const char *path, const void *data, double bytes)
   return failed ? why(mn, path, "written", error) : 0;
 }
 
+/* Make a file this process's own until it ends, whatever ends it.  0; -1 where another process has it. */
+int mn_file_lock(mn_ctx *mn, const char *path) {
+  struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+  int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) return why(mn, path, "locked", errno);
+  if (!fcntl(fd, F_SETLK, &all)) return 0;               /* fd stays open: closing it would free the lock */
+  int error = errno;
+  bool held = (error == EACCES || error == EAGAIN) && !fcntl(fd, F_GETLK, &all) && all.l_type != F_UNLCK;
+  close(fd);
+  if (held) return mn_fail(mn, "%s: process %ld is at work here", path, (long)all.l_pid);
+  return why(mn, path, "locked", error);
+}
+
 /* Shorten a file to `bytes` bytes; a shorter or missing one is left alone. */
 int mn_file_cut(mn_ctx *mn, const char *path, double bytes) {
   struct stat s;

@@ -302,6 +302,7 @@ MN_FN void maze_remove_bends(mn_maze *m) {
       if (!maze_is_wall(m, at) || maze_bend(m, at, maze_v(way, w), maze_u(way, w)) != size) continue;
       maze_pull(m, at, maze_v(way, w), maze_u(way, w), size);
       at -= maze_v(way, w);
+      if (at < w || at >= w * w - w || at % w == 0 || at % w == w - 1) break;      /* the border */
       way = -1;                  /* from there, in any direction */
     }
     least = size == 1 ? 2 : 1;

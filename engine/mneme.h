@@ -180,6 +180,7 @@ const void *mn_file_data(const mn_file *f);        /* a zero follows the last by
 double      mn_file_bytes(const mn_file *f);
 int         mn_file_write(mn_ctx *mn, const char *path, int n, const void *const *piece, const double *bytes);
 int         mn_file_append(mn_ctx *mn, const char *path, const void *data, double bytes);   /* all of it, or nothing */
+int         mn_file_lock(mn_ctx *mn, const char *path);                 /* this process's until it ends */
 int         mn_file_cut(mn_ctx *mn, const char *path, double bytes);      /* a shorter or missing file is left alone */
 int         mn_file_move(mn_ctx *mn, const char *path, const char *to);   /* to NULL: remove it */
 int         mn_folder_make(mn_ctx *mn, const char *path);                 /* and those above; 1: made, 0: was there */

@@ -97,6 +97,19 @@ t.test("steps=N carries a finished run on, as if it had been asked for at first"
   for name, tensor in pairs(long) do t.ok(rig.bytes(short[name]) == rig.bytes(tensor), name .. " differs") end
 end)
 
+t.test("a run is one process's: another that would go on with it is refused, and nothing has changed", function()
+  t.eq(select(2, new_run("held", 10)), 0)
+  local before = log_of "held"
+  local line = ([[export FATE='' WHEN=0; was=$(wc -c < held/metrics.jsonl); '%s' run fate.lua resume=held steps=1e9 >first 2>&1 &
+    first=$!; i=0; while [ $(wc -c < held/metrics.jsonl) = $was ] && [ $i -lt 600 ]; do sleep 0.05; i=$((i+1)); done;
+    timeout 60 '%s' run fate.lua resume=held steps=1e9; status=$?; kill -9 $first; wait $first 2>/dev/null; ( exit $status )]])
+  local text, rc = shell.run(dir, line:format(shell.program, shell.program))
+  t.eq(rc, 1, text)
+  t.ok(text:find "held/lock: process %d+ is at work here", text)
+  t.eq(log_of "held":sub(1, #before), before)
+  t.eq(select(2, run("resume=held steps=" .. 20 * STEP)), 0, "a dead process holds nothing")
+end)
+
 t.test("another seed is another run", function()
   t.eq(select(2, new_run("seed2", 40, "seed=2")), 0)
   t.ok(checkpoint("seed2", 40) ~= checkpoint("long", 40))

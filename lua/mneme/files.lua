@@ -59,6 +59,8 @@ function files.append(path, text) check(C.mn_file_append(engine.ctx, path, text,
 ---Shorten a file to `bytes`; a shorter or missing one is left alone.
 function files.cut(path, bytes) check(C.mn_file_cut(engine.ctx, path, bytes)) end
 
+---Make a file this process's own until it ends, whatever ends it; an error where another process has it.
+function files.lock(path) check(C.mn_file_lock(engine.ctx, path)) end
 function files.remove(path) check(C.mn_file_move(engine.ctx, path, nil)) end
 function files.rename(path, to) check(C.mn_file_move(engine.ctx, path, to)) end
 

@@ -38,9 +38,12 @@ local function new(options)
     began = now, shown = -math.huge, tenth = math.floor(10 * start / options.steps) }, Progress)
 end
 
+-- What may be shown, in this order.
+local NUMBERS = { "return", "score", "loss", "accuracy" }
+
 ---The text for a step: what is shown, without the terminal's control characters.
 ---@param step number
----@param values table { ["return"] = number?, score = number? }
+---@param values table name -> number: "return", score, loss, accuracy; a NaN is not shown
 ---@param seconds number since the start
 function Progress:text(step, values, seconds)
   local part = math.min(step / self.steps, 1)
@@ -48,9 +51,10 @@ function Progress:text(step, values, seconds)
   local line = ("%3.0f%%  %s/%s steps  %s SPS"):format(100 * part, short(step), short(self.steps),
     short(rate))
   if part < 1 and rate > 0 then line = line .. "  ETA " .. clock((self.steps - step) / rate) end
-  local ret, score = values["return"], values.score
-  if ret and ret == ret then line = line .. ("  return %.2f"):format(ret) end
-  if score and score == score then line = line .. ("  score %.2f"):format(score) end
+  for _, name in ipairs(NUMBERS) do
+    local x = values[name]
+    if x and x == x then line = line .. ("  %s %.2f"):format(name, x) end
+  end
   return line, part
 end
 
@@ -73,7 +77,7 @@ end
 
 ---Tell how far it is; cheap where nothing is due to be shown.
 ---@param step number
----@param values table { ["return"] = number?, score = number? }
+---@param values table name -> number: "return", score, loss, accuracy; a NaN is not shown
 function Progress:update(step, values)
   local now = C.mn_clock(false)
   local tenth = math.floor(10 * step / self.steps)

@@ -225,6 +225,7 @@ end
 ---@return Run
 function run.open(cfg, about)
   local self = cfg.resume ~= "" and old_run(cfg) or new_run(cfg, about or {})
+  files.lock(self.path .. "/lock")          -- two that trained one run would write one log
   self.log_file = log.open(self.path, self.at and self.at.lines or 0, markdown(cfg))
   self.every, self.last_time, self.steps = cfg.checkpoint_every, C.mn_clock(false), cfg.steps
   self.script = config.meta(cfg).script

@@ -131,7 +131,7 @@ function Supervised:metrics(m)
 end
 
 function Supervised:shown()
-  return { loss = self.loss and self.loss[0], score = self.result and self.result.accuracy }
+  return { accuracy = self.result and self.result.accuracy, loss = self.loss and self.loss[0] }
 end
 
 ---The best checkpoint is the one with the smallest loss on the validation part.
