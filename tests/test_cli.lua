@@ -106,6 +106,15 @@ t.test("the same script under plain luajit", function()
   t.eq(sh(("LUA_PATH='%s' %s %s corridor=20"):format(path, arg[-1] or "luajit", maze)), "20\n")
 end)
 
+t.test("help knows each learner's settings and the torsos", function()
+  for name, key in pairs { a2c = "num_steps +256 +1%.%.16777216", ppo = "clip_values +1 +0 1", supervised = "lr_schedule +constant +constant cosine" } do
+    local text, rc = mneme("help " .. name)
+    t.eq(rc, 0)
+    t.ok(text:find(key), text)
+  end
+  t.ok(mneme "help torso":find "conv +pictures %[Y,X,C%] +hidden=512")
+end)
+
 t.test("the program finds its files in an installation, through a link, and by MNEME_HOME", function()
   local root = require("mneme.find").root
   if root:sub(1, 1) ~= "/" then root = require("lfs").currentdir() .. "/" .. root end

@@ -133,9 +133,24 @@ Later ones win: the script's defaults, published values of the chosen core, quic
   resume=FOLDER    go on with a run; only steps, view, threads, debug and profile may change
 ]]
 
+local learners = { a2c = "advantage actor-critic: mn.a2c(cfg, task, agent):train()", ppo = "proximal policy optimisation: mn.ppo(cfg, task, agent):train()",
+  supervised = "sequences with answers: mn.supervised(cfg, task, model):train()" }
+
+local function learner_text(name)
+  return ("%s -- %s\n\nsettings, as keys of cfg (docs/learners.md says what they mean)\n%s"):format(name, learners[name],
+    columns(require("mneme.learner_keys").rows(require("mneme." .. name).defaults)))
+end
+
+local function torso_text()
+  return "mn.agent { torso = NAME or { NAME, option = value } } -- what stands between a task's observations and the memory\n\n"
+    .. columns(require("mneme.torso").rows())
+end
+
 -- Every topic: name -> function that gives its text.
 local function topics()
   local all = { config = function() return config_text end }
+  for name in pairs(learners) do all[name] = function() return learner_text(name) end end
+  all.torso = torso_text
   for _, kind in ipairs(catalogue.kinds) do all[kind] = function() return kind_text(kind) end end
   for _, thing in ipairs(catalogue.list "ops") do
     all[thing.name] = function() return op_text(thing.index) end
@@ -172,7 +187,7 @@ function help.text(topic, kind)
   if not all[topic] then
     local near = errors.nearest(topic, find.keys(all))
     errors.usage(("help: nothing is known about '%s'"):format(topic), near and "did you mean '" .. near .. "'?"
-      or "topics: config, " .. table.concat(catalogue.kinds, ", ") .. ", or a name of theirs")
+      or "topics: config, a2c, ppo, supervised, torso, " .. table.concat(catalogue.kinds, ", ") .. ", or a name of theirs")
   end
   return all[topic]()
 end

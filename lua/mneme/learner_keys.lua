@@ -2,6 +2,7 @@
 -- numbers that it may have.  A learner lists those that it takes with their published values; docs/learners.md says
 -- what they mean.
 local errors = require "mneme.errors"
+local find = require "mneme.find"
 
 local learner_keys = {}
 
@@ -57,6 +58,22 @@ function learner_keys.read(what, cfg, defaults)
     set[key] = check(what, key, given, default)
   end
   return set
+end
+
+---A learner's settings as rows of a help text: key, default, what it may be.
+---@param defaults table<string, number|boolean|string>
+---@return string[][]
+function learner_keys.rows(defaults)
+  local rows = {}
+  for _, key in ipairs(find.keys(defaults)) do
+    local default, rule, may = defaults[key], rules[key] or of_run[key], "0 1"
+    if type(default) == "string" then may = table.concat(rule, " ")
+    elseif type(default) == "number" then
+      may = rule[2] == math.huge and ("at least %g"):format(rule[1]) or ("%.15g..%.15g"):format(rule[1], rule[2])
+    end
+    rows[#rows + 1] = { key, type(default) == "boolean" and (default and "1" or "0") or tostring(default), may }
+  end
+  return rows
 end
 
 return learner_keys

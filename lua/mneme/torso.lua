@@ -4,6 +4,7 @@ local errors = require "mneme.errors"
 local find = require "mneme.find"
 local nn = require "mneme.nn"
 local tensor = require "mneme.tensor"
+local values = require "mneme.values"
 local ops = tensor.ops
 
 local torso = {}
@@ -206,6 +207,20 @@ function torso.for_space(space, asked)
   end
   name = name or space.dtype ~= "u8" and "flat" or (space.codes or 0) > 0 and "codes" or "conv"
   return torso.new(name, options)
+end
+
+---What there is, as rows of a help text: name, what it reads, its options.
+---@return string[][]
+function torso.rows()
+  local rows = {}
+  for _, name in ipairs(find.keys(kinds)) do
+    local options = {}
+    for _, key in ipairs(find.keys(kinds[name].options)) do
+      options[#options + 1] = ("%s=%s"):format(key, values.show(kinds[name].options[key]))
+    end
+    rows[#rows + 1] = { name, kinds[name].reads, table.concat(options, " ") }
+  end
+  return rows
 end
 
 return torso
