@@ -10,7 +10,7 @@ local cfg = mn.config({
   lr = 5e-5, lr_schedule = "constant", gamma = 0.99, lambda = 1, clip = 0.2, entropy_coef = 0, value_coef = 1, max_norm = 0.5,
   quick = {
     core = { "gru", d_model = 64 }, hidden = 64, steps = 5e5, num_envs = 16, num_steps = 128, epochs = 4, minibatches = 4,
-    lr = 2e-3, lr_schedule = "linear", lambda = 0.95, value_coef = 0.5,
+    lr = 2e-3, lr_schedule = "linear", lambda = 0.95, value_coef = 0.5, threads = 1,
   },
 }, {
   noise = { "standard deviation of what is seen; POPGym's easy, medium and hard are 0.1, 0.2, 0.3", range = { 0, 1 } },
