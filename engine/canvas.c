@@ -151,6 +151,32 @@ void mn_canvas_bounds(const mn_canvas *c, float *box) {
   if (!c->n_shapes) box[0] = box[1] = box[2] = box[3] = 0;
 }
 
+/* A shape scaled about the origin, then moved. */
+static mn_shape placed(mn_shape s, float scale, float dx, float dy) {
+  s.x = s.x * scale + dx, s.y = s.y * scale + dy;
+  if (s.kind == MN_LINE) s.w = s.w * scale + dx, s.h = s.h * scale + dy;
+  else s.w *= scale, s.h *= scale;
+  if (s.kind == MN_LINE || s.kind == MN_FRAME) s.data *= scale;
+  return s;
+}
+
+/* What is further away than any page is large may as well be there: magnified shapes stay finite. */
+static float within_reach(float v) { return fminf(fmaxf(v, -1e9f), 1e9f); }
+
+/* Scale everything drawn so far about the origin, thickness and text too, then move it by dx, dy. */
+int mn_canvas_magnify(mn_canvas *c, float scale, float dx, float dy) {
+  if (!(scale > 0 && scale <= 1e6f && fabsf(dx) <= 1e9f && fabsf(dy) <= 1e9f))
+    return mn_fail(c->ctx, "canvas: magnified %g times and moved by %g, %g; expected 0 < times <= 1e6, moves within 1e9",
+                   (double)scale, (double)dx, (double)dy);
+  for (size_t i = 0; i < c->n_shapes; i++) {
+    mn_shape *s = &c->shapes[i];
+    *s = placed(*s, scale, dx, dy);
+    s->x = within_reach(s->x), s->y = within_reach(s->y);
+    s->w = within_reach(s->w), s->h = within_reach(s->h), s->data = within_reach(s->data);
+  }
+  return 0;
+}
+
 /* Append all of `from`, scaled by one factor and centred so that its bounds fit the box x, y, w, h. */
 int mn_canvas_append(mn_canvas *c, const mn_canvas *from, float x, float y, float w, float h) {
   if (c == from) return mn_fail(c->ctx, "canvas: appending a canvas to itself");
@@ -163,11 +189,7 @@ int mn_canvas_append(mn_canvas *c, const mn_canvas *from, float x, float y, floa
   float scale = fminf(w / bw, h / bh);
   float dx = x + (w - bw * scale) / 2 - box[0] * scale, dy = y + (h - bh * scale) / 2 - box[1] * scale;
   for (size_t i = 0; i < from->n_shapes; i++) {
-    mn_shape s = from->shapes[i];
-    s.x = s.x * scale + dx, s.y = s.y * scale + dy;
-    if (s.kind == MN_LINE) s.w = s.w * scale + dx, s.h = s.h * scale + dy;
-    else s.w *= scale, s.h *= scale;
-    if (s.kind == MN_LINE || s.kind == MN_FRAME) s.data *= scale;
+    mn_shape s = placed(from->shapes[i], scale, dx, dy);
     int bad;
     if (s.kind == MN_TEXT) {
       bad = mn_canvas_text(c, s.color, s.x, s.y, s.h, mn_canvas_string(from, s.text));

@@ -1,6 +1,6 @@
 -- canvas.lua -- what a scene draws with: shapes in pixels of its page, text that fits, and boxes
--- that divide the page.  A canvas is painted into pixels by scenes/view; nothing here knows of a
--- window.
+-- that divide the page; and spots, the parts of it that mean something when clicked.  A canvas is painted
+-- into pixels by scenes/view; nothing here knows of a window.
 local ffi = require "ffi"
 local bit = require "bit"
 local engine = require "mneme.engine"
@@ -38,7 +38,7 @@ canvas.metatable = { __index = methods }
 ---@param look table? { theme = "dark"|"light", scale = pixels of the screen for one of the design, 1 }
 function canvas.new(raster, width, height, look)
   local view = setmetatable({ raster = raster, scale = look and look.scale or 1,
-    theme = themes[look and look.theme or "dark"] }, canvas.metatable)
+    theme = themes[look and look.theme or "dark"], spots = {} }, canvas.metatable)
   view.shapes = ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
   view:clear(width, height)
   return view
@@ -47,6 +47,7 @@ end
 ---Begin afresh, maybe with another size.  `unit` is how large a pixel of the 1280x800 design is here.
 function methods:clear(width, height)
   C.mn_canvas_clear(self.shapes)
+  self.n_spots = 0
   self.width, self.height = width, height
   self.unit = self.scale * math.max(0.8, math.min(width / self.scale / 1280, height / self.scale / 800, 2))
   self.box = { x = 0, y = 0, w = width, h = height }
@@ -130,6 +131,37 @@ function methods:append(other, box)
   local scale = math.min(box.w / w, box.h / h)
   local left, top = box.x + (box.w - w * scale) / 2, box.y + (box.h - h * scale) / 2
   return function(x, y) return left + (x - x0) * scale, top + (y - y0) * scale, scale end
+end
+
+---Let a click on a box mean something.
+---@param box table x, y, w, h
+---@param what table { key = " " }, as if that key were pressed; or what else the page's reader knows
+function methods:spot(box, what)
+  if type(what) ~= "table" then errors.raise(("scene: a spot means a %s, expected a table"):format(type(what))) end
+  self.n_spots = self.n_spots + 1
+  local spot = self.spots[self.n_spots] or {}            -- those of the page before serve again
+  spot.x, spot.y, spot.w, spot.h, spot.what = box.x, box.y, box.w, box.h, what
+  self.spots[self.n_spots] = spot
+end
+
+---What a click at x, y means: of several spots there the last one drawn.
+---@return table? what
+---@return table? spot its box x, y, w, h, until the page is cleared
+function methods:spot_at(x, y)
+  for i = self.n_spots, 1, -1 do
+    local spot = self.spots[i]
+    if x >= spot.x and x < spot.x + spot.w and y >= spot.y and y < spot.y + spot.h then return spot.what, spot end
+  end
+end
+
+---Scale everything drawn so far, spots too, about the page's upper left corner, then move it by x, y pixels.
+---Lines and letters stay sharp.
+function methods:magnify(scale, x, y)
+  engine.check(C.mn_canvas_magnify(self.shapes, scale, x, y))
+  for i = 1, self.n_spots do
+    local spot = self.spots[i]
+    spot.x, spot.y, spot.w, spot.h = spot.x * scale + x, spot.y * scale + y, spot.w * scale, spot.h * scale
+  end
 end
 
 ---Divide a box along "rows" or "columns": a number is design pixels, "2*" two shares of what is left.

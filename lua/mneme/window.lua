@@ -1,7 +1,11 @@
--- window.lua -- the loop of a window, whatever it shows: keys in, pages out, and words of the command
--- line that all pictures share.  What is shown is a client:
+-- window.lua -- the loop of a window, whatever it shows: keys and clicks in, pages out, and words of the
+-- command line that all pictures share.  What is shown is a client:
 --   page()                   -> a scene and its frame
 --   key(key, clock, paint)   -> true: quit.  paint() gives the page's pixels, width and height
+--   pointer(what, x, y, by, clock, paint)   optional, -> true: quit.  what = "press", "release", "move" or
+--                            "wheel", at x, y of the page; by = the button, 1 left, 2 middle, 3 right, or the
+--                            wheel's steps, > 0 away from the user.  A client that it changes sets dirty
+--   canvas                   given to it: the page as last drawn, whose spot_at tells what lies under the pointer
 --   dirty                    set where the page has changed
 --   theme                    optional: "dark" or "light", in place of the command line's
 --   tick(clock)              optional: let time pass
@@ -19,7 +23,8 @@ local kinds = { png = true, gif = true, mp4 = true }
 local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint }) end
 
 ---Read into o: size=WxH (width, height), out=FILE (out, kind = "png"|"gif"|"mp4"), theme=dark|light, and scale=1..4,
----pixels of the screen for each of the design: 2 on a screen of twice as many (size counts those of the screen).
+---pixels for each of the design: 2 on a screen of twice as many.  Without scale= a window takes its screen's.  The
+---size of a picture is in pixels; that of a window in points, of which a fine screen makes 1.5 or 2 pixels.
 ---@return boolean known false: it is another key
 function window.option(o, key, value)
   if key == "size" then
@@ -57,8 +62,12 @@ function window.run(client, o)
   if shown == nil then errors.fail(ffi.string(engine.C.mn_error(engine.ctx)), o.hint) end
   ffi.gc(shown, lib.mn_window_free)
   local event, size = ffi.new "mn_event", ffi.new "int[2]"
+  local pointer = { [lib.MN_EVENT_MOUSE] = "press", [lib.MN_EVENT_RELEASE] = "release", [lib.MN_EVENT_MOVE] = "move",
+    [lib.MN_EVENT_WHEEL] = "wheel" }
+  client.canvas = painter.view
   local function paint()
     engine.check(lib.mn_window_size(shown, size))
+    painter.view.scale = o.scale or math.min(4, math.max(1, lib.mn_window_scale(shown)))
     painter.view.theme = canvas.themes[client.theme or o.theme or "dark"]
     local what, frame = client:page()
     return painter:paint(what, frame, size[0], size[1]), size[0], size[1]
@@ -67,9 +76,13 @@ function window.run(client, o)
   while not quit do
     local begun = engine.C.mn_clock(false)
     while lib.mn_window_poll(shown, event) == 1 do
-      if event.kind == lib.MN_EVENT_QUIT then quit = true
-      elseif event.kind == lib.MN_EVENT_KEY then quit = client:key(event.key, begun, paint) or quit
-      else client.dirty = true end
+      local kind = event.kind
+      if kind == lib.MN_EVENT_QUIT then quit = true
+      elseif kind == lib.MN_EVENT_KEY then quit = client:key(event.key, begun, paint) or quit
+      elseif not pointer[kind] then client.dirty = true
+      elseif client.pointer then
+        quit = client:pointer(pointer[kind], event.x, event.y, event.key, begun, paint) or quit
+      end
     end
     if client.tick then client:tick(begun) end
     if client.dirty and not quit then

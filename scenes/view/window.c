@@ -1,8 +1,10 @@
-/* window.c -- a window that shows pixels and collects keys.  The only file that includes SDL: pictures
-** are painted by raster.c, so a window is nothing but a texture of that size, copied without scaling. */
+/* window.c -- a window that shows pixels and collects what keyboard, pointer and gamepads do.  The only file
+** that includes SDL: pictures are painted by raster.c, so a window is nothing but a texture of that size,
+** copied without scaling. */
 #include "op.h"
 #include "view.h"
 #include <SDL.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,9 +14,18 @@ struct mn_window {
   SDL_Renderer *renderer;
   SDL_Texture *texture;
   int width, height;                            /* of the texture */
+  bool pads;                                    /* gamepads are looked for */
+  int held;                                     /* the direction that a gamepad holds, MN_KEY_*; or 0 */
+  bool by_stick;                                /* its stick does, not its d-pad */
+  SDL_JoystickID holder;
+  Uint32 due;                                   /* when the held direction counts as pushed again, in ms */
 };
 
-/* Open a window of width x height pixels, which the user may resize. */
+/* A stick moves once it is half out, and has moved back at a third: where it rests it says nothing. */
+enum { STICK_OUT = 16000, STICK_BACK = 10000, FIRST_REPEAT = 400, NEXT_REPEAT = 150 };
+
+/* Open a window of width x height points, which the user may resize; on a fine screen a point is more than
+** one pixel: see mn_window_scale. */
 mn_window *mn_window_new(mn_ctx *mn, const char *title, int width, int height) {
   mn_window *w = calloc(1, sizeof *w);
   if (!w) { mn_fail(mn, "window: no memory"); return NULL; }
@@ -28,7 +39,7 @@ mn_window *mn_window_new(mn_ctx *mn, const char *title, int width, int height) {
     ready = false;
   }
   if (ready) w->window = SDL_CreateWindow(title, SDL_WINDOWPOS_CENTERED, SDL_WINDOWPOS_CENTERED,
-                                          width, height, SDL_WINDOW_RESIZABLE);
+                                          width, height, SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI);
   if (w->window) w->renderer = SDL_CreateRenderer(w->window, -1, 0);
   if (!w->renderer) {
     mn_fail(mn, "window: no display (%s)", SDL_GetError());
@@ -36,6 +47,8 @@ mn_window *mn_window_new(mn_ctx *mn, const char *title, int width, int height) {
     return NULL;
   }
   SDL_SetWindowMinimumSize(w->window, 640, 480);
+  SDL_StartTextInput();
+  w->pads = !SDL_InitSubSystem(SDL_INIT_GAMECONTROLLER);      /* a machine without them is no worse a window */
   return w;
 }
 
@@ -44,47 +57,154 @@ void mn_window_free(mn_window *w) {
   if (w->texture) SDL_DestroyTexture(w->texture);
   if (w->renderer) SDL_DestroyRenderer(w->renderer);
   if (w->window) SDL_DestroyWindow(w->window);
+  if (w->pads) SDL_QuitSubSystem(SDL_INIT_GAMECONTROLLER);
   SDL_QuitSubSystem(SDL_INIT_VIDEO);
   free(w);
 }
 
+/* Keys that type no text; the rest come as text, so that they are what the user's layout says. */
 static int key_of(SDL_Keycode sym) {
   switch (sym) {
   case SDLK_LEFT: return MN_KEY_LEFT;
   case SDLK_RIGHT: return MN_KEY_RIGHT;
   case SDLK_UP: return MN_KEY_UP;
   case SDLK_DOWN: return MN_KEY_DOWN;
-  case SDLK_EQUALS: case SDLK_KP_PLUS: return '+';         /* + without shift */
-  case SDLK_KP_MINUS: return '-';
-  default: return sym > 0 && sym < 128 ? sym : 0;
+  case SDLK_HOME: return MN_KEY_HOME;
+  case SDLK_END: return MN_KEY_END;
+  case SDLK_PAGEUP: return MN_KEY_PAGE_UP;
+  case SDLK_PAGEDOWN: return MN_KEY_PAGE_DOWN;
+  case SDLK_KP_ENTER: return '\r';
+  default: return (sym > 0 && sym < 32) || sym == 127 ? sym : 0;
   }
+}
+
+static int key_of_text(const char *text) {
+  if (text[0] == '=' && !text[1]) return '+';             /* + without shift */
+  return text[0] >= 32 && text[0] < 127 && !text[1] ? text[0] : 0;
+}
+
+static int key_of_button(int button) {
+  switch (button) {
+  case SDL_CONTROLLER_BUTTON_DPAD_LEFT: return MN_KEY_LEFT;
+  case SDL_CONTROLLER_BUTTON_DPAD_RIGHT: return MN_KEY_RIGHT;
+  case SDL_CONTROLLER_BUTTON_DPAD_UP: return MN_KEY_UP;
+  case SDL_CONTROLLER_BUTTON_DPAD_DOWN: return MN_KEY_DOWN;
+  case SDL_CONTROLLER_BUTTON_A: return MN_PAD_A;
+  case SDL_CONTROLLER_BUTTON_B: return MN_PAD_B;
+  case SDL_CONTROLLER_BUTTON_X: return MN_PAD_X;
+  case SDL_CONTROLLER_BUTTON_Y: return MN_PAD_Y;
+  case SDL_CONTROLLER_BUTTON_START: return MN_PAD_START;
+  case SDL_CONTROLLER_BUTTON_BACK: return MN_PAD_BACK;
+  case SDL_CONTROLLER_BUTTON_LEFTSHOULDER: return MN_PAD_L;
+  case SDL_CONTROLLER_BUTTON_RIGHTSHOULDER: return MN_PAD_R;
+  default: return 0;
+  }
+}
+
+/* Hold a direction from now on: it repeats. */
+static int hold(mn_window *w, int key, SDL_JoystickID holder, bool by_stick) {
+  w->held = key, w->holder = holder, w->by_stick = by_stick;
+  w->due = SDL_GetTicks() + FIRST_REPEAT;
+  return key;
+}
+
+static int button_down(mn_window *w, const SDL_ControllerButtonEvent *e) {
+  int key = key_of_button(e->button);
+  return key >= MN_KEY_LEFT && key <= MN_KEY_DOWN ? hold(w, key, e->which, false) : key;
+}
+
+static void button_up(mn_window *w, const SDL_ControllerButtonEvent *e) {
+  if (w->holder == e->which && !w->by_stick && w->held == key_of_button(e->button)) w->held = 0;
+}
+
+/* The left stick moved: the direction that it is newly pushed in, or 0.  A direction lasts until the stick is
+** back along its own axis, so that a stick near a diagonal does not flicker between two. */
+static int stick_moved(mn_window *w, SDL_JoystickID which) {
+  SDL_GameController *pad = SDL_GameControllerFromInstanceID(which);
+  int x = SDL_GameControllerGetAxis(pad, SDL_CONTROLLER_AXIS_LEFTX);
+  int y = SDL_GameControllerGetAxis(pad, SDL_CONTROLLER_AXIS_LEFTY);
+  if (w->held && w->by_stick && w->holder == which) {
+    int out = w->held == MN_KEY_LEFT ? -x : w->held == MN_KEY_RIGHT ? x : w->held == MN_KEY_UP ? -y : y;
+    if (out > STICK_BACK) return 0;
+    w->held = 0;
+  }
+  if (abs(x) < STICK_OUT && abs(y) < STICK_OUT) return 0;
+  int key = abs(x) > abs(y) ? (x < 0 ? MN_KEY_LEFT : MN_KEY_RIGHT) : (y < 0 ? MN_KEY_UP : MN_KEY_DOWN);
+  return hold(w, key, which, true);
+}
+
+/* An event at the pointer, which SDL tells in points. */
+static void at_pointer(mn_window *w, mn_event *event, int kind, int key, int x, int y) {
+  double scale = mn_window_scale(w);
+  *event = (mn_event){ kind, key, (int)(x * scale), (int)(y * scale) };
+}
+
+/* Of several moves in a row the last counts: a slow page is not left behind by the pointer. */
+static void last_move(SDL_Event *e) {
+  SDL_Event next;
+  while (SDL_PeepEvents(&next, 1, SDL_PEEKEVENT, SDL_FIRSTEVENT, SDL_LASTEVENT) == 1 && next.type == SDL_MOUSEMOTION)
+    SDL_PeepEvents(e, 1, SDL_GETEVENT, SDL_MOUSEMOTION, SDL_MOUSEMOTION);
+}
+
+/* Put an event of SDL into ours; what a viewer has no use for leaves kind 0. */
+static void translate(mn_window *w, SDL_Event *e, mn_event *event) {
+  int key = 0, x, y;
+  switch (e->type) {
+  case SDL_QUIT: event->kind = MN_EVENT_QUIT; break;
+  case SDL_KEYDOWN: key = key_of(e->key.keysym.sym); break;
+  case SDL_TEXTINPUT: key = key_of_text(e->text.text); break;
+  case SDL_MOUSEBUTTONDOWN:
+    at_pointer(w, event, MN_EVENT_MOUSE, e->button.button, e->button.x, e->button.y);
+    break;
+  case SDL_MOUSEBUTTONUP:
+    at_pointer(w, event, MN_EVENT_RELEASE, e->button.button, e->button.x, e->button.y);
+    break;
+  case SDL_MOUSEMOTION:
+    last_move(e);
+    at_pointer(w, event, MN_EVENT_MOVE, 0, e->motion.x, e->motion.y);
+    break;
+  case SDL_MOUSEWHEEL:
+    if (!e->wheel.y) break;
+    SDL_GetMouseState(&x, &y);
+    at_pointer(w, event, MN_EVENT_WHEEL, e->wheel.direction == SDL_MOUSEWHEEL_FLIPPED ? -e->wheel.y : e->wheel.y, x, y);
+    break;
+  case SDL_WINDOWEVENT:
+    if (e->window.event == SDL_WINDOWEVENT_SIZE_CHANGED)
+      at_pointer(w, event, MN_EVENT_RESIZE, 0, e->window.data1, e->window.data2);
+    else if (e->window.event == SDL_WINDOWEVENT_EXPOSED) event->kind = MN_EVENT_EXPOSE;
+    break;
+  case SDL_CONTROLLERDEVICEADDED: SDL_GameControllerOpen(e->cdevice.which); break;
+  case SDL_CONTROLLERDEVICEREMOVED:
+    if (w->holder == e->cdevice.which) w->held = 0;
+    SDL_GameControllerClose(SDL_GameControllerFromInstanceID(e->cdevice.which));
+    break;
+  case SDL_CONTROLLERBUTTONDOWN: key = button_down(w, &e->cbutton); break;
+  case SDL_CONTROLLERBUTTONUP: button_up(w, &e->cbutton); break;
+  case SDL_CONTROLLERAXISMOTION:
+    if (e->caxis.axis <= SDL_CONTROLLER_AXIS_LEFTY) key = stick_moved(w, e->caxis.which);
+    break;
+  }
+  if (key) event->kind = MN_EVENT_KEY, event->key = key;
 }
 
 /* The next thing the user did, if any; what a viewer has no use for is dropped here. */
 int mn_window_poll(mn_window *w, mn_event *event) {
   SDL_Event e;
-  (void)w;
+  *event = (mn_event){ 0, 0, 0, 0 };
   while (SDL_PollEvent(&e)) {
-    *event = (mn_event){ 0, 0, 0, 0 };
-    if (e.type == SDL_QUIT) {
-      event->kind = MN_EVENT_QUIT;
-    } else if (e.type == SDL_KEYDOWN && key_of(e.key.keysym.sym)) {
-      event->kind = MN_EVENT_KEY, event->key = key_of(e.key.keysym.sym);
-    } else if (e.type == SDL_MOUSEBUTTONDOWN) {
-      event->kind = MN_EVENT_MOUSE, event->key = e.button.button;
-      event->x = e.button.x, event->y = e.button.y;
-    } else if (e.type == SDL_WINDOWEVENT && e.window.event == SDL_WINDOWEVENT_SIZE_CHANGED) {
-      event->kind = MN_EVENT_RESIZE, event->x = e.window.data1, event->y = e.window.data2;
-    } else if (e.type == SDL_WINDOWEVENT && e.window.event == SDL_WINDOWEVENT_EXPOSED) {
-      event->kind = MN_EVENT_EXPOSE;
-    }
+    translate(w, &e, event);
     if (event->kind) return 1;
+  }
+  if (w->held && SDL_TICKS_PASSED(SDL_GetTicks(), w->due)) {
+    w->due = SDL_GetTicks() + NEXT_REPEAT;
+    *event = (mn_event){ MN_EVENT_KEY, w->held, 0, 0 };
+    return 1;
   }
   return 0;
 }
 
 void mn_window_wait(mn_window *w, double seconds) {
-  (void)w;
+  if (w->held) seconds = fmin(seconds, (Sint32)(w->due - SDL_GetTicks()) / 1000.0);
   if (seconds > 0) SDL_WaitEventTimeout(NULL, (int)(seconds * 1000 + 0.5));
 }
 
@@ -92,6 +212,13 @@ int mn_window_size(mn_window *w, int *size) {
   if (SDL_GetRendererOutputSize(w->renderer, &size[0], &size[1]))
     return mn_fail(w->ctx, "window: %s", SDL_GetError());
   return 0;
+}
+
+double mn_window_scale(mn_window *w) {
+  int points = 0, pixels = 0, height;
+  SDL_GetWindowSize(w->window, &points, &height);
+  if (SDL_GetRendererOutputSize(w->renderer, &pixels, &height) || points < 1) return 1;
+  return (double)pixels / points;
 }
 
 /* Copy a picture into the window; it is shown pixel by pixel from the upper left corner. */
