@@ -56,15 +56,25 @@ MN_INLINE mn_lanes mn_splat(float x) { return x - (mn_lanes){ 0 }; }
 #define MN_ODD(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7)
 #endif
 
-/* Lane i of the result is the sum of the lanes of a[i]; a is used up.  Adding even and odd lanes
-** halves the number of vectors each time and keeps the order. */
-MN_INLINE mn_lanes mn_sums(mn_lanes *a) {
-#pragma GCC unroll 16
-  for (int n = MN_LANES; n > 1; n /= 2)
-#pragma GCC unroll 16
-    for (int i = 0; i < n / 2; i++)
-      a[i] = MN_EVEN(a[2 * i], a[2 * i + 1]) + MN_ODD(a[2 * i], a[2 * i + 1]);
-  return a[0];
+/* Even and odd lanes added: those of a, then those of b. */
+MN_INLINE mn_lanes mn_halve(mn_lanes a, mn_lanes b) { return MN_EVEN(a, b) + MN_ODD(a, b); }
+
+/* Lane i of the result is the sum of the lanes of a[i].  Halving halves the number of vectors each time and keeps
+** their order; written as one expression, nothing of it touches memory. */
+MN_INLINE mn_lanes mn_sums(const mn_lanes *a) {
+#define MN_2(i) mn_halve(a[i], a[i + 1])
+#define MN_4(i) mn_halve(MN_2(i), MN_2(i + 2))
+#define MN_8(i) mn_halve(MN_4(i), MN_4(i + 4))
+#if MN_LANES == 16
+  return mn_halve(MN_8(0), MN_8(8));
+#elif MN_LANES == 8
+  return MN_8(0);
+#else
+  return MN_4(0);
+#endif
+#undef MN_2
+#undef MN_4
+#undef MN_8
 }
 
 MN_INLINE float mn_sum(mn_lanes v) {
