@@ -3,11 +3,10 @@
 -- every tenth) as trajectories, with internals=1 also what the agent had in mind.  Other keys are settings of the task.
 local errors = require "mneme.errors"
 local engine = require "mneme.engine"
-local held_out = require "mneme.held_out"
-local paired = require "mneme.paired"
 local player = require "mneme.player"
 local progress = require "mneme.progress"
 local run_folder = require "mneme.run"
+local stats = require "mneme.stats"
 local C = engine.C
 
 local eval = {}
@@ -76,6 +75,12 @@ local function read(words)
   return o, task
 end
 
+-- A line with the mean of a list and half its interval; one episode has none.
+local function line(mean, half, list)
+  local m, _, high = stats.t_interval(list)
+  print(mean:format(m) .. (high and half:format(high - m) or ""))
+end
+
 ---@param words string[]
 ---@return integer status
 function eval.main(words)
@@ -91,21 +96,17 @@ function eval.main(words)
   C.mn_watch_signals(false)
   local n = #out.score
   if n == 0 then errors.stop(status) end
-  local score, score_half = paired.mean(out.score)
-  local by_degrees = false
-  for _, s in ipairs(out.score) do by_degrees = by_degrees or (s > 0 and s < 1) end
-  local low, high = held_out.wilson(score * n, n)
-  local ret, ret_half = paired.mean(out.ret)
-  local length, length_half = paired.mean(out.length)
+  local successes, by_degrees = 0, false
+  for _, s in ipairs(out.score) do successes, by_degrees = successes + s, by_degrees or (s ~= 0 and s ~= 1) end
   local settings = {}
   for key, value in pairs(task) do settings[#settings + 1] = key .. "=" .. value end
   table.sort(settings)
   print(("%s at %.0f steps, %d episodes%s%s"):format(o.folder, p.steps, n, o.greedy and ", greedy" or "",
     #settings > 0 and ", " .. table.concat(settings, " ") or ""))
-  if by_degrees then print(("score   %.3f  +- %.3f"):format(score, score_half))
-  else print(("success %.3f  [%.3f, %.3f] (Wilson, 95 %%)"):format(score, low, high)) end
-  print(("return  %.3f  +- %.3f"):format(ret, ret_half))
-  print(("length  %.1f  +- %.1f"):format(length, length_half))
+  if by_degrees then line("score   %.3f", "  +- %.3f", out.score)
+  else print(("success %.3f  [%.3f, %.3f] (Wilson, 95 %%)"):format(stats.wilson(successes, n))) end
+  line("return  %.3f", "  +- %.3f", out.ret)
+  line("length  %.1f", "  +- %.1f", out.length)
   if album then print(("%d episodes in %s"):format(album.written, o.record)) end
   return status
 end

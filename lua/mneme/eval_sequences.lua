@@ -69,6 +69,11 @@ function eval.load(folder, settings, best)
   return made, model, checkpoint.step, about.memory.carry
 end
 
+-- A line of what was found; without an interval where one sequence does not tell.
+local function line(text, value, interval, low, high)
+  print((text):format(value) .. (low and ("  " .. interval):format(low, high) or ""))
+end
+
 ---@param words string[]
 ---@return integer status
 function eval.main(words)
@@ -81,12 +86,11 @@ function eval.main(words)
   local status = errors.status_of(C.mn_interrupted())
   C.mn_watch_signals(false)
   print(("%s at %.0f tokens, %d sequences of the %s part, %d answers"):format(o.folder, step, r.sequences, o.split, r.asked))
-  print(("accuracy %.4f  [%.4f, %.4f]"):format(r.accuracy, r.accuracy_low, r.accuracy_high))
-  print(("loss     %.4f  +- %.4f nats"):format(r.loss, r.loss_half))
-  print(("perplexity %.3f  [%.3f, %.3f]"):format(r.perplexity, math.exp(r.loss - r.loss_half), math.exp(r.loss + r.loss_half)))
-  if r.bits_per_character then
-    print(("bits per character %.4f  +- %.4f"):format(r.bits_per_character, r.loss_half * r.bits_per_nat))
-  end
+  local half = r.loss_half
+  line("accuracy %.4f", r.accuracy, "[%.4f, %.4f]", r.accuracy_low, r.accuracy_high)
+  line("loss     %.4f", r.loss, "+- %.4f nats", half)
+  line("perplexity %.3f", r.perplexity, "[%.3f, %.3f]", half and math.exp(r.loss - half), half and math.exp(r.loss + half))
+  if r.bits_per_character then line("bits per character %.4f", r.bits_per_character, "+- %.4f", half and half * r.bits_per_nat) end
   return status
 end
 

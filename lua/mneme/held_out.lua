@@ -3,22 +3,11 @@
 -- text: what one batch holds of it) is the unit that intervals are worked out over.
 local engine = require "mneme.engine"
 local plan = require "mneme.plan"
+local stats = require "mneme.stats"
 local tensor = require "mneme.tensor"
 local C, ops = engine.C, tensor.ops
 
 local held_out = {}
-
----Wilson's score interval of a share (Wilson 1927), 95 %.
----@param successes number
----@param n integer
----@return number low
----@return number high
-function held_out.wilson(successes, n)
-  local z = 1.959963984540054
-  local p = successes / n
-  local middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-  return math.max(0, (middle - half) / (1 + z * z / n)), math.min(1, (middle + half) / (1 + z * z / n))
-end
 
 ---@class HeldOut
 local HeldOut = {}
@@ -52,17 +41,18 @@ local function collect(self, nats, right, groups)
   end
 end
 
--- Half the 95 % interval of sum(key) / sum(asked) over groups (the ratio estimator).
+-- Half the 95 % interval of sum(key) / sum(asked) over groups (the ratio estimator); nil of one group.
 local function half_interval(groups, key, ratio, asked)
   local n, square = #groups, 0
   for _, g in ipairs(groups) do square = square + (g[key] - ratio * g.asked) ^ 2 end
-  return n > 1 and 1.96 * math.sqrt(square * n / (n - 1)) / asked or 0
+  return n > 1 and stats.student_quantile(0.975, n - 1) * math.sqrt(square * n / (n - 1)) / asked or nil
 end
 
 ---Evaluate `batches` batches, from the first; no more than the part has.
 ---@param batches integer
 ---@return table { loss, loss_half, accuracy, accuracy_low, accuracy_high, asked, sequences, perplexity,
----  bits_per_character (nil where tokens do not tell) }; of fewer batches where a signal came
+---  bits_per_character (nil where tokens do not tell) }; of fewer batches where a signal came; halves and ends of
+---  intervals are nil of a single sequence
 function HeldOut:run(batches)
   local task, batch, groups = self.task, self.batch, {}
   tensor.keep(self.start, self.state)
@@ -79,10 +69,10 @@ function HeldOut:run(batches)
   end
   local out = { loss = nats / asked, accuracy = right / asked, asked = asked, sequences = #groups }
   out.loss_half = half_interval(groups, "nats", out.loss, asked)
-  if most == 1 then out.accuracy_low, out.accuracy_high = held_out.wilson(right, asked)
+  if most == 1 then out.accuracy_low, out.accuracy_high = select(2, stats.wilson(right, asked))
   else
     local half = half_interval(groups, "right", out.accuracy, asked)
-    out.accuracy_low, out.accuracy_high = math.max(0, out.accuracy - half), math.min(1, out.accuracy + half)
+    if half then out.accuracy_low, out.accuracy_high = math.max(0, out.accuracy - half), math.min(1, out.accuracy + half) end
   end
   out.perplexity = math.exp(out.loss)
   if task.carried and task.characters(self.split) then

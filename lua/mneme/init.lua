@@ -18,7 +18,7 @@ local parts = {
   task = { "mneme.task", "new" }, sequence_model = { "mneme.sequence_model", "new" }, supervised = { "mneme.supervised", "new" },
   trajectory = { "mneme.trajectory", "read" }, recording = { "mneme.recording" }, replay = { "mneme.replay" },
   sized = { "mneme.sized" }, interventions = { "mneme.interventions" },
-  manual_seed = { "mneme.nn", "manual_seed" },
+  stats = { "mneme.stats" }, manual_seed = { "mneme.nn", "manual_seed" },
 }
 
 ---A leaf whose first axis is time: sequences of plans that run by rows.

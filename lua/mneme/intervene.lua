@@ -10,13 +10,12 @@
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
 local files = require "mneme.files"
-local held_out = require "mneme.held_out"
 local interventions = require "mneme.interventions"
-local paired = require "mneme.paired"
 local player = require "mneme.player"
 local progress = require "mneme.progress"
 local recording = require "mneme.recording"
 local run_folder = require "mneme.run"
+local stats = require "mneme.stats"
 local columns = require("mneme.help").columns
 local C = engine.C
 
@@ -181,9 +180,12 @@ end
 
 -- ---- what came of it ----
 
-local function interval(low, high) return ("[%.3f, %.3f]"):format(low, high) end
+-- An estimate with its interval; of one episode there is none.
+local function with_interval(format, value, low, high)
+  return format:format(value) .. (low and (" [%.3f, %.3f]"):format(low, high) or "")
+end
 
--- A row of the table: the mean of each arm and of their differences, intervals by the normal distribution.
+-- A row of the table: the mean of each arm and of their differences, with Student's intervals.
 local function mean_row(key, name, cases)
   local lists = { {}, {}, {} }
   for i, c in ipairs(cases) do
@@ -191,16 +193,15 @@ local function mean_row(key, name, cases)
   end
   local row = { name }
   for i, list in ipairs(lists) do
-    local m, half = paired.mean(list)
-    row[i + 1] = (i == 3 and "%+.3f %s" or "%.3f %s"):format(m, interval(m - half, m + half))
+    row[i + 1] = with_interval(i == 3 and "%+.3f" or "%.3f", stats.t_interval(list))
   end
   return row
 end
 
 local function share_row(count, n)
-  local function arm(k) return ("%.3f %s"):format(k / n, interval(held_out.wilson(k, n))) end
-  local d, low, high = paired.shares(count.both, count.with, count.without, count.neither)
-  return { "success", arm(count.both + count.without), arm(count.both + count.with), ("%+.3f %s"):format(d, interval(low, high)) }
+  local function arm(k) return with_interval("%.3f", stats.wilson(k, n)) end
+  return { "success", arm(count.both + count.without), arm(count.both + count.with),
+    with_interval("%+.3f", stats.paired_shares(count.both, count.with, count.without, count.neither)) }
 end
 
 -- How often both, one or none succeeded; nil where success is a matter of degree.
@@ -234,9 +235,9 @@ function intervene.report(pairs_of, at)
   out[2] = columns(rows)
   if count then
     out[3] = ("%d succeed only without it, %d only with it: p = %.2g (McNemar, exact)\n"):format(count.without, count.with,
-      paired.mcnemar(count.without, count.with))
+      stats.sign_test(count.without, count.with))
   end
-  out[#out + 1] = ("95 %% intervals: %sby the normal distribution, differences over pairs\n"):format(
+  out[#out + 1] = ("95 %% intervals: %sStudent's, differences over pairs\n"):format(
     count and "success Wilson's, its difference Newcombe's for pairs (method 10); the others " or "")
   return table.concat(out)
 end

@@ -1,0 +1,140 @@
+-- bootstrap.lua -- intervals without a formula: seeds are drawn anew within each task, with replacement, and the
+-- statistic is worked out of each draw (Efron 1979; stratified as in Agarwal et al. 2021, "Deep reinforcement learning at
+-- the edge of the statistical precipice").  Draw r is a function of the option `seed` and of r alone, by the engine's
+-- counter-based numbers, so equal seeds give equal intervals everywhere.
+local draws = require "mneme.stats.draws"
+local sample = require "mneme.stats.sample"
+local errors = require "mneme.errors"
+
+local bootstrap = {}
+
+-- One number and its interval: the statistic of the sets, and of their draws.
+local function one(what, sets, enough, together, options, statistic)
+  local o = draws.options(what, options)
+  local value = statistic(unpack(sets))
+  if type(value) ~= "number" then errors.raise(("%s: the statistic gives %s, expected a number"):format(what, tostring(value))) end
+  sample.number(value, what .. ": what the statistic gives")
+  if not enough then return value end
+  local low, high = draws.bands(what, sets, together, 1, o, function(out, x, y) out[1] = statistic(x, y) end)
+  return value, low[1], high[1]
+end
+
+local function need_function(statistic, what)
+  if type(statistic) ~= "function" then
+    errors.raise(("%s: the statistic is %s, expected a function of scores, such as mn.stats.iqm"):format(what, tostring(statistic)))
+  end
+end
+
+---A statistic with its interval by the stratified percentile bootstrap.
+---@param scores number[]|number[][] one number per seed, or scores[task][seed]
+---@param statistic fun(scores: number[][]): number such as stats.iqm
+---@param options table? { reps = 10000, level = 0.95, seed = 1 }
+---@return number value
+---@return number? low nil of one seed
+---@return number? high
+function bootstrap.interval(scores, statistic, options)
+  need_function(statistic, "stats.interval")
+  local rows, seeds = sample.rows(scores, "stats.interval")
+  return one("stats.interval", { rows }, seeds > 1, false, options, statistic)
+end
+
+---By how much a statistic of x is above that of y, where their seeds have nothing in common: both are drawn anew by
+---themselves.
+---@param x number[]|number[][]
+---@param y number[]|number[][] the same tasks; as many seeds or not
+---@param statistic fun(scores: number[][]): number
+---@param options table? { reps = 10000, level = 0.95, seed = 1 }
+---@return number difference
+---@return number? low nil where there is one seed
+---@return number? high
+function bootstrap.difference(x, y, statistic, options)
+  need_function(statistic, "stats.difference")
+  local a, b, n, m = sample.two_rows(x, y, "stats.difference")
+  return one("stats.difference", { a, b }, n > 1 and m > 1, false, options, function(s, u) return statistic(s) - statistic(u) end)
+end
+
+---The same where seed i of x and seed i of y are equal: they are drawn together, so that what the seed alone decides
+---falls out.
+---@param x number[]|number[][]
+---@param y number[]|number[][] the same tasks and seeds
+---@param statistic fun(scores: number[][]): number
+---@param options table? { reps = 10000, level = 0.95, seed = 1 }
+---@return number difference
+---@return number? low nil of one seed
+---@return number? high
+function bootstrap.paired_difference(x, y, statistic, options)
+  need_function(statistic, "stats.paired_difference")
+  local a, b, n, m = sample.two_rows(x, y, "stats.paired_difference")
+  if n ~= m then errors.raise(("stats.paired_difference: %d and %d seeds, expected equal seeds in both"):format(n, m)) end
+  return one("stats.paired_difference", { a, b }, n > 1, true, options, function(s, u) return statistic(s) - statistic(u) end)
+end
+
+-- How often a run of x is better than one of y, by Mann and Whitney's count of pairs, averaged over tasks.
+local function improvement(x, y)
+  local sum = 0
+  for i = 1, #x do
+    local a, b, wins = x[i], y[i], 0
+    for j = 1, #a do
+      local v = a[j]
+      for k = 1, #b do
+        if v > b[k] then wins = wins + 1 elseif v == b[k] then wins = wins + 0.5 end
+      end
+    end
+    sum = sum + wins / (#a * #b)
+  end
+  return sum / #x
+end
+
+---The probability of improvement (Agarwal et al. 2021): that a run of x is better than one of y on a task, averaged over
+---tasks; equal ones count as half.  Both are drawn anew by themselves.
+---@param x number[]|number[][]
+---@param y number[]|number[][] the same tasks; as many seeds or not
+---@param options table? { reps = 10000, level = 0.95, seed = 1 }
+---@return number probability
+---@return number? low nil where there is one seed
+---@return number? high
+function bootstrap.probability_of_improvement(x, y, options)
+  local a, b, n, m = sample.two_rows(x, y, "stats.probability_of_improvement")
+  return one("stats.probability_of_improvement", { a, b }, n > 1 and m > 1, false, options, improvement)
+end
+
+-- The share of runs, or of tasks by their mean, above each threshold.
+local function shares_above(out, rows, thresholds, by_task)
+  for k = 1, #thresholds do
+    local tau, above, all = thresholds[k], 0, 0
+    for i = 1, #rows do
+      local row, sum = rows[i], 0
+      for j = 1, #row do
+        sum = sum + row[j]
+        if not by_task and row[j] > tau then above = above + 1 end
+      end
+      if by_task and sum / #row > tau then above = above + 1 end
+      all = all + (by_task and 1 or #row)
+    end
+    out[k] = above / all
+  end
+end
+
+---A performance profile (Agarwal et al. 2021; Dolan and More 2002): the share of runs with a score above each threshold,
+---with bands that hold at each threshold by itself.
+---@param scores number[]|number[][]
+---@param thresholds number[]
+---@param options table? { of = "runs", reps = 2000, level = 0.95, seed = 1 }; of = "tasks": the share of tasks whose mean
+---  is above, which hides how runs of a task differ
+---@return table { x = thresholds, value = number[], low = number[]?, high = number[]? } no bands of one seed
+function bootstrap.profile(scores, thresholds, options)
+  local what = "stats.profile"
+  local rows, seeds = sample.rows(scores, what)
+  sample.numbers(thresholds, what .. ": thresholds")
+  local o = draws.options(what, options, { of = "runs", reps = 2000 })
+  if o.of ~= "runs" and o.of ~= "tasks" then errors.unknown("option of " .. what .. ": of =", o.of, { "runs", "tasks" }) end
+  local by_task, value = o.of == "tasks", {}
+  shares_above(value, rows, thresholds, by_task)
+  local low, high
+  if seeds > 1 then
+    low, high = draws.bands(what, { rows }, false, #thresholds, o, function(out, x) shares_above(out, x, thresholds, by_task) end)
+  end
+  return { x = thresholds, value = value, low = low, high = high }
+end
+
+return bootstrap

@@ -1,0 +1,110 @@
+-- intervals.lua -- intervals with a formula: of shares (Wilson, Newcombe) and of means (Student, Welch).  Each gives the
+-- estimate, its low and its high end.
+local sample = require "mneme.stats.sample"
+local describe = require "mneme.stats.describe"
+local special = require "mneme.stats.special"
+local errors = require "mneme.errors"
+
+local intervals = {}
+
+---A share with its score interval (Wilson 1927, "Probable inference, the law of succession, and statistical inference").
+---It is for independent trials: the episodes of one run, or seeds that succeed or fail; episodes of several runs are not.
+---@param successes number 0 .. n
+---@param n integer trials
+---@param level number? 0.95 unless told
+---@return number share
+---@return number low
+---@return number high
+function intervals.wilson(successes, n, level)
+  sample.whole(n, 1, "stats.wilson: n")
+  if type(successes) ~= "number" or not (successes >= 0 and successes <= n) then
+    errors.raise(("stats.wilson: successes are %s, expected a number from 0 to n=%d"):format(tostring(successes), n))
+  end
+  local z = special.normal_quantile(0.5 + sample.level(level, "stats.wilson") / 2)
+  local p = successes / n
+  local middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+  return p, math.max(0, (middle - half) / (1 + z * z / n)), math.min(1, (middle + half) / (1 + z * z / n))
+end
+
+---The difference of two shares of the same n cases: Newcombe (1998), "Improved confidence intervals for the difference
+---between binomial proportions based on paired data", method 10: of Wilson's limits, corrected for how they hang together.
+---@param both integer cases in which both succeed
+---@param first integer in which the first alone does
+---@param second integer
+---@param neither integer
+---@param level number? 0.95 unless told
+---@return number difference the first's share less the second's
+---@return number low
+---@return number high
+function intervals.paired_shares(both, first, second, neither, level)
+  for what, count in pairs { both = both, first = first, second = second, neither = neither } do
+    sample.whole(count, 0, "stats.paired_shares: " .. what)
+  end
+  local n = both + first + second + neither
+  local p, p_low, p_high = intervals.wilson(both + first, n, level)
+  local q, q_low, q_high = intervals.wilson(both + second, n, level)
+  local product = (both + first) * (second + neither) * (both + second) * (first + neither)
+  local cross = both * neither - first * second
+  if cross > 0 then cross = math.max(0, cross - n / 2) end
+  local phi = product > 0 and cross / math.sqrt(product) or 0
+  local function half(a, b) return math.sqrt(math.max(0, a * a - 2 * phi * a * b + b * b)) end
+  return p - q, p - q - half(p - p_low, q_high - q), p - q + half(p_high - p, q - q_low)
+end
+
+-- An estimate, its interval and the p-value of 0, from its standard error.
+local function student(estimate, error_of, df, level)
+  if error_of == 0 then return estimate, estimate, estimate, estimate == 0 and 1 or 0 end
+  local half = error_of * special.student_quantile(0.5 + level / 2, df)
+  return estimate, estimate - half, estimate + half, 2 * special.student_cdf(-math.abs(estimate) / error_of, df)
+end
+
+---The mean with Student's t interval (1908): exact for normal numbers, good for others from some ten on.
+---@param list number[] one per seed
+---@param level number? 0.95 unless told
+---@return number mean
+---@return number? low nil of one number
+---@return number? high
+---@return number? p two-sided, of a mean of 0
+function intervals.t_interval(list, level)
+  local n = sample.numbers(list, "stats.t_interval")
+  level = sample.level(level, "stats.t_interval")
+  if n == 1 then return list[1] end
+  return student(describe.mean(list), describe.sd(list) / math.sqrt(n), n - 1, level)
+end
+
+---The mean of x[i] - y[i] with Student's t interval: number i of both comes from the same seed, so that what the seed
+---alone decides falls out.
+---@param x number[]
+---@param y number[]
+---@param level number? 0.95 unless told
+---@return number difference
+---@return number? low nil of one seed
+---@return number? high
+---@return number? p two-sided, of no difference
+function intervals.paired_t_interval(x, y, level)
+  local differences = {}
+  for i = 1, sample.pairs(x, y, "stats.paired_t_interval") do differences[i] = x[i] - y[i] end
+  return intervals.t_interval(differences, level)
+end
+
+---The difference of two means, of seeds that have nothing in common, with Welch's t interval (1947, "The generalization
+---of 'Student's' problem when several different population variances are involved").
+---@param x number[]
+---@param y number[]
+---@param level number? 0.95 unless told
+---@return number difference
+---@return number? low nil where a list has one number
+---@return number? high
+---@return number? p two-sided, of no difference
+function intervals.welch_interval(x, y, level)
+  local n, m = sample.numbers(x, "stats.welch_interval"), sample.numbers(y, "stats.welch_interval")
+  level = sample.level(level, "stats.welch_interval")
+  local difference = describe.mean(x) - describe.mean(y)
+  if n == 1 or m == 1 then return difference end
+  local a, b = describe.sd(x) ^ 2 / n, describe.sd(y) ^ 2 / m
+  local share = a + b > 0 and a / (a + b) or 0.5
+  local df = 1 / (share ^ 2 / (n - 1) + (1 - share) ^ 2 / (m - 1))
+  return student(difference, math.sqrt(a + b), df, level)
+end
+
+return intervals

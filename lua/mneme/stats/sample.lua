@@ -1,0 +1,158 @@
+-- sample.lua -- what the statistics are given, looked at once and in one place: lists of numbers, scores[task][seed],
+-- options; and a sort that LuaJIT compiles, because the bootstrap sorts some ten thousand times.
+local ffi = require "ffi"
+local errors = require "mneme.errors"
+local find = require "mneme.find"
+
+local sample = {}
+local LARGEST = 1e100          -- of such numbers the squares of differences still have finite sums
+
+---A number that can be counted with: no NaN, no infinity, nothing beyond 1e100.
+---@param v any
+---@param what string "stats.mean: value 3"
+---@return number v
+function sample.number(v, what)
+  if type(v) ~= "number" or not (v >= -LARGEST and v <= LARGEST) then
+    errors.raise(("%s is %s, expected a finite number"):format(what, type(v) == "table" and "a table" or tostring(v)))
+  end
+  return v
+end
+
+---A whole number of at least `least`.
+---@return integer v
+function sample.whole(v, least, what)
+  if type(v) ~= "number" or v % 1 ~= 0 or v < least or v > 2 ^ 53 then
+    errors.raise(("%s is %s, expected a whole number of at least %d"):format(what, tostring(v), least))
+  end
+  return v
+end
+
+---A list of finite numbers, not empty.
+---@param list any
+---@param what string how errors name it: "stats.mean"
+---@return integer n
+function sample.numbers(list, what)
+  if type(list) ~= "table" then errors.raise(("%s: given %s, expected a list of numbers"):format(what, tostring(list))) end
+  local n = #list
+  if n == 0 then errors.raise(what .. ": the list is empty, expected at least one number") end
+  for i = 1, n do
+    local v = list[i]
+    if type(v) ~= "number" or not (v >= -LARGEST and v <= LARGEST) then sample.number(v, ("%s: value %d"):format(what, i)) end
+  end
+  return n
+end
+
+---Two lists of equal length, number i of both of the same seed.
+---@return integer n
+function sample.pairs(x, y, what)
+  local n, m = sample.numbers(x, what), sample.numbers(y, what)
+  if n ~= m then errors.raise(("%s: lists of %d and %d numbers, expected equal seeds in both"):format(what, n, m)) end
+  return n
+end
+
+---scores[task][seed], or the list of one task's seeds, as the former; each task has equally many seeds, because
+---otherwise the one with more would count for more.
+---@param scores any
+---@param what string
+---@return number[][] rows
+---@return integer seeds
+function sample.rows(scores, what)
+  local rows = scores
+  if type(scores) ~= "table" or type(scores[1]) ~= "table" then rows = { scores } end
+  local seeds
+  for i = 1, #rows do
+    local row = rows[i]
+    local n = sample.numbers(row, what)
+    seeds = seeds or n
+    if n ~= seeds then
+      errors.raise(("%s: task 1 has %d seeds and task %d has %d, expected as many of each"):format(what, seeds, i, n))
+    end
+  end
+  return rows, seeds
+end
+
+---Two of them with the same tasks; the numbers of seeds may differ.
+function sample.two_rows(x, y, what)
+  local a, n = sample.rows(x, what)
+  local b, m = sample.rows(y, what)
+  if #a ~= #b then errors.raise(("%s: scores of %d and of %d tasks, expected the same tasks"):format(what, #a, #b)) end
+  return a, b, n, m
+end
+
+---The share that an interval is to cover: 0.95 unless told.
+---@param level number?
+---@param what string
+---@return number
+function sample.level(level, what)
+  level = level or 0.95
+  if type(level) ~= "number" or not (level > 0 and level < 1) then
+    errors.raise(("%s: level is %s, expected a number between 0 and 1, such as 0.95"):format(what, tostring(level)))
+  end
+  return level
+end
+
+---Options with their defaults; keys that are not among these are refused.
+---@param options table?
+---@param defaults table<string, any> false where there is none
+---@param what string
+---@return table
+function sample.options(options, defaults, what)
+  if options ~= nil and type(options) ~= "table" then
+    errors.raise(("%s: options are %s, expected a table such as { reps = 2000 }"):format(what, tostring(options)))
+  end
+  local out = {}
+  for key, value in pairs(defaults) do out[key] = value end
+  for key, value in pairs(options or {}) do
+    if defaults[key] == nil then errors.unknown("option of " .. what .. ":", key, find.keys(defaults)) end
+    out[key] = value
+  end
+  return out
+end
+
+-- ---- in order ----
+
+local GAPS = { 1750, 701, 301, 132, 57, 23, 10, 4, 1 }             -- Ciura 2001
+local room, scratch = 0, nil
+
+---Sort x[from .. from + n - 1] of an array of doubles in place (Shell's sort).
+function sample.sort(x, from, n)
+  local last = from + n - 1
+  for g = 1, #GAPS do
+    local gap = GAPS[g]
+    for i = from + gap, last do
+      local v, j = x[i], i
+      while j >= from + gap and x[j - gap] > v do
+        x[j], j = x[j - gap], j - gap
+      end
+      x[j] = v
+    end
+  end
+end
+
+---All numbers of scores[task][seed], ascending, in an array from 0 that the next call writes over.
+---@param rows number[][]
+---@return ffi.cdata* x doubles
+---@return integer n
+function sample.sorted(rows)
+  local n = 0
+  for i = 1, #rows do n = n + #rows[i] end
+  if n > room then room, scratch = 2 * n, ffi.new("double[?]", 2 * n) end
+  local at = 0
+  for i = 1, #rows do
+    local row = rows[i]
+    for k = 1, #row do scratch[at], at = row[k], at + 1 end
+  end
+  sample.sort(scratch, 0, n)
+  return scratch, n
+end
+
+---The p-quantile of x[from .. from + n - 1], ascending: linear between neighbours (type 7 of Hyndman and Fan 1996,
+---numpy's and R's default).
+function sample.quantile(x, from, n, p)
+  local at = p * (n - 1)
+  local i = math.min(math.floor(at), n - 1)
+  local next_one = math.min(i + 1, n - 1)
+  return x[from + i] + (at - i) * (x[from + next_one] - x[from + i])
+end
+
+return sample
