@@ -76,6 +76,62 @@ t.test("keys: usual names, numbers for the rest, typed numbers where there are m
   t.eq(game.step, 1, "99 and nothing are no actions")
 end)
 
+t.test("a gamepad: the arrows' actions by its directions, others by A, B, X, Y, L, R", function()
+  local actions = { "noop", "forward", "left", "right", "jump", "duck" }
+  local action_of = keyboard.divide(actions)
+  local labels = keyboard.add_pad(#actions, action_of)
+  t.eq(table.concat(labels, ","), "pad A,↑,←,→,pad B,pad X")
+  t.eq(action_of[key "pad_a"], 0) t.eq(action_of[key "pad_b"], 4) t.eq(action_of[key "pad_x"], 5)
+  t.eq(action_of[key "up"], 1) t.eq(action_of[key "pad_y"], nil)
+  action_of = keyboard.divide { "0", "1", "2", "3", "4", "5", "6", "7" }
+  labels = keyboard.add_pad(8, action_of)
+  t.eq(table.concat(labels, ","), "pad A,pad B,pad X,pad Y,pad L,pad R,,")
+  t.eq(action_of[key "pad_r"], 5) t.eq(action_of[key "pad_start"], nil)
+  for word in ("up 7 space pad_l"):gmatch "%S+" do t.eq(keyboard.is_pad(key(word)), word == "pad_l") end
+end)
+
+t.test("the page names the keys of what was used last; start begins anew", function()
+  local game = play.game(env.new("tmaze_bakker", { num_envs = 1, seed = 3 }), { scene = scene.load "world" })
+  local function label(i) return select(2, game:page()).keys[i] end
+  t.eq(label(1), "↑ w")
+  game:key(key "pad_y")
+  t.eq(label(1), "↑")
+  game:key(key "D")
+  t.eq(label(1), "↑ w")
+  t.eq(game.step, 1, "d, whatever Caps Lock says; no button does anything where arrows do all")
+  game:key(key "pad_start")
+  t.eq(game.step, 0) t.eq(game.episode, 1)
+end)
+
+t.test("a click on an action does it; one anywhere after the end goes on", function()
+  local painter = scene.painter()
+  local game = play.game(env.new("tmaze", { corridor = 3, num_envs = 1, seed = 3 }), { scene = scene.load "world" })
+  game.canvas = painter.view
+  local function click(action, button)
+    local what, frame = game:page()
+    painter:paint(what, frame, 1280, 800)
+    for i = 1, painter.view.n_spots do
+      local spot = painter.view.spots[i]
+      if spot.what.action == action then game:pointer("press", spot.x + spot.w / 2, spot.y + spot.h / 2, button or 1) end
+    end
+    game:pointer("move", 0, 0)
+    game:pointer("release", 0, 0, 1)
+  end
+  local names, number = game.task.action_space.names, {}
+  for i, name in ipairs(names) do number[name] = i - 1 end
+  click(number.right) click(number.right, 3)
+  t.eq(game.step, 1, "the left button counts")
+  game:pointer("press", 2, 2, 1)
+  t.eq(game.step, 1, "nothing is there")
+  click(number.right)
+  click(game.task:truth(0).cue == 0 and number.up or number.down)
+  t.eq(game.results[1].score, 1)
+  game:pointer("press", 2, 2, 3)
+  t.ok(game.over)
+  game:pointer("press", 2, 2, 1)
+  t.ok(not game.over and game.episode == 1 and game.step == 0)
+end)
+
 t.test("an episode: moves, its end, the next one, a new one, quit", function()
   local game = play.game(env.new("tmaze", { corridor = 3, num_envs = 1, seed = 3 }), { scene = scene.load "world" })
   local function status() return select(2, game:page()).status end

@@ -1,6 +1,5 @@
 -- test_view.lua -- mneme view: its command line and keys; the live file between a trainer and a viewer,
--- which carries what was written and refuses what is damaged; and windows, which show the pixels that
--- were painted.
+-- which carries what was written and refuses what is damaged.  Windows are in test_window.lua.
 local ffi = require "ffi"
 local lfs = require "lfs"
 local t = require "tests.harness"
@@ -324,32 +323,9 @@ t.test("torn snapshots are never shown", function()
   t.ok(live.reader(path "busy"):next(), "its last snapshot can still be seen")
 end)
 
--- ---- windows ----
-
-local function shown_and_read()
-  local lib = scene.library()
-  local window = engine.check(lib.mn_window_new(engine.ctx, "test", 800, 600))
-  local pixels = painter:paint(what, recorder.new():add(fake.new():next()), 800, 600)
-  local back = ffi.new("uint8_t[?]", 800 * 600 * 4)
-  engine.check(lib.mn_window_show(window, pixels, 800, 600))
-  engine.check(lib.mn_window_read(window, back, 800, 600))
-  local event = ffi.new "mn_event"
-  while lib.mn_window_poll(window, event) == 1 do end
-  t.eq(lib.mn_window_read(window, back, 10, 10), -1, "another size is refused")
-  engine.check(lib.mn_window_read(window, back, 800, 600))
-  lib.mn_window_free(window)
-  local differ = 0
-  for i = 0, 800 * 600 * 4 - 1 do if i % 4 < 3 and pixels[i] ~= back[i] then differ = differ + 1 end end
-  t.eq(differ, 0, "bytes of the window that are not the picture's")
-end
+-- ---- where there is no display ----
 
 local setenv = require("posix.stdlib").setenv
-
-t.test("a window shows the same pixels (SDL's dummy driver)", function()
-  setenv("SDL_VIDEODRIVER", "dummy")
-  shown_and_read()
-  setenv("SDL_VIDEODRIVER", nil)
-end)
 
 t.test("without a display, the message says what to do", function()
   local kept = { os.getenv "DISPLAY", os.getenv "WAYLAND_DISPLAY" }
@@ -361,24 +337,6 @@ t.test("without a display, the message says what to do", function()
   setenv("DISPLAY", nil)
   if kept[1] then setenv("DISPLAY", kept[1]) end
   if kept[2] then setenv("WAYLAND_DISPLAY", kept[2]) end
-end)
-
-t.test("a window shows the same pixels (Xvfb)", function()
-  if os.execute "command -v Xvfb >/dev/null 2>&1" ~= 0 then t.skip "Xvfb is not installed" end
-  local number = 90 + require("posix.unistd").getpid() % 900
-  local command = ("Xvfb :%d -screen 0 1400x900x24 -nolisten tcp >/dev/null 2>&1 & echo $!"):format(number)
-  local server = io.popen(command)
-  local pid = tonumber(server:read "*l")
-  server:close()
-  local deadline = C.mn_clock(false) + 5
-  local socket = "/tmp/.X11-unix/X" .. number
-  while not lfs.attributes(socket) and C.mn_clock(false) < deadline do os.execute "sleep 0.05" end
-  local kept = os.getenv "DISPLAY"
-  setenv("DISPLAY", ":" .. number)
-  local ok, why = pcall(shown_and_read)
-  setenv("DISPLAY", kept)
-  require("posix.signal").kill(pid, 15)
-  if not ok then error(why, 0) end
 end)
 
 os.execute("rm -r '" .. folder .. "'")

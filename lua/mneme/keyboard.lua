@@ -1,13 +1,18 @@
 -- keyboard.lua -- which key does what when a person plays: actions are known by their names, the rest
--- have numbers.
+-- have numbers.  A gamepad's buttons are keys: its directions the arrows, and those named here.
 local keyboard = {}
 
 -- scenes/view/view.h
 local LEFT, RIGHT, UP, DOWN = 256, 257, 258, 259
-keyboard.ENTER, keyboard.ESCAPE, keyboard.BACKSPACE = 13, 27, 8
+local PAD, pads = 264, { "A", "B", "X", "Y", "start", "back", "L", "R" }
+keyboard.ENTER, keyboard.ESCAPE, keyboard.BACKSPACE, keyboard.START = 13, 27, 8, PAD + 4
+local buttons = { PAD, PAD + 1, PAD + 2, PAD + 3, PAD + 6, PAD + 7 }      -- for actions: A, B, X, Y, L, R
 
 local names = { [LEFT] = "←", [RIGHT] = "→", [UP] = "↑", [DOWN] = "↓", [32] = "space", [13] = "Enter" }
 local words = { left = LEFT, right = RIGHT, up = UP, down = DOWN, space = 32, enter = 13, esc = 27, backspace = 8 }
+for i, name in ipairs(pads) do
+  names[PAD + i - 1], words["pad_" .. name:lower()] = "pad " .. name, PAD + i - 1
+end
 
 -- The keys of an action by the words in its name, as games have them: around S for what is slanted.
 local usual = {
@@ -21,10 +26,13 @@ local usual = {
 local function code(key) return type(key) == "string" and key:byte() or key end
 
 ---What a key is called.
----@param key integer ASCII or MN_KEY_*
+---@param key integer ASCII, MN_KEY_* or MN_PAD_*
 function keyboard.name(key) return names[key] or string.char(key) end
 
----The key that a word of keys=... names: left, space, w, 3 ...; nil: none.
+---Is it a button of a gamepad?
+function keyboard.is_pad(key) return key >= PAD and key < PAD + #pads end
+
+---The key that a word of keys=... names: left, space, w, 3, pad_a ...; nil: none.
 ---@return integer?
 function keyboard.key(word) return words[word:lower()] or (#word == 1 and word:byte() or nil) end
 
@@ -56,6 +64,25 @@ function keyboard.divide(actions)
     if not typed then action_of[digit:byte()] = i - 1 end
   end
   return action_of, labels, typed
+end
+
+---Give the actions that no arrow does a gamepad's buttons, in order, while there are some.
+---@param n integer how many actions there are
+---@param action_of table<integer, integer> of keyboard.divide; the buttons are added
+---@return string[] labels of each action: "↑", "pad A"; "" where no button does it
+function keyboard.add_pad(n, action_of)
+  local labels, used = {}, 0
+  for key = LEFT, DOWN do
+    if action_of[key] then labels[action_of[key] + 1] = names[key] end
+  end
+  for i = 1, n do
+    if not labels[i] and used < #buttons then
+      used = used + 1
+      action_of[buttons[used]], labels[i] = i - 1, names[buttons[used]]
+    end
+    labels[i] = labels[i] or ""
+  end
+  return labels
 end
 
 return keyboard

@@ -1,6 +1,6 @@
 -- play.lua -- `mneme play NAME [corridor=9 ...] [seed=N] [record=FILE.mnt] [blind=1]`: live in an environment by
--- hand, or, where NAME is SCRIPT.lua, in the task of an experiment.  One key is one step, and between keys nothing
--- runs.  keys=left,3*up,r out=FILE.png presses keys without a window.
+-- hand, or, where NAME is SCRIPT.lua, in the task of an experiment.  One key, click or button of a gamepad is one
+-- step, and between them nothing runs.  keys=left,3*up,r out=FILE.png presses keys without a window.
 local engine = require "mneme.engine"
 local env = require "mneme.env"
 local errors = require "mneme.errors"
@@ -32,6 +32,7 @@ function play.game(task, o)
     film = recorder.new(0), episode = 0, saved = {}, results = {}, typed = "" }, Game)
   single.set_up(self, task)
   self.action_of, self.labels, self.types = keyboard.divide(task.action_space.names)
+  self.pad_labels = self.types and self.labels or keyboard.add_pad(task.action_space.n, self.action_of)
   if o.record then self.recording = recording.new(task, 0, { about = { title = task.id .. ", played by hand" } }) end
   self:restart(task.seed)
   return self
@@ -42,7 +43,8 @@ local function look(self)
   local names, space = self.task.action_space.names, self.task.observation_space
   self.frame = self.film:add {
     title = self.task.id, source = self.source, canvas = self.task:draw(0), truth = self.task:truth(0), actions = names,
-    keys = self.labels, blind = self.blind, hint = self.types and "type a number, then Enter" or nil,
+    blind = self.blind,
+    hint = self.types and "click one, or type its number and Enter" or "click one, or press its key",
     observation = { shape = space.shape, values = self.obs }, action = self.last, policy = {}, memory = {}, probes = {},
     reward = self.reward[0], step = self.step, episode = self.episode, ret = self.ret,
   }
@@ -108,7 +110,8 @@ end
 
 ---A key was pressed.  True: quit.
 function Game:key(key)
-  self.dirty = true
+  self.dirty, self.by_pad = true, keyboard.is_pad(key)       -- what was used last is what the page names
+  if key >= 65 and key <= 90 then key = key + 32 end         -- Shift and Caps Lock change nothing
   if key == keyboard.ESCAPE then return true end
   if self.action_of[key] then self:move(self.action_of[key])
   elseif self.over and (key == 32 or key == keyboard.ENTER) then self:move(0)
@@ -118,7 +121,15 @@ function Game:key(key)
     if n and n < self.task.action_space.n then self:move(n) end
   elseif self.types and key == keyboard.BACKSPACE then self.typed = self.typed:sub(1, -2)
   elseif self.types and key >= 48 and key <= 57 then self.typed = (self.typed .. string.char(key)):sub(-6)
-  elseif key == ("r"):byte() then self:restart() end
+  elseif key == ("r"):byte() or key == keyboard.START then self:restart() end
+end
+
+---A click does the action it is on; after the end of an episode it goes on, wherever it is.
+function Game:pointer(what, x, y, button)
+  if what ~= "press" or button ~= 1 then return end
+  local spot = self.canvas:spot_at(x, y)
+  if self.over then self:move(0)
+  elseif spot and spot.action then self:move(spot.action) end
 end
 
 ---The scene and the frame of a window.
@@ -126,7 +137,8 @@ function Game:page()
   local word = self.over and "over" or self.typed ~= "" and self.typed .. " …" or "your move"
   local status = { playing = true, speed = word, hint = "r: new episode   Esc: quit" }
   if self.over then status.note = self.source .. "; space: the next one" end
-  return self.scene, setmetatable({ status = status }, { __index = self.frame })
+  local keys = self.by_pad and self.pad_labels or self.labels
+  return self.scene, setmetatable({ status = status, keys = keys }, { __index = self.frame })
 end
 
 -- ---- the command ----

@@ -1,4 +1,5 @@
--- actions.lua -- what can be done, the key for each where a person plays, and what was done last.
+-- actions.lua -- what can be done, the key for each where a person plays, who may click it too, and what was
+-- done last.
 return function(view, box, now)
   local theme, u = view.theme, view.unit
   local inner = view:card(box, "actions", now.hint)
@@ -12,8 +13,10 @@ return function(view, box, now)
   local key_room = now.keys and named and 46 * u or 0
   for i = 1, n do
     local x = inner.x + math.floor((i - 1) / rows) * wide
-    local base = inner.y + ((i - 1) % rows + 0.5) * high + size * u * 0.36
+    local top = inner.y + (i - 1) % rows * high
+    local base = top + high / 2 + size * u * 0.36
     local chosen = now.action == i - 1
+    if now.keys then view:spot({ x = x, y = top, w = wide, h = high }, { action = i - 1 }) end
     if chosen then view:triangle(x, base - size * u * 0.36 - 4 * u, 8 * u, 8 * u, 0, theme.warm) end
     if key_room > 0 then view:text(now.keys[i], x + 14 * u, base, size, theme.accent, "left", key_room - 4 * u) end
     view:text(now.actions[i], x + 14 * u + key_room, base, size, chosen and theme.text or theme.dim, "left",

@@ -8,13 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 4096, FULL = 3072 };            /* of the cache; it starts afresh when full */
+enum { SLOTS = 4096, FULL = 3072, FULL_BYTES = 32 << 20 };      /* of the cache; it starts afresh when full */
 
 struct mn_font {
   FT_Library library;
   FT_Face face;
   uint32_t size64;                             /* the size FreeType is set to, in 1/64 pixel */
   int n;
+  size_t bytes;                                /* of all coverage kept */
   mn_glyph slot[SLOTS];
 };
 
@@ -53,7 +54,7 @@ mn_font *mn_font_new(mn_ctx *mn, const char *path) {
 static void forget(mn_font *f) {
   for (int i = 0; i < SLOTS; i++) free(f->slot[i].coverage);
   memset(f->slot, 0, sizeof f->slot);
-  f->n = 0;
+  f->n = 0, f->bytes = 0;
 }
 
 void mn_font_free(mn_font *f) {
@@ -91,14 +92,14 @@ const mn_glyph *mn_font_glyph(mn_font *f, uint32_t codepoint, float size, int ph
   uint64_t at = key * 0x9E3779B97F4A7C15u >> 52;           /* 12 bits: SLOTS */
   while (f->slot[at].key && f->slot[at].key != key) at = (at + 1) % SLOTS;
   if (f->slot[at].key) return &f->slot[at];
-  if (f->n >= FULL) {
+  if (f->n >= FULL || f->bytes >= FULL_BYTES) {
     forget(f);
     at = key * 0x9E3779B97F4A7C15u >> 52;
   }
   mn_glyph *g = &f->slot[at];
   if (!draw(f, g, codepoint, size64, phase)) return NULL;
   g->key = key;
-  f->n++;
+  f->n++, f->bytes += (size_t)g->width * (size_t)g->height;
   return g;
 }
 

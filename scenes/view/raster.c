@@ -63,7 +63,7 @@ static inline uint8_t *pixel(const mn_raster *r, int x, int y) {
 
 static inline unsigned inside(float distance) {          /* coverage from the distance beyond the edge */
   float c = 0.5f - distance;
-  return c <= 0 ? 0 : c >= 1 ? 255 : (unsigned)(c * 255 + 0.5f);
+  return !(c > 0) ? 0 : c >= 1 ? 255 : (unsigned)(c * 255 + 0.5f);      /* 0, too, where it is not a number */
 }
 
 /* Pixels x0..x1-1 of row y, all covered alike. */
@@ -115,13 +115,21 @@ static void line(mn_raster *r, uint32_t color, float x0, float y0, float x1, flo
   float length2 = fmaxf(dx * dx + dy * dy, 1e-12f);
   span s = touched(r, fminf(x0, x1) - half - 1, fminf(y0, y1) - half - 1, fmaxf(x0, x1) + half + 1,
                    fmaxf(y0, y1) + half + 1);
-  for (int py = s.y0; py < s.y1; py++)
-    for (int px = s.x0; px < s.x1; px++) {
+  bool level = fabsf(dy) < 1e-3f;
+  float slope = level ? 0 : dx / dy, reach = level ? 0 : (half + 1) * sqrtf(1 + slope * slope) + 1;
+  for (int py = s.y0; py < s.y1; py++) {
+    int from = s.x0, to = s.x1;
+    if (!level) {                                        /* of a slanted line's box only what is near the line */
+      float middle = x0 + ((float)py + 0.5f - y0) * slope;
+      from = clamp(middle - reach, s.x0, s.x1), to = clamp(middle + reach, s.x0, s.x1);
+    }
+    for (int px = from; px < to; px++) {
       float ax = (float)px + 0.5f - x0, ay = (float)py + 0.5f - y0;
       float along = fminf(fmaxf((ax * dx + ay * dy) / length2, 0), 1);
       float ox = ax - along * dx, oy = ay - along * dy;
       blend(pixel(r, px, py), color, inside(sqrtf(ox * ox + oy * oy) - half));
     }
+  }
 }
 
 /* A triangle that points right, turned about the centre of its box: the pixel is turned back instead. */
@@ -140,11 +148,15 @@ static void triangle(mn_raster *r, uint32_t color, float x, float y, float w, fl
     }
 }
 
-/* Walk the glyphs of a text from the pen position x; paints if `color` is not NULL.  Returns the new x. */
+/* Walk the glyphs of a text from the pen position x; paints if `color` is not NULL.  Returns the new x, or
+** less where what follows is beyond the picture. */
 static float text(mn_raster *r, const uint32_t *color, float x, float y, float size, const char *utf8) {
   uint32_t code;
+  /* no letter is two sizes wide or high: most of a magnified page is spared its glyphs */
+  if (color && (y < -size || y - 2 * size > (float)r->height || x + 2 * size * (float)strlen(utf8) < 0)) return x;
   int base = clamp(floorf(y + 0.5f), -65536, 65536);
   while ((code = mn_utf8_next(&utf8))) {
+    if (color && x - size > (float)r->width) break;
     float whole = floorf(x);
     const mn_glyph *g = mn_font_glyph(r->font, code, size, (int)((x - whole) * 4));
     if (!g) continue;
@@ -230,8 +242,9 @@ static void cells(int n, int size, int i, int *from, int *to) {
 static void cell_map(mn_raster *r, under_pixel *color_of, const void *grid, int rows, int cols,
                      const mn_shape *s) {
   const float x = s->x, y = s->y, w = s->w, h = s->h;
-  int x0 = clamp(floorf(x + 0.5f), -65536, 65536), x1 = clamp(floorf(x + w + 0.5f), -65536, 65536);
-  int y0 = clamp(floorf(y + 0.5f), -65536, 65536), y1 = clamp(floorf(y + h + 0.5f), -65536, 65536);
+  const int far = 1 << 29;
+  int x0 = clamp(floorf(x + 0.5f), -far, far), x1 = clamp(floorf(x + w + 0.5f), -far, far);
+  int y0 = clamp(floorf(y + 0.5f), -far, far), y1 = clamp(floorf(y + h + 0.5f), -far, far);
   int before = -1, r0, r1, c0, c1;
   for (int py = y0 < 0 ? 0 : y0; py < y1 && py < r->height; py++) {
     cells(rows, y1 - y0, py - y0, &r0, &r1);
