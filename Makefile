@@ -21,7 +21,7 @@ ENGINE  := $(patsubst %.c,$(B)/%.o,$(wildcard engine/*.c engine/*/*.c))
 VIEW    := $(patsubst %.c,$(B)/%.o,$(wildcard scenes/view/*.c))
 HEADERS := $(wildcard engine/*.h engine/*/*.h scenes/view/*.h)
 
-.PHONY: all deps deps-demo deps-test demo test bench check learn format install clean help FORCE
+.PHONY: all deps deps-demo deps-test demo test bench check learn golden format install clean help FORCE
 .DEFAULT_GOAL := all
 
 # One compile a CPU, unless -jN says otherwise.
@@ -137,6 +137,10 @@ check: deps-test ## all tests under AddressSanitizer and UBSan
 	  CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all" all test-gpu-programs
 	@MNEME_BUILD=$(abspath $(ASAN)) ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 	  LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) luajit tests/run.lua $(TESTS)
+
+golden: all     ## keep what scenes look like now: what tests/test_golden.lua compares with
+	@mkdir -p tests/golden
+	@MNEME_BUILD=$(abspath $(B)) MNEME_GOLDEN=keep luajit tests/run.lua tests/test_golden.lua
 
 format:         ## lay out the lines of C that you have changed
 	@git clang-format --extensions c,h,cu,cuh

@@ -10,6 +10,7 @@ local find = require "mneme.find"
 local mn = require "mneme"
 local heads = require "mneme.heads"
 local recorder = require "mneme.recorder"
+local rig = require "tests.scene_rig"
 local scene = require "mneme.scene"
 local view = require "mneme.view"
 
@@ -75,14 +76,6 @@ local function check_page(name, by, w, h)
   end
 end
 
--- A small agent that has not learnt, on the task that the scene names.
-local function player_of(what)
-  local core = { what.core[1], d_model = 16, n_layers = 2 }
-  if what.core[1] == "agalite" then core.n_heads, core.d_head, core.d_ffn = 2, 8, 16 end
-  mn.manual_seed(1)
-  return require("mneme.player").fresh { task = what.task, core = core }
-end
-
 for _, name in ipairs(scene.list()) do
   local what = scene.load(name)
   for _, core in ipairs { "agalite", "galite", "gru", "none" } do
@@ -102,13 +95,7 @@ for _, name in ipairs(scene.list()) do
   end
 
   t.test(("scene %s on its own task: fits, dark and light, on coarse and fine screens"):format(name), function()
-    local source, film = player_of(what), recorder.new()
-    local frame
-    for _ = 1, 60 do
-      local now = source:next()
-      if now.ended then film:finish(now.ended, now.reward) end
-      frame = film:add(now)
-    end
+    local frame, film = rig.frame(what, 60)
     local ended = film:finish({ score = 0.25, ret = -11.5, length = 1021 }, 1)
     for i, by in ipairs(looks) do
       for _, size in ipairs(by.view.scale == 2 and big or { sizes[2], sizes[4] }) do
