@@ -13,6 +13,7 @@ local recorder = require "mneme.recorder"
 local rig = require "tests.scene_rig"
 local scene = require "mneme.scene"
 local view = require "mneme.view"
+local viewer = require "mneme.viewer"
 
 local C = engine.C
 local folder = os.tmpname()
@@ -309,7 +310,8 @@ end
 
 local function export(name, more)
   local o = view.parse { "x", "out=" .. path(name), "size=480x320" }
-  return view.export(fake.new { corridor = 4 }, more or what, o), path(name)
+  local shown = viewer.new({ { source = fake.new { corridor = 4 }, scene = more or what } }, { controls = false })
+  return view.export(shown, o), path(name)
 end
 
 t.test("an episode as a GIF: every frame is in the file", function()

@@ -10,6 +10,7 @@ local mn = require "mneme"
 local recorder = require "mneme.recorder"
 local scene = require "mneme.scene"
 local view = require "mneme.view"
+local viewer = require "mneme.viewer"
 
 local C = engine.C
 local folder = os.tmpname()
@@ -23,9 +24,9 @@ local painter, what = scene.painter(), scene.load "tmaze"
 
 t.test("the command line of mneme view", function()
   local o = view.parse { "runs/a", "out=x.GIF", "size=640x480", "--scene=memory" }
-  t.eq(o.what, "runs/a") t.eq(o.kind, "gif") t.eq(o.scene, "memory")
+  t.eq(o.things[1], "runs/a") t.eq(o.kind, "gif") t.eq(o.scene, "memory")
   t.eq(o.width, 640) t.eq(o.height, 480)
-  for _, bad in ipairs { { "x", "size=9x9" }, { "x", "out=x.bmp" }, { "x", "y" }, {}, { "x", "colr=1" } } do
+  for _, bad in ipairs { { "x", "size=9x9" }, { "x", "out=x.bmp" }, { "x", "y", "z" }, {}, { "x", "colr=1" } } do
     local ok, e = pcall(view.parse, bad)
     t.ok(not ok and e.status == 2, "a usage error has status 2")
   end
@@ -40,68 +41,6 @@ t.test("the command line of mneme view", function()
     local ok, e = pcall(view.parse, { "x", bad })
     t.ok(not ok and e.status == 2, bad)
   end
-end)
-
-t.test("keys: play, step, step back, speed, help, quit", function()
-  local p = view.playback(fake.new { corridor = 4 }, what)
-  local lib, clock = scene.library(), 0
-  local function press(key) return p:key(type(key) == "string" and key:byte() or key, clock) end
-  p:tick(clock)
-  t.eq(p.at, 1)
-  press " "
-  clock = 10
-  p:tick(clock)
-  t.eq(p.at, 1, "paused")
-  press(lib.MN_KEY_RIGHT) press(lib.MN_KEY_RIGHT)
-  t.eq(p.at, 3)
-  local third = p:frame().value
-  press(lib.MN_KEY_LEFT)
-  t.eq(p.at, 2)
-  press(lib.MN_KEY_RIGHT)
-  t.eq(p:frame().value, third, "forward again shows what was seen")
-  press(lib.MN_KEY_LEFT) press(lib.MN_KEY_LEFT) press(lib.MN_KEY_LEFT)
-  t.eq(p.at, 1)
-  press " "
-  for i = 1, 40 do clock = 10 + i / 10 p:tick(clock) end
-  t.ok(p.at > 30, "at 10 frames a second, four seconds show 40")
-  local outcomes = 0
-  for _, frame in ipairs(p.film.frames) do outcomes = outcomes + (frame.outcome and 1 or 0) end
-  t.ok(outcomes >= 2, "episodes end")
-  local speed = p:frame().status.speed
-  press "+"
-  t.ok(p:frame().status.speed ~= speed)
-  press "h"
-  t.ok(p.help)
-  press "t"
-  t.eq(p.theme, "light")
-  press "t"
-  t.eq(p.theme, "dark")
-  press "n"
-  t.eq(p.source.copy, 1)
-  t.ok(press "q" and press(27))
-end)
-
-t.test("when training ends, r plays the trained agent", function()
-  local state, snapshots = "running", fake.new { corridor = 4 }
-  local source = { live = true, state = function() return state end, next = function() return snapshots:next() end }
-  local p = view.playback(source, what, function() return fake.new { corridor = 5 } end)
-  p:tick(1)
-  t.eq(p:frame().status.speed, "live")
-  p:key(("r"):byte(), 1)
-  t.ok(p:frame().status.note:find "trainer" and p.source == source, "not while it runs")
-  state = "gone"
-  p:tick(9)
-  t.ok(p:frame().status.note:find "died")
-  p:key(("r"):byte(), 9)
-  t.eq(p:frame().truth.corridor, 5)
-  t.eq(p:frame().status.speed, "10 steps/s")
-end)
-
-t.test("frames kept for stepping back stay within their memory", function()
-  local film, player = recorder.new(2e6), fake.new { core = "galite", corridor = 30 }
-  for _ = 1, 12 do film:add(player:next()) end
-  t.ok(film.bytes <= 2e6 or #film.frames == 2)
-  t.eq(film.frames[#film.frames].step, 11)
 end)
 
 -- ---- trajectories ----
@@ -122,22 +61,31 @@ local function trajectory_file(steps, fields)
   return rec
 end
 
-t.test("a trajectory is shown to its end, and begun again", function()
+t.test("a trajectory is shown to its end, and again", function()
   local rec, ends, last = trajectory_file(60), 0, 0
   for k = 0, 59 do
     if rec.flags[k] ~= 0 then ends, last = ends + 1, k end
   end
   t.ok(ends >= 2 and last < 59, "some episodes, and a part of one")
   local source = require("mneme.replay").new(require("mneme.trajectory").read(path "walk.mnt"))
-  local p = view.playback(source, scene.load "world")
+  local p = viewer.new { { source = source, scene = scene.load "world" } }
   for clock = 1, 400 do p:tick(clock / 10) end
-  t.eq(#p.film.frames, 60 + 1 + ends, "a frame for each observation and each outcome")
-  t.eq(p:frame().status.speed, "over")
-  t.eq(p:frame().title, "a walk")
-  t.ok(p:frame().status.note:find "r begins it again")
+  t.eq(#p.slots, 60 + 1 + ends, "a slot for each observation and each outcome")
+  t.eq(p.at, #p.slots)
+  local _, frame = p:page()
+  t.eq(frame.status.speed, "over")
+  t.eq(frame.title, "a walk")
+  t.ok(frame.status.note:find "r begins")
   p:key(("r"):byte(), 41)
-  t.eq(p:frame().step, 0)
-  t.eq(p:frame().status.speed, "10 steps/s")
+  _, frame = p:page()
+  t.eq(frame.step, 0) t.eq(frame.episode, ends)
+  t.eq(frame.status.speed, "1x, 10 steps/s")
+  local line = p.tracks[1].timeline
+  for i = 1, line.n do                              -- every frame again, lived through or kept
+    local tick, again = line.ticks[i], line:frame(i)
+    t.eq(again.step, tick.step) t.eq(again.episode, tick.episode)
+  end
+  t.eq(source.problem, nil)
 end)
 
 t.test("mneme view FILE.mnt out=FILE", function()

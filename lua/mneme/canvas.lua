@@ -44,13 +44,27 @@ function canvas.new(raster, width, height, look)
   return view
 end
 
+-- How large a pixel of the 1280x800 design is on a page of this size.
+local function unit_of(self, width, height)
+  return self.scale * math.max(0.8, math.min(width / self.scale / 1280, height / self.scale / 800, 2))
+end
+
 ---Begin afresh, maybe with another size.  `unit` is how large a pixel of the 1280x800 design is here.
 function methods:clear(width, height)
   C.mn_canvas_clear(self.shapes)
   self.n_spots = 0
   self.width, self.height = width, height
-  self.unit = self.scale * math.max(0.8, math.min(width / self.scale / 1280, height / self.scale / 800, 2))
+  self.unit = unit_of(self, width, height)
   self.box = { x = 0, y = 0, w = width, h = height }
+end
+
+---Draw a page in a part of this one, its `box` and `unit` being those of the part.
+---@param draw fun(view: table)
+function methods:within(box, draw)
+  local outer, unit = self.box, self.unit
+  self.box, self.unit = box, unit_of(self, box.w, box.h)
+  draw(self)
+  self.box, self.unit = outer, unit
 end
 
 local function add(self, kind, color, x, y, w, h, data)

@@ -29,7 +29,7 @@ Game.__index = setmetatable(Game, single)
 function play.game(task, o)
   o = o or {}
   local self = setmetatable({ scene = o.scene, blind = o.blind, record = o.record, period = 0.5, dirty = true,
-    film = recorder.new(0), episode = 0, saved = {}, results = {}, typed = "" }, Game)
+    film = recorder.new(), episode = 0, saved = {}, results = {}, typed = "" }, Game)
   single.set_up(self, task)
   self.action_of, self.labels, self.types = keyboard.divide(task.action_space.names)
   self.pad_labels = self.types and self.labels or keyboard.add_pad(task.action_space.n, self.action_of)

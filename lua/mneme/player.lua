@@ -56,13 +56,15 @@ local plain = { carry = true, reset_on_done = true, context = 0 }
 ---@param task Task
 ---@param agent Agent
 ---@param options table? { greedy = false, seed = 1, title, source, memory = when the memory is cleared, as a learner's
----  describe() tells it }
+---  describe() tells it, seeded = true: episode k's world and draws are those of seed + k, whatever was done before (one
+---  copy), episode = 0: the first of them }
 ---@return Player
 function player.new(task, agent, options)
   options = options or {}
   local B, n, memory = task.num_envs, heads.size(task.observation_space.shape), options.memory or plain
   local self = setmetatable({ task = task, agent = agent, copies = B, copy = 0, probes = {}, held = {}, readers = {}, n = n,
-    row = 0, greedy = options.greedy and 1 or 0, title = options.title, source = options.source, seed = options.seed or 1 }, Player)
+    row = 0, greedy = options.greedy and 1 or 0, title = options.title, source = options.source, seed = options.seed or 1,
+    seeded = options.seeded and B == 1 }, Player)
   self.x = tensor.new { shape = { ROWS, B, unpack(task.observation_space.shape) }, dtype = task.observation_space.dtype, time = true }
   self.done = ffi.new("uint8_t[?]", B)
   self.resets = tensor.new { shape = { ROWS, B }, dtype = "u8", time = true }
@@ -77,7 +79,9 @@ function player.new(task, agent, options)
   self.step_of, self.return_of, self.episode_of = ffi.new("int[?]", B), ffi.new("double[?]", B), ffi.new("int[?]", B)
   record(self)
   self.memory = heads.of_core(agent.core)
-  self:restart()
+  self.episode_of[0] = self.seeded and options.episode or 0
+  local first = self.seeded and self.seed + self.episode_of[0] or nil
+  self:restart(first, first)
   return self
 end
 
@@ -113,6 +117,9 @@ function Player:restart(seeds, draws)
   tell(self)
 end
 
+-- Bytes of the present observations of all copies.
+local function obs_bytes(self) return self.copies * self.n * (self.task.observation_space.dtype == "u8" and 1 or 4) end
+
 -- The plan's next run begins at row 0, from the memory as it is after `rows` rows.
 local function rebase(self, rows)
   local clock = self.clock:data()
@@ -128,7 +135,7 @@ function Player:settle()
   if self.thought then errors.raise "player: its memory cannot be changed between think() and step()" end
   if row == 0 then return end
   rebase(self, row)                -- first: the memory may yet have to be worked out from what lies in row 0
-  local bytes = B * self.n * (self.task.observation_space.dtype == "u8" and 1 or 4)
+  local bytes = obs_bytes(self)
   ffi.copy(self.x:data(), ffi.cast("char *", self.x:data()) + row * bytes, bytes)
   ffi.copy(self.resets:data(), self.resets:data() + row * B, B)
   for _, t in pairs(self.told or {}) do ffi.copy(t:data(), t:data() + row * B, 4 * B) end
@@ -211,17 +218,30 @@ function Player:mind(b)
   }
 end
 
+-- The episode that begins is that of its number: the same world and the same draws on every way that leads to it.
+local function seed_episode(self)
+  local seed, clock = self.seed + self.episode_of[0], self.clock:data()
+  self:settle()
+  clock[0], clock[1], clock[2] = seed % 2 ^ 31, 0, 0
+  self.task:reset_raw(self:observations(), seed)
+end
+
 ---One step of the shown copy: what is seen, thought and about to be done.  `ended`: the episode before it.
-function Player:next()
+---@param before fun(player: Player, ended: table?)? called between step() and think(): to save, restore or change what is there
+---@param action integer? what is done in place of what the agent chose
+function Player:next(before, action)
   local ended
   local b = self.copy
   if self.acted then
+    if action then self.actions:data()[self.row * self.copies + b] = action end
     self:step()
     if self.done[b] ~= 0 then
       local e = self.task.ended
       ended = { score = e.score[b], ret = e.ret[b], length = e.length[b] }
+      if self.seeded then seed_episode(self) end
     end
   end
+  if before then before(self, ended) end
   self:think()
   local now = self:mind(b)
   now.title, now.source, now.canvas, now.truth = self.title, self.source, self.task:draw(b), self.task:truth(b)
@@ -233,11 +253,59 @@ end
 
 function Player:next_copy() self.copy = (self.copy + 1) % self.copies end
 
+-- ---- going back ----
+
+-- Buffers of a player that a moment holds: pointer, bytes.
+local function buffers(self)
+  local B = self.copies
+  local list = { { self:observations(), obs_bytes(self) }, { resets(self), B }, { self.done, B }, { self.reward, 4 * B },
+    { self.step_of, 4 * B }, { self.return_of, 8 * B }, { self.episode_of, 4 * B }, { self.forgetting.count, 4 * B },
+    { self.clock:data(), 12 } }
+  for _, name in ipairs { "action", "reward" } do
+    local t = self.told and self.told[name]
+    if t then list[#list + 1] = { t:data() + self.row * B, 4 * B } end
+  end
+  return list
+end
+
+---Where everything stands; between step() and think(), and where the plan begins anew (now and then, and wherever an
+---episode of a seeded player does): elsewhere there is nothing to go back to bit for bit.
+---@return table? moment for restore(), of this player or one that is like it; nil: not now
+---@return integer bytes about how many it holds
+function Player:save()
+  if self.row ~= 0 or self.thought then return nil, 0 end
+  local moment, bytes = { worlds = {}, rows = {}, state = tensor.keep(self.state), lived = self.lived, held = {} }, 0
+  for b = 0, self.copies - 1 do moment.worlds[b] = self.task:save(b) end
+  for i, buffer in ipairs(buffers(self)) do moment.rows[i] = ffi.string(buffer[1], buffer[2]) end
+  for name, held in pairs(self.held) do
+    moment.held[name] = { mask = tensor.keep(held.mask), value = tensor.keep(held.value) }
+  end
+  for _, t in pairs(moment.state) do bytes = bytes + 4 * t:size() end
+  return moment, bytes + #moment.worlds[0] * self.copies + 512
+end
+
+---Go back to a moment: next() shows it again, and what follows is what followed.
+---@param moment table
+function Player:restore(moment)
+  self.row, self.acted, self.thought, self.lived = 0, false, false, moment.lived
+  for b = 0, self.copies - 1 do self.task:restore(b, moment.worlds[b], self:observations() + b * self.n) end
+  for i, buffer in ipairs(buffers(self)) do ffi.copy(buffer[1], moment.rows[i], buffer[2]) end
+  tensor.keep(moment.state, self.state)
+  for name, held in pairs(self.held) do
+    local was = moment.held[name]
+    if was then
+      tensor.keep(was.mask, held.mask)
+      tensor.keep(was.value, held.value)
+    else held.mask:fill(0) end
+  end
+end
+
 -- ---- where agents come from ----
 
 ---Build the agent of a run anew, with the parameters of its newest (or best) checkpoint.
 ---@param folder string
----@param options table? { num_envs = 1, seed, best = false, task = { corridor = 200 } changed settings, greedy }
+---@param options table? { num_envs = 1, seed, best = false, task = { corridor = 200 } changed settings, greedy,
+---  seeded, episode, checkpoint = step }
 ---@return Player
 function player.from_run(folder, options)
   options = options or {}
@@ -258,7 +326,7 @@ function player.from_run(folder, options)
   else
     task, agent = require("mneme.reopen").run(folder, about, settings)
   end
-  local checkpoint = options.best and run:best() or run:latest()
+  local checkpoint = options.checkpoint and run:of_step(options.checkpoint) or options.best and run:best() or run:latest()
   if not checkpoint then errors.fail(folder .. " has no checkpoint yet") end
   local dict = {}
   for name, t in pairs(checkpoint.tensors) do
@@ -266,14 +334,15 @@ function player.from_run(folder, options)
     if parameter then dict[parameter] = t end
   end
   agent.module:load_state_dict(dict)
-  local made = player.new(task, agent, { greedy = options.greedy, seed = options.seed, memory = about.memory,
+  local made = player.new(task, agent, { greedy = options.greedy, seed = options.seed, seeded = options.seeded,
+    episode = options.episode, memory = about.memory,
     title = agent:title(task), source = ("checkpoint at %s steps"):format(live.grouped(checkpoint.step)) })
   made.steps, made.run = checkpoint.step, folder
   return made
 end
 
 ---A fresh agent on a task, for scenes without a run.
----@param options table { task = "tmaze" or { "tmaze", corridor = 12 }, core = "agalite" or { "agalite", ... } }
+---@param options table { task = "tmaze" or { "tmaze", corridor = 12 }, core = "agalite" or { "agalite", ... }, seed, seeded, episode }
 ---@return Player
 function player.fresh(options)
   local spec = type(options.task) == "table" and options.task or { options.task or "tmaze" }
@@ -281,7 +350,8 @@ function player.fresh(options)
   for key, value in pairs(spec) do if key ~= 1 then settings[key] = value end end
   local task = env.new(spec[1], settings)
   local agent = agents.new { task = task, core = options.core or "agalite" }
-  return player.new(task, agent, { title = agent:title(task), source = "untrained" })
+  return player.new(task, agent, { title = agent:title(task), source = "untrained", seed = options.seed, seeded = options.seeded,
+    episode = options.episode })
 end
 
 return player

@@ -1,6 +1,5 @@
--- recorder.lua -- what was seen, kept: turns the passing snapshots of a player or a live file
--- into frames that stay, with the episode so far, so that a viewer can step back and a scene can
--- draw traces.
+-- recorder.lua -- what was seen, kept: turns the passing snapshots of a player or a live file into frames that stay,
+-- with the episode so far, so that a scene can draw traces.  Who keeps them may rewind it to one, and go on from there.
 local ffi = require "ffi"
 local engine = require "mneme.engine"
 local heads = require "mneme.heads"
@@ -53,10 +52,10 @@ local PLACES = 2 ^ 18            -- remembered; then one begins anew
 local DETAILED = 1024            -- steps of an episode whose probes are kept
 local SMALL = 1024               -- numbers of an observation that is kept for every step
 
----@param most_bytes number? what the frames kept for stepping back may take
-function recorder.new(most_bytes)
-  return setmetatable({ frames = {}, bytes = 0, most_bytes = most_bytes or 128e6, outcomes = {} }, { __index = methods })
-end
+---@class Recorder
+---@field last Frame? the newest
+---@return Recorder
+function recorder.new() return setmetatable({ outcomes = {}, ended = 0 }, { __index = methods }) end
 
 local function copy_array(array)
   local n = heads.size(array.shape)
@@ -200,7 +199,7 @@ end
 
 -- Note where the agent was, at the steps of the episode that are not noted yet.
 function methods:note_places(frame, same)
-  local from = same and self.noted or -1
+  local from = same and same.noted or -1
   for _, entry in ipairs(frame.history) do
     if entry.step > from and entry.x and entry.x - entry.x == 0 then
       local p = self.places
@@ -211,7 +210,7 @@ function methods:note_places(frame, same)
       p.x[p.n], p.y[p.n] = entry.x, entry.y or 0
       p.n = p.n + 1
     end
-    self.noted = entry.step
+    frame.noted = entry.step
   end
   frame.places, frame.been = self.places, self.places and self.places.n or 0
 end
@@ -221,50 +220,65 @@ end
 ---  now.reward was the last one of the episode before: see finish
 ---@return Frame
 function methods:add(now)
-  local last = self.frames[#self.frames]
-  local frame = {}
+  local last, frame = self.last, {}
   for key, value in pairs(now) do frame[key] = value end
   local memory_bytes, probe_bytes
-  if now.ended then frame.reward = 0 end
+  if now.ended or now.step == 0 then frame.reward = 0 end
   frame.canvas = copy_canvas(now.canvas)
   frame.memory, memory_bytes = copy_arrays(now.memory)
   frame.probes, probe_bytes = copy_arrays(now.probes)
   local seen_bytes
   if now.observation then frame.observation, seen_bytes = copy_array(now.observation) end
   frame.policy = list(now.policy, #now.actions)
-  local same = last and last.episode == now.episode and last.step < now.step
+  local same = last and last.episode == now.episode and last.step < now.step and last or nil
   frame.n_heads = last and last.n_heads or find_heads(frame.memory)
   frame.gates = last and last.gates or find_gates(frame.probes)
   frame.range = widen(same and last.range, frame.memory)
   local truth = now.truth or {}
   frame.truth = truth
-  frame.history = history_of(frame, same and last, now.history)
+  frame.history = history_of(frame, same, now.history)
   self:note_places(frame, same)
-  frame.outcomes, frame.ended_before = self.outcomes, #self.outcomes
+  frame.outcomes, frame.ended_before = self.outcomes, self.ended
   frame.bytes = memory_bytes + probe_bytes + (seen_bytes or 0) + 4096 + (now.history and 400 or 16) * #frame.history
-  return self:keep(frame)
-end
-
----Keep a frame that exists already, such as the last one of an episode with its outcome.
-function methods:keep(frame)
-  table.insert(self.frames, frame)
-  self.bytes = self.bytes + frame.bytes
-  while self.bytes > self.most_bytes and #self.frames > 2 do
-    self.bytes = self.bytes - table.remove(self.frames, 1).bytes
-  end
+  self.last = frame
   return frame
 end
 
 ---The last frame once more, as the end of its episode.
 ---@param outcome table { score, ret, length }
 ---@param reward number what the last action brought
+---@return Frame
 function methods:finish(outcome, reward)
-  local last, frame = self.frames[#self.frames], {}
+  local last, frame = self.last, {}
   for key, value in pairs(last) do frame[key] = value end
   frame.outcome, frame.reward, frame.ret = outcome, reward, outcome.ret
-  table.insert(self.outcomes, outcome)
-  frame.ended_before = #self.outcomes
-  return self:keep(frame)
+  self.ended = self.ended + 1
+  self.outcomes[self.ended] = outcome
+  frame.ended_before = self.ended
+  self.last = frame
+  return frame
+end
+
+---Stand again where a frame was the newest.
+---@param frame Frame? nil: where nothing was
+function methods:rewind(frame)
+  self.last, self.ended = frame, frame and frame.ended_before or 0
+  if self.places then self.places.n = frame and math.min(frame.been, PLACES) or 0 end
+end
+
+---Another recorder that stands where this one does, and goes another way.
+---@return Recorder
+function methods:fork()
+  local other, from = recorder.new(), self.places
+  for i = 1, self.ended do other.outcomes[i] = self.outcomes[i] end
+  other.last, other.ended = self.last, self.ended
+  if from then
+    local p = { x = ffi.new("float[?]", PLACES), y = ffi.new("float[?]", PLACES), n = from.n }
+    ffi.copy(p.x, from.x, 4 * from.n)
+    ffi.copy(p.y, from.y, 4 * from.n)
+    other.places = p
+  end
+  return other
 end
 
 return recorder

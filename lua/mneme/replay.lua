@@ -103,6 +103,24 @@ function Replay:restart()
   see(self)
 end
 
+local kept = { "step_number", "step", "ret", "episode", "check", "problem", "intervened" }
+
+---Where the replay stands, for restore().
+---@return table moment
+---@return integer bytes
+function Replay:save()
+  local moment = { world = self.task:save(0), reward = self.reward[0] }
+  for _, key in ipairs(kept) do moment[key] = self[key] end
+  return moment, #moment.world + 256
+end
+
+---Go back: next() shows that moment again.
+function Replay:restore(moment)
+  self.task:restore(0, moment.world, self.obs)
+  for _, key in ipairs(kept) do self[key] = moment[key] end
+  self.reward[0], self.shown = moment.reward, false
+end
+
 local bits = ffi.new "union { float f; int32_t i; }"
 local function bits_of(x) bits.f = x return bits.i end
 
@@ -152,13 +170,15 @@ local function add_records(now, t, step)
 end
 
 ---One step on, as `now` for mneme.recorder; nil: the trajectory is over.  After the last step `over` is set.
-function Replay:next()
+---@param before fun(replay: Replay, ended: table?)? called where all has been done and nothing is shown yet
+function Replay:next(before)
   local t, ended = self.trajectory, nil
   if self.shown then
     if not self:advance() then return nil end
     ended = self.ended and self:outcome() or nil
   end
   self.shown = true
+  if before then before(self, ended) end
   local now = { title = t.about.title or t.env, source = self.problem or t.about.source or t.path,
     canvas = self.task:draw(0), truth = self.task:truth(0), actions = t.names, memory = {}, probes = {}, policy = {},
     observation = { shape = t.observation.shape, values = self.obs }, reward = self.reward[0], step = self.step,

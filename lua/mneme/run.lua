@@ -146,6 +146,17 @@ function Run:best()
   return best or self:latest()
 end
 
+---The checkpoint of a step.
+---@param step number
+function Run:of_step(step)
+  local known = {}
+  for i, at in ipairs(self.checkpoints) do
+    if at.step == step then return read_checkpoint(at.path) end
+    known[i] = ("%.0f"):format(at.step)
+  end
+  errors.usage(("%s has no checkpoint at %.0f steps"):format(self.path, step), "there are " .. table.concat(known, ", "))
+end
+
 ---Is it time for a checkpoint?  Every cfg.checkpoint_every steps, or once a minute.
 function Run:due(step)
   if self.every > 0 then return step - self.last_step >= self.every end

@@ -1,113 +1,154 @@
--- view.lua -- mneme view X [out=FILE] [size=WxH] [scene=NAME] [theme=light]: watch an agent live, in a
--- window or as pictures.  X is a run folder, a trajectory (.mnt) or a scene's name.  The window's loop polls
--- events sixty times a second and never waits for a trainer; a source of frames is anything with
---   next()       -> a snapshot (see mneme.recorder), nil if there is nothing new;
---                   snapshot.ended = { score, ret, length } where the episode before it has just ended;
---                   snapshot.over = true where no other can follow
---   restart(), next_copy(), copies    optional
-local ffi = require "ffi"
+-- view.lua -- mneme view X [Y] [out=FILE] [at=STEP] [size=WxH] [scene=NAME] [theme=light]: watch an agent live, in a
+-- window or as pictures.  X is a run folder, a trajectory (.mnt) or a scene's name; with Y, another of them, both are
+-- shown side by side, in the same worlds.  The window's loop polls events sixty times a second and never waits for a
+-- trainer.
 local lfs = require "lfs"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
 local live = require "mneme.live"
-local recorder = require "mneme.recorder"
+local nn = require "mneme.nn"
 local scene = require "mneme.scene"
+local viewer = require "mneme.viewer"
 local window = require "mneme.window"
 
+local C = engine.C
 local view = {}
-local FPS, SPEEDS, MOVIE_FPS, HOLD = 60, { 1, 2, 5, 10, 20, 50, 100, 200, 500 }, 10, 15
+local MOVIE_FPS, HOLD = 10, 15
+local USAGE = "mneme view RUN|FILE.mnt|SCENE [ANOTHER] [out=FILE.png|gif|mp4] [at=STEP] [episodes=N] [seed=N] [greedy=1] "
+  .. "[checkpoint=STEPS] [size=WxH] [scene=NAME] [theme=dark|light] [scale=2]"
 
-local function usage(message, hint)
-  errors.raise(message, { status = 2, where = false,
-    hint = hint or "mneme view RUN|FILE.mnt|SCENE [out=FILE.png|gif|mp4] [episodes=N] [size=WxH] [scene=NAME] "
-      .. "[theme=dark|light] [scale=2]" })
-end
+local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint or USAGE }) end
+
+-- ---- the command line ----
+
+-- Settings that are whole numbers, and the least of each.
+local numbers = { episodes = 1, at = 0, seed = 0, greedy = 0, checkpoint = 0 }
 
 ---Read the command line.
 ---@param args string[]
 function view.parse(args)
-  local o = { width = scene.default_width, height = scene.default_height, episodes = 1 }
+  local o = { width = scene.default_width, height = scene.default_height, episodes = 1, things = {} }
   for _, arg in ipairs(args) do
     local key, value = arg:match "^%-?%-?([%w_]+)=(.*)$"
     if not key then
-      if o.what then usage(("one thing to view, got '%s' and '%s'"):format(o.what, arg)) end
-      o.what = arg
+      if #o.things == 2 then usage(("two things to view beside each other, got a third: '%s'"):format(arg)) end
+      o.things[#o.things + 1] = arg
     elseif key == "scene" then o.scene = value
-    elseif key == "episodes" then
-      o.episodes = tonumber(value)
-      if not (o.episodes and o.episodes >= 1 and o.episodes % 1 == 0) then
-        usage(("episodes=%s: expected how many to show in out=FILE, 1 or more"):format(value))
+    elseif numbers[key] then
+      o[key] = tonumber(value)
+      if not (o[key] and o[key] >= numbers[key] and o[key] % 1 == 0) then
+        usage(("%s=%s: expected a whole number of at least %d"):format(key, value, numbers[key]))
       end
     elseif not window.option(o, key, value) then
-      errors.unknown("setting", key, { "episodes", "out", "scale", "scene", "size", "theme" })
+      errors.unknown("setting", key, { "at", "checkpoint", "episodes", "greedy", "out", "scale", "scene", "seed", "size", "theme" })
     end
   end
-  if not o.what then
+  if #o.things == 0 then
     usage("view what?  A run folder, a trajectory, or a scene: " .. table.concat(scene.list(), ", "))
   end
-  o.hint = ("mneme view %s out=FILE.png, or .gif, .mp4, writes pictures instead"):format(o.what)
+  o.hint = ("mneme view %s out=FILE.png, or .gif, .mp4, writes pictures instead"):format(table.concat(o.things, " "))
   return o
 end
 
--- Decide what is shown: o.run, a run folder, or o.trajectory, or neither; and o.scene, a scene.
-local function resolve(o)
-  if o.what:find "%.mnt$" then
-    o.trajectory = require("mneme.trajectory").read(o.what)
-    o.scene = scene.load(o.scene or (#o.trajectory.fields > 0 and scene.for_task(o.trajectory.env) or "world"))
-  elseif lfs.attributes(o.what, "mode") == "directory" then
-    o.run = o.what
-    local id = require("mneme.run").read_info(o.run).env
-    o.scene = scene.load(o.scene or scene.for_task(type(id) == "string" and id or ""))
-  elseif o.what:find "[/.]" then usage(("no run folder '%s'"):format(o.what))
-  elseif o.scene then
-    usage(("scene=%s goes with a run folder or a trajectory, but '%s' is a scene"):format(o.scene, o.what))
-  else o.scene = scene.load(o.what) end
+-- ---- where frames come from ----
+
+local function checkpoints_of(run)
+  local steps = {}
+  for i, at in ipairs(require("mneme.run").load(run).checkpoints) do steps[i] = at.step end
+  return steps
 end
 
--- Where frames come from: the trainer, if one is at work and there is a window; or the agent itself.
-local function open(o)
-  if o.trajectory then return require("mneme.replay").new(o.trajectory) end
-  local player = require "mneme.player"
-  if not o.run then return player.fresh { task = o.scene.task, core = o.scene.core } end
-  if not o.out and lfs.attributes(o.run .. "/live", "mode") then
-    local found, source = pcall(live.reader, o.run .. "/live")
-    if found and source:state() == "running" then return source end
+-- How a track gets a source of its agent: see mneme.playback.  A run's is the checkpoint that was shown last.
+local function opener(o, run, what)
+  local player, shown = require "mneme.player", o.checkpoint
+  return function(given)
+    if given == "checkpoints" then return run and checkpoints_of(run) or {} end
+    local options = { seed = o.seed, greedy = o.greedy == 1, seeded = true, episode = given.episode }
+    if not run then
+      options.task, options.core = what.task, what.core
+      nn.manual_seed(o.seed or 1)
+      return player.fresh(options)
+    end
+    options.checkpoint = given.checkpoint or shown
+    local source = player.from_run(run, options)
+    shown = source.steps
+    return source
   end
-  return player.from_run(o.run)
 end
 
--- Show every frame of some episodes, or of a whole trajectory; where an episode ends, its last one once
--- more, with the outcome.
-local function play(source, episodes, show)
-  local film, shown, last = recorder.new(0), false
+-- The trainer, if one is at work.
+local function trainer(run)
+  if not lfs.attributes(run .. "/live", "mode") then return nil end
+  local found, source = pcall(live.reader, run .. "/live")
+  return found and source:state() == "running" and source or nil
+end
+
+-- One thing to view as a track.
+local function track_of(o, thing)
+  if thing:find "%.mnt$" then
+    local t = require("mneme.trajectory").read(thing)
+    local name = o.scene or (#t.fields > 0 and scene.for_task(t.env) or "world")
+    return { source = require("mneme.replay").new(t), scene = scene.load(name) }
+  end
+  if lfs.attributes(thing, "mode") == "directory" then
+    local id = require("mneme.run").read_info(thing).env
+    local what = scene.load(o.scene or scene.for_task(type(id) == "string" and id or ""))
+    local open = opener(o, thing)
+    local source = not o.out and not o.checkpoint and #o.things == 1 and trainer(thing)
+    return { source = source or open {}, scene = what, open = open }
+  end
+  if thing:find "[/.]" then usage(("no run folder '%s'"):format(thing)) end
+  if o.scene then usage(("scene=%s goes with a run folder or a trajectory, but '%s' is a scene"):format(o.scene, thing)) end
+  local what = scene.load(thing)
+  local open = opener(o, nil, what)
+  return { source = open {}, scene = what, open = open }
+end
+
+---The viewer of what the command line names.
+---@param o table see parse
+---@return Viewer
+function view.open(o)
+  local tracks = {}
+  for k, thing in ipairs(o.things) do
+    tracks[k] = track_of(o, thing)
+    if #o.things > 1 then tracks[k].name = thing:match "([^/]+)/*$" end
+  end
+  return viewer.new(tracks, { theme = o.theme, controls = not o.out })
+end
+
+-- ---- pictures ----
+
+-- Show every slot of some episodes, or of whole trajectories, or up to step `at` of the first episode.
+local function play(shown, o, show)
+  local episodes, whole = o.episodes, shown:source().trajectory
   repeat
-    local now = source:next()
-    if now.ended then episodes = episodes - 1 end
-    last = now.over or (now.ended and episodes <= 0 and not source.trajectory)
-    if now.ended and shown then show(film:finish(now.ended, now.reward), last) end
-    if not (now.ended and last) then show(film:add(now), last) end
-    shown = true
+    local more = shown:forward()
+    local over = shown:ended()
+    if over then episodes = episodes - 1 end
+    local last = not more or (o.at and shown:tick_of(1).step == o.at) or (over and episodes <= 0 and not whole)
+    if more or last then show(last) end
   until last
 end
 
 ---Draw some episodes, or a whole trajectory, into a file: the last frame as PNG, all of it as GIF or MP4.
----@param what table a scene
----@param o table out, kind, width, height, episodes, theme, scale: see view.parse
+---@param shown Viewer
+---@param o table out, kind, width, height, episodes, at, theme, scale: see view.parse
 ---@return integer frames written
-function view.export(source, what, o)
-  local C, painter, written = engine.C, scene.painter(nil, o), 0
+function view.export(shown, o)
+  local painter, written = scene.painter(nil, o), 0
+  local function paint()
+    local what, frame = shown:page()
+    return painter:paint(what, frame, o.width, o.height)
+  end
   if o.kind == "png" then
-    play(source, o.episodes, function(frame, last)
-      if not last then return end
-      local pixels = painter:paint(what, frame, o.width, o.height)
-      engine.check(C.mn_image_write(engine.ctx, o.out, pixels, o.width, o.height))
-      written = 1
+    play(shown, o, function(last)
+      if last then engine.check(C.mn_image_write(engine.ctx, o.out, paint(), o.width, o.height)) end
     end)
-    return written
+    return 1
   end
   local movie = engine.check(C.mn_movie_new(engine.ctx, o.out, o.width, o.height, MOVIE_FPS))
-  local ok, why = pcall(play, source, o.episodes, function(frame, last)
-    local pixels = painter:paint(what, frame, o.width, o.height)
+  local ok, why = pcall(play, shown, o, function(last)
+    local pixels = paint()
     for _ = 1, last and HOLD or 1 do
       engine.check(C.mn_movie_add(movie, pixels))
       written = written + 1
@@ -119,157 +160,21 @@ function view.export(source, what, o)
   return written
 end
 
-local Player = {}
-Player.__index = Player
-
----The state of a window's playback, apart from the window: what the keys do and which frame is shown.
----@param reopen function? gives another source when a live one has ended
-function view.playback(source, what, reopen)
-  return setmetatable({ source = source, what = what, reopen = reopen, film = recorder.new(), at = 0,
-    playing = true, speed = 4, due = 0, period = 1 / FPS, help = false, dirty = true }, Player)
-end
-
--- One frame on: a kept one, or the next of the source.  False: the source has nothing new.
-function Player:forward()
-  local frames = self.film.frames
-  if self.at < #frames then self.at = self.at + 1
-  elseif self.pending then
-    self.film:add(self.pending)
-    self.pending, self.at = nil, #frames
-  else
-    local now = self.source:next()
-    if not now then return false end
-    if now.ended and #frames > 0 then
-      self.film:finish(now.ended, now.reward)
-      self.pending = not now.over and now or nil     -- the new episode's first frame comes after this end
-    else self.film:add(now) end
-    self.at = #frames
-  end
-  self.dirty = true
-  return true
-end
-
-function Player:say(text, clock) self.note, self.note_until, self.dirty = text, clock + 4, true end
-
--- The source begins afresh: what was kept stays, so that one can still step back to it.
-function Player:restart(clock)
-  if self.source.live then
-    if self.source:state() == "running" then
-      return self:say("live: the trainer decides when episodes restart", clock)
-    end
-    self.source = self.reopen()
-  elseif self.source.restart then self.source:restart()
-  else return end
-  self.pending, self.at, self.playing = nil, #self.film.frames, true
-  self:forward()
-end
-
----A key was pressed.  True: quit.
-function Player:key(key, clock, paint)
-  local lib = scene.library()
-  self.dirty = true
-  local char = key < 128 and string.char(key) or ""
-  if char == "q" or key == 27 then return true
-  elseif char == " " then self.playing = not self.playing
-  elseif char == "h" then self.help = not self.help
-  elseif char == "t" then self.theme = self.theme == "light" and "dark" or "light"
-  elseif char == "+" then self.speed = math.min(#SPEEDS, self.speed + 1)
-  elseif char == "-" then self.speed = math.max(1, self.speed - 1)
-  elseif char == "r" then self:restart(clock)
-  elseif key == lib.MN_KEY_RIGHT then
-    self.playing = false
-    self:forward()
-  elseif key == lib.MN_KEY_LEFT then
-    self.playing = false
-    if self.at > 1 then self.at = self.at - 1 else self:say("nothing earlier is kept", clock) end
-  elseif char == "n" then
-    if (self.source.copies or 1) > 1 and self.source.next_copy then
-      self.source:next_copy()
-      self:say(self.source.live and "asked for the next copy" or "the next copy", clock)
-    else self:say("there is only one copy", clock) end
-  elseif char == "s" then
-    local frame = self.film.frames[self.at]
-    local path = ("mneme-%d-%d.png"):format(frame and frame.episode or 0, frame and frame.step or 0)
-    local pixels, width, height = paint()
-    local saved = engine.C.mn_image_write(engine.ctx, path, pixels, width, height) == 0
-    self:say(saved and "saved " .. path or ffi.string(engine.C.mn_error(engine.ctx)), clock)
-  end
-end
-
----Let time pass: play as many frames as are due.
-function Player:tick(clock)
-  if self.note and clock > self.note_until then self.note, self.dirty = nil, true end
-  if self.source.live then
-    if clock > (self.asked or 0) + 1 then          -- is the trainer still there?
-      self.asked = clock
-      local state = self.source:state()
-      if state ~= self.state then self.state, self.dirty = state, true end
-    end
-    if self.playing then
-      self.at = #self.film.frames
-      self:forward()
-    end
-    return
-  end
-  local period = 1 / SPEEDS[self.speed]
-  if not self.playing then self.due = clock return end
-  self.due = math.max(self.due, clock - 0.1)       -- after a stall: go on, do not rush
-  local begun = engine.C.mn_clock(false)           -- a slow agent must not keep the keys waiting
-  while self.due <= clock and engine.C.mn_clock(false) - begun < 0.012 and self:forward() do
-    self.due = self.due + period
-  end
-end
-
----What is shown now, with the player's own line.
-function Player:frame()
-  local frame = self.film.frames[self.at]
-  if not frame then return nil end
-  local shown = setmetatable({}, { __index = frame })
-  local gone = self.source.live and self.state and self.state ~= "running"
-  local speed, note = SPEEDS[self.speed] .. " steps/s", self.note
-  if gone then
-    speed = self.state == "gone" and "died" or "ended"
-    note = note or ("training has %s; r plays its last checkpoint"):format(speed)
-  elseif self.source.live then speed = "live"
-  elseif self.at == #self.film.frames and self.source.trajectory and self.source:is_over() then
-    speed, note = "over", note or "the trajectory is over; r begins it again"
-  end
-  shown.status = { playing = self.playing, speed = speed, hint = "h: help", note = note }
-  return shown
-end
-
--- Before a trainer has written anything.
-local waiting = { draw = function(page)
-  local text = "waiting for the trainer's first step …"
-  page:text(text, page.width / 2, page.height / 2, 16, page.theme.dim, "center")
-end }
-
----The scene and the frame of a window.
-function Player:page()
-  local frame = self:frame()
-  if not frame then return waiting, {} end
-  return { draw = function(page, now)
-    self.what.draw(page, now)
-    if self.help then scene.panels.help(page, page.box, now) end
-  end }, frame
-end
-
 ---The command `mneme view`.
 ---@param args string[] what follows "view"
 ---@return integer status
 function view.main(args)
   local o = view.parse(args)
-  resolve(o)
   if not o.out then window.need_display(o.hint) end
-  local source = open(o)
+  local shown = view.open(o)
   if o.out then
-    view.export(source, o.scene, o)
-    if source.problem then io.stderr:write(("mneme: warning: %s: %s\n"):format(o.what, source.problem)) end
+    view.export(shown, o)
+    local problem = shown:source().problem
+    if problem then io.stderr:write(("mneme: warning: %s: %s\n"):format(o.things[1], problem)) end
     print(o.out)
   else
-    local playback = view.playback(source, o.scene, function() return require("mneme.player").from_run(o.run) end)
-    playback.theme = o.theme
-    window.run(playback, o)
+    if o.at then shown:go_to(o.at) end
+    window.run(shown, o)
   end
   return 0
 end

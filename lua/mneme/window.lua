@@ -9,6 +9,8 @@
 --   dirty                    set where the page has changed
 --   theme                    optional: "dark" or "light", in place of the command line's
 --   tick(clock)              optional: let time pass
+--   painted(pixels, width, height, clock)   optional: a page is shown
+--   closed()                 optional: the window is; -> a last line for the terminal, or nil
 --   period                   seconds between two looks at the clock; keys wake it earlier
 local ffi = require "ffi"
 local canvas = require "mneme.canvas"
@@ -89,11 +91,14 @@ function window.run(client, o)
       local pixels, width, height = paint()
       engine.check(lib.mn_window_show(shown, pixels, width, height))
       client.dirty = false
+      if client.painted then client:painted(pixels, width, height, begun) end
     end
     if engine.C.mn_interrupted() ~= 0 then quit = true end
     if not quit then lib.mn_window_wait(shown, client.period - (engine.C.mn_clock(false) - begun)) end
   end
   lib.mn_window_free(ffi.gc(shown, nil))
+  local last = client.closed and client:closed()
+  if last then print(last) end
 end
 
 return window
