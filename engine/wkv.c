@@ -34,16 +34,16 @@ int mn_wkv_shape(mn_call *c, const mn_wkv_op *op) {
 
 /* ---- rows of one head ---- */
 
-static void spread(int n, long from_row, const float *from, int width, int padded, float fill, float *to) {
-  for (int i = 0; i < n; i++, from += from_row, to += padded) {
-    memcpy(to, from, sizeof(float) * (size_t)width);
-    for (int j = width; j < padded; j++) to[j] = fill;
-  }
-  for (long j = 0; j < (long)(L - n) * padded; j++) to[j] = fill;
+static void spread(int n, long from_row, const float *from, int width, float fill, float *to) {
+  int padded = round_up(width);
+  for (int i = 0; i < n; i++, from += from_row, to += padded)
+    for (int j = 0; j < padded; j += MN_LANES) mn_store(to + j, mn_load_n(from + j, width - j));
+  for (long j = 0; j < (long)(L - n) * padded; j += MN_LANES) mn_store(to + j, mn_splat(fill));
 }
 
-static void gather(int n, int padded, const float *from, int width, long to_row, float *to) {
-  for (int i = 0; i < n; i++, from += padded, to += to_row) memcpy(to, from, sizeof(float) * (size_t)width);
+static void gather(int n, const float *from, int width, long to_row, float *to) {
+  for (int i = 0; i < n; i++, from += round_up(width), to += to_row)
+    for (int j = 0; j < width; j += MN_LANES) mn_store_n(to + j, mn_load(from + j), width - j);
 }
 
 /* Ask for rows t .. t+n-1 before they are needed, where they exist: the rows of one head lie pages apart, where no
@@ -59,7 +59,7 @@ void mn_wkv_load(const mn_wkv *a, int i, int bh, int t, int n, float fill, float
   int width = a->c->in[i].shape[3];
   long from_row = (long)a->B * a->H * width;
   const float *from = mn_wkv_at(a, i, bh, 0, width);
-  spread(n, from_row, from + t * from_row, width, round_up(width), fill, to);
+  spread(n, from_row, from + t * from_row, width, fill, to);
   expect(a, from, from_row, t + a->ahead, n, width);
   if (a->ahead < 0 && a->c->in[i].grad) expect(a, a->c->in[i].grad + row_at(a, bh, 0, width), from_row, t, n, width);
 }
@@ -67,11 +67,11 @@ void mn_wkv_load(const mn_wkv *a, int i, int bh, int t, int n, float fill, float
 void mn_wkv_store(const mn_wkv *a, int i, int bh, int t, int n, const float *from) {
   int width = a->c->in[i].shape[3];
   float *to = a->c->in[i].grad;
-  if (to) gather(n, round_up(width), from, width, (long)a->B * a->H * width, to + row_at(a, bh, t, width));
+  if (to) gather(n, from, width, (long)a->B * a->H * width, to + row_at(a, bh, t, width));
 }
 
 void mn_wkv_write_y(const mn_wkv *a, int bh, int t, int n, const float *y) {
-  gather(n, a->Vp, y, a->V, (long)a->B * a->H * a->V, a->c->out[0].data + row_at(a, bh, t, a->V));
+  gather(n, y, a->V, (long)a->B * a->H * a->V, a->c->out[0].data + row_at(a, bh, t, a->V));
 }
 
 void mn_wkv_read_dy(const mn_wkv *a, int bh, int t, int n, float *dy) {
@@ -81,7 +81,7 @@ void mn_wkv_read_dy(const mn_wkv *a, int bh, int t, int n, float *dy) {
     memset(dy, 0, sizeof(float) * L * (size_t)a->Vp);
     return;
   }
-  spread(n, from_row, from + row_at(a, bh, t, a->V), a->V, a->Vp, 0, dy);
+  spread(n, from_row, from + row_at(a, bh, t, a->V), a->V, 0, dy);
   expect(a, from + row_at(a, bh, 0, a->V), from_row, t + a->ahead, n, a->V);
 }
 
@@ -209,37 +209,4 @@ void mn_wkv_backward(mn_call *c, const mn_wkv_op *op, int sum) {
       for (int b = 0; b < a.B; b++) total += a.sums[(long)(b * a.H + h) * a.Kp + j];
       c->in[sum].grad[h * a.K + j] = total;
     }
-}
-
-/* ---- arithmetic of a piece ---- */
-
-static const float ones[256] = {
-#define ONES 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-  ONES ONES ONES ONES ONES ONES ONES ONES ONES ONES ONES ONES ONES ONES ONES ONES
-};
-
-/* In blocks of 256 columns, as long as the row of ones is; M is at most 32. */
-void mn_wkv_add(int M, int N, int K, const float *A, long ra, long ca, const float *B, long ldb, float *C, long ldc) {
-  for (int j = 0; j < N; j += 256)
-    mn_chunk_gemm(M, N - j < 256 ? N - j : 256, K, A, ra, ca, B + j, ldb, C + j, ones, ones, C + j, ldc);
-}
-
-void mn_wkv_update(const mn_wkv *a, int rows, const float *kept, const float *A, const float *B, float *S) {
-  for (int j = 0; j < a->Vp; j += 256)
-    mn_chunk_gemm(a->Kp, a->Vp - j < 256 ? a->Vp - j : 256, rows, A, 1, a->Kp, B + j, a->Vp, S + j, kept, ones, S + j, a->Vp);
-}
-
-void mn_wkv_early(int n, const float *P, const float *x, float *out) {
-  long all = (long)L * n;
-  if (!P) {
-    memcpy(out, x + n, sizeof(float) * (size_t)(all - n));
-    memset(out + all - n, 0, sizeof(float) * (size_t)n);
-    return;
-  }
-  memcpy(out, x, sizeof(float) * (size_t)n);
-  for (long i = n; i < all; i += MN_LANES) mn_store(out + i, mn_load(P + i - n) * mn_load(x + i));
-}
-
-void mn_wkv_kept_back(const mn_wkv *a, const float *S, const float *dS, float *out) {
-  for (long i = 0; i < a->Kp; i++) out[i] = mn_dot(a->Vp, S + i * a->Vp, dS + i * a->Vp);
 }

@@ -45,7 +45,7 @@ static inline const float *mn_wkv_at(const mn_wkv *a, int i, int bh, int t, int 
   return a->c->in[i].data + ((long)t * a->B * a->H + bh) * n;
 }
 
-/* n rows of input i to [16,np], the rest filled; and back to its gradient, if that is wanted. */
+/* n rows of input i to [16,np], padded with zeros, missing rows filled; and back to its gradient, if that is wanted. */
 void mn_wkv_load(const mn_wkv *a, int i, int bh, int t, int n, float fill, float *to);
 void mn_wkv_store(const mn_wkv *a, int i, int bh, int t, int n, const float *from);
 
@@ -56,16 +56,31 @@ void mn_wkv_read_dy(const mn_wkv *a, int bh, int t, int n, float *dy);
 /* Cut the next n floats off a work space. */
 static inline float *mn_wkv_cut(float **work, long n) { return (*work += n) - n; }
 
-/* ---- arithmetic of a piece; arrays are [16,n], n a multiple of 16, unless said otherwise ---- */
+/* ---- arithmetic of a piece (wkv_piece.c); arrays are [16,n], n a multiple of 16, unless said otherwise ---- */
 
-/* C += A B, as mn_chunk_gemm. */
-void mn_wkv_add(int M, int N, int K, const float *A, long ra, long ca, const float *B, long ldb, float *C, long ldc);
+/* P_t = decay_0 ... decay_t, and what reads the old state: by_early_t = P_{t-1} early_t, with P_{-1} = 1, and
+** by_late_t = P_t late_t, unless late is NULL. */
+void mn_wkv_prefix(int n, const float *decay, const float *early, const float *late, float *P, float *by_early, float *by_late);
+
+/* Backward of it: dearly and dlate are gradients of the products and become the readers'; dend [n]: the gradient of
+** P_15 from elsewhere; ddecay: stored. */
+void mn_wkv_prefix_back(int n, const float *decay, const float *P, const float *early, const float *late, const float *dend,
+                        float *dearly, float *dlate, float *ddecay);
+
+/* A key and its readers: early_t reads what step t-1 left, late_t (or NULL) what step t leaves. */
+typedef struct mn_wkv_keys { int n; const float *decay, *key, *early, *late; } mn_wkv_keys;
+
+/* take[t][s] = early_t . (key_s decay_{s+1} ... decay_{t-1}) for s < t, read[t][s] = late_t . (key_s decay_{s+1} ...
+** decay_t) for s <= t, else 0: [16,16], rows ld apart.  run: key_s decay_{s+1} ... decay_15. */
+void mn_wkv_scores(const mn_wkv_keys *x, float *run, float *take, float *read, long ld);
+
+/* Backward of it, given the gradients of take and read (not looked at where late is NULL).  dkey: in, gradient of
+** run; out, of the key.  The others are added to. */
+void mn_wkv_keys_back(const mn_wkv_keys *x, const float *take, const float *read, long ld, float *dkey, float *dearly,
+                      float *dlate, float *ddecay);
 
 /* S' = diag(kept) S + A^T B, in place: S[Kp,Vp], A[rows,Kp], B[rows,Vp]. */
 void mn_wkv_update(const mn_wkv *a, int rows, const float *kept, const float *A, const float *B, float *S);
-
-/* out_t = P_{t-1} * x_t, with P_{-1} = 1; where P is NULL: out_t = x_{t+1}, zero at the end. */
-void mn_wkv_early(int n, const float *P, const float *x, float *out);
 
 /* out[i] = sum over j of S[i,j] dS[i,j]: the gradient of what is kept of every row. */
 void mn_wkv_kept_back(const mn_wkv *a, const float *S, const float *dS, float *out);

@@ -2,8 +2,7 @@
 **   y_t = r_t^T (S_{t-1} + diag(first) k_t v_t^T)        S_t = diag(w_t) S_{t-1} + k_t v_t^T
 ** Peng et al. 2024, eq. 18-19.  Sixteen steps at a time: what they read of the old matrix and write to it are matrix
 ** products; among themselves they meet through running products of decays, so that decays of exactly 0 and 1 are
-** exact and nothing is divided.  A step reads before its own decay: it reads what the step before left, so the
-** queries are moved up by one step. */
+** exact and nothing is divided.  A step reads before its own decay: what the step before left. */
 #include <string.h>
 #include "../simd.h"
 #include "../wkv.h"
@@ -12,35 +11,44 @@ enum { R_IN, K_IN, V_IN, W_IN, FIRST, DONE, STATE };
 enum { L = MN_WKV_STEPS };
 
 typedef struct tokens {          /* sixteen steps of one head, and what both passes make of them */
-  float *r, *k, *w, *v;
-  float *P;                      /* P_t = w_0 ... w_t */
-  float *rp, *next;              /* P_{t-1} r_t and r_{t+1} */
+  float *r, *k, *w, *v;          /* r has one more row, of zeros */
+  float *P, *rp;                 /* P_t = w_0 ... w_t, and P_{t-1} r_t */
   float *run;                    /* k_s w_{s+1} ... w_15 */
-  float *A;                      /* [16,16]: what step t takes of v_s */
+  float *A;                      /* [16,16], and a row of zeros: what step t takes of v_s */
 } tokens;
 
+static const float *bonus(const mn_wkv *a, int bh) { return a->c->in[FIRST].data + bh % a->H * a->K; }
+
+/* What each step takes of its own value, on the diagonal of A. */
+static void own_keys(const mn_wkv *a, const float *first, tokens *x) {
+  mn_lanes sum[L];
+#pragma GCC unroll 16
+  for (int i = 0; i < L; i++) sum[i] = (mn_lanes){ 0 };
+  for (int j = 0; j < a->Kp; j += MN_LANES) {
+    mn_lanes b = mn_load_n(first + j, a->K - j);
+#pragma GCC unroll 16
+    for (int i = 0; i < L; i++) sum[i] += mn_load(x->r + i * a->Kp + j) * mn_load(x->k + i * a->Kp + j) * b;
+  }
+  float own[L];
+#pragma GCC unroll 4
+  for (int i = 0; i < L; i += MN_LANES) mn_store(own + i, mn_sums(sum + i));
+  for (int i = 0; i < L; i++) x->A[i * L + i] = own[i];
+}
+
 static tokens read_tokens(const mn_wkv *a, int bh, int t, int n, float **work) {
-  long kn = (long)L * a->Kp, Kp = a->Kp;
-  float *S = mn_wkv_cut(work, L * L);
-  tokens x = { .r = mn_wkv_cut(work, kn), .k = mn_wkv_cut(work, kn), .w = mn_wkv_cut(work, kn),
+  long kn = (long)L * a->Kp;
+  tokens x = { .r = mn_wkv_cut(work, kn + a->Kp), .k = mn_wkv_cut(work, kn), .w = mn_wkv_cut(work, kn),
                .v = mn_wkv_cut(work, (long)L * a->Vp), .P = mn_wkv_cut(work, kn), .rp = mn_wkv_cut(work, kn),
-               .next = mn_wkv_cut(work, kn), .run = mn_wkv_cut(work, kn), .A = mn_wkv_cut(work, L * L) };
+               .run = mn_wkv_cut(work, kn), .A = mn_wkv_cut(work, L * L + L) };
   mn_wkv_load(a, R_IN, bh, t, n, 0, x.r);
   mn_wkv_load(a, K_IN, bh, t, n, 0, x.k);
   mn_wkv_load(a, W_IN, bh, t, n, 1, x.w);
   mn_wkv_load(a, V_IN, bh, t, n, 0, x.v);
-  mn_chunk_prefix(a->Kp, x.w, x.P);
-  mn_wkv_early(a->Kp, x.P, x.r, x.rp);
-  mn_wkv_early(a->Kp, NULL, x.r, x.next);
-  mn_chunk_scores(a->Kp, x.k, x.w, x.next, x.run, S);
-  const float *first = a->c->in[FIRST].data + bh % a->H * a->K;
+  memset(x.r + kn, 0, sizeof(float) * (size_t)a->Kp);
+  mn_wkv_prefix(a->Kp, x.w, x.r, NULL, x.P, x.rp, NULL);
   memset(x.A, 0, sizeof(float) * L);
-  memcpy(x.A + L, S, sizeof(float) * L * (L - 1));
-  for (int i = 0; i < L; i++) {
-    float own = 0;
-    for (int j = 0; j < a->K; j++) own += first[j] * x.r[i * Kp + j] * x.k[i * Kp + j];
-    x.A[i * L + i] = own;
-  }
+  mn_chunk_scores(a->Kp, x.k, x.w, x.r + a->Kp, x.run, x.A + L);
+  own_keys(a, bonus(a, bh), &x);
   return x;
 }
 
@@ -49,9 +57,9 @@ static void piece(const mn_wkv *a, int bh, int t, int n, float *S, float *work) 
   tokens x = read_tokens(a, bh, t, n, &work);
   float *y = mn_wkv_cut(&work, (long)L * Vp);
   mn_chunk_gemm(rows, Vp, L, x.A, L, 1, x.v, Vp, NULL, NULL, NULL, y, Vp);
-  mn_wkv_add(rows, Vp, Kp, x.rp, Kp, 1, S, Vp, y, Vp);
+  mn_chunk_gemm(rows, Vp, Kp, x.rp, Kp, 1, S, Vp, y, NULL, NULL, y, Vp);
   mn_wkv_write_y(a, bh, t, n, y);
-  mn_wkv_update(a, n, x.P + (L - 1) * Kp, x.run, x.v, S);
+  mn_wkv_update(a, L, x.P + (L - 1) * Kp, x.run, x.v, S);
 }
 
 /* N vectors of columns of S through one step. */
@@ -87,47 +95,44 @@ static void step(const mn_wkv *a, int bh, int t, float *S, float *work) {
   for (; j < a->V; j += MN_LANES) step_columns(1, a, r, k, w, v + j, own, a->V - j, S + j, y + j);
 }
 
+/* Backward of own_keys; dA's diagonal has the gradients of A's. */
+static void own_keys_back(const mn_wkv *a, int bh, const tokens *x, const float *dA, float *dr, float *dk) {
+  float *dfirst = a->sums + (long)bh * a->Kp;
+  for (int j = 0; j < a->Kp; j += MN_LANES) {
+    mn_lanes b = mn_load_n(bonus(a, bh) + j, a->K - j), db = mn_load(dfirst + j);
+    for (int i = 0; i < L; i++) {
+      long at = (long)i * a->Kp + j;
+      mn_lanes r = mn_load(x->r + at), k = mn_load(x->k + at) * dA[i * L + i];
+      mn_store(dr + at, mn_load(dr + at) + k * b);
+      mn_store(dk + at, mn_load(dk + at) + r * b * dA[i * L + i]);
+      db += r * k;
+    }
+    mn_store(dfirst + j, db);
+  }
+}
+
 static void piece_back(const mn_wkv *a, int bh, int t, int n, const float *S, float *dS, float *work) {
-  long Kp = a->Kp, Vp = a->Vp, kn = L * Kp, vn = L * Vp;
+  int Kp = a->Kp, Vp = a->Vp;
+  long kn = (long)L * Kp, vn = (long)L * Vp;
   tokens x = read_tokens(a, bh, t, n, &work);
   float *dy = mn_wkv_cut(&work, vn), *dv = mn_wkv_cut(&work, vn), *dA = mn_wkv_cut(&work, L * L);
-  float *dr = mn_wkv_cut(&work, kn), *dk = mn_wkv_cut(&work, kn), *dw = mn_wkv_cut(&work, kn);
-  float *dnext = mn_wkv_cut(&work, kn), *dP = mn_wkv_cut(&work, kn), *kept = mn_wkv_cut(&work, Kp);
+  float *dr = mn_wkv_cut(&work, kn), *dk = mn_wkv_cut(&work, kn), *dw = mn_wkv_cut(&work, kn), *kept = mn_wkv_cut(&work, Kp);
   mn_wkv_read_dy(a, bh, t, n, dy);
 
   /* The products of the forward pass, transposed. */
-  mn_chunk_dots(L, L, (int)Vp, dy, Vp, x.v, Vp, dA, L);
-  mn_chunk_gemm(L, (int)Vp, L, x.A, 1, L, dy, Vp, NULL, NULL, NULL, dv, Vp);
-  mn_wkv_add(L, (int)Vp, (int)Kp, x.run, Kp, 1, dS, Vp, dv, Vp);
-  mn_chunk_dots(L, (int)Kp, (int)Vp, dy, Vp, S, Vp, dr, Kp);           /* of rp */
-  mn_chunk_dots(L, (int)Kp, (int)Vp, x.v, Vp, dS, Vp, dk, Kp);         /* of run */
+  mn_chunk_dots(L, L, Vp, dy, Vp, x.v, Vp, dA, L);
+  mn_chunk_gemm(L, Vp, L, x.A, 1, L, dy, Vp, NULL, NULL, NULL, dv, Vp);
+  mn_chunk_gemm(L, Vp, Kp, x.run, Kp, 1, dS, Vp, dv, NULL, NULL, dv, Vp);
+  mn_chunk_dots(L, Kp, Vp, dy, Vp, S, Vp, dr, Kp);                     /* of rp */
+  mn_chunk_dots(L, Kp, Vp, x.v, Vp, dS, Vp, dk, Kp);                   /* of run */
   mn_wkv_kept_back(a, S, dS, kept);
   mn_wkv_update(a, L, x.P + kn - Kp, x.rp, dy, dS);
 
-  /* rp = P_{t-1} r_t; the end of P is what is kept of the state. */
-  for (long i = 0; i < kn - Kp; i++) dP[i] = dr[i + Kp] * x.r[i + Kp];
-  memcpy(dP + kn - Kp, kept, sizeof(float) * (size_t)Kp);
-  for (long i = Kp; i < kn; i++) dr[i] *= x.P[i - Kp];
-
-  /* Each step's own key. */
-  const float *first = a->c->in[FIRST].data + bh % a->H * a->K;
-  float *dfirst = a->sums + (long)bh * Kp, own[L];
-  for (int i = 0; i < L; i++) own[i] = dA[i * L + i];
-
-  /* Among the steps of the piece: what row i of the moved queries takes of step s. */
-  memmove(dA, dA + L, sizeof(float) * L * (L - 1));
-  memset(dA + L * (L - 1), 0, sizeof(float) * L);
-  memset(dnext, 0, sizeof(float) * (size_t)kn);
-  mn_chunk_back((int)Kp, x.k, x.w, x.next, dA, dk, dw, dnext);
-  mn_chunk_prefix_back((int)Kp, x.w, x.P, dP, dw);
-  for (long i = Kp; i < kn; i++) dr[i] += dnext[i - Kp];
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j < a->K; j++) {
-      long at = i * Kp + j;
-      dr[at] += own[i] * first[j] * x.k[at];
-      dk[at] += own[i] * first[j] * x.r[at];
-      dfirst[j] += own[i] * x.r[at] * x.k[at];
-    }
+  /* The end of P is what is kept of the state. */
+  mn_wkv_prefix_back(Kp, x.w, x.P, x.r, NULL, kept, dr, NULL, dw);
+  mn_wkv_keys keys = { Kp, x.w, x.k, x.r, NULL };
+  mn_wkv_keys_back(&keys, dA, NULL, L, dk, dr, NULL, dw);
+  own_keys_back(a, bh, &x, dA, dr, dk);
   mn_wkv_store(a, R_IN, bh, t, n, dr);
   mn_wkv_store(a, K_IN, bh, t, n, dk);
   mn_wkv_store(a, W_IN, bh, t, n, dw);
@@ -135,7 +140,7 @@ static void piece_back(const mn_wkv *a, int bh, int t, int n, const float *S, fl
 }
 
 static const mn_wkv_op op = {
-  .name = "wkv6", .done = DONE, .state = STATE, .key_rows = 13, .value_rows = 3,
+  .name = "wkv6", .done = DONE, .state = STATE, .key_rows = 10, .value_rows = 3,
   .piece = piece, .step = step, .piece_back = piece_back,
 };
 

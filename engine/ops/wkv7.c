@@ -18,41 +18,37 @@ typedef struct tokens {          /* sixteen steps of one head, and what both pas
   float *rp, *op;                /* P_t r_t and P_{t-1} o_t: what reads the old matrix */
   float *run, *run_b;            /* k_s w_{s+1} ... w_15, and so for b */
   float *P;                      /* P_t = w_0 ... w_t */
-  float *next;                   /* o_{t+1} */
-  float *read;                   /* [16,32]: what y_t takes of v_s and of u_s */
-  float *take;                   /* [16,32]: what u_{t+1} takes of them */
+  float *read, *take;            /* [16,32]: what y_t and what u_t take of v_s and of u_s */
 } tokens;
 
-/* Scores of the reader with both keys, side by side; `run` and `run_b` come out as well. */
-static void scores(const mn_wkv *a, const tokens *x, const float *reader, float *to) {
-  float one[L * L], two[L * L];
-  mn_chunk_scores(a->Kp, x->k, x->w, reader, x->run, one);
-  mn_chunk_scores(a->Kp, x->b, x->w, reader, x->run_b, two);
-  for (int t = 0; t < L; t++) {
-    memcpy(to + t * PAIR, one + t * L, sizeof(float) * L);
-    memcpy(to + t * PAIR + L, two + t * L, sizeof(float) * L);
-  }
+static mn_wkv_keys keys_of(const mn_wkv *a, const tokens *x, const float *key) {
+  return (mn_wkv_keys){ .n = a->Kp, .decay = x->w, .key = key, .early = x->o, .late = x->r };
 }
 
-/* u_{t+1} += sum over s <= t of take[t][16+s] u_s, from the first step on. */
+/* u_t += sum over s < t of take[t][16+s] u_s, from the first step on. */
 static void substitute(int Vp, const float *take, float *u) {
   for (int j = 0; j < Vp; j += MN_LANES) {
     mn_lanes x[L];
+#pragma GCC unroll 16
     for (int t = 0; t < L; t++) {
       x[t] = mn_load(u + t * Vp + j);
-      for (int s = 0; s < t; s++) x[t] += x[s] * take[(t - 1) * PAIR + L + s];
+#pragma GCC unroll 16
+      for (int s = 0; s < t; s++) x[t] += x[s] * take[t * PAIR + L + s];
       mn_store(u + t * Vp + j, x[t]);
     }
   }
 }
 
-/* The same backward: du_s += sum over t > s of take[t-1][16+s] du_t, from the last step on. */
+/* The same backward: du_s += sum over t > s of take[t][16+s] du_t, from the last step on. */
 static void substitute_back(int Vp, const float *take, float *du) {
   for (int j = 0; j < Vp; j += MN_LANES) {
     mn_lanes x[L];
-    for (int s = L - 1; s >= 0; s--) {
+#pragma GCC unroll 16
+    for (int i = 0; i < L; i++) {
+      const int s = L - 1 - i;
       x[s] = mn_load(du + s * Vp + j);
-      for (int t = s + 1; t < L; t++) x[s] += x[t] * take[(t - 1) * PAIR + L + s];
+#pragma GCC unroll 16
+      for (int t = L - 1; t > s; t--) x[s] += x[t] * take[t * PAIR + L + s];
       mn_store(du + s * Vp + j, x[s]);
     }
   }
@@ -62,7 +58,7 @@ static tokens read_tokens(const mn_wkv *a, int bh, int t, int n, const float *S,
   int Kp = a->Kp, Vp = a->Vp;
   long kn = (long)L * Kp, vn = (long)L * Vp;
   tokens x;                      /* cut in the order that the pairs ask for */
-  float **const keys[] = { &x.r, &x.w, &x.k, &x.b, &x.o, &x.rp, &x.op, &x.run, &x.run_b, &x.P, &x.next };
+  float **const keys[] = { &x.r, &x.w, &x.k, &x.b, &x.o, &x.rp, &x.op, &x.run, &x.run_b, &x.P };
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) *keys[i] = mn_wkv_cut(work, kn);
   x.v = mn_wkv_cut(work, vn);
   x.u = mn_wkv_cut(work, vn);
@@ -75,17 +71,12 @@ static tokens read_tokens(const mn_wkv *a, int bh, int t, int n, const float *S,
   mn_wkv_load(a, OUT, bh, t, n, 0, x.o);
   mn_wkv_load(a, V_IN, bh, t, n, 0, x.v);
   for (long i = 0; i < kn; i++) x.o[i] = -x.o[i];
-  mn_chunk_prefix(Kp, x.w, x.P);
-  for (long i = 0; i < kn; i++) x.rp[i] = x.P[i] * x.r[i];
-  mn_wkv_early(Kp, x.P, x.o, x.op);
-  mn_wkv_early(Kp, NULL, x.o, x.next);
-  scores(a, &x, x.next, x.take);
-  scores(a, &x, x.r, x.read);
-  mn_chunk_gemm(L, Vp, Kp, x.op, Kp, 1, S, Vp, NULL, NULL, NULL, x.u, Vp);
-  float rest[L * L];             /* the last step's row is zero: none comes after it */
-  memset(rest, 0, sizeof(float) * L);
-  for (int i = 1; i < L; i++) memcpy(rest + i * L, x.take + (i - 1) * PAIR, sizeof(float) * L);
-  mn_wkv_add(L, Vp, L, rest, L, 1, x.v, Vp, x.u, Vp);
+  mn_wkv_prefix(Kp, x.w, x.o, x.r, x.P, x.op, x.rp);
+  mn_wkv_keys by_k = keys_of(a, &x, x.k), by_b = keys_of(a, &x, x.b);
+  mn_wkv_scores(&by_k, x.run, x.take, x.read, PAIR);
+  mn_wkv_scores(&by_b, x.run_b, x.take + L, x.read + L, PAIR);
+  mn_chunk_gemm(L, Vp, L, x.take, PAIR, 1, x.v, Vp, NULL, NULL, NULL, x.u, Vp);
+  mn_chunk_gemm(L, Vp, Kp, x.op, Kp, 1, S, Vp, x.u, NULL, NULL, x.u, Vp);
   substitute(Vp, x.take, x.u);
   return x;
 }
@@ -94,8 +85,8 @@ static void piece(const mn_wkv *a, int bh, int t, int n, float *S, float *work) 
   int Kp = a->Kp, Vp = a->Vp, rows = (n + 7) / 8 * 8;
   tokens x = read_tokens(a, bh, t, n, S, &work);
   float *y = mn_wkv_cut(&work, (long)L * Vp);
-  mn_chunk_gemm(rows, Vp, Kp, x.rp, Kp, 1, S, Vp, NULL, NULL, NULL, y, Vp);
-  mn_wkv_add(rows, Vp, PAIR, x.read, PAIR, 1, x.v, Vp, y, Vp);
+  mn_chunk_gemm(rows, Vp, PAIR, x.read, PAIR, 1, x.v, Vp, NULL, NULL, NULL, y, Vp);
+  mn_chunk_gemm(rows, Vp, Kp, x.rp, Kp, 1, S, Vp, y, NULL, NULL, y, Vp);
   mn_wkv_write_y(a, bh, t, n, y);
   mn_wkv_update(a, PAIR, x.P + (L - 1) * Kp, x.run, x.v, S);
 }
@@ -136,81 +127,51 @@ static void step(const mn_wkv *a, int bh, int t, float *S, float *work) {
   for (; j < a->V; j += MN_LANES) step_columns(1, a, r, w, k, out, back, v + j, a->V - j, S + j, y + j);
 }
 
-/* Half of [16,32], as [16,16]. */
-static void half(const float *from, int column, float *to) {
-  for (int i = 0; i < L; i++) memcpy(to + i * L, from + i * PAIR + column, sizeof(float) * L);
-}
-
-/* Among the steps: gradients of a key, of its decay and of both readers, given those of the running rows (in dkey,
-** which becomes the key's) and of the scores. */
-static void key_back(const mn_wkv *a, const tokens *x, const float *key, const float *dread, const float *dtake, int column,
-                     float *dkey, float *dw, float *dr, float *dnext, float *room) {
-  float coef[L * L];
-  long kn = (long)L * a->Kp;
-  half(dread, column, coef);
-  mn_chunk_back(a->Kp, key, x->w, x->r, coef, dkey, room, dr);
-  for (long i = 0; i < kn; i++) dw[i] += room[i];
-  half(dtake, column, coef);
-  float *G = room + kn;
-  memset(G, 0, sizeof(float) * (size_t)kn);
-  mn_chunk_back(a->Kp, key, x->w, x->next, coef, G, room, dnext);
-  for (long i = 0; i < kn; i++) dw[i] += room[i], dkey[i] += G[i];
-}
-
 static void piece_back(const mn_wkv *a, int bh, int t, int n, const float *S, float *dS, float *work) {
   int Kp = a->Kp, Vp = a->Vp;
   long kn = (long)L * Kp, vn = (long)L * Vp;
   tokens x = read_tokens(a, bh, t, n, S, &work);
-  float *dv = mn_wkv_cut(&work, vn), *du = mn_wkv_cut(&work, vn), *dy = mn_wkv_cut(&work, vn), *du_too = mn_wkv_cut(&work, vn);
-  float *drp = mn_wkv_cut(&work, kn), *dop = mn_wkv_cut(&work, kn), *dk = mn_wkv_cut(&work, kn), *db = mn_wkv_cut(&work, kn);
-  float *dw = mn_wkv_cut(&work, kn), *dnext = mn_wkv_cut(&work, kn), *dP = mn_wkv_cut(&work, kn);
-  float *room = mn_wkv_cut(&work, 2 * kn), *kept = mn_wkv_cut(&work, Kp);
-  float *dread = mn_wkv_cut(&work, L * PAIR), *dtake = mn_wkv_cut(&work, L * PAIR);
+  float *dv = mn_wkv_cut(&work, vn), *dy = mn_wkv_cut(&work, vn), *du = mn_wkv_cut(&work, vn);     /* [dy; du] as one */
+  float *dr = mn_wkv_cut(&work, kn), *dout = mn_wkv_cut(&work, kn), *dk = mn_wkv_cut(&work, kn), *db = mn_wkv_cut(&work, kn);
+  float *dw = mn_wkv_cut(&work, kn), *kept = mn_wkv_cut(&work, Kp), *scores = mn_wkv_cut(&work, 2 * L * PAIR);
+  float *dread = scores, *dtake = scores + L * PAIR;
   mn_wkv_read_dy(a, bh, t, n, dy);
 
   /* The values: what y and the new matrix take of them, then what u takes of them. */
-  mn_chunk_gemm(PAIR, Vp, L, x.read, 1, PAIR, dy, Vp, NULL, NULL, NULL, dv, Vp);
-  mn_wkv_add(PAIR, Vp, Kp, x.run, Kp, 1, dS, Vp, dv, Vp);
+  mn_chunk_gemm(L, Vp, Kp, x.run, Kp, 1, dS, Vp, NULL, NULL, NULL, dv, Vp);
+  mn_chunk_gemm(L, Vp, Kp, x.run_b, Kp, 1, dS, Vp, NULL, NULL, NULL, du, Vp);
+  mn_chunk_gemm(L, Vp, L, x.read + L, 1, PAIR, dy, Vp, du, NULL, NULL, du, Vp);
   substitute_back(Vp, x.take, du);
-  mn_wkv_add(L, Vp, L - 1, x.take, 1, PAIR, du + Vp, Vp, dv, Vp);
+  float both[PAIR * L];          /* read and take of v, one below the other */
+  for (int i = 0; i < L; i++) {
+    memcpy(both + i * L, x.read + i * PAIR, sizeof(float) * L);
+    memcpy(both + (L + i) * L, x.take + i * PAIR, sizeof(float) * L);
+  }
+  mn_chunk_gemm(L, Vp, PAIR, both, 1, L, dy, Vp, dv, NULL, NULL, dv, Vp);
 
-  /* The scores: row t of dtake belongs to u_{t+1}. */
-  mn_chunk_dots(L, PAIR, Vp, dy, Vp, x.v, Vp, dread, PAIR);
-  memcpy(du_too, du, sizeof(float) * (size_t)vn);                      /* [dy; du] as one */
-  memset(dtake, 0, sizeof(float) * L * PAIR);
-  float all[L * PAIR];
-  mn_chunk_dots(L, PAIR, Vp, du, Vp, x.v, Vp, all, PAIR);
-  memcpy(dtake, all + PAIR, sizeof(float) * (L - 1) * PAIR);
-
-  /* What read the old matrix, and what was written to the new one. */
-  mn_chunk_dots(PAIR, Kp, Vp, dy, Vp, S, Vp, drp, Kp);
+  /* The scores; what read the old matrix, and what was written to the new one. */
+  mn_chunk_dots(PAIR, PAIR, Vp, dy, Vp, x.v, Vp, scores, PAIR);
+  mn_chunk_dots(PAIR, Kp, Vp, dy, Vp, S, Vp, dr, Kp);
   mn_chunk_dots(PAIR, Kp, Vp, x.v, Vp, dS, Vp, dk, Kp);
   mn_wkv_kept_back(a, S, dS, kept);
   mn_wkv_update(a, PAIR, x.P + kn - Kp, x.rp, dy, dS);
 
-  /* rp = P_t r_t, op = P_{t-1} o_t; the end of P is what is kept of the state. */
-  for (long i = 0; i < kn; i++) dP[i] = drp[i] * x.r[i];
-  for (long i = 0; i < kn - Kp; i++) dP[i] += dop[i + Kp] * x.o[i + Kp];
-  for (int j = 0; j < Kp; j++) dP[kn - Kp + j] += kept[j];
-  for (long i = 0; i < kn; i++) drp[i] *= x.P[i];
-  for (long i = Kp; i < kn; i++) dop[i] *= x.P[i - Kp];
-
-  memset(dw, 0, sizeof(float) * (size_t)(2 * kn));                     /* and dnext */
-  key_back(a, &x, x.k, dread, dtake, 0, dk, dw, drp, dnext, room);
-  key_back(a, &x, x.b, dread, dtake, L, db, dw, drp, dnext, room);
-  mn_chunk_prefix_back(Kp, x.w, x.P, dP, dw);
-  for (long i = 0; i < Kp; i++) dop[i] = -dop[i];
-  for (long i = Kp; i < kn; i++) dop[i] = -(dop[i] + dnext[i - Kp]);
-  mn_wkv_store(a, R_IN, bh, t, n, drp);
+  /* The end of P is what is kept of the state. */
+  mn_wkv_prefix_back(Kp, x.w, x.P, x.o, x.r, kept, dout, dr, dw);
+  mn_wkv_keys by_k = keys_of(a, &x, x.k), by_b = keys_of(a, &x, x.b);
+  mn_wkv_keys_back(&by_k, dtake, dread, PAIR, dk, dout, dr, dw);
+  mn_wkv_keys_back(&by_b, dtake + L, dread + L, PAIR, db, dout, dr, dw);
+  for (long i = 0; i < kn; i++) dout[i] = -dout[i];
+  mn_wkv_store(a, R_IN, bh, t, n, dr);
   mn_wkv_store(a, W_IN, bh, t, n, dw);
   mn_wkv_store(a, K_IN, bh, t, n, dk);
   mn_wkv_store(a, V_IN, bh, t, n, dv);
-  mn_wkv_store(a, OUT, bh, t, n, dop);
+  mn_wkv_store(a, OUT, bh, t, n, dout);
   mn_wkv_store(a, BACK, bh, t, n, db);
 }
 
 static const mn_wkv_op op = {
-  .name = "wkv7", .done = DONE, .state = STATE, .key_rows = 21, .value_rows = 6,
+  .name = "wkv7", .done = DONE, .state = STATE, .key_rows = 16, .value_rows = 6,
   .piece = piece, .step = step, .piece_back = piece_back,
 };
 
