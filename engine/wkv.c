@@ -46,22 +46,12 @@ static void gather(int n, const float *from, int width, long to_row, float *to) 
     for (int j = 0; j < width; j += MN_LANES) mn_store_n(to + j, mn_load(from + j), width - j);
 }
 
-/* Ask for rows t .. t+n-1 before they are needed, where they exist: the rows of one head lie pages apart, where no
-** hardware prefetcher follows. */
-static void expect(const mn_wkv *a, const float *row, long from_row, int t, int n, int width) {
-  for (int i = t; row && i < t + n; i++)
-    for (int j = 0; i >= 0 && i < a->T && j < width; j += 16) __builtin_prefetch(row + i * from_row + j, 0, 2);
-}
-
 static long row_at(const mn_wkv *a, int bh, int t, int n) { return ((long)t * a->B * a->H + bh) * n; }
 
 void mn_wkv_load(const mn_wkv *a, int i, int bh, int t, int n, float fill, float *to) {
   int width = a->c->in[i].shape[3];
   long from_row = (long)a->B * a->H * width;
-  const float *from = mn_wkv_at(a, i, bh, 0, width);
-  spread(n, from_row, from + t * from_row, width, fill, to);
-  expect(a, from, from_row, t + a->ahead, n, width);
-  if (a->ahead < 0 && a->c->in[i].grad) expect(a, a->c->in[i].grad + row_at(a, bh, 0, width), from_row, t, n, width);
+  spread(n, from_row, mn_wkv_at(a, i, bh, t, width), width, fill, to);
 }
 
 void mn_wkv_store(const mn_wkv *a, int i, int bh, int t, int n, const float *from) {
@@ -82,7 +72,6 @@ void mn_wkv_read_dy(const mn_wkv *a, int bh, int t, int n, float *dy) {
     return;
   }
   spread(n, from_row, from + row_at(a, bh, t, a->V), a->V, 0, dy);
-  expect(a, from + row_at(a, bh, 0, a->V), from_row, t + a->ahead, n, a->V);
 }
 
 /* ---- time ---- */
@@ -104,9 +93,29 @@ static float *checkpoint(const mn_wkv *a, int bh, int t) {
   return a->c->out[2].data + ((long)bh * windows(a->T) + t / L) * state_size(a);
 }
 
-static void expect_checkpoint(const mn_wkv *a, int bh, int t) {
-  if (t < 0 || t >= a->T) return;
-  for (long i = 0; i < state_size(a); i += 16) __builtin_prefetch(checkpoint(a, bh, t) + i, 0, 2);
+static void expect(const float *from, long n) {
+  for (long i = 0; i < n; i += 16) __builtin_prefetch(from + i, 0, 2);
+}
+
+/* Rows of one head lie pages apart, where no hardware prefetcher follows. */
+void mn_wkv_ahead(const mn_wkv *a, int bh, int t, int part) {
+  enum { ROWS = L / MN_WKV_PARTS };
+  const mn_arg *in = a->c->in, *y = a->c->out;
+  const float *of_y = a->ahead < 0 ? y->grad : y->data;
+  int heads = a->B * a->H;
+  t = t / L * L + a->ahead;
+  if (t < 0 || t >= a->T) bh++, t = t < 0 ? (windows(a->T) - 1) * L : 0;
+  if (bh >= heads) return;
+  long some = state_size(a) / MN_WKV_PARTS;
+  expect(checkpoint(a, bh, t) + part * some, some);
+  for (int i = t + part * ROWS; i < t + (part + 1) * ROWS && i < a->T; i++) {
+    if (of_y) expect(of_y + row_at(a, bh, i, a->V), a->V);
+    for (int m = 0; m < a->op->rows; m++) {
+      long at = row_at(a, bh, i, in[m].shape[3]);
+      expect(in[m].data + at, in[m].shape[3]);
+      if (a->ahead < 0 && in[m].grad) expect(in[m].grad + at, in[m].shape[3]);
+    }
+  }
 }
 
 /* [K,V] to [Kp,Vp], padded (zeros where S is NULL); and back. */
@@ -137,10 +146,7 @@ static void walk_pieces(const mn_wkv *a, int bh, float *S, float *work) {
   widen(a, S, now);
   for (int t = a->c->t0, end; t < a->c->t1; t = end) {
     if (resets(a, bh, t)) memset(now, 0, bytes);
-    if (t % L == 0) {
-      memcpy(checkpoint(a, bh, t), now, bytes);
-      expect_checkpoint(a, bh, t + L);
-    }
+    if (t % L == 0) memcpy(checkpoint(a, bh, t), now, bytes);
     end = piece_end(a, bh, t, a->c->t1);
     a->op->piece(a, bh, t, end - t, now, work);
   }
@@ -178,7 +184,6 @@ static void window_back(const mn_wkv *a, int bh, int t0, float *dS, float *work)
   int start[L], pieces = 0, end = t0 + L < a->T ? t0 + L : a->T;
   float *zero = mn_wkv_cut(&work, state_size(a));
   size_t bytes = sizeof(float) * (size_t)state_size(a);
-  expect_checkpoint(a, bh, t0 - L);
   for (int t = t0; t < end; t = piece_end(a, bh, t, end)) start[pieces++] = t;
   if (pieces > 1) memset(zero, 0, bytes);
   for (int i = pieces - 1; i >= 0; end = start[i--]) {

@@ -10,7 +10,7 @@
 #include "chunk.h"
 #include "op.h"
 
-enum { MN_WKV_STEPS = 16 };
+enum { MN_WKV_STEPS = 16, MN_WKV_PARTS = 8 };
 
 typedef struct mn_wkv_op mn_wkv_op;
 
@@ -18,13 +18,13 @@ typedef struct mn_wkv {          /* one call, its sizes worked out */
   mn_call *c;
   const mn_wkv_op *op;
   int T, B, H, K, V, Kp, Vp;     /* Kp, Vp: K and V rounded up to 16 */
-  int ahead;                     /* rows from now to those to ask memory for: 16, backward -16 */
+  int ahead;                     /* steps from a window to the next one: 16, backward -16 */
   float *sums;                   /* backward: [B*H, Kp], zero at first, for a gradient summed over time */
 } mn_wkv;
 
 struct mn_wkv_op {
   const char *name;
-  int done, state;               /* places of those inputs */
+  int rows, done, state;         /* how many inputs, the first ones, have rows [T,B,H,..]; places of the other two */
   int key_rows, value_rows;      /* work beyond the state: arrays of [16,Kp] and [16,Vp] */
   /* Steps t .. t+n-1 of head bh, n <= 16: y, and the padded state S in place. */
   void (*piece)(const mn_wkv *a, int bh, int t, int n, float *S, float *work);
@@ -52,6 +52,10 @@ void mn_wkv_store(const mn_wkv *a, int i, int bh, int t, int n, const float *fro
 /* The same for output 0 and its gradient (zeros where none came). */
 void mn_wkv_write_y(const mn_wkv *a, int bh, int t, int n, const float *y);
 void mn_wkv_read_dy(const mn_wkv *a, int bh, int t, int n, float *dy);
+
+/* Ask memory for an eighth of what the next window will read and store, part 0 .. 7.  A piece asks between its
+** products, again and again: all at once it would wait. */
+void mn_wkv_ahead(const mn_wkv *a, int bh, int t, int part);
 
 /* Cut the next n floats off a work space. */
 static inline float *mn_wkv_cut(float **work, long n) { return (*work += n) - n; }

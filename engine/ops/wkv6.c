@@ -45,10 +45,13 @@ static tokens read_tokens(const mn_wkv *a, int bh, int t, int n, float **work) {
   mn_wkv_load(a, W_IN, bh, t, n, 1, x.w);
   mn_wkv_load(a, V_IN, bh, t, n, 0, x.v);
   memset(x.r + kn, 0, sizeof(float) * (size_t)a->Kp);
+  mn_wkv_ahead(a, bh, t, 0);
   mn_wkv_prefix(a->Kp, x.w, x.r, NULL, x.P, x.rp, NULL);
+  mn_wkv_ahead(a, bh, t, 1);
   memset(x.A, 0, sizeof(float) * L);
   mn_chunk_scores(a->Kp, x.k, x.w, x.r + a->Kp, x.run, x.A + L);
   own_keys(a, bonus(a, bh), &x);
+  mn_wkv_ahead(a, bh, t, 2);
   return x;
 }
 
@@ -57,9 +60,14 @@ static void piece(const mn_wkv *a, int bh, int t, int n, float *S, float *work) 
   tokens x = read_tokens(a, bh, t, n, &work);
   float *y = mn_wkv_cut(&work, (long)L * Vp);
   mn_chunk_gemm(rows, Vp, L, x.A, L, 1, x.v, Vp, NULL, NULL, NULL, y, Vp);
+  mn_wkv_ahead(a, bh, t, 3);
   mn_chunk_gemm(rows, Vp, Kp, x.rp, Kp, 1, S, Vp, y, NULL, NULL, y, Vp);
+  mn_wkv_ahead(a, bh, t, 4);
   mn_wkv_write_y(a, bh, t, n, y);
+  mn_wkv_ahead(a, bh, t, 5);
   mn_wkv_update(a, L, x.P + (L - 1) * Kp, x.run, x.v, S);
+  mn_wkv_ahead(a, bh, t, 6);
+  mn_wkv_ahead(a, bh, t, 7);
 }
 
 /* N vectors of columns of S through one step. */
@@ -122,11 +130,16 @@ static void piece_back(const mn_wkv *a, int bh, int t, int n, const float *S, fl
   /* The products of the forward pass, transposed. */
   mn_chunk_dots(L, L, Vp, dy, Vp, x.v, Vp, dA, L);
   mn_chunk_gemm(L, Vp, L, x.A, 1, L, dy, Vp, NULL, NULL, NULL, dv, Vp);
+  mn_wkv_ahead(a, bh, t, 3);
   mn_chunk_gemm(L, Vp, Kp, x.run, Kp, 1, dS, Vp, dv, NULL, NULL, dv, Vp);
+  mn_wkv_ahead(a, bh, t, 4);
   mn_chunk_dots(L, Kp, Vp, dy, Vp, S, Vp, dr, Kp);                     /* of rp */
+  mn_wkv_ahead(a, bh, t, 5);
   mn_chunk_dots(L, Kp, Vp, x.v, Vp, dS, Vp, dk, Kp);                   /* of run */
+  mn_wkv_ahead(a, bh, t, 6);
   mn_wkv_kept_back(a, S, dS, kept);
   mn_wkv_update(a, L, x.P + kn - Kp, x.rp, dy, dS);
+  mn_wkv_ahead(a, bh, t, 7);
 
   /* The end of P is what is kept of the state. */
   mn_wkv_prefix_back(Kp, x.w, x.P, x.r, NULL, kept, dr, NULL, dw);
@@ -140,7 +153,7 @@ static void piece_back(const mn_wkv *a, int bh, int t, int n, const float *S, fl
 }
 
 static const mn_wkv_op op = {
-  .name = "wkv6", .done = DONE, .state = STATE, .key_rows = 10, .value_rows = 3,
+  .name = "wkv6", .rows = FIRST, .done = DONE, .state = STATE, .key_rows = 10, .value_rows = 3,
   .piece = piece, .step = step, .piece_back = piece_back,
 };
 

@@ -72,11 +72,15 @@ static tokens read_tokens(const mn_wkv *a, int bh, int t, int n, const float *S,
   mn_wkv_load(a, V_IN, bh, t, n, 0, x.v);
   for (long i = 0; i < kn; i++) x.o[i] = -x.o[i];
   mn_wkv_prefix(Kp, x.w, x.o, x.r, x.P, x.op, x.rp);
+  mn_wkv_ahead(a, bh, t, 0);
   mn_wkv_keys by_k = keys_of(a, &x, x.k), by_b = keys_of(a, &x, x.b);
   mn_wkv_scores(&by_k, x.run, x.take, x.read, PAIR);
+  mn_wkv_ahead(a, bh, t, 1);
   mn_wkv_scores(&by_b, x.run_b, x.take + L, x.read + L, PAIR);
+  mn_wkv_ahead(a, bh, t, 2);
   mn_chunk_gemm(L, Vp, L, x.take, PAIR, 1, x.v, Vp, NULL, NULL, NULL, x.u, Vp);
   mn_chunk_gemm(L, Vp, Kp, x.op, Kp, 1, S, Vp, x.u, NULL, NULL, x.u, Vp);
+  mn_wkv_ahead(a, bh, t, 3);
   substitute(Vp, x.take, x.u);
   return x;
 }
@@ -86,9 +90,13 @@ static void piece(const mn_wkv *a, int bh, int t, int n, float *S, float *work) 
   tokens x = read_tokens(a, bh, t, n, S, &work);
   float *y = mn_wkv_cut(&work, (long)L * Vp);
   mn_chunk_gemm(rows, Vp, PAIR, x.read, PAIR, 1, x.v, Vp, NULL, NULL, NULL, y, Vp);
+  mn_wkv_ahead(a, bh, t, 4);
   mn_chunk_gemm(rows, Vp, Kp, x.rp, Kp, 1, S, Vp, y, NULL, NULL, y, Vp);
+  mn_wkv_ahead(a, bh, t, 5);
   mn_wkv_write_y(a, bh, t, n, y);
+  mn_wkv_ahead(a, bh, t, 6);
   mn_wkv_update(a, PAIR, x.P + (L - 1) * Kp, x.run, x.v, S);
+  mn_wkv_ahead(a, bh, t, 7);
 }
 
 /* N vectors of columns of S through one step. */
@@ -140,6 +148,7 @@ static void piece_back(const mn_wkv *a, int bh, int t, int n, const float *S, fl
   /* The values: what y and the new matrix take of them, then what u takes of them. */
   mn_chunk_gemm(L, Vp, Kp, x.run, Kp, 1, dS, Vp, NULL, NULL, NULL, dv, Vp);
   mn_chunk_gemm(L, Vp, Kp, x.run_b, Kp, 1, dS, Vp, NULL, NULL, NULL, du, Vp);
+  mn_wkv_ahead(a, bh, t, 4);
   mn_chunk_gemm(L, Vp, L, x.read + L, 1, PAIR, dy, Vp, du, NULL, NULL, du, Vp);
   substitute_back(Vp, x.take, du);
   float both[PAIR * L];          /* read and take of v, one below the other */
@@ -152,9 +161,12 @@ static void piece_back(const mn_wkv *a, int bh, int t, int n, const float *S, fl
   /* The scores; what read the old matrix, and what was written to the new one. */
   mn_chunk_dots(PAIR, PAIR, Vp, dy, Vp, x.v, Vp, scores, PAIR);
   mn_chunk_dots(PAIR, Kp, Vp, dy, Vp, S, Vp, dr, Kp);
+  mn_wkv_ahead(a, bh, t, 5);
   mn_chunk_dots(PAIR, Kp, Vp, x.v, Vp, dS, Vp, dk, Kp);
+  mn_wkv_ahead(a, bh, t, 6);
   mn_wkv_kept_back(a, S, dS, kept);
   mn_wkv_update(a, PAIR, x.P + kn - Kp, x.rp, dy, dS);
+  mn_wkv_ahead(a, bh, t, 7);
 
   /* The end of P is what is kept of the state. */
   mn_wkv_prefix_back(Kp, x.w, x.P, x.o, x.r, kept, dout, dr, dw);
@@ -171,7 +183,7 @@ static void piece_back(const mn_wkv *a, int bh, int t, int n, const float *S, fl
 }
 
 static const mn_wkv_op op = {
-  .name = "wkv7", .done = DONE, .state = STATE, .key_rows = 16, .value_rows = 6,
+  .name = "wkv7", .rows = DONE, .done = DONE, .state = STATE, .key_rows = 16, .value_rows = 6,
   .piece = piece, .step = step, .piece_back = piece_back,
 };
 
