@@ -1,6 +1,5 @@
 -- fake_player.lua -- a source of frames without a trained agent: random actions in the real
--- T-Maze, and arrays of random numbers in the shapes of each kind of core.  For tests of scenes,
--- and their benchmark.
+-- T-Maze, and arrays of random numbers in the shapes of each kind of core.  For tests of scenes.
 local ffi = require "ffi"
 local mn = require "mneme"
 

@@ -1,4 +1,4 @@
--- test_bench.lua -- mneme bench cores: what it prints and writes makes sense, and mistakes on its line are told.
+-- test_bench.lua -- mneme bench: what it prints and writes makes sense, and mistakes on its line are told.
 local t = require "tests.harness"
 local bench = require "mneme.bench"
 local errors = require "mneme.errors"
@@ -101,4 +101,23 @@ t.test("envs: every environment has its line, by each loop; the rows name settin
     end
   end
   t.eq(select(2, run("envs", "tmase")):match "did you mean '(%w+)'", "tmaze")
+end)
+
+t.test("scenes: pages early and late in an episode, larger and beside another, with a verdict", function()
+  local status, said = run("scenes", "mind", "world", "core=agalite", "size=small", "steps=30", "seconds=0.001")
+  t.eq(status, 0, said)
+  for _, name in ipairs { "mind", "world" } do
+    for _, page in ipairs { "step 6", "step 30", "1920x1080", "two tracks" } do
+      local rate, verdict, share = said:match("\n" .. name .. " +agalite +" .. page .. (" +[%d.]+"):rep(4) .. " +(%d+)  (%a+), ([%d.]+) x\n")
+      t.ok(rate, name .. " " .. page .. ":\n" .. said)
+      t.eq(verdict, tonumber(rate) >= 60 and "met" or "missed")
+      t.near(tonumber(share), rate / 60, 0.06)
+    end
+  end
+  for _, case in ipairs { { "mined", "did you mean 'mind'" }, { "size=smal", "did you mean 'small'" }, { "steps=2", "at least 5" },
+                          { "step=9", "did you mean 'steps'" }, { "core=agalit", "did you mean 'agalite'" } } do
+    status, said = run("scenes", case[1])
+    t.eq(status, 2, case[1])
+    t.ok(said:find(case[2], 1, true), said)
+  end
 end)

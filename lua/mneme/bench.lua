@@ -1,4 +1,4 @@
--- bench.lua -- `mneme bench [cores|envs|torsos] ...` or `[train] [act] [gemm]`: how fast this machine runs what is published, each
+-- bench.lua -- `mneme bench [cores|envs|scenes|torsos] ...` or `[train] [act] [gemm]`: how fast this machine runs what is published, each
 -- with the bound it is measured against in the same run.  Times are medians; only ratios travel.
 --   bound of training: 4 x the products of one step (act, update's forward, backward twice) plus the
 --   recurrence (two forward, one backward), at the rate of a large matrix product measured here.
@@ -20,6 +20,7 @@ local published = {
   { "gru", core = { "gru" }, lr = 5e-4 },
   { "lstm", core = { "lstm" }, lr = 1e-4 },
 }
+bench.published = published
 
 function bench.median(list)
   table.sort(list)
@@ -145,6 +146,7 @@ function bench.act()
 end
 
 function bench.envs() require("mneme.bench_envs").main {} end
+function bench.scenes() require("mneme.bench_scenes").main {} end
 
 function bench.gemm()
   local own, blas = bench.gemm_rates()
@@ -156,10 +158,10 @@ end
 ---@return integer status
 function bench.main(words)
   if words[1] == "one" then bench.one(words[2], tonumber(words[3])) return 0 end
-  for _, name in ipairs { "cores", "envs", "torsos" } do
+  for _, name in ipairs { "cores", "envs", "scenes", "torsos" } do
     if words[1] == name then return require("mneme.bench_" .. name).main { unpack(words, 2) } end
   end
-  local sections = { "gemm", "envs", "act", "train" }
+  local sections = { "gemm", "envs", "scenes", "act", "train" }
   local chosen = #words > 0 and words or sections
   for _, name in ipairs(chosen) do
     local known = false

@@ -103,14 +103,25 @@ local function read_only(frame)
   end })
 end
 
----Draw a frame and paint it.
----@return ffi.cdata* rgba uint8_t[height * width * 4], rows from the top, until the next paint
-function painter:paint(what, frame, width, height)
+---Draw a frame: shapes, no pixels yet.
+function painter:draw(what, frame, width, height)
   self.view:clear(width, height)
   what.draw(self.view, read_only(frame))
-  local shapes = self.view.shapes
-  engine.check(self.lib.mn_raster_paint(self.raster, shapes, self.view.theme.page, width, height))
+end
+
+---Paint what was drawn.
+---@return ffi.cdata* rgba uint8_t[height * width * 4], rows from the top, until the next paint
+function painter:fill()
+  local view = self.view
+  engine.check(self.lib.mn_raster_paint(self.raster, view.shapes, view.theme.page, view.width, view.height))
   return self.lib.mn_raster_pixels(self.raster)
+end
+
+---Draw a frame and paint it.
+---@return ffi.cdata* rgba as of fill
+function painter:paint(what, frame, width, height)
+  self:draw(what, frame, width, height)
+  return self:fill()
 end
 
 return scene
