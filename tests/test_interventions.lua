@@ -9,7 +9,6 @@ local files = require "mneme.files"
 local heads = require "mneme.heads"
 local intervene = require "mneme.intervene"
 local interventions = require "mneme.interventions"
-local stats = require "mneme.stats"
 local player = require "mneme.player"
 local shell = require "tests.shell"
 
@@ -385,27 +384,6 @@ t.test("the command line", function()
   refuse("erase=all:3: takes no value", "RUN", "erase=all:3", "at=1")
   refuse("for=2 goes with force and freeze, not with erase", "RUN", "erase=all", "at=1", "for=2")
   refuse("one run, got 'A' and 'B'", "A", "B")
-end)
-
-t.test("paired shares: Newcombe's published example, and what must hold", function()
-  local d, low, high = stats.paired_shares(36, 12, 2, 0)             -- 0.0569 to 0.3404 by method 10
-  t.near(d, 0.2, 1e-12)
-  t.near(low, 0.0569, 1e-4)
-  t.near(high, 0.3404, 1e-4)
-  local e, low_e, high_e = stats.paired_shares(36, 2, 12, 0)         -- the other way round
-  t.near(e, -d, 1e-12)
-  t.near(low_e, -high, 1e-12)
-  t.near(high_e, -low, 1e-12)
-  d, low, high = stats.paired_shares(10, 0, 0, 0)
-  t.ok(d == 0 and low < 0 and high > 0)
-end)
-
-t.test("McNemar's exact test", function()
-  t.near(stats.sign_test(0, 0), 1, 1e-12)
-  t.near(stats.sign_test(1, 5), 2 * 7 / 64, 1e-12)
-  t.near(stats.sign_test(5, 1), 2 * 7 / 64, 1e-12)
-  t.near(stats.sign_test(3, 3), 1, 1e-12)
-  t.near(stats.sign_test(0, 200) / (2 * 0.5 ^ 200), 1, 1e-9)
 end)
 
 t.test("the report: of the episodes that came so far; by degrees where success is one", function()

@@ -6,6 +6,7 @@ local errors = require "mneme.errors"
 local C = require("mneme.engine").C
 
 local draws = {}
+local MOST = 1e6               -- draws: ends of intervals are then known to a thousandth of their distance
 
 ---The options of everything that draws.
 ---@param what string the function that is asked
@@ -16,7 +17,9 @@ function draws.options(what, options, others)
   local defaults = { reps = 10000, level = 0.95, seed = 1 }
   for key, value in pairs(others or {}) do defaults[key] = value end
   local o = sample.options(options, defaults, what)
-  sample.whole(o.reps, 100, what .. ": reps")
+  if sample.whole(o.reps, 100, what .. ": reps") > MOST then
+    errors.raise(("%s: reps is %.0f, expected no more than %.0f"):format(what, o.reps, MOST))
+  end
   sample.whole(o.seed, 0, what .. ": seed")
   sample.level(o.level, what)
   return o

@@ -30,14 +30,20 @@ end
 ---A list of finite numbers, not empty.
 ---@param list any
 ---@param what string how errors name it: "stats.mean"
+---@param task integer? whose list it is, where there are several
 ---@return integer n
-function sample.numbers(list, what)
-  if type(list) ~= "table" then errors.raise(("%s: given %s, expected a list of numbers"):format(what, tostring(list))) end
-  local n = #list
-  if n == 0 then errors.raise(what .. ": the list is empty, expected at least one number") end
+function sample.numbers(list, what, task)
+  local n = type(list) == "table" and #list or 0
+  if n == 0 then
+    what = task and ("%s: task %d"):format(what, task) or what
+    if type(list) ~= "table" then errors.raise(("%s: given %s, expected a list of numbers"):format(what, tostring(list))) end
+    errors.raise(what .. ": the list is empty, expected at least one number")
+  end
   for i = 1, n do
     local v = list[i]
-    if type(v) ~= "number" or not (v >= -LARGEST and v <= LARGEST) then sample.number(v, ("%s: value %d"):format(what, i)) end
+    if type(v) ~= "number" or not (v >= -LARGEST and v <= LARGEST) then
+      sample.number(v, ("%s: %svalue %d"):format(what, task and ("task %d, "):format(task) or "", i))
+    end
   end
   return n
 end
@@ -57,13 +63,12 @@ end
 ---@return number[][] rows
 ---@return integer seeds
 function sample.rows(scores, what)
-  local rows = scores
-  if type(scores) ~= "table" or type(scores[1]) ~= "table" then rows = { scores } end
-  local seeds
-  for i = 1, #rows do
-    local row = rows[i]
-    local n = sample.numbers(row, what)
-    seeds = seeds or n
+  if type(scores) ~= "table" or type(scores[1]) ~= "table" then
+    return { scores }, sample.numbers(scores, what)
+  end
+  local rows, seeds = scores, sample.numbers(scores[1], what, 1)
+  for i = 2, #rows do
+    local n = sample.numbers(rows[i], what, i)
     if n ~= seeds then
       errors.raise(("%s: task 1 has %d seeds and task %d has %d, expected as many of each"):format(what, seeds, i, n))
     end
