@@ -1,5 +1,6 @@
--- mind.lua -- how a memory works, whatever the task: what it reads of each past step, how fast each head forgets,
--- how its state grows, and what its gates let through.    mneme view runs/NAME scene=mind
+-- mind.lua -- how a memory works, whatever the task: what it reads of each past step, what is left of one, how fast
+-- each head forgets, how its state grows, and what its gates let through.  Click a head or a step to see it alone.
+--   mneme view runs/NAME scene=mind
 local scene = require "mneme.scene"
 local panel = scene.panels
 
@@ -14,15 +15,16 @@ local function draw(view, now)
   panel.policies(view, policy, now)
   panel.norms(view, norms, now)
 
-  local attention, below = view:split(right, "rows", { "1*", "1*" })
+  local attention, forgot, below = view:split(right, "rows", { "4*", "3*", "3*" })
   panel.attention(view, attention, now)
+  panel.forgot(view, forgot, now)
   local horizon, gates = view:split(below, "columns", { "1*", "1*" })
   panel.horizon(view, horizon, now)
   panel.gates(view, gates, now)
 end
 
 return scene.new {
-  doc = "how a memory works: what it reads of each past step, how fast each head forgets, state norm, gates",
+  doc = "how a memory works: what it reads of each past step, what is left of one, how fast each head forgets, gates",
   task = { "tmaze", corridor = 20 },
   core = { "agalite" },
   draw = draw,

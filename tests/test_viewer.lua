@@ -170,6 +170,48 @@ t.test("buttons do what their keys do", function()
   t.eq(r.v:pointer("press", W - 1, 1, 1, r.clock, r.paint), nil, "nothing is there")
 end)
 
+-- The spot that chooses this layer and head.
+local function spot_of_head(layer, head)
+  return find_spot(function(what) return what.choose and what.choose.layer == layer and what.choose.head == head end)
+end
+
+t.test("a click on a head, a layer or a step chooses it, a second one takes it back", function()
+  local one = track(1)
+  one.scene = scene.load "mind"
+  local r = rig { one }
+  r.press " "
+  r.pass(2)
+  r.press(END)
+  local all = r.picture()
+  local function chosen() local f = r.v.focus return ("%s %s %s"):format(f.layer, f.head, f.step) end
+  r.click(spot_of_head(1, 0))
+  t.eq(chosen(), "1 0 nil")
+  t.ok(r.picture() ~= all)
+  r.click(spot_of_head(1, 0))
+  t.eq(chosen(), "nil nil nil")
+  t.eq(r.picture() == all, true)
+  r.click(spot_of_head(0, nil))
+  t.eq(chosen(), "0 nil nil")
+  r.paint()
+  r.click(spot_of_head(nil, 1))
+  t.eq(chosen(), "nil 1 nil", "that head of all layers")
+  r.press "l" r.press "l"
+  t.eq(chosen(), "1 1 nil")
+  r.paint()
+  local _, y, spot = find_spot(function(what) return what.steps end)
+  local function at(step) return spot.x + (step + 0.5) / spot.what.steps * spot.w end
+  r.click(at(2), y)
+  t.eq(chosen(), "1 1 2")
+  r.paint()
+  r.click(at(3), y)
+  t.eq(chosen(), "1 1 3", "another head keeps the step, another step the head")
+  r.v:pointer("wheel", at(3), y, 3, r.clock, r.paint)
+  r.paint()
+  _, y, spot = find_spot(function(what) return what.steps end)
+  r.click(at(3), y)
+  t.eq(chosen(), "1 1 nil", "magnified, a second click takes it back")
+end)
+
 t.test("the wheel magnifies about the pointer, dragging moves the page, 0 shows all of it", function()
   local r = rig { track(1) }
   r.press " "

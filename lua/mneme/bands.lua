@@ -35,6 +35,7 @@ end
 ---@param box table
 ---@param b table of bands.over
 ---@param look table { lo, hi: ends of the colours, names: one for each group of rows }
+---@return table plot the box of all rows; a click below it chooses a step
 function bands.draw(view, box, b, look)
   local theme, u, wide, size = view.theme, view.unit, 0, 11
   local groups = #look.names
@@ -53,13 +54,19 @@ function bands.draw(view, box, b, look)
   end
   view:text("step 0", plot.x, plot.y + plot.h + 15 * u, 11, theme.dim)
   view:text(tostring(b.steps - 1), plot.x + plot.w, plot.y + plot.h + 15 * u, 11, theme.dim, "right")
+  bands.steps(view, { x = plot.x, y = plot.y + plot.h, w = plot.w, h = 20 * u }, b.steps)
+  return plot
 end
 
----"layer 0", "layer 1" ... for rows that are the heads of layers.
-function bands.layers(rows, n_heads)
-  local layers, names = rows / n_heads, {}
-  for layer = 1, layers % 1 == 0 and layers or 1 do names[layer] = "layer " .. layer - 1 end
-  return names
+---Let a click on a box choose one of the steps that lie along it.
+function bands.steps(view, box, steps) view:spot(box, { steps = steps }) end
+
+---Mark the step that was chosen with a line through a box in which so many lie.
+function bands.mark(view, box, now, steps)
+  local step = now.focus and now.focus.step
+  if not step or step >= steps then return end
+  local x = box.x + (step + 0.5) / steps * box.w
+  view:line(x, box.y, x, box.y + box.h, view.theme.warm, 1.5 * view.unit)
 end
 
 return bands

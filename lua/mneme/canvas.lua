@@ -49,10 +49,12 @@ local function unit_of(self, width, height)
   return self.scale * math.max(0.8, math.min(width / self.scale / 1280, height / self.scale / 800, 2))
 end
 
----Begin afresh, maybe with another size.  `unit` is how large a pixel of the 1280x800 design is here.
+---Begin afresh, maybe with another size.  `unit` is how large a pixel of the 1280x800 design is here.  A panel that
+---has much to work out stops at `deadline`, of engine.C.mn_clock(false), where there is one, sets `unfinished`, and goes
+---on when the page is drawn again.
 function methods:clear(width, height)
   C.mn_canvas_clear(self.shapes)
-  self.n_spots = 0
+  self.n_spots, self.unfinished = 0, false
   self.width, self.height = width, height
   self.unit = unit_of(self, width, height)
   self.box = { x = 0, y = 0, w = width, h = height }

@@ -94,6 +94,21 @@ function heads.slice(array, head, n_heads)
   return outer * inner / cols, cols, values
 end
 
+-- What the axes are called, by their letter in a core's declaration.
+local words = { V = "values", K = "keys", D = "units" }
+
+---One head's axes in words: "64 values × 256 keys".
+---@param array table { shape, dims? }
+---@return string
+function heads.axes(array, n_heads)
+  local parts, axis = {}, axis_of(array, n_heads)
+  for i, length in ipairs(array.shape) do
+    local word = array.dims and words[array.dims:sub(i, i)]
+    if i ~= axis and length > 1 then parts[#parts + 1] = word and length .. " " .. word or tostring(length) end
+  end
+  return #parts > 0 and table.concat(parts, " × ") or "1"
+end
+
 ---Break long rows so that a matrix of few rows fills a box of this aspect (width over height).
 ---@return integer rows, integer cols
 function heads.fold(rows, cols, aspect)
@@ -117,6 +132,40 @@ function heads.summary(values, n)
     sum = sum + v
   end
   return least, sum / n, greatest
+end
+
+---How high each kind's strip of a layer is: by the root of how much it holds, but never a hair.
+---@return table<string, number> shares of 1
+function heads.shares(kinds, by_kind)
+  local total, share = 0, {}
+  for _, kind in ipairs(kinds) do
+    share[kind] = by_kind[kind] and math.sqrt(heads.size(by_kind[kind].shape)) or 0
+    total = total + share[kind]
+  end
+  local sum = 0
+  for _, kind in ipairs(kinds) do
+    share[kind] = share[kind] > 0 and math.max(share[kind] / total, 0.18) or 0
+    sum = sum + share[kind]
+  end
+  for _, kind in ipairs(kinds) do share[kind] = share[kind] / sum end
+  return share
+end
+
+---Who holds what a grid holds: each head of each layer, or the layers where none is divided.
+---@return table[] rows { layer, head = nil or from 0 }
+---@return integer columns the most heads of a layer
+function heads.owners(layers, kinds, by_layer, n_heads)
+  local rows, columns = {}, 1
+  for _, layer in ipairs(layers) do
+    for _, kind in ipairs(kinds) do
+      local array = by_layer[layer][kind]
+      if array then columns = math.max(columns, heads.count(array, n_heads)) end
+    end
+  end
+  for _, layer in ipairs(layers) do
+    for head = 0, columns - 1 do rows[#rows + 1] = { layer = layer, head = columns > 1 and head or nil } end
+  end
+  return rows, columns
 end
 
 ---The layers and kinds among named arrays, in order; single numbers (ticks) are left out.

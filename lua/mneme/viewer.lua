@@ -149,9 +149,20 @@ local function scrub_to(self, x)
   self:seek(from + math.floor((x - s.x) / s.w * (to - from) + 0.5))
 end
 
+-- A click on what was chosen takes the choice back.
+local function click(self, what, spot, x)
+  local f, c = self.focus, what.choose
+  if what.steps then
+    local step = math.floor((x - spot.x) / spot.w * what.steps)
+    f.step = f.step ~= step and step or nil
+  elseif f.layer == c.layer and f.head == c.head then f.layer, f.head = nil, nil
+  else f.layer, f.head = c.layer, c.head end
+end
+
 ---The pointer did something: see mneme.window.
 function Viewer:pointer(what, x, y, by, clock, paint)
-  local spot = what == "press" and by == 1 and self.canvas:spot_at(x, y) or nil
+  local spot, box
+  if what == "press" and by == 1 then spot, box = self.canvas:spot_at(x, y) end
   self.dirty = self.dirty or what ~= "move"
   if what == "release" then self.scrub, self.dragged = nil, nil
   elseif what == "wheel" then zoom_at(self, 1.25 ^ by, x, y)
@@ -163,9 +174,7 @@ function Viewer:pointer(what, x, y, by, clock, paint)
     self.scrub = spot.scrub
     scrub_to(self, x)
   elseif spot and spot.key then return self:key(spot.key, clock, paint)
-  elseif spot and spot.choose then
-    local f, c = self.focus, spot.choose
-    if f.layer == c.layer and f.head == c.head then self.focus = {} else self.focus = { layer = c.layer, head = c.head } end
+  elseif spot and (spot.choose or spot.steps) then click(self, spot, box, x)
   elseif what == "press" and by == 1 then self.dragged = { x, y } end
 end
 

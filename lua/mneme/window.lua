@@ -20,6 +20,7 @@ local find = require "mneme.find"
 local scene = require "mneme.scene"
 
 local window = {}
+local PAINT = 0.008                  -- seconds of a page for working out what it shows
 local kinds = { png = true, gif = true, mp4 = true }
 
 local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint }) end
@@ -72,6 +73,7 @@ function window.run(client, o)
     painter.view.scale = o.scale or math.min(4, math.max(1, lib.mn_window_scale(shown)))
     painter.view.theme = canvas.themes[client.theme or o.theme or "dark"]
     local what, frame = client:page()
+    painter.view.deadline = engine.C.mn_clock(false) + PAINT
     return painter:paint(what, frame, size[0], size[1]), size[0], size[1]
   end
   local quit = false
@@ -90,7 +92,7 @@ function window.run(client, o)
     if client.dirty and not quit then
       local pixels, width, height = paint()
       engine.check(lib.mn_window_show(shown, pixels, width, height))
-      client.dirty = false
+      client.dirty = painter.view.unfinished
       if client.painted then client:painted(pixels, width, height, begun) end
     end
     if engine.C.mn_interrupted() ~= 0 then quit = true end

@@ -1,32 +1,62 @@
 -- attention.lua -- what the memory reads now of each past step: a row for each head of each layer.  Of softmax the
--- attention itself; of a memory with gates the weight with which what was written then comes out now.
+-- attention itself; of a memory with gates the weight with which what was written then comes out now.  Of a head that
+-- was chosen a bar for each step.
 local bands = require "mneme.bands"
 local canvas = require "mneme.canvas"
+local focus = require "mneme.focus"
 local recall = require "mneme.recall"
+local shares = require "mneme.shares"
+
+local TITLE = "read from each step"
+
+-- One head's shares as bars, and the step of which it reads most.
+local function bars(view, box, now, row)
+  local theme, u, history = view.theme, view.unit, now.history
+  local share, n = shares.of(now, #history, row.layer, row.head)
+  local top, most, steps = 0, 1e-6, math.max(10, history[#history].step + 1)
+  for i = 0, n - 1 do
+    if share[i] > most then top, most = i, share[i] end
+  end
+  local step = history[top + 1].step
+  local note = ("most of step %d: %.0f %%"):format(step, 100 * share[top])
+  local inner = view:card(box, TITLE .. " by " .. focus.name(row), note)
+  local place = view:axes(inner, -0.5, steps - 0.5, 0, 100 * most, "step", "% of what is read")
+  local wide = place(0.5, 0) - place(-0.5, 0)
+  local gap = wide > 4 * u and 1 or 0
+  for i = 0, n - 1 do
+    local x, y = place(history[i + 1].step - 0.5, 100 * share[i])
+    local _, y0 = place(0, 0)
+    local w = math.max(wide - gap, u)
+    if share[i] > 0 then view:rect(x, y, w, y0 - y, i == top and theme.warm or theme.accent) end
+  end
+  local left, upper = place(-0.5, 100 * most)
+  local right, lower = place(steps - 0.5, 0)
+  bands.mark(view, { x = left, y = upper, w = right - left, h = lower - upper }, now, steps)
+  focus.spot(view, { x = box.x, y = box.y, w = box.w, h = inner.y - box.y }, now, row)
+  bands.steps(view, { x = left, y = upper, w = right - left, h = inner.y + inner.h - upper }, steps)
+end
 
 return function(view, box, now)
   local theme, u, history = view.theme, view.unit, now.history
   local problem = recall.problem(now)
   if problem then
-    local inner = view:card(box, "read from each step")
+    local inner = view:card(box, TITLE)
     return view:text(problem, inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
   end
-  local layers, heads = recall.size(now)
-  local shares, most, unseen = {}, 0.05, 0
-  for row = 1, layers * heads do
-    local w, n, blind = recall.weights(now, math.floor((row - 1) / heads), (row - 1) % heads)
-    local sum, share = 0, {}
-    for i = blind, n - 1 do sum = sum + math.abs(w[i]) end
-    for i = 1, n do
-      share[i] = i > blind and sum > 0 and math.abs(w[i - 1]) / sum or 0
-      most = math.max(most, share[i])
-    end
-    shares[row], unseen = share, blind
+  local rows, layer = focus.rows(now, focus.all(recall.size(now)))
+  if #rows == 1 then return bars(view, box, now, rows[1]) end
+  local all, most, unseen = {}, 0.05, 0
+  for r, row in ipairs(rows) do
+    local n
+    all[r], n, unseen = shares.of(now, #history, row.layer, row.head)
+    for i = unseen, n - 1 do most = math.max(most, all[r][i]) end
   end
   local range = ("0 … %.0f %%"):format(100 * most)
   local note = { "share, root scale, " .. range, "share, " .. range, range }
   if unseen > 0 then note[1] = ("share in the last %d steps, root scale, "):format(#history - unseen) .. range end
-  local inner = view:card(box, "read from each step", note, canvas.SEQUENTIAL)
-  local over = bands.over(history, layers * heads, function(_, i) return function(row) return math.sqrt(shares[row][i]) end end)
-  bands.draw(view, inner, over, { lo = 0, hi = math.sqrt(most), names = bands.layers(layers * heads, heads) })
+  local inner = view:card(box, TITLE, note, canvas.SEQUENTIAL)
+  local over = bands.over(history, #rows, function(_, i) return function(row) return math.sqrt(all[row][i - 1]) end end)
+  local plot = bands.draw(view, inner, over, { lo = 0, hi = math.sqrt(most), names = focus.names(rows, layer) })
+  bands.mark(view, plot, now, over.steps)
+  focus.spots(view, plot, now, rows)
 end

@@ -1,28 +1,54 @@
 -- gates.lua -- what the gates let through: their mean over time, a line for each head of each
--- layer, so that the moment of writing shows as a bright column and holding as a dark stretch.
+-- layer, so that the moment of writing shows as a bright column and holding as a dark stretch.  Of a head that was
+-- chosen a line for each channel.
 local bands = require "mneme.bands"
 local canvas = require "mneme.canvas"
+local focus = require "mneme.focus"
+local heads = require "mneme.heads"
+
+-- Every channel of one head's gate over time.
+local function channels(view, box, now, kind, row, parts)
+  local name = ("layers.%d.%s"):format(row.layer, kind)
+  local array = now.probes[name]
+  local n = heads.size(array.shape) / parts
+  local inner = view:card(box, ("gate %s of %s"):format(kind, focus.name(row)),
+    { ("%d channels, 0 … 1"):format(n), "0 … 1" }, canvas.SEQUENTIAL)
+  local over = bands.over(now.history, n, function(entry)
+    local probe = entry.probes and entry.probes[name]
+    if not probe or heads.size(probe.shape) ~= n * parts then return nil end
+    local values = probe.values + (row.head or 0) * n
+    return function(channel) return values[channel - 1] end
+  end)
+  local plot = bands.draw(view, inner, over, { lo = 0, hi = 1, names = { "channel" } })
+  focus.spot(view, plot, now, row)
+end
 
 ---options.kind: which gate; nil: the first that the core has
 return function(view, box, now, options)
   local theme, u, history = view.theme, view.unit, now.history
   local kind = options and options.kind or now.gates[1]
   local title = kind and "gate " .. kind .. " over time" or "gates over time"
-  local rows = kind and #(history[#history].gates[kind] or {}) or 0
+  local count = kind and #(history[#history].gates[kind] or {}) or 0
+  if count == 0 then
+    local inner = view:card(box, title)
+    return view:text("this core reports no gates", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
+  end
+  local layers, kinds, by_layer = heads.grid(now.probes, { kind })
+  local owners, parts = heads.owners(layers, kinds, by_layer, now.n_heads)
+  for i, row in ipairs(owners) do row.at = i end
+  local rows, layer = focus.rows(now, owners)
+  if #rows == 1 and layer then return channels(view, box, now, kind, rows[1], parts) end
   local lo, hi = 1, 0
   for _, entry in ipairs(history) do                  -- means differ little: the colours span what there is
-    for _, mean in ipairs(kind and entry.gates[kind] or {}) do lo, hi = math.min(lo, mean), math.max(hi, mean) end
+    for _, mean in ipairs(entry.gates[kind] or {}) do lo, hi = math.min(lo, mean), math.max(hi, mean) end
   end
   lo, hi = math.max(0, math.min(lo, hi - 0.02)), math.min(1, math.max(hi, lo + 0.02))
   local range = ("%.2f … %.2f"):format(lo, hi)
-  local note = rows > 0 and { "mean of each head, " .. range, "means, " .. range, range } or nil
-  local inner = view:card(box, title, note, canvas.SEQUENTIAL)
-  if rows == 0 then
-    return view:text("this core reports no gates", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
-  end
-  local over = bands.over(history, rows, function(entry)
+  local inner = view:card(box, title, { "mean of each head, " .. range, "means, " .. range, range }, canvas.SEQUENTIAL)
+  local over = bands.over(history, #rows, function(entry)
     local means = entry.gates[kind]
-    return means and function(row) return means[row] or 0 end
+    return means and function(row) return means[rows[row].at] or 0 end
   end)
-  bands.draw(view, inner, over, { lo = lo, hi = hi, names = bands.layers(rows, now.n_heads) })
+  local plot = bands.draw(view, inner, over, { lo = lo, hi = hi, names = focus.names(rows, layer) })
+  focus.spots(view, plot, now, rows)
 end

@@ -2,6 +2,7 @@
 -- they did lately; and of the channels that keep longest, by which the cells are coloured.  Bright heads hold on.
 local ffi = require "ffi"
 local canvas = require "mneme.canvas"
+local focus = require "mneme.focus"
 local recall = require "mneme.recall"
 
 local FAR = math.log(1000)                      -- steps where the colours end
@@ -31,15 +32,21 @@ return function(view, box, now)
   for layer = 0, layers - 1 do
     local y = top + layer * h
     view:text("layer " .. layer, inner.x, y + h / 2 + 4 * u, math.min(11, 0.8 * h / u), theme.dim)
+    focus.spot(view, { x = inner.x, y = y, w = wide, h = h }, now, { layer = layer })
     for head = 0, heads - 1 do
       local x, steps, slowest = inner.x + wide + head * w, recall.horizon(now, layer, head)
       steps, slowest = steps or 0, slowest or 0
       local text = steps == slowest and number(steps) or number(steps) .. " … " .. number(slowest)
-      if layer == 0 then view:text("head " .. head, x + w / 2, inner.y + 9 * u, 11, theme.dim, "center", w) end
+      if layer == 0 then
+        view:text("head " .. head, x + w / 2, inner.y + 9 * u, 11, theme.dim, "center", w)
+        focus.spot(view, { x = x, y = inner.y, w = w, h = 16 * u }, now, { head = head })
+      end
       colour[0] = math.log(math.min(1000, math.max(1, slowest))) / FAR
-      view:heat({ x = x, y = y, w = w - 2 * u, h = h - 2 * u }, 1, 1, colour, 0, 1, canvas.SEQUENTIAL)
+      local place = { x = x, y = y, w = w - 2 * u, h = h - 2 * u }
+      view:heat(place, 1, 1, colour, 0, 1, canvas.SEQUENTIAL)
       local ink = colour[0] > 0.6 and 0x0F131AFF or 0xFFFFFFFF
       view:text(text, x + w / 2 - u, y + h / 2 + 0.36 * size * u - u, size, ink, "center", w - 4 * u)
+      focus.spot(view, place, now, { layer = layer, head = head }, true)
     end
   end
 end

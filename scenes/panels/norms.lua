@@ -1,11 +1,18 @@
 -- norms.lua -- the length of each layer's state over time: what fills, what saturates, what was cleared.
+local focus = require "mneme.focus"
 local panels = require("mneme.scene").panels
 
 return function(view, box, now)
-  local lines, norms = {}, now.history[#now.history].norms or {}
+  local layers, lines, norms = {}, {}, now.history[#now.history].norms or {}
   for layer = 0, 63 do
     if not norms[layer] then break end
-    lines[layer + 1] = { name = (layer == 0 and "layer " or "") .. layer, of = function(entry) return entry.norms and entry.norms[layer] end }
+    layers[layer + 1] = { layer = layer }
+  end
+  local _, chosen = focus.rows(now, layers)
+  for i, row in ipairs(layers) do
+    local layer = row.layer
+    lines[i] = { name = (layer == 0 and "layer " or "") .. layer, row = row, thick = chosen and (chosen == layer and 3 or 1) or 2,
+      of = function(entry) return entry.norms and entry.norms[layer] end }
   end
   panels.signals(view, box, now, { title = "state norm", y_name = "length of the state", lines = lines, least = 0,
     empty = "this core has no state" })

@@ -1,18 +1,22 @@
 -- signals.lua -- numbers over the steps of an episode as lines: what is and what is seen, say.
+local focus = require "mneme.focus"
+
 local colours = { "accent", "warm", "good", "violet", "bad", "dim" }
 
--- Words in the colours of the lines, from the right.
-local function legend(view, box, lines, used)
+-- Words in the colours of the lines, from the right; a click on one chooses what its line is of.
+local function legend(view, box, now, lines, used)
   local x, u = box.x + box.w - 12 * view.unit, view.unit
   for i = #lines, 1, -1 do
     local w = view:text_width(lines[i].name, 11.5)
     if x - w < box.x + 12 * u + used then return end
     view:text(lines[i].name, x, box.y + 23 * u, 11.5, view.theme[colours[(i - 1) % #colours + 1]], "right")
+    if lines[i].row then focus.spot(view, { x = x - w, y = box.y + 12 * u, w = w, h = 15 * u }, now, lines[i].row) end
     x = x - w - 14 * u
   end
 end
 
----options: title, y_name (with its unit), lines = { { name, of = function(entry): number? }, ... }, empty: text where
+---options: title, y_name (with its unit), lines = { { name, of = function(entry): number?, thick,
+---row: a click on the name chooses it }, ... }, empty: text where
 ---there are no numbers, least: the axis reaches at least from it ...
 return function(view, box, now, options)
   local theme, u, history = view.theme, view.unit, now.history
@@ -28,7 +32,7 @@ return function(view, box, now, options)
   if not known then
     return view:text(options.empty or "nothing to show", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
   end
-  legend(view, box, options.lines, view:text_width(options.title, 13) + 16 * u)
+  legend(view, box, now, options.lines, view:text_width(options.title, 13) + 16 * u)
   local margin = math.max((most - least) * 0.06, 1e-3)
   local place = view:axes(inner, 0, last, least == options.least and least or least - margin, most + margin, "step",
     options.y_name)

@@ -1,6 +1,22 @@
 -- world.lua -- the world as the environment draws it, the way the agent came, and how the episode
 -- ended.
 local canvas = require "mneme.canvas"
+local focus = require "mneme.focus"
+local recall = require "mneme.recall"
+local shares = require "mneme.shares"
+
+local LITTLE = 0.02                              -- of what is read: less is not marked
+
+-- Where the agent was at the steps that the chosen head reads most, larger the more.
+local function mark_read(view, now, at)
+  if recall.problem(now) then return end
+  local rows, history, theme = focus.rows(now, focus.all(recall.size(now))), now.history, canvas.theme
+  for i, entry in ipairs(#rows == 1 and history or {}) do
+    local x, y, scale = at(entry)
+    local share = x and shares.of(now, #history, rows[1].layer, rows[1].head)[i - 1] or 0
+    if share > LITTLE then view:disc(x, y, 0.3 * scale * math.sqrt(share), canvas.fade(theme.violet, 0.75)) end
+  end
+end
 
 return function(view, box, now, options)
   local theme, u = view.theme, view.unit
@@ -17,16 +33,19 @@ return function(view, box, now, options)
   -- where the environment tells places in the units of its picture: the trail, fading with age
   if options and options.place then
     local n = #now.history
+    local function at(entry)
+      local x, y = options.place(entry)
+      if x then return place(x, y) end
+    end
     for i = 2, n do
-      local ax, ay = options.place(now.history[i - 1])
-      local bx, by = options.place(now.history[i])
-      if ax and bx then
-        local x0, y0, scale = place(ax, ay)
-        local x1, y1 = place(bx, by)
+      local x0, y0, scale = at(now.history[i - 1])
+      local x1, y1 = at(now.history[i])
+      if x0 and x1 then
         local age = math.max(0.15, 1 - (n - i) / 60)
         view:line(x0, y0, x1, y1, canvas.fade(canvas.theme.warm, age), math.max(1, scale * 0.12))
       end
     end
+    mark_read(view, now, at)
   end
 
   if outcome then                     -- told in the title's line, where it covers nothing
