@@ -56,17 +56,37 @@ MN_INLINE mn_lanes mn_splat(float x) { return x - (mn_lanes){ 0 }; }
 #define MN_ODD(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7)
 #endif
 
-/* Even and odd lanes added: those of a, then those of b. */
-MN_INLINE mn_lanes mn_halve(mn_lanes a, mn_lanes b) { return MN_EVEN(a, b) + MN_ODD(a, b); }
+/* The same within blocks of four lanes, where a shuffle costs half as much: of each block, the even or odd lanes of
+** a, then those of b.  And the even, or odd, blocks of two vectors. */
+#if MN_LANES == 16
+#define MN_EVEN_4(a, b) __builtin_shufflevector(a, b, 0, 2, 16, 18, 4, 6, 20, 22, 8, 10, 24, 26, 12, 14, 28, 30)
+#define MN_ODD_4(a, b) __builtin_shufflevector(a, b, 1, 3, 17, 19, 5, 7, 21, 23, 9, 11, 25, 27, 13, 15, 29, 31)
+#define MN_EVEN_BLOCKS(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27)
+#define MN_ODD_BLOCKS(a, b) __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31)
+#elif MN_LANES == 8
+#define MN_EVEN_4(a, b) __builtin_shufflevector(a, b, 0, 2, 8, 10, 4, 6, 12, 14)
+#define MN_ODD_4(a, b) __builtin_shufflevector(a, b, 1, 3, 9, 11, 5, 7, 13, 15)
+#define MN_EVEN_BLOCKS(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11)
+#define MN_ODD_BLOCKS(a, b) __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15)
+#else
+#define MN_EVEN_4(a, b) MN_EVEN(a, b)
+#define MN_ODD_4(a, b) MN_ODD(a, b)
+#endif
 
-/* Lane i of the result is the sum of the lanes of a[i].  Halving halves the number of vectors each time and keeps
-** their order; written as one expression, nothing of it touches memory. */
+MN_INLINE mn_lanes mn_halve(mn_lanes a, mn_lanes b) { return MN_EVEN_4(a, b) + MN_ODD_4(a, b); }
+#if MN_LANES > 4
+MN_INLINE mn_lanes mn_halve_blocks(mn_lanes a, mn_lanes b) { return MN_EVEN_BLOCKS(a, b) + MN_ODD_BLOCKS(a, b); }
+#endif
+
+/* Lane i of the result is the sum of the lanes of a[i].  Adding even and odd lanes, then even and odd blocks of them,
+** halves the number of vectors each time and keeps their order; written as one expression, nothing of it touches
+** memory. */
 MN_INLINE mn_lanes mn_sums(const mn_lanes *a) {
 #define MN_2(i) mn_halve(a[i], a[i + 1])
 #define MN_4(i) mn_halve(MN_2(i), MN_2(i + 2))
-#define MN_8(i) mn_halve(MN_4(i), MN_4(i + 4))
+#define MN_8(i) mn_halve_blocks(MN_4(i), MN_4(i + 4))
 #if MN_LANES == 16
-  return mn_halve(MN_8(0), MN_8(8));
+  return mn_halve_blocks(MN_8(0), MN_8(8));
 #elif MN_LANES == 8
   return MN_8(0);
 #else

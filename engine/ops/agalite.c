@@ -9,7 +9,7 @@
 #include <math.h>
 #include <omp.h>
 #include <string.h>
-#include "../attention.h"
+#include "../carried_keys.h"
 #include "../signs.h"
 #include "../simd.h"
 #include "../team.h"
@@ -76,6 +76,7 @@ typedef struct agalite {
   double seed;                   /* of the random signs */
   long size;                     /* floats of one head's state: keys [M,Kp], s [Kp], values [M,Vp] */
   const float *cosine, *sine;    /* [N] */
+  const float *weight;           /* [M] */
 } agalite;
 
 static channel channel_of(const agalite *g, int m) {
@@ -143,6 +144,19 @@ static void each_part(const agalite *g, int bh, float *state, tensors x, bool ou
   }
 }
 
+/* The state with its keys packed, and back. */
+static void pack(const agalite *g, const float *state, float *packed) {
+  long values = (g->M + 1L) * g->a.Kp;
+  mn_pack_keys(&g->a, g->M, state, packed);
+  memcpy(packed + values, state + values, sizeof(float) * (size_t)(g->size - values));
+}
+
+static void unpack(const agalite *g, const float *packed, float *state) {
+  long values = (g->M + 1L) * g->a.Kp;
+  mn_unpack_keys(&g->a, g->M, packed, state);
+  memcpy(state + values, packed + values, sizeof(float) * (size_t)(g->size - values));
+}
+
 /* Whose signs row b of the batch meets: those of the copy that it says it is, else of copy b. */
 static uint32_t copy_of(const agalite *g, int b) {
   const float *copy = g->a.c->in[IN_COPY].data;
@@ -150,81 +164,140 @@ static uint32_t copy_of(const agalite *g, int b) {
   return copy[b] >= 0 && copy[b] < 16777216.0f ? (uint32_t)copy[b] : 0;
 }
 
-/* Weights w_m of all channels of row b at time tau. */
-static void waves(const agalite *g, int b, long tau, float *w) {
-  if (g->form == RANDOM_SIGN) {
-    mn_random_signs(g->seed, copy_of(g, b), (uint64_t)tau, g->M, w);
-    return;
-  }
-  for (int m = 0; m < g->M; m++) {
+/* Weights w_m of all channels of row b at times tau, tau + 1, ... : w[n,M]. */
+static void waves(const agalite *g, int b, long tau, int n, float *w) {
+  for (int i = 0; g->form == RANDOM_SIGN && i < n; i++)
+    mn_random_signs(g->seed, copy_of(g, b), (uint64_t)(tau + i), g->M, w + (long)i * g->M);
+  for (int m = 0; g->form != RANDOM_SIGN && m < g->M; m++) {
     channel c = channel_of(g, m);
-    long phase = (c.step * tau % g->N + g->N) % g->N;
-    w[m] = (c.sine ? g->sine : g->cosine)[phase];
+    const float *table = c.sine ? g->sine : g->cosine;
+    int N = g->N, step = (c.step % N + N) % N, phase = (int)(step * ((tau % N + N) % N) % N);
+    for (int i = 0; i < n; i++, phase += step - (phase + step >= N ? N : 0)) w[(long)i * g->M + m] = table[phase];
   }
 }
 
+/* What a call needs of the channels: their waves at each phase, and how many each stands for. */
 static void make_tables(agalite *g, int which) {
-  if (g->form == RANDOM_SIGN) return;
-  float *table = mn_scratch(g->a.c->ctx, which, 2L * g->N);
+  float *table = mn_scratch(g->a.c->ctx, which, 2L * g->N + g->M), *weight = table + 2L * g->N;
   for (int p = 0; p < g->N; p++) {
     double angle = 6.283185307179586476925 * p / g->N;
     table[p] = (float)cos(angle);
     table[g->N + p] = (float)sin(angle);
   }
+  for (int m = 0; m < g->M; m++) weight[m] = channel_of(g, m).weight;
   g->cosine = table;
   g->sine = table + g->N;
+  g->weight = weight;
 }
 
-/* One token's numbers: keys q, k, kd [Kp], values v, vd [Vp], and per channel w, kappa [M]. */
-typedef struct token { float *q, *k, *kd, *v, *vd, *w, *kappa; float z; } token;
+/* ---- up to sixteen tokens of a head at a time ---- */
 
-static long token_size(const agalite *g) {
-  return 3L * g->a.Kp + 2L * g->a.Vp + (2L * g->M + 15) / 16 * 16;
+/* Products of the keys' vectors with q, s last: [n,M+1], as kappa_m and z; `factor` of each channel in y, [n,M]. */
+typedef struct span {
+  int bh, t, n;
+  float *w, *products, *factor, *zeros;
+  float *dproducts, *along;      /* backward: gradients of the products; dy.v_m, [n,M] */
+  float *lanes, *rooms;
+  mn_key_factors keys[L];
+} span;
+
+static long padded(long n) { return (n + 15) / 16 * 16; }
+
+static float *cut(float **work, long n) {
+  float *at = *work;
+  *work += padded(n);
+  return at;
 }
 
-static token token_at(const agalite *g, float *p) {
-  long Kp = g->a.Kp, Vp = g->a.Vp;
-  float *v = p + 3 * Kp;
-  return (token){ .q = p, .k = p + Kp, .kd = p + 2 * Kp, .v = v, .vd = v + Vp, .w = v + 2 * Vp,
-                  .kappa = v + 2 * Vp + g->M };
+static long span_size(const agalite *g) {
+  return padded(L * g->M) * 3 + padded(L * (g->M + 1L)) * (2 + MN_LANES) + g->size + L * mn_factor_room(&g->a);
 }
 
-/* x' = decay * x + w * in, returning x'.q. */
-static float advance_keys(int n, const float *x, const float *decay, const float *in, float w,
-                          const float *q, float *to) {
-  mn_lanes sum = { 0 };
-  for (int i = 0; i < n; i += MN_LANES) {
-    mn_lanes y = mn_load(decay + i) * mn_load(x + i) + mn_load(in + i) * w;
-    mn_store(to + i, y);
-    sum += y * mn_load(q + i);
-  }
-  return mn_sum(sum);
+static span make_span(const agalite *g, int bh, float *work) {
+  long M = g->M;
+  span x = { .bh = bh, .w = cut(&work, L * M), .factor = cut(&work, L * M), .along = cut(&work, L * M),
+             .products = cut(&work, L * (M + 1)), .dproducts = cut(&work, L * (M + 1)),
+             .lanes = cut(&work, padded(L * (M + 1)) * MN_LANES), .zeros = cut(&work, g->size), .rooms = work };
+  memset(x.zeros, 0, sizeof(float) * (size_t)g->size);
+  return x;
 }
 
-/* Take in token t: state from -> to (which may be the same), num = sum_m kappa_m v_m.  At a reset
-** `from` is all zeros. */
-static void advance(const agalite *g, int bh, int t, long tick, token *x, const float *from,
-                    float *to, float *num) {
+/* The tokens' keys: state -> to, token i's at to + i * step; products. */
+static void read_keys(const agalite *g, span *x, const float *state, float *to, long step) {
   const mn_attention *a = &g->a;
-  long row = mn_token(a, t, bh);
-  float keep = mn_keep(a, t, bh);
-  mn_keys(a, row, keep, x->q, x->k, x->kd);
-  mn_values(a, row, keep, x->v, x->vd);
-  waves(g, bh / a->H, tick + t + 1, x->w);
-  for (int m = 0; m < g->M; m++, from += a->Kp, to += a->Kp)
-    x->kappa[m] = advance_keys(a->Kp, from, x->kd, x->k, x->w[m], x->q, to);
-  x->z = advance_keys(a->Kp, from, x->kd, x->k, 1, x->q, to);
-  from += a->Kp;
-  to += a->Kp;
-  memset(num, 0, sizeof(float) * (size_t)a->Vp);
-  for (int m = 0; m < g->M; m++, from += a->Vp, to += a->Vp) {
-    float f = x->kappa[m] * channel_of(g, m).weight;
-    for (int i = 0; i < a->Vp; i += MN_LANES) {
-      mn_lanes y = mn_load(x->vd + i) * mn_load(from + i) + mn_load(x->v + i) * x->w[m];
-      mn_store(to + i, y);
-      mn_store(num + i, mn_load(num + i) + y * f);
-    }
+  long M = g->M, room = mn_factor_room(a);
+  for (int i = 0; i < x->n; i++, state = to, to += step) {
+    float keep = mn_keep(a, x->t + i, x->bh);
+    x->keys[i] = mn_factor_keys(a, mn_token(a, x->t + i, x->bh), keep, x->rooms + i * room);
+    mn_carry_keys(&x->keys[i], g->M, x->w + i * M, keep == 0 ? x->zeros : state, to,
+                  x->lanes + i * (M + 1) * MN_LANES);
+    mn_expect(a, x->t + i + L, x->bh, false);
   }
+  mn_add_lanes(x->n * (M + 1), x->lanes, x->products);
+  for (int i = 0; i < x->n; i++) {
+    float slope, den = mn_den(a, x->products[i * (M + 1) + M], &slope);
+    for (int m = 0; m < M; m++) x->factor[i * M + m] = g->weight[m] * x->products[i * (M + 1) + m] / den;
+  }
+}
+
+/* A row of V numbers of token t, or NULL. */
+static const float *values_of(const mn_attention *a, const float *tensor, int t, int bh) {
+  return tensor ? tensor + mn_token(a, t, bh) * a->V : NULL;
+}
+
+/* Lanes of a row of V numbers; `whole`: V is a multiple of them. */
+MN_INLINE mn_lanes some(const bool whole, const float *p, long n) { return whole ? mn_load(p) : mn_load_n(p, n); }
+
+MN_INLINE void put(const bool whole, float *p, mn_lanes x, long n) {
+  if (whole) mn_store(p, x);
+  else mn_store_n(p, x, n);
+}
+
+/* Token i's values from -> to: y = sum_m factor_m v_m, or where `back`, as lanes, dy.v_m. */
+MN_INLINE void carry_values(const bool back, const bool whole, const agalite *g, const span *x, int i, const float *from,
+                            float *to) {
+  const mn_attention *a = &g->a;
+  const mn_arg *in = a->c->in, *y = &a->c->out[OUT_Y];
+  const int t = x->t + i, V = a->V, M = g->M, Vp = a->Vp;
+  const float *v = values_of(a, in[IN_V].data, t, x->bh), *beta = values_of(a, in[IN_BETA].data, t, x->bh);
+  const float *dy = values_of(a, y->grad, t, x->bh), *w = x->w + (long)i * M, *factor = x->factor + (long)i * M;
+  const float keep = mn_keep(a, t, x->bh);
+  float *out = y->data + mn_token(a, t, x->bh) * V, *lanes = x->lanes + (long)i * M * MN_LANES;
+  for (int m = 0; m < M; m++, from += Vp, to += Vp) {
+    const mn_lanes weight = mn_splat(w[m]), share = mn_splat(factor[m]);
+    mn_lanes sum = { 0 };
+    for (int j = 0; j < V; j += MN_LANES) {
+      mn_lanes gate = { 0 }, write = some(whole, v + j, V - j);
+      if (beta) gate = some(whole, beta + j, V - j), write *= gate;
+      mn_lanes now = (keep - keep * gate) * mn_load(from + j) + write * weight;
+      mn_store(to + j, now);
+      if (back) sum += dy ? some(whole, dy + j, V - j) * now : sum;
+      else put(whole, out + j, m ? some(whole, out + j, V - j) + now * share : now * share, V - j);
+    }
+    if (back) mn_store(lanes + m * MN_LANES, sum);
+  }
+}
+
+static void carry_values_ahead(const agalite *g, const span *x, int i, const float *from, float *to) {
+  if (g->a.V % MN_LANES) carry_values(false, false, g, x, i, from, to);
+  else carry_values(false, true, g, x, i, from, to);
+}
+
+static void carry_values_again(const agalite *g, const span *x, int i, const float *from, float *to) {
+  if (g->a.V % MN_LANES) carry_values(true, false, g, x, i, from, to);
+  else carry_values(true, true, g, x, i, from, to);
+}
+
+static const float *before(const agalite *g, const span *x, int i, const float *state) {
+  return mn_keep(&g->a, x->t + i, x->bh) == 0 ? x->zeros : state;
+}
+
+/* The tokens of the chunk that begins with t, or what is left of it, up to end. */
+static void set_span(const agalite *g, span *x, int t, int end, long tick) {
+  int next = (t / L + 1) * L;
+  x->t = t;
+  x->n = (next < end ? next : end) - t;
+  waves(g, x->bh / g->a.H, tick + t + 1, x->n, x->w);
 }
 
 /* One head through the rows that are asked for. */
@@ -233,21 +306,22 @@ static void walk(const agalite *g, int bh, float *state) {
   const mn_call *c = a->c;
   tensors first = { c->in[IN_VS].data, c->in[IN_KS].data, c->in[IN_S].data };
   tensors running = { c->out[OUT_VS].data, c->out[OUT_KS].data, c->out[OUT_S].data };
-  float tick = c->in[IN_TICK].data[bh / a->H], *num = state + g->size;
-  token x = token_at(g, num + a->Vp);
-  each_part(g, bh, state, c->t0 ? running : first, false);
-  for (int t = c->t0; t < c->t1; t++) {
+  float tick = c->in[IN_TICK].data[bh / a->H], *values = state + (g->M + 1L) * a->Kp, *flat = state + g->size;
+  span x = make_span(g, bh, flat + g->size);
+  each_part(g, bh, flat, c->t0 ? running : first, false);
+  pack(g, flat, state);
+  for (int t = c->t0; t < c->t1; t += x.n) {
+    set_span(g, &x, t, c->t1, lrintf(tick));
     if (t % L == 0) {
       float *to = checkpoint(g, bh, t);
       to[0] = tick;
-      memcpy(to + HEADER, state, sizeof(float) * (size_t)g->size);
+      unpack(g, state, to + HEADER);
     }
-    mn_expect(a, t + 4, bh, false);
-    if (mn_keep(a, t, bh) == 0) memset(state, 0, sizeof(float) * (size_t)g->size);
-    advance(g, bh, t, lrintf(tick), &x, state, state, num);
-    mn_divide(a, mn_token(a, t, bh), num, x.z);
+    read_keys(g, &x, state, state, 0);
+    for (int i = 0; i < x.n; i++) carry_values_ahead(g, &x, i, before(g, &x, i, values), values);
   }
-  each_part(g, bh, state, running, true);
+  unpack(g, state, flat);
+  each_part(g, bh, flat, running, true);
 }
 
 typedef struct heads_job { const agalite *g; float *work; long size; } heads_job;
@@ -261,7 +335,7 @@ static void forward(mn_call *c) {
   agalite g;
   open_call(&g, c);
   int H = g.a.H;
-  long size = g.size + token_size(&g) + g.a.Vp;
+  long size = 2 * g.size + span_size(&g);
   make_tables(&g, 1);
   float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
   const float *tick = c->in[IN_TICK].data;
@@ -270,108 +344,90 @@ static void forward(mn_call *c) {
   for (int b = 0; b < g.a.B; b++) c->out[OUT_TICK].data[b] = tick[b] + (float)c->t1;
 }
 
-/* Backward of advance_keys for `count` vectors of keys at once (1 or 2), each with its before, after,
-** weight, gradient of its product with q, and gradient dx, which goes from after to before. */
-typedef struct stream { const float *before, *after; float *dx, w, dkappa; } stream;
-
-MN_INLINE void keys_back(const int count, const bool first, int n, const float *decay,
-                         const float *q, const stream *x, float *dq, float *din, float *ddecay) {
-  for (int i = 0; i < n; i += MN_LANES) {
-    mn_lanes to_q = { 0 }, to_in = { 0 }, to_decay = { 0 };
-    mn_lanes kept = mn_load(decay + i), qi = mn_load(q + i);
-    if (!first) to_q = mn_load(dq + i), to_in = mn_load(din + i), to_decay = mn_load(ddecay + i);
-#pragma GCC unroll 2
-    for (int c = 0; c < count; c++) {
-      mn_lanes d = mn_load(x[c].dx + i) + qi * x[c].dkappa;
-      to_q += mn_load(x[c].after + i) * x[c].dkappa;
-      to_in += d * x[c].w;
-      to_decay += d * mn_load(x[c].before + i);
-      mn_store(x[c].dx + i, d * kept);
-    }
-    mn_store(dq + i, to_q);
-    mn_store(din + i, to_in);
-    mn_store(ddecay + i, to_decay);
-  }
-}
-
-/* One channel of values: adds to dv and dvd, returns the gradient of what multiplied it. */
-static float values_back(int n, const float *decay, stream x, float f, const float *dnum, float *dv,
-                         float *dvd) {
-  mn_lanes sum = { 0 };
-  for (int i = 0; i < n; i += MN_LANES) {
-    mn_lanes g = mn_load(dnum + i), d = mn_load(x.dx + i) + g * f;
-    sum += g * mn_load(x.after + i);
-    mn_store(dv + i, mn_load(dv + i) + d * x.w);
-    mn_store(dvd + i, mn_load(dvd + i) + d * mn_load(x.before + i));
-    mn_store(x.dx + i, d * mn_load(decay + i));
-  }
-  return mn_sum(sum);
-}
-
-/* Token t backward: dstate goes from after it to before it, and x's kappa becomes its gradient.  work: 5 Kp + 3 Vp
-** floats. */
-static void retreat(const agalite *g, int bh, int t, const token *x, const float *before,
-                    const float *after, float *dstate, float *work) {
+/* Gradients of the products with q, from dy.v_m. */
+static void products_back(const agalite *g, span *x) {
   const mn_attention *a = &g->a;
-  long Kp = a->Kp, Vp = a->Vp, row = mn_token(a, t, bh), s = g->M * Kp;
-  float *dv = work, *dvd = dv + Vp, *dnum = dvd + Vp;
-  float *dq = dnum + Vp, *dk = dq + Kp, *dkd = dk + Kp;
-  float keep = mn_keep(a, t, bh), along = 0;
-  mn_dnum(a, row, x->z, dnum);
-  for (long i = 0; i < 2 * Vp; i++) work[i] = 0;
-  for (int m = 0; m < g->M; m++) {
-    float weight = channel_of(g, m).weight, kappa = x->kappa[m];
-    long at = s + Kp + m * Vp;
-    stream v = { before + at, after + at, dstate + at, x->w[m], 0 };
-    x->kappa[m] = weight * values_back((int)Vp, x->vd, v, weight * kappa, dnum, dv, dvd);
-    along += x->kappa[m] * kappa;
+  long M = g->M;
+  mn_add_lanes(x->n * M, x->lanes, x->along);
+  for (int i = 0; i < x->n; i++) {
+    const float *product = x->products + i * (M + 1);
+    float *to = x->dproducts + i * (M + 1), slope, den = mn_den(a, product[M], &slope), along = 0;
+    for (int m = 0; m < M; m++) {
+      to[m] = g->weight[m] * x->along[i * M + m] / den;
+      along += to[m] * product[m];
+    }
+    to[M] = mn_den_back(a, product[M], along);
   }
-  stream pair[2] = { { before + s, after + s, dstate + s, 1, mn_den_back(a, x->z, along) } };
-  for (int m = 0; m < g->M; m++) {
-    long key = m * Kp;
-    pair[1] = (stream){ before + key, after + key, dstate + key, x->w[m], x->kappa[m] };
-    if (m) keys_back(1, false, (int)Kp, x->kd, x->q, pair + 1, dq, dk, dkd);
-    else   keys_back(2, true, (int)Kp, x->kd, x->q, pair, dq, dk, dkd);
+}
+
+/* Token i's values backward: dx goes from after it to before it, and the gradients of v and beta are written. */
+MN_INLINE void values_back(const bool whole, const agalite *g, const span *x, int i, const float *from, float *dx) {
+  const mn_attention *a = &g->a;
+  const mn_arg *in = a->c->in;
+  const int t = x->t + i, V = a->V, M = g->M;
+  const long at = mn_token(a, t, x->bh) * V, Vp = a->Vp;
+  const float *v = values_of(a, in[IN_V].data, t, x->bh), *beta = values_of(a, in[IN_BETA].data, t, x->bh);
+  const float *dy = values_of(a, a->c->out[OUT_Y].grad, t, x->bh);
+  const float keep = mn_keep(a, t, x->bh), *w = x->w + (long)i * M, *factor = x->factor + (long)i * M;
+  float *dv = in[IN_V].grad ? in[IN_V].grad + at : NULL, *dbeta = in[IN_BETA].grad ? in[IN_BETA].grad + at : NULL;
+  for (int j = 0; j < V; j += MN_LANES) {
+    mn_lanes gate = { 0 }, out = { 0 }, dwrite = { 0 }, ddecay = { 0 };
+    if (beta) gate = some(whole, beta + j, V - j);
+    if (dy) out = some(whole, dy + j, V - j);
+    const mn_lanes decay = keep - keep * gate;
+    for (int m = 0; m < M; m++) {
+      mn_lanes d = mn_load(dx + m * Vp + j) + out * factor[m];
+      dwrite += d * w[m];
+      ddecay += d * mn_load(from + m * Vp + j);
+      mn_store(dx + m * Vp + j, d * decay);
+    }
+    if (dv) put(whole, dv + j, beta ? dwrite * gate : dwrite, V - j);
+    if (dbeta) put(whole, dbeta + j, dwrite * some(whole, v + j, V - j) - keep * ddecay, V - j);
   }
-  mn_keys_back(a, row, keep, dq, dk, dkd, dkd + Kp);
-  mn_values_back(a, row, keep, dv, dvd);
+}
+
+/* Backward through the chunk that begins with token t.  states: room for the one before it and those after each of
+** its tokens. */
+static void chunk_back(const agalite *g, span *x, int t, float *dstate, float *states, float *work) {
+  const mn_attention *a = &g->a;
+  const float *saved = checkpoint(g, x->bh, t);
+  const long M = g->M, values = (M + 1) * a->Kp, size = g->size;
+  set_span(g, x, t, a->T, lrintf(saved[0]));
+  pack(g, saved + HEADER, states);
+  read_keys(g, x, states, states + size, size);
+  for (int i = 0; i < x->n; i++)
+    carry_values_again(g, x, i, before(g, x, i, states + i * size) + values, states + (i + 1) * size + values);
+  products_back(g, x);
+  for (int i = x->n - 1; i >= 0; i--) {
+    const float *from = before(g, x, i, states + i * size);
+    mn_expect(a, t - L + i, x->bh, true);
+    mn_expect_grads(a, t + i - 2, x->bh);
+    if (a->V % MN_LANES) values_back(false, g, x, i, from + values, dstate + values);
+    else values_back(true, g, x, i, from + values, dstate + values);
+    mn_carry_keys_back(a, mn_token(a, t + i, x->bh), mn_keep(a, t + i, x->bh), &x->keys[i], g->M, x->w + i * M,
+                       x->dproducts + i * (M + 1), from, states + (i + 1) * size, dstate, work);
+  }
 }
 
 static void backward(mn_call *c) {
   agalite g;
   open_call(&g, c);
   const mn_attention *a = &g.a;
-  long one = token_size(&g), back = 5L * a->Kp + 3L * a->Vp;
-  long size = 2 * g.size + back + L * (one + g.size);
+  long back = padded(mn_carry_room(a)), size = (L + 3) * g.size + back + span_size(&g);
   make_tables(&g, 1);
   float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
   tensors final = { c->out[OUT_VS].grad, c->out[OUT_KS].grad, c->out[OUT_S].grad };
   tensors first = { c->in[IN_VS].grad, c->in[IN_KS].grad, c->in[IN_S].grad };
   MN_PARALLEL(c->ctx, 12.0 * a->T * a->B * a->H * (double)g.size)
   for (int bh = 0; bh < a->B * a->H; bh++) {
-    float *dstate = work + omp_get_thread_num() * size, *zeros = dstate + g.size;
-    float *temporary = zeros + g.size;
-    float *tokens = temporary + back, *states = tokens + L * one;
-    each_part(&g, bh, dstate, final, false);
-    memset(zeros, 0, sizeof(float) * (size_t)g.size);
-    for (int t = (mn_chunks(a->T) - 1) * L; t >= 0; t -= L) {
-      const float *saved = checkpoint(&g, bh, t), *before[L + 1] = { saved + HEADER };
-      token x[L];
-      int n = a->T - t < L ? a->T - t : L;
-      for (int i = 0; i < n; i++) {
-        float *after = states + i * g.size;
-        x[i] = token_at(&g, tokens + i * one);
-        if (mn_keep(a, t + i, bh) == 0) before[i] = zeros;
-        advance(&g, bh, t + i, lrintf(saved[0]), &x[i], before[i], after, temporary);
-        before[i + 1] = after;
-      }
-      for (int i = n - 1; i >= 0; i--) {
-        mn_expect(a, t - L + i, bh, true);
-        mn_expect_grads(a, t + i - 2, bh);
-        retreat(&g, bh, t + i, &x[i], before[i], states + i * g.size, dstate, temporary);
-      }
-    }
-    each_part(&g, bh, dstate, first, true);
+    float *flat = work + omp_get_thread_num() * size, *dstate = flat + g.size, *states = dstate + g.size;
+    float *temporary = states + (L + 1) * g.size;
+    span x = make_span(&g, bh, temporary + back);
+    each_part(&g, bh, flat, final, false);
+    pack(&g, flat, dstate);
+    for (int t = (mn_chunks(a->T) - 1) * L; t >= 0; t -= L) chunk_back(&g, &x, t, dstate, states, temporary);
+    unpack(&g, dstate, flat);
+    each_part(&g, bh, flat, first, true);
   }
   mn_shrink_back(a);
   const int constants[] = { IN_TICK, IN_COPY };

@@ -1,0 +1,41 @@
+/* carried_keys.h -- vectors of keys that are carried from token to token, each with a weight of its own.
+** Of M weighted ones and one more of weight 1:  x_m = decay * x_m + w_m * write, and each one's product with q.
+**
+** A token's q, write and decay are given as factors and stay so: what would be built of them, K numbers each, is
+** made lane by lane where it is used, which takes less time than to store it and to read it back.  The vectors are
+** packed: what is used together lies together. */
+#ifndef MN_CARRIED_KEYS_H
+#define MN_CARRIED_KEYS_H
+#include "attention.h"
+
+/* A token's factors, index e*D + d: q = p[e,0] x[d,0], write = p[e,1] x[d,1], decay = keep - p[e,2] x[d,2], with x
+** packed as [D / MN_LANES, 3, MN_LANES].  D is a multiple of 16, and E*D is Kp. */
+typedef struct mn_key_factors {
+  int E, D;
+  float keep;
+  const float *x, *p;
+} mn_key_factors;
+
+/* The factors of a token, as the inputs are given where D allows, else with E = 1; room: floats for them, which must
+** stay as long as they are used. */
+mn_key_factors mn_factor_keys(const mn_attention *a, long token, float keep, float *room);
+long mn_factor_room(const mn_attention *a);
+
+/* Vectors [M+1,Kp], the last of weight 1, to and from the packed order. */
+void mn_pack_keys(const mn_attention *a, int M, const float *vectors, float *packed);
+void mn_unpack_keys(const mn_attention *a, int M, const float *packed, float *vectors);
+
+/* One token: packed vectors from -> to (which may be the same).  Their products with q are left as
+** lanes[M+1,MN_LANES], to be added up by mn_add_lanes. */
+void mn_carry_keys(const mn_key_factors *f, int M, const float *w, const float *from, float *to, float *lanes);
+
+/* One token backward, from the gradients dproduct[M+1]: dx, packed, goes from after it to before it, and the gradients
+** of the inputs are written.  work: mn_carry_room floats. */
+void mn_carry_keys_back(const mn_attention *a, long token, float keep, const mn_key_factors *f, int M, const float *w,
+                        const float *dproduct, const float *before, const float *after, float *dx, float *work);
+long mn_carry_room(const mn_attention *a);
+
+/* out[i] = the sum of lanes[i,MN_LANES], i < n.  Both have room for n rounded up to a multiple of 16. */
+void mn_add_lanes(long n, const float *lanes, float *out);
+
+#endif
