@@ -207,6 +207,12 @@ uint32_t mn_crc32c(uint32_t crc, const void *data, double bytes) {
   return ~crc;
 }
 
+/* Do nothing for so long, or until a signal comes. */
+void mn_sleep(double seconds) {
+  struct timespec t = { (time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds)) };
+  if (seconds > 0) nanosleep(&t, NULL);
+}
+
 /* Seconds: since some moment in the past, never turned back; or, wall, since 1970. */
 double mn_clock(bool wall) {
   struct timespec t;

@@ -186,7 +186,16 @@ int         mn_file_cut(mn_ctx *mn, const char *path, double bytes);      /* a s
 int         mn_file_move(mn_ctx *mn, const char *path, const char *to);   /* to NULL: remove it */
 int         mn_folder_make(mn_ctx *mn, const char *path);                 /* and those above; 1: made, 0: was there */
 uint32_t    mn_crc32c(uint32_t crc, const void *data, double bytes);      /* begin with 0 */
+void        mn_sleep(double seconds);
 double      mn_clock(bool wall);                   /* seconds; wall: since 1970, else never turned back */
+
+/* processes: copies of this one, see engine/process.c */
+typedef struct mn_ended { int32_t pid, status, signal; double cpu, peak; } mn_ended;   /* status as a shell's; seconds, bytes */
+int         mn_process_fork(mn_ctx *mn, const char *log);                 /* 0 in the copy, its number here */
+int         mn_process_wait(mn_ctx *mn, double seconds, mn_ended *ended); /* 1: one has ended, 0: none */
+void        mn_process_stop(int pid, bool at_once);
+void        mn_process_exit(int status);
+int         mn_cores(void);                        /* that this process may run on */
 
 /* TensorBoard event files */
 int         mn_events_begin(mn_ctx *mn, const char *path, const char *tag, const char *text);  /* two records: version, a text */

@@ -115,7 +115,7 @@ t.test("mistakes name the key, what was given, what was expected, and exit with 
   refused("corridor=20.5", "corridor=20.5: expected a whole number")
   refused("reset=maybe", "reset=maybe: expected true or false")
   refused("mode=gird", "mode=gird: expected one of grid, continuous %(did you mean 'grid'%?%)")
-  refused("corridor=10,20", "corridor=10,20: expected one number %(lists of values are for sweeps%)")
+  refused("corridor=10,20", "corridor=10,20: expected one number %(lists of values are for mneme sweep%)")
   refused("core=gru,agalite", "core=gru,agalite: expected one name %(lists")
   refused("core=", "core=: expected a name")
   refused("optim=3", "optim=3: it is a group of settings %(such as optim.beta1%)")

@@ -1,9 +1,8 @@
 -- cli.lua -- the command line: `mneme COMMAND ...`.  Settings are key=value words, so what is left to parse
 -- is the command's name; each command reads its own words and errors carry their exit status.
 local ffi = require "ffi"
-local config = require "mneme.config"
 local errors = require "mneme.errors"
-local files = require "mneme.files"
+local script = require "mneme.script"
 local version = require "mneme.version"
 
 local cli = {}
@@ -17,71 +16,21 @@ local function usage_text()
     .. "\nmneme help TOPIC explains an op, environment, core, or config.\n"
 end
 
--- The value of a setting among words, or nil.
-local function setting(words, key)
-  local value
-  for _, word in ipairs(words) do value = word:match("^%-*" .. key .. "=(.*)$") or value end
-  return value
-end
-
 -- ---- run ----
 
-local function locate(script)
-  if files.is_file(script) then return script end
-  if script:find "/" or script:find "%.lua$" then
-    local folder, name = script:match "^(.*/)([^/]*)$"
-    local near = errors.nearest(name or script, files.list(folder or "."))
-    errors.usage(script .. ": there is no such script",
-      near and "did you mean " .. (folder or "") .. near .. "?")
-  end
-  local path = require("mneme.find").file("experiments", script, "experiment"):gsub("^%./", "")
-  path = path:gsub("/lua/mneme/%.%./%.%./", "/")
-  local here = require("lfs").currentdir() .. "/"
-  return path:sub(1, #here) == here and path:sub(#here + 1) or path
-end
-
--- What a run's config.json says, read without the engine; {} where that fails: mn.config will say why.
-local function peek(folder)
-  local f = io.open(folder .. "/config.json")
-  local info = f and require("mneme.json").decode(f:read "*a")
-  if f then f:close() end
-  return type(info) == "table" and type(info.config) == "table" and info or { config = {} }
-end
-
--- Threads and device are the context's, which is there before the script can declare anything.
-local function open_context(words)
-  local resume = setting(words, "resume")
-  local stored = resume and peek(resume).config or {}
-  local threads = tonumber(setting(words, "threads") or stored.threads)
-  config.device = setting(words, "device") or stored.device or "cpu"
-  require("mneme.engine").open(config.device, threads and math.max(0, math.min(threads, 1024)) or 0)
-end
-
 local function run(words)
-  local script, first = words[1], 2
-  if not script or script == "--help" or script == "-h" then
+  local name, first = words[1], 2
+  if not name or name == "--help" or name == "-h" then
     errors.usage("run: which script?", "mneme run SCRIPT [key=value ...]; mneme list experiments")
-  elseif script:find "^%-*resume=" then
-    local folder = setting(words, "resume")
-    script, first = peek(folder).script, 1
-    if not script then
+  elseif name:find "^%-*resume=" then
+    local folder = script.setting(words, "resume")
+    name, first = script.peek(folder).script, 1
+    if not name then
       require("mneme.run").read_info(folder)           -- says what is wrong with it
       errors.usage("run: which script made this run?", "mneme run SCRIPT resume=" .. folder)
     end
   end
-  local path = locate(script)
-  local rest = { unpack(words, first) }
-  config.arguments, config.script = rest, path
-  open_context(rest)
-  local chunk, problem = loadfile(path)
-  if not chunk then
-    errors.fail(problem, problem:find "^[^:]+:%d+:" and "a syntax error: on this line or shortly before")
-  end
-  chunk()
-  if #rest > 0 and not config.asked then
-    errors.usage(path .. " declares no settings, so " .. rest[1] .. " means nothing",
-      "mn.config { ... } declares them")
-  end
+  script.run(script.locate(name), { unpack(words, first) })
 end
 
 -- ---- the others ----
@@ -155,6 +104,8 @@ commands = {
     run = module "mneme.diff" },
   { name = "intervene", usage = " RUN erase=PART at=STEP [episodes=200]",
     doc = "what a part of a memory, a gate or a cue does for success", run = module "mneme.intervene", comment = "intervene" },
+  { name = "sweep", usage = " SCRIPT [jobs=2] [seeds=10] [key=value,value ...]", doc = "run every cell of a grid of settings, in processes",
+    run = module "mneme.studies.sweep", comment = "studies/sweep" },
   { name = "check", usage = " FILE.safetensors ... | core=FILE.lua", doc = "compare with numbers of another program; does a core keep the contract",
     run = module "mneme.check" },
   { name = "bench", usage = " [cores|envs|scenes|torsos|train]", doc = "how fast it is on this machine",
@@ -195,7 +146,7 @@ function cli.main(words)
   if not e.silent then
     local text = tostring(e):gsub("%s*\n%s*", " ")
     io.stderr:write(e.where and "" or text:find "^[^%s:]+%.lua:%d+:" and "" or "mneme: ", text, "\n")
-    local debug_on = setting(words, "debug")
+    local debug_on = script.setting(words, "debug")
     if debug_on and debug_on ~= "0" and e.traceback then io.stderr:write(e.traceback, "\n") end
   end
   io.stdout:flush()

@@ -11,6 +11,7 @@ local config = {
   arguments = nil,         -- the command line's words after the script; set by mneme.cli
   script = nil,            -- the script's path
   device = nil,            -- where the engine was opened, if not on the CPU
+  survey = nil,            -- a table: what is declared goes there, and the script ends; see mneme.script
 }
 
 -- Keys that every script has: name, default, about.
@@ -18,6 +19,7 @@ local standard = {
   { "run", "", { "folder of the run (default runs/SCRIPT-N)" } },
   { "resume", "", { "folder of a run to go on with; every other setting comes from it" } },
   { "quick", false, { "the script's small values, for trying it out" } },
+  { "full", false, { "the script's large values: what was published" } },
   { "view", false, { "watch training in a window" } },
   { "device", "cpu", { "where tensors live" } },
   { "seed", 1, { "of everything random", whole = true, range = { 0, 2 ^ 31 - 1 } } },
@@ -57,7 +59,7 @@ local function declare(defaults, about)
   for key, default in pairs(defaults) do
     if type(key) ~= "string" or not key:find "^[%a_][%w_]*$" then
       errors.raise(("config: '%s' cannot be a key, expected letters, digits and _"):format(tostring(key)))
-    elseif key ~= "quick" then
+    elseif key ~= "quick" and key ~= "full" then
       values.check_default(key, default)
       schema[key] = { default = default, about = about_of(key, about[key]) }
       own[#own + 1] = key
@@ -159,6 +161,31 @@ local function resume(cfg, schema, given, folder)
   set_all(cfg, schema, stored, folder .. "/config.json")
 end
 
+-- quick or full, where one is asked for.
+local function size_of(cfg, defaults, command_line)
+  command_line "quick"
+  command_line "full"
+  if cfg.quick and cfg.full then errors.usage "quick=1 full=1: expected one of them" end
+  local size = cfg.quick and "quick" or cfg.full and "full"
+  if size and not defaults[size] then errors.usage(("%s=1: this script has no %s values"):format(size, size)) end
+  return size
+end
+
+-- The words without those that are several values of one setting: these go to the survey's axes.
+local function take_axes(survey, arguments, schema)
+  local rest = {}
+  for _, word in ipairs(arguments) do
+    local key, text = word:match "^%-*([%a_][%w_.]*)=(.*)$"
+    local entry = key and schema[key:match "^[^.]+"]
+    if entry and text:find(",", 1, true) and values.is_one(key, entry.default) then
+      local texts = {}
+      for item in (text .. ","):gmatch "([^,]*)," do texts[#texts + 1] = item end
+      survey.axes[#survey.axes + 1] = { name = key, texts = texts }
+    else rest[#rest + 1] = word end
+  end
+  return rest
+end
+
 local guard = {
   __index = function(cfg, key)
     if errors.asked_by_user() then errors.unknown("setting", key, find.keys(cfg)) end
@@ -167,10 +194,11 @@ local guard = {
 
 ---Declare the settings of an experiment and get their values.
 ---@param defaults table key = default: a number, boolean, string; { "name", option = ... } for a thing with
----  options; a list of numbers or strings; a group of settings.  `quick = {...}`: values for quick=1
+---  options; a list of numbers or strings; a group of settings.  `quick = {...}` and `full = {...}`: values for
+---  quick=1 and full=1
 ---@param about table? key = "text", or { "text", range = {lo, hi}, choices = {...}, whole = true };
 ---  published = { NAME = { lr = ... } } or function(name, cfg): values that go with cfg.core's name
----@return table cfg every key that the script declared, and run resume quick view device seed steps
+---@return table cfg every key that the script declared, and run resume quick full view device seed steps
 ---  checkpoint_every record_every threads debug profile
 function config.new(defaults, about)
   about = about or {}
@@ -180,6 +208,7 @@ function config.new(defaults, about)
   local schema, own, common = declare(defaults, about)
   local arguments, script = own_arguments(2)
   config.asked = true
+  if config.survey then arguments = take_axes(config.survey, arguments, schema) end
   local given = words(arguments, schema)
   if not given then
     io.stdout:write(require("mneme.help").settings(script, schema, own, common))
@@ -198,18 +227,21 @@ function config.new(defaults, about)
   if cfg.resume ~= "" then
     resume(cfg, schema, given, cfg.resume)
   else
-    command_line "quick"
-    local quick = cfg.quick and defaults.quick or {}
-    if cfg.quick and not defaults.quick then errors.usage("quick=1: this script has no quick values") end
-    set_all(cfg, schema, quick, "quick")         -- here for the core that it may choose,
+    local size = size_of(cfg, defaults, command_line)
+    local sized = size and defaults[size] or {}
+    set_all(cfg, schema, sized, size)            -- here for the core that it may choose,
     command_line "core"
     set_all(cfg, schema, published_values(cfg, about.published or {}), "published")
-    set_all(cfg, schema, quick, "quick", true)   -- and here because it wins over published values
+    set_all(cfg, schema, sized, size, true)      -- and here because it wins over published values
   end
   command_line()
   for key, entry in pairs(schema) do values.check(key, cfg[key], entry.about) end
   local name = script and script:match "([^/]*)$":gsub("%.lua$", "") or "run"
   meta[cfg] = { script = script, name = name, schema = schema }
+  if config.survey then
+    config.survey.cfg, config.survey.schema, config.survey.words = cfg, schema, arguments
+    error(config.survey, 0)
+  end
   if cfg.device ~= (config.device or "cpu") then
     errors.usage(("device=%s: tensors live on %s already"):format(cfg.device, config.device or "cpu"),
       "mneme run SCRIPT device=" .. cfg.device .. " chooses before the script begins")

@@ -17,7 +17,7 @@ local parts = {
   features = { "mneme.family", "features" }, gates = { "mneme.family", "gates" }, json = { "mneme.json" },
   task = { "mneme.task", "new" }, sequence_model = { "mneme.sequence_model", "new" }, supervised = { "mneme.supervised", "new" },
   trajectory = { "mneme.trajectory", "read" }, recording = { "mneme.recording" }, replay = { "mneme.replay" },
-  sized = { "mneme.sized" }, interventions = { "mneme.interventions" },
+  study = { "mneme.study", "new" }, sized = { "mneme.sized" }, interventions = { "mneme.interventions" },
   stats = { "mneme.stats" }, manual_seed = { "mneme.nn", "manual_seed" },
 }
 

@@ -19,6 +19,7 @@ local function short(n)
   return n < 9.995e9 and ("%.2fM"):format(n / 1e6) or ("%.2fG"):format(n / 1e9)
 end
 
+-- 754 as "12:34".
 local function clock(seconds)
   local s = math.floor(math.min(seconds, 359999) + 0.5)
   if s < 3600 then return ("%d:%02d"):format(s / 60, s % 60) end
@@ -91,4 +92,4 @@ function Progress:finish(step, values)
   if self.tty then self.out:write "\n" end
 end
 
-return { new = new }
+return { new = new, clock = clock }

@@ -14,7 +14,7 @@ local version = require "mneme.version"
 
 local C = engine.C
 local KEPT = 3                     -- newest checkpoints, besides the best
-local run = {}
+local run = { finished_goes_on = false }     -- resuming a finished run: say so and stop, or tell its result again
 
 ---@class Run
 ---@field path string its folder
@@ -58,6 +58,14 @@ local function commit()
   return id and id .. (command "git status --porcelain --untracked-files=no" and "-dirty" or "")
 end
 
+local made_at
+
+---The commit and the host of everything that this process does: { commit, host }; asked for once.
+function run.made_at()
+  made_at = made_at or { commit = commit(), host = command "uname -n" }
+  return made_at
+end
+
 -- What the run is, without where it lies and who looks on.
 local function settings_of(cfg)
   local settings = {}
@@ -71,7 +79,7 @@ local function write_info(folder, cfg, about)
   local settings = {}
   for key, value in pairs(settings_of(cfg)) do settings[key] = values.to_json(value) end
   local info = { mneme = version, config = settings, script = config.meta(cfg).script, seed = cfg.seed,
-    device = cfg.device, threads = C.mn_threads(engine.ctx), commit = commit(), host = command "uname -n" }
+    device = cfg.device, threads = C.mn_threads(engine.ctx), commit = run.made_at().commit, host = run.made_at().host }
   for key, value in pairs(about) do info[key] = value end
   files.write(folder .. "/config.json", { json.encode(info, "  ") .. "\n" })
 end
@@ -218,7 +226,7 @@ local function old_run(cfg)
     at.score = ok and checkpoint.score or nil
   end
   self.last_step = self.at and self.at.step or 0
-  if self.at and self.at.step >= cfg.steps then
+  if self.at and self.at.step >= cfg.steps and not run.finished_goes_on then
     io.stderr:write(("%s is finished: %.0f steps (steps=N goes further)\n"):format(self.path, self.at.step))
     errors.stop(0)
   end

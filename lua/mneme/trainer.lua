@@ -23,6 +23,7 @@ local config = require "mneme.config"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
 local progress = require "mneme.progress"
+local resources = require "mneme.resources"
 local run_folder = require "mneme.run"
 local C = engine.C
 
@@ -68,7 +69,7 @@ function trainer.train(learner)
   if not config.meta(cfg) then errors.raise "train: the settings are a plain table, expected those of mn.config { ... }" end
   if cfg.view and not learner.agent then errors.usage "view=1: there is nothing to watch: this learner has no agent in a task" end
   local run = run_folder.open(cfg, learner:describe())
-  local step, logged = 0, 0
+  local step, logged, account = 0, 0, resources.begin()
   learner:begin()
   local from = run.resumed and run:latest()
   if from then
@@ -110,6 +111,7 @@ function trainer.train(learner)
   end
   local ok, status = xpcall(loop, errors.handler)
   if view then view:close() end
+  if ok then account:write(run.path) end
   bar:finish(step, learner:shown())
   if not ok then
     run:close(1)

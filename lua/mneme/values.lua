@@ -56,11 +56,16 @@ end
 
 local with_commas = { run = true, resume = true, previous = true }    -- texts in which a comma is a comma
 
+---Does a setting have one value, so that a comma parts several of a sweep?
+---@param key string may be dotted
+---@param default any
+function values.is_one(key, default) return not with_commas[key] and (key:find(".", 1, true) or not is_list(default)) end
+
 ---Text as a value of the kind that `like` has.
 function values.parse(key, text, like)
   local kind = type(like)
   if kind ~= "boolean" and text:find(",", 1, true) and not with_commas[key] then
-    bad(key, text, "one " .. kind, "lists of values are for sweeps")
+    bad(key, text, "one " .. kind, "lists of values are for mneme sweep")
   elseif kind == "number" then
     local n = tonumber(text)
     if not n or n ~= n or math.abs(n) == math.huge then bad(key, text, "a number") end
@@ -126,7 +131,7 @@ function values.set(cfg, schema, path, text)
     elseif rest == "" and is_list(entry.default) then cfg[key] = parse_list(key, text, entry.default)
     else set_part(cfg, nil, path, text) end
   elseif rest ~= "" then set_option(cfg[key], key, rest, text)
-  elseif text:find(",", 1, true) then bad(key, text, "one name", "lists of values are for sweeps")
+  elseif text:find(",", 1, true) then bad(key, text, "one name", "lists of values are for mneme sweep")
   elseif text == "" then bad(key, text, "a name")
   elseif cfg[key][1] ~= text then
     cfg[key] = text == entry.default[1] and values.copy(entry.default) or { text }
@@ -147,6 +152,25 @@ function values.merge(key, old, new)
     errors.usage(("%s = %s, expected a %s"):format(key, values.show(new), type(old)))
   end
   return new
+end
+
+---A value as words of a command line: { "core=galite", "core.eta=2" }.
+---@param key string
+---@return string[]
+function values.words(key, v)
+  local list = {}
+  if type(v) == "number" and tonumber(values.show(v)) ~= v then list[1] = ("%s=%.17g"):format(key, v)
+  elseif type(v) ~= "table" then list[1] = key .. "=" .. values.show(v)
+  elseif is_list(v) then list[1] = key .. "=" .. values.show(v)
+  else
+    if values.is_named(v) then list[1] = key .. "=" .. v[1] end
+    for _, part in ipairs(find.keys(v)) do
+      if part ~= "1" then
+        for _, word in ipairs(values.words(key .. "." .. part, v[part])) do list[#list + 1] = word end
+      end
+    end
+  end
+  return list
 end
 
 ---Check a resolved value against what the script says about it: { range =, choices =, whole = }.

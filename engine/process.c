@@ -1,0 +1,75 @@
+/* process.c -- processes that do one thing each: a copy of this one, its output in a file, watched until it ends.
+** What it used (time, memory) comes from the kernel's own account of it. */
+#define _GNU_SOURCE
+#include "context.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { POLL_US = 1000 };
+
+/* Begin a copy of this process: 0 in the copy, its number here, -1 on failure.  What the copy prints goes to the end of
+** the file `log`; it gets SIGTERM where this process dies, whatever kills it.  Only for a process without other threads:
+** a copy has none of them. */
+int mn_process_fork(mn_ctx *mn, const char *log) {
+  int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (out < 0) return mn_fail(mn, "%s: cannot be opened: %s", log, strerror(errno));
+  pid_t parent = getpid(), pid = fork();
+  if (pid < 0) {
+    int error = errno;
+    close(out);
+    return mn_fail(mn, "no new process: %s", strerror(error));
+  }
+  if (!pid) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(143);                       /* it died before that was said */
+    int nothing = open("/dev/null", O_RDONLY);
+    if (nothing >= 0) dup2(nothing, 0);
+    dup2(out, 1);
+    dup2(out, 2);
+    return 0;
+  }
+  close(out);
+  return pid;
+}
+
+/* Wait until one of the copies has ended, at most so many seconds: 1 and what is to be said of it, 0: none has. */
+int mn_process_wait(mn_ctx *mn, double seconds, mn_ended *ended) {
+  struct timespec pause = { 0, POLL_US * 1000L };
+  double until = mn_clock(false) + seconds;
+  for (;;) {
+    int status;
+    struct rusage used;
+    pid_t pid = wait4(-1, &status, WNOHANG, &used);
+    if (pid > 0) {
+      ended->pid = pid;
+      ended->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      ended->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+      ended->cpu = used.ru_utime.tv_sec + used.ru_stime.tv_sec + 1e-6 * (used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+      ended->peak = 1024.0 * used.ru_maxrss;
+      return 1;
+    }
+    if (pid < 0 && errno != ECHILD && errno != EINTR) return mn_fail(mn, "waiting for a process: %s", strerror(errno));
+    if (mn_clock(false) >= until || mn_interrupted()) return 0;
+    nanosleep(&pause, NULL);
+  }
+}
+
+/* Send SIGTERM (or SIGKILL) to a copy that has not been waited for. */
+void mn_process_stop(int pid, bool at_once) { kill(pid, at_once ? SIGKILL : SIGTERM); }
+
+/* Processors that this process may run on. */
+int mn_cores(void) {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+}
+
+/* End this process at once with a status, leaving what its parent had half written in buffers alone. */
+void mn_process_exit(int status) { _exit(status); }

@@ -1,0 +1,68 @@
+-- resources.lua -- what a run costs: wall-clock and processor time, memory at its highest, energy where the machine tells
+-- it; in RUN/resources.json, added up over all its resumes.
+local engine = require "mneme.engine"
+local files = require "mneme.files"
+local json = require "mneme.json"
+
+local C = engine.C
+local ENERGY = "/sys/class/powercap/intel-rapl:0/energy_uj"       -- of the whole first package, other programs included
+
+local resources = {}
+local Account = {}
+Account.__index = Account
+
+local function read(path)
+  local f = io.open(path)
+  local text = f and f:read "*a"
+  if f then f:close() end
+  return text
+end
+
+-- Microjoules since some time, and where that begins anew; nil where nobody may read it.
+local function energy()
+  return tonumber(read(ENERGY) or ""), tonumber(read((ENERGY:gsub("energy_uj$", "max_energy_range_uj"))) or "")
+end
+
+-- The process's memory at its highest, in MiB.
+local function peak() return (tonumber((read "/proc/self/status" or ""):match "VmHWM:%s*(%d+)") or 0) / 1024 end
+
+---Begin to count.
+---@return table account
+function resources.begin()
+  return setmetatable({ wall = C.mn_clock(false), cpu = os.clock(), joules = energy() }, Account)
+end
+
+---What was used since.
+---@return table { wall_s, cpu_s, peak_mib, energy_j = nil where it cannot be read }
+function Account:sum()
+  local used = { wall_s = C.mn_clock(false) - self.wall, cpu_s = os.clock() - self.cpu, peak_mib = peak() }
+  local now, range = energy()
+  if now and self.joules then used.energy_j = ((now - self.joules) % (range or math.huge)) / 1e6 end
+  return used
+end
+
+---What a run has used so far; nil: nothing is known.
+---@param folder string
+---@return table?
+function resources.read(folder)
+  local path = folder .. "/resources.json"
+  if not files.is_file(path) then return nil end
+  local used = json.decode((files.read(path)), path)
+  return type(used) == "table" and used or nil
+end
+
+---Add it to what RUN/resources.json holds, and count anew.
+---@param folder string
+---@return table used in all
+function Account:write(folder)
+  local used, before = self:sum(), resources.read(folder) or {}
+  for _, key in ipairs { "wall_s", "cpu_s", "energy_j" } do
+    if used[key] and tonumber(before[key]) then used[key] = used[key] + before[key] end
+  end
+  used.peak_mib = math.max(used.peak_mib, tonumber(before.peak_mib) or 0)
+  files.write(folder .. "/resources.json", { json.encode(used, "  ") .. "\n" })
+  self.wall, self.cpu, self.joules = C.mn_clock(false), os.clock(), energy()
+  return used
+end
+
+return resources

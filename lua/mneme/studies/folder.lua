@@ -1,0 +1,81 @@
+-- folder.lua -- a study on disk: study.json, and a run folder for each cell under cells/ with what came of it in
+-- result.json.  What is there is all that is known: nothing else has to survive a crash.
+--   result.json   { status = "done"|"failed", cell = { axis = label }, seed, words, metrics, series, resources,
+--                   attempts, exit, error }
+local files = require "mneme.files"
+local json = require "mneme.json"
+local errors = require "mneme.errors"
+local curves = require "mneme.curves"
+
+local folder = {}
+
+local function read(path)
+  local value, problem = json.decode((files.read(path)), path)
+  if problem then errors.fail(problem) end
+  if type(value) ~= "table" then errors.fail(path .. ": damaged: it holds no object") end
+  return value
+end
+
+---Where a cell lives.
+function folder.cell_path(path, name) return path .. "/cells/" .. name end
+
+---What a cell has come to; nil: it is not finished.
+---@param path string of the cell
+---@return table? result
+function folder.result(path)
+  local file = path .. "/result.json"
+  return files.is_file(file) and read(file) or nil
+end
+
+---@param path string of the cell
+---@param result table
+function folder.write_result(path, result)
+  files.write(path .. "/result.json", { json.encode(result, "  ") .. "\n" })
+end
+
+---What study.json says; nil where there is none.
+---@param path string
+function folder.info(path)
+  local file = path .. "/study.json"
+  return files.is_file(file) and read(file) or nil
+end
+
+---@param path string
+---@param info table
+function folder.write_info(path, info)
+  files.write(path .. "/study.json", { json.encode(info, "  ") .. "\n" })
+end
+
+---@class Cell
+---@field name string
+---@field path string
+---@field status string "done", "failed" or "open"
+---@field labels table<string, string> of each axis
+---@field seed integer
+---@field metrics table<string, number>
+---@field series table<string, { x: number[], y: number[] }>? that run gave besides
+---@field resources table? { wall_s, cpu_s, peak_mib, energy_j }
+local Cell = {}
+Cell.__index = Cell
+
+---What the cell's run measured while it went on: name -> { n, x = steps, y }.
+function Cell:curves() return curves.read(self.path) end
+
+---Read a study.
+---@param path string its folder
+---@return table { path, info, cells = Cell[] } cells in the order of the grid
+function folder.load(path)
+  path = path:gsub("(.)/+$", "%1")
+  local info = folder.info(path)
+  if not info then errors.usage(path .. ": not a study", "it has no study.json; mneme sweep makes one") end
+  local cells = {}
+  for _, c in ipairs(info.cells) do
+    local at = folder.cell_path(path, c.name)
+    local result = folder.result(at) or { status = "open" }
+    cells[#cells + 1] = setmetatable({ name = c.name, path = at, status = result.status, labels = c.labels, seed = c.seed,
+      metrics = result.metrics or {}, series = result.series, resources = result.resources, error = result.error }, Cell)
+  end
+  return { path = path, info = info, cells = cells }
+end
+
+return folder

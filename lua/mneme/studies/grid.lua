@@ -1,0 +1,124 @@
+-- grid.lua -- axes and the cells between them: what each cell is called, and by which words of a command line it is
+-- lived.  The same study, settings and words give the same cells in the same order, on every machine.
+local errors = require "mneme.errors"
+local find = require "mneme.find"
+local values = require "mneme.values"
+
+local grid = {}
+local sizes = { quick = true, full = true }
+
+local function words_of(set)
+  local words = {}
+  for _, key in ipairs(find.keys(set)) do
+    for _, word in ipairs(values.words(key, set[key])) do words[#words + 1] = word end
+  end
+  return words
+end
+
+-- A short word for a thing with options: "galite gate=scalar".
+local function label_of(v) return type(v) == "table" and values.show(v):gsub(" ", "_") or values.show(v) end
+
+---A value of an axis.
+---@param name string of the axis
+---@param v any as the study gives it
+---@return table { label, words, plain = the value of the setting `name`, set = nil | settings }
+function grid.value(name, v)
+  if type(v) ~= "table" then return { label = label_of(v), words = values.words(name, v), plain = v } end
+  if v.set then
+    if type(v.label) ~= "string" then errors.raise(("study: a value of axis %s has set = {...} and no label"):format(name)) end
+    return { label = v.label, words = words_of(v.set), set = v.set }
+  end
+  local plain = {}
+  for key, x in pairs(v) do if key ~= "label" then plain[key] = x end end
+  return { label = v.label or label_of(plain), words = values.words(name, plain), plain = plain }
+end
+
+---Refuse axes that are none.
+---@param axes table name -> list
+function grid.check(axes)
+  for name, axis in pairs(axes) do
+    local function refuse(what) errors.raise(("study: axis %s %s"):format(tostring(name), what)) end
+    if type(name) ~= "string" or not name:find "^[%a_][%w_]*$" then refuse "needs a name of letters, digits and _" end
+    if type(axis) ~= "table" or #axis == 0 then refuse "is no list of values" end
+    for key in pairs(axis) do
+      if type(key) ~= "number" and not sizes[key] then errors.unknown(("key of axis %s:"):format(name), tostring(key), { "full", "quick" }) end
+    end
+    for _, list in ipairs { axis, axis.quick or axis, axis.full or axis } do
+      local seen = {}
+      for _, v in ipairs(list) do
+        local label = grid.value(name, v).label
+        if seen[label] then refuse(("has %s twice"):format(label)) end
+        seen[label] = true
+      end
+    end
+  end
+end
+
+---The values of an axis.
+---@param size string? "quick" or "full"
+---@return table[] see grid.value
+function grid.list(name, axis, size)
+  local list = {}
+  for i, v in ipairs(size and axis[size] or axis) do list[i] = grid.value(name, v) end
+  return list
+end
+
+---The value of an axis that a word of the command line means: a label, or a new value of the setting, `unknown` yet.
+---@param text string
+function grid.find(name, axis, text)
+  local labels, seen = {}, {}
+  for _, size in ipairs { "", "quick", "full" } do
+    for _, value in ipairs(grid.list(name, axis, size)) do
+      if value.label == text then return value end
+      if not seen[value.label] then labels[#labels + 1], seen[value.label] = value.label, true end
+    end
+  end
+  if type(axis[1]) == "table" and axis[1].set then errors.unknown("value of axis " .. name .. ":", text, labels) end
+  return { label = text, words = { name .. "=" .. text }, plain = text, unknown = true }
+end
+
+---Words that name values of axes, apart from the others.
+---@param axes table name -> list
+---@param words string[]
+---@return table<string, table[]> narrowed of each axis that is named: its values
+---@return string[] rest
+function grid.narrow(axes, words)
+  local narrowed, rest = {}, {}
+  for _, word in ipairs(words) do
+    local key, text = word:match "^%-*([%a_][%w_]*)=(.*)$"
+    if key and axes[key] then
+      narrowed[key] = {}
+      for item in (text .. ","):gmatch "([^,]*)," do table.insert(narrowed[key], grid.find(key, axes[key], item)) end
+    else rest[#rest + 1] = word end
+  end
+  return narrowed, rest
+end
+
+local function clean(label) return (label:gsub("[^%w_.+-]", "_")) end
+
+---The cells of a grid: seed by seed, so that all of it is there once before any of it is there twice.
+---@param axes table[] { name, values = list of grid.value }
+---@param seeds integer[]
+---@return table[] cells { name, labels = { axis = label }, seed, words }
+function grid.cells(axes, seeds)
+  local cells = {}
+  local function walk(i, names, labels, words, seed)
+    if i > #axes then
+      local all, mine, copy = { unpack(names) }, { unpack(words) }, {}
+      all[#all + 1], mine[#mine + 1] = "seed=" .. seed, "seed=" .. seed
+      for key, label in pairs(labels) do copy[key] = label end
+      cells[#cells + 1] = { name = table.concat(all, ","), labels = copy, seed = seed, words = mine }
+      return
+    end
+    for _, value in ipairs(axes[i].values) do
+      local deeper = { unpack(words) }
+      for _, word in ipairs(value.words) do deeper[#deeper + 1] = word end
+      labels[axes[i].name], names[i] = value.label, axes[i].name .. "=" .. clean(value.label)
+      walk(i + 1, names, labels, deeper, seed)
+    end
+  end
+  for _, seed in ipairs(seeds) do walk(1, {}, {}, {}, seed) end
+  return cells
+end
+
+return grid

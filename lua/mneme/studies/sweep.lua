@@ -1,0 +1,227 @@
+-- sweep.lua -- `mneme sweep SCRIPT [jobs=2] [seeds=10] [run=FOLDER] [list=1] [key=value,value ...]`: live every cell of a
+-- grid, each in a process of its own.  The axes are those of the script's study, and every setting with several values;
+-- axis=value keeps only that value.  Sweeping again goes on where it stopped; cells that failed are tried once more.
+--   jobs=N    cells at a time (default: one for each core)      seeds=N   seeds 1..N; seeds=3..7, seed=1,5,9 those
+--   run=F     the study's folder (default runs/SCRIPT)          list=1    only say which cells there are
+--   cell=N    only the Nth cell, in this process: what a batch system calls
+local engine = require "mneme.engine"
+local cell = require "mneme.studies.cell"
+local errors = require "mneme.errors"
+local files = require "mneme.files"
+local find = require "mneme.find"
+local folder = require "mneme.studies.folder"
+local grid = require "mneme.studies.grid"
+local pool = require "mneme.studies.pool"
+local run_folder = require "mneme.run"
+local script = require "mneme.script"
+local table_of = require "mneme.studies.table"
+local values = require "mneme.values"
+local version = require "mneme.version"
+
+local C = engine.C
+local sweep = {}
+local USAGE = "mneme sweep SCRIPT [jobs=2] [seeds=10] [run=FOLDER] [key=value,value ...]"
+local ATTEMPTS = 2
+local own = { jobs = true, seeds = true, run = true, list = true, cell = true }
+
+-- ---- the command line ----
+
+local function whole(key, text, least)
+  local n = tonumber(text)
+  if not n or n % 1 ~= 0 or n < least then
+    errors.usage(("sweep: %s=%s, expected a whole number of at least %d"):format(key, text, least), USAGE)
+  end
+  return n
+end
+
+-- "10" or "3..7" as a list.
+local function seed_list(text)
+  local first, last = text:match "^(%d+)%.%.(%d+)$"
+  first, last = tonumber(first or 1), tonumber(last or whole("seeds", text, 1))
+  local list = {}
+  for seed = first, last do list[#list + 1] = seed end
+  if #list == 0 then errors.usage(("sweep: seeds=%s: there are none"):format(text)) end
+  return list
+end
+
+-- The words of the sweep, and those for the script.
+local function parse(words)
+  local o, rest = {}, {}
+  for _, word in ipairs(words) do
+    local key, text = word:match "^%-*([%a_][%w_]*)=(.*)$"
+    if key and own[key] then o[key] = text
+    elseif not word:find "=" and not word:find "^%-" and not o.script then o.script = word
+    else rest[#rest + 1] = word end
+  end
+  if not o.script then errors.usage("sweep: which script?", USAGE .. "; mneme list experiments") end
+  o.jobs = o.jobs and whole("jobs", o.jobs, 1)
+  o.cell = o.cell and whole("cell", o.cell, 1)
+  o.script = script.locate(o.script)
+  o.run = o.run or "runs/" .. o.script:match "([^/]*)$":gsub("%.lua$", "")
+  return o, rest
+end
+
+-- ---- what there is to do ----
+
+-- A value of a setting that is an axis by the command line alone, checked as the script would check it.
+local function checked(survey, name, text)
+  local cfg = {}
+  for key, value in pairs(survey.cfg) do cfg[key] = values.copy(value) end
+  values.set(cfg, survey.schema, name, text)
+  local key = name:match "^[^.]+"
+  values.check(key, cfg[key], survey.schema[key].about)
+  return { label = text, words = { name .. "=" .. text } }
+end
+
+---The grid that the command line means.
+---@param o table script, seeds
+---@param words string[] for the script
+---@return table plan { script, title, axes = { name, values }[], seeds, cells, words = those of every cell, spec, cfg }
+function sweep.plan(o, words)
+  local survey = script.survey(o.script, words)
+  local spec = survey.spec or { axes = {}, seeds = { 1 } }
+  local narrowed, cfg = survey.narrowed or {}, survey.cfg
+  local size = cfg.quick and "quick" or cfg.full and "full" or nil
+  local axes, seeds = {}, nil
+  for _, name in ipairs(find.keys(spec.axes)) do
+    for _, value in ipairs(narrowed[name] or {}) do
+      if value.unknown then checked(survey, name, value.label) end
+    end
+    axes[#axes + 1] = { name = name, values = narrowed[name] or grid.list(name, spec.axes[name], size) }
+  end
+  for _, axis in ipairs(survey.axes) do
+    local list = {}
+    for i, text in ipairs(axis.texts) do list[i] = checked(survey, axis.name, text) end
+    if axis.name == "seed" then
+      seeds = {}
+      for i, text in ipairs(axis.texts) do seeds[i] = tonumber(text) end
+    else axes[#axes + 1] = { name = axis.name, values = list } end
+  end
+  local fixed = script.setting(survey.words, "seed")
+  if o.seeds then seeds = seed_list(o.seeds) end
+  seeds = seeds or fixed and { cfg.seed } or seed_list(tostring(size and spec.seeds[size] or spec.seeds[1] or 1))
+  local common = {}
+  for _, word in ipairs(survey.words) do
+    if not word:find "^%-*seed=" then common[#common + 1] = word end
+  end
+  local cells, named = grid.cells(axes, seeds), {}
+  for _, c in ipairs(cells) do
+    if named[c.name] then errors.usage(("sweep: two cells are called %s: an axis has a value twice"):format(c.name)) end
+    named[c.name] = true
+    local all = { unpack(common) }
+    for _, word in ipairs(c.words) do all[#all + 1] = word end
+    c.words = all
+    if not script.setting(all, "threads") then table.insert(c.words, "threads=1") end
+  end
+  return { script = o.script, title = spec.title, axes = axes, seeds = seeds, cells = cells, words = common, spec = spec, cfg = cfg }
+end
+
+-- study.json, with the cells of earlier sweeps of the same settings.
+local function note(o, plan)
+  local info, known = folder.info(o.run), {}
+  local words = table.concat(plan.words, " ")
+  if info and (info.settings ~= words or info.script ~= plan.script) then
+    errors.usage(("%s holds a sweep of %s with other settings: '%s', not '%s'"):format(o.run, tostring(info.script), tostring(info.settings),
+      words), "run=FOLDER puts this one elsewhere")
+  end
+  if not info and files.is_file(o.run .. "/config.json") then errors.usage(o.run .. " is a run, not a study", "run=FOLDER names another") end
+  info = info or { mneme = version, script = plan.script, title = plan.title, settings = words, cells = {}, commit = run_folder.made_at().commit,
+    host = run_folder.made_at().host }
+  for _, c in ipairs(info.cells) do known[c.name] = true end
+  local more = false
+  for _, c in ipairs(plan.cells) do
+    if not known[c.name] then
+      info.cells[#info.cells + 1], more = { name = c.name, labels = c.labels, seed = c.seed, words = c.words }, true
+    end
+  end
+  if more then folder.write_info(o.run, info) end
+end
+
+-- ---- living it ----
+
+-- The last thing that a cell said.
+local function last_line(path)
+  local last = ""
+  local f = io.open(path)
+  for line in f and f:lines() or function() end do if line:find "%S" then last = line end end
+  if f then f:close() end
+  return last
+end
+
+-- Live all cells that are open, several at a time; the number that is done, failed, and the signal that ended it.
+local function live(o, plan)
+  local queue, count, tries = {}, { done = 0, failed = 0, all = #plan.cells }, {}
+  for _, c in ipairs(plan.cells) do
+    local result = folder.result(folder.cell_path(o.run, c.name))
+    if result and result.status == "done" then count.done = count.done + 1
+    else queue[#queue + 1] = c end
+  end
+  local shown, at = table_of.new(plan, o, count), 0
+  local signal = pool.run {
+    jobs = o.jobs,
+    next = function()
+      at = at + 1
+      local c = queue[at]
+      if c then files.make_folder(folder.cell_path(o.run, c.name)) else at = at - 1 end
+      return c
+    end,
+    none_left = function() return at >= #queue end,
+    log = function(c) return folder.cell_path(o.run, c.name) .. "/log.txt" end,
+    live = function(c) return cell.process(folder.cell_path(o.run, c.name), plan.script, c) end,
+    tick = function(running) shown:update(running, #queue - at) end,
+    ended = function(c, about)
+      local path = folder.cell_path(o.run, c.name)
+      local result = about.status == 0 and folder.result(path) or nil
+      if result and result.status == "done" then
+        count.done = count.done + 1
+        shown:ended(c, about, "done")
+      elseif about.status == 130 or about.status == 143 then shown:ended(c, about, "stopped")
+      else
+        tries[c.name] = (tries[c.name] or 0) + 1
+        local last = about.signal ~= 0 and ("killed by signal %d"):format(about.signal) or last_line(path .. "/log.txt")
+        cell.failed(path, c, { exit = about.status, error = last })
+        local again = tries[c.name] < ATTEMPTS and about.status ~= 2
+        if again then queue[#queue + 1] = c else count.failed = count.failed + 1 end
+        shown:ended(c, about, again and "failed, tried once more" or "failed", last)
+      end
+    end,
+  }
+  shown:close()
+  return count, signal
+end
+
+local function list_cells(o, plan)
+  for i, c in ipairs(plan.cells) do
+    local result = folder.result(folder.cell_path(o.run, c.name))
+    print(("%4d  %-6s  %s"):format(i, result and result.status or "open", c.name))
+  end
+  return 0
+end
+
+---@param words string[] what follows "sweep"
+---@return integer status
+function sweep.main(words)
+  local o, rest = parse(words)
+  local plan = sweep.plan(o, rest)
+  if o.list and o.list ~= "0" then return list_cells(o, plan) end
+  if o.cell then
+    local c = plan.cells[o.cell] or errors.usage(("sweep: cell=%d, there are %d"):format(o.cell, #plan.cells))
+    note(o, plan)
+    return cell.process(folder.cell_path(o.run, c.name), plan.script, c)
+  end
+  engine.open("cpu", 1)                          -- copies are made of a process without other threads
+  o.jobs = o.jobs or C.mn_cores()
+  files.make_folder(o.run .. "/cells")
+  files.lock(o.run .. "/lock")
+  note(o, plan)
+  C.mn_watch_signals(true)
+  local count, signal = live(o, plan)
+  C.mn_watch_signals(false)
+  local open = count.all - count.done - count.failed
+  print(("%s: %d of %d cells done%s%s"):format(o.run, count.done, count.all, count.failed > 0 and (", %d failed"):format(count.failed) or "",
+    open > 0 and (", %d open; the same command goes on"):format(open) or ""))
+  if signal ~= 0 then return errors.status_of(signal) end
+  return count.failed > 0 and 1 or 0
+end
+
+return sweep

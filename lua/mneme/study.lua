@@ -1,0 +1,115 @@
+-- study.lua -- a question, asked of a grid: mn.study{...} in a script.  `mneme run SCRIPT` lives one cell of it,
+-- `mneme sweep SCRIPT` all of them, `mneme report runs/SCRIPT` tells what came of it.
+--   return mn.study {
+--     title = "Which gate remembers longest?",
+--     axes = { core = { "galite", { "galite", gate = "scalar", label = "scalar" } }, corridor = { 120, 200, quick = { 20 } } },
+--     settings = { steps = 5e6, quick = { steps = 1e5 } },             as mn.config takes them
+--     seeds = { 5, quick = 2 },
+--     run = function(cfg) ... return { success = 0.9 } end,            one cell: named numbers, or what train() gives
+--   }
+local config = require "mneme.config"
+local errors = require "mneme.errors"
+local find = require "mneme.find"
+local grid = require "mneme.studies.grid"
+local resources = require "mneme.resources"
+local run_folder = require "mneme.run"
+local values = require "mneme.values"
+
+local study = {}
+
+-- What a study may say; those that are texts and tables for the report are read by mneme.studies.report.
+local known = { title = "string", question = "string", axes = "table", settings = "table", about = "table", seeds = "table",
+  run = "function", metrics = "table", figures = "table", claims = "table", references = "table", report = "table" }
+
+local function check(spec)
+  if type(spec) ~= "table" then errors.raise("study: expected a table, got a " .. type(spec)) end
+  if type(spec.seeds) == "number" then spec.seeds = { spec.seeds } end
+  for key, value in pairs(spec) do
+    if not known[key] then errors.unknown("key of a study:", tostring(key), find.keys(known)) end
+    if type(value) ~= known[key] then
+      errors.raise(("study: %s is a %s, expected a %s"):format(key, type(value), known[key]))
+    end
+  end
+  if not spec.run then errors.raise "study: it has no run = function(cfg) ... end" end
+  grid.check(spec.axes or {})
+end
+
+-- The settings of one cell, as mn.config takes them: each axis that is no setting yet is one, by its first value.
+local function declared(spec)
+  local settings = {}
+  for key, value in pairs(spec.settings or {}) do settings[key] = value end
+  for name, axis in pairs(spec.axes or {}) do
+    local first = grid.value(name, axis[1])
+    for _, v in ipairs(axis) do                  -- "gru" beside { "galite", gate = "scalar" } has options too
+      if values.is_named(grid.value(name, v).plain) and type(first.plain) == "string" then first.plain = { first.plain } end
+    end
+    if first.plain ~= nil and settings[name] == nil then settings[name] = first.plain end
+    for key, value in pairs(first.set or {}) do if settings[key] == nil then settings[key] = value end end
+  end
+  return settings
+end
+
+-- The words of a command line with every axis in words of settings: those that are named, or their first values.
+local function filled_in(spec, words)
+  local sized
+  for _, word in ipairs(words) do
+    if word:find "^%-*resume=." then return words end
+    sized = word:match "^%-*(quick)=[^0]" or word:match "^%-*(full)=[^0]" or sized
+  end
+  local narrowed, rest = grid.narrow(spec.axes, words)
+  local all = {}
+  for _, name in ipairs(find.keys(spec.axes)) do
+    if narrowed[name] and #narrowed[name] > 1 then errors.usage(("%s: several values are for mneme sweep"):format(name)) end
+    local value = (narrowed[name] or grid.list(name, spec.axes[name], sized))[1]
+    for _, word in ipairs(value.words) do all[#all + 1] = word end
+  end
+  for _, word in ipairs(rest) do all[#all + 1] = word end
+  return all
+end
+
+-- Every number of a result must be one.
+local function check_result(result)
+  if type(result) ~= "table" then
+    errors.raise(("study: run gave a %s, expected a table of named numbers"):format(type(result)))
+  end
+  for name, value in pairs(result) do
+    if type(value) == "number" and value - value ~= 0 then
+      errors.diverged(("study: %s = %s, expected a finite number"):format(tostring(name), tostring(value)))
+    end
+  end
+  return result
+end
+
+---Declare a study, and live the one cell of it that the command line names (the first values of all axes that it does
+---not name).
+---@param spec table title, question: texts; axes = { name = { value, ..., quick = {...}, full = {...} } }, a value being a
+---  number, a text, a thing with options and maybe a label, or { label = text, set = { setting = value, ... } };
+---  settings, about: as for mn.config; seeds = { how many, quick =, full = }; run = function(cfg) -> table; metrics,
+---  figures, claims, references, report: see mneme.studies.report
+---@return table result what run gave, and `path`, the folder of the run
+function study.new(spec)
+  check(spec)
+  spec.axes, spec.seeds = spec.axes or {}, spec.seeds or { 1 }
+  local survey = config.survey
+  if survey then
+    survey.spec, survey.narrowed = spec, nil
+    survey.narrowed, config.arguments = grid.narrow(spec.axes, config.arguments)
+  elseif config.arguments then config.arguments = filled_in(spec, config.arguments) end
+  local cfg = config.new(declared(spec), spec.about)
+  local account = resources.begin()
+  local result = check_result(spec.run(cfg))
+  if result.path then return result end
+  local run = run_folder.open(cfg, { study = spec.title })        -- nothing was trained: the numbers are the run
+  local numbers = {}
+  for name, value in pairs(result) do if type(value) == "number" then numbers[name] = value end end
+  run:log(cfg.steps, numbers)
+  account:write(run.path)
+  run:close(0)
+  result.path = run.path
+  local texts = {}
+  for _, name in ipairs(find.keys(numbers)) do texts[#texts + 1] = name .. " " .. values.show(numbers[name]) end
+  print(("%s: %s"):format(run.path, table.concat(texts, ", ")))
+  return result
+end
+
+return study

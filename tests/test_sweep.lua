@@ -1,0 +1,203 @@
+-- test_sweep.lua -- mneme sweep: the grid that a study and a command line mean; every cell once, whatever is killed and
+-- when; cells that crash are kept, reported and tried once more.
+local lfs = require "lfs"
+local t = require "tests.harness"
+local files = require "mneme.files"
+local folder = require "mneme.studies.folder"
+local grid = require "mneme.studies.grid"
+local mn = require "mneme"
+local shell = require "tests.shell"
+local sweep = require "mneme.studies.sweep"
+
+local here = shell.folder()
+local function path(name) return here .. "/" .. name end
+
+local function write(name, text)
+  local f = assert(io.open(path(name), "w"))
+  f:write(text)
+  f:close()
+  return path(name)
+end
+
+-- Each cell leaves a mark, so that living one twice is seen.
+local study = write("study.lua", ([[
+local mn = require "mneme"
+return mn.study {
+  title = "marks",
+  axes = { a = { 1, 2, 3, quick = { 1 } }, core = { "gru", { "galite", gate = "scalar", label = "scalar" } },
+    kind = { { label = "slow", set = { lr = 0.1 } }, { label = "fast", set = { lr = 0.5 } } } },
+  settings = { steps = 10, pause = 0, crash = 0, quick = { steps = 5 } },
+  seeds = { 3, quick = 2 },
+  run = function(cfg)
+    local f = assert(io.open("HERE/marks", "a"))
+    f:write(cfg.run:match "[^/]*$", "\n")
+    f:close()
+    if cfg.crash == cfg.seed then error "this seed is cursed" end
+    if cfg.crash == -cfg.seed then os.exit(9) end
+    if cfg.pause > 0 then os.execute("sleep " .. cfg.pause) end
+    return { score = cfg.a * 10 + cfg.seed, lr = cfg.lr, scalar = cfg.core.gate == "scalar" and 1 or 0 }
+  end,
+}
+]]):gsub("HERE", here))
+
+local function marks()
+  local list, n = {}, 0
+  local f = io.open(path "marks")
+  for line in f and f:lines() or function() end do list[line], n = (list[line] or 0) + 1, n + 1 end
+  if f then f:close() end
+  return list, n
+end
+
+local function forget() os.remove(path "marks") end
+
+local function mneme(words)
+  local said, status = shell.mneme(here, words)
+  return status, said
+end
+
+local function run(words) return mneme("sweep " .. study .. " " .. words) end
+
+t.test("the grid of a study: axes, sizes, seeds, labels", function()
+  local plan = sweep.plan({ script = study }, {})
+  t.eq(#plan.cells, 3 * 2 * 2 * 3)
+  t.eq(plan.cells[1].name, "a=1,core=gru,kind=slow,seed=1")
+  t.eq(plan.cells[4].name, "a=1,core=scalar,kind=fast,seed=1")
+  t.eq(table.concat(plan.cells[4].words, " "), "a=1 core=galite core.gate=scalar lr=0.5 seed=1 threads=1")
+  t.eq(plan.cells[#plan.cells].seed, 3)
+  t.eq(#sweep.plan({ script = study }, { "quick=1" }).cells, 1 * 2 * 2 * 2)
+  plan = sweep.plan({ script = study, seeds = "5..6" }, { "core=scalar", "a=2,9", "kind=fast", "pause=0" })
+  t.eq(#plan.cells, 2 * 2)
+  t.eq(plan.cells[2].name, "a=9,core=scalar,kind=fast,seed=5")
+  t.eq(#sweep.plan({ script = study, seeds = "10" }, { "a=1", "core=gru", "kind=slow", "pause=1,2" }).cells, 20)
+  t.eq(#sweep.plan({ script = study }, { "a=1", "core=gru", "kind=slow", "seed=4,7" }).cells, 2)
+end)
+
+t.test("what cannot be swept says so", function()
+  local function refused(what, seeds, ...)
+    local words = { ... }
+    t.raises(function() sweep.plan({ script = study, seeds = seeds }, words) end, what)
+  end
+  refused("axis kind: 'medium' %(known: slow fast%)", nil, "kind=medium")
+  refused("unknown setting", nil, "pauze=1")
+  refused("expected a number", nil, "a=1,x")
+  refused("seeds=x", "x")
+  refused("called a=1", nil, "a=1,1")
+  for text, what in pairs {
+    ["axes = { a = 3 }"] = "is no list", ["axes = { ['a b'] = { 1 } }"] = "needs a name", ["axes = { a = { 1, 1 } }"] = "has 1 twice",
+    ["axes = { a = { { set = { b = 1 } } } }"] = "no label", ["axis = {}"] = "unknown key", ["metrics = 1"] = "expected a table",
+  } do
+    local bad = write("bad.lua", 'local mn = require "mneme"\nmn.study { run = function() end, ' .. text .. " }")
+    t.raises(function() sweep.plan({ script = bad }, {}) end, what)
+  end
+  t.raises(function() mn.study { title = "no run" } end, "no run")
+  t.raises(function() grid.check { a = {} } end, "is no list")
+end)
+
+t.test("every cell is lived once; again: none; more seeds: only those", function()
+  forget()
+  local status, out = run("quick=1 jobs=3 run=" .. path "once")
+  t.eq(status, 0, out)
+  t.ok(out:find "8 of 8 cells done")
+  local list, n = marks()
+  t.eq(n, 8) t.eq(list["a=1,core=scalar,kind=fast,seed=2"], 1)
+  t.eq((run("quick=1 run=" .. path "once")), 0)
+  t.eq(select(2, marks()), 8)
+  t.eq((run("quick=1 seeds=3 run=" .. path "once")), 0)
+  t.eq(select(2, marks()), 12)
+  local s = folder.load(path "once")
+  t.eq(#s.cells, 12)
+  for _, c in ipairs(s.cells) do
+    t.eq(c.status, "done")
+    t.eq(c.metrics.score, 10 + c.seed)
+    t.eq(c.metrics.lr, c.labels.kind == "fast" and 0.5 or 0.1)
+    t.eq(c.metrics.scalar, c.labels.core == "scalar" and 1 or 0)
+    t.ok(c.resources.wall_s >= 0 and c.resources.cpu_s > 0 and c.resources.peak_mib > 1)
+  end
+  status, out = run("quick=1 pause=0.5 run=" .. path "once")
+  t.eq(status, 2) t.ok(out:find "other settings", out)
+end)
+
+t.test("a cell that fails is kept, reported and tried once more", function()
+  forget()
+  local status, out = run("quick=1 crash=2 core=gru jobs=2 run=" .. path "cursed")
+  t.eq(status, 1)
+  t.ok(out:find "this seed is cursed" and out:find "2 failed", out)
+  local list = marks()
+  t.eq(list["a=1,core=gru,kind=fast,seed=1"], 1) t.eq(list["a=1,core=gru,kind=fast,seed=2"], 2)
+  local result = folder.result(path "cursed/cells/a=1,core=gru,kind=fast,seed=2")
+  t.eq(result.status, "failed") t.eq(result.exit, 1) t.eq(result.attempts, 2)
+  t.ok(result.error:find "cursed")
+  t.eq((run("quick=1 crash=-1 core=gru kind=fast jobs=1 run=" .. path "exits")), 1)
+  t.eq(folder.result(path "exits/cells/a=1,core=gru,kind=fast,seed=1").exit, 9)
+end)
+
+-- Begin a sweep whose cells last, and do something to it once they live.
+local function begin(words)
+  local pid = shell.run(here, ("'%s' sweep %s %s >%s 2>&1 & echo $!"):format(shell.program, study, words, path "out")):match "%d+"
+  for _ = 1, 200 do
+    if select(2, marks()) >= 2 then return pid end
+    os.execute "sleep 0.02"
+  end
+  error("no cell began: " .. files.read(path "out"))
+end
+
+t.test("kill -9 of the sweep: its cells end too, and the next sweep lives those that are open", function()
+  forget()
+  local pid = begin("quick=1 pause=0.6 jobs=2 run=" .. path "killed")
+  os.execute("kill -9 " .. pid)
+  local status, out = run("quick=1 pause=0.6 jobs=4 run=" .. path "killed")
+  t.eq(status, 0, out)
+  for _, c in ipairs(folder.load(path "killed").cells) do t.eq(c.status, "done") end
+end)
+
+t.test("kill -9 of a cell: it is tried again; Ctrl-C: what is open stays open", function()
+  forget()
+  local words = "quick=1 pause=0.5 kind=slow jobs=2 run=" .. path "shot"
+  local pid = begin(words)
+  shell.run(here, "pkill -9 -P " .. pid)
+  for _ = 1, 300 do
+    if os.execute("kill -0 " .. pid .. " 2>/dev/null") ~= 0 then break end
+    os.execute "sleep 0.05"
+  end
+  local out = files.read(path "out")
+  t.ok(out:find "failed, tried once more .*killed by signal 9", out)
+  t.ok(out:find "4 of 4 cells done", out)
+  forget()
+  pid = begin("quick=1 pause=0.5 kind=fast jobs=2 run=" .. path "stopped")
+  os.execute("kill -INT " .. pid)
+  for _ = 1, 300 do
+    if os.execute("kill -0 " .. pid .. " 2>/dev/null") ~= 0 then break end
+    os.execute "sleep 0.05"
+  end
+  out = files.read(path "out")
+  t.ok(out:find "open; the same command goes on", out)
+  t.ok(not out:find "failed", out)
+end)
+
+t.test("two sweeps on one folder: the second says so", function()
+  forget()
+  local pid = begin("quick=1 pause=0.5 jobs=2 run=" .. path "twice")
+  local status, out = run("quick=1 pause=0.5 run=" .. path "twice")
+  t.eq(status, 1) t.ok(out:find "twice/lock", out)
+  os.execute("kill -9 " .. pid)
+end)
+
+t.test("a script without a study: settings with several values are the axes; its cells are runs that resume", function()
+  local words = "tmaze corridor=4,5 core=gru core.d_model=8 hidden=8 num_envs=2 num_steps=16 steps=64 seeds=2 run=" .. path "plain"
+  local status, out = mneme("sweep " .. words)
+  t.eq(status, 0, out)
+  local s = folder.load(path "plain")
+  t.eq(#s.cells, 4) t.eq(s.cells[1].name, "corridor=4,seed=1")
+  t.eq(s.cells[1].metrics.steps, 64)
+  t.ok(lfs.attributes(s.cells[1].path .. "/config.json"))
+  os.remove(s.cells[1].path .. "/result.json")                  -- killed before the result was written
+  status, out = mneme("sweep " .. words)
+  t.eq(status, 0, out)
+  t.eq(folder.load(path "plain").cells[1].metrics.steps, 64)
+  status, out = mneme("sweep " .. words .. " cell=2")
+  t.eq(status, 0, out)
+  status, out = mneme("sweep " .. words .. " list=1")
+  t.ok(status == 0 and out:find "   4  done    corridor=5,seed=2", out)
+end)
+
+os.execute("rm -r '" .. here .. "'")
