@@ -27,7 +27,7 @@ typedef struct mn_record {       /* one tensor */
   void  *data;
   float *grad;                   /* leaf: its own buffer; computed: set while backward runs */
   bool   wants_grad, timed;
-  bool   late;                   /* by rows, made only when read (MN_LAST) */
+  mn_time late;                  /* by rows, made only when read: MN_LAST, MN_ASKED; else 0 */
   bool   fresh;                  /* leaf: the next gradient stores instead of adding */
   uint32_t needed;               /* leaf: the tape that its numbers are needed for, as ctx->tape_number */
   bool   dead;                   /* leaf: freed by its owner, kept while pinned */
@@ -42,7 +42,11 @@ typedef struct mn_node {         /* one call on a tape */
   mn_record *in[MN_INPUTS], *out[MN_OUTPUTS];
 } mn_node;
 
-typedef struct mn_link { int plan; uint32_t version; } mn_link;   /* a plan whose tensors were used */
+typedef struct mn_link {         /* a plan whose tensors were used; asked: also such as are MN_ASKED */
+  int plan;
+  uint32_t version;
+  bool asked;
+} mn_link;
 
 /* A learner that cuts its rollout into pieces leans on a plan for each. */
 enum { MN_LINKS = 64 };
@@ -81,7 +85,7 @@ struct mn_plan {
   bool recording, profile;
   int T;                         /* length of time of its timed tensors; 0 without any */
   int next_row;                  /* where the last run by rows ended */
-  bool late;                     /* rows were run since its final states (MN_LAST) were made */
+  unsigned late;                 /* bits MN_LAST, MN_ASKED: rows were run since those were made */
 };
 
 typedef struct mn_team mn_team;
@@ -133,7 +137,7 @@ int   mn_use(mn_ctx *mn, mn_record *r, const char *op, const char *arg);   /* pi
 int   mn_check_links(mn_ctx *mn, const mn_tape *t);
 
 /* plan.c */
-void  mn_plan_finish(mn_plan *p);                     /* make the final states that nobody had read yet */
+void  mn_plan_finish(mn_plan *p, mn_time late);       /* make what nobody had read yet: MN_LAST or MN_ASKED */
 mn_command *mn_record_command(mn_plan *p, mn_kind kind);
 const char *mn_kind_name(mn_kind kind);
 

@@ -7,6 +7,7 @@
 #define MN_EPISODE_H
 #include "op.h"
 #include "runs.h"
+#include "weights.h"
 
 /* The first inputs of these ops; y is their first output. */
 enum { EP_Q, EP_K, EP_V, EP_POS };
@@ -37,6 +38,8 @@ typedef struct mn_episode {
   void (*sees)(const struct mn_episode *e, int h, int P, mn_seen *to);         /* n_seen of them, n = 0: nothing */
   /* For keys number `of`, the base where tokens have base t - P; NULL: the same. */
   int  (*base)(const struct mn_episode *e, int of, int base);
+  /* For weights: what the key of position p among number `of` stands for, seen from position P; NULL: that step. */
+  void (*stands)(const struct mn_episode *e, int of, int P, int p, mn_weight *to);
 } mn_episode;
 
 /* The keys and values of tokens, the carried ones being inputs mk and mk+1 [B,S,H,D]. */
@@ -45,17 +48,20 @@ mn_keys mn_episode_tokens(const mn_call *c, int b, int h, int mk, int pinned);
 void mn_episode_forward(const mn_episode *e);
 void mn_episode_backward(const mn_episode *e);
 
-/* forward and backward of an op that is nothing else: what it has as setting_of(c) and episode_of(c, &setting). */
-#define EPISODE_PASSES \
-  static void forward(mn_call *c) { \
+/* What the last row that is asked for gives to each key, in the first output [1,B,H,N,3]: see weights.h. */
+void mn_episode_weights(const mn_episode *e);
+
+/* forward and backward of an op that is nothing else: `setting` is its own, from setting_of(c), and with it
+** episode_of(c, &s) says what the rows see; and forward of one that tells the weights. */
+#define EPISODE_PASS(name, what, setting, setting_of, episode_of) \
+  static void name(mn_call *c) { \
     setting s = setting_of(c); \
     mn_episode e = episode_of(c, &s); \
-    mn_episode_forward(&e); \
-  } \
-  static void backward(mn_call *c) { \
-    setting s = setting_of(c); \
-    mn_episode e = episode_of(c, &s); \
-    mn_episode_backward(&e); \
+    what(&e); \
   }
+#define EPISODE_PASSES(...) \
+  EPISODE_PASS(forward, mn_episode_forward, __VA_ARGS__) \
+  EPISODE_PASS(backward, mn_episode_backward, __VA_ARGS__)
+#define EPISODE_WEIGHTS(...) EPISODE_PASS(forward, mn_episode_weights, __VA_ARGS__)
 
 #endif

@@ -13,7 +13,9 @@
 **       MN_FIRST  looks at row 0 of its sequence alone: by rows it runs once, when rows begin at 0
 **       MN_LAST   makes a final state from rows 0 .. c->t1-1, which is work that most rows need not pay
 **                 for: by rows it runs when somebody reads its outputs
-**     The sequence of the last two is their first input; their outputs carry no time.
+**       MN_ASKED  tells of row c->t1-1 what only people look at: by rows it runs when somebody reads
+**                 outputs of such ops, and not with the final states
+**     The sequence of the last three is their first input; their outputs carry no time.
 **   - A failure that is the user's: return mn_fail(c->ctx, "...") from `shape`; forward never fails.
 **
 ** The signature  "x[T,B,D] w[E,D] b?[E] done?[T,B]:bit -> y[T,B,E] ~saved[T,B] | eps=1e-5 act=none|relu"
@@ -30,7 +32,7 @@
 #define MN_OP_H
 #include "mneme.h"
 
-typedef enum mn_time { MN_WHOLE, MN_ROWS, MN_SCAN, MN_FIRST, MN_LAST } mn_time;
+typedef enum mn_time { MN_WHOLE, MN_ROWS, MN_SCAN, MN_FIRST, MN_LAST, MN_ASKED } mn_time;
 
 typedef struct mn_arg {        /* an input or output as one call sees it */
   union { float *data; int32_t *i32; uint8_t *u8; };   /* NULL: an absent optional input */

@@ -38,7 +38,7 @@ static void clear(mn_plan *p) {
   for (int i = 0; i < p->n_pinned; i++) mn_unpin(p->ctx, p->pinned[i]);
   p->n_own = p->n_pinned = p->n_graded = p->n_commands = p->T = 0;
   p->next_row = 0;
-  p->late = false;
+  p->late = 0;
   p->tape = (mn_tape){ 0 };
   p->memory.arena.used = 0;
   p->memory.n_pool = 0;
@@ -76,6 +76,9 @@ int mn_plan_end(mn_plan *p) {
 
 /* ---- running ---- */
 
+/* Is it made only when somebody reads it? */
+static bool made_when_read(const mn_call *c) { return c->time == MN_LAST || c->time == MN_ASKED; }
+
 /* The call for rows t0..t1: arguments that carry time are moved to row t0 (the op never notices), except for
 ** ops that walk time, which see the whole and are told the rows. */
 static mn_call *bend(mn_command *k, int t0, int t1) {
@@ -83,7 +86,7 @@ static mn_call *bend(mn_command *k, int t0, int t1) {
   mn_call *c = k->rows;
   c->t0 = t0;
   c->t1 = t1;
-  if (whole->time == MN_SCAN || whole->time == MN_LAST) return c;
+  if (whole->time == MN_SCAN || made_when_read(whole)) return c;
   for (int i = 0; i < c->n_in + c->n_out; i++) {
     bool is_in = i < c->n_in;
     mn_arg *a = is_in ? &c->in[i] : &c->out[i - c->n_in];
@@ -104,8 +107,8 @@ static bool carries_time(const mn_call *c) {
 }
 
 /* Does each run by rows have something to do here, or does only reading what is made? */
-static bool runs_by_rows(const mn_call *c) { return carries_time(c) && c->time != MN_FIRST && c->time != MN_LAST; }
-static bool runs_late(const mn_call *c) { return carries_time(c) && c->time == MN_LAST; }
+static bool runs_by_rows(const mn_call *c) { return carries_time(c) && c->time != MN_FIRST && !made_when_read(c); }
+static bool runs_late(const mn_call *c) { return carries_time(c) && made_when_read(c); }
 
 /* The letter that stands for time in an op's signature, or 0. */
 static char time_letter(const mn_call *c) {
@@ -124,7 +127,7 @@ static int check_rows(mn_plan *p, int t0, int t1) {
     if (k->kind != MN_FORWARD) return mn_fail(mn, "plan: %s cannot run by rows", mn_kind_name(k->kind));
     if (!carries_time(k->call)) continue;
     const mn_op_entry *e = entry_of(k->call->op);
-    bool once = k->call->time == MN_FIRST || k->call->time == MN_LAST, whole = k->call->time == MN_WHOLE;
+    bool once = k->call->time == MN_FIRST || made_when_read(k->call), whole = k->call->time == MN_WHOLE;
     for (int j = 0; once && j < k->call->n_in; j++)
       whole |= k->call->in[j].data && k->call->in[j].timed && e->sig.in[j].axis[0] != e->sig.in[0].axis[0];
     if (whole || (!once && k->call->n_out && !k->call->out[0].timed))
@@ -179,16 +182,16 @@ static int run_by_rows(mn_plan *p, int t0, int t1) {
     if (runs_by_rows(k->call)) k->call->op->forward(bend(k, t0, t1));
     if (p->profile) k->seconds += now() - start;
   }
-  p->late = true;
+  p->late = 1u << MN_LAST | 1u << MN_ASKED;
   return 0;
 }
 
-void mn_plan_finish(mn_plan *p) {
-  if (!p->late) return;
-  p->late = false;
+void mn_plan_finish(mn_plan *p, mn_time late) {
+  if (!(p->late & 1u << late)) return;
+  p->late &= ~(1u << late);
   for (int i = 0; i < p->n_commands; i++) {
     mn_command *k = &p->command[i];
-    if (k->kind == MN_FORWARD && runs_late(k->call)) k->call->op->forward(bend(k, 0, p->next_row));
+    if (k->kind == MN_FORWARD && k->call->time == late && runs_late(k->call)) k->call->op->forward(bend(k, 0, p->next_row));
   }
 }
 
@@ -207,7 +210,7 @@ int mn_plan_run(mn_plan *p, int t0, int t1) {
   if (!p->n_commands) return mn_fail(mn, "plan: nothing was recorded");
   if (mn_check_links(mn, &p->tape)) return -1;
   if (t1 >= 0) return run_by_rows(p, t0, t1);
-  p->late = false;
+  p->late = 0;
   for (int i = 0; i < p->n_graded; i++) {        /* as asked for by zero_grad since the last run */
     mn_record *leaf = p->graded[i];
     if (leaf->fresh) memset(leaf->grad, 0, (size_t)leaf->n * sizeof(float)), leaf->fresh = false;

@@ -2,20 +2,20 @@
 #include <math.h>
 #include "softmax.h"
 
-int mn_softmax_open(mn_softmax *s, const mn_call *c) {
+int mn_softmax_open(mn_softmax *s, const mn_call *c, const char *op) {
   *s = (mn_softmax){ .c = c, .T = DIM(c, 'T'), .B = DIM(c, 'B'), .H = DIM(c, 'H'), .K = DIM(c, 'K'), .V = DIM(c, 'V') };
   if (!c->in[SM_MK].data != !c->in[SM_MV].data)
-    return mn_fail(c->ctx, "attention: %s is given without %s", c->in[SM_MK].data ? "mk" : "mv", c->in[SM_MK].data ? "mv" : "mk");
-  if (c->in[SM_MASK].data && !c->in[SM_MK].data) return mn_fail(c->ctx, "attention: mask is given without mk and mv");
-  if (c->in[SM_W].data && !c->in[SM_R].data) return mn_fail(c->ctx, "attention: w is given without r");
+    return mn_fail(c->ctx, "%s: %s is given without %s", op, c->in[SM_MK].data ? "mk" : "mv", c->in[SM_MK].data ? "mv" : "mk");
+  if (c->in[SM_MASK].data && !c->in[SM_MK].data) return mn_fail(c->ctx, "%s: mask is given without mk and mv", op);
+  if (c->in[SM_W].data && !c->in[SM_R].data) return mn_fail(c->ctx, "%s: w is given without r", op);
   s->M = c->in[SM_MK].data ? DIM(c, 'M') : 0;
-  if ((double)s->M + s->T > 1 << 30) return mn_fail(c->ctx, "attention: %d carried keys and %d rows are too many", s->M, s->T);
+  if ((double)s->M + s->T > 1 << 30) return mn_fail(c->ctx, "%s: %d carried keys and %d rows are too many", op, s->M, s->T);
   s->E = s->M + s->T;
   if (c->in[SM_R].data && DIM(c, 'F') != s->E)
-    return mn_fail(c->ctx, "attention: axis 0 (F) of r is %d, expected %d: one distance for each carried key and each row",
-                   DIM(c, 'F'), s->E);
+    return mn_fail(c->ctx, "%s: axis 0 (F) of r is %d, expected %d: one distance for each carried key and each row",
+                   op, DIM(c, 'F'), s->E);
   double window = OPT(c, 0);
-  if (window != floor(window)) return mn_fail(c->ctx, "attention: window is %g, expected a whole number, or -1 for all", window);
+  if (window != floor(window)) return mn_fail(c->ctx, "%s: window is %g, expected a whole number, or -1 for all", op, window);
   s->window = window < 0 || window > s->E ? s->E : (int)window;
   s->scale = 1 / sqrtf((float)s->K);
   return 0;

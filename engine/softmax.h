@@ -21,8 +21,8 @@ typedef struct mn_softmax {      /* one call, its sizes worked out */
   float scale;                   /* 1 / sqrt(K) */
 } mn_softmax;
 
-/* Check what letters cannot say and fill s; 0, or -1 with the error. */
-int mn_softmax_open(mn_softmax *s, const mn_call *c);
+/* Check what letters cannot say and fill s; 0, or -1 with the error, which begins with the name of the op. */
+int mn_softmax_open(mn_softmax *s, const mn_call *c, const char *op);
 
 /* Before rows are computed: where their episodes begin, and at t0 = 0 which carried keys are blocked, and the
 ** positions r in panels. */

@@ -34,13 +34,16 @@ int mn_use(mn_ctx *mn, mn_record *r, const char *op, const char *arg) {
   if (r->slot >= 0 && p)
     return mn_fail(mn, "%s: %s was computed outside the plan; hand it in as an argument, or mn.keep() it", op, arg);
   if (r->plan && r->plan != p) {
-    if (r->late) mn_plan_finish(r->plan);
+    if (r->late) mn_plan_finish(r->plan, r->late);
     mn_tape *t = mn_current_tape(mn);
     for (int i = 0; i < t->n_links; i++)
-      if (t->link[i].plan == r->plan->id && t->link[i].version == r->plan->version) return 0;
+      if (t->link[i].plan == r->plan->id && t->link[i].version == r->plan->version) {
+        t->link[i].asked |= r->late == MN_ASKED;
+        return 0;
+      }
     if (t->n_links == MN_LINKS)
       return mn_fail(mn, "%s: leans on more than %d plans", op, t->n_links);
-    t->link[t->n_links++] = (mn_link){ r->plan->id, r->plan->version };
+    t->link[t->n_links++] = (mn_link){ r->plan->id, r->plan->version, r->late == MN_ASKED };
   } else if (p && !r->plan) {
     if (mn_grow(mn, &p->pinned, &p->cap_pinned, p->n_pinned + 1, sizeof *p->pinned)) return -1;
     p->pinned[p->n_pinned++] = r;
@@ -60,7 +63,8 @@ int mn_check_links(mn_ctx *mn, const mn_tape *t) {
     mn_plan *p = mn->plan[t->link[i].plan];
     if (!p || p->version != t->link[i].version)
       return mn_fail(mn, "a plan that this one leans on was freed or recorded anew: record this one again");
-    mn_plan_finish(p);
+    mn_plan_finish(p, MN_LAST);
+    if (t->link[i].asked) mn_plan_finish(p, MN_ASKED);
   }
   return 0;
 }
@@ -122,7 +126,7 @@ static int make_outputs(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_record 
     char first = e->sig.out[i].axis[0];
     r->timed = a->timed = symbol && (c->time == MN_ROWS || c->time == MN_SCAN) && a->ndim && a->shape[0] == T
                           && (first == symbol || e->op->alias);
-    r->late = mn->recording && (c->time == MN_LAST || (shared && in[0]->late));
+    r->late = !mn->recording ? 0 : c->time == MN_LAST || c->time == MN_ASKED ? c->time : shared ? in[0]->late : 0;
   }
   return 0;
 }

@@ -108,7 +108,7 @@ int mn_tensor_info(mn_ctx *mn, const mn_tensor *t, int *dtype, int *shape) {
 
 void *mn_tensor_data(mn_ctx *mn, const mn_tensor *t) {
   mn_record *r = mn_find(mn, t, "tensor", "it");
-  if (r && r->late && r->plan) mn_plan_finish(r->plan);
+  if (r && r->late && r->plan) mn_plan_finish(r->plan, r->late);
   return r ? r->data : NULL;
 }
 
@@ -144,7 +144,7 @@ int mn_copy(mn_ctx *mn, const mn_tensor *from, const mn_tensor *to) {
   if (b->needed == mn->tape_number + 1)
     return mn_fail(mn, "copy: a backward pass may still need the numbers that this would overwrite: call backward() or "
                        "mn.sweep() first, or compute inside mn.no_grad()");
-  if (a->late && a->plan) mn_plan_finish(a->plan);
+  if (a->late && a->plan) mn_plan_finish(a->plan, a->late);
   long bytes = a->n * item_size(a->dtype);
   memmove(b->data, a->data, (size_t)bytes);
   mn_plan *p = mn->recording;

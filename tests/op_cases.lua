@@ -47,6 +47,11 @@ local function with_heads(o) o.heads, o.d_head, o.d_ffn, o.segment = 2, 2, 3, o.
 local function slots(S)
   return ("(1 + (T - T % S)/S)*B*3*D + 2*B*(6 + (T < S and T or S))*8"):gsub("S", S)
 end
+local function panels(gates)       -- of its packed weights: rows in panels of 32
+  local function one(rows, cols) return ("(%s + 31 - (%s + 31) %% 32)*%s"):format(rows, rows, cols) end
+  local gate = "2*(" .. table.concat({ one("3*D", "D"), one("2*D", "D"), one("D", "D") }, " + ") .. ")"
+  return "2*(" .. table.concat({ one("12", "D"), one("D", "4"), one("3", "D"), one("D", "3"), gates and gate or "0" }, " + ") .. ")"
+end
 
 local hints = {
   add = pairs_of_shapes, sub = pairs_of_shapes, mul = pairs_of_shapes, div = divisors,
@@ -89,6 +94,11 @@ local hints = {
     { sizes = { S = 4 }, counts = "pos", options = { window = 4, globals = 1 } },
     { sizes = { S = 3 }, counts = "pos", options = { globals = 3, rows = "first" } } },
   block_attention = { { sizes = { S = "2*N" }, counts = "pos" } },
+  window_weights = { { sizes = { S = 5 }, counts = "pos", options = { window = 3, dilation = 2, globals = 1 } },
+    { sizes = { S = 3 }, counts = "pos", options = { globals = 3, rows = "first" } } },
+  block_weights = { { sizes = { S = "2*N" }, counts = "pos" } },
+  longshort_weights = { { sizes = { S = "J+1", W = "2*R", E = "H*D", C = "R*((T + J - 1) - (T + J - 1) % J)/J" }, counts = "pos",
+    options = { window = 3 } } },
   longshort_attention = { { sizes = { S = "J+1", W = "2*R", E = "H*D" }, counts = "pos", options = { window = 3, eps = 0.5 } },
     { sizes = { J = 2, S = 3, W = "R", E = "H*D" }, counts = "pos", options = { window = 1, eps = 0.5 } } },
   slots = { { counts = "pos", options = { pinned = 1 } }, { counts = "pos" } },
@@ -102,6 +112,8 @@ local hints = {
     { sizes = with_layers { P = plain_layer }, options = with_heads { flow = "residual", segment = 3 }, absent = "done mem" } },
   rmt_memory = { { sizes = with_layers { P = gated, K = slots(4) }, options = with_heads {} },
     { sizes = with_layers { P = plain_layer, K = slots(2) }, options = with_heads { flow = "postnorm", segment = 2 } } },
+  rmt_weights = { { sizes = with_layers { P = gated, K = slots(4), N = panels(true) }, options = with_heads {} },
+    { sizes = with_layers { P = plain_layer, K = slots(2), N = panels() }, options = with_heads { flow = "postnorm", segment = 2 } } },
   ppo_loss = { { stopped = "old_log_probs old_values advantages returns" },
     { stopped = "old_log_probs old_values advantages returns",
       options = { clip = 0.9, clip_values = 1, normalise_advantages = 0 } } },
@@ -111,6 +123,7 @@ local hints = {
   attention = { { flags = "mask", stopped = "mask", sizes = { F = "M+T" }, options = { window = 3 } },
     { absent = "mk mv mask", sizes = { F = "T" } },
     { absent = "u w r mask done" }, { absent = "mk mv mask done u w r", options = { window = 2 } } },
+  attention_weights = { { flags = "mask", sizes = { F = "M+T" }, options = { window = 3 } }, { absent = "mk mv mask done u w r" } },
   remember = { { sizes = { C = "L*D" } }, { sizes = { C = "L*D", M = "T+2" } }, { sizes = { C = "L*D", T = "M+2" } } },
   recall = { { flags = "mask", stopped = "mask" },
     { flags = "mask", stopped = "mask", absent = "done", options = { level = 1 } } },

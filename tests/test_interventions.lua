@@ -337,6 +337,12 @@ t.test("what is wrong is named, with what there is", function()
   refuse("unknown part of the memory of gru: 'layers.1' %(known: all, layers.0%)", { at = 1, kind = "erase", what = "layers.1" })
   refuse("layers.0 of gru has no heads", { at = 1, kind = "swap", what = "layers.0.head.0" })
   refuse("unknown gate or probe of gru: 'layers.0.beta'", { at = 1, kind = "force", what = "layers.0.beta", to = 1 })
+  t.raises(function()
+    local task = mn.env("tmaze", { corridor = 5, num_envs = 1 })
+    local attends = mn.core { "transformer", d_in = 16, d_model = 8, n_layers = 1, n_heads = 2, d_head = 4, d_ffn = 8 }
+    interventions.new(player.new(task, mn.agent { task = task, core = attends, hidden = 8 }),
+      { { at = 1, kind = "force", what = "layers.0.attention", to = 1 } })
+  end, "layers.0.attention: it follows from what transformer does, and cannot be held")
   refuse("to=nil, expected a finite number", { at = 1, kind = "force", what = "layers.0.h" })
   refuse("steps=0, expected a whole number of at least 1", { at = 1, kind = "freeze", what = "layers.0.h", steps = 0 })
   refuse("unknown fact of tmaze%-v0 that can be changed: 'que'; did you mean 'cue'", { at = 1, kind = "flip", what = "que" })

@@ -280,6 +280,41 @@ t.test("remember and its mask, read after any number of rows", function()
   mn.sweep()
 end)
 
+t.test("weights for people are worked out when somebody reads them, and at no other time", function()
+  local T, B, H, K = 5, 2, 2, 3
+  local function sequence() return mn.sequence { shape = { T, B, H, K } } end
+  local q, k, memory = sequence(), sequence(), mn.tensor { shape = { 1, 2, B, H * K } }
+  q:copy(rig.normal({ T, B, H, K }, 1))
+  k:copy(rig.normal({ T, B, H, K }, 2))
+  local plan = mn.plan(function(p, r, m)
+    return p * 1, (ops.attention_weights { q = p, k = r, v = r }), (ops.remember { x = ops.reshape(r, { d0 = T, d1 = B, d2 = H * K }), memory = m })
+  end)
+  local _, weights, after = plan(q, k, memory)
+  local p, one = weights:data(), 3 * T                 -- of one head
+  plan:rows(0, 2)
+  t.ok(after:at(1, 2, 1, 1) == k:at(2, 1, 1, 1) and p[3 * 2] ~= 0, "final states are read: the weights stay those of the whole")
+  for rows = 2, 4 do
+    if rows > 2 then plan:rows(rows - 1, rows) end
+    t.ok(p == weights:data())
+    for b = 0, B * H - 1 do
+      local sum = 0
+      for i = 0, T - 1 do
+        t.eq(p[b * one + 3 * i + 1], i < rows and 1 or 0)
+        sum = sum + p[b * one + 3 * i + 2]
+      end
+      t.near(sum, 1, 1e-6)
+    end
+  end
+  plan:rows(4, 5)
+  t.eq(p[3 * 4 + 1], 0, "nobody has read them")
+  local other = mn.plan(function() return weights * 2 end)
+  t.eq(other():data()[3 * 4 + 1], 2, "a plan that leans on them does")
+  plan:rows(0, 1)
+  other:run()
+  t.eq(p[3 * 1 + 1], 0)
+  mn.sweep()
+end)
+
 t.test("recall gives one level, zeros where a slot is closed, whatever it holds", function()
   local memory, mask = mn.tensor { shape = { 2, 2, 2, 1 } }, mn.tensor { data = { { 1, 0 }, { 0, 0 } } }
   for i = 0, 7 do memory:data()[i] = i + 1 end

@@ -6,7 +6,7 @@ enum { STEPWISE = 8 };           /* fewer rows do not repay packing the keys */
 
 static int shape(mn_call *c) {
   mn_softmax s;
-  if (mn_softmax_open(&s, c)) return -1;
+  if (mn_softmax_open(&s, c, "attention")) return -1;
   mn_arg *packed = &c->out[SM_PACKED];
   bool xl = c->in[SM_R].data != NULL;
   packed->shape[0] = xl ? s.H * mn_panels(s.E) : 1;
@@ -17,7 +17,7 @@ static int shape(mn_call *c) {
 
 static void forward(mn_call *c) {
   mn_softmax s;
-  mn_softmax_open(&s, c);
+  mn_softmax_open(&s, c, "attention");
   mn_softmax_prepare(&s);
   if (c->t1 - c->t0 < STEPWISE) mn_softmax_steps(&s);
   else mn_softmax_blocks(&s);
@@ -25,7 +25,7 @@ static void forward(mn_call *c) {
 
 static void backward(mn_call *c) {
   mn_softmax s;
-  mn_softmax_open(&s, c);
+  mn_softmax_open(&s, c, "attention");
   mn_softmax_backward(&s);
 }
 

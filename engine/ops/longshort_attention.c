@@ -4,65 +4,52 @@
 **   w = softmax over the chunk of p[.,h,r]     chunk[r,h] = LN(sum_i w_i k_i)     (LN over h and d)
 ** Chunks that end in row t are number t/c of this call: two ends lie at least c rows apart. */
 #include <string.h>
-#include "../episode.h"
 #include "../maths.h"
+#include "longshort.h"
 #include "norm.h"
 
-enum { P_IN = EP_POS + 1, MK, MV, MP, SHORT, WEIGHT, BIAS, CHUNKS = 1 };
-
-typedef struct setting { int T, B, H, D, E, R, S, W, C, window, chunk; float eps; float *dchunks; } setting;
-
-static setting setting_of(const mn_call *c) {
-  setting s = { .T = DIM(c, 'T'), .B = DIM(c, 'B'), .H = DIM(c, 'H'), .D = DIM(c, 'D'), .R = DIM(c, 'R'), .S = DIM(c, 'S'),
-                .W = DIM(c, 'W'), .window = (int)OPT(c, 0), .chunk = DIM(c, 'J'), .eps = (float)OPT(c, 1) };
-  s.E = s.H * s.D;
-  s.C = (s.T + s.chunk - 1) / s.chunk * s.R;
-  return s;
-}
+enum { CHUNKS = 1 };
 
 static int shape(mn_call *c) {
-  double window = OPT(c, 0);
-  if (!(window >= 1 && window < 1 << 30) || window != (int)window)
-    return mn_fail(c->ctx, "longshort_attention: window is %g, expected a whole number of at least 1", window);
-  setting s = setting_of(c);
-  int need = s.window > s.chunk ? s.window - 1 : s.chunk - 1, E = DIM(c, 'E');
-  if (s.S < need)
-    return mn_fail(c->ctx, "longshort_attention: axis 1 (S) of mk is %d, expected at least %d for window and chunk", s.S, need);
-  if (s.W % s.R)
-    return mn_fail(c->ctx, "longshort_attention: axis 2 (W) of short is %d, expected a multiple of %d (R)", s.W, s.R);
-  if (E != s.E) return mn_fail(c->ctx, "longshort_attention: axis 0 (E) of weight is %d, expected H x D = %d", E, s.E);
-  c->out[CHUNKS].shape[2] = s.C;
+  if (mn_longshort_check(c, "longshort_attention")) return -1;
+  c->out[CHUNKS].shape[2] = mn_longshort_of(c).C;
   return 0;
+}
+
+static mn_longshort setting_of(const mn_call *c) {
+  mn_longshort s = mn_longshort_of(c);
+  s.chunks = c->out[CHUNKS].data;
+  return s;
 }
 
 /* ---- one chunk ---- */
 
 typedef struct place { int input; long at; } place;      /* where token i of a chunk is: a row, or a slot */
 
-static place token(const setting *s, const int32_t *pos, int b, int t, int i, int rows, int slots, int n_slots, int n) {
+static place token(const mn_longshort *s, const int32_t *pos, int b, int t, int i, int rows, int slots, int n_slots, int n) {
   int back = s->chunk - 1 - i, row = t - back, P = pos[(long)t * s->B + b] - back;
   if (row >= 0) return (place){ rows, ((long)row * s->B + b) * n };
   return (place){ slots, ((long)b * n_slots + P % n_slots) * n };
 }
 
-static place token_p(const mn_call *c, const setting *s, int b, int t, int i) {
-  return token(s, c->in[EP_POS].i32, b, t, i, P_IN, MP, s->chunk, s->H * s->R);
+static place token_p(const mn_call *c, const mn_longshort *s, int b, int t, int i) {
+  return token(s, c->in[EP_POS].i32, b, t, i, LS_P, LS_MP, s->chunk, s->H * s->R);
 }
-static place token_kv(const mn_call *c, const setting *s, int b, int t, int i, int kv) {
-  return token(s, c->in[EP_POS].i32, b, t, i, EP_K + kv, MK + kv, s->S, s->E);
+static place token_kv(const mn_call *c, const mn_longshort *s, int b, int t, int i, int kv) {
+  return token(s, c->in[EP_POS].i32, b, t, i, EP_K + kv, LS_MK + kv, s->S, s->E);
 }
 
-static bool ends(const mn_call *c, const setting *s, int t, int b) {
+static bool ends(const mn_call *c, const mn_longshort *s, int t, int b) {
   int P = c->in[EP_POS].i32[(long)t * s->B + b];
   return P >= 0 && P % s->chunk == s->chunk - 1;
 }
 
-static float *chunk_row(const setting *s, float *chunks, int b, int kv, int t, int r) {
+static float *chunk_row(const mn_longshort *s, float *chunks, int b, int kv, int t, int r) {
   return chunks + (((long)b * 2 + kv) * s->C + t / s->chunk * s->R + r) * s->E;
 }
 
 /* w[i][h*R + r]: softmax over the tokens i of the chunk that ends in row t. */
-static void weights(const mn_call *c, const setting *s, int b, int t, float *w) {
+static void weights(const mn_call *c, const mn_longshort *s, int b, int t, float *w) {
   int n = s->H * s->R;
   for (int i = 0; i < s->chunk; i++) {
     place p = token_p(c, s, b, t, i);
@@ -77,7 +64,7 @@ static void weights(const mn_call *c, const setting *s, int b, int t, float *w) 
 }
 
 /* x[r][h,d] = sum over tokens of w k, or of w v. */
-static void compress(const mn_call *c, const setting *s, int b, int t, int kv, const float *w, float *x) {
+static void compress(const mn_call *c, const mn_longshort *s, int b, int t, int kv, const float *w, float *x) {
   memset(x, 0, sizeof(float) * (size_t)(s->R * s->E));
   for (int i = 0; i < s->chunk; i++) {
     place p = token_kv(c, s, b, t, i, kv);
@@ -89,11 +76,11 @@ static void compress(const mn_call *c, const setting *s, int b, int t, int kv, c
   }
 }
 
-static long chunk_work(const setting *s) { return 2 * (long)s->chunk * s->H * s->R + 2 * (long)s->R * s->E; }
+static long chunk_work(const mn_longshort *s) { return 2 * (long)s->chunk * s->H * s->R + 2 * (long)s->R * s->E; }
 
-static void chunks_of_copy(const mn_call *c, const setting *s, int b, float *work) {
+static void chunks_of_copy(const mn_call *c, const mn_longshort *s, int b, float *work) {
   float *w = work, *x = w + (long)s->chunk * s->H * s->R, stats[2];
-  const float *weight = c->in[WEIGHT].data, *bias = c->in[BIAS].data;
+  const float *weight = c->in[LS_WEIGHT].data, *bias = c->in[LS_BIAS].data;
   if (c->t0 == 0) memset(c->out[CHUNKS].data + (long)b * 2 * s->C * s->E, 0, sizeof(float) * 2 * (size_t)s->C * (size_t)s->E);
   for (int t = c->t0; t < c->t1; t++) {
     if (!ends(c, s, t, b)) continue;
@@ -109,7 +96,7 @@ static void chunks_of_copy(const mn_call *c, const setting *s, int b, float *wor
 }
 
 /* From the gradient of a normalised row to that of x, in place; adds those of weight and bias. */
-static void norm_back(const setting *s, const float *weight, const float *x, float *g, float *dweight, float *dbias) {
+static void norm_back(const mn_longshort *s, const float *weight, const float *x, float *g, float *dweight, float *dbias) {
   float stats[2];
   mn_norm_stats(x, s->eps, s->E, stats);
   mn_norm_row_params(x, stats, s->E, g, dweight, dbias);
@@ -117,7 +104,7 @@ static void norm_back(const setting *s, const float *weight, const float *x, flo
 }
 
 /* From dx [R,E] to the gradients of the tokens (added) and of w (added). */
-static void compress_back(const mn_call *c, const setting *s, int b, int t, int kv, const float *w, const float *dx, float *dw) {
+static void compress_back(const mn_call *c, const mn_longshort *s, int b, int t, int kv, const float *w, const float *dx, float *dw) {
   for (int i = 0; i < s->chunk; i++) {
     place p = token_kv(c, s, b, t, i, kv);
     const float *k = c->in[p.input].data + p.at, *wi = w + (long)i * s->H * s->R;
@@ -135,7 +122,7 @@ static void compress_back(const mn_call *c, const setting *s, int b, int t, int 
   }
 }
 
-static void softmax_back(const mn_call *c, const setting *s, int b, int t, const float *w, const float *dw) {
+static void softmax_back(const mn_call *c, const mn_longshort *s, int b, int t, const float *w, const float *dw) {
   int n = s->H * s->R;
   for (int j = 0; j < n; j++) {
     float dot = 0;
@@ -149,7 +136,7 @@ static void softmax_back(const mn_call *c, const setting *s, int b, int t, const
 }
 
 /* dnorm: the gradients of weight and bias by this copy. */
-static void chunks_back(const mn_call *c, const setting *s, int b, float *work, float *dnorm) {
+static void chunks_back(const mn_call *c, const mn_longshort *s, int b, float *work, float *dnorm) {
   float *w = work, *dw = w + (long)s->chunk * s->H * s->R, *x = dw + (long)s->chunk * s->H * s->R, *dx = x + (long)s->R * s->E;
   memset(dnorm, 0, sizeof(float) * 2 * (size_t)s->E);
   for (int t = 0; t < s->T; t++) {
@@ -160,79 +147,41 @@ static void chunks_back(const mn_call *c, const setting *s, int b, float *work, 
       compress(c, s, b, t, kv, w, x);
       memcpy(dx, chunk_row(s, s->dchunks, b, kv, t, 0), sizeof(float) * (size_t)(s->R * s->E));
       for (int r = 0; r < s->R; r++)
-        norm_back(s, c->in[WEIGHT].data, x + (long)r * s->E, dx + (long)r * s->E, dnorm, dnorm + s->E);
+        norm_back(s, c->in[LS_WEIGHT].data, x + (long)r * s->E, dx + (long)r * s->E, dnorm, dnorm + s->E);
       compress_back(c, s, b, t, kv, w, dx, dw);
     }
     softmax_back(c, s, b, t, w, dw);
   }
 }
 
-/* ---- a window, and the chunks before ---- */
-
-static void keys(const mn_episode *e, int b, int h, mn_keys *to) {
-  const setting *s = e->op;
-  const mn_call *c = e->c;
-  const mn_arg *old = &c->in[SHORT];
-  long at = (long)b * 2 * s->C * s->E + h * s->D, value = (long)s->C * s->E;
-  long old_at = (long)b * 2 * s->W * s->E + h * s->D, old_value = (long)s->W * s->E;
-  to[0] = mn_episode_tokens(c, b, h, MK, 0);
-  to[1] = (mn_keys){ .k = c->out[CHUNKS].data + at, .v = c->out[CHUNKS].data + at + value,
-                     .old_k = old->data + old_at, .old_v = old->data + old_at + old_value,
-                     .step = s->E, .old_step = s->E, .rows = s->C, .slots = s->W };
-  if (s->dchunks) to[1].dk = s->dchunks + at, to[1].dv = s->dchunks + at + value;
-  if (old->grad) to[1].dold_k = old->grad + old_at, to[1].dold_v = old->grad + old_at + old_value;
-}
-
-static void sees(const mn_episode *e, int h, int P, mn_seen *to) {
-  const setting *s = e->op;
-  int full = P / s->chunk, kept = s->W / s->R, chunks = full < kept ? full : kept, n = P + 1 < s->window ? P + 1 : s->window;
-  (void)h;
-  if (P < 0) chunks = n = 0;
-  to[0] = (mn_seen){ 1, { (full - chunks) * s->R, chunks * s->R, 1 } };
-  to[1] = (mn_seen){ 0, { P - n + 1, n, 1 } };
-}
-
-/* Chunk u ends in row u*c + c-1 + base, and is number u + (c-1 + base)/c, rounded down. */
-static int base(const mn_episode *e, int of, int base_of_tokens) {
-  const setting *s = e->op;
-  if (!of) return base_of_tokens;
-  int x = s->chunk - 1 + base_of_tokens;
-  return (x >= 0 ? x / s->chunk : -((-x + s->chunk - 1) / s->chunk)) * s->R;
-}
-
-static mn_episode episode_of(const mn_call *c, const setting *s) {
-  return (mn_episode){ .c = c, .op = s, .n_keys = 2, .n_seen = 2, .stride = 1, .most = (long)s->W + s->window + 2 * s->R + 2 * MN_TILE,
-                       .keys = keys, .sees = sees, .base = base };
-}
-
 static void forward(mn_call *c) {
-  setting s = setting_of(c);
-  mn_episode e = episode_of(c, &s);
+  mn_longshort s = setting_of(c);
+  mn_episode e = mn_longshort_episode(c, &s);
   float *work = mn_scratch(c->ctx, 1, s.B * chunk_work(&s));
   MN_FOR(c->ctx, (double)(c->t1 - c->t0) * s.B * s.E * s.R, b, 0, s.B, 1, chunks_of_copy(c, &s, (int)b, work + b * chunk_work(&s)));
   mn_episode_forward(&e);
 }
 
 static void backward(mn_call *c) {
-  setting s = setting_of(c);
+  mn_longshort s = setting_of(c);
   long n = c->out[CHUNKS].n, part = chunk_work(&s);
   float *work = mn_scratch(c->ctx, 1, s.B * (part + 2 * s.E)), *dnorm = work + s.B * part;
   const float *dchunks = c->out[CHUNKS].grad;
   s.dchunks = mn_scratch(c->ctx, 2, n);
   if (c->out[0].grad) {
-    mn_episode e = episode_of(c, &s);
+    mn_episode e = mn_longshort_episode(c, &s);
     mn_episode_backward(&e);
   } else {                     /* only the chunks led to the loss */
     memset(s.dchunks, 0, sizeof(float) * (size_t)n);
-    for (int i = 0; i <= SHORT; i++)
+    for (int i = 0; i <= LS_SHORT; i++)
       if (c->in[i].grad) memset(c->in[i].grad, 0, sizeof(float) * (size_t)c->in[i].n);
   }
   for (long i = 0; dchunks && i < n; i++) s.dchunks[i] += dchunks[i];
-  for (int i = P_IN; i <= MP; i += MP - P_IN)
+  for (int i = LS_P; i <= LS_MP; i += LS_MP - LS_P)
     if (c->in[i].grad) memset(c->in[i].grad, 0, sizeof(float) * (size_t)c->in[i].n);
   MN_FOR(c->ctx, 3.0 * s.T * s.B * s.E * s.R, b, 0, s.B, 1, chunks_back(c, &s, (int)b, work + b * part, dnorm + b * 2 * s.E));
   for (int i = 0; i < 2; i++) {
-    float *to = c->in[WEIGHT + i].grad;
+    float *to = c->in[LS_WEIGHT + i].grad;
     if (to) memset(to, 0, sizeof(float) * (size_t)s.E);
     for (long b = 0; to && b < s.B; b++)
       for (int e = 0; e < s.E; e++) to[e] += dnorm[(2 * b + i) * s.E + e];
@@ -240,8 +189,7 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_longshort_attention = {
-  .sig = EPISODE_INPUTS "p[T,B,H,R] mk[B,S,H,D] mv[B,S,H,D] mp[B,J,H,R] short[B,2,W,H,D] weight[E] bias[E]"
-         " -> y[T,B,H,D] chunks[B,2,?,H,D] | window=1 eps=1e-5",
+  .sig = LONGSHORT_INPUTS " -> y[T,B,H,D] chunks[B,2,?,H,D]" LONGSHORT_OPTIONS,
   .doc = "softmax(q.k / sqrt(D)) v by position in the episode (see position, slots, chunk_slots) over the `window` tokens up to "
          "one's own and the last W/R full chunks of J tokens before one's own, each compressed to R keys and values by a softmax "
          "of p over the chunk and layer norm over H x D; chunks: those that were filled here (Transformer-LS: Zhu et al. 2021)",

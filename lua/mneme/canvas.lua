@@ -110,6 +110,20 @@ function methods:text(text, x, y, size, color, align, room)
   C.mn_canvas_text(self.shapes, color or self.theme.text, x, y, size * self.unit, text)
 end
 
+---Write a text on as many lines as it takes, broken between words.
+---@param room number pixels that a line may take
+function methods:paragraph(text, x, y, size, color, room)
+  local line = ""
+  for word in text:gmatch "%S+" do
+    local longer = line == "" and word or line .. " " .. word
+    if line ~= "" and self:text_width(longer, size) > room then
+      self:text(line, x, y, size, color, "left", room)
+      line, y = word, y + 1.4 * size * self.unit
+    else line = longer end
+  end
+  self:text(line, x, y, size, color, "left", room)
+end
+
 ---The longest beginning of a text that fits into `room` pixels; "" if not even an ellipsis does.
 function methods:fit(text, size, room)
   if self:text_width(text, size) <= room then return text end

@@ -15,10 +15,12 @@
 --   complexity  { step = "2*L*H*V*K", sequence = ... }: multiply-adds of remembering alone, for one copy, over the
 --               letters of `sizes`, L (layers) and N (steps so far); `sequence` where it is not N*step
 --   cost        operations for the roofline, only where the lanes do more than the formula counts
---   reads       how it reads its memory, a word of recall.lua: for pictures of what it attends to and when it forgets
+--   reads       how it reads its memory, a word of recall.lua: for pictures of what it attends to and when it forgets,
+--               or of the reason why no weight belongs to a step
 --   channels    only where files lay a state out differently (agalite's mirrored channels; see states.lua)
 local errors = require "mneme.errors"
 local find = require "mneme.find"
+local recall = require "mneme.recall"
 local tensor = require "mneme.tensor"
 
 ---@class Core
@@ -28,7 +30,8 @@ Core.__index = Core
 ---@param x Tensor [T,B,d_in]
 ---@param done Tensor? [T,B] u8: 1 where an observation starts a new episode
 ---@param state table<string, Tensor>? nil: the initial state
----@param probe (fun(name: string, t: Tensor): Tensor)? sees, and may replace, what goes on inside
+---@param probe (fun(name: string, t: Tensor): Tensor)? sees, and may replace, what goes on inside; but of tensors of one
+---row, whatever T is, it only sees what the last step did: they are worked out when somebody reads them
 ---@return Tensor y [T,B,d_out]
 ---@return table<string, Tensor> state after the last step
 function Core:__call(x, done, state, probe)
@@ -243,6 +246,7 @@ local function new(name, config, ignore_unknown)
   local d = definition(name)
   local cfg = configure(name, d, config or {}, ignore_unknown)
   local core = d.build(cfg, config or {}, ignore_unknown)
+  recall.check(core.reads, "core " .. name)
   core.name, core.config = name:match "([^/]+)%.lua$" or name, cfg
   for _, key in ipairs { "start", "constants", "stops", "complexity", "claims" } do core[key] = core[key] or {} end
   for key, value in pairs(claims) do core.claims[key] = core.claims[key] or value end

@@ -24,6 +24,7 @@ end
 ---@field heads fun(name: string, x: Tensor): Tensor the projection `name` of x [T,B,d], as [T,B,H,n]
 ---@field pos Tensor [T,B] i32
 ---@field state fun(name: string): Tensor
+---@field show fun(name: string, op: function, args: table) where there is a probe: what the op says of the weights
 ---@field put fun(name: string, t: Tensor) the state after these rows
 ---@field keep fun(name: string, t: Tensor, pinned: integer?) the same: what t was at the positions seen (the op `slots`)
 
@@ -57,6 +58,7 @@ function episode_core.build(cfg, spec)
           return by_head(name, map and map(t) or t)
         end,
         state = function(name) return state[prefix .. name] end,
+        show = function(name, op, args) if probe then probe(prefix .. name, (op(args))) end end,
         put = function(name, t) new[prefix .. name] = t end,
         keep = function(name, t, pinned)
           new[prefix .. name] = ops.slots { x = t, pos = pos, memory = state[prefix .. name], pinned = pinned or 0 }
@@ -75,6 +77,7 @@ function episode_core.build(cfg, spec)
   return {
     module = nn.container { { "embed", embed }, { "layers", nn.container(layers) } },
     d_out = cfg.d_model, states = states, sizes = spec.sizes, claims = spec.claims, complexity = spec.complexity,
+    reads = "softmax",
     forward = function(x, done, state, probe)
       local e, new = embed(x), {}
       local pos, tick = ops.position { like = x, done = cfg.reset and done or nil, tick = state.tick,

@@ -37,7 +37,7 @@ local fused = { relu = true, elu1 = true, sigmoid = true, tanh = true }
 
 -- How the parts of one layer are called, and what of them a probe sees.
 local order = { "k", "q", "q2", "v", "beta", "gamma", "p_k", "p_q", "p_gamma" }
-local probed = { "v", "k", "q", "beta", "gamma", "p_k", "p_q", "p_gamma" }
+local probed = { "v", "k", "q", "beta", "gamma", "p_k", "p_q", "p_gamma", "shrink" }
 
 local function projections(cfg, K, memory, gate)
   local feature, act = features.list[cfg.feature], features.act(cfg)
@@ -159,12 +159,11 @@ function family.equations(cfg)
   return table.concat(lines, "\n")
 end
 
--- How it reads its memory, as a word of mneme.recall; nil: no word of it.
-local function reading(cfg, memory, feature)
+-- How it reads its memory, as a word of mneme.recall.
+local function reading(cfg, memory)
   local gate = memory.gate or gates.list[cfg.gate]
   if cfg.update ~= "sum" then return cfg.update end
-  local joint = cfg.decay == "joint" and gate.beta and gate.gamma
-  return not (joint or gate.apply or feature.rescales) and "gated" or nil
+  return (cfg.decay == "joint" and gate.beta and gate.gamma or gate.apply) and "joint" or "gated"
 end
 
 ---Build a core of the family from a complete configuration.
@@ -188,7 +187,7 @@ function family.build(cfg, given, lenient)
   if clock then states.tick = "[B]" end
   core.module = nn.container { { "embed", embed }, { "layers", nn.container(layers) } }
   core.d_out = cfg.d_model
-  core.reads = reading(cfg, memory, feature)
+  core.reads = reading(cfg, memory)
   core.claims = { reset = clock and "up to tick" or "exact" }
   core.complexity = memory.complexity(cfg)
   if feature.step then core.complexity.step = core.complexity.step .. " + " .. feature.step end

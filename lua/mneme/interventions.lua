@@ -115,6 +115,9 @@ local function probe_part(player, word)
     errors.unknown(("gate or probe of %s:"):format(player.agent.core.name), name, find.keys(player.probes))
   end
   local shape, part = t:shape(), { name = name }
+  if shape[1] == 1 then
+    errors.usage(("%s: it follows from what %s does, and cannot be held"):format(name, player.agent.core.name))
+  end
   table.remove(shape, 1)
   part.shape = shape
   if not head then return part end

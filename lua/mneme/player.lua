@@ -192,15 +192,15 @@ local function memory(self, b)
   return list
 end
 
--- One copy's part of this row of the probes, [ROWS,B,...] each.
+-- One copy's part of this row of the probes, [ROWS,B,...] each, or [1,B,...] where they tell of the newest row alone.
 local function probes(self, b)
   local list = {}
   for name, t in pairs(self.probes) do
     local shape, n = t:shape(), 1
-    table.remove(shape, 1)
+    local row = table.remove(shape, 1) == 1 and 0 or self.row
     table.remove(shape, 1)
     for _, size in ipairs(shape) do n = n * size end
-    list[name] = { shape = shape, values = t:data() + (self.row * self.copies + b) * n }
+    list[name] = { shape = shape, values = t:data() + (row * self.copies + b) * n }
   end
   return list
 end

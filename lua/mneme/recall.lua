@@ -1,187 +1,64 @@
 -- recall.lua -- what of the past a memory reads: how much of what was written at each past step is in what a head
--- reads now, and how long a head keeps what is written; from keys, queries and gates that were probed at each step.
--- A core says by a word, core.reads, which of these rules is its own:
+-- reads now, and how long a head keeps what is written.  From what was probed: of memories that forget, keys, queries
+-- and gates at each step; of softmax the weights themselves, which the engine tells of the last step (engine/weights.h).
+-- A core says by a word, core.reads, which way of reading is its own:
 --   gated        y = C q,  C = (1-b)(1-g)*C + (b v)(g k)^T          gates b of values and g of keys, where there are any
 --   delta        C = (1-g) C + g b (v - C k) k^T                    keys and queries of length 1
 --   fastweight   C = C + b (v - C k) k^T                            keys and queries of sum 1
 --   gated_delta  C = keep C (I - b k k^T) + b v k^T
---   softmax      y = sum_j softmax_j(q.k_j / sqrt(dh)) v_j          over itself and the M steps before it
---   kept         w is the part of each channel that is kept; keys and queries meet in another way
--- The query goes back in time: at each step it meets the key, and then forgets as the memory did there.
+--   bonus        y = r^T (S + diag(first) k v^T),  S = diag(w) S + k v^T
+--   unlearned    S = diag(w) S - k_back (k_out^T S) + k_write v^T,  y = r^T S
+--   averages     each channel: values weighed with e^k w^(steps between), the newest with e^(first + k)
+--   softmax      attention; probes named `attention` hold its weights
+--   frames       the last observations, side by side
+-- and where no weight belongs to a step, which of these is the reason:
+--   joint        each number of a matrix forgets at its own rate
+--   vector       one vector a layer, into which every step is mixed
+--   nothing      there is no memory
+local errors = require "mneme.errors"
 local ffi = require "ffi"
+local find = require "mneme.find"
+local rules = require "mneme.recall_rules"
 
 local recall = {}
 local WINDOW = 16                 -- steps over which a horizon takes the gates' mean
-local GONE = 1e-7                 -- of a query that has forgotten: what was before is not read
 local FOREVER = 1e6               -- steps: what is kept longer counts as kept for ever
 
--- Scratch, one buffer a purpose, grown on demand.
-local buffers, rooms = {}, {}
-local function scratch(name, n)
-  if (rooms[name] or 0) < n then buffers[name], rooms[name] = ffi.new("float[?]", n), n end
-  return buffers[name]
+local function set(text)
+  local list = {}
+  for word in text:gmatch "%S+" do list[word] = true end
+  return list
 end
 
--- "layers.2.k", made once.
-local names = setmetatable({}, { __index = function(kinds, kind)
-  kinds[kind] = setmetatable({}, { __index = function(layers, layer)
-    layers[layer] = "layers." .. layer .. "." .. kind
-    return layers[layer]
-  end })
-  return kinds[kind]
-end })
-
--- One head's numbers of a probe, and how many; nil where it was not probed.
-local function part(entry, layer, head, kind)
-  local array = entry.probes[names[kind][layer]]
-  if not array then return nil, 0 end
-  local n = 1
-  for i = 2, #array.shape do n = n * array.shape[i] end
-  return array.values + head * n, n
-end
-
--- The same, multiplied out where it was probed as two factors, p_KIND (x) KIND.
-local function whole(entry, layer, head, kind)
-  local x, n = part(entry, layer, head, kind)
-  local p, m = part(entry, layer, head, "p_" .. kind)
-  if not x or not p then return x, n end
-  local out = scratch(kind, n * m)
-  for a = 0, m - 1 do
-    for b = 0, n - 1 do out[a * n + b] = p[a] * x[b] end
-  end
-  return out, n * m
-end
-
-local function dot(a, b, n)
-  local sum = 0
-  for i = 0, n - 1 do sum = sum + a[i] * b[i] end
-  return sum
-end
-
--- 1 over a vector's length or sum; 0 of one that is all zero.
-local lengths = {
-  one = function() return 1 end,
-  length = function(x, n) local s = math.sqrt(dot(x, x, n)) return s > 0 and 1 / s or 0 end,
-  sum = function(x, n) local s = 0 for i = 0, n - 1 do s = s + x[i] end return s > 0 and 1 / s or 0 end,
+-- rule: weights.  needs: kinds of probes that must be there, of as many numbers a head as the first; singles: of any
+-- number of them.  may: kinds that may be there.  forgets: gates that forget, and whether they tell what goes (1 - gate
+-- stays) or what stays.  why: there are no weights.
+local ways = {
+  gated = { rule = rules.gated, needs = { "q", "k" }, may = set "beta gamma p_q p_k p_gamma shrink",
+    forgets = { { "gamma", true }, { "beta", true } } },
+  delta = { rule = rules.delta, needs = { "q", "k" }, singles = { "gamma", "beta" }, may = set "p_q p_k", forgets = { { "gamma", true } } },
+  fastweight = { rule = rules.fastweight, needs = { "q", "k" }, singles = { "beta" }, may = set "p_q p_k", forgets = {} },
+  gated_delta = { rule = rules.gated_delta, needs = { "q", "k" }, singles = { "keep", "beta" }, forgets = { { "keep" } } },
+  bonus = { rule = rules.bonus, needs = { "r", "k", "w", "first" }, forgets = { { "w" } } },
+  unlearned = { rule = rules.unlearned, needs = { "r", "k_write", "k_out", "k_back", "w" }, forgets = { { "w" } } },
+  averages = { rule = rules.averages, needs = { "w", "first" }, forgets = { { "w" } } },
+  softmax = { rule = rules.softmax },
+  frames = { rule = rules.frames },
+  joint = { why = "no weight belongs to a step: each number of this core's matrix forgets at its own rate (decay=joint)" },
+  vector = { why = "no weight belongs to a step: this core keeps one vector a layer, and mixes every step into all of it" },
+  nothing = { why = "nothing is read of the past: this core has no memory" },
 }
 
--- The query as it will go back: a copy, scaled.
-local function query(entry, layer, head, unit)
-  local q, n = whole(entry, layer, head, "q")
-  local u = scratch("u", n)
-  local scale = lengths[unit](q, n)
-  for i = 0, n - 1 do u[i] = q[i] * scale end
-  return u, n
+---Refuse a word that is none.
+---@param word string? a core's `reads`
+---@param where string of whom, for the error
+function recall.check(word, where)
+  if word ~= nil and not ways[word] then errors.unknown(where .. ": reads =", tostring(word), find.keys(ways)) end
 end
-
--- One step of the query's way back, over keys and gates of which either may be a product of two factors: what it
--- reads there; it forgets as the memory did, and what is left of it comes second.
-local function meet(u, e, layer, head)
-  local k, n = part(e, layer, head, "k")
-  local p, m = part(e, layer, head, "p_k")
-  local g, inner = part(e, layer, head, "gamma")
-  local f, outer = part(e, layer, head, "p_gamma")
-  if f then n, m = inner, outer elseif not p then m = 1 end
-  local read, left = 0, 0
-  for a = 0, m - 1 do
-    local at, key, keys = u + a * n, p and p[a] or 1, p and k or k + a * n
-    if g then
-      local gate, gates = f and f[a] or 1, f and g or g + a * n
-      for b = 0, n - 1 do
-        local x, forget = at[b], gate * gates[b]
-        read = read + x * forget * key * keys[b]
-        x = x * (1 - forget)
-        at[b], left = x, left + math.abs(x)
-      end
-    else
-      read, left = read + key * dot(at, keys, n), math.huge
-    end
-  end
-  return read, left
-end
-
-local function gated(now, layer, head, channel)
-  local history, n = now.history, #now.history
-  local u, K = query(history[n], layer, head, "one")
-  local w, reach, V, start = scratch("w", n), nil, 0, 0
-  for i = 0, K - 1 do start = start + math.abs(u[i]) end
-  ffi.fill(w, 4 * n)
-  for j = n, 1, -1 do
-    local e = history[j]
-    if not e.probes then return w, n, j end
-    local b, values = part(e, layer, head, "beta")
-    if j == n then
-      V = math.max(1, values)
-      reach = scratch("reach", V)
-      if V == 1 then channel = nil end           -- one gate for all of them
-      for d = 0, V - 1 do reach[d] = 1 end
-    end
-    local read, left = meet(u, e, layer, head)
-    local through = 0
-    for d = 0, V - 1 do
-      local gate = b and b[d] or 1
-      if not channel or channel == d then through = through + reach[d] * gate end
-      if b then reach[d] = reach[d] * (1 - gate) end
-    end
-    w[j - 1] = read * through / (channel and 1 or V)
-    if left < GONE * start then break end
-  end
-  return w, n, 0
-end
-
--- Rules that take out what a key holds before they write: `gates` gives how much is kept and how much is written.
-local function corrected(unit, gates, kept_first)
-  return function(now, layer, head)
-    local history, n = now.history, #now.history
-    local u, K = query(history[n], layer, head, unit)
-    local w = scratch("w", n)
-    for j = n, 1, -1 do
-      local e = history[j]
-      if not e.probes then return w, n, j end
-      local k = whole(e, layer, head, "k")
-      local scale = lengths[unit](k, K)
-      local keep, write = gates(e, layer, head)
-      local read = dot(u, k, K) * scale
-      local out = write * read * scale * (kept_first and keep or 1)
-      for i = 0, K - 1 do u[i] = keep * u[i] - out * k[i] end
-      w[j - 1] = write * read
-    end
-    return w, n, 0
-  end
-end
-
-local function number(entry, layer, head, kind) return part(entry, layer, head, kind)[0] end
-
-local function softmax(now, layer, head)
-  local history, n = now.history, #now.history
-  local q, K = part(history[n], layer, head, "q")
-  local window = now.memory.mask and now.memory.mask.shape[1] or n
-  local w, first, top, sum = scratch("w", n), 0, -math.huge, 0
-  for j = n, 1, -1 do
-    if not history[j].probes or j < n - window then first = j break end
-    w[j - 1] = dot(q, part(history[j], layer, head, "k"), K) / math.sqrt(K)
-    top = math.max(top, w[j - 1])
-  end
-  for j = first, n - 1 do w[j] = math.exp(w[j] - top) sum = sum + w[j] end
-  for j = first, n - 1 do w[j] = w[j] / sum end
-  for j = 0, first - 1 do w[j] = 0 end
-  return w, n, history[math.max(1, first)].probes and 0 or first
-end
-
-local rules = {
-  gated = gated, softmax = softmax,
-  delta = corrected("length", function(e, layer, head)
-    local g = number(e, layer, head, "gamma")
-    return 1 - g, g * number(e, layer, head, "beta")
-  end),
-  fastweight = corrected("sum", function(e, layer, head) return 1, number(e, layer, head, "beta") end),
-  gated_delta = corrected("one", function(e, layer, head)
-    return number(e, layer, head, "keep"), number(e, layer, head, "beta")
-  end, true),
-}
 
 ---What a head reads now of each past step of the episode: the weight with which what was written there comes out,
----before any normaliser.  With gates of values it is the mean over their channels.
+---before any normaliser.  With gates of values it is the mean over their channels; weights of softmax are shares, with
+---`beside` they sum to 1.
 ---@param now Frame
 ---@param layer integer from 0
 ---@param head integer from 0
@@ -189,21 +66,48 @@ local rules = {
 ---@return ffi.cdata*? weights float[n], one for each entry of now.history, until the next call; nil: see `problem`
 ---@return integer n
 ---@return integer unseen steps at the beginning of which nothing is known
-function recall.weights(now, layer, head, channel) return rules[now.reads](now, layer, head, channel) end
+---@return number beside what is read of no step of the history: of tokens that are memory, of steps that are not told
+function recall.weights(now, layer, head, channel) return ways[now.reads].rule(now, layer, head, channel) end
 
--- Kinds of probes that rules read, one row a head.
-local read = { q = true, k = true, r = true, w = true, beta = true, gamma = true, keep = true,
-  p_q = true, p_k = true, p_gamma = true }
-local needed = { delta = { "gamma", "beta" }, fastweight = { "beta" }, gated_delta = { "keep", "beta" } }
+-- Does a probe hold what an attention gave: [H,N,3], or of all layers [L,H,N,3]?
+local function is_attention(array, axes)
+  local s = array.shape
+  return #s == axes and s[axes] == 3
+end
 
----The layers and heads of a core whose queries are probed; 0 where its probes do not go together, as those of a file
----may not.
+-- Layers and heads of softmax; 0 where probes do not go together.
+local function size_of_softmax(now)
+  local all = now.probes.attention
+  if all then
+    if is_attention(all, 4) then return all.shape[1], all.shape[2] end
+    return 0, 0
+  end
+  local layers, heads = 0, nil
+  while now.probes["layers." .. layers .. ".attention"] do
+    for _, kind in ipairs { ".attention", ".attention_global" } do
+      local array = now.probes["layers." .. layers .. kind]
+      if array and not (is_attention(array, 3) and (heads or array.shape[1]) == array.shape[1]) then return 0, 0 end
+      heads = array and array.shape[1] or heads
+    end
+    layers = layers + 1
+  end
+  return layers, heads or 0
+end
+
+---The layers and heads of a core that can be asked for; 0 where its probes do not go together, as those of a file may
+---not.
 ---@return integer layers, integer heads
 function recall.size(now)
-  local heads, layers, odd = nil, 0, false
+  local way = ways[now.reads] or {}
+  if now.reads == "softmax" then return size_of_softmax(now) end
+  if now.reads == "frames" then return rules.held(now) and 1 or 0, 1 end
+  local read, heads, layers, odd = {}, nil, 0, false
+  for _, list in ipairs { way.needs or {}, way.singles or {} } do
+    for _, kind in ipairs(list) do read[kind] = true end
+  end
   for name, probe in pairs(now.probes) do
     local layer, kind = name:match "^layers%.(%d+)%.([%a_]+)$"
-    if layer and read[kind] then
+    if layer and (read[kind] or (way.may or {})[kind]) then
       heads, layers = heads or probe.shape[1], math.max(layers, layer + 1)
       odd = odd or #probe.shape == 0 or probe.shape[1] ~= heads
     end
@@ -213,33 +117,54 @@ end
 
 -- Do queries, keys and gates of a layer have numbers that go together?
 local function fits(now, layer)
-  local _, q = part(now, layer, 0, "q")
+  local way = ways[now.reads]
   local function size(kind)
-    local x, n = part(now, layer, 0, kind)
-    local p, m = part(now, layer, 0, "p_" .. kind)
+    local x, n = rules.part(now, layer, 0, kind)
+    local p, m = rules.part(now, layer, 0, "p_" .. kind)
     return x and (p and n * m or n)
   end
-  local K = size "q"
-  if not K or q == 0 or size "k" ~= K then return false end
-  for _, kind in ipairs(needed[now.reads] or {}) do if not size(kind) then return false end end
+  local K = size(way.needs[1])
+  if not K or K == 0 then return false end
+  for _, kind in ipairs(way.needs) do if size(kind) ~= K then return false end end
+  for _, kind in ipairs(way.singles or {}) do if not size(kind) then return false end end
+  if now.reads == "averages" then
+    local k = now.probes["layers." .. layer .. ".k"]
+    return k and #k.shape == 1 and k.shape[1] == K
+  end
   return now.reads ~= "gated" or (size "gamma" or K) == K
 end
 
+---Does a core look at steps of a certain distance, rather than forget little by little?
+function recall.reaches(now) return now.reads == "softmax" or now.reads == "frames" end
+
 ---Why there are no weights; nil: there are.
 function recall.problem(now)
-  local layers = recall.size(now)
-  local last = now.history[#now.history]
-  for layer = 0, math.max(1, layers) - 1 do
-    if not (last and last.probes and layers > 0 and fits(now, layer)) then return "this core shows no queries and keys" end
-  end
-  if not rules[now.reads] then return "this core's way of reading has no weights" end
+  local way, last = ways[now.reads], now.history[#now.history]
+  if not way then return "this core does not say how it reads its memory (`reads`)" end
+  if way.why then return way.why end
+  local layers, heads = recall.size(now)
+  local shown = last and layers > 0 and heads > 0 and (last.probes or recall.reaches(now))
+  for layer = 0, shown and way.needs and layers - 1 or -1 do shown = shown and fits(now, layer) end
+  return not shown and "what this core reads with was not recorded" or nil
 end
 
--- Which gates forget, and whether they tell what goes (1 - gate stays) or what stays.
-local forgets = {
-  gated = { { "gamma", true }, { "beta", true } }, delta = { { "gamma", true } }, fastweight = {},
-  gated_delta = { { "keep" } }, kept = { { "w" } },
-}
+---What to know of the weights of all heads, besides that they are shares; nil: nothing.
+---@param beside number the greatest share of a head that is of no step shown
+function recall.note(now, beside)
+  if now.reads == "frames" then return "the observations that lie side by side" end
+  if now.reads ~= "softmax" then return nil end
+  local layers, heads = recall.size(now)
+  local chunks, memory = false, false
+  for row = 0, layers * heads - 1 do
+    rules.each_entry(now, math.floor(row / heads), row % heads, function(_, steps, weight)
+      chunks, memory = chunks or steps > 1 and weight > 0, memory or steps == 0 and weight > 0
+    end)
+  end
+  if memory then return ("up to %.0f %% goes to memory tokens"):format(100 * beside) end
+  return chunks and "a chunk's weight is spread over its steps" or nil
+end
+
+-- ---- how long ----
 
 -- What is left after n steps, of each gate's channels the mean: logs holds their logarithms a step.
 local function left(groups, n)
@@ -252,21 +177,33 @@ local function left(groups, n)
   return all
 end
 
+-- How many steps back the oldest one lies that a head of softmax sees now.
+local function reach(now, layer, head)
+  local most = 0
+  rules.each_entry(now, layer, head, function(back, steps, weight)
+    if weight > 0 then most = math.max(most, back + steps - 1) end
+  end)
+  return most
+end
+
 ---In how many steps half of what a head holds is gone, if its gates go on as they did on average in the last steps;
----what a new key takes out does not count.
+---what a new key takes out does not count.  Of softmax and frames: how many steps back can be read now.
 ---@return number? steps math.huge: never; nil: its gates were not probed
 ---@return number? slowest the same of the channels that keep longest
 function recall.horizon(now, layer, head)
   local history, groups = now.history, {}
-  local window = now.memory.mask and now.memory.mask.shape[1]
-  if now.reads == "softmax" then return window, window end
-  if not history[#history].probes then return nil end
+  if recall.reaches(now) then
+    local steps = now.reads == "frames" and rules.held(now) - 1 or reach(now, layer, head)
+    return steps, steps
+  end
+  local forgets = (ways[now.reads] or {}).forgets
+  if not forgets or not history[#history].probes then return nil end
   local slowest = 0
-  for _, gate in ipairs(forgets[now.reads] or { { "none" } }) do
+  for _, gate in ipairs(forgets) do
     local logs, n, count = nil, 0, 0
     for j = #history, math.max(1, #history - WINDOW + 1), -1 do
       if not history[j].probes then break end
-      local x, size = whole(history[j], layer, head, gate[1])
+      local x, size = rules.whole(history[j], layer, head, gate[1])
       if not x then break end
       if not logs then logs, n = ffi.new("double[?]", size), size end
       for i = 0, n - 1 do logs[i] = logs[i] + math.log(math.max(1e-30, gate[2] and 1 - x[i] or x[i])) end
@@ -279,10 +216,7 @@ function recall.horizon(now, layer, head)
     end
     if logs then groups[#groups + 1], slowest = { logs = logs, n = n }, slowest + top end
   end
-  if #groups == 0 then
-    local never = forgets[now.reads] and now.reads ~= "kept" and math.huge or nil
-    return never, never
-  end
+  if #groups == 0 then return math.huge, math.huge end
   slowest = math.log(0.5) / math.min(slowest, -1e-30)
   if slowest > FOREVER then slowest = math.huge end
   local lo, hi = 0, 1

@@ -37,7 +37,7 @@ function recurrent.build(cfg, layer, names)
   return {
     module = nn.container { { "layers", nn.container(layers) } },
     d_out = cfg.d_model, states = states, sizes = { D = cfg.d_model },
-    complexity = { step = "3*L*D" },
+    complexity = { step = "3*L*D" }, reads = "vector",
     forward = function(x, done, state, probe)
       local new = {}
       for n = 0, cfg.n_layers - 1 do

@@ -8,7 +8,7 @@ local shares = {}
 local MOST_HEADS = 1024                          -- of a layer
 local MOST_STEPS = 256                           -- of a long episode those that are looked at
 
--- Entry -> layer and head in one number -> { share = float[n], n, unseen }.
+-- Entry -> layer and head in one number -> { share = float[n], n, unseen, beside }.
 local kept = setmetatable({}, { __mode = "k" })
 
 -- The frame of an earlier step, as far as recall needs it; one table serves for all.
@@ -18,7 +18,7 @@ local function frame_at(now, i)
   local history = earlier.history
   for k = #history, i + 1, -1 do history[k] = nil end
   for k = 1, i do history[k] = now.history[k] end
-  earlier.probes, earlier.reads, earlier.memory = now.history[i].probes, now.reads, now.memory
+  earlier.step, earlier.probes, earlier.reads, earlier.memory = history[i].step, history[i].probes, now.reads, now.memory
   return earlier
 end
 
@@ -27,23 +27,24 @@ end
 ---@param i integer place in now.history, of a step whose probes are kept
 ---@param layer integer from 0
 ---@param head integer from 0
----@return ffi.cdata* share float[n], of the first step at 0; their sum is 1, or 0 where nothing was read
+---@return ffi.cdata* share float[n], of the first step at 0; with `beside` their sum is 1, or 0 where nothing was read
 ---@return integer n
 ---@return integer unseen steps at the beginning of which nothing is known
+---@return number beside the share of what is no step of the history
 function shares.of(now, i, layer, head)
   local entry, key = now.history[i], layer * MOST_HEADS + head
   local of_step = kept[entry] or {}
   kept[entry] = of_step
   local known = of_step[key]
   if not known then
-    local w, n, unseen = recall.weights(frame_at(now, i), layer, head)
-    local share, sum = ffi.new("float[?]", n), 0
+    local w, n, unseen, beside = recall.weights(frame_at(now, i), layer, head)
+    local share, sum = ffi.new("float[?]", n), beside
     for j = unseen, n - 1 do sum = sum + math.abs(w[j]) end
     for j = unseen, n - 1 do share[j] = sum > 0 and sum < math.huge and math.abs(w[j]) / sum or 0 end
-    known = { share = share, n = n, unseen = unseen }
+    known = { share = share, n = n, unseen = unseen, beside = beside }
     of_step[key] = known
   end
-  return known.share, known.n, known.unseen
+  return known.share, known.n, known.unseen, known.beside
 end
 
 ---Which share some heads had of step `from`, at it and at each step after it; of a long episode at some of them.

@@ -16,6 +16,20 @@ local function part(t)
   return { data = t:data(), copy = n, row = n * shape[2], shape = inner }
 end
 
+-- A function that gives one copy's part of a probe of one row, [1,B,...,N,3], which is worked out when it is read; as an
+-- array of `shape`, where N may be larger: pieces of other lengths see other numbers of steps.
+local function asked_reader(t, shape)
+  local p = part(t)
+  local n, wide = p.shape[#p.shape - 1] * p.shape[#p.shape], heads.size(shape)
+  if wide == p.copy then return function(copy) return t:data() + copy * p.copy end end
+  local buffer, rows = ffi.new("float[?]", wide), p.copy / n
+  return function(copy)
+    local data = t:data() + copy * p.copy
+    for row = 0, rows - 1 do ffi.copy(buffer + row * (wide / rows), data + row * n, 4 * n) end
+    return buffer
+  end
+end
+
 ---Write snapshots of a learner while it acts.
 ---@param learner Actor
 ---@param path string RUN/live
@@ -25,16 +39,22 @@ function watch.writer(learner, path, title, total)
   local task, core = learner.task, learner.agent.core
   local parts, about = {}, {}                        -- of each piece of the rollout, which is a plan of its own
   for _, piece in ipairs(learner.pieces) do
-    local p = { probes = {}, memory = {}, logits = part(piece.logits) }
+    local p = { probes = {}, asked = {}, memory = {}, logits = part(piece.logits) }
     for name, t in pairs(piece.probes) do
       local shape = t:shape()
-      if #shape >= 3 and shape[1] == piece.logits:shape()[1] then
-        p.probes[name] = part(t)
-        about[name] = { shape = p.probes[name].shape }
+      local timed = #shape >= 3 and shape[1] == piece.logits:shape()[1]
+      if timed then p.probes[name] = part(t) end
+      if #shape >= 4 and shape[1] == 1 then p.asked[name] = t end
+      if timed or p.asked[name] then
+        local inner = part(t).shape
+        if not about[name] or heads.size(inner) > heads.size(about[name].shape) then about[name] = { shape = inner } end
       end
     end
     for name, t in pairs(piece.after) do p.memory[name] = heads.copy_reader(core, name, t) end
     parts[piece] = p
+  end
+  for _, p in pairs(parts) do
+    for name, t in pairs(p.asked) do p.asked[name] = asked_reader(t, about[name].shape) end
   end
   local writer = live.writer(path, { title = title, task = task, reads = core.reads, memory = heads.of_core(core),
     probes = about })
@@ -61,6 +81,7 @@ function watch.writer(learner, path, title, total)
     for name, p in pairs(of.probes) do now.probes[name] = p.data + at * p.row + b * p.copy end
     writer:note(now)
     if not writer:due() then return end
+    for name, of_copy in pairs(of.asked) do now.probes[name] = of_copy(b) end
     now.observation = x.data + t * x.row + b * x.copy
     learner.agent.policy(of.logits.data + at * of.logits.row + b * of.logits.copy, n, now.policy)
     for name, of_copy in pairs(of.memory) do now.memory[name] = of_copy(b) end

@@ -1,6 +1,6 @@
 -- attention.lua -- what the memory reads now of each past step: a row for each head of each layer.  Of softmax the
 -- attention itself; of a memory with gates the weight with which what was written then comes out now.  Of a head that
--- was chosen a bar for each step.
+-- was chosen a bar for each step.  Where no weight belongs to a step, the reason.
 local bands = require "mneme.bands"
 local canvas = require "mneme.canvas"
 local focus = require "mneme.focus"
@@ -12,13 +12,14 @@ local TITLE = "read from each step"
 -- One head's shares as bars, and the step of which it reads most.
 local function bars(view, box, now, row)
   local theme, u, history = view.theme, view.unit, now.history
-  local share, n = shares.of(now, #history, row.layer, row.head)
+  local share, n, _, beside = shares.of(now, #history, row.layer, row.head)
   local top, most, steps = 0, 1e-6, math.max(10, history[#history].step + 1)
   for i = 0, n - 1 do
     if share[i] > most then top, most = i, share[i] end
   end
   local step = history[top + 1].step
-  local note = ("most of step %d: %.0f %%"):format(step, 100 * share[top])
+  local note, more = ("most of step %d: %.0f %%"):format(step, 100 * share[top]), recall.note(now, beside)
+  if more then note = { more .. "; " .. note, note } end
   local inner = view:card(box, TITLE .. " by " .. focus.name(row), note)
   local place = view:axes(inner, -0.5, steps - 0.5, 0, 100 * most, "step", "% of what is read")
   local wide = place(0.5, 0) - place(-0.5, 0)
@@ -41,19 +42,22 @@ return function(view, box, now)
   local problem = recall.problem(now)
   if problem then
     local inner = view:card(box, TITLE)
-    return view:text(problem, inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
+    return view:paragraph(problem, inner.x, inner.y + 16 * u, 12, theme.dim, inner.w)
   end
   local rows, layer = focus.rows(now, focus.all(recall.size(now)))
   if #rows == 1 then return bars(view, box, now, rows[1]) end
-  local all, most, unseen = {}, 0.05, 0
+  local all, most, unseen, aside = {}, 0.05, 0, 0
   for r, row in ipairs(rows) do
-    local n
-    all[r], n, unseen = shares.of(now, #history, row.layer, row.head)
+    local n, beside
+    all[r], n, unseen, beside = shares.of(now, #history, row.layer, row.head)
+    aside = math.max(aside, beside)
     for i = unseen, n - 1 do most = math.max(most, all[r][i]) end
   end
   local range = ("0 … %.0f %%"):format(100 * most)
   local note = { "share, root scale, " .. range, "share, " .. range, range }
   if unseen > 0 then note[1] = ("share in the last %d steps, root scale, "):format(#history - unseen) .. range end
+  local more = recall.note(now, aside)
+  if more then table.insert(note, 1, more .. "; " .. note[1]) end
   local inner = view:card(box, TITLE, note, canvas.SEQUENTIAL)
   local over = bands.over(history, #rows, function(_, i) return function(row) return math.sqrt(all[row][i - 1]) end end)
   local plot = bands.draw(view, inner, over, { lo = 0, hi = math.sqrt(most), names = focus.names(rows, layer) })

@@ -22,7 +22,7 @@ return function(view, box, now)
     local inner = view:card(box, title)
     return view:text("this core shows no gates that forget", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
   end
-  local inner = view:card(box, title, now.reads == "softmax" and "steps that can be read"
+  local inner = view:card(box, title, recall.reaches(now) and "steps back that can be read now"
     or { "steps until half is gone … of the slowest channel", "steps to half … of slowest", "steps to half" })
   local wide = view:text_width("layer 00", 11) + 6 * u
   local top = inner.y + 16 * u

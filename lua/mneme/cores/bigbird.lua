@@ -51,8 +51,9 @@ kept: keys and values of the episode, up to `context` tokens; then it begins ane
         local k, v = layer.heads "k", layer.heads "v"
         layer.keep("k", k, cfg.context)
         layer.keep("v", v, cfg.context)
-        return ops.block_attention { q = layer.heads "q", k = k, v = v, pos = layer.pos, see = see,
-          mk = layer.state "k", mv = layer.state "v" }
+        local args = { q = layer.heads "q", k = k, v = v, pos = layer.pos, see = see, mk = layer.state "k", mv = layer.state "v" }
+        layer.show("attention", ops.block_weights, args)
+        return (ops.block_attention(args))
       end,
     })
   end,

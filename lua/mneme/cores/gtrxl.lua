@@ -45,9 +45,11 @@ local function attention(cfg, n, init, shared)
     local seen, old = norm(e), norm(ops.recall { memory = state.memory, mask = state.mask, done = done, level = n })
     local function unbiased(m, x) return (ops.linear(x, m.weight)) end
     local function carried(t) return ops.reshape(t, { d0 = cfg.memory, d1 = B, d2 = H, d3 = K }) end
-    local y = ops.attention { q = heads("q", p.q(e)), k = heads("k", unbiased(p.k, seen)), v = heads("v", p.v(seen)),
+    local args = { q = heads("q", p.q(e)), k = heads("k", unbiased(p.k, seen)), v = heads("v", p.v(seen)),
       mk = carried(unbiased(p.k, old)), mv = carried(p.v(old)), mask = state.mask, done = done,
       u = shared.u, w = shared.v, r = ops.reshape(unbiased(p.pos, pe), { d0 = -1, d1 = H, d2 = K }) }
+    if probe then probe(prefix .. "attention", (ops.attention_weights(args))) end
+    local y = ops.attention(args)
     return out(ops.reshape(heads("retrieved", y), { d0 = T, d1 = B, d2 = H * K }))
   end)
 end
@@ -84,7 +86,7 @@ memory: the last M inputs of every layer, and the last layer's output; no gradie
       module = module, d_out = cfg.d_model,
       states = { memory = "[S,M,B,D]", mask = "[M,B]" },
       sizes = { S = cfg.n_layers + 1, M = cfg.memory, D = cfg.d_model, H = cfg.n_heads, K = cfg.d_head },
-      start = { mask = 1 }, stops = { memory = true },
+      start = { mask = 1 }, stops = { memory = true }, reads = "softmax",
       claims = { steps = "until memory is full" },
       complexity = { step = "3*L*H*K*(min(N, M) + 1)", sequence = "3*L*H*K*N*(N + 1)/2" },
       forward = function(x, done, state, probe)

@@ -31,9 +31,11 @@ kept: keys and values of the window and of the first g positions]],
           local k, v = layer.heads("k" .. suffix), layer.heads("v" .. suffix)
           layer.keep("k" .. suffix, k, pinned)
           layer.keep("v" .. suffix, v, pinned)
-          return ops.window_attention { q = layer.heads("q" .. suffix), k = k, v = v, pos = layer.pos, rows = rows,
+          local args = { q = layer.heads("q" .. suffix), k = k, v = v, pos = layer.pos, rows = rows,
             mk = layer.state("k" .. suffix), mv = layer.state("v" .. suffix),
             window = cfg.window, dilation = cfg.dilation, globals = g }
+          layer.show("attention" .. suffix, ops.window_weights, args)
+          return (ops.window_attention(args))
         end
         local y = look("", g, "after")
         return g > 0 and y + look("_global", g, "first") or y

@@ -53,9 +53,12 @@ kept: the window, the open chunk, and the keys of the chunks within the last `co
         layer.keep("k", k)
         layer.keep("v", v)
         layer.keep("p", p)
-        local y, chunks = ops.longshort_attention { q = layer.heads "q", k = k, v = v, pos = layer.pos, p = p,
+        local args = { q = layer.heads "q", k = k, v = v, pos = layer.pos, p = p,
           mk = layer.state "k", mv = layer.state "v", mp = layer.state "p", short = layer.state "short",
           weight = short.leaves[1], bias = short.leaves[2], window = cfg.window, eps = cfg.ln_eps }
+        local y, chunks = ops.longshort_attention(args)
+        args.chunks = chunks
+        layer.show("attention", ops.longshort_weights, args)
         layer.put("short", ops.chunk_slots { pos = layer.pos, chunks = chunks, short = layer.state "short", chunk = c })
         return y
       end,

@@ -77,7 +77,7 @@ return {
       start = { mem = function(mem)
         for b = 0, mem:shape()[1] - 1 do tensor.view(mem, b * mem0:size(), mem0:shape()):copy(mem0) end
       end },
-      claims = { steps = "between segment ends" },
+      claims = { steps = "between segment ends" }, reads = "softmax",
       -- Scores and mixing over the read rows and half of a segment's tokens, and a token's share of the memory's own
       -- rows, which meet the W weights of the layers as well.
       complexity = { step = "2*L*H*V*(M + (S+1)/2 + M*(3*M + S)/S) + 2*M*W/S" },
@@ -86,8 +86,10 @@ return {
           d_ffn = cfg.d_ffn, segment = cfg.segment, flow = cfg.flow, eps = cfg.ln_eps }
         args.e, args.mem = embed(x), not fresh and state.mem or nil      -- without: mem0, and its gradient
         if probe then args.e = probe("embed", args.e) end
-        local y, kept = ops.rmt(args)
-        args.e, args.mem, args.y, args.kept = nil, nil, y, kept
+        local y, kept, packed = ops.rmt(args)
+        args.mem, args.kept, args.packed = nil, kept, packed
+        if probe then probe("attention", (ops.rmt_weights(args))) end
+        args.e, args.packed, args.y = nil, nil, y
         local mem = ops.rmt_memory(args)
         if probe then y = probe("y", y) end
         return y, { mem = mem }

@@ -27,6 +27,11 @@ local function time_mixing(cfg, n)
     local mixed = rwkv.shifter(z, done, state, new, prefix .. "att_x", "current")
     local function seen(name, t) return probe and probe(prefix .. name, t) or t end
     local key, value, gate = seen("k", k(mixed(p.mix_k))), seen("v", v(mixed(p.mix_v))), seen("r", r(mixed(p.mix_r)))
+    if probe then
+      local function constant(x) return (ops.reshape(x, { d0 = 1, d1 = d })) end
+      probe(prefix .. "w", (ops.shown { like = key, x = ops.wkv_decay { x = constant(p.decay) } }))
+      probe(prefix .. "first", (ops.shown { like = key, x = constant(p.first) }))
+    end
     local y
     y, new[prefix .. "p"], new[prefix .. "q"], new[prefix .. "o"] = ops.wkv { k = key, v = value, decay = p.decay, first = p.first,
       done = done, p = state[prefix .. "p"], q = state[prefix .. "q"], o = state[prefix .. "o"] }
@@ -54,7 +59,7 @@ kept: p, q, the two sums over e^o, and o, the largest exponent; the inputs of th
   build = function(cfg)
     return rwkv.build(cfg, {
       attn = time_mixing, ffn = channel_mixing, states = { p = "[B,D]", q = "[B,D]", o = "[B,D]" },
-      start = { o = -1e38 }, complexity = "8*L*D",
+      start = { o = -1e38 }, complexity = "8*L*D", reads = "averages",
       lanes = { 52 * cfg.n_layers * cfg.d_model, 150 * cfg.n_layers * cfg.d_model },       -- two exponentials, again in backward
     })
   end,

@@ -48,6 +48,7 @@ local function time_mixing(cfg, n)
     for i, name in ipairs(streams) do
       t[name] = rwkv.heads(map[name](mixed(p["mix_" .. name], low, i - 1)), H, probe, prefix .. name)
     end
+    if probe then probe(prefix .. "first", (ops.shown { like = t.k, x = p.first })) end
     local y
     y, new[prefix .. "S"] = ops.wkv6 { r = t.r, k = t.k, v = t.v, w = t.w, first = p.first, done = done, S = state[prefix .. "S"] }
     if probe then y = probe(prefix .. "retrieved", y) end
@@ -77,7 +78,7 @@ z = norm2(e), e += sigma(r) * v(relu(k)^2), inputs z + delta*mix]],
   build = function(cfg)
     return rwkv.build(cfg, {
       attn = time_mixing, ffn = channel_mixing, states = { S = "[B,H,K,V]" },
-      sizes = { H = cfg.n_heads, K = cfg.d_head, V = cfg.d_head }, complexity = "3*L*H*K*V", reads = "kept",
+      sizes = { H = cfg.n_heads, K = cfg.d_head, V = cfg.d_head }, complexity = "3*L*H*K*V", reads = "bonus",
     })
   end,
 }

@@ -67,6 +67,9 @@ local function time_mixing(cfg, n)
     local read, g = heads(r(mixed(p.mix_r)), "r"), heads(gate(mixed(p.mix_g)), "g")
     value = heads(value, "v")
     local write, taken, back = ops.wkv7_keys { k = key, a = a, k_k = p.k_k, k_a = p.k_a }
+    if probe then
+      write, taken, back = probe(prefix .. "k_write", write), probe(prefix .. "k_out", taken), probe(prefix .. "k_back", back)
+    end
     local y
     y, new[prefix .. "S"] = ops.wkv7 { r = read, w = w, k = write, v = value, out = taken, back = back, done = done,
                                        S = state[prefix .. "S"] }
@@ -101,7 +104,7 @@ e += out((groupnorm(y) + (sum r*r_k*k~) v) * g);  z = norm2(e), e += v(relu(k(z 
   build = function(cfg)
     return rwkv.build(cfg, {
       attn = time_mixing, ffn = channel_mixing, states = { S = "[B,H,K,V]" },
-      sizes = { H = cfg.n_heads, K = cfg.d_head, V = cfg.d_head }, complexity = "5*L*H*K*V", reads = "kept",
+      sizes = { H = cfg.n_heads, K = cfg.d_head, V = cfg.d_head }, complexity = "5*L*H*K*V", reads = "unlearned",
     })
   end,
 }

@@ -26,8 +26,10 @@ local function attention(cfg, n)
     end
     local function carried(name) return ops.transpose(state[prefix .. name], { a = 0, b = 1 }) end
     local k, v = heads("k", p.k(x)), heads("v", p.v(x))
-    local y = ops.attention { q = heads("q", p.q(x)), k = k, v = v, mk = carried "k", mv = carried "v",
-      mask = state.mask, done = done, window = M }
+    local args = { q = heads("q", p.q(x)), k = k, v = v, mk = carried "k", mv = carried "v", mask = state.mask, done = done,
+      window = M }
+    if probe then probe(prefix .. "attention", (ops.attention_weights(args))) end
+    local y = ops.attention(args)
     new[prefix .. "k"], new[prefix .. "v"] = kept("k", k), kept("v", v)
     return out(ops.reshape(heads("retrieved", y), { d0 = T, d1 = B, d2 = H * K }))
   end)

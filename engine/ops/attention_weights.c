@@ -1,0 +1,58 @@
+/* attention_weights.c -- what the last row of an attention gives to each key: the same call, but for people. */
+#include "../softmax.h"
+#include "../weights.h"
+
+static int shape(mn_call *c) {
+  mn_softmax s;
+  if (mn_softmax_open(&s, c, "attention_weights")) return -1;
+  c->out[0].shape[3] = s.window < s.E ? s.window + 1 : s.E;
+  return 0;
+}
+
+/* Row at which the episode of row t began, or -1. */
+static int start_of(const mn_call *c, int B, int t, int b) {
+  const uint8_t *done = c->in[SM_DONE].u8;
+  while (t >= 0 && !(done && done[(long)t * B + b])) t--;
+  return t;
+}
+
+/* (q_t + more) . k, over the root of K. */
+static double score(const mn_softmax *s, const float *q, int more, int h, const float *k) {
+  const float *add = s->c->in[more].data;
+  return mn_weight_score(s->K, q, k) + (add ? mn_weight_score(s->K, add + (long)h * s->K, k) : 0);
+}
+
+static void one_head(const mn_softmax *s, int t, int b, int h, int low, bool carried, mn_weight *to, int N) {
+  const mn_call *c = s->c;
+  const float *q = c->in[SM_Q].data + mn_softmax_at(s, t, b, h, s->K), *r = c->in[SM_R].data;
+  int n = 0;
+  for (int j = low; j <= s->M + t; j++) {
+    if (carried && j < s->M && mn_softmax_blocked(s, j, b)) continue;
+    int back = s->M + t - j;
+    double sum = score(s, q, SM_U, h, mn_softmax_key(s, SM_MK, SM_K, j, b, h, s->K));
+    if (r) sum += score(s, q, SM_W, h, r + ((long)back * s->H + h) * s->K);
+    sum = sum > MN_SCORE_MOST ? MN_SCORE_MOST : sum < -MN_SCORE_MOST ? -MN_SCORE_MOST : sum;
+    to[n++] = (mn_weight){ (float)back, 1, (float)sum };
+  }
+  mn_weights_finish(to, n, N);
+}
+
+static void forward(mn_call *c) {
+  mn_softmax s;
+  mn_softmax_open(&s, c, "attention_weights");
+  int t = c->t1 - 1, N = c->out[0].shape[3];
+  mn_weight *to = (mn_weight *)(void *)c->out[0].data;
+  for (int b = 0; b < s.B; b++) {
+    int start = start_of(c, s.B, t, b), low = start < 0 ? 0 : s.M + start;
+    if (low < s.M + t - s.window) low = s.M + t - s.window;
+    for (int h = 0; h < s.H; h++, to += N) one_head(&s, t, b, h, low, start < 0, to, N);
+  }
+}
+
+const mn_op mn_op_attention_weights = {
+  .sig = "q[T,B,H,K] k[T,B,H,K] v[T,B,H,V] mk?[M,B,H,K] mv?[M,B,H,V] mask?[M,B] done?[T,B]:bit u?[H,K] w?[H,K] r?[F,H,K]"
+         " -> ~weights[1,B,H,?,3] | window=-1",
+  .doc = "the weights with which `attention`, called alike, mixes the values of the last row: entries of steps back, how many "
+         "steps (1), weight; unused ones are 0",
+  .time = MN_ASKED, .shape = shape, .forward = forward,
+};

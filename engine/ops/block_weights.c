@@ -1,0 +1,19 @@
+/* block_weights.c -- what the last row of a block_attention gives to each key: the same call, but for people. */
+#include "block.h"
+
+static int shape(mn_call *c) {
+  if (mn_block_check(c, "block_weights")) return -1;
+  mn_block s = mn_block_of(c);
+  long most = mn_block_most(c, &s);
+  c->out[0].shape[3] = most > 0 ? (int)most : 1;
+  return 0;
+}
+
+EPISODE_WEIGHTS(mn_block, mn_block_of, mn_block_episode)
+
+const mn_op mn_op_block_weights = {
+  .sig = BLOCK_INPUTS " -> ~weights[1,B,H,?,3]",
+  .doc = "the weights with which `block_attention`, called alike, mixes the values of the last row: entries of steps back, how "
+         "many steps (1), weight; unused ones are 0",
+  .time = MN_ASKED, .shape = shape, .forward = forward,
+};

@@ -1,0 +1,14 @@
+/* shown.c -- a parameter that does not depend on what is seen, for people who look at a step: the same in every copy. */
+#include <string.h>
+#include "op.h"
+
+static void forward(mn_call *c) {
+  for (int b = 0; b < DIM(c, 'B'); b++)
+    memcpy(c->out[0].data + b * c->in[1].n, c->in[1].data, sizeof(float) * (size_t)c->in[1].n);
+}
+
+const mn_op mn_op_shown = {
+  .sig = "like[T,B,...] x[H,K] -> ~y[1,B,H,K]",
+  .doc = "x in every copy of `like`, whose numbers are not looked at, for a probe",
+  .time = MN_ASKED, .forward = forward,
+};

@@ -1,0 +1,19 @@
+/* window_weights.c -- what the last row of a window_attention gives to each key: the same call, but for people. */
+#include "window.h"
+
+static int shape(mn_call *c) {
+  if (mn_window_check(c, "window_weights")) return -1;
+  mn_window s = mn_window_of(c);
+  int most = mn_window_most(&s);
+  c->out[0].shape[3] = most > 0 ? most : 1;
+  return 0;
+}
+
+EPISODE_WEIGHTS(mn_window, mn_window_of, mn_window_episode)
+
+const mn_op mn_op_window_weights = {
+  .sig = WINDOW_INPUTS " -> ~weights[1,B,H,?,3]" WINDOW_OPTIONS,
+  .doc = "the weights with which `window_attention`, called alike, mixes the values of the last row: entries of steps back, how "
+         "many steps (1), weight; unused ones are 0",
+  .time = MN_ASKED, .shape = shape, .forward = forward,
+};
