@@ -14,7 +14,7 @@ return function(view, box, now)
   local problem = recall.problem(now)
   if problem then
     local inner = view:card(box, "what is left of a step")
-    return view:text(problem, inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
+    return view:paragraph(problem, inner.x, inner.y + 16 * u, 12, theme.dim, inner.w)
   end
   local step, from = focus.step(now)
   local title = ("what is left of step %d"):format(step)
