@@ -55,7 +55,7 @@ local function mneme(words)
   return status, said
 end
 
-local function run(words) return mneme("sweep " .. study .. " " .. words) end
+local function run(words) return mneme("sweep " .. study .. " estimate=0 " .. words) end
 
 t.test("the grid of a study: axes, sizes, seeds, labels", function()
   local plan = sweep.plan({ script = study }, {})
@@ -133,7 +133,7 @@ end)
 
 -- Begin a sweep whose cells last, and do something to it once they live.
 local function begin(words)
-  local pid = shell.run(here, ("'%s' sweep %s %s >%s 2>&1 & echo $!"):format(shell.program, study, words, path "out")):match "%d+"
+  local pid = shell.run(here, ("'%s' sweep %s estimate=0 %s >%s 2>&1 & echo $!"):format(shell.program, study, words, path "out")):match "%d+"
   for _ = 1, 200 do
     if select(2, marks()) >= 2 then return pid end
     os.execute "sleep 0.02"
@@ -198,6 +198,19 @@ t.test("a script without a study: settings with several values are the axes; its
   t.eq(status, 0, out)
   status, out = mneme("sweep " .. words .. " list=1")
   t.ok(status == 0 and out:find "   4  done    corridor=5,seed=2", out)
+end)
+
+t.test("an estimate comes first: cells are tried for a moment, and leave nothing behind", function()
+  local words = "tmaze corridor=4 core=gru,lstm core.d_model=8 hidden=8 num_envs=2 num_steps=16 steps=6400 run=" .. path "told"
+  local status, out = mneme("sweep " .. words)
+  t.eq(status, 0, out)
+  t.ok(out:find "told: 2 cells in %d process.* about %d+:%d%d, up to %d+ MiB each %(2 kinds were tried%)", out)
+  t.ok(not lfs.attributes(path "told/estimate"))
+  for _, c in ipairs(folder.load(path "told").cells) do
+    local e = folder.result(c.path).estimate
+    t.ok(e.wall_s > 0 and e.wall_s < 1000 and e.peak_mib > 1)
+    t.eq(c.metrics.steps, 6400)
+  end
 end)
 
 os.execute("rm -r '" .. here .. "'")

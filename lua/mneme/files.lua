@@ -68,6 +68,15 @@ function files.rename(path, to) check(C.mn_file_move(engine.ctx, path, to)) end
 ---@return boolean made false: it was there
 function files.make_folder(path) return check(C.mn_folder_make(engine.ctx, path)) == 1 end
 
+---Remove a folder with all that is in it; none is there: nothing happens.  Links are removed, not followed.
+function files.remove_folder(path)
+  for _, name in ipairs(files.list(path)) do
+    local inside = path .. "/" .. name
+    if lfs.symlinkattributes(inside, "mode") == "directory" then files.remove_folder(inside) else files.remove(inside) end
+  end
+  if files.is_folder(path) and not lfs.rmdir(path) then errors.fail(path .. ": cannot be removed") end
+end
+
 function files.is_file(path) return lfs.attributes(path, "mode") == "file" end
 function files.is_folder(path) return lfs.attributes(path, "mode") == "directory" end
 

@@ -27,7 +27,7 @@ local resources = require "mneme.resources"
 local run_folder = require "mneme.run"
 local C = engine.C
 
-local trainer = {}
+local trainer = { budget = nil }   -- seconds after which training ends: to see how long a step takes
 local LOG_STEPS = 10000            -- steps between two lines of the log
 
 -- Put a checkpoint back: everything that is in `contents`, by name, type and shape.
@@ -89,12 +89,19 @@ function trainer.train(learner)
     counters.logged = logged
     run:checkpoint(step, learner:contents(), counters, learner:best())
   end
-  local function over() return step >= cfg.steps or learner:over() end
+  local function over()
+    local late = trainer.budget and C.mn_clock(false) - started.time > trainer.budget
+    return step >= cfg.steps or learner:over() or (late and step > started.step)
+  end
+  local first = true
   local function loop()
     while not over() do
       if diary then diary:before() end
       local made, fine = learner:advance()
       step = step + made
+      if trainer.budget and first then           -- which made its plans
+        first, started = false, { step = step, time = C.mn_clock(false) }
+      end
       if not fine then diverged(learner, run, step) end
       if diary then diary:after(step) end
       bar:update(step, learner:shown())
@@ -122,6 +129,7 @@ function trainer.train(learner)
   local text, result = learner:summary()
   print(("%s: %.0f steps, %s"):format(run.path, step, text))
   result.path, result.steps = run.path, step
+  result.seconds_per_step = trainer.budget and (C.mn_clock(false) - started.time) / math.max(1, step - started.step) or nil
   return result
 end
 

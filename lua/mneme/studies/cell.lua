@@ -57,7 +57,7 @@ function cell.live(path, script_path, c)
   local result = script.run(script_path, cell.words(path, c.words))
   local metrics, series = divide(result)
   folder.write_result(path, { status = "done", cell = c.labels, seed = c.seed, words = c.words, metrics = metrics, series = series,
-    resources = resources.read(path) })
+    resources = resources.read(path), estimate = c.estimate })
 end
 
 ---Say of a cell that it failed; its run stays as it is.

@@ -7,7 +7,8 @@ local C = engine.C
 local pool = {}
 
 ---Do the jobs.
----@param o table jobs = how many at a time; next() -> a job, nil: none now; log(job) -> file for what it prints;
+---@param o table jobs = how many at a time; patience = seconds after which one is killed (nil: none is);
+---  next() -> a job, nil: none now; log(job) -> file for what it prints;
 ---  live(job) -> status, in a process of its own; ended(job, about), about = { status, signal, cpu, peak, wall };
 ---  tick(running) now and then, running = list of { job, since }; none_left() -> no more will come
 ---@return integer signal that ended it early; 0: none did
@@ -48,6 +49,9 @@ function pool.run(o)
         o.ended(r.job, { status = ended.status, signal = ended.signal, cpu = ended.cpu, peak = ended.peak,
           wall = C.mn_clock(false) - r.since })
       end
+    end
+    for pid, r in pairs(running) do
+      if o.patience and C.mn_clock(false) - r.since > o.patience then C.mn_process_stop(pid, true) end
     end
     o.tick(running)
   end

@@ -3,10 +3,12 @@
 -- axis=value keeps only that value.  Sweeping again goes on where it stopped; cells that failed are tried once more.
 --   jobs=N    cells at a time (default: one for each core)      seeds=N   seeds 1..N; seeds=3..7, seed=1,5,9 those
 --   run=F     the study's folder (default runs/SCRIPT)          list=1    only say which cells there are
+--   estimate=0  begin at once, without trying how long cells take
 --   cell=N    only the Nth cell, in this process: what a batch system calls
 local engine = require "mneme.engine"
 local cell = require "mneme.studies.cell"
 local errors = require "mneme.errors"
+local estimate = require "mneme.studies.estimate"
 local files = require "mneme.files"
 local find = require "mneme.find"
 local folder = require "mneme.studies.folder"
@@ -22,7 +24,7 @@ local C = engine.C
 local sweep = {}
 local USAGE = "mneme sweep SCRIPT [jobs=2] [seeds=10] [run=FOLDER] [key=value,value ...]"
 local ATTEMPTS = 2
-local own = { jobs = true, seeds = true, run = true, list = true, cell = true }
+local own = { jobs = true, seeds = true, run = true, list = true, cell = true, estimate = true }
 
 -- ---- the command line ----
 
@@ -55,6 +57,7 @@ local function parse(words)
   end
   if not o.script then errors.usage("sweep: which script?", USAGE .. "; mneme list experiments") end
   o.jobs = o.jobs and whole("jobs", o.jobs, 1)
+  o.estimate = o.estimate ~= "0"
   o.cell = o.cell and whole("cell", o.cell, 1)
   o.script = script.locate(o.script)
   o.run = o.run or "runs/" .. o.script:match "([^/]*)$":gsub("%.lua$", "")
@@ -155,6 +158,9 @@ local function live(o, plan)
     local result = folder.result(folder.cell_path(o.run, c.name))
     if result and result.status == "done" then count.done = count.done + 1
     else queue[#queue + 1] = c end
+  end
+  if o.estimate and #queue > 0 and C.mn_interrupted() == 0 then
+    io.stderr:write(o.run, ": ", estimate.text(estimate.of(queue, plan.script, o), #queue, o.jobs), "\n")
   end
   local shown, at = table_of.new(plan, o, count), 0
   local signal = pool.run {
