@@ -14,7 +14,7 @@ local scene = require "mneme.scene"
 local shell = require "tests.shell"
 local setenv = require("posix.stdlib").setenv
 
-local C, lib, painter = engine.C, scene.library(), scene.painter()
+local C, lib, painter, folder = engine.C, scene.library(), scene.painter(), shell.folder()
 
 -- ---- spots ----
 
@@ -160,7 +160,7 @@ local function on_screen(name, f)
     if not screen then t.skip(missing) end
     local ok, why = pcall(f, screen)
     screen:stop()
-    if not ok then error(why, 0) end
+    if not ok then error(why .. "\nthe program said: " .. (files.is_file(folder .. "/said") and files.read(folder .. "/said") or ""), 0) end
   end)
 end
 
@@ -266,9 +266,7 @@ end)
 
 -- ---- the program, used as people use it ----
 
-local folder = shell.folder()
-
--- Start the program in that folder; a function that waits for its end and gives its status and what it said.
+-- Start the program in the folder; a function that waits for its end and gives its status and what it said.
 local function start(words)
   os.execute(("cd '%s'; rm -f status; { '%s' %s >said 2>&1; echo $? >status; } &"):format(folder, shell.program, words))
   return function()
