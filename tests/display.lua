@@ -43,7 +43,7 @@ function display.start(width, height)
     if not has(program) then return nil, program .. " is not installed" end
   end
   local self = setmetatable({ folder = shell.folder(), kept = os.getenv "DISPLAY" }, Display)
-  local server = io.popen(("exec Xvfb -displayfd 1 -fbdir '%s' -screen 0 %dx%dx24 -nolisten tcp 2>/dev/null & echo $!; wait")
+  local server = io.popen(("exec Xvfb -displayfd 1 -fbdir '%s' -screen 0 %dx%dx24 -noreset -nolisten tcp 2>/dev/null & echo $!; wait")
     :format(self.folder, width, height))
   self.pid, self.server = tonumber(server:read "*l"), server
   self.name = ":" .. assert(server:read "*l", "Xvfb does not start")

@@ -1,8 +1,12 @@
--- scene_rig.lua -- a frame for a scene to draw: a small agent that has not learnt, in the scene's own task.
+-- scene_rig.lua -- a frame for a scene to draw: a small agent that has not learnt, in the scene's own task; and where
+-- on a drawn page a text is.
+local ffi = require "ffi"
+local canvas = require "mneme.canvas"
 local mn = require "mneme"
 local player = require "mneme.player"
 local recorder = require "mneme.recorder"
 
+local C = require("mneme.engine").C
 local rig = {}
 
 ---The nth frame of a fresh agent's life in the task that the scene names; the same each time.
@@ -20,6 +24,19 @@ function rig.frame(what, n)
     frame = film:add(now)
   end
   return frame, film
+end
+
+---Where a page says something: the middle of the text's height, near its beginning; nothing where it does not.
+---@return number? x
+---@return number? y
+function rig.place_of(page, text)
+  local list = C.mn_canvas_shapes(page.shapes)
+  for i = 0, C.mn_canvas_count(page.shapes) - 1 do
+    local s = list[i]
+    if s.kind == canvas.TEXT and ffi.string(C.mn_canvas_string(page.shapes, s.text)) == text then
+      return s.x + 2, s.y - 0.3 * s.h
+    end
+  end
 end
 
 return rig

@@ -7,6 +7,7 @@ local files = require "mneme.files"
 local keyboard = require "mneme.keyboard"
 local play = require "mneme.play"
 local replay = require "mneme.replay"
+local rig = require "tests.scene_rig"
 local scene = require "mneme.scene"
 local trajectory = require "mneme.trajectory"
 local window = require "mneme.window"
@@ -107,24 +108,20 @@ t.test("a click on an action does it; one anywhere after the end goes on", funct
   local painter = scene.painter()
   local game = play.game(env.new("tmaze", { corridor = 3, num_envs = 1, seed = 3 }), { scene = scene.load "world" })
   game.canvas = painter.view
-  local function click(action, button)
+  local function click(name, button)
     local what, frame = game:page()
     painter:paint(what, frame, 1280, 800)
-    for i = 1, painter.view.n_spots do
-      local spot = painter.view.spots[i]
-      if spot.what.action == action then game:pointer("press", spot.x + spot.w / 2, spot.y + spot.h / 2, button or 1) end
-    end
-    game:pointer("move", 0, 0)
-    game:pointer("release", 0, 0, 1)
+    local x, y = rig.place_of(painter.view, name)
+    game:pointer("move", x, y)
+    game:pointer("press", x, y, button or 1)
+    game:pointer("release", x, y, button or 1)
   end
-  local names, number = game.task.action_space.names, {}
-  for i, name in ipairs(names) do number[name] = i - 1 end
-  click(number.right) click(number.right, 3)
+  click "right" click("right", 3)
   t.eq(game.step, 1, "the left button counts")
   game:pointer("press", 2, 2, 1)
   t.eq(game.step, 1, "nothing is there")
-  click(number.right)
-  click(game.task:truth(0).cue == 0 and number.up or number.down)
+  click "right"
+  click(game.task:truth(0).cue == 0 and "up" or "down")
   t.eq(game.results[1].score, 1)
   game:pointer("press", 2, 2, 3)
   t.ok(game.over)

@@ -10,8 +10,10 @@ local fake = require "tests.fake_player"
 local files = require "mneme.files"
 local play = require "mneme.play"
 local recorder = require "mneme.recorder"
+local rig = require "tests.scene_rig"
 local scene = require "mneme.scene"
 local shell = require "tests.shell"
+local window = require "mneme.window"
 local setenv = require("posix.stdlib").setenv
 
 local C, lib, painter, folder = engine.C, scene.library(), scene.painter(), shell.folder()
@@ -105,8 +107,15 @@ end)
 
 -- ---- a window in this process ----
 
-local function open(w, h) return ffi.gc(engine.check(lib.mn_window_new(engine.ctx, "test", w, h)), lib.mn_window_free) end
-local function close(shown) lib.mn_window_free(ffi.gc(shown, nil)) end
+local opened = {}
+local function open(w, h)
+  local shown = engine.check(lib.mn_window_new(engine.ctx, "test", w, h))
+  opened[#opened + 1] = shown
+  return shown
+end
+local function close_all()                             -- before their screen goes, else it takes this process along
+  while #opened > 0 do lib.mn_window_free(table.remove(opened)) end
+end
 
 -- All events, at least n of them, until none has come for a moment.
 local function events(shown, n)
@@ -139,7 +148,6 @@ local function shows_what_was_painted()
   t.eq(lib.mn_window_read(shown, back, 10, 10), -1, "another size is refused")
   engine.check(lib.mn_window_read(shown, back, 800, 600))
   t.eq(lib.mn_window_scale(shown), 1)
-  close(shown)
   local differ = 0
   for i = 0, 800 * 600 * 4 - 1 do if i % 4 < 3 and pixels[i] ~= back[i] then differ = differ + 1 end end
   t.eq(differ, 0, "bytes of the window that are not the picture's")
@@ -150,6 +158,7 @@ local function without_screen(name, f)
   t.test(name .. " (SDL's dummy driver)", function()
     setenv("SDL_VIDEODRIVER", "dummy")
     local ok, why = pcall(f)
+    close_all()
     setenv("SDL_VIDEODRIVER", nil)
     if not ok then error(why, 0) end
   end)
@@ -159,6 +168,7 @@ local function on_screen(name, f)
     local screen, missing = display.start(1400, 900)
     if not screen then t.skip(missing) end
     local ok, why = pcall(f, screen)
+    close_all()
     screen:stop()
     if not ok then error(why .. "\nthe program said: " .. (files.is_file(folder .. "/said") and files.read(folder .. "/said") or ""), 0) end
   end)
@@ -200,7 +210,17 @@ on_screen("keys come as typed, the pointer in pixels, moves as one", function(sc
   t.eq(size[0], 900) t.eq(size[1], 700)
   screen:close(at)
   t.eq(events(shown, 1)[1].kind, lib.MN_EVENT_QUIT)
-  close(shown)
+end)
+
+without_screen("a page is as large as asked for by scale=, else as the screen wants it", function()
+  for _, scale in ipairs { false, 2 } do
+    local client = { period = 0.01, dirty = true, page = function() return { draw = function() end }, {} end, key = function() end }
+    function client:tick() if not self.dirty then error("seen", 0) end end
+    local ok, why = pcall(window.run, client, { width = 800, height = 600, scale = scale or nil })
+    t.ok(not ok and why == "seen", why)
+    t.eq(client.canvas.scale, scale or 1)
+    t.eq(client.canvas.width, 800) t.near(client.canvas.unit, 0.8 * (scale or 1), 1e-6)
+  end
 end)
 
 -- ---- gamepads ----
@@ -239,7 +259,8 @@ without_screen("a gamepad that is plugged in and out: buttons, d-pad, stick", fu
   local LEFT, RIGHT, DOWN = lib.MN_KEY_LEFT, lib.MN_KEY_RIGHT, lib.MN_KEY_DOWN
   t.eq(stick(9000, -9000), "", "where a stick rests it says nothing")
   t.eq(stick(20000, 0), tostring(tonumber(RIGHT)))
-  t.eq(stick(12000, 15000), "", "one push is one event")
+  t.eq(stick(12000, 20000), "", "one push is one event, near a diagonal too")
+  t.eq(stick(20000, 0), "")
   t.eq(stick(5000, 20000), tostring(tonumber(DOWN)))
   t.eq(stick(0, 0), "")
   t.eq(stick(-32768, 0), tostring(tonumber(LEFT)))
@@ -261,7 +282,6 @@ without_screen("a gamepad that is plugged in and out: buttons, d-pad, stick", fu
   lib.mn_window_wait(shown, 0.5)
   t.eq(#events(shown), 0, "what is unplugged is not held")
   setenv("SDL_JOYSTICK_ALLOW_BACKGROUND_EVENTS", nil)
-  close(shown)
 end)
 
 -- ---- the program, used as people use it ----
@@ -351,10 +371,7 @@ on_screen("mneme play: clicks on actions are steps, Esc ends it", function(scree
   local turn, what, frame = game.task:truth(0).cue == 0 and "up" or "down", game:page()
   painter:paint(what, frame, 1280, 800)
   local place = {}                                 -- where each action is clicked: the same page, drawn here
-  for i = 1, painter.view.n_spots do
-    local spot = painter.view.spots[i]
-    place[game.task.action_space.names[spot.what.action + 1]] = { spot.x + spot.w / 2, spot.y + spot.h / 2 }
-  end
+  for _, name in ipairs(game.task.action_space.names) do place[name] = { rig.place_of(painter.view, name) } end
   local wait = start("play " .. words)
   local at = screen:window "Mneme"
   page_is(screen, at, "dark")

@@ -56,14 +56,8 @@ function window.need_display(hint)
   end
 end
 
----Show a client until the user has enough.
----@param client table see above
----@param o table width, height, theme, scale; hint: what to do where there is no display
-function window.run(client, o)
-  local lib, painter = scene.library(), scene.painter(nil, o)
-  local shown = lib.mn_window_new(engine.ctx, "Mneme", o.width, o.height)
-  if shown == nil then errors.fail(ffi.string(engine.C.mn_error(engine.ctx)), o.hint) end
-  ffi.gc(shown, lib.mn_window_free)
+-- The loop, in an open window.
+local function live(client, o, lib, painter, shown)
   local event, size = ffi.new "mn_event", ffi.new "int[2]"
   local pointer = { [lib.MN_EVENT_MOUSE] = "press", [lib.MN_EVENT_RELEASE] = "release", [lib.MN_EVENT_MOVE] = "move",
     [lib.MN_EVENT_WHEEL] = "wheel" }
@@ -98,9 +92,20 @@ function window.run(client, o)
     if engine.C.mn_interrupted() ~= 0 then quit = true end
     if not quit then lib.mn_window_wait(shown, client.period - (engine.C.mn_clock(false) - begun)) end
   end
-  lib.mn_window_free(ffi.gc(shown, nil))
-  local last = client.closed and client:closed()
+end
+
+---Show a client until the user has enough, or something fails: the window closes either way.
+---@param client table see above
+---@param o table width, height, theme, scale; hint: what to do where there is no display
+function window.run(client, o)
+  local lib, painter = scene.library(), scene.painter(nil, o)
+  local shown = lib.mn_window_new(engine.ctx, "Mneme", o.width, o.height)
+  if shown == nil then errors.fail(ffi.string(engine.C.mn_error(engine.ctx)), o.hint) end
+  local ok, why = pcall(live, client, o, lib, painter, shown)
+  lib.mn_window_free(shown)
+  local last = client.closed and client:closed()         -- a film that was being made is kept either way
   if last then print(last) end
+  if not ok then error(why, 0) end
 end
 
 return window
