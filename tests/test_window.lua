@@ -297,9 +297,9 @@ local function start(words)
   end
 end
 
--- The colour of a window's lower left corner, which is the page's own.
+-- The colour of a window's upper left corner, which is the page's own.
 local function corner(screen, at)
-  local i = ((at.h - 2) * at.w + 1) * 4
+  local i = (2 * at.w + 2) * 4
   return ("%02X%02X%02XFF"):format(screen:picture(at):byte(i + 1, i + 3))
 end
 local function page_is(screen, at, theme)
