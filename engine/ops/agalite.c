@@ -231,7 +231,6 @@ static void read_keys(const agalite *g, span *x, const float *state, float *to, 
     x->keys[i] = mn_factor_keys(a, mn_token(a, x->t + i, x->bh), keep, x->rooms + i * room);
     mn_carry_keys(&x->keys[i], g->M, x->w + i * M, keep == 0 ? x->zeros : state, to,
                   x->lanes + i * (M + 1) * MN_LANES);
-    mn_expect(a, x->t + i + L, x->bh, false);
   }
   mn_add_lanes(x->n * (M + 1), x->lanes, x->products);
   for (int i = 0; i < x->n; i++) {
@@ -243,6 +242,12 @@ static void read_keys(const agalite *g, span *x, const float *state, float *to, 
 /* A row of V numbers of token t, or NULL. */
 static const float *values_of(const mn_attention *a, const float *tensor, int t, int bh) {
   return tensor ? tensor + mn_token(a, t, bh) * a->V : NULL;
+}
+
+/* Ask for such a row before it is needed, as mn_expect does for the inputs. */
+MN_INLINE void expect_values(const mn_attention *a, const float *tensor, int t, int bh, const bool write) {
+  const float *row = t < 0 || t >= a->T ? NULL : values_of(a, tensor, t, bh);
+  for (int j = 0; row && j < a->V; j += 16) __builtin_prefetch(row + j, write, 2);
 }
 
 /* Lanes of a row of V numbers; `whole`: V is a multiple of them. */
@@ -318,7 +323,11 @@ static void walk(const agalite *g, int bh, float *state) {
       unpack(g, state, to + HEADER);
     }
     read_keys(g, &x, state, state, 0);
-    for (int i = 0; i < x.n; i++) carry_values_ahead(g, &x, i, before(g, &x, i, values), values);
+    for (int i = 0; i < x.n; i++) {
+      mn_expect(a, t + i + L, bh, false);
+      expect_values(a, c->out[OUT_Y].data, t + i + L, bh, true);
+      carry_values_ahead(g, &x, i, before(g, &x, i, values), values);
+    }
   }
   unpack(g, state, flat);
   each_part(g, bh, flat, running, true);
@@ -386,9 +395,10 @@ MN_INLINE void values_back(const bool whole, const agalite *g, const span *x, in
   }
 }
 
-/* Backward through the chunk that begins with token t.  states: room for the one before it and those after each of
-** its tokens. */
-static void chunk_back(const agalite *g, span *x, int t, float *dstate, float *states, float *work) {
+/* Backward through the chunk that begins with token t, asking for what the one at next of head next_bh will read.
+** states: room for the one before it and those after each of its tokens. */
+static void chunk_back(const agalite *g, span *x, int t, int next, int next_bh, float *dstate, float *states,
+                       float *work) {
   const mn_attention *a = &g->a;
   const float *saved = checkpoint(g, x->bh, t);
   const long M = g->M, values = (M + 1) * a->Kp, size = g->size;
@@ -400,7 +410,8 @@ static void chunk_back(const agalite *g, span *x, int t, float *dstate, float *s
   products_back(g, x);
   for (int i = x->n - 1; i >= 0; i--) {
     const float *from = before(g, x, i, states + i * size);
-    mn_expect(a, t - L + i, x->bh, true);
+    mn_expect(a, next + i, next_bh, false);
+    expect_values(a, a->c->out[OUT_Y].grad, next + i, next_bh, false);
     mn_expect_grads(a, t + i - 2, x->bh);
     if (a->V % MN_LANES) values_back(false, g, x, i, from + values, dstate + values);
     else values_back(true, g, x, i, from + values, dstate + values);
@@ -409,26 +420,49 @@ static void chunk_back(const agalite *g, span *x, int t, float *dstate, float *s
   }
 }
 
+/* A few heads go back side by side, chunk by chunk: their rows are neighbours in memory. */
+enum { MOST_SIDE_BY_SIDE = 4 };
+
+static long back_size(const agalite *g) {
+  return (MOST_SIDE_BY_SIDE + L + 2) * g->size + padded(mn_carry_room(&g->a)) + span_size(g);
+}
+
+/* Heads bh .. bh+n-1; work: back_size floats. */
+static void heads_back(const agalite *g, int bh, int n, float *work) {
+  const mn_arg *in = g->a.c->in, *out = g->a.c->out;
+  tensors final = { out[OUT_VS].grad, out[OUT_KS].grad, out[OUT_S].grad };
+  tensors first = { in[IN_VS].grad, in[IN_KS].grad, in[IN_S].grad };
+  float *dstates = cut(&work, MOST_SIDE_BY_SIDE * g->size), *flat = cut(&work, g->size);
+  float *states = cut(&work, (L + 1) * g->size), *temporary = cut(&work, mn_carry_room(&g->a));
+  span x = make_span(g, bh, work);
+  for (int i = 0; i < n; i++) {
+    each_part(g, bh + i, flat, final, false);
+    pack(g, flat, dstates + i * g->size);
+  }
+  for (int t = (mn_chunks(g->a.T) - 1) * L; t >= 0; t -= L)
+    for (int i = 0; i < n; i++) {
+      bool last = i == n - 1;
+      x.bh = bh + i;
+      chunk_back(g, &x, t, last ? t - L : t, last ? bh : bh + i + 1, dstates + i * g->size, states, temporary);
+    }
+  for (int i = 0; i < n; i++) {
+    unpack(g, dstates + i * g->size, flat);
+    each_part(g, bh + i, flat, first, true);
+  }
+}
+
 static void backward(mn_call *c) {
   agalite g;
   open_call(&g, c);
   const mn_attention *a = &g.a;
-  long back = padded(mn_carry_room(a)), size = (L + 3) * g.size + back + span_size(&g);
+  long size = back_size(&g);
+  int heads = a->B * a->H, most = heads / mn_threads(c->ctx), each = most < 1 ? 1 : most;
+  if (each > MOST_SIDE_BY_SIDE) each = MOST_SIDE_BY_SIDE;
   make_tables(&g, 1);
   float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
-  tensors final = { c->out[OUT_VS].grad, c->out[OUT_KS].grad, c->out[OUT_S].grad };
-  tensors first = { c->in[IN_VS].grad, c->in[IN_KS].grad, c->in[IN_S].grad };
   MN_PARALLEL(c->ctx, 12.0 * a->T * a->B * a->H * (double)g.size)
-  for (int bh = 0; bh < a->B * a->H; bh++) {
-    float *flat = work + omp_get_thread_num() * size, *dstate = flat + g.size, *states = dstate + g.size;
-    float *temporary = states + (L + 1) * g.size;
-    span x = make_span(&g, bh, temporary + back);
-    each_part(&g, bh, flat, final, false);
-    pack(&g, flat, dstate);
-    for (int t = (mn_chunks(a->T) - 1) * L; t >= 0; t -= L) chunk_back(&g, &x, t, dstate, states, temporary);
-    unpack(&g, dstate, flat);
-    each_part(&g, bh, flat, first, true);
-  }
+  for (int bh = 0; bh < heads; bh += each)
+    heads_back(&g, bh, heads - bh < each ? heads - bh : each, work + omp_get_thread_num() * size);
   mn_shrink_back(a);
   const int constants[] = { IN_TICK, IN_COPY };
   for (int i = 0; i < 2; i++)

@@ -19,6 +19,10 @@ local function delta(K) return 3 * V * K + 32 * K + 17 * V, 8 * V * K + 97 * K +
 -- RWKV-7 reads by r and out, and writes by k and back.
 local function unlearning(K) return 4 * V * K + 48 * K + 17 * V, 10 * V * K + 145 * K + 70 * V end
 local function plain(K) return 2 * V * K, 5 * V * K end
+-- AGaLiTe of one channel, from factors.  A key's number takes 1 for its decay, 1 written, 1 for s, 2 for the channel and
+-- 2 read by q; a value's 3.  Back, a key's: those first 5 again; 2 from q, 2 to q, 2 carried on, 1 to what was written, 2
+-- to the decay, 2 each to the factors of these two.  A value's: 2 again, 2 to and from y, 2 carried on, 2 to v and beta.
+local function waves(K) return 7 * K + 3 * V + 64, 18 * K + 8 * V + 5 * 64 end
 -- Softmax over M carried tokens and the past: so many products of its scores' size.
 local function seen(M, ahead, back) local n = (M + (T + 1) / 2) * V return ahead * n, back * n end
 local function all_heads(forward, backward) return forward / H, backward / H end     -- counted for the whole layer
@@ -47,7 +51,7 @@ kernels.list = {
   { "joint", op = "joint_gate_attention", size = "64x256", inputs = factors, lanes = function() return 4 * V * 256, 12 * V * 256 end },
   { "agalite", op = "agalite", size = "64+256, r=2",
     inputs = function(r) return factors(r, { tick = tensor.new { shape = { B } }, r = 2 }) end,
-    lanes = function() return 3 * (V + 256) + 2 * 256, 3 * (3 * (V + 256) + 2 * 256) end },
+    lanes = function() return waves(256) end },
   { "delta", op = "delta_rule", size = "64x64", lanes = function() return delta(64) end,
     inputs = function(r)
       return { q = r(T, B, H, 64), k = r(T, B, H, 64, 0.1), v = r(T, B, H, V), beta = r(T, B, H), keep = r(T, B, H), normalise = 0 }
