@@ -63,10 +63,18 @@ each("an update is Adam with the clipped gradient", function(name)
     l:rollout()
     local before = parameters(l)
     t.ok(l:update())
-    local g, norm = gradients(l), 0
-    for _, p in ipairs(g) do for k = 0, p:size() - 1 do norm = norm + p:data()[k] ^ 2 end end
+    local g, norm, parts, of_part, logged = gradients(l), 0, l.agent.module:parts(), {}, {}
+    t.eq(#parts, #g)
+    for i, p in ipairs(g) do
+      local squares = 0
+      for k = 0, p:size() - 1 do squares = squares + p:data()[k] ^ 2 end
+      norm, of_part[parts[i]] = norm + squares, (of_part[parts[i]] or 0) + squares
+    end
     norm = math.sqrt(norm)
     t.near(l.optimiser:grad_norm(), norm, 1e-5 * norm)
+    l:metrics(logged)
+    t.ok(of_part.actor and of_part.critic and (of_part["core.layers.0"] or name == "rmt"))
+    for part, squares in pairs(of_part) do t.near(logged["grad/" .. part], math.sqrt(squares), 1e-5 * norm, part) end
     t.ok(norm > 0.1, "clipping does nothing: the norm is " .. norm)
     for i, p in ipairs(l.agent:parameters()) do
       local was = ffi.cast("const float *", before[i])

@@ -32,6 +32,48 @@ t.test("learning curves: what was added is read, lines that are damaged are pass
   os.execute("rm -r '" .. folder .. "'")
 end)
 
+t.test("gradient norms: means of their logarithms, a line for each part, the threshold from config.json", function()
+  local folder = os.tmpname()
+  os.remove(folder)
+  assert(lfs.mkdir(folder))
+  local function put(name, text)
+    local f = assert(io.open(folder .. "/" .. name, "w"))
+    f:write(text)
+    f:close()
+  end
+  local log = {}
+  for i = 1, 900 do
+    log[i] = ('{"step": %d, "grad/norm": %g, "grad/core.layers.0": 0.1, "grad/core.layers.1": 0, "grad/actor": "NaN"}\n'):format(
+      i * 10, i % 3 == 0 and 100 or 10)
+  end
+  put("metrics.jsonl", table.concat(log))
+  local signals, now, options = scene.panels.signals, nil, nil
+  scene.panels.signals = function(_, _, n, o) now, options = n, o end
+  local frame = setmetatable({ run = folder, focus = { layer = 1 } }, { __index = frame_of({ "gru" }, 2) })
+  local function draw() scene.panels.gradients(nil, nil, frame) end
+  local ok, why = pcall(function()
+    draw()
+    t.eq(options.level, nil, "no config.json")
+    put("config.json", '{"config": {}, "max_norm": 0.5}')
+    draw()
+  end)
+  scene.panels.signals = signals
+  os.execute("rm -r '" .. folder .. "'")
+  t.ok(ok, why)
+  t.near(options.level, math.log10(0.5), 1e-12)
+  local names, of = {}, {}
+  for i, line in ipairs(options.lines) do names[i], of[line.name] = line.name, line end
+  t.eq(table.concat(names, " "), "all layer 0 1")
+  t.eq(#now.history, 300)
+  t.near(now.history[300].step, 9, 1e-12)
+  for _, i in ipairs { 1, 150, 300 } do
+    t.near(of.all.of(now.history[i]), (1 + 1 + 2) / 3, 1e-9)
+    t.near(of["layer 0"].of(now.history[i]), -1, 1e-9)
+    t.eq(of["1"].of(now.history[i]), nil, "no gradient has no logarithm")
+  end
+  t.ok(of["1"].thick > of["layer 0"].thick, "the chosen layer's")
+end)
+
 -- ---- what was seen ----
 
 t.test("places and outcomes are those of the frames before, however far one steps back", function()

@@ -282,6 +282,7 @@ function Actor:describe()
   for key, value in pairs(task.settings) do about.task[key] = value end
   about.memory = { carry = self.carry, reset_on_done = self.reset_on_done, context = self.context, horizon = self.horizon,
     num_steps = self.T }
+  about.max_norm = self.max_norm
   return about
 end
 
@@ -340,8 +341,7 @@ end
 function Actor:metrics(m)
   self.finished:metrics(m)
   for name, value in pairs(self.losses) do m["losses/" .. name] = value end
-  m["grad/norm"] = self.optimiser:grad_norm()
-  m["charts/learning_rate"] = self.optimiser:lr()
+  self.optimiser:metrics(m, self.agent.module:parts())
 end
 
 function Actor:shown()

@@ -49,4 +49,13 @@ function curves.read(folder)
   return run.series
 end
 
+---How steps are counted on an axis that reaches so far.
+---@return number unit
+---@return string word
+function curves.unit(steps)
+  if steps >= 2e6 then return 1e6, "million steps" end
+  if steps >= 2e3 then return 1e3, "thousand steps" end
+  return 1, "steps"
+end
+
 return curves

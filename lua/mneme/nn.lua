@@ -113,6 +113,16 @@ function Module:parameters(into)
   return into
 end
 
+---Of each leaf, in the same order, the part of the model that it belongs to: a layer, or what lies beside the layers.
+---@return string[] "core.layers.0", "core.embed", "actor" ...
+function Module:parts(into, path)
+  into, path = into or {}, path or ""
+  local part = path:match "^.-layers%.%d+" or path:gsub("%.%d.*$", "")
+  for _ in ipairs(self.leaves) do into[#into + 1] = part end
+  for _, child in ipairs(self.children) do child[2]:parts(into, path == "" and child[1] or path .. "." .. child[1]) end
+  return into
+end
+
 ---Names and tensors as in torch's state_dict; the tensors are the parameters themselves.
 ---@return table<string, Tensor>
 function Module:state_dict()

@@ -21,7 +21,9 @@ local function new(what, parameters, o, options)
   self.hyper = tensor.new { o.lr, 1 - o.beta1, 1 - o.beta2, o.eps, o.max_norm, 0 }
   self.hyper_data = self.hyper:data()
   if (o.weight_decay or 0) > 0 then self.weight_decay = tensor.new { o.weight_decay } end
-  self.sum, self.norm = tensor.new { 0, 0 }, tensor.new { 0 }
+  self.sum, self.norm, self.own = tensor.new { 0, 0 }, tensor.new { 0 }, {}
+  self.squares = tensor.new { shape = { #parameters } }
+  for i in ipairs(parameters) do self.own[i] = tensor.view(self.squares, i - 1, { 1 }) end
   self.norm_data = self.norm:data()
   return self
 end
@@ -51,7 +53,9 @@ end
 
 ---The update itself, as ops: a plan may record it.
 function Adam:apply()
-  for i, p in ipairs(self.parameters) do ops.grad_norm { w = p, sum = self.sum, norm = self.norm, first = i == 1 } end
+  for i, p in ipairs(self.parameters) do
+    ops.grad_norm { w = p, sum = self.sum, norm = self.norm, own = self.own[i], first = i == 1 }
+  end
   for i, p in ipairs(self.parameters) do
     ops.adam { w = p, m = self.m[i], v = self.v[i], hyper = self.hyper, norm = self.norm,
       weight_decay = self.weight_decay }
@@ -65,6 +69,24 @@ function Adam:zero_grad() for _, p in ipairs(self.parameters) do p:zero_grad() e
 
 ---The global norm of the gradients at the last step, before clipping.
 function Adam:grad_norm() return self.norm_data[0] end
+
+---The same of groups of parameters, of which each has a name.
+---@param names string[] of each parameter the group
+---@return table<string, number>
+function Adam:grad_norms(names)
+  local norms, squares = {}, self.squares:data()
+  for i, name in ipairs(names) do norms[name] = (norms[name] or 0) + squares[i - 1] end
+  for name, sum in pairs(norms) do norms[name] = math.sqrt(sum) end
+  return norms
+end
+
+---Numbers to log: the global norm, those of groups, and the learning rate.
+---@param m table<string, number> they are put here
+---@param names string[] see grad_norms
+function Adam:metrics(m, names)
+  m["grad/norm"], m["charts/learning_rate"] = self:grad_norm(), self:lr()
+  for name, norm in pairs(self:grad_norms(names)) do m["grad/" .. name] = norm end
+end
 
 ---How many updates were counted, and the learning rate of the last.
 function Adam:updates() return self.hyper_data[5] end

@@ -91,7 +91,7 @@ function Supervised:describe()
   local task = self.task
   return { sequence_task = { name = task.name, settings = task.settings, tokens = task.tokens, classes = task.classes,
       vocabulary = task.vocabulary },
-    memory = { carry = self.carry, length = task.length },
+    memory = { carry = self.carry, length = task.length }, max_norm = self.max_norm,
     core = { name = core.name, config = core.config }, parameters = self.model.module:count() }
 end
 
@@ -124,7 +124,7 @@ end
 
 function Supervised:metrics(m)
   m["losses/loss"], m["charts/accuracy"] = self.loss[0], batch_accuracy(self)
-  m["grad/norm"], m["charts/learning_rate"] = self.optimiser:grad_norm(), self.optimiser:lr()
+  self.optimiser:metrics(m, self.model.module:parts())
   for _, key in ipairs(self.result and { "loss", "accuracy", "perplexity", "bits_per_character" } or {}) do
     m["eval/" .. key] = self.result[key]
   end

@@ -52,12 +52,12 @@ return function(view, box, now, options)
       local array, strip = by_layer[layer][kind], height * share[kind]
       local n = array and heads.count(array, now.n_heads) or 0
       for head = n > 1 and first or 0, n > 1 and last or n - 1 do
-        local rows, cols, values = heads.slice(array, head, now.n_heads)
+        local down, across, values = heads.slice(array, head, now.n_heads)
         local place = { x = left, y = y, w = inner.x + inner.w - left, h = strip - 2 * u }
         if n > 1 then place.x, place.w = left + (head - first) * (width + gap), width end
         local most = options.unit and 1 or math.max(now.range[kind], 1e-6)
-        rows, cols = heads.fold(rows, cols, place.w / place.h)
-        view:heat(place, rows, cols, values, options.unit and 0 or -most, most, map)
+        down, across = heads.fold(down, across, place.w / place.h)
+        view:heat(place, down, across, values, options.unit and 0 or -most, most, map)
       end
       size = math.min(11, strip / u)
       if n > 0 then

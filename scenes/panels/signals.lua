@@ -15,13 +15,13 @@ local function legend(view, box, now, lines, used)
   end
 end
 
----options: title, y_name (with its unit), lines = { { name, of = function(entry): number?, thick,
----row: a click on the name chooses it }, ... }, empty: text where
----there are no numbers, least: the axis reaches at least from it ...
+---options: title, y_name (with its unit), lines = { { name, of = function(entry): number?, thick, row: a click on the name
+---chooses it }, ... }, level: a line across at this number, empty: text where there are no numbers, least: the axis
+---reaches at least from it ..., x_name = "step", x_least = 10: the other axis at least to it
 return function(view, box, now, options)
   local theme, u, history = view.theme, view.unit, now.history
   local inner = view:card(box, options.title)
-  local least, most, last, known = options.least or math.huge, -math.huge, 10, false
+  local least, most, last, known = options.least or math.huge, -math.huge, options.x_least or 10, false
   for _, entry in ipairs(history) do
     for _, line in ipairs(options.lines) do
       local y = line.of(entry)
@@ -32,10 +32,17 @@ return function(view, box, now, options)
   if not known then
     return view:text(options.empty or "nothing to show", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
   end
+  local level = options.level
+  if level then least, most = math.min(least, level), math.max(most, level) end
   legend(view, box, now, options.lines, view:text_width(options.title, 13) + 16 * u)
   local margin = math.max((most - least) * 0.06, 1e-3)
-  local place = view:axes(inner, 0, last, least == options.least and least or least - margin, most + margin, "step",
-    options.y_name)
+  local place = view:axes(inner, 0, last, least == options.least and least or least - margin, most + margin,
+    options.x_name or "step", options.y_name)
+  if level then
+    local x0, y = place(0, level)
+    local x1 = place(last, level)
+    view:line(x0, y, x1, y, theme.text, 1.5 * u)
+  end
   for i, line in ipairs(options.lines) do
     local x0, y0
     for _, entry in ipairs(history) do

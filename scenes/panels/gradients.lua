@@ -1,0 +1,54 @@
+-- gradients.lua -- how long the gradient is at each update before it is clipped, all of it and that of each part of the
+-- model: where it bursts, where it vanishes on its way down, and how often it is clipped.
+local curves = require "mneme.curves"
+local find = require "mneme.find"
+local focus = require "mneme.focus"
+local panels = require("mneme.scene").panels
+local run = require "mneme.run"
+
+local MOST = 300                                 -- points drawn
+local ALL = "grad/norm"
+
+-- Points of an equal number of lines of the log, each the mean logarithm of every norm.
+local function points_of(series, names, unit)
+  local all, points, at = series[ALL], {}, {}
+  local each = math.max(1, all.n / MOST)
+  for to = each, all.n, each do
+    local step, point = all.x[math.floor(to)], {}
+    for _, name in ipairs(names) do
+      local s, sum, count, i = series[name], 0, 0, at[name] or 1
+      while i <= s.n and s.x[i] <= step do
+        if s.y[i] > 0 then sum, count = sum + math.log10(s.y[i]), count + 1 end
+        i = i + 1
+      end
+      at[name], point[name] = i, count > 0 and sum / count or nil
+    end
+    point.step = step / unit
+    points[#points + 1] = point
+  end
+  return points
+end
+
+return function(view, box, now)
+  local series, names, lines, rows, level = now.run and curves.read(now.run) or {}, { ALL }, {}, {}, nil
+  for _, name in ipairs(find.keys(series)) do
+    if name:find "^grad/" and name ~= ALL then names[#names + 1] = name end
+  end
+  local all = series[ALL]
+  local unit, word = curves.unit(all and all.x[all.n] or 0)
+  for i, name in ipairs(names) do
+    local layer = tonumber(name:match "layers%.(%d+)$")
+    rows[i] = { layer = layer }
+    lines[i] = { name = i == 1 and "all" or layer and (layer == 0 and "layer " or "") .. layer or name:match "[^./]+$",
+      row = layer and rows[i], of = function(point) return point[name] end }
+  end
+  local _, chosen = focus.rows(now, rows)
+  for i, line in ipairs(lines) do line.thick = (i == 1 or (chosen and rows[i].layer == chosen)) and 2.5 or 1 end
+  local known, info = pcall(run.read_info, now.run or "")
+  local most = known and tonumber(info.max_norm) or 0
+  if most > 0 then level = math.log10(most) end
+  panels.signals(view, box, { history = all and points_of(series, names, unit) or {}, focus = now.focus }, {
+    title = "gradient norm", x_name = word, x_least = 1e-3, lines = lines, level = level,
+    y_name = "power of ten" .. (level and (", clipped to %g: line across"):format(most) or ""),
+    empty = now.run and "the run has not written it yet" or "no run is shown" })
+end
