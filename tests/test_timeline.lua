@@ -1,12 +1,11 @@
 -- test_timeline.lua -- going back in time: whatever frame is asked for, in whatever order, is the one that was seen;
 -- for every core; and what a change or a hand on the keys does begins where it should, and nowhere before.
-local ffi = require "ffi"
 local t = require "tests.harness"
 local fake = require "tests.fake_player"
 local find = require "mneme.find"
-local heads = require "mneme.heads"
 local mn = require "mneme"
 local player = require "mneme.player"
+local print_of = require "tests.print_of"
 local rig = require "mneme.contract_rig"
 local timeline = require "mneme.timeline"
 
@@ -17,22 +16,6 @@ local function source_of(core, options)
   options = options or {}
   options.seed, options.seeded = 7, true
   return player.new(task, mn.agent { task = task, core = made, hidden = 8 }, options)
-end
-
--- All numbers of a frame, as text.
-local function print_of(frame)
-  local parts = { frame.episode, frame.step, frame.action, ("%.9g"):format(frame.value), ("%.9g"):format(frame.reward),
-    ("%.9g"):format(frame.ret), frame.outcome and frame.outcome.length or "-", #frame.history, frame.been, frame.ended_before }
-  for _, group in ipairs { "memory", "probes" } do
-    local names = {}
-    for name in pairs(frame[group]) do names[#names + 1] = name end
-    table.sort(names)
-    for _, name in ipairs(names) do
-      local array = frame[group][name]
-      parts[#parts + 1] = name .. ffi.string(array.values, 4 * heads.size(array.shape))
-    end
-  end
-  return table.concat(parts, " ")
 end
 
 -- Forget all frames that are kept, so that they must be lived through.
@@ -93,10 +76,12 @@ t.test("a change begins at its frame, in the one that forks and not in the other
   local seen = {}
   for i = 1, 20 do seen[i] = print_of(line:frame(i)) end
   local other = line:fork(source_of "gru")
-  other:edit(9, function(source, at)
-    if at ~= 9 then return end
-    source:settle()
-    source.state["layers.0.h"]:fill(0)
+  other:edit(9, function(source)
+    return function(_, at)
+      if at ~= 9 then return end
+      source:settle()
+      source.state["layers.0.h"]:fill(0)
+    end
   end, "erase h")
   t.eq(other.n, 9) t.eq(other.marks[9], "erase h")
   t.ok(print_of(other:frame(9)) ~= seen[9])

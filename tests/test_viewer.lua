@@ -1,44 +1,19 @@
 -- test_viewer.lua -- what the keys and the pointer do in a window, without one: play, step, scrub, zoom, take over,
 -- compare, record; each also by a click on its button.
-local ffi = require "ffi"
 local lfs = require "lfs"
 local t = require "tests.harness"
 local fake = require "tests.fake_player"
 local mn = require "mneme"
 local player = require "mneme.player"
 local scene = require "mneme.scene"
-local viewer = require "mneme.viewer"
+local viewer_rig = require "tests.viewer_rig"
 
 local folder = os.tmpname()
 os.remove(folder)
 assert(lfs.mkdir(folder))
-local W, H = 1280, 800
-local painter = scene.painter()
-
--- A viewer of a small agent that has not learnt, with what a test does to it.
-local function rig(tracks, options)
-  local v = viewer.new(tracks, options)
-  v.canvas = painter.view
-  local r = { v = v, clock = 0 }
-  function r.paint()
-    local what, frame = v:page()
-    return painter:paint(what, frame, W, H), W, H
-  end
-  function r.picture() return ffi.string(r.paint(), W * H * 4) end
-  function r.press(key) return v:key(type(key) == "string" and key:byte() or key, r.clock, r.paint) end
-  function r.pass(seconds)
-    for _ = 1, seconds * 10 do
-      r.clock = r.clock + 0.1
-      v:tick(r.clock)
-    end
-  end
-  function r.click(x, y)
-    v:pointer("press", x, y, 1, r.clock, r.paint)
-    v:pointer("release", x, y, 1, r.clock, r.paint)
-  end
-  function r.frame() return select(2, v:page()) end
-  return r
-end
+local rig, painter = viewer_rig.new, viewer_rig.painter
+local W = viewer_rig.width
+local find_spot, spot_of_key = viewer_rig.find_spot, viewer_rig.spot_of_key
 
 local function agent(seed, options)
   local task = mn.env("tmaze", { corridor = 6, time_limit = 60, num_envs = 1 })
@@ -54,20 +29,6 @@ local function track(seed)
     if given == "checkpoints" then return {} end
     return agent(seed, { episode = given.episode })
   end }
-end
-
--- The middle of the spot that means this.
-local function find_spot(of)
-  local view = painter.view
-  for i = view.n_spots, 1, -1 do
-    local s = view.spots[i]
-    if of(s.what) then return s.x + s.w / 2, s.y + s.h / 2, s end
-  end
-  error "no such spot on the page"
-end
-
-local function spot_of_key(key)
-  return find_spot(function(what) return what.key == (type(key) == "string" and key:byte() or key) end)
 end
 
 local LEFT, RIGHT, HOME, END, PAGE_UP, PAGE_DOWN = 256, 257, 260, 261, 262, 263
@@ -261,11 +222,7 @@ t.test("what a change does is shown beside what happened, in step", function()
   r.pass(2)
   r.v:seek(4)
   local as_it_was = r.frame().value
-  t.ok(r.v:change(function(source, at)
-    if at ~= 4 then return end
-    source:settle()
-    for _, state in pairs(source.state) do state:fill(0) end
-  end, "erase all at step 3", r.clock))
+  t.ok(r.v:operate({ text = "erase all", specs = { { kind = "erase", what = "all" } } }, nil, r.clock))
   t.eq(#r.v.tracks, 2)
   local left, right = r.v:frame(1), r.v:frame(2)
   t.eq(left.step, 3) t.eq(right.step, 3)
@@ -283,7 +240,7 @@ t.test("what a change does is shown beside what happened, in step", function()
   r.paint()
   r.click(spot_of_key "c")
   t.eq(#r.v.tracks, 1)
-  t.near(r.v.tracks[1].timeline:frame(4).value, as_it_was, 1e-6)
+  t.eq(r.v.tracks[1].timeline:frame(4).value, as_it_was)
 end)
 
 t.test("two agents in the same worlds side by side", function()

@@ -7,9 +7,10 @@ local recording = require "mneme.recording"
 local Album = {}
 Album.__index = Album
 
--- The fields of a record, from what a player has in mind; and its numbers under the same names.
-local function fields_of(player)
-  local space, mind = player.task.observation_space, player:mind(0)
+---The fields of a record.
+---@param mind table what the player has in mind, or a frame of it
+local function fields_of(player, mind)
+  local space = player.task.observation_space
   local fields = { observation = { shape = space.shape, dtype = space.dtype }, value = { shape = { 1 } },
     policy = { shape = { player.task.action_space.n } } }
   for _, group in ipairs { "memory", "probes" } do
@@ -20,6 +21,7 @@ local function fields_of(player)
   return fields
 end
 
+---The numbers of what a player has in mind, under the names of the fields.
 local function numbers_of(mind)
   local numbers = { observation = mind.observation.values, value = { mind.value }, policy = mind.policy }
   for _, group in ipairs { "memory", "probes" } do
@@ -48,7 +50,7 @@ local function begin(self, b)
   local n, player = number_of(self, b), self.player
   self.recordings[b] = nil
   if n % self.every ~= 0 or n >= self.episodes then return end
-  local rec = recording.new(player.task, b, { fields = self.internals and fields_of(player) or nil,
+  local rec = recording.new(player.task, b, { fields = self.internals and fields_of(player, player:mind(0)) or nil,
     about = { title = player.title, source = player.source, reads = player.agent.core.reads } })
   rec:begin(seen(player, b))
   self.recordings[b] = rec
@@ -85,4 +87,4 @@ function Album:after()
   end
 end
 
-return { new = new }
+return { new = new, fields_of = fields_of, numbers_of = numbers_of }

@@ -16,13 +16,7 @@ local function new() return setmetatable({ frames = 0 }, Camera) end
 
 -- mneme-EPISODE-STEP.KIND, with a number where that is taken.
 local function free_name(kind, frame)
-  local stem = ("mneme-%d-%d"):format(frame and frame.episode or 0, frame and frame.step or 0)
-  local path, n = ("%s.%s"):format(stem, kind), 1
-  while files.is_file(path) do
-    n = n + 1
-    path = ("%s-%d.%s"):format(stem, n, kind)
-  end
-  return path
+  return files.free_name(("mneme-%d-%d"):format(frame and frame.episode or 0, frame and frame.step or 0), kind)
 end
 
 local function why() return ffi.string(C.mn_error(engine.ctx)) end

@@ -53,6 +53,17 @@ function files.write(path, pieces)
   check(C.mn_file_write(engine.ctx, path, n, at, bytes))
 end
 
+---A name that no file has: STEM.KIND, or with a number, STEM-2.KIND.
+---@return string path
+function files.free_name(stem, kind)
+  local path, n = ("%s.%s"):format(stem, kind), 1
+  while files.is_file(path) do
+    n = n + 1
+    path = ("%s-%d.%s"):format(stem, n, kind)
+  end
+  return path
+end
+
 ---Append a string, all of it or nothing.
 function files.append(path, text) check(C.mn_file_append(engine.ctx, path, text, #text)) end
 

@@ -10,6 +10,7 @@
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
 local files = require "mneme.files"
+local intervention_words = require "mneme.intervention_words"
 local interventions = require "mneme.interventions"
 local player = require "mneme.player"
 local progress = require "mneme.progress"
@@ -23,35 +24,6 @@ local intervene = {}
 local USAGE = "mneme intervene RUN erase=layers.0 at=40 [episodes=200]"
 
 -- ---- the command line ----
-
-local function number_in(kind, word, what, text)
-  local x = tonumber(text)
-  if not x then
-    errors.usage(("intervene: %s=%s: expected a number after a colon, as in %s=%s:1"):format(kind, word, kind, what))
-  end
-  return x
-end
-
-local readers = {
-  force = function(spec, word, value) spec.to = number_in("force", word, spec.what, value) end,
-  shift = function(spec, word, value) spec.by = number_in("shift", word, spec.what, value) end,
-  set = function(spec, word, value)
-    if not value then errors.usage(("intervene: set=%s: no value, expected one as in set=%s:1"):format(word, spec.what)) end
-    spec.to = tonumber(value) or value
-  end,
-}
-
--- "layers.0.beta:0.5,layers.1.beta:0" of a kind, as interventions.
-local function read_kind(list, kind, text)
-  for word in text:gmatch "[^,]+" do
-    local what, value = word:match "^(.-):(.*)$"
-    local spec = { kind = kind, what = what or word }
-    if readers[kind] then readers[kind](spec, word, value)
-    elseif value then errors.usage(("intervene: %s=%s: takes no value after a colon"):format(kind, word)) end
-    if kind == "flip" and word == "1" then spec.what = nil end
-    list[#list + 1] = spec
-  end
-end
 
 ---Read the command line.
 ---@param words string[]
@@ -73,7 +45,7 @@ function intervene.parse(words)
     if not key then
       if o.folder then errors.usage(("intervene: one run, got '%s' and '%s'"):format(o.folder, word), USAGE) end
       o.folder = word
-    elseif interventions.kinds[key] then read_kind(list, key, text)
+    elseif interventions.kinds[key] then intervention_words.read(list, key, text, "intervene")
     elseif key == "at" then at = whole(key, text, 0)
     elseif key == "for" then steps = whole(key, text, 1)
     elseif key == "record" then o.record = text
@@ -89,14 +61,7 @@ function intervene.parse(words)
   end
   if not at then errors.usage("intervene: in which step?", "at=40") end
   if o.record == "" then errors.usage "intervene: record= needs the name of a folder" end
-  local lasting = false
-  for _, spec in ipairs(list) do
-    spec.at = at
-    if interventions.kinds[spec.kind].steps then spec.steps, lasting = steps, true end
-  end
-  if steps and not lasting then
-    errors.usage(("intervene: for=%d goes with force and freeze, not with %s"):format(steps, list[1].kind))
-  end
+  intervention_words.time(list, at, steps, "intervene")
   return o, list, task
 end
 

@@ -1,6 +1,7 @@
 -- interventions.lua -- operating on a living agent and its world: one list, one place where it is carried out.
 --   { at = 40, kind = "erase", what = "layers.2.head.1" }              as it was before anything was seen
---   { at = 40, kind = "swap", what = "all" }                           that of the next copy's episode
+--   { at = 40, kind = "swap", what = "all" }                           that of the next copy's episode; or of
+--                                                                      donor = { memory = as in a Frame, episode = number }
 --   { at = 40, kind = "force", what = "layers.0.beta", to = 0.5, steps = 10 }    steps: nil, to the end
 --   { at = 40, kind = "freeze", what = "layers.0.beta", steps = 10 }   as it is in step `at`
 --   { at = 40, kind = "set", what = "position", to = 3 }               and shift (by = -2), flip (to another value)
@@ -21,7 +22,7 @@ List.__index = List
 
 ---What each kind takes besides at, kind and what.
 interventions.kinds = {
-  erase = {}, swap = {}, force = { to = true, steps = true }, freeze = { steps = true }, set = { to = true }, shift = { by = true },
+  erase = {}, swap = { donor = true }, force = { to = true, steps = true }, freeze = { steps = true }, set = { to = true }, shift = { by = true },
   flip = {},
 }
 
@@ -106,8 +107,11 @@ function interventions.parts(core, word)
   return list
 end
 
--- The probe that a word names, as a part of its numbers [B,...].
-local function probe_part(player, word)
+---The probe that a word names, as a part of its numbers [B,...].
+---@param player Player
+---@param word string "layers.0.beta", "layers.0.head.1.beta"
+---@return table part { name, shape, axis = nil|from 2, index = nil|from 0 }
+function interventions.probe(player, word)
   local prefix, head, kind = word:match "^(.+)%.head%.(%d+)%.(.+)$"
   local name = prefix and prefix .. "." .. kind or word
   local t = player.probes[name]
@@ -185,9 +189,13 @@ local function resolve(player, given)
   if type(spec.what) ~= "string" and spec.kind ~= "flip" then
     errors.usage(("%s: what is %s, expected a text"):format(spec.kind, tostring(spec.what)))
   end
-  if spec.kind == "erase" or spec.kind == "swap" then spec.parts = interventions.parts(player.agent.core, spec.what)
+  if spec.kind == "erase" or spec.kind == "swap" then
+    spec.parts = interventions.parts(player.agent.core, spec.what)
+    if spec.donor then errors.need(("swap %s: the donor"):format(spec.what), spec.donor, "memory", "{ memory = ..., episode = ... }") end
   elseif spec.kind == "force" or spec.kind == "freeze" then
-    spec.part = probe_part(player, spec.what)
+    spec.part = interventions.probe(player, spec.what)
+    player.holds = (player.holds or 0) % 255 + 1
+    spec.owner = player.holds
     if spec.kind == "force" and (type(spec.to) ~= "number" or spec.to - spec.to ~= 0) then
       errors.usage(("force %s: to=%s, expected a finite number"):format(spec.what, tostring(spec.to)))
     end
@@ -226,7 +234,9 @@ end
 -- ---- carrying them out ----
 
 -- What a trajectory keeps of it; only a change of the world (kind = "set") is done again by a replay.
-local function note(spec, to) return { kind = spec.kind, what = spec.what, to = to, steps = spec.steps } end
+local function note(spec, to)
+  return { kind = spec.kind, what = spec.what, to = to, steps = spec.steps, episode = spec.donor and spec.donor.episode }
+end
 
 local carry_out = {}
 
@@ -244,8 +254,25 @@ function carry_out.erase(player, spec, copies)
   return notes
 end
 
+-- What was kept of another episode's memory.
+local function from_donor(player, spec, copies)
+  local core, notes = player.agent.core, {}
+  for _, copy in ipairs(copies) do
+    for _, part in ipairs(spec.parts) do
+      local to, from = player.state[part.name]:data(), spec.donor.memory[part.name].values
+      local theirs = stretches_of_state(core, part, 0, 1)
+      for k, s in ipairs(stretches_of_state(core, part, copy, player.copies)) do
+        ffi.copy(to + s[1], from + theirs[k][1], 4 * s[2])
+      end
+    end
+    notes[copy] = note(spec)
+  end
+  return notes
+end
+
 -- Each of the copies gets what the next of them has.
 function carry_out.swap(player, spec, copies)
+  if spec.donor then return from_donor(player, spec, copies) end
   local core, notes = player.agent.core, {}
   if #copies < 2 then return notes end
   local before = {}
@@ -265,14 +292,22 @@ function carry_out.swap(player, spec, copies)
   return notes
 end
 
--- Hold, or let go, a part of a probe; value(i): of its number i.
-local function mark(player, part, copy, bit, value)
-  local held = player.held[part.name]
-  local mask, values = held.mask:data(), held.value:data()
-  for _, s in ipairs(stretches(part.shape, 1, copy, part)) do
+-- Hold a part of a probe; value(i): of its number i.
+local function hold(player, spec, copy, value)
+  local held = player.held[spec.part.name]
+  local mask, owner, values = held.mask:data(), held.owner:data(), held.value:data()
+  for _, s in ipairs(stretches(spec.part.shape, 1, copy, spec.part)) do
+    for i = s[1], s[1] + s[2] - 1 do mask[i], owner[i], values[i] = 1, spec.owner, value(i) end
+  end
+end
+
+-- Let go what nobody else has taken hold of since.
+local function let_go(player, spec, copy)
+  local held = player.held[spec.part.name]
+  local mask, owner = held.mask:data(), held.owner:data()
+  for _, s in ipairs(stretches(spec.part.shape, 1, copy, spec.part)) do
     for i = s[1], s[1] + s[2] - 1 do
-      mask[i] = bit
-      if value then values[i] = value(i) end
+      if owner[i] == spec.owner then mask[i] = 0 end
     end
   end
 end
@@ -280,7 +315,7 @@ end
 function carry_out.force(player, spec, copies)
   local notes = {}
   for _, copy in ipairs(copies) do
-    mark(player, spec.part, copy, 1, function() return spec.to end)
+    hold(player, spec, copy, function() return spec.to end)
     notes[copy] = note(spec, spec.to)
   end
   return notes
@@ -292,7 +327,7 @@ function carry_out.freeze(player, spec, copies)
   for _, n in ipairs(spec.part.shape) do size = size * n end
   t = t + player.row_before * size
   for _, copy in ipairs(copies) do
-    mark(player, spec.part, copy, 1, function(i) return t[i] end)
+    hold(player, spec, copy, function(i) return t[i] end)
     notes[copy] = note(spec)
   end
   return notes
@@ -340,7 +375,7 @@ function List:before(step, copies)
       done[#done + 1] = { copy = copy, note = what }
     end
     if spec.steps and step == spec.at + spec.steps then
-      for _, copy in ipairs(copies) do mark(player, spec.part, copy, 0) end
+      for _, copy in ipairs(copies) do let_go(player, spec, copy) end
     end
   end
   return done
@@ -360,7 +395,8 @@ function interventions.text(spec)
     local fact = spec.fact
     words[#words + 1] = "to " .. tostring(fact and fact.words and fact.words[spec.to + 1] or spec.to)
   end
-  if spec.by then words[#words + 1] = "by " .. spec.by end
+  if spec.by then words[#words + 1] = ("by %g"):format(spec.by) end
+  if spec.donor then words[#words + 1] = ("with episode %d's"):format(spec.donor.episode) end
   if spec.steps then words[#words + 1] = ("for %d step%s"):format(spec.steps, spec.steps > 1 and "s" or "") end
   return table.concat(words, " ")
 end

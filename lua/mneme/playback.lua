@@ -148,34 +148,63 @@ function Playback:act(action, clock)
   self:forward()
 end
 
+-- Why nothing can be changed at the step that is shown; nil: it can.
+local function unchangeable(self)
+  local source, slot = main(self).source, self.slots[self.at]
+  if live(self) then return "this is the trainer's own agent: when it has ended, r plays one that can be changed" end
+  if source.trajectory then return "what a file tells has happened: only an agent that plays can be changed" end
+  if not (self.tracks[1].open and source.restore) or not slot then return "only an agent that plays can be changed" end
+  if #self.tracks > 1 and not self.original then return "of two agents, close one first: c, or x" end
+  local tick = self.tracks[#self.tracks].timeline.ticks[slot[#self.tracks]]
+  if tick.ended or tick.over then return "this episode is over" end
+end
+Playback.unchangeable = unchangeable
+
 ---Show beside what happened what happens after a change at this step: in the second track, made if there is none.
----@param change fun(player: Player): (fun(source, at, ended)) makes, of the second track's player, what Timeline:edit takes
----@param text string what it does
+---@param change Change see mneme.operations
 ---@return boolean done
-function Playback:change(change, text, clock)
-  local track = self.tracks[1]
-  local line, slot = track.timeline, self.slots[self.at]
-  if not (track.open and line.source.restore) then return self:say("only an agent that plays can be changed", clock) end
-  if line.ticks[slot[#self.tracks]].ended then return self:say("this episode is over", clock) end
-  if #self.tracks == 1 then
-    line:edit(slot[1], function(source, at) if at == slot[1] then source:settle() end end)     -- runs in the same pieces
-    self.tracks[2] = { timeline = line:fork(track.open {}), scene = track.scene, open = track.open }
-    self.tracks[1].name, self.tracks[2].name = "as it was", text
+function Playback:change(change, clock)
+  local problem = unchangeable(self)
+  if problem then return self:say(problem, clock) end
+  local n, slot, first = #self.tracks, self.slots[self.at], self.tracks[1]
+  local line, other = self.tracks[n].timeline, nil
+  local ok, why = pcall(function()
+    other = line:fork(n == 1 and first.open {} or line.source)
+    other:edit(slot[n], change.make, change.text)
+  end)
+  if not ok and not errors.is(why) then error(why, 0) end
+  problem = not ok and why.message or change.refused()
+  if problem then
+    line:lost()
+    return self:say(problem, clock)
+  end
+  if n == 1 then
+    self.original = line
+    self.tracks = { { timeline = line:fork(line.source), scene = first.scene, open = first.open, name = "as it was" },
+      { timeline = other, scene = first.scene, open = first.open, name = change.text } }
     for _, s in ipairs(self.slots) do s[2] = s[1] end
-  else self.tracks[2].name = self.tracks[2].name .. ", " .. text end
-  local other = self.tracks[2].timeline
-  other:edit(self.slots[self.at][2], change, text)
+  else self.tracks[2].timeline, self.tracks[2].name = other, self.tracks[2].name .. ", " .. change.text end
+  if change.settles then               -- both run in the same pieces
+    self.tracks[1].timeline:edit(slot[1], function()
+      return function(source, at) if at == slot[1] then source:settle() end end
+    end, nil, true)
+  end
   cut(self)
   self.dirty = true
   return true
 end
 
----Show one track alone again.
+---Show one track alone again: the first one as it was before anything was changed.
 ---@param keep integer 1 or 2
 function Playback:close(keep, clock)
   if #self.tracks == 1 then return self:say("nothing is shown beside it", clock) end
   local track, at = self.tracks[keep], self.slots[self.at][keep]
-  self.tracks, self.slots = { track }, {}
+  if keep == 1 and self.original then
+    track.timeline = self.original
+    track.timeline:lost()
+    while track.timeline.n < at and track.timeline:extend() do end
+  end
+  self.tracks, self.slots, self.original = { track }, {}, nil
   track.name = nil
   for i = 1, track.timeline.n do self.slots[i] = { i } end
   self:seek(at)

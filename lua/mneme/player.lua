@@ -26,7 +26,7 @@ local function probe(self, name, t)
     if not held.mask then
       local shape = t:shape()
       table.remove(shape, 1)
-      held.mask, held.value = tensor.new { shape = shape, dtype = "u8" }, tensor.new { shape = shape }
+      for key, dtype in pairs { mask = "u8", owner = "u8", value = "f32" } do held[key] = tensor.new { shape = shape, dtype = dtype } end
     end
     t = ops.where { mask = held.mask, a = held.value, b = t }
   end
@@ -142,7 +142,8 @@ function Player:settle()
 end
 
 ---Between step() and think(): let probes be held from now on, those numbers of them that `held[name].mask` [B,...]
----marks, at those of `held[name].value`; nothing is marked yet.  The plan is recorded once more.
+---marks, at those of `held[name].value`; nothing is marked yet.  `owner` is for whoever marks.  The plan is recorded
+---once more.
 ---@param names string[] of probes
 function Player:hold(names)
   local more = false
@@ -268,17 +269,26 @@ local function buffers(self)
   return list
 end
 
+-- Where a row of a probe is, and its bytes.
+local function row_of(self, name, row)
+  local t = self.probes[name]
+  local size = t:size() / ROWS
+  return t:data() + row * size, 4 * size
+end
+
 ---Where everything stands; between step() and think(), and where the plan begins anew (now and then, and wherever an
 ---episode of a seeded player does): elsewhere there is nothing to go back to bit for bit.
 ---@return table? moment for restore(), of this player or one that is like it; nil: not now
 ---@return integer bytes about how many it holds
 function Player:save()
   if self.row ~= 0 or self.thought then return nil, 0 end
-  local moment, bytes = { worlds = {}, rows = {}, state = tensor.keep(self.state), lived = self.lived, held = {} }, 0
+  local moment, bytes = { worlds = {}, rows = {}, state = tensor.keep(self.state), lived = self.lived, seed = self.task.seed,
+    held = {} }, 0
   for b = 0, self.copies - 1 do moment.worlds[b] = self.task:save(b) end
   for i, buffer in ipairs(buffers(self)) do moment.rows[i] = ffi.string(buffer[1], buffer[2]) end
   for name, held in pairs(self.held) do
-    moment.held[name] = { mask = tensor.keep(held.mask), value = tensor.keep(held.value) }
+    local values, size = row_of(self, name, self.row_before or 0)
+    moment.held[name] = { now = tensor.keep(held), before = ffi.string(values, size) }
   end
   for _, t in pairs(moment.state) do bytes = bytes + 4 * t:size() end
   return moment, bytes + #moment.worlds[0] * self.copies + 512
@@ -291,13 +301,15 @@ function Player:restore(moment)
   for b = 0, self.copies - 1 do self.task:restore(b, moment.worlds[b], self:observations() + b * self.n) end
   for i, buffer in ipairs(buffers(self)) do ffi.copy(buffer[1], moment.rows[i], buffer[2]) end
   tensor.keep(moment.state, self.state)
+  self.task.seed = moment.seed
   for name, held in pairs(self.held) do
     local was = moment.held[name]
     if was then
-      tensor.keep(was.mask, held.mask)
-      tensor.keep(was.value, held.value)
+      tensor.keep(was.now, held)
+      ffi.copy(row_of(self, name, ROWS - 1), was.before, #was.before)
     else held.mask:fill(0) end
   end
+  self.row_before = ROWS - 1
 end
 
 -- ---- where agents come from ----

@@ -16,6 +16,7 @@ local C = engine.C
 ---@field trajectory Trajectory
 ---@field step_number integer steps made
 ---@field problem string? what first went differently than recorded
+---@field marks table<integer, string> what was done to it, by the number of the frame: see mneme.timeline
 local Replay = {}
 Replay.__index = setmetatable(Replay, single)
 
@@ -45,6 +46,19 @@ end
 
 local function shape_text(space) return ("%s [%s]"):format(space.dtype, table.concat(space.shape, ",")) end
 
+-- Which of the frames that next() makes show what was done; every end of an episode has one of its own.
+local function marks_of(t)
+  local marks, ends, k = {}, 0, 0
+  for _, x in ipairs(t.interventions) do
+    while k < x.at do
+      ends, k = ends + (t.flags[k] ~= 0 and 1 or 0), k + 1
+    end
+    local frame = x.at + 1 + ends
+    marks[frame] = (marks[frame] and marks[frame] .. ", " or "") .. x.kind .. " " .. tostring(x.what)
+  end
+  return marks
+end
+
 ---@param t Trajectory
 ---@param like Task? a task with rules in Lua that the trajectory is of
 ---@return Replay
@@ -61,7 +75,7 @@ local function new(t, like)
     errors.fail(("%s: recorded with observations %s and %d actions, %s has %s and %d here"):format(name_of(t),
       shape_text(t.observation), #t.names, t.env, shape_text(space), n))
   end
-  local self = single.set_up(setmetatable({ trajectory = t, copies = 1 }, Replay), task)
+  local self = single.set_up(setmetatable({ trajectory = t, copies = 1, marks = marks_of(t) }, Replay), task)
   self:restart()
   return self
 end

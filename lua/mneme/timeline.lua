@@ -27,7 +27,7 @@ Timeline.__index = Timeline
 ---@return Timeline
 local function new(source)
   return setmetatable({ source = source, film = recorder.new(), first = 1, n = 0, here = 0, looked_at = 1, ticks = {}, frames = {},
-    bytes = 0, moments = {}, moment_bytes = 0, actions = {}, edits = {}, marks = {} }, Timeline)
+    bytes = 0, moments = {}, moment_bytes = 0, actions = {}, edits = {}, marks = source.marks or {} }, Timeline)
 end
 
 -- Frames that are far from what is looked at go, where they can come back; else the oldest.
@@ -94,6 +94,16 @@ local function remember(self, at, moment, bytes, last)
   if self.moment_bytes > MOST_MOMENTS then thin_out(self) end
 end
 
+---Do what is to be changed before frame `at` is thought about.
+---@return table[] notes of what was done, for Recording:intervene
+function Timeline:intervene(at)
+  local notes = {}
+  for _, edit in ipairs(self.edits) do
+    for _, note in ipairs(at >= edit.i and edit.change(self.source, at) or {}) do notes[#notes + 1] = note end
+  end
+  return notes
+end
+
 -- One frame on from where the source stands.  False: it has nothing new.
 local function advance(self)
   local i, last, waiting = self.here + 1, self.film.last, self.waiting
@@ -106,10 +116,9 @@ local function advance(self)
   local now = self.source:next(function(source, ended)
     local at = ended and i + 1 or i
     local near = newest(self.moments, at)
-    if source.save and (not near or at - near.i >= EVERY or (ended and at > near.i)) then saved, bytes = source:save() end
-    for _, edit in ipairs(self.edits) do
-      if at >= edit.i then edit.change(source, at, ended) end
-    end
+    local wanted = not near or at - near.i >= EVERY or (at > near.i and (ended or at == self.wanted))
+    if source.save and wanted then saved, bytes = source:save() end
+    self:intervene(at)
   end, self.actions[self.here])
   if not now then return false end
   if now.ended and i > 1 then
@@ -152,7 +161,7 @@ end
 function Timeline:frame(i, deadline)
   self.looked_at = i
   if not self.frames[i] and i >= self.first and i <= self.n then
-    if self.here == i then self.here = math.huge end         -- it was given up since
+    if self.here == i then self:lost() end                   -- it was given up since
     stand(self, i, deadline)
   end
   return self.frames[i]
@@ -193,20 +202,23 @@ function Timeline:stop(i)
   return start.stop
 end
 
--- Forget what comes after frame i.
-local function cut(self, i)
+---The source has been used by somebody else since: it is put back where it is needed.
+function Timeline:lost() self.here, self.waiting = math.huge, nil end
+
+-- Forget what comes after frame i; not what is to be done in it by hand, where that is wanted.
+local function cut(self, i, hands)
   for k = i + 1, self.n do
     if self.frames[k] then self.bytes, self.frames[k] = self.bytes - self.frames[k].bytes, nil end
-    self.ticks[k], self.marks[k] = nil, nil
+    self.ticks[k], self.marks[k] = nil, hands and self.marks[k] or nil
   end
-  for k in pairs(self.actions) do if k >= i then self.actions[k] = nil end end
+  for k in pairs(self.actions) do if k >= i and not hands then self.actions[k] = nil end end
   while #self.moments > 0 and self.moments[#self.moments].i > i do
     self.moment_bytes = self.moment_bytes - table.remove(self.moments).bytes
   end
   while #self.edits > 0 and self.edits[#self.edits].i > i do table.remove(self.edits) end
   if self.n > i then
     self.n, self.ticks[self.ticks[i].start].stop = i, nil
-    self.here, self.waiting = math.huge, nil       -- the source is where it does not belong any more
+    self:lost()
   end
 end
 
@@ -226,27 +238,53 @@ end
 
 ---Change something before frame i is thought about: what was known to follow is forgotten, and the frame is another.
 ---@param i integer a frame that is no episode's end
----@param change fun(source, at, ended) called between step() and think() of every frame `at` from i on
+---@param make fun(source): (fun(source, at): table[]?) called where a source stands before a step; what it makes is called
+---  between step() and think() of every frame `at` from i on, and gives notes of what was done
 ---@param text string? what it does, for the marks
-function Timeline:edit(i, change, text)
-  cut(self, i)
+---@param hands boolean? what was done by hand from i on is done again
+function Timeline:edit(i, make, text, hands)
+  local from = newest(self.moments, i)
+  go_back(self, from)
+  local change = make(self.source)
+  cut(self, i, hands)
   if self.frames[i] then self.bytes, self.frames[i] = self.bytes - self.frames[i].bytes, nil end
-  table.insert(self.edits, { i = i, change = change })
-  self.marks[i] = text
-  go_back(self, newest(self.moments, i))
+  table.insert(self.edits, { i = i, make = make, change = change })
+  if text then self.marks[i] = self.marks[i] and self.marks[i] .. ", " .. text or text end
+  go_back(self, from)
   stand(self, i)
 end
 
----The same up to its last frame, with a source of its own that can restore the moments of this one's.
----@param source table
+---Let the source stand before the first frame of the episode of frame i, not thought about yet; afterwards it is lost().
+---@return integer? first that frame; nil: there is no going back to it
+function Timeline:stand_before(i)
+  local first = self.ticks[i].start
+  local from = self.source.restore and newest(self.moments, first)
+  if from and from.i < first then
+    self.wanted = first
+    go_back(self, from)
+    while self.here < first and advance(self) do end
+    self.wanted, from = nil, newest(self.moments, first)
+  end
+  if not from or from.i ~= first then return nil end
+  go_back(self, from)
+  self:lost()
+  return first
+end
+
+---The same up to its last frame.
+---@param source table this one's, which one of both can use at a time; or another that can restore its moments
 ---@return Timeline
 function Timeline:fork(source)
   local other = new(source)
-  for _, key in ipairs { "ticks", "frames", "moments", "actions", "edits", "marks" } do
+  other.marks = {}
+  for _, key in ipairs { "frames", "moments", "actions", "edits", "marks" } do
     for k, x in pairs(self[key]) do other[key][k] = x end
   end
   for i, tick in ipairs(self.ticks) do
     other.ticks[i] = { episode = tick.episode, step = tick.step, start = tick.start, ended = tick.ended, over = tick.over }
+  end
+  if source ~= self.source then
+    for k, edit in ipairs(self.edits) do other.edits[k] = { i = edit.i, make = edit.make, change = edit.make(source) } end
   end
   other.film, other.here, other.n, other.first, other.looked_at = self.film:fork(), math.huge, self.n, self.first, self.looked_at
   other.bytes, other.moment_bytes = self.bytes, self.moment_bytes

@@ -1,12 +1,17 @@
 -- view.lua -- mneme view X [Y] [out=FILE] [at=STEP] [size=WxH] [scene=NAME] [theme=light]: watch an agent live, in a
 -- window or as pictures.  X is a run folder, a trajectory (.mnt) or a scene's name; with Y, another of them, both are
--- shown side by side, in the same worlds.  The window's loop polls events sixty times a second and never waits for a
+-- shown side by side, in the same worlds; with erase=PART at=STEP and the like (see mneme.intervene) an agent and what
+-- becomes of it after that.  The window's loop polls events sixty times a second and never waits for a
 -- trainer.
 local lfs = require "lfs"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
+local find = require "mneme.find"
+local intervention_words = require "mneme.intervention_words"
+local interventions = require "mneme.interventions"
 local live = require "mneme.live"
 local nn = require "mneme.nn"
+local operations = require "mneme.operations"
 local scene = require "mneme.scene"
 local viewer = require "mneme.viewer"
 local window = require "mneme.window"
@@ -15,37 +20,55 @@ local C = engine.C
 local view = {}
 local MOVIE_FPS, HOLD = 10, 15
 local USAGE = "mneme view RUN|FILE.mnt|SCENE [ANOTHER] [out=FILE.png|gif|mp4] [at=STEP] [episodes=N] [seed=N] [greedy=1] "
-  .. "[checkpoint=STEPS] [size=WxH] [scene=NAME] [theme=dark|light] [scale=2]"
+  .. "[erase=PART ... [for=STEPS]] [checkpoint=STEPS] [size=WxH] [scene=NAME] [theme=dark|light] [scale=2]"
 
 local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint or USAGE }) end
 
 -- ---- the command line ----
 
 -- Settings that are whole numbers, and the least of each.
-local numbers = { episodes = 1, at = 0, seed = 0, greedy = 0, checkpoint = 0 }
+local numbers = { episodes = 1, at = 0, seed = 0, greedy = 0, checkpoint = 0, ["for"] = 1 }
+local others = { "out", "scale", "scene", "size", "theme" }
+
+-- What is to be done to the agent: when, and whether it can be.
+local function check_interventions(o)
+  if #o.list == 0 and not o["for"] then return end
+  if #o.list > 0 and not o.at then usage("view: what is to be done in which step?", "at=40") end
+  intervention_words.time(o.list, o.at, o["for"], "view")
+  if #o.things > 1 then usage "view: of two things beside each other, neither can be changed" end
+  if o.things[1]:find "%.mnt$" then
+    usage(("view: %s has happened and cannot be changed, only an agent that plays can: a run's folder"):format(o.things[1]))
+  end
+end
 
 ---Read the command line.
 ---@param args string[]
 function view.parse(args)
-  local o = { width = scene.default_width, height = scene.default_height, episodes = 1, things = {} }
+  local o = { width = scene.default_width, height = scene.default_height, episodes = 1, things = {}, list = {} }
   for _, arg in ipairs(args) do
     local key, value = arg:match "^%-?%-?([%w_]+)=(.*)$"
     if not key then
       if #o.things == 2 then usage(("two things to view beside each other, got a third: '%s'"):format(arg)) end
       o.things[#o.things + 1] = arg
     elseif key == "scene" then o.scene = value
+    elseif interventions.kinds[key] then intervention_words.read(o.list, key, value, "view")
     elseif numbers[key] then
       o[key] = tonumber(value)
       if not (o[key] and o[key] >= numbers[key] and o[key] % 1 == 0) then
         usage(("%s=%s: expected a whole number of at least %d"):format(key, value, numbers[key]))
       end
     elseif not window.option(o, key, value) then
-      errors.unknown("setting", key, { "at", "checkpoint", "episodes", "greedy", "out", "scale", "scene", "seed", "size", "theme" })
+      local known = find.keys(numbers)
+      for _, names in ipairs { others, find.keys(interventions.kinds) } do
+        for _, name in ipairs(names) do known[#known + 1] = name end
+      end
+      errors.unknown("setting", key, known)
     end
   end
   if #o.things == 0 then
     usage("view what?  A run folder, a trajectory, or a scene: " .. table.concat(scene.list(), ", "))
   end
+  check_interventions(o)
   o.hint = ("mneme view %s out=FILE.png, or .gif, .mp4, writes pictures instead"):format(table.concat(o.things, " "))
   return o
 end
@@ -94,7 +117,7 @@ local function track_of(o, thing)
     local id = require("mneme.run").read_info(thing).env
     local what = scene.load(o.scene or scene.for_task(type(id) == "string" and id or ""))
     local open = opener(o, thing)
-    local source = not o.out and not o.checkpoint and #o.things == 1 and trainer(thing)
+    local source = not o.out and not o.checkpoint and #o.things == 1 and #o.list == 0 and trainer(thing)
     return { source = source or open {}, scene = what, open = open }
   end
   if thing:find "[/.]" then usage(("no run folder '%s'"):format(thing)) end
@@ -116,16 +139,29 @@ function view.open(o)
   return viewer.new(tracks, { theme = o.theme, controls = not o.out })
 end
 
+---Go to the step of the interventions and carry them out: what becomes of the agent is shown beside what happened.
+---@param shown Viewer
+---@param o table list, at, for: see parse
+function view.intervene(shown, o)
+  shown:go_to(o.at)
+  local step, over = shown:tick_of(1).step, shown:ended()
+  if step < o.at or over then errors.fail(("step %d is not reached: the episode has %d steps"):format(o.at, step + 1), "seed=N shows another") end
+  local done = shown:operate(operations.of(o.list), o["for"], 0)
+  if not done then errors.fail(shown.note) end
+end
+
 -- ---- pictures ----
 
--- Show every slot of some episodes, or of whole trajectories, or up to step `at` of the first episode.
+-- Show every slot of some episodes, or of whole trajectories, or up to step `at` of the first episode; of an agent that is
+-- changed, those from there on.
 local function play(shown, o, show)
-  local episodes, whole = o.episodes, shown:source().trajectory
+  local episodes, whole, at = o.episodes, shown:source().trajectory, #o.list == 0 and o.at or nil
+  if shown.at > 0 then show(false) end
   repeat
     local more = shown:forward()
     local over = shown:ended()
     if over then episodes = episodes - 1 end
-    local last = not more or (o.at and shown:tick_of(1).step == o.at) or (over and episodes <= 0 and not whole)
+    local last = not more or (at and shown:tick_of(1).step == at) or (over and episodes <= 0 and not whole)
     if more or last then show(last) end
   until last
 end
@@ -167,13 +203,14 @@ function view.main(args)
   local o = view.parse(args)
   if not o.out then window.need_display(o.hint) end
   local shown = view.open(o)
+  if #o.list > 0 then view.intervene(shown, o)
+  elseif o.at and not o.out then shown:go_to(o.at) end
   if o.out then
     view.export(shown, o)
     local problem = shown:source().problem
     if problem then io.stderr:write(("mneme: warning: %s: %s\n"):format(o.things[1], problem)) end
     print(o.out)
   else
-    if o.at then shown:go_to(o.at) end
     window.run(shown, o)
   end
   return 0

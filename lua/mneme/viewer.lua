@@ -1,11 +1,16 @@
 -- viewer.lua -- a playback in a window: what the keys and the pointer do, and the page with its bar of controls.  Apart
 -- from the window itself, so that tests press keys too.
+local apart = require "mneme.apart"
 local camera = require "mneme.camera"
 local errors = require "mneme.errors"
+local files = require "mneme.files"
 local heads = require "mneme.heads"
 local keyboard = require "mneme.keyboard"
+local menu = require "mneme.menu"
+local operations = require "mneme.operations"
 local playback = require "mneme.playback"
 local scene = require "mneme.scene"
+local take_down = require "mneme.take_down"
 
 local MOST_ZOOM = 8
 local BAR = 62                               -- design pixels of the controls
@@ -95,6 +100,7 @@ local commands = {
   { "l", "l", "choose a layer", function(self) choose(self, "layer", (layers_of(self))) end },
   { "j", "j", "choose a head", function(self) choose(self, "head", select(2, layers_of(self))) end },
   { "k", "k", "take over, hand back", function(self, clock) self:take(clock) end },
+  { "i", "i", "change something", function(self, clock) self:offer(clock) end },
   { "[", "[", "older checkpoint", function(self, clock) self:checkpoint(-1, clock) end },
   { "]", "]", "newer checkpoint", function(self, clock) self:checkpoint(1, clock) end },
   { "c", "c", "close what is beside", function(self, clock) self:close(1, clock) end },
@@ -104,6 +110,7 @@ local commands = {
   { "v", "v", "record, stop recording", function(self, clock, paint)
     self:say(self.camera:stop() or self.camera:begin(self:frame(1), select(2, paint())), clock)
   end },
+  { "w", "w", "write the episode (.mnt)", function(self, clock) self:write(clock) end },
   { "t", "t", "dark or light page", function(self) self.theme = self.theme == "light" and "dark" or "light" end },
   { "h", "h", "this help", function(self) self.help = not self.help end },
 }
@@ -128,9 +135,73 @@ function Viewer:take(clock)
   self.taken, self.playing = { actions = actions, labels = labels }, false
 end
 
+---Open the menu of what can be changed at this step.
+function Viewer:offer(clock)
+  local problem, n = self:unchangeable(), #self.tracks
+  if problem then return self:say(problem, clock) end
+  self.playing = false
+  local frame, focus, where = self:frame(n), self.focus, {}
+  local list = operations.list(self.tracks[n].timeline.source, frame, focus)
+  if #list == 0 then return self:say("nothing of this agent and its world can be changed", clock) end
+  if focus.layer then where[1] = "layer " .. focus.layer end
+  if focus.head then where[#where + 1] = "head " .. focus.head end
+  local title = ("change step %d: %s"):format(frame.step, #where > 0 and table.concat(where, ", ") or "all layers and heads")
+  self.menu = menu(title, list, self.lasting)
+end
+
+---Do an operation at the step that is shown; what becomes of it stands beside what happened.
+---@param operation Operation
+---@param steps integer? that a gate is held
+---@return boolean? done
+function Viewer:operate(operation, steps, clock)
+  local problem, n = self:unchangeable(), #self.tracks
+  if problem then return self:say(problem, clock) end
+  local ok, change = pcall(operations.change, operation, self.tracks[n].timeline, self.slots[self.at][n], steps)
+  if ok then return self:change(change, clock) end
+  if not errors.is(change) then error(change, 0) end
+  self:say(change.message, clock)
+end
+
+-- Write an episode of a track; what became of it.
+local function write_track(track, frame_number)
+  local rec, whole, problem = take_down(track.timeline, frame_number)
+  track.timeline:lost()
+  if not rec then return nil end
+  local stem = ("mneme-%d%s"):format(track.timeline.ticks[frame_number].episode, #rec.interventions > 0 and "-changed" or "")
+  local path = files.free_name(stem, "mnt")
+  rec:write(path)
+  return path .. (problem and " – " .. problem or whole and "" or (", its first %d steps"):format(rec.steps))
+end
+
+---Write the episode that is shown, of every track, as trajectories.
+function Viewer:write(clock)
+  local written = {}
+  if self:source().live or self:source().trajectory or self.at == 0 then
+    return self:say("only the episodes of an agent that plays are written", clock)
+  end
+  for k, track in ipairs(self.tracks) do
+    local ok, text = pcall(write_track, track, self.slots[self.at][k])
+    if not ok and not errors.is(text) then error(text, 0) end
+    text = ok and text or not ok and text.message
+    if not text then return self:say("there is no going back to the beginning of this episode", clock) end
+    written[#written + 1] = text
+  end
+  self:say("wrote " .. table.concat(written, " and "), clock)
+end
+
+-- A key while the menu is open.
+local function key_of_menu(self, key, clock)
+  local chosen, open = self.menu:key(key)
+  self.lasting = self.menu.lasting
+  local steps = self.menu:steps()
+  if not open then self.menu = nil end
+  if chosen then self:operate(chosen, steps, clock) end
+end
+
 ---A key was pressed.  True: quit.
 function Viewer:key(key, clock, paint)
   self.dirty = true
+  if self.menu then return key_of_menu(self, key, clock) end
   if self.taken then
     local action = self.taken.actions[key]
     if action then return self:act(action, clock) and false end
@@ -206,6 +277,7 @@ local function shown_frame(self, k, status)
   if not frame then return nil end
   local more = { focus = self.focus, status = k == 1 and status or nil, keys = self.taken and self.taken.labels or nil }
   if self.tracks[k].name then more.title = self.tracks[k].name .. " – " .. frame.title end
+  if k == 2 and self.original and not self.bar then more.source = apart(self:frame(1), frame) end
   return setmetatable(more, { __index = frame })
 end
 
@@ -221,7 +293,8 @@ local function bar_of(self, status)
   return { at = self.at, from = from, to = to, over = over, marks = marks, playing = self.playing, speed = status.steps,
     live = source.live, focus = self.focus, checkpoint = source.steps, taken = self.taken ~= nil,
     movie = self.camera.path ~= nil, zoom = self.zoom, pair = #self.tracks > 1, theme = self.theme,
-    episode = self:tick_of(1).episode }
+    episode = self:tick_of(1).episode, can_change = not source.live and not source.trajectory,
+    said = #self.tracks > 1 and (self.note or apart(self:frame(1), self:frame(2))) or nil }
 end
 
 -- Before a trainer has written anything.
@@ -253,6 +326,7 @@ function Viewer:page()
     if self.zoom > 1 then view:magnify(self.zoom, self.pan[1], self.pan[2]) end
     if bar then scene.panels.controls(view, bar, bar_of(self, status)) end
     if self.help then scene.panels.help(view, body, now, { keys = help }) end
+    if self.menu then scene.panels.menu(view, body, now, self.menu:shown()) end
   end }, first_frame
 end
 

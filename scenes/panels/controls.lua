@@ -23,10 +23,12 @@ local function buttons_of(bar)
     add("]", "›")
   end
   if not bar.live then add("k", bar.taken and "hand back" or "take over", bar.taken) end
+  if bar.can_change then add("i", "change", bar.pair) end
   if bar.pair then add("c", "close") end
   if bar.zoom > 1 then add("0", ("%.1fx"):format(bar.zoom), true) end
   add("v", bar.movie and "stop film" or "film", bar.movie)
   add("s", "picture")
+  if bar.can_change then add("w", "write") end
   add("t", bar.theme == "light" and "dark" or "light")
   add("h", "help")
   return list
@@ -37,7 +39,12 @@ local function scrub(view, box, bar)
   local theme, u = view.theme, view.unit
   local y, r = box.y + box.h / 2, 6 * u
   local text = ("episode %d, %d of %d%s"):format(bar.episode, bar.at - bar.from, bar.to - bar.from, bar.over and "" or " so far")
+  local said = bar.said and view:fit(bar.said, 11, box.w * 0.5) or ""
   local wide = view:text_width(text, 11) + 14 * u
+  if said ~= "" then
+    view:text(said, box.x + box.w - wide, y + 4 * u, 11, theme.warm, "right")
+    wide = wide + view:text_width(said, 11) + 14 * u
+  end
   local line = { x = box.x + r, w = math.max(1, box.w - wide - 2 * r) }
   local function place(at) return line.x + (at - bar.from) / math.max(1, bar.to - bar.from) * line.w end
   view:line(line.x, y, line.x + line.w, y, theme.line, 4 * u)

@@ -9,6 +9,7 @@ return function(view, box, now)
     { "reward", number(now.reward, "%+.1f") }, { "return", number(now.ret, "%+.1f") },
     { "value", number(now.value, "%+.2f") },
   }
+  if box.w < 560 * u then facts = { facts[2], facts[4], facts[5] } end      -- the title is worth more
   local x = box.x + box.w
   for i = #facts, 1, -1 do          -- from the right; columns of fixed width, so that numbers stand still
     view:text(facts[i][2], x, base + 8 * u, 17, theme.text, "right")
