@@ -200,6 +200,30 @@ t.test("a script without a study: settings with several values are the axes; its
   t.ok(status == 0 and out:find "   4  done    corridor=5,seed=2", out)
 end)
 
+t.test("a study of another experiment: its runs, with the study's settings, and what one says wins", function()
+  local script = write("other.lua", [[
+local small = { "gru", d_model = 8, label = "small" }
+return require("mneme").study { of = "tmaze", seeds = { 2, quick = 1 },
+  axes = { core = { { "gru", d_model = 16, label = "small" }, "lstm", quick = { small } }, corridor = { 4, 5 } },
+  settings = { hidden = 8, num_envs = 2, num_steps = 16, steps = 640, quick = { steps = 64 } } }
+]])
+  local plan = sweep.plan({ script = script }, { "quick=1" })
+  t.eq(#plan.cells, 2)
+  t.eq(table.concat(plan.cells[1].words, " "), "quick=1 core=gru core.d_model=8 corridor=4 seed=1 threads=1")
+  t.eq(table.concat(sweep.plan({ script = script }, { "core=small", "steps=32" }).cells[1].words, " "),
+    "steps=32 core=gru core.d_model=16 corridor=4 seed=1 threads=1")
+  t.eq(sweep.plan({ script = script }, { "quick=1", "core=small" }).cells[1].words[3], "core.d_model=8")
+  t.raises(function() sweep.plan({ script = script }, { "coridor=4" }) end, "coridor")
+  local status, out = mneme(("sweep %s quick=1 estimate=0 run=%s"):format(script, path "of"))
+  t.eq(status, 0, out)
+  local s = folder.load(path "of")
+  t.eq(s.cells[1].metrics.steps, 64)
+  local said = files.read(s.cells[1].path .. "/config.json")
+  t.ok(said:find '"hidden": 8' and said:find '"corridor": 4' and said:find "other.lua")
+  os.remove(s.cells[2].path .. "/result.json")
+  t.eq((mneme(("sweep %s quick=1 estimate=0 run=%s"):format(script, path "of"))), 0, "goes on by its run folder")
+end)
+
 t.test("an estimate comes first: cells are tried for a moment, and leave nothing behind", function()
   local words = "tmaze corridor=4 core=gru,lstm core.d_model=8 hidden=8 num_envs=2 num_steps=16 steps=6400 run=" .. path "told"
   local status, out = mneme("sweep " .. words)

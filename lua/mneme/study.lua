@@ -7,18 +7,20 @@
 --     seeds = { 5, quick = 2 },
 --     run = function(cfg) ... return { success = 0.9 } end,            one cell: named numbers, or what train() gives
 --   }
+-- or, in place of run, of = "tmaze": its cells are runs of that experiment, which has the settings.
 local config = require "mneme.config"
 local errors = require "mneme.errors"
 local find = require "mneme.find"
 local grid = require "mneme.studies.grid"
 local resources = require "mneme.resources"
 local run_folder = require "mneme.run"
+local script = require "mneme.script"
 local values = require "mneme.values"
 
 local study = {}
 
 -- What a study may say; those that are texts and tables for the report are read by mneme.studies.report.
-local known = { title = "string", question = "string", axes = "table", settings = "table", about = "table", seeds = "table",
+local known = { title = "string", question = "string", of = "string", jobs = "number", axes = "table", settings = "table", about = "table", seeds = "table",
   run = "function", metrics = "table", figures = "table", claims = "table", references = "table", report = "table" }
 
 local function check(spec)
@@ -30,7 +32,9 @@ local function check(spec)
       errors.raise(("study: %s is a %s, expected a %s"):format(key, type(value), known[key]))
     end
   end
-  if not spec.run then errors.raise "study: it has no run = function(cfg) ... end" end
+  if not spec.run == not spec.of then
+    errors.raise "study: expected either run = function(cfg) ... end or of = the name of an experiment"
+  end
   grid.check(spec.axes or {})
 end
 
@@ -49,15 +53,39 @@ local function declared(spec)
   return settings
 end
 
+-- "quick" or "full", where the words of a command line ask for one.
+local function size_of(words)
+  for _, size in ipairs { "quick", "full" } do
+    local text = script.setting(words, size)
+    if text and text ~= "0" then return size end
+  end
+end
+
+-- The settings that a study of another experiment gives it, as words; quick=1 and full=1 mean the study's own.
+local function other_words(spec, words)
+  if not spec.of then return {}, words end
+  local size, all, rest = size_of(words), {}, {}
+  local function add(settings)
+    for _, key in ipairs(find.keys(settings)) do
+      if key ~= "quick" and key ~= "full" then
+        for _, word in ipairs(values.words(key, settings[key])) do all[#all + 1] = word end
+      end
+    end
+  end
+  add(spec.settings or {})
+  if size then add((spec.settings or {})[size] or {}) end
+  for _, word in ipairs(words) do
+    if not word:find "^%-*quick=" and not word:find "^%-*full=" then rest[#rest + 1] = word end
+  end
+  return all, rest
+end
+
 -- The words of a command line with every axis in words of settings: those that are named, or their first values.
 local function filled_in(spec, words)
-  local sized
-  for _, word in ipairs(words) do
-    if word:find "^%-*resume=." then return words end
-    sized = word:match "^%-*(quick)=[^0]" or word:match "^%-*(full)=[^0]" or sized
-  end
-  local narrowed, rest = grid.narrow(spec.axes, words)
-  local all = {}
+  if script.setting(words, "resume") then return words end
+  local sized = size_of(words)
+  local all, own = other_words(spec, words)
+  local narrowed, rest = grid.narrow(spec.axes, own, sized)
   for _, name in ipairs(find.keys(spec.axes)) do
     if narrowed[name] and #narrowed[name] > 1 then errors.usage(("%s: several values are for mneme sweep"):format(name)) end
     local value = (narrowed[name] or grid.list(name, spec.axes[name], sized))[1]
@@ -67,8 +95,9 @@ local function filled_in(spec, words)
   return all
 end
 
--- Every number of a result must be one.
+-- Every number that a run function gives must be one.
 local function check_result(result)
+  if type(result) == "table" and result.path then return result end          -- a training told it
   if type(result) ~= "table" then
     errors.raise(("study: run gave a %s, expected a table of named numbers"):format(type(result)))
   end
@@ -84,7 +113,8 @@ end
 ---not name).
 ---@param spec table title, question: texts; axes = { name = { value, ..., quick = {...}, full = {...} } }, a value being a
 ---  number, a text, a thing with options and maybe a label, or { label = text, set = { setting = value, ... } };
----  settings, about: as for mn.config; seeds = { how many, quick =, full = }; run = function(cfg) -> table; metrics,
+---  settings, about: as for mn.config; of = another experiment, whose cells these are, with `settings` of the study's own;
+---  jobs = how many cells may be lived at a time where nobody says (1 for what measures time); seeds = { how many, quick =, full = }; run = function(cfg) -> table; metrics,
 ---  figures, claims, references, report: see mneme.studies.report
 ---@return table result what run gave, and `path`, the folder of the run
 function study.new(spec)
@@ -92,9 +122,13 @@ function study.new(spec)
   spec.axes, spec.seeds = spec.axes or {}, spec.seeds or { 1 }
   local survey = config.survey
   if survey then
-    survey.spec, survey.narrowed = spec, nil
-    survey.narrowed, config.arguments = grid.narrow(spec.axes, config.arguments)
+    survey.spec, survey.size = spec, size_of(config.arguments)
+    local all, own = other_words(spec, config.arguments)
+    survey.narrowed, config.arguments = grid.narrow(spec.axes, own, survey.size)
+    if spec.of then survey.given = { unpack(config.arguments) } end
+    for i, word in ipairs(all) do table.insert(config.arguments, i, word) end
   elseif config.arguments then config.arguments = filled_in(spec, config.arguments) end
+  if spec.of then return assert(loadfile(script.locate(spec.of)))() end
   local cfg = config.new(declared(spec), spec.about)
   local account = resources.begin()
   local result = check_result(spec.run(cfg))

@@ -16,7 +16,8 @@ local cell = {}
 local function divide(result)
   local metrics, series = {}, nil
   for name, value in pairs(type(result) == "table" and result or {}) do
-    if type(name) == "string" and type(value) == "number" then metrics[name] = value
+    if type(name) == "string" and type(value) == "number" then
+      if value - value == 0 then metrics[name] = value end         -- no episode has ended: there is no score
     elseif type(value) == "table" and type(value.x) == "table" and type(value.y) == "table" then
       series = series or {}
       series[name] = value

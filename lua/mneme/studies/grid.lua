@@ -65,10 +65,11 @@ end
 
 ---The value of an axis that a word of the command line means: a label, or a new value of the setting, `unknown` yet.
 ---@param text string
-function grid.find(name, axis, text)
+---@param size string? whose values come first: "quick" or "full"
+function grid.find(name, axis, text, size)
   local labels, seen = {}, {}
-  for _, size in ipairs { "", "quick", "full" } do
-    for _, value in ipairs(grid.list(name, axis, size)) do
+  for _, of in ipairs { size or "", "", "quick", "full" } do
+    for _, value in ipairs(grid.list(name, axis, of)) do
       if value.label == text then return value end
       if not seen[value.label] then labels[#labels + 1], seen[value.label] = value.label, true end
     end
@@ -80,15 +81,16 @@ end
 ---Words that name values of axes, apart from the others.
 ---@param axes table name -> list
 ---@param words string[]
+---@param size string? "quick" or "full"
 ---@return table<string, table[]> narrowed of each axis that is named: its values
 ---@return string[] rest
-function grid.narrow(axes, words)
+function grid.narrow(axes, words, size)
   local narrowed, rest = {}, {}
   for _, word in ipairs(words) do
     local key, text = word:match "^%-*([%a_][%w_]*)=(.*)$"
     if key and axes[key] then
       narrowed[key] = {}
-      for item in (text .. ","):gmatch "([^,]*)," do table.insert(narrowed[key], grid.find(key, axes[key], item)) end
+      for item in (text .. ","):gmatch "([^,]*)," do table.insert(narrowed[key], grid.find(key, axes[key], item, size)) end
     else rest[#rest + 1] = word end
   end
   return narrowed, rest

@@ -76,6 +76,14 @@ local function checked(survey, name, text)
   return { label = text, words = { name .. "=" .. text } }
 end
 
+-- Of the words of a study of another experiment, those that somebody gave, without the axes among them.
+local function given_of(survey)
+  local list, left = {}, {}
+  for _, word in ipairs(survey.words) do left[word] = true end
+  for _, word in ipairs(survey.given) do if left[word] then list[#list + 1] = word end end
+  return list
+end
+
 ---The grid that the command line means.
 ---@param o table script, seeds
 ---@param words string[] for the script
@@ -84,7 +92,7 @@ function sweep.plan(o, words)
   local survey = script.survey(o.script, words)
   local spec = survey.spec or { axes = {}, seeds = { 1 } }
   local narrowed, cfg = survey.narrowed or {}, survey.cfg
-  local size = cfg.quick and "quick" or cfg.full and "full" or nil
+  local size = survey.size or cfg.quick and "quick" or cfg.full and "full" or nil
   local axes, seeds = {}, nil
   for _, name in ipairs(find.keys(spec.axes)) do
     for _, value in ipairs(narrowed[name] or {}) do
@@ -103,8 +111,9 @@ function sweep.plan(o, words)
   local fixed = script.setting(survey.words, "seed")
   if o.seeds then seeds = seed_list(o.seeds) end
   seeds = seeds or fixed and { cfg.seed } or seed_list(tostring(size and spec.seeds[size] or spec.seeds[1] or 1))
-  local common = {}
-  for _, word in ipairs(survey.words) do
+  local common = {}                              -- a study of another experiment adds its own settings in each cell
+  if spec.of and size then common[1] = size .. "=1" end
+  for _, word in ipairs(survey.given and given_of(survey) or survey.words) do
     if not word:find "^%-*seed=" then common[#common + 1] = word end
   end
   local cells, named = grid.cells(axes, seeds), {}
@@ -216,7 +225,7 @@ function sweep.main(words)
     return cell.process(folder.cell_path(o.run, c.name), plan.script, c)
   end
   engine.open("cpu", 1)                          -- copies are made of a process without other threads
-  o.jobs = o.jobs or C.mn_cores()
+  o.jobs = o.jobs or plan.spec.jobs or C.mn_cores()
   files.make_folder(o.run .. "/cells")
   files.lock(o.run .. "/lock")
   note(o, plan)
