@@ -89,7 +89,7 @@ t.test("what cannot be swept says so", function()
     local bad = write("bad.lua", 'local mn = require "mneme"\nmn.study { run = function() end, ' .. text .. " }")
     t.raises(function() sweep.plan({ script = bad }, {}) end, what)
   end
-  t.raises(function() mn.study { title = "no run" } end, "no run")
+  t.raises(function() mn.study { title = "no run" } end, "either run")
   t.raises(function() grid.check { a = {} } end, "is no list")
 end)
 

@@ -32,7 +32,7 @@ local function check(spec)
       errors.raise(("study: %s is a %s, expected a %s"):format(key, type(value), known[key]))
     end
   end
-  if not spec.run == not spec.of then
+  if (spec.run == nil) == (spec.of == nil) then
     errors.raise "study: expected either run = function(cfg) ... end or of = the name of an experiment"
   end
   grid.check(spec.axes or {})
@@ -114,8 +114,9 @@ end
 ---@param spec table title, question: texts; axes = { name = { value, ..., quick = {...}, full = {...} } }, a value being a
 ---  number, a text, a thing with options and maybe a label, or { label = text, set = { setting = value, ... } };
 ---  settings, about: as for mn.config; of = another experiment, whose cells these are, with `settings` of the study's own;
----  jobs = how many cells may be lived at a time where nobody says (1 for what measures time); seeds = { how many, quick =, full = }; run = function(cfg) -> table; metrics,
----  figures, claims, references, report: see mneme.studies.report
+---  jobs = how many cells may be lived at a time where nobody says (1 for what measures time);
+---  seeds = { how many, quick =, full = }; run = function(cfg) -> table;
+---  metrics, figures, claims, references, report: see mneme.studies.report
 ---@return table result what run gave, and `path`, the folder of the run
 function study.new(spec)
   check(spec)
