@@ -14,7 +14,8 @@ return mn.study {
   question = "Does AGaLiTe balance a pole that it sees badly better than a GRU does?",
   of = "noisy_cartpole",
   axes = {
-    core = { sized("gru", { d_model = 64 }), sized("lstm", { d_model = 64 }), sized("gtrxl", { n_layers = 1, d_model = 64, d_head = 16, d_ffn = 64, memory = 64 }),
+    core = { sized("gru", { d_model = 64 }), sized("lstm", { d_model = 64 }),
+      sized("gtrxl", { n_layers = 1, d_model = 64, d_head = 16, d_ffn = 64, memory = 64 }),
       sized("linear_transformer", small), sized("agalite", small), sized("feedforward", { n_layers = 1, d_model = 64, d_ffn = 64 }) },
     noise = { 0.1, 0.2, 0.3, quick = { 0.2 } },
   },
@@ -32,5 +33,6 @@ return mn.study {
     { id = "memory", text = "A GRU balances longer than a network without memory.", source = "POPGym",
       test = { "better", metric = "score", a = { core = "gru" }, b = { core = "feedforward" } } },
   },
-  report = { hyperparameters = { { "all", source = "ours: the published ones of POPGym take 15M steps at 30 epochs (experiments/noisy_cartpole.lua)" } } },
+  report = { hyperparameters = {
+    { "all", source = "ours: those published with POPGym take 15M steps at 30 epochs (experiments/noisy_cartpole.lua)" } } },
 }
