@@ -47,9 +47,9 @@ t.test("gradient norms: means of their logarithms, a line for each part, the thr
       i * 10, i % 3 == 0 and 100 or 10)
   end
   put("metrics.jsonl", table.concat(log))
+  local frame = setmetatable({ run = folder, focus = { layer = 1 } }, { __index = recorder.new():add(fake.new {}:next()) })
   local signals, now, options = scene.panels.signals, nil, nil
   scene.panels.signals = function(_, _, n, o) now, options = n, o end
-  local frame = setmetatable({ run = folder, focus = { layer = 1 } }, { __index = frame_of({ "gru" }, 2) })
   local function draw() scene.panels.gradients(nil, nil, frame) end
   local ok, why = pcall(function()
     draw()

@@ -58,7 +58,7 @@ function shares.since(now, from, rows, deadline)
   local last, at, stride = #now.history, {}, 1
   while (last - from) / stride > MOST_STEPS do stride = stride * 2 end
   for k = last, from, -1 do
-    if k == last or (k - from) % stride == 0 then
+    if k == last or k == from or k % stride == 0 then        -- the same ones whatever `from` is
       if deadline and engine.C.mn_clock(false) > deadline then return at, false end
       if not now.history[k].probes then break end
       at[k] = {}

@@ -120,6 +120,7 @@ for _, command in ipairs(commands) do
   by_key[type(command[1]) == "string" and command[1]:byte() or command[1]] = command[4]
   help[#help + 1] = { command[2], command[3] }
 end
+help[#help + 1] = { "click", "a head, a step: it alone" }
 help[#help + 1] = { "q  Esc", "quit" }
 
 ---Let the user act in place of the agent, or hand back.
