@@ -1,0 +1,7 @@
+-- figures.lua -- figures as plain data (see mneme.figures.model), drawn as SVG, as a part of a page, for gnuplot, or
+-- into a file.  The same data gives the same bytes.
+local data = require "mneme.figures.data"
+local section = require "mneme.figures.section"
+local svg = require "mneme.figures.svg"
+
+return { svg = svg.draw, section = section.html, head = section.head, csv = data.csv }

@@ -1,0 +1,152 @@
+-- bars.lua -- drawing bars with intervals and the seeds as dots.  They lie, so that names are read beside them however many
+-- and long they are; those of a group stand together.
+local axes = require "mneme.figures.axes"
+local look = require "mneme.figures.look"
+local numbers = require "mneme.figures.numbers"
+local text = require "mneme.figures.text"
+
+local bars = {}
+local ROW, LETTERS, SIZE = 20, 13, look.SMALL
+
+-- Bars by group, in the order in which groups first appear, and the fill of each name.
+local function groups_of(fig)
+  local groups, by_name, fills, n = {}, {}, {}, 0
+  for _, bar in ipairs(fig.bars) do
+    local key = bar.group or ""
+    if not by_name[key] then
+      by_name[key] = { name = bar.group, bars = {} }
+      groups[#groups + 1] = by_name[key]
+    end
+    table.insert(by_name[key].bars, bar)
+    if not fills[bar.name] then n, fills[bar.name] = n + 1, look.line(n + 1).fill end
+  end
+  return groups, fills
+end
+
+local function range_of(fig)
+  local low, high = math.huge, -math.huge
+  local function see(v) low, high = math.min(low, v), math.max(high, v) end
+  for _, bar in ipairs(fig.bars) do
+    if bar.y then see(bar.y) end
+    for _, y in ipairs(bar.seeds or {}) do see(y) end
+  end
+  for _, r in ipairs(fig.references or {}) do see(r.y) end
+  if not fig.y.log and not fig.y.range then
+    see(0)
+    local room = 0.3 * (high - low)
+    local least, most = low < 0 and low - room or 0, high + room
+    for _, bar in ipairs(fig.bars) do
+      if bar.low then
+        see(math.max(least, bar.low))
+        see(math.min(most, bar.high))
+      end
+    end
+  end
+  if fig.y.log and low < high then low, high = low / 1.5, high * 1.15 end
+  low, high = axes.limits(fig.y.range, low, high)
+  if fig.y.log and low <= 0 then low, high = 1, 10 end
+  return low, high
+end
+
+-- Names of references above their lines, on as many levels as keep them apart.
+---@return number height that they need
+local function place_references(fig, s, width)
+  local list, levels = {}, {}
+  for i, r in ipairs(fig.references or {}) do
+    list[i] = { name = ("%s %s"):format(r.name, numbers.short(r.y, fig.y.unit)), at = s.at(r.y) }
+  end
+  table.sort(list, function(a, b) return a.at < b.at end)
+  for _, r in ipairs(list) do
+    r.lines = text.wrap(r.name, width, SIZE)
+    local half = 0
+    for _, line in ipairs(r.lines) do half = math.max(half, text.width(line, SIZE) / 2) end
+    r.x, r.level = math.max(half, math.min(width - half, r.at)), 1
+    while (levels[r.level] or -math.huge) > r.x - half - 8 do r.level = r.level + 1 end
+    for level = r.level, r.level + #r.lines - 1 do levels[level] = r.x + half end
+  end
+  return list, #levels * LETTERS
+end
+
+local function draw_bar(paper, bar, fill, s, y, origin)
+  paper:group(("%s%s: %s"):format(bar.group and bar.group .. ", " or "", bar.name, bar.y and numbers.short(bar.y) or "–"))
+  if bar.y then
+    local at = s.at(bar.y)
+    paper:rect(math.min(origin, at), y - 6, math.abs(at - origin), 12, fill)
+    if bar.low then
+      local from, to = s.at(math.max(s.low, math.min(s.high, bar.low))), s.at(math.max(s.low, math.min(s.high, bar.high)))
+      paper:line(from, y, to, y, "error")
+      if bar.low >= s.low then paper:line(from, y - 4, from, y + 4, "error") end
+      if bar.high <= s.high then paper:line(to, y - 4, to, y + 4, "error") end
+    end
+    for _, v in ipairs(#(bar.seeds or {}) > 1 and bar.seeds or {}) do
+      paper:add('<circle cx="%.1f" cy="%.1f" r="2" class="dot"/>', s.at(v), y)
+    end
+  else paper:text("–", origin + 4, y + 4, { size = SIZE, class = "dim" }) end
+  paper:close()
+end
+
+---Draw it.
+---@param paper table
+---@param y0 number where it may begin
+---@param narrow boolean for a page as wide as a hand
+---@return number y below it
+function bars.draw(paper, fig, y0, narrow)
+  local groups, fills = groups_of(fig)
+  local widest, told = 0, 0
+  for _, bar in ipairs(fig.bars) do
+    widest = math.max(widest, text.width(bar.name, SIZE))
+    told = math.max(told, bar.y and text.width(numbers.short(bar.y, fig.y.unit), SIZE) or 0)
+  end
+  local room = math.min(widest, (narrow and 0.4 or 0.45) * paper.width)
+  local box = { x = math.ceil(room) + 10 }
+  box.w = paper.width - box.x - math.ceil(told) - 14
+  local low, high = range_of(fig)
+  local s = axes.across(fig.y, low, high, box.x, box.x + box.w)
+  local references, above = place_references(fig, s, paper.width)
+  box.y = y0 + above + 4
+  local rows, y = {}, box.y + 2                        -- what stands where, before lines are drawn below it
+  for _, group in ipairs(groups) do
+    if group.name then
+      for _, line in ipairs(text.wrap((fig.x.label and fig.x.label .. " " or "") .. group.name, paper.width, SIZE)) do
+        y = y + LETTERS + 3
+        rows[#rows + 1] = { head = line, y = y - 2 }
+      end
+      y = y + 2
+    end
+    for _, bar in ipairs(group.bars) do
+      local lines = text.wrap(bar.name, room, SIZE)
+      local height = math.max(ROW, #lines * LETTERS + 5)
+      rows[#rows + 1] = { bar = bar, lines = lines, y = y + height / 2 }
+      y = y + height
+    end
+    y = y + 4
+  end
+  box.h = y - box.y
+  local bottom = axes.draw_x(paper, s, box, fig.y.label, true)
+  local origin = s.at(fig.y.log and s.low or math.max(s.low, math.min(s.high, 0)))
+  local several = groups[1] and groups[1].name ~= nil
+  for _, row in ipairs(rows) do
+    if row.head then
+      paper:text(row.head, 0, row.y, { size = SIZE, weight = "600" })
+    else
+      for i, line in ipairs(row.lines) do
+        paper:text(line, box.x - 7, row.y + 4 + (i - (#row.lines + 1) / 2) * LETTERS, { size = SIZE, anchor = "end" })
+      end
+      draw_bar(paper, row.bar, several and fills[row.bar.name] or "f1", s, row.y, origin)
+      if row.bar.y then
+        paper:text(numbers.short(row.bar.y, fig.y.unit), paper.width, row.y + 4, { size = SIZE, anchor = "end", class = "dim" })
+      end
+    end
+  end
+  paper:line(origin, box.y, origin, box.y + box.h, "axis")
+  for _, r in ipairs(references) do
+    local top = box.y - 3 - (r.level + #r.lines - 2) * LETTERS
+    paper:line(r.at, box.y - 2, r.at, box.y + box.h, "reference")
+    for i, line in ipairs(r.lines) do
+      paper:text(line, r.x, top + (i - 1) * LETTERS - 1, { size = SIZE, anchor = "middle", class = "dim" })
+    end
+  end
+  return bottom
+end
+
+return bars

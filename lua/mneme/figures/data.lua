@@ -1,0 +1,157 @@
+-- data.lua -- the numbers of a figure: all of them as CSV, for programs; and as many as a reader takes in, as a table.
+local model = require "mneme.figures.model"
+local numbers = require "mneme.figures.numbers"
+
+local data = {}
+local COLUMNS = 6              -- of a table, where lines have many points
+
+-- A field of CSV (RFC 4180).
+local function field(v)
+  if v == nil or v == false then return "" end
+  if type(v) == "number" then return numbers.exact(v) end
+  return v:find '[,"\r\n]' and '"' .. v:gsub('"', '""') .. '"' or v
+end
+
+local function csv_row(...)
+  local parts = {}
+  for i = 1, select("#", ...) do parts[i] = field((select(i, ...))) end
+  return table.concat(parts, ",") .. "\n"
+end
+
+local function axis_name(axis, other) return axis.label and axis.label ~= "" and axis.label or other end
+
+local writers = {}
+
+function writers.lines(fig, out)
+  local many = fig.other_x ~= nil
+  out[1] = many and csv_row("line", "seed", "against", "x", "y", "low", "high") or csv_row("line", "seed", "x", "y", "low", "high")
+  local function add(name, seed, x_name, ...)
+    out[#out + 1] = many and csv_row(name, seed, x_name, ...) or csv_row(name, seed, ...)
+  end
+  for _, view in ipairs(model.views(fig)) do
+    local x_name = axis_name(view.x, "x")
+    for _, line in ipairs(view.lines) do
+      for i = 1, #line.x do
+        add(line.name, nil, x_name, line.x[i], line.y[i], line.low and line.low[i], line.high and line.high[i])
+      end
+      for k, seed in ipairs(line.seeds or {}) do
+        for i = 1, #seed.x do add(line.name, k, x_name, seed.x[i], seed.y[i], nil, nil) end
+      end
+    end
+  end
+  for _, r in ipairs(fig.references or {}) do add(r.name, nil, "reference", nil, r.y, nil, nil) end
+end
+
+function writers.bars(fig, out)
+  out[1] = csv_row("group", "name", "seed", "y", "low", "high")
+  for _, bar in ipairs(fig.bars) do
+    out[#out + 1] = csv_row(bar.group, bar.name, nil, bar.y, bar.low, bar.high)
+    for k, y in ipairs(bar.seeds or {}) do out[#out + 1] = csv_row(bar.group, bar.name, k, y, nil, nil) end
+  end
+  for _, r in ipairs(fig.references or {}) do out[#out + 1] = csv_row("reference", r.name, nil, r.y, nil, nil) end
+end
+
+function writers.heat(fig, out)
+  out[1] = csv_row(axis_name(fig.y, "row"), axis_name(fig.x, "column"), axis_name(fig.value, "value"))
+  for r, row in ipairs(fig.cells) do
+    for c, name in ipairs(fig.x.categories) do out[#out + 1] = csv_row(fig.y.categories[r], name, row[c]) end
+  end
+end
+
+---All numbers of a figure as CSV, ten digits each.  Of lines: line, seed (empty: the line itself), x, y, low, high.
+---@param fig table
+---@return string
+function data.csv(fig)
+  local out = {}
+  writers[model.check(fig)](fig, out)
+  return table.concat(out)
+end
+
+-- "0.95 (0.91 to 0.98)"
+local function with_interval(y, low, high, unit)
+  if not y then return "–" end
+  local s = numbers.short(y, unit)
+  return low and ("%s (%s to %s)"):format(s, numbers.short(low, unit), numbers.short(high, unit)) or s
+end
+
+-- The places at which lines are told: all of them where they are few, else some at equal distances.
+local function places(lines)
+  local all, seen = {}, {}
+  for _, line in ipairs(lines) do
+    for _, x in ipairs(line.x) do
+      if not seen[x] then all[#all + 1], seen[x] = x, true end
+    end
+  end
+  table.sort(all)
+  if #all <= COLUMNS + 2 then return all, true end
+  local some = {}
+  for i = 1, COLUMNS do some[i] = all[math.floor((i - 1) * (#all - 1) / (COLUMNS - 1) + 1.5)] end
+  return some, false
+end
+
+-- The point of a line at x; where it need not be one, the last before.
+local function point_at(line, x, exactly)
+  local found
+  for i = 1, #line.x do if line.x[i] <= x then found = i end end
+  if not found or exactly and line.x[found] ~= x or line.x[#line.x] < x * (1 - 1e-9) then return nil end
+  return found
+end
+
+local tables = {}
+
+function tables.lines(fig)
+  local at, exactly = places(fig.lines)
+  local head, rows = { "" }, {}
+  for i, x in ipairs(at) do head[i + 1] = numbers.short(x, fig.x.unit) end
+  for k, line in ipairs(fig.lines) do
+    rows[k] = { line.name }
+    for i, x in ipairs(at) do
+      local p = point_at(line, x, exactly)
+      rows[k][i + 1] = with_interval(p and line.y[p], p and line.low and line.low[p], p and line.high and line.high[p], fig.y.unit)
+    end
+  end
+  local of = axis_name(fig.x, "x")
+  return head, rows, ("%s at %s%s"):format(axis_name(fig.y, "y"), of, exactly and "" or ": the last value by then")
+end
+
+function tables.bars(fig)
+  local head, rows, grouped = { "", axis_name(fig.y, "y"), "interval", "seeds" }, {}, false
+  for _, bar in ipairs(fig.bars) do grouped = grouped or bar.group ~= nil end
+  for k, bar in ipairs(fig.bars) do
+    local unit = fig.y.unit
+    rows[k] = { bar.name, bar.y and numbers.short(bar.y, unit) or "–",
+      bar.low and ("%s to %s"):format(numbers.short(bar.low, unit), numbers.short(bar.high, unit)) or "–", tostring(#(bar.seeds or {})) }
+    if grouped then table.insert(rows[k], 2, bar.group or "") end
+  end
+  if grouped then table.insert(head, 2, axis_name(fig.x, "group")) end
+  return head, rows, axis_name(fig.y, "y")
+end
+
+function tables.heat(fig)
+  local head, rows = { axis_name(fig.y, "") }, {}
+  for c, name in ipairs(fig.x.categories) do head[c + 1] = name end
+  for r, row in ipairs(fig.cells) do
+    rows[r] = { fig.y.categories[r] }
+    for c = 1, #fig.x.categories do rows[r][c + 1] = row[c] and numbers.short(row[c], fig.value.unit) or "–" end
+  end
+  return head, rows, ("%s by %s and %s"):format(axis_name(fig.value, "value"), axis_name(fig.y, "row"), axis_name(fig.x, "column"))
+end
+
+---What a reader is shown of the numbers.
+---@param fig table
+---@return string[] head of the columns, the first being that of the rows' names
+---@return string[][] rows
+---@return string caption
+function data.table(fig)
+  local drawing = model.check(fig)
+  local head, rows, caption = tables[drawing](fig)
+  for _, r in ipairs(fig.references or {}) do
+    local row = { r.name, numbers.short(r.y, fig.y.unit) }
+    for i = 3, #head do row[i] = "" end
+    if drawing == "bars" and #head == 5 then row[2], row[3] = "", row[2] end
+    rows[#rows + 1] = row
+  end
+  return head, rows, caption
+end
+
+return data

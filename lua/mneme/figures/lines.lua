@@ -1,0 +1,132 @@
+-- lines.lua -- drawing lines on two axes: learning curves with bands and faint seeds, a number against another,
+-- performance profiles.
+local axes = require "mneme.figures.axes"
+local labels = require "mneme.figures.labels"
+local look = require "mneme.figures.look"
+local numbers = require "mneme.figures.numbers"
+local scale = require "mneme.figures.scale"
+
+local lines = {}
+local TOO_MANY = 10            -- lines: beyond, bands and seeds would hide them
+local MARKED = 12              -- points: up to as many are marked one by one
+
+local function spread_of(list, low, high)
+  for _, v in ipairs(list) do low, high = math.min(low, v), math.max(high, v) end
+  return low, high
+end
+
+-- What is to be seen: of intervals as much again as the lines span, because those of two seeds are very wide.
+local function ranges(fig, busy)
+  local x0, x1, y0, y1 = math.huge, -math.huge, math.huge, -math.huge
+  for _, line in ipairs(fig.lines) do
+    x0, x1 = spread_of(line.x, x0, x1)
+    y0, y1 = spread_of(line.y, y0, y1)
+    if not busy then
+      for _, seed in ipairs(line.seeds or {}) do y0, y1 = spread_of(seed.y, y0, y1) end
+    end
+  end
+  for _, r in ipairs(fig.references or {}) do y0, y1 = spread_of({ r.y }, y0, y1) end
+  if not fig.y.range and not busy then
+    local room = fig.y.log and 0 or 0.5 * (y1 - y0)
+    local least, most = y0 - room, y1 + room
+    for _, line in ipairs(fig.lines) do
+      for i = 1, #(line.low or {}) do
+        if not fig.y.log or line.low[i] > y0 / 2 then y0 = math.min(y0, math.max(least, line.low[i])) end
+        y1 = math.max(y1, fig.y.log and math.min(2 * y1, line.high[i]) or math.min(most, line.high[i]))
+      end
+    end
+  end
+  if fig.y.log and y0 < y1 then y0, y1 = y0 / 1.15, y1 * 1.15 end
+  x0, x1 = axes.limits(fig.x.range, x0, x1)
+  y0, y1 = axes.limits(fig.y.range, y0, y1)
+  if fig.x.log and x0 <= 0 then x0, x1 = 1, 10 end
+  if fig.y.log and y0 <= 0 then y0, y1 = 1, 10 end
+  return x0, x1, y0, y1
+end
+
+local function points_of(xs, ys, x, y, low)
+  local points = {}
+  for i = 1, #xs do points[i] = { x.at(xs[i]), y.at(low and math.max(low, ys[i]) or ys[i]) } end
+  return points
+end
+
+local function draw_band(paper, line, style, x, y, box)
+  local points = points_of(line.x, line.high, x, y, y.log and y.low)
+  local below = points_of(line.x, line.low, x, y, y.log and y.low)
+  for i = #below, 1, -1 do points[#points + 1] = below[i] end
+  for _, p in ipairs(points) do p[2] = math.max(box.y - 1, math.min(box.y + box.h + 1, p[2])) end
+  paper:path(points, "band " .. style.fill, nil, true)
+end
+
+-- Marks at every point where there are few, else at some that other lines do not have.
+local function draw_marks(paper, points, style, k)
+  local class = style.fill
+  if #points <= MARKED then
+    for _, p in ipairs(points) do paper:mark(style.marker, p[1], p[2], class) end
+  elseif style.marked then
+    local every = #points / 5
+    for i = 0, 4 do
+      local p = points[math.max(1, math.min(#points, math.floor((i + 0.2 + 0.6 * (k % 5) / 5) * every) + 1))]
+      paper:mark(style.marker, p[1], p[2], class)
+    end
+  end
+end
+
+local function items_of(fig)
+  local items = {}
+  for k, line in ipairs(fig.lines) do items[k] = { name = line.name, style = look.line(k), line = line } end
+  for _, r in ipairs(fig.references or {}) do items[#items + 1] = { name = r.name, reference = r } end
+  return items
+end
+
+---Draw it.
+---@param paper table whose height it sets
+---@param y0 number where it may begin
+---@param narrow boolean for a page as wide as a hand
+---@return number y below it
+function lines.draw(paper, fig, y0, narrow)
+  local items, busy = items_of(fig), #fig.lines > TOO_MANY
+  local low_x, high_x, low_y, high_y = ranges(fig, busy)
+  local right, needed = labels.room(items, paper.width, narrow and 200 or 480)
+  local height = math.max(narrow and 210 or 290, needed)
+  local top = axes.name_above(paper, fig.y.label, 0, y0, paper.width)
+  local y = scale.new(fig.y, low_y, high_y, top + height, top, { wanted = math.floor(height / 50), nice = not fig.y.range })
+  local box = { x = math.ceil(axes.widest(y.labels)) + 10, y = top, h = height }
+  box.w = paper.width - box.x - (right or 10)
+  local x = axes.across(fig.x, low_x, high_x, box.x, box.x + box.w)
+  axes.draw_y(paper, y, box)
+  local bottom = axes.draw_x(paper, x, box, fig.x.label)
+  paper:clip(box.x - 4, box.y - 4, box.w + 8, box.h + 8)
+  if not busy then
+    for k, line in ipairs(fig.lines) do
+      if line.low then draw_band(paper, line, look.line(k), x, y, box) end
+    end
+    for k, line in ipairs(fig.lines) do
+      for _, seed in ipairs(#(line.seeds or {}) > 1 and line.seeds or {}) do
+        paper:path(points_of(seed.x, seed.y, x, y), "seed " .. look.line(k).color)
+      end
+    end
+  end
+  for _, item in ipairs(items) do
+    if item.reference then
+      item.x, item.y = box.x + box.w, y.at(item.reference.y)
+      paper:line(box.x, item.y, item.x, item.y, "reference")
+    end
+  end
+  for k, line in ipairs(fig.lines) do
+    local points, style = points_of(line.x, line.y, x, y), look.line(k)
+    paper:group(("%s: %s"):format(line.name, numbers.short(line.y[#line.y], fig.y.unit)))
+    if #points > 1 then paper:path(points, "line " .. style.color, style.dash) end
+    draw_marks(paper, points, style, k)
+    paper:close()
+    items[k].x, items[k].y = points[#points][1], points[#points][2]
+  end
+  paper:close()
+  if right then
+    labels.ends(paper, items, box)
+    return bottom
+  end
+  return labels.legend(paper, items, 0, bottom + 4, paper.width, "line")
+end
+
+return lines

@@ -1,0 +1,75 @@
+-- numbers.lua -- numbers as people write them: 5M, 0.95, 20 ms, 3 h.
+local numbers = {}
+
+local large = { { 1e15, "P" }, { 1e12, "T" }, { 1e9, "G" }, { 1e6, "M" }, { 1e3, "k" } }
+local spans = { { 3600, "h" }, { 60, "min" }, { 1, "s" }, { 1e-3, "ms" }, { 1e-6, "µs" }, { 1e-9, "ns" } }
+
+-- Digits without an exponent or zeros at the end.
+local function plain(v, digits)
+  local s = ("%." .. digits .. "g"):format(v)
+  if s:find "e" then s = s:gsub("e%+?(-?)0*(%d+)", "e%1%2") end
+  return s
+end
+
+---The factor and the letter by which numbers as large as `most` are told: 1e6, "M"; 1, "".  Seconds become hours.
+---@param unit string? of the axis: "s" is turned into ns .. h
+---@return number factor
+---@return string letter
+function numbers.prefix(most, unit)
+  if unit == "s" then
+    for _, span in ipairs(spans) do
+      if most >= (span[1] > 1 and 2 or 1) * span[1] * (1 - 1e-9) then return span[1], span[2] end
+    end
+    return 1, "s"
+  end
+  for _, p in ipairs(large) do
+    if most >= p[1] * (1 - 1e-9) and most >= 1e4 then return p[1], p[2] end
+  end
+  return 1, ""
+end
+
+-- "20 ms", "50 %", "5M".
+local function joined(digits, letter, unit)
+  if unit == "s" then return digits == "0" and digits or digits .. " " .. letter end
+  if not unit or unit == "" then return digits .. letter end
+  return digits .. " " .. letter .. unit
+end
+
+---A number by itself, with three digits that count (four below 10,000).
+---@param v number
+---@param unit string?
+function numbers.short(v, unit)
+  local size = math.abs(v)
+  if size == 0 then return joined("0", "", unit) end
+  local factor, letter = numbers.prefix(size, unit)
+  local shown = plain(v / factor, size / factor >= 1000 and 4 or 3)
+  if factor >= 1e3 and factor < 1e15 and unit ~= "s" and tonumber(shown) and math.abs(tonumber(shown)) >= 1000 then
+    factor, letter = numbers.prefix(1000 * factor, unit)
+    shown = plain(v / factor, 3)
+  end
+  return joined(shown, letter, unit)
+end
+
+---Numbers at equal distances, all with as many digits after the point as the distance needs.
+---@param list number[] ascending
+---@param step number
+---@param unit string?
+---@return string[]
+function numbers.row(list, step, unit)
+  local most = math.max(math.abs(list[1] or 0), math.abs(list[#list] or 0))
+  local factor, letter = numbers.prefix(most, unit)
+  local digits = math.max(0, math.ceil(-math.log10(step / factor) - 1e-6))
+  while digits < 12 and math.abs(step / factor * 10 ^ digits - math.floor(step / factor * 10 ^ digits + 0.5)) > 1e-6 do digits = digits + 1 end
+  local out = {}
+  for i, v in ipairs(list) do
+    local shown = digits > 5 and plain(v / factor, 3) or (("%%.%df"):format(digits)):format(v / factor)
+    if tonumber(shown) == 0 then shown, out[i] = "0", "0" end
+    out[i] = shown == "0" and joined("0", "", unit) or joined(shown, letter, unit)
+  end
+  return out
+end
+
+---A number to be read by programs: ten digits, the fewest that are the same.
+function numbers.exact(v) return plain(v, 10) end
+
+return numbers

@@ -1,0 +1,53 @@
+-- svg.lua -- a figure as SVG: a drawing for a page, or a file to keep, with its title, note and colours.
+local look = require "mneme.figures.look"
+local model = require "mneme.figures.model"
+local paper_of = require "mneme.figures.paper"
+local text = require "mneme.figures.text"
+
+local svg = {}
+local NARROW, WIDE = 360, 720
+
+local drawings = { lines = require "mneme.figures.lines", bars = require "mneme.figures.bars", heat = require "mneme.figures.heat" }
+
+-- What a reader who sees nothing is told.
+local function description(fig)
+  return (fig.title and fig.title ~= "" and fig.title or fig.kind) .. (fig.note and ". " .. fig.note or "")
+end
+
+---A figure as SVG.
+---@param fig table see mneme.figures.model
+---@param o table? { id = of its own on a page, default "figure"; narrow = for small screens; alone = true: a file, with
+---  title, note and styles; theme = "light" | "dark": fixed colours, where alone }
+---@return string
+function svg.draw(fig, o)
+  o = o or {}
+  local drawing = drawings[model.check(fig)]
+  local paper, y, id = paper_of.new(o.narrow and NARROW or WIDE, o.id or "figure"), 0, text.escape(o.id or "figure")
+  local margin = o.alone and 16 or 0
+  if o.alone then
+    for _, line in ipairs(fig.title and text.wrap(fig.title, paper.width, look.LARGE) or {}) do
+      y = y + 20
+      paper:text(line, 0, y - 4, { size = look.LARGE, weight = "600" })
+    end
+  end
+  y = drawing.draw(paper, fig, y, o.narrow)
+  if o.alone then
+    for _, line in ipairs(fig.note and text.wrap(fig.note, paper.width, look.SMALL) or {}) do
+      y = y + 15
+      paper:text(line, 0, y, { size = look.SMALL, class = "dim" })
+    end
+    y = y + 4
+  end
+  local width, height = paper.width + 2 * margin, math.ceil(y) + 2 * margin
+  local head = (('<svg xmlns="http://www.w3.org/2000/svg" class="mn-figure" id="%s" viewBox="%d %d %d %d" width="%d" height="%d"'):format(
+    id, -margin, -margin, width, height, width, height)
+    .. (' role="img" aria-labelledby="%s-title">\n<title id="%s-title">%s</title>\n'):format(id, id, text.escape(description(fig))))
+  if o.alone then
+    head = head .. ("<style>%s</style>\n"):format(look.css(o.theme))
+      .. ('<rect x="%d" y="%d" width="%d" height="%d" style="fill:%s"/>\n'):format(-margin, -margin, width, height,
+        o.theme and look.color("paper", o.theme) or "var(--paper)")
+  end
+  return head .. table.concat(paper.out, "\n") .. "\n</svg>\n"
+end
+
+return svg

@@ -1,0 +1,62 @@
+-- text.lua -- how much room a text takes, and how it is broken.  Nobody can ask a browser before it draws, so widths are
+-- those of DejaVu Sans, the widest of the fonts that a page is likely to be shown in: a text may get more room, never less.
+local text = {}
+
+-- Thousandths of the size of the letters.
+local widths = {}
+for width, letters in pairs { [280] = "ijlI'", [320] = ".,: ", [340] = "/\\;|", [355] = "f-", [395] = "()[]tJ!", [415] = "r", [465] = "\"",
+  [505] = "_`*", [525] = "sz", [560] = "cLF?", [595] = "kvxy", [615] = "aoTYPe", [640] = "bdghnpqu0123456789SE$", [690] = "ABRXVZ{}K",
+  [705] = "C", [790] = "DGHNOQUw&", [820] = "w", [840] = "+=<>~#^", [865] = "M", [955] = "%", [980] = "mW@" } do
+  for i = 1, #letters do widths[letters:sub(i, i)] = width end
+end
+
+---The width of a text in the unit of `size`.
+---@param s string UTF-8
+---@param size number of the letters
+function text.width(s, size)
+  local sum = 0
+  for letter in s:gmatch "[%z\1-\127\194-\244][\128-\191]*" do
+    sum = sum + (widths[letter] or #letter > 2 and letter:byte() > 226 and 1000 or 790)
+  end
+  return sum * size / 1000
+end
+
+---Markup's own signs as text, and no control characters, which XML forbids.
+function text.escape(s)
+  return (tostring(s):gsub("[%z\1-\8\11\12\14-\31\127]", "?"):gsub("[&<>\"]",
+    { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }))
+end
+
+-- The longest beginning of a word that fits, at least one letter; and what is left of it.
+local function cut(word, room, size)
+  local used, at = 0, 1
+  for letter in word:gmatch "[%z\1-\127\194-\244][\128-\191]*" do
+    used = used + text.width(letter, size)
+    if at > 1 and used > room then break end
+    at = at + #letter
+  end
+  return word:sub(1, at - 1), word:sub(at)
+end
+
+---A text as lines none of which is wider than `room`: broken at blanks, and within a word where that is too long.
+---@return string[]
+function text.wrap(s, room, size)
+  local lines, line = {}, ""
+  for word in s:gmatch "%S+" do
+    local joined = line == "" and word or line .. " " .. word
+    if text.width(joined, size) <= room then line = joined
+    else
+      if line ~= "" then lines[#lines + 1] = line end
+      while text.width(word, size) > room and #word > 1 do
+        local first, rest = cut(word, room, size)
+        if rest == "" then break end
+        lines[#lines + 1], word = first, rest
+      end
+      line = word
+    end
+  end
+  if line ~= "" or #lines == 0 then lines[#lines + 1] = line end
+  return lines
+end
+
+return text
