@@ -2,6 +2,7 @@
 -- and as changes that mneme.playback shows beside what happened.
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
+local find = require "mneme.find"
 local heads = require "mneme.heads"
 local interventions = require "mneme.interventions"
 
@@ -51,11 +52,13 @@ end
 -- A kind of gate in focus: of one layer or all, of one head where it has heads.
 local function gates_in_focus(player, frame, kind, focus)
   local words = {}
-  for _, layer in ipairs(focus.layer and { focus.layer } or layers_of(frame.probes)) do
-    local plain = known({ ("layers.%d.%s"):format(layer, kind) }, function(word) interventions.probe(player, word) end)
-    local one = focus.head and known({ ("layers.%d.head.%d.%s"):format(layer, focus.head, kind) },
-      function(word) interventions.probe(player, word) end) or {}
-    words[#words + 1] = one[1] or plain[1]
+  local function try(word) return known({ word }, function() interventions.probe(player, word) end)[1] end
+  for _, name in ipairs(find.keys(frame.probes)) do
+    local layer, of = heads.parse(name)
+    if of == kind and (not focus.layer or not layer or layer == focus.layer) then
+      local head = focus.head and layer and name:gsub("%.([^.]+)$", ".head." .. focus.head .. ".%1")
+      words[#words + 1] = head and try(head) or try(name)
+    end
   end
   return words
 end

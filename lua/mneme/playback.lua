@@ -180,8 +180,8 @@ function Playback:change(change, clock)
   end
   if n == 1 then
     self.original = line
-    self.tracks = { { timeline = line:fork(line.source), scene = first.scene, open = first.open, name = "as it was" },
-      { timeline = other, scene = first.scene, open = first.open, name = change.text } }
+    self.tracks = { { timeline = line:fork(line.source), scene = first.scene, open = first.open, name = "as it was",
+        shown = first.shown }, { timeline = other, scene = first.scene, open = first.open, name = change.text, shown = first.shown } }
     for _, s in ipairs(self.slots) do s[2] = s[1] end
   else self.tracks[2].timeline, self.tracks[2].name = other, self.tracks[2].name .. ", " .. change.text end
   if change.settles then               -- both run in the same pieces
