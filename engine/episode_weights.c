@@ -24,7 +24,7 @@ static void one_head(const mn_episode *e, int t, int b, int h, mn_seen *seen, mn
       mn_weight *w = &to[n++];
       *w = (mn_weight){ (float)(P - p), 1, 0 };
       if (e->stands) e->stands(e, of, P, p, w);
-      w->weight = (float)mn_weight_score(D, query, key_of(&keys[of], p, p + base));
+      w->weight = mn_weight_score(D, query, key_of(&keys[of], p, p + base));
     }
   }
   mn_weights_finish(to, n, N);

@@ -7,8 +7,8 @@
 
 typedef struct mn_weight { float back, steps, weight; } mn_weight;
 
-/* q.k over the root of D, in double. */
-double mn_weight_score(int D, const float *q, const float *k);
+/* q.k over the root of D. */
+float mn_weight_score(int D, const float *q, const float *k);
 
 /* From n scores, left in `weight`, to their softmax; entries n .. N-1 become 0. */
 void mn_weights_finish(mn_weight *w, int n, int N);

@@ -16,23 +16,25 @@ static int start_of(const mn_call *c, int B, int t, int b) {
   return t;
 }
 
-/* (q_t + more) . k, over the root of K. */
-static double score(const mn_softmax *s, const float *q, int more, int h, const float *k) {
-  const float *add = s->c->in[more].data;
-  return mn_weight_score(s->K, q, k) + (add ? mn_weight_score(s->K, add + (long)h * s->K, k) : 0);
+/* q_t + more. */
+static void query(const mn_softmax *s, int t, int b, int h, int more, float *to) {
+  const float *q = s->c->in[SM_Q].data + mn_softmax_at(s, t, b, h, s->K), *add = s->c->in[more].data;
+  for (int d = 0; d < s->K; d++) to[d] = q[d] + (add ? add[(long)h * s->K + d] : 0);
 }
 
 static void one_head(const mn_softmax *s, int t, int b, int h, int low, bool carried, mn_weight *to, int N) {
-  const mn_call *c = s->c;
-  const float *q = c->in[SM_Q].data + mn_softmax_at(s, t, b, h, s->K), *r = c->in[SM_R].data;
+  float *content = mn_scratch(s->c->ctx, 0, 2 * s->K), *position = content + s->K;
+  const float *r = s->c->in[SM_R].data;
   int n = 0;
+  query(s, t, b, h, SM_U, content);
+  query(s, t, b, h, SM_W, position);
   for (int j = low; j <= s->M + t; j++) {
     if (carried && j < s->M && mn_softmax_blocked(s, j, b)) continue;
     int back = s->M + t - j;
-    double sum = score(s, q, SM_U, h, mn_softmax_key(s, SM_MK, SM_K, j, b, h, s->K));
-    if (r) sum += score(s, q, SM_W, h, r + ((long)back * s->H + h) * s->K);
+    float sum = mn_weight_score(s->K, content, mn_softmax_key(s, SM_MK, SM_K, j, b, h, s->K));
+    if (r) sum += mn_weight_score(s->K, position, r + ((long)back * s->H + h) * s->K);
     sum = sum > MN_SCORE_MOST ? MN_SCORE_MOST : sum < -MN_SCORE_MOST ? -MN_SCORE_MOST : sum;
-    to[n++] = (mn_weight){ (float)back, 1, (float)sum };
+    to[n++] = (mn_weight){ (float)back, 1, sum };
   }
   mn_weights_finish(to, n, N);
 }

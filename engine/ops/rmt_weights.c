@@ -23,7 +23,7 @@ static void weigh(const mn_segments *s, const mn_rows *p, int layer, int head, c
   int dh = m->A / m->H, n = mn_seen(m, p, p->slot);
   for (int j = 0; j < n; j++) {
     const float *key = kv + mn_kv_at(m, layer, p->copy) + (long)j * 2 * m->A + head * dh;
-    to[j] = (mn_weight){ j < s->M ? 0 : (float)(p->slot - j), j < s->M ? 0 : 1, (float)mn_weight_score(dh, qkv + head * dh, key) };
+    to[j] = (mn_weight){ j < s->M ? 0 : (float)(p->slot - j), j < s->M ? 0 : 1, mn_weight_score(dh, qkv + head * dh, key) };
   }
   mn_weights_finish(to, n, m->slots - s->M);
 }
