@@ -46,7 +46,7 @@ for i, form in ipairs(forms) do
     for k, at in ipairs(resets) do done[k] = { at } end
     mn.no_grad(function()
       c(rig.normal({ T, B, 5 }, 1), rig.done(T, B, done), c:initial(B), function(key, p)
-        probes[key:match "[^.]+$"] = mn.keep(p)
+        if p:shape()[1] == T then probes[key:match "[^.]+$"] = mn.keep(p) end
         return p
       end)
     end)
