@@ -13,6 +13,7 @@ local recorder = require "mneme.recorder"
 local rig = require "tests.scene_rig"
 local scene = require "mneme.scene"
 local shell = require "tests.shell"
+local view = require "mneme.view"
 local window = require "mneme.window"
 local setenv = require("posix.stdlib").setenv
 
@@ -323,21 +324,44 @@ local function read_png(path)
   return ffi.string(pixels, w[0] * h[0] * 4), w[0], h[0]
 end
 
-on_screen("mneme view RUN: keys change what is seen, s saves it, the window closes", function(screen)
+on_screen("mneme view RUN: clicks and keys change what is seen, s saves it, the window closes", function(screen)
   local said, status = shell.mneme(folder, "run tmaze corridor=4 core=agalite core.n_layers=1 core.n_heads=2 core.d_head=8 "
     .. "core.d_model=16 core.d_ffn=16 steps=256 num_envs=2 num_steps=64 run=there")
   t.eq(status, 0, said)
+  local shown = view.open(view.parse { folder .. "/there" })      -- the same page, drawn here: where its buttons are
+  shown:forward()
+  local what, frame = shown:page()
+  painter:paint(what, frame, 1280, 800)
+  local pause, light, scrub = { rig.place_of(painter.view, "pause") }, { rig.place_of(painter.view, "light") }, nil
+  for i = 1, painter.view.n_spots do scrub = painter.view.spots[i].what.scrub and painter.view.spots[i] or scrub end
   local wait = start "view there"
   local at = screen:window "Mneme"
   t.eq(at.w, 1280) t.eq(at.h, 800)
   page_is(screen, at, "dark")
-  screen:keys "space t"
+  screen:click(at, unpack(light))
   page_is(screen, at, "light")
-  local before = screen:picture(at)
+  screen:click(at, unpack(pause))
+  local function looks(name, like)
+    display.wait(name, function() return like(screen:picture(at)) end)
+    return screen:picture(at)
+  end
+  screen:keys "Home"
+  local first = looks("a page that stands still", function(now)
+    os.execute "sleep 0.3"
+    return now == screen:picture(at)
+  end)
+  screen:keys "Right Right"
+  local third = looks("a step", function(now) return likeness(first, now, at) < 0.9999 end)
+  screen:click(at, scrub.x + 2, scrub.y + scrub.h / 2)
+  looks("the beginning again", function(now) return likeness(first, now, at) > likeness(third, now, at) end)
+  screen:click(at, 400, 400, 4)
+  looks("a page magnified", function(now) return likeness(first, now, at) < 0.9 end)
+  screen:keys "0"
+  looks("the whole page", function(now) return likeness(first, now, at) > 0.99 end)
   screen:keys "h"
-  display.wait("the help", function() return likeness(before, screen:picture(at), at) < 0.95 end)
+  looks("the help", function(now) return likeness(first, now, at) < 0.95 end)
   screen:keys "h"
-  display.wait("the help to go", function() return likeness(before, screen:picture(at), at) > 0.99 end)
+  looks("the help to go", function(now) return likeness(first, now, at) > 0.99 end)
   screen:keys "s"
   local picture = display.wait("the saved picture", function()
     return shell.run(folder, "ls mneme-*.png 2>/dev/null"):match "[^\n]+%.png"
@@ -345,8 +369,6 @@ on_screen("mneme view RUN: keys change what is seen, s saves it, the window clos
   local saved, w, h = read_png(folder .. "/" .. picture)
   t.eq(w, 1280) t.eq(h, 800)
   t.ok(likeness(saved, screen:picture(at), at) > 0.99, "the file holds what the window shows")
-  screen:keys "Right Right"
-  display.wait("a step", function() return likeness(before, screen:picture(at), at) < 0.9999 end)
   screen:close(at)
   status, said = wait()
   t.eq(status, 0, said)

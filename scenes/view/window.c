@@ -38,8 +38,9 @@ mn_window *mn_window_new(mn_ctx *mn, const char *title, int width, int height) {
     SDL_SetError("no window system answers");
     ready = false;
   }
-  if (ready) w->window = SDL_CreateWindow(title, SDL_WINDOWPOS_CENTERED, SDL_WINDOWPOS_CENTERED,
-                                          width, height, SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI);
+  /* hidden at first: a renderer may need another window, which SDL puts in this one's place */
+  if (ready) w->window = SDL_CreateWindow(title, SDL_WINDOWPOS_CENTERED, SDL_WINDOWPOS_CENTERED, width, height,
+                                          SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI | SDL_WINDOW_HIDDEN);
   if (w->window) w->renderer = SDL_CreateRenderer(w->window, -1, 0);
   if (!w->renderer) {
     mn_fail(mn, "window: no display (%s)", SDL_GetError());
@@ -47,6 +48,7 @@ mn_window *mn_window_new(mn_ctx *mn, const char *title, int width, int height) {
     return NULL;
   }
   SDL_SetWindowMinimumSize(w->window, 640, 480);
+  SDL_ShowWindow(w->window);
   SDL_StartTextInput();
   w->pads = !SDL_InitSubSystem(SDL_INIT_GAMECONTROLLER);      /* a machine without them is no worse a window */
   return w;
