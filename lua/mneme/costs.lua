@@ -21,6 +21,16 @@ local function grouped(n)
   return (("%.0f"):format(n):reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", ""))
 end
 
+---Floating-point operations of learning from one step: forward and backward through a core, whose products with the
+---weights are taken once forward and twice backward.  What is around the core, and acting, is not counted.
+---@param name string of the core
+---@param config table its settings
+---@return number
+function costs.training(name, config)
+  local cost = nn.dry(core.new, name, config, true):describe().cost
+  return 3 * cost.products + cost.forward + cost.backward
+end
+
 ---Every core with what describe() says of it, under settings that apply to those that have them.
 ---@param words string[] key=value; N=256 is the length of a sequence, or how much was seen before a step
 ---@return { name: string, definition: table, about: table, sizes: string, problem: string? }[] problem: why it has none

@@ -1,0 +1,139 @@
+-- seeds.lua -- from the cells of a study to one number, or one curve, for each seed, and from these to a statistic with
+-- its interval.  Where a seed has several cells (another axis is not told apart) its number is their mean; a seed of which
+-- a cell is missing is left out, because its mean would be that of something else.
+local mn_stats = require "mneme.stats"
+
+local seeds = {}
+local FEW = 10                 -- seeds: below, the bootstrap is too narrow (docs/statistics.md), and Student's t is used
+local POINTS = 60              -- of a curve
+
+---The cells of a list by seed, in the order of seeds, and those that are missing.
+---@param cells Cell[]
+---@param value_of fun(cell): any what is wanted of a cell that is done; nil: it has none
+---@return table[] list { seed, values = one for each of its cells }
+---@param missing table<Cell, boolean> to which the cells are added of which nothing is known
+function seeds.collect(cells, value_of, missing)
+  local by_seed, order = {}, {}
+  for _, c in ipairs(cells) do
+    local entry = by_seed[c.seed]
+    if not entry then
+      entry = { seed = c.seed, values = {}, whole = true }
+      by_seed[c.seed], order[#order + 1] = entry, entry
+    end
+    local value = c.status == "done" and value_of(c) or nil
+    if value ~= nil then entry.values[#entry.values + 1] = value
+    else entry.whole, missing[c] = false, true end
+  end
+  table.sort(order, function(a, b) return a.seed < b.seed end)
+  local list = {}
+  for _, entry in ipairs(order) do if entry.whole then list[#list + 1] = entry end end
+  return list
+end
+
+---One number for each seed.
+---@return number[]
+function seeds.numbers(cells, value_of, missing)
+  local list = {}
+  for i, entry in ipairs(seeds.collect(cells, value_of, missing)) do list[i] = mn_stats.mean(entry.values) end
+  return list
+end
+
+---A statistic of numbers that come from seeds: Student's t interval for the mean of fewer than ten seeds, else the
+---bootstrap's.
+---@param list number[]
+---@param statistic string "mean" or "iqm"
+---@return number value
+---@return number? low nil of one seed
+---@return number? high
+function seeds.interval(list, statistic)
+  if statistic == "mean" and #list < FEW then
+    local value, low, high = mn_stats.t_interval(list)
+    return value, low, high
+  end
+  return mn_stats.interval(list, mn_stats[statistic])
+end
+
+---In words, how the interval of n seeds comes about.
+---@param least integer seeds, of the group that has the fewest
+---@param most integer
+function seeds.how(statistic, least, most)
+  local name = statistic == "iqm" and "Interquartile mean" or "Mean"
+  local n = least == most and ("%d seed%s"):format(most, most == 1 and "" or "s") or ("%d to %d seeds"):format(least, most)
+  local t, bootstrap = "Student's 95 % t interval", "95 % bootstrap interval"
+  local interval = most > 1 and bootstrap or "no interval"
+  if most > 1 and statistic == "mean" and least < FEW then interval = most < FEW and t or t .. " (bootstrap from ten seeds on)" end
+  return ("%s of %s, %s."):format(name, n, interval)
+end
+
+local function same(a, b)
+  if #a ~= #b then return false end
+  for i = 1, #a do if a[i] ~= b[i] then return false end end
+  return true
+end
+
+-- Curves brought onto common places: { x, rows }.  What was measured at the same places stays as it is.
+local function together(curves, rule)
+  local equal = true
+  for i = 2, #curves do equal = equal and same(curves[1].x, curves[i].x) end
+  if equal and (rule == "linear" or #curves[1].x <= POINTS) then
+    local rows = {}
+    for i, c in ipairs(curves) do rows[i] = c.y end
+    return curves[1].x, rows
+  end
+  return mn_stats.align(curves, { points = POINTS, rule = rule })
+end
+
+local function mean_rows(rows)
+  local mean = {}
+  for k = 1, #rows[1] do
+    local column = {}
+    for i = 1, #rows do column[i] = rows[i][k] end
+    mean[k] = mn_stats.mean(column)
+  end
+  return mean
+end
+
+-- Do curves have a common range at all?
+local function overlap(curves)
+  local first, last = -math.huge, math.huge
+  for _, c in ipairs(curves) do first, last = math.max(first, c.x[1]), math.min(last, c.x[#c.x]) end
+  return first <= last
+end
+
+---The curves of cells as one line: a statistic of seeds at every place, its interval, and the seeds themselves.
+---@param name string of the line
+---@param curve_of fun(cell): { x, y }?
+---@param o table { statistic, rule = "last" | "linear", see mn.stats.align }
+---@return table? line as mneme.figures.model has it; nil: nothing is known
+---@return integer n seeds
+function seeds.line(name, cells, curve_of, o, missing)
+  local curves = {}
+  for _, entry in ipairs(seeds.collect(cells, curve_of, missing)) do
+    if overlap(entry.values) then
+      local x, rows = together(entry.values, o.rule)
+      curves[#curves + 1] = { x = x, y = mean_rows(rows) }
+    end
+  end
+  if #curves == 0 or not overlap(curves) then return nil, 0 end
+  local x, rows = together(curves, o.rule)
+  local line = { name = name, x = x, y = {}, seeds = {} }
+  if #rows > 1 then line.low, line.high = {}, {} end
+  if #rows >= FEW or o.statistic ~= "mean" then
+    local aligned = {}
+    for i, row in ipairs(rows) do aligned[i] = { x = x, y = row } end
+    local c = mn_stats.curve(aligned, mn_stats[o.statistic], { grid = x, rule = "last" })
+    line.y, line.low, line.high = c.value, c.low, c.high
+  else
+    for k = 1, #x do
+      local column = {}
+      for i = 1, #rows do column[i] = rows[i][k] end
+      local value, low, high = seeds.interval(column, o.statistic)
+      line.y[k] = value
+      if low then line.low[k], line.high[k] = low, high end
+    end
+  end
+  for i, row in ipairs(#rows > 1 and rows or {}) do line.seeds[i] = { x = x, y = row } end
+  return line, #rows
+end
+
+return seeds
