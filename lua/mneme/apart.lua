@@ -15,7 +15,7 @@ local function signed(x) return (("%+.2g"):format(x):gsub("^-", "−")) end
 ---What the episodes of two frames of the same step, or their ends, have in common.
 ---@param a Frame
 ---@param b Frame
----@return string text "the same so far"; "apart since step 12: value +0.31, up instead of down since step 14"
+---@return string text "the same so far"; "apart since step 12: value +0.31, up instead of down, other actions since 14"
 ---@return integer? since the first step in which the agents or their worlds are not the same
 local function apart(a, b)
   errors.need("apart: a frame", a, "history", "frames of mneme.recorder")
@@ -31,8 +31,9 @@ local function apart(a, b)
   if not since then return "the same so far", nil end
   local words = {}
   if a.outcome and b.outcome then
-    words[1] = ("return %s"):format(signed(b.outcome.ret - a.outcome.ret))
-    words[2] = ("%s step%s"):format(signed(b.outcome.length - a.outcome.length), math.abs(b.outcome.length - a.outcome.length) == 1 and "" or "s")
+    local ret, steps = b.outcome.ret - a.outcome.ret, b.outcome.length - a.outcome.length
+    words[1] = ret == 0 and "the same return" or "return " .. signed(ret)
+    if steps ~= 0 then words[2] = ("%s step%s"):format(signed(steps), math.abs(steps) == 1 and "" or "s") end
   elseif a.outcome or b.outcome then words[1] = (a.outcome and "the left" or "the right") .. " one has ended"
   else
     words[1] = "value " .. signed(b.value - a.value)

@@ -97,7 +97,7 @@ commands = {
   { name = "eval", usage = " RUN [episodes=1000] [record=FOLDER]", doc = "how well a trained agent does",
     run = module "mneme.eval" },
   { name = "view", usage = " RUN|FILE.mnt|SCENE [out=FILE]", doc = "watch an agent, while it trains or after, or a trajectory",
-    run = module "mneme.view" },
+    run = module "mneme.view", comment = "view" },
   { name = "play", usage = " ENV [setting=value ...] [record=FILE.mnt]", doc = "play an environment by hand",
     run = module "mneme.play" },
   { name = "diff", usage = " A.mnt B.mnt | RUN RUN", doc = "the first step at which two trajectories or runs part",

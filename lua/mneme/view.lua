@@ -1,8 +1,12 @@
--- view.lua -- mneme view X [Y] [out=FILE] [at=STEP] [size=WxH] [scene=NAME] [theme=light]: watch an agent live, in a
--- window or as pictures.  X is a run folder, a trajectory (.mnt) or a scene's name; with Y, another of them, both are
--- shown side by side, in the same worlds; with erase=PART at=STEP and the like (see mneme.intervene) an agent and what
--- becomes of it after that.  The window's loop polls events sixty times a second and never waits for a
--- trainer.
+-- view.lua -- mneme view X [Y] [out=FILE]: watch an agent live, in a window or as pictures.  The window's loop polls events
+-- sixty times a second and never waits for a trainer.
+--   X                      a run folder, a trajectory (.mnt) or a scene's name; with Y, another of them, both are shown side
+--                          by side, in the same worlds
+--   erase=PART at=STEP     and swap= force= freeze= set= shift= flip= for=STEPS as `mneme intervene` has them: the agent
+--                          beside itself after that, from this step on
+--   out=FILE               .png: the last step, or step at=; .gif, .mp4: all of episodes=1, or a whole trajectory
+--   seed=N greedy=1 checkpoint=STEPS scene=NAME size=WxH theme=dark|light scale=2
+-- In the window h lists the keys: i changes something at the step that is shown, w writes the episodes as trajectories.
 local lfs = require "lfs"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
