@@ -109,9 +109,9 @@ for _, name in ipairs(find.names "cores") do
     t.eq(texts:find "swap all with another episode's" ~= nil, has_memory, texts)
     for _, kind in ipairs(r.frame().gates) do              -- what is only shown cannot be held
       local can_be_held = false
-      for name in pairs(r.frame().probes) do
-        local _, of = heads.parse(name)
-        can_be_held = can_be_held or (of == kind and pcall(interventions.probe, r.v:source(), name))
+      for probe in pairs(r.frame().probes) do
+        local _, of = heads.parse(probe)
+        can_be_held = can_be_held or (of == kind and pcall(interventions.probe, r.v:source(), probe))
       end
       for _, pattern in ipairs { "freeze [%w.]*%f[%w]" .. kind, "force [%w.]*%f[%w]" .. kind .. "[%w ]* to 0",
         "force [%w.]*%f[%w]" .. kind .. "[%w ]* to 1" } do
