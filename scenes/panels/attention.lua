@@ -13,12 +13,12 @@ local TITLE = "read from each step"
 local function bars(view, box, now, row)
   local theme, u, history = view.theme, view.unit, now.history
   local share, n, _, beside = shares.of(now, #history, row.layer, row.head)
-  local top, most, steps = 0, 1e-6, math.max(10, history[#history].step + 1)
+  local top, most, steps = nil, 0.01, math.max(10, history[#history].step + 1)
   for i = 0, n - 1 do
-    if share[i] > most then top, most = i, share[i] end
+    if share[i] > (top and share[top] or 0) then top, most = i, math.max(most, share[i]) end
   end
-  local step = history[top + 1].step
-  local note, more = ("most of step %d: %.0f %%"):format(step, 100 * share[top]), recall.note(now, beside)
+  local note, more = "no past step is read now", recall.note(now, beside)
+  if top then note = ("most of step %d: %.0f %%"):format(history[top + 1].step, 100 * share[top]) end
   if more then note = { more .. "; " .. note, note } end
   local inner = view:card(box, TITLE .. " by " .. focus.name(row), note)
   local place = view:axes(inner, -0.5, steps - 0.5, 0, 100 * most, "step", "% of what is read")
