@@ -9,7 +9,7 @@ local MOST = 512                 -- columns: of a longer episode several steps s
 ---Numbers over the steps of an episode, ready to be drawn.
 ---@param history table[] Entries
 ---@param rows integer
----@param of fun(entry: table, i: integer): (fun(row: integer): number)? the numbers of a step, rows from 1; nil: not
+---@param of fun(entry: table, i: integer, row: integer): number? a number of a step, rows from 1; nil: the step's are not
 ---  known, and the last ones stay
 ---@return table { rows, cols, used, values, steps }
 function bands.over(history, rows, of)
@@ -17,12 +17,12 @@ function bands.over(history, rows, of)
   local cols = math.min(steps, MOST)
   local all, used = ffi.new("float[?]", rows * cols), 0
   for i, entry in ipairs(history) do
-    local number, upto = of(entry, i), math.floor(entry.step * cols / steps)
-    if number then
-      for col = math.min(used, upto), upto do
-        for row = 1, rows do all[(row - 1) * cols + col] = number(row) end
-      end
-      used = upto + 1
+    local upto = math.floor(entry.step * cols / steps)
+    for row = 1, rows do
+      local number = of(entry, i, row)
+      if not number then break end
+      for col = math.min(used, upto), upto do all[(row - 1) * cols + col] = number end
+      if row == rows then used = upto + 1 end
     end
   end
   used = math.max(used, 1)

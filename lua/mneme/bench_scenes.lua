@@ -10,6 +10,7 @@ local nn = require "mneme.nn"
 local player = require "mneme.player"
 local scene = require "mneme.scene"
 local viewer = require "mneme.viewer"
+local loop = require "mneme.window"
 
 local scenes = {}
 local FPS = 60
@@ -73,6 +74,7 @@ local function pages(window, shown, seconds)
     shown:forward()
     local t1 = os.clock()
     local what, frame = shown:page()
+    painter.view.deadline = engine.C.mn_clock(false) + loop.draw_for
     painter:draw(what, frame, window.width, window.height)
     local t2 = os.clock()
     local pixels = painter:fill()

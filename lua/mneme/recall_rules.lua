@@ -2,14 +2,16 @@
 -- recall.lua): f(now, layer, head, channel) -> weights float[n] until the next call, n, unseen, beside.
 -- The query goes back in time: at each step it meets the key, and then forgets as the memory did there.
 local ffi = require "ffi"
+local engine = require "mneme.engine"
 
+local C = engine.C
 local rules = {}
 local GONE = 1e-7                 -- of a query that has forgotten: what was before is not read
 
 -- Scratch, one buffer a purpose, grown on demand.
 local buffers, rooms = {}, {}
-local function scratch(name, n)
-  if (rooms[name] or 0) < n then buffers[name], rooms[name] = ffi.new("float[?]", n), n end
+local function scratch(name, n, of)
+  if (rooms[name] or 0) < n then buffers[name], rooms[name] = ffi.new(of or "float[?]", n), n end
   return buffers[name]
 end
 
@@ -53,82 +55,52 @@ function rules.whole(entry, layer, head, kind)
 end
 local whole = rules.whole
 
-local function dot(a, b, n)
-  local sum = 0
-  for i = 0, n - 1 do sum = sum + a[i] * b[i] end
-  return sum
+-- Where a probe lies at each step of an episode, for the loops in engine/recall.c, which know of a step only that much.
+-- They are kept: they serve an episode until any of its steps, while what was probed at its oldest ones is there.
+local trails, entries, oldest = {}, {}, nil
+local function trail(history, layer, head, kind)
+  local n = #history
+  if entries[n] ~= history[n] or (oldest and not oldest.probes) then
+    trails, entries, oldest = {}, {}, nil
+    for j = n, 1, -1 do
+      entries[j] = history[j]
+      if history[j].probes then oldest = history[j] end
+    end
+  end
+  local name = names[kind][layer]
+  if trails[name] == nil then
+    local steps, last = ffi.new("const float *[?]", #entries), nil
+    for j = 1, #entries do
+      local array = entries[j].probes and entries[j].probes[name]
+      if array then steps[j - 1], last = array.values, entries[j] end
+    end
+    local size = last and select(2, part(last, layer, 0, kind)) or 0
+    trails[name] = size > 0 and { steps = steps, of_head = ffi.new("mn_trail", steps, 0, size) }
+  end
+  local found = trails[name] and trails[name].of_head
+  if found then found.from = head * found.n end
+  return found or nil
 end
 
--- 1 over a vector's length or sum; 0 of one that is all zero.
-local lengths = {
-  one = function() return 1 end,
-  length = function(x, n) local s = math.sqrt(dot(x, x, n)) return s > 0 and 1 / s or 0 end,
-  sum = function(x, n) local s = 0 for i = 0, n - 1 do s = s + x[i] end return s > 0 and 1 / s or 0 end,
-}
-
--- The query as it will go back: a copy, scaled.
+-- The query as it will go back: a copy, as it is (unit 0), of length 1 (1) or of sum 1 (2).
 local function query(entry, layer, head, unit, kind)
   local q, n = whole(entry, layer, head, kind or "q")
-  local u = scratch("u", n)
-  local scale = lengths[unit](q, n)
+  local u, s = scratch("u", n), 0
+  for i = 0, n - 1 do s = s + (unit == 1 and q[i] * q[i] or q[i]) end
+  if unit == 1 then s = math.sqrt(s) end
+  local scale = unit == 0 and 1 or s > 0 and 1 / s or 0
   for i = 0, n - 1 do u[i] = q[i] * scale end
   return u, n
 end
 
--- One step of the query's way back, over keys and gates of which either may be a product of two factors: what it
--- reads there; it forgets as the memory did, and what is left of it comes second.
-local function meet(u, e, layer, head)
-  local k, n = part(e, layer, head, "k")
-  local p, m = part(e, layer, head, "p_k")
-  local g, inner = part(e, layer, head, "gamma")
-  local f, outer = part(e, layer, head, "p_gamma")
-  local shrink = part(e, layer, head, "shrink")
-  if f then n, m = inner, outer elseif not p then m = 1 end
-  local read, left = 0, 0
-  for a = 0, m - 1 do
-    local at, key, keys = u + a * n, p and p[a] or 1, p and k or k + a * n
-    if g then
-      local gate, gates = f and f[a] or 1, f and g or g + a * n
-      for b = 0, n - 1 do
-        local x, forget = at[b], gate * gates[b]
-        read = read + x * forget * key * keys[b]
-        x = x * (1 - forget)
-        at[b], left = x, left + math.abs(x)
-      end
-    else
-      read, left = read + key * dot(at, keys, n), math.huge
-    end
-  end
-  if shrink then for i = 0, m * n - 1 do u[i] = u[i] * shrink[0] end end
-  return read, left
-end
-
 function rules.gated(now, layer, head, channel)
   local history, n = now.history, #now.history
-  local u, K = query(history[n], layer, head, "one")
-  local w, reach, V, start = weights(n), nil, 0, 0
-  for i = 0, K - 1 do start = start + math.abs(u[i]) end
-  for j = n, 1, -1 do
-    local e = history[j]
-    if not e.probes then return w, n, j, 0 end
-    local b, values = part(e, layer, head, "beta")
-    if j == n then
-      V = math.max(1, values)
-      reach = scratch("reach", V)
-      if V == 1 then channel = nil end           -- one gate for all of them
-      for d = 0, V - 1 do reach[d] = 1 end
-    end
-    local read, left = meet(u, e, layer, head)
-    local through = 0
-    for d = 0, V - 1 do
-      local gate = b and b[d] or 1
-      if not channel or channel == d then through = through + reach[d] * gate end
-      if b then reach[d] = reach[d] * (1 - gate) end
-    end
-    w[j - 1] = read * through / (channel and 1 or V)
-    if left < GONE * start then break end
-  end
-  return w, n, 0, 0
+  local u, K = query(history[n], layer, head, 0)
+  local function of(kind) return trail(history, layer, head, kind) end
+  local beta, w = of "beta", scratch("w", n)
+  local unseen = C.mn_recall_gated(n, of "k", of "p_k", of "gamma", of "p_gamma", beta, of "shrink", channel or -1, u, K,
+    scratch("reach", beta and beta.n or 1), GONE, w)
+  return w, n, unseen, 0
 end
 
 -- Rules that take out what a key holds before they write: `gates` gives how much is kept and how much is written.
@@ -136,65 +108,44 @@ local function corrected(unit, gates, kept_first)
   return function(now, layer, head)
     local history, n = now.history, #now.history
     local u, K = query(history[n], layer, head, unit)
-    local w = weights(n)
+    local w, kept, write = scratch("w", n), scratch("kept", n, "double[?]"), scratch("write", n, "double[?]")
     for j = n, 1, -1 do
-      local e = history[j]
-      if not e.probes then return w, n, j, 0 end
-      local k = whole(e, layer, head, "k")
-      local scale = lengths[unit](k, K)
-      local keep, write = gates(e, layer, head)
-      local read = dot(u, k, K) * scale
-      local out = write * read * scale * (kept_first and keep or 1)
-      for i = 0, K - 1 do u[i] = keep * u[i] - out * k[i] end
-      w[j - 1] = write * read
+      if not history[j].probes then break end
+      kept[j - 1], write[j - 1] = gates(history[j], layer, head)
     end
-    return w, n, 0, 0
+    local unseen = C.mn_recall_corrected(n, trail(history, layer, head, "k"), trail(history, layer, head, "p_k"), kept, write,
+      kept_first or false, unit, u, K, scratch("pair", K), w)
+    return w, n, unseen, 0
   end
 end
 
 local function number(entry, layer, head, kind) return part(entry, layer, head, kind)[0] end
 
-rules.delta = corrected("length", function(e, layer, head)
+rules.delta = corrected(1, function(e, layer, head)
   local g = number(e, layer, head, "gamma")
   return 1 - g, g * number(e, layer, head, "beta")
 end)
-rules.fastweight = corrected("sum", function(e, layer, head) return 1, number(e, layer, head, "beta") end)
-rules.gated_delta = corrected("one", function(e, layer, head)
+rules.fastweight = corrected(2, function(e, layer, head) return 1, number(e, layer, head, "beta") end)
+rules.gated_delta = corrected(0, function(e, layer, head)
   return number(e, layer, head, "keep"), number(e, layer, head, "beta")
 end, true)
 
 ---The state before the step is read, and the step itself by `first`.
 function rules.bonus(now, layer, head)
   local history, n = now.history, #now.history
-  local u, K = query(history[n], layer, head, "one", "r")
-  local w, first = weights(n), part(history[n], layer, head, "first")
-  for j = n, 1, -1 do
-    local e = history[j]
-    if not e.probes then return w, n, j, 0 end
-    local k, keep, read = part(e, layer, head, "k"), part(e, layer, head, "w"), 0
-    for i = 0, K - 1 do
-      if j == n then read = read + u[i] * first[i] * k[i]
-      else read, u[i] = read + u[i] * k[i], u[i] * keep[i] end
-    end
-    w[j - 1] = read
-  end
-  return w, n, 0, 0
+  local u, K = query(history[n], layer, head, 0, "r")
+  local w, first = scratch("w", n), part(history[n], layer, head, "first")
+  local unseen = C.mn_recall_kept(n, trail(history, layer, head, "k"), trail(history, layer, head, "w"), nil, nil, first, u, K, w)
+  return w, n, unseen, 0
 end
 
 ---Each channel forgets at its rate, and what is put back for what was taken out along a direction.
 function rules.unlearned(now, layer, head)
   local history, n = now.history, #now.history
-  local u, K = query(history[n], layer, head, "one", "r")
-  local w = weights(n)
-  for j = n, 1, -1 do
-    local e = history[j]
-    if not e.probes then return w, n, j, 0 end
-    local keep, out = part(e, layer, head, "w"), part(e, layer, head, "k_out")
-    w[j - 1] = dot(u, part(e, layer, head, "k_write"), K)
-    local back = dot(u, part(e, layer, head, "k_back"), K)
-    for i = 0, K - 1 do u[i] = keep[i] * u[i] - back * out[i] end
-  end
-  return w, n, 0, 0
+  local u, K = query(history[n], layer, head, 0, "r")
+  local w = scratch("w", n)
+  local function of(kind) return trail(history, layer, head, kind) end
+  return w, n, C.mn_recall_kept(n, of "k_write", of "w", of "k_back", of "k_out", nil, u, K, w), 0
 end
 
 ---Each channel an average, with weights e^key that decay: all channels' mean, or one channel's.
@@ -202,14 +153,14 @@ function rules.averages(now, layer, _, channel)
   local history, n = now.history, #now.history
   local _, K = part(history[n], layer, 0, "w")
   local w, keep, first = weights(n), part(history[n], layer, 0, "w"), part(history[n], layer, 0, "first")
-  local at, begin = names.k[layer], 1
+  local keys, begin = trail(history, layer, 0, "k").steps, 1
   for j = n, 1, -1 do if not history[j].probes then begin = j + 1 break end end
   local from, to = channel or 0, channel or K - 1
   for i = from, to do
     local rate, top, sum = math.log(math.max(1e-37, keep[i])), -math.huge, 0
     local score = scratch("score", n)
     for j = begin, n do
-      score[j - 1] = history[j].probes[at].values[i] + (j == n and first[i] or (n - 1 - j) * rate)
+      score[j - 1] = keys[j - 1][i] + (j == n and first[i] or (n - 1 - j) * rate)
       top = math.max(top, score[j - 1])
     end
     for j = begin - 1, n - 1 do score[j] = math.exp(score[j] - top) sum = sum + score[j] end

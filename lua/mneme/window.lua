@@ -20,7 +20,7 @@ local find = require "mneme.find"
 local scene = require "mneme.scene"
 
 local window = {}
-local PAINT = 0.008                  -- seconds of a page for working out what it shows
+window.draw_for = 0.008               -- seconds of a page for working out what it shows
 local kinds = { png = true, gif = true, mp4 = true }
 
 local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint }) end
@@ -67,7 +67,7 @@ local function live(client, o, lib, painter, shown)
     painter.view.scale = o.scale or math.min(4, math.max(1, lib.mn_window_scale(shown)))
     painter.view.theme = canvas.themes[client.theme or o.theme or "dark"]
     local what, frame = client:page()
-    painter.view.deadline = engine.C.mn_clock(false) + PAINT
+    painter.view.deadline = engine.C.mn_clock(false) + window.draw_for
     return painter:paint(what, frame, size[0], size[1]), size[0], size[1]
   end
   local quit = false

@@ -59,7 +59,7 @@ return function(view, box, now)
   local more = recall.note(now, aside)
   if more then table.insert(note, 1, more .. "; " .. note[1]) end
   local inner = view:card(box, TITLE, note, canvas.SEQUENTIAL)
-  local over = bands.over(history, #rows, function(_, i) return function(row) return math.sqrt(all[row][i - 1]) end end)
+  local over = bands.over(history, #rows, function(_, i, row) return math.sqrt(all[row][i - 1]) end)
   local plot = bands.draw(view, inner, over, { lo = 0, hi = math.sqrt(most), names = focus.names(rows, layer) })
   bands.mark(view, plot, now, over.steps)
   focus.spots(view, plot, now, rows)

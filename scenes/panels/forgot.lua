@@ -41,10 +41,8 @@ return function(view, box, now)
   local range = ("0 … %.0f %%"):format(100 * most)
   local inner = view:card(box, title, { "share of what is read then, root scale, " .. range, "share, " .. range, range },
     canvas.SEQUENTIAL)
-  local over = bands.over(history, #rows, function(_, i)
-    local of_rows = at[i]
-    if not of_rows then return i < from and function() return 0 end or nil end
-    return function(r) return math.sqrt(of_rows[r]) end
+  local over = bands.over(history, #rows, function(_, i, r)
+    return at[i] and math.sqrt(at[i][r]) or i < from and 0 or nil
   end)
   local plot = bands.draw(view, inner, over, { lo = 0, hi = math.sqrt(most), names = names })
   bands.mark(view, plot, now, over.steps)

@@ -13,11 +13,10 @@ local function channels(view, box, now, kind, row, parts)
   local n = heads.size(array.shape) / parts
   local inner = view:card(box, ("gate %s of %s"):format(kind, focus.name(row)),
     { ("%d channels, 0 … 1"):format(n), "0 … 1" }, canvas.SEQUENTIAL)
-  local over = bands.over(now.history, n, function(entry)
+  local over = bands.over(now.history, n, function(entry, _, channel)
     local probe = entry.probes and entry.probes[name]
     if not probe or heads.size(probe.shape) ~= n * parts then return nil end
-    local values = probe.values + (row.head or 0) * n
-    return function(channel) return values[channel - 1] end
+    return probe.values[(row.head or 0) * n + channel - 1]
   end)
   local plot = bands.draw(view, inner, over, { lo = 0, hi = 1, names = { "channel" } })
   focus.spot(view, plot, now, row)
@@ -45,9 +44,9 @@ return function(view, box, now, options)
   lo, hi = math.max(0, math.min(lo, hi - 0.02)), math.min(1, math.max(hi, lo + 0.02))
   local range = ("%.2f … %.2f"):format(lo, hi)
   local inner = view:card(box, title, { "mean of each head, " .. range, "means, " .. range, range }, canvas.SEQUENTIAL)
-  local over = bands.over(history, #rows, function(entry)
+  local over = bands.over(history, #rows, function(entry, _, r)
     local means = entry.gates[kind]
-    return means and function(row) return means[rows[row].at] or 0 end
+    return means and (means[rows[r].at] or 0)
   end)
   local plot = bands.draw(view, inner, over, { lo = lo, hi = hi, names = focus.names(rows, layer) })
   focus.spots(view, plot, now, rows)

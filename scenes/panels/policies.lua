@@ -9,8 +9,6 @@ return function(view, box, now)
   if #now.policy == 0 then
     return view:text("no policy", inner.x, inner.y + 16 * u, 12, theme.dim)
   end
-  local over = bands.over(now.history, #now.policy, function(entry)
-    return entry.policy and function(row) return entry.policy[row] end
-  end)
+  local over = bands.over(now.history, #now.policy, function(entry, _, row) return entry.policy and entry.policy[row] end)
   bands.draw(view, inner, over, { lo = 0, hi = 1, names = now.actions })
 end
