@@ -104,7 +104,7 @@ t.test("envs: every environment has its line, by each loop; the rows name settin
 end)
 
 t.test("scenes: pages early and late in an episode, larger and beside another, with a verdict", function()
-  local status, said = run("scenes", "mind", "world", "core=agalite", "size=small", "steps=30", "seconds=0.001")
+  local status, said = run("scenes", "mind", "world", "core=agalite", "size=small", "part=pages", "steps=30", "seconds=0.001")
   t.eq(status, 0, said)
   for _, name in ipairs { "mind", "world" } do
     for _, page in ipairs { "step 6", "step 30", "1920x1080", "two tracks" } do
@@ -119,5 +119,14 @@ t.test("scenes: pages early and late in an episode, larger and beside another, w
     status, said = run("scenes", case[1])
     t.eq(status, 2, case[1])
     t.ok(said:find(case[2], 1, true), said)
+  end
+end)
+
+t.test("scenes: a window beside a training, by turns", function()
+  local status, said = run("scenes", "part=training", "core=gru", "updates=1")
+  t.eq(status, 0, said)
+  for threads = 1, 2 do
+    local pages = said:match("\ngru +" .. threads .. " +%d+ +%d+ +[+-][%d.]+ %% +[+-][%d.]+ %% +(%d+)\n")
+    t.ok(pages and tonumber(pages) > 0, said)
   end
 end)

@@ -65,7 +65,8 @@ function bench.gemm_rates(runs)
   return 2e-9 * n ^ 3 / median(own), 2e-9 * n ^ 3 / median(blas)
 end
 
-local function learner(setup)
+---A learner of a published configuration that has begun, and its agent.
+function bench.learner(setup)
   mn.manual_seed(1)
   local task = mn.env("tmaze", { corridor = 160, num_envs = 8, seed = 1 })
   local core = mn.core(setup.core)
@@ -83,7 +84,7 @@ local function operations(agent)
 end
 
 local function train_one(setup, seconds)
-  local l, agent = learner(setup)
+  local l, agent = bench.learner(setup)
   for _ = 1, 3 do l:rollout() l:update() end
   local act, update, started = {}, {}, C.mn_clock(false)
   repeat
@@ -158,6 +159,7 @@ end
 ---@return integer status
 function bench.main(words)
   if words[1] == "one" then bench.one(words[2], tonumber(words[3])) return 0 end
+  if words[1] == "window" then require("mneme.bench_window").child(words[2]) return 0 end
   for _, name in ipairs { "cores", "envs", "scenes", "torsos" } do
     if words[1] == name then return require("mneme.bench_" .. name).main { unpack(words, 2) } end
   end

@@ -1,7 +1,8 @@
--- bench_scenes.lua -- `mneme bench scenes [NAME ...] [core=NAME] [size=small] [steps=1000] [seconds=0.5]`: how long
--- a page of every scene takes, with its bar of controls, in a window; on one core, deep in an episode, every page
--- showing a step that was not seen before.  Without a display the window is one that SDL keeps to itself.
--- Times are of the processor, so that other programs do not count; 60 pages a second leave 16.7 ms for each.
+-- bench_scenes.lua -- `mneme bench scenes [NAME ...] [part=pages|training] [core=NAME] [size=small] [steps=1000]
+-- [seconds=0.5] [updates=40]`: how long a page of every scene takes, with its bar of controls, in a window; on one core,
+-- deep in an episode, every page showing a step that was not seen before.  Without a display the window is one that SDL
+-- keeps to itself.  Times are of the processor, so that other programs do not count; 60 pages a second leave 16.7 ms for
+-- each.  What a window costs a training: mneme.bench_window.
 local ffi = require "ffi"
 local bench = require "mneme.bench"
 local engine = require "mneme.engine"
@@ -114,32 +115,33 @@ local function measure(name, spec, o, small, large)
 end
 
 -- Least of each setting, and what it is where nothing is said.
-local least = { seconds = { 0.001, 0.5 }, steps = { 5, 1000 } }
+local least = { seconds = { 0.001, 0.5 }, steps = { 5, 1000 }, updates = { 1, 40 } }
+-- Words that others can be; the first where nothing is said.
+local words_of = { size = { "published", "small" }, part = { "all", "pages", "training" } }
+
+local function one_of(what, value, list)
+  for _, known in ipairs(list) do
+    if known == value then return value end
+  end
+  errors.unknown(what, value, list)
+end
 
 local function parse(words)
-  local o, names = { size = "published" }, {}
+  local o, names = { size = words_of.size[1], part = words_of.part[1] }, {}
   for key, about in pairs(least) do o[key] = about[2] end
   for _, word in ipairs(words) do
     local key, value = word:match "^%-*([%w_]+)=(.*)$"
-    if not key then names[#names + 1] = word
+    if not key then names[#names + 1] = one_of("scene", word, scene.list())
     elseif least[key] then
       o[key] = tonumber(value)
       if not o[key] or o[key] < least[key][1] then
         errors.usage(("%s=%s: expected a number of at least %g"):format(key, value, least[key][1]))
       end
-    elseif key == "size" then
-      if value ~= "small" and value ~= "published" then errors.unknown("size =", value, { "published", "small" }) end
-      o.size = value
+    elseif words_of[key] then o[key] = one_of(key .. " =", value, words_of[key])
     elseif key == "core" then o.core = value
-    else errors.unknown("setting", key, { "core", "seconds", "size", "steps" }) end
+    else errors.unknown("setting", key, { "core", "part", "seconds", "size", "steps", "updates" }) end
   end
-  local all = scene.list()
-  for _, name in ipairs(names) do
-    local known = false
-    for _, other in ipairs(all) do known = known or other == name end
-    if not known then errors.unknown("scene", name, all) end
-  end
-  o.names = #names > 0 and names or all
+  o.names = #names > 0 and names or scene.list()
   return o
 end
 
@@ -153,10 +155,7 @@ local function cores_of(what, wanted)
   return list
 end
 
----@param words string[] what follows "scenes": see the head of this file
----@return integer status
-function scenes.main(words)
-  local o = parse(words)
+local function all_pages(o)
   engine.open("cpu", 1)
   local small, large = open(1280, 800), open(1920, 1080)
   print(("scenes, %s cores, one thread, a bar of controls, ms of the processor for each page and the step that is new in it:"):format(o.size))
@@ -164,6 +163,14 @@ function scenes.main(words)
   for _, name in ipairs(o.names) do
     for _, spec in ipairs(cores_of(scene.load(name), o.core)) do measure(name, spec, o, small, large) end
   end
+end
+
+---@param words string[] what follows "scenes": see the head of this file
+---@return integer status
+function scenes.main(words)
+  local o = parse(words)
+  if o.part ~= "training" then all_pages(o) end
+  if o.part ~= "pages" then require("mneme.bench_window").main(o.updates, o.core) end
   return 0
 end
 

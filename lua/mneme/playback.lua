@@ -5,7 +5,8 @@ local errors = require "mneme.errors"
 local timeline = require "mneme.timeline"
 
 local C = engine.C
-local FPS, BUSY = 60, 0.012                 -- frames a second; seconds of each for living on
+local FPS, BUSY = 60, 0.012                 -- frames a second; seconds of each for living on, where nothing else is said
+local AGAIN = 0.004                         -- seconds of a page for living again through what is to be seen
 local STEPS = 10                            -- steps a second at speed 1
 local SPEEDS = { 1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 16, 32, 64, math.huge }
 local NORMAL = 4                            -- the speed to begin with
@@ -97,10 +98,12 @@ end
 -- ---- time ----
 
 ---Let time pass: play as many slots as are due, and get to know the rest of the episode.
-function Playback:tick(clock)
+---@param clock number seconds
+---@param deadline number? of engine.C.mn_clock(false)
+function Playback:tick(clock, deadline)
   if self.note and clock > self.note_until then self.note, self.dirty = nil, true end
   if self.awaited then self.awaited, self.dirty = nil, true end
-  local deadline = C.mn_clock(false) + BUSY
+  deadline = deadline or C.mn_clock(false) + BUSY
   if live(self) then
     if clock > (self.asked or 0) + 1 then          -- is the trainer still there?
       self.asked = clock
@@ -258,7 +261,7 @@ end
 function Playback:frame(k)
   local slot = self.slots[self.at]
   if not slot then return nil end
-  local frame = self.tracks[k].timeline:frame(slot[k], C.mn_clock(false) + BUSY)
+  local frame = self.tracks[k].timeline:frame(slot[k], C.mn_clock(false) + AGAIN)
   self.tracks[k].shown = frame or self.tracks[k].shown
   frame = self.tracks[k].shown
   if not frame then return nil end

@@ -57,22 +57,22 @@ local whole = rules.whole
 
 -- Where a probe lies at each step of an episode, for the loops in engine/recall.c, which know of a step only that much.
 -- They are kept: they serve an episode until any of its steps, while what was probed at its oldest ones is there.
-local trails, entries, oldest = {}, {}, nil
+local trails, past, known = {}, {}, nil
 local function trail(history, layer, head, kind)
   local n = #history
-  if entries[n] ~= history[n] or (oldest and not oldest.probes) then
-    trails, entries, oldest = {}, {}, nil
+  if past[n] ~= history[n] or (known and not known.probes) then
+    trails, past, known = {}, {}, nil
     for j = n, 1, -1 do
-      entries[j] = history[j]
-      if history[j].probes then oldest = history[j] end
+      past[j] = history[j]
+      if history[j].probes then known = history[j] end
     end
   end
   local name = names[kind][layer]
   if trails[name] == nil then
-    local steps, last = ffi.new("const float *[?]", #entries), nil
-    for j = 1, #entries do
-      local array = entries[j].probes and entries[j].probes[name]
-      if array then steps[j - 1], last = array.values, entries[j] end
+    local steps, last = ffi.new("const float *[?]", #past), nil
+    for j = 1, #past do
+      local array = past[j].probes and past[j].probes[name]
+      if array then steps[j - 1], last = array.values, past[j] end
     end
     local size = last and select(2, part(last, layer, 0, kind)) or 0
     trails[name] = size > 0 and { steps = steps, of_head = ffi.new("mn_trail", steps, 0, size) }
@@ -154,7 +154,7 @@ function rules.averages(now, layer, _, channel)
   local _, K = part(history[n], layer, 0, "w")
   local w, keep, first = weights(n), part(history[n], layer, 0, "w"), part(history[n], layer, 0, "first")
   local keys, begin = trail(history, layer, 0, "k").steps, 1
-  for j = n, 1, -1 do if not history[j].probes then begin = j + 1 break end end
+  for j = n, 1, -1 do if keys[j - 1] == nil then begin = j + 1 break end end
   local from, to = channel or 0, channel or K - 1
   for i = from, to do
     local rate, top, sum = math.log(math.max(1e-37, keep[i])), -math.huge, 0

@@ -90,8 +90,8 @@ function watch.writer(learner, path, title, total)
   return writer
 end
 
--- The program: beside the library where it was built, in ../bin where it was installed, else in PATH.
-local function program()
+---The program: beside the library where it was built, in ../bin where it was installed, else in PATH.
+function watch.program()
   for _, path in ipairs { engine.build .. "/mneme", engine.build .. "/../bin/mneme" } do
     if files.is_file(path) then return path end
   end
@@ -103,7 +103,7 @@ function watch.open(learner, run, total)
   local title = learner.agent:title(learner.task)
   local writer = watch.writer(learner, run.path .. "/live", title, total)
   if os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" then
-    os.execute(("'%s' view '%s' >/dev/null 2>'%s/view.log' &"):format(program(), run.path, run.path))
+    os.execute(("'%s' view '%s' >/dev/null 2>'%s/view.log' &"):format(watch.program(), run.path, run.path))
   else
     io.stderr:write(("view=1: no display; to watch from elsewhere: mneme view %s\n"):format(run.path))
   end

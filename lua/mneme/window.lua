@@ -8,7 +8,7 @@
 --   canvas                   given to it: the page as last drawn, whose spot_at tells what lies under the pointer
 --   dirty                    set where the page has changed
 --   theme                    optional: "dark" or "light", in place of the command line's
---   tick(clock)              optional: let time pass
+--   tick(clock, deadline)    optional: let time pass, until the deadline at most: the rest of a refresh is the page's
 --   painted(pixels, width, height, clock)   optional: a page is shown
 --   closed()                 optional: the window is; -> a last line for the terminal, or nil
 --   period                   seconds between two looks at the clock; keys wake it earlier
@@ -20,7 +20,8 @@ local find = require "mneme.find"
 local scene = require "mneme.scene"
 
 local window = {}
-window.draw_for = 0.008               -- seconds of a page for working out what it shows
+local SLACK = 0.002                  -- seconds of a refresh that nobody plans with; at least as many are for living on
+window.draw_for = 0.006              -- seconds of a page for working out what it shows
 local kinds = { png = true, gif = true, mp4 = true }
 
 local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint }) end
@@ -70,7 +71,7 @@ local function live(client, o, lib, painter, shown)
     painter.view.deadline = engine.C.mn_clock(false) + window.draw_for
     return painter:paint(what, frame, size[0], size[1]), size[0], size[1]
   end
-  local quit = false
+  local quit, page = false, 0                      -- seconds that the last page took
   while not quit do
     local begun = engine.C.mn_clock(false)
     while lib.mn_window_poll(shown, event) == 1 do
@@ -82,11 +83,14 @@ local function live(client, o, lib, painter, shown)
         quit = client:pointer(pointer[kind], event.x, event.y, event.key, begun, paint) or quit
       end
     end
-    if client.tick then client:tick(begun) end
+    if client.tick then
+      client:tick(begun, math.max(begun + client.period - page - SLACK, engine.C.mn_clock(false) + SLACK))
+    end
     if client.dirty and not quit then
+      local from = engine.C.mn_clock(false)
       local pixels, width, height = paint()
       engine.check(lib.mn_window_show(shown, pixels, width, height))
-      client.dirty = painter.view.unfinished
+      client.dirty, page = painter.view.unfinished, engine.C.mn_clock(false) - from
       if client.painted then client:painted(pixels, width, height, begun) end
     end
     if engine.C.mn_interrupted() ~= 0 then quit = true end

@@ -15,9 +15,11 @@ struct mn_raster {
   uint8_t *pixels;
   size_t room;
   int width, height;
+  struct stretch *columns;      /* of a grid of cells, those under each column of pixels; room for the width */
 };
 
 typedef struct span { int x0, y0, x1, y1; } span;      /* pixels x0 <= x < x1, y0 <= y < y1 */
+typedef struct stretch { int from, to; } stretch;      /* cells from <= i < to */
 
 mn_raster *mn_raster_new(mn_ctx *mn, const char *font) {
   mn_raster *r = calloc(1, sizeof *r);
@@ -31,6 +33,7 @@ void mn_raster_free(mn_raster *r) {
   if (!r) return;
   mn_font_free(r->font);
   free(r->pixels);
+  free(r->columns);
   free(r);
 }
 
@@ -228,14 +231,10 @@ static uint32_t image_under(const void *grid, int r0, int r1, int c0, int c1) {
 }
 
 /* The cells of n under pixel i of `size`: the one below its middle, or all that it covers. */
-static void cells(int n, int size, int i, int *from, int *to) {
-  if (n <= size) {
-    *from = (int)(((long)2 * i + 1) * n / (2 * (long)size));
-    *to = *from + 1;
-  } else {
-    *from = (int)((long)i * n / size);
-    *to = (int)(((long)i + 1) * n / size);
-  }
+static stretch cells(int n, int size, int i) {
+  if (n > size) return (stretch){ (int)((long)i * n / size), (int)(((long)i + 1) * n / size) };
+  int one = (int)(((long)2 * i + 1) * n / (2 * (long)size));
+  return (stretch){ one, one + 1 };
 }
 
 /* Paint a grid of rows x cols cells over a box. */
@@ -245,23 +244,19 @@ static void cell_map(mn_raster *r, under_pixel *color_of, const void *grid, int 
   const int far = 1 << 29;
   int x0 = clamp(floorf(x + 0.5f), -far, far), x1 = clamp(floorf(x + w + 0.5f), -far, far);
   int y0 = clamp(floorf(y + 0.5f), -far, far), y1 = clamp(floorf(y + h + 0.5f), -far, far);
-  int before = -1, r0, r1, c0, c1;
-  for (int py = y0 < 0 ? 0 : y0; py < y1 && py < r->height; py++) {
-    cells(rows, y1 - y0, py - y0, &r0, &r1);
-    int left = x0 < 0 ? 0 : x0, right = x1 < r->width ? x1 : r->width;
-    if (left >= right) return;
-    if (r1 - r0 == 1 && r0 == before) {                  /* a row of cells spans many rows of pixels */
+  int left = x0 < 0 ? 0 : x0, right = x1 < r->width ? x1 : r->width, before = -1;
+  for (int px = left; px < right; px++) r->columns[px] = cells(cols, x1 - x0, px - x0);
+  for (int py = y0 < 0 ? 0 : y0; left < right && py < y1 && py < r->height; py++) {
+    stretch row = cells(rows, y1 - y0, py - y0);
+    if (row.to - row.from == 1 && row.from == before) {  /* a row of cells spans many rows of pixels */
       memcpy(pixel(r, left, py), pixel(r, left, py - 1), (size_t)(right - left) * 4);
       continue;
     }
-    before = r0;
-    int old = -1;
-    uint32_t color = 0;
-    for (int px = left; px < right; px++) {
-      cells(cols, x1 - x0, px - x0, &c0, &c1);
-      if (c0 != old) color = color_of(grid, r0, r1, c0, c1);
-      old = c0;
-      run(r, color, px, px + 1, py, 255);
+    before = row.from;
+    for (int px = left, end; px < right; px = end) {     /* pixels of the same cells are alike */
+      stretch column = r->columns[px];
+      for (end = px + 1; end < right && r->columns[end].from == column.from; end++) ;
+      run(r, color_of(grid, row.from, row.to, column.from, column.to), px, end, py, 255);
     }
   }
 }
@@ -297,6 +292,9 @@ int mn_raster_paint(mn_raster *r, const mn_canvas *c, uint32_t background, int w
     if (!pixels) return mn_fail(r->ctx, "raster: no memory for %dx%d pixels", width, height);
     r->pixels = pixels, r->room = bytes;
   }
+  stretch *columns = width > r->width ? realloc(r->columns, (size_t)width * sizeof *columns) : r->columns;
+  if (!columns) return mn_fail(r->ctx, "raster: no memory for %dx%d pixels", width, height);
+  r->columns = columns;
   r->width = width, r->height = height;
   for (int y = 0; y < height; y++) run(r, background | 255, 0, width, y, 255);
   const mn_shape *shapes = mn_canvas_shapes(c);
