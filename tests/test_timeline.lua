@@ -4,6 +4,7 @@ local t = require "tests.harness"
 local fake = require "tests.fake_player"
 local find = require "mneme.find"
 local mn = require "mneme"
+local playback = require "mneme.playback"
 local player = require "mneme.player"
 local print_of = require "tests.print_of"
 local rig = require "mneme.contract_rig"
@@ -106,6 +107,13 @@ t.test("of a source that cannot go back the newest frames stay", function()
   t.eq(line:frame(140).step, line.ticks[140].step)
   t.ok(line:frame(line.first))
   t.eq(line:act(140, 1), false)
+end)
+
+t.test("the frame that was played to is at hand, though none before it was drawn", function()
+  local p = playback.new { { source = source_of { "galite", d_in = 16, d_model = 16 } } }
+  for _ = 1, 300 do p:forward() end
+  t.ok(not p.tracks[1].timeline:has(2), "some were given up")
+  t.ok(p.tracks[1].timeline:has(p.slots[p.at][1]))
 end)
 
 t.test("frames far from what is looked at go, and come back", function()

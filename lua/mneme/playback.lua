@@ -66,6 +66,7 @@ end
 function Playback:forward(deadline)
   if self.at == #self.slots and not extend(self, deadline) then return false end
   self.at, self.dirty = self.at + 1, true
+  for k, track in ipairs(self.tracks) do track.timeline:look_at(self.slots[self.at][k]) end
   return true
 end
 

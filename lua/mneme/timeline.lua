@@ -154,12 +154,15 @@ local function stand(self, i, deadline)
   return true
 end
 
+---Frames near this one stay.
+function Timeline:look_at(i) self.looked_at = i end
+
 ---A frame; nil: it is not known, or is not there again before the deadline (another call goes on).
 ---@param i integer first .. n
 ---@param deadline number? of engine.C.mn_clock(false)
 ---@return Frame?
 function Timeline:frame(i, deadline)
-  self.looked_at = i
+  self:look_at(i)
   if not self.frames[i] and i >= self.first and i <= self.n then
     if self.here == i then self:lost() end                   -- it was given up since
     stand(self, i, deadline)
