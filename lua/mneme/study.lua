@@ -8,10 +8,12 @@
 --     run = function(cfg) ... return { success = 0.9 } end,            one cell: named numbers, or what train() gives
 --   }
 -- or, in place of run, of = "tmaze": its cells are runs of that experiment, which has the settings.
+local claims = require "mneme.studies.claims"
 local config = require "mneme.config"
 local errors = require "mneme.errors"
 local find = require "mneme.find"
 local grid = require "mneme.studies.grid"
+local prose = require "mneme.studies.prose"
 local resources = require "mneme.resources"
 local run_folder = require "mneme.run"
 local script = require "mneme.script"
@@ -36,6 +38,8 @@ local function check(spec)
     errors.raise "study: expected either run = function(cfg) ... end or of = the name of an experiment"
   end
   grid.check(spec.axes or {})
+  claims.check(spec.claims, spec.axes or {})
+  prose.check(spec.report or {})
 end
 
 -- The settings of one cell, as mn.config takes them: each axis that is no setting yet is one, by its first value.

@@ -6,6 +6,7 @@ local files = require "mneme.files"
 local json = require "mneme.json"
 local errors = require "mneme.errors"
 local curves = require "mneme.curves"
+local run_folder = require "mneme.run"
 
 local folder = {}
 
@@ -55,11 +56,18 @@ end
 ---@field metrics table<string, number>
 ---@field series table<string, { x: number[], y: number[] }>? that run gave besides
 ---@field resources table? { wall_s, cpu_s, peak_mib, energy_j }
+---@field estimate table? { wall_s, peak_mib }, from before the sweep
+---@field error string? what a cell that failed said last
 local Cell = {}
 Cell.__index = Cell
 
 ---What the cell's run measured while it went on: name -> { n, x = steps, y }.
 function Cell:curves() return curves.read(self.path) end
+
+---What the cell's config.json says; nil: its run never began.
+function Cell:info()
+  return files.is_file(self.path .. "/config.json") and run_folder.read_info(self.path) or nil
+end
 
 ---Read a study.
 ---@param path string its folder
@@ -73,9 +81,25 @@ function folder.load(path)
     local at = folder.cell_path(path, c.name)
     local result = folder.result(at) or { status = "open" }
     cells[#cells + 1] = setmetatable({ name = c.name, path = at, status = result.status, labels = c.labels, seed = c.seed,
-      metrics = result.metrics or {}, series = result.series, resources = result.resources, error = result.error }, Cell)
+      metrics = result.metrics or {}, series = result.series, resources = result.resources, estimate = result.estimate, error = result.error }, Cell)
   end
   return { path = path, info = info, cells = cells }
+end
+
+---Cells that differ by their seed alone.
+---@param cells Cell[]
+---@return table[] groups { name = "core=gru, corridor=20", cells }, in the order of the grid
+function folder.groups(cells)
+  local groups, by_name = {}, {}
+  for _, c in ipairs(cells) do
+    local name = c.name:gsub(",?seed=%-?%d+$", ""):gsub(",", ", ")
+    if not by_name[name] then
+      by_name[name] = { name = name, cells = {} }
+      groups[#groups + 1] = by_name[name]
+    end
+    table.insert(by_name[name].cells, c)
+  end
+  return groups
 end
 
 return folder

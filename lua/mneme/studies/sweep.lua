@@ -236,6 +236,7 @@ function sweep.main(words)
   print(("%s: %d of %d cells done%s%s"):format(o.run, count.done, count.all, count.failed > 0 and (", %d failed"):format(count.failed) or "",
     open > 0 and (", %d open; the same command goes on"):format(open) or ""))
   if signal ~= 0 then return errors.status_of(signal) end
+  print("mneme report " .. o.run)
   return count.failed > 0 and 1 or 0
 end
 

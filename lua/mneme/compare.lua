@@ -1,0 +1,311 @@
+-- compare.lua -- `mneme compare RUN RUN ... [by=charts/score] [all=1]`: runs beside each other, in the terminal: in which
+-- settings they differ, what they came to, their curves, what they cost.  Runs that differ by their seed alone stand
+-- together, with an interval over seeds; of a study (a sweep's folder) all cells are taken.
+--   by=NAME   what is drawn and whose differences are told (default charts/score, or what the runs have)
+--   all=1     everything that was logged, not only results
+local curves = require "mneme.curves"
+local errors = require "mneme.errors"
+local files = require "mneme.files"
+local find = require "mneme.find"
+local folder = require "mneme.studies.folder"
+local numbers = require "mneme.figures.numbers"
+local resources = require "mneme.resources"
+local run = require "mneme.run"
+local settings = require "mneme.studies.settings"
+local stats = require "mneme.stats"
+local values = require "mneme.values"
+
+local compare = {}
+local USAGE = "mneme compare RUN RUN ... [by=charts/score]"
+local POINTS, SIDE_BY_SIDE = 48, 4          -- of a curve; groups that stand as columns, more stand as rows
+local blocks = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
+local apart = { seed = true, threads = true, debug = true, profile = true, checkpoint_every = true, record_every = true,
+  quick = true, full = true }           -- settings that make no other run, or only another seed
+
+-- ---- what is compared ----
+
+local function load_run(path, name)
+  local info = run.read_info(path)
+  local flat = settings.flat(info.config)
+  for _, key in ipairs { "env", "parameters", "commit", "device" } do flat[key] = info[key] end
+  local same = {}
+  for _, key in ipairs(find.keys(flat)) do
+    if not apart[key] then same[#same + 1] = key .. "=" .. values.show(flat[key]) end
+    if apart[key] then flat[key] = nil end
+  end
+  return { path = path, name = name, info = info, flat = flat, seed = info.seed, key = table.concat(same, "\n"), curves = curves.read(path),
+    used = resources.read(path) or {} }
+end
+
+-- The runs that a word of the command line names.
+local function runs_of(path, list)
+  path = path:gsub("(.)/+$", "%1")
+  if not files.is_file(path .. "/study.json") then
+    list[#list + 1] = load_run(path, path)
+    return
+  end
+  local begun = 0
+  for _, group in ipairs(folder.groups(folder.load(path).cells)) do
+    for _, cell in ipairs(group.cells) do
+      if cell:info() then
+        list[#list + 1], begun = load_run(cell.path, ("%s: %s"):format(path, group.name)), begun + 1
+      end
+    end
+  end
+  if begun == 0 then errors.usage(path .. ": no cell of this study has begun") end
+end
+
+-- Runs with equal settings and other seeds stand together; the same seed again begins a new group.
+local function group(list)
+  local groups, by_key = {}, {}
+  for _, r in ipairs(list) do
+    local mine
+    for _, g in ipairs(by_key[r.key] or {}) do
+      if not mine and not g.seeds[r.seed] then mine = g end
+    end
+    if not mine then
+      mine = { runs = {}, seeds = {}, flat = r.flat, name = r.name }
+      by_key[r.key] = by_key[r.key] or {}
+      table.insert(by_key[r.key], mine)
+      groups[#groups + 1] = mine
+    end
+    mine.runs[#mine.runs + 1], mine.seeds[r.seed] = r, r
+  end
+  for i, g in ipairs(groups) do
+    table.sort(g.runs, function(a, b) return a.seed < b.seed end)
+    g.letter = #groups <= 26 and string.char(64 + i) or tostring(i)
+  end
+  return groups
+end
+
+-- ---- tables ----
+
+local function letters(text) return select(2, text:gsub("[^\128-\191]", "")) end
+
+-- Rows as columns, by letters, not bytes.
+local function aligned(rows)
+  local width, lines = {}, {}
+  for _, row in ipairs(rows) do
+    for i, text in ipairs(row) do width[i] = math.max(width[i] or 0, letters(text)) end
+  end
+  for k, row in ipairs(rows) do
+    local cells = {}
+    for i, text in ipairs(row) do cells[i] = text .. (" "):rep(width[i] - letters(text)) end
+    lines[k] = ("  " .. table.concat(cells, "  ")):gsub("%s+$", "")
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
+-- A row for each key and a column for each group; of many groups the other way round.
+local function beside(groups, keys, text_of)
+  local rows = { { "" } }
+  for k, key in ipairs(keys) do
+    rows[k + 1] = { key }
+    for i, g in ipairs(groups) do rows[1][i + 1], rows[k + 1][i + 1] = g.letter, text_of(g, key) end
+  end
+  if #groups <= SIDE_BY_SIDE then return aligned(rows) end
+  local turned = {}
+  for i = 1, #groups + 1 do
+    turned[i] = {}
+    for k = 1, #rows do turned[i][k] = rows[k][i] end
+  end
+  return aligned(turned)
+end
+
+-- ---- numbers ----
+
+local function last(r, name)
+  local c = r.curves[name]
+  return c and c.y[c.n] or nil
+end
+
+local function finals(g, name)
+  local list = {}
+  for _, r in ipairs(g.runs) do list[#list + 1] = last(r, name) end
+  return list
+end
+
+local function with_interval(estimate, low, high)
+  local s = numbers.short(estimate)
+  return low and ("%s (%s to %s)"):format(s, numbers.short(low), numbers.short(high)) or s
+end
+
+local function mean_text(list)
+  if #list == 0 then return "–" end
+  local mean, low, high = stats.t_interval(list)
+  return with_interval(mean, low, high)
+end
+
+-- What was logged of results: charts, and numbers without a kind; all of it, where that is asked for.
+local function names_of(groups, all)
+  local names = {}
+  for _, g in ipairs(groups) do
+    for _, r in ipairs(g.runs) do
+      for name in pairs(r.curves) do
+        if all or name:find "^charts/" and name ~= "charts/SPS" and name ~= "charts/learning_rate" or not name:find "/" then names[name] = true end
+      end
+    end
+  end
+  return find.keys(names)
+end
+
+local function choose(o, names, groups)
+  if o.by then
+    local every = names_of(groups, true)
+    for _, name in ipairs(every) do if name == o.by then return name end end
+    errors.unknown("curve: by =", o.by, every)
+  end
+  for _, name in ipairs { "charts/score", "score", "charts/episodic_return" } do
+    for _, have in ipairs(names) do if have == name then return name end end
+  end
+  return names[1]
+end
+
+-- The difference of each group to the first, from equal seeds where there are any.
+local function differences(groups, name)
+  local rows, first = {}, groups[1]
+  for i = 2, #groups do
+    local g, x, y = groups[i], {}, {}
+    for _, r in ipairs(g.runs) do
+      local other = first.seeds[r.seed]
+      local a, b = last(r, name), other and last(other, name)
+      if a and b then x[#x + 1], y[#y + 1] = a, b end
+    end
+    local how, d, low, high, p = ("%d equal seed%s"):format(#x, #x == 1 and "" or "s")
+    if #x > 0 then d, low, high, p = stats.paired_t_interval(x, y)
+    else
+      x, y, how = finals(g, name), finals(first, name), "other seeds"
+      if #x > 0 and #y > 0 then d, low, high, p = stats.welch_interval(x, y) end
+    end
+    if d then rows[#rows + 1] = { g.letter .. " - " .. first.letter, with_interval(d, low, high), how, p and ("p %.3f"):format(p) or "" } end
+  end
+  return rows
+end
+
+-- ---- curves ----
+
+-- The mean curve of a group at the places of a grid; false where not all of its runs have something to say.
+local function mean_curve(g, name, grid)
+  local line, list = {}, {}
+  for _, r in ipairs(g.runs) do list[#list + 1] = r.curves[name] end
+  for k, x in ipairs(grid) do
+    local sum, n = 0, 0
+    for _, c in ipairs(list) do
+      if c.x[1] <= x and x <= c.x[c.n] then
+        local i = 1
+        while i < c.n and c.x[i + 1] <= x do i = i + 1 end
+        sum, n = sum + c.y[i], n + 1
+      end
+    end
+    line[k] = n > 0 and n == #list and sum / n
+  end
+  return line
+end
+
+-- All groups' curves under each other, on one scale.
+local function sparks(groups, name)
+  local from, to, low, high = math.huge, -math.huge, math.huge, -math.huge
+  for _, g in ipairs(groups) do
+    for _, r in ipairs(g.runs) do
+      local c = r.curves[name]
+      if c then from, to = math.min(from, c.x[1]), math.max(to, c.x[c.n]) end
+    end
+  end
+  if from > to then return "" end
+  local grid, n, lines = {}, from == to and 1 or POINTS, {}
+  for k = 1, n do grid[k] = k == n and to or from + (to - from) * (k - 1) / (n - 1) end
+  for i, g in ipairs(groups) do
+    lines[i] = mean_curve(g, name, grid)
+    for _, y in ipairs(lines[i]) do if y then low, high = math.min(low, y), math.max(high, y) end end
+  end
+  local rows = {}
+  for i, g in ipairs(groups) do
+    local signs = {}
+    for k, y in ipairs(lines[i]) do
+      local share = high > low and y and (y - low) / (high - low) or 0.5
+      signs[k] = y and blocks[math.min(#blocks, math.floor(share * #blocks) + 1)] or " "
+    end
+    rows[i] = { g.letter, table.concat(signs), mean_text(finals(g, name)) }
+  end
+  return ("%s, from step %s to %s, between %s and %s\n"):format(name, numbers.short(from), numbers.short(to), numbers.short(low), numbers.short(high))
+    .. aligned(rows)
+end
+
+-- ---- the whole ----
+
+local costs = { { "wall-clock time", "wall_s" }, { "processor time", "cpu_s" }, { "memory at its highest", "peak_mib" }, { "energy", "energy_j" } }
+
+-- What a run of each group took, in the mean.
+local function took(groups)
+  local names, key_of = {}, {}
+  for i, cost in ipairs(costs) do names[i], key_of[cost[1]] = cost[1], cost[2] end
+  return beside(groups, names, function(g, name)
+    local list, key = {}, key_of[name]
+    for _, r in ipairs(g.runs) do list[#list + 1] = tonumber(r.used[key]) end
+    return #list > 0 and resources.text(key, stats.mean(list)) or "–"
+  end)
+end
+
+local function heads(groups)
+  local rows = {}
+  for i, g in ipairs(groups) do
+    local seeds, name = {}, g.name
+    for k, r in ipairs(g.runs) do seeds[k] = tostring(r.seed) end
+    local others = #g.runs - 1
+    if others > 0 and g.runs[1].path == name then name = ("%s and %d more"):format(name, others) end
+    rows[i] = { g.letter, name, (#seeds > 1 and "seeds " or "seed ") .. table.concat(seeds, " ") }
+  end
+  return aligned(rows)
+end
+
+---Runs beside each other.
+---@param paths string[] of runs and studies
+---@param options table? { by = name of a curve, all = true }
+---@return string text
+---@return string? warning
+function compare.text(paths, options)
+  local list, out, o = {}, {}, options or {}
+  for _, path in ipairs(paths) do runs_of(path, list) end
+  local groups, envs = group(list), {}
+  for _, r in ipairs(list) do envs[values.show(r.info.env or r.info.script or "")] = true end
+  local names = names_of(groups, o.all)
+  if #names == 0 and #names_of(groups, true) == 0 then errors.fail("compare: none of these runs has logged anything yet") end
+  local by = choose(o, names, groups)
+  out[1] = heads(groups)
+  local flats = {}
+  for i, g in ipairs(groups) do flats[i] = g.flat end
+  local _, differ = settings.divide(flats)
+  local function add(title, text) out[#out + 1] = "\n" .. title .. "\n" .. text end
+  if #differ > 0 then
+    add("settings that differ", beside(groups, differ, function(g, key) return g.flat[key] == nil and "–" or values.show(g.flat[key]) end))
+  elseif #groups > 1 then add("settings that differ", "  none: these are runs of the same settings and seeds\n") end
+  if #names > 0 then add("last values, means with 95 % intervals over seeds", beside(groups, names, function(g, name) return mean_text(finals(g, name)) end)) end
+  if by then
+    out[#out + 1] = "\n" .. sparks(groups, by)
+    local rows = differences(groups, by)
+    if #rows > 0 then add("difference in " .. by .. " at the end", aligned(rows)) end
+  end
+  add("what a run took", took(groups))
+  local tasks = find.keys(envs)
+  return table.concat(out), #tasks > 1 and "runs of different tasks: " .. table.concat(tasks, ", ") or nil
+end
+
+---@param words string[] what follows "compare"
+---@return integer status
+function compare.main(words)
+  local o, paths = {}, {}
+  for _, word in ipairs(words) do
+    local key, text = word:match "^%-*(%a+)=(.*)$"
+    if key == "by" then o.by = text
+    elseif key == "all" then o.all = text ~= "0"
+    elseif key and not files.is_folder(word) then errors.unknown("setting of compare", key, { "all", "by" })
+    else paths[#paths + 1] = word end
+  end
+  if #paths == 0 then errors.usage("compare: which runs?", USAGE) end
+  local text, warning = compare.text(paths, o)
+  if warning then io.stderr:write("mneme: warning: ", warning, "\n") end
+  io.stdout:write(text)
+  return 0
+end
+
+return compare

@@ -1,0 +1,59 @@
+-- prose.lua -- what people write into a report: the texts of a study's `report` table.  Each is a text, blank lines part
+-- its paragraphs, or a list of texts; what nobody has written is told as that.
+--   report = { language = "de", scope = "...", easy = { "...", "..." }, hyperparameters = { { "lr", source = "paper" } }, ... }
+local errors = require "mneme.errors"
+local find = require "mneme.find"
+
+local prose = {}
+
+---Texts, in the order in which a report has them.
+prose.texts = { "scope", "model", "data", "implementation", "setup", "beyond", "discussion", "easy", "hard", "recommendations", "authors", "code" }
+
+local known = { language = true, hyperparameters = true }
+for _, name in ipairs(prose.texts) do known[name] = true end
+local source_keys = { [1] = "string", value = true, source = "string" }
+
+local function check_text(name, value)
+  if type(value) == "string" then return end
+  if type(value) ~= "table" or #value == 0 then
+    errors.raise(("study: report.%s is a %s, expected a text or a list of texts"):format(name, type(value)))
+  end
+  for key, item in pairs(value) do
+    if type(key) ~= "number" or type(item) ~= "string" then
+      errors.raise(("study: report.%s has %s = a %s, expected texts alone"):format(name, tostring(key), type(item)))
+    end
+  end
+end
+
+---Refuse what is no report table.
+---@param report table
+function prose.check(report)
+  for key, value in pairs(report) do
+    if not known[key] then errors.unknown("key of a report:", tostring(key), find.keys(known)) end
+    if key ~= "language" and key ~= "hyperparameters" then check_text(key, value) end
+  end
+  for i, entry in ipairs(report.hyperparameters or {}) do
+    local what = ("hyperparameter %d"):format(i)
+    errors.need("study: report: " .. what, entry, 1, '{ "lr", source = "paper, table 3" }')
+    for key, value in pairs(entry) do
+      if not source_keys[key] then errors.unknown(("key of %s:"):format(what), tostring(key), find.keys(source_keys)) end
+      if source_keys[key] ~= true and type(value) ~= source_keys[key] then
+        errors.raise(("study: report: %s: %s is a %s, expected a %s"):format(what, tostring(key), type(value), source_keys[key]))
+      end
+    end
+  end
+end
+
+---Where a setting comes from, as somebody has written.  "lr, gamma" names several, "core" all options of it, "all" all.
+---@param report table
+---@param key string dotted
+---@return string? source
+function prose.source(report, key)
+  for _, entry in ipairs(report.hyperparameters or {}) do
+    for name in entry[1]:gmatch "[%w_.]+" do
+      if name == "all" or name == key or key:sub(1, #name + 1) == name .. "." then return entry.source end
+    end
+  end
+end
+
+return prose

@@ -1,0 +1,226 @@
+-- report.lua -- `mneme report STUDY [language=de] [out=FILE.html] [script=FILE]`: a study as a report of a replication, on one
+-- page that needs no network: claims and what became of them, models, data, settings and their sources, what it cost,
+-- figures, numbers, cells.  What people write comes from the `report` table of the study's script, everything else from the
+-- cells; a study that is not finished is told as such, so the page can be made at any time.
+--   language=de   English unless told here or in the study      out=F   default STUDY/report.html
+--   script=F      the study's script, where it has moved
+local claims = require "mneme.studies.claims"
+local errors = require "mneme.errors"
+local figure = require "mneme.studies.figure"
+local files = require "mneme.files"
+local find = require "mneme.find"
+local folder = require "mneme.studies.folder"
+local method = require "mneme.studies.method"
+local numbers = require "mneme.figures.numbers"
+local page = require "mneme.studies.page"
+local script = require "mneme.script"
+local section = require "mneme.figures.section"
+local seeds = require "mneme.studies.seeds"
+local settings = require "mneme.studies.settings"
+local values = require "mneme.values"
+local verdicts = require "mneme.studies.verdicts"
+local words_of = require "mneme.studies.words"
+
+local report = {}
+local USAGE = "mneme report STUDY [language=de] [out=FILE.html]"
+
+-- ---- results ----
+
+-- The metrics that are told, in order: those that the study declares, or all.
+local function metric_names(study, spec)
+  if spec.metrics then return find.keys(spec.metrics) end
+  local all = {}
+  for _, c in ipairs(study.cells) do for name in pairs(c.metrics) do all[name] = true end end
+  return find.keys(all)
+end
+
+-- Each kind of cell with each metric: mean, interval, seeds.
+local function results(out, study, spec, words)
+  local names, rows, any = metric_names(study, spec), {}, false
+  for i, group in ipairs(folder.groups(study.cells)) do
+    rows[i] = { group.name ~= "" and group.name or "–" }
+    for k, name in ipairs(names) do
+      local unit = ((spec.metrics or {})[name] or {}).unit
+      local list = seeds.numbers(group.cells, function(c) return c.metrics[name] end, {})
+      local text = "–"
+      if #list > 0 then
+        local mean, low, high = seeds.interval(list, "mean")
+        any, text = true, numbers.short(mean, unit)
+        if low then text = ("%s (%s … %s)"):format(text, numbers.short(low, unit), numbers.short(high, unit)) end
+        text = ("%s, %d"):format(text, #list)
+      end
+      rows[i][k + 1] = { text, class = "number" }
+    end
+  end
+  if not any then return out:paragraphs(words.no_number, "dim") end
+  local head = { words.kind }
+  for k, name in ipairs(names) do
+    local about = ((spec.metrics or {})[name] or {})[1]
+    head[k + 1] = about and about ~= name and ("%s: %s"):format(name, about) or name
+  end
+  out:table(head, rows)
+  out:paragraphs(words.mean_note, "dim")
+end
+
+local function figures(out, study, spec, words)
+  local list = figure.all(study, spec)
+  for i, fig in ipairs(list) do out:add(section.html(fig, "figure-" .. i, words.figure)) end
+  if #list == 0 then out:paragraphs(words.no_figures, "dim") end
+end
+
+-- ---- records ----
+
+local function encoded(name) return (name:gsub("[^%w_.,=+-]", function(c) return ("%%%02X"):format(c:byte()) end)) end
+
+-- Cells link to their folders where the page lies beside these.
+local function cells(out, study, beside, words)
+  local rows = {}
+  for i, c in ipairs(study.cells) do
+    local used = c.resources and tonumber(c.resources.wall_s)
+    rows[i] = { { c.name, href = beside and "cells/" .. encoded(c.name) .. "/" or nil }, words.statuses[c.status] or c.status,
+      { used and numbers.short(used, "s") or "–", class = "number" }, { c.error or "", class = c.error and "wide" or nil } }
+  end
+  out:paragraphs(words.cell_note, "dim")
+  out:table({ words.cell, words.status, words.time, words.note }, rows)
+end
+
+local function code(out, study, source, words)
+  out:table({}, { { words.script, values.show(study.info.script) }, { words.commit, values.show(study.info.commit or "–") } })
+  if source.text then out:folded(words.script_text, source.text)
+  else out:paragraphs(words.not_there:format(values.show(study.info.script)), "dim") end
+end
+
+-- ---- the whole ----
+
+-- How far the study is, and what became of its claims, above everything else.
+local function opening(study, spec, judged, words)
+  local out, count = page.new("", ""), { done = 0, failed = 0, open = 0 }
+  for _, c in ipairs(study.cells) do count[c.status] = (count[c.status] or 0) + 1 end
+  if count.done < #study.cells then out:paragraphs(words.not_all:format(count.done, #study.cells, count.failed, count.open), "warning") end
+  if spec.question then out:paragraphs(spec.question, "question") end
+  if #judged > 0 then
+    out:add "<ul>\n"
+    for i, v in ipairs(judged) do
+      out:add(('<li>%s <a class="verdict %s" href="#verdict-%d">%s</a></li>\n'):format(page.escape(v.claim.text), v.verdict, i, page.escape(words[v.verdict])))
+    end
+    out:add "</ul>\n"
+  end
+  return table.concat(out.out)
+end
+
+---A study as a page.
+---@param study table of mneme.studies.folder
+---@param source table { spec = what mn.study was given, defaults = the script's settings, flat, text = the script } as known
+---@param options table? { language = "en" | "de", beside = false: the page does not lie in the study's folder }
+---@return string html
+function report.html(study, source, options)
+  options = options or {}
+  local spec = source.spec or {}
+  local written = spec.report or {}
+  local language = options.language or written.language or "en"
+  local words = words_of[language]
+  if not words then errors.unknown("language of a report", tostring(language), find.keys(words_of)) end
+  local judged, runs = claims.judge(study, spec.claims), method.runs(study)
+  local out = page.new(language, spec.title or study.info.title or study.path:match "[^/]*$")
+  local function part(level, name) out:heading(level, name, words[name]) end
+  local filled = {
+    model = function() method.model(out, runs, words) end,
+    data = function() method.data(out, runs, words) end,
+    setup = function() method.setup(out, study, runs, words) end,
+    code = function() code(out, study, source, words) end,
+  }
+  local function write(name)
+    part(3, name)
+    if written[name] then out:paragraphs(written[name]) end
+    if filled[name] then filled[name]() end
+    if not written[name] then out:paragraphs(filled[name] and words.no_more or words.unwritten, "dim") end
+  end
+  part(2, "claims_and_scope")
+  write "scope"
+  part(3, "claims")
+  verdicts.claims(out, spec.claims or {}, words)
+  part(2, "method")
+  write "model"
+  write "data"
+  part(3, "hyperparameters")
+  method.hyperparameters(out, runs, source.defaults, written, words)
+  write "implementation"
+  write "setup"
+  part(3, "resources")
+  method.resources(out, study, words)
+  part(2, "results")
+  part(3, "verdicts")
+  verdicts.table(out, judged, spec, words)
+  part(3, "figures")
+  figures(out, study, spec, words)
+  part(3, "numbers")
+  results(out, study, spec, words)
+  write "beyond"
+  part(2, "discussed")
+  for _, name in ipairs { "discussion", "easy", "hard", "recommendations", "authors" } do write(name) end
+  part(2, "records")
+  write "code"
+  part(3, "cells")
+  cells(out, study, options.beside ~= false, words)
+  return out:html(opening(study, spec, judged, words), words.contents)
+end
+
+---What the script of a study says; without what is not there any more.
+---@param path string of the script
+---@return table source { spec, defaults, text }
+function report.source(path)
+  local survey = script.survey(path, {})
+  local cfg = {}
+  for key, value in pairs(survey.cfg) do cfg[key] = values.to_json(value) end
+  return { spec = survey.spec, defaults = settings.flat(cfg), text = (files.read(path)) }
+end
+
+-- ---- the command ----
+
+local known = { language = true, out = true, script = true }
+
+local function parse(words)
+  local o = {}
+  for _, word in ipairs(words) do
+    local key, text = word:match "^%-*([%a_]+)=(.*)$"
+    if key and not known[key] then errors.unknown("setting of report", key, find.keys(known)) end
+    if key then o[key] = text
+    elseif word:find "^%-" or o.study then errors.usage(("report: '%s' means nothing here"):format(word), USAGE)
+    else o.study = word:gsub("(.)/+$", "%1") end
+  end
+  if not o.study then errors.usage("report: of which study?", USAGE) end
+  if not files.is_folder(o.study) and files.is_folder("runs/" .. o.study) then o.study = "runs/" .. o.study end
+  return o
+end
+
+-- The script of a study: where it was, or an experiment of that name.
+local function find_script(given, study)
+  if given then return script.locate(given) end
+  local path = values.show(study.info.script)
+  if files.is_file(path) then return path end
+  local ok, found = pcall(script.locate, path:match "([^/]*)$":gsub("%.lua$", ""))
+  return ok and found or nil
+end
+
+---@param words string[] what follows "report"
+---@return integer status
+function report.main(words)
+  local o = parse(words)
+  if not files.is_folder(o.study) then
+    local near = errors.nearest(o.study:match "[^/]*$", files.list "runs")
+    errors.usage(o.study .. ": there is no such study", near and "did you mean runs/" .. near .. "?" or USAGE)
+  end
+  local study = folder.load(o.study)
+  local path = find_script(o.script, study)
+  local source = path and report.source(path) or {}
+  if not path then
+    io.stderr:write(("mneme: warning: %s: the script is no longer there, and with it claims, figures and texts; script=FILE names it\n")
+      :format(values.show(study.info.script)))
+  end
+  local to = o.out or study.path .. "/report.html"
+  files.write(to, { report.html(study, source, { language = o.language, beside = to:match "^(.*)/" == study.path }) })
+  print(to)
+  return 0
+end
+
+return report
