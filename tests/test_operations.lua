@@ -5,6 +5,7 @@ local lfs = require "lfs"
 local t = require "tests.harness"
 local contract_rig = require "mneme.contract_rig"
 local diff = require "mneme.diff"
+local engine = require "mneme.engine"
 local fake = require "tests.fake_player"
 local find = require "mneme.find"
 local heads = require "mneme.heads"
@@ -16,6 +17,7 @@ local player = require "mneme.player"
 local print_of = require "tests.print_of"
 local scene = require "mneme.scene"
 local shell = require "tests.shell"
+local signal, unistd = require "posix.signal", require "posix.unistd"
 local viewer_rig = require "tests.viewer_rig"
 
 local folder = os.tmpname()
@@ -214,6 +216,11 @@ t.test("what is written is lived through again, with what was done, and compared
   v.paint()
   t.eq(v.v.tracks[1].timeline.marks[5], "set position, swap layers.0")
   t.eq(source.problem, nil)
+  v.press(HOME)
+  for key, pattern in pairs { i = "only an agent that plays can be changed", w = "only the episodes of an agent", k = "can be taken over" } do
+    v.press(key)
+    t.ok(v.frame().status.note:find(pattern), v.frame().status.note)
+  end
   r.v:look_ahead(math.huge)
   for k = 0, a.steps - 1 do                             -- what it had in mind is that of the frames
     local frame = r.v.tracks[1].timeline:frame(r.v.tracks[1].timeline.ticks[r.v.slots[r.v.at][1]].start + k)
@@ -401,6 +408,24 @@ t.test("where nothing can be changed a note says why, and nothing breaks", funct
   t.eq(r.v.tracks[2].name, name)
   forget(r.v.tracks[2].timeline)
   t.eq(print_of(r.v:frame(2)) == second, true, "what was not to be changed nothing")
+end)
+
+t.test("Ctrl-C while an episode is written: what it has lived through so far is a whole file", function()
+  local r, here = window(AGALITE, 3), lfs.currentdir()
+  local first = r.v.slots[r.v.at][1]
+  engine.C.mn_watch_signals(true)
+  r.v.tracks[1].timeline:edit(first, function()
+    return function(_, at) if at == first + 2 then signal.kill(unistd.getpid(), signal.SIGINT) end end
+  end)
+  assert(lfs.chdir(folder))
+  r.press "w"
+  assert(lfs.chdir(here))
+  engine.C.mn_watch_signals(false)
+  local path = r.v.note:match "^wrote (%S+), its first 6 steps$"
+  t.ok(path, r.v.note)
+  local walk = mn.trajectory(folder .. "/" .. path)
+  t.eq(walk.steps, 6)
+  t.eq(mn.replay.new(walk):verify(), nil)
 end)
 
 t.test("the command line: shown from the step on, refused where it makes no sense", function()

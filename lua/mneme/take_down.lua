@@ -6,7 +6,7 @@ local recording = require "mneme.recording"
 local replay = require "mneme.replay"
 
 local C = engine.C
-local MOST_BYTES = 2 ^ 29                -- of what the agent had in mind
+local MOST_BYTES, MOST_STEPS = 2 ^ 29, 2 ^ 17        -- of what the agent had in mind; so that a window is not kept waiting
 
 ---Take down the episode of a frame.
 ---@param line Timeline of a Player
@@ -23,7 +23,7 @@ local function take_down(line, i)
   local rec = recording.new(p.task, 0, { fields = fields, about = { title = p.title, source = p.source, reads = p.agent.core.reads } })
   rec:begin(p:observations())
   local over = false
-  while not over and (rec.steps + 1) * rec.stride < MOST_BYTES and C.mn_interrupted() == 0 do
+  while not over and (rec.steps + 1) * rec.stride < MOST_BYTES and rec.steps < MOST_STEPS and C.mn_interrupted() == 0 do
     local at = first + rec.steps
     for _, note in ipairs(line:intervene(at)) do rec:intervene(note, p:observations()) end
     p:think()

@@ -215,7 +215,10 @@ function view.main(args)
     if problem then io.stderr:write(("mneme: warning: %s: %s\n"):format(o.things[1], problem)) end
     print(o.out)
   else
-    window.run(shown, o)
+    C.mn_watch_signals(true)                 -- what is being written or filmed is a whole file, whoever ends it
+    local ok, why = pcall(window.run, shown, o)
+    C.mn_watch_signals(false)
+    if not ok then error(why, 0) end
   end
   return 0
 end
