@@ -56,16 +56,17 @@ function axes.draw_y(paper, s, box)
 end
 
 ---Ticks below with their numbers, and the name of the axis.
----@param upright boolean? lines across the drawing instead of ticks
+---@param spans { [1]: number, [2]: number }[]? from where to where lines go across the drawing, instead of ticks
 ---@return number y below them
-function axes.draw_x(paper, s, box, label, upright)
+function axes.draw_x(paper, s, box, label, spans)
   local y = box.y + box.h
   for i, v in ipairs(s.ticks) do
     local x, half = s.at(v), text.width(s.labels[i], SIZE) / 2
-    if upright then paper:line(x, box.y, x, y, "grid") else paper:line(x, y, x, y + 4, "axis") end
+    for _, span in ipairs(spans or {}) do paper:line(x, span[1], x, span[2], "grid") end
+    if not spans then paper:line(x, y, x, y + 4, "axis") end
     paper:text(s.labels[i], math.max(half, math.min(paper.width - half, x)), y + 17, { size = SIZE, anchor = "middle", class = "dim" })
   end
-  if not upright then paper:line(box.x, y, box.x + box.w, y, "axis") end
+  if not spans then paper:line(box.x, y, box.x + box.w, y, "axis") end
   y = y + 22
   for _, line in ipairs(label and label ~= "" and text.wrap(label, box.w, SIZE) or {}) do
     y = y + 13

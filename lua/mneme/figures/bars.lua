@@ -23,7 +23,8 @@ local function groups_of(fig)
   return groups, fills
 end
 
-local function range_of(fig)
+---The least and the largest value that is to be seen.
+function bars.range(fig)
   local low, high = math.huge, -math.huge
   local function see(v) low, high = math.min(low, v), math.max(high, v) end
   for _, bar in ipairs(fig.bars) do
@@ -46,6 +47,17 @@ local function range_of(fig)
   low, high = axes.limits(fig.y.range, low, high)
   if fig.y.log and low <= 0 then low, high = 1, 10 end
   return low, high
+end
+
+---Which row each bar has, where rows have one height and groups a gap between them.
+---@return integer[]
+function bars.places(fig)
+  local places, at = {}, 0
+  for i, bar in ipairs(fig.bars) do
+    at = at + (i > 1 and bar.group ~= fig.bars[i - 1].group and 2 or 1)
+    places[i] = at
+  end
+  return places
 end
 
 -- Names of references above their lines, on as many levels as keep them apart.
@@ -92,19 +104,21 @@ end
 ---@return number y below it
 function bars.draw(paper, fig, y0, narrow)
   local groups, fills = groups_of(fig)
-  local widest, told = 0, 0
+  local widest, told, values = 0, 0, {}
   for _, bar in ipairs(fig.bars) do
     widest = math.max(widest, text.width(bar.name, SIZE))
-    told = math.max(told, bar.y and text.width(numbers.short(bar.y, fig.y.unit), SIZE) or 0)
+    values[#values + 1] = bar.y
   end
+  local shown, of_value = numbers.alike(values, fig.y.unit), {}
+  for i, v in ipairs(values) do of_value[v], told = shown[i], math.max(told, text.width(shown[i], SIZE)) end
   local room = math.min(widest, (narrow and 0.4 or 0.45) * paper.width)
   local box = { x = math.ceil(room) + 10 }
   box.w = paper.width - box.x - math.ceil(told) - 14
-  local low, high = range_of(fig)
+  local low, high = bars.range(fig)
   local s = axes.across(fig.y, low, high, box.x, box.x + box.w)
   local references, above = place_references(fig, s, paper.width)
   box.y = y0 + above + 4
-  local rows, y = {}, box.y + 2                        -- what stands where, before lines are drawn below it
+  local rows, spans, y = {}, {}, box.y + 2             -- what stands where, before lines are drawn below it
   for _, group in ipairs(groups) do
     if group.name then
       for _, line in ipairs(text.wrap((fig.x.label and fig.x.label .. " " or "") .. group.name, paper.width, SIZE)) do
@@ -113,6 +127,7 @@ function bars.draw(paper, fig, y0, narrow)
       end
       y = y + 2
     end
+    local top = y
     for _, bar in ipairs(group.bars) do
       local lines = text.wrap(bar.name, room, SIZE)
       local height = math.max(ROW, #lines * LETTERS + 5)
@@ -120,9 +135,10 @@ function bars.draw(paper, fig, y0, narrow)
       y = y + height
     end
     y = y + 4
+    spans[#spans + 1] = { top, y }
   end
   box.h = y - box.y
-  local bottom = axes.draw_x(paper, s, box, fig.y.label, true)
+  local bottom = axes.draw_x(paper, s, box, fig.y.label, spans)
   local origin = s.at(fig.y.log and s.low or math.max(s.low, math.min(s.high, 0)))
   local several = groups[1] and groups[1].name ~= nil
   for _, row in ipairs(rows) do
@@ -134,14 +150,14 @@ function bars.draw(paper, fig, y0, narrow)
       end
       draw_bar(paper, row.bar, several and fills[row.bar.name] or "f1", s, row.y, origin)
       if row.bar.y then
-        paper:text(numbers.short(row.bar.y, fig.y.unit), paper.width, row.y + 4, { size = SIZE, anchor = "end", class = "dim" })
+        paper:text(of_value[row.bar.y], paper.width, row.y + 4, { size = SIZE, anchor = "end", class = "dim" })
       end
     end
   end
-  paper:line(origin, box.y, origin, box.y + box.h, "axis")
+  for _, span in ipairs(spans) do paper:line(origin, span[1], origin, span[2], "axis") end
   for _, r in ipairs(references) do
     local top = box.y - 3 - (r.level + #r.lines - 2) * LETTERS
-    paper:line(r.at, box.y - 2, r.at, box.y + box.h, "reference")
+    for _, span in ipairs(spans) do paper:line(r.at, span[1], r.at, span[2], "reference") end
     for i, line in ipairs(r.lines) do
       paper:text(line, r.x, top + (i - 1) * LETTERS - 1, { size = SIZE, anchor = "middle", class = "dim" })
     end

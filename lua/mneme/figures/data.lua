@@ -1,4 +1,5 @@
 -- data.lua -- the numbers of a figure: all of them as CSV, for programs; and as many as a reader takes in, as a table.
+local bars = require "mneme.figures.bars"
 local model = require "mneme.figures.model"
 local numbers = require "mneme.figures.numbers"
 
@@ -23,42 +24,55 @@ local function axis_name(axis, other) return axis.label and axis.label ~= "" and
 local writers = {}
 
 function writers.lines(fig, out)
-  local many = fig.other_x ~= nil
-  out[1] = many and csv_row("line", "seed", "against", "x", "y", "low", "high") or csv_row("line", "seed", "x", "y", "low", "high")
-  local function add(name, seed, x_name, ...)
-    out[#out + 1] = many and csv_row(name, seed, x_name, ...) or csv_row(name, seed, ...)
-  end
-  for _, view in ipairs(model.views(fig)) do
-    local x_name = axis_name(view.x, "x")
-    for _, line in ipairs(view.lines) do
-      for i = 1, #line.x do
-        add(line.name, nil, x_name, line.x[i], line.y[i], line.low and line.low[i], line.high and line.high[i])
-      end
-      for k, seed in ipairs(line.seeds or {}) do
-        for i = 1, #seed.x do add(line.name, k, x_name, seed.x[i], seed.y[i], nil, nil) end
-      end
+  local views, head = model.views(fig), { "line", "seed" }
+  for i, view in ipairs(views) do head[i + 2] = axis_name(view.x, i == 1 and "x" or "x" .. i) end
+  local n = #views
+  head[n + 3], head[n + 4], head[n + 5] = "y", "low", "high"
+  out[1] = csv_row(unpack(head))
+  local function add(name, seed, of, y, low, high)
+    for i = 1, #y do
+      local row = { name, seed or false }
+      for k = 1, n do row[k + 2] = of[k].x[i] end
+      row[n + 3], row[n + 4], row[n + 5] = y[i], low and low[i] or false, high and high[i] or false
+      out[#out + 1] = csv_row(unpack(row))
     end
   end
-  for _, r in ipairs(fig.references or {}) do add(r.name, nil, "reference", nil, r.y, nil, nil) end
+  for l, line in ipairs(fig.lines) do
+    local of = {}
+    for k, view in ipairs(views) do of[k] = view.lines[l] end
+    add(line.name, nil, of, line.y, line.low, line.high)
+    for s, seed in ipairs(line.seeds or {}) do
+      local seeds = {}
+      for k in ipairs(views) do seeds[k] = of[k].seeds[s] end
+      add(line.name, s, seeds, seed.y)
+    end
+  end
+  for _, r in ipairs(fig.references or {}) do
+    local row = { r.name }
+    for k = 2, n + 5 do row[k] = k == n + 3 and r.y or false end
+    out[#out + 1] = csv_row(unpack(row))
+  end
 end
 
 function writers.bars(fig, out)
-  out[1] = csv_row("group", "name", "seed", "y", "low", "high")
-  for _, bar in ipairs(fig.bars) do
-    out[#out + 1] = csv_row(bar.group, bar.name, nil, bar.y, bar.low, bar.high)
-    for k, y in ipairs(bar.seeds or {}) do out[#out + 1] = csv_row(bar.group, bar.name, k, y, nil, nil) end
+  out[1] = csv_row("row", "group", "name", "seed", "y", "low", "high")
+  local places = bars.places(fig)
+  for i, bar in ipairs(fig.bars) do
+    out[#out + 1] = csv_row(places[i], bar.group, bar.name, nil, bar.y, bar.low, bar.high)
+    for k, y in ipairs(bar.seeds or {}) do out[#out + 1] = csv_row(places[i], bar.group, bar.name, k, y, nil, nil) end
   end
-  for _, r in ipairs(fig.references or {}) do out[#out + 1] = csv_row("reference", r.name, nil, r.y, nil, nil) end
+  for _, r in ipairs(fig.references or {}) do out[#out + 1] = csv_row(nil, "reference", r.name, nil, r.y, nil, nil) end
 end
 
 function writers.heat(fig, out)
-  out[1] = csv_row(axis_name(fig.y, "row"), axis_name(fig.x, "column"), axis_name(fig.value, "value"))
+  out[1] = csv_row("row", "column", axis_name(fig.y, "name of the row"), axis_name(fig.x, "name of the column"), axis_name(fig.value, "value"))
   for r, row in ipairs(fig.cells) do
-    for c, name in ipairs(fig.x.categories) do out[#out + 1] = csv_row(fig.y.categories[r], name, row[c]) end
+    for c, name in ipairs(fig.x.categories) do out[#out + 1] = csv_row(r, c, fig.y.categories[r], name, row[c]) end
   end
 end
 
----All numbers of a figure as CSV, ten digits each.  Of lines: line, seed (empty: the line itself), x, y, low, high.
+---All numbers of a figure as CSV, ten digits each.  Each point of a line, each bar and each cell has a row; each
+---seed of it has one, too, with the seed's number.
 ---@param fig table
 ---@return string
 function data.csv(fig)

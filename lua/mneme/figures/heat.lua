@@ -26,14 +26,18 @@ local function share_of(axis, v, low, high)
   return (v - low) / (high - low)
 end
 
--- Numbers in the cells, all with as many digits; nil where they do not fit.
+-- Numbers in the cells; nil where they do not fit.
 local function cell_texts(fig, width)
-  local texts = {}
+  local values, texts, n = {}, {}, 0
+  for _, row in ipairs(fig.cells) do
+    for c = 1, #fig.x.categories do values[#values + 1] = row[c] or nil end
+  end
+  local shown = numbers.alike(values, fig.value.unit)
+  if axes.widest(shown) > width - 4 then return nil end
   for r, row in ipairs(fig.cells) do
     texts[r] = {}
     for c = 1, #fig.x.categories do
-      texts[r][c] = row[c] and numbers.short(row[c], fig.value.unit) or ""
-      if text.width(texts[r][c], SIZE) > width - 4 then return nil end
+      if row[c] then n, texts[r][c] = n + 1, shown[n + 1] end
     end
   end
   return texts

@@ -40,9 +40,7 @@ function labels.ends(paper, items, box)
   spread(list, box.y + ROW / 2 - 2, math.max(box.y + box.h, box.y + ROW * #list - ROW / 2))
   local right = box.x + box.w
   for _, item in ipairs(list) do
-    if math.abs(item.at - item.y) > 2 or right - item.x > 2 then
-      paper:path({ { item.x + 1, item.y }, { right + 3, item.y }, { right + LEAD - 4, item.at } }, "lead " .. class_of(item.style))
-    end
+    paper:path({ { item.x + 1, item.y }, { right + 3, item.y }, { right + LEAD - 3, item.at } }, "lead " .. class_of(item.style))
     paper:text(item.name, right + LEAD, item.at + 4, { size = SIZE, class = not item.style and "dim" or nil })
   end
 end

@@ -7,7 +7,7 @@ local numbers = require "mneme.figures.numbers"
 local scale = require "mneme.figures.scale"
 
 local lines = {}
-local TOO_MANY = 10            -- lines: beyond, bands and seeds would hide them
+local TOO_MANY = 10            -- lines: beyond, bands and seeds would hide them, and are left out
 local MARKED = 12              -- points: up to as many are marked one by one
 
 local function spread_of(list, low, high)
@@ -15,8 +15,9 @@ local function spread_of(list, low, high)
   return low, high
 end
 
--- What is to be seen: of intervals as much again as the lines span, because those of two seeds are very wide.
-local function ranges(fig, busy)
+---What is to be seen: of intervals as much again as the lines span, because those of two seeds are very wide.
+---@return number x0, number x1, number y0, number y1
+function lines.ranges(fig, busy)
   local x0, x1, y0, y1 = math.huge, -math.huge, math.huge, -math.huge
   for _, line in ipairs(fig.lines) do
     x0, x1 = spread_of(line.x, x0, x1)
@@ -36,6 +37,7 @@ local function ranges(fig, busy)
       end
     end
   end
+  if fig.kind == "curves" and not fig.x.log then x0 = math.min(0, x0) end
   if fig.y.log and y0 < y1 then y0, y1 = y0 / 1.15, y1 * 1.15 end
   x0, x1 = axes.limits(fig.x.range, x0, x1)
   y0, y1 = axes.limits(fig.y.range, y0, y1)
@@ -50,12 +52,12 @@ local function points_of(xs, ys, x, y, low)
   return points
 end
 
-local function draw_band(paper, line, style, x, y, box)
+local function draw_band(paper, line, style, x, y, box, many)
   local points = points_of(line.x, line.high, x, y, y.log and y.low)
   local below = points_of(line.x, line.low, x, y, y.log and y.low)
   for i = #below, 1, -1 do points[#points + 1] = below[i] end
   for _, p in ipairs(points) do p[2] = math.max(box.y - 1, math.min(box.y + box.h + 1, p[2])) end
-  paper:path(points, "band " .. style.fill, nil, true)
+  paper:path(points, "band " .. style.fill .. many, nil, true)
 end
 
 -- Marks at every point where there are few, else at some that other lines do not have.
@@ -79,6 +81,11 @@ local function items_of(fig)
   return items
 end
 
+---The scale of a figure from the bottom to the top.
+function lines.upright(fig, low, high, bottom, top)
+  return scale.new(fig.y, low, high, bottom, top, { wanted = math.floor((bottom - top) / 50), nice = not fig.y.range })
+end
+
 ---Draw it.
 ---@param paper table whose height it sets
 ---@param y0 number where it may begin
@@ -86,24 +93,25 @@ end
 ---@return number y below it
 function lines.draw(paper, fig, y0, narrow)
   local items, busy = items_of(fig), #fig.lines > TOO_MANY
-  local low_x, high_x, low_y, high_y = ranges(fig, busy)
+  local low_x, high_x, low_y, high_y = lines.ranges(fig, busy)
   local right, needed = labels.room(items, paper.width, narrow and 200 or 480)
   local height = math.max(narrow and 210 or 290, needed)
   local top = axes.name_above(paper, fig.y.label, 0, y0, paper.width)
-  local y = scale.new(fig.y, low_y, high_y, top + height, top, { wanted = math.floor(height / 50), nice = not fig.y.range })
+  local y = lines.upright(fig, low_y, high_y, top + height, top)
   local box = { x = math.ceil(axes.widest(y.labels)) + 10, y = top, h = height }
   box.w = paper.width - box.x - (right or 10)
   local x = axes.across(fig.x, low_x, high_x, box.x, box.x + box.w)
   axes.draw_y(paper, y, box)
   local bottom = axes.draw_x(paper, x, box, fig.x.label)
   paper:clip(box.x - 4, box.y - 4, box.w + 8, box.h + 8)
+  local many = #fig.lines > 3 and " many" or ""
   if not busy then
     for k, line in ipairs(fig.lines) do
-      if line.low then draw_band(paper, line, look.line(k), x, y, box) end
+      if line.low then draw_band(paper, line, look.line(k), x, y, box, many) end
     end
     for k, line in ipairs(fig.lines) do
       for _, seed in ipairs(#(line.seeds or {}) > 1 and line.seeds or {}) do
-        paper:path(points_of(seed.x, seed.y, x, y), "seed " .. look.line(k).color)
+        paper:path(points_of(seed.x, seed.y, x, y), "seed " .. look.line(k).color .. many)
       end
     end
   end

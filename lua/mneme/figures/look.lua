@@ -15,12 +15,12 @@ local dashes = { nil, "7 3", "2 3", "9 3 2 3", "4 2 1 2" }
 local markers = { "disc", "square", "triangle", "diamond", "cross" }
 
 ---How line k is drawn.
----@return table { color = "c1" of strokes, fill = "f1", dash = "7 3" or nil, marker = "square" ..., marked = it has markers whatever it is }
+---@return table { color = "c1" of strokes, fill = "f1", dash = "7 3" or nil, marker = "square" ..., marked = it has markers whatever it is, round = 0.. of the dash }
 function look.line(k)
   local round = math.floor((k - 1) / COLORS)
   local color = (k - 1) % COLORS + 1
   return { color = "c" .. color, fill = "f" .. color, dash = dashes[round % #dashes + 1], marker = markers[round % #markers + 1],
-    marked = round > 0 }
+    marked = round > 0, round = round % #dashes }
 end
 
 local function variables(theme)
@@ -38,7 +38,9 @@ local rules = [[
 .mn-figure .line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:butt}
 .mn-figure .seed{fill:none;stroke-width:1;opacity:.3;stroke-linejoin:round}
 .mn-figure .band{stroke:none;opacity:.16}
-.mn-figure .lead{fill:none;stroke-width:1;opacity:.6}
+.mn-figure .many{opacity:.15}
+.mn-figure .band.many{opacity:.1}
+.mn-figure .lead{fill:none;stroke-width:1.5}
 .mn-figure .reference{stroke:var(--dim);stroke-width:1.5;stroke-dasharray:3 3;fill:none}
 .mn-figure .error{stroke:var(--ink);stroke-width:1.5;fill:none}
 .mn-figure .dot{fill:var(--paper);stroke:var(--ink);stroke-width:1}

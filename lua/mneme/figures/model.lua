@@ -4,7 +4,7 @@
 --   title    what it shows; note: how it came about: n, which interval, what is missing
 --   x, y     axes: { label, unit = "s" | "%" | ..., log = bool, range = { low, high }, ticks = numbers, categories = texts }
 --   lines    { { name, x = numbers, y = numbers, low, high = numbers or nil, seeds = { { x, y }, ... } }, ... }
---   other_x  { { x = axis, lines = lines }, ... }: the same lines against something else; a page has a switch
+--   other_x  { { x = axis, lines = lines }, ... }: the same points against something else; a page has a switch
 --   bars     { { name, group = text or nil, y = number or nil, low, high, seeds = numbers }, ... }: y nil: nothing known
 --   cells    numbers by [row][column] of y.categories and x.categories, false: nothing known; value: an axis, of them
 --   references  { { name, y }, ... }: lines across, of what others have published
@@ -80,6 +80,20 @@ local function check_lines(lines, x, y, what)
   end
 end
 
+-- The lines of other_x have the points of the lines, one by one.
+local function check_alike(lines, others, what)
+  if #others ~= #lines then refuse("%s has %d lines, expected the %d lines of the figure", what, #others, #lines) end
+  for i, line in ipairs(lines) do
+    local other = others[i]
+    if other.name ~= line.name or #other.x ~= #line.x or #(other.seeds or {}) ~= #(line.seeds or {}) then
+      refuse("%s, line %d: expected the points and the seeds of %s", what, i, line.name)
+    end
+    for k, seed in ipairs(line.seeds or {}) do
+      if #other.seeds[k].x ~= #seed.x then refuse("%s, %s: seed %d has %d points, expected %d", what, line.name, k, #other.seeds[k].x, #seed.x) end
+    end
+  end
+end
+
 local function check_bars(fig)
   if type(fig.bars) ~= "table" then refuse "bars: expected a list of bars" end
   for i, bar in ipairs(fig.bars) do
@@ -127,6 +141,7 @@ function model.check(fig)
       local what = ("other_x %d"):format(i)
       check_axis(only(other, { x = true, lines = true }, what).x, what .. ": x")
       check_lines(other.lines, other.x, fig.y, what)
+      check_alike(fig.lines, other.lines, what)
     end
   elseif drawing == "bars" then check_bars(fig)
   else check_cells(fig) end

@@ -54,19 +54,38 @@ end
 ---@param list number[] ascending
 ---@param step number
 ---@param unit string?
+---@param most number? the largest of them
 ---@return string[]
-function numbers.row(list, step, unit)
-  local most = math.max(math.abs(list[1] or 0), math.abs(list[#list] or 0))
+function numbers.row(list, step, unit, most)
+  most = most or math.max(math.abs(list[1] or 0), math.abs(list[#list] or 0))
   local factor, letter = numbers.prefix(most, unit)
   local digits = math.max(0, math.ceil(-math.log10(step / factor) - 1e-6))
   while digits < 12 and math.abs(step / factor * 10 ^ digits - math.floor(step / factor * 10 ^ digits + 0.5)) > 1e-6 do digits = digits + 1 end
   local out = {}
   for i, v in ipairs(list) do
     local shown = digits > 5 and plain(v / factor, 3) or (("%%.%df"):format(digits)):format(v / factor)
-    if tonumber(shown) == 0 then shown, out[i] = "0", "0" end
+    if list[i] == 0 then shown = "0" end
     out[i] = shown == "0" and joined("0", "", unit) or joined(shown, letter, unit)
   end
   return out
+end
+
+---Numbers that stand below each other: with as many digits after the point, unless they are too unlike for that.
+---@param list number[]
+---@param unit string?
+---@return string[]
+function numbers.alike(list, unit)
+  local least, most = math.huge, 0
+  for _, v in ipairs(list) do
+    most = math.max(most, math.abs(v))
+    if v ~= 0 then least = math.min(least, math.abs(v)) end
+  end
+  if most == 0 or most >= 1e4 or least < most / 1e4 and most > 1 then
+    local out = {}
+    for i, v in ipairs(list) do out[i] = numbers.short(v, unit) end
+    return out
+  end
+  return numbers.row(list, 10 ^ (math.ceil(math.log10(most) - 1e-9) - (most <= 1 and unit ~= "s" and 2 or 3)), unit, most)
 end
 
 ---A number to be read by programs: ten digits, the fewest that are the same.
