@@ -168,6 +168,7 @@ end
 ---@param words string[] what follows "scenes": see the head of this file
 ---@return integer status
 function scenes.main(words)
+  io.stdout:setvbuf "line"                         -- whoever waits sees how far it is
   local o = parse(words)
   if o.part ~= "training" then all_pages(o) end
   if o.part ~= "pages" then require("mneme.bench_window").main(o.updates, o.core) end

@@ -1,8 +1,24 @@
 -- seen.lua -- the map that the agent could have drawn by now: every cell that it has seen in this episode, the
 -- darker the longer ago.  What is missing it cannot know; what is dark it must remember.
+local ffi = require "ffi"
 local canvas = require "mneme.canvas"
 
 local FADED = 100                                -- steps after which a cell is darkest
+
+-- Which cell of the world each seen one is, at W to a row; -1: none.  Kept as long as the step is.
+local kept = setmetatable({}, { __mode = "k" })
+local function cells_of(entry, options, W, H, margin)
+  local known, n = kept[entry], options.view ^ 2
+  if known and known.W == W and known.H == H and known.n == n then return known.at end
+  local at = ffi.new("double[?]", n)
+  for k = 0, n - 1 do
+    local x, y = options.place(entry.truth, k)
+    local inside = entry.observation.values[k] > 0 and x >= -margin and y >= -margin and x < W - margin and y < H - margin
+    at[k] = inside and (y + margin) * W + x + margin or -1
+  end
+  kept[entry] = { at = at, W = W, H = H, n = n }
+  return at
+end
 
 ---options: view, palette: as of cells; place = function(truth, k): column and row of the world that the k-th seen
 ---cell, from 0, is; width, height: of the world; margin: cells around it that are seen too
@@ -12,13 +28,12 @@ return function(view, box, now, options)
   local W, H = (options.width or 0) + 2 * margin, (options.height or 0) + 2 * margin
   local code, when, count = {}, {}, 0
   for _, entry in ipairs(options.view and now.history or {}) do
-    for k = 0, entry.observation and entry.truth and options.view ^ 2 - 1 or -1 do
-      local is = entry.observation.values[k]
-      local x, y = options.place(entry.truth, k)
-      local at = (y + margin) * W + x + margin
-      if is > 0 and x >= -margin and y >= -margin and x < W - margin and y < H - margin then
+    local seen = entry.observation and entry.truth and cells_of(entry, options, W, H, margin)
+    for k = 0, seen and options.view ^ 2 - 1 or -1 do
+      local at = seen[k]
+      if at >= 0 then
         if not code[at] then count = count + 1 end
-        code[at], when[at] = is, entry.step
+        code[at], when[at] = entry.observation.values[k], entry.step
       end
     end
   end
