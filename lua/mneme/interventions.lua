@@ -11,6 +11,7 @@
 local ffi = require "ffi"
 local errors = require "mneme.errors"
 local find = require "mneme.find"
+local heads = require "mneme.heads"
 local tensor = require "mneme.tensor"
 
 local interventions = {}
@@ -174,6 +175,18 @@ local function find_fact(task, spec)
   errors.usage(("flip: no fact of %s has values to choose from"):format(task.id), "set or shift one; mneme help tells which")
 end
 
+-- A donor has arrays of a frame: the parts that are wanted, as large as they are here.
+local function check_donor(player, spec)
+  errors.need(("swap %s: the donor"):format(spec.what), spec.donor, "memory", "{ memory = that of a frame, episode = a number }")
+  if type(spec.donor.episode) ~= "number" then errors.usage(("swap %s: the donor has no episode, a number"):format(spec.what)) end
+  for _, part in ipairs(spec.parts) do
+    local array, n = spec.donor.memory[part.name], heads.size(player.memory[part.name].shape)
+    if not array or type(array.values) ~= "cdata" or ffi.sizeof(array.values) ~= 4 * n then
+      errors.usage(("swap %s: the donor has not the %d numbers of %s"):format(spec.what, n, part.name))
+    end
+  end
+end
+
 -- One intervention, checked; with what it needs to be carried out.
 local function resolve(player, given)
   local spec, takes = {}, interventions.kinds[given.kind]
@@ -191,7 +204,7 @@ local function resolve(player, given)
   end
   if spec.kind == "erase" or spec.kind == "swap" then
     spec.parts = interventions.parts(player.agent.core, spec.what)
-    if spec.donor then errors.need(("swap %s: the donor"):format(spec.what), spec.donor, "memory", "{ memory = ..., episode = ... }") end
+    if spec.donor then check_donor(player, spec) end
   elseif spec.kind == "force" or spec.kind == "freeze" then
     spec.part = interventions.probe(player, spec.what)
     player.holds = (player.holds or 0) % 255 + 1
