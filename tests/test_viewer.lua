@@ -205,6 +205,9 @@ t.test("hands on: keys act in place of the agent, then it goes on", function()
   t.eq(r.frame().step, 3) t.eq(r.frame().truth.position, 3)
   t.eq(r.v.slots[r.v.at + 1], nil, "what the agent would have done is gone")
   r.paint()
+  local before = r.frame().step
+  r.click(find_spot(function(what) return what.action == 3 end))
+  t.eq(r.frame().step, before + 1, "a click on an action does it")
   r.press "k"
   t.eq(r.v.taken, nil)
   r.press " "

@@ -132,8 +132,11 @@ function Viewer:take(clock)
   if not self:source().restore or not self.tracks[#self.tracks].open or self.at == 0 then
     return self:say("only an agent that plays can be taken over", clock)
   end
-  local actions, labels = keyboard.divide(self:frame(1).actions)
-  self.taken, self.playing = { actions = actions, labels = labels }, false
+  local names, told = self:frame(1).actions, {}
+  local actions, labels = keyboard.divide(names)
+  for i, label in ipairs(labels) do told[i] = label .. " " .. names[i] end
+  keyboard.add_pad(#names, actions)
+  self.taken, self.playing = { actions = actions, labels = labels, told = table.concat(told, ", ") }, false
 end
 
 ---Open the menu of what can be changed at this step.
@@ -154,6 +157,7 @@ end
 ---@param operation Operation
 ---@param steps integer? that a gate is held
 ---@return boolean? done
+---@return table? why not: an error
 function Viewer:operate(operation, steps, clock)
   local problem, n = self:unchangeable(), #self.tracks
   if problem then return self:say(problem, clock) end
@@ -161,6 +165,7 @@ function Viewer:operate(operation, steps, clock)
   if ok then return self:change(change, clock) end
   if not errors.is(change) then error(change, 0) end
   self:say(change.message, clock)
+  return false, change
 end
 
 -- Write an episode of a track; what became of it.
@@ -246,6 +251,7 @@ function Viewer:pointer(what, x, y, by, clock, paint)
     self.scrub = spot.scrub
     scrub_to(self, x)
   elseif spot and spot.key then return self:key(spot.key, clock, paint)
+  elseif spot and spot.action and self.taken then self:act(spot.action, clock)
   elseif spot and (spot.choose or spot.steps) then click(self, spot, box, x)
   elseif what == "press" and by == 1 then self.dragged = { x, y } end
 end
@@ -269,7 +275,7 @@ local function status_of(self)
   elseif source.trajectory and self:tick_of(1).over then
     speed, note = "over", note or "the trajectory is over; r begins its last episode again"
   end
-  if self.taken then note = note or "your move; Esc or k hands back" end
+  if self.taken then note = note or "your move: " .. self.taken.told .. "; k or Esc hands back" end
   return { playing = self.playing, speed = speed, hint = "h: help", note = note, steps = speed_text(playback.speeds[self.speed]) }
 end
 
