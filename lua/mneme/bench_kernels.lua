@@ -16,8 +16,20 @@ local T, B, H, V = 256, 8, 4, 64
 local function chunked(K) return 2 * V * K * (1 + 1 / 16) + 16 * (K + V), 5 * V * K + 7 * V * K / 16 + 40 * (K + V) end
 -- A delta rule reads its matrix twice, by key and by query.
 local function delta(K) return 3 * V * K + 32 * K + 17 * V, 8 * V * K + 97 * K + 70 * V end
--- RWKV-7 reads by r and out, and writes by k and back.
-local function unlearning(K) return 4 * V * K + 48 * K + 17 * V, 10 * V * K + 145 * K + 70 * V end
+-- RWKV's matrices: keys forget, values do not, and the state before every chunk is kept, so that none is worked out
+-- again.  Step t meets the steps before it, 7.5 on the mean, or 8.5 with itself.  For a channel of a key that is its
+-- running row and a product for each reader; backward the same again, then the gradients of the row (once for itself,
+-- once for each reader), of its decay and of each reader; for a channel of a value one product, backward two.
+-- RWKV-6 forward: read and write; 15 K, 4 K for the running decays, decayed queries and the step's own key.  Backward:
+-- four products; 19 K again, 30 K, and 9 K for those four.
+local function forgetting(K)
+  return 2 * V * K + V * K / 16 + 19 * K + 8.5 * V, 4 * V * K + V * K / 8 + 58 * K + 17 * V
+end
+-- RWKV-7 reads by r and out and writes by k and back: twice the products, two readers of two keys (47 K, 94 K), and
+-- values found by substitution.  Backward it reads by `out` again.
+local function unlearning(K)
+  return 4 * V * K + V * K / 16 + 50 * K + 32 * V, 9 * V * K + V * K / 8 + 150 * K + 79 * V
+end
 local function plain(K) return 2 * V * K, 5 * V * K end
 -- AGaLiTe of one channel, from factors.  A key's number takes 1 for its decay, 1 written, 1 for s, 2 for the channel and
 -- 2 read by q; a value's 3.  Back, a key's: those first 5 again; 2 from q, 2 to q, 2 carried on, 1 to what was written, 2
@@ -62,7 +74,7 @@ kernels.list = {
   { "xl256", op = "attention", size = "64, M=256", lanes = function() return seen(256, 3, 8) end, inputs = function(r) return xl(r, 256) end },
   { "wkv", op = "wkv", size = "128", lanes = function() return all_heads(52 * 128, 150 * 128) end,     -- an exponential counts 10
     inputs = function(r) return { k = r(T, B, 128), v = r(T, B, 128), decay = r(128), first = r(128) } end },
-  { "wkv6", op = "wkv6", size = "64x64", lanes = function() return chunked(64) end,
+  { "wkv6", op = "wkv6", size = "64x64", lanes = function() return forgetting(64) end,
     inputs = function(r)
       return { r = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V), w = r(T, B, H, 64), first = r(H, 64) }
     end },
