@@ -107,7 +107,7 @@ void mn_wkv_ahead(const mn_wkv *a, int bh, int t, int part) {
   if (t < 0 || t >= a->T) bh++, t = t < 0 ? (windows(a->T) - 1) * L : 0;
   if (bh >= heads) return;
   long some = state_size(a) / MN_WKV_PARTS;
-  expect(checkpoint(a, bh, t) + part * some, some);
+  if (a->ahead < 0) expect(checkpoint(a, bh, t) + part * some, some);
   for (int i = t + part * ROWS; i < t + (part + 1) * ROWS && i < a->T; i++) {
     if (of_y) expect(of_y + row_at(a, bh, i, a->V), a->V);
     for (int m = 0; m < a->op->rows; m++) {

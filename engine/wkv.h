@@ -75,13 +75,14 @@ void mn_wkv_prefix_back(int n, const float *decay, const float *P, const float *
 typedef struct mn_wkv_keys { int n; const float *decay, *key, *early, *late; } mn_wkv_keys;
 
 /* take[t][s] = early_t . (key_s decay_{s+1} ... decay_{t-1}) for s < t, read[t][s] = late_t . (key_s decay_{s+1} ...
-** decay_t) for s <= t, else 0: [16,16], rows ld apart.  run: key_s decay_{s+1} ... decay_15. */
-void mn_wkv_scores(const mn_wkv_keys *x, float *run, float *take, float *read, long ld);
+** decay_t) for s <= t, else 0: [16,16], each of them half of [16,32], two keys side by side.
+** run: key_s decay_{s+1} ... decay_15. */
+void mn_wkv_scores(const mn_wkv_keys *x, float *run, float *take, float *read);
 
-/* Backward of it, given the gradients of take and read (not looked at where late is NULL).  dkey: in, gradient of
-** run; out, of the key.  The others are added to. */
-void mn_wkv_keys_back(const mn_wkv_keys *x, const float *take, const float *read, long ld, float *dkey, float *dearly,
-                      float *dlate, float *ddecay);
+/* Backward of it, given the gradients of take and read; where late is NULL there is no read, and take is [16,16] alone.
+** dkey: in, gradient of run; out, of the key.  The others are added to. */
+void mn_wkv_keys_back(const mn_wkv_keys *x, const float *take, const float *read, float *dkey, float *dearly, float *dlate,
+                      float *ddecay);
 
 /* S' = diag(kept) S + A^T B, in place: S[Kp,Vp], A[rows,Kp], B[rows,Vp]. */
 void mn_wkv_update(const mn_wkv *a, int rows, const float *kept, const float *A, const float *B, float *S);

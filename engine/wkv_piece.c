@@ -6,7 +6,7 @@
 #include "simd.h"
 #include "wkv.h"
 
-enum { L = MN_WKV_STEPS, HALF = L / 2 };
+enum { L = MN_WKV_STEPS, PAIR = 2 * L, HALF = L / 2 };
 
 void mn_wkv_prefix(int n, const float *decay, const float *early, const float *late, float *P, float *by_early, float *by_late) {
   for (int j = 0; j < n; j += MN_LANES) {
@@ -40,7 +40,7 @@ void mn_wkv_prefix_back(int n, const float *decay, const float *P, const float *
 }
 
 /* Step t of the running rows s = from .. from+7, and their products with both readers. */
-MN_INLINE void score_half(const int t, const int from, const mn_wkv_keys *x, float *run, float *take, float *read, long ld) {
+MN_INLINE void score_half(const int t, const int from, const mn_wkv_keys *x, float *run, float *take, float *read) {
   const int end = t < from + HALF ? t : from + HALF;
   const long n = x->n, row = t * n;
   mn_lanes acc[L];
@@ -64,16 +64,16 @@ MN_INLINE void score_half(const int t, const int from, const mn_wkv_keys *x, flo
   float sums[L];
 #pragma GCC unroll 4
   for (int i = 0; i < L; i += MN_LANES) mn_store(sums + i, mn_sums(acc + i));
-  memcpy(take + t * ld + from, sums, sizeof(float) * HALF);
-  memcpy(read + t * ld + from, sums + HALF, sizeof(float) * HALF);
+  memcpy(take + t * PAIR + from, sums, sizeof(float) * HALF);
+  memcpy(read + t * PAIR + from, sums + HALF, sizeof(float) * HALF);
 }
 
-void mn_wkv_scores(const mn_wkv_keys *x, float *run, float *take, float *read, long ld) {
-#define FIRST(t) score_half(t, 0, x, run, take, read, ld);
-#define SECOND(t) score_half(t, HALF, x, run, take, read, ld);
+void mn_wkv_scores(const mn_wkv_keys *x, float *run, float *take, float *read) {
+#define FIRST(t) score_half(t, 0, x, run, take, read);
+#define SECOND(t) score_half(t, HALF, x, run, take, read);
   for (int t = 0; t < HALF; t++) {
-    memset(take + t * ld + HALF, 0, sizeof(float) * HALF);
-    memset(read + t * ld + HALF, 0, sizeof(float) * HALF);
+    memset(take + t * PAIR + HALF, 0, sizeof(float) * HALF);
+    memset(read + t * PAIR + HALF, 0, sizeof(float) * HALF);
   }
   FIRST(0) FIRST(1) FIRST(2) FIRST(3) FIRST(4) FIRST(5) FIRST(6) FIRST(7)
   FIRST(8) SECOND(8) FIRST(9) SECOND(9) FIRST(10) SECOND(10) FIRST(11) SECOND(11)
@@ -85,7 +85,8 @@ void mn_wkv_scores(const mn_wkv_keys *x, float *run, float *take, float *read, l
 /* Step t of a vector of channels: g, gradients of the running rows after it, become those before it; `was`: the
 ** rows s < t before it. */
 MN_INLINE void step_back(const int t, const bool LATE, const mn_wkv_keys *x, long j, const float *take, const float *read,
-                         long ld, const mn_lanes *was, mn_lanes *g, float *dkey, float *dearly, float *dlate, float *ddecay) {
+                         const mn_lanes *was, mn_lanes *g, float *dkey, float *dearly, float *dlate, float *ddecay) {
+  const int ld = LATE ? PAIR : L;
   const long i = t * (long)x->n + j;
   const float *c = read + t * ld, *e = take + t * ld;
   mn_lanes d = mn_load(x->decay + i), early = mn_load(x->early + i), late = { 0 };
@@ -111,7 +112,7 @@ MN_INLINE void step_back(const int t, const bool LATE, const mn_wkv_keys *x, lon
   if (LATE) mn_store(dlate + i, mn_load(dlate + i) + to_late * d + mn_load(x->key + i) * c[t]);
 }
 
-MN_INLINE void keys_back(const bool LATE, const mn_wkv_keys *x, const float *take, const float *read, long ld, float *dkey,
+MN_INLINE void keys_back(const bool LATE, const mn_wkv_keys *x, const float *take, const float *read, float *dkey,
                          float *dearly, float *dlate, float *ddecay) {
   const long n = x->n;
   for (long j = 0; j < n; j += MN_LANES) {
@@ -129,17 +130,17 @@ MN_INLINE void keys_back(const bool LATE, const mn_wkv_keys *x, const float *tak
     }
 #pragma GCC unroll 16
     for (int s = 0; s < L; s++) g[s] = mn_load(dkey + s * n + j);
-#define STEP(t) step_back(t, LATE, x, j, take, read, ld, was, g, dkey, dearly, dlate, ddecay);
+#define STEP(t) step_back(t, LATE, x, j, take, read, was, g, dkey, dearly, dlate, ddecay);
     STEP(15) STEP(14) STEP(13) STEP(12) STEP(11) STEP(10) STEP(9) STEP(8)
     STEP(7) STEP(6) STEP(5) STEP(4) STEP(3) STEP(2) STEP(1) STEP(0)
 #undef STEP
   }
 }
 
-void mn_wkv_keys_back(const mn_wkv_keys *x, const float *take, const float *read, long ld, float *dkey, float *dearly,
-                      float *dlate, float *ddecay) {
-  if (x->late) keys_back(true, x, take, read, ld, dkey, dearly, dlate, ddecay);
-  else keys_back(false, x, take, take, ld, dkey, dearly, dearly, ddecay);
+void mn_wkv_keys_back(const mn_wkv_keys *x, const float *take, const float *read, float *dkey, float *dearly, float *dlate,
+                      float *ddecay) {
+  if (x->late) keys_back(true, x, take, read, dkey, dearly, dlate, ddecay);
+  else keys_back(false, x, take, take, dkey, dearly, dearly, ddecay);
 }
 
 void mn_wkv_update(const mn_wkv *a, int rows, const float *kept, const float *A, const float *B, float *S) {

@@ -144,7 +144,7 @@ static void piece_back(const mn_wkv *a, int bh, int t, int n, const float *S, fl
   /* The end of P is what is kept of the state. */
   mn_wkv_prefix_back(Kp, x.w, x.P, x.r, NULL, kept, dr, NULL, dw);
   mn_wkv_keys keys = { Kp, x.w, x.k, x.r, NULL };
-  mn_wkv_keys_back(&keys, dA, NULL, L, dk, dr, NULL, dw);
+  mn_wkv_keys_back(&keys, dA, NULL, dk, dr, NULL, dw);
   own_keys_back(a, bh, &x, dA, dr, dk);
   mn_wkv_store(a, R_IN, bh, t, n, dr);
   mn_wkv_store(a, K_IN, bh, t, n, dk);

@@ -74,9 +74,9 @@ static tokens read_tokens(const mn_wkv *a, int bh, int t, int n, const float *S,
   mn_wkv_prefix(Kp, x.w, x.o, x.r, x.P, x.op, x.rp);
   mn_wkv_ahead(a, bh, t, 0);
   mn_wkv_keys by_k = keys_of(a, &x, x.k), by_b = keys_of(a, &x, x.b);
-  mn_wkv_scores(&by_k, x.run, x.take, x.read, PAIR);
+  mn_wkv_scores(&by_k, x.run, x.take, x.read);
   mn_wkv_ahead(a, bh, t, 1);
-  mn_wkv_scores(&by_b, x.run_b, x.take + L, x.read + L, PAIR);
+  mn_wkv_scores(&by_b, x.run_b, x.take + L, x.read + L);
   mn_wkv_ahead(a, bh, t, 2);
   mn_chunk_gemm(L, Vp, L, x.take, PAIR, 1, x.v, Vp, NULL, NULL, NULL, x.u, Vp);
   mn_chunk_gemm(L, Vp, Kp, x.op, Kp, 1, S, Vp, x.u, NULL, NULL, x.u, Vp);
@@ -171,8 +171,8 @@ static void piece_back(const mn_wkv *a, int bh, int t, int n, const float *S, fl
   /* The end of P is what is kept of the state. */
   mn_wkv_prefix_back(Kp, x.w, x.P, x.o, x.r, kept, dout, dr, dw);
   mn_wkv_keys by_k = keys_of(a, &x, x.k), by_b = keys_of(a, &x, x.b);
-  mn_wkv_keys_back(&by_k, dtake, dread, PAIR, dk, dout, dr, dw);
-  mn_wkv_keys_back(&by_b, dtake + L, dread + L, PAIR, db, dout, dr, dw);
+  mn_wkv_keys_back(&by_k, dtake, dread, dk, dout, dr, dw);
+  mn_wkv_keys_back(&by_b, dtake + L, dread + L, db, dout, dr, dw);
   for (long i = 0; i < kn; i++) dout[i] = -dout[i];
   mn_wkv_store(a, R_IN, bh, t, n, dr);
   mn_wkv_store(a, W_IN, bh, t, n, dw);
