@@ -57,11 +57,14 @@ local SMALL = 1024               -- numbers of an observation that is kept for e
 ---@return Recorder
 function recorder.new() return setmetatable({ outcomes = {}, ended = 0 }, { __index = methods }) end
 
+local floats = ffi.typeof "float *"
+
 local function copy_array(array)
   local n = heads.size(array.shape)
   local values = ffi.new("float[?]", n)
   if type(array.values) == "table" then
     for i = 1, n do values[i - 1] = array.values[i] end
+  elseif ffi.istype(floats, array.values) then ffi.copy(values, array.values, 4 * n)
   else
     for i = 0, n - 1 do values[i] = array.values[i] end
   end
