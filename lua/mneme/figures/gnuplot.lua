@@ -108,7 +108,7 @@ function writers.heat(fig, out)
   for i = 0, 8 do stops[i + 1] = ("%d '%s'"):format(i, (look.shade(i / 8))) end
   add(out, "set palette defined (%s)", table.concat(stops, ", "))
   add(out, "unset key")
-  return { "data using 2:1:(valid(5) ? $5 : NaN) every ::1 with image notitle" }
+  return { "data using 2:1:($2-0.5):($2+0.5):($1-0.5):($1+0.5):5 every ::1 with boxxyerror fs solid lc palette notitle" }
 end
 
 ---A figure as a script, which reads the figure's CSV; of a figure with several x it draws the first.
