@@ -71,7 +71,7 @@ function writers.heat(fig, out)
   end
 end
 
----All numbers of a figure as CSV, ten digits each.  Each point of a line, each bar and each cell has a row; each
+---All numbers of a figure as CSV: whole ones as they are, others with seven digits.  Each point of a line, each bar and each cell has a row; each
 ---seed of it has one, too, with the seed's number.
 ---@param fig table
 ---@return string

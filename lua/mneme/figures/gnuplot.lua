@@ -20,6 +20,13 @@ local function format_of(s) return (s:gsub("%%", "%%%%")) end
 
 local function add(out, s, ...) out[#out + 1] = select("#", ...) > 0 and s:format(...) or s end
 
+-- A name on as many lines as it needs.
+local function wrapped(name)
+  local list = text.wrap(name, WIDTH / 3, look.SMALL)
+  for i, line in ipairs(list) do list[i] = line:gsub('["\\`]', "'") end
+  return '"' .. table.concat(list, "\\n") .. '"'
+end
+
 -- An axis with the range and the ticks of a scale.
 local function add_axis(out, which, axis, scale)
   if axis.label and axis.label ~= "" then add(out, "set %slabel %s noenhanced", which, quoted(axis.label)) end
@@ -49,13 +56,13 @@ function writers.lines(fig, out)
         y + 2, color)
     end
     add(drawn, "data using %s:%d with linespoints lc rgb '%s' dt %d lw 2 pt %d ps 0.6 pi %d title %s", x_of "", y, color,
-      style.round + 1, points[style.marker], math.max(1, math.floor(#line.x / MARKS)), quoted(line.name))
+      style.round + 1, points[style.marker], math.max(1, math.floor(#line.x / MARKS)), wrapped(line.name))
     for i in ipairs(line.seeds or {}) do
       add(seeds, "data using %s:%d with lines lc rgb '#90%s' lw 0.5 notitle", x_of(i), y, color:sub(2))
     end
   end
   for _, r in ipairs(fig.references or {}) do
-    add(drawn, "%s with lines lc rgb '%s' dt 3 title %s", numbers.exact(r.y), look.color "dim", quoted(r.name))
+    add(drawn, "%s with lines lc rgb '%s' dt 3 title %s", numbers.exact(r.y), look.color "dim", wrapped(r.name))
   end
   local all = {}
   for _, list in ipairs { bands, seeds, drawn } do for _, plot in ipairs(list) do all[#all + 1] = plot end end
@@ -68,9 +75,7 @@ function writers.bars(fig, out)
   local names, most = {}, 1
   for i, place in ipairs(bars.places(fig)) do
     local bar = fig.bars[i]
-    local name = text.wrap((bar.group and bar.group .. ": " or "") .. bar.name, WIDTH / 3, look.SMALL)
-    for k, line in ipairs(name) do name[k] = format_of(line:gsub('["\\`]', "'")) end
-    names[i], most = ('"%s" %d'):format(table.concat(name, "\\n"), place), math.max(most, place)
+    names[i], most = ("%s %d"):format(format_of(wrapped((bar.group and bar.group .. ": " or "") .. bar.name)), place), math.max(most, place)
   end
   add(out, "set ytics (%s) noenhanced", table.concat(names, ", "))
   add(out, "set yrange [%d.6:0.4]", most)
@@ -95,7 +100,7 @@ function writers.heat(fig, out)
     local axis, names = fig[which], {}
     if axis.label and axis.label ~= "" then add(out, "set %slabel %s noenhanced", which, quoted(axis.label)) end
     for i = 1, #axis.categories, math.ceil(#axis.categories / MOST) do
-      names[#names + 1] = ("%s %d"):format(quoted(format_of(axis.categories[i])), i)
+      names[#names + 1] = ("%s %d"):format(format_of(wrapped(axis.categories[i])), i)
     end
     add(out, "set %stics (%s) noenhanced%s", which, table.concat(names, ", "), which == "x" and " rotate" or "")
   end

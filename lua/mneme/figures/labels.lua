@@ -5,18 +5,18 @@ local text = require "mneme.figures.text"
 
 local labels = {}
 local ROW, SWATCH, LEAD = 14, 26, 16
+local MOST = 12                -- names beside lines: of more nobody follows the way from one to the other
 local SIZE = look.SMALL
 
 ---Do the names fit beside the lines?
 ---@param items table[] { name, style }
 ---@param width number of the page
----@param most number as high as the drawing may become
 ---@return number? room to the right that they need; nil: they do not fit
 ---@return number height that they need
-function labels.room(items, width, most)
+function labels.room(items, width)
   local widest = 0
   for _, item in ipairs(items) do widest = math.max(widest, text.width(item.name, SIZE)) end
-  if widest > 0.3 * width or #items * ROW > most then return nil, 0 end
+  if widest > 0.3 * width or #items > MOST then return nil, 0 end
   return widest + LEAD + 6, #items * ROW
 end
 
@@ -47,9 +47,8 @@ end
 
 ---Names below: in columns, long ones on several lines.
 ---@param items table[] { name, style }
----@param swatch string "line" or "box"
 ---@return number y below it
-function labels.legend(paper, items, x, y, width, swatch)
+function labels.legend(paper, items, x, y, width)
   local widest = 0
   for _, item in ipairs(items) do widest = math.max(widest, text.width(item.name, SIZE)) end
   local columns = math.max(1, math.floor((width + 14) / (widest + SWATCH + 6 + 14)))
@@ -63,8 +62,7 @@ function labels.legend(paper, items, x, y, width, swatch)
       local item = items[(c - 1) * rows + r]
       if item then
         local left, style = x + (c - 1) * (each + 14), item.style
-        if swatch == "box" and style then paper:rect(left + 8, at + 2, 10, 10, style.fill)
-        elseif style then
+        if style then
           paper:path({ { left, at + 7 }, { left + SWATCH - 4, at + 7 } }, "line " .. style.color, style.dash)
           if style.marked then paper:mark(style.marker, left + (SWATCH - 4) / 2, at + 7, style.fill) end
         else paper:line(left, at + 7, left + SWATCH - 4, at + 7, "reference") end

@@ -94,7 +94,7 @@ end
 function lines.draw(paper, fig, y0, narrow)
   local items, busy = items_of(fig), #fig.lines > TOO_MANY
   local low_x, high_x, low_y, high_y = lines.ranges(fig, busy)
-  local right, needed = labels.room(items, paper.width, narrow and 200 or 480)
+  local right, needed = labels.room(items, paper.width)
   local height = math.max(narrow and 210 or 290, needed)
   local top = axes.name_above(paper, fig.y.label, 0, y0, paper.width)
   local y = lines.upright(fig, low_y, high_y, top + height, top)
@@ -109,7 +109,7 @@ function lines.draw(paper, fig, y0, narrow)
     for k, line in ipairs(fig.lines) do
       if line.low then draw_band(paper, line, look.line(k), x, y, box, many) end
     end
-    for k, line in ipairs(fig.lines) do
+    for k, line in ipairs(narrow and {} or fig.lines) do       -- a small drawing has no room for seeds
       for _, seed in ipairs(#(line.seeds or {}) > 1 and line.seeds or {}) do
         paper:path(points_of(seed.x, seed.y, x, y), "seed " .. look.line(k).color .. many)
       end
@@ -134,7 +134,7 @@ function lines.draw(paper, fig, y0, narrow)
     labels.ends(paper, items, box)
     return bottom
   end
-  return labels.legend(paper, items, 0, bottom + 4, paper.width, "line")
+  return labels.legend(paper, items, 0, bottom + 4, paper.width)
 end
 
 return lines

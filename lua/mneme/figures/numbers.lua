@@ -88,7 +88,7 @@ function numbers.alike(list, unit)
   return numbers.row(list, 10 ^ (math.ceil(math.log10(most) - 1e-9) - (most <= 1 and unit ~= "s" and 2 or 3)), unit, most)
 end
 
----A number to be read by programs: ten digits, the fewest that are the same.
-function numbers.exact(v) return plain(v, 10) end
+---A number to be read by programs: whole ones as they are, others with seven digits, of which zeros at the end go.
+function numbers.exact(v) return v % 1 == 0 and math.abs(v) < 1e15 and ("%.0f"):format(v) or plain(v, 7) end
 
 return numbers

@@ -5,7 +5,7 @@ local mn_stats = require "mneme.stats"
 
 local seeds = {}
 local FEW = 10                 -- seeds: below, the bootstrap is too narrow (docs/statistics.md), and Student's t is used
-local POINTS = 60              -- of a curve
+local POINTS = 50              -- of a curve
 
 ---The cells of a list by seed, in the order of seeds, and those that are missing.
 ---@param cells Cell[]
