@@ -32,7 +32,7 @@ table{border-collapse:collapse;font-size:.87rem;font-variant-numeric:tabular-num
 .scroll thead th{border-top:0;font-weight:600;white-space:nowrap}
 .scroll tbody th{font-weight:400;min-width:6rem}
 .number{white-space:nowrap}
-.wide{min-width:15rem}
+.wide{min-width:13rem}
 .verdict{font-weight:700;white-space:nowrap}
 .holds{color:var(--yes)}.fails{color:var(--no)}.undecided{color:var(--open)}
 pre{font:.8rem/1.45 "DejaVu Sans Mono",Menlo,Consolas,monospace;white-space:pre-wrap;overflow-wrap:anywhere;background:var(--box);padding:.7rem;border-radius:.4rem}
