@@ -81,6 +81,7 @@ local all = {
   bars = bars(4, 3, "core"), ["28 bars"] = bars(28, 1, "core"), ["long bars"] = bars(3, 2, LONG),
   heat = heat(8, 10), ["wide heat"] = heat(3, 60), ["long heat"] = heat(3, 4, LONG),
   ["no heat"] = { kind = "heat", x = { categories = { "a" } }, y = { categories = { "b" } }, value = {}, cells = { { false } } },
+  ["no bars"] = { kind = "bars", x = {}, y = {}, bars = { { name = "a" } } },
   profile = { kind = "profile", x = { range = { 0, 1 } }, y = { label = "share", unit = "%", range = { 0, 100 } },
     lines = { { name = "a", x = { 0, 0.5, 1 }, y = { 100, 50, 0 }, low = { 90, 10, 0 }, high = { 100, 90, 10 } } } },
 }

@@ -43,7 +43,9 @@ function writers.lines(fig, out)
   local x0, x1, y0, y1 = lines.ranges(fig, false)
   add_axis(out, "x", fig.x, axes.across(fig.x, x0, x1, 0, WIDTH))
   add_axis(out, "y", fig.y, lines.upright(fig, y0, y1, HEIGHT, 0))
-  add(out, "set key outside right noenhanced")
+  local widest = 0
+  for _, line in ipairs(fig.lines) do widest = math.max(widest, text.width(line.name, look.SMALL)) end
+  add(out, "set key %s noenhanced", widest > WIDTH / 4 and "below vertical maxcols 1" or "outside right")
   local y = 4 + #(fig.other_x or {})                   -- the column
   local bands, seeds, drawn = {}, {}, {}
   for k, line in ipairs(fig.lines) do
@@ -116,6 +118,15 @@ function writers.heat(fig, out)
   return { "data using 2:1:($2-0.5):($2+0.5):($1-0.5):($1+0.5):5 every ::1 with boxxyerror fs solid lc palette notitle" }
 end
 
+-- Is no number known at all?
+local function nothing(fig)
+  for _, bar in ipairs(fig.bars or {}) do if bar.y then return false end end
+  for _, row in ipairs(fig.cells or {}) do
+    for c = 1, #fig.x.categories do if row[c] then return false end end
+  end
+  return not fig.lines or #fig.lines + #(fig.references or {}) == 0
+end
+
 ---A figure as a script, which reads the figure's CSV; of a figure with several x it draws the first.
 ---@param fig table see mneme.figures.model
 ---@param name string of the files without an ending: the script reads NAME.csv, where it is called, and writes NAME.pdf
@@ -132,11 +143,7 @@ function gnuplot.script(fig, name)
   }
   if fig.title then add(head, "set title %s noenhanced offset 0, %d", quoted(fig.title), drawing == "bars" and #(fig.references or {}) or 0) end
   for _, line in ipairs(out) do head[#head + 1] = line end
-  if #all == 0 then
-    add(head, "set xrange [0:1]")
-    add(head, "set yrange [0:1]")
-    all[1] = "NaN notitle"
-  end
+  if nothing(fig) then all = { "NaN notitle" } end
   head[#head + 1] = "plot " .. table.concat(all, ", \\\n     ")
   head[#head + 1] = "set output"
   return table.concat(head, "\n") .. "\n"
