@@ -222,7 +222,8 @@ t.test("in German", function()
   local html = files.read(here .. "/de.html")
   well_formed(html)
   t.ok(html:find('<html lang="de">', 1, true))
-  for _, heading in ipairs { "Umfang und Behauptungen", "Hyperparameter", "Was schwer war", "Austausch mit den Autoren", ">gilt<", "Das hat niemand geschrieben." } do
+  for _, heading in ipairs { "Umfang und Behauptungen", "Hyperparameter", "Was schwer war", "Austausch mit den Autoren", ">gilt<",
+    "Das hat niemand geschrieben." } do
     t.ok(html:find(heading, 1, true), heading)
   end
   local function same_keys(a, b, path)
@@ -260,8 +261,8 @@ t.test("no script any more, no study, other words", function()
   t.ok(bare:find("The study makes no claim.", 1, true) and bare:find("core=plain, width=2", 1, true))
   t.eq((mneme "report nasty script=nasty.lua.gone out=moved.html"), 0)
   os.rename(script .. ".gone", script)
-  for line, what in pairs { ["report"] = "of which study", ["report nusty"] = "did you mean runs/nasty", ["report nasty langage=de"] = "did you mean 'language'",
-    ["report nasty language=fr"] = "unknown language", ["report runs"] = "not a study", ["report nasty more"] = "means nothing" } do
+  for line, what in pairs { ["report"] = "of which study", ["report nusty"] = "did you mean runs/nasty",
+    ["report nasty langage=de"] = "did you mean 'language'", ["report nasty language=fr"] = "unknown language", ["report runs"] = "not a study", ["report nasty more"] = "means nothing" } do
     status, said = mneme(line)
     t.eq(status, 2, line)
     t.ok(said:find(what, 1, true), said)
@@ -282,6 +283,9 @@ t.test("the example of docs/studies.md, from its question to its report", functi
   well_formed(html)
   t.ok(html:find("released configuration of T-Maze", 1, true) and html:find("tmaze-v0", 1, true))
   t.ok(html:find("<b>hidden</b>", 1, true), "hidden differs from the default")
+  t.ok(not html:find("<b>entropy_coef</b>", 1, true), "published values of the core are no difference")
+  t.ok(html:find("small values (quick=1)", 1, true))
+  t.ok(html:find('<th scope="row">guessing</th><td>score</td><td class="number">0.5</td>', 1, true))
   local result = json.decode((files.read(here .. "/runs/remember/cells/core=gru,corridor=2,seed=1/result.json")))
   t.ok(result.metrics.score >= 0 and result.metrics.score <= 1)
   status, said = mneme "compare runs/remember"

@@ -279,7 +279,10 @@ function compare.text(paths, options)
   if #differ > 0 then
     add("settings that differ", beside(groups, differ, function(g, key) return g.flat[key] == nil and "–" or values.show(g.flat[key]) end))
   elseif #groups > 1 then add("settings that differ", "  none: these are runs of the same settings and seeds\n") end
-  if #names > 0 then add("last values, means with 95 % intervals over seeds", beside(groups, names, function(g, name) return mean_text(finals(g, name)) end)) end
+  if #names > 0 then
+    local last_of = function(g, name) return mean_text(finals(g, name)) end
+    add("last values, means with 95 % intervals over seeds", beside(groups, names, last_of))
+  end
   if by then
     out[#out + 1] = "\n" .. sparks(groups, by)
     local rows = differences(groups, by)

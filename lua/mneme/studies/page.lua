@@ -22,12 +22,11 @@ h2>a,h3>a{color:inherit;text-decoration:none}
 h2>a:hover::after,h3>a:hover::after{content:" #";color:var(--faint)}
 nav{font-size:.92rem;border:1px solid var(--rule);border-radius:.4rem;padding:.5rem 1rem;margin:1.5rem 0}
 nav ul{margin:.2rem 0;padding-left:1.2rem}
-.dim{color:var(--faint)}
+.dim{color:var(--faint);font-size:.92rem}
 .warning{border-left:.3rem solid var(--no);padding:.4rem .8rem;background:var(--box)}
 .question{font-size:1.1rem}
 .scroll{overflow-x:auto;margin:.8rem 0}
 table{border-collapse:collapse;font-size:.87rem;font-variant-numeric:tabular-nums}
-.scroll>table>caption{text-align:left;color:var(--faint);padding:.2rem 0}
 .scroll th,.scroll td{text-align:left;vertical-align:top;padding:.3rem .7rem .3rem 0;border-top:1px solid var(--rule)}
 .scroll thead th{border-top:0;font-weight:600;white-space:nowrap}
 .scroll tbody th{font-weight:400;min-width:6rem}
@@ -35,7 +34,8 @@ table{border-collapse:collapse;font-size:.87rem;font-variant-numeric:tabular-num
 .wide{min-width:13rem}
 .verdict{font-weight:700;white-space:nowrap}
 .holds{color:var(--yes)}.fails{color:var(--no)}.undecided{color:var(--open)}
-pre{font:.8rem/1.45 "DejaVu Sans Mono",Menlo,Consolas,monospace;white-space:pre-wrap;overflow-wrap:anywhere;background:var(--box);padding:.7rem;border-radius:.4rem}
+pre{font:.8rem/1.45 "DejaVu Sans Mono",Menlo,Consolas,monospace;white-space:pre-wrap;overflow-wrap:anywhere;
+background:var(--box);padding:.7rem;border-radius:.4rem}
 summary{cursor:pointer}
 @media print{main{max-width:none;padding:0}h2,h3{break-after:avoid}tr{break-inside:avoid}.scroll{overflow:visible}
 nav{break-after:page}body{font-size:11pt}}
@@ -102,8 +102,8 @@ end
 ---@param rows table[] of fields: a text, or { text, class = text, html = it is HTML, href = address }
 ---@param caption string?
 function Page:table(head, rows, caption)
+  if caption then self:paragraphs(caption, "dim") end
   self:add '<div class="scroll"><table>'
-  if caption then self:add(("<caption>%s</caption>"):format(escape(caption))) end
   if #head > 0 then
     self:add "<thead><tr>"
     for _, name in ipairs(head) do self:add(field('th scope="col"', name)) end

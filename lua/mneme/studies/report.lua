@@ -66,6 +66,12 @@ local function figures(out, study, spec, words)
   local list = figure.all(study, spec)
   for i, fig in ipairs(list) do out:add(section.html(fig, "figure-" .. i, words.figure)) end
   if #list == 0 then out:paragraphs(words.no_figures, "dim") end
+  local rows = {}
+  for i, r in ipairs(spec.references or {}) do
+    local unit = ((spec.metrics or {})[r.of] or {}).unit
+    rows[i] = { r[1], r.of or "–", { numbers.short(r.y, unit), class = "number" }, r.source or "–" }
+  end
+  if #rows > 0 then out:table({ words.reference, words.of, words.value, words.source }, rows, words.references) end
 end
 
 -- ---- records ----
@@ -96,6 +102,7 @@ end
 local function opening(study, spec, judged, words)
   local out, count = page.new("", ""), { done = 0, failed = 0, open = 0 }
   for _, c in ipairs(study.cells) do count[c.status] = (count[c.status] or 0) + 1 end
+  if values.show(study.info.settings):find "%f[%w]quick=1%f[%W]" then out:paragraphs(words.quick, "warning") end
   if count.done < #study.cells then out:paragraphs(words.not_all:format(count.done, #study.cells, count.failed, count.open), "warning") end
   if spec.question then out:paragraphs(spec.question, "question") end
   if #judged > 0 then
@@ -165,11 +172,13 @@ function report.html(study, source, options)
   return out:html(opening(study, spec, judged, words), words.contents)
 end
 
----What the script of a study says; without what is not there any more.
+---What the script of a study says.
 ---@param path string of the script
+---@param core string? the word that chooses the cells' core: published values go with it
 ---@return table source { spec, defaults, text }
-function report.source(path)
-  local survey = script.survey(path, {})
+function report.source(path, core)
+  local ok, survey = pcall(script.survey, path, { core })
+  if not ok then survey = script.survey(path, {}) end               -- values of an axis have other names than cores
   local cfg = {}
   for key, value in pairs(survey.cfg) do cfg[key] = values.to_json(value) end
   return { spec = survey.spec, defaults = settings.flat(cfg), text = (files.read(path)) }
@@ -212,7 +221,9 @@ function report.main(words)
   end
   local study = folder.load(o.study)
   local path = find_script(o.script, study)
-  local source = path and report.source(path) or {}
+  local core
+  for _, word in ipairs((study.info.cells[1] or {}).words or {}) do core = word:match "^core=.*" or core end
+  local source = path and report.source(path, core) or {}
   if not path then
     io.stderr:write(("mneme: warning: %s: the script is no longer there, and with it claims, figures and texts; script=FILE names it\n")
       :format(values.show(study.info.script)))
