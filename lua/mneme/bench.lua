@@ -71,9 +71,7 @@ function bench.learner(setup)
   local task = mn.env("tmaze", { corridor = 160, num_envs = 8, seed = 1 })
   local core = mn.core(setup.core)
   local agent = mn.agent { task = task, core = core, hidden = 128 }
-  local l = mn.a2c({ seed = 1, lr = setup.lr, bootstrap_truncated = 0 }, task, agent)
-  l:begin()
-  return l, agent
+  return mn.a2c({ seed = 1, lr = setup.lr, bootstrap_truncated = 0 }, task, agent), agent
 end
 
 -- Operations of one environment step of training, by the bound's convention.
@@ -83,17 +81,28 @@ local function operations(agent)
   return 4 * (cost.products + heads) + 2 * cost.forward + cost.backward
 end
 
-local function train_one(setup, seconds)
-  local l, agent = bench.learner(setup)
+---How fast a learner that acts trains: medians over at least five updates, after three that are not counted.
+---@param l table an A2C or a PPO
+---@param seconds number about how long
+---@return table { rate = environment steps a second, act = seconds of a rollout, update = seconds of an update, updates }
+function bench.learning(l, seconds)
+  l:begin()
   for _ = 1, 3 do l:rollout() l:update() end
   local act, update, started = {}, {}, C.mn_clock(false)
   repeat
     act[#act + 1] = timed(function() l:rollout() end)
     update[#update + 1] = timed(function() l:update() end)
   until C.mn_clock(false) - started > seconds and #act >= 5
-  local steps = l.T * l.B
-  return { rate = steps / (median(act) + median(update)), act = median(act), update = median(update), updates = #act,
-    operations = operations(agent), resident = C.mn_bytes(engine.ctx, "resident") / 1e6 }
+  local r = { act = median(act), update = median(update), updates = #act }
+  r.rate = l.T * l.B / (r.act + r.update)
+  return r
+end
+
+local function train_one(setup, seconds)
+  local l, agent = learner(setup)
+  local r = bench.learning(l, seconds)
+  r.operations, r.resident = operations(agent), C.mn_bytes(engine.ctx, "resident") / 1e6
+  return r
 end
 
 local function find(name)

@@ -11,6 +11,7 @@ local errors = require "mneme.errors"
 local files = require "mneme.files"
 local find = require "mneme.find"
 local kernels = require "mneme.bench_kernels"
+local meter = require "mneme.meter"
 local mn = require "mneme"
 local plan = require "mneme.plan"
 local tensor = require "mneme.tensor"
@@ -19,7 +20,6 @@ local C, ops = engine.C, tensor.ops
 local cores = {}
 local T, B, D_IN = 256, 8, 16
 local CONTEXTS = { 128, 256, 512, 1024, 2048, 4096 }
-local ROWS = 64                 -- steps from one packing of the weights to the next, as in mneme.player
 
 -- ---- the machine ----
 
@@ -44,13 +44,6 @@ end
 
 -- ---- training ----
 
-local function fill(t, stream, scale)
-  local p = t:data()
-  C.mn_random_normal(1, stream, 0, p, t:size())
-  for i = 0, t:size() - 1 do p[i] = p[i] * scale end
-  return t
-end
-
 local function some_done(...)
   local done = tensor.new { shape = { ... }, dtype = "u8" }
   for i = 0, done:size() - 1 do done:data()[i] = i % 97 == 13 and 1 or 0 end
@@ -69,7 +62,7 @@ end
 local function train(name, config, machine)
   mn.manual_seed(1)
   local c = core.new(name, config)
-  local x, done, state = fill(tensor.new { shape = { T, B, c.config.d_in } }, 1, 1), some_done(T, B), c:initial(B)
+  local x, done, state = meter.fill(tensor.new { shape = { T, B, c.config.d_in } }, 1, 1), some_done(T, B), c:initial(B)
   local forward = plan(function() return (c(x, done, state)) end)
   local y = forward()
   local backward = plan(function() ops.mean({ x = y }):backward() end)
@@ -83,63 +76,14 @@ end
 
 -- ---- one step ----
 
--- A core that has seen, or is about to see, N steps: where its memory has a size, that is N, and full of numbers.
-local function stepper(name, config, N)
-  mn.manual_seed(1)
-  local full = {}
-  for key, value in pairs(config) do full[key] = value end
-  local keys = core.definition(name).config
-  if keys.memory then full.memory = N end
-  if keys.context then full.context = N + 16 * ROWS end       -- room for what is timed
-  local c = core.new(name, full)
-  local x, done, state = tensor.new { shape = { ROWS, 1, c.config.d_in }, time = true },
-    tensor.new { shape = { ROWS, 1 }, dtype = "u8", time = true }, c:initial(1)
-  fill(x, 1, 1)
-  for key, t in pairs(state) do
-    if full.memory then fill(t, 2, key == "mask" and 0 or 0.5) end
-  end
-  local act = plan(function(...) return tensor.off_tape(c, ...) end)
-  local _, after = act(x, done, state)
-  local row, self = 0, { seen = full.memory or 0 }
-  ---One step, as an agent takes it: a row of the plan, and every 64 of them the state goes back to its beginning.
-  function self.step()
-    act:rows(row, row + 1)
-    row = row + 1
-    if row == ROWS then
-      tensor.keep(after, state)
-      row = 0
-    end
-    self.seen = self.seen + 1
-  end
-  self.bounded = full.memory ~= nil or full.context ~= nil
-  return self
-end
-
--- Seconds of one step of `self` now, in the mean and the median.  A round of 64 takes every part of it once (the first
--- packs the weights, the last carries the state over, which the median leaves out); each counts at its best of a few
--- rounds, since one that another program broke into says nothing.
-local function one_step(self)
-  local best, sum = {}, 0
-  for round = 1, 12 do
-    for i = 1, ROWS do
-      local start = C.mn_clock(false)
-      self.step()
-      local took = C.mn_clock(false) - start
-      best[i] = round > 2 and math.min(best[i], took) or took
-    end
-  end
-  for i = 1, ROWS do sum = sum + best[i] end
-  return sum / ROWS, bench.median(best)
-end
-
 ---Seconds of one step of one copy that has seen CONTEXTS[i] steps: the means, and the last median.
 local function latency(name, config)
   local result, typical, self = {}, nil, nil
   for i, N in ipairs(CONTEXTS) do
     bench.progress(("%s, a step after %d"):format(name, N))
-    if not self or self.bounded then self = stepper(name, config, N) end
-    while self.seen < N - ROWS do self.step() end
-    result[i], typical = one_step(self)
+    if not self or self.bounded then self = meter.stepper(name, config, N) end
+    while self.seen < N - meter.ROWS do self.step() end
+    result[i], typical = meter.one_step(self)
     tensor.sweep()
     collectgarbage()
   end

@@ -111,4 +111,29 @@ function costs.table(words)
   return (table.concat(lines, "\n"):gsub("(%w)%*(%w)", "%1·%2"):gsub("(%w)%*(%w)", "%1·%2"):gsub("%*", "·")) .. "\n"
 end
 
+-- Operations for each number of a state, by its axes: what the family's equations do to it in a step and in reading it.
+local by_axes = { ["[B,H,V,K]"] = 7, ["[B,H,K]"] = 4, ["[B,M,H,V]"] = 4, ["[B,M,H,K]"] = 4 }
+
+---What a head of a layer of the linear family keeps, and operations of a step of one layer's attention by three
+---conventions: multiply-adds of remembering as describe() counts them, those with the projections of keys, queries,
+---values and gates, and these with every operation of the equations (7 for a number of GaLiTe's matrix: 6 to renew it, 1
+---to read it; 4 for one of AGaLiTe's vectors and of s; 3 for a feature).
+---@param c Core
+---@return table { head = numbers as released files hold them, remembering, attention, by_step }
+function costs.attention(c)
+  local kept, projections, each = 0, 0, 3 * c.sizes.H * c.sizes.K
+  for name, axes in pairs(c.states) do
+    if name:find "^layers%.0%." and by_axes[axes] then
+      local n = axes:find "M" and c.channels.file or 1
+      for letter in axes:gmatch "[HVK]" do n = n * c.sizes[letter] end
+      kept, each = kept + n, each + by_axes[axes] * n
+    end
+  end
+  for name, t in pairs(c:state_dict()) do
+    if name:find "^layers%.0%.attn%..*weight$" and not name:find "%.out%." then projections = projections + t:size() end
+  end
+  local remembering = c:evaluate(c.complexity.step, 1) / c.config.n_layers
+  return { head = kept / c.sizes.H, remembering = remembering, attention = remembering + projections, by_step = each + projections }
+end
+
 return costs

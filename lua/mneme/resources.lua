@@ -24,8 +24,9 @@ local function energy()
   return tonumber(read(ENERGY) or ""), tonumber(read((ENERGY:gsub("energy_uj$", "max_energy_range_uj"))) or "")
 end
 
--- The process's memory at its highest, in MiB.
-local function peak() return (tonumber((read "/proc/self/status" or ""):match "VmHWM:%s*(%d+)") or 0) / 1024 end
+---The process's memory at its highest, in MiB.
+---@return number
+function resources.peak() return (tonumber((read "/proc/self/status" or ""):match "VmHWM:%s*(%d+)") or 0) / 1024 end
 
 ---Begin to count.
 ---@return table account
@@ -36,7 +37,7 @@ end
 ---What was used since.
 ---@return table { wall_s, cpu_s, peak_mib, energy_j = nil where it cannot be read }
 function Account:sum()
-  local used = { wall_s = C.mn_clock(false) - self.wall, cpu_s = os.clock() - self.cpu, peak_mib = peak() }
+  local used = { wall_s = C.mn_clock(false) - self.wall, cpu_s = os.clock() - self.cpu, peak_mib = resources.peak() }
   local now, range = energy()
   if now and self.joules then used.energy_j = ((now - self.joules) % (range or math.huge)) / 1e6 end
   return used

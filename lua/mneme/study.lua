@@ -54,6 +54,7 @@ local function declared(spec)
     if first.plain ~= nil and settings[name] == nil then settings[name] = first.plain end
     for key, value in pairs(first.set or {}) do if settings[key] == nil then settings[key] = value end end
   end
+  settings.quick, settings.full = settings.quick or {}, settings.full or {}      -- axes and seeds may have sizes, too
   return settings
 end
 

@@ -1,0 +1,51 @@
+-- What does a step cost after so many others, and a whole sequence?   mneme sweep experiments/fig12_latency.lua quick=1
+-- Every memory in its published size, one copy, one thread; those that look back over a window have one of that length.
+local mn = require "mneme"
+local find = require "mneme.find"
+local meter = require "mneme.meter"
+
+return mn.study {
+  title = "Latency and memory against context length (figure 12)",
+  question = "What do a step, a sequence and what is remembered cost as the context grows?",
+  jobs = 1,
+  axes = {
+    core = { "agalite", "galite", "linear_transformer", "rwkv6", "gru", "transformer", "gtrxl",
+      quick = { "agalite", "galite", "linear_transformer", "gru", "gtrxl" }, full = find.names "cores" },
+    context = { 128, 256, 512, 1024, 2048, 4096, quick = { 128, 512, 2048 } },
+  },
+  settings = { core = { "agalite" }, context = 128 },
+  about = { context = { "steps before the one that is timed, and of the sequence", range = { 64, 2 ^ 20 }, whole = true } },
+  seeds = { 3, quick = 2 },
+  run = function(cfg)
+    local name, more = cfg.core[1], meter.memory()
+    cfg.core[1] = nil
+    local step, core = meter.step(name, cfg.core, cfg.context)
+    local acting = more()
+    local sequence = meter.sequence(name, cfg.core, cfg.context)
+    return { step_us = 1e6 * step, sequence_ms = 1e3 * sequence, token_us = 1e6 * sequence / cfg.context,
+      state_kib = 4 * core:state_floats() / 1024, acting_mib = acting, sequence_mib = more() }
+  end,
+  metrics = {
+    step_us = { "one step of one copy", unit = "µs", goal = 0 }, sequence_ms = { "a sequence of as many steps", unit = "ms", goal = 0 },
+    token_us = { "a step of such a sequence", unit = "µs", goal = 0 }, state_kib = { "what is remembered", unit = "KiB", goal = 0 },
+    acting_mib = { "more memory of the process, acting", unit = "MiB" },
+    sequence_mib = { "more memory of the process, with the sequence", unit = "MiB" },
+  },
+  figures = {
+    { "lines", y = "step_us", x = "context", by = "core", log = "xy", title = "one step, after so many" },
+    { "lines", y = "sequence_ms", x = "context", by = "core", log = "xy", title = "a whole sequence" },
+    { "lines", y = "state_kib", x = "context", by = "core", log = "xy", title = "what is remembered" },
+    { "lines", y = "sequence_mib", x = "context", by = "core", log = "x", title = "memory of the process at its highest" },
+  },
+  claims = {
+    { id = "flat", text = "A step of AGaLiTe after 2048 others costs at most 1.25 times what it costs after 128.", source = "paper, figure 12",
+      test = { "ratio", metric = "step_us", a = { core = "agalite", context = "128" }, b = { core = "agalite", context = "2048" },
+        at_least = 0.8 } },
+    { id = "grows", text = "A step of GTrXL that looks back 2048 steps costs at least twice one that looks back 128.", source = "paper, figure 12",
+      test = { "ratio", metric = "step_us", a = { core = "gtrxl", context = "2048" }, b = { core = "gtrxl", context = "128" }, at_least = 2 } },
+    { id = "faster", text = "After 2048 steps AGaLiTe is faster than GTrXL.", source = "paper, figure 12",
+      test = { "better", metric = "step_us", a = { core = "gtrxl" }, b = { core = "agalite" }, where = { context = "2048" } } },
+  },
+  report = { setup = "One thread; each time is the best of several. GTrXL keeps its keys and values of the window from step to step.",
+    beyond = "All memories of this repository stand beside the two of the figure." },
+}
