@@ -1,4 +1,4 @@
--- bench_cores.lua -- `mneme bench cores [NAME ...] [threads=1] [torch=PYTHON] [out=FILE.csv] [figure=FILE.png]`: every
+-- bench_cores.lua -- `mneme bench cores [NAME ...] [threads=1] [torch=PYTHON] [out=FILE.csv] [figure=FILE.svg]`: every
 -- memory in one run: its kernels, its training (forward and backward of 8 copies x 256 steps), and one step of one
 -- copy against how much it has seen.  Each figure stands beside a bound that is measured in the same run:
 --   arithmetic   the rate of a large matrix product; half of it is the rate of lane operations
@@ -8,6 +8,7 @@ local bench = require "mneme.bench"
 local core = require "mneme.core"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
+local figures = require "mneme.figures"
 local files = require "mneme.files"
 local find = require "mneme.find"
 local kernels = require "mneme.bench_kernels"
@@ -136,7 +137,7 @@ local function step_all(list, results)
       local line = ("%-18s"):format(entry[2])
       for _, t in ipairs(times) do line = line .. ("%9.0f"):format(1e6 * t) end
       print(("%s  (%.0f)"):format(line, 1e6 * typical))
-      curves[#curves + 1] = { name = entry[2], contexts = CONTEXTS, seconds = times }
+      curves[#curves + 1] = { name = entry[2], x = CONTEXTS, y = times }
       results[entry[2]] = results[entry[2]] or {}
       results[entry[2]].latency = times
     end
@@ -157,7 +158,7 @@ local function write_csv(path, machine, kernel_results, train_results, curves)
     for _, key in ipairs { "forward", "backward", "bound" } do add("train", name, key .. "_ms", r[key] and 1e3 * r[key]) end
   end
   for _, curve in ipairs(curves) do
-    for i, N in ipairs(curve.contexts) do add("step", curve.name, "us_after_" .. N, 1e6 * curve.seconds[i]) end
+    for i, N in ipairs(curve.x) do add("step", curve.name, "us_after_" .. N, 1e6 * curve.y[i]) end
   end
   table.sort(lines, function(a, b) return (a:find "^kind" and "" or a) < (b:find "^kind" and "" or b) end)
   files.write(path, { table.concat(lines, "\n"), "\n" })
@@ -178,7 +179,8 @@ local function parse(words)
       for _, part in ipairs(parts) do known = known or part == value end
       if not known then errors.unknown("part", value, parts) end
       o.part = value
-    elseif key == "torch" or key == "out" or key == "figure" then o[key] = value
+    elseif key == "torch" or key == "out" then o[key] = value
+    elseif key == "figure" then o.figure = figures.kind_of_file(value) and value
     else errors.unknown("setting of bench cores", key, { "figure", "out", "part", "threads", "torch" }) end
   end
   return o, names
@@ -199,7 +201,10 @@ function cores.main(words)
   if wanted "train" then train_all(list, machine, results) end
   if wanted "step" then curves = step_all(list, results) end
   if o.out then write_csv(o.out, machine, kernel_results, results, curves) end
-  if o.figure and #curves > 0 then require("mneme.bench_figure").write(o.figure, curves) end
+  if o.figure and #curves > 0 then
+    figures.export({ kind = "lines", title = "One step of one copy against what it has seen", note = "Published sizes, one thread, from Lua.",
+      x = { label = "steps seen", log = true, ticks = CONTEXTS }, y = { label = "time of a step", unit = "s", log = true }, lines = curves }, o.figure)
+  end
   return 0
 end
 
