@@ -70,6 +70,17 @@ t.test("at_least, ratio, equal", function()
   t.eq(judge({ gru = { 0.9, 0.91, 0.92 }, lstm = { 0.5, 0.5, 0.5 } }, { "equal", within = 0.1 }).verdict, "fails")
 end)
 
+t.test("estimates, intervals and p are those of scipy 1.17.1 (ttest_1samp)", function()
+  local both = { gru = { 0.9, 0.71, 0.88, 0.93, 0.8 }, lstm = { 0.6, 0.7, 0.5, 0.65, 0.62 } }
+  for _, case in ipairs { { { "better" }, 0.23, 0.05352638841573451, 0.40647361158426554, 0.02238555601533826 },
+    { { "at_least", value = 0.8 }, 0.844, 0.7334291412189794, 0.9545708587810205, 0.33121194046204505 },
+    { { "ratio", at_least = 1.2 }, 1.3765957518536331, 1.0683668089790561, 1.7737502214547167, 0.20707123250037035 },
+    { { "equal", within = 0.3 }, 0.23, 0.05352638841573451, 0.40647361158426554, 0.16628936950634784 } } do
+    local v = judge(both, case[1])
+    for i, key in ipairs { "estimate", "low", "high", "p" } do t.near(v[key], case[i + 1], 1e-10, case[1][1] .. " " .. key) end
+  end
+end)
+
 t.test("one seed, no spread, no seed: undecided, and why", function()
   local v = judge({ gru = { 0.9 }, lstm = { 0.1 } }, { "better" })
   t.eq(v.verdict, "undecided") t.eq(v.why, "one_seed") t.near(v.estimate, 0.8, 1e-12) t.eq(v.p, nil) t.eq(v.low, nil)

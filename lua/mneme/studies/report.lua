@@ -139,8 +139,9 @@ function report.html(study, source, options)
   local function write(name)
     part(3, name)
     if written[name] then out:paragraphs(written[name]) end
+    local before = #out.out
     if filled[name] then filled[name]() end
-    if not written[name] then out:paragraphs(filled[name] and words.no_more or words.unwritten, "dim") end
+    if not written[name] then out:paragraphs(#out.out > before and words.no_more or words.unwritten, "dim") end
   end
   part(2, "claims_and_scope")
   write "scope"
