@@ -148,6 +148,19 @@ t.test("lines against an axis, and of series", function()
   figures.svg(fig)
 end)
 
+t.test("what is 0 has no place on a logarithmic axis, and the note says so", function()
+  local zero = write_study("zero", 2, true)
+  for _, c in ipairs(zero.cells) do
+    if c.labels.core == "gru" then c.metrics.score = 0 elseif c.labels.corridor == "20" then c.metrics.score = c.seed - 1 end
+  end
+  local fig = figure.new(zero, spec, { "lines", y = "score", x = "corridor", by = "core", log = "y" })
+  t.eq(#fig.lines, 1) near_all(fig.lines[1].x, { 20, 40, 60 })
+  t.ok(fig.note:find "no place on a logarithmic axis: gru%.", fig.note)
+  figures.svg(fig)
+  fig = figure.new(zero, spec, { "lines", y = "latency", by = "core", log = "xy" })
+  t.eq(#fig.lines, 2)
+end)
+
 t.test("heat maps of axes and of series, whose rows are numbered as people count", function()
   local fig = figure.new(three, spec, { "heat", y = "score", x = "corridor", by = "core" })
   t.eq(table.concat(fig.x.categories, " "), "20 40 60") t.eq(table.concat(fig.y.categories, " "), "gru galite")

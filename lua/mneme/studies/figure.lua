@@ -6,7 +6,7 @@
 --   { "heat", y = "accuracy", x = "corridor", by = "core" }       or y = a series' name: its x across
 --   { "profile", y = "success", by = "core" }                     the share of runs above each score
 -- Series named NAME/ROW are the rows or lines of y = "NAME" where `by` is no axis.
--- All: title; statistic = "mean" | "iqm"; log = "x" | "y" | "xy"; where = { axis = value or list of values }.
+-- All: title; statistic = "mean" | "iqm"; where = { axis = value or list of values }; lines: log = "x" | "y" | "xy".
 local costs = require "mneme.costs"
 local errors = require "mneme.errors"
 local find = require "mneme.find"
@@ -120,26 +120,47 @@ local function lines_of(groups, curve_of, o, missing)
   return lines, counts
 end
 
-local function logarithmic(f, which) return f.log ~= nil and f.log:find(which, 1, true) ~= nil end
+-- The points of a line that logarithmic axes can show; nil: all of them.
+local function positive_part(line, fig)
+  local kept, all = {}, true
+  for i = 1, #line.x do
+    local shown = not (fig.x.log and line.x[i] <= 0)
+    for _, of in ipairs { line, unpack(line.seeds or {}) } do shown = shown and not (fig.y.log and of.y[i] <= 0) end
+    if shown then kept[#kept + 1] = i else all = false end
+  end
+  if all then return nil end
+  local function part(list)
+    local out = {}
+    for k, i in ipairs(kept) do out[k] = list[i] end
+    return out
+  end
+  local of = { name = line.name, x = part(line.x), y = part(line.y), low = line.low and part(line.low), high = line.high and part(line.high), seeds = {} }
+  for k, seed in ipairs(line.seeds or {}) do of.seeds[k] = { x = part(seed.x), y = part(seed.y) } end
+  return of
+end
 
--- Which of the axes of lines may be logarithmic.
+-- Make axes logarithmic that are to be; what is 0 or less has no place there, and the note says where that was.
 local function set_logs(fig, f)
+  if not f.log then return end
   for _, which in ipairs { "x", "y" } do
-    local positive = true
-    for _, line in ipairs(fig.lines) do
-      for _, list in ipairs { line, unpack(line.seeds or {}) } do
-        for _, v in ipairs(list[which]) do positive = positive and v > 0 end
-      end
-    end
-    if logarithmic(f, which) and positive then fig[which].log = true
+    if f.log:find(which, 1, true) then
+      fig[which].log = true
       if fig[which].range and fig[which].range[1] <= 0 then fig[which].range = nil end
-    elseif logarithmic(f, which) then fig.note = fig.note .. (" The %s axis is linear, because there are values of 0 or less."):format(which) end
+    end
   end
-  if fig.y.log and fig.references then
-    local list = {}
-    for _, r in ipairs(fig.references) do if r.y > 0 then list[#list + 1] = r end end
-    fig.references = list
+  local lines, less = {}, {}
+  for _, line in ipairs(fig.lines) do
+    local part = positive_part(line, fig)
+    if part then less[#less + 1] = line.name end
+    if #(part or line).x > 0 then lines[#lines + 1] = part or line end
   end
+  fig.lines = lines
+  if #less > 0 then fig.note = ("%s Without what is 0 or less and has no place on a logarithmic axis: %s."):format(fig.note, table.concat(less, ", ")) end
+  local references_shown = {}
+  for _, r in ipairs(fig.references or {}) do
+    if not fig.y.log or r.y > 0 then references_shown[#references_shown + 1] = r end
+  end
+  fig.references = references_shown
 end
 
 -- Name all places of an axis where they are few.
@@ -347,7 +368,7 @@ function figure.new(study, spec, f)
   local fig, counts, more = make(pick, spec, f, o)
   fig.title = select_cells.title(f.title or ("%s by %s"):format(about(spec, f.y)[1] or f.y, f.by or f.x or "seed"), pick)
   fig.note = count_note(counts, o) .. select_cells.note(pick, f) .. (more or "")
-  if fig.lines and f[1] ~= "profile" then set_logs(fig, f) end
+  if f[1] == "lines" then set_logs(fig, f) end
   return fig
 end
 
