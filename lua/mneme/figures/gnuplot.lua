@@ -49,7 +49,7 @@ function writers.lines(fig, out)
   local y = 4 + #(fig.other_x or {})                   -- the column
   local bands, seeds, drawn = {}, {}, {}
   for k, line in ipairs(fig.lines) do
-    local style = look.line(k)
+    local style = look.line(line.style or k)
     local color = look.color(style.color)
     local mine = ("strcol(1) eq %s"):format(quoted(line.name))
     local function x_of(seed) return ("(%s && strcol(2) eq '%s' ? $3 : NaN)"):format(mine, seed) end

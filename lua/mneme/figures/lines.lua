@@ -76,7 +76,7 @@ end
 
 local function items_of(fig)
   local items = {}
-  for k, line in ipairs(fig.lines) do items[k] = { name = line.name, style = look.line(k), line = line } end
+  for k, line in ipairs(fig.lines) do items[k] = { name = line.name, style = look.line(line.style or k) } end
   for _, r in ipairs(fig.references or {}) do items[#items + 1] = { name = r.name, reference = r } end
   return items
 end
@@ -107,11 +107,11 @@ function lines.draw(paper, fig, y0, narrow)
   local many = #fig.lines > 3 and " many" or ""
   if not busy then
     for k, line in ipairs(fig.lines) do
-      if line.low then draw_band(paper, line, look.line(k), x, y, box, many) end
+      if line.low then draw_band(paper, line, items[k].style, x, y, box, many) end
     end
     for k, line in ipairs(narrow and {} or fig.lines) do       -- a small drawing has no room for seeds
       for _, seed in ipairs(#(line.seeds or {}) > 1 and line.seeds or {}) do
-        paper:path(points_of(seed.x, seed.y, x, y), "seed " .. look.line(k).color .. many)
+        paper:path(points_of(seed.x, seed.y, x, y), "seed " .. items[k].style.color .. many)
       end
     end
   end
@@ -122,7 +122,7 @@ function lines.draw(paper, fig, y0, narrow)
     end
   end
   for k, line in ipairs(fig.lines) do
-    local points, style = points_of(line.x, line.y, x, y), look.line(k)
+    local points, style = points_of(line.x, line.y, x, y), items[k].style
     paper:group(("%s: %s"):format(line.name, numbers.short(line.y[#line.y], fig.y.unit)))
     if #points > 1 then paper:path(points, "line " .. style.color, style.dash) end
     draw_marks(paper, points, style, k)

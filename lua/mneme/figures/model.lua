@@ -3,7 +3,8 @@
 --   kind     "curves", "lines", "profile": lines on two axes; "bars"; "heat"
 --   title    what it shows; note: how it came about: n, which interval, what is missing
 --   x, y     axes: { label, unit = "s" | "%" | ..., log = bool, range = { low, high }, ticks = numbers, categories = texts }
---   lines    { { name, x = numbers, y = numbers, low, high = numbers or nil, seeds = { { x, y }, ... } }, ... }
+--   lines    { { name, x = numbers, y = numbers, low, high = numbers or nil, seeds = { { x, y }, ... }, style = k }, ... };
+--            style: as the kth line is drawn, so that a thing looks the same in several figures
 --   other_x  { { x = axis, lines = lines }, ... }: the same points against something else; a page has a switch
 --   bars     { { name, group = text or nil, y = number or nil, low, high, seeds = numbers }, ... }: y nil: nothing known
 --   cells    numbers by [row][column] of y.categories and x.categories, false: nothing known; value: an axis, of them
@@ -57,7 +58,7 @@ local function check_axis(axis, what)
   if axis.ticks then numbers(axis.ticks, nil, axis, what .. ".ticks") end
 end
 
-local line_keys = { name = true, x = true, y = true, low = true, high = true, seeds = true }
+local line_keys = { name = true, style = true, x = true, y = true, low = true, high = true, seeds = true }
 
 local function check_lines(lines, x, y, what)
   if type(lines) ~= "table" then refuse("%s: expected a list of lines", what) end
@@ -65,6 +66,9 @@ local function check_lines(lines, x, y, what)
     local of = ("%s, line %d"):format(what, i)
     only(line, line_keys, of)
     if type(line.name) ~= "string" then refuse("%s has no name", of) end
+    if line.style and (type(line.style) ~= "number" or line.style % 1 ~= 0 or line.style < 1) then
+      refuse("%s: style is %s, expected a whole number from 1", of, tostring(line.style))
+    end
     of = ("%s, %s"):format(what, line.name)
     local n = numbers(line.x, nil, x, of .. ": x")
     numbers(line.y, n, y, of .. ": y")

@@ -104,7 +104,7 @@ local function against(line, cells, used_at)
   end
   local seeds_there = {}
   for k, seed in ipairs(line.seeds) do seeds_there[k] = { x = x, y = seed.y } end
-  return { name = line.name, x = x, y = line.y, low = line.low, high = line.high, seeds = seeds_there }
+  return { name = line.name, style = line.style, x = x, y = line.y, low = line.low, high = line.high, seeds = seeds_there }
 end
 
 -- ---- the kinds ----
@@ -112,8 +112,9 @@ end
 -- Lines of all groups, and the seeds that they have; nil where a group that has cells gives no line.
 local function lines_of(groups, curve_of, o, missing)
   local lines, counts = {}, {}
-  for _, group in ipairs(groups) do
+  for k, group in ipairs(groups) do
     local line, n = seeds.line(group.name, group.cells, function(c) return curve_of(c, group) end, o, missing)
+    if line then line.style = k end
     lines[#lines + 1] = line
     if n > 0 then counts[#counts + 1] = n end
   end
@@ -134,7 +135,7 @@ local function positive_part(line, fig)
     for k, i in ipairs(kept) do out[k] = list[i] end
     return out
   end
-  local of = { name = line.name, x = part(line.x), y = part(line.y), low = line.low and part(line.low), high = line.high and part(line.high), seeds = {} }
+  local of = { name = line.name, style = line.style, x = part(line.x), y = part(line.y), low = line.low and part(line.low), high = line.high and part(line.high), seeds = {} }
   for k, seed in ipairs(line.seeds or {}) do of.seeds[k] = { x = part(seed.x), y = part(seed.y) } end
   return of
 end
@@ -225,8 +226,8 @@ end
 -- Lines of a metric against an axis whose values are numbers.
 local function against_axis(pick, f, o)
   local lines, counts = {}, {}
-  for _, group in ipairs(pick.groups) do
-    local line = { name = group.name, x = {}, y = {}, low = {}, high = {} }
+  for k, group in ipairs(pick.groups) do
+    local line = { name = group.name, style = k, x = {}, y = {}, low = {}, high = {} }
     local columns = select_cells.groups(group.cells, f.x)
     table.sort(columns, function(a, b) return select_cells.number(a.name, f.x) < select_cells.number(b.name, f.x) end)
     for _, column in ipairs(columns) do
@@ -329,7 +330,7 @@ function makers.profile(pick, spec, f, o)
   for k, group in ipairs(pick.groups) do
     if scores[k][1] then
       local p = mn_stats.profile(scores[k], thresholds)
-      fig.lines[#fig.lines + 1] = { name = group.name, x = p.x, y = p.value, low = p.low, high = p.high }
+      fig.lines[#fig.lines + 1] = { name = group.name, style = k, x = p.x, y = p.value, low = p.low, high = p.high }
     end
   end
   o.how = "Runs of %s, 95 %% bootstrap bands."
@@ -340,7 +341,8 @@ end
 
 local function count_note(counts, o)
   if #counts == 0 then return "No cell is finished." end
-  local least, most = math.min(unpack(counts)), math.max(unpack(counts))
+  local least, most = math.huge, 0
+  for _, n in ipairs(counts) do least, most = math.min(least, n), math.max(most, n) end
   if o.how then
     local n = least == most and ("%d seed%s"):format(most, most == 1 and "" or "s") or ("%d to %d seeds"):format(least, most)
     return o.how:format(n)
@@ -364,6 +366,7 @@ function figure.new(study, spec, f)
   local o = { statistic = f.statistic or "mean" }
   if o.statistic ~= "mean" and o.statistic ~= "iqm" then errors.unknown("statistic of a figure", tostring(o.statistic), { "iqm", "mean" }) end
   if f.log and f.log ~= "x" and f.log ~= "y" and f.log ~= "xy" then errors.unknown("log of a figure", tostring(f.log), { "x", "y", "xy" }) end
+  if f.where ~= nil and type(f.where) ~= "table" then errors.raise("study: where of a figure is " .. tostring(f.where) .. ", expected { axis = value }") end
   local pick = select_cells.pick(study, f)
   local fig, counts, more = make(pick, spec, f, o)
   fig.title = select_cells.title(f.title or ("%s by %s"):format(about(spec, f.y)[1] or f.y, f.by or f.x or "seed"), pick)

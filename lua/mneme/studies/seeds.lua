@@ -57,11 +57,12 @@ end
 ---@param least integer seeds, of the group that has the fewest
 ---@param most integer
 function seeds.how(statistic, least, most)
+  if most == 1 then return "One seed, no interval." end
   local name = statistic == "iqm" and "Interquartile mean" or "Mean"
-  local n = least == most and ("%d seed%s"):format(most, most == 1 and "" or "s") or ("%d to %d seeds"):format(least, most)
+  local n = least == most and ("%d seeds"):format(most) or ("%d to %d seeds"):format(least, most)
   local t, bootstrap = "Student's 95 % t interval", "95 % bootstrap interval"
-  local interval = most > 1 and bootstrap or "no interval"
-  if most > 1 and statistic == "mean" and least < FEW then interval = most < FEW and t or t .. " (bootstrap from ten seeds on)" end
+  local interval = bootstrap
+  if statistic == "mean" and least < FEW then interval = most < FEW and t or t .. " (bootstrap from ten seeds on)" end
   return ("%s of %s, %s."):format(name, n, interval)
 end
 

@@ -24,7 +24,7 @@ end
 function select_cells.groups(cells, axis)
   local groups, by_name = {}, {}
   for _, c in ipairs(cells) do
-    local name = c.labels[axis]
+    local name = c.labels[axis] or "–"             -- an axis that only later cells have
     if not by_name[name] then
       by_name[name] = { name = name, cells = {} }
       groups[#groups + 1] = by_name[name]
@@ -140,7 +140,7 @@ function select_cells.note(pick, f)
     for _, c in ipairs(pick.cells) do
       if pick.missing[c] and c.status == status then names[#names + 1] = c.name end
     end
-    local word = status == "done" and "without it" or status == "open" and "not finished" or "failed"
+    local word = status == "done" and "without this number" or status == "open" and "not finished" or "failed"
     if #names > NAMED then
       parts[#parts + 1] = ("Left out, %s: %d of %d cells, among them %s."):format(word, #names, #pick.cells, table.concat(names, "; ", 1, NAMED - 1))
     elseif #names > 0 then parts[#parts + 1] = ("Left out, %s: %s."):format(word, table.concat(names, "; ")) end
