@@ -186,12 +186,13 @@ return mn.study {
   settings = { steps = 10, d = 1, name = "NASTY", fail = 0 }, seeds = { 3 },
   run = function(cfg)
     if cfg.fail == cfg.seed then error "NASTY" end
-    return { score = cfg.d * (1 + 0.1 * cfg.seed * cfg.width), curve = { x = { 1, 2 }, y = { cfg.d, cfg.seed } } }
+    return { score = cfg.d * (1 + 0.1 * cfg.seed * cfg.width), count = cfg.d == 2 and 1857 or 100, curve = { x = { 1, 2 }, y = { cfg.d, cfg.seed } } }
   end,
   metrics = { score = { "NASTY", unit = "s" } },
   figures = { { "bars", y = "score", x = "width", by = "core", title = "NASTY" }, { "lines", y = "curve", by = "core" } },
   claims = { { id = "NASTY", text = "NASTY https://example.org/a.", source = "NASTY",
-    test = { "better", metric = "score", a = { core = "plain" }, b = { core = "NASTY" } } } },
+    test = { "better", metric = "score", a = { core = "plain" }, b = { core = "NASTY" } } },
+    { text = "Counted.", test = { "ratio", metric = "count", a = { core = "plain" }, b = { core = "NASTY" }, at_least = 18.57, exact = true } } },
   report = { scope = "One NASTY.\n\nTwo, see https://example.org/x?a=1&b=2.", hard = { "NASTY", "all" }, code = "NASTY",
     hyperparameters = { { "name", source = "NASTY" }, { "luck", value = "NASTY", source = "guess" } } },
 }
@@ -219,6 +220,7 @@ t.test("a page: whole, escaped, the same bytes each time", function()
   t.ok(first:find("Nobody has written this.", 1, true))
   t.ok(first:find('<a href="https://example.org/x?a=1&amp;b=2">', 1, true))
   t.ok(first:find('class="verdict holds"', 1, true))
+  t.ok(first:find('<td class="number">18.57</td>', 1, true) and first:find("counted, not drawn", 1, true))
   t.ok(first:find('<figure class="mn-part" id="figure-2"', 1, true))
   t.ok(not first:find("cells are done", 1, true))
   local link = first:match '<a href="(cells/[^"]*width=1,seed=1/)"'

@@ -52,6 +52,7 @@ local function remarks(v, words)
   if v.why == "no_spread" then add(words.why.no_spread, v.n, p_text(v.p))
   elseif v.why then add("%s", words.why[v.why]) end
   if v.verdict ~= "undecided" and v.p and v.p < 0.05 and v.holm >= 0.05 then add("%s", words.only_alone) end
+  if v.low and v.claim.test.exact then add("%s", words.counted) end
   if v.over then add(words.averaged, table.concat(v.over, "; ")) end
   if #v.missing > 0 then
     local names = {}
@@ -73,7 +74,8 @@ function verdicts.table(out, judged, spec, words)
     local unit = test[1] ~= "ratio" and ((spec.metrics or {})[test.metric] or {}).unit or nil
     local function short(x) return x and numbers.short(x, unit) or "–" end
     local estimate = short(v.estimate)
-    if v.low then estimate = ("%s (%s … %s)"):format(estimate, short(v.low), short(v.high)) end
+    if test.exact and v.estimate then estimate = ("%.6g"):format(v.estimate) end
+    if v.low and not (test.exact and v.low == v.high) then estimate = ("%s (%s … %s)"):format(estimate, short(v.low), short(v.high)) end
     rows[i] = { { ('<span id="verdict-%d">%s</span>'):format(i, escape(id_of(v.claim, i))), html = true },
       { words[v.verdict], class = "verdict " .. v.verdict }, tostring(v.n), { estimate, class = "number" },
       { v.p and ("%s (%s)"):format(p_text(v.p), p_text(v.holm)) or "–", class = "number" }, { remarks(v, words), html = true, class = "wide" } }

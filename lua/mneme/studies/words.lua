@@ -25,7 +25,8 @@ words.en = {
     no_spread = "all %d seeds differ by the same, so their spread is not known; counting signs alone gives p = %s",
     not_positive = "a ratio needs numbers above 0", reaches_over = "the interval has both sides of the border in it",
     reaches_out = "the interval reaches beyond the distance that counts as equal", no_test = "no test was written" },
-  only_alone = "by itself; not when corrected for all claims", averaged = "each seed's number is the mean over %s",
+  only_alone = "by itself; not when corrected for all claims", counted = "counted, not drawn: no interval",
+  averaged = "each seed's number is the mean over %s",
   without = "missing: %s", more = "and %d more",
   statistics = "Intervals are Student's, over seeds; pairs of equal seeds where two sides are compared; of ratios, by their logarithms. "
     .. "In brackets after p: Holm's correction for all claims together. An undecided claim is not a refuted one.",
@@ -69,7 +70,8 @@ words.de = {
     no_spread = "alle %d Seeds unterscheiden sich um dasselbe, ihre Streuung ist also unbekannt; Vorzeichen allein ergeben p = %s",
     not_positive = "ein Verhältnis braucht Zahlen über 0", reaches_over = "im Intervall liegen beide Seiten der Grenze",
     reaches_out = "das Intervall reicht über den Abstand hinaus, der als gleich gilt", no_test = "es wurde kein Test geschrieben" },
-  only_alone = "für sich allein; nicht nach der Korrektur für alle Behauptungen", averaged = "die Zahl eines Seeds ist das Mittel über %s",
+  only_alone = "für sich allein; nicht nach der Korrektur für alle Behauptungen", counted = "gezählt, nicht gezogen: kein Intervall",
+  averaged = "die Zahl eines Seeds ist das Mittel über %s",
   without = "es fehlen: %s", more = "und %d weitere",
   statistics = "Intervalle nach Student, über Seeds; Paare gleicher Seeds, wo zwei Seiten verglichen werden; von Verhältnissen über ihre Logarithmen. "
     .. "In Klammern hinter p: nach Holm für alle Behauptungen zusammen korrigiert. Unentschieden heißt nicht widerlegt.",
