@@ -25,7 +25,7 @@ return mn.study {
   title = "T-Maze: feature maps (figure 13b)",
   question = "Does the outer product of features carry a cue further than maps that others use?",
   of = "tmaze",
-  axes = { corridor = { 120, 200, quick = { 40 }, full = { 200 } },
+  axes = { corridor = { 120, 200, quick = { 20 }, full = { 200 } },
     core = (function() local axis = cores() axis.quick = cores(small) return axis end)() },
   settings = { steps = 5e6, threads = 1, quick = { steps = 4e5, hidden = 64, lr = 3e-4, entropy_coef = 0.01 } },
   seeds = { 3, quick = 2 },

@@ -17,7 +17,7 @@ return mn.study {
     core = { "agalite", "galite_released", "gtrxl", "gru", "lstm", "feedforward",
       quick = { small "agalite", small "galite_released", small("gtrxl", { n_layers = 2, d_model = 64, d_head = 32, d_ffn = 64, memory = 64 }),
         small("gru", { d_model = 128 }), small("lstm", { d_model = 128 }), small("feedforward", { n_layers = 2, d_model = 64, d_ffn = 64 }) } },
-    corridor = { 120, 160, 200, quick = { 10, 20, 40 } },
+    corridor = { 120, 160, 200, quick = { 10, 20 } },
   },
   settings = { steps = 5e6, threads = 1, quick = { steps = 4e5, hidden = 64 } },
   seeds = { 3, quick = 2 },
