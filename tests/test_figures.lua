@@ -279,7 +279,8 @@ t.test("a part of a page: a switch, a table, the CSV as a link; each id once; ot
   t.eq(select(2, html:gsub('type="radio"', "")), 2)
   t.eq(select(2, html:gsub("<svg", "")), 4)
   t.eq(select(2, html:gsub("<caption>", "")), 2)
-  t.ok(html:find('<th scope="row">core2</th>', 1, true) and html:find("<td>0.5 </td>", 1, true) == nil)
+  t.ok(html:find('<th scope="row">core2</th><td>0.', 1, true))
+  t.ok(html:find('<th scope="row">random</th>' .. ("<td>0.5</td>"):rep(6), 1, true))
   local link = html:match 'download="fig1.csv" href="data:text/csv;charset=utf%-8,([^"]*)"'
   t.eq((link:gsub("%%(%x%x)", function(x) return string.char(tonumber(x, 16)) end)), figures.csv(fig))
   t.ok(figures.section(latency(2), "b", { numbers = "Zahlen" }):find("<summary>Zahlen", 1, true))

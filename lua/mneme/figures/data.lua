@@ -161,7 +161,7 @@ function data.table(fig)
   local head, rows, caption = tables[drawing](fig)
   for _, r in ipairs(fig.references or {}) do
     local row = { r.name, numbers.short(r.y, fig.y.unit) }
-    for i = 3, #head do row[i] = "" end
+    for i = 3, #head do row[i] = drawing == "lines" and row[2] or "" end
     if drawing == "bars" and #head == 5 then row[2], row[3] = "", row[2] end
     rows[#rows + 1] = row
   end

@@ -27,7 +27,8 @@ local style = [[
 .mn-part table{border-collapse:collapse;font-size:12px;margin:.5em 0;font-variant-numeric:tabular-nums}
 .mn-part caption{text-align:left;padding:.3em 0;opacity:.8}
 .mn-part th,.mn-part td{padding:.2em .7em;text-align:right;border-top:1px solid #8b919955;white-space:nowrap}
-.mn-part th:first-child{text-align:left;white-space:normal;overflow-wrap:anywhere;max-width:16em}
+.mn-part caption span{position:sticky;left:0;display:inline-block;max-width:min(85vw,680px)}
+.mn-part th:first-child{text-align:left;white-space:normal;overflow-wrap:anywhere;min-width:8em;max-width:16em}
 .mn-part .mn-save{font-size:13px}
 .mn-part .mn-save a{margin-right:1em;color:inherit}
 @media (max-width:600px){.mn-part .mn-wide{display:none}.mn-part .mn-narrow{display:block}}
@@ -58,7 +59,7 @@ end
 
 local function numbers_of(fig)
   local head, rows, caption = data.table(fig)
-  local out = { ('<div class="mn-table"><table><caption>%s</caption><thead><tr>'):format(escape(caption)) }
+  local out = { ('<div class="mn-table"><table><caption><span>%s</span></caption><thead><tr>'):format(escape(caption)) }
   for _, name in ipairs(head) do out[#out + 1] = ('<th scope="col">%s</th>'):format(escape(name)) end
   out[#out + 1] = "</tr></thead><tbody>\n"
   for _, row in ipairs(rows) do
