@@ -321,6 +321,13 @@ t.test("gnuplot draws every kind from the script and the CSV, without a complain
   end
 end)
 
+t.test("the example of docs/figures.md", function()
+  local example = files.read(require("mneme.find").root .. "docs/figures.md"):match "```lua\n(.-)```"
+  local path = here .. "/latency.svg"
+  assert(loadstring((example:gsub('"latency.svg"', ("%q"):format(path)))))()
+  check_texts(files.read(path), "the example")
+end)
+
 -- ---- what is no figure ----
 
 t.test("what is no figure is refused by name", function()

@@ -18,7 +18,7 @@ local parts = {
   task = { "mneme.task", "new" }, sequence_model = { "mneme.sequence_model", "new" }, supervised = { "mneme.supervised", "new" },
   trajectory = { "mneme.trajectory", "read" }, recording = { "mneme.recording" }, replay = { "mneme.replay" },
   study = { "mneme.study", "new" }, sized = { "mneme.sized" }, interventions = { "mneme.interventions" },
-  stats = { "mneme.stats" }, manual_seed = { "mneme.nn", "manual_seed" },
+  stats = { "mneme.stats" }, figures = { "mneme.figures" }, manual_seed = { "mneme.nn", "manual_seed" },
 }
 
 ---A leaf whose first axis is time: sequences of plans that run by rows.

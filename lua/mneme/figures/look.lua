@@ -15,7 +15,8 @@ local dashes = { nil, "7 3", "2 3", "9 3 2 3", "4 2 1 2" }
 local markers = { "disc", "square", "triangle", "diamond", "cross" }
 
 ---How line k is drawn.
----@return table { color = "c1" of strokes, fill = "f1", dash = "7 3" or nil, marker = "square" ..., marked = it has markers whatever it is, round = 0.. of the dash }
+---@return table { color = "c1" of strokes, fill = "f1", dash = "7 3" or nil, round = 0.. of the dash, marker = "square" ...,
+---  marked = it has markers however many points there are }
 function look.line(k)
   local round = math.floor((k - 1) / COLORS)
   local color = (k - 1) % COLORS + 1

@@ -135,7 +135,8 @@ local function positive_part(line, fig)
     for k, i in ipairs(kept) do out[k] = list[i] end
     return out
   end
-  local of = { name = line.name, style = line.style, x = part(line.x), y = part(line.y), low = line.low and part(line.low), high = line.high and part(line.high), seeds = {} }
+  local of = { name = line.name, style = line.style, x = part(line.x), y = part(line.y), seeds = {} }
+  if line.low then of.low, of.high = part(line.low), part(line.high) end
   for k, seed in ipairs(line.seeds or {}) do of.seeds[k] = { x = part(seed.x), y = part(seed.y) } end
   return of
 end
