@@ -16,10 +16,10 @@ return mn.study {
   axes = {
     core = { galite("elementwise", elementwise), galite("scalar", scalar), galite("none", none),
       quick = { galite("elementwise", elementwise, small), galite("scalar", scalar, small), galite("none", none, small) } },
-    corridor = { 120, 160, 200, quick = { 10, 20 }, full = { 200 } },
+    corridor = { 120, 160, 200, quick = { 20, 40 }, full = { 200 } },
   },
-  settings = { steps = 5e6, threads = 1, quick = { steps = 4e5, hidden = 64, lr = 3e-4, entropy_coef = 0.01 } },
-  seeds = { 3, quick = 2, full = 3 },
+  settings = { steps = 5e6, threads = 1, quick = { steps = 8e5, hidden = 64, lr = 3e-4, entropy_coef = 0.01 } },
+  seeds = { 3 },
   metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 } } },
   figures = {
     { "lines", y = "score", x = "corridor", by = "core", title = "success against the corridor's length" },

@@ -27,8 +27,8 @@ return mn.study {
   of = "tmaze",
   axes = { corridor = { 120, 200, quick = { 20 }, full = { 200 } },
     core = (function() local axis = cores() axis.quick = cores(small) return axis end)() },
-  settings = { steps = 5e6, threads = 1, quick = { steps = 4e5, hidden = 64, lr = 3e-4, entropy_coef = 0.01 } },
-  seeds = { 3, quick = 2 },
+  settings = { steps = 5e6, threads = 1, quick = { steps = 6e5, hidden = 64, lr = 3e-4, entropy_coef = 0.01 } },
+  seeds = { 3 },
   metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 } } },
   figures = {
     { "bars", y = "score", by = "core", title = "success of each feature map" },

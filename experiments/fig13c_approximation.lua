@@ -26,7 +26,7 @@ return mn.study {
   of = "tmaze",
   axes = { corridor = { 120, 200, quick = { 20 }, full = { 200 } },
     core = (function() local axis = cores { 1, 2, 4, 8 } axis.quick = cores({ 1, 2, 8 }, small) return axis end)() },
-  settings = { steps = 5e6, threads = 1, quick = { steps = 3e5, hidden = 64, lr = 3e-4, entropy_coef = 0.01 } },
+  settings = { steps = 5e6, threads = 1, quick = { steps = 6e5, hidden = 64, lr = 3e-4, entropy_coef = 0.01 } },
   seeds = { 3, quick = 2 },
   metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 } } },
   figures = { { "bars", y = "score", by = "core", title = "success of each approximation and rank" },

@@ -12,10 +12,10 @@ return mn.study {
   axes = {
     core = { "agalite", "galite", "galite_released", "gated_linear", "linear_transformer",
       quick = { small "agalite", small "galite", small "galite_released", small "gated_linear", small "linear_transformer" } },
-    corridor = { 120, 160, 200, quick = { 10, 20 }, full = { 200 } },
+    corridor = { 120, 160, 200, quick = { 20, 40 }, full = { 200 } },
   },
-  settings = { steps = 5e6, threads = 1, quick = { steps = 4e5, hidden = 64, lr = 3e-4, entropy_coef = 0.01 } },
-  seeds = { 3, quick = 2 },
+  settings = { steps = 5e6, threads = 1, quick = { steps = 8e5, hidden = 64, lr = 3e-4, entropy_coef = 0.01 } },
+  seeds = { 3 },
   metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 } } },
   figures = {
     { "lines", y = "score", x = "corridor", by = "core", title = "success against the corridor's length" },

@@ -19,7 +19,7 @@ return mn.study {
         small("gru", { d_model = 128 }), small("lstm", { d_model = 128 }), small("feedforward", { n_layers = 2, d_model = 64, d_ffn = 64 }) } },
     corridor = { 120, 160, 200, quick = { 10, 20 } },
   },
-  settings = { steps = 5e6, threads = 1, quick = { steps = 4e5, hidden = 64 } },
+  settings = { steps = 5e6, threads = 1, quick = { steps = 6e5, hidden = 64 } },
   seeds = { 3, quick = 2 },
   metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 } } },
   figures = {
