@@ -110,3 +110,24 @@ int mn_env_values(mn_ctx *mn, const mn_env *e, const double *given, double *valu
   }
   return n;
 }
+
+/* Length of the first n words of a list parted by blanks. */
+static int words(const char *list, int n) {
+  const char *at = list;
+  for (int i = 0; i < n && *at; i++) {
+    at += strspn(at, " ");
+    at += strcspn(at, " ");
+  }
+  return (int)(at - list);
+}
+
+int mn_env_actions_fit(mn_ctx *mn, const mn_env *e, int n, const int32_t *action, int copies) {
+  const char *names = e->facts->actions;
+  uint32_t bad = 0;
+  for (int i = 0; i < copies; i++) bad |= (uint32_t)action[i] >= (uint32_t)n;
+  for (int i = 0; bad && i < copies; i++)
+    if ((uint32_t)action[i] >= (uint32_t)n)
+      return mn_fail(mn, "%s: action[%d]=%d, expected 0..%d%s%.*s%s", e->name, i, action[i], n - 1, *names ? " (" : "",
+                     words(names, n), names, *names ? ")" : "");
+  return 0;
+}

@@ -12,8 +12,8 @@
 **              recorded them.  A handle whose tensor is gone is an error, never a crash, and never
 **              another tensor's numbers.  The handle {0, 0} is "no tensor".
 **   layout     Row-major and contiguous; sequences are time-major, [T,B,...].
-**   threads    One mn_ctx per thread of control.  Other state: the BLAS that is loaded once, and the
-**              signal flag of mn_interrupted().
+**   threads    One mn_ctx per thread of control.  Other state: the BLAS that is loaded once, the
+**              signal flag of mn_interrupted(), and this process's rank.
 */
 #ifndef MNEME_H
 #define MNEME_H
@@ -99,6 +99,7 @@ const char *mn_env_about(int env);                 /* more lines on its settings
 const char *mn_env_actions(int env);               /* "up down left right" */
 const char *mn_env_settable(int env);              /* "cue=up|down ...": facts that mn_vec_set changes, or NULL */
 mn_vec     *mn_vec_new(mn_ctx *mn, int env, int copies, double seed, const double *params, const char *text, int time_limit);
+int         mn_vec_keep(mn_vec *v, int first, int copies);       /* these alone, before the first reset */
 void        mn_vec_free(mn_vec *v);
 int         mn_vec_space(mn_vec *v, int *dtype, int *shape);   /* ndim of one observation */
 int         mn_vec_codes(mn_vec *v);               /* uint8 observations: numbers below it; 0: intensities */
@@ -206,6 +207,16 @@ int         mn_process_wait(mn_ctx *mn, double seconds, mn_ended *ended); /* 1: 
 void        mn_process_stop(int pid, bool at_once);
 void        mn_process_exit(int status);
 int         mn_cores(void);                        /* that this process may run on */
+
+/* ranks: processes that mpirun started and that train one agent, see engine/ranks.c.  Alone: rank 0 of 1. */
+const char *mn_ranks_begin(void);                  /* NULL, or why the others cannot be joined */
+int         mn_rank(void);
+int         mn_ranks(void);                        /* how many */
+void        mn_ranks_mean(float *x, double n, bool more);   /* over ranks, in place; called by all, as what follows */
+void        mn_ranks_sum(double *x, int n);
+int         mn_ranks_gather(mn_ctx *mn, const void *mine, void *all, double bytes, bool everyone);
+void        mn_ranks_share(void *at, double bytes);/* rank 0's for all */
+void        mn_ranks_end(bool fine, int status);   /* not fine: all others end, too */
 
 /* TensorBoard event files */
 int         mn_events_begin(mn_ctx *mn, const char *path, const char *tag, const char *text);  /* two records: version, a text */

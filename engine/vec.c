@@ -16,6 +16,7 @@ struct mn_vec {
   const mn_env *env;
   mn_space space;
   int copies, chunks, n_params;
+  int first;                     /* the number of copy 0 among those that were made: see mn_vec_keep */
   int time_limit;                /* 0: none */
   int waiting;                   /* copies that were never reset */
   size_t obs_bytes;
@@ -96,7 +97,7 @@ static void start_stream(mn_vec *v, int copy, double seed, int as) {
 }
 
 static void start_streams(mn_vec *v) {
-  for (int i = 0; i < v->copies; i++) start_stream(v, i, v->seed, i);
+  for (int i = 0; i < v->copies; i++) start_stream(v, i, v->seed, v->first + i);
 }
 
 /* `copies` copies of environment number `env`.  seed: whole, 0..2^53.  params: one value for each
@@ -132,6 +133,19 @@ mn_vec *mn_vec_new(mn_ctx *mn, int env, int copies, double seed, const double *p
   for (int i = 0; i < copies; i++) v->last[i] = NEVER;
   start_streams(v);
   return v;
+}
+
+/* Keep copies first .. first + copies - 1 alone, before the first reset: they are counted from 0 now, and draw the
+** random numbers that they would have drawn among the others. */
+int mn_vec_keep(mn_vec *v, int first, int copies) {
+  if (v->waiting < v->copies) return mn_fail(v->ctx, "%s: keep after reset", v->env->name);
+  if (first < 0 || copies < 1 || copies > v->copies - first)
+    return mn_fail(v->ctx, "%s: keep %d copies from %d, there are 0..%d", v->env->name, copies, first, v->copies - 1);
+  v->first += first;
+  v->copies = v->waiting = copies;
+  v->chunks = (copies + MN_LANES - 1) / MN_LANES;
+  start_streams(v);
+  return 0;
 }
 
 void mn_vec_free(mn_vec *v) {
@@ -261,27 +275,6 @@ static void step_chunk(mn_vec *v, int c, const int32_t *action, target to) {
   advance(&v->streams[c], 0, n);
 }
 
-/* Length of the first n words of a list parted by blanks. */
-static int words(const char *list, int n) {
-  const char *at = list;
-  for (int i = 0; i < n && *at; i++) {
-    at += strspn(at, " ");
-    at += strcspn(at, " ");
-  }
-  return (int)(at - list);
-}
-
-static int check_actions(mn_vec *v, const int32_t *action) {
-  const char *names = v->env->facts->actions;
-  uint32_t n = (uint32_t)v->space.n_actions, bad = 0;
-  for (int i = 0; i < v->copies; i++) bad |= (uint32_t)action[i] >= n;
-  for (int i = 0; bad && i < v->copies; i++)
-    if ((uint32_t)action[i] >= n)
-      return mn_fail(v->ctx, "%s: action[%d]=%d, expected 0..%u%s%.*s%s", v->env->name, i, action[i],
-                     n - 1, *names ? " (" : "", words(names, (int)n), names, *names ? ")" : "");
-  return 0;
-}
-
 /* One step of every copy.  In: action[copies].  Out: obs [copies, ...], reward, terminated,
 ** truncated [copies].  Where an episode ends, obs is the first of the next one, and
 ** mn_vec_final_obs, _score, _return and _length tell of the one that ended.  On an error nothing has
@@ -289,7 +282,7 @@ static int check_actions(mn_vec *v, const int32_t *action) {
 int mn_vec_step(mn_vec *v, const int32_t *action, void *obs, float *reward, uint8_t *terminated,
                 uint8_t *truncated) {
   if (v->waiting) return mn_fail(v->ctx, "%s: step before reset", v->env->name);
-  if (check_actions(v, action)) return -1;
+  if (mn_env_actions_fit(v->ctx, v->env, v->space.n_actions, action, v->copies)) return -1;
   target to = { obs, reward, terminated, truncated };
   long work = (long)v->copies * (16 + (long)v->obs_bytes / 4);
   if (v->chunks == 1 || work < 50000) {  /* not even a team of one: it takes longer than the step */

@@ -15,4 +15,7 @@ int mn_env_fact(mn_ctx *mn, const mn_env *e, const char *name, double value);
 /* The i-th word of a list parted by blanks, in buf; "?" where there is none. */
 const char *mn_word(const char *list, int i, char *buf, int size);
 
+/* 0 if every action is one of 0 .. n-1; else the first that is not is the error. */
+int mn_env_actions_fit(mn_ctx *mn, const mn_env *e, int n, const int32_t *action, int copies);
+
 #endif

@@ -4,13 +4,14 @@
 **   loss = policy - entropy_coef entropy + value_coef value
 ** clip_values: 0.5 mean max((V - G)^2, (V_old + clip(V - V_old) - G)^2), as in OpenAI's baselines.
 ** Everything but logits and values is a constant.  approx_kl = mean((r-1) - log r) (Schulman 2020, "Approximating
-** KL divergence"); clip_fraction: how often |r-1| > clip. */
+** KL divergence"); clip_fraction: how often |r-1| > clip.  over_ranks: each of several processes has an equal part of
+** the batch here, and A is normalised over all of it. */
 #include <math.h>
 #include <string.h>
 #include "policy.h"
 
 enum { IN_LOGITS, IN_VALUES, IN_ACTIONS, IN_OLD_LOG_PROBS, IN_OLD_VALUES, IN_ADVANTAGES, IN_RETURNS };
-enum { CLIP, ENTROPY_COEF, VALUE_COEF, CLIP_VALUES, NORMALISE };
+enum { CLIP, ENTROPY_COEF, VALUE_COEF, CLIP_VALUES, NORMALISE, OVER_RANKS };
 
 static float clipped(float x, float low, float high) { return mn_at_most(mn_at_least(x, low), high); }
 
@@ -23,13 +24,16 @@ static double excess(double x, double r) {
 /* What advantages are shifted and scaled by. */
 static void normaliser(const mn_call *c, double *mean, double *scale) {
   const mn_arg *a = &c->in[IN_ADVANTAGES];
-  double sum = 0, squares = 0;
+  bool over_ranks = OPT(c, OVER_RANKS) != 0;
+  double sum = 0, squares = 0, n = (double)a->n * (over_ranks ? mn_ranks() : 1);
   *mean = 0, *scale = 1;
   if (OPT(c, NORMALISE) == 0) return;
   for (long i = 0; i < a->n; i++) sum += a->data[i];
-  *mean = sum / (double)a->n;
+  if (over_ranks) mn_ranks_sum(&sum, 1);
+  *mean = sum / n;
   for (long i = 0; i < a->n; i++) squares += (a->data[i] - *mean) * (a->data[i] - *mean);
-  *scale = 1 / (sqrt(squares / (double)a->n) + 1e-8);
+  if (over_ranks) mn_ranks_sum(&squares, 1);
+  *scale = 1 / (sqrt(squares / n) + 1e-8);
 }
 
 /* The value loss of one row; its derivative by V in *slope. */
@@ -100,7 +104,7 @@ static void backward(mn_call *c) {
 const mn_op mn_op_ppo_loss = {
   .sig = "logits[T,B,A] values[T,B] actions[T,B]:<A old_log_probs[T,B] old_values[T,B] advantages[T,B] returns[T,B]"
          " -> loss[1] ~policy_loss[1] ~value_loss[1] ~entropy[1] ~approx_kl[1] ~clip_fraction[1]"
-         " | clip=0.2 entropy_coef=0.01 value_coef=0.5 clip_values=0 normalise_advantages=1",
+         " | clip=0.2 entropy_coef=0.01 value_coef=0.5 clip_values=0 normalise_advantages=1 over_ranks=0",
   .doc = "mean max(-A r, -A clip(r)) - entropy_coef entropy + value_coef 0.5 mean (V-G)^2, r = pi(a)/pi_old(a) "
          "(Schulman et al. 2017)",
   .time = MN_WHOLE, .forward = forward, .backward = backward,

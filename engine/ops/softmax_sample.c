@@ -1,6 +1,7 @@
 /* softmax_sample.c -- draws an action from softmax(logits) for every row and copy.
 ** The draw of copy b at time t comes from a counter, (seed, b, clock + t): no state, the same draws for any
-** number of copies or threads, and nothing to save but the clock.  greedy=1 takes the largest logit. */
+** number of copies or threads, and nothing to save but the clock.  greedy=1 takes the largest logit.  Where other
+** processes step the copies before these, `first` says how many they are. */
 #include "../maths.h"
 #include "../random.h"
 #include "op.h"
@@ -26,13 +27,13 @@ static int largest(const float *logit, int A) {
 }
 
 static void forward(mn_call *c) {
-  int T = DIM(c, 'T'), B = DIM(c, 'B'), A = DIM(c, 'A');
+  int T = DIM(c, 'T'), B = DIM(c, 'B'), A = DIM(c, 'A'), first = (int)OPT(c, 1);
   const int32_t *clock = c->in[1].i32;               /* seed, then the time of row 0 as low and high 31 bits */
   for (int t = 0; t < T; t++)
     for (int b = 0; b < B; b++) {
       const float *logit = c->in[0].data + ((long)t * B + b) * A;
       uint64_t time = (uint64_t)clock[1] + ((uint64_t)clock[2] << 31) + (uint64_t)(c->t0 + t);
-      uint32_t counter[6] = { (uint32_t)clock[0], 0, (uint32_t)b, (uint32_t)time, (uint32_t)(time >> 32), FOR_ACTION };
+      uint32_t counter[6] = { (uint32_t)clock[0], 0, (uint32_t)(first + b), (uint32_t)time, (uint32_t)(time >> 32), FOR_ACTION };
       uint32_t bits[4];
       mn_philox(counter, bits);
       float u = (float)(bits[0] >> 8) * 0x1p-24f;
@@ -41,7 +42,7 @@ static void forward(mn_call *c) {
 }
 
 const mn_op mn_op_softmax_sample = {
-  .sig = "logits[T,B,A] clock[3]:i32 -> action[T,B]:i32 | greedy=0",
-  .doc = "action ~ softmax(logits), drawn by counter (seed, copy, time); clock = seed, time low, time high",
+  .sig = "logits[T,B,A] clock[3]:i32 -> action[T,B]:i32 | greedy=0 first=0",
+  .doc = "action ~ softmax(logits), drawn by counter (seed, copy, time); clock = seed, time low, time high; first: the number of copy 0",
   .time = MN_ROWS, .forward = forward,
 };

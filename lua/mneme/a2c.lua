@@ -4,6 +4,7 @@
 -- (same parameters, same states: the same numbers as running the sequence again; a test compares both).
 local actor = require "mneme.actor"
 local plan = require "mneme.plan"
+local ranks = require "mneme.ranks"
 local tensor = require "mneme.tensor"
 local ops = tensor.ops
 
@@ -31,7 +32,7 @@ end
 function A2C:update()
   self.optimiser:tick(self:rate())
   if self.learn.recorded then self.learn:run() else self.learn() end
-  for name, p in pairs(self.read) do self.losses[name] = p[0] end
+  ranks.means(self.read, self.losses)
   local loss, norm = self.losses.loss, self.optimiser:grad_norm()
   return loss - loss == 0 and norm - norm == 0
 end

@@ -14,7 +14,9 @@ local forgetting = require "mneme.forgetting"
 local learner_keys = require "mneme.learner_keys"
 local optim = require "mneme.optim"
 local plan = require "mneme.plan"
+local ranks = require "mneme.ranks"
 local schedule = require "mneme.schedule"
+local shared_episodes = require "mneme.shared_episodes"
 local tensor = require "mneme.tensor"
 local trainer = require "mneme.trainer"
 local C, ops = engine.C, tensor.ops
@@ -22,7 +24,7 @@ local MOST_PIECES = 64             -- as many plans as one can lean on
 
 ---@class Actor
 ---@field T integer steps of a rollout
----@field B integer copies
+---@field B integer copies that this process steps: numbers first .. first + B - 1 of the run's `copies`
 ---@field x Tensor [T+1,B,...] observations in the task's own type
 ---@field done Tensor [T+1,B] u8: the observation begins an episode
 ---@field resets Tensor [T+1,B] u8: the memory is cleared before the observation
@@ -86,7 +88,7 @@ local function piece_of(self, first, rows)
   local function probe(name, t) piece.probes[name] = t return t end
   piece.act = plan(function(x, resets, state, told)
     local logits, values, after = self:forward(x, resets, state, probe, told)
-    return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock }
+    return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock, first = self.first }
   end)
   piece.x, piece.resets, piece.previous = window(self.x, first, to), window(self.resets, first, to), previous
   piece.logits, piece.values, piece.after, piece.actions = piece.act(piece.x, piece.resets, piece.state, previous)
@@ -110,6 +112,27 @@ local function make_buffers(self)
   self.terminated, self.truncated = ffi.new("uint8_t[?]", B), ffi.new("uint8_t[?]", B)
 end
 
+-- This rank's share of the copies.
+local function share(self, what, task)
+  self.copies = task.num_envs
+  self.B = self.copies / ranks.size
+  if self.B % 1 ~= 0 then
+    errors.usage(("%s: num_envs=%d cannot be shared out evenly among %d ranks"):format(what, self.copies, ranks.size))
+  end
+  self.first = ranks.rank * self.B
+  if ranks.size > 1 then
+    task:keep(self.first, self.B)
+    self.finished = shared_episodes(self.T * self.B)
+  end
+end
+
+-- Memories before anything was seen; those that know which copy they are of are told.
+local function empty(self)
+  local state = self.agent.core:initial(self.B)
+  for b = 0, state.copy and self.B - 1 or -1 do state.copy:data()[b] = self.first + b end
+  return state
+end
+
 ---Make a learner of a class.
 ---@param class table
 ---@param what string its name, for errors
@@ -125,7 +148,8 @@ function Actor.new(class, what, cfg, task, agent)
   if core.config.reset == false and (self.context > 0 or not self.carry) then
     errors.usage(("%s: context and carry=0 clear the memory, but core %s has reset=false"):format(what, core.name))
   end
-  self.T, self.B = self.num_steps, task.num_envs
+  self.T = self.num_steps
+  share(self, what, task)
   local length = self.horizon > 0 and self.horizon or self.T
   if math.ceil(self.T / length) > MOST_PIECES then
     errors.usage(("%s: horizon=%d cuts num_steps=%d into %d pieces, expected at most %d"):format(what, length, self.T,
@@ -156,7 +180,7 @@ function Actor:begin()
   self.forgetting:all(row.resets[T])
   if row.previous.action then for b = 0, self.B - 1 do row.previous.action[T][b] = -1 end end
   if row.previous.reward then ffi.fill(row.previous.reward[T], 4 * self.B) end
-  tensor.keep(self.agent.core:initial(self.B), self.next)
+  tensor.keep(empty(self), self.next)
 end
 
 -- A plan for one more step that counts for nothing: V of observations that no action follows.
@@ -214,7 +238,7 @@ local function step(self, t, after)
   for b = 0, B - 1 do
     local ended = terminated[b] ~= 0 or truncated[b] ~= 0
     done[b] = ended and 1 or 0
-    if ended then self.finished:add(self.task, b) end
+    if ended then self.finished:add(self.task, b, t) end
   end
   if self.previous then tell(self, t) end
   if self.bootstrap_truncated then bootstrap(self, t, after) end
@@ -247,7 +271,8 @@ function Actor:rollout()
   end
   tensor.keep(last.after, self.next)
   last.act:rows(last.rows, last.rows + 1)     -- the value that the returns end in
-  self.step = self.step + T * B
+  if ranks.size > 1 then self.finished:settle() end
+  self.step = self.step + T * self.copies
 end
 
 -- ---- what the trainer asks for ----
@@ -263,12 +288,12 @@ end
 ---One rollout, one update.
 function Actor:advance()
   self:rollout()
-  return self.T * self.B, self:update()
+  return self.T * self.copies, self:update()
 end
 
 ---The learning rate of the next update of the optimiser.
 function Actor:rate()
-  return schedule.rate(self, self.optimiser:updates() + 1, self.step - self.T * self.B, self.cfg.steps)
+  return schedule.rate(self, self.optimiser:updates() + 1, self.step - self.T * self.copies, self.cfg.steps)
 end
 
 function Actor:over()
@@ -280,6 +305,7 @@ function Actor:describe()
   local about, task = self.agent:describe(), self.task
   about.env, about.task, about.env_of_script = task.id, {}, task.world.vec == nil or nil     -- see reopen.lua
   for key, value in pairs(task.settings) do about.task[key] = value end
+  about.task.num_envs = self.copies
   about.memory = { carry = self.carry, reset_on_done = self.reset_on_done, context = self.context, horizon = self.horizon,
     num_steps = self.T }
   about.max_norm = self.max_norm
@@ -290,13 +316,14 @@ function Actor:headline()
   return ("%s on %s, %d parameters"):format(self.agent.core.name, self.task.id, self.agent.module:count())
 end
 
--- All copies of the task as one row of bytes each, zeros after the shorter ones.
+-- The copies of the task as one row of bytes each, zeros after the shorter ones.
 local function saved_worlds(task)
   local saved, longest = {}, 1
   for b = 0, task.num_envs - 1 do
     saved[b] = task:save(b)
     longest = math.max(longest, #saved[b])
   end
+  longest = ranks.most(longest)
   local t = tensor.new { shape = { task.num_envs, longest }, dtype = "u8" }
   for b = 0, task.num_envs - 1 do ffi.copy(t:data() + b * longest, saved[b], #saved[b]) end
   return t
@@ -312,16 +339,20 @@ end
 
 function Actor:contents()
   local list = self.optimiser:contents()
-  for _, name in ipairs(self.agent.core:state_names()) do list[#list + 1] = { "state." .. name, self.next[name] } end
-  list[#list + 1], list[#list + 2] = { "observation", last_row(self.x) }, { "done", last_row(self.done) }
-  list[#list + 1], list[#list + 2] = { "resets", last_row(self.resets) }, { "seen", self.forgetting.seen }
+  local core = self.agent.core
+  local function add(name, t, copies) list[#list + 1] = { name, t, copies = copies or 1 } end
+  for _, name in ipairs(core:state_names()) do add("state." .. name, self.next[name], core:copy_axis(name)) end
+  add("observation", last_row(self.x))
+  add("done", last_row(self.done))
+  add("resets", last_row(self.resets))
+  add("seen", self.forgetting.seen)
   for _, name in ipairs { "action", "reward" } do          -- in this order: equal runs give equal files
     local t = self.previous and self.previous[name]
-    if t then list[#list + 1] = { "previous." .. name, last_row(t) } end
+    if t then add("previous." .. name, last_row(t)) end
   end
   list[#list + 1] = { "clock", self.clock }
   self.agent.module:each(function(name, t) list[#list + 1] = { "agent." .. name, t } end)
-  list[#list + 1] = { "worlds", saved_worlds(self.task), own = true }
+  list[#list + 1] = { "worlds", saved_worlds(self.task), own = true, copies = 1 }
   return list
 end
 
@@ -331,7 +362,7 @@ function Actor:restored(checkpoint)
   local worlds, observations = checkpoint.tensors.worlds, self.row.x[self.T]
   local bytes, n = worlds:shape()[2], self.x:size() / (self.T + 1) / self.B
   for b = 0, self.B - 1 do
-    self.task:restore(b, ffi.string(worlds:data() + b * bytes, bytes), observations + b * n)
+    self.task:restore(b, ffi.string(worlds:data() + (self.first + b) * bytes, bytes), observations + b * n)
   end
   self.finished:restore(checkpoint.counters.episodes)
   self.step = checkpoint.step

@@ -6,6 +6,7 @@ local script = require "mneme.script"
 local version = require "mneme.version"
 
 local cli = {}
+local ranks                        -- the module, for commands that several processes may share
 local commands                     -- { name, usage, doc, run(words) -> status?, comment = file whose first lines help shows }
 
 local function usage_text()
@@ -19,6 +20,8 @@ end
 -- ---- run ----
 
 local function run(words)
+  ranks = require "mneme.ranks"
+  ranks.begin()
   local name, first = words[1], 2
   if not name or name == "--help" or name == "-h" then
     errors.usage("run: which script?", "mneme run SCRIPT [key=value ...]; mneme list experiments")
@@ -145,15 +148,20 @@ end
 ---@return integer status of the process
 function cli.main(words)
   local ok, result = xpcall(dispatch, errors.handler, words)
-  if ok then return type(result) == "number" and result or 0 end
+  if ok then
+    local status = type(result) == "number" and result or 0
+    if ranks then ranks.finish(true, status) end
+    return status
+  end
   local e = errors.is(result) and result or errors.handler(result)
   if not e.silent then
     local text = tostring(e):gsub("%s*\n%s*", " ")
-    io.stderr:write(e.where and "" or text:find "^[^%s:]+%.lua:%d+:" and "" or "mneme: ", text, "\n")
+    io.stderr:write(ranks and ranks.speaker() or "", e.where and "" or text:find "^[^%s:]+%.lua:%d+:" and "" or "mneme: ", text, "\n")
     local debug_on = script.setting(words, "debug")
     if debug_on and debug_on ~= "0" and e.traceback then io.stderr:write(e.traceback, "\n") end
   end
   io.stdout:flush()
+  if ranks then ranks.finish(e.silent == true, e.status) end
   return e.status
 end
 

@@ -5,6 +5,7 @@
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
 local find = require "mneme.find"
+local ranks = require "mneme.ranks"
 local values = require "mneme.values"
 
 local config = {
@@ -26,7 +27,7 @@ local standard = {
   { "steps", 1e6, { "environment steps, over all copies", whole = true, range = { 1, 2 ^ 53 } } },
   { "checkpoint_every", 0, { "steps between two; 0: one a minute", whole = true, range = { 0, 2 ^ 53 } } },
   { "record_every", 10, { "minutes between two recorded episodes; 0: none", range = { 0, 1e6 } } },
-  { "threads", 0, { "0: as many as the machine has", whole = true, range = { 0, 1024 } } },
+  { "threads", 0, { "0: as many as the machine has; one for each of several ranks", whole = true, range = { 0, 1024 } } },
   { "debug", false, { "check every tensor's numbers, show tracebacks" } },
   { "profile", false, { "time every op" } },
 }
@@ -246,7 +247,7 @@ function config.new(defaults, about)
     errors.usage(("device=%s: tensors live on %s already"):format(cfg.device, config.device or "cpu"),
       "mneme run SCRIPT device=" .. cfg.device .. " chooses before the script begins")
   end
-  engine.check(engine.C.mn_set_threads(engine.ctx, cfg.threads))
+  engine.check(engine.C.mn_set_threads(engine.ctx, ranks.threads(cfg.threads)))
   if cfg.debug then engine.C.mn_set_debug(engine.ctx, true) end
   return setmetatable(cfg, guard)
 end

@@ -168,6 +168,8 @@ function native:step(action, obs, reward, terminated, truncated)
   check(C.mn_vec_step(self.vec, action, obs, reward, terminated, truncated))
 end
 
+function native:keep(first, count) check(C.mn_vec_keep(self.vec, first, count)) end
+
 function native:save(copy)
   local n = C.mn_vec_bytes(self.vec)
   local bytes = ffi.new("char[?]", n)
@@ -340,6 +342,15 @@ local function read_actions(task, actions, into)
     into[i - 1] = a
   end
   return into
+end
+
+---Keep some of the copies alone, before the first reset: counted from 0 again, they draw the random numbers that they
+---would have drawn among the others.
+---@param first integer from 0
+---@param count integer
+function Task:keep(first, count)
+  open(self):keep(first, count)
+  self.num_envs = count
 end
 
 ---Act in every copy.  Where an episode ends, obs is the first observation of the next one.

@@ -16,11 +16,15 @@ end
 ---Copy b of the task has just finished an episode.
 function Episodes:add(task, b)
   local ended = task.ended
+  self:count_in(ended.score[b], ended.ret[b], ended.length[b])
+end
+
+function Episodes:count_in(score, ret, length)
   local at = self.total % WINDOW
-  self.scores[at], self.returns[at] = ended.score[b], ended.ret[b]
+  self.scores[at], self.returns[at] = score, ret
   self.total, self.count = self.total + 1, self.count + 1
-  self.sum_score, self.sum_return = self.sum_score + ended.score[b], self.sum_return + ended.ret[b]
-  self.sum_length = self.sum_length + ended.length[b]
+  self.sum_score, self.sum_return = self.sum_score + score, self.sum_return + ret
+  self.sum_length = self.sum_length + length
 end
 
 local function mean(values, n)

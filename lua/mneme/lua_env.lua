@@ -205,7 +205,7 @@ function world.new(spec)
   local element = number .. "[?]"
   local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,
     dtype = dtype, codes = spec.codes, shape = spec.observation, size = size, names = names, n_actions = #names, settable = read_facts(spec.settable or {}),
-    copies = {}, last = ffi.new(element, n * size), pointer = ffi.typeof(number .. " *") }, world)
+    copies = {}, first = 0, last = ffi.new(element, n * size), pointer = ffi.typeof(number .. " *") }, world)
   self.ended = { final_obs = ffi.new(element, n * size), score = ffi.new("float[?]", n),
     ret = ffi.new("float[?]", n), length = ffi.new("int32_t[?]", n) }
   for i = 0, n - 1 do
@@ -228,8 +228,14 @@ function world:seed(seed)
   end
   for i = 0, n - 1 do
     local copy = self.copies[i]
-    copy.stream, copy.moved = { seed = list and list[i + 1] or seed, copy = list and 0 or i, draws = 0 }, true
+    copy.stream, copy.moved = { seed = list and list[i + 1] or seed, copy = list and 0 or self.first + i, draws = 0 }, true
   end
+end
+
+function world:keep(first, count)
+  for i = count, self.settings.num_envs - 1 do self.copies[i] = nil end
+  self.first, self.settings.num_envs = self.first + first, count
+  self:seed(self.settings.seed)
 end
 
 -- Write what the script gave as an observation to p, and keep it for saving.

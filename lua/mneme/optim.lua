@@ -1,6 +1,7 @@
 -- optim.lua -- Adam and AdamW with clipping by the global norm, in place on leaves.
 local errors = require "mneme.errors"
 local find = require "mneme.find"
+local ranks = require "mneme.ranks"
 local tensor = require "mneme.tensor"
 local ops = tensor.ops
 
@@ -51,8 +52,11 @@ function Adam:tick(lr)
   if lr then self.hyper_data[0] = lr end
 end
 
----The update itself, as ops: a plan may record it.
+---The update itself, as ops: a plan may record it.  Several ranks first take the mean of their gradients.
 function Adam:apply()
+  if ranks.size > 1 then
+    for i, p in ipairs(self.parameters) do ops.ranks_mean { w = p, more = i < #self.parameters } end
+  end
   for i, p in ipairs(self.parameters) do
     ops.grad_norm { w = p, sum = self.sum, norm = self.norm, own = self.own[i], first = i == 1 }
   end

@@ -3,9 +3,11 @@
 -- sequences of some copies (with `horizon` pieces of them), run again from the states that they began in; advantages
 -- are normalised within each minibatch.  Before the first step of the optimiser the new policy is the old one: the
 -- ratio of their probabilities is 1 up to rounding, and a test says so of every memory.
+local ffi = require "ffi"
 local actor = require "mneme.actor"
 local errors = require "mneme.errors"
 local plan = require "mneme.plan"
+local ranks = require "mneme.ranks"
 local sequences = require "mneme.sequences"
 local tensor = require "mneme.tensor"
 local ops = tensor.ops
@@ -52,7 +54,7 @@ function PPO:loss_and_step()
   local loss, policy, value, entropy, kl, clipped = ops.ppo_loss { logits = logits, values = values, actions = m.actions,
     old_log_probs = m.log_probs, old_values = m.values, advantages = m.advantages, returns = m.returns,
     clip = self.clip, entropy_coef = self.entropy_coef, value_coef = self.value_coef, clip_values = self.clip_values,
-    normalise_advantages = self.normalise_advantages }
+    normalise_advantages = self.normalise_advantages, over_ranks = ranks.size > 1 }
   loss:backward()
   self.optimiser:apply()
   m.logits = logits
@@ -62,14 +64,19 @@ end
 
 -- How much of the returns' variance the old values explain; nil where returns do not vary.
 local function explained_variance(self)
-  local returns, values, n = self.returns_at, self.values_at, self.T * self.B
+  local returns, values, n, all, sums = self.returns_at, self.values_at, self.T * self.B, self.T * self.copies, self.sums
   local sum, sum_off, squares, squares_off = 0, 0, 0, 0
   for i = 0, n - 1 do sum, sum_off = sum + returns[i], sum_off + returns[i] - values[i] end
+  sums[0], sums[1] = sum, sum_off
+  ranks.sum(sums, 2)
+  sum, sum_off = sums[0], sums[1]
   for i = 0, n - 1 do
-    squares = squares + (returns[i] - sum / n) ^ 2
-    squares_off = squares_off + (returns[i] - values[i] - sum_off / n) ^ 2
+    squares = squares + (returns[i] - sum / all) ^ 2
+    squares_off = squares_off + (returns[i] - values[i] - sum_off / all) ^ 2
   end
-  return squares > 0 and 1 - squares_off / squares or nil
+  sums[0], sums[1] = squares, squares_off
+  ranks.sum(sums, 2)
+  return sums[0] > 0 and 1 - sums[1] / sums[0] or nil
 end
 
 -- One step of the optimiser by one minibatch; false if its loss or gradient is not finite.
@@ -77,27 +84,26 @@ local function minibatch_step(self, index)
   self.sequences:take(index * self.minibatch.n)
   self.optimiser:tick(self:rate())
   if self.learn.recorded then self.learn:run() else self.learn() end
-  local loss, norm = self.read.loss[0], self.optimiser:grad_norm()
+  ranks.means(self.read, self.losses)
+  local loss, norm = self.losses.loss, self.optimiser:grad_norm()
   return loss - loss == 0 and norm - norm == 0
 end
 
 ---All epochs over the rollout that was just made, or until the policy has moved by more than target_kl; false if a
 ---loss or a gradient is not finite.  Logged are the last minibatch's losses, and how often ratios were clipped overall.
 function PPO:update()
-  local clipped, count, read = 0, 0, self.read
+  local clipped, count, losses = 0, 0, self.losses
   self.look:run()
   for _ = 1, self.epochs do
     self.sequences:shuffle(self.cfg.seed or 1, self.optimiser:updates())
     for index = 0, self.minibatches - 1 do
       if not minibatch_step(self, index) then return false end
-      read = self.read
-      clipped, count = clipped + read.clipfrac[0], count + 1
+      clipped, count = clipped + losses.clipfrac, count + 1
     end
-    if self.target_kl > 0 and read.approx_kl[0] > self.target_kl then break end
+    if self.target_kl > 0 and losses.approx_kl > self.target_kl then break end
   end
-  for name, p in pairs(read) do self.losses[name] = p[0] end
-  self.losses.clipfrac = clipped / count
-  self.losses.explained_variance = explained_variance(self)
+  losses.clipfrac = clipped / count
+  losses.explained_variance = explained_variance(self)
   return true
 end
 
@@ -111,10 +117,11 @@ local function new(cfg, task, agent)
   if self.horizon > 0 and self.T % self.horizon ~= 0 then
     errors.usage(("ppo: horizon=%d does not divide num_steps=%d"):format(self.horizon, self.T))
   end
-  self.sequences, self.losses = sequences(self), {}
+  self.sequences, self.losses, self.sums = sequences(self), {}, ffi.new "double[2]"
   if self.sequences.count % self.minibatches ~= 0 then
-    errors.usage(("ppo: minibatches=%d does not divide the %d sequences of a rollout: num_envs=%d%s"):format(self.minibatches,
-      self.sequences.count, self.B, #self.pieces > 1 and (" times num_steps/horizon=%d"):format(#self.pieces) or ""))
+    local shared = ranks.size > 1 and (" in %d ranks"):format(ranks.size) or ""
+    errors.usage(("ppo: minibatches=%d does not divide the %d sequences of a rollout: num_envs=%d%s%s"):format(self.minibatches,
+      self.sequences.count, self.copies, shared, #self.pieces > 1 and (" times num_steps/horizon=%d"):format(#self.pieces) or ""))
   end
   self.look = plan(function() return tensor.off_tape(look, self) end)
   self.log_probs, self.values, self.advantages, self.returns = self.look()

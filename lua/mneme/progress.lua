@@ -27,7 +27,7 @@ local function clock(seconds)
 end
 
 ---@param options table { steps = where it ends, start = where it begins (0), out = file (stderr),
----  tty = boolean (what stderr is), color = boolean (a terminal without NO_COLOR) }
+---  tty = boolean (what stderr is), color = boolean (a terminal without NO_COLOR), silent = tell nobody }
 ---@return Progress
 local function new(options)
   local tty = options.tty
@@ -35,7 +35,7 @@ local function new(options)
   local color = options.color
   if color == nil then color = tty and (os.getenv "NO_COLOR" or "") == "" end
   local now, start = C.mn_clock(false), options.start or 0
-  return setmetatable({ steps = options.steps, start = start, out = options.out or io.stderr, tty = tty, color = color,
+  return setmetatable({ steps = options.steps, start = start, silent = options.silent, out = options.out or io.stderr, tty = tty, color = color,
     began = now, shown = -math.huge, tenth = math.floor(10 * start / options.steps) }, Progress)
 end
 
@@ -72,6 +72,7 @@ function Progress:show(line, part)
 end
 
 function Progress:tell(step, values, now)
+  if self.silent then return end
   self.shown, self.tenth, self.last = now, math.floor(10 * step / self.steps), step
   self:show(self:text(step, values, now - self.began))
 end

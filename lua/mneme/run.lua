@@ -6,8 +6,10 @@ local config = require "mneme.config"
 local errors = require "mneme.errors"
 local files = require "mneme.files"
 local find = require "mneme.find"
+local follower = require "mneme.follower"
 local json = require "mneme.json"
 local log = require "mneme.log"
+local ranks = require "mneme.ranks"
 local safetensors = require "mneme.safetensors"
 local values = require "mneme.values"
 local version = require "mneme.version"
@@ -79,7 +81,8 @@ local function write_info(folder, cfg, about)
   local settings = {}
   for key, value in pairs(settings_of(cfg)) do settings[key] = values.to_json(value) end
   local info = { mneme = version, config = settings, script = config.meta(cfg).script, seed = cfg.seed,
-    device = cfg.device, threads = C.mn_threads(engine.ctx), commit = run.made_at().commit, host = run.made_at().host }
+    device = cfg.device, threads = C.mn_threads(engine.ctx), ranks = ranks.size > 1 and ranks.size or nil,
+    commit = run.made_at().commit, host = run.made_at().host }
   for key, value in pairs(about) do info[key] = value end
   files.write(folder .. "/config.json", { json.encode(info, "  ") .. "\n" })
 end
@@ -228,6 +231,7 @@ local function old_run(cfg)
   self.last_step = self.at and self.at.step or 0
   if self.at and self.at.step >= cfg.steps and not run.finished_goes_on then
     io.stderr:write(("%s is finished: %.0f steps (steps=N goes further)\n"):format(self.path, self.at.step))
+    follower.lead(nil)
     errors.stop(0)
   end
   if self.info.config.steps ~= cfg.steps then            -- the next resume is to go as far
@@ -243,11 +247,13 @@ end
 ---@param about table? more for config.json: { env = "tmaze-v0" }
 ---@return Run
 function run.open(cfg, about)
+  if ranks.rank > 0 then return follower.open() end
   local self = cfg.resume ~= "" and old_run(cfg) or new_run(cfg, about or {})
   files.lock(self.path .. "/lock")          -- two that trained one run would write one log
   self.log_file = log.open(self.path, self.at and self.at.lines or 0, markdown(cfg))
   self.every, self.last_time, self.steps = cfg.checkpoint_every, C.mn_clock(false), cfg.steps
   self.script = config.meta(cfg).script
+  follower.lead(self)
   C.mn_watch_signals(true)
   return self
 end

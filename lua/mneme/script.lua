@@ -45,7 +45,7 @@ local function open_context(words)
   local stored = resume and script.peek(resume).config or {}
   local threads = tonumber(script.setting(words, "threads") or stored.threads)
   config.device = script.setting(words, "device") or stored.device or "cpu"
-  require("mneme.engine").open(config.device, threads and math.max(0, math.min(threads, 1024)) or 0)
+  require("mneme.engine").open(config.device, require("mneme.ranks").threads(threads and math.max(0, math.min(threads, 1024)) or 0))
 end
 
 -- The script as a function.

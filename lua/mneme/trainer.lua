@@ -7,7 +7,8 @@
 --   describe()            a table: what config.json tells of it besides its settings
 --   headline()            a text: what is being trained
 --   contents()            what a checkpoint holds, a list of { name, tensor }; with own = true in an item, the tensor is
---                         made for the checkpoint and `restored` reads it back, else the trainer does
+--                         made for the checkpoint and `restored` reads it back, else the trainer does; copies = n where
+--                         its axis n (from 1) counts copies, of which several ranks have a part each: see ranks.lua
 --   counters()            what else it holds, as JSON can;  restored(checkpoint): both are back, checkpoint.tensors
 --                         and .counters, and so is .step
 --   metrics(m)            numbers to log, put into m
@@ -18,17 +19,19 @@
 --   summary()             a text, and a table of the same numbers: what came of it
 --   agent, task, watch    if it can be watched (view=1): see watch.lua
 --   agent, task, T, row   if its episodes can be recorded: see diary.lua
-local ffi = require "ffi"
+--   copies                if it can be one of several ranks: those of all of them
 local config = require "mneme.config"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
 local progress = require "mneme.progress"
+local ranks = require "mneme.ranks"
 local resources = require "mneme.resources"
 local run_folder = require "mneme.run"
 local C = engine.C
 
 local trainer = { budget = nil }   -- seconds after which training ends: to see how long a step takes
 local LOG_STEPS = 10000            -- steps between two lines of the log
+local DUE = 1                      -- an event besides signals, which have larger numbers: it is time for a checkpoint
 
 -- Put a checkpoint back: everything that is in `contents`, by name, type and shape.
 local function restore(learner, checkpoint)
@@ -37,11 +40,11 @@ local function restore(learner, checkpoint)
     local stored = checkpoint.tensors[name]
     if not stored then errors.fail(("%s has no %s: it belongs to another experiment"):format(checkpoint.path, name)) end
     if not item.own then
-      local a, b = table.concat(mine:shape(), ","), table.concat(stored:shape(), ",")
+      local a, b = table.concat(ranks.shape(item), ","), table.concat(stored:shape(), ",")
       if a ~= b or mine:dtype() ~= stored:dtype() then
         errors.fail(("%s: %s is [%s], expected [%s]"):format(checkpoint.path, name, b, a))
       end
-      ffi.copy(mine:data(), stored:data(), mine:size() * (mine:dtype() == "u8" and 1 or 4))
+      ranks.take(item, stored)
     end
   end
   learner:restored(checkpoint)
@@ -68,7 +71,8 @@ function trainer.train(learner)
   local cfg = learner.cfg
   if not config.meta(cfg) then errors.raise "train: the settings are a plain table, expected those of mn.config { ... }" end
   if cfg.view and not learner.agent then errors.usage "view=1: there is nothing to watch: this learner has no agent in a task" end
-  local run = run_folder.open(cfg, learner:describe())
+  if ranks.size > 1 and not learner.copies then errors.usage "mpirun: this learner trains in one process" end
+  local run, leads = run_folder.open(cfg, learner:describe()), ranks.rank == 0
   local step, logged, account = 0, 0, resources.begin()
   learner:begin()
   local from = run.resumed and run:latest()
@@ -79,15 +83,16 @@ function trainer.train(learner)
   else
     print(("%s: %s"):format(run.path, learner:headline()))
   end
-  local view = cfg.view and require("mneme.watch").open(learner, run, function() return step end)
-  local diary = learner.row and cfg.record_every > 0 and require("mneme.diary").open(learner, run, cfg.record_every)
+  if ranks.size > 1 then ranks.agree(learner:contents()) end
+  local view = leads and cfg.view and require("mneme.watch").open(learner, run, function() return step end)
+  local diary = leads and learner.row and cfg.record_every > 0 and require("mneme.diary").open(learner, run, cfg.record_every)
   if cfg.profile then for _, p in ipairs(learner:plans()) do p[2]:profile() end end
-  local bar = progress.new { steps = cfg.steps, start = step }
+  local bar = progress.new { steps = cfg.steps, start = step, silent = not leads }
   local started = { step = step, time = C.mn_clock(false) }
   local function checkpoint()
     local counters = learner:counters()
     counters.logged = logged
-    run:checkpoint(step, learner:contents(), counters, learner:best())
+    run:checkpoint(step, ranks.whole(learner:contents()), counters, learner:best())
   end
   local function over()
     local late = trainer.budget and C.mn_clock(false) - started.time > trainer.budget
@@ -110,7 +115,9 @@ function trainer.train(learner)
         log(learner, run, step, started)
       end
       local signal = C.mn_interrupted()
-      if signal ~= 0 or over() or run:due(step) then checkpoint() end
+      local event = ranks.most(signal ~= 0 and signal or run:due(step) and DUE or 0)
+      signal = event > DUE and event or 0
+      if event ~= 0 or over() then checkpoint() end
       if diary and (signal ~= 0 or over()) then diary:write(step) end
       if signal ~= 0 then return errors.status_of(signal) end
     end
@@ -118,13 +125,13 @@ function trainer.train(learner)
   end
   local ok, status = xpcall(loop, errors.handler)
   if view then view:close() end
-  if ok then account:write(run.path) end
+  if ok and leads then account:write(run.path) end
   bar:finish(step, learner:shown())
   if not ok then
     run:close(1)
     error(status, 0)
   end
-  if cfg.profile then trainer.show_profile(learner) end
+  if cfg.profile and leads then trainer.show_profile(learner) end
   run:close(status)
   local text, result = learner:summary()
   print(("%s: %.0f steps, %s"):format(run.path, step, text))

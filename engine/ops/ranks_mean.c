@@ -1,0 +1,14 @@
+/* ranks_mean.c -- a leaf's gradient becomes its mean over all ranks: what makes several processes train one agent.
+** An op, so that a recorded update does it again between the backward pass and the optimiser. */
+#include "op.h"
+
+static void forward(mn_call *c) {
+  float *g = c->in[0].grad;
+  mn_ranks_mean(g, g ? (double)c->in[0].n : 0, OPT(c, 0) != 0);
+}
+
+const mn_op mn_op_ranks_mean = {
+  .sig = "w[...] -> | more=0",
+  .doc = "a leaf's gradient becomes its mean over all ranks, the same bits on each; more=1: with that of the leaf in the next call",
+  .time = MN_WHOLE, .off_tape = true, .forward = forward,
+};
