@@ -53,14 +53,14 @@ local function draw_columns(paper, names, left, width, y)
   end
   local broken = widest > width - 6 and not numeric and width >= 40
   local every = broken and 1 or math.max(1, math.ceil((widest + 6) / width))
-  local deepest = 1
+  local deepest, last = 1, -math.huge
   for c = 1, #names, every do
-    local lines = broken and text.wrap(names[c], width - 6, SIZE) or { names[c] }
-    deepest = math.max(deepest, #lines)
-    for i, line in ipairs(lines) do
-      local half = text.width(line, SIZE) / 2
-      paper:text(line, math.max(half, math.min(paper.width - half, left + (c - 0.5) * width)), y + 2 + i * LETTERS,
-        { size = SIZE, anchor = "middle", class = "dim" })
+    local lines = text.wrap(names[c], broken and width - 6 or paper.width, SIZE)
+    local half = axes.widest(lines) / 2
+    local x = math.max(half, math.min(paper.width - half, left + (c - 0.5) * width))
+    if x - half > last + 3 then
+      deepest, last = math.max(deepest, #lines), x + half
+      for i, line in ipairs(lines) do paper:text(line, x, y + 2 + i * LETTERS, { size = SIZE, anchor = "middle", class = "dim" }) end
     end
   end
   return y + 6 + deepest * LETTERS

@@ -63,7 +63,7 @@ function numbers.row(list, step, unit, most)
   while digits < 12 and math.abs(step / factor * 10 ^ digits - math.floor(step / factor * 10 ^ digits + 0.5)) > 1e-6 do digits = digits + 1 end
   local out = {}
   for i, v in ipairs(list) do
-    local shown = digits > 5 and plain(v / factor, 3) or (("%%.%df"):format(digits)):format(v / factor)
+    local shown = (digits > 5 or most >= 1e6 * factor) and plain(v / factor, 3) or (("%%.%df"):format(digits)):format(v / factor)
     if list[i] == 0 then shown = "0" end
     out[i] = shown == "0" and joined("0", "", unit) or joined(shown, letter, unit)
   end

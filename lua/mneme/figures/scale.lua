@@ -64,7 +64,7 @@ end
 ---@param o table { wanted = ticks, nice = ends are ticks, fits = function(ticks, labels, place) -> boolean }
 ---@return table { low, high, at = function(v) -> place, ticks, labels }
 function scale.new(axis, low, high, from, to, o)
-  if not (high > low) then
+  if not (high - low > 1e-9 * math.max(math.abs(low), math.abs(high))) then           -- one value, or as good as one
     local room = axis.log and 0 or math.max(math.abs(low) * 0.1, 1e-12)
     low, high = axis.log and low / 2 or low == 0 and -1 or low - room, axis.log and high * 2 or high == 0 and 1 or high + room
   end
@@ -84,6 +84,7 @@ function scale.new(axis, low, high, from, to, o)
     self.labels = labels_of(axis, self.ticks)
     wanted = wanted - 1
   until wanted < 1 or not o.fits or o.fits(self.ticks, self.labels, at)
+  if o.fits and not o.fits(self.ticks, self.labels, at) then self.ticks, self.labels = { self.ticks[1] }, { self.labels[1] } end
   return self
 end
 
