@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <omp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "context.h"
@@ -13,9 +14,14 @@
 #define PAUSE() ((void)0)
 #endif
 
-enum { SPINS = 4000, MOST = 15 };          /* about 40 microseconds of waiting before sleep */
+enum { SPINS = 4000, MOST = 15,            /* about 40 microseconds of waiting before sleep */
+       LATE = 64, LONG = 2000 };          /* of the caller: before it does another's share; before it lets others run */
 
-typedef struct member { mn_team *team; int worker; } member;
+typedef struct member {
+  mn_team *team;
+  int worker;
+  _Alignas(64) atomic_uint taken;          /* the last job of which somebody has taken this thread's share */
+} member;
 
 struct mn_team {
   int others;                              /* threads besides the caller */
@@ -37,6 +43,13 @@ struct mn_team {
 static void work(mn_team *t, int worker) {
   int all = t->others + 1;
   for (int i = t->n * worker / all; i < t->n * (worker + 1) / all; i++) t->f(t->arg, i, worker);
+}
+
+/* A share is taken once a job, by its thread or, where that is late, by the caller: on a busy machine it may not run for
+** milliseconds.  Who has taken it does it; until then f, arg and n stay as they are. */
+static bool take(member *m, unsigned job) {
+  unsigned before = job - 1;
+  return atomic_compare_exchange_strong_explicit(&m->taken, &before, job, memory_order_acquire, memory_order_relaxed);
 }
 
 /* Until another job than `seen` is there. */
@@ -74,6 +87,7 @@ static void *live(void *arg) {
     await(t, seen);
     seen = atomic_load_explicit(&t->job, memory_order_acquire);
     if (atomic_load(&t->over)) return NULL;
+    if (!take(me, seen)) continue;
     work(t, me->worker);
     atomic_fetch_sub_explicit(&t->busy, 1, memory_order_release);
   }
@@ -95,7 +109,7 @@ static mn_team *open_team(int others) {
   pthread_cond_init(&t->wake, NULL);
   for (; t->others < others && t->others < MOST; t->others++) {
     member *one = &t->member[t->others];
-    *one = (member){ t, t->others + 1 };
+    *one = (member){ .team = t, .worker = t->others + 1 };
     if (pthread_create(&t->thread[t->others], NULL, live, one)) break;
   }
   return t;
@@ -126,5 +140,17 @@ void mn_team_run(mn_ctx *mn, int n, mn_job *f, void *arg) {
   atomic_store_explicit(&t->busy, t->others, memory_order_relaxed);
   raise_job(t);
   work(t, 0);
-  while (atomic_load_explicit(&t->busy, memory_order_acquire)) PAUSE();
+  for (int spins = 1; atomic_load_explicit(&t->busy, memory_order_acquire); spins++) {
+    PAUSE();
+    if (spins == LATE) {
+      unsigned job = atomic_load_explicit(&t->job, memory_order_relaxed);
+      for (int i = 0; i < t->others; i++) {
+        if (!take(&t->member[i], job)) continue;
+        work(t, i + 1);
+        atomic_fetch_sub_explicit(&t->busy, 1, memory_order_relaxed);
+      }
+    } else if (spins > LONG) {
+      sched_yield();
+    }
+  }
 }

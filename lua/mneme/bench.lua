@@ -99,7 +99,7 @@ function bench.learning(l, seconds)
 end
 
 local function train_one(setup, seconds)
-  local l, agent = learner(setup)
+  local l, agent = bench.learner(setup)
   local r = bench.learning(l, seconds)
   r.operations, r.resident = operations(agent), C.mn_bytes(engine.ctx, "resident") / 1e6
   return r
