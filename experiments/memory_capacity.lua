@@ -1,6 +1,7 @@
 -- How many past bits does a memory hold before it has learned?   mneme sweep experiments/memory_capacity.lua quick=1
 -- Random bits go into an untrained memory.  Linear probes ask all that it holds, and its last output, for the bit of k
--- steps before; the shares told, summed over all k, are its memory capacity (Jaeger 2001).  Windows are as long as asked.
+-- steps before; the shares told, less those of shuffled answers, summed over all k, are its memory capacity (Jaeger
+-- 2001).  Windows are as long as asked.
 local mn = require "mneme"
 local find = require "mneme.find"
 local meter = require "mneme.meter"
@@ -34,9 +35,9 @@ return mn.study {
       local bits = {}
       for b = 1, B do bits[b] = x:data()[((T - 1 - back) * B + b - 1) * 4] end
       for what, s in pairs(samples) do
-        local r = s.d > 0 and probing.examine { x = s.x, n = B, d = s.d, y = bits, episode = copies, kind = "number" } or { score = 0 }
+        local r = s.d > 0 and probing.examine { x = s.x, n = B, d = s.d, y = bits, episode = copies, kind = "number" } or { score = 0, selectivity = 0 }
         result[what].x[back + 1], result[what].y[back + 1] = back, r.score
-        result[what .. "_bits"] = result[what .. "_bits"] + r.score
+        result[what .. "_bits"] = result[what .. "_bits"] + r.selectivity
       end
     end
     return result
