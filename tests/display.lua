@@ -1,7 +1,6 @@
 -- display.lua -- a screen of a test's own, which Xvfb keeps in a file, and a user in front of it: xdotool types and
 -- clicks, and windows are closed as a window manager closes them.
 local ffi = require "ffi"
-local engine = require "mneme.engine"
 local files = require "mneme.files"
 local setenv = require("posix.stdlib").setenv
 local shell = require "tests.shell"
@@ -21,26 +20,14 @@ local display = {}
 local Display = {}
 Display.__index = Display
 
-local function has(program) return os.execute("command -v " .. program .. " >/dev/null 2>&1") == 0 end
-
----Wait until f() gives something true; an error when it does not within 20 seconds.
----@param what string what is waited for
-function display.wait(what, f)
-  local deadline = engine.C.mn_clock(false) + 20
-  repeat
-    local result = f()
-    if result then return result end
-    os.execute "sleep 0.03"
-  until engine.C.mn_clock(false) > deadline
-  error("waited in vain for " .. what, 2)
-end
+display.wait = shell.wait
 
 ---Start a screen, and let $DISPLAY name it until it is stopped.
 ---@return table? display nil where a program is missing
 ---@return string? why
 function display.start(width, height)
   for _, program in ipairs { "Xvfb", "xdotool" } do
-    if not has(program) then return nil, program .. " is not installed" end
+    if not shell.has(program) then return nil, program .. " is not installed" end
   end
   local self = setmetatable({ folder = shell.folder(), kept = os.getenv "DISPLAY" }, Display)
   local server = io.popen(("exec Xvfb -displayfd 1 -fbdir '%s' -screen 0 %dx%dx24 -noreset -nolisten tcp 2>/dev/null & echo $!; wait")

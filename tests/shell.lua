@@ -30,4 +30,19 @@ end
 ---@param words string "eval there episodes=20"
 function shell.mneme(folder, words) return shell.run(folder, ("'%s' %s"):format(shell.program, words)) end
 
+---Is a program installed?
+function shell.has(program) return os.execute("command -v " .. program .. " >/dev/null 2>&1") == 0 end
+
+---Wait until f() gives something true; an error when it does not within 20 seconds.
+---@param what string what is waited for
+function shell.wait(what, f)
+  local deadline = engine.C.mn_clock(false) + 20
+  repeat
+    local result = f()
+    if result then return result end
+    os.execute "sleep 0.03"
+  until engine.C.mn_clock(false) > deadline
+  error("waited in vain for " .. what, 2)
+end
+
 return shell

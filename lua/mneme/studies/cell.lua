@@ -9,8 +9,10 @@ local run_folder = require "mneme.run"
 local script = require "mneme.script"
 
 local C = engine.C
-local PATIENCE = 60              -- seconds
-local cell = {}
+local cell = {
+  patience = 60,                 -- seconds for which a cell is waited for that another process has
+  TAKEN = 75,                    -- status of a process that waited in vain
+}
 
 -- Numbers of a result, and lists of them: { x = {...}, y = {...} }.
 local function divide(result)
@@ -37,12 +39,17 @@ function cell.words(path, words)
   return all
 end
 
--- Have the cell for this process.  One of a sweep that was killed may still be saving what it has.
+-- Have the cell for this process.  One of a sweep that was killed may still be saving what it has; after a while it is
+-- another sweep's, or another machine's.
 local function take(path)
   files.make_folder(path)
-  local until_then = C.mn_clock(false) + PATIENCE
-  while not pcall(files.lock, path .. "/lock") do
-    if C.mn_interrupted() ~= 0 or C.mn_clock(false) > until_then then files.lock(path .. "/lock") end
+  local until_then = C.mn_clock(false) + cell.patience
+  while true do
+    local ok, problem = pcall(files.lock, path .. "/lock")
+    if ok then return end
+    local said = tostring(problem)
+    if not said:find "is at work here" and not said:find "temporarily unavailable" then error(problem, 0) end
+    if C.mn_clock(false) > until_then then errors.raise(problem.message, { status = cell.TAKEN, where = false }) end
     C.mn_sleep(0.1)
   end
 end

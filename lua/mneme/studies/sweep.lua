@@ -3,10 +3,13 @@
 -- axis=value keeps only that value.  Sweeping again goes on where it stopped; cells that failed are tried once more.
 --   jobs=N    cells at a time (default: one for each core)      seeds=N   seeds 1..N; seeds=3..7, seed=1,5,9 those
 --   run=F     the study's folder (default runs/SCRIPT)          list=1    only say which cells there are
---   estimate=0  begin at once, without trying how long cells take
---   cell=N    only the Nth cell, in this process: what a batch system calls
+--   estimate=0  begin at once, without trying how long cells take      attempts=2  how often a cell that fails is tried
+--   cluster=slurm [time=60 mem=2G partition=P submit=1] or cluster=parallel hosts=FILE [submit=1]   write a job for other
+--             machines that lives the open cells; docs/clusters.md
+--   cell=C    only this cell, by its name or number: what a batch system calls; estimate=SECONDS,MIB: what it was told
 local engine = require "mneme.engine"
 local cell = require "mneme.studies.cell"
+local cluster = require "mneme.studies.cluster"
 local errors = require "mneme.errors"
 local estimate = require "mneme.studies.estimate"
 local files = require "mneme.files"
@@ -23,8 +26,8 @@ local version = require "mneme.version"
 local C = engine.C
 local sweep = {}
 local USAGE = "mneme sweep SCRIPT [jobs=2] [seeds=10] [run=FOLDER] [key=value,value ...]"
-local ATTEMPTS = 2
-local own = { jobs = true, seeds = true, run = true, list = true, cell = true, estimate = true }
+local own = { jobs = true, seeds = true, run = true, list = true, cell = true, estimate = true, attempts = true, cluster = true }
+local of_clusters = { hosts = true, time = true, mem = true, partition = true, submit = true }     -- a script may have a setting `time`
 
 -- ---- the command line ----
 
@@ -48,17 +51,17 @@ end
 
 -- The words of the sweep, and those for the script.
 local function parse(words)
-  local o, rest = {}, {}
+  local o, rest = { attempts = "2" }, {}
+  local clustered = script.setting(words, "cluster")
   for _, word in ipairs(words) do
     local key, text = word:match "^%-*([%a_][%w_]*)=(.*)$"
-    if key and own[key] then o[key] = text
+    if key and (own[key] or clustered and of_clusters[key]) then o[key] = text
     elseif not word:find "=" and not word:find "^%-" and not o.script then o.script = word
     else rest[#rest + 1] = word end
   end
   if not o.script then errors.usage("sweep: which script?", USAGE .. "; mneme list experiments") end
-  o.jobs = o.jobs and whole("jobs", o.jobs, 1)
-  o.estimate = o.estimate ~= "0"
-  o.cell = o.cell and whole("cell", o.cell, 1)
+  if o.cluster then cluster.check(o) end
+  o.jobs, o.attempts = o.jobs and whole("jobs", o.jobs, 1), whole("attempts", o.attempts, 1)
   o.script = script.locate(o.script)
   o.run = o.run or "runs/" .. o.script:match "([^/]*)$":gsub("%.lua$", "")
   return o, rest
@@ -160,17 +163,24 @@ local function last_line(path)
   return last
 end
 
--- Live all cells that are open, several at a time; the number that is done, failed, and the signal that ended it.
-local function live(o, plan)
-  local queue, count, tries = {}, { done = 0, failed = 0, all = #plan.cells }, {}
+-- The cells that are not done.
+local function open_cells(o, plan)
+  local open = {}
   for _, c in ipairs(plan.cells) do
     local result = folder.result(folder.cell_path(o.run, c.name))
-    if result and result.status == "done" then count.done = count.done + 1
-    else queue[#queue + 1] = c end
+    if not result or result.status ~= "done" then open[#open + 1] = c end
   end
-  if o.estimate and #queue > 0 and C.mn_interrupted() == 0 then
+  return open
+end
+
+-- Live the cells of a queue, several at a time; the number that is done, failed, taken by others, and the signal that
+-- ended it.
+local function live(o, plan, queue)
+  if o.estimate ~= "0" and #queue > 0 and C.mn_interrupted() == 0 then
     io.stderr:write(o.run, ": ", estimate.text(estimate.of(queue, plan.script, o), #queue, o.jobs), "\n")
   end
+  local tries = {}
+  local count = { done = #plan.cells - #queue, failed = 0, taken = 0, all = #plan.cells }
   local shown, at = table_of.new(plan, o, count), 0
   local signal = pool.run {
     jobs = o.jobs,
@@ -191,11 +201,14 @@ local function live(o, plan)
         count.done = count.done + 1
         shown:ended(c, about, "done")
       elseif about.status == 130 or about.status == 143 then shown:ended(c, about, "stopped")
+      elseif about.status == cell.TAKEN then
+        count.taken = count.taken + 1
+        shown:ended(c, about, "another process lives it")
       else
         tries[c.name] = (tries[c.name] or 0) + 1
         local last = about.signal ~= 0 and ("killed by signal %d"):format(about.signal) or last_line(path .. "/log.txt")
         cell.failed(path, c, { exit = about.status, error = last })
-        local again = tries[c.name] < ATTEMPTS and about.status ~= 2
+        local again = tries[c.name] < o.attempts and about.status ~= 2
         if again then queue[#queue + 1] = c else count.failed = count.failed + 1 end
         shown:ended(c, about, again and "failed, tried once more" or "failed", last)
       end
@@ -213,31 +226,59 @@ local function list_cells(o, plan)
   return 0
 end
 
+-- One cell of the plan, by its number or its name.
+local function choose(o, plan)
+  local found = plan.cells[tonumber(o.cell)]
+  for _, c in ipairs(plan.cells) do if c.name == o.cell then found = c end end
+  if not found then errors.usage(("sweep: cell=%s: there are %d cells, 1 to %d"):format(o.cell, #plan.cells, #plan.cells), "list=1 names them") end
+  local seconds, mib = (o.estimate or ""):match "^([%d.e+-]+),([%d.e+-]+)$"
+  if seconds then found.estimate = { wall_s = tonumber(seconds), peak_mib = tonumber(mib) } end
+  o.jobs, o.estimate = 1, "0"
+  return { found }
+end
+
+-- Write the job for other machines; submit=1 begins it.
+local function hand_over(o, plan, words)
+  local cells, cost = open_cells(o, plan), ""
+  if #cells == 0 then return print(o.run .. ": all cells are done") end
+  if o.estimate ~= "0" then
+    local sum = estimate.of(cells, plan.script, { run = o.run, jobs = 1 })
+    cost = sum.seconds and (", about %.3g core hours, up to %.0f MiB each"):format(sum.seconds / 3600, sum.peak_mib) or ""
+  end
+  local lines, now = cluster.write(o, words, cells), o.submit == "1"
+  print(("%s: %d of %d cells are open%s; %s"):format(o.run, #cells, #plan.cells, cost, now and "handed over:" or "this begins them:"))
+  for _, line in ipairs(lines) do
+    print("  " .. line)
+    io.stdout:flush()
+    if now and os.execute(line) ~= 0 then errors.fail("'" .. line .. "' failed", "what it said stands above") end
+  end
+end
+
 ---@param words string[] what follows "sweep"
 ---@return integer status
 function sweep.main(words)
   local o, rest = parse(words)
   local plan = sweep.plan(o, rest)
   if o.list and o.list ~= "0" then return list_cells(o, plan) end
-  if o.cell then
-    local c = plan.cells[o.cell] or errors.usage(("sweep: cell=%d, there are %d"):format(o.cell, #plan.cells))
-    note(o, plan)
-    return cell.process(folder.cell_path(o.run, c.name), plan.script, c)
-  end
   engine.open("cpu", 1)                          -- copies are made of a process without other threads
-  o.jobs = o.jobs or plan.spec.jobs or C.mn_cores()
   files.make_folder(o.run .. "/cells")
-  files.lock(o.run .. "/lock")
+  if not o.cell then files.lock(o.run .. "/lock") end          -- of one cell its own lock does
   note(o, plan)
+  if o.cell then plan.cells = choose(o, plan) end
+  if o.cluster then
+    if o.seeds then rest[#rest + 1] = "seeds=" .. o.seeds end
+    return hand_over(o, plan, rest)
+  end
+  o.jobs = o.jobs or plan.spec.jobs or C.mn_cores()
   C.mn_watch_signals(true)
-  local count, signal = live(o, plan)
+  local count, signal = live(o, plan, open_cells(o, plan))
   C.mn_watch_signals(false)
   local open = count.all - count.done - count.failed
-  print(("%s: %d of %d cells done%s%s"):format(o.run, count.done, count.all, count.failed > 0 and (", %d failed"):format(count.failed) or "",
-    open > 0 and (", %d open; the same command goes on"):format(open) or ""))
+  print(("%s: %d of %d cells done%s%s%s"):format(o.run, count.done, count.all, count.failed > 0 and (", %d failed"):format(count.failed) or "",
+    count.taken > 0 and (", %d lived by other processes"):format(count.taken) or "",
+    open > count.taken and (", %d open; the same command goes on"):format(open - count.taken) or ""))
   if signal ~= 0 then return errors.status_of(signal) end
-  print("mneme report " .. o.run)
-  return count.failed > 0 and 1 or 0
+  return count.failed > 0 and 1 or count.taken > 0 and cell.TAKEN or 0
 end
 
 return sweep
