@@ -190,6 +190,9 @@ t.test("nothing finished yet: empty figures that say so", function()
     t.ok(fig.note:find "No cell is finished" and fig.note:find "not finished: %d+ of %d+ cells", fig.note)
     figures.section(fig, "a")
   end
+  for _, f in ipairs { { "heat", y = "probe", x = "step", by = "head" }, { "lines", y = "latency", x = "steps back", by = "core" } } do
+    t.ok(figure.new(open, spec, f).note:find "No cell is finished", f.y)
+  end
 end)
 
 t.test("mistakes in a study's figures are told", function()

@@ -93,17 +93,21 @@ function select_cells.pick(study, f)
     if fits then cells[#cells + 1] = c end
   end
   local whole, rows = series_of(cells, f.y)
-  local pick = { cells = cells, missing = {}, swapped = swapped, series = (whole or #rows > 0) and (f[1] == "lines" or f[1] == "heat") }
+  local known = false                            -- before a cell is done nobody knows which series there will be
+  for _, c in ipairs(cells) do known = known or c.status == "done" end
+  local strange = f.x and not axes[f.x] or f.by and not axes[f.by]
+  local series = (whole or #rows > 0 or not known and strange) and (f[1] == "lines" or f[1] == "heat")
+  local pick = { cells = cells, missing = {}, swapped = swapped, series = series }
   for _, key in ipairs { "by", "x" } do
     if f[key] and not axes[f[key]] and not pick.series and f[1] ~= "curves" then
       errors.unknown(("axis of a figure: %s ="):format(key), f[key], find.keys(axes))
     end
   end
-  if pick.series and not whole then
+  if pick.series and not whole and known then
     pick.groups = {}
     for i, row in ipairs(rows) do pick.groups[i] = { name = row, cells = cells, series = f.y .. "/" .. row } end
   elseif f.by and axes[f.by] then pick.groups = select_cells.groups(cells, f.by)
-  elseif f.by then errors.unknown("axis of a figure: by =", f.by, find.keys(axes))
+  elseif f.by and not pick.series then errors.unknown("axis of a figure: by =", f.by, find.keys(axes))
   else pick.groups = { { name = f.y, cells = cells } } end
   for _, group in ipairs(pick.groups) do group.series = group.series or f.y end
   pick.pooled = {}
