@@ -65,7 +65,7 @@ function bench.gemm_rates(runs)
   return 2e-9 * n ^ 3 / median(own), 2e-9 * n ^ 3 / median(blas)
 end
 
----A learner of a published configuration that has begun, and its agent.
+---A learner of a published configuration, not begun, and its agent.
 function bench.learner(setup)
   mn.manual_seed(1)
   local task = mn.env("tmaze", { corridor = 160, num_envs = 8, seed = 1 })

@@ -56,6 +56,7 @@ end
 local function measure(setup, threads, updates)
   engine.open("cpu", threads)
   local learner = bench.learner(setup)
+  learner:begin()
   local path = os.tmpname()
   local writer = watch.writer(learner, path, setup[1], function() return 0 end)
   for _ = 1, 3 do learner:rollout() learner:update() end
