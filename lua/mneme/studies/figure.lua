@@ -367,6 +367,7 @@ function figure.new(study, spec, f)
   local o = { statistic = f.statistic or "mean" }
   if o.statistic ~= "mean" and o.statistic ~= "iqm" then errors.unknown("statistic of a figure", tostring(o.statistic), { "iqm", "mean" }) end
   if f.log and f.log ~= "x" and f.log ~= "y" and f.log ~= "xy" then errors.unknown("log of a figure", tostring(f.log), { "x", "y", "xy" }) end
+  if f.log and f[1] ~= "lines" then errors.raise(("study: a figure of %s has log = %s, which is for lines"):format(f[1], f.log)) end
   if f.where ~= nil and type(f.where) ~= "table" then errors.raise("study: where of a figure is " .. tostring(f.where) .. ", expected { axis = value }") end
   local pick = select_cells.pick(study, f)
   local fig, counts, more = make(pick, spec, f, o)
