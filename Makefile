@@ -80,7 +80,7 @@ BUILD_PACKAGES := gcc libc6-dev pkg-config libluajit-5.1-dev libjansson-dev libr
                   zlib1g-dev libgif-dev libsdl2-dev libfreetype-dev
 RUN_PACKAGES   := luajit lua-filesystem libopenblas0-pthread fonts-dejavu-core
 DEMO_PACKAGES  := $(BUILD_PACKAGES) $(RUN_PACKAGES) ffmpeg
-TEST_PACKAGES  := $(BUILD_PACKAGES) $(RUN_PACKAGES) ffmpeg fortunes g++ xvfb xdotool lua-posix lua-check \
+TEST_PACKAGES  := $(BUILD_PACKAGES) $(RUN_PACKAGES) ffmpeg fortunes g++ xvfb xdotool lua-posix lua-check openmpi-bin \
                   gnuplot-nox librsvg2-bin
 
 # Install what is missing of a list: no questions, nothing that is merely recommended.
