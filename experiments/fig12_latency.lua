@@ -10,12 +10,12 @@ return mn.study {
   jobs = 1,
   axes = {
     core = { "agalite", "galite", "linear_transformer", "rwkv6", "gru", "transformer", "gtrxl",
-      quick = { "agalite", "galite", "linear_transformer", "gru", "gtrxl" }, full = find.names "cores" },
-    context = { 128, 256, 512, 1024, 2048, 4096, quick = { 128, 512, 2048 } },
+      quick = { "agalite", "galite", "gru", "gtrxl" }, full = find.names "cores" },
+    context = { 128, 256, 512, 1024, 2048, 4096, quick = { 128, 2048 } },
   },
   settings = { core = { "agalite" }, context = 128 },
   about = { context = { "steps before the one that is timed, and of the sequence", range = { 64, 2 ^ 20 }, whole = true } },
-  seeds = { 3, quick = 2 },
+  seeds = { 5, quick = 3 },
   run = function(cfg)
     local name, more = cfg.core[1], meter.memory()
     cfg.core[1] = nil

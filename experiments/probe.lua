@@ -21,7 +21,7 @@ return mn.study {
     lr = 3e-4, entropy_coef = 0.01, episodes = 512, last = 40, quick = { corridor = 8, steps = 1.5e5, episodes = 128, last = 8 } },
   about = { from = "a run whose agent is probed; none: it is trained", learner = { choices = { "a2c", "ppo" } },
     last = { "step of an episode up to which is asked", range = { 1, 1e5 }, whole = true }, corridor = "of T-Maze" },
-  seeds = { 3, quick = 1 },
+  seeds = { 3, quick = 2 },
   run = function(cfg)
     local result, p, steps = {}, nil, {}
     for i = 0, 8 do steps[i + 1] = math.floor(i * cfg.last / 8 + 0.5) end
