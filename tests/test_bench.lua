@@ -3,6 +3,7 @@ local t = require "tests.harness"
 local bench = require "mneme.bench"
 local errors = require "mneme.errors"
 local files = require "mneme.files"
+local shell = require "tests.shell"
 
 local csv, svg = os.tmpname() .. ".csv", os.tmpname() .. ".svg"
 
@@ -33,6 +34,17 @@ t.test("cores: a core's training and its steps, as a table, as CSV and as a pict
     t.ok(values[key] and values[key] > 0, key)
   end
   t.ok(files.read(svg):find ">gru</text>")
+end)
+
+t.test("sweep: what a cell costs by itself, and how busy jobs are kept", function()
+  local said, status = shell.mneme(".", "bench sweep cells=6 seconds=0.02")
+  t.eq(status, 0, said)
+  t.ok(said:find "^6 trivial cells, 2 jobs: %d+%.%d ms of a processor a cell %(target 20: %a+%), %d+%.%d ms of the clock\n", said)
+  t.ok(said:find "\n8 cells of 0.02 s: 1 job %d+%.%d+ s, 2 jobs .* jobs at work %d+%.%d %% of the time %(target 90: %a+%)\n", said)
+  for words, what in pairs { ["jobs=3"] = "jobs=3, expected 1, 2, 4 or 8", ["cells=x"] = "cells=x, expected a number", ["cell=1"] = "unknown word of bench sweep" } do
+    said, status = shell.mneme(".", "bench sweep " .. words)
+    t.eq(status, 2) t.ok(said:find(what), said)
+  end
 end)
 
 t.test("torsos: acting and learning of each, as a table", function()

@@ -110,11 +110,18 @@ end)
 t.test("a task that is told to go asks for its return, and the cell goes on where it stood", function()
   local words = "corridor=4 core=gru core.d_model=8 hidden=8 num_envs=2 num_steps=16 steps=1000000 run=sent"
   sweep("tmaze cluster=slurm " .. words)
-  sh(as_task:format(1, "sent/slurm/1") .. " > out 2>&1 & echo $! > pid")
   local log = path "sent/cells/seed=1/metrics.jsonl"
-  shell.wait("a cell that learns", function() return files.is_file(log) and files.read(log):find "step" end)
-  sh "kill -USR1 $(cat pid)"
-  shell.wait("its task to end", function() return sh "kill -0 $(cat pid) 2>&1":find "No such" end)
+  local function size() return files.is_file(log) and #files.read(log) or 0 end
+  local function interrupt(signal)
+    local was = size()
+    sh(as_task:format(1, "sent/slurm/1") .. " > out 2>&1 & echo $! > pid")
+    shell.wait("a cell that learns", function() return size() > was end)
+    sh("kill -" .. signal .. " $(cat pid)")
+    shell.wait("its task to end", function() return sh "kill -0 $(cat pid) 2>&1":find "No such" end)
+  end
+  interrupt "TERM"                                 -- scancel: nobody wants it back
+  t.ok(not files.is_file(path "asked"), files.read(path "out"))
+  interrupt "USR1"
   t.eq(files.read(path "asked"), "requeue 7_1\n", files.read(path "out"))
   t.ok(not folder.result(path "sent/cells/seed=1"), "it is open")
   local before = select(2, files.read(log):gsub('"step"', ""))

@@ -115,7 +115,7 @@ commands = {
     run = module "mneme.compare", comment = "compare" },
   { name = "check", usage = " FILE.safetensors ... | core=FILE.lua", doc = "compare with numbers of another program; does a core keep the contract",
     run = module "mneme.check" },
-  { name = "bench", usage = " [cores|envs|scenes|torsos|train]", doc = "how fast it is on this machine",
+  { name = "bench", usage = " [cores|envs|scenes|sweep|torsos|train]", doc = "how fast it is on this machine",
     run = module "mneme.bench" },
   { name = "list", usage = " [cores|attentions|complexity|envs|tasks|ops|scenes|experiments] [key=value ...]",
     doc = "what there is; what cores cost", run = list },

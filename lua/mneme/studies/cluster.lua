@@ -87,17 +87,23 @@ $(sed -n "$((SLURM_ARRAY_TASK_ID + ${1:-0}))p" @CELLS@)
 LINE
 [ -n "$cell" ] || exit 2
 
-# The time is nearly up, or somebody else needs the node: the cell keeps what it has and ends with 143.
-trap 'kill -USR1 $! 2> /dev/null' USR1 TERM
+# USR1: the time is nearly up, or somebody else needs the node; TERM: the task is not wanted any more, or Slurm brings it
+# back by itself.  The cell keeps what it has and ends with 143.
+again=
+trap 'again=1; kill -USR1 $! 2> /dev/null' USR1
+trap 'again=; kill -USR1 $! 2> /dev/null' TERM
 @COMMAND@ "cell=$cell" "estimate=$guess" &
 wait $!; code=$?
 while [ $code -gt 128 ] && kill -0 $! 2> /dev/null; do wait $!; code=$?; done
 
 # 75: another process still lives this cell, as one on a node that has gone may seem to for a while.
 case $code in
-  0) rm -f @PLACE@/"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID.txt" ;;
-  75|138|143) scontrol requeue "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" ;;
+  0) again=; rm -f @PLACE@/"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID.txt" ;;
+  75) again=1 ;;
+  138|143) ;;
+  *) again= ;;
 esac
+[ -z "$again" ] || scontrol requeue "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID"
 exit $code
 ]=]
 
