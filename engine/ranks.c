@@ -9,7 +9,7 @@
 #include <string.h>
 #include "op.h"
 
-enum { BLOCK = 1 << 19, PIECES = 256 };      /* floats that are added up at a time, of so many places */
+enum { BLOCK = 1 << 18, PIECES = 256 };      /* floats that are added up at a time, of so many places */
 
 typedef struct piece { float *at; int n; } piece;
 typedef void *handle;            /* Open MPI's communicators and types are addresses */

@@ -35,8 +35,11 @@ for _, p in ipairs(agent:parameters()) do out:write(ffi.string(p:data(), 4 * p:s
 out:close()
 ]] })
 
--- More processes than processors are fine here, and so is root.
-local MPIRUN = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n %d '%s' run s.lua %s"
+-- More processes than processors are fine here, and so is root.  A sanitizer looks at the ranks, not at mpirun, which
+-- has faults of its own.
+local preload = os.getenv "LD_PRELOAD"
+local MPIRUN = "env -u LD_PRELOAD OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n %d "
+  .. (preload and ("env LD_PRELOAD='%s' "):format(preload) or "") .. "'%s' run s.lua %s"
 local _, missing = shell.run(folder, "command -v mpirun")
 
 local function need_mpi()
