@@ -168,10 +168,10 @@ int mn_folder_make(mn_ctx *mn, const char *path) {
     if (part[i] != '/' && part[i]) continue;
     char end = part[i];
     part[i] = 0;
-    if (!mkdir(part, 0755)) {
-      if (!end) return 1;
-    } else if (errno != EEXIST && stat(part, &s)) {   /* a folder may say EROFS, and be there */
-      return why(mn, part, "made", errno);
+    int error = mkdir(part, 0755) ? errno : 0;
+    if (!error && !end) return 1;
+    if (error && error != EEXIST && stat(part, &s)) {   /* a folder may say EROFS, and be there */
+      return why(mn, part, "made", error);
     }
     part[i] = end;
   }

@@ -10,11 +10,20 @@ local run_folder = require "mneme.run"
 
 local folder = {}
 
-local function read(path)
+local function read(path, hint)
   local value, problem = json.decode((files.read(path)), path)
-  if problem then errors.fail(problem) end
-  if type(value) ~= "table" then errors.fail(path .. ": damaged: it holds no object") end
+  if problem then errors.fail(problem, hint) end
+  if type(value) ~= "table" then errors.fail(path .. ": damaged: it holds no object", hint) end
   return value
+end
+
+-- Is this what write_info wrote?
+local function is_info(info)
+  if type(info.cells) ~= "table" or type(info.script) ~= "string" or type(info.settings) ~= "string" then return false end
+  for _, c in ipairs(info.cells) do
+    if type(c) ~= "table" or type(c.name) ~= "string" or type(c.labels) ~= "table" then return false end
+  end
+  return true
 end
 
 ---Where a cell lives.
@@ -25,7 +34,11 @@ function folder.cell_path(path, name) return path .. "/cells/" .. name end
 ---@return table? result
 function folder.result(path)
   local file = path .. "/result.json"
-  return files.is_file(file) and read(file) or nil
+  if not files.is_file(file) then return nil end
+  local hint = "without this file the cell is open: mneme sweep goes on with it"
+  local result = read(file, hint)
+  if result.status ~= "done" and result.status ~= "failed" then errors.fail(file .. ": damaged: it tells no status", hint) end
+  return result
 end
 
 ---@param path string of the cell
@@ -38,7 +51,11 @@ end
 ---@param path string
 function folder.info(path)
   local file = path .. "/study.json"
-  return files.is_file(file) and read(file) or nil
+  if not files.is_file(file) then return nil end
+  local hint = "without this file mneme sweep writes it anew; cells that are done stay"
+  local info = read(file, hint)
+  if not is_info(info) then errors.fail(file .. ": damaged: it tells of no sweep", hint) end
+  return info
 end
 
 ---@param path string
