@@ -1,5 +1,5 @@
 -- What does each memory cost, a token and a sequence?   mneme sweep experiments/table1_complexity.lua
--- Counted by each core's own declaration (core:describe); `mneme list cores` has the formulas.
+-- Counted by each core's own declaration (core:describe); `mneme list complexity` has the formulas.
 local mn = require "mneme"
 local find = require "mneme.find"
 local meter = require "mneme.meter"
@@ -44,6 +44,6 @@ return mn.study {
     { id = "matrix", text = "AGaLiTe remembers for at least ten times fewer multiply-adds than GaLiTe.", source = "paper, table 1: r η d against η d²",
       test = { "ratio", metric = "remember", a = { core = "galite" }, b = { core = "agalite" }, at_least = 10, exact = true } },
   },
-  report = { model = "L layers, H heads, N tokens; W: products with the weights. Windows and kept episodes have the length N.",
+  report = { model = "Windows and kept episodes have the length N. `mneme list complexity N=4096` prints the formulas.",
     discussion = "The paper counts softmax without kept keys and values, O(N d²) a token; with them it is O(d² + N d), as here." },
 }

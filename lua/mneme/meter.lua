@@ -13,6 +13,7 @@ local C = engine.C
 
 local meter = { ROWS = 64 }     -- steps from one packing of the weights to the next, as in mneme.player
 local ROWS = meter.ROWS
+local TIMES, LONG = 3, 1        -- of a sequence: how often it is measured, and seconds from which once is enough
 
 ---Fill a tensor with normal numbers, the same each time.
 ---@param t Tensor float32
@@ -109,16 +110,17 @@ end
 
 -- ---- whole sequences ----
 
----Seconds of f(x) as a plan without a tape, at its best of `times`, after one that is not counted.
+---Seconds of f(x) as a plan without a tape: the best of a few, or of one that takes long.
 ---@param f fun(x: Tensor): Tensor
 ---@param x Tensor
----@param times integer? 3
 ---@return number
-function meter.forward(f, x, times)
+function meter.forward(f, x)
   local run = plan(function(...) return tensor.off_tape(f, ...) end)
   local y = run(x)
   if not tensor.is(y) then errors.raise(("meter: what is measured gave %s, expected a tensor"):format(tostring(y))) end
-  return bench.least(times or 3, function() run:run() end)
+  local function again() run:run() end
+  local first = bench.timed(again)
+  return first > LONG and first or bench.least(TIMES, again)
 end
 
 ---Seconds of one copy's sequence of N steps through a core that looks back over all of it.
