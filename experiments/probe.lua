@@ -21,19 +21,17 @@ return mn.study {
     lr = 3e-4, entropy_coef = 0.01, episodes = 512, last = 40, quick = { corridor = 8, steps = 1.5e5, episodes = 128, last = 8 } },
   about = { from = "a run whose agent is probed; none: it is trained", learner = { choices = { "a2c", "ppo" } },
     last = { "step of an episode up to which is asked", range = { 1, 1e5 }, whole = true }, corridor = "of T-Maze" },
-  seeds = { 3, quick = 2 },
+  seeds = { 3, quick = 2 }, references = { { "guessing", y = 0.5, of = "cue" } },
   run = function(cfg)
     local result, p, steps = {}, nil, {}
     for i = 0, 8 do steps[i + 1] = math.floor(i * cfg.last / 8 + 0.5) end
     local function ask() return probing.agent(p, { episodes = cfg.episodes, steps = steps, facts = facts[cfg.env], seed = cfg.seed }) end
     mn.manual_seed(cfg.seed)
-    if cfg.from ~= "" then p = player.from_run(cfg.from, { num_envs = 32, seed = cfg.seed + 1000 })
-    else
+    if cfg.from ~= "" then p = player.from_run(cfg.from, { num_envs = 32, seed = cfg.seed + 1000 }) else
       local about = { corridor = cfg.env == "tmaze" and cfg.corridor or nil, num_envs = cfg.num_envs, seed = cfg.seed }
       local here = mn.env(cfg.env, about)
       local agent = mn.agent { task = here, core = cfg.core, hidden = cfg.hidden }
-      about.num_envs = 32
-      local function fresh() return player.new(mn.env(cfg.env, about), agent, { seed = cfg.seed + 1000 }) end
+      local function fresh() return player.new(mn.env(cfg.env, about), agent, { seed = cfg.seed + 1000 }) end       -- other episodes
       p = fresh()
       local before = ask()
       result = mn[cfg.learner](cfg, here, agent):train()
@@ -44,12 +42,14 @@ return mn.study {
     result.cue_gain = result.cue_untrained and result.cue - result.cue_untrained
     return result
   end,
-  metrics = { cue = { "share of cues read", range = { 0, 1 }, goal = 1 }, cue_selectivity = { "beyond its control" }, cue_gain = { "more than before training" },
-    cue_untrained = { "share of cues read before training", range = { 0, 1 } }, position = { "share of variance told", range = { 0, 1 }, goal = 1 }, score = { "success, mean of the last 100 episodes", range = { 0, 1 } } },
+  metrics = {
+    cue = { "share of cues read", range = { 0, 1 }, goal = 1 }, cue_selectivity = { "share of cues read, beyond the control's" },
+    cue_untrained = { "share of cues read before training", range = { 0, 1 } }, cue_gain = { "more of them than before training" },
+    position = { "share of variance told", range = { 0, 1 }, goal = 1 }, score = { "success, last 100 episodes", range = { 0, 1 } },
+  },
   figures = { { "bars", y = "cue", by = "core", where = { task = "tmaze" } }, { "bars", y = "cue_untrained", by = "core", where = { task = "tmaze" } },
     { "heat", y = "cue_selectivity", x = "step", by = "head", where = { task = "tmaze", core = "agalite" } },
     { "heat", y = "position", x = "step", by = "head", where = { task = "tmaze", core = "agalite" } } },
-  references = { { "guessing", y = 0.5, of = "cue" } },
   claims = {
     { id = "cue", text = "The cue can be read from AGaLiTe's memory, 0.3 better than with shuffled answers.", source = "ours",
       test = { "at_least", metric = "cue_selectivity", a = { core = "agalite" }, where = { task = "tmaze" }, value = 0.3 } },
