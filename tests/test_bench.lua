@@ -41,7 +41,9 @@ t.test("sweep: what a cell costs by itself, and how busy jobs are kept", functio
   t.eq(status, 0, said)
   t.ok(said:find "^6 trivial cells, 2 jobs: %d+%.%d ms of a processor a cell %(target 20: %a+%), %d+%.%d ms of the clock\n", said)
   t.ok(said:find "\n8 cells of 0.02 s: 1 job %d+%.%d+ s, 2 jobs .* jobs at work %d+%.%d %% of the time %(target 90: %a+%)\n", said)
-  for words, what in pairs { ["jobs=3"] = "jobs=3, expected 1, 2, 4 or 8", ["cells=x"] = "cells=x, expected a number", ["cell=1"] = "unknown word of bench sweep" } do
+  for words, what in pairs {
+    ["jobs=3"] = "jobs=3, expected 1, 2, 4 or 8", ["cells=x"] = "cells=x, expected a number", ["cell=1"] = "unknown word of bench sweep",
+  } do
     said, status = shell.mneme(".", "bench sweep " .. words)
     t.eq(status, 2) t.ok(said:find(what), said)
   end

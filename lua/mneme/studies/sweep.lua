@@ -278,7 +278,7 @@ function sweep.main(words)
     count.taken > 0 and (", %d lived by other processes"):format(count.taken) or "",
     open > count.taken and (", %d open; the same command goes on"):format(open - count.taken) or ""))
   if signal ~= 0 then return errors.status_of(signal) end
-  print("mneme report " .. o.run)
+  if not o.cell then print("mneme report " .. o.run) end
   return count.failed > 0 and 1 or count.taken > 0 and cell.TAKEN or 0
 end
 
