@@ -10,7 +10,7 @@ return mn.study {
   jobs = 1,
   axes = {
     core = { "agalite", "galite", "linear_transformer", "rwkv6", "gru", "transformer", "gtrxl",
-      quick = { "agalite", "galite", "gru", "gtrxl" }, full = find.names "cores" },
+      quick = { "agalite", "gru", "gtrxl" }, full = find.names "cores" },
     context = { 128, 256, 512, 1024, 2048, 4096, quick = { 128, 2048 } },
   },
   settings = { core = { "agalite" }, context = 128 },
