@@ -275,7 +275,8 @@ t.test("no script any more, no study, other words", function()
   t.eq((mneme "report nasty script=nasty.lua.gone out=moved.html"), 0)
   os.rename(script .. ".gone", script)
   for line, what in pairs { ["report"] = "of which study", ["report nusty"] = "did you mean runs/nasty",
-    ["report nasty langage=de"] = "did you mean 'language'", ["report nasty language=fr"] = "unknown language", ["report runs"] = "not a study", ["report nasty more"] = "means nothing" } do
+    ["report nasty langage=de"] = "did you mean 'language'", ["report nasty language=fr"] = "unknown language", ["report runs"] = "not a study",
+    ["report nasty more"] = "means nothing" } do
     status, said = mneme(line)
     t.eq(status, 2, line)
     t.ok(said:find(what, 1, true), said)

@@ -83,7 +83,8 @@ words.de = {
   made_with = "mneme", commit = "Commit", host = "Rechner", threads = "Threads", device = "Gerät",
   script = "Skript", seeds_used = "Seeds", words_given = "gegebene Einstellungen",
   before = "vorher geschätzt", time = "Zeit", processor = "Prozessor", memory = "Speicher, höchstens", energy = "Energie", sum = "Summe aller Zellen",
-  resource_note = "Mittel einer Zelle. Die Schätzung stammt aus einem kurzen Versuch vor dem Sweep und steht nur da, wo es einen gab. Energie ist die des ganzen "
+  resource_note = "Mittel einer Zelle. Die Schätzung stammt aus einem kurzen Versuch vor dem Sweep und steht nur da, wo es einen gab. "
+    .. "Energie ist die des ganzen "
     .. "Prozessors, was immer sonst lief; ein Strich: Der Rechner verrät es nicht.",
   mean_note = "Mittel über Seeds, 95-%-Intervall, und wie viele Seeds es sind.",
   cell = "Zelle", status = "Stand", note = "Anmerkung", cell_note = "Jede Zelle ist der Ordner eines Laufs: Einstellungen, Protokoll, Checkpoints.",
