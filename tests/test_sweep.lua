@@ -154,7 +154,7 @@ t.test("kill -9 of a cell: it is tried again; Ctrl-C: what is open stays open", 
   forget()
   local words = "quick=1 pause=0.5 kind=slow jobs=2 run=" .. path "shot"
   local pid = begin(words)
-  shell.run(here, "pkill -9 -P " .. pid)
+  shell.run(here, ('for f in /proc/[0-9]*/stat; do read -r p _ _ of _ < $f; [ "$of" = %s ] && kill -9 $p; done'):format(pid))
   for _ = 1, 300 do
     if os.execute("kill -0 " .. pid .. " 2>/dev/null") ~= 0 then break end
     os.execute "sleep 0.05"
