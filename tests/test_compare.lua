@@ -78,7 +78,7 @@ t.test("a study: its cells without their seeds", function()
     cells[i] = { name = name, labels = { lr = tostring(lr) }, seed = i, words = {} }
   end
   cells[4] = { name = "lr=2,seed=9", labels = { lr = "2" }, seed = 9, words = {} }
-  files.write(here .. "/study/study.json", { json.encode { script = "x.lua", cells = cells } })
+  files.write(here .. "/study/study.json", { json.encode { script = "x.lua", settings = "", cells = cells } })
   local text = compare.text { here .. "/study/" }
   t.ok(text:find "\n  B  %S*study: lr=2  seed 3\n" or text:find "  B  %S*study: lr=2 +seed 3\n", text)
   t.ok(text:find("other seeds", 1, true), text)

@@ -42,7 +42,7 @@ local function write_study(name, seeds, whole)
       end
     end
   end
-  folder.write_info(path, { script = "none.lua", cells = cells })
+  folder.write_info(path, { script = "none.lua", settings = "", cells = cells })
   return folder.load(path)
 end
 
