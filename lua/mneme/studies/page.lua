@@ -22,7 +22,7 @@ h2>a,h3>a{color:inherit;text-decoration:none}
 h2>a:hover::after,h3>a:hover::after{content:" #";color:var(--faint)}
 nav{font-size:.92rem;border:1px solid var(--rule);border-radius:.4rem;padding:.5rem 1rem;margin:1.5rem 0}
 nav ul{margin:.2rem 0;padding-left:1.2rem}
-.dim{color:var(--faint);font-size:.92rem}
+:is(p,td,th,li,span,div,small).dim{color:var(--faint);font-size:.92rem}
 .warning{border-left:.3rem solid var(--no);padding:.4rem .8rem;background:var(--box)}
 .question{font-size:1.1rem}
 .scroll{overflow-x:auto;margin:.8rem 0}
