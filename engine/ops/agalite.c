@@ -247,7 +247,10 @@ static const float *values_of(const mn_attention *a, const float *tensor, int t,
 /* Ask for such a row before it is needed, as mn_expect does for the inputs. */
 MN_INLINE void expect_values(const mn_attention *a, const float *tensor, int t, int bh, const bool write) {
   const float *row = t < 0 || t >= a->T ? NULL : values_of(a, tensor, t, bh);
-  for (int j = 0; row && j < a->V; j += 16) __builtin_prefetch(row + j, write, 2);
+  for (int j = 0; row && j < a->V; j += 16) {
+    if (write) __builtin_prefetch(row + j, 1, 2);              /* which of them must be a constant */
+    else __builtin_prefetch(row + j, 0, 2);
+  }
 }
 
 /* Lanes of a row of V numbers; `whole`: V is a multiple of them. */
