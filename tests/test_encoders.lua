@@ -344,7 +344,7 @@ local function learn(name)
     return loss
   end)
   local begin, last = 0, 0
-  for step = 1, 150 do
+  for step = 1, 300 do
     for b = 0, n - 1 do
       local at = 1 + random(long - 1)
       for i = 0, long - 1 do
@@ -355,7 +355,7 @@ local function learn(name)
     end
     adam:tick()
     local loss = plan(x, target):item()
-    if step <= 10 then begin = begin + loss / 10 elseif step > 140 then last = last + loss / 10 end
+    if step <= 10 then begin = begin + loss / 10 elseif step > 290 then last = last + loss / 10 end
   end
   mn.sweep()
   return begin, last
