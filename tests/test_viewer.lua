@@ -31,7 +31,8 @@ local function track(seed)
   end }
 end
 
-local LEFT, RIGHT, HOME, END, PAGE_UP, PAGE_DOWN = 256, 257, 260, 261, 262, 263
+local keys = require "mneme.keyboard"
+local LEFT, RIGHT, HOME, END, PAGE_UP, PAGE_DOWN = keys.LEFT, keys.RIGHT, keys.HOME, keys.END, keys.PAGE_UP, keys.PAGE_DOWN
 
 t.test("keys: play, step, step back, speed, help, quit", function()
   local r = rig { { source = fake.new { corridor = 4 }, scene = scene.load "tmaze" } }
@@ -63,7 +64,7 @@ t.test("keys: play, step, step back, speed, help, quit", function()
   r.press "t"
   t.eq(r.v.theme, "dark")
   r.press "n"
-  t.eq(r.v.tracks[1].timeline.source.copy, 1)
+  t.ok(r.frame().status.note:find "only one copy")
   t.ok(r.press "q" and r.press(27))
 end)
 
@@ -193,6 +194,27 @@ t.test("the wheel magnifies about the pointer, dragging moves the page, 0 shows 
   t.eq(r.v.zoom, 1)
 end)
 
+t.test("an episode without an end is lived ahead as far as there is room, and no further", function()
+  local task = mn.env("tmaze", { corridor = 200, time_limit = 0, num_envs = 1 })
+  mn.manual_seed(1)
+  local source = player.new(task, mn.agent { task = task, core = { "feedforward", d_model = 4, d_ffn = 4, n_layers = 1 }, hidden = 4 }, { seeded = true })
+  local r = rig { { source = source, scene = scene.load "world" } }
+  r.press " "
+  r.v:tick(0)
+  r.v:look_ahead()
+  t.eq(#r.v.slots, 10001)
+  t.ok(not select(3, r.v:episode()))
+  local line = r.v.tracks[1].timeline
+  t.ok(line.moment_bytes <= 128e6 and line.bytes <= 128e6)
+  r.v:seek(5000)
+  local back
+  for _ = 1, 1000 do
+    back = r.v:frame(1)
+    if back and back.step == 4999 then break end               -- a few milliseconds of living again at a time
+  end
+  t.eq(back.step, 4999)
+end)
+
 t.test("hands on: keys act in place of the agent, then it goes on", function()
   local r = rig { track(1) }
   r.press " "
@@ -266,10 +288,13 @@ end)
 
 t.test("when training ends, r plays the trained agent", function()
   local state, snapshots = "running", fake.new { corridor = 4 }
-  local source = { live = true, state = function() return state end, next = function() return snapshots:next() end }
+  local source = { live = true, state = function() return state end, next = function() return snapshots:next() end,
+    next_copy = function() snapshots:next_copy() end }
   local r = rig { { source = source, scene = scene.load "tmaze", open = function() return fake.new { corridor = 5 } end } }
   r.v:tick(1)
   t.eq(r.frame().status.speed, "live")
+  r.press "n"
+  t.eq(snapshots.copy, 1, "the trainer's next copy is asked for")
   r.press "r"
   t.ok(r.frame().status.note:find "trainer" and r.v:source() == source, "not while it runs")
   state, r.clock = "gone", 9

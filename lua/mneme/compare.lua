@@ -242,7 +242,7 @@ local function took(groups)
   return beside(groups, names, function(g, name)
     local list, key = {}, key_of[name]
     for _, r in ipairs(g.runs) do list[#list + 1] = tonumber(r.used[key]) end
-    return #list > 0 and resources.text(key, stats.mean(list)) or "–"
+    return #list > 0 and numbers.resource(key, stats.mean(list)) or "–"
   end)
 end
 

@@ -253,55 +253,39 @@ end
 
 local carry_out = {}
 
+-- Put parts of a memory into a copy: those of copy `donor` of `copies` copies, whose states begin at from(name).
+local function put(player, spec, copy, from, donor, copies)
+  local core = player.agent.core
+  for _, part in ipairs(spec.parts) do
+    local to, theirs = player.state[part.name]:data(), stretches_of_state(core, part, donor, copies)
+    local numbers = from(part.name)
+    for k, s in ipairs(stretches_of_state(core, part, copy, player.copies)) do
+      ffi.copy(to + s[1], numbers + theirs[k][1], 4 * s[2])
+    end
+  end
+  return note(spec)
+end
+
 function carry_out.erase(player, spec, copies)
-  local core, notes = player.agent.core, {}
-  for _, copy in ipairs(copies) do
-    for _, part in ipairs(spec.parts) do
-      local to, from = player.state[part.name]:data(), player.start[part.name]:data()
-      for _, s in ipairs(stretches_of_state(core, part, copy, player.copies)) do
-        ffi.copy(to + s[1], from + s[1], 4 * s[2])
-      end
-    end
-    notes[copy] = note(spec)
-  end
+  local notes = {}
+  local function from(name) return player.start[name]:data() end
+  for _, copy in ipairs(copies) do notes[copy] = put(player, spec, copy, from, copy, player.copies) end
   return notes
 end
 
--- What was kept of another episode's memory.
-local function from_donor(player, spec, copies)
-  local core, notes = player.agent.core, {}
-  for _, copy in ipairs(copies) do
-    for _, part in ipairs(spec.parts) do
-      local to, from = player.state[part.name]:data(), spec.donor.memory[part.name].values
-      local theirs = stretches_of_state(core, part, 0, 1)
-      for k, s in ipairs(stretches_of_state(core, part, copy, player.copies)) do
-        ffi.copy(to + s[1], from + theirs[k][1], 4 * s[2])
-      end
-    end
-    notes[copy] = note(spec)
-  end
-  return notes
-end
-
--- Each of the copies gets what the next of them has.
+-- Each of the copies gets what the next of them has, or all what was kept of another episode's memory.
 function carry_out.swap(player, spec, copies)
-  if spec.donor then return from_donor(player, spec, copies) end
-  local core, notes = player.agent.core, {}
+  local notes, before = {}, {}
+  if spec.donor then
+    local function kept(name) return spec.donor.memory[name].values end
+    for _, copy in ipairs(copies) do notes[copy] = put(player, spec, copy, kept, 0, 1) end
+    return notes
+  end
   if #copies < 2 then return notes end
-  local before = {}
   for _, part in ipairs(spec.parts) do before[part.name] = player.state[part.name] end
   before = tensor.keep(before)
-  for i, copy in ipairs(copies) do
-    local donor = copies[i % #copies + 1]
-    for _, part in ipairs(spec.parts) do
-      local to, from = player.state[part.name]:data(), before[part.name]:data()
-      local theirs = stretches_of_state(core, part, donor, player.copies)
-      for k, s in ipairs(stretches_of_state(core, part, copy, player.copies)) do
-        ffi.copy(to + s[1], from + theirs[k][1], 4 * s[2])
-      end
-    end
-    notes[copy] = note(spec)
-  end
+  local function from(name) return before[name]:data() end
+  for i, copy in ipairs(copies) do notes[copy] = put(player, spec, copy, from, copies[i % #copies + 1], player.copies) end
   return notes
 end
 

@@ -4,6 +4,7 @@ local keyboard = {}
 
 -- scenes/view/view.h
 local LEFT, RIGHT, UP, DOWN = 256, 257, 258, 259
+keyboard.LEFT, keyboard.RIGHT, keyboard.HOME, keyboard.END, keyboard.PAGE_UP, keyboard.PAGE_DOWN = LEFT, RIGHT, 260, 261, 262, 263
 local PAD, pads = 264, { "A", "B", "X", "Y", "start", "back", "L", "R" }
 keyboard.ENTER, keyboard.ESCAPE, keyboard.BACKSPACE, keyboard.START = 13, 27, 8, PAD + 4
 local buttons = { PAD, PAD + 1, PAD + 2, PAD + 3, PAD + 6, PAD + 7 }      -- for actions: A, B, X, Y, L, R

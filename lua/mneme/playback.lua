@@ -10,6 +10,7 @@ local AGAIN = 0.004                         -- seconds of a page for living agai
 local STEPS = 10                            -- steps a second at speed 1
 local SPEEDS = { 1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 16, 32, 64, math.huge }
 local NORMAL = 4                            -- the speed to begin with
+local AHEAD = 10000                         -- slots that are lived ahead at most: an episode may have no end
 
 ---@class Playback
 ---@field tracks table[] one or two: { timeline, scene, open = function(changes): source, name = text or nil }
@@ -122,17 +123,18 @@ function Playback:tick(clock, deadline)
     while self.due <= clock and C.mn_clock(false) < deadline and self:forward(deadline) do self.due = self.due + period end
     if period == 0 then self.due = clock end
   end
-  self:look_ahead(deadline)
+  if not self.taken then self:look_ahead(deadline) end
 end
 
--- Live on to the end of the episode, so that the bar shows the whole of it.
+---Live on to the end of the episode that is shown, so that the bar holds the whole of it.
+---@param deadline number? nil: however long it takes
 function Playback:look_ahead(deadline)
-  if self.at == 0 or live(self) or self.taken then return end
-  local _, to, over = self:episode()
-  local known = #self.slots
-  while not over and C.mn_clock(false) < deadline and extend(self, deadline) do _, to, over = self:episode() end
+  if self.at == 0 or live(self) then return end
+  local known, over = #self.slots, select(3, self:episode())
+  while not over and #self.slots - self.at < AHEAD and C.mn_clock(false) < (deadline or math.huge) and extend(self, deadline) do
+    over = self:ended(#self.slots)
+  end
   if #self.slots > known then self.dirty = true end
-  return to
 end
 
 -- ---- operating ----
@@ -152,8 +154,9 @@ function Playback:act(action, clock)
   self:forward()
 end
 
--- Why nothing can be changed at the step that is shown; nil: it can.
-local function unchangeable(self)
+---Why nothing can be changed at the step that is shown; nil: it can.
+---@return string?
+function Playback:unchangeable()
   local source, slot = main(self).source, self.slots[self.at]
   if live(self) then return "this is the trainer's own agent: when it has ended, r plays one that can be changed" end
   if source.trajectory then return "what a file tells has happened: only an agent that plays can be changed" end
@@ -162,14 +165,12 @@ local function unchangeable(self)
   local tick = self.tracks[#self.tracks].timeline.ticks[slot[#self.tracks]]
   if tick.ended or tick.over then return "this episode is over" end
 end
-Playback.unchangeable = unchangeable
 
----Show beside what happened what happens after a change at this step: in the second track, made if there is none.
+---Show beside what happened what happens after a change at this step, where it can be changed: in the second track, made
+---if there is none.
 ---@param change Change see mneme.operations
 ---@return boolean done
 function Playback:change(change, clock)
-  local problem = unchangeable(self)
-  if problem then return self:say(problem, clock) end
   local n, slot, first = #self.tracks, self.slots[self.at], self.tracks[1]
   local line, other = self.tracks[n].timeline, nil
   local ok, why = pcall(function()
@@ -177,7 +178,7 @@ function Playback:change(change, clock)
     other:edit(slot[n], change.make, change.text)
   end)
   if not ok and not errors.is(why) then error(why, 0) end
-  problem = not ok and why.message or change.refused()
+  local problem = not ok and why.message or change.refused()
   if problem then
     line:lost()
     return self:say(problem, clock)
@@ -244,17 +245,14 @@ end
 ---To the first frame of this episode (by = 0), of the one before (-1) or behind it (1).
 function Playback:to_episode(by)
   if self.at == 0 then return end
-  local from, to, over = self:episode()
+  local from = self:episode()
   if by == 0 then return self:seek(from) end
   if by < 0 then
     if from > 1 then self:seek(from - 1) self:seek((self:episode())) end
     return
   end
-  while not over and extend(self) do
-    local _
-    _, to, over = self:episode()
-  end
-  self.at = to
+  self:look_ahead()
+  self:seek(select(2, self:episode()))
   self:forward()
 end
 

@@ -252,8 +252,6 @@ function Player:next(before, action)
   return now
 end
 
-function Player:next_copy() self.copy = (self.copy + 1) % self.copies end
-
 -- ---- going back ----
 
 -- Buffers of a player that a moment holds: pointer, bytes.

@@ -3,7 +3,6 @@
 local engine = require "mneme.engine"
 local files = require "mneme.files"
 local json = require "mneme.json"
-local numbers = require "mneme.figures.numbers"
 
 local C = engine.C
 local ENERGY = "/sys/class/powercap/intel-rapl:0/energy_uj"       -- of the whole first package, other programs included
@@ -51,14 +50,6 @@ function resources.read(folder)
   if not files.is_file(path) then return nil end
   local used = json.decode((files.read(path)), path)
   return type(used) == "table" and used or nil
-end
-
----A resource as people write it: 3.2 min, 1.5 GiB, 40 J.
----@param key string "wall_s", "cpu_s", "peak_mib" or "energy_j"
----@param v number
-function resources.text(key, v)
-  if key == "peak_mib" then return v >= 1024 and ("%.3g GiB"):format(v / 1024) or ("%.3g MiB"):format(v) end
-  return numbers.short(v, key == "energy_j" and "J" or "s")
 end
 
 ---Add it to what RUN/resources.json holds, and count anew.

@@ -97,7 +97,8 @@ function painter:text_width(text, size)
 end
 
 -- A scene must not change what it sees, or stepping back would show something else.
-local function read_only(frame)
+---@param frame Frame
+function scene.read_only(frame)
   return setmetatable({}, { __index = frame, __newindex = function(_, key)
     errors.raise(('a scene cannot set now.%s: a frame is read-only'):format(tostring(key)))
   end })
@@ -106,7 +107,7 @@ end
 ---Draw a frame: shapes, no pixels yet.
 function painter:draw(what, frame, width, height)
   self.view:clear(width, height)
-  what.draw(self.view, read_only(frame))
+  what.draw(self.view, scene.read_only(frame))
 end
 
 ---Paint what was drawn.

@@ -89,6 +89,7 @@ end
 -- Keep a moment in which frame `at` is not thought about yet; `last`: the frame before.
 local function remember(self, at, moment, bytes, last)
   local _, place = newest(self.moments, at)
+  bytes = bytes + (last and 16 * #last.history or 0)
   table.insert(self.moments, (place or 0) + 1, { i = at, moment = moment, last = context(last), bytes = bytes })
   self.moment_bytes = self.moment_bytes + bytes
   if self.moment_bytes > MOST_MOMENTS then thin_out(self) end

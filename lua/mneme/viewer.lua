@@ -58,10 +58,9 @@ end
 
 local function next_copy(self, clock)
   local source = self:source()
-  if (source.copies or 1) > 1 and source.next_copy then
-    source:next_copy()
-    self:say(source.live and "asked for the next copy" or "the next copy", clock)
-  else self:say("there is only one copy; Page Down shows another episode", clock) end
+  if not source.live then return self:say("there is only one copy; Page Down shows another episode", clock) end
+  source:next_copy()
+  self:say("asked for the next copy", clock)
 end
 
 local function again(self, clock)
@@ -73,25 +72,20 @@ local function again(self, clock)
   self.playing = true
 end
 
-local LEFT, RIGHT = 256, 257                              -- scenes/view/view.h
-local HOME, END, PAGE_UP, PAGE_DOWN = 260, 261, 262, 263
-
--- Every key: what it is called, what it does, and the code.  The help and the bar are made of these.
+-- Every key: its code, what it is called, what it does, and how.  The help is made of these.
 local commands = {
   { " ", "space", "play, pause", function(self) self.playing = not self.playing end },
-  { RIGHT, "→", "one step", function(self) self.playing = false self:forward() end },
-  { LEFT, "←", "one step back", function(self, clock)
+  { keyboard.RIGHT, "→", "one step", function(self) self.playing = false self:forward() end },
+  { keyboard.LEFT, "←", "one step back", function(self, clock)
     self.playing = false
     if self.at > self:first() then self:seek(self.at - 1) else self:say("nothing earlier is kept", clock) end
   end },
-  { PAGE_DOWN, "PgDn", "next episode", function(self) self:to_episode(1) end },
-  { PAGE_UP, "PgUp", "episode before", function(self) self:to_episode(-1) end },
-  { HOME, "Home", "the episode's start", function(self) self.playing = false self:to_episode(0) end },
-  { END, "End", "its end", function(self)
+  { keyboard.PAGE_DOWN, "PgDn", "next episode", function(self) self:to_episode(1) end },
+  { keyboard.PAGE_UP, "PgUp", "episode before", function(self) self:to_episode(-1) end },
+  { keyboard.HOME, "Home", "the episode's start", function(self) self.playing = false self:to_episode(0) end },
+  { keyboard.END, "End", "its end", function(self)
     self.playing = false
-    if self.at > 0 then
-      self:seek(select(2, self:episode()))
-    end
+    if self.at > 0 then self:seek(select(2, self:episode())) end
   end },
   { "+", "+", "faster", function(self) faster(self, 1) end },
   { "-", "−", "slower", function(self) faster(self, -1) end },
@@ -210,8 +204,8 @@ function Viewer:key(key, clock, paint)
   if self.menu then return key_of_menu(self, key, clock) end
   if self.taken then
     local action = self.taken.actions[key]
-    if action then return self:act(action, clock) and false end
-    if key == keyboard.ESCAPE then return self:take(clock) end
+    if action then self:act(action, clock) return false end
+    if key == keyboard.ESCAPE then self:take(clock) return false end
   end
   if key == ("q"):byte() or key == keyboard.ESCAPE then return true end
   if by_key[key] then by_key[key](self, clock, paint) end
@@ -310,12 +304,6 @@ local waiting = { draw = function(page)
   page:text(text, page.width / 2, page.height / 2, 16, page.theme.dim, "center")
 end }
 
-local function read_only(frame)
-  return setmetatable({}, { __index = frame, __newindex = function(_, key)
-    errors.raise(('a scene cannot set now.%s: a frame is read-only'):format(tostring(key)))
-  end })
-end
-
 ---The scene and the frame of a window.
 function Viewer:page()
   if not self:frame(1) then return waiting, {} end
@@ -328,7 +316,7 @@ function Viewer:page()
     if #self.tracks > 1 then boxes = { view:split(body, "columns", { "1*", "1*" }, 0) } end
     for k, track in ipairs(self.tracks) do
       local frame = k == 1 and now or shown_frame(self, k)
-      if frame then view:within(boxes[k], function() track.scene.draw(view, k == 1 and frame or read_only(frame)) end) end
+      if frame then view:within(boxes[k], function() track.scene.draw(view, k == 1 and frame or scene.read_only(frame)) end) end
     end
     if self.zoom > 1 then view:magnify(self.zoom, self.pan[1], self.pan[2]) end
     if bar then scene.panels.controls(view, bar, bar_of(self, status)) end

@@ -1,16 +1,18 @@
 -- controls.lua -- the bar below a window: the episode to be scrubbed through, and a button for each key that is of use.
 -- Every part of it is a spot, so that the pointer does what the keys do.
+local keyboard = require "mneme.keyboard"
+
 local function buttons_of(bar)
   local list = {}
   local function add(key, text, on) list[#list + 1] = { key = key, text = text, on = on } end
   if bar.live then add("n", "next copy") else
-    add(260, "|◀")
-    add(256, "◀")
+    add(keyboard.HOME, "|◀")
+    add(keyboard.LEFT, "◀")
   end
   add(" ", bar.playing and "pause" or "play", not bar.playing)
   if not bar.live then
-    add(257, "▶")
-    add(263, "next")
+    add(keyboard.RIGHT, "▶")
+    add(keyboard.PAGE_DOWN, "next")
     add("-", "−")
     add(nil, bar.speed)
     add("+", "+")

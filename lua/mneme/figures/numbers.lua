@@ -91,4 +91,12 @@ end
 ---A number to be read by programs: whole ones as they are, others with seven digits, of which zeros at the end go.
 function numbers.exact(v) return v % 1 == 0 and math.abs(v) < 1e15 and ("%.0f"):format(v) or plain(v, 7) end
 
+---What a run has used, as mneme.resources tells it: 3.2 min, 1.5 GiB, 40 J.
+---@param key string "wall_s", "cpu_s", "peak_mib" or "energy_j"
+---@param v number
+function numbers.resource(key, v)
+  if key == "peak_mib" then return v >= 1024 and ("%.3g GiB"):format(v / 1024) or ("%.3g MiB"):format(v) end
+  return numbers.short(v, key == "energy_j" and "J" or "s")
+end
+
 return numbers

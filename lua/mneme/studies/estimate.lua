@@ -3,6 +3,7 @@
 local core = require "mneme.core"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
+local grid = require "mneme.studies.grid"
 local files = require "mneme.files"
 local json = require "mneme.json"
 local nn = require "mneme.nn"
@@ -17,16 +18,12 @@ local estimate = {}
 local TRIED, SECONDS = 8, 1.5          -- at most so many kinds of cells, for so long each
 local PATIENCE = 6                     -- seconds after which a cell that does not train is given up
 
--- Cells that differ by their seed alone are of one kind.
+-- Cells that differ by their seed alone are of one kind; the first of each is tried.
 local function kinds_of(cells)
-  local list, by_name = {}, {}
-  for _, c in ipairs(cells) do
-    local name = c.name:gsub(",?seed=%-?%d+$", "")
-    if not by_name[name] then
-      by_name[name] = { name = name, cell = c }
-      list[#list + 1] = by_name[name]
-    end
-    c.kind = by_name[name]
+  local list = grid.groups(cells, grid.kind)
+  for _, kind in ipairs(list) do
+    kind.cell = kind.cells[1]
+    for _, c in ipairs(kind.cells) do c.kind = kind end
   end
   return list
 end

@@ -5,6 +5,7 @@
 local files = require "mneme.files"
 local json = require "mneme.json"
 local errors = require "mneme.errors"
+local grid = require "mneme.studies.grid"
 local curves = require "mneme.curves"
 local run_folder = require "mneme.run"
 
@@ -107,16 +108,7 @@ end
 ---@param cells Cell[]
 ---@return table[] groups { name = "core=gru, corridor=20", cells }, in the order of the grid
 function folder.groups(cells)
-  local groups, by_name = {}, {}
-  for _, c in ipairs(cells) do
-    local name = c.name:gsub(",?seed=%-?%d+$", ""):gsub(",", ", ")
-    if not by_name[name] then
-      by_name[name] = { name = name, cells = {} }
-      groups[#groups + 1] = by_name[name]
-    end
-    table.insert(by_name[name].cells, c)
-  end
-  return groups
+  return grid.groups(cells, function(c) return (grid.kind(c):gsub(",", ", ")) end)
 end
 
 return folder

@@ -96,6 +96,26 @@ function grid.narrow(axes, words, size)
   return narrowed, rest
 end
 
+---What a cell's name says besides its seed: "core=gru,corridor=20".
+function grid.kind(c) return (c.name:gsub(",?seed=%-?%d+$", "")) end
+
+---Cells that have something in common.
+---@param cells table[]
+---@param name_of fun(cell): string
+---@return table[] groups { name, cells }, in the order in which they come
+function grid.groups(cells, name_of)
+  local groups, by_name = {}, {}
+  for _, c in ipairs(cells) do
+    local name = name_of(c)
+    if not by_name[name] then
+      by_name[name] = { name = name, cells = {} }
+      groups[#groups + 1] = by_name[name]
+    end
+    table.insert(by_name[name].cells, c)
+  end
+  return groups
+end
+
 local function clean(label) return (label:gsub("[^%w_.+-]", "_")) end
 
 ---The cells of a grid: seed by seed, so that all of it is there once before any of it is there twice.

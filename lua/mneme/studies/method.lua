@@ -3,9 +3,9 @@
 local find = require "mneme.find"
 local folder = require "mneme.studies.folder"
 local json = require "mneme.json"
+local numbers = require "mneme.figures.numbers"
 local page = require "mneme.studies.page"
 local prose = require "mneme.studies.prose"
-local resources = require "mneme.resources"
 local settings = require "mneme.studies.settings"
 local stats = require "mneme.stats"
 local values = require "mneme.values"
@@ -147,7 +147,7 @@ function method.resources(out, study, words)
     local before, wall = account(cells, function(c) return c.estimate and c.estimate.wall_s end), account(cells, used "wall_s")
     local cpu, peak, energy = account(cells, used "cpu_s"), account(cells, used "peak_mib"), account(cells, used "energy_j")
     if whole and before and wall and before.n < wall.n then before = nil end
-    local function number(key, v, of) return { v and resources.text(key, v[of or which]) or "–", class = "number" } end
+    local function number(key, v, of) return { v and numbers.resource(key, v[of or which]) or "–", class = "number" } end
     return { name ~= "" and name or "–", tostring(wall and wall.n or 0), number("wall_s", before), number("wall_s", wall), number("cpu_s", cpu),
       number("peak_mib", peak, "highest"), number("energy_j", energy) }
   end

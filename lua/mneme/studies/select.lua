@@ -2,6 +2,7 @@
 -- missing.
 local errors = require "mneme.errors"
 local find = require "mneme.find"
+local grid = require "mneme.studies.grid"
 
 local select_cells = {}
 local NAMED = 4                -- missing cells that a note names; of more it tells the number
@@ -22,16 +23,7 @@ end
 ---Cells by their value of an axis, in the order of the grid.
 ---@return table[] { name, cells }
 function select_cells.groups(cells, axis)
-  local groups, by_name = {}, {}
-  for _, c in ipairs(cells) do
-    local name = c.labels[axis] or "–"             -- an axis that only later cells have
-    if not by_name[name] then
-      by_name[name] = { name = name, cells = {} }
-      groups[#groups + 1] = by_name[name]
-    end
-    table.insert(by_name[name].cells, c)
-  end
-  return groups
+  return grid.groups(cells, function(c) return c.labels[axis] or "–" end)          -- an axis that only later cells have
 end
 
 ---The value of an axis as a number.

@@ -3,6 +3,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.engine"
 local folder = require "mneme.studies.folder"
+local grid = require "mneme.studies.grid"
 local progress = require "mneme.progress"
 
 local C = engine.C
@@ -20,15 +21,12 @@ local function new(plan, o, count, options)
     spent = 0, ended_cells = 0 }, Table)
 end
 
--- What a cell's seeds have in common.
-local function kind_of(c) return (c.name:gsub(",?seed=%-?%d+$", "")) end
-
 -- Seconds that are left, if cells take as long as those of their kind did, or as all did.
 local function left(self, running, waiting)
   if self.ended_cells == 0 then return nil end
   local mean, total = self.spent / self.ended_cells, 0
   local function expected(c)
-    local t = self.times[kind_of(c)]
+    local t = self.times[grid.kind(c)]
     return t and t.sum / t.n or mean
   end
   local now = C.mn_clock(false)
@@ -38,8 +36,7 @@ end
 
 -- The part of a cell's steps that is done, from its log.
 local function part_of(self, c)
-  local loss = folder.cell_path(self.run, c.name)
-  local f = io.open(loss .. "/metrics.jsonl")
+  local f = io.open(folder.cell_path(self.run, c.name) .. "/metrics.jsonl")
   if not f then return 0 end
   f:seek("end", -math.min(f:seek "end", 4096))
   local step = 0
@@ -79,7 +76,7 @@ end
 ---@param why string? what it said last
 function Table:ended(c, about, what, why)
   if what == "done" then
-    local kind = kind_of(c)
+    local kind = grid.kind(c)
     local t = self.times[kind] or { n = 0, sum = 0 }
     t.n, t.sum, self.times[kind] = t.n + 1, t.sum + about.wall, t
     self.ended_cells, self.spent = self.ended_cells + 1, self.spent + about.wall
