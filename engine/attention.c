@@ -16,6 +16,64 @@ int mn_attention_axis(const mn_call *c, const char *op, int i, const char *name,
   return mn_fail(c->ctx, "%s: axis %d of %s is %d, expected %d", op, axis, name, got, want);
 }
 
+/* Where input i holds, or its gradient receives, the numbers of a token; NULL if absent. */
+static const float *at(const mn_attention *a, int i, long token, int n) {
+  const float *p = a->c->in[i].data;
+  return p ? p + token * n : NULL;
+}
+
+static float *grad_at(const mn_attention *a, int i, long token, int n) {
+  float *p = a->c->in[i].grad;
+  return p ? p + token * n : NULL;
+}
+
+static void pad(float *x, int from, int to, float value) {
+  for (int i = from; i < to; i++) x[i] = value;
+}
+
+/* What passes read and store, token by token. */
+static void find_streams(mn_attention *a) {
+  const mn_arg *y = &a->c->out[0];
+  for (int i = IN_Q; i <= IN_P_GAMMA; i++) {
+    const mn_arg *in = &a->c->in[i];
+    if (in->data) a->input[a->inputs++] = (mn_stream){ in->data, in->shape[3] };
+    if (in->grad) a->grad[a->grads++] = (mn_stream){ in->grad, in->shape[3] };
+  }
+  a->output[a->outputs++] = (mn_stream){ y->data, a->V };
+  if (y->grad) a->output[a->outputs++] = (mn_stream){ y->grad, a->V };
+}
+
+enum { LINE = 16 };              /* floats in a cache line */
+
+#define ASK(streams, count, write, near) do { \
+    for (int i = 0; i < (count); i++) \
+      for (const float *p = (streams)[i].at + token * (streams)[i].n, *end = p + (streams)[i].n; p < end; p += LINE) \
+        __builtin_prefetch(p, write, near); \
+  } while (0)
+
+void mn_expect(const mn_attention *a, int t, int bh, bool back, bool soon) {
+  if (t < 0 || t >= a->T) return;
+  long token = mn_token(a, t, bh);
+  if (soon) {
+    ASK(a->input, a->inputs, 0, 3);
+    if (back) ASK(a->output, a->outputs, 0, 3);
+  } else {
+    ASK(a->input, a->inputs, 0, 2);
+    if (back) ASK(a->output, a->outputs, 0, 2);
+  }
+}
+
+void mn_expect_grads(const mn_attention *a, int t, int bh) {
+  if (t < 0 || t >= a->T) return;
+  long token = mn_token(a, t, bh);
+  ASK(a->grad, a->grads, 1, 3);
+}
+
+void mn_expect_y(const mn_attention *a, int t, int bh) {
+  long token = mn_token(a, t, bh);
+  ASK(a->output, 1, 1, 3);
+}
+
 int mn_attention_open(mn_attention *a, const mn_call *c, const char *op, int eps) {
   *a = (mn_attention){ .c = c, .T = DIM(c, 'T'), .B = DIM(c, 'B'), .H = DIM(c, 'H'),
                        .V = DIM(c, 'V'), .D = DIM(c, 'D'), .E = 1, .scale = 1,
@@ -45,74 +103,30 @@ int mn_attention_open(mn_attention *a, const mn_call *c, const char *op, int eps
       return mn_fail(c->ctx, "%s: axis 3 of beta is %d, expected %d as in v%s", op,
                      last(c, IN_BETA), a->V, a->Dg ? "" : ", or 1 for one gate a head");
   }
+  find_streams(a);
   return 0;
 }
 
-/* Where input i holds, or its gradient receives, the numbers of a token; NULL if absent. */
-static const float *at(const mn_attention *a, int i, long token, int n) {
-  const float *p = a->c->in[i].data;
-  return p ? p + token * n : NULL;
-}
-
-static float *grad_at(const mn_attention *a, int i, long token, int n) {
-  float *p = a->c->in[i].grad;
-  return p ? p + token * n : NULL;
-}
-
-static void pad(float *x, int from, int to, float value) {
-  for (int i = from; i < to; i++) x[i] = value;
-}
-
-enum { LINE = 16 };              /* floats in a cache line */
-
-void mn_expect(const mn_attention *a, int t, int bh, bool back) {
-  if (t < 0 || t >= a->T) return;
-  long token = mn_token(a, t, bh);
-  for (int i = IN_Q; i <= IN_P_GAMMA; i++) {
-    const mn_arg *in = &a->c->in[i];
-    if (!in->data) continue;
-    for (int n = in->shape[3], j = 0; j < n; j += LINE)
-      __builtin_prefetch(in->data + token * n + j, 0, 2);
-  }
-  const mn_arg *y = &a->c->out[0];
-  for (int j = 0; back && j < a->V; j += LINE) {
-    __builtin_prefetch(y->data + token * a->V + j, 0, 2);
-    if (y->grad) __builtin_prefetch(y->grad + token * a->V + j, 0, 2);
-  }
-}
-
-void mn_expect_grads(const mn_attention *a, int t, int bh) {
-  if (t < 0 || t >= a->T) return;
-  long token = mn_token(a, t, bh);
-  for (int i = IN_Q; i <= IN_P_GAMMA; i++) {
-    const mn_arg *in = &a->c->in[i];
-    if (!in->grad) continue;
-    for (int n = in->shape[3], j = 0; j < n; j += LINE)
-      __builtin_prefetch(in->grad + token * n + j, 1, 2);
-  }
-}
-
-/* A feature: n values and E factors, or p NULL for the values alone.  And its gradients. */
+/* A feature: n values and E factors, the one factor 1 where it has none.  And its gradients. */
 typedef struct feature { const float *x, *p; float *dx, *dp; } feature;
 
 static feature feature_at(const mn_attention *a, int x, int p, long token, int D, int E) {
-  return (feature){ at(a, x, token, D), at(a, p, token, E), grad_at(a, x, token, D),
-                    grad_at(a, p, token, E) };
+  static const float one = 1;
+  const float *factors = at(a, p, token, E);
+  return (feature){ at(a, x, token, D), factors ? factors : &one, grad_at(a, x, token, D), grad_at(a, p, token, E) };
 }
-
-MN_INLINE float factor(feature f, int e) { return f.p ? f.p[e] : 1.0f; }
 
 /* out[e*D + d] = p[e] * x[d]. */
 static void outer(int D, int E, feature f, float *out) {
   for (int e = 0; e < E; e++, out += D)
     for (int d = 0; d < D; d += MN_LANES)
-      mn_store_n(out + d, mn_load_n(f.x + d, D - d) * factor(f, e), D - d);
+      mn_store_n(out + d, mn_load_n(f.x + d, D - d) * f.p[e], D - d);
 }
 
 static void outer_back(int D, int E, feature f, const float *dout) {
   for (int d = 0; f.dx && d < D; d += MN_LANES) {
     mn_lanes sum = { 0 };
-    for (int e = 0; e < E; e++) sum += mn_load_n(dout + (long)e * D + d, D - d) * factor(f, e);
+    for (int e = 0; e < E; e++) sum += mn_load_n(dout + (long)e * D + d, D - d) * f.p[e];
     mn_store_n(f.dx + d, sum, D - d);
   }
   for (int e = 0; f.dp && e < E; e++) f.dp[e] = mn_dot(D, f.x, dout + (long)e * D);
@@ -134,16 +148,17 @@ static feature gate_at(const mn_attention *a, long token) {
   return feature_at(a, IN_GAMMA, IN_P_GAMMA, token, a->Dg, a->Eg);
 }
 
-MN_INLINE void keys_in_one(const gate_kind kind, int D, int E, float keep, feature fq, feature fk,
+/* whole: D is a multiple of the lanes. */
+MN_INLINE void keys_in_one(const gate_kind kind, const bool whole, int D, int E, float keep, feature fq, feature fk,
                            feature fg, float scalar, float *q, float *write, float *decay) {
   for (int d = 0; d < D; d += MN_LANES) {
-    long n = D - d;
+    long n = whole ? MN_LANES : D - d;
     mn_lanes xq = mn_load_n(fq.x + d, n), xk = mn_load_n(fk.x + d, n), xg = mn_splat(scalar);
     if (kind == SAME_FACTORS) xg = mn_load_n(fg.x + d, n);
     for (int e = 0; e < E; e++) {
       long at_e = (long)e * D + d;
-      mn_lanes k = xk * factor(fk, e), g = kind == SAME_FACTORS ? xg * factor(fg, e) : xg;
-      mn_store_n(q + at_e, xq * factor(fq, e), n);
+      mn_lanes k = xk * fk.p[e], g = kind == SAME_FACTORS ? xg * fg.p[e] : xg;
+      mn_store_n(q + at_e, xq * fq.p[e], n);
       mn_store_n(write + at_e, kind == NO_GATE ? k : g * k, n);
       mn_store_n(decay + at_e, kind == NO_GATE ? mn_splat(keep) : keep - keep * g, n);
     }
@@ -156,8 +171,10 @@ void mn_keys(const mn_attention *a, long token, float keep, float *q, float *wri
   feature fk = feature_at(a, IN_K, IN_P_K, token, D, E);
   gate_kind kind = kind_of(a);
   keep *= mn_shrink(a, token);
-  if (kind == SAME_FACTORS) {
-    keys_in_one(SAME_FACTORS, D, E, keep, fq, fk, gate_at(a, token), 0, q, write, decay);
+  if (kind == SAME_FACTORS && D % MN_LANES == 0) {
+    keys_in_one(SAME_FACTORS, true, D, E, keep, fq, fk, gate_at(a, token), 0, q, write, decay);
+  } else if (kind == SAME_FACTORS) {
+    keys_in_one(SAME_FACTORS, false, D, E, keep, fq, fk, gate_at(a, token), 0, q, write, decay);
   } else if (kind == OTHER_FACTORS) {
     outer(D, E, fq, q);
     outer(D, E, fk, write);
@@ -167,44 +184,62 @@ void mn_keys(const mn_attention *a, long token, float keep, float *q, float *wri
       decay[i] = keep - keep * decay[i];
     }
   } else if (kind == SCALAR_GATE) {
-    keys_in_one(SCALAR_GATE, D, E, keep, fq, fk, fk, *at(a, IN_BETA, token, 1), q, write, decay);
+    keys_in_one(SCALAR_GATE, false, D, E, keep, fq, fk, fk, *at(a, IN_BETA, token, 1), q, write, decay);
   } else {
-    keys_in_one(NO_GATE, D, E, keep, fq, fk, fk, 0, q, write, decay);
+    keys_in_one(NO_GATE, false, D, E, keep, fq, fk, fk, 0, q, write, decay);
   }
   pad(q, K, a->Kp, 0);
   pad(write, K, a->Kp, 0);
   pad(decay, K, a->Kp, 1);
 }
 
-/* Gradients of q, k and gamma with the same factors: every number is read once. */
-static void same_factors_back(int D, int E, float keep, feature fq, feature fk, feature fg,
-                              const float *dq, const float *dwrite, const float *ddecay) {
-  mn_lanes sum[MOST_E][3];
-  memset(sum, 0, sizeof sum[0] * (size_t)E);
+void mn_features(const mn_attention *a, long token, float *q, float *k) {
+  outer(a->D, a->E, feature_at(a, IN_Q, IN_P_Q, token, a->D, a->E), q);
+  outer(a->D, a->E, feature_at(a, IN_K, IN_P_K, token, a->D, a->E), k);
+  pad(q, a->K, a->Kp, 0);
+  pad(k, a->K, a->Kp, 0);
+}
+
+void mn_features_back(const mn_attention *a, long token, const float *dq, const float *dk) {
+  outer_back(a->D, a->E, feature_at(a, IN_Q, IN_P_Q, token, a->D, a->E), dq);
+  outer_back(a->D, a->E, feature_at(a, IN_K, IN_P_K, token, a->D, a->E), dk);
+}
+
+/* Gradients of q, k and gamma with the same factors: every number is read once.  Where D is a multiple of the lanes and
+** E a small constant, the sums stay in registers. */
+MN_INLINE void same_factors_back(const bool whole, const int E, int D, float keep, feature fq, feature fk, feature fg,
+                                 const float *dq, const float *dwrite, const float *ddecay) {
+  mn_lanes sum[3 * MOST_E + MN_LANES];                   /* to the factors of q, k and gamma; whole vectors of sums */
+  for (int i = 0; i < 3 * E + MN_LANES; i++) sum[i] = (mn_lanes){ 0 };
   for (int d = 0; d < D; d += MN_LANES) {
-    long n = D - d;
+    long n = whole ? MN_LANES : D - d;
     mn_lanes xq = mn_load_n(fq.x + d, n), xk = mn_load_n(fk.x + d, n), xg = mn_load_n(fg.x + d, n);
     mn_lanes gq = { 0 }, gk = { 0 }, gg = { 0 };
+#pragma GCC unroll 4
     for (int e = 0; e < E; e++) {
       long at_e = (long)e * D + d;
       mn_lanes to_q = mn_load_n(dq + at_e, n), to_w = mn_load_n(dwrite + at_e, n);
-      mn_lanes to_k = to_w * (xg * factor(fg, e));
-      mn_lanes to_g = to_w * (xk * factor(fk, e)) - keep * mn_load_n(ddecay + at_e, n);
-      gq += to_q * factor(fq, e);
-      gk += to_k * factor(fk, e);
-      gg += to_g * factor(fg, e);
-      sum[e][0] += to_q * xq;
-      sum[e][1] += to_k * xk;
-      sum[e][2] += to_g * xg;
+      mn_lanes to_k = to_w * (xg * fg.p[e]);
+      mn_lanes to_g = to_w * (xk * fk.p[e]) - keep * mn_load_n(ddecay + at_e, n);
+      gq += to_q * fq.p[e];
+      gk += to_k * fk.p[e];
+      gg += to_g * fg.p[e];
+      sum[e] += to_q * xq;
+      sum[E + e] += to_k * xk;
+      sum[2 * E + e] += to_g * xg;
     }
     if (fq.dx) mn_store_n(fq.dx + d, gq, n);
     if (fk.dx) mn_store_n(fk.dx + d, gk, n);
     if (fg.dx) mn_store_n(fg.dx + d, gg, n);
   }
+  float sums[3 * MOST_E + MN_LANES];
+#pragma GCC unroll 4
+  for (int i = 0; i < 3 * E; i += MN_LANES) mn_store(sums + i, mn_sums(sum + i));
+#pragma GCC unroll 4
   for (int e = 0; e < E; e++) {
-    if (fq.dp) fq.dp[e] = mn_sum(sum[e][0]);
-    if (fk.dp) fk.dp[e] = mn_sum(sum[e][1]);
-    if (fg.dp) fg.dp[e] = mn_sum(sum[e][2]);
+    if (fq.dp) fq.dp[e] = sums[e];
+    if (fk.dp) fk.dp[e] = sums[E + e];
+    if (fg.dp) fg.dp[e] = sums[2 * E + e];
   }
 }
 
@@ -216,7 +251,9 @@ void mn_keys_back(const mn_attention *a, long token, float keep, const float *dq
   gate_kind kind = kind_of(a);
   keep *= mn_shrink(a, token);
   if (kind == SAME_FACTORS) {
-    same_factors_back(D, E, keep, fq, fk, gate_at(a, token), dq, dwrite, ddecay);
+    feature fg = gate_at(a, token);
+    if (E == 4 && D % MN_LANES == 0) same_factors_back(true, 4, D, keep, fq, fk, fg, dq, dwrite, ddecay);
+    else                             same_factors_back(false, E, D, keep, fq, fk, fg, dq, dwrite, ddecay);
     return;
   }
   outer_back(D, E, fq, dq);
@@ -276,18 +313,25 @@ void mn_values_back(const mn_attention *a, long token, float keep, const float *
   }
 }
 
+/* out = x / den, n numbers; x is padded to whole vectors.  By the reciprocal where that is an ordinary number. */
+static void divide(int n, const float *x, float den, float *out) {
+  float by = 1 / den;
+  if (fabsf(den) > 1e-30f && fabsf(den) < 1e30f) for (int i = 0; i < n; i += MN_LANES) mn_store_n(out + i, mn_load_n(x + i, n - i) * by, n - i);
+  else for (int i = 0; i < n; i += MN_LANES) mn_store_n(out + i, mn_load_n(x + i, n - i) / den, n - i);
+}
+
 void mn_divide(const mn_attention *a, long token, const float *num, float z) {
-  float slope, den = mn_den(a, z, &slope), *y = a->c->out[0].data + token * a->V;
-  for (int i = 0; i < a->V; i += MN_LANES) mn_store_n(y + i, mn_load(num + i) / den, a->V - i);
+  float slope, den = mn_den(a, z, &slope);
+  divide(a->V, num, den, a->c->out[0].data + token * a->V);
 }
 
 void mn_dnum(const mn_attention *a, long token, float z, float *dnum) {
   const float *dy = a->c->out[0].grad;
-  memset(dnum, 0, sizeof(float) * (size_t)a->Vp);
+  for (int i = dy ? a->V : 0; i < a->Vp; i++) dnum[i] = 0;
   if (!dy) return;
   dy += token * a->V;
   float slope, den = mn_den(a, z, &slope);
-  for (int i = 0; i < a->V; i += MN_LANES) mn_store(dnum + i, mn_load_n(dy + i, a->V - i) / den);
+  divide(a->V, dy, den, dnum);
 }
 
 float mn_dz(const mn_attention *a, long token, float z) {

@@ -23,6 +23,9 @@ enum { IN_Q, IN_K, IN_V, IN_BETA, IN_GAMMA, IN_P_Q, IN_P_K, IN_P_GAMMA, IN_DONE,
 
 enum { MN_CHUNK = 16 };        /* tokens from one checkpoint of the state to the next */
 
+typedef struct mn_stream { const float *at; long n; } mn_stream;         /* n floats a token */
+enum { MN_STREAMS = 12 };
+
 typedef struct mn_attention {  /* one call, its sizes worked out */
   const mn_call *c;
   int T, B, H, V, K;
@@ -33,6 +36,8 @@ typedef struct mn_attention {  /* one call, its sizes worked out */
   bool raw;                    /* k and v are written as they come: the gates only forget */
   bool normalise;
   float eps, den_clamp, scale; /* den = clamp(scale * s.q + eps); not normalised: den = scale */
+  int inputs, outputs, grads;  /* how many there are of what a pass reads and stores by token: */
+  mn_stream input[MN_STREAMS], output[2], grad[MN_STREAMS];
 } mn_attention;
 
 /* Check what the signature's letters cannot; fills a.  0, or -1 with the error.  `eps` is the place
@@ -86,10 +91,12 @@ static inline float mn_den_back(const mn_attention *a, float z, float along) {
 }
 
 /* Ask for a token's inputs, and where `back` for y and its gradient, before they are needed.  The
-** rows of one head lie pages apart, where no hardware prefetcher follows.  mn_expect_grads: the same
-** for the gradients that will be stored. */
-void mn_expect(const mn_attention *a, int t, int bh, bool back);
+** rows of one head lie pages apart, where no hardware prefetcher follows, and share places of the
+** first-level cache: what is not needed soon had better wait in the second.  mn_expect_grads: the same
+** for the gradients that will be stored; mn_expect_y: for y. */
+void mn_expect(const mn_attention *a, int t, int bh, bool back, bool soon);
 void mn_expect_grads(const mn_attention *a, int t, int bh);
+void mn_expect_y(const mn_attention *a, int t, int bh);
 
 /* The key side of a token: q, what is written (g*k), what is kept (keep*shrink*(1-g)); Kp numbers
 ** each, padded with 0, 0 and 1. */
@@ -98,6 +105,10 @@ void mn_keys(const mn_attention *a, long token, float keep, float *q, float *wri
 /* From their gradients, the gradients of q, k, gamma and their factors; work: 2*Kp numbers. */
 void mn_keys_back(const mn_attention *a, long token, float keep, const float *dq,
                   const float *dwrite, const float *ddecay, float *work);
+
+/* The features q and k alone, whatever the gates; Kp numbers each, padded with 0.  And back to their factors. */
+void mn_features(const mn_attention *a, long token, float *q, float *k);
+void mn_features_back(const mn_attention *a, long token, const float *dq, const float *dk);
 
 /* The value side: b*v and keep*(1-b); Vp numbers each, padded with 0 and 1. */
 void mn_values(const mn_attention *a, long token, float keep, float *write, float *decay);

@@ -18,6 +18,7 @@ struct mn_canvas {
   float *values;     size_t n_values, room_values;
   image_slot *images; size_t n_images, room_images;
   uint8_t *bytes;    size_t n_bytes, room_bytes;
+  bool starved;      /* something is left out for want of memory */
 };
 
 /* Make room for `more` elements behind the n that `*list` holds; 0, or -1 with the error set. */
@@ -28,7 +29,7 @@ static int grow(mn_canvas *c, void *list, size_t size, size_t n, size_t *room, s
   void *old, *new_list;
   memcpy(&old, list, sizeof old);
   if (want > (size_t)1 << 28 || !(new_list = realloc(old, want * size)))
-    return mn_fail(c->ctx, "canvas: no memory for %zu elements", want);
+    return c->starved = true, mn_fail(c->ctx, "canvas: no memory for %zu elements", want);
   memcpy(list, &new_list, sizeof new_list);
   *room = want;
   return 0;
@@ -64,6 +65,7 @@ void mn_canvas_free(mn_canvas *c) {
 
 void mn_canvas_clear(mn_canvas *c) {
   c->n_shapes = c->n_chars = c->n_heats = c->n_values = c->n_images = c->n_bytes = 0;
+  c->starved = false;
 }
 
 /* Append a rectangle, frame, disc, line or triangle: see canvas.h for what the numbers mean. */
@@ -209,6 +211,7 @@ int mn_canvas_append(mn_canvas *c, const mn_canvas *from, float x, float y, floa
 }
 
 int mn_canvas_count(const mn_canvas *c) { return (int)c->n_shapes; }
+bool mn_canvas_starved(const mn_canvas *c) { return c->starved; }
 
 /* All shapes, in the order drawn; borrowed until the canvas changes. */
 const mn_shape *mn_canvas_shapes(const mn_canvas *c) { return c->shapes; }

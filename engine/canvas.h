@@ -27,5 +27,6 @@ const mn_heat *mn_canvas_heat_at(const mn_canvas *c, int text);    /* borrowed; 
 
 typedef struct mn_image { int rows, cols; const uint8_t *rgb; } mn_image;    /* rgb[rows, cols, 3], row 0 on top */
 mn_image mn_canvas_image_at(const mn_canvas *c, int text);         /* rgb borrowed; no such picture: rgb NULL */
+bool mn_canvas_starved(const mn_canvas *c);                        /* a shape was left out for want of memory */
 
 #endif

@@ -6,13 +6,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include "context.h"
+#include "flush.h"
 #include "blas.h"
 #include "device.h"
 
-enum { ALIGN = 64, MAX_THREADS = 256 };
+enum { ALIGN = 64, MAX_THREADS = 256, CLAIM = 2 << 20 };
 static char open_error[256] = "";
 
 int mn_fail(mn_ctx *mn, const char *fmt, ...) {
@@ -25,35 +25,66 @@ int mn_fail(mn_ctx *mn, const char *fmt, ...) {
 
 const char *mn_error(mn_ctx *mn) { return mn ? mn->error : open_error; }
 
-/* ---- arenas ---- */
+/* ---- the device ---- */
 
-/* Reserve as much address space as there is memory; pages come when touched. */
-int mn_arena_open(mn_arena *a) {
-  size_t pages = (size_t)sysconf(_SC_PHYS_PAGES), page = (size_t)sysconf(_SC_PAGESIZE);
-  for (size_t size = pages * page; size >= (size_t)1 << 24; size /= 2) {
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED) continue;
-    madvise(p, size, MADV_HUGEPAGE);
-    *a = (mn_arena){ .base = p, .size = size };
-    return 0;
-  }
-  return -1;
+int mn_did(mn_ctx *mn, int result) {
+  return result ? mn_fail(mn, "device=%s: %s", mn->device->name, mn->device->error()) : 0;
 }
 
-void mn_arena_close(mn_arena *a) {
-  if (a->base) munmap(a->base, a->size);
+int mn_wait(mn_ctx *mn) { return mn_did(mn, mn->device->wait()); }
+
+const mn_kernel *mn_kernel_of(mn_ctx *mn, int op, bool backward) {
+  const mn_kernel *k = mn->kernel[op];
+  if (k && (k->backward || !backward)) return k;
+  return mn->kernel[op] = mn_device_kernel(mn, mn->device, &mn_ops_all(NULL)[op], backward);
+}
+
+/* ---- arenas ---- */
+
+void mn_memory_open(mn_ctx *mn, mn_memory *m) {
+  m->numbers.on = mn->device;
+  m->records.on = &mn_cpu;
+}
+
+static void arena_close(mn_arena *a) {
+  if (a->base) a->on->give_back(a->base, a->size);
   a->base = NULL;
 }
 
-void *mn_take(mn_ctx *mn, mn_memory *m, size_t bytes, const char *what) {
-  mn_arena *a = &m->arena;
-  bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-  if (!a->base && mn_arena_open(a)) return mn_fail(mn, "%s: out of memory: no address space", what), NULL;
-  if (bytes > a->size - a->used) {
-    mn_fail(mn, "%s: out of memory: %.1f MB more on top of %.1f MB (mn.sweep() after each update frees what was computed)",
-            what, (double)bytes / 1e6, (double)a->used / 1e6);
-    return NULL;
+void mn_memory_close(mn_memory *m) {
+  arena_close(&m->numbers);
+  arena_close(&m->records);
+  free(m->pool);
+}
+
+/* A GPU says what is free, which may be less than what was asked for by far. */
+int mn_no_memory(mn_ctx *mn, const mn_device *d, const char *what, double bytes, double used) {
+  char had[48] = "", left[64] = "";
+  if (used >= 0) snprintf(had, sizeof had, " more on top of %.1f MB", used / 1e6);
+  if (d->library) snprintf(left, sizeof left, ", %.1f MB are free on device=%s", d->free_bytes() / 1e6, d->name);
+  return mn_fail(mn, "%s: out of memory: %.1f MB%s%s%s", what, bytes / 1e6, had, left,
+                 used >= 0 ? " (mn.sweep() after each update frees what was computed)" : "");
+}
+
+/* Reserve it, and claim a page or more when the last ones are full. */
+static int arena_grow(mn_arena *a, size_t bytes) {
+  if (!a->base) {
+    if (!(a->base = a->on->reserve(&a->size))) return -1;
+    a->claimed = a->on->claim ? 0 : a->size;
   }
+  if (bytes > a->size - a->used) return -1;
+  if (a->used + bytes <= a->claimed) return 0;
+  size_t page = CLAIM, need = a->used + bytes - a->claimed, more = (need + page - 1) / page * page;
+  if (more > a->size - a->claimed) more = a->size - a->claimed;
+  if (a->on->claim(a->base + a->claimed, more)) return -1;
+  a->claimed += more;
+  return 0;
+}
+
+void *mn_take(mn_ctx *mn, mn_arena *a, size_t bytes, const char *what) {
+  bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+  if (a->used + bytes > a->claimed && arena_grow(a, bytes))
+    return mn_no_memory(mn, a->on, what, (double)bytes, (double)a->used), NULL;
   void *p = a->base + a->used;
   a->used += bytes;
   if (a->used > a->peak) a->peak = a->used;
@@ -70,21 +101,6 @@ int mn_grow(mn_ctx *mn, void *array, int *cap, int need, size_t item) {
   *(void **)array = p;
   *cap = n;
   return 0;
-}
-
-/* Zeros, 64-byte aligned; large ones are pages that come when touched.  Where the block begins is kept in front. */
-void *mn_zeroed(size_t bytes) {
-  char *block = calloc(1, bytes + 2 * ALIGN);
-  if (!block) return NULL;
-  char *at = block + ALIGN + (ALIGN - (size_t)block % ALIGN) % ALIGN;
-  memcpy(at - sizeof block, &block, sizeof block);
-  return at;
-}
-
-void mn_release(void *at) {
-  char *block = NULL;
-  if (at) memcpy(&block, (char *)at - sizeof block, sizeof block);
-  free(block);
 }
 
 /* ---- records ---- */
@@ -149,8 +165,8 @@ void mn_free_slot(mn_ctx *mn, mn_record *r) {
 void mn_drop_record(mn_ctx *mn, mn_record *r) {
   if (!r->of && !r->plan) {
     mn->leaf_bytes -= (double)r->n * (r->grad ? 8 : r->dtype == MN_U8 ? 1 : 4);
-    mn_release(r->data);
-    mn_release(r->grad);
+    mn->device->free(r->data);
+    mn->device->free(r->grad);
   }
   mn_record *of = r->of;
   mn_free_slot(mn, r);
@@ -193,14 +209,13 @@ static int threads_of_machine(void) {
 mn_ctx *mn_ctx_new(const char *device, int threads) {
   mn_device *d;
   if (mn_device_open(NULL, device ? device : "cpu", &d)) return NULL;
-  if (d)
-    return mn_fail(NULL, "device=%s: its kernels are tested alone so far; whole contexts on it come with the GPU backend",
-                   d->name), NULL;
   mn_ctx *mn = calloc(1, sizeof *mn);
-  if (!mn || mn_arena_open(&mn->memory.arena)) {
+  if (!mn || !(mn->kernel = calloc((size_t)mn_op_count(), sizeof *mn->kernel))) {
     free(mn);
     return mn_fail(NULL, "out of memory"), NULL;
   }
+  mn->device = d;
+  mn_memory_open(mn, &mn->memory);
   if (mn_set_threads(mn, threads)) {
     mn_fail(NULL, "%s", mn->error);
     mn_ctx_free(mn);
@@ -223,10 +238,10 @@ void mn_ctx_free(mn_ctx *mn) {
     if (mn->leaf[i]->gen && !mn->leaf[i]->of) mn_drop_record(mn, mn->leaf[i]);
   free_records(mn->leaf, mn->n_leaves);
   free_records(mn->computed, mn->cap_computed);
-  for (int i = 0; i < MN_SCRATCHES; i++) free(mn->scratch[i]);
+  for (int i = 0; i < MN_SCRATCHES; i++) mn->device->free(mn->scratch[i]);
   mn_team_close(mn);
-  mn_arena_close(&mn->memory.arena);
-  free(mn->memory.pool);
+  mn_memory_close(&mn->memory);
+  free(mn->kernel);
   free(mn->grave);
   free(mn->plan);
   free(mn);
@@ -240,20 +255,57 @@ int mn_set_threads(mn_ctx *mn, int threads) {
     return mn_fail(mn, "threads=%d, expected 1..%d (0: what the machine has)", threads, MAX_THREADS);
   mn_team_close(mn);
   mn->threads = threads ? threads : threads_of_machine();
+  mn->flushes = false;
   return 0;
 }
+void mn_set_place(mn_ctx *mn, int place) { mn->place = place; }
 void mn_set_debug(mn_ctx *mn, bool on) { mn->debug = on; }
+
+int mn_precision(const mn_ctx *mn) { return mn->precision; }
+
+int mn_set_precision(mn_ctx *mn, const char *word) {
+  static const char *const words[] = { [MN_FP32] = "fp32", [MN_TF32] = "tf32", [MN_BF16] = "bf16" };
+  for (int i = 0; i < 3; i++) {
+    if (strcmp(word, words[i])) continue;
+    if (i && !mn->device->library)
+      return mn_fail(mn, "precision=%s: device=cpu computes in fp32; tf32 and bf16 are for device=cuda", word);
+    for (int k = 0; k < mn->n_plans; k++) if (mn->plan[k]) mn_graphs_drop(mn->plan[k]);
+    mn->precision = i;
+    return 0;
+  }
+  return mn_fail(mn, "precision=%s is unknown, expected fp32, tf32 or bf16", word);
+}
+
+/* An op takes its scratch before anything else can go wrong, and has no way to fail: it is left from here. */
+int mn_do(mn_ctx *mn, void (*pass)(mn_call *c), mn_call *c) {
+  const unsigned before = mn_flush();
+  if (!mn->flushes && mn->threads > 1) {           /* OpenMP's threads keep it */
+    MN_PRAGMA(omp parallel num_threads(mn->threads))
+    mn_flush();
+    mn->flushes = true;
+  }
+  if (_setjmp(mn->unless_scratch)) {
+    mn_unflush(before);
+    return -1;
+  }
+  pass(c);
+  mn_unflush(before);
+  return 0;
+}
 
 float *mn_scratch(mn_ctx *mn, int which, long n) {
   float **scratch = &mn->scratch[which];
   long *have = &mn->scratch_n[which];
   if (n > *have) {
-    free(*scratch);
-    *have = n = n + n / 4;
-    *scratch = aligned_alloc(ALIGN, ((size_t)n * sizeof(float) + ALIGN - 1) & ~(size_t)(ALIGN - 1));
-    if (!*scratch) {        /* an op cannot fail half-way: there is nothing left to do with no memory */
-      fprintf(stderr, "mneme: out of memory: %.1f MB of scratch\n", (double)n * 4e-6);
-      exit(1);
+    mn->device->free(*scratch);
+    n = n + n / 4;
+    mn->scratch_version++;
+    const size_t bytes = ((size_t)n * sizeof(float) + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    *scratch = mn->device->alloc(bytes);
+    *have = *scratch ? n : 0;
+    if (!*scratch) {
+      mn_no_memory(mn, mn->device, "scratch", (double)bytes, -1);
+      longjmp(mn->unless_scratch, 1);
     }
   }
   return *scratch;
@@ -271,11 +323,11 @@ static double resident(void) {
 
 double mn_bytes(mn_ctx *mn, const char *what) {
   if (!strcmp(what, "leaf")) return mn->leaf_bytes;
-  if (!strcmp(what, "arena")) return (double)mn->memory.arena.used;
-  if (!strcmp(what, "arena_peak")) return (double)mn->memory.arena.peak;
+  if (!strcmp(what, "arena")) return (double)mn->memory.numbers.used;
+  if (!strcmp(what, "arena_peak")) return (double)mn->memory.numbers.peak;
   if (!strcmp(what, "resident")) return resident();
   double n = 0;
-  for (int i = 0; i < mn->n_plans; i++) if (mn->plan[i]) n += (double)mn->plan[i]->memory.arena.used;
+  for (int i = 0; i < mn->n_plans; i++) if (mn->plan[i]) n += (double)mn->plan[i]->memory.numbers.used;
   return n;
 }
 

@@ -2,19 +2,23 @@
 ** Only the engine's own files include this; ops see op.h. */
 #ifndef MN_CONTEXT_H
 #define MN_CONTEXT_H
+#include <setjmp.h>
 #include <string.h>
+#include "device.h"
 #include "op.h"
 #include "signature.h"
 
-typedef struct mn_arena {        /* one reserved stretch of memory, handed out from its start */
+typedef struct mn_arena {        /* one reserved stretch of a device's memory, handed out from its start */
+  mn_device *on;
   char *base;
-  size_t used, size, peak;
+  size_t used, size, peak, claimed;
 } mn_arena;
 
 typedef struct mn_block { float *at; long n; } mn_block;
 
-typedef struct mn_memory {       /* where computed numbers live: the context's, or a plan's */
-  mn_arena arena;
+typedef struct mn_memory {       /* where computed tensors live: the context's, or a plan's */
+  mn_arena numbers;              /* on the context's device */
+  mn_arena records;              /* nodes and calls, which are the host's */
   mn_block *pool;                /* gradient buffers to use again, by exact size */
   int n_pool, cap_pool;
 } mn_memory;
@@ -26,7 +30,7 @@ typedef struct mn_record {       /* one tensor */
   long   n;
   void  *data;
   float *grad;                   /* leaf: its own buffer; computed: set while backward runs */
-  bool   wants_grad, timed;
+  bool   wants_grad, timed, lent; /* lent: grad is not the walk's to use again */
   mn_time late;                  /* by rows, made only when read: MN_LAST, MN_ASKED; else 0 */
   bool   fresh;                  /* leaf: the next gradient stores instead of adding */
   uint32_t needed;               /* leaf: the tape that its numbers are needed for, as ctx->tape_number */
@@ -40,6 +44,7 @@ typedef struct mn_node {         /* one call on a tape */
   struct mn_node *older;
   mn_call call;
   mn_record *in[MN_INPUTS], *out[MN_OUTPUTS];
+  int place;                     /* as mn_set_place said */
 } mn_node;
 
 typedef struct mn_link {         /* a plan whose tensors were used; asked: also such as are MN_ASKED */
@@ -59,6 +64,11 @@ typedef struct mn_tape {
 
 typedef enum { MN_FORWARD, MN_BACKWARD, MN_ADD, MN_COPY } mn_kind;
 
+typedef struct mn_graph {        /* a run of a plan, in one piece: see graphs.c */
+  int   t0, t1;
+  void *at;                      /* the device's; NULL: it ran once */
+} mn_graph;
+
 typedef struct mn_command {      /* one thing a plan does again */
   mn_kind  kind;
   mn_call *call;                 /* forward, backward */
@@ -68,6 +78,7 @@ typedef struct mn_command {      /* one thing a plan does again */
   const float *from;
   long     bytes;
   double   seconds;
+  int      place;                /* as mn_set_place said when its op was applied */
 } mn_command;
 
 struct mn_plan {
@@ -85,18 +96,25 @@ struct mn_plan {
   bool recording, profile;
   int T;                         /* length of time of its timed tensors; 0 without any */
   int next_row;                  /* where the last run by rows ended */
+  mn_graph *graph;               /* runs that came before */
+  int n_graphs, cap_graphs;
+  uint32_t graphs_of;            /* ctx->scratch_version when they were captured */
   unsigned late;                 /* bits MN_LAST, MN_ASKED: rows were run since those were made */
 };
 
 typedef struct mn_team mn_team;
 
-typedef struct mn_mark { size_t used; int n_computed; } mn_mark;
+typedef struct mn_mark { size_t numbers, records; int n_computed; } mn_mark;
 
 struct mn_ctx {
   char error[512];
+  mn_device *device;
+  const mn_kernel **kernel;      /* by op: as looked up at its first use */
   int threads;
   mn_team *team;                 /* NULL until small work is shared out */
+  bool flushes;                  /* OpenMP's threads have been told to (flush.h) */
   bool debug;
+  int place;                     /* where in the user's program ops are being applied: mn_set_place */
   mn_memory memory;
   mn_tape tape;
   mn_record **leaf;   int n_leaves, cap_leaves;       /* slot -1, -2, ...: leaves and what plans made */
@@ -110,14 +128,18 @@ struct mn_ctx {
   mn_plan *recording;
   mn_mark mark[16];   int no_grad;                    /* depth of mn_no_grad */
   float *scratch[MN_SCRATCHES];  long scratch_n[MN_SCRATCHES];
+  jmp_buf unless_scratch;                             /* where the op that runs is left from: mn_do */
+  uint32_t scratch_version;                           /* raised when one of them moves */
+  int precision;
 };
 
 /* context.c */
-int   mn_arena_open(mn_arena *a);
-void  mn_arena_close(mn_arena *a);
-void *mn_take(mn_ctx *mn, mn_memory *m, size_t bytes, const char *what);  /* 64-byte aligned; NULL and error */
-void *mn_zeroed(size_t bytes);                        /* NULL: no memory; mn_release gives it back */
-void  mn_release(void *at);
+void  mn_memory_open(mn_ctx *mn, mn_memory *m);       /* nothing is reserved before it is needed */
+void  mn_memory_close(mn_memory *m);
+void *mn_take(mn_ctx *mn, mn_arena *a, size_t bytes, const char *what);  /* 64-byte aligned; NULL and error */
+int   mn_no_memory(mn_ctx *mn, const mn_device *d, const char *what, double bytes, double used);
+int   mn_did(mn_ctx *mn, int result);                 /* hands a device's 0 on, or -1 with its error */
+const mn_kernel *mn_kernel_of(mn_ctx *mn, int op, bool backward);        /* NULL and error */
 int   mn_grow(mn_ctx *mn, void *array, int *cap, int need, size_t item);
 mn_record *mn_find(mn_ctx *mn, const mn_tensor *t, const char *op, const char *arg);  /* NULL and error */
 mn_record *mn_new_leaf(mn_ctx *mn);
@@ -130,6 +152,9 @@ void  mn_bury(mn_ctx *mn);                            /* really free what was fr
 /* team.c */
 void  mn_team_close(mn_ctx *mn);
 
+/* tensor.c */
+int   mn_settle_grad(mn_ctx *mn, mn_record *leaf);    /* zeros, if nothing has reached it since zero_grad */
+
 /* tape.c */
 static inline mn_tape *mn_current_tape(mn_ctx *mn) { return mn->recording ? &mn->recording->tape : &mn->tape; }
 static inline mn_memory *mn_current_memory(mn_ctx *mn) { return mn->recording ? &mn->recording->memory : &mn->memory; }
@@ -137,8 +162,17 @@ int   mn_use(mn_ctx *mn, mn_record *r, const char *op, const char *arg);   /* pi
 int   mn_check_links(mn_ctx *mn, const mn_tape *t);
 
 /* plan.c */
-void  mn_plan_finish(mn_plan *p, mn_time late);       /* make what nobody had read yet: MN_LAST or MN_ASKED */
+int   mn_plan_finish(mn_plan *p, mn_time late);       /* make what nobody had read yet: MN_LAST or MN_ASKED */
+int   mn_do(mn_ctx *mn, void (*pass)(mn_call *c), mn_call *c);   /* run a kernel; -1: no memory for its scratch */
 mn_command *mn_record_command(mn_plan *p, mn_kind kind);
 const char *mn_kind_name(mn_kind kind);
+const mn_op_entry *mn_entry_of(const mn_op *op);
+
+/* nan.c */
+void  mn_describe_inputs(const mn_op_entry *e, const mn_call *c, char *text, size_t room);   /* "x [8,16] -0.5..2, ..." */
+
+/* graphs.c */
+int   mn_graphs_run(mn_plan *p, int t0, int t1, int (*work)(mn_plan *p, int t0, int t1));
+void  mn_graphs_drop(mn_plan *p);                     /* what they do is no longer what the plan does */
 
 #endif

@@ -23,7 +23,7 @@ typedef struct tokens {          /* a chunk, worked out; row-major arrays, k abo
   float G[2 * L * L], F[L * L], R[L * L];
   float *kq, *M;                 /* [32,Kp]; [32,Vp] what they read of the old state */
   float *v, *r, *u, *num;        /* [16,Vp] */
-  float *ones, *kept;            /* ones; and P of the last token as often as there are rows */
+  float *kept;                   /* P of the last token as often as there are rows */
 } tokens;
 
 static long widest(const mn_attention *a) {
@@ -33,38 +33,12 @@ static long widest(const mn_attention *a) {
 
 long mn_delta_work(const mn_delta *d) {
   const mn_attention *a = &d->a;
-  return L * (5L * a->Kp + 12L * a->Vp) + 2 * widest(a);
+  return L * (5L * a->Kp + 12L * a->Vp) + widest(a);
 }
 
 /* `from` and zeros up to `wide`; from NULL: zeros. */
 static void copy_row(const float *from, int n, int wide, float *to) {
   for (int i = 0; i < wide; i += MN_LANES) mn_store(to + i, from ? mn_load_n(from + i, n - i) : (mn_lanes){ 0 });
-}
-
-/* Ask for a row of memory before it is needed.  The rows of one head lie pages apart, where no hardware
-** prefetcher follows. */
-static void expect(const float *row, long at, int n) {
-  for (int i = 0; row && i < n; i += 16) __builtin_prefetch(row + at * n + i, 0, 2);
-}
-
-static void expect_to_store(const float *row, long at, int n) {
-  for (int i = 0; row && i < n; i += 16) __builtin_prefetch(row + at * n + i, 1, 2);
-}
-
-/* What a token `next` on will read, and, going back, where this one's gradients will be stored. */
-static void expect_token(const mn_delta *d, int bh, int t, int next) {
-  const mn_attention *a = &d->a;
-  const mn_arg *in = a->c->in, *y = &a->c->out[0];
-  long now = mn_token(a, t, bh), at = now + (long)next * a->B * a->H;
-  for (int i = IN_Q; next < 0 && i <= IN_V; i++) expect_to_store(in[i].grad, now, in[i].shape[3]);
-  if (t + next < 0 || t + next >= a->T) return;
-  for (int i = IN_Q; i <= IN_V; i++) expect(in[i].data, at, in[i].shape[3]);
-  if (next < 0) expect(y->data, at, a->V), expect(y->grad, at, a->V);
-}
-
-/* Ask for a quarter of it, again and again between the products: all at once it would wait for memory. */
-static void expect_some(const mn_delta *d, int bh, int t, int n, int next, int part) {
-  for (int i = part * L / 4; i < n && i < (part + 1) * L / 4; i++) expect_token(d, bh, t + i, next);
 }
 
 /* Inputs of n tokens in padded rows; rows n..15 leave any state as it is. */
@@ -146,7 +120,7 @@ MN_INLINE void substitute(const int N, const tokens *x, long Vp, int j) {
 }
 
 /* Forward as far as y, from the state before the chunk. */
-static void solve(const mn_delta *d, int bh, int t, int n, int next, mn_delta_state from, tokens *x,
+static void solve(const mn_delta *d, int bh, int t, int n, mn_delta_state from, tokens *x, mn_ahead *q,
                   float **work) {
   const mn_attention *a = &d->a;
   int Kp = a->Kp, Vp = a->Vp;
@@ -154,19 +128,18 @@ static void solve(const mn_delta *d, int bh, int t, int n, int next, mn_delta_st
   x->M = mn_cut(work, 2L * L * Vp);
   x->v = mn_cut(work, (long)L * Vp), x->r = mn_cut(work, (long)L * Vp);
   x->u = mn_cut(work, (long)L * Vp), x->num = mn_cut(work, (long)L * Vp);
-  x->ones = mn_cut(work, widest(a)), x->kept = mn_cut(work, widest(a));
+  x->kept = mn_cut(work, widest(a));
   load(d, bh, t, n, x);
-  expect_some(d, bh, t, n, next, 0);
-  mn_chunk_dots(2 * L, L, Kp, x->kq, Kp, x->kq, Kp, x->G, L);
-  expect_some(d, bh, t, n, next, 1);
-  mn_chunk_gemm(2 * L, Vp, Kp, x->kq, Kp, 1, from.C, Vp, 0, 0, 0, x->M, Vp);
-  expect_some(d, bh, t, n, next, 2);
+  mn_ahead_some(q);
+  mn_ahead_dots(q, 2 * L, L, Kp, x->kq, x->kq, x->G);
+  mn_ahead_gemm(q, 2 * L, Vp, Kp, x->kq, Kp, 1, from.C, NULL, NULL, x->M);
   weigh(x);
+  mn_ahead_some(q);
   int j = 0;
   for (; j + 4 * MN_LANES <= Vp; j += 4 * MN_LANES) substitute(4, x, Vp, j);
   for (; j < Vp; j += MN_LANES) substitute(1, x, Vp, j);
-  expect_some(d, bh, t, n, next, 3);
-  for (int i = 0; i < widest(a); i++) x->ones[i] = 1, x->kept[i] = x->P[LAST];
+  mn_ahead_some(q);
+  for (int i = 0; i < widest(a); i++) x->kept[i] = x->P[LAST];
   for (int i = 0; i < L; i++) {
     x->z[i] = x->old_z[i] = 0;
     if (!a->normalise) continue;
@@ -189,15 +162,16 @@ static void weighted_rows(int n, int first, const float *weight, const float *x,
 }
 
 void mn_delta_chunk(const mn_delta *d, int bh, int t, int n, mn_delta_state from, mn_delta_state to,
-                    float *work) {
+                    mn_ahead *q, float *work) {
   const mn_attention *a = &d->a;
   int Kp = a->Kp, Vp = a->Vp;
   tokens x;
-  solve(d, bh, t, n, L, from, &x, &work);
+  solve(d, bh, t, n, from, &x, q, &work);
   mn_write_y(a, bh, t, n, x.num, x.z);
   weighted_rows(Vp, x.first[LAST], left(&x), x.u, x.M);
   memset(x.kq, 0, sizeof(float) * (size_t)(x.first[LAST] * Kp));       /* keys that were dropped */
-  mn_chunk_gemm(Kp, Vp, L, x.kq, 1, Kp, x.M, Vp, x.old[LAST] ? from.C : NULL, x.kept, x.ones, to.C, Vp);
+  mn_ahead_gemm(q, Kp, Vp, L, x.kq, 1, Kp, x.M, x.old[LAST] ? from.C : NULL, x.kept, to.C);
+  mn_ahead_rest(q);
   for (int j = 0; j < Kp; j += MN_LANES) {
     mn_lanes sum = { 0 };
     if (x.old[LAST]) sum = mn_load(from.s + j) * x.P[LAST];
@@ -307,11 +281,11 @@ static void weigh_back(bool after, const tokens *x, grads *d) {
 /* Gradients of keys and queries, [32,Kp], from everything they took part in.  dM, [32,Vp]: gradient
 ** of what they read of the old state. */
 static void keys_back(const mn_attention *a, const tokens *x, const grads *d, const float *dM,
-                      mn_delta_state from, mn_delta_state grad, float *rows, float *spare, float *dkq) {
+                      mn_delta_state from, mn_delta_state grad, float *rows, float *spare, float *dkq, mn_ahead *q) {
   int Kp = a->Kp, Vp = a->Vp;
-  mn_chunk_dots(2 * L, Kp, Vp, dM, Vp, from.C, Vp, dkq, Kp);
+  mn_ahead_dots(q, 2 * L, Kp, Vp, dM, from.C, dkq);
   weighted_rows(Vp, x->first[LAST], left(x), x->u, rows);
-  mn_chunk_dots(L, Kp, Vp, rows, Vp, grad.C, Vp, spare, Kp);
+  mn_ahead_dots(q, L, Kp, Vp, rows, grad.C, spare);
   for (int t = 0; t < L; t++) {
     float *dk = dkq + (long)t * Kp, *dq = dkq + (long)(L + t) * Kp, *end = spare + (long)t * Kp;
     bool stays = t >= x->first[LAST];
@@ -324,8 +298,8 @@ static void keys_back(const mn_attention *a, const tokens *x, const grads *d, co
       mn_store(dq + j, to_q);
     }
   }
-  mn_chunk_gemm(2 * L, Kp, L, d->pairs, L, 1, x->kq, Kp, dkq, x->ones, x->ones, dkq, Kp);
-  mn_chunk_gemm(L, Kp, 2 * L, d->pairs, 1, L, x->kq, Kp, dkq, x->ones, x->ones, dkq, Kp);
+  mn_ahead_gemm(q, 2 * L, Kp, L, d->pairs, L, 1, x->kq, dkq, NULL, dkq);
+  mn_ahead_gemm(q, L, Kp, 2 * L, d->pairs, 1, L, x->kq, dkq, NULL, dkq);
 }
 
 static void store_row(float *grad, long at, int n, const float *row) {
@@ -345,24 +319,27 @@ static void store(const mn_attention *a, int bh, int t, int n, const grads *d, c
 }
 
 void mn_delta_chunk_back(const mn_delta *rule, int bh, int t, int n, mn_delta_state from,
-                         mn_delta_state grad, float *work) {
+                         mn_delta_state grad, mn_ahead *q, float *work) {
   const mn_attention *a = &rule->a;
   int Kp = a->Kp, Vp = a->Vp;
   long vn = (long)L * Vp;
   tokens x;
   grads d;
-  solve(rule, bh, t, n, -L, from, &x, &work);
+  solve(rule, bh, t, n, from, &x, q, &work);
   d.dr = mn_cut(&work, vn), d.g = mn_cut(&work, vn);
   d.du = mn_cut(&work, vn), d.N = mn_cut(&work, vn);
   float *dM = mn_cut(&work, 2 * vn), *dkq = mn_cut(&work, 2L * L * Kp), *spare = mn_cut(&work, (long)L * Kp);
   mn_read_dy(a, bh, t, n, x.z, d.g, d.dz);
-  mn_chunk_gemm(L, Vp, Kp, x.kq, Kp, 1, grad.C, Vp, 0, 0, 0, d.N, Vp);
+  mn_ahead_gemm(q, L, Vp, Kp, x.kq, Kp, 1, grad.C, NULL, NULL, d.N);
   int j = 0;
   for (; j + 4 * MN_LANES <= Vp; j += 4 * MN_LANES) substitute_back(4, &x, &d, Vp, j);
   for (; j < Vp; j += MN_LANES) substitute_back(1, &x, &d, Vp, j);
-  mn_chunk_dots(2 * L, L, Vp, d.dr, Vp, x.u, Vp, d.pairs, L);
+  mn_ahead_some(q);
+  mn_ahead_dots(q, 2 * L, L, Vp, d.dr, x.u, d.pairs);
   direct(a, &x, from, grad, &d);
+  mn_ahead_some(q);
   weigh_back(rule->after, &x, &d);
+  mn_ahead_some(q);
 
   for (int i = 0; i < L; i++) {
     float old = x.old[i] ? 1 : 0;
@@ -372,10 +349,11 @@ void mn_delta_chunk_back(const mn_delta *rule, int bh, int t, int n, mn_delta_st
       mn_store(dM + vn + at + m, mn_load(d.g + at + m) * x.P[i] * old);
     }
   }
-  keys_back(a, &x, &d, dM, from, grad, d.du, spare, dkq);
+  keys_back(a, &x, &d, dM, from, grad, d.du, spare, dkq, q);
   store(a, bh, t, n, &d, dkq);
 
-  mn_chunk_gemm(Kp, Vp, 2 * L, x.kq, 1, Kp, dM, Vp, x.old[LAST] ? grad.C : NULL, x.kept, x.ones, grad.C, Vp);
+  mn_ahead_gemm(q, Kp, Vp, 2 * L, x.kq, 1, Kp, dM, x.old[LAST] ? grad.C : NULL, x.kept, grad.C);
+  mn_ahead_rest(q);
   for (int m = 0; m < Kp; m += MN_LANES) {
     mn_lanes sum = { 0 };
     if (x.old[LAST]) sum = mn_load(grad.s + m) * x.P[LAST];

@@ -10,6 +10,7 @@
 ** tokens are then products of matrices as they lie. */
 #ifndef MN_DELTA_H
 #define MN_DELTA_H
+#include "ahead.h"
 #include "attention.h"
 
 enum { IN_KEEP = IN_BETA + 1, IN_RESET, IN_C, IN_SUM };       /* after q, k, v, beta */
@@ -30,13 +31,13 @@ static inline bool mn_delta_reset(const mn_delta *d, int t, int bh) {
 /* Floats of work that both functions below need. */
 long mn_delta_work(const mn_delta *d);
 
-/* Tokens t .. t+n-1, n <= 16: read `from`, store `to` (never the same memory) and y. */
+/* Tokens t .. t+n-1, n <= 16: read `from`, store `to` (never the same memory) and y.  q: what comes next will want. */
 void mn_delta_chunk(const mn_delta *d, int bh, int t, int n, mn_delta_state from, mn_delta_state to,
-                    float *work);
+                    mn_ahead *q, float *work);
 
 /* Backward of it: stores the inputs' gradients; grad is that of the state after the chunk and becomes
 ** that of the state before. */
 void mn_delta_chunk_back(const mn_delta *d, int bh, int t, int n, mn_delta_state from,
-                         mn_delta_state grad, float *work);
+                         mn_delta_state grad, mn_ahead *q, float *work);
 
 #endif

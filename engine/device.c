@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "copies.h"
 #include "device.h"
+#include "signature.h"
 
 static const struct { const char *name, *make; } known[] = {
   { "cuda", "make gpu" },
@@ -24,7 +26,7 @@ static int plugin_path(char *path, size_t n, const char *name) {
 }
 
 int mn_device_open(mn_ctx *mn, const char *name, mn_device **out) {
-  *out = NULL;
+  *out = &mn_cpu;
   if (!name || !strcmp(name, "cpu")) return 0;
   const char *make = NULL;
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -52,12 +54,36 @@ int mn_device_open(mn_ctx *mn, const char *name, mn_device **out) {
   return 0;
 }
 
-const mn_kernel *mn_device_kernel(mn_ctx *mn, const mn_device *d, const char *op, bool backward) {
+const mn_kernel *mn_device_kernel(mn_ctx *mn, const mn_device *d, const mn_op_entry *op, bool backward) {
+  if (!d->library) return &op->kernel;
   char symbol[128];
-  snprintf(symbol, sizeof symbol, "mn_kernel_%s", op);
+  snprintf(symbol, sizeof symbol, "mn_kernel_%s", op->name);
   const mn_kernel *k = dlsym(d->library, symbol);
-  if (!k) return mn_fail(mn, "%s: has no kernel for device=%s yet", op, d->name), NULL;
+  if (!k) return mn_fail(mn, "%s: has no kernel for device=%s yet", op->name, d->name), NULL;
   if (backward && !k->backward)
-    return mn_fail(mn, "%s: has no backward kernel for device=%s yet", op, d->name), NULL;
+    return mn_fail(mn, "%s: has no backward kernel for device=%s yet", op->name, d->name), NULL;
   return k;
+}
+
+/* What the plugin exports under that name; NULL: nothing. */
+static const void *exported(const mn_device *d, const char *kind, const char *name) {
+  char symbol[128];
+  snprintf(symbol, sizeof symbol, "mn_%s_kernel%s%s", kind, *name ? "_" : "", name);
+  return d->library ? dlsym(d->library, symbol) : NULL;
+}
+
+static int another_version(mn_ctx *mn, const mn_device *d) {
+  return mn_fail(mn, "device=%s: libmneme_%s.so is of another version; build it again", d->name, d->name);
+}
+
+int mn_device_env(mn_ctx *mn, const mn_device *d, const char *name, const mn_env_kernel **out) {
+  const mn_env_kernel *k = *out = exported(d, "env", name);
+  if (!d->library) return 0;
+  if (!k) return mn_fail(mn, "%s: has no kernel for device=%s", name, d->name);
+  return k->copies_bytes == sizeof(mn_copies) && k->moves_bytes == sizeof(mn_moves) ? 0 : another_version(mn, d);
+}
+
+int mn_device_rollout(mn_ctx *mn, const mn_device *d, const mn_rollout_kernels **out) {
+  const mn_rollout_kernels *k = *out = exported(d, "rollout", "");
+  return !d->library || (k && k->rollout_bytes == sizeof(mn_rollout)) ? 0 : another_version(mn, d);
 }

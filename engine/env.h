@@ -36,7 +36,7 @@ typedef struct mn_space {        /* what an agent sees and may do, for given par
 
 enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values of truth */
 
-/* What MN_ENV takes; then reset, step, draw, truth, set, observe.
+/* What MN_ENV takes; then reset, step, draw, truth, valid, set, observe.
 **   doc       one line;  about: or NULL: more lines, for `mneme help env NAME`
 **   params    "corridor=160[2..256] noise=0.1[0..1] mode=grid|torus": a number with a point may be
 **             any number of its range, one without must be whole; a word is the index of its choice;
@@ -76,10 +76,12 @@ typedef struct mn_batch {        /* up to MN_LANES neighbouring copies, for the 
 typedef struct mn_env {          /* what the engine sees; made by MN_ENV */
   const char *name;
   const mn_facts *facts;
+  const char *(*lacks)(void);                    /* what the file left out that every environment has; NULL: nothing */
   void (*reset)(const mn_batch *b);
   void (*step)(const mn_batch *b);
   void (*draw)(const void *self, const mn_io *io, mn_canvas *c);
   int  (*truth)(const void *self, const mn_io *io, const char **names, float *values);
+  bool (*valid)(const void *self, const mn_io *io);
   bool (*set)(void *self, const mn_io *io, int fact, double value);   /* this and */
   void (*observe)(const mn_batch *b);            /* this one only where settable is not NULL */
 } mn_env;
@@ -93,22 +95,29 @@ MN_FN uint32_t mn_rand(mn_io *io) {
   return io->more[io->draws++ % 4];
 }
 
-MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
+/* What a reset or step of the copy in that lane is given, but for its bits. */
+MN_FN mn_io mn_io_at(const mn_streams *s, int lane, uint32_t purpose, const double *param, const void *shared,
+                     char *obs) {
   mn_io io;
-  const int lane = b->first + i;
-  io.param = b->param;
-  io.shared = b->shared;
-  for (int w = 0; w < 4; w++) io.bits[w] = b->bits[w][lane];
-  for (int w = 0; w < 2; w++) io.key[w] = b->streams->key[w][lane];
-  for (int w = 0; w < 2; w++) io.key[2 + w] = b->streams->step[w][lane];
-  io.key[4] = b->streams->copy[lane];
-  io.key[5] = b->purpose;
+  io.param = param;
+  io.shared = shared;
+  for (int w = 0; w < 2; w++) io.key[w] = s->key[w][lane];
+  for (int w = 0; w < 2; w++) io.key[2 + w] = s->step[w][lane];
+  io.key[4] = s->copy[lane];
+  io.key[5] = purpose;
   io.draws = 0;
   io.action = 0;
-  io.pixels = (uint8_t *)b->obs + (size_t)i * b->obs_bytes;
+  io.pixels = (uint8_t *)obs;
   io.reward = 0;
   io.terminated = false;
   io.score = 0;
+  return io;
+}
+
+MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
+  const int lane = b->first + i;
+  mn_io io = mn_io_at(b->streams, lane, b->purpose, b->param, b->shared, b->obs + (size_t)i * b->obs_bytes);
+  for (int w = 0; w < 4; w++) io.bits[w] = b->bits[w][lane];
   return io;
 }
 
@@ -119,6 +128,9 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
 **   int  truth(const NAME *self, const mn_io *io, const char **names, float *values)
 **        privileged facts for probes: *names = "cue position layout[121]", parted by blanks, a count
 **        where a name has several values; gives the number of values, 1..MN_FACTS
+**   bool valid(const NAME *self, const mn_io *io)     could resets and steps have led to this, in the
+**        midst of an episode?  A saved copy comes from a file, which may hold anything: whatever reset,
+**        step, draw and truth rely on is asked here, as exactly as can be
 ** and where there is something settable:
 **   bool set(NAME *self, const mn_io *io, int fact, double value)    give a fact (numbered as in
 **        settable) a value of its range: false where that cannot be now, and nothing has changed
@@ -131,10 +143,18 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
     void (*step)(NAME *self, mn_io *io);                                                           \
     void (*draw)(const NAME *self, const mn_io *io, mn_canvas *c);                                 \
     int  (*truth)(const NAME *self, const mn_io *io, const char **names, float *values);           \
+    bool (*valid)(const NAME *self, const mn_io *io);                                              \
     bool (*set)(NAME *self, const mn_io *io, int fact, double value);                              \
     void (*observe)(NAME *self, mn_io *io);                                                        \
   } mn_##NAME##_parts;                                                                             \
   static const mn_##NAME##_parts mn_##NAME##_is = { __VA_ARGS__ };                                 \
+  static const char *mn_##NAME##_lacks(void) {                                                     \
+    const mn_##NAME##_parts *is = &mn_##NAME##_is;                                                 \
+    return !is->doc ? "doc" : !is->params ? "params" : !is->actions ? "actions" :                  \
+           !is->spaces ? "spaces" : !is->reset ? "reset" : !is->step ? "step" :                    \
+           !is->draw ? "draw" : !is->truth ? "truth" : !is->valid ? "valid" :                      \
+           is->settable && !is->set ? "set" : is->settable && !is->observe ? "observe" : NULL;     \
+  }                                                                                                \
   static void mn_##NAME##_reset(const mn_batch *batch) {                                           \
     const mn_batch here = *batch, *b = &here;                                                      \
     for (int i = 0; i < b->n; i++) {                                                               \
@@ -160,6 +180,9 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
                                float *values) {                                                    \
     return mn_##NAME##_is.truth((const NAME *)self, io, names, values);                            \
   }                                                                                                \
+  static bool mn_##NAME##_valid(const void *self, const mn_io *io) {                               \
+    return mn_##NAME##_is.valid((const NAME *)self, io);                                           \
+  }                                                                                                \
   static bool mn_##NAME##_set(void *self, const mn_io *io, int fact, double value) {               \
     return mn_##NAME##_is.set((NAME *)self, io, fact, value);                                      \
   }                                                                                                \
@@ -167,8 +190,9 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
     mn_io io = mn_io_of(b, 0);                                                                     \
     mn_##NAME##_is.observe((NAME *)(void *)b->self, &io);                                          \
   }                                                                                                \
-  const mn_env mn_env_##NAME = { #NAME, &mn_##NAME##_is.facts, mn_##NAME##_reset, mn_##NAME##_step,\
-                                 mn_##NAME##_draw, mn_##NAME##_truth, mn_##NAME##_set,             \
-                                 mn_##NAME##_observe };
+  const mn_env mn_env_##NAME = { #NAME, &mn_##NAME##_is.facts, mn_##NAME##_lacks,                 \
+                                 mn_##NAME##_reset, mn_##NAME##_step, mn_##NAME##_draw,            \
+                                 mn_##NAME##_truth, mn_##NAME##_valid,                             \
+                                 mn_##NAME##_set, mn_##NAME##_observe };
 
 #endif

@@ -6,7 +6,7 @@
 ** under "#pragma omp simd".  They keep to the common subset of C11 and CUDA C++17.  Errors, over
 ** all floats: exp 1.0 ulp, log 0.9, tanh 2.7, sigmoid 2.4, softplus 1.7; sin and cos 1.6 up to 1000
 ** (beyond, 1e-7 of 1 up to 1e6 and finite everywhere).  Overflow gives infinity, underflow goes
-** through the denormals to 0, NaN comes back as NaN, tanh keeps the sign of zero.
+** through the denormals to 0 (at once, while an op runs: flush.h), NaN comes back as NaN, tanh keeps the sign of zero.
 ** The polynomials are minimax fits (fpminimax of sollya); the argument is reduced in two parts, as
 ** in Cody and Waite, Software Manual for the Elementary Functions, 1980, chapters 5 and 6. */
 #ifndef MN_MATHS_H
@@ -154,19 +154,6 @@ MN_MATH_ARRAY(mn_vlog, mn_logf)
 MN_MATH_ARRAY(mn_vtanh, mn_tanhf)
 MN_MATH_ARRAY(mn_vsigmoid, mn_sigmoidf)
 MN_MATH_ARRAY(mn_vsoftplus, mn_softplusf)
-
-/* The largest of n >= 1 numbers, NaNs passed over; in lanes, as a running maximum does not
-** vectorise. */
-static inline float mn_vmax(const float *x, long n) {
-  enum { LANES = 16 };
-  float top[LANES];
-  for (int j = 0; j < LANES; j++) top[j] = -__builtin_inff();
-  for (long i = 0; i + LANES <= n; i += LANES)
-    for (int j = 0; j < LANES; j++) top[j] = x[i + j] > top[j] ? x[i + j] : top[j];
-  for (long i = n - n % LANES; i < n; i++) top[0] = x[i] > top[0] ? x[i] : top[0];
-  for (int j = 1; j < LANES; j++) top[0] = top[j] > top[0] ? top[j] : top[0];
-  return top[0];
-}
 #endif
 
 #endif

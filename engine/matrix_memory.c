@@ -69,19 +69,27 @@ static void expect_checkpoint(const mn_attention *a, const mn_matrix_kernels *k,
   at->state = checkpoint(a, k, at->bh, t).C + part * MN_CHUNK * at->each;
 }
 
+static void ask_token(const mn_attention *a, const mn_tokens *at, int i) {
+  if (at->next >= 0) mn_expect(a, at->next + i, at->bh, at->back, false);
+  const float *state = at->state + i * at->each;
+  for (long j = 0; j < at->each; j += 16)
+    if (at->back) __builtin_prefetch(state + j, 0, 2);
+    else __builtin_prefetch(state + j, 1, 2);
+  if (at->back) mn_expect_grads(a, at->t + i, at->bh);
+  else          mn_expect_y(a, at->t + i, at->bh);
+}
+
+void mn_ask(const mn_attention *a, const mn_tokens *at, int eighth) {
+  enum { EACH = MN_CHUNK / 8 };
+  for (int i = eighth * EACH; i < (eighth + 1) * EACH && i < at->n; i++) ask_token(a, at, i);
+}
+
 void mn_load_keys(const mn_attention *a, const mn_tokens *at, float *q, float *write, float *decay) {
-  long Kp = a->Kp;
-  for (int i = 0; i < at->n; i++) {
-    mn_keys(a, mn_token(a, at->t + i, at->bh), mn_keep(a, at->t + i, at->bh), q + i * Kp,
-            write + i * Kp, decay + i * Kp);
-    if (at->next >= 0) mn_expect(a, at->next + i, at->bh, at->back);
-    const float *state = at->state + i * at->each;
-    for (long j = 0; j < at->each; j += 16)
-      if (at->back) __builtin_prefetch(state + j, 0, 2);
-      else __builtin_prefetch(state + j, 1, 2);
-    if (at->back) mn_expect_grads(a, at->t + i, at->bh);
-  }
-  for (long i = at->n * Kp; i < MN_CHUNK * Kp; i++) q[i] = write[i] = 0, decay[i] = 1;
+  long ld = mn_key_row(a);
+  for (int i = 0; i < at->n; i++)
+    mn_keys(a, mn_token(a, at->t + i, at->bh), mn_keep(a, at->t + i, at->bh), q + i * ld,
+            write + i * ld, decay + i * ld);
+  for (long i = at->n * ld; i < MN_CHUNK * ld; i++) q[i] = write[i] = 0, decay[i] = 1;
 }
 
 void mn_write_y(const mn_attention *a, int bh, int t, int n, const float *num, const float *z) {
@@ -254,7 +262,7 @@ static void walk_back(const mn_attention *a, const mn_matrix_kernels *k, int bh,
 }
 
 static long work_size(const mn_attention *a, const mn_matrix_kernels *k) {
-  return (k->span > 3 ? k->span + 1 : 4) * state_size(a) + (long)MN_CHUNK * (k->key_rows * a->Kp + k->value_rows * a->Vp)
+  return (k->span > 3 ? k->span + 1 : 4) * state_size(a) + (long)MN_CHUNK * (k->key_rows * mn_key_row(a) + k->value_rows * a->Vp)
        + 4 * MN_CHUNK * MN_CHUNK;
 }
 
@@ -297,6 +305,7 @@ void mn_matrix_forward(mn_call *c, const mn_matrix_kernels *k) {
 void mn_matrix_backward(mn_call *c, const mn_matrix_kernels *k) {
   mn_attention a;
   open_call(&a, c, k);
+  a.output[0] = a.output[--a.outputs];     /* what to ask for: of y its gradient alone, if there is one */
   long size = work_size(&a, k), state = (long)a.V * a.K;
   float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
   int heads = a.B * a.H;

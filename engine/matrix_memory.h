@@ -23,7 +23,8 @@ typedef struct mn_tokens {
   long each;
 } mn_tokens;
 
-enum { MN_SPAN = 8 };            /* the most that `span` may be */
+/* Chunks from one checkpoint to the next, of each op: kernels on every device keep to them; and the most of any. */
+enum { MN_LINEAR_SPAN = 4, MN_JOINT_SPAN = 2, MN_SPAN = 4 };
 
 typedef struct mn_matrix_kernels {
   const char *name;
@@ -41,7 +42,7 @@ typedef struct mn_matrix_kernels {
   /* Backward of `chunk`: grad is that of the state after it, and becomes that of the state before. */
   void (*chunk_back)(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
                      mn_chunk_state grad, float *work);
-  int key_rows, value_rows;      /* work: arrays of [16,Kp] and [16,Vp] */
+  int key_rows, value_rows;      /* work: arrays of [16,Kp] (mn_key_row) and [16,Vp] */
 } mn_matrix_kernels;
 
 int  mn_matrix_shape(mn_call *c, const mn_matrix_kernels *k);
@@ -58,8 +59,15 @@ void mn_write_y(const mn_attention *a, int bh, int t, int n, const float *num, c
 void mn_read_dy(const mn_attention *a, int bh, int t, int n, const float *z, float *dnum,
                 float *dz);
 
-/* Keys of the tokens, each array [16,Kp]; rows n..15 leave any state as it is.  Asks for the memory
-** that `at` names. */
+/* Ask for an eighth (0..7) of the memory that `at` names.  Between two pieces of arithmetic each: only so many lines may
+** be under way at once, and what asks for more waits. */
+void mn_ask(const mn_attention *a, const mn_tokens *at, int eighth);
+
+/* How far apart the rows of [16,Kp] lie in a work space: at multiples of 1 KiB they would share too few places of the
+** first-level cache. */
+static inline long mn_key_row(const mn_attention *a) { return a->Kp % 256 ? a->Kp : a->Kp + 16; }
+
+/* Keys of the tokens, each array [16,Kp] with such rows; rows n..15 leave any state as it is. */
 void mn_load_keys(const mn_attention *a, const mn_tokens *at, float *q, float *write, float *decay);
 
 #endif

@@ -338,7 +338,7 @@ MN_FN void maze_begin(maze_draft *d) {
 
 /* Draw a maze.  size: odd, MAZE_LEAST..MAZE_MOST; targets: up to maze_most_targets(size).  All of m is
 ** filled, but for cells beyond width * width. */
-MN_FN void maze_draw(mn_maze *m, int size, int targets, mn_io *io) {
+MN_LARGE void maze_draw(mn_maze *m, int size, int targets, mn_io *io) {
   maze_draft d;
   d.rule = maze_rule_of(size);
   d.m = m;

@@ -32,15 +32,18 @@ typedef struct mn_tensor { int32_t slot; uint32_t gen; } mn_tensor;
 enum { MN_AXES = 6, MN_INPUTS = 15, MN_OUTPUTS = 6, MN_OPTIONS = 12 };
 enum { MN_F32, MN_I32, MN_U8 };        /* element types */
 
-/* contexts.  device: "cpu" (or "cuda" where the plugin is found).  threads 0: what the machine has. */
+/* contexts.  device: "cpu", or "cuda" where the plugin is found ("emu": for tests).  threads 0: what the machine has. */
 mn_ctx     *mn_ctx_new(const char *device, int threads);
 void        mn_ctx_free(mn_ctx *mn);
 const char *mn_error(mn_ctx *mn);                  /* mn NULL: why mn_ctx_new failed */
 int         mn_threads(mn_ctx *mn);
 int         mn_set_threads(mn_ctx *mn, int threads);
+int         mn_set_precision(mn_ctx *mn, const char *word);   /* products on a GPU: "fp32", or inputs as "tf32", "bf16" */
+int         mn_wait(mn_ctx *mn);                   /* before pointers kept from before are used; -1: some work failed */
 const char *mn_blas(void);                         /* "OpenBLAS 0.3.21 SkylakeX", or "built-in" */
-void        mn_gemm_rate(mn_ctx *mn, bool blas, int n, const float *a, const float *b, float *c);  /* one n x n product, to be timed */
+int         mn_gemm_rate(mn_ctx *mn, bool blas, int n, const float *a, const float *b, float *c);  /* one n x n product, to be timed */
 const char *mn_simd(void);                         /* "avx512", "avx2", "scalar": what this build uses */
+void        mn_set_place(mn_ctx *mn, int place);   /* a number of the caller's: where in its program the ops that follow stand */
 void        mn_set_debug(mn_ctx *mn, bool on);     /* check every input's range and every output for NaN */
 double      mn_bytes(mn_ctx *mn, const char *what);/* "leaf", "arena", "arena_peak", "plan", "resident" */
 
@@ -70,6 +73,7 @@ const char *mn_op_doc(int op);
 bool        mn_op_differentiable(int op);
 int         mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_tensor *out);
 int         mn_backward(mn_ctx *mn, const mn_tensor *loss);
+int         mn_backward_from(mn_ctx *mn, int n, const mn_tensor *of, const mn_tensor *grad);   /* of[i] begins with grad[i] */
 void        mn_sweep(mn_ctx *mn);                  /* forget the tape, rewind the arena */
 int         mn_no_grad(mn_ctx *mn, bool on);       /* on: no tape; off: rewinds to where it began */
 /* agalite stores one of each mirrored pair of channels.  form: 0 code, 1 paper, 2 cossin.  Returns the
@@ -84,7 +88,8 @@ int         mn_plan_begin(mn_plan *p);
 int         mn_plan_end(mn_plan *p);
 int         mn_plan_run(mn_plan *p, int t0, int t1);   /* rows t0..t1-1 of time only; (0, -1): everything */
 int         mn_plan_calls(mn_plan *p);
-const char *mn_plan_find_nan(mn_plan *p);          /* "linear: output y ..." of the first bad call, or NULL */
+const char *mn_plan_find_nan(mn_plan *p, int *place);  /* "linear: output y ...; x [8,16] -1..2" of the first bad call, or NULL */
+int         mn_plan_place(mn_plan *p, int call);   /* what mn_set_place said when it was recorded; of a backward pass: its forward */
 void        mn_plan_set_profile(mn_plan *p, bool on);
 const char *mn_plan_profile(mn_plan *p, int call, double *seconds);   /* "linear forward"; seconds so far */
 
@@ -121,6 +126,32 @@ int         mn_vec_set(mn_vec *v, int copy, const char *fact, double value, void
 mn_canvas  *mn_vec_draw(mn_vec *v, int copy);      /* borrowed until the next draw */
 int         mn_vec_truth(mn_vec *v, int copy, const char **names, const float **values);  /* privileged facts, for probes */
 
+/* rollouts: T steps of B copies, as learners keep them, in memory of leaves.  On a GPU no step waits for
+** the one before: the host looks at nothing until mn_vec_rolled.  Rows are of B numbers each. */
+typedef struct mn_rollout {
+  void    *obs;                                    /* [T+1,B,...]: before each step, and after the last */
+  uint8_t *done, *resets;                          /* [T+1,B]: it begins an episode; the memory is cleared before it */
+  int32_t *told_action;                            /* [T+1,B]: the step before it, -1 and 0 where there was none; */
+  float   *told_reward;                            /* or NULL */
+  int32_t *played;                                 /* [T,B] */
+  float   *reward, *score, *ret;                   /* [T,B]: score, ret and length where an episode ended: done of the */
+  int32_t *length;                                 /* row after */
+  uint8_t *terminated, *cut;                       /* [B]: how the last step ended it; cut: by a time limit */
+  void    *uncut_obs;                              /* [B,...]: what would have been seen next, had no time limit cut the */
+  uint8_t *uncut_resets;                           /* episode off; other copies' rows mean nothing.  NULL: not wanted */
+  int32_t *uncut_action;
+  float   *uncut_reward;
+  int32_t *seen;                                   /* [B]: observations since the memory was cleared */
+  int32_t  context;                                /* which clears it after so many; 0: never */
+  bool     reset_on_done;                          /* does the start of an episode clear it? */
+} mn_rollout;
+int         mn_rollout_begin(mn_ctx *mn, const mn_rollout *r, int copies, int T, size_t obs_bytes);   /* of all copies; row T is row 0 now */
+int         mn_vec_roll(mn_vec *v, const mn_rollout *r, int t, const int32_t *action);   /* step t; 1: a time limit may have cut */
+int         mn_vec_rolled(mn_vec *v);              /* waits for all steps; -1 if one was given a wrong action */
+int         mn_rollout_noted(mn_ctx *mn, const mn_rollout *r, int copies, int t, const int32_t *action, int obs_bytes,
+                             const void *final_obs, const float *score, const float *ret, const int32_t *length);
+int         mn_rollout_uncut(mn_ctx *mn, const mn_rollout *r, int copies, int t, double gamma, const float *value);
+
 /* canvas: shapes in the order drawn; colours 0xRRGGBBAA; see engine/canvas.h for the kinds */
 typedef struct mn_shape { int32_t kind; uint32_t color; float x, y, w, h; int32_t text; float data; } mn_shape;
 mn_canvas      *mn_canvas_new(mn_ctx *mn);
@@ -155,7 +186,7 @@ int         mn_recall_kept(int steps, const mn_trail *key, const mn_trail *keep,
 /* random numbers: Philox4x32-10 keyed (seed, stream, step, purpose); fills n floats */
 void        mn_random_normal(double seed, double stream, double purpose, float *out, double n);
 void        mn_random_uniform(double seed, double stream, double purpose, float *out, double n);
-void        mn_orthogonal(float *w, int rows, int cols, double gain);   /* w full of normal numbers -> orthogonal x gain */
+int         mn_orthogonal(float *w, int rows, int cols, double gain);   /* w full of normal numbers -> orthogonal x gain; -1: no memory */
 
 /* pictures: RGBA8 rows from the top.  Files appear whole under their name, or not at all. */
 typedef struct mn_movie mn_movie;      /* a GIF or MP4 being written */

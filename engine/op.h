@@ -44,6 +44,7 @@ typedef struct mn_arg {        /* an input or output as one call sees it */
 
 typedef struct mn_call {       /* one use of an op */
   const struct mn_op *op;
+  const struct mn_kernel *kernel;  /* the op, as the context's device does it: see device.h */
   mn_ctx *ctx;
   int     n_in, n_out;         /* of the signature, absent ones included */
   mn_arg  in[MN_INPUTS], out[MN_OUTPUTS];
@@ -76,7 +77,8 @@ int mn_fail(mn_ctx *mn, const char *fmt, ...) __attribute__((format(printf, 2, 3
 static inline bool mn_adds(const mn_call *c, int i) { return c->adding >> i & 1; }
 
 /* Scratch floats, 64-byte aligned, valid until the op returns.  Sized at first use and kept: no
-** allocation in steady state.  `which` 0..3 gives independent buffers (4 is mn_gemm's).  Not inside a parallel region. */
+** allocation in steady state; where there is no memory the op is left at once, and so holds nothing that it would have
+** to give back when it asks.  `which` 0..3 gives independent buffers (4 is mn_gemm's).  Not inside a parallel region. */
 enum { MN_SCRATCH_GEMM = 4, MN_SCRATCHES };
 float *mn_scratch(mn_ctx *mn, int which, long n);
 
@@ -87,6 +89,10 @@ void mn_gemm(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, 
              const float *B, int ldb, float *C, int ldc, bool add);
 void mn_gemm_one(bool ta, bool tb, int M, int N, int K, const float *A, int lda,
                  const float *B, int ldb, float *C, int ldc, bool add);
+
+/* How kernels of a device make products of matrices: MN_FP32, or with inputs rounded to fewer bits. */
+enum { MN_FP32, MN_TF32, MN_BF16 };
+int mn_precision(const mn_ctx *mn);
 
 /* Is so much work worth OpenMP's threads?  (For less there is team.h.) */
 bool mn_worth(mn_ctx *mn, double work);

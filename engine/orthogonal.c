@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include "mneme.h"
 
-void mn_orthogonal(float *w, int rows, int cols, double gain) {
+int mn_orthogonal(float *w, int rows, int cols, double gain) {
   bool by_rows = rows <= cols;
   int n = by_rows ? rows : cols, len = by_rows ? cols : rows;
   double *v = malloc(sizeof(double) * (size_t)n * (size_t)len);
-  if (!v) return;                /* the weights stay Gaussian: no worse than another initialisation */
+  if (!v) return -1;
   for (int i = 0; i < n; i++)
     for (int k = 0; k < len; k++) v[(long)i * len + k] = w[by_rows ? (long)i * cols + k : (long)k * cols + i];
   for (int i = 0; i < n; i++) {
@@ -28,4 +28,5 @@ void mn_orthogonal(float *w, int rows, int cols, double gain) {
     for (int k = 0; k < len; k++)
       w[by_rows ? (long)i * cols + k : (long)k * cols + i] = (float)(gain * v[(long)i * len + k]);
   free(v);
+  return 0;
 }

@@ -1,13 +1,12 @@
 /* plan.c -- op calls recorded once and run again with one C call, on the same buffers.
 ** A plan owns what it computed, so its activations stay for a backward pass that another plan records:
 ** acting row by row fills the very buffers that the update's backward reads. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include "context.h"
 
-static const mn_op_entry *entry_of(const mn_op *op) {
+const mn_op_entry *mn_entry_of(const mn_op *op) {
   int n;
   const mn_op_entry *all = mn_ops_all(&n);
   while (all->op != op) all++;
@@ -17,7 +16,7 @@ static const mn_op_entry *entry_of(const mn_op *op) {
 mn_command *mn_record_command(mn_plan *p, mn_kind kind) {
   if (mn_grow(p->ctx, &p->command, &p->cap_commands, p->n_commands + 1, sizeof *p->command)) return NULL;
   mn_command *c = &p->command[p->n_commands++];
-  *c = (mn_command){ .kind = kind };
+  *c = (mn_command){ .kind = kind, .place = p->ctx->place };
   return c;
 }
 
@@ -28,19 +27,21 @@ mn_plan *mn_plan_new(mn_ctx *mn) {
     return mn_fail(mn, "plan: out of memory"), NULL;
   }
   p->ctx = mn;
+  mn_memory_open(mn, &p->memory);
   p->id = mn->n_plans;
   return mn->plan[mn->n_plans++] = p;
 }
 
 /* Forget what was recorded; the memory stays for the next recording. */
 static void clear(mn_plan *p) {
+  mn_graphs_drop(p);
   for (int i = 0; i < p->n_own; i++) mn_drop_record(p->ctx, p->own[i]);
   for (int i = 0; i < p->n_pinned; i++) mn_unpin(p->ctx, p->pinned[i]);
   p->n_own = p->n_pinned = p->n_graded = p->n_commands = p->T = 0;
   p->next_row = 0;
   p->late = 0;
   p->tape = (mn_tape){ 0 };
-  p->memory.arena.used = 0;
+  p->memory.numbers.used = p->memory.records.used = 0;
   p->memory.n_pool = 0;
   p->version = ++p->ctx->next_version;
 }
@@ -50,12 +51,12 @@ void mn_plan_free(mn_plan *p) {
   if (p->ctx->recording == p) p->ctx->recording = NULL;
   clear(p);
   p->ctx->plan[p->id] = NULL;
-  mn_arena_close(&p->memory.arena);
-  free(p->memory.pool);
+  mn_memory_close(&p->memory);
   free(p->command);
   free(p->own);
   free(p->pinned);
   free(p->graded);
+  free(p->graph);
   free(p);
 }
 
@@ -112,7 +113,7 @@ static bool runs_late(const mn_call *c) { return carries_time(c) && made_when_re
 
 /* The letter that stands for time in an op's signature, or 0. */
 static char time_letter(const mn_call *c) {
-  const mn_signature *sig = &entry_of(c->op)->sig;
+  const mn_signature *sig = &mn_entry_of(c->op)->sig;
   for (int i = 0; i < c->n_in; i++)
     if (c->in[i].data && c->in[i].timed && sig->in[i].axis[0] >= 'A' && sig->in[i].axis[0] <= 'Z') return sig->in[i].axis[0];
   return 0;
@@ -126,7 +127,7 @@ static int check_rows(mn_plan *p, int t0, int t1) {
     const mn_command *k = &p->command[i];
     if (k->kind != MN_FORWARD) return mn_fail(mn, "plan: %s cannot run by rows", mn_kind_name(k->kind));
     if (!carries_time(k->call)) continue;
-    const mn_op_entry *e = entry_of(k->call->op);
+    const mn_op_entry *e = mn_entry_of(k->call->op);
     bool once = k->call->time == MN_FIRST || made_when_read(k->call), whole = k->call->time == MN_WHOLE;
     for (int j = 0; once && j < k->call->n_in; j++)
       whole |= k->call->in[j].data && k->call->in[j].timed && e->sig.in[j].axis[0] != e->sig.in[0].axis[0];
@@ -148,8 +149,10 @@ const char *mn_kind_name(mn_kind kind) {
   return name[kind];
 }
 
-static double now(void) {
+/* When everything that was asked for is done. */
+static double now(mn_plan *p) {
   struct timespec t;
+  p->ctx->device->wait();
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
@@ -159,49 +162,94 @@ static int prepare_rows(mn_plan *p) {
   for (int i = 0; i < p->n_commands; i++) {
     mn_command *k = &p->command[i];
     if (!k->rows) {
-      if (!(k->rows = mn_take(p->ctx, &p->memory, sizeof *k->rows, "plan"))) return -1;
+      if (!(k->rows = mn_take(p->ctx, &p->memory.records, sizeof *k->rows, "plan"))) return -1;
       *k->rows = *k->call;
       k->rows->by_rows = true;
       k->time_letter = time_letter(k->call);
     }
-    if (!runs_by_rows(k->call) && !runs_late(k->call)) k->call->op->forward(k->call);
+    if (!runs_by_rows(k->call) && !runs_late(k->call) && mn_do(p->ctx, k->call->kernel->forward, k->call)) return -1;
+  }
+  return 0;
+}
+
+/* As mn_do: how many calls the kernel took. */
+static int do_together(mn_plan *p, const mn_kernel *kernel, mn_call *const *calls, int n, bool back) {
+  return _setjmp(p->ctx->unless_scratch) ? -1 : kernel->together(calls, n, back);
+}
+
+/* The calls from command i on, forward for rows t0 .. t1-1 or for all (t1 < 0), or back: the first, or with it those
+** after it that its kernel takes in one go.  Returns how many, or -1. */
+static int call_from(mn_plan *p, int i, int t0, int t1) {
+  enum { MOST = 256 };
+  mn_call *calls[MOST];
+  mn_command *k = &p->command[i];
+  const mn_kernel *kernel = k->call->kernel;
+  const bool back = k->kind == MN_BACKWARD;
+  int n = 0;
+  while (kernel->together && n < MOST && i + n < p->n_commands && k[n].kind == k->kind && k[n].call->kernel == kernel &&
+         (t1 < 0 || runs_by_rows(k[n].call))) {
+    calls[n] = t1 < 0 ? k[n].call : bend(&k[n], t0, t1);
+    n++;
+  }
+  const int done = n ? do_together(p, kernel, calls, n, back) : 0;
+  if (done) return done;
+  if (mn_do(p->ctx, back ? kernel->backward : kernel->forward, back || t1 < 0 ? k->call : bend(k, t0, t1))) return -1;
+  return 1;
+}
+
+static int rows(mn_plan *p, int t0, int t1) {
+  if (t0 == 0 && prepare_rows(p)) return -1;
+  for (int i = 0, n; i < p->n_commands; i += n) {
+    mn_command *k = &p->command[i];
+    double start = p->profile ? now(p) : 0;
+    if ((n = runs_by_rows(k->call) ? call_from(p, i, t0, t1) : 1) < 0) return -1;
+    if (p->profile) k->seconds += now(p) - start;
   }
   return 0;
 }
 
 static int run_by_rows(mn_plan *p, int t0, int t1) {
-  mn_ctx *mn = p->ctx;
   if ((t0 == 0 || t1 > p->T || t0 >= t1 || t0 < 0) && check_rows(p, t0, t1)) return -1;
   if (t0 && t0 != p->next_row)
-    return mn_fail(mn, "plan: rows from %d, expected from 0 or from %d, where the last run ended", t0, p->next_row);
+    return mn_fail(p->ctx, "plan: rows from %d, expected from 0 or from %d, where the last run ended", t0, p->next_row);
   p->next_row = t1;
-  if (t0 == 0 && prepare_rows(p)) return -1;
-  for (int i = 0; i < p->n_commands; i++) {
-    mn_command *k = &p->command[i];
-    double start = p->profile ? now() : 0;
-    if (runs_by_rows(k->call)) k->call->op->forward(bend(k, t0, t1));
-    if (p->profile) k->seconds += now() - start;
-  }
+  if (mn_graphs_run(p, t0, t1, rows)) return -1;
   p->late = 1u << MN_LAST | 1u << MN_ASKED;
   return 0;
 }
 
-void mn_plan_finish(mn_plan *p, mn_time late) {
-  if (!(p->late & 1u << late)) return;
-  p->late &= ~(1u << late);
+int mn_plan_finish(mn_plan *p, mn_time late) {
+  if (!(p->late & 1u << late)) return 0;
   for (int i = 0; i < p->n_commands; i++) {
     mn_command *k = &p->command[i];
-    if (k->kind == MN_FORWARD && k->call->time == late && runs_late(k->call)) k->call->op->forward(bend(k, 0, p->next_row));
+    if (k->kind != MN_FORWARD || k->call->time != late || !runs_late(k->call)) continue;
+    if (mn_do(p->ctx, k->call->kernel->forward, bend(k, 0, p->next_row))) return -1;
   }
+  p->late &= ~(1u << late);
+  return 0;
 }
 
-static void run_one(mn_command *k) {
+/* Runs command i, and with it those after it that its kernel takes in one go: how many, or -1. */
+static int run_from(mn_plan *p, int i) {
+  const mn_device *d = p->ctx->device;
+  const mn_command *k = &p->command[i];
   switch (k->kind) {
-  case MN_FORWARD:  k->call->op->forward(k->call); break;
-  case MN_BACKWARD: k->call->op->backward(k->call); break;
-  case MN_ADD:  for (long i = 0; i < k->bytes / 4; i++) k->to[i] += k->from[i]; break;
-  case MN_COPY: memmove(k->to, k->from, (size_t)k->bytes); break;
+  case MN_FORWARD:
+  case MN_BACKWARD: return call_from(p, i, 0, -1);
+  case MN_ADD:      return mn_did(p->ctx, d->add(k->to, k->from, k->bytes / 4)) ? -1 : 1;
+  case MN_COPY:     return mn_did(p->ctx, d->copy(k->to, k->from, (size_t)k->bytes)) ? -1 : 1;
   }
+  return 1;
+}
+
+static int everything(mn_plan *p, int t0, int t1) {
+  (void)t0, (void)t1;
+  for (int i = 0, n; i < p->n_commands; i += n) {
+    double start = p->profile ? now(p) : 0;
+    if ((n = run_from(p, i)) < 0) return -1;
+    if (p->profile) p->command[i].seconds += now(p) - start;
+  }
+  return 0;
 }
 
 int mn_plan_run(mn_plan *p, int t0, int t1) {
@@ -211,21 +259,15 @@ int mn_plan_run(mn_plan *p, int t0, int t1) {
   if (mn_check_links(mn, &p->tape)) return -1;
   if (t1 >= 0) return run_by_rows(p, t0, t1);
   p->late = 0;
-  for (int i = 0; i < p->n_graded; i++) {        /* as asked for by zero_grad since the last run */
-    mn_record *leaf = p->graded[i];
-    if (leaf->fresh) memset(leaf->grad, 0, (size_t)leaf->n * sizeof(float)), leaf->fresh = false;
-  }
-  for (int i = 0; i < p->n_commands; i++) {
-    double start = p->profile ? now() : 0;
-    run_one(&p->command[i]);
-    if (p->profile) p->command[i].seconds += now() - start;
-  }
-  return 0;
+  for (int i = 0; i < p->n_graded; i++)          /* as asked for by zero_grad since the last run */
+    if (mn_settle_grad(mn, p->graded[i])) return -1;
+  return mn_graphs_run(p, 0, -1, everything);
 }
 
 /* ---- looking inside ---- */
 
 int mn_plan_calls(mn_plan *p) { return p->n_commands; }
+int mn_plan_place(mn_plan *p, int call) { return call >= 0 && call < p->n_commands ? p->command[call].place : 0; }
 void mn_plan_set_profile(mn_plan *p, bool on) { p->profile = on; }
 
 const char *mn_plan_profile(mn_plan *p, int call, double *seconds) {
@@ -234,38 +276,6 @@ const char *mn_plan_profile(mn_plan *p, int call, double *seconds) {
   const mn_command *k = &p->command[call];
   *seconds = k->seconds;
   if (!k->call) return mn_kind_name(k->kind);
-  snprintf(text, sizeof text, "%s %s", entry_of(k->call->op)->name, k->kind == MN_FORWARD ? "forward" : "backward");
+  snprintf(text, sizeof text, "%s %s", mn_entry_of(k->call->op)->name, k->kind == MN_FORWARD ? "forward" : "backward");
   return text;
-}
-
-static bool has_nan(const float *x, long n) {
-  for (long i = 0; i < n; i++) if (!isfinite(x[i])) return true;
-  return false;
-}
-
-/* The first command whose result is not finite though what went in was. */
-const char *mn_plan_find_nan(mn_plan *p) {
-  static _Thread_local char text[160];
-  for (int i = 0; i < p->n_commands; i++) {
-    const mn_call *c = p->command[i].call;
-    if (!c) continue;
-    const mn_op_entry *e = entry_of(c->op);
-    bool forward = p->command[i].kind == MN_FORWARD;
-    for (int k = 0; k < c->n_in; k++)
-      if (c->in[k].data && c->in[k].dtype == MN_F32 && has_nan(c->in[k].data, c->in[k].n)) {
-        snprintf(text, sizeof text, "%s: input %s is not finite", e->name, e->sig.in[k].name);
-        return text;
-      }
-    for (int k = 0; forward && k < c->n_out; k++)
-      if (c->out[k].dtype == MN_F32 && has_nan(c->out[k].data, c->out[k].n)) {
-        snprintf(text, sizeof text, "%s: output %s is not finite", e->name, e->sig.out[k].name);
-        return text;
-      }
-    for (int k = 0; !forward && k < c->n_in; k++)
-      if (c->in[k].grad && has_nan(c->in[k].grad, c->in[k].n)) {
-        snprintf(text, sizeof text, "%s: the gradient of %s is not finite", e->name, e->sig.in[k].name);
-        return text;
-      }
-  }
-  return NULL;
 }

@@ -5,12 +5,20 @@
 #ifndef MN_RANDOM_H
 #define MN_RANDOM_H
 #include <stdint.h>
+#ifdef __cplusplus
+extern "C++" {                   /* its headers are C++ there, whoever includes this one */
 #include <Random123/philox.h>
+}
+#else
+#include <Random123/philox.h>
+#endif
 
 #ifdef __CUDACC__
-#define MN_FN static __host__ __device__
+#define MN_FN static inline __host__ __device__
+#define MN_LARGE static __noinline__ __host__ __device__
 #else
 #define MN_FN static inline
+#define MN_LARGE static inline       /* a GPU's compiler would copy it into all its callers, for minutes */
 #endif
 
 /* The last word of a counter.  Numbers that scripts draw with mn_random_* keep below MN_FOR_STEP;
@@ -27,6 +35,9 @@ typedef struct mn_streams {
   uint32_t step[2][MN_LANES];    /* low and high half: resets and steps so far */
   uint32_t copy[MN_LANES];
 } mn_streams;
+
+/* The copy in that lane goes on to its next step. */
+MN_FN void mn_stream_advance(mn_streams *s, int lane) { s->step[1][lane] += ++s->step[0][lane] == 0; }
 
 /* out[4] = the 128 bits of key k[0..1] at counter k[2..5]. */
 MN_FN void mn_philox(const uint32_t *k, uint32_t *out) {

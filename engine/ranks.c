@@ -20,7 +20,7 @@ static struct {
   float *send, *receive;
   int held, pieces;              /* in `send`, and where they came from */
   piece piece[PIECES];
-  int (*Init)(int *argc, char ***argv);
+  int (*Init_thread)(int *argc, char ***argv, int wanted, int *given);
   int (*Comm_rank)(handle world, int *rank);
   int (*Comm_size)(handle world, int *size);
   int (*Bcast)(void *at, int n, handle type, int root, handle world);
@@ -33,7 +33,7 @@ static struct {
 
 static int resolve(void *library) {
   const struct { const char *name; void *to; } all[] = {
-    { "MPI_Init", &mpi.Init }, { "MPI_Comm_rank", &mpi.Comm_rank }, { "MPI_Comm_size", &mpi.Comm_size },
+    { "MPI_Init_thread", &mpi.Init_thread }, { "MPI_Comm_rank", &mpi.Comm_rank }, { "MPI_Comm_size", &mpi.Comm_size },
     { "MPI_Bcast", &mpi.Bcast }, { "MPI_Gather", &mpi.Gather }, { "MPI_Allgather", &mpi.Allgather },
     { "MPI_Alltoall", &mpi.Alltoall }, { "MPI_Finalize", &mpi.Finalize }, { "MPI_Abort", &mpi.Abort },
     { "ompi_mpi_comm_world", &mpi.world }, { "ompi_mpi_byte", &mpi.byte },
@@ -58,7 +58,9 @@ const char *mn_ranks_begin(void) {
   if (resolve(library)) return "libmpi.so is not Open MPI's";
   /* Whoever waits lets others run: on a machine with more to do, they are who is waited for. */
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-  if (mpi.Init(NULL, NULL)) return "MPI_Init failed";
+  /* A GPU's work calls from a thread of its driver, one call at a time: MPI_THREAD_SERIALIZED. */
+  int given;
+  if (mpi.Init_thread(NULL, NULL, 2, &given)) return "MPI_Init_thread failed";
   mpi.Comm_rank(mpi.world, &mpi.rank);
   mpi.Comm_size(mpi.world, &mpi.size);
   size_t room = sizeof(float) * ((size_t)BLOCK + (size_t)mpi.size);

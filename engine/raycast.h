@@ -91,7 +91,7 @@ MN_MATH float mn_ray_aside(int i) {
 }
 
 /* Walk sixteen rays together, from cell to cell, until all have met a wall. */
-MN_FN void mn_ray_walk(const mn_ray_view *v, int from, mn_ray_hits *hits) {
+MN_LARGE void mn_ray_walk(const mn_ray_view *v, int from, mn_ray_hits *hits) {
   enum { LANES = 16 };
   float near_x[LANES], near_y[LANES], per_x[LANES], per_y[LANES], depth[LANES];
   int32_t at[LANES], step_x[LANES], step_y[LANES], cell[LANES], along_x[LANES];
@@ -166,7 +166,7 @@ MN_FN int mn_ray_balls(const mn_ray_view *v, mn_ray_seen *seen) {
 
 /* Paint the pixels of one row that a ball covers: those whose ray meets the sphere above the floor and
 ** before what else is there.  It is lit from above. */
-MN_FN void mn_ray_ball_row(const mn_ray_seen *ball, mn_ray_row row, float *depth, int32_t *color) {
+MN_LARGE void mn_ray_ball_row(const mn_ray_seen *ball, mn_ray_row row, float *depth, int32_t *color) {
   const float eye = MN_RAY_EYE, slope = row.slope, per_pixel = row.wide * 2 / MN_RAY_SIZE;
   const float ahead = ball->ahead, aside = ball->aside;
   const float beyond = ahead * ahead + aside * aside + eye * eye - MN_RAY_BALL * MN_RAY_BALL;
@@ -187,7 +187,7 @@ MN_FN void mn_ray_ball_row(const mn_ray_seen *ball, mn_ray_row row, float *depth
 }
 
 /* One row of sky, wall and floor. */
-MN_FN void mn_ray_plain_row(const mn_ray_view *v, int y, mn_ray_row row, int bare, const int32_t *top,
+MN_LARGE void mn_ray_plain_row(const mn_ray_view *v, int y, mn_ray_row row, int bare, const int32_t *top,
                             const int32_t *bottom, const int32_t *wall, int32_t *color) {
   const float per_pixel = row.wide * 2 / MN_RAY_SIZE;
   if (bare) {          /* the sky: lighter as it rises */
@@ -212,7 +212,7 @@ MN_FN void mn_ray_plain_row(const mn_ray_view *v, int y, mn_ray_row row, int bar
 }
 
 /* Paint the picture: pixels[MN_RAY_SIZE, MN_RAY_SIZE, 3], rows from the top. */
-MN_FN void mn_raycast(const mn_ray_view *v, uint8_t *pixels) {
+MN_LARGE void mn_raycast(const mn_ray_view *v, uint8_t *pixels) {
   enum { SIZE = MN_RAY_SIZE, BORDER = MN_RAY_BORDER };
   mn_ray_hits hits;
   mn_ray_seen balls[MN_RAY_BALLS];

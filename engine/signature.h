@@ -1,7 +1,7 @@
 /* signature.h -- an op's signature, read once: "x[T,B,D] w[E,D] -> y[T,B,E] | eps=1e-5". */
 #ifndef MN_SIGNATURE_H
 #define MN_SIGNATURE_H
-#include "op.h"
+#include "device.h"
 
 enum { MN_REST = '.', MN_ANY = '?', MN_FREE = '*' };   /* axis symbols besides 'A'..'Z' and '1'..'9' */
 
@@ -24,7 +24,12 @@ typedef struct mn_signature {
   mn_option_sig option[MN_OPTIONS];
 } mn_signature;
 
-typedef struct mn_op_entry { const char *name; const struct mn_op *op; mn_signature sig; } mn_op_entry;
+typedef struct mn_op_entry {
+  const char *name;
+  const struct mn_op *op;
+  mn_kernel kernel;                              /* the CPU's */
+  mn_signature sig;
+} mn_op_entry;
 
 mn_op_entry *mn_ops_all(int *n);                 /* every op with its signature read */
 

@@ -38,9 +38,18 @@ MN_INLINE mn_lanes mn_splat(float x) { return x - (mn_lanes){ 0 }; }
 /* Keep a value in its register: without this the compiler would rather read memory once per use. */
 #ifdef __x86_64__
 #define MN_HOLD(v) __asm__("" : "+v"(v))
+#define MN_KEEP(p) __asm__("" : "+r"(p))           /* the same for a pointer: it is not worked out from another */
 #else
 #define MN_HOLD(v) ((void)0)
+#define MN_KEEP(p) ((void)0)
 #endif
+
+/* Ask for n floats of memory before they are needed, into the second cache.  The asm keeps it: GCC takes a function that
+** only asks for one without effect, and drops its calls. */
+MN_INLINE void mn_want(const float *p, long n) {
+  for (long i = 0; i < n; i += 16) __builtin_prefetch(p + i, 0, 2);
+  __asm__ volatile("");
+}
 
 /* The even, or odd, lanes of two vectors. */
 #if MN_LANES == 16
@@ -97,10 +106,53 @@ MN_INLINE mn_lanes mn_sums(const mn_lanes *a) {
 #undef MN_8
 }
 
+/* Rows become columns: taking even and odd lanes of neighbours, log2(lanes) times, exchanges rows and lanes; the first
+** two times within blocks of four lanes, then whole blocks. */
+MN_INLINE void mn_turn_lanes(mn_lanes *a) {
+  enum { HALF = MN_LANES / 2 };
+  mn_lanes b[MN_LANES];
+#define MN_EXCHANGE(EVEN, ODD, from, to) do { \
+    _Pragma("GCC unroll 8") \
+    for (int i = 0; i < HALF; i++) { \
+      to[i] = EVEN(from[2 * i], from[2 * i + 1]); \
+      to[i + HALF] = ODD(from[2 * i], from[2 * i + 1]); \
+    } \
+  } while (0)
+  MN_EXCHANGE(MN_EVEN_4, MN_ODD_4, a, b);
+  MN_EXCHANGE(MN_EVEN_4, MN_ODD_4, b, a);
+#if MN_LANES == 16
+  MN_EXCHANGE(MN_EVEN_BLOCKS, MN_ODD_BLOCKS, a, b);
+  MN_EXCHANGE(MN_EVEN_BLOCKS, MN_ODD_BLOCKS, b, a);
+#elif MN_LANES == 8
+  MN_EXCHANGE(MN_EVEN_BLOCKS, MN_ODD_BLOCKS, a, b);
+#pragma GCC unroll 8
+  for (int i = 0; i < MN_LANES; i++) a[i] = b[i];
+#endif
+#undef MN_EXCHANGE
+}
+
 MN_INLINE float mn_sum(mn_lanes v) {
 #pragma GCC unroll 4
   for (int n = MN_LANES; n > 1; n /= 2) v = MN_EVEN(v, v) + MN_ODD(v, v);
   return v[0];
+}
+
+/* The larger of two lanes each; a NaN in x gives y. */
+MN_INLINE mn_lanes mn_larger(mn_lanes x, mn_lanes y) {
+  for (int i = 0; i < MN_LANES; i++) x[i] = x[i] > y[i] ? x[i] : y[i];
+  return x;
+}
+
+/* The largest of n >= 1 numbers, NaNs passed over. */
+static inline float mn_vmax(const float *x, long n) {
+  mn_lanes top = mn_splat(-__builtin_inff());
+  long i = 0;
+  for (; i + MN_LANES <= n; i += MN_LANES) top = mn_larger(mn_load(x + i), top);
+#pragma GCC unroll 4
+  for (int half = MN_LANES; half > 1; half /= 2) top = mn_larger(MN_EVEN(top, top), MN_ODD(top, top));
+  float most = top[0];
+  for (; i < n; i++) most = x[i] > most ? x[i] : most;
+  return most;
 }
 
 static inline float mn_dot(long n, const float *x, const float *y) {

@@ -1,8 +1,10 @@
 /* softmax_backward.c -- gradients of attention, 32 rows at a time.  The weights are made again from the scores
-** and what forward left of each row, its largest score and the inverse of its sum.  With D = dy . y of a row
+** and what forward left of each row, its largest score and the inverse of its sum.  With D of a row the sum of
+** weight (dy . v)
 **   dscore = weight (dy . v - D)     dv += weights^T dy     dk += dscore^T q     dq = dscore k
-** (Dao et al. 2022, FlashAttention, algorithm 4).  Heads are independent but for r, u and w, which all copies share:
-** their gradients are summed by groups of copies, a fixed number, so that the bits do not depend on threads. */
+** (Dao et al. 2022, FlashAttention, algorithm 4, where D is dy . y: but y would have to come from far memory).  Heads are
+** independent but for r, u and w, which all copies share: their gradients are summed by groups of copies, a fixed
+** number, so that the bits do not depend on threads. */
 #include <omp.h>
 #include <string.h>
 #include "maths.h"
@@ -59,23 +61,23 @@ static void add_columns(const mn_sm_block *k, const float *of, int ld, int colum
     }
 }
 
-/* Weights in place of a row's scores, and the gradient of the scores in place of that of the weights.  A row's
-** gradients sum to zero; what rounding leaves of that is taken out again, as biases of keys and positions, whose
-** gradients are zero, would show it. */
-static void undo_row(float *score, float *dscore, int from, int to, int width, const float *stats, float D) {
-  float top = stats[0], by = stats[1], left = 0;
-  memset(score, 0, sizeof *score * (size_t)from);
-  memset(dscore, 0, sizeof *score * (size_t)from);
-  MN_PRAGMA(omp simd reduction(+:left))
-  for (int c = from; c < to; c++) {
-    float weight = mn_expf(score[c] - top) * by;
-    score[c] = weight;
-    dscore[c] = weight > 0 ? weight * (dscore[c] - D) : 0;
-    left += dscore[c];
+/* Weights in place of a row's scores, and the gradient of the scores in place of that of the weights.  D is divided by
+** the sum of the weights, which is 1 but for rounding: a row's gradients sum to zero, and biases of keys and positions,
+** whose gradients are zero, would show what is left. */
+static void undo_row(float *score, float *dscore, int from, int to, const float *stats) {
+  int first = mn_sm_first(from), n = mn_sm_end(to) - first;
+  float top = stats[0], by = stats[1], *x = score + first, *dx = dscore + first;
+  mn_lanes D = { 0 }, one = { 0 };
+  MN_PRAGMA(omp simd)
+  for (int c = 0; c < n; c++) {
+    x[c] = mn_sm_weight(x[c] - top) * by;
+    dx[c] = x[c] > 0 ? x[c] * dx[c] : 0;
   }
-  for (int c = from; c < to; c++) dscore[c] -= score[c] * left;
-  memset(score + to, 0, sizeof *score * (size_t)(width - to));
-  memset(dscore + to, 0, sizeof *score * (size_t)(width - to));
+  for (int c = 0; c < n; c += MN_LANES) D += mn_load(dx + c), one += mn_load(x + c);
+  float mean = mn_sum(D) / mn_sum(one);
+  for (int c = 0; c < n; c += MN_LANES) mn_store(dx + c, mn_load(dx + c) - mn_load(x + c) * mean);
+  mn_sm_unseen(score, from, to);
+  mn_sm_unseen(dscore, from, to);
 }
 
 /* The gradient of the scores is that of the positions, moved to their columns. */
@@ -88,19 +90,25 @@ static void place_rows(const mn_softmax *s, gradients *g, const mn_sm_block *k) 
   }
 }
 
+/* sum[n] += x[n], and x = x * scale before. */
+static void add_scaled(int n, float *x, float scale, float *sum) {
+  for (int d = 0; d < n; d += MN_LANES) {
+    mn_lanes now = mn_load(x + d) * scale;
+    mn_store(x + d, now);
+    mn_store(sum + d, mn_load(sum + d) + now);
+  }
+}
+
 /* Gradients of q, u and w from those of the scaled queries. */
 static void finish_queries(const mn_softmax *s, const gradients *g, const mn_sm_block *k, shared *sum) {
-  int Kp = mn_round32(s->K);
+  int K = s->K, Kp = mn_round32(K);
+  float *dq = s->c->in[SM_Q].grad;
   for (int i = 0; i < k->n; i++) {
-    float *dq = s->c->in[SM_Q].grad;
-    const float *a = g->dq + (long)i * Kp, *b = g->dqw + (long)i * Kp;
-    if (dq) dq += mn_softmax_at(s, k->t + i, k->b, k->h, s->K);
-    for (int d = 0; d < s->K; d++) {
-      float da = a[d] * s->scale, db = g->w.place ? b[d] * s->scale : 0;
-      if (dq) dq[d] = da + db;
-      sum->du[d] += da;
-      sum->dw[d] += db;
-    }
+    float *a = g->dq + (long)i * Kp, *b = g->w.place ? g->dqw + (long)i * Kp : NULL;
+    add_scaled(Kp, a, s->scale, sum->du);
+    if (b) add_scaled(Kp, b, s->scale, sum->dw);
+    float *to = dq ? dq + mn_softmax_at(s, k->t + i, k->b, k->h, K) : NULL;
+    for (int d = 0; to && d < K; d += MN_LANES) mn_store_n(to + d, b ? mn_load(a + d) + mn_load(b + d) : mn_load(a + d), K - d);
   }
 }
 
@@ -108,17 +116,17 @@ static void block_back(const mn_softmax *s, gradients *g, const mn_sm_block *k, 
   const mn_call *c = s->c;
   mn_sm_work *w = &g->w;
   int Kp = mn_round32(s->K), Vp = mn_round32(s->V);
-  float D[SM_ROWS];
+  mn_sm_fetch(s, k, c->out[SM_Y].grad, s->V);
+  mn_sm_fetch(s, k, c->in[SM_Q].grad, s->K);
+  mn_sm_fetch(s, k, c->in[SM_K].grad, s->K);
+  mn_sm_fetch(s, k, c->in[SM_V].grad, s->V);
   mn_sm_score(s, w, k);
-  for (int i = 0; i < k->n; i++) {
-    long at = mn_softmax_at(s, k->t + i, k->b, k->h, s->V);
-    memcpy(g->dy + (long)i * s->V, c->out[SM_Y].grad + at, sizeof(float) * (size_t)s->V);
-    D[i] = mn_dot(s->V, c->out[SM_Y].grad + at, c->out[SM_Y].data + at);
-  }
+  for (int i = 0; i < k->n; i++)
+    memcpy(g->dy + (long)i * s->V, c->out[SM_Y].grad + mn_softmax_at(s, k->t + i, k->b, k->h, s->V), sizeof(float) * (size_t)s->V);
   mn_sm_scores(s, w, k, &w->v, s->V, g->dy, g->dscore);
   for (int i = 0; i < k->n; i++)
     undo_row(w->score + (long)i * w->ld_score, g->dscore + (long)i * w->ld_score, mn_sm_from(s, w, k, i), mn_sm_to(s, w, k, i),
-             k->width, c->out[SM_STATS].data + mn_softmax_at(s, k->t + i, k->b, k->h, 2), D[i]);
+             c->out[SM_STATS].data + mn_softmax_at(s, k->t + i, k->b, k->h, 2));
   panels_of(g->dy, k->n, s->V, g->g);
   panels_of(w->q, k->n, s->K, g->q);
   add_columns(k, w->score, w->ld_score, k->width, g->g, s->V, g->dv + (long)k->c0 * Vp);

@@ -2,7 +2,7 @@
 ** pass over the scores.  What no row of a block sees is not computed. */
 #include <math.h>
 #include <omp.h>
-#include <string.h>
+#include "chunk.h"
 #include "maths.h"
 #include "simd.h"
 #include "softmax_blocks.h"
@@ -14,11 +14,11 @@ static int most_columns(const mn_softmax *s) {
 }
 
 mn_sm_work mn_sm_open(const mn_softmax *s, bool back, float *memory, long *used) {
-  int np = mn_round32(s->E), Kp = mn_round32(s->K), Vp = mn_round32(s->V);
+  long np = mn_round32(s->E), Kp = mn_round32(s->K), Vp = mn_round32(s->V);
   mn_sm_work w = { .ld_score = most_columns(s) + 16, .ld_place = most_columns(s) + SM_ROWS + 16 };
-  w.k.across = mn_sm_cut(memory, used, (long)np * s->K);
-  if (back) w.k.along = mn_sm_cut(memory, used, (long)np * Kp), w.v.across = mn_sm_cut(memory, used, (long)np * s->V);
-  else w.v.along = mn_sm_cut(memory, used, (long)np * Vp);
+  w.k.across = mn_sm_cut(memory, used, (np + MN_PANEL) * Kp);
+  if (back) w.k.along = mn_sm_cut(memory, used, np * Kp), w.v.across = mn_sm_cut(memory, used, (np + MN_PANEL) * Vp);
+  else w.v.along = mn_sm_cut(memory, used, np * Vp);
   w.q = mn_sm_cut(memory, used, (long)SM_ROWS * s->K);
   w.score = mn_sm_cut(memory, used, (long)SM_ROWS * w.ld_score);
   w.zero = mn_sm_cut(memory, used, s->K > s->V ? s->K : s->V);
@@ -31,35 +31,32 @@ mn_sm_work mn_sm_open(const mn_softmax *s, bool back, float *memory, long *used)
 
 /* ---- packing ---- */
 
-/* 32 rows of `size` numbers become columns; past `count`, zeros. */
-static void pack_across(const float *const *row, int count, int size, float *panel) {
-  for (int d0 = 0; d0 < size; d0 += 16)
-    for (int i = 0; i < MN_PANEL; i++)
-      for (int d = d0; d < size && d < d0 + 16; d++) panel[(long)d * MN_PANEL + i] = i < count ? row[i][d] : 0;
-}
-
 void mn_sm_along(const float *const *row, int count, int size, long depth, long at, float *panels) {
   for (int p = 0; p < mn_panels(size); p++) {
     int n = size - p * MN_PANEL < MN_PANEL ? size - p * MN_PANEL : MN_PANEL;
-    for (int i = 0; i < count; i++) {
-      float *to = panels + (p * depth + at + i) * MN_PANEL;
-      if (n < MN_PANEL) memset(to, 0, sizeof(float) * MN_PANEL);
-      memcpy(to, row[i] + p * MN_PANEL, sizeof(float) * (size_t)n);
+    float *to = panels + (p * depth + at) * MN_PANEL;
+    for (int i = 0; i < count; i++, to += MN_PANEL) {
+      const float *from = row[i] + p * MN_PANEL;
+      for (int j = 0; j < MN_PANEL; j += MN_LANES) mn_store(to + j, mn_load_n(from + j, n > j ? n - j : 0));
     }
   }
 }
 
 static void pack(const mn_softmax *s, mn_sm_keys *keys, const float *zero, int b, int h, int carried, int rows, int size) {
   bool holes = mn_softmax_holes(s, b);
-  for (int c = 0; c < keys->n; c += MN_PANEL) {
+  int Sp = mn_round32(size);
+  for (int c = 0; c < keys->np; c += MN_PANEL) {
     const float *row[MN_PANEL];
-    int count = keys->n - c < MN_PANEL ? keys->n - c : MN_PANEL;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < MN_PANEL; i++) {
       int j = keys->base + c + i;
-      row[i] = holes && j < s->M && mn_softmax_blocked(s, j, b) ? zero : mn_softmax_key(s, carried, rows, j, b, h, size);
+      bool none = c + i >= keys->n || (holes && j < s->M && mn_softmax_blocked(s, j, b));
+      row[i] = none ? zero : mn_softmax_key(s, carried, rows, j, b, h, size);
     }
-    if (keys->across) pack_across(row, count, size, keys->across + (long)c * size);
-    if (keys->along) mn_sm_along(row, count, size, keys->np, c, keys->along);
+    float *along = keys->along ? keys->along + (long)c * MN_PANEL : keys->across + (long)keys->np * Sp;
+    long depth = keys->along ? keys->np : MN_PANEL;
+    mn_sm_along(row, MN_PANEL, size, depth, 0, along);
+    for (int p = 0; keys->across && p < Sp; p += MN_PANEL)
+      mn_chunk_transpose(MN_PANEL, MN_PANEL, along + p * depth, MN_PANEL, keys->across + (long)c * Sp + p * MN_PANEL, MN_PANEL);
   }
 }
 
@@ -90,8 +87,8 @@ void mn_sm_scores(const mn_softmax *s, const mn_sm_work *w, const mn_sm_block *k
                   const float *rows, float *out) {
   int own = s->M + k->t - keys->base - k->c0;            /* the column of the first row's own key */
   for (int c = 0; c < k->width; c += MN_PANEL)
-    mn_panels_rows(first_group(c - own), k->n, MN_PANEL, size, rows, size, false, keys->across + (long)(k->c0 + c) * size,
-                   out + c, w->ld_score, false);
+    mn_panels_rows(first_group(c - own), k->n, MN_PANEL, size, rows, size, false,
+                   keys->across + (long)(k->c0 + c) * mn_round32(size), out + c, w->ld_score, false);
 }
 
 /* Scores of positions: columns are aligned at their end, distance 0. */
@@ -107,7 +104,22 @@ static void queries(const mn_softmax *s, const mn_sm_block *k, int with, float *
   const float *add = s->c->in[with].data ? s->c->in[with].data + (long)k->h * s->K : NULL;
   for (int i = 0; i < k->n; i++, out += s->K) {
     const float *q = s->c->in[SM_Q].data + mn_softmax_at(s, k->t + i, k->b, k->h, s->K);
-    for (int d = 0; d < s->K; d++) out[d] = (q[d] + (add ? add[d] : 0)) * s->scale;
+    for (int d = 0; d < s->K; d += MN_LANES) {
+      mn_lanes x = mn_load_n(q + d, s->K - d);
+      mn_store_n(out + d, (add ? x + mn_load_n(add + d, s->K - d) : x) * s->scale, s->K - d);
+    }
+  }
+}
+
+/* A row's scores of keys, with those of positions and no infinities, which would leave NaN; around its columns, to the
+** ends of whole vectors, minus infinity (what is read there of other rows, or of qw, is not used). */
+static void settle(float *score, const float *place, int from, int to) {
+  int first = mn_sm_first(from), end = mn_sm_end(to);
+  if (place) for (int c = first; c < end; c++) score[c] += place[c];
+  MN_PRAGMA(omp simd)
+  for (int c = first; c < end; c++) {
+    float x = mn_at_most(mn_at_least(score[c], -MN_SCORE_MOST), MN_SCORE_MOST);
+    score[c] = c < from || c >= to ? -INFINITY : x;
   }
 }
 
@@ -122,9 +134,7 @@ void mn_sm_score(const mn_softmax *s, mn_sm_work *w, const mn_sm_block *k) {
   for (int i = 0; i < k->n; i++) {
     int from = mn_sm_from(s, w, k, i), to = mn_sm_to(s, w, k, i), end = s->M - w->k.base - k->c0;
     float *score = w->score + (long)i * w->ld_score;
-    const float *place = w->place ? w->place + (long)i * w->ld_place + mn_sm_shift(s, w, k, i) : NULL;
-    if (place) for (int c = from; c < to; c++) score[c] += place[c];
-    for (int c = from; c < to; c++) score[c] = mn_at_most(mn_at_least(score[c], -MN_SCORE_MOST), MN_SCORE_MOST);
+    settle(score, w->place ? w->place + (long)i * w->ld_place + mn_sm_shift(s, w, k, i) : NULL, from, to);
     for (int c = from; holes && c < end; c++)
       if (mn_softmax_blocked(s, w->k.base + k->c0 + c, k->b)) score[c] = -INFINITY;
   }
@@ -143,18 +153,17 @@ void mn_sm_mix(const mn_softmax *s, const mn_sm_work *w, const mn_sm_block *k, i
 
 /* ---- forward ---- */
 
-/* Scores to weights, zeros where the group's product reads and a row does not see; returns what to divide by. */
-static float weigh(float *score, int from, int to, int end, float *top) {
-  float sum = 0, most = mn_vmax(score + from, to - from);
-  memset(score, 0, sizeof *score * (size_t)from);
-  MN_PRAGMA(omp simd reduction(+:sum))
-  for (int c = from; c < to; c++) {
-    score[c] = mn_expf(score[c] - most);
-    sum += score[c];
-  }
-  if (end > to) memset(score + to, 0, sizeof *score * (size_t)(end - to));
+/* Scores to weights; returns what to divide by. */
+static float weigh(float *score, int from, int to, float *top) {
+  int first = mn_sm_first(from), n = mn_sm_end(to) - first;
+  float most = mn_vmax(score + first, n), *x = score + first;
+  mn_lanes sum = { 0 };
+  MN_PRAGMA(omp simd)
+  for (int c = 0; c < n; c++) x[c] = mn_sm_weight(x[c] - most);
+  for (int c = 0; c < n; c += MN_LANES) sum += mn_load(x + c);
+  mn_sm_unseen(score, from, to);
   *top = most;
-  return sum;
+  return mn_sum(sum);
 }
 
 static void head(const mn_softmax *s, mn_sm_work *w, int b, int h, float *mixed) {
@@ -163,18 +172,17 @@ static void head(const mn_softmax *s, mn_sm_work *w, int b, int h, float *mixed)
   mn_sm_pack(s, w, b, h);
   for (int t = c->t0; t < c->t1; ) {
     mn_sm_block k = mn_sm_next(s, w, b, h, t);
+    mn_sm_fetch(s, &k, c->out[SM_Y].data, s->V);
     mn_sm_score(s, w, &k);
     for (int i = 0; i < k.n; i++) {
-      int last = (i / SM_GROUP + 1) * SM_GROUP < k.n ? (i / SM_GROUP + 1) * SM_GROUP - 1 : k.n - 1;
       float *stats = c->out[SM_STATS].data + mn_softmax_at(s, t + i, b, h, 2);
-      stats[1] = 1 / weigh(w->score + (long)i * w->ld_score, mn_sm_from(s, w, &k, i), mn_sm_to(s, w, &k, i),
-                           mn_sm_to(s, w, &k, last), &stats[0]);
+      stats[1] = 1 / weigh(w->score + (long)i * w->ld_score, mn_sm_from(s, w, &k, i), mn_sm_to(s, w, &k, i), &stats[0]);
     }
     mn_sm_mix(s, w, &k, s->V, w->score, w->ld_score, w->v.along + (long)k.c0 * MN_PANEL, w->v.np, false, mixed);
     for (int i = 0; i < k.n; i++) {
       float *y = c->out[SM_Y].data + mn_softmax_at(s, t + i, b, h, s->V);
       float by = c->out[SM_STATS].data[mn_softmax_at(s, t + i, b, h, 2) + 1];
-      for (int v = 0; v < s->V; v++) y[v] = mixed[(long)i * Vp + v] * by;
+      for (int v = 0; v < s->V; v += MN_LANES) mn_store_n(y + v, mn_load(mixed + (long)i * Vp + v) * by, s->V - v);
     }
     t += k.n;
   }

@@ -2,13 +2,16 @@
 ** blocks of rows of one episode, and their scores. */
 #ifndef MN_SOFTMAX_BLOCKS_H
 #define MN_SOFTMAX_BLOCKS_H
+#include <string.h>
+#include "maths.h"
+#include "simd.h"
 #include "softmax.h"
 
 enum { SM_ROWS = 32, SM_GROUP = 8 };    /* rows of a block; of those that one product's kernel takes at once */
 
 typedef struct mn_sm_keys {      /* the keys that the rows of one head see, or the values */
   int base, n, np;               /* number of the first; how many; rounded up to whole panels */
-  float *across;                 /* keys beside each other, [np/32][size][32] */
+  float *across;                 /* keys beside each other, [np/32][size rounded up to 32][32], and room for another 32 */
   float *along;                  /* keys below each other, [size/32][np][32] */
 } mn_sm_keys;
 
@@ -43,6 +46,13 @@ void mn_sm_pack(const mn_softmax *s, mn_sm_work *w, int b, int h);
 /* Rows beside each other in panels [size/32][count][32]; `at`: the place of the first among `depth` rows. */
 void mn_sm_along(const float *const *row, int count, int size, long depth, long at, float *panels);
 
+/* Rows that a block comes to later start on their way here: other copies' and heads' lie between them, so the machine
+** does not foresee the next.  (Inlined: a call that only does this is left out by GCC.) */
+MN_INLINE void mn_sm_fetch(const mn_softmax *s, const mn_sm_block *k, const float *rows, int size) {
+  for (int i = 0; rows && i < k->n; i++)
+    for (int d = 0; d < size; d += 16) __builtin_prefetch(rows + mn_softmax_at(s, k->t + i, k->b, k->h, size) + d);
+}
+
 /* The block that begins at row t. */
 mn_sm_block mn_sm_next(const mn_softmax *s, const mn_sm_work *w, int b, int h, int t);
 
@@ -52,6 +62,25 @@ static inline int mn_sm_from(const mn_softmax *s, const mn_sm_work *w, const mn_
 }
 static inline int mn_sm_to(const mn_softmax *s, const mn_sm_work *w, const mn_sm_block *k, int i) {
   return s->M + k->t + i + 1 - w->k.base - k->c0;
+}
+
+/* Passes over a row's scores take whole vectors: columns mn_sm_first .. mn_sm_end-1. */
+enum { SM_LANES = 16 };
+static inline int mn_sm_first(int from) { return from / SM_LANES * SM_LANES; }
+static inline int mn_sm_end(int to) { return (to + SM_LANES - 1) / SM_LANES * SM_LANES; }
+
+/* e^x of x = score - the row's largest.  Below e^-80 a weight is 0, which changes no sum: numbers smaller than the
+** ordinary ones take a hundred times as long. */
+static inline float mn_sm_weight(float x) {
+  int32_t n;
+  float p = mn_expm1_reduced(mn_at_least(x, -80.0f), &n), scale = mn_power_of_2(n);
+  return x < -80.0f ? 0 : MN_FMA(p, scale, scale);
+}
+
+/* Zeros where products read and a row does not see: a group's columns end less than SM_GROUP behind its own. */
+static inline void mn_sm_unseen(float *row, int from, int to) {
+  memset(row, 0, sizeof *row * (size_t)mn_sm_first(from));
+  memset(row + mn_sm_end(to), 0, sizeof *row * SM_LANES);
 }
 
 /* Where in a row of `place` the position of column 0 stands, for row i of a block. */

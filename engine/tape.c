@@ -34,7 +34,7 @@ int mn_use(mn_ctx *mn, mn_record *r, const char *op, const char *arg) {
   if (r->slot >= 0 && p)
     return mn_fail(mn, "%s: %s was computed outside the plan; hand it in as an argument, or mn.keep() it", op, arg);
   if (r->plan && r->plan != p) {
-    if (r->late) mn_plan_finish(r->plan, r->late);
+    if (r->late && mn_plan_finish(r->plan, r->late)) return -1;
     mn_tape *t = mn_current_tape(mn);
     for (int i = 0; i < t->n_links; i++)
       if (t->link[i].plan == r->plan->id && t->link[i].version == r->plan->version) {
@@ -63,8 +63,7 @@ int mn_check_links(mn_ctx *mn, const mn_tape *t) {
     mn_plan *p = mn->plan[t->link[i].plan];
     if (!p || p->version != t->link[i].version)
       return mn_fail(mn, "a plan that this one leans on was freed or recorded anew: record this one again");
-    mn_plan_finish(p, MN_LAST);
-    if (t->link[i].asked) mn_plan_finish(p, MN_ASKED);
+    if (mn_plan_finish(p, MN_LAST) || (t->link[i].asked && mn_plan_finish(p, MN_ASKED))) return -1;
   }
   return 0;
 }
@@ -86,6 +85,7 @@ static int check_indices(mn_ctx *mn, const mn_op_entry *e, const mn_call *c) {
   for (int i = 0; i < e->sig.n_in; i++) {
     if (e->sig.in[i].domain[0] != '<' || !c->in[i].data) continue;
     int size = DIM(c, e->sig.in[i].domain[1]);
+    if (mn_wait(mn)) return -1;
     for (long k = 0; k < c->in[i].n; k++)
       if (c->in[i].i32[k] < 0 || c->in[i].i32[k] >= size)
         return mn_fail(mn, "%s: %s[%ld] is %d, expected 0 to %d", e->name, e->sig.in[i].name, k, c->in[i].i32[k], size - 1);
@@ -94,9 +94,14 @@ static int check_indices(mn_ctx *mn, const mn_op_entry *e, const mn_call *c) {
 }
 
 static int check_outputs(mn_ctx *mn, const mn_op_entry *e, const mn_call *c) {
+  if (mn_wait(mn)) return -1;
   for (int i = 0; i < c->n_out; i++)
     for (long k = 0; c->out[i].dtype == MN_F32 && k < c->out[i].n; k++)
-      if (isnan(c->out[i].data[k])) return mn_fail(mn, "%s: %s[%ld] is NaN", e->name, e->sig.out[i].name, k);
+      if (isnan(c->out[i].data[k])) {
+        char inputs[400];
+        mn_describe_inputs(e, c, inputs, sizeof inputs);
+        return mn_fail(mn, "%s: %s[%ld] is NaN; %s", e->name, e->sig.out[i].name, k, inputs);
+      }
   return 0;
 }
 
@@ -114,7 +119,7 @@ static int make_outputs(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_record 
   for (int i = 0; i < c->n_out; i++) {
     mn_arg *a = &c->out[i];
     if (shared) a->data = c->in[0].data;
-    else if (!(a->data = mn_take(mn, mn_current_memory(mn), (size_t)a->n * (a->dtype == MN_U8 ? 1 : 4), e->name))) return -1;
+    else if (!(a->data = mn_take(mn, &mn_current_memory(mn)->numbers, (size_t)a->n * (a->dtype == MN_U8 ? 1 : 4), e->name))) return -1;
     mn_record *r = out[i] = mn_new_record(mn);
     if (!r) return -1;
     r->dtype = a->dtype;
@@ -136,9 +141,18 @@ static int lend_gradients(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_recor
   for (int i = 0; i < c->n_in; i++) {
     if (!in[i]) continue;
     if (in[i]->slot >= 0) return mn_fail(mn, "%s: %s was computed; %s acts on leaves", e->name, e->sig.in[i].name, e->name);
-    if (in[i]->grad) c->in[i].grad = mn_tensor_grad(mn, &(mn_tensor){ in[i]->slot, in[i]->gen });
+    mn_record *leaf = in[i]->of ? in[i]->of : in[i];
+    if (!in[i]->grad || in[i]->plan) continue;
+    if (mn_settle_grad(mn, leaf)) return -1;
+    c->in[i].grad = in[i]->grad;
   }
   return 0;
+}
+
+static void rewind_to(mn_ctx *mn, mn_mark m) {
+  mn->memory.numbers.used = m.numbers;
+  mn->memory.records.used = m.records;
+  mn->n_computed = m.n_computed;
 }
 
 int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_tensor *out) {
@@ -146,8 +160,8 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
   if (!e) return mn_fail(mn, "there is no op number %d", op);
   mn_tape *tape = mn_current_tape(mn);
   mn_memory *memory = mn_current_memory(mn);
-  mn_mark before = { memory->arena.used, mn->n_computed };
-  mn_node here = { .call = { .op = e->op, .ctx = mn, .time = e->op->time, .n_in = e->sig.n_in, .n_out = e->sig.n_out } };
+  mn_mark before = { memory->numbers.used, memory->records.used, mn->n_computed };
+  mn_node here = { .place = mn->place, .call = { .op = e->op, .ctx = mn, .time = e->op->time, .n_in = e->sig.n_in, .n_out = e->sig.n_out } };
   mn_call *c = &here.call;
   bool wants_grad = false;
   for (int i = 0; i < c->n_in; i++) {
@@ -169,7 +183,8 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
   if (wants_grad && open_end && !e->op->backward)
     return mn_fail(mn, "%s has no gradient, but an input wants one: wrap it in mn.no_grad", e->name);
   wants_grad &= open_end;
-  if (mn->debug && mn_check_domains(mn, e, c)) return -1;
+  if (!(c->kernel = mn_kernel_of(mn, op, wants_grad))) return -1;
+  if (mn->debug && (mn_wait(mn) || mn_check_domains(mn, e, c))) return -1;
   for (int i = 0; i < c->n_in; i++)
     if (here.in[i] && mn_use(mn, here.in[i], e->name, e->sig.in[i].name)) return -1;
   if (e->op->off_tape && lend_gradients(mn, e, c, here.in)) return -1;
@@ -180,13 +195,15 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
   mn_node *node = &here;
   mn_command *command = NULL;
   if (wants_grad || mn->recording) {
-    if (!(node = mn_take(mn, memory, sizeof *node, e->name))) goto undo;
+    if (!(node = mn_take(mn, &memory->records, sizeof *node, e->name))) goto undo;
     *node = here;
     c = &node->call;
+    for (int i = 0; i < c->n_in; i++)              /* an input without gradient is lent none: backward would not fill it */
+      if (e->sig.in[i].no_grad) node->in[i] = NULL;
   }
   if (mn->recording && !shared && !(command = mn_record_command(mn->recording, MN_FORWARD))) goto undo;
   if (command) command->call = c;
-  if (!shared) e->op->forward(c);
+  if (!shared && mn_do(mn, c->kernel->forward, c)) goto undo;
   if (wants_grad) {
     node->older = tape->newest, tape->newest = node;
     for (int i = 0; i < c->n_in && !mn->recording; i++) if (here.in[i]) here.in[i]->needed = mn->tape_number + 1;
@@ -195,7 +212,7 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
   if (mn->debug && check_outputs(mn, e, c)) return -1;
   return c->n_out;
 undo:
-  if (!mn->recording) memory->arena.used = before.used, mn->n_computed = before.n_computed;
+  if (!mn->recording) rewind_to(mn, before);
   return -1;
 }
 
@@ -208,7 +225,7 @@ static float *pool_take(mn_ctx *mn, mn_memory *m, long n) {
       m->pool[i] = m->pool[--m->n_pool];
       return at;
     }
-  return mn_take(mn, m, (size_t)n * sizeof(float), "backward");
+  return mn_take(mn, &m->numbers, (size_t)n * sizeof(float), "backward");
 }
 
 static int pool_give(mn_ctx *mn, mn_memory *m, float *at, long n) {
@@ -217,21 +234,33 @@ static int pool_give(mn_ctx *mn, mn_memory *m, float *at, long n) {
   return 0;
 }
 
-static void add_into(float *to, const float *from, long n) { for (long i = 0; i < n; i++) to[i] += from[i]; }
+/* to += from, now and in replays. */
+static int add_into(mn_ctx *mn, float *to, float *from, long n) {
+  if (mn_did(mn, mn->device->add(to, from, n))) return -1;
+  if (!mn->recording) return 0;
+  mn_command *c = mn_record_command(mn->recording, MN_ADD);
+  if (!c) return -1;
+  *c = (mn_command){ .kind = MN_ADD, .to = to, .from = from, .bytes = n * (long)sizeof(float) };
+  return 0;
+}
+
+/* Nobody needs this gradient any more. */
+static int drop_gradient(mn_ctx *mn, mn_record *r) {
+  float *used = r->lent ? NULL : r->grad;
+  r->grad = NULL;
+  r->lent = false;
+  return used ? pool_give(mn, mn_current_memory(mn), used, r->n) : 0;
+}
 
 /* Another shape of the same numbers: the gradient itself is handed on. */
 static int alias_backward(mn_ctx *mn, mn_node *node) {
   mn_record *in = node->in[0], *out = node->out[0];
-  if (!in->grad) { in->grad = out->grad; out->grad = NULL; return 0; }
-  add_into(in->grad, out->grad, in->n);
-  if (mn->recording) {
-    mn_command *c = mn_record_command(mn->recording, MN_ADD);
-    if (!c) return -1;
-    *c = (mn_command){ .kind = MN_ADD, .to = in->grad, .from = out->grad, .bytes = in->n * (long)sizeof(float) };
-  }
-  float *used = out->grad;
+  if (in->grad) return add_into(mn, in->grad, out->grad, in->n) ? -1 : drop_gradient(mn, out);
+  in->grad = out->grad;
+  in->lent = out->lent;
   out->grad = NULL;
-  return pool_give(mn, mn_current_memory(mn), used, in->n);
+  out->lent = false;
+  return 0;
 }
 
 /* A replay must know whose gradients it makes. */
@@ -273,28 +302,19 @@ static int node_backward(mn_ctx *mn, mn_node *node) {
     mn_call *run = &b;
     if (mn->recording) {
       mn_command *c = mn_record_command(mn->recording, MN_BACKWARD);
-      if (!c || !(run = mn_take(mn, m, sizeof *run, "backward"))) return -1;
+      if (!c || !(run = mn_take(mn, &m->records, sizeof *run, "backward"))) return -1;
+      c->place = node->place;
       *run = b;
       mn->recording->command[mn->recording->n_commands - 1].call = run;
     }
-    b.op->backward(run);
+    if (mn_do(mn, run->kernel->backward, run)) return -1;
   }
   for (int i = 0; i < b.n_in; i++) {
     if (!aside[i]) continue;
     mn_record *r = node->in[i];
-    add_into(r->grad, aside[i], r->n);
-    if (mn->recording) {
-      mn_command *c = mn_record_command(mn->recording, MN_ADD);
-      if (!c) return -1;
-      *c = (mn_command){ .kind = MN_ADD, .to = r->grad, .from = aside[i], .bytes = r->n * (long)sizeof(float) };
-    }
-    if (pool_give(mn, m, aside[i], r->n)) return -1;
+    if (add_into(mn, r->grad, aside[i], r->n) || pool_give(mn, m, aside[i], r->n)) return -1;
   }
-  for (int i = 0; i < b.n_out; i++) {
-    mn_record *r = node->out[i];
-    if (r->grad && pool_give(mn, m, r->grad, r->n)) return -1;
-    r->grad = NULL;
-  }
+  for (int i = 0; i < b.n_out; i++) if (drop_gradient(mn, node->out[i])) return -1;
   return 0;
 }
 
@@ -323,33 +343,62 @@ static int tapes_to_walk(mn_ctx *mn, mn_tape **walk, int max) {
   return n;
 }
 
-int mn_backward(mn_ctx *mn, const mn_tensor *loss) {
-  mn_record *r = mn_find(mn, loss, "backward", "the loss");
-  if (!r) return -1;
-  if (r->n != 1) return mn_fail(mn, "backward: the loss has %ld numbers, expected 1 (use :sum() or :mean())", r->n);
-  if (!r->wants_grad || (r->slot < 0 && !r->plan))
-    return mn_fail(mn, "backward: nothing that led to this number wants a gradient");
+/* Walk back from every tensor that has a gradient. */
+static int walk_back(mn_ctx *mn) {
   mn_tape *walk[MN_LINKS + 8];
-  int n = tapes_to_walk(mn, walk, MN_LINKS + 8), result = 0;
-  if (n < 0) return -1;
-  if (!(r->grad = mn_take(mn, mn_current_memory(mn), sizeof(float), "backward"))) return -1;
-  r->grad[0] = 1;
-  float *seed = r->grad;
+  int n = tapes_to_walk(mn, walk, MN_LINKS + 8), result = n < 0 ? -1 : 0;
   for (int i = 0; i < n && !result; i++)
-    for (mn_node *node = walk[i]->newest; node && !result; node = node->older) {
-      result = node_backward(mn, node);
-      if (seed && !r->grad) {           /* the seed stays 1 for replays: it must not be used again */
-        mn_memory *m = mn_current_memory(mn);
-        for (int k = 0; k < m->n_pool; k++) if (m->pool[k].at == seed) m->pool[k] = m->pool[--m->n_pool];
-        seed = NULL;
-      }
-    }
+    for (mn_node *node = walk[i]->newest; node && !result; node = node->older) result = node_backward(mn, node);
   mn->tape_number++;
   if (result)                           /* out of memory half-way: leave no gradient behind */
     for (int i = 0; i < n; i++)
       for (mn_node *node = walk[i]->newest; node; node = node->older)
-        for (int k = 0; k < node->call.n_out; k++) node->out[k]->grad = NULL;
+        for (int k = 0; k < node->call.n_out; k++) node->out[k]->grad = NULL, node->out[k]->lent = false;
   return result;
+}
+
+/* Where a walk begins.  Its gradient stays as it is for replays, so that no other may have its place. */
+static mn_record *begin_of_walk(mn_ctx *mn, const mn_tensor *t, const char *what) {
+  mn_record *r = mn_find(mn, t, "backward", what);
+  if (!r) return NULL;
+  if (!r->wants_grad || (r->slot < 0 && !r->plan))
+    return mn_fail(mn, "backward: nothing that led to %s wants a gradient", what), NULL;
+  if (!(r->grad = mn_take(mn, &mn_current_memory(mn)->numbers, (size_t)r->n * sizeof(float), "backward"))) return NULL;
+  r->lent = true;
+  return r;
+}
+
+/* It has failed: leave no gradient behind. */
+static int no_walk(mn_ctx *mn, int n, const mn_tensor *of) {
+  for (int i = 0; i < n; i++) {
+    mn_record *r = mn_find(mn, &of[i], "backward", "a tensor");
+    if (r) r->grad = NULL, r->lent = false;
+  }
+  return -1;
+}
+
+int mn_backward(mn_ctx *mn, const mn_tensor *loss) {
+  mn_record *r = mn_find(mn, loss, "backward", "the loss");
+  if (!r) return -1;
+  if (r->n != 1) return mn_fail(mn, "backward: the loss has %ld numbers, expected 1 (use :sum() or :mean())", r->n);
+  if (!begin_of_walk(mn, loss, "this number")) return -1;
+  bool failed = mn_did(mn, mn->device->copy_in(r->grad, &(float){ 1 }, sizeof(float))) || walk_back(mn);
+  return failed ? no_walk(mn, 1, loss) : 0;
+}
+
+int mn_backward_from(mn_ctx *mn, int n, const mn_tensor *of, const mn_tensor *grad) {
+  if (mn->recording) return mn_fail(mn, "backward: from given gradients: not while a plan records");
+  for (int i = 0; i < n; i++) {
+    mn_record *g = mn_find(mn, &grad[i], "backward", "a gradient"), *r = g ? mn_find(mn, &of[i], "backward", "a tensor") : NULL;
+    if (!r) return no_walk(mn, i, of);
+    if (g->dtype != MN_F32 || g->n != r->n) {
+      mn_fail(mn, "backward: a gradient has %ld numbers, its tensor %ld", g->n, r->n);
+      return no_walk(mn, i, of);
+    }
+    if (!begin_of_walk(mn, &of[i], "a tensor")) return no_walk(mn, i, of);
+    if (mn_did(mn, mn->device->copy(r->grad, g->data, (size_t)r->n * sizeof(float)))) return no_walk(mn, i + 1, of);
+  }
+  return walk_back(mn) ? no_walk(mn, n, of) : 0;
 }
 
 /* ---- forgetting ---- */
@@ -357,8 +406,7 @@ int mn_backward(mn_ctx *mn, const mn_tensor *loss) {
 void mn_sweep(mn_ctx *mn) {
   mn->tape_number++;
   mn->tape = (mn_tape){ 0 };
-  mn->n_computed = 0;
-  mn->memory.arena.used = 0;
+  rewind_to(mn, (mn_mark){ 0 });
   mn->memory.n_pool = 0;
   for (int i = 0; i < mn->no_grad; i++) mn->mark[i] = (mn_mark){ 0 };
   mn_bury(mn);
@@ -367,18 +415,17 @@ void mn_sweep(mn_ctx *mn) {
 int mn_no_grad(mn_ctx *mn, bool on) {
   if (on) {
     if (mn->no_grad == (int)(sizeof mn->mark / sizeof *mn->mark)) return mn_fail(mn, "no_grad: nested too deeply");
-    mn->mark[mn->no_grad++] = (mn_mark){ mn->memory.arena.used, mn->n_computed };
+    mn->mark[mn->no_grad++] = (mn_mark){ mn->memory.numbers.used, mn->memory.records.used, mn->n_computed };
     return 0;
   }
   if (!mn->no_grad) return mn_fail(mn, "no_grad: ended more often than begun");
   mn_mark m = mn->mark[--mn->no_grad];
   if (mn->recording) return 0;
   mn_memory *memory = &mn->memory;
-  memory->arena.used = m.used;
-  mn->n_computed = m.n_computed;
+  rewind_to(mn, m);
   int kept = 0;                         /* gradient buffers that a backward pass took meanwhile go too */
   for (int i = 0; i < memory->n_pool; i++)
-    if ((char *)memory->pool[i].at < memory->arena.base + m.used) memory->pool[kept++] = memory->pool[i];
+    if ((char *)memory->pool[i].at < memory->numbers.base + m.numbers) memory->pool[kept++] = memory->pool[i];
   memory->n_pool = kept;
   return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "context.h"
+#include "flush.h"
 #include "team.h"
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -83,6 +84,7 @@ static void *live(void *arg) {
   member *me = arg;
   mn_team *t = me->team;
   settle(me->worker);
+  mn_flush();
   for (unsigned seen = 0;;) {
     await(t, seen);
     seen = atomic_load_explicit(&t->job, memory_order_acquire);

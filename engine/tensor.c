@@ -1,7 +1,6 @@
 /* tensor.c -- tensors as a user holds them: leaves, views of leaves, and looking inside.
 ** A leaf owns its numbers and outlives sweeps; everything computed is a handle that goes stale. */
 #include <stdlib.h>
-#include <unistd.h>
 #include "context.h"
 
 static long item_size(int dtype) { return dtype == MN_U8 ? 1 : 4; }
@@ -25,9 +24,6 @@ static void describe(mn_record *r, int dtype, int ndim, const int *shape, long n
   for (int i = 0; i < ndim; i++) r->shape[i] = shape[i];
 }
 
-/* Some systems promise any amount of memory and kill who uses it. */
-static double machine_bytes(void) { return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE); }
-
 int mn_leaf_new(mn_ctx *mn, int dtype, int ndim, const int *shape, bool wants_grad, mn_tensor *out) {
   long n;
   if (check_shape(mn, dtype, ndim, shape, &n)) return -1;
@@ -35,14 +31,15 @@ int mn_leaf_new(mn_ctx *mn, int dtype, int ndim, const int *shape, bool wants_gr
   mn_record *r = mn_new_leaf(mn);
   if (!r) return -1;
   describe(r, dtype, ndim, shape, n);
-  size_t bytes = ((size_t)(n * item_size(dtype)) + 63) & ~(size_t)63;
-  bool fits = (double)bytes < machine_bytes();
-  r->data = fits ? mn_zeroed(bytes) : NULL;
-  r->grad = wants_grad && r->data ? mn_zeroed(bytes) : NULL;
+  size_t bytes = (size_t)(n * item_size(dtype));
+  mn_device *d = mn->device;
+  bool fits = (double)bytes < d->free_bytes();
+  r->data = fits ? d->zeros(bytes) : NULL;
+  r->grad = wants_grad && r->data ? d->zeros(bytes) : NULL;
   if (!r->data || (wants_grad && !r->grad)) {
-    mn_release(r->data);
+    d->free(r->data);
     mn_free_slot(mn, r);
-    return mn_fail(mn, "tensor: out of memory: %.1f MB", (double)bytes / 1e6);
+    return mn_no_memory(mn, d, "tensor", (double)bytes, -1);
   }
   r->wants_grad = r->fresh = wants_grad;
   mn->leaf_bytes += (double)n * (wants_grad ? 8 : (double)item_size(dtype));
@@ -108,8 +105,15 @@ int mn_tensor_info(mn_ctx *mn, const mn_tensor *t, int *dtype, int *shape) {
 
 void *mn_tensor_data(mn_ctx *mn, const mn_tensor *t) {
   mn_record *r = mn_find(mn, t, "tensor", "it");
-  if (r && r->late && r->plan) mn_plan_finish(r->plan, r->late);
-  return r ? r->data : NULL;
+  if (r && r->late && r->plan && mn_plan_finish(r->plan, r->late)) return NULL;
+  return r && !mn_wait(mn) ? r->data : NULL;
+}
+
+/* A gradient that nothing has reached is zeros. */
+int mn_settle_grad(mn_ctx *mn, mn_record *leaf) {
+  if (!leaf->fresh) return 0;
+  leaf->fresh = false;
+  return mn_did(mn, mn->device->zero(leaf->grad, (size_t)leaf->n * sizeof(float)));
 }
 
 float *mn_tensor_grad(mn_ctx *mn, const mn_tensor *t) {
@@ -118,8 +122,7 @@ float *mn_tensor_grad(mn_ctx *mn, const mn_tensor *t) {
   mn_record *leaf = r->of ? r->of : r;
   if (r->slot >= 0 || r->plan || !leaf->grad)
     return mn_fail(mn, "gradient: only leaves that want one keep a gradient"), NULL;
-  if (leaf->fresh) memset(leaf->grad, 0, (size_t)leaf->n * sizeof(float)), leaf->fresh = false;
-  return r->grad;
+  return mn_settle_grad(mn, leaf) || mn_wait(mn) ? NULL : r->grad;
 }
 
 bool mn_tensor_wants_grad(mn_ctx *mn, const mn_tensor *t) {
@@ -131,7 +134,7 @@ int mn_zero_grad(mn_ctx *mn, const mn_tensor *t) {
   mn_record *r = mn_find(mn, t, "zero_grad", "the tensor");
   if (!r) return -1;
   if (!r->of) r->fresh = true;
-  else if (r->grad && !r->of->fresh) memset(r->grad, 0, (size_t)r->n * sizeof(float));
+  else if (r->grad && !r->of->fresh) return mn_did(mn, mn->device->zero(r->grad, (size_t)r->n * sizeof(float)));
   return 0;
 }
 
@@ -144,9 +147,9 @@ int mn_copy(mn_ctx *mn, const mn_tensor *from, const mn_tensor *to) {
   if (b->needed == mn->tape_number + 1)
     return mn_fail(mn, "copy: a backward pass may still need the numbers that this would overwrite: call backward() or "
                        "mn.sweep() first, or compute inside mn.no_grad()");
-  if (a->late && a->plan) mn_plan_finish(a->plan, a->late);
+  if (a->late && a->plan && mn_plan_finish(a->plan, a->late)) return -1;
   long bytes = a->n * item_size(a->dtype);
-  memmove(b->data, a->data, (size_t)bytes);
+  if (mn_did(mn, mn->device->copy(b->data, a->data, (size_t)bytes))) return -1;
   mn_plan *p = mn->recording;
   if (!p) return 0;
   if (mn_use(mn, a, "copy", "the source") || mn_use(mn, b, "copy", "the target")) return -1;

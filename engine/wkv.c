@@ -34,19 +34,36 @@ int mn_wkv_shape(mn_call *c, const mn_wkv_op *op) {
 
 /* ---- rows of one head ---- */
 
+/* n rows, `from_row` and `to_row` apart; `whole`: no vector of them is cut short. */
+MN_INLINE void copy_rows(const bool whole, int n, const float *from, long from_row, int width, float *to, long to_row) {
+  for (; n > 0; n--, from += from_row, to += to_row)
+    for (int j = 0; j < width; j += MN_LANES) {
+      if (whole) mn_store(to + j, mn_load(from + j));
+      else mn_store_n(to + j, mn_load_n(from + j, width - j), width - j);
+    }
+}
+
+static void copy(int n, const float *from, long from_row, int width, float *to, long to_row) {
+  if (width % MN_LANES == 0) copy_rows(true, n, from, from_row, width, to, to_row);
+  else copy_rows(false, n, from, from_row, width, to, to_row);
+}
+
 static void spread(int n, long from_row, const float *from, int width, float fill, float *to) {
   int padded = round_up(width);
-  for (int i = 0; i < n; i++, from += from_row, to += padded)
-    for (int j = 0; j < padded; j += MN_LANES) mn_store(to + j, mn_load_n(from + j, width - j));
-  for (long j = 0; j < (long)(L - n) * padded; j += MN_LANES) mn_store(to + j, mn_splat(fill));
+  copy(n, from, from_row, width, to, padded);
+  for (int i = 0; i < n && width < padded; i++) memset(to + i * padded + width, 0, sizeof(float) * (size_t)(padded - width));
+  for (long j = (long)n * padded; j < (long)L * padded; j += MN_LANES) mn_store(to + j, mn_splat(fill));
 }
 
 static void gather(int n, const float *from, int width, long to_row, float *to) {
-  for (int i = 0; i < n; i++, from += round_up(width), to += to_row)
-    for (int j = 0; j < width; j += MN_LANES) mn_store_n(to + j, mn_load(from + j), width - j);
+  copy(n, from, round_up(width), width, to, to_row);
 }
 
 static long row_at(const mn_wkv *a, int bh, int t, int n) { return ((long)t * a->B * a->H + bh) * n; }
+
+static const float *at_row(const mn_wkv *a, const float *p, int bh, int t, int n) {
+  return p ? p + row_at(a, bh, t, n) : NULL;
+}
 
 void mn_wkv_load(const mn_wkv *a, int i, int bh, int t, int n, float fill, float *to) {
   int width = a->c->in[i].shape[3];
@@ -93,29 +110,22 @@ static float *checkpoint(const mn_wkv *a, int bh, int t) {
   return a->c->out[2].data + ((long)bh * windows(a->T) + t / L) * state_size(a);
 }
 
-static void expect(const float *from, long n) {
-  for (long i = 0; i < n; i += 16) __builtin_prefetch(from + i, 0, 2);
-}
-
-/* Rows of one head lie pages apart, where no hardware prefetcher follows. */
-void mn_wkv_ahead(const mn_wkv *a, int bh, int t, int part) {
-  enum { ROWS = L / MN_WKV_PARTS };
+void mn_wkv_ahead(const mn_wkv *a, int bh, int t, mn_ahead *q) {
   const mn_arg *in = a->c->in, *y = a->c->out;
-  const float *of_y = a->ahead < 0 ? y->grad : y->data;
-  int heads = a->B * a->H;
+  const bool back = a->ahead < 0;
+  const long heads = (long)a->B * a->H;
+  mn_ahead_open(q, back ? 1 : 4);
   t = t / L * L + a->ahead;
   if (t < 0 || t >= a->T) bh++, t = t < 0 ? (windows(a->T) - 1) * L : 0;
   if (bh >= heads) return;
-  long some = state_size(a) / MN_WKV_PARTS;
-  if (a->ahead < 0) expect(checkpoint(a, bh, t) + part * some, some);
-  for (int i = t + part * ROWS; i < t + (part + 1) * ROWS && i < a->T; i++) {
-    if (of_y) expect(of_y + row_at(a, bh, i, a->V), a->V);
-    for (int m = 0; m < a->op->rows; m++) {
-      long at = row_at(a, bh, i, in[m].shape[3]);
-      expect(in[m].data + at, in[m].shape[3]);
-      if (a->ahead < 0 && in[m].grad) expect(in[m].grad + at, in[m].shape[3]);
-    }
+  q->rows = a->T - t < L ? a->T - t : L;
+  mn_ahead_rows(q, at_row(a, back ? y->grad : y->data, bh, t, a->V), heads * a->V, a->V);
+  for (int m = 0; m < a->op->rows; m++) {
+    int width = in[m].shape[3];
+    mn_ahead_rows(q, at_row(a, in[m].data, bh, t, width), heads * width, width);
+    if (back) mn_ahead_rows(q, at_row(a, in[m].grad, bh, t, width), heads * width, width);
   }
+  if (back) q->block = checkpoint(a, bh, t), q->size = state_size(a);
 }
 
 /* [K,V] to [Kp,Vp], padded (zeros where S is NULL); and back. */
@@ -141,14 +151,13 @@ static void walk_steps(const mn_wkv *a, int bh, float *S, float *work) {
 }
 
 static void walk_pieces(const mn_wkv *a, int bh, float *S, float *work) {
-  float *now = mn_wkv_cut(&work, state_size(a));
-  size_t bytes = sizeof(float) * (size_t)state_size(a);
+  float *spare = mn_wkv_cut(&work, state_size(a)), *now = a->c->t0 % L ? spare : checkpoint(a, bh, a->c->t0), *next;
   widen(a, S, now);
-  for (int t = a->c->t0, end; t < a->c->t1; t = end) {
-    if (resets(a, bh, t)) memset(now, 0, bytes);
-    if (t % L == 0) memcpy(checkpoint(a, bh, t), now, bytes);
+  for (int t = a->c->t0, end; t < a->c->t1; t = end, now = next) {
+    if (resets(a, bh, t)) memset(now, 0, sizeof(float) * (size_t)state_size(a));
     end = piece_end(a, bh, t, a->c->t1);
-    a->op->piece(a, bh, t, end - t, now, work);
+    next = end % L == 0 && end < a->T ? checkpoint(a, bh, end) : spare;
+    a->op->piece(a, bh, t, end - t, now, next, work);
   }
   narrow(a, now, S);
 }

@@ -7,10 +7,11 @@
 ** before every sixteenth step, rows and columns padded with zeros to multiples of 16. */
 #ifndef MN_WKV_H
 #define MN_WKV_H
+#include "ahead.h"
 #include "chunk.h"
 #include "op.h"
 
-enum { MN_WKV_STEPS = 16, MN_WKV_PARTS = 8 };
+enum { MN_WKV_STEPS = 16 };
 
 typedef struct mn_wkv_op mn_wkv_op;
 
@@ -26,8 +27,8 @@ struct mn_wkv_op {
   const char *name;
   int rows, done, state;         /* how many inputs, the first ones, have rows [T,B,H,..]; places of the other two */
   int key_rows, value_rows;      /* work beyond the state: arrays of [16,Kp] and [16,Vp] */
-  /* Steps t .. t+n-1 of head bh, n <= 16: y, and the padded state S in place. */
-  void (*piece)(const mn_wkv *a, int bh, int t, int n, float *S, float *work);
+  /* Steps t .. t+n-1 of head bh, n <= 16: y, and from the padded state S the one after, which may be in its place. */
+  void (*piece)(const mn_wkv *a, int bh, int t, int n, const float *S, float *to, float *work);
   /* One step on the state as it stands in S', [K,V]. */
   void (*step)(const mn_wkv *a, int bh, int t, float *S, float *work);
   /* Backward of `piece` from the state S before it: dS is the gradient of the state after it, becomes that before. */
@@ -53,9 +54,8 @@ void mn_wkv_store(const mn_wkv *a, int i, int bh, int t, int n, const float *fro
 void mn_wkv_write_y(const mn_wkv *a, int bh, int t, int n, const float *y);
 void mn_wkv_read_dy(const mn_wkv *a, int bh, int t, int n, float *dy);
 
-/* Ask memory for an eighth of what the next window will read and store, part 0 .. 7.  A piece asks between its
-** products, again and again: all at once it would wait. */
-void mn_wkv_ahead(const mn_wkv *a, int bh, int t, int part);
+/* What the window after that of step t will read and store. */
+void mn_wkv_ahead(const mn_wkv *a, int bh, int t, mn_ahead *q);
 
 /* Cut the next n floats off a work space. */
 static inline float *mn_wkv_cut(float **work, long n) { return (*work += n) - n; }
@@ -84,8 +84,9 @@ void mn_wkv_scores(const mn_wkv_keys *x, float *run, float *take, float *read);
 void mn_wkv_keys_back(const mn_wkv_keys *x, const float *take, const float *read, float *dkey, float *dearly, float *dlate,
                       float *ddecay);
 
-/* S' = diag(kept) S + A^T B, in place: S[Kp,Vp], A[rows,Kp], B[rows,Vp]. */
-void mn_wkv_update(const mn_wkv *a, int rows, const float *kept, const float *A, const float *B, float *S);
+/* to = diag(kept) S + A^T B, which may be in its place: S[Kp,Vp], A[rows,Kp], B[rows,Vp]. */
+void mn_wkv_update(const mn_wkv *a, mn_ahead *q, int rows, const float *kept, const float *A, const float *B, const float *S,
+                   float *to);
 
 /* out[i] = sum over j of S[i,j] dS[i,j]: the gradient of what is kept of every row. */
 void mn_wkv_kept_back(const mn_wkv *a, const float *S, const float *dS, float *out);

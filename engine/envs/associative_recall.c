@@ -96,6 +96,19 @@ static inline int truth(const associative_recall *m, const mn_io *io, const char
   return n;
 }
 
+static inline bool valid(const associative_recall *m, const mn_io *io) {
+  const int symbols = symbols_of(io->param), pairs = quiz_setting(io->param, PAIRS, 4, 16, 64);
+  const int asks = m->value == symbols;
+  const uint64_t all = m->at < pairs ? symbols_first(symbols) : m->shown;      /* what rounds are of */
+  if (m->symbols != symbols || m->pairs != pairs || m->at < 1 || m->at > pairs || m->value > symbols) return false;
+  if ((m->shown & ~symbols_first(symbols)) || (m->round & ~all) || m->key >= symbols || !(m->shown >> m->key & 1))
+    return false;
+  for (int key = 0; key < symbols; key++)
+    if ((m->shown >> key & 1) && m->of[key] >= symbols) return false;
+  return (asks ? m->at == pairs : !m->q.asked) &&
+         quiz_valid(&m->q, quiz_setting(io->param, QUESTIONS, pairs, pairs, pairs), asks ? m->of[m->key] : -1);
+}
+
 MN_ENV(associative_recall, .version = 0,
        .doc = "pairs are shown, then keys: name their values",
        .about = "level      easy pairs=4 symbols=8    medium pairs=16 symbols=32    hard pairs=64 symbols=32;\n"
@@ -103,4 +116,4 @@ MN_ENV(associative_recall, .version = 0,
                 "pairs      more than symbols: keys come again with other values, and the last one counts\n"
                 "questions  0: as many as pairs",
        .params = "level=easy|medium|hard pairs=0[0..1024] symbols=0[0..62] questions=0[0..1024]",
-       .actions = SYMBOLS_NAMES, .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth)
+       .actions = SYMBOLS_NAMES, .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)

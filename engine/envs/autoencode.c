@@ -73,8 +73,15 @@ static inline int truth(const autoencode *m, const mn_io *io, const char **names
   return n;
 }
 
+static inline bool valid(const autoencode *m, const mn_io *io) {
+  const int decks = decks_of(io->param), cards = CARDS_DECK * decks, next = cards - 1 - m->q.asked;
+  if (m->shown < 1 || m->shown > cards || next < 0 || (m->q.asked && m->shown < cards)) return false;
+  return quiz_valid(&m->q, cards, m->shown == cards ? cards_get(m->row, next) : -1) &&
+         cards_valid(m->left, CARDS_SUITS, decks, cards - m->shown);
+}
+
 MN_ENV(autoencode, .version = 0,
        .doc = "watch decks of cards, then name their suits backwards (POPGym)",
        .about = "level     easy decks=1    medium decks=2    hard decks=3; 0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..16]", .actions = CARDS_SUIT_NAMES,
-       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth)
+       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)

@@ -25,6 +25,16 @@ MN_FN int cards_draw(uint16_t *left, int kinds, int n, uint32_t bits) {
   return kind;
 }
 
+/* Are n cards left, and of no kind more than full decks have? */
+MN_FN bool cards_valid(const uint16_t *left, int kinds, int decks, int n) {
+  bool most = true;
+  for (int k = 0; k < kinds; k++) {
+    most &= left[k] <= CARDS_DECK / kinds * decks;
+    n -= left[k];
+  }
+  return most && n == 0;
+}
+
 /* Suits, four to a byte; bytes come zeroed and a place is written once. */
 MN_FN void cards_put(uint8_t *row, int i, int suit) { row[i / 4] |= (uint8_t)(suit << i % 4 * 2); }
 MN_FN int cards_get(const uint8_t *row, int i) { return row[i / 4] >> i % 4 * 2 & 3; }

@@ -125,8 +125,21 @@ static inline int truth(const concentration *m, const mn_io *io, const char **na
   return 3 + 2 * MOST;
 }
 
+static inline bool valid(const concentration *m, const mn_io *io) {
+  const int n = cards_of(io->param), kinds = kinds_of(io->param);
+  int open = 0;
+  if (m->cards != n || m->kinds != kinds || m->length != length_of(n)) return false;
+  for (int i = 0; i < n; i++) {
+    if (m->card[i] > (OPEN | KIND) || (m->card[i] & KIND) >= kinds) return false;
+    open += m->card[i] / OPEN;
+  }
+  if (m->first < -1 || m->first >= n || m->second < -1 || m->second >= n || m->waiting > 1) return false;
+  return m->open == open && open % 2 == 0 && open < n &&
+         (m->first < 0 ? m->second < 0 && !m->waiting : !m->waiting || m->second < 0);
+}
+
 MN_ENV(concentration, .version = 0, .doc = "the game of pairs (POPGym)",
        .about = "level     easy decks=1 cards=colors    medium decks=2 cards=colors    hard decks=1 cards=ranks\n"
                 "decks     0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..4] cards=of_level|colors|ranks", .actions = "",
-       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth)
+       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)

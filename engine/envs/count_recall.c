@@ -82,9 +82,16 @@ static inline int truth(const count_recall *m, const mn_io *io, const char **nam
   return n;
 }
 
+static inline bool valid(const count_recall *m, const mn_io *io) {
+  const int decks = decks_of(io->param), kinds = kinds_of(io->param), cards = CARDS_DECK * decks;
+  if (m->kinds != kinds || m->each != cards / kinds || m->card >= kinds || m->query >= kinds) return false;
+  return quiz_valid(&m->q, cards - 1, m->each - m->left[m->query]) && m->n_left == cards - 1 - m->q.asked &&
+         cards_valid(m->left, kinds, decks, m->n_left) && cards_valid(m->queries_left, kinds, decks, m->n_left);
+}
+
 MN_ENV(count_recall, .version = 0,
        .doc = "how often was the card that is asked for dealt? (POPGym)",
        .about = "level     easy decks=1 cards=colors    medium decks=2 cards=suits    hard decks=4 cards=ranks\n"
                 "decks     0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..16] cards=of_level|colors|suits|ranks", .actions = "",
-       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth)
+       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)

@@ -163,17 +163,34 @@ static int truth(const gridworld *g, const mn_io *io, const char **names, float 
   return 6;
 }
 
+/* Does the map have that choice, counted from 1? */
+MN_FN bool is_choice(const grid_map *m, double choice) {
+  bool there = false;
+  for (int i = 0; i < m->choices; i++) there |= m->choice[i] + 1 == choice;
+  return there;
+}
+
+/* May one stand there, and the episode go on? */
+MN_FN bool is_ground(const gridworld *g, const mn_io *io, int x, int y) {
+  const int is = look(g, io, x, y);
+  return !opaque(is) && is != GRID_GOAL && is != GRID_TRAP && (is < GRID_CHOICE || is >= GRID_SAYS);
+}
+
+static bool valid(const gridworld *g, const mn_io *io) {
+  const grid_map *m = (const grid_map *)io->shared;
+  return (m->choices ? is_choice(m, g->right + 1) : g->right == 0) && g->keys < 1 << GRID_KEYS && g->steps >= 0 &&
+         g->steps < 1 << 30 && is_ground(g, io, g->x, g->y);
+}
+
 /* Which choice is right, of those there are; or where the agent stands: on nothing that ends an episode. */
 MN_FN bool set(gridworld *g, const mn_io *io, int fact, double value) {
-  const grid_map *m = (const grid_map *)io->shared;
-  bool there = false;
   if (fact == 0) {
-    for (int i = 0; i < m->choices; i++) there |= m->choice[i] + 1 == value;
+    const bool there = is_choice((const grid_map *)io->shared, value);
     if (there) g->right = (uint8_t)(value - 1);
     return there;
   }
-  const int x = fact == 1 ? (int)value : g->x, y = fact == 2 ? (int)value : g->y, is = look(g, io, x, y);
-  if (opaque(is) || is == GRID_GOAL || is == GRID_TRAP || (is >= GRID_CHOICE && is < GRID_SAYS)) return false;
+  const int x = fact == 1 ? (int)value : g->x, y = fact == 2 ? (int)value : g->y;
+  if (!is_ground(g, io, x, y)) return false;
   g->x = (int16_t)x;
   g->y = (int16_t)y;
   return true;
@@ -190,5 +207,5 @@ MN_ENV(gridworld, .version = 0,
                 "14-19 choices, 20-25 the cue naming a choice; after the cells, the keys carried.",
        .params = "map=\"\" view=5[3..15] occlusion=1[0..1] cue_steps=0[0..1000000] step_reward=0.0[-1..1]",
        .actions = "up down left right", .settable = "right=1[1..6] x=0[0..63] y=0[0..63]",
-       .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw, .truth = truth,
+       .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid,
        .set = set, .observe = observe)

@@ -46,7 +46,7 @@ MN_FN void spaces(const double *param, mn_space *out) {
 ** the levels of every smaller one. */
 static int prepare(mn_ctx *mn, const double *param, const char *text, void *shared) {
   (void)text;
-  world *w = shared;
+  world *w = (world *)shared;
   w->size = (int)param[SIZE];
   w->width = w->size + 2;
   w->mode = (int)param[MODE];
@@ -101,7 +101,7 @@ MN_FN void observe_cells(const memory_maze *m, const world *w, const level *l, u
   const uint64_t seen = seen_by(m, w, l);
   const uint8_t *cell = cells_of(l, w), *here = cell + m->row * w->width + m->col;
   for (int k = 0; k < n; k++) out[k] = (uint8_t)(here[s->over[h][k]] & -(seen >> s->at[h][k] & 1));
-  out[n] = cue_is_shown(m, w) ? (uint8_t)(TARGET + m->prompt) : UNSEEN;
+  out[n] = cue_is_shown(m, w) ? (uint8_t)(TARGET + m->prompt) : (uint8_t)UNSEEN;
   if (w->minimap) observe_map(m, w, cell, out + n + 1);
   if (!w->random_colours) return;
   const int all = n + 1 + (w->minimap ? w->size * w->size : 0);
@@ -263,6 +263,22 @@ static int truth(const memory_maze *m, const mn_io *io, const char **names, floa
   return (int)(out - values);
 }
 
+static bool valid(const memory_maze *m, const mn_io *io) {
+  const world *w = (const world *)io->shared;
+  const mn_roller *b = &m->body;
+  if (w->levels ? m->level < 0 || m->level >= w->levels : !level_valid(level_of(m, w), w)) return false;
+  if (m->row < 1 || m->row > w->size || m->col < 1 || m->col > w->size || m->heading > 3 || m->prompt >= w->targets)
+    return false;
+  if (m->steps >= 1u << 30 || m->touched > m->steps) return false;
+  for (int i = 0; i < MAZE_TARGETS; i++)
+    if (m->colour[i] >= MAZE_TARGETS) return false;
+  const uint8_t *cell = cells_of(level_of(m, w), w);
+  if (cell[m->row * w->width + m->col] == WALL) return false;
+  if (w->mode != CONTINUOUS) return true;
+  return b->x >= m->col && b->x < m->col + 1 && b->y >= m->row && b->y < m->row + 1 && b->heading >= 0 && b->heading <= 4 &&
+         b->speed >= 0 && b->speed <= 1 && b->spin >= -1 && b->spin <= 1;
+}
+
 /* The agent is put into the cell nearest to x or y, a ball at rest in its middle. */
 MN_FN bool put(memory_maze *m, const world *w, int row, int col) {
   if (row > w->size || col > w->size || cells_of(level_of(m, w), w)[row * w->width + col] == WALL) return false;
@@ -303,5 +319,5 @@ MN_ENV(memory_maze, .version = 0,
                  "minimap=0[0..1] randomize_colors=0[0..1]",
        .actions = "noop forward left right forward_left forward_right",
        .settable = "prompt=0[0..5] x=0.0[0..30] y=0.0[0..30]",
-       .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw, .truth = truth,
+       .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid,
        .set = set, .observe = observe_again);

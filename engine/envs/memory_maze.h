@@ -127,6 +127,31 @@ MN_FN void make_level(level *l, const world *w, mn_io *io) {
       colour[row * width + col] = cell_colour(l, cell[row * width + col], row, col, width);
 }
 
+/* Is it a maze as make_level leaves it: walled in, and its words and colours those of its cells? */
+MN_FN bool level_valid(const level *l, const world *w) {
+  const int width = w->width, margin = mn_sight_margin(w->sight.view), over = overreach(width, w->sight.view);
+  const uint8_t *cell = cells_of(l, w);
+  if (l->spawns < w->targets || l->spawns > MAZE_ROOMS) return false;
+  for (int i = 0; i < 9; i++)
+    if (l->block[i] >= MAZE_WALL_COLOURS) return false;
+  for (int i = 0; i < w->targets; i++)
+    if (l->target[i] >= width * width || cell[l->target[i]] != TARGET + i) return false;
+  for (int i = 1; i <= over; i++)
+    if (cell[-i] || cell[width * width + i - 1]) return false;
+  for (int row = -margin; row < width + margin; row++) {
+    uint64_t wall = ~0ull;
+    for (int col = 0; col < width && row >= 0 && row < width; col++) {
+      const int is = cell[row * width + col];
+      const bool rim = row == 0 || col == 0 || row == width - 1 || col == width - 1;
+      if (is < WALL || is >= TARGET + w->targets || (rim && is != WALL)) return false;
+      if (is != WALL) wall &= ~(1ull << (col + margin));
+      if (w->observation == PIXELS && colours_of(l, w)[row * width + col] != cell_colour(l, is, row, col, width)) return false;
+    }
+    if (walls_of(l)[row + margin] != wall) return false;
+  }
+  return true;
+}
+
 /* ---- where a copy is, and what it may know ---- */
 
 /* Cell i spans i .. i + 1, the border included. */

@@ -187,6 +187,23 @@ MN_FN void mystery_judge(mystery *m, mn_io *io, float usual) {
   m->fails = (uint16_t)(m->fails + !on);
 }
 
+/* Its path must hold together: whoever asks how far the goal is walks along it. */
+MN_FN bool mystery_valid(const mystery *m, const mn_io *io) {
+  const int lo = MYSTERY_TILE / 2, hi = MYSTERY_PIXELS - MYSTERY_TILE / 2;
+  (void)io;
+  if (m->x < lo || m->x > hi || m->y < lo || m->y > hi || m->heading > 7 || m->fell > 1) return false;
+  if (m->start >= MYSTERY_CELLS || m->goal >= MYSTERY_CELLS) return false;
+  const uint64_t on = m->path & mystery_bit(mystery_cell(m));
+  if ((m->path & m->walls) || ((m->path | m->walls) & ~MYSTERY_ALL)) return false;
+  if ((m->visited & ~m->path) || (m->fallen & (m->path | ~MYSTERY_ALL)) || m->fell == (on != 0)) return false;
+  uint64_t reached = mystery_bit(m->goal), before;
+  do {
+    before = reached;
+    reached |= (mystery_wide(reached) | mystery_tall(reached)) & m->path;
+  } while (reached != before);
+  return reached == m->path && (m->path & mystery_bit(m->start));
+}
+
 /* ---- settings ---- */
 
 MN_FN bool mystery_shows(const double *param, int what) {

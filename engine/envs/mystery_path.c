@@ -55,4 +55,4 @@ MN_ENV(mystery_path, .version = 0,
        .about = MYSTERY_ABOUT, .params = MYSTERY_PARAMS,
        .actions = "stay up down left up_left down_left right up_right down_right",
        .spaces = spaces, .prepare = NULL, .reset = reset, .step = step, .draw = mystery_draw,
-       .truth = mystery_truth)
+       .truth = mystery_truth, .valid = mystery_valid)

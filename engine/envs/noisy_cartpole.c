@@ -148,6 +148,16 @@ MN_FN bool set(noisy_cartpole *m, const mn_io *io, int fact, double value) {
   return true;
 }
 
+/* Velocities grow by no more than some ten a second squared, and within a few metres: no pole swings so fast. */
+static inline bool valid(const noisy_cartpole *m, const mn_io *io) {
+  const double most[STATE] = { LIMIT_X, 1e3, LIMIT_ANGLE, 1e3 };
+  bool is = m->steps >= 0 && m->steps < 1 << 30;
+  (void)io;
+  for (int i = 0; i < STATE; i++) is &= m->state[i] >= -most[i] && m->state[i] <= most[i];
+  for (int i = 0; i < 2; i++) is &= m->seen[i] >= -1e3f && m->seen[i] <= 1e3f;
+  return is;
+}
+
 MN_ENV(noisy_cartpole, .version = 0,
        .doc = "balance a pole, seen through noise and without velocities (noise=0 velocities=1: CartPole-v1)",
        .about = "noise=0.1, 0.2, 0.3: POPGym's NoisyPositionOnlyCartPole easy, medium, hard; 200 steps, 1/200 for each\n"
@@ -155,5 +165,5 @@ MN_ENV(noisy_cartpole, .version = 0,
                 "velocities=0: seen are the cart's place and the pole's angle; 1: both with their velocities",
        .params = "noise=0.1[0..1] velocities=0[0..1]", .actions = "left right",
        .settable = "x=0.0[-2.4..2.4] x_dot=0.0[-10..10] angle=0.0[-0.209..0.209] angle_dot=0.0[-10..10]",
-       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .set = set,
+       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid, .set = set,
        .observe = observe)

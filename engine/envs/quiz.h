@@ -32,6 +32,11 @@ MN_FN void quiz_mark(quiz *q, mn_io *io) {
   io->score = (float)q->right / n;
 }
 
+/* In the midst of an episode of so many questions, asking for `answer`? */
+MN_FN bool quiz_valid(const quiz *q, int questions, int answer) {
+  return q->questions == questions && q->asked < questions && q->right <= q->asked && q->answer == answer;
+}
+
 /* For names that begin with QUIZ_TRUTH; how many values. */
 #define QUIZ_TRUTH "answer asked right questions "
 static inline int quiz_truth(const quiz *q, float *values) {

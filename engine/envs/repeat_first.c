@@ -62,8 +62,14 @@ static inline int truth(const repeat_first *m, const mn_io *io, const char **nam
   return n;
 }
 
+static inline bool valid(const repeat_first *m, const mn_io *io) {
+  const int decks = decks_of(io->param), questions = CARDS_DECK * decks - 1;
+  return m->first < CARDS_SUITS && m->now < CARDS_SUITS && quiz_valid(&m->q, questions, m->first) &&
+         m->n_left == questions - m->q.asked && cards_valid(m->left, CARDS_SUITS, decks, m->n_left);
+}
+
 MN_ENV(repeat_first, .version = 0,
        .doc = "name the suit of the first card again and again (POPGym)",
        .about = "level     easy decks=1    medium decks=8    hard decks=16; 0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..16]", .actions = CARDS_SUIT_NAMES,
-       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth)
+       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)

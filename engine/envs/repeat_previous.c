@@ -75,9 +75,17 @@ static inline int truth(const repeat_previous *m, const mn_io *io, const char **
   return n;
 }
 
+static inline bool valid(const repeat_previous *m, const mn_io *io) {
+  const int cards = cards_of(io->param), k = k_of(io->param), asks = m->shown >= k;
+  if (m->cards != cards || m->k != k || m->shown < 1 || m->shown >= cards) return false;
+  return quiz_valid(&m->q, cards - k, asks ? cards_get(m->row, m->shown - k) : -1) &&
+         m->q.asked == (asks ? m->shown - k : 0) &&
+         cards_valid(m->left, CARDS_SUITS, cards / CARDS_DECK, cards - m->shown);
+}
+
 MN_ENV(repeat_previous, .version = 0,
        .doc = "name the suit shown k - 1 cards ago (POPGym)",
        .about = "level     easy k=4 decks=1    medium k=32 decks=2    hard k=64 decks=3; 0: the level's own",
        .params = "level=easy|medium|hard k=0[0..831] decks=0[0..16]", .actions = CARDS_SUIT_NAMES,
        .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw,
-       .truth = truth)
+       .truth = truth, .valid = valid)

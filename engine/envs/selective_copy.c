@@ -93,6 +93,16 @@ static inline int truth(const selective_copy *m, const mn_io *io, const char **n
   return n;
 }
 
+static inline bool valid(const selective_copy *m, const mn_io *io) {
+  const int tokens = tokens_of(io->param), symbols = symbols_of(io->param);
+  const int blanks = length_of(io->param) - tokens, asks = m->now == symbols + 1;
+  if (m->symbols != symbols || m->now > symbols + 1 || m->shown > tokens || m->blanks_left > blanks) return false;
+  for (int i = 0; i < m->shown; i++)
+    if (m->token[i] >= symbols) return false;
+  if (asks ? m->shown < tokens || m->blanks_left || m->q.asked >= tokens : m->q.asked) return false;
+  return quiz_valid(&m->q, tokens, asks ? m->token[m->q.asked] : -1);
+}
+
 MN_ENV(selective_copy, .version = 0,
        .doc = "symbols among blanks, then name them in order",
        .about = "level   easy tokens=4 length=20    medium tokens=8 length=72    hard tokens=16 length=272; symbols=8;\n"
@@ -100,4 +110,4 @@ MN_ENV(selective_copy, .version = 0,
                 "length  steps that show something; as many as tokens: no blanks, the copy task",
        .params = "level=easy|medium|hard tokens=0[0..256] length=0[0..4096] symbols=0[0..62]",
        .actions = SYMBOLS_NAMES, .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw,
-       .truth = truth)
+       .truth = truth, .valid = valid)

@@ -30,4 +30,4 @@ MN_FN void step(tmaze *m, mn_io *io) {
 MN_ENV(tmaze, .version = 0, .doc = "remember along a whole corridor which way to turn at its end",
        .params = "corridor=160[2..256] distractors=6[0..64]", .actions = "up down left right",
        .settable = TMAZE_SETTABLE, .spaces = spaces, .reset = reset, .step = step, .draw = tmaze_draw,
-       .truth = tmaze_truth, .set = tmaze_set, .observe = observe)
+       .truth = tmaze_truth, .valid = tmaze_valid, .set = tmaze_set, .observe = observe)

@@ -36,6 +36,11 @@ MN_FN void tmaze_move(tmaze *m, mn_io *io) {
   io->score = (float)(io->terminated & right);
 }
 
+MN_FN bool tmaze_valid(const tmaze *m, const mn_io *io) {
+  return m->corridor == io->param[TMAZE_CORRIDOR] && m->distractors == io->param[TMAZE_DISTRACTORS] &&
+         m->position >= 0 && m->position < m->corridor && m->cue <= TMAZE_DOWN && m->shown <= 1;
+}
+
 #define TMAZE_SETTABLE "cue=up|down position=0[0..255]"
 
 /* cue, then position. */

@@ -30,4 +30,4 @@ MN_ENV(tmaze_bakker, .version = 0,
        .doc = "the T-Maze without a sense of place: only cue, corridor and junction are seen",
        .params = "corridor=160[2..256] distractors=6[0..64]", .actions = "up down left right",
        .settable = TMAZE_SETTABLE, .spaces = spaces, .reset = reset, .step = step, .draw = tmaze_draw,
-       .truth = tmaze_truth, .set = tmaze_set, .observe = observe)
+       .truth = tmaze_truth, .valid = tmaze_valid, .set = tmaze_set, .observe = observe)

@@ -327,7 +327,7 @@ static void walk(const agalite *g, int bh, float *state) {
     }
     read_keys(g, &x, state, state, 0);
     for (int i = 0; i < x.n; i++) {
-      mn_expect(a, t + i + L, bh, false);
+      mn_expect(a, t + i + L, bh, false, true);
       expect_values(a, c->out[OUT_Y].data, t + i + L, bh, true);
       carry_values_ahead(g, &x, i, before(g, &x, i, values), values);
     }
@@ -413,7 +413,7 @@ static void chunk_back(const agalite *g, span *x, int t, int next, int next_bh, 
   products_back(g, x);
   for (int i = x->n - 1; i >= 0; i--) {
     const float *from = before(g, x, i, states + i * size);
-    mn_expect(a, next + i, next_bh, false);
+    mn_expect(a, next + i, next_bh, false, true);
     expect_values(a, a->c->out[OUT_Y].grad, next + i, next_bh, false);
     mn_expect_grads(a, t + i - 2, x->bh);
     if (a->V % MN_LANES) values_back(false, g, x, i, from + values, dstate + values);

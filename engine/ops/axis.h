@@ -22,4 +22,15 @@ static inline mn_span mn_span_of(const mn_arg *x, int axis) {
   return s;
 }
 
+/* Of an op that takes an axis away: its option 0 names the axis, or all of them. */
+enum { MN_ALL_AXES = -100 };
+
+static inline mn_span mn_reduced_span(const mn_call *c) {
+  const mn_arg *x = &c->in[0];
+  int axis = (int)OPT(c, 0);
+  if (axis != MN_ALL_AXES) return mn_span_of(x, axis < 0 ? axis + x->ndim : axis);
+  mn_span all = { 1, x->n, 1 };
+  return all;
+}
+
 #endif

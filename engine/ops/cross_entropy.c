@@ -3,6 +3,7 @@
 ** whether its largest logit is the right one, comes with it: an evaluation adds these up as it likes.
 ** A replayed plan's targets are not checked beforehand: one out of range gives NaN. */
 #include "../maths.h"
+#include "../simd.h"
 #include "op.h"
 
 static double asked(const mn_call *c) {

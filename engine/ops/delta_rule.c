@@ -39,21 +39,6 @@ static int shape(mn_call *c) {
 
 /* ---- the state: C [V,K] outside, transposed and padded inside ---- */
 
-/* Taking even and odd lanes of neighbours, log2(lanes) times, exchanges rows and lanes. */
-MN_INLINE void transpose_lanes(mn_lanes *a) {
-  mn_lanes b[MN_LANES];
-#pragma GCC unroll 4
-  for (int n = 1; n < MN_LANES; n *= 2) {
-#pragma GCC unroll 8
-    for (int i = 0; i < MN_LANES / 2; i++) {
-      b[i] = MN_EVEN(a[2 * i], a[2 * i + 1]);
-      b[i + MN_LANES / 2] = MN_ODD(a[2 * i], a[2 * i + 1]);
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < MN_LANES; i++) a[i] = b[i];
-  }
-}
-
 /* to[cols,rows] = from[rows,cols] transposed; from NULL: zeros.  `to` may have more of both (zeros) or
 ** fewer (left out): its sizes are m by n. */
 static void transpose(int rows, int cols, const float *from, int m, int n, float *to) {
@@ -64,7 +49,7 @@ static void transpose(int rows, int cols, const float *from, int m, int n, float
         bool in = from && i + r < rows && j < cols;
         a[r] = in ? mn_load_n(from + (long)(i + r) * cols + j, cols - j) : (mn_lanes){ 0 };
       }
-      transpose_lanes(a);
+      mn_turn_lanes(a);
       for (int r = 0; r < MN_LANES && j + r < m; r++) mn_store_n(to + (long)(j + r) * n + i, a[r], n - i);
     }
 }
@@ -86,6 +71,25 @@ static mn_delta_state state_at(const mn_attention *a, float *p) {
 /* The state before token t, a multiple of 16: all that backward needs of the past. */
 static mn_delta_state checkpoint(const mn_attention *a, int bh, int t) {
   return state_at(a, a->c->out[OUT_SAVED].data + ((long)bh * mn_chunks(a->T) + t / L) * state_size(a));
+}
+
+/* What a chunk will read and store: n tokens from t on of head bh, which come after those that are worked on. */
+static void look_ahead(const mn_delta *d, int bh, int t, int n, bool back, mn_ahead *q) {
+  const mn_attention *a = &d->a;
+  const mn_arg *in = a->c->in, *y = &a->c->out[OUT_Y];
+  const long heads = (long)a->B * a->H;
+  mn_ahead_open(q, back ? 1 : 4);
+  if (bh >= heads) return;
+  const long at = mn_token(a, t, bh);
+  q->rows = n < L ? n : L;
+  if (!back || a->normalise) mn_ahead_rows(q, y->data + at * a->V, heads * a->V, a->V);
+  if (back && y->grad) mn_ahead_rows(q, y->grad + at * a->V, heads * a->V, a->V);
+  for (int i = IN_Q; i <= IN_V; i++) {
+    int width = in[i].shape[3];
+    mn_ahead_rows(q, in[i].data + at * width, heads * width, width);
+    if (back && in[i].grad) mn_ahead_rows(q, in[i].grad + at * width, heads * width, width);
+  }
+  if (back) q->block = checkpoint(a, bh, t).C, q->size = state_size(a);
 }
 
 /* ---- forward ---- */
@@ -160,7 +164,10 @@ static void walk_chunks(const mn_delta *d, int bh, const float *C, const float *
     end = (t / L + 1) * L;
     if (end > c->t1) end = c->t1;
     next = end % L == 0 && end < a->T ? checkpoint(a, bh, end) : spare[1];
-    mn_delta_chunk(d, bh, t, end - t, now, next, work);
+    const int soon = end < c->t1 ? end : c->t0;
+    mn_ahead q;
+    look_ahead(d, soon == end ? bh : bh + 1, soon, c->t1 - soon, false, &q);
+    mn_delta_chunk(d, bh, t, end - t, now, next, &q, work);
   }
   narrow(a, now, c->out[OUT_C].data + (long)bh * a->V * a->K, c->out[OUT_SUM].data + (long)bh * a->K);
 }
@@ -212,8 +219,13 @@ static void backward(mn_call *c) {
     float *mine = work + omp_get_thread_num() * size;
     mn_delta_state grad = state_at(a, mn_cut(&mine, state_size(a)));
     widen(a, dC ? dC + bh * state : NULL, ds ? ds + (long)bh * a->K : NULL, grad);
-    for (int t = (mn_chunks(a->T) - 1) * L; t >= 0; t -= L)
-      mn_delta_chunk_back(&d, bh, t, a->T - t < L ? a->T - t : L, checkpoint(a, bh, t), grad, mine);
+    const int newest = (mn_chunks(a->T) - 1) * L;
+    for (int t = newest; t >= 0; t -= L) {
+      mn_ahead q;
+      if (t) look_ahead(&d, bh, t - L, L, true, &q);
+      else   look_ahead(&d, bh + 1, newest, a->T - newest, true, &q);
+      mn_delta_chunk_back(&d, bh, t, a->T - t < L ? a->T - t : L, checkpoint(a, bh, t), grad, &q, mine);
+    }
     narrow(a, grad, dC0 ? dC0 + bh * state : NULL, ds0 ? ds0 + (long)bh * a->K : NULL);
   }
 }

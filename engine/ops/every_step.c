@@ -13,10 +13,10 @@ enum { BLOCK = 64 };             /* numbers to a job */
 
 static void sums(const mn_call *c, long from) {
   long n = c->in[0].n, rows = c->out[0].n / n, end = n - from < BLOCK ? n : from + BLOCK;
-  float *dx = c->in[0].grad;
-  for (long i = from; i < end; i++) dx[i] = 0;
+  double sum[BLOCK] = { 0 };
   for (long r = 0; r < rows; r++)
-    for (long i = from; i < end; i++) dx[i] += c->out[0].grad[r * n + i];
+    for (long i = from; i < end; i++) sum[i - from] += (double)c->out[0].grad[r * n + i];
+  for (long i = from; i < end; i++) c->in[0].grad[i] = (float)sum[i - from];
 }
 
 static void backward(mn_call *c) {

@@ -37,8 +37,8 @@ static void load_values(const mn_attention *a, const mn_tokens *at, float *w, fl
 /* s of every token (after it), its sum with q, and decay turned into u = keep - decay. */
 static void key_sums(const mn_attention *a, int n, const float *keep, const float *s,
                      const float *q, const float *write, float *decay, float *sums, float *z) {
-  long Kp = a->Kp;
-  for (int t = 0; t < n; t++, s = sums, sums += Kp, q += Kp, write += Kp, decay += Kp) {
+  long Kp = a->Kp, ld = mn_key_row(a);
+  for (int t = 0; t < n; t++, s = sums, sums += ld, q += ld, write += ld, decay += ld) {
     mn_lanes dot = { 0 };
     for (int j = 0; j < Kp; j += MN_LANES) {
       mn_lanes d = mn_load(decay + j), x = d * mn_load(s + j) + mn_load(write + j);
@@ -50,10 +50,10 @@ static void key_sums(const mn_attention *a, int n, const float *keep, const floa
   }
 }
 
-/* What the passes of one chunk read and add to; pointers to [16,Kp] or [16,Vp], moved to the tile's
+/* What the passes of one chunk read and add to; pointers to [16,Kp], rows ld apart, or [16,Vp], moved to the tile's
 ** columns or rows.  g: gradient of C q. */
 typedef struct tile {
-  int n, Kp, Vp;
+  int n, Kp, ld, Vp;
   const float *keep, *q, *write, *u, *w, *b, *g;
   float *dq, *dwrite, *du;
 } tile;
@@ -80,7 +80,7 @@ MN_INLINE void pass(const bool read, const int N, tile x, const float *C, float 
       mn_lanes sum = part[t][r];
 #pragma GCC unroll 4
       for (int j = 0; j < N; j++) {
-        long at = t * Kp + j * MN_LANES;
+        long at = (long)t * x.ld + j * MN_LANES;
         mn_lanes kept = x.keep[t] - mn_load(x.u + at) * b;
         c[r][j] = c[r][j] * kept + mn_load(x.write + at) * w;
         if (read) sum += c[r][j] * mn_load(x.q + at);
@@ -106,7 +106,8 @@ static void gather(int Vp, mn_lanes (*part)[R], float *out) {
 MN_INLINE void walk(const bool read, const mn_attention *a, const mn_tokens *at,
                     mn_chunk_state from, mn_chunk_state to, float *work) {
   int Kp = a->Kp, Vp = a->Vp;
-  long kn = (long)L * Kp, vn = (long)L * Vp;
+  int ld = (int)mn_key_row(a);
+  long kn = (long)L * ld, vn = (long)L * Vp;
   float *q = mn_cut(&work, kn), *write = mn_cut(&work, kn), *u = mn_cut(&work, kn);
   float *sums = mn_cut(&work, kn);
   float *w = mn_cut(&work, vn), *b = mn_cut(&work, vn), *num = mn_cut(&work, vn), z[L], keep[L];
@@ -114,8 +115,8 @@ MN_INLINE void walk(const bool read, const mn_attention *a, const mn_tokens *at,
   mn_load_keys(a, at, q, write, u);
   load_values(a, at, w, b);
   key_sums(a, at->n, keep, from.s, q, write, u, sums, z);
-  tile x = { at->n, Kp, Vp, keep, q, write, u, w, b, NULL, NULL, NULL, NULL };
-  memcpy(to.s, sums + (long)(at->n - 1) * Kp, sizeof(float) * (size_t)Kp);
+  tile x = { at->n, Kp, ld, Vp, keep, q, write, u, w, b, NULL, NULL, NULL, NULL };
+  memcpy(to.s, sums + (long)(at->n - 1) * ld, sizeof(float) * (size_t)Kp);
   for (int i = 0; i < Vp; i += R) {
     mn_lanes part[L][R];
     memset(part, 0, sizeof part);
@@ -202,7 +203,7 @@ MN_INLINE void pass_back(const int N, tile x, const float *C, float *dC, mn_lane
     for (int r = 0; r < R; r++)
 #pragma GCC unroll 2
       for (int j = 0; j < N; j++) {
-        long at = t * Kp + j * MN_LANES;
+        long at = (long)t * x.ld + j * MN_LANES;
         float b = x.b[t * Vp + r], w = x.w[t * Vp + r];
         mn_lanes kept = x.keep[t] - mn_load(x.u + at) * b;
         was[t + 1][r][j] = was[t][r][j] * kept + mn_load(x.write + at) * w;
@@ -211,7 +212,7 @@ MN_INLINE void pass_back(const int N, tile x, const float *C, float *dC, mn_lane
   for (int t = x.n - 1; t >= 0; t--) {
 #pragma GCC unroll 2
     for (int j = 0; j < N; j++) {
-      long at = t * Kp + j * MN_LANES;
+      long at = (long)t * x.ld + j * MN_LANES;
       mn_lanes q = mn_load(x.q + at), write = mn_load(x.write + at), u = mn_load(x.u + at);
       mn_lanes dq = mn_load(x.dq + at), dwrite = mn_load(x.dwrite + at), du = mn_load(x.du + at);
 #pragma GCC unroll 4
@@ -242,8 +243,8 @@ static void key_sums_back(tile x, const float *first, const float *sums, const f
   for (int j = 0; j < x.Kp; j += MN_LANES) {
     mn_lanes d = mn_load(ds + j);
     for (int t = x.n - 1; t >= 0; t--) {
-      long at = (long)t * x.Kp + j;
-      mn_lanes before = mn_load(t ? sums + at - x.Kp : first + j);
+      long at = (long)t * x.ld + j;
+      mn_lanes before = mn_load(t ? sums + at - x.ld : first + j);
       d += mn_load(x.q + at) * dz[t];
       mn_store(x.dq + at, mn_load(x.dq + at) + mn_load(sums + at) * dz[t]);
       mn_store(x.dwrite + at, mn_load(x.dwrite + at) + d);
@@ -265,7 +266,8 @@ static void values_back(const mn_attention *a, long token, const float *A, const
 static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
                        mn_chunk_state grad, float *work) {
   int Kp = a->Kp, Vp = a->Vp;
-  long kn = (long)L * Kp, vn = (long)L * Vp;
+  int ld = (int)mn_key_row(a);
+  long kn = (long)L * ld, vn = (long)L * Vp;
   float *q = mn_cut(&work, kn), *write = mn_cut(&work, kn), *u = mn_cut(&work, kn);
   float *sums = mn_cut(&work, kn);
   float *dq = mn_cut(&work, kn), *dwrite = mn_cut(&work, kn), *du = mn_cut(&work, kn);
@@ -277,7 +279,7 @@ static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_stat
   key_sums(a, at->n, keep, from.s, q, write, u, sums, z);
   mn_read_dy(a, at->bh, at->t, at->n, z, g, dz);
   memset(dq, 0, sizeof(float) * 3 * (size_t)kn);
-  tile x = { at->n, Kp, Vp, keep, q, write, u, w, b, g, dq, dwrite, du };
+  tile x = { at->n, Kp, ld, Vp, keep, q, write, u, w, b, g, dq, dwrite, du };
   for (int i = 0; i < Vp; i += R) {
     mn_lanes sum_A[L][R], sum_B[L][R];
     memset(sum_A, 0, sizeof sum_A);
@@ -294,14 +296,14 @@ static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_stat
   key_sums_back(x, from.s, sums, dz, grad.s);
   for (int i = 0; i < at->n; i++) {
     long token = mn_token(a, at->t + i, at->bh);
-    mn_keys_back(a, token, mn_keep(a, at->t + i, at->bh), dq + (long)i * Kp, dwrite + (long)i * Kp,
-                 du + (long)i * Kp, sums);
+    mn_keys_back(a, token, mn_keep(a, at->t + i, at->bh), dq + (long)i * ld, dwrite + (long)i * ld,
+                 du + (long)i * ld, sums);
     values_back(a, token, A + (long)i * Vp, B + (long)i * Vp);
   }
 }
 
 static const mn_matrix_kernels kernels = {
-  .name = "joint_gate_attention", .may_write_raw = true, .span = 2, .chunk = chunk,
+  .name = "joint_gate_attention", .may_write_raw = true, .span = MN_JOINT_SPAN, .chunk = chunk,
   .advance = advance, .step = step, .chunk_back = chunk_back,
   .key_rows = 7, .value_rows = 5,
 };

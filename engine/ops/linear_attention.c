@@ -23,22 +23,14 @@ static void multiply(long n, const float *x, const float *y, float *out) {
   for (long i = 0; i < n; i += MN_LANES) mn_store(out + i, mn_load(x + i) * mn_load(y + i));
 }
 
-/* s.q of every token: what the chunk's own keys give, and what is left of the old sum. */
-static void key_sums(int Kp, const float *S, const float *Pq, const float *s, float *z) {
-  for (int t = 0; t < L; t++) {
-    z[t] = mn_dot(Kp, Pq + (long)t * Kp, s);
-    for (int i = 0; i <= t; i++) z[t] += S[t * L + i];
-  }
-}
-
 /* The state after a chunk: v and k as they are left at its end, and what is kept of the old one. */
 static void write_state(const mn_attention *a, const float *v, const float *k, const float *kept_v,
                         const float *kept_k, mn_chunk_state from, mn_chunk_state to) {
-  long Kp = a->Kp, Vp = a->Vp;
-  mn_chunk_gemm((int)Vp, (int)Kp, L, v, 1, Vp, k, Kp, from.C, kept_v, kept_k, to.C, Kp);
+  long Kp = a->Kp, Vp = a->Vp, ld = mn_key_row(a);
+  mn_chunk_gemm((int)Vp, (int)Kp, L, v, 1, Vp, k, ld, from.C, kept_v, kept_k, to.C, Kp);
   for (int j = 0; j < Kp; j += MN_LANES) {
     mn_lanes sum = mn_load(from.s + j) * mn_load(kept_k + j);
-    for (int i = 0; i < L; i++) sum += mn_load(k + i * Kp + j);
+    for (int i = 0; i < L; i++) sum += mn_load(k + i * ld + j);
     mn_store(to.s + j, sum);
   }
 }
@@ -49,7 +41,7 @@ static void chunk(const mn_attention *a, const mn_tokens *at, mn_chunk_state fro
     mn_even_chunk(a, at, from, to, work);
     return;
   }
-  long Kp = a->Kp, Vp = a->Vp, kn = L * Kp, vn = L * Vp;
+  long Kp = a->Kp, Vp = a->Vp, ld = mn_key_row(a), kn = L * ld, vn = L * Vp;
   float *q = mn_cut(&work, kn), *k = mn_cut(&work, kn), *kd = mn_cut(&work, kn);
   float *P = mn_cut(&work, kn), *Pq = mn_cut(&work, kn), *kr = mn_cut(&work, kn);
   float *v = mn_cut(&work, vn), *vd = mn_cut(&work, vn), *PA = mn_cut(&work, vn);
@@ -57,16 +49,23 @@ static void chunk(const mn_attention *a, const mn_tokens *at, mn_chunk_state fro
   float *S = mn_cut(&work, L * L), z[L];
   mn_load_keys(a, at, q, k, kd);
   load_values(a, at, v, vd);
-  mn_chunk_prefix((int)Kp, kd, P);
-  mn_chunk_prefix((int)Vp, vd, PA);
-  mn_chunk_scores((int)Kp, k, kd, q, kr, S);
-  multiply(kn, P, q, Pq);
-  mn_chunk_dots(L, (int)Vp, (int)Kp, Pq, Kp, from.C, Kp, y0, Vp);
+  mn_ask(a, at, 0);
+  mn_chunk_prefix((int)Kp, ld, kd, q, P, Pq);
+  mn_ask(a, at, 1);
+  mn_chunk_prefix((int)Vp, Vp, vd, NULL, PA, NULL);
+  mn_ask(a, at, 2);
+  mn_chunk_scores((int)Kp, ld, k, kd, q, kr, S);
+  mn_ask(a, at, 3);
+  mn_chunk_dots(L, (int)Vp, (int)Kp, Pq, ld, from.C, Kp, y0, Vp);
+  mn_ask(a, at, 4);
   mn_chunk_mix((int)Vp, v, vd, S, PA, y0, y, vr);
-  key_sums((int)Kp, S, Pq, from.s, z);
+  mn_ask(a, at, 5);
+  mn_chunk_row_dots((int)Kp, Pq, ld, from.s, 0, S, NULL, z);         /* s.q: of the old sum, and of the chunk's keys */
+  mn_ask(a, at, 6);
   mn_write_y(a, at->bh, at->t, at->n, y, z);
+  mn_ask(a, at, 7);
 
-  write_state(a, vr, kr, PA + vn - Vp, P + kn - Kp, from, to);
+  write_state(a, vr, kr, PA + vn - Vp, P + kn - ld, from, to);
 }
 
 /* The chunk without y: what is left of every key and value at its end. */
@@ -76,14 +75,14 @@ static void advance(const mn_attention *a, const mn_tokens *at, mn_chunk_state f
     mn_even_advance(a, at, from, to, work);
     return;
   }
-  long Kp = a->Kp, Vp = a->Vp, kn = L * Kp, vn = L * Vp;
+  long Kp = a->Kp, Vp = a->Vp, ld = mn_key_row(a), kn = L * ld, vn = L * Vp;
   float *q = mn_cut(&work, kn), *k = mn_cut(&work, kn), *kd = mn_cut(&work, kn);
   float *v = mn_cut(&work, vn), *vd = mn_cut(&work, vn);
   float *kept_k = mn_cut(&work, Kp), *kept_v = mn_cut(&work, Vp);
   mn_load_keys(a, at, q, k, kd);
   load_values(a, at, v, vd);
-  mn_chunk_run((int)Kp, kd, k, kept_k);
-  mn_chunk_run((int)Vp, vd, v, kept_v);
+  mn_chunk_run((int)Kp, ld, kd, k, kept_k);
+  mn_chunk_run((int)Vp, Vp, vd, v, kept_v);
   write_state(a, v, k, kept_v, kept_k, from, to);
 }
 
@@ -129,12 +128,14 @@ static void step(const mn_attention *a, long token, float keep, float *C, const 
 static void decay_back(int Vp, int Kp, const float *C, const float *dC, const float *kept_v,
                        const float *kept_k, float *dkept_v, float *dkept_k) {
   memset(dkept_k, 0, sizeof(float) * (size_t)Kp);
-  for (int i = 0; i < Vp; i += 4) {
-    mn_lanes sum[4] = { { 0 } };
+  for (int i = 0; i < Vp; i += MN_LANES) {
+    mn_lanes sum[MN_LANES];
+#pragma GCC unroll 16
+    for (int r = 0; r < MN_LANES; r++) sum[r] = (mn_lanes){ 0 };
     for (int j = 0; j < Kp; j += MN_LANES) {
       mn_lanes kept = mn_load(kept_k + j), dk = mn_load(dkept_k + j);
-#pragma GCC unroll 4
-      for (int r = 0; r < 4; r++) {
+#pragma GCC unroll 16
+      for (int r = 0; r < MN_LANES; r++) {
         long at = (long)(i + r) * Kp + j;
         mn_lanes x = mn_load(C + at) * mn_load(dC + at);
         dk += x * kept_v[i + r];
@@ -142,7 +143,24 @@ static void decay_back(int Vp, int Kp, const float *C, const float *dC, const fl
       }
       mn_store(dkept_k + j, dk);
     }
-    for (int r = 0; r < 4; r++) dkept_v[i + r] = mn_sum(sum[r]);
+    mn_store(dkept_v + i, mn_sums(sum));
+  }
+}
+
+/* What w, the gradient of P_t q_t through the old matrix, and dz through the old sum of keys, come to: dq and, by way of
+** the prefix products P, ddecay are added to.  dkept: gradient of the last P through the new state. */
+static void old_state_back(int Kp, long ld, const float *q, const float *decay, const float *P, const float *w,
+                           const float *sum, const float *dz, const float *dkept, float *ddecay, float *dq) {
+  for (int j = 0; j < Kp; j += MN_LANES) {
+    mn_lanes s = mn_load(sum + j), g = mn_load(dkept + j);
+    for (int t = L - 1; t >= 0; t--) {
+      long at = t * ld + j;
+      mn_lanes x = mn_load(w + at) + s * dz[t];
+      mn_store(dq + at, mn_load(dq + at) + x * mn_load(P + at));
+      g += x * mn_load(q + at);
+      mn_store(ddecay + at, mn_load(ddecay + at) + (t ? g * mn_load(P + at - ld) : g));
+      g *= mn_load(decay + at);
+    }
   }
 }
 
@@ -152,7 +170,7 @@ static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_stat
     mn_even_chunk_back(a, at, from, grad, work);
     return;
   }
-  long Kp = a->Kp, Vp = a->Vp, kn = L * Kp, vn = L * Vp;
+  long Kp = a->Kp, Vp = a->Vp, ld = mn_key_row(a), kn = L * ld, vn = L * Vp;
   float *q = mn_cut(&work, kn), *k = mn_cut(&work, kn), *kd = mn_cut(&work, kn);
   float *P = mn_cut(&work, kn), *Pq = mn_cut(&work, kn), *kr = mn_cut(&work, kn);
   float *w = mn_cut(&work, kn), *dk = mn_cut(&work, kn), *dkd = mn_cut(&work, kn);
@@ -161,71 +179,70 @@ static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_stat
   float *y0 = mn_cut(&work, vn), *g = mn_cut(&work, vn), *PAg = mn_cut(&work, vn);
   float *vr = mn_cut(&work, vn);
   float *dv = mn_cut(&work, vn), *dvd = mn_cut(&work, vn);
-  float *S = mn_cut(&work, L * L), *dS = mn_cut(&work, L * L), z[L], dz[L];
+  float *S = mn_cut(&work, L * L), *dS = mn_cut(&work, L * L), z[L], dz[L], along[L];
 
   /* Forward once more, as far as it is needed. */
   mn_load_keys(a, at, q, k, kd);
   load_values(a, at, v, vd);
-  mn_chunk_prefix((int)Kp, kd, P);
-  mn_chunk_prefix((int)Vp, vd, PA);
-  mn_chunk_scores((int)Kp, k, kd, q, kr, S);
-  multiply(kn, P, q, Pq);
-  mn_chunk_dots(L, (int)Vp, (int)Kp, Pq, Kp, from.C, Kp, y0, Vp);
-  key_sums((int)Kp, S, Pq, from.s, z);
+  mn_ask(a, at, 0);
+  mn_chunk_prefix((int)Kp, ld, kd, q, P, Pq);
+  mn_chunk_prefix((int)Vp, Vp, vd, NULL, PA, NULL);
+  mn_ask(a, at, 1);
+  mn_chunk_scores((int)Kp, ld, k, kd, q, kr, S);
+  mn_ask(a, at, 2);
+  mn_chunk_dots(L, (int)Vp, (int)Kp, Pq, ld, from.C, Kp, y0, Vp);
+  mn_ask(a, at, 3);
+  mn_chunk_row_dots((int)Kp, Pq, ld, from.s, 0, S, NULL, z);
   mn_read_dy(a, at->bh, at->t, at->n, z, g, NULL);
 
   /* What flows through the scores and the old state (w); s.q is one more value channel, of value 1 that is never
   ** forgotten. */
-  mn_chunk_scores((int)Vp, v, vd, g, vr, dS);
+  mn_chunk_scores((int)Vp, Vp, v, vd, g, vr, dS);
+  mn_ask(a, at, 4);
   multiply(vn, PA, g, PAg);
-  mn_chunk_gemm(L, (int)Kp, (int)Vp, PAg, Vp, 1, from.C, Kp, 0, 0, 0, w, Kp);
+  mn_chunk_gemm(L, (int)Kp, (int)Vp, PAg, Vp, 1, from.C, Kp, 0, 0, 0, w, ld);
+  mn_ask(a, at, 5);
+  mn_chunk_row_dots((int)Vp, PAg, Vp, y0, Vp, S, dS, along);
   for (int i = 0; i < L; i++) {
-    float along = mn_dot((int)Kp, Pq + i * Kp, w + i * Kp) + mn_dot(i + 1, S + i * L, dS + i * L);
-    dz[i] = mn_den_back(a, z[i], along);
-    for (int s = 0; s <= i; s++) dS[i * L + s] += dz[i];
+    dz[i] = mn_den_back(a, z[i], along[i]);
+    for (int s = 0; s < L; s++) dS[i * L + s] += dz[i];         /* those of s > i are not read */
   }
 
   /* And through the new state (dk, dv). */
-  mn_chunk_gemm(L, (int)Kp, (int)Vp, vr, Vp, 1, grad.C, Kp, 0, 0, 0, dk, Kp);
-  mn_chunk_dots(L, (int)Vp, (int)Kp, kr, Kp, grad.C, Kp, dv, Vp);
-  float *kept_k = P + kn - Kp, *kept_v = PA + vn - Vp;
+  mn_chunk_gemm_to(L, (int)Kp, (int)Vp, vr, Vp, 1, grad.C, Kp, grad.s, 0, 0, 0, dk, ld);
+  mn_ask(a, at, 6);
+  mn_chunk_dots(L, (int)Vp, (int)Kp, kr, ld, grad.C, Kp, dv, Vp);
+  mn_ask(a, at, 7);
+  float *kept_k = P + kn - ld, *kept_v = PA + vn - Vp;
   float *dkept_k = mn_cut(&work, 2 * Kp), *dkept_v = mn_cut(&work, Vp);
   decay_back((int)Vp, (int)Kp, from.C, grad.C, kept_v, kept_k, dkept_v, dkept_k);
-  for (int i = 0; i < L; i++)
-    for (int j = 0; j < Kp; j += MN_LANES) {
-      long ij = i * Kp + j;
-      mn_lanes x = mn_load(w + ij) + mn_load(from.s + j) * dz[i];
-      mn_store(dq + ij, x * mn_load(P + ij));
-      mn_store(w + ij, x * mn_load(q + ij));
-      mn_store(dk + ij, mn_load(dk + ij) + mn_load(grad.s + j));
-    }
-  for (int j = 0; j < Kp; j++) w[kn - Kp + j] += dkept_k[j] + from.s[j] * grad.s[j];
+  for (int j = 0; j < Kp; j++) dkept_k[j] += from.s[j] * grad.s[j];
   multiply(vn, g, y0, y0);
   for (int j = 0; j < Vp; j++) y0[vn - Vp + j] += dkept_v[j];
 
-  /* Among the tokens of the chunk, then the prefix products; w and y0 are those gradients now. */
-  mn_chunk_back((int)Kp, k, kd, q, dS, dk, dkd, dq);
-  mn_chunk_back((int)Vp, v, vd, g, S, dv, dvd, NULL);
-  mn_chunk_prefix_back((int)Kp, kd, P, w, dkd);
-  mn_chunk_prefix_back((int)Vp, vd, PA, y0, dvd);
+  /* Among the tokens of the chunk, then the prefix products. */
+  mn_chunk_back((int)Kp, ld, k, kd, q, dS, dk, dkd, dq);
+  mn_chunk_back((int)Vp, Vp, v, vd, g, S, dv, dvd, NULL);
+  old_state_back((int)Kp, ld, q, kd, P, w, from.s, dz, dkept_k, dkd, dq);
+  mn_chunk_prefix_back((int)Vp, Vp, vd, PA, y0, dvd);
   for (int i = 0; i < at->n; i++) {
     long token = mn_token(a, at->t + i, at->bh);
     float keep = mn_keep(a, at->t + i, at->bh);
-    mn_keys_back(a, token, keep, dq + i * Kp, dk + i * Kp, dkd + i * Kp, dkept_k);
+    mn_keys_back(a, token, keep, dq + i * ld, dk + i * ld, dkd + i * ld, dkept_k);
     mn_values_back(a, token, keep, dv + i * Vp, dvd + i * Vp);
   }
 
   /* The state before the chunk. */
-  mn_chunk_gemm((int)Vp, (int)Kp, L, PAg, 1, Vp, Pq, Kp, grad.C, kept_v, kept_k, grad.C, Kp);
+  mn_chunk_gemm((int)Vp, (int)Kp, L, PAg, 1, Vp, Pq, ld, grad.C, kept_v, kept_k, grad.C, Kp);
   for (int j = 0; j < Kp; j += MN_LANES) {
     mn_lanes sum = mn_load(grad.s + j) * mn_load(kept_k + j);
-    for (int i = 0; i < L; i++) sum += mn_load(Pq + i * Kp + j) * dz[i];
+    for (int i = 0; i < L; i++) sum += mn_load(Pq + i * ld + j) * dz[i];
     mn_store(grad.s + j, sum);
   }
 }
 
 static const mn_matrix_kernels kernels = {
-  .name = "linear_attention", .span = 2, .chunk = chunk, .advance = advance, .step = step,
+  .name = "linear_attention", .span = MN_LINEAR_SPAN, .chunk = chunk, .advance = advance, .step = step,
   .chunk_back = chunk_back,
   .key_rows = 11, .value_rows = 10,
 };

@@ -5,19 +5,12 @@
 #include <string.h>
 #include "axis.h"
 
-enum { ALL = -100, SUM_CHUNK = 4096, SUM_COLUMNS = 256 };
-
-static inline mn_span mn_reduced_span(const mn_call *c) {
-  const mn_arg *x = &c->in[0];
-  int axis = (int)OPT(c, 0);
-  if (axis == ALL) return (mn_span){ 1, x->n, 1 };
-  return mn_span_of(x, axis < 0 ? axis + x->ndim : axis);
-}
+enum { SUM_CHUNK = 4096, SUM_COLUMNS = 256 };
 
 /* Sets every output to x without the axis; no output has fewer than one axis. */
 static inline int mn_reduce_shape(mn_call *c, const char *op) {
   const mn_arg *x = &c->in[0];
-  bool all = OPT(c, 0) == ALL, keep = OPT(c, 1) != 0;
+  bool all = OPT(c, 0) == MN_ALL_AXES, keep = OPT(c, 1) != 0;
   int axis = all ? 0 : mn_axis(c, op, "axis", OPT(c, 0), x);
   if (axis < 0) return -1;
   if (axis == 0) c->time = MN_WHOLE;

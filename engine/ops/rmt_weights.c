@@ -4,15 +4,13 @@
 #include "../segments.h"
 #include "../weights.h"
 
-enum { IN_KEPT = RMT_INPUTS, IN_PACKED };
+enum { IN_KEPT = RMT_INPUTS };
 
 static int shape(mn_call *c) {
   mn_segments s;
   if (mn_segments_open(&s, c, "rmt_weights")) return -1;
   if (c->in[IN_KEPT].n != s.kept)
     return mn_fail(c->ctx, "rmt_weights: axis 0 of kept is %ld, expected %ld", c->in[IN_KEPT].n, s.kept);
-  if (c->in[IN_PACKED].n != mn_layers_panels(&s.layers))
-    return mn_fail(c->ctx, "rmt_weights: axis 0 of packed is %ld, expected %ld", c->in[IN_PACKED].n, mn_layers_panels(&s.layers));
   int seen = s.layers.slots - s.M, full[] = { 1, s.B, s.layers.L, s.layers.H, seen, 3 };
   memcpy(c->out[0].shape, full, sizeof full);
   return 0;
@@ -34,6 +32,7 @@ static void forward(mn_call *c) {
   const mn_layers *m = &s.layers;
   mn_rows *part = (mn_rows *)(void *)mn_scratch(c->ctx, 3, s.B * (long)(sizeof *part / sizeof(float)));
   float *kv = mn_scratch(c->ctx, 0, s.kv + mn_layers_acts(m, s.B)), *acts = kv + s.kv;
+  float *packed = mn_scratch(c->ctx, 1, mn_layers_panels(m));
   memcpy(kv, c->in[IN_KEPT].data + s.kept - s.kv, (size_t)s.kv * sizeof *kv);
   memcpy(acts, c->in[RMT_E].data + (c->t1 - 1) * (long)s.B * m->D, (size_t)s.B * (size_t)m->D * sizeof *acts);
   for (int b = 0; b < s.B; b++) {
@@ -43,7 +42,8 @@ static void forward(mn_call *c) {
     int tokens = p.before + p.n;
     part[b] = (mn_rows){ .copy = b, .row = b, .n = 1, .slot = s.M + tokens - 1, .tokens = tokens };
   }
-  mn_layers_forward(m, c->in[IN_PACKED].data, s.B, part, s.B, kv, acts);
+  mn_layers_pack(m, packed);
+  mn_layers_forward(m, packed, s.B, part, s.B, kv, acts);
   mn_weight *to = (mn_weight *)(void *)c->out[0].data;
   for (int b = 0; b < s.B; b++)
     for (int l = 0; l < m->L; l++)
@@ -52,8 +52,8 @@ static void forward(mn_call *c) {
 }
 
 const mn_op mn_op_rmt_weights = {
-  .sig = "e[T,B,D] params[L,P] mem0[M,D] done?[T,B]:bit kept[K] packed[N] -> ~weights[1,B,?,?,?,3]" RMT_OPTIONS,
-  .doc = "the weights with which the heads of `rmt`, called alike and giving `kept` and `packed`, mix for the last token, layer "
+  .sig = "e[T,B,D] params[L,P] mem0[M,D] done?[T,B]:bit kept[K] -> ~weights[1,B,?,?,?,3]" RMT_OPTIONS,
+  .doc = "the weights with which the heads of `rmt`, called alike and giving `kept`, mix for the last token, layer "
          "by layer [1,B,L,H,N,3]: entries of steps back, how many steps (1; 0: a memory token), weight; unused ones are 0",
   .time = MN_ASKED, .shape = shape, .forward = forward,
 };

@@ -54,7 +54,7 @@ static void substitute_back(int Vp, const float *take, float *du) {
   }
 }
 
-static tokens read_tokens(const mn_wkv *a, int bh, int t, int n, const float *S, float **work) {
+static tokens read_tokens(const mn_wkv *a, int bh, int t, int n, const float *S, mn_ahead *q, float **work) {
   int Kp = a->Kp, Vp = a->Vp;
   long kn = (long)L * Kp, vn = (long)L * Vp;
   tokens x;                      /* cut in the order that the pairs ask for */
@@ -72,31 +72,29 @@ static tokens read_tokens(const mn_wkv *a, int bh, int t, int n, const float *S,
   mn_wkv_load(a, V_IN, bh, t, n, 0, x.v);
   for (long i = 0; i < kn; i++) x.o[i] = -x.o[i];
   mn_wkv_prefix(Kp, x.w, x.o, x.r, x.P, x.op, x.rp);
-  mn_wkv_ahead(a, bh, t, 0);
+  mn_ahead_some(q);
   mn_wkv_keys by_k = keys_of(a, &x, x.k), by_b = keys_of(a, &x, x.b);
   mn_wkv_scores(&by_k, x.run, x.take, x.read);
-  mn_wkv_ahead(a, bh, t, 1);
+  mn_ahead_some(q);
   mn_wkv_scores(&by_b, x.run_b, x.take + L, x.read + L);
-  mn_wkv_ahead(a, bh, t, 2);
-  mn_chunk_gemm(L, Vp, L, x.take, PAIR, 1, x.v, Vp, NULL, NULL, NULL, x.u, Vp);
-  mn_chunk_gemm(L, Vp, Kp, x.op, Kp, 1, S, Vp, x.u, NULL, NULL, x.u, Vp);
-  mn_wkv_ahead(a, bh, t, 3);
+  mn_ahead_some(q);
+  mn_ahead_gemm(q, L, Vp, L, x.take, PAIR, 1, x.v, NULL, NULL, x.u);
+  mn_ahead_gemm(q, L, Vp, Kp, x.op, Kp, 1, S, x.u, NULL, x.u);
   substitute(Vp, x.take, x.u);
   return x;
 }
 
-static void piece(const mn_wkv *a, int bh, int t, int n, float *S, float *work) {
+static void piece(const mn_wkv *a, int bh, int t, int n, const float *S, float *to, float *work) {
   int Kp = a->Kp, Vp = a->Vp, rows = (n + 7) / 8 * 8;
-  tokens x = read_tokens(a, bh, t, n, S, &work);
+  mn_ahead q;
+  mn_wkv_ahead(a, bh, t, &q);
+  tokens x = read_tokens(a, bh, t, n, S, &q, &work);
   float *y = mn_wkv_cut(&work, (long)L * Vp);
-  mn_chunk_gemm(rows, Vp, PAIR, x.read, PAIR, 1, x.v, Vp, NULL, NULL, NULL, y, Vp);
-  mn_wkv_ahead(a, bh, t, 4);
-  mn_chunk_gemm(rows, Vp, Kp, x.rp, Kp, 1, S, Vp, y, NULL, NULL, y, Vp);
-  mn_wkv_ahead(a, bh, t, 5);
+  mn_ahead_gemm(&q, rows, Vp, PAIR, x.read, PAIR, 1, x.v, NULL, NULL, y);
+  mn_ahead_gemm(&q, rows, Vp, Kp, x.rp, Kp, 1, S, y, NULL, y);
   mn_wkv_write_y(a, bh, t, n, y);
-  mn_wkv_ahead(a, bh, t, 6);
-  mn_wkv_update(a, PAIR, x.P + (L - 1) * Kp, x.run, x.v, S);
-  mn_wkv_ahead(a, bh, t, 7);
+  mn_wkv_update(a, &q, PAIR, x.P + (L - 1) * Kp, x.run, x.v, S, to);
+  mn_ahead_rest(&q);
 }
 
 /* N vectors of columns of S through one step. */
@@ -138,7 +136,9 @@ static void step(const mn_wkv *a, int bh, int t, float *S, float *work) {
 static void piece_back(const mn_wkv *a, int bh, int t, int n, const float *S, float *dS, float *work) {
   int Kp = a->Kp, Vp = a->Vp;
   long kn = (long)L * Kp, vn = (long)L * Vp;
-  tokens x = read_tokens(a, bh, t, n, S, &work);
+  mn_ahead q;
+  mn_wkv_ahead(a, bh, t, &q);
+  tokens x = read_tokens(a, bh, t, n, S, &q, &work);
   float *dv = mn_wkv_cut(&work, vn), *dy = mn_wkv_cut(&work, vn), *du = mn_wkv_cut(&work, vn);     /* [dy; du] as one */
   float *dr = mn_wkv_cut(&work, kn), *dout = mn_wkv_cut(&work, kn), *dk = mn_wkv_cut(&work, kn), *db = mn_wkv_cut(&work, kn);
   float *dw = mn_wkv_cut(&work, kn), *kept = mn_wkv_cut(&work, Kp), *scores = mn_wkv_cut(&work, 2 * L * PAIR);
@@ -146,27 +146,25 @@ static void piece_back(const mn_wkv *a, int bh, int t, int n, const float *S, fl
   mn_wkv_read_dy(a, bh, t, n, dy);
 
   /* The values: what y and the new matrix take of them, then what u takes of them. */
-  mn_chunk_gemm(L, Vp, Kp, x.run, Kp, 1, dS, Vp, NULL, NULL, NULL, dv, Vp);
-  mn_chunk_gemm(L, Vp, Kp, x.run_b, Kp, 1, dS, Vp, NULL, NULL, NULL, du, Vp);
-  mn_wkv_ahead(a, bh, t, 4);
-  mn_chunk_gemm(L, Vp, L, x.read + L, 1, PAIR, dy, Vp, du, NULL, NULL, du, Vp);
+  mn_ahead_gemm(&q, L, Vp, Kp, x.run, Kp, 1, dS, NULL, NULL, dv);
+  mn_ahead_gemm(&q, L, Vp, Kp, x.run_b, Kp, 1, dS, NULL, NULL, du);
+  mn_ahead_gemm(&q, L, Vp, L, x.read + L, 1, PAIR, dy, du, NULL, du);
   substitute_back(Vp, x.take, du);
   float both[PAIR * L];          /* read and take of v, one below the other */
   for (int i = 0; i < L; i++) {
     memcpy(both + i * L, x.read + i * PAIR, sizeof(float) * L);
     memcpy(both + (L + i) * L, x.take + i * PAIR, sizeof(float) * L);
   }
-  mn_chunk_gemm(L, Vp, PAIR, both, 1, L, dy, Vp, dv, NULL, NULL, dv, Vp);
+  mn_ahead_gemm(&q, L, Vp, PAIR, both, 1, L, dy, dv, NULL, dv);
+  mn_wkv_store(a, V_IN, bh, t, n, dv);
 
   /* The scores; what read the old matrix, and what was written to the new one. */
-  mn_chunk_dots(PAIR, PAIR, Vp, dy, Vp, x.v, Vp, scores, PAIR);
-  mn_chunk_dots(PAIR, Kp, Vp, dy, Vp, S, Vp, dr, Kp);
-  mn_wkv_ahead(a, bh, t, 5);
-  mn_chunk_dots(PAIR, Kp, Vp, x.v, Vp, dS, Vp, dk, Kp);
-  mn_wkv_ahead(a, bh, t, 6);
+  mn_ahead_dots(&q, PAIR, PAIR, Vp, dy, x.v, scores);
+  mn_ahead_dots(&q, PAIR, Kp, Vp, dy, S, dr);
+  mn_ahead_dots(&q, PAIR, Kp, Vp, x.v, dS, dk);
   mn_wkv_kept_back(a, S, dS, kept);
-  mn_wkv_update(a, PAIR, x.P + kn - Kp, x.rp, dy, dS);
-  mn_wkv_ahead(a, bh, t, 7);
+  mn_wkv_update(a, &q, PAIR, x.P + kn - Kp, x.rp, dy, dS, dS);
+  mn_ahead_rest(&q);
 
   /* The end of P is what is kept of the state. */
   mn_wkv_prefix_back(Kp, x.w, x.P, x.o, x.r, kept, dout, dr, dw);
@@ -177,7 +175,6 @@ static void piece_back(const mn_wkv *a, int bh, int t, int n, const float *S, fl
   mn_wkv_store(a, R_IN, bh, t, n, dr);
   mn_wkv_store(a, W_IN, bh, t, n, dw);
   mn_wkv_store(a, K_IN, bh, t, n, dk);
-  mn_wkv_store(a, V_IN, bh, t, n, dv);
   mn_wkv_store(a, OUT, bh, t, n, dout);
   mn_wkv_store(a, BACK, bh, t, n, db);
 }
