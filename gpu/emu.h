@@ -12,7 +12,9 @@
 **             reads a lane that is not there
 **   shared    access out of range or misaligned; reading a word that no thread of the block wrote
 **             (memory starts as NaN in every block)
-**   global    memory past its end, host pointers in kernels, the host on device memory: emu_host.h
+**   global    memory past its end, host pointers in kernels, the host on device memory, or on
+**             managed memory that it has not waited for: emu_host.h
+**   capture   what may not happen while a graph is captured: emu_stream.h
 **
 ** What depends on the order of blocks or threads shows as different results of different schedules.
 **
@@ -24,12 +26,13 @@
 #pragma once
 #include "emu_machine.h"
 #include "emu_shared.h"
-#include "emu_host.h"
+#include "emu_stream.h"
 
 #define __global__
 #define __device__
 #define __host__
 #define __forceinline__ inline
+#define __noinline__
 #define __launch_bounds__(...)
 #define __shared__ static_assert(false, "shared memory is reached through CU_SHARED");
 
@@ -64,5 +67,8 @@ template <class T> using cu_smem = emu::Shared<T>;
 #define __all_sync(mask, p) (__ballot_sync(mask, !(p)) == 0)
 #define atomicAdd emu::atomic_add
 #define __ldg(p) (*(p))
+#define __clz(x) ((x) ? __builtin_clz((unsigned)(x)) : 32)
+#define __ffs(x) __builtin_ffs(x)
+#define __popc __builtin_popcount
 #define cu_sinpi emu::sinpi
 #define cu_cospi emu::cospi

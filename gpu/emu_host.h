@@ -1,17 +1,19 @@
-/* emu_host.h -- the CUDA runtime calls that host code uses, with host memory as the device's.
-** Device memory is closed to everyone but kernels and copies, and a page that nobody may touch
-** follows each allocation: a host that reads a device pointer, or a kernel that runs past the end,
-** stops at once with a message, as it would (or should) on a GPU.  Kernel arguments that are pointers
-** must point into device memory.  New memory is full of NaN. */
+/* emu_host.h -- the CUDA runtime calls for memory that host code uses, with host memory as the GPU's.
+** Device memory is closed to everyone but kernels and copies.  Managed memory is the host's, too, but
+** closed to it from the first launch until somebody waits.  A page that nobody may touch follows each
+** allocation: a host that reads a device pointer or does not wait, or a kernel that runs past the end,
+** stops at once with a message, as it would (or should) on a GPU.  New memory is full of NaN: all of
+** it, or of a large managed allocation the first megabyte and what is prefetched. */
 #pragma once
 #include <unistd.h>
 #include <csignal>
+#include <cwchar>
 #include "emu_machine.h"
 
 typedef int cudaError_t;
 enum {
   cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2,
-  cudaErrorLaunchFailure = 719
+  cudaErrorLaunchFailure = 719, cudaErrorStreamCaptureUnsupported = 900
 };
 enum cudaMemcpyKind {
   cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice
@@ -21,47 +23,79 @@ typedef struct emu_stream *cudaStream_t;
 
 namespace emu {
 
-struct Region { char *pages; size_t page_bytes, bytes; };
+enum { FILLED = 1 << 20 };       /* bytes of new managed memory that are NaN without prefetching */
+
+struct Region {
+  char *pages;
+  size_t page_bytes, bytes;
+  bool managed;
+  size_t known;                  /* of so many bytes something has been made */
+  bool open;
+};
 inline std::map<char *, Region> &regions() {                /* by first byte */
   static std::map<char *, Region> r;
   return r;
 }
 
+/* The order of all work: one stream.  While it is captured, work goes into a graph instead. */
+typedef std::function<void()> Work;
+struct Stream {
+  std::vector<Work> pending;     /* launched, not run yet */
+  std::vector<Work> *capture = nullptr;
+  bool listening = false;
+  std::string done;              /* while listening: the name of each piece of work that has run, a line each */
+  size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * PAGE, used = 0;  /* bytes that the GPU has */
+  Stream() { if (const char *bytes = getenv("EMU_MEMORY")) memory = strtoull(bytes, nullptr, 10); }
+};
+inline Stream &stream() { static Stream s; return s; }
+inline bool waited_for() { return stream().pending.empty() && !stream().capture; }
+
 /* The region that holds `p`, or the last one before it. */
-inline const Region *region_near(const void *p, const char **first) {
+inline Region *region_near(const void *p, const char **first) {
   auto it = regions().upper_bound((char *)p);
   if (it == regions().begin()) return nullptr;
   *first = (--it)->first;
   return &it->second;
 }
 
-inline bool on_device(const void *p, size_t bytes) {
+inline Region *region_of(const void *p, size_t bytes) {
   const char *first;
-  const Region *r = region_near(p, &first);
-  return r && (const char *)p + bytes <= first + r->bytes;
+  Region *r = region_near(p, &first);
+  return r && (const char *)p + bytes <= first + r->bytes ? r : nullptr;
+}
+inline bool on_device(const void *p, size_t bytes) { return region_of(p, bytes) != nullptr; }
+inline bool for_host(const void *p) {
+  const Region *r = region_of(p, 1);
+  return !r || r->managed;
 }
 
-/* Device memory is open while one of these lives. */
+inline void protect(Region &r, bool open) {
+  if (r.open != open) mprotect(r.pages, r.page_bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+  r.open = open;
+}
+inline void protect_managed(bool open) {
+  for (auto &[first, r] : regions()) if (r.managed) protect(r, open);
+}
+
+/* All of it is open while one of these lives. */
 struct Opened {
-  static void set(int protection) {
-    for (auto &[first, r] : regions()) mprotect(r.pages, r.page_bytes, protection);
-  }
-  Opened() { set(PROT_READ | PROT_WRITE); }
-  ~Opened() { set(PROT_NONE); }
+  Opened() { for (auto &[first, r] : regions()) protect(r, true); }
+  ~Opened() { for (auto &[first, r] : regions()) protect(r, r.managed && waited_for()); }
 };
 
 /* Only what is safe in a handler; then the fault strikes again, with the handler gone. */
 inline void on_fault(int sig, siginfo_t *info, void *) {
-  char text[256];
+  char text[300];
   const char *first = nullptr;
   const Region *r = region_near(info->si_addr, &first);
   const ptrdiff_t at = r ? (char *)info->si_addr - first : 0;
   if (r && at < (ptrdiff_t)(r->page_bytes + PAGE)) {
     const Fiber *f = machine().running;
+    const bool early = !f && r->managed && at < (ptrdiff_t)r->bytes;
     char who[100] = "the host";
     if (f) snprintf(who, sizeof who, "%s thread %u", machine().kernel, f->id);
-    int n = snprintf(text, sizeof text, "emu: global: byte %td of an allocation of %zu, by %s\n", at,
-                     r->bytes, who);
+    int n = snprintf(text, sizeof text, "emu: global: byte %td of an allocation of %zu, by %s%s\n", at,
+                     r->bytes, who, early ? ", which has not waited for what was launched" : "");
     if (write(2, text, (size_t)n) < 0) abort();
   }
   signal(sig, SIG_DFL);
@@ -82,88 +116,55 @@ inline void watch_faults() {
   sigaction(SIGSEGV, &action, nullptr);
 }
 
-template <class P> void check_argument(int i, const P &p) {
-  if constexpr (std::is_pointer_v<P>)
-    if (p && !on_device(p, 1)) report("global: argument %d is a host pointer", i);
+/* What a capture forbids; true if one is under way. */
+inline bool in_capture(const char *what) {
+  if (!stream().capture) return false;
+  machine().kernel = "the host";
+  machine().reported.clear();
+  report("capture: %s while a graph is captured", what);
+  return true;
 }
 
-template <class... P, class... A>
-void launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t,
-            void (*kernel)(P...), A &&...args) {
-  Machine &m = machine();
-  std::tuple<P...> pack(std::forward<A>(args)...);
-  m.kernel = name;
-  m.reported.clear();
-  if (!grid.count() || grid.y > 65535 || grid.z > 65535)
-    return report("launch: a grid of %ux%ux%u blocks", grid.x, grid.y, grid.z);
-  if (!block.count() || block.count() > MAX_BLOCK || block.z > 64)
-    return report("launch: a block of %ux%ux%u threads", block.x, block.y, block.z);
-  if (shared > SHARED_LIMIT)
-    return report("launch: %zu bytes of shared memory, at most %d", shared, (int)SHARED_LIMIT);
-  std::apply([](const P &...p) { int i = 0; (check_argument(i++, p), ...); }, pack);
-  if (!m.reported.empty()) return;
-  Opened memory;
-  run_grid(name, grid, block, shared, [=] { std::apply(kernel, pack); });
+/* Bytes up to `end` of a region begin to be used, as NaN. */
+inline void know(char *first, Region &r, size_t end) {
+  if (end <= r.known) return;
+  protect(r, true);
+  wmemset((wchar_t *)(first + r.known / 4 * 4), (wchar_t)NAN_BITS, (end - r.known / 4 * 4 + 3) / 4);
+  protect(r, r.managed && waited_for());
+  stream().used += end - r.known;
+  r.known = end;
 }
-
-}  // namespace emu
-
-#define CU_LAUNCH(kernel, grid, block, shared, stream, ...) \
-  emu::launch(#kernel, grid, block, shared, stream, kernel, __VA_ARGS__)
 
 /* The end of the numbers touches the forbidden page, as near as 16-byte alignment allows. */
-inline cudaError_t cudaMalloc(void **out, size_t bytes) {
-  using namespace emu;
+inline cudaError_t allocate(void **out, size_t bytes, bool managed) {
   watch_faults();
   const size_t padded = (bytes + 15) & ~(size_t)15, page_bytes = (padded + PAGE - 1) / PAGE * PAGE;
   *out = nullptr;
+  if (in_capture("memory is allocated")) return cudaErrorStreamCaptureUnsupported;
   if (!bytes || page_bytes < bytes) return cudaErrorInvalidValue;
-  void *p = mmap(nullptr, page_bytes + PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (!managed && bytes > stream().memory - std::min(stream().memory, stream().used))
+    return cudaErrorMemoryAllocation;
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void *p = mmap(nullptr, page_bytes + PAGE, PROT_NONE, flags, -1, 0);
   if (p == MAP_FAILED) return cudaErrorMemoryAllocation;
   char *first = (char *)p + page_bytes - padded;
-  regions()[first] = { (char *)p, page_bytes, bytes };
-  mprotect(p, page_bytes, PROT_READ | PROT_WRITE);
-  for (size_t i = 0; i < padded; i += 4) memcpy(first + i, &NAN_BITS, 4);
-  mprotect(p, page_bytes, PROT_NONE);
+  Region &r = regions()[first] = { (char *)p, page_bytes, bytes, managed, 0, false };
+  know(first, r, managed ? std::min<size_t>(bytes, FILLED) : bytes);
   *out = first;
   return cudaSuccess;
 }
 
-inline cudaError_t cudaFree(void *p) {
-  auto it = emu::regions().find((char *)p);
-  if (!p) return cudaSuccess;
-  if (it == emu::regions().end()) return cudaErrorInvalidValue;
-  munmap(it->second.pages, it->second.page_bytes + emu::PAGE);
-  emu::regions().erase(it);
+}  // namespace emu
+
+enum { cudaMemAttachGlobal = 1 };
+inline cudaError_t cudaMalloc(void **out, size_t bytes) { return emu::allocate(out, bytes, false); }
+inline cudaError_t cudaMallocManaged(void **out, size_t bytes, unsigned = cudaMemAttachGlobal) {
+  return emu::allocate(out, bytes, true);
+}
+
+inline cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all) {
+  const emu::Stream &s = emu::stream();
+  *all = s.memory;
+  *free_bytes = s.memory - std::min(s.memory, s.used);
   return cudaSuccess;
-}
-
-inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
-                                   cudaStream_t) {
-  if (emu::on_device(to, bytes) != (kind != cudaMemcpyDeviceToHost) ||
-      emu::on_device(from, bytes) != (kind != cudaMemcpyHostToDevice)) return cudaErrorInvalidValue;
-  emu::Opened memory;
-  memmove(to, from, bytes);
-  return cudaSuccess;
-}
-
-inline cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t) {
-  if (!emu::on_device(to, bytes)) return cudaErrorInvalidValue;
-  emu::Opened memory;
-  memset(to, value, bytes);
-  return cudaSuccess;
-}
-
-inline cudaError_t cudaGetDeviceCount(int *n) { *n = 1; return cudaSuccess; }
-
-/* What emu.h found wrong in a kernel comes back as a failed launch. */
-inline cudaError_t cudaGetLastError() {
-  return emu::machine().errors.empty() ? cudaSuccess : cudaErrorLaunchFailure;
-}
-inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaGetLastError(); }
-inline const char *cudaGetErrorString(cudaError_t e) {
-  const std::vector<std::string> &errors = emu::machine().errors;
-  if (e == cudaErrorLaunchFailure && !errors.empty()) return errors.front().c_str();
-  return e == cudaErrorMemoryAllocation ? "out of memory"
-       : e == cudaErrorInvalidValue     ? "invalid argument" : "no error";
 }

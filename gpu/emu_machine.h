@@ -1,4 +1,6 @@
-/* emu_machine.h -- blocks of fibers: how emu.h runs threads, barriers and warp operations. */
+/* emu_machine.h -- blocks of fibers: how emu.h runs threads, barriers and warp operations.
+** What every access and every switch goes through is in emu_machine.cpp, compiled once and optimised;
+** kernels are compiled as they are written. */
 #pragma once
 #include <sys/mman.h>
 #include <algorithm>
@@ -10,16 +12,11 @@
 #include <cstring>
 #include <functional>
 #include <map>
-#include <numeric>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
 #if !defined(__x86_64__) || defined(MN_EMU_UCONTEXT)
 #include <ucontext.h>
 #define MN_EMU_UCONTEXT 1
@@ -93,283 +90,29 @@ struct Machine {
 
 inline Machine &machine() { static Machine m; return m; }
 
-__attribute__((format(printf, 1, 2))) inline void report(const char *fmt, ...) {
-  Machine &m = machine();
-  if (m.reported[fmt]++ >= KEPT) return;
-  char text[400];
-  int n = snprintf(text, sizeof text, "%s", m.kernel);
-  if (!m.fibers.empty()) {
-    const dim3 b = m.block_at;
-    n += snprintf(text + n, sizeof text - (size_t)n, " block (%u,%u,%u)", b.x, b.y, b.z);
-    if (m.running) n += snprintf(text + n, sizeof text - (size_t)n, " thread %u", m.running->id);
-  }
-  n += snprintf(text + n, sizeof text - (size_t)n, ": ");
-  va_list ap;
-  va_start(ap, fmt);
-  vsnprintf(text + n, sizeof text - (size_t)n, fmt, ap);
-  va_end(ap);
-  m.errors.push_back(text);
-  if (!m.quiet) fprintf(stderr, "emu: %s\n", text);
-}
+__attribute__((format(printf, 1, 2))) void report(const char *fmt, ...);
 
 inline std::vector<std::string> take_errors() { return std::exchange(machine().errors, {}); }
 
-/* ---- fibers ---- */
+/* The running fiber waits at a barrier (or for a warp operation) of this line. */
+void wait(State state, int line);
 
-#ifndef MN_EMU_UCONTEXT
-/* Save what a call must preserve, change stacks, restore. */
-__attribute__((naked, noinline)) inline void change_stack(void ** /*save*/, void * /*load*/) {
-  __asm__("pushq %rbp\n pushq %rbx\n pushq %r12\n pushq %r13\n pushq %r14\n pushq %r15\n"
-          "movq %rsp, (%rdi)\n movq %rsi, %rsp\n"
-          "popq %r15\n popq %r14\n popq %r13\n popq %r12\n popq %rbx\n popq %rbp\n ret\n");
-}
-#endif
-
-/* The sanitizer must know on which stack we are; `leaving` for ever lets it forget this one. */
-inline void go(Stack &from, Stack &to, bool leaving = false) {
-  (void)leaving;
-#ifdef __SANITIZE_ADDRESS__
-  void *fake = nullptr;
-  __sanitizer_start_switch_fiber(leaving ? nullptr : &fake, to.base, to.size);
-#endif
-#ifdef MN_EMU_UCONTEXT
-  swapcontext(&from.context, &to.context);
-#else
-  change_stack(&from.top, to.top);
-#endif
-#ifdef __SANITIZE_ADDRESS__
-  __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
-#endif
-}
-
-inline void wait(State state, int line) {
-  Machine &m = machine();
-  Fiber *me = m.running;
-  me->state = state;
-  me->line = line;
-  go(me->stack, m.host);
-}
-
-inline void start() {
-  Machine &m = machine();
-#ifdef __SANITIZE_ADDRESS__
-  const void *base;
-  __sanitizer_finish_switch_fiber(nullptr, &base, &m.host.size);   /* where the host's is */
-  m.host.base = (char *)base;
-#endif
-  m.body();
-  m.running->state = EXITED;
-  go(m.running->stack, m.host, true);
-  abort();
-}
-
-/* Stacks are mapped once and used again by every block; a page nobody may touch lies below each. */
-inline char *stack_of(unsigned id) {
-  static std::vector<char *> stacks;
-  while (stacks.size() <= id) {
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-    void *p = mmap(nullptr, STACK + PAGE, PROT_READ | PROT_WRITE, flags, -1, 0);
-    if (p == MAP_FAILED || mprotect(p, PAGE, PROT_NONE)) { perror("emu: stack"); abort(); }
-    stacks.push_back((char *)p + PAGE);
-  }
-  return stacks[id];
-}
-
-inline void prepare(Fiber &f, unsigned id, dim3 block) {
-  f.id = id;
-  f.at = dim3(id % block.x, id / block.x % block.y, id / (block.x * block.y));
-  f.known[f.lane()] = 1;
-  f.stack.base = stack_of(id);
-  f.stack.size = STACK;
-#ifdef __SANITIZE_ADDRESS__
-  __asan_unpoison_memory_region(f.stack.base, STACK);   /* a block given up left frames behind */
-#endif
-#ifdef MN_EMU_UCONTEXT
-  getcontext(&f.stack.context);
-  f.stack.context.uc_stack.ss_sp = f.stack.base;
-  f.stack.context.uc_stack.ss_size = STACK;
-  f.stack.context.uc_link = nullptr;
-  makecontext(&f.stack.context, start, 0);
-#else
-  void **p = (void **)(f.stack.base + STACK);
-  *--p = nullptr;                                       /* start never returns to it */
-  *--p = (void *)start;
-  f.stack.top = p - 6;                                  /* six registers, all zero */
-  memset(f.stack.top, 0, 6 * sizeof(void *));
-#endif
-}
-
-/* ---- warp operations ---- */
-
-/* The lane that `f` reads, by the rules of __shfl_*_sync: itself past the end of its segment. */
-inline unsigned source_lane(const Fiber &f) {
-  int lane = (int)f.lane(), begin = lane / f.width * f.width, end = begin + f.width, from = lane;
-  if (f.op == SHUFFLE) from = begin + (f.arg & (f.width - 1));
-  if (f.op == SHUFFLE_UP && lane - f.arg >= begin) from = lane - f.arg;
-  if (f.op == SHUFFLE_DOWN && lane + f.arg < end) from = lane + f.arg;
-  if (f.op == SHUFFLE_XOR && (lane ^ f.arg) < end) from = lane ^ f.arg;
-  return (unsigned)from;
-}
-
-/* All of a mask have come: exchange, and let them go on.  Only __syncwarp joins clocks. */
-inline void exchange(Fiber *warp, unsigned lanes, unsigned mask, WarpOp op) {
-  Machine &m = machine();
-  uint64_t value[WARP], votes = 0;
-  unsigned joined[WARP] = {};
-  for (unsigned i = 0; i < lanes; i++) {
-    Fiber &f = warp[i];
-    value[i] = f.value;
-    if (!(mask >> i & 1) || f.state != AT_WARP) continue;
-    votes |= (f.value & 1) << i;
-    for (unsigned j = 0; j < WARP; j++) if (f.known[j] > joined[j]) joined[j] = f.known[j];
-  }
-  Fiber *going[WARP];
-  unsigned n = 0;
-  for (unsigned i = 0; i < lanes; i++)
-    if ((mask >> i & 1) && warp[i].state == AT_WARP) going[n++] = &warp[i];
-  for (unsigned i = 0; i < n; i++) {
-    Fiber *f = going[i];
-    if (op == BALLOT) f->value = votes;
-    else if (op == SYNC) {
-      memcpy(f->known, joined, sizeof joined);
-      f->known[f->lane()]++;
-    } else {
-      unsigned from = source_lane(*f);
-      bool there = from < lanes && (mask >> from & 1) && warp[from].state != EXITED;
-      m.running = f;
-      if (!there)
-        report("warp: the shuffle at line %d reads lane %u, which is not there (mask 0x%08x)", f->line,
-               from, mask);
-      m.running = nullptr;
-      f->value = there ? value[from] : (uint64_t)NAN_BITS << 32 | NAN_BITS;
-    }
-  }
-  for (unsigned i = 0; i < n; i++) going[i]->state = READY;
-}
-
-/* A warp operation happens when every lane of its mask that has not exited waits at it. */
-inline bool resolve_warps() {
-  Machine &m = machine();
-  bool any = false;
-  for (size_t first = 0; first < m.fibers.size(); first += WARP) {
-    Fiber *warp = &m.fibers[first];
-    unsigned lanes = (unsigned)std::min<size_t>(WARP, m.fibers.size() - first);
-    for (unsigned i = 0; i < lanes; i++) {
-      const unsigned mask = warp[i].mask;
-      const WarpOp op = warp[i].op;
-      bool ready = warp[i].state == AT_WARP;
-      for (unsigned j = 0; j < lanes && ready; j++)
-        if ((mask >> j & 1) && warp[j].state != EXITED)
-          ready = warp[j].state == AT_WARP && warp[j].mask == mask && warp[j].op == op;
-      if (ready) exchange(warp, lanes, mask, op), any = true;
-    }
-  }
-  return any;
-}
+/* A warp operation of the running fiber on up to 64 bits. */
+uint64_t warp_bits(WarpOp op, unsigned mask, uint64_t v, int arg, int width, int line);
 
 template <class T> T warp_op(WarpOp op, unsigned mask, T v, int arg, int width, int line) {
   static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>, "a shuffle moves 4 or 8 bytes");
-  Fiber &f = *machine().running;
-  if (!(mask >> f.lane() & 1))
-    return report("warp: the caller at line %d is not in its own mask 0x%08x", line, mask), v;
-  if (width < 1 || width > WARP || (width & (width - 1)))
-    return report("warp: width %d at line %d", width, line), v;
-  f.op = op;
-  f.mask = mask;
-  f.arg = arg;
-  f.width = width;
-  f.value = 0;
-  memcpy(&f.value, &v, sizeof v);
-  wait(AT_WARP, line);
-  memcpy(&v, &f.value, sizeof v);
+  uint64_t bits = 0;
+  memcpy(&bits, &v, sizeof v);
+  bits = warp_bits(op, mask, bits, arg, width, line);
+  memcpy(&v, &bits, sizeof v);
   return v;
 }
 
-/* ---- blocks ---- */
-
-inline void arrange(std::vector<unsigned> &order) {
-  Machine &m = machine();
-  std::iota(order.begin(), order.end(), 0u);
-  if (m.schedule == REVERSE) std::reverse(order.begin(), order.end());
-  if (m.schedule == SHUFFLED)
-    for (size_t i = order.size(); i > 1; i--) {
-      m.seed = m.seed * 6364136223846793005u + 1442695040888963407u;
-      std::swap(order[i - 1], order[(m.seed >> 33) % i]);
-    }
-}
-
-/* Nobody can run: all wait at one barrier and pass it, or something is wrong.  False: give up. */
-inline bool pass_barrier() {
-  Machine &m = machine();
-  size_t waiting = 0, exited = 0;
-  int line = 0, other = 0;
-  const Fiber *stuck = nullptr;
-  for (Fiber &f : m.fibers) {
-    exited += f.state == EXITED;
-    if (f.state == AT_WARP && !stuck) stuck = &f;
-    if (f.state != AT_BARRIER) continue;
-    waiting++;
-    if (!line) line = f.line;
-    if (f.line != line) other = f.line;
-  }
-  if (stuck) {
-    report("warp: deadlock: thread %u waits at line %d for mask 0x%08x (%zu at a barrier, %zu exited)",
-           stuck->id, stuck->line, stuck->mask, waiting, exited);
-    return false;
-  }
-  if (other)
-    report("barrier: threads wait at different __syncthreads, lines %d and %d", line, other);
-  if (exited)
-    report("barrier: __syncthreads at line %d, but %zu of %zu threads have exited", line, exited,
-           m.fibers.size());
-  if (other || exited) return false;
-  for (Fiber &f : m.fibers) f.state = READY;
-  m.epoch++;
-  return true;
-}
-
-inline bool run_block() {
-  Machine &m = machine();
-  std::vector<unsigned> order(m.fibers.size());
-  for (;;) {
-    arrange(order);
-    size_t ran = 0, exited = 0;
-    for (unsigned i : order) {
-      Fiber &f = m.fibers[i];
-      if (f.state == READY) {
-        m.running = &f;
-        go(m.host, f.stack);
-        m.running = nullptr;
-        ran++;
-      }
-      exited += f.state == EXITED;
-    }
-    if (exited == m.fibers.size()) return true;
-    if (!resolve_warps() && !ran && !pass_barrier()) return false;
-  }
-}
-
 /* Run every block of a launch.  Arguments are converted and copied once, as a real launch does. */
-template <class Body>
-void run_grid(const char *name, dim3 grid, dim3 block, size_t shared, Body body) {
-  Machine &m = machine();
-  m.kernel = name;
-  m.grid = grid;
-  m.block = block;
-  m.body = body;
-  std::vector<unsigned> order(grid.count());
-  arrange(order);
-  for (unsigned b : order) {
-    m.block_at = dim3(b % grid.x, b / grid.x % grid.y, b / (grid.x * grid.y));
-    m.epoch = 0;
-    m.shared.resize((shared + 3) / 4 * 4);
-    for (size_t i = 0; i < m.shared.size(); i += 4) memcpy(&m.shared[i], &NAN_BITS, 4);
-    m.words.assign(m.shared.size() / 4, Word());
-    m.fibers.assign(block.count(), Fiber());
-    for (unsigned i = 0; i < block.count(); i++) prepare(m.fibers[i], i, block);
-    if (!run_block()) break;
-  }
-  m.fibers.clear();
-}
+void run_grid(const char *name, dim3 grid, dim3 block, size_t shared, std::function<void()> body);
+
+/* An access of the running fiber to shared memory; true if it may go on. */
+bool touch(size_t at, size_t bytes, Kind kind);
 
 }  // namespace emu

@@ -5,57 +5,78 @@ CXX     ?= g++
 NVCC    ?= nvcc
 CU      := $(sort $(notdir $(basename $(wildcard gpu/*.cu))))
 CU_INC  := -Igpu -Iengine -I$(B)
-EMU     := -std=gnu++17 -O0 -g -fPIC -ffp-contract=off -Wall -Wextra -Wshadow -Werror $(CU_INC) \
-           -MMD -MP $(CFLAGS)
+EMU     := -std=gnu++17 -O1 -g -Wno-maybe-uninitialized -fPIC -march=$(ARCH) -ffp-contract=off -fopenmp-simd -Wall -Wextra -Wshadow -Werror \
+           $(CU_INC) -MMD -MP $(CFLAGS)
 TO_MNEME = -L$(B) -lmneme -Wl,-rpath,'$$ORIGIN'
 
-# What of these the installed nvcc knows; the newest also as PTX, for GPUs to come.
+# Environments come from engine/envs, with a file in front that makes kernels of them.  What must have the
+# same bits as on the CPU is compiled without fusing what is not written so.
+PARTS   := $(CU) $(ENVS:%=envs/%)
+CU_ENV  := -include gpu/envs.cuh
+$(B)/gpu/envs/%.o: CU_MORE := -x cu $(CU_ENV) -Xcompiler -Wno-missing-field-initializers
+$(B)/gpu/envs/%.o $(B)/gpu/rollout.o: CU_MATHS := -fmad=false
+
+# What of these the installed nvcc knows.
 SM      = $(filter sm_80 sm_90 sm_100,$(shell $(NVCC) --list-gpu-code 2>/dev/null))
-GENCODE = $(foreach a,$(SM:sm_%=%),-gencode arch=compute_$(a),code=sm_$(a)) \
-          $(foreach a,$(lastword $(SM:sm_%=%)),-gencode arch=compute_$(a),code=compute_$(a))
+# One translation for the oldest, machine code for each of SASS, and what drivers translate themselves.  Tests ask for one
+# of these: machine code takes most of the time.
+SASS    = $(SM)
+VIRTUAL = $(patsubst sm_%,compute_%,$(firstword $(SM)))
+GENCODE = $(foreach a,$(SASS) $(VIRTUAL),-gencode arch=$(VIRTUAL),code=$(a))
 
 ifneq ($(shell command -v $(NVCC)),)
 gpu: $(B)/libmneme_cuda.so      ## the plugin for NVIDIA GPUs, where nvcc is
-	@cat $(B)/gpu/*.used | c++filt
+	@cat $(PARTS:%=$(B)/gpu/%.used) | c++filt
 else
 gpu:
 	@echo "skipped: the GPU plugin needs nvcc (of a CUDA toolkit 12 or newer), which is not in PATH"
 endif
 
-$(B)/libmneme_cuda.so: $(CU:%=$(B)/gpu/%.o) | $(B)/libmneme.so
+$(B)/libmneme_cuda.so: $(PARTS:%=$(B)/gpu/%.o) | $(B)/libmneme.so
 	@echo "ld $@"
-	@$(NVCC) -shared -o $@ $^ -L$(B) -lmneme -Xlinker -rpath,'$$ORIGIN'
+	@$(NVCC) -shared -o $@ $^ -L$(B) -lmneme -lcublas -Xlinker -rpath,'$$ORIGIN'
 
 # X.used says what each kernel takes of each GPU: registers, and bytes spilled to memory.
-$(B)/gpu/%.o: gpu/%.cu gpu/gpu.mk
+define nvcc
 	@mkdir -p $(@D)
 	@echo "nvcc $<"
-	@$(NVCC) -std=c++17 -O3 $(CU_INC) $(GENCODE) -Werror all-warnings \
-	   -Xcompiler -fPIC,-Wall,-Wextra,-Werror -Xptxas -v -MMD -MP -MF $(@:.o=.d) \
-	   -c -o $@ $< 2> $(@:.o=.log) || { cat $(@:.o=.log); exit 1; }
+	@$(NVCC) -std=c++17 -O3 $(CU_MATHS) $(CU_INC) $(GENCODE) -Werror all-warnings \
+	   -Xcompiler -fPIC,-fopenmp-simd,-Wall,-Wextra,-Werror -Xptxas -v -MMD -MP -MF $(@:.o=.d) \
+	   -c -o $@ $(CU_MORE) $< 2> $(@:.o=.log) || { cat $(@:.o=.log); exit 1; }
 	@awk -v file=$< '/Compiling entry/ { k = $$7; a = $$9; gsub(/\047/, "", k); gsub(/\047/, "", a) } \
-	   /spill/ { s = $$5 } \
-	   /Used/ { print file ": " k " " a ": " $$5 " registers, " s " bytes spilled" }' \
+	   /spill/ { s = $$5; stack = $$1 } \
+	   /Used/ { print file ": " k " " a ": " $$5 " registers, " s " bytes spilled, stack of " stack }' \
 	   $(@:.o=.log) > $(@:.o=.used)
+endef
 
-$(B)/gpu/%.emu.o: gpu/%.cu gpu/gpu.mk
+define emulated
 	@mkdir -p $(@D)
 	@echo "c++ $< (emulated)"
-	@$(CXX) $(EMU) -c -o $@ -x c++ $<
+	@$(CXX) $(EMU) -c -o $@ -x c++ $(1) $<
+endef
 
-$(B)/libmneme_emu.so: $(CU:%=$(B)/gpu/%.emu.o) | $(B)/libmneme.so
+$(B)/gpu/%.o: gpu/%.cu gpu/gpu.mk
+	$(nvcc)
+$(B)/gpu/envs/%.o: engine/envs/%.c gpu/envs.cuh gpu/gpu.mk
+	$(nvcc)
+$(B)/gpu/%.emu.o: gpu/%.cu gpu/gpu.mk
+	$(call emulated)
+$(B)/gpu/envs/%.emu.o: engine/envs/%.c gpu/envs.cuh gpu/gpu.mk
+	$(call emulated,-O1 $(CU_ENV) -Wno-missing-field-initializers)
+
+$(B)/gpu/emu_machine.o: gpu/emu_machine.cpp gpu/gpu.mk
+	@mkdir -p $(@D)
+	@echo "c++ $<"
+	@$(CXX) $(EMU) -O2 -c -o $@ $<
+
+$(B)/libmneme_emu.so: $(PARTS:%=$(B)/gpu/%.emu.o) $(B)/gpu/emu_machine.o | $(B)/libmneme.so
 	@echo "ld $@"
 	@$(CXX) $(EMU) -shared -o $@ $^ $(TO_MNEME)
 
-$(B)/test_gpu_emu: tests/gpu/emu.cpp gpu/gpu.mk
-	@mkdir -p $(@D)
+$(B)/test_gpu_%: tests/gpu/%.cpp $(B)/gpu/emu_machine.o gpu/gpu.mk | $(B)/libmneme.so
 	@echo "c++ $<"
-	@$(CXX) $(EMU) -Itests/gpu -o $@ $<
+	@$(CXX) $(EMU) -Itests/gpu -o $@ $(filter %.cpp %.o,$^) $(TO_MNEME)
 
-$(B)/test_gpu_kernels: tests/gpu/kernels.cpp gpu/gpu.mk | $(B)/libmneme.so
-	@echo "c++ $<"
-	@$(CXX) $(EMU) -Itests/gpu -o $@ $< $(TO_MNEME)
-
-test-gpu-programs: $(B)/test_gpu_emu $(B)/test_gpu_kernels $(B)/libmneme_emu.so
+test-gpu-programs: $(B)/test_gpu_emu $(B)/test_gpu_host $(B)/test_gpu_kernels $(B)/libmneme_emu.so
 .PHONY: gpu test-gpu-programs
--include $(wildcard $(B)/gpu/*.d $(B)/test_gpu_*.d)
+-include $(wildcard $(B)/gpu/*.d $(B)/gpu/envs/*.d $(B)/test_gpu_*.d)

@@ -1,6 +1,7 @@
 /* kernel.cuh -- what a kernel file needs.  gpu/X.cu holds the kernels of engine/ops/X.c, which says
 ** what they must compute.  The file compiles alone, with nvcc for a GPU and with g++ for the host
-** under emu.h, and ends with MN_KERNEL(X, forward, backward). */
+** under emu.h, and ends with MN_KERNEL(X, forward, backward).  What stands before that is in an unnamed
+** namespace: types of one name in two files would be taken for the same type when they are linked. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,11 +26,72 @@ extern __shared__ __align__(16) unsigned char cu_shared_bytes[];
 /* One context per thread of control, so the thread's own stream keeps the order of its calls. */
 #define MN_STREAM cudaStreamPerThread
 
-#define MN_KERNEL(op, fwd, bwd) \
+#define MN_KERNEL(op, fwd, bwd) MN_KERNEL_TOGETHER(op, fwd, bwd, NULL)
+#define MN_KERNEL_TOGETHER(op, fwd, bwd, all) \
   extern "C" { \
     extern const mn_kernel mn_kernel_##op; \
-    const mn_kernel mn_kernel_##op = { fwd, bwd }; \
+    const mn_kernel mn_kernel_##op = { fwd, bwd, all }; \
   }
+
+#ifdef __CUDACC__
+#define CU_UNROLL _Pragma("unroll")
+#else
+#define CU_UNROLL
+#endif
+
+/* Shared memory of floats as float4: it must begin at a multiple of 16 bytes. */
+#ifdef __CUDACC__
+static __device__ __forceinline__ float4 *cu_smem_quads(float *p) { return reinterpret_cast<float4 *>(p); }
+#else
+static inline cu_smem<float4> cu_smem_quads(cu_smem<float> p) { return { p.at }; }
+#endif
+
+/* ---- loops over elements ---- */
+
+enum { CU_THREADS = 256, CU_BLOCKS = 1 << 15 };
+
+template <class T> static __host__ __device__ __forceinline__ T cu_min(T a, T b) { return b < a ? b : a; }
+template <class T> static __host__ __device__ __forceinline__ T cu_max(T a, T b) { return a < b ? b : a; }
+static inline long cu_parts(long n, long size) { return (n + size - 1) / size; }
+
+/* How many blocks of CU_THREADS threads to launch for n elements, of which each thread takes `each` or,
+** where that would be too many blocks, more; at least one. */
+static inline unsigned cu_blocks(long n, long each = 1) {
+  return (unsigned)cu_max(cu_min(cu_parts(n, each * CU_THREADS), (long)CU_BLOCKS), 1L);
+}
+
+/* for each i of 0 .. n-1, shared out over all threads of a grid: neighbours have neighbouring i. */
+#define CU_LOOP(i, n) \
+  for (long i = (long)blockIdx.x * blockDim.x + threadIdx.x, by_ = (long)gridDim.x * blockDim.x; i < (n); i += by_)
+
+/* How many groups of four floats n numbers make, all of these arrays being aligned for float4; else 0.
+** The rest, from 4 * cu_quads(...) on, goes one by one.  NULL is aligned. */
+template <class... P> static inline long cu_quads(long n, const P *...at) {
+  return ((... | (uintptr_t)at) & 15) ? 0 : n / 4;
+}
+
+/* Division by a number that the host knows, as a multiplication (Granlund and Montgomery, PLDI 1994): an
+** integer division costs a GPU some twenty instructions.  Whatever is above 2^31 is really divided. */
+struct cu_divisor {
+  uint32_t by, magic, shift;
+  cu_divisor(long d = 1) : by((uint32_t)d), magic(0), shift(0) {     /* 1 <= d < 2^31 */
+    while ((1ul << shift) < (uint64_t)d) shift++;
+    magic = (uint32_t)(((1ull << 32) * ((1ull << shift) - (uint64_t)d)) / (uint64_t)d + 1);
+  }
+  /* n / by for n >= 0; *rest = n % by */
+  __device__ __forceinline__ long divide(long n, long *rest) const {
+    const uint32_t low = (uint32_t)n;
+    const uint32_t high = (uint32_t)(((uint64_t)low * magic) >> 32);
+    const long q = n >> 31 ? n / (long)by : (long)((high + low) >> shift);
+    *rest = n - q * (long)by;
+    return q;
+  }
+};
+
+/* ---- sums ---- */
+
+/* The host side of a kernel could not do its work: the next wait fails, and says this. */
+void cu_fail(const char *what, const char *why);
 
 /* Sum over a warp; every lane gets it.  All 32 lanes must come. */
 static __device__ __forceinline__ float cu_warp_sum(float x) {

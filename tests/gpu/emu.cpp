@@ -1,9 +1,10 @@
 /* emu.cpp -- does the emulation run right kernels right, and catch wrong ones?
 ** A harness that misses mistakes is worse than none, so each class of mistake is planted here and
 ** must be reported, in every schedule.  Prints "ok NAME" or "FAIL NAME: why" (tests/test_gpu.lua). */
-#include <sys/wait.h>
-#include "kernel.cuh"
+#include "chunk.cuh"
+#include "rows.cuh"
 #include "emu_check.h"
+#include "fatal.h"
 
 enum { N = 96 };                 /* threads of most blocks here: three warps */
 #define FULL 0xffffffffu
@@ -52,6 +53,27 @@ static __global__ void reverse_and_count(const float4 *x, float4 *y, int *count)
   atomicAdd(&bins[tid % 4], 1);
   __syncthreads();
   if (tid < 4) atomicAdd(&count[tid], (int)bins[tid]);
+}
+
+/* y[row] = the sum, z[row] = the largest of x[row][0..D-1], by teams of some width. */
+static __global__ void team_rows(const float *x, double *y, float *z, long rows, int D, int width) {
+  const cu_team team(width);
+  for (long row = team.first(); team.any(row, rows); row = team.next(row)) {
+    double sum = 0;
+    float top = -INFINITY;
+    for (int i = team.lane; row < rows && i < D; i += width) sum += x[row * D + i], top = cu_max(top, x[row * D + i]);
+    sum = team.sum(sum);
+    top = team.max(top);
+    if (row < rows && team.lane == width - 1) y[row] = sum, z[row] = top;
+  }
+}
+
+static __global__ void divide_all(const long *n, long *y, cu_divisor by, long count) {
+  CU_LOOP(i, count) {
+    long rest;
+    const long q = by.divide(n[i], &rest);
+    y[i] = q * 10 + (rest == n[i] % (long)by.by && q == n[i] / (long)by.by);
+  }
 }
 
 /* ---- wrong kernels: one mistake each ---- */
@@ -187,36 +209,68 @@ static void right_kernels(const char *order) {
   expect(std::string("__syncwarp, float4 and atomics, ") + order, ok);
 }
 
+/* Sixty-four sums over a warp, two to a lane, read as float4 from shared memory; and bits by their places. */
+static __global__ void sums_and_bits(float *y, int *bits) {
+  const int lane = (int)threadIdx.x;
+  float x[64];
+  for (int i = 0; i < 64; i++) x[i] = (float)(i * 100 + lane);
+  cu_warp_sums(x, lane);
+  cu_smem<float> sums = CU_SHARED(float, 0);
+  sums[2 * lane] = x[0], sums[2 * lane + 1] = x[1];
+  __syncwarp();
+  if (lane < 16) {
+    const float4 four = cu_smem_quads(sums)[lane];
+    y[4 * lane] = four.x, y[4 * lane + 1] = four.y, y[4 * lane + 2] = four.z, y[4 * lane + 3] = four.w;
+  }
+  bits[lane] = cu_first(0x8421u, lane % 16) * 1000 + cu_seeing(lane % 2 ? 0x50u : 0u, 9) * 10 + __clz(lane);
+}
+
+/* What the helpers of kernels give. */
+static void helpers(const char *order) {
+  const int rows = 37, D = 71;
+  std::vector<float> x(rows * D), top(rows, -1.0f);
+  std::vector<double> want(rows);
+  for (int i = 0; i < rows * D; i++) {
+    x[i] = (float)(i * 7 % 113);
+    want[i / D] += x[i];
+    top[i / D] = std::max(top[i / D], x[i]);
+  }
+  Device<float> sums(64);
+  Device<int> bits(32);
+  CU_LAUNCH(sums_and_bits, 1, 32, 64 * sizeof(float), MN_STREAM, sums.at, bits.at);
+  bool right = clean();
+  for (int i = 0; i < 64; i++) right = right && sums.read()[(size_t)i] == (float)(32 * i * 100 + 31 * 16);
+  for (int i = 0; i < 32; i++) {
+    const int t = i % 16, first = t >= 15 ? 15 : t >= 10 ? 10 : t >= 5 ? 5 : 0, zeros = i ? 31 - (int)std::log2(i) : 32;
+    right = right && bits.read()[(size_t)i] == first * 1000 + (i % 2 ? 4 : 9) * 10 + zeros;
+  }
+  expect(std::string("many sums over a warp, places of bits, ") + order, right);
+  Device<float> dx(x), dz(rows);
+  for (int width = 1; width <= CU_THREADS; width *= 2) {
+    Device<double> dy(rows);
+    CU_LAUNCH(team_rows, 3, CU_THREADS, CU_TEAM_SHARED, MN_STREAM, dx.at, dy.at, dz.at, rows, D, width);
+    expect("teams of " + std::to_string(width) + ", " + order, clean() && dy.read() == want && dz.read() == top);
+  }
+  std::vector<long> n = { 0, 1, 6, 7, 8, 63, 64, 1000003, 2147483646, 2147483647, 2147483648, 1l << 40 };
+  bool ok = true;
+  for (long by : { 1l, 2l, 3l, 7l, 64l, 641l, 1000003l, 2147483647l }) {
+    Device<long> dn(n), q(n.size());
+    CU_LAUNCH(divide_all, 2, 32, 0, MN_STREAM, dn.at, q.at, cu_divisor(by), (long)n.size());
+    const std::vector<long> got = q.read();
+    for (size_t i = 0; i < n.size(); i++) ok = ok && got[i] == n[i] / by * 10 + 1;
+  }
+  expect(std::string("divisors, ") + order, ok && clean());
+}
+
 /* Launch a wrong kernel; its mistake must be among what is reported. */
 static void planted(const char *name, const char *order, void (*kernel)(float *), const char *report) {
   Device<float> y(std::vector<float>(2 * N));
   emu::machine().quiet = true;
   CU_LAUNCH(kernel, 2, N, N * sizeof(float), MN_STREAM, y.at);
-  emu::machine().quiet = false;
   const std::string got = errors();
+  emu::machine().quiet = false;
   expect(std::string("catches ") + name + ", " + order, got.find(report) != std::string::npos,
          std::string("expected \"") + report + "\", got: " + (got.empty() ? "nothing" : got));
-}
-
-/* Some mistakes end the process: run them in a child and read its last words. */
-template <class F> void fatal(const char *name, F f, const char *report) {
-  int pipe_ends[2];
-  if (pipe(pipe_ends)) return expect(name, false, "no pipe");
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(pipe_ends[1], 2);
-    f();
-    _exit(0);
-  }
-  close(pipe_ends[1]);
-  std::string got;
-  char buffer[512];
-  for (ssize_t n; (n = read(pipe_ends[0], buffer, sizeof buffer)) > 0; )
-    got.append(buffer, (size_t)n);
-  close(pipe_ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  expect(name, status != 0 && got.find(report) != std::string::npos, "the child said: " + got);
 }
 
 static std::vector<float> chained(emu::Schedule order) {
@@ -231,6 +285,7 @@ int main() {
     emu::machine().schedule = order;
     const char *o = order_name[order];
     right_kernels(o);
+    helpers(o);
     planted("a missing barrier", o, missing_barrier, "race: ");
     planted("a missing second barrier", o, missing_second_barrier, "race: ");
     planted("a shuffle used as a fence", o, shuffle_as_fence, "race: ");
@@ -262,7 +317,7 @@ int main() {
                                              cudaMemcpyHostToDevice, MN_STREAM);
   expect("refuses a copy past the end", copied == cudaErrorInvalidValue);
   fatal("catches global memory past its end",
-        [&] { CU_LAUNCH(global_overrun, 1, N, 0, MN_STREAM, y.at); },
+        [&] { CU_LAUNCH(global_overrun, 1, N, 0, MN_STREAM, y.at); cudaStreamSynchronize(MN_STREAM); },
         "global: byte 384 of an allocation of 384, by global_overrun thread 92");
   fatal("catches the host on device memory", [&] { y.at[3] = 1; },
         "global: byte 12 of an allocation of 384, by the host");

@@ -5,11 +5,12 @@
 
 /* What the emulator has found wrong since the last call, and whether that is nothing. */
 inline std::string errors() {
+  cudaStreamSynchronize(MN_STREAM);
   std::string all;
   for (const std::string &e : emu::take_errors()) all += e + "; ";
   return all;
 }
-inline bool clean() { return emu::take_errors().empty(); }
+inline bool clean() { return errors().empty(); }
 
 template <class T> struct Device {
   T *at = nullptr;

@@ -127,6 +127,7 @@ struct OpCase {
   /* "" if every output is near the CPU's, else the first that is not. */
   std::string compare(double tolerance) const {
     for (int i = 0; i < call.n_out; i++) {
+      if (!strcmp(entry->sig.out[i].name, "saved")) continue;      /* each side lays it out its own way */
       const double e = error(i);
       char text[160];
       snprintf(text, sizeof text, "%s is off by %.2g of its largest number, at most %.2g is allowed",

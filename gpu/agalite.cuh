@@ -1,0 +1,84 @@
+/* agalite.cuh -- what agalite.cu and agalite_back.cu share: the channels and their waves, the way through memory.
+**
+** A channel m of stored ones holds a vector of keys and one of values; the sum of keys is one more channel of keys, of
+** weight 1.  Nothing couples features, or values, or channels, but two sums: what q finds in each channel's keys,
+** kappa_m = k_m . q, and y = sum_m factor_m v_m with factor_m = weight_m kappa_m / den(s . q).  So a warp is 32 features
+** (or values) of up to four channels, which it carries through time in registers, and the sums over features are left in
+** parts of 32.  A chunk of sixteen tokens begins at a checkpoint, where the op stores its state. */
+#pragma once
+#include "attention.cuh"
+#include "chunk.cuh"
+
+enum { CODE, PAPER, COSSIN, RANDOM_SIGN };
+enum { IN_TICK = IN_STATE, IN_VS, IN_KS, IN_S, IN_COPY };
+enum { OUT_Y, OUT_VS, OUT_KS, OUT_S, OUT_TICK, OUT_SAVED };
+enum { HEADER = 16, GROUP = 4, AGALITE_WARPS = 4 };      /* channels of a warp; warps of a block */
+
+struct Waves {
+  int form, r, M;                /* M stored channels */
+  bool all;                      /* every published channel is stored, mirrored ones too */
+  uint32_t seed[2];              /* of the random signs */
+  const float *copy;             /* whose signs a row of the batch meets; NULL: its own */
+};
+
+struct States { float *vs, *ks, *s; };     /* [B,M,H,V], [B,M,H,K], [B,H,K]; NULL: zeros, or nobody asks */
+
+struct Agalite {
+  CuAttention a;
+  CuChunks p;                    /* where chunks and heads are */
+  Waves waves;
+  const float *tick;
+  float *y, *tick_out, *saved;   /* a checkpoint: tick, [M,Kp], [Kp], [M,Vp] */
+  States first, last;            /* where the state comes from, and goes; backward of their gradients */
+  int Kp, Vp;
+
+  /* Scratch: w of [B,T]; of the slice by places of sixteen tokens: */
+  float *w;                      /* [B,T,M] */
+  int key_parts, value_parts, groups;      /* warps that share a head's features, values, channels of keys */
+  float *found;                  /* [.,M+1,key_parts]: kappa and s.q, in parts */
+  float *kappa, *factor;         /* [.,M+1], [.,M] */
+  float *along;                  /* [.,M,value_parts]: dy . v_m, in parts */
+  float *dkappa;                 /* [.,M+1] */
+  float *keys;                   /* [groups] of [.,3,K]: gradients of the features */
+};
+
+/* How many channels of the form stored channel m stands for. */
+static __device__ __forceinline__ float cu_wave_weight(const Waves &x, int m) {
+  if (x.form == RANDOM_SIGN) return 1.0f / (float)x.r;
+  if (x.all) return 1.0f;
+  if (x.form == CODE) return 2 * m == x.r - 1 ? 1.0f : 2.0f;
+  if (x.form == PAPER) return 2 * m == x.r ? 1.0f : 2.0f;
+  return m == 0 || 2 * m == x.r ? 1.0f : 2.0f;
+}
+
+/* Where channel m of a head's values, or keys, lies in a tensor [B,M,H,n]. */
+static __device__ __forceinline__ long cu_channel(const Agalite &g, int bh, int m, int n) {
+  return (((long)(bh / g.a.H) * g.waves.M + m) * g.a.H + bh % g.a.H) * n;
+}
+
+/* The state of keys: channel m at feature j, the last being s. */
+static __device__ __forceinline__ float *cu_keys_at(const Agalite &g, const States &x, int bh, int m, int j) {
+  if (m == g.waves.M) return x.s ? x.s + (long)bh * g.a.K + j : NULL;
+  return x.ks ? x.ks + cu_channel(g, bh, m, g.a.K) + j : NULL;
+}
+static __device__ __forceinline__ float *cu_values_at(const Agalite &g, const States &x, int bh, int m, int i) {
+  return x.vs ? x.vs + cu_channel(g, bh, m, g.a.V) + i : NULL;
+}
+
+/* The checkpoint before token t, a multiple of 16. */
+static __device__ __forceinline__ float *cu_agalite_saved(const Agalite &g, int bh, int t) {
+  const long size = HEADER + (long)g.waves.M * (g.Kp + g.Vp) + g.Kp;
+  return g.saved + ((long)bh * ((g.a.T + CU_L - 1) / CU_L) + t / CU_L) * size;
+}
+
+/* agalite.cu */
+Agalite cu_agalite(const mn_call *c, int t0, int t1);
+
+/* w of rows t0 .. t1-1 and, where tick_out, the tick after them. */
+void cu_agalite_waves(const Agalite *g);
+
+/* found, kappa and factor of a slice; `again`: from checkpoints, and no state is left. */
+void cu_agalite_keys(const Agalite *g, bool again);
+
+/* agalite_back.cu */
+void cu_agalite_backward(mn_call *c);

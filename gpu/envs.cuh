@@ -1,0 +1,98 @@
+/* envs.cuh -- an environment on the device.  The Makefile compiles each engine/envs/X.c once more, as
+** CUDA and with this file in front: so there is one text of the rules, and no list.  In place of the
+** loops over copies, MN_ENV makes one kernel here, a thread a copy, for a step of all of them together
+** with what follows from it: time limits, new episodes, what a learner's rollout keeps.
+** Same bits as on the CPU: no multiplication and addition is fused but those that are written so. */
+#pragma once
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "kernel.cuh"
+extern "C" {
+#include "copies.h"
+}
+
+namespace envs {
+
+constexpr unsigned THREADS = 64;  /* few: thousands of copies are to fill all multiprocessors */
+
+/* Row by row of 8 bytes, all threads of a block for all of its copies. */
+static __device__ void keep_before(const mn_copies &v) {
+  const size_t first = (size_t)blockIdx.x * THREADS, left = (size_t)v.n - first;
+  const size_t at = first * v.stride / 8, words = (left < THREADS ? left : THREADS) * v.stride / 8;
+  const uint64_t *from = (const uint64_t *)(const void *)v.self + at;
+  uint64_t *to = (uint64_t *)(void *)v.before + at;
+  for (size_t i = threadIdx.x; i < words; i += THREADS) to[i] = from[i];
+  __syncthreads();
+}
+
+static __device__ mn_io io_of(const mn_copies &v, int i, uint32_t purpose, char *obs) {
+  mn_io io = mn_io_at(&v.streams[i / MN_LANES], i % MN_LANES, purpose, v.param, v.shared, obs);
+  mn_philox(io.key, io.bits);
+  return io;
+}
+
+template <class Self, void (*reset)(Self *, mn_io *), void (*step)(Self *, mn_io *)>
+static __global__ void __launch_bounds__(THREADS) env_step(mn_copies v, mn_moves to) {
+  const int i = (int)(blockIdx.x * THREADS + threadIdx.x);
+  if (to.action) keep_before(v);
+  if (i >= v.n) return;
+  Self *self = (Self *)(void *)(v.self + (size_t)i * v.stride);
+  char *obs = to.obs + (size_t)i * v.obs_bytes;
+  bool over = !to.action;
+  if (to.action) {
+    const int action = to.action[i];
+    if ((unsigned)action >= (unsigned)v.n_actions) {
+      *v.wrong = i + 1;          /* of several, any one */
+      return;
+    }
+    mn_io io = io_of(v, i, MN_FOR_STEP, obs);
+    io.action = action;
+    step(self, &io);
+    const bool cut = mn_copy_count(&v, i, io.reward, io.terminated);
+    over = io.terminated || cut;
+    v.last[i] = action;
+    v.changed[i] = 0;
+    v.score[i] = io.score;
+    to.reward[i] = io.reward;
+    to.terminated[i] = io.terminated;
+    to.truncated[i] = cut;
+    if (over) mn_copy_end(&v, i, obs);
+    if (to.rollout.obs) {
+      mn_outcome o = { action, io.reward, io.terminated, cut, obs, v.obs_bytes, io.score, (float)v.sum[i], v.length[i] };
+      mn_rollout_note(&to.rollout, v.n, to.t, i, &o);
+    }
+  }
+  if (over) {
+    mn_copy_clear(&v, i);
+    mn_io io = io_of(v, i, MN_FOR_RESET, obs);
+    reset(self, &io);
+  }
+  mn_stream_advance(&v.streams[i / MN_LANES], i % MN_LANES);
+}
+
+}  // namespace envs
+
+#undef MN_ENV
+#define MN_ENV(NAME, ...)                                                                          \
+  static constexpr auto mn_##NAME##_is() {                                                         \
+    struct {                                                                                       \
+      MN_ENV_FACTS                                                                                   \
+      void (*reset)(NAME *self, mn_io *io);                                                          \
+      void (*step)(NAME *self, mn_io *io);                                                           \
+      void (*draw)(const NAME *self, const mn_io *io, mn_canvas *c);                                 \
+      int  (*truth)(const NAME *self, const mn_io *io, const char **names, float *values);           \
+      bool (*valid)(const NAME *self, const mn_io *io);                                              \
+      bool (*set)(NAME *self, const mn_io *io, int fact, double value);                              \
+      void (*observe)(NAME *self, mn_io *io);                                                        \
+    } is = { __VA_ARGS__ };                                                                        \
+    return is;                                                                                     \
+  }                                                                                                \
+  static void mn_##NAME##_run(const mn_copies *all, const mn_moves *to) {                          \
+    CU_LAUNCH((envs::env_step<NAME, mn_##NAME##_is().reset, mn_##NAME##_is().step>),               \
+              ((unsigned)all->n + envs::THREADS - 1) / envs::THREADS, envs::THREADS, 0, MN_STREAM, *all, *to); \
+  }                                                                                                \
+  extern "C" {                                                                                     \
+  extern const mn_env_kernel mn_env_kernel_##NAME;                                                 \
+  const mn_env_kernel mn_env_kernel_##NAME = { sizeof(mn_copies), sizeof(mn_moves), mn_##NAME##_run }; \
+  }

@@ -1,0 +1,52 @@
+/* gemm.cu -- products of matrices, by cuBLAS.
+** cuBLAS counts columns first, so a row-major product is its product with the operands swapped.
+** Every thread of control has a handle on its own stream, with a workspace of its own: cuBLAS then
+** allocates nothing later, which a captured graph could not bear, and gives the same bits every time.
+** "Pedantic" keeps all of float32's arithmetic; the fast modes round what goes in to tf32 or bf16 and
+** add up in float32. */
+#include "gemm.cuh"
+#ifdef __CUDACC__
+#include <cublas_v2.h>
+#else
+#include "emu_cublas.h"
+#endif
+
+enum { WORKSPACE = 32 << 20 };   /* bytes: what NVIDIA recommends for Hopper */
+
+static bool failed(cublasStatus_t s, const char *what) {
+  if (s == CUBLAS_STATUS_SUCCESS) return false;
+  cu_fail(what, cublasGetStatusString(s));
+  return true;
+}
+
+struct Handle {
+  cublasHandle_t cublas = NULL;
+  void *workspace = NULL;
+  bool open() {
+    if (cublas) return true;
+    if (failed(cublasCreate(&cublas), "opening cuBLAS")) return false;
+    const cudaError_t e = cudaMalloc(&workspace, WORKSPACE);
+    if (e != cudaSuccess) cu_fail("memory for cuBLAS", cudaGetErrorString(e));
+    return e == cudaSuccess && !failed(cublasSetStream(cublas, MN_STREAM), "cuBLAS")
+           && !failed(cublasSetWorkspace(cublas, workspace, WORKSPACE), "cuBLAS");
+  }
+};
+static thread_local Handle handle;                   /* as long as its thread */
+
+void cu_gemm_batch(mn_call *c, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
+                   float *C, int ldc, bool add, long stride_a, long stride_b, long stride_c, int batch) {
+  static const cublasComputeType_t mode[] = {
+    CUBLAS_COMPUTE_32F_PEDANTIC, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_32F_FAST_16BF
+  };
+  const float one = 1, beta = add ? 1.0f : 0.0f;
+  if (!M || !N || !batch || !handle.open()) return;
+  failed(cublasGemmStridedBatchedEx(handle.cublas, tb ? CUBLAS_OP_T : CUBLAS_OP_N, ta ? CUBLAS_OP_T : CUBLAS_OP_N,
+                                    N, M, K, &one, B, CUDA_R_32F, ldb, stride_b, A, CUDA_R_32F, lda, stride_a, &beta,
+                                    C, CUDA_R_32F, ldc, stride_c, batch, mode[mn_precision(c->ctx)],
+                                    CUBLAS_GEMM_DEFAULT), "a product of matrices");
+}
+
+void cu_gemm(mn_call *c, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
+             float *C, int ldc, bool add) {
+  cu_gemm_batch(c, ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add, 0, 0, 0, 1);
+}

@@ -1,0 +1,22 @@
+/* rollout.cu -- what a learner does to its rollout between two steps (engine/rollout.h), besides what
+** the kernels of environments do for it.  Compiled, as they are, without fusing what is not written so. */
+#include "kernel.cuh"
+extern "C" {
+#include "rollout.h"
+}
+
+enum { THREADS = 128 };
+
+static __global__ void __launch_bounds__(THREADS) add_uncut(mn_rollout r, int n, int t, double gamma, const float *value) {
+  const int i = (int)(blockIdx.x * THREADS + threadIdx.x);
+  if (i < n) mn_rollout_add(&r, n, t, i, gamma, value);
+}
+
+static void add(const mn_rollout *r, int n, int t, double gamma, const float *value) {
+  CU_LAUNCH(add_uncut, (n + THREADS - 1) / THREADS, THREADS, 0, MN_STREAM, *r, n, t, gamma, value);
+}
+
+extern "C" {
+extern const mn_rollout_kernels mn_rollout_kernel;
+const mn_rollout_kernels mn_rollout_kernel = { sizeof(mn_rollout), add };
+}
