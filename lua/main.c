@@ -69,7 +69,24 @@ static int run(lua_State *L, int argc, char **argv) {
   return (int)lua_tointeger(L, -1);
 }
 
+/* What the compiler was allowed to use and this CPU lacks; NULL: nothing.  Without this a build that was copied to an
+** older machine dies of an illegal instruction, which tells nobody anything. */
+static const char *lacks(void) {
+#ifdef __AVX512F__
+  if (!__builtin_cpu_supports("avx512f")) return "AVX-512";
+#endif
+#ifdef __AVX2__
+  if (!__builtin_cpu_supports("avx2")) return "AVX2";
+#endif
+  return NULL;
+}
+
 int main(int argc, char **argv) {
+  if (lacks()) {
+    fprintf(stderr, "mneme: this build is for CPUs with %s, which this one has not (`make clean && make` "
+                    "builds for this one, with ARCH=x86-64-v3 for any with AVX2, with ARCH=x86-64 for all)\n", lacks());
+    return 1;
+  }
   char own[PATH_MAX], lua[PATH_MAX], library[PATH_MAX];
   if (own_folder(own, sizeof own)) own[0] = 0;
   if (find_lua(lua, sizeof lua, own)) {

@@ -14,7 +14,7 @@ local ops = tensor.ops
 ---Published values: T-Maze's (spec of the released configuration) unless said otherwise.
 local A2C = actor.class { num_steps = 256, entropy_coef = 0.001, lr = 1e-4, adam_eps = 1e-8 }
 
--- What the update plan records.
+---What the update plan records.
 function A2C:loss_and_step()
   self.optimiser:zero_grad()
   local logits, values = self:joined "logits", self:joined "values"
@@ -37,6 +37,7 @@ function A2C:update()
   return loss - loss == 0 and norm - norm == 0
 end
 
+---A learner by advantage actor-critic with lambda-returns (Mnih et al. 2016; TD(lambda) returns as in the released agents).
 ---@param cfg table learner keys (lr gamma lambda entropy_coef value_coef max_norm num_steps ...) and the run's
 ---@param task table an environment (mn.env)
 ---@param agent Agent

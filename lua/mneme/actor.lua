@@ -75,6 +75,11 @@ local function window(t, t0, t1)
 end
 
 ---What acting computes, recorded as a plan; with a tape, unless the class says otherwise.
+---@param x Tensor [T,B,...] observations
+---@param resets Tensor [T,B]
+---@param state table<string, Tensor>
+---@param probe function? asked for inner values: probe(name, tensor)
+---@param previous table<string, Tensor>? what the agent is told of the step before
 function Actor:forward(x, resets, state, probe, previous) return self.agent(x, resets, state, probe, previous) end
 
 -- Steps first .. first + rows - 1; the last piece also takes the row in whose value the returns end.
@@ -109,7 +114,41 @@ local function make_buffers(self)
     x = rows_of(self.x, {}), done = rows_of(self.done, {}), resets = rows_of(self.resets, {}), previous = {} }
   for name, t in pairs(self.previous or {}) do self.row.previous[name] = rows_of(t, {}) end
   self.row_bytes = self.x:size() / (T + 1) * (space.dtype == "u8" and 1 or 4)
-  self.terminated, self.truncated = ffi.new("uint8_t[?]", B), ffi.new("uint8_t[?]", B)
+end
+
+-- What would have been seen next, had no time limit cut an episode off.
+local function make_peek(self)
+  local B, space = self.B, self.task.observation_space
+  return { x = tensor.new { shape = { 1, B, unpack(space.shape) }, dtype = space.dtype },
+    resets = tensor.new { shape = { 1, B }, dtype = "u8" }, previous = self.agent:previous_leaves(1, B) }
+end
+
+-- Where each step of the rollout leaves what came of it, without anybody looking: mn_rollout of engine/mneme.h.
+local function make_rollout(self)
+  local T, B, r = self.T, self.B, ffi.new "mn_rollout"
+  local previous = self.previous or {}
+  local peek = self.bootstrap_truncated and self.task.time_limit > 0 and make_peek(self) or nil
+  local function place(field, t) if t then r[field] = t:data() end end
+  self.outcomes = { score = tensor.new { shape = { T, B } }, ret = tensor.new { shape = { T, B } },
+    length = tensor.new { shape = { T, B }, dtype = "i32" }, terminated = tensor.new { shape = { B }, dtype = "u8" },
+    cut = tensor.new { shape = { B }, dtype = "u8" } }
+  self.outcome_at = {}
+  for field, t in pairs(self.outcomes) do
+    place(field, t)
+    self.outcome_at[field] = t:data()
+  end
+  for field, t in pairs { obs = self.x, done = self.done, resets = self.resets, told_action = previous.action,
+    told_reward = previous.reward, played = self.played, reward = self.rewards, seen = self.forgetting.seen } do
+    place(field, t)
+  end
+  if peek then
+    local told = peek.previous or {}
+    for field, t in pairs { obs = peek.x, resets = peek.resets, action = told.action, reward = told.reward } do
+      place("uncut_" .. field, t)
+    end
+  end
+  r.context, r.reset_on_done = self.context, self.reset_on_done
+  self.peek, self.buffers = peek, r
 end
 
 -- This rank's share of the copies.
@@ -124,13 +163,6 @@ local function share(self, what, task)
     task:keep(self.first, self.B)
     self.finished = shared_episodes(self.T * self.B)
   end
-end
-
--- Memories before anything was seen; those that know which copy they are of are told.
-local function empty(self)
-  local state = self.agent.core:initial(self.B)
-  for b = 0, state.copy and self.B - 1 or -1 do state.copy:data()[b] = self.first + b end
-  return state
 end
 
 ---Make a learner of a class.
@@ -161,6 +193,7 @@ function Actor.new(class, what, cfg, task, agent)
   self.forgetting = forgetting(self.B, self.reset_on_done, self.context)
   self.next = core:initial(self.B)
   make_buffers(self)
+  make_rollout(self)
   self.optimiser = optim.adamw(agent:parameters(), { lr = self.lr, beta1 = self.beta1, beta2 = self.beta2,
     eps = self.adam_eps, max_norm = self.max_norm, weight_decay = self.weight_decay })
   self.pieces = {}
@@ -175,74 +208,35 @@ end
 ---Begin: every copy's world and memory anew.
 function Actor:begin()
   local T, row = self.T, self.row
+  engine.wait()
   self.task:reset_raw(row.x[T], self.cfg.seed or 1)
   ffi.fill(row.done[T], self.B, 1)
   self.forgetting:all(row.resets[T])
   if row.previous.action then for b = 0, self.B - 1 do row.previous.action[T][b] = -1 end end
   if row.previous.reward then ffi.fill(row.previous.reward[T], 4 * self.B) end
-  tensor.keep(empty(self), self.next)
+  tensor.keep(self.agent.core:initial(self.B, self.first), self.next)
 end
 
 -- A plan for one more step that counts for nothing: V of observations that no action follows.
-local function make_peek(self)
-  local B, space = self.B, self.task.observation_space
-  local peek = { x = tensor.new { shape = { 1, B, unpack(space.shape) }, dtype = space.dtype },
-    resets = tensor.new { shape = { 1, B }, dtype = "u8" }, state = self.agent.core:initial(B),
-    previous = self.agent:previous_leaves(1, B), told = {} }
-  peek.to, peek.flags = peek.x:data(), peek.resets:data()
-  for name, t in pairs(peek.previous or {}) do peek.told[name] = t:data() end
-  peek.plan = plan(function(x, resets, state, previous)
+local function peek_plan(self)
+  return plan(function(x, resets, state, previous)
     local _, values = tensor.off_tape(self.agent, x, resets, state, nil, previous)
     return values
   end)
-  peek.values = peek.plan(peek.x, peek.resets, peek.state, peek.previous):data()
-  return peek
 end
 
--- V(final_obs) where an episode was cut off, from the state before the reset, is added to the last reward.
+-- V of what would have followed, where an episode was cut off in step t, from the state before the reset, is added to
+-- the last reward.
 local function bootstrap(self, t, after)
-  local B, any = self.B, false
-  for b = 0, B - 1 do any = any or (self.truncated[b] ~= 0 and self.terminated[b] == 0) end
-  if not any then return end
-  self.peek = self.peek or make_peek(self)
-  local peek, row = self.peek, self.row
-  ffi.copy(peek.to, self.task.ended.final_obs, self.row_bytes)
-  if peek.told.action then ffi.copy(peek.told.action, row.played[t], 4 * B) end
-  if peek.told.reward then ffi.copy(peek.told.reward, row.reward[t], 4 * B) end
-  self.forgetting:ahead(peek.flags)
-  tensor.keep(after, peek.state)
-  peek.plan:run()
-  for b = 0, B - 1 do
-    if self.truncated[b] ~= 0 and self.terminated[b] == 0 then
-      row.reward[t][b] = row.reward[t][b] + self.gamma * peek.values[b]
-    end
+  local peek = self.peek
+  if not peek.plan then
+    peek.state, peek.plan = tensor.keep(after), peek_plan(self)
+    peek.values = peek.plan(peek.x, peek.resets, peek.state, peek.previous):data()
+  else
+    tensor.keep(after, peek.state)
+    peek.plan:run()
   end
-end
-
--- What the agent is told of step t when it takes its next observation in: nothing where an episode begins.
-local function tell(self, t)
-  local row, B = self.row, self.B
-  local done, action, reward = row.done[t + 1], row.previous.action, row.previous.reward
-  for b = 0, B - 1 do
-    if action then action[t + 1][b] = done[b] ~= 0 and -1 or row.played[t][b] end
-    if reward then reward[t + 1][b] = done[b] ~= 0 and 0 or row.reward[t][b] end
-  end
-end
-
--- One step of every copy: what the plan chose in row t of the rollout is done.
-local function step(self, t, after)
-  local row, B, terminated, truncated = self.row, self.B, self.terminated, self.truncated
-  ffi.copy(row.played[t], row.action[t], 4 * B)
-  self.task:step_raw(row.action[t], row.x[t + 1], row.reward[t], terminated, truncated)
-  local done = row.done[t + 1]
-  for b = 0, B - 1 do
-    local ended = terminated[b] ~= 0 or truncated[b] ~= 0
-    done[b] = ended and 1 or 0
-    if ended then self.finished:add(self.task, b, t) end
-  end
-  if self.previous then tell(self, t) end
-  if self.bootstrap_truncated then bootstrap(self, t, after) end
-  self.forgetting:step(done, row.resets[t + 1])
+  engine.check(C.mn_rollout_uncut(engine.ctx, self.buffers, self.B, t, self.gamma, peek.values))
 end
 
 local function advance_clock(self, steps)
@@ -251,27 +245,47 @@ local function advance_clock(self, steps)
   if low >= 2 ^ 31 then self.clock_data[2] = self.clock_data[2] + 1 end
 end
 
+-- The episodes that ended in the rollout, in the order of steps, then of copies.
+local function count_episodes(self)
+  local B, done, finished, at = self.B, self.row.done, self.finished, self.outcome_at
+  local score, ret, length = at.score, at.ret, at.length
+  for t = 0, self.T - 1 do
+    local over = done[t + 1]
+    for b = 0, B - 1 do
+      local i = t * B + b
+      if over[b] ~= 0 then finished:add(t, score[i], ret[i], length[i]) end
+    end
+  end
+  if ranks.size > 1 then finished:settle() end
+end
+
 ---Act for num_steps in every copy; fills x, done, resets, previous, rewards, played and what the plans compute.
 function Actor:rollout()
   local T, B, row, last = self.T, self.B, self.row, nil
-  ffi.copy(row.x[0], row.x[T], self.row_bytes)
-  ffi.copy(row.done[0], row.done[T], B)
-  ffi.copy(row.resets[0], row.resets[T], B)
-  for _, rows in pairs(row.previous) do ffi.copy(rows[0], rows[T], 4 * B) end
-  if not self.carry then self.forgetting:all(row.resets[0]) end
+  engine.check(C.mn_rollout_begin(engine.ctx, self.buffers, B, T, self.row_bytes))
+  if not self.carry then
+    engine.wait()
+    self.forgetting:all(row.resets[0])
+  end
   for _, piece in ipairs(self.pieces) do
     tensor.keep(last and last.after or self.next, piece.state)
     for t = piece.first, piece.first + piece.rows - 1 do
       piece.act:rows(t - piece.first, t - piece.first + 1)
-      if self.watch then self.watch(t, piece) end
-      step(self, t, piece.after)
+      if self.watch then
+        engine.wait()
+        self.watch(t, piece)
+      end
+      local cut = self.task:roll(self.buffers, t, row.action[t])
+      if cut and self.peek then bootstrap(self, t, piece.after) end
     end
+    engine.wait()
     advance_clock(self, piece.rows)
     last = piece
   end
   tensor.keep(last.after, self.next)
   last.act:rows(last.rows, last.rows + 1)     -- the value that the returns end in
-  if ranks.size > 1 then self.finished:settle() end
+  self.task:rolled()
+  count_episodes(self)
   self.step = self.step + T * self.copies
 end
 
@@ -296,11 +310,13 @@ function Actor:rate()
   return schedule.rate(self, self.optimiser:updates() + 1, self.step - self.T * self.copies, self.cfg.steps)
 end
 
+---Does the mean score of the last 100 episodes reach cfg.stop_score?
 function Actor:over()
   local stop, finished = self.cfg.stop_score, self.finished
   return stop and finished.total >= finished.WINDOW and finished:score() >= stop or false
 end
 
+---What config.json says of agent, task and memory.
 function Actor:describe()
   local about, task = self.agent:describe(), self.task
   about.env, about.task, about.env_of_script = task.id, {}, task.world.vec == nil or nil     -- see reopen.lua
@@ -312,6 +328,7 @@ function Actor:describe()
   return about
 end
 
+---One line: which agent, on what.
 function Actor:headline()
   return ("%s on %s, %d parameters"):format(self.agent.core.name, self.task.id, self.agent.module:count())
 end
@@ -337,6 +354,7 @@ local function last_row(t)
   return tensor.view(t, at, shape)
 end
 
+---All that a checkpoint holds: { name, tensor }, in order.
 function Actor:contents()
   local list = self.optimiser:contents()
   local core = self.agent.core
@@ -356,8 +374,11 @@ function Actor:contents()
   return list
 end
 
+---What a checkpoint holds besides tensors.
 function Actor:counters() return { episodes = self.finished:counters() } end
 
+---Go on from a checkpoint, whose tensors are in place.
+---@param checkpoint table
 function Actor:restored(checkpoint)
   local worlds, observations = checkpoint.tensors.worlds, self.row.x[self.T]
   local bytes, n = worlds:shape()[2], self.x:size() / (self.T + 1) / self.B
@@ -369,19 +390,23 @@ function Actor:restored(checkpoint)
 end
 
 ---Numbers to log: those of the episodes, of the optimiser, and self.losses, name -> number.
+---@param m table<string, number> to fill
 function Actor:metrics(m)
   self.finished:metrics(m)
   for name, value in pairs(self.losses) do m["losses/" .. name] = value end
   self.optimiser:metrics(m, self.agent.module:parts())
 end
 
+---What the progress bar shows.
 function Actor:shown()
   self.progress.score, self.progress["return"] = self.finished:score(), self.finished:mean_return()
   return self.progress
 end
 
+---By what the best checkpoint is chosen: the largest of it.
 function Actor:best() return self.finished:score() end
 
+---Its plans, { name, plan }: for profile=1 and the search for a NaN.
 function Actor:plans()
   local list = { { "update", self.learn } }
   for _, piece in ipairs(self.pieces) do list[#list + 1] = { "act", piece.act } end
@@ -397,6 +422,7 @@ function Actor:find_nan()
   return self.learn:find_nan() or "the loss is not finite"
 end
 
+---How it ended: a line, and the same as a table.
 function Actor:summary()
   return self.finished:text(), { score = self.finished:score(), mean_return = self.finished:mean_return() }
 end

@@ -92,6 +92,10 @@ local function remade(about, task)
 end
 
 -- What the core takes in.
+---What goes into the memory: the torso's view of an observation, with what was done and paid before.
+---@param x Tensor [T,B,...]
+---@param previous table<string, Tensor>? [T,B] each
+---@return Tensor [T,B,D]
 function Agent:features(x, previous)
   local y = self.torso(x)
   if self.previous.action then y = ops.concat(y, ops.one_hot { index = previous.action, classes = self.actions }) end
@@ -117,6 +121,8 @@ function Agent:__call(x, done, state, probe, previous)
 end
 
 ---Leaves for what it is told of the step before, [T,B] each: the third argument of plans; nil where it is told nothing.
+---@param T integer rows of time
+---@param B integer copies
 ---@return table? { action = Tensor, reward = Tensor }
 function Agent:previous_leaves(T, B)
   local leaves = {}
@@ -135,6 +141,7 @@ function Agent:describe()
 end
 
 ---What a picture of it is called: "agalite on tmaze-v0, corridor 20", naming what is not as it is by default.
+---@param task Task
 function Agent:title(task)
   local parts, keys = {}, {}
   for key in pairs(task.settings) do
@@ -156,7 +163,11 @@ function Agent.policy(logits, n, into)
   return into
 end
 
+---The leaves that an optimiser moves.
+---@return Tensor[]
 function Agent:parameters() return self.module:parameters() end
+---Names and tensors; see Module:state_dict.
+---@return table<string, Tensor>
 function Agent:state_dict() return self.module:state_dict() end
 
 return { new = agent, remade = remade, of_script = of_script }

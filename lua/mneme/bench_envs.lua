@@ -1,5 +1,6 @@
--- bench_envs.lua -- `mneme bench envs [NAME ...]`: steps a second of every environment on one thread, with random
--- actions: a loop in C; the same through Lua, as a learner does; and with tensors, as a script does.  Beside them
+-- bench_envs.lua -- `mneme bench envs [NAME ...] [device=cuda]`: steps a second of every environment on one thread, or by
+-- a GPU with one launch a step, with random actions: a loop in C, which on a GPU waits at its end; the same through Lua,
+-- where the host has every result; and with tensors, as a script does.  Beside them
 -- what others' programs reach on this kind of machine (one core, measured as docs/environments.md says).
 local ffi = require "ffi"
 local engine = require "mneme.engine"
@@ -9,6 +10,7 @@ local C = engine.C
 
 local envs = {}
 local SETS = 64          -- sets of random actions, used over and over
+local COPIES = { cpu = { 8, 256, 1024 }, cuda = { 1024, 4096, 16384 }, emu = { 64 } }
 
 -- What to measure beside the defaults: environment -> { label, settings, reference in steps/s and whose, target }.
 -- A row without settings replaces the one of the defaults.
@@ -106,33 +108,38 @@ local FORM = "%-18s %-20s %6s %9s %9s %9s  %s"
 -- One row at several numbers of copies; the best of them stands beside others' figures and the target.
 local function measure(name, row)
   local best, about, reference, target = {}, {}, row[3], row[4]
-  local numbers = { 8, 256, 1024 }
+  local numbers = COPIES[engine.device]
   for i, copies in ipairs(numbers) do
     local r = envs.rates(name, row[2], copies, { "c", "lua", "tensors" }, 0.5)
     for kind, rate in pairs(r) do best[kind] = math.max(best[kind] or 0, rate) end
-    if i == #numbers and reference then
+    local compared = i == #numbers and engine.device == "cpu"      -- all figures are of one core
+    if compared and reference then
       about[1] = ("%.3g x %s (%s)"):format(best.lua / reference[1], reference[2], speed(reference[1]))
     end
-    if i == #numbers and target then
+    if compared and target then
       about[#about + 1] = ("target %s: %s"):format(speed(target), best.c >= target and "met" or "missed")
     end
     print((FORM:format(name, row[1], copies, speed(r.c), speed(r.lua), speed(r.tensors), table.concat(about, "; ")):gsub("%s+$", "")))
   end
 end
 
----@param names string[] environments; none: all
+---@param words string[] environments, none: all; device=cuda
 ---@return integer status
-function envs.main(names)
-  local all, chosen = {}, {}
+function envs.main(words)
+  local all, chosen, names, device = {}, {}, {}, "cpu"
   for _, e in ipairs(env.list()) do all[#all + 1] = e.name end
+  for _, word in ipairs(words) do
+    local asked = word:match "^device=(.*)$"
+    if asked then device = asked else names[#names + 1] = word end
+  end
   for _, name in ipairs(#names > 0 and names or all) do
     local known = false
     for _, other in ipairs(all) do known = known or other == name end
     if not known then errors.unknown("environment", name, all) end
     chosen[#chosen + 1] = name
   end
-  engine.open("cpu", 1)
-  print "environments, one thread, random actions, steps a second:"
+  engine.open(device, 1)
+  print(("environments, %s, random actions, steps a second:"):format(device == "cpu" and "one thread" or "device=" .. device))
   print(FORM:format("", "", "copies", "C", "Lua", "tensors", "through Lua, beside others"))
   for _, name in ipairs(chosen) do
     for _, row in ipairs(envs.rows(name)) do measure(name, row) end

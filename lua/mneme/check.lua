@@ -129,7 +129,11 @@ local function check_core(words)
   for _, property in ipairs(require "mneme.contract") do
     local ok, problem = xpcall(property.holds, errors.handler, settings)
     print(("%-9s %s"):format(ok and "ok" or "FAILED", property.name))
-    if not ok then print("          " .. problem.message:gsub("^%S*contract%.lua:%d+: ", "")) wrong = wrong + 1 end
+    if not ok then
+      local said = problem.message:gsub("^%S*contract%.lua:%d+: ", "")
+      print("          " .. said .. (problem.hint and " (" .. problem.hint .. ")" or ""))
+      wrong = wrong + 1
+    end
   end
   print(("%s: %d of %d properties hold"):format(settings[1], #require "mneme.contract" - wrong, #require "mneme.contract"))
   return wrong == 0 and 0 or 1

@@ -1,6 +1,5 @@
 -- cli.lua -- the command line: `mneme COMMAND ...`.  Settings are key=value words, so what is left to parse
 -- is the command's name; each command reads its own words and errors carry their exit status.
-local ffi = require "ffi"
 local errors = require "mneme.errors"
 local script = require "mneme.script"
 local version = require "mneme.version"
@@ -19,9 +18,13 @@ end
 
 -- ---- run ----
 
-local function run(words)
+local function join_ranks()
   ranks = require "mneme.ranks"
   ranks.begin()
+end
+
+local function run(words)
+  join_ranks()
   local name, first = words[1], 2
   if not name or name == "--help" or name == "-h" then
     errors.usage("run: which script?", "mneme run SCRIPT [key=value ...]; mneme list experiments")
@@ -37,6 +40,16 @@ local function run(words)
 end
 
 -- ---- the others ----
+
+-- Each of several ranks would live the whole grid.
+local function sweep(words)
+  join_ranks()
+  if ranks.size > 1 then
+    errors.usage(("sweep: mpirun started %d processes, and a sweep starts its own"):format(ranks.size),
+      "mneme sweep ... jobs=N; docs/clusters.md says how for several machines")
+  end
+  return require("mneme.studies.sweep").main(words)
+end
 
 local function list(words)
   local catalogue, help = require "mneme.catalogue", require "mneme.help"
@@ -57,23 +70,11 @@ local function list(words)
   end
 end
 
-local function doctor()
-  local engine = require "mneme.engine"
-  local function have(program)
-    return os.execute("command -v " .. program .. " > /dev/null 2>&1") == 0 and "found" or "not found"
-  end
-  local display = os.getenv "WAYLAND_DISPLAY" or os.getenv "DISPLAY"
-  io.stdout:write(require("mneme.help").columns {
-    { "mneme", version }, { "lua", jit.version .. " " .. jit.arch }, { "library", engine.library },
-    { "blas", ffi.string(engine.C.mn_blas()) }, { "vectors", ffi.string(engine.C.mn_simd()) },
-    { "threads", tostring(engine.C.mn_threads(engine.ctx)) },
-    { "display", display or "none: mneme view needs out=FILE" }, { "ffmpeg", have "ffmpeg" .. " (for mp4)" },
-    { "git", have "git" .. " (for the commit in config.json)" },
-  })
-end
-
 local function show_help(words)
   if #words == 0 then io.stdout:write(usage_text()) end
+  local page = { man = function() return require("mneme.man").page(commands) end,
+    api = function() return require("mneme.api").page() end, annotations = function() return require("mneme.api").annotations() end }
+  if page[words[1]] then io.stdout:write(page[words[1]]()) return end
   for _, c in ipairs(commands) do
     if c.name == words[1] then
       io.stdout:write("usage: mneme ", c.name, c.usage, "\n\n", c.doc, "\n")
@@ -84,15 +85,37 @@ local function show_help(words)
     end
   end
   local help = require "mneme.help"
-  if (words[1] == "core" or words[1] == "attention") and words[2] then
+  if help.named[words[1]] and words[2] then
     for i = 2, #words do help.show(words[i], words[1]) end
     return
   end
   for _, topic in ipairs(words) do help.show(topic) end
 end
 
+local function complete(words)
+  for _, offer in ipairs(require("mneme.complete").list(words, commands)) do io.stdout:write(offer, "\n") end
+end
+
 -- A command that is a module of its own: main(words) -> exit status.
 local function module(name) return function(words) return require(name).main(words) end end
+
+-- The same, of a command that may be told where to compute: the device is there before the module is.
+local function on_device(name)
+  return function(words)
+    local device, rest = script.setting(words, "device"), {}
+    for _, word in ipairs(words) do if not word:find "^%-*device=" then rest[#rest + 1] = word end end
+    if device then require("mneme.engine").open(device) end
+    return require(name).main(rest)
+  end
+end
+
+-- Where it computes is settled as soon as anything asks for memory.
+local function bench(words)
+  local device = script.setting(words, "device")
+  if device then require("mneme.engine").open(device, 1) end
+  local there = device and (words[1] == "train" or words[1] == "cores")
+  return require(there and "mneme.bench_device" or "mneme.bench").main(words)
+end
 
 commands = {
   { name = "run", usage = " SCRIPT [key=value ...]", doc = "run an experiment; --help lists its settings",
@@ -107,20 +130,26 @@ commands = {
     run = module "mneme.diff" },
   { name = "intervene", usage = " RUN erase=PART at=STEP [episodes=200]",
     doc = "what a part of a memory, a gate or a cue does for success", run = module "mneme.intervene", comment = "intervene" },
-  { name = "sweep", usage = " SCRIPT [jobs=2] [seeds=10] [key=value,value ...]", doc = "run every cell of a grid of settings, in processes",
-    run = module "mneme.studies.sweep", comment = "studies/sweep" },
-  { name = "report", usage = " STUDY [language=de] [out=FILE.html]", doc = "a sweep as a report: claims and what became of them, figures, settings, costs",
+  { name = "sweep", usage = " SCRIPT [jobs=2] [seeds=10] [kept=FILE] [key=value,value ...]", doc = "run every cell of a grid of settings, in processes",
+    run = sweep, comment = "studies/sweep" },
+  { name = "report", usage = " STUDY [language=de] [out=FILE.html] [keep=FILE]",
+    doc = "a sweep as a report: claims and what became of them, figures, settings, costs",
     run = module "mneme.studies.report", comment = "studies/report" },
   { name = "compare", usage = " RUN RUN ... [by=charts/score]", doc = "runs or studies beside each other: settings that differ, results, curves, costs",
     run = module "mneme.compare", comment = "compare" },
-  { name = "check", usage = " FILE.safetensors ... | core=FILE.lua", doc = "compare with numbers of another program; does a core keep the contract",
-    run = module "mneme.check" },
-  { name = "bench", usage = " [cores|envs|scenes|sweep|torsos|train]", doc = "how fast it is on this machine",
-    run = module "mneme.bench" },
+  { name = "export", usage = " RUN|FILE.mnt to=FILE.safetensors|FILE.npz", doc = "parameters for PyTorch, trajectories for NumPy",
+    run = module "mneme.export", comment = "export" },
+  { name = "check", usage = " FILE.safetensors ... [device=cuda] | core=FILE.lua",
+    doc = "compare with numbers of another program; does a core keep the contract", run = on_device "mneme.check" },
+  { name = "bench", usage = " [cores|envs|scenes|sweep|torsos|train] [device=cuda]", doc = "how fast it is on this machine",
+    run = bench },
   { name = "list", usage = " [cores|attentions|complexity|envs|tasks|ops|scenes|experiments] [key=value ...]",
     doc = "what there is; what cores cost", run = list },
-  { name = "doctor", usage = "", doc = "what this machine has", run = doctor },
-  { name = "help", usage = " [TOPIC]", doc = "this, or about an op, env, core, or config", run = show_help },
+  { name = "repl", usage = "", doc = "Lua a line at a time, with mn at hand", run = module "mneme.repl", comment = "repl" },
+  { name = "doctor", usage = "", doc = "what this machine has, what is missing, and how to get it", run = module "mneme.doctor" },
+  { name = "help", usage = " [TOPIC]", run = show_help,
+    doc = "this, or about an op, env, core, or config; api: what a script may call; man: this as a manual page" },
+  { name = "complete", usage = " [WORD ...]", doc = "what the last word could become: for shells, see bindings/shell", run = complete },
 }
 
 local function dispatch(words)
@@ -158,7 +187,7 @@ function cli.main(words)
     local text = tostring(e):gsub("%s*\n%s*", " ")
     io.stderr:write(ranks and ranks.speaker() or "", e.where and "" or text:find "^[^%s:]+%.lua:%d+:" and "" or "mneme: ", text, "\n")
     local debug_on = script.setting(words, "debug")
-    if debug_on and debug_on ~= "0" and e.traceback then io.stderr:write(e.traceback, "\n") end
+    if debug_on == "1" and e.traceback then io.stderr:write(e.traceback, "\n") end
   end
   io.stdout:flush()
   if ranks then ranks.finish(e.silent == true, e.status) end

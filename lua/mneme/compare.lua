@@ -1,7 +1,7 @@
 -- compare.lua -- `mneme compare RUN RUN ... [by=charts/score] [all=1]`: runs beside each other, in the terminal: in which
 -- settings they differ, what they came to, their curves, what they cost.  Runs that differ by their seed alone stand
 -- together, with an interval over seeds; of a study (a sweep's folder) all cells are taken.
---   by=NAME   what is drawn and whose differences are told (default charts/score, or what the runs have)
+--   by=NAME   what is drawn and whose differences are told (default charts/score, or what the runs have: eval/accuracy)
 --   all=1     everything that was logged, not only results
 local curves = require "mneme.curves"
 local errors = require "mneme.errors"
@@ -11,6 +11,7 @@ local folder = require "mneme.studies.folder"
 local numbers = require "mneme.figures.numbers"
 local resources = require "mneme.resources"
 local run = require "mneme.run"
+local seeds = require "mneme.studies.seeds"
 local settings = require "mneme.studies.settings"
 local stats = require "mneme.stats"
 local values = require "mneme.values"
@@ -24,17 +25,18 @@ local apart = { seed = true, threads = true, debug = true, profile = true, check
 
 -- ---- what is compared ----
 
-local function load_run(path, name)
+local function load_run(path, name, together)
   local info = run.read_info(path)
   local flat = settings.flat(info.config)
   for _, key in ipairs { "env", "parameters", "commit", "device" } do flat[key] = info[key] end
+  local sequences = type(info.sequence_task) == "table" and info.sequence_task.name or nil
   local same = {}
   for _, key in ipairs(find.keys(flat)) do
     if not apart[key] then same[#same + 1] = key .. "=" .. values.show(flat[key]) end
     if apart[key] then flat[key] = nil end
   end
-  return { path = path, name = name, info = info, flat = flat, seed = info.seed, key = table.concat(same, "\n"), curves = curves.read(path),
-    used = resources.read(path) or {} }
+  return { path = path, name = name, info = info, task = info.env or sequences or info.script or "", flat = flat,
+    seed = info.seed, key = together or table.concat(same, "\n"), curves = curves.read(path), used = resources.read(path) or {} }
 end
 
 -- The runs that a word of the command line names.
@@ -48,14 +50,37 @@ local function runs_of(path, list)
   for _, group in ipairs(folder.groups(folder.load(path).cells)) do
     for _, cell in ipairs(group.cells) do
       if cell:info() then
-        list[#list + 1], begun = load_run(cell.path, ("%s: %s"):format(path, group.name)), begun + 1
+        local name = ("%s: %s"):format(path, group.name)
+        list[#list + 1], begun = load_run(cell.path, name, name), begun + 1
       end
     end
   end
   if begun == 0 then errors.usage(path .. ": no cell of this study has begun") end
 end
 
--- Runs with equal settings and other seeds stand together; the same seed again begins a new group.
+-- A setting of the core that one run was given, another has by default: both are told.
+local function tell_defaults(list)
+  local given = {}
+  for _, r in ipairs(list) do
+    for key in pairs(r.flat) do given[key:match "^core%.([%w_]+)$" or ""] = true end
+  end
+  for _, r in ipairs(list) do
+    for key, value in pairs(r.info.core and r.info.core.config or {}) do
+      if given[key] and r.flat["core." .. key] == nil then r.flat["core." .. key] = value end
+    end
+  end
+end
+
+-- What a group's runs do not agree about, as the commits of a study that was gone on with, is told so.
+local function join(flat, more)
+  for key, value in pairs(more) do
+    if flat[key] == nil then flat[key] = value
+    elseif values.show(flat[key]) ~= values.show(value) then flat[key] = "several" end
+  end
+end
+
+-- Runs with equal settings and other seeds stand together, as do those of one cell of a study's grid; the same seed again
+-- begins a new group.
 local function group(list)
   local groups, by_key = {}, {}
   for _, r in ipairs(list) do
@@ -64,12 +89,13 @@ local function group(list)
       if not mine and not g.seeds[r.seed] then mine = g end
     end
     if not mine then
-      mine = { runs = {}, seeds = {}, flat = r.flat, name = r.name }
+      mine = { runs = {}, seeds = {}, flat = {}, name = r.name }
       by_key[r.key] = by_key[r.key] or {}
       table.insert(by_key[r.key], mine)
       groups[#groups + 1] = mine
     end
     mine.runs[#mine.runs + 1], mine.seeds[r.seed] = r, r
+    join(mine.flat, r.flat)
   end
   for i, g in ipairs(groups) do
     table.sort(g.runs, function(a, b) return a.seed < b.seed end)
@@ -130,19 +156,22 @@ local function with_interval(estimate, low, high)
   return low and ("%s (%s to %s)"):format(s, numbers.short(low), numbers.short(high)) or s
 end
 
-local function mean_text(list)
+-- Scores and accuracies are within 0..1, and so are their intervals.
+local function mean_text(list, name)
   if #list == 0 then return "–" end
-  local mean, low, high = stats.t_interval(list)
-  return with_interval(mean, low, high)
+  local share = name:find "%f[%w]score$" or name:find "%f[%w]accuracy$"
+  if share and seeds.within(list, { 0, 1 }) then return with_interval(stats.bounded_interval(list, 0, 1)) end
+  return with_interval(stats.t_interval(list))
 end
 
--- What was logged of results: charts, and numbers without a kind; all of it, where that is asked for.
+-- What was logged of results: charts, what evaluations told, and numbers without a kind; all of it, where that is asked for.
 local function names_of(groups, all)
   local names = {}
   for _, g in ipairs(groups) do
     for _, r in ipairs(g.runs) do
       for name in pairs(r.curves) do
-        if all or name:find "^charts/" and name ~= "charts/SPS" and name ~= "charts/learning_rate" or not name:find "/" then names[name] = true end
+        local chart = name:find "^charts/" and name ~= "charts/SPS" and name ~= "charts/learning_rate"
+        if all or chart or name:find "^eval/" or not name:find "/" then names[name] = true end
       end
     end
   end
@@ -155,7 +184,7 @@ local function choose(o, names, groups)
     for _, name in ipairs(every) do if name == o.by then return name end end
     errors.unknown("curve: by =", o.by, every)
   end
-  for _, name in ipairs { "charts/score", "score", "charts/episodic_return" } do
+  for _, name in ipairs { "charts/score", "score", "eval/bits_per_character", "eval/accuracy", "charts/episodic_return" } do
     for _, have in ipairs(names) do if have == name then return name end end
   end
   return names[1]
@@ -225,7 +254,7 @@ local function sparks(groups, name)
       local share = high > low and y and (y - low) / (high - low) or 0.5
       signs[k] = y and blocks[math.min(#blocks, math.floor(share * #blocks) + 1)] or " "
     end
-    rows[i] = { g.letter, table.concat(signs), mean_text(finals(g, name)) }
+    rows[i] = { g.letter, table.concat(signs), mean_text(finals(g, name), name) }
   end
   return ("%s, from step %s to %s, between %s and %s\n"):format(name, numbers.short(from), numbers.short(to), numbers.short(low), numbers.short(high))
     .. aligned(rows)
@@ -249,11 +278,11 @@ end
 local function heads(groups)
   local rows = {}
   for i, g in ipairs(groups) do
-    local seeds, name = {}, g.name
-    for k, r in ipairs(g.runs) do seeds[k] = tostring(r.seed) end
+    local of, name = {}, g.name
+    for k, r in ipairs(g.runs) do of[k] = tostring(r.seed) end
     local others = #g.runs - 1
     if others > 0 and g.runs[1].path == name then name = ("%s and %d more"):format(name, others) end
-    rows[i] = { g.letter, name, (#seeds > 1 and "seeds " or "seed ") .. table.concat(seeds, " ") }
+    rows[i] = { g.letter, name, (#of > 1 and "seeds " or "seed ") .. table.concat(of, " ") }
   end
   return aligned(rows)
 end
@@ -266,8 +295,9 @@ end
 function compare.text(paths, options)
   local list, out, o = {}, {}, options or {}
   for _, path in ipairs(paths) do runs_of(path, list) end
+  tell_defaults(list)
   local groups, envs = group(list), {}
-  for _, r in ipairs(list) do envs[values.show(r.info.env or r.info.script or "")] = true end
+  for _, r in ipairs(list) do envs[values.show(r.task)] = true end
   local names = names_of(groups, o.all)
   if #names == 0 and #names_of(groups, true) == 0 then errors.fail("compare: none of these runs has logged anything yet") end
   local by = choose(o, names, groups)
@@ -280,7 +310,7 @@ function compare.text(paths, options)
     add("settings that differ", beside(groups, differ, function(g, key) return g.flat[key] == nil and "–" or values.show(g.flat[key]) end))
   elseif #groups > 1 then add("settings that differ", "  none: these are runs of the same settings and seeds\n") end
   if #names > 0 then
-    local last_of = function(g, name) return mean_text(finals(g, name)) end
+    local last_of = function(g, name) return mean_text(finals(g, name), name) end
     add("last values, means with 95 % intervals over seeds", beside(groups, names, last_of))
   end
   if by then

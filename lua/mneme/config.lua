@@ -22,16 +22,18 @@ local standard = {
   { "quick", false, { "the script's small values, for trying it out" } },
   { "full", false, { "the script's large values: what was published" } },
   { "view", false, { "watch training in a window" } },
-  { "device", "cpu", { "where tensors live" } },
+  { "device", "cpu", { "where tensors live and are computed" } },
+  { "precision", "fp32", { "of products of matrices on a GPU: what goes in is rounded to it", choices = { "fp32", "tf32", "bf16" } } },
   { "seed", 1, { "of everything random", whole = true, range = { 0, 2 ^ 31 - 1 } } },
   { "steps", 1e6, { "environment steps, over all copies", whole = true, range = { 1, 2 ^ 53 } } },
   { "checkpoint_every", 0, { "steps between two; 0: one a minute", whole = true, range = { 0, 2 ^ 53 } } },
   { "record_every", 10, { "minutes between two recorded episodes; 0: none", range = { 0, 1e6 } } },
   { "threads", 0, { "0: as many as the machine has; one for each of several ranks", whole = true, range = { 0, 1024 } } },
-  { "debug", false, { "check every tensor's numbers, show tracebacks" } },
-  { "profile", false, { "time every op" } },
+  { "debug", "0", { "1: check every tensor's numbers, show tracebacks; nan: find where one stops being finite; grad: log every gradient",
+    choices = { "0", "1", "nan", "grad" } } },
+  { "profile", "0", { "1: time every op and line; jit: what is not compiled", choices = { "0", "1", "jit" } } },
 }
-local anew = { resume = true, steps = true, view = true, threads = true, debug = true, profile = true }
+local anew = { resume = true, steps = true, view = true, threads = true, device = true, precision = true, debug = true, profile = true }
 
 -- What is known of a resolved config besides its values, by config.
 local meta = setmetatable({}, { __mode = "k" })
@@ -157,7 +159,8 @@ local function resume(cfg, schema, given, folder)
   end
   local stored = {}
   for key, value in pairs(info.config) do
-    stored[key] = values.from_json(value, schema[key] and schema[key].default)
+    local switch = value == true and "1" or value == false and "0"      -- as debug and profile once were
+    stored[key] = values.from_json((key == "debug" or key == "profile") and switch or value, schema[key] and schema[key].default)
   end
   set_all(cfg, schema, stored, folder .. "/config.json")
 end
@@ -209,7 +212,7 @@ function config.new(defaults, about)
   local schema, own, common = declare(defaults, about)
   local arguments, script = own_arguments(2)
   config.asked = true
-  if config.survey then arguments = take_axes(config.survey, arguments, schema) end
+  if config.survey and not config.survey.one then arguments = take_axes(config.survey, arguments, schema) end
   local given = words(arguments, schema)
   if not given then
     io.stdout:write(require("mneme.help").settings(script, schema, own, common))
@@ -248,7 +251,9 @@ function config.new(defaults, about)
       "mneme run SCRIPT device=" .. cfg.device .. " chooses before the script begins")
   end
   engine.check(engine.C.mn_set_threads(engine.ctx, ranks.threads(cfg.threads)))
-  if cfg.debug then engine.C.mn_set_debug(engine.ctx, true) end
+  engine.check(engine.C.mn_set_precision(engine.ctx, cfg.precision))
+  if cfg.debug == "1" or cfg.debug == "nan" then engine.C.mn_set_debug(engine.ctx, true) end
+  require("mneme.inspection").prepare(cfg)
   return setmetatable(cfg, guard)
 end
 

@@ -59,10 +59,25 @@ function Core:__call(x, done, state, probe)
       if not self.states[name] then errors.raise(("%s: the state has an unexpected '%s'"):format(self.name, name)) end
     end
   end
-  return self.forward(x, done, state or self:initial(shape[2]), probe, not state)
+  local y, after = self.forward(x, done, state or self:initial(shape[2]), probe, not state)
+  if not tensor.is(y) or type(after) ~= "table" then
+    errors.raise(("%s: forward gave %s and %s, expected y [T,B,%d] and a table of states"):format(self.name,
+      tensor.is(y) and "a tensor" or tostring(y), type(after) == "table" and "a table" or tostring(after), self.d_out))
+  end
+  for name in pairs(self.states) do
+    if not after[name] then errors.raise(("%s: forward gave no state '%s', which is declared"):format(self.name, name)) end
+  end
+  local size = y:shape()
+  if #size ~= 3 or size[1] ~= shape[1] or size[2] ~= shape[2] or size[3] ~= self.d_out then
+    errors.raise(("%s: forward gave y [%s], expected [%d,%d,%d]: T, B, d_out"):format(self.name, table.concat(size, ","), shape[1], shape[2],
+      self.d_out))
+  end
+  return y, after
 end
 
 ---The shape of one state tensor for B copies.
+---@param name string of a part of the state
+---@param B integer copies
 function Core:state_shape(name, B)
   local shape = {}
   for letter in self.states[name]:gmatch "[%w]+" do
@@ -72,6 +87,7 @@ function Core:state_shape(name, B)
 end
 
 ---Which axis of a state tensor is the copy, from 1.
+---@param name string of a part of the state
 function Core:copy_axis(name)
   local axis = 0
   for letter in self.states[name]:gmatch "%w+" do
@@ -87,21 +103,25 @@ local function about(t, name)
 end
 
 ---Is a state a clock or a mask, without gradient?
+---@param name string of a part of the state
 function Core:is_constant(name) return name == "tick" or name == "mask" or about(self.constants, name) or false end
 
 ---Does the final state pass no gradient on?
+---@param name string of a part of the state
 function Core:is_stopped(name) return about(self.stops, name) or self:is_constant(name) end
 
 ---The state before anything was seen, as new leaves.
 ---@param B integer copies
+---@param first integer? the number of the first of them among all; memories that draw random numbers know which copy they are of
 ---@return table<string, Tensor>
-function Core:initial(B)
+function Core:initial(B, first)
   local state = {}
   for name in pairs(self.states) do
     state[name] = tensor.new { shape = self:state_shape(name, B) }
     local start = about(self.start, name)
     if type(start) == "function" then start(state[name]) elseif start then state[name]:fill(start) end
   end
+  for b = 0, first and state.copy and B - 1 or -1 do state.copy:data()[b] = first + b end
   return state
 end
 
@@ -113,9 +133,17 @@ function Core:state_names()
   return names
 end
 
+---The leaves that an optimiser moves.
+---@return Tensor[]
 function Core:parameters() return self.module:parameters() end
+---The part of the state_dict that is trained.
+---@return table<string, Tensor>
 function Core:named_parameters() return self.module:named_parameters() end
+---Names and tensors; see Module:state_dict.
+---@return table<string, Tensor>
 function Core:state_dict() return self.module:state_dict() end
+---Copy numbers in by name; see Module:load_state_dict.
+---@param dict table<string, Tensor>
 function Core:load_state_dict(dict) return self.module:load_state_dict(dict) end
 
 -- ---- what it costs ----
@@ -193,7 +221,9 @@ local function definition(name)
     local chunk, err = loadfile(path)
     if not chunk then errors.raise(err) end
     local d = chunk()
-    if type(d) ~= "table" or not d.build then errors.raise(path .. ": a core file returns { config = ..., build = ... }") end
+    if type(d) ~= "table" or type(d.build) ~= "function" or type(d.config) ~= "table" then
+      errors.raise(path .. ": a core file returns { doc = ..., source = ..., config = { d_in = 16, ... }, build = function(cfg) ... end }")
+    end
     definitions[name] = d
   end
   return definitions[name]
@@ -217,6 +247,7 @@ end
 
 local function configure(name, d, given, ignore_unknown)
   local cfg, defaults = {}, d.config
+  errors.need("core " .. name .. ": its settings", given, nil, "{ d_model = 64, ... }")
   for key, value in pairs(defaults) do cfg[key] = value end
   for key, value in pairs(given) do
     if defaults[key] == nil then
@@ -229,6 +260,27 @@ local function configure(name, d, given, ignore_unknown)
     end
   end
   return cfg
+end
+
+-- What a new file forgets: told before anything leans on it.
+local function check_built(name, core)
+  local hint = { hint = "lua/mneme/core.lua lists what build returns" }
+  if type(core) ~= "table" then errors.raise(("core %s: build gave %s, expected a table"):format(name, tostring(core)), hint) end
+  for _, field in ipairs { { "module", "table", "its parameters" }, { "forward", "function", "function(x, done, state, probe)" },
+                           { "d_out", "number", "the size of y's last axis" }, { "states", "table", "the names and axes of its states" },
+                           { "sizes", "table", "what the letters of its states stand for" } } do
+    local key, kind, expected = unpack(field)
+    if type(core[key]) ~= kind then
+      errors.raise(("core %s: build gave %s = %s, expected %s"):format(name, key, tostring(core[key]), expected), hint)
+    end
+  end
+  for state, axes in pairs(core.states) do
+    for letter in axes:gmatch "%w+" do
+      if letter ~= "B" and not core.sizes[letter] and not tonumber(letter) then
+        errors.raise(("core %s: state %s is %s, and sizes has no %s"):format(name, state, axes, letter), hint)
+      end
+    end
+  end
 end
 
 ---Build a core: core("agalite", { d_in = 16, eta = 4 }), or core { "agalite", d_in = 16 }.
@@ -246,6 +298,7 @@ local function new(name, config, ignore_unknown)
   local d = definition(name)
   local cfg = configure(name, d, config or {}, ignore_unknown)
   local core = d.build(cfg, config or {}, ignore_unknown)
+  check_built(name, core)
   recall.check(core.reads, "core " .. name)
   core.name, core.config = name:match "([^/]+)%.lua$" or name, cfg
   for _, key in ipairs { "start", "constants", "stops", "complexity", "claims" } do core[key] = core[key] or {} end

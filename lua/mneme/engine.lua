@@ -13,9 +13,29 @@ local function find(candidates)
   error("mneme: not found: " .. table.concat(candidates, ", ") .. " (run make, or make install)", 0)
 end
 
+-- A package holds the engine once for each generation of processors, where the system's own loader looks for them
+-- (ld.so(8), glibc-hwcaps); this machine's is the last whose instructions it has.
+local generations = {
+  { "x86-64-v4", { "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl" } },
+  { "x86-64-v3", { "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe" } },
+}
+local function packaged(folder)
+  local f = io.open "/proc/cpuinfo"
+  local flags = f and f:read "*a":match "\nflags%s*:([^\n]*)" or ""
+  if f then f:close() end
+  local list = {}
+  for _, generation in ipairs(generations) do
+    local has = true
+    for _, flag in ipairs(generation[2]) do has = has and (flags .. " "):find(" " .. flag .. " ", 1, true) end
+    if has then list[#list + 1] = folder .. "/glibc-hwcaps/" .. generation[1] .. "/libmneme.so" end
+  end
+  list[#list + 1] = folder .. "/libmneme.so"
+  return unpack(list)
+end
+
 local build = os.getenv "MNEME_BUILD" or here .. "../../build"
 local header = find { here .. "../../engine/mneme.h", here .. "../../../../include/mneme/mneme.h" }
-local library = find { build .. "/libmneme.so", here .. "../../../../lib/libmneme.so" }
+local library = find { build .. "/libmneme.so", packaged(here .. "../../../../lib") }
 
 ---Declare a C header's part below its ffi mark.
 local function declare(path)
@@ -33,16 +53,33 @@ ffi.cdef "int setenv(const char *name, const char *value, int overwrite);"
 if not os.getenv "OMP_WAIT_POLICY" then ffi.C.setenv("GOMP_SPINCOUNT", "4000", 0) end
 
 local C = ffi.load(library)
-local engine = { C = C, library = library, build = library:match "^(.*)/[^/]*$", declare = declare }
+local engine = { C = C, library = library, build = library:gsub("/glibc%-hwcaps/[^/]*", ""):match "^(.*)/[^/]*$", declare = declare }
 
 ---Turn a C failure (NULL or -1) into an error at the user's line; anything else is handed through.
 function engine.check(result)
-  if result == nil or result == -1 then errors.raise(ffi.string(C.mn_error(engine.ctx))) end
+  if result == nil or result == -1 then
+    local message = ffi.string(C.mn_error(engine.ctx))
+    local odd = message:find "%] is NaN" or message:find "is %-?nan, expected a number"     -- as debug says it
+    errors.raise(message, odd and { status = 3 } or nil)
+  end
   return result
 end
 
+---Until all work is done that a device was asked for.  To call before pointers are used that were taken earlier;
+---`t:data()` itself waits.
+function engine.wait() if C.mn_wait(engine.ctx) ~= 0 then engine.check(-1) end end
+
+---Make rows (or columns, whichever are fewer) of normal numbers orthogonal, in place.
+---@param p ffi.cdata* float[rows * cols]
+---@param rows integer
+---@param cols integer
+---@param gain number the length of each afterwards
+function engine.orthogonal(p, rows, cols, gain)
+  if C.mn_orthogonal(p, rows, cols, gain) ~= 0 then errors.fail(("no memory to make [%d,%d] weights orthogonal"):format(rows, cols)) end
+end
+
 ---Open the process's one context, on first use; later calls change its number of threads.
----@param device string? "cpu"
+---@param device string? "cpu" or "cuda"
 ---@param threads integer? 0 or nil: as many as the machine has
 function engine.open(device, threads)
   local ctx = rawget(engine, "ctx")

@@ -168,6 +168,9 @@ function native:step(action, obs, reward, terminated, truncated)
   check(C.mn_vec_step(self.vec, action, obs, reward, terminated, truncated))
 end
 
+function native:roll(rollout, t, action) return check(C.mn_vec_roll(self.vec, rollout, t, action)) ~= 0 end
+function native:rolled() check(C.mn_vec_rolled(self.vec)) end
+
 function native:keep(first, count) check(C.mn_vec_keep(self.vec, first, count)) end
 
 function native:save(copy)
@@ -274,6 +277,7 @@ local per_copy = { action = "i32", reward = "f32", terminated = "u8", truncated 
 
 -- Tensors that every step fills again, made when first asked for; and where their numbers are.
 local function buffers(task)
+  engine.wait()
   if task.tensors then return task.tensors, task.pointers end
   local n, dtype, t, p = task.num_envs, task.observation_space.dtype, {}, {}
   for key, kind in pairs(per_copy) do t[key] = tensor.new { shape = { n }, dtype = kind } end
@@ -392,6 +396,16 @@ function Task:step_raw(action, obs, reward, terminated, truncated)
   need_pointer("step_raw: truncated", truncated)
   world:step(action, obs, reward, terminated, truncated)
 end
+
+---Step t of a rollout (mn_rollout of engine/mneme.h), counted from 0; on a GPU nobody waits for it.
+---@param rollout ffi.cdata* its buffers, in memory of leaves
+---@param t integer
+---@param action ffi.cdata* int32_t[num_envs], of a leaf or what a plan computed
+---@return boolean cut a time limit may have cut an episode off
+function Task:roll(rollout, t, action) return open(self):roll(rollout, t, action) end
+
+---After a rollout: wait until its buffers may be read.
+function Task:rolled() open(self):rolled() end
 
 ---One copy as a string: its state, random stream and running episode.
 ---@param copy integer from 0

@@ -13,11 +13,8 @@ local function new()
     count = 0, sum_score = 0, sum_return = 0, sum_length = 0 }, Episodes)
 end
 
----Copy b of the task has just finished an episode.
-function Episodes:add(task, b)
-  local ended = task.ended
-  self:count_in(ended.score[b], ended.ret[b], ended.length[b])
-end
+---An episode has ended, in step t of the rollout.
+function Episodes:add(_, score, ret, length) self:count_in(score, ret, length) end
 
 function Episodes:count_in(score, ret, length)
   local at = self.total % WINDOW

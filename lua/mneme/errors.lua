@@ -112,13 +112,15 @@ local function distance(a, b)
 end
 
 ---The known name that was probably meant, or nil if none is near.
----@param name string
+---@param name any
 ---@param known string[]
 ---@return string?
 function errors.nearest(name, known)
+  name = tostring(name)
   local best, found = math.min(math.max(1, math.floor(#name / 3)) + 0.5, #name), nil
   for _, candidate in ipairs(known) do
-    local d = distance(name:lower(), candidate:lower())
+    local d = math.abs(#name - #candidate)       -- it takes as many edits at least, and a long name long to compare
+    if d < best then d = distance(name:lower(), candidate:lower()) end
     if d < best then best, found = d, candidate end
   end
   if found or #name < 3 then return found end
@@ -132,9 +134,10 @@ end
 ---@param name any
 ---@param known string[]
 function errors.unknown(what, name, known)
-  local near = errors.nearest(tostring(name), known)
+  name = tostring(name)
+  local near = errors.nearest(name, known)
   local guess = near and "; did you mean '" .. near .. "'?" or ""
-  errors.usage(("unknown %s '%s'%s"):format(what, tostring(name), guess),
+  errors.usage(("unknown %s '%s'%s"):format(what, name, guess),
     not near and #known > 0 and "known: " .. table.concat(known, " ") or nil)
 end
 

@@ -5,6 +5,7 @@ local C = require("mneme.engine").C
 local core = require "mneme.core"
 local errors = require "mneme.errors"
 local held_out = require "mneme.held_out"
+local reader = require "mneme.reader"
 local run_folder = require "mneme.run"
 local sequence_model = require "mneme.sequence_model"
 local task = require "mneme.task"
@@ -57,7 +58,8 @@ function eval.load(folder, settings, best)
     errors.usage(("%s was trained on a text with other tokens: its numbers stand for something else here"):format(folder),
       "evaluate on the text of the run, or train on this one")
   end
-  local model = sequence_model.new { task = made, core = core.new(about.core.name, about.core.config, true) }
+  local encoder = about.core.name == reader.name and require("mneme.encoder").new(about.core.config) or nil
+  local model = sequence_model.new { task = made, encoder = encoder, core = not encoder and core.new(about.core.name, about.core.config, true) or nil }
   local checkpoint = best and run:best() or run:latest()
   if not checkpoint then errors.fail(folder .. " has no checkpoint yet") end
   local dict = {}
@@ -88,6 +90,7 @@ function eval.main(words)
   print(("%s at %.0f tokens, %d sequences of the %s part, %d answers"):format(o.folder, step, r.sequences, o.split, r.asked))
   local half = r.loss_half
   line("accuracy %.4f", r.accuracy, "[%.4f, %.4f]", r.accuracy_low, r.accuracy_high)
+  print(("         %.4f by always giving the commonest answer"):format(r.commonest))
   line("loss     %.4f", r.loss, "+- %.4f nats", half)
   line("perplexity %.3f", r.perplexity, "[%.3f, %.3f]", half and math.exp(r.loss - half), half and math.exp(r.loss + half))
   if r.bits_per_character then line("bits per character %.4f", r.bits_per_character, "+- %.4f", half and half * r.bits_per_nat) end

@@ -13,7 +13,7 @@ local ops = tensor.ops
 local family = { features = features.list, gates = gates.list }
 
 ---@class Memory what a file of memories/ returns; an axis's word is added in combinations.lua
----@field doc string one line with the equation
+---@field doc string|fun(cfg, gate: Gate): string its equations
 ---@field states fun(cfg): table names -> axes, of one layer; letters H, V, K and those it adds to core.sizes
 ---@field complexity fun(cfg): table as in core.lua
 ---@field run fun(cfg, args, state, new, done, prefix): Tensor y [T,B,H,V].  args: q, k, v and the gates that there
@@ -147,14 +147,23 @@ local function cost(cfg, core, memory)
   return { products = 2 * weights, forward = 2 * lanes, backward = 6 * lanes }
 end
 
----What a setting of the family comes to, as equations.
+---What a setting of the family comes to, as equations of one head and step.
 ---@param cfg table
 ---@return string
 function family.equations(cfg)
-  local memory, lines = combinations.memory(cfg), {}
-  local gate = not memory.gate and gates.list[cfg.gate].doc
-  for _, line in ipairs { features.list[cfg.feature].doc or "", gate or "", memory.doc } do
-    if line ~= "" then lines[#lines + 1] = line end
+  local memory, feature = combinations.memory(cfg), features.list[cfg.feature]
+  local gate = memory.gate or gates.list[cfg.gate]
+  local law = type(memory.doc) == "function" and memory.doc(cfg, gate) or memory.doc
+  local lines = { "v = W x,  k = phi(x),  q = " .. (cfg.query == "double" and "phi(W x)" or "phi(x)") }
+  if feature.doc then
+    lines[#lines + 1] = ("%s;  a%s: %s of phi's argument"):format(feature.doc, feature.outer and ", p" or "",
+      feature.outer and "projections" or "a projection")
+  end
+  lines[#lines + 1] = gate.doc
+  lines[#lines + 1] = law
+  if law:find "den%(" then
+    lines[#lines + 1] = not cfg.normalise and "normalise=false: nothing is divided but by " .. (law:find "den%(D" and "D" or "1")
+      or "den(x) = x + eps" .. (cfg.den_clamp > 0 and ", kept den_clamp away from 0" or "")
   end
   return table.concat(lines, "\n")
 end

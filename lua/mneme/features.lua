@@ -3,7 +3,7 @@
 local engine = require "mneme.engine"
 local nn = require "mneme.nn"
 local tensor = require "mneme.tensor"
-local C, ops = engine.C, tensor.ops
+local ops = tensor.ops
 
 local features = {}
 
@@ -32,7 +32,7 @@ local function orthogonal_blocks(p, cfg)
   nn.init.normal()(p, H * m, d)
   nn.init.normal()(lengths, H * m, d)
   for h = 0, H - 1 do
-    for from = 0, m - 1, d do C.mn_orthogonal(p + (h * m + from) * d, math.min(d, m - from), d, 1) end
+    for from = 0, m - 1, d do engine.orthogonal(p + (h * m + from) * d, math.min(d, m - from), d, 1) end
   end
   for row = 0, H * m - 1 do
     local square = 0
@@ -70,7 +70,7 @@ features.list = {
   },
   -- Peng et al. 2021, section 3.1: phi = [sin W n; cos W n] / sqrt(m), n = a / (|a| + 0.001)
   rfa = {
-    doc = "phi = [sin W n; cos W n] / sqrt(m),  n = a / (|a| + 0.001)",
+    doc = "phi = [sin W n; cos W n] / sqrt(m),  n = a / (|a| + 0.001), W random",
     rows = d_head, keys = { "m" }, buffer = normal, step = "L*H*K*V",
     size = function(cfg) return 2 * cfg.m end,
     map = function(a, about)
@@ -79,7 +79,8 @@ features.list = {
   },
   -- Choromanski et al. 2021, lemma 1, causally: keys under the largest logit so far
   favor_softmax = {
-    doc = "phi = exp(W b - |b|^2/2 - max) / sqrt(m),  b = a dh^(-1/4); the keys' max runs, and the memory shrinks with it",
+    doc = "phi = exp(W b - |b|^2/2 - max) / sqrt(m), for q with feature_eps added to exp;  b = a dh^(-1/4), W random; "
+      .. "the keys' max runs, and the memory shrinks with it",
     rows = d_head, keys = { "m", "feature_eps" }, buffer = orthogonal_blocks, step = "2*L*H*K*V",
     state = { "c", "[B,H]", -1e38 }, rescales = true,
     size = function(cfg) return cfg.m end,
@@ -96,7 +97,7 @@ features.list = {
   },
   -- the same, generalised to relu: phi = relu(W a) + feature_eps
   favor_relu = {
-    doc = "phi = relu(W a) + feature_eps",
+    doc = "phi = relu(W a) + feature_eps,  W random",
     rows = d_head, keys = { "m", "feature_eps" }, buffer = orthogonal_blocks, step = "2*L*H*K*V",
     size = function(cfg) return cfg.m end,
     map = function(a, about)

@@ -34,10 +34,4 @@ function Forgetting:step(done, flags)
   end
 end
 
----The flags that an observation would have if it came next and belonged to the same episode; nothing changes.
-function Forgetting:ahead(flags)
-  local count, context = self.count, self.context
-  for b = 0, self.B - 1 do flags[b] = context > 0 and count[b] + 1 >= context and 1 or 0 end
-end
-
 return new

@@ -10,6 +10,7 @@ local gates = {}
 ---@class Gate beta, gamma and p_gamma say how many gates a head has, given K, the size of a feature; true: d_head.
 ---Each is a projection of the input, through a sigmoid.
 ---@field doc string? the gate as an equation
+---@field law string? what it makes of C and s, as equations, where it changes what the memory gets
 ---@field beta true|fun(cfg, K): integer? on values; one number a head and no gamma: a gate of the whole head
 ---@field gamma true|fun(cfg, K): integer? on keys; where there is p_gamma, the large factor of the gate
 ---@field p_gamma true|fun(cfg, K): integer?
@@ -19,6 +20,12 @@ local gates = {}
 ---@field joint string? why decay makes no difference
 
 local function each_key(_, K) return K end
+
+---What is kept of x under a gate, and what is written of it, in equations; without a gate all of it.
+---@param g string? the gate's name
+---@param x string
+function gates.kept(g, x) return g and ("(1-%s)*%s"):format(g, x) or x end
+function gates.written(g, x) return g and ("%s*%s"):format(g, x) or x end
 
 -- Gates that do not depend on what is seen: write (B, G) and forget 1 - (B G^T)*(B' G'^T).
 local function mega(cfg, K)
@@ -45,12 +52,13 @@ gates.list = {
   },
   elementwise = { doc = "b = sigma(beta x),  g = sigma(gamma x)", beta = true, gamma = each_key },
   scalar = {                                       -- Peng et al. 2021, Random Feature Attention, section 3.2
-    doc = "b = sigma(beta x), one number a head:  C = (1-b) C + b v k^T",
+    doc = "b = sigma(beta x), one number a head",
     beta = function() return 1 end,
   },
-  none = { doc = "C = C + v k^T,  s = s + k" },      -- Katharopoulos et al. 2020
+  none = {},                                         -- Katharopoulos et al. 2020
   mega = {                                         -- released code of GaLiTe, update_rule `mega`
-    doc = "C = (1 - (B G^T)*(B' G'^T)) * C + (B*v)(G*k)^T, four learned vectors through a sigmoid",
+    doc = "B, B', G, G' = sigma of learned vectors, the same at every step",
+    law = "C = (1 - (B*B')(G*G')^T) * C + (B*v)(G*k)^T,  s = (1 - G*G')*s + G*k",
     module = mega, joint = "gate=mega has a decay of its own",
     apply = function(m, args)
       features.whole(args)

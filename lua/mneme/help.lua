@@ -110,8 +110,21 @@ local function task_text(name)
     catalogue.comment(find.file("tasks", name, "task")), columns(rows))
 end
 
--- Kinds of which another thing may have the name.
-local named_texts = { core = core_text, attention = attention_text }
+-- An op or environment by its name, with or without its version.
+local function listed(kind, text)
+  return function(name)
+    local known = {}
+    for i, thing in ipairs(catalogue.list(kind)) do
+      if thing.name == name or thing.name:gsub("%-v%d+$", "") == name then return text(thing.index) end
+      known[i] = thing.name:gsub("%-v%d+$", "")
+    end
+    errors.unknown(kind:sub(1, -2), name, known)
+  end
+end
+
+-- What may be asked for with its kind: `mneme help env selective_copy`, which is a task, too.
+local named_texts = { core = core_text, attention = attention_text, task = task_text, op = listed("ops", op_text), env = listed("envs", env_text) }
+help.named = named_texts
 
 local function kind_text(kind)
   local rows = {}
@@ -176,11 +189,11 @@ end
 
 ---The text about an op, environment, core or kind of thing.
 ---@param topic string
----@param kind string? "core" or "attention": the one of that name, where something else has it too
+---@param kind string? "core", "attention", "task", "op" or "env": the one of that name, where something else has it too
 ---@return string
 function help.text(topic, kind)
   if named_texts[kind] then
-    find.file(kind .. "s", topic, kind)          -- or an error that lists what there is
+    if kind ~= "op" and kind ~= "env" then find.file(kind .. "s", topic, kind) end          -- or an error that lists what there is
     return named_texts[kind](topic)
   end
   local all = topics()
@@ -193,6 +206,8 @@ function help.text(topic, kind)
 end
 
 ---Print the text about a topic.
+---@param topic string? nil: about settings
+---@param kind string? as in text
 function help.show(topic, kind) io.stdout:write(help.text(topic or "config", kind)) end
 
 return help

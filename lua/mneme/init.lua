@@ -19,6 +19,7 @@ local parts = {
   trajectory = { "mneme.trajectory", "read" }, recording = { "mneme.recording" }, replay = { "mneme.replay" },
   study = { "mneme.study", "new" }, sized = { "mneme.sized" }, interventions = { "mneme.interventions" },
   stats = { "mneme.stats" }, figures = { "mneme.figures" }, manual_seed = { "mneme.nn", "manual_seed" },
+  plot = { "mneme.plot" },
 }
 
 ---A leaf whose first axis is time: sequences of plans that run by rows.
@@ -26,6 +27,17 @@ local parts = {
 function mn.sequence(spec)
   spec.time = true
   return tensor.new(spec)
+end
+
+---The names in mn, sorted, ops left out.
+---@return string[]
+function mn.names()
+  local names, own = {}, { ops = true }
+  for name in pairs(mn) do own[name] = own[name] or not tensor.ops[name] and "own" end
+  for name in pairs(parts) do own[name] = "own" end
+  for name, kind in pairs(own) do if kind == "own" then names[#names + 1] = name end end
+  table.sort(names)
+  return names
 end
 
 return setmetatable(mn, { __index = function(_, key)

@@ -22,6 +22,7 @@ json_t     *json_object_iter_value(void *iter);
 json_t     *json_stringn(const char *value, size_t bytes);
 ]]
 local REJECT_DUPLICATES, DECODE_ANY = 0x1, 0x4
+local CODE, NO_MEMORY = 159, 1                 -- the last byte of an error's text tells its kind
 local OBJECT, ARRAY, STRING, INTEGER, REAL, TRUE, FALSE = 0, 1, 2, 3, 4, 5, 6
 
 -- Machines that only run Mneme have the library's real name, those that build it also the short one.
@@ -32,9 +33,16 @@ local json = { null = setmetatable({}, { __tostring = function() return "null" e
 local Array = {}
 
 ---Mark a table as an array, so that an empty one is written as [].
-function json.array(t) return setmetatable(t, Array) end
+---@param t table
+---@return table t
+function json.array(t)
+  errors.need("json: what is to be an array", t, nil, "a list")
+  return setmetatable(t, Array)
+end
 
 ---Did this table come from (or will it become) a JSON array?
+---@param t any
+---@return boolean
 function json.is_array(t) return type(t) == "table" and (getmetatable(t) == Array or #t > 0) end
 
 local function to_lua(j)
@@ -64,10 +72,12 @@ end
 ---@return any? value tables, strings, numbers, booleans, json.null; nil where the text is not JSON
 ---@return string? message "config.json:3:7: ..."
 function json.decode(text, name)
+  if type(text) ~= "string" then errors.raise(("json: %s to decode, expected a text"):format(type(text))) end
   local e = ffi.new "json_error_t"
   local j = C.json_loadb(text, #text, REJECT_DUPLICATES + DECODE_ANY, e)
   if j == nil then
     local reason = ffi.string(e.text):gsub("%c", " ")
+    if reason == "" or e.text[CODE] == NO_MEMORY then errors.fail("no memory to read the JSON of " .. (name or "a text")) end
     return nil, ("%s:%d:%d: not valid JSON: %s"):format(name or "json", e.line, e.column, reason)
   end
   local value = to_lua(j)
@@ -107,15 +117,21 @@ local function sorted_keys(t)
   return keys
 end
 
+-- Files nest no deeper than jansson reads; a table that holds itself would have no end.
+local MOST_DEEP, deep = 2000, 0
+
 local write
 local function write_all(out, open, close, count, item, indent, pad)
   local inner = pad and indent and pad .. indent
+  deep = deep + 1
+  if deep > MOST_DEEP then errors.raise(("json: tables nest deeper than %d, or one holds itself"):format(MOST_DEEP)) end
   out[#out + 1] = open
   for i = 1, count do
     if i > 1 then out[#out + 1] = indent and "," or ", " end
     if inner then out[#out + 1] = "\n" .. inner end
     item(i, inner)
   end
+  deep = deep - 1
   if inner and count > 0 then out[#out + 1] = "\n" .. pad end
   out[#out + 1] = close
 end
@@ -147,6 +163,7 @@ end
 ---@return string
 function json.encode(value, indent)
   local out = {}
+  deep = 0
   write(out, value, indent, "")
   return table.concat(out)
 end

@@ -307,6 +307,16 @@ function world:step(action, obs, reward, terminated, truncated)
   end
 end
 
+function world:roll(r, t, action)
+  local n, ended = self.settings.num_envs, self.ended
+  engine.wait()
+  self:step(action, ffi.cast(self.pointer, r.obs) + (t + 1) * n * self.size, r.reward + t * n, r.terminated, r.cut)
+  return engine.check(C.mn_rollout_noted(engine.ctx, r, n, t, action, self.size * (self.dtype == "u8" and 1 or 4),
+    ended.final_obs, ended.score, ended.ret, ended.length)) ~= 0
+end
+
+function world.rolled() end
+
 function world:reset_copy(i, what)
   local copy = self.copies[i]
   if not copy.self then errors.raise(("%s: %s before reset"):format(self.what, what)) end

@@ -15,6 +15,7 @@ local nn = {}
 local seed, stream = 0, 0
 
 ---Start the random numbers of initial parameters anew.
+---@param s integer
 function nn.manual_seed(s) seed, stream = s, 0 end
 
 local function normal(p, n)
@@ -27,6 +28,8 @@ nn.init = {}
 local dry = false
 
 ---Call f with parameters left at zero: to count them, not to use them.
+---@param f function called with what follows
+---@return any what it returns
 function nn.dry(f, ...)
   dry = true
   local ok, result = pcall(f, ...)
@@ -41,7 +44,7 @@ function nn.init.orthogonal(gain, groups)
     if dry then return end
     groups = groups or 1
     normal(p, rows * cols)
-    for g = 0, groups - 1 do C.mn_orthogonal(p + g * rows / groups * cols, rows / groups, cols, gain) end
+    for g = 0, groups - 1 do engine.orthogonal(p + g * rows / groups * cols, rows / groups, cols, gain) end
   end
 end
 
@@ -90,6 +93,9 @@ Module.__index = Module
 
 ---A module: `leaves` own the numbers that are trained, `named` lists { name, tensor } (leaves or windows; with
 ---buffer = true: saved but not trained), `children` lists { name, module }; `call` is what m(...) does.
+---@param m { leaves: Tensor[]?, named: table[]?, children: table[]? } anything else in it stays its own
+---@param call fun(self: Module, ...): any
+---@return Module m
 function nn.module(m, call)
   m.leaves, m.named, m.children, m.call = m.leaves or {}, m.named or {}, m.children or {}, call
   return setmetatable(m, Module)
@@ -98,6 +104,8 @@ end
 function Module:__call(...) return self.call(self, ...) end
 
 ---Visit every named parameter and buffer in a fixed order: f(name, tensor, buffer).
+---@param f fun(name: string, t: Tensor, buffer: boolean?)
+---@param prefix string? put before each name
 function Module:each(f, prefix)
   prefix = prefix or ""
   for _, p in ipairs(self.named) do f(prefix .. p[1], p[2], p.buffer) end
@@ -105,6 +113,7 @@ function Module:each(f, prefix)
 end
 
 ---The leaves that an optimiser moves, packed ones once.
+---@param into Tensor[]? a list to add to
 ---@return Tensor[]
 function Module:parameters(into)
   into = into or {}
@@ -114,6 +123,8 @@ function Module:parameters(into)
 end
 
 ---Of each leaf, in the same order, the part of the model that it belongs to: a layer, or what lies beside the layers.
+---@param into string[]? a list to add to
+---@param path string? where this module stands in the model
 ---@return string[] "core.layers.0", "core.embed", "actor" ...
 function Module:parts(into, path)
   into, path = into or {}, path or ""
@@ -147,6 +158,7 @@ function Module:count()
 end
 
 ---Copy numbers in by name; missing and unexpected names, or other shapes, are errors before anything changes.
+---@param dict table<string, Tensor>
 function Module:load_state_dict(dict)
   local mine, missing, unexpected = self:state_dict(), {}, {}
   for name, t in pairs(mine) do
@@ -168,9 +180,19 @@ end
 
 local function parameter(shape) return tensor.new { shape = shape, grad = true } end
 
+local function check_width(what, name, n)
+  if type(n) ~= "number" or n < 1 or n % 1 ~= 0 then
+    errors.raise(("nn.%s: %s is %s, expected a whole number of at least 1"):format(what, name, tostring(n)))
+  end
+end
+
 ---y = act(x w^T + b).  Names weight [d_out,d_in], bias [d_out].
+---@param d_in integer
+---@param d_out integer
 ---@param options table? { bias = true, act = "none"|"relu"|"sigmoid"|"tanh"|"elu1", init = nn.init.orthogonal(sqrt 2) }
 function nn.linear(d_in, d_out, options)
+  check_width("linear", "d_in", d_in)
+  check_width("linear", "d_out", d_out)
   options = options or {}
   local weight = parameter { d_out, d_in }
   local bias = options.bias ~= false and parameter { d_out } or nil
@@ -186,6 +208,9 @@ end
 
 ---A convolution over images [T,B,Y,X,d_in], float32 or uint8 (taken as 0..1), with its activation.
 ---Names weight [d_out,d_in,kernel,kernel], bias [d_out], as torch.nn.Conv2d.
+---@param d_in integer channels
+---@param d_out integer channels
+---@param kernel integer its side, in pixels
 ---@param options table? { stride = 1, padding = 0, act = "none"|"relu", init = nn.init.orthogonal(sqrt 2) }
 function nn.conv2d(d_in, d_out, kernel, options)
   options = options or {}
@@ -201,6 +226,8 @@ function nn.conv2d(d_in, d_out, kernel, options)
 end
 
 ---Initialise several linears as one matrix of all their rows (as a fused Dense layer would be).
+---@param linears Module[] with equally many columns
+---@param init fun(p, rows, cols) such as nn.init.orthogonal(1)
 function nn.init_together(linears, init)
   local rows, cols = 0, linears[1].weight:shape()[2]
   for _, l in ipairs(linears) do rows = rows + l.weight:shape()[1] end
@@ -213,6 +240,9 @@ function nn.init_together(linears, init)
 end
 
 ---Layer normalisation over the last axis, population variance.  Names weight, bias [d].
+---@param d integer length of the last axis
+---@param eps number? default 1e-6
+---@return Module m(x) gives x's shape
 function nn.layer_norm(d, eps)
   local weight, bias = parameter { d }:fill(1), parameter { d }
   local args = { weight = weight, bias = bias, eps = eps or 1e-6 }
@@ -223,6 +253,8 @@ function nn.layer_norm(d, eps)
 end
 
 ---Rows of a table: m(index) with index [...] i32 gives [...,d].  Name weight [n,d].
+---@param n integer rows
+---@param d integer length of a row
 ---@param init fun(p, rows, cols)? default nn.init.normal(1), as torch's
 function nn.embedding(n, d, init)
   local weight = parameter { n, d }
@@ -232,7 +264,10 @@ function nn.embedding(n, d, init)
   end)
 end
 
----The gate of GTrXL: gate(x, y).  Names {w_r,u_r,w_z,u_z,w_g,u_g}.weight [d,d], bias [d] (starts at 2).
+---The gate of GTrXL (Parisotto et al. 2020, section 3.2): gate(x, y).  Names {w_r,u_r,w_z,u_z,w_g,u_g}.weight [d,d],
+---bias [d] (starts at 2).
+---@param d integer
+---@param init fun(p, rows, cols)? default nn.init.orthogonal(sqrt 2)
 function nn.gru_gate(d, init)
   local w, u, bias = parameter { 3, d, d }, parameter { 3, d, d }, parameter { d }:fill(2)
   init = init or nn.init.orthogonal(math.sqrt(2))
@@ -253,6 +288,8 @@ function nn.gru_gate(d, init)
 end
 
 ---Modules one after another, named "0", "1", ...
+---@param list Module[]
+---@return Module
 function nn.sequential(list)
   local children = {}
   for i, m in ipairs(list) do children[i] = { tostring(i - 1), m } end
@@ -263,10 +300,16 @@ function nn.sequential(list)
 end
 
 ---A module made of named others, called as the function says: nn.container({ {"embed", m}, ... }, f).
+---@param children table[] { name, module }
+---@param call fun(self: Module, ...): any
+---@return Module
 function nn.container(children, call) return nn.module({ children = children }, call) end
 
 ---Policy and value from the core's output: two small networks, as in the released agents.
 ---Names actor.0, actor.1, critic.0, critic.1; returns logits [...,actions] and values [...].
+---@param d integer width of the core's output
+---@param hidden integer width of each network
+---@param actions integer
 function nn.heads(d, hidden, actions)
   local actor = nn.sequential { nn.linear(d, hidden, { act = "tanh" }), nn.linear(hidden, actions) }
   local critic = nn.sequential { nn.linear(d, hidden, { act = "tanh" }), nn.linear(hidden, 1) }

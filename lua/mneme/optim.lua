@@ -1,4 +1,5 @@
 -- optim.lua -- Adam and AdamW with clipping by the global norm, in place on leaves.
+local engine = require "mneme.engine"
 local errors = require "mneme.errors"
 local find = require "mneme.find"
 local ranks = require "mneme.ranks"
@@ -10,6 +11,11 @@ local Adam = {}
 Adam.__index = Adam
 
 local function new(what, parameters, o, options)
+  errors.need(what .. ": parameters", parameters, nil, "a list of leaves, such as agent:parameters()")
+  errors.need(what .. ": options", options or {}, nil, "{ lr = 1e-3, ... }")
+  for i, p in ipairs(parameters) do
+    if not tensor.is(p) then errors.raise(("%s: parameter %d is a %s, expected a leaf"):format(what, i, type(p))) end
+  end
   for key, value in pairs(options or {}) do
     if o[key] == nil then errors.unknown("key of " .. what, key, find.keys(o)) end
     o[key] = value
@@ -46,10 +52,18 @@ local function adamw(parameters, options)
     { lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, max_norm = 0, weight_decay = 0.01 }, options)
 end
 
+---The numbers of its next step, once nobody computes with them: lr, 1 - beta1, 1 - beta2, eps, max_norm, steps so far.
+function Adam:settings()
+  engine.wait()
+  return self.hyper_data
+end
+
 ---Count one step (before the update that uses it); `lr` may change with it.
+---@param lr number? of this step; nil: as before
 function Adam:tick(lr)
-  self.hyper_data[5] = self.hyper_data[5] + 1
-  if lr then self.hyper_data[0] = lr end
+  local hyper = self:settings()
+  hyper[5] = hyper[5] + 1
+  if lr then hyper[0] = lr end
 end
 
 ---The update itself, as ops: a plan may record it.  Several ranks first take the mean of their gradients.
@@ -67,12 +81,17 @@ function Adam:apply()
 end
 
 ---One step outside a plan.
+---@param lr number? as for tick
 function Adam:step(lr) self:tick(lr) self:apply() end
 
+---Forget the gradients of all parameters.
 function Adam:zero_grad() for _, p in ipairs(self.parameters) do p:zero_grad() end end
 
 ---The global norm of the gradients at the last step, before clipping.
-function Adam:grad_norm() return self.norm_data[0] end
+function Adam:grad_norm()
+  engine.wait()
+  return self.norm_data[0]
+end
 
 ---The same of groups of parameters, of which each has a name.
 ---@param names string[] of each parameter the group
@@ -93,8 +112,9 @@ function Adam:metrics(m, names)
 end
 
 ---How many updates were counted, and the learning rate of the last.
-function Adam:updates() return self.hyper_data[5] end
-function Adam:lr() return self.hyper_data[0] end
+function Adam:updates() return self:settings()[5] end
+---The learning rate of the last step.
+function Adam:lr() return self:settings()[0] end
 
 ---What a checkpoint holds of it, { name, tensor } each: adam.m.000, adam.v.000 ... and adam.hyper.
 function Adam:contents()

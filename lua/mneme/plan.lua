@@ -108,28 +108,42 @@ end
 
 ---Replay only rows t0 .. t1-1 of time (counted from 0).  Its sequences are leaves made with time = true;
 ---recurrent ops go on from where row t0-1 left them.
+---@param t0 integer first row
+---@param t1 integer one past the last
 function Plan:rows(t0, t1)
   if not self.recorded then errors.raise "plan: nothing was recorded: call it first" end
   if C.mn_plan_run(self.handle, t0, t1) ~= 0 then check(-1) end
 end
 
----The first op whose numbers are not finite, as text, or nil.
+---The first op whose numbers are not finite, as text, or nil: what of it, its inputs' shapes and ranges and, where
+---debug=nan has noted it, the line of its forward call.
 function Plan:find_nan()
-  local found = C.mn_plan_find_nan(self.handle)
-  return found ~= nil and ffi.string(found) or nil
+  local place = ffi.new "int[1]"
+  local found = C.mn_plan_find_nan(self.handle, place)
+  if found == nil then return nil end
+  local where = require("mneme.places").text(place[0])
+  return ffi.string(found) .. (where and "; " .. where or "")
+end
+
+---Seconds spent so far in each of its calls; profiling starts at the first use.
+---@return { name: string, seconds: number, place: integer }[] place: see mneme.places
+function Plan:costs()
+  C.mn_plan_set_profile(self.handle, true)
+  local list, seconds = {}, ffi.new "double[1]"
+  for i = 0, C.mn_plan_calls(self.handle) - 1 do
+    list[i + 1] = { name = ffi.string(C.mn_plan_profile(self.handle, i, seconds)), seconds = seconds[0], place = C.mn_plan_place(self.handle, i) }
+  end
+  return list
 end
 
 ---Seconds spent so far in each kind of call, by name; profiling starts at the first use.
 function Plan:profile()
-  C.mn_plan_set_profile(self.handle, true)
-  local total, seconds = {}, ffi.new "double[1]"
-  for i = 0, C.mn_plan_calls(self.handle) - 1 do
-    local name = ffi.string(C.mn_plan_profile(self.handle, i, seconds))
-    total[name] = (total[name] or 0) + seconds[0]
-  end
+  local total = {}
+  for _, call in ipairs(self:costs()) do total[call.name] = (total[call.name] or 0) + call.seconds end
   return total
 end
 
+---A plan of f: its first call records the ops of f, later ones run them again on the same buffers while shapes stay.
 ---@param f function over tensors, tables of tensors and constants
 ---@return Plan
 local function plan(f)

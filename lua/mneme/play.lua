@@ -1,6 +1,7 @@
 -- play.lua -- `mneme play NAME [corridor=9 ...] [seed=N] [record=FILE.mnt] [blind=1]`: live in an environment by
 -- hand, or, where NAME is SCRIPT.lua, in the task of an experiment.  One key, click or button of a gamepad is one
--- step, and between them nothing runs.  keys=left,3*up,r out=FILE.png presses keys without a window.
+-- step, and between them nothing runs.  keys=left,3*up,r out=FILE.png presses keys, or does actions by their names, without
+-- a window.
 local engine = require "mneme.engine"
 local env = require "mneme.env"
 local errors = require "mneme.errors"
@@ -145,15 +146,12 @@ end
 
 local MOST_KEYS = 1e5
 
--- "left,3*up" as keys.
+-- "left,3*up,open" as keys, or where there is none of that name as words: see press.
 local function read_keys(text)
   local list = {}
   for word in text:gmatch "[^,%s]+" do
     local times, name = word:match "^(%d+)%*(.+)$"
-    local key = keyboard.key(name or word)
-    if not key then
-      errors.usage(("play: keys=%s: '%s' is no key"):format(text, name or word), "letters, digits, left right up down space enter esc, 3*up")
-    end
+    local key = keyboard.key(name or word) or name or word
     if tonumber(times or 1) > MOST_KEYS then
       errors.usage(("play: keys=%s: %s presses, expected at most %d at a time"):format(text, times, MOST_KEYS))
     end
@@ -215,10 +213,20 @@ local function task_of(o, seed)
   return env.new(o.name, o.settings)
 end
 
+-- The number of the action of that name.
+local function action_named(game, word)
+  local names = game.task.action_space.names
+  for i, name in ipairs(names) do if name == word then return i - 1 end end
+  errors.usage(("play: '%s' is no key, and no action of %s"):format(word, game.task.id),
+    "letters, digits, left right up down space enter esc, 3*up" .. (#names <= 20 and ", or " .. table.concat(names, " ") or ""))
+end
+
 -- Press keys without a window; the last page as a picture.
 local function press(game, o)
-  for _, key in ipairs(o.keys or {}) do
-    if game:key(key) then break end
+  local keys = {}
+  for i, key in ipairs(o.keys or {}) do keys[i] = type(key) == "string" and { action_named(game, key) } or key end
+  for _, key in ipairs(keys) do
+    if type(key) == "table" then game:move(key[1]) elseif game:key(key) then break end
   end
   if not o.out then return end
   local what, frame = game:page()

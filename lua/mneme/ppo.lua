@@ -46,7 +46,7 @@ local function make_minibatch(self)
   return m
 end
 
--- What the update plan records.
+---What the update plan records.
 function PPO:loss_and_step()
   local m = self.minibatch
   self.optimiser:zero_grad()

@@ -74,6 +74,7 @@ function ranks.sum(x, n) C.mn_ranks_sum(x, n) end
 ---@param read table<string, ffi.cdata*> name -> pointer
 ---@param into table<string, number>
 function ranks.means(read, into)
+  engine.wait()
   for name, p in pairs(read) do into[name] = p[0] end
   if ranks.size == 1 then return end
   local names = find.keys(read)

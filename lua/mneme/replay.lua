@@ -59,6 +59,7 @@ local function marks_of(t)
   return marks
 end
 
+---A trajectory, lived again step by step in its own world, and compared with what was recorded.
 ---@param t Trajectory
 ---@param like Task? a task with rules in Lua that the trajectory is of
 ---@return Replay
@@ -129,6 +130,7 @@ function Replay:save()
 end
 
 ---Go back: next() shows that moment again.
+---@param moment table from save
 function Replay:restore(moment)
   self.task:restore(0, moment.world, self.obs)
   for _, key in ipairs(kept) do self[key] = moment[key] end

@@ -127,17 +127,36 @@ local function read_checkpoint(path)
   if metadata.format ~= "mneme-checkpoint-1" then
     errors.fail(("%s: format '%s', expected mneme-checkpoint-1"):format(path, tostring(metadata.format)))
   end
-  local state = json.decode(metadata.state, path)
+  local state = json.decode(metadata.state or "", path)
+  if type(state) ~= "table" or type(state.step) ~= "number" then errors.fail(path .. ": damaged: it has no state") end
   return { step = state.step, score = state.score, lines = state.lines, counters = state.counters,
     tensors = file.tensors, path = path }
+end
+
+-- A checkpoint, or nil and what is wrong with the file: damaged, or no longer there.  What is there and cannot be read
+-- at all, for want of memory or because of a disk, may be whole: passing it over would lose it, so that is an error.
+local function unless_damaged(path)
+  local ok, result = xpcall(read_checkpoint, errors.handler, path)
+  if ok then return result end
+  local about_file = result.message:find(path, 1, true) == 1 and not result.message:find(": cannot be read: ", 1, true)
+  if not about_file and files.is_file(path) then error(result, 0) end
+  return nil, result
+end
+
+-- A process that trains this run has taken a checkpoint away since its folder was read, for newer ones.
+local function gone(self, at)
+  if files.is_file(at.path) then return false end
+  self.checkpoints = find_checkpoints(self.path)
+  return true
 end
 
 local function newest(self, found)
   for i = #self.checkpoints, 1, -1 do
     local at = self.checkpoints[i]
-    local ok, checkpoint = xpcall(read_checkpoint, errors.handler, at.path)
-    if ok then return checkpoint end
-    io.stderr:write(("mneme: warning: %s; %s\n"):format(checkpoint.message,
+    local checkpoint, problem = unless_damaged(at.path)
+    if checkpoint then return checkpoint end
+    if gone(self, at) then return newest(self, found) end
+    io.stderr:write(("mneme: warning: %s; %s\n"):format(problem.message,
       i > 1 and "using the one before" or "there is no other"))
     found(i, at)
   end
@@ -151,8 +170,9 @@ function Run:latest() return self.at or newest(self, function() end) end
 function Run:best()
   local best
   for _, at in ipairs(self.checkpoints) do
-    local ok, checkpoint = pcall(read_checkpoint, at.path)
-    if ok and checkpoint.score and (not best or checkpoint.score >= best.score) then best = checkpoint end
+    local checkpoint = unless_damaged(at.path)
+    if not checkpoint and gone(self, at) then return self:best() end
+    if checkpoint and checkpoint.score and (not best or checkpoint.score >= best.score) then best = checkpoint end
   end
   return best or self:latest()
 end
@@ -207,17 +227,22 @@ end
 
 -- ---- opening, logging, closing ----
 
+local function lock(folder) files.lock(folder .. "/lock") end          -- two that trained one run would write one log
+
 local function new_run(cfg, about)
   local path = cfg.run ~= "" and plain(cfg.run) or new_folder(config.meta(cfg).name)
   if files.is_file(path .. "/config.json") then
     errors.usage(path .. " already holds a run", "resume=" .. path .. " goes on with it")
   end
   files.make_folder(path .. "/checkpoints")
+  lock(path)
   write_info(path, cfg, about)
   return setmetatable({ path = path, resumed = false, checkpoints = {}, last_step = 0 }, Run)
 end
 
 local function old_run(cfg)
+  run.read_info(cfg.resume)
+  lock(plain(cfg.resume))                -- before its checkpoints are listed: whoever trains it replaces them
   local self = run.load(cfg.resume)
   self.resumed = true
   self.at = newest(self, function(i, at)       -- what is damaged must not be taken for the newest again
@@ -225,8 +250,8 @@ local function old_run(cfg)
     table.remove(self.checkpoints, i)
   end)
   for _, at in ipairs(self.checkpoints) do
-    local ok, checkpoint = pcall(read_checkpoint, at.path)
-    at.score = ok and checkpoint.score or nil
+    local checkpoint = unless_damaged(at.path)
+    at.score = checkpoint and checkpoint.score
   end
   self.last_step = self.at and self.at.step or 0
   if self.at and self.at.step >= cfg.steps and not run.finished_goes_on then
@@ -249,7 +274,6 @@ end
 function run.open(cfg, about)
   if ranks.rank > 0 then return follower.open() end
   local self = cfg.resume ~= "" and old_run(cfg) or new_run(cfg, about or {})
-  files.lock(self.path .. "/lock")          -- two that trained one run would write one log
   self.log_file = log.open(self.path, self.at and self.at.lines or 0, markdown(cfg))
   self.every, self.last_time, self.steps = cfg.checkpoint_every, C.mn_clock(false), cfg.steps
   self.script = config.meta(cfg).script

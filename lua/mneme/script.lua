@@ -72,9 +72,10 @@ end
 ---Run a script as far as its declaration of settings: see mneme.config's survey.
 ---@param path string
 ---@param words string[] key=value, where a value may be several with commas between
+---@param one boolean? the words mean one cell, whose settings are asked for, as script.run would read them
 ---@return table survey { cfg, schema, axes = the lists among the words: { name, texts }, spec = what mn.study was given, or nil }
-function script.survey(path, words)
-  local chunk, survey = load(path), { axes = {} }
+function script.survey(path, words, one)
+  local chunk, survey = load(path), { axes = {}, one = one }
   config.arguments, config.script, config.survey = words, path, survey
   local ok, problem = xpcall(chunk, function(e) return e == survey and e or errors.handler(e) end)
   config.arguments, config.script, config.survey = nil, nil, nil

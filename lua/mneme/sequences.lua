@@ -69,6 +69,7 @@ end
 ---Fill the leaves with the sequences that stand at first .. first + n - 1 of the order.
 function Sequences:take(first)
   local B, order = self.learner.B, self.order
+  engine.wait()
   for _, move in ipairs(self.moves) do
     for i = 0, move.n - 1 do
       local s = order[first + i]

@@ -21,10 +21,10 @@ local function new(most)
   return self
 end
 
----Copy b of this rank's task has just finished an episode, in step t of the rollout.
-function Shared:add(task, b, t)
-  local ended, row = task.ended, self.mine + self.waiting * FIELDS
-  row[0], row[1], row[2], row[3] = t, ended.score[b], ended.ret[b], ended.length[b]
+---An episode of this rank's copies has ended, in step t of the rollout.
+function Shared:add(t, score, ret, length)
+  local row = self.mine + self.waiting * FIELDS
+  row[0], row[1], row[2], row[3] = t, score, ret, length
   self.waiting = self.waiting + 1
 end
 

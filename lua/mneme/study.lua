@@ -7,8 +7,9 @@
 --     seeds = { 5, quick = 2 },
 --     run = function(cfg) ... return { success = 0.9 } end,            one cell: named numbers, or what train() gives
 --   }
--- or, in place of run, of = "tmaze": its cells are runs of that experiment, which has the settings.
-local claims = require "mneme.studies.claims"
+-- or, in place of run, of = "tmaze": its cells are runs of that experiment, which has the settings; then
+--     measure = function(path) ... return { cue = 0.9 } end            more numbers, of the finished run in that folder
+local checked = require "mneme.studies.checked"
 local config = require "mneme.config"
 local errors = require "mneme.errors"
 local find = require "mneme.find"
@@ -23,7 +24,7 @@ local study = {}
 
 -- What a study may say; those that are texts and tables for the report are read by mneme.studies.report.
 local known = { title = "string", question = "string", of = "string", jobs = "number", axes = "table", settings = "table", about = "table", seeds = "table",
-  run = "function", metrics = "table", figures = "table", claims = "table", references = "table", report = "table" }
+  run = "function", measure = "function", metrics = "table", figures = "table", claims = "table", references = "table", report = "table" }
 
 local function check(spec)
   if type(spec) ~= "table" then errors.raise("study: expected a table, got a " .. type(spec)) end
@@ -37,8 +38,8 @@ local function check(spec)
   if (spec.run == nil) == (spec.of == nil) then
     errors.raise "study: expected either run = function(cfg) ... end or of = the name of an experiment"
   end
+  if spec.measure and not spec.of then errors.raise "study: measure goes with of = the name of an experiment; run can measure itself" end
   grid.check(spec.axes or {})
-  claims.check(spec.claims, spec.axes or {})
   prose.check(spec.report or {})
 end
 
@@ -119,22 +120,28 @@ end
 ---@param spec table title, question: texts; axes = { name = { value, ..., quick = {...}, full = {...} } }, a value being a
 ---  number, a text, a thing with options and maybe a label, or { label = text, set = { setting = value, ... } };
 ---  settings, about: as for mn.config; of = another experiment, whose cells these are, with `settings` of the study's own;
----  jobs = how many cells may be lived at a time where nobody says (1 for what measures time);
+---  measure = function(path) -> table: more named numbers of such a run; jobs = how many cells may be lived at a time
+---  where nobody says (1 for what measures time);
 ---  seeds = { how many, quick =, full = }; run = function(cfg) -> table;
 ---  metrics, figures, claims, references, report: see mneme.studies.report
 ---@return table result what run gave, and `path`, the folder of the run
 function study.new(spec)
   check(spec)
   spec.axes, spec.seeds = spec.axes or {}, spec.seeds or { 1 }
+  checked.study(spec)
   local survey = config.survey
-  if survey then
+  if survey and not survey.one then
     survey.spec, survey.size = spec, size_of(config.arguments)
     local all, own = other_words(spec, config.arguments)
     survey.narrowed, config.arguments = grid.narrow(spec.axes, own, survey.size)
     if spec.of then survey.given = { unpack(config.arguments) } end
     for i, word in ipairs(all) do table.insert(config.arguments, i, word) end
   elseif config.arguments then config.arguments = filled_in(spec, config.arguments) end
-  if spec.of then return assert(loadfile(script.locate(spec.of)))() end
+  if spec.of then
+    local result = assert(loadfile(script.locate(spec.of)))()
+    for name, value in pairs(spec.measure and check_result(spec.measure(result.path)) or {}) do result[name] = value end
+    return result
+  end
   local cfg = config.new(declared(spec), spec.about)
   local account = resources.begin()
   local result = check_result(spec.run(cfg))

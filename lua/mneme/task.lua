@@ -29,6 +29,7 @@ local common_about = { batch = { "sequences at a time", whole = true, range = { 
 ---@field classes integer how many different answers
 ---@field length integer tokens of a sequence in one batch
 ---@field batch integer sequences at a time
+---@field whole integer of which batch these are a part: see keep
 ---@field carried boolean a batch goes on where the last one ended
 local Task = {}
 Task.__index = Task
@@ -49,13 +50,24 @@ local function check_place(split, n)
   end
 end
 
+---Keep some of the sequences of each batch alone: counted from 0 again, they are what they would have been among the
+---others.
+---@param first integer from 0
+---@param count integer
+function Task:keep(first, count)
+  if not (first >= 0 and count >= 1 and first + count <= self.batch) then
+    errors.raise(("task: keep %d sequences from %d, there are 0..%d"):format(count, first, self.batch - 1))
+  end
+  self.first, self.batch = self.first + first, count
+end
+
 ---How many batches a split has before it begins again; infinitely many where they are drawn.
 ---@param split "train"|"valid"|"test"
 function Task:batches(split)
   check_place(split, 0)
   if not self.carried then return math.huge end
   local _, n = self.stream(split)
-  return math.ceil(math.floor((n - 1) / self.batch) / self.length)
+  return math.ceil(math.floor((n - 1) / self.whole) / self.length)
 end
 
 -- One column of the buffers.
@@ -69,15 +81,15 @@ local function put(into, b, T, B, token, answer)
   end
 end
 
--- Column b is the b-th of B equal parts of the text; the last batch of a pass is filled up with what is not asked.
+-- Column b is the b-th of all equal parts of the text; the last batch of a pass is filled up with what is not asked.
 local function fill_stream(self, into, split, n)
   local T, B = self.length, self.batch
   local ids, count = self.stream(split)
-  local part = math.floor((count - 1) / B)
+  local part = math.floor((count - 1) / self.whole)
   local at = n % math.ceil(part / T) * T
   local rows = math.min(T, part - at)
   for b = 0, B - 1 do
-    local from = ids + b * part + at
+    local from = ids + (self.first + b) * part + at
     for t = 0, T - 1 do
       self.token[t] = t < rows and from[t] or 0
       self.answer[t] = t < rows and from[t + 1] or -1
@@ -88,6 +100,8 @@ local function fill_stream(self, into, split, n)
 end
 
 ---Fill the buffers with batch n (from 0) of a split.  It depends on nothing but the settings, the split and n.
+---@param split "train"|"valid"|"test"
+---@param n integer number of the batch, from 0
 ---@param into table as made by task:buffers()
 function Task:fill(into, split, n)
   errors.need("task: the buffers", into, "token", "task:buffers()")
@@ -97,7 +111,7 @@ function Task:fill(into, split, n)
     fresh = fill_stream(self, into, split, n)
   else
     for b = 0, B - 1 do
-      self:example(split, n * B + b)
+      self:example(split, n * self.whole + self.first + b)
       put(into, b, T, B, self.token, self.answer)
     end
   end
@@ -107,6 +121,8 @@ function Task:fill(into, split, n)
 end
 
 ---Example `index` (from 0) of a split of a task whose examples are drawn.
+---@param split "train"|"valid"|"test"
+---@param index integer from 0
 ---@return ffi.cdata* token int32[length]
 ---@return ffi.cdata* answer int32[length]: -1 where nothing is asked; both good until the next one
 function Task:example(split, index)
@@ -166,6 +182,7 @@ local function new(name, settings)
   settings = resolve(name, d, settings or {})
   local self = setmetatable(d.build(settings), Task)
   self.name, self.settings, self.batch, self.carried = name, settings, settings.batch, self.stream ~= nil
+  self.first, self.whole = 0, settings.batch
   self.token, self.answer = ffi.new("int32_t[?]", self.length), ffi.new("int32_t[?]", self.length)
   self.random = draws.new()
   for _, split in ipairs(self.carried and { "train", "valid", "test" } or {}) do

@@ -15,6 +15,7 @@ local shape_buffer, dtype_buffer = ffi.new("int[?]", C.MN_AXES), ffi.new "int[1]
 local Tensor = {}
 local M = { Tensor = Tensor, ops = {}, signatures = {} }
 
+---Is it a tensor?
 ---@param x any
 ---@return boolean
 function M.is(x) return ffi.istype(handle, x) end
@@ -29,9 +30,10 @@ end
 
 -- ---- making leaves ----
 
+-- A list that holds itself has no end: more axes than there may be are enough to refuse it.
 local function shape_of(list)
   local shape = {}
-  while type(list) == "table" do
+  while type(list) == "table" and #shape <= C.MN_AXES do
     shape[#shape + 1] = #list
     list = list[1]
   end
@@ -113,6 +115,7 @@ function M.leaf_budget()
 end
 
 ---A new leaf of zeros with the type, shape and time of another tensor.
+---@param of Tensor
 ---@return Tensor
 function M.like(of)
   local t = handle()
@@ -121,6 +124,9 @@ function M.like(of)
 end
 
 ---A window on part of a leaf's numbers (and of its gradient), `offset` numbers in: parts of packed parameters.
+---@param of Tensor a leaf
+---@param offset integer
+---@param shape integer[]
 ---@return Tensor
 function M.view(of, offset, shape)
   put_shape(shape)
@@ -131,6 +137,7 @@ end
 
 -- ---- looking inside ----
 
+---Its sizes, axis by axis; {} of a single number.
 ---@return integer[]
 function Tensor:shape()
   local n = check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer))
@@ -146,6 +153,7 @@ function Tensor:size()
   return size
 end
 
+---The type of its numbers.
 ---@return "f32"|"i32"|"u8"
 function Tensor:dtype()
   check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer))
@@ -169,7 +177,10 @@ function Tensor:grad()
   return g
 end
 
+---Does a gradient flow to it?
+---@return boolean
 function Tensor:wants_grad() return C.mn_tensor_wants_grad(ctx, self) end
+---Forget a leaf's gradient: the next one is stored, not added.
 function Tensor:zero_grad() check(C.mn_zero_grad(ctx, self)) end
 
 ---The one number it holds.
@@ -204,6 +215,8 @@ function Tensor:to_table()
 end
 
 ---Set every number of a leaf to x.
+---@param x number
+---@return Tensor itself
 function Tensor:fill(x)
   local p = self:data()
   number(x, self:dtype())
@@ -212,12 +225,15 @@ function Tensor:fill(x)
 end
 
 ---Copy another tensor's numbers into this leaf (recorded by a plan; no gradient).
+---@param from Tensor of the same type and number of numbers
+---@return Tensor itself
 function Tensor:copy(from)
   if not M.is(from) then errors.raise("copy: " .. describe(from) .. " is not a tensor") end
   check(C.mn_copy(ctx, from, self))
   return self
 end
 
+---Walk back from this one number: every leaf that wants one gets, or adds, its gradient.
 function Tensor:backward() check(C.mn_backward(ctx, self)) end
 
 -- ---- ops ----
@@ -265,7 +281,8 @@ end
 local function bind(op)
   local name = ffi.string(C.mn_op_name(op))
   local s = read_signature(ffi.string(C.mn_op_sig(op)))
-  local n_in, n_out = #s.inputs, #s.outputs
+  local n_in, n_out, n_needed = #s.inputs, #s.outputs, 0
+  for i, a in ipairs(s.inputs) do if not a.optional then n_needed = i end end
   local given, options = ffi.new("mn_tensor[?]", C.MN_INPUTS), ffi.new("double[?]", C.MN_OPTIONS)
   local out = ffi.new("mn_tensor[?]", C.MN_OUTPUTS)
 
@@ -295,18 +312,22 @@ local function bind(op)
       if select("#", ...) > 0 then errors.raise(name .. ": named arguments go in one table", { hint = usage(name, s) }) end
       named(first)
     else
-      local n = select("#", ...)
-      if n + 1 > n_in + 1 then errors.raise(name .. ": too many arguments", { hint = usage(name, s) }) end
+      local n, next_option = select("#", ...), 1
       put(1, first)
       for i = 1, n do
         local x = select(i, ...)
+        local plain = type(x) == "number" or type(x) == "string" or type(x) == "boolean"
         if i == n and type(x) == "table" then named(x)
+        elseif plain and i >= n_needed and s.options[next_option] then       -- x:reshape(2, -1), x:sum(0)
+          options[next_option - 1] = option_value(name, s.options[next_option], x)
+          next_option = next_option + 1
         elseif x ~= nil then
           if i + 1 > n_in then errors.raise(name .. ": too many arguments", { hint = usage(name, s) }) end
           put(i + 1, x)
         end
       end
     end
+    if M.noting then M.noting() end              -- see places.lua
     check(C.mn_apply(ctx, op, given, options, out))
     return handles(n_out)
   end
@@ -366,6 +387,7 @@ end
 function M.sweep() C.mn_sweep(ctx) end
 
 ---Run f without a tape; what it computed is gone when it returns (mn.keep what must last).
+---@param f function called with what follows
 function M.no_grad(f, ...)
   check(C.mn_no_grad(ctx, true))
   local function finish(ok, ...)

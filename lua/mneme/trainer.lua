@@ -50,9 +50,12 @@ local function restore(learner, checkpoint)
   learner:restored(checkpoint)
 end
 
-local function diverged(learner, run, step)
-  local at = run.last_step > 0 and ("; the last good checkpoint is at step %.0f"):format(run.last_step) or "; there is no checkpoint yet"
-  errors.diverged(("training diverged at step %.0f: %s%s"):format(step, learner:find_nan(), at),
+-- `problem`: an op that debug stopped at, or nil.
+local function diverged(learner, run, step, inspection, problem)
+  local kept = inspection:diverged()
+  local at = kept and "; " .. kept
+    or run.last_step > 0 and ("; the last good checkpoint is at step %.0f"):format(run.last_step) or "; there is no checkpoint yet"
+  errors.diverged(("training diverged at step %.0f: %s%s"):format(step, problem or learner:find_nan(), at),
     "a smaller lr or max_norm may help")
 end
 
@@ -86,14 +89,15 @@ function trainer.train(learner)
   if ranks.size > 1 then ranks.agree(learner:contents()) end
   local view = leads and cfg.view and require("mneme.watch").open(learner, run, function() return step end)
   local diary = leads and learner.row and cfg.record_every > 0 and require("mneme.diary").open(learner, run, cfg.record_every)
-  if cfg.profile then for _, p in ipairs(learner:plans()) do p[2]:profile() end end
+  local inspection = require("mneme.inspection").open(learner, run)
   local bar = progress.new { steps = cfg.steps, start = step, silent = not leads }
   local started = { step = step, time = C.mn_clock(false) }
-  local function checkpoint()
-    local counters = learner:counters()
-    counters.logged = logged
-    run:checkpoint(step, ranks.whole(learner:contents()), counters, learner:best())
+  local function counters()
+    local c = learner:counters()
+    c.logged = logged
+    return c
   end
+  local function checkpoint() run:checkpoint(step, ranks.whole(learner:contents()), counters(), learner:best()) end
   local function over()
     local late = trainer.budget and C.mn_clock(false) - started.time > trainer.budget
     return step >= cfg.steps or learner:over() or (late and step > started.step)
@@ -102,17 +106,21 @@ function trainer.train(learner)
   local function loop()
     while not over() do
       if diary then diary:before() end
-      local made, fine = learner:advance()
+      if cfg.debug == "nan" then inspection:before(step, counters()) end
+      local ok, made, fine = xpcall(learner.advance, errors.handler, learner)
+      if not ok and made.status == 3 then diverged(learner, run, step, inspection, tostring(made)) end
+      if not ok then error(made, 0) end
       step = step + made
       if trainer.budget and first then           -- which made its plans
         first, started = false, { step = step, time = C.mn_clock(false) }
       end
-      if not fine then diverged(learner, run, step) end
+      if not fine then diverged(learner, run, step, inspection) end
       if diary then diary:after(step) end
       bar:update(step, learner:shown())
       if step - logged >= LOG_STEPS or over() then
         logged = step
         log(learner, run, step, started)
+        inspection:log(step)
       end
       local signal = C.mn_interrupted()
       local event = ranks.most(signal ~= 0 and signal or run:due(step) and DUE or 0)
@@ -131,26 +139,13 @@ function trainer.train(learner)
     run:close(1)
     error(status, 0)
   end
-  if cfg.profile and leads then trainer.show_profile(learner) end
+  inspection:finish()
   run:close(status)
   local text, result = learner:summary()
   print(("%s: %.0f steps, %s"):format(run.path, step, text))
   result.path, result.steps = run.path, step
   result.seconds_per_step = trainer.budget and (C.mn_clock(false) - started.time) / math.max(1, step - started.step) or nil
   return result
-end
-
----Print where the time went, by op (profile=1).
-function trainer.show_profile(learner)
-  local list, total = {}, 0
-  for _, p in ipairs(learner:plans()) do
-    for name, seconds in pairs(p[2]:profile()) do
-      list[#list + 1] = { ("%-6s %s"):format(p[1], name), seconds }
-      total = total + seconds
-    end
-  end
-  table.sort(list, function(a, b) return a[2] > b[2] end)
-  for i = 1, math.min(#list, 20) do print(("%5.1f %%  %8.3f s  %s"):format(100 * list[i][2] / total, list[i][2], list[i][1])) end
 end
 
 return trainer

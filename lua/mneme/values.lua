@@ -81,7 +81,7 @@ end
 -- Text whose kind nothing tells.
 local function guess(text)
   local n = tonumber(text)
-  if n then return n end
+  if n and math.abs(n) < math.huge then return n end
   if text == "true" or text == "false" then return text == "true" end
   return text
 end

@@ -16,6 +16,7 @@ struct mn_font {
   uint32_t size64;                             /* the size FreeType is set to, in 1/64 pixel */
   int n;
   size_t bytes;                                /* of all coverage kept */
+  bool starved;                                /* a glyph found no memory */
   mn_glyph slot[SLOTS];
 };
 
@@ -71,15 +72,16 @@ static bool draw(mn_font *f, mn_glyph *g, uint32_t codepoint, uint32_t size64, i
     if (FT_Set_Char_Size(f->face, 0, (FT_F26Dot6)size64, 72, 72)) return false;
     f->size64 = size64;
   }
-  if (FT_Load_Char(f->face, codepoint, FT_LOAD_TARGET_LIGHT | FT_LOAD_NO_BITMAP)) return false;
+  FT_Error error = FT_Load_Char(f->face, codepoint, FT_LOAD_TARGET_LIGHT | FT_LOAD_NO_BITMAP);
+  if (error) return f->starved |= error == FT_Err_Out_Of_Memory, false;
   FT_GlyphSlot slot = f->face->glyph;
   g->advance = (float)slot->linearHoriAdvance / 65536.0f;
   FT_Outline_Translate(&slot->outline, phase * 16, 0);
-  if (FT_Render_Glyph(slot, FT_RENDER_MODE_NORMAL)) return false;
+  if ((error = FT_Render_Glyph(slot, FT_RENDER_MODE_NORMAL))) return f->starved |= error == FT_Err_Out_Of_Memory, false;
   g->left = slot->bitmap_left, g->top = slot->bitmap_top;
   g->width = (int)slot->bitmap.width, g->height = (int)slot->bitmap.rows;
   size_t w = (size_t)g->width, h = (size_t)g->height;
-  if (!(g->coverage = malloc(w * h + 1))) return false;
+  if (!(g->coverage = malloc(w * h + 1))) return f->starved = true, false;
   for (size_t y = 0; y < h; y++)
     memcpy(g->coverage + y * w, slot->bitmap.buffer + (ptrdiff_t)y * slot->bitmap.pitch, w);
   return true;
@@ -101,6 +103,12 @@ const mn_glyph *mn_font_glyph(mn_font *f, uint32_t codepoint, float size, int ph
   g->key = key;
   f->n++, f->bytes += (size_t)g->width * (size_t)g->height;
   return g;
+}
+
+bool mn_font_starved(mn_font *f) {
+  bool starved = f->starved;
+  f->starved = false;
+  return starved;
 }
 
 uint32_t mn_utf8_next(const char **text) {

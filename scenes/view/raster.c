@@ -299,5 +299,6 @@ int mn_raster_paint(mn_raster *r, const mn_canvas *c, uint32_t background, int w
   for (int y = 0; y < height; y++) run(r, background | 255, 0, width, y, 255);
   const mn_shape *shapes = mn_canvas_shapes(c);
   for (int i = 0, n = mn_canvas_count(c); i < n; i++) paint(r, c, &shapes[i]);
+  if (mn_font_starved(r->font) || mn_canvas_starved(c)) return mn_fail(r->ctx, "raster: no memory for all of the picture");
   return 0;
 }

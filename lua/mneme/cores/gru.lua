@@ -1,5 +1,5 @@
 -- gru.lua -- the gated recurrent unit, the baseline that is hard to beat.
---   r, z = sigma(W x + U h);   n = tanh(W x + r*(U h + bias));   h = (1-z)*n + z*h
+--   r, z = sigma(W x + U h),  n = tanh(W x + r*(U h + bias)),  h = (1-z)*n + z*h;   every W x has a bias of its own
 local nn = require "mneme.nn"
 local recurrent = require "mneme.recurrent"
 local tensor = require "mneme.tensor"

@@ -86,10 +86,10 @@ return {
           d_ffn = cfg.d_ffn, segment = cfg.segment, flow = cfg.flow, eps = cfg.ln_eps }
         args.e, args.mem = embed(x), not fresh and state.mem or nil      -- without: mem0, and its gradient
         if probe then args.e = probe("embed", args.e) end
-        local y, kept, packed = ops.rmt(args)
-        args.mem, args.kept, args.packed = nil, kept, packed
+        local y, kept = ops.rmt(args)
+        args.mem, args.kept = nil, kept
         if probe then probe("attention", (ops.rmt_weights(args))) end
-        args.e, args.packed, args.y = nil, nil, y
+        args.e, args.y = nil, y
         local mem = ops.rmt_memory(args)
         if probe then y = probe("y", y) end
         return y, { mem = mem }

@@ -40,6 +40,7 @@ local writers = {
 ---@param path string
 ---@return string kind
 function export.kind(path)
+  if type(path) ~= "string" then errors.usage(("the path of a figure is a %s, expected a text"):format(type(path))) end
   local kind = path:lower():match "%.(%w+)$"
   if not writers[kind] then errors.usage(path .. ": expected a name ending in .svg, .png, .pdf, .csv or .gp") end
   return kind

@@ -57,8 +57,8 @@ local function address(kind, s)
   return ("data:%s;charset=utf-8,"):format(kind) .. s:gsub("[^%w,.%-_ ]", function(c) return ("%%%02X"):format(c:byte()) end):gsub(" ", "%%20")
 end
 
-local function numbers_of(fig)
-  local head, rows, caption = data.table(fig)
+local function numbers_of(fig, words)
+  local head, rows, caption = data.table(fig, words)
   local out = { ('<div class="mn-table"><table><caption><span>%s</span></caption><thead><tr>'):format(escape(caption)) }
   for _, name in ipairs(head) do out[#out + 1] = ('<th scope="col">%s</th>'):format(escape(name)) end
   out[#out + 1] = "</tr></thead><tbody>\n"
@@ -79,7 +79,8 @@ end
 ---A figure as HTML.
 ---@param fig table see mneme.figures.model
 ---@param id string of letters, digits, - and _, that nothing else on the page has; also the name of files saved from it
----@param words table? other words than the English ones: { against, numbers, save_csv, save_svg }
+---@param words table? other words than the English ones: { against, numbers, save_csv, save_svg, table = see
+---  mneme.figures.data }
 ---@return string html
 function section.html(fig, id, words)
   words = words or {}
@@ -94,7 +95,7 @@ function section.html(fig, id, words)
   for k, view in ipairs(views) do add(view_of(view, id, k, #views == 1)) end
   if fig.note and fig.note ~= "" then add("<p>%s</p>\n", escape(fig.note)) end
   add("<details><summary>%s</summary>\n", escape(words.numbers or "Numbers"))
-  for _, view in ipairs(views) do add(numbers_of(view)) end
+  for _, view in ipairs(views) do add(numbers_of(view, words.table)) end
   add "</details>\n"
   add('<div class="mn-save"><a download="%s.csv" href="', id)
   add(address("text/csv", data.csv(fig)))

@@ -1,6 +1,7 @@
 -- cos.lua -- AGaLiTe: the matrix as a sum of waves, each with a vector of values and one of keys.
 local ffi = require "ffi"
 local engine = require "mneme.engine"
+local gates = require "mneme.gates"
 local tensor = require "mneme.tensor"
 local C, ops = engine.C, tensor.ops
 
@@ -31,8 +32,26 @@ local function run(modulate)
   end
 end
 
+local frequencies = {
+  code = "w_m = -pi + 2 pi m/(r-1), m = 0..r-1 (r=1: -pi),  D = 2 r,  tau = 2, 3, ... and no reset sets it back",
+  paper = "w_m = 2 pi m/r, m = 0..r,  D = 2 r,  tau = 1, 2, ... and no reset sets it back",
+  cossin = "w_m = 2 pi m/r, m = 0..r-1, each with a cosine and a sine,  D = r,  tau = 1, 2, ... and no reset sets it back",
+}
+
+---The equations of vectors in place of the matrix.
+---@param wave string what modulates channel m
+---@param read string y
+local function equations(gate, wave, read)
+  local b, g = gate.beta and "b", gate.gamma and "g"
+  return ("v_m = %s + %s %s,  k_m = %s + %s %s,  s = %s + %s\n%s"):format(gates.kept(b, "v_m"), wave, gates.written(b, "v"),
+    gates.kept(g, "k_m"), wave, gates.written(g, "k"), gates.kept(g, "s"), gates.written(g, "k"), read)
+end
+
 return {
-  doc = "v_m = (1-b)*v_m + cos(w_m tau) b*v,  k_m likewise,  y = sum_m v_m (k_m.q) / den(D s.q)",
+  doc = function(cfg, gate)
+    return equations(gate, "cos(w_m tau)", "y = sum_m v_m (k_m.q) / den(D s.q)") .. "\n" .. frequencies[cfg.form]
+  end,
+  equations = equations,
   fused = true,                                       -- the released code projects in two fused layers
   clock = true, rescales = true,
   keys = { "r", "form" },

@@ -1,9 +1,22 @@
 -- full.lua -- the memory as one matrix of values by keys, and the sum of its keys.
+local gates = require "mneme.gates"
 local tensor = require "mneme.tensor"
 local ops = tensor.ops
 
+-- C and s after a step.
+local function law(cfg, gate)
+  if gate.law then return gate.law end
+  if gate.beta and gate.gamma then
+    return ("C = %s * C + (b*v)(g*k)^T,  s = (1-g)*s + g*k"):format(cfg.decay == "joint" and "(1 - b g^T)" or "(1-b)(1-g)^T")
+  end
+  if gate.gamma then return "C = 1 (1-g)^T * C + v (g*k)^T,  s = (1-g)*s + g*k" end
+  if gate.beta == true then return "C = (1-b) 1^T * C + (b*v) k^T,  s = s + k" end
+  local b = gate.beta and "b"                         -- one number a head
+  return ("C = %s + %s k^T,  s = %s + %s"):format(gates.kept(b, "C"), gates.written(b, "v"), gates.kept(b, "s"), gates.written(b, "k"))
+end
+
 return {
-  doc = "C = decay * C + (b*v)(g*k)^T,  s = (1-g)*s + g*k,  y = C q / den(s.q)",
+  doc = function(cfg, gate) return law(cfg, gate) .. ",  y = C q / den(s.q)" end,
   joint = true, rescales = true,
   states = function(cfg) return { C = "[B,H,V,K]", s = cfg.normalise and "[B,H,K]" or nil } end,
   complexity = function() return { step = "2*L*H*V*K" } end,

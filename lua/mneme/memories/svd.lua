@@ -1,11 +1,17 @@
 -- svd.lua -- the matrix as a product of two thin ones, cut back to rank r at every step by a singular value
 -- decomposition: the best that r pairs of vectors can do, for comparison with cos and random_sign.
 -- Exact where r >= min(steps since the reset, d_head, K).  Gradients hold the kept subspace constant.
+local gates = require "mneme.gates"
 local tensor = require "mneme.tensor"
 local ops = tensor.ops
 
 return {
-  doc = "U W^T = the nearest matrix of rank r to ((1-b)*U) ((1-g)*W)^T + (b*v)(g*k)^T,  y = U (W^T q) / den(s.q)",
+  doc = function(_, gate)
+    local b, g = gate.beta and "b", gate.gamma and "g"
+    if not g and gate.beta ~= true then b, g = nil, b end           -- one number a head: a gate of keys
+    return ("U W^T = the nearest matrix of rank r to (%s) (%s)^T + (%s)(%s)^T,  s = %s + %s,  y = U (W^T q) / den(s.q)"):format(
+      gates.kept(b, "U"), gates.kept(g, "W"), gates.written(b, "v"), gates.written(g, "k"), gates.kept(g, "s"), gates.written(g, "k"))
+  end,
   rescales = true,
   keys = { "r" },
   refuses = function(cfg)

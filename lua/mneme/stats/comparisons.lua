@@ -41,6 +41,9 @@ end
 function comparisons.sign_test(wins, losses)
   sample.whole(wins, 0, "stats.sign_test: wins")
   sample.whole(losses, 0, "stats.sign_test: losses")
+  if wins + losses > 1e7 then                      -- they are walked through one by one
+    errors.raise(("stats.sign_test: %.0f wins and losses, expected at most 10 million"):format(wins + losses))
+  end
   local n, least, term, sum = wins + losses, math.min(wins, losses), -(wins + losses) * math.log(2), 0
   for k = 0, least do
     sum = sum + math.exp(term)

@@ -72,6 +72,47 @@ function intervals.t_interval(list, level)
   return student(describe.mean(list), describe.sd(list) / math.sqrt(n), n - 1, level)
 end
 
+-- The share that a mean is of a range, and as how many independent trials its spread is; nil: they are all equal.
+local function as_trials(list, n, from, to)
+  local share, error_of = (describe.mean(list) - from) / (to - from), describe.sd(list) / math.sqrt(n) / (to - from)
+  if error_of > 0 and share > 0 and share < 1 then return share, share * (1 - share) / error_of ^ 2 end
+end
+
+---The mean of numbers that cannot leave a range, with an interval that does not either: Wilson's, of as many trials as
+---would spread so much, with Student's t in place of the normal quantile (Korn and Graubard 1998, "Confidence intervals
+---for proportions with small expected number of positive counts"; with Wilson's form: Franco et al. 2019).  In the
+---middle of the range it is Student's interval; at the ends, where that one reaches beyond, it holds more often.
+---@param list number[] one per seed, from `from` to `to`
+---@param from number the least that is possible
+---@param to number the most
+---@param level number? 0.95 unless told
+---@param value number? `from` .. `to`; p is of this mean, 0 unless told
+---@return number mean
+---@return number? low nil of one number
+---@return number? high
+---@return number? p two-sided
+function intervals.bounded_interval(list, from, to, level, value)
+  local what = "stats.bounded_interval"
+  local n = sample.numbers(list, what)
+  level, value = sample.level(level, what), value or math.max(from, math.min(to, 0))
+  if not (from < to) then errors.raise(("%s: from %s to %s is no range"):format(what, tostring(from), tostring(to))) end
+  for i, v in ipairs { value, unpack(list) } do
+    if not (v >= from and v <= to) then
+      errors.raise(("%s: %s is %g, expected a number from %g to %g"):format(what, i == 1 and "value" or "number " .. i - 1, v, from, to))
+    end
+  end
+  local mean = describe.mean(list)
+  if n == 1 then return mean end
+  local p, trials = as_trials(list, n, from, to)
+  if not p then return mean, mean, mean, mean == value and 1 or 0 end
+  local t = special.student_quantile(0.5 + level / 2, n - 1)
+  local middle, half = p + t * t / (2 * trials), t * math.sqrt(p * (1 - p) / trials + t * t / (4 * trials * trials))
+  local function back(share) return from + (to - from) * math.max(0, math.min(1, share / (1 + t * t / trials))) end
+  local asked = (value - from) / (to - from)
+  local apart = math.abs(p - asked) / math.sqrt(asked * (1 - asked) / trials)
+  return mean, back(middle - half), back(middle + half), 2 * special.student_cdf(-apart, n - 1)
+end
+
 ---The mean of x[i] - y[i] with Student's t interval: number i of both comes from the same seed, so that what the seed
 ---alone decides falls out.
 ---@param x number[]

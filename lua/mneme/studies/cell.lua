@@ -81,6 +81,7 @@ end
 function cell.process(path, script_path, c)
   local ok, problem = xpcall(cell.live, errors.handler, path, script_path, c)
   if ok then return 0 end
+  io.stdout:flush()                             -- so that what failed is the last thing said
   if not problem.silent then io.stderr:write("mneme: ", (tostring(problem):gsub("%s*\n%s*", " ")), "\n") end
   return problem.status
 end

@@ -8,6 +8,8 @@
 -- where = { axis = label } narrows both sides; exact = true: the numbers are counted, not drawn, and must do in each seed.
 local errors = require "mneme.errors"
 local find = require "mneme.find"
+local folder = require "mneme.studies.folder"
+local seeds = require "mneme.studies.seeds"
 local stats = require "mneme.stats"
 local values = require "mneme.values"
 
@@ -104,7 +106,7 @@ local function mean_of(side, labels, rests, seed, metric, missing)
   local sum, whole = 0, true
   for _, rest in ipairs(rests) do
     local cell = side[rest][seed]
-    local number = cell and cell.status == "done" and cell.metrics[metric]
+    local number = cell and cell.status == "done" and folder.number(cell, metric)
     if number then sum = sum + number
     else
       whole = false
@@ -129,10 +131,10 @@ local function numbers_of(study, test)
       for seed in pairs(side[rest]) do all[seed] = true end
     end
   end
-  local seeds = {}
-  for seed in pairs(all) do seeds[#seeds + 1] = seed end
-  table.sort(seeds)
-  for _, seed in ipairs(seeds) do
+  local order = {}
+  for seed in pairs(all) do order[#order + 1] = seed end
+  table.sort(order)
+  for _, seed in ipairs(order) do
     local x = mean_of(a, test.a, rests, seed, test.metric, found.missing)
     local y = b and mean_of(b, test.b, rests, seed, test.metric, found.missing)
     if x and (y or not b) then
@@ -197,6 +199,21 @@ local function p_of(test, list, border)
   return (select(4, stats.t_interval(shifted(list, border))))
 end
 
+-- The interval of a mean, and p of its border.  Of numbers within a range the interval stays there, too; no difference of
+-- two such numbers is larger than the range.
+local function interval_of(test, list, border, range)
+  if test[1] == "at_least" and seeds.within(list, range) and border >= range[1] and border <= range[2] then
+    return stats.bounded_interval(list, range[1], range[2], 1 - LEVEL, border)
+  end
+  local estimate, low, high = stats.t_interval(list)
+  if not low then return estimate end
+  if range and (test[1] == "better" or test[1] == "equal") then
+    local most = math.max(range[2] - range[1], math.abs(estimate))
+    low, high = math.max(low, -most), math.min(high, most)
+  end
+  return estimate, low, high, p_of(test, list, border)
+end
+
 local function span(list)
   local low, high = math.huge, -math.huge
   for _, v in ipairs(list) do low, high = math.min(low, v), math.max(high, v) end
@@ -204,13 +221,13 @@ local function span(list)
 end
 
 -- Fill in the statistics, the verdict, and why it is none.
-local function decide(v, test, found)
+local function decide(v, test, found, range)
   v.n, v.seeds, v.over, v.missing, v.verdict = #found.seeds, found.seeds, found.over, found.missing, "undecided"
   if v.n == 0 then v.why = found.empty and "no_cell" or "no_seed" return end
   local list, border = quantities(test, found)
   if not list then v.why = "not_positive" return end
   local back = test[1] == "ratio" and math.exp or function(x) return x end
-  local estimate, low, high = stats.t_interval(list)
+  local estimate, low, high, p = interval_of(test, list, border, range)
   v.estimate = back(estimate)
   if test.exact then
     low, high = span(list)
@@ -220,7 +237,7 @@ local function decide(v, test, found)
     v.p = math.abs(estimate - border) <= NO_SPREAD and test[1] ~= "equal" and 1 or stats.sign_test(v.n, 0)
     if v.p < LEVEL then v.verdict = verdict_of(test, border, low, high) else v.why = "no_spread" end
   else
-    v.p = p_of(test, list, border)
+    v.p = p
     v.verdict = verdict_of(test, border, low, high)
     if v.verdict == "undecided" then v.why = test[1] == "equal" and "reaches_out" or "reaches_over" end
   end
@@ -230,15 +247,16 @@ end
 ---Judge the claims of a study.
 ---@param study table of mneme.studies.folder
 ---@param list table[]? claims as in mn.study
+---@param metrics table? likewise: their ranges count
 ---@return table[] verdicts { claim, verdict = "holds" | "fails" | "undecided", why = nil | "no_cell" | "no_seed" | "one_seed" |
 ---  "no_spread" | "not_positive" | "reaches_over" | "reaches_out" | "no_test", n, seeds, estimate, low, high (95 %), p,
 ---  holm = p corrected for all claims of the study, over = texts of what a seed's number is a mean of, missing = { name, status }[] }
-function claims.judge(study, list)
+function claims.judge(study, list, metrics)
   local verdicts, ps, of = {}, {}, {}
   for i, claim in ipairs(list or {}) do
     local v = { claim = claim }
     verdicts[i] = v
-    if claim.test then decide(v, claim.test, numbers_of(study, claim.test))
+    if claim.test then decide(v, claim.test, numbers_of(study, claim.test), ((metrics or {})[claim.test.metric] or {}).range)
     else v.verdict, v.why, v.n, v.missing = "undecided", "no_test", 0, {} end
     if v.p then ps[#ps + 1], of[#of + 1] = v.p, v end
   end

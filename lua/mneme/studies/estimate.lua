@@ -30,7 +30,7 @@ end
 
 -- What training a kind costs: its steps, its core in words, and the core's operations a step where it has one.
 local function describe(kind, path)
-  local cfg = script.survey(path, kind.cell.words).cfg
+  local cfg = script.survey(path, kind.cell.words, true).cfg
   kind.steps, kind.core = cfg.steps, values.show(cfg.core or "")
   local ok, cost = pcall(function()
     local name, options = cfg.core, {}

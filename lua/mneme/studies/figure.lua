@@ -6,10 +6,12 @@
 --   { "heat", y = "accuracy", x = "corridor", by = "core" }       or y = a series' name: its x across
 --   { "profile", y = "success", by = "core" }                     the share of runs above each score
 -- Series named NAME/ROW are the rows or lines of y = "NAME" where `by` is no axis.
--- All: title; statistic = "mean" | "iqm"; where = { axis = value or list of values }; lines: log = "x" | "y" | "xy".
+-- All: title; statistic = "mean" | "iqm", of lines "geometric"; where = { axis = value or list of values }; lines: log = "x" | "y" | "xy".
 local costs = require "mneme.costs"
 local errors = require "mneme.errors"
+local figure_words = require "mneme.studies.figure_words"
 local find = require "mneme.find"
+local folder = require "mneme.studies.folder"
 local run_folder = require "mneme.run"
 local seeds = require "mneme.studies.seeds"
 local select_cells = require "mneme.studies.select"
@@ -20,22 +22,19 @@ local PROFILE = 101            -- thresholds
 local TICKS = 8                -- places that an axis may name all of
 
 local known = { [1] = true, y = true, x = true, by = true, where = true, title = true, log = true, statistic = true }
+local statistics = { mean = true, iqm = true, geometric = true }
 local makers = {}
 
 -- ---- what is measured ----
 
--- What is known of every cell (mneme.resources).
-local used = { wall_s = { "wall-clock time", unit = "s" }, cpu_s = { "processor time", unit = "s" },
-  peak_mib = { "memory at its highest", unit = "MiB" }, energy_j = { "energy", unit = "J" } }
-
 -- What the study says of a metric: "charts/score" is the score.
-local function about(spec, name)
-  local metrics = spec.metrics or {}
-  return metrics[name] or metrics[name:match "[^/]*$"] or used[name] or {}
+local function about(spec, name, words)
+  local metrics, of_all = spec.metrics or {}, folder.used[name]
+  return metrics[name] or metrics[name:match "[^/]*$"] or of_all and { words[of_all[1]], unit = of_all[2] } or {}
 end
 
-local function axis_of(spec, name)
-  local m = about(spec, name)
+local function axis_of(spec, name, words)
+  local m = about(spec, name, words)
   local unit = m.unit ~= "" and m.unit or nil
   local label = m[1] or name
   if unit and unit ~= "s" and unit ~= "%" then label = ("%s (%s)"):format(label, unit) end
@@ -51,10 +50,7 @@ local function references(spec, name)
   return #list > 0 and list or nil
 end
 
--- A number of a cell: of its metrics, or of what it used.
-local function number_of(name)
-  return function(c) return c.metrics[name] or c.resources and tonumber(c.resources[name]) or nil end
-end
+local function number_of(name) return function(c) return folder.number(c, name) end end
 
 -- Refuse a name that no cell which is done has.
 local function need(f, cells, has, names_of, what)
@@ -142,7 +138,7 @@ local function positive_part(line, fig)
 end
 
 -- Make axes logarithmic that are to be; what is 0 or less has no place there, and the note says where that was.
-local function set_logs(fig, f)
+local function set_logs(fig, f, words)
   if not f.log then return end
   for _, which in ipairs { "x", "y" } do
     if f.log:find(which, 1, true) then
@@ -157,7 +153,7 @@ local function set_logs(fig, f)
     if #(part or line).x > 0 then lines[#lines + 1] = part or line end
   end
   fig.lines = lines
-  if #less > 0 then fig.note = ("%s Without what is 0 or less and has no place on a logarithmic axis: %s."):format(fig.note, table.concat(less, ", ")) end
+  if #less > 0 then fig.note = fig.note .. " " .. words.no_log:format(table.concat(less, ", ")) end
   local references_shown = {}
   for _, r in ipairs(fig.references or {}) do
     if not fig.y.log or r.y > 0 then references_shown[#references_shown + 1] = r end
@@ -177,10 +173,8 @@ end
 
 -- What learning curves are against, besides steps.
 local others = {
-  { x = { label = "wall-clock time", unit = "s" }, used_at = seconds_at,
-    note = " Time: steps divided by the steps a second that runs measured, in the mean of the seeds." },
-  { x = { label = "FLOPs" }, used_at = operations_at,
-    note = " FLOPs: steps times what one costs the core, forward and backward; encoder, heads and acting are not counted." },
+  { x = function(words) return { label = words.time, unit = "s" } end, used_at = seconds_at, note = "time_note" },
+  { x = function() return { label = "FLOPs" } end, used_at = operations_at, note = "flops_note" },
 }
 
 function makers.curves(pick, spec, f, o)
@@ -189,7 +183,7 @@ function makers.curves(pick, spec, f, o)
     local curve = c:curves()[f.y]
     return curve and curve.n > 0 and curve or nil
   end
-  local fig = { kind = "curves", x = { label = "steps" }, y = axis_of(spec, f.y), references = references(spec, f.y) }
+  local fig = { kind = "curves", x = { label = o.words.steps }, y = axis_of(spec, f.y, o.words), references = references(spec, f.y) }
   o.rule = "last"
   local counts
   fig.lines, counts = lines_of(pick.groups, steps, o, pick.missing)
@@ -200,8 +194,8 @@ function makers.curves(pick, spec, f, o)
     for _, line in ipairs(fig.lines) do lines[#lines + 1] = against(line, by_name[line.name], other.used_at) end
     if #lines == #fig.lines and #lines > 0 then
       fig.other_x = fig.other_x or {}
-      table.insert(fig.other_x, { x = other.x, lines = lines })
-      more = more .. other.note
+      table.insert(fig.other_x, { x = other.x(o.words), lines = lines })
+      more = more .. " " .. o.words[other.note]
     end
   end
   return fig, counts, more
@@ -209,14 +203,14 @@ end
 
 function makers.bars(pick, spec, f, o)
   need(f, pick.cells, number_of(f.y), function(c) return c.metrics end, "metric")
-  local fig, counts = { kind = "bars", x = { label = f.x }, y = axis_of(spec, f.y), bars = {}, references = references(spec, f.y) }, {}
+  local fig, counts = { kind = "bars", x = { label = f.x }, y = axis_of(spec, f.y, o.words), bars = {}, references = references(spec, f.y) }, {}
   for _, column in ipairs(f.x and select_cells.groups(pick.cells, f.x) or { { cells = pick.cells } }) do
     for _, group in ipairs(f.by and select_cells.groups(column.cells, f.by) or { { name = fig.y.label, cells = column.cells } }) do
       local list = seeds.numbers(group.cells, number_of(f.y), pick.missing)
       local bar = { name = group.name, group = column.name, seeds = list }
       if #list > 0 then
         counts[#counts + 1] = #list
-        bar.y, bar.low, bar.high = seeds.interval(list, o.statistic)
+        bar.y, bar.low, bar.high = seeds.interval(list, o.statistic, o.range)
       end
       fig.bars[#fig.bars + 1] = bar
     end
@@ -229,24 +223,25 @@ local function against_axis(pick, f, o)
   local lines, counts = {}, {}
   for k, group in ipairs(pick.groups) do
     local line = { name = group.name, style = k, x = {}, y = {}, low = {}, high = {} }
-    local columns = select_cells.groups(group.cells, f.x)
+    local columns, whole = select_cells.groups(group.cells, f.x), true
     table.sort(columns, function(a, b) return select_cells.number(a.name, f.x) < select_cells.number(b.name, f.x) end)
     for _, column in ipairs(columns) do
       local list = seeds.numbers(column.cells, number_of(f.y), pick.missing)
       if #list > 0 then
         local i = #line.x + 1
         line.x[i], counts[#counts + 1] = select_cells.number(column.name, f.x), #list
-        line.y[i], line.low[i], line.high[i] = seeds.interval(list, o.statistic)
+        line.y[i], line.low[i], line.high[i] = seeds.interval(list, o.statistic, o.range)
+        whole = whole and line.low[i] ~= nil
       end
     end
-    if #line.low < #line.x then line.low, line.high = nil, nil end       -- of one seed there is no interval
+    if not whole then line.low, line.high = nil, nil end       -- of one seed there is no interval, and no band with holes
     if #line.x > 0 then lines[#lines + 1] = line end
   end
   return lines, counts
 end
 
 function makers.lines(pick, spec, f, o)
-  local fig = { kind = "lines", x = { label = f.x }, y = axis_of(spec, f.y), references = references(spec, f.y) }
+  local fig = { kind = "lines", x = { label = f.x }, y = axis_of(spec, f.y, o.words), references = references(spec, f.y) }
   local counts
   if pick.series then
     o.rule = "linear"
@@ -304,12 +299,12 @@ function makers.heat(pick, spec, f, o)
   if #columns == 0 or #rows == 0 then rows, columns, cells = { f.by or "" }, { f.x or "" }, { { false } } end
   o.bare = true
   return { kind = "heat", x = { label = f.x, categories = columns }, y = { label = f.by, categories = rows }, cells = cells,
-    value = axis_of(spec, f.y) }, counts
+    value = axis_of(spec, f.y, o.words) }, counts
 end
 
 function makers.profile(pick, spec, f, o)
   need(f, pick.cells, number_of(f.y), function(c) return c.metrics end, "metric")
-  local axis, scores, counts, low, high = axis_of(spec, f.y), {}, {}, math.huge, -math.huge
+  local axis, scores, counts, low, high = axis_of(spec, f.y, o.words), {}, {}, math.huge, -math.huge
   for k, group in ipairs(pick.groups) do
     local rows = {}
     for i, entry in ipairs(seeds.collect(group.cells, number_of(f.y), pick.missing)) do
@@ -323,7 +318,7 @@ function makers.profile(pick, spec, f, o)
     if rows[1] then counts[#counts + 1] = #rows[1] end
   end
   local fig = { kind = "profile", x = { label = axis.label, unit = axis.unit, range = axis.range },
-    y = { label = "share of runs above it", range = { 0, 1 } }, lines = {} }
+    y = { label = o.words.share_above, range = { 0, 1 } }, lines = {} }
   if low > high then return fig, counts end
   if axis.range then low, high = math.min(low, axis.range[1]), math.max(high, axis.range[2]) end
   local thresholds = {}
@@ -334,57 +329,49 @@ function makers.profile(pick, spec, f, o)
       fig.lines[#fig.lines + 1] = { name = group.name, style = k, x = p.x, y = p.value, low = p.low, high = p.high }
     end
   end
-  o.how = "Runs of %s, 95 %% bootstrap bands."
+  o.how = o.words.runs
   return fig, counts
 end
 
 -- ---- notes ----
 
 local function count_note(counts, o)
-  if #counts == 0 then return "No cell is finished." end
+  local words = o.words
+  if #counts == 0 then return words.none end
   local least, most = math.huge, 0
   for _, n in ipairs(counts) do least, most = math.min(least, n), math.max(most, n) end
-  if o.how then
-    local n = least == most and ("%d seed%s"):format(most, most == 1 and "" or "s") or ("%d to %d seeds"):format(least, most)
-    return o.how:format(n)
-  end
-  local how = seeds.how(o.statistic, least, most)
-  return o.bare and how:gsub(",[^,]*%.$", ".") or how
+  local n = seeds.count(least, most, words)
+  if o.how then return o.how:format(n) end
+  if o.bare then return words.only_mean:format(o.statistic == "iqm" and words.iqm or words.mean, n) end
+  return seeds.how(o.statistic, least, most, o.range ~= nil, words)
 end
 
 ---A figure of a study.
 ---@param study table of mneme.studies.folder
 ---@param spec table what mn.study was given: metrics, references
 ---@param f table one of spec.figures, see above
+---@param words table? of mneme.studies.figure_words; English unless told
 ---@return table fig as mneme.figures.model has it
-function figure.new(study, spec, f)
+function figure.new(study, spec, f, words)
+  words = words or figure_words.en
   for key in pairs(type(f) == "table" and f or {}) do
     if not known[key] then errors.unknown("key of a figure:", tostring(key), { "by", "log", "statistic", "title", "where", "x", "y" }) end
   end
   local make = type(f) == "table" and makers[f[1]]
   if not make then errors.unknown("kind of figure", tostring(type(f) == "table" and f[1] or f), find.keys(makers)) end
   if type(f.y) ~= "string" then errors.raise(("study: a figure of %s has no y = the name of a metric"):format(f[1])) end
-  local o = { statistic = f.statistic or "mean" }
-  if o.statistic ~= "mean" and o.statistic ~= "iqm" then errors.unknown("statistic of a figure", tostring(o.statistic), { "iqm", "mean" }) end
+  local o = { statistic = f.statistic or "mean", words = words, range = about(spec, f.y, words).range }
+  if not statistics[o.statistic] then errors.unknown("statistic of a figure", tostring(o.statistic), find.keys(statistics)) end
+  if o.statistic == "geometric" and f[1] ~= "lines" then errors.raise(("study: a figure of %s: the geometric mean is for lines"):format(f[1])) end
   if f.log and f.log ~= "x" and f.log ~= "y" and f.log ~= "xy" then errors.unknown("log of a figure", tostring(f.log), { "x", "y", "xy" }) end
   if f.log and f[1] ~= "lines" then errors.raise(("study: a figure of %s has log = %s, which is for lines"):format(f[1], f.log)) end
   if f.where ~= nil and type(f.where) ~= "table" then errors.raise("study: where of a figure is " .. tostring(f.where) .. ", expected { axis = value }") end
   local pick = select_cells.pick(study, f)
   local fig, counts, more = make(pick, spec, f, o)
-  fig.title = select_cells.title(f.title or ("%s by %s"):format(about(spec, f.y)[1] or f.y, f.by or f.x or "seed"), pick)
-  fig.note = count_note(counts, o) .. select_cells.note(pick, f) .. (more or "")
-  if f[1] == "lines" then set_logs(fig, f) end
+  fig.title = select_cells.title(f.title or words.title:format(about(spec, f.y, words)[1] or f.y, f.by or f.x or words.seed), pick)
+  fig.note = count_note(counts, o) .. select_cells.note(pick, f, words) .. (more or "")
+  if f[1] == "lines" then set_logs(fig, f, words) end
   return fig
-end
-
----All figures that a study declares.
----@param study table of mneme.studies.folder
----@param spec table what mn.study was given
----@return table[]
-function figure.all(study, spec)
-  local list = {}
-  for i, f in ipairs(spec.figures or {}) do list[i] = figure.new(study, spec, f) end
-  return list
 end
 
 return figure

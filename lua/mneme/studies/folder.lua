@@ -1,15 +1,20 @@
 -- folder.lua -- a study on disk: study.json, and a run folder for each cell under cells/ with what came of it in
 -- result.json.  What is there is all that is known: nothing else has to survive a crash.
 --   result.json   { status = "done"|"failed", cell = { axis = label }, seed, words, metrics, series, resources,
---                   attempts, exit, error }
+--                   attempts, exit, error, kept }
 local files = require "mneme.files"
 local json = require "mneme.json"
 local errors = require "mneme.errors"
+local find = require "mneme.find"
 local grid = require "mneme.studies.grid"
 local curves = require "mneme.curves"
 local run_folder = require "mneme.run"
+local values = require "mneme.values"
 
-local folder = {}
+local folder = {
+  -- What is known of every cell (mneme.resources): what it is called in mneme.studies.figure_words, and its unit.
+  used = { wall_s = { "time", "s" }, cpu_s = { "processor", "s" }, peak_mib = { "memory", "MiB" }, energy_j = { "energy", "J" } },
+}
 
 local function read(path, hint)
   local value, problem = json.decode((files.read(path)), path)
@@ -76,11 +81,17 @@ end
 ---@field resources table? { wall_s, cpu_s, peak_mib, energy_j }
 ---@field estimate table? { wall_s, peak_mib }, from before the sweep
 ---@field error string? what a cell that failed said last
+---@field kept table? { file, commit, host } of a cell that was not lived here but taken from a file (mneme.studies.kept)
 local Cell = {}
 Cell.__index = Cell
 
 ---What the cell's run measured while it went on: name -> { n, x = steps, y }.
 function Cell:curves() return curves.read(self.path) end
+
+---A number of a cell: one of its metrics, or of what it used; nil where it has none.
+---@param cell Cell
+---@param name string such as "score" or "cpu_s"
+function folder.number(cell, name) return cell.metrics[name] or cell.resources and tonumber(cell.resources[name]) or nil end
 
 ---What the cell's config.json says; nil: its run never began.
 function Cell:info()
@@ -99,16 +110,38 @@ function folder.load(path)
     local at = folder.cell_path(path, c.name)
     local result = folder.result(at) or { status = "open" }
     cells[#cells + 1] = setmetatable({ name = c.name, path = at, status = result.status, labels = c.labels, seed = c.seed,
-      metrics = result.metrics or {}, series = result.series, resources = result.resources, estimate = result.estimate, error = result.error }, Cell)
+      metrics = result.metrics or {}, series = result.series, resources = result.resources, estimate = result.estimate,
+      error = result.error, kept = result.kept }, Cell)
   end
   return { path = path, info = info, cells = cells }
+end
+
+---Metrics that a study declares as the mean of a curve, { "success while learning", mean_of = "charts/score" }: over all
+---steps of each cell that is done.  Of runs that were made before the study asked, too.
+---@param study table of folder.load
+---@param spec table? what mn.study was given
+function folder.add_means(study, spec)
+  for name, about in pairs((spec or {}).metrics or {}) do
+    for _, c in ipairs(about.mean_of and study.cells or {}) do
+      local curve = c.status == "done" and c.metrics[name] == nil and c:curves()[about.mean_of]
+      local sum, at = 0, 0
+      for i = 1, curve and curve.n or 0 do sum, at = sum + curve.y[i] * (curve.x[i] - at), curve.x[i] end
+      if at > 0 then c.metrics[name] = sum / at end
+    end
+  end
 end
 
 ---Cells that differ by their seed alone.
 ---@param cells Cell[]
 ---@return table[] groups { name = "core=gru, corridor=20", cells }, in the order of the grid
 function folder.groups(cells)
-  return grid.groups(cells, function(c) return (grid.kind(c):gsub(",", ", ")) end)
+  return grid.groups(cells, function(c)
+    local axes, parts = find.keys(c.labels), {}
+    local function place(axis) return ("," .. c.name):find("," .. axis .. "=", 1, true) or math.huge end
+    table.sort(axes, function(a, b) return place(a) < place(b) end)
+    for i, axis in ipairs(axes) do parts[i] = axis .. "=" .. values.show(c.labels[axis]) end
+    return table.concat(parts, ", ")
+  end)
 end
 
 return folder

@@ -63,18 +63,28 @@ function grid.list(name, axis, size)
   return list
 end
 
+---The labels of an axis in all its sizes.
+---@return string[]
+function grid.labels(name, axis)
+  local labels, seen = {}, {}
+  for _, size in ipairs { "", "quick", "full" } do
+    for _, value in ipairs(grid.list(name, axis, size)) do
+      if not seen[value.label] then labels[#labels + 1], seen[value.label] = value.label, true end
+    end
+  end
+  return labels
+end
+
 ---The value of an axis that a word of the command line means: a label, or a new value of the setting, `unknown` yet.
 ---@param text string
 ---@param size string? whose values come first: "quick" or "full"
 function grid.find(name, axis, text, size)
-  local labels, seen = {}, {}
   for _, of in ipairs { size or "", "", "quick", "full" } do
     for _, value in ipairs(grid.list(name, axis, of)) do
       if value.label == text then return value end
-      if not seen[value.label] then labels[#labels + 1], seen[value.label] = value.label, true end
     end
   end
-  if type(axis[1]) == "table" and axis[1].set then errors.unknown("value of axis " .. name .. ":", text, labels) end
+  if type(axis[1]) == "table" and axis[1].set then errors.unknown("value of axis " .. name .. ":", text, grid.labels(name, axis)) end
   return { label = text, words = { name .. "=" .. text }, plain = text, unknown = true }
 end
 

@@ -142,6 +142,7 @@ local function used(key) return function(c) return c.status == "done" and c.reso
 
 ---What was thought to be needed, and what was.
 function method.resources(out, study, words)
+  local told = account(study.cells, used "energy_j") ~= nil
   local function row(name, cells, whole)
     local which = whole and "sum" or "mean"
     local before, wall = account(cells, function(c) return c.estimate and c.estimate.wall_s end), account(cells, used "wall_s")
@@ -149,13 +150,15 @@ function method.resources(out, study, words)
     if whole and before and wall and before.n < wall.n then before = nil end
     local function number(key, v, of) return { v and numbers.resource(key, v[of or which]) or "–", class = "number" } end
     return { name ~= "" and name or "–", tostring(wall and wall.n or 0), number("wall_s", before), number("wall_s", wall), number("cpu_s", cpu),
-      number("peak_mib", peak, "highest"), number("energy_j", energy) }
+      number("peak_mib", peak, "highest"), told and number("energy_j", energy) or nil }
   end
   local rows = {}
   for _, group in ipairs(folder.groups(study.cells)) do rows[#rows + 1] = row(group.name, group.cells) end
   rows[#rows + 1] = row(words.sum, study.cells, true)
-  out:table({ words.kind, words.statuses.done, words.time .. ", " .. words.before, words.time, words.processor, words.memory, words.energy }, rows)
-  out:paragraphs(words.resource_note, "dim")
+  local head = { words.kind, words.statuses.done, words.time .. ", " .. words.before, words.time, words.processor, words.memory }
+  if told then head[#head + 1] = words.energy end
+  out:table(head, rows)
+  out:paragraphs(words.resource_note .. (told and words.energy_note or words.no_energy), "dim")
 end
 
 return method

@@ -28,7 +28,7 @@ nav ul{margin:.2rem 0;padding-left:1.2rem}
 .scroll{overflow-x:auto;margin:.8rem 0}
 table{border-collapse:collapse;font-size:.87rem;font-variant-numeric:tabular-nums}
 .scroll th,.scroll td{text-align:left;vertical-align:top;padding:.3rem .7rem .3rem 0;border-top:1px solid var(--rule)}
-.scroll thead th{border-top:0;font-weight:600;white-space:nowrap}
+.scroll thead th{border-top:0;font-weight:600;min-width:4.5rem;overflow-wrap:normal;vertical-align:bottom}
 .scroll tbody th{font-weight:400;min-width:6rem}
 .number{white-space:nowrap}
 .wide{min-width:13rem}
@@ -36,6 +36,7 @@ table{border-collapse:collapse;font-size:.87rem;font-variant-numeric:tabular-num
 .holds{color:var(--yes)}.fails{color:var(--no)}.undecided{color:var(--open)}
 pre{font:.8rem/1.45 "DejaVu Sans Mono",Menlo,Consolas,monospace;white-space:pre-wrap;overflow-wrap:anywhere;
 background:var(--box);padding:.7rem;border-radius:.4rem}
+code{font:.88em "DejaVu Sans Mono",Menlo,Consolas,monospace}
 summary{cursor:pointer}
 @media print{main{max-width:none;padding:0}h2,h3{break-after:avoid}tr{break-inside:avoid}.scroll{overflow:visible}
 nav{break-after:page}body{font-size:11pt}}
@@ -67,9 +68,9 @@ function Page:heading(level, id, heading)
   self:add(('<h%d id="%s"><a href="#%s">%s</a></h%d>\n'):format(level, id, id, escape(heading), level))
 end
 
--- Escaped text with addresses as links.
+-- Escaped text with addresses as links and what stands between `backticks` as code.
 local function linked(s)
-  return (escape(s):gsub("https?://[%w%-._~:/?#%[%]@!$'*+,;=%%()&]+", function(address)
+  return (escape(s):gsub("`([^`\n]+)`", "<code>%1</code>"):gsub("https?://[%w%-._~:/?#%[%]@!$'*+,;=%%()&]+", function(address)
     local tail = address:match "[.,;:!?)']*$"
     address = address:sub(1, #address - #tail)
     return ('<a href="%s">%s</a>%s'):format(address, address, tail)

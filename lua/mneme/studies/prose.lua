@@ -44,16 +44,20 @@ function prose.check(report)
   end
 end
 
----Where a setting comes from, as somebody has written.  "lr, gamma" names several, "core" all options of it, "all" all.
+---Where a setting comes from, as somebody has written.  "lr, gamma" names several, "core" all options of it, "all" all; who
+---names it most exactly says it, of equals the first.
 ---@param report table
 ---@param key string dotted
 ---@return string? source
 function prose.source(report, key)
+  local best, source = 0, nil
   for _, entry in ipairs(report.hyperparameters or {}) do
     for name in entry[1]:gmatch "[%w_.]+" do
-      if name == "all" or name == key or key:sub(1, #name + 1) == name .. "." then return entry.source end
+      local exact = name == "all" and 1 or (name == key or key:sub(1, #name + 1) == name .. ".") and 1 + #name or 0
+      if exact > best then best, source = exact, entry.source end
     end
   end
+  return source
 end
 
 return prose

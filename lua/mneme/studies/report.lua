@@ -1,15 +1,19 @@
--- report.lua -- `mneme report STUDY [language=de] [out=FILE.html] [script=FILE]`: a study as a report of a replication, on one
--- page that needs no network: claims and what became of them, models, data, settings and their sources, what it cost,
--- figures, numbers, cells.  What people write comes from the `report` table of the study's script, everything else from the
--- cells; a study that is not finished is told as such, so the page can be made at any time.
+-- report.lua -- `mneme report STUDY [language=de] [out=FILE.html] [script=FILE] [keep=FILE]`: a study as a report of a
+-- replication, on one page that needs no network: claims and what became of them, models, data, settings and their
+-- sources, what it cost, figures, numbers, cells.  What people write comes from the study's script and from the text
+-- beside it (mneme.studies.written), everything else from the cells; a study that is not finished is told as such, so the
+-- page can be made at any time.
 --   language=de   English unless told here or in the study      out=F   default STUDY/report.html
 --   script=F      the study's script, where it has moved
+--   keep=F        write the cells that are done into this file, too, from which mneme sweep SCRIPT kept=F goes on
 local claims = require "mneme.studies.claims"
 local errors = require "mneme.errors"
 local figure = require "mneme.studies.figure"
+local figure_words = require "mneme.studies.figure_words"
 local files = require "mneme.files"
 local find = require "mneme.find"
 local folder = require "mneme.studies.folder"
+local kept = require "mneme.studies.kept"
 local method = require "mneme.studies.method"
 local numbers = require "mneme.figures.numbers"
 local page = require "mneme.studies.page"
@@ -20,17 +24,19 @@ local settings = require "mneme.studies.settings"
 local values = require "mneme.values"
 local verdicts = require "mneme.studies.verdicts"
 local words_of = require "mneme.studies.words"
+local written = require "mneme.studies.written"
 
 local report = {}
-local USAGE = "mneme report STUDY [language=de] [out=FILE.html]"
+local USAGE = "mneme report STUDY [language=de] [out=FILE.html] [keep=FILE]"
 
 -- ---- results ----
 
--- The metrics that are told, in order: those that the study declares, or all.
+-- The metrics that are told, in order: those that the study declares, or all; of series there is no number.
 local function metric_names(study, spec)
-  if spec.metrics then return find.keys(spec.metrics) end
   local all = {}
-  for _, c in ipairs(study.cells) do for name in pairs(c.metrics) do all[name] = true end end
+  for _, c in ipairs(study.cells) do
+    for name in pairs(c.metrics) do all[name] = not spec.metrics or spec.metrics[name] ~= nil or nil end
+  end
   return find.keys(all)
 end
 
@@ -41,10 +47,10 @@ local function results(out, study, spec, words)
     rows[i] = { group.name ~= "" and group.name or "–" }
     for k, name in ipairs(names) do
       local unit = ((spec.metrics or {})[name] or {}).unit
-      local list = seeds.numbers(group.cells, function(c) return c.metrics[name] end, {})
+      local list = seeds.numbers(group.cells, function(c) return folder.number(c, name) end, {})
       local text = "–"
       if #list > 0 then
-        local mean, low, high = seeds.interval(list, "mean")
+        local mean, low, high = seeds.interval(list, "mean", ((spec.metrics or {})[name] or {}).range)
         any, text = true, numbers.short(mean, unit)
         if low then text = ("%s (%s … %s)"):format(text, numbers.short(low, unit), numbers.short(high, unit)) end
         text = ("%s, %d"):format(text, #list)
@@ -62,9 +68,20 @@ local function results(out, study, spec, words)
   out:paragraphs(words.mean_note, "dim")
 end
 
-local function figures(out, study, spec, words)
-  local list = figure.all(study, spec)
-  for i, fig in ipairs(list) do out:add(section.html(fig, "figure-" .. i, words.figure)) end
+-- A figure that cannot be made, of cells that lack a number or by a name that none has, says why in its place: the rest
+-- of the page does not depend on it.
+local function figures(out, study, spec, language, words)
+  local of_figures = figure_words[language]
+  local list, others = spec.figures or {}, { table = of_figures.table }
+  for key, word in pairs(words.figure) do others[key] = word end
+  for i, f in ipairs(list) do
+    local ok, fig = xpcall(figure.new, errors.handler, study, spec, f, of_figures)
+    if ok then out:add(section.html(fig, "figure-" .. i, others))
+    else
+      io.stderr:write(("mneme: warning: figure %d: %s\n"):format(i, fig.message))
+      out:paragraphs(words.no_figure:format(i, fig.message), "warning")
+    end
+  end
   if #list == 0 then out:paragraphs(words.no_figures, "dim") end
   local rows = {}
   for i, r in ipairs(spec.references or {}) do
@@ -78,13 +95,19 @@ end
 
 local function encoded(name) return (name:gsub("[^%w_.,=+-]", function(c) return ("%%%02X"):format(c:byte()) end)) end
 
+-- What a cell said last where it failed; where it was lived, if not here.
+local function note_of(c, words)
+  if c.error then return c.error end
+  return c.kept and words.taken:format(values.show(c.kept.file):match "[^/]*$", values.show(c.kept.commit or "–"), values.show(c.kept.host or "–")) or ""
+end
+
 -- Cells link to their folders where the page lies beside these.
 local function cells(out, study, beside, words)
   local rows = {}
   for i, c in ipairs(study.cells) do
     local used = c.resources and tonumber(c.resources.wall_s)
     rows[i] = { { c.name, href = beside and "cells/" .. encoded(c.name) .. "/" or nil }, words.statuses[c.status] or c.status,
-      { used and numbers.short(used, "s") or "–", class = "number" }, { c.error or "", class = c.error and "wide" or nil } }
+      { used and numbers.short(used, "s") or "–", class = "number" }, { note_of(c, words), class = (c.error or c.kept) and "wide" or nil } }
   end
   out:paragraphs(words.cell_note, "dim")
   out:table({ words.cell, words.status, words.time, words.note }, rows)
@@ -100,10 +123,14 @@ end
 
 -- How far the study is, and what became of its claims, above everything else.
 local function opening(study, spec, judged, words)
-  local out, count = page.new("", ""), { done = 0, failed = 0, open = 0 }
-  for _, c in ipairs(study.cells) do count[c.status] = (count[c.status] or 0) + 1 end
+  local out, count, taken = page.new("", ""), { done = 0, failed = 0, open = 0 }, 0
+  for _, c in ipairs(study.cells) do
+    count[c.status] = (count[c.status] or 0) + 1
+    if c.kept then taken = taken + 1 end
+  end
   if values.show(study.info.settings):find "%f[%w]quick=1%f[%W]" then out:paragraphs(words.quick, "warning") end
   if count.done < #study.cells then out:paragraphs(words.not_all:format(count.done, #study.cells, count.failed, count.open), "warning") end
+  if taken > 0 then out:paragraphs(words.all_taken:format(taken), "dim") end
   if spec.question then out:paragraphs(spec.question, "question") end
   if #judged > 0 then
     out:add "<ul>\n"
@@ -117,17 +144,18 @@ end
 
 ---A study as a page.
 ---@param study table of mneme.studies.folder
----@param source table { spec = what mn.study was given, defaults = the script's settings, flat, text = the script } as known
+---@param source table { spec = what mn.study was given, report = what is written of it, defaults = the script's settings, flat,
+---  text = the script } as known
 ---@param options table? { language = "en" | "de", beside = false: the page does not lie in the study's folder }
 ---@return string html
 function report.html(study, source, options)
   options = options or {}
   local spec = source.spec or {}
-  local written = spec.report or {}
-  local language = options.language or written.language or "en"
+  local texts = source.report or spec.report or {}
+  local language = options.language or texts.language or "en"
   local words = words_of[language]
   if not words then errors.unknown("language of a report", tostring(language), find.keys(words_of)) end
-  local judged, runs = claims.judge(study, spec.claims), method.runs(study)
+  local judged, runs = claims.judge(study, spec.claims, spec.metrics), method.runs(study)
   local out = page.new(language, spec.title or study.info.title or study.path:match "[^/]*$")
   local function part(level, name) out:heading(level, name, words[name]) end
   local filled = {
@@ -138,10 +166,10 @@ function report.html(study, source, options)
   }
   local function write(name)
     part(3, name)
-    if written[name] then out:paragraphs(written[name]) end
+    if texts[name] then out:paragraphs(texts[name]) end
     local before = #out.out
     if filled[name] then filled[name]() end
-    if not written[name] then out:paragraphs(#out.out > before and words.no_more or words.unwritten, "dim") end
+    if not texts[name] then out:paragraphs(#out.out > before and words.no_more or words.unwritten, "dim") end
   end
   part(2, "claims_and_scope")
   write "scope"
@@ -151,7 +179,7 @@ function report.html(study, source, options)
   write "model"
   write "data"
   part(3, "hyperparameters")
-  method.hyperparameters(out, runs, source.defaults, written, words)
+  method.hyperparameters(out, runs, source.defaults, texts, words)
   write "implementation"
   write "setup"
   part(3, "resources")
@@ -160,7 +188,7 @@ function report.html(study, source, options)
   part(3, "verdicts")
   verdicts.table(out, judged, spec, words)
   part(3, "figures")
-  figures(out, study, spec, words)
+  figures(out, study, spec, language, words)
   part(3, "numbers")
   results(out, study, spec, words)
   write "beyond"
@@ -176,18 +204,19 @@ end
 ---What the script of a study says.
 ---@param path string of the script
 ---@param core string? the word that chooses the cells' core: published values go with it
----@return table source { spec, defaults, text }
+---@return table source { spec, report, defaults, text }
 function report.source(path, core)
   local ok, survey = pcall(script.survey, path, { core })
   if not ok then survey = script.survey(path, {}) end               -- values of an axis have other names than cores
   local cfg = {}
   for key, value in pairs(survey.cfg) do cfg[key] = values.to_json(value) end
-  return { spec = survey.spec, defaults = settings.flat(cfg), text = (files.read(path)) }
+  local spec = survey.spec or {}
+  return { spec = survey.spec, report = written.of(path, spec, spec.of and script.locate(spec.of)), defaults = settings.flat(cfg), text = (files.read(path)) }
 end
 
 -- ---- the command ----
 
-local known = { language = true, out = true, script = true }
+local known = { language = true, out = true, script = true, keep = true }
 
 local function parse(words)
   local o = {}
@@ -229,9 +258,11 @@ function report.main(words)
     io.stderr:write(("mneme: warning: %s: the script is no longer there, and with it claims, figures and texts; script=FILE names it\n")
       :format(values.show(study.info.script)))
   end
+  folder.add_means(study, source.spec)
   local to = o.out or study.path .. "/report.html"
   files.write(to, { report.html(study, source, { language = o.language, beside = to:match "^(.*)/" == study.path }) })
   print(to)
+  if o.keep then print(("%s: %d cells"):format(o.keep, kept.write(o.keep, study, kept.curve_names(source.spec)))) end
   return 0
 end
 

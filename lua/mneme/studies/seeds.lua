@@ -38,32 +38,65 @@ function seeds.numbers(cells, value_of, missing)
   return list
 end
 
----A statistic of numbers that come from seeds: Student's t interval for the mean of fewer than ten seeds, else the
----bootstrap's.
+---Do numbers lie in a range?
+---@param range number[]? { low, high }
+function seeds.within(list, range)
+  for _, v in ipairs(range and list or {}) do if v < range[1] or v > range[2] then return false end end
+  return range ~= nil
+end
+
+-- The mean of logarithms and its interval, taken back; nil where a number is 0 or less.
+local function geometric(list)
+  local logs = {}
+  for i, v in ipairs(list) do
+    if v <= 0 then return nil end
+    logs[i] = math.log(v)
+  end
+  local value, low, high = mn_stats.t_interval(logs)
+  return math.exp(value), low and math.exp(low), high and math.exp(high)
+end
+
+---A statistic of numbers that come from seeds: for the mean of fewer than ten seeds an interval by Student's t, which does
+---not leave the range that numbers have, if they have one; else the bootstrap's.  The geometric mean has Student's t of
+---logarithms, and where a number is 0 or less the mean without an interval stands in its place.
 ---@param list number[]
----@param statistic string "mean" or "iqm"
+---@param statistic string "mean", "geometric" or "iqm"
+---@param range number[]? { low, high } of what is measured
 ---@return number value
 ---@return number? low nil of one seed
 ---@return number? high
-function seeds.interval(list, statistic)
-  if statistic == "mean" and #list < FEW then
-    local value, low, high = mn_stats.t_interval(list)
-    return value, low, high
+function seeds.interval(list, statistic, range)
+  local value, low, high
+  if statistic == "geometric" then
+    value, low, high = geometric(list)
+    return value or mn_stats.mean(list), low, high
   end
-  return mn_stats.interval(list, mn_stats[statistic])
+  if statistic ~= "mean" or #list >= FEW then return mn_stats.interval(list, mn_stats[statistic]) end
+  if seeds.within(list, range) then value, low, high = mn_stats.bounded_interval(list, range[1], range[2])
+  else value, low, high = mn_stats.t_interval(list) end
+  return value, low, high
+end
+
+---In words, how many seeds these are.
+---@param least integer seeds, of the group that has the fewest
+---@param most integer
+---@param words table of mneme.studies.figure_words
+function seeds.count(least, most, words)
+  if most == 1 then return words.one_seed end
+  return least == most and words.seeds:format(most) or words.some_seeds:format(least, most)
 end
 
 ---In words, how the interval of n seeds comes about.
----@param least integer seeds, of the group that has the fewest
----@param most integer
-function seeds.how(statistic, least, most)
-  if most == 1 then return "One seed, no interval." end
-  local name = statistic == "iqm" and "Interquartile mean" or "Mean"
-  local n = least == most and ("%d seeds"):format(most) or ("%d to %d seeds"):format(least, most)
-  local t, bootstrap = "Student's 95 % t interval", "95 % bootstrap interval"
-  local interval = bootstrap
-  if statistic == "mean" and least < FEW then interval = most < FEW and t or t .. " (bootstrap from ten seeds on)" end
-  return ("%s of %s, %s."):format(name, n, interval)
+---@param bounded boolean the metric has a range
+function seeds.how(statistic, least, most, bounded, words)
+  if most == 1 then return words.no_interval end
+  if statistic == "geometric" then return words.how:format(words.geometric, seeds.count(least, most, words), words.of_logarithms) end
+  local interval = words.bootstrap
+  if statistic == "mean" and least < FEW then
+    interval = bounded and words.bounded or words.student
+    if most >= FEW then interval = interval .. words.from_ten end
+  end
+  return words.how:format(statistic == "iqm" and words.iqm or words.mean, seeds.count(least, most, words), interval)
 end
 
 local function same(a, b)
@@ -104,7 +137,7 @@ end
 ---The curves of cells as one line: a statistic of seeds at every place, its interval, and the seeds themselves.
 ---@param name string of the line
 ---@param curve_of fun(cell): { x, y }?
----@param o table { statistic, rule = "last" | "linear", see mn.stats.align }
+---@param o table { statistic, range = of what is measured or nil, rule = "last" | "linear", see mn.stats.align }
 ---@return table? line as mneme.figures.model has it; nil: nothing is known
 ---@return integer n seeds
 function seeds.line(name, cells, curve_of, o, missing)
@@ -118,8 +151,9 @@ function seeds.line(name, cells, curve_of, o, missing)
   if #curves == 0 or not overlap(curves) then return nil, 0 end
   local x, rows = together(curves, o.rule)
   local line = { name = name, x = x, y = {}, seeds = {} }
-  if #rows > 1 then line.low, line.high = {}, {} end
-  if #rows >= FEW or o.statistic ~= "mean" then
+  local whole = #rows > 1
+  if whole then line.low, line.high = {}, {} end
+  if o.statistic ~= "geometric" and (#rows >= FEW or o.statistic ~= "mean") then
     local aligned = {}
     for i, row in ipairs(rows) do aligned[i] = { x = x, y = row } end
     local c = mn_stats.curve(aligned, mn_stats[o.statistic], { grid = x, rule = "last" })
@@ -128,10 +162,11 @@ function seeds.line(name, cells, curve_of, o, missing)
     for k = 1, #x do
       local column = {}
       for i = 1, #rows do column[i] = rows[i][k] end
-      local value, low, high = seeds.interval(column, o.statistic)
-      line.y[k] = value
+      local value, low, high = seeds.interval(column, o.statistic, o.range)
+      line.y[k], whole = value, whole and low ~= nil
       if low then line.low[k], line.high[k] = low, high end
     end
+    if not whole then line.low, line.high = nil, nil end
   end
   for i, row in ipairs(#rows > 1 and rows or {}) do line.seeds[i] = { x = x, y = row } end
   return line, #rows

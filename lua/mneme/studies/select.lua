@@ -122,24 +122,23 @@ function select_cells.title(title, pick)
 end
 
 ---What a note says of the choice of cells.
+---@param words table of mneme.studies.figure_words
 ---@return string begins with a blank, or is empty
-function select_cells.note(pick, f)
+function select_cells.note(pick, f, words)
   local parts = {}
   if #pick.pooled > 0 and f[1] ~= "profile" then
-    parts[#parts + 1] = ("Each seed's number is its mean over %s."):format(table.concat(pick.pooled, " and "))
-  elseif #pick.pooled > 0 then parts[#parts + 1] = ("Over %s."):format(table.concat(pick.pooled, " and ")) end
-  for _, s in ipairs(pick.swapped) do
-    parts[#parts + 1] = ("%s %s in place of %s, which this study does not have."):format(s.axis, s.to, s.from)
-  end
+    parts[#parts + 1] = words.pooled:format(table.concat(pick.pooled, words.and_))
+  elseif #pick.pooled > 0 then parts[#parts + 1] = words.over:format(table.concat(pick.pooled, words.and_)) end
+  for _, s in ipairs(pick.swapped) do parts[#parts + 1] = words.swapped:format(s.axis, s.to, s.from) end
   for _, status in ipairs { "failed", "open", "done" } do
     local names = {}
     for _, c in ipairs(pick.cells) do
       if pick.missing[c] and c.status == status then names[#names + 1] = c.name end
     end
-    local word = status == "done" and "without this number" or status == "open" and "not finished" or "failed"
+    local word = words.reasons[status]
     if #names > NAMED then
-      parts[#parts + 1] = ("Left out, %s: %d of %d cells, among them %s."):format(word, #names, #pick.cells, table.concat(names, "; ", 1, NAMED - 1))
-    elseif #names > 0 then parts[#parts + 1] = ("Left out, %s: %s."):format(word, table.concat(names, "; ")) end
+      parts[#parts + 1] = words.left_out_some:format(word, #names, #pick.cells, table.concat(names, "; ", 1, NAMED - 1))
+    elseif #names > 0 then parts[#parts + 1] = words.left_out:format(word, table.concat(names, "; ")) end
   end
   return #parts > 0 and " " .. table.concat(parts, " ") or ""
 end

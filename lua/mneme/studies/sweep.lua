@@ -6,6 +6,7 @@
 --   estimate=0  begin at once, without trying how long cells take      attempts=2  how often a cell that fails is tried
 --   cluster=slurm [time=60 mem=2G partition=P submit=1] or cluster=parallel hosts=FILE [submit=1]   write a job for other
 --             machines that lives the open cells; docs/clusters.md
+--   kept=F    take finished cells from a file that mneme report STUDY keep=F wrote, where it has them
 --   cell=C    only this cell, by its name or number: what a batch system calls; estimate=SECONDS,MIB: what it was told
 local engine = require "mneme.engine"
 local cell = require "mneme.studies.cell"
@@ -16,6 +17,7 @@ local files = require "mneme.files"
 local find = require "mneme.find"
 local folder = require "mneme.studies.folder"
 local grid = require "mneme.studies.grid"
+local kept = require "mneme.studies.kept"
 local pool = require "mneme.studies.pool"
 local run_folder = require "mneme.run"
 local script = require "mneme.script"
@@ -26,7 +28,8 @@ local version = require "mneme.version"
 local C = engine.C
 local sweep = {}
 local USAGE = "mneme sweep SCRIPT [jobs=2] [seeds=10] [run=FOLDER] [key=value,value ...]"
-local own = { jobs = true, seeds = true, run = true, list = true, cell = true, estimate = true, attempts = true, cluster = true }
+local own = { jobs = true, seeds = true, run = true, list = true, cell = true, estimate = true, attempts = true, cluster = true,
+  kept = true }
 local of_clusters = { hosts = true, time = true, mem = true, partition = true, submit = true }     -- a script may have a setting `time`
 
 -- ---- the command line ----
@@ -123,25 +126,29 @@ function sweep.plan(o, words)
   for _, c in ipairs(cells) do
     if named[c.name] then errors.usage(("sweep: two cells are called %s: an axis has a value twice"):format(c.name)) end
     named[c.name] = true
-    local all = { unpack(common) }
-    for _, word in ipairs(c.words) do all[#all + 1] = word end
-    c.words = all
-    if not script.setting(all, "threads") then table.insert(c.words, "threads=1") end
+    for _, word in ipairs(common) do table.insert(c.words, word) end       -- what one says wins over what an axis sets besides
+    if not script.setting(c.words, "threads") then table.insert(c.words, "threads=1") end
   end
   return { script = o.script, title = spec.title, axes = axes, seeds = seeds, cells = cells, words = common, spec = spec, cfg = cfg }
 end
 
+-- What study.json says, if this sweep may go on there: a folder has one study, and no run.
+local function owned(o, plan, words)
+  local info = folder.info(o.run)
+  local elsewhere = "run=FOLDER puts this one elsewhere"
+  if info and info.script ~= plan.script then
+    errors.usage(("%s holds a sweep of %s, not of %s"):format(o.run, info.script, plan.script), elsewhere)
+  elseif info and info.settings ~= words then
+    errors.usage(("%s holds a sweep of %s with other settings: '%s', not '%s'"):format(o.run, info.script, info.settings, words), elsewhere)
+  elseif not info and files.is_file(o.run .. "/config.json") then errors.usage(o.run .. " is a run, not a study", elsewhere) end
+  return info
+end
+
 -- study.json, with the cells of earlier sweeps of the same settings.
 local function note(o, plan)
-  local info, known = folder.info(o.run), {}
-  local words = table.concat(plan.words, " ")
-  if info and (info.settings ~= words or info.script ~= plan.script) then
-    errors.usage(("%s holds a sweep of %s with other settings: '%s', not '%s'"):format(o.run, tostring(info.script), tostring(info.settings),
-      words), "run=FOLDER puts this one elsewhere")
-  end
-  if not info and files.is_file(o.run .. "/config.json") then errors.usage(o.run .. " is a run, not a study", "run=FOLDER names another") end
-  info = info or { mneme = version, script = plan.script, title = plan.title, settings = words, cells = {}, commit = run_folder.made_at().commit,
-    host = run_folder.made_at().host }
+  local words, known = table.concat(plan.words, " "), {}
+  local info = owned(o, plan, words) or { mneme = version, script = plan.script, title = plan.title, settings = words, cells = {},
+    commit = run_folder.made_at().commit, host = run_folder.made_at().host }
   for _, c in ipairs(info.cells) do known[c.name] = true end
   local more = false
   for _, c in ipairs(plan.cells) do
@@ -261,10 +268,17 @@ function sweep.main(words)
   local plan = sweep.plan(o, rest)
   if o.list and o.list ~= "0" then return list_cells(o, plan) end
   engine.open("cpu", 1)                          -- copies are made of a process without other threads
+  owned(o, plan, table.concat(plan.words, " "))               -- before anything is put there
   files.make_folder(o.run .. "/cells")
   if not o.cell then files.lock(o.run .. "/lock") end          -- of one cell its own lock does
+  local chosen, wanted, held = o.cell and choose(o, plan) or plan.cells, nil, nil
+  if o.kept then wanted, held = kept.wanted(o.run, o.kept, plan.script, chosen) end
   note(o, plan)
-  if o.cell then plan.cells = choose(o, plan) end
+  plan.cells = chosen
+  if o.kept then
+    kept.take(o.run, o.kept, wanted)
+    print(("%s: %d of the %d cells of %s were open here and are taken"):format(o.run, #wanted, held, o.kept))
+  end
   if o.cluster then
     if o.seeds then rest[#rest + 1] = "seeds=" .. o.seeds end
     return hand_over(o, plan, rest)

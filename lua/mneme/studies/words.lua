@@ -28,7 +28,8 @@ words.en = {
   only_alone = "by itself; not when corrected for all claims", counted = "counted, not drawn: no interval",
   averaged = "each seed's number is the mean over %s",
   without = "missing: %s", more = "and %d more",
-  statistics = "Intervals are Student's, over seeds; pairs of equal seeds where two sides are compared; of ratios, by their logarithms. "
+  statistics = "Intervals are Student's, over seeds; pairs of equal seeds where two sides are compared; of ratios, by their logarithms; of a number "
+    .. "that has a range, within it. "
     .. "In brackets after p: Holm's correction for all claims together. An undecided claim is not a refuted one.",
   statuses = { done = "done", failed = "failed", open = "open", ["not swept"] = "not swept", ["no number"] = "has no such number" },
   same = "Settings that are the same in all cells; those in bold differ from the script's defaults.",
@@ -38,11 +39,16 @@ words.en = {
   made_with = "mneme", commit = "commit", host = "host", threads = "threads", device = "device",
   script = "script", seeds_used = "seeds", words_given = "settings given",
   before = "estimated before", time = "time", processor = "processor", memory = "memory at its highest", energy = "energy", sum = "sum of all cells",
-  resource_note = "Mean of a cell. The estimate is from a short trial before the sweep, and only there where one was made. Energy is that of the "
-    .. "whole processor package, whatever else ran; a dash: the machine does not tell.",
+  resource_note = "Mean of a cell. The estimate is from a short trial before the sweep, and only there where one was made.",
+  energy_note = " Energy is that of the whole processor package, whatever else ran; a dash: the machine does not tell.",
+  no_energy = " The machine does not tell what energy it took.",
   mean_note = "Mean over seeds, 95 % interval, and how many seeds.",
   cell = "cell", status = "status", note = "note", cell_note = "Each cell is the folder of a run: settings, log, checkpoints.",
+  taken = "taken from %s, commit %s, host %s",
+  all_taken = "Cells that were not lived in this folder but taken from a file of finished ones: %d. The table of cells says which, with their "
+    .. "commits. Their curves are thinned.",
   script_text = "The script as it is now", not_there = "%s is no longer there.",
+  no_figure = "Figure %d could not be made: %s.",
   figure = { against = "against", numbers = "Numbers", save_csv = "Save as CSV", save_svg = "Save as SVG" },
 }
 
@@ -73,7 +79,8 @@ words.de = {
   only_alone = "für sich allein; nicht nach der Korrektur für alle Behauptungen", counted = "gezählt, nicht gezogen: kein Intervall",
   averaged = "die Zahl eines Seeds ist das Mittel über %s",
   without = "es fehlen: %s", more = "und %d weitere",
-  statistics = "Intervalle nach Student, über Seeds; Paare gleicher Seeds, wo zwei Seiten verglichen werden; von Verhältnissen über ihre Logarithmen. "
+  statistics = "Intervalle nach Student, über Seeds; Paare gleicher Seeds, wo zwei Seiten verglichen werden; von Verhältnissen über ihre Logarithmen; "
+    .. "von Zahlen, die nur gewisse Werte haben können, innerhalb von diesen. "
     .. "In Klammern hinter p: nach Holm für alle Behauptungen zusammen korrigiert. Unentschieden heißt nicht widerlegt.",
   statuses = { done = "fertig", failed = "gescheitert", open = "offen", ["not swept"] = "nicht vorgesehen", ["no number"] = "ohne diese Zahl" },
   same = "Einstellungen, die in allen Zellen gleich sind; fett, was von den Vorgaben des Skripts abweicht.",
@@ -83,12 +90,16 @@ words.de = {
   made_with = "mneme", commit = "Commit", host = "Rechner", threads = "Threads", device = "Gerät",
   script = "Skript", seeds_used = "Seeds", words_given = "gegebene Einstellungen",
   before = "vorher geschätzt", time = "Zeit", processor = "Prozessor", memory = "Speicher, höchstens", energy = "Energie", sum = "Summe aller Zellen",
-  resource_note = "Mittel einer Zelle. Die Schätzung stammt aus einem kurzen Versuch vor dem Sweep und steht nur da, wo es einen gab. "
-    .. "Energie ist die des ganzen "
-    .. "Prozessors, was immer sonst lief; ein Strich: Der Rechner verrät es nicht.",
+  resource_note = "Mittel einer Zelle. Die Schätzung stammt aus einem kurzen Versuch vor dem Sweep und steht nur da, wo es einen gab.",
+  energy_note = " Energie ist die des ganzen Prozessors, was immer sonst lief; ein Strich: Der Rechner verrät es nicht.",
+  no_energy = " Der Rechner verrät nicht, wie viel Energie es brauchte.",
   mean_note = "Mittel über Seeds, 95-%-Intervall, und wie viele Seeds es sind.",
   cell = "Zelle", status = "Stand", note = "Anmerkung", cell_note = "Jede Zelle ist der Ordner eines Laufs: Einstellungen, Protokoll, Checkpoints.",
+  taken = "aus %s, Commit %s, Rechner %s",
+  all_taken = "Zellen, die nicht in diesem Ordner liefen, sondern aus einer Datei mit fertigen stammen: %d. Die Tabelle der Zellen sagt, welche, mit "
+    .. "ihren Commits. Ihre Kurven sind ausgedünnt.",
   script_text = "Das Skript, wie es jetzt ist", not_there = "%s ist nicht mehr da.",
+  no_figure = "Abbildung %d war nicht zu machen: %s.",
   figure = { against = "über", numbers = "Zahlen", save_csv = "Als CSV sichern", save_svg = "Als SVG sichern" },
 }
 

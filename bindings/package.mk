@@ -1,0 +1,73 @@
+# package.mk -- what `make install` puts where, and the Debian package.  A user's Lua finds Mneme by share/lua.
+
+VERSION := $(shell sed -n 's/^return "\(.*\)"/\1/p' lua/mneme/version.lua)
+TO       = $(DESTDIR)$(PREFIX)
+# Where zsh looks: a package's completions have a folder of their own.
+ZSH      = share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
+DOCS     = README.md CHANGELOG.md LICENSE
+
+install: all    ## into PREFIX (/usr/local), below DESTDIR if that is set
+	@install -d $(TO)/bin $(TO)/lib/pkgconfig $(TO)/include/mneme $(TO)/share/mneme/library $(TO)/share/lua/5.1 $(TO)/$(ZSH) \
+	  $(TO)/share/bash-completion/completions $(TO)/share/fish/vendor_completions.d $(TO)/share/man/man1 $(TO)/share/doc/mneme
+	@install $(B)/mneme $(TO)/bin/
+	@install -m 644 $(wildcard $(B)/libmneme.so $(B)/libmneme_view.so $(B)/libmneme_cuda.so) $(TO)/lib/
+	@install -m 644 engine/mneme.h scenes/view/view.h $(TO)/include/mneme/
+	@cp -R lua scenes experiments $(TO)/share/mneme/
+	@rm -r $(TO)/share/mneme/lua/main.c $(TO)/share/mneme/scenes/view
+	@ln -sfn ../../mneme/lua/mneme $(TO)/share/lua/5.1/mneme
+	@sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' bindings/mneme.pc.in > $(TO)/lib/pkgconfig/mneme.pc
+	@install -m 644 bindings/shell/mneme.bash $(TO)/share/bash-completion/completions/mneme
+	@install -m 644 bindings/shell/_mneme $(TO)/$(ZSH)/
+	@install -m 644 bindings/shell/mneme.fish $(TO)/share/fish/vendor_completions.d/
+	@MNEME_HOME='$(CURDIR)' $(B)/mneme help annotations > $(TO)/share/mneme/library/mneme.lua
+	@MNEME_HOME='$(CURDIR)' $(B)/mneme help man > $(TO)/share/man/man1/mneme.1 && gzip -9nf $(TO)/share/man/man1/mneme.1
+	@install -m 644 $(DOCS) $(TO)/share/doc/mneme/
+	@echo "installed $(TO)/bin/mneme"
+
+uninstall:      ## remove what install put there
+	@rm -rf $(TO)/share/mneme $(TO)/include/mneme $(TO)/share/doc/mneme
+	@rm -f $(TO)/bin/mneme $(TO)/lib/libmneme.so $(TO)/lib/libmneme_view.so $(TO)/lib/libmneme_cuda.so $(TO)/lib/pkgconfig/mneme.pc \
+	  $(TO)/share/lua/5.1/mneme $(TO)/share/bash-completion/completions/mneme $(TO)/$(ZSH)/_mneme \
+	  $(TO)/share/fish/vendor_completions.d/mneme.fish $(TO)/share/man/man1/mneme.1.gz
+	@echo "removed Mneme from $(TO)"
+
+# The package runs on every amd64: the program is built for the oldest, the engine once more for each generation
+# that computes faster (lua/mneme/engine.lua chooses).
+DEB_ARCH     = $(shell dpkg --print-architecture)
+GENERATIONS  = $(if $(filter amd64,$(DEB_ARCH)),x86-64-v3 x86-64-v4)
+OLDEST       = $(if $(filter amd64,$(DEB_ARCH)),x86-64,native)
+DEB          = $(B)/mneme_$(VERSION)_$(DEB_ARCH).deb
+DEB_ROOT     = $(B)/deb/root
+
+deb:            ## a Debian package, by dpkg-dev
+	@command -v dpkg-shlibdeps > /dev/null || { echo "make deb needs the package dpkg-dev"; exit 1; }
+	@rm -rf $(DEB_ROOT) && mkdir -p $(DEB_ROOT)/DEBIAN $(B)/deb/debian
+	@$(MAKE) B=$(B)/deb/$(OLDEST) ARCH=$(OLDEST) PREFIX=/usr DESTDIR=$(DEB_ROOT) install
+	@for g in $(GENERATIONS); do $(MAKE) B=$(B)/deb/$$g ARCH=$$g $(B)/deb/$$g/libmneme.so && \
+	  install -D -m 644 $(B)/deb/$$g/libmneme.so $(DEB_ROOT)/usr/lib/glibc-hwcaps/$$g/libmneme.so || exit 1; done
+	@find $(DEB_ROOT)/usr/bin $(DEB_ROOT)/usr/lib -type f -not -name '*.pc' -exec strip --strip-unneeded {} +
+	@mv $(DEB_ROOT)/usr/share/doc/mneme/LICENSE $(DEB_ROOT)/usr/share/doc/mneme/copyright
+	@gzip -9n $(DEB_ROOT)/usr/share/doc/mneme/CHANGELOG.md
+	@printf 'Source: mneme\n\nPackage: mneme\nArchitecture: any\n' > $(B)/deb/debian/control
+	@cd $(B)/deb && needs=$$(dpkg-shlibdeps -O --ignore-missing-info -lroot/usr/lib root/usr/bin/mneme root/usr/lib/*.so 2> /dev/null | \
+	  sed -n 's/^shlibs:Depends=//p') && [ -n "$$needs" ] && \
+	  sed "s/@VERSION@/$(VERSION)/; s/@ARCH@/$(DEB_ARCH)/; s/@NEEDS@/$$needs/; s/@SIZE@/$$(du -sk root/usr | cut -f1)/" \
+	    $(CURDIR)/bindings/control.in > root/DEBIAN/control
+	@dpkg-deb --root-owner-group --build $(DEB_ROOT) $(DEB) > /dev/null
+	@echo "$(DEB)"
+
+# What `luarocks make` asks for: an installation in a folder of the rock's own, for LuaRocks takes what a rock has in bin,
+# lib and lua to places of its own; a module and a command that find it there.
+install-rock: install
+	@install -d $(ROCK)/lua $(ROCK)/bin
+	@sed 's|@PREFIX@|$(PREFIX)|' bindings/rock.lua.in > $(ROCK)/lua/mneme.lua
+	@printf '#!/bin/sh\nexec "%s/bin/mneme" "$$@"\n' '$(PREFIX)' > $(ROCK)/bin/mneme && chmod +x $(ROCK)/bin/mneme
+
+# Pages that are made: the reference of all functions, and annotations for editors (.luarc.json).
+docs: all       ## build/api.md, what a script may call; build/library, for editors that complete mn.
+	@mkdir -p $(B)/library
+	@$(B)/mneme help annotations > $(B)/library/mneme.lua
+	@$(B)/mneme help api > $(B)/api.md
+	@echo "$(B)/api.md $(B)/library/mneme.lua"
+
+.PHONY: docs install uninstall deb install-rock

@@ -1,0 +1,105 @@
+"""engine.py -- the few functions of libmneme.so that environments need, by ctypes.
+
+The library is looked for at $MNEME_LIBRARY, beside this file (where pip puts it), in the build folder of a checkout, and
+where the system keeps libraries.
+"""
+import ctypes as c
+import os
+import re
+from pathlib import Path
+
+F32, I32, U8 = 0, 1, 2
+MOST_AXES = 6
+
+
+class Error(ValueError):
+    """What the engine refused, in its own words."""
+
+
+def _load(name):
+    here = Path(__file__).resolve().parent
+    places = [os.environ.get("MNEME_LIBRARY"), here / name, here.parents[2] / "build" / name]
+    for place in places:
+        if place and Path(place).name == name and Path(place).exists():
+            return c.CDLL(str(place), mode=c.RTLD_GLOBAL)
+    try:
+        return c.CDLL(name, mode=c.RTLD_GLOBAL)
+    except OSError:
+        raise ImportError(f"{name} was not found: run `make` in Mneme's checkout, or set MNEME_LIBRARY to the file") from None
+
+
+_P, _S, _I, _D = c.c_void_p, c.c_char_p, c.c_int, c.c_double
+_SIGNATURES = {
+    "mn_ctx_new": (_P, _S, _I), "mn_error": (_S, _P), "mn_env_count": (_I,), "mn_env_find": (_I, _S), "mn_env_name": (_S, _I),
+    "mn_env_version": (_I, _I), "mn_env_params": (_S, _I), "mn_env_doc": (_S, _I), "mn_env_actions": (_S, _I),
+    "mn_env_settable": (_S, _I), "mn_vec_new": (_P, _P, _I, _I, _D, _P, _S, _I), "mn_vec_free": (None, _P),
+    "mn_vec_space": (_I, _P, _P, _P), "mn_vec_codes": (_I, _P), "mn_vec_actions": (_I, _P), "mn_vec_time_limit": (_I, _P),
+    "mn_vec_bytes": (_I, _P), "mn_vec_reset": (_I, _P, _D, _P), "mn_vec_reset_each": (_I, _P, _P, _P),
+    "mn_vec_step": (_I, _P, _P, _P, _P, _P, _P), "mn_vec_final_obs": (_P, _P), "mn_vec_score": (_P, _P),
+    "mn_vec_return": (_P, _P), "mn_vec_length": (_P, _P), "mn_vec_save": (_I, _P, _I, _P),
+    "mn_vec_restore": (_I, _P, _I, _P, _I, _P), "mn_vec_set": (_I, _P, _I, _S, _D, _P), "mn_vec_draw": (_P, _P, _I),
+    "mn_vec_truth": (_I, _P, _I, _P, _P), "mn_canvas_new": (_P, _P), "mn_canvas_clear": (None, _P),
+    "mn_canvas_append": (_I, _P, _P, c.c_float, c.c_float, c.c_float, c.c_float),
+}
+_VIEW = {
+    "mn_raster_new": (_P, _P, _S), "mn_raster_paint": (_I, _P, _P, c.c_uint32, _I, _I), "mn_raster_pixels": (_P, _P),
+}
+
+
+def _declare(library, signatures):
+    for name, (result, *arguments) in signatures.items():
+        f = getattr(library, name)
+        f.restype, f.argtypes = result, arguments
+    return library
+
+
+lib = _declare(_load("libmneme.so"), _SIGNATURES)
+_ctx = None
+_view = None
+
+
+def ctx():
+    """The process's one context, opened when first asked for."""
+    global _ctx
+    if _ctx is None:
+        _ctx = lib.mn_ctx_new(b"cpu", 1)
+        if not _ctx:
+            raise Error(lib.mn_error(None).decode())
+    return _ctx
+
+
+def view():
+    """What paints: libmneme_view.so; an ImportError where it, SDL2 or FreeType is missing."""
+    global _view
+    if _view is None:
+        try:
+            _view = _declare(_load("libmneme_view.so"), _VIEW)
+        except OSError as e:
+            raise ImportError(f"pictures need libmneme_view.so with SDL2 and FreeType: {e}") from None
+    return _view
+
+
+def check(result):
+    """Turn a failure (-1 or NULL) into an Error; hand anything else through."""
+    if result is None or result == -1:
+        raise Error(lib.mn_error(ctx()).decode())
+    return result
+
+
+def params_of(number):
+    """The parameters of an environment: name -> (default, choices or None)."""
+    params = {}
+    for name, rule in re.findall(r"(\w+)=(\S+)", lib.mn_env_params(number).decode()):
+        default = rule.split("[")[0]
+        if rule == '""':
+            params[name] = ("", None)
+        elif "[" in rule:
+            params[name] = (float(default) if "." in default else int(default), None)
+        else:
+            params[name] = (rule.split("|")[0], rule.split("|"))
+    return params
+
+
+def names():
+    """Every environment: "tmaze-v0", ..."""
+    return [f"{lib.mn_env_name(i).decode()}-v{lib.mn_env_version(i)}" for i in range(lib.mn_env_count())]

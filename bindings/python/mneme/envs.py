@@ -1,0 +1,254 @@
+"""envs.py -- environments as Gymnasium's Env and VectorEnv.  One engine call steps all copies."""
+import ctypes as c
+import difflib
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from . import engine
+from .engine import check, lib
+
+_DTYPES = {engine.F32: np.float32, engine.I32: np.int32, engine.U8: np.uint8}
+
+
+def _unknown(what, name, known):
+    near = difflib.get_close_matches(str(name), known, 1)
+    hint = f"; did you mean '{near[0]}'?" if near else f" (known: {' '.join(known)})"
+    return engine.Error(f"unknown {what} '{name}'{hint}")
+
+
+class _Copies:
+    """Copies of an environment in the engine, and the buffers that a step fills."""
+
+    def __init__(self, name, copies, time_limit, settings):
+        name = name.split("/")[-1]
+        number = lib.mn_env_find(name.encode())
+        if number < 0:
+            raise _unknown("environment", name, [n.rsplit("-v", 1)[0] for n in engine.names()])
+        if not isinstance(copies, (int, np.integer)) or not 1 <= copies < 2**31:
+            raise engine.Error(f"{name}: num_envs={copies!r}, expected a whole number of at least 1")
+        params, text = engine.params_of(number), None
+        for key in settings:
+            if key not in params:
+                raise _unknown(f"setting of {name}:", key, list(params))
+        values = (c.c_double * (len(params) + 1))()
+        for i, (key, (default, choices)) in enumerate(params.items()):
+            value = settings.get(key, default)
+            if choices:
+                if value not in choices:
+                    raise _unknown(f"value of {name}: {key}", value, choices)
+                values[i] = choices.index(value)
+            elif isinstance(default, str):
+                if not isinstance(value, str) or "\0" in value:
+                    raise engine.Error(f"{name}: {key}={value!r}, expected a text")
+                text = value.encode()
+            elif isinstance(value, (int, float, np.integer, np.floating)):
+                values[i] = value
+            else:
+                raise engine.Error(f"{name}: {key}={value!r}, expected a number")
+        self.vec = check(lib.mn_vec_new(engine.ctx(), number, copies, 1, values, text, -1 if time_limit is None else time_limit))
+        self.name, self.n = f"{lib.mn_env_name(number).decode()}-v{lib.mn_env_version(number)}", copies
+        dtype, shape = c.c_int(), (c.c_int * engine.MOST_AXES)()
+        axes = lib.mn_vec_space(self.vec, c.byref(dtype), shape)
+        self.shape, self.dtype = tuple(shape[:axes]), _DTYPES[dtype.value]
+        self.codes, self.actions = lib.mn_vec_codes(self.vec), lib.mn_vec_actions(self.vec)
+        self.obs = np.zeros((copies, *self.shape), self.dtype)
+        self.reward, self.action = np.zeros(copies, np.float32), np.zeros(copies, np.int32)
+        self.terminated, self.truncated = np.zeros(copies, np.uint8), np.zeros(copies, np.uint8)
+
+        def borrowed(f, kind, shape):
+            return np.ctypeslib.as_array(c.cast(f(self.vec), c.POINTER(kind)), shape)
+
+        obs_kind = np.ctypeslib.as_ctypes_type(self.dtype)
+        self.final_obs = borrowed(lib.mn_vec_final_obs, obs_kind, self.obs.shape)
+        self.score = borrowed(lib.mn_vec_score, c.c_float, (copies,))
+        self.returned = borrowed(lib.mn_vec_return, c.c_float, (copies,))
+        self.length = borrowed(lib.mn_vec_length, c.c_int32, (copies,))
+        self.raster = self.page = None
+
+    def space(self):
+        if self.dtype == np.float32:
+            return spaces.Box(-np.inf, np.inf, self.shape, np.float32)
+        return spaces.Box(0, self.codes - 1 if self.codes else 255, self.shape, self.dtype)
+
+    def need(self):
+        if self.vec is None:
+            raise engine.Error(f"{self.name}: it has been closed")
+        return self.vec
+
+    def reset(self, seed):
+        check(lib.mn_vec_reset(self.need(), -1 if seed is None else seed, self.obs.ctypes.data))
+
+    def reset_each(self, seeds):
+        list_of = (c.c_double * self.n)(*seeds)
+        check(lib.mn_vec_reset_each(self.need(), list_of, self.obs.ctypes.data))
+
+    def step(self):
+        wrong = (self.action < 0) | (self.action >= self.actions)
+        if wrong.any():
+            raise engine.Error(f"{self.name}: action {self.action[wrong][0]}, expected 0 to {self.actions - 1}")
+        check(lib.mn_vec_step(self.need(), self.action.ctypes.data, self.obs.ctypes.data, self.reward.ctypes.data,
+                              self.terminated.ctypes.data, self.truncated.ctypes.data))
+
+    def save(self, copy):
+        data = c.create_string_buffer(lib.mn_vec_bytes(self.need()))
+        check(lib.mn_vec_save(self.vec, copy, data))
+        return data.raw
+
+    def restore(self, copy, data):
+        check(lib.mn_vec_restore(self.need(), copy, data, len(data), self.obs[copy:].ctypes.data))
+
+    def set(self, copy, fact, value):
+        return check(lib.mn_vec_set(self.need(), copy, fact.encode(), value, self.obs[copy:].ctypes.data)) == 1
+
+    def truth(self, copy):
+        names, values = c.c_char_p(), c.POINTER(c.c_float)()
+        check(lib.mn_vec_truth(self.need(), copy, c.byref(names), c.byref(values)))
+        facts, at = {}, 0
+        for word in names.value.decode().split():
+            name, _, count = word.partition("[")
+            if count:
+                n = int(count[:-1])
+                facts[name], at = np.array(values[at:at + n], np.float32), at + n
+            else:
+                facts[name], at = values[at], at + 1
+        return facts
+
+    def picture(self, copy, width, height):
+        view = engine.view()
+        if self.raster is None:
+            self.raster = check(view.mn_raster_new(engine.ctx(), b""))
+            self.page = check(lib.mn_canvas_new(engine.ctx()))
+        lib.mn_canvas_clear(self.page)
+        check(lib.mn_canvas_append(self.page, check(lib.mn_vec_draw(self.need(), copy)), 0, 0, width, height))
+        check(view.mn_raster_paint(self.raster, self.page, 0x0F131AFF, width, height))
+        pixels = c.cast(view.mn_raster_pixels(self.raster), c.POINTER(c.c_uint8))
+        return np.ctypeslib.as_array(pixels, (height, width, 4))[:, :, :3].copy()
+
+    def close(self):
+        if self.vec is not None:
+            self.final_obs = self.score = self.returned = self.length = None      # they lie in what goes
+            lib.mn_vec_free(self.vec)
+            self.vec = None
+
+
+class MnemeEnv(gymnasium.Env):
+    """One copy of an environment: MnemeEnv("tmaze", corridor=20), or gymnasium.make("mneme/tmaze-v0", corridor=20).
+
+    The info of an episode's last step has "score" (0 worst .. 1 solved) and "episode" (return r, length l).
+    ``save``, ``restore``, ``set`` and ``truth`` reach into the world, as Mneme's own tasks do.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 8}
+
+    def __init__(self, name="tmaze", render_mode=None, time_limit=None, size=(480, 480), **settings):
+        if render_mode not in (None, "rgb_array"):
+            raise engine.Error(f"render_mode={render_mode!r}, expected None or 'rgb_array'")
+        self._copies = _Copies(name, 1, time_limit, settings)
+        self.observation_space, self.action_space = self._copies.space(), spaces.Discrete(self._copies.actions)
+        self.render_mode, self.size = render_mode, size
+        self._fresh = False                       # the engine has begun an episode that nobody has seen yet
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        if seed is not None or not self._fresh:
+            self._copies.reset(seed)
+        self._fresh = False
+        return self._copies.obs[0].copy(), {}
+
+    def step(self, action):
+        world = self._copies
+        world.action[0] = action
+        world.step()
+        terminated, truncated, info = bool(world.terminated[0]), bool(world.truncated[0]), {}
+        obs = world.obs[0]
+        self._fresh = terminated or truncated
+        if self._fresh:
+            obs = world.final_obs[0]
+            info = {"score": float(world.score[0]), "episode": {"r": float(world.returned[0]), "l": int(world.length[0])}}
+        return obs.copy(), float(world.reward[0]), terminated, truncated, info
+
+    def render(self):
+        return self._copies.picture(0, *self.size) if self.render_mode == "rgb_array" else None
+
+    def save(self):
+        """The world as bytes, for ``restore`` in any environment with the same settings."""
+        return self._copies.save(0)
+
+    def restore(self, data):
+        """Go back to a saved world; gives what is seen there."""
+        self._copies.restore(0, data)
+        self._fresh = False
+        return self._copies.obs[0].copy()
+
+    def set(self, fact, value):
+        """Change a fact, as `mneme help ENV` lists them; False where that cannot be now."""
+        return self._copies.set(0, fact, value)
+
+    def truth(self):
+        """What is true of the world and not seen: name -> number or array."""
+        return self._copies.truth(0)
+
+    def close(self):
+        self._copies.close()
+
+
+class MnemeVectorEnv(VectorEnv):
+    """Many copies in one engine call: MnemeVectorEnv("tmaze", num_envs=1024, corridor=20), or gymnasium.make_vec.
+
+    A copy whose episode ends begins the next in the same step (AutoresetMode.SAME_STEP): infos["final_obs"] has the last
+    observations, infos["final_info"] score, return and length.  ``copy=False`` lends the buffers instead of copies.
+    """
+
+    metadata = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": ["rgb_array"], "render_fps": 8}
+
+    def __init__(self, name="tmaze", num_envs=8, render_mode=None, time_limit=None, copy=True, size=(480, 480), **settings):
+        self._copies = _Copies(name, num_envs, time_limit, settings)
+        self.num_envs, self.render_mode, self.size, self._copy = num_envs, render_mode, size, copy
+        self.single_observation_space = self._copies.space()
+        self.single_action_space = spaces.Discrete(self._copies.actions)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+
+    def _out(self, array):
+        return array.copy() if self._copy else array
+
+    def reset(self, *, seed=None, options=None):
+        """seed: one for all (copy i gets its own stream), or a list with one for each copy."""
+        if seed is None or isinstance(seed, (int, np.integer)):
+            super().reset(seed=None if seed is None else int(seed))
+            self._copies.reset(seed)
+        else:
+            seeds = list(seed)
+            if len(seeds) != self.num_envs or any(s is None or s < 0 for s in seeds):
+                raise engine.Error(f"reset: {len(seeds)} seeds for {self.num_envs} copies; each is a whole number from 0")
+            self._copies.reset_each(seeds)
+        return self._out(self._copies.obs), {}
+
+    def step(self, actions):
+        world = self._copies
+        world.action[:] = actions
+        world.step()
+        terminated, truncated, infos = world.terminated.astype(bool), world.truncated.astype(bool), {}
+        ended = terminated | truncated
+        if ended.any():
+            infos = {"final_obs": self._out(world.final_obs), "_final_obs": ended,
+                     "final_info": {"score": world.score.copy(), "_score": ended,
+                                    "episode": {"r": world.returned.copy(), "l": world.length.copy()}, "_episode": ended},
+                     "_final_info": ended}
+        return self._out(world.obs), world.reward.astype(np.float64), terminated, truncated, infos
+
+    def render(self):
+        if self.render_mode != "rgb_array":
+            return None
+        return tuple(self._copies.picture(i, *self.size) for i in range(self.num_envs))
+
+    def truth(self, copy=0):
+        """What is true of a copy's world and not seen: name -> number or array."""
+        return self._copies.truth(copy)
+
+    def close_extras(self, **kwargs):
+        self._copies.close()

@@ -1,0 +1,167 @@
+-- kept.lua -- finished cells of a study in one small file, to be committed: a line of JSON for each, with its settings and
+-- commit, its numbers and thinned curves.  `mneme report STUDY keep=FILE` writes it, `mneme sweep SCRIPT kept=FILE` puts the
+-- cells back in their folders: they are not lived again.  A cell is taken only where the script means by it what it
+-- meant then.
+--   { cell, study, seed, info = config.json, metrics, series, resources, estimate, curves = { step = {...}, NAME = {...} } }
+local errors = require "mneme.errors"
+local files = require "mneme.files"
+local find = require "mneme.find"
+local folder = require "mneme.studies.folder"
+local json = require "mneme.json"
+local script = require "mneme.script"
+local settings = require "mneme.studies.settings"
+local values = require "mneme.values"
+
+local kept = {}
+local POINTS = 100                 -- of a curve
+
+-- Settings that do not change what comes of a run, besides those that say where it lies.
+local left_out = { run = true, resume = true, view = true, threads = true, device = true, debug = true, profile = true, quick = true, full = true,
+  checkpoint_every = true, record_every = true }
+
+local function short(x) return tonumber(("%.6g"):format(x)) end
+
+-- ---- writing ----
+
+-- At most POINTS of the steps at which a cell measured something, the last among them, and what it measured there.
+local function thinned(cell, names)
+  local all, out, steps = cell:curves(), {}, {}
+  for _, name in ipairs(names) do
+    for _, step in ipairs((all[name] or { x = {} }).x) do steps[step] = true end
+  end
+  local list = {}
+  for step in pairs(steps) do list[#list + 1] = step end
+  table.sort(list)
+  local n = math.min(POINTS, #list)
+  out.step = json.array {}
+  for i = 1, n do out.step[i] = list[math.floor(i * #list / n + 0.5)] end
+  for _, name in ipairs(names) do
+    local at = {}
+    for i, step in ipairs((all[name] or { x = {} }).x) do at[step] = all[name].y[i] end
+    local row = json.array {}
+    for i, step in ipairs(out.step) do row[i] = at[step] and short(at[step]) or json.null end
+    if all[name] then out[name] = row end
+  end
+  return n > 0 and out or nil
+end
+
+---The curves that a study's figures need, and the steps a second that their other axis takes.
+---@param spec table? what mn.study was given
+---@return string[]
+function kept.curve_names(spec)
+  local names = { ["charts/SPS"] = true }
+  for _, f in ipairs((spec or {}).figures or {}) do
+    if f[1] == "curves" then names[f.y] = true end
+  end
+  return find.keys(names)
+end
+
+-- Is this a line that kept.write wrote?
+local function is_cell(entry)
+  if type(entry) ~= "table" or type(entry.cell) ~= "string" or type(entry.info) ~= "table" or type(entry.info.config) ~= "table" then return false end
+  if type(entry.metrics) ~= "table" or type(entry.curves or {}) ~= "table" then return false end
+  for _, value in pairs(entry.metrics) do if type(value) ~= "number" then return false end end
+  for _, list in pairs(entry.curves or {}) do if type(list) ~= "table" then return false end end
+  return true
+end
+
+-- The lines of a file, by the names of their cells.
+local function read(path)
+  local cells, n = {}, 0
+  for line in files.read(path):gmatch "([^\n]*)\n?" do
+    n = n + 1
+    if line:find "%S" then
+      local entry, problem = json.decode(line, ("%s, line %d"):format(path, n))
+      if problem then errors.fail(problem) end
+      if not is_cell(entry) then
+        errors.fail(("%s, line %d: no cell of a study"):format(path, n), "mneme report STUDY keep=FILE writes such files")
+      end
+      cells[entry.cell] = { entry = entry, text = line }
+    end
+  end
+  return cells
+end
+
+local function stem(info) return (values.show(info.script):match "([^/]*)$":gsub("%.lua$", "")) end
+
+---Write the cells of a study that are done; those that the file has of the same study besides them stay in it.
+---@param path string
+---@param study table of folder.load
+---@param names string[] of curves
+---@return integer n cells in the file
+function kept.write(path, study, names)
+  local lines, name = files.is_file(path) and read(path) or {}, stem(study.info)
+  for cell, line in pairs(lines) do
+    if line.entry.study ~= name then errors.fail(("%s holds cells of %s: %s"):format(path, values.show(line.entry.study), cell), "keep=ANOTHER") end
+  end
+  for _, c in ipairs(study.cells) do
+    local info = c.status == "done" and c:info()
+    if info then
+      lines[c.name] = { text = json.encode { cell = c.name, study = name, seed = c.seed, info = info, metrics = c.metrics, series = c.series,
+        resources = c.resources, estimate = c.estimate, curves = thinned(c, names) } }
+    end
+  end
+  local out = {}
+  for i, cell in ipairs(find.keys(lines)) do out[i] = lines[cell].text .. "\n" end
+  files.write(path, out)
+  return #out
+end
+
+-- ---- taking ----
+
+-- What a cell's settings are now and were otherwise then; settings that came since are not compared.
+local function difference(path, c, then_)
+  local cfg, now = script.survey(path, c.words, true).cfg, {}
+  for key, value in pairs(cfg) do if not left_out[key] then now[key] = values.to_json(value) end end
+  now, then_ = settings.flat(now), settings.flat(then_)
+  for _, key in ipairs(find.keys(then_)) do
+    if not left_out[key] and now[key] ~= then_[key] then
+      return ("%s is %s, there it was %s"):format(key, values.show(now[key]), values.show(then_[key]))
+    end
+  end
+end
+
+-- A cell's folder as a run would have left it; the result comes last, so that a cell is there whole or is open.
+local function put(run, file, c, entry)
+  local path, rows, curves = folder.cell_path(run, c.name), {}, entry.curves or {}
+  files.make_folder(path)
+  files.write(path .. "/config.json", { json.encode(entry.info, "  ") .. "\n" })
+  for i = 1, #(curves.step or {}) do
+    local row = {}
+    for name, list in pairs(curves) do if list[i] ~= json.null then row[name] = list[i] end end
+    rows[i] = json.encode(row) .. "\n"
+  end
+  files.write(path .. "/metrics.jsonl", rows)
+  if entry.resources then files.write(path .. "/resources.json", { json.encode(entry.resources, "  ") .. "\n" }) end
+  folder.write_result(path, { status = "done", cell = c.labels, seed = c.seed, words = c.words, metrics = entry.metrics, series = entry.series,
+    resources = entry.resources, estimate = entry.estimate, kept = { file = file, commit = entry.info.commit, host = entry.info.host } })
+end
+
+---The cells of a grid that a file has and that are not done here; an error where one of them was another cell then.
+---@param run string the study's folder
+---@param file string
+---@param path string of the study's script
+---@param cells table[] of sweep.plan
+---@return table[] wanted { cell of the plan, line of the file }
+---@return integer held cells in the file
+function kept.wanted(run, file, path, cells)
+  local lines, wanted = read(file), {}
+  for _, c in ipairs(cells) do
+    local line = lines[c.name]
+    if line and (folder.result(folder.cell_path(run, c.name)) or {}).status ~= "done" then
+      local other = difference(path, c, line.entry.info.config)
+      if other then
+        errors.usage(("%s: %s is another cell than this script's: %s"):format(file, c.name, other), "without kept= it is lived anew")
+      end
+      wanted[#wanted + 1] = { c, line.entry }
+    end
+  end
+  return wanted, #find.keys(lines)
+end
+
+---Put them where a sweep would have left them.
+function kept.take(run, file, wanted)
+  for _, w in ipairs(wanted) do put(run, file, w[1], w[2]) end
+end
+
+return kept
