@@ -40,17 +40,13 @@ local factored = { gamma = { "D" }, p_gamma = { "E" }, beta = { "V" }, C = { "E*
 local plain = { gamma = { "D" }, beta = { "V" }, C = { "D" }, s = { "D" } }
 local waves = { gamma = { "D" }, p_gamma = { "E" }, vs = { 1 }, ks = { 1, "E*D" }, s = { "E*D" } }
 
--- The layers of rmt: two heads of 2, a hidden width of 3.
+-- The layers of rmt: two heads of 2, a hidden width of 3.  Rows of two numbers would say nothing: normalised, they are
+-- 1 and -1 whatever they were.
 local plain_layer, gated = "28*D + 15", "12*D*D + 30*D + 15"
-local function with_layers(sizes) sizes.L, sizes.M = 2, 3 return sizes end
+local function with_layers(sizes) sizes.L, sizes.M, sizes.D = 2, 3, 4 return sizes end
 local function with_heads(o) o.heads, o.d_head, o.d_ffn, o.segment = 2, 2, 3, o.segment or 4 return o end
 local function slots(S)
   return ("(1 + (T - T % S)/S)*B*3*D + 2*B*(6 + (T < S and T or S))*8"):gsub("S", S)
-end
-local function panels(gates)       -- of its packed weights: rows in panels of 32
-  local function one(rows, cols) return ("(%s + 31 - (%s + 31) %% 32)*%s"):format(rows, rows, cols) end
-  local gate = "2*(" .. table.concat({ one("3*D", "D"), one("2*D", "D"), one("D", "D") }, " + ") .. ")"
-  return "2*(" .. table.concat({ one("12", "D"), one("D", "4"), one("3", "D"), one("D", "3"), gates and gate or "0" }, " + ") .. ")"
 end
 
 local hints = {
@@ -112,8 +108,8 @@ local hints = {
     { sizes = with_layers { P = plain_layer }, options = with_heads { flow = "residual", segment = 3 }, absent = "done mem" } },
   rmt_memory = { { sizes = with_layers { P = gated, K = slots(4) }, options = with_heads {} },
     { sizes = with_layers { P = plain_layer, K = slots(2) }, options = with_heads { flow = "postnorm", segment = 2 } } },
-  rmt_weights = { { sizes = with_layers { P = gated, K = slots(4), N = panels(true) }, options = with_heads {} },
-    { sizes = with_layers { P = plain_layer, K = slots(2), N = panels() }, options = with_heads { flow = "postnorm", segment = 2 } } },
+  rmt_weights = { { sizes = with_layers { P = gated, K = slots(4) }, options = with_heads {} },
+    { sizes = with_layers { P = plain_layer, K = slots(2) }, options = with_heads { flow = "postnorm", segment = 2 } } },
   ppo_loss = { { stopped = "old_log_probs old_values advantages returns" },
     { stopped = "old_log_probs old_values advantages returns",
       options = { clip = 0.9, clip_values = 1, normalise_advantages = 0 } } },
@@ -218,8 +214,10 @@ function M.make(name, hint, fixed)
       end
     end
   end
-  for letter, expression in pairs(hint.sizes or {}) do
-    sizes[letter] = evaluate(expression, sizes)
+  for _, kind in ipairs { "number", "string" } do  -- expressions may count on the numbers
+    for letter, expression in pairs(hint.sizes or {}) do
+      if type(expression) == kind then sizes[letter] = evaluate(expression, sizes) end
+    end
   end
   for i, a in ipairs(s.inputs) do
     local x = { name = a.name, domain = a.domain, place = i - 1, shape = {}, symbols = {},
@@ -269,8 +267,8 @@ function M.make(name, hint, fixed)
   return case
 end
 
--- More than the sixteen rows that recurrent ops take at once.
-M.long = { T = 19, B = 2, letter = 3 }
+-- More than the sixteen rows that recurrent ops take at once, and no multiple of the 19 over which cotangents cancel.
+M.long = { T = 21, B = 2, letter = 3 }
 
 ---Does one of the op's inputs begin with the axis T?
 function M.walks_time(name)
@@ -307,6 +305,19 @@ local function check(ctx, result)
   return result
 end
 M.check = check
+
+---Inputs that run along the first axis of the first output: they carry time.  nil: there are none.
+---@param shape integer[] of the first output
+function M.timed_inputs(case, shape)
+  local timed, any = {}, false
+  local first = case.s.outputs[1] and case.s.outputs[1].axes:match "^%s*([^,%s]+)"
+  for i, x in ipairs(case.inputs) do
+    local symbol = x.symbols[1] == "." and "..." or x.symbols[1]
+    timed[i] = x.given and symbol == first and x.shape[1] == shape[1] and x.shape[1] > 1
+    any = any or timed[i]
+  end
+  return any and timed
+end
 
 ---A leaf of its own for every given input.
 function M.leaves(ctx, case, wants_grad, timed)

@@ -1,7 +1,18 @@
--- run.lua -- runs tests/test_*.lua (or the files named) one after another; last line "N passed, N failed".
+-- run.lua -- runs tests/test_*.lua (or the files named), each in a process and a time of its own, so that none can take the
+-- others with it; last line "N passed, N failed".  MNEME_TEST_LIMIT: seconds for one file (900).
 local here = arg[0]:match "^(.*)tests/run%.lua$" or "./"
 package.path = here .. "lua/?.lua;" .. here .. "lua/?/init.lua;" .. here .. "?.lua;" .. package.path
-local t = require "tests.harness"
+
+-- As the child: one file, then its counts for the parent.
+if arg[1] == "one" then
+  local t = require "tests.harness"
+  local chunk, err = loadfile(arg[2])
+  t.test(arg[2], chunk or function() error(err, 0) end)
+  collectgarbage()                                -- what a file leaves behind may not crash either
+  print(("counts %d %d %d"):format(t.passed, t.failed, t.skipped))
+  io.stdout:flush()
+  os.exit(t.failed == 0 and 0 or 1, false)
+end
 
 local files = { unpack(arg) }
 if #files == 0 then
@@ -9,14 +20,35 @@ if #files == 0 then
   for file in list:lines() do files[#files + 1] = file end
   list:close()
 end
+
+local limit = tonumber(os.getenv "MNEME_TEST_LIMIT" or 900)
+local said = os.tmpname()
+local total = { 0, 0, 0 }
+
+-- What it prints goes to a file: a process that it leaves behind cannot keep anybody waiting for the end of a pipe.
+local function run(file)
+  local status = os.execute(("timeout --foreground -k 10 %d luajit '%stests/run.lua' one '%s' > '%s' 2>&1 < /dev/null"):format(limit, here, file, said))
+  local f = assert(io.open(said))
+  local text = f:read "*a"
+  f:close()
+  local before, passed, failed, skipped = text:match "^(.-)counts (%d+) (%d+) (%d+)\n"
+  io.write(before or text)
+  if before then return { passed, failed, skipped } end
+  status = math.floor(status / 256)
+  if status == 130 then os.exit(130, false) end   -- Ctrl-C
+  print(("  FAILED   %s\n           %s"):format(file, (status == 124 or status == 137) and ("was not done after %d seconds"):format(limit)
+    or ("its process died: status %d%s"):format(status, status > 128 and (", signal %d"):format(status - 128) or "")))
+  return { 0, 1, 0 }
+end
+
 for _, file in ipairs(files) do
-  local before, start = { t.passed, t.failed, t.skipped }, os.clock()
-  local chunk, err = loadfile(file)
-  t.test(file, chunk or function() error(err, 0) end)
-  collectgarbage()
-  print(("%-28s %4d passed %3d failed %3d skipped  %5.1f s"):format(file:match "[^/]*$",
-    t.passed - before[1], t.failed - before[2], t.skipped - before[3], os.clock() - start))
+  local begun = os.time()
+  local counts = run(file)
+  for i = 1, 3 do total[i] = total[i] + counts[i] end
+  print(("%-28s %4d passed %3d failed %3d skipped  %4d s"):format(file:match "[^/]*$", counts[1], counts[2], counts[3],
+    os.time() - begun))
   io.stdout:flush()
 end
-print(("%d passed, %d failed%s"):format(t.passed, t.failed, t.skipped > 0 and (", %d skipped"):format(t.skipped) or ""))
-os.exit(t.failed == 0 and t.passed > 0 and 0 or 1, false)
+os.remove(said)
+print(("%d passed, %d failed%s"):format(total[1], total[2], total[3] > 0 and (", %d skipped"):format(total[3]) or ""))
+os.exit(total[2] == 0 and total[1] > 0 and 0 or 1, false)

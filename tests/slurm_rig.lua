@@ -78,7 +78,7 @@ function Rig:stop()
   for _, name in ipairs { "slurmd", "slurmctld", "munged" } do
     self:run(("[ -f %s.pid ] && kill $(cat %s.pid)"):format(name, name))
   end
-  self:run "for i in 1 2 3 4 5 6 7 8 9; do ls *.pid > /dev/null 2>&1 || break; sleep 0.1; done"
+  self:run "for i in $(seq 100); do ls *.pid > /dev/null 2>&1 || break; sleep 0.1; done; cat *.pid | xargs -r kill -9"
   os.execute("rm -rf '" .. self.here .. "'")
 end
 

@@ -128,12 +128,13 @@ end)
 
 -- Let the task write down what each step gave, before the learner adds to the rewards.
 local function listen(l)
-  local log, step = {}, l.task.step_raw
+  local log, roll = {}, l.task.roll
   local B, n = l.B, l.x:shape()[3]
-  l.task.step_raw = function(task, action, obs, reward, terminated, truncated)
-    step(task, action, obs, reward, terminated, truncated)
-    log[#log + 1] = { reward = ffi.string(reward, 4 * B), terminated = ffi.string(terminated, B),
-      truncated = ffi.string(truncated, B), final = ffi.string(task.ended.final_obs, 4 * B * n) }
+  l.task.roll = function(task, r, k, action)
+    local cut = roll(task, r, k, action)
+    log[#log + 1] = { reward = ffi.string(r.reward + k * B, 4 * B), terminated = ffi.string(r.terminated, B),
+      truncated = ffi.string(r.cut, B), final = ffi.string(task.ended.final_obs, 4 * B * n) }
+    return cut
   end
   return log
 end

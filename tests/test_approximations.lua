@@ -76,7 +76,7 @@ t.test("random signs: the numerator is right on average, and the closer the more
       total = total + err[i] ^ 2
       if err[i] > 1e-6 then                  -- a first step has one token and no error
         local z = (mean[i] - want:data()[i - 1]) / err[i]
-        worst, squares, count = math.max(worst, math.abs(z)), squares + z * z, count + 1
+        worst, squares, count = t.larger(worst, math.abs(z)), squares + z * z, count + 1
       else
         t.near(mean[i], want:data()[i - 1], 1e-5)
       end
@@ -106,7 +106,7 @@ t.test("random signs are a function of seed, copy and tick; each channel has its
   t.ok(rig.bytes(y) == rig.bytes(signed(x, 3, 1)))
   t.ok(rig.apart(y, signed(x, 3, 2)) > 0.1, "seeds")
   local row, apart = H * V, 0
-  for i = 0, row - 1 do apart = math.max(apart, math.abs(y:data()[(T - 1) * 2 * row + i] - y:data()[((T - 1) * 2 + 1) * row + i])) end
+  for i = 0, row - 1 do apart = t.larger(apart, math.abs(y:data()[(T - 1) * 2 * row + i] - y:data()[((T - 1) * 2 + 1) * row + i])) end
   t.ok(apart > 0.1, "copies")
   -- 300 channels of one token hold its key 300 times, with their signs.
   local one = inputs(1, 1, 1, 1, 1, "none")

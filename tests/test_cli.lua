@@ -47,6 +47,10 @@ t.test("lists and help topics come from what there is", function()
   t.ok(mneme "help gru":find "d_model +680")
   t.ok(mneme "help linear":find "inputs +x%[")
   t.ok(mneme "help config":find "core=gru")
+  t.ok(mneme "help env selective_copy":find "^mn.env" and mneme "help task selective_copy":find "^mn.task")
+  t.ok(mneme "help op gru":find "inputs +i%[" and mneme "help env tmaze-v0":find "corridor +160")
+  says("help op lineer", "unknown op 'lineer'; did you mean 'linear'", 2)
+  says("help env tmase", "unknown env 'tmase'; did you mean 'tmaze'", 2)
   t.ok(mneme "doctor":find "blas")
   t.eq(select(2, mneme "list | head -1"), 0, "a closed pipe")
 end)
@@ -126,7 +130,7 @@ t.test("the program finds its files in an installation, through a link, and by M
     :format(program, dir, engine.library, dir, root, dir, root, dir))
   local clean = "env -u MNEME_HOME -u MNEME_BUILD "
   local text = sh(clean .. "usr/bin/mneme doctor")
-  t.ok(text:find("library +%S*usr/share/mneme/lua/mneme/../../../../lib/libmneme.so"), text)
+  t.ok(text:find("mneme +%S+ %S*usr/share/mneme/lua/mneme/../../../../lib/libmneme.so"), text)
   sh "ln -s usr/bin/mneme link"
   t.eq(sh(clean .. "./link list ops | grep -c '^  relu '"), "1\n")
   sh "mkdir -p elsewhere; cp usr/bin/mneme elsewhere/; mv usr/share/mneme/lua elsewhere/"
@@ -188,7 +192,7 @@ t.test("an error of the library points at the user's line", function()
   t.eq(tostring(select(2, pcall(errors.fail, "disk"))), "disk", "the world's faults have no line")
   local _, plain = xpcall(function() error "oops" end, errors.handler)
   t.ok(errors.is(plain) and tostring(plain):find "test_cli.lua:%d+: oops$")
-  local _, inside = xpcall(function() errors.nearest(nil, { "a" }) end, errors.handler)
+  local _, inside = xpcall(function() errors.nearest("a", nil) end, errors.handler)
   t.ok(tostring(inside):find "test_cli.lua:%d+: .*errors.lua:%d+: ", tostring(inside))
 end)
 

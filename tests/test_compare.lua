@@ -16,7 +16,8 @@ local function run(name, seed, last, more)
   local config = { seed = seed, lr = 0.1, core = { name = "gru", d_model = 8 }, threads = seed }
   for key, value in pairs(more and more.config or {}) do config[key] = value end
   files.make_folder(path)
-  files.write(path .. "/config.json", { json.encode { config = config, seed = seed, env = more and more.env or "tmaze-v0", parameters = 100 } })
+  files.write(path .. "/config.json", { json.encode { config = config, seed = seed, env = more and more.env or "tmaze-v0", parameters = 100,
+    commit = more and more.commit } })
   local lines = {}
   for i = 1, last and 5 or 0 do
     lines[i] = json.encode { step = 10 * i, ["charts/score"] = last * i / 5, ["charts/SPS"] = 5, ["losses/loss"] = 1 / i } .. "\n"
@@ -42,12 +43,35 @@ t.test("seeds of the same settings are a group with an interval", function()
   t.ok(text:find "\n  B  %S*b1 and 1 more  seeds 1 2\n", text)
   t.ok(text:find("settings that differ\n      A    B\n  lr  0.1  0.5\n", 1, true), text)
   t.ok(not text:find "core%.d_model" and not text:find "threads" and not text:find "losses/loss", text)
-  local mean, low, high = mn.stats.t_interval { 0.8, 0.9 }
+  local mean, low, high = mn.stats.bounded_interval({ 0.8, 0.9 }, 0, 1)
   t.ok(text:find(("  charts/score  %.3g (%.3g to %.3g)"):format(mean, low, high), 1, true), text)
   local d, lo, hi, p = mn.stats.paired_t_interval({ 0.3, 0.5 }, { 0.8, 0.9 })
   t.ok(text:find(("  B - A  %.3g (%.3g to %.3g)  2 equal seeds  p %.3f"):format(d, lo, hi, p), 1, true), text)
   t.ok(text:find("wall-clock time        15 s", 1, true) and text:find("2 GiB", 1, true), text)
   t.ok(compare.text({ a[1] }, { all = true }):find "losses/loss")
+end)
+
+t.test("supervised runs: what evaluations told, and which task it was", function()
+  local dir = shell.folder()
+  files.write(dir .. "/letters", { ("the quick brown fox jumps over the lazy dog. "):rep(60) })
+  local words = "file=letters core.n_layers=1 parameters=2000 d_embed=8 batch=2 length=8 eval_every=64 eval_batches=4 steps=320"
+  for _, seed in ipairs { 1, 2 } do
+    for _, name in ipairs { "gru", "lstm" } do
+      local said, status = shell.mneme(dir, ("run char_lm %s core=%s seed=%d run=%s%d"):format(words, name, seed, name, seed))
+      t.eq(status, 0, said)
+    end
+  end
+  local told = shell.mneme(dir, ("run recall quick=1 pairs=2 core=gru core.d_model=8 batch=2 steps=256 eval_batches=1 run=recall"))
+  t.ok(told:find "256 steps", told)
+  local said, status = shell.mneme(dir, "compare gru1 gru2 lstm1 lstm2")
+  t.eq(status, 0, said)
+  t.ok(said:find "  A  gru1 and 1 more +seeds 1 2\n  B  lstm1 and 1 more +seeds 1 2\n", said)
+  t.ok(said:find "eval/bits_per_character, from step %d+ to 320, between" and said:find "difference in eval/bits_per_character", said)
+  local mean, low, high = said:match "eval/accuracy +([%d.]+) %(([%d.e-]+) to ([%d.]+)%)"
+  t.ok(mean and tonumber(low) >= 0 and tonumber(high) <= 1, said)
+  t.ok(not said:find "runs of different tasks", said)
+  t.ok(shell.mneme(dir, "compare gru1 recall"):find "runs of different tasks: mqar, text")
+  os.execute("rm -r '" .. dir .. "'")
 end)
 
 t.test("curves lie under each other, on one scale", function()
@@ -74,13 +98,14 @@ t.test("a study: its cells without their seeds", function()
   local cells = {}
   for i, lr in ipairs { 1, 1, 2 } do
     local name = ("lr=%d,seed=%d"):format(lr, i)
-    run("study/cells/" .. name, i, 0.5, { config = { lr = lr } })
+    run("study/cells/" .. name, i, 0.5, { config = { lr = lr }, commit = "commit " .. i })      -- gone on with, later
     cells[i] = { name = name, labels = { lr = tostring(lr) }, seed = i, words = {} }
   end
   cells[4] = { name = "lr=2,seed=9", labels = { lr = "2" }, seed = 9, words = {} }
   files.write(here .. "/study/study.json", { json.encode { script = "x.lua", settings = "", cells = cells } })
   local text = compare.text { here .. "/study/" }
-  t.ok(text:find "\n  B  %S*study: lr=2  seed 3\n" or text:find "  B  %S*study: lr=2 +seed 3\n", text)
+  t.ok(text:find "  A  %S*study: lr=1  seeds 1 2\n" and text:find "  B  %S*study: lr=2 +seed 3\n", text)
+  t.ok(text:find "commit +several +commit 3", text)
   t.ok(text:find("other seeds", 1, true), text)
 end)
 

@@ -46,7 +46,7 @@ t.test("defaults, and the keys that every script has", function()
   t.eq(cfg.corridor, 160)
   t.eq(cfg.seed, 1)
   t.eq(cfg.run, "")
-  t.eq(cfg.debug, false)
+  t.eq(cfg.debug, "0")
   t.eq(cfg.core[1], "agalite")
   t.eq(rawget(cfg, "quick"), false, "quick is a switch, its values are not a setting")
   for _, key in ipairs { "run", "resume", "view", "device", "steps", "checkpoint_every", "threads", "profile" } do

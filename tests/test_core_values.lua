@@ -215,7 +215,7 @@ local function off_orthogonal(w, rows, cols, gain)
       for k = 0, len - 1 do
         dot = dot + (by_rows and w[i * cols + k] * w[j * cols + k] or w[k * cols + i] * w[k * cols + j])
       end
-      worst = math.max(worst, math.abs(dot - (i == j and gain * gain or 0)))
+      worst = t.larger(worst, math.abs(dot - (i == j and gain * gain or 0)))
     end
   end
   return worst
@@ -328,4 +328,47 @@ t.test("unknown and senseless settings are refused with status 2", function()
   t.raises(function() core.new {} end, "expected a name")
   t.raises(function() core.new("gru", { d_model = 7e8 }) end, "tensor: out of memory")
   t.raises(function() core.new("gru", { d_model = 2 ^ 40 }) end, "expected a whole number")
+end)
+
+-- ---- core files that leave something out ----
+
+t.test("what a core's file leaves out, or gives in another shape, is named", function()
+  local path = os.tmpname()
+  os.remove(path)
+  path = path .. ".lua"
+  local file = [[
+    local mn = require "mneme"
+    return {
+      config = { d_in = 4 },
+      build = function(cfg)
+        local map = mn.nn.linear(cfg.d_in, 3)
+        return {
+          module = map,
+          d_out = 3,
+          states = { h = "[B,D]" },
+          sizes = { D = 3 },
+          forward = function(x, done, state) return map(x), { h = state.h } end,
+        }
+      end,
+    }]]
+  local x = mn.tensor { shape = { 2, 1, 4 } }
+  local function with_line(from, to)
+    local f = io.open(path, "w")
+    f:write((file:gsub(from:gsub("%p", "%%%0"), (to:gsub("%%", "%%%%")))))
+    f:close()
+    package.loaded["mneme.core"] = nil             -- which keeps files that it has read
+    return require "mneme.core".new(path)(x)
+  end
+  t.eq(table.concat(with_line("", ""):shape(), ","), "2,1,3")
+  for _, case in ipairs {
+    { "config = { d_in = 4 },", "", "a core file returns { doc = " }, { "build =", "built =", "a core file returns { doc = " },
+    { "module = map,", "", "build gave module = nil, expected its parameters" }, { "d_out = 3,", "", "build gave d_out = nil" },
+    { "states = { h = \"[B,D]\" },", "", "build gave states = nil" }, { "sizes = { D = 3 },", "sizes = {},", "state h is %[B,D%], and sizes has no D" },
+    { ", { h = state.h }", "", "forward gave a tensor and nil, expected y %[T,B,3%] and a table" },
+    { "{ h = state.h }", "{}", "forward gave no state 'h', which is declared" },
+    { "d_out = 3", "d_out = 5", "forward gave y %[2,1,3%], expected %[2,1,5%]" },
+    { "cfg.d_in, 3", "cfg.d_in, cfg.width", "nn.linear: d_out is nil, expected a whole number" },
+  } do t.raises(function() with_line(case[1], case[2]) end, case[3]) end
+  package.loaded["mneme.core"] = core
+  os.remove(path)
 end)

@@ -13,12 +13,17 @@ local here = shell.folder()
 local MOST_LINES = 60
 
 -- Words that make a cell of each study the least that there is; studies of other experiments train for a moment.
+local words = "core.d_model=8 d_embed=8 batch=2 steps=2048 eval_batches=1"
+local acting = "core=gru core.d_model=8 num_envs=2 num_steps=64 minibatches=1 hidden=8 steps=1024"
 local tiny = {
+  char_lm = "core=gru core.n_layers=1 length=16 eval_every=1024 " .. words, recall = "core=gru pairs=2 eval_every=1024 " .. words,
+  listops_scale = "attention=linformer length=32 d_model=8 n_heads=1 d_head=8 d_ffn=8 n_layers=1 steps=2048 eval_batches=1",
+  memory_maze = "cue_frames=0 " .. acting, mystery_path = acting,
   fig12_latency = "core=agalite context=64 core.n_layers=1 core.d_model=16",
   gradient_blowup = "steps=3000",
   memory_capacity = "core=gru longest=3 copies=40",
   memory_maze_fps = "core=gru core.d_model=8 num_envs=1 num_steps=8 minibatches=1 hidden=8 seconds=0.1",
-  params_memory_ops = "core=galite", probe = "core=gru steps=1024 episodes=64 last=4", state_growth = "core=gtrxl longest=128",
+  params_memory_ops = "core=galite", probe = "core=gru corridor=8 steps=2048 episodes=64 last=4", state_growth = "core=gtrxl longest=128",
   table1_complexity = "core=gtrxl context=256", xformers_scaling = "attention=softmax length=256",
 }
 
@@ -70,7 +75,10 @@ t.test("what measures and does not train lives: a cell of each, and its numbers 
     local c = folder.load(here .. "/" .. name).cells[1]
     local series = {}
     for key in pairs(c.series or {}) do series[key:match "^[^/]*"] = true end
-    local function known(metric, where) t.ok(c.metrics[metric] or series[metric], ("%s: %s of %s"):format(name, tostring(metric), where)) end
+    for key in pairs(c:curves()) do series[key] = true end
+    local function known(metric, where)
+      t.ok(c.metrics[metric] or c.resources[metric] or series[metric], ("%s: %s of %s"):format(name, tostring(metric), where))
+    end
     for metric in pairs(spec.metrics) do known(metric, "metrics") end
     for _, f in ipairs(spec.figures) do known(f.y, "figures") end
     for _, claim in ipairs(spec.claims) do known(claim.test.metric, "claims") end

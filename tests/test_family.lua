@@ -1,6 +1,7 @@
 -- test_family.lua -- the grid of the gated linear family: every combination of its axes either runs or says why
 -- not; corners keep the contract; settings that make no difference are refused; users add to the tables.
 local t = require "tests.harness"
+local combinations = require "mneme.combinations"
 local contract = require "mneme.contract"
 local core = require "mneme.core"
 local errors = require "mneme.errors"
@@ -90,6 +91,33 @@ t.test("every combination of axes runs, or says why it has no meaning", function
   for _, reason in ipairs(reasons) do
     if not reason:find "no normaliser" then t.ok(seen[reason], "nothing was refused because: " .. reason) end
   end
+end)
+
+t.test("the equations that help prints name the gates, the decay and the normaliser that there are, and no other", function()
+  local n = 0
+  for _, gate in ipairs { "outer", "elementwise", "scalar", "none" } do
+    for _, held in ipairs { { "approximation", "full" }, { "approximation", "cos" }, { "approximation", "random_sign" }, { "approximation", "svd" },
+                            { "update", "delta" }, { "update", "fastweight" } } do
+      for _, decay in ipairs { "separable", "joint" } do
+        for _, normalise in ipairs { true, false } do
+          local d, cfg = core.definition "galite", {}
+          for key, value in pairs(d.config) do cfg[key] = value end
+          cfg.gate, cfg.decay, cfg.normalise, cfg[held[1]] = gate, decay, normalise, held[2]
+          if pcall(combinations.check, cfg, {}) then
+            local text, own = d.equations(cfg), (combinations.memory(cfg).gate or mn.gates[gate])
+            local function names(letter) return text:find("%f[%a]" .. letter .. "%f[%A]") ~= nil end
+            local what = table.concat({ gate, held[2], decay, tostring(normalise), text }, " ")
+            t.eq(names "b", own.beta ~= nil, what)
+            t.eq(names "g", own.gamma ~= nil, what)
+            t.eq(text:find("1 - b g^T", 1, true) ~= nil, held[2] == "full" and decay == "joint", what)
+            t.eq(text:find("den(x) = ", 1, true) ~= nil, normalise and held[2] ~= "fastweight", what)
+            n = n + 1
+          end
+        end
+      end
+    end
+  end
+  t.ok(n > 30, n .. " combinations")
 end)
 
 -- ---- corners, against the whole contract ----

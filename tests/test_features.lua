@@ -217,7 +217,7 @@ t.test("random matrices are saved but not trained; Performer's rows are orthogon
         for i = 0, d - 1 do sum = sum + w:data()[row * d + i] * w:data()[col * d + i] end
         if row == col then lengths = lengths + sum
         elseif math.floor(row / m) == math.floor(col / m) and math.floor(row % m / d) == math.floor(col % m / d) then
-          other = math.max(other, math.abs(sum))
+          other = t.larger(other, math.abs(sum))
         end
       end
     end

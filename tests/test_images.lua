@@ -15,7 +15,7 @@ local root = find.root .. "tests/fixtures/images/"
 local function same(name, got, want, n, every, tolerance)
   local worst, top = 0, 1e-3
   for i = 0, n - 1 do
-    worst, top = math.max(worst, math.abs(got[i * (every or 1)] - want[i])), math.max(top, math.abs(want[i]))
+    worst, top = t.larger(worst, math.abs(got[i * (every or 1)] - want[i])), math.max(top, math.abs(want[i]))
   end
   t.ok(worst <= (tolerance or 2e-6) * top, ("%s: differs by %.3g of %.3g"):format(name, worst, top))
 end

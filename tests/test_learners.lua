@@ -157,11 +157,12 @@ end)
 -- V of what follows a time limit, where the memory would have been cleared just then: that of a fresh one.
 both("context: a time limit where the memory is full", function(learner)
   local l = learner("gru", { corridor = 100, time_limit = 4, context = 4, num_steps = 6, gamma = 0.5, lr = 0 })
-  local final, step = nil, l.task.step_raw
-  l.task.step_raw = function(task, action, obs, reward, ...)
-    step(task, action, obs, reward, ...)
+  local final, roll = nil, l.task.roll
+  l.task.roll = function(task, r, k, action)
+    local cut = roll(task, r, k, action)
     final = final or (task.ended.length[0] == 4 and ffi.string(task.ended.final_obs, l.row_bytes)) or nil
-    l.paid = l.paid or final and reward[0]
+    l.paid = l.paid or final and r.reward[k * l.B]
+    return cut
   end
   l:rollout()
   local x = mn.tensor { shape = { 1, l.B, 16 } }

@@ -2,6 +2,7 @@
 -- stopped, killed or gone on with by another number of them.
 local ffi = require "ffi"
 local t = require "tests.harness"
+local engine = require "mneme.engine"
 local files = require "mneme.files"
 local json = require "mneme.json"
 local safetensors = require "mneme.safetensors"
@@ -65,6 +66,16 @@ local function newest(name)
   return last, ("%s/%s/checkpoints/step-%.0f.safetensors"):format(folder, name, last)
 end
 
+-- Tables alike, numbers in them to rounding.
+local function same_values(a, b, name)
+  if type(a) ~= "table" then
+    if type(a) ~= "number" then return t.eq(a, b, name) end
+    return t.near(a, b, TOLERANCE * math.max(1, math.abs(b)), name)
+  end
+  for key, value in pairs(a) do same_values(value, b[key], key) end
+  for key in pairs(b) do t.ok(a[key] ~= nil, key) end
+end
+
 -- Whole numbers and bytes alike, others to rounding.
 local function same_checkpoints(a, b)
   local step_a, path_a = newest(a)
@@ -85,8 +96,7 @@ local function same_checkpoints(a, b)
     compared = compared + 1
   end
   t.ok(compared > 10)
-  local c, d = json.decode(x.metadata.state).counters, json.decode(y.metadata.state).counters
-  t.eq(json.encode(c), json.encode(d))
+  same_values(json.decode(x.metadata.state).counters, json.decode(y.metadata.state).counters, "counters")
 end
 
 -- The last line of a log, but for its speed.
@@ -195,17 +205,132 @@ t.test("a signal to mpirun: all ranks finish the update, one checkpoint, status 
   fine(2, ("resume=stopped steps=%d"):format(step + 256))
 end)
 
-t.test("learners that cannot be shared say so", function()
+t.test("a sweep starts processes of its own, and says so once", function()
   need_mpi()
-  files.write(folder .. "/words.lua", { [[
-local mn = require "mneme"
-local cfg = mn.config { steps = 512 }
-local task = mn.task("induction", { length = 12, batch = 4 })
-mn.supervised(cfg, task, mn.sequence_model { task = task, core = mn.core("gru", { d_in = 16, d_model = 16 }) }):train()
-]] })
-  local said, status = shell.run(folder, (MPIRUN:gsub("s.lua %%s", "words.lua run=words")):format(2, shell.program))
+  local said, status = shell.run(folder, (MPIRUN:gsub("run s.lua %%s", "sweep s.lua lr=1e-3,1e-4")):format(2, shell.program))
   t.eq(status, 2, said)
-  t.ok(said:find("mpirun: this learner trains in one process", 1, true), said)
+  t.eq(select(2, said:gsub("mpirun started 2 processes, and a sweep starts its own %(mneme sweep %.%.%. jobs=N", "")), 1, said)
+  t.ok(not files.is_folder(folder .. "/runs"), "it left something behind")
+end)
+
+-- Sequences of a batch ask differently often here, so the mean over ranks is not that of their means.
+files.make_folder(folder .. "/tasks")
+files.write(folder .. "/tasks/uneven.lua", { [[
+return { doc = "the token before, asked now and then", config = { length = 12 },
+  build = function(cfg)
+    return { tokens = 5, classes = 5, length = cfg.length, draw = function(random, token, answer)
+      local share = random:uniform()
+      for i = 0, cfg.length - 1 do
+        token[i] = random:below(5)
+        if i > 0 and random:uniform() < share then answer[i] = token[i - 1] end
+      end
+    end }
+  end }
+]] })
+files.write(folder .. "/text", { ("pack my box with five dozen liquor jugs and mix them. "):rep(40) })
+files.write(folder .. "/words.lua", { [[
+local ffi, mn = require "ffi", require "mneme"
+local cfg = mn.config { task = { "uneven", length = 12 }, core = { "gru", d_model = 16, d_in = 16 }, steps = 960, batch = 4, eval_every = 240,
+  eval_batches = 3, lr = 1e-2, stop_score = 1 }
+local task = mn.task(cfg.task, { batch = cfg.batch, seed = cfg.seed })
+mn.manual_seed(cfg.seed)
+local model = mn.sequence_model { task = task, core = mn.core(cfg.core) }
+mn.supervised(cfg, task, model):train()
+local out = assert(io.open(cfg.run .. "-" .. require("mneme.ranks").rank, "wb"))
+for _, p in ipairs(model:parameters()) do out:write(ffi.string(p:data(), 4 * p:size())) end
+out:close()
+]] })
+
+local function learn(n, words)
+  local line = n == 1 and ("'%s' run words.lua threads=1 %s"):format(shell.program, words)
+    or (MPIRUN:gsub("s.lua %%s", "words.lua %%s")):format(n, shell.program, words)
+  local said, status = shell.run(folder, line)
+  t.eq(status, 0, said)
+  return said
+end
+
+local signs = "core=agalite core.approximation=random_sign core.d_model=8 core.n_layers=1 core.n_heads=2 core.d_head=4 core.d_ffn=8 core.d_in=16"
+for i, case in ipairs { { "sequences that ask differently often", "" }, { "a text that goes on", "task=text task.file=text task.length=12" },
+                        { "random signs, which know their sequence", "task=text task.file=text task.length=12 " .. signs } } do
+  t.test("supervised, two ranks are one process: " .. case[1], function()
+    need_mpi()
+    local one, two = "learn-one" .. i, "learn-two" .. i
+    learn(1, case[2] .. " run=" .. one)
+    local said = learn(2, case[2] .. " run=" .. two)
+    t.eq(select(2, said:gsub("960 steps, on the validation part", "")), 1, said)
+    same_checkpoints(two, one)
+    same_logs(two, one)
+    t.ok(bytes(two .. "-0") == bytes(two .. "-1"), "the ranks' parameters differ")
+    t.ok(bytes(two .. "-0") ~= bytes(one .. "-0"))
+  end)
+end
+
+t.test("a supervised run goes on with as many ranks and with fewer; batches that cannot be shared out are refused", function()
+  need_mpi()
+  local words = "task=text task.file=text task.length=12 checkpoint_every=480 run="
+  learn(2, words .. "text-whole")
+  shell.run(folder, "for to in text-half text-half1; do cp -r text-whole $to; rm $to/checkpoints/step-960.safetensors; done")
+  learn(2, "resume=text-half")
+  t.ok(files.read((select(2, newest "text-half"))) == files.read((select(2, newest "text-whole"))), "not the same bytes")
+  learn(1, "resume=text-half1")
+  same_checkpoints("text-half1", "text-whole")
+  local said, status = shell.run(folder, (MPIRUN:gsub("s.lua %%s", "words.lua run=thirds")):format(3, shell.program))
+  t.eq(status, 2, said)
+  t.eq(select(2, said:gsub("supervised: batch=4 cannot be shared out evenly among 3 ranks", "")), 1, said)
+end)
+
+-- What ranks exchange while a plan is replayed: as graphs of a device, and on the CPU.
+files.write(folder .. "/exchange.lua", { [[
+local mn = require "mneme"
+local cfg = mn.config { out = "" }
+local rank = require("mneme.ranks").rank
+local function leaf(grad, ...)
+  local t = mn.tensor { shape = { ... }, grad = grad }
+  for k = 0, t:size() - 1 do t:data()[k] = ((k * 37 + (grad and 0 or 11 * rank)) % 19 - 9) / 9 end
+  return t
+end
+local logits, values, actions = leaf(true, 5, 3, 4), leaf(true, 5, 3), mn.tensor { shape = { 5, 3 }, dtype = "i32" }
+local given = { logits = logits, values = values, actions = actions, old_log_probs = leaf(false, 5, 3), old_values = leaf(false, 5, 3),
+  advantages = leaf(false, 5, 3), returns = leaf(false, 5, 3), over_ranks = true }
+local optimiser = mn.adam({ logits, values }, { lr = 0.1, max_norm = 0.1 })
+local update = mn.plan(function()
+  optimiser:zero_grad()
+  local loss = mn.ops.ppo_loss(given)
+  loss:backward()
+  optimiser:apply()
+  return loss
+end)
+local out = assert(io.open(cfg.out .. rank, "w"))
+for _ = 1, 4 do
+  optimiser:tick()
+  local loss = update()
+  given.advantages:data()[rank] = given.advantages:data()[rank] + 1
+  out:write(loss:item(), "\n")
+end
+for _, p in ipairs { logits, values } do for k = 0, p:size() - 1 do out:write(p:data()[k], "\n") end end
+out:close()
+]] })
+
+t.test("ranks on a device exchange what ranks on CPUs do", function()
+  need_mpi()
+  local plugin = io.open(engine.build .. "/libmneme_emu.so")
+  if not plugin then t.skip "there is no emulated device" end
+  plugin:close()
+  local function numbers(device, rank)
+    local list = {}
+    for line in files.read(("%s/%s-%d"):format(folder, device, rank)):gmatch "%S+" do list[#list + 1] = tonumber(line) end
+    return list
+  end
+  for _, device in ipairs { "cpu", "emu" } do
+    local said, status = shell.run(folder, (MPIRUN:gsub("s.lua %%s", "exchange.lua device=%%s out=%%s-")):format(2, shell.program, device, device))
+    t.eq(status, 0, said)
+  end
+  for rank = 0, 1 do
+    local want, got = numbers("cpu", rank), numbers("emu", rank)
+    t.eq(#want, 4 + 75)
+    for k, x in ipairs(want) do t.near(got[k], x, TOLERANCE, ("rank %d, number %d"):format(rank, k)) end
+  end
+  for k = 5, 79 do t.eq(numbers("emu", 0)[k], numbers("emu", 1)[k]) end
 end)
 
 t.test("without mpirun there is one rank, and means over it change nothing", function()

@@ -375,6 +375,9 @@ local function ulps(got, want)
   return math.abs(got - want) / 2 ^ (math.max(e, 1) - 150)
 end
 
+-- What counts as zero while an op runs (engine/flush.h), as what goes in and as what comes out.
+local function flushed(x) return math.abs(x) < 2 ^ -126 and 0 or x end
+
 local function log1p(y) local u = 1 + y return u == 1 and y or math.log(u) * y / (u - 1) end
 local exact = {
   { "exp", math.exp, 1 }, { "log", math.log, 1 }, { "tanh", math.tanh, 2.7 },
@@ -384,7 +387,7 @@ local exact = {
 
 for _, case in ipairs(exact) do
   local name, f, most = unpack(case)
-  t.test(("%s is within %.1f ulp of the true value for all floats"):format(name, most), function()
+  t.test(("%s is within %.1f ulp of the true value for all normal floats"):format(name, most), function()
     local n = 250007                       -- every 17179th float, and a dense stretch around 0
     local x = mn.tensor { shape = { n } }
     local p = x:data()
@@ -397,10 +400,13 @@ for _, case in ipairs(exact) do
     for i, v in ipairs(special) do p[i] = v end
     local y = ops[name](x):data()
     for i = 0, n - 1 do
-      local error_of = ulps(y[i], f(tonumber(p[i])))
+      local given = flushed(tonumber(p[i]))
+      local want = flushed(f(given))
+      local error_of = ulps(flushed(y[i]), want)
+      -- The logarithm of a number that is not quite zero may be that of the smallest, or of a negative one.
+      if name == "log" and given == 0 and p[i] ~= 0 and (y[i] < -87.3 or p[i] < 0) then error_of = 0 end
       if error_of > most then
-        t.ok(false, ("%s(%.9g) = %.9g, expected %.9g: %.2f ulp"):format(name, p[i], y[i],
-          f(tonumber(p[i])), error_of))
+        t.ok(false, ("%s(%.9g) = %.9g, expected %.9g: %.2f ulp"):format(name, p[i], y[i], want, error_of))
       end
     end
     mn.sweep()

@@ -138,18 +138,6 @@ end)
 
 -- ---- by rows ----
 
--- Inputs that run along the first axis of the first output: they carry time.  nil: there are none.
-local function timed_inputs(case, shape)
-  local timed, any = {}, false
-  local first = case.s.outputs[1] and case.s.outputs[1].axes:match "^%s*([^,%s]+)"
-  for i, x in ipairs(case.inputs) do
-    local symbol = x.symbols[1] == "." and "..." or x.symbols[1]
-    timed[i] = x.given and symbol == first and x.shape[1] == shape[1] and x.shape[1] > 1
-    any = any or timed[i]
-  end
-  return any and timed
-end
-
 -- The numbers of every output that matters: the first, and those with a gradient.
 local function numbers(c, case, out)
   local list = {}
@@ -193,7 +181,7 @@ local function check_rows(name, op, case, only_first)
   local probe = cases.leaves(ctx, case, false)
   local _, _, shape = cases.info(ctx, cases.apply(ctx, op, case, probe))
   cases.free(ctx, case, probe)
-  local timed, T = timed_inputs(case, shape), shape[1]
+  local timed, T = cases.timed_inputs(case, shape), shape[1]
   if not timed then return false end
   if only_first then
     local seen = false

@@ -168,6 +168,7 @@ t.test("mneme play with keys and without a window: outcome, picture, record", fu
   t.eq(replay.new(second):verify(), nil)
   t.raises(function() command("tmaze", "keys=up", "record=" .. path "game.mnt") end, "is there already")
   t.ok(command("tmaze", "keys=up,right"):find "no episode has ended; 2 steps")
+  t.eq(command("repeat_first", "seed=2", "keys=clubs,2*hearts"), command("repeat_first", "seed=2", "keys=3,4,4"))   -- by name, by key
   files.write(path "map.txt", { "#####\n#S.G#\n#####\n" })
   t.ok(command("gridworld", "map=@" .. path "map.txt", "keys=2*right"):find "score 1.00")
 end)
@@ -179,7 +180,7 @@ t.test("what is wrong with a command line is told", function()
   end
   says("which environment", "keys=up")
   says("got 'tmaze' and 'x'", "tmaze", "x")
-  says("'forward' is no key", "tmaze", "keys=up,forward")
+  says("'forward' is no key, and no action of tmaze%-v0 .* or up down left right", "tmaze", "keys=up,forward")
   says("did you mean 'corridor'", "tmaze", "coridor=4", "keys=up")
   says("corridor=1, expected", "tmaze", "corridor=1", "keys=up")
   says("expected a number", "tmaze", "seed=x", "keys=up")

@@ -18,7 +18,7 @@ local function off_one(l)
   mn.no_grad(function()
     local log_probs = mn.gather(mn.log_softmax(mn.keep(m.logits)), m.actions)
     for i = 0, log_probs:size() - 1 do
-      apart = math.max(apart, math.abs(math.exp(log_probs:data()[i] - m.log_probs:data()[i]) - 1))
+      apart = t.larger(apart, math.abs(math.exp(log_probs:data()[i] - m.log_probs:data()[i]) - 1))
     end
   end)
   return apart
@@ -251,7 +251,7 @@ t.test("random_sign: which copy a memory is of is part of its state", function()
   for row = 0, 7 do
     for k = 0, 15 do
       t.near(alone:data()[row * 16 + k], all:data()[(row * 3 + 2) * 16 + k], 1e-6)
-      apart = math.max(apart, math.abs(alone:data()[row * 16 + k] - as_copy_0:data()[row * 16 + k]))
+      apart = t.larger(apart, math.abs(alone:data()[row * 16 + k] - as_copy_0:data()[row * 16 + k]))
     end
   end
   t.ok(apart > 1e-4, "copies share their signs")

@@ -122,7 +122,7 @@ for _, case in ipairs { { "grid", 9, 0 }, { "grid", 15, 0 }, { "continuous", 9, 
         for i = 0, copies - 1 do
           local truth, pixels = task:truth(i), ffi.cast("uint8_t *", r.obs) + i * r.size
           local part = differing(pixels, truth, size, ahead)
-          worst, sum, n = math.max(worst, part), sum + part, n + 1
+          worst, sum, n = t.larger(worst, part), sum + part, n + 1
           t.ok(bordered(pixels, targets[truth.colors[truth.prompt + 1]]), "the border has the prompt's colour")
         end
       end

@@ -81,6 +81,23 @@ t.test("estimates, intervals and p are those of scipy 1.17.1 (ttest_1samp)", fun
   end
 end)
 
+t.test("numbers with a range: the interval of a value is within it, that of a difference no wider than it", function()
+  local metrics = { score = { range = { 0, 1 } } }
+  local function verdict(of, test)
+    test.metric, test.a, test.b = "score", { core = "gru" }, test[1] ~= "at_least" and { core = "lstm" } or nil
+    return claims.judge({ cells = cells_of(of) }, { { text = "claim", test = test } }, metrics)[1]
+  end
+  local high = { 0.7, 1, 1 }
+  local v = verdict({ gru = high }, { "at_least", value = 0.2 })
+  local _, low, top, p = mn.stats.bounded_interval(high, 0, 1, 0.95, 0.2)
+  t.near(v.low, low, 1e-12) t.near(v.high, top, 1e-12) t.near(v.p, p, 1e-12) t.ok(v.high <= 1)
+  t.eq(v.verdict, "holds") t.ok(p < 0.05)
+  v = verdict({ gru = { 1, 0, 0.6 }, lstm = { 0, 1, 0.5 } }, { "better" })
+  t.eq(v.low, -1) t.eq(v.high, 1) t.eq(v.verdict, "undecided")
+  v = verdict({ gru = { 1, 1.3, 1.2 } }, { "at_least", value = 0.3 })           -- not within it: the study is wrong about that
+  t.near(v.high, (select(3, mn.stats.t_interval { 1, 1.3, 1.2 })), 1e-12)
+end)
+
 t.test("one seed, no spread, no seed: undecided, and why", function()
   local v = judge({ gru = { 0.9 }, lstm = { 0.1 } }, { "better" })
   t.eq(v.verdict, "undecided") t.eq(v.why, "one_seed") t.near(v.estimate, 0.8, 1e-12) t.eq(v.p, nil) t.eq(v.low, nil)
@@ -146,6 +163,7 @@ t.test("what cannot be tested or written is refused where it is declared", funct
   t.eq(prose.source({ hyperparameters = { { "lr, core.eta", source = "paper" }, { "core", source = "ours" } } }, "core.eta"), "paper")
   t.eq(prose.source({ hyperparameters = { { "core", source = "ours" } } }, "core.gate"), "ours")
   t.eq(prose.source({ hyperparameters = { { "core", source = "ours" } } }, "score"), nil)
+  t.eq(prose.source({ hyperparameters = { { "all", source = "a" }, { "core", source = "b" }, { "lr, core.eta", source = "c" } } }, "core.eta"), "c")
 end)
 
 -- ---- the page ----
@@ -188,7 +206,7 @@ return mn.study {
     if cfg.fail == cfg.seed then error "NASTY" end
     return { score = cfg.d * (1 + 0.1 * cfg.seed * cfg.width), count = cfg.d == 2 and 1857 or 100, curve = { x = { 1, 2 }, y = { cfg.d, cfg.seed } } }
   end,
-  metrics = { score = { "NASTY", unit = "s" } },
+  metrics = { score = { "NASTY", unit = "s" }, count = { "counted" } },
   figures = { { "bars", y = "score", x = "width", by = "core", title = "NASTY" }, { "lines", y = "curve", by = "core" } },
   claims = { { id = "NASTY", text = "NASTY https://example.org/a.", source = "NASTY",
     test = { "better", metric = "score", a = { core = "plain" }, b = { core = "NASTY" } } },

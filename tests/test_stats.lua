@@ -81,6 +81,29 @@ t.test("Wilson's interval; Student's, paired and Welch's: scipy's", function()
   held("paired_t", function(task, level) return stats.paired_t_interval(want.x[task], want.z[task], level) end)
 end)
 
+t.test("the interval of a mean within a range: statsmodels', of as many trials as would spread so much", function()
+  for i, c in ipairs(want.bounded) do
+    local of = "case " .. i
+    local mean, low, high, p = stats.bounded_interval(c.list, c.range[1], c.range[2], c.level, c.mean)
+    local span = c.range[2] - c.range[1]
+    t.near(mean, stats.mean(c.list), 0, of)
+    t.near(low, c.low, 1e-11 * span, of)
+    t.near(high, c.high, 1e-11 * span, of)
+    same(p, c.p, 1e-8, of)
+    t.ok(low >= c.range[1] and high <= c.range[2], of)
+    t.eq(low <= c.mean and c.mean <= high, p >= 1 - c.level, of .. ": p and the interval agree")
+  end
+  local _, low, high = stats.bounded_interval({ 0.4999, 0.5, 0.5003 }, 0, 1)         -- far from the ends: Student's
+  local _, t_low, t_high = stats.t_interval { 0.4999, 0.5, 0.5003 }
+  t.near(low, t_low, 1e-6)
+  t.near(high, t_high, 1e-6)
+  local mean, same_low, same_high, p = stats.bounded_interval({ 1, 1, 1 }, 0, 1, 0.95, 0.5)
+  t.ok(mean == 1 and same_low == 1 and same_high == 1 and p == 0)
+  t.raises(function() stats.bounded_interval({ 0.5, 1.2 }, 0, 1) end, "number 2 is 1.2, expected a number from 0 to 1")
+  t.raises(function() stats.bounded_interval({ 0.5, 0.7 }, 1, 0) end, "from 1 to 0 is no range")
+  t.raises(function() stats.bounded_interval({ 0.5, 0.7 }, 0, 1, 0.95, 2) end, "value is 2")
+end)
+
 t.test("paired shares: Newcombe's published example, and what must hold", function()
   local d, low, high = stats.paired_shares(36, 12, 2, 0)             -- 0.0569 to 0.3404 by method 10
   t.near(d, 0.2, 1e-12)
@@ -245,6 +268,7 @@ t.test("of one seed there is an estimate and no interval", function()
   none("paired difference", stats.paired_difference(one, one, stats.mean))
   none("probability of improvement", stats.probability_of_improvement(two, one))
   none("t", stats.t_interval { 3 })
+  none("within a range", stats.bounded_interval({ 0.3 }, 0, 1))
   none("paired t", stats.paired_t_interval({ 3 }, { 4 }))
   none("Welch", stats.welch_interval({ 3 }, { 4, 5 }))
   local p = stats.profile(one, { 0, 0.6 })
@@ -289,6 +313,25 @@ t.test("95 % intervals of normal seeds hold the truth in 95 %: Student's, paired
     return low <= 1 and 1 <= high
   end)
   t.ok(paired < apart / 5, "what seeds share falls out")
+end)
+
+-- Scores of three seeds, 1 - u^4 with u even in 0..1: most near 1, where Student's interval is lopsided.
+t.test("95 % intervals of scores near the end of their range: within it, and they hold more often than Student's", function()
+  local function scores(k)
+    local list = normal(k, 10, 3, 0, 1)
+    for i, z in ipairs(list) do list[i] = 1 - stats.normal_cdf(z) ^ 4 end
+    return list
+  end
+  local student, bounded = 0, 0
+  for k = 1, 3000 do
+    local list = scores(k)
+    if holds(0.8, stats.t_interval(list)) then student = student + 1 end
+    local _, low, high = stats.bounded_interval(list, 0, 1)
+    t.ok(low >= 0 and high <= 1)
+    if low <= 0.8 and 0.8 <= high then bounded = bounded + 1 end
+  end
+  t.ok(bounded > student + 60, bounded .. " against " .. student)
+  t.near(bounded / 3000, 0.88, 0.02)
 end)
 
 t.test("Wilson's interval of ten trials holds 95 % on average over all shares, counted exactly", function()

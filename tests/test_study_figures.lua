@@ -55,9 +55,9 @@ local function values(core, corridor, seeds)
   return list
 end
 
--- Student's mean, low and high.
+-- Mean, low and high by Student's t, within 0..1.
 local function t_of(list)
-  local mean, low, high = stats.t_interval(list)
+  local mean, low, high = stats.bounded_interval(list, 0, 1)
   return { mean, low, high }
 end
 
@@ -75,7 +75,7 @@ t.test("bars: means with Student's interval of the seeds that are there; the oth
   near_all(seen.gru40.seeds, values("gru", 40, { 1, 3 }))
   t.eq(seen.gru40.y, (stats.t_interval(values("gru", 40, { 1, 3 }))))
   near_all(seen.galite20.seeds, values("galite", 20, { 1, 2 }))
-  for _, what in ipairs { "Mean of 2 to 3 seeds, Student's 95 %% t interval", "failed: core=gru,corridor=40,seed=2%.",
+  for _, what in ipairs { "Mean of 2 to 3 seeds, 95 %% interval by Student's t, within the range%.", "failed: core=gru,corridor=40,seed=2%.",
                           "not finished: core=galite,corridor=20,seed=3%." } do t.ok(fig.note:find(what), fig.note) end
   figures.svg(fig)
 end)
@@ -99,7 +99,57 @@ t.test("an axis that is not told apart: each seed's mean, and only of seeds that
   t.ok(fig.note:find "Each seed's number is its mean over corridor 20, 40, 60%.", fig.note)
   fig = figure.new(whole, spec, { "bars", y = "wall_s", by = "core", where = { corridor = 40 } })
   near_all(fig.bars[2].seeds, { 10, 20, 30 })
-  t.eq(fig.y.unit, "s")
+  t.eq(fig.y.unit, "s") t.ok(fig.note:find "Mean of 3 seeds, Student's 95 %% t interval%.", fig.note)
+end)
+
+t.test("no interval leaves the range of what is measured; where numbers do, it is Student's", function()
+  local near_one = write_study("near-one", 3, true)
+  for _, c in ipairs(near_one.cells) do c.metrics.score = c.seed == 1 and 0.7 or 1 end
+  for _, f in ipairs { { "bars", y = "score", by = "core" }, { "lines", y = "score", x = "corridor", by = "core" } } do
+    local fig = figure.new(near_one, spec, f)
+    local bar = fig.bars and fig.bars[1] or { y = fig.lines[1].y[1], low = fig.lines[1].low[1], high = fig.lines[1].high[1] }
+    near_all({ bar.y, bar.low, bar.high }, t_of { 0.7, 1, 1 })
+    t.ok(bar.high <= 1 and bar.low < 0.7)
+  end
+  for _, c in ipairs(near_one.cells) do c.metrics.score = c.metrics.score + 0.1 end
+  local bar = figure.new(near_one, spec, { "bars", y = "score", by = "core" }).bars[1]
+  t.near(bar.high, (select(3, stats.t_interval { 0.8, 1.1, 1.1 })), 1e-12)
+end)
+
+t.test("a geometric mean: Student's interval of logarithms; without it where a number is 0; no band with holes", function()
+  local some = write_study("some", 3, true)
+  for _, c in ipairs(some.cells) do c.metrics.score = 10 ^ (c.seed + (c.labels.corridor == "40" and 1 or 0)) end
+  local f = { "lines", y = "score", x = "corridor", by = "core", log = "y", statistic = "geometric" }
+  local fig = figure.new(some, {}, f)
+  local _, low, high = stats.t_interval { math.log(10), math.log(100), math.log(1000) }
+  near_all({ fig.lines[1].y[1], fig.lines[1].low[1], fig.lines[1].high[1] }, { 100, math.exp(low), math.exp(high) })
+  t.near(fig.lines[1].y[2], 1000, 1e-9)
+  t.ok(fig.note:find "Geometric mean of 3 seeds, 95 %% interval by Student's t of the logarithms%.", fig.note)
+  for _, c in ipairs(some.cells) do if c.seed == 2 and c.labels.corridor == "40" then c.metrics.score = 0 end end
+  fig = figure.new(some, {}, f)
+  t.eq(fig.lines[1].low, nil) t.near(fig.lines[1].y[2], 10100 / 3, 1e-9)
+  for _, c in ipairs(some.cells) do if c.seed > 1 and c.labels.corridor == "20" then c.status = "failed" end end
+  fig = figure.new(some, {}, { "lines", y = "score", x = "corridor", by = "core" })
+  t.eq(fig.lines[1].low, nil) t.eq(#fig.lines[1].y, 3)
+  t.raises(function() figure.new(some, {}, { "bars", y = "score", by = "core", statistic = "geometric" }) end, "is for lines")
+end)
+
+t.test("figures in German: notes, axes and tables have no English in them", function()
+  local de = require("mneme.studies.figure_words").de
+  local section = require "mneme.figures.section"
+  local english = { "seeds", "Mean", "interval", "steps", "Left out", "not finished", "failed", "in place of", "wall", "by ", " to ", "the ", "Over",
+    "share" }
+  for _, f in ipairs { { "bars", y = "score", by = "core" }, { "bars", y = "wall_s", x = "corridor", by = "core" },
+    { "curves", y = "charts/score", by = "core", where = { corridor = "200" } }, { "lines", y = "score", x = "corridor", by = "core", log = "xy" },
+    { "heat", y = "score", x = "corridor", by = "core" }, { "profile", y = "score", by = "core" } } do
+    local fig = figure.new(three, { metrics = { score = { "Erfolg", range = { 0, 1 } } } }, f, de)
+    for _, text in ipairs { fig.title, fig.note, fig.x.label or "", fig.y.label or "" } do
+      for _, word in ipairs(english) do t.ok(not (" " .. text .. " "):find(word, 1, true), text) end
+    end
+    local page = section.html(fig, "a", { against = "über", numbers = "Zahlen", save_csv = "CSV", save_svg = "SVG", table = de.table })
+    local table_text = page:match "<caption>.*</tbody>":gsub("<[^>]*>", " ")
+    for _, word in ipairs { "interval", " to ", " at ", "seeds" } do t.ok(not table_text:find(word, 1, true), table_text) end
+  end
 end)
 
 t.test("curves: the mean of seeds at each step, against steps, time and FLOPs", function()
@@ -108,7 +158,7 @@ t.test("curves: the mean of seeds at each step, against steps, time and FLOPs", 
   for i = 1, 10 do
     local column = {}
     for seed = 1, 3 do column[seed] = score("gru", 40, seed) * i / 10 end
-    local mean, low, high = stats.t_interval(column)
+    local mean, low, high = stats.bounded_interval(column, 0, 1)
     local line = fig.lines[1]
     t.eq(line.x[i], 100 * i)
     near_all({ line.y[i], line.low[i], line.high[i] }, { mean, low, high })
@@ -216,7 +266,7 @@ t.test("all figures of a study, the same bytes each time", function()
   local all = { metrics = spec.metrics, figures = { { "bars", y = "score", by = "core" }, { "curves", y = "charts/score", by = "core" } } }
   local function bytes()
     local parts = {}
-    for i, fig in ipairs(figure.all(twelve, all)) do parts[i] = figures.section(fig, "f" .. i) end
+    for i, f in ipairs(all.figures) do parts[i] = figures.section(figure.new(twelve, all, f), "f" .. i) end
     return table.concat(parts)
   end
   t.eq(bytes(), bytes())

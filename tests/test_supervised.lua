@@ -181,7 +181,7 @@ t.test("an update is Adam's step on the gradient of the mean cross-entropy", fun
     local made, fine = learner:advance()
     t.eq(made, 16)
     t.ok(fine)
-    t.near(learner.loss[0], want, 1e-5)
+    t.near(learner.losses.loss, want, 1e-5)
     local mine = learner.model:state_dict()
     for name, p in pairs(reference:state_dict()) do
       for i = 0, p:size() - 1 do t.near(mine[name]:data()[i], p:data()[i], 2e-4, name) end
@@ -194,7 +194,7 @@ t.test("carry=0 begins every batch with an empty memory", function()
   for _, carry in ipairs { 1, 0 } do
     local learner = learner_of({ lr = 0, carry = carry }, letters_task(), "gru")
     for _ = 1, 3 do learner:advance() end
-    losses[carry] = learner.loss[0]
+    losses[carry] = learner.losses.loss
     local sum, state = 0, learner.state[learner.model.core:state_names()[1]]
     for i = 0, state:size() - 1 do sum = sum + math.abs(state:data()[i]) end
     t.eq(sum > 0, carry == 1)

@@ -64,6 +64,8 @@ t.test("the grid of a study: axes, sizes, seeds, labels", function()
   t.eq(plan.cells[4].name, "a=1,core=scalar,kind=fast,seed=1")
   t.eq(table.concat(plan.cells[4].words, " "), "a=1 core=galite core.gate=scalar lr=0.5 seed=1 threads=1")
   t.eq(plan.cells[#plan.cells].seed, 3)
+  plan = sweep.plan({ script = study }, { "a=1", "core=gru", "kind=slow", "lr=0.3", "seed=1" })
+  t.eq(table.concat(plan.cells[1].words, " "), "a=1 core=gru lr=0.1 seed=1 lr=0.3 threads=1")            -- one's word is the last
   t.eq(#sweep.plan({ script = study }, { "quick=1" }).cells, 1 * 2 * 2 * 2)
   plan = sweep.plan({ script = study, seeds = "5..6" }, { "core=scalar", "a=2,9", "kind=fast", "pause=0" })
   t.eq(#plan.cells, 2 * 2)
@@ -89,6 +91,36 @@ t.test("what cannot be swept says so", function()
     local bad = write("bad.lua", 'local mn = require "mneme"\nmn.study { run = function() end, ' .. text .. " }")
     t.raises(function() sweep.plan({ script = bad }, {}) end, what)
   end
+  local function declares(text)
+    return function()
+      local bad = write("bad.lua", ('local mn = require "mneme"\nreturn mn.study { axes = { core = { "gru", "lstm", quick = { "rwkv7" } } }, '
+        .. 'metrics = { score = { "it", range = { 0, 1 } } },\n  run = function() end, %s }'):format(text))
+      sweep.plan({ script = bad }, {})
+    end
+  end
+  for text, what in pairs {
+    ['metrics = { score = { "it", ragne = { 0, 1 } } }'] = "unknown key of metric score: 'ragne'; did you mean 'range'",
+    ['metrics = { score = { "it", range = { 1, 0 } } }'] = "range is 1,0, expected { low, high }",
+    ['figures = { { "bars", y = "scroe", by = "core" } }'] = "unknown figure 1: y = 'scroe'; did you mean 'score'",
+    ['figures = { { "bars", y = "score", by = "coer" } }'] = "unknown axis of figure 1: by = 'coer'; did you mean 'core'",
+    ['figures = { { "bar", y = "score" } }'] = "unknown figure 1: kind 'bar'; did you mean 'bars'",
+    ['figures = { { "lines", y = "score", x = "core", log = "z" } }'] = "unknown figure 1: log = 'z' (known: x xy y)",
+    ['figures = { { "curves", y = "charts/score", by = "core", where = { corridor = 1 } } }'] = "unknown axis in where of figure 1: 'corridor'",
+    ['figures = { { "curves", y = "charts/score", by = "core", where = { core = "gur" } } }'] = "'gur'; did you mean 'gru'",
+    ['references = { { "guessing", y = 0.5, of = "scor" } }'] = "unknown reference 1: of = 'scor'; did you mean 'score'",
+    ['references = { { "guessing" } }'] = "expected { name, y = number",
+    ['claims = { { id = "m", text = "", test = { "better", metric = "sore", a = { core = "gru" }, b = { core = "lstm" } } } }'] =
+      "unknown claim m: metric 'sore'; did you mean 'score'",
+    ['claims = { { id = "m", text = "", test = { "better", metric = "score", a = { core = "gru" }, b = { core = "lsmt" } } } }'] =
+      "unknown value of axis core in b of claim m: 'lsmt'; did you mean 'lstm'",
+    ['claims = { { id = "m", text = "", test = { "better", metric = "score", a = { coer = "gru" }, b = { core = "lstm" } } } }'] =
+      "'coer'; did you mean 'core'",
+    ['claims = { { id = "m", text = "", test = { "best", metric = "score" } } }'] = "kind of test 'best' (known: at_least better equal ratio)",
+  } do
+    local ok, problem = pcall(declares(text))
+    t.ok(not ok and tostring(problem):find(what, 1, true), text .. ": " .. tostring(problem))
+  end
+  declares 'claims = { { text = "", test = { "better", metric = "cpu_s", a = { core = "rwkv7" }, b = { core = "gru" } } } }'()
   t.raises(function() mn.study { title = "no run" } end, "either run")
   t.raises(function() grid.check { a = {} } end, "is no list")
 end)
@@ -115,6 +147,19 @@ t.test("every cell is lived once; again: none; more seeds: only those", function
   end
   status, out = run("quick=1 pause=0.5 run=" .. path "once")
   t.eq(status, 2) t.ok(out:find "other settings", out)
+end)
+
+t.test("a folder that holds another study, or a run, stays as it is", function()
+  local other = write("other_study.lua", 'return require("mneme").study { axes = { a = { 1 } }, run = function(cfg) return { score = cfg.a } end }\n')
+  local before = shell.run(here, "find once | sort")
+  local status, out = mneme("sweep " .. other .. " estimate=0 run=" .. path "once")
+  t.eq(status, 2) t.ok(out:find("once holds a sweep of " .. study .. ", not of " .. other .. " (run=FOLDER puts this one elsewhere)", 1, true), out)
+  t.eq(shell.run(here, "find once | sort"), before)
+  local cell = "once/cells/a=1,core=gru,kind=fast,seed=1"
+  before = shell.run(here, ("find '%s' | sort"):format(cell))
+  status, out = mneme(("sweep %s estimate=0 run='%s'"):format(other, path(cell)))
+  t.eq(status, 2) t.ok(out:find("seed=1 is a run, not a study", 1, true), out)
+  t.eq(shell.run(here, ("find '%s' | sort"):format(cell)), before)
 end)
 
 t.test("a cell that fails is kept, reported and tried once more", function()
@@ -209,10 +254,10 @@ return require("mneme").study { of = "tmaze", seeds = { 2, quick = 1 },
 ]])
   local plan = sweep.plan({ script = script }, { "quick=1" })
   t.eq(#plan.cells, 2)
-  t.eq(table.concat(plan.cells[1].words, " "), "quick=1 core=gru core.d_model=8 corridor=4 seed=1 threads=1")
+  t.eq(table.concat(plan.cells[1].words, " "), "core=gru core.d_model=8 corridor=4 seed=1 quick=1 threads=1")
   t.eq(table.concat(sweep.plan({ script = script }, { "core=small", "steps=32" }).cells[1].words, " "),
-    "steps=32 core=gru core.d_model=16 corridor=4 seed=1 threads=1")
-  t.eq(sweep.plan({ script = script }, { "quick=1", "core=small" }).cells[1].words[3], "core.d_model=8")
+    "core=gru core.d_model=16 corridor=4 seed=1 steps=32 threads=1")
+  t.eq(sweep.plan({ script = script }, { "quick=1", "core=small" }).cells[1].words[2], "core.d_model=8")
   t.raises(function() sweep.plan({ script = script }, { "coridor=4" }) end, "coridor")
   local status, out = mneme(("sweep %s quick=1 estimate=0 run=%s"):format(script, path "of"))
   t.eq(status, 0, out)

@@ -80,4 +80,33 @@ t.test("a full disk, and one that cannot be written to: what is there stays, wit
   if not ok then error(problem, 0) end
 end)
 
+t.test("a disk that fills up in the middle of a cell: it says so, and goes on from its last checkpoint to the same numbers", function()
+  files.write(path "letters", { ("how vexingly quick daft zebras jump over it. "):rep(60) })
+  local words = "sweep char_lm file=letters core=gru core.n_layers=1 parameters=2000 d_embed=8 batch=2 length=8 eval_every=64 eval_batches=4 steps=640 "
+    .. "checkpoint_every=64 seeds=1 estimate=0 attempts=1 run="
+  local said, status = shell.mneme(here, words .. "whole")
+  t.eq(status, 0, said)
+  files.make_folder(path "small")
+  said, status = shell.run(here, "mount -t tmpfs -o size=120k none small")
+  if status ~= 0 then t.skip("no small disk can be made: " .. said:gsub("%s+$", "")) end
+  local ok, problem = pcall(function()
+    said, status = shell.mneme(here, words .. "small/study")
+    t.eq(status, 1, said) t.ok(said:find "No space left on device" and not said:find "traceback", said)
+    local cell = folder.load(path "small/study").cells[1]
+    t.ok(cell.status ~= "done", cell.status)
+    local last = 0
+    for _, name in ipairs(files.list(cell.path .. "/checkpoints")) do last = math.max(last, tonumber(name:match "^step%-(%d+)%.safetensors$") or 0) end
+    t.ok(last >= 64 and last < 640, "the last checkpoint is at " .. last)
+    shell.run(here, "mount -o remount,size=9m small")
+    said, status = shell.mneme(here, words .. "small/study")
+    t.eq(status, 0, said)
+    t.ok(files.read(path "small/study/cells/" .. cell.name .. "/log.txt"):find("going on at step " .. last, 1, true))
+    local after, whole = folder.load(path "small/study").cells[1], folder.load(path "whole").cells[1]
+    t.eq(after.status, "done")
+    for name, value in pairs(whole.metrics) do t.eq(after.metrics[name], value, name) end
+  end)
+  shell.run(here, "umount small")
+  if not ok then error(problem, 0) end
+end)
+
 os.execute("rm -r '" .. here .. "'")

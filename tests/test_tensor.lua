@@ -390,3 +390,17 @@ t.test("numbers that a backward pass still needs are not overwritten", function(
   x:copy(rig.normal({ 2, 3 }, 3))
   mn.no_grad(function() mn.keep(mn.linear(x, w), x) end)
 end)
+
+t.test("numbers and words after the tensors are options, in the order of the signature", function()
+  local x = mn.tensor { shape = { 2, 3, 4 } }
+  for i = 0, 23 do x:data()[i] = i end
+  t.eq(table.concat(x:reshape(6, -1):shape(), ","), "6,4")
+  t.eq(table.concat(x:sum(1, 1):shape(), ","), "2,1,4")
+  t.eq(x:slice(2, 1, 3):at(2, 3, 2), 22)
+  t.eq(table.concat(mn.concat(x, x, 0):shape(), ","), "4,3,4")
+  t.eq(x:normalise("sum", 0):at(1, 1, 4), 3 / 6)
+  t.raises(function() return x:reshape(1, 2, 3, 4, 1, 1, 1) end, "reshape: too many arguments")
+  t.raises(function() return x:reshape "wide" end, 'reshape: d0 = "wide", expected a number')
+  t.raises(function() return x:normalise "length" end, 'normalise: by = "length", expected one of l2, sum, rms')
+  t.raises(function() return x:add(2) end, "add: b is 2, expected a tensor")
+end)

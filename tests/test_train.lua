@@ -3,6 +3,7 @@
 local t = require "tests.harness"
 local files = require "mneme.files"
 local rig = require "tests.core_rig"
+local run_module = require "mneme.run"
 local safetensors = require "mneme.safetensors"
 local shell = require "tests.shell"
 
@@ -108,6 +109,20 @@ t.test("a run is one process's: another that would go on with it is refused, and
   t.ok(text:find "held/lock: process %d+ is at work here", text)
   t.eq(log_of "held":sub(1, #before), before)
   t.eq(select(2, run("resume=held steps=" .. 20 * STEP)), 0, "a dead process holds nothing")
+end)
+
+t.test("who looks at a run while it is trained finds the checkpoints that took the place of those it had listed", function()
+  local folder = dir .. "/held/checkpoints/"
+  local seen = run_module.load(dir .. "/held")
+  local names = checkpoints "held"
+  local at = seen:latest().step
+  files.rename(folder .. names[#names], folder .. ("step-%d.safetensors"):format(at + 1))
+  for i = 1, #names - 1 do files.remove(folder .. names[i]) end
+  t.eq(seen:latest().step, at)           -- what the file itself says
+  t.eq(#seen.checkpoints, 1)
+  seen = run_module.load(dir .. "/held")
+  seen.checkpoints = { { step = 1, path = folder .. "step-1.safetensors" } }
+  t.eq(seen:best().step, at)
 end)
 
 t.test("another seed is another run", function()

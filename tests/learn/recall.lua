@@ -1,4 +1,4 @@
--- recall.lua -- multi-query associative recall (experiments/recall.lua, quick=1): a memory that erases what it writes
+-- recall.lua -- multi-query associative recall (experiments/recall.lua, quick=1 pairs=4): a memory that erases what it writes
 -- over finds the values of its keys; plain linear attention of as many parameters learns no more than which values
 -- there were (one of four is right).
 local t = require "tests.harness"
@@ -7,7 +7,7 @@ local rig = require "tests.learn_rig"
 for _, case in ipairs { { "gated_deltanet", 0.95, 1 }, { "linear_transformer", 0, 0.5 } } do
   for seed = 1, 2 do
     t.test(("%s, seed %d"):format(case[1], seed), function()
-      local run, said = rig.train("recall", ("quick=1 steps=1500000 core=%s seed=%d"):format(case[1], seed), case[1] .. seed)
+      local run, said = rig.train("recall", ("quick=1 pairs=4 steps=1500000 core=%s seed=%d"):format(case[1], seed), case[1] .. seed)
       local steps = tonumber(said:match ": (%d+) steps, on the validation")
       t.ok(steps, said:match "[^\r\n]*%s*$")
       local accuracy = tonumber(rig.mneme("eval " .. run):match "accuracy ([%d.]+)")

@@ -13,6 +13,7 @@ import numpy as np
 from rliable import library, metrics
 from scipy import special, stats
 from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_confint, proportions_ztest
 
 REPS, REPEATS = 2000, 40
 rng = np.random.default_rng(7)
@@ -101,6 +102,20 @@ for level in [0.9, 0.95, 0.99]:
                         ("paired_t", stats.ttest_rel(x[task], z[task]))]:
             ci = r.confidence_interval(level)
             out[name].append([level, task + 1, float(ci.low), float(ci.high), float(r.pvalue)])
+
+# The mean of numbers that lie in a range: Wilson's interval of as many trials as would have their spread, with the
+# quantile of Student's t, which is told to statsmodels as the level at which the normal one is as large.
+out["bounded"] = []
+for level in [0.9, 0.95]:
+    for a, low, high, mean in [([0.2, 0.9, 1.0], 0, 1, 0.5), ([1, 1, 1, 0.98], 0, 1, 0.9), ([0, 0, 0, 0, 1], 0, 1, 0.3), ([0.5, 0.51], 0, 1, 0.4),
+                               ([-3, 2, 4.5, 4.9], -5, 5, 0), ([195, 200, 188, 150, 199], 0, 200, 180)]:
+        a = (np.array(a, float) - low) / (high - low)
+        m, t = a.mean(), stats.t(len(a) - 1)
+        trials = m * (1 - m) / (a.var(ddof=1) / len(a))
+        ci = proportion_confint(m * trials, trials, 2 * stats.norm.sf(t.ppf(0.5 + level / 2)), method="wilson")
+        z = proportions_ztest(m * trials, trials, (mean - low) / (high - low), prop_var=(mean - low) / (high - low))[0]
+        out["bounded"].append({"list": numbers(low + (high - low) * a), "range": [low, high], "level": level, "mean": mean,
+                               "low": low + (high - low) * ci[0], "high": low + (high - low) * ci[1], "p": float(2 * t.sf(abs(z)))})
 
 # ---- tests ----
 

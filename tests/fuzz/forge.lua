@@ -1,0 +1,96 @@
+-- forge.lua -- saved copies of environments with other bytes and the right checksum, and a life after them.  For
+-- tests/test_forged.lua, by chance, and for the fuzzer (targets.lua), by what it has learned.
+local bit = require "bit"
+local ffi = require "ffi"
+
+-- engine/vec_copy.c: the check closes the stamp, and stands for all else.
+local STAMP = ffi.typeof [[struct { char kind[8], name[32]; int32_t version, stride, n_params, last, length, changed;
+  uint32_t stream[6]; double sum, param[24]; uint64_t text, check; }]]
+local BYTES, CHECK = ffi.sizeof(STAMP), ffi.offsetof(STAMP, "check")
+
+local forge = { first = BYTES }
+
+local function digest(h, data, n)
+  for i = 0, n - 1 do h = bit.bxor(h, data[i]) * 1099511628211ULL end
+  return h
+end
+
+---Whole numbers of 0 .. n-1, by turns as a seed has them.
+function forge.random(seed)
+  local state = seed
+  return function(n)
+    state = (state * 48271) % 2147483647
+    return n > 0 and state % n or 0
+  end
+end
+
+---The bytes after `change(self, stamp, n)` has had them, with the check made right.
+---@param bytes string from task:save
+---@param change fun(self: ffi.cdata*, stamp: ffi.cdata*, n: integer) n: how many bytes self has
+---@return string
+function forge.signed(bytes, change)
+  local copy = ffi.new("uint8_t[?]", #bytes)
+  ffi.copy(copy, bytes, #bytes)
+  local stamp = ffi.cast(ffi.typeof("$ *", STAMP), copy)
+  change(copy + BYTES, stamp, #bytes - BYTES)
+  stamp.check = digest(digest(0xcbf29ce484222325ULL, copy, CHECK), copy + BYTES, #bytes - BYTES)
+  return ffi.string(copy, #bytes)
+end
+
+local odd = { 0, 1, 2, 127, 128, 254, 255 }
+
+---One to four changes by chance, of single bytes or of numbers of four, and now and then of the stamp.
+function forge.changed(bytes, random)
+  return forge.signed(bytes, function(self, stamp, n)
+    for _ = 1, 1 + random(4) do
+      local at = random(n)
+      if random(12) == 0 then stamp.length = random(2) * 2147483647 elseif random(12) == 0 then stamp.sum = 0 / 0 end
+      if random(2) == 0 then self[at] = odd[1 + random(#odd)]
+      elseif random(2) == 0 then self[at] = bit.bxor(self[at], bit.lshift(1, random(8)))
+      else for i = at, math.min(at + 3, n - 1) do self[i] = random(256) end end
+    end
+  end)
+end
+
+---A task with the buffers of its steps.
+function forge.rig(task)
+  local space, count = task.observation_space, 1
+  for _, n in ipairs(space.shape) do count = count * n end
+  return { task = task, count = count, action = ffi.new "int32_t[1]", reward = ffi.new "float[1]",
+    terminated = ffi.new "uint8_t[1]", truncated = ffi.new "uint8_t[1]",
+    obs = ffi.new(space.dtype == "f32" and "float[?]" or "uint8_t[?]", count) }
+end
+
+-- Codes are looked up in tables, and a number that is none spreads: neither may come out.
+local function check(rig)
+  local space = rig.task.observation_space
+  for i = 0, rig.count - 1 do
+    local x = rig.obs[i]
+    if x ~= x or (space.codes and x >= space.codes) then
+      error(("%s: slot %d of the observation is %g"):format(rig.task.id, i, x))
+    end
+  end
+  if rig.reward[0] ~= rig.reward[0] then error(rig.task.id .. ": the reward is NaN") end
+end
+
+function forge.step(rig, random)
+  rig.action[0] = random(rig.task.action_space.n)
+  rig.task:step_raw(rig.action, rig.obs, rig.reward, rig.terminated, rig.truncated)
+end
+
+function forge.restore(rig, bytes) rig.task:restore(0, bytes, rig.obs) end
+
+---So many steps, with a look at all there is to see before and after.
+function forge.live(rig, random, steps)
+  check(rig)
+  for _ = 1, 2 do
+    rig.task:draw(0)
+    rig.task:truth(0)
+    for _ = 1, steps / 2 do
+      forge.step(rig, random)
+      check(rig)
+    end
+  end
+end
+
+return forge

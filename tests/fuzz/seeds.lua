@@ -1,0 +1,45 @@
+-- seeds.lua -- what the fuzzer begins with: for each target a few inputs that are in order, written into FOLDER/TARGET.
+--   luajit tests/fuzz/seeds.lua FOLDER
+package.path = "./?.lua;./lua/?.lua;./lua/?/init.lua;" .. package.path
+local mn = require "mneme"
+local files = require "mneme.files"
+local recording = require "mneme.recording"
+local safetensors = require "mneme.safetensors"
+local tensor = require "mneme.tensor"
+
+local folder = arg[1]
+local made = {}
+
+-- A path for one more input of a target.
+local function path(target)
+  made[target] = (made[target] or 0) + 1
+  files.make_folder(("%s/%s"):format(folder, target))
+  return ("%s/%s/%d"):format(folder, target, made[target])
+end
+local function put(target, text) files.write(path(target), { text }) end
+
+safetensors.write(path "safetensors", { { "w", tensor.new { { 1, 2 }, { 3, 4 } } }, { "n", tensor.new { shape = { 3 }, dtype = "u8" } } },
+  { made_by = "hand" })
+for _, text in ipairs { '{"a": [1, -2.5e3, true, null], "b": {"c": "\\u00e9\\n"}}', "[]", '"x"', "1e308" } do put("json", text) end
+for _, t in ipairs { { "tmaze", corridor = 5 }, { "memory_maze" }, { "gridworld" }, { "mystery_path_grid" }, { "repeat_previous" } } do
+  t.num_envs = 1
+  local task = mn.env(t)
+  local obs, record = task:reset(3), recording.new(task, 0, { fields = { value = { shape = { 1 } } } })
+  record:begin(obs:data())
+  for k = 1, 30 do
+    record:think { value = { k } }
+    local next_obs, reward, terminated, truncated = task:step { k % task.action_space.n }
+    record:add(k % task.action_space.n, reward:data()[0], terminated:data()[0] ~= 0, truncated:data()[0] ~= 0, next_obs:data())
+  end
+  record:write(path "trajectory")
+end
+for i = 0, 17 do put("restore", string.char(i, 0, 0, 1, 5, 0, 255)) end
+put("config", '{"script": "a.lua", "config": {"corridor": 7, "lr": 0.5, "core": {"name": "gru", "d_model": 4}, "hidden": [1, 2],'
+  .. ' "group": {"a": 2, "deep": {"b": "d"}}, "name": "y", "on": true, "seed": 3}}')
+put("overrides", "corridor=7\nlr=0.5\ncore=lstm\ncore.d_model=3\ngroup.deep.b=x\nhidden=1,2,3\n--on\nname=y\nenv.corridor=9")
+put("map", "########\n#SaA?.1#\n#.....2#\n########")
+put("map", "#####\n#S.G#\n#.!.#\n#####")
+put("text", "The cat sat on the mat; the cat sat.\n\tna\195\175ve 42\n")
+for i = 0, 120, 4 do put("ops", string.char(i, 1, 2, 3, 130, 0, 1, 2, 3, 66, 0, 1, 5, 66, 0, 1, 5, 66, 1, 1, 5)) end
+local canvas = files.read "tests/golden/tmaze.png"
+put("image", #canvas < 60000 and canvas or canvas:sub(1, 60000))

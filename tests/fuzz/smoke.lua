@@ -1,0 +1,51 @@
+-- smoke.lua -- the fuzzer's targets without the fuzzer: each gets so many inputs, its seeds with bytes changed by chance.
+--   luajit tests/fuzz/smoke.lua SEEDS INPUTS      last line: how many inputs were taken well
+package.path = "./?.lua;./lua/?.lua;./lua/?/init.lua;" .. package.path
+local ffi = require "ffi"
+local folder, most = arg[1], tonumber(arg[2])
+local forge = require "tests.fuzz.forge"
+local files = require "mneme.files"
+local find = require "mneme.find"
+
+local seeds = {}
+for _, name in ipairs(files.list(folder)) do
+  seeds[name] = {}
+  for _, file in ipairs(files.list(folder .. "/" .. name)) do
+    table.insert(seeds[name], (files.read(("%s/%s/%s"):format(folder, name, file))))
+  end
+end
+local targets = require "tests.fuzz.targets"       -- from here on every file is the input
+
+-- Some bytes written over, a piece cut out or put in twice.
+local function changed(text, random)
+  for _ = 1, 1 + random(4) do
+    local at, kind = 1 + random(#text), random(8)
+    local piece = text:sub(at, at + random(16))
+    if kind == 0 then text = text:sub(1, at - 1) .. text:sub(at + #piece)
+    elseif kind == 1 then text = text:sub(1, at) .. piece .. text:sub(at + 1)
+    elseif kind == 2 then text = text:sub(1, at - 1) .. (random(2) == 0 and "999999999" or "-1") .. text:sub(at + 1)
+    else text = text:sub(1, at - 1) .. string.char(random(256)) .. text:sub(at + 1) end
+  end
+  return text
+end
+
+local n = 0
+for _, name in ipairs(find.keys(targets)) do
+  local random = forge.random(#name)
+  for k = 1, most do
+    local of = seeds[name]
+    local text = of[k % #of + 1]
+    if k > #of then text = changed(text, random) end
+    local bytes = ffi.new("uint8_t[?]", #text + 1)
+    ffi.copy(bytes, text)
+    io.stderr:write(("%s %d: %q\n"):format(name, k, text))     -- read only after a crash
+    local fault = targets[name](bytes, #text)
+    if fault then
+      print(fault)
+      os.exit(1, false)
+    end
+    n = n + 1
+  end
+end
+print(n .. " inputs")
+os.exit(0, false)
