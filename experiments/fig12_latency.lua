@@ -46,6 +46,4 @@ return mn.study {
     { id = "faster", text = "After 2048 steps AGaLiTe is faster than GTrXL.", source = "paper, figure 12",
       test = { "better", metric = "step_us", a = { core = "gtrxl" }, b = { core = "agalite" }, where = { context = "2048" } } },
   },
-  report = { setup = "One thread; each time is the best of several. GTrXL keeps its keys and values of the window from step to step.",
-    beyond = "All memories of this repository stand beside the two of the figure." },
 }

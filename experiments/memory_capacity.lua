@@ -16,7 +16,7 @@ return mn.study {
   },
   settings = { core = { "agalite" }, d_model = 64, longest = 64, copies = 512, quick = { longest = 24, copies = 256 } },
   about = { longest = { "steps back", range = { 2, 1024 }, whole = true }, copies = { "samples", range = { 20, 4096 }, whole = true } },
-  seeds = { 5, quick = 2 },
+  seeds = { 5 },
   run = function(cfg)
     local B, T, name = cfg.copies, cfg.longest + 8, cfg.core[1]
     local options, known = { d_in = 4, d_model = cfg.d_model, n_layers = 1, n_heads = 4, d_head = 16, d_ffn = 64 }, mn.core(name).config

@@ -50,5 +50,4 @@ return mn.study {
     fewer("remembering", "remembering", ""), fewer("attention", "attention", ""), fewer("by_step", "by_step", ""),
     fewer("by_step-64", "by_step", ", d=64"),
   },
-  report = { discussion = "1,803,072 is the count of GaLiTe's released code at eta = 4, not of AGaLiTe's, 1,740,608." },
 }

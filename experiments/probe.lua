@@ -13,15 +13,15 @@ return mn.study {
   question = "Can the cue, the pose and the targets be read from what a memory holds, and from which head?",
   axes = {
     core = { "agalite", "galite", "gru",
-      quick = { { "agalite", n_layers = 2, d_model = 64, d_head = 16, d_ffn = 64, label = "agalite" }, { "gru", d_model = 64, label = "gru" } } },
+      quick = { { "agalite", n_layers = 1, d_model = 32, d_head = 16, d_ffn = 32, label = "agalite" }, { "gru", d_model = 64, label = "gru" } } },
     task = { { label = "tmaze", set = { env = "tmaze" } }, quick = { { label = "tmaze", set = { env = "tmaze" } } },
       { label = "memory_maze", set = { env = "memory_maze", learner = "ppo", num_envs = 64, lr = 1e-3 } } },
   },
   settings = { core = { "agalite" }, env = "tmaze", learner = "a2c", corridor = 20, from = "", steps = 5e6, num_envs = 8, num_steps = 128, hidden = 64,
-    lr = 3e-4, entropy_coef = 0.01, episodes = 512, last = 40, quick = { corridor = 8, steps = 1.5e5, episodes = 128, last = 8 } },
+    lr = 3e-4, entropy_coef = 0.01, episodes = 512, last = 40, quick = { steps = 8e5, hidden = 32, lr = 1e-3, episodes = 128, last = 16 } },
   about = { from = "a run whose agent is probed; none: it is trained", learner = { choices = { "a2c", "ppo" } },
     last = { "step of an episode up to which is asked", range = { 1, 1e5 }, whole = true }, corridor = "of T-Maze" },
-  seeds = { 3, quick = 2 }, references = { { "guessing", y = 0.5, of = "cue" } },
+  seeds = { 3 }, references = { { "guessing", y = 0.5, of = "cue", source = "two cues" } },
   run = function(cfg)
     local result, p, steps = {}, nil, {}
     for i = 0, 8 do steps[i + 1] = math.floor(i * cfg.last / 8 + 0.5) end

@@ -44,6 +44,4 @@ return mn.study {
     { id = "matrix", text = "AGaLiTe remembers for at least ten times fewer multiply-adds than GaLiTe.", source = "paper, table 1: r η d against η d²",
       test = { "ratio", metric = "remember", a = { core = "galite" }, b = { core = "agalite" }, at_least = 10, exact = true } },
   },
-  report = { model = "Windows and kept episodes have the length N. `mneme list complexity N=4096` prints the formulas.",
-    discussion = "The paper counts softmax without kept keys and values, O(N d²) a token; with them it is O(d² + N d), as here." },
 }
