@@ -21,7 +21,7 @@ ENGINE  := $(patsubst %.c,$(B)/%.o,$(wildcard engine/*.c engine/*/*.c))
 VIEW    := $(patsubst %.c,$(B)/%.o,$(wildcard scenes/view/*.c))
 HEADERS := $(wildcard engine/*.h engine/*/*.h scenes/view/*.h)
 
-.PHONY: all deps deps-demo deps-test demo test bench check learn golden format install clean help FORCE
+.PHONY: all deps deps-demo deps-test demo test bench check fuzz learn golden format clean help FORCE
 .DEFAULT_GOAL := all
 
 # One compile a CPU, unless -jN says otherwise.
@@ -33,7 +33,7 @@ all: $(B)/libmneme.so $(B)/mneme $(B)/libmneme_view.so     ## the program, for t
 
 $(B)/libmneme.so: $(ENGINE)
 	@echo "ld $@"
-	@$(CC) $(ALL_C) -shared -Wl,-z,nodelete -o $@.new $^ -ljansson -lpng -lgif -lz -ldl -lpthread -lm && mv $@.new $@
+	@$(CC) $(ALL_C) -shared -Wl,-soname,libmneme.so -Wl,-z,nodelete -o $@.new $^ -ljansson -lpng -lgif -lz -ldl -lpthread -lm && mv $@.new $@
 
 $(B)/libmneme_view.so: $(VIEW) $(B)/libmneme.so
 	@echo "ld $@"
@@ -44,15 +44,20 @@ $(B)/mneme: $(B)/lua/main.o
 	@echo "ld $@"
 	@$(CC) $(ALL_C) -o $@ $< $(shell pkg-config --libs luajit) -ldl -lm
 
-$(B)/%.o: %.c $(HEADERS) $(B)/registry.h $(B)/flags
+# Environments and rollouts have the same bits on a GPU: what is fused is written so.
+$(B)/engine/envs/%.o $(B)/engine/vec_there.o: EXACT := -ffp-contract=off
+
+$(B)/%.o: %.c $(HEADERS) $(B)/flags
 	@mkdir -p $(@D)
 	@echo "cc $<"
-	@$(CC) $(ALL_C) $($(firstword $(subst /, ,$*))_C) -c -o $@ $<
+	@$(CC) $(ALL_C) $(EXACT) $($(firstword $(subst /, ,$*))_C) -c -o $@ $<
 
 scenes_C = $(shell pkg-config --cflags sdl2 freetype2)
 lua_C    = $(shell pkg-config --cflags luajit) -DMNEME_PREFIX='"$(PREFIX)"'
 
-# The list of ops is the list of files: engine/ops/x.c defines mn_op_x, engine/envs/y.c mn_env_y.
+# The list of ops is the list of files: engine/ops/x.c defines mn_op_x, engine/envs/y.c mn_env_y.  Two files read it, so that
+# one more op or environment does not compile all others again.
+$(B)/engine/env.o $(B)/engine/signature.o: $(B)/registry.h
 $(B)/registry.h: FORCE
 	@mkdir -p $(B)
 	@{ echo '#include "op.h"'; echo '#include "env.h"'; \
@@ -72,16 +77,17 @@ $(B)/flags: FORCE
 FORCE:
 
 include gpu/gpu.mk
+include bindings/package.mk
 
 # ---- from nothing to running ----
 
 # Every Debian package of the project.
 BUILD_PACKAGES := gcc libc6-dev pkg-config libluajit-5.1-dev libjansson-dev librandom123-dev libpng-dev \
                   zlib1g-dev libgif-dev libsdl2-dev libfreetype-dev
-RUN_PACKAGES   := luajit lua-filesystem libopenblas0-pthread fonts-dejavu-core
+RUN_PACKAGES   := luajit libedit2 lua-filesystem libopenblas0-pthread fonts-dejavu-core
 DEMO_PACKAGES  := $(BUILD_PACKAGES) $(RUN_PACKAGES) ffmpeg
-TEST_PACKAGES  := $(BUILD_PACKAGES) $(RUN_PACKAGES) ffmpeg fortunes g++ xvfb xdotool lua-posix lua-check openmpi-bin \
-                  gnuplot-nox librsvg2-bin
+TEST_PACKAGES  := $(BUILD_PACKAGES) $(RUN_PACKAGES) python3-venv ffmpeg fortunes g++ xvfb xdotool lua-posix lua-check openmpi-bin \
+                  gnuplot-nox librsvg2-bin luarocks clang libclang-rt-14-dev
 
 # Install what is missing of a list: no questions, nothing that is merely recommended.
 install_missing = @command -v apt-get > /dev/null || { \
@@ -118,9 +124,11 @@ demo: deps-demo ## from nothing: packages, program, an agent trained on the T-Ma
 	@echo "once more:  $(B)/mneme view $(DEMO)"
 	@echo "live:       $(B)/mneme run experiments/demo.lua view=1 [core=gru] [corridor=40]"
 
+# The emulated kernels take minutes to compile: they are made where a test asks for them.
 TESTS :=
+EMULATED := $(if $(TESTS),$(if $(findstring gpu,$(TESTS))$(findstring mpi,$(TESTS)),test-gpu-programs),test-gpu-programs)
 test: deps-test ## from nothing: packages, program, all tests (TESTS="tests/test_x.lua ..." for some)
-	@$(MAKE) all test-gpu-programs
+	@$(MAKE) all $(EMULATED)
 	@MNEME_BUILD=$(abspath $(B)) luajit tests/run.lua $(TESTS)
 
 # ---- the workshop ----
@@ -136,8 +144,22 @@ ASAN := $(B)-asan
 check: deps-test ## all tests under AddressSanitizer and UBSan
 	@$(MAKE) B=$(ASAN) OPT="-O1 -g -fno-omit-frame-pointer" \
 	  CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all" all test-gpu-programs
-	@MNEME_BUILD=$(abspath $(ASAN)) ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	@MNEME_BUILD=$(abspath $(ASAN)) ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 MNEME_TEST_LIMIT=3600 \
 	  LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) luajit tests/run.lua $(TESTS)
+
+# The engine by clang, looked at by libFuzzer and both sanitizers; what inputs it finds stay in build-fuzz/corpus.
+FUZZ    := $(B)-fuzz
+TARGET  := config image json map ops overrides restore safetensors text trajectory
+SECONDS := 60
+fuzz: deps-test all ## everything that reads bytes, a minute each (TARGET=trajectory SECONDS=3600: one of them, for an hour)
+	@$(MAKE) B=$(FUZZ) CC="$(FUZZ_CC)" OPT="-O1 -g -fno-omit-frame-pointer" \
+	  CFLAGS="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all" $(FUZZ)/fuzz
+	@MNEME_BUILD=$(abspath $(B)) tests/fuzz/fuzz.sh $(FUZZ) $(SECONDS) $(TARGET)
+
+FUZZ_CC := clang
+$(B)/fuzz: tests/fuzz/fuzz.c $(B)/libmneme.so
+	@echo "ld $@"
+	@$(CC) $(ALL_C) -fsanitize=fuzzer $(lua_C) -o $@ $< -L$(B) -lmneme -Wl,-rpath,'$$ORIGIN' $(shell pkg-config --libs luajit)
 
 golden: all     ## keep what scenes look like now: what tests/test_golden.lua compares with
 	@mkdir -p tests/golden
@@ -146,18 +168,8 @@ golden: all     ## keep what scenes look like now: what tests/test_golden.lua co
 format:         ## lay out the lines of C that you have changed
 	@git clang-format --extensions c,h,cu,cuh
 
-TO = $(DESTDIR)$(PREFIX)
-install: all    ## into PREFIX (/usr/local), below DESTDIR if that is set
-	@install -d $(TO)/bin $(TO)/lib $(TO)/include/mneme $(TO)/share/mneme
-	@install $(B)/mneme $(TO)/bin/
-	@install -m 644 $(wildcard $(B)/libmneme.so $(B)/libmneme_view.so $(B)/libmneme_cuda.so) $(TO)/lib/
-	@install -m 644 engine/mneme.h scenes/view/view.h $(TO)/include/mneme/
-	@cp -R lua scenes experiments $(TO)/share/mneme/
-	@rm -r $(TO)/share/mneme/lua/main.c $(TO)/share/mneme/scenes/view
-	@echo "installed $(TO)/bin/mneme"
-
 clean:          ## remove what was built (runs stay)
-	rm -rf $(B) $(ASAN)
+	rm -rf $(B) $(ASAN) $(FUZZ)
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
