@@ -64,9 +64,10 @@ end
 -- Codes are looked up in tables, and a number that is none spreads: neither may come out.
 local function check(rig)
   local space = rig.task.observation_space
-  for i = 0, rig.count - 1 do
+  local codes = space.codes or math.huge
+  for i = 0, space.dtype == "u8" and codes >= 256 and -1 or rig.count - 1 do          -- any byte is a pixel
     local x = rig.obs[i]
-    if x ~= x or (space.codes and x >= space.codes) then
+    if x ~= x or x >= codes then
       error(("%s: slot %d of the observation is %g"):format(rig.task.id, i, x))
     end
   end

@@ -1,6 +1,6 @@
 /* fuzz.c -- a fuzzer (libFuzzer) for everything that reads bytes: hands them to the function of targets.lua that
-** $MNEME_FUZZ names.  Most readers are Lua, which no compiler instruments: here a hook tells libFuzzer which lines
-** follow each other, so that it learns its way through them as through C.
+** $MNEME_FUZZ names.  Most readers are Lua, which no compiler instruments: cover.lua does, so that libFuzzer learns its way
+** through them as through C.
 ** An error in our own words is a fine answer.  A crash, a hang, and a fault of Lua itself are not. */
 #define _GNU_SOURCE
 #include <lauxlib.h>
@@ -16,20 +16,11 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { EDGES = 1 << 14, MOST = 1 << 20 };
-__attribute__((section("__libfuzzer_extra_counters"))) static uint8_t edges[EDGES];
+enum { COUNTERS = 1 << 14, MOST = 1 << 20 };
+__attribute__((section("__libfuzzer_extra_counters"))) static uint8_t counters[COUNTERS];
 
 static lua_State *L;
 static uint8_t *fence;           /* what follows cannot be read: Lua reads through FFI, and no sanitizer sees that */
-
-static void on_line(lua_State *l, lua_Debug *where) {
-  static uint32_t last;
-  lua_getinfo(l, "S", where);
-  const uint32_t here = ((uint32_t)(uintptr_t)where->source >> 4) * 2654435761u + (uint32_t)where->currentline * 40503u;
-  uint8_t *edge = &edges[(here ^ last) % EDGES];
-  if (*edge < 255) ++*edge;
-  last = here >> 1;
-}
 
 static int give_up(const char *why) {
   fprintf(stderr, "fuzz: %s\n", why ? why : "an error that is no text");
@@ -46,13 +37,17 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
   fence = room + MOST + page;
   L = luaL_newstate();
   luaL_openlibs(L);
-  if (luaL_dostring(L, "package.path = './?.lua;./lua/?.lua;./lua/?/init.lua;' .. package.path; jit.off()")) give_up(lua_tostring(L, -1));
+  if (luaL_dostring(L, "package.path = './?.lua;./lua/?.lua;./lua/?/init.lua;' .. package.path "
+                       "require('jit.opt').start('tryside=1', 'maxtrace=10000', 'maxmcode=32768') "   /* every input takes other ways */
+                       "return require 'tests.fuzz.cover'")) give_up(lua_tostring(L, -1));
+  lua_pushlightuserdata(L, counters);
+  lua_pushinteger(L, COUNTERS);
+  if (lua_pcall(L, 2, 0, 0)) give_up(lua_tostring(L, -1));
   lua_getglobal(L, "require");
   lua_pushstring(L, "tests.fuzz.targets");
   if (lua_pcall(L, 1, 1, 0)) give_up(lua_tostring(L, -1));
   lua_getfield(L, -1, target ? target : "");
   if (!lua_isfunction(L, -1)) give_up("MNEME_FUZZ=TARGET names none of tests/fuzz/targets.lua");
-  lua_sethook(L, on_line, LUA_MASKLINE, 0);
   return 0;
 }
 

@@ -3,7 +3,9 @@
 # many inputs each has had; stops at the first that is not taken well, which stays as BUILD/TARGET-crash-...
 build=$1 seconds=$2
 shift 2
-export MNEME_FUZZ ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
+# A short memory of what was freed, and where: 1.2 to 1.5 times as fast where much is allocated.
+export MNEME_FUZZ UBSAN_OPTIONS=print_stacktrace=1
+export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=8:thread_local_quarantine_size_kb=64:malloc_context_size=4
 luajit tests/fuzz/seeds.lua "$build/seeds" || exit 1
 export MNEME_BUILD="$build"
 for MNEME_FUZZ in "$@"; do
