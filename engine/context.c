@@ -81,8 +81,13 @@ static int arena_grow(mn_arena *a, size_t bytes) {
   return 0;
 }
 
+/* After a large array a little is left free: sizes are powers of two more often than not, and rows of several arrays that
+** begin at the same place of a cache push each other out. */
+enum { LARGE = 1 << 14, SPACE = 13 * ALIGN };
+
 void *mn_take(mn_ctx *mn, mn_arena *a, size_t bytes, const char *what) {
   bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+  if (bytes >= LARGE) bytes += SPACE;
   if (a->used + bytes > a->claimed && arena_grow(a, bytes))
     return mn_no_memory(mn, a->on, what, (double)bytes, (double)a->used), NULL;
   void *p = a->base + a->used;
