@@ -7,9 +7,9 @@
 enum { AHEAD = 32 };              /* rows of a panel that are on their way from far memory */
 enum { WIDE = MN_PANEL / MN_LANES };               /* vectors across a panel */
 #if MN_LANES == 16
-enum { ROWS = 8 };               /* 8 x 2 sums fill half of the 32 registers */
+enum { ROWS = 8, FEWER = 4 };    /* 8 x 2 sums fill half of the 32 registers */
 #else
-enum { ROWS = 2 };               /* 2 x 4 sums and a row of the panel fill 16 */
+enum { ROWS = 4, FEWER = 2 };    /* 4 x 2 sums fill half of 16; 2 x 4 take as many loads as multiplications */
 #endif
 
 /* One panel of n columns; `transposed`: those columns are stored as rows. */
@@ -32,59 +32,66 @@ void mn_pack(const float *B, int K, int N, bool transposed, float *panels) {
   }
 }
 
-/* `rows` rows of A with `panels` panels at once (constants, so that the sums stay in registers): a few rows
-** alone have too few sums to keep the multipliers busy.  A's element (m, k) is at m * row + k * col; the last
-** panel has n columns; panels are `stride` apart. */
-MN_INLINE void block(const int rows, const int panels, int n, int K, const float *A, long row, long col,
+/* `rows` rows of A with `across` vectors of a panel, or of two side by side (constants, so that the sums stay in
+** registers): a few rows alone have too few sums to keep the multipliers busy.  A's element (m, k) is at m * row + k * col;
+** the vectors hold n columns of the product; panels are `stride` apart. */
+MN_INLINE void block(const int rows, const int across, int n, int K, const float *A, long row, long col,
                      const float *panel, long stride, float *C, int ldc, bool add) {
   mn_lanes sum[ROWS][2 * WIDE];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; r++)
-#pragma GCC unroll 8
-    for (int j = 0; j < panels * WIDE; j++) sum[r][j] = mn_splat(0);
+#pragma GCC unroll 16
+    for (int j = 0; j < across; j++) sum[r][j] = mn_splat(0);
   for (int k = 0; k < K; k++) {
     mn_lanes b[2 * WIDE];
     __builtin_prefetch(panel + (long)(k + AHEAD) * MN_PANEL);
-    __builtin_prefetch(panel + (long)(k + AHEAD) * MN_PANEL + 16);
-#pragma GCC unroll 8
-    for (int j = 0; j < panels * WIDE; j++)
+    if (across * MN_LANES > 16) __builtin_prefetch(panel + (long)(k + AHEAD) * MN_PANEL + 16);
+#pragma GCC unroll 16
+    for (int j = 0; j < across; j++) {
       b[j] = mn_load(panel + j / WIDE * stride + (long)k * MN_PANEL + j % WIDE * MN_LANES);
+      if (rows > 1) MN_HOLD(b[j]);
+    }
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
       float a = A[r * row + k * col];
-#pragma GCC unroll 8
-      for (int j = 0; j < panels * WIDE; j++) sum[r][j] += a * b[j];
+#pragma GCC unroll 16
+      for (int j = 0; j < across; j++) sum[r][j] += a * b[j];
     }
   }
 #pragma GCC unroll 8
   for (int r = 0; r < rows; r++) {
-    float *c = C + (long)r * ldc, edge[MN_PANEL];
-    int whole = n == MN_PANEL ? panels : panels - 1;
-#pragma GCC unroll 8
-    for (int j = 0; j < panels * WIDE; j++) {
-      float *to = j / WIDE < whole ? c + j * MN_LANES : edge + j % WIDE * MN_LANES;
-      mn_store(to, add && j / WIDE < whole ? mn_load(to) + sum[r][j] : sum[r][j]);
+    float *c = C + (long)r * ldc, edge[2 * MN_PANEL];
+    if (n >= across * MN_LANES) {
+#pragma GCC unroll 16
+      for (int j = 0; j < across; j++) mn_store(c + j * MN_LANES, add ? mn_load(c + j * MN_LANES) + sum[r][j] : sum[r][j]);
+      continue;
     }
-    for (int j = 0; whole < panels && j < n; j++) {
-      float *to = c + whole * MN_PANEL + j;
-      *to = add ? *to + edge[j] : edge[j];
-    }
+#pragma GCC unroll 16
+    for (int j = 0; j < across; j++) mn_store(edge + j * MN_LANES, sum[r][j]);
+    for (int j = 0; j < n; j++) c[j] = add ? c[j] + edge[j] : edge[j];
   }
 }
 
-/* All rows with one panel, or with two. */
+/* Rows m .. M-1 as far as whole blocks go, n columns: the row after them.  Columns outside: a block's share of a panel stays
+** near while the rows go by. */
+MN_INLINE int blocks(const int rows, const int across, int m, int M, int n, int K, const float *A, long row, long col,
+                     const float *panel, long stride, float *C, int ldc, bool add) {
+  const int end = m + (M - m) / rows * rows;
+  for (int j = 0; j < n; j += across * MN_LANES)
+    for (int i = m; i < end; i += rows)
+      block(rows, across, n - j, K, A + i * row, row, col, panel + j / MN_PANEL * stride + j % MN_PANEL, stride,
+            C + (long)i * ldc + j, ldc, add);
+  return end;
+}
+
+/* All rows with one panel, or with two, n columns of the last. */
 MN_INLINE void panel_rows(const int panels, int M, int n, int K, const float *A, long row, long col,
                           const float *panel, long stride, float *C, int ldc, bool add) {
-  int m = 0;
-  for (; m + ROWS <= M; m += ROWS) {
-    block(ROWS, 1, panels == 2 ? MN_PANEL : n, K, A + m * row, row, col, panel, stride, C + (long)m * ldc, ldc, add);
-    if (panels == 2)
-      block(ROWS, 1, n, K, A + m * row, row, col, panel + stride, stride, C + (long)m * ldc + MN_PANEL, ldc, add);
-  }
-#if MN_LANES == 16
-  for (; m + 4 <= M; m += 4) block(4, panels, n, K, A + m * row, row, col, panel, stride, C + (long)m * ldc, ldc, add);
-#endif
-  for (; m < M; m++) block(1, panels, n, K, A + m * row, row, col, panel, stride, C + (long)m * ldc, ldc, add);
+  const int all = panels * WIDE, few = all < 4 ? all : 4;
+  n += (panels - 1) * MN_PANEL;
+  int m = blocks(ROWS, 2, 0, M, n, K, A, row, col, panel, stride, C, ldc, add);
+  m = blocks(FEWER, few, m, M, n, K, A, row, col, panel, stride, C, ldc, add);
+  blocks(1, all, m, M, n, K, A, row, col, panel, stride, C, ldc, add);
 }
 
 /* Depth is cut so that a piece of a panel stays in the first cache while the rows go by. */
