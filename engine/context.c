@@ -281,14 +281,18 @@ int mn_set_precision(mn_ctx *mn, const char *word) {
   return mn_fail(mn, "precision=%s is unknown, expected fp32, tf32 or bf16", word);
 }
 
-/* An op takes its scratch before anything else can go wrong, and has no way to fail: it is left from here. */
-int mn_do(mn_ctx *mn, void (*pass)(mn_call *c), mn_call *c) {
-  const unsigned before = mn_flush();
+unsigned mn_flush_all(mn_ctx *mn) {
   if (!mn->flushes && mn->threads > 1) {           /* OpenMP's threads keep it */
     MN_PRAGMA(omp parallel num_threads(mn->threads))
     mn_flush();
     mn->flushes = true;
   }
+  return mn_flush();
+}
+
+/* An op takes its scratch before anything else can go wrong, and has no way to fail: it is left from here. */
+int mn_do(mn_ctx *mn, void (*pass)(mn_call *c), mn_call *c) {
+  const unsigned before = mn_flush_all(mn);
   if (_setjmp(mn->unless_scratch)) {
     mn_unflush(before);
     return -1;

@@ -163,6 +163,7 @@ int   mn_check_links(mn_ctx *mn, const mn_tape *t);
 
 /* plan.c */
 int   mn_plan_finish(mn_plan *p, mn_time late);       /* make what nobody had read yet: MN_LAST or MN_ASKED */
+unsigned mn_flush_all(mn_ctx *mn);                     /* mn_flush here and on every thread of OpenMP: what was set here */
 int   mn_do(mn_ctx *mn, void (*pass)(mn_call *c), mn_call *c);   /* run a kernel; -1: no memory for its scratch */
 mn_command *mn_record_command(mn_plan *p, mn_kind kind);
 const char *mn_kind_name(mn_kind kind);

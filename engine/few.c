@@ -24,12 +24,20 @@ void mn_pack_panel(const float *B, int ldb, int K, int n, bool transposed, float
       for (int k = k0; k < K && k < k0 + 16; k++) panel[(long)k * MN_PANEL + j] = B[(long)j * ldb + k];
 }
 
-void mn_pack(const float *B, int K, int N, bool transposed, float *panels) {
-  for (int p = 0; p < mn_panels(N); p++) {
-    int n = N - p * MN_PANEL < MN_PANEL ? N - p * MN_PANEL : MN_PANEL;
-    long at = (long)p * MN_PANEL;
-    mn_pack_panel(transposed ? B + at * K : B + at, transposed ? K : N, K, n, transposed, panels + at * K);
-  }
+typedef struct pack_job { const float *B; int K, N; bool transposed; float *panels; } pack_job;
+
+static void some_panel(void *arg, int p, int worker) {
+  (void)worker;
+  const pack_job *j = arg;
+  const int K = j->K, N = j->N, left = N - p * MN_PANEL, n = left < MN_PANEL ? left : MN_PANEL;
+  const long at = (long)p * MN_PANEL;
+  mn_pack_panel(j->transposed ? j->B + at * K : j->B + at, j->transposed ? K : N, K, n, j->transposed, j->panels + at * K);
+}
+
+void mn_pack(mn_ctx *mn, const float *B, int K, int N, bool transposed, float *panels) {
+  pack_job job = { B, K, N, transposed, panels };
+  if ((double)N * K >= MN_SMALL) mn_team_run(mn, mn_panels(N), some_panel, &job);
+  else for (int p = 0; p < mn_panels(N); p++) some_panel(&job, p, 0);
 }
 
 /* `rows` rows of A with `across` vectors of a panel, or of two side by side (constants, so that the sums stay in

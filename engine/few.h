@@ -13,7 +13,7 @@ enum { MN_SMALL = 30000 };                         /* multiplications that one t
 static inline int mn_panels(int N) { return (N + MN_PANEL - 1) / MN_PANEL; }
 
 /* Pack B[K,N] (or its transpose as stored, [N,K], where `transposed`) into panels, padded with zeros. */
-void mn_pack(const float *B, int K, int N, bool transposed, float *panels);
+void mn_pack(mn_ctx *mn, const float *B, int K, int N, bool transposed, float *panels);
 
 /* One panel of n <= MN_PANEL columns of a matrix with row length ldb. */
 void mn_pack_panel(const float *B, int ldb, int K, int n, bool transposed, float *panel);

@@ -64,15 +64,15 @@ void mn_layers_pack(const mn_layers *m, float *all) {
   for (int l = 0; l < m->L; l++) {
     const float *w = m->params + l * at.end;
     panels p = panels_of(m, all, l);
-    mn_pack(w + at.qkv, D, 3 * m->A, true, (float *)p.qkv);
-    mn_pack(w + at.out, m->A, D, true, (float *)p.out);
-    mn_pack(w + at.ffn0, D, m->F, true, (float *)p.ffn0);
-    mn_pack(w + at.ffn1, m->F, D, true, (float *)p.ffn1);
+    mn_pack(m->ctx, w + at.qkv, D, 3 * m->A, true, (float *)p.qkv);
+    mn_pack(m->ctx, w + at.out, m->A, D, true, (float *)p.out);
+    mn_pack(m->ctx, w + at.ffn0, D, m->F, true, (float *)p.ffn0);
+    mn_pack(m->ctx, w + at.ffn1, m->F, D, true, (float *)p.ffn1);
     for (int i = 0; i < 2 && m->flow == MN_GTRXL; i++) {
       const float *gate = w + at.gate[i], *u = gate + 3L * D * D;
-      mn_pack(gate, D, 3 * D, true, (float *)p.w[i]);
-      mn_pack(u, D, 2 * D, true, (float *)p.u[i]);
-      mn_pack(u + 2L * D * D, D, D, true, (float *)p.ug[i]);
+      mn_pack(m->ctx, gate, D, 3 * D, true, (float *)p.w[i]);
+      mn_pack(m->ctx, u, D, 2 * D, true, (float *)p.u[i]);
+      mn_pack(m->ctx, u + 2L * D * D, D, D, true, (float *)p.ug[i]);
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 #include "context.h"
+#include "flush.h"
 
 const mn_op_entry *mn_entry_of(const mn_op *op) {
   int n;
@@ -174,7 +175,10 @@ static int prepare_rows(mn_plan *p) {
 
 /* As mn_do: how many calls the kernel took. */
 static int do_together(mn_plan *p, const mn_kernel *kernel, mn_call *const *calls, int n, bool back) {
-  return _setjmp(p->ctx->unless_scratch) ? -1 : kernel->together(calls, n, back);
+  const unsigned before = mn_flush_all(p->ctx);
+  const int done = _setjmp(p->ctx->unless_scratch) ? -1 : kernel->together(calls, n, back);
+  mn_unflush(before);
+  return done;
 }
 
 /* The calls from command i on, forward for rows t0 .. t1-1 or for all (t1 < 0), or back: the first, or with it those

@@ -87,7 +87,8 @@ static void read_all(void) {
   for (int i = 0; i < MN_N_OPS; i++) {
     table[i].name = mn_op_list[i].name;
     table[i].op = mn_op_list[i].op;
-    table[i].kernel = (mn_kernel){ .forward = table[i].op->forward, .backward = table[i].op->backward };
+    table[i].kernel = (mn_kernel){ .forward = table[i].op->forward, .backward = table[i].op->backward,
+                                    .together = table[i].op->together };
     read_signature(table[i].name, table[i].op->sig, &table[i].sig);
   }
 }

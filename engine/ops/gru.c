@@ -32,19 +32,27 @@ static void carried(const mn_call *c, int t, float *h) {
   mn_carried(c->out[0].data, DIM(c, 'D'), c->in[4].data, c->in[3].u8, t, DIM(c, 'B'), DIM(c, 'D'), h);
 }
 
+/* Row t of all copies. */
+typedef struct row_job { const mn_call *c; int t; const float *pre, *h; float *dh, *di, *dpre; } row_job;
+
+static void step_copy(void *arg, int b, int worker) {
+  (void)worker;
+  const row_job *j = arg;
+  const mn_call *c = j->c;
+  long D = DIM(c, 'D'), row = (long)j->t * DIM(c, 'B') + b;
+  step(c->in[0].data + row * 3 * D, j->pre + b * 3 * D, c->in[2].data, j->h + b * D, c->out[2].data + row * 4 * D,
+       c->out[0].data + row * D, (int)D);
+}
+
 static void forward(mn_call *c) {
   int B = DIM(c, 'B'), D = DIM(c, 'D'), G = 3 * D;
-  const float *i = c->in[0].data, *bias = c->in[2].data;
-  float *y = c->out[0].data, *last = c->out[1].data, *save = c->out[2].data, *packed = c->out[3].data;
+  float *y = c->out[0].data, *last = c->out[1].data, *packed = c->out[3].data;
   float *pre = mn_scratch(c->ctx, 0, (long)B * G), *h = mn_scratch(c->ctx, 1, (long)B * D);
-  if (c->t0 == 0) mn_pack(c->in[1].data, D, G, true, packed);
+  if (c->t0 == 0) mn_pack(c->ctx, c->in[1].data, D, G, true, packed);
   for (int t = c->t0; t < c->t1; t++) {
     carried(c, t, h);
     mn_product(c->ctx, B, G, D, h, packed, pre, G, false);
-    for (long b = 0; b < B; b++) {
-      long row = (long)t * B + b;
-      step(i + row * G, pre + b * G, bias, h + b * D, save + row * 4 * D, y + row * D, D);
-    }
+    mn_each_row(c->ctx, B, D, step_copy, &(row_job){ .c = c, .t = t, .pre = pre, .h = h });
   }
   for (long k = 0; k < (long)B * D; k++) last[k] = y[(long)(c->t1 - 1) * B * D + k];
 }
@@ -62,26 +70,33 @@ static void undo(const float *save, const float *h, float *dh, float *di, float 
   }
 }
 
+static void undo_copy(void *arg, int b, int worker) {
+  (void)worker;
+  const row_job *j = arg;
+  const mn_call *c = j->c;
+  long D = DIM(c, 'D'), row = (long)j->t * DIM(c, 'B') + b;
+  const float *dy = c->out[0].grad;
+  float *dh = j->dh + b * D;
+  if (dy) for (long d = 0; d < D; d++) dh[d] += dy[row * D + d];
+  undo(c->out[2].data + row * 4 * D, j->h + b * D, dh, j->di + row * 3 * D, j->dpre + row * 3 * D, (int)D);
+}
+
 static void backward(mn_call *c) {
   int T = DIM(c, 'T'), B = DIM(c, 'B'), D = DIM(c, 'D'), G = 3 * D;
   long BD = (long)B * D, N = (long)T * B;
   mn_ctx *mn = c->ctx;
-  const float *w = c->in[1].data, *save = c->out[2].data, *dy = c->out[0].grad, *dlast = c->out[1].grad;
+  const float *w = c->in[1].data, *dlast = c->out[1].grad;
   const uint8_t *done = c->in[3].u8;
   float *dpre = mn_scratch(mn, 0, N * G), *before = mn_scratch(mn, 1, N * D), *dh = mn_scratch(mn, 2, BD);
   float *dw = c->in[1].grad, *db = c->in[2].grad, *dh0 = c->in[4].grad;
   float *packed = mn_scratch(mn, 3, (long)mn_panels(D) * MN_PANEL * G + N * G);
   float *di = c->in[0].grad ? c->in[0].grad : packed + (long)mn_panels(D) * MN_PANEL * G;
-  mn_pack(w, G, D, false, packed);
+  mn_pack(mn, w, G, D, false, packed);
   for (long k = 0; k < BD; k++) dh[k] = dlast ? dlast[k] : 0;
   for (int t = T - 1; t >= 0; t--) {
     float *h = before + t * BD;
     carried(c, t, h);
-    if (dy) for (long k = 0; k < BD; k++) dh[k] += dy[t * BD + k];
-    for (long b = 0; b < B; b++) {
-      long row = (long)t * B + b;
-      undo(save + row * 4 * D, h + b * D, dh + b * D, di + row * G, dpre + row * G, D);
-    }
+    mn_each_row(mn, B, D, undo_copy, &(row_job){ .c = c, .t = t, .h = h, .dh = dh, .di = di, .dpre = dpre });
     mn_product(mn, B, D, G, dpre + (long)t * B * G, packed, dh, D, true);
     for (int b = 0; done && b < B; b++)
       if (done[t * B + b]) for (int d = 0; d < D; d++) dh[(long)b * D + d] = 0;

@@ -31,9 +31,9 @@ static parts weights(mn_call *c) {
   parts p = { c->in[2].data, c->in[3].data, c->in[3].data + 2L * D * D, packed, packed + mn_panels(3 * D) * panel,
               packed + (mn_panels(3 * D) + mn_panels(2 * D)) * panel, c->by_rows && N <= MN_FEW && D % MN_PANEL == 0 };   /* gates begin at panels */
   if (p.few && c->t0 == 0) {
-    mn_pack(p.w, D, 3 * D, true, p.pw);
-    mn_pack(p.u, D, 2 * D, true, p.pu);
-    mn_pack(p.ug, D, D, true, p.pg);
+    mn_pack(c->ctx, p.w, D, 3 * D, true, p.pw);
+    mn_pack(c->ctx, p.u, D, 2 * D, true, p.pu);
+    mn_pack(c->ctx, p.ug, D, D, true, p.pg);
   }
   return p;
 }

@@ -21,7 +21,7 @@ static void few_rows(mn_call *c, int N) {
   long size = (long)mn_panels(R) * MN_PANEL * I;
   for (int h = 0; h < H; h++) {
     float *packed = c->out[1].data + h * size;
-    if (c->t0 == 0) mn_pack(c->in[1].data + (long)h * R * I, I, R, true, packed);
+    if (c->t0 == 0) mn_pack(c->ctx, c->in[1].data + (long)h * R * I, I, R, true, packed);
     mn_few(c->ctx, N, R, I, c->in[0].data + h * I, H * I, packed, c->out[0].data + h * R, P, false);
   }
 }

@@ -14,34 +14,63 @@ static int shape(mn_call *c) {   /* packed weights are kept only where rows will
   return 0;
 }
 
-/* Product, bias and activation of 64 columns. */
-typedef struct columns_job { const mn_call *c; const float *packed; } columns_job;
+/* ---- a few rows ---- */
+
+static bool few_rows(const mn_call *c) { return c->by_rows && c->in[0].n <= (long)MN_FEW * DIM(c, 'I'); }
+static int pieces(const mn_call *c) { return (DIM(c, 'O') + 2 * MN_PANEL - 1) / (2 * MN_PANEL); }
+
+/* Product, bias and activation of 64 columns, counted through all calls. */
+typedef struct columns_job { mn_call *const *calls; } columns_job;
 
 static void some_columns(void *arg, int i, int worker) {
   (void)worker;
-  const columns_job *j = arg;
-  const mn_call *c = j->c;
-  int I = DIM(c, 'I'), O = DIM(c, 'O'), at = 2 * MN_PANEL * i, n = O - at < 2 * MN_PANEL ? O - at : 2 * MN_PANEL;
+  mn_call *const *at = ((const columns_job *)arg)->calls;
+  for (; i >= pieces(*at); at++) i -= pieces(*at);
+  const mn_call *c = *at;
+  int I = DIM(c, 'I'), O = DIM(c, 'O'), from = 2 * MN_PANEL * i, n = O - from < 2 * MN_PANEL ? O - from : 2 * MN_PANEL;
   long N = c->in[0].n / I;
   const float *b = c->in[2].data;
-  float *y = c->out[0].data + at;
-  mn_few_columns((int)N, O - at, I, c->in[0].data, I, j->packed + (long)at * I, y, O, false);
-  for (long r = 0; r < N; r++) mn_finish(y + r * O, b ? b + at : NULL, 1, n, (int)OPT(c, 0));
+  float *y = c->out[0].data + from;
+  mn_few_columns((int)N, O - from, I, c->in[0].data, I, c->out[1].data + (long)from * I, y, O, false);
+  for (long r = 0; r < N; r++) mn_finish(y + r * O, b ? b + from : NULL, 1, n, (int)OPT(c, 0));
 }
+
+/* Layers that none of the others feeds, at once: each meeting of threads costs as much as a small layer. */
+static void side_by_side(mn_call *const *calls, int n) {
+  columns_job job = { calls };
+  double work = 0;
+  int all = 0;
+  for (int k = 0; k < n; k++) {
+    mn_call *c = calls[k];
+    if (c->t0 == 0) mn_pack(c->ctx, c->in[1].data, DIM(c, 'I'), DIM(c, 'O'), true, c->out[1].data);
+    work += (double)c->in[0].n * DIM(c, 'O');
+    all += pieces(c);
+  }
+  if (work >= MN_SMALL) mn_team_run(calls[0]->ctx, all, some_columns, &job);
+  else for (int i = 0; i < all; i++) some_columns(&job, i, 0);
+}
+
+/* Those that read what the first reads, by weights that were there before, cannot read each other. */
+static int together(mn_call *const *calls, int n, bool back) {
+  int m = 0;
+  while (!back && m < n && few_rows(calls[m]) && calls[m]->in[0].data == calls[0]->in[0].data && !calls[m]->in[1].timed &&
+         !calls[m]->in[2].timed) m++;
+  if (m) side_by_side(calls, m);
+  return m;
+}
+
+/* ---- any number ---- */
 
 static void forward(mn_call *c) {
   int I = DIM(c, 'I'), O = DIM(c, 'O'), act = (int)OPT(c, 0);
   long N = c->in[0].n / I;
   const float *x = c->in[0].data, *w = c->in[1].data, *b = c->in[2].data;
-  float *y = c->out[0].data, *packed = c->out[1].data;
-  if (c->by_rows && N <= MN_FEW) {
-    if (c->t0 == 0) mn_pack(w, I, O, true, packed);
-    columns_job job = { c, packed };
-    int n = (O + 2 * MN_PANEL - 1) / (2 * MN_PANEL);
-    if ((double)N * O * I < MN_SMALL) for (int i = 0; i < n; i++) some_columns(&job, i, 0);
-    else mn_team_run(c->ctx, n, some_columns, &job);
+  float *y = c->out[0].data;
+  if (few_rows(c)) {
+    side_by_side(&c, 1);
     return;
-  } else mn_gemm(c->ctx, false, true, (int)N, O, I, x, I, w, I, y, O, false);
+  }
+  mn_gemm(c->ctx, false, true, (int)N, O, I, x, I, w, I, y, O, false);
   if (!b && act == MN_NONE) return;
   MN_FOR(c->ctx, N * O, r, 0, N, 64, mn_finish(y + r * O, b, N - r < 64 ? N - r : 64, O, act));
 }
@@ -66,5 +95,5 @@ const mn_op mn_op_linear = {
   .sig = "x[...,I] w[O,I] b?[O] -> y[...,O] ~packed[?,?,?] | act=none|relu|sigmoid|tanh|elu1",
   .doc = "y = act(x w^T + b); torch.nn.Linear with its activation",
   .time = MN_ROWS, .adds = true,
-  .shape = shape, .forward = forward, .backward = backward,
+  .shape = shape, .forward = forward, .backward = backward, .together = together,
 };

@@ -40,19 +40,27 @@ static void carried(const mn_call *c, int t, float *h, float *cell) {
   mn_carried(c->out[OUT_SAVE].data + 4 * D, SAVED * D, c->in[IN_C].data, done, t, B, D, cell);
 }
 
+/* Row t of all copies; z: the recurrent part of their gates; cell: what they start from. */
+typedef struct row_job { const mn_call *c; int t; const float *z, *cell; float *dh, *dc, *di; } row_job;
+
+static void step_copy(void *arg, int b, int worker) {
+  (void)worker;
+  const row_job *j = arg;
+  const mn_call *c = j->c;
+  long D = DIM(c, 'D'), row = (long)j->t * DIM(c, 'B') + b;
+  step(c->in[IN_I].data + row * 4 * D, j->z + b * 4 * D, j->cell + b * D, c->out[OUT_SAVE].data + row * SAVED * D,
+       c->out[OUT_Y].data + row * D, (int)D);
+}
+
 static void forward(mn_call *c) {
   int B = DIM(c, 'B'), D = DIM(c, 'D'), G = 4 * D;
-  const float *i = c->in[IN_I].data;
   float *y = c->out[OUT_Y].data, *save = c->out[OUT_SAVE].data, *packed = c->out[OUT_PACKED].data;
   float *z = mn_scratch(c->ctx, 0, (long)B * G), *h = mn_scratch(c->ctx, 1, 2L * B * D), *cell = h + (long)B * D;
-  if (c->t0 == 0) mn_pack(c->in[IN_W].data, D, G, true, packed);
+  if (c->t0 == 0) mn_pack(c->ctx, c->in[IN_W].data, D, G, true, packed);
   for (int t = c->t0; t < c->t1; t++) {
     carried(c, t, h, cell);
     mn_product(c->ctx, B, G, D, h, packed, z, G, false);
-    for (long b = 0; b < B; b++) {
-      long row = (long)t * B + b;
-      step(i + row * G, z + b * G, cell + b * D, save + row * SAVED * D, y + row * D, D);
-    }
+    mn_each_row(c->ctx, B, D, step_copy, &(row_job){ .c = c, .t = t, .z = z, .cell = cell });
   }
   for (long b = 0; b < B; b++) {
     long row = (long)(c->t1 - 1) * B + b;
@@ -76,6 +84,17 @@ static void undo(const float *save, const float *before, const float *dh, float 
   }
 }
 
+static void undo_copy(void *arg, int b, int worker) {
+  (void)worker;
+  const row_job *j = arg;
+  const mn_call *c = j->c;
+  long D = DIM(c, 'D'), row = (long)j->t * DIM(c, 'B') + b;
+  const float *dy = c->out[OUT_Y].grad;
+  float *dh = j->dh + b * D;
+  for (long d = 0; dy && d < D; d++) dh[d] += dy[row * D + d];
+  undo(c->out[OUT_SAVE].data + row * SAVED * D, j->cell + b * D, dh, j->dc + b * D, j->di + row * 4 * D, (int)D);
+}
+
 static void drop(const uint8_t *done, float *dh, float *dc, int B, int D) {
   for (long b = 0; done && b < B; b++)
     if (done[b]) for (long d = b * D; d < (b + 1) * D; d++) dh[d] = dc[d] = 0;
@@ -85,22 +104,17 @@ static void backward(mn_call *c) {
   int T = DIM(c, 'T'), B = DIM(c, 'B'), D = DIM(c, 'D'), G = 4 * D;
   long BD = (long)B * D, N = (long)T * B;
   mn_ctx *mn = c->ctx;
-  const float *save = c->out[OUT_SAVE].data, *dy = c->out[OUT_Y].grad;
   const float *dlast = c->out[OUT_H].grad, *dclast = c->out[OUT_C].grad;
   const uint8_t *done = c->in[IN_DONE].u8;
   float *before = mn_scratch(mn, 0, N * D), *cell = mn_scratch(mn, 1, 3 * BD), *dh = cell + BD, *dc = dh + BD;
   float *packed = mn_scratch(mn, 2, (long)mn_panels(D) * MN_PANEL * G);
   float *di = c->in[IN_I].grad ? c->in[IN_I].grad : mn_scratch(mn, 3, N * G);
   float *dw = c->in[IN_W].grad, *dh0 = c->in[IN_H].grad, *dc0 = c->in[IN_C].grad;
-  mn_pack(c->in[IN_W].data, G, D, false, packed);
+  mn_pack(mn, c->in[IN_W].data, G, D, false, packed);
   for (long k = 0; k < BD; k++) dh[k] = dlast ? dlast[k] : 0, dc[k] = dclast ? dclast[k] : 0;
   for (int t = T - 1; t >= 0; t--) {
     carried(c, t, before + t * BD, cell);
-    for (long k = 0; dy && k < BD; k++) dh[k] += dy[t * BD + k];
-    for (long b = 0; b < B; b++) {
-      long row = (long)t * B + b;
-      undo(save + row * SAVED * D, cell + b * D, dh + b * D, dc + b * D, di + row * G, D);
-    }
+    mn_each_row(mn, B, D, undo_copy, &(row_job){ .c = c, .t = t, .cell = cell, .dh = dh, .dc = dc, .di = di });
     mn_product(mn, B, D, G, di + (long)t * B * G, packed, dh, D, false);
     drop(done ? done + (long)t * B : NULL, dh, dc, B, D);
   }

@@ -3,6 +3,13 @@
 #ifndef MN_RECURRENT_H
 #define MN_RECURRENT_H
 #include "../few.h"
+#include "../team.h"
+
+/* f(arg, b, worker) for each of B rows of D numbers, shared out where they take longer than sharing does. */
+static inline void mn_each_row(mn_ctx *mn, int B, int D, mn_job *f, void *arg) {
+  if ((long)B * D >= 1000) mn_team_run(mn, B, f, arg);
+  else for (int b = 0; b < B; b++) f(arg, b, 0);
+}
 
 /* C[rows,N] = A[rows,K] packed (+ C if add); many rows go through a few at a time. */
 static inline void mn_product(mn_ctx *mn, int rows, int N, int K, const float *A, const float *packed, float *C, int ldc,
