@@ -33,10 +33,10 @@ function shell.mneme(folder, words) return shell.run(folder, ("'%s' %s"):format(
 ---Is a program installed?
 function shell.has(program) return os.execute("command -v " .. program .. " >/dev/null 2>&1") == 0 end
 
----Wait until f() gives something true; an error when it does not within 20 seconds.
+---Wait until f() gives something true; an error when it does not within two minutes, which a busy machine may need.
 ---@param what string what is waited for
 function shell.wait(what, f)
-  local deadline = engine.C.mn_clock(false) + 20
+  local deadline = engine.C.mn_clock(false) + 120
   repeat
     local result = f()
     if result then return result end

@@ -21,7 +21,7 @@ return require("mneme").study {
     f:write(cfg.run:match "[^/]*$", "\n")
     f:close()
     if cfg.crash == cfg.a then error "this cell is cursed" end
-    if cfg.pause > 0 then os.execute("sleep " .. cfg.pause) end
+    os.execute("while [ -e held ]; do sleep 0.02; done; sleep " .. cfg.pause)
     return { score = cfg.a * 10 + cfg.seed, note = #cfg.note }
   end,
 }
@@ -97,7 +97,7 @@ t.test("slurm: what the estimate says is asked for, with a margin, and kept with
   t.ok(tonumber(text:match "%-%-time=(%d+)\n") >= 10) t.ok(tonumber(text:match "%-%-mem=(%d+)M\n") > 256)
   t.eq(select(2, sh(as_task:format(1, "told/slurm/1"))), 0)
   local e = folder.result(path "told/cells/a=1,seed=1").estimate
-  t.ok(e.wall_s >= 0.1 and e.wall_s < 60 and e.peak_mib > 1)
+  t.ok(e.wall_s >= 0.1 and e.wall_s < 600 and e.peak_mib > 1)
 end)
 
 t.test("slurm: arrays are no longer than the cluster allows", function()
@@ -143,12 +143,14 @@ t.test("a cell that fails is kept; one that another process lives is left to it"
   t.eq(folder.result(path "cursed/cells/a=2,seed=1").attempts, 2)
   t.eq(select(2, sweep "study.lua crash=2 run=cursed cell=2 attempts=1"), 1)
   t.eq(folder.result(path "cursed/cells/a=2,seed=1").attempts, 3)
-  sh(("'%s' sweep study.lua pause=2 run=shared cell=1 > /dev/null 2>&1 & true"):format(shell.program))
+  files.write(path "held", { "" })                 -- it lasts until it is let go
+  sh(("'%s' sweep study.lua run=shared cell=1 > /dev/null 2>&1 & true"):format(shell.program))
   shell.wait("a cell that lives", function() return marks()["a=1,seed=1"] end)
   local patience = cell.patience
   cell.patience = 0.2
   t.eq(cell.process(path "shared/cells/a=1,seed=1", path "study.lua", { words = { "a=1", "seed=1" } }), cell.TAKEN)
   cell.patience = patience
+  os.remove(path "held")
   shell.wait("its result", function() return folder.result(path "shared/cells/a=1,seed=1") end)
   t.eq(marks()["a=1,seed=1"], 1)
 end)

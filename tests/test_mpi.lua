@@ -178,7 +178,7 @@ end)
 -- Begin an endless run with two ranks; once it has a checkpoint, do something to it: what it says, and its status.
 local function meanwhile(name, line)
   local begin = MPIRUN:format(2, shell.program, ("run=%s steps=1e12 checkpoint_every=512"):format(name))
-  return shell.run(folder, ("rm -f pid-*; %s & all=$!; i=0; until ls %s/checkpoints/*.safetensors > /dev/null 2>&1 || [ $i = 300 ]; "
+  return shell.run(folder, ("rm -f pid-*; %s & all=$!; i=0; until ls %s/checkpoints/*.safetensors > /dev/null 2>&1 || [ $i = 1200 ]; "
     .. "do sleep 0.1; i=$((i + 1)); done; %s; wait $all"):format(begin, name, line))
 end
 
@@ -187,7 +187,7 @@ t.test("kill -9 of a rank ends the others; nothing before the last checkpoint is
   local said, status = meanwhile("killed", "kill -9 $(cat pid-1)")
   t.ok(status ~= 0, said)
   t.ok(said:find "signal 9", said)
-  local there = "i=0; while [ -e /proc/$(cat pid-0) ] && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done; [ ! -e /proc/$(cat pid-0) ]"
+  local there = "i=0; while [ -e /proc/$(cat pid-0) ] && [ $i -lt 1200 ]; do sleep 0.1; i=$((i + 1)); done; [ ! -e /proc/$(cat pid-0) ]"
   t.eq(select(2, shell.run(folder, there)), 0, "rank 0 lives on")
   local step = newest "killed"
   t.ok(step >= 512)

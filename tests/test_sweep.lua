@@ -26,7 +26,7 @@ return mn.study {
   title = "marks",
   axes = { a = { 1, 2, 3, quick = { 1 } }, core = { "gru", { "galite", gate = "scalar", label = "scalar" } },
     kind = { { label = "slow", set = { lr = 0.1 } }, { label = "fast", set = { lr = 0.5 } } } },
-  settings = { steps = 10, pause = 0, crash = 0, quick = { steps = 5 } },
+  settings = { steps = 10, crash = 0, quick = { steps = 5 } },
   seeds = { 3, quick = 2 },
   run = function(cfg)
     local f = assert(io.open("HERE/marks", "a"))
@@ -34,7 +34,7 @@ return mn.study {
     f:close()
     if cfg.crash == cfg.seed then error "this seed is cursed" end
     if cfg.crash == -cfg.seed then os.exit(9) end
-    if cfg.pause > 0 then os.execute("sleep " .. cfg.pause) end
+    os.execute "while [ -e 'HERE/held' ]; do sleep 0.02; done"
     return { score = cfg.a * 10 + cfg.seed, lr = cfg.lr, scalar = cfg.core.gate == "scalar" and 1 or 0 }
   end,
 }
@@ -67,10 +67,10 @@ t.test("the grid of a study: axes, sizes, seeds, labels", function()
   plan = sweep.plan({ script = study }, { "a=1", "core=gru", "kind=slow", "lr=0.3", "seed=1" })
   t.eq(table.concat(plan.cells[1].words, " "), "a=1 core=gru lr=0.1 seed=1 lr=0.3 threads=1")            -- one's word is the last
   t.eq(#sweep.plan({ script = study }, { "quick=1" }).cells, 1 * 2 * 2 * 2)
-  plan = sweep.plan({ script = study, seeds = "5..6" }, { "core=scalar", "a=2,9", "kind=fast", "pause=0" })
+  plan = sweep.plan({ script = study, seeds = "5..6" }, { "core=scalar", "a=2,9", "kind=fast", "crash=0" })
   t.eq(#plan.cells, 2 * 2)
   t.eq(plan.cells[2].name, "a=9,core=scalar,kind=fast,seed=5")
-  t.eq(#sweep.plan({ script = study, seeds = "10" }, { "a=1", "core=gru", "kind=slow", "pause=1,2" }).cells, 20)
+  t.eq(#sweep.plan({ script = study, seeds = "10" }, { "a=1", "core=gru", "kind=slow", "crash=1,2" }).cells, 20)
   t.eq(#sweep.plan({ script = study }, { "a=1", "core=gru", "kind=slow", "seed=4,7" }).cells, 2)
 end)
 
@@ -145,7 +145,7 @@ t.test("every cell is lived once; again: none; more seeds: only those", function
     t.eq(c.metrics.scalar, c.labels.core == "scalar" and 1 or 0)
     t.ok(c.resources.wall_s >= 0 and c.resources.cpu_s > 0 and c.resources.peak_mib > 1)
   end
-  status, out = run("quick=1 pause=0.5 run=" .. path "once")
+  status, out = run("quick=1 crash=7 run=" .. path "once")
   t.eq(status, 2) t.ok(out:find "other settings", out)
 end)
 
@@ -176,55 +176,53 @@ t.test("a cell that fails is kept, reported and tried once more", function()
   t.eq(folder.result(path "exits/cells/a=1,core=gru,kind=fast,seed=1").exit, 9)
 end)
 
--- Begin a sweep whose cells last, and do something to it once they live.
+-- Begin a sweep whose first two cells last until they are let go, and do something to it once they live.
 local function begin(words)
+  forget()
+  files.write(path "held", { "" })
   local pid = shell.run(here, ("'%s' sweep %s estimate=0 %s >%s 2>&1 & echo $!"):format(shell.program, study, words, path "out")):match "%d+"
-  for _ = 1, 200 do
-    if select(2, marks()) >= 2 then return pid end
-    os.execute "sleep 0.02"
-  end
-  error("no cell began: " .. files.read(path "out"))
+  shell.wait("two cells", function() return select(2, marks()) == 2 end)
+  return pid
+end
+
+local function let_go() os.remove(path "held") end
+
+-- What a sweep said, once it has ended.
+local function ended(pid)
+  shell.wait("the sweep's end", function() return os.execute("kill -0 " .. pid .. " 2>/dev/null") ~= 0 end)
+  return files.read(path "out")
 end
 
 t.test("kill -9 of the sweep: its cells end too, and the next sweep lives those that are open", function()
-  forget()
-  local pid = begin("quick=1 pause=0.6 jobs=2 run=" .. path "killed")
+  local pid = begin("quick=1 jobs=2 run=" .. path "killed")
   os.execute("kill -9 " .. pid)
-  local status, out = run("quick=1 pause=0.6 jobs=4 run=" .. path "killed")
+  let_go()
+  local status, out = run("quick=1 jobs=4 run=" .. path "killed")
   t.eq(status, 0, out)
   for _, c in ipairs(folder.load(path "killed").cells) do t.eq(c.status, "done") end
 end)
 
 t.test("kill -9 of a cell: it is tried again; Ctrl-C: what is open stays open", function()
-  forget()
-  local words = "quick=1 pause=0.5 kind=slow jobs=2 run=" .. path "shot"
-  local pid = begin(words)
+  local pid = begin("quick=1 kind=slow jobs=2 run=" .. path "shot")
   shell.run(here, ('for f in /proc/[0-9]*/stat; do read -r p _ _ of _ < $f; [ "$of" = %s ] && kill -9 $p; done'):format(pid))
-  for _ = 1, 300 do
-    if os.execute("kill -0 " .. pid .. " 2>/dev/null") ~= 0 then break end
-    os.execute "sleep 0.05"
-  end
-  local out = files.read(path "out")
+  let_go()
+  local out = ended(pid)
   t.ok(out:find "failed, tried once more .*killed by signal 9", out)
   t.ok(out:find "4 of 4 cells done", out)
-  forget()
-  pid = begin("quick=1 pause=0.5 kind=fast jobs=2 run=" .. path "stopped")
+  pid = begin("quick=1 kind=fast jobs=2 run=" .. path "stopped")
   os.execute("kill -INT " .. pid)
-  for _ = 1, 300 do
-    if os.execute("kill -0 " .. pid .. " 2>/dev/null") ~= 0 then break end
-    os.execute "sleep 0.05"
-  end
-  out = files.read(path "out")
+  let_go()
+  out = ended(pid)
   t.ok(out:find "open; the same command goes on", out)
   t.ok(not out:find "failed", out)
 end)
 
 t.test("two sweeps on one folder: the second says so", function()
-  forget()
-  local pid = begin("quick=1 pause=0.5 jobs=2 run=" .. path "twice")
-  local status, out = run("quick=1 pause=0.5 run=" .. path "twice")
+  local pid = begin("quick=1 jobs=2 run=" .. path "twice")
+  local status, out = run("quick=1 run=" .. path "twice")
   t.eq(status, 1) t.ok(out:find "twice/lock", out)
   os.execute("kill -9 " .. pid)
+  let_go()
 end)
 
 t.test("a script without a study: settings with several values are the axes; its cells are runs that resume", function()

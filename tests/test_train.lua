@@ -102,8 +102,8 @@ t.test("a run is one process's: another that would go on with it is refused, and
   t.eq(select(2, new_run("held", 10)), 0)
   local before = log_of "held"
   local line = ([[export FATE='' WHEN=0; was=$(wc -c < held/metrics.jsonl); '%s' run fate.lua resume=held steps=1e9 >first 2>&1 &
-    first=$!; i=0; while [ $(wc -c < held/metrics.jsonl) = $was ] && [ $i -lt 600 ]; do sleep 0.05; i=$((i+1)); done;
-    timeout 60 '%s' run fate.lua resume=held steps=1e9; status=$?; kill -9 $first; wait $first 2>/dev/null; ( exit $status )]])
+    first=$!; i=0; while [ $(wc -c < held/metrics.jsonl) = $was ] && [ $i -lt 2400 ]; do sleep 0.05; i=$((i+1)); done;
+    timeout 300 '%s' run fate.lua resume=held steps=1e9; status=$?; kill -9 $first; wait $first 2>/dev/null; ( exit $status )]])
   local text, rc = shell.run(dir, line:format(shell.program, shell.program))
   t.eq(rc, 1, text)
   t.ok(text:find "held/lock: process %d+ is at work here", text)
