@@ -128,10 +128,11 @@ for _, name in ipairs { "conv", "impala" } do
     ffi.copy(x:data(), picture(a.space, 5, 2, "u8"):data(), x:size())
     local plan = mn.plan(function(pictures) return m(pictures) end)
     local y = plan(x)
-    local whole = ffi.string(y:data(), y:size() * 4)
-    y:data()[0] = 77
+    local whole = ffi.new("float[?]", y:size())
+    ffi.copy(whole, y:data(), y:size() * 4)
+    ffi.fill(y:data(), y:size() * 4, 0xFF)
     for step = 0, 4 do plan:rows(step, step + 1) end
-    t.ok(ffi.string(y:data(), y:size() * 4) == whole, "other bits by rows")
+    same(name .. ".y by rows", y:data(), whole, y:size(), 1, 1e-6)      -- a BLAS sums a few rows in another order than many
     local path, list = os.tmpname(), {}
     m:each(function(key, p) list[#list + 1] = { key, p } end)
     safetensors.write(path, list)
@@ -139,7 +140,7 @@ for _, name in ipairs { "conv", "impala" } do
     other:load_state_dict(safetensors.load(path).tensors)
     os.remove(path)
     local again = other(x)
-    t.ok(ffi.string(again:data(), y:size() * 4) == whole, "other bits after loading")
+    t.ok(ffi.string(again:data(), y:size() * 4) == ffi.string(whole, y:size() * 4), "other bits after loading")
     mn.sweep()
   end)
 end
