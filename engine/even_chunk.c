@@ -16,6 +16,7 @@ typedef struct rows { const float *x; long ld; } rows;       /* row t is x + t*l
 
 typedef struct chunk {
   bool plain;                    /* q and k are sixteen rows of the op's inputs: no outer products, no padding */
+  bool whole;                    /* nothing decays, and b is 1 */
   rows q, k, v;                  /* copies: rows that lie pages apart would share too few places of the first cache */
   float b[L], d[L], P[L], D[L][L], DT[L * L];
 } chunk;
@@ -42,6 +43,7 @@ static void find_decays(const mn_attention *a, const mn_tokens *at, chunk *x) {
     }
   }
   mn_chunk_transpose(L, L, &x->D[0][0], L, x->DT, L);
+  x->whole = !beta && x->P[L - 1] == 1;          /* a product of numbers that are not above 1 */
 }
 
 /* Gradients of d from those of D and P: row t of D is row t-1 times d_t, and so is P. */
@@ -71,8 +73,10 @@ MN_INLINE void copy(int n, int wide, const float *from, float *to) {
   else           for (int j = 0; j < wide; j++) to[j] = j < n ? from[j] : 0;
 }
 
-/* The tokens' rows, those of q if it is read, and decays; rows n..15 leave any state as it is. */
-static void load(const mn_attention *a, const mn_tokens *at, const bool queries, chunk *x, float **work) {
+typedef enum need { NO_QUERIES, QUERIES_ONCE, QUERIES } need;
+
+/* The tokens' rows, those of q as they are needed (once: where they lie), and decays; rows n..15 leave any state as it is. */
+static void load(const mn_attention *a, const mn_tokens *at, const need queries, chunk *x, float **work) {
   const mn_arg *in = a->c->in;
   long Kp = a->Kp, Vp = a->Vp;
   float *q = mn_cut(work, L * Kp), *k = mn_cut(work, L * Kp), *v = mn_cut(work, L * Vp);
@@ -82,10 +86,11 @@ static void load(const mn_attention *a, const mn_tokens *at, const bool queries,
     long token = mn_token(a, at->t + t, at->bh);
     if (!x->plain) mn_features(a, token, q, k);
     else copy(a->K, a->Kp, in[IN_K].data + token * a->K, k);
-    if (x->plain && queries) copy(a->K, a->Kp, in[IN_Q].data + token * a->K, q);
+    if (x->plain && queries == QUERIES) copy(a->K, a->Kp, in[IN_Q].data + token * a->K, q);
     copy(a->V, a->Vp, in[IN_V].data + token * a->V, v);
   }
   for (int t = at->n; t < L; t++, q += Kp, k += Kp, v += Vp) copy(0, a->Kp, NULL, q), copy(0, a->Kp, NULL, k), copy(0, a->Vp, NULL, v);
+  if (x->plain && queries == QUERIES_ONCE) x->q = (rows){ in[IN_Q].data + mn_token(a, at->t, at->bh) * Kp, (long)a->B * a->H * Kp };
   find_decays(a, at, x);
 }
 
@@ -146,15 +151,21 @@ static void weigh(const float *xT, const float *DT, float *out) {
       mn_store(out + s * L + t, since(s, t, mn_load(xT + s * L + t) * mn_load(DT + s * L + t)));
 }
 
-/* The state after the chunk; left and kept: room for [16,Vp] and [Vp]. */
+/* to = P_15 from + the sum over t of by[t] v_t k_t^T, and without v of by_s[t] k_t; left and kept: room for [16,Vp] and [Vp]. */
+static void add_outer(const mn_attention *a, const chunk *x, rows v, rows k, const float *by, const float *by_s, float *left,
+                      float *kept, mn_chunk_state from, mn_chunk_state to) {
+  for (int i = 0; i < a->Vp; i++) kept[i] = x->P[L - 1];
+  if (!x->whole) scale_rows(a->Vp, v, by, left), v = (rows){ left, a->Vp };
+  mn_chunk_gemm(a->Vp, a->Kp, L, v.x, 1, v.ld, k.x, k.ld, from.C, x->whole ? NULL : kept, NULL, to.C, a->Kp);
+  add_rows(a->Kp, k, by_s, x->P[L - 1], from.s, to.s);
+}
+
+/* The state after the chunk. */
 static void write_state(const mn_attention *a, const chunk *x, float *left, float *kept,
                         mn_chunk_state from, mn_chunk_state to) {
   float by[L];
-  for (int i = 0; i < a->Vp; i++) kept[i] = x->P[L - 1];
   for (int s = 0; s < L; s++) by[s] = x->D[L - 1][s] * x->b[s];
-  scale_rows(a->Vp, x->v, by, left);
-  mn_chunk_gemm(a->Vp, a->Kp, L, left, 1, a->Vp, x->k.x, x->k.ld, from.C, kept, NULL, to.C, a->Kp);
-  add_rows(a->Kp, x->k, by, x->P[L - 1], from.s, to.s);
+  add_outer(a, x, x->v, x->k, by, by, left, kept, from, to);
 }
 
 void mn_even_chunk(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
@@ -163,7 +174,7 @@ void mn_even_chunk(const mn_attention *a, const mn_tokens *at, mn_chunk_state fr
   float *qT = mn_cut(&work, L * Kp), *y = mn_cut(&work, L * Vp), *yT = mn_cut(&work, L * Vp);
   float *kept = mn_cut(&work, Vp), *ST = mn_cut(&work, L * L), sq[L], z[L];
   chunk x;
-  load(a, at, true, &x, &work);
+  load(a, at, QUERIES_ONCE, &x, &work);
   mn_ask(a, at, 0);
   mn_chunk_transpose(L, Kp, x.q.x, x.q.ld, qT, L);
   mn_ask(a, at, 1);
@@ -188,7 +199,7 @@ void mn_even_advance(const mn_attention *a, const mn_tokens *at, mn_chunk_state 
                      mn_chunk_state to, float *work) {
   float *left = mn_cut(&work, L * a->Vp), *kept = mn_cut(&work, a->Vp);
   chunk x;
-  load(a, at, false, &x, &work);
+  load(a, at, NO_QUERIES, &x, &work);
   write_state(a, &x, left, kept, from, to);
 }
 
@@ -255,7 +266,7 @@ void mn_even_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_sta
   chunk x;
 
   /* Forward once more, as far as it is needed. */
-  load(a, at, true, &x, &work);
+  load(a, at, QUERIES, &x, &work);
   const bool whole = at->n == L && a->V == Vp;
   grad_rows to_q = grad_of(a, at, x.plain, IN_Q, Kp, w), to_k = grad_of(a, at, x.plain, IN_K, Kp, u);
   grad_rows to_v = grad_of(a, at, whole, IN_V, Vp, dv);
@@ -314,9 +325,6 @@ void mn_even_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_sta
   }
 
   /* The state before the chunk. */
-  for (int i = 0; i < Vp; i++) kept[i] = x.P[L - 1];
   for (int i = 0; i < L; i++) Pdz[i] = x.P[i] * dz[i];
-  scale_rows(Vp, (rows){ g, Vp }, x.P, dv);
-  mn_chunk_gemm(Vp, Kp, L, dv, 1, Vp, x.q.x, x.q.ld, grad.C, kept, NULL, grad.C, Kp);
-  add_rows(Kp, x.q, Pdz, x.P[L - 1], grad.s, grad.s);
+  add_outer(a, &x, (rows){ g, Vp }, x.q, x.P, Pdz, dv, kept, grad, grad);
 }

@@ -253,6 +253,10 @@ MN_INLINE void expect_values(const mn_attention *a, const float *tensor, int t, 
   }
 }
 
+/* Which cache what is asked for goes to.  A head's rows share places where they lie a power of two apart: a first cache with
+** room for eight at a place, as machines with narrow vectors have, loses those of sixteen tokens before they are read. */
+enum { SOON = MN_LANES == 16 };
+
 /* Lanes of a row of V numbers; `whole`: V is a multiple of them. */
 MN_INLINE mn_lanes some(const bool whole, const float *p, long n) { return whole ? mn_load(p) : mn_load_n(p, n); }
 
@@ -327,7 +331,7 @@ static void walk(const agalite *g, int bh, float *state) {
     }
     read_keys(g, &x, state, state, 0);
     for (int i = 0; i < x.n; i++) {
-      mn_expect(a, t + i + L, bh, false, true);
+      mn_expect(a, t + i + L, bh, false, SOON);
       expect_values(a, c->out[OUT_Y].data, t + i + L, bh, true);
       carry_values_ahead(g, &x, i, before(g, &x, i, values), values);
     }
@@ -413,7 +417,7 @@ static void chunk_back(const agalite *g, span *x, int t, int next, int next_bh, 
   products_back(g, x);
   for (int i = x->n - 1; i >= 0; i--) {
     const float *from = before(g, x, i, states + i * size);
-    mn_expect(a, next + i, next_bh, false, true);
+    mn_expect(a, next + i, next_bh, false, SOON);
     expect_values(a, a->c->out[OUT_Y].grad, next + i, next_bh, false);
     mn_expect_grads(a, t + i - 2, x->bh);
     if (a->V % MN_LANES) values_back(false, g, x, i, from + values, dstate + values);
