@@ -253,8 +253,13 @@ MN_INLINE void expect_values(const mn_attention *a, const float *tensor, int t, 
   }
 }
 
-/* Which cache what is asked for goes to.  A head's rows share places where they lie a power of two apart: a first cache with
-** room for eight at a place, as machines with narrow vectors have, loses those of sixteen tokens before they are read. */
+/* Ask for a sixteenth of the checkpoint before token t, if there is one. */
+MN_INLINE void expect_checkpoint(const agalite *g, int bh, int t, int i) {
+  const long size = HEADER + g->size;
+  for (long j = size * i / L; t >= 0 && j < size * (i + 1) / L; j += 16) __builtin_prefetch(checkpoint(g, bh, t) + j, 0, 2);
+}
+
+/* Into the first cache?  Where vectors are narrow it has room for eight rows that are a power of two apart, and loses sixteen. */
 enum { SOON = MN_LANES == 16 };
 
 /* Lanes of a row of V numbers; `whole`: V is a multiple of them. */
@@ -419,6 +424,7 @@ static void chunk_back(const agalite *g, span *x, int t, int next, int next_bh, 
     const float *from = before(g, x, i, states + i * size);
     mn_expect(a, next + i, next_bh, false, SOON);
     expect_values(a, a->c->out[OUT_Y].grad, next + i, next_bh, false);
+    expect_checkpoint(g, next_bh, next, i);
     mn_expect_grads(a, t + i - 2, x->bh);
     if (a->V % MN_LANES) values_back(false, g, x, i, from + values, dstate + values);
     else values_back(true, g, x, i, from + values, dstate + values);
