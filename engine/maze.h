@@ -53,10 +53,6 @@ MN_FN int maze_most_targets(int size) { return size <= 9 ? 4 : MAZE_TARGETS; }
 /* Which third of the rows or columns: blocks end at width/3 and 2*width/3, rounded down. */
 MN_FN int maze_third(int at, int width) { return (at >= width / 3) + (at >= 2 * width / 3); }
 
-MN_FN int maze_wall_colour(const mn_maze *m, int row, int col) {
-  return m->block[3 * maze_third(row, m->width) + maze_third(col, m->width)];
-}
-
 /* ---- while it is made ---- */
 
 typedef struct maze_rect { uint8_t row, col, height, width; } maze_rect;   /* in nodes */

@@ -1,5 +1,6 @@
 -- core_rig.lua -- the contract's rig, and the cores that the tests sweep: every one found, small, and corners of
 -- the axes that cores have.
+local ffi = require "ffi"
 local find = require "mneme.find"
 
 local rig = setmetatable({}, { __index = require "mneme.contract_rig" })
@@ -44,6 +45,19 @@ function rig.cases()
   for _, settings in ipairs(corners) do list[#list + 1] = settings end
   for i, settings in ipairs(list) do list[i] = { name = named(settings), settings = settings } end
   return list
+end
+
+ffi.cdef [[
+  struct mallinfo2 { size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost; };
+  struct mallinfo2 mallinfo2(void);
+]]
+local has_mallinfo = pcall(function() return ffi.C.mallinfo2 end)
+
+---Bytes that malloc has given out (large blocks too); always 0 where the C library does not tell.
+function rig.heap()
+  if not has_mallinfo then return 0 end
+  local info = ffi.C.mallinfo2()
+  return tonumber(info.uordblks + info.hblkhd)
 end
 
 return rig

@@ -3,17 +3,14 @@ local engine = require "mneme.engine"
 local files = require "mneme.files"
 local find = require "mneme.find"
 local json = require "mneme.json"
+local shell = require "tests.shell"
 
 local rig = {}
 local program = engine.build .. "/mneme"
 
 -- Where the runs of this process go, made on first use.
 local function folder()
-  if not rig.folder then
-    rig.folder = os.tmpname()
-    os.remove(rig.folder)
-    files.make_folder(rig.folder)
-  end
+  rig.folder = rig.folder or shell.folder()
   return rig.folder
 end
 

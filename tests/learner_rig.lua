@@ -72,4 +72,13 @@ function rig.all_bytes(l)
   return table.concat(bytes)
 end
 
+---All of that after some updates, none of which may fail.
+function rig.trained(l, updates)
+  for _ = 1, updates do
+    l:rollout()
+    assert(l:update(), "an update failed")
+  end
+  return rig.all_bytes(l)
+end
+
 return rig

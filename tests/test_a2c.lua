@@ -203,14 +203,7 @@ end)
 
 -- ---- the same bits ----
 
-local function train(name, updates, cfg, sizes)
-  local l = learner(name, cfg, sizes)
-  for _ = 1, updates do
-    l:rollout()
-    t.ok(l:update())
-  end
-  return rig.all_bytes(l)
-end
+local function train(name, updates, cfg, sizes) return rig.trained(learner(name, cfg, sizes), updates) end
 
 each("the same seed gives the same bits, another one others", function(name)
   local a = train(name, 4)

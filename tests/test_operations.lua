@@ -20,9 +20,7 @@ local shell = require "tests.shell"
 local signal, unistd = require "posix.signal", require "posix.unistd"
 local viewer_rig = require "tests.viewer_rig"
 
-local folder = os.tmpname()
-os.remove(folder)
-assert(lfs.mkdir(folder))
+local folder = shell.folder()
 local LEFT, RIGHT, HOME, END, PAGE_DOWN, ESCAPE = 256, 257, 260, 261, 262, 27
 
 -- An agent that has not learnt; the same each time.

@@ -1,6 +1,5 @@
 -- test_panels.lua -- what panels show is so: curves are those of the log, places and outcomes those that were seen.
 -- (What a memory reads: test_recall.lua.)
-local lfs = require "lfs"
 local t = require "tests.harness"
 local curves = require "mneme.curves"
 local fake = require "tests.fake_player"
@@ -8,13 +7,12 @@ local mn = require "mneme"
 local player = require "mneme.player"
 local recorder = require "mneme.recorder"
 local scene = require "mneme.scene"
+local shell = require "tests.shell"
 
 -- ---- what was measured ----
 
 t.test("learning curves: what was added is read, lines that are damaged are passed over", function()
-  local folder = os.tmpname()
-  os.remove(folder)
-  assert(lfs.mkdir(folder))
+  local folder = shell.folder()
   local function put(mode, text)
     local f = assert(io.open(folder .. "/metrics.jsonl", mode))
     f:write(text)
@@ -33,9 +31,7 @@ t.test("learning curves: what was added is read, lines that are damaged are pass
 end)
 
 t.test("gradient norms: means of their logarithms, a line for each part, the threshold from config.json", function()
-  local folder = os.tmpname()
-  os.remove(folder)
-  assert(lfs.mkdir(folder))
+  local folder = shell.folder()
   local function put(name, text)
     local f = assert(io.open(folder .. "/" .. name, "w"))
     f:write(text)

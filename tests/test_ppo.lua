@@ -183,14 +183,7 @@ end)
 
 -- ---- the same bits; nothing left lying about ----
 
-local function train(name, updates, cfg, sizes)
-  local l = learner(name, cfg, sizes)
-  for _ = 1, updates do
-    l:rollout()
-    t.ok(l:update())
-  end
-  return rig.all_bytes(l)
-end
+local function train(name, updates, cfg, sizes) return rig.trained(learner(name, cfg, sizes), updates) end
 
 local function deep(n) return n > 0 and 1 + deep(n - 1) or 0 end
 

@@ -12,13 +12,12 @@ local heads = require "mneme.heads"
 local recorder = require "mneme.recorder"
 local rig = require "tests.scene_rig"
 local scene = require "mneme.scene"
+local shell = require "tests.shell"
 local view = require "mneme.view"
 local viewer = require "mneme.viewer"
 
 local C = engine.C
-local folder = os.tmpname()
-os.remove(folder)
-assert(lfs.mkdir(folder))
+local folder = shell.folder()
 local function path(name) return folder .. "/" .. name end
 
 local painter = scene.painter()

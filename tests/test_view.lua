@@ -8,13 +8,12 @@ local live = require "mneme.live"
 local mn = require "mneme"
 local recorder = require "mneme.recorder"
 local scene = require "mneme.scene"
+local shell = require "tests.shell"
 local view = require "mneme.view"
 local viewer = require "mneme.viewer"
 
 local C = engine.C
-local folder = os.tmpname()
-os.remove(folder)
-assert(lfs.mkdir(folder))
+local folder = shell.folder()
 local function path(name) return folder .. "/" .. name end
 
 local painter, what = scene.painter(), scene.load "tmaze"

@@ -6,11 +6,10 @@ local fake = require "tests.fake_player"
 local mn = require "mneme"
 local player = require "mneme.player"
 local scene = require "mneme.scene"
+local shell = require "tests.shell"
 local viewer_rig = require "tests.viewer_rig"
 
-local folder = os.tmpname()
-os.remove(folder)
-assert(lfs.mkdir(folder))
+local folder = shell.folder()
 local rig = viewer_rig.new
 local W = viewer_rig.width
 local find_spot, spot_of_key = viewer_rig.find_spot, viewer_rig.spot_of_key

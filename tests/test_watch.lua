@@ -1,16 +1,14 @@
 -- test_watch.lua -- what a training tells its window of what its memory reads: the weights of softmax are there at every
 -- step that is shown, however the rollout is cut, and those of the step that is shown.
-local lfs = require "lfs"
 local t = require "tests.harness"
 local live = require "mneme.live"
 local mn = require "mneme"
 local recall = require "mneme.recall"
 local recorder = require "mneme.recorder"
+local shell = require "tests.shell"
 local watch = require "mneme.watch"
 
-local folder = os.tmpname()
-os.remove(folder)
-assert(lfs.mkdir(folder))
+local folder = shell.folder()
 
 -- Train a little; f(frame, rows of the piece before this one) at every step of copy 1.
 local function watched(core, settings, f)

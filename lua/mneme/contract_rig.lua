@@ -139,19 +139,6 @@ function rig.finite(t)
   return true
 end
 
-ffi.cdef [[
-  struct mallinfo2 { size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost; };
-  struct mallinfo2 mallinfo2(void);
-]]
-local has_mallinfo = pcall(function() return ffi.C.mallinfo2 end)
-
----Bytes that malloc has given out (large blocks too); always 0 where the C library does not tell.
-function rig.heap()
-  if not has_mallinfo then return 0 end
-  local info = ffi.C.mallinfo2()
-  return tonumber(info.uordblks + info.hblkhd)
-end
-
 -- ---- a loss over everything that comes out ----
 
 local function weight(k) return ((k * 37 + 11) % 19 - 9) / 9 end

@@ -163,9 +163,6 @@ function Replay:advance()
   return true
 end
 
----Has everything been shown?
-function Replay:is_over() return self.shown and self.step_number == self.trajectory.steps end
-
 ---Replay everything that is left.
 ---@return string? problem
 function Replay:verify()

@@ -40,6 +40,5 @@ int            mn_window_size(mn_window *w, int *size);         /* width and hei
 double         mn_window_scale(mn_window *w);                   /* pixels per point: 1, and 1.5 or 2 on fine screens */
 int            mn_window_show(mn_window *w, const uint8_t *rgba, int width, int height);
 int            mn_window_read(mn_window *w, uint8_t *rgba, int width, int height);  /* what is shown, for tests */
-void           mn_window_title(mn_window *w, const char *title);
 
 #endif

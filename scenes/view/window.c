@@ -251,4 +251,3 @@ int mn_window_read(mn_window *w, uint8_t *rgba, int width, int height) {
   return 0;
 }
 
-void mn_window_title(mn_window *w, const char *title) { SDL_SetWindowTitle(w->window, title); }
