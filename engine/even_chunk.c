@@ -16,7 +16,7 @@ typedef struct rows { const float *x; long ld; } rows;       /* row t is x + t*l
 
 typedef struct chunk {
   bool plain;                    /* q and k are sixteen rows of the op's inputs: no outer products, no padding */
-  bool whole;                    /* nothing decays, and b is 1 */
+  bool whole;                    /* nothing decays, and b is 1: of D and DT only the last row of D is there */
   rows q, k, v;                  /* copies: rows that lie pages apart would share too few places of the first cache */
   float b[L], d[L], P[L], D[L][L], DT[L * L];
 } chunk;
@@ -30,11 +30,13 @@ static void find_decays(const mn_attention *a, const mn_tokens *at, chunk *x) {
     if (beta) x->b[t] = beta[token];
     x->d[t] = beta ? keep - keep * beta[token] : keep;
   }
-  mn_lanes row[L / MN_LANES] = { { 0 } };
   float p = 1;
+  for (int t = 0; t < L; t++) x->P[t] = p *= x->d[t], x->D[L - 1][t] = 1;
+  x->whole = !beta && p == 1;                    /* a product of numbers that are not above 1 */
+  if (x->whole) return;
+  mn_lanes row[L / MN_LANES] = { { 0 } };
 #pragma GCC unroll 16
   for (int t = 0; t < L; t++) {
-    x->P[t] = p *= x->d[t];
 #pragma GCC unroll 4
     for (int j = 0; j < L / MN_LANES; j++) {
       row[j] *= x->d[t];
@@ -43,7 +45,6 @@ static void find_decays(const mn_attention *a, const mn_tokens *at, chunk *x) {
     }
   }
   mn_chunk_transpose(L, L, &x->D[0][0], L, x->DT, L);
-  x->whole = !beta && x->P[L - 1] == 1;          /* a product of numbers that are not above 1 */
 }
 
 /* Gradients of d from those of D and P: row t of D is row t-1 times d_t, and so is P. */
@@ -144,11 +145,13 @@ MN_INLINE mn_lanes since(int s, int t, mn_lanes x) {
   return (mn_lanes)((ints)x & (at >= s));
 }
 
-/* out = x times D, both [s][t]; 0 where s > t, whatever x is there. */
-static void weigh(const float *xT, const float *DT, float *out) {
+/* out = scores times D, all [s][t]; 0 where s > t, whatever the score. */
+static void weigh(const chunk *x, const float *ST, float *out) {
   for (int s = 0; s < L; s++)
-    for (int t = 0; t < L; t += MN_LANES)
-      mn_store(out + s * L + t, since(s, t, mn_load(xT + s * L + t) * mn_load(DT + s * L + t)));
+    for (int t = 0; t < L; t += MN_LANES) {
+      mn_lanes score = mn_load(ST + s * L + t);
+      mn_store(out + s * L + t, since(s, t, x->whole ? score : score * mn_load(x->DT + s * L + t)));
+    }
 }
 
 /* to = P_15 from + the sum over t of by[t] v_t k_t^T, and without v of by_s[t] k_t; left and kept: room for [16,Vp] and [Vp]. */
@@ -179,7 +182,7 @@ void mn_even_chunk(const mn_attention *a, const mn_tokens *at, mn_chunk_state fr
   mn_chunk_transpose(L, Kp, x.q.x, x.q.ld, qT, L);
   mn_ask(a, at, 1);
   scores(a, &x, qT, ST);
-  weigh(ST, x.DT, ST);
+  weigh(&x, ST, ST);
   mn_ask(a, at, 2);
   mn_chunk_gemm(Vp, L, Kp, from.C, Kp, 1, qT, L, 0, 0, 0, yT, L);
   mn_ask(a, at, 3);
@@ -218,7 +221,7 @@ static float long_dot(long n, const float *x, const float *y) {
 static void find_decay_grads(const mn_attention *a, const chunk *x, const float *rawT, const float *dST,
                              float dP[L], const float *u, mn_chunk_state from, mn_chunk_state grad, float dd[L]) {
   float dDT[L * L], dD[L * L], ku[L];
-  weigh(dST, rawT, dDT);
+  for (int i = 0; i < L * L; i += MN_LANES) mn_store(dDT + i, since(i / L, i % L, mn_load(dST + i) * mn_load(rawT + i)));
   mn_chunk_transpose(L, L, dDT, L, dD, L);
   mn_chunk_row_dots(a->Kp, x->k.x, x->k.ld, u, a->Kp, NULL, NULL, ku);
   for (int s = 0; s < L; s++) dD[(L - 1) * L + s] += x->b[s] * ku[s];
@@ -274,7 +277,7 @@ void mn_even_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_sta
   mn_ask(a, at, 0);
   scores(a, &x, xT, rawT);
   mn_ask(a, at, 1);
-  weigh(rawT, x.DT, ST);
+  weigh(&x, rawT, ST);
   key_sums(Kp, xT, from.s, x.P, ST, sq, z);
   mn_chunk_transpose(L, L, ST, L, S, L);
   mn_read_dy(a, at->bh, at->t, at->n, z, g, NULL);
@@ -309,7 +312,7 @@ void mn_even_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_sta
   mn_ask(a, at, 7);
 
   /* Among the tokens; dST becomes the gradient of the unweighed scores. */
-  weigh(dST, x.DT, dST);
+  weigh(&x, dST, dST);
   grad_rows last_u = a->scalar ? (grad_rows){ u, Kp } : to_k;
   mn_chunk_gemm_to(L, Kp, L, dST, L, 1, x.q.x, x.q.ld, u, Kp, x.D[L - 1], NULL, last_u.x, last_u.ld);
   gate(a, &x, dST);
