@@ -22,9 +22,10 @@ def leaf(*shape, gate=False, positive=False):
 
 
 def timed(name, form, f, inputs, most=5, seconds=3.0):
-    """Least of up to `most` runs, or of what fits into `seconds` (at least one after the first)."""
+    """Least of up to `most` runs, or of what fits into `seconds` (at least one after the first); of short ones, of half a
+    second's."""
     times, began = [], time.perf_counter()
-    while len(times) < 2 or (len(times) < most + 1 and time.perf_counter() - began < seconds):
+    while len(times) < 2 or time.perf_counter() - began < (seconds if len(times) <= most else 0.5):
         start = time.perf_counter()
         y = f()
         torch.autograd.grad(y, inputs, torch.ones_like(y))
