@@ -213,6 +213,7 @@ t.test("progress: one line that renews itself on a terminal, plain lines elsewhe
   local plain = shown { tty = false, color = false }
   t.eq(select(2, plain:gsub("\n", "")), 11, "a line every tenth")
   t.ok(not plain:find "[\r\27]" and plain:find " 50%%  500/1.0k steps .*return 3.90  score 0.50")
+  t.ok(shown({ tty = false, unit = "episodes" }):find " 50%%  500/1.0k episodes  [%d.kMG]+/s")
   local tty = shown { tty = true, color = false }
   t.eq(select(2, tty:gsub("\n", "")), 1)
   t.ok(tty:find "\r" and not tty:find "\27%[3")

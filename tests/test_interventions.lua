@@ -413,7 +413,7 @@ t.test("mneme intervene on a run, from the checkpoint to the table", function()
   local folder = shell.folder()
   local function sh(words)
     local said, status = shell.mneme(folder, words)
-    return said:gsub(" *%d+%%  [^\n]* SPS[^\n]*\n", "") .. ("[%d]\n"):format(status)        -- a slow machine tells how far it is
+    return said:gsub(" *%d+%%  [^\n]* episodes [^\n]*\n", "") .. ("[%d]\n"):format(status)        -- a slow machine tells how far it is
   end
   local small = "corridor=3 core.n_layers=1 core.d_model=8 core.d_head=4 core.d_ffn=8 hidden=8 steps=2048 threads=1 run=r"
   t.ok(sh("run demo " .. small):find "%[0%]\n$")

@@ -20,7 +20,7 @@ local eval = {}
 function eval.play(p, episodes, album)
   local each, played = math.ceil(episodes / p.copies), {}
   for b = 0, p.copies - 1 do played[b] = {} end
-  local bar, total = progress.new { steps = episodes }, 0
+  local bar, total = progress.new { steps = episodes, unit = "episodes" }, 0
   local started, interrupted = C.mn_clock(false), false
   while total < each * p.copies and not interrupted do
     p:think()

@@ -126,7 +126,7 @@ end
 ---@param o table { episodes, seed, record }
 ---@return table[] pairs { without, with } of outcomes, by episode
 function intervene.play(p, list, o)
-  local bar, started, pairs_of = progress.new { steps = o.episodes }, C.mn_clock(false), {}
+  local bar, started, pairs_of = progress.new { steps = o.episodes, unit = "episodes" }, C.mn_clock(false), {}
   while #pairs_of < o.episodes do
     local first, seeds = #pairs_of, {}
     for b = 0, p.copies - 1 do seeds[b + 1] = (o.seed + first + b) % 2 ^ 53 end

@@ -1,4 +1,4 @@
--- progress.lua -- how far a training is: one line that renews itself on a terminal; elsewhere (a log file,
+-- progress.lua -- how far a training is, or what else counts up: one line that renews itself on a terminal; elsewhere (a log file,
 -- a batch job) a plain line every tenth of the way or every 30 s.  It writes to stderr, so that stdout
 -- stays free for results, and goes on in silence when nobody listens any more.
 local ffi = require "ffi"
@@ -26,7 +26,7 @@ local function clock(seconds)
   return ("%d:%02d:%02d"):format(s / 3600, s % 3600 / 60, s % 60)
 end
 
----@param options table { steps = where it ends, start = where it begins (0), out = file (stderr),
+---@param options table { steps = where it ends, start = where it begins (0), unit = what is counted ("steps"), out = file (stderr),
 ---  tty = boolean (what stderr is), color = boolean (a terminal without NO_COLOR), silent = tell nobody }
 ---@return Progress
 local function new(options)
@@ -35,8 +35,9 @@ local function new(options)
   local color = options.color
   if color == nil then color = tty and (os.getenv "NO_COLOR" or "") == "" end
   local now, start = C.mn_clock(false), options.start or 0
-  return setmetatable({ steps = options.steps, start = start, silent = options.silent, out = options.out or io.stderr, tty = tty, color = color,
-    began = now, shown = -math.huge, tenth = math.floor(10 * start / options.steps) }, Progress)
+  return setmetatable({ steps = options.steps, start = start, unit = options.unit or "steps", silent = options.silent,
+    out = options.out or io.stderr, tty = tty, color = color, began = now, shown = -math.huge,
+    tenth = math.floor(10 * start / options.steps) }, Progress)
 end
 
 -- What may be shown, in this order.
@@ -49,8 +50,8 @@ local NUMBERS = { "return", "score", "loss", "accuracy" }
 function Progress:text(step, values, seconds)
   local part = math.min(step / self.steps, 1)
   local rate = seconds > 0 and (step - self.start) / seconds or 0
-  local line = ("%3.0f%%  %s/%s steps  %s SPS"):format(100 * part, short(step), short(self.steps),
-    short(rate))
+  local line = ("%3.0f%%  %s/%s %s  %s"):format(100 * part, short(step), short(self.steps), self.unit, short(rate))
+    .. (self.unit == "steps" and " SPS" or "/s")
   if part < 1 and rate > 0 then line = line .. "  ETA " .. clock((self.steps - step) / rate) end
   for _, name in ipairs(NUMBERS) do
     local x = values[name]

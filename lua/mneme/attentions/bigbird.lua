@@ -2,7 +2,7 @@
 -- everything themselves.  `random` lists, for every head and block, the blocks it also sees; without it, `random_blocks`
 -- of them are drawn for each, the same ones for the same seed.
 local attention = require "mneme.attention"
-local big_bird = require "mneme.big_bird"
+local bigbird = require "mneme.bigbird"
 local errors = require "mneme.errors"
 local ops = require("mneme.tensor").ops
 
@@ -10,12 +10,12 @@ return {
   doc = "blocks that see their neighbours, random blocks and global blocks",
   source = "Zaheer et al. 2020, section 2",
   config = { block = 64, global_blocks = { 0 }, random = {}, random_blocks = 0, seed = 1, causal = false },
-  check = big_bird.check,
+  check = bigbird.check,
   build = function(cfg, sizes)
     local b = cfg.block
     local ranges = attention.by_length(function(N)
       local rows = {}
-      for h, blocks in ipairs(big_bird.seen(cfg, sizes.H, N / b)) do
+      for h, blocks in ipairs(bigbird.seen(cfg, sizes.H, N / b)) do
         rows[h] = {}
         for i, list in ipairs(blocks) do
           rows[h][i] = {}

@@ -2,7 +2,7 @@
 -- Blocks count from the episode's start, up to `context` tokens, of which all keys and values are kept; an episode
 -- that goes on begins anew there, as after a reset.  `random` lists for every head and block the blocks it also sees;
 -- without it, `random_blocks` earlier ones are drawn for each, the same ones for the same seed.
-local big_bird = require "mneme.big_bird"
+local bigbird = require "mneme.bigbird"
 local core = require "mneme.episode_core"
 local errors = require "mneme.errors"
 local tensor = require "mneme.tensor"
@@ -38,10 +38,10 @@ kept: keys and values of the episode, up to `context` tokens; then it begins ane
     if cfg.context % cfg.block ~= 0 then
       errors.raise(("core bigbird: context = %d, expected a multiple of block = %d"):format(cfg.context, cfg.block), { status = 2 })
     end
-    big_bird.check(cfg)
+    bigbird.check(cfg)
     local N, D = cfg.context / cfg.block, cfg.d_head
     local settings = setmetatable({ causal = true }, { __index = cfg })
-    local see = listed(big_bird.seen(settings, cfg.n_heads, N), cfg.n_heads, N)
+    local see = listed(bigbird.seen(settings, cfg.n_heads, N), cfg.n_heads, N)
     return core.build(cfg, {
       projections = { { "q", D }, { "k", D }, { "v", D } }, states = { k = "[B,S,H,K]", v = "[B,S,H,K]" },
       sizes = { S = cfg.context, P = cfg.block, R = cfg.random_blocks, G = #cfg.global_blocks },

@@ -1,16 +1,16 @@
--- big_bird.lua -- which blocks see which, for the attention and the core of that name.
+-- bigbird.lua -- which blocks see which, for the attention and the core of that name.
 local ffi = require "ffi"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
 
-local big_bird = {}
+local bigbird = {}
 
 local function whole(x) return type(x) == "number" and x >= 0 and x % 1 == 0 end
 
 local function bad(...) errors.raise("bigbird: " .. string.format(...), { status = 2 }) end
 
 ---Are the settings lists of blocks?
-function big_bird.check(cfg)
+function bigbird.check(cfg)
   for _, g in ipairs(cfg.global_blocks) do
     if not whole(g) then bad("global_blocks has %s, expected numbers of blocks", tostring(g)) end
   end
@@ -43,7 +43,7 @@ end
 
 ---What every block of every head sees, as runs of neighbouring blocks: seen[h][i] = { { first, count }, ... }, lists
 ---from 1, blocks from 0.  Causally, blocks after one's own are left out.
-function big_bird.seen(cfg, H, n)
+function bigbird.seen(cfg, H, n)
   local seen, global = {}, {}
   for _, g in ipairs(cfg.global_blocks) do
     if g >= n then bad("global_blocks has %d, expected blocks 0 to %d", g, n - 1) end
@@ -69,4 +69,4 @@ function big_bird.seen(cfg, H, n)
   return seen
 end
 
-return big_bird
+return bigbird
