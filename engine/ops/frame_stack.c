@@ -4,9 +4,10 @@
 #include "op.h"
 
 static int shape(mn_call *c) {
-  int F = (int)OPT(c, 0), D = DIM(c, 'D');
-  if (OPT(c, 0) != F || F < 2 || F > 4096)
-    return mn_fail(c->ctx, "frame_stack: frames is %g, expected a whole number from 2 to 4096", OPT(c, 0));
+  double frames = OPT(c, 0);
+  if (!(frames >= 2 && frames <= 4096) || frames != (int)frames)
+    return mn_fail(c->ctx, "frame_stack: frames is %g, expected a whole number from 2 to 4096", frames);
+  int F = (int)frames, D = DIM(c, 'D');
   if (c->in[2].data && DIM(c, 'P') != F - 1)
     return mn_fail(c->ctx, "frame_stack: axis 1 (P) of past is %d, expected %d: frames - 1", DIM(c, 'P'), F - 1);
   c->out[0].shape[2] = F * D;
