@@ -1,5 +1,5 @@
 -- run.lua -- runs tests/test_*.lua (or the files named), each in a process and a time of its own, so that none can take the
--- others with it; last line "N passed, N failed".  MNEME_TEST_LIMIT: seconds for one file (1800).
+-- others with it; last line "N passed, N failed".  MNEME_TEST_LIMIT: seconds for one file (900).
 local here = arg[0]:match "^(.*)tests/run%.lua$" or "./"
 package.path = here .. "lua/?.lua;" .. here .. "lua/?/init.lua;" .. here .. "?.lua;" .. package.path
 
@@ -21,7 +21,7 @@ if #files == 0 then
   list:close()
 end
 
-local limit = tonumber(os.getenv "MNEME_TEST_LIMIT" or 1800)
+local limit = tonumber(os.getenv "MNEME_TEST_LIMIT" or 900)
 local said = os.tmpname()
 local total = { 0, 0, 0 }
 

@@ -37,10 +37,10 @@ static void each_slot(const mn_call *c, int b, bool back) {
     int from = origin(c, s, b);
     long slot = ((long)b * S + s) * (long)n, row = ((long)from * B + b) * (long)n;
     float *kept = c->out[0].data + slot, *dx = c->in[0].grad, *dmemory = c->in[2].grad;
-    const float *g = c->out[0].grad + slot;
     if (!back && from == EMPTY) memset(kept, 0, sizeof *kept * n);
     else if (!back) memcpy(kept, from == KEPT ? c->in[2].data + slot : c->in[0].data + row, sizeof *kept * n);
     else {
+      const float *g = c->out[0].grad + slot;
       if (from >= 0 && dx) memcpy(dx + row, g, sizeof *dx * n);
       if (from == KEPT && dmemory) memcpy(dmemory + slot, g, sizeof *dmemory * n);
     }
