@@ -282,12 +282,13 @@ int mn_set_precision(mn_ctx *mn, const char *word) {
 }
 
 unsigned mn_flush_all(mn_ctx *mn) {
-  if (!mn->flushes && mn->threads > 1) {           /* OpenMP's threads keep it */
+  const unsigned before = mn_flush();              /* first: this thread is one of OpenMP's, too */
+  if (!mn->flushes && mn->threads > 1) {           /* its others keep it */
     MN_PRAGMA(omp parallel num_threads(mn->threads))
     mn_flush();
     mn->flushes = true;
   }
-  return mn_flush();
+  return before;
 }
 
 /* An op takes its scratch before anything else can go wrong, and has no way to fail: it is left from here. */
