@@ -12,8 +12,7 @@
 typedef struct mn_kernel {       /* same contract as mn_op's, with the device's pointers in the call */
   void (*forward)(mn_call *c);
   void (*backward)(mn_call *c);  /* NULL: there is none */
-  int  (*together)(mn_call *const *calls, int n, bool back);   /* the first so many of n calls that follow each
-                                    other in a plan, at once, forward or back; 0: one by one.  NULL: always that */
+  int  (*together)(mn_call *const *calls, int n, bool back);
 } mn_kernel;
 
 /* Work is done in the order in which it is asked for, some time before `wait` returns.  Memory of
