@@ -95,6 +95,28 @@ void mn_chunk_gemm(int M, int N, int K, const float *A, long ra, long ca, const 
   mn_chunk_gemm_to(M, N, K, A, ra, ca, B, ldb, C0, ldc, row, col, C, ldc);
 }
 
+/* Four rows at a time where the columns are many, each with the products that are not 0; else all of them at once. */
+MN_INLINE void triangle(const bool since, int N, const float *A, const float *B, long ldb, const float *row,
+                        const float *C0, long ld0, float *C, long ldc) {
+  const long ra = since ? L : 1, ca = since ? 1 : L;
+  const int wide = N / (WIDE_N * MN_LANES) * (WIDE_N * MN_LANES);
+  for (int i = 0; i < L; i += WIDE_M) {
+    const int s = since ? i : 0, n = since ? L - i : i + WIDE_M;
+    gemm(WIDE_M, wide, n, A + i * ra + s * ca, ra, ca, B + s * ldb, ldb, C0 + i * ld0, ld0, row + i, NULL, C + i * ldc, ldc);
+  }
+  gemm(L, N - wide, L, A, ra, ca, B + wide, ldb, C0 + wide, ld0, row, NULL, C + wide, ldc);
+}
+
+void mn_chunk_since(int N, const float *A, const float *B, long ldb, const float *row, const float *C0, long ld0,
+                    float *C, long ldc) {
+  triangle(true, N, A, B, ldb, row, C0, ld0, C, ldc);
+}
+
+void mn_chunk_until(int N, const float *A, const float *B, long ldb, const float *row, const float *C0, long ld0,
+                    float *C, long ldc) {
+  triangle(false, N, A, B, ldb, row, C0, ld0, C, ldc);
+}
+
 /* RM rows of A times 4 rows of B, RM*4 a multiple of the lanes: sums by lanes, added at the end. */
 MN_INLINE void dots_block(const int RM, int K, const float *A, long lda, const float *B, long ldb,
                           float *C, long ldc) {

@@ -14,6 +14,13 @@ void mn_chunk_gemm(int M, int N, int K, const float *A, long ra, long ca, const 
 void mn_chunk_gemm_to(int M, int N, int K, const float *A, long ra, long ca, const float *B, long ldb, const float *C0,
                       long ld0, const float *row, const float *col, float *C, long ldc);
 
+/* Of A [16,16] nothing but A[s][t], t >= s:  C_s = row_s C0_s + sum over t >= s of A[s][t] B_t, and `until`
+** C_t = row_t C0_t + sum over s <= t of A[s][t] B_s.  Rows of N numbers, a multiple of 16; the rest of A holds zeros. */
+void mn_chunk_since(int N, const float *A, const float *B, long ldb, const float *row, const float *C0, long ld0,
+                    float *C, long ldc);
+void mn_chunk_until(int N, const float *A, const float *B, long ldb, const float *row, const float *C0, long ld0,
+                    float *C, long ldc);
+
 /* C[M,N] = A[M,K] B[N,K]^T, all row-major with the given row lengths; M and N multiples of 4, K of 16. */
 void mn_chunk_dots(int M, int N, int K, const float *A, long lda, const float *B, long ldb,
                    float *C, long ldc);

@@ -186,9 +186,9 @@ void mn_even_chunk(const mn_attention *a, const mn_tokens *at, mn_chunk_state fr
   mn_ask(a, at, 2);
   mn_chunk_gemm(Vp, L, Kp, from.C, Kp, 1, qT, L, 0, 0, 0, yT, L);
   mn_ask(a, at, 3);
-  mn_chunk_gemm(Vp, L, L, x.v.x, 1, x.v.ld, ST, L, yT, NULL, x.P, yT, L);
-  mn_ask(a, at, 4);
   mn_chunk_transpose(Vp, L, yT, L, y, Vp);
+  mn_ask(a, at, 4);
+  mn_chunk_until(Vp, ST, x.v.x, x.v.ld, x.P, y, Vp, y, Vp);
   mn_ask(a, at, 5);
   key_sums(Kp, qT, from.s, x.P, ST, sq, z);
   mn_ask(a, at, 6);
@@ -263,7 +263,7 @@ void mn_even_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_sta
   int Kp = a->Kp, Vp = a->Vp;
   float *xT = mn_cut(&work, L * Kp), *g = mn_cut(&work, L * Vp), *gT = mn_cut(&work, L * Vp);
   float *dvT = mn_cut(&work, L * Vp), *dv = mn_cut(&work, L * Vp), *kept = mn_cut(&work, Vp);
-  float *rawT = mn_cut(&work, L * L), *ST = mn_cut(&work, L * L), *S = mn_cut(&work, L * L);
+  float *rawT = mn_cut(&work, L * L), *ST = mn_cut(&work, L * L);
   float *dST = mn_cut(&work, L * L), *w = mn_cut(&work, L * Kp), *u = mn_cut(&work, L * Kp);
   float sq[L], z[L], dz[L] = { 0 }, Pdz[L], along[L], dP[L], dd[L] = { 0 };
   chunk x;
@@ -279,7 +279,6 @@ void mn_even_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_sta
   mn_ask(a, at, 1);
   weigh(&x, rawT, ST);
   key_sums(Kp, xT, from.s, x.P, ST, sq, z);
-  mn_chunk_transpose(L, L, ST, L, S, L);
   mn_read_dy(a, at->bh, at->t, at->n, z, g, NULL);
   mn_ask(a, at, 2);
 
@@ -314,13 +313,13 @@ void mn_even_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_sta
   /* Among the tokens; dST becomes the gradient of the unweighed scores. */
   weigh(&x, dST, dST);
   grad_rows last_u = a->scalar ? (grad_rows){ u, Kp } : to_k;
-  mn_chunk_gemm_to(L, Kp, L, dST, L, 1, x.q.x, x.q.ld, u, Kp, x.D[L - 1], NULL, last_u.x, last_u.ld);
+  mn_chunk_since(Kp, dST, x.q.x, x.q.ld, x.D[L - 1], u, Kp, last_u.x, last_u.ld);
   gate(a, &x, dST);
-  mn_chunk_gemm_to(L, Kp, L, dST, 1, L, x.k.x, x.k.ld, w, Kp, x.P, NULL, to_q.x, to_q.ld);
+  mn_chunk_until(Kp, dST, x.k.x, x.k.ld, x.P, w, Kp, to_q.x, to_q.ld);
   for (int s = 0; s < L; s++) kept[s] = x.D[L - 1][s] * x.b[s];
-  mn_chunk_gemm(Vp, L, L, g, 1, Vp, S, L, dvT, NULL, kept, dvT, L);
+  mn_chunk_transpose(Vp, L, dvT, L, dv, Vp);
+  mn_chunk_since(Vp, ST, g, Vp, kept, dv, Vp, to_v.x, to_v.ld);
   if (a->scalar) gate_back(a, at, &x, u, dd, to_k);
-  mn_chunk_transpose(Vp, L, dvT, L, to_v.x, to_v.ld);
   for (int i = 0; i < at->n; i++) {
     long token = mn_token(a, at->t + i, at->bh);
     if (!x.plain) mn_features_back(a, token, w + i * Kp, u + i * Kp);

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <omp.h>
 #include <string.h>
+#include <unistd.h>
 #include "../carried_keys.h"
 #include "../signs.h"
 #include "../simd.h"
@@ -73,6 +74,8 @@ typedef struct agalite {
   mn_attention a;
   int form, r, M, N;             /* M stored channels, period N */
   bool all;                      /* every published channel is stored, mirrored ones too */
+  bool soon;                     /* what comes is asked for into the first cache: one of 32 KB has eight places for
+                                 ** rows that are a power of two apart, and loses sixteen */
   double seed;                   /* of the random signs */
   long size;                     /* floats of one head's state: keys [M,Kp], s [Kp], values [M,Vp] */
   const float *cosine, *sine;    /* [N] */
@@ -89,6 +92,7 @@ static int open_call(agalite *g, mn_call *c) {
   g->r = (int)OPT(c, 1);
   if (OPT(c, 1) != g->r || g->r < 1 || g->r > MOST_R)
     return mn_fail(c->ctx, "agalite: r is %g, expected a whole number from 1 to %d", OPT(c, 1), MOST_R);
+  g->soon = sysconf(_SC_LEVEL1_DCACHE_SIZE) > 32 << 10;
   g->a.scalar = false;           /* one value and no gamma: beta is its gate, not the keys' */
   g->all = OPT(c, 5) != 0 && g->form != RANDOM_SIGN;
   g->seed = OPT(c, 6);
@@ -259,9 +263,6 @@ MN_INLINE void expect_checkpoint(const agalite *g, int bh, int t, int i) {
   for (long j = size * i / L; t >= 0 && j < size * (i + 1) / L; j += 16) __builtin_prefetch(checkpoint(g, bh, t) + j, 0, 2);
 }
 
-/* Into the first cache?  Where vectors are narrow it has room for eight rows that are a power of two apart, and loses sixteen. */
-enum { SOON = MN_LANES == 16 };
-
 /* Lanes of a row of V numbers; `whole`: V is a multiple of them. */
 MN_INLINE mn_lanes some(const bool whole, const float *p, long n) { return whole ? mn_load(p) : mn_load_n(p, n); }
 
@@ -336,7 +337,7 @@ static void walk(const agalite *g, int bh, float *state) {
     }
     read_keys(g, &x, state, state, 0);
     for (int i = 0; i < x.n; i++) {
-      mn_expect(a, t + i + L, bh, false, SOON);
+      mn_expect(a, t + i + L, bh, false, g->soon);
       expect_values(a, c->out[OUT_Y].data, t + i + L, bh, true);
       carry_values_ahead(g, &x, i, before(g, &x, i, values), values);
     }
@@ -422,7 +423,7 @@ static void chunk_back(const agalite *g, span *x, int t, int next, int next_bh, 
   products_back(g, x);
   for (int i = x->n - 1; i >= 0; i--) {
     const float *from = before(g, x, i, states + i * size);
-    mn_expect(a, next + i, next_bh, false, SOON);
+    mn_expect(a, next + i, next_bh, false, g->soon);
     expect_values(a, a->c->out[OUT_Y].grad, next + i, next_bh, false);
     expect_checkpoint(g, next_bh, next, i);
     mn_expect_grads(a, t + i - 2, x->bh);
