@@ -21,7 +21,7 @@ static int outer_size(const mn_attention *a) { return as_given(a) ? a->E : 1; }
 static int inner_size(const mn_attention *a) { return as_given(a) ? a->D : a->Kp; }
 
 long mn_factor_room(const mn_attention *a) {
-  return ROLES * inner_size(a) + (as_given(a) ? round_up(ROLES * a->E) : ROLES * a->Kp);
+  return as_given(a) ? a->D + round_up(ROLES * a->E) : ROLES * a->Kp;
 }
 
 static const float *row(const mn_attention *a, int i, long token, int n) {
@@ -34,41 +34,32 @@ static float *grad_row(const mn_attention *a, int i, long token, int n) {
   return p ? p + token * n : NULL;
 }
 
-MN_INLINE void put_factors(float *x, int d, mn_lanes q, mn_lanes write, mn_lanes forget) {
-  x += ROLES * d;
-  mn_store(x + Q * MN_LANES, q);
-  mn_store(x + WRITE * MN_LANES, write);
-  mn_store(x + FORGET * MN_LANES, forget);
-}
-
-/* A gate times a key is the product of their factors: (p_g p_k) (x) (g k). */
-static mn_key_factors given_factors(const mn_attention *a, long token, float keep, float *x) {
+/* A gate times a key is the product of their factors: (p_g p_k) (x) (g k).  Without gates nothing is forgotten: p_g is 0. */
+static void given_factors(const mn_attention *a, long token, float keep, float *room, mn_key_factors *f) {
   const int D = a->D, E = a->E;
   const float *q = row(a, IN_Q, token, D), *k = row(a, IN_K, token, D), *gamma = row(a, IN_GAMMA, token, D);
   const float *p_q = row(a, IN_P_Q, token, E), *p_k = row(a, IN_P_K, token, E), *p_gamma = row(a, IN_P_GAMMA, token, E);
-  float *p = x + ROLES * D;
+  float *p = room + D;
   keep *= mn_shrink(a, token);
-  for (int d = 0; d < D; d += MN_LANES) {
-    mn_lanes key = mn_load(k + d), gate = gamma ? mn_load(gamma + d) : (mn_lanes){ 0 };
-    put_factors(x, d, mn_load(q + d), gamma ? gate * key : key, gate);
-  }
+  for (int d = 0; gamma && d < D; d += MN_LANES) mn_store(room + d, mn_load(gamma + d) * mn_load(k + d));
   for (int e = 0; e < E; e++) {
-    float gate = p_gamma ? p_gamma[e] : 1;
+    float gate = gamma && p_gamma ? p_gamma[e] : 1;
     p[ROLES * e + Q] = p_q ? p_q[e] : 1;
-    p[ROLES * e + WRITE] = (gamma ? gate : 1) * (p_k ? p_k[e] : 1);
-    p[ROLES * e + FORGET] = keep * gate;
+    p[ROLES * e + WRITE] = gate * (p_k ? p_k[e] : 1);
+    p[ROLES * e + FORGET] = gamma ? keep * gate : 0;
   }
-  return (mn_key_factors){ E, D, keep, x, p };
+  *f = (mn_key_factors){ E, D, keep, q, gamma ? room : k, gamma ? gamma : k, p };
 }
 
-mn_key_factors mn_factor_keys(const mn_attention *a, long token, float keep, float *room) {
+void mn_factor_keys(const mn_attention *a, long token, float keep, float *room, mn_key_factors *f) {
   static const float whole[ROLES] = { [Q] = 1, [WRITE] = 1, [FORGET] = -1 };
-  if (as_given(a)) return given_factors(a, token, keep, room);
-  float *q = room + ROLES * a->Kp, *write = q + a->Kp, *decay = write + a->Kp;
+  if (as_given(a)) {
+    given_factors(a, token, keep, room, f);
+    return;
+  }
+  float *q = room, *write = q + a->Kp, *decay = write + a->Kp;
   mn_keys(a, token, keep, q, write, decay);
-  for (int d = 0; d < a->Kp; d += MN_LANES)
-    put_factors(room, d, mn_load(q + d), mn_load(write + d), mn_load(decay + d));
-  return (mn_key_factors){ 1, a->Kp, 0, room, whole };
+  *f = (mn_key_factors){ 1, a->Kp, 0, q, write, decay, whole };
 }
 
 /* ---- the packed order: pairs of vectors, some factors e, lanes of d, vectors of the pair, e ---- */
@@ -112,7 +103,7 @@ void mn_add_lanes(long n, const float *lanes, float *out) {
 /* `count` vectors and the factors e0 .. e0+E-1; `unit`: the last vector's weight is 1. */
 MN_INLINE void carry(const int count, const bool unit, const int E, const mn_key_factors *f, int e0, const float *w,
                      const float *from, float *to, float *lanes) {
-  const float *x = f->x, *end = x + ROLES * f->D, *p = f->p + ROLES * e0;
+  const float *p = f->p + ROLES * e0;
   mn_lanes sum[PAIR] = { { 0 } }, keep = mn_splat(f->keep), by[MOST_E][ROLES], weight[PAIR];
 #pragma GCC unroll 4
   for (int e = 0; e < E; e++)
@@ -123,8 +114,8 @@ MN_INLINE void carry(const int count, const bool unit, const int E, const mn_key
     }
 #pragma GCC unroll 2
   for (int c = 0; c < count; c++) weight[c] = mn_splat(unit && c == count - 1 ? 1 : w[c]);
-  for (; x < end; x += ROLES * MN_LANES, from += count * E * MN_LANES, to += count * E * MN_LANES) {
-    const mn_lanes q = mn_load(x), write = mn_load(x + WRITE * MN_LANES), forget = mn_load(x + FORGET * MN_LANES);
+  for (long d = 0; d < f->D; d += MN_LANES, from += count * E * MN_LANES, to += count * E * MN_LANES) {
+    const mn_lanes q = mn_load(f->q + d), write = mn_load(f->write + d), forget = mn_load(f->forget + d);
     mn_lanes along[PAIR] = { { 0 } };
 #pragma GCC unroll 4
     for (int e = 0; e < E; e++) {
@@ -165,7 +156,8 @@ void mn_carry_keys(const mn_key_factors *f, int M, const float *w, const float *
 
 /* ---- backward ---- */
 
-/* Gradients of a token's factors while they are added up, packed as the factors are: of x, and as lanes of each p. */
+/* Gradients of a token's factors while they are added up: x, those of q, write and forget as [D / MN_LANES, 3, MN_LANES], and
+** as lanes of each p. */
 typedef struct sums { float *x, *p; } sums;
 
 long mn_carry_room(const mn_attention *a) {
@@ -176,7 +168,7 @@ long mn_carry_room(const mn_attention *a) {
 MN_INLINE void back(const int count, const bool unit, const int E, const mn_key_factors *f, int e0, bool first,
                     const float *w, const float *dproduct, const float *before, const float *after, float *dx,
                     sums to) {
-  const float *x = f->x, *end = x + ROLES * f->D, *p = f->p + ROLES * e0;
+  const float *p = f->p + ROLES * e0;
   float *sum = to.x, *sum_p = to.p + ROLES * e0 * MN_LANES, along[PAIR][MOST_E];
   mn_lanes dp[MOST_E][ROLES], keep = mn_splat(f->keep);
   const bool fresh = first && e0 == 0;
@@ -187,8 +179,8 @@ MN_INLINE void back(const int count, const bool unit, const int E, const mn_key_
 #pragma GCC unroll 2
     for (int c = 0; c < count; c++) along[c][e] = p[ROLES * e + Q] * dproduct[c];
   }
-  for (; x < end; x += ROLES * MN_LANES, sum += ROLES * MN_LANES) {
-    const mn_lanes q = mn_load(x), write = mn_load(x + WRITE * MN_LANES), forget = mn_load(x + FORGET * MN_LANES);
+  for (long d = 0; d < f->D; d += MN_LANES, sum += ROLES * MN_LANES) {
+    const mn_lanes q = mn_load(f->q + d), write = mn_load(f->write + d), forget = mn_load(f->forget + d);
     mn_lanes dq = { 0 }, dwrite = { 0 }, dforget = { 0 };
     if (!fresh) dq = mn_load(sum), dwrite = mn_load(sum + WRITE * MN_LANES), dforget = mn_load(sum + FORGET * MN_LANES);
 #pragma GCC unroll 4

@@ -8,17 +8,17 @@
 #define MN_CARRIED_KEYS_H
 #include "attention.h"
 
-/* A token's factors, index e*D + d: q = p[e,0] x[d,0], write = p[e,1] x[d,1], decay = keep - p[e,2] x[d,2], with x
-** packed as [D / MN_LANES, 3, MN_LANES].  D is a multiple of 16, and E*D is Kp. */
+/* A token's factors, index e*D + d: q = p[e,0] q[d], write = p[e,1] write[d], decay = keep - p[e,2] forget[d].  D is a
+** multiple of 16, and E*D is Kp. */
 typedef struct mn_key_factors {
   int E, D;
   float keep;
-  const float *x, *p;
+  const float *q, *write, *forget, *p;
 } mn_key_factors;
 
-/* The factors of a token, as the inputs are given where D allows, else with E = 1; room: floats for them, which must
-** stay as long as they are used. */
-mn_key_factors mn_factor_keys(const mn_attention *a, long token, float keep, float *room);
+/* f: the factors of a token, as the inputs are given where D allows, else with E = 1; some are the op's inputs, the
+** others lie in room, mn_factor_room floats that must stay as long as they are used. */
+void mn_factor_keys(const mn_attention *a, long token, float keep, float *room, mn_key_factors *f);
 long mn_factor_room(const mn_attention *a);
 
 /* Vectors [M+1,Kp], the last of weight 1, to and from the packed order. */

@@ -232,7 +232,7 @@ static void read_keys(const agalite *g, span *x, const float *state, float *to, 
   long M = g->M, room = mn_factor_room(a);
   for (int i = 0; i < x->n; i++, state = to, to += step) {
     float keep = mn_keep(a, x->t + i, x->bh);
-    x->keys[i] = mn_factor_keys(a, mn_token(a, x->t + i, x->bh), keep, x->rooms + i * room);
+    mn_factor_keys(a, mn_token(a, x->t + i, x->bh), keep, x->rooms + i * room, &x->keys[i]);
     mn_carry_keys(&x->keys[i], g->M, x->w + i * M, keep == 0 ? x->zeros : state, to,
                   x->lanes + i * (M + 1) * MN_LANES);
   }
