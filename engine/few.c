@@ -1,5 +1,6 @@
 /* few.c -- products of a few rows with a packed matrix: see few.h. */
 #include <string.h>
+#include "chunk.h"
 #include "few.h"
 #include "simd.h"
 #include "team.h"
@@ -19,9 +20,10 @@ void mn_pack_panel(const float *B, int ldb, int K, int n, bool transposed, float
     for (int k = 0; k < K; k++) memcpy(panel + (long)k * MN_PANEL, B + (long)k * ldb, sizeof(float) * (size_t)n);
     return;
   }
-  for (int k0 = 0; k0 < K; k0 += 16)                 /* blocks of 16, so that both sides stay in cache */
-    for (int j = 0; j < n; j++)
-      for (int k = k0; k < K && k < k0 + 16; k++) panel[(long)k * MN_PANEL + j] = B[(long)j * ldb + k];
+  const int rows = n / 16 * 16, columns = K / 16 * 16;
+  mn_chunk_transpose(rows, columns, B, ldb, panel, MN_PANEL);
+  for (int j = 0; j < n; j++)
+    for (int k = j < rows ? columns : 0; k < K; k++) panel[(long)k * MN_PANEL + j] = B[(long)j * ldb + k];
 }
 
 typedef struct pack_job { const float *B; int K, N; bool transposed; float *panels; } pack_job;
