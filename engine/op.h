@@ -112,4 +112,13 @@ bool mn_worth(mn_ctx *mn, double work);
 #define MN_PRAGMA(x) _Pragma(#x)
 #define MN_PARALLEL(ctx, work) MN_PRAGMA(omp parallel for schedule(dynamic) num_threads(mn_threads(ctx)) if (mn_worth(ctx, work)))
 
+/* The same for n equal rows: as many at a time as make a few microseconds' work, since to ask for the next costs a tenth. */
+#define MN_PARALLEL_ROWS(ctx, work, n) \
+  MN_PRAGMA(omp parallel for schedule(dynamic, mn_rows_at_a_time(work, n)) num_threads(mn_threads(ctx)) if (mn_worth(ctx, work)))
+
+static inline int mn_rows_at_a_time(long work, long n) {
+  enum { WORK = 8192 };
+  return work > 0 && n * WORK > work ? (int)(n * WORK / work) : 1;
+}
+
 #endif

@@ -26,7 +26,7 @@ static void walk(mn_call *c, float *y, float *part[2], bool join) {
   if (axis < 0) axis += c->in[0].ndim;
   mn_span s = mn_span_of(&c->out[0], axis);
   long n[2] = { c->in[0].n / s.outer, c->in[1].n / s.outer };
-  MN_PARALLEL(c->ctx, c->out[0].n)
+  MN_PARALLEL_ROWS(c->ctx, c->out[0].n, s.outer)
   for (long o = 0; o < s.outer; o++)
     for (int k = 0; k < 2; k++) {
       float *in_y = y + o * (n[0] + n[1]) + (k ? n[0] : 0),

@@ -18,7 +18,7 @@ static void forward(mn_call *c) {
   long V = DIM(c, 'V'), rows = c->in[1].n;
   const uint8_t *ask = c->in[2].u8;
   float *nats = c->out[1].data, *right = c->out[2].data;
-  MN_PARALLEL(c->ctx, rows * V)
+  MN_PARALLEL_ROWS(c->ctx, rows * V, rows)
   for (long r = 0; r < rows; r++) {
     const float *x = c->in[0].data + r * V;
     long target = c->in[1].i32[r];
@@ -45,7 +45,7 @@ static void backward(mn_call *c) {
   const uint8_t *ask = c->in[2].u8;
   double n = asked(c);
   float scale = n > 0 ? (float)((double)c->out[0].grad[0] / n) : 0;
-  MN_PARALLEL(c->ctx, rows * V)
+  MN_PARALLEL_ROWS(c->ctx, rows * V, rows)
   for (long r = 0; r < rows; r++) {
     const float *x = c->in[0].data + r * V;
     float *dx = c->in[0].grad + r * V;

@@ -5,7 +5,7 @@
 
 static void forward(mn_call *c) {
   long V = DIM(c, 'V'), D = DIM(c, 'D'), rows = c->in[1].n;
-  MN_PARALLEL(c->ctx, rows * D)
+  MN_PARALLEL_ROWS(c->ctx, rows * D, rows)
   for (long r = 0; r < rows; r++) {
     int32_t i = c->in[1].i32[r];
     float *y = c->out[0].data + r * D;

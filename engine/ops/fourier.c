@@ -29,7 +29,7 @@ static void forward(mn_call *c) {
 
 static void backward(mn_call *c) {
   long M = DIM(c, 'M'), rows = c->in[0].n / M;
-  MN_PARALLEL(c->ctx, rows * M)
+  MN_PARALLEL_ROWS(c->ctx, rows * M, rows)
   for (long r = 0; r < rows; r++) {
     const float *y = c->out[0].data + 2 * r * M, *dy = c->out[0].grad + 2 * r * M;
     float *dx = c->in[0].grad + r * M;

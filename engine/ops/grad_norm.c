@@ -10,8 +10,10 @@ static void forward(mn_call *c) {
   long n = c->in[0].n;
   double total = OPT(c, 0) != 0 ? 0 : (double)sum[0] + (double)sum[1], squares = 0;
   for (long i0 = 0; g && i0 < n; i0 += 1024) {       /* short sums in float, their sum in double */
+    const long end = n - i0 < 1024 ? n : i0 + 1024;
     float part = 0;
-    for (long i = i0; i < n && i < i0 + 1024; i++) part += g[i] * g[i];
+    MN_PRAGMA(omp simd reduction(+:part))
+    for (long i = i0; i < end; i++) part += g[i] * g[i];
     total += (double)part;
     squares += (double)part;
   }

@@ -19,7 +19,7 @@ static void forward(mn_call *c) {
 static void backward_x(mn_call *c) {
   long D = DIM(c, 'D'), rows = c->in[0].n / D;
   bool add = mn_adds(c, 0);
-  MN_PARALLEL(c->ctx, rows * D)
+  MN_PARALLEL_ROWS(c->ctx, rows * D, rows)
   for (long r = 0; r < rows; r++)
     mn_norm_row_back(c->in[0].data + r * D, c->in[1].data, c->out[1].data + 2 * r, D, c->out[0].grad + r * D,
                      c->in[0].grad + r * D, add);

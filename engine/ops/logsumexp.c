@@ -5,7 +5,7 @@
 
 static void forward(mn_call *c) {
   long D = DIM(c, 'D'), rows = c->in[0].n / D;
-  MN_PARALLEL(c->ctx, rows * D)
+  MN_PARALLEL_ROWS(c->ctx, rows * D, rows)
   for (long r = 0; r < rows; r++) {
     const float *x = c->in[0].data + r * D;
     float top = mn_vmax(x, D), sum = 0;
@@ -17,7 +17,7 @@ static void forward(mn_call *c) {
 
 static void backward(mn_call *c) {
   long D = DIM(c, 'D'), rows = c->in[0].n / D;
-  MN_PARALLEL(c->ctx, rows * D)
+  MN_PARALLEL_ROWS(c->ctx, rows * D, rows)
   for (long r = 0; r < rows; r++) {
     const float *x = c->in[0].data + r * D;
     float *dx = c->in[0].grad + r * D, y = c->out[0].data[r], dy = c->out[0].grad[r];

@@ -7,7 +7,7 @@ static int shape(mn_call *c) { return mn_reduce_shape(c, "max"); }
 static void forward(mn_call *c) {
   mn_span s = mn_reduced_span(c);
   const float *x = c->in[0].data;
-  MN_PARALLEL(c->ctx, c->in[0].n)
+  MN_PARALLEL_ROWS(c->ctx, c->in[0].n, s.outer * s.inner)
   for (long k = 0; k < s.outer * s.inner; k++) {
     const float *at = x + k / s.inner * s.size * s.inner + k % s.inner;
     float best = at[0];

@@ -11,7 +11,7 @@ static int shape(mn_call *c) {
 
 static void forward(mn_call *c) {
   long E = DIM(c, 'E'), D = DIM(c, 'D'), rows = c->in[0].n;
-  MN_PARALLEL(c->ctx, rows * D)
+  MN_PARALLEL_ROWS(c->ctx, rows * D, rows)
   for (long r = 0; r < rows; r++) {
     const float *a = c->in[1].data + r / E * D;
     float *y = c->out[0].data + r * D, p = c->in[0].data[r];
@@ -22,7 +22,7 @@ static void forward(mn_call *c) {
 
 static void backward(mn_call *c) {
   long E = DIM(c, 'E'), D = DIM(c, 'D'), rows = c->in[0].n / E;
-  MN_PARALLEL(c->ctx, rows * E * D)
+  MN_PARALLEL_ROWS(c->ctx, rows * E * D, rows)
   for (long r = 0; r < rows; r++) {
     const float *p = c->in[0].data + r * E, *a = c->in[1].data + r * D,
                 *dy = c->out[0].grad + r * E * D;

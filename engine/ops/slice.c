@@ -44,7 +44,7 @@ static void forward(mn_call *c) {
   const float *x = c->in[0].data + from * s.inner;
   float *y = c->out[0].data;
   long n = length * s.inner, step = s.size * s.inner;
-  MN_PARALLEL(c->ctx, c->out[0].n)
+  MN_PARALLEL_ROWS(c->ctx, c->out[0].n, s.outer)
   for (long o = 0; o < s.outer; o++) memcpy(y + o * n, x + o * step, (size_t)n * sizeof *y);
 }
 
@@ -55,7 +55,7 @@ static void backward(mn_call *c) {
   float *dx = c->in[0].grad;
   long n = length * s.inner, step = s.size * s.inner;
   if (!mn_adds(c, 0)) memset(dx, 0, (size_t)c->in[0].n * sizeof *dx);
-  MN_PARALLEL(c->ctx, c->out[0].n)
+  MN_PARALLEL_ROWS(c->ctx, c->out[0].n, s.outer)
   for (long o = 0; o < s.outer; o++)
     for (long i = 0; i < n; i++) dx[o * step + from * s.inner + i] += dy[o * n + i];
 }

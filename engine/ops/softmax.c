@@ -5,7 +5,7 @@
 
 static void forward(mn_call *c) {
   long D = DIM(c, 'D'), rows = c->in[0].n / D;
-  MN_PARALLEL(c->ctx, rows * D)
+  MN_PARALLEL_ROWS(c->ctx, rows * D, rows)
   for (long r = 0; r < rows; r++) {
     const float *x = c->in[0].data + r * D;
     float *y = c->out[0].data + r * D, top = mn_vmax(x, D), sum = 0;
@@ -19,7 +19,7 @@ static void forward(mn_call *c) {
 /* dx = y (dy - sum of y dy) */
 static void backward(mn_call *c) {
   long D = DIM(c, 'D'), rows = c->in[0].n / D;
-  MN_PARALLEL(c->ctx, rows * D)
+  MN_PARALLEL_ROWS(c->ctx, rows * D, rows)
   for (long r = 0; r < rows; r++) {
     const float *y = c->out[0].data + r * D, *dy = c->out[0].grad + r * D;
     float *dx = c->in[0].grad + r * D, dot = 0;
