@@ -64,29 +64,29 @@ void mn_factor_keys(const mn_attention *a, long token, float keep, float *room, 
 
 /* ---- the packed order: pairs of vectors, some factors e, lanes of d, vectors of the pair, e ---- */
 
-static void repack(const mn_attention *a, int M, float *vectors, float *packed, bool pack) {
+static void repack(const mn_attention *a, int M, mn_key_vectors at, float *packed, const bool pack) {
   const int E = outer_size(a), D = inner_size(a);
   for (int m = 0, count; m <= M; m += count) {
     count = m < M ? PAIR : 1;
     for (int e0 = 0, some; e0 < E; e0 += some) {
       some = e0 + MOST_E <= E ? MOST_E : 1;
       for (int d = 0; d < D; d += MN_LANES)
-        for (int c = 0; c < count; c++)
-          for (int e = e0; e < e0 + some; e++, packed += MN_LANES) {
-            float *at = vectors + ((long)(m + c) * E + e) * D + d;
-            if (pack) mn_store(packed, mn_load(at));
-            else mn_store(at, mn_load(packed));
+        for (int c = 0; c < count; c++) {
+          float *vector = m + c < M ? at.weighted : at.last;
+          if (vector) vector += (m + c < M ? (m + c) * at.stride : 0) + (long)e0 * D + d;
+          for (int e = 0; e < some; e++, packed += MN_LANES) {
+            if (pack) mn_store(packed, vector ? mn_load(vector + (long)e * D) : (mn_lanes){ 0 });
+            else if (vector) mn_store(vector + (long)e * D, mn_load(packed));
           }
+        }
     }
   }
 }
 
-void mn_pack_keys(const mn_attention *a, int M, const float *vectors, float *packed) {
-  repack(a, M, (float *)vectors, packed, true);
-}
+void mn_pack_keys(const mn_attention *a, int M, mn_key_vectors from, float *packed) { repack(a, M, from, packed, true); }
 
-void mn_unpack_keys(const mn_attention *a, int M, const float *packed, float *vectors) {
-  repack(a, M, vectors, (float *)packed, false);
+void mn_unpack_keys(const mn_attention *a, int M, const float *packed, mn_key_vectors to) {
+  repack(a, M, to, (float *)packed, false);
 }
 
 /* ---- forward ---- */

@@ -21,9 +21,12 @@ typedef struct mn_key_factors {
 void mn_factor_keys(const mn_attention *a, long token, float keep, float *room, mn_key_factors *f);
 long mn_factor_room(const mn_attention *a);
 
-/* Vectors [M+1,Kp], the last of weight 1, to and from the packed order. */
-void mn_pack_keys(const mn_attention *a, int M, const float *vectors, float *packed);
-void mn_unpack_keys(const mn_attention *a, int M, const float *packed, float *vectors);
+/* Vectors of Kp numbers: the weighted ones, stride apart, and the last of weight 1.  NULL: zeros, or not asked for. */
+typedef struct mn_key_vectors { float *weighted, *last; long stride; } mn_key_vectors;
+
+/* To and from the packed order. */
+void mn_pack_keys(const mn_attention *a, int M, mn_key_vectors from, float *packed);
+void mn_unpack_keys(const mn_attention *a, int M, const float *packed, mn_key_vectors to);
 
 /* One token: packed vectors from -> to (which may be the same).  Their products with q are left as
 ** lanes[M+1,MN_LANES], to be added up by mn_add_lanes. */

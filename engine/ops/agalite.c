@@ -20,6 +20,8 @@ enum { IN_TICK = IN_STATE, IN_VS, IN_KS, IN_S, IN_COPY };
 enum { OUT_Y, OUT_VS, OUT_KS, OUT_S, OUT_TICK, OUT_SAVED };
 enum { L = MN_CHUNK, HEADER = 16, MOST_R = 4096 };
 
+#define AT(p, offset) ((p) ? (p) + (offset) : NULL)
+
 typedef struct channel {
   int  step;                     /* omega_m tau = 2 pi (step * tau mod period) / period */
   bool sine;
@@ -80,6 +82,7 @@ typedef struct agalite {
   long size;                     /* floats of one head's state: keys [M,Kp], s [Kp], values [M,Vp] */
   const float *cosine, *sine;    /* [N] */
   const float *weight;           /* [M] */
+  const float *zeros;            /* a state */
 } agalite;
 
 static channel channel_of(const agalite *g, int m) {
@@ -121,44 +124,40 @@ static int shape(mn_call *c) {
   return 0;
 }
 
-/* The checkpoint before token t: tick in the header, then the state. */
+/* The checkpoint before token t: tick in the header, then the state as it is worked on. */
 static float *checkpoint(const agalite *g, int bh, int t) {
   long row = (long)bh * mn_chunks(g->a.T) + t / L;
   return g->a.c->out[OUT_SAVED].data + row * (HEADER + g->size);
 }
 
-/* Move one head between its state and the tensors vs [B,M,H,V], ks [B,M,H,K], s [B,H,K]. */
+/* States of all heads as tensors: vs [B,M,H,V], ks [B,M,H,K], s [B,H,K]; NULL: zeros, or not asked for. */
 typedef struct tensors { float *vs, *ks, *s; } tensors;
 
-static void each_part(const agalite *g, int bh, float *state, tensors x, bool out) {
-  const mn_attention *a = &g->a;
-  float *parts[3] = { x.ks, x.s, x.vs };
-  for (int p = 0; p < 3; p++) {
-    int n = p == 2 ? a->V : a->K, wide = p == 2 ? a->Vp : a->Kp;
-    for (int m = 0; m < (p == 1 ? 1 : g->M); m++, state += wide) {
-      long head = p == 1 ? bh : ((long)(bh / a->H) * g->M + m) * a->H + bh % a->H;
-      float *tensor = parts[p] ? parts[p] + head * n : NULL;
-      if (out) {
-        if (tensor) memcpy(tensor, state, sizeof(float) * (size_t)n);
-        continue;
-      }
-      if (tensor) memcpy(state, tensor, sizeof(float) * (size_t)n);
-      for (int i = tensor ? n : 0; i < wide; i++) state[i] = 0;
-    }
+/* Rows of n numbers, so far apart, and zeros up to `wide`; from NULL: zeros; to NULL: nothing. */
+static void copy_rows(int rows, const float *from, long from_row, float *to, long to_row, int n, int wide) {
+  for (int i = 0; to && i < rows; i++, to += to_row) {
+    if (from) memcpy(to, from + i * from_row, sizeof(float) * (size_t)n);
+    for (int j = from ? n : 0; j < wide; j++) to[j] = 0;
   }
 }
 
-/* The state with its keys packed, and back. */
-static void pack(const agalite *g, const float *state, float *packed) {
-  long values = (g->M + 1L) * g->a.Kp;
-  mn_pack_keys(&g->a, g->M, state, packed);
-  memcpy(packed + values, state + values, sizeof(float) * (size_t)(g->size - values));
-}
-
-static void unpack(const agalite *g, const float *packed, float *state) {
-  long values = (g->M + 1L) * g->a.Kp;
-  mn_unpack_keys(&g->a, g->M, packed, state);
-  memcpy(state + values, packed + values, sizeof(float) * (size_t)(g->size - values));
+/* One head between the tensors and its state: packed keys and s, then values.  room: floats for a state. */
+static void move_state(const agalite *g, int bh, tensors x, float *state, float *room, bool out) {
+  const mn_attention *a = &g->a;
+  const int K = a->K, Kp = a->Kp, V = a->V, M = g->M;
+  const long head = (long)(bh / a->H) * M * a->H + bh % a->H, row = (long)a->H * K;
+  const mn_key_vectors given = { AT(x.ks, head * K), AT(x.s, (long)bh * K), row }, wide = { room, room + (long)M * Kp, Kp };
+  const mn_key_vectors keys = K == Kp ? given : wide;
+  float *vs = AT(x.vs, head * V), *values = state + (M + 1L) * Kp;
+  if (!out) {
+    if (K < Kp) copy_rows(M, given.weighted, row, wide.weighted, Kp, K, Kp), copy_rows(1, given.last, 0, wide.last, 0, K, Kp);
+    mn_pack_keys(a, M, keys, state);
+    copy_rows(M, vs, (long)a->H * V, values, a->Vp, V, a->Vp);
+  } else {
+    mn_unpack_keys(a, M, state, keys);
+    if (K < Kp) copy_rows(M, wide.weighted, Kp, given.weighted, row, K, K), copy_rows(1, wide.last, 0, given.last, 0, K, K);
+    copy_rows(M, values, a->Vp, vs, (long)a->H * V, V, V);
+  }
 }
 
 /* Whose signs row b of the batch meets: those of the copy that it says it is, else of copy b. */
@@ -180,9 +179,9 @@ static void waves(const agalite *g, int b, long tau, int n, float *w) {
   }
 }
 
-/* What a call needs of the channels: their waves at each phase, and how many each stands for. */
+/* What a call needs of the channels: their waves at each phase, how many each stands for, and a state of zeros. */
 static void make_tables(agalite *g, int which) {
-  float *table = mn_scratch(g->a.c->ctx, which, 2L * g->N + g->M), *weight = table + 2L * g->N;
+  float *table = mn_scratch(g->a.c->ctx, which, 2L * g->N + g->M + g->size), *weight = table + 2L * g->N, *zeros = weight + g->M;
   for (int p = 0; p < g->N; p++) {
     double angle = 6.283185307179586476925 * p / g->N;
     table[p] = (float)cos(angle);
@@ -191,7 +190,9 @@ static void make_tables(agalite *g, int which) {
   for (int m = 0; m < g->M; m++) weight[m] = channel_of(g, m).weight;
   g->cosine = table;
   g->sine = table + g->N;
+  memset(zeros, 0, sizeof(float) * (size_t)g->size);
   g->weight = weight;
+  g->zeros = zeros;
 }
 
 /* ---- up to sixteen tokens of a head at a time ---- */
@@ -199,7 +200,7 @@ static void make_tables(agalite *g, int which) {
 /* Products of the keys' vectors with q, s last: [n,M+1], as kappa_m and z; `factor` of each channel in y, [n,M]. */
 typedef struct span {
   int bh, t, n;
-  float *w, *products, *factor, *zeros;
+  float *w, *products, *factor;
   float *dproducts, *along;      /* backward: gradients of the products; dy.v_m, [n,M] */
   float *lanes, *rooms;
   mn_key_factors keys[L];
@@ -214,15 +215,14 @@ static float *cut(float **work, long n) {
 }
 
 static long span_size(const agalite *g) {
-  return padded(L * g->M) * 3 + padded(L * (g->M + 1L)) * (2 + MN_LANES) + g->size + L * mn_factor_room(&g->a);
+  return padded(L * g->M) * 3 + padded(L * (g->M + 1L)) * (2 + MN_LANES) + L * mn_factor_room(&g->a);
 }
 
 static span make_span(const agalite *g, int bh, float *work) {
   long M = g->M;
   span x = { .bh = bh, .w = cut(&work, L * M), .factor = cut(&work, L * M), .along = cut(&work, L * M),
              .products = cut(&work, L * (M + 1)), .dproducts = cut(&work, L * (M + 1)),
-             .lanes = cut(&work, padded(L * (M + 1)) * MN_LANES), .zeros = cut(&work, g->size), .rooms = work };
-  memset(x.zeros, 0, sizeof(float) * (size_t)g->size);
+             .lanes = cut(&work, padded(L * (M + 1)) * MN_LANES), .rooms = work };
   return x;
 }
 
@@ -233,7 +233,7 @@ static void read_keys(const agalite *g, span *x, const float *state, float *to, 
   for (int i = 0; i < x->n; i++, state = to, to += step) {
     float keep = mn_keep(a, x->t + i, x->bh);
     mn_factor_keys(a, mn_token(a, x->t + i, x->bh), keep, x->rooms + i * room, &x->keys[i]);
-    mn_carry_keys(&x->keys[i], g->M, x->w + i * M, keep == 0 ? x->zeros : state, to,
+    mn_carry_keys(&x->keys[i], g->M, x->w + i * M, keep == 0 ? g->zeros : state, to,
                   x->lanes + i * (M + 1) * MN_LANES);
   }
   mn_add_lanes(x->n * (M + 1), x->lanes, x->products);
@@ -307,7 +307,7 @@ static void carry_values_again(const agalite *g, const span *x, int i, const flo
 }
 
 static const float *before(const agalite *g, const span *x, int i, const float *state) {
-  return mn_keep(&g->a, x->t + i, x->bh) == 0 ? x->zeros : state;
+  return mn_keep(&g->a, x->t + i, x->bh) == 0 ? g->zeros : state;
 }
 
 /* The tokens of the chunk that begins with t, or what is left of it, up to end. */
@@ -324,16 +324,15 @@ static void walk(const agalite *g, int bh, float *state) {
   const mn_call *c = a->c;
   tensors first = { c->in[IN_VS].data, c->in[IN_KS].data, c->in[IN_S].data };
   tensors running = { c->out[OUT_VS].data, c->out[OUT_KS].data, c->out[OUT_S].data };
-  float tick = c->in[IN_TICK].data[bh / a->H], *values = state + (g->M + 1L) * a->Kp, *flat = state + g->size;
-  span x = make_span(g, bh, flat + g->size);
-  each_part(g, bh, flat, c->t0 ? running : first, false);
-  pack(g, flat, state);
+  float tick = c->in[IN_TICK].data[bh / a->H], *values = state + (g->M + 1L) * a->Kp, *room = state + g->size;
+  span x = make_span(g, bh, room + g->size);
+  move_state(g, bh, c->t0 ? running : first, state, room, false);
   for (int t = c->t0; t < c->t1; t += x.n) {
     set_span(g, &x, t, c->t1, lrintf(tick));
     if (t % L == 0) {
       float *to = checkpoint(g, bh, t);
       to[0] = tick;
-      unpack(g, state, to + HEADER);
+      memcpy(to + HEADER, state, sizeof(float) * (size_t)g->size);
     }
     read_keys(g, &x, state, state, 0);
     for (int i = 0; i < x.n; i++) {
@@ -342,8 +341,7 @@ static void walk(const agalite *g, int bh, float *state) {
       carry_values_ahead(g, &x, i, before(g, &x, i, values), values);
     }
   }
-  unpack(g, state, flat);
-  each_part(g, bh, flat, running, true);
+  move_state(g, bh, running, state, room, true);
 }
 
 typedef struct heads_job { const agalite *g; float *work; long size; } heads_job;
@@ -416,7 +414,7 @@ static void chunk_back(const agalite *g, span *x, int t, int next, int next_bh, 
   const float *saved = checkpoint(g, x->bh, t);
   const long M = g->M, values = (M + 1) * a->Kp, size = g->size;
   set_span(g, x, t, a->T, lrintf(saved[0]));
-  pack(g, saved + HEADER, states);
+  memcpy(states, saved + HEADER, sizeof(float) * (size_t)size);
   read_keys(g, x, states, states + size, size);
   for (int i = 0; i < x->n; i++)
     carry_values_again(g, x, i, before(g, x, i, states + i * size) + values, states + (i + 1) * size + values);
@@ -446,23 +444,17 @@ static void heads_back(const agalite *g, int bh, int n, float *work) {
   const mn_arg *in = g->a.c->in, *out = g->a.c->out;
   tensors final = { out[OUT_VS].grad, out[OUT_KS].grad, out[OUT_S].grad };
   tensors first = { in[IN_VS].grad, in[IN_KS].grad, in[IN_S].grad };
-  float *dstates = cut(&work, MOST_SIDE_BY_SIDE * g->size), *flat = cut(&work, g->size);
+  float *dstates = cut(&work, MOST_SIDE_BY_SIDE * g->size), *room = cut(&work, g->size);
   float *states = cut(&work, (L + 1) * g->size), *temporary = cut(&work, mn_carry_room(&g->a));
   span x = make_span(g, bh, work);
-  for (int i = 0; i < n; i++) {
-    each_part(g, bh + i, flat, final, false);
-    pack(g, flat, dstates + i * g->size);
-  }
+  for (int i = 0; i < n; i++) move_state(g, bh + i, final, dstates + i * g->size, room, false);
   for (int t = (mn_chunks(g->a.T) - 1) * L; t >= 0; t -= L)
     for (int i = 0; i < n; i++) {
       bool last = i == n - 1;
       x.bh = bh + i;
       chunk_back(g, &x, t, last ? t - L : t, last ? bh : bh + i + 1, dstates + i * g->size, states, temporary);
     }
-  for (int i = 0; i < n; i++) {
-    unpack(g, dstates + i * g->size, flat);
-    each_part(g, bh + i, flat, first, true);
-  }
+  for (int i = 0; i < n; i++) move_state(g, bh + i, first, dstates + i * g->size, room, true);
 }
 
 static void backward(mn_call *c) {
