@@ -9,7 +9,7 @@
 
 enum { BINS = 1 << 15 };                     /* 5 bits per channel */
 
-typedef struct bin { uint32_t count, sum[3]; uint16_t key; } bin;
+typedef struct bin { uint64_t sum[3]; uint32_t count; uint16_t key; } bin;
 typedef struct box { int from, to, axis; double spread; } box;      /* bins from..to-1, widest along axis */
 
 static int part(const bin *b, int axis) { return b->key >> (10 - 5 * axis) & 31; }

@@ -1,7 +1,7 @@
 /* process.c -- processes that do one thing each: a copy of this one, its output in a file, watched until it ends.
 ** What it used (time, memory) comes from the kernel's own account of it. */
 #define _GNU_SOURCE
-#include "context.h"
+#include "op.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -62,8 +62,8 @@ int mn_process_wait(mn_ctx *mn, double seconds, mn_ended *ended) {
   }
 }
 
-/* Send SIGTERM (or SIGKILL) to a copy that has not been waited for. */
-void mn_process_stop(int pid, bool at_once) { kill(pid, at_once ? SIGKILL : SIGTERM); }
+/* Send SIGTERM (or SIGKILL) to a copy that has not been waited for; 0 and -1, which kill() takes for many, are none. */
+void mn_process_stop(int pid, bool at_once) { if (pid > 0) kill(pid, at_once ? SIGKILL : SIGTERM); }
 
 /* Processors that this process may run on. */
 int mn_cores(void) {

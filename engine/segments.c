@@ -6,7 +6,7 @@ int mn_segments_open(mn_segments *s, const mn_call *c, const char *op) {
   const char *names[] = { "heads", "d_head", "d_ffn", "segment" };
   for (int i = 0; i < 4; i++)
     if (!(OPT(c, i) >= 1 && OPT(c, i) <= 1e6 && OPT(c, i) == (int)OPT(c, i)))
-      return mn_fail(c->ctx, "%s: %s is %g, expected a whole number of at least 1", op, names[i], OPT(c, i));
+      return mn_fail(c->ctx, "%s: %s is %g, expected a whole number from 1 to 1e6", op, names[i], OPT(c, i));
   if (H * dh > 1e6) return mn_fail(c->ctx, "%s: heads x d_head is %g, expected at most 1e6", op, H * dh);
   *s = (mn_segments){ .T = DIM(c, 'T'), .B = DIM(c, 'B'), .S = (int)S, .M = DIM(c, 'M') };
   int longest = s->S < s->T ? s->S : s->T;
@@ -20,7 +20,9 @@ int mn_segments_open(mn_segments *s, const mn_call *c, const char *op) {
   s->mem0 = c->in[RMT_MEM0].data;
   long P = mn_layer_places(&s->layers).end;
   if (DIM(c, 'P') != P) return mn_fail(c->ctx, "%s: axis 1 (P) of params is %d, expected %ld", op, DIM(c, 'P'), P);
-  if (s->kept > INT32_MAX) return mn_fail(c->ctx, "%s: keys and values of %ld numbers are too many", op, s->kept);
+  const long panels = mn_layers_panels(&s->layers);
+  if (panels > INT32_MAX) return mn_fail(c->ctx, "%s: packed weights of %ld numbers are too many, expected at most %d", op, panels, INT32_MAX);
+  if (s->kept > INT32_MAX) return mn_fail(c->ctx, "%s: keys and values of %ld numbers are too many, expected at most %d", op, s->kept, INT32_MAX);
   return 0;
 }
 

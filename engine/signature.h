@@ -3,6 +3,8 @@
 #define MN_SIGNATURE_H
 #include "device.h"
 
+#define MN_NUMBERS (1L << 40)    /* more of them no tensor has: products of sizes stay far below what a long holds */
+
 enum { MN_REST = '.', MN_ANY = '?', MN_FREE = '*' };   /* axis symbols besides 'A'..'Z' and '1'..'9' */
 
 typedef struct mn_arg_sig {

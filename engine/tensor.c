@@ -6,12 +6,12 @@
 static long item_size(int dtype) { return dtype == MN_U8 ? 1 : 4; }
 
 static int check_shape(mn_ctx *mn, int dtype, int ndim, const int *shape, long *n) {
-  if (dtype < MN_F32 || dtype > MN_U8) return mn_fail(mn, "tensor: unknown element type %d", dtype);
+  if (dtype < MN_F32 || dtype > MN_U8) return mn_fail(mn, "tensor: element type %d, expected %d to %d", dtype, MN_F32, MN_U8);
   if (ndim < 0 || ndim > MN_AXES) return mn_fail(mn, "tensor: %d axes, expected 0 to %d", ndim, MN_AXES);
   *n = 1;
   for (int i = 0; i < ndim; i++) {
     if (shape[i] < 1) return mn_fail(mn, "tensor: axis %d is %d, expected at least 1", i, shape[i]);
-    if (*n > (1L << 40) / shape[i]) return mn_fail(mn, "tensor: the shape asks for more numbers than fit in memory");
+    if (*n > MN_NUMBERS / shape[i]) return mn_fail(mn, "tensor: the shape asks for more numbers than fit in memory");
     *n *= shape[i];
   }
   return 0;

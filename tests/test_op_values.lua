@@ -249,9 +249,14 @@ t.test("moving numbers about, from transpose to outer", function()
   t.raises(function() ops.reshape(x, { d0 = 3, d2 = 20 }) end, "reshape: d1 is 0")
   t.raises(function() ops.transpose(x, { a = 0.5 }) end, "transpose: a is 0.5")
   t.raises(function() ops.one_hot(index) end,
-    "one_hot: classes is 0, expected a whole number of at least 1")
+    "one_hot: classes is 0, expected a whole number from 1 to 1e6")
   t.raises(function() ops.clamp(x, { lo = 2, hi = 1 }) end,
     "clamp: lo is 2, expected at most hi, 1")
+  -- 2^66 numbers, which a 64-bit product takes for none
+  local n = 4194304
+  local a, b = mn.tensor { shape = { 1, n, 1 } }, mn.tensor { shape = { 1, 1, n } }
+  t.raises(function() ops.where { mask = mn.tensor { shape = { n, 1, 1 }, dtype = "u8" }, a = a, b = b } end,
+    "where: y would have more numbers than fit in memory")
   mn.sweep()
 end)
 
@@ -316,6 +321,7 @@ t.test("frame_stack shows the oldest frame first, and zeros where another episod
   is("frames", y, { 4, 2, 3 }, function(i, b, k) return want[i + 1][b + 1][k + 1] end)
   is("state", after, { 2, 2, 1 }, function(b, k) return want[4][b + 1][k + 2] end)
   t.raises(function() ops.frame_stack { x = x, frames = 1 } end, "frames is 1, expected a whole number from 2")
+  t.raises(function() ops.frame_stack { x = mn.tensor { shape = { 1, 1, 1048577 } }, frames = 4096 } end, "y would have 4.29497e%+09 numbers a row")
   t.raises(function() ops.frame_stack { x = x, past = past } end, "axis 1 %(P%) of past is 2, expected 3: frames %- 1")
   mn.sweep()
 end)

@@ -8,7 +8,7 @@ static int shape(mn_call *c) {
   int T = DIM(c, 'T'), C = DIM(c, 'C'), W = DIM(c, 'W');
   double chunk = OPT(c, 0);
   if (!(chunk >= 1 && chunk < 1 << 30) || chunk != (int)chunk)
-    return mn_fail(c->ctx, "chunk_slots: chunk is %g, expected a whole number of at least 1", chunk);
+    return mn_fail(c->ctx, "chunk_slots: chunk is %g, expected a whole number from 1 to 2^30 - 1", chunk);
   int ends = (T + (int)chunk - 1) / (int)chunk;
   if (C % ends) return mn_fail(c->ctx, "chunk_slots: axis 2 (C) of chunks is %d, expected a multiple of %d ends of chunks", C, ends);
   if (W % (C / ends)) return mn_fail(c->ctx, "chunk_slots: axis 2 (W) of short is %d, expected a multiple of %d keys of a chunk", W, C / ends);

@@ -11,6 +11,8 @@ static int shape(mn_call *c) {
     return mn_fail(c->ctx, "concat: b has %d axes, expected %d as a", b->ndim, a->ndim);
   y->ndim = a->ndim;
   for (int i = 0; i < a->ndim; i++) {
+    if (i == axis && a->shape[i] > INT32_MAX - b->shape[i])
+      return mn_fail(c->ctx, "concat: axis %d of y would be %ld, expected at most %d", i, (long)a->shape[i] + b->shape[i], INT32_MAX);
     y->shape[i] = i == axis ? a->shape[i] + b->shape[i] : a->shape[i];
     if (i != axis && b->shape[i] != a->shape[i])
       return mn_fail(c->ctx, "concat: axis %d of b is %d, expected %d as in a", i, b->shape[i],

@@ -53,8 +53,9 @@ static conv open_call(const mn_call *c) {
 }
 
 static int whole(mn_call *c, const char *name, double v, int least) {
-  if (v >= least && v <= 1 << 20 && v == (int)v) return 0;
-  return mn_fail(c->ctx, "conv2d: %s is %g, expected a whole number of at least %d", name, v, least);
+  enum { MOST = 1 << 20 };
+  if (v >= least && v <= MOST && v == (int)v) return 0;
+  return mn_fail(c->ctx, "conv2d: %s is %g, expected a whole number from %d to %d", name, v, least, MOST);
 }
 
 static int shape(mn_call *c) {
@@ -71,9 +72,11 @@ static int shape(mn_call *c) {
                      2 + i, w->shape[2 + i], 2 + i, axis[i], room);
     c->out[OUT_Y].shape[2 + i] = (int)((room - w->shape[2 + i]) / (long)OPT(c, STRIDE)) + 1;
   }
+  const double patch = (double)DIM(c, 'K') * DIM(c, 'L') * DIM(c, 'C');
+  if (patch > 1e9) return mn_fail(c->ctx, "conv2d: a window of w has %g numbers, expected at most 1e9", patch);
   mn_arg *packed = &c->out[OUT_PACKED];
   packed->shape[0] = mn_patch_panels(DIM(c, 'O'));
-  packed->shape[1] = 1 + DIM(c, 'K') * DIM(c, 'L') * DIM(c, 'C');
+  packed->shape[1] = 1 + (int)patch;
   packed->shape[2] = mn_patch_width(DIM(c, 'O'));
   return 0;
 }

@@ -5,6 +5,7 @@
 #include "op.h"
 
 static int shape(mn_call *c) {
+  if (DIM(c, 'M') > 1 << 29) return mn_fail(c->ctx, "fourier: the last axis (M) of x is %d, expected at most 2^29", DIM(c, 'M'));
   c->out[0].shape[c->in[0].ndim - 1] = 2 * DIM(c, 'M');
   return 0;
 }

@@ -29,7 +29,7 @@ static inline mn_longshort mn_longshort_of(const mn_call *c) {
 static inline int mn_longshort_check(const mn_call *c, const char *op) {
   double window = OPT(c, 0);
   if (!(window >= 1 && window < 1 << 30) || window != (int)window)
-    return mn_fail(c->ctx, "%s: window is %g, expected a whole number of at least 1", op, window);
+    return mn_fail(c->ctx, "%s: window is %g, expected a whole number from 1 to 2^30 - 1", op, window);
   mn_longshort s = mn_longshort_of(c);
   int need = s.window > s.chunk ? s.window - 1 : s.chunk - 1, E = DIM(c, 'E');
   if (s.S < need)

@@ -6,8 +6,7 @@
 static int shape(mn_call *c) {
   double classes = OPT(c, 0);
   if (!(classes >= 1 && classes <= 1e6) || classes != (int)classes)
-    return mn_fail(c->ctx, "one_hot: classes is %g, expected a whole number of at least 1",
-                   classes);
+    return mn_fail(c->ctx, "one_hot: classes is %g, expected a whole number from 1 to 1e6", classes);
   c->out[0].shape[c->in[0].ndim] = (int)classes;
   return 0;
 }

@@ -14,7 +14,7 @@ static inline mn_window mn_window_of(const mn_call *c) {
 
 static inline int mn_window_whole(const mn_call *c, const char *op, const char *name, double x, int least) {
   if (x >= least && x < 1 << 30 && x == (int)x) return 0;
-  return mn_fail(c->ctx, "%s: %s is %g, expected a whole number of at least %d", op, name, x, least);
+  return mn_fail(c->ctx, "%s: %s is %g, expected a whole number from %d to 2^30 - 1", op, name, x, least);
 }
 
 static inline int mn_window_check(const mn_call *c, const char *op) {
