@@ -1,5 +1,5 @@
 /* copies.h -- many copies of one environment, as arrays that lie on the context's device, and what
-** becomes of one of them at a reset or step besides its rules.  engine/vec.c steps MN_LANES of them
+** becomes of one of them at a reset or step besides its rules.  engine/vec.c steps MN_ABREAST of them
 ** together on the CPU; on a GPU, gpu/envs.cuh gives each a thread. */
 #ifndef MN_COPIES_H
 #define MN_COPIES_H
@@ -13,7 +13,7 @@ typedef struct mn_copies {
   size_t stride, obs_bytes;      /* of one copy's self, a multiple of 8; of one observation */
   const double *param;
   const void *shared;            /* what the environment's prepare made; or NULL */
-  mn_streams *streams;           /* [n / MN_LANES, rounded up] */
+  mn_streams *streams;           /* [n / MN_ABREAST, rounded up] */
   char *self, *before;           /* [n, stride]: now, and before what was done last */
   int32_t *last;                 /* [n]: what was done last: an action, MN_STARTED or MN_NEVER */
   uint8_t *changed;              /* [n]: by mn_vec_set since then */

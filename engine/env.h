@@ -1,6 +1,6 @@
-/* env.h -- what an environment file needs.  One environment is one file in engine/envs; README "Add
-** an environment".  The engine owns buffers, random numbers, resets and time limits; the file owns
-** the rules.
+/* env.h -- what an environment file needs.  One environment is one file in engine/envs: see
+** docs/write-an-environment.md.  The engine owns buffers, random numbers, resets and time limits; the
+** file owns the rules.
 **
 ** Env files keep to the common subset of C11 and CUDA C++17: functions are MN_FN with a typed self,
 ** initialisers in order, no compound literals, mathematics from engine/maths.h.  One copy is plain
@@ -58,7 +58,7 @@ int mn_fail(mn_ctx *mn, const char *fmt, ...) __attribute__((format(printf, 2, 3
 
 typedef struct mn_facts { MN_ENV_FACTS } mn_facts;
 
-typedef struct mn_batch {        /* up to MN_LANES neighbouring copies, for the loops of MN_ENV */
+typedef struct mn_batch {        /* up to MN_ABREAST neighbouring copies, for the loops of MN_ENV */
   int n, stride;                 /* stride: bytes from one self to the next */
   uint32_t purpose;              /* MN_FOR_RESET or MN_FOR_STEP */
   size_t obs_bytes;
@@ -67,7 +67,7 @@ typedef struct mn_batch {        /* up to MN_LANES neighbouring copies, for the 
   const void *shared;
   const int32_t *action;
   const mn_streams *streams;
-  const uint32_t (*bits)[MN_LANES];
+  const uint32_t (*bits)[MN_ABREAST];
   int first;                     /* lane of the first copy in streams and bits */
   float *reward, *score;
   uint8_t *terminated;
@@ -94,6 +94,10 @@ MN_FN uint32_t mn_rand(mn_io *io) {
   }
   return io->more[io->draws++ % 4];
 }
+
+/* One of 0 .. n-1 from 32 random bits, or from the next 32 of io; all equally likely, to within n / 2^32. */
+MN_FN int mn_below(uint32_t bits, int n) { return (int)((uint64_t)bits * (uint32_t)n >> 32); }
+MN_FN int mn_rand_below(mn_io *io, int n) { return mn_below(mn_rand(io), n); }
 
 /* What a reset or step of the copy in that lane is given, but for its bits. */
 MN_FN mn_io mn_io_at(const mn_streams *s, int lane, uint32_t purpose, const double *param, const void *shared,

@@ -67,9 +67,6 @@ typedef struct maze_draft {
   uint8_t region[(MAZE_NODES + 2) * (MAZE_NODES + 2)];   /* of nodes, with a border of 255; 0: none */
 } maze_draft;
 
-/* A whole number of 0 .. n-1; all equally likely, to within n / 2^32. */
-MN_FN int maze_below(mn_io *io, int n) { return (int)((uint64_t)mn_rand(io) * (uint32_t)n >> 32); }
-
 MN_FN int maze_node(const maze_draft *d, int row, int col) {
   return (row + 1) * (d->rule.nodes + 2) + col + 1;
 }
@@ -141,7 +138,7 @@ MN_FN bool maze_room(maze_draft *d, int *retries) {
     if (failures >= (float)(MAZE_RETRIES - *retries)) return false;
     *retries += (int)failures;
   }
-  int k = maze_below(d->io, fit);
+  int k = mn_rand_below(d->io, fit);
   if (k < square) maze_carve(d, maze_place(d, k / small, 2, 2));
   else if (k < square + tall) maze_carve(d, maze_place(d, (k - square) / large, 3, 2));
   else maze_carve(d, maze_place(d, (k - square - tall) / large, 2, 3));
@@ -170,7 +167,7 @@ MN_FN void maze_corridors(maze_draft *d, int row, int col) {
       depth--;
       continue;
     }
-    const int to = way[ways == 1 ? 0 : maze_below(d->io, ways)];
+    const int to = way[ways == 1 ? 0 : mn_rand_below(d->io, ways)];
     const int at = cell[depth], next = node[depth] + step[to];
     depth++;
     node[depth] = (uint16_t)next;
@@ -204,7 +201,7 @@ MN_FN void maze_doors(maze_draft *d) {
     for (int b = a + 1; b <= d->regions; b++) seen[b] = 0;
     for (int i = 0; i < edges; i++) {            /* the k-th place takes over with chance 1/k */
       const maze_edge *e = &edge[i];
-      if (e->a == a && (!seen[e->b]++ || !maze_below(d->io, seen[e->b]))) door[e->b] = e->cell;
+      if (e->a == a && (!seen[e->b]++ || !mn_rand_below(d->io, seen[e->b]))) door[e->b] = e->cell;
     }
     for (int b = a + 1; b <= d->regions; b++)
       if (seen[b]) d->m->cell[door[b]] = MAZE_DOOR;
@@ -312,8 +309,8 @@ MN_FN void maze_furnish(maze_draft *d, uint16_t *object) {
   for (int r = 0; r < d->m->rooms; r++) {
     const maze_rect *room = &d->room[r];
     const int high = 2 * room->height - 1, wide = 2 * room->width - 1;
-    const int spawn = maze_below(d->io, high * wide);
-    int other = maze_below(d->io, high * wide - 1);
+    const int spawn = mn_rand_below(d->io, high * wide);
+    int other = mn_rand_below(d->io, high * wide - 1);
     other += other >= spawn;
     const int corner = maze_cell_of(d, room->row, room->col);
     d->m->spawn[r] = (uint16_t)(corner + spawn / wide * d->m->width + spawn % wide);
@@ -361,10 +358,10 @@ MN_LARGE void maze_draw(mn_maze *m, int size, int targets, mn_io *io) {
   uint16_t object[MAZE_ROOMS];
   maze_furnish(&d, object);
   for (int i = 0; i < targets; i++) {            /* any of the objects, in any order */
-    const int other = i + maze_below(io, m->rooms - i);
+    const int other = i + mn_rand_below(io, m->rooms - i);
     m->target[i] = object[other];
     object[other] = object[i];
   }
-  for (int i = 0; i < 9; i++) m->block[i] = (uint8_t)maze_below(io, MAZE_WALL_COLOURS);
+  for (int i = 0; i < 9; i++) m->block[i] = (uint8_t)mn_rand_below(io, MAZE_WALL_COLOURS);
 }
 #endif

@@ -27,13 +27,13 @@ extern "C++" {                   /* its headers are C++ there, whoever includes 
 #define MN_FOR_RESET 0xC0000000u
 #define MN_FOR_SIGNS 0xA0000000u
 
-enum { MN_LANES = 64 };          /* copies that are stepped together */
+enum { MN_ABREAST = 64 };          /* copies that are stepped together */
 
-/* Where the streams of MN_LANES neighbouring copies stand.  Lane by lane, for the vector unit. */
+/* Where the streams of MN_ABREAST neighbouring copies stand.  Lane by lane, for the vector unit. */
 typedef struct mn_streams {
-  uint32_t key[2][MN_LANES];     /* the seed */
-  uint32_t step[2][MN_LANES];    /* low and high half: resets and steps so far */
-  uint32_t copy[MN_LANES];
+  uint32_t key[2][MN_ABREAST];     /* the seed */
+  uint32_t step[2][MN_ABREAST];    /* low and high half: resets and steps so far */
+  uint32_t copy[MN_ABREAST];
 } mn_streams;
 
 /* The copy in that lane goes on to its next step. */
@@ -53,6 +53,6 @@ MN_FN void mn_philox(const uint32_t *k, uint32_t *out) {
 void mn_random_key(double seed, uint32_t key[2]);
 
 /* bits[0..3][i] = 128 bits of each of the first n lanes at its present step. */
-void mn_random_lanes(const mn_streams *s, uint32_t purpose, int n, uint32_t bits[4][MN_LANES]);
+void mn_random_lanes(const mn_streams *s, uint32_t purpose, int n, uint32_t bits[4][MN_ABREAST]);
 
 #endif

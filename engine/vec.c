@@ -72,8 +72,8 @@ static int check_seed(mn_ctx *mn, const char *name, double seed) {
 /* Random numbers of one copy: those of copy number `as` of a task with that seed. */
 static void start_stream(mn_vec *v, int copy, double seed, int as) {
   uint32_t key[2];
-  mn_streams *s = &v->all.streams[copy / MN_LANES];
-  int lane = copy % MN_LANES;
+  mn_streams *s = &v->all.streams[copy / MN_ABREAST];
+  int lane = copy % MN_ABREAST;
   mn_random_key(seed, key);
   for (int w = 0; w < 2; w++) s->key[w][lane] = key[w], s->step[w][lane] = 0;
   s->copy[lane] = (uint32_t)as;
@@ -117,7 +117,7 @@ mn_vec *mn_vec_new(mn_ctx *mn, int env, int copies, double seed, const double *p
   v->env = e;
   v->seed = seed;
   v->all.n = v->waiting = copies;
-  v->chunks = (copies + MN_LANES - 1) / MN_LANES;
+  v->chunks = (copies + MN_ABREAST - 1) / MN_ABREAST;
   if ((v->n_params = mn_env_values(mn, e, params, v->param)) < 0) return free(v), NULL;
   if (mn_device_env(mn, mn->device, e->name, &v->kernel)) return free(v), NULL;
   e->facts->spaces(v->param, &v->space);
@@ -149,7 +149,7 @@ int mn_vec_keep(mn_vec *v, int first, int copies) {
   if (mn_wait(v->ctx)) return -1;
   v->first += first;
   v->all.n = v->waiting = copies;
-  v->chunks = (copies + MN_LANES - 1) / MN_LANES;
+  v->chunks = (copies + MN_ABREAST - 1) / MN_ABREAST;
   start_streams(v);
   return 0;
 }
@@ -189,32 +189,32 @@ const int32_t *mn_vec_length(mn_vec *v) { return v->ended.length; }
 /* Where a new episode's first observation and a step's results go. */
 typedef struct target { char *obs; float *reward; uint8_t *terminated, *truncated; } target;
 
-mn_batch mn_vec_batch(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bits[4][MN_LANES], char *obs) {
+mn_batch mn_vec_batch(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bits[4][MN_ABREAST], char *obs) {
   const mn_copies *a = &v->all;
   return (mn_batch){
     .n = n, .stride = (int)a->stride, .purpose = purpose, .obs_bytes = a->obs_bytes,
     .self = a->self + (size_t)first * a->stride, .obs = obs, .param = v->param,
-    .shared = a->shared, .streams = &a->streams[first / MN_LANES], .bits = (const uint32_t (*)[MN_LANES])bits,
-    .first = first % MN_LANES,
+    .shared = a->shared, .streams = &a->streams[first / MN_ABREAST], .bits = (const uint32_t (*)[MN_ABREAST])bits,
+    .first = first % MN_ABREAST,
   };
 }
 
 /* Start an episode in one copy at its present step. */
-void mn_vec_start(mn_vec *v, int copy, uint32_t bits[4][MN_LANES], char *obs) {
+void mn_vec_start(mn_vec *v, int copy, uint32_t bits[4][MN_ABREAST], char *obs) {
   mn_copy_clear(&v->all, copy);
   mn_batch b = mn_vec_batch(v, copy, 1, MN_FOR_RESET, bits, obs);
   v->env->reset(&b);
 }
 
 static int in_chunk(const mn_vec *v, int c) {
-  const int left = v->all.n - c * MN_LANES;
-  return left < MN_LANES ? left : MN_LANES;
+  const int left = v->all.n - c * MN_ABREAST;
+  return left < MN_ABREAST ? left : MN_ABREAST;
 }
 
 static void start_all(mn_vec *v, char *obs) {
   for (int c = 0; c < v->chunks; c++) {
-    uint32_t bits[4][MN_LANES];
-    const int first = c * MN_LANES, n = in_chunk(v, c);
+    uint32_t bits[4][MN_ABREAST];
+    const int first = c * MN_ABREAST, n = in_chunk(v, c);
     mn_random_lanes(&v->all.streams[c], MN_FOR_RESET, n, bits);
     for (int i = first; i < first + n; i++) mn_vec_start(v, i, bits, obs + (size_t)i * v->all.obs_bytes);
     for (int i = 0; i < n; i++) mn_stream_advance(&v->all.streams[c], i);
@@ -223,8 +223,8 @@ static void start_all(mn_vec *v, char *obs) {
 
 /* Episodes that end in this step: keep what they came to, and begin the next ones. */
 static void end_episodes(mn_vec *v, int c, target to) {
-  uint32_t bits[4][MN_LANES];
-  const int first = c * MN_LANES, n = in_chunk(v, c);
+  uint32_t bits[4][MN_ABREAST];
+  const int first = c * MN_ABREAST, n = in_chunk(v, c);
   mn_random_lanes(&v->all.streams[c], MN_FOR_RESET, n, bits);
   for (int i = first; i < first + n; i++) {
     if (!to.terminated[i] && !to.truncated[i]) continue;
@@ -236,8 +236,8 @@ static void end_episodes(mn_vec *v, int c, target to) {
 
 static void step_chunk(mn_vec *v, int c, const int32_t *action, target to) {
   const mn_copies *a = &v->all;
-  uint32_t bits[4][MN_LANES];
-  int first = c * MN_LANES, n = in_chunk(v, c), ended = 0;
+  uint32_t bits[4][MN_ABREAST];
+  int first = c * MN_ABREAST, n = in_chunk(v, c), ended = 0;
   mn_random_lanes(&a->streams[c], MN_FOR_STEP, n, bits);
   size_t from = (size_t)first * a->stride;
   memcpy(a->before + from, a->self + from, (size_t)n * a->stride);

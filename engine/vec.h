@@ -1,4 +1,4 @@
-/* vec.h -- the inside of mn_vec: what engine/env.c, vec.c and vec_copy.c share; nobody else includes it. */
+/* vec.h -- the inside of mn_vec: what engine/env.c, vec.c, vec_copy.c and vec_there.c share; nobody else includes it. */
 #ifndef MN_VEC_H
 #define MN_VEC_H
 #include "context.h"
@@ -13,7 +13,7 @@ struct mn_vec {
   const mn_env_kernel *kernel;   /* how the device steps it; NULL: vec.c does */
   mn_space space;
   mn_copies all;                 /* in memory of the context's device */
-  mn_endings ended;                /* on the CPU all's own */
+  mn_endings ended;              /* on the CPU all's own */
   mn_moves stage;                /* on a device: from and to the host */
   int32_t *left;                 /* on a device: steps that a rollout's copies had left when it began */
   int chunks, n_params, time_limit;
@@ -47,8 +47,8 @@ int mn_env_actions_fit(mn_ctx *mn, const mn_env *e, int n, const int32_t *action
 uint64_t mn_digest(uint64_t h, const void *bytes, size_t n);
 
 /* vec.c, on the host: copies first .. of a chunk as their environment sees them; an episode started in one. */
-mn_batch mn_vec_batch(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bits[4][MN_LANES], char *obs);
-void mn_vec_start(mn_vec *v, int copy, uint32_t bits[4][MN_LANES], char *obs);
+mn_batch mn_vec_batch(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bits[4][MN_ABREAST], char *obs);
+void mn_vec_start(mn_vec *v, int copy, uint32_t bits[4][MN_ABREAST], char *obs);
 
 /* vec_there.c: the same as mn_vec_reset, _step and _run, by the device's kernel. */
 int mn_vec_reset_there(mn_vec *v, void *obs);

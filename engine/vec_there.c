@@ -3,12 +3,7 @@
 ** lies, on a device as on the CPU, and there no step waits for the one before. */
 #include "vec.h"
 
-static int run(mn_vec *v, const mn_moves *to) {
-  v->kernel->run(&v->all, to);
-  return 0;
-}
-
-/* The kernel has no way to fail but to leave word. */
+/* A kernel has no way to fail but to leave word. */
 static int settle(mn_vec *v) {
   if (mn_wait(v->ctx)) return -1;
   const int copy = v->kernel ? *v->all.wrong - 1 : -1;
@@ -22,7 +17,8 @@ int mn_vec_reset_there(mn_vec *v, void *obs) {
   to.action = NULL;
   if (mn_wait(v->ctx)) return -1;
   *v->all.wrong = 0;
-  if (run(v, &to) || mn_wait(v->ctx)) return -1;
+  v->kernel->run(&v->all, &to);
+  if (mn_wait(v->ctx)) return -1;
   memcpy(obs, to.obs, (size_t)v->all.n * v->all.obs_bytes);
   return 0;
 }
@@ -33,7 +29,8 @@ int mn_vec_step_there(mn_vec *v, const int32_t *action, void *obs, float *reward
   const size_t n = (size_t)v->all.n;
   if (settle(v) || mn_env_actions_fit(v->ctx, v->env, v->space.n_actions, action, v->all.n)) return -1;
   memcpy((void *)s->action, action, n * sizeof *action);
-  if (run(v, s) || mn_wait(v->ctx)) return -1;
+  v->kernel->run(&v->all, s);
+  if (mn_wait(v->ctx)) return -1;
   memcpy(obs, s->obs, n * v->all.obs_bytes);
   memcpy(reward, s->reward, n * sizeof *reward);
   memcpy(terminated, s->terminated, n);
@@ -61,7 +58,7 @@ int mn_vec_run_there(mn_vec *v, int rounds, const int32_t *action, int sets) {
   if (!result) memcpy(all, action, bytes);
   for (int k = 0; k < rounds && !result; k++) {
     to.action = all + (size_t)(k % sets) * n;
-    result = run(v, &to);
+    v->kernel->run(&v->all, &to);
   }
   if (!result) result = settle(v);
   v->ctx->device->free(all);
@@ -128,7 +125,7 @@ int mn_vec_roll(mn_vec *v, const mn_rollout *r, int t, const int32_t *action) {
     if (settle(v)) return -1;
     for (int i = 0; i < a->n; i++) v->left[i] = a->time_limit - a->length[i];
   }
-  if (run(v, &to)) return -1;
+  v->kernel->run(&v->all, &to);
   return v->time_limit && may_cut(v, t);
 }
 

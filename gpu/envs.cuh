@@ -27,7 +27,7 @@ static __device__ void keep_before(const mn_copies &v) {
 }
 
 static __device__ mn_io io_of(const mn_copies &v, int i, uint32_t purpose, char *obs) {
-  mn_io io = mn_io_at(&v.streams[i / MN_LANES], i % MN_LANES, purpose, v.param, v.shared, obs);
+  mn_io io = mn_io_at(&v.streams[i / MN_ABREAST], i % MN_ABREAST, purpose, v.param, v.shared, obs);
   mn_philox(io.key, io.bits);
   return io;
 }
@@ -68,7 +68,7 @@ static __global__ void __launch_bounds__(THREADS) env_step(mn_copies v, mn_moves
     mn_io io = io_of(v, i, MN_FOR_RESET, obs);
     reset(self, &io);
   }
-  mn_stream_advance(&v.streams[i / MN_LANES], i % MN_LANES);
+  mn_stream_advance(&v.streams[i / MN_ABREAST], i % MN_ABREAST);
 }
 
 }  // namespace envs

@@ -42,7 +42,7 @@ MN_FN void show(associative_recall *m, mn_io *io) {
   m->value = (uint8_t)m->symbols;
   if (m->at < m->pairs) {
     m->key = (uint8_t)next_key(m, symbols_first(m->symbols), io->bits[0]);
-    m->value = (uint8_t)((uint64_t)io->bits[1] * m->symbols >> 32);
+    m->value = (uint8_t)mn_below(io->bits[1], m->symbols);
     m->of[m->key] = m->value;
     m->shown |= (uint64_t)1 << m->key;
     if (++m->at == m->pairs) m->round = 0;

@@ -15,7 +15,7 @@ MN_FN void cards_fill(uint16_t *left, int kinds, int decks) {
 
 /* Draw one of n cards; it leaves the deck.  Its kind. */
 MN_FN int cards_draw(uint16_t *left, int kinds, int n, uint32_t bits) {
-  const int at = (int)((uint64_t)bits * (uint64_t)n >> 32);
+  const int at = mn_below(bits, n);
   int kind = 0, below = 0;
   for (int k = 0; k + 1 < kinds; k++) {
     below += left[k];

@@ -77,15 +77,12 @@ MN_FN void observe(gridworld *g, mn_io *io) {
   for (int k = 0; k < GRID_KEYS; k++) *seen++ = (uint8_t)(g->keys >> k & 1 ? GRID_KEY + k : GRID_UNSEEN);
 }
 
-/* One of 0 .. n-1. */
-MN_FN int one_of(uint32_t bits, int n) { return (int)((uint64_t)bits * (uint64_t)n >> 32); }
-
 MN_FN void reset(gridworld *g, mn_io *io) {
   const grid_map *m = (const grid_map *)io->shared;
-  const int place = m->start[one_of(io->bits[0], m->starts)];
+  const int place = m->start[mn_below(io->bits[0], m->starts)];
   g->x = (int16_t)(place % m->width);
   g->y = (int16_t)(place / m->width);
-  g->right = m->choices ? m->choice[one_of(io->bits[1], m->choices)] : 0;
+  g->right = m->choices ? m->choice[mn_below(io->bits[1], m->choices)] : 0;
   observe(g, io);
 }
 

@@ -169,18 +169,18 @@ MN_FN void place_ball(memory_maze *m, float heading) {
 
 MN_FN void reset(memory_maze *m, mn_io *io) {
   const world *w = (const world *)io->shared;
-  if (w->levels) m->level = maze_below(io, w->levels);
+  if (w->levels) m->level = mn_rand_below(io, w->levels);
   else make_level((level *)(void *)(m + 1), w, io);
   const level *l = level_of(m, w);
-  const int at = l->spawn[maze_below(io, l->spawns)];
+  const int at = l->spawn[mn_rand_below(io, l->spawns)];
   m->row = (uint8_t)(at / w->width);
   m->col = (uint8_t)(at % w->width);
   if (w->mode == CONTINUOUS) place_ball(m, (float)mn_rand(io) * 0x1p-30f);
-  else m->heading = (uint8_t)maze_below(io, 4);
-  m->prompt = (uint8_t)maze_below(io, w->targets);
+  else m->heading = (uint8_t)mn_rand_below(io, 4);
+  m->prompt = (uint8_t)mn_rand_below(io, w->targets);
   for (int i = 0; i < MAZE_TARGETS; i++) m->colour[i] = (uint8_t)i;
   for (int i = 0; i < w->targets && w->random_colours; i++) {
-    const int other = i + maze_below(io, MAZE_TARGETS - i);
+    const int other = i + mn_rand_below(io, MAZE_TARGETS - i);
     const uint8_t colour = m->colour[i];
     m->colour[i] = m->colour[other];
     m->colour[other] = colour;
@@ -223,7 +223,7 @@ MN_FN void step(memory_maze *m, mn_io *io) {
     io->reward = 1;
     m->touched++;
     m->shown = 0;
-    m->prompt = (uint8_t)((m->prompt + 1 + (int)((uint64_t)io->bits[0] * (uint32_t)others >> 32)) % w->targets);
+    m->prompt = (uint8_t)((m->prompt + 1 + mn_below(io->bits[0], others)) % w->targets);
   }
   const float score = (float)m->touched * w->oracle / (float)m->steps;
   io->score = score < 1 ? score : 1;

@@ -57,11 +57,6 @@ MN_FN uint64_t mystery_tall(uint64_t s) {
 
 /* ---- making a path ---- */
 
-/* 0 .. n-1, each as likely */
-MN_FN int mystery_draw_below(mn_io *io, uint32_t n) {
-  return (int)((uint64_t)mn_rand(io) * n >> 32);
-}
-
 /* Walls bend the path.  Inside, a cell is one with a probability of 0.33, but for column and row 5,
 ** which are passed over; then 4 or 8 of the rim, none of them beside a wall of the inside, nor next
 ** to the start or the goal. */
@@ -69,17 +64,17 @@ MN_FN uint64_t mystery_raise_walls(mn_io *io, int start, int goal) {
   uint64_t walls = 0;
   for (int y = 1; y < 5; y++)
     for (int x = 1; x < 5; x++)
-      if (mystery_draw_below(io, 100) < 33) walls |= mystery_bit(y * MYSTERY_SIDE + x);
+      if (mn_rand_below(io, 100) < 33) walls |= mystery_bit(y * MYSTERY_SIDE + x);
   const uint64_t right = MYSTERY_LEFT << (MYSTERY_SIDE - 1);
   const uint64_t bottom = MYSTERY_TOP << (MYSTERY_CELLS - MYSTERY_SIDE);
   const uint64_t ends = mystery_bit(start) | mystery_bit(goal);
   uint64_t rim = (MYSTERY_LEFT | right | MYSTERY_TOP | bottom) &
                  ~(mystery_wide(ends) | mystery_tall(ends) | mystery_tall(mystery_wide(walls)));
-  uint32_t places = 0;
+  int places = 0;
   for (uint64_t left = rim; left; left &= left - 1) places++;
-  for (int n = mystery_draw_below(io, 2) ? 8 : 4; n > 0 && places > 0; n--, places--) {
+  for (int n = mn_rand_below(io, 2) ? 8 : 4; n > 0 && places > 0; n--, places--) {
     uint64_t left = rim;
-    for (int skip = mystery_draw_below(io, places); skip > 0; skip--) left &= left - 1;
+    for (int skip = mn_rand_below(io, places); skip > 0; skip--) left &= left - 1;
     const uint64_t one = left & ~(left - 1);
     walls |= one;
     rim &= ~one;
@@ -146,8 +141,8 @@ MN_FN void mystery_put_at_start(mystery *m) {
 
 /* Begin: from a random cell of a random side to one of the opposite side. */
 MN_FN void mystery_enter(mystery *m, mn_io *io) {
-  const int side = mystery_draw_below(io, 4), end = MYSTERY_SIDE - 1;
-  const int a = mystery_draw_below(io, MYSTERY_SIDE), b = mystery_draw_below(io, MYSTERY_SIDE);
+  const int side = mn_rand_below(io, 4), end = MYSTERY_SIDE - 1;
+  const int a = mn_rand_below(io, MYSTERY_SIDE), b = mn_rand_below(io, MYSTERY_SIDE);
   const int first = side & 1 ? end : 0, last = end - first;
   const bool lying = side < 2;
   m->start = (uint8_t)(lying ? a * MYSTERY_SIDE + first : first * MYSTERY_SIDE + a);

@@ -44,8 +44,8 @@ MN_FN void show(selective_copy *m, mn_io *io) {
   if (left == 0) {
     if (m->q.asked < m->q.questions) m->q.answer = m->token[m->q.asked];
     m->now = (uint8_t)(m->symbols + 1);
-  } else if ((uint64_t)io->bits[0] * (uint64_t)left >> 32 < (uint64_t)tokens_left) {
-    m->now = (uint8_t)((uint64_t)io->bits[1] * m->symbols >> 32);
+  } else if (mn_below(io->bits[0], left) < tokens_left) {
+    m->now = (uint8_t)mn_below(io->bits[1], m->symbols);
     m->token[m->shown++] = m->now;
   } else {
     m->now = (uint8_t)m->symbols;

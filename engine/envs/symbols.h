@@ -18,7 +18,7 @@ MN_FN int symbols_count(uint64_t set) {
 
 /* One of the symbols in a set, each with the same chance; the set is not empty. */
 MN_FN int symbols_draw(uint64_t set, uint32_t bits) {
-  int skip = (int)((uint64_t)bits * (uint64_t)symbols_count(set) >> 32);
+  int skip = mn_below(bits, symbols_count(set));
   while (skip-- > 0) set &= set - 1;
   return symbols_count((set & (~set + 1)) - 1);
 }
