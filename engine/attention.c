@@ -5,8 +5,6 @@
 #include "attention.h"
 #include "simd.h"
 
-static int round_up(int n) { return (n + 15) / 16 * 16; }
-
 static int last(const mn_call *c, int i) { return c->in[i].shape[c->in[i].ndim - 1]; }
 
 int mn_attention_axis(const mn_call *c, const char *op, int i, const char *name, int axis,
@@ -14,17 +12,6 @@ int mn_attention_axis(const mn_call *c, const char *op, int i, const char *name,
   int got = c->in[i].data ? c->in[i].shape[axis] : want;
   if (got == want) return 0;
   return mn_fail(c->ctx, "%s: axis %d of %s is %d, expected %d", op, axis, name, got, want);
-}
-
-/* Where input i holds, or its gradient receives, the numbers of a token; NULL if absent. */
-static const float *at(const mn_attention *a, int i, long token, int n) {
-  const float *p = a->c->in[i].data;
-  return p ? p + token * n : NULL;
-}
-
-static float *grad_at(const mn_attention *a, int i, long token, int n) {
-  float *p = a->c->in[i].grad;
-  return p ? p + token * n : NULL;
 }
 
 static void pad(float *x, int from, int to, float value) {
@@ -86,8 +73,8 @@ int mn_attention_open(mn_attention *a, const mn_call *c, const char *op, int eps
   if ((double)a->D * a->E > 1 << 24)
     return mn_fail(c->ctx, "%s: a feature of %d times %d numbers is too large", op, a->E, a->D);
   a->K = a->D * a->E;
-  a->Kp = round_up(a->K);
-  a->Vp = round_up(a->V);
+  a->Kp = mn_padded(a->K);
+  a->Vp = mn_padded(a->V);
   if (c->in[IN_GAMMA].data) {
     a->Dg = last(c, IN_GAMMA);
     a->Eg = c->in[IN_P_GAMMA].data ? last(c, IN_P_GAMMA) : 1;
@@ -112,8 +99,8 @@ typedef struct feature { const float *x, *p; float *dx, *dp; } feature;
 
 static feature feature_at(const mn_attention *a, int x, int p, long token, int D, int E) {
   static const float one = 1;
-  const float *factors = at(a, p, token, E);
-  return (feature){ at(a, x, token, D), factors ? factors : &one, grad_at(a, x, token, D), grad_at(a, p, token, E) };
+  const float *factors = mn_input_at(a, p, token, E);
+  return (feature){ mn_input_at(a, x, token, D), factors ? factors : &one, mn_grad_at(a, x, token, D), mn_grad_at(a, p, token, E) };
 }
 
 /* out[e*D + d] = p[e] * x[d]. */
@@ -184,7 +171,7 @@ void mn_keys(const mn_attention *a, long token, float keep, float *q, float *wri
       decay[i] = keep - keep * decay[i];
     }
   } else if (kind == SCALAR_GATE) {
-    keys_in_one(SCALAR_GATE, false, D, E, keep, fq, fk, fk, *at(a, IN_BETA, token, 1), q, write, decay);
+    keys_in_one(SCALAR_GATE, false, D, E, keep, fq, fk, fk, *mn_input_at(a, IN_BETA, token, 1), q, write, decay);
   } else {
     keys_in_one(NO_GATE, false, D, E, keep, fq, fk, fk, 0, q, write, decay);
   }
@@ -262,7 +249,7 @@ void mn_keys_back(const mn_attention *a, long token, float keep, const float *dq
     return;
   }
   float *g = work, *k = work + a->Kp;
-  if (kind == SCALAR_GATE) pad(g, 0, K, *at(a, IN_BETA, token, 1));
+  if (kind == SCALAR_GATE) pad(g, 0, K, *mn_input_at(a, IN_BETA, token, 1));
   else outer(a->Dg, a->Eg, gate_at(a, token), g);
   outer(D, E, fk, k);
   mn_lanes total = { 0 };
@@ -279,7 +266,7 @@ void mn_keys_back(const mn_attention *a, long token, float keep, const float *dq
   }
   outer_back(D, E, fk, g);
   if (kind == OTHER_FACTORS) outer_back(a->Dg, a->Eg, gate_at(a, token), k);
-  else if (a->c->in[IN_BETA].grad) *grad_at(a, IN_BETA, token, 1) = mn_sum(total);
+  else if (a->c->in[IN_BETA].grad) *mn_grad_at(a, IN_BETA, token, 1) = mn_sum(total);
 }
 
 void mn_shrink_back(const mn_attention *a) {
@@ -288,8 +275,8 @@ void mn_shrink_back(const mn_attention *a) {
 }
 
 void mn_values(const mn_attention *a, long token, float keep, float *write, float *decay) {
-  const float *v = at(a, IN_V, token, a->V);
-  const float *b = a->scalar ? NULL : at(a, IN_BETA, token, a->V);
+  const float *v = mn_input_at(a, IN_V, token, a->V);
+  const float *b = a->scalar ? NULL : mn_input_at(a, IN_BETA, token, a->V);
   for (int i = 0; i < a->V; i += MN_LANES) {
     long n = a->V - i;
     mn_lanes x = mn_load_n(v + i, n), g = b ? mn_load_n(b + i, n) : (mn_lanes){ 0 };
@@ -302,9 +289,9 @@ void mn_values(const mn_attention *a, long token, float keep, float *write, floa
 
 void mn_values_back(const mn_attention *a, long token, float keep, const float *dwrite,
                     const float *ddecay) {
-  const float *v = at(a, IN_V, token, a->V);
-  const float *b = a->scalar ? NULL : at(a, IN_BETA, token, a->V);
-  float *dv = grad_at(a, IN_V, token, a->V), *db = b ? grad_at(a, IN_BETA, token, a->V) : NULL;
+  const float *v = mn_input_at(a, IN_V, token, a->V);
+  const float *b = a->scalar ? NULL : mn_input_at(a, IN_BETA, token, a->V);
+  float *dv = mn_grad_at(a, IN_V, token, a->V), *db = b ? mn_grad_at(a, IN_BETA, token, a->V) : NULL;
   for (int i = 0; i < a->V; i += MN_LANES) {
     long n = a->V - i;
     mn_lanes to_w = mn_load_n(dwrite + i, n);

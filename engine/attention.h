@@ -56,6 +56,16 @@ static inline long mn_token(const mn_attention *a, int t, int bh) {
   return (long)t * a->B * a->H + bh;
 }
 
+/* Where input i holds, or its gradient receives, the n numbers of a token; NULL: it does not. */
+static inline const float *mn_input_at(const mn_attention *a, int i, long token, int n) {
+  const float *p = a->c->in[i].data;
+  return p ? p + token * n : NULL;
+}
+static inline float *mn_grad_at(const mn_attention *a, int i, long token, int n) {
+  float *p = a->c->in[i].grad;
+  return p ? p + token * n : NULL;
+}
+
 /* 1, or 0 where token t starts a new episode and the state carried so far is dropped. */
 static inline float mn_keep(const mn_attention *a, int t, int bh) {
   const uint8_t *done = a->c->in[IN_DONE].u8;

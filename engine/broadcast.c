@@ -11,12 +11,6 @@ static int size_at(const mn_arg *a, int ndim, int i) {
   return k < 0 ? 1 : a->shape[k];
 }
 
-static const mn_op_entry *entry_of(const mn_op *op) {
-  const mn_op_entry *e = mn_ops_all(NULL);
-  while (e->op != op) e++;
-  return e;
-}
-
 /* Rows of time stand alone only if time is the first axis of the output, and of every operand that
 ** is not repeated along it. */
 static void find_time(mn_call *c) {
@@ -31,7 +25,7 @@ static void find_time(mn_call *c) {
 }
 
 int mn_broadcast_shape(mn_call *c) {
-  const mn_op_entry *e = entry_of(c->op);
+  const mn_op_entry *e = mn_entry_of(c->op);
   mn_arg *y = &c->out[0];
   y->ndim = 0;
   for (int k = 0; k < c->n_in; k++) if (c->in[k].ndim > y->ndim) y->ndim = c->in[k].ndim;
@@ -123,7 +117,7 @@ static void sum_down(mn_call *c, const mn_layout *l, int k, const float *full, f
   for (long j = 0; j < m; j++) to[j] = (float)sums[j];
 }
 
-void mn_chunks(mn_call *c, float *to, long n, mn_part part) {
+void mn_in_parts(mn_call *c, float *to, long n, mn_part part) {
   MN_PARALLEL(c->ctx, n)
   for (long i = 0; i < n; i += MN_GRAIN) part(c, to, i, n - i < MN_GRAIN ? n : i + MN_GRAIN);
 }
@@ -131,9 +125,9 @@ void mn_chunks(mn_call *c, float *to, long n, mn_part part) {
 void mn_operand_backward(mn_call *c, int k, mn_part part) {
   long n = c->out[0].n;
   if (!c->in[k].grad) return;
-  if (c->in[k].n == n) { mn_chunks(c, c->in[k].grad, n, part); return; }
+  if (c->in[k].n == n) { mn_in_parts(c, c->in[k].grad, n, part); return; }
   mn_layout l = mn_layout_of(c);
   float *full = mn_scratch(c->ctx, 0, n);
-  mn_chunks(c, full, n, part);
+  mn_in_parts(c, full, n, part);
   sum_down(c, &l, k, full, c->in[k].grad);
 }

@@ -27,7 +27,7 @@ long mn_run(const mn_layout *l, long i, long end, long *start);
 /* part(c, to, from, end) for every chunk from .. end-1 of the elements 0 .. n-1 of `to`, in
 ** parallel. */
 typedef void (*mn_part)(mn_call *c, float *to, long from, long end);
-void mn_chunks(mn_call *c, float *to, long n, mn_part part);
+void mn_in_parts(mn_call *c, float *to, long n, mn_part part);
 
 /* backward of operand k, given `part`, which writes dy * dy/dk for every element of the output:
 ** where the operand was repeated, its gradient is the sum over the repeats. */

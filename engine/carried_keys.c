@@ -8,8 +8,6 @@
 enum { PAIR = 2, MOST_E = MN_LANES == 16 ? 4 : 2 };
 enum { Q, WRITE, FORGET, ROLES };    /* of a token's factors */
 
-static long round_up(long n) { return (n + 15) / 16 * 16; }
-
 /* ---- factors ---- */
 
 /* The gate's factors are shaped as those of the key, or there is no gate; and no vector is cut short. */
@@ -21,24 +19,14 @@ static int outer_size(const mn_attention *a) { return as_given(a) ? a->E : 1; }
 static int inner_size(const mn_attention *a) { return as_given(a) ? a->D : a->Kp; }
 
 long mn_factor_room(const mn_attention *a) {
-  return as_given(a) ? a->D + round_up(ROLES * a->E) : ROLES * a->Kp;
-}
-
-static const float *row(const mn_attention *a, int i, long token, int n) {
-  const float *p = a->c->in[i].data;
-  return p ? p + token * n : NULL;
-}
-
-static float *grad_row(const mn_attention *a, int i, long token, int n) {
-  float *p = a->c->in[i].grad;
-  return p ? p + token * n : NULL;
+  return as_given(a) ? a->D + mn_padded(ROLES * a->E) : ROLES * a->Kp;
 }
 
 /* A gate times a key is the product of their factors: (p_g p_k) (x) (g k).  Without gates nothing is forgotten: p_g is 0. */
 static void given_factors(const mn_attention *a, long token, float keep, float *room, mn_key_factors *f) {
   const int D = a->D, E = a->E;
-  const float *q = row(a, IN_Q, token, D), *k = row(a, IN_K, token, D), *gamma = row(a, IN_GAMMA, token, D);
-  const float *p_q = row(a, IN_P_Q, token, E), *p_k = row(a, IN_P_K, token, E), *p_gamma = row(a, IN_P_GAMMA, token, E);
+  const float *q = mn_input_at(a, IN_Q, token, D), *k = mn_input_at(a, IN_K, token, D), *gamma = mn_input_at(a, IN_GAMMA, token, D);
+  const float *p_q = mn_input_at(a, IN_P_Q, token, E), *p_k = mn_input_at(a, IN_P_K, token, E), *p_gamma = mn_input_at(a, IN_P_GAMMA, token, E);
   float *p = room + D;
   keep *= mn_shrink(a, token);
   for (int d = 0; gamma && d < D; d += MN_LANES) mn_store(room + d, mn_load(gamma + d) * mn_load(k + d));
@@ -161,7 +149,7 @@ void mn_carry_keys(const mn_key_factors *f, int M, const float *w, const float *
 typedef struct sums { float *x, *p; } sums;
 
 long mn_carry_room(const mn_attention *a) {
-  return ROLES * inner_size(a) + round_up(ROLES * outer_size(a)) * (MN_LANES + 1) + (as_given(a) ? 0 : 5L * a->Kp);
+  return ROLES * inner_size(a) + mn_padded(ROLES * outer_size(a)) * (MN_LANES + 1) + (as_given(a) ? 0 : 5L * a->Kp);
 }
 
 /* Backward of `carry`; `first`: nothing is in the sums of p yet. */
@@ -230,11 +218,11 @@ MN_INLINE void back_all_e(const int count, const bool unit, const mn_key_factors
 /* From the gradients of given factors, those of the inputs. */
 static void to_inputs(const mn_attention *a, long token, float keep, const float *dx, const float *dp) {
   const int D = a->D, E = a->E;
-  const float *k = row(a, IN_K, token, D), *gamma = row(a, IN_GAMMA, token, D);
-  const float *p_k = row(a, IN_P_K, token, E), *p_gamma = row(a, IN_P_GAMMA, token, E);
-  float *dq = grad_row(a, IN_Q, token, D), *dk = grad_row(a, IN_K, token, D), *dgamma = grad_row(a, IN_GAMMA, token, D);
-  float *dp_q = grad_row(a, IN_P_Q, token, E), *dp_k = grad_row(a, IN_P_K, token, E);
-  float *dp_gamma = grad_row(a, IN_P_GAMMA, token, E);
+  const float *k = mn_input_at(a, IN_K, token, D), *gamma = mn_input_at(a, IN_GAMMA, token, D);
+  const float *p_k = mn_input_at(a, IN_P_K, token, E), *p_gamma = mn_input_at(a, IN_P_GAMMA, token, E);
+  float *dq = mn_grad_at(a, IN_Q, token, D), *dk = mn_grad_at(a, IN_K, token, D), *dgamma = mn_grad_at(a, IN_GAMMA, token, D);
+  float *dp_q = mn_grad_at(a, IN_P_Q, token, E), *dp_k = mn_grad_at(a, IN_P_K, token, E);
+  float *dp_gamma = mn_grad_at(a, IN_P_GAMMA, token, E);
   for (int d = 0; d < D; d += MN_LANES, dx += ROLES * MN_LANES) {
     mn_lanes dwrite = mn_load(dx + WRITE * MN_LANES);
     if (dq) mn_store(dq + d, mn_load(dx));
@@ -262,7 +250,7 @@ static void to_features(const mn_attention *a, long token, float keep, const flo
 
 void mn_carry_keys_back(const mn_attention *a, long token, float keep, const mn_key_factors *f, int M, const float *w,
                         const float *dproduct, const float *before, const float *after, float *dx, float *work) {
-  const long n = round_up(ROLES * f->E);
+  const long n = mn_padded(ROLES * f->E);
   float *dp = work + n * MN_LANES, *rest = dp + n + ROLES * f->D;
   const sums s = { .p = work, .x = dp + n };
   int m = 0;

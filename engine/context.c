@@ -1,8 +1,6 @@
 /* context.c -- contexts: the arena, the records behind handles, the last error.
 ** Numbers that are computed live in one big reserved stretch of memory that is rewound, never freed:
 ** page faults of malloc and free alone cost more than the mathematics of a small agent. */
-#define _GNU_SOURCE
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -207,8 +205,7 @@ static int threads_of_machine(void) {
     const char *s = getenv(from[i]);
     if (s && atoi(s) > 0) return atoi(s);
   }
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+  return mn_cores();
 }
 
 mn_ctx *mn_ctx_new(const char *device, int threads) {
@@ -260,6 +257,7 @@ int mn_set_threads(mn_ctx *mn, int threads) {
     return mn_fail(mn, "threads=%d, expected 1..%d (0: what the machine has)", threads, MAX_THREADS);
   mn_team_close(mn);
   mn->threads = threads ? threads : threads_of_machine();
+  if (mn->threads > MAX_THREADS) mn->threads = MAX_THREADS;
   mn->flushes = false;
   return 0;
 }

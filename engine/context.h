@@ -148,6 +148,8 @@ mn_record *mn_new_record(mn_ctx *mn);                 /* computed: in the record
 void  mn_drop_record(mn_ctx *mn, mn_record *r);       /* a leaf or a plan's tensor: its slot is free again */
 void  mn_unpin(mn_ctx *mn, mn_record *r);
 void  mn_bury(mn_ctx *mn);                            /* really free what was freed; the tape is empty */
+unsigned mn_flush_all(mn_ctx *mn);                    /* mn_flush here and on every thread of OpenMP: what was set here */
+int   mn_do(mn_ctx *mn, void (*pass)(mn_call *c), mn_call *c);   /* run a kernel; -1: no memory for its scratch */
 
 /* team.c */
 void  mn_team_close(mn_ctx *mn);
@@ -163,11 +165,7 @@ int   mn_check_links(mn_ctx *mn, const mn_tape *t);
 
 /* plan.c */
 int   mn_plan_finish(mn_plan *p, mn_time late);       /* make what nobody had read yet: MN_LAST or MN_ASKED */
-unsigned mn_flush_all(mn_ctx *mn);                     /* mn_flush here and on every thread of OpenMP: what was set here */
-int   mn_do(mn_ctx *mn, void (*pass)(mn_call *c), mn_call *c);   /* run a kernel; -1: no memory for its scratch */
 mn_command *mn_record_command(mn_plan *p, mn_kind kind);
-const char *mn_kind_name(mn_kind kind);
-const mn_op_entry *mn_entry_of(const mn_op *op);
 
 /* nan.c */
 void  mn_describe_inputs(const mn_op_entry *e, const mn_call *c, char *text, size_t room);   /* "x [8,16] -0.5..2, ..." */

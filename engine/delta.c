@@ -224,13 +224,7 @@ static void direct(const mn_attention *a, const tokens *x, mn_delta_state from, 
                    grads *d) {
   long Vp = a->Vp, Kp = a->Kp;
   d->kept = 0;
-  if (x->old[LAST]) {
-    mn_lanes sum[4] = { { 0 } };
-    for (long i = 0; i < Kp * Vp; i += 4 * MN_LANES)
-#pragma GCC unroll 4
-      for (int j = 0; j < 4; j++) sum[j] += mn_load(from.C + i + j * MN_LANES) * mn_load(grad.C + i + j * MN_LANES);
-    d->kept = mn_sum((sum[0] + sum[1]) + (sum[2] + sum[3])) + mn_dot(Kp, from.s, grad.s);
-  }
+  if (x->old[LAST]) d->kept = mn_long_dot(Kp * Vp, from.C, grad.C) + mn_dot(Kp, from.s, grad.s);
   for (int t = 0; t < L; t++) {
     long at = t * Vp;
     d->dbeta[t] = mn_dot(Vp, d->du + at, x->r + at);

@@ -6,9 +6,7 @@
 #include "episode.h"
 #include "team.h"
 
-enum { STEPWISE = 8, MOST_KEYS = 2, MOST_RUNS = 4 };   /* a range lies in at most so many pieces */
-
-static long round16(long n) { return (n + 15) & ~15L; }
+enum { STEPWISE = 8, MOST_RUNS = 4 };   /* a range lies in at most so many pieces */
 
 mn_keys mn_episode_tokens(const mn_call *c, int b, int h, int mk, int pinned) {
   int H = c->in[EP_K].shape[2], D = c->in[EP_K].shape[3], S = c->in[mk].shape[1];
@@ -34,8 +32,8 @@ typedef struct head {
   const mn_episode *e;
   bool back;
   int b, h, D;
-  mn_keys keys[MOST_KEYS];
-  source row[MOST_KEYS], slot[MOST_KEYS];
+  mn_keys keys[EP_KEYS];
+  source row[EP_KEYS], slot[EP_KEYS];
   mn_run *run;
   mn_seen *seen;               /* [MN_TILE][n_seen] */
   float *tile;
@@ -53,7 +51,7 @@ static int base_of(const mn_episode *e, int of, int base) { return e->base ? e->
 /* Which rows and slots the rows that are asked for look into: `first` and `n` of both sources. */
 static void reach(head *x) {
   const mn_episode *e = x->e;
-  int last[MOST_KEYS] = { -1, -1 };
+  int last[EP_KEYS] = { -1, -1 };
   for (int i = 0; i < e->n_keys; i++) x->row[i].first = x->keys[i].rows, x->slot[i] = (source){ 0 };
   for (int t = e->c->t0; t < e->c->t1; t++) {
     int P = position(x, t);
@@ -73,13 +71,9 @@ static void reach(head *x) {
   for (int i = 0; i < e->n_keys; i++) x->row[i].n = last[i] < 0 ? 0 : last[i] + 1 - x->row[i].first;
 }
 
-static float *cut(float **work, long n) {
-  float *at = *work;
-  *work += round16(n);
-  return at;
-}
+static float *cut(float **work, long n) { return mn_cut(work, mn_padded(n)); }
 
-static long pack_size(int D, int n, bool back) { return (back ? 4 : 2) * round16((long)n * D) + (back ? 2 : 1) * mn_turned_size(D, n); }
+static long pack_size(int D, int n, bool back) { return (back ? 4 : 2) * mn_padded((long)n * D) + (back ? 2 : 1) * mn_turned_size(D, n); }
 
 enum { AHEAD = 6 };            /* a head's rows lie pages apart, where no hardware prefetcher follows */
 
@@ -188,15 +182,16 @@ static void run_tile(const head *x, int t, int rows) {
 
 /* ---- all heads ---- */
 
-static long run_size(const mn_episode *e) { return round16((long)sizeof(mn_run) / (long)sizeof(float) * MOST_RUNS * e->n_seen); }
-static long seen_size(const mn_episode *e) { return round16((long)sizeof(mn_seen) / (long)sizeof(float) * MN_TILE * e->n_seen); }
+static long run_size(const mn_episode *e) { return mn_padded((long)sizeof(mn_run) / (long)sizeof(float) * MOST_RUNS * e->n_seen); }
+static long seen_size(const mn_episode *e) { return mn_padded((long)sizeof(mn_seen) / (long)sizeof(float) * MN_TILE * e->n_seen); }
 
 static bool packs(const mn_episode *e, bool back) { return back || e->c->t1 - e->c->t0 >= STEPWISE; }
 
 static long work_size(const mn_episode *e, bool back) {
-  mn_keys keys[MOST_KEYS];
+  mn_keys keys[EP_KEYS];
   int D = e->c->in[EP_Q].shape[3];
   long n = run_size(e) + seen_size(e) + mn_tile_work(e->most, MOST_RUNS * e->n_seen, D);
+  assert(e->n_keys <= EP_KEYS);
   e->keys(e, 0, 0, keys);
   for (int i = 0; packs(e, back) && i < e->n_keys; i++)
     n += pack_size(D, keys[i].rows, back) + pack_size(D, keys[i].slots, back);

@@ -11,6 +11,7 @@
 
 /* The first inputs of these ops; y is their first output. */
 enum { EP_Q, EP_K, EP_V, EP_POS };
+enum { EP_KEYS = 2 };                      /* most kinds of keys that one of them reads */
 #define EPISODE_INPUTS "q[T,B,H,D] k[T,B,H,D] v[T,B,H,D] pos[T,B]:i32 "
 
 /* Keys and values of one head by position: position p is row p + base of the sequence, or, before row 0, a
@@ -31,7 +32,7 @@ typedef struct mn_seen { int of; mn_range at; } mn_seen;         /* positions, o
 typedef struct mn_episode {
   const mn_call *c;
   const void *op;                          /* for `keys` and `sees` */
-  int n_keys, n_seen;
+  int n_keys, n_seen;                      /* n_keys: at most EP_KEYS */
   int stride, align;                       /* rows of a tile are `stride` apart and within `align` positions (0: any) */
   long most;                               /* keys that a tile may see */
   void (*keys)(const struct mn_episode *e, int b, int h, mn_keys *to);         /* n_keys of them */

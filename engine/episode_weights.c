@@ -2,8 +2,6 @@
 #include <assert.h>
 #include "episode.h"
 
-enum { MOST_KEYS = 2 };
-
 static const float *key_of(const mn_keys *m, int p, int row) {
   return row >= 0 ? m->k + row * m->step : m->old_k + mn_slot(p, m->pinned, m->slots) * m->old_step;
 }
@@ -12,8 +10,8 @@ static void one_head(const mn_episode *e, int t, int b, int h, mn_seen *seen, mn
   const mn_arg *q = &e->c->in[EP_Q], *pos = &e->c->in[EP_POS];
   int B = q->shape[1], H = q->shape[2], D = q->shape[3], P = pos->i32[(long)t * B + b], n = 0;
   const float *query = q->data + (((long)t * B + b) * H + h) * D;
-  mn_keys keys[MOST_KEYS];
-  assert(e->n_keys <= MOST_KEYS);
+  mn_keys keys[EP_KEYS];
+  assert(e->n_keys <= EP_KEYS);
   if (P < 0) P = -1;
   e->keys(e, b, h, keys);
   e->sees(e, h, P, seen);

@@ -206,16 +206,6 @@ void mn_even_advance(const mn_attention *a, const mn_tokens *at, mn_chunk_state 
   write_state(a, &x, left, kept, from, to);
 }
 
-/* x.y of n numbers, a multiple of 64. */
-static float long_dot(long n, const float *x, const float *y) {
-  mn_lanes sum[4] = { { 0 } };
-  for (long i = 0; i < n; i += 4 * MN_LANES)
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; j++)
-      sum[j] += mn_load(x + i + j * MN_LANES) * mn_load(y + i + j * MN_LANES);
-  return mn_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
-}
-
 /* Gradients of the decays: dST of the scores, [s][t]; of P what flows into q through the old state, along q (used up);
 ** u: what flows into b k through the new state. */
 static void find_decay_grads(const mn_attention *a, const chunk *x, const float *rawT, const float *dST,
@@ -225,7 +215,7 @@ static void find_decay_grads(const mn_attention *a, const chunk *x, const float 
   mn_chunk_transpose(L, L, dDT, L, dD, L);
   mn_chunk_row_dots(a->Kp, x->k.x, x->k.ld, u, a->Kp, NULL, NULL, ku);
   for (int s = 0; s < L; s++) dD[(L - 1) * L + s] += x->b[s] * ku[s];
-  dP[L - 1] += long_dot((long)a->Vp * a->Kp, from.C, grad.C) + mn_dot(a->Kp, from.s, grad.s);
+  dP[L - 1] += mn_long_dot((long)a->Vp * a->Kp, from.C, grad.C) + mn_dot(a->Kp, from.s, grad.s);
   decays_back(x, dD, dP, dd);
 }
 

@@ -49,9 +49,6 @@ int  mn_matrix_shape(mn_call *c, const mn_matrix_kernels *k);
 void mn_matrix_forward(mn_call *c, const mn_matrix_kernels *k);
 void mn_matrix_backward(mn_call *c, const mn_matrix_kernels *k);
 
-/* Cut the next n floats off a work space. */
-static inline float *mn_cut(float **work, long n) { return (*work += n) - n; }
-
 /* y of n tokens: num[16,Vp] over the denominators of z[16]. */
 void mn_write_y(const mn_attention *a, int bh, int t, int n, const float *num, const float *z);
 

@@ -183,7 +183,7 @@ int         mn_recall_corrected(int steps, const mn_trail *k, const mn_trail *p_
 int         mn_recall_kept(int steps, const mn_trail *key, const mn_trail *keep, const mn_trail *back, const mn_trail *out,
                            const float *first, float *u, int K, float *w);
 
-/* random numbers: Philox4x32-10 keyed (seed, stream, step, purpose); fills n floats */
+/* random numbers: Philox4x32-10 keyed (seed, stream, purpose); fills n floats */
 void        mn_random_normal(double seed, double stream, double purpose, float *out, double n);
 void        mn_random_uniform(double seed, double stream, double purpose, float *out, double n);
 int         mn_orthogonal(float *w, int rows, int cols, double gain);   /* w full of normal numbers -> orthogonal x gain; -1: no memory */

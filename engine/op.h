@@ -1,4 +1,4 @@
-/* op.h -- what an op file needs.  One op is one file in engine/ops; README "Add an op".
+/* op.h -- what an op file needs.  One op is one file in engine/ops: see docs/write-an-op.md.
 **
 ** An op exports one symbol, mn_op_NAME, named after its file.  Its contract:
 **   - `forward` fills every output of the rows it is given.  `backward` fills the gradient of each
@@ -83,6 +83,12 @@ static inline bool mn_adds(const mn_call *c, int i) { return c->adding >> i & 1;
 ** to give back when it asks.  `which` 0..3 gives independent buffers (4 is mn_gemm's).  Not inside a parallel region. */
 enum { MN_SCRATCH_GEMM = 4, MN_SCRATCHES };
 float *mn_scratch(mn_ctx *mn, int which, long n);
+
+/* n floats rounded up to sixteen: to whole vectors on any machine, and to cache lines. */
+static inline long mn_padded(long n) { return (n + 15) & ~15L; }
+
+/* Cut the next n floats off a work space. */
+static inline float *mn_cut(float **work, long n) { return (*work += n) - n; }
 
 /* C[M,N] = op(A) op(B) (+ C if add), row-major, float32, op = transpose where the flag is set; the
 ** leading dimension is the stored row length.  Threads and chunks are chosen here, independent of the

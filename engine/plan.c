@@ -3,16 +3,8 @@
 ** acting row by row fills the very buffers that the update's backward reads. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include "context.h"
 #include "flush.h"
-
-const mn_op_entry *mn_entry_of(const mn_op *op) {
-  int n;
-  const mn_op_entry *all = mn_ops_all(&n);
-  while (all->op != op) all++;
-  return all;
-}
 
 mn_command *mn_record_command(mn_plan *p, mn_kind kind) {
   if (mn_grow(p->ctx, &p->command, &p->cap_commands, p->n_commands + 1, sizeof *p->command)) return NULL;
@@ -120,13 +112,18 @@ static char time_letter(const mn_call *c) {
   return 0;
 }
 
+static const char *kind_name(mn_kind kind) {
+  static const char *const name[] = { "a forward pass", "a backward pass", "adding gradients", "a copy" };
+  return name[kind];
+}
+
 static int check_rows(mn_plan *p, int t0, int t1) {
   mn_ctx *mn = p->ctx;
   if (!p->T) return mn_fail(mn, "plan: none of its inputs is a sequence, so it has no rows");
   if (t0 < 0 || t1 > p->T || t0 >= t1) return mn_fail(mn, "plan: rows %d to %d of %d", t0, t1, p->T);
   for (int i = 0; i < p->n_commands; i++) {
     const mn_command *k = &p->command[i];
-    if (k->kind != MN_FORWARD) return mn_fail(mn, "plan: %s cannot run by rows", mn_kind_name(k->kind));
+    if (k->kind != MN_FORWARD) return mn_fail(mn, "plan: %s cannot run by rows", kind_name(k->kind));
     if (!carries_time(k->call)) continue;
     const mn_op_entry *e = mn_entry_of(k->call->op);
     bool once = k->call->time == MN_FIRST || made_when_read(k->call), whole = k->call->time == MN_WHOLE;
@@ -145,17 +142,10 @@ static int check_rows(mn_plan *p, int t0, int t1) {
   return 0;
 }
 
-const char *mn_kind_name(mn_kind kind) {
-  static const char *const name[] = { "a forward pass", "a backward pass", "adding gradients", "a copy" };
-  return name[kind];
-}
-
 /* When everything that was asked for is done. */
 static double now(mn_plan *p) {
-  struct timespec t;
   p->ctx->device->wait();
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+  return mn_clock(false);
 }
 
 /* Calls to bend, and what does not depend on time, once. */
@@ -279,7 +269,7 @@ const char *mn_plan_profile(mn_plan *p, int call, double *seconds) {
   if (call < 0 || call >= p->n_commands) return NULL;
   const mn_command *k = &p->command[call];
   *seconds = k->seconds;
-  if (!k->call) return mn_kind_name(k->kind);
+  if (!k->call) return kind_name(k->kind);
   snprintf(text, sizeof text, "%s %s", mn_entry_of(k->call->op)->name, k->kind == MN_FORWARD ? "forward" : "backward");
   return text;
 }

@@ -11,15 +11,13 @@
 enum { WIDE = MN_LANES == 16 ? 4 : 2 };
 
 /* Runs begin at a multiple of 16 floats in a row of scores. */
-static long padded(long n) { return (n + 15) & ~15L; }
-
 static long row_size(const mn_tile *t) {
   long n = 0;
-  for (int i = 0; i < t->n_runs; i++) n += padded(t->run[i].n);
+  for (int i = 0; i < t->n_runs; i++) n += mn_padded(t->run[i].n);
   return n;
 }
 
-long mn_tile_work(long keys, int n_runs, int D) { return MN_TILE * padded(2 * (keys + 16L * n_runs) + D); }
+long mn_tile_work(long keys, int n_runs, int D) { return MN_TILE * mn_padded(2 * (keys + 16L * n_runs) + D); }
 
 bool mn_unite(int rows, const mn_range *a, mn_range *all, int *lo, int *hi) {
   int last = 0;
@@ -74,7 +72,7 @@ MN_INLINE void turned_part(const int R, const int C, int D, float scale, const f
 MN_INLINE void turned_dots(const int R, int n, int D, float scale, const float *q, long ldq, const float *kt,
                            long ldt, float *to, long ld) {
   int j = 0;
-  for (; j + WIDE * MN_LANES <= padded(n); j += WIDE * MN_LANES)
+  for (; j + WIDE * MN_LANES <= mn_padded(n); j += WIDE * MN_LANES)
     turned_part(R, WIDE, D, scale, q, ldq, kt + j, ldt, to + j, ld);
   for (; j < n; j += MN_LANES) turned_part(R, 1, D, scale, q, ldq, kt + j, ldt, to + j, ld);
 }
@@ -91,7 +89,7 @@ static void scores(const mn_tile *t, float scale, const float *const *rows, bool
   long ld = row_size(t), at = 0, D = t->D;
   float *q = t->work + 2 * MN_TILE * ld;               /* the rows side by side */
   for (int r = 0; r < t->rows; r++) memcpy(q + r * D, rows[r], sizeof(float) * (size_t)D);
-  for (int i = 0; i < t->n_runs; at += padded(t->run[i++].n)) {
+  for (int i = 0; i < t->n_runs; at += mn_padded(t->run[i++].n)) {
     const mn_run *run = &t->run[i];
     const float *k = of_values ? run->v : run->k, *kt = of_values ? run->vt : run->kt;
     if (!kt) plain_dots(t->rows, run->n, t->D, scale, q, D, k, run->step, S + at, ld);
@@ -188,7 +186,7 @@ static int larger(int a, int b) { return a > b ? a : b; }
 /* y_r += sum of p_rj times the keys, or values, that row r sees, in their order. */
 static void mix(const mn_tile *t, const float *p, bool of_values, float *const *y) {
   long ld = row_size(t);
-  for (int i = 0; i < t->n_runs; p += padded(t->run[i++].n)) {
+  for (int i = 0; i < t->n_runs; p += mn_padded(t->run[i++].n)) {
     const mn_run *run = &t->run[i];
     const float *v = of_values ? run->v : run->k;
     long step = run->step;
@@ -207,7 +205,7 @@ static void mix(const mn_tile *t, const float *p, bool of_values, float *const *
 /* The other way: dv_j += sum over the rows that see it of p_rj g_r. */
 static void spread(const mn_tile *t, const float *p, const float *const *g, bool to_values) {
   long ld = row_size(t);
-  for (int i = 0; i < t->n_runs; p += padded(t->run[i++].n)) {
+  for (int i = 0; i < t->n_runs; p += mn_padded(t->run[i++].n)) {
     const mn_run *run = &t->run[i];
     float *dv = to_values ? run->dv : run->dk;
     long step = run->dstep;
@@ -231,7 +229,7 @@ static void spread(const mn_tile *t, const float *p, const float *const *g, bool
 static float exponentials(const mn_tile *t, int r, float *S) {
   const float most = 0x1.fffffep127f;
   float top = -__builtin_inff(), sum = 0, *at = S;
-  for (int i = 0; i < t->n_runs; at += padded(t->run[i++].n)) {
+  for (int i = 0; i < t->n_runs; at += mn_padded(t->run[i++].n)) {
     const mn_run *run = &t->run[i];
     float *x = at + run->lo[r];
     int n = run->hi[r] - run->lo[r];
@@ -239,7 +237,7 @@ static float exponentials(const mn_tile *t, int r, float *S) {
     if (n > 0) top = mn_at_least(mn_vmax(x, n), top);
   }
   at = S;
-  for (int i = 0; i < t->n_runs; at += padded(t->run[i++].n)) {
+  for (int i = 0; i < t->n_runs; at += mn_padded(t->run[i++].n)) {
     const mn_run *run = &t->run[i];
     float *x = at + run->lo[r];
     int n = run->hi[r] - run->lo[r];
@@ -273,13 +271,13 @@ void mn_tile_forward(const mn_tile *t) {
 /* p = softmax, dp_j = dy.v_j, and from there ds = scale p (dp - sum of p dp) in place of dp. */
 static void softmax_back(const mn_tile *t, int r, float *p, float *dp) {
   float sum = exponentials(t, r, p), scale = sum == 0 ? 0 : 1 / sum, dot = 0, *at = p, *g = dp;
-  for (int i = 0; i < t->n_runs; at += padded(t->run[i].n), g += padded(t->run[i++].n))
+  for (int i = 0; i < t->n_runs; at += mn_padded(t->run[i].n), g += mn_padded(t->run[i++].n))
     for (int j = t->run[i].lo[r]; j < t->run[i].hi[r]; j++) {
       at[j] *= scale;
       dot += at[j] * g[j];
     }
   at = p, g = dp;
-  for (int i = 0; i < t->n_runs; at += padded(t->run[i].n), g += padded(t->run[i++].n))
+  for (int i = 0; i < t->n_runs; at += mn_padded(t->run[i].n), g += mn_padded(t->run[i++].n))
     for (int j = t->run[i].lo[r]; j < t->run[i].hi[r]; j++) g[j] = t->scale * at[j] * (g[j] - dot);
 }
 

@@ -99,6 +99,12 @@ mn_op_entry *mn_ops_all(int *n) {
   return table;
 }
 
+const mn_op_entry *mn_entry_of(const mn_op *op) {
+  const mn_op_entry *e = mn_ops_all(NULL);
+  while (e->op != op) e++;
+  return e;
+}
+
 static const char *dtype_name(int d) { return d == MN_F32 ? "float32" : d == MN_I32 ? "int32" : "uint8"; }
 
 typedef struct binding {

@@ -33,7 +33,7 @@ typedef struct mn_sm_work {
 /* The next n floats of a work space, rounded up to whole cache lines.  Without memory they are only counted. */
 static inline float *mn_sm_cut(float *memory, long *used, long n) {
   float *at = memory ? memory + *used : NULL;
-  *used += (n + 15) / 16 * 16;
+  *used += mn_padded(n);
   return at;
 }
 

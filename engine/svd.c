@@ -3,12 +3,9 @@
 ** so nothing is lost against Householder's QR in float32, and the long columns are only read once.  The core is
 ** decomposed by one-sided Jacobi rotations, which are simple and accurate to the last digits. */
 #include "svd.h"
+#include "op.h"
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
-
-#define PRAGMA(x) _Pragma(#x)
-#define MN_SIMD(clause) PRAGMA(omp simd clause)
 
 static const double DEPENDENT = 1e-13;       /* share of a column's square below which it hangs on the others */
 static const double NOISE = 1e-7, TINY = 1e-37;       /* singular values below: relative, absolute */
@@ -47,13 +44,13 @@ static int row_length(int n) { return (n + 7) / 8 * 8; }
 
 static double dot(int n, const double *x, const double *y) {
   double sum = 0;
-  MN_SIMD(reduction(+:sum))
+  MN_PRAGMA(omp simd reduction(+:sum))
   for (int i = 0; i < n; i++) sum += x[i] * y[i];
   return sum;
 }
 
 static void rotate(int n, double *restrict x, double *restrict y, double c, double s) {
-  MN_SIMD()
+  MN_PRAGMA(omp simd)
   for (int i = 0; i < n; i++) {
     double a = x[i], b = y[i];
     x[i] = c * a - s * b;

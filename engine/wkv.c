@@ -10,15 +10,14 @@ enum { L = MN_WKV_STEPS };
 enum { STEPWISE = 4 };           /* fewer rows go one by one: a piece costs much of what sixteen do */
 enum { SMALL = 10000 };          /* numbers of all states, that one thread does sooner than two */
 
-static int round_up(int n) { return (n + 15) / 16 * 16; }
 static int windows(int T) { return (T + L - 1) / L; }
 static long state_size(const mn_wkv *a) { return (long)a->Kp * a->Vp; }
 
 static mn_wkv open_call(mn_call *c, const mn_wkv_op *op) {
   mn_wkv a = { .c = c, .op = op, .T = DIM(c, 'T'), .B = DIM(c, 'B'), .H = DIM(c, 'H'), .K = DIM(c, 'K'), .V = DIM(c, 'V'),
                .ahead = L };
-  a.Kp = round_up(a.K);
-  a.Vp = round_up(a.V);
+  a.Kp = mn_padded(a.K);
+  a.Vp = mn_padded(a.V);
   return a;
 }
 
@@ -49,14 +48,14 @@ static void copy(int n, const float *from, long from_row, int width, float *to, 
 }
 
 static void spread(int n, long from_row, const float *from, int width, float fill, float *to) {
-  int padded = round_up(width);
+  int padded = (int)mn_padded(width);
   copy(n, from, from_row, width, to, padded);
   for (int i = 0; i < n && width < padded; i++) memset(to + i * padded + width, 0, sizeof(float) * (size_t)(padded - width));
   for (long j = (long)n * padded; j < (long)L * padded; j += MN_LANES) mn_store(to + j, mn_splat(fill));
 }
 
 static void gather(int n, const float *from, int width, long to_row, float *to) {
-  copy(n, from, round_up(width), width, to, to_row);
+  copy(n, from, mn_padded(width), width, to, to_row);
 }
 
 static long row_at(const mn_wkv *a, int bh, int t, int n) { return ((long)t * a->B * a->H + bh) * n; }
@@ -151,7 +150,7 @@ static void walk_steps(const mn_wkv *a, int bh, float *S, float *work) {
 }
 
 static void walk_pieces(const mn_wkv *a, int bh, float *S, float *work) {
-  float *spare = mn_wkv_cut(&work, state_size(a)), *now = a->c->t0 % L ? spare : checkpoint(a, bh, a->c->t0), *next;
+  float *spare = mn_cut(&work, state_size(a)), *now = a->c->t0 % L ? spare : checkpoint(a, bh, a->c->t0), *next;
   widen(a, S, now);
   for (int t = a->c->t0, end; t < a->c->t1; t = end, now = next) {
     if (resets(a, bh, t)) memset(now, 0, sizeof(float) * (size_t)state_size(a));
@@ -191,7 +190,7 @@ void mn_wkv_forward(mn_call *c, const mn_wkv_op *op) {
 ** nothing goes back across one. */
 static void window_back(const mn_wkv *a, int bh, int t0, float *dS, float *work) {
   int start[L], pieces = 0, end = t0 + L < a->T ? t0 + L : a->T;
-  float *zero = mn_wkv_cut(&work, state_size(a));
+  float *zero = mn_cut(&work, state_size(a));
   size_t bytes = sizeof(float) * (size_t)state_size(a);
   for (int t = t0; t < end; t = piece_end(a, bh, t, end)) start[pieces++] = t;
   if (pieces > 1) memset(zero, 0, bytes);
@@ -210,7 +209,7 @@ void mn_wkv_backward(mn_call *c, const mn_wkv_op *op, int sum) {
   memset(a.sums, 0, sizeof(float) * (size_t)(heads * a.Kp));
   MN_PARALLEL(c->ctx, (double)a.T * (double)heads * (double)n)
   for (int bh = 0; bh < heads; bh++) {
-    float *mine = work + omp_get_thread_num() * size, *dS = mn_wkv_cut(&mine, state_size(&a));
+    float *mine = work + omp_get_thread_num() * size, *dS = mn_cut(&mine, state_size(&a));
     widen(&a, c->out[1].grad ? c->out[1].grad + bh * n : NULL, dS);
     for (int t = (windows(a.T) - 1) * L; t >= 0; t -= L) window_back(&a, bh, t, dS, mine);
     float *first = c->in[op->state].grad;

@@ -57,9 +57,6 @@ void mn_wkv_read_dy(const mn_wkv *a, int bh, int t, int n, float *dy);
 /* What the window after that of step t will read and store. */
 void mn_wkv_ahead(const mn_wkv *a, int bh, int t, mn_ahead *q);
 
-/* Cut the next n floats off a work space. */
-static inline float *mn_wkv_cut(float **work, long n) { return (*work += n) - n; }
-
 /* ---- arithmetic of a piece (wkv_piece.c); arrays are [16,n], n a multiple of 16, unless said otherwise ---- */
 
 /* P_t = decay_0 ... decay_t, and what reads the old state: by_early_t = P_{t-1} early_t, with P_{-1} = 1, and

@@ -206,23 +206,17 @@ typedef struct span {
   mn_key_factors keys[L];
 } span;
 
-static long padded(long n) { return (n + 15) / 16 * 16; }
-
-static float *cut(float **work, long n) {
-  float *at = *work;
-  *work += padded(n);
-  return at;
-}
+static float *cut(float **work, long n) { return mn_cut(work, mn_padded(n)); }
 
 static long span_size(const agalite *g) {
-  return padded(L * g->M) * 3 + padded(L * (g->M + 1L)) * (2 + MN_LANES) + L * mn_factor_room(&g->a);
+  return mn_padded(L * g->M) * 3 + mn_padded(L * (g->M + 1L)) * (2 + MN_LANES) + L * mn_factor_room(&g->a);
 }
 
 static span make_span(const agalite *g, int bh, float *work) {
   long M = g->M;
   span x = { .bh = bh, .w = cut(&work, L * M), .factor = cut(&work, L * M), .along = cut(&work, L * M),
              .products = cut(&work, L * (M + 1)), .dproducts = cut(&work, L * (M + 1)),
-             .lanes = cut(&work, padded(L * (M + 1)) * MN_LANES), .rooms = work };
+             .lanes = cut(&work, mn_padded(L * (M + 1)) * MN_LANES), .rooms = work };
   return x;
 }
 
@@ -436,7 +430,7 @@ static void chunk_back(const agalite *g, span *x, int t, int next, int next_bh, 
 enum { MOST_SIDE_BY_SIDE = 4 };
 
 static long back_size(const agalite *g) {
-  return (MOST_SIDE_BY_SIDE + L + 2) * g->size + padded(mn_carry_room(&g->a)) + span_size(g);
+  return (MOST_SIDE_BY_SIDE + L + 2) * g->size + mn_padded(mn_carry_room(&g->a)) + span_size(g);
 }
 
 /* Heads bh .. bh+n-1; work: back_size floats. */

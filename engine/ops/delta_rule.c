@@ -12,15 +12,13 @@
 enum { L = MN_CHUNK, STEPWISE = 4 };     /* fewer rows go one by one */
 enum { OUT_Y, OUT_C, OUT_SUM, OUT_SAVED };
 
-static int round_up(int n) { return (n + 15) / 16 * 16; }
-
 static mn_delta open_call(const mn_call *c) {
   mn_delta d = { .a = { .c = c, .T = DIM(c, 'T'), .B = DIM(c, 'B'), .H = DIM(c, 'H'), .V = DIM(c, 'V'),
                         .K = DIM(c, 'K'), .scale = 1, .eps = (float)OPT(c, 1),
                         .den_clamp = (float)OPT(c, 2), .normalise = OPT(c, 3) != 0 },
                  .after = OPT(c, 0) != 0 };
-  d.a.Kp = round_up(d.a.K);
-  d.a.Vp = round_up(d.a.V);
+  d.a.Kp = mn_padded(d.a.K);
+  d.a.Vp = mn_padded(d.a.V);
   return d;
 }
 

@@ -84,8 +84,8 @@ MN_LOOP void mn_binary_backward(mn_call *c, float *to, long from, long end, mn_d
   } \
   MN_PART(forward_part, mn_unary_forward, value_of) \
   MN_PART(backward_part, mn_unary_backward, slope_of) \
-  static void forward(mn_call *c) { mn_chunks(c, c->out[0].data, c->out[0].n, forward_part); } \
-  static void backward(mn_call *c) { mn_chunks(c, c->in[0].grad, c->in[0].n, backward_part); }
+  static void forward(mn_call *c) { mn_in_parts(c, c->out[0].data, c->out[0].n, forward_part); } \
+  static void backward(mn_call *c) { mn_in_parts(c, c->in[0].grad, c->in[0].n, backward_part); }
 
 #define MN_BINARY(value, slope_a, slope_b) \
   MN_LOOP float value_of(float a, float b) { return value; } \
@@ -100,7 +100,7 @@ MN_LOOP void mn_binary_backward(mn_call *c, float *to, long from, long end, mn_d
   MN_PART(forward_part, mn_binary_forward, value_of) \
   MN_PART(a_part, mn_binary_backward, slope_of_a) \
   MN_PART(b_part, mn_binary_backward, slope_of_b) \
-  static void forward(mn_call *c) { mn_chunks(c, c->out[0].data, c->out[0].n, forward_part); } \
+  static void forward(mn_call *c) { mn_in_parts(c, c->out[0].data, c->out[0].n, forward_part); } \
   static void backward(mn_call *c) { \
     mn_operand_backward(c, 0, a_part); \
     mn_operand_backward(c, 1, b_part); \

@@ -25,11 +25,11 @@ static void slope_m(mn_call *c, float *dm, long from, long end) {
   for (long i = from; i < end; i++) dm[i] = dy[i] * (b[i] - a[i]);
 }
 
-static void forward(mn_call *c) { mn_chunks(c, c->out[0].data, c->out[0].n, value); }
+static void forward(mn_call *c) { mn_in_parts(c, c->out[0].data, c->out[0].n, value); }
 
 static void backward(mn_call *c) {
   static const mn_part slope[] = { slope_a, slope_b, slope_m };
-  for (int i = 0; i < 3; i++) if (c->in[i].grad) mn_chunks(c, c->in[i].grad, c->in[i].n, slope[i]);
+  for (int i = 0; i < 3; i++) if (c->in[i].grad) mn_in_parts(c, c->in[i].grad, c->in[i].n, slope[i]);
 }
 
 const mn_op mn_op_lerp = {

@@ -109,7 +109,7 @@ static void move_state(const low_rank *g, int bh, float *state, tensors x, bool 
 typedef struct token { float *q, *k, *kd, *v, *vd, *U, *W, *kappa; float z; } token;
 
 static long token_size(const low_rank *g) {
-  return (long)(g->n + 3) * g->a.Kp + (long)(g->n + 2) * g->a.Vp + (g->r + 15) / 16 * 16;
+  return (long)(g->n + 3) * g->a.Kp + (long)(g->n + 2) * g->a.Vp + mn_padded(g->r);
 }
 
 static token token_at(const low_rank *g, float *p) {
@@ -199,8 +199,6 @@ static void advance(const low_rank *g, int bh, int t, token *x, const float *fro
   mix(1, g->r, (int)Vp, x->kappa, to, num);
 }
 
-static long round_up(long n) { return (n + 15) / 16 * 16; }
-
 typedef struct heads_job { const low_rank *g; float *work; long size; } heads_job;
 
 /* One head through the rows that are asked for. */
@@ -230,7 +228,7 @@ static void walk(void *arg, int bh, int worker) {
 static void forward(mn_call *c) {
   low_rank g;
   open_call(&g, c);
-  long size = round_up(g.size + g.a.Vp + token_size(&g) + 2 * find_work(&g));
+  long size = mn_padded(g.size + g.a.Vp + token_size(&g) + 2 * find_work(&g));
   heads_job job = { &g, mn_scratch(c->ctx, 0, size * mn_threads(c->ctx)), size };
   mn_team_run(c->ctx, g.a.B * g.a.H, walk, &job);
 }
@@ -285,7 +283,7 @@ static void scale_back(int rows, int n, const float *before, const float *by, co
 }
 
 static long back_size(const low_rank *g) {
-  return (long)(g->n + 4) * g->a.Kp + (long)(g->n + 2) * g->a.Vp + 2 * round_up((long)g->r * g->n);
+  return (long)(g->n + 4) * g->a.Kp + (long)(g->n + 2) * g->a.Vp + 2 * mn_padded((long)g->r * g->n);
 }
 
 /* Token t backward: dstate goes from after it to before it. */
@@ -295,7 +293,7 @@ static void retreat(const low_rank *g, int bh, int t, const token *x, const cut 
   int r = g->r, n = g->n;
   long Kp = a->Kp, Vp = a->Vp, row = mn_token(a, t, bh), at_W = r * Vp, at_s = at_W + r * Kp;
   float *dU = work, *dvd = dU + n * Vp, *dnum = dvd + Vp, *dW = dnum + Vp, *dkd = dW + n * Kp, *dq = dkd + Kp;
-  float *spare = dq + Kp, *across_U = spare + 2 * Kp, *across_W = across_U + round_up((long)r * n);
+  float *spare = dq + Kp, *across_U = spare + 2 * Kp, *across_W = across_U + mn_padded((long)r * n);
   float keep = mn_keep(a, t, bh), dz = mn_dz(a, row, x->z);
   mn_dnum(a, row, x->z, dnum);
   for (int i = 0; i < Kp; i += MN_LANES) {             /* z = s'.q */

@@ -46,8 +46,8 @@ static void copy_in(mn_call *c, float *to, long from, long end) {
 static void copy_back(mn_call *c, float *to, long from, long end) {
   memcpy(to + from, c->out[0].grad + from, (size_t)(end - from) * sizeof *to);
 }
-static void forward(mn_call *c) { mn_chunks(c, c->out[0].data, c->out[0].n, copy_in); }
-static void backward(mn_call *c) { mn_chunks(c, c->in[0].grad, c->in[0].n, copy_back); }
+static void forward(mn_call *c) { mn_in_parts(c, c->out[0].data, c->out[0].n, copy_in); }
+static void backward(mn_call *c) { mn_in_parts(c, c->in[0].grad, c->in[0].n, copy_back); }
 
 const mn_op mn_op_reshape = {
   .sig = "x[*] -> y[*] | d0=0 d1=0 d2=0 d3=0 d4=0 d5=0",

@@ -87,7 +87,7 @@ static long most_keys(const plan *p) {
   return most;
 }
 
-static long run_size(const plan *p) { return (long)(sizeof(mn_run) / sizeof(float) * (size_t)p->R + 15) & ~15L; }
+static long run_size(const plan *p) { return mn_padded((long)(sizeof(mn_run) / sizeof(float)) * p->R); }
 
 static plan open_call(const mn_call *c, bool back) {
   plan p = { .c = c, .H = DIM(c, 'H'), .N = DIM(c, 'N'), .M = DIM(c, 'M'), .D = DIM(c, 'D'), .P = DIM(c, 'P'),

@@ -28,7 +28,7 @@ static void pass(mn_call *c, float *to, long from, long end, int bit) {
 static void pass_a(mn_call *c, float *to, long from, long end) { pass(c, to, from, end, 1); }
 static void pass_b(mn_call *c, float *to, long from, long end) { pass(c, to, from, end, 0); }
 
-static void forward(mn_call *c) { mn_chunks(c, c->out[0].data, c->out[0].n, choose); }
+static void forward(mn_call *c) { mn_in_parts(c, c->out[0].data, c->out[0].n, choose); }
 static void backward(mn_call *c) {
   mn_operand_backward(c, 1, pass_a);
   mn_operand_backward(c, 2, pass_b);

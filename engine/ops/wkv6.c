@@ -37,9 +37,9 @@ static void own_keys(const mn_wkv *a, const float *first, tokens *x) {
 
 static tokens read_tokens(const mn_wkv *a, int bh, int t, int n, mn_ahead *q, float **work) {
   long kn = (long)L * a->Kp;
-  tokens x = { .r = mn_wkv_cut(work, kn + a->Kp), .k = mn_wkv_cut(work, kn), .w = mn_wkv_cut(work, kn),
-               .v = mn_wkv_cut(work, (long)L * a->Vp), .P = mn_wkv_cut(work, kn), .rp = mn_wkv_cut(work, kn),
-               .run = mn_wkv_cut(work, kn), .A = mn_wkv_cut(work, L * L + L) };
+  tokens x = { .r = mn_cut(work, kn + a->Kp), .k = mn_cut(work, kn), .w = mn_cut(work, kn),
+               .v = mn_cut(work, (long)L * a->Vp), .P = mn_cut(work, kn), .rp = mn_cut(work, kn),
+               .run = mn_cut(work, kn), .A = mn_cut(work, L * L + L) };
   mn_wkv_load(a, R_IN, bh, t, n, 0, x.r);
   mn_wkv_load(a, K_IN, bh, t, n, 0, x.k);
   mn_ahead_some(q);
@@ -62,7 +62,7 @@ static void piece(const mn_wkv *a, int bh, int t, int n, const float *S, float *
   mn_ahead q;
   mn_wkv_ahead(a, bh, t, &q);
   tokens x = read_tokens(a, bh, t, n, &q, &work);
-  float *y = mn_wkv_cut(&work, (long)L * Vp);
+  float *y = mn_cut(&work, (long)L * Vp);
   mn_ahead_gemm(&q, rows, Vp, L, x.A, L, 1, x.v, NULL, NULL, y);
   mn_ahead_gemm(&q, rows, Vp, Kp, x.rp, Kp, 1, S, y, NULL, y);
   mn_wkv_write_y(a, bh, t, n, y);
@@ -125,8 +125,8 @@ static void piece_back(const mn_wkv *a, int bh, int t, int n, const float *S, fl
   mn_ahead q;
   mn_wkv_ahead(a, bh, t, &q);
   tokens x = read_tokens(a, bh, t, n, &q, &work);
-  float *dy = mn_wkv_cut(&work, vn), *dv = mn_wkv_cut(&work, vn), *dA = mn_wkv_cut(&work, L * L);
-  float *dr = mn_wkv_cut(&work, kn), *dk = mn_wkv_cut(&work, kn), *dw = mn_wkv_cut(&work, kn), *kept = mn_wkv_cut(&work, Kp);
+  float *dy = mn_cut(&work, vn), *dv = mn_cut(&work, vn), *dA = mn_cut(&work, L * L);
+  float *dr = mn_cut(&work, kn), *dk = mn_cut(&work, kn), *dw = mn_cut(&work, kn), *kept = mn_cut(&work, Kp);
   mn_wkv_read_dy(a, bh, t, n, dy);
   mn_ahead_some(&q);
 

@@ -59,11 +59,11 @@ static tokens read_tokens(const mn_wkv *a, int bh, int t, int n, const float *S,
   long kn = (long)L * Kp, vn = (long)L * Vp;
   tokens x;                      /* cut in the order that the pairs ask for */
   float **const keys[] = { &x.r, &x.w, &x.k, &x.b, &x.o, &x.rp, &x.op, &x.run, &x.run_b, &x.P };
-  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) *keys[i] = mn_wkv_cut(work, kn);
-  x.v = mn_wkv_cut(work, vn);
-  x.u = mn_wkv_cut(work, vn);
-  x.read = mn_wkv_cut(work, L * PAIR);
-  x.take = mn_wkv_cut(work, L * PAIR);
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) *keys[i] = mn_cut(work, kn);
+  x.v = mn_cut(work, vn);
+  x.u = mn_cut(work, vn);
+  x.read = mn_cut(work, L * PAIR);
+  x.take = mn_cut(work, L * PAIR);
   mn_wkv_load(a, R_IN, bh, t, n, 0, x.r);
   mn_wkv_load(a, W_IN, bh, t, n, 1, x.w);
   mn_wkv_load(a, K_IN, bh, t, n, 0, x.k);
@@ -89,7 +89,7 @@ static void piece(const mn_wkv *a, int bh, int t, int n, const float *S, float *
   mn_ahead q;
   mn_wkv_ahead(a, bh, t, &q);
   tokens x = read_tokens(a, bh, t, n, S, &q, &work);
-  float *y = mn_wkv_cut(&work, (long)L * Vp);
+  float *y = mn_cut(&work, (long)L * Vp);
   mn_ahead_gemm(&q, rows, Vp, PAIR, x.read, PAIR, 1, x.v, NULL, NULL, y);
   mn_ahead_gemm(&q, rows, Vp, Kp, x.rp, Kp, 1, S, y, NULL, y);
   mn_wkv_write_y(a, bh, t, n, y);
@@ -139,9 +139,9 @@ static void piece_back(const mn_wkv *a, int bh, int t, int n, const float *S, fl
   mn_ahead q;
   mn_wkv_ahead(a, bh, t, &q);
   tokens x = read_tokens(a, bh, t, n, S, &q, &work);
-  float *dv = mn_wkv_cut(&work, vn), *dy = mn_wkv_cut(&work, vn), *du = mn_wkv_cut(&work, vn);     /* [dy; du] as one */
-  float *dr = mn_wkv_cut(&work, kn), *dout = mn_wkv_cut(&work, kn), *dk = mn_wkv_cut(&work, kn), *db = mn_wkv_cut(&work, kn);
-  float *dw = mn_wkv_cut(&work, kn), *kept = mn_wkv_cut(&work, Kp), *scores = mn_wkv_cut(&work, 2 * L * PAIR);
+  float *dv = mn_cut(&work, vn), *dy = mn_cut(&work, vn), *du = mn_cut(&work, vn);     /* [dy; du] as one */
+  float *dr = mn_cut(&work, kn), *dout = mn_cut(&work, kn), *dk = mn_cut(&work, kn), *db = mn_cut(&work, kn);
+  float *dw = mn_cut(&work, kn), *kept = mn_cut(&work, Kp), *scores = mn_cut(&work, 2 * L * PAIR);
   float *dread = scores, *dtake = scores + L * PAIR;
   mn_wkv_read_dy(a, bh, t, n, dy);
 

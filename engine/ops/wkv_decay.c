@@ -31,8 +31,8 @@ static void backward_part(mn_call *c, float *dx, long from, long end) {
   }
 }
 
-static void forward(mn_call *c) { mn_chunks(c, c->out[0].data, c->out[0].n, forward_part); }
-static void backward(mn_call *c) { mn_chunks(c, c->in[0].grad, c->in[0].n, backward_part); }
+static void forward(mn_call *c) { mn_in_parts(c, c->out[0].data, c->out[0].n, forward_part); }
+static void backward(mn_call *c) { mn_in_parts(c, c->in[0].grad, c->in[0].n, backward_part); }
 
 const mn_op mn_op_wkv_decay = {
   .sig = "x[...] -> w[...] | by=exp|sigmoid",
