@@ -91,7 +91,6 @@ local function remade(about, task)
     torso = about.torso and values.from_json(about.torso, { "name" }), previous = about.previous }
 end
 
--- What the core takes in.
 ---What goes into the memory: the torso's view of an observation, with what was done and paid before.
 ---@param x Tensor [T,B,...]
 ---@param previous table<string, Tensor>? [T,B] each

@@ -1,6 +1,6 @@
--- bench_cores.lua -- `mneme bench cores [NAME ...] [threads=1] [torch=PYTHON] [out=FILE.csv] [figure=FILE.svg]`: every
--- memory in one run: its kernels, its training (forward and backward of 8 copies x 256 steps), and one step of one
--- copy against how much it has seen.  Each figure stands beside a bound that is measured in the same run:
+-- bench_cores.lua -- `mneme bench cores [NAME ...] [part=kernels|train|step] [threads=1] [torch=PYTHON]
+-- [out=FILE.csv] [figure=FILE.svg]`: every memory in one run: its kernels, its training (forward and backward of 8 copies x
+-- 256 steps), and one step of one copy against how much it has seen.  Each figure stands beside a bound that is measured in the same run:
 --   arithmetic   the rate of a large matrix product; half of it is the rate of lane operations
 --   memory       the rate of a copy that no cache holds
 local ffi = require "ffi"

@@ -8,29 +8,28 @@ local find = require "mneme.find"
 local C = engine.C
 local catalogue = { kinds = { "cores", "attentions", "envs", "tasks", "ops", "scenes", "experiments" } }
 
----The comment at the top of a file, its lines as they are.
-function catalogue.comment(path)
+-- The lines of the comment at the top of a file, without their dashes.
+local function comment_lines(path)
   local lines = {}
   local f = io.open(path)
   for line in f and f:lines() or function() end do
-    local part = line:match "^%-%- ?(.*)"
-    if not part then break end
-    lines[#lines + 1] = part .. "\n"
+    lines[#lines + 1] = line:match "^%-%- ?(.*)"
+    if not line:find "^%-%-" then break end
   end
   if f then f:close() end
-  return table.concat(lines)
+  return lines
+end
+
+---The comment at the top of a file, its lines as they are.
+function catalogue.comment(path)
+  local lines = comment_lines(path)
+  return table.concat(lines, "\n") .. (#lines > 0 and "\n" or "")
 end
 
 -- The first sentence of the comment at the top of a file, without "name.lua --"; "" without one.  Dots in a row end none.
 local function first_comment(path)
   local text = ""
-  local f = io.open(path)
-  for line in f and f:lines() or function() end do
-    local part = line:match "^%-%-%s*(.*)"
-    if not part then break end
-    text = text .. (text == "" and "" or " ") .. part
-  end
-  if f then f:close() end
+  for _, line in ipairs(comment_lines(path)) do text = text .. (text == "" and "" or " ") .. line:gsub("^%s+", "") end
   text = text:gsub("^[%w_]+%.lua %-%- ", ""):gsub("%s%s+.*", "")
   return text:match "^(.-[^%.])%.%s" or text:match "^(.-)%.$" or text
 end

@@ -12,12 +12,11 @@ local combinations = {}
 local held = { full = "approximation", cos = "approximation", random_sign = "approximation", svd = "approximation",
                delta = "update", fastweight = "update" }
 
----Settings that are words, and the words.
+---Settings of the family that are words, and the words; those that other cores have, too, are in core.lua.
 local words = {
   feature = features.list, gate = gates.list, nn_act = { relu = true, elu1 = true, exp = true },
   decay = { separable = true, joint = true }, query = { single = true, double = true },
   approximation = {}, update = { sum = true }, form = { code = true, paper = true, cossin = true },
-  flow = { gtrxl = true, residual = true, postnorm = true }, embed_act = { relu = true, none = true },
 }
 for name, axis in pairs(held) do words[axis][name] = true end
 combinations.words = words

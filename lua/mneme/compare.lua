@@ -15,6 +15,7 @@ local seeds = require "mneme.studies.seeds"
 local settings = require "mneme.studies.settings"
 local stats = require "mneme.stats"
 local values = require "mneme.values"
+local columns = require("mneme.help").columns
 
 local compare = {}
 local USAGE = "mneme compare RUN RUN ... [by=charts/score]"
@@ -106,22 +107,6 @@ end
 
 -- ---- tables ----
 
-local function letters(text) return select(2, text:gsub("[^\128-\191]", "")) end
-
--- Rows as columns, by letters, not bytes.
-local function aligned(rows)
-  local width, lines = {}, {}
-  for _, row in ipairs(rows) do
-    for i, text in ipairs(row) do width[i] = math.max(width[i] or 0, letters(text)) end
-  end
-  for k, row in ipairs(rows) do
-    local cells = {}
-    for i, text in ipairs(row) do cells[i] = text .. (" "):rep(width[i] - letters(text)) end
-    lines[k] = ("  " .. table.concat(cells, "  ")):gsub("%s+$", "")
-  end
-  return table.concat(lines, "\n") .. "\n"
-end
-
 -- A row for each key and a column for each group; of many groups the other way round.
 local function beside(groups, keys, text_of)
   local rows = { { "" } }
@@ -129,13 +114,13 @@ local function beside(groups, keys, text_of)
     rows[k + 1] = { key }
     for i, g in ipairs(groups) do rows[1][i + 1], rows[k + 1][i + 1] = g.letter, text_of(g, key) end
   end
-  if #groups <= SIDE_BY_SIDE then return aligned(rows) end
+  if #groups <= SIDE_BY_SIDE then return columns(rows) end
   local turned = {}
   for i = 1, #groups + 1 do
     turned[i] = {}
     for k = 1, #rows do turned[i][k] = rows[k][i] end
   end
-  return aligned(turned)
+  return columns(turned)
 end
 
 -- ---- numbers ----
@@ -257,7 +242,7 @@ local function sparks(groups, name)
     rows[i] = { g.letter, table.concat(signs), mean_text(finals(g, name), name) }
   end
   return ("%s, from step %s to %s, between %s and %s\n"):format(name, numbers.short(from), numbers.short(to), numbers.short(low), numbers.short(high))
-    .. aligned(rows)
+    .. columns(rows)
 end
 
 -- ---- the whole ----
@@ -284,7 +269,7 @@ local function heads(groups)
     if others > 0 and g.runs[1].path == name then name = ("%s and %d more"):format(name, others) end
     rows[i] = { g.letter, name, (#of > 1 and "seeds " or "seed ") .. table.concat(of, " ") }
   end
-  return aligned(rows)
+  return columns(rows)
 end
 
 ---Runs beside each other.
@@ -316,7 +301,7 @@ function compare.text(paths, options)
   if by then
     out[#out + 1] = "\n" .. sparks(groups, by)
     local rows = differences(groups, by)
-    if #rows > 0 then add("difference in " .. by .. " at the end", aligned(rows)) end
+    if #rows > 0 then add("difference in " .. by .. " at the end", columns(rows)) end
   end
   add("what a run took", took(groups))
   local tasks = find.keys(envs)

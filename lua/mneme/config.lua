@@ -148,7 +148,7 @@ local function resume(cfg, schema, given, folder)
   for _, pair in ipairs(given) do
     if not anew[pair[1]] then
       errors.usage(("resume takes every value from %s/config.json: '%s' cannot change"):format(folder, pair[1]),
-        "steps, view, threads, debug and profile can")
+        "steps, view, threads, device, precision, debug and profile can")
     end
   end
   local info = require("mneme.run").read_info(folder)
@@ -202,8 +202,8 @@ local guard = {
 ---  quick=1 and full=1
 ---@param about table? key = "text", or { "text", range = {lo, hi}, choices = {...}, whole = true };
 ---  published = { NAME = { lr = ... } } or function(name, cfg): values that go with cfg.core's name
----@return table cfg every key that the script declared, and run resume quick full view device seed steps
----  checkpoint_every record_every threads debug profile
+---@return table cfg every key that the script declared, and run resume quick full view device precision seed
+---  steps checkpoint_every record_every threads debug profile
 function config.new(defaults, about)
   about = about or {}
   if type(defaults) ~= "table" or type(about) ~= "table" then

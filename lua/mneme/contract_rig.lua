@@ -144,7 +144,6 @@ end
 local function weight(k) return ((k * 37 + 11) % 19 - 9) / 9 end
 rig.weight = weight
 
-
 -- Does a final state count?  Not one without gradient, nor what is held relative to a constant: difference quotients
 -- would see the constant move.
 local function counts(c, name) return not c:is_stopped(name) and not next(c.constants) end

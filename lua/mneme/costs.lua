@@ -4,6 +4,7 @@ local catalogue = require "mneme.catalogue"
 local core = require "mneme.core"
 local errors = require "mneme.errors"
 local find = require "mneme.find"
+local grouped = require("mneme.figures.numbers").grouped
 local nn = require "mneme.nn"
 local values = require "mneme.values"
 
@@ -14,11 +15,6 @@ local function sizes(c)
   local parts = { "L=" .. (c.config.n_layers or 1) }
   for _, letter in ipairs(find.keys(c.sizes)) do parts[#parts + 1] = letter .. "=" .. c.sizes[letter] end
   return table.concat(parts, " ")
-end
-
--- 1234567 as 1,234,567.
-local function grouped(n)
-  return (("%.0f"):format(n):reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", ""))
 end
 
 ---Floating-point operations of learning from one step: forward and backward through a core, whose products with the

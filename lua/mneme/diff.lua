@@ -5,6 +5,7 @@ local lfs = require "lfs"
 local errors = require "mneme.errors"
 local files = require "mneme.files"
 local find = require "mneme.find"
+local heads = require "mneme.heads"
 local json = require "mneme.json"
 local replay = require "mneme.replay"
 local run = require "mneme.run"
@@ -70,7 +71,7 @@ end
 local function observations(rows, p, q)
   if p.obs_bytes ~= q.obs_bytes or p.task.observation_space.dtype ~= q.task.observation_space.dtype then return end
   if ffi.string(p.obs, p.obs_bytes) == ffi.string(q.obs, q.obs_bytes) then return end
-  for i = 0, trajectory.count(p.task.observation_space.shape) - 1 do
+  for i = 0, heads.size(p.task.observation_space.shape) - 1 do
     local x, y = p.obs[i], q.obs[i]
     if x ~= y then rows[#rows + 1] = { ("observation[%d]"):format(i), show(x), show(y) } end
   end
@@ -107,7 +108,7 @@ local function record_rows(a, b, k)
     local x, y, most = trajectory.recorded(a, k, f.name), trajectory.recorded(b, k, f.name), 0
     for _, g in ipairs(b.fields) do
       if g.name == f.name and show(g.shape) == show(f.shape) and g.dtype == f.dtype then
-        for i = 0, trajectory.count(f.shape) - 1 do
+        for i = 0, heads.size(f.shape) - 1 do
           if x[i] ~= y[i] and (x[i] == x[i] or y[i] == y[i]) then
             local d = math.abs(x[i] - y[i])
             most = d ~= d and math.huge or math.max(most, d)

@@ -53,12 +53,12 @@ function eval.load(folder, settings, best)
     errors.usage(("%s was trained with %d tokens and %d answers, these settings make %d and %d"):format(folder,
       about.sequence_task.tokens, about.sequence_task.classes, made.tokens, made.classes))
   end
-  -- config.json lists every key of a core, also those that its others make idle.
   if (about.sequence_task.vocabulary or made.vocabulary) ~= made.vocabulary then
     errors.usage(("%s was trained on a text with other tokens: its numbers stand for something else here"):format(folder),
       "evaluate on the text of the run, or train on this one")
   end
   local encoder = about.core.name == reader.name and require("mneme.encoder").new(about.core.config) or nil
+  -- `true`: config.json lists every key of a core, also those that its others make idle.
   local model = sequence_model.new { task = made, encoder = encoder, core = not encoder and core.new(about.core.name, about.core.config, true) or nil }
   local checkpoint = best and run:best() or run:latest()
   if not checkpoint then errors.fail(folder .. " has no checkpoint yet") end

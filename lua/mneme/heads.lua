@@ -16,7 +16,7 @@ function heads.parse(name)
   return tonumber(layer), kind or name
 end
 
----The number of values.
+---How many numbers a shape holds.
 function heads.size(shape)
   local n = 1
   for _, length in ipairs(shape) do n = n * length end

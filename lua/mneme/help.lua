@@ -13,15 +13,17 @@ local values = require "mneme.values"
 local C = engine.C
 local help = {}
 
--- Rows of words as columns.
+local function letters(text) return select(2, text:gsub("[^\128-\191]", "")) end
+
+-- Rows of words as columns, by letters, not bytes.
 local function columns(rows)
   local width, lines = {}, {}
   for _, row in ipairs(rows) do
-    for i, cell in ipairs(row) do width[i] = math.max(width[i] or 0, #cell) end
+    for i, cell in ipairs(row) do width[i] = math.max(width[i] or 0, letters(cell)) end
   end
   for _, row in ipairs(rows) do
     local cells = {}
-    for i, cell in ipairs(row) do cells[i] = i < #row and cell .. (" "):rep(width[i] - #cell) or cell end
+    for i, cell in ipairs(row) do cells[i] = i < #row and cell .. (" "):rep(width[i] - letters(cell)) or cell end
     lines[#lines + 1] = ("  " .. table.concat(cells, "  ")):gsub("%s+$", "")
   end
   return table.concat(lines, "\n") .. "\n"
@@ -143,7 +145,7 @@ key=value (or --key=value) overrides a setting of a script; --help of the script
 
 Later ones win: the script's defaults, published values of the chosen core, quick=1, the command line.
   run=FOLDER       where the run is kept (default runs/SCRIPT-N)
-  resume=FOLDER    go on with a run; only steps, view, threads, debug and profile may change
+  resume=FOLDER    go on with a run; only steps, view, threads, device, precision, debug and profile may change
 ]]
 
 local learners = { a2c = "advantage actor-critic: mn.a2c(cfg, task, agent):train()", ppo = "proximal policy optimisation: mn.ppo(cfg, task, agent):train()",

@@ -320,9 +320,7 @@ end
 
 -- One step later the value of step `at` is there to be read.
 function carry_out.freeze(player, spec, copies)
-  local t, size, notes = player.probes[spec.part.name]:data(), 1, {}
-  for _, n in ipairs(spec.part.shape) do size = size * n end
-  t = t + player.row_before * size
+  local t, notes = player.probes[spec.part.name]:data() + player.row_before * heads.size(spec.part.shape), {}
   for _, copy in ipairs(copies) do
     hold(player, spec, copy, function(i) return t[i] end)
     notes[copy] = note(spec)

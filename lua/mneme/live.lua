@@ -6,8 +6,10 @@ local ffi = require "ffi"
 local engine = require "mneme.engine"
 local env = require "mneme.env"
 local errors = require "mneme.errors"
+local find = require "mneme.find"
 local json = require "mneme.json"
 local heads = require "mneme.heads"
+local numbers = require "mneme.figures.numbers"
 
 local C = engine.C
 local live = { per_second = 20, history = 1024 }
@@ -74,7 +76,7 @@ local function place_of(vec)
   end
 end
 
-local known = { "title", "task", "memory", "probes", "reads" }
+local known = { title = true, task = true, memory = true, probes = true, reads = true }
 local Writer = {}
 Writer.__index = Writer
 
@@ -84,9 +86,7 @@ Writer.__index = Writer
 ---  dims } of one copy's arrays
 function live.writer(path, about)
   for key in pairs(about) do
-    if not (" title task memory probes reads "):find(" " .. tostring(key) .. " ", 1, true) then
-      errors.unknown("key of live.writer:", key, known)
-    end
+    if not known[key] then errors.unknown("key of live.writer:", key, find.keys(known)) end
   end
   local task = about.task
   local vec = task.world.vec                        -- rules in Lua have none: such a world is not drawn
@@ -216,10 +216,6 @@ function Reader:next_copy()
   engine.check(C.mn_peek_want(self.peek, self.copy))
 end
 
-local function grouped(n)
-  return (("%.0f"):format(n):reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", ""))
-end
-
 -- The steps that were noted, as entries of a frame's history.
 local function read_history(schema, at, n)
   local history, columns = {}, #noted + #schema.gates
@@ -259,10 +255,8 @@ function Reader:next()
     end
   end
   now.canvas = now.canvas or self.nothing
-  now.source = ("live, %s steps, copy %d of %d"):format(grouped(now.total), now.copy, self.copies)
+  now.source = ("live, %s steps, copy %d of %d"):format(numbers.grouped(now.total), now.copy, self.copies)
   return now
 end
-
-live.grouped = grouped
 
 return live

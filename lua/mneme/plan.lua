@@ -71,7 +71,7 @@ local function record(self, own, ...)
   return finish(pcall(self.f, unpack(given, 1, given.n)))
 end
 
--- Is t another tensor than the recorded one, and can it be copied in place of it?
+-- Is t another tensor than the recorded one?
 local function differs(t, mine) return t.slot ~= mine.slot or t.gen ~= mine.gen end
 
 ---Run it.  The first call records, other shapes or constants record anew, and all else replays.  The leaves of

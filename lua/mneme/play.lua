@@ -52,16 +52,6 @@ local function look(self)
   self.dirty = true
 end
 
--- FILE.mnt, FILE-2.mnt, ...: the first that is not there.
-local function free_path(record)
-  local path, n = record, 1
-  while files.is_file(path) do
-    n = n + 1
-    path = record:gsub("%.mnt$", ("-%d.mnt"):format(n))
-  end
-  return path
-end
-
 ---Give up the running episode, if any, and begin another; with a record, in another file.
 ---@param seed integer? nil: the random stream goes on
 function Game:restart(seed)
@@ -71,7 +61,7 @@ function Game:restart(seed)
   self.step, self.ret, self.last, self.reward[0], self.over = 0, 0, nil, 0, false
   if self.recording then
     self.recording:begin(self.obs)
-    self.path = free_path(self.record)
+    self.path = files.free_name(self.record:gsub("%.mnt$", ""), "mnt")
   end
   look(self)
 end

@@ -139,7 +139,7 @@ end
 
 -- ---- operating ----
 
--- Make frame `slot[k]` of track k the last that is known.
+-- Make the slot that is shown the last that is known.
 local function cut(self)
   for at = #self.slots, self.at + 1, -1 do self.slots[at] = nil end
 end
@@ -256,7 +256,7 @@ function Playback:to_episode(by)
   self:forward()
 end
 
----The frame of a track that is shown, with the player's own line; nil: none yet.
+---The frame of a track that is shown; nil: none yet.
 function Playback:frame(k)
   local slot = self.slots[self.at]
   if not slot then return nil end

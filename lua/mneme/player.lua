@@ -4,8 +4,8 @@ local env = require "mneme.env"
 local errors = require "mneme.errors"
 local forgetting = require "mneme.forgetting"
 local heads = require "mneme.heads"
-local live = require "mneme.live"
 local agents = require "mneme.agent"
+local numbers = require "mneme.figures.numbers"
 local plan = require "mneme.plan"
 local run_folder = require "mneme.run"
 local tensor = require "mneme.tensor"
@@ -197,11 +197,10 @@ end
 local function probes(self, b)
   local list = {}
   for name, t in pairs(self.probes) do
-    local shape, n = t:shape(), 1
+    local shape = t:shape()
     local row = table.remove(shape, 1) == 1 and 0 or self.row
     table.remove(shape, 1)
-    for _, size in ipairs(shape) do n = n * size end
-    list[name] = { shape = shape, values = t:data() + (row * self.copies + b) * n }
+    list[name] = { shape = shape, values = t:data() + (row * self.copies + b) * heads.size(shape) }
   end
   return list
 end
@@ -346,7 +345,7 @@ function player.from_run(folder, options)
   agent.module:load_state_dict(dict)
   local made = player.new(task, agent, { greedy = options.greedy, seed = options.seed, seeded = options.seeded,
     episode = options.episode, memory = about.memory,
-    title = agent:title(task), source = ("checkpoint at %s steps"):format(live.grouped(checkpoint.step)) })
+    title = agent:title(task), source = ("checkpoint at %s steps"):format(numbers.grouped(checkpoint.step)) })
   made.steps, made.run = checkpoint.step, folder
   return made
 end

@@ -3,6 +3,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
+local heads = require "mneme.heads"
 local tensor = require "mneme.tensor"
 local trajectory = require "mneme.trajectory"
 
@@ -41,7 +42,7 @@ local function new(task, copy, options)
   local space = task.observation_space
   local fields, stride = trajectory.layout(options.fields or {})
   return setmetatable({ task = task, copy = copy, room = {}, about = options.about or {}, fields = fields,
-    stride = stride, obs_bytes = trajectory.count(space.shape) * trajectory.dtypes[space.dtype].bytes }, Recording)
+    stride = stride, obs_bytes = heads.size(space.shape) * trajectory.dtypes[space.dtype].bytes }, Recording)
 end
 
 -- The next observation goes into the running check of its block.
@@ -73,7 +74,7 @@ function Recording:think(values)
   end
   local to = grow(self, "records", "uint8_t[?]", bytes) + self.steps * self.stride
   for _, f in ipairs(self.fields) do
-    local from, n = values[f.name], trajectory.count(f.shape)
+    local from, n = values[f.name], heads.size(f.shape)
     if not from then errors.raise(("recording: nothing is given for %s"):format(f.name)) end
     local kind = trajectory.dtypes[f.dtype]
     if type(from) == "table" then

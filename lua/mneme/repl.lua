@@ -218,7 +218,7 @@ function repl.main(words)
       text = nil
     elseif not text:find "%S" then text = nil
     else
-      local chunk, problem, unfinished = repl.read(text:gsub("^%s*=", ""), nil)
+      local chunk, problem, unfinished = repl.read((text:gsub("^%s*=", "")))
       if chunk or not unfinished then
         line:keep(text)
         if not chunk then io.stdout:write("error: ", (problem:gsub("^repl:", "line ")), "\n") end

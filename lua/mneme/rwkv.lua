@@ -25,12 +25,12 @@ function rwkv.map(d_in, d_out, init, act)
   return nn.linear(d_in, d_out, { bias = false, act = act, init = init or function() end })
 end
 
----act2(bias + up act1(down x)): names down .. ".weight" [rank,d_in], up .. ".weight" [d_out,rank], and bias, if given.
----@param options table { names = { down, up, bias }, bias = leaf?, rank, inner, outer = activations, down, up = initial values }
+---outer(bias + up inner(down x)): names down .. ".weight" [rank,d_in], which starts at zero, and up .. ".weight" [d_out,rank].
+---@param options table { names = { down, up }, bias = leaf?, rank, inner, outer = activations, up = initial value }
 ---@return table children
 ---@return fun(x: Tensor): Tensor call
 function rwkv.low_rank(d_in, d_out, options)
-  local down = rwkv.map(d_in, options.rank, options.down, options.inner)
+  local down = rwkv.map(d_in, options.rank, nil, options.inner)
   local up = rwkv.map(options.rank, d_out, options.up)
   local args = { w = up.weight, b = options.bias, act = options.outer or "none" }
   return { { options.names[1], down }, { options.names[2], up } }, function(x)

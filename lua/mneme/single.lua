@@ -2,6 +2,7 @@
 -- through something again.
 local ffi = require "ffi"
 local env = require "mneme.env"
+local heads = require "mneme.heads"
 local trajectory = require "mneme.trajectory"
 
 ---@class Single
@@ -18,7 +19,7 @@ Single.__index = Single
 function Single.set_up(self, task)
   local space = task.observation_space
   local kind = trajectory.dtypes[space.dtype]
-  self.task, self.obs_bytes = task, trajectory.count(space.shape) * kind.bytes
+  self.task, self.obs_bytes = task, heads.size(space.shape) * kind.bytes
   self.reward, self.action = ffi.new "float[1]", ffi.new "int32_t[1]"
   self.terminated, self.truncated = ffi.new "uint8_t[1]", ffi.new "uint8_t[1]"
   self.room = ffi.new("char[?]", self.obs_bytes)

@@ -2,6 +2,7 @@
 -- become features [T,B,d].  A torso is a module (nn.lua) that knows `d_out`, so that the memory can be made to fit.
 local errors = require "mneme.errors"
 local find = require "mneme.find"
+local heads = require "mneme.heads"
 local nn = require "mneme.nn"
 local tensor = require "mneme.tensor"
 local values = require "mneme.values"
@@ -11,12 +12,6 @@ local torso = {}
 
 -- What each torso is: the options it takes with their defaults, which observations it reads, and how it is made.
 local kinds = {}
-
-local function numbers(space)
-  local n = 1
-  for _, size in ipairs(space.shape) do n = n * size end
-  return n
-end
 
 -- The features of a step in a row.
 local function flattened(x)
@@ -29,7 +24,7 @@ kinds.flat = {
   reads = "numbers (f32)", options = {},
   fits = function(space) return space.dtype ~= "u8" end,
   make = function(space)
-    return nn.module({ d_out = numbers(space) }, function(_, x) return flattened(x) end)
+    return nn.module({ d_out = heads.size(space.shape) }, function(_, x) return flattened(x) end)
   end,
 }
 
@@ -37,7 +32,7 @@ kinds.codes = {
   reads = "codes (u8 with codes = n)", options = {},
   fits = function(space) return space.dtype == "u8" and (space.codes or 0) > 0 end,
   make = function(space)
-    return nn.module({ d_out = numbers(space) * space.codes }, function(_, x)
+    return nn.module({ d_out = heads.size(space.shape) * space.codes }, function(_, x)
       return flattened((ops.one_hot_codes(x, { codes = space.codes })))
     end)
   end,

@@ -14,6 +14,7 @@ local errors = require "mneme.errors"
 local files = require "mneme.files"
 local find = require "mneme.find"
 local json = require "mneme.json"
+local count_of = require("mneme.heads").size
 local plain_nans = require("mneme.safetensors").plain_nans
 
 local C = engine.C
@@ -26,12 +27,6 @@ local dtypes = {
 
 local function round_up(n, to) return math.ceil(n / to) * to end
 local function pad(n) return round_up(n, 16) end
-
-local function count_of(shape)
-  local n = 1
-  for _, length in ipairs(shape) do n = n * length end
-  return n
-end
 
 -- ---- numbers in as few bits as they need ----
 
@@ -88,9 +83,6 @@ end
 
 ---The bytes of a number of an element type, and what points to one: { bytes, pointer }.
 trajectory.dtypes = dtypes
-
----How many numbers a shape holds.
-trajectory.count = count_of
 
 ---Fields of a record one after another, each on a multiple of four bytes.
 ---@param fields table<string, table> name -> { shape, dtype = "f32"|"u8", dims }

@@ -115,5 +115,4 @@ function watch:close()
   self.writer:close()
 end
 
-
 return watch

@@ -112,7 +112,7 @@ local function point_at(line, x, exactly)
 end
 
 -- Words of a table, where nobody gives others.
-local english = { to = "to", at = "%s at %s", by_then = ": the last value by then", interval = "interval", seeds = "seeds", group = "group",
+data.english = { to = "to", at = "%s at %s", by_then = ": the last value by then", interval = "interval", seeds = "seeds", group = "group",
   by = "%s by %s and %s", row = "row", column = "column", value = "value" }
 local tables = {}
 
@@ -162,7 +162,7 @@ end
 ---@return string caption
 function data.table(fig, words)
   local drawing = model.check(fig)
-  local head, rows, caption = tables[drawing](fig, words or english)
+  local head, rows, caption = tables[drawing](fig, words or data.english)
   for _, r in ipairs(fig.references or {}) do
     local row = { r.name, numbers.short(r.y, fig.y.unit) }
     for i = 3, #head do row[i] = drawing == "lines" and row[2] or "" end

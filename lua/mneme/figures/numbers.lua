@@ -91,6 +91,10 @@ end
 ---A number to be read by programs: whole ones as they are, others with seven digits, of which zeros at the end go.
 function numbers.exact(v) return v % 1 == 0 and math.abs(v) < 1e15 and ("%.0f"):format(v) or plain(v, 7) end
 
+---1234567 as 1,234,567.
+---@param n number
+function numbers.grouped(n) return (("%.0f"):format(n):reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", "")) end
+
 ---What a run has used, as mneme.resources tells it: 3.2 min, 1.5 GiB, 40 J.
 ---@param key string "wall_s", "cpu_s", "peak_mib" or "energy_j"
 ---@param v number

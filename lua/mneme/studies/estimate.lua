@@ -1,12 +1,11 @@
 -- estimate.lua -- what a sweep will take, said before it begins: some cells are tried for a moment, and the others follow
 -- from these by what their cores cost (core:describe).
-local core = require "mneme.core"
+local costs = require "mneme.costs"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
 local grid = require "mneme.studies.grid"
 local files = require "mneme.files"
 local json = require "mneme.json"
-local nn = require "mneme.nn"
 local pool = require "mneme.studies.pool"
 local progress = require "mneme.progress"
 local script = require "mneme.script"
@@ -32,15 +31,15 @@ end
 local function describe(kind, path)
   local cfg = script.survey(path, kind.cell.words, true).cfg
   kind.steps, kind.core = cfg.steps, values.show(cfg.core or "")
-  local ok, cost = pcall(function()
+  local ok, flops = pcall(function()
     local name, options = cfg.core, {}
     if type(name) == "table" then
       for key, value in pairs(name) do if key ~= 1 then options[key] = value end end
       name = name[1]
     end
-    return nn.dry(core.new, name, options, true):describe(256).cost
+    return costs.training(name, options)
   end)
-  kind.flops = ok and cost.products + cost.forward + cost.backward or nil
+  kind.flops = ok and flops or nil
 end
 
 -- Some kinds that are unlike each other: of each core one, then others.

@@ -17,8 +17,7 @@ words.en = {
   time_note = "Time: steps divided by the steps a second that runs measured, in the mean of the seeds.",
   flops_note = "FLOPs: steps times what one costs the core, forward and backward; encoder, heads and acting are not counted.",
   share_above = "share of runs above it", title = "%s by %s", seed = "seed",
-  table = { to = "to", at = "%s at %s", by_then = ": the last value by then", interval = "interval", seeds = "seeds", group = "group", by = "%s by %s and %s",
-    row = "row", column = "column", value = "value" },
+  table = require("mneme.figures.data").english,
 }
 
 words.de = {
