@@ -212,6 +212,12 @@ t.test("shapes cover the pixels that they should", function()
   inside("turned", down, 20, 27) outside("turned", down, 27, 27)
 end)
 
+t.test("axes end where numbers are too close together, or too large, to be told apart", function()
+  for _, r in ipairs { { 1e17, 1e17 }, { 1e17, 1e17 + 16 }, { 0, 0 }, { 0, 1e-300 }, { -1 / 0, 1 / 0 }, { 0 / 0, 1 } } do
+    paint({ draw = function(v) v:axes(v.box, r[1], r[2], r[1], r[2], "x", "y") end }, {}, 320, 240)
+  end
+end)
+
 t.test("heat maps: first row on top, ends of the map, means of what is smaller than a pixel", function()
   local values = ffi.new("float[4]", { 0, 1, 1, 0 })
   local function heat(side, n, numbers)

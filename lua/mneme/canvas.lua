@@ -260,6 +260,14 @@ local function nice_step(range, n)
   return 10 * power
 end
 
+-- A range in which steps can be told apart, around one that is narrower than its numbers have digits for.
+local function widened(lo, hi)
+  local size = math.max(math.abs(lo), math.abs(hi))
+  if hi - lo > math.max(1e-9 * size, 1e-90) then return lo, hi end
+  local room = math.max(1e-6 * size, 1e-3)
+  return lo - room, hi + room
+end
+
 local function tick_text(value, step)
   if math.abs(value) < step / 1e6 then value = 0 end
   local digits = step < 1 and math.ceil(-math.log10(step) - 1e-9) or 0
@@ -271,6 +279,8 @@ end
 ---@return function place (x, y) in data -> x, y on the page
 function methods:axes(box, x0, x1, y0, y1, x_name, y_name, down)
   local u, size = self.unit, 11
+  x0, x1 = widened(x0, x1)
+  y0, y1 = widened(y0, y1)
   local y_step = nice_step(y1 - y0, math.max(2, math.min(6, box.h / u / 32)))
   local x_step = nice_step(x1 - x0, math.max(2, math.min(8, box.w / u / 70)))
   local gutter = 0

@@ -7,19 +7,18 @@ return function(view, box, now, options)
   if not entry or not entry.x then
     return view:text("this environment names no places", inner.x, inner.y + 16 * u, 12, theme.dim)
   end
-  local plane = entry.y ~= nil
-  local x1, y1 = options and options.cells or 1, plane and 1 or 10
+  local plane, way = entry.y ~= nil, {}                -- of steps whose places are known
   for _, e in ipairs(history) do
-    x1 = math.max(x1, e.x)
-    y1 = math.max(y1, plane and e.y or e.step)
+    if e.x and (e.y or not plane) then way[#way + 1] = { e.x, plane and e.y or e.step } end
   end
+  local x1, y1 = options and options.cells or 1, plane and 1 or 10
+  for _, p in ipairs(way) do x1, y1 = math.max(x1, p[1]), math.max(y1, p[2]) end
   local place = view:axes(inner, 0, x1, 0, y1, "cell", plane and "row" or "step", true)
-  for i = 2, #history do
-    local a, b = history[i - 1], history[i]
-    local ax, ay = place(a.x, plane and a.y or a.step)
-    local bx, by = place(b.x, plane and b.y or b.step)
+  for i = 2, #way do
+    local ax, ay = place(unpack(way[i - 1]))
+    local bx, by = place(unpack(way[i]))
     view:line(ax, ay, bx, by, theme.warm, 2 * u)
   end
-  local x, y = place(entry.x, plane and entry.y or entry.step)
+  local x, y = place(unpack(way[#way]))
   view:disc(x, y, 4 * u, theme.text)
 end
