@@ -40,6 +40,17 @@ local function judge(scores, test)
   return claims.judge({ cells = scores[1] and scores or cells_of(scores) }, list)[1]
 end
 
+t.test("what ten thousand cells took is summed", function()
+  local cells, rows = {}, nil
+  for i = 1, 1e4 do
+    cells[i] = { name = "core=gru,seed=" .. i, labels = { core = "gru" }, seed = i, status = "done", metrics = {},
+      resources = { wall_s = 36, cpu_s = 1, peak_mib = i } }
+  end
+  local out = { table = function(_, _, list) rows = list end, paragraphs = function() end }
+  require("mneme.studies.method").resources(out, { cells = cells }, words.en)
+  t.eq(rows[2][2], "10000") t.eq(rows[2][4][1], "100 h") t.eq(rows[2][6][1], "9.77 GiB")
+end)
+
 t.test("better: above, below, neither", function()
   local high, low = { 0.9, 0.95, 0.88, 0.93 }, { 0.5, 0.52, 0.47, 0.55 }
   local v = judge({ gru = high, lstm = low }, { "better" })

@@ -142,8 +142,9 @@ end
 
 -- Answers of the first `train` of the list in another order, whole episodes with one another where each has one sample.
 local function shuffled(y, train, dice)
-  local mixed, list = ffi.new("int[?]", train), { unpack(y) }
+  local mixed, list = ffi.new("int[?]", train), {}
   dice:choose(mixed, train, train)
+  for i = 1, #y do list[i] = y[i] end
   for i = 1, train do list[i] = y[mixed[i - 1] + 1] end
   return list
 end

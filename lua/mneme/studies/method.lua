@@ -129,13 +129,13 @@ end
 
 -- Sum, mean and highest of a resource over the cells that know it.
 local function account(cells, of)
-  local list = {}
+  local list, highest = {}, -math.huge
   for _, c in ipairs(cells) do
     local v = of(c)
-    if type(v) == "number" and v - v == 0 then list[#list + 1] = v end
+    if type(v) == "number" and v - v == 0 then list[#list + 1], highest = v, math.max(highest, v) end
   end
   if #list == 0 then return nil end
-  return { n = #list, mean = stats.mean(list), sum = stats.mean(list) * #list, highest = math.max(unpack(list)) }
+  return { n = #list, mean = stats.mean(list), sum = stats.mean(list) * #list, highest = highest }
 end
 
 local function used(key) return function(c) return c.status == "done" and c.resources and c.resources[key] end end
