@@ -99,6 +99,68 @@ t.test("tasks, sequence models and supervised learning refuse odd settings in wo
   sweep("sized build", function(v) mn.sized({ "gru", d_in = 8 }, 1000, v) end)
 end)
 
+t.test("layers, calls of a core and what reads states refuse odd parts in words", function()
+  local nn, x = mn.nn, mn.tensor { shape = { 2, 1, 8 } }
+  local layers = { linear = { 3, 2, {} }, conv2d = { 1, 2, 3, {} }, layer_norm = { 3 }, embedding = { 3, 2 }, gru_gate = { 3 }, heads = { 3, 2, 2 } }
+  for name, arguments in pairs(layers) do
+    for i = 1, #arguments do
+      sweep(("nn.%s %d"):format(name, i), function(v)
+        local given = { unpack(arguments) }
+        given[i] = v
+        nn[name](unpack(given, 1, #arguments))
+      end)
+    end
+  end
+  sweep("nn.linear init", function(v) nn.linear(3, 2, { init = type(v) ~= "function" and v or nil }) end)
+  sweep("nn.embedding init", function(v) nn.embedding(3, 2, type(v) ~= "function" and v or nil) end)
+  sweep("nn.sequential", nn.sequential)
+  sweep("nn.module", function(v) nn.module(v, function() end) end)
+  sweep("manual_seed", function(v) mn.manual_seed(v) end)
+  sweep("load_state_dict", function(v) core:load_state_dict(v) end)
+  sweep("load_state_dict one", function(v) core:load_state_dict(with(core:state_dict(), "layers.0.hn.bias", v)) end)
+  sweep("x", function(v) core(v) end)
+  sweep("done", function(v) core(x, v) end)
+  sweep("state", function(v) core(x, nil, v) end)
+  sweep("state h", function(v) core(x, nil, { ["layers.0.h"] = v }) end)
+  sweep("sequence", mn.sequence)
+  sweep("encoder", mn.encoder)
+  sweep("encoder attention", function(v) mn.encoder { attention = v } end)
+  t.raises(function() core(x, nil, nil, 3) end, "the probe is a number, expected a function")
+  t.raises(function() core(x, mn.tensor { shape = { 2, 1 }, dtype = "i32" }) end, "done is int32, expected uint8")
+  t.raises(function() nn.linear(3, 2, { akt = "relu" }) end, "unknown option of nn.linear 'akt'; did you mean 'act'")
+  t.raises(function() mn.no_grad(3) end, "no_grad: 3, expected a function")
+  t.eq(mn.no_grad(core, x):shape()[3], 8, "what can be called may be")
+  mn.manual_seed(1)
+end)
+
+t.test("figures refuse odd parts in words", function()
+  local figures = mn.figures
+  local parts = {
+    lines = { kind = "lines", x = {}, y = {}, lines = { { name = "a", x = { 1 }, y = { 2 } } } },
+    bars = { kind = "bars", x = {}, y = {}, bars = { { name = "a", y = 2 } } },
+    heat = { kind = "heat", x = { categories = { "a" } }, y = { categories = { "b" } }, cells = { { 1 } }, value = {} },
+  }
+  local more = { "references", "other_x", "title", "note" }
+  for name, fig in pairs(parts) do
+    local keys = { unpack(more) }
+    for key in pairs(fig) do keys[#keys + 1] = key end
+    for _, key in ipairs(keys) do
+      sweep(("%s.%s"):format(name, key), function(v) figures.svg(with(fig, key, v)) end)
+      sweep(("%s.%s, a section"):format(name, key), function(v) figures.section(with(fig, key, v), "a") end)
+    end
+  end
+  for _, key in ipairs { "name", "x", "y", "low", "seeds", "style" } do
+    sweep("line." .. key, function(v) figures.svg(with(parts.lines, "lines", { with(parts.lines.lines[1], key, v) })) end)
+  end
+  for _, key in ipairs { "name", "group", "y", "low", "seeds" } do
+    sweep("bar." .. key, function(v) figures.svg(with(parts.bars, "bars", { with(parts.bars.bars[1], key, v) })) end)
+  end
+  sweep("a row of cells", function(v) figures.svg(with(parts.heat, "cells", { v })) end)
+  sweep("categories", function(v) figures.svg(with(parts.heat, "x", { categories = { v } })) end)
+  sweep("options", function(v) figures.svg(parts.lines, v) end)
+  sweep("gnuplot", function(v) figures.gnuplot(parts.lines, v) end)
+end)
+
 t.test("steps, recordings and replays refuse what is no pointer, task or trajectory", function()
   local world = mn.env("tmaze", { corridor = 5, num_envs = 1 })
   local lua = mn.env { observation = { 2 }, actions = 2, num_envs = 1, reset = function() return { 0, 0 } end,
@@ -118,6 +180,8 @@ t.test("steps, recordings and replays refuse what is no pointer, task or traject
   end
   sweep("recording", function(v) mn.recording.new(v, 0) end)
   sweep("recording options", function(v) mn.recording.new(world, 0, v) end)
+  sweep("recording fields", function(v) mn.recording.new(world, 0, { fields = v }) end)
+  sweep("intervene", function(v) begun():intervene(v, obs:data()) end)
   sweep("begin", function(v) mn.recording.new(world, 0):begin(v) end)
   sweep("add action", function(v) begun():add(v, 0, false, false, obs:data()) end)
   sweep("add reward", function(v) begun():add(0, v, false, false, obs:data()) end)

@@ -297,6 +297,14 @@ t.test("an environment in Lua replays beside its task, and says why it cannot wi
   t.raises(function() recording.new(task, 0):begin(r.obs) end, "is a function; only numbers")
 end)
 
+t.test("as many actions as there may be are kept by their names", function()
+  local names = {}
+  for i = 1, 2 ^ 14 do names[i] = "a" .. i end
+  record(lived(env.new(spec { actions = names }), 2), 0, 3):write(path "many.mnt")
+  local back = trajectory.read(path "many.mnt")
+  t.eq(#back.names, 2 ^ 14) t.eq(back.names[2 ^ 14], names[2 ^ 14])
+end)
+
 t.test("docs/trajectories.md: its script works as printed", function()
   local text = files.read(require("mneme.find").root .. "docs/trajectories.md")
   local code = text:match("```lua\n(.-)```"):gsub("walk%.mnt", path "walk.mnt")

@@ -53,6 +53,11 @@ local function about_of(key, given)
       errors.unknown("field of " .. key, field, { "range", "choices", "whole" })
     end
   end
+  for _, field in ipairs { "range", "choices" } do
+    if about[field] ~= nil and type(about[field]) ~= "table" then
+      errors.raise(("config: %s: %s is a %s, expected a list"):format(key, field, type(about[field])))
+    end
+  end
   return about
 end
 
@@ -141,6 +146,7 @@ end
 local function published_values(cfg, published)
   local name = type(cfg.core) == "table" and cfg.core[1] or cfg.core
   if type(published) == "function" then return published(name, cfg) or {} end
+  errors.need("config: published", published, nil, "{ NAME = { lr = ... } } or function(name, cfg)")
   return name and published[name] or {}
 end
 

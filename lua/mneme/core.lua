@@ -45,19 +45,24 @@ function Core:__call(x, done, state, probe)
     if #flags ~= 2 or flags[1] ~= shape[1] or flags[2] ~= shape[2] then
       errors.raise(("%s: done is [%s], expected [%d,%d]"):format(self.name, table.concat(flags, ","), shape[1], shape[2]))
     elseif done:dtype() ~= "u8" then
-      errors.raise(self.name .. ": done is float32, expected uint8")
+      errors.raise(("%s: done is %s, expected uint8"):format(self.name, done:dtype() == "i32" and "int32" or "float32"))
     end
   end
   if state then
+    errors.need(self.name .. ": the state", state, nil, "tensors by name, as core:initial(B) gives them")
     for name in pairs(self.states) do
       local s = state[name]
       if not s then errors.raise(("%s: the state has no '%s'"):format(self.name, name)) end
+      if not tensor.is(s) then errors.raise(("%s: state %s is a %s, expected a tensor"):format(self.name, name, type(s))) end
       local got, want = table.concat(s:shape(), ","), table.concat(self:state_shape(name, shape[2]), ",")
       if got ~= want then errors.raise(("%s: state %s is [%s], expected [%s]"):format(self.name, name, got, want)) end
     end
     for name in pairs(state) do
       if not self.states[name] then errors.raise(("%s: the state has an unexpected '%s'"):format(self.name, name)) end
     end
+  end
+  if probe ~= nil and type(probe) ~= "function" then
+    errors.raise(("%s: the probe is a %s, expected a function(name, tensor)"):format(self.name, type(probe)))
   end
   local y, after = self.forward(x, done, state or self:initial(shape[2]), probe, not state)
   if not tensor.is(y) or type(after) ~= "table" then

@@ -454,6 +454,7 @@ end
 ---@param fact table
 ---@param value number|string a number of its range, or one of its words
 function Task:fact_value(fact, value)
+  errors.need(self.id .. ": the fact", fact, "lo", "what task:fact(name) gives")
   if fact.words and type(value) == "string" then return number_of(self.id, fact, value) end
   if type(value) ~= "number" or not (value >= fact.lo and value <= fact.hi) or (fact.whole and value % 1 ~= 0) then
     errors.usage(("%s: %s=%s, expected %s"):format(self.id, fact.name, tostring(value), fact.words and table.concat(fact.words, " or ")

@@ -31,7 +31,7 @@ end
 
 ---The path of one, or an error that lists what there is.
 function find.file(kind, name, word)
-  if name:find "[^%w_.-]" then errors.usage(word .. " '" .. name .. "' is not a name") end
+  if type(name) ~= "string" or name:find "[^%w_.-]" then errors.usage(("%s '%s' is not a name"):format(word, tostring(name))) end
   for _, folder in ipairs(folders(kind)) do
     local path = folder .. "/" .. name .. ".lua"
     local f = io.open(path)

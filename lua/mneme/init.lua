@@ -25,7 +25,7 @@ local parts = {
 ---A leaf whose first axis is time: sequences of plans that run by rows.
 ---@param spec table as for mn.tensor
 function mn.sequence(spec)
-  spec.time = true
+  if type(spec) == "table" then spec.time = true end          -- what is none is refused where tensors are made
   return tensor.new(spec)
 end
 

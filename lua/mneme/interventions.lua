@@ -189,6 +189,7 @@ end
 
 -- One intervention, checked; with what it needs to be carried out.
 local function resolve(player, given)
+  errors.need("interventions: one of the list", given, "kind", '{ at = 40, kind = "erase", what = "all" }')
   local spec, takes = {}, interventions.kinds[given.kind]
   if not takes then errors.unknown("kind of intervention", given.kind, find.keys(interventions.kinds)) end
   for key, value in pairs(given) do
@@ -234,6 +235,8 @@ end
 ---@param list table[] see above
 ---@return Interventions
 function interventions.new(player, list)
+  errors.need("interventions: the player", player, "probes", "a Player")
+  errors.need("interventions: the list", list, nil, '{ { at = 40, kind = "erase", what = "all" }, ... }')
   local self, held = setmetatable({ player = player, specs = {} }, List), {}
   for i, given in ipairs(list) do
     local spec = resolve(player, given)

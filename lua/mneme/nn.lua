@@ -5,6 +5,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
+local find = require "mneme.find"
 local tensor = require "mneme.tensor"
 local C, ops = engine.C, tensor.ops
 
@@ -16,7 +17,10 @@ local seed, stream = 0, 0
 
 ---Start the random numbers of initial parameters anew.
 ---@param s integer
-function nn.manual_seed(s) seed, stream = s, 0 end
+function nn.manual_seed(s)
+  if type(s) ~= "number" or s % 1 ~= 0 then errors.raise(("manual_seed: %s, expected a whole number"):format(tostring(s))) end
+  seed, stream = s, 0
+end
 
 local function normal(p, n)
   C.mn_random_normal(seed, stream, 1, p, n)
@@ -97,6 +101,7 @@ Module.__index = Module
 ---@param call fun(self: Module, ...): any
 ---@return Module m
 function nn.module(m, call)
+  errors.need("nn.module", m, nil, "{ leaves = ..., named = ..., children = ... }")
   m.leaves, m.named, m.children, m.call = m.leaves or {}, m.named or {}, m.children or {}, call
   return setmetatable(m, Module)
 end
@@ -160,16 +165,18 @@ end
 ---Copy numbers in by name; missing and unexpected names, or other shapes, are errors before anything changes.
 ---@param dict table<string, Tensor>
 function Module:load_state_dict(dict)
+  errors.need("load_state_dict", dict, nil, "tensors by name")
   local mine, missing, unexpected = self:state_dict(), {}, {}
   for name, t in pairs(mine) do
     local from = dict[name]
     if not from then missing[#missing + 1] = name
+    elseif not tensor.is(from) then errors.raise(("load_state_dict: %s is a %s, expected a tensor"):format(name, type(from)))
     else
       local a, b = table.concat(t:shape(), ","), table.concat(from:shape(), ",")
       if a ~= b then errors.raise(("load_state_dict: %s is [%s], expected [%s]"):format(name, b, a)) end
     end
   end
-  for name in pairs(dict) do if not mine[name] then unexpected[#unexpected + 1] = name end end
+  for name in pairs(dict) do if not mine[name] then unexpected[#unexpected + 1] = tostring(name) end end
   table.sort(missing) table.sort(unexpected)
   if #missing + #unexpected > 0 then
     errors.raise(("load_state_dict: missing %s; unexpected %s"):format(
@@ -179,6 +186,23 @@ function Module:load_state_dict(dict)
 end
 
 local function parameter(shape) return tensor.new { shape = shape, grad = true } end
+
+-- Options of a layer; a misspelt one would be none at all.
+local function check_options(what, options, known)
+  errors.need("nn." .. what .. ": options", options, nil, "a table such as { act = \"relu\" }")
+  for key in pairs(options) do
+    if not known[key] then errors.unknown("option of nn." .. what, key, find.keys(known)) end
+  end
+  return options
+end
+
+-- What fills a parameter: given, or the usual.
+local function check_init(what, init, usual)
+  if init ~= nil and type(init) ~= "function" then
+    errors.raise(("nn.%s: init is a %s, expected a function such as nn.init.normal(1)"):format(what, type(init)))
+  end
+  return init or usual
+end
 
 local function check_width(what, name, n)
   if type(n) ~= "number" or n < 1 or n % 1 ~= 0 then
@@ -193,10 +217,10 @@ end
 function nn.linear(d_in, d_out, options)
   check_width("linear", "d_in", d_in)
   check_width("linear", "d_out", d_out)
-  options = options or {}
+  options = check_options("linear", options or {}, { bias = true, act = true, init = true })
   local weight = parameter { d_out, d_in }
   local bias = options.bias ~= false and parameter { d_out } or nil
-  ;(options.init or nn.init.orthogonal(math.sqrt(2)))(weight:data(), d_out, d_in)
+  check_init("linear", options.init, nn.init.orthogonal(math.sqrt(2)))(weight:data(), d_out, d_in)
   local args = { w = weight, b = bias, act = options.act or "none" }
   local named = { { "weight", weight } }
   if bias then named[2] = { "bias", bias } end
@@ -213,12 +237,16 @@ end
 ---@param kernel integer its side, in pixels
 ---@param options table? { stride = 1, padding = 0, act = "none"|"relu", init = nn.init.orthogonal(sqrt 2) }
 function nn.conv2d(d_in, d_out, kernel, options)
-  options = options or {}
+  check_width("conv2d", "d_in", d_in)
+  check_width("conv2d", "d_out", d_out)
+  check_width("conv2d", "kernel", kernel)
+  options = check_options("conv2d", options or {}, { stride = true, padding = true, act = true, init = true })
   local weight, bias = parameter { d_out, d_in, kernel, kernel }, parameter { d_out }
-  ;(options.init or nn.init.orthogonal(math.sqrt(2)))(weight:data(), d_out, d_in * kernel * kernel)
+  check_init("conv2d", options.init, nn.init.orthogonal(math.sqrt(2)))(weight:data(), d_out, d_in * kernel * kernel)
   local args = { w = weight, b = bias, stride = options.stride or 1, padding = options.padding or 0, act = options.act or "none" }
   local named = { { "weight", weight }, { "bias", bias } }
   return nn.module({ weight = weight, bias = bias, leaves = { weight, bias }, named = named }, function(_, x)
+    if not tensor.is(x) then errors.raise(("nn.conv2d: x is %s, expected a tensor [T,B,Y,X,%d]"):format(tostring(x), d_in)) end
     local bytes = x:dtype() == "u8"
     args.x, args.image = not bytes and x or nil, bytes and x or nil
     return (ops.conv2d(args))
@@ -244,6 +272,7 @@ end
 ---@param eps number? default 1e-6
 ---@return Module m(x) gives x's shape
 function nn.layer_norm(d, eps)
+  check_width("layer_norm", "d", d)
   local weight, bias = parameter { d }:fill(1), parameter { d }
   local args = { weight = weight, bias = bias, eps = eps or 1e-6 }
   return nn.module({ leaves = { weight, bias }, named = { { "weight", weight }, { "bias", bias } } }, function(_, x)
@@ -257,8 +286,10 @@ end
 ---@param d integer length of a row
 ---@param init fun(p, rows, cols)? default nn.init.normal(1), as torch's
 function nn.embedding(n, d, init)
+  check_width("embedding", "n", n)
+  check_width("embedding", "d", d)
   local weight = parameter { n, d }
-  ;(init or nn.init.normal())(weight:data(), n, d)
+  check_init("embedding", init, nn.init.normal())(weight:data(), n, d)
   return nn.module({ leaves = { weight }, named = { { "weight", weight } } }, function(_, index)
     return (ops.embedding(weight, index))
   end)
@@ -269,8 +300,9 @@ end
 ---@param d integer
 ---@param init fun(p, rows, cols)? default nn.init.orthogonal(sqrt 2)
 function nn.gru_gate(d, init)
+  check_width("gru_gate", "d", d)
   local w, u, bias = parameter { 3, d, d }, parameter { 3, d, d }, parameter { d }:fill(2)
-  init = init or nn.init.orthogonal(math.sqrt(2))
+  init = check_init("gru_gate", init, nn.init.orthogonal(math.sqrt(2)))
   local named = {}
   for i, gate in ipairs { "r", "z", "g" } do
     for _, part in ipairs { { "w_", w }, { "u_", u } } do
@@ -291,6 +323,7 @@ end
 ---@param list Module[]
 ---@return Module
 function nn.sequential(list)
+  errors.need("nn.sequential", list, nil, "a list of modules")
   local children = {}
   for i, m in ipairs(list) do children[i] = { tostring(i - 1), m } end
   return nn.module({ children = children }, function(_, x)

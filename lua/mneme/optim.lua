@@ -61,6 +61,7 @@ end
 ---Count one step (before the update that uses it); `lr` may change with it.
 ---@param lr number? of this step; nil: as before
 function Adam:tick(lr)
+  if lr ~= nil and type(lr) ~= "number" then errors.raise(("adam: lr of a step is a %s, expected a number"):format(type(lr))) end
   local hyper = self:settings()
   hyper[5] = hyper[5] + 1
   if lr then hyper[0] = lr end

@@ -117,6 +117,7 @@ end
 ---@param what table { kind, what, to, ... }; kind = "set": fact `what` of the world became `to`, which a replay does again
 ---@param obs ffi.cdata* the observation as it is now
 function Recording:intervene(what, obs)
+  errors.need("recording: what was done", what, "kind", "{ kind = ..., what = ... }")
   local entry = { at = self.steps }
   for key, value in pairs(what) do entry[key] = value end
   table.insert(self.interventions, entry)

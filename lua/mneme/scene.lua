@@ -39,6 +39,7 @@ local known = { task = true, core = true, draw = true, doc = true }
 ---@param spec table { doc = one line, task = { "tmaze", corridor = 20 } and core = { "agalite" } to show
 ---without a run, draw = function(view, now) } -- now: a Frame of mneme.recorder
 function scene.new(spec)
+  errors.need("scene", spec, nil, "{ doc = ..., draw = function(view, now) ... end }")
   for key in pairs(spec) do
     if not known[key] then errors.unknown("key of a scene:", key, { "core", "doc", "draw", "task" }) end
   end

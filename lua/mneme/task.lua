@@ -55,8 +55,8 @@ end
 ---@param first integer from 0
 ---@param count integer
 function Task:keep(first, count)
-  if not (first >= 0 and count >= 1 and first + count <= self.batch) then
-    errors.raise(("task: keep %d sequences from %d, there are 0..%d"):format(count, first, self.batch - 1))
+  if type(first) ~= "number" or type(count) ~= "number" or not (first >= 0 and count >= 1 and first + count <= self.batch) then
+    errors.raise(("task: keep %s sequences from %s, there are 0..%d"):format(tostring(count), tostring(first), self.batch - 1))
   end
   self.first, self.batch = self.first + first, count
 end
@@ -170,6 +170,7 @@ end
 ---@param settings table? those of the task, and batch = 32, seed = 1
 ---@return SequenceTask
 local function new(name, settings)
+  if settings ~= nil then errors.need("task: the settings", settings, nil, "{ batch = 16, ... }") end
   if type(name) == "table" then
     local given = {}
     for key, value in pairs(name) do if key ~= 1 then given[key] = value end end
@@ -177,7 +178,6 @@ local function new(name, settings)
     name, settings = name[1], given
   end
   if type(name) ~= "string" then errors.raise "task: expected a name, as in mn.task(\"listops\", { batch = 16 })" end
-  if settings ~= nil then errors.need("task: the settings", settings, nil, "{ batch = 16, ... }") end
   local d = definition(name)
   settings = resolve(name, d, settings or {})
   local self = setmetatable(d.build(settings), Task)

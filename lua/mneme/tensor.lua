@@ -389,6 +389,8 @@ function M.sweep() C.mn_sweep(ctx) end
 ---Run f without a tape; what it computed is gone when it returns (mn.keep what must last).
 ---@param f function called with what follows
 function M.no_grad(f, ...)
+  local meta = type(f) == "table" and getmetatable(f)                -- a core or a module may be called, too
+  if type(f) ~= "function" and not (meta and meta.__call) then errors.raise(("no_grad: %s, expected a function"):format(describe(f))) end
   check(C.mn_no_grad(ctx, true))
   local function finish(ok, ...)
     if not ok then C.mn_no_grad(ctx, false) error((...), 0) end

@@ -79,6 +79,13 @@ local function different(bits, n)
   return values, codes
 end
 
+-- A list of one's own that JSON writes as an array; of many actions and interventions unpack would not make one.
+local function array_of(list)
+  local copy = {}
+  for i, item in ipairs(list) do copy[i] = item end
+  return json.array(copy)
+end
+
 -- ---- records ----
 
 ---The bytes of a number of an element type, and what points to one: { bytes, pointer }.
@@ -90,9 +97,12 @@ trajectory.dtypes = dtypes
 ---@return integer stride bytes of a record
 function trajectory.layout(fields)
   local list, at = {}, 0
+  errors.need("trajectory: the fields of its records", fields, nil, "{ name = { shape = {...}, dtype = \"f32\" }, ... }")
   for _, name in ipairs(find.keys(fields)) do
     local f = fields[name]
-    list[#list + 1] = { name = name, shape = json.array { unpack(f.shape) }, dtype = f.dtype or "f32",
+    errors.need("trajectory: field " .. name, f, "shape", "{ shape = {...}, dtype = \"f32\" }")
+    if not dtypes[f.dtype or "f32"] then errors.unknown(("trajectory: field %s: dtype"):format(name), f.dtype, find.keys(dtypes)) end
+    list[#list + 1] = { name = name, shape = array_of(f.shape), dtype = f.dtype or "f32",
       dims = f.dims, at = at }
     at = at + round_up(count_of(f.shape) * dtypes[f.dtype or "f32"].bytes, 4)
   end
@@ -138,10 +148,10 @@ local function contents(t)
   local values, codes = different(bits, n)
   local kept, ends, width = #t.start:gsub("%z+$", ""), ends_of(t.flags, n), width_of(#t.names)
   local header = { env = t.env, settings = t.settings, copy = t.copy, seed = t.seed, steps = n, script = t.script,
-    actions = json.array { unpack(t.names) }, start = json.array { kept, #t.start }, ends = #ends,
+    actions = array_of(t.names), start = json.array { kept, #t.start }, ends = #ends,
     rewards = values and #values or 0, fields = json.array(t.fields), about = t.about,
-    observation = { shape = json.array { unpack(t.observation.shape) }, dtype = t.observation.dtype },
-    interventions = #t.interventions > 0 and json.array { unpack(t.interventions) } or nil }
+    observation = { shape = array_of(t.observation.shape), dtype = t.observation.dtype },
+    interventions = #t.interventions > 0 and array_of(t.interventions) or nil }
   local sections = { { t.start, kept }, { pack(t.actions, n, width), packed_bytes(n, width) } }
   if values then
     local narrow = width_of(#values)

@@ -2,6 +2,7 @@
 -- widths and colours, and for which a script can be changed.
 local axes = require "mneme.figures.axes"
 local bars = require "mneme.figures.bars"
+local errors = require "mneme.errors"
 local lines = require "mneme.figures.lines"
 local look = require "mneme.figures.look"
 local model = require "mneme.figures.model"
@@ -133,6 +134,7 @@ end
 ---  unless its caller has set a terminal
 ---@return string
 function gnuplot.script(fig, name)
+  if type(name) ~= "string" then errors.raise(("figure: the name of its files is a %s, expected a text"):format(type(name))) end
   local drawing, out, plain = model.check(fig), {}, name:match "[^/]*$"
   local all = writers[drawing](fig, out)
   local head = {

@@ -47,6 +47,11 @@ local function numbers(list, n, axis, what)
   return #list
 end
 
+local function each(list, what)
+  if list ~= nil and type(list) ~= "table" then refuse("%s is a %s, expected a list", what, type(list)) end
+  return ipairs(list or {})
+end
+
 local function check_axis(axis, what)
   for key, value in pairs(only(axis, axis_keys, what)) do
     if type(value) ~= axis_keys[key] then refuse("%s.%s is a %s, expected a %s", what, key, type(value), axis_keys[key]) end
@@ -56,6 +61,9 @@ local function check_axis(axis, what)
     if axis.range[1] >= axis.range[2] then refuse("%s.range goes from %g to %g", what, axis.range[1], axis.range[2]) end
   end
   if axis.ticks then numbers(axis.ticks, nil, axis, what .. ".ticks") end
+  for i, name in each(axis.categories, what .. ".categories") do
+    if type(name) ~= "string" then refuse("%s.categories, number %d, is a %s, expected a text", what, i, type(name)) end
+  end
 end
 
 local line_keys = { name = true, style = true, x = true, y = true, low = true, high = true, seeds = true }
@@ -77,7 +85,7 @@ local function check_lines(lines, x, y, what)
       numbers(line.low, n, { log = false }, of .. ": low")
       numbers(line.high, n, { log = false }, of .. ": high")
     end
-    for k, seed in ipairs(line.seeds or {}) do
+    for k, seed in each(line.seeds, of .. ": seeds") do
       local m = numbers(only(seed, { x = true, y = true }, of .. ": seed").x, nil, x, ("%s, seed %d: x"):format(of, k))
       numbers(seed.y, m, y, ("%s, seed %d: y"):format(of, k))
     end
@@ -104,9 +112,11 @@ local function check_bars(fig)
     local of = ("bar %d"):format(i)
     only(bar, { name = true, group = true, y = true, low = true, high = true, seeds = true }, of)
     if type(bar.name) ~= "string" then refuse("%s has no name", of) end
+    if bar.group ~= nil and type(bar.group) ~= "string" then refuse("%s: group is a %s, expected a text", of, type(bar.group)) end
     if bar.y ~= nil then number(bar.y, fig.y, of .. ": y") end
     if (bar.low == nil) ~= (bar.high == nil) then refuse("%s has one of low and high, expected both or none", of) end
     if bar.low then numbers({ bar.low, bar.high }, 2, { log = false }, of .. ": low, high") end
+    each(bar.seeds, of .. ": seeds")
     if bar.seeds and #bar.seeds > 0 then numbers(bar.seeds, nil, fig.y, of .. ": seeds") end
   end
 end
@@ -120,6 +130,7 @@ local function check_cells(fig)
     refuse("cells: expected %d rows, one for each of y.categories", #fig.y.categories)
   end
   for r, row in ipairs(fig.cells) do
+    if type(row) ~= "table" then refuse("cells, row %d, is a %s, expected a list of numbers", r, type(row)) end
     for c = 1, #fig.x.categories do
       if row[c] ~= false then number(row[c], fig.value, ("cells, row %d, column %d,"):format(r, c)) end
     end
@@ -141,7 +152,7 @@ function model.check(fig)
   check_axis(fig.y, "y")
   if drawing == "lines" then
     check_lines(fig.lines, fig.x, fig.y, "lines")
-    for i, other in ipairs(fig.other_x or {}) do
+    for i, other in each(fig.other_x, "other_x") do
       local what = ("other_x %d"):format(i)
       check_axis(only(other, { x = true, lines = true }, what).x, what .. ": x")
       check_lines(other.lines, other.x, fig.y, what)
@@ -149,7 +160,7 @@ function model.check(fig)
     end
   elseif drawing == "bars" then check_bars(fig)
   else check_cells(fig) end
-  for i, r in ipairs(fig.references or {}) do
+  for i, r in each(fig.references, "references") do
     only(r, { name = true, y = true }, ("reference %d"):format(i))
     if type(r.name) ~= "string" then refuse("reference %d has no name", i) end
     number(r.y, fig.y, "reference " .. r.name)
@@ -157,7 +168,7 @@ function model.check(fig)
   return drawing
 end
 
----A figure for each thing that its lines are against: the first is the figure itself.
+---A figure for each thing that its lines are against: the first is the figure itself, which has been checked.
 ---@return table[]
 function model.views(fig)
   local views = { fig }

@@ -84,6 +84,7 @@ end
 ---@return string html
 function section.html(fig, id, words)
   words = words or {}
+  model.check(fig)
   local views, out = model.views(fig), {}
   local function add(s, ...) out[#out + 1] = select("#", ...) > 0 and s:format(...) or s end
   add('<figure class="mn-part" id="%s">\n', id)

@@ -1,4 +1,5 @@
 -- svg.lua -- a figure as SVG: a drawing for a page, or a file to keep, with its title, note and colours.
+local errors = require "mneme.errors"
 local look = require "mneme.figures.look"
 local model = require "mneme.figures.model"
 local paper_of = require "mneme.figures.paper"
@@ -21,6 +22,7 @@ end
 ---@return string
 function svg.draw(fig, o)
   o = o or {}
+  errors.need("figure: options", o, nil, "a table such as { alone = true }")
   local drawing = drawings[model.check(fig)]
   local paper, y, id = paper_of.new(o.narrow and NARROW or WIDE, o.id or "figure"), 0, text.escape(o.id or "figure")
   local margin = o.alone and 16 or 0

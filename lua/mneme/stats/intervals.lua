@@ -37,9 +37,10 @@ end
 ---@return number low
 ---@return number high
 function intervals.paired_shares(both, first, second, neither, level)
-  for what, count in pairs { both = both, first = first, second = second, neither = neither } do
-    sample.whole(count, 0, "stats.paired_shares: " .. what)
-  end
+  sample.whole(both, 0, "stats.paired_shares: both")
+  sample.whole(first, 0, "stats.paired_shares: first")
+  sample.whole(second, 0, "stats.paired_shares: second")
+  sample.whole(neither, 0, "stats.paired_shares: neither")
   local n = both + first + second + neither
   local p, p_low, p_high = intervals.wilson(both + first, n, level)
   local q, q_low, q_high = intervals.wilson(both + second, n, level)
@@ -94,13 +95,15 @@ end
 function intervals.bounded_interval(list, from, to, level, value)
   local what = "stats.bounded_interval"
   local n = sample.numbers(list, what)
-  level, value = sample.level(level, what), value or math.max(from, math.min(to, 0))
-  if not (from < to) then errors.raise(("%s: from %s to %s is no range"):format(what, tostring(from), tostring(to))) end
-  for i, v in ipairs { value, unpack(list) } do
-    if not (v >= from and v <= to) then
-      errors.raise(("%s: %s is %g, expected a number from %g to %g"):format(what, i == 1 and "value" or "number " .. i - 1, v, from, to))
-    end
+  local function inside(v, name)
+    if not (v >= from and v <= to) then errors.raise(("%s: %s is %g, expected a number from %g to %g"):format(what, name, v, from, to)) end
   end
+  sample.number(from, what .. ": from")
+  sample.number(to, what .. ": to")
+  if from >= to then errors.raise(("%s: from %g to %g is no range"):format(what, from, to)) end
+  level, value = sample.level(level, what), sample.number(value or math.max(from, math.min(to, 0)), what .. ": value")
+  inside(value, "value")
+  for i, v in ipairs(list) do inside(v, "number " .. i) end
   local mean = describe.mean(list)
   if n == 1 then return mean end
   local p, trials = as_trials(list, n, from, to)

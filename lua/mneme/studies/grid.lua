@@ -25,6 +25,7 @@ local function label_of(v) return type(v) == "table" and values.show(v):gsub(" "
 function grid.value(name, v)
   if type(v) ~= "table" then return { label = label_of(v), words = values.words(name, v), plain = v } end
   if v.set then
+    errors.need(("study: axis %s: set"):format(name), v.set, nil, "{ setting = value, ... }")
     if type(v.label) ~= "string" then errors.raise(("study: a value of axis %s has set = {...} and no label"):format(name)) end
     return { label = v.label, words = words_of(v.set), set = v.set }
   end
@@ -42,6 +43,9 @@ function grid.check(axes)
     if type(axis) ~= "table" or #axis == 0 then refuse "is no list of values" end
     for key in pairs(axis) do
       if type(key) ~= "number" and not sizes[key] then errors.unknown(("key of axis %s:"):format(name), tostring(key), { "full", "quick" }) end
+    end
+    for size in pairs(sizes) do
+      if axis[size] ~= nil and type(axis[size]) ~= "table" then refuse(("has %s that is no list of values"):format(size)) end
     end
     for _, list in ipairs { axis, axis.quick or axis, axis.full or axis } do
       local seen = {}

@@ -32,6 +32,7 @@ function prose.check(report)
     if not known[key] then errors.unknown("key of a report:", tostring(key), find.keys(known)) end
     if key ~= "language" and key ~= "hyperparameters" then check_text(key, value) end
   end
+  errors.need("study: report.hyperparameters", report.hyperparameters or {}, nil, '{ { "lr", source = "paper" }, ... }')
   for i, entry in ipairs(report.hyperparameters or {}) do
     local what = ("hyperparameter %d"):format(i)
     errors.need("study: report: " .. what, entry, 1, '{ "lr", source = "paper, table 3" }')
