@@ -152,8 +152,8 @@ local learners = { a2c = "advantage actor-critic: mn.a2c(cfg, task, agent):train
   supervised = "sequences with answers: mn.supervised(cfg, task, model):train()" }
 
 local function learner_text(name)
-  return ("%s -- %s\n\nsettings, as keys of cfg (docs/learners.md says what they mean)\n%s"):format(name, learners[name],
-    columns(require("mneme.learner_keys").rows(require("mneme." .. name).defaults)))
+  return ("%s -- %s\n\nsettings, as keys of cfg (docs/%s.md says what they mean)\n%s"):format(name, learners[name],
+    name == "supervised" and "tasks" or "learners", columns(require("mneme.learner_keys").rows(require("mneme." .. name).defaults)))
 end
 
 local function torso_text()

@@ -1,6 +1,6 @@
 -- learner_keys.lua -- the settings of learners: one vocabulary for A2C, PPO and supervised training, each key with the
--- numbers that it may have.  A learner lists those that it takes with their published values; docs/learners.md says
--- what they mean.
+-- numbers that it may have.  A learner lists those that it takes with their published values; docs/learners.md and
+-- docs/tasks.md say what they mean.
 local errors = require "mneme.errors"
 local find = require "mneme.find"
 

@@ -6,6 +6,7 @@ local errors = require "mneme.errors"
 local find = require "mneme.find"
 local folder = require "mneme.studies.folder"
 local grid = require "mneme.studies.grid"
+local only = require "mneme.studies.keys"
 local values = require "mneme.values"
 
 local checked = {}
@@ -14,16 +15,6 @@ local figure_keys = { [1] = "string", y = "string", x = "string", by = "string",
 local reference_keys = { [1] = "string", y = "number", of = "string", source = "string" }
 local kinds = { curves = true, lines = true, bars = true, heat = true, profile = true }
 local words_of = { log = { x = true, y = true, xy = true }, statistic = { mean = true, iqm = true, geometric = true } }
-
-local function only(t, keys, what)
-  if type(t) ~= "table" then errors.raise(("study: %s is a %s, expected a table"):format(what, type(t))) end
-  for key, value in pairs(t) do
-    if not keys[key] then errors.unknown(("key of %s:"):format(what), tostring(key), find.keys(keys)) end
-    if type(value) ~= keys[key] then
-      errors.raise(("study: %s: %s is a %s, expected a %s"):format(what, tostring(key), type(value), keys[key]))
-    end
-  end
-end
 
 local function check_metric(name, metric)
   only(metric, metric_keys, "metric " .. tostring(name))

@@ -9,6 +9,7 @@
 local errors = require "mneme.errors"
 local find = require "mneme.find"
 local folder = require "mneme.studies.folder"
+local only = require "mneme.studies.keys"
 local seeds = require "mneme.studies.seeds"
 local stats = require "mneme.stats"
 local values = require "mneme.values"
@@ -23,13 +24,6 @@ local claim_keys = { id = "string", text = "string", source = "string", test = "
 local test_keys = { [1] = "string", metric = "string", a = "table", b = "table", where = "table", exact = "boolean",
   value = "number", at_least = "number", within = "number" }
 local needs = { better = { "a", "b" }, at_least = { "a", "value" }, ratio = { "a", "b", "at_least" }, equal = { "a", "b", "within" } }
-
-local function only(t, keys, what)
-  for key, value in pairs(t) do
-    if not keys[key] then errors.unknown(("key of %s:"):format(what), tostring(key), find.keys(keys)) end
-    if type(value) ~= keys[key] then errors.raise(("%s: %s is a %s, expected a %s"):format(what, tostring(key), type(value), keys[key])) end
-  end
-end
 
 local function check_test(test, axes, what)
   only(test, test_keys, what)

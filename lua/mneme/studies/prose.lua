@@ -3,6 +3,7 @@
 --   report = { language = "de", scope = "...", easy = { "...", "..." }, hyperparameters = { { "lr", source = "paper" } }, ... }
 local errors = require "mneme.errors"
 local find = require "mneme.find"
+local only = require "mneme.studies.keys"
 
 local prose = {}
 
@@ -36,12 +37,7 @@ function prose.check(report)
   for i, entry in ipairs(report.hyperparameters or {}) do
     local what = ("hyperparameter %d"):format(i)
     errors.need("study: report: " .. what, entry, 1, '{ "lr", source = "paper, table 3" }')
-    for key, value in pairs(entry) do
-      if not source_keys[key] then errors.unknown(("key of %s:"):format(what), tostring(key), find.keys(source_keys)) end
-      if source_keys[key] ~= true and type(value) ~= source_keys[key] then
-        errors.raise(("study: report: %s: %s is a %s, expected a %s"):format(what, tostring(key), type(value), source_keys[key]))
-      end
-    end
+    only(entry, source_keys, what)
   end
 end
 
