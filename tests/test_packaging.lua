@@ -105,6 +105,10 @@ t.test("make install: runs from where it is put, from plain luajit too, and make
   said = sh(("PKG_CONFIG_PATH='%s/lib/pkgconfig' pkg-config --define-variable=prefix='%s' --cflags --libs mneme"):format(usr, usr))
   t.ok(said:find("-I" .. usr .. "/include/mneme", 1, true) and said:find "%-lmneme", said)
   t.ok(sh("zcat " .. usr .. "/share/man/man1/mneme.1.gz"):find "MNEME 1")
+  local readme = require("mneme.files").read(usr .. "/share/doc/mneme/README.md")
+  for page in readme:gmatch "%]%((docs/[%w_%-]+%.%w+)" do
+    t.ok(require("mneme.files").is_file(usr .. "/share/doc/mneme/" .. page), "the README leads to " .. page)
+  end
   text, rc = make "uninstall"
   t.eq(rc, 0, text)
   t.eq(sh(("find '%s' -type f -o -type l"):format(usr)), "", "what is left")

@@ -191,7 +191,8 @@ local function differences(groups, name)
       x, y, how = finals(g, name), finals(first, name), "other seeds"
       if #x > 0 and #y > 0 then d, low, high, p = stats.welch_interval(x, y) end
     end
-    if d then rows[#rows + 1] = { g.letter .. " - " .. first.letter, with_interval(d, low, high), how, p and ("p %.3f"):format(p) or "" } end
+    if d then rows[#rows + 1] = { g.letter .. " - " .. first.letter, with_interval(d, low, high), how,
+      p and (p < 5e-4 and "p < 0.001" or ("p %.3f"):format(p)) or "" } end
   end
   return rows
 end

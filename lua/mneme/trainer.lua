@@ -142,7 +142,9 @@ function trainer.train(learner)
   inspection:finish()
   run:close(status)
   local text, result = learner:summary()
-  print(("%s: %.0f steps, %s"):format(run.path, step, text))
+  -- Why it ended early, for one who counts steps.
+  local reached = status == 0 and step < cfg.steps and learner:over()
+  print(("%s: %.0f steps, %s%s"):format(run.path, step, text, reached and (": stop_score=%g is reached"):format(cfg.stop_score) or ""))
   result.path, result.steps = run.path, step
   result.seconds_per_step = trainer.budget and (C.mn_clock(false) - started.time) / math.max(1, step - started.step) or nil
   return result

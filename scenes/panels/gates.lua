@@ -6,12 +6,15 @@ local canvas = require "mneme.canvas"
 local focus = require "mneme.focus"
 local heads = require "mneme.heads"
 
+-- "gate beta"; one that is itself called so is not named twice.
+local function named(kind) return kind == "gate" and kind or "gate " .. kind end
+
 -- Every channel of one head's gate over time.
 local function channels(view, box, now, kind, row, parts)
   local name = ("layers.%d.%s"):format(row.layer, kind)
   local array = now.probes[name]
   local n = heads.size(array.shape) / parts
-  local inner = view:card(box, ("gate %s of %s"):format(kind, focus.name(row)),
+  local inner = view:card(box, ("%s of %s"):format(named(kind), focus.name(row)),
     { ("%d channels, 0 … 1"):format(n), "0 … 1" }, canvas.SEQUENTIAL)
   local over = bands.over(now.history, n, function(entry, _, channel)
     local probe = entry.probes and entry.probes[name]
@@ -26,7 +29,7 @@ end
 return function(view, box, now, options)
   local theme, u, history = view.theme, view.unit, now.history
   local kind = options and options.kind or now.gates[1]
-  local title = kind and "gate " .. kind .. " over time" or "gates over time"
+  local title = kind and named(kind) .. " over time" or "gates over time"
   local count = kind and #(history[#history].gates[kind] or {}) or 0
   if count == 0 then
     local inner = view:card(box, title)

@@ -11,7 +11,7 @@ return function(view, box, now)
   end
   local n, shape = heads.size(seen.shape), seen.shape
   local least, _, most = heads.summary(seen.values, n)
-  local note = ("%s numbers, %.3g … %.3g"):format(table.concat(shape, "×"), least, most)
+  local note = ("%s number%s, %.3g … %.3g"):format(table.concat(shape, "×"), n == 1 and "" or "s", least, most)
   local inner = view:card(box, "observation", note)
   least, most = math.min(0, least), math.max(1, most)
   if #shape < 2 then
