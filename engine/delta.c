@@ -6,7 +6,6 @@
 ** A token never touches what lies before its episode: sums begin at `first`, the old state is used
 ** only where `old`, so that infinities and NaNs that were dropped cannot come back as 0 * NaN. */
 #include <string.h>
-#include "chunk.h"
 #include "delta.h"
 #include "matrix_memory.h"
 #include "simd.h"

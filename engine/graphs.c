@@ -3,7 +3,6 @@
 ** captured and then only launched: what a launch costs the host is paid once.  The first time is the
 ** ordinary one, in which scratch finds its size.  Devices that keep no graphs, and plans whose profile
 ** is taken, run the ordinary way. */
-#include <stdlib.h>
 #include "context.h"
 
 void mn_graphs_drop(mn_plan *p) {

@@ -4,7 +4,6 @@
 #include "image.h"
 #include "op.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>

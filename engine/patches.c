@@ -1,5 +1,4 @@
 /* patches.c -- products of an image's patches: see patches.h. */
-#include <string.h>
 #include "patches.h"
 #include "simd.h"
 

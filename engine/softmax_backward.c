@@ -7,7 +7,6 @@
 ** number, so that the bits do not depend on threads. */
 #include <omp.h>
 #include <string.h>
-#include "maths.h"
 #include "simd.h"
 #include "softmax_blocks.h"
 

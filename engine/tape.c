@@ -3,7 +3,6 @@
 ** tensor is stored, later ones are added: nothing is zeroed.  While a plan records, the same calls go
 ** on the plan's tape and into its list of commands. */
 #include <math.h>
-#include <stdlib.h>
 #include "context.h"
 
 int mn_op_count(void) { int n; mn_ops_all(&n); return n; }

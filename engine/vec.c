@@ -3,7 +3,6 @@
 ** time limits, the return and length of episodes.  On a device a kernel does the same (copies.h). */
 #include "vec.h"
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { MOST_COPIES = 1 << 20 };

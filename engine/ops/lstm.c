@@ -2,7 +2,7 @@
 **   c' = sigma(f) c + sigma(i) tanh(g)     h' = sigma(o) tanh(c')
 ** where i, f, g, o = x's part + w h.  x's part of all four, biases included, is one product for the whole
 ** sequence, by `linear`.  A done flag drops h and c before the step. */
-#include "activation.h"
+#include "../maths.h"
 #include "recurrent.h"
 
 enum { IN_I, IN_W, IN_DONE, IN_H, IN_C };
