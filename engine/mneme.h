@@ -13,7 +13,7 @@
 **              another tensor's numbers.  The handle {0, 0} is "no tensor".
 **   layout     Row-major and contiguous; sequences are time-major, [T,B,...].
 **   threads    One mn_ctx per thread of control.  Other state: the BLAS that is loaded once, the
-**              signal flag of mn_interrupted(), and this process's rank.
+**              signal flag of mn_interrupted(), this process's rank, and mn_memory_starved() of each thread.
 */
 #ifndef MNEME_H
 #define MNEME_H
@@ -228,6 +228,10 @@ int         mn_file_cut(mn_ctx *mn, const char *path, double bytes);      /* a s
 int         mn_file_move(mn_ctx *mn, const char *path, const char *to);   /* to NULL: remove it */
 int         mn_folder_make(mn_ctx *mn, const char *path);                 /* and those above; 1: made, 0: was there */
 uint32_t    mn_crc32c(uint32_t crc, const void *data, double bytes);      /* begin with 0 */
+/* memory for libraries that do not say when there was none: see lua/mneme/json.lua */
+void       *mn_memory_new(size_t bytes);
+void        mn_memory_free(void *p);
+bool        mn_memory_starved(void);               /* was some refused since this was asked last? */
 void        mn_sleep(double seconds);
 double      mn_clock(bool wall);                   /* seconds; wall: since 1970, else never turned back */
 

@@ -257,24 +257,6 @@ t.test("a damaged checkpoint is passed over with a warning, and never taken for 
   t.ok(files.is_file(path .. ".damaged"), "what is damaged is kept for whoever wants to look")
 end)
 
-t.test("a checkpoint that was misread once is not taken for damaged", function()
-  train(with("checkpoint_every=50 steps=200 run=" .. dir .. "/misread"), 120)
-  local decode, misread = json.decode, 0
-  json.decode = function(text, name)                 -- as jansson does where an allocation fails: a byte is missing
-    if misread == 0 and name and name:find "step%-100.safetensors: header" then
-      misread = 1
-      return decode((text:gsub('"F32"', '"F32', 1)), name)
-    end
-    return decode(text, name)
-  end
-  local ok, r, said = quietly(train, with("resume=" .. dir .. "/misread"), 200)
-  json.decode = decode
-  t.ok(ok, tostring(r))
-  t.eq(misread, 1)
-  t.eq(said:find("warning", 1, true), nil, said)
-  t.ok(not files.is_file(dir .. "/misread/checkpoints/step-100.safetensors.damaged"))
-end)
-
 t.test("a damaged config.json is an error of one line", function()
   local path = dir .. "/bad/config.json"
   files.write(path, { '{"config": \n' })

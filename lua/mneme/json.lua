@@ -2,6 +2,7 @@
 -- line and a column.  Writing is a page of Lua: keys sorted, so that equal values give equal bytes, and
 -- each number with the fewest digits that read back as the same number.
 local ffi = require "ffi"
+local engine = require "mneme.engine"
 local errors = require "mneme.errors"
 
 ffi.cdef [[
@@ -20,14 +21,19 @@ void       *json_object_iter_next(json_t *object, void *iter);
 const char *json_object_iter_key(void *iter);
 json_t     *json_object_iter_value(void *iter);
 json_t     *json_stringn(const char *value, size_t bytes);
+void        json_set_alloc_funcs(void *(*get)(size_t), void (*release)(void *));
 ]]
 local REJECT_DUPLICATES, DECODE_ANY = 0x1, 0x4
-local CODE, NO_MEMORY = 159, 1                 -- the last byte of an error's text tells its kind
 local OBJECT, ARRAY, STRING, INTEGER, REAL, TRUE, FALSE = 0, 1, 2, 3, 4, 5, 6
 
 -- Machines that only run Mneme have the library's real name, those that build it also the short one.
 local found, C = pcall(ffi.load, "libjansson.so.4")
 if not found then C = ffi.load "jansson" end
+
+-- Where an allocation fails, jansson may leave a byte out and go on, or call the text wrong.  So its memory is the
+-- engine's, which remembers; free() takes what was there before.
+C.json_set_alloc_funcs(engine.C.mn_memory_new, engine.C.mn_memory_free)
+local starved = engine.C.mn_memory_starved
 
 local json = { null = setmetatable({}, { __tostring = function() return "null" end }) }
 local Array = {}
@@ -75,10 +81,12 @@ function json.decode(text, name)
   if type(text) ~= "string" then errors.raise(("json: %s to decode, expected a text"):format(type(text))) end
   local e = ffi.new "json_error_t"
   local j = C.json_loadb(text, #text, REJECT_DUPLICATES + DECODE_ANY, e)
+  if starved() then
+    C.json_delete(j)
+    errors.fail("no memory to read the JSON of " .. (name or "a text"))
+  end
   if j == nil then
-    local reason = ffi.string(e.text):gsub("%c", " ")
-    if reason == "" or e.text[CODE] == NO_MEMORY then errors.fail("no memory to read the JSON of " .. (name or "a text")) end
-    return nil, ("%s:%d:%d: not valid JSON: %s"):format(name or "json", e.line, e.column, reason)
+    return nil, ("%s:%d:%d: not valid JSON: %s"):format(name or "json", e.line, e.column, (ffi.string(e.text):gsub("%c", " ")))
   end
   local value = to_lua(j)
   C.json_delete(j)
@@ -100,6 +108,7 @@ local short = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\t"] = "\\t", 
 
 local function text(s)
   local valid = C.json_stringn(s, #s)
+  if starved() then errors.fail "no memory to write JSON" end
   if valid == nil then s = s:gsub("[\128-\255]", "?") else C.json_delete(valid) end
   s = s:gsub('[%z\1-\31"\\\127]', function(c) return short[c] or ("\\u%04x"):format(c:byte()) end)
   return '"' .. s .. '"'

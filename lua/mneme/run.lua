@@ -135,10 +135,8 @@ end
 
 -- A checkpoint, or nil and what is wrong with the file: damaged, or no longer there.  What is there and cannot be read
 -- at all, for want of memory or because of a disk, may be whole: passing it over would lose it, so that is an error.
--- Where memory fails, jansson may drop a byte and go on: what looks damaged is read twice.
 local function unless_damaged(path)
   local ok, result = xpcall(read_checkpoint, errors.handler, path)
-  if not ok then ok, result = xpcall(read_checkpoint, errors.handler, path) end
   if ok then return result end
   local about_file = result.message:find(path, 1, true) == 1 and not result.message:find(": cannot be read: ", 1, true)
   if not about_file and files.is_file(path) then error(result, 0) end

@@ -4,19 +4,22 @@
 #include "op.h"
 #include <ft2build.h>
 #include FT_FREETYPE_H
+#include FT_MODULE_H
 #include FT_OUTLINE_H
+#include FT_SYSTEM_H
 #include <stdlib.h>
 #include <string.h>
 
 enum { SLOTS = 4096, FULL = 3072, FULL_BYTES = 32 << 20 };      /* of the cache; it starts afresh when full */
 
 struct mn_font {
+  struct FT_MemoryRec_ memory;                 /* FreeType's: ours, to know of refusals */
   FT_Library library;
   FT_Face face;
   uint32_t size64;                             /* the size FreeType is set to, in 1/64 pixel */
   int n;
   size_t bytes;                                /* of all coverage kept */
-  bool starved;                                /* a glyph found no memory */
+  bool starved;                                /* something found no memory */
   mn_glyph slot[SLOTS];
 };
 
@@ -28,24 +31,46 @@ static const char *places[] = {
   "/usr/local/share/fonts/dejavu/DejaVuSans.ttf",         /* BSD */
 };
 
+/* FreeType does not tell of every allocation that fails: without a module it goes on unhinted, and where it cannot measure
+** a script's letters, hints differ for as long as the face is open.  So its memory comes from here. */
+static void *get(FT_Memory m, long bytes) {
+  mn_font *f = m->user;
+  void *p = malloc((size_t)bytes);
+  f->starved |= !p;
+  return p;
+}
+
+static void *resize(FT_Memory m, long had, long bytes, void *old) {
+  mn_font *f = m->user;
+  (void)had;
+  void *p = realloc(old, (size_t)bytes);
+  f->starved |= !p;
+  return p;
+}
+
+static void release(FT_Memory m, void *p) { (void)m; free(p); }
+
 /* Open `path`, or if it is empty $MNEME_FONT, or else the first font found. */
 mn_font *mn_font_new(mn_ctx *mn, const char *path) {
   const char *asked = path && *path ? path : getenv("MNEME_FONT");
   mn_font *f = calloc(1, sizeof *f);
-  if (!f || FT_Init_FreeType(&f->library)) {
-    mn_fail(mn, "font: FreeType does not start");
-    free(f);
-    return NULL;
-  }
+  if (!f) return mn_fail(mn, "font: no memory"), NULL;
+  f->memory = (struct FT_MemoryRec_){ f, get, release, resize };
   bool found = false;
-  if (asked && *asked) {
-    found = !FT_New_Face(f->library, asked, 0, &f->face);
-  } else {
-    for (size_t i = 0; !found && i < sizeof places / sizeof *places; i++)
-      found = !FT_New_Face(f->library, places[i], 0, &f->face);
+  if (!FT_New_Library(&f->memory, &f->library)) {
+    FT_Add_Default_Modules(f->library);
+    FT_Set_Default_Properties(f->library);
+    if (asked && *asked) {
+      found = !FT_New_Face(f->library, asked, 0, &f->face);
+    } else {
+      for (size_t i = 0; !found && i < sizeof places / sizeof *places; i++)
+        found = !FT_New_Face(f->library, places[i], 0, &f->face);
+    }
   }
-  if (found && FT_IS_SCALABLE(f->face)) return f;
-  if (asked && *asked)
+  if (f->starved) mn_fail(mn, "font: no memory");
+  else if (!f->library) mn_fail(mn, "font: FreeType does not start");
+  else if (found && FT_IS_SCALABLE(f->face)) return f;
+  else if (asked && *asked)
     mn_fail(mn, "font: %s is not a font that FreeType can scale (MNEME_FONT names another)", asked);
   else mn_fail(mn, "font: DejaVu Sans not found; install fonts-dejavu-core, or set MNEME_FONT=FILE.ttf");
   mn_font_free(f);
@@ -62,7 +87,7 @@ void mn_font_free(mn_font *f) {
   if (!f) return;
   forget(f);
   if (f->face) FT_Done_Face(f->face);
-  FT_Done_FreeType(f->library);
+  if (f->library) FT_Done_Library(f->library);
   free(f);
 }
 
@@ -72,12 +97,11 @@ static bool draw(mn_font *f, mn_glyph *g, uint32_t codepoint, uint32_t size64, i
     if (FT_Set_Char_Size(f->face, 0, (FT_F26Dot6)size64, 72, 72)) return false;
     f->size64 = size64;
   }
-  FT_Error error = FT_Load_Char(f->face, codepoint, FT_LOAD_TARGET_LIGHT | FT_LOAD_NO_BITMAP);
-  if (error) return f->starved |= error == FT_Err_Out_Of_Memory, false;
+  if (FT_Load_Char(f->face, codepoint, FT_LOAD_TARGET_LIGHT | FT_LOAD_NO_BITMAP)) return false;
   FT_GlyphSlot slot = f->face->glyph;
   g->advance = (float)slot->linearHoriAdvance / 65536.0f;
   FT_Outline_Translate(&slot->outline, phase * 16, 0);
-  if ((error = FT_Render_Glyph(slot, FT_RENDER_MODE_NORMAL))) return f->starved |= error == FT_Err_Out_Of_Memory, false;
+  if (FT_Render_Glyph(slot, FT_RENDER_MODE_NORMAL)) return false;
   g->left = slot->bitmap_left, g->top = slot->bitmap_top;
   g->width = (int)slot->bitmap.width, g->height = (int)slot->bitmap.rows;
   size_t w = (size_t)g->width, h = (size_t)g->height;
@@ -105,11 +129,7 @@ const mn_glyph *mn_font_glyph(mn_font *f, uint32_t codepoint, float size, int ph
   return g;
 }
 
-bool mn_font_starved(mn_font *f) {
-  bool starved = f->starved;
-  f->starved = false;
-  return starved;
-}
+bool mn_font_starved(const mn_font *f) { return f->starved; }
 
 uint32_t mn_utf8_next(const char **text) {
   const unsigned char *s = (const unsigned char *)*text;

@@ -17,8 +17,8 @@ void     mn_font_free(mn_font *f);
 /* The glyph at a size in pixels, its pen moved right by phase quarters of a pixel; NULL: cannot be drawn. */
 const mn_glyph *mn_font_glyph(mn_font *f, uint32_t codepoint, float size, int phase);
 
-/* Has a glyph been left out for want of memory since this was asked last? */
-bool mn_font_starved(mn_font *f);
+/* Has something found no memory?  Glyphs may be missing or differ from then on. */
+bool mn_font_starved(const mn_font *f);
 
 /* Decode one UTF-8 character and move on; U+FFFD where the bytes are not UTF-8; 0 at the end. */
 uint32_t mn_utf8_next(const char **text);

@@ -3,7 +3,8 @@
 ** broken one or a machine without memory would let it fail; "kill N" ends the process in the midst of its N-th change
 ** of a file.  MNEME_FAULT_COUNT names a file that gets how many calls of the kind there were.
 ** Files are meant where they lie in the folder that the process began in: neither Lua's modules nor /proc count.
-** Allocations are meant where they are asked for by a library whose name has MNEME_FAULT_FROM in it. */
+** Allocations are meant where they are asked for by a library whose name has MNEME_FAULT_FROM in it; mn_memory_new asks
+** for jansson. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -127,7 +128,8 @@ static int asked_by(const void *caller) {
   Dl_info who;
   if (!is("memory") || inside) return 0;
   inside++;
-  int found = dladdr(caller, &who) && who.dli_fname && strstr(who.dli_fname, from);
+  int found = dladdr(caller, &who) && who.dli_fname
+    && strstr(who.dli_sname && !strcmp(who.dli_sname, "mn_memory_new") ? "jansson" : who.dli_fname, from);
   inside--;
   return found && now("memory");
 }
