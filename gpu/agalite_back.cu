@@ -233,7 +233,6 @@ void cu_agalite_backward(mn_call *c) {
     cu_keys_fold(&g.a, &grads, c);
   }
   cu_shrink_back(c);
-  const int constants[] = { IN_TICK, IN_COPY };
-  for (int i : constants)
-    if (in[i].grad) cudaMemsetAsync(in[i].grad, 0, sizeof(float) * (size_t)g.a.B, MN_STREAM);
+  cu_zero_grad(&in[IN_TICK]);
+  cu_zero_grad(&in[IN_COPY]);
 }

@@ -4,7 +4,7 @@
 ** of terms that are computed as they are summed, and never stored. */
 #include "sums.cuh"
 
-enum Formula { ADD, SUB, MUL, DIV, MAXIMUM, MINIMUM, WHERE };
+namespace { enum Formula { ADD, SUB, MUL, DIV, MAXIMUM, MINIMUM, WHERE }; }
 enum { A, B, MASK, OUT };                           /* tensors of the walk */
 
 static __device__ float value_of(Formula f, float a, float b, bool m) {

@@ -20,7 +20,7 @@ struct CuSide { float decay, key, back, early, late, own; };
 #define CU_IN_ORDER(t) ((void)(t))
 #endif
 
-enum { CU_TRIANGLE = CU_L * (CU_L + 1) / 2, CU_TRIANGLE_PAD = 160, CU_SIDE_THREADS = 128 };
+enum { CU_TRIANGLE = CU_L * (CU_L + 1) / 2, CU_TRIANGLE_PAD = (CU_TRIANGLE + 31) / 32 * 32, CU_SIDE_THREADS = 128 };
 
 static __device__ __forceinline__ constexpr int cu_pair_at(int t, int s) { return t * (t + 1) / 2 + s; }
 
@@ -79,7 +79,7 @@ template <class Op>
 static __global__ void __launch_bounds__(CU_SIDE_THREADS) cu_side(Op op, CuChunks p, float *scores) {
   const int c = (int)(blockIdx.x % (unsigned)p.chunks), bh = p.head + (int)(blockIdx.x / (unsigned)p.chunks);
   const int tid = (int)threadIdx.x, lane = tid % 32, which = (int)blockIdx.y;
-  cu_smem<float> part = CU_SHARED(float, 0);           /* [warps][160] */
+  cu_smem<float> part = CU_SHARED(float, 0);           /* [warps][CU_TRIANGLE_PAD] */
   float sum[CU_TRIANGLE_PAD];
 CU_UNROLL
   for (int i = 0; i < CU_TRIANGLE_PAD; i++) sum[i] = 0.0f;

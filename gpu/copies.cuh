@@ -34,4 +34,9 @@ static inline void cu_copy_rows(float *to, long to_step, const float *from, long
 
 static inline void cu_copy(float *to, const float *from, long n) { cu_copy_rows(to, 0, from, 0, 1, n, false); }
 
-static inline void cu_zero(void *to, size_t bytes) { cudaMemsetAsync(to, 0, bytes, MN_STREAM); }
+static inline void cu_zero(void *to, size_t bytes) { cu_failed(cudaMemsetAsync(to, 0, bytes, MN_STREAM), "zeroing"); }
+
+/* A gradient that is always zero, where it is wanted. */
+static inline void cu_zero_grad(const mn_arg *x) {
+  if (x->grad) cu_zero(x->grad, sizeof(float) * (size_t)x->n);
+}

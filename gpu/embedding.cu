@@ -12,7 +12,7 @@ static __global__ void look_up(const V *w, const int32_t *index, V *y, long n, c
   CU_LOOP(i, n) {
     long d;
     const int at = index[D.divide(i, &d)];
-    y[i] = at >= 0 && at < rows ? w[(long)at * D.by + d] : absent;
+    y[i] = at >= 0 && at < rows ? w[at * D.by + d] : absent;
   }
 }
 

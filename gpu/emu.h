@@ -66,7 +66,6 @@ template <class T> using cu_smem = emu::Shared<T>;
 #define __any_sync(mask, p) (__ballot_sync(mask, p) != 0)
 #define __all_sync(mask, p) (__ballot_sync(mask, !(p)) == 0)
 #define atomicAdd emu::atomic_add
-#define __ldg(p) (*(p))
 #define __clz(x) ((x) ? __builtin_clz((unsigned)(x)) : 32)
 #define __ffs(x) __builtin_ffs(x)
 #define __popc __builtin_popcount

@@ -156,9 +156,8 @@ inline cudaError_t allocate(void **out, size_t bytes, bool managed) {
 
 }  // namespace emu
 
-enum { cudaMemAttachGlobal = 1 };
 inline cudaError_t cudaMalloc(void **out, size_t bytes) { return emu::allocate(out, bytes, false); }
-inline cudaError_t cudaMallocManaged(void **out, size_t bytes, unsigned = cudaMemAttachGlobal) {
+inline cudaError_t cudaMallocManaged(void **out, size_t bytes) {
   return emu::allocate(out, bytes, true);
 }
 

@@ -4,17 +4,6 @@
 
 enum { STEP_THREADS = 256, STEP_WARPS = STEP_THREADS / 32, STEP_ROWS = 4 };
 
-static __device__ float block_sum(float x, cu_smem<float> part) {
-  const int tid = (int)threadIdx.x;
-  x = cu_warp_sum(x);
-  __syncthreads();
-  if (tid % 32 == 0) part[tid / 32] = x;
-  __syncthreads();
-  float all = 0.0f;
-  for (int w = 0; w < (int)blockDim.x / 32; w++) all += part[w];
-  return all;
-}
-
 /* A block is a head: all of its state passes through, 8 K V bytes a token, for some 4 K V operations.  Its rows go to the
 ** warps, a few at a time, whose keys are read together. */
 static __global__ void __launch_bounds__(STEP_THREADS) gated_step(CuAttention a, CuGatedState x, bool joint, int t0, int t1) {
@@ -37,7 +26,7 @@ static __global__ void __launch_bounds__(STEP_THREADS) gated_step(CuAttention a,
       z = fmaf(now, key.q, z);
       q[j] = key.q, write[j] = key.write, decay[j] = joint ? keep - key.decay : key.decay;
     }
-    z = a.normalise ? block_sum(z, part) : 0.0f;
+    z = a.normalise ? cu_block_sum(z, part) : 0.0f;
     __syncthreads();
     const float den = cu_den(a.normalise, a.scale, a.eps, a.den_clamp, z).value;
     for (int i = warp * STEP_ROWS; i < a.V; i += STEP_WARPS * STEP_ROWS) {

@@ -2,6 +2,7 @@
 ** gradients back to their factors, which agalite goes, too. */
 #pragma once
 #include "attention.cuh"
+#include "copies.cuh"
 
 /* A state C[V,K] and s[K] of each head, as the ops hold it; checkpoints [V+1,K] in rows of saved_row floats. */
 struct CuGatedState {
@@ -30,8 +31,5 @@ struct CuKeyGrads {
 /* From them, the gradients of q, k, gamma and their factors, and of a scalar gate. */
 void cu_keys_fold(const CuAttention *a, const CuKeyGrads *g, const mn_call *c);
 
-/* Shrink has no gradient: zeros, where one is asked for. */
-static inline void cu_shrink_back(const mn_call *c) {
-  const mn_arg *shrink = &c->in[IN_SHRINK];
-  if (shrink->grad) cudaMemsetAsync(shrink->grad, 0, sizeof(float) * (size_t)shrink->n, MN_STREAM);
-}
+/* Shrink has no gradient. */
+static inline void cu_shrink_back(const mn_call *c) { cu_zero_grad(&c->in[IN_SHRINK]); }

@@ -22,13 +22,14 @@ static bool failed(cublasStatus_t s, const char *what) {
 struct Handle {
   cublasHandle_t cublas = NULL;
   void *workspace = NULL;
+  bool ready = false;            /* what failed half-way is tried again */
   bool open() {
-    if (cublas) return true;
-    if (failed(cublasCreate(&cublas), "opening cuBLAS")) return false;
-    const cudaError_t e = cudaMalloc(&workspace, WORKSPACE);
-    if (e != cudaSuccess) cu_fail("memory for cuBLAS", cudaGetErrorString(e));
-    return e == cudaSuccess && !failed(cublasSetStream(cublas, MN_STREAM), "cuBLAS")
-           && !failed(cublasSetWorkspace(cublas, workspace, WORKSPACE), "cuBLAS");
+    if (ready) return true;
+    if (!cublas && failed(cublasCreate(&cublas), "opening cuBLAS")) return false;
+    if (!workspace && cu_failed(cudaMalloc(&workspace, WORKSPACE), "memory for cuBLAS")) return false;
+    ready = !failed(cublasSetStream(cublas, MN_STREAM), "cuBLAS")
+            && !failed(cublasSetWorkspace(cublas, workspace, WORKSPACE), "cuBLAS");
+    return ready;
   }
 };
 static thread_local Handle handle;                   /* as long as its thread */

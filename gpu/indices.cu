@@ -40,7 +40,7 @@ static __global__ void mark(const int32_t *index, const uint8_t *code, float *y,
   CU_LOOP(i, n) {
     long a;
     const long r = A.divide(i, &a), at = code ? (long)code[r] : (long)index[r];
-    y[i] = code && at >= (long)A.by && a == 0 ? NAN : at == a ? 1.0f : 0.0f;
+    y[i] = code && at >= A.by && a == 0 ? NAN : at == a ? 1.0f : 0.0f;
   }
 }
 
@@ -106,7 +106,7 @@ static __global__ void products(const float *p, const float *a, float *y, long n
   CU_LOOP(i, n) {
     long d, unused;
     const long row = D.divide(i, &d), r = E.divide(row, &unused);
-    y[i] = p[row] * a[r * (long)D.by + d];
+    y[i] = p[row] * a[r * D.by + d];
   }
 }
 

@@ -1,7 +1,8 @@
 /* kernel.cuh -- what a kernel file needs.  gpu/X.cu holds the kernels of engine/ops/X.c, which says
-** what they must compute.  The file compiles alone, with nvcc for a GPU and with g++ for the host
-** under emu.h, and ends with MN_KERNEL(X, forward, backward).  What stands before that is in an unnamed
-** namespace: types of one name in two files would be taken for the same type when they are linked. */
+** what they must compute, or of several ops that are alike.  A file compiles alone, with nvcc for a GPU
+** and with g++ for the host under emu.h; MN_KERNEL(X, forward, backward) hands in those of op X.  Types
+** that another file could name alike stand in an unnamed namespace: two types of one name would be taken
+** for the same when the files are linked. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,30 +72,53 @@ template <class... P> static inline long cu_quads(long n, const P *...at) {
 }
 
 /* Division by a number that the host knows, as a multiplication (Granlund and Montgomery, PLDI 1994): an
-** integer division costs a GPU some twenty instructions.  Whatever is above 2^31 is really divided. */
+** integer division costs a GPU some twenty instructions.  Whatever is above 2^31 is really divided; by such
+** a number everything below is 0, which magic 0 and shift 31 give. */
 struct cu_divisor {
-  uint32_t by, magic, shift;
-  cu_divisor(long d = 1) : by((uint32_t)d), magic(0), shift(0) {     /* 1 <= d < 2^31 */
-    while ((1ul << shift) < (uint64_t)d) shift++;
+  long by;
+  uint32_t magic, shift;
+  cu_divisor(long d = 1) : by(d), magic(0), shift(31) {               /* 1 <= d */
+    if (d >> 31) return;
+    for (shift = 0; (1ul << shift) < (uint64_t)d;) shift++;
     magic = (uint32_t)(((1ull << 32) * ((1ull << shift) - (uint64_t)d)) / (uint64_t)d + 1);
   }
   /* n / by for n >= 0; *rest = n % by */
   __device__ __forceinline__ long divide(long n, long *rest) const {
     const uint32_t low = (uint32_t)n;
     const uint32_t high = (uint32_t)(((uint64_t)low * magic) >> 32);
-    const long q = n >> 31 ? n / (long)by : (long)((high + low) >> shift);
-    *rest = n - q * (long)by;
+    const long q = n >> 31 ? n / by : (long)((high + low) >> shift);
+    *rest = n - q * by;
     return q;
   }
 };
 
 /* ---- sums ---- */
 
-/* The host side of a kernel could not do its work: the next wait fails, and says this. */
-void cu_fail(const char *what, const char *why);
-
 /* Sum over a warp; every lane gets it.  All 32 lanes must come. */
 static __device__ __forceinline__ float cu_warp_sum(float x) {
   for (int by = 16; by > 0; by >>= 1) x += __shfl_xor_sync(0xffffffffu, x, by);
   return x;
+}
+
+/* Sum over a block, warp by warp; every thread gets it.  All threads must come; part: a float for each warp. */
+static __device__ __forceinline__ float cu_block_sum(float x, cu_smem<float> part) {
+  x = cu_warp_sum(x);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) part[(int)threadIdx.x / 32] = x;
+  __syncthreads();
+  float all = 0.0f;
+  for (int w = 0; w < (int)blockDim.x / 32; w++) all += part[w];
+  return all;
+}
+
+/* ---- what goes wrong on the host ---- */
+
+/* The host side of a kernel could not do its work: the next wait fails, and says this. */
+void cu_fail(const char *what, const char *why);
+
+static inline bool cu_failed(cudaError_t e, const char *what) {
+  if (e == cudaSuccess) return false;
+  cudaGetLastError();            /* told here: not once more as a launch that failed */
+  cu_fail(what, cudaGetErrorString(e));
+  return true;
 }

@@ -207,10 +207,6 @@ static void forward(mn_call *c) {
   cu_episode_forward(episode_of(c, s.chunks, NULL));
 }
 
-static void zero_grads(mn_call *c, int from, int to) {
-  for (int i = from; i <= to; i++) if (c->in[i].grad) cu_zero(c->in[i].grad, sizeof(float) * (size_t)c->in[i].n);
-}
-
 static void backward(mn_call *c) {
   Chunks s = chunks_of(c);
   const unsigned blocks = blocks_of(s);
@@ -220,11 +216,11 @@ static void backward(mn_call *c) {
   if (c->out[0].grad) cu_episode_backward(c, episode_of(c, s.chunks, s.dchunks));
   else {                         /* only the chunks led to the loss */
     cu_zero(s.dchunks, sizeof(float) * (size_t)n);
-    zero_grads(c, 0, LS_SHORT);
+    for (int i = 0; i <= LS_SHORT; i++) cu_zero_grad(&c->in[i]);
   }
   if (c->out[CHUNKS].grad) cu_copy_rows(s.dchunks, n, c->out[CHUNKS].grad, n, 1, n, true);
-  zero_grads(c, LS_P, LS_P);
-  zero_grads(c, LS_MP, LS_MP);
+  cu_zero_grad(&c->in[LS_P]);
+  cu_zero_grad(&c->in[LS_MP]);
   CU_LAUNCH(compress_back, blocks, CU_THREADS, shared_bytes(s), MN_STREAM, s);
   float *dweight = c->in[LS_WEIGHT].grad, *dbias = c->in[LS_BIAS].grad;
   if (dweight) cu_column_sums(c, 2, cu_given_rows{ s.dweight, dweight, s.E }, blocks, s.E);

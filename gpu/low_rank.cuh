@@ -4,6 +4,8 @@
 #include "attention.cuh"
 #include "chunk.cuh"
 
+enum { IN_U = IN_STATE, IN_W, IN_S };
+enum { OUT_Y, OUT_U, OUT_W, OUT_S, OUT_CUTS, OUT_SAVED };
 enum { LOW_THREADS = 128, LOW_WARPS = LOW_THREADS / 32 };
 
 struct LowRank {
@@ -53,17 +55,6 @@ static __device__ __forceinline__ float low_dot(int n, const float *x, const flo
   return cu_warp_sum(sum);
 }
 
-/* Over the block; part: LOW_WARPS floats. */
-static __device__ __forceinline__ float low_sum(float x, cu_smem<float> part) {
-  x = cu_warp_sum(x);
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) part[(int)threadIdx.x / 32] = x;
-  __syncthreads();
-  float all = 0.0f;
-  for (int w = 0; w < LOW_WARPS; w++) all += part[w];
-  return all;
-}
-
 static __device__ __forceinline__ bool low_reset(const LowRank &g, int t, int bh) {
   return g.a.done && g.a.done[(long)t * g.a.B + bh / g.a.H];
 }
@@ -90,7 +81,7 @@ static __device__ __forceinline__ float low_enter(const LowRank &g, int bh, int 
     x.vd[i] = decay, x.U[(long)g.r * g.Vp + i] = gated ? gate * v : v;
     for (int c = 0; c < g.r; c++) x.U[(long)c * g.Vp + i] = reset ? 0.0f : before.U[(long)c * g.Vp + i] * decay;
   }
-  return low_sum(z, part);
+  return cu_block_sum(z, part);
 }
 
 /* The factors after the cut, and kappa. */

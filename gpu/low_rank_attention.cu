@@ -4,9 +4,6 @@
 #include "low_rank.cuh"
 #include "svd.cuh"
 
-enum { IN_U = IN_STATE, IN_W, IN_S };
-enum { OUT_Y, OUT_U, OUT_W, OUT_S, OUT_CUTS, OUT_SAVED };
-
 /* Inner products of the n rows of x, two at a time to a warp. */
 static __device__ void gram(int n, int width, long row, const float *x, double *G) {
   for (int m = (int)threadIdx.x / 32; m < n * n; m += LOW_WARPS) {

@@ -3,9 +3,6 @@
 #include "gated.cuh"
 #include "low_rank.cuh"
 
-enum { IN_U = IN_STATE, IN_W, IN_S };
-enum { OUT_Y, OUT_U, OUT_W, OUT_S };
-
 struct LowBack {
   const float *y, *dy;
   float *dv, *dbeta, *keys;      /* keys: gradients of the features, [16,3,K] a chunk of the slice */
@@ -74,7 +71,7 @@ static __device__ void token_back(const LowRank &g, const LowBack &b, int bh, in
     room.dnum[i] = dy / den.value;
     along = fmaf(dy, b.y[token * V + i], along);
   }
-  const float dz = -den.slope * low_sum(along, part) / den.value;
+  const float dz = -den.slope * cu_block_sum(along, part) / den.value;
   __syncthreads();
   for (int i = tid / 32; i < r; i += LOW_WARPS) {      /* num = sum_i (W'_i . q) U'_i */
     const float dkappa = low_dot(V, after.U + (long)i * g.Vp, room.dnum);

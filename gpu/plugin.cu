@@ -13,6 +13,7 @@ static char last_error[512];
 static int check(cudaError_t e, const char *what) {
   if (e == cudaSuccess) return 0;
   snprintf(last_error, sizeof last_error, "%s: %s", what, cudaGetErrorString(e));
+  cudaGetLastError();                                /* told here: not once more at the next wait */
   return -1;
 }
 
@@ -49,8 +50,7 @@ static void *reserve(size_t *bytes) {
   for (size_t size = (size_t)free_bytes() / page * page; size >= page; size = size / 2 / page * page) {
     void *p = managed(size);
     *bytes = size;
-    if (p) return p;
-    cudaGetLastError();                              /* a smaller stretch may do */
+    if (p) return p;                                 /* else a smaller stretch may do */
   }
   return NULL;
 }

@@ -7,7 +7,7 @@ extern "C" {
 #include "maths.h"
 }
 
-enum Formula { ABS, CLAMP, ELU1, EXP, LOG, NEG, RELU, SCALE, SIGMOID, SILU, SOFTPLUS, SQRT, SQUARE, TANH };
+namespace { enum Formula { ABS, CLAMP, ELU1, EXP, LOG, NEG, RELU, SCALE, SIGMOID, SILU, SOFTPLUS, SQRT, SQUARE, TANH }; }
 enum Needs { NOTHING = 0, X = 1, Y = 2 };           /* what the slope looks at */
 
 static __device__ float value_of(Formula f, float x, float p, float q) {

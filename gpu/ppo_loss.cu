@@ -1,6 +1,7 @@
 /* ppo_loss.cu -- engine/ops/ppo_loss.c: a team of threads to a row; what is normalised by the batch's mean
 ** and deviation needs those first.  They are made of blocks' own means and squared distances from them,
 ** put together exactly (Chan, Golub, LeVeque 1979), so that one pass over the advantages is enough. */
+#include "copies.cuh"
 #include "policy.cuh"
 #include "ranks.cuh"
 #include "totals.cuh"
@@ -84,7 +85,7 @@ static Pieces pieces_of(const mn_call *c) {
   p.all = (double)x->n * (over_ranks ? mn_ranks() : 1);
   CU_LAUNCH(moments_of_pieces, p.n, CU_THREADS, CU_TEAM_SHARED, MN_STREAM, x->data, x->n, p.piece, parts);
   if (!over_ranks) return p;
-  if (!shared && cudaMallocManaged((void **)&shared, 2 * sizeof *shared, cudaMemAttachGlobal) != cudaSuccess) return p;
+  if (!shared && cu_failed(cudaMallocManaged((void **)&shared, 2 * sizeof *shared), "memory for sums of all ranks")) return p;
   p.shared = shared;
   for (int k = 0; k < 2; k++) {
     CU_LAUNCH(share, 1, CU_THREADS, CU_TEAM_SHARED, MN_STREAM, p, k == 1);
@@ -221,8 +222,7 @@ static void backward(mn_call *c) {
   const Ppo x = ppo_of(c);
   CU_LAUNCH(ppo_slopes, cu_team_blocks(x.n, x.width), CU_THREADS, CU_TEAM_SHARED, MN_STREAM, x, c->out[0].grad,
             c->in[IN_LOGITS].grad, c->in[IN_VALUES].grad);
-  for (int i = IN_OLD_LOG_PROBS; i <= IN_RETURNS; i++)
-    if (c->in[i].grad) cudaMemsetAsync(c->in[i].grad, 0, sizeof(float) * (size_t)c->in[i].n, MN_STREAM);
+  for (int i = IN_OLD_LOG_PROBS; i <= IN_RETURNS; i++) cu_zero_grad(&c->in[i]);
 }
 
 MN_KERNEL(ppo_loss, forward, backward)

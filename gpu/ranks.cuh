@@ -18,7 +18,7 @@ static inline void cu_host_call(cudaHostFn_t call, cu_exchange x) {
   static std::mutex busy;
   static std::set<cu_exchange> told;
   const std::lock_guard<std::mutex> lock(busy);
-  cudaLaunchHostFunc(MN_STREAM, call, (void *)&*told.insert(x).first);
+  cu_failed(cudaLaunchHostFunc(MN_STREAM, call, (void *)&*told.insert(x).first), "numbers of all ranks");
 }
 
 /* The mean over ranks of n numbers, in place; more: they may wait for those of the next call. */

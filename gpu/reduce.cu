@@ -49,7 +49,7 @@ static __global__ void largest(const float *x, const int32_t *places, long rows,
       long p, i;
       const long k = pieces.divide(row, &p), o = inner.divide(k, &i), end = cu_min((p + 1) * piece, size);
       for (long r = p * piece + team.lane; r < end; r += width) {
-        const long at = (o * size + r) * (long)inner.by + i;
+        const long at = (o * size + r) * inner.by + i;
         const int place = places ? places[at] : (int)r;
         if (wins(x[at], place, best, where)) best = x[at], where = place;
       }
@@ -85,7 +85,7 @@ static __global__ void max_slope(const float *dy, const int32_t *index, float *d
                                  cu_divisor inner) {
   CU_LOOP(at, n) {
     long i, r;
-    const long o = size.divide(inner.divide(at, &i), &r), k = o * (long)inner.by + i;
+    const long o = size.divide(inner.divide(at, &i), &r), k = o * inner.by + i;
     dx[at] = index[k] == r ? dy[k] : 0.0f;
   }
 }

@@ -334,7 +334,7 @@ static void run_memory_backward(mn_call *c) {
   Rmt s = open_call(c, "rmt_memory");
   s.m.rows = s.M;
   s.kept = c->in[IN_KEPT].data, s.dout = c->out[OUT_MEM].grad, s.dkept = c->in[IN_KEPT].grad;
-  if (c->in[RMT_E].grad) cu_zero(c->in[RMT_E].grad, sizeof(float) * (size_t)c->in[RMT_E].n);
+  cu_zero_grad(&c->in[RMT_E]);
   if (s.dkept) cu_zero(s.dkept, sizeof(float) * (size_t)s.kept_n);
   const unsigned blocks = take_room_back(c, &s, 0);
   CU_LAUNCH(memory_backward, blocks, CU_THREADS, CU_TILE_SHARED, MN_STREAM, s);

@@ -49,7 +49,7 @@ static void forward(mn_call *c) { turn_rows(c, 1, c->in[0].data, c->out[0].data,
 
 static void backward(mn_call *c) {
   if (c->in[0].grad) turn_rows(c, -1, c->out[0].grad, c->in[0].grad, NULL);
-  if (c->in[1].grad) cu_zero(c->in[1].grad, sizeof(float) * (size_t)c->in[1].n);
+  cu_zero_grad(&c->in[1]);
 }
 
 }  // namespace

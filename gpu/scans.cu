@@ -62,7 +62,7 @@ static __global__ void largest_of_tokens(const float *z, const uint8_t *done, co
     most = mn_at_least(most, old);
     top[row] = most;
     shrink[row] = mn_expf(old - most);
-    if (i + (long)heads.by >= rows) last[bh] = most;
+    if (i + heads.by >= rows) last[bh] = most;
   }
 }
 

@@ -19,7 +19,7 @@ static __global__ void join(float *y, float *a, float *b, long n, cu_divisor row
     long at;
     const long o = row.divide(i, &at);
     float *part = at < of_a ? a : b;
-    if (part) part += at < of_a ? o * of_a + at : o * ((long)row.by - of_a) + at - of_a;
+    if (part) part += at < of_a ? o * of_a + at : o * (row.by - of_a) + at - of_a;
     if (into) y[i] = *part;
     else if (part) *part = y[i];
   }
@@ -148,7 +148,7 @@ static void every_step_forward(mn_call *c) { repeat(&c->in[0], &c->out[0]); }
 static void every_step_backward(mn_call *c) {
   const long n = c->in[0].n;
   if (c->in[0].grad) cu_sum(c, cu_fold_of(1, c->out[0].n / n, n), cu_number{ c->out[0].grad }, c->in[0].grad);
-  if (c->in[1].grad) cu_zero(c->in[1].grad, sizeof(float) * (size_t)c->in[1].n);
+  cu_zero_grad(&c->in[1]);
 }
 MN_KERNEL(every_step, every_step_forward, every_step_backward)
 

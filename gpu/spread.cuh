@@ -11,7 +11,7 @@ static __global__ void cu_spread_kernel(V *y, const float *x, long n, cu_divisor
     long at, unused;
     const long row = inner.divide(i, &at), o = size.divide(row, &unused);
     V v;
-    cu_load(x, moves ? (o * (long)inner.by + at) * lanes : o, moves, &v);
+    cu_load(x, moves ? (o * inner.by + at) * lanes : o, moves, &v);
     y[i] = cu_each(v, [&](int j) { return scale * cu_lane(v, j); });
   }
 }

@@ -55,7 +55,7 @@ static __global__ void cu_fold_across(Term term, cu_fold f, cu_divisor stripes, 
                                      float *to, double scale, bool add) {
   const int column = (int)threadIdx.x & (columns - 1), first = (int)threadIdx.x / columns, lanes = CU_THREADS / columns;
   cu_smem<double> part = CU_SHARED(double, 0);
-  for (long block = blockIdx.x; block < (long)stripes.by * cut.pieces; block += gridDim.x) {
+  for (long block = blockIdx.x; block < stripes.by * cut.pieces; block += gridDim.x) {
     long stripe, base[CU_WALKED] = {};
     const long p = stripes.divide(block, &stripe), j = stripe * columns + column;
     double sum = 0;

@@ -72,7 +72,7 @@ static __global__ void divide_all(const long *n, long *y, cu_divisor by, long co
   CU_LOOP(i, count) {
     long rest;
     const long q = by.divide(n[i], &rest);
-    y[i] = q * 10 + (rest == n[i] % (long)by.by && q == n[i] / (long)by.by);
+    y[i] = q * 10 + (rest == n[i] % by.by && q == n[i] / by.by);
   }
 }
 
@@ -251,9 +251,9 @@ static void helpers(const char *order) {
     CU_LAUNCH(team_rows, 3, CU_THREADS, CU_TEAM_SHARED, MN_STREAM, dx.at, dy.at, dz.at, rows, D, width);
     expect("teams of " + std::to_string(width) + ", " + order, clean() && dy.read() == want && dz.read() == top);
   }
-  std::vector<long> n = { 0, 1, 6, 7, 8, 63, 64, 1000003, 2147483646, 2147483647, 2147483648, 1l << 40 };
+  std::vector<long> n = { 0, 1, 6, 7, 8, 63, 64, 1000003, 2147483646, 2147483647, 2147483648, 4294967297, 1l << 40 };
   bool ok = true;
-  for (long by : { 1l, 2l, 3l, 7l, 64l, 641l, 1000003l, 2147483647l }) {
+  for (long by : { 1l, 2l, 3l, 7l, 64l, 641l, 1000003l, 2147483647l, 2147483648l, 4294967296l, 4294967301l }) {
     Device<long> dn(n), q(n.size());
     CU_LAUNCH(divide_all, 2, 32, 0, MN_STREAM, dn.at, q.at, cu_divisor(by), (long)n.size());
     const std::vector<long> got = q.read();
