@@ -193,3 +193,13 @@ t.test("steps, recordings and replays refuse what is no pointer, task or traject
   t.raises(function() world:reset_raw(obs, 1) end, "reset_raw: obs is a tensor, expected a pointer")
   odd.n = odd.n - 2
 end)
+
+t.test("a number that is none is no option of an op, nor of an optimiser", function()
+  local w = mn.tensor { 1, 2, grad = true }
+  t.raises(function() mn.relu(w):layer_norm { weight = w, bias = w, eps = 0 / 0 } end, "layer_norm: eps = nan")
+  t.raises(function() w:clamp(0 / 0, 1) end, "clamp: lo = nan")
+  for _, case in ipairs { { "lr", 0 / 0 }, { "lr", -1 }, { "eps", 1 / 0 }, { "beta2", 1 }, { "max_norm", "1" } } do
+    t.raises(function() mn.adam({ w }, { [case[1]] = case[2] }) end, "adam: " .. case[1] .. " = ")
+  end
+  t.raises(function() mn.adam({ w }):tick(0 / 0) end, "lr of a step")
+end)

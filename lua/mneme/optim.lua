@@ -18,6 +18,10 @@ local function new(what, parameters, o, options)
   end
   for key, value in pairs(options or {}) do
     if o[key] == nil then errors.unknown("key of " .. what, key, find.keys(o)) end
+    local most = key:match "^beta" and 1 or math.huge
+    if type(value) ~= "number" or not (value >= 0 and value < most) then
+      errors.raise(("%s: %s = %s, expected a number from 0 to below %g"):format(what, key, tostring(value), most))
+    end
     o[key] = value
   end
   local self = setmetatable({ parameters = parameters, m = {}, v = {} }, Adam)
@@ -61,7 +65,7 @@ end
 ---Count one step (before the update that uses it); `lr` may change with it.
 ---@param lr number? of this step; nil: as before
 function Adam:tick(lr)
-  if lr ~= nil and type(lr) ~= "number" then errors.raise(("adam: lr of a step is a %s, expected a number"):format(type(lr))) end
+  if lr ~= nil and (type(lr) ~= "number" or lr ~= lr) then errors.raise(("adam: lr of a step is %s, expected a number"):format(tostring(lr))) end
   local hyper = self:settings()
   hyper[5] = hyper[5] + 1
   if lr then hyper[0] = lr end

@@ -274,7 +274,7 @@ local function option_value(name, o, value)
     errors.raise(("%s: %s = %s, expected one of %s"):format(name, o.name, describe(value), table.concat(o.words, ", ")))
   end
   if type(value) == "boolean" then return value and 1 or 0 end
-  if type(value) ~= "number" then errors.raise(("%s: %s = %s, expected a number"):format(name, o.name, describe(value))) end
+  if type(value) ~= "number" or value ~= value then errors.raise(("%s: %s = %s, expected a number"):format(name, o.name, describe(value))) end
   return value
 end
 
