@@ -241,11 +241,14 @@ each("100 updates allocate nothing and leave no Lua garbage", function(name)
     l:rollout() l:update()
     collectgarbage()
     collectgarbage "stop"
-    before = in_use()
-    cut = l.finished.total
-    local start = collectgarbage "count"
-    for _ = 1, 100 do l:rollout() l:update() end
-    t.eq(collectgarbage "count" - start, 0, "garbage in kB")
+    for _ = 1, 3 do                      -- a library may once need more, where a thread comes late; what leaks does so each time
+      before = in_use()
+      cut = l.finished.total
+      local start = collectgarbage "count"
+      for _ = 1, 100 do l:rollout() l:update() end
+      t.eq(collectgarbage "count" - start, 0, "garbage in kB")
+      if in_use().heap == before.heap then break end
+    end
   end)
   collectgarbage "restart"
   jit.on()

@@ -114,10 +114,11 @@ end)
 t.test("who looks at a run while it is trained finds the checkpoints that took the place of those it had listed", function()
   local folder = dir .. "/held/checkpoints/"
   local seen = run_module.load(dir .. "/held")
-  local names = checkpoints "held"
-  local at = seen:latest().step
-  files.rename(folder .. names[#names], folder .. ("step-%d.safetensors"):format(at + 1))
-  for i = 1, #names - 1 do files.remove(folder .. names[i]) end
+  local at, newest = seen:latest().step, seen:latest().path:match "[^/]+$"
+  for _, name in ipairs(checkpoints "held") do      -- and what was being written when that process was killed
+    if name ~= newest then files.remove(folder .. name) end
+  end
+  files.rename(folder .. newest, folder .. ("step-%d.safetensors"):format(at + 1))
   t.eq(seen:latest().step, at)           -- what the file itself says
   t.eq(#seen.checkpoints, 1)
   seen = run_module.load(dir .. "/held")
