@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include "chunk.h"
+#include "op.h"
 #include "simd.h"
 
 enum { L = 16 };
@@ -69,19 +70,17 @@ enum { WIDE_M = 4, WIDE_N = 4, THIN_M = 16, THIN_N = 1 };  /* of 32 registers */
 enum { WIDE_M = 4, WIDE_N = 2, THIN_M = 4, THIN_N = 2 };    /* of 16 registers */
 #endif
 
-#define AT(p, offset) ((p) ? (p) + (offset) : NULL)
-
 MN_INLINE void gemm(int M, int N, int K, const float *A, long ra, long ca, const float *B, long ldb, const float *C0,
                     long ld0, const float *row, const float *col, float *C, long ldc) {
   int j = 0;
   for (; j + WIDE_N * MN_LANES <= N; j += WIDE_N * MN_LANES)
     for (int i = 0; i < M; i += WIDE_M)
-      block(WIDE_M, WIDE_N, K, A + i * ra, ra, ca, B + j, ldb, AT(C0, i * ld0 + j), ld0,
-            AT(row, i), AT(col, j), C + i * ldc + j, ldc);
+      block(WIDE_M, WIDE_N, K, A + i * ra, ra, ca, B + j, ldb, MN_AT(C0, i * ld0 + j), ld0,
+            MN_AT(row, i), MN_AT(col, j), C + i * ldc + j, ldc);
   for (; j < N; j += THIN_N * MN_LANES)
     for (int i = 0; i < M; i += THIN_M)
-      block(THIN_M, THIN_N, K, A + i * ra, ra, ca, B + j, ldb, AT(C0, i * ld0 + j), ld0,
-            AT(row, i), AT(col, j), C + i * ldc + j, ldc);
+      block(THIN_M, THIN_N, K, A + i * ra, ra, ca, B + j, ldb, MN_AT(C0, i * ld0 + j), ld0,
+            MN_AT(row, i), MN_AT(col, j), C + i * ldc + j, ldc);
 }
 
 void mn_chunk_gemm_to(int M, int N, int K, const float *A, long ra, long ca, const float *B, long ldb, const float *C0,

@@ -90,6 +90,12 @@ static inline long mn_padded(long n) { return (n + 15) & ~15L; }
 /* Cut the next n floats off a work space. */
 static inline float *mn_cut(float **work, long n) { return (*work += n) - n; }
 
+/* The same, so that what is cut next begins at a multiple of 16, too. */
+static inline float *mn_cut_padded(float **work, long n) { return mn_cut(work, mn_padded(n)); }
+
+/* `offset` numbers behind p; nothing lies behind NULL. */
+#define MN_AT(p, offset) ((p) ? (p) + (offset) : NULL)
+
 /* C[M,N] = op(A) op(B) (+ C if add), row-major, float32, op = transpose where the flag is set; the
 ** leading dimension is the stored row length.  Threads and chunks are chosen here, independent of the
 ** number of threads, so the bits are too.  mn_gemm_one is the same on the calling thread only. */

@@ -20,8 +20,6 @@ enum { IN_TICK = IN_STATE, IN_VS, IN_KS, IN_S, IN_COPY };
 enum { OUT_Y, OUT_VS, OUT_KS, OUT_S, OUT_TICK, OUT_SAVED };
 enum { L = MN_CHUNK, HEADER = 16, MOST_R = 4096 };
 
-#define AT(p, offset) ((p) ? (p) + (offset) : NULL)
-
 typedef struct channel {
   int  step;                     /* omega_m tau = 2 pi (step * tau mod period) / period */
   bool sine;
@@ -146,9 +144,9 @@ static void move_state(const agalite *g, int bh, tensors x, float *state, float 
   const mn_attention *a = &g->a;
   const int K = a->K, Kp = a->Kp, V = a->V, M = g->M;
   const long head = (long)(bh / a->H) * M * a->H + bh % a->H, row = (long)a->H * K;
-  const mn_key_vectors given = { AT(x.ks, head * K), AT(x.s, (long)bh * K), row }, wide = { room, room + (long)M * Kp, Kp };
+  const mn_key_vectors given = { MN_AT(x.ks, head * K), MN_AT(x.s, (long)bh * K), row }, wide = { room, room + (long)M * Kp, Kp };
   const mn_key_vectors keys = K == Kp ? given : wide;
-  float *vs = AT(x.vs, head * V), *values = state + (M + 1L) * Kp;
+  float *vs = MN_AT(x.vs, head * V), *values = state + (M + 1L) * Kp;
   if (!out) {
     if (K < Kp) copy_rows(M, given.weighted, row, wide.weighted, Kp, K, Kp), copy_rows(1, given.last, 0, wide.last, 0, K, Kp);
     mn_pack_keys(a, M, keys, state);
@@ -206,17 +204,15 @@ typedef struct span {
   mn_key_factors keys[L];
 } span;
 
-static float *cut(float **work, long n) { return mn_cut(work, mn_padded(n)); }
-
 static long span_size(const agalite *g) {
   return mn_padded(L * g->M) * 3 + mn_padded(L * (g->M + 1L)) * (2 + MN_LANES) + L * mn_factor_room(&g->a);
 }
 
 static span make_span(const agalite *g, int bh, float *work) {
   long M = g->M;
-  span x = { .bh = bh, .w = cut(&work, L * M), .factor = cut(&work, L * M), .along = cut(&work, L * M),
-             .products = cut(&work, L * (M + 1)), .dproducts = cut(&work, L * (M + 1)),
-             .lanes = cut(&work, mn_padded(L * (M + 1)) * MN_LANES), .rooms = work };
+  span x = { .bh = bh, .w = mn_cut_padded(&work, L * M), .factor = mn_cut_padded(&work, L * M), .along = mn_cut_padded(&work, L * M),
+             .products = mn_cut_padded(&work, L * (M + 1)), .dproducts = mn_cut_padded(&work, L * (M + 1)),
+             .lanes = mn_cut_padded(&work, mn_padded(L * (M + 1)) * MN_LANES), .rooms = work };
   return x;
 }
 
@@ -438,8 +434,8 @@ static void heads_back(const agalite *g, int bh, int n, float *work) {
   const mn_arg *in = g->a.c->in, *out = g->a.c->out;
   tensors final = { out[OUT_VS].grad, out[OUT_KS].grad, out[OUT_S].grad };
   tensors first = { in[IN_VS].grad, in[IN_KS].grad, in[IN_S].grad };
-  float *dstates = cut(&work, MOST_SIDE_BY_SIDE * g->size), *room = cut(&work, g->size);
-  float *states = cut(&work, (L + 1) * g->size), *temporary = cut(&work, mn_carry_room(&g->a));
+  float *dstates = mn_cut_padded(&work, MOST_SIDE_BY_SIDE * g->size), *room = mn_cut_padded(&work, g->size);
+  float *states = mn_cut_padded(&work, (L + 1) * g->size), *temporary = mn_cut_padded(&work, mn_carry_room(&g->a));
   span x = make_span(g, bh, work);
   for (int i = 0; i < n; i++) move_state(g, bh + i, final, dstates + i * g->size, room, false);
   for (int t = (mn_chunks(g->a.T) - 1) * L; t >= 0; t -= L)

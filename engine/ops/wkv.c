@@ -100,8 +100,6 @@ static void store(int n, const channels *s, float *p, float *q, float *o) {
   if (o) memcpy(o, s->o, sizeof(float) * (size_t)n);
 }
 
-#define AT(p, offset) ((p) ? (p) + (offset) : NULL)
-
 /* Where the state before step t, a multiple of 16, is kept: p, q and o, each [B,D]. */
 static float *kept(const mn_call *c, const place *x, int t) { return c->out[4].data + t / L * 3 * x->BD + x->row; }
 
@@ -114,7 +112,7 @@ static void walk(void *arg, int i, int worker) {
   channels s;
   float *p = c->out[1].data + x.row, *q = c->out[2].data + x.row, *o = c->out[3].data + x.row;
   if (c->t0) load(x.n, &s, p, q, o);
-  else load(x.n, &s, AT(c->in[P].data, x.row), AT(c->in[Q].data, x.row), AT(c->in[O].data, x.row));
+  else load(x.n, &s, MN_AT(c->in[P].data, x.row), MN_AT(c->in[Q].data, x.row), MN_AT(c->in[O].data, x.row));
   for (int t = c->t0; t < c->t1; t++) {
     if (resets(c, t, x.b)) clear(x.n, &s);
     if (t % L == 0) {
@@ -157,7 +155,7 @@ static void walk_back(const job *j, int i) {
       if (resets(c, t + m, x.b)) d = (channels){ { 0 }, { 0 }, { 0 } };
     }
   }
-  store(x.n, &d, AT(c->in[P].grad, x.row), AT(c->in[Q].grad, x.row), AT(c->in[O].grad, x.row));
+  store(x.n, &d, MN_AT(c->in[P].grad, x.row), MN_AT(c->in[Q].grad, x.row), MN_AT(c->in[O].grad, x.row));
   memcpy(j->sums + x.row, dr.w, sizeof(float) * (size_t)x.n);
   memcpy(j->sums + x.BD + x.row, dr.u, sizeof(float) * (size_t)x.n);
 }
