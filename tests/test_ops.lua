@@ -138,7 +138,8 @@ end)
 
 -- ---- by rows ----
 
--- The numbers of every output that matters: the first, and those with a gradient.
+-- The numbers of every output that matters: the first, and those with a gradient. In the order of
+-- the signature, so that of two that are wrong always the same one is told.
 local function numbers(c, case, out)
   local list = {}
   for i, o in ipairs(case.s.outputs) do
@@ -146,7 +147,7 @@ local function numbers(c, case, out)
     if i == 1 or not o.no_grad then
       local p, copy = cases.data(c, out + (i - 1), dtype), {}
       for k = 1, n do copy[k] = p[k - 1] end
-      list[o.name] = copy
+      copy.name, list[#list + 1] = o.name, copy
     end
   end
   return list
@@ -161,13 +162,13 @@ local function spoil(case, out)
 end
 
 local function compare(name, how, got, want)
-  for output, list in pairs(want) do
+  for i, list in ipairs(want) do
     for k, v in ipairs(list) do
-      local close = got[output][k] == v
-        or math.abs(got[output][k] - v) <= 1e-6 * math.max(1, math.abs(v))
+      local close = got[i][k] == v
+        or math.abs(got[i][k] - v) <= 1e-6 * math.max(1, math.abs(v))
       if not close then
-        error(("%s: %s[%d] %s is %.9g, whole %.9g"):format(name, output, k - 1, how,
-          got[output][k], v), 0)
+        error(("%s: %s[%d] %s is %.9g, whole %.9g"):format(name, list.name, k - 1, how,
+          got[i][k], v), 0)
       end
     end
   end
