@@ -250,7 +250,7 @@ void mn_ctx_free(mn_ctx *mn) {
 }
 
 int mn_threads(mn_ctx *mn) { return mn->threads; }
-bool mn_worth(mn_ctx *mn, double work) { return work > 50000 && mn->threads > 1; }
+bool mn_worth(mn_ctx *mn, double work) { return work > 50000 && mn->threads > 1 && !mn->apart; }
 
 int mn_set_threads(mn_ctx *mn, int threads) {
   if (threads < 0 || threads > MAX_THREADS)

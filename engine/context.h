@@ -74,6 +74,7 @@ typedef struct mn_command {      /* one thing a plan does again */
   mn_call *call;                 /* forward, backward */
   mn_call *rows;                 /* the same, bent to some rows of time; made at the first run by rows */
   char     time_letter;          /* of the op's signature, or 0 */
+  int      apart;                /* so many commands from here on can be run a share of the copies to a thread: apart.c */
   float   *to;                   /* add, copy */
   const float *from;
   long     bytes;
@@ -112,6 +113,7 @@ struct mn_ctx {
   const mn_kernel **kernel;      /* by op: as looked up at its first use */
   int threads;
   mn_team *team;                 /* NULL until small work is shared out */
+  bool apart;                    /* now each thread runs ops of its own: apart.c */
   bool flushes;                  /* OpenMP's threads have been told to (flush.h) */
   bool debug;
   int place;                     /* where in the user's program ops are being applied: mn_set_place */
@@ -166,6 +168,12 @@ int   mn_check_links(mn_ctx *mn, const mn_tape *t);
 /* plan.c */
 int   mn_plan_finish(mn_plan *p, mn_time late);       /* make what nobody had read yet: MN_LAST or MN_ASKED */
 mn_command *mn_record_command(mn_plan *p, mn_kind kind);
+
+bool  mn_runs_by_rows(const mn_call *c);              /* does each run by rows have something to do here? */
+
+/* apart.c */
+void  mn_find_apart(mn_plan *p);                      /* which commands can be run so, by rows */
+int   mn_run_apart(mn_plan *p, int i, int t);         /* row t, from command i on: how many commands, 0: not so */
 
 /* nan.c */
 void  mn_describe_inputs(const mn_op_entry *e, const mn_call *c, char *text, size_t room);   /* "x [8,16] -0.5..2, ..." */

@@ -63,6 +63,9 @@ typedef struct mn_op {
   void (*backward)(mn_call *c);            /* NULL: refused where a gradient is wanted (unless off_tape) */
   int  (*together)(mn_call *const *calls, int n, bool back);   /* the first so many of n calls that follow each other
                                   in a plan, at once, forward or back; 0: one by one.  NULL: always that */
+  double (*apart)(const mn_call *c);       /* copies of a call by rows can be computed apart from each other, by several
+                                  threads at once, with neither scratch nor threads of the op's own: how many
+                                  multiplications that is; 0: not these.  NULL: never */
   int  (*shape)(mn_call *c);               /* NULL unless letters do not suffice; 0, or mn_fail() */
   bool off_tape;               /* acts in place on leaves (adam, softmax_sample); in[i].grad is the leaf's gradient */
   bool alias;                  /* output 0 is input 0's numbers under another shape: shared where both are computed */

@@ -101,7 +101,7 @@ static bool carries_time(const mn_call *c) {
 }
 
 /* Does each run by rows have something to do here, or does only reading what is made? */
-static bool runs_by_rows(const mn_call *c) { return carries_time(c) && c->time != MN_FIRST && !made_when_read(c); }
+bool mn_runs_by_rows(const mn_call *c) { return carries_time(c) && c->time != MN_FIRST && !made_when_read(c); }
 static bool runs_late(const mn_call *c) { return carries_time(c) && made_when_read(c); }
 
 /* The letter that stands for time in an op's signature, or 0. */
@@ -158,8 +158,9 @@ static int prepare_rows(mn_plan *p) {
       k->rows->by_rows = true;
       k->time_letter = time_letter(k->call);
     }
-    if (!runs_by_rows(k->call) && !runs_late(k->call) && mn_do(p->ctx, k->call->kernel->forward, k->call)) return -1;
+    if (!mn_runs_by_rows(k->call) && !runs_late(k->call) && mn_do(p->ctx, k->call->kernel->forward, k->call)) return -1;
   }
+  mn_find_apart(p);
   return 0;
 }
 
@@ -181,7 +182,7 @@ static int call_from(mn_plan *p, int i, int t0, int t1) {
   const bool back = k->kind == MN_BACKWARD;
   int n = 0;
   while (kernel->together && n < MOST && i + n < p->n_commands && k[n].kind == k->kind && k[n].call->kernel == kernel &&
-         (t1 < 0 || runs_by_rows(k[n].call))) {
+         (t1 < 0 || mn_runs_by_rows(k[n].call))) {
     calls[n] = t1 < 0 ? k[n].call : bend(&k[n], t0, t1);
     n++;
   }
@@ -196,7 +197,8 @@ static int rows(mn_plan *p, int t0, int t1) {
   for (int i = 0, n; i < p->n_commands; i += n) {
     mn_command *k = &p->command[i];
     double start = p->profile ? now(p) : 0;
-    if ((n = runs_by_rows(k->call) ? call_from(p, i, t0, t1) : 1) < 0) return -1;
+    n = t0 && t1 == t0 + 1 ? mn_run_apart(p, i, t0) : 0;
+    if (!n && (n = mn_runs_by_rows(k->call) ? call_from(p, i, t0, t1) : 1) < 0) return -1;
     if (p->profile) k->seconds += now(p) - start;
   }
   return 0;

@@ -88,7 +88,7 @@ static void read_all(void) {
     table[i].name = mn_op_list[i].name;
     table[i].op = mn_op_list[i].op;
     table[i].kernel = (mn_kernel){ .forward = table[i].op->forward, .backward = table[i].op->backward,
-                                    .together = table[i].op->together };
+                                    .together = table[i].op->together, .apart = table[i].op->apart };
     read_signature(table[i].name, table[i].op->sig, &table[i].sig);
   }
 }

@@ -129,13 +129,7 @@ void mn_team_close(mn_ctx *mn) {
   mn->team = NULL;
 }
 
-void mn_team_run(mn_ctx *mn, int n, mn_job *f, void *arg) {
-  if (mn->threads > 1 && !mn->team) mn->team = open_team(mn->threads - 1);
-  mn_team *t = mn->team;
-  if (!t || !t->others || n < 2) {
-    for (int i = 0; i < n; i++) f(arg, i, 0);
-    return;
-  }
+static void share_out(mn_team *t, int n, mn_job *f, void *arg) {
   t->f = f;
   t->arg = arg;
   t->n = n;
@@ -155,4 +149,23 @@ void mn_team_run(mn_ctx *mn, int n, mn_job *f, void *arg) {
       sched_yield();
     }
   }
+}
+
+static mn_team *team_of(mn_ctx *mn) {
+  if (mn->threads > 1 && !mn->team) mn->team = open_team(mn->threads - 1);
+  return mn->team && mn->team->others ? mn->team : NULL;
+}
+
+void mn_team_run(mn_ctx *mn, int n, mn_job *f, void *arg) {
+  mn_team *t = n < 2 || mn->apart ? NULL : team_of(mn);
+  if (t) share_out(t, n, f, arg);
+  else for (int i = 0; i < n; i++) f(arg, i, 0);
+}
+
+void mn_team_apart(mn_ctx *mn, int n, mn_job *f, void *arg) {
+  mn_team *t = team_of(mn);
+  mn->apart = true;
+  if (t) share_out(t, n, f, arg);
+  else for (int i = 0; i < n; i++) f(arg, i, 0);
+  mn->apart = false;
 }

@@ -10,4 +10,7 @@
 typedef void mn_job(void *arg, int i, int worker);
 void mn_team_run(mn_ctx *mn, int n, mn_job *f, void *arg);
 
+/* The same, where f does whole ops: what they would share out is done by the thread that asks. */
+void mn_team_apart(mn_ctx *mn, int n, mn_job *f, void *arg);
+
 #endif

@@ -369,6 +369,31 @@ t.test("what does not depend on time is computed at row 0", function()
   end
 end)
 
+t.test("rows have the same bits on any number of threads, which share out each op or the copies of several", function()
+  local threads, d, copies, bits = C.mn_threads(ctx), 64, 13, {}
+  mn.manual_seed(3)
+  local nn = mn.nn
+  local into, norm, wide, gate, out = nn.linear(D, d, { act = "tanh" }), nn.layer_norm(d), nn.linear(d, d), nn.gru_gate(d), nn.linear(d, 1)
+  local w, h = rig.normal({ 3 * d, d }, 8), rig.normal({ copies, d }, 9)
+  local x = mn.sequence { shape = { T, copies, D } }:copy(rig.normal({ T, copies, D }, 7))
+  local function forward(input)
+    local a = into(input)
+    local b = gate(a, wide(norm(a)))
+    local c = mn.gru { i = mn.linear(b, w), w = w, bias = rig.normal({ d }, 10), h = h }
+    return out(gate(b, wide(norm(c))))
+  end
+  for n = 1, 3 do
+    engine.check(C.mn_set_threads(ctx, n))
+    local plan = mn.plan(forward)
+    local y = plan(x)
+    y:fill(0)
+    for row = 0, T - 1 do plan:rows(row, row + 1) end
+    bits[n] = rig.bytes(y)
+  end
+  engine.check(C.mn_set_threads(ctx, threads))
+  t.ok(bits[1] == bits[2] and bits[1] == bits[3], "the bits depend on the number of threads")
+end)
+
 t.test("find_nan names the op and the tensor", function()
   local x, w = x_of(1), rig.normal({ D, D }, 2, true)
   local plan = mn.plan(function(a)

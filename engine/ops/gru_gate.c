@@ -24,12 +24,17 @@ static int shape(mn_call *c) {
 /* The three products: pre = y w^T, + x u_rz^T on its first two thirds, and later + (r*x) u_g^T on the last. */
 typedef struct parts { const float *w, *u, *ug; float *pw, *pu, *pg; bool few; } parts;
 
+static bool few_rows(const mn_call *c) {
+  int D = DIM(c, 'D');
+  return c->by_rows && c->in[0].n <= (long)MN_FEW * D && D % MN_PANEL == 0;      /* gates begin at panels */
+}
+
 static parts weights(mn_call *c) {
   int D = DIM(c, 'D');
-  long N = c->in[0].n / D, panel = (long)D * MN_PANEL;
+  long panel = (long)D * MN_PANEL;
   float *packed = c->out[3].data;
   parts p = { c->in[2].data, c->in[3].data, c->in[3].data + 2L * D * D, packed, packed + mn_panels(3 * D) * panel,
-              packed + (mn_panels(3 * D) + mn_panels(2 * D)) * panel, c->by_rows && N <= MN_FEW && D % MN_PANEL == 0 };   /* gates begin at panels */
+              packed + (mn_panels(3 * D) + mn_panels(2 * D)) * panel, few_rows(c) };
   if (p.few && c->t0 == 0) {
     mn_pack(c->ctx, p.w, D, 3 * D, true, p.pw);
     mn_pack(c->ctx, p.u, D, 2 * D, true, p.pu);
@@ -118,8 +123,13 @@ static void backward(mn_call *c) {
   }
 }
 
+static double apart(const mn_call *c) {
+  int D = DIM(c, 'D');
+  return few_rows(c) && !c->in[2].timed && !c->in[3].timed && !c->in[4].timed ? 6.0 * (double)c->in[0].n * D : 0;
+}
+
 const mn_op mn_op_gru_gate = {
   .sig = "x[...,D] y[...,D] w[3,D,D] u[3,D,D] bias[D] -> o[...,D] ~pre[...,?] ~rx[...,D] ~packed[?,?,?]",
   .doc = "o = (1-z)*x + z*g, the gate of GTrXL (Parisotto et al. 2020, 3.2); w = w_r,w_z,w_g; u = u_r,u_z,u_g",
-  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward, .apart = apart,
 };

@@ -50,9 +50,11 @@ static void backward(mn_call *c) {
   if (c->in[1].grad || c->in[2].grad) backward_parameters(c);
 }
 
+static double apart(const mn_call *c) { return c->in[1].timed || c->in[2].timed ? 0 : (double)c->in[0].n; }
+
 const mn_op mn_op_layer_norm = {
   .sig = "x[...,D] weight[D] bias[D] -> y[...,D] ~stats[...,2] | eps=1e-6",
   .doc = "y = (x - mean) / sqrt(var + eps) * weight + bias, along the last axis, population "
          "variance (Ba et al. 2016)",
-  .time = MN_ROWS, .adds = true, .forward = forward, .backward = backward,
+  .time = MN_ROWS, .adds = true, .apart = apart, .forward = forward, .backward = backward,
 };

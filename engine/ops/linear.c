@@ -91,9 +91,13 @@ static void backward(mn_call *c) {
   if (db) MN_FOR(c->ctx, N * O, o, 0, O, 64, mn_column_sums(dz, N, O, o, O - o < 64 ? O : o + 64, db, mn_adds(c, 2)));
 }
 
+static double apart(const mn_call *c) {
+  return few_rows(c) && !c->in[1].timed && !c->in[2].timed ? (double)c->in[0].n * DIM(c, 'O') : 0;
+}
+
 const mn_op mn_op_linear = {
   .sig = "x[...,I] w[O,I] b?[O] -> y[...,O] ~packed[?,?,?] | act=none|relu|sigmoid|tanh|elu1",
   .doc = "y = act(x w^T + b); torch.nn.Linear with its activation",
   .time = MN_ROWS, .adds = true,
-  .shape = shape, .forward = forward, .backward = backward, .together = together,
+  .shape = shape, .forward = forward, .backward = backward, .together = together, .apart = apart,
 };
