@@ -4,7 +4,7 @@
 #include "op.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
+#include <omp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -65,11 +65,8 @@ int mn_process_wait(mn_ctx *mn, double seconds, mn_ended *ended) {
 /* Send SIGTERM (or SIGKILL) to a copy that has not been waited for; 0 and -1, which kill() takes for many, are none. */
 void mn_process_stop(int pid, bool at_once) { if (pid > 0) kill(pid, at_once ? SIGKILL : SIGTERM); }
 
-/* Processors that this process may run on. */
-int mn_cores(void) {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
-}
+/* Processors that this process may run on: as it began, since OMP_PROC_BIND leaves its first thread a single one. */
+int mn_cores(void) { return omp_get_num_procs(); }
 
 /* End this process at once with a status, leaving what its parent had half written in buffers alone. */
 void mn_process_exit(int status) { _exit(status); }

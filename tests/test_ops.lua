@@ -145,9 +145,9 @@ local function numbers(c, case, out)
   for i, o in ipairs(case.s.outputs) do
     local dtype, n = cases.info(c, out + (i - 1))
     if i == 1 or not o.no_grad then
-      local p, copy = cases.data(c, out + (i - 1), dtype), {}
+      local p, copy = cases.data(c, out + (i - 1), dtype), { name = o.name }
       for k = 1, n do copy[k] = p[k - 1] end
-      copy.name, list[#list + 1] = o.name, copy
+      list[#list + 1] = copy
     end
   end
   return list

@@ -81,28 +81,37 @@ local function operations(agent)
   return 4 * (cost.products + heads) + 2 * cost.forward + cost.backward
 end
 
----How fast a learner that acts trains: medians over at least five updates, after three that are not counted.
----@param l table an A2C or a PPO
----@param seconds number about how long
----@return table { rate = environment steps a second, act = seconds of a rollout, update = seconds of an update, updates }
-function bench.learning(l, seconds)
-  l:begin()
-  for _ = 1, 3 do l:rollout() l:update() end
-  local act, update, started = {}, {}, C.mn_clock(false)
-  repeat
-    act[#act + 1] = timed(function() l:rollout() end)
-    update[#update + 1] = timed(function() l:update() end)
-  until C.mn_clock(false) - started > seconds and #act >= 5
+-- What came of rollouts and updates, in seconds.
+local function rate_of(l, act, update)
+  local both = {}
+  for i = 1, #act do both[i] = act[i] + update[i] end
   local r = { act = median(act), update = median(update), updates = #act }
-  r.rate = l.T * l.B / (r.act + r.update)
+  r.rate, r.least = l.T * l.B / (r.act + r.update), math.min(unpack(both))
   return r
 end
 
-local function train_one(setup, seconds)
-  local l, agent = bench.learner(setup)
-  local r = bench.learning(l, seconds)
-  r.operations, r.resident = operations(agent), C.mn_bytes(engine.ctx, "resident") / 1e6
-  return r
+---How fast a learner that acts trains: medians over at least five updates, after three that are not counted.
+---@param l table an A2C or a PPO
+---@param seconds number about how long
+---@param counts integer[]? numbers of threads, which take turns: a list comes back
+---@return table { rate = environment steps a second, act = seconds of a rollout, update = seconds of an update, updates,
+--- least = seconds of the fastest of both }
+function bench.learning(l, seconds, counts)
+  l:begin()
+  for _ = 1, 3 do l:rollout() l:update() end
+  local act, update, started = {}, {}, C.mn_clock(false)
+  local turns = counts and #counts or 1
+  for k = 1, turns do act[k], update[k] = {}, {} end
+  repeat
+    for k = 1, turns do
+      if counts then engine.check(C.mn_set_threads(engine.ctx, counts[k])) end
+      table.insert(act[k], timed(function() l:rollout() end))
+      table.insert(update[k], timed(function() l:update() end))
+    end
+  until C.mn_clock(false) - started > seconds and #act[1] >= 5
+  local list = {}
+  for k = 1, turns do list[k] = rate_of(l, act[k], update[k]) end
+  return counts and list or list[1]
 end
 
 local function find(name)
@@ -111,31 +120,34 @@ end
 
 -- ---- sections ----
 
--- One configuration in a process of its own, so that its memory is its own.
-function bench.one(name, threads)
+-- One configuration in a process of its own, so that its memory is its own; one thread and two by turns, since the
+-- machine's speed drifts.
+function bench.one(name)
+  local counts = C.mn_threads(engine.ctx) > 1 and { 1, 2 } or { 1 }
   engine.open("cpu", 1)
-  local gemm = math.max(bench.gemm_rates())
-  engine.open("cpu", threads)
-  local r = train_one(find(name), 6)
+  local gemm, l, agent = math.max(bench.gemm_rates()), bench.learner(find(name))
+  local list = bench.learning(l, 6 * #counts, counts)
+  local resident = C.mn_bytes(engine.ctx, "resident") / 1e6
   engine.open("cpu", 1)
-  local again = math.max(bench.gemm_rates())        -- the machine's speed drifts: take it before and after
-  local bound = (gemm + again) / 2 * 1e9 / r.operations * threads
-  print(("%-16s %d thread%s %8.0f steps/s  bound %8.0f (%.2f MFLOP/step at %.0f GFLOP/s)  %3.0f %%  act %.0f ms, update %.0f ms  %.0f MB resident"):format(
-    find(name).label or name, threads, threads > 1 and "s" or " ", r.rate, bound, r.operations / 1e6, (gemm + again) / 2, 100 * r.rate / bound,
-    1e3 * r.act, 1e3 * r.update, r.resident))
+  gemm = (gemm + math.max(bench.gemm_rates())) / 2
+  for k, r in ipairs(list) do
+    local bound = gemm * 1e9 / operations(agent) * counts[k]
+    print(("%-16s %d thread%s %8.0f steps/s  bound %8.0f (%.2f MFLOP/step at %.0f GFLOP/s)  %3.0f %%  act %.0f ms, update %.0f ms  %s"):format(
+      find(name).label or name, counts[k], k > 1 and "s" or " ", r.rate, bound, operations(agent) / 1e6, gemm, 100 * r.rate / bound,
+      1e3 * r.act, 1e3 * r.update, k == 1 and ("%.0f MB resident"):format(resident)
+        or ("%.2f x one thread (the fastest of %d each %.2f)"):format(r.rate / list[1].rate, r.updates, list[1].least / r.least)))
+  end
 end
 
 function bench.train()
   print "training, A2C on T-Maze, published sizes (corridor 160, 8 copies x 256 steps):"
+  io.stdout:flush()
   local program = ffi.new("char[4096]")
   ffi.cdef "long readlink(const char *path, char *to, size_t size);"
   local n = ffi.C.readlink("/proc/self/exe", program, 4095)
   if n <= 0 or not ffi.string(program, n):find "mneme$" then errors.usage "bench train: run it as build/mneme bench train" end
-  local exe = ffi.string(program, n)
-  for _, setup in ipairs(published) do
-    for threads = 1, math.min(2, C.mn_threads(engine.ctx)) do
-      os.execute(("'%s' bench one %s %d"):format(exe, setup[1], threads))
-    end
+  for _, setup in ipairs(published) do              -- bound: a thread stays on a processor of its own
+    os.execute(("OMP_PROC_BIND=true '%s' bench one %s"):format(ffi.string(program, n), setup[1]))
   end
 end
 
@@ -167,7 +179,7 @@ end
 ---@param words string[]
 ---@return integer status
 function bench.main(words)
-  if words[1] == "one" then bench.one(words[2], tonumber(words[3])) return 0 end
+  if words[1] == "one" then bench.one(words[2]) return 0 end
   if words[1] == "window" then require("mneme.bench_window").child(words[2]) return 0 end
   for _, name in ipairs { "cores", "envs", "scenes", "sweep", "torsos" } do
     if words[1] == name then return require("mneme.bench_" .. name).main { unpack(words, 2) } end
