@@ -31,7 +31,7 @@ extern __shared__ __align__(16) unsigned char cu_shared_bytes[];
 #define MN_KERNEL_TOGETHER(op, fwd, bwd, all) \
   extern "C" { \
     extern const mn_kernel mn_kernel_##op; \
-    const mn_kernel mn_kernel_##op = { fwd, bwd, all }; \
+    const mn_kernel mn_kernel_##op = { fwd, bwd, all, NULL }; \
   }
 
 #ifdef __CUDACC__
