@@ -1,7 +1,7 @@
 /* apart.c -- calls that follow each other, each thread with its share of the copies through all of them.
 ** Acting in eight copies is many small ops.  Where threads share out each of them they meet after each, and
 ** then read rows that another has just made; where each has copies of its own, they meet once for all of
-** them.  Weights are then read by every thread: only with as many copies each as share what is read. */
+** them.  Each thread then reads all weights, which pays only where it has several copies for each number of them. */
 #include "context.h"
 #include "few.h"
 #include "flush.h"
