@@ -1,6 +1,6 @@
 """engine.py -- the few functions of libmneme.so that environments need, by ctypes.
 
-The library is looked for at $MNEME_LIBRARY, beside this file (where pip puts it), in the build folder of a checkout, and
+A library is looked for beside $MNEME_LIBRARY, beside this file (where pip puts it), in the build folder of a checkout, and
 where the system keeps libraries.
 """
 import ctypes as c
@@ -18,9 +18,10 @@ class Error(ValueError):
 
 def _load(name):
     here = Path(__file__).resolve().parent
-    places = [os.environ.get("MNEME_LIBRARY"), here / name, here.parents[2] / "build" / name]
+    told = os.environ.get("MNEME_LIBRARY")
+    places = ([Path(told).parent / name] if told else []) + [here / name, here.parents[2] / "build" / name]
     for place in places:
-        if place and Path(place).name == name and Path(place).exists():
+        if place.exists():
             return c.CDLL(str(place), mode=c.RTLD_GLOBAL)
     try:
         return c.CDLL(name, mode=c.RTLD_GLOBAL)
