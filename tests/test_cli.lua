@@ -120,8 +120,8 @@ t.test("help knows each learner's settings and the torsos", function()
 end)
 
 t.test("the program finds its files in an installation, through a link, and by MNEME_HOME", function()
-  local root = require("mneme.find").root
-  if root:sub(1, 1) ~= "/" then root = require("lfs").currentdir() .. "/" .. root end
+  local function absolute(path) return path:sub(1, 1) == "/" and path or require("lfs").currentdir() .. "/" .. path end
+  local root, build = absolute(require("mneme.find").root), absolute(engine.build)
   files.make_folder(dir .. "/usr/bin")
   files.make_folder(dir .. "/usr/lib")
   files.make_folder(dir .. "/usr/share/mneme")
@@ -136,7 +136,7 @@ t.test("the program finds its files in an installation, through a link, and by M
   sh "mkdir -p elsewhere; cp usr/bin/mneme elsewhere/; mv usr/share/mneme/lua elsewhere/"
   local lost, rc = sh(clean .. "LD_LIBRARY_PATH=usr/lib usr/bin/mneme --version")
   t.ok(rc == 1 and lost:find "Lua files are missing" or lost:find "^mneme %d", lost)
-  t.eq(select(2, sh("MNEME_BUILD=" .. engine.build .. " MNEME_HOME=" .. root .. " LD_LIBRARY_PATH=usr/lib elsewhere/mneme --version")), 0)
+  t.eq(select(2, sh("MNEME_BUILD=" .. build .. " MNEME_HOME=" .. root .. " LD_LIBRARY_PATH=usr/lib elsewhere/mneme --version")), 0)
 end)
 
 -- ---- training ----
