@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <omp.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -14,6 +15,20 @@
 #include <unistd.h>
 
 enum { POLL_US = 1000 };
+
+/* OMP_PROC_BIND leaves a first thread one processor, which copies would share: they may have all that this process began with. */
+static void unbind(void) {
+  int ids[CPU_SETSIZE];
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int place = 0; place < omp_get_num_places(); place++) {
+    const int n = omp_get_place_num_procs(place);
+    if (n > CPU_SETSIZE) return;
+    omp_get_place_proc_ids(place, ids);
+    for (int i = 0; i < n; i++) if (ids[i] < CPU_SETSIZE) CPU_SET(ids[i], &set);
+  }
+  if (CPU_COUNT(&set)) sched_setaffinity(0, sizeof set, &set);
+}
 
 /* Begin a copy of this process: 0 in the copy, its number here, -1 on failure.  What the copy prints goes to the end of
 ** the file `log`; it gets SIGTERM where this process dies, whatever kills it.  Only for a process without other threads:
@@ -34,6 +49,7 @@ int mn_process_fork(mn_ctx *mn, const char *log) {
     if (nothing >= 0) dup2(nothing, 0);
     dup2(out, 1);
     dup2(out, 2);
+    unbind();
     return 0;
   }
   close(out);

@@ -149,6 +149,23 @@ t.test("every cell is lived once; again: none; more seeds: only those", function
   t.eq(status, 2) t.ok(out:find "other settings", out)
 end)
 
+t.test("cells may have every processor, also where OMP_PROC_BIND bound the sweep to one", function()
+  local script = write("processors.lua", [[
+local mn = require "mneme"
+return mn.study { title = "processors", axes = { a = { 1, 2 } }, settings = { steps = 1 }, metrics = { processors = { "processors" } },
+  run = function()
+    local pipe = io.popen "env -u OMP_NUM_THREADS nproc"
+    local n = tonumber(pipe:read "*a":match "%d+")
+    pipe:close()
+    return { processors = n }
+  end }
+]])
+  local said, status = shell.run(here, ("OMP_PROC_BIND=true '%s' sweep '%s' jobs=2 run='%s'"):format(shell.program, script, path "processors"))
+  t.eq(status, 0, said)
+  local have = tonumber((shell.run(here, "env -u OMP_NUM_THREADS nproc"):match "%d+"))
+  for _, c in ipairs(folder.load(path "processors").cells) do t.eq(c.metrics.processors, have) end
+end)
+
 t.test("a folder that holds another study, or a run, stays as it is", function()
   local other = write("other_study.lua", 'return require("mneme").study { axes = { a = { 1 } }, run = function(cfg) return { score = cfg.a } end }\n')
   local before = shell.run(here, "find once | sort")
