@@ -263,6 +263,10 @@ t.test("a damaged config.json is an error of one line", function()
   refused("resume=" .. dir .. "/bad", "^[^\n]*config.json:2:%d+: not valid JSON[^\n]*$", 1)
   files.write(path, { "[]" })
   refused("resume=" .. dir .. "/bad", "config.json: damaged: it has no config", 1)
+  for _, key in ipairs { "script", "env", "host" } do
+    files.write(path, { ('{"%s": 7, "config": {}}'):format(key) })
+    refused("resume=" .. dir .. "/bad", ("config.json: damaged: %s is 7, expected a text"):format(key), 1)
+  end
   files.write(path, { '{"config": {"lrr": 1}}' })
   refused("resume=" .. dir .. "/bad", "unknown setting in .*config.json: 'lrr'")
 end)

@@ -44,6 +44,12 @@ function run.read_info(folder)
   if type(info) ~= "table" or type(info.config) ~= "table" then
     errors.fail(path .. ": damaged: it has no config")
   end
+  for _, key in ipairs { "script", "env", "commit", "host", "device" } do
+    local value = info[key]
+    if value ~= nil and type(value) ~= "string" then
+      errors.fail(("%s: damaged: %s is %s, expected a text"):format(path, key, values.show(value)))
+    end
+  end
   return info
 end
 
