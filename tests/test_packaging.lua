@@ -166,7 +166,7 @@ t.test("docs/third-party.md names every library that is linked, and counts the f
 end)
 
 t.test("on a processor that lacks what the build needs it says so", function()
-  if os.getenv "LD_PRELOAD" then t.skip "a sanitizer wants more memory than qemu gives" end
+  if os.getenv "LD_PRELOAD" then t.skip "qemu kills what has a sanitizer in it" end
   if not shell.has "qemu-x86_64" then t.skip "qemu-x86_64 is not installed (Debian: qemu-user)" end
   local said, status = sh("qemu-x86_64 -cpu Nehalem " .. shell.program .. " doctor")
   if not mneme "doctor":find "avx" then return t.eq(status, 0, said) end
