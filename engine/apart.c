@@ -23,21 +23,16 @@ static int copies_of(const mn_command *k) {
 
 /* The call's row t, copies from .. end-1, as a call of its own. */
 static mn_call share_of(const mn_command *k, int t, int from, int end) {
-  const mn_call *whole = k->call;
   mn_call c = *k->rows;
-  c.t0 = t;
-  c.t1 = t + 1;
+  mn_bend(k, &c, t, t + 1);
   for (int i = 0; i < c.n_in + c.n_out; i++) {
     mn_arg *a = i < c.n_in ? &c.in[i] : &c.out[i - c.n_in];
-    const mn_arg *w = i < c.n_in ? &whole->in[i] : &whole->out[i - c.n_in];
-    if (!w->data || !w->timed) continue;
-    const long row = w->n / w->shape[0], copy = row / w->shape[1], item = w->dtype == MN_U8 ? 1 : 4;
-    a->data = (float *)((char *)w->data + item * (row * t + copy * from));
-    a->shape[0] = 1;
+    if (!a->data || !a->timed) continue;
+    const long copy = a->n / a->shape[1], item = a->dtype == MN_U8 ? 1 : 4;
+    a->data = (float *)((char *)a->data + item * copy * from);
     a->shape[1] = end - from;
     a->n = copy * (end - from);
   }
-  if (k->time_letter) DIM(&c, k->time_letter) = 1;
   return c;
 }
 

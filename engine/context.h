@@ -168,8 +168,8 @@ int   mn_check_links(mn_ctx *mn, const mn_tape *t);
 /* plan.c */
 int   mn_plan_finish(mn_plan *p, mn_time late);       /* make what nobody had read yet: MN_LAST or MN_ASKED */
 mn_command *mn_record_command(mn_plan *p, mn_kind kind);
-
 bool  mn_runs_by_rows(const mn_call *c);              /* does each run by rows have something to do here? */
+void  mn_bend(const mn_command *k, mn_call *c, int t0, int t1);          /* c, a copy of k->rows, for rows t0 .. t1-1 */
 
 /* apart.c */
 void  mn_find_apart(mn_plan *p);                      /* which commands can be run so, by rows */

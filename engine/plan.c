@@ -73,14 +73,13 @@ int mn_plan_end(mn_plan *p) {
 /* Is it made only when somebody reads it? */
 static bool made_when_read(const mn_call *c) { return c->time == MN_LAST || c->time == MN_ASKED; }
 
-/* The call for rows t0..t1: arguments that carry time are moved to row t0 (the op never notices), except for
-** ops that walk time, which see the whole and are told the rows. */
-static mn_call *bend(mn_command *k, int t0, int t1) {
+/* Make c, k->rows or a copy of it, the call for rows t0..t1: arguments that carry time are moved to row t0 (the op never
+** notices), except for ops that walk time, which see the whole and are told the rows. */
+void mn_bend(const mn_command *k, mn_call *c, int t0, int t1) {
   const mn_call *whole = k->call;
-  mn_call *c = k->rows;
   c->t0 = t0;
   c->t1 = t1;
-  if (whole->time == MN_SCAN || made_when_read(whole)) return c;
+  if (whole->time == MN_SCAN || made_when_read(whole)) return;
   for (int i = 0; i < c->n_in + c->n_out; i++) {
     bool is_in = i < c->n_in;
     mn_arg *a = is_in ? &c->in[i] : &c->out[i - c->n_in];
@@ -92,7 +91,11 @@ static mn_call *bend(mn_command *k, int t0, int t1) {
     a->n = row * (t1 - t0);
   }
   if (k->time_letter) DIM(c, k->time_letter) = t1 - t0;
-  return c;
+}
+
+static mn_call *bend(const mn_command *k, int t0, int t1) {
+  mn_bend(k, k->rows, t0, t1);
+  return k->rows;
 }
 
 static bool carries_time(const mn_call *c) {

@@ -130,6 +130,10 @@ void mn_team_close(mn_ctx *mn) {
 }
 
 static void share_out(mn_team *t, int n, mn_job *f, void *arg) {
+  if (!t) {
+    for (int i = 0; i < n; i++) f(arg, i, 0);
+    return;
+  }
   t->f = f;
   t->arg = arg;
   t->n = n;
@@ -157,15 +161,12 @@ static mn_team *team_of(mn_ctx *mn) {
 }
 
 void mn_team_run(mn_ctx *mn, int n, mn_job *f, void *arg) {
-  mn_team *t = n < 2 || mn->apart ? NULL : team_of(mn);
-  if (t) share_out(t, n, f, arg);
-  else for (int i = 0; i < n; i++) f(arg, i, 0);
+  share_out(n < 2 || mn->apart ? NULL : team_of(mn), n, f, arg);
 }
 
 void mn_team_apart(mn_ctx *mn, int n, mn_job *f, void *arg) {
   mn_team *t = team_of(mn);
   mn->apart = true;
-  if (t) share_out(t, n, f, arg);
-  else for (int i = 0; i < n; i++) f(arg, i, 0);
+  share_out(t, n, f, arg);
   mn->apart = false;
 }

@@ -11,7 +11,7 @@ local shell = require "tests.shell"
 local C = require("mneme.engine").C
 
 local kills, seed = tonumber(arg[1]) or 200, tonumber(arg[2]) or 1
-local source = (here:sub(1, 1) == "/" and "" or require("lfs").currentdir() .. "/") .. here
+local source = shell.absolute(here)
 local folder = shell.folder()
 math.randomseed(seed)
 

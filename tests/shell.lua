@@ -1,10 +1,16 @@
 -- shell.lua -- a folder of a test file's own, and the program as a user runs it there.
 local engine = require "mneme.engine"
 local files = require "mneme.files"
+local find = require "mneme.find"
 local lfs = require "lfs"
 
-local shell = { program = engine.build .. "/mneme" }
-if shell.program:sub(1, 1) ~= "/" then shell.program = lfs.currentdir() .. "/" .. shell.program end
+local shell = {}
+
+---A path that means the same in every folder.
+function shell.absolute(path) return path:sub(1, 1) == "/" and path or lfs.currentdir() .. "/" .. path end
+
+shell.root, shell.build = shell.absolute(find.root), shell.absolute(engine.build)
+shell.program = shell.build .. "/mneme"
 
 ---An empty folder; whoever asks for it removes it.
 ---@return string path

@@ -23,7 +23,7 @@ end
 
 local folder = shell.folder()
 local said = shell.run(folder, ("'%s' run '%sexperiments/tmaze.lua' run=soak %s %s > log 2>&1 & echo $!"):format(
-  shell.program, here:sub(1, 1) == "/" and here or require("lfs").currentdir() .. "/" .. here, settings, table.concat(arg, " ", 2)))
+  shell.program, shell.absolute(here), settings, table.concat(arg, " ", 2)))
 local pid = assert(said:match "%d+", said)
 local begun, samples, lines = C.mn_clock(false), {}, { "second\tbytes\n" }
 while C.mn_clock(false) - begun < seconds do

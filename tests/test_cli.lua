@@ -120,8 +120,7 @@ t.test("help knows each learner's settings and the torsos", function()
 end)
 
 t.test("the program finds its files in an installation, through a link, and by MNEME_HOME", function()
-  local function absolute(path) return path:sub(1, 1) == "/" and path or require("lfs").currentdir() .. "/" .. path end
-  local root, build = absolute(require("mneme.find").root), absolute(engine.build)
+  local root, build = shell.root, shell.build
   files.make_folder(dir .. "/usr/bin")
   files.make_folder(dir .. "/usr/lib")
   files.make_folder(dir .. "/usr/share/mneme")

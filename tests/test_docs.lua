@@ -1,13 +1,11 @@
 -- test_docs.lua -- the guides work as printed: in order, every file that a page of docs/ asks to be saved is written, every
 -- command is run, and what it is said to print is compared, word by word where numbers may differ.
 local t = require "tests.harness"
-local engine = require "mneme.engine"
 local files = require "mneme.files"
 local lfs = require "lfs"
 local shell = require "tests.shell"
 
 local root = require("mneme.find").root
-local function absolute(path) return path:sub(1, 1) == "/" and path or lfs.currentdir() .. "/" .. path end
 
 -- A folder for the pages that need the program alone.
 local dir = shell.folder()
@@ -20,8 +18,8 @@ local tree, other
 local function copied_tree()
   if tree then return not other and tree, other end
   tree = shell.folder()
-  local said, status = shell.run(absolute(root == "" and "." or root), ("cp -a engine lua gpu scenes experiments tests bindings Makefile '%s' && "
-    .. "mkdir '%s/build' && cd '%s' && cp -a engine lua scenes *.so mneme flags registry.h '%s/build'"):format(tree, tree, absolute(engine.build), tree))
+  local said, status = shell.run(shell.root, ("cp -a engine lua gpu scenes experiments tests bindings Makefile '%s' && "
+    .. "mkdir '%s/build' && cd '%s' && cp -a engine lua scenes *.so mneme flags registry.h '%s/build'"):format(tree, tree, shell.build, tree))
   if status ~= 0 then other = said return nil, other end
   local flags = files.read(tree .. "/build/flags")
   shell.run(tree, "env -u MAKEFLAGS -u MAKELEVEL make build/flags")

@@ -6,14 +6,13 @@
 -- hundred are tried, and MNEME_FAULTS='a picture' does so for that subject alone: thousands, so MNEME_TEST_LIMIT must be raised.
 local t = require "tests.harness"
 local files = require "mneme.files"
-local find = require "mneme.find"
 local kept = require "tests.kept"
 local shell = require "tests.shell"
 
 local asked = os.getenv "MNEME_FAULTS"                     -- nil, "all" or a subject's name
 local here = shell.folder()
 local preloaded = os.getenv "LD_PRELOAD" or ""             -- a sanitizer, which has an allocator of its own
-local source = (find.root:sub(1, 1) == "/" and "" or require("lfs").currentdir() .. "/") .. find.root
+local source = shell.root
 local library = shell.folder() .. "/faults.so"
 local KILLED = 137
 

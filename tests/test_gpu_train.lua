@@ -69,8 +69,7 @@ end)
 -- ---- what others computed ----
 
 t.test("gpu: every fixture of other programs is met", function()
-  local root, files_of = require("mneme.find").root, {}
-  if not root:find "^/" then root = require("lfs").currentdir() .. "/" .. root end
+  local root, files_of = shell.root, {}
   for _, name in ipairs(files.list(root .. "tests/fixtures")) do
     if name:find "%.safetensors$" then files_of[#files_of + 1] = ("'%stests/fixtures/%s'"):format(root, name) end
   end

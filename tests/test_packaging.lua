@@ -2,11 +2,9 @@
 -- all functions (each with a comment that names its arguments), annotations for editors, pkg-config, an installation.
 local t = require "tests.harness"
 local api = require "mneme.api"
-local find = require "mneme.find"
 local shell = require "tests.shell"
 
-local root = find.root
-if root:sub(1, 1) ~= "/" then root = require("lfs").currentdir() .. "/" .. root end
+local root = shell.root
 local dir = shell.folder()
 local function sh(line) return shell.run(dir, line) end
 local function mneme(words) return (sh(shell.program .. " " .. words)) end

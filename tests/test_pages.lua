@@ -105,8 +105,7 @@ end)
 t.test("docs: a picture of memories is drawn by the command that the page names", function()
   local page = files.read(root .. "docs/how-memory-works.md")
   local script = page:match "`build/mneme run ([%w_./]+memories%.lua)`"
-  local absolute = root:sub(1, 1) == "/" and root or lfs.currentdir() .. "/" .. root
-  local said, status = shell.mneme(dir, ("run '%s' only=vectors out=."):format(absolute .. script))
+  local said, status = shell.mneme(dir, ("run '%s' only=vectors out=."):format(shell.root .. script))
   t.eq(status, 0, said)
   local drawn = files.read(dir .. "/memory_vectors.svg")
   for _, name in ipairs { "feedforward", "framestack", "gru", "lstm" } do t.ok(drawn:find(">" .. name .. "</text>", 1, true), name) end

@@ -2,11 +2,9 @@
 -- bindings/python, run by pytest in an environment of their own.
 -- MNEME_PYTHON names a Python that has what they need (PyTorch, too, which else is left out).
 local t = require "tests.harness"
-local engine = require "mneme.engine"
 local shell = require "tests.shell"
 
-local function absolute(path) return path:sub(1, 1) == "/" and path or require("lfs").currentdir() .. "/" .. path end
-local root, build = absolute(require("mneme.find").root), absolute(engine.build)
+local root, build = shell.root, shell.build
 local venv = build .. "/python"
 
 -- A Python with gymnasium and pytest, or nil and why there is none.

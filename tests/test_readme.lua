@@ -1,27 +1,16 @@
 -- test_readme.lua -- what the README prints works as printed: its experiment with its commands, its recipes.
 local t = require "tests.harness"
 local lfs = require "lfs"
-local engine = require "mneme.engine"
 local files = require "mneme.files"
+local shell = require "tests.shell"
 
-local function absolute(path) return path:sub(1, 1) == "/" and path or lfs.currentdir() .. "/" .. path end
-local root, build = absolute(require("mneme.find").root), absolute(engine.build)
+local root = shell.root
 local readme = files.read(root .. "/README.md")
-local dir = os.tmpname()
-os.remove(dir)
-for _, folder in ipairs { "", "/cores", "/scenes", "/engine/ops", "/engine/envs" } do files.make_folder(dir .. folder) end
-
--- A shell line, in a folder of its own; what it said and its exit status.
-local function sh(line)
-  local pipe = io.popen(("cd '%s'; { %s; } 2>&1; echo \"[$?]\""):format(dir, line))
-  local text = pipe:read "*a"
-  pipe:close()
-  local said, status = text:match "^(.*)%[(%d+)%]\n$"
-  return said, tonumber(status)
-end
+local dir = shell.folder()
+for _, folder in ipairs { "/cores", "/scenes", "/engine/ops", "/engine/envs" } do files.make_folder(dir .. folder) end
 
 local function works(line)
-  local said, status = sh((line:gsub("build/mneme", "'" .. build .. "/mneme'")))
+  local said, status = shell.run(dir, (line:gsub("build/mneme", "'" .. shell.program .. "'")))
   t.eq(status, 0, line .. "\n" .. said)
   return said
 end
