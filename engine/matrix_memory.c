@@ -71,10 +71,9 @@ static void expect_checkpoint(const mn_attention *a, const mn_matrix_kernels *k,
 
 static void ask_token(const mn_attention *a, const mn_tokens *at, int i) {
   if (at->next >= 0) mn_expect(a, at->next + i, at->bh, at->back, false);
-  const float *state = at->state + i * at->each;
-  for (long j = 0; j < at->each; j += 16)
-    if (at->back) __builtin_prefetch(state + j, 0, 2);
-    else __builtin_prefetch(state + j, 1, 2);
+  for (long j = i * at->each; j < (i + 1) * at->each; j += 16)
+    if (at->back) __builtin_prefetch(at->state + j, 0, 2);
+    else __builtin_prefetch(at->state + j, 1, 2);
   if (at->back) mn_expect_grads(a, at->t + i, at->bh);
   else          mn_expect_y(a, at->t + i, at->bh);
 }
