@@ -1,7 +1,9 @@
 /* apart.c -- calls that follow each other, each thread with its share of the copies through all of them.
 ** Acting in eight copies is many small ops.  Where threads share out each of them they meet after each, and
 ** then read rows that another has just made; where each has copies of its own, they meet once for all of
-** them.  Each thread then reads all weights, which pays only where it has several copies for each number of them. */
+** them.  Each thread then reads all weights, which pays only where it has several copies for each number of them.
+** An op that stands alone in every row is handed its copies as if there were no others; one that walks time sees the
+** whole and is told which copies, as it is told which rows. */
 #include "context.h"
 #include "few.h"
 #include "flush.h"
@@ -13,7 +15,8 @@ enum { COPIES = 4 };                            /* of a thread, at least */
 static int copies_of(const mn_command *k) {
   const mn_call *c = k->call;
   const mn_arg *x = &c->in[0];
-  if (c->time != MN_ROWS || !x->timed || x->ndim < 3) return 0;
+  if ((c->time != MN_ROWS && c->time != MN_SCAN) || !x->timed || x->ndim < 3) return 0;
+  if (c->time == MN_SCAN) return x->shape[1];
   for (int i = 0; i < c->n_in + c->n_out; i++) {
     const mn_arg *a = i < c->n_in ? &c->in[i] : &c->out[i - c->n_in];
     if (a->data && a->timed && (a->ndim < 3 || a->shape[1] != x->shape[1])) return 0;
@@ -25,6 +28,11 @@ static int copies_of(const mn_command *k) {
 static mn_call share_of(const mn_command *k, int t, int from, int end) {
   mn_call c = *k->rows;
   mn_bend(k, &c, t, t + 1);
+  if (c.time == MN_SCAN) {
+    c.b0 = from;
+    c.b1 = end;
+    return c;
+  }
   for (int i = 0; i < c.n_in + c.n_out; i++) {
     mn_arg *a = i < c.n_in ? &c.in[i] : &c.out[i - c.n_in];
     if (!a->data || !a->timed) continue;

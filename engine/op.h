@@ -51,6 +51,7 @@ typedef struct mn_call {       /* one use of an op */
   double  option[MN_OPTIONS];
   int     dim[26];             /* sizes bound by the letters A..Z of the signature */
   int     t0, t1;              /* rows t0 .. t1-1 of time are asked for; 0..T for everything */
+  int     b0, b1;              /* of an op that walks time and has `apart`: copies b0 .. b1-1 are; b1 = 0: all */
   mn_time time;                /* the op's; `shape` makes it MN_WHOLE where options or shapes mix rows */
   bool    by_rows;             /* part of a run by rows: more rows will follow or came before */
   unsigned adding;             /* bit i: see mn_adds */
@@ -63,8 +64,8 @@ typedef struct mn_op {
   void (*backward)(mn_call *c);            /* NULL: refused where a gradient is wanted (unless off_tape) */
   int  (*together)(mn_call *const *calls, int n, bool back);   /* the first so many of n calls that follow each other
                                   in a plan, at once, forward or back; 0: one by one.  NULL: always that */
-  double (*apart)(const mn_call *c);       /* copies of a call by rows can be computed apart from each other, by several
-                                  threads at once, with neither scratch nor threads of the op's own: how many
+  double (*apart)(const mn_call *c);       /* copies of a call for one row can be computed apart from each other, by
+                                  several threads at once, with neither scratch nor threads of the op's own: how many
                                   multiplications that is; 0: not these.  NULL: never */
   int  (*shape)(mn_call *c);               /* NULL unless letters do not suffice; 0, or mn_fail() */
   bool off_tape;               /* acts in place on leaves (adam, softmax_sample); in[i].grad is the leaf's gradient */

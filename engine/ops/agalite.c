@@ -87,7 +87,7 @@ static channel channel_of(const agalite *g, int m) {
   return g->all ? published_channel(g->form, g->r, m) : channel_at(g->form, g->r, m);
 }
 
-static int open_call(agalite *g, mn_call *c) {
+static int open_call(agalite *g, const mn_call *c) {
   if (mn_attention_open(&g->a, c, "agalite", 2)) return -1;
   g->form = (int)OPT(c, 0);
   g->r = (int)OPT(c, 1);
@@ -178,8 +178,10 @@ static void waves(const agalite *g, int b, long tau, int n, float *w) {
 }
 
 /* What a call needs of the channels: their waves at each phase, how many each stands for, and a state of zeros. */
-static void make_tables(agalite *g, int which) {
-  float *table = mn_scratch(g->a.c->ctx, which, 2L * g->N + g->M + g->size), *weight = table + 2L * g->N, *zeros = weight + g->M;
+static long tables_size(const agalite *g) { return mn_padded(2L * g->N + g->M + g->size); }
+
+static void make_tables(agalite *g, float *table) {
+  float *weight = table + 2L * g->N, *zeros = weight + g->M;
   for (int p = 0; p < g->N; p++) {
     double angle = 6.283185307179586476925 * p / g->N;
     table[p] = (float)cos(angle);
@@ -334,6 +336,8 @@ static void walk(const agalite *g, int bh, float *state) {
   move_state(g, bh, running, state, room, true);
 }
 
+static long walk_size(const agalite *g) { return 2 * g->size + span_size(g); }
+
 typedef struct heads_job { const agalite *g; float *work; long size; } heads_job;
 
 static void some_head(void *arg, int bh, int worker) {
@@ -341,17 +345,33 @@ static void some_head(void *arg, int bh, int worker) {
   walk(j->g, bh, j->work + worker * j->size);
 }
 
+/* Copies b0 .. b1-1 on the calling thread, in room that nobody else has. */
+enum { ROOM = 1 << 15 };
+
+static void forward_apart(agalite *g, const mn_call *c) {
+  _Alignas(64) float room[ROOM];
+  make_tables(g, room);
+  for (int bh = c->b0 * g->a.H; bh < c->b1 * g->a.H; bh++) walk(g, bh, room + tables_size(g));
+}
+
+static double apart(const mn_call *c) {
+  agalite g;
+  return !open_call(&g, c) && tables_size(&g) + walk_size(&g) <= ROOM ? (double)g.a.B * g.a.H * (double)g.size : 0;
+}
+
 static void forward(mn_call *c) {
   agalite g;
   open_call(&g, c);
-  int H = g.a.H;
-  long size = 2 * g.size + span_size(&g);
-  make_tables(&g, 1);
-  float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
-  const float *tick = c->in[IN_TICK].data;
-  heads_job job = { &g, work, size };
-  mn_team_run(c->ctx, g.a.B * H, some_head, &job);
-  for (int b = 0; b < g.a.B; b++) c->out[OUT_TICK].data[b] = tick[b] + (float)c->t1;
+  const int b0 = c->b0, b1 = c->b1 ? c->b1 : g.a.B;
+  if (c->b1) {
+    forward_apart(&g, c);
+  } else {
+    const long size = walk_size(&g);
+    make_tables(&g, mn_scratch(c->ctx, 1, tables_size(&g)));
+    heads_job job = { &g, mn_scratch(c->ctx, 0, size * mn_threads(c->ctx)), size };
+    mn_team_run(c->ctx, g.a.B * g.a.H, some_head, &job);
+  }
+  for (int b = b0; b < b1; b++) c->out[OUT_TICK].data[b] = c->in[IN_TICK].data[b] + (float)c->t1;
 }
 
 /* Gradients of the products with q, from dy.v_m. */
@@ -454,7 +474,7 @@ static void backward(mn_call *c) {
   long size = back_size(&g);
   int heads = a->B * a->H, most = heads / mn_threads(c->ctx), each = most < 1 ? 1 : most;
   if (each > MOST_SIDE_BY_SIDE) each = MOST_SIDE_BY_SIDE;
-  make_tables(&g, 1);
+  make_tables(&g, mn_scratch(c->ctx, 1, tables_size(&g)));
   float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
   MN_PARALLEL(c->ctx, 12.0 * a->T * a->B * a->H * (double)g.size)
   for (int bh = 0; bh < heads; bh += each)
@@ -479,4 +499,5 @@ const mn_op mn_op_agalite = {
   .forward = forward,
   .backward = backward,
   .shape = shape,
+  .apart = apart,
 };
