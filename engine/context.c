@@ -79,6 +79,15 @@ static int arena_grow(mn_arena *a, size_t bytes) {
   return 0;
 }
 
+/* make check: memory begins as NaN, so that a number read before it was written shows. */
+static void poison(const mn_device *on, void *p, size_t bytes) {
+#ifdef MN_POISON
+  if (on == &mn_cpu) memset(p, 0xFF, bytes);
+#else
+  (void)on, (void)p, (void)bytes;
+#endif
+}
+
 /* After a large array a little is left free: sizes are powers of two more often than not, and rows of several arrays that
 ** begin at the same place of a cache push each other out. */
 enum { LARGE = 1 << 14, SPACE = 13 * ALIGN };
@@ -91,6 +100,7 @@ void *mn_take(mn_ctx *mn, mn_arena *a, size_t bytes, const char *what) {
   void *p = a->base + a->used;
   a->used += bytes;
   if (a->used > a->peak) a->peak = a->used;
+  poison(a->on, p, bytes);
   return p;
 }
 
@@ -316,6 +326,7 @@ float *mn_scratch(mn_ctx *mn, int which, long n) {
       longjmp(mn->unless_scratch, 1);
     }
   }
+  poison(mn->device, *scratch, (size_t)n * sizeof(float));
   return *scratch;
 }
 
