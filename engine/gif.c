@@ -14,8 +14,13 @@ typedef struct box { int from, to, axis; double spread; } box;      /* bins from
 
 static int part(const bin *b, int axis) { return b->key >> (10 - 5 * axis) & 31; }
 
-#define BY(axis) \
-  static int by_##axis(const void *a, const void *b) { return part(a, axis) - part(b, axis); }
+/* No two bins are equal: qsort keeps the order of equal ones where it has memory, and another where it has not. */
+static int compare(const bin *a, const bin *b, int axis) {
+  const int order = part(a, axis) - part(b, axis);
+  return order ? order : a->key - b->key;
+}
+
+#define BY(axis) static int by_##axis(const void *a, const void *b) { return compare(a, b, axis); }
 BY(0)
 BY(1)
 BY(2)

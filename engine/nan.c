@@ -34,13 +34,12 @@ void mn_describe_inputs(const mn_op_entry *e, const mn_call *c, char *text, size
     if (c->in[k].data) describe(text, room, e->sig.in[k].name, &c->in[k]);
 }
 
-/* What of a call is not finite: "input x", "output y", "the gradient of x", or NULL; part: its name.  Outputs that only the
-** op itself reads are rooms that it fills when it needs them. */
+/* What of a call is not finite: "input x", "output y", "the gradient of x", or NULL; part: its name. */
 static const char *what_is_wrong(const mn_op_entry *e, const mn_call *c, bool forward, const char **part) {
   for (int k = 0; k < c->n_in; k++)
     if (c->in[k].data && c->in[k].dtype == MN_F32 && has_nan(c->in[k].data, c->in[k].n)) return *part = e->sig.in[k].name, "input";
   for (int k = 0; forward && k < c->n_out; k++)
-    if ((!k || !e->sig.out[k].no_grad) && c->out[k].dtype == MN_F32 && has_nan(c->out[k].data, c->out[k].n)) return *part = e->sig.out[k].name, "output";
+    if (!mn_is_room(&e->sig, k) && c->out[k].dtype == MN_F32 && has_nan(c->out[k].data, c->out[k].n)) return *part = e->sig.out[k].name, "output";
   for (int k = 0; !forward && k < c->n_in; k++)
     if (c->in[k].grad && has_nan(c->in[k].grad, c->in[k].n)) return *part = e->sig.in[k].name, "the gradient of";
   return NULL;

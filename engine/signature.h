@@ -26,6 +26,10 @@ typedef struct mn_signature {
   mn_option_sig option[MN_OPTIONS];
 } mn_signature;
 
+/* Outputs after the first that carry no gradient are rooms of the op's own, which it fills when it needs them: until then
+** they may hold anything. */
+static inline bool mn_is_room(const mn_signature *s, int output) { return output && s->out[output].no_grad; }
+
 typedef struct mn_op_entry {
   const char *name;
   const struct mn_op *op;
