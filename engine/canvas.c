@@ -184,6 +184,7 @@ int mn_canvas_append(mn_canvas *c, const mn_canvas *from, float x, float y, floa
   if (c == from) return mn_fail(c->ctx, "canvas: appending a canvas to itself");
   if (!(w > 0 && h > 0))
     return mn_fail(c->ctx, "canvas: appending into a box of %g x %g", (double)w, (double)h);
+  if (from->starved) return c->starved = true, mn_fail(c->ctx, "canvas: no memory for all that was drawn");
   if (!from->n_shapes) return 0;
   float box[4];
   mn_canvas_bounds(from, box);
