@@ -143,7 +143,7 @@ learn: all      ## slow tests: do agents still learn?
 ASAN := $(B)-asan
 check: deps-test ## all tests under AddressSanitizer and UBSan, with memory that begins as NaN
 	@$(MAKE) B=$(ASAN) OPT="-O1 -g -fno-omit-frame-pointer" \
-	  CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all -DMN_POISON -ftrivial-auto-var-init=pattern" all test-gpu-programs
+	  CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all -DMN_POISON" all test-gpu-programs
 	@MNEME_BUILD=$(abspath $(ASAN)) ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 MNEME_TEST_LIMIT=3600 \
 	  LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) luajit tests/run.lua $(TESTS)
 
