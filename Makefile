@@ -150,7 +150,7 @@ check: deps-test ## all tests under AddressSanitizer and UBSan, with memory that
 # The engine by clang, looked at by libFuzzer and both sanitizers; what inputs it finds stay in build-fuzz/corpus.  What
 # C compares is not traced: that took most of the time, and no reader in C waits for a number that is hard to guess.
 FUZZ    := $(B)-fuzz
-TARGET  := config image json map ops overrides restore safetensors text trajectory
+TARGET  := config image json map ops overrides restore safetensors signatures text trajectory
 SECONDS := 60
 fuzz: deps-test all ## everything that reads bytes, a minute each (TARGET=trajectory SECONDS=3600: one of them, for an hour)
 	@$(MAKE) B=$(FUZZ) CC="$(FUZZ_CC)" OPT="-O1 -g -fno-omit-frame-pointer" \

@@ -12,36 +12,29 @@
 static mn_op_entry table[MN_N_OPS];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void malformed(const char *op, const char *at) {     /* our own mistake: say which and stop */
-  fprintf(stderr, "mneme: the signature of op %s is malformed at \"%s\"\n", op, at);
-  abort();
-}
-
 static const char *blanks(const char *s) { while (*s == ' ' || *s == '\n') s++; return s; }
 
-/* One "~name?[A,B,...]:domain". */
-static const char *read_arg(const char *op, const char *s, mn_arg_sig *a) {
-  const char *start = s;
+/* One "~name?[A,B,...]:domain", and blanks; NULL: it is none. */
+static const char *read_arg(const char *s, mn_arg_sig *a) {
   size_t n = 0;
   if (*s == '~') a->no_grad = true, s++;
   while (isalnum((unsigned char)*s) || *s == '_' || *s == '\'') {
-    if (n + 1 >= sizeof a->name) malformed(op, start);
+    if (n + 1 >= sizeof a->name) return NULL;
     a->name[n++] = *s++;
   }
   if (*s == '?') a->optional = true, s++;
-  if (!n || *s != '[') malformed(op, start);
+  if (!n || *s != '[') return NULL;
   for (n = 0, s++; *s && *s != ']'; s++) {
     if (*s == ',' || *s == ' ') continue;
-    if (n > MN_AXES) malformed(op, start);
-    if (*s == '.') s += 2;
-    else if (!isupper((unsigned char)*s) && !isdigit((unsigned char)*s) && *s != MN_ANY && *s != MN_FREE)
-      malformed(op, start);
+    if (n > MN_AXES) return NULL;
+    if (!strncmp(s, "...", 3)) s += 2;
+    else if (!isupper((unsigned char)*s) && !isdigit((unsigned char)*s) && *s != MN_ANY && *s != MN_FREE) return NULL;
     a->axis[n++] = *s;
   }
-  if (*s++ != ']') malformed(op, start);
+  if (*s++ != ']') return NULL;
   if (*s == ':')
     for (n = 0, s++; isalnum((unsigned char)*s) || *s == '<'; s++) {
-      if (n + 1 >= sizeof a->domain) malformed(op, start);
+      if (n + 1 >= sizeof a->domain) return NULL;
       a->domain[n++] = *s;
     }
   a->dtype = !strcmp(a->domain, "bit") || !strcmp(a->domain, "u8") ? MN_U8
@@ -50,37 +43,44 @@ static const char *read_arg(const char *op, const char *s, mn_arg_sig *a) {
   return blanks(s);
 }
 
-static const char *read_option(const char *op, const char *s, mn_option_sig *o) {
-  const char *start = s;
+/* One "name=1e-5" or "name=a|b|c", and blanks; NULL: it is none. */
+static const char *read_option(const char *s, mn_option_sig *o) {
   size_t n = 0;
-  while (*s && *s != '=' && *s != ' ') { if (n + 1 >= sizeof o->name) malformed(op, start); o->name[n++] = *s++; }
-  if (*s++ != '=') malformed(op, start);
+  while (*s && *s != '=' && *s != ' ') {
+    if (n + 1 >= sizeof o->name) return NULL;
+    o->name[n++] = *s++;
+  }
+  if (*s++ != '=') return NULL;
   char *end;
   o->value = strtod(s, &end);
   if (end != s && (*end == ' ' || !*end)) return blanks(end);
   for (n = 0, o->value = 0; *s && *s != ' '; s++) {
-    if (n + 1 >= sizeof o->words) malformed(op, start);
+    if (n + 1 >= sizeof o->words) return NULL;
     o->words[n++] = *s;
   }
   return blanks(s);
 }
 
-static void read_signature(const char *op, const char *s, mn_signature *g) {
-  s = blanks(s);
-  while (*s && strncmp(s, "->", 2)) {
-    if (g->n_in == MN_INPUTS) malformed(op, s);
-    s = read_arg(op, s, &g->in[g->n_in++]);
+const char *mn_read_signature(const char *s, mn_signature *g) {
+  const char *at = blanks(s);
+  while (*at && strncmp(at, "->", 2)) {
+    const char *next = g->n_in < MN_INPUTS ? read_arg(at, &g->in[g->n_in++]) : NULL;
+    if (!next) return at;
+    at = next;
   }
-  s = blanks(*s ? s + 2 : s);
-  while (*s && *s != '|') {
-    if (g->n_out == MN_OUTPUTS) malformed(op, s);
-    s = read_arg(op, s, &g->out[g->n_out++]);
+  at = blanks(*at ? at + 2 : at);
+  while (*at && *at != '|') {
+    const char *next = g->n_out < MN_OUTPUTS ? read_arg(at, &g->out[g->n_out++]) : NULL;
+    if (!next) return at;
+    at = next;
   }
-  if (*s == '|') s = blanks(s + 1);
-  while (*s) {
-    if (g->n_options == MN_OPTIONS) malformed(op, s);
-    s = read_option(op, s, &g->option[g->n_options++]);
+  if (*at == '|') at = blanks(at + 1);
+  while (*at) {
+    const char *next = g->n_options < MN_OPTIONS ? read_option(at, &g->option[g->n_options++]) : NULL;
+    if (!next) return at;
+    at = next;
   }
+  return NULL;
 }
 
 static void read_all(void) {
@@ -89,7 +89,10 @@ static void read_all(void) {
     table[i].op = mn_op_list[i].op;
     table[i].kernel = (mn_kernel){ .forward = table[i].op->forward, .backward = table[i].op->backward,
                                     .together = table[i].op->together, .apart = table[i].op->apart };
-    read_signature(table[i].name, table[i].op->sig, &table[i].sig);
+    const char *wrong = mn_read_signature(table[i].op->sig, &table[i].sig);
+    if (!wrong) continue;
+    fprintf(stderr, "mneme: the signature of op %s is malformed at \"%s\"\n", table[i].name, wrong);    /* our own mistake */
+    abort();
   }
 }
 

@@ -37,6 +37,9 @@ typedef struct mn_op_entry {
   mn_signature sig;
 } mn_op_entry;
 
+/* Read a signature as op.h describes it into *g, which is all zeros; NULL, or where it is malformed. */
+const char *mn_read_signature(const char *s, mn_signature *g);
+
 mn_op_entry *mn_ops_all(int *n);                 /* every op with its signature read */
 const mn_op_entry *mn_entry_of(const mn_op *op); /* one of them */
 

@@ -1,7 +1,7 @@
 -- pairs.lua -- pairs() that comes to every key once.  LuaJIT has an instruction of its own for loops over its `next`; where
--- it gives up compiling such a loop that is under way, the loop ends early, or never (LuaJIT's issues 744, 827 and 1510;
--- Debian 12 has the first two, and every release so far the third).  This one's `next` is another function, which that
--- instruction does not take; what it is compiled to finds the key again each time.
+-- it gives up compiling such a loop that is under way, the loop ends early, or never (LuaJIT's issues 744, 827 and 1510):
+-- with Debian 12's it does both.  This one's `next` is another function, which that instruction does not take; what it is
+-- compiled to finds the key again each time.
 local next = next
 
 local function following(t, key) return next(t, key) end

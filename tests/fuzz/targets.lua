@@ -136,7 +136,14 @@ target("text", function(_, bytes)
   corpus.words(text, function(word) if word == "" then error "an empty word" end end)
 end)
 
--- ---- ops: their signatures against whatever shapes come ----
+-- ---- ops: their signatures, and those against whatever shapes come ----
+
+ffi.cdef "const char *mn_read_signature(const char *s, void *signature);"
+local read_into = ffi.new "uint8_t[8192]"                 -- mn_signature has some 3,000
+target("signatures", function(data)
+  ffi.fill(read_into, 8192)
+  C.mn_read_signature(ffi.cast("const char *", data), read_into)
+end)
 
 local dtypes = { "f32", "i32", "u8" }
 local function dtype_of(domain)
