@@ -18,7 +18,7 @@
 enum { CODE, PAPER, COSSIN, RANDOM_SIGN };
 enum { IN_TICK = IN_STATE, IN_VS, IN_KS, IN_S, IN_COPY };
 enum { OUT_Y, OUT_VS, OUT_KS, OUT_S, OUT_TICK, OUT_SAVED };
-enum { L = MN_CHUNK, HEADER = 16, MOST_R = 4096 };
+enum { L = MN_CHUNK, HEADER = 16, MOST_R = 4096, ROOM = 1 << 15 };      /* ROOM: floats for one token, on a stack */
 
 typedef struct channel {
   int  step;                     /* omega_m tau = 2 pi (step * tau mod period) / period */
@@ -346,8 +346,6 @@ static void some_head(void *arg, int bh, int worker) {
 }
 
 /* Copies b0 .. b1-1 on the calling thread, in room that nobody else has. */
-enum { ROOM = 1 << 15 };
-
 static void forward_apart(agalite *g, const mn_call *c) {
   _Alignas(64) float room[ROOM];
   make_tables(g, room);
@@ -362,16 +360,14 @@ static double apart(const mn_call *c) {
 static void forward(mn_call *c) {
   agalite g;
   open_call(&g, c);
-  const int b0 = c->b0, b1 = c->b1 ? c->b1 : g.a.B;
   if (c->b1) {
     forward_apart(&g, c);
   } else {
-    const long size = walk_size(&g);
     make_tables(&g, mn_scratch(c->ctx, 1, tables_size(&g)));
-    heads_job job = { &g, mn_scratch(c->ctx, 0, size * mn_threads(c->ctx)), size };
+    heads_job job = { &g, mn_scratch(c->ctx, 0, walk_size(&g) * mn_threads(c->ctx)), walk_size(&g) };
     mn_team_run(c->ctx, g.a.B * g.a.H, some_head, &job);
   }
-  for (int b = b0; b < b1; b++) c->out[OUT_TICK].data[b] = c->in[IN_TICK].data[b] + (float)c->t1;
+  for (int b = c->b0; b < (c->b1 ? c->b1 : g.a.B); b++) c->out[OUT_TICK].data[b] = c->in[IN_TICK].data[b] + (float)c->t1;
 }
 
 /* Gradients of the products with q, from dy.v_m. */
