@@ -5,8 +5,7 @@ local t = require "tests.harness"
 local mn = require "mneme"
 local shell = require "tests.shell"
 
-local root = require("lfs").currentdir() .. "/"
-local build = shell.program:match "^(.*)/"
+local root, build = shell.root, shell.build
 
 local limit = 0.4 * (tonumber(os.getenv "MNEME_TEST_LIMIT") or 900)    -- of what this file may take: the note then says what hung
 

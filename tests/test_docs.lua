@@ -5,7 +5,7 @@ local files = require "mneme.files"
 local lfs = require "lfs"
 local shell = require "tests.shell"
 
-local root = require("mneme.find").root
+local root = shell.root
 
 -- A folder for the pages that need the program alone.
 local dir = shell.folder()
@@ -18,7 +18,7 @@ local tree, other
 local function copied_tree()
   if tree then return not other and tree, other end
   tree = shell.folder()
-  local said, status = shell.run(shell.root, ("cp -a engine lua gpu scenes experiments tests bindings Makefile '%s' && "
+  local said, status = shell.run(root, ("cp -a engine lua gpu scenes experiments tests bindings Makefile '%s' && "
     .. "mkdir '%s/build' && cd '%s' && cp -a engine lua scenes *.so mneme flags registry.h '%s/build'"):format(tree, tree, shell.build, tree))
   if status ~= 0 then other = said return nil, other end
   local flags = files.read(tree .. "/build/flags")

@@ -70,7 +70,7 @@ t.test("what measures and does not train lives: a cell of each, and its numbers 
   for _, name in ipairs(find.keys(tiny)) do
     local spec = script.survey(path_of(name), {}).spec
     local said, status = shell.mneme(here, ("sweep %s quick=1 seeds=1 estimate=0 run=%s %s"):format(
-      require("lfs").currentdir() .. "/" .. path_of(name), name, tiny[name]))
+      shell.absolute(path_of(name)), name, tiny[name]))
     t.eq(status, 0, name .. ": " .. said)
     local c = folder.load(here .. "/" .. name).cells[1]
     local series = {}

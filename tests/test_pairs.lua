@@ -6,7 +6,7 @@ require "mneme"
 t.test("pairs: a loop within a loop comes to all keys, 100,000 times", function()
   local inner, wrong = { 1, 2, 3 }, 0
   local outer = { p = inner, q = inner, r = inner, s = inner, u = inner, v = inner }
-  local function leave(...) for _ = 1, 50 do end return ... end          -- what has a vararg is compiled on its own
+  local function leave(...) for _ = 1, 50 do end return ... end          -- ends whatever is being compiled
   for _ = 1, 100000 do
     leave()
     local n = 0
