@@ -12,7 +12,7 @@
 
 typedef int cudaError_t;
 enum {
-  cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2,
+  cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorInvalidDevice = 101,
   cudaErrorLaunchFailure = 719, cudaErrorStreamCaptureUnsupported = 900
 };
 enum cudaMemcpyKind {

@@ -184,6 +184,14 @@ inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
   return cudaSuccess;
 }
 
+/* Each process has one GPU of its own; all have the same one where EMU_ONE_GPU is set. */
+struct cudaDeviceProp { struct { char bytes[16]; } uuid; };
 inline cudaError_t cudaGetDeviceCount(int *n) { *n = 1; return cudaSuccess; }
 inline cudaError_t cudaGetDevice(int *id) { *id = 0; return cudaSuccess; }
+inline cudaError_t cudaSetDevice(int id) { return id ? cudaErrorInvalidDevice : cudaSuccess; }
+inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *about, int) {
+  *about = {};
+  snprintf(about->uuid.bytes, sizeof about->uuid.bytes, "%d", getenv("EMU_ONE_GPU") ? 0 : (int)getpid());
+  return cudaSuccess;
+}
 #define CUDART_VERSION 13000

@@ -1,39 +1,7 @@
-/* optimise.cu -- ranks_mean grad_norm adam: what is done to all leaves of a model.  A model has dozens of them, most of
-** them small, so one launch takes as many calls as stand one after another: a table says where the numbers
-** of each are, and blocks are handed out over all of them. */
-#include "ranks.cuh"
+/* optimise.cu -- grad_norm adam: what is done to all leaves of a model.  One launch takes as many calls as stand one
+** after another. */
+#include "leaves.cuh"
 #include "totals.cuh"
-
-enum { TABLE = 48, SHARE = 16 * CU_THREADS };       /* leaves of a launch; numbers of a block */
-
-struct Leaf {
-  float *w, *m, *v;
-  const float *g;
-  long n;
-  int first;                                        /* its first block */
-};
-
-struct Leaves {
-  Leaf at[TABLE];
-  int n = 0, blocks = 0;
-
-  void add(const mn_call *c) {
-    Leaf l = { c->in[0].data, NULL, NULL, c->in[0].grad, c->in[0].n, blocks };
-    if (c->n_in > 4) l.m = c->in[1].data, l.v = c->in[2].data;
-    blocks += (int)cu_parts(l.n, SHARE);
-    at[n++] = l;
-  }
-};
-
-/* The leaf of a block; the numbers from .. end-1 of it are the block's. */
-static __device__ Leaf leaf_of(const Leaves &all, int block, long *from, long *end, int *number) {
-  int i = 0;
-  while (i + 1 < all.n && all.at[i + 1].first <= block) i++;
-  *from = (long)(block - all.at[i].first) * SHARE;
-  *end = cu_min(*from + SHARE, all.at[i].n);
-  *number = i;
-  return all.at[i];
-}
 
 /* ---- grad_norm ---- */
 
@@ -160,12 +128,3 @@ static int adam_together(mn_call *const *calls, int n, bool back) {
 static void adam_forward(mn_call *c) { adam_together(&c, 1, false); }
 
 MN_KERNEL_TOGETHER(adam, adam_forward, NULL, adam_together)
-
-/* ---- ranks_mean ---- */
-
-static void ranks_mean_forward(mn_call *c) {
-  float *g = c->in[0].grad;
-  if (mn_ranks() > 1) cu_ranks_mean(g, g ? (double)c->in[0].n : 0, OPT(c, 0) != 0);
-}
-
-MN_KERNEL(ranks_mean, ranks_mean_forward, NULL)

@@ -6,6 +6,7 @@
 ** and costs nothing before it is claimed.  Managed memory would spill into the host's when the
 ** device is full and make everything slow, so that is refused. */
 #include <stdio.h>
+#include <stdlib.h>
 #include "kernel.cuh"
 
 static char last_error[512];
@@ -28,9 +29,13 @@ void cu_fail(const char *what, const char *why) {
 static int open_device() {
   int n = 0;
   if (check(cudaGetDeviceCount(&n), "looking for a GPU")) return -1;
-  if (n > 0) return 0;
-  snprintf(last_error, sizeof last_error, "no GPU on this machine");
-  return -1;
+  if (n < 1) {
+    snprintf(last_error, sizeof last_error, "no GPU on this machine");
+    return -1;
+  }
+  /* Ranks on one machine take its GPUs in turn (Open MPI says which of them this is). */
+  const char *neighbour = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+  return mn_ranks() > 1 && neighbour ? check(cudaSetDevice(atoi(neighbour) % n), "taking a GPU") : 0;
 }
 
 /* ---- memory ---- */

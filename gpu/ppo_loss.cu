@@ -89,7 +89,7 @@ static Pieces pieces_of(const mn_call *c) {
   p.shared = shared;
   for (int k = 0; k < 2; k++) {
     CU_LAUNCH(share, 1, CU_THREADS, CU_TEAM_SHARED, MN_STREAM, p, k == 1);
-    cu_ranks_sum(shared + k, 1);
+    cu_ranks_sum(c->ctx, 2, shared + k, 1);
   }
   return p;
 }

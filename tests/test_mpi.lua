@@ -281,7 +281,7 @@ end)
 
 -- What ranks exchange while a plan is replayed: as graphs of a device, and on the CPU.
 files.write(folder .. "/exchange.lua", { [[
-local mn = require "mneme"
+local ffi, mn = require "ffi", require "mneme"
 local cfg = mn.config { out = "" }
 local rank = require("mneme.ranks").rank
 local function leaf(grad, ...)
@@ -301,36 +301,68 @@ local update = mn.plan(function()
   return loss
 end)
 local out = assert(io.open(cfg.out .. rank, "w"))
+local plugin
+if cfg.device == "emu" then
+  ffi.cdef "const char *mn_emu_listen(int on);"
+  plugin = ffi.load(require("mneme.engine").build .. "/libmneme_emu.so")
+  plugin.mn_emu_listen(1)
+end
 for _ = 1, 4 do
   optimiser:tick()
   local loss = update()
   given.advantages:data()[rank] = given.advantages:data()[rank] + 1
   out:write(loss:item(), "\n")
 end
-for _, p in ipairs { logits, values } do for k = 0, p:size() - 1 do out:write(p:data()[k], "\n") end end
+for _, p in ipairs { logits, values } do for k = 0, p:size() - 1 do out:write(("%.9g\n"):format(p:data()[k])) end end
 out:close()
+if plugin then
+  local heard, by_nccl = ffi.string(plugin.mn_emu_listen(0)), 0
+  for _ in heard:gmatch "nccl\n" do by_nccl = by_nccl + 1 end
+  print("messages by NCCL: " .. by_nccl)
+end
 ]] })
 
-t.test("ranks on a device exchange what ranks on CPUs do", function()
+-- emu: each rank has an emulated GPU of its own, and an emulated NCCL.
+t.test("ranks on GPUs exchange what ranks on CPUs do, by NCCL or, where they share a GPU, by the host: the same bits", function()
   need_mpi()
-  local plugin = io.open(engine.build .. "/libmneme_emu.so")
-  if not plugin then t.skip "there is no emulated device" end
-  plugin:close()
-  local function numbers(device, rank)
+  if not files.is_file(engine.build .. "/libmneme_emu.so") then t.skip "there is no emulated device" end
+  local function lived(n, device, name, environment)
+    local said, status = shell.run(folder, environment .. " " .. (MPIRUN:gsub("s.lua %%s", "exchange.lua device=%%s out=%%s-")):format(n,
+      shell.program, device, name))
+    t.eq(status, 0, said)
+    return tonumber(said:match "messages by NCCL: (%d+)")
+  end
+  local function numbers(name, rank)
     local list = {}
-    for line in files.read(("%s/%s-%d"):format(folder, device, rank)):gmatch "%S+" do list[#list + 1] = tonumber(line) end
+    for line in files.read(("%s/%s-%d"):format(folder, name, rank)):gmatch "%S+" do list[#list + 1] = tonumber(line) end
     return list
   end
-  for _, device in ipairs { "cpu", "emu" } do
-    local said, status = shell.run(folder, (MPIRUN:gsub("s.lua %%s", "exchange.lua device=%%s out=%%s-")):format(2, shell.program, device, device))
-    t.eq(status, 0, said)
+  for _, n in ipairs { 2, 3 } do
+    lived(n, "cpu", "cpu", "")
+    t.eq(lived(n, "emu", "host", "EMU_ONE_GPU=1"), 0)
+    -- Two sums forward and back; the stretches, the means: leaf by leaf in the first update, of all leaves in the others.
+    t.eq(lived(n, "emu", "emu", ""), (4 + 2 * 2) + 3 * (4 + 2))
+    for rank = 0, n - 1 do
+      local want, got = numbers("cpu", rank), numbers("emu", rank)
+      t.eq(#want, 4 + 75)
+      for k, x in ipairs(want) do t.near(got[k], x, TOLERANCE, ("rank %d, number %d"):format(rank, k)) end
+      t.ok(bytes("emu-" .. rank) == bytes("host-" .. rank), "NCCL and the host give other bits")
+    end
+    for k = 5, 79 do t.eq(numbers("emu", 0)[k], numbers("emu", 1)[k]) end
   end
-  for rank = 0, 1 do
-    local want, got = numbers("cpu", rank), numbers("emu", rank)
-    t.eq(#want, 4 + 75)
-    for k, x in ipairs(want) do t.near(got[k], x, TOLERANCE, ("rank %d, number %d"):format(rank, k)) end
+end)
+
+t.test("two ranks with an emulated GPU each are one process on a CPU", function()
+  need_mpi()
+  if not files.is_file(engine.build .. "/libmneme_emu.so") then t.skip "there is no emulated device" end
+  for i, learner in ipairs { "a2c", "ppo" } do
+    local words = ("learner=%s steps=512 "):format(learner)
+    fine(1, words .. "run=cpu" .. i)
+    fine(2, words .. "device=emu run=gpus" .. i)
+    same_checkpoints("gpus" .. i, "cpu" .. i)
+    same_logs("gpus" .. i, "cpu" .. i)
+    t.ok(bytes("gpus" .. i .. "-0") == bytes("gpus" .. i .. "-1"), "the ranks' parameters differ")
   end
-  for k = 5, 79 do t.eq(numbers("emu", 0)[k], numbers("emu", 1)[k]) end
 end)
 
 t.test("without mpirun there is one rank, and means over it change nothing", function()

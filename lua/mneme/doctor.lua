@@ -48,6 +48,7 @@ local function parts()
     { "disk", writable and free and ("%.1f GiB free here"):format(free / 2 ^ 20), "cd to a folder that you may write to", "runs are kept there" },
     { "open files", output "sh -c 'ulimit -n'" },
     { "gpu", gpu ~= "" and gpu or nil, "an NVIDIA GPU with its driver, and `make gpu`", "device=cuda" },
+    { "nccl", loads "libnccl.so.2" and "found" or nil, "NVIDIA's libnccl2", "ranks with a GPU each, without the host between them" },
     { "pictures", view and "found", "make, after apt-get install libsdl2-dev libfreetype-dev", "views, films, pictures" },
     { "font", painted and "found", apt "fonts-dejavu-core" .. ", or MNEME_FONT=FILE.ttf", "views, films, pictures" },
     { "display", display, "a desktop, ssh -X, or out=FILE", "windows" },

@@ -1,6 +1,7 @@
 /* host.cpp -- the host's side of the emulation: when work is done, what the host may touch, graphs, and
 ** products of matrices.  Mistakes are planted here, too.  Prints "ok NAME" or "FAIL NAME: why". */
 #include "../../gpu/gemm.cu"
+#include "nccl.cuh"
 #include "emu_check.h"
 #include "fatal.h"
 
@@ -159,9 +160,50 @@ static void precision(const char *name, cublasComputeType_t mode, double least, 
   }
 }
 
+/* ---- ranks ---- */
+
+/* Of one rank, which talks to itself: n numbers are sent, `wanted` waited for. */
+static ncclResult_t to_itself(ncclComm_t comm, const float *from, float *to, size_t n, size_t wanted) {
+  ncclGroupStart();
+  const ncclResult_t sent = ncclSend(from, n, ncclFloat, 0, comm, MN_STREAM);
+  const ncclResult_t received = ncclRecv(to, wanted, ncclFloat, 0, comm, MN_STREAM);
+  ncclGroupEnd();
+  return sent ? sent : received;
+}
+
+static void ranks() {
+  const std::vector<float> told = { 1, 2, 3, 4 };
+  Device<float> x(told), y(4);
+  ncclUniqueId id;
+  ncclComm_t comm = nullptr;
+  emu::machine().quiet = true;
+  cudaStreamBeginCapture(MN_STREAM, cudaStreamCaptureModeThreadLocal);
+  ncclGetUniqueId(&id);
+  const bool refused = ncclCommInitRank(&comm, 1, id, 0) != ncclSuccess;
+  cudaGraph_t graph;
+  cudaStreamEndCapture(MN_STREAM, &graph);
+  cudaGraphDestroy(graph);
+  expect("catches ranks that meet while a graph is captured", refused && errors().find("ranks meet while") != std::string::npos);
+  expect("a rank joins itself", ncclCommInitRank(&comm, 1, id, 0) == ncclSuccess && clean());
+  expect("a message arrives", !to_itself(comm, x.at, y.at, 4, 4) && y.read() == told && clean());
+  to_itself(comm, x.at, y.at, 4, 3);
+  expect("catches a message of another length", errors().find("sends 16 bytes to rank 0, which waits for 12") != std::string::npos);
+  expect("catches a message past the end of memory", to_itself(comm, x.at, y.at, 5, 5) == ncclInvalidArgument
+         && errors().find("not the device's") != std::string::npos);
+  expect("catches host memory", to_itself(comm, told.data(), y.at, 4, 4) == ncclInvalidArgument
+         && errors().find("not the device's") != std::string::npos);
+  expect("catches a message outside of a group", ncclSend(x.at, 4, ncclFloat, 0, comm, MN_STREAM) == ncclInvalidUsage
+         && errors().find("waits for ever") != std::string::npos);
+  expect("what is gathered may be there already", !ncclAllGather(x.at, x.at, 4, ncclFloat, comm, MN_STREAM) && clean());
+  expect("catches a part that is gathered into another's place", ncclAllGather(x.at, x.at + 1, 3, ncclFloat, comm, MN_STREAM)
+         == ncclInvalidArgument && errors().find("overlaps") != std::string::npos);
+  emu::machine().quiet = false;
+}
+
 int main() {
   waiting();
   graphs();
+  ranks();
   mn_ctx *mn = mn_ctx_new("cpu", 1);
   mn_call c = {};
   c.ctx = mn;
