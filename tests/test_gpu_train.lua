@@ -23,7 +23,7 @@ local function mneme(words) return shell.mneme(dir, words:find "^check" and word
 local function trained(words, name)
   local said, status = mneme(("run train.lua run=%s %s"):format(name, words))
   t.eq(status, 0, said)
-  return safetensors.load(("%s/%s/checkpoints/step-%s.safetensors"):format(dir, name, words:match "steps=(%d+)" or 36)).tensors
+  return safetensors.load(("%s/%s/checkpoints/step-%s.safetensors"):format(dir, name, words:match "%f[%w_]steps=(%d+)" or 36)).tensors
 end
 
 -- To within a part of the largest number; what began as zeros has gone some steps of the learning rate, about 0.01.
@@ -57,6 +57,29 @@ end
 t.test("gpu: updates by PPO are the CPU's", function()
   compare(trained("learner=ppo device=emu", "ppo-emu"), trained("learner=ppo", "ppo-cpu"), 2e-5)
 end)
+
+-- How far a first update's gradient (of which Adam then holds a part) is from another, as a part of its length.
+local function distance(there, here)
+  local off, length = 0, 0
+  for name, want in pairs(here) do
+    for k = 0, name:find "^adam%.m" and want:size() - 1 or -1 do
+      off, length = off + (there[name]:data()[k] - want:data()[k]) ^ 2, length + want:data()[k] ^ 2
+    end
+  end
+  return math.sqrt(off / length)
+end
+
+-- tf32 rounds by up to 2^-11, bf16 by up to 2^-9; what else is not cuBLAS's stays as it is.
+for name, words in pairs(cores) do
+  t.test("gpu: an update of " .. name .. " in tf32 is within 1e-3 of float32's, one in bf16 within 1e-2, and neither is float32's", function()
+    local wider = words:gsub("d_model=6", "d_model=16"):gsub("d_head=4", "d_head=8") .. " hidden=16 num_envs=4 num_steps=32 steps=128 device=emu"
+    local whole = trained(wider, name .. "-fp32")
+    local tf32 = distance(trained(wider .. " precision=tf32", name .. "-tf32"), whole)
+    local bf16 = distance(trained(wider .. " precision=bf16", name .. "-bf16"), whole)
+    t.ok(1e-5 < tf32 and tf32 < 1e-3, ("tf32 is off by %.2g"):format(tf32))
+    t.ok(2 * tf32 < bf16 and bf16 < 1e-2, ("bf16 is off by %.2g"):format(bf16))
+  end)
+end
 
 t.test("gpu: a run goes on on the other device", function()
   local whole = trained("steps=72", "whole")
