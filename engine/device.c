@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "context.h"
 #include "copies.h"
 #include "device.h"
 #include "signature.h"
@@ -23,6 +24,13 @@ static int plugin_path(char *path, size_t n, const char *name) {
   const int folder = slash ? (int)(slash - here.dli_fname) : 1;
   int used = snprintf(path, n, "%.*s/libmneme_%s.so", folder, slash ? here.dli_fname : ".", name);
   return used < 0 || (size_t)used >= n ? -1 : 0;
+}
+
+static _Thread_local int stream;       /* in use */
+
+int mn_set_stream(mn_ctx *mn, int k) {
+  stream = k;
+  return mn && mn->device->stream ? mn_did(mn, mn->device->stream(k)) : 0;
 }
 
 int mn_device_open(mn_ctx *mn, const char *name, mn_device **out) {
@@ -49,7 +57,7 @@ int mn_device_open(mn_ctx *mn, const char *name, mn_device **out) {
                    name, name, make);
   }
   d->library = library;
-  if (d->open()) return mn_fail(mn, "device=%s: %s", name, d->error());
+  if (d->open() || (d->stream && d->stream(stream))) return mn_fail(mn, "device=%s: %s", name, d->error());
   *out = d;
   return 0;
 }

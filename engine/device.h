@@ -16,8 +16,8 @@ typedef struct mn_kernel {       /* same contract as mn_op's, with the device's 
   double (*apart)(const mn_call *c);
 } mn_kernel;
 
-/* Work is done in the order in which it is asked for, some time before `wait` returns.  Memory of
-** `reserve` and `zeros` is the host's, too, between a `wait` and the next work. */
+/* Work of a stream is done in the order in which it is asked for, some time before `wait` returns.  Memory of
+** `reserve` and `zeros` is the host's, too, between a `wait` and the next work of the stream that uses it. */
 typedef struct mn_device {
   const char *name;
   size_t call_bytes;             /* sizeof(mn_call) it was built with: another one is refused */
@@ -35,7 +35,8 @@ typedef struct mn_device {
   int   (*copy)(void *to, const void *from, size_t bytes);           /* both the device's */
   int   (*zero)(void *p, size_t bytes);
   int   (*add)(float *to, const float *from, long n);  /* to += from */
-  int   (*wait)(void);           /* until all work is done; -1: some of it failed */
+  int   (*wait)(void);           /* until all work of the stream is done; -1: some of it failed */
+  int   (*stream)(int k);        /* work that follows keeps the order of stream k, beside others; NULL: there is one */
   int   (*capture)(void);        /* work that follows is not done but kept; NULL: the device keeps none */
   void *(*captured)(void);       /* that is all: a graph; NULL: something in it cannot be kept */
   int   (*launch)(void *graph);  /* do all of it */

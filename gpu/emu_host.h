@@ -29,6 +29,7 @@ struct Region {
   char *pages;
   size_t page_bytes, bytes;
   bool managed;
+  int stream;                    /* whose work closes it to the host, if managed */
   size_t known;                  /* of so many bytes something has been made */
   bool open;
 };
@@ -37,18 +38,27 @@ inline std::map<char *, Region> &regions() {                /* by first byte */
   return r;
 }
 
-/* The order of all work: one stream.  While it is captured, work goes into a graph instead. */
+/* Work keeps the order of its stream.  While that is captured, it goes into a graph instead.  Of several streams one is
+** in use at a time (cu_streams): new managed memory is that one's, and no other's work closes it. */
 typedef std::function<void()> Work;
 struct Stream {
   std::vector<Work> pending;     /* launched, not run yet */
   std::vector<Work> *capture = nullptr;
+  bool waited_for() const { return pending.empty() && !capture; }
+};
+struct Gpu {
+  std::map<int, Stream> streams;
+  int stream = 0;                /* in use */
+  int most_busy = 0;             /* streams that had work at a time */
   bool listening = false;
   std::string done;              /* while listening: the name of each piece of work that has run, a line each */
   size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * PAGE, used = 0;  /* bytes that the GPU has */
-  Stream() { if (const char *bytes = getenv("EMU_MEMORY")) memory = strtoull(bytes, nullptr, 10); }
+  Gpu() { if (const char *bytes = getenv("EMU_MEMORY")) memory = strtoull(bytes, nullptr, 10); }
 };
-inline Stream &stream() { static Stream s; return s; }
-inline bool waited_for() { return stream().pending.empty() && !stream().capture; }
+inline Gpu &gpu() { static Gpu g; return g; }
+inline Stream &stream() { return gpu().streams[gpu().stream]; }
+inline bool waited_for() { return stream().waited_for(); }
+inline bool for_host_now(const Region &r) { return r.managed && gpu().streams[r.stream].waited_for(); }
 
 /* The region that holds `p`, or the last one before it. */
 inline Region *region_near(const void *p, const char **first) {
@@ -74,13 +84,13 @@ inline void protect(Region &r, bool open) {
   r.open = open;
 }
 inline void protect_managed(bool open) {
-  for (auto &[first, r] : regions()) if (r.managed) protect(r, open);
+  for (auto &[first, r] : regions()) if (r.managed && r.stream == gpu().stream) protect(r, open);
 }
 
 /* All of it is open while one of these lives. */
 struct Opened {
   Opened() { for (auto &[first, r] : regions()) protect(r, true); }
-  ~Opened() { for (auto &[first, r] : regions()) protect(r, r.managed && waited_for()); }
+  ~Opened() { for (auto &[first, r] : regions()) protect(r, for_host_now(r)); }
 };
 
 /* Only what is safe in a handler; then the fault strikes again, with the handler gone. */
@@ -130,8 +140,8 @@ inline void know(char *first, Region &r, size_t end) {
   if (end <= r.known) return;
   protect(r, true);
   wmemset((wchar_t *)(first + r.known / 4 * 4), (wchar_t)NAN_BITS, (end - r.known / 4 * 4 + 3) / 4);
-  protect(r, r.managed && waited_for());
-  stream().used += end - r.known;
+  protect(r, for_host_now(r));
+  gpu().used += end - r.known;
   r.known = end;
 }
 
@@ -142,13 +152,13 @@ inline cudaError_t allocate(void **out, size_t bytes, bool managed) {
   *out = nullptr;
   if (in_capture("memory is allocated")) return cudaErrorStreamCaptureUnsupported;
   if (!bytes || page_bytes < bytes) return cudaErrorInvalidValue;
-  if (!managed && bytes > stream().memory - std::min(stream().memory, stream().used))
+  if (!managed && bytes > gpu().memory - std::min(gpu().memory, gpu().used))
     return cudaErrorMemoryAllocation;
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void *p = mmap(nullptr, page_bytes + PAGE, PROT_NONE, flags, -1, 0);
   if (p == MAP_FAILED) return cudaErrorMemoryAllocation;
   char *first = (char *)p + page_bytes - padded;
-  Region &r = regions()[first] = { (char *)p, page_bytes, bytes, managed, 0, false };
+  Region &r = regions()[first] = { (char *)p, page_bytes, bytes, managed, gpu().stream, 0, false };
   know(first, r, managed ? std::min<size_t>(bytes, FILLED) : bytes);
   *out = first;
   return cudaSuccess;
@@ -162,8 +172,8 @@ inline cudaError_t cudaMallocManaged(void **out, size_t bytes) {
 }
 
 inline cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all) {
-  const emu::Stream &s = emu::stream();
-  *all = s.memory;
-  *free_bytes = s.memory - std::min(s.memory, s.used);
+  const emu::Gpu &g = emu::gpu();
+  *all = g.memory;
+  *free_bytes = g.memory - std::min(g.memory, g.used);
   return cudaSuccess;
 }

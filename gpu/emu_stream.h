@@ -29,13 +29,17 @@ inline void enqueue(Work work) {
   if (s.capture) return s.capture->push_back(std::move(work));
   const bool first = s.pending.empty();
   s.pending.push_back(std::move(work));
-  if (first) protect_managed(false);
+  if (!first) return;
+  protect_managed(false);
+  int busy = 0;
+  for (const auto &[number, other] : gpu().streams) busy += !other.pending.empty();
+  gpu().most_busy = std::max(gpu().most_busy, busy);
 }
 
 /* The same under a name that listeners hear when it runs, in a graph too. */
 inline void enqueue(const char *name, Work work) {
   enqueue([name, work = std::move(work)] {
-    if (stream().listening) stream().done.append(name).append("\n");
+    if (gpu().listening) gpu().done.append(name).append("\n");
     work();
   });
 }
@@ -47,6 +51,16 @@ inline void run_pending() {
   work.swap(s.pending);
   Opened memory;
   for (Work &w : work) w();
+}
+
+/* The work of all streams, one stream after another. */
+inline void run_all() {
+  const int in_use = gpu().stream;
+  for (auto &[number, s] : gpu().streams) {
+    gpu().stream = number;
+    run_pending();
+  }
+  gpu().stream = in_use;
 }
 
 template <class P> void check_argument(int i, const P &p) {
@@ -97,9 +111,9 @@ inline cudaError_t cudaFree(void *p) {
   if (!p) return cudaSuccess;
   auto it = emu::regions().find((char *)p);
   if (it == emu::regions().end()) return cudaErrorInvalidValue;
-  emu::run_pending();
+  emu::run_all();
   munmap(it->second.pages, it->second.page_bytes + emu::PAGE);
-  emu::stream().used -= it->second.known;
+  emu::gpu().used -= it->second.known;
   emu::regions().erase(it);
   return cudaSuccess;
 }
@@ -188,6 +202,12 @@ inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
 struct cudaDeviceProp { struct { char bytes[16]; } uuid; };
 inline cudaError_t cudaGetDeviceCount(int *n) { *n = 1; return cudaSuccess; }
 inline cudaError_t cudaGetDevice(int *id) { *id = 0; return cudaSuccess; }
+enum { cudaDevAttrConcurrentManagedAccess = 89, cudaStreamNonBlocking = 1 };
+inline cudaError_t cudaDeviceGetAttribute(int *value, int, int) {
+  *value = getenv("EMU_OLD_GPU") == nullptr;
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned) { *s = nullptr; return cudaSuccess; }
 inline cudaError_t cudaSetDevice(int id) { return id ? cudaErrorInvalidDevice : cudaSuccess; }
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *about, int) {
   *about = {};

@@ -1,6 +1,6 @@
 /* gemm.cu -- products of matrices, by cuBLAS.
 ** cuBLAS counts columns first, so a row-major product is its product with the operands swapped.
-** Every thread of control has a handle on its own stream, with a workspace of its own: cuBLAS then
+** Every stream has a handle with a workspace of its own: cuBLAS then
 ** allocates nothing later, which a captured graph could not bear, and gives the same bits every time.
 ** "Pedantic" keeps all of float32's arithmetic; the fast modes round what goes in to tf32 or bf16 and
 ** add up in float32. */
@@ -32,7 +32,7 @@ struct Handle {
     return ready;
   }
 };
-static thread_local Handle handle;                   /* as long as its thread */
+static thread_local Handle handles[CU_STREAMS];      /* as long as their thread */
 
 void cu_gemm_batch(mn_call *c, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
                    float *C, int ldc, bool add, long stride_a, long stride_b, long stride_c, int batch) {
@@ -40,6 +40,7 @@ void cu_gemm_batch(mn_call *c, bool ta, bool tb, int M, int N, int K, const floa
     CUBLAS_COMPUTE_32F_PEDANTIC, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_32F_FAST_16BF
   };
   const float one = 1, beta = add ? 1.0f : 0.0f;
+  Handle &handle = handles[cu_streams.in_use];
   if (!M || !N || !batch || !handle.open()) return;
   failed(cublasGemmStridedBatchedEx(handle.cublas, tb ? CUBLAS_OP_T : CUBLAS_OP_N, ta ? CUBLAS_OP_T : CUBLAS_OP_N,
                                     N, M, K, &one, B, CUDA_R_32F, ldb, stride_b, A, CUDA_R_32F, lda, stride_a, &beta,

@@ -24,8 +24,12 @@ extern __shared__ __align__(16) unsigned char cu_shared_bytes[];
 #include "emu.h"
 #endif
 
-/* One context per thread of control, so the thread's own stream keeps the order of its calls. */
-#define MN_STREAM cudaStreamPerThread
+/* The streams of a thread: work keeps the order of the one in use, the thread's own unless plugin.cu changes it. */
+enum { CU_STREAMS = 64 };
+struct cu_streams_of { int in_use; cudaStream_t at[CU_STREAMS]; };
+inline thread_local cu_streams_of cu_streams;
+static inline cudaStream_t cu_stream() { return cu_streams.in_use ? cu_streams.at[cu_streams.in_use] : cudaStreamPerThread; }
+#define MN_STREAM cu_stream()
 
 #define MN_KERNEL(op, fwd, bwd) MN_KERNEL_TOGETHER(op, fwd, bwd, NULL)
 #define MN_KERNEL_TOGETHER(op, fwd, bwd, all) \

@@ -20,10 +20,11 @@ static int check(cudaError_t e, const char *what) {
 
 static const char *error() { return last_error; }
 
-static char kernel_error[512];                       /* until somebody waits */
+static char kernel_errors[CU_STREAMS][512];          /* until somebody waits for the stream */
 
 void cu_fail(const char *what, const char *why) {
-  if (!*kernel_error) snprintf(kernel_error, sizeof kernel_error, "%s: %s", what, why);
+  char *e = kernel_errors[cu_streams.in_use];
+  if (!*e) snprintf(e, sizeof *kernel_errors, "%s: %s", what, why);
 }
 
 static int open_device() {
@@ -90,13 +91,41 @@ static int wait() {
 #ifndef __CUDACC__
   waits += !emu::waited_for();
 #endif
-  if (*kernel_error) {
-    snprintf(last_error, sizeof last_error, "%s", kernel_error);
-    *kernel_error = 0;
+  char *e = kernel_errors[cu_streams.in_use];
+  if (*e) {
+    snprintf(last_error, sizeof last_error, "%s", e);
+    *e = 0;
     return -1;
   }
   if (check(cudaGetLastError(), "launching a kernel")) return -1;
   return check(cudaStreamSynchronize(MN_STREAM), "running a kernel");
+}
+
+/* The stream that work goes to from now on.  Numbers of one are for the host while another computes, so the GPU must
+** bear that. */
+static int use_stream(int k) {
+  if (k == cu_streams.in_use) return 0;
+  int device = 0, beside = 0;
+  if (k < 0 || k >= CU_STREAMS) {
+    snprintf(last_error, sizeof last_error, "stream %d: there are %d", k, (int)CU_STREAMS);
+    return -1;
+  }
+  if (k && !cu_streams.at[k]) {
+    if (check(cudaGetDevice(&device), "asking for the device")) return -1;
+    if (check(cudaDeviceGetAttribute(&beside, cudaDevAttrConcurrentManagedAccess, device), "asking for the device")) return -1;
+    if (!beside) {
+      snprintf(last_error, sizeof last_error, "this GPU's memory is the host's only while it rests: it trains one seed at a time");
+      return -1;
+    }
+    if (check(cudaStreamCreateWithFlags(&cu_streams.at[k], cudaStreamNonBlocking), "a stream")) return -1;
+  }
+  const cudaError_t left = cudaGetLastError();       /* of a launch on the stream that we leave */
+  if (left != cudaSuccess) cu_fail("launching a kernel", cudaGetErrorString(left));
+  cu_streams.in_use = k;
+#ifndef __CUDACC__
+  emu::gpu().stream = k;
+#endif
+  return 0;
 }
 
 static int move(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, const char *what) {
@@ -172,18 +201,19 @@ extern mn_device mn_plugin;
 mn_device mn_plugin = {
   NAME, sizeof(mn_call), NULL,
   open_device, free_bytes, reserve, give_back, claim, zeros, alloc, free_memory,
-  copy_in, copy_out, copy, zero, add, wait, capture, captured, launch, forget, error,
+  copy_in, copy_out, copy, zero, add, wait, use_stream, capture, captured, launch, forget, error,
 };
 }
 
 #ifndef __CUDACC__
 /* For tests: the order in which blocks and threads run (emu::Schedule), how much memory there is, how
-** often somebody has waited for work, forgetting what was found wrong; and listening to what runs: the
+** often somebody has waited for work, how many streams had work at a time, forgetting what was found wrong; and listening to what runs: the
 ** names of kernels, "cublas", "copy" and "zero" since it was last asked, a line each (valid until the
 ** next call). */
 extern "C" void mn_emu_order(int order);
 extern "C" void mn_emu_memory(double bytes);
 extern "C" int mn_emu_waits(void);
+extern "C" int mn_emu_streams(void);
 extern "C" void mn_emu_forget(void);
 extern "C" const char *mn_emu_listen(int on);
 extern "C" void mn_emu_order(int order) {
@@ -191,7 +221,8 @@ extern "C" void mn_emu_order(int order) {
   emu::machine().schedule = (emu::Schedule)order;
 }
 extern "C" int mn_emu_waits(void) { return waits; }
-extern "C" void mn_emu_memory(double bytes) { emu::stream().memory = (size_t)bytes; }
+extern "C" int mn_emu_streams(void) { return emu::gpu().most_busy; }
+extern "C" void mn_emu_memory(double bytes) { emu::gpu().memory = (size_t)bytes; }
 extern "C" void mn_emu_forget(void) {
   wait();
   emu::take_errors();
@@ -199,9 +230,9 @@ extern "C" void mn_emu_forget(void) {
 extern "C" const char *mn_emu_listen(int on) {
   static std::string heard;
   wait();
-  heard.swap(emu::stream().done);
-  emu::stream().done.clear();
-  emu::stream().listening = on != 0;
+  heard.swap(emu::gpu().done);
+  emu::gpu().done.clear();
+  emu::gpu().listening = on != 0;
   return heard.c_str();
 }
 #endif

@@ -23,6 +23,16 @@ local function join_ranks()
   ranks.begin()
 end
 
+-- One run for each of several seeds.
+local function several(name, first, seeds, rest)
+  local list = require "mneme.seed_list"("run", seeds)
+  if ranks.size > 1 then errors.usage "run: seeds=: mpirun's processes train one agent together: one seed" end
+  if first == 1 or script.setting(rest, "resume") then errors.usage "run: seeds= begins new runs; one goes on by resume=RUN alone" end
+  if script.setting(rest, "seed") then errors.usage "run: seed= and seeds=, expected one of them" end
+  if (script.setting(rest, "view") or "0") ~= "0" then errors.usage "run: view=1 shows one run, expected one seed" end
+  return require("mneme.turns").run(script.locate(name), rest, list)
+end
+
 local function run(words)
   join_ranks()
   local name, first = words[1], 2
@@ -36,7 +46,10 @@ local function run(words)
       errors.usage("run: which script made this run?", "mneme run SCRIPT resume=" .. folder)
     end
   end
-  script.run(script.locate(name), { unpack(words, first) })
+  local seeds, rest = script.setting(words, "seeds"), {}
+  for i = first, #words do if not words[i]:find "^%-*seeds=" then rest[#rest + 1] = words[i] end end
+  if seeds then return several(name, first, seeds, rest) end
+  script.run(script.locate(name), rest)
 end
 
 -- ---- the others ----

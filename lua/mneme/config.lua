@@ -24,7 +24,7 @@ local standard = {
   { "view", false, { "watch training in a window" } },
   { "device", "cpu", { "where tensors live and are computed" } },
   { "precision", "fp32", { "of products of matrices on a GPU: what goes in is rounded to it", choices = { "fp32", "tf32", "bf16" } } },
-  { "seed", 1, { "of everything random", whole = true, range = { 0, 2 ^ 31 - 1 } } },
+  { "seed", 1, { "of everything random; seeds=4, seeds=3..7, seeds=1,5,9: one run of each, in one process", whole = true, range = { 0, 2 ^ 31 - 1 } } },
   { "steps", 1e6, { "environment steps, over all copies", whole = true, range = { 1, 2 ^ 53 } } },
   { "checkpoint_every", 0, { "steps between two; 0: one a minute", whole = true, range = { 0, 2 ^ 53 } } },
   { "record_every", 10, { "minutes between two recorded episodes; 0: none", range = { 0, 1e6 } } },

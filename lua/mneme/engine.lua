@@ -53,7 +53,8 @@ ffi.cdef "int setenv(const char *name, const char *value, int overwrite);"
 if not os.getenv "OMP_WAIT_POLICY" then ffi.C.setenv("GOMP_SPINCOUNT", "4000", 0) end
 
 local C = ffi.load(library)
-local engine = { C = C, library = library, build = library:gsub("/glibc%-hwcaps/[^/]*", ""):match "^(.*)/[^/]*$", declare = declare }
+local engine = { C = C, library = library, build = library:gsub("/glibc%-hwcaps/[^/]*", ""):match "^(.*)/[^/]*$", declare = declare,
+  turns = false, meanwhile = false }                   -- see turns.lua
 
 ---Turn a C failure (NULL or -1) into an error at the user's line; anything else is handed through.
 function engine.check(result)
@@ -66,8 +67,11 @@ function engine.check(result)
 end
 
 ---Until all work is done that a device was asked for.  To call before pointers are used that were taken earlier;
----`t:data()` itself waits.
-function engine.wait() if C.mn_wait(engine.ctx) ~= 0 then engine.check(-1) end end
+---`t:data()` itself waits.  Of several seeds in a process (turns.lua) others go on in between.
+function engine.wait()
+  if engine.meanwhile then engine.meanwhile() end
+  if C.mn_wait(engine.ctx) ~= 0 then engine.check(-1) end
+end
 
 ---Make rows (or columns, whichever are fewer) of normal numbers orthogonal, in place.
 ---@param p ffi.cdata* float[rows * cols]

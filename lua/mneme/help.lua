@@ -145,6 +145,7 @@ key=value (or --key=value) overrides a setting of a script; --help of the script
 
 Later ones win: the script's defaults, published values of the chosen core, quick=1, the command line.
   run=FOLDER       where the run is kept (default runs/SCRIPT-N)
+  seeds=4          one run for each of several seeds (4: from 1 to 4; 3..7; 1,5,9) in one process; run=F: F-seed1 ...
   resume=FOLDER    go on with a run; only steps, view, threads, device, precision, debug and profile may change
 ]]
 

@@ -61,6 +61,7 @@ function Account:write(folder)
     if used[key] and tonumber(before[key]) then used[key] = used[key] + before[key] end
   end
   used.peak_mib = math.max(used.peak_mib, tonumber(before.peak_mib) or 0)
+  used.seeds = engine.turns and engine.turns.of or nil          -- that shared the process: all of this is theirs together
   files.write(folder .. "/resources.json", { json.encode(used, "  ") .. "\n" })
   self.wall, self.cpu, self.joules = C.mn_clock(false), os.clock(), energy()
   return used

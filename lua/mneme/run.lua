@@ -272,6 +272,9 @@ local function old_run(cfg)
   return self
 end
 
+-- Of several runs in one process, turns.lua watches for all.
+local function watch_signals(on) if not engine.turns then C.mn_watch_signals(on) end end
+
 ---Begin a run, or go on with the one that cfg.resume names.  From here on the first Ctrl-C only sets the
 ---flag that mn_interrupted() reads, until close.
 ---@param cfg table from mn.config
@@ -284,7 +287,7 @@ function run.open(cfg, about)
   self.every, self.last_time, self.steps = cfg.checkpoint_every, C.mn_clock(false), cfg.steps
   self.script = config.meta(cfg).script
   follower.lead(self)
-  C.mn_watch_signals(true)
+  watch_signals(true)
   return self
 end
 
@@ -309,7 +312,7 @@ end
 ---program with that status.
 ---@param status integer 0, 130 or 143
 function Run:close(status)
-  C.mn_watch_signals(false)
+  watch_signals(false)
   if status ~= 130 and status ~= 143 then return end
   io.stderr:write(("stopped at step %.0f; to go on: mneme run %s resume=%s\n"):format(self.last_step,
     self.script or "SCRIPT", self.path))

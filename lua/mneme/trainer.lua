@@ -90,7 +90,8 @@ function trainer.train(learner)
   local view = leads and cfg.view and require("mneme.watch").open(learner, run, function() return step end)
   local diary = leads and learner.row and cfg.record_every > 0 and require("mneme.diary").open(learner, run, cfg.record_every)
   local inspection = require("mneme.inspection").open(learner, run)
-  local bar = progress.new { steps = cfg.steps, start = step, silent = not leads }
+  local first_seed = not engine.turns or engine.turns.at == 1            -- of several in this process, whose bar stands for all
+  local bar = progress.new { steps = cfg.steps, start = step, silent = not (leads and first_seed) }
   local started = { step = step, time = C.mn_clock(false) }
   local function counters()
     local c = learner:counters()

@@ -56,6 +56,28 @@ static void waiting() {
   cudaFree(y);
 }
 
+/* ---- streams ---- */
+
+static void streams() {
+  float *x = managed(N);
+  emu::gpu().stream = 1;
+  float *y = managed(N);
+  for (int i = 0; i < N; i++) x[i] = y[i] = 1;
+  add(y, 2);
+  x[0] = 5;
+  expect("memory of one stream is the host's while another has work", x[0] == 5);
+  fatal("catches a host that waits for another stream", [&] {
+    emu::gpu().stream = 0;
+    cudaStreamSynchronize(MN_STREAM);
+    x[0] = y[0];
+  }, "which has not waited");
+  cudaStreamSynchronize(MN_STREAM);
+  emu::gpu().stream = 0;
+  expect("waiting for a stream opens its memory", y[0] == 3 && clean());
+  cudaFree(x);
+  cudaFree(y);
+}
+
 /* ---- graphs ---- */
 
 static cudaGraphExec_t captured(cudaError_t *result) {
@@ -152,7 +174,7 @@ static void precision(const char *name, cublasComputeType_t mode, double least, 
     mn_gemm_one(false, false, n, n, n, b.data(), n, a.data(), n, want.data(), n, false);
     Device<float> da(a), db(b), dc(n * n);
     const cublasStatus_t s = cublasGemmStridedBatchedEx(
-        handle.cublas, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, da.at, CUDA_R_32F, n, 0, db.at, CUDA_R_32F, n, 0,
+        handles[0].cublas, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, da.at, CUDA_R_32F, n, 0, db.at, CUDA_R_32F, n, 0,
         &zero, dc.at, CUDA_R_32F, n, 0, 1, mode, CUBLAS_GEMM_DEFAULT);
     const double e = off(dc.read(), want);
     expect(std::string(name) + (whole ? " keeps small whole numbers" : " loses what its bits say"),
@@ -202,6 +224,7 @@ static void ranks() {
 
 int main() {
   waiting();
+  streams();
   graphs();
   ranks();
   mn_ctx *mn = mn_ctx_new("cpu", 1);

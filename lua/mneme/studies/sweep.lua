@@ -1,7 +1,7 @@
 -- sweep.lua -- `mneme sweep SCRIPT [jobs=2] [seeds=10] [run=FOLDER] [list=1] [key=value,value ...]`: live every cell of a
 -- grid, each in a process of its own.  The axes are those of the script's study, and every setting with several values;
 -- axis=value keeps only that value.  Sweeping again goes on where it stopped; cells that failed are tried once more.
---   jobs=N    cells at a time (default: one for each core)      seeds=N   seeds 1..N; seeds=3..7, seed=1,5,9 those
+--   jobs=N    cells at a time (default: one for each core)      seeds=N   seeds 1..N; seeds=3..7, seeds=1,5,9 those
 --   run=F     the study's folder (default runs/SCRIPT)          list=1    only say which cells there are
 --   estimate=0  begin at once, without trying how long cells take      attempts=2  how often a cell that fails is tried
 --   cluster=slurm [time=60 mem=2G partition=P submit=1] or cluster=parallel hosts=FILE [submit=1]   write a job for other
@@ -21,6 +21,7 @@ local kept = require "mneme.studies.kept"
 local pool = require "mneme.studies.pool"
 local run_folder = require "mneme.run"
 local script = require "mneme.script"
+local seed_list = require "mneme.seed_list"
 local table_of = require "mneme.studies.table"
 local values = require "mneme.values"
 local version = require "mneme.version"
@@ -40,16 +41,6 @@ local function whole(key, text, least)
     errors.usage(("sweep: %s=%s, expected a whole number of at least %d"):format(key, text, least), USAGE)
   end
   return n
-end
-
--- "10" or "3..7" as a list.
-local function seed_list(text)
-  local first, last = text:match "^(%d+)%.%.(%d+)$"
-  first, last = tonumber(first or 1), tonumber(last or whole("seeds", text, 1))
-  local list = {}
-  for seed = first, last do list[#list + 1] = seed end
-  if #list == 0 then errors.usage(("sweep: seeds=%s: there are none"):format(text)) end
-  return list
 end
 
 -- The words of the sweep, and those for the script.
@@ -115,8 +106,8 @@ function sweep.plan(o, words)
     else axes[#axes + 1] = { name = axis.name, values = list } end
   end
   local fixed = script.setting(survey.words, "seed")
-  if o.seeds then seeds = seed_list(o.seeds) end
-  seeds = seeds or fixed and { cfg.seed } or seed_list(tostring(size and spec.seeds[size] or spec.seeds[1] or 1))
+  if o.seeds then seeds = seed_list("sweep", o.seeds) end
+  seeds = seeds or fixed and { cfg.seed } or seed_list("sweep", tostring(size and spec.seeds[size] or spec.seeds[1] or 1))
   local common = {}                              -- a study of another experiment adds its own settings in each cell
   if spec.of and size then common[1] = size .. "=1" end
   for _, word in ipairs(survey.given and given_of(survey) or survey.words) do

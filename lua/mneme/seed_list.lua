@@ -1,0 +1,30 @@
+-- seed_list.lua -- which seeds `seeds=...` means: 10 (from 1 to 10), 3..7, or 1,5,9.
+local errors = require "mneme.errors"
+
+local MOST = 2 ^ 53                -- above, numbers of Lua are not whole
+
+-- A seed (or how many), or nil.
+local function whole(text)
+  local n = text:find "^%d+$" and tonumber(text)
+  return n and n < MOST and n or nil
+end
+
+---@param command string that was told: for its errors
+---@param text string
+---@return number[] list at least one
+return function(command, text)
+  local list, first, last = {}, text:match "^(%d+)%.%.(%d+)$"
+  first, last = whole(first or "1"), whole(last or text)
+  if first and last then
+    for seed = first, last do list[#list + 1] = seed end
+    if #list == 0 then errors.usage(("%s: seeds=%s: there are none"):format(command, text)) end
+    return list
+  end
+  for word in (text .. ","):gmatch "([^,]*)," do list[#list + 1] = whole(word) or false end
+  for _, seed in ipairs(list) do
+    if not seed then
+      errors.usage(("%s: seeds=%s, expected a whole number of at least 1, FIRST..LAST, or seeds with commas between"):format(command, text))
+    end
+  end
+  return list
+end
