@@ -202,9 +202,15 @@ inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
 struct cudaDeviceProp { struct { char bytes[16]; } uuid; };
 inline cudaError_t cudaGetDeviceCount(int *n) { *n = 1; return cudaSuccess; }
 inline cudaError_t cudaGetDevice(int *id) { *id = 0; return cudaSuccess; }
-enum { cudaDevAttrConcurrentManagedAccess = 89, cudaStreamNonBlocking = 1 };
-inline cudaError_t cudaDeviceGetAttribute(int *value, int, int) {
-  *value = getenv("EMU_OLD_GPU") == nullptr;
+enum {
+  cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor = 76, cudaDevAttrConcurrentManagedAccess = 89,
+  cudaStreamNonBlocking = 1
+};
+inline cudaError_t cudaDeviceGetAttribute(int *value, int which, int) {
+  const char *given = getenv("EMU_CAPABILITY");
+  const int capability = given ? atoi(given) : 90;
+  *value = which == cudaDevAttrComputeCapabilityMajor ? capability / 10
+         : which == cudaDevAttrComputeCapabilityMinor ? capability % 10 : capability >= 60;
   return cudaSuccess;
 }
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned) { *s = nullptr; return cudaSuccess; }

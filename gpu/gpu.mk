@@ -5,8 +5,9 @@ CXX     ?= g++
 NVCC    ?= nvcc
 CU      := $(sort $(notdir $(basename $(wildcard gpu/*.cu))))
 CU_INC  := -Igpu -Iengine -I$(B)
+CU_OLD  = -DCU_OLDEST=$(or $(patsubst sm_%,%,$(firstword $(SM))),80)
 EMU     := -std=gnu++17 -O1 -g -Wno-maybe-uninitialized -fPIC -march=$(ARCH) -ffp-contract=off -fopenmp-simd -Wall -Wextra -Wshadow -Werror \
-           $(CU_INC) -MMD -MP $(CFLAGS)
+           $(CU_INC) -DCU_OLDEST=80 -MMD -MP $(CFLAGS)
 TO_MNEME = -L$(B) -lmneme -Wl,-rpath,'$$ORIGIN'
 
 # Environments come from engine/envs, with a file in front that makes kernels of them.  What must have the
@@ -40,7 +41,7 @@ $(B)/libmneme_cuda.so: $(PARTS:%=$(B)/gpu/%.o) | $(B)/libmneme.so
 define nvcc
 	@mkdir -p $(@D)
 	@echo "nvcc $<"
-	@$(NVCC) -std=c++17 -O3 $(CU_MATHS) $(CU_INC) $(GENCODE) -Werror all-warnings \
+	@$(NVCC) -std=c++17 -O3 $(CU_MATHS) $(CU_INC) $(CU_OLD) $(GENCODE) -Werror all-warnings \
 	   -Xcompiler -fPIC,-fopenmp-simd,-Wall,-Wextra,-Werror -Xptxas -v -MMD -MP -MF $(@:.o=.d) \
 	   -c -o $@ $(CU_MORE) $< 2> $(@:.o=.log) || { cat $(@:.o=.log); exit 1; }
 	@awk -v file=$< '/Compiling entry/ { k = $$7; a = $$9; gsub(/\047/, "", k); gsub(/\047/, "", a) } \

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 extern "C" {
 #include "device.h"
 }
@@ -17,7 +18,9 @@ template <class T> using cu_smem = T *;
 extern __shared__ __align__(16) unsigned char cu_shared_bytes[];
 #define CU_SHARED(T, byte) (reinterpret_cast<T *>(cu_shared_bytes + (byte)))
 #define CU_LAUNCH(kernel, grid, block, shared, stream, ...) \
-  kernel<<<grid, block, shared, stream>>>(__VA_ARGS__)
+  do { \
+    if (cu_launchable(#kernel, grid, block, shared)) kernel<<<grid, block, shared, stream>>>(__VA_ARGS__); \
+  } while (0)
 #define cu_sinpi sinpi
 #define cu_cospi cospi
 #else
@@ -37,6 +40,23 @@ static inline cudaStream_t cu_stream() { return cu_streams.in_use ? cu_streams.a
     extern const mn_kernel mn_kernel_##op; \
     const mn_kernel mn_kernel_##op = { fwd, bwd, all, NULL }; \
   }
+
+/* The host side of a kernel could not do its work: the next wait fails, and says this. */
+void cu_fail(const char *what, const char *why);
+
+#ifdef __CUDACC__
+/* Sizes of a problem become sizes of a launch, and a GPU has limits: which one is passed is said. */
+static inline bool cu_launchable(const char *kernel, dim3 grid, dim3 block, size_t shared) {
+  char why[100] = "";
+  const unsigned threads = block.x * block.y * block.z;
+  if (!grid.x || !grid.y || !grid.z || grid.x >> 31 || grid.y > 65535 || grid.z > 65535)
+    snprintf(why, sizeof why, "%u x %u x %u blocks, a GPU takes 2147483647 x 65535 x 65535", grid.x, grid.y, grid.z);
+  else if (!threads || threads > 1024 || block.z > 64) snprintf(why, sizeof why, "%u threads of a block, a GPU takes 1024", threads);
+  else if (shared > 48 << 10) snprintf(why, sizeof why, "%zu bytes of shared memory, a block is given %d", shared, 48 << 10);
+  if (*why) cu_fail(kernel, why);
+  return !*why;
+}
+#endif
 
 #ifdef __CUDACC__
 #define CU_UNROLL _Pragma("unroll")
@@ -116,9 +136,6 @@ static __device__ __forceinline__ float cu_block_sum(float x, cu_smem<float> par
 }
 
 /* ---- what goes wrong on the host ---- */
-
-/* The host side of a kernel could not do its work: the next wait fails, and says this. */
-void cu_fail(const char *what, const char *why);
 
 static inline bool cu_failed(cudaError_t e, const char *what) {
   if (e == cudaSuccess) return false;
