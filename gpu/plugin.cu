@@ -34,16 +34,17 @@ static int open_device() {
     snprintf(last_error, sizeof last_error, "no GPU on this machine");
     return -1;
   }
-  int card = 0, major = 0, minor = 0;
-  if (check(cudaGetDevice(&card), "looking for a GPU") || check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, card), "looking at the GPU")
-      || check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, card), "looking at the GPU")) return -1;
-  if (10 * major + minor < CU_OLDEST) {
-    snprintf(last_error, sizeof last_error, "a GPU of compute capability %d.%d, expected %d.%d or newer", major, minor, CU_OLDEST / 10, CU_OLDEST % 10);
-    return -1;
-  }
   /* Ranks on one machine take its GPUs in turn (Open MPI says which of them this is). */
   const char *neighbour = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
-  return mn_ranks() > 1 && neighbour ? check(cudaSetDevice(atoi(neighbour) % n), "taking a GPU") : 0;
+  if (mn_ranks() > 1 && neighbour && check(cudaSetDevice(atoi(neighbour) % n), "taking a GPU")) return -1;
+  int card = 0, major = 0, minor = 0;
+  if (check(cudaGetDevice(&card), "looking for a GPU")) return -1;
+  if (check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, card), "looking at the GPU")) return -1;
+  if (check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, card), "looking at the GPU")) return -1;
+  if (10 * major + minor >= CU_OLDEST) return 0;
+  snprintf(last_error, sizeof last_error, "a GPU of compute capability %d.%d, expected %d.%d or newer", major, minor,
+           CU_OLDEST / 10, CU_OLDEST % 10);
+  return -1;
 }
 
 /* ---- memory ---- */

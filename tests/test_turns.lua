@@ -85,7 +85,7 @@ end
 t.test("what goes wrong with one seed is said, and the others go on", function()
   local said, status = run "train.lua seeds=1,2,3 wrong=2 run=wrong"
   t.eq(status, 1, said)
-  t.eq(select(2, said:gsub("a seed that the script minds", "")), 1, said)
+  t.eq(select(2, said:gsub("seed 2: train.lua:4: a seed that the script minds", "")), 1, said)
   for _, seed in ipairs { 1, 3 } do t.eq(select(3, left_by("wrong-seed" .. seed)), 72) end
   t.ok(not files.is_folder(dir .. "/wrong-seed2"))
   said, status = run "train.lua seeds=1,2,3 wild=1 run=wild"

@@ -187,8 +187,9 @@ end
 
 ---Run a command; what goes wrong becomes one line on stderr.
 ---@param words string[] the command line after the program's name
+---@param who string? what stands before an error, where several speak
 ---@return integer status of the process
-function cli.main(words)
+function cli.main(words, who)
   local ok, result = xpcall(dispatch, errors.handler, words)
   if ok then
     local status = type(result) == "number" and result or 0
@@ -198,7 +199,7 @@ function cli.main(words)
   local e = errors.is(result) and result or errors.handler(result)
   if not e.silent then
     local text = tostring(e):gsub("%s*\n%s*", " ")
-    io.stderr:write(ranks and ranks.speaker() or "", e.where and "" or text:find "^[^%s:]+%.lua:%d+:" and "" or "mneme: ", text, "\n")
+    io.stderr:write(who or "", ranks and ranks.speaker() or "", e.where and "" or text:find "^[^%s:]+%.lua:%d+:" and "" or "mneme: ", text, "\n")
     local debug_on = script.setting(words, "debug")
     if debug_on == "1" and e.traceback then io.stderr:write(e.traceback, "\n") end
   end

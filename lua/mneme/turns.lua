@@ -31,7 +31,7 @@ local turns = {}
 ---What a state does, from its first turn to its last.
 ---@param at integer which it is, from 1
 ---@param of integer how many there are
----@param words string[] the command line
+---@param words string[] the command line, whose last word is the seed
 ---@return integer status
 function turns.live(at, of, words)
   local mine = coroutine.running()
@@ -42,7 +42,7 @@ function turns.live(at, of, words)
     coroutine.yield()
     engine.check(C.mn_set_stream(engine.ctx, at - 1))
   end
-  return require("mneme.cli").main(words)
+  return require("mneme.cli").main(words, words[#words]:gsub("=", " ") .. ": ")
 end
 
 -- A state that will live a command line.
