@@ -1,12 +1,13 @@
 -- seed_list.lua -- which seeds `seeds=...` means: 10 (from 1 to 10), 3..7, or 1,5,9.
 local errors = require "mneme.errors"
 
-local MOST = 2 ^ 53                -- above, numbers of Lua are not whole
+local LARGEST = 2 ^ 53             -- above, numbers of Lua are not whole
+local MOST = 1e6                   -- seeds: more are a slip
 
 -- A seed (or how many), or nil.
 local function whole(text)
   local n = text:find "^%d+$" and tonumber(text)
-  return n and n < MOST and n or nil
+  return n and n < LARGEST and n or nil
 end
 
 ---@param command string that was told: for its errors
@@ -16,6 +17,7 @@ return function(command, text)
   local list, first, last = {}, text:match "^(%d+)%.%.(%d+)$"
   first, last = whole(first or "1"), whole(last or text)
   if first and last then
+    if last - first >= MOST then errors.usage(("%s: seeds=%s: more than a million"):format(command, text)) end
     for seed = first, last do list[#list + 1] = seed end
     if #list == 0 then errors.usage(("%s: seeds=%s: there are none"):format(command, text)) end
     return list
