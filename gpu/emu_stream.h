@@ -83,12 +83,8 @@ void launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t
             void (*kernel)(P...), A &&...args) {
   std::tuple<P...> pack(std::forward<A>(args)...);
   if (!check_arguments(name, pack)) return;
-  if (!grid.count() || grid.y > 65535 || grid.z > 65535)
-    return report("launch: a grid of %ux%ux%u blocks", grid.x, grid.y, grid.z);
-  if (!block.count() || block.count() > MAX_BLOCK || block.z > 64)
-    return report("launch: a block of %ux%ux%u threads", block.x, block.y, block.z);
-  if (shared > SHARED_LIMIT)
-    return report("launch: %zu bytes of shared memory, at most %d", shared, (int)SHARED_LIMIT);
+  char why[100];
+  if (cu_beyond_limits(why, grid, block, shared)) return report("launch: %s", why);
   enqueue(name, [=] {
     if (check_arguments(name, pack))
       run_grid(name, grid, block, shared, [=] { std::apply(kernel, pack); });

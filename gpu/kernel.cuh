@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
+#include "limits.h"
 extern "C" {
 #include "device.h"
 }
@@ -45,16 +45,11 @@ static inline cudaStream_t cu_stream() { return cu_streams.in_use ? cu_streams.a
 void cu_fail(const char *what, const char *why);
 
 #ifdef __CUDACC__
-/* Sizes of a problem become sizes of a launch, and a GPU has limits: which one is passed is said. */
 static inline bool cu_launchable(const char *kernel, dim3 grid, dim3 block, size_t shared) {
-  char why[100] = "";
-  const unsigned threads = block.x * block.y * block.z;
-  if (!grid.x || !grid.y || !grid.z || grid.x >> 31 || grid.y > 65535 || grid.z > 65535)
-    snprintf(why, sizeof why, "%u x %u x %u blocks, a GPU takes 2147483647 x 65535 x 65535", grid.x, grid.y, grid.z);
-  else if (!threads || threads > 1024 || block.z > 64) snprintf(why, sizeof why, "%u threads of a block, a GPU takes 1024", threads);
-  else if (shared > 48 << 10) snprintf(why, sizeof why, "%zu bytes of shared memory, a block is given %d", shared, 48 << 10);
-  if (*why) cu_fail(kernel, why);
-  return !*why;
+  char why[100];
+  if (!cu_beyond_limits(why, grid, block, shared)) return true;
+  cu_fail(kernel, why);
+  return false;
 }
 #endif
 

@@ -215,9 +215,9 @@ mn_device mn_plugin = {
 
 #ifndef __CUDACC__
 /* For tests: the order in which blocks and threads run (emu::Schedule), how much memory there is, how
-** often somebody has waited for work, how many streams had work at a time, forgetting what was found wrong; and listening to what runs: the
-** names of kernels, "cublas", "copy" and "zero" since it was last asked, a line each (valid until the
-** next call). */
+** often somebody has waited for work, how many streams had work at a time, forgetting what was found
+** wrong; and listening to what runs: the names of kernels, "cublas", "nccl", "copy" and "zero" since it
+** was last asked, a line each (valid until the next call). */
 extern "C" void mn_emu_order(int order);
 extern "C" void mn_emu_memory(double bytes);
 extern "C" int mn_emu_waits(void);

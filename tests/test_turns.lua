@@ -120,6 +120,7 @@ t.test("seeds that mean nothing are refused", function()
     ["train.lua seeds=7..3"] = "run: seeds=7..3: there are none",
     ["train.lua seeds=many"] = "run: seeds=many, expected a whole number of at least 1, FIRST..LAST, or seeds with commas between",
     ["train.lua seeds=99999999999"] = "run: seeds=99999999999: more than a million",
+    ["train.lua seeds=1,2,1"] = "run: seeds=1,2,1: 1 is there twice",
     ["train.lua seeds=3,,4"] = "run: seeds=3,,4, expected a whole number",
     ["train.lua seeds=65"] = "run: 65 seeds, expected at most 64 in one process",
     ["train.lua seeds=2 seed=1"] = "run: seed= and seeds=, expected one of them",

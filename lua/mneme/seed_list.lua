@@ -23,7 +23,10 @@ return function(command, text)
     return list
   end
   for word in (text .. ","):gmatch "([^,]*)," do list[#list + 1] = whole(word) or false end
+  local there = {}
   for _, seed in ipairs(list) do
+    if seed and there[seed] then errors.usage(("%s: seeds=%s: %.0f is there twice"):format(command, text, seed)) end
+    there[seed] = true
     if not seed then
       errors.usage(("%s: seeds=%s, expected a whole number of at least 1, FIRST..LAST, or seeds with commas between"):format(command, text))
     end

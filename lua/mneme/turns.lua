@@ -19,7 +19,7 @@ const char *lua_tolstring(lua_State *L, int at, size_t *length);
 ptrdiff_t lua_tointeger(lua_State *L, int at);
 ]]
 local YIELDED = 1                  -- of lua_resume; 0: it has ended, more: an error
-local MOST = 64                    -- streams of a device
+local MOST = 64                    -- as many streams has a device (gpu/kernel.cuh)
 
 local BEGIN = [[
 local path, cpath, at, of = ...

@@ -307,9 +307,9 @@ int main() {
   std::vector<float> host(N);
   emu::machine().quiet = true;
   CU_LAUNCH(missing_barrier, 1, 2048, 0, MN_STREAM, y.at);
-  expect("refuses a block of 2048 threads", errors().find("launch: ") != std::string::npos);
+  expect("refuses a block of 2048 threads", errors().find("2048 x 1 x 1 threads, a block has up to 1024") != std::string::npos);
   CU_LAUNCH(missing_barrier, 1, N, 49 << 10, MN_STREAM, y.at);
-  expect("refuses 49 KB of shared memory", errors().find("launch: ") != std::string::npos);
+  expect("refuses 49 KB of shared memory", errors().find("bytes of shared memory, a block is given 49152") != std::string::npos);
   CU_LAUNCH(missing_barrier, 1, N, N * sizeof(float), MN_STREAM, host.data());
   expect("catches a host pointer in a kernel", errors().find("is a host pointer") != std::string::npos);
   emu::machine().quiet = false;
