@@ -16,8 +16,8 @@ typedef struct mn_kernel {       /* same contract as mn_op's, with the device's 
   double (*apart)(const mn_call *c);
 } mn_kernel;
 
-/* Work of a stream is done in the order in which it is asked for, some time before `wait` returns.  Memory of
-** `reserve` and `zeros` is the host's, too, between a `wait` and the next work of the stream that uses it. */
+/* Work is done in the order in which it is asked for, some time before `wait` returns.  Memory of
+** `reserve` and `zeros` is the host's, too, between a `wait` and the next work. */
 typedef struct mn_device {
   const char *name;
   size_t call_bytes;             /* sizeof(mn_call) it was built with: another one is refused */
@@ -35,11 +35,11 @@ typedef struct mn_device {
   int   (*copy)(void *to, const void *from, size_t bytes);           /* both the device's */
   int   (*zero)(void *p, size_t bytes);
   int   (*add)(float *to, const float *from, long n);  /* to += from */
-  int   (*wait)(void);           /* until all work of the stream is done; -1: some of it failed */
-  int   (*stream)(int k);        /* work that follows keeps the order of stream k, beside others; NULL: there is one */
-  int   (*capture)(void);        /* work that follows is not done but kept; NULL: the device keeps none */
-  void *(*captured)(void);       /* that is all: a graph; NULL: something in it cannot be kept */
-  int   (*launch)(void *graph);  /* do all of it */
+  int   (*wait)(void);           /* until all work is done; -1: some of it, of the one whose turn it is, failed */
+  int   (*turn)(int k);          /* whose work follows: seed k's, whose order it keeps; NULL: the device takes no turns */
+  void  (*capture)(void);        /* work that follows is not done but kept; NULL: the device keeps none */
+  void *(*captured)(void);       /* that is all: a graph */
+  void  (*launch)(void *graph);  /* do all of it */
   void  (*forget)(void *graph);
   const char *(*error)(void);    /* why the last of these failed */
 } mn_device;

@@ -33,11 +33,12 @@ int mn_graphs_run(mn_plan *p, int t0, int t1, int (*work)(mn_plan *p, int t0, in
   if (!g) return -1;
   if (fresh) return work(p, t0, t1);
   if (!g->at) {
-    if (mn_did(mn, d->capture())) return -1;
+    d->capture();
     const int result = work(p, t0, t1);
-    g->at = d->captured();
-    if (result) return -1;
-    if (!g->at) return mn_did(mn, -1);
+    void *kept = d->captured();
+    if (result) return d->forget(kept), -1;
+    g->at = kept;
   }
-  return mn_did(mn, d->launch(g->at));
+  d->launch(g->at);
+  return 0;
 }

@@ -30,7 +30,7 @@ static __device__ float wave(const Waves &x, int b, int m, long tau) {
   return (float)(sine ? cu_sinpi(half_turns) : cu_cospi(half_turns));
 }
 
-static __global__ void __launch_bounds__(THREADS) agalite_steps(Agalite g, int t0, int t1) {
+CU_KERNEL agalite_steps(const Agalite &g, int t0, int t1) {
   const int bh = (int)blockIdx.x, H = g.a.H, b = bh / H, tid = (int)threadIdx.x, M = g.waves.M, K = g.a.K, V = g.a.V;
   const long tick = lrintf(g.tick[b]);
   cu_smem<float> sums = CU_SHARED(float, 0);           /* [M+1][WARPS] */
@@ -88,7 +88,7 @@ static __global__ void __launch_bounds__(THREADS) agalite_steps(Agalite g, int t
 
 /* ---- many rows ---- */
 
-static __global__ void __launch_bounds__(CU_THREADS) waves_of(Agalite g, cu_divisor M, cu_divisor rows, long all) {
+CU_KERNEL waves_of(const Agalite &g, cu_divisor M, cu_divisor rows, long all) {
   CU_LOOP(i, all) {
     long m, t;
     const long b = rows.divide(M.divide(i, &m), &t);
@@ -100,12 +100,12 @@ static __global__ void __launch_bounds__(CU_THREADS) waves_of(Agalite g, cu_divi
 
 void cu_agalite_waves(const Agalite *g) {
   const long all = (long)g->a.B * (g->p.t1 - g->p.t0) * g->waves.M;
-  CU_LAUNCH(waves_of, cu_blocks(all), CU_THREADS, 0, MN_STREAM, *g, cu_divisor(g->waves.M),
+  CU_LAUNCH(waves_of, cu_blocks(all), CU_THREADS, 0, *g, cu_divisor(g->waves.M),
             cu_divisor(g->p.t1 - g->p.t0), all);
 }
 
 /* A warp is 32 features of a group of channels of a head: through all chunks, or `again` of one. */
-static __global__ void __launch_bounds__(32 * AGALITE_WARPS) keys_forward(Agalite g, bool again) {
+CU_KERNEL keys_forward(const Agalite &g, bool again) {
   const CuChunks &p = g.p;
   const int parts = again ? p.chunks : 1, lane = (int)threadIdx.x % 32, M = g.waves.M;
   const long i = (long)blockIdx.x * AGALITE_WARPS + threadIdx.x / 32;
@@ -158,7 +158,7 @@ CU_UNROLL
 }
 
 /* A thread is a token: kappa and the channels' factors. */
-static __global__ void __launch_bounds__(CU_THREADS) factors(Agalite g) {
+CU_KERNEL factors(const Agalite &g) {
   const int M = g.waves.M;
   CU_LOOP(i, (long)g.p.heads * g.p.chunks * CU_L) {
     float *kappa = g.kappa + i * (M + 1);
@@ -174,12 +174,12 @@ static __global__ void __launch_bounds__(CU_THREADS) factors(Agalite g) {
 
 void cu_agalite_keys(const Agalite *g, bool again) {
   const long warps = (long)g->p.heads * (again ? g->p.chunks : 1) * g->groups * g->key_parts;
-  CU_LAUNCH(keys_forward, (unsigned)cu_parts(warps, AGALITE_WARPS), 32 * AGALITE_WARPS, 0, MN_STREAM, *g, again);
-  CU_LAUNCH(factors, cu_blocks((long)g->p.heads * g->p.chunks * CU_L), CU_THREADS, 0, MN_STREAM, *g);
+  CU_LAUNCH(keys_forward, (unsigned)cu_parts(warps, AGALITE_WARPS), 32 * AGALITE_WARPS, 0, *g, again);
+  CU_LAUNCH(factors, cu_blocks((long)g->p.heads * g->p.chunks * CU_L), CU_THREADS, 0, *g);
 }
 
 /* A warp is 32 values of a head, a group of channels after the other. */
-static __global__ void __launch_bounds__(32 * AGALITE_WARPS) values_forward(Agalite g) {
+CU_KERNEL values_forward(const Agalite &g) {
   const CuChunks &p = g.p;
   const int lane = (int)threadIdx.x % 32, M = g.waves.M;
   const long warp = (long)blockIdx.x * AGALITE_WARPS + threadIdx.x / 32;
@@ -256,7 +256,7 @@ static void forward(mn_call *c) {
   g.y = c->out[OUT_Y].data, g.tick_out = c->out[OUT_TICK].data;
   const size_t shared = sizeof(float) * ((size_t)(M + 1) * WARPS + 2 * (size_t)M);
   if (c->t1 - c->t0 < STEPWISE && shared <= 48 << 10) {
-    CU_LAUNCH(agalite_steps, (unsigned)(g.a.B * g.a.H), THREADS, shared, MN_STREAM, g, c->t0, c->t1);
+    CU_LAUNCH(agalite_steps, (unsigned)(g.a.B * g.a.H), THREADS, shared, g, c->t0, c->t1);
     return;
   }
   const long each = (long)g.p.chunks * CU_L * ((M + 1L) * g.key_parts + M + 1 + M);
@@ -270,7 +270,7 @@ static void forward(mn_call *c) {
   CU_SLICES(g.p) {
     cu_agalite_keys(&g, false);
     const long warps = (long)g.p.heads * g.value_parts;
-    CU_LAUNCH(values_forward, (unsigned)cu_parts(warps, AGALITE_WARPS), 32 * AGALITE_WARPS, 0, MN_STREAM, g);
+    CU_LAUNCH(values_forward, (unsigned)cu_parts(warps, AGALITE_WARPS), 32 * AGALITE_WARPS, 0, g);
   }
 }
 

@@ -24,7 +24,7 @@ static __device__ __forceinline__ float wave_at(const Agalite &g, int t, int bh,
 }
 
 /* A warp is 32 values of a chunk and a group of channels: along = dy . v_m, in parts. */
-static __global__ void __launch_bounds__(32 * AGALITE_WARPS) values_again(Agalite g, const float *dy, int groups) {
+CU_KERNEL values_again(const Agalite &g, const float *dy, int groups) {
   const CuChunks &p = g.p;
   const int lane = (int)threadIdx.x % 32, M = g.waves.M;
   const long warp = (long)blockIdx.x * AGALITE_WARPS + threadIdx.x / 32;
@@ -60,7 +60,7 @@ CU_UNROLL
 }
 
 /* A thread is a token: gradients of kappa and of s.q, which is that of the numerator along q. */
-static __global__ void __launch_bounds__(CU_THREADS) found_back(Agalite g) {
+CU_KERNEL found_back(const Agalite &g) {
   const int M = g.waves.M;
   CU_LOOP(i, (long)g.p.heads * g.p.chunks * CU_L) {
     const float *kappa = g.kappa + i * (M + 1);
@@ -78,8 +78,8 @@ static __global__ void __launch_bounds__(CU_THREADS) found_back(Agalite g) {
 }
 
 /* A warp is 32 values of a head, a group of channels after the other, back through time. */
-static __global__ void __launch_bounds__(32 * AGALITE_WARPS) values_backward(Agalite g, const float *dy, float *dv,
-                                                                             float *dbeta) {
+CU_KERNEL values_backward(const Agalite &g, const float *dy, float *dv,
+                          float *dbeta) {
   const CuChunks &p = g.p;
   const int lane = (int)threadIdx.x % 32, M = g.waves.M, V = g.a.V;
   const long warp = (long)blockIdx.x * AGALITE_WARPS + threadIdx.x / 32;
@@ -138,7 +138,7 @@ CU_UNROLL
 }
 
 /* A warp is 32 features of a group of channels of a head, back through time. */
-static __global__ void __launch_bounds__(32 * AGALITE_WARPS) keys_backward(Agalite g) {
+CU_KERNEL keys_backward(const Agalite &g) {
   const CuChunks &p = g.p;
   const int lane = (int)threadIdx.x % 32, M = g.waves.M, K = g.a.K;
   const long warp = (long)blockIdx.x * AGALITE_WARPS + threadIdx.x / 32;
@@ -225,11 +225,11 @@ void cu_agalite_backward(mn_call *c) {
     const long places = (long)p.heads * p.chunks;
     const CuKeyGrads grads = { g.keys, g.groups, places * CU_L * 3 * g.a.K, p.head, p.heads, p.chunks };
     cu_agalite_keys(&g, true);
-    CU_LAUNCH(values_again, blocks_of(places * groups * g.value_parts), 32 * AGALITE_WARPS, 0, MN_STREAM, g, dy, (int)groups);
-    CU_LAUNCH(found_back, cu_blocks(places * CU_L), CU_THREADS, 0, MN_STREAM, g);
-    CU_LAUNCH(values_backward, blocks_of((long)p.heads * g.value_parts), 32 * AGALITE_WARPS, 0, MN_STREAM, g, dy,
+    CU_LAUNCH(values_again, blocks_of(places * groups * g.value_parts), 32 * AGALITE_WARPS, 0, g, dy, (int)groups);
+    CU_LAUNCH(found_back, cu_blocks(places * CU_L), CU_THREADS, 0, g);
+    CU_LAUNCH(values_backward, blocks_of((long)p.heads * g.value_parts), 32 * AGALITE_WARPS, 0, g, dy,
               in[IN_V].grad, in[IN_BETA].grad);
-    CU_LAUNCH(keys_backward, blocks_of((long)p.heads * g.groups * g.key_parts), 32 * AGALITE_WARPS, 0, MN_STREAM, g);
+    CU_LAUNCH(keys_backward, blocks_of((long)p.heads * g.groups * g.key_parts), 32 * AGALITE_WARPS, 0, g);
     cu_keys_fold(&g.a, &grads, c);
   }
   cu_shrink_back(c);

@@ -22,7 +22,7 @@ struct Starts {
 };
 
 /* A warp for each copy: start[t] is the last reset up to t, or -1. */
-static __global__ void find_starts(Starts s) {
+CU_KERNEL find_starts(const Starts &s) {
   const int b = (int)blockIdx.x, lane = (int)threadIdx.x;
   int before = s.t0 ? s.start[(long)(s.t0 - 1) * s.B + b] : -1;
   for (int t = s.t0 + lane; t - lane < s.t1; t += START_THREADS) {
@@ -84,7 +84,7 @@ template <bool POSITIONS> struct Causal : cu_attention {
 /* ---- gradients of positions ---- */
 
 /* Of 64 distances for one head, by a group of copies: parts [groups,distances,H,K]. */
-template <class S> static __global__ void __launch_bounds__(CU_THREADS, 1) position_gradients(S s, int groups, float *parts) {
+template <class S> CU_KERNEL position_gradients(const S &s, int groups, float *parts) {
   const int tiles = (int)gridDim.x / (s.H * groups), at = (int)blockIdx.x / tiles, h = at % s.H, group = at / s.H;
   const int e0 = (int)blockIdx.x % tiles * CU_TILE, d0 = (int)blockIdx.y * CU_TILE, K = s.K;
   float w[CU_EACH][CU_EACH], g[CU_EACH][CU_EACH];
@@ -170,7 +170,7 @@ template <bool XL> static void run_forward(mn_call *c) {
   cu_attention_widths(&s, s.xl.w, s.xl.r);
   const Starts starts = { c->in[SM_DONE].u8, s.mask, c->out[SM_START].i32, c->out[SM_CARRIED].i32, s.B, s.M, s.t0, s.t1 };
   if (c->t0 == 0) cu_zero(c->out[SM_PACKED].data, sizeof(float) * (size_t)c->out[SM_PACKED].n);        /* not needed here */
-  CU_LAUNCH(find_starts, (unsigned)s.B, START_THREADS, 0, MN_STREAM, starts);
+  CU_LAUNCH(find_starts, (unsigned)s.B, START_THREADS, 0, starts);
   cu_attention_forward(s);
 }
 
@@ -185,7 +185,7 @@ static void run_positions(mn_call *c, Causal<true> s, float *dr) {
   float *parts = groups > 1 ? mn_scratch(c->ctx, 3, groups * n) : dr;
   s.wide_k = s.wide_k && cu_quads(4, parts);
   const dim3 grid(cu_tiles(s.xl.distances) * (unsigned)(s.H * groups), cu_tiles(s.K));
-  CU_LAUNCH(position_gradients<Causal<true>>, grid, CU_THREADS, CU_TILE_SHARED, MN_STREAM, s, groups, parts);
+  CU_LAUNCH(position_gradients<Causal<true>>, grid, CU_THREADS, CU_TILE_SHARED, s, groups, parts);
   if (groups > 1) cu_column_sums(c, 2, cu_given_rows{ parts, dr, n }, groups, n);
 }
 

@@ -14,7 +14,7 @@ struct Last {
   int B, H, K, M, N, t, window;
 };
 
-static __global__ void last_weights(Last s) {
+CU_KERNEL last_weights(const Last &s) {
   const int z = (int)blockIdx.x, b = z / s.H, h = z % s.H, lane = (int)threadIdx.x;
   const long HK = (long)s.H * s.K, copy = ((long)b * s.H + h) * s.K, head = (long)h * s.K;
   const float *q = s.q + (long)s.t * s.B * HK + copy;
@@ -48,7 +48,7 @@ static void forward(mn_call *c) {
   const Last s = { c->in[SM_Q].data, c->in[SM_K].data, c->in[SM_MK].data, c->in[SM_MASK].data, c->in[SM_U].data,
                    c->in[SM_W].data, c->in[SM_R].data, c->in[SM_DONE].u8, (mn_weight *)(void *)c->out[0].data,
                    m.B, m.H, m.K, m.M, c->out[0].shape[3], c->t1 - 1, m.window };
-  CU_LAUNCH(last_weights, (unsigned)(m.B * m.H), 32, 0, MN_STREAM, s);
+  CU_LAUNCH(last_weights, (unsigned)(m.B * m.H), 32, 0, s);
 }
 
 }  // namespace

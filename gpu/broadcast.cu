@@ -57,7 +57,7 @@ struct Moves { bool a, b, mask; };                  /* along the innermost axis 
 
 static __device__ bool mask_at(const Call &c, long at) { return c.mask && c.mask[at]; }
 
-template <class V> static __global__ void binary_value(Call c, cu_walk walk, Moves moves, V *y, long n) {
+template <class V> CU_KERNEL binary_value(const Call &c, const cu_walk &walk, Moves moves, V *y, long n) {
   CU_LOOP(i, n) {
     long at[CU_WALKED] = {};
     walk.find(i, at);
@@ -71,7 +71,7 @@ template <class V> static __global__ void binary_value(Call c, cu_walk walk, Mov
 }
 
 /* The gradients of operands that are as large as the output. */
-template <class V> static __global__ void binary_slopes(Call c, cu_walk walk, Moves moves, V *da, V *db, long n) {
+template <class V> CU_KERNEL binary_slopes(const Call &c, const cu_walk &walk, Moves moves, V *da, V *db, long n) {
   CU_LOOP(i, n) {
     long at[CU_WALKED] = {};
     walk.find(i, at);
@@ -164,10 +164,10 @@ static void forward(const mn_call *c, Formula f) {
   float *y = c->out[0].data;
   const long n = c->out[0].n;
   if (axes.size[0] % 4 == 0 && cu_quads(4, axes.moves.a ? x.a : NULL, axes.moves.b ? x.b : NULL, y))
-    CU_LAUNCH(binary_value<float4>, cu_blocks(n, 4), CU_THREADS, 0, MN_STREAM, x, walk_of(axes, 4), axes.moves,
+    CU_LAUNCH(binary_value<float4>, cu_blocks(n, 4), CU_THREADS, 0, x, walk_of(axes, 4), axes.moves,
               (float4 *)y, n / 4);
   else
-    CU_LAUNCH(binary_value<float>, cu_blocks(n), CU_THREADS, 0, MN_STREAM, x, walk_of(axes, 1), axes.moves, y, n);
+    CU_LAUNCH(binary_value<float>, cu_blocks(n), CU_THREADS, 0, x, walk_of(axes, 1), axes.moves, y, n);
 }
 
 static void backward(const mn_call *c, Formula f) {
@@ -187,10 +187,10 @@ static void backward(const mn_call *c, Formula f) {
   if (whole[0] || whole[1]) {
     if (axes.size[0] % 4 == 0 && cu_quads(4, axes.moves.a ? x.a : NULL, axes.moves.b ? x.b : NULL, x.y, x.dy) &&
         cu_quads(4, whole[0], whole[1]))
-      CU_LAUNCH(binary_slopes<float4>, cu_blocks(n, 4), CU_THREADS, 0, MN_STREAM, x, walk_of(axes, 4), axes.moves,
+      CU_LAUNCH(binary_slopes<float4>, cu_blocks(n, 4), CU_THREADS, 0, x, walk_of(axes, 4), axes.moves,
                 (float4 *)whole[0], (float4 *)whole[1], n / 4);
     else
-      CU_LAUNCH(binary_slopes<float>, cu_blocks(n), CU_THREADS, 0, MN_STREAM, x, walk_of(axes, 1), axes.moves, whole[0],
+      CU_LAUNCH(binary_slopes<float>, cu_blocks(n), CU_THREADS, 0, x, walk_of(axes, 1), axes.moves, whole[0],
                 whole[1], n);
   }
   for (int k = 0; k < 2; k++)

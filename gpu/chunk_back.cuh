@@ -99,7 +99,7 @@ CU_UNROLL
 /* A block is a chunk of a head.  2 V multiply-adds a token and key (of a pair 4 V) for the products and some 8 L for the
 ** rest; reads the state and its gradient, 8 K V / 16 bytes a token, once. */
 template <class Op>
-static __global__ void __launch_bounds__(CU_SIDE_THREADS) cu_keys_back(Op op, CuChunks p) {
+CU_KERNEL cu_keys_back(const Op &op, const CuChunks &p) {
   enum { ROWS = Op::PAIR ? 2 * CU_L : CU_L, TABLES = Op::PAIR ? 4 : 1 };
   const int c = (int)(blockIdx.x % (unsigned)p.chunks), bh = p.head + (int)(blockIdx.x / (unsigned)p.chunks);
   const int tid = (int)threadIdx.x, lane = tid % 32, begin = cu_begin(p, c), n = cu_tokens(p, c);
@@ -131,7 +131,7 @@ CU_UNROLL
 template <class Op> static void cu_keys_back_run(const Op &op, const CuChunks &p) {
   const int rows = Op::PAIR ? 2 * CU_L : CU_L, threads = cu_min((int)CU_SIDE_THREADS, cu_round_up(p.K, 32));
   const size_t shared = sizeof(float) * (size_t)((Op::PAIR ? 4 : 1) * CU_PAIRS + 2 * CU_TILE * cu_tile_row(rows) + CU_TILE);
-  CU_LAUNCH(cu_keys_back<Op>, (unsigned)(p.heads * p.chunks), (unsigned)threads, shared, MN_STREAM, op, p);
+  CU_LAUNCH(cu_keys_back<Op>, (unsigned)(p.heads * p.chunks), (unsigned)threads, shared, op, p);
 }
 
 /* ---- the side of values ---- */

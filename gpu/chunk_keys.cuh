@@ -76,7 +76,7 @@ CU_UNROLL
 /* A block is a chunk of a head, the grid [chunks of the slice, tables].  About L/2 multiply-adds and as many products a
 ** token and column, for each table; it reads the inputs once a table and writes 2 rows of K a token. */
 template <class Op>
-static __global__ void __launch_bounds__(CU_SIDE_THREADS) cu_side(Op op, CuChunks p, float *scores) {
+CU_KERNEL cu_side(const Op &op, const CuChunks &p, float *scores) {
   const int c = (int)(blockIdx.x % (unsigned)p.chunks), bh = p.head + (int)(blockIdx.x / (unsigned)p.chunks);
   const int tid = (int)threadIdx.x, lane = tid % 32, which = (int)blockIdx.y;
   cu_smem<float> part = CU_SHARED(float, 0);           /* [warps][CU_TRIANGLE_PAD] */
@@ -102,7 +102,7 @@ template <class Op> static void cu_side_run(const Op &op, const CuChunks &p, flo
   const int width = Op::KEYS ? p.Kq : op.width(p);
   const int threads = width < CU_SIDE_THREADS ? cu_round_up(width, 32) : CU_SIDE_THREADS;
   const dim3 grid((unsigned)(p.heads * p.chunks), (unsigned)(Op::PAIR ? 4 : 1));
-  CU_LAUNCH(cu_side<Op>, grid, (unsigned)threads, sizeof(float) * (size_t)(threads / 32 * CU_TRIANGLE_PAD), MN_STREAM, op, p,
+  CU_LAUNCH(cu_side<Op>, grid, (unsigned)threads, sizeof(float) * (size_t)(threads / 32 * CU_TRIANGLE_PAD), op, p,
             scores);
 }
 

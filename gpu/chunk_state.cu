@@ -179,7 +179,7 @@ static __device__ __forceinline__ void publish(const CuChunks &p, const CuWork &
 }
 
 template <int KJ, int VW, bool PAIR>
-static __global__ void __launch_bounds__(32 * CU_TILE_WARPS) chunk_forward(CuChunks p, int chunks_each, bool again) {
+CU_KERNEL chunk_forward(const CuChunks &p, int chunks_each, bool again) {
   const CuWork w = cu_work<VW>(p, chunks_each);
   const int lane = (int)threadIdx.x % 32;
   if (!w.any) return;
@@ -302,7 +302,7 @@ CU_UNROLL
 }
 
 template <int KJ, int VW, bool PAIR>
-static __global__ void __launch_bounds__(32 * CU_TILE_WARPS) chunk_backward(CuChunks p) {
+CU_KERNEL chunk_backward(const CuChunks &p) {
   const CuWork w = cu_work<VW>(p, p.chunks);
   const int lane = (int)threadIdx.x % 32;
   if (!w.any) return;
@@ -338,17 +338,17 @@ template <int KJ, int VW> static void run_forward(const CuChunks *p, bool again)
   const int each = again ? p->span : p->chunks;
   const size_t shared = sizeof(float) * CU_TILE_WARPS * SHARED_ROWS * VW;
   if (p->tables > 1)
-    CU_LAUNCH((chunk_forward<KJ, VW, true>), cu_tile_blocks<VW>(p, each), 32 * CU_TILE_WARPS, shared, MN_STREAM, *p, each, again);
+    CU_LAUNCH((chunk_forward<KJ, VW, true>), cu_tile_blocks<VW>(p, each), 32 * CU_TILE_WARPS, shared, *p, each, again);
   else
-    CU_LAUNCH((chunk_forward<KJ, VW, false>), cu_tile_blocks<VW>(p, each), 32 * CU_TILE_WARPS, shared, MN_STREAM, *p, each, again);
+    CU_LAUNCH((chunk_forward<KJ, VW, false>), cu_tile_blocks<VW>(p, each), 32 * CU_TILE_WARPS, shared, *p, each, again);
 }
 
 template <int KJ, int VW> static void run_backward(const CuChunks *p) {
   const size_t shared = sizeof(float) * CU_TILE_WARPS * SHARED_ROWS * VW;
   if (p->tables > 1)
-    CU_LAUNCH((chunk_backward<KJ, VW, true>), cu_tile_blocks<VW>(p, p->chunks), 32 * CU_TILE_WARPS, shared, MN_STREAM, *p);
+    CU_LAUNCH((chunk_backward<KJ, VW, true>), cu_tile_blocks<VW>(p, p->chunks), 32 * CU_TILE_WARPS, shared, *p);
   else
-    CU_LAUNCH((chunk_backward<KJ, VW, false>), cu_tile_blocks<VW>(p, p->chunks), 32 * CU_TILE_WARPS, shared, MN_STREAM, *p);
+    CU_LAUNCH((chunk_backward<KJ, VW, false>), cu_tile_blocks<VW>(p, p->chunks), 32 * CU_TILE_WARPS, shared, *p);
 }
 
 /* There are registers for so many keys. */

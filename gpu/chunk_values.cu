@@ -3,7 +3,7 @@
 #include "chunk_back.cuh"
 
 /* y of a row: num over the denominator of z.  2 reads and a write of V numbers a token; the last of forward's launches. */
-static __global__ void __launch_bounds__(CU_THREADS) divide(CuChunks p, CuDivision den, cu_divisor columns, long all) {
+CU_KERNEL divide(const CuChunks &p, const CuDivision &den, cu_divisor columns, long all) {
   const long first = (long)p.t0 * p.B * p.H;
   CU_LOOP(i, all) {
     long column;
@@ -15,11 +15,11 @@ static __global__ void __launch_bounds__(CU_THREADS) divide(CuChunks p, CuDivisi
 void cu_chunk_divide(const CuChunks *p, const CuDivision *den) {
   const long all = (long)(p->t1 - p->t0) * p->B * p->H * p->V;
   if (den->normalise || den->scale != 1.0f)
-    CU_LAUNCH(divide, cu_blocks(all, 4), CU_THREADS, 0, MN_STREAM, *p, *den, cu_divisor(p->V), all);
+    CU_LAUNCH(divide, cu_blocks(all, 4), CU_THREADS, 0, *p, *den, cu_divisor(p->V), all);
 }
 
 /* A warp is a token: dnum = dy / den, and z's gradient from that of num along num, which is that of y along y. */
-static __global__ void __launch_bounds__(CU_THREADS) read_dy(CuChunks p, CuDivision den, const float *y, const float *dy) {
+CU_KERNEL read_dy(const CuChunks &p, const CuDivision &den, const float *y, const float *dy) {
   const int lane = (int)threadIdx.x % 32;
   const long row = ((long)blockIdx.x * CU_THREADS + threadIdx.x) / 32;
   if (row >= (long)p.heads * p.chunks * CU_L) return;
@@ -39,11 +39,11 @@ static __global__ void __launch_bounds__(CU_THREADS) read_dy(CuChunks p, CuDivis
 
 void cu_chunk_dy(const CuChunks *p, const CuDivision *den, const float *y, const float *dy) {
   const long rows = (long)p->heads * p->chunks * CU_L;
-  CU_LAUNCH(read_dy, (unsigned)cu_parts(rows * 32, CU_THREADS), CU_THREADS, 0, MN_STREAM, *p, *den, y, dy);
+  CU_LAUNCH(read_dy, (unsigned)cu_parts(rows * 32, CU_THREADS), CU_THREADS, 0, *p, *den, y, dy);
 }
 
 /* A block is a chunk of a head, a thread a column: some 4 L operations a token and value. */
-static __global__ void __launch_bounds__(CU_SIDE_THREADS) values_back(CuChunks p, float *dv, float *dbeta) {
+CU_KERNEL values_back(const CuChunks &p, float *dv, float *dbeta) {
   const int c = (int)(blockIdx.x % (unsigned)p.chunks), bh = p.head + (int)(blockIdx.x / (unsigned)p.chunks);
   const int begin = cu_begin(p, c), n = cu_tokens(p, c);
   const long place = cu_place(p, bh, c);
@@ -84,6 +84,6 @@ CU_UNROLL
 void cu_chunk_values_back(const CuChunks *p, float *dv, float *dbeta) {
   const int threads = cu_min((int)CU_SIDE_THREADS, cu_round_up(p->V, 32));
   if (dv || dbeta)
-    CU_LAUNCH(values_back, (unsigned)(p->heads * p->chunks), (unsigned)threads, sizeof(float) * CU_PAIRS, MN_STREAM, *p, dv,
+    CU_LAUNCH(values_back, (unsigned)(p->heads * p->chunks), (unsigned)threads, sizeof(float) * CU_PAIRS, *p, dv,
               dbeta);
 }

@@ -12,8 +12,7 @@
 enum { CU_COLUMNS = 32, CU_COLUMN_ROWS = 8, CU_PARTS = 64 };     /* of a block; parts at most */
 
 template <class Sums>
-static __global__ void __launch_bounds__(CU_COLUMNS * CU_COLUMN_ROWS)
-cu_part_sums(Sums s, long rows, long cols, float *partial) {
+CU_KERNEL cu_part_sums(const Sums &s, long rows, long cols, float *partial) {
   const long col = (long)blockIdx.x * CU_COLUMNS + threadIdx.x, part = blockIdx.y, parts = gridDim.y;
   const int y = (int)threadIdx.y, at = y * CU_COLUMNS + (int)threadIdx.x;
   cu_smem<float> sums = CU_SHARED(float, 0);
@@ -41,7 +40,7 @@ template <class Sums> struct CuParts {
 template <class Sums>
 static void cu_launch_sums(Sums s, long rows, long cols, int parts, float *partial) {
   const dim3 grid((unsigned)cu_parts(cols, CU_COLUMNS), (unsigned)parts), block(CU_COLUMNS, CU_COLUMN_ROWS);
-  CU_LAUNCH(cu_part_sums<Sums>, grid, block, sizeof(float) * CU_COLUMNS * CU_COLUMN_ROWS, MN_STREAM, s, rows, cols,
+  CU_LAUNCH(cu_part_sums<Sums>, grid, block, sizeof(float) * CU_COLUMNS * CU_COLUMN_ROWS, s, rows, cols,
             partial);
 }
 

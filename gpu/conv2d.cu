@@ -184,8 +184,9 @@ struct Weights {
   }
 };
 
-template <class Product> static __global__ void __launch_bounds__(THREADS) tiles(Product p) {
-  const int m0 = (int)blockIdx.x * BM, n0 = (int)blockIdx.y * BN, z = (int)blockIdx.z;
+/* A block: one of `across` tiles beside each other, of one depth. */
+template <class Product> CU_KERNEL tiles(const Product &p, int across) {
+  const int m0 = (int)blockIdx.x * BM, n0 = (int)blockIdx.y % across * BN, z = (int)blockIdx.y / across;
   const int ty = (int)threadIdx.x / (BN / 4), tx = (int)threadIdx.x % (BN / 4);
   cu_smem<float> A = CU_SHARED(float, 0), B = CU_SHARED(float, 4 * BK * PITCH_A);
   cu_smem<float4> A4 = CU_SHARED(float4, 0), B4 = CU_SHARED(float4, 4 * BK * PITCH_A);
@@ -216,8 +217,8 @@ template <class Product> static __global__ void __launch_bounds__(THREADS) tiles
 }
 
 template <class Product> static void launch(const Product &p, long M, long N, int depth) {
-  const dim3 grid((unsigned)cu_parts(M, BM), (unsigned)cu_parts(N, BN), (unsigned)depth);
-  CU_LAUNCH(tiles<Product>, grid, THREADS, SHARED, MN_STREAM, p);
+  const unsigned across = (unsigned)cu_parts(N, BN);
+  CU_LAUNCH(tiles<Product>, dim3((unsigned)cu_parts(M, BM), across * (unsigned)depth), THREADS, SHARED, p, (int)across);
 }
 
 static Conv open_call(const mn_call *c) {

@@ -9,8 +9,8 @@ static __device__ __forceinline__ float4 cu_plus(float4 a, float4 b) {
 
 /* Rows of n things of type V, `all` of them together; steps count such things too. */
 template <class V>
-static __global__ void cu_copy_kernel(V *to, long to_step, const V *from, long from_step, long rows, long all, cu_divisor n,
-                                      bool add) {
+CU_KERNEL cu_copy_kernel(V *to, long to_step, const V *from, long from_step, long rows, long all, cu_divisor n,
+                         bool add) {
   CU_LOOP(i, all) {
     long at = i;
     const long r = rows == 1 ? 0 : n.divide(i, &at);
@@ -25,16 +25,18 @@ static __global__ void cu_copy_kernel(V *to, long to_step, const V *from, long f
 static inline void cu_copy_rows(float *to, long to_step, const float *from, long from_step, long rows, long n, bool add) {
   if (n < 1 || rows < 1) return;
   if (cu_quads(4, to, from) && (n | to_step | from_step) % 4 == 0)
-    CU_LAUNCH(cu_copy_kernel<float4>, cu_blocks(rows * n, 4), CU_THREADS, 0, MN_STREAM, (float4 *)to, to_step / 4,
+    CU_LAUNCH(cu_copy_kernel<float4>, cu_blocks(rows * n, 4), CU_THREADS, 0, (float4 *)to, to_step / 4,
               (const float4 *)from, from_step / 4, rows, rows * n / 4, cu_divisor(n / 4), add);
   else
-    CU_LAUNCH(cu_copy_kernel<float>, cu_blocks(rows * n), CU_THREADS, 0, MN_STREAM, to, to_step, from, from_step, rows,
+    CU_LAUNCH(cu_copy_kernel<float>, cu_blocks(rows * n), CU_THREADS, 0, to, to_step, from, from_step, rows,
               rows * n, cu_divisor(n), add);
 }
 
 static inline void cu_copy(float *to, const float *from, long n) { cu_copy_rows(to, 0, from, 0, 1, n, false); }
 
-static inline void cu_zero(void *to, size_t bytes) { cu_failed(cudaMemsetAsync(to, 0, bytes, MN_STREAM), "zeroing"); }
+static inline void cu_zero(void *to, size_t bytes) {
+  cu_ask([=] { cu_failed(cudaMemsetAsync(to, 0, bytes, MN_STREAM), "zeroing"); });
+}
 
 /* A gradient that is always zero, where it is wanted. */
 static inline void cu_zero_grad(const mn_arg *x) {

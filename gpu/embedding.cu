@@ -8,7 +8,7 @@
 /* ---- forward ---- */
 
 template <class V>
-static __global__ void look_up(const V *w, const int32_t *index, V *y, long n, cu_divisor D, int rows, V absent) {
+CU_KERNEL look_up(const V *w, const int32_t *index, V *y, long n, cu_divisor D, int rows, V absent) {
   CU_LOOP(i, n) {
     long d;
     const int at = index[D.divide(i, &d)];
@@ -21,10 +21,10 @@ static void forward(mn_call *c) {
   float *y = c->out[0].data;
   const long D = DIM(c, 'D'), n = c->out[0].n;
   if (D % 4 == 0 && cu_quads(4, w, y))
-    CU_LAUNCH(look_up<float4>, cu_blocks(n, 4), CU_THREADS, 0, MN_STREAM, (const float4 *)w, c->in[1].i32, (float4 *)y,
+    CU_LAUNCH(look_up<float4>, cu_blocks(n, 4), CU_THREADS, 0, (const float4 *)w, c->in[1].i32, (float4 *)y,
               n / 4, cu_divisor(D / 4), DIM(c, 'V'), float4{ NAN, NAN, NAN, NAN });
   else
-    CU_LAUNCH(look_up<float>, cu_blocks(n), CU_THREADS, 0, MN_STREAM, w, c->in[1].i32, y, n, cu_divisor(D), DIM(c, 'V'),
+    CU_LAUNCH(look_up<float>, cu_blocks(n), CU_THREADS, 0, w, c->in[1].i32, y, n, cu_divisor(D), DIM(c, 'V'),
               NAN);
 }
 
@@ -36,7 +36,7 @@ static_assert((int)DIGITS == (int)CU_THREADS, "a thread to a digit");
 struct List { int *key, *row; };
 
 /* Indices out of range sort behind all others. */
-static __global__ void list_indices(const int32_t *index, List to, int n, int rows) {
+CU_KERNEL list_indices(const int32_t *index, const List &to, int n, int rows) {
   CU_LOOP(i, n) {
     to.key[i] = index[i] >= 0 && index[i] < rows ? index[i] : rows;
     to.row[i] = (int)i;
@@ -44,7 +44,7 @@ static __global__ void list_indices(const int32_t *index, List to, int n, int ro
 }
 
 /* counts[digit][chunk] */
-static __global__ void count_digits(const int *key, int *counts, int n, int shift) {
+CU_KERNEL count_digits(const int *key, int *counts, int n, int shift) {
   cu_smem<int> bins = CU_SHARED(int, 0);
   const int tid = (int)threadIdx.x, from = (int)blockIdx.x * CHUNK, end = cu_min(from + CHUNK, n);
   bins[tid] = 0;
@@ -55,7 +55,7 @@ static __global__ void count_digits(const int *key, int *counts, int n, int shif
 }
 
 /* Each count becomes the sum of all before it, digit by digit and in each chunk by chunk. */
-static __global__ void sum_counts(int *counts, int chunks) {
+CU_KERNEL sum_counts(int *counts, int chunks) {
   cu_smem<int> total = CU_SHARED(int, 0);
   const int tid = (int)threadIdx.x, lane = tid % 32;
   int *mine = counts + (long)tid * chunks, own = 0, upto, before = 0;
@@ -78,7 +78,7 @@ static __global__ void sum_counts(int *counts, int chunks) {
 
 /* A chunk's entries to their places, CU_THREADS at a time and in order.  An entry stands behind those of its
 ** digit in earlier rounds, in earlier warps, and in lower lanes. */
-static __global__ void move_entries(List from, List to, const int *counts, int n, int shift) {
+CU_KERNEL move_entries(const List &from, const List &to, const int *counts, int n, int shift) {
   cu_smem<int> next = CU_SHARED(int, 0), place = CU_SHARED(int, DIGITS * sizeof(int));     /* [WARPS][DIGITS] */
   const int tid = (int)threadIdx.x, lane = tid % 32, warp = tid / 32, first = (int)blockIdx.x * CHUNK;
   next[tid] = counts[tid * gridDim.x + blockIdx.x];
@@ -119,11 +119,11 @@ static List sorted(const mn_call *c, int n, int rows) {
   a.key = (int *)mn_scratch(c->ctx, 0, 2 * (long)n), a.row = a.key + n;
   b.key = (int *)mn_scratch(c->ctx, 1, 2 * (long)n), b.row = b.key + n;
   int *counts = (int *)mn_scratch(c->ctx, 2, (long)DIGITS * chunks);
-  CU_LAUNCH(list_indices, cu_blocks(n), CU_THREADS, 0, MN_STREAM, c->in[1].i32, a, n, rows);
+  CU_LAUNCH(list_indices, cu_blocks(n), CU_THREADS, 0, c->in[1].i32, a, n, rows);
   for (int shift = 0; shift < 32 && rows >> shift; shift += 8) {
-    CU_LAUNCH(count_digits, chunks, CU_THREADS, DIGITS * sizeof(int), MN_STREAM, a.key, counts, n, shift);
-    CU_LAUNCH(sum_counts, 1, CU_THREADS, WARPS * sizeof(int), MN_STREAM, counts, chunks);
-    CU_LAUNCH(move_entries, chunks, CU_THREADS, (1 + WARPS) * DIGITS * sizeof(int), MN_STREAM, a, b, counts, n, shift);
+    CU_LAUNCH(count_digits, chunks, CU_THREADS, DIGITS * sizeof(int), a.key, counts, n, shift);
+    CU_LAUNCH(sum_counts, 1, CU_THREADS, WARPS * sizeof(int), counts, chunks);
+    CU_LAUNCH(move_entries, chunks, CU_THREADS, (1 + WARPS) * DIGITS * sizeof(int), a, b, counts, n, shift);
     const List other = a;
     a = b, b = other;
   }
@@ -136,7 +136,7 @@ enum { PIECE = 128, AHEAD = 8 };
 
 /* A block sums a piece, a thread a column of it.  parts[piece][0] is the end of a run that came from the piece
 ** before, [1] the beginning of one that goes on into the next; a run through the whole piece is [0]. */
-static __global__ void sum_pieces(List list, const float *dy, float *dw, float *parts, int n, int D, int rows, bool add) {
+CU_KERNEL sum_pieces(const List &list, const float *dy, float *dw, float *parts, int n, int D, int rows, bool add) {
   const int from = (int)blockIdx.x * PIECE, end = cu_min(from + PIECE, n);
   const int before = from ? list.key[from - 1] : -1, after = end < n ? list.key[end] : -1;
   float *part = parts + (long)blockIdx.x * 2 * D;
@@ -168,7 +168,7 @@ static __global__ void sum_pieces(List list, const float *dy, float *dw, float *
 }
 
 /* Runs over several pieces: the piece where one began collects it. */
-static __global__ void join_pieces(const int *key, const float *parts, float *dw, int n, int D, int rows, bool add) {
+CU_KERNEL join_pieces(const int *key, const float *parts, float *dw, int n, int D, int rows, bool add) {
   const int from = (int)blockIdx.x * PIECE, end = from + PIECE;
   if (end >= n || key[end - 1] != key[end] || key[end] >= rows) return;
   const int run = key[end];
@@ -201,8 +201,8 @@ static void backward(mn_call *c) {
   float *parts = mn_scratch(c->ctx, 3, 2 * (long)pieces * D);
   const int threads = D >= CU_THREADS ? (int)CU_THREADS : (D + 31) / 32 * 32;
   const dim3 grid((unsigned)pieces, (unsigned)cu_min(cu_parts(D, threads), 65535L));
-  CU_LAUNCH(sum_pieces, grid, threads, 0, MN_STREAM, list, c->out[0].grad, dw, parts, n, D, rows, add);
-  CU_LAUNCH(join_pieces, grid, threads, 0, MN_STREAM, list.key, parts, dw, n, D, rows, add);
+  CU_LAUNCH(sum_pieces, grid, threads, 0, list, c->out[0].grad, dw, parts, n, D, rows, add);
+  CU_LAUNCH(join_pieces, grid, threads, 0, list.key, parts, dw, n, D, rows, add);
 }
 
 MN_KERNEL(embedding, forward, backward)

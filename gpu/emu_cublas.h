@@ -57,7 +57,7 @@ struct Matrix {                  /* op(X) is rows x cols, or X is, transposed; s
   }
 };
 
-inline void product(const Matrix &a, const Matrix &b, float *C, int ldc, bool add, cublasComputeType_t mode, int i) {
+inline void product(const Matrix &a, const Matrix &b, const Matrix &c, bool add, cublasComputeType_t mode, int i) {
   const float *A = a.at + i * a.stride, *B = b.at + i * b.stride;
   std::vector<float> ra, rb;
   if (mode != CUBLAS_COMPUTE_32F_PEDANTIC) {
@@ -67,7 +67,15 @@ inline void product(const Matrix &a, const Matrix &b, float *C, int ldc, bool ad
     A = ra.data();
     B = rb.data();
   }
-  mn_gemm_one(b.transposed, a.transposed, b.cols, a.rows, a.cols, B, b.lda, A, a.lda, C, ldc, add);
+  mn_gemm_one(b.transposed, a.transposed, b.cols, a.rows, a.cols, B, b.lda, A, a.lda, (float *)c.at + i * c.stride, c.lda, add);
+}
+
+/* What is wrong with `batch` products of this kind, if anything. */
+inline cublasStatus_t refused(const emu_cublas *h, const Matrix &a, const Matrix &b, int batch, float scale, float keep) {
+  if (!h->workspace) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (scale != 1 || (keep != 0 && keep != 1)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (a.rows < 1 || b.cols < 1 || a.cols < 1 || batch < 1) return CUBLAS_STATUS_INVALID_VALUE;
+  return CUBLAS_STATUS_SUCCESS;
 }
 
 }  // namespace emu
@@ -78,16 +86,39 @@ inline cublasStatus_t cublasGemmStridedBatchedEx(
     const void *beta, void *C, cudaDataType, int ldc, long long stride_c, int batch, cublasComputeType_t mode,
     cublasGemmAlgo_t) {
   using namespace emu;
-  const float scale = *(const float *)alpha, keep = *(const float *)beta;
+  const float keep = *(const float *)beta;
   const Matrix a = { (const float *)A, lda, m, k, stride_a, ta == CUBLAS_OP_T };
   const Matrix b = { (const float *)B, ldb, k, n, stride_b, tb == CUBLAS_OP_T };
   const Matrix c = { (const float *)C, ldc, m, n, stride_c, false };
-  if (!h->workspace) return CUBLAS_STATUS_NOT_INITIALIZED;
-  if (scale != 1 || (keep != 0 && keep != 1)) return CUBLAS_STATUS_NOT_SUPPORTED;
-  if (m < 1 || n < 1 || k < 1 || batch < 1 || !c.possible(batch)) return CUBLAS_STATUS_INVALID_VALUE;
-  if (!a.possible(batch) || !b.possible(batch)) return CUBLAS_STATUS_INVALID_VALUE;
+  const cublasStatus_t no = refused(h, a, b, batch, *(const float *)alpha, keep);
+  if (no) return no;
+  if (!a.possible(batch) || !b.possible(batch) || !c.possible(batch)) return CUBLAS_STATUS_INVALID_VALUE;
   enqueue("cublas", [=] {
-    for (int i = 0; i < batch; i++) product(a, b, (float *)C + i * stride_c, ldc, keep != 0, mode, i);
+    for (int i = 0; i < batch; i++) product(a, b, c, keep != 0, mode, i);
+  });
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/* The pointers lie in the device's memory, too, and are read when the product's turn comes. */
+inline cublasStatus_t cublasGemmBatchedEx(
+    cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const void *alpha,
+    const void *const A[], cudaDataType, int lda, const void *const B[], cudaDataType, int ldb, const void *beta,
+    void *const C[], cudaDataType, int ldc, int batch, cublasComputeType_t mode, cublasGemmAlgo_t) {
+  using namespace emu;
+  const float keep = *(const float *)beta;
+  const Matrix a = { nullptr, lda, m, k, 0, ta == CUBLAS_OP_T }, b = { nullptr, ldb, k, n, 0, tb == CUBLAS_OP_T };
+  const Matrix c = { nullptr, ldc, m, n, 0, false };
+  const cublasStatus_t no = refused(h, a, b, batch, *(const float *)alpha, keep);
+  if (no) return no;
+  const auto table = [=](const void *p) { return on_device(p, (size_t)batch * sizeof(void *)); };
+  if (!table(A) || !table(B) || !table(C)) return CUBLAS_STATUS_INVALID_VALUE;
+  enqueue("cublas", [=] {
+    for (int i = 0; i < batch; i++) {
+      Matrix ai = a, bi = b, ci = c;
+      ai.at = (const float *)A[i], bi.at = (const float *)B[i], ci.at = (const float *)C[i];
+      if (ai.possible(1) && bi.possible(1) && ci.possible(1)) product(ai, bi, ci, keep != 0, mode, 0);
+      else report("cublas: an operand of product %d of %d is not in the device's memory", i, batch);
+    }
   });
   return CUBLAS_STATUS_SUCCESS;
 }

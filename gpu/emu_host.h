@@ -29,7 +29,6 @@ struct Region {
   char *pages;
   size_t page_bytes, bytes;
   bool managed;
-  int stream;                    /* whose work closes it to the host, if managed */
   size_t known;                  /* of so many bytes something has been made */
   bool open;
 };
@@ -38,27 +37,20 @@ inline std::map<char *, Region> &regions() {                /* by first byte */
   return r;
 }
 
-/* Work keeps the order of its stream.  While that is captured, it goes into a graph instead.  Of several streams one is
-** in use at a time (cu_streams): new managed memory is that one's, and no other's work closes it. */
+/* The order of all work: one stream.  While it is captured, work goes into a graph instead. */
 typedef std::function<void()> Work;
-struct Stream {
+struct Gpu {
   std::vector<Work> pending;     /* launched, not run yet */
   std::vector<Work> *capture = nullptr;
-  bool waited_for() const { return pending.empty() && !capture; }
-};
-struct Gpu {
-  std::map<int, Stream> streams;
-  int stream = 0;                /* in use */
-  int most_busy = 0;             /* streams that had work at a time */
+  int launched = 0;              /* kernels, copies and products that have run */
   bool listening = false;
   std::string done;              /* while listening: the name of each piece of work that has run, a line each */
   size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * PAGE, used = 0;  /* bytes that the GPU has */
   Gpu() { if (const char *bytes = getenv("EMU_MEMORY")) memory = strtoull(bytes, nullptr, 10); }
 };
 inline Gpu &gpu() { static Gpu g; return g; }
-inline Stream &stream() { return gpu().streams[gpu().stream]; }
-inline bool waited_for() { return stream().waited_for(); }
-inline bool for_host_now(const Region &r) { return r.managed && gpu().streams[r.stream].waited_for(); }
+inline bool waited_for() { return gpu().pending.empty() && !gpu().capture; }
+inline bool for_host_now(const Region &r) { return r.managed && waited_for(); }
 
 /* The region that holds `p`, or the last one before it. */
 inline Region *region_near(const void *p, const char **first) {
@@ -84,7 +76,7 @@ inline void protect(Region &r, bool open) {
   r.open = open;
 }
 inline void protect_managed(bool open) {
-  for (auto &[first, r] : regions()) if (r.managed && r.stream == gpu().stream) protect(r, open);
+  for (auto &[first, r] : regions()) if (r.managed) protect(r, open);
 }
 
 /* All of it is open while one of these lives. */
@@ -128,7 +120,7 @@ inline void watch_faults() {
 
 /* What a capture forbids; true if one is under way. */
 inline bool in_capture(const char *what) {
-  if (!stream().capture) return false;
+  if (!gpu().capture) return false;
   machine().kernel = "the host";
   machine().reported.clear();
   report("capture: %s while a graph is captured", what);
@@ -158,7 +150,7 @@ inline cudaError_t allocate(void **out, size_t bytes, bool managed) {
   void *p = mmap(nullptr, page_bytes + PAGE, PROT_NONE, flags, -1, 0);
   if (p == MAP_FAILED) return cudaErrorMemoryAllocation;
   char *first = (char *)p + page_bytes - padded;
-  Region &r = regions()[first] = { (char *)p, page_bytes, bytes, managed, gpu().stream, 0, false };
+  Region &r = regions()[first] = { (char *)p, page_bytes, bytes, managed, 0, false };
   know(first, r, managed ? std::min<size_t>(bytes, FILLED) : bytes);
   *out = first;
   return cudaSuccess;

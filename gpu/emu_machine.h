@@ -13,11 +13,9 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
-#include "limits.h"
 #if !defined(__x86_64__) || defined(MN_EMU_UCONTEXT)
 #include <ucontext.h>
 #define MN_EMU_UCONTEXT 1
@@ -32,7 +30,7 @@ struct dim3 {
 
 namespace emu {
 
-enum { WARP = 32, MAX_BLOCK = CU_BLOCK_THREADS, SHARED_LIMIT = CU_BLOCK_SHARED, STACK = 128 << 10, PAGE = 4096 };
+enum { WARP = 32, STACK = 128 << 10, PAGE = 4096 };
 enum { KEPT = 2 };               /* reports of one kind in one launch */
 enum Schedule { FORWARD, REVERSE, SHUFFLED };    /* order of fibers in a block, and of blocks */
 enum State { READY, AT_BARRIER, AT_WARP, EXITED };

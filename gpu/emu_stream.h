@@ -25,42 +25,28 @@ inline const char *cudaGetErrorString(cudaError_t e) {
 namespace emu {
 
 inline void enqueue(Work work) {
-  Stream &s = stream();
-  if (s.capture) return s.capture->push_back(std::move(work));
-  const bool first = s.pending.empty();
-  s.pending.push_back(std::move(work));
-  if (!first) return;
-  protect_managed(false);
-  int busy = 0;
-  for (const auto &[number, other] : gpu().streams) busy += !other.pending.empty();
-  gpu().most_busy = std::max(gpu().most_busy, busy);
+  Gpu &g = gpu();
+  if (g.capture) return g.capture->push_back(std::move(work));
+  const bool first = g.pending.empty();
+  g.pending.push_back(std::move(work));
+  if (first) protect_managed(false);
 }
 
 /* The same under a name that listeners hear when it runs, in a graph too. */
 inline void enqueue(const char *name, Work work) {
   enqueue([name, work = std::move(work)] {
+    gpu().launched++;
     if (gpu().listening) gpu().done.append(name).append("\n");
     work();
   });
 }
 
 inline void run_pending() {
-  Stream &s = stream();
-  if (s.pending.empty()) return;
+  if (gpu().pending.empty()) return;
   std::vector<Work> work;
-  work.swap(s.pending);
+  work.swap(gpu().pending);
   Opened memory;
   for (Work &w : work) w();
-}
-
-/* The work of all streams, one stream after another. */
-inline void run_all() {
-  const int in_use = gpu().stream;
-  for (auto &[number, s] : gpu().streams) {
-    gpu().stream = number;
-    run_pending();
-  }
-  gpu().stream = in_use;
 }
 
 template <class P> void check_argument(int i, const P &p) {
@@ -70,31 +56,28 @@ template <class P> void check_argument(int i, const P &p) {
 }
 
 /* True if every pointer of a launch points to device memory. */
-template <class Pack> bool check_arguments(const char *name, const Pack &pack) {
+template <class Args> bool check_arguments(const char *name, const std::vector<Args> &all) {
   Machine &m = machine();
   m.kernel = name;
   m.reported.clear();
-  std::apply([](const auto &...p) { int i = 0; (check_argument(i++, p), ...); }, pack);
+  for (const Args &args : all) {
+    int i = 0;
+    args.unpacked([&](const auto &...p) { (check_argument(i++, p), ...); });
+  }
   return m.reported.empty();
 }
 
-template <class... P, class... A>
-void launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t,
-            void (*kernel)(P...), A &&...args) {
-  std::tuple<P...> pack(std::forward<A>(args)...);
-  if (!check_arguments(name, pack)) return;
-  char why[100];
-  if (cu_beyond_limits(why, grid, block, shared)) return report("launch: %s", why);
+/* A grid whose blocks with z = i run body(args[i]) (launch.cuh). */
+template <class Args>
+void launch(const char *name, dim3 grid, dim3 block, size_t shared, const Args *args, void (*body)(const Args &)) {
+  const std::vector<Args> all(args, args + grid.z);
+  if (!check_arguments(name, all)) return;
   enqueue(name, [=] {
-    if (check_arguments(name, pack))
-      run_grid(name, grid, block, shared, [=] { std::apply(kernel, pack); });
+    if (check_arguments(name, all)) run_grid(name, grid, block, shared, [&] { body(all[machine().block_at.z]); });
   });
 }
 
 }  // namespace emu
-
-#define CU_LAUNCH(kernel, grid, block, shared, stream, ...) \
-  emu::launch(#kernel, grid, block, shared, stream, kernel, __VA_ARGS__)
 
 inline cudaError_t cudaStreamSynchronize(cudaStream_t) {
   if (emu::in_capture("the host waits")) return cudaErrorStreamCaptureUnsupported;
@@ -107,7 +90,7 @@ inline cudaError_t cudaFree(void *p) {
   if (!p) return cudaSuccess;
   auto it = emu::regions().find((char *)p);
   if (it == emu::regions().end()) return cudaErrorInvalidValue;
-  emu::run_all();
+  emu::run_pending();
   munmap(it->second.pages, it->second.page_bytes + emu::PAGE);
   emu::gpu().used -= it->second.known;
   emu::regions().erase(it);
@@ -162,12 +145,12 @@ inline cudaError_t cudaMemPrefetchAsync(const void *p, size_t bytes, cudaMemLoca
 inline cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
   if (emu::in_capture("a capture begins")) return cudaErrorStreamCaptureUnsupported;
   emu::protect_managed(false);
-  emu::stream().capture = new std::vector<emu::Work>;
+  emu::gpu().capture = new std::vector<emu::Work>;
   return cudaSuccess;
 }
 
 inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *graph) {
-  std::vector<emu::Work> *work = std::exchange(emu::stream().capture, nullptr);
+  std::vector<emu::Work> *work = std::exchange(emu::gpu().capture, nullptr);
   emu::protect_managed(emu::waited_for());
   *graph = nullptr;
   if (!work) return cudaErrorInvalidValue;
@@ -198,18 +181,13 @@ inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
 struct cudaDeviceProp { struct { char bytes[16]; } uuid; };
 inline cudaError_t cudaGetDeviceCount(int *n) { *n = 1; return cudaSuccess; }
 inline cudaError_t cudaGetDevice(int *id) { *id = 0; return cudaSuccess; }
-enum {
-  cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor = 76, cudaDevAttrConcurrentManagedAccess = 89,
-  cudaStreamNonBlocking = 1
-};
+enum { cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor = 76 };
 inline cudaError_t cudaDeviceGetAttribute(int *value, int which, int) {
   const char *given = getenv("EMU_CAPABILITY");
   const int capability = given ? atoi(given) : 90;
-  *value = which == cudaDevAttrComputeCapabilityMajor ? capability / 10
-         : which == cudaDevAttrComputeCapabilityMinor ? capability % 10 : capability >= 60;
+  *value = which == cudaDevAttrComputeCapabilityMajor ? capability / 10 : capability % 10;
   return cudaSuccess;
 }
-inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned) { *s = nullptr; return cudaSuccess; }
 inline cudaError_t cudaSetDevice(int id) { return id ? cudaErrorInvalidDevice : cudaSuccess; }
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *about, int) {
   *about = {};

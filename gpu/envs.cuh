@@ -33,7 +33,7 @@ static __device__ mn_io io_of(const mn_copies &v, int i, uint32_t purpose, char 
 }
 
 template <class Self, void (*reset)(Self *, mn_io *), void (*step)(Self *, mn_io *)>
-static __global__ void __launch_bounds__(THREADS) env_step(mn_copies v, mn_moves to) {
+CU_KERNEL env_step(const mn_copies &v, const mn_moves &to) {
   const int i = (int)(blockIdx.x * THREADS + threadIdx.x);
   if (to.action) keep_before(v);
   if (i >= v.n) return;
@@ -90,7 +90,7 @@ static __global__ void __launch_bounds__(THREADS) env_step(mn_copies v, mn_moves
   }                                                                                                \
   static void mn_##NAME##_run(const mn_copies *all, const mn_moves *to) {                          \
     CU_LAUNCH((envs::env_step<NAME, mn_##NAME##_is().reset, mn_##NAME##_is().step>),               \
-              ((unsigned)all->n + envs::THREADS - 1) / envs::THREADS, envs::THREADS, 0, MN_STREAM, *all, *to); \
+              ((unsigned)all->n + envs::THREADS - 1) / envs::THREADS, envs::THREADS, 0, *all, *to); \
   }                                                                                                \
   extern "C" {                                                                                     \
   extern const mn_env_kernel mn_env_kernel_##NAME;                                                 \

@@ -46,7 +46,7 @@ cu_episode cu_episode_of(const mn_call *c, int mk) {
 namespace {
 
 /* A warp for each head; entries in the order of the ranges. */
-static __global__ void episode_weights(cu_episode e, int t, mn_weight *out, int N) {
+CU_KERNEL episode_weights(const cu_episode &e, int t, mn_weight *out, int N) {
   const int z = (int)blockIdx.x, b = z / e.H, h = z % e.H, lane = (int)threadIdx.x;
   const float *q = e.query(t, b, h);
   const cu_episode::Row row = e.row(t, b, h);
@@ -71,7 +71,7 @@ static __global__ void episode_weights(cu_episode e, int t, mn_weight *out, int 
 }  // namespace
 
 void cu_episode_weights(mn_call *c, const cu_episode &e) {
-  CU_LAUNCH(episode_weights, (unsigned)e.heads, 32, 0, MN_STREAM, e, c->t1 - 1, (mn_weight *)(void *)c->out[0].data,
+  CU_LAUNCH(episode_weights, (unsigned)e.heads, 32, 0, e, c->t1 - 1, (mn_weight *)(void *)c->out[0].data,
             c->out[0].shape[3]);
 }
 

@@ -21,7 +21,7 @@ struct Dpfp {
   }
 };
 
-static __global__ void dpfp_forward(Dpfp a, cu_divisor width) {
+CU_KERNEL dpfp_forward(const Dpfp &a, cu_divisor width) {
   CU_LOOP(k, a.rows * a.nu * 2 * a.D) {
     long i;
     const long part = width.divide(k, &i), row = part / a.nu, back = (part % a.nu + 1) % (2 * a.D);
@@ -30,7 +30,7 @@ static __global__ void dpfp_forward(Dpfp a, cu_divisor width) {
 }
 
 /* u_i meets u_i-j in y_i and u_i+j in y_i+j; x_i is in one of its two halves, or in none. */
-static __global__ void dpfp_back(Dpfp a, cu_divisor D) {
+CU_KERNEL dpfp_back(const Dpfp &a, cu_divisor D) {
   CU_LOOP(k, a.rows * a.D) {
     long i;
     const long row = D.divide(k, &i), n = 2 * a.D;
@@ -54,17 +54,17 @@ static Dpfp open_dpfp(const mn_call *c) {
 
 static void dpfp(mn_call *c) {
   const Dpfp a = open_dpfp(c);
-  CU_LAUNCH(dpfp_forward, cu_blocks(c->out[0].n), CU_THREADS, 0, MN_STREAM, a, cu_divisor(2 * a.D));
+  CU_LAUNCH(dpfp_forward, cu_blocks(c->out[0].n), CU_THREADS, 0, a, cu_divisor(2 * a.D));
 }
 
 static void dpfp_backward(mn_call *c) {
   const Dpfp a = open_dpfp(c);
-  CU_LAUNCH(dpfp_back, cu_blocks(c->in[0].n), CU_THREADS, 0, MN_STREAM, a, cu_divisor(a.D));
+  CU_LAUNCH(dpfp_back, cu_blocks(c->in[0].n), CU_THREADS, 0, a, cu_divisor(a.D));
 }
 
 /* ---- fourier: sines and cosines ---- */
 
-static __global__ void waves(const float *x, float *y, long n, cu_divisor M, long m, float scale) {
+CU_KERNEL waves(const float *x, float *y, long n, cu_divisor M, long m, float scale) {
   CU_LOOP(k, n) {
     long i;
     const long row = M.divide(k, &i);
@@ -75,7 +75,7 @@ static __global__ void waves(const float *x, float *y, long n, cu_divisor M, lon
   }
 }
 
-static __global__ void waves_back(const float *y, const float *dy, float *dx, long n, cu_divisor M, long m) {
+CU_KERNEL waves_back(const float *y, const float *dy, float *dx, long n, cu_divisor M, long m) {
   CU_LOOP(k, n) {
     long i;
     const long at = M.divide(k, &i) * 2 * m + i;
@@ -85,13 +85,13 @@ static __global__ void waves_back(const float *y, const float *dy, float *dx, lo
 
 static void fourier(mn_call *c) {
   const long M = DIM(c, 'M'), n = c->in[0].n;
-  CU_LAUNCH(waves, cu_blocks(n), CU_THREADS, 0, MN_STREAM, c->in[0].data, c->out[0].data, n, cu_divisor(M), M,
+  CU_LAUNCH(waves, cu_blocks(n), CU_THREADS, 0, c->in[0].data, c->out[0].data, n, cu_divisor(M), M,
             1 / sqrtf((float)M));
 }
 
 static void fourier_backward(mn_call *c) {
   const long M = DIM(c, 'M'), n = c->in[0].n;
-  CU_LAUNCH(waves_back, cu_blocks(n), CU_THREADS, 0, MN_STREAM, c->out[0].data, c->out[0].grad, c->in[0].grad, n,
+  CU_LAUNCH(waves_back, cu_blocks(n), CU_THREADS, 0, c->out[0].data, c->out[0].grad, c->in[0].grad, n,
             cu_divisor(M), M);
 }
 
@@ -106,7 +106,7 @@ struct Favor {
 };
 
 /* z from x W^T, in place. */
-static __global__ void __launch_bounds__(CU_THREADS) finish(Favor a, int width) {
+CU_KERNEL finish(const Favor &a, int width) {
   const float most = 1e30f;      /* as in engine/ops/favor_logits.c */
   cu_team team(width);
   for (long row = team.first(); team.any(row, a.rows); row = team.next(row)) {
@@ -122,7 +122,7 @@ static __global__ void __launch_bounds__(CU_THREADS) finish(Favor a, int width) 
 }
 
 /* dx = s W^T dz - s^2 x sum(dz): the product is in dx. */
-static __global__ void __launch_bounds__(CU_THREADS) finish_back(Favor a, int width) {
+CU_KERNEL finish_back(const Favor &a, int width) {
   cu_team team(width);
   for (long row = team.first(); team.any(row, a.rows); row = team.next(row)) {
     const bool real = row < a.rows;
@@ -136,7 +136,7 @@ static __global__ void __launch_bounds__(CU_THREADS) finish_back(Favor a, int wi
   }
 }
 
-static __global__ void shrink(float *x, long n, float by) { CU_LOOP(i, n) x[i] *= by; }
+CU_KERNEL shrink(float *x, long n, float by) { CU_LOOP(i, n) x[i] *= by; }
 
 static Favor open_favor(const mn_call *c) {
   const int D = DIM(c, 'D'), M = DIM(c, 'M');
@@ -148,7 +148,7 @@ static void favor_logits(mn_call *c) {
   const int H = DIM(c, 'H'), N = (int)(a.rows / H), width = cu_team_width(cu_max(a.D, a.M));
   cu_gemm_batch(c, false, true, N, a.M, a.D, a.x, H * a.D, c->in[1].data, a.D, a.z, H * a.M, false, a.D,
                 (long)a.M * a.D, a.M, H);
-  CU_LAUNCH(finish, cu_team_blocks(a.rows, width), CU_THREADS, CU_TEAM_SHARED, MN_STREAM, a, width);
+  CU_LAUNCH(finish, cu_team_blocks(a.rows, width), CU_THREADS, CU_TEAM_SHARED, a, width);
 }
 
 static void favor_logits_backward(mn_call *c) {
@@ -159,24 +159,23 @@ static void favor_logits_backward(mn_call *c) {
   if (a.dx) {
     cu_gemm_batch(c, false, false, N, a.D, a.M, a.dz, H * a.M, c->in[1].data, a.D, a.dx, H * a.D, false, a.M, weights,
                   a.D, H);
-    CU_LAUNCH(finish_back, cu_team_blocks(a.rows, width), CU_THREADS, CU_TEAM_SHARED, MN_STREAM, a, width);
+    CU_LAUNCH(finish_back, cu_team_blocks(a.rows, width), CU_THREADS, CU_TEAM_SHARED, a, width);
   }
   if (!dw) return;
   cu_gemm_batch(c, true, false, a.M, a.D, N, a.dz, H * a.M, a.x, H * a.D, dw, a.D, false, a.M, a.D, weights, H);
-  CU_LAUNCH(shrink, cu_blocks(c->in[1].n), CU_THREADS, 0, MN_STREAM, dw, c->in[1].n, a.s);
+  CU_LAUNCH(shrink, cu_blocks(c->in[1].n), CU_THREADS, 0, dw, c->in[1].n, a.s);
 }
 
 /* ---- favor_features: (exp(z - top) + eps) / sqrt(M) ---- */
 
-static __global__ void features(const float *z, const float *top, float *y, long n, cu_divisor M, float eps, float scale) {
+CU_KERNEL features(const float *z, const float *top, float *y, long n, cu_divisor M, float eps, float scale) {
   CU_LOOP(k, n) {
     long i;
     y[k] = (mn_expf(z[k] - top[M.divide(k, &i)]) + eps) * scale;
   }
 }
 
-static __global__ void __launch_bounds__(CU_THREADS)
-features_back(const float *y, const float *dy, float *dz, float *dtop, long rows, int M, float offset, int width) {
+CU_KERNEL features_back(const float *y, const float *dy, float *dz, float *dtop, long rows, int M, float offset, int width) {
   cu_team team(width);
   for (long row = team.first(); team.any(row, rows); row = team.next(row)) {
     float sum = 0;
@@ -192,13 +191,13 @@ features_back(const float *y, const float *dy, float *dz, float *dtop, long rows
 
 static void favor_features(mn_call *c) {
   const int M = DIM(c, 'M');
-  CU_LAUNCH(features, cu_blocks(c->in[0].n), CU_THREADS, 0, MN_STREAM, c->in[0].data, c->in[1].data, c->out[0].data,
+  CU_LAUNCH(features, cu_blocks(c->in[0].n), CU_THREADS, 0, c->in[0].data, c->in[1].data, c->out[0].data,
             c->in[0].n, cu_divisor(M), (float)OPT(c, 0), 1 / sqrtf((float)M));
 }
 
 static void favor_features_backward(mn_call *c) {
   const int M = DIM(c, 'M'), width = cu_team_width(M);
-  CU_LAUNCH(features_back, cu_team_blocks(c->in[1].n, width), CU_THREADS, CU_TEAM_SHARED, MN_STREAM, c->out[0].data,
+  CU_LAUNCH(features_back, cu_team_blocks(c->in[1].n, width), CU_THREADS, CU_TEAM_SHARED, c->out[0].data,
             c->out[0].grad, c->in[0].grad, c->in[1].grad, c->in[1].n, M, (float)OPT(c, 0) / sqrtf((float)M), width);
 }
 

@@ -34,7 +34,7 @@ static __device__ __forceinline__ void mix(const Gate &a, long n, int d, float s
 }
 
 /* A warp: OUTS numbers of one gate, a tile of rows. */
-template <int ROWS, int OUTS> static __global__ void __launch_bounds__(CU_FEW_THREADS, 2) few_open(Gate a, bool fours) {
+template <int ROWS, int OUTS> CU_KERNEL few_open(const Gate &a, bool fours) {
   const int groups = (a.D + OUTS - 1) / OUTS, warp = (int)blockIdx.x * CU_FEW_WARPS + (int)threadIdx.x / 32;
   const int gate = warp / groups, first = warp % groups * OUTS, lane = (int)threadIdx.x % 32, n0 = (int)blockIdx.y * ROWS;
   if (gate > 2) return;
@@ -53,7 +53,7 @@ template <int ROWS, int OUTS> static __global__ void __launch_bounds__(CU_FEW_TH
   if (d < a.D && n < a.N) open_gate(a, gate, n, d, sum);
 }
 
-template <int ROWS, int OUTS> static __global__ void __launch_bounds__(CU_FEW_THREADS, 2) few_mix(Gate a, bool fours) {
+template <int ROWS, int OUTS> CU_KERNEL few_mix(const Gate &a, bool fours) {
   const int first = ((int)blockIdx.x * CU_FEW_WARPS + (int)threadIdx.x / 32) * OUTS, lane = (int)threadIdx.x % 32;
   const int n0 = (int)blockIdx.y * ROWS;
   if (first >= a.D) return;
@@ -73,11 +73,11 @@ template <int ROWS, int OUTS> static void few_rows(const Gate &a) {
                      cu_fours(a.u, a.D, a.D) && cu_fours(a.rx, a.D, a.D);
   const unsigned tiles = (unsigned)cu_parts(a.N, ROWS);
   const dim3 open((unsigned)cu_parts(3 * groups, CU_FEW_WARPS), tiles), close((unsigned)cu_parts(groups, CU_FEW_WARPS), tiles);
-  CU_LAUNCH((few_open<ROWS, OUTS>), open, CU_FEW_THREADS, 0, MN_STREAM, a, fours);
-  CU_LAUNCH((few_mix<ROWS, OUTS>), close, CU_FEW_THREADS, 0, MN_STREAM, a, fours);
+  CU_LAUNCH((few_open<ROWS, OUTS>), open, CU_FEW_THREADS, 0, a, fours);
+  CU_LAUNCH((few_mix<ROWS, OUTS>), close, CU_FEW_THREADS, 0, a, fours);
 }
 
-static __global__ void open_rows(Gate a, cu_divisor D) {
+CU_KERNEL open_rows(const Gate &a, cu_divisor D) {
   CU_LOOP(i, a.N * a.D) {
     long d;
     const long n = D.divide(i, &d);
@@ -85,7 +85,7 @@ static __global__ void open_rows(Gate a, cu_divisor D) {
   }
 }
 
-static __global__ void mix_rows(Gate a, cu_divisor D) {
+CU_KERNEL mix_rows(const Gate &a, cu_divisor D) {
   CU_LOOP(i, a.N * a.D) {
     long d;
     const long n = D.divide(i, &d);
@@ -109,9 +109,9 @@ static void forward(mn_call *c) {
   if (N <= CU_FEW) return few_rows<16, 2>(a);
   cu_gemm(c, false, true, N, 3 * D, D, a.y, D, a.w, D, a.pre, 3 * D, false);
   cu_gemm(c, false, true, N, 2 * D, D, a.x, D, a.u, D, a.pre, 3 * D, true);
-  CU_LAUNCH(open_rows, cu_blocks(a.N * D), CU_THREADS, 0, MN_STREAM, a, cu_divisor(D));
+  CU_LAUNCH(open_rows, cu_blocks(a.N * D), CU_THREADS, 0, a, cu_divisor(D));
   cu_gemm(c, false, true, N, D, D, a.rx, D, a.u + 2L * D * D, D, a.pre + 2 * D, 3 * D, true);
-  CU_LAUNCH(mix_rows, cu_blocks(a.N * D), CU_THREADS, 0, MN_STREAM, a, cu_divisor(D));
+  CU_LAUNCH(mix_rows, cu_blocks(a.N * D), CU_THREADS, 0, a, cu_divisor(D));
 }
 
 /* Back through the mixing: the gradients of z's and g's sums, the direct part of dx, and the sums for the bias. */
@@ -131,7 +131,7 @@ struct Mixed {
 };
 
 /* Back through r*x. */
-static __global__ void undo_open(Gate a, cu_divisor D) {
+CU_KERNEL undo_open(const Gate &a, cu_divisor D) {
   CU_LOOP(i, a.N * a.D) {
     long d;
     const long n = D.divide(i, &d);
@@ -148,7 +148,7 @@ static void backward(mn_call *c) {
   a.drx = mn_scratch(c->ctx, 1, a.N * D);
   cu_column_sums(c, 2, Mixed{ a }, a.N, D);
   cu_gemm(c, false, false, N, D, D, a.dp + 2 * D, 3 * D, a.u + 2L * D * D, D, a.drx, D, false);
-  CU_LAUNCH(undo_open, cu_blocks(a.N * D), CU_THREADS, 0, MN_STREAM, a, cu_divisor(D));
+  CU_LAUNCH(undo_open, cu_blocks(a.N * D), CU_THREADS, 0, a, cu_divisor(D));
   if (a.dx) cu_gemm(c, false, false, N, D, 2 * D, a.dp, 3 * D, a.u, D, a.dx, D, true);
   if (a.dy) cu_gemm(c, false, false, N, D, 3 * D, a.dp, 3 * D, a.w, D, a.dy, D, false);
   if (a.dw) cu_gemm(c, true, false, 3 * D, D, N, a.dp, 3 * D, a.y, D, a.dw, D, false);

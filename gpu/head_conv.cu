@@ -12,7 +12,7 @@ struct Conv {
 };
 
 /* to_t = sum over j of w_j x_(t + sign (j - J/2)); sign -1 is the transpose. */
-static __global__ void convolve(Conv a, const float *x, float *to, int sign, cu_divisor row) {
+CU_KERNEL convolve(const Conv &a, const float *x, float *to, int sign, cu_divisor row) {
   CU_LOOP(i, (long)a.B * a.H * a.row) {
     long at;
     const long bh = row.divide(i, &at);
@@ -27,7 +27,7 @@ static __global__ void convolve(Conv a, const float *x, float *to, int sign, cu_
 }
 
 /* A block makes one weight's gradient: dw_j = sum over t of dy_t . x_(t + j - J/2), over all copies. */
-static __global__ void __launch_bounds__(CU_THREADS) filter_back(Conv a) {
+CU_KERNEL filter_back(const Conv &a) {
   const int h = (int)blockIdx.x / a.J, j = (int)blockIdx.x % a.J, tid = (int)threadIdx.x;
   const long shift = (j - a.J / 2) * a.D, from = cu_max(-shift, 0L), end = cu_min(a.row, a.row - shift);
   cu_smem<float> part = CU_SHARED(float, 0);
@@ -54,13 +54,13 @@ static Conv open_call(const mn_call *c) {
 
 static void forward(mn_call *c) {
   const Conv a = open_call(c);
-  CU_LAUNCH(convolve, cu_blocks(c->in[0].n), CU_THREADS, 0, MN_STREAM, a, a.x, a.y, 1, cu_divisor(a.row));
+  CU_LAUNCH(convolve, cu_blocks(c->in[0].n), CU_THREADS, 0, a, a.x, a.y, 1, cu_divisor(a.row));
 }
 
 static void backward(mn_call *c) {
   const Conv a = open_call(c);
-  if (a.dx) CU_LAUNCH(convolve, cu_blocks(c->in[0].n), CU_THREADS, 0, MN_STREAM, a, a.dy, a.dx, -1, cu_divisor(a.row));
-  if (a.dw) CU_LAUNCH(filter_back, a.H * a.J, CU_THREADS, 4 * CU_THREADS / 32, MN_STREAM, a);
+  if (a.dx) CU_LAUNCH(convolve, cu_blocks(c->in[0].n), CU_THREADS, 0, a, a.dy, a.dx, -1, cu_divisor(a.row));
+  if (a.dw) CU_LAUNCH(filter_back, a.H * a.J, CU_THREADS, 4 * CU_THREADS / 32, a);
 }
 
 }  // namespace

@@ -8,11 +8,11 @@ extern "C" {
 
 /* ---- gather ---- */
 
-static __global__ void pick(const float *x, const int32_t *index, float *y, long n, long A) {
+CU_KERNEL pick(const float *x, const int32_t *index, float *y, long n, long A) {
   CU_LOOP(r, n) y[r] = index[r] >= 0 && index[r] < A ? x[r * A + index[r]] : NAN;
 }
 
-static __global__ void unpick(const float *dy, const int32_t *index, float *dx, long n, cu_divisor A) {
+CU_KERNEL unpick(const float *dy, const int32_t *index, float *dx, long n, cu_divisor A) {
   CU_LOOP(i, n) {
     long a;
     const long r = A.divide(i, &a);
@@ -22,13 +22,13 @@ static __global__ void unpick(const float *dy, const int32_t *index, float *dx, 
 
 static void gather_forward(mn_call *c) {
   const long n = c->out[0].n;
-  CU_LAUNCH(pick, cu_blocks(n), CU_THREADS, 0, MN_STREAM, c->in[0].data, c->in[1].i32, c->out[0].data, n,
+  CU_LAUNCH(pick, cu_blocks(n), CU_THREADS, 0, c->in[0].data, c->in[1].i32, c->out[0].data, n,
             (long)DIM(c, 'A'));
 }
 
 static void gather_backward(mn_call *c) {
   const long n = c->in[0].n;
-  CU_LAUNCH(unpick, cu_blocks(n), CU_THREADS, 0, MN_STREAM, c->out[0].grad, c->in[1].i32, c->in[0].grad, n,
+  CU_LAUNCH(unpick, cu_blocks(n), CU_THREADS, 0, c->out[0].grad, c->in[1].i32, c->in[0].grad, n,
             cu_divisor(DIM(c, 'A')));
 }
 
@@ -36,7 +36,7 @@ MN_KERNEL(gather, gather_forward, gather_backward)
 
 /* ---- one_hot: of indices, where one outside gives zeros; or of codes, where such a one gives NaN ---- */
 
-static __global__ void mark(const int32_t *index, const uint8_t *code, float *y, long n, cu_divisor A) {
+CU_KERNEL mark(const int32_t *index, const uint8_t *code, float *y, long n, cu_divisor A) {
   CU_LOOP(i, n) {
     long a;
     const long r = A.divide(i, &a), at = code ? (long)code[r] : (long)index[r];
@@ -46,7 +46,7 @@ static __global__ void mark(const int32_t *index, const uint8_t *code, float *y,
 
 static void mark_all(const mn_call *c, const int32_t *index, const uint8_t *code) {
   const long n = c->out[0].n;
-  CU_LAUNCH(mark, cu_blocks(n), CU_THREADS, 0, MN_STREAM, index, code, c->out[0].data, n, cu_divisor((long)OPT(c, 0)));
+  CU_LAUNCH(mark, cu_blocks(n), CU_THREADS, 0, index, code, c->out[0].data, n, cu_divisor((long)OPT(c, 0)));
 }
 
 static void one_hot_forward(mn_call *c) { mark_all(c, c->in[0].i32, NULL); }
@@ -77,8 +77,8 @@ static __device__ int best_of(const float *logit, int A) {
   return best;
 }
 
-static __global__ void sample(const float *logits, const int32_t *clock, int32_t *action, long n, cu_divisor B, int A,
-                              int t0, int first, bool greedy) {
+CU_KERNEL sample(const float *logits, const int32_t *clock, int32_t *action, long n, cu_divisor B, int A,
+                 int t0, int first, bool greedy) {
   CU_LOOP(i, n) {
     const float *logit = logits + i * A;
     if (greedy) { action[i] = best_of(logit, A); continue; }
@@ -94,7 +94,7 @@ static __global__ void sample(const float *logits, const int32_t *clock, int32_t
 
 static void softmax_sample_forward(mn_call *c) {
   const long n = c->out[0].n;
-  CU_LAUNCH(sample, cu_blocks(n), CU_THREADS, 0, MN_STREAM, c->in[0].data, c->in[1].i32, c->out[0].i32, n,
+  CU_LAUNCH(sample, cu_blocks(n), CU_THREADS, 0, c->in[0].data, c->in[1].i32, c->out[0].i32, n,
             cu_divisor(DIM(c, 'B')), DIM(c, 'A'), c->t0, (int)OPT(c, 1), OPT(c, 0) != 0);
 }
 
@@ -102,7 +102,7 @@ MN_KERNEL(softmax_sample, softmax_sample_forward, NULL)
 
 /* ---- outer: y[r, e, d] = p[r, e] a[r, d] ---- */
 
-static __global__ void products(const float *p, const float *a, float *y, long n, cu_divisor E, cu_divisor D) {
+CU_KERNEL products(const float *p, const float *a, float *y, long n, cu_divisor E, cu_divisor D) {
   CU_LOOP(i, n) {
     long d, unused;
     const long row = D.divide(i, &d), r = E.divide(row, &unused);
@@ -117,7 +117,7 @@ struct Product {
 
 static void outer_forward(mn_call *c) {
   const long n = c->out[0].n;
-  CU_LAUNCH(products, cu_blocks(n), CU_THREADS, 0, MN_STREAM, c->in[0].data, c->in[1].data, c->out[0].data, n,
+  CU_LAUNCH(products, cu_blocks(n), CU_THREADS, 0, c->in[0].data, c->in[1].data, c->out[0].data, n,
             cu_divisor(DIM(c, 'E')), cu_divisor(DIM(c, 'D')));
 }
 

@@ -25,7 +25,7 @@ struct Joint {
 };
 
 /* A block is a token. */
-static __global__ void __launch_bounds__(CU_SIDE_THREADS) joint_keys(Joint g, CuChunks p) {
+CU_KERNEL joint_keys(const Joint &g, const CuChunks &p) {
   const int i = (int)(blockIdx.x % CU_L), c = (int)(blockIdx.x / CU_L % (unsigned)p.chunks);
   const int bh = p.head + (int)(blockIdx.x / CU_L / (unsigned)p.chunks), t = cu_begin(p, c) + i;
   if (i >= cu_tokens(p, c)) return;
@@ -48,7 +48,7 @@ static __device__ __forceinline__ Value value_at(const CuAttention &a, long toke
 }
 
 template <int KJ, int VW>
-static __global__ void __launch_bounds__(32 * CU_TILE_WARPS) joint_forward(Joint g, CuChunks p, int chunks_each, bool again) {
+CU_KERNEL joint_forward(const Joint &g, const CuChunks &p, int chunks_each, bool again) {
   enum { N = CuTile<KJ, VW>::AT_ONCE };
   const CuWork w = cu_work<VW>(p, chunks_each);
   const int lane = (int)threadIdx.x % 32;
@@ -155,7 +155,7 @@ CU_UNROLL
 }
 
 /* A warp is 32 keys and sixteen columns of a head. */
-static __global__ void __launch_bounds__(32 * CU_TILE_WARPS) joint_backward(Joint g, CuChunks p) {
+CU_KERNEL joint_backward(const Joint &g, const CuChunks &p) {
   const long i = (long)blockIdx.x * CU_TILE_WARPS + threadIdx.x / 32;
   if (i >= (long)p.heads * g.key_parts * g.column_parts) return;
   const int key_part = (int)(i % g.key_parts), column_part = (int)(i / g.key_parts % g.column_parts);
@@ -207,7 +207,7 @@ CU_UNROLL
 }
 
 /* A thread is a value of a token of a chunk. */
-static __global__ void __launch_bounds__(CU_THREADS) joint_values_back(Joint g, CuChunks p, float *dv, float *dbeta) {
+CU_KERNEL joint_values_back(const Joint &g, const CuChunks &p, float *dv, float *dbeta) {
   const long places = (long)p.heads * p.chunks;
   CU_LOOP(m, places * CU_L * p.V) {
     const int i = (int)(m % p.V), t = (int)(m / p.V % CU_L);
@@ -269,12 +269,12 @@ static void take_scratch(Joint *g, CuChunks *p, mn_ctx *mn, bool back) {
 template <int KJ, int VW> static void run_forward(const Joint &g, const CuChunks &p, bool again) {
   const int each = again ? p.span : p.chunks;
   CU_LAUNCH((joint_forward<KJ, VW>), cu_tile_blocks<VW>(&p, each), 32 * CU_TILE_WARPS,
-            sizeof(float) * CU_TILE_WARPS * 2 * CU_L * VW, MN_STREAM, g, p, each, again);
+            sizeof(float) * CU_TILE_WARPS * 2 * CU_L * VW, g, p, each, again);
 }
 
 static void run_slice(const Joint &g, const CuChunks &p, bool again) {
   const unsigned tokens = (unsigned)(p.heads * p.chunks * CU_L);
-  CU_LAUNCH(joint_keys, tokens, (unsigned)cu_min((int)CU_SIDE_THREADS, p.Kq), 0, MN_STREAM, g, p);
+  CU_LAUNCH(joint_keys, tokens, (unsigned)cu_min((int)CU_SIDE_THREADS, p.Kq), 0, g, p);
   if (p.K > CU_WIDE) return cu_fail("joint_gate_attention", "there is no kernel for heads of more than 1024 keys");
   if (p.Kq <= 64)       run_forward<2, 8>(g, p, again);
   else if (p.Kq <= 256) run_forward<8, 8>(g, p, again);
@@ -312,10 +312,10 @@ static void backward(mn_call *c) {
     run_slice(g, p, true);
     cu_chunk_dy(&p, &den, c->out[OUT_Y].data, c->out[OUT_Y].grad);
     CU_LAUNCH(joint_backward, (unsigned)cu_parts(warps, CU_TILE_WARPS), 32 * CU_TILE_WARPS,
-              sizeof(float) * CU_TILE_WARPS * 2 * CU_L * TWO, MN_STREAM, g, p);
+              sizeof(float) * CU_TILE_WARPS * 2 * CU_L * TWO, g, p);
     cu_keys_fold(&g.a, &grads, c);
     if (dv || dbeta)
-      CU_LAUNCH(joint_values_back, cu_blocks(places * CU_L * p.V), CU_THREADS, 0, MN_STREAM, g, p, dv, dbeta);
+      CU_LAUNCH(joint_values_back, cu_blocks(places * CU_L * p.V), CU_THREADS, 0, g, p, dv, dbeta);
   }
   cu_shrink_back(c);
 }

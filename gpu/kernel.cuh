@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "limits.h"
 extern "C" {
 #include "device.h"
 }
@@ -17,22 +16,15 @@ extern "C" {
 template <class T> using cu_smem = T *;
 extern __shared__ __align__(16) unsigned char cu_shared_bytes[];
 #define CU_SHARED(T, byte) (reinterpret_cast<T *>(cu_shared_bytes + (byte)))
-#define CU_LAUNCH(kernel, grid, block, shared, stream, ...) \
-  do { \
-    if (cu_launchable(#kernel, grid, block, shared)) kernel<<<grid, block, shared, stream>>>(__VA_ARGS__); \
-  } while (0)
 #define cu_sinpi sinpi
 #define cu_cospi cospi
 #else
 #include "emu.h"
 #endif
 
-/* The streams of a thread: work keeps the order of the one in use, the thread's own unless plugin.cu changes it. */
-enum { CU_STREAMS = 64 };
-struct cu_streams_of { int in_use; cudaStream_t at[CU_STREAMS]; };
-inline thread_local cu_streams_of cu_streams;
-static inline cudaStream_t cu_stream() { return cu_streams.in_use ? cu_streams.at[cu_streams.in_use] : cudaStreamPerThread; }
-#define MN_STREAM cu_stream()
+/* Work keeps its order: all of a thread's goes to one stream. */
+#define MN_STREAM cudaStreamPerThread
+#include "launch.cuh"
 
 #define MN_KERNEL(op, fwd, bwd) MN_KERNEL_TOGETHER(op, fwd, bwd, NULL)
 #define MN_KERNEL_TOGETHER(op, fwd, bwd, all) \
@@ -40,18 +32,6 @@ static inline cudaStream_t cu_stream() { return cu_streams.in_use ? cu_streams.a
     extern const mn_kernel mn_kernel_##op; \
     const mn_kernel mn_kernel_##op = { fwd, bwd, all, NULL }; \
   }
-
-/* The host side of a kernel could not do its work: the next wait fails, and says this. */
-void cu_fail(const char *what, const char *why);
-
-#ifdef __CUDACC__
-static inline bool cu_launchable(const char *kernel, dim3 grid, dim3 block, size_t shared) {
-  char why[100];
-  if (!cu_beyond_limits(why, grid, block, shared)) return true;
-  cu_fail(kernel, why);
-  return false;
-}
-#endif
 
 #ifdef __CUDACC__
 #define CU_UNROLL _Pragma("unroll")
@@ -68,7 +48,7 @@ static inline cu_smem<float4> cu_smem_quads(cu_smem<float> p) { return { p.at };
 
 /* ---- loops over elements ---- */
 
-enum { CU_THREADS = 256, CU_BLOCKS = 1 << 15 };
+enum { CU_BLOCKS = 1 << 15 };
 
 template <class T> static __host__ __device__ __forceinline__ T cu_min(T a, T b) { return b < a ? b : a; }
 template <class T> static __host__ __device__ __forceinline__ T cu_max(T a, T b) { return a < b ? b : a; }

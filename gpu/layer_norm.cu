@@ -39,7 +39,7 @@ template <int KEPT> struct Row {
   CU_UNROLL for (int k = 0; k < (KEPT ? KEPT : ((D) + 31) / 32); k++) \
     for (int i = (int)threadIdx.x % 32 + 32 * k, once = 1; once && i < (D); once = 0)
 
-template <int KEPT> static __global__ void __launch_bounds__(THREADS) norm(Norm a) {
+template <int KEPT> CU_KERNEL norm(const Norm &a) {
   for (long row = first_row(); row < a.rows; row = next_row(row)) {
     const Row<KEPT> x(a.x + row * a.D, a.D);
     float sum = 0, squares = 0;
@@ -56,7 +56,7 @@ template <int KEPT> static __global__ void __launch_bounds__(THREADS) norm(Norm 
 }
 
 /* With n = (x - mean) scale and g = dy weight: dx = scale (g - mean of g - n * mean of g n). */
-template <int KEPT> static __global__ void __launch_bounds__(THREADS) norm_back(Norm a) {
+template <int KEPT> CU_KERNEL norm_back(const Norm &a) {
   const bool params = KEPT && a.partial;
   float dweight[KEPT ? KEPT : 1] = {}, dbias[KEPT ? KEPT : 1] = {};
   for (long row = first_row(); row < a.rows; row = next_row(row)) {
@@ -120,15 +120,15 @@ static Norm open_call(const mn_call *c) {
 static void forward(mn_call *c) {
   const Norm a = open_call(c);
   const unsigned blocks = cu_blocks(a.rows * 32);
-  if (a.D <= 256)       CU_LAUNCH(norm<8>, blocks * 2, THREADS, 0, MN_STREAM, a);
-  else if (a.D <= 1024) CU_LAUNCH(norm<32>, blocks * 2, THREADS, 0, MN_STREAM, a);
-  else                  CU_LAUNCH(norm<0>, blocks * 2, THREADS, 0, MN_STREAM, a);
+  if (a.D <= 256)       CU_LAUNCH(norm<8>, blocks * 2, THREADS, 0, a);
+  else if (a.D <= 1024) CU_LAUNCH(norm<32>, blocks * 2, THREADS, 0, a);
+  else                  CU_LAUNCH(norm<0>, blocks * 2, THREADS, 0, a);
 }
 
 template <int KEPT> static void launch_back(mn_call *c, Norm a) {
   const long blocks = cu_min(cu_parts(a.rows, WARPS * ROWS), (long)BLOCKS);
   if (a.dweight || a.dbias) a.partial = mn_scratch(c->ctx, 0, blocks * 2 * a.D);
-  CU_LAUNCH(norm_back<KEPT>, (unsigned)blocks, THREADS, sizeof(float) * WARPS * 2 * KEPT * 32, MN_STREAM, a);
+  CU_LAUNCH(norm_back<KEPT>, (unsigned)blocks, THREADS, sizeof(float) * WARPS * 2 * KEPT * 32, a);
   if (a.partial) cu_sum_parts(Parameters{ a }, 2L * a.D, (int)blocks, a.partial);
 }
 
@@ -136,7 +136,7 @@ static void backward(mn_call *c) {
   const Norm a = open_call(c);
   if (a.D <= 256) return launch_back<8>(c, a);
   if (a.D <= 512) return launch_back<16>(c, a);
-  if (a.dx) CU_LAUNCH(norm_back<0>, cu_blocks(a.rows * 32) * 2, THREADS, 0, MN_STREAM, a);
+  if (a.dx) CU_LAUNCH(norm_back<0>, cu_blocks(a.rows * 32) * 2, THREADS, 0, a);
   if (a.dweight || a.dbias) cu_column_sums(c, 0, Parameters{ a }, a.rows, 2L * a.D);
 }
 

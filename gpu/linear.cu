@@ -39,7 +39,7 @@ static Maps open_call(const mn_call *c, int H, int P) {
 
 /* A warp: OUTS columns of one head of one map, a tile of rows. */
 template <int ROWS, int OUTS>
-static __global__ void __launch_bounds__(CU_FEW_THREADS, 2) few_rows(Maps a, bool fours) {
+CU_KERNEL few_rows(const Maps &a, bool fours) {
   long warp = (long)blockIdx.x * CU_FEW_WARPS + threadIdx.x / 32;
   int k = a.n - 1;
   while (warp < a.part[k].warps) k--;
@@ -62,7 +62,7 @@ static __global__ void __launch_bounds__(CU_FEW_THREADS, 2) few_rows(Maps a, boo
 }
 
 /* Bias and activation of the products; a row of blocks for each map. */
-static __global__ void finish(Maps a) {
+CU_KERNEL finish(const Maps &a) {
   const Part p = a.part[blockIdx.y];
   if (!p.b && p.act == MN_NONE) return;
   CU_LOOP(i, a.N * a.H * p.R) {
@@ -81,7 +81,7 @@ template <int ROWS, int OUTS> static void launch_few(Maps &a) {
     fours = fours && cu_fours(a.part[k].w, a.I, a.I);
   }
   const dim3 grid((unsigned)cu_parts(warps, CU_FEW_WARPS), (unsigned)cu_parts(a.N, ROWS));
-  CU_LAUNCH((few_rows<ROWS, OUTS>), grid, CU_FEW_THREADS, 0, MN_STREAM, a, fours);
+  CU_LAUNCH((few_rows<ROWS, OUTS>), grid, CU_FEW_THREADS, 0, a, fours);
 }
 
 static void forward(mn_call *c, Maps a) {
@@ -94,7 +94,7 @@ static void forward(mn_call *c, Maps a) {
                   (long)p.R * a.I, p.R, a.H);
     if (p.b || p.act != MN_NONE) longest = cu_max(longest, a.N * a.H * p.R);
   }
-  if (longest) CU_LAUNCH(finish, dim3(cu_blocks(longest), (unsigned)a.n), CU_THREADS, 0, MN_STREAM, a);
+  if (longest) CU_LAUNCH(finish, dim3(cu_blocks(longest), (unsigned)a.n), CU_THREADS, 0, a);
 }
 
 /* Does this call use anything that the other makes? */

@@ -94,7 +94,7 @@ static __device__ void row_stats(const Chunks &s, const cu_team &team, const flo
 static size_t shared_bytes(const Chunks &s) { return CU_TEAM_SHARED + sizeof(float) * 2 * (size_t)s.p.n; }
 
 /* A block for each chunk of a copy, and for each of its keys and values. */
-static __global__ void compress(Chunks s) {
+CU_KERNEL compress(const Chunks &s) {
   const Chunk x(s);
   const int kv = (int)blockIdx.y / s.R, r = (int)blockIdx.y % s.R;
   cu_smem<float> stats = CU_SHARED(float, CU_TEAM_SHARED);
@@ -109,7 +109,7 @@ static __global__ void compress(Chunks s) {
 
 /* A block for each chunk of a copy.  work: gradients of keys and values before they were normalised, [2,R,E], and of the
 ** weights, [chunk, H*R]. */
-static __global__ void compress_back(Chunks s) {
+CU_KERNEL compress_back(const Chunks &s) {
   const Chunk x(s);
   const cu_team team(CU_THREADS);
   cu_smem<float> stats = CU_SHARED(float, CU_TEAM_SHARED);
@@ -203,7 +203,7 @@ static cu_episode episode_of(const mn_call *c, const float *chunks, float *dchun
 static void forward(mn_call *c) {
   const Chunks s = chunks_of(c);
   if (c->t0 == 0) cu_zero(s.chunks, sizeof(float) * (size_t)c->out[CHUNKS].n);
-  CU_LAUNCH(compress, dim3(blocks_of(s), 2 * (unsigned)s.R), CU_THREADS, shared_bytes(s), MN_STREAM, s);
+  CU_LAUNCH(compress, dim3(blocks_of(s), 2 * (unsigned)s.R), CU_THREADS, shared_bytes(s), s);
   cu_episode_forward(episode_of(c, s.chunks, NULL));
 }
 
@@ -221,7 +221,7 @@ static void backward(mn_call *c) {
   if (c->out[CHUNKS].grad) cu_copy_rows(s.dchunks, n, c->out[CHUNKS].grad, n, 1, n, true);
   cu_zero_grad(&c->in[LS_P]);
   cu_zero_grad(&c->in[LS_MP]);
-  CU_LAUNCH(compress_back, blocks, CU_THREADS, shared_bytes(s), MN_STREAM, s);
+  CU_LAUNCH(compress_back, blocks, CU_THREADS, shared_bytes(s), s);
   float *dweight = c->in[LS_WEIGHT].grad, *dbias = c->in[LS_BIAS].grad;
   if (dweight) cu_column_sums(c, 2, cu_given_rows{ s.dweight, dweight, s.E }, blocks, s.E);
   if (dbias) cu_column_sums(c, 2, cu_given_rows{ s.dbias, dbias, s.E }, blocks, s.E);

@@ -21,7 +21,7 @@ static A2c a2c_of(const mn_call *c) {
 
 enum { ACTOR, VALUE, ENTROPY, A2C_SUMS };
 
-static __global__ void a2c_sums(A2c x, double *parts) {
+CU_KERNEL a2c_sums(const A2c &x, double *parts) {
   const cu_team team(x.width);
   double sum[A2C_SUMS] = {};
   for (long row = team.first(); team.any(row, x.n); row = team.next(row)) {
@@ -37,8 +37,8 @@ static __global__ void a2c_sums(A2c x, double *parts) {
   cu_total_part<A2C_SUMS>(sum, parts);
 }
 
-static __global__ void a2c_means(const double *parts, int blocks, double n, double entropy_coef, double value_coef,
-                                 float *loss, float *actor, float *value, float *entropy) {
+CU_KERNEL a2c_means(const double *parts, int blocks, double n, double entropy_coef, double value_coef,
+                    float *loss, float *actor, float *value, float *entropy) {
   double mean[A2C_SUMS];
   CU_UNROLL
   for (int k = 0; k < A2C_SUMS; k++) mean[k] = cu_total(parts, blocks, A2C_SUMS, k) / n;
@@ -53,12 +53,12 @@ static void a2c_loss_forward(mn_call *c) {
   const A2c x = a2c_of(c);
   const int blocks = cu_total_blocks(x.n, x.width);
   double *parts = (double *)mn_scratch(c->ctx, 0, 2 * A2C_SUMS * CU_TOTALS);
-  CU_LAUNCH(a2c_sums, blocks, CU_THREADS, CU_TEAM_SHARED, MN_STREAM, x, parts);
-  CU_LAUNCH(a2c_means, 1, CU_THREADS, CU_TEAM_SHARED, MN_STREAM, parts, blocks, (double)x.n, OPT(c, 0), OPT(c, 1), c->out[0].data,
+  CU_LAUNCH(a2c_sums, blocks, CU_THREADS, CU_TEAM_SHARED, x, parts);
+  CU_LAUNCH(a2c_means, 1, CU_THREADS, CU_TEAM_SHARED, parts, blocks, (double)x.n, OPT(c, 0), OPT(c, 1), c->out[0].data,
             c->out[1].data, c->out[2].data, c->out[3].data);
 }
 
-static __global__ void a2c_slopes(A2c x, const float *dloss, float *dlogits, float *dvalues, float *dreturns) {
+CU_KERNEL a2c_slopes(const A2c &x, const float *dloss, float *dlogits, float *dvalues, float *dreturns) {
   const cu_team team(x.width);
   const float scale = dloss[0] / (float)x.n;
   for (long row = team.first(); team.any(row, x.all); row = team.next(row)) {
@@ -82,7 +82,7 @@ static __global__ void a2c_slopes(A2c x, const float *dloss, float *dlogits, flo
 
 static void a2c_loss_backward(mn_call *c) {
   const A2c x = a2c_of(c);
-  CU_LAUNCH(a2c_slopes, cu_team_blocks(x.all, x.width), CU_THREADS, CU_TEAM_SHARED, MN_STREAM, x, c->out[0].grad,
+  CU_LAUNCH(a2c_slopes, cu_team_blocks(x.all, x.width), CU_THREADS, CU_TEAM_SHARED, x, c->out[0].grad,
             c->in[0].grad, c->in[1].grad, c->in[2].grad);
 }
 
@@ -105,7 +105,7 @@ static Rows rows_of(const mn_call *c) {
 
 enum { NATS, ASKED, CE_SUMS };
 
-static __global__ void entropy_rows(Rows x, float *nats, float *right, double *parts) {
+CU_KERNEL entropy_rows(const Rows &x, float *nats, float *right, double *parts) {
   const cu_team team(x.width);
   double sum[CE_SUMS] = {};
   for (long row = team.first(); team.any(row, x.rows); row = team.next(row)) {
@@ -135,7 +135,7 @@ static __global__ void entropy_rows(Rows x, float *nats, float *right, double *p
   cu_total_part<CE_SUMS>(sum, parts);
 }
 
-static __global__ void entropy_mean(const double *parts, int blocks, float *loss) {
+CU_KERNEL entropy_mean(const double *parts, int blocks, float *loss) {
   const double n = cu_total(parts, blocks, CE_SUMS, ASKED), nats = cu_total(parts, blocks, CE_SUMS, NATS);
   if (threadIdx.x == 0) *loss = n > 0 ? (float)(nats / n) : 0.0f;
 }
@@ -144,19 +144,19 @@ static void cross_entropy_forward(mn_call *c) {
   const Rows x = rows_of(c);
   const int blocks = cu_total_blocks(x.rows, x.width);
   double *parts = (double *)mn_scratch(c->ctx, 0, 2 * CE_SUMS * CU_TOTALS);
-  CU_LAUNCH(entropy_rows, blocks, CU_THREADS, CU_TEAM_SHARED, MN_STREAM, x, c->out[1].data, c->out[2].data, parts);
-  CU_LAUNCH(entropy_mean, 1, CU_THREADS, CU_TEAM_SHARED, MN_STREAM, parts, blocks, c->out[0].data);
+  CU_LAUNCH(entropy_rows, blocks, CU_THREADS, CU_TEAM_SHARED, x, c->out[1].data, c->out[2].data, parts);
+  CU_LAUNCH(entropy_mean, 1, CU_THREADS, CU_TEAM_SHARED, parts, blocks, c->out[0].data);
 }
 
-static __global__ void count_asked(const uint8_t *asked, long rows, double *parts) {
+CU_KERNEL count_asked(const uint8_t *asked, long rows, double *parts) {
   double sum = 0;
   CU_LOOP(r, rows) sum += asked[r];
   cu_total_part<1>(&sum, parts);
 }
 
 /* dlogit = (softmax - [target]) over the number asked; ln(sum of e^x) = nats + x[target] */
-static __global__ void entropy_slopes(Rows x, const float *nats, const float *dloss, const double *parts, int blocks,
-                                      float *dlogits, cu_divisor V) {
+CU_KERNEL entropy_slopes(const Rows &x, const float *nats, const float *dloss, const double *parts, int blocks,
+                         float *dlogits, cu_divisor V) {
   const double n = x.asked ? cu_total(parts, blocks, 1, 0) : (double)x.rows;
   const float scale = n > 0 ? (float)((double)dloss[0] / n) : 0.0f;
   CU_LOOP(i, x.rows * x.V) {
@@ -173,8 +173,8 @@ static void cross_entropy_backward(mn_call *c) {
   const Rows x = rows_of(c);
   const int blocks = cu_total_blocks(x.rows, 1);
   double *parts = (double *)mn_scratch(c->ctx, 0, 2 * CU_TOTALS);
-  if (x.asked) CU_LAUNCH(count_asked, blocks, CU_THREADS, CU_TEAM_SHARED, MN_STREAM, x.asked, x.rows, parts);
-  CU_LAUNCH(entropy_slopes, cu_blocks(c->in[0].n, 2), CU_THREADS, CU_TEAM_SHARED, MN_STREAM, x, c->out[1].data,
+  if (x.asked) CU_LAUNCH(count_asked, blocks, CU_THREADS, CU_TEAM_SHARED, x.asked, x.rows, parts);
+  CU_LAUNCH(entropy_slopes, cu_blocks(c->in[0].n, 2), CU_THREADS, CU_TEAM_SHARED, x, c->out[1].data,
             c->out[0].grad, parts, blocks, c->in[0].grad, cu_divisor(x.V));
 }
 

@@ -43,8 +43,8 @@ static __device__ void find_cut(const LowRank &g, const LowToken &x, const LowCu
 
 static long svd_floats(const LowRank &g) { return 2 * (2L * g.n * g.n + cu_svd_work(g.n)); }
 
-static __global__ void __launch_bounds__(LOW_THREADS) low_forward(LowRank g, LowTensors first, LowTensors last, float *y,
-                                                                  float *scratch, long each) {
+CU_KERNEL low_forward(const LowRank &g, const LowTensors &first, const LowTensors &last, float *y,
+                      float *scratch, long each) {
   const int bh = g.p.head + (int)blockIdx.x;
   float *mine = scratch + blockIdx.x * each;
   double *work = (double *)mine;
@@ -95,7 +95,7 @@ static void forward(mn_call *c) {
   g.p.heads = (int)cu_max(1L, cu_min((long)g.a.B * g.a.H, 3 * CU_SLICE / each));
   float *scratch = mn_scratch(c->ctx, 0, each * g.p.heads);
   CU_SLICES(g.p)
-    CU_LAUNCH(low_forward, (unsigned)g.p.heads, LOW_THREADS, sizeof(float) * (size_t)(LOW_WARPS + g.r), MN_STREAM, g,
+    CU_LAUNCH(low_forward, (unsigned)g.p.heads, LOW_THREADS, sizeof(float) * (size_t)(LOW_WARPS + g.r), g,
               c->t0 ? running : given, running, c->out[OUT_Y].data, scratch, each);
 }
 

@@ -113,7 +113,7 @@ static __device__ void token_back(const LowRank &g, const LowBack &b, int bh, in
   __syncthreads();
 }
 
-static __global__ void __launch_bounds__(LOW_THREADS) low_backward(LowRank g, LowBack b, LowTensors final, LowTensors first) {
+CU_KERNEL low_backward(const LowRank &g, const LowBack &b, const LowTensors &final, const LowTensors &first) {
   const int bh = g.p.head + (int)blockIdx.x;
   float *at = b.scratch + blockIdx.x * b.each;
   const LowState d = low_state(g, at);
@@ -155,7 +155,7 @@ void cu_low_rank_backward(mn_call *c) {
                 mn_scratch(c->ctx, 1, keys * g.p.heads), mn_scratch(c->ctx, 0, each * g.p.heads), each };
   CU_SLICES(g.p) {
     const CuKeyGrads grads = { b.keys, 1, 0, g.p.head, g.p.heads, g.p.chunks };
-    CU_LAUNCH(low_backward, (unsigned)g.p.heads, LOW_THREADS, sizeof(float) * (LOW_WARPS + CU_L), MN_STREAM, g, b, final, first);
+    CU_LAUNCH(low_backward, (unsigned)g.p.heads, LOW_THREADS, sizeof(float) * (LOW_WARPS + CU_L), g, b, final, first);
     cu_keys_fold(&g.a, &grads, c);
   }
   cu_shrink_back(c);

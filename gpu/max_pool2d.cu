@@ -23,7 +23,7 @@ static __device__ __forceinline__ Place place_of(const Pool &p, long i) {
   return a;
 }
 
-static __global__ void largest(Pool p, long n) {
+CU_KERNEL largest(const Pool &p, long n) {
   CU_LOOP(i, n) {
     const Place a = place_of(p, i);
     const int top = (int)a.y * p.stride - p.padding, left = (int)a.x * p.stride - p.padding;
@@ -46,7 +46,7 @@ static __device__ __forceinline__ int first_window(const Pool &p, long i) {
   return before > 0 ? (before + p.stride - 1) / p.stride : 0;
 }
 
-static __global__ void back(Pool p, long n) {
+CU_KERNEL back(const Pool &p, long n) {
   CU_LOOP(i, n) {
     const Place a = place_of(p, i);
     const int y = (int)a.y + p.padding, x = (int)a.x + p.padding;
@@ -74,14 +74,14 @@ static Pool open_call(const mn_call *c) {
 static void forward(mn_call *c) {
   Pool p = open_call(c);
   p.across = cu_divisor(p.out_x), p.down = cu_divisor(p.out_y);
-  CU_LAUNCH(largest, cu_blocks(c->out[0].n), CU_THREADS, 0, MN_STREAM, p, c->out[0].n);
+  CU_LAUNCH(largest, cu_blocks(c->out[0].n), CU_THREADS, 0, p, c->out[0].n);
 }
 
 static void backward(mn_call *c) {
   Pool p = open_call(c);
   if (!p.dx) return;
   p.across = cu_divisor(p.X), p.down = cu_divisor(p.Y);
-  CU_LAUNCH(back, cu_blocks(c->in[0].n), CU_THREADS, 0, MN_STREAM, p, c->in[0].n);
+  CU_LAUNCH(back, cu_blocks(c->in[0].n), CU_THREADS, 0, p, c->in[0].n);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ static Sizes sizes_of(const mn_call *c) {
   return { L, M, B, D, cu_divisor(M), cu_divisor(B), cu_divisor(L), cu_divisor(D) };
 }
 
-static __global__ void remember_rows(const float *x, const float *memory, float *to, long n, Sizes s, long rows) {
+CU_KERNEL remember_rows(const float *x, const float *memory, float *to, long n, const Sizes &s, long rows) {
   CU_LOOP(i, n) {
     long d, b, m;
     const long l = s.by_m.divide(s.by_b.divide(s.by_d.divide(i, &d), &b), &m), t = m + rows - s.M;
@@ -19,8 +19,8 @@ static __global__ void remember_rows(const float *x, const float *memory, float 
 }
 
 /* Each number of x and of memory gets the gradient of the slot that holds it, or 0. */
-static __global__ void remember_back(const float *dy, float *dx, long x_n, float *dmemory, long memory_n, Sizes s,
-                                     long rows, bool stop) {
+CU_KERNEL remember_back(const float *dy, float *dx, long x_n, float *dmemory, long memory_n, const Sizes &s,
+                        long rows, bool stop) {
   if (dx) CU_LOOP(i, x_n) {
     long d, l, b;
     const long t = s.by_b.divide(s.by_l.divide(s.by_d.divide(i, &d), &l), &b), m = t + s.M - rows;
@@ -35,12 +35,12 @@ static __global__ void remember_back(const float *dy, float *dx, long x_n, float
 
 static void remember_forward(mn_call *c) {
   const long n = c->out[0].n;
-  CU_LAUNCH(remember_rows, cu_blocks(n), CU_THREADS, 0, MN_STREAM, c->in[0].data, c->in[1].data, c->out[0].data, n,
+  CU_LAUNCH(remember_rows, cu_blocks(n), CU_THREADS, 0, c->in[0].data, c->in[1].data, c->out[0].data, n,
             sizes_of(c), (long)c->t1);
 }
 
 static void remember_backward(mn_call *c) {
-  CU_LAUNCH(remember_back, cu_blocks(cu_max(c->in[0].n, c->in[1].n)), CU_THREADS, 0, MN_STREAM, c->out[0].grad,
+  CU_LAUNCH(remember_back, cu_blocks(cu_max(c->in[0].n, c->in[1].n)), CU_THREADS, 0, c->out[0].grad,
             c->in[0].grad, c->in[0].n, c->in[1].grad, c->in[1].n, sizes_of(c), (long)DIM(c, 'T'), OPT(c, 0) != 0);
 }
 
@@ -50,7 +50,7 @@ MN_KERNEL(remember, remember_forward, remember_backward)
 
 enum { COPIES = 32, LANES = CU_THREADS / COPIES };
 
-static __global__ void block_slots(const float *mask, const uint8_t *done, float *to, int M, int B, int rows) {
+CU_KERNEL block_slots(const float *mask, const uint8_t *done, float *to, int M, int B, int rows) {
   const int copy = (int)threadIdx.x % COPIES, lane = (int)threadIdx.x / COPIES;
   const long b = (long)blockIdx.x * COPIES + copy;
   cu_smem<int> last = CU_SHARED(int, 0);
@@ -67,7 +67,7 @@ static __global__ void block_slots(const float *mask, const uint8_t *done, float
 
 static void remember_mask_forward(mn_call *c) {
   const int B = DIM(c, 'B');
-  CU_LAUNCH(block_slots, (unsigned)cu_parts(B, COPIES), CU_THREADS, CU_THREADS * sizeof(int), MN_STREAM, c->in[1].data,
+  CU_LAUNCH(block_slots, (unsigned)cu_parts(B, COPIES), CU_THREADS, CU_THREADS * sizeof(int), c->in[1].data,
             c->in[2].u8, c->out[0].data, DIM(c, 'M'), B, c->t1);
 }
 
@@ -79,8 +79,8 @@ static __device__ bool open_slot(const uint8_t *done, const float *mask, long sl
   return mask[slot] == 0 && !(done && done[b]);
 }
 
-static __global__ void recall_level(const uint8_t *done, const float *mask, const float *from, float *y, long n,
-                                    cu_divisor B, cu_divisor D) {
+CU_KERNEL recall_level(const uint8_t *done, const float *mask, const float *from, float *y, long n,
+                       cu_divisor B, cu_divisor D) {
   CU_LOOP(i, n) {
     long d, b;
     const long slot = D.divide(i, &d);
@@ -90,8 +90,8 @@ static __global__ void recall_level(const uint8_t *done, const float *mask, cons
 }
 
 /* dmemory of all levels, or added to that of the one; `first` is where the level begins. */
-static __global__ void recall_back(const uint8_t *done, const float *mask, const float *dy, float *to, long from, long n,
-                                   long first, long level_n, cu_divisor B, cu_divisor D, bool add) {
+CU_KERNEL recall_back(const uint8_t *done, const float *mask, const float *dy, float *to, long from, long n,
+                      long first, long level_n, cu_divisor B, cu_divisor D, bool add) {
   CU_LOOP(k, n) {
     const long at = from + k, i = at - first;
     float x = 0;
@@ -107,7 +107,7 @@ static __global__ void recall_back(const uint8_t *done, const float *mask, const
 
 static void recall_forward(mn_call *c) {
   const long n = c->out[0].n;
-  CU_LAUNCH(recall_level, cu_blocks(n), CU_THREADS, 0, MN_STREAM, c->in[0].u8, c->in[2].data,
+  CU_LAUNCH(recall_level, cu_blocks(n), CU_THREADS, 0, c->in[0].u8, c->in[2].data,
             c->in[1].data + (long)OPT(c, 0) * n, c->out[0].data, n, cu_divisor(DIM(c, 'B')), cu_divisor(DIM(c, 'D')));
 }
 
@@ -116,7 +116,7 @@ static void recall_backward(mn_call *c) {
   const bool add = mn_adds(c, 1);
   const long from = add ? first : 0, n = add ? level_n : c->in[1].n;
   if (!c->in[1].grad) return;
-  CU_LAUNCH(recall_back, cu_blocks(n), CU_THREADS, 0, MN_STREAM, c->in[0].u8, c->in[2].data, c->out[0].grad,
+  CU_LAUNCH(recall_back, cu_blocks(n), CU_THREADS, 0, c->in[0].u8, c->in[2].data, c->out[0].grad,
             c->in[1].grad, from, n, first, level_n, cu_divisor(DIM(c, 'B')), cu_divisor(DIM(c, 'D')), add);
 }
 
@@ -142,7 +142,7 @@ static __device__ float frame(const Frames &f, const float *x, const float *past
   return past ? past[(b * (f.F - 1) + s + f.F - 1) * f.D + d] : 0.0f;
 }
 
-static __global__ void stack_frames(Frames f, const float *x, const float *past, float *y, float *last, int t0, int t1) {
+CU_KERNEL stack_frames(const Frames &f, const float *x, const float *past, float *y, float *last, int t0, int t1) {
   CU_LOOP(i, (long)(t1 - t0) * f.B * f.F * f.D) {
     long d, k, b;
     const int t = t0 + (int)f.by_b.divide(f.by_f.divide(f.by_d.divide(i, &d), &k), &b);
@@ -153,7 +153,7 @@ static __global__ void stack_frames(Frames f, const float *x, const float *past,
 }
 
 /* Frame s, one of the past or of x, was seen by the rows s .. s+F-1 of its episode, and then by what follows. */
-static __global__ void unstack_frames(Frames f, const float *dy, const float *dlast, float *dx, float *dpast) {
+CU_KERNEL unstack_frames(const Frames &f, const float *dy, const float *dlast, float *dx, float *dpast) {
   const int old = f.F - 1;
   CU_LOOP(i, (long)(f.T + old) * f.B * f.D) {
     long d, b;
@@ -173,13 +173,13 @@ static __global__ void unstack_frames(Frames f, const float *dy, const float *dl
 
 static void frame_stack_forward(mn_call *c) {
   const Frames f = frames_of(c);
-  CU_LAUNCH(stack_frames, cu_blocks((long)(c->t1 - c->t0) * f.B * f.F * f.D), CU_THREADS, 0, MN_STREAM, f,
+  CU_LAUNCH(stack_frames, cu_blocks((long)(c->t1 - c->t0) * f.B * f.F * f.D), CU_THREADS, 0, f,
             c->in[0].data, c->in[2].data, c->out[0].data, c->out[1].data, c->t0, c->t1);
 }
 
 static void frame_stack_backward(mn_call *c) {
   const Frames f = frames_of(c);
-  CU_LAUNCH(unstack_frames, cu_blocks((long)(f.T + f.F - 1) * f.B * f.D), CU_THREADS, 0, MN_STREAM, f, c->out[0].grad,
+  CU_LAUNCH(unstack_frames, cu_blocks((long)(f.T + f.F - 1) * f.B * f.D), CU_THREADS, 0, f, c->out[0].grad,
             c->out[1].grad, c->in[0].grad, c->in[2].grad);
 }
 

@@ -23,8 +23,8 @@ static __device__ float length_of(const cu_team &team, const float *x, long D, f
   return fine ? sqrtf(plain * factor) : odd ? top * sqrtf(scaled * factor) : top;
 }
 
-static __global__ void normalise_rows(const float *x_, float *y, float *stats, long rows, long D_, By by, float eps,
-                                      int width) {
+CU_KERNEL normalise_rows(const float *x_, float *y, float *stats, long rows, long D_, By by, float eps,
+                         int width) {
   const cu_team team(width);
   for (long row = team.first(); team.any(row, rows); row = team.next(row)) {
     const float *x = x_ + row * D_;
@@ -47,8 +47,8 @@ static __device__ float at_largest(const cu_team &team, const float *x, const fl
   return D && found < D ? dy[found] : 0.0f;
 }
 
-static __global__ void normalise_slopes(const float *x_, const float *y_, const float *stats, const float *dy_,
-                                        float *dx_, long rows, long D_, By by, float eps, int width) {
+CU_KERNEL normalise_slopes(const float *x_, const float *y_, const float *stats, const float *dy_,
+                           float *dx_, long rows, long D_, By by, float eps, int width) {
   const cu_team team(width);
   for (long row = team.first(); team.any(row, rows); row = team.next(row)) {
     const long D = row < rows ? D_ : 0;
@@ -72,14 +72,14 @@ static __global__ void normalise_slopes(const float *x_, const float *y_, const 
 static void forward(mn_call *c) {
   const long D = DIM(c, 'D'), rows = c->in[0].n / D;
   const int width = cu_team_width(D);
-  CU_LAUNCH(normalise_rows, cu_team_blocks(rows, width), CU_THREADS, CU_TEAM_SHARED, MN_STREAM, c->in[0].data,
+  CU_LAUNCH(normalise_rows, cu_team_blocks(rows, width), CU_THREADS, CU_TEAM_SHARED, c->in[0].data,
             c->out[0].data, c->out[1].data, rows, D, (By)OPT(c, 0), (float)OPT(c, 1), width);
 }
 
 static void backward(mn_call *c) {
   const long D = DIM(c, 'D'), rows = c->in[0].n / D;
   const int width = cu_team_width(D);
-  CU_LAUNCH(normalise_slopes, cu_team_blocks(rows, width), CU_THREADS, CU_TEAM_SHARED, MN_STREAM, c->in[0].data,
+  CU_LAUNCH(normalise_slopes, cu_team_blocks(rows, width), CU_THREADS, CU_TEAM_SHARED, c->in[0].data,
             c->out[0].data, c->out[1].data, c->out[0].grad, c->in[0].grad, rows, D, (By)OPT(c, 0), (float)OPT(c, 1),
             width);
 }

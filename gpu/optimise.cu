@@ -5,7 +5,7 @@
 
 /* ---- grad_norm ---- */
 
-static __global__ void square_leaves(Leaves all, double *parts) {
+CU_KERNEL square_leaves(const Leaves &all, double *parts) {
   long from, end;
   int number;
   const Leaf l = leaf_of(all, (int)blockIdx.x, &from, &end, &number);
@@ -18,7 +18,7 @@ static __global__ void square_leaves(Leaves all, double *parts) {
 struct Shown { float *at[TABLE]; };                   /* where each leaf's squares are shown, or NULL */
 
 /* One block adds them up, leaf by leaf.  `sum` carries a double in two floats: high and low part. */
-static __global__ void add_leaves(Leaves all, Shown own, const double *parts, float *sum, float *norm, bool first) {
+CU_KERNEL add_leaves(const Leaves &all, const Shown &own, const double *parts, float *sum, float *norm, bool first) {
   const cu_team block(CU_THREADS);
   double total = first ? 0 : (double)sum[0] + (double)sum[1];
   for (int i = 0; i < all.n; i++) {
@@ -60,8 +60,8 @@ static int grad_norm_together(mn_call *const *calls, int n, bool back) {
     to = take(&all, calls, from, next, 1, 3, false);
     for (int i = from; i < to; i++) own.at[i - from] = calls[i]->in[3].data;
     double *parts = (double *)mn_scratch(c->ctx, 0, 2 * (long)all.blocks);
-    CU_LAUNCH(square_leaves, all.blocks, CU_THREADS, CU_TEAM_SHARED, MN_STREAM, all, parts);
-    CU_LAUNCH(add_leaves, 1, CU_THREADS, CU_TEAM_SHARED, MN_STREAM, all, own, (const double *)parts, c->in[1].data,
+    CU_LAUNCH(square_leaves, all.blocks, CU_THREADS, CU_TEAM_SHARED, all, parts);
+    CU_LAUNCH(add_leaves, 1, CU_THREADS, CU_TEAM_SHARED, all, own, (const double *)parts, c->in[1].data,
               c->in[2].data, OPT(c, 0) != 0);
   }
   return n;
@@ -90,7 +90,7 @@ static __device__ float step(const Hyper &h, float g, float w, float *m, float *
   return h.keep * w - h.lr * (*m / h.c1) / (sqrtf(*v / h.c2) + h.eps);
 }
 
-static __global__ void adam_leaves(Leaves all, const float *hyper, const float *norm, const float *weight_decay) {
+CU_KERNEL adam_leaves(const Leaves &all, const float *hyper, const float *norm, const float *weight_decay) {
   long from, end;
   int number;
   const Leaf l = leaf_of(all, (int)blockIdx.x, &from, &end, &number);
@@ -119,7 +119,7 @@ static int adam_together(mn_call *const *calls, int n, bool back) {
     Leaves all;
     const mn_call *c = calls[from];
     to = take(&all, calls, from, n, 3, 6, true);
-    CU_LAUNCH(adam_leaves, all.blocks, CU_THREADS, 2 * sizeof(float), MN_STREAM, all, c->in[3].data, c->in[4].data,
+    CU_LAUNCH(adam_leaves, all.blocks, CU_THREADS, 2 * sizeof(float), all, c->in[3].data, c->in[4].data,
               c->in[5].data);
   }
   return n;

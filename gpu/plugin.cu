@@ -7,7 +7,9 @@
 ** device is full and make everything slow, so that is refused. */
 #include <stdio.h>
 #include <stdlib.h>
-#include "kernel.cuh"
+#include <string>
+#include "copies.cuh"
+#include "turns.cuh"
 
 static char last_error[512];
 
@@ -19,13 +21,6 @@ static int check(cudaError_t e, const char *what) {
 }
 
 static const char *error() { return last_error; }
-
-static char kernel_errors[CU_STREAMS][512];          /* until somebody waits for the stream */
-
-void cu_fail(const char *what, const char *why) {
-  char *e = kernel_errors[cu_streams.in_use];
-  if (!*e) snprintf(e, sizeof *kernel_errors, "%s: %s", what, why);
-}
 
 static int open_device() {
   int n = 0;
@@ -45,6 +40,12 @@ static int open_device() {
   snprintf(last_error, sizeof last_error, "a GPU of compute capability %d.%d, expected %d.%d or newer", major, minor,
            CU_OLDEST / 10, CU_OLDEST % 10);
   return -1;
+}
+
+/* Work that is kept has no results to wait for, and would not know of memory that moves. */
+static bool in_graph(const char *what) {
+  if (cu_in_graph()) snprintf(last_error, sizeof last_error, "%s while a graph is made", what);
+  return cu_in_graph();
 }
 
 /* ---- memory ---- */
@@ -83,10 +84,13 @@ static int claim(void *p, size_t bytes) {
 
 static void *alloc(size_t bytes) {
   void *p = NULL;
-  return check(cudaMalloc(&p, bytes), "memory") ? NULL : p;
+  return in_graph("taking memory") || check(cudaMalloc(&p, bytes), "memory") ? NULL : p;
 }
 
-static void free_memory(void *p) { check(cudaFree(p), "freeing memory"); }
+static void free_memory(void *p) {
+  cu_catch_up();                                     /* it may be about this memory */
+  check(cudaFree(p), "freeing memory");
+}
 static void give_back(void *p, size_t) { free_memory(p); }
 
 /* ---- work ---- */
@@ -96,107 +100,76 @@ static int waits;                /* that had something to wait for */
 #endif
 
 static int wait() {
+  if (in_graph("waiting")) return -1;
+  cu_catch_up();
 #ifndef __CUDACC__
   waits += !emu::waited_for();
 #endif
-  char *e = kernel_errors[cu_streams.in_use];
-  if (*e) {
-    snprintf(last_error, sizeof last_error, "%s", e);
-    *e = 0;
-    return -1;
-  }
+  if (cu_failure(last_error, sizeof last_error)) return -1;
   if (check(cudaGetLastError(), "launching a kernel")) return -1;
   return check(cudaStreamSynchronize(MN_STREAM), "running a kernel");
 }
 
-/* The stream that work goes to from now on.  Numbers of one are for the host while another computes, so the GPU must
-** bear that. */
-static int use_stream(int k) {
-  if (k == cu_streams.in_use) return 0;
-  int device = 0, beside = 0;
-  if (k < 0 || k >= CU_STREAMS) {
-    snprintf(last_error, sizeof last_error, "stream %d: there are %d", k, (int)CU_STREAMS);
-    return -1;
-  }
-  if (k && !cu_streams.at[k]) {
-    if (check(cudaGetDevice(&device), "asking for the device")) return -1;
-    if (check(cudaDeviceGetAttribute(&beside, cudaDevAttrConcurrentManagedAccess, device), "asking for the device")) return -1;
-    if (!beside) {
-      snprintf(last_error, sizeof last_error, "this GPU's memory is the host's only while it rests: it trains one seed at a time");
-      return -1;
-    }
-    if (check(cudaStreamCreateWithFlags(&cu_streams.at[k], cudaStreamNonBlocking), "a stream")) return -1;
-  }
-  const cudaError_t left = cudaGetLastError();       /* of a launch on the stream that we leave */
-  if (left != cudaSuccess) cu_fail("launching a kernel", cudaGetErrorString(left));
-  cu_streams.in_use = k;
-#ifndef __CUDACC__
-  emu::gpu().stream = k;
-#endif
-  return 0;
-}
-
-static int move(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, const char *what) {
-  return check(cudaMemcpyAsync(to, from, bytes, kind, MN_STREAM), what);
+static int turn(int seed) {
+  if (seed >= 0 && seed < CU_SEEDS) return cu_turn_of(seed), 0;
+  snprintf(last_error, sizeof last_error, "turn %d: there are %d", seed, (int)CU_SEEDS);
+  return -1;
 }
 
 static int copy_in(void *device, const void *host, size_t bytes) {
-  return move(device, host, bytes, cudaMemcpyHostToDevice, "copying to the device");
+  const char *what = "copying to the device";
+  if (!cu_puts_off()) return check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, MN_STREAM), what);
+  const std::string now((const char *)host, bytes);
+  cu_ask([=] { cu_failed(cudaMemcpyAsync(device, now.data(), bytes, cudaMemcpyHostToDevice, MN_STREAM), what); });
+  return 0;
 }
 
 static int copy_out(void *host, const void *device, size_t bytes) {
-  if (move(host, device, bytes, cudaMemcpyDeviceToHost, "copying from the device")) return -1;
+  cu_catch_up();
+  if (check(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, MN_STREAM), "copying from the device")) return -1;
   return wait();
 }
 
+/* By kernels: copies of several seeds are one grid. */
+template <class V> CU_KERNEL copy_words(V *to, const V *from, long n) { CU_LOOP(i, n) to[i] = from[i]; }
+template <class V> static void copy_as(void *to, const void *from, size_t bytes) {
+  const long n = (long)(bytes / sizeof(V));
+  CU_LAUNCH(copy_words<V>, cu_blocks(n), CU_THREADS, 0, (V *)to, (const V *)from, n);
+}
+
 static int copy(void *to, const void *from, size_t bytes) {
-  return move(to, from, bytes, cudaMemcpyDeviceToDevice, "copying on the device");
+  const size_t odd = (uintptr_t)to | (uintptr_t)from | bytes;
+  if (!bytes) return 0;
+  if (odd % 16 == 0) copy_as<float4>(to, from, bytes);
+  else if (odd % 4 == 0) copy_as<uint32_t>(to, from, bytes);
+  else copy_as<uint8_t>(to, from, bytes);
+  return 0;
 }
 
 static int zero(void *p, size_t bytes) {
-  return check(cudaMemsetAsync(p, 0, bytes, MN_STREAM), "zeroing");
+  cu_zero(p, bytes);
+  return 0;
 }
 
 static void *zeros(size_t bytes) {
   void *p = managed(bytes);
-  if (!p || !zero(p, bytes)) return p;
-  free_memory(p);
-  return NULL;
+  if (p) cu_zero(p, bytes);
+  return p;
 }
 
-enum { THREADS = 256, MOST = 1 << 16 };              /* threads of a block, blocks */
-
-static __global__ void add_into(float *to, const float *from, long n) {
-  const long step = (long)gridDim.x * THREADS;
-  for (long i = (long)blockIdx.x * THREADS + threadIdx.x; i < n; i += step) to[i] += from[i];
-}
+CU_KERNEL add_into(float *to, const float *from, long n) { CU_LOOP(i, n) to[i] += from[i]; }
 
 static int add(float *to, const float *from, long n) {
-  const long blocks = (n + THREADS - 1) / THREADS;
-  CU_LAUNCH(add_into, (unsigned)(blocks < (long)MOST ? blocks : (long)MOST), THREADS, 0, MN_STREAM, to, from, n);
+  CU_LAUNCH(add_into, cu_blocks(n), CU_THREADS, 0, to, from, n);
   return check(cudaGetLastError(), "launching a kernel");
 }
 
 /* ---- graphs ---- */
 
-static int capture() {
-  return check(cudaStreamBeginCapture(MN_STREAM, cudaStreamCaptureModeThreadLocal), "capturing a graph");
-}
-
-static void *captured() {
-  cudaGraph_t graph = NULL;
-  cudaGraphExec_t exec = NULL;
-  if (check(cudaStreamEndCapture(MN_STREAM, &graph), "capturing a graph")) return NULL;
-  const bool bad = check(cudaGraphInstantiate(&exec, graph, 0), "making a graph");
-  cudaGraphDestroy(graph);
-  return bad ? NULL : exec;
-}
-
-static int launch(void *graph) {
-  return check(cudaGraphLaunch((cudaGraphExec_t)graph, MN_STREAM), "launching a graph");
-}
-
-static void forget(void *graph) { check(cudaGraphExecDestroy((cudaGraphExec_t)graph), "freeing a graph"); }
+static void capture() { cu_graph_begin(); }
+static void *captured() { return cu_graph_end(); }
+static void launch(void *graph) { cu_graph_launch((cu_graph *)graph); }
+static void forget(void *graph) { cu_graph_free((cu_graph *)graph); }
 
 #ifdef __CUDACC__
 #define NAME "cuda"
@@ -209,19 +182,19 @@ extern mn_device mn_plugin;
 mn_device mn_plugin = {
   NAME, sizeof(mn_call), NULL,
   open_device, free_bytes, reserve, give_back, claim, zeros, alloc, free_memory,
-  copy_in, copy_out, copy, zero, add, wait, use_stream, capture, captured, launch, forget, error,
+  copy_in, copy_out, copy, zero, add, wait, turn, capture, captured, launch, forget, error,
 };
 }
 
 #ifndef __CUDACC__
 /* For tests: the order in which blocks and threads run (emu::Schedule), how much memory there is, how
-** often somebody has waited for work, how many streams had work at a time, forgetting what was found
+** often somebody has waited for work, how much has been launched, forgetting what was found
 ** wrong; and listening to what runs: the names of kernels, "cublas", "nccl", "copy" and "zero" since it
 ** was last asked, a line each (valid until the next call). */
 extern "C" void mn_emu_order(int order);
 extern "C" void mn_emu_memory(double bytes);
 extern "C" int mn_emu_waits(void);
-extern "C" int mn_emu_streams(void);
+extern "C" int mn_emu_launched(void);
 extern "C" void mn_emu_forget(void);
 extern "C" const char *mn_emu_listen(int on);
 extern "C" void mn_emu_order(int order) {
@@ -229,7 +202,7 @@ extern "C" void mn_emu_order(int order) {
   emu::machine().schedule = (emu::Schedule)order;
 }
 extern "C" int mn_emu_waits(void) { return waits; }
-extern "C" int mn_emu_streams(void) { return emu::gpu().most_busy; }
+extern "C" int mn_emu_launched(void) { return emu::gpu().launched; }
 extern "C" void mn_emu_memory(double bytes) { emu::gpu().memory = (size_t)bytes; }
 extern "C" void mn_emu_forget(void) {
   wait();

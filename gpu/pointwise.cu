@@ -52,7 +52,7 @@ static __device__ float slope_of(Formula f, float x, float y, float p, float q) 
   return 0;
 }
 
-static __global__ void unary_value(Formula f, const float *x, float *y, long n, long quads, float p, float q) {
+CU_KERNEL unary_value(Formula f, const float *x, float *y, long n, long quads, float p, float q) {
   CU_LOOP(i, quads) {
     float4 v = ((const float4 *)x)[i];
     v = { value_of(f, v.x, p, q), value_of(f, v.y, p, q), value_of(f, v.z, p, q), value_of(f, v.w, p, q) };
@@ -62,8 +62,8 @@ static __global__ void unary_value(Formula f, const float *x, float *y, long n, 
 }
 
 /* dx = dy * slope; x or y is NULL where the slope does not look at it. */
-static __global__ void unary_slope(Formula f, const float *x, const float *y, const float *dy, float *dx, long n,
-                                   long quads, float p, float q) {
+CU_KERNEL unary_slope(Formula f, const float *x, const float *y, const float *dy, float *dx, long n,
+                      long quads, float p, float q) {
   const float4 none = { 0, 0, 0, 0 };
   CU_LOOP(i, quads) {
     const float4 u = x ? ((const float4 *)x)[i] : none, v = y ? ((const float4 *)y)[i] : none;
@@ -81,7 +81,7 @@ static void forward(const mn_call *c, Formula f) {
   const float *x = c->in[0].data;
   float *y = c->out[0].data;
   const long n = c->in[0].n, quads = cu_quads(n, x, y);
-  CU_LAUNCH(unary_value, cu_blocks(n, 4), CU_THREADS, 0, MN_STREAM, f, x, y, n, quads, (float)OPT(c, 0),
+  CU_LAUNCH(unary_value, cu_blocks(n, 4), CU_THREADS, 0, f, x, y, n, quads, (float)OPT(c, 0),
             (float)OPT(c, 1));
 }
 
@@ -89,7 +89,7 @@ static void backward(const mn_call *c, Formula f, int needs) {
   const float *x = needs & X ? c->in[0].data : NULL, *y = needs & Y ? c->out[0].data : NULL, *dy = c->out[0].grad;
   float *dx = c->in[0].grad;
   const long n = c->in[0].n, quads = cu_quads(n, x, y, dy, dx);
-  CU_LAUNCH(unary_slope, cu_blocks(n, 4), CU_THREADS, 0, MN_STREAM, f, x, y, dy, dx, n, quads, (float)OPT(c, 0),
+  CU_LAUNCH(unary_slope, cu_blocks(n, 4), CU_THREADS, 0, f, x, y, dy, dx, n, quads, (float)OPT(c, 0),
             (float)OPT(c, 1));
 }
 
@@ -115,13 +115,13 @@ UNARY(tanh, TANH, Y)
 
 /* ---- lerp ---- */
 
-static __global__ void lerp_value(const float *a, const float *b, const float *m, float *y, long n) {
+CU_KERNEL lerp_value(const float *a, const float *b, const float *m, float *y, long n) {
   CU_LOOP(i, n) y[i] = a[i] + (b[i] - a[i]) * m[i];
 }
 
 /* Each gradient that is wanted, and of the inputs only what it needs. */
-static __global__ void lerp_slope(const float *a, const float *b, const float *m, const float *dy, float *da, float *db,
-                                  float *dm, long n) {
+CU_KERNEL lerp_slope(const float *a, const float *b, const float *m, const float *dy, float *da, float *db,
+                     float *dm, long n) {
   CU_LOOP(i, n) {
     const float d = dy[i], way = da || db ? m[i] : 0.0f;
     if (da) da[i] = d * (1 - way);
@@ -132,13 +132,13 @@ static __global__ void lerp_slope(const float *a, const float *b, const float *m
 
 static void lerp_forward(mn_call *c) {
   const long n = c->out[0].n;
-  CU_LAUNCH(lerp_value, cu_blocks(n), CU_THREADS, 0, MN_STREAM, c->in[0].data, c->in[1].data, c->in[2].data,
+  CU_LAUNCH(lerp_value, cu_blocks(n), CU_THREADS, 0, c->in[0].data, c->in[1].data, c->in[2].data,
             c->out[0].data, n);
 }
 
 static void lerp_backward(mn_call *c) {
   const long n = c->out[0].n;
-  CU_LAUNCH(lerp_slope, cu_blocks(n), CU_THREADS, 0, MN_STREAM, c->in[0].data, c->in[1].data, c->in[2].data,
+  CU_LAUNCH(lerp_slope, cu_blocks(n), CU_THREADS, 0, c->in[0].data, c->in[1].data, c->in[2].data,
             c->out[0].grad, c->in[0].grad, c->in[1].grad, c->in[2].grad, n);
 }
 
@@ -146,13 +146,13 @@ MN_KERNEL(lerp, lerp_forward, lerp_backward)
 
 /* ---- without gradient ---- */
 
-static __global__ void within_mask(const float *x, uint8_t *mask, long n, float lo, float hi) {
+CU_KERNEL within_mask(const float *x, uint8_t *mask, long n, float lo, float hi) {
   CU_LOOP(i, n) mask[i] = x[i] >= lo && x[i] <= hi;
 }
 
 static void within_forward(mn_call *c) {
   const long n = c->in[0].n;
-  CU_LAUNCH(within_mask, cu_blocks(n, 4), CU_THREADS, 0, MN_STREAM, c->in[0].data, c->out[0].u8, n, (float)OPT(c, 0),
+  CU_LAUNCH(within_mask, cu_blocks(n, 4), CU_THREADS, 0, c->in[0].data, c->out[0].u8, n, (float)OPT(c, 0),
             (float)OPT(c, 1));
 }
 

@@ -15,7 +15,7 @@ enum { POLICY, VALUE, ENTROPY, KL, OUTSIDE, SUMS };
 struct Moments { double mean, squares; };           /* of some numbers: their mean, and squared distances from it */
 
 /* Block b sees numbers b * piece .. (b+1) * piece - 1. */
-static __global__ void moments_of_pieces(const float *x, long n, long piece, Moments *parts) {
+CU_KERNEL moments_of_pieces(const float *x, long n, long piece, Moments *parts) {
   const cu_team block(CU_THREADS);
   const long from = (long)blockIdx.x * piece, end = cu_min(from + piece, n);
   double sum = 0, squares = 0;
@@ -50,7 +50,7 @@ static __device__ double sum_of(const Pieces &p, double mean, double *squares) {
 }
 
 /* shared[0] = the sum; then, when that is the sum of all ranks, shared[1] = the squares. */
-static __global__ void share(Pieces p, bool squares_too) {
+CU_KERNEL share(const Pieces &p, bool squares_too) {
   double squares;
   const double sum = sum_of(p, squares_too ? p.shared[0] / p.all : NAN, &squares);
   if (threadIdx.x == 0) p.shared[squares_too] = squares_too ? squares : sum;
@@ -83,12 +83,12 @@ static Pieces pieces_of(const mn_call *c) {
   p.piece = cu_max(cu_parts(x->n, CU_TOTALS), 4L * CU_THREADS);
   p.n = (int)cu_parts(x->n, p.piece);
   p.all = (double)x->n * (over_ranks ? mn_ranks() : 1);
-  CU_LAUNCH(moments_of_pieces, p.n, CU_THREADS, CU_TEAM_SHARED, MN_STREAM, x->data, x->n, p.piece, parts);
+  CU_LAUNCH(moments_of_pieces, p.n, CU_THREADS, CU_TEAM_SHARED, x->data, x->n, p.piece, parts);
   if (!over_ranks) return p;
   if (!shared && cu_failed(cudaMallocManaged((void **)&shared, 2 * sizeof *shared), "memory for sums of all ranks")) return p;
   p.shared = shared;
   for (int k = 0; k < 2; k++) {
-    CU_LAUNCH(share, 1, CU_THREADS, CU_TEAM_SHARED, MN_STREAM, p, k == 1);
+    CU_LAUNCH(share, 1, CU_THREADS, CU_TEAM_SHARED, p, k == 1);
     cu_ranks_sum(c->ctx, 2, shared + k, 1);
   }
   return p;
@@ -125,7 +125,7 @@ static __device__ float value_error(const Ppo &x, long i, float *slope) {
   return 0.5f * near * near;
 }
 
-static __global__ void ppo_sums(Ppo x, double *totals) {
+CU_KERNEL ppo_sums(const Ppo &x, double *totals) {
   const cu_team team(x.width);
   const Scale s = normaliser(x.pieces);
   double sum[SUMS] = {};
@@ -148,8 +148,8 @@ static __global__ void ppo_sums(Ppo x, double *totals) {
 
 struct Outputs { float *loss, *mean[SUMS]; };
 
-static __global__ void ppo_means(const double *totals, int blocks, double n, double entropy_coef, double value_coef,
-                                 Outputs out) {
+CU_KERNEL ppo_means(const double *totals, int blocks, double n, double entropy_coef, double value_coef,
+                    const Outputs &out) {
   double mean[SUMS];
   CU_UNROLL
   for (int k = 0; k < SUMS; k++) mean[k] = cu_total(totals, blocks, SUMS, k) / n;
@@ -159,7 +159,7 @@ static __global__ void ppo_means(const double *totals, int blocks, double n, dou
   for (int k = 0; k < SUMS; k++) *out.mean[k] = (float)mean[k];
 }
 
-static __global__ void ppo_slopes(Ppo x, const float *dloss, float *dlogits, float *dvalues) {
+CU_KERNEL ppo_slopes(const Ppo &x, const float *dloss, float *dlogits, float *dvalues) {
   const cu_team team(x.width);
   const Scale s = normaliser(x.pieces);
   const float share = dloss[0] / (float)x.n;
@@ -213,14 +213,14 @@ static void forward(mn_call *c) {
   double *totals = (double *)mn_scratch(c->ctx, 1, 2 * SUMS * CU_TOTALS);
   Outputs out = { c->out[0].data, {} };
   for (int k = 0; k < SUMS; k++) out.mean[k] = c->out[1 + k].data;
-  CU_LAUNCH(ppo_sums, blocks, CU_THREADS, CU_TEAM_SHARED, MN_STREAM, x, totals);
-  CU_LAUNCH(ppo_means, 1, CU_THREADS, CU_TEAM_SHARED, MN_STREAM, totals, blocks, (double)x.n, OPT(c, ENTROPY_COEF),
+  CU_LAUNCH(ppo_sums, blocks, CU_THREADS, CU_TEAM_SHARED, x, totals);
+  CU_LAUNCH(ppo_means, 1, CU_THREADS, CU_TEAM_SHARED, totals, blocks, (double)x.n, OPT(c, ENTROPY_COEF),
             OPT(c, VALUE_COEF), out);
 }
 
 static void backward(mn_call *c) {
   const Ppo x = ppo_of(c);
-  CU_LAUNCH(ppo_slopes, cu_team_blocks(x.n, x.width), CU_THREADS, CU_TEAM_SHARED, MN_STREAM, x, c->out[0].grad,
+  CU_LAUNCH(ppo_slopes, cu_team_blocks(x.n, x.width), CU_THREADS, CU_TEAM_SHARED, x, c->out[0].grad,
             c->in[IN_LOGITS].grad, c->in[IN_VALUES].grad);
   for (int i = IN_OLD_LOG_PROBS; i <= IN_RETURNS; i++) cu_zero_grad(&c->in[i]);
 }

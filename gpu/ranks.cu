@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tuple>
+#include "copies.cuh"
 #include "leaves.cuh"
 #include "nccl.cuh"
 #include "ranks.cuh"
@@ -25,7 +26,8 @@ static void host_call(cudaHostFn_t call, Exchange x) {
   static std::mutex busy;
   static std::set<Exchange> told;
   const std::lock_guard<std::mutex> lock(busy);
-  cu_failed(cudaLaunchHostFunc(MN_STREAM, call, (void *)&*told.insert(x).first), "numbers of all ranks");
+  void *kept = (void *)&*told.insert(x).first;
+  cu_ask([=] { cu_failed(cudaLaunchHostFunc(MN_STREAM, call, kept), "numbers of all ranks"); });
 }
 
 static void host_mean(void *p) {
@@ -91,21 +93,25 @@ static bool by_nccl() {
 
 /* Each rank's n numbers, one rank after another, in `all` of every rank.  `mine` may be its part of `all`. */
 template <class T> static void gather(const T *mine, T *all, long n) {
-  if (nccl.comm) failed(nccl.AllGather(mine, all, (size_t)n, sizeof(T) == 8 ? ncclDouble : ncclFloat, nccl.comm, MN_STREAM));
+  if (!nccl.comm) return;
+  cu_ask([=] { failed(nccl.AllGather(mine, all, (size_t)n, sizeof(T) == 8 ? ncclDouble : ncclFloat, nccl.comm, MN_STREAM)); });
 }
 
 /* n numbers to every rank, of which `mine` holds those for each, one rank after another, and from every rank. */
 static void exchange(const float *mine, float *all, long n) {
-  if (!nccl.comm || failed(nccl.GroupStart())) return;
-  for (int r = 0; r < mn_ranks(); r++) {
-    failed(nccl.Send(mine + r * n, (size_t)n, ncclFloat, r, nccl.comm, MN_STREAM));
-    failed(nccl.Recv(all + r * n, (size_t)n, ncclFloat, r, nccl.comm, MN_STREAM));
-  }
-  failed(nccl.GroupEnd());
+  if (!nccl.comm) return;
+  cu_ask([=] {
+    if (failed(nccl.GroupStart())) return;
+    for (int r = 0; r < mn_ranks(); r++) {
+      failed(nccl.Send(mine + r * n, (size_t)n, ncclFloat, r, nccl.comm, MN_STREAM));
+      failed(nccl.Recv(all + r * n, (size_t)n, ncclFloat, r, nccl.comm, MN_STREAM));
+    }
+    failed(nccl.GroupEnd());
+  });
 }
 
 /* Gradients into one row of numbers, or back. */
-static __global__ void pack(Leaves all, float *row, bool back) {
+CU_KERNEL pack(const Leaves &all, float *row, bool back) {
   long from, end;
   int number;
   const Leaf l = leaf_of(all, (int)blockIdx.x, &from, &end, &number);
@@ -115,7 +121,7 @@ static __global__ void pack(Leaves all, float *row, bool back) {
     else there[i] = l.g[i];
 }
 
-static __global__ void mean_of(const float *parts, float *mean, long n, int R) {
+CU_KERNEL mean_of(const float *parts, float *mean, long n, int R) {
   CU_LOOP(i, n) {
     float sum = parts[i];
     for (int r = 1; r < R; r++) sum += parts[r * n + i];
@@ -123,7 +129,7 @@ static __global__ void mean_of(const float *parts, float *mean, long n, int R) {
   }
 }
 
-static __global__ void sum_of(const double *all, double *sum, int n, int R) {
+CU_KERNEL sum_of(const double *all, double *sum, int n, int R) {
   CU_LOOP(i, n) {
     sum[i] = all[i];
     for (int r = 1; r < R; r++) sum[i] += all[r * n + i];
@@ -134,7 +140,7 @@ static void pack_all(mn_call *const *calls, int n, float *row, bool back) {
   for (int from = 0; from < n;) {
     Leaves all;
     for (; from < n && all.n < TABLE; from++) if (calls[from]->in[0].grad && calls[from]->in[0].n) all.add(calls[from]);
-    if (all.n) CU_LAUNCH(pack, all.blocks, CU_THREADS, 0, MN_STREAM, all, row, back);
+    if (all.n) CU_LAUNCH(pack, all.blocks, CU_THREADS, 0, all, row, back);
     row += all.numbers;
   }
 }
@@ -149,9 +155,9 @@ static void mean_by_nccl(mn_call *const *calls, int n) {
   float *row = mn_scratch(calls[0]->ctx, 0, 2 * R * part), *parts = row + R * part, *mean = row + mn_rank() * part;
   if (!numbers) return;
   pack_all(calls, n, row, false);
-  if (R * part > numbers) cu_failed(cudaMemsetAsync(row + numbers, 0, sizeof(float) * (size_t)(R * part - numbers), MN_STREAM), "zeroing");
+  if (R * part > numbers) cu_zero(row + numbers, sizeof(float) * (size_t)(R * part - numbers));
   exchange(row, parts, part);
-  CU_LAUNCH(mean_of, cu_blocks(part), CU_THREADS, 0, MN_STREAM, (const float *)parts, mean, part, R);
+  CU_LAUNCH(mean_of, cu_blocks(part), CU_THREADS, 0, (const float *)parts, mean, part, R);
   gather(mean, row, part);
   pack_all(calls, n, row, true);
 }
@@ -162,7 +168,7 @@ void cu_ranks_sum(mn_ctx *mn, int which, double *at, int n) {
   if (!by_nccl()) return host_call(host_sum, { at, (double)n, false });
   double *all = (double *)mn_scratch(mn, which, 2L * n * mn_ranks());
   gather(at, all, n);
-  CU_LAUNCH(sum_of, cu_blocks(n), CU_THREADS, 0, MN_STREAM, (const double *)all, at, n, mn_ranks());
+  CU_LAUNCH(sum_of, cu_blocks(n), CU_THREADS, 0, (const double *)all, at, n, mn_ranks());
 }
 
 static int ranks_mean_together(mn_call *const *calls, int n, bool back) {

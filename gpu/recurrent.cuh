@@ -18,7 +18,7 @@ enum { CU_TILE = 8, CU_OUTS = 32 / CU_TILE };     /* copies of a warp; going bac
 
 /* A warp: number d of all gates, for a tile of copies.  w: [GATES*D, D]. */
 template <int GATES, class Cell>
-static __global__ void __launch_bounds__(CU_FEW_THREADS, 2) cu_few_step(Cell a, const float *w, int t, bool fours) {
+CU_KERNEL cu_few_step(const Cell &a, const float *w, int t, bool fours) {
   const int d = (int)blockIdx.x * CU_FEW_WARPS + (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
   const int b0 = (int)blockIdx.y * CU_TILE;
   if (d >= a.D) return;
@@ -34,7 +34,7 @@ static __global__ void __launch_bounds__(CU_FEW_THREADS, 2) cu_few_step(Cell a, 
 }
 
 /* pre: [B, GATES*D]; NULL: zeros. */
-template <int GATES, class Cell> static __global__ void cu_many_step(Cell a, const float *all, int t) {
+template <int GATES, class Cell> CU_KERNEL cu_many_step(const Cell &a, const float *all, int t) {
   CU_LOOP(i, (long)a.B * a.D) {
     const long b = i / a.D, d = i % a.D;
     float pre[GATES];
@@ -54,11 +54,11 @@ template <int GATES, class Cell> static void cu_walk(mn_call *c, const Cell &a, 
     const float *h = a.from(t);
     const bool fours = cu_fours(w, a.D, a.D) && cu_fours(h, a.D, a.D);
     if (few) {
-      CU_LAUNCH((cu_few_step<GATES, Cell>), grid, CU_FEW_THREADS, 0, MN_STREAM, a, w, t, fours);
+      CU_LAUNCH((cu_few_step<GATES, Cell>), grid, CU_FEW_THREADS, 0, a, w, t, fours);
       continue;
     }
     if (h) cu_gemm(c, false, true, a.B, G, a.D, h, a.D, w, a.D, pre, G, false);
-    CU_LAUNCH((cu_many_step<GATES, Cell>), cu_blocks((long)a.B * a.D), CU_THREADS, 0, MN_STREAM, a, h ? pre : NULL, t);
+    CU_LAUNCH((cu_many_step<GATES, Cell>), cu_blocks((long)a.B * a.D), CU_THREADS, 0, a, h ? pre : NULL, t);
   }
 }
 
@@ -66,8 +66,8 @@ template <int GATES, class Cell> static void cu_walk(mn_call *c, const Cell &a, 
 
 /* A warp: CU_OUTS numbers of the state, for a tile of copies.  dpre: [B,G] of row t+1, or NULL; turned: [D,G]. */
 template <class Cell>
-static __global__ void __launch_bounds__(CU_FEW_THREADS, 2) cu_few_back(Cell a, const float *dpre, const float *turned,
-                                                                     int G, int t, bool fours) {
+CU_KERNEL cu_few_back(const Cell &a, const float *dpre, const float *turned,
+                      int G, int t, bool fours) {
   const int first = ((int)blockIdx.x * CU_FEW_WARPS + (int)threadIdx.x / 32) * CU_OUTS, lane = (int)threadIdx.x % 32;
   const int b0 = (int)blockIdx.y * CU_TILE;
   if (first >= a.D) return;
@@ -81,11 +81,11 @@ static __global__ void __launch_bounds__(CU_FEW_THREADS, 2) cu_few_back(Cell a, 
   if (d < a.D && b < a.B) a.back(t, b, d, sum);
 }
 
-template <class Cell> static __global__ void cu_many_back(Cell a, const float *through, int t) {
+template <class Cell> CU_KERNEL cu_many_back(const Cell &a, const float *through, int t) {
   CU_LOOP(i, (long)a.B * a.D) a.back(t, i / a.D, (int)(i % a.D), through ? through[i] : 0);
 }
 
-static __global__ void cu_turn(const float *w, float *to, long G, long D) {
+CU_KERNEL cu_turn(const float *w, float *to, long G, long D) {
   CU_LOOP(i, G * D) to[i] = w[i % G * D + i / G];
 }
 
@@ -95,14 +95,14 @@ static void cu_walk_back(mn_call *c, const Cell &a, int T, int G, const float *w
   const bool few = a.B <= CU_COPIES, fours = G % 4 == 0 && cu_fours(dpre, G, G);
   float *room = mn_scratch(c->ctx, 3, few ? (long)G * a.D : (long)a.B * a.D);   /* w turned, or what a product gives */
   const dim3 grid((unsigned)cu_parts(a.D, CU_FEW_WARPS * CU_OUTS), (unsigned)cu_parts(a.B, CU_TILE));
-  if (few) CU_LAUNCH(cu_turn, cu_blocks((long)G * a.D), CU_THREADS, 0, MN_STREAM, w, room, (long)G, (long)a.D);
+  if (few) CU_LAUNCH(cu_turn, cu_blocks((long)G * a.D), CU_THREADS, 0, w, room, (long)G, (long)a.D);
   for (int t = T - 1; t >= (initial ? -1 : 0); t--) {
     const float *next = t + 1 < T ? dpre + (t + 1L) * a.B * G : NULL;
     if (few) {
-      CU_LAUNCH(cu_few_back<Cell>, grid, CU_FEW_THREADS, 0, MN_STREAM, a, next, room, G, t, fours);
+      CU_LAUNCH(cu_few_back<Cell>, grid, CU_FEW_THREADS, 0, a, next, room, G, t, fours);
       continue;
     }
     if (next) cu_gemm(c, false, false, a.B, a.D, G, next, G, w, a.D, room, a.D, false);
-    CU_LAUNCH(cu_many_back<Cell>, cu_blocks((long)a.B * a.D), CU_THREADS, 0, MN_STREAM, a, next ? room : NULL, t);
+    CU_LAUNCH(cu_many_back<Cell>, cu_blocks((long)a.B * a.D), CU_THREADS, 0, a, next ? room : NULL, t);
   }
 }

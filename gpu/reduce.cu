@@ -39,8 +39,8 @@ static __device__ int place_of(uint64_t word) { return (int)(uint32_t)word; }
 
 /* The largest of each piece of each row k of x[outer, size, inner]: y and index are [outer * inner, pieces].
 ** `places` says where x's numbers once stood; NULL: where they stand now. */
-static __global__ void largest(const float *x, const int32_t *places, long rows, long size, cu_divisor inner,
-                               cu_divisor pieces, long piece, int width, float *y, int32_t *index) {
+CU_KERNEL largest(const float *x, const int32_t *places, long rows, long size, cu_divisor inner,
+                  cu_divisor pieces, long piece, int width, float *y, int32_t *index) {
   const cu_team team(width);
   for (long row = team.first(); team.any(row, rows); row = team.next(row)) {
     float best = -INFINITY;
@@ -72,17 +72,17 @@ static void max_forward(mn_call *c) {
   const bool once = pieces == 1;
   float *part = once ? y : mn_scratch(c->ctx, 0, sums * pieces);
   int32_t *place = once ? index : (int32_t *)mn_scratch(c->ctx, 1, sums * pieces);
-  CU_LAUNCH(largest, cu_team_blocks(sums * pieces, width), CU_THREADS, CU_TEAM_SHARED, MN_STREAM, c->in[0].data,
+  CU_LAUNCH(largest, cu_team_blocks(sums * pieces, width), CU_THREADS, CU_TEAM_SHARED, c->in[0].data,
             nullptr, sums * pieces, s.size, cu_divisor(s.inner), cu_divisor(pieces), once ? s.size : (long)PIECE, width, part,
             place);
   if (once) return;
   const int few = cu_team_width(pieces);
-  CU_LAUNCH(largest, cu_team_blocks(sums, few), CU_THREADS, CU_TEAM_SHARED, MN_STREAM, part, place, sums, pieces,
+  CU_LAUNCH(largest, cu_team_blocks(sums, few), CU_THREADS, CU_TEAM_SHARED, part, place, sums, pieces,
             cu_divisor(1), cu_divisor(1), pieces, few, y, index);
 }
 
-static __global__ void max_slope(const float *dy, const int32_t *index, float *dx, long n, cu_divisor size,
-                                 cu_divisor inner) {
+CU_KERNEL max_slope(const float *dy, const int32_t *index, float *dx, long n, cu_divisor size,
+                    cu_divisor inner) {
   CU_LOOP(at, n) {
     long i, r;
     const long o = size.divide(inner.divide(at, &i), &r), k = o * inner.by + i;
@@ -93,7 +93,7 @@ static __global__ void max_slope(const float *dy, const int32_t *index, float *d
 static void max_backward(mn_call *c) {
   const mn_span s = mn_reduced_span(c);
   const long n = c->in[0].n;
-  CU_LAUNCH(max_slope, cu_blocks(n), CU_THREADS, 0, MN_STREAM, c->out[0].grad, c->out[1].i32, c->in[0].grad, n,
+  CU_LAUNCH(max_slope, cu_blocks(n), CU_THREADS, 0, c->out[0].grad, c->out[1].i32, c->in[0].grad, n,
             cu_divisor(s.size), cu_divisor(s.inner));
 }
 

@@ -90,7 +90,7 @@ static __device__ cu_part lay_out(const Rmt &s, const mn_piece &p, bool writes, 
 
 /* ---- rmt ---- */
 
-static __global__ void __launch_bounds__(CU_THREADS, 1) rmt_forward(Rmt s) {
+CU_KERNEL rmt_forward(const Rmt &s) {
   const int D = s.m.D;
   const long one = (long)s.M * D;
   Room room(s);
@@ -134,7 +134,7 @@ static __device__ void scatter_grads(const Rmt &s, const mn_piece &p, bool write
   __syncthreads();
 }
 
-static __global__ void __launch_bounds__(CU_THREADS, 1) rmt_backward(Rmt s) {
+CU_KERNEL rmt_backward(const Rmt &s) {
   const long one = (long)s.M * s.m.D, size = s.kv_size();
   Room room(s);
   float *acts = room.take(s.m.acts(s.m.L)), *scores = room.take(s.m.scores()), *work = room.take(cu_layer_work_size(s.m));
@@ -182,7 +182,7 @@ static __device__ cu_part write_rows(const Rmt &s, int copy, const mn_cursor &at
   return { s.M, s.M + at.tokens, at.tokens };
 }
 
-static __global__ void __launch_bounds__(CU_THREADS, 1) memory_forward(Rmt s) {
+CU_KERNEL memory_forward(const Rmt &s) {
   const long one = (long)s.M * s.m.D;
   Room room(s);
   float *acts = room.take(s.m.acts(2)), *scores = room.take(s.m.scores());
@@ -197,7 +197,7 @@ static __global__ void __launch_bounds__(CU_THREADS, 1) memory_forward(Rmt s) {
   }
 }
 
-static __global__ void __launch_bounds__(CU_THREADS, 1) memory_backward(Rmt s) {
+CU_KERNEL memory_backward(const Rmt &s) {
   const long one = (long)s.M * s.m.D, size = s.kv_size();
   Room room(s);
   float *acts = room.take(s.m.acts(s.m.L)), *scores = room.take(s.m.scores()), *work = room.take(cu_layer_work_size(s.m));
@@ -228,7 +228,7 @@ static __global__ void __launch_bounds__(CU_THREADS, 1) memory_backward(Rmt s) {
 
 /* ---- rmt_weights ---- */
 
-static __global__ void __launch_bounds__(CU_THREADS, 1) last_weights(Rmt s) {
+CU_KERNEL last_weights(const Rmt &s) {
   const int D = s.m.D, dh = s.m.A / s.m.H, lane = (int)threadIdx.x % 32, N = s.m.slots - s.M;
   Room room(s);
   float *acts = room.take(s.m.acts(s.m.L)), *scores = room.take(s.m.scores());
@@ -307,7 +307,7 @@ static void run_forward(mn_call *c) {
   s.mem = c->in[IN_MEM].data, s.y = c->out[OUT_Y].data, s.out = c->out[OUT_KEPT].data;
   if (c->t0 == 0) zero_output(c, OUT_KEPT), zero_output(c, OUT_PACKED);
   const unsigned blocks = take_room(c, &s, BLOCKS, 2, 0);
-  CU_LAUNCH(rmt_forward, blocks, CU_THREADS, CU_TILE_SHARED, MN_STREAM, s);
+  CU_LAUNCH(rmt_forward, blocks, CU_THREADS, CU_TILE_SHARED, s);
 }
 
 static void run_backward(mn_call *c) {
@@ -317,7 +317,7 @@ static void run_backward(mn_call *c) {
   s.de = c->in[RMT_E].grad, s.dmem = c->in[IN_MEM].grad;
   const long pieces = rounded(s.T * (long)(sizeof(mn_piece) / sizeof(float)));
   const unsigned blocks = take_room_back(c, &s, rounded((long)s.M * s.m.D) + pieces);
-  CU_LAUNCH(rmt_backward, blocks, CU_THREADS, CU_TILE_SHARED, MN_STREAM, s);
+  CU_LAUNCH(rmt_backward, blocks, CU_THREADS, CU_TILE_SHARED, s);
   finish_back(c, s, blocks);
 }
 
@@ -327,7 +327,7 @@ static void run_memory_forward(mn_call *c) {
   s.kept = c->in[IN_KEPT].data, s.out = c->out[OUT_MEM].data;
   zero_output(c, OUT_MEM_PACKED);
   const unsigned blocks = take_room(c, &s, BLOCKS, 2, kv_room(s));
-  CU_LAUNCH(memory_forward, blocks, CU_THREADS, CU_TILE_SHARED, MN_STREAM, s);
+  CU_LAUNCH(memory_forward, blocks, CU_THREADS, CU_TILE_SHARED, s);
 }
 
 static void run_memory_backward(mn_call *c) {
@@ -337,7 +337,7 @@ static void run_memory_backward(mn_call *c) {
   cu_zero_grad(&c->in[RMT_E]);
   if (s.dkept) cu_zero(s.dkept, sizeof(float) * (size_t)s.kept_n);
   const unsigned blocks = take_room_back(c, &s, 0);
-  CU_LAUNCH(memory_backward, blocks, CU_THREADS, CU_TILE_SHARED, MN_STREAM, s);
+  CU_LAUNCH(memory_backward, blocks, CU_THREADS, CU_TILE_SHARED, s);
   finish_back(c, s, blocks);
 }
 
@@ -346,7 +346,7 @@ static void run_weights(mn_call *c) {
   s.m.rows = 1;
   s.kept = c->in[IN_KEPT].data, s.out = c->out[0].data;
   const unsigned blocks = take_room(c, &s, BLOCKS, s.m.L, kv_room(s));
-  CU_LAUNCH(last_weights, blocks, CU_THREADS, CU_TILE_SHARED, MN_STREAM, s);
+  CU_LAUNCH(last_weights, blocks, CU_THREADS, CU_TILE_SHARED, s);
 }
 
 }  // namespace

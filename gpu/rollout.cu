@@ -7,13 +7,13 @@ extern "C" {
 
 enum { THREADS = 128 };
 
-static __global__ void __launch_bounds__(THREADS) add_uncut(mn_rollout r, int n, int t, double gamma, const float *value) {
+CU_KERNEL add_uncut(const mn_rollout &r, int n, int t, double gamma, const float *value) {
   const int i = (int)(blockIdx.x * THREADS + threadIdx.x);
   if (i < n) mn_rollout_add(&r, n, t, i, gamma, value);
 }
 
 static void add(const mn_rollout *r, int n, int t, double gamma, const float *value) {
-  CU_LAUNCH(add_uncut, (n + THREADS - 1) / THREADS, THREADS, 0, MN_STREAM, *r, n, t, gamma, value);
+  CU_LAUNCH(add_uncut, (n + THREADS - 1) / THREADS, THREADS, 0, *r, n, t, gamma, value);
 }
 
 extern "C" {

@@ -19,7 +19,7 @@ struct Turn {
   float sign;
 };
 
-static __global__ void __launch_bounds__(PAIRS * ROWS) turn(Turn a) {
+CU_KERNEL turn(const Turn &a) {
   const int i = (int)(blockIdx.x * PAIRS + threadIdx.x);
   if (2 * i >= a.D) return;
   const double quarters = pow(a.base, -2.0 * i / a.D) / 1.5707963267948966;       /* turned in a step */
@@ -42,7 +42,7 @@ static void turn_rows(const mn_call *c, float sign, const float *x, float *y, fl
   const int B = DIM(c, 'B'), D = DIM(c, 'D');
   const Turn a = { x, c->in[1].data, y, tick_out, (long)c->t0 * B, (long)c->t1 * B, B, DIM(c, 'H'), D, OPT(c, 0), sign };
   const dim3 grid((unsigned)cu_parts(D / 2, PAIRS), (unsigned)cu_min(cu_parts(a.end - a.from, ROWS), 1024L));
-  CU_LAUNCH(turn, grid, dim3(PAIRS, ROWS), 0, MN_STREAM, a);
+  CU_LAUNCH(turn, grid, dim3(PAIRS, ROWS), 0, a);
 }
 
 static void forward(mn_call *c) { turn_rows(c, 1, c->in[0].data, c->out[0].data, c->out[1].data); }

@@ -9,7 +9,7 @@
 **     sum = team.sum(sum);                   all threads of the block come here
 **     ...
 **   }
-** with CU_LAUNCH(kernel, cu_team_blocks(rows, width), CU_THREADS, CU_TEAM_SHARED, MN_STREAM, ...). */
+** with CU_LAUNCH(kernel, cu_team_blocks(rows, width), CU_THREADS, CU_TEAM_SHARED, ...). */
 #pragma once
 #include "kernel.cuh"
 

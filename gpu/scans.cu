@@ -9,8 +9,8 @@ enum { AHEAD = 8 };              /* rows whose numbers are read before the first
 
 /* ---- position ---- */
 
-static __global__ void count_steps(const uint8_t *done, const float *first, float *tick, int32_t *pos, int B, int t0,
-                                   int t1, int most, int back) {
+CU_KERNEL count_steps(const uint8_t *done, const float *first, float *tick, int32_t *pos, int B, int t0,
+                      int t1, int most, int back) {
   CU_LOOP(b, B) {
     const float at = first[b];
     int next = !(at > 0) ? 0 : at < (float)most ? (int)at : most - 1;
@@ -32,7 +32,7 @@ static __global__ void count_steps(const uint8_t *done, const float *first, floa
 
 static void position_forward(mn_call *c) {
   const int B = DIM(c, 'B');
-  CU_LAUNCH(count_steps, cu_blocks(B), CU_THREADS, 0, MN_STREAM, c->in[1].u8,
+  CU_LAUNCH(count_steps, cu_blocks(B), CU_THREADS, 0, c->in[1].u8,
             c->t0 ? c->out[1].data : c->in[2].data, c->out[1].data, c->out[0].i32, B, c->t0, c->t1, (int)OPT(c, 0),
             (int)OPT(c, 1));
 }
@@ -44,9 +44,9 @@ MN_KERNEL(position, position_forward, NULL)
 #define FAR (-1e38f)
 
 /* The largest of every token, in `top`; of a single row, or where tokens stand alone, everything. */
-static __global__ void largest_of_tokens(const float *z, const uint8_t *done, const float *first, float *top,
-                                         float *shrink, float *last, long from, long rows, cu_divisor heads,
-                                         cu_divisor H, long B, long M, bool alone, bool whole, int width) {
+CU_KERNEL largest_of_tokens(const float *z, const uint8_t *done, const float *first, float *top,
+                            float *shrink, float *last, long from, long rows, cu_divisor heads,
+                            cu_divisor H, long B, long M, bool alone, bool whole, int width) {
   const cu_team team(width);
   for (long i = team.first(); team.any(i, rows); i = team.next(i)) {
     const long row = from + i;
@@ -66,8 +66,8 @@ static __global__ void largest_of_tokens(const float *z, const uint8_t *done, co
   }
 }
 
-static __global__ void largest_so_far(const uint8_t *done, const float *first, float *top, float *shrink, float *last,
-                                      long heads, cu_divisor H, long B, long t0, long t1) {
+CU_KERNEL largest_so_far(const uint8_t *done, const float *first, float *top, float *shrink, float *last,
+                         long heads, cu_divisor H, long B, long t0, long t1) {
   CU_LOOP(bh, heads) {
     long h;
     const long b = H.divide(bh, &h);
@@ -100,11 +100,11 @@ static void largest_forward(mn_call *c) {
   const bool alone = OPT(c, 0) != 0, whole = alone || c->t1 - c->t0 == 1;
   const float *first = c->t0 ? c->out[2].data : c->in[2].data;
   const int width = cu_team_width(M);
-  CU_LAUNCH(largest_of_tokens, cu_team_blocks(rows, width), CU_THREADS, CU_TEAM_SHARED, MN_STREAM, c->in[0].data,
+  CU_LAUNCH(largest_of_tokens, cu_team_blocks(rows, width), CU_THREADS, CU_TEAM_SHARED, c->in[0].data,
             c->in[1].u8, first, c->out[0].data, c->out[1].data, c->out[2].data, c->t0 * heads, rows,
             cu_divisor(heads), cu_divisor(H), B, M, alone, whole, width);
   if (whole) return;
-  CU_LAUNCH(largest_so_far, cu_blocks(heads), CU_THREADS, 0, MN_STREAM, c->in[1].u8, first, c->out[0].data,
+  CU_LAUNCH(largest_so_far, cu_blocks(heads), CU_THREADS, 0, c->in[1].u8, first, c->out[0].data,
             c->out[1].data, c->out[2].data, heads, cu_divisor(H), B, (long)c->t0, (long)c->t1);
 }
 
@@ -112,8 +112,8 @@ MN_KERNEL(largest, largest_forward, NULL)
 
 /* ---- lambda_returns, from the last row to the first ---- */
 
-static __global__ void returns(const float *reward, const float *value, const uint8_t *done, float *to, float *advantage,
-                               long T, long B, float gamma, float lambda) {
+CU_KERNEL returns(const float *reward, const float *value, const uint8_t *done, float *to, float *advantage,
+                  long T, long B, float gamma, float lambda) {
   CU_LOOP(b, B) {
     float next = value[T * B + b], v = next;         /* of the row after */
     for (long end = T; end > 0; end -= AHEAD) {
@@ -141,7 +141,7 @@ static __global__ void returns(const float *reward, const float *value, const ui
 
 static void lambda_returns_forward(mn_call *c) {
   const long T = DIM(c, 'T'), B = DIM(c, 'B');
-  CU_LAUNCH(returns, cu_blocks(B), CU_THREADS, 0, MN_STREAM, c->in[0].data, c->in[1].data, c->in[2].u8, c->out[0].data,
+  CU_LAUNCH(returns, cu_blocks(B), CU_THREADS, 0, c->in[0].data, c->in[1].data, c->in[2].u8, c->out[0].data,
             c->out[1].data, T, B, (float)OPT(c, 0), (float)OPT(c, 1));
 }
 

@@ -14,7 +14,7 @@ static int axis_of(const mn_call *c, int option, const mn_arg *x) {
 /* ---- concat: a row of y is a row of a and one of b ---- */
 
 /* Between y and both parts at once: into y, or out of it into those parts that are not NULL. */
-static __global__ void join(float *y, float *a, float *b, long n, cu_divisor row, long of_a, bool into) {
+CU_KERNEL join(float *y, float *a, float *b, long n, cu_divisor row, long of_a, bool into) {
   CU_LOOP(i, n) {
     long at;
     const long o = row.divide(i, &at);
@@ -28,7 +28,7 @@ static __global__ void join(float *y, float *a, float *b, long n, cu_divisor row
 static void concat(const mn_call *c, float *y, float *a, float *b, bool into) {
   const mn_span s = mn_span_of(&c->out[0], axis_of(c, 0, &c->in[0]));
   const long n = c->out[0].n;
-  CU_LAUNCH(join, cu_blocks(n, 2), CU_THREADS, 0, MN_STREAM, y, a, b, n, cu_divisor(n / s.outer), c->in[0].n / s.outer,
+  CU_LAUNCH(join, cu_blocks(n, 2), CU_THREADS, 0, y, a, b, n, cu_divisor(n / s.outer), c->in[0].n / s.outer,
             into);
 }
 
@@ -55,7 +55,7 @@ static void slice_forward(mn_call *c) {
 }
 
 /* dx = dy in the slice and 0 outside, in one go. */
-static __global__ void unslice(const float *dy, float *dx, long n, cu_divisor row, long from, long length) {
+CU_KERNEL unslice(const float *dy, float *dx, long n, cu_divisor row, long from, long length) {
   CU_LOOP(i, n) {
     long at;
     const long o = row.divide(i, &at);
@@ -72,7 +72,7 @@ static void slice_backward(mn_call *c) {
     cu_copy_rows(dx + s.from * inner, step, dy, s.length * inner, s.x.outer, s.length * inner, true);
     return;
   }
-  CU_LAUNCH(unslice, cu_blocks(c->in[0].n, 2), CU_THREADS, 0, MN_STREAM, dy, dx, c->in[0].n, cu_divisor(step),
+  CU_LAUNCH(unslice, cu_blocks(c->in[0].n, 2), CU_THREADS, 0, dy, dx, c->in[0].n, cu_divisor(step),
             s.from * inner, s.length * inner);
 }
 
@@ -85,8 +85,8 @@ enum { TILE = 32, TILE_ROWS = CU_THREADS / TILE };
 struct Swap { long A, B, middle, inner; };
 
 /* Neighbours stay together: a thread for each number. */
-static __global__ void swap_runs(const float *x, float *to, long n, Swap s, cu_divisor inner, cu_divisor A,
-                                 cu_divisor middle, cu_divisor B) {
+CU_KERNEL swap_runs(const float *x, float *to, long n, const Swap &s, cu_divisor inner, cu_divisor A,
+                    cu_divisor middle, cu_divisor B) {
   CU_LOOP(i, n) {
     long k, a, m, b;
     const long o = B.divide(middle.divide(A.divide(inner.divide(i, &k), &a), &m), &b);
@@ -96,8 +96,8 @@ static __global__ void swap_runs(const float *x, float *to, long n, Swap s, cu_d
 
 /* inner = 1: tiles of 32 x 32 through shared memory, read along b and written along a.  The odd row of the
 ** tile keeps its columns in different banks. */
-static __global__ void swap_tiles(const float *x, float *to, Swap s, long tiles, cu_divisor tiles_a, cu_divisor tiles_b,
-                                  cu_divisor middle) {
+CU_KERNEL swap_tiles(const float *x, float *to, const Swap &s, long tiles, cu_divisor tiles_a, cu_divisor tiles_b,
+                     cu_divisor middle) {
   const int column = (int)threadIdx.x % TILE, first = (int)threadIdx.x / TILE;
   cu_smem<float> tile = CU_SHARED(float, 0);
   for (long t = blockIdx.x; t < tiles; t += gridDim.x) {
@@ -122,13 +122,13 @@ static void swap(const mn_call *c, const mn_arg *from, const float *x, float *to
   const mn_span first = mn_span_of(from, a < b ? a : b), last = mn_span_of(from, a < b ? b : a);
   const Swap s = { first.size, last.size, first.inner / (last.size * last.inner), last.inner };
   if (s.inner > 1) {
-    CU_LAUNCH(swap_runs, cu_blocks(from->n, 2), CU_THREADS, 0, MN_STREAM, x, to, from->n, s, cu_divisor(s.inner),
+    CU_LAUNCH(swap_runs, cu_blocks(from->n, 2), CU_THREADS, 0, x, to, from->n, s, cu_divisor(s.inner),
               cu_divisor(s.A), cu_divisor(s.middle), cu_divisor(s.B));
     return;
   }
   const long ta = cu_parts(s.A, TILE), tb = cu_parts(s.B, TILE), tiles = ta * tb * s.middle * first.outer;
   CU_LAUNCH(swap_tiles, (unsigned)cu_min(tiles, (long)CU_BLOCKS), CU_THREADS, TILE * (TILE + 1) * sizeof(float),
-            MN_STREAM, x, to, s, tiles, cu_divisor(ta), cu_divisor(tb), cu_divisor(s.middle));
+            x, to, s, tiles, cu_divisor(ta), cu_divisor(tb), cu_divisor(s.middle));
 }
 
 static void transpose_forward(mn_call *c) { swap(c, &c->in[0], c->in[0].data, c->out[0].data); }

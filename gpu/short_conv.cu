@@ -48,7 +48,7 @@ static __device__ __forceinline__ Place place_of(const Conv &a, long i, int t0) 
 }
 
 /* Rows t0 .. t1-1, and behind them the W-1 rows of the state that is left. */
-static __global__ void conv(Conv a, int t0, int t1) {
+CU_KERNEL conv(const Conv &a, int t0, int t1) {
   CU_LOOP(i, (long)(t1 - t0 + a.W - 1) * a.B * a.D) {
     const Place p = place_of(a, i, t0);
     if (p.t < t1) {
@@ -62,7 +62,7 @@ static __global__ void conv(Conv a, int t0, int t1) {
   }
 }
 
-static __global__ void undo_silu(Conv a) {
+CU_KERNEL undo_silu(const Conv &a) {
   CU_LOOP(i, (long)a.T * a.B * a.D) {
     const Place p = place_of(a, i, 0);
     const float z = a.sum(p.t, p.b, p.d), s = mn_sigmoidf(z);
@@ -71,7 +71,7 @@ static __global__ void undo_silu(Conv a) {
 }
 
 /* Gradients of the inputs, from the W-1 before the first row on. */
-static __global__ void inputs_back(Conv a, const float *dz) {
+CU_KERNEL inputs_back(const Conv &a, const float *dz) {
   CU_LOOP(i, (long)(a.T + a.W - 1) * a.B * a.D) {
     const Place p = place_of(a, i, 1 - a.W);
     const long row = (long)a.B * a.D, at = p.b * a.D + p.d;
@@ -110,7 +110,7 @@ static Conv open_call(const mn_call *c) {
 
 static void forward(mn_call *c) {
   const Conv a = open_call(c);
-  CU_LAUNCH(conv, cu_blocks((long)(c->t1 - c->t0 + a.W - 1) * a.B * a.D), CU_THREADS, 0, MN_STREAM, a, c->t0, c->t1);
+  CU_LAUNCH(conv, cu_blocks((long)(c->t1 - c->t0 + a.W - 1) * a.B * a.D), CU_THREADS, 0, a, c->t0, c->t1);
 }
 
 static void backward(mn_call *c) {
@@ -119,10 +119,10 @@ static void backward(mn_call *c) {
   const float *dz = a.dy;
   if (a.silu && dz) {
     dz = a.dz = mn_scratch(c->ctx, 0, rows * a.D);
-    CU_LAUNCH(undo_silu, cu_blocks(rows * a.D), CU_THREADS, 0, MN_STREAM, a);
+    CU_LAUNCH(undo_silu, cu_blocks(rows * a.D), CU_THREADS, 0, a);
   }
   if (a.dx || a.dstate)
-    CU_LAUNCH(inputs_back, cu_blocks((rows + (long)(a.W - 1) * a.B) * a.D), CU_THREADS, 0, MN_STREAM, a, dz);
+    CU_LAUNCH(inputs_back, cu_blocks((rows + (long)(a.W - 1) * a.B) * a.D), CU_THREADS, 0, a, dz);
   if (a.dw) cu_column_sums(c, 1, Weights{ a, dz }, rows, a.D * a.W);
 }
 

@@ -42,7 +42,7 @@ static __device__ __forceinline__ int origin_of_chunk(const Slots &a, int s, int
   return row >= 0 ? (int)(row / a.chunk) * a.per_chunk + s % a.per_chunk : KEPT;
 }
 
-static __global__ void move_slots(Slots a) {
+CU_KERNEL move_slots(const Slots &a) {
   CU_LOOP(i, a.all) {
     long e, slot;
     const long copy = a.S.divide(a.n.divide(i, &e), &slot), b = a.chunk ? copy / 2 : copy;
@@ -82,7 +82,7 @@ static Slots open_chunks(mn_call *c) {
   return a;
 }
 
-static void move(const Slots &a) { CU_LAUNCH(move_slots, cu_blocks(a.all), CU_THREADS, 0, MN_STREAM, a); }
+static void move(const Slots &a) { CU_LAUNCH(move_slots, cu_blocks(a.all), CU_THREADS, 0, a); }
 
 static void move_back(mn_call *c, Slots a, int fresh) {
   a.dout = c->out[0].grad;

@@ -132,7 +132,7 @@ struct cu_task {
 /* ---- forward: y and stats, or stats alone where y is NULL ---- */
 
 /* Two blocks on a multiprocessor are worth the few registers that go to memory once a tile. */
-template <class S> static __global__ void __launch_bounds__(CU_THREADS, 2) cu_softmax_forward(S s) {
+template <class S> CU_KERNEL cu_softmax_forward(const S &s) {
   const cu_task x(s, s.t0);
   const int d0 = (int)blockIdx.y * CU_TILE;
   int turn = 0;
@@ -193,7 +193,7 @@ static __device__ __forceinline__ float cu_undo(float weight, float product, flo
 
 /* Gradients of queries, and of u and w by tiles of rows.  A row's gradients of scores sum to zero; what rounding leaves of
 ** that is put into `left` with D = dy . y, so that keys and positions, whose biases would show it, are free of it. */
-template <class S> static __global__ void __launch_bounds__(CU_THREADS, 1) cu_softmax_queries(S s) {
+template <class S> CU_KERNEL cu_softmax_queries(const S &s) {
   const cu_task x(s, 0);
   const int d0 = (int)blockIdx.y * CU_TILE;
   int turn = 0;
@@ -255,7 +255,7 @@ CU_UNROLL
 }
 
 /* Gradients of keys and values: 64 of them against all rows that see one. */
-template <class S> static __global__ void __launch_bounds__(CU_THREADS, 1) cu_softmax_keys(S s) {
+template <class S> CU_KERNEL cu_softmax_keys(const S &s) {
   const cu_task x(s, 0);
   const int d0 = (int)blockIdx.y * CU_TILE;
   int turn = 0;

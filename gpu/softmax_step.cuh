@@ -24,7 +24,7 @@ static __device__ __forceinline__ float cu_step_dot(int q, const float *key, int
   return sum;
 }
 
-template <class S> static __global__ void __launch_bounds__(CU_STEP) cu_softmax_step(S s) {
+template <class S> CU_KERNEL cu_softmax_step(const S &s) {
   const int t = s.t0 + (int)blockIdx.x / s.heads, z = (int)blockIdx.x % s.heads, b = z / s.H, h = z % s.H;
   const int tid = (int)threadIdx.x, lane = tid % 32, warp = tid / 32;
   const cu_step_places at(s.K, s.V);
@@ -118,19 +118,19 @@ static inline void cu_attention_widths(cu_attention *s, const float *w = NULL, c
 
 template <class S> static void cu_attention_tiles(const S &s) {
   const dim3 grid(cu_tiles(s.t1 - s.t0) * (unsigned)s.heads, s.y ? cu_tiles(s.V) : 1);
-  CU_LAUNCH(cu_softmax_forward<S>, grid, CU_THREADS, CU_TILE_SHARED, MN_STREAM, s);
+  CU_LAUNCH_BY(2, cu_softmax_forward<S>, grid, CU_THREADS, CU_TILE_SHARED, s);
 }
 
 template <class S> static void cu_attention_forward(const S &s) {
   const int bytes = 4 * cu_step_places(s.K, s.V).end;
   if (s.t1 - s.t0 >= CU_STEPWISE || bytes > 48 << 10) cu_attention_tiles(s);
-  else CU_LAUNCH(cu_softmax_step<S>, (unsigned)((s.t1 - s.t0) * s.heads), CU_STEP, bytes, MN_STREAM, s);
+  else CU_LAUNCH(cu_softmax_step<S>, (unsigned)((s.t1 - s.t0) * s.heads), CU_STEP, bytes, s);
 }
 
 /* dq, and what queries give to u and w; then dk and dv of all parts.  stats must be there, left is filled. */
 template <class S> static void cu_attention_backward(const S &s) {
   const unsigned chunks = cu_tiles(s.K), both = cu_max(chunks, cu_tiles(s.V)), heads = (unsigned)s.heads;
-  CU_LAUNCH(cu_softmax_queries<S>, dim3(cu_tiles(s.t1) * heads, chunks), CU_THREADS, CU_TILE_SHARED, MN_STREAM, s);
+  CU_LAUNCH(cu_softmax_queries<S>, dim3(cu_tiles(s.t1) * heads, chunks), CU_THREADS, CU_TILE_SHARED, s);
   const unsigned keys = cu_tiles(cu_all_keys(s)) * heads;
-  if (keys) CU_LAUNCH(cu_softmax_keys<S>, dim3(keys, both), CU_THREADS, CU_TILE_SHARED, MN_STREAM, s);
+  if (keys) CU_LAUNCH(cu_softmax_keys<S>, dim3(keys, both), CU_THREADS, CU_TILE_SHARED, s);
 }

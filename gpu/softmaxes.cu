@@ -20,7 +20,7 @@ static __device__ float sum_of_exp(const cu_team &team, const float *x, long D, 
   return team.sum(sum);
 }
 
-static __global__ void values(Form form, const float *x_, float *y_, long rows, long D, int width) {
+CU_KERNEL values(Form form, const float *x_, float *y_, long rows, long D, int width) {
   const cu_team team(width);
   for (long row = team.first(); team.any(row, rows); row = team.next(row)) {
     const bool real = row < rows;
@@ -39,7 +39,7 @@ static __global__ void values(Form form, const float *x_, float *y_, long rows, 
 }
 
 /* softmax: y (dy - sum of y dy); log_softmax: dy - e^y (sum of dy) */
-static __global__ void slopes(Form form, const float *y_, const float *dy_, float *dx_, long rows, long D, int width) {
+CU_KERNEL slopes(Form form, const float *y_, const float *dy_, float *dx_, long rows, long D, int width) {
   const cu_team team(width);
   for (long row = team.first(); team.any(row, rows); row = team.next(row)) {
     const bool real = row < rows;
@@ -55,14 +55,14 @@ static __global__ void slopes(Form form, const float *y_, const float *dy_, floa
 static void forward(const mn_call *c, Form form) {
   const long D = DIM(c, 'D'), rows = c->in[0].n / D;
   const int width = cu_team_width(D);
-  CU_LAUNCH(values, cu_team_blocks(rows, width), CU_THREADS, CU_TEAM_SHARED, MN_STREAM, form, c->in[0].data,
+  CU_LAUNCH(values, cu_team_blocks(rows, width), CU_THREADS, CU_TEAM_SHARED, form, c->in[0].data,
             c->out[0].data, rows, D, width);
 }
 
 static void backward(const mn_call *c, Form form) {
   const long D = DIM(c, 'D'), rows = c->in[0].n / D;
   const int width = cu_team_width(D);
-  CU_LAUNCH(slopes, cu_team_blocks(rows, width), CU_THREADS, CU_TEAM_SHARED, MN_STREAM, form, c->out[0].data,
+  CU_LAUNCH(slopes, cu_team_blocks(rows, width), CU_THREADS, CU_TEAM_SHARED, form, c->out[0].data,
             c->out[0].grad, c->in[0].grad, rows, D, width);
 }
 
@@ -74,7 +74,7 @@ static void log_softmax_forward(mn_call *c) { forward(c, LOG_SOFTMAX); }
 static void log_softmax_backward(mn_call *c) { backward(c, LOG_SOFTMAX); }
 MN_KERNEL(log_softmax, log_softmax_forward, log_softmax_backward)
 
-static __global__ void logsumexp_slope(const float *x, const float *y, const float *dy, float *dx, long n, cu_divisor D) {
+CU_KERNEL logsumexp_slope(const float *x, const float *y, const float *dy, float *dx, long n, cu_divisor D) {
   CU_LOOP(i, n) {
     long unused;
     const long row = D.divide(i, &unused);
@@ -85,7 +85,7 @@ static __global__ void logsumexp_slope(const float *x, const float *y, const flo
 static void logsumexp_forward(mn_call *c) { forward(c, LOGSUMEXP); }
 static void logsumexp_backward(mn_call *c) {
   const long n = c->in[0].n;
-  CU_LAUNCH(logsumexp_slope, cu_blocks(n), CU_THREADS, 0, MN_STREAM, c->in[0].data, c->out[0].data, c->out[0].grad,
+  CU_LAUNCH(logsumexp_slope, cu_blocks(n), CU_THREADS, 0, c->in[0].data, c->out[0].data, c->out[0].grad,
             c->in[0].grad, n, cu_divisor(DIM(c, 'D')));
 }
 MN_KERNEL(logsumexp, logsumexp_forward, logsumexp_backward)

@@ -4,8 +4,8 @@
 
 /* y[outer, size, inner] = scale * x[outer, inner] */
 template <class V>
-static __global__ void cu_spread_kernel(V *y, const float *x, long n, cu_divisor size, cu_divisor inner, bool moves,
-                                        float scale) {
+CU_KERNEL cu_spread_kernel(V *y, const float *x, long n, cu_divisor size, cu_divisor inner, bool moves,
+                           float scale) {
   const int lanes = sizeof(V) / sizeof(float);
   CU_LOOP(i, n) {
     long at, unused;
@@ -21,9 +21,9 @@ static inline void cu_spread(float *y, const float *x, long outer, long size, lo
   /* Where nothing lies inside, the four are of one sum. */
   const bool moves = inner > 1, quads = cu_quads(4, x, y) && (moves ? inner : size) % 4 == 0;
   if (!quads)
-    CU_LAUNCH(cu_spread_kernel<float>, cu_blocks(n, 4), CU_THREADS, 0, MN_STREAM, y, x, n, cu_divisor(size),
+    CU_LAUNCH(cu_spread_kernel<float>, cu_blocks(n, 4), CU_THREADS, 0, y, x, n, cu_divisor(size),
               cu_divisor(inner), moves, scale);
   else
-    CU_LAUNCH(cu_spread_kernel<float4>, cu_blocks(n, 4), CU_THREADS, 0, MN_STREAM, (float4 *)y, x, n / 4,
+    CU_LAUNCH(cu_spread_kernel<float4>, cu_blocks(n, 4), CU_THREADS, 0, (float4 *)y, x, n / 4,
               cu_divisor(moves ? size : size / 4), cu_divisor(moves ? inner / 4 : 1), moves, scale);
 }

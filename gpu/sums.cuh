@@ -24,8 +24,8 @@ static inline cu_cut cu_cut_of(long summed, long blocks, long least) {
 }
 
 template <class Term>
-static __global__ void cu_fold_along(Term term, cu_fold f, cu_divisor kept, cu_cut cut, int width, double *parts,
-                                    float *to, double scale, bool add) {
+CU_KERNEL cu_fold_along(const Term &term, const cu_fold &f, cu_divisor kept, const cu_cut &cut, int width, double *parts,
+                        float *to, double scale, bool add) {
   const cu_team team(width);
   const long rows = f.kept * cut.pieces;
   for (long row = team.first(); team.any(row, rows); row = team.next(row)) {
@@ -51,8 +51,8 @@ static __global__ void cu_fold_along(Term term, cu_fold f, cu_divisor kept, cu_c
 
 /* A block: `columns` sums, each by CU_THREADS / columns threads that take every so-manieth term. */
 template <class Term>
-static __global__ void cu_fold_across(Term term, cu_fold f, cu_divisor stripes, cu_cut cut, int columns, double *parts,
-                                     float *to, double scale, bool add) {
+CU_KERNEL cu_fold_across(const Term &term, const cu_fold &f, cu_divisor stripes, const cu_cut &cut, int columns, double *parts,
+                         float *to, double scale, bool add) {
   const int column = (int)threadIdx.x & (columns - 1), first = (int)threadIdx.x / columns, lanes = CU_THREADS / columns;
   cu_smem<double> part = CU_SHARED(double, 0);
   for (long block = blockIdx.x; block < stripes.by * cut.pieces; block += gridDim.x) {
@@ -81,7 +81,7 @@ static __global__ void cu_fold_across(Term term, cu_fold f, cu_divisor stripes, 
 }
 
 template <int unused>
-static __global__ void cu_fold_parts(const double *parts, long pieces, long kept, float *to, double scale, bool add) {
+CU_KERNEL cu_fold_parts(const double *parts, long pieces, long kept, float *to, double scale, bool add) {
   CU_LOOP(j, kept) {
     double sum = 0;
     for (long p = 0; p < pieces; p++) sum += parts[p * kept + j];
@@ -99,13 +99,13 @@ static void cu_sum(const mn_call *c, const cu_fold &f, Term term, float *to, dou
   const cu_cut cut = cu_cut_of(f.summed, stripes, f.along ? 16 * wide : 16 * (CU_THREADS / wide));
   double *parts = cut.pieces == 1 ? NULL : (double *)mn_scratch(c->ctx, MN_SCRATCH_SUMS, 2 * f.kept * cut.pieces);
   if (f.along)
-    CU_LAUNCH(cu_fold_along<Term>, cu_team_blocks(f.kept * cut.pieces, wide), CU_THREADS, CU_TEAM_SHARED, MN_STREAM,
-              term, f, cu_divisor(f.kept), cut, wide, parts, to, scale, add);
+    CU_LAUNCH(cu_fold_along<Term>, cu_team_blocks(f.kept * cut.pieces, wide), CU_THREADS, CU_TEAM_SHARED, term, f,
+              cu_divisor(f.kept), cut, wide, parts, to, scale, add);
   else
     CU_LAUNCH(cu_fold_across<Term>, (unsigned)cu_min(stripes * cut.pieces, (long)CU_BLOCKS), CU_THREADS,
-              CU_THREADS * sizeof(double), MN_STREAM, term, f, cu_divisor(stripes), cut, wide, parts, to, scale, add);
+              CU_THREADS * sizeof(double), term, f, cu_divisor(stripes), cut, wide, parts, to, scale, add);
   if (parts)
-    CU_LAUNCH(cu_fold_parts<0>, cu_blocks(f.kept), CU_THREADS, 0, MN_STREAM, (const double *)parts, cut.pieces, f.kept, to,
+    CU_LAUNCH(cu_fold_parts<0>, cu_blocks(f.kept), CU_THREADS, 0, (const double *)parts, cut.pieces, f.kept, to,
               scale, add);
 }
 

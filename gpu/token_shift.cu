@@ -50,7 +50,7 @@ struct Shift {                   /* row r = t*B + b; N of them */
   __device__ __forceinline__ void put(long i, float sum) const { if (dmix) cu_give(dmix + i, sum, adds(MIX)); }
 };
 
-static __global__ void shift(Shift s, long from, long end, cu_divisor D) {
+CU_KERNEL shift(const Shift &s, long from, long end, cu_divisor D) {
   CU_LOOP(k, end - from) {
     long i;
     const long r = D.divide(from + k, &i);
@@ -78,7 +78,7 @@ static Shift open_call(const mn_call *c) {
 static void forward(mn_call *c) {
   const Shift s = open_call(c);
   const long row = s.B * s.D;
-  CU_LAUNCH(shift, cu_blocks((c->t1 - c->t0) * row), CU_THREADS, 0, MN_STREAM, s, c->t0 * row, c->t1 * row,
+  CU_LAUNCH(shift, cu_blocks((c->t1 - c->t0) * row), CU_THREADS, 0, s, c->t0 * row, c->t1 * row,
             cu_divisor(s.D));
 }
 

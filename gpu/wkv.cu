@@ -70,7 +70,7 @@ static __device__ __forceinline__ State state_at(const float *p, const float *q,
   return { p ? p[i] : 0.0f, q ? q[i] : 0.0f, o ? o[i] : FAR };
 }
 
-static __global__ void __launch_bounds__(WKV_THREADS) wkv_steps(Channels x) {
+CU_KERNEL wkv_steps(const Channels &x) {
   const long BD = (long)x.B * x.D, i = (long)blockIdx.x * WKV_THREADS + threadIdx.x;
   if (i >= BD) return;
   const int b = (int)(i / x.D), d = (int)(i % x.D);
@@ -99,7 +99,7 @@ CU_UNROLL
   x.state[0][i] = s.p, x.state[1][i] = s.q, x.state[2][i] = s.o;
 }
 
-static __global__ void __launch_bounds__(WKV_THREADS) wkv_steps_back(Channels x) {
+CU_KERNEL wkv_steps_back(const Channels &x) {
   const long BD = (long)x.B * x.D, i = (long)blockIdx.x * WKV_THREADS + threadIdx.x;
   if (i >= BD) return;
   const int b = (int)(i / x.D), d = (int)(i % x.D);
@@ -156,7 +156,7 @@ static Channels channels_of(const mn_call *c) {
 
 static void forward(mn_call *c) {
   const Channels x = channels_of(c);
-  CU_LAUNCH(wkv_steps, (unsigned)cu_parts((long)x.B * x.D, WKV_THREADS), WKV_THREADS, 0, MN_STREAM, x);
+  CU_LAUNCH(wkv_steps, (unsigned)cu_parts((long)x.B * x.D, WKV_THREADS), WKV_THREADS, 0, x);
 }
 
 static void backward(mn_call *c) {
@@ -164,7 +164,7 @@ static void backward(mn_call *c) {
   const long BD = (long)x.B * x.D;
   x.dw = mn_scratch(c->ctx, 0, 2 * BD);
   x.du = x.dw + BD;
-  CU_LAUNCH(wkv_steps_back, (unsigned)cu_parts(BD, WKV_THREADS), WKV_THREADS, 0, MN_STREAM, x);
+  CU_LAUNCH(wkv_steps_back, (unsigned)cu_parts(BD, WKV_THREADS), WKV_THREADS, 0, x);
   const cu_fold copies = cu_fold_of(1, x.B, x.D);
   if (c->in[DECAY].grad) cu_sum(c, copies, cu_number{ x.dw }, c->in[DECAY].grad);
   if (c->in[FIRST].grad) cu_sum(c, copies, cu_number{ x.du }, c->in[FIRST].grad);

@@ -9,12 +9,12 @@ extern "C" {
 
 #define SOFT 0.60653065971f                /* e^{-1/2} */
 
-static __global__ void __launch_bounds__(CU_THREADS) decay(const float *x, float *w, long n, bool sigmoid) {
+CU_KERNEL decay(const float *x, float *w, long n, bool sigmoid) {
   CU_LOOP(i, n) w[i] = sigmoid ? mn_expf(-SOFT * mn_sigmoidf(x[i])) : mn_expf(-mn_expf(x[i]));
 }
 
-static __global__ void __launch_bounds__(CU_THREADS) decay_back(const float *x, const float *w, const float *dw, float *dx,
-                                                                long n, bool sigmoid) {
+CU_KERNEL decay_back(const float *x, const float *w, const float *dw, float *dx,
+                     long n, bool sigmoid) {
   CU_LOOP(i, n) {
     const float s = sigmoid ? mn_sigmoidf(x[i]) : 0.0f, d = dw ? dw[i] : 0.0f;
     dx[i] = sigmoid ? -SOFT * d * w[i] * s * (1 - s) : -d * w[i] * mn_expf(mn_at_most(x[i], 80));
@@ -23,13 +23,13 @@ static __global__ void __launch_bounds__(CU_THREADS) decay_back(const float *x, 
 
 static void wkv_decay_forward(mn_call *c) {
   const long n = c->out[0].n;
-  CU_LAUNCH(decay, cu_blocks(n, 4), CU_THREADS, 0, MN_STREAM, c->in[0].data, c->out[0].data, n, OPT(c, 0) != 0);
+  CU_LAUNCH(decay, cu_blocks(n, 4), CU_THREADS, 0, c->in[0].data, c->out[0].data, n, OPT(c, 0) != 0);
 }
 
 static void wkv_decay_backward(mn_call *c) {
   const long n = c->out[0].n;
   if (c->in[0].grad)
-    CU_LAUNCH(decay_back, cu_blocks(n, 4), CU_THREADS, 0, MN_STREAM, c->in[0].data, c->out[0].data, c->out[0].grad,
+    CU_LAUNCH(decay_back, cu_blocks(n, 4), CU_THREADS, 0, c->in[0].data, c->out[0].data, c->out[0].grad,
               c->in[0].grad, n, OPT(c, 0) != 0);
 }
 
@@ -50,7 +50,7 @@ struct WkvKeys {                 /* rows [n,K] of heads, n = T*B*H; parameters [
 
 static __device__ __forceinline__ float given(const float *p, long i) { return p ? p[i] : 0.0f; }
 
-static __global__ void __launch_bounds__(CU_THREADS) keys_forward(WkvKeys x) {
+CU_KERNEL keys_forward(const WkvKeys &x) {
   const cu_team team(x.width);
   for (long row = team.first(); team.any(row, x.rows); row = team.next(row)) {
     const bool any = row < x.rows;
@@ -82,7 +82,7 @@ static __global__ void __launch_bounds__(CU_THREADS) keys_forward(WkvKeys x) {
   }
 }
 
-static __global__ void __launch_bounds__(CU_THREADS) keys_backward(WkvKeys x) {
+CU_KERNEL keys_backward(const WkvKeys &x) {
   const cu_team team(x.width);
   for (long row = team.first(); team.any(row, x.rows); row = team.next(row)) {
     const bool any = row < x.rows;
@@ -118,7 +118,7 @@ static WkvKeys wkv_keys(const mn_call *c) {
 
 static void wkv7_keys_forward(mn_call *c) {
   const WkvKeys x = wkv_keys(c);
-  CU_LAUNCH(keys_forward, cu_team_blocks(x.rows, x.width), CU_THREADS, CU_TEAM_SHARED, MN_STREAM, x);
+  CU_LAUNCH(keys_forward, cu_team_blocks(x.rows, x.width), CU_THREADS, CU_TEAM_SHARED, x);
 }
 
 /* The terms of the parameters' gradients, of element at[0] of [T*B,H*K]. */
@@ -138,7 +138,7 @@ static void wkv7_keys_backward(mn_call *c) {
   x.dwrite = c->out[0].grad, x.dout = c->out[1].grad, x.dback = c->out[2].grad;
   x.dk = c->in[0].grad, x.da = c->in[1].grad;
   x.dz = mn_scratch(c->ctx, 0, x.rows * x.K);
-  CU_LAUNCH(keys_backward, cu_team_blocks(x.rows, x.width), CU_THREADS, CU_TEAM_SHARED, MN_STREAM, x);
+  CU_LAUNCH(keys_backward, cu_team_blocks(x.rows, x.width), CU_THREADS, CU_TEAM_SHARED, x);
   const cu_fold rows = cu_fold_of(1, x.rows / x.H, (long)x.H * x.K);
   if (c->in[2].grad) cu_sum(c, rows, WkvKeyTerm{ x.k, x.dz }, c->in[2].grad);
   if (c->in[3].grad) cu_sum(c, rows, WkvWriteTerm{ x.k, x.a, x.dwrite }, c->in[3].grad);
@@ -167,7 +167,7 @@ static __device__ __forceinline__ float gate_slope(bool silu, float x) {
   return s * (1 + x * (1 - s));
 }
 
-static __global__ void __launch_bounds__(CU_THREADS) out_forward(WkvOut x) {
+CU_KERNEL out_forward(const WkvOut &x) {
   const cu_team team(x.width);
   for (long row = team.first(); team.any(row, x.rows); row = team.next(row)) {
     const bool any = row < x.rows;
@@ -193,7 +193,7 @@ static __global__ void __launch_bounds__(CU_THREADS) out_forward(WkvOut x) {
   }
 }
 
-static __global__ void __launch_bounds__(CU_THREADS) out_backward(WkvOut x) {
+CU_KERNEL out_backward(const WkvOut &x) {
   const cu_team team(x.width);
   for (long row = team.first(); team.any(row, x.rows); row = team.next(row)) {
     const bool any = row < x.rows;
@@ -247,7 +247,7 @@ static WkvOut wkv_out(const mn_call *c) {
 
 static void wkv_out_forward(mn_call *c) {
   const WkvOut x = wkv_out(c);
-  CU_LAUNCH(out_forward, cu_team_blocks(x.rows, x.width), CU_THREADS, CU_TEAM_SHARED, MN_STREAM, x);
+  CU_LAUNCH(out_forward, cu_team_blocks(x.rows, x.width), CU_THREADS, CU_TEAM_SHARED, x);
 }
 
 /* The terms of the parameters' gradients, of element at[0] of [T*B,H*V] or [T*B,H*K]. */
@@ -275,7 +275,7 @@ struct WkvBonusTerm {
 static void wkv_out_backward(mn_call *c) {
   WkvOut x = wkv_out(c);
   if (x.v) x.own = mn_scratch(c->ctx, 0, x.rows);
-  CU_LAUNCH(out_backward, cu_team_blocks(x.rows, x.width), CU_THREADS, CU_TEAM_SHARED, MN_STREAM, x);
+  CU_LAUNCH(out_backward, cu_team_blocks(x.rows, x.width), CU_THREADS, CU_TEAM_SHARED, x);
   const cu_fold rows = cu_fold_of(1, x.rows / x.H, (long)x.H * x.V);
   for (int i = 0; i < 2; i++)
     if (c->in[1 + i].grad) cu_sum(c, rows, WkvScaleTerm{ x, cu_divisor(x.V), i == 1 }, c->in[1 + i].grad);

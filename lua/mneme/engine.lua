@@ -54,7 +54,7 @@ if not os.getenv "OMP_WAIT_POLICY" then ffi.C.setenv("GOMP_SPINCOUNT", "4000", 0
 
 local C = ffi.load(library)
 local engine = { C = C, library = library, build = library:gsub("/glibc%-hwcaps/[^/]*", ""):match "^(.*)/[^/]*$", declare = declare,
-  turns = false, meanwhile = false }                   -- see turns.lua
+  turns = false }                                      -- see turns.lua
 
 ---Turn a C failure (NULL or -1) into an error at the user's line; anything else is handed through.
 function engine.check(result)
@@ -66,10 +66,13 @@ function engine.check(result)
   return result
 end
 
+---To call before what waits for the device: of several seeds in a process (turns.lua) the others go on first.
+function engine.turn() end
+
 ---Until all work is done that a device was asked for.  To call before pointers are used that were taken earlier;
----`t:data()` itself waits.  Of several seeds in a process (turns.lua) others go on in between.
+---`t:data()` itself waits.
 function engine.wait()
-  if engine.meanwhile then engine.meanwhile() end
+  engine.turn()
   if C.mn_wait(engine.ctx) ~= 0 then engine.check(-1) end
 end
 

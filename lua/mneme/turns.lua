@@ -1,7 +1,7 @@
 -- turns.lua -- several seeds in one process: `mneme run SCRIPT seeds=4 [key=value ...]`.  Each lives the script in a Lua state
 -- of its own, with a context and a run folder of its own, so all is as it is alone, bit for bit.  They take turns: where
--- one would wait for its device (engine.wait), the next goes on.  On a GPU each has a stream, so the work of all of them is
--- there at once, and what one leaves idle another fills; the CPU gains nothing.
+-- one would wait for its device (engine.turn), the next goes on.  So when the first of them waits at last, a GPU has been
+-- asked by each for the same work, and does it for all of them together (gpu/turns.cu); the CPU gains nothing.
 local ffi = require "ffi"
 local engine = require "mneme.engine"
 local errors = require "mneme.errors"
@@ -19,7 +19,7 @@ const char *lua_tolstring(lua_State *L, int at, size_t *length);
 ptrdiff_t lua_tointeger(lua_State *L, int at);
 ]]
 local YIELDED = 1                  -- of lua_resume; 0: it has ended, more: an error
-local MOST = 64                    -- as many streams has a device (gpu/kernel.cuh)
+local MOST = 64                    -- CU_SEEDS in gpu/launch.cuh
 
 local BEGIN = [[
 local path, cpath, at, of = ...
@@ -36,11 +36,11 @@ local turns = {}
 function turns.live(at, of, words)
   local mine = coroutine.running()
   engine.turns = { at = at, of = of }
-  engine.check(C.mn_set_stream(nil, at - 1))
-  function engine.meanwhile()
-    if coroutine.running() ~= mine then return end           -- a coroutine of the script's
+  engine.check(C.mn_set_turn(nil, at - 1))
+  function engine.turn()
+    if coroutine.running() ~= mine or not coroutine.isyieldable() then return end     -- a coroutine of the script's, a comparison
     coroutine.yield()
-    engine.check(C.mn_set_stream(engine.ctx, at - 1))
+    engine.check(C.mn_set_turn(engine.ctx, at - 1))
   end
   return require("mneme.cli").main(words, words[#words]:gsub("=", " ") .. ": ")
 end

@@ -3,6 +3,7 @@
 ** must be reported, in every schedule.  Prints "ok NAME" or "FAIL NAME: why" (tests/test_gpu.lua). */
 #include "chunk.cuh"
 #include "rows.cuh"
+#include "../../gpu/turns.cu"
 #include "emu_check.h"
 #include "fatal.h"
 
@@ -12,7 +13,7 @@ enum { N = 96 };                 /* threads of most blocks here: three warps */
 /* ---- right kernels ---- */
 
 /* y[block] = sum of x[block][0..n-1]: shuffles, shared memory, barriers, a tail. */
-static __global__ void sum_rows(const float *x, float *y, int n) {
+CU_KERNEL sum_rows(const float *x, float *y, int n) {
   const int tid = (int)threadIdx.x, warps = (int)blockDim.x / 32;
   cu_smem<float> part = CU_SHARED(float, 0);
   float s = 0;
@@ -28,7 +29,7 @@ static __global__ void sum_rows(const float *x, float *y, int n) {
 }
 
 /* What each lane gets from every warp operation. */
-static __global__ void warp_operations(int *y) {
+CU_KERNEL warp_operations(int *y) {
   const int tid = (int)(threadIdx.y * blockDim.x + threadIdx.x), n = (int)(blockDim.x * blockDim.y);
   y[tid] = __shfl_sync(FULL, tid, 5);
   y[n + tid] = __shfl_up_sync(FULL, tid, 3, 8);
@@ -41,7 +42,7 @@ static __global__ void warp_operations(int *y) {
 }
 
 /* Reverse each warp through shared memory, ordered by __syncwarp alone; count with shared atomics. */
-static __global__ void reverse_and_count(const float4 *x, float4 *y, int *count) {
+CU_KERNEL reverse_and_count(const float4 *x, float4 *y, int *count) {
   const int tid = (int)threadIdx.x, lane = tid % 32;
   cu_smem<float4> a = CU_SHARED(float4, 0);
   cu_smem<int> bins = CU_SHARED(int, N * sizeof(float4));
@@ -56,7 +57,7 @@ static __global__ void reverse_and_count(const float4 *x, float4 *y, int *count)
 }
 
 /* y[row] = the sum, z[row] = the largest of x[row][0..D-1], by teams of some width. */
-static __global__ void team_rows(const float *x, double *y, float *z, long rows, int D, int width) {
+CU_KERNEL team_rows(const float *x, double *y, float *z, long rows, int D, int width) {
   const cu_team team(width);
   for (long row = team.first(); team.any(row, rows); row = team.next(row)) {
     double sum = 0;
@@ -68,7 +69,7 @@ static __global__ void team_rows(const float *x, double *y, float *z, long rows,
   }
 }
 
-static __global__ void divide_all(const long *n, long *y, cu_divisor by, long count) {
+CU_KERNEL divide_all(const long *n, long *y, cu_divisor by, long count) {
   CU_LOOP(i, count) {
     long rest;
     const long q = by.divide(n[i], &rest);
@@ -78,13 +79,13 @@ static __global__ void divide_all(const long *n, long *y, cu_divisor by, long co
 
 /* ---- wrong kernels: one mistake each ---- */
 
-static __global__ void missing_barrier(float *y) {
+CU_KERNEL missing_barrier(float *y) {
   cu_smem<float> a = CU_SHARED(float, 0);
   a[threadIdx.x] = 1.0f;
   y[threadIdx.x] = a[(threadIdx.x + 40) % N];
 }
 
-static __global__ void missing_second_barrier(float *y) {
+CU_KERNEL missing_second_barrier(float *y) {
   cu_smem<float> a = CU_SHARED(float, 0);
   float s = 0;
   for (int i = 0; i < 2; i++) {
@@ -95,21 +96,21 @@ static __global__ void missing_second_barrier(float *y) {
   y[threadIdx.x] = s;
 }
 
-static __global__ void shuffle_as_fence(float *y) {      /* it orders no memory, not even in a warp */
+CU_KERNEL shuffle_as_fence(float *y) {      /* it orders no memory, not even in a warp */
   cu_smem<float> a = CU_SHARED(float, 0);
   a[threadIdx.x] = 1.0f;
   const float other = __shfl_xor_sync(FULL, 1.0f, 1);
   y[threadIdx.x] = other + a[threadIdx.x ^ 1];
 }
 
-static __global__ void syncwarp_across_warps(float *y) {
+CU_KERNEL syncwarp_across_warps(float *y) {
   cu_smem<float> a = CU_SHARED(float, 0);
   a[threadIdx.x] = 1.0f;
   __syncwarp();
   y[threadIdx.x] = a[(threadIdx.x + 32) % N];
 }
 
-static __global__ void atomic_and_plain(float *y) {
+CU_KERNEL atomic_and_plain(float *y) {
   cu_smem<float> a = CU_SHARED(float, 0);
   if (threadIdx.x == 0) a[0] = 0.0f;
   __syncthreads();
@@ -117,55 +118,55 @@ static __global__ void atomic_and_plain(float *y) {
   y[threadIdx.x] = a[0];
 }
 
-static __global__ void two_barriers(float *y) {
+CU_KERNEL two_barriers(float *y) {
   if (threadIdx.x < 64) __syncthreads();
   else __syncthreads();
   y[threadIdx.x] = 0;
 }
 
-static __global__ void exit_before_barrier(float *y) {
+CU_KERNEL exit_before_barrier(float *y) {
   if (threadIdx.x == 70) return;
   __syncthreads();
   y[threadIdx.x] = 0;
 }
 
-static __global__ void absent_lanes(float *y) {
+CU_KERNEL absent_lanes(float *y) {
   if (threadIdx.x % 32 < 16) y[threadIdx.x] = cu_warp_sum(1.0f);
   __syncthreads();
 }
 
-static __global__ void not_in_mask(float *y) { y[threadIdx.x] = __shfl_sync(0xffffu, 1.0f, 0); }
+CU_KERNEL not_in_mask(float *y) { y[threadIdx.x] = __shfl_sync(0xffffu, 1.0f, 0); }
 
-static __global__ void reads_absent_lane(float *y) {
+CU_KERNEL reads_absent_lane(float *y) {
   if (threadIdx.x % 32 < 16) y[threadIdx.x] = __shfl_down_sync(0xffffu, 1.0f, 8);
 }
 
-static __global__ void odd_width(float *y) { y[threadIdx.x] = __shfl_xor_sync(FULL, 1.0f, 1, 12); }
+CU_KERNEL odd_width(float *y) { y[threadIdx.x] = __shfl_xor_sync(FULL, 1.0f, 1, 12); }
 
-static __global__ void shared_overrun(float *y) {
+CU_KERNEL shared_overrun(float *y) {
   cu_smem<float> a = CU_SHARED(float, 0);
   a[threadIdx.x + 1] = 1.0f;
   y[threadIdx.x] = 0;
 }
 
-static __global__ void shared_unwritten(float *y) {
+CU_KERNEL shared_unwritten(float *y) {
   cu_smem<float> a = CU_SHARED(float, 0);
   if (threadIdx.x) a[threadIdx.x] = 1.0f;
   __syncthreads();
   y[threadIdx.x] = a[N - 1 - threadIdx.x];
 }
 
-static __global__ void shared_misaligned(float *y) {
+CU_KERNEL shared_misaligned(float *y) {
   cu_smem<float2> a = CU_SHARED(float2, 4);
   if (threadIdx.x == 0) a[0] = float2{ 1.0f, 2.0f };
   y[threadIdx.x] = 0;
 }
 
-static __global__ void writes_what_others_read(float *y) {     /* wrong: blocks run in any order */
+CU_KERNEL writes_what_others_read(float *y) {     /* wrong: blocks run in any order */
   if (threadIdx.x == 0) y[blockIdx.x + 1] = y[blockIdx.x] + 1.0f;
 }
 
-static __global__ void global_overrun(float *y) { y[threadIdx.x + 4] = 0; }
+CU_KERNEL global_overrun(float *y) { y[threadIdx.x + 4] = 0; }
 
 /* ---- running them ---- */
 
@@ -176,12 +177,12 @@ static void right_kernels(const char *order) {
   std::vector<float> x(rows * n), y(rows), want(rows);
   for (int i = 0; i < rows * n; i++) x[i] = (float)(i % 17), want[i / n] += x[i];
   Device<float> dx(x), dy(rows);
-  CU_LAUNCH(sum_rows, rows, N, N / 32 * sizeof(float), MN_STREAM, dx.at, dy.at, n);
+  CU_LAUNCH(sum_rows, rows, N, N / 32 * sizeof(float), dx.at, dy.at, n);
   expect(std::string("sum by shuffles and barriers, ") + order, dy.read() == want && clean());
 
   const int threads = 64;
   Device<int> dz(6 * threads);
-  CU_LAUNCH(warp_operations, 1, dim3(8, 8), 0, MN_STREAM, dz.at);
+  CU_LAUNCH(warp_operations, 1, dim3(8, 8), 0, dz.at);
   std::vector<int> z = dz.read();
   bool ok = clean();
   for (int i = 0; i < threads; i++) {
@@ -202,7 +203,7 @@ static void right_kernels(const char *order) {
   Device<float4> dv(v), dw(N);
   Device<int> count(std::vector<int>(4));
   const size_t shared = N * sizeof(float4) + 4 * sizeof(int);
-  CU_LAUNCH(reverse_and_count, 3, N, shared, MN_STREAM, dv.at, dw.at, count.at);
+  CU_LAUNCH(reverse_and_count, 3, N, shared, dv.at, dw.at, count.at);
   std::vector<float4> w = dw.read();
   ok = clean() && count.read() == std::vector<int>(4, 3 * N / 4);
   for (int i = 0; i < N; i++) ok = ok && w[i].x == (float)(i - i % 32 + 31 - i % 32) && w[i].w == 3;
@@ -210,7 +211,7 @@ static void right_kernels(const char *order) {
 }
 
 /* Sixty-four sums over a warp, two to a lane, read as float4 from shared memory; and bits by their places. */
-static __global__ void sums_and_bits(float *y, int *bits) {
+CU_KERNEL sums_and_bits(float *y, int *bits) {
   const int lane = (int)threadIdx.x;
   float x[64];
   for (int i = 0; i < 64; i++) x[i] = (float)(i * 100 + lane);
@@ -237,7 +238,7 @@ static void helpers(const char *order) {
   }
   Device<float> sums(64);
   Device<int> bits(32);
-  CU_LAUNCH(sums_and_bits, 1, 32, 64 * sizeof(float), MN_STREAM, sums.at, bits.at);
+  CU_LAUNCH(sums_and_bits, 1, 32, 64 * sizeof(float), sums.at, bits.at);
   bool right = clean();
   for (int i = 0; i < 64; i++) right = right && sums.read()[(size_t)i] == (float)(32 * i * 100 + 31 * 16);
   for (int i = 0; i < 32; i++) {
@@ -248,14 +249,14 @@ static void helpers(const char *order) {
   Device<float> dx(x), dz(rows);
   for (int width = 1; width <= CU_THREADS; width *= 2) {
     Device<double> dy(rows);
-    CU_LAUNCH(team_rows, 3, CU_THREADS, CU_TEAM_SHARED, MN_STREAM, dx.at, dy.at, dz.at, rows, D, width);
+    CU_LAUNCH(team_rows, 3, CU_THREADS, CU_TEAM_SHARED, dx.at, dy.at, dz.at, rows, D, width);
     expect("teams of " + std::to_string(width) + ", " + order, clean() && dy.read() == want && dz.read() == top);
   }
   std::vector<long> n = { 0, 1, 6, 7, 8, 63, 64, 1000003, 2147483646, 2147483647, 2147483648, 4294967297, 1l << 40 };
   bool ok = true;
   for (long by : { 1l, 2l, 3l, 7l, 64l, 641l, 1000003l, 2147483647l, 2147483648l, 4294967296l, 4294967301l }) {
     Device<long> dn(n), q(n.size());
-    CU_LAUNCH(divide_all, 2, 32, 0, MN_STREAM, dn.at, q.at, cu_divisor(by), (long)n.size());
+    CU_LAUNCH(divide_all, 2, 32, 0, dn.at, q.at, cu_divisor(by), (long)n.size());
     const std::vector<long> got = q.read();
     for (size_t i = 0; i < n.size(); i++) ok = ok && got[i] == n[i] / by * 10 + 1;
   }
@@ -263,10 +264,10 @@ static void helpers(const char *order) {
 }
 
 /* Launch a wrong kernel; its mistake must be among what is reported. */
-static void planted(const char *name, const char *order, void (*kernel)(float *), const char *report) {
+template <auto kernel> static void planted(const char *name, const char *order, const char *report) {
   Device<float> y(std::vector<float>(2 * N));
   emu::machine().quiet = true;
-  CU_LAUNCH(kernel, 2, N, N * sizeof(float), MN_STREAM, y.at);
+  CU_LAUNCH(kernel, 2, N, N * sizeof(float), y.at);
   const std::string got = errors();
   emu::machine().quiet = false;
   expect(std::string("catches ") + name + ", " + order, got.find(report) != std::string::npos,
@@ -276,7 +277,7 @@ static void planted(const char *name, const char *order, void (*kernel)(float *)
 static std::vector<float> chained(emu::Schedule order) {
   emu::machine().schedule = order;
   Device<float> y(std::vector<float>(9));
-  CU_LAUNCH(writes_what_others_read, 8, 32, 0, MN_STREAM, y.at);
+  CU_LAUNCH(writes_what_others_read, 8, 32, 0, y.at);
   return y.read();
 }
 
@@ -286,38 +287,41 @@ int main() {
     const char *o = order_name[order];
     right_kernels(o);
     helpers(o);
-    planted("a missing barrier", o, missing_barrier, "race: ");
-    planted("a missing second barrier", o, missing_second_barrier, "race: ");
-    planted("a shuffle used as a fence", o, shuffle_as_fence, "race: ");
-    planted("__syncwarp across warps", o, syncwarp_across_warps, "race: ");
-    planted("an atomic beside a plain access", o, atomic_and_plain, "race: ");
-    planted("divergent barriers", o, two_barriers, "different __syncthreads");
-    planted("an exit before a barrier", o, exit_before_barrier, "have exited");
-    planted("a shuffle some lanes never reach", o, absent_lanes, "deadlock");
-    planted("a caller outside its mask", o, not_in_mask, "not in its own mask");
-    planted("a shuffle from an absent lane", o, reads_absent_lane, "which is not there");
-    planted("a width that is no power of two", o, odd_width, "width 12");
-    planted("shared memory past its end", o, shared_overrun, "shared: 4 bytes at byte 384 of 384");
-    planted("an unwritten shared word", o, shared_unwritten, "no thread of this block has written");
-    planted("a misaligned shared access", o, shared_misaligned, "shared: 8 bytes at byte 4");
+    planted<missing_barrier>("a missing barrier", o, "race: ");
+    planted<missing_second_barrier>("a missing second barrier", o, "race: ");
+    planted<shuffle_as_fence>("a shuffle used as a fence", o, "race: ");
+    planted<syncwarp_across_warps>("__syncwarp across warps", o, "race: ");
+    planted<atomic_and_plain>("an atomic beside a plain access", o, "race: ");
+    planted<two_barriers>("divergent barriers", o, "different __syncthreads");
+    planted<exit_before_barrier>("an exit before a barrier", o, "have exited");
+    planted<absent_lanes>("a shuffle some lanes never reach", o, "deadlock");
+    planted<not_in_mask>("a caller outside its mask", o, "not in its own mask");
+    planted<reads_absent_lane>("a shuffle from an absent lane", o, "which is not there");
+    planted<odd_width>("a width that is no power of two", o, "width 12");
+    planted<shared_overrun>("shared memory past its end", o, "shared: 4 bytes at byte 384 of 384");
+    planted<shared_unwritten>("an unwritten shared word", o, "no thread of this block has written");
+    planted<shared_misaligned>("a misaligned shared access", o, "shared: 8 bytes at byte 4");
   }
   expect("catches blocks that depend on their order", chained(emu::FORWARD) != chained(emu::REVERSE));
 
   Device<float> y(N);
   std::vector<float> host(N);
   emu::machine().quiet = true;
-  CU_LAUNCH(missing_barrier, 1, 2048, 0, MN_STREAM, y.at);
-  expect("refuses a block of 2048 threads", errors().find("2048 x 1 x 1 threads, a block has up to 1024") != std::string::npos);
-  CU_LAUNCH(missing_barrier, 1, N, 49 << 10, MN_STREAM, y.at);
-  expect("refuses 49 KB of shared memory", errors().find("bytes of shared memory, a block is given 49152") != std::string::npos);
-  CU_LAUNCH(missing_barrier, 1, N, N * sizeof(float), MN_STREAM, host.data());
+  char why[512] = "";
+  CU_LAUNCH(missing_barrier, 1, 512, 0, y.at);
+  expect("refuses a block of 512 threads", cu_failure(why, sizeof why) && strstr(why, "512 x 1 x 1 threads, a block has up to 256"), why);
+  CU_LAUNCH(missing_barrier, 1, N, 49 << 10, y.at);
+  expect("refuses 49 KB of shared memory", cu_failure(why, sizeof why) && strstr(why, "bytes of shared memory, a block is given 49152"), why);
+  CU_LAUNCH(missing_barrier, dim3(1, 1, 2), N, 0, y.at);
+  expect("refuses blocks along z, where seeds lie", cu_failure(why, sizeof why) && strstr(why, "1 x 1 x 2 blocks"), why);
+  CU_LAUNCH(missing_barrier, 1, N, N * sizeof(float), host.data());
   expect("catches a host pointer in a kernel", errors().find("is a host pointer") != std::string::npos);
   emu::machine().quiet = false;
   const cudaError_t copied = cudaMemcpyAsync(y.at, host.data(), (N + 1) * sizeof(float),
                                              cudaMemcpyHostToDevice, MN_STREAM);
   expect("refuses a copy past the end", copied == cudaErrorInvalidValue);
   fatal("catches global memory past its end",
-        [&] { CU_LAUNCH(global_overrun, 1, N, 0, MN_STREAM, y.at); cudaStreamSynchronize(MN_STREAM); },
+        [&] { CU_LAUNCH(global_overrun, 1, N, 0, y.at); cudaStreamSynchronize(MN_STREAM); },
         "global: byte 384 of an allocation of 384, by global_overrun thread 92");
   fatal("catches the host on device memory", [&] { y.at[3] = 1; },
         "global: byte 12 of an allocation of 384, by the host");

@@ -1,19 +1,26 @@
 /* host.cpp -- the host's side of the emulation: when work is done, what the host may touch, graphs, and
 ** products of matrices.  Mistakes are planted here, too.  Prints "ok NAME" or "FAIL NAME: why". */
 #include "../../gpu/gemm.cu"
+#include "../../gpu/turns.cu"
+#include "copies.cuh"
 #include "nccl.cuh"
 #include "emu_check.h"
 #include "fatal.h"
 
 enum { N = 100 };
-static std::string said;         /* by cu_fail */
-void cu_fail(const char *what, const char *why) { said = std::string(what) + ": " + why; }
 
-static __global__ void add_to(float *y, const float *x, float by) {
+/* What the seed whose turn it is was told to have failed. */
+static std::string said() {
+  char why[512] = "";
+  cu_failure(why, sizeof why);
+  return why;
+}
+
+CU_KERNEL add_to(float *y, const float *x, float by) {
   y[threadIdx.x] += x ? x[threadIdx.x] : by;
 }
 
-static void add(float *y, float by) { CU_LAUNCH(add_to, 1, N, 0, MN_STREAM, y, (const float *)nullptr, by); }
+static void add(float *y, float by) { CU_LAUNCH(add_to, 1, N, 0, y, (const float *)nullptr, by); }
 
 static float *managed(size_t n) {
   void *p = nullptr;
@@ -56,28 +63,6 @@ static void waiting() {
   cudaFree(y);
 }
 
-/* ---- streams ---- */
-
-static void streams() {
-  float *x = managed(N);
-  emu::gpu().stream = 1;
-  float *y = managed(N);
-  for (int i = 0; i < N; i++) x[i] = y[i] = 1;
-  add(y, 2);
-  x[0] = 5;
-  expect("memory of one stream is the host's while another has work", x[0] == 5);
-  fatal("catches a host that waits for another stream", [&] {
-    emu::gpu().stream = 0;
-    cudaStreamSynchronize(MN_STREAM);
-    x[0] = y[0];
-  }, "which has not waited");
-  cudaStreamSynchronize(MN_STREAM);
-  emu::gpu().stream = 0;
-  expect("waiting for a stream opens its memory", y[0] == 3 && clean());
-  cudaFree(x);
-  cudaFree(y);
-}
-
 /* ---- graphs ---- */
 
 static cudaGraphExec_t captured(cudaError_t *result) {
@@ -93,7 +78,7 @@ static void graphs() {
   cudaError_t result;
   for (int i = 0; i < N; i++) y[i] = 0, x[i] = 1;
   cudaStreamBeginCapture(MN_STREAM, cudaStreamCaptureModeThreadLocal);
-  CU_LAUNCH(add_to, 1, N, 0, MN_STREAM, y, x, 0.0f);
+  CU_LAUNCH(add_to, 1, N, 0, y, x, 0.0f);
   add(y, 10);
   cudaGraphExec_t graph = captured(&result);
   expect("what is captured is not done", result == cudaSuccess && y[0] == 0);
@@ -160,7 +145,8 @@ static void product(mn_call *c, bool ta, bool tb, bool sum) {
   cu_gemm_batch(c, ta, tb, M, N2, K, da.at, lda, db.at, ldb, dc.at, ldc, sum, 0, each_b, each_c, batch);
   const std::string name = std::string("products: A") + (ta ? "' " : " ") + (tb ? "B'" : "B") + (sum ? ", added" : "");
   const double e = off(dc.read(), want);
-  expect(name, e < 1e-6 && clean() && said.empty(), said + " off by " + std::to_string(e));
+  char why[512] = "";
+  expect(name, e < 1e-6 && clean() && !cu_failure(why, sizeof why), why + std::string(" off by ") + std::to_string(e));
 }
 
 /* Of operands with few bits there is nothing to round; of others, what is lost is known. */
@@ -174,7 +160,7 @@ static void precision(const char *name, cublasComputeType_t mode, double least, 
     mn_gemm_one(false, false, n, n, n, b.data(), n, a.data(), n, want.data(), n, false);
     Device<float> da(a), db(b), dc(n * n);
     const cublasStatus_t s = cublasGemmStridedBatchedEx(
-        handles[0].cublas, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, da.at, CUDA_R_32F, n, 0, db.at, CUDA_R_32F, n, 0,
+        handle.cublas, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, da.at, CUDA_R_32F, n, 0, db.at, CUDA_R_32F, n, 0,
         &zero, dc.at, CUDA_R_32F, n, 0, 1, mode, CUBLAS_GEMM_DEFAULT);
     const double e = off(dc.read(), want);
     expect(std::string(name) + (whole ? " keeps small whole numbers" : " loses what its bits say"),
@@ -222,9 +208,87 @@ static void ranks() {
   emu::machine().quiet = false;
 }
 
+/* ---- seeds that take turns ---- */
+
+/* What runs while f does, a name a line. */
+template <class F> static std::string heard(F f) {
+  emu::gpu().listening = true;
+  f();
+  cudaStreamSynchronize(MN_STREAM);
+  emu::gpu().listening = false;
+  return std::exchange(emu::gpu().done, "");
+}
+
+enum { SEEDS = 3 };
+struct Seed {
+  Device<float> x{ numbers(N, 1) }, y{ std::vector<float>(N) }, a{ numbers(35, 2) }, b{ numbers(70, 3) }, c{ std::vector<float>(100) };
+  cu_graph *graph = nullptr;
+  void ask(mn_call *call, float by, bool copies) {
+    CU_LAUNCH(add_to, 1, N, 0, y.at, (const float *)nullptr, by);
+    cu_gemm_batch(call, false, false, 5, 10, 7, a.at, 7, b.at, 10, c.at, 10, true, 0, 0, 50, 2);
+    if (copies) cu_zero(y.at, 4);
+    CU_LAUNCH(add_to, 1, N, 0, y.at, (const float *)x.at, 0.0f);
+  }
+};
+
+static void turns_taken(mn_call *call) {
+  Seed one, all[SEEDS];
+  char why[512] = "";
+  one.ask(call, 1, false), one.ask(call, 1, false);
+  const std::vector<float> y = one.y.read(), c = one.c.read();
+  const auto same = [&](const Seed &s, float more) {
+    std::vector<float> want = y;
+    for (float &v : want) v += more;
+    return off(s.y.read(), want) < 1e-6 && s.c.read() == c && clean();
+  };
+  const std::string alone = "add_to\ncublas\nadd_to\n", made = "copy\n" /* of pointers */ + alone;
+  const std::string apart = "add_to\ncublas\ncublas\ncublas\nadd_to\n";
+  std::string got = heard([&] {
+    for (int k = SEEDS - 1; k >= 0; k--) cu_turn_of(k), all[k].ask(call, 1 + (float)k, false);
+    expect("work of several seeds is put off", all[0].y.read()[3] == 0);
+    cu_catch_up();
+  });
+  expect("launches of several seeds are one grid", got == apart, got);
+  got = heard([&] {
+    for (int k = 0; k < SEEDS; k++) {
+      cu_turn_of(k);
+      cu_graph_begin();
+      all[k].ask(call, 1 + (float)k, false);
+      all[k].graph = cu_graph_end();
+      cu_graph_launch(all[k].graph);
+    }
+    cu_catch_up();
+  });
+  expect("graphs of several seeds are one, and products in it one batch", got == made, got);
+  for (int k = 0; k < SEEDS; k++) expect("seed " + std::to_string(k) + " has its own numbers", same(all[k], 2 * (float)k));
+  got = heard([&] {
+    for (int k = 0; k < SEEDS; k++) {
+      cu_turn_of(k);
+      if (k == 1) cu_zero(all[k].c.at, 4);
+      cu_graph_launch(all[k].graph);
+    }
+    cu_catch_up();
+  });
+  expect("what one asks for goes alone, and they go on together", got == "zero\n" + alone, got);
+  got = heard([&] {
+    for (int k = 0; k < SEEDS; k += 2) cu_turn_of(k), cu_graph_launch(all[k].graph);
+    cu_catch_up();
+  });
+  expect("two of three go together, too", got == made, got);
+  for (int k = 0; k < SEEDS; k++) {
+    cu_turn_of(k);
+    cu_gemm(call, false, false, 5, k == 1 ? 0x8000 : 10, 7, all[k].a.at, 7, all[k].b.at, k == 1 ? 0x8000 : 10, all[k].c.at, k == 1 ? 0x8000 : 10, false);
+  }
+  cu_catch_up();
+  for (int k = 0; k < SEEDS; k++) {
+    cu_turn_of(k);
+    expect("a failure is its seed's alone: " + std::to_string(k), cu_failure(why, sizeof why) == (k == 1), why);
+  }
+  for (Seed &s : all) cu_graph_free(s.graph);
+}
+
 int main() {
   waiting();
-  streams();
   graphs();
   ranks();
   mn_ctx *mn = mn_ctx_new("cpu", 1);
@@ -236,8 +300,9 @@ int main() {
   precision("bf16", CUBLAS_COMPUTE_32F_FAST_16BF, 1e-5, 1e-2);
   Device<float> x(24), y(24), z(16);
   cu_gemm(&c, false, false, 4, 4, 7, x.at, 7, y.at, 4, z.at, 4, false);
-  expect("a product of operands that are too short is refused", said == "a product of matrices: CUBLAS_STATUS_INVALID_VALUE",
-         said);
+  const std::string why = said();
+  expect("a product of operands that are too short is refused", why == "a product of matrices: CUBLAS_STATUS_INVALID_VALUE", why);
+  turns_taken(&c);
   mn_ctx_free(mn);
   return finish();
 }

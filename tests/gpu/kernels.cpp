@@ -86,11 +86,19 @@ static void replay(const char *where) {
   if (same) same = mn_vec_roll(on, &r, 0, action) >= 0 && !mn_vec_rolled(on);      /* a first one, which waits */
   if (same) same = !mn_vec_step(cpu, action, obs.data(), paid.data(), terminated.data(), truncated.data());
   void *graph = NULL;
-  if (same && !device->capture() && mn_vec_roll(on, &r, 1, action) >= 0) graph = device->captured();
-  expect("a step of an environment is kept as a graph", graph, device->error());
+  if (same) {
+    device->capture();
+    same = mn_vec_roll(on, &r, 1, action) >= 0;
+    void *memory = NULL;
+    expect("nobody waits while a graph is made", device->wait() && strstr(device->error(), "waiting while a graph is made"));
+    expect("nor takes memory", !(memory = device->alloc(4)) && strstr(device->error(), "taking memory while a graph is made"));
+    graph = device->captured();
+  }
+  expect("a step of an environment is kept as a graph", graph && same, device->error());
   for (int k = 0; graph && same && k < 2 * LIMIT + 1; k++) {
     for (int i = 0; i < B; i++) action[i] = (i + k) % 4;
-    same = !device->launch(graph) && !mn_vec_rolled(on) &&
+    device->launch(graph);
+    same = !mn_vec_rolled(on) &&
            !mn_vec_step(cpu, action, obs.data(), paid.data(), terminated.data(), truncated.data()) &&
            !memcmp(x + 2 * B * N, obs.data(), sizeof(float) * B * N) && !memcmp(reward + B, paid.data(), sizeof(float) * B);
     for (int i = 0; i < B && same; i++) same = done[2 * B + i] == (terminated[(size_t)i] | truncated[(size_t)i]);
