@@ -172,10 +172,7 @@ function native:roll(rollout, t, action)
   if t == 0 then engine.turn() end
   return check(C.mn_vec_roll(self.vec, rollout, t, action)) ~= 0
 end
-function native:rolled()
-  engine.turn()
-  check(C.mn_vec_rolled(self.vec))
-end
+function native:rolled() engine.turn() check(C.mn_vec_rolled(self.vec)) end
 
 function native:keep(first, count) check(C.mn_vec_keep(self.vec, first, count)) end
 
