@@ -56,6 +56,7 @@ template <class F> void cu_ask(F f) { cu_do(cu_call<F>(std::move(f))); }
 #define CU_LAUNCH_BY(resident, kernel, grid, block, shared, ...) \
   cu_launch<kernel, resident>(#kernel, grid, block, shared, kernel, __VA_ARGS__)
 
+/* The arguments of a launch, as its kernel has them. */
 template <class... P> struct cu_args;
 template <> struct cu_args<> {
   template <auto kernel, class... Q> __device__ __forceinline__ void give(const Q &...before) const { kernel(before...); }
@@ -72,6 +73,7 @@ template <class A, class... P> struct cu_args<A, P...> {
   template <class F, class... Q> void unpacked(F f, const Q &...before) const { rest.unpacked(f, before..., first); }
 };
 
+/* Those of several seeds. */
 template <class Args, int N> struct cu_batch { Args at[N]; };
 
 /* One has its arguments where a kernel's own are: the compiler makes the most of it there. */
