@@ -24,13 +24,14 @@ local function read(path)
 end
 
 -- Every file that belongs to the project, by path; an unpacked archive has no git to ask.
-local files = {}
+local files, odd = {}, {}
 do
   local list = output(("cd '%s' && git ls-files -co --exclude-standard 2>/dev/null"):format(root))
   if list == "" then
     list = output(("cd '%s' && find engine lua gpu scenes experiments tests Makefile README.md docs -type f 2>/dev/null"):format(root))
   end
   for path in list:gmatch "[^\n]+" do
+    if path:find "[^%w_./-]" then odd[#odd + 1] = path end           -- git quotes such names
     if lfs.attributes(root .. path, "mode") == "file" then files[#files + 1] = path end
   end
   table.sort(files)
@@ -176,6 +177,8 @@ t.test("everything that mneme.h declares is there", function()
 end)
 
 -- ---- how files look ----
+
+t.test("files have plain names", function() none(odd, "files that a shell made by mistake?") end)
 
 t.test("no file is over " .. FILE_LINES .. " lines, no line over " .. COLUMNS .. " columns; no tabs, no blanks at ends", function()
   local wrong = {}
