@@ -9,6 +9,9 @@
 enum { MN_FEW = 256, MN_PANEL = 32 };              /* so many rows are few; columns of a panel */
 enum { MN_SMALL = 30000 };                         /* multiplications that one thread does sooner than two */
 
+/* Does this call leave its weights packed for later rows?  Those may be few where the first are not. */
+static inline bool mn_packs(const mn_call *c) { return c->by_rows && c->t0 == 0; }
+
 /* How many panels N columns need: the packed matrix is [panels, K, MN_PANEL]. */
 static inline int mn_panels(int N) { return (N + MN_PANEL - 1) / MN_PANEL; }
 

@@ -270,6 +270,9 @@ end
 -- More than the sixteen rows that recurrent ops take at once, and no multiple of the 19 over which cotangents cancel.
 M.long = { T = 21, B = 2, letter = 3 }
 
+-- Rows of which a few are "few" (engine/few.h) and most of them are not; D is the width of whole panels.
+M.many = { T = 16, B = 24, letter = 4, D = 32, rest = { 16, 24 } }
+
 ---Does one of the op's inputs begin with the axis T?
 function M.walks_time(name)
   for _, a in ipairs(tensor.signatures[name].inputs) do if a.axes:find "^T" then return true end end
@@ -384,7 +387,7 @@ local function apply2(ctx, op, options, a, b)
   given[0] = a
   if b then given[1] = b end
   check(ctx, C.mn_apply(ctx, op, given, options, out))
-  return out[0]
+  return ffi.new("mn_tensor", out[0])    -- out[0] alone is a reference, and does not keep its array
 end
 
 ---The same loss as a tensor, by ops, added to `total` if there is one.

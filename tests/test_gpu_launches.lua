@@ -25,7 +25,7 @@ local function leaf(ctx, stream, shape, timed, wants_grad)
   for _, size in ipairs(shape) do n = n * size end
   C.mn_random_normal(7, stream, 0, cases.data(ctx, out, C.MN_F32), n)
   if timed then cases.check(ctx, C.mn_leaf_time(ctx, out, true)) end
-  return out[0]
+  return ffi.new("mn_tensor", out[0])    -- out[0] alone is a reference, and does not keep its array
 end
 
 local function apply(ctx, op, given, ...)
@@ -34,7 +34,7 @@ local function apply(ctx, op, given, ...)
   local options = ffi.new "double[12]"
   for i = 1, select("#", ...) do options[i - 1] = (select(i, ...)) end
   cases.check(ctx, C.mn_apply(ctx, C.mn_op_find(op), inputs, options, out))
-  return out[0]
+  return ffi.new("mn_tensor", out[0])
 end
 
 local function map(ctx, x, w, b, act) return apply(ctx, "linear", { x, w, b }, act) end

@@ -35,7 +35,7 @@ static parts weights(mn_call *c) {
   float *packed = c->out[3].data;
   parts p = { c->in[2].data, c->in[3].data, c->in[3].data + 2L * D * D, packed, packed + mn_panels(3 * D) * panel,
               packed + (mn_panels(3 * D) + mn_panels(2 * D)) * panel, few_rows(c) };
-  if (p.few && c->t0 == 0) {
+  if (mn_packs(c)) {
     mn_pack(c->ctx, p.w, D, 3 * D, true, p.pw);
     mn_pack(c->ctx, p.u, D, 2 * D, true, p.pu);
     mn_pack(c->ctx, p.ug, D, D, true, p.pg);

@@ -16,23 +16,21 @@ static int shape(mn_call *c) {
   return 0;
 }
 
-static void few_rows(mn_call *c, int N) {
-  int H = DIM(c, 'H'), I = DIM(c, 'I'), P = DIM(c, 'P'), R = P / H;
-  long size = (long)mn_panels(R) * MN_PANEL * I;
-  for (int h = 0; h < H; h++) {
-    float *packed = c->out[1].data + h * size;
-    if (c->t0 == 0) mn_pack(c->ctx, c->in[1].data + (long)h * R * I, I, R, true, packed);
-    mn_few(c->ctx, N, R, I, c->in[0].data + h * I, H * I, packed, c->out[0].data + h * R, P, false);
-  }
+/* The packed weights of head h. */
+static float *packed_of(const mn_call *c, int h) {
+  return c->out[1].data + (long)h * mn_panels(DIM(c, 'P') / DIM(c, 'H')) * MN_PANEL * DIM(c, 'I');
 }
 
 static void forward(mn_call *c) {
   int H = DIM(c, 'H'), I = DIM(c, 'I'), P = DIM(c, 'P'), R = P / H, N = (int)(c->in[0].n / (H * I)), act = (int)OPT(c, 0);
   const float *x = c->in[0].data, *w = c->in[1].data, *b = c->in[2].data;
   float *y = c->out[0].data;
-  if (c->by_rows && N <= MN_FEW) few_rows(c, N);
-  else for (int h = 0; h < H; h++)
-    mn_gemm(c->ctx, false, true, N, R, I, x + h * I, H * I, w + (long)h * R * I, I, y + h * R, P, false);
+  for (int h = 0; h < H; h++) {
+    const float *mine = w + (long)h * R * I;
+    if (mn_packs(c)) mn_pack(c->ctx, mine, I, R, true, packed_of(c, h));
+    if (c->by_rows && N <= MN_FEW) mn_few(c->ctx, N, R, I, x + h * I, H * I, packed_of(c, h), y + h * R, P, false);
+    else mn_gemm(c->ctx, false, true, N, R, I, x + h * I, H * I, mine, I, y + h * R, P, false);
+  }
   mn_finish(y, b, N, P, act);
 }
 

@@ -14,6 +14,10 @@ static int shape(mn_call *c) {   /* packed weights are kept only where rows will
   return 0;
 }
 
+static void pack(mn_call *c) {
+  if (mn_packs(c)) mn_pack(c->ctx, c->in[1].data, DIM(c, 'I'), DIM(c, 'O'), true, c->out[1].data);
+}
+
 /* ---- a few rows ---- */
 
 static bool few_rows(const mn_call *c) { return c->by_rows && c->in[0].n <= (long)MN_FEW * DIM(c, 'I'); }
@@ -42,7 +46,7 @@ static void side_by_side(mn_call *const *calls, int n) {
   int all = 0;
   for (int k = 0; k < n; k++) {
     mn_call *c = calls[k];
-    if (c->t0 == 0) mn_pack(c->ctx, c->in[1].data, DIM(c, 'I'), DIM(c, 'O'), true, c->out[1].data);
+    pack(c);
     work += (double)c->in[0].n * DIM(c, 'O');
     all += pieces(c);
   }
@@ -70,6 +74,7 @@ static void forward(mn_call *c) {
     side_by_side(&c, 1);
     return;
   }
+  pack(c);
   mn_gemm(c->ctx, false, true, (int)N, O, I, x, I, w, I, y, O, false);
   if (!b && act == MN_NONE) return;
   MN_FOR(c->ctx, N * O, r, 0, N, 64, mn_finish(y + r * O, b, N - r < 64 ? N - r : 64, O, act));
