@@ -70,6 +70,13 @@ $(B)/registry.h: FORCE
 	   echo "enum { MN_N_OPS = $(words $(OPS)), MN_N_ENVS = $(words $(ENVS)) };"; } > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
+# The commit that is built, for what runs write down.
+$(B)/engine/commit.o: $(B)/commit.h
+$(B)/commit.h: FORCE
+	@mkdir -p $(B)
+	@echo "#define MN_COMMIT \"$$([ ! -e .git ] || git describe --always --abbrev=40 --exclude='*' --dirty 2> /dev/null)\"" > $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
 # Other flags rebuild everything.
 $(B)/flags: FORCE
 	@mkdir -p $(B)

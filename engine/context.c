@@ -1,6 +1,4 @@
-/* context.c -- contexts: the arena, the records behind handles, the last error.
-** Numbers that are computed live in one big reserved stretch of memory that is rewound, never freed:
-** page faults of malloc and free alone cost more than the mathematics of a small agent. */
+/* context.c -- contexts: the records behind handles, what lasts as long as they do, the last error. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +8,7 @@
 #include "blas.h"
 #include "device.h"
 
-enum { ALIGN = 64, MAX_THREADS = 256, CLAIM = 2 << 20 };
+enum { MAX_THREADS = 256 };
 static char open_error[256] = "";
 
 int mn_fail(mn_ctx *mn, const char *fmt, ...) {
@@ -37,21 +35,16 @@ const mn_kernel *mn_kernel_of(mn_ctx *mn, int op, bool backward) {
   return mn->kernel[op] = mn_device_kernel(mn, mn->device, &mn_ops_all(NULL)[op], backward);
 }
 
-/* ---- arenas ---- */
+/* ---- memory ---- */
 
 void mn_memory_open(mn_ctx *mn, mn_memory *m) {
   m->numbers.on = mn->device;
   m->records.on = &mn_cpu;
 }
 
-static void arena_close(mn_arena *a) {
-  if (a->base) a->on->give_back(a->base, a->size);
-  a->base = NULL;
-}
-
 void mn_memory_close(mn_memory *m) {
-  arena_close(&m->numbers);
-  arena_close(&m->records);
+  mn_arena_close(&m->numbers);
+  mn_arena_close(&m->records);
   free(m->pool);
 }
 
@@ -62,46 +55,6 @@ int mn_no_memory(mn_ctx *mn, const mn_device *d, const char *what, double bytes,
   if (d->library) snprintf(left, sizeof left, ", %.1f MB are free on device=%s", d->free_bytes() / 1e6, d->name);
   return mn_fail(mn, "%s: out of memory: %.1f MB%s%s%s", what, bytes / 1e6, had, left,
                  used >= 0 ? " (mn.sweep() after each update frees what was computed)" : "");
-}
-
-/* Reserve it, and claim a page or more when the last ones are full. */
-static int arena_grow(mn_arena *a, size_t bytes) {
-  if (!a->base) {
-    if (!(a->base = a->on->reserve(&a->size))) return -1;
-    a->claimed = a->on->claim ? 0 : a->size;
-  }
-  if (bytes > a->size - a->used) return -1;
-  if (a->used + bytes <= a->claimed) return 0;
-  size_t page = CLAIM, need = a->used + bytes - a->claimed, more = (need + page - 1) / page * page;
-  if (more > a->size - a->claimed) more = a->size - a->claimed;
-  if (a->on->claim(a->base + a->claimed, more)) return -1;
-  a->claimed += more;
-  return 0;
-}
-
-/* make check: memory begins as NaN, so that a number read before it was written shows. */
-static void poison(const mn_device *on, void *p, size_t bytes) {
-#ifdef MN_POISON
-  if (on == &mn_cpu) memset(p, 0xFF, bytes);
-#else
-  (void)on, (void)p, (void)bytes;
-#endif
-}
-
-/* After a large array a little is left free: sizes are powers of two more often than not, and rows of several arrays that
-** begin at the same place of a cache push each other out. */
-enum { LARGE = 1 << 14, SPACE = 13 * ALIGN };
-
-void *mn_take(mn_ctx *mn, mn_arena *a, size_t bytes, const char *what) {
-  bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-  if (bytes >= LARGE) bytes += SPACE;
-  if (a->used + bytes > a->claimed && arena_grow(a, bytes))
-    return mn_no_memory(mn, a->on, what, (double)bytes, (double)a->used), NULL;
-  void *p = a->base + a->used;
-  a->used += bytes;
-  if (a->used > a->peak) a->peak = a->used;
-  poison(a->on, p, bytes);
-  return p;
 }
 
 /* Make room for `need` items in a growing array (`array` points to the pointer). */
@@ -318,7 +271,7 @@ float *mn_scratch(mn_ctx *mn, int which, long n) {
     mn->device->free(*scratch);
     n = n + n / 4;
     mn->scratch_version++;
-    const size_t bytes = ((size_t)n * sizeof(float) + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    const size_t bytes = ((size_t)n * sizeof(float) + MN_ALIGN - 1) & ~(size_t)(MN_ALIGN - 1);
     *scratch = mn->device->alloc(bytes);
     *have = *scratch ? n : 0;
     if (!*scratch) {
@@ -326,7 +279,7 @@ float *mn_scratch(mn_ctx *mn, int which, long n) {
       longjmp(mn->unless_scratch, 1);
     }
   }
-  poison(mn->device, *scratch, (size_t)n * sizeof(float));
+  mn_poison(mn->device, *scratch, (size_t)n * sizeof(float));
   return *scratch;
 }
 

@@ -8,10 +8,17 @@
 #include "op.h"
 #include "signature.h"
 
-typedef struct mn_arena {        /* one reserved stretch of a device's memory, handed out from its start */
+enum { MN_ALIGN = 64 };          /* bytes: where arrays begin */
+
+typedef struct mn_stretch { char *base; size_t start, bytes; } mn_stretch;
+
+typedef struct mn_arena {        /* memory of a device, handed out from its start: see arena.c */
   mn_device *on;
-  char *base;
-  size_t used, size, peak, claimed;
+  size_t used, peak;             /* places: bytes from the start */
+  mn_stretch *stretch;
+  int n, at;                     /* how many; the one that is handed out now */
+  char *base;                    /* of that one: its first byte, and its places */
+  size_t start, end;
 } mn_arena;
 
 typedef struct mn_block { float *at; long n; } mn_block;
@@ -135,10 +142,16 @@ struct mn_ctx {
   int precision;
 };
 
+/* arena.c */
+void *mn_take(mn_ctx *mn, mn_arena *a, size_t bytes, const char *what);  /* 64-byte aligned; NULL and error */
+void  mn_rewind(mn_arena *a, size_t to);              /* what was taken from that place on is gone */
+bool  mn_taken_before(const mn_arena *a, const void *p, size_t place);
+void  mn_arena_close(mn_arena *a);
+void  mn_poison(const mn_device *on, void *p, size_t bytes);
+
 /* context.c */
 void  mn_memory_open(mn_ctx *mn, mn_memory *m);       /* nothing is reserved before it is needed */
 void  mn_memory_close(mn_memory *m);
-void *mn_take(mn_ctx *mn, mn_arena *a, size_t bytes, const char *what);  /* 64-byte aligned; NULL and error */
 int   mn_no_memory(mn_ctx *mn, const mn_device *d, const char *what, double bytes, double used);
 int   mn_did(mn_ctx *mn, int result);                 /* hands a device's 0 on, or -1 with its error */
 const mn_kernel *mn_kernel_of(mn_ctx *mn, int op, bool backward);        /* NULL and error */

@@ -15,8 +15,8 @@ static const char *error(void) { return "no memory left"; }
 static double machine_bytes(void) { return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE); }
 
 /* As much address space as there is memory; pages come when touched. */
-static void *reserve(size_t *bytes) {
-  for (size_t size = (size_t)machine_bytes(); size >= (size_t)1 << 24; size /= 2) {
+static void *reserve(size_t had, size_t *bytes) {
+  for (size_t size = (size_t)machine_bytes(); !had && size >= *bytes && size >= (size_t)1 << 24; size /= 2) {
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) continue;
     madvise(p, size, MADV_HUGEPAGE);

@@ -24,9 +24,8 @@ typedef struct mn_device {
   void  *library;                /* set by mn_device_open; NULL: the CPU */
   int   (*open)(void);           /* is there such a machine? */
   double (*free_bytes)(void);    /* memory that numbers could still have */
-  void *(*reserve)(size_t *bytes);                     /* the longest stretch to be had, at least a little */
+  void *(*reserve)(size_t had, size_t *bytes);         /* for who has so many: at least *bytes, which becomes how many; or NULL */
   void  (*give_back)(void *p, size_t bytes);           /* what was reserved */
-  int   (*claim)(void *p, size_t bytes);               /* part of what was reserved is about to be used; NULL: no need */
   void *(*zeros)(size_t bytes);  /* NULL: no memory left */
   void *(*alloc)(size_t bytes);  /* numbers unset, not for the host; NULL: no memory left */
   void  (*free)(void *p);        /* of zeros or alloc */
@@ -37,7 +36,8 @@ typedef struct mn_device {
   int   (*add)(float *to, const float *from, long n);  /* to += from */
   int   (*wait)(void);           /* until all work is done; -1: some of it, of the one whose turn it is, failed */
   int   (*turn)(int k);          /* whose work follows: seed k's, whose order it keeps; NULL: the device takes no turns */
-  void  (*capture)(void);        /* work that follows is not done but kept; NULL: the device keeps none */
+  void  (*capture)(uint64_t name);         /* work that follows is not done but kept, under a name that the same work of
+                                  other seeds has, too; NULL: the device keeps none */
   void *(*captured)(void);       /* that is all: a graph */
   void  (*launch)(void *graph);  /* do all of it */
   void  (*forget)(void *graph);

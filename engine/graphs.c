@@ -33,7 +33,7 @@ int mn_graphs_run(mn_plan *p, int t0, int t1, int (*work)(mn_plan *p, int t0, in
   if (!g) return -1;
   if (fresh) return work(p, t0, t1);
   if (!g->at) {
-    d->capture();
+    d->capture((uint64_t)p->id << 48 ^ (uint64_t)(uint32_t)t0 << 24 ^ (uint32_t)(t1 + 1));
     const int result = work(p, t0, t1);
     void *kept = d->captured();
     if (result) return d->forget(kept), -1;

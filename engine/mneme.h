@@ -243,6 +243,7 @@ int         mn_process_wait(mn_ctx *mn, double seconds, mn_ended *ended); /* 1: 
 void        mn_process_stop(int pid, bool at_once);
 void        mn_process_exit(int status);
 int         mn_cores(void);                        /* that this process may run on */
+const char *mn_commit(void);                       /* that the program was built of, "-dirty" if files differed; "": unknown */
 
 /* ranks: processes that mpirun started and that train one agent, see engine/ranks.c.  Alone: rank 0 of 1. */
 const char *mn_ranks_begin(void);                  /* NULL, or why the others cannot be joined */

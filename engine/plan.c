@@ -34,7 +34,8 @@ static void clear(mn_plan *p) {
   p->next_row = 0;
   p->late = 0;
   p->tape = (mn_tape){ 0 };
-  p->memory.numbers.used = p->memory.records.used = 0;
+  mn_rewind(&p->memory.numbers, 0);
+  mn_rewind(&p->memory.records, 0);
   p->memory.n_pool = 0;
   p->version = ++p->ctx->next_version;
 }

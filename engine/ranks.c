@@ -58,6 +58,9 @@ const char *mn_ranks_begin(void) {
   if (resolve(library)) return "libmpi.so is not Open MPI's";
   /* Whoever waits lets others run: on a machine with more to do, they are who is waited for. */
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+  /* All that MPI is given is the host's: it need not look for a GPU, whose driver may be calling it. */
+  setenv("OMPI_MCA_opal_cuda_support", "0", 0);
+  setenv("OMPI_MCA_accelerator", "null", 0);
   /* A GPU's work calls from a thread of its driver, one call at a time: MPI_THREAD_SERIALIZED. */
   int given;
   if (mpi.Init_thread(NULL, NULL, 2, &given)) return "MPI_Init_thread failed";
@@ -114,7 +117,9 @@ void mn_ranks_sum(double *x, int n) {
   double *all = (double *)(void *)mpi.receive;
   for (int first = 0; R > 1 && first < n; first += AT_A_TIME) {
     int count = n - first < AT_A_TIME ? n - first : AT_A_TIME, bytes = count * (int)sizeof(double);
-    mpi.Allgather(x + first, bytes, mpi.byte, all, bytes, mpi.byte, mpi.world);
+    double mine[AT_A_TIME];
+    memcpy(mine, x + first, (size_t)bytes);
+    mpi.Allgather(mine, bytes, mpi.byte, all, bytes, mpi.byte, mpi.world);
     for (int i = 0; i < count; i++) {
       x[first + i] = all[i];
       for (int r = 1; r < R; r++) x[first + i] += all[r * count + i];
@@ -134,9 +139,13 @@ int mn_ranks_gather(mn_ctx *mn, const void *mine, void *all, double bytes, bool 
 
 /* Rank 0's bytes for all. */
 void mn_ranks_share(void *at, double bytes) {
-  enum { MOST = 1 << 30 };
-  for (double first = 0; mn_ranks() > 1 && first < bytes; first += MOST)
-    mpi.Bcast((char *)at + (size_t)first, bytes - first < MOST ? (int)(bytes - first) : MOST, mpi.byte, 0, mpi.world);
+  const size_t room = BLOCK * sizeof(float), all = (size_t)bytes;
+  for (size_t first = 0; mn_ranks() > 1 && first < all; first += room) {
+    const size_t n = all - first < room ? all - first : room;
+    memcpy(mpi.send, (char *)at + first, n);
+    mpi.Bcast(mpi.send, (int)n, mpi.byte, 0, mpi.world);
+    memcpy((char *)at + first, mpi.send, n);
+  }
 }
 
 /* The last thing of a process.  fine: all ranks come here, each with the same status.  Otherwise the others are ended,

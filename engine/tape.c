@@ -149,8 +149,8 @@ static int lend_gradients(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_recor
 }
 
 static void rewind_to(mn_ctx *mn, mn_mark m) {
-  mn->memory.numbers.used = m.numbers;
-  mn->memory.records.used = m.records;
+  mn_rewind(&mn->memory.numbers, m.numbers);
+  mn_rewind(&mn->memory.records, m.records);
   mn->n_computed = m.n_computed;
 }
 
@@ -424,7 +424,7 @@ int mn_no_grad(mn_ctx *mn, bool on) {
   rewind_to(mn, m);
   int kept = 0;                         /* gradient buffers that a backward pass took meanwhile go too */
   for (int i = 0; i < memory->n_pool; i++)
-    if ((char *)memory->pool[i].at < memory->numbers.base + m.numbers) memory->pool[kept++] = memory->pool[i];
+    if (mn_taken_before(&memory->numbers, memory->pool[i].at, m.numbers)) memory->pool[kept++] = memory->pool[i];
   memory->n_pool = kept;
   return 0;
 }

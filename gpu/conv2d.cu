@@ -235,13 +235,21 @@ static Conv open_call(const mn_call *c) {
   return g;
 }
 
+static bool too_many(const Conv &g) {
+  const bool no = g.images * cu_max((long)g.out_y * g.out_x, (long)g.Y * g.X) >> 31;
+  if (no) cu_fail("conv2d", "2147483648 pixels or more at once");
+  return no;
+}
+
 static void forward(mn_call *c) {
   const Conv g = open_call(c);
+  if (too_many(g)) return;
   launch(Forward{ g }, g.pixels, g.O, 1);
 }
 
 static void backward(mn_call *c) {
   Conv g = open_call(c);
+  if (too_many(g)) return;
   if (g.dx) {
     const long rows = cu_parts(g.Y, g.stride), cols = cu_parts(g.X, g.stride);
     launch(Inputs{ g }, g.images * rows * cols, g.C, cu_min(g.stride, g.Y) * cu_min(g.stride, g.X));

@@ -43,6 +43,7 @@ struct Gpu {
   std::vector<Work> pending;     /* launched, not run yet */
   std::vector<Work> *capture = nullptr;
   int launched = 0;              /* kernels, copies and products that have run */
+  int graphs = 0;                /* that have been made */
   bool listening = false;
   std::string done;              /* while listening: the name of each piece of work that has run, a line each */
   size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * PAGE, used = 0;  /* bytes that the GPU has */

@@ -161,6 +161,7 @@ inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *graph) {
 
 inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long) {
   *exec = new emu_graph(*graph);
+  emu::gpu().graphs++;
   return cudaSuccess;
 }
 
@@ -181,11 +182,13 @@ inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
 struct cudaDeviceProp { struct { char bytes[16]; } uuid; };
 inline cudaError_t cudaGetDeviceCount(int *n) { *n = 1; return cudaSuccess; }
 inline cudaError_t cudaGetDevice(int *id) { *id = 0; return cudaSuccess; }
-enum { cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor = 76 };
+enum { cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor = 76, cudaDevAttrConcurrentManagedAccess = 89 };
 inline cudaError_t cudaDeviceGetAttribute(int *value, int which, int) {
   const char *given = getenv("EMU_CAPABILITY");
   const int capability = given ? atoi(given) : 90;
-  *value = which == cudaDevAttrComputeCapabilityMajor ? capability / 10 : capability % 10;
+  *value = which == cudaDevAttrComputeCapabilityMajor ? capability / 10
+           : which == cudaDevAttrComputeCapabilityMinor ? capability % 10
+                                                        : !getenv("EMU_APART");
   return cudaSuccess;
 }
 inline cudaError_t cudaSetDevice(int id) { return id ? cudaErrorInvalidDevice : cudaSuccess; }

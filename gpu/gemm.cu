@@ -11,7 +11,10 @@
 #include "emu_cublas.h"
 #endif
 
-enum { WORKSPACE = 32 << 20 };   /* bytes: what NVIDIA recommends for Hopper */
+/* Bytes: what NVIDIA recommends for Hopper, and behind it pointers of a batch that is in no graph. */
+enum { WORKSPACE = 32 << 20, POINTERS = 1 << 16 };
+/* Lists of pointers begin at multiples of so many: cuBLAS refuses some that do not. */
+enum { LIST = 4 };
 
 static bool failed(cublasStatus_t s, const char *what) {
   if (s == CUBLAS_STATUS_SUCCESS) return false;
@@ -26,10 +29,18 @@ struct Handle {
   bool open() {
     if (ready) return true;
     if (!cublas && failed(cublasCreate(&cublas), "opening cuBLAS")) return false;
-    if (!workspace && cu_failed(cudaMalloc(&workspace, WORKSPACE), "memory for cuBLAS")) return false;
+    if (!workspace && cu_failed(cudaMalloc(&workspace, WORKSPACE + POINTERS), "memory for cuBLAS")) return false;
     ready = !failed(cublasSetStream(cublas, MN_STREAM), "cuBLAS")
             && !failed(cublasSetWorkspace(cublas, workspace, WORKSPACE), "cuBLAS");
     return ready;
+  }
+  /* Where pointers lie on the device, from now until the next are asked for; NULL: there are too many of them. */
+  const void *const *place(const std::vector<const void *> &list) {
+    const void **to = (const void **)(void *)((char *)workspace + WORKSPACE);
+    const size_t bytes = list.size() * sizeof list[0];
+    if (bytes > POINTERS || cu_failed(cudaMemcpyAsync(to, list.data(), bytes, cudaMemcpyHostToDevice, MN_STREAM), "a product of matrices"))
+      return NULL;
+    return to;
   }
 };
 static thread_local Handle handle;                   /* as long as its thread */
@@ -55,20 +66,33 @@ struct Product : cu_piece {
     return o && o->ta == ta && o->tb == tb && o->M == M && o->N == N && o->K == K && o->batch == batch && o->beta == beta
            && o->of[0].ld == of[0].ld && o->of[1].ld == of[1].ld && o->of[2].ld == of[2].ld && o->mode == mode;
   }
+  /* Tensor cores read whole 16 bytes, and of a batch by pointers cuBLAS does not look whether they may. */
+  bool by_pointers(cu_piece *const *all, int n) const {
+    uintptr_t odd = 0;
+    for (int k = 0; k < n && mode != CUBLAS_COMPUTE_32F_PEDANTIC; k++)
+      for (const Operand &x : static_cast<Product *>(all[k])->of)
+        odd |= (uintptr_t)x.at | ((uintptr_t)x.ld | (uintptr_t)(batch > 1 ? x.stride : 0)) * sizeof(float);
+    return n > 1 && odd % 16 == 0;
+  }
   void pointers(cu_piece *const *all, int n, std::vector<const void *> *to) const override {
-    for (int which = 0; which < 3; which++)
+    for (int which = 0; which < 3 && by_pointers(all, n); which++) {
       for (int k = 0; k < n; k++) {
         const Operand &x = static_cast<Product *>(all[k])->of[which];
         for (int i = 0; i < batch; i++) to->push_back(x.at + i * x.stride);
       }
+      while (to->size() % LIST) to->push_back(NULL);
+    }
   }
   void run(cu_piece *const *all, int n, const void *const *table) override {
     const float one = 1;
-    const int products = n * batch;
+    const int products = n * batch, list = (products + LIST - 1) / LIST * LIST;
     if (!handle.open()) return;
-    if (n > 1 && table) {
-      const void *const *a = table + products;
-      void *const *c = (void *const *)(const void *)(table + 2 * products);
+    std::vector<const void *> now;
+    if (!table) pointers(all, n, &now);
+    if (!now.empty()) table = handle.place(now);
+    if (table && by_pointers(all, n)) {
+      const void *const *a = table + list;
+      void *const *c = (void *const *)(const void *)(table + 2 * list);
       failed(cublasGemmBatchedEx(handle.cublas, tb, ta, N, M, K, &one, table, CUDA_R_32F, of[0].ld, a, CUDA_R_32F, of[1].ld,
                                  &beta, c, CUDA_R_32F, of[2].ld, products, mode, CUBLAS_GEMM_DEFAULT), "products of matrices");
       return;

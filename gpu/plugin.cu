@@ -2,9 +2,7 @@
 ** Compiled by nvcc into libmneme_cuda.so, and by g++ under emu.h into libmneme_emu.so.  Kernels need
 ** no list: each file exports its own mn_kernel_X.
 ** What the engine holds is managed memory, which both sides may touch in turn; scratch, which the
-** host never sees, is the device's alone.  A stretch is reserved as long as the device's free memory
-** and costs nothing before it is claimed.  Managed memory would spill into the host's when the
-** device is full and make everything slow, so that is refused. */
+** host never sees, is the device's alone. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string>
@@ -32,13 +30,18 @@ static int open_device() {
   /* Ranks on one machine take its GPUs in turn (Open MPI says which of them this is). */
   const char *neighbour = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
   if (mn_ranks() > 1 && neighbour && check(cudaSetDevice(atoi(neighbour) % n), "taking a GPU")) return -1;
-  int card = 0, major = 0, minor = 0;
+  int card = 0, major = 0, minor = 0, shares = 0;
   if (check(cudaGetDevice(&card), "looking for a GPU")) return -1;
   if (check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, card), "looking at the GPU")) return -1;
   if (check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, card), "looking at the GPU")) return -1;
-  if (10 * major + minor >= CU_OLDEST) return 0;
-  snprintf(last_error, sizeof last_error, "a GPU of compute capability %d.%d, expected %d.%d or newer", major, minor,
-           CU_OLDEST / 10, CU_OLDEST % 10);
+  if (check(cudaDeviceGetAttribute(&shares, cudaDevAttrConcurrentManagedAccess, card), "looking at the GPU")) return -1;
+  if (10 * major + minor < CU_OLDEST) {
+    snprintf(last_error, sizeof last_error, "a GPU of compute capability %d.%d, expected %d.%d or newer", major, minor,
+             CU_OLDEST / 10, CU_OLDEST % 10);
+    return -1;
+  }
+  if (shares) return 0;
+  snprintf(last_error, sizeof last_error, "a GPU that does not share managed memory with the host while it works (as under WSL)");
   return -1;
 }
 
@@ -55,23 +58,18 @@ static double free_bytes() {
   return check(cudaMemGetInfo(&unused, &all), "asking for free memory") ? 0 : (double)unused;
 }
 
-static void *managed(size_t bytes) {
-  void *p = NULL;
-  return check(cudaMallocManaged(&p, bytes), "memory") ? NULL : p;
+/* What is managed spills into the host's memory when the device's is full, and makes everything slow; a stretch of which
+** nobody has used a page yet is not full either.  So there is never more of it than the device has, and all of it is there. */
+static size_t on_its_way;                            /* bytes that are perhaps not among those in use yet */
+
+static bool fits(size_t bytes) {
+  if ((double)bytes <= free_bytes() - (double)on_its_way) return true;
+  if (check(cudaStreamSynchronize(MN_STREAM), "memory")) return false;
+  on_its_way = 0;
+  return (double)bytes <= free_bytes();
 }
 
-static void *reserve(size_t *bytes) {
-  const size_t page = 2 << 20;
-  for (size_t size = (size_t)free_bytes() / page * page; size >= page; size = size / 2 / page * page) {
-    void *p = managed(size);
-    *bytes = size;
-    if (p) return p;                                 /* else a smaller stretch may do */
-  }
-  return NULL;
-}
-
-static int claim(void *p, size_t bytes) {
-  if ((double)bytes > free_bytes()) return -1;
+static int to_device(void *p, size_t bytes) {
   cudaMemLocation here = {};
   here.type = cudaMemLocationTypeDevice;
   if (check(cudaGetDevice(&here.id), "asking for the device")) return -1;
@@ -80,6 +78,31 @@ static int claim(void *p, size_t bytes) {
 #else
   return check(cudaMemPrefetchAsync(p, bytes, here.id, MN_STREAM), "memory");
 #endif
+}
+
+static void *managed(size_t bytes) {
+  void *p = NULL;
+  if (in_graph("taking memory")) return NULL;
+  if (!fits(bytes)) {
+    snprintf(last_error, sizeof last_error, "memory: out of memory");
+    return NULL;
+  }
+  if (check(cudaMallocManaged(&p, bytes), "memory")) return NULL;
+  on_its_way += bytes;
+  if (!to_device(p, bytes)) return p;
+  cudaFree(p);
+  return NULL;
+}
+
+/* A quarter more than there is: few stretches, and little of the last that nobody uses.  If that is too much, what is needed. */
+static void *reserve(size_t had, size_t *bytes) {
+  const size_t page = 2 << 20, need = (*bytes + page - 1) / page * page;
+  for (size_t size : { cu_max(need, had / 4 / page * page), need }) {
+    void *p = managed(size);
+    *bytes = size;
+    if (p) return p;
+  }
+  return NULL;
 }
 
 static void *alloc(size_t bytes) {
@@ -166,7 +189,7 @@ static int add(float *to, const float *from, long n) {
 
 /* ---- graphs ---- */
 
-static void capture() { cu_graph_begin(); }
+static void capture(uint64_t name) { cu_graph_begin(name); }
 static void *captured() { return cu_graph_end(); }
 static void launch(void *graph) { cu_graph_launch((cu_graph *)graph); }
 static void forget(void *graph) { cu_graph_free((cu_graph *)graph); }
@@ -181,7 +204,7 @@ extern "C" {
 extern mn_device mn_plugin;
 mn_device mn_plugin = {
   NAME, sizeof(mn_call), NULL,
-  open_device, free_bytes, reserve, give_back, claim, zeros, alloc, free_memory,
+  open_device, free_bytes, reserve, give_back, zeros, alloc, free_memory,
   copy_in, copy_out, copy, zero, add, wait, turn, capture, captured, launch, forget, error,
 };
 }

@@ -166,8 +166,9 @@ static void mean_by_nccl(mn_call *const *calls, int n) {
 
 void cu_ranks_sum(mn_ctx *mn, int which, double *at, int n) {
   if (!by_nccl()) return host_call(host_sum, { at, (double)n, false });
-  double *all = (double *)mn_scratch(mn, which, 2L * n * mn_ranks());
-  gather(at, all, n);
+  double *all = (double *)mn_scratch(mn, which, 2L * n * (mn_ranks() + 1)), *mine = all + (long)n * mn_ranks();
+  cu_copy((float *)mine, (const float *)at, 2L * n);             /* NCCL sends memory that is the device's alone */
+  gather(mine, all, n);
   CU_LAUNCH(sum_of, cu_blocks(n), CU_THREADS, 0, (const double *)all, at, n, mn_ranks());
 }
 

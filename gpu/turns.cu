@@ -11,7 +11,10 @@
 
 typedef std::vector<std::unique_ptr<cu_piece>> Works;
 
-struct cu_graph { Works works; };
+struct cu_graph {
+  uint64_t name;                       /* graphs of several seeds that have one name are launched together */
+  Works works;
+};
 
 namespace {
 
@@ -25,6 +28,7 @@ struct Turns {
   int seed = 0;                        /* whose turn it is */
   bool several = false;
   Works put_off[CU_SEEDS];
+  int at_work = 1;                     /* seeds that have put work off which is being done */
   cu_graph *graph = NULL;              /* that is being made */
   std::map<std::vector<cu_graph *>, Joined> joined;
   std::vector<int> doing = { 0 };      /* the seeds whose work is being done, who fail together */
@@ -37,24 +41,52 @@ struct Group {
   std::vector<int> of;                 /* the list that each is from */
 };
 
-/* Lists of work as one list of groups, in which each keeps its order.  Where they differ the longest goes ahead. */
+/* What is left of a list of work. */
+struct Rest {
+  const Works *all;
+  size_t at = 0;
+  size_t size() const { return all->size() - at; }
+  const cu_piece &operator[](size_t i) const { return *(*all)[at + i]; }
+  /* How far off a piece like w is; AHEAD: not near. */
+  static constexpr size_t AHEAD = 64;
+  size_t until(const cu_piece &w) const {
+    const size_t n = std::min(size(), AHEAD);
+    for (size_t i = 0; i < n; i++) if ((*this)[i].like(w)) return i;
+    return AHEAD;
+  }
+};
+
+/* Whose piece comes next.  Where seeds differ, as where one has cut an episode off, that one goes ahead which soonest has
+** what another has now: then they go on together.  Of equals the one with most left; SIZE_MAX: nobody has any. */
+size_t who_goes(const std::vector<Rest> &rests) {
+  size_t ahead = SIZE_MAX, least = SIZE_MAX;
+  for (size_t k = 0; k < rests.size(); k++) {
+    size_t soonest = Rest::AHEAD;
+    if (!rests[k].size()) continue;
+    for (const Rest &other : rests)
+      if (other.size() && !rests[k][0].like(other[0]) && &other != &rests[k]) soonest = std::min(soonest, rests[k].until(other[0]));
+    if (ahead == SIZE_MAX || soonest < least || (soonest == least && rests[k].size() > rests[ahead].size())) ahead = k, least = soonest;
+  }
+  return ahead;
+}
+
+/* Lists of work as one list of groups, in which each keeps its order. */
 std::vector<Group> together(const std::vector<const Works *> &lists) {
   std::vector<Group> groups;
-  std::vector<size_t> at(lists.size());
-  for (;;) {
-    size_t ahead = 0, most = 0;
-    for (size_t k = 0; k < lists.size(); k++)
-      if (lists[k]->size() - at[k] > most) most = lists[k]->size() - at[ahead = k];
-    if (!most) return groups;
-    const cu_piece &first = *(*lists[ahead])[at[ahead]];
+  std::vector<Rest> rests;
+  for (const Works *w : lists) rests.push_back({ w });
+  for (size_t ahead; (ahead = who_goes(rests)) != SIZE_MAX;) {
+    const cu_piece &first = rests[ahead][0];
     Group g;
-    for (size_t k = 0; k < lists.size(); k++) {
-      if (k != ahead && (at[k] == lists[k]->size() || !first.like(*(*lists[k])[at[k]]))) continue;
-      g.all.push_back((*lists[k])[at[k]++].get());
+    for (size_t k = 0; k < rests.size(); k++) {
+      Rest &mine = rests[k];
+      if (k != ahead && (!mine.size() || !first.like(mine[0]))) continue;
+      g.all.push_back((*mine.all)[mine.at++].get());
       g.of.push_back((int)k);
     }
     groups.push_back(std::move(g));
   }
+  return groups;
 }
 
 void undo(const Joined &j) {
@@ -91,10 +123,15 @@ struct Replay : cu_piece {
   Replay(cu_graph *g) : graph(g) {}
   bool like(const cu_piece &w) const override {
     const auto *o = dynamic_cast<const Replay *>(&w);
-    return o && o->graph->works.size() == graph->works.size();
+    return o && o->graph->name == graph->name && o->graph->works.size() == graph->works.size();
   }
+  /* Only graphs of all seeds become one: there are as many of those as graphs of a seed, of some seeds any number. */
   void run(cu_piece *const *all, int n, const void *const *) override {
     std::vector<cu_graph *> graphs;
+    if (n > 1 && n < turns.at_work) {
+      for (int i = 0; i < n; i++) run(all + i, 1, NULL);
+      return;
+    }
     for (int i = 0; i < n; i++) graphs.push_back(static_cast<Replay *>(all[i])->graph);
     auto found = turns.joined.find(graphs);
     if (found == turns.joined.end()) {
@@ -148,6 +185,7 @@ void cu_catch_up() {
     turns.put_off[k].clear();
   }
   for (const Works &w : work) lists.push_back(&w);
+  turns.at_work = (int)lists.size();
   for (const Group &g : together(lists)) {
     turns.doing.clear();
     for (int k : g.of) turns.doing.push_back(seeds[(size_t)k]);
@@ -160,7 +198,7 @@ void cu_catch_up() {
 /* ---- graphs ---- */
 
 bool cu_in_graph() { return turns.graph; }
-void cu_graph_begin() { turns.graph = new cu_graph; }
+void cu_graph_begin(uint64_t name) { turns.graph = new cu_graph{ name, {} }; }
 cu_graph *cu_graph_end() { return std::exchange(turns.graph, nullptr); }
 void cu_graph_launch(cu_graph *g) { cu_do(Replay(g)); }
 

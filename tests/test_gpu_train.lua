@@ -128,6 +128,12 @@ t.test("gpu: one that is too old says what it is and what was expected", functio
   t.ok(said:find("device=emu: a GPU of compute capability 7.5, expected 8.0 or newer", 1, true), said)
 end)
 
+t.test("gpu: one whose memory the host may not touch while it works is refused", function()
+  local said, status = shell.run(dir, ("EMU_APART=1 '%s' run train.lua run=none device=emu"):format(shell.program))
+  t.eq(status, 2, said)
+  t.ok(said:find("device=emu: a GPU that does not share managed memory with the host while it works", 1, true), said)
+end)
+
 t.test("gpu: an unknown precision, and one that the CPU has not, are errors", function()
   local said, status = mneme "run train.lua run=none precision=fp8"
   t.ok(status == 2 and said:find "fp32, tf32", said)

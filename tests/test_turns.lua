@@ -9,10 +9,10 @@ local dir = shell.folder()
 files.write(dir .. "/train.lua", { [[
 local ffi, mn = require "ffi", require "mneme"
 local cfg = mn.config { core = { "gru", d_model = 6 }, learner = "a2c", num_envs = 3, num_steps = 6, hidden = 5, corridor = 3,
-  lr = 1e-3, steps = 72, wrong = 0, wild = 0 }
+  lr = 1e-3, steps = 72, wrong = 0, wild = 0, limit = 1000 }
 assert(cfg.seed ~= cfg.wrong, "a seed that the script minds")
 if cfg.seed == cfg.wild then cfg.lr, cfg.max_norm = 1e30, 0 end
-local task = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed })
+local task = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed, time_limit = cfg.limit })
 mn.manual_seed(cfg.seed)
 local agent = mn.agent { task = task, core = mn.core(cfg.core), hidden = cfg.hidden }
 mn[cfg.learner](cfg, task, agent):train()
@@ -93,6 +93,23 @@ t.test("an emulated GPU does what three seeds ask for in as many launches as wha
     local one, three = of_four_updates(1), of_four_updates(3)
     t.ok(one > 100 and three < 1.1 * one, ("%s: one seed takes %d, three take %d"):format(learner, one, three))
   end
+end)
+
+t.test("seeds whose time limits cut episodes off at other rows have the rows in common", function()
+  if not files.is_file(engine.build .. "/libmneme_emu.so") then t.skip "there is no emulated device" end
+  local n = 0
+  local function of_eight_updates(seeds, limit)
+    local most = {}
+    for i, steps in ipairs { 384, 768 } do
+      n = n + 1
+      for launches in fine(("train.lua device=emu num_envs=4 num_steps=12 seeds=%d limit=%d steps=%d run=cut%d"):format(seeds, limit, steps, n))
+        :gmatch "launches: (%d+)" do most[i] = math.max(most[i] or 0, tonumber(launches)) end
+    end
+    return most[2] - most[1]
+  end
+  local uncut, one, three = of_eight_updates(1, 1000), of_eight_updates(1, 7), of_eight_updates(3, 7)
+  local cuts = one - uncut           -- what one seed's cost: three have three times as many
+  t.ok(cuts > 100 and three < uncut + 3.3 * cuts, ("one takes %d, with cuts %d, three with cuts %d"):format(uncut, one, three))
 end)
 
 t.test("what goes wrong with one seed is said, and the others go on", function()

@@ -121,8 +121,9 @@ function ranks.whole(items)
     list[i] = item
     if item.copies then
       local rows, bytes = layout(item)
-      local parts = ffi.new("char[?]", rows * bytes * ranks.size)
-      check(C.mn_ranks_gather(engine.ctx, item[2]:data(), parts, rows * bytes, false))
+      local mine, parts = ffi.new("char[?]", rows * bytes), ffi.new("char[?]", rows * bytes * ranks.size)
+      ffi.copy(mine, item[2]:data(), rows * bytes)         -- MPI sends memory that is the host's alone
+      check(C.mn_ranks_gather(engine.ctx, mine, parts, rows * bytes, false))
       local whole = require("mneme.tensor").new { shape = ranks.shape(item), dtype = item[2]:dtype() }
       for r = 0, ranks.size - 1 do
         C.mn_copy_column(whole:data(), ranks.size, r, parts + r * rows * bytes, 1, 0, rows, bytes)

@@ -1,6 +1,7 @@
 -- run.lua -- a run is a folder: config.json, metrics.jsonl, TensorBoard events, checkpoints.
 -- Files appear whole or not at all, so kill -9 at any moment loses at most the steps since the last
 -- checkpoint.  A checkpoint holds no clock, path or host: equal runs give equal files.
+local ffi = require "ffi"
 local engine = require "mneme.engine"
 local config = require "mneme.config"
 local errors = require "mneme.errors"
@@ -33,7 +34,7 @@ local function plain(folder) return (folder:gsub("(.)/+$", "%1")) end
 
 ---What config.json of a run folder holds; an error where there is none, or a damaged one.
 ---@param folder string
----@return table { config = settings, script, env, seed, commit, host, device, threads }
+---@return table { config = settings, script, env, seed, commit, program, host, device, threads }
 function run.read_info(folder)
   folder = plain(folder)
   local path = folder .. "/config.json"
@@ -44,7 +45,7 @@ function run.read_info(folder)
   if type(info) ~= "table" or type(info.config) ~= "table" then
     errors.fail(path .. ": damaged: it has no config")
   end
-  for _, key in ipairs { "script", "env", "commit", "host", "device" } do
+  for _, key in ipairs { "script", "env", "commit", "program", "host", "device" } do
     local value = info[key]
     if value ~= nil and type(value) ~= "string" then
       errors.fail(("%s: damaged: %s is %s, expected a text"):format(path, key, values.show(value)))
@@ -60,7 +61,11 @@ local function command(line)
   return text ~= "" and text or nil
 end
 
--- The commit of the folder that we are in, "-dirty" if files differ from it; nil outside of git.
+-- The commit of the program, and that of the folder that we are in, each "-dirty" if files differ from it; nil: unknown.
+local function program()
+  local id = ffi.string(C.mn_commit())
+  return id ~= "" and id or nil
+end
 local function commit()
   local id = command "git rev-parse HEAD"
   return id and id .. (command "git status --porcelain --untracked-files=no" and "-dirty" or "")
@@ -68,9 +73,10 @@ end
 
 local made_at
 
----The commit and the host of everything that this process does: { commit, host }; asked for once.
+---The host of everything that this process does, and the commit: that of the folder that we are in, where scripts are worked
+---on, or else the program's, which is `program`: { commit, program, host }; asked for once.
 function run.made_at()
-  made_at = made_at or { commit = commit(), host = command "uname -n" }
+  made_at = made_at or { commit = commit() or program(), program = program(), host = command "uname -n" }
   return made_at
 end
 
@@ -88,7 +94,7 @@ local function write_info(folder, cfg, about)
   for key, value in pairs(settings_of(cfg)) do settings[key] = values.to_json(value) end
   local info = { mneme = version, config = settings, script = config.meta(cfg).script, seed = cfg.seed,
     device = cfg.device, threads = C.mn_threads(engine.ctx), ranks = ranks.size > 1 and ranks.size or nil,
-    commit = run.made_at().commit, host = run.made_at().host }
+    commit = run.made_at().commit, program = run.made_at().program, host = run.made_at().host }
   for key, value in pairs(about) do info[key] = value end
   files.write(folder .. "/config.json", { json.encode(info, "  ") .. "\n" })
 end

@@ -232,23 +232,55 @@ struct Seed {
   }
 };
 
+/* Rows, each a graph, between which seeds have more to do than others, each at another row. */
+static void in_rows() {
+  enum { ROWS = 6 };
+  cu_graph *row[SEEDS][ROWS];
+  const std::vector<float> zeros(N);
+  Device<float> at[SEEDS] = { Device<float>(zeros), Device<float>(zeros), Device<float>(zeros) };
+  for (int k = 0; k < SEEDS; k++)
+    for (int t = 0; t < ROWS; t++) {
+      cu_turn_of(k);
+      cu_graph_begin((uint64_t)t);
+      for (int i = 0; i < 2; i++) add(at[k].at, 1);
+      row[k][t] = cu_graph_end();
+    }
+  for (int round = 0; round < 3; round++) {
+    const int made = emu::gpu().graphs;
+    const std::string got = heard([&] {
+      for (int k = 0; k < SEEDS; k++) {
+        cu_turn_of(k);
+        for (int t = 0; t < ROWS; t++) {
+          cu_graph_launch(row[k][t]);
+          for (int i = 0; t == (k + round) % ROWS && i <= k; i++) cu_zero(at[k].at + 4 * i, 16);
+        }
+      }
+      cu_catch_up();
+    });
+    const long rows = (long)std::count(got.begin(), got.end(), 'd') / 4;           /* add_to add_to */
+    expect("seeds that differ between rows have rows in common, round " + std::to_string(round), rows == ROWS, got);
+    expect("and no more graphs than rows, round " + std::to_string(round), emu::gpu().graphs - made == (round ? 0 : ROWS));
+  }
+  for (auto &of : row) for (cu_graph *g : of) cu_graph_free(g);
+}
+
 static void turns_taken(mn_call *call) {
   Seed all[SEEDS] = { Seed(0), Seed(1), Seed(2) }, twins[SEEDS] = { Seed(0), Seed(1), Seed(2) };
   char why[512] = "";
   for (Seed &s : twins) s.ask(call), s.ask(call);    /* at once: there is but one seed yet */
   cudaStreamSynchronize(MN_STREAM);
   const std::string alone = "add_to\ncublas\nadd_to\n", made = "copy\n" /* of pointers */ + alone;
-  const std::string apart = "add_to\ncublas\ncublas\ncublas\nadd_to\n";
+  const std::string first = "add_to\ncopy\ncublas\nadd_to\n";
   std::string got = heard([&] {
     for (int k = SEEDS - 1; k >= 0; k--) cu_turn_of(k), all[k].ask(call);
     expect("work of several seeds is put off", all[0].y.read()[3] == 0);
     cu_catch_up();
   });
-  expect("launches of several seeds are one grid", got == apart, got);
+  expect("launches of several seeds are one grid", got == first, got);
   got = heard([&] {
     for (int k = 0; k < SEEDS; k++) {
       cu_turn_of(k);
-      cu_graph_begin();
+      cu_graph_begin(7);
       all[k].ask(call);
       all[k].graph = cu_graph_end();
       cu_graph_launch(all[k].graph);
@@ -273,6 +305,7 @@ static void turns_taken(mn_call *call) {
     cu_catch_up();
   });
   expect("two of three go together, too", got == made, got);
+  in_rows();
   for (int k = 0; k < SEEDS; k++) {
     const int n = k == 1 ? 1000 : 10;                /* more than there is */
     cu_turn_of(k);

@@ -122,7 +122,7 @@ function method.setup(out, study, runs, words)
   local function of(key) return table.concat(distinct(runs, function(r) return r.info[key] end), ", ") end
   local rows = { { words.made_with, show(info.mneme) }, { words.script, show(info.script) }, { words.words_given, show(info.settings) },
     { words.seeds_used, table.concat(list, ", ") }, { words.host, of "host" }, { words.device, of "device" }, { words.threads, of "threads" },
-    { words.commit, of "commit" } }
+    { words.commit, of "commit" }, { words.program, of "program" } }
   for _, row in ipairs(rows) do if row[2] == "" then row[2] = "–" end end
   out:table({}, rows)
 end
