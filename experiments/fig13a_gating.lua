@@ -27,7 +27,8 @@ return mn.study {
     { "bars", y = "score", x = "corridor", by = "core", title = "success at the end" },
     { "curves", y = "charts/score", by = "core", title = "success while learning" },
   },
-  references = { { "guessing", y = 0.5, of = "score", source = "two cues, even odds" } },
+  references = { { "guessing", y = 0.5, of = "score", source = "two cues, even odds" },
+    { "who knows the cue", y = 1, of = "score", source = "the task's rules" } },
   claims = {
     { id = "gate", text = "Elementwise gates succeed more often than a scalar gate.", source = "paper, figure 13a, corridor 200",
       test = { "better", metric = "score", a = { core = "elementwise" }, b = { core = "scalar" } } },

@@ -46,6 +46,7 @@ return mn.study {
     { "lines", y = "accuracy", x = "pairs", by = "core", log = "x", title = "right answers against the number of pairs" },
     { "curves", y = "eval/accuracy", by = "core", where = { pairs = "8" }, title = "while learning, 8 pairs" },
   },
+  references = { { "which values, not whose: 8 pairs", y = 0.125, of = "accuracy", source = "one of eight" } },
   claims = {
     { id = "delta", text = "Gated DeltaNet answers more often than plain linear attention.", source = "Arora et al. 2023; Yang et al. 2024",
       test = { "better", metric = "accuracy", a = { core = "gated_deltanet" }, b = { core = "linear_transformer" } } },

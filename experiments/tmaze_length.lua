@@ -27,8 +27,10 @@ return mn.study {
   figures = {
     { "lines", y = "score", x = "corridor", by = "core", title = "success against the corridor's length" },
     { "curves", y = "charts/score", by = "core", title = "success while learning, all corridors" },
+    { "profile", y = "score", by = "core", title = "share of runs above each success, all corridors" },
   },
-  references = { { "guessing", y = 0.5, of = "score", source = "two cues, even odds" } },
+  references = { { "guessing", y = 0.5, of = "score", source = "two cues, even odds" },
+    { "who knows the cue", y = 1, of = "score", source = "the task's rules" } },
   claims = {
     { id = "agalite-gtrxl", text = "AGaLiTe succeeds more often than GTrXL.", source = "paper, figure 1",
       test = { "better", metric = "score", a = { core = "agalite" }, b = { core = "gtrxl" } } },

@@ -109,6 +109,19 @@ t.test("a study: its cells without their seeds", function()
   t.ok(text:find("other seeds", 1, true), text)
 end)
 
+t.test("seeds that all differ by the same: no interval, and signs alone decide, as in a report", function()
+  local x, y = {}, {}
+  for seed = 1, 3 do
+    x[seed] = run("even" .. seed, seed, 0.25 * seed)
+    y[seed] = run("odd" .. seed, seed, 0.25 * seed - 0.125, { config = { lr = 9 } })
+  end
+  local text = compare.text { y[1], y[2], y[3], x[1], x[2], x[3] }
+  t.ok(text:find("  B - A  0.125  3 equal seeds, which all differ by this  p 0.250", 1, true), text)
+  text = compare.text { run("flat1", 1, 0.5), run("flat2", 2, 0.5),
+    run("high3", 3, 0.75, { config = { lr = 8 } }), run("high4", 4, 0.75, { config = { lr = 8 } }) }
+  t.ok(text:find "  B %- A  0%.25  other seeds%s*\n", text)
+end)
+
 t.test("what cannot be compared", function()
   local empty = run("empty", 3)
   t.raises(function() compare.text { empty } end, "has logged anything")

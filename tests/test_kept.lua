@@ -72,6 +72,25 @@ t.test("kept cells are taken, not lived again, and told as such; others are live
   t.eq(status, 0, said) t.ok(said:find "0 of the 2 cells", said) t.eq(marks(), 0)
 end)
 
+t.test("what is written of a study is about the cells in docs/results: a page with others says so", function()
+  files.make_folder(path "lab/experiments")
+  files.make_folder(path "lab/docs/results")
+  local script = write("lab/experiments/marked.lua", files.read(marked))
+  write("lab/experiments/marked.md", "## What the evidence is worth\n\nMuch.\n")
+  local function page(words)
+    local status, said = mneme(("report %s script=%s %s"):format(path "first", script, words or ""))
+    t.eq(status, 0, said)
+    return files.read(path "first/report.html"):match "This was not written about all cells of this page: ([^<]*)%. Where"
+  end
+  t.eq(page(), nil)
+  write("lab/docs/results/marked_quick.jsonl", "")
+  t.eq(page(), "2 are not those of docs/results/marked_quick.jsonl")
+  t.eq(page("keep=" .. path "lab/docs/results/marked_quick.jsonl"), nil)
+  local text = files.read(path "lab/docs/results/marked_quick.jsonl")
+  write("lab/docs/results/marked_quick.jsonl", (text:gsub('"score": ?%d+', '"score": 99', 1)))
+  t.eq(page(), "1 are not those of docs/results/marked_quick.jsonl")
+end)
+
 t.test("a file grows by the cells that are done, and keeps those it has", function()
   t.eq(mneme(("sweep %s estimate=0 jobs=2 seeds=3..3 run=%s"):format(marked, path "third")), 0)
   t.eq(kept.write(path "kept.jsonl", folder.load(path "third"), {}), 4)

@@ -201,7 +201,8 @@ local function check_rows(name, op, case, only_first)
       if C.mn_plan_run(plan, t0, math.min(t1, T)) ~= 0 then refused = ffi.string(C.mn_error(ctx)) end
       t0, t1 = t1, t1 + step
     end
-    if not refused then compare(name, ("by %d rows, then by %d,"):format(first, step), numbers(ctx, case, out), whole) end
+    local how = first > step and ("by %d rows, then row by row,"):format(first) or step > 1 and ("by %d rows"):format(step) or "row by row"
+    if not refused then compare(name, how, numbers(ctx, case, out), whole) end
   end
   cases.check(ctx, C.mn_plan_run(plan, 0, -1))
   compare(name, "run again", numbers(ctx, case, out), whole)

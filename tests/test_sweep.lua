@@ -120,6 +120,11 @@ t.test("what cannot be swept says so", function()
     local ok, problem = pcall(declares(text))
     t.ok(not ok and tostring(problem):find(what, 1, true), text .. ": " .. tostring(problem))
   end
+  local of_cores = write("of_cores.lua", 'local mn = require "mneme"\nreturn mn.study { axes = { core = { "gru", { "lstm", d_model = 4, label = "small" } } }, '
+    .. "settings = { core = { 'gru' } }, run = function() end }")
+  t.raises(function() sweep.plan({ script = of_cores }, { "core=smal" }) end, "unknown value of axis core: 'smal'; did you mean 'small'")
+  t.eq(#sweep.plan({ script = of_cores }, { "core=small,rwkv7" }).cells, 2)
+  t.raises(function() sweep.plan({ script = of_cores }, { "quick=1", "full=1" }) end, "quick=1 and full=1: expected one of them")
   declares 'claims = { { text = "", test = { "better", metric = "cpu_s", a = { core = "rwkv7" }, b = { core = "gru" } } } }'()
   t.raises(function() mn.study { title = "no run" } end, "either run")
   t.raises(function() grid.check { a = {} } end, "is no list")

@@ -186,10 +186,15 @@ local function differences(groups, name)
       if a and b then x[#x + 1], y[#y + 1] = a, b end
     end
     local how, d, low, high, p = ("%d equal seed%s"):format(#x, #x == 1 and "" or "s")
-    if #x > 0 then d, low, high, p = stats.paired_t_interval(x, y)
+    if #x > 0 then
+      local by_seed = {}
+      for k = 1, #x do by_seed[k] = x[k] - y[k] end
+      d, low, high, p = stats.t_interval(by_seed)
+      if #x > 1 and seeds.no_spread(by_seed) then low, high, p, how = nil, nil, stats.sign_test(stats.wins(x, y)), how .. ", which all differ by this" end
     else
       x, y, how = finals(g, name), finals(first, name), "other seeds"
       if #x > 0 and #y > 0 then d, low, high, p = stats.welch_interval(x, y) end
+      if low == high then low, high, p = nil, nil, nil end             -- no seed differs from another of its side
     end
     if d then rows[#rows + 1] = { g.letter .. " - " .. first.letter, with_interval(d, low, high), how,
       p and (p < 5e-4 and "p < 0.001" or ("p %.3f"):format(p)) or "" } end

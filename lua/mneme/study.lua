@@ -61,10 +61,13 @@ end
 
 -- "quick" or "full", where the words of a command line ask for one.
 local function size_of(words)
+  local asked = {}
   for _, size in ipairs { "quick", "full" } do
     local text = script.setting(words, size)
-    if text and text ~= "0" then return size end
+    if text and text ~= "0" then asked[#asked + 1] = size end
   end
+  if asked[2] then errors.usage "quick=1 and full=1: expected one of them" end
+  return asked[1]
 end
 
 -- The settings that a study of another experiment gives it, as words; quick=1 and full=1 mean the study's own.

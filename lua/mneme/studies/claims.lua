@@ -16,7 +16,7 @@ local values = require "mneme.values"
 
 local claims = {}
 local LEVEL = 0.05
-local NO_SPREAD = 1e-12            -- of the largest number: what rounding leaves
+local AT_BORDER = 1e-12            -- so near is on it: what rounding leaves
 
 -- ---- what may be claimed ----
 
@@ -167,12 +167,6 @@ local function one_sided(list)
   return mean > 0 and p / 2 or 1 - p / 2
 end
 
-local function no_spread(list)
-  local low, high = math.huge, -math.huge
-  for _, v in ipairs(list) do low, high = math.min(low, v), math.max(high, v) end
-  return high - low <= NO_SPREAD * math.max(math.abs(low), math.abs(high))
-end
-
 -- The verdict that an interval gives.
 local function verdict_of(test, border, low, high)
   local kind = test[1]
@@ -220,6 +214,7 @@ local function decide(v, test, found, range)
   if v.n == 0 then v.why = found.empty and "no_cell" or "no_seed" return end
   local list, border = quantities(test, found)
   if not list then v.why = "not_positive" return end
+  if test[1] == "better" and not test.exact and v.n > 1 then v.improvement = { stats.probability_of_improvement(found.a, found.b) } end
   local back = test[1] == "ratio" and math.exp or function(x) return x end
   local estimate, low, high, p = interval_of(test, list, border, range)
   v.estimate = back(estimate)
@@ -227,8 +222,8 @@ local function decide(v, test, found, range)
     low, high = span(list)
     v.verdict = verdict_of(test, border, low, high) == "holds" and "holds" or "fails"
   elseif v.n == 1 then v.why = "one_seed" return
-  elseif no_spread(list) then                      -- a formula would be certain, from two seeds even: signs are counted instead
-    v.p = math.abs(estimate - border) <= NO_SPREAD and test[1] ~= "equal" and 1 or stats.sign_test(v.n, 0)
+  elseif seeds.no_spread(list) then                      -- a formula would be certain, from two seeds even: signs are counted instead
+    v.p = math.abs(estimate - border) <= AT_BORDER and test[1] ~= "equal" and 1 or stats.sign_test(v.n, 0)
     if v.p < LEVEL then v.verdict = verdict_of(test, border, low, high) else v.why = "no_spread" end
   else
     v.p = p
@@ -244,7 +239,8 @@ end
 ---@param metrics table? likewise: their ranges count
 ---@return table[] verdicts { claim, verdict = "holds" | "fails" | "undecided", why = nil | "no_cell" | "no_seed" | "one_seed" |
 ---  "no_spread" | "not_positive" | "reaches_over" | "reaches_out" | "no_test", n, seeds, estimate, low, high (95 %), p,
----  holm = p corrected for all claims of the study, over = texts of what a seed's number is a mean of, missing = { name, status }[] }
+---  holm = p corrected for all claims of the study, over = texts of what a seed's number is a mean of, missing = { name, status }[],
+---  improvement = of "better": { probability that a run of a is better than one of b, low, high } }
 function claims.judge(study, list, metrics)
   local verdicts, ps, of = {}, {}, {}
   for i, claim in ipairs(list or {}) do

@@ -41,6 +41,13 @@ local function axis_of(spec, name, words)
   return { label = label, unit = (unit == "s" or unit == "%") and unit or nil, range = m.range }
 end
 
+-- A curve of charts/ is what was logged, not the mean of the last hundred episodes that its metric is.
+local function curve_axis(spec, name, words)
+  local axis = axis_of(spec, name, words)
+  if name:find "^charts/" then axis.label = words.logged:format(axis.label:match "^[^,]*") end
+  return axis
+end
+
 local function references(spec, name)
   local list, metrics = {}, find.keys(spec.metrics or {})
   for _, r in ipairs(spec.references or {}) do
@@ -183,7 +190,7 @@ function makers.curves(pick, spec, f, o)
     local curve = c:curves()[f.y]
     return curve and curve.n > 0 and curve or nil
   end
-  local fig = { kind = "curves", x = { label = o.words.steps }, y = axis_of(spec, f.y, o.words), references = references(spec, f.y) }
+  local fig = { kind = "curves", x = { label = o.words.steps }, y = curve_axis(spec, f.y, o.words), references = references(spec, f.y) }
   o.rule = "last"
   local counts
   fig.lines, counts = lines_of(pick.groups, steps, o, pick.missing)
@@ -211,6 +218,7 @@ function makers.bars(pick, spec, f, o)
       if #list > 0 then
         counts[#counts + 1] = #list
         bar.y, bar.low, bar.high = seeds.interval(list, o.statistic, o.range)
+        if bar.low == bar.high then bar.low, bar.high = nil, nil end       -- all the same: their spread is not known
       end
       fig.bars[#fig.bars + 1] = bar
     end

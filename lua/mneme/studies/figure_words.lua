@@ -16,7 +16,7 @@ words.en = {
   steps = "steps", time = "wall-clock time", processor = "processor time", memory = "memory at its highest", energy = "energy",
   time_note = "Time: steps divided by the steps a second that runs measured, in the mean of the seeds.",
   flops_note = "FLOPs: steps times what one costs the core, forward and backward; encoder, heads and acting are not counted.",
-  share_above = "share of runs above it", title = "%s by %s", seed = "seed",
+  logged = "%s, mean of the episodes since the line before", share_above = "share of runs above it", title = "%s by %s", seed = "seed",
   table = require("mneme.figures.data").english,
 }
 
@@ -35,7 +35,7 @@ words.de = {
   steps = "Schritte", time = "Wanduhrzeit", processor = "Prozessorzeit", memory = "Speicher, höchstens", energy = "Energie",
   time_note = "Zeit: Schritte geteilt durch die Schritte je Sekunde, die die Läufe maßen, im Mittel der Seeds.",
   flops_note = "FLOPs: Schritte mal dem, was einer den Kern kostet, vorwärts und rückwärts; Encoder, Köpfe und Handeln sind nicht gezählt.",
-  share_above = "Anteil der Läufe darüber", title = "%s nach %s", seed = "Seed",
+  logged = "%s, Mittel der Episoden seit der Zeile davor", share_above = "Anteil der Läufe darüber", title = "%s nach %s", seed = "Seed",
   table = { to = "bis", at = "%s bei %s", by_then = ": der letzte Wert bis dahin", interval = "Intervall", seeds = "Seeds", group = "Gruppe",
     by = "%s nach %s und %s", row = "Zeile", column = "Spalte", value = "Wert" },
 }

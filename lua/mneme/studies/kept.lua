@@ -107,6 +107,33 @@ function kept.write(path, study, names)
   return #out
 end
 
+---Files of finished cells that the repository of a study has: docs/results/NAME*.jsonl beside the folder of its script.  What
+---is written of the study is about those.
+---@param path string of the script
+---@param study table of folder.load
+---@return string[] files
+---@return integer others cells of the study that are done and not, with the same numbers, in one of these files
+function kept.written_about(path, study)
+  local folder_of, name = path:match "^(.*)/[^/]*/[^/]*$" or path:match "^[^/]+/[^/]*$" and "." or "..", path:match "([^/]*)%.lua$"
+  local found, lines, others = {}, {}, 0
+  for _, file in ipairs(name and files.list(folder_of .. "/docs/results") or {}) do
+    if file:find(name, 1, true) == 1 and file:sub(#name + 1):find "^_?[%a]*%.jsonl$" then
+      found[#found + 1] = "docs/results/" .. file
+      lines[#found] = read(folder_of .. "/docs/results/" .. file)
+    end
+  end
+  for _, c in ipairs(study.cells) do
+    local same = false
+    for _, of in ipairs(lines) do
+      local there, equal = of[c.name] and of[c.name].entry.metrics, true
+      for key, value in pairs(c.metrics or {}) do equal = equal and there and there[key] == value end
+      same = same or there and equal
+    end
+    if c.status == "done" and not same then others = others + 1 end
+  end
+  return found, others
+end
+
 -- ---- taking ----
 
 -- What a cell's settings are now and were otherwise then; settings that came since are not compared.

@@ -52,7 +52,7 @@ local function results(out, study, spec, words)
       if #list > 0 then
         local mean, low, high = seeds.interval(list, "mean", ((spec.metrics or {})[name] or {}).range)
         any, text = true, numbers.short(mean, unit)
-        if low then text = ("%s (%s … %s)"):format(text, numbers.short(low, unit), numbers.short(high, unit)) end
+        if low and low < high then text = ("%s (%s … %s)"):format(text, numbers.short(low, unit), numbers.short(high, unit)) end
         text = ("%s, %d"):format(text, #list)
       end
       rows[i][k + 1] = { text, class = "number" }
@@ -145,7 +145,7 @@ end
 ---A study as a page.
 ---@param study table of mneme.studies.folder
 ---@param source table { spec = what mn.study was given, report = what is written of it, defaults = the script's settings, flat,
----  text = the script } as known
+---  text = the script, about = files of the cells that it is written about, others = how many cells are not of those } as known
 ---@param options table? { language = "en" | "de", beside = false: the page does not lie in the study's folder }
 ---@return string html
 function report.html(study, source, options)
@@ -166,6 +166,9 @@ function report.html(study, source, options)
   }
   local function write(name)
     part(3, name)
+    if name == "discussion" and texts[name] and (source.others or 0) > 0 then
+      out:paragraphs(words.others:format(source.others, table.concat(source.about, ", ")), "warning")
+    end
     if texts[name] then out:paragraphs(texts[name]) end
     local before = #out.out
     if filled[name] then filled[name]() end
@@ -259,10 +262,13 @@ function report.main(words)
       :format(values.show(study.info.script)))
   end
   folder.add_means(study, source.spec)
+  local n = o.keep and kept.write(o.keep, study, kept.curve_names(source.spec))
+  if path then source.about, source.others = kept.written_about(path, study) end
+  if source.about and #source.about == 0 then source.others = 0 end
   local to = o.out or study.path .. "/report.html"
   files.write(to, { report.html(study, source, { language = o.language, beside = to:match "^(.*)/" == study.path }) })
   print(to)
-  if o.keep then print(("%s: %d cells"):format(o.keep, kept.write(o.keep, study, kept.curve_names(source.spec)))) end
+  if n then print(("%s: %d cells"):format(o.keep, n)) end
   return 0
 end
 

@@ -6,6 +6,7 @@ local mn_stats = require "mneme.stats"
 local seeds = {}
 local FEW = 10                 -- seeds: below, the bootstrap is too narrow (docs/statistics.md), and Student's t is used
 local POINTS = 50              -- of a curve
+local NO_SPREAD = 1e-12        -- of the largest number: what rounding leaves
 
 ---The cells of a list by seed, in the order of seeds, and those that are missing.
 ---@param cells Cell[]
@@ -43,6 +44,13 @@ end
 function seeds.within(list, range)
   for _, v in ipairs(range and list or {}) do if v < range[1] or v > range[2] then return false end end
   return range ~= nil
+end
+
+---Are numbers all the same?  Their spread is not known then, and a formula would be certain, from two seeds even.
+function seeds.no_spread(list)
+  local low, high = math.huge, -math.huge
+  for _, v in ipairs(list) do low, high = math.min(low, v), math.max(high, v) end
+  return high - low <= NO_SPREAD * math.max(math.abs(low), math.abs(high))
 end
 
 -- The mean of logarithms and its interval, taken back; nil where a number is 0 or less.

@@ -73,6 +73,19 @@ local function checked(survey, name, text)
   return { label = text, words = { name .. "=" .. text } }
 end
 
+local kinds = { core = "cores", attention = "attentions", task = "tasks" }
+
+-- A core, an attention or a task that is not there would be found by its cells alone, which stay in the study.
+local function check_name(name, axis, text)
+  local named = type(axis[1]) == "table" and axis[1][1] or axis[1]
+  local known, any, found = kinds[name] and find.names(kinds[name]) or {}, false, false
+  for _, one in ipairs(known) do any, found = any or one == named, found or one == text end
+  if not any or found then return end
+  local labels = grid.labels(name, axis)
+  for _, one in ipairs(known) do labels[#labels + 1] = one end
+  errors.unknown(("value of axis %s:"):format(name), text, labels)
+end
+
 -- Of the words of a study of another experiment, those that somebody gave, without the axes among them.
 local function given_of(survey)
   local list, left = {}, {}
@@ -93,7 +106,10 @@ function sweep.plan(o, words)
   local axes, seeds = {}, nil
   for _, name in ipairs(find.keys(spec.axes)) do
     for _, value in ipairs(narrowed[name] or {}) do
-      if value.unknown then checked(survey, name, value.label) end
+      if value.unknown then
+        check_name(name, spec.axes[name], value.label)
+        checked(survey, name, value.label)
+      end
     end
     axes[#axes + 1] = { name = name, values = narrowed[name] or grid.list(name, spec.axes[name], size) }
   end

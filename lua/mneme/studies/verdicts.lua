@@ -53,6 +53,10 @@ local function remarks(v, words)
   elseif v.why then add("%s", words.why[v.why]) end
   if v.verdict ~= "undecided" and v.p and v.p < 0.05 and v.holm >= 0.05 then add("%s", words.only_alone) end
   if v.low and v.claim.test.exact then add("%s", words.counted) end
+  if v.improvement then
+    local p, low, high = unpack(v.improvement)
+    add(words.improves, low and low < high and ("%.2f (%.2f … %.2f)"):format(p, low, high) or ("%.2f"):format(p))
+  end
   if v.over then add(words.averaged, table.concat(v.over, "; ")) end
   if #v.missing > 0 then
     local names = {}

@@ -27,9 +27,10 @@ words.en = {
     reaches_out = "the interval reaches beyond the distance that counts as equal", no_test = "no test was written" },
   only_alone = "by itself; not when corrected for all claims", counted = "counted, not drawn: no interval",
   averaged = "each seed's number is the mean over %s",
+  improves = "a run of the first is better than one of the second with probability %s",
   without = "missing: %s", more = "and %d more",
   statistics = "Intervals are Student's, over seeds; pairs of equal seeds where two sides are compared; of ratios, by their logarithms; of a number "
-    .. "that has a range, within it. "
+    .. "that has a range, within it; of the probability that a run is better (Agarwal et al. 2021), the bootstrap's. "
     .. "In brackets after p: Holm's correction for all claims together. An undecided claim is not a refuted one.",
   statuses = { done = "done", failed = "failed", open = "open", ["not swept"] = "not swept", ["no number"] = "has no such number" },
   same = "Settings that are the same in all cells; those in bold differ from the script's defaults.",
@@ -42,11 +43,12 @@ words.en = {
   resource_note = "Mean of a cell. The estimate is from a short trial before the sweep, and only there where one was made.",
   energy_note = " Energy is that of the whole processor package, whatever else ran; a dash: the machine does not tell.",
   no_energy = " The machine does not tell what energy it took.",
-  mean_note = "Mean over seeds, 95 % interval, and how many seeds.",
+  mean_note = "Mean over seeds, 95 % interval, and how many seeds; without an interval where one seed is there or all gave the same number.",
   cell = "cell", status = "status", note = "note", cell_note = "Each cell is the folder of a run: settings, log, checkpoints.",
   taken = "taken from %s, commit %s, host %s",
   all_taken = "Cells that were not lived in this folder but taken from a file of finished ones: %d. The table of cells says which, with their "
     .. "commits. Their curves are thinned.",
+  others = "This was not written about all cells of this page: %d are not those of %s. Where they differ, the page's numbers and figures count.",
   script_text = "The script as it is now", not_there = "%s is no longer there.",
   no_figure = "Figure %d could not be made: %s.",
   figure = { against = "against", numbers = "Numbers", save_csv = "Save as CSV", save_svg = "Save as SVG" },
@@ -78,9 +80,11 @@ words.de = {
     reaches_out = "das Intervall reicht über den Abstand hinaus, der als gleich gilt", no_test = "es wurde kein Test geschrieben" },
   only_alone = "für sich allein; nicht nach der Korrektur für alle Behauptungen", counted = "gezählt, nicht gezogen: kein Intervall",
   averaged = "die Zahl eines Seeds ist das Mittel über %s",
+  improves = "ein Lauf der ersten ist mit Wahrscheinlichkeit %s besser als einer der zweiten",
   without = "es fehlen: %s", more = "und %d weitere",
   statistics = "Intervalle nach Student, über Seeds; Paare gleicher Seeds, wo zwei Seiten verglichen werden; von Verhältnissen über ihre Logarithmen; "
-    .. "von Zahlen, die nur gewisse Werte haben können, innerhalb von diesen. "
+    .. "von Zahlen, die nur gewisse Werte haben können, innerhalb von diesen; der Wahrscheinlichkeit, dass ein Lauf besser ist (Agarwal et al. 2021), nach "
+    .. "dem Bootstrap. "
     .. "In Klammern hinter p: nach Holm für alle Behauptungen zusammen korrigiert. Unentschieden heißt nicht widerlegt.",
   statuses = { done = "fertig", failed = "gescheitert", open = "offen", ["not swept"] = "nicht vorgesehen", ["no number"] = "ohne diese Zahl" },
   same = "Einstellungen, die in allen Zellen gleich sind; fett, was von den Vorgaben des Skripts abweicht.",
@@ -93,11 +97,12 @@ words.de = {
   resource_note = "Mittel einer Zelle. Die Schätzung stammt aus einem kurzen Versuch vor dem Sweep und steht nur da, wo es einen gab.",
   energy_note = " Energie ist die des ganzen Prozessors, was immer sonst lief; ein Strich: Der Rechner verrät es nicht.",
   no_energy = " Der Rechner verrät nicht, wie viel Energie es brauchte.",
-  mean_note = "Mittel über Seeds, 95-%-Intervall, und wie viele Seeds es sind.",
+  mean_note = "Mittel über Seeds, 95-%-Intervall, und wie viele Seeds es sind; ohne Intervall, wo es einer ist oder alle dieselbe Zahl ergaben.",
   cell = "Zelle", status = "Stand", note = "Anmerkung", cell_note = "Jede Zelle ist der Ordner eines Laufs: Einstellungen, Protokoll, Checkpoints.",
   taken = "aus %s, Commit %s, Rechner %s",
   all_taken = "Zellen, die nicht in diesem Ordner liefen, sondern aus einer Datei mit fertigen stammen: %d. Die Tabelle der Zellen sagt, welche, mit "
     .. "ihren Commits. Ihre Kurven sind ausgedünnt.",
+  others = "Das wurde nicht über alle Zellen dieser Seite geschrieben: %d sind nicht die von %s. Wo sie abweichen, gelten Zahlen und Abbildungen der Seite.",
   script_text = "Das Skript, wie es jetzt ist", not_there = "%s ist nicht mehr da.",
   no_figure = "Abbildung %d war nicht zu machen: %s.",
   figure = { against = "über", numbers = "Zahlen", save_csv = "Als CSV sichern", save_svg = "Als SVG sichern" },
