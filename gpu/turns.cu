@@ -59,12 +59,17 @@ struct Rest {
 /* Whose piece comes next.  Where seeds differ, as where one has cut an episode off, that one goes ahead which soonest has
 ** what another has now: then they go on together.  Of equals the one with most left; SIZE_MAX: nobody has any. */
 size_t who_goes(const std::vector<Rest> &rests) {
+  std::vector<const Rest *> heads;     /* one of each kind that is next */
+  for (const Rest &r : rests) {
+    const auto alike = [&](const Rest *h) { return (*h)[0].like(r[0]); };
+    if (r.size() && std::none_of(heads.begin(), heads.end(), alike)) heads.push_back(&r);
+  }
   size_t ahead = SIZE_MAX, least = SIZE_MAX;
   for (size_t k = 0; k < rests.size(); k++) {
     size_t soonest = Rest::AHEAD;
     if (!rests[k].size()) continue;
-    for (const Rest &other : rests)
-      if (other.size() && !rests[k][0].like(other[0]) && &other != &rests[k]) soonest = std::min(soonest, rests[k].until(other[0]));
+    for (const Rest *h : heads)
+      if (heads.size() > 1 && h != &rests[k] && !rests[k][0].like((*h)[0])) soonest = std::min(soonest, rests[k].until((*h)[0]));
     if (ahead == SIZE_MAX || soonest < least || (soonest == least && rests[k].size() > rests[ahead].size())) ahead = k, least = soonest;
   }
   return ahead;
