@@ -152,8 +152,9 @@ t.test("Ctrl-C finishes the update, keeps a checkpoint, says how to resume, and 
     t.eq(#files.list(dir .. "/" .. folder .. "/checkpoints"), 1)
   end
   for signal, status in pairs { INT = 130, TERM = 143 } do
-    -- not before it listens: what the shell begins with & does not mind Ctrl-C
-    local said, code = sh(("%s eval run_INT episodes=1000000000 num_envs=2 & pid=$!; until grep -q 'SigCgt:.*[2367abef]$' /proc/$pid/status || ! kill -0 $pid; "
+    -- not before it listens: what the shell begins with & does not mind Ctrl-C, and is the shell at first, which listens, too
+    local said, code = sh(("%s eval run_INT episodes=1000000000 num_envs=2 & pid=$!; "
+      .. "until grep -q mneme /proc/$pid/comm && grep -q 'SigCgt:.*[2367abef]$' /proc/$pid/status || ! kill -0 $pid; "
       .. "do sleep 0.05; done; kill -%s $pid; wait $pid"):format(program, signal))
     t.eq(code, status, said)
   end
