@@ -34,10 +34,10 @@ local function parts()
   local files_ok = pcall(require, "lfs") and "found"
   local free = output "df -Pk . | tail -1":match "^%S+%s+%d+%s+%d+%s+(%d+)"
   local writable = os.execute "test -w ." == 0
-  local blas = ffi.string(C.mn_blas())
+  local blas, commit = ffi.string(C.mn_blas()), ffi.string(C.mn_commit())
   local gpu = output "nvidia-smi --query-gpu=name,memory.total --format=csv,noheader"
   return {
-    { "mneme", version .. ", " .. engine.library },
+    { "mneme", version .. ", " .. engine.library .. (commit ~= "" and ", built of " .. commit or "") },
     { "lua", jit.version .. " " .. jit.arch .. (jit.status() and "" or ", compiler off"), required = true },
     { "folders", files_ok, apt "lua-filesystem", "runs, sweeps and views", required = true },
     { "json", jansson, apt "libjansson4", "run folders, trajectories", required = true },
