@@ -40,6 +40,7 @@ typedef struct mn_record {       /* one tensor */
   bool   wants_grad, timed, lent; /* lent: grad is not the walk's to use again */
   mn_time late;                  /* by rows, made only when read: MN_LAST, MN_ASKED; else 0 */
   bool   fresh;                  /* leaf: the next gradient stores instead of adding */
+  uint32_t emptied_in;           /* leaf: version of the plan that recorded when zero_grad was called last; 0: none did */
   uint32_t needed;               /* leaf: the tape that its numbers are needed for, as ctx->tape_number */
   bool   dead;                   /* leaf: freed by its owner, kept while pinned */
   int    pins;                   /* leaf: plans and views that use it */
@@ -102,7 +103,8 @@ struct mn_plan {
   mn_record **graded;            /* leaves whose gradients its backward passes make */
   int n_graded, cap_graded;
   bool recording, profile;
-  int T;                         /* length of time of its timed tensors; 0 without any */
+  int T, other_T;                /* length of time of its timed tensors; another that some have; 0 without any */
+  bool rows_checked;             /* it can run by rows */
   int next_row;                  /* where the last run by rows ended */
   mn_graph *graph;               /* runs that came before */
   int n_graphs, cap_graphs;

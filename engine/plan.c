@@ -30,7 +30,8 @@ static void clear(mn_plan *p) {
   mn_graphs_drop(p);
   for (int i = 0; i < p->n_own; i++) mn_drop_record(p->ctx, p->own[i]);
   for (int i = 0; i < p->n_pinned; i++) mn_unpin(p->ctx, p->pinned[i]);
-  p->n_own = p->n_pinned = p->n_graded = p->n_commands = p->T = 0;
+  p->n_own = p->n_pinned = p->n_graded = p->n_commands = p->T = p->other_T = 0;
+  p->rows_checked = false;
   p->next_row = 0;
   p->late = 0;
   p->tape = (mn_tape){ 0 };
@@ -121,15 +122,33 @@ static const char *kind_name(mn_kind kind) {
   return name[kind];
 }
 
+/* The input of command i, which is made once, before all rows, that the rows make; NULL: there is none. */
+static const char *made_by_rows(const mn_plan *p, int i) {
+  const mn_call *c = p->command[i].call;
+  const mn_signature *sig = &mn_entry_of(c->op)->sig;
+  for (int j = 0; j < c->n_in; j++)
+    for (int m = 0; c->in[j].data && m < i; m++) {
+      const mn_call *before = p->command[m].call;
+      if (!mn_runs_by_rows(before) && !runs_late(before)) continue;
+      for (int k = 0; k < before->n_out; k++) if (before->out[k].data == c->in[j].data) return sig->in[j].name;
+    }
+  return NULL;
+}
+
 static int check_rows(mn_plan *p, int t0, int t1) {
   mn_ctx *mn = p->ctx;
   if (!p->T) return mn_fail(mn, "plan: none of its inputs is a sequence, so it has no rows");
   if (t0 < 0 || t1 > p->T || t0 >= t1) return mn_fail(mn, "plan: rows %d to %d of %d", t0, t1, p->T);
+  if (p->rows_checked) return 0;
+  if (p->other_T) return mn_fail(mn, "plan: sequences of %d and of %d rows, so it cannot run by rows", p->T, p->other_T);
   for (int i = 0; i < p->n_commands; i++) {
     const mn_command *k = &p->command[i];
     if (k->kind != MN_FORWARD) return mn_fail(mn, "plan: %s cannot run by rows", kind_name(k->kind));
-    if (!carries_time(k->call)) continue;
     const mn_op_entry *e = mn_entry_of(k->call->op);
+    const bool shared = k->call->n_out && k->call->out[0].data == k->call->in[0].data;         /* another shape, no copy */
+    const char *made = mn_runs_by_rows(k->call) || runs_late(k->call) || shared ? NULL : made_by_rows(p, i);
+    if (made) return mn_fail(mn, "plan: %s of %s is what its rows leave in the end, so the plan cannot run by rows", made, e->name);
+    if (!carries_time(k->call)) continue;
     bool once = k->call->time == MN_FIRST || made_when_read(k->call), whole = k->call->time == MN_WHOLE;
     for (int j = 0; once && j < k->call->n_in; j++)
       whole |= k->call->in[j].data && k->call->in[j].timed && e->sig.in[j].axis[0] != e->sig.in[0].axis[0];
@@ -143,6 +162,7 @@ static int check_rows(mn_plan *p, int t0, int t1) {
         return mn_fail(mn, "plan: %s of %s is not a sequence (mn.sequence), so the plan cannot run by rows", e->sig.in[j].name, e->name);
     }
   }
+  p->rows_checked = true;
   return 0;
 }
 
@@ -212,8 +232,10 @@ static int run_by_rows(mn_plan *p, int t0, int t1) {
   if ((t0 == 0 || t1 > p->T || t0 >= t1 || t0 < 0) && check_rows(p, t0, t1)) return -1;
   if (t0 && t0 != p->next_row)
     return mn_fail(p->ctx, "plan: rows from %d, expected from 0 or from %d, where the last run ended", t0, p->next_row);
-  p->next_row = t1;
+  p->next_row = 0;
+  p->late = 0;
   if (mn_graphs_run(p, t0, t1, rows)) return -1;
+  p->next_row = t1;
   p->late = 1u << MN_LAST | 1u << MN_ASKED;
   return 0;
 }
@@ -259,6 +281,7 @@ int mn_plan_run(mn_plan *p, int t0, int t1) {
   if (mn_check_links(mn, &p->tape)) return -1;
   if (t1 >= 0) return run_by_rows(p, t0, t1);
   p->late = 0;
+  p->next_row = 0;                               /* what rows went on from is no longer there */
   for (int i = 0; i < p->n_graded; i++)          /* as asked for by zero_grad since the last run */
     if (mn_settle_grad(mn, p->graded[i])) return -1;
   return mn_graphs_run(p, 0, -1, everything);

@@ -145,9 +145,10 @@ void mn_sm_mix(const mn_softmax *s, const mn_sm_work *w, const mn_sm_block *k, i
   int width = mn_round32(size);
   for (int i = 0; i < k->n; i += SM_GROUP) {
     int end = i + SM_GROUP < k->n ? i + SM_GROUP : k->n;
-    int columns = places ? s->E - k->e0 : mn_sm_to(s, w, k, end - 1);
+    const int from = places ? 0 : mn_sm_from(s, w, k, i);          /* what no row of the group sees may hold any numbers */
+    const int columns = (places ? s->E - k->e0 : mn_sm_to(s, w, k, end - 1)) - from;
     for (int p = 0; p < width; p += MN_PANEL)
-      mn_panels_rows(i, end, MN_PANEL, columns, rows, ld, false, panels + p * depth, out + p, width, false);
+      mn_panels_rows(i, end, MN_PANEL, columns, rows + from, ld, false, panels + p * depth + (long)from * MN_PANEL, out + p, width, false);
   }
 }
 

@@ -32,6 +32,7 @@ int mn_use(mn_ctx *mn, mn_record *r, const char *op, const char *arg) {
   mn_plan *p = mn->recording;
   if (r->slot >= 0 && p)
     return mn_fail(mn, "%s: %s was computed outside the plan; hand it in as an argument, or mn.keep() it", op, arg);
+  if (p && r->timed && r->plan && r->plan != p && p->T && p->T != r->shape[0]) p->other_T = r->shape[0];
   if (r->plan && r->plan != p) {
     if (r->late && mn_plan_finish(r->plan, r->late)) return -1;
     mn_tape *t = mn_current_tape(mn);
@@ -135,6 +136,14 @@ static int make_outputs(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_record 
   return 0;
 }
 
+/* A replay must know whose gradients it makes or reads. */
+static int note_leaf(mn_plan *p, mn_record *leaf) {
+  for (int i = p->n_graded; i-- > 0; ) if (p->graded[i] == leaf) return 0;
+  if (mn_grow(p->ctx, &p->graded, &p->cap_graded, p->n_graded + 1, sizeof *p->graded)) return -1;
+  p->graded[p->n_graded++] = leaf;
+  return 0;
+}
+
 /* An op off the tape works on leaves in place, their gradients included. */
 static int lend_gradients(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_record **in) {
   for (int i = 0; i < c->n_in; i++) {
@@ -142,6 +151,7 @@ static int lend_gradients(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_recor
     if (in[i]->slot >= 0) return mn_fail(mn, "%s: %s was computed; %s acts on leaves", e->name, e->sig.in[i].name, e->name);
     mn_record *leaf = in[i]->of ? in[i]->of : in[i];
     if (!in[i]->grad || in[i]->plan) continue;
+    if (mn->recording && note_leaf(mn->recording, leaf)) return -1;
     if (mn_settle_grad(mn, leaf)) return -1;
     c->in[i].grad = in[i]->grad;
   }
@@ -262,14 +272,6 @@ static int alias_backward(mn_ctx *mn, mn_node *node) {
   return 0;
 }
 
-/* A replay must know whose gradients it makes. */
-static int note_leaf(mn_plan *p, mn_record *leaf) {
-  for (int i = p->n_graded; i-- > 0; ) if (p->graded[i] == leaf) return 0;
-  if (mn_grow(p->ctx, &p->graded, &p->cap_graded, p->n_graded + 1, sizeof *p->graded)) return -1;
-  p->graded[p->n_graded++] = leaf;
-  return 0;
-}
-
 /* One node: lend its gradients, run, add what was not the first, give its outputs' gradients back. */
 static int node_backward(mn_ctx *mn, mn_node *node) {
   mn_memory *m = mn_current_memory(mn);
@@ -286,8 +288,12 @@ static int node_backward(mn_ctx *mn, mn_node *node) {
     b.in[i].grad = NULL;
     if (!r || !r->wants_grad || r->dtype != MN_F32) continue;
     any = true;
-    bool leaf = r->slot < 0 && !r->plan, first = leaf ? r->fresh : !r->grad;
-    if (leaf && mn->recording && note_leaf(mn->recording, r)) return -1;
+    const bool leaf = r->slot < 0 && !r->plan;
+    if (leaf && mn->recording) {                   /* replays store only what this plan empties itself, and else add */
+      if (note_leaf(mn->recording, r)) return -1;
+      if (r->emptied_in != mn->recording->version && mn_settle_grad(mn, r)) return -1;
+    }
+    const bool first = leaf ? r->fresh : !r->grad;
     if (first) {
       if (!leaf && !(r->grad = pool_take(mn, m, r->n))) return -1;
       r->fresh = false;

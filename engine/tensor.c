@@ -133,7 +133,7 @@ bool mn_tensor_wants_grad(mn_ctx *mn, const mn_tensor *t) {
 int mn_zero_grad(mn_ctx *mn, const mn_tensor *t) {
   mn_record *r = mn_find(mn, t, "zero_grad", "the tensor");
   if (!r) return -1;
-  if (!r->of) r->fresh = true;
+  if (!r->of) r->fresh = true, r->emptied_in = mn->recording ? mn->recording->version : 0;
   else if (r->grad && !r->of->fresh) return mn_did(mn, mn->device->zero(r->grad, (size_t)r->n * sizeof(float)));
   return 0;
 }
