@@ -106,7 +106,10 @@ for _, case in ipairs(rig.cases()) do
 
   t.test(case.name .. ": probes held at their own values change no bit, at other values the memory or the output", function()
     local a, b = walking(case.settings, 2), walking(case.settings, 2)
-    local names = require("mneme.find").keys(a.probes)
+    local names = {}
+    for _, name in ipairs(require("mneme.find").keys(a.probes)) do             -- others tell of the newest row alone
+      if a.probes[name]:shape()[1] == a.rows then names[#names + 1] = name end
+    end
     b:hold(names)
     local n = a.task.action_space.n * 2
     for _ = 1, 3 do

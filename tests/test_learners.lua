@@ -383,7 +383,7 @@ t.test("a player clears memories as the learner did", function()
     local p = player.new(task, mn.agent { task = task, core = "gru" }, { memory = memory })
     local text = ""
     for row = 0, steps do
-      text = text .. p.resets:data()[row * 2]
+      text = text .. p.resets:data()[p.row * 2]
       p:think()
       p:step()
     end
@@ -403,10 +403,34 @@ t.test("a player acts as the learner did", function()
   local p = player.new(task, l.agent, { seed = 4, memory = l:describe().memory })
   for row = 0, 39 do
     p:think()
-    for b = 0, 2 do t.eq(p.actions:data()[row * 3 + b], l.played:data()[row * 3 + b], ("row %d, copy %d"):format(row, b)) end
+    for b = 0, 2 do t.eq(p.actions:data()[p.row * 3 + b], l.played:data()[row * 3 + b], ("row %d, copy %d"):format(row, b)) end
     p:step()
   end
 end)
+
+-- A core whose window or segments lie where a call begins sees what it saw in training.
+for _, core in ipairs { { "gtrxl", memory = 3 }, { "rmt", segment = 48 }, { "rmt" }, { "gru" } } do
+  for name, pieces in pairs { whole = {}, ["in pieces"] = { horizon = 30 } } do
+    t.test(("a player values what the learner valued, beyond 64 steps, %s: %s"):format(name, core[1]), function()
+      local settings = { num_steps = 80, context = 0, seed = 4, lr = 0, horizon = pieces.horizon }
+      local config = { core[1], n_layers = 1, d_model = 8, d_head = 4, n_heads = 2, d_ffn = 8, memory = core.memory, segment = core.segment }
+      if core[1] == "gru" then config = { "gru", d_model = 8 } end
+      local l = rig.learner(mn.a2c, config, settings)
+      local task = mn.env("tmaze", { corridor = 4, num_envs = 3, seed = 4, time_limit = 11 })
+      local p, worst = player.new(task, l.agent, { seed = 4, memory = l:describe().memory }), 0
+      for _ = 1, 2 do
+        l:rollout()
+        for row = 0, 79 do
+          p:think()
+          local mine, of_learner = p.values:data() + p.row * 3, l.row.value[row]
+          for b = 0, 2 do worst = math.max(worst, math.abs(mine[b] - of_learner[b])) end
+          p:step()
+        end
+      end
+      t.ok(worst < 1e-5, ("values differ by up to %g"):format(worst))
+    end)
+  end
+end
 
 t.test("the defaults are listed once", function()
   for key in pairs(actor.defaults) do

@@ -17,11 +17,12 @@ local player = {}
 local Player = {}
 Player.__index = Player
 
-local ROWS = 64      -- steps between two packings of the weights: the plan's rows, used in turn
+local ROWS = 64      -- steps between two packings of the weights, where no learner says: the plan's rows, used in turn
 
--- What the agent lets be seen of its insides: kept; and where it is held (see hold), replaced as its mask says.
+-- What the agent lets be seen of its insides: kept; and where it is held (see hold), replaced as its mask says.  What tells
+-- of the newest row alone follows from what was done, and cannot be held.
 local function probe(self, name, t)
-  local held = self.held[name]
+  local held = t:shape()[1] == self.rows and self.held[name]
   if held then
     if not held.mask then
       local shape = t:shape()
@@ -34,7 +35,7 @@ local function probe(self, name, t)
   return t
 end
 
--- Acting as a plan over ROWS steps, run row by row.
+-- Acting as a plan over some steps, run row by row.
 local function act_plan(self)
   return plan(function(x, resets, state, previous)
     local logits, values, after = tensor.off_tape(self.agent, x, resets, state, function(name, t) return probe(self, name, t) end,
@@ -65,10 +66,14 @@ function player.new(task, agent, options)
   local self = setmetatable({ task = task, agent = agent, copies = B, copy = 0, probes = {}, held = {}, readers = {}, n = n,
     row = 0, greedy = options.greedy and 1 or 0, title = options.title, source = options.source, seed = options.seed or 1,
     seeded = options.seeded and B == 1 }, Player)
-  self.x = tensor.new { shape = { ROWS, B, unpack(task.observation_space.shape) }, dtype = task.observation_space.dtype, time = true }
+  -- What cores with a window or segments see depends on where a plan begins, so it begins where the learner's do.
+  self.rollout = memory.num_steps
+  self.piece = (memory.horizon or 0) > 0 and memory.horizon or memory.num_steps or ROWS
+  self.rows = math.max(2, self.piece)              -- restore() takes the last for itself
+  self.x = tensor.new { shape = { self.rows, B, unpack(task.observation_space.shape) }, dtype = task.observation_space.dtype, time = true }
   self.done = ffi.new("uint8_t[?]", B)
-  self.resets = tensor.new { shape = { ROWS, B }, dtype = "u8", time = true }
-  self.told = agent:previous_leaves(ROWS, B)
+  self.resets = tensor.new { shape = { self.rows, B }, dtype = "u8", time = true }
+  self.told = agent:previous_leaves(self.rows, B)
   self.forgetting = forgetting(B, memory.reset_on_done, memory.context)
   self.period, self.lived = memory.carry and 0 or memory.num_steps, 0
   self.clock = tensor.new { shape = { 3 }, dtype = "i32" }
@@ -165,7 +170,7 @@ end
 function Player:step()
   local task, ended, row = self.task, 0, self.row
   self.row, self.row_before, self.thought = row + 1, row, false      -- probes still hold that row
-  if self.row == ROWS then rebase(self, ROWS) end
+  if self.row == self.piece or self.rollout and (self.lived + 1) % self.rollout == 0 then rebase(self, self.row) end
   local done, actions = self.done, self.actions:data() + row * self.copies
   task:step_raw(actions, self:observations(), self.reward, self.terminated, self.truncated)
   for b = 0, self.copies - 1 do
@@ -193,7 +198,7 @@ local function memory(self, b)
   return list
 end
 
--- One copy's part of this row of the probes, [ROWS,B,...] each, or [1,B,...] where they tell of the newest row alone.
+-- One copy's part of this row of the probes, [rows,B,...] each, or [1,B,...] where they tell of the newest row alone.
 local function probes(self, b)
   local list = {}
   for name, t in pairs(self.probes) do
@@ -269,7 +274,7 @@ end
 -- Where a row of a probe is, and its bytes.
 local function row_of(self, name, row)
   local t = self.probes[name]
-  local size = t:size() / ROWS
+  local size = t:size() / self.rows
   return t:data() + row * size, 4 * size
 end
 
@@ -303,10 +308,10 @@ function Player:restore(moment)
     local was = moment.held[name]
     if was then
       tensor.keep(was.now, held)
-      ffi.copy(row_of(self, name, ROWS - 1), was.before, #was.before)
+      ffi.copy(row_of(self, name, self.rows - 1), was.before, #was.before)
     else held.mask:fill(0) end
   end
-  self.row_before = ROWS - 1
+  self.row_before = self.rows - 1
 end
 
 -- ---- where agents come from ----
