@@ -31,7 +31,7 @@ CU_KERNEL add_leaves(const Leaves &all, const Shown &own, const double *parts, f
   }
   if (block.lane) return;
   sum[0] = (float)total;
-  sum[1] = (float)(total - (double)(float)total);
+  sum[1] = isfinite((float)total) ? (float)(total - (double)(float)total) : 0.0f;
   norm[0] = (float)sqrt(total);
 }
 

@@ -382,7 +382,7 @@ t.test("a player clears memories as the learner did", function()
     local task = mn.env("tmaze", { corridor = 100, num_envs = 2, time_limit = 5 })
     local p = player.new(task, mn.agent { task = task, core = "gru" }, { memory = memory })
     local text = ""
-    for row = 0, steps do
+    for _ = 0, steps do
       text = text .. p.resets:data()[p.row * 2]
       p:think()
       p:step()

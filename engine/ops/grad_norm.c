@@ -18,7 +18,7 @@ static void forward(mn_call *c) {
     squares += (double)part;
   }
   sum[0] = (float)total;                             /* a double in two floats: high and low part */
-  sum[1] = (float)(total - (double)sum[0]);
+  sum[1] = isfinite(sum[0]) ? (float)(total - (double)sum[0]) : 0;
   norm[0] = (float)sqrt(total);
   if (own) own[0] = (float)squares;
 }

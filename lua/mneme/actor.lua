@@ -322,6 +322,7 @@ function Actor:describe()
   about.env, about.task, about.env_of_script = task.id, {}, task.world.vec == nil or nil     -- see reopen.lua
   for key, value in pairs(task.settings) do about.task[key] = value end
   about.task.num_envs = self.copies
+  about.own_limit = task.world.own_limit or nil
   about.memory = { carry = self.carry, reset_on_done = self.reset_on_done, context = self.context, horizon = self.horizon,
     num_steps = self.T }
   about.max_norm = self.max_norm
@@ -403,8 +404,8 @@ function Actor:shown()
   return self.progress
 end
 
----By what the best checkpoint is chosen: the largest of it.
-function Actor:best() return self.finished:score() end
+---By what the best checkpoint is chosen: the largest of it.  Of fewer episodes it says little: the first to end are the short ones.
+function Actor:best() return self.finished.total >= self.finished.WINDOW and self.finished:score() or nil end
 
 ---Its plans, { name, plan }: for profile=1 and the search for a NaN.
 function Actor:plans()

@@ -2,7 +2,9 @@
 --   observations -> torso -> (with the previous action and reward) -> core -> actor and critic
 local core_of = require "mneme.core"
 local errors = require "mneme.errors"
+local features = require "mneme.features"
 local find = require "mneme.find"
+local gates = require "mneme.gates"
 local nn = require "mneme.nn"
 local tensor = require "mneme.tensor"
 local torsos = require "mneme.torso"
@@ -80,7 +82,7 @@ end
 
 ---Is part of it made by the run's script alone?
 ---@param about table what describe told
-local function of_script(about) return about.torso == OWN end
+local function of_script(about) return about.torso == OWN or about.own_words ~= nil end
 
 ---Make the agent of a run again; not one that is of_script.
 ---@param about table what describe told
@@ -130,12 +132,25 @@ function Agent:previous_leaves(T, B)
   return next(leaves) and leaves
 end
 
+---Gates and feature maps of a core that the script has put into the library's tables, which only the script can do again.
+---@param config table of the core
+---@return string? "gate=mine,feature=relu"; nil: there are none
+local function own_words(config)
+  local own = {}
+  for _, of in ipairs { { "gate", gates }, { "feature", features } } do
+    local word, list, ours = config[of[1]], of[2].list, of[2].ours
+    if type(word) == "string" and list[word] ~= ours[word] then own[#own + 1] = of[1] .. "=" .. word end
+  end
+  return own[1] and table.concat(own, ",") or nil
+end
+
 ---What a run's config.json tells of it: enough for agent.remade.
 ---@return table { core = { name, config }, hidden, torso, previous, parameters }
 function Agent:describe()
   local torso = self.asked.torso
   if type(torso) == "table" and torso.call then torso = OWN end
-  return { core = { name = self.core.name, config = self.core.config }, hidden = self.hidden, parameters = self.module:count(),
+  return { core = { name = self.core.file or self.core.name, config = self.core.config },
+    own_words = own_words(self.core.config), hidden = self.hidden, parameters = self.module:count(),
     torso = torso and values.to_json(torso), previous = self.asked.previous }
 end
 
@@ -169,4 +184,4 @@ function Agent:parameters() return self.module:parameters() end
 ---@return table<string, Tensor>
 function Agent:state_dict() return self.module:state_dict() end
 
-return { new = agent, remade = remade, of_script = of_script }
+return { new = agent, remade = remade, of_script = of_script, own_words = own_words }

@@ -89,6 +89,17 @@ end
 
 local function refuse(...) errors.raise("core: " .. string.format(...), { status = 2 }) end
 
+-- An entry that a script has put into a list of the library's may say what entries of the library say.
+local function check_own(what, of, name)
+  local entry, known = of.list[name], {}
+  if entry == of.ours[name] then return end
+  errors.need(("mn.%ss.%s"):format(what, name), entry, nil, "{ doc = ..., ... }")
+  for _, ours in pairs(of.ours) do for key in pairs(ours) do known[key] = true end end
+  for key in pairs(entry) do
+    if not known[key] then errors.unknown(("key of mn.%ss.%s:"):format(what, name), tostring(key), find.keys(known)) end
+  end
+end
+
 ---Refuse a configuration that has no meaning.
 ---@param cfg table complete
 ---@param given table what the user set
@@ -103,6 +114,8 @@ function combinations.check(cfg, given, lenient)
   for _, key in ipairs { "eps", "den_clamp", "norm_eps", "feature_eps" } do
     if not (cfg[key] >= 0) then refuse("%s = %g, expected at least 0", key, cfg[key]) end
   end
+  check_own("feature", features, cfg.feature)
+  check_own("gate", gates, cfg.gate)
   local x = { cfg = cfg, feature = features.list[cfg.feature], gate = gates.list[cfg.gate], memory = combinations.memory(cfg) }
   local K = features.size(cfg)
   local problem = x.memory.refuses and x.memory.refuses(cfg, K) or not x.memory.gate and x.gate.refuses and x.gate.refuses(cfg, K)

@@ -305,7 +305,7 @@ local function new(name, config, ignore_unknown)
   local core = d.build(cfg, config or {}, ignore_unknown)
   check_built(name, core)
   recall.check(core.reads, "core " .. name)
-  core.name, core.config = name:match "([^/]+)%.lua$" or name, cfg
+  core.name, core.file, core.config = name:match "([^/]+)%.lua$" or name, name:find "%.lua$" and name or nil, cfg
   for _, key in ipairs { "start", "constants", "stops", "complexity", "claims" } do core[key] = core[key] or {} end
   for key, value in pairs(claims) do core.claims[key] = core.claims[key] or value end
   return setmetatable(core, Core)

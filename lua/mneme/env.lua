@@ -152,6 +152,7 @@ local function native_world(name, given)
   for i = 1, axes do world.shape[i] = shape[i - 1] end
   local next_name = ffi.string(C.mn_env_actions(number)):gmatch "%S+"
   for i = 1, world.n_actions do world.names[i] = next_name() or tostring(i - 1) end
+  world.own_limit = settings.time_limit == nil             -- nobody gave another
   settings.time_limit = C.mn_vec_time_limit(vec)
   local pointer = world.dtype == "u8" and "const uint8_t *" or "const float *"
   world.ended = { score = C.mn_vec_score(vec), ret = C.mn_vec_return(vec),

@@ -57,6 +57,10 @@ function eval.load(folder, settings, best)
     errors.usage(("%s was trained on a text with other tokens: its numbers stand for something else here"):format(folder),
       "evaluate on the text of the run, or train on this one")
   end
+  if about.own_words then
+    errors.usage(("%s: %s is its script's own, which is not known here"):format(folder, about.own_words),
+      "its training tells how well it does on the validation part")
+  end
   local encoder = about.core.name == reader.name and require("mneme.encoder").new(about.core.config) or nil
   -- `true`: config.json lists every key of a core, also those that its others make idle.
   local model = sequence_model.new { task = made, encoder = encoder, core = not encoder and core.new(about.core.name, about.core.config, true) or nil }

@@ -130,4 +130,8 @@ function features.whole(args)
   return args
 end
 
+-- Those of the library; a script may put others into the list, also under these names.
+features.ours = {}
+for name, entry in pairs(features.list) do features.ours[name] = entry end
+
 return features

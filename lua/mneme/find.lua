@@ -1,4 +1,5 @@
 -- find.lua -- things that are found by folder: cores, attentions, tasks, scenes, experiments; ours, then the user's.
+local lfs = require "lfs"
 local errors = require "mneme.errors"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)find%.lua$" or "./lua/mneme/"
@@ -32,11 +33,18 @@ end
 ---The path of one, or an error that lists what there is.
 function find.file(kind, name, word)
   if type(name) ~= "string" or name:find "[^%w_.-]" then errors.usage(("%s '%s' is not a name"):format(word, tostring(name))) end
+  local found = {}
   for _, folder in ipairs(folders(kind)) do
     local path = folder .. "/" .. name .. ".lua"
-    local f = io.open(path)
-    if f then f:close() return path end
+    local about = lfs.attributes(path)
+    if about and about.mode == "file" and not (found[1] and about.ino == found[1].ino and about.dev == found[1].dev) then
+      found[#found + 1] = { path = path, ino = about.ino, dev = about.dev }
+    end
   end
+  if found[2] then
+    errors.usage(("%s '%s' is there twice: %s and %s"):format(word, name, found[1].path, found[2].path), "give yours a name of its own, or its path")
+  end
+  if found[1] then return found[1].path end
   errors.unknown(word, name, find.names(kind))
 end
 

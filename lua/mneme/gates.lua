@@ -70,4 +70,8 @@ gates.list = {
   },
 }
 
+-- Those of the library; a script may put others into the list, also under these names.
+gates.ours = {}
+for name, entry in pairs(gates.list) do gates.ours[name] = entry end
+
 return gates

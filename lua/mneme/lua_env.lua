@@ -290,9 +290,12 @@ function world:step(action, obs, reward, terminated, truncated)
       errors.raise(("%s: step gave %s as the reward, expected a finite number"):format(self.what,
         type(r) == "number" and r or "a " .. type(r)))
     end
-    if score ~= nil and (type(score) ~= "number" or score ~= score) then
+    if done ~= nil and type(done) ~= "boolean" then
+      errors.raise(("%s: step gave %s for whether the episode is over, expected true, false or nil"):format(self.what, tostring(done)))
+    end
+    if score ~= nil and (type(score) ~= "number" or not (score >= 0 and score <= 1)) then
       errors.raise(("%s: step gave %s as the score, expected a number from 0 to 1, or nil"):format(self.what,
-        type(score) == "number" and "NaN" or "a " .. type(score)))
+        type(score) ~= "number" and "a " .. type(score) or score ~= score and "NaN" or tostring(score)))
     end
     self:observe(i, seen, obs, "step")
     copy.length, copy.sum = copy.length + 1, copy.sum + r
@@ -300,7 +303,7 @@ function world:step(action, obs, reward, terminated, truncated)
     truncated[i] = not done and limit > 0 and copy.length >= limit and 1 or 0
     if terminated[i] + truncated[i] > 0 then
       for k = i * size, (i + 1) * size - 1 do ended.final_obs[k] = self.last[k] end
-      ended.score[i] = math.max(0, math.min(1, score or 0))
+      ended.score[i] = score or 0
       ended.ret[i], ended.length[i] = copy.sum, copy.length
       self:start(i, obs)
     end

@@ -95,6 +95,17 @@ end
 local Module = {}
 Module.__index = Module
 
+-- What is in no list would not be trained, without a word.
+local function check_list(what, list, thing)
+  for key, entry in pairs(list) do
+    local fine = type(key) == "number" and type(entry) == "table" and type(entry[1]) == "string"
+      and (type(entry[2]) == "table" or type(entry[2]) == "cdata")
+    if not fine then
+      errors.raise(("nn.module: %s[%s] is %s, expected { name, %s }"):format(what, tostring(key), tostring(entry), thing))
+    end
+  end
+end
+
 ---A module: `leaves` own the numbers that are trained, `named` lists { name, tensor } (leaves or windows; with
 ---buffer = true: saved but not trained), `children` lists { name, module }; `call` is what m(...) does.
 ---@param m { leaves: Tensor[]?, named: table[]?, children: table[]? } anything else in it stays its own
@@ -103,6 +114,8 @@ Module.__index = Module
 function nn.module(m, call)
   errors.need("nn.module", m, nil, "{ leaves = ..., named = ..., children = ... }")
   m.leaves, m.named, m.children, m.call = m.leaves or {}, m.named or {}, m.children or {}, call
+  check_list("named", m.named, "a tensor")
+  check_list("children", m.children, "a module")
   return setmetatable(m, Module)
 end
 

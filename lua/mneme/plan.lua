@@ -61,7 +61,9 @@ local function record(self, own, ...)
   end
   self.recorded = false
   check(C.mn_plan_begin(self.handle))
+  engine.recording = true
   local function finish(ok, ...)
+    engine.recording = false
     local ended = C.mn_plan_end(self.handle)
     if not ok then error((...), 0) end
     check(ended)

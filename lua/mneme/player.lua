@@ -334,7 +334,11 @@ function player.from_run(folder, options)
   local settings = { num_envs = options.num_envs or 1, seed = options.seed or 1 }
   for key, value in pairs(options.task or {}) do settings[key] = value end
   if not about.env_of_script and not agents.of_script(about) then
-    for key, value in pairs(about.task or {}) do if settings[key] == nil then settings[key] = value end end
+    local another = false                        -- an environment's own time limit is that of its other settings, too
+    for key in pairs(options.task or {}) do another = another or key ~= "num_envs" and key ~= "seed" and key ~= "time_limit" end
+    for key, value in pairs(about.task or {}) do
+      if settings[key] == nil and not (key == "time_limit" and another and about.own_limit) then settings[key] = value end
+    end
     task = env.new(about.env, settings)
     agent = agents.remade(about, task)
   else

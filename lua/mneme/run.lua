@@ -246,6 +246,9 @@ local function new_run(cfg, about)
   if files.is_file(path .. "/config.json") then
     errors.usage(path .. " already holds a run", "resume=" .. path .. " goes on with it")
   end
+  for _, name in ipairs(files.list(path .. "/checkpoints")) do
+    if name:find "^step%-.*%.safetensors$" then errors.usage(path .. " has checkpoints of another run", "remove the folder, or run=ANOTHER") end
+  end
   files.make_folder(path .. "/checkpoints")
   lock(path)
   write_info(path, cfg, about)
@@ -255,6 +258,7 @@ end
 local function old_run(cfg)
   run.read_info(cfg.resume)
   lock(plain(cfg.resume))                -- before its checkpoints are listed: whoever trains it replaces them
+  files.make_folder(plain(cfg.resume) .. "/checkpoints")
   local self = run.load(cfg.resume)
   self.resumed = true
   self.at = newest(self, function(i, at)       -- what is damaged must not be taken for the newest again

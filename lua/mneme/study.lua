@@ -118,6 +118,27 @@ local function check_result(result)
   return result
 end
 
+-- What a study measures must be among them, or its cells would be done and have nothing to show.
+local function check_metrics(spec, result)
+  local wanted, found = find.keys(spec.metrics or {}), false
+  for _, name in ipairs(wanted) do
+    local value = result[name]
+    found = found or value ~= nil or spec.metrics[name].mean_of ~= nil
+    if value ~= nil and type(value) ~= "number" and type(value) ~= "table" then
+      errors.raise(("study: run gave %s = %s, expected a number: it is a metric"):format(name, tostring(value)))
+    end
+  end
+  for name, value in pairs(result) do
+    if type(value) == "table" and type(value.x) == "table" and type(value.y) == "table" and #value.x ~= #value.y then
+      errors.raise(("study: run gave a series %s with %d places and %d numbers"):format(tostring(name), #value.x, #value.y))
+    end
+  end
+  if wanted[1] and not found then
+    errors.raise(("study: run gave none of its metrics (%s), but %s"):format(table.concat(wanted, ", "),
+      find.keys(result)[1] and table.concat(find.keys(result), ", ") or "nothing"))
+  end
+end
+
 ---Declare a study, and live the one cell of it that the command line names (the first values of all axes that it does
 ---not name).
 ---@param spec table title, question: texts; axes = { name = { value, ..., quick = {...}, full = {...} } }, a value being a
@@ -140,6 +161,7 @@ function study.new(spec)
     if spec.of then survey.given = { unpack(config.arguments) } end
     for i, word in ipairs(all) do table.insert(config.arguments, i, word) end
   elseif config.arguments then config.arguments = filled_in(spec, config.arguments) end
+  if spec.of and script.locate(spec.of) == config.script then errors.raise("study: of = " .. tostring(spec.of) .. ", which is this study itself") end
   if spec.of then
     local result = assert(loadfile(script.locate(spec.of)))()
     for name, value in pairs(spec.measure and check_result(spec.measure(result.path)) or {}) do result[name] = value end
@@ -149,6 +171,7 @@ function study.new(spec)
   local account = resources.begin()
   local result = check_result(spec.run(cfg))
   if result.path then return result end
+  check_metrics(spec, result)
   local run = run_folder.open(cfg, { study = spec.title })        -- nothing was trained: the numbers are the run
   local numbers = {}
   for name, value in pairs(result) do if type(value) == "number" then numbers[name] = value end end

@@ -4,6 +4,7 @@
 -- task's `length`, which is both what one batch holds and how far back gradients go; how far a memory reaches within
 -- or beyond it is the core's own setting.
 local ffi = require "ffi"
+local agents = require "mneme.agent"
 local errors = require "mneme.errors"
 local held_out = require "mneme.held_out"
 local learner_keys = require "mneme.learner_keys"
@@ -120,7 +121,7 @@ function Supervised:describe()
   return { sequence_task = { name = task.name, settings = task.settings, tokens = task.tokens, classes = task.classes,
       vocabulary = task.vocabulary },
     memory = { carry = self.carry, length = task.length }, max_norm = self.max_norm,
-    core = { name = core.name, config = core.config }, parameters = self.model.module:count() }
+    core = { name = core.file or core.name, config = core.config }, own_words = agents.own_words(core.config or {}), parameters = self.model.module:count() }
 end
 
 ---One line: which model, on what.
@@ -175,8 +176,8 @@ function Supervised:shown()
   return { accuracy = self.result and self.result.accuracy, loss = self.losses.loss }
 end
 
----The best checkpoint is the one with the smallest loss on the validation part.
-function Supervised:best() return self.result and -self.result.loss end
+---The best checkpoint is the one with the smallest loss on the validation part, of those that were measured.
+function Supervised:best() return self.result and self.evaluated == self.updates * self.each and -self.result.loss or nil end
 ---Its plans, { name, plan }: for profile=1 and the search for a NaN.
 function Supervised:plans() return { { "learn", self.learn }, { "valid", self.valid.plan } } end
 ---What was not finite first: the op and its tensor.

@@ -120,6 +120,27 @@ function Task:fill(into, split, n)
   if fresh then ffi.fill(done, B, 1) end
 end
 
+-- A row of numbers that `draw` fills: by numbers alone, and nowhere else.
+ffi.cdef "typedef struct mn_task_row { int32_t n; int32_t *at; } mn_task_row;"
+local function check_at(r, t)
+  if type(t) ~= "number" or not (t >= 0 and t < r.n) or t % 1 ~= 0 then
+    errors.raise(("task: draw: token or answer %s, expected 0 to %d"):format(tostring(t), r.n - 1))
+  end
+end
+local row_of = ffi.metatype("mn_task_row", {
+  __index = function(r, t)
+    check_at(r, t)
+    return r.at[t]
+  end,
+  __newindex = function(r, t, value)
+    check_at(r, t)
+    if type(value) ~= "number" or value % 1 ~= 0 or not (value >= -2 ^ 31 and value < 2 ^ 31) then
+      errors.raise(("task: draw: token or answer %d is %s, expected a whole number"):format(t, tostring(value)))
+    end
+    r.at[t] = value
+  end,
+})
+
 ---Example `index` (from 0) of a split of a task whose examples are drawn.
 ---@param split "train"|"valid"|"test"
 ---@param index integer from 0
@@ -129,8 +150,11 @@ function Task:example(split, index)
   check_place(split, index)
   ffi.fill(self.token, 4 * self.length)
   ffi.fill(self.answer, 4 * self.length, 255)
-  self.draw(self.random:seek(self.settings.seed, split, index), self.token, self.answer)
-  return self.token, self.answer
+  self.draw(self.random:seek(self.settings.seed, split, index), row_of(self.length, self.token), row_of(self.length, self.answer))
+  for t = self.length - 1, 0, -1 do
+    if self.answer[t] >= 0 then return self.token, self.answer end
+  end
+  errors.raise(("task %s: draw asked nothing: no answer is 0 or more"):format(self.name))
 end
 
 -- ---- building ----

@@ -187,17 +187,28 @@ function Tensor:wants_grad() return C.mn_tensor_wants_grad(ctx, self) end
 ---Forget a leaf's gradient: the next one is stored, not added.
 function Tensor:zero_grad() check(C.mn_zero_grad(ctx, self)) end
 
+-- A number that Lua reads while a plan records would be the same in all replays.
+local function not_recording(what)
+  if engine.recording then
+    errors.raise(what .. ": while a plan records: every replay would go on with this number",
+      { hint = "cores, gates and feature maps are recorded: stay with tensors (mn.where, max, ...), or read outside of the plan" })
+  end
+end
+
 ---The one number it holds.
 function Tensor:item()
+  not_recording "item"
   if self:size() ~= 1 then errors.raise("item: the tensor has " .. self:size() .. " numbers, expected 1") end
   return self:data()[0]
 end
 
 ---One number, by indices that start at 1.
 function Tensor:at(...)
+  not_recording "at"
   local shape, offset = self:shape(), 0
   if select("#", ...) ~= #shape then errors.raise(("at: %d indices for %d axes"):format(select("#", ...), #shape)) end
-  for axis, i in ipairs { ... } do
+  for axis = 1, #shape do
+    local i = (select(axis, ...))
     if type(i) ~= "number" or i < 1 or i > shape[axis] or i % 1 ~= 0 then
       errors.raise(("at: index %s of axis %d, expected 1 to %d"):format(tostring(i), axis - 1, shape[axis]))
     end
@@ -208,6 +219,7 @@ end
 
 ---Its numbers as a nested list.
 function Tensor:to_table()
+  not_recording "to_table"
   local shape, p, at = self:shape(), self:data(), 0
   local function read(axis)
     if axis > #shape then at = at + 1 return p[at - 1] end

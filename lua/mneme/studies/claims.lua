@@ -37,6 +37,10 @@ local function check_test(test, axes, what)
     for _, name in ipairs(needed) do used = used or name == key end
     if test[key] ~= nil and not used then errors.raise(("%s: the test %s takes no %s"):format(what, test[1], key)) end
   end
+  for _, key in ipairs { "value", "at_least", "within" } do
+    local number = test[key]
+    if number and number - number ~= 0 then errors.raise(("%s: %s is %g, expected a finite number"):format(what, key, number)) end
+  end
   if test.at_least and test.at_least <= 0 then errors.raise(("%s: at_least is %g, expected a number above 0"):format(what, test.at_least)) end
   if test.within and test.within < 0 then errors.raise(("%s: within is %g, expected 0 or more"):format(what, test.within)) end
   for _, key in ipairs { "a", "b", "where" } do

@@ -6,6 +6,8 @@ local values = require "mneme.values"
 
 local grid = {}
 local sizes = { quick = true, full = true }
+local no_axis = { seed = "seeds = { ... } says how many", run = "each cell has a folder", resume = "each cell goes on by itself",
+  quick = "it is a size", full = "it is a size" }
 
 local function words_of(set)
   local words = {}
@@ -40,6 +42,7 @@ function grid.check(axes)
   for name, axis in pairs(axes) do
     local function refuse(what) errors.raise(("study: axis %s %s"):format(tostring(name), what)) end
     if type(name) ~= "string" or not name:find "^[%a_][%w_]*$" then refuse "needs a name of letters, digits and _" end
+    if no_axis[name] then refuse("cannot be one: " .. no_axis[name]) end
     if type(axis) ~= "table" or #axis == 0 then refuse "is no list of values" end
     for key in pairs(axis) do
       if type(key) ~= "number" and not sizes[key] then errors.unknown(("key of axis %s:"):format(name), tostring(key), { "full", "quick" }) end

@@ -1,0 +1,86 @@
+-- test_replays.lua -- what replays of a plan leave in gradients, and rows that cannot be run: they are refused, and what Lua
+-- reads while a plan records.
+local t = require "tests.harness"
+local mn = require "mneme"
+
+t.test("gradients of replays add up, in any order, unless the plan itself empties them", function()
+  local w = mn.tensor { data = { 2 }, grad = true }
+  local function back(by, empties)
+    local plan = mn.plan(function()
+      if empties then w:zero_grad() end
+      (w * by):sum():backward()
+    end)
+    plan()
+    return plan
+  end
+  w:zero_grad()
+  local a, b = back(3), back(10)
+  t.eq(w:grad():item(), 13)
+  for _, case in ipairs { { 13, a, b }, { 13, b, a }, { 6, a, a }, { 20, b, b }, { 16, a, b, a } } do
+    w:zero_grad()
+    for i = 2, #case do case[i]:run() end
+    t.eq(w:grad():item(), case[1])
+  end
+  local own = back(5, true)
+  own:run()
+  own:run()
+  t.eq(w:grad():item(), 5)
+  a:run()
+  t.eq(w:grad():item(), 8)
+end)
+
+t.test("an optimiser in a plan of its own finds gradients as zero_grad left them", function()
+  local reached, not_reached = mn.tensor { data = { 1 }, grad = true }, mn.tensor { data = { 1 }, grad = true }
+  local adam = mn.adam({ reached, not_reached }, { lr = 0.1 })
+  local step = mn.plan(function() adam:step() end)
+  local loss = (reached * 3 + not_reached):sum()
+  loss:backward()
+  step()
+  adam:zero_grad()
+  mn.sweep();
+  (reached * 3):sum():backward()
+  step:run()
+  t.near(adam:grad_norm(), 3, 1e-6)
+end)
+
+-- ---- rows that cannot be run ----
+
+t.test("rows: what they would make wrong is refused", function()
+  local function sequence(rows) return mn.sequence { shape = { rows, 2 } } end
+  local twice = mn.plan(function(x) return x * 2 end)
+  local also = mn.plan(function(x) return x * 3 end)
+  local seven, five = twice(sequence(7)), also(sequence(5))
+  local uneven = mn.plan(function() return seven * 1, five * 1 end)
+  uneven()
+  t.raises(function() uneven:rows(0, 1) end, "sequences of 7 and of 5 rows, so it cannot run by rows")
+  local cell = mn.core { "gru", d_model = 3, d_in = 2 }
+  local state, x = cell:initial(1), mn.sequence { shape = { 4, 1, 2 } }
+  local ends = mn.plan(function()
+    local _, after = cell(x, nil, state)
+    return select(2, next(after)) * 2
+  end)
+  ends()
+  t.raises(function() ends:rows(0, 1) end, "is what its rows leave in the end")
+  ends:run()
+  local plain = mn.plan(function() return (cell(x, nil, state)) end)
+  plain()
+  plain:rows(0, 2)
+  plain:run()
+  t.raises(function() plain:rows(2, 4) end, "rows from 2, expected from 0")
+  plain:rows(0, 2)
+  plain:rows(2, 4)
+end)
+
+t.test("numbers that Lua reads while a plan records are refused: replays would keep them", function()
+  local x = mn.tensor { 1, 2, 3 }
+  for what, f in pairs {
+    item = function(a) return a * a:sum():item() end,
+    at = function(a) return a:at(1) > 0 and a * 2 or a end,
+    to_table = function(a) return a * a:to_table()[2] end,
+  } do
+    local plan = mn.plan(f)
+    t.raises(function() plan(x) end, what .. ": while a plan records")
+    t.eq(x:at(2), 2)
+  end
+  t.raises(function() mn.tensor({ { 1, 2 }, { 3, 4 } }):at(nil, 2) end, "index nil of axis 0")
+end)
