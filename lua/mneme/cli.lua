@@ -177,7 +177,7 @@ local function dispatch(words)
   local names = {}
   for i, c in ipairs(commands) do
     if c.name == name then
-      if name ~= "run" and (rest[1] == "--help" or rest[1] == "-h") then return show_help { name } end
+      if (rest[1] == "--help" or rest[1] == "-h") and not (name == "run" and rest[2]) then return show_help { name } end
       return c.run(rest)
     end
     names[i] = c.name

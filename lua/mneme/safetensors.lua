@@ -222,6 +222,7 @@ function safetensors.write(path, list, metadata)
   local header, entries, pieces = { __metadata__ = {} }, {}, {}
   for key, value in pairs(metadata or {}) do header.__metadata__[key] = value end
   check_metadata(path, header.__metadata__)
+  if not list[1] and next(list) ~= nil then errors.raise(path .. ": expected a list of { name, tensor }, not a table of tensors by name") end
   for i, item in ipairs(list) do entries[i] = entry_of(item, i) end
   table.sort(entries, function(a, b)
     if a.size ~= b.size then return a.size > b.size end

@@ -38,6 +38,9 @@ local function check(spec)
   if (spec.run == nil) == (spec.of == nil) then
     errors.raise "study: expected either run = function(cfg) ... end or of = the name of an experiment"
   end
+  if spec.jobs and not (spec.jobs >= 1 and spec.jobs % 1 == 0) then
+    errors.raise(("study: jobs is %g, expected a whole number of at least 1"):format(spec.jobs))
+  end
   if spec.measure and not spec.of then errors.raise "study: measure goes with of = the name of an experiment; run can measure itself" end
   grid.check(spec.axes or {})
   prose.check(spec.report or {})
