@@ -30,8 +30,9 @@ CU_KERNEL add_leaves(const Leaves &all, const Shown &own, const double *parts, f
     if (own.at[i] && block.lane == 0) *own.at[i] = (float)squares;
   }
   if (block.lane) return;
-  sum[0] = (float)total;
-  sum[1] = isfinite((float)total) ? (float)(total - (double)(float)total) : 0.0f;
+  const float high = (float)total;
+  sum[0] = high;
+  sum[1] = high - high == 0.0f ? (float)(total - (double)high) : 0.0f;           /* 0 beside an infinity, too */
   norm[0] = (float)sqrt(total);
 }
 
