@@ -269,6 +269,7 @@ local function old_run(cfg)
     local checkpoint = unless_damaged(at.path)
     at.score = checkpoint and checkpoint.score
   end
+  prune(self)                            -- who wrote the last one may have ended before
   self.last_step = self.at and self.at.step or 0
   if self.at and self.at.step >= cfg.steps and not run.finished_goes_on then
     io.stderr:write(("%s is finished: %.0f steps (steps=N goes further)\n"):format(self.path, self.at.step))

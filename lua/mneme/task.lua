@@ -99,6 +99,11 @@ local function fill_stream(self, into, split, n)
   return at == 0
 end
 
+local function asks(answer, T)
+  for t = T - 1, 0, -1 do if answer[t] >= 0 then return true end end
+  return false
+end
+
 ---Fill the buffers with batch n (from 0) of a split.  It depends on nothing but the settings, the split and n.
 ---@param split "train"|"valid"|"test"
 ---@param n integer number of the batch, from 0
@@ -110,10 +115,13 @@ function Task:fill(into, split, n)
   if self.carried then
     fresh = fill_stream(self, into, split, n)
   else
+    local asked = self.whole > B                   -- another rank's sequences may ask
     for b = 0, B - 1 do
       self:example(split, n * self.whole + self.first + b)
+      asked = asked or asks(self.answer, T)
       put(into, b, T, B, self.token, self.answer)
     end
+    if not asked then errors.raise(("task %s: draw asked nothing in a whole batch: no answer is 0 or more"):format(self.name)) end
   end
   local done = into.done:data()
   ffi.fill(done, T * B)
@@ -151,10 +159,7 @@ function Task:example(split, index)
   ffi.fill(self.token, 4 * self.length)
   ffi.fill(self.answer, 4 * self.length, 255)
   self.draw(self.random:seek(self.settings.seed, split, index), row_of(self.length, self.token), row_of(self.length, self.answer))
-  for t = self.length - 1, 0, -1 do
-    if self.answer[t] >= 0 then return self.token, self.answer end
-  end
-  errors.raise(("task %s: draw asked nothing: no answer is 0 or more"):format(self.name))
+  return self.token, self.answer
 end
 
 -- ---- building ----
