@@ -1,4 +1,4 @@
-/* commit.c -- of which commit this program is: what runs write down, and what --version says. */
+/* commit.c -- of which commit this program is: what runs write down, and mneme doctor says. */
 #include "commit.h"
 #include "op.h"
 

@@ -75,7 +75,8 @@ struct Product : cu_piece {
     return n > 1 && odd % 16 == 0;
   }
   void pointers(cu_piece *const *all, int n, std::vector<const void *> *to) const override {
-    for (int which = 0; which < 3 && by_pointers(all, n); which++) {
+    if (!by_pointers(all, n)) return;
+    for (int which = 0; which < 3; which++) {
       for (int k = 0; k < n; k++) {
         const Operand &x = static_cast<Product *>(all[k])->of[which];
         for (int i = 0; i < batch; i++) to->push_back(x.at + i * x.stride);

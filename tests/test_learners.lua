@@ -432,6 +432,15 @@ for _, core in ipairs { { "gtrxl", memory = 3 }, { "rmt", segment = 48 }, { "rmt
   end
 end
 
+t.test("a checkpoint has a score once a hundred episodes vouch for it", function()
+  local l = rig.learner(mn.a2c, "gru", {})
+  l:rollout()
+  t.ok(l.finished.total > 0 and l.finished.total < 100, l.finished.total)
+  t.eq(l:best(), nil)
+  while l.finished.total < 100 do l:rollout() end
+  t.eq(l:best(), l.finished:score())
+end)
+
 t.test("the defaults are listed once", function()
   for key in pairs(actor.defaults) do
     for name, maker in pairs { a2c = require "mneme.a2c", ppo = require "mneme.ppo" } do

@@ -90,6 +90,12 @@ return mn.a2c(cfg, task, mn.agent { task = task, core = cfg.core, hidden = 4 }):
   end
 end)
 
+t.test("tensors by name are no list: nothing is written", function()
+  local path = dir .. "/map.safetensors"
+  t.raises(function() require("mneme.safetensors").write(path, { w = mn.tensor { 1 } }) end, "expected a list of { name, tensor }")
+  t.ok(not files.is_file(path))
+end)
+
 t.test("a folder with checkpoints of another run takes no new one", function()
   for _, name in ipairs(files.list(dir .. "/path")) do
     if name ~= "checkpoints" and name ~= "episodes" then os.remove(dir .. "/path/" .. name) end

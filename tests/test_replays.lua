@@ -2,6 +2,7 @@
 -- reads while a plan records.
 local t = require "tests.harness"
 local mn = require "mneme"
+local ops = require("mneme.tensor").ops
 
 t.test("gradients of replays add up, in any order, unless the plan itself empties them", function()
   local w = mn.tensor { data = { 2 }, grad = true }
@@ -41,6 +42,37 @@ t.test("an optimiser in a plan of its own finds gradients as zero_grad left them
   (reached * 3):sum():backward()
   step:run()
   t.near(adam:grad_norm(), 3, 1e-6)
+end)
+
+t.test("a norm beyond float32 is infinite, not NaN", function()
+  local a, b = mn.tensor { data = { 1 }, grad = true }, mn.tensor { data = { 1 }, grad = true }
+  local adam = mn.adam({ a, b }, { lr = 0.1 })
+  local loss = (a * 1e30 + b * 1e30):sum()
+  loss:backward()
+  adam:step()
+  t.eq(adam:grad_norm(), math.huge)
+end)
+
+t.test("attention computes with nothing of an episode that has ended, or that its window has left behind", function()
+  local T = 64
+  local function finite_from(done_at, window)
+    local x = {}
+    for name, value in pairs { q = 0.1, k = 0.2, v = 0.3 } do
+      x[name] = mn.tensor { shape = { T, 1, 1, 4 } }
+      x[name]:fill(value)
+    end
+    x.v:data()[35 * 4] = 0 / 0
+    x.window = window
+    if done_at then
+      x.done = mn.tensor { shape = { T, 1 }, dtype = "u8" }
+      x.done:data()[done_at] = 1
+    end
+    local y, last = ops.attention(x):data(), -1
+    for row = 0, T - 1 do if y[row * 4] ~= y[row * 4] then last = row end end
+    return last + 1
+  end
+  t.eq(finite_from(40, nil), 40)
+  t.ok(finite_from(nil, 3) <= 35 + 3 + 8, "a window of 3 reaches back further than a group of rows")
 end)
 
 -- ---- rows that cannot be run ----

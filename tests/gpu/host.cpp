@@ -232,6 +232,31 @@ struct Seed {
   }
 };
 
+/* What a batch by pointers does not bear: lists between multiples of 32 bytes, and operands of tensor cores between 16. */
+static void by_pointers() {
+  const float one = 1, zero = 0;
+  Device<float> a(numbers(32, 1)), b(numbers(32, 2)), c(32);
+  void *memory = nullptr;
+  if (cudaMalloc(&memory, 128) != cudaSuccess) exit(1);
+  const void **table = (const void **)memory;
+  const auto ask = [&](size_t first, size_t off, cublasComputeType_t mode) {
+    const void *one_each[3] = { a.at + off, b.at, c.at };
+    for (int i = 0; i < 3; i++) cudaMemcpyAsync(table + 4 * i + first, &one_each[i], sizeof(void *), cudaMemcpyHostToDevice, MN_STREAM);
+    const cublasStatus_t s = cublasGemmBatchedEx(handle.cublas, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, table + first, CUDA_R_32F, 4,
+                                                 table + 4 + first, CUDA_R_32F, 4, &zero, (void *const *)(const void *)(table + 8 + first),
+                                                 CUDA_R_32F, 4, 1, mode, CUBLAS_GEMM_DEFAULT);
+    cudaStreamSynchronize(MN_STREAM);
+    return s;
+  };
+  expect("a batch by pointers", ask(0, 0, CUBLAS_COMPUTE_32F_FAST_16BF) == CUBLAS_STATUS_SUCCESS && clean());
+  emu::machine().quiet = true;
+  expect("catches a list of pointers between multiples of 32 bytes", ask(1, 0, CUBLAS_COMPUTE_32F_PEDANTIC) == CUBLAS_STATUS_INVALID_VALUE);
+  ask(0, 1, CUBLAS_COMPUTE_32F_FAST_16BF);
+  expect("catches an operand of the fast modes between multiples of 16 bytes", errors().find("is not aligned to 16 bytes") != std::string::npos);
+  emu::machine().quiet = false;
+  cudaFree(memory);
+}
+
 /* Rows, each a graph, between which seeds have more to do than others, each at another row. */
 static void in_rows() {
   enum { ROWS = 6 };
@@ -306,6 +331,7 @@ static void turns_taken(mn_call *call) {
   });
   expect("two of three go together, too", got == made, got);
   in_rows();
+  by_pointers();
   for (int k = 0; k < SEEDS; k++) {
     const int n = k == 1 ? 1000 : 10;                /* more than there is */
     cu_turn_of(k);

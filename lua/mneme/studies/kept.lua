@@ -112,7 +112,7 @@ end
 ---@param path string of the script
 ---@param study table of folder.load
 ---@return string[] files
----@return integer others cells of the study that are done and not, with the same numbers, in one of these files
+---@return integer others cells of the study that are done and not, with the same numbers, in one of these files; 0 where there is none
 function kept.written_about(path, study)
   local folder_of, name = path:match "^(.*)/[^/]*/[^/]*$" or path:match "^[^/]+/[^/]*$" and "." or "..", path:match "([^/]*)%.lua$"
   local found, lines, others = {}, {}, 0
@@ -129,7 +129,7 @@ function kept.written_about(path, study)
       for key, value in pairs(c.metrics or {}) do equal = equal and there and there[key] == value end
       same = same or there and equal
     end
-    if c.status == "done" and not same then others = others + 1 end
+    if c.status == "done" and not same and found[1] then others = others + 1 end
   end
   return found, others
 end

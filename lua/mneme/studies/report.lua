@@ -264,7 +264,6 @@ function report.main(words)
   folder.add_means(study, source.spec)
   local n = o.keep and kept.write(o.keep, study, kept.curve_names(source.spec))
   if path then source.about, source.others = kept.written_about(path, study) end
-  if source.about and #source.about == 0 then source.others = 0 end
   local to = o.out or study.path .. "/report.html"
   files.write(to, { report.html(study, source, { language = o.language, beside = to:match "^(.*)/" == study.path }) })
   print(to)
