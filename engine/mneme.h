@@ -244,6 +244,7 @@ void        mn_process_stop(int pid, bool at_once);
 void        mn_process_exit(int status);
 int         mn_cores(void);                        /* that this process may run on */
 const char *mn_commit(void);                       /* that the program was built of, "-dirty" if files differed; "": unknown */
+const char *mn_compiler(void);                     /* "gcc 12.2.0" */
 
 /* ranks: processes that mpirun started and that train one agent, see engine/ranks.c.  Alone: rank 0 of 1. */
 const char *mn_ranks_begin(void);                  /* NULL, or why the others cannot be joined */

@@ -40,7 +40,8 @@ return mn.study {
     local core = mn.core(mn.sized(spec, cfg.parameters, model))
     return mn.supervised(cfg, task, model(core)):train()
   end,
-  metrics = { bits_per_character = { "bits a character, of the part validated on", goal = 0 }, accuracy = { "share guessed rightly", range = { 0, 1 } } },
+  metrics = { bits_per_character = { "bits a character, of the part validated on", range = { 0, math.huge }, goal = 0 },
+    accuracy = { "share guessed rightly", range = { 0, 1 } } },
   figures = {
     { "bars", y = "bits_per_character", by = "core", title = "bits a character" },
     { "curves", y = "eval/bits_per_character", by = "core", title = "bits a character while learning" },

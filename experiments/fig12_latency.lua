@@ -4,14 +4,16 @@ local mn = require "mneme"
 local find = require "mneme.find"
 local meter = require "mneme.meter"
 
+local compared = { "agalite", "galite", "linear_transformer", "rwkv6", "gru", "transformer", "gtrxl" }
+local positive = { 0, math.huge }
+
 return mn.study {
   title = "Latency and memory against context length (figure 12)",
   question = "What do a step, a sequence and what is remembered cost as the context grows?",
   jobs = 1,
   axes = {
-    core = { "agalite", "galite", "linear_transformer", "rwkv6", "gru", "transformer", "gtrxl",
-      quick = { "agalite", "gru", "gtrxl" }, full = find.names "cores" },
-    context = { 128, 256, 512, 1024, 2048, 4096, quick = { 128, 2048 } },
+    core = find.names "cores",
+    context = { 128, 512, 2048, quick = { 128, 2048 }, full = { 128, 256, 512, 1024, 2048, 4096 } },
   },
   settings = { core = { "agalite" }, context = 128 },
   about = { context = { "steps before the one that is timed, and of the sequence", range = { 64, 2 ^ 20 }, whole = true } },
@@ -26,16 +28,21 @@ return mn.study {
       state_kib = 4 * core:state_floats() / 1024, acting_mib = acting, sequence_mib = more() }
   end,
   metrics = {
-    step_us = { "one step of one copy", unit = "µs", goal = 0 }, sequence_ms = { "a sequence of as many steps", unit = "ms", goal = 0 },
-    token_us = { "a step of such a sequence", unit = "µs", goal = 0 }, state_kib = { "what is remembered", unit = "KiB", goal = 0 },
-    acting_mib = { "more memory of the process, acting", unit = "MiB" },
-    sequence_mib = { "more memory of the process, with the sequence", unit = "MiB" },
+    step_us = { "one step of one copy", unit = "µs", range = positive, goal = 0 },
+    sequence_ms = { "a sequence of as many steps", unit = "ms", range = positive, goal = 0 },
+    token_us = { "a step of such a sequence", unit = "µs", range = positive, goal = 0 },
+    state_kib = { "what is remembered", unit = "KiB", range = positive, goal = 0 },
+    acting_mib = { "more memory of the process, acting", unit = "MiB", range = positive },
+    sequence_mib = { "more memory of the process, with the sequence", unit = "MiB", range = positive },
   },
   figures = {
-    { "lines", y = "step_us", x = "context", by = "core", log = "xy", title = "one step, after so many" },
-    { "lines", y = "sequence_ms", x = "context", by = "core", log = "xy", title = "a whole sequence" },
-    { "lines", y = "state_kib", x = "context", by = "core", log = "xy", title = "what is remembered" },
-    { "lines", y = "sequence_mib", x = "context", by = "core", log = "x", title = "memory of the process at its highest" },
+    { "lines", y = "step_us", x = "context", by = "core", where = { core = compared }, log = "xy", title = "one step, after so many" },
+    { "lines", y = "sequence_ms", x = "context", by = "core", where = { core = compared }, log = "xy", title = "a whole sequence" },
+    { "lines", y = "state_kib", x = "context", by = "core", where = { core = compared }, log = "xy", title = "what is remembered" },
+    { "lines", y = "sequence_mib", x = "context", by = "core", where = { core = compared }, log = "x", title = "memory of the process at its highest" },
+    { "bars", y = "step_us", by = "core", where = { context = "2048" }, title = "one step after 2048, every memory" },
+    { "bars", y = "token_us", by = "core", where = { context = "2048" }, title = "a step of a sequence of 2048, every memory" },
+    { "bars", y = "sequence_mib", by = "core", where = { context = "2048" }, title = "memory of the process with that sequence, every memory" },
   },
   claims = {
     { id = "flat", text = "A step of AGaLiTe after 2048 others costs at most 1.25 times what it costs after 128.", source = "paper, figure 12",

@@ -34,7 +34,7 @@ return mn.study {
   metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 } },
     learned = { "success, mean over all of training", mean_of = "charts/score", range = { 0, 1 } },
     near_zero = { "share of divisors s.q within eps of 0", range = { 0, 1 }, goal = 0 },
-    negative = { "share of divisors s.q below 0", range = { 0, 1 }, goal = 0 }, read = { "largest number read from the memory" } },
+    negative = { "share of divisors s.q below 0", range = { 0, 1 }, goal = 0 }, read = { "largest number read from the memory", range = { 0, math.huge } } },
   figures = {
     { "bars", y = "score", by = "core", title = "success of each feature map" },
     { "curves", y = "charts/score", by = "core", title = "success while learning" },

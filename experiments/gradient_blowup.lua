@@ -9,6 +9,8 @@ local function of(label, core, options)
   return options
 end
 
+local positive = { 0, math.huge }
+
 return mn.study {
   title = "State and gradient norms without and with forgetting",
   question = "Where does linear attention without a gate fail, and what does forgetting change?",
@@ -26,8 +28,10 @@ return mn.study {
     return endless.follow(options, cfg)
   end,
   metrics = {
-    finite = { "share of the stream before a number is none", range = { 0, 1 }, goal = 1 }, last_loss = { "squared error at the end", goal = 0 },
-    last_norm = { "norm of the state at the end" }, last_gradient = { "norm of the gradient at the end" },
+    finite = { "share of the stream before a number is none", range = { 0, 1 }, goal = 1 },
+    last_loss = { "squared error at the end", range = positive, goal = 0 },
+    last_norm = { "norm of the state at the end", range = positive },
+    last_gradient = { "norm of the gradient at the end", range = positive },
   },
   figures = {
     { "lines", y = "state_norm", x = "steps", by = "core", log = "y", statistic = "geometric", title = "norm of the state" },

@@ -33,7 +33,8 @@ return mn.study {
     return result
   end,
   metrics = { accuracy = { "share of right answers", range = { 0, 1 } }, commonest = { "share of the commonest answer", range = { 0, 1 } },
-    gain = { "right answers beyond the commonest answer's share" }, cpu_s = { "processor time of a cell", unit = "s", goal = 0 } },
+    gain = { "right answers beyond the commonest answer's share", range = { -1, 1 } },
+    cpu_s = { "processor time of a cell", unit = "s", range = { 0, math.huge }, goal = 0 } },
   figures = {
     { "lines", y = "accuracy", x = "length", by = "attention", log = "x", title = "right answers against the length of lists" },
     { "lines", y = "cpu_s", x = "length", by = "attention", log = "xy", title = "processor time for as many lists" },

@@ -43,7 +43,8 @@ return mn.study {
     return result
   end,
   metrics = { held = { "share told of a bit", range = { 0, 1 }, goal = 1 }, said = { "share told of a bit", range = { 0, 1 }, goal = 1 },
-    held_bits = { "capacity, all that is held", unit = "bits" }, said_bits = { "capacity, the last output", unit = "bits" } },
+    held_bits = { "capacity, all that is held", unit = "bits", range = { 0, math.huge } },
+    said_bits = { "capacity, the last output", unit = "bits", range = { 0, math.huge } } },
   figures = {
     { "lines", y = "held", x = "steps back", by = "core", title = "what all of the memory tells" },
     { "lines", y = "said", x = "steps back", by = "core", title = "what its last output tells" }, { "bars", y = "held_bits", by = "core" },

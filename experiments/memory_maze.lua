@@ -43,7 +43,7 @@ return mn.study {
     mn.manual_seed(cfg.seed)
     return mn.ppo(cfg, task, mn.agent { task = task, core = cfg.core, hidden = cfg.hidden, previous = cfg.previous }):train()
   end,
-  metrics = { score = { "return as a share of the oracle's", range = { 0, 1 }, goal = 1 }, mean_return = { "return", goal = 25 } },
+  metrics = { score = { "return as a share of the oracle's", range = { 0, 1 }, goal = 1 }, mean_return = { "return", range = { 0, math.huge }, goal = 25 } },
   figures = { { "bars", y = "mean_return", x = "cue_frames", by = "core", where = { size = "9" }, title = "return in 9x9, by steps of the cue" },
     { "bars", y = "score", x = "size", by = "core", title = "share of the oracle's return" }, { "curves", y = "charts/score", by = "core" } },
   references = { { "oracle, turns and steps", y = 23.11, of = "mean_return", source = "400 episodes in mazes of labmaze" },

@@ -4,6 +4,8 @@ local mn = require "mneme"
 local bench = require "mneme.bench"
 local meter = require "mneme.meter"
 
+local positive = { 0, math.huge }
+
 return mn.study {
   title = "Memory Maze: frames a second and memory of the whole agent",
   question = "Is AGaLiTe 40 % cheaper than GTrXL, and does it take half the memory, when everything is counted?",
@@ -28,8 +30,8 @@ return mn.study {
       state_kib = 4 * agent.core:state_floats() / 1024, parameters = agent.module:count() }
   end,
   metrics = {
-    learning_fps = { "frames a second, learning" }, acting_fps = { "frames a second, acting" },
-    memory_mib = { "memory of environment, agent and learner", unit = "MiB", goal = 0 },
+    learning_fps = { "frames a second, learning", range = positive }, acting_fps = { "frames a second, acting", range = positive },
+    memory_mib = { "memory of environment, agent and learner", unit = "MiB", range = positive, goal = 0 },
     state_kib = { "what one copy remembers", unit = "KiB", goal = 0 }, parameters = { "parameters" },
   },
   figures = {

@@ -43,8 +43,8 @@ return mn.study {
     return result
   end,
   metrics = {
-    cue = { "share of cues read", range = { 0, 1 }, goal = 1 }, cue_selectivity = { "share of cues read, beyond the control's" },
-    cue_untrained = { "share of cues read before training", range = { 0, 1 } }, cue_gain = { "more of them than before training" },
+    cue = { "share of cues read", range = { 0, 1 }, goal = 1 }, cue_selectivity = { "share of cues read, beyond the control's", range = { -1, 1 } },
+    cue_untrained = { "share of cues read before training", range = { 0, 1 } }, cue_gain = { "more of them than before training", range = { -1, 1 } },
     position = { "share of variance told", range = { 0, 1 }, goal = 1 }, score = { "success, last 100 episodes", range = { 0, 1 } },
   },
   figures = { { "bars", y = "cue", by = "core", where = { task = "tmaze" } }, { "bars", y = "cue_untrained", by = "core", where = { task = "tmaze" } },

@@ -41,7 +41,8 @@ return mn.study {
     local core = mn.core(mn.sized(spec, cfg.parameters, model))
     return mn.supervised(cfg, task, model(core)):train()
   end,
-  metrics = { accuracy = { "share of right answers", range = { 0, 1 } }, steps = { "tokens until 0.99 were right, or training ended", goal = 0 } },
+  metrics = { accuracy = { "share of right answers", range = { 0, 1 } }, steps = { "tokens until 0.99 were right, or training ended",
+    range = { 0, math.huge }, goal = 0 } },
   figures = {
     { "lines", y = "accuracy", x = "pairs", by = "core", log = "x", title = "right answers against the number of pairs" },
     { "curves", y = "eval/accuracy", by = "core", where = { pairs = "8" }, title = "while learning, 8 pairs" },

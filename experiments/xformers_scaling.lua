@@ -5,6 +5,8 @@ local mn = require "mneme"
 local find = require "mneme.find"
 local meter = require "mneme.meter"
 
+local positive = { 0, math.huge }
+
 return mn.study {
   title = "Encoders: time and memory against the length of a sequence",
   question = "From which length on does an approximation pay?",
@@ -26,8 +28,9 @@ return mn.study {
     return { milliseconds = 1e3 * seconds, token_us = 1e6 * seconds / cfg.length, memory_mib = more() }
   end,
   metrics = {
-    milliseconds = { "a sequence", unit = "ms", goal = 0 }, token_us = { "a token of it", unit = "µs", goal = 0 },
-    memory_mib = { "more memory of the process", unit = "MiB", goal = 0 },
+    milliseconds = { "a sequence", unit = "ms", range = positive, goal = 0 },
+    token_us = { "a token of it", unit = "µs", range = positive, goal = 0 },
+    memory_mib = { "more memory of the process", unit = "MiB", range = positive, goal = 0 },
   },
   figures = {
     { "lines", y = "milliseconds", x = "length", by = "attention", log = "xy", title = "a sequence of N tokens" },

@@ -111,6 +111,22 @@ t.test("numbers with a range: the interval of a value is within it, that of a di
   t.near(v.high, (select(3, mn.stats.t_interval { 1, 1.3, 1.2 })), 1e-12)
 end)
 
+t.test("numbers with one end: an interval is cut off there, and nothing else changes", function()
+  local seeds, positive, list = require "mneme.studies.seeds", { 0, math.huge }, { 1, 2, 30 }
+  local mean, low, high = seeds.interval(list, "mean", positive)
+  local of_student, below, above = mn.stats.t_interval(list)
+  t.eq(mean, of_student) t.ok(below < 0) t.eq(low, 0) t.eq(high, above)
+  low = select(2, seeds.interval({ -1, 2, 30 }, "mean", positive))                    -- not within it: the study is wrong about that
+  t.ok(low < 0, low)
+  local of = { gru = { 3, 4, 5 }, lstm = { 1, 2, 2 } }
+  for _, test in ipairs { { "better" }, { "at_least", value = 2 }, { "ratio", at_least = 1.2 } } do
+    test.metric, test.a, test.b = "score", { core = "gru" }, test[1] ~= "at_least" and { core = "lstm" } or nil
+    local claim = { { text = "claim", test = test } }
+    local bare, told = claims.judge({ cells = cells_of(of) }, claim)[1], claims.judge({ cells = cells_of(of) }, claim, { score = { range = positive } })[1]
+    t.eq(told.low, bare.low) t.eq(told.high, bare.high) t.eq(told.p, bare.p)
+  end
+end)
+
 t.test("one seed, no spread, no seed: undecided, and why", function()
   local v = judge({ gru = { 0.9 }, lstm = { 0.1 } }, { "better" })
   t.eq(v.verdict, "undecided") t.eq(v.why, "one_seed") t.near(v.estimate, 0.8, 1e-12) t.eq(v.p, nil) t.eq(v.low, nil)
@@ -224,7 +240,8 @@ return mn.study {
   claims = { { id = "NASTY", text = "NASTY https://example.org/a.", source = "NASTY",
     test = { "better", metric = "score", a = { core = "plain" }, b = { core = "NASTY" } } },
     { text = "Counted.", test = { "ratio", metric = "count", a = { core = "plain" }, b = { core = "NASTY" }, at_least = 18.57, exact = true } } },
-  report = { scope = "One NASTY.\n\nTwo, see https://example.org/x?a=1&b=2.", hard = { "NASTY", "all" }, code = "NASTY",
+  report = { scope = "One NASTY.\n\n**Two** (**see\nthere**) https://example.org/x?a=1&b=2. 2**3**4, `**no**` and "
+    .. "[`a` **place**](https://example.org/p).", hard = { "NASTY", "all" }, code = "NASTY",
     hyperparameters = { { "name", source = "NASTY" }, { "luck", value = "NASTY", source = "guess" } } },
 }
 ]]):gsub("NASTY", (nasty:gsub("%%", "%%%%")))) })
@@ -251,6 +268,12 @@ t.test("a page: whole, escaped, the same bytes each time", function()
   t.ok(first:find("Nobody has written this.", 1, true))
   t.ok(first:find('<a href="https://example.org/x?a=1&amp;b=2">', 1, true))
   t.ok(first:find('class="verdict holds"', 1, true))
+  t.ok(first:find('<p><b>Two</b> (<b>see\nthere</b>) <a href', 1, true) and first:find("2**3**4, <code>**no**</code> and", 1, true))
+  t.ok(first:find('<a href="https://example.org/p"><code>a</code> <b>place</b></a>.</p>', 1, true), first:match "no%*%*[^\n]*")
+  local seeds_of = first:match "<details><summary>Each seed, median.-</details>"
+  t.ok(seeds_of:find('core=plain, width=2</th><td>score</td><td class="wide">2.4 s  2.8 s  3.2 s</td><td class="number">2.8 s</td>', 1, true), seeds_of)
+  t.ok(first:find('<th scope="row">built with</th><td>[^<]*gcc %d') or first:find('<th scope="row">built with</th><td>[^<]*Clang %d'))
+  t.ok(first:find('<th scope="row">processor</th><td>[^<]+, %d+ of its processors, [%d.]+ GiB'))
   t.ok(first:find('<td class="number">1857, 3</td>', 1, true), "three seeds without spread have no interval")
   t.ok(first:find("better than one of the second with probability 1.00", 1, true))
   t.ok(first:find('<td class="number">18.57</td>', 1, true) and first:find("counted, not drawn", 1, true))

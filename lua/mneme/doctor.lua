@@ -3,6 +3,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.engine"
 local help = require "mneme.help"
+local machine = require "mneme.machine"
 local version = require "mneme.version"
 
 local doctor = {}
@@ -34,17 +35,19 @@ local function parts()
   local files_ok = pcall(require, "lfs") and "found"
   local free = output "df -Pk . | tail -1":match "^%S+%s+%d+%s+%d+%s+(%d+)"
   local writable = os.execute "test -w ." == 0
-  local blas, commit = ffi.string(C.mn_blas()), ffi.string(C.mn_commit())
+  local about, commit = machine.about(), ffi.string(C.mn_commit())
   local gpu = output "nvidia-smi --query-gpu=name,memory.total --format=csv,noheader"
   return {
-    { "mneme", version .. ", " .. engine.library .. (commit ~= "" and ", built of " .. commit or "") },
+    { "mneme", version .. ", " .. engine.library .. (commit ~= "" and ", built of " .. commit or "") .. " by " .. about.compiler },
     { "lua", jit.version .. " " .. jit.arch .. (jit.status() and "" or ", compiler off"), required = true },
     { "folders", files_ok, apt "lua-filesystem", "runs, sweeps and views", required = true },
     { "json", jansson, apt "libjansson4", "run folders, trajectories", required = true },
-    { "vectors", ffi.string(C.mn_simd()) },
-    { "threads", ("%d of %d processors"):format(C.mn_threads(engine.ctx), C.mn_cores()) },
+    { "system", about.system },
+    { "processor", about.processor },
+    { "vectors", about.vectors },
+    { "threads", ("%d of %d processors"):format(C.mn_threads(engine.ctx), about.cores) },
     { "memory", memory "MemTotal" .. ", " .. memory "MemAvailable" .. " available" },
-    { "blas", blas ~= "built-in" and blas, apt "libopenblas0-pthread", "large products of matrices are slower" },
+    { "blas", about.blas ~= "built-in" and about.blas, apt "libopenblas0-pthread", "large products of matrices are slower" },
     { "disk", writable and free and ("%.1f GiB free here"):format(free / 2 ^ 20), "cd to a folder that you may write to", "runs are kept there" },
     { "open files", output "sh -c 'ulimit -n'" },
     { "gpu", gpu ~= "" and gpu or nil, "an NVIDIA GPU with its driver, and `make gpu`", "device=cuda" },

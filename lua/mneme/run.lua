@@ -10,6 +10,7 @@ local find = require "mneme.find"
 local follower = require "mneme.follower"
 local json = require "mneme.json"
 local log = require "mneme.log"
+local machine = require "mneme.machine"
 local ranks = require "mneme.ranks"
 local safetensors = require "mneme.safetensors"
 local values = require "mneme.values"
@@ -34,7 +35,7 @@ local function plain(folder) return (folder:gsub("(.)/+$", "%1")) end
 
 ---What config.json of a run folder holds; an error where there is none, or a damaged one.
 ---@param folder string
----@return table { config = settings, script, env, seed, commit, program, host, device, threads }
+---@return table { config = settings, script, env, seed, commit, program, host, machine, device, threads }
 function run.read_info(folder)
   folder = plain(folder)
   local path = folder .. "/config.json"
@@ -73,10 +74,10 @@ end
 
 local made_at
 
----The host of everything that this process does, and the commit: that of the folder that we are in, where scripts are worked
----on, or else the program's, which is `program`: { commit, program, host }; asked for once.
+---The host of everything that this process does and what machine that is, and the commit: that of the folder that we are in,
+---where scripts are worked on, or else the program's, which is `program`: { commit, program, host, machine }; asked for once.
 function run.made_at()
-  made_at = made_at or { commit = commit() or program(), program = program(), host = command "uname -n" }
+  made_at = made_at or { commit = commit() or program(), program = program(), host = command "uname -n", machine = machine.about() }
   return made_at
 end
 
@@ -94,7 +95,7 @@ local function write_info(folder, cfg, about)
   for key, value in pairs(settings_of(cfg)) do settings[key] = values.to_json(value) end
   local info = { mneme = version, config = settings, script = config.meta(cfg).script, seed = cfg.seed,
     device = cfg.device, threads = C.mn_threads(engine.ctx), ranks = ranks.size > 1 and ranks.size or nil,
-    commit = run.made_at().commit, program = run.made_at().program, host = run.made_at().host }
+    commit = run.made_at().commit, program = run.made_at().program, host = run.made_at().host, machine = run.made_at().machine }
   for key, value in pairs(about) do info[key] = value end
   files.write(folder .. "/config.json", { json.encode(info, "  ") .. "\n" })
 end

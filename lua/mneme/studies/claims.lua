@@ -194,7 +194,7 @@ end
 -- The interval of a mean, and p of its border.  Of numbers within a range the interval stays there, too; no difference of
 -- two such numbers is larger than the range.
 local function interval_of(test, list, border, range)
-  if test[1] == "at_least" and seeds.within(list, range) and border >= range[1] and border <= range[2] then
+  if test[1] == "at_least" and seeds.within(list, range) and seeds.two_ends(range) and border >= range[1] and border <= range[2] then
     return stats.bounded_interval(list, range[1], range[2], 1 - LEVEL, border)
   end
   local estimate, low, high = stats.t_interval(list)

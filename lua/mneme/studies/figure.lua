@@ -30,7 +30,7 @@ local makers = {}
 -- What the study says of a metric: "charts/score" is the score.
 local function about(spec, name, words)
   local metrics, of_all = spec.metrics or {}, folder.used[name]
-  return metrics[name] or metrics[name:match "[^/]*$"] or of_all and { words[of_all[1]], unit = of_all[2] } or {}
+  return metrics[name] or metrics[name:match "[^/]*$"] or of_all and { words[of_all[1]], unit = of_all[2], range = { 0, math.huge } } or {}
 end
 
 local function axis_of(spec, name, words)
@@ -38,7 +38,7 @@ local function axis_of(spec, name, words)
   local unit = m.unit ~= "" and m.unit or nil
   local label = m[1] or name
   if unit and unit ~= "s" and unit ~= "%" then label = ("%s (%s)"):format(label, unit) end
-  return { label = label, unit = (unit == "s" or unit == "%") and unit or nil, range = m.range }
+  return { label = label, unit = (unit == "s" or unit == "%") and unit or nil, range = seeds.two_ends(m.range) and m.range or nil }
 end
 
 -- A curve of charts/ is what was logged, not the mean of the last hundred episodes that its metric is.

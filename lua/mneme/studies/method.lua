@@ -112,6 +112,22 @@ function method.hyperparameters(out, runs, defaults, report, words)
   if #same > 0 then out:paragraphs(words.unsourced, "dim") end
 end
 
+-- What runs wrote of their machine, as rows; of some that they did, those that wrote nothing are told, too.
+local function machine_rows(runs, words)
+  local function of(row)
+    local any = false
+    local list = distinct(runs, function(r)
+      local text = type(r.info.machine) == "table" and row(r.info.machine)
+      any = any or text
+      return text or words.not_recorded
+    end)
+    return any and table.concat(list, "; ") or "–"
+  end
+  return { words.processor, of(function(m) return words.machine:format(show(m.processor), show(m.cores), show(m.memory_gib)) end) },
+    { words.system, of(function(m) return show(m.system) end) },
+    { words.built_with, of(function(m) return table.concat({ show(m.compiler), show(m.blas), show(m.vectors), show(m.lua) }, ", ") end) }
+end
+
 ---Where and with what it was run.
 function method.setup(out, study, runs, words)
   local info, seeds = study.info, {}
@@ -122,7 +138,7 @@ function method.setup(out, study, runs, words)
   local function of(key) return table.concat(distinct(runs, function(r) return r.info[key] end), ", ") end
   local rows = { { words.made_with, show(info.mneme) }, { words.script, show(info.script) }, { words.words_given, show(info.settings) },
     { words.seeds_used, table.concat(list, ", ") }, { words.host, of "host" }, { words.device, of "device" }, { words.threads, of "threads" },
-    { words.commit, of "commit" }, { words.program, of "program" } }
+    { words.commit, of "commit" }, { words.program, of "program" }, machine_rows(runs, words) }
   for _, row in ipairs(rows) do if row[2] == "" then row[2] = "–" end end
   out:table({}, rows)
 end

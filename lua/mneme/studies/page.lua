@@ -68,13 +68,28 @@ function Page:heading(level, id, heading)
   self:add(('<h%d id="%s"><a href="#%s">%s</a></h%d>\n'):format(level, id, id, escape(heading), level))
 end
 
--- Escaped text with addresses as links and what stands between `backticks` as code.
+-- Escaped text with what Markdown has within a line: `code`, in which all else stays as it is, **bold**, [text](address),
+-- and addresses by themselves.
+local ADDRESS = "https?://[%w%-._~:/?#%[%]@!$'*+,;=%%()&]+"
 local function linked(s)
-  return (escape(s):gsub("`([^`\n]+)`", "<code>%1</code>"):gsub("https?://[%w%-._~:/?#%[%]@!$'*+,;=%%()&]+", function(address)
-    local tail = address:match "[.,;:!?)']*$"
+  local kept = {}
+  local function keep(html)                          -- finished: in its place stands what text cannot hold
+    kept[#kept + 1] = html
+    return ("\1%d\2"):format(#kept)
+  end
+  local function link(address, name) return keep(('<a href="%s">%s</a>'):format(address, name)) end
+  s = escape(s):gsub("[\1\2]", ""):gsub("`([^`\n]+)`", function(code) return keep("<code>" .. code .. "</code>") end)
+  s = s:gsub("%f[^%s%z]([(%[]*)%*%*(%S[^*]-)%*%*()", function(before, bold, after)
+    return not bold:find "%s$" and not s:find("^%w", after) and before .. "<b>" .. bold .. "</b>"
+  end)
+  s = s:gsub("%[([^%[%]]+)%]%((https?://[^%s()]+)%)", function(name, address) return link(address, name) end)
+  s = s:gsub(ADDRESS, function(address)
+    local tail = address:match "[.,;:!?)'*]*$"
     address = address:sub(1, #address - #tail)
-    return ('<a href="%s">%s</a>%s'):format(address, address, tail)
-  end))
+    return link(address, address) .. tail
+  end)
+  for _ = 1, 2 do s = s:gsub("\1(%d+)\2", function(i) return kept[tonumber(i)] end) end       -- code within a link's text
+  return s
 end
 
 ---Paragraphs: a text in which blank lines part them, or a list of texts.
@@ -117,6 +132,15 @@ function Page:table(head, rows, caption)
     self:add "</tr>\n"
   end
   self:add "</tbody></table></div>\n"
+end
+
+---What `fill` puts into the page, folded away.
+---@param summary string
+---@param fill fun()
+function Page:fold(summary, fill)
+  self:add(("<details><summary>%s</summary>\n"):format(escape(summary)))
+  fill()
+  self:add "</details>\n"
 end
 
 ---Text as it is, folded away.

@@ -17,9 +17,9 @@ local kept = require "mneme.studies.kept"
 local method = require "mneme.studies.method"
 local numbers = require "mneme.figures.numbers"
 local page = require "mneme.studies.page"
+local results = require "mneme.studies.results"
 local script = require "mneme.script"
 local section = require "mneme.figures.section"
-local seeds = require "mneme.studies.seeds"
 local settings = require "mneme.studies.settings"
 local values = require "mneme.values"
 local verdicts = require "mneme.studies.verdicts"
@@ -29,44 +29,7 @@ local written = require "mneme.studies.written"
 local report = {}
 local USAGE = "mneme report STUDY [language=de] [out=FILE.html] [keep=FILE]"
 
--- ---- results ----
-
--- The metrics that are told, in order: those that the study declares, or all; of series there is no number.
-local function metric_names(study, spec)
-  local all = {}
-  for _, c in ipairs(study.cells) do
-    for name in pairs(c.metrics) do all[name] = not spec.metrics or spec.metrics[name] ~= nil or nil end
-  end
-  return find.keys(all)
-end
-
--- Each kind of cell with each metric: mean, interval, seeds.
-local function results(out, study, spec, words)
-  local names, rows, any = metric_names(study, spec), {}, false
-  for i, group in ipairs(folder.groups(study.cells)) do
-    rows[i] = { group.name ~= "" and group.name or "–" }
-    for k, name in ipairs(names) do
-      local unit = ((spec.metrics or {})[name] or {}).unit
-      local list = seeds.numbers(group.cells, function(c) return folder.number(c, name) end, {})
-      local text = "–"
-      if #list > 0 then
-        local mean, low, high = seeds.interval(list, "mean", ((spec.metrics or {})[name] or {}).range)
-        any, text = true, numbers.short(mean, unit)
-        if low and low < high then text = ("%s (%s … %s)"):format(text, numbers.short(low, unit), numbers.short(high, unit)) end
-        text = ("%s, %d"):format(text, #list)
-      end
-      rows[i][k + 1] = { text, class = "number" }
-    end
-  end
-  if not any then return out:paragraphs(words.no_number, "dim") end
-  local head = { words.kind }
-  for k, name in ipairs(names) do
-    local about = ((spec.metrics or {})[name] or {})[1]
-    head[k + 1] = about and about ~= name and ("%s: %s"):format(name, about) or name
-  end
-  out:table(head, rows)
-  out:paragraphs(words.mean_note, "dim")
-end
+-- ---- figures ----
 
 -- A figure that cannot be made, of cells that lack a number or by a name that none has, says why in its place: the rest
 -- of the page does not depend on it.
@@ -193,7 +156,7 @@ function report.html(study, source, options)
   part(3, "figures")
   figures(out, study, spec, language, words)
   part(3, "numbers")
-  results(out, study, spec, words)
+  results.write(out, study, spec, words)
   write "beyond"
   part(2, "discussed")
   for _, name in ipairs { "discussion", "easy", "hard", "recommendations", "authors" } do write(name) end

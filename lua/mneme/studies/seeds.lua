@@ -3,8 +3,8 @@
 -- a cell is missing is left out, because its mean would be that of something else.
 local mn_stats = require "mneme.stats"
 
-local seeds = {}
 local FEW = 10                 -- seeds: below, the bootstrap is too narrow (docs/statistics.md), and Student's t is used
+local seeds = { FEW = FEW }
 local POINTS = 50              -- of a curve
 local NO_SPREAD = 1e-12        -- of the largest number: what rounding leaves
 
@@ -46,6 +46,10 @@ function seeds.within(list, range)
   return range ~= nil
 end
 
+---Has a range two ends?  { 0, math.huge } has one.
+---@param range number[]? { low, high }
+function seeds.two_ends(range) return range ~= nil and range[1] > -math.huge and range[2] < math.huge end
+
 ---Are numbers all the same?  Their spread is not known then, and a formula would be certain, from two seeds even.
 function seeds.no_spread(list)
   local low, high = math.huge, -math.huge
@@ -65,7 +69,7 @@ local function geometric(list)
 end
 
 ---A statistic of numbers that come from seeds: for the mean of fewer than ten seeds an interval by Student's t, which does
----not leave the range that numbers have, if they have one; else the bootstrap's.  The geometric mean has Student's t of
+---not leave the range that numbers have, if they have one (of one end: cut off there); else the bootstrap's.  The geometric mean has Student's t of
 ---logarithms, and where a number is 0 or less the mean without an interval stands in its place.
 ---@param list number[]
 ---@param statistic string "mean", "geometric" or "iqm"
@@ -80,8 +84,10 @@ function seeds.interval(list, statistic, range)
     return value or mn_stats.mean(list), low, high
   end
   if statistic ~= "mean" or #list >= FEW then return mn_stats.interval(list, mn_stats[statistic]) end
-  if seeds.within(list, range) then value, low, high = mn_stats.bounded_interval(list, range[1], range[2])
+  local within = seeds.within(list, range)
+  if within and seeds.two_ends(range) then value, low, high = mn_stats.bounded_interval(list, range[1], range[2])
   else value, low, high = mn_stats.t_interval(list) end
+  if within and low then low, high = math.max(low, range[1]), math.min(high, range[2]) end
   return value, low, high
 end
 

@@ -38,12 +38,16 @@ words.en = {
   unsourced = "A dash: nobody has written where the value comes from.", parameters = "parameters", kind = "cells", environment = "environment",
   all_options = "All options of %s",
   made_with = "mneme", commit = "commit", program = "commit that the program was built of", host = "host", threads = "threads", device = "device",
+  machine = "%s, %s of its processors, %s GiB", system = "system", built_with = "built with", not_recorded = "not recorded",
   script = "script", seeds_used = "seeds", words_given = "settings given",
   before = "estimated before", time = "time", processor = "processor", memory = "memory at its highest", energy = "energy", sum = "sum of all cells",
   resource_note = "Mean of a cell. The estimate is from a short trial before the sweep, and only there where one was made.",
   energy_note = " Energy is that of the whole processor package, whatever else ran; a dash: the machine does not tell.",
   no_energy = " The machine does not tell what energy it took.",
   mean_note = "Mean over seeds, 95 % interval, and how many seeds; without an interval where one seed is there or all gave the same number.",
+  each_seed = "Each seed, median and interquartile mean", metric = "metric", median = "median", iqm = "interquartile mean",
+  iqm_note = "Seeds in their order. The interquartile mean has its stratified bootstrap interval (Agarwal et al. 2021) from ten seeds on; of fewer it "
+    .. "would be too narrow.",
   cell = "cell", status = "status", note = "note", cell_note = "Each cell is the folder of a run: settings, log, checkpoints.",
   taken = "taken from %s, commit %s, host %s",
   all_taken = "Cells that were not lived in this folder but taken from a file of finished ones: %d. The table of cells says which, with their "
@@ -92,12 +96,16 @@ words.de = {
   unsourced = "Ein Strich: Niemand hat geschrieben, woher der Wert kommt.", parameters = "Parameter", kind = "Zellen", environment = "Umgebung",
   all_options = "Alle Optionen von %s",
   made_with = "mneme", commit = "Commit", program = "Commit, aus dem das Programm gebaut ist", host = "Rechner", threads = "Threads", device = "Gerät",
+  machine = "%s, %s seiner Prozessoren, %s GiB", system = "System", built_with = "gebaut mit", not_recorded = "nicht aufgezeichnet",
   script = "Skript", seeds_used = "Seeds", words_given = "gegebene Einstellungen",
   before = "vorher geschätzt", time = "Zeit", processor = "Prozessor", memory = "Speicher, höchstens", energy = "Energie", sum = "Summe aller Zellen",
   resource_note = "Mittel einer Zelle. Die Schätzung stammt aus einem kurzen Versuch vor dem Sweep und steht nur da, wo es einen gab.",
   energy_note = " Energie ist die des ganzen Prozessors, was immer sonst lief; ein Strich: Der Rechner verrät es nicht.",
   no_energy = " Der Rechner verrät nicht, wie viel Energie es brauchte.",
   mean_note = "Mittel über Seeds, 95-%-Intervall, und wie viele Seeds es sind; ohne Intervall, wo es einer ist oder alle dieselbe Zahl ergaben.",
+  each_seed = "Jeder Seed, Median und Interquartilsmittel", metric = "Größe", median = "Median", iqm = "Interquartilsmittel",
+  iqm_note = "Seeds in ihrer Reihenfolge. Das Interquartilsmittel hat ab zehn Seeds sein geschichtetes Bootstrap-Intervall (Agarwal et al. 2021); bei "
+    .. "weniger wäre es zu schmal.",
   cell = "Zelle", status = "Stand", note = "Anmerkung", cell_note = "Jede Zelle ist der Ordner eines Laufs: Einstellungen, Protokoll, Checkpoints.",
   taken = "aus %s, Commit %s, Rechner %s",
   all_taken = "Zellen, die nicht in diesem Ordner liefen, sondern aus einer Datei mit fertigen stammen: %d. Die Tabelle der Zellen sagt, welche, mit "
