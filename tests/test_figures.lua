@@ -170,6 +170,15 @@ t.test("lines are told apart: six colours, then dashes and marks; bands and seed
   t.eq(#require("mneme.find").keys(styles), 28)
 end)
 
+t.test("the way from a line that ends early to its name is dotted", function()
+  local function leads(last)
+    local line = { name = "b", x = { 0, last }, y = { 0, 1 } }
+    local svg = figures.svg { kind = "lines", x = {}, y = {}, lines = { { name = "a", x = { 0, 100 }, y = { 1, 2 } }, line } }
+    return select(2, svg:gsub('class="lead [%w ]*" stroke%-dasharray="1 5"', ""))
+  end
+  t.eq(leads(100), 0) t.eq(leads(40), 1)
+end)
+
 t.test("a path goes through its points", function()
   local fig = { kind = "lines", x = { range = { 0, 100 } }, y = { range = { 0, 1 } }, lines = { { name = "a", x = {}, y = {} } } }
   local random = source(11)

@@ -29,7 +29,8 @@ end
 
 local function class_of(style) return style and style.color or "reference" end
 
----Names at the right edge of the box, each led to from where its line ends.
+---Names at the right edge of the box, each led to from where its line ends; dotted where that is within the box, for there
+---a line is data.
 ---@param items table[] { name, style or nil: a reference, x, y }
 ---@param box table { x, y, w, h }
 function labels.ends(paper, items, box)
@@ -40,7 +41,12 @@ function labels.ends(paper, items, box)
   spread(list, box.y + ROW / 2 - 2, math.max(box.y + box.h, box.y + ROW * #list - ROW / 2))
   local right = box.x + box.w
   for _, item in ipairs(list) do
-    paper:path({ { item.x + 1, item.y }, { right + 3, item.y }, { right + LEAD - 3, item.at } }, "lead " .. class_of(item.style))
+    local class, from = "lead " .. class_of(item.style), item.x + 1
+    if from < right - ROW then
+      paper:path({ { from + 3, item.y }, { right, item.y } }, class, "1 5")
+      from = right
+    end
+    paper:path({ { from, item.y }, { right + 3, item.y }, { right + LEAD - 3, item.at } }, class)
     paper:text(item.name, right + LEAD, item.at + 4, { size = SIZE, class = not item.style and "dim" or nil })
   end
 end
