@@ -14,6 +14,7 @@ local C = engine.C
 local meter = { ROWS = 64 }     -- steps from one packing of the weights to the next, as in mneme.player
 local ROWS = meter.ROWS
 local TIMES, LONG = 3, 1        -- of a sequence: how often it is measured, and seconds from which once is enough
+local ROUNDS, AWHILE = 12, 0.3  -- of a step: how many rounds at least, and seconds, since a machine's slow moment lasts longer than a round
 
 ---Fill a tensor with normal numbers, the same each time.
 ---@param t Tensor float32
@@ -78,13 +79,14 @@ function meter.stepper(name, config, N)
 end
 
 ---Seconds of one step of a stepper now.  A round of 64 takes every part of it once (the first packs the weights, the
----last carries the state over, which the median leaves out); each counts at its best of a few rounds, since one that
+---last carries the state over, which the median leaves out); each counts at its best of all rounds, since one that
 ---another program broke into says nothing.
 ---@return number mean
 ---@return number median
 function meter.one_step(self)
-  local best, sum = {}, 0
-  for round = 1, 12 do
+  local best, sum, round, began = {}, 0, 0, C.mn_clock(false)
+  while round < ROUNDS or C.mn_clock(false) - began < AWHILE do
+    round = round + 1
     for i = 1, ROWS do
       local start = C.mn_clock(false)
       self.step()
