@@ -191,6 +191,15 @@ end)
 
 -- ---- errors and progress, from inside ----
 
+t.test("what could not be printed is told: one line, exit status 1", function()
+  for _, words in ipairs { "list ops", "--version", "help gru" } do
+    local said, status = mneme(words .. " 2>&1 > /dev/full")
+    t.eq(status, 1, words)
+    t.ok(said:find "^mneme: standard output: [^\n]+\n$", said)
+  end
+  t.eq(select(2, mneme "list ops | head -n 1"), 0)
+end)
+
 t.test("an error of the library points at the user's line", function()
   local ok, e = pcall(function() errors.raise("m", { hint = "h", status = 3 }) end)
   t.ok(not ok and tostring(e):find "^[^%s]*test_cli.lua:%d+: m %(h%)$", tostring(e))

@@ -1,9 +1,11 @@
 -- cli.lua -- the command line: `mneme COMMAND ...`.  Settings are key=value words, so what is left to parse
 -- is the command's name; each command reads its own words and errors carry their exit status.
+local ffi = require "ffi"
 local errors = require "mneme.errors"
 local script = require "mneme.script"
 local version = require "mneme.version"
 
+ffi.cdef "int ferror(void *stream);"
 local cli = {}
 local ranks                        -- the module, for commands that several processes may share
 local commands                     -- { name, usage, doc, run(words) -> status?, comment = file whose first lines help shows }
@@ -185,6 +187,15 @@ local function dispatch(words)
   errors.unknown("command", name, names)
 end
 
+-- Status 1 and a line where what was printed did not arrive, of a command that was right otherwise: a file that is cut off
+-- must not look whole.
+local function printed(status)
+  local ok, problem = io.stdout:flush()
+  if ok and ffi.C.ferror(io.stdout) == 0 then return status end
+  io.stderr:write(("mneme: standard output: %s\n"):format(problem or "some of it could not be written"))
+  return status == 0 and 1 or status
+end
+
 ---Run a command; what goes wrong becomes one line on stderr.
 ---@param words string[] the command line after the program's name
 ---@param who string? what stands before an error, where several speak
@@ -192,7 +203,7 @@ end
 function cli.main(words, who)
   local ok, result = xpcall(dispatch, errors.handler, words)
   if ok then
-    local status = type(result) == "number" and result or 0
+    local status = printed(type(result) == "number" and result or 0)
     if ranks then ranks.finish(true, status) end
     return status
   end
