@@ -285,17 +285,20 @@ end
 
 ---Probe an agent's memory for facts, step by step and head by head.
 ---@param p Player
----@param o table episodes, steps; facts = { name = kind }; ridge, seed as for examine
+---@param o table episodes; steps, or last = the last of nine that begin with 0; facts = { name = kind }; ridge, seed as for
+---  examine
 ---@return table result for a study: NAME, NAME_control and NAME_selectivity, of all of the memory in the mean over
 ---  steps; series NAME/all, NAME/L0H1 of scores and NAME_selectivity/... over steps
 function probing.agent(p, o)
-  local result, facts = {}, {}
+  local result, facts, steps = {}, {}, o.steps or {}
+  if not o.steps and type(o.last) ~= "number" then errors.raise "probing: neither steps nor last, expected { 0, 5, 10 } or the last of nine steps" end
+  for i = o.steps and 9 or 0, 8 do steps[i + 1] = math.floor(i * o.last / 8 + 0.5) end
   for name in pairs(o.facts) do facts[#facts + 1] = name end
   table.sort(facts)
-  local samples, parts = probing.collect(p, { episodes = o.episodes, steps = o.steps, facts = facts })
+  local samples, parts = probing.collect(p, { episodes = o.episodes, steps = steps, facts = facts })
   for _, fact in ipairs(facts) do
     local sum = { score = 0, control = 0, selectivity = 0, n = 0 }
-    for _, step in ipairs(o.steps) do
+    for _, step in ipairs(steps) do
       local at = samples[step]
       for _, part in ipairs(at.n >= LEAST and parts or {}) do
         local r = probing.examine { x = at.parts[part].x, n = at.n, d = at.parts[part].d, y = at.facts[fact], episode = at.episode,
