@@ -8,7 +8,7 @@ local probing = require "mneme.probing"
 local facts = { tmaze = { cue = "class", position = "number" },
   memory_maze = { heading = "class", x = "number", y = "number", target_vectors = "number" } }
 local function share(what) return { "share of " .. what, range = { 0, 1 }, goal = 1 } end
-local function beyond(what) return { "share of " .. what .. ", beyond the control's", range = { -1, 1 } } end
+local function beyond(what) return { "share of " .. what .. ", beyond the control's" } end
 local tmaze = { label = "tmaze", set = { env = "tmaze" } }
 local here, there, of_agalite = { task = "tmaze" }, { task = "memory_maze" }, { task = "tmaze", core = "agalite" }
 

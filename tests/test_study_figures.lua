@@ -212,6 +212,16 @@ t.test("what is 0 has no place on a logarithmic axis, and the note says so", fun
   t.eq(#fig.lines, 2)
 end)
 
+t.test("series of seeds that were asked at other places: those that all have, not a grid between them", function()
+  local seeds, of = require "mneme.studies.seeds", { { x = { 0, 2, 4, 6 }, y = { 1, 2, 3, 4 } }, { x = { 0, 4, 5 }, y = { 3, 5, 9 } } }
+  local cells = { { seed = 1, status = "done" }, { seed = 2, status = "done" } }
+  local line, n = seeds.line("a", cells, function(c) return of[c.seed] end, { statistic = "mean", rule = "linear" }, {})
+  near_all(line.x, { 0, 4 }) near_all(line.y, { 2, 4 }) t.eq(n, 2)
+  of[2] = { x = { 1, 3, 5 }, y = { 3, 5, 9 } }                                   -- none: as curves
+  line = seeds.line("a", cells, function(c) return of[c.seed] end, { statistic = "mean", rule = "linear" }, {})
+  t.ok(#line.x > 2 and line.x[1] == 1 and line.x[#line.x] == 5)
+end)
+
 t.test("heat maps of axes and of series, whose rows are numbered as people count", function()
   local fig = figure.new(three, spec, { "heat", y = "score", x = "corridor", by = "core" })
   t.eq(table.concat(fig.x.categories, " "), "20 40 60") t.eq(table.concat(fig.y.categories, " "), "gru galite")

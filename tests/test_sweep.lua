@@ -8,6 +8,7 @@ local grid = require "mneme.studies.grid"
 local mn = require "mneme"
 local shell = require "tests.shell"
 local sweep = require "mneme.studies.sweep"
+local C = require("mneme.engine").C
 
 local here = shell.folder()
 local function path(name) return here .. "/" .. name end
@@ -300,6 +301,28 @@ t.test("an estimate comes first: cells are tried for a moment, and leave nothing
     t.ok(e.wall_s > 0 and e.wall_s < 1000 and e.peak_mib > 1)
     t.eq(c.metrics.steps, 6400)
   end
+end)
+
+t.test("what a cell does before and after its training counts as its own, and is estimated", function()
+  local script = write("around.lua", [[
+local mn = require "mneme"
+local function work() local from = os.clock() repeat until os.clock() - from > 0.25 end
+return mn.study { settings = { steps = 256, num_envs = 2, num_steps = 16, core = { "gru", d_model = 8 }, hidden = 8 }, seeds = { 1 },
+  run = function(cfg)
+    work()
+    local task = mn.env("tmaze", { corridor = 4, num_envs = 2, seed = cfg.seed })
+    local result = mn.a2c(cfg, task, mn.agent { task = task, core = cfg.core, hidden = 8 }):train()
+    work()
+    return result
+  end }
+]])
+  local from = C.mn_clock(false)
+  local status, out = mneme(("sweep %s run=%s"):format(script, path "around"))
+  local whole = C.mn_clock(false) - from
+  t.eq(status, 0, out)
+  local result = folder.result(folder.load(path "around").cells[1].path)
+  t.ok(result.resources.cpu_s > 0.5 and result.resources.wall_s > 0.5 and result.resources.wall_s < whole, result.resources.cpu_s)
+  t.ok(result.estimate.wall_s > 0.5, result.estimate.wall_s)
 end)
 
 os.execute("rm -r '" .. here .. "'")

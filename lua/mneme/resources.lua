@@ -8,6 +8,8 @@ local C = engine.C
 local ENERGY = "/sys/class/powercap/intel-rapl:0/energy_uj"       -- of the whole first package, other programs included
 
 local resources = {}
+local ADDED = { "wall_s", "cpu_s", "energy_j" }                   -- what runs that were resumed have used in all; memory is at its highest
+local written = { wall_s = 0, cpu_s = 0, energy_j = 0 }           -- by this process, into whichever run
 local Account = {}
 Account.__index = Account
 
@@ -27,11 +29,15 @@ end
 ---@return number
 function resources.peak() return (tonumber((read "/proc/self/status" or ""):match "VmHWM:%s*(%d+)") or 0) / 1024 end
 
+local function start(account)
+  account.wall, account.cpu, account.joules, account.written = C.mn_clock(false), os.clock(), energy(), {}
+  for _, key in ipairs(ADDED) do account.written[key] = written[key] end
+  return account
+end
+
 ---Begin to count.
 ---@return table account
-function resources.begin()
-  return setmetatable({ wall = C.mn_clock(false), cpu = os.clock(), joules = energy() }, Account)
-end
+function resources.begin() return start(setmetatable({}, Account)) end
 
 ---What was used since.
 ---@return table { wall_s, cpu_s, peak_mib, energy_j = nil where it cannot be read }
@@ -52,18 +58,22 @@ function resources.read(folder)
   return type(used) == "table" and used or nil
 end
 
----Add it to what RUN/resources.json holds, and count anew.
+---Add to what RUN/resources.json holds what no other account has written meanwhile, and count anew: a study's account has
+---what was done before and after the training, whose own wrote the rest.
 ---@param folder string
 ---@return table used in all
 function Account:write(folder)
   local used, before = self:sum(), resources.read(folder) or {}
-  for _, key in ipairs { "wall_s", "cpu_s", "energy_j" } do
-    if used[key] and tonumber(before[key]) then used[key] = used[key] + before[key] end
+  for _, key in ipairs(ADDED) do
+    if used[key] then
+      local mine = math.max(0, used[key] - (written[key] - self.written[key]))
+      written[key], used[key] = written[key] + mine, mine + (tonumber(before[key]) or 0)
+    end
   end
   used.peak_mib = math.max(used.peak_mib, tonumber(before.peak_mib) or 0)
   used.seeds = engine.turns and engine.turns.of or nil          -- that shared the process: all of this is theirs together
   files.write(folder .. "/resources.json", { json.encode(used, "  ") .. "\n" })
-  self.wall, self.cpu, self.joules = C.mn_clock(false), os.clock(), energy()
+  start(self)
   return used
 end
 

@@ -12,9 +12,11 @@
 local checked = require "mneme.studies.checked"
 local config = require "mneme.config"
 local errors = require "mneme.errors"
+local files = require "mneme.files"
 local find = require "mneme.find"
 local grid = require "mneme.studies.grid"
 local prose = require "mneme.studies.prose"
+local ranks = require "mneme.ranks"
 local resources = require "mneme.resources"
 local run_folder = require "mneme.run"
 local script = require "mneme.script"
@@ -165,15 +167,19 @@ function study.new(spec)
     for i, word in ipairs(all) do table.insert(config.arguments, i, word) end
   elseif config.arguments then config.arguments = filled_in(spec, config.arguments) end
   if spec.of and script.locate(spec.of) == config.script then errors.raise("study: of = " .. tostring(spec.of) .. ", which is this study itself") end
+  local account = resources.begin()
+  local function trained(result)
+    if ranks.rank == 0 and files.is_folder(result.path) then account:write(result.path) end
+    return result
+  end
   if spec.of then
     local result = assert(loadfile(script.locate(spec.of)))()
     for name, value in pairs(spec.measure and check_result(spec.measure(result.path)) or {}) do result[name] = value end
-    return result
+    return trained(result)
   end
   local cfg = config.new(declared(spec), spec.about)
-  local account = resources.begin()
   local result = check_result(spec.run(cfg))
-  if result.path then return result end
+  if result.path then return trained(result) end
   check_metrics(spec, result)
   local run = run_folder.open(cfg, { study = spec.title })        -- nothing was trained: the numbers are the run
   local numbers = {}

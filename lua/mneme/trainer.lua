@@ -147,7 +147,10 @@ function trainer.train(learner)
   local reached = status == 0 and step < cfg.steps and learner:over()
   print(("%s: %.0f steps, %s%s"):format(run.path, step, text, reached and (": stop_score=%g is reached"):format(cfg.stop_score) or ""))
   result.path, result.steps = run.path, step
-  result.seconds_per_step = trainer.budget and (C.mn_clock(false) - started.time) / math.max(1, step - started.step) or nil
+  if trainer.budget then
+    result.seconds_measured = C.mn_clock(false) - started.time
+    result.seconds_per_step = result.seconds_measured / math.max(1, step - started.step)
+  end
   return result
 end
 

@@ -55,7 +55,7 @@ local function choose(kinds)
   return chosen
 end
 
--- Live a cell for a moment, in this process: how long a step takes goes into a file.
+-- Live a cell for a moment, in this process: how long a step takes, and all that is no step, goes into a file.
 local function try(kind, path, folder)
   local began = C.mn_clock(false)
   trainer.budget = SECONDS
@@ -64,7 +64,8 @@ local function try(kind, path, folder)
   local ok, result = xpcall(script.run, errors.handler, path, words)
   if not ok then return result.status end
   local step = type(result) == "table" and tonumber(result.seconds_per_step)
-  files.write(folder .. "/tried.json", { json.encode { step = step, whole = not step and C.mn_clock(false) - began or nil } })
+  local rest = C.mn_clock(false) - began - (step and tonumber(result.seconds_measured) or 0)
+  files.write(folder .. "/tried.json", { json.encode { step = step or 0, rest = rest } })
   return 0
 end
 
@@ -105,13 +106,17 @@ function estimate.of(cells, path, o)
     ended = function(kind, about)
       local file = place(kind) .. "/tried.json"
       local tried = about.status == 0 and files.is_file(file) and json.decode((files.read(file)), file) or {}
-      kind.seconds, kind.peak = tried.step and tried.step * kind.steps or tried.whole, about.peak / 2 ^ 20
+      kind.seconds, kind.peak = tried.step and tried.step * kind.steps + tried.rest, about.peak / 2 ^ 20
+      kind.least = not tried.step and about.wall >= SECONDS + PATIENCE and about.wall or nil        -- it was given up
     end,
     tick = function() end,
   }
   files.remove_folder(base)
   local sum, known = { tried = #chosen, seconds = 0, peak_mib = 0 }, true
-  for _, kind in ipairs(kinds) do if not kind.seconds then follow(kind, chosen) end end
+  for _, kind in ipairs(kinds) do
+    if not kind.seconds then follow(kind, chosen) end
+    if kind.seconds and kind.least then kind.seconds = math.max(kind.seconds, kind.least) end
+  end
   for _, c in ipairs(cells) do
     local kind = c.kind
     known = known and kind.seconds ~= nil

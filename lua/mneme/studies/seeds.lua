@@ -119,7 +119,16 @@ local function same(a, b)
   return true
 end
 
--- Curves brought onto common places: { x, rows }.  What was measured at the same places stays as it is.
+-- The places that all series have.
+local function shared(curves)
+  local count, list = {}, {}
+  for _, c in ipairs(curves) do for _, x in ipairs(c.x) do count[x] = (count[x] or 0) + 1 end end
+  for _, x in ipairs(curves[1].x) do if count[x] == #curves then list[#list + 1] = x end end
+  return list
+end
+
+-- Curves brought onto common places: { x, rows }.  What was measured at the same places stays as it is; of series those
+-- places stay that all have, if any.
 local function together(curves, rule)
   local equal = true
   for i = 2, #curves do equal = equal and same(curves[1].x, curves[i].x) end
@@ -128,6 +137,8 @@ local function together(curves, rule)
     for i, c in ipairs(curves) do rows[i] = c.y end
     return curves[1].x, rows
   end
+  local places = rule == "linear" and shared(curves) or {}
+  if places[1] then return mn_stats.align(curves, { grid = places, rule = rule }) end
   return mn_stats.align(curves, { points = POINTS, rule = rule })
 end
 
