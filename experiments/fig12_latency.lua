@@ -36,8 +36,10 @@ return mn.study {
     sequence_mib = { "more memory of the process, with the sequence", unit = "MiB", range = positive },
   },
   figures = {
-    { "lines", y = "step_us", x = "context", by = "core", where = { core = compared }, log = "xy", title = "one step, after so many" },
-    { "lines", y = "sequence_ms", x = "context", by = "core", where = { core = compared }, log = "xy", title = "a whole sequence" },
+    { "lines", y = "step_us", x = "context", by = "core", where = { core = compared }, log = "xy", statistic = "geometric",
+      title = "one step, after so many" },
+    { "lines", y = "sequence_ms", x = "context", by = "core", where = { core = compared }, log = "xy", statistic = "geometric",
+      title = "a whole sequence" },
     { "lines", y = "state_kib", x = "context", by = "core", where = { core = compared }, log = "xy", title = "what is remembered" },
     { "lines", y = "sequence_mib", x = "context", by = "core", where = { core = compared }, log = "x", title = "memory of the process at its highest" },
     { "bars", y = "step_us", by = "core", where = { context = "2048" }, title = "one step after 2048, every memory" },

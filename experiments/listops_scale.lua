@@ -37,7 +37,7 @@ return mn.study {
     cpu_s = { "processor time of a cell", unit = "s", range = { 0, math.huge }, goal = 0 } },
   figures = {
     { "lines", y = "accuracy", x = "length", by = "attention", log = "x", title = "right answers against the length of lists" },
-    { "lines", y = "cpu_s", x = "length", by = "attention", log = "xy", title = "processor time for as many lists" },
+    { "lines", y = "cpu_s", x = "length", by = "attention", log = "xy", statistic = "geometric", title = "processor time for as many lists" },
     { "lines", y = "peak_mib", x = "length", by = "attention", log = "x", title = "memory of the process" },
   },
   references = { { "the commonest answer", y = 0.16, of = "accuracy", source = "a sixth of the lists at every length" } },

@@ -23,7 +23,8 @@ return mn.study {
       series.x[#series.x + 1], series.y[#series.y + 1] = N, bytes / 1024
       N = 2 * N
     end
-    return { kept_kib = series, least_kib = series.y[1], most_kib = series.y[#series.y], growth = series.y[#series.y] / math.max(series.y[1], 1) }
+    local least, most = series.y[1], series.y[#series.y]
+    return { kept_kib = series, least_kib = least, most_kib = most, growth = least > 0 and most / least or 1 }
   end,
   metrics = {
     kept_kib = { "what is kept", unit = "KiB", goal = 0 }, least_kib = { "kept for 64 steps", unit = "KiB", goal = 0 },

@@ -33,8 +33,8 @@ return mn.study {
     memory_mib = { "more memory of the process", unit = "MiB", range = positive, goal = 0 },
   },
   figures = {
-    { "lines", y = "milliseconds", x = "length", by = "attention", log = "xy", title = "a sequence of N tokens" },
-    { "lines", y = "token_us", x = "length", by = "attention", log = "xy", title = "a token of it" },
+    { "lines", y = "milliseconds", x = "length", by = "attention", log = "xy", statistic = "geometric", title = "a sequence of N tokens" },
+    { "lines", y = "token_us", x = "length", by = "attention", log = "xy", statistic = "geometric", title = "a token of it" },
     { "lines", y = "memory_mib", x = "length", by = "attention", log = "xy", title = "memory" },
   },
   claims = {

@@ -4,6 +4,8 @@ local numbers = {}
 local large = { { 1e15, "P" }, { 1e12, "T" }, { 1e9, "G" }, { 1e6, "M" }, { 1e3, "k" } }
 local spans = { { 3600, "h" }, { 60, "min" }, { 1, "s" }, { 1e-3, "ms" }, { 1e-6, "µs" }, { 1e-9, "ns" } }
 
+local larger = { B = "KiB", KiB = "MiB", MiB = "GiB", GiB = "TiB" }
+
 -- Digits without an exponent or zeros at the end.
 local function plain(v, digits)
   local s = ("%." .. digits .. "g"):format(v)
@@ -35,10 +37,11 @@ local function joined(digits, letter, unit)
   return digits .. " " .. letter .. unit
 end
 
----A number by itself, with three digits that count (four below 10,000).
+---A number by itself, with three digits that count (four below 10,000).  So many KiB are MiB.
 ---@param v number
 ---@param unit string?
 function numbers.short(v, unit)
+  while larger[unit] and math.abs(v) >= 1e4 do v, unit = v / 1024, larger[unit] end
   local size = math.abs(v)
   if size == 0 then return joined("0", "", unit) end
   local factor, letter = numbers.prefix(size, unit)

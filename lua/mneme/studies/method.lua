@@ -112,16 +112,13 @@ function method.hyperparameters(out, runs, defaults, report, words)
   if #same > 0 then out:paragraphs(words.unsourced, "dim") end
 end
 
--- What runs wrote of their machine, as rows; of some that they did, those that wrote nothing are told, too.
+-- What runs wrote of their machine, as rows; of some that wrote nothing, that, too.
 local function machine_rows(runs, words)
+  local any = false
+  for _, r in ipairs(runs) do any = any or type(r.info.machine) == "table" end
+  if not any then return nil end
   local function of(row)
-    local any = false
-    local list = distinct(runs, function(r)
-      local text = type(r.info.machine) == "table" and row(r.info.machine)
-      any = any or text
-      return text or words.not_recorded
-    end)
-    return any and table.concat(list, "; ") or "–"
+    return table.concat(distinct(runs, function(r) return type(r.info.machine) == "table" and row(r.info.machine) or words.not_recorded end), "; ")
   end
   return { words.processor, of(function(m) return words.machine:format(show(m.processor), show(m.cores), show(m.memory_gib)) end) },
     { words.system, of(function(m) return show(m.system) end) },
