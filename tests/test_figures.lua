@@ -214,7 +214,7 @@ t.test("numbers as people write them", function()
     t.eq(numbers.short(v, "s"), s)
   end
   t.eq(numbers.short(50, "%"), "50 %")
-  t.eq(numbers.short(131072, "KiB"), "128 MiB") t.eq(numbers.short(4096, "KiB"), "4096 KiB") t.eq(numbers.short(-1e4 * 2 ^ 20, "MiB"), "-9.77 TiB")
+  t.eq(numbers.short(131072, "KiB"), "128 MiB") t.eq(numbers.short(4096, "KiB"), "4096 KiB") t.eq(numbers.short(-1e4 * 1024, "MiB"), "-9.77 TiB")
   t.eq(table.concat(numbers.row({ 0, 1e6, 2e6 }, 1e6), " "), "0 1M 2M")
   t.eq(table.concat(numbers.row({ 0, 0.25, 0.5 }, 0.25), " "), "0 0.25 0.50")
   t.eq(table.concat(numbers.row({ 0, 3600, 7200 }, 3600, "s"), " "), "0 1 h 2 h")
