@@ -6,6 +6,7 @@ local files = require "mneme.files"
 local folder = require "mneme.studies.folder"
 local grid = require "mneme.studies.grid"
 local mn = require "mneme"
+local resources = require "mneme.resources"
 local shell = require "tests.shell"
 local sweep = require "mneme.studies.sweep"
 local C = require("mneme.engine").C
@@ -323,6 +324,13 @@ return mn.study { settings = { steps = 256, num_envs = 2, num_steps = 16, core =
   local result = folder.result(folder.load(path "around").cells[1].path)
   t.ok(result.resources.cpu_s > 0.5 and result.resources.wall_s > 0.5 and result.resources.wall_s < whole, result.resources.cpu_s)
   t.ok(result.estimate.wall_s > 0.5, result.estimate.wall_s)
+end)
+
+t.test("energy comes from a meter that begins anew, or is not known", function()
+  t.eq(resources.joules(1e6, 5e6, 1e7), 4)
+  t.eq(resources.joules(9e6, 1e6, 1e7), 2)
+  t.eq(resources.joules(1e6, 5e6), 4)
+  t.eq(resources.joules(9e6, 1e6), nil)
 end)
 
 os.execute("rm -r '" .. here .. "'")

@@ -39,12 +39,21 @@ end
 ---@return table account
 function resources.begin() return start(setmetatable({}, Account)) end
 
+---Joules from one reading of the meter to a later one; nil where it began anew between them, at nobody knows what.
+---@param before number microjoules
+---@param now number
+---@param range number? where the meter begins anew
+function resources.joules(before, now, range)
+  if range then return (now - before) % range / 1e6 end
+  return now >= before and (now - before) / 1e6 or nil
+end
+
 ---What was used since.
 ---@return table { wall_s, cpu_s, peak_mib, energy_j = nil where it cannot be read }
 function Account:sum()
   local used = { wall_s = C.mn_clock(false) - self.wall, cpu_s = os.clock() - self.cpu, peak_mib = resources.peak() }
   local now, range = energy()
-  if now and self.joules then used.energy_j = ((now - self.joules) % (range or math.huge)) / 1e6 end
+  if now and self.joules then used.energy_j = resources.joules(self.joules, now, range) end
   return used
 end
 
