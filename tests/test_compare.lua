@@ -80,6 +80,10 @@ t.test("curves lie under each other, on one scale", function()
   local first, second = text:match "\n  A  (%S+)  0%.8\n  B  (%S+)  0%.3\n"
   t.ok(first and #first == 48 * 3 and #second == 48 * 3, text)
   t.eq(first:sub(-3), "█") t.eq(second:sub(1, 3), "▁")
+  local late = run("late", 2, 0.8)                        -- its only point lies beyond: no place has the group's mean
+  files.write(late .. "/metrics.jsonl", { json.encode { step = 5000, ["charts/score"] = 1 } .. "\n" })
+  text = compare.text { a[1], late }
+  t.ok(text:find("charts/score, from step 10 to 5000\n", 1, true), text)
   t.ok(compare.text({ a[1], b[1] }, { by = "losses/loss" }):find("losses/loss, from step 10 to 50, between 0.2 and 1", 1, true))
 end)
 

@@ -214,6 +214,11 @@ t.test("numbers as people write them", function()
     t.eq(numbers.short(v, "s"), s)
   end
   t.eq(numbers.short(50, "%"), "50 %")
+  for v, s in pairs { [999.6] = "1000", [9999.6] = "10000", [99999.6] = "100k" } do t.eq(numbers.short(v), s) end
+  t.eq(numbers.short(0.9996, "s"), "1000 ms") t.eq(numbers.resource("peak_mib", 1010), "1010 MiB") t.eq(numbers.resource("peak_mib", 1.5 * 1024), "1.5 GiB")
+  t.eq(numbers.resource("peak_mib", 1000.4 * 1024), "1000 GiB")
+  t.eq(table.concat(numbers.row({ 0.99999, 0.9999925, 1 }, 2.5e-6), " "), "0.99999 0.9999925 1")
+  t.eq(table.concat(numbers.row({ 1200000, 1200005, 1200010 }, 5), " "), "1.2M 1.200005M 1.20001M")
   t.eq(numbers.short(131072, "KiB"), "128 MiB") t.eq(numbers.short(4096, "KiB"), "4096 KiB") t.eq(numbers.short(-1e4 * 1024, "MiB"), "-9.77 TiB")
   t.eq(table.concat(numbers.row({ 0, 1e6, 2e6 }, 1e6), " "), "0 1M 2M")
   t.eq(table.concat(numbers.row({ 0, 0.25, 0.5 }, 0.25), " "), "0 0.25 0.50")
@@ -331,6 +336,17 @@ t.test("gnuplot draws every kind from the script and the CSV, without a complain
     t.eq(said, "", name)
     t.ok(files.read(at .. ".svg"):find("</svg>", 1, true), name)
   end
+  -- a line of three points under a name that parts columns is drawn from the three rows that it has
+  local fig = { kind = "lines", x = {}, y = {}, lines = { { name = "plain", x = { 1, 2 }, y = { 5, 6 } }, { name = 'gtrxl, "256"', x = { 1, 2, 3 }, y = { 7, 8, 9 } } } }
+  figures.export(fig, here .. "/comma.gp")
+  local rows = files.read(here .. "/comma.gp"):match "every (::%d+::%d+) using 3:4 with linespoints[^\n]-title \"gtrxl"
+  t.eq(rows, "::3::5")
+  files.write(here .. "/comma.gp", { ("set datafile separator comma\nset table 'comma.txt'\nplot 'comma.csv' every %s using 3:4\n"):format(rows) })
+  local said, status = shell.run(here, "gnuplot comma.gp")
+  t.eq(status, 0, said)
+  local points = {}
+  for x, y in files.read(here .. "/comma.txt"):gmatch "\n%s*(%d)%s+(%d)" do points[#points + 1] = x .. y end
+  t.eq(table.concat(points, " "), "17 28 39")
 end)
 
 t.test("the example of docs/figures.md", function()

@@ -123,6 +123,29 @@ t.test("other settings, damaged files and other studies are refused", function()
   t.eq(status, 0, said) t.ok(said:find "0 of the 4 cells", said) t.eq(marks(), 2)
 end)
 
+t.test("an option of the core that was the default then, and is given now", function()
+  local function script(options)
+    return write("cored.lua", ([[
+local mn = require "mneme"
+return mn.study { axes = { core = { { "gru", d_model = 8, %s label = "small" } } }, settings = { steps = 64 }, seeds = { 1 },
+  run = function(cfg)
+    local task = mn.env("tmaze", { corridor = 3, num_envs = 2, seed = cfg.seed })
+    return mn.a2c(cfg, task, mn.agent { task = task, core = cfg.core, hidden = 8 }):train()
+  end }
+]]):format(options))
+  end
+  local function again(options, to)
+    return mneme(("sweep %s estimate=0 list=0 run=%s kept=%s"):format(script(options), path(to), path "cored.jsonl"))
+  end
+  local status, said = mneme(("sweep %s estimate=0 run=%s"):format(script "", path "cored"))
+  t.eq(status, 0, said)
+  t.eq(mneme(("report %s keep=%s"):format(path "cored", path "cored.jsonl")), 0)
+  status, said = again("n_layers = 4,", "cored4")
+  t.eq(status, 2) t.ok(said:find "core.n_layers is 4, there it was 1", said)
+  status, said = again("n_layers = 1,", "cored1")
+  t.eq(status, 0, said) t.ok(said:find "1 of the 1 cells", said)
+end)
+
 -- ---- runs of another experiment ----
 
 local learned = write("learned.lua", [[
@@ -156,7 +179,7 @@ t.test("a run of another experiment: measured when it is done; its curve is thin
   t.ok(files.read(path "back/report.html"):find "<svg")
 end)
 
-t.test("long curves become a hundred points, the last among them", function()
+t.test("each long curve becomes a hundred points, the last among them", function()
   local rows = {}
   for i = 1, 1003 do rows[i] = json.encode { step = 10 * i, ["charts/score"] = i, ["charts/SPS"] = i % 2 == 0 and 5 or nil } .. "\n" end
   os.execute(("cp -r '%s' '%s'"):format(path "whole", path "long"))
@@ -164,8 +187,14 @@ t.test("long curves become a hundred points, the last among them", function()
   files.write(study.cells[1].path .. "/metrics.jsonl", rows)
   kept.write(path "long.jsonl", study, { "charts/score", "charts/SPS" })
   local curves = json.decode((files.read(path "long.jsonl"):gsub("\n", ""))).curves
-  t.eq(#curves.step, 100) t.eq(curves.step[100], 10030) t.eq(curves["charts/score"][100], 1003) t.eq(#curves["charts/SPS"], 100)
-  t.eq(curves["charts/SPS"][100], json.null)
+  local n, count = #curves.step, { ["charts/score"] = 0, ["charts/SPS"] = 0 }
+  for name in pairs(count) do
+    t.eq(#curves[name], n)
+    for _, v in ipairs(curves[name]) do if v ~= json.null then count[name] = count[name] + 1 end end
+    t.eq(count[name], 100, name)
+  end
+  t.eq(curves.step[n], 10030) t.eq(curves["charts/score"][n], 1003) t.eq(curves["charts/SPS"][n], json.null)
+  t.eq(curves.step[n - 1], 10020) t.eq(curves["charts/SPS"][n - 1], 5)
 end)
 
 t.test("measure is for runs of another experiment, and gives finite numbers", function()

@@ -163,6 +163,10 @@ t.test("cells that are missing are named; other axes are averaged, seed by seed"
   v = judge(cells, { "better", where = { corridor = 20 } })
   t.eq(v.n, 3) t.eq(v.over, nil)
   t.eq(judge(cells, { "better", where = { corridor = 7 } }).why, "no_cell")
+  for i = #cells, 1, -1 do if cells[i].labels.core == "lstm" and cells[i].labels.corridor == "5" then table.remove(cells, i) end end
+  v = judge(cells, { "better" })                         -- and not of corridor 20 alone, since a's other is there
+  t.eq(v.verdict, "undecided") t.eq(v.n, 0)
+  t.eq(v.missing[1].name, "core=lstm, corridor=5, seed=1") t.eq(v.missing[1].status, "not swept")
 end)
 
 t.test("p is corrected for all claims", function()
@@ -185,6 +189,12 @@ t.test("what cannot be tested or written is refused where it is declared", funct
   refused("takes no within", { text = "", test = { "at_least", metric = "m", a = a, value = 1, within = 1 } })
   refused("above 0", { text = "", test = { "ratio", metric = "m", a = a, b = a, at_least = 0 } })
   refused("without text", { test = {} })
+  local of_core, list = { core = 1, size = 2 }, { core = { 1, 2 } }
+  t.raises(function() claims.check({ { text = "", test = { "better", metric = "m", a = of_core, b = a } } }, { core = 1, size = 1 }) end,
+    "a has size and b has not")
+  t.raises(function() claims.check({ { text = "", test = { "better", metric = "m", a = a, b = of_core } } }, { core = 1, size = 1 }) end,
+    "b has size and a has not")
+  refused("a.core is a list", { text = "", test = { "at_least", metric = "m", a = list, value = 1 } })
   refused("unknown key of claim x", { id = "x", text = "", sauce = "" })
   t.raises(function() prose.check { scpoe = "" } end, "did you mean 'scope'")
   t.raises(function() prose.check { scope = 3 } end, "a text or a list")
@@ -237,7 +247,7 @@ return mn.study {
   end,
   metrics = { score = { "NASTY", unit = "s" }, count = { "counted" } },
   figures = { { "bars", y = "score", x = "width", by = "core", title = "NASTY" }, { "lines", y = "curve", by = "core" } },
-  claims = { { id = "NASTY", text = "NASTY https://example.org/a.", source = "NASTY",
+  claims = { { id = "NASTY", text = "NASTY <https://example.org/a>.", source = "NASTY",
     test = { "better", metric = "score", a = { core = "plain" }, b = { core = "NASTY" } } },
     { text = "Counted.", test = { "ratio", metric = "count", a = { core = "plain" }, b = { core = "NASTY" }, at_least = 18.57, exact = true } } },
   report = { scope = "One NASTY.\n\n**Two** (**see\nthere**) https://example.org/x?a=1&b=2. 2**3**4, `**no**` and "

@@ -262,6 +262,12 @@ end)
 
 -- ---- one seed ----
 
+t.test("equal numbers have no spread, however their mean is rounded", function()
+  for _, v in ipairs { 0.1, 0.7, 1 / 3 } do t.eq(stats.sd { v, v, v }, 0) end
+  local d, low, high = stats.welch_interval({ 0.1, 0.1, 0.1 }, { 0.7, 0.7, 0.7 })
+  t.near(d, -0.6, 1e-12) t.eq(low, d) t.eq(high, d)
+end)
+
 t.test("of one seed there is an estimate and no interval", function()
   local one, two = { { 0.5 }, { 0.7 } }, { { 0.5, 0.6 }, { 0.7, 0.9 } }
   local function none(name, value, low, high)
@@ -430,6 +436,12 @@ t.test("what cannot be counted with is refused by name", function()
   t.raises(stats.student_cdf, "t is nan", nan, 3)
   t.raises(stats.incomplete_beta, "x is 2, expected a number from 0 to 1", 1, 1, 2)
   local c = { x = { 1, 2 }, y = { 1, 2 } }
+  t.raises(stats.interval, "statistic of a draw is inf", { 0.5, 0.6, 0.9 }, function(rows) return stats.mean(rows) / stats.sd(rows[1]) end)
+  local calls = 0
+  t.raises(stats.interval, "statistic of a draw is nil", { 0.5, 0.6 }, function()
+    calls = calls + 1
+    return calls == 1 and 1 or nil
+  end)
   t.raises(stats.curve, "no curves", {}, stats.mean)
   t.raises(stats.curve, "curve 2 is a table without x", { c, {} }, stats.mean)
   t.raises(stats.curve, "curve 1 has 2 steps and 1 values", { { x = { 1, 2 }, y = { 1 } } }, stats.mean)

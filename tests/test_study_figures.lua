@@ -102,6 +102,30 @@ t.test("an axis that is not told apart: each seed's mean, and only of seeds that
   t.eq(fig.y.unit, "s") t.eq(fig.y.range, nil) t.ok(fig.note:find "Mean of 3 seeds, 95 %% interval by Student's t, within the range%.", fig.note)
 end)
 
+t.test("a seed of which some cells were never swept is left out by name, as one of which a cell failed", function()
+  local more = write_study("more", 3, true)
+  for i = #more.cells, 1, -1 do                     -- seed 3 has corridor 20 alone
+    if more.cells[i].seed == 3 and more.cells[i].labels.corridor ~= "20" then table.remove(more.cells, i) end
+  end
+  local fig = figure.new(more, spec, { "bars", y = "score", by = "core" })
+  for _, bar in ipairs(fig.bars) do t.eq(#bar.seeds, 2) near_all(bar.of, { 1, 2 }) end
+  t.ok(fig.note:find("Left out, not swept: core=galite,corridor=40,seed=3; core=galite,corridor=60,seed=3; core=gru,corridor=40,seed=3; ", 1, true),
+    fig.note)
+  near_all(figure.new(more, spec, { "bars", y = "score", x = "corridor", by = "core" }).bars[1].of, { 1, 2, 3 })
+  t.eq(#figure.new(more, spec, { "profile", y = "score", by = "core" }).lines, 2)
+end)
+
+t.test("the CSV of a figure has the seeds' own numbers", function()
+  for _, kind in ipairs { "bars", "curves" } do
+    local csv, seen = figures.csv(figure.new(three, spec, { kind, y = kind == "bars" and "score" or "charts/score", by = "core", where = { corridor = 40 } })), {}
+    for line in csv:gmatch "[^\n]+" do
+      local field = line:match(kind == "bars" and "^[^,]*,[^,]*,gru,(%d+)," or "^gru,(%d+),")
+      if field then seen[field] = true end
+    end
+    t.ok(seen["1"] and seen["3"] and not seen["2"], csv)           -- gru's seed 2 at 40 has failed
+  end
+end)
+
 t.test("no interval leaves the range of what is measured; where numbers do, it is Student's", function()
   local near_one = write_study("near-one", 3, true)
   for _, c in ipairs(near_one.cells) do c.metrics.score = c.seed == 1 and 0.7 or 1 end
@@ -185,6 +209,10 @@ t.test("a value that this study does not have: its last one, in title and note",
   t.eq(fig.title, "success, corridor 60")
   t.ok(fig.note:find "corridor 60 in place of 200", fig.note)
   near_all({ fig.lines[1].seeds[2].y[10] }, { score("gru", 60, 2) })
+  local sizes = write_study("sizes", 2, true)
+  for _, c in ipairs(sizes.cells) do c.labels.steps = c.labels.corridor == "20" and "1e6" or "5e6" end
+  fig = figure.new(sizes, spec, { "bars", y = "score", by = "core", where = { steps = 1e6 }, title = "at 1e6" })
+  t.eq(fig.title, "at 1e6") near_all(fig.bars[1].seeds, values("gru", 20, { 1, 2 }))
 end)
 
 t.test("lines against an axis, and of series", function()
@@ -214,7 +242,7 @@ end)
 
 t.test("series of seeds that were asked at other places: those that all have, not a grid between them", function()
   local seeds, of = require "mneme.studies.seeds", { { x = { 0, 2, 4, 6 }, y = { 1, 2, 3, 4 } }, { x = { 0, 4, 5 }, y = { 3, 5, 9 } } }
-  local cells = { { seed = 1, status = "done" }, { seed = 2, status = "done" } }
+  local cells = { { name = "seed=1", seed = 1, status = "done" }, { name = "seed=2", seed = 2, status = "done" } }
   local line, n = seeds.line("a", cells, function(c) return of[c.seed] end, { statistic = "mean", rule = "linear" }, {})
   near_all(line.x, { 0, 4 }) near_all(line.y, { 2, 4 }) t.eq(n, 2)
   of[2] = { x = { 1, 3, 5 }, y = { 3, 5, 9 } }                                   -- none: as curves

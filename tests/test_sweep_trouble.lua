@@ -56,6 +56,25 @@ t.test("a damaged study.json is named; without it the sweep finds its cells agai
   t.eq(finished "there", 3)
 end)
 
+t.test("a series with a number that is none ends its cell, as such a number does", function()
+  files.write(path "series.lua", { [[
+return require("mneme").study { title = "series", settings = { steps = 1 }, seeds = 1,
+  run = function() return { score = 1, line = { x = { 1, 2 }, y = { 1, 0 / 0 } } } end }
+]] })
+  local said, status = shell.mneme(here, "sweep series.lua estimate=0 attempts=1 run=series")
+  t.eq(status, 1) t.ok(said:find "number 2 of the series line is %-?nan, expected a finite number", said)
+  t.eq(folder.load(path "series").cells[1].status, "failed")
+end)
+
+t.test("a sweep of which a cell was stopped, and not the sweep, has not succeeded", function()
+  files.write(path "stopped.lua", { [[
+return require("mneme").study { title = "stopped", axes = { a = { 1, 2 } }, settings = { steps = 1 }, seeds = 1,
+  run = function(cfg) if cfg.a == 2 then os.exit(143) end return { score = 1 } end }
+]] })
+  local said, status = shell.mneme(here, "sweep stopped.lua estimate=0 run=stopped")
+  t.eq(status, 1) t.ok(said:find("1 of 2 cells done, 1 open; the same command goes on", 1, true), said)
+end)
+
 t.test("a full disk, and one that cannot be written to: what is there stays, with room again the sweep goes on", function()
   files.make_folder(path "disk")
   local said, status = shell.run(here, "mount -t tmpfs -o size=64k none disk")

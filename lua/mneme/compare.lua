@@ -37,7 +37,7 @@ local function load_run(path, name, together)
     if apart[key] then flat[key] = nil end
   end
   return { path = path, name = name, info = info, task = info.env or sequences or info.script or "", flat = flat,
-    seed = info.seed, key = together or table.concat(same, "\n"), curves = curves.read(path), used = resources.read(path) or {} }
+    seed = info.seed or 0, key = together or table.concat(same, "\n"), curves = curves.read(path), used = resources.read(path) or {} }
 end
 
 -- The runs that a word of the command line names.
@@ -247,8 +247,8 @@ local function sparks(groups, name)
     end
     rows[i] = { g.letter, table.concat(signs), mean_text(finals(g, name), name) }
   end
-  return ("%s, from step %s to %s, between %s and %s\n"):format(name, numbers.short(from), numbers.short(to), numbers.short(low), numbers.short(high))
-    .. columns(rows)
+  local between = low <= high and (", between %s and %s"):format(numbers.short(low), numbers.short(high)) or ""
+  return ("%s, from step %s to %s%s\n"):format(name, numbers.short(from), numbers.short(to), between) .. columns(rows)
 end
 
 -- ---- the whole ----

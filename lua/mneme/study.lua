@@ -111,6 +111,15 @@ end
 
 -- Every number that a run function gives must be one.
 local function check_result(result)
+  for name, value in pairs(type(result) == "table" and result or {}) do
+    for _, list in ipairs(type(value) == "table" and type(value.x) == "table" and type(value.y) == "table" and { value.x, value.y } or {}) do
+      for i, v in ipairs(list) do
+        if type(v) ~= "number" or v - v ~= 0 then
+          errors.diverged(("study: number %d of the series %s is %s, expected a finite number"):format(i, tostring(name), tostring(v)))
+        end
+      end
+    end
+  end
   if type(result) == "table" and result.path then return result end          -- a training told it
   if type(result) ~= "table" then
     errors.raise(("study: run gave a %s, expected a table of named numbers"):format(type(result)))

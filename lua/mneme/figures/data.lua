@@ -44,7 +44,7 @@ function writers.lines(fig, out)
     for s, seed in ipairs(line.seeds or {}) do
       local seeds = {}
       for k in ipairs(views) do seeds[k] = of[k].seeds[s] end
-      add(line.name, s, seeds, seed.y)
+      add(line.name, seed.seed or s, seeds, seed.y)
     end
   end
   for _, r in ipairs(fig.references or {}) do
@@ -59,7 +59,7 @@ function writers.bars(fig, out)
   local places = bars.places(fig)
   for i, bar in ipairs(fig.bars) do
     out[#out + 1] = csv_row(places[i], bar.group, bar.name, nil, bar.y, bar.low, bar.high)
-    for k, y in ipairs(bar.seeds or {}) do out[#out + 1] = csv_row(places[i], bar.group, bar.name, k, y, nil, nil) end
+    for k, y in ipairs(bar.seeds or {}) do out[#out + 1] = csv_row(places[i], bar.group, bar.name, bar.of and bar.of[k] or k, y, nil, nil) end
   end
   for _, r in ipairs(fig.references or {}) do out[#out + 1] = csv_row(nil, "reference", r.name, nil, r.y, nil, nil) end
 end
@@ -72,7 +72,7 @@ function writers.heat(fig, out)
 end
 
 ---All numbers of a figure as CSV: whole ones as they are, others with seven digits.  Each point of a line, each bar and each cell has a row; each
----seed of it has one, too, with the seed's number.
+---seed of it has one, too, with the seed's number (its place in the list, where the figure does not say which it is).
 ---@param fig table
 ---@return string
 function data.csv(fig)

@@ -48,20 +48,21 @@ function writers.lines(fig, out)
   for _, line in ipairs(fig.lines) do widest = math.max(widest, text.width(line.name, look.SMALL)) end
   add(out, "set key %s noenhanced", widest > WIDTH / 4 and "below vertical maxcols 1" or "outside right")
   local y = 4 + #(fig.other_x or {})                   -- the column
-  local bands, seeds, drawn = {}, {}, {}
+  local bands, seeds, drawn, row = {}, {}, {}, 0
+  local function rows(n)                               -- of the file, in its order, for names may hold what parts its columns
+    row = row + n
+    return ("every ::%d::%d using 3"):format(row - n + 1, row)
+  end
   for k, line in ipairs(fig.lines) do
     local style = look.line(line.style or k)
-    local color = look.color(style.color)
-    local mine = ("strcol(1) eq %s"):format(quoted(line.name))
-    local function x_of(seed) return ("(%s && strcol(2) eq '%s' ? $3 : NaN)"):format(mine, seed) end
+    local color, mine = look.color(style.color), rows(#line.y)
     if line.low then
-      add(bands, "data using %s:%d:%d with filledcurves fc rgb '%s' fs transparent solid 0.15 noborder notitle", x_of "", y + 1,
-        y + 2, color)
+      add(bands, "data %s:%d:%d with filledcurves fc rgb '%s' fs transparent solid 0.15 noborder notitle", mine, y + 1, y + 2, color)
     end
-    add(drawn, "data using %s:%d with linespoints lc rgb '%s' dt %d lw 2 pt %d ps 0.6 pi %d title %s", x_of "", y, color,
+    add(drawn, "data %s:%d with linespoints lc rgb '%s' dt %d lw 2 pt %d ps 0.6 pi %d title %s", mine, y, color,
       style.round + 1, points[style.marker], math.max(1, math.floor(#line.x / MARKS)), wrapped(line.name))
-    for i in ipairs(line.seeds or {}) do
-      add(seeds, "data using %s:%d with lines lc rgb '#90%s' lw 0.5 notitle", x_of(i), y, color:sub(2))
+    for _, seed in ipairs(line.seeds or {}) do
+      add(seeds, "data %s:%d with lines lc rgb '#90%s' lw 0.5 notitle", rows(#seed.y), y, color:sub(2))
     end
   end
   for _, r in ipairs(fig.references or {}) do

@@ -3,10 +3,12 @@
 --   kind     "curves", "lines", "profile": lines on two axes; "bars"; "heat"
 --   title    what it shows; note: how it came about: n, which interval, what is missing
 --   x, y     axes: { label, unit = "s" | "%" | ..., log = bool, range = { low, high }, ticks = numbers, categories = texts }
---   lines    { { name, x = numbers, y = numbers, low, high = numbers or nil, seeds = { { x, y }, ... }, style = k }, ... };
+--   lines    { { name, x = numbers, y = numbers, low, high = numbers or nil, seeds = { { x, y, seed = number or nil }, ... },
+--            style = k }, ... };
 --            style: as the kth line is drawn, so that a thing looks the same in several figures
 --   other_x  { { x = axis, lines = lines }, ... }: the same points against something else; a page has a switch
---   bars     { { name, group = text or nil, y = number or nil, low, high, seeds = numbers }, ... }: y nil: nothing known
+--   bars     { { name, group = text or nil, y = number or nil, low, high, seeds = numbers, of = which seeds, or nil }, ... };
+--            y nil: nothing known
 --   cells    numbers by [row][column] of y.categories and x.categories, false: nothing known; value: an axis, of them
 --   references  { { name, y }, ... }: lines across, of what others have published
 local errors = require "mneme.errors"
@@ -86,7 +88,7 @@ local function check_lines(lines, x, y, what)
       numbers(line.high, n, { log = false }, of .. ": high")
     end
     for k, seed in each(line.seeds, of .. ": seeds") do
-      local m = numbers(only(seed, { x = true, y = true }, of .. ": seed").x, nil, x, ("%s, seed %d: x"):format(of, k))
+      local m = numbers(only(seed, { x = true, y = true, seed = true }, of .. ": seed").x, nil, x, ("%s, seed %d: x"):format(of, k))
       numbers(seed.y, m, y, ("%s, seed %d: y"):format(of, k))
     end
   end
@@ -110,7 +112,7 @@ local function check_bars(fig)
   if type(fig.bars) ~= "table" then refuse "bars: expected a list of bars" end
   for i, bar in ipairs(fig.bars) do
     local of = ("bar %d"):format(i)
-    only(bar, { name = true, group = true, y = true, low = true, high = true, seeds = true }, of)
+    only(bar, { name = true, group = true, y = true, low = true, high = true, seeds = true, of = true }, of)
     if type(bar.name) ~= "string" then refuse("%s has no name", of) end
     if bar.group ~= nil and type(bar.group) ~= "string" then refuse("%s: group is a %s, expected a text", of, type(bar.group)) end
     if bar.y ~= nil then number(bar.y, fig.y, of .. ": y") end
@@ -118,6 +120,7 @@ local function check_bars(fig)
     if bar.low then numbers({ bar.low, bar.high }, 2, { log = false }, of .. ": low, high") end
     each(bar.seeds, of .. ": seeds")
     if bar.seeds and #bar.seeds > 0 then numbers(bar.seeds, nil, fig.y, of .. ": seeds") end
+    if bar.of and #bar.of > 0 then numbers(bar.of, #(bar.seeds or {}), { log = false }, of .. ": of") end
   end
 end
 

@@ -6,9 +6,10 @@ local spans = { { 3600, "h" }, { 60, "min" }, { 1, "s" }, { 1e-3, "ms" }, { 1e-6
 
 local larger = { B = "KiB", KiB = "MiB", MiB = "GiB", GiB = "TiB" }
 
--- Digits without an exponent or zeros at the end.
+-- So many digits that count, without zeros at the end; an exponent where whole numbers would be long.
 local function plain(v, digits)
   local s = ("%." .. digits .. "g"):format(v)
+  if s:find "e%+" and math.abs(v) < 1e5 then s = ("%.0f"):format(v) end
   if s:find "e" then s = s:gsub("e%+?(-?)0*(%d+)", "e%1%2") end
   return s
 end
@@ -62,11 +63,12 @@ end
 function numbers.row(list, step, unit, most)
   most = most or math.max(math.abs(list[1] or 0), math.abs(list[#list] or 0))
   local factor, letter = numbers.prefix(most, unit)
-  local digits = math.max(0, math.ceil(-math.log10(step / factor) - 1e-6))
-  while digits < 12 and math.abs(step / factor * 10 ^ digits - math.floor(step / factor * 10 ^ digits + 0.5)) > 1e-6 do digits = digits + 1 end
+  local places = math.ceil(-math.log10(step / factor) - 1e-6)
+  while places < 12 and math.abs(step / factor * 10 ^ places - math.floor(step / factor * 10 ^ places + 0.5)) > 1e-6 do places = places + 1 end
+  local digits, counting = math.max(0, places), math.max(3, math.floor(math.log10(most / factor) + 1e-9) + 1 + places)
   local out = {}
   for i, v in ipairs(list) do
-    local shown = (digits > 5 or most >= 1e6 * factor) and plain(v / factor, 3) or (("%%.%df"):format(digits)):format(v / factor)
+    local shown = (digits > 5 or most >= 1e6 * factor) and plain(v / factor, counting) or (("%%.%df"):format(digits)):format(v / factor)
     if list[i] == 0 then shown = "0" end
     out[i] = shown == "0" and joined("0", "", unit) or joined(shown, letter, unit)
   end
@@ -102,7 +104,7 @@ function numbers.grouped(n) return (("%.0f"):format(n):reverse():gsub("(%d%d%d)"
 ---@param key string "wall_s", "cpu_s", "peak_mib" or "energy_j"
 ---@param v number
 function numbers.resource(key, v)
-  if key == "peak_mib" then return v >= 1024 and ("%.3g GiB"):format(v / 1024) or ("%.3g MiB"):format(v) end
+  if key == "peak_mib" then return v >= 1024 and plain(v / 1024, 3) .. " GiB" or plain(v, 3) .. " MiB" end
   return numbers.short(v, key == "energy_j" and "J" or "s")
 end
 

@@ -26,9 +26,9 @@ function describe.mean(scores) return pooled_mean(sample.rows(scores, "stats.mea
 function describe.sd(list)
   local n = sample.numbers(list, "stats.sd")
   if n == 1 then return nil end
-  local m, square = pooled_mean({ list }, n), 0
-  for i = 1, n do square = square + (list[i] - m) ^ 2 end
-  return math.sqrt(square / (n - 1))
+  local m, square, equal = pooled_mean({ list }, n), 0, true
+  for i = 1, n do square, equal = square + (list[i] - m) ^ 2, equal and list[i] == list[1] end
+  return equal and 0 or math.sqrt(square / (n - 1))            -- the mean of equal numbers is rounded
 end
 
 ---The p-quantile over all runs of all tasks: linear between neighbours (Hyndman and Fan 1996, type 7).

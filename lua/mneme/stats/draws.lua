@@ -64,7 +64,9 @@ function draws.bands(what, sets, together, width, o, work)
     work(out, x, y)
     for k = 1, width do
       local v = out[k]
-      if v ~= v then errors.raise(what .. ": the statistic of a draw is not a number") end
+      if type(v) ~= "number" or v - v ~= 0 then
+        errors.raise(("%s: the statistic of a draw is %s, expected a finite number"):format(what, tostring(v)))
+      end
       values[(k - 1) * reps + r] = v
     end
   end

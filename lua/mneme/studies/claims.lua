@@ -44,8 +44,17 @@ local function check_test(test, axes, what)
   if test.at_least and test.at_least <= 0 then errors.raise(("%s: at_least is %g, expected a number above 0"):format(what, test.at_least)) end
   if test.within and test.within < 0 then errors.raise(("%s: within is %g, expected 0 or more"):format(what, test.within)) end
   for _, key in ipairs { "a", "b", "where" } do
-    for axis in pairs(test[key] or {}) do
+    for axis, label in pairs(test[key] or {}) do
       if not axes[axis] then errors.unknown(("axis in %s of %s:"):format(key, what), tostring(axis), find.keys(axes)) end
+      if type(label) == "table" then errors.raise(("%s: %s.%s is a list, expected one value of the axis"):format(what, key, axis)) end
+    end
+  end
+  for _, sides in ipairs(test.b and { { "a", "b" }, { "b", "a" } } or {}) do
+    for axis in pairs(test[sides[1]]) do
+      if test[sides[2]][axis] == nil then
+        errors.raise(("%s: %s has %s and %s has not: both sides name the same axes, and where = { %s = ... } narrows both"):format(what,
+          sides[1], axis, sides[2], axis))
+      end
     end
   end
 end
@@ -103,7 +112,7 @@ end
 local function mean_of(side, labels, rests, seed, metric, missing)
   local sum, whole = 0, true
   for _, rest in ipairs(rests) do
-    local cell = side[rest][seed]
+    local cell = (side[rest] or {})[seed]
     local number = cell and cell.status == "done" and folder.number(cell, metric)
     if number then sum = sum + number
     else
@@ -118,15 +127,17 @@ end
 local function numbers_of(study, test)
   local a, rests = side_of(study, test, test.a)
   local found, all, b = { seeds = {}, a = {}, b = {}, missing = {} }, {}, nil
+  found.empty = #rests == 0
   if test.b then
-    local both = {}
-    b = side_of(study, test, test.b)
-    for _, rest in ipairs(rests) do if b[rest] then both[#both + 1] = rest end end
-    rests = both
+    local others
+    b, others = side_of(study, test, test.b)
+    found.empty = found.empty or #others == 0
+    for _, rest in ipairs(others) do if not a[rest] then rests[#rests + 1] = rest end end
   end
+  if found.empty then return found end
   for _, side in ipairs { a, b } do
-    for _, rest in ipairs(rests) do
-      for seed in pairs(side[rest]) do all[seed] = true end
+    for _, cells in pairs(side) do
+      for seed in pairs(cells) do all[seed] = true end
     end
   end
   local order = {}
@@ -140,7 +151,7 @@ local function numbers_of(study, test)
       found.seeds[i], found.a[i], found.b[i] = seed, x, y
     end
   end
-  found.over, found.empty = #rests > 1 and rests or nil, #rests == 0
+  found.over = #rests > 1 and rests or nil
   return found
 end
 

@@ -106,7 +106,7 @@ local function against(line, cells, used_at)
     x[i] = last
   end
   local seeds_there = {}
-  for k, seed in ipairs(line.seeds) do seeds_there[k] = { x = x, y = seed.y } end
+  for k, seed in ipairs(line.seeds) do seeds_there[k] = { x = x, y = seed.y, seed = seed.seed } end
   return { name = line.name, style = line.style, x = x, y = line.y, low = line.low, high = line.high, seeds = seeds_there }
 end
 
@@ -140,7 +140,7 @@ local function positive_part(line, fig)
   end
   local of = { name = line.name, style = line.style, x = part(line.x), y = part(line.y), seeds = {} }
   if line.low then of.low, of.high = part(line.low), part(line.high) end
-  for k, seed in ipairs(line.seeds or {}) do of.seeds[k] = { x = part(seed.x), y = part(seed.y) } end
+  for k, seed in ipairs(line.seeds or {}) do of.seeds[k] = { x = part(seed.x), y = part(seed.y), seed = seed.seed } end
   return of
 end
 
@@ -213,8 +213,8 @@ function makers.bars(pick, spec, f, o)
   local fig, counts = { kind = "bars", x = { label = f.x }, y = axis_of(spec, f.y, o.words), bars = {}, references = references(spec, f.y) }, {}
   for _, column in ipairs(f.x and select_cells.groups(pick.cells, f.x) or { { cells = pick.cells } }) do
     for _, group in ipairs(f.by and select_cells.groups(column.cells, f.by) or { { name = fig.y.label, cells = column.cells } }) do
-      local list = seeds.numbers(group.cells, number_of(f.y), pick.missing)
-      local bar = { name = group.name, group = column.name, seeds = list }
+      local list, of = seeds.numbers(group.cells, number_of(f.y), pick.missing)
+      local bar = { name = group.name, group = column.name, seeds = list, of = of }
       if #list > 0 then
         counts[#counts + 1] = #list
         bar.y, bar.low, bar.high = seeds.interval(list, o.statistic, o.range)

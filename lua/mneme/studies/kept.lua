@@ -23,26 +23,27 @@ local function short(x) return tonumber(("%.6g"):format(x)) end
 
 -- ---- writing ----
 
--- At most POINTS of the steps at which a cell measured something, the last among them, and what it measured there.
+-- Of each curve at most POINTS of the steps at which it was measured, the last among them; null at the steps of others.
 local function thinned(cell, names)
-  local all, out, steps = cell:curves(), {}, {}
+  local all, of, seen = cell:curves(), {}, {}
   for _, name in ipairs(names) do
-    for _, step in ipairs((all[name] or { x = {} }).x) do steps[step] = true end
+    local curve = all[name] or { x = {} }
+    local n = math.min(POINTS, #curve.x)
+    of[name] = {}
+    for k = 1, n do
+      local i = math.floor(k * #curve.x / n + 0.5)
+      seen[curve.x[i]], of[name][curve.x[i]] = true, short(curve.y[i])
+    end
   end
-  local list = {}
-  for step in pairs(steps) do list[#list + 1] = step end
-  table.sort(list)
-  local n = math.min(POINTS, #list)
-  out.step = json.array {}
-  for i = 1, n do out.step[i] = list[math.floor(i * #list / n + 0.5)] end
+  local out = { step = json.array {} }
+  for step in pairs(seen) do out.step[#out.step + 1] = step end
+  table.sort(out.step)
   for _, name in ipairs(names) do
-    local at = {}
-    for i, step in ipairs((all[name] or { x = {} }).x) do at[step] = all[name].y[i] end
     local row = json.array {}
-    for i, step in ipairs(out.step) do row[i] = at[step] and short(at[step]) or json.null end
+    for i, step in ipairs(out.step) do row[i] = of[name][step] or json.null end
     if all[name] then out[name] = row end
   end
-  return n > 0 and out or nil
+  return #out.step > 0 and out or nil
 end
 
 ---The curves that a study's figures need, and the steps a second that their other axis takes.
@@ -136,11 +137,26 @@ end
 
 -- ---- taking ----
 
+-- What an option was then that nobody had given: of a core its config.json tells.
+local function by_default(info, thing, option)
+  local core = thing == "core" and type(info.core) == "table" and type(info.core.config) == "table" and info.core.config or {}
+  return settings.flat(core)[option]
+end
+
 -- What a cell's settings are now and were otherwise then; settings that came since are not compared.
-local function difference(path, c, then_)
+local function difference(path, c, info)
   local cfg, now = script.survey(path, c.words, true).cfg, {}
   for key, value in pairs(cfg) do if not left_out[key] then now[key] = values.to_json(value) end end
-  now, then_ = settings.flat(now), settings.flat(then_)
+  local then_ = settings.flat(info.config)
+  now = settings.flat(now)
+  for _, key in ipairs(find.keys(now)) do
+    local thing, option = key:match "^([^.]+)%.(.+)$"
+    if thing and not left_out[thing] and then_[thing] ~= nil and then_[key] == nil then
+      local was = by_default(info, thing, option)
+      if was == nil then was = "not given" end
+      then_[key] = was
+    end
+  end
   for _, key in ipairs(find.keys(then_)) do
     if not left_out[key] and now[key] ~= then_[key] then
       return ("%s is %s, there it was %s"):format(key, values.show(now[key]), values.show(then_[key]))
@@ -176,7 +192,7 @@ function kept.wanted(run, file, path, cells)
   for _, c in ipairs(cells) do
     local line = lines[c.name]
     if line and (folder.result(folder.cell_path(run, c.name)) or {}).status ~= "done" then
-      local other = difference(path, c, line.entry.info.config)
+      local other = difference(path, c, line.entry.info)
       if other then
         errors.usage(("%s: %s is another cell than this script's: %s"):format(file, c.name, other), "without kept= it is lived anew")
       end

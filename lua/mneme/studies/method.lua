@@ -84,7 +84,7 @@ end
 function method.hyperparameters(out, runs, defaults, report, words)
   local flats, rows, said = {}, {}, {}
   local function default_of(key, of)               -- an axis has none
-    return defaults and not (of.labels[key:match "^[^.]+"]) and defaults[key] or nil
+    if defaults and not of.labels[key:match "^[^.]+"] then return defaults[key] end
   end
   for i, r in ipairs(runs) do flats[i] = r.flat end
   local same, other = settings.divide(flats)

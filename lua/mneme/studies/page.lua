@@ -70,6 +70,7 @@ end
 
 -- Escaped text with what Markdown has within a line: `code`, in which all else stays as it is, **bold**, [text](address),
 -- and addresses by themselves.
+local AROUND = { "&lt;", "&gt;", "&quot;", "&#39;" }           -- an address, no part of it
 local ADDRESS = "https?://[%w%-._~:/?#%[%]@!$'*+,;=%%()&]+"
 local function linked(s)
   local kept = {}
@@ -83,10 +84,11 @@ local function linked(s)
     return not bold:find "%s$" and not s:find("^%w", after) and before .. "<b>" .. bold .. "</b>"
   end)
   s = s:gsub("%[([^%[%]]+)%]%((https?://[^%s()]+)%)", function(name, address) return link(address, name) end)
-  s = s:gsub(ADDRESS, function(address)
-    local tail = address:match "[.,;:!?)'*]*$"
-    address = address:sub(1, #address - #tail)
-    return link(address, address) .. tail
+  s = s:gsub(ADDRESS, function(all)
+    local stop = #all + 1
+    for _, mark in ipairs(AROUND) do stop = math.min(stop, all:find(mark, 1, true) or stop) end
+    local address = all:sub(1, stop - 1):gsub("[.,;:!?)'*]*$", "")
+    return link(address, address) .. all:sub(#address + 1)
   end)
   for _ = 1, 2 do s = s:gsub("\1(%d+)\2", function(i) return kept[tonumber(i)] end) end       -- code within a link's text
   return s

@@ -1,6 +1,7 @@
 -- seeds.lua -- from the cells of a study to one number, or one curve, for each seed, and from these to a statistic with
 -- its interval.  Where a seed has several cells (another axis is not told apart) its number is their mean; a seed of which
--- a cell is missing is left out, because its mean would be that of something else.
+-- a cell is missing, or was never swept, is left out, because its mean would be that of something else.
+local grid = require "mneme.studies.grid"
 local mn_stats = require "mneme.stats"
 
 local FEW = 10                 -- seeds: below, the bootstrap is too narrow (docs/statistics.md), and Student's t is used
@@ -11,19 +12,30 @@ local NO_SPREAD = 1e-12        -- of the largest number: what rounding leaves
 ---The cells of a list by seed, in the order of seeds, and those that are missing.
 ---@param cells Cell[]
 ---@param value_of fun(cell): any what is wanted of a cell that is done; nil: it has none
----@return table[] list { seed, values = one for each of its cells }
----@param missing table<Cell, boolean> to which the cells are added of which nothing is known
+---@return table[] list { seed, values = one for each kind of cell, in the order of kinds }
+---@param missing table<Cell, boolean> to which the cells are added of which nothing is known, and { name, status = "not swept" }
+---  of those that other seeds have
 function seeds.collect(cells, value_of, missing)
-  local by_seed, order = {}, {}
-  for _, c in ipairs(cells) do
-    local entry = by_seed[c.seed]
-    if not entry then
-      entry = { seed = c.seed, values = {}, whole = true }
-      by_seed[c.seed], order[#order + 1] = entry, entry
+  local by_seed, order, kinds = {}, {}, grid.groups(cells, grid.kind)
+  for k, kind in ipairs(kinds) do
+    for _, c in ipairs(kind.cells) do
+      local entry = by_seed[c.seed]
+      if not entry then
+        entry = { seed = c.seed, of = {}, values = {}, whole = true }
+        by_seed[c.seed], order[#order + 1] = entry, entry
+      end
+      local value = c.status == "done" and value_of(c) or nil
+      entry.of[k] = true
+      if value ~= nil then entry.values[#entry.values + 1] = value
+      else entry.whole, missing[c] = false, true end
     end
-    local value = c.status == "done" and value_of(c) or nil
-    if value ~= nil then entry.values[#entry.values + 1] = value
-    else entry.whole, missing[c] = false, true end
+  end
+  for _, entry in ipairs(order) do
+    for k, kind in ipairs(kinds) do
+      if not entry.of[k] then
+        entry.whole, missing[{ name = ("%s,seed=%d"):format(kind.name, entry.seed), status = "not swept" }] = false, true
+      end
+    end
   end
   table.sort(order, function(a, b) return a.seed < b.seed end)
   local list = {}
@@ -33,10 +45,11 @@ end
 
 ---One number for each seed.
 ---@return number[]
+---@return integer[] of which seeds
 function seeds.numbers(cells, value_of, missing)
-  local list = {}
-  for i, entry in ipairs(seeds.collect(cells, value_of, missing)) do list[i] = mn_stats.mean(entry.values) end
-  return list
+  local list, of = {}, {}
+  for i, entry in ipairs(seeds.collect(cells, value_of, missing)) do list[i], of[i] = mn_stats.mean(entry.values), entry.seed end
+  return list, of
 end
 
 ---Do numbers lie in a range?
@@ -69,8 +82,8 @@ local function geometric(list)
 end
 
 ---A statistic of numbers that come from seeds: for the mean of fewer than ten seeds an interval by Student's t, which does
----not leave the range that numbers have, if they have one (of one end: cut off there); else the bootstrap's.  The geometric mean has Student's t of
----logarithms, and where a number is 0 or less the mean without an interval stands in its place.
+---not leave the range that numbers have, if they have one (of one end: cut off there); else the bootstrap's.  The geometric
+---mean has Student's t of logarithms, and where a number is 0 or less the mean without an interval stands in its place.
 ---@param list number[]
 ---@param statistic string "mean", "geometric" or "iqm"
 ---@param range number[]? { low, high } of what is measured
@@ -170,7 +183,7 @@ function seeds.line(name, cells, curve_of, o, missing)
   for _, entry in ipairs(seeds.collect(cells, curve_of, missing)) do
     if overlap(entry.values) then
       local x, rows = together(entry.values, o.rule)
-      curves[#curves + 1] = { x = x, y = mean_rows(rows) }
+      curves[#curves + 1] = { x = x, y = mean_rows(rows), seed = entry.seed }
     end
   end
   if #curves == 0 or not overlap(curves) then return nil, 0 end
@@ -193,7 +206,7 @@ function seeds.line(name, cells, curve_of, o, missing)
     end
     if not whole then line.low, line.high = nil, nil end
   end
-  for i, row in ipairs(#rows > 1 and rows or {}) do line.seeds[i] = { x = x, y = row } end
+  for i, row in ipairs(#rows > 1 and rows or {}) do line.seeds[i] = { x = x, y = row, seed = curves[i].seed } end
   return line, #rows
 end
 

@@ -3,6 +3,7 @@
 local errors = require "mneme.errors"
 local find = require "mneme.find"
 local grid = require "mneme.studies.grid"
+local show = require("mneme.values").show
 
 local select_cells = {}
 local NAMED = 4                -- missing cells that a note names; of more it tells the number
@@ -42,13 +43,13 @@ local function wanted(where, axes)
     want[name] = {}
     local any = false
     for _, v in ipairs(type(values) == "table" and values or { values }) do
-      local label = tostring(v)
+      local label = show(v)
       if axis[label] then any, want[name][label] = true, true end
     end
     if not any then
       local last = axis.list[#axis.list]
       want[name][last] = true
-      swapped[#swapped + 1] = { axis = name, from = tostring(type(values) == "table" and values[#values] or values), to = last }
+      swapped[#swapped + 1] = { axis = name, from = show(type(values) == "table" and values[#values] or values), to = last }
     end
   end
   return want, swapped
@@ -130,14 +131,17 @@ function select_cells.note(pick, f, words)
     parts[#parts + 1] = words.pooled:format(table.concat(pick.pooled, words.and_))
   elseif #pick.pooled > 0 then parts[#parts + 1] = words.over:format(table.concat(pick.pooled, words.and_)) end
   for _, s in ipairs(pick.swapped) do parts[#parts + 1] = words.swapped:format(s.axis, s.to, s.from) end
-  for _, status in ipairs { "failed", "open", "done" } do
-    local names = {}
+  local never = {}                               -- by name, since each line of a figure may have said it
+  for c in pairs(pick.missing) do if c.status == "not swept" then never[c.name] = true end end
+  for _, status in ipairs { "failed", "open", "done", "not swept" } do
+    local names = status == "not swept" and find.keys(never) or {}
     for _, c in ipairs(pick.cells) do
       if pick.missing[c] and c.status == status then names[#names + 1] = c.name end
     end
     local word = words.reasons[status]
     if #names > NAMED then
-      parts[#parts + 1] = words.left_out_some:format(word, #names, #pick.cells, table.concat(names, "; ", 1, NAMED - 1))
+      local all = #pick.cells + (status == "not swept" and #names or 0)
+      parts[#parts + 1] = words.left_out_some:format(word, #names, all, table.concat(names, "; ", 1, NAMED - 1))
     elseif #names > 0 then parts[#parts + 1] = words.left_out:format(word, table.concat(names, "; ")) end
   end
   return #parts > 0 and " " .. table.concat(parts, " ") or ""

@@ -300,7 +300,7 @@ function sweep.main(words)
     open > count.taken and (", %d open; the same command goes on"):format(open - count.taken) or ""))
   if signal ~= 0 then return errors.status_of(signal) end
   if not o.cell then print("mneme report " .. o.run) end
-  return count.failed > 0 and 1 or count.taken > 0 and cell.TAKEN or 0
+  return (count.failed > 0 or open > count.taken) and 1 or count.taken > 0 and cell.TAKEN or 0
 end
 
 return sweep
