@@ -337,7 +337,8 @@ t.test("gnuplot draws every kind from the script and the CSV, without a complain
     t.ok(files.read(at .. ".svg"):find("</svg>", 1, true), name)
   end
   -- a line of three points under a name that parts columns is drawn from the three rows that it has
-  local fig = { kind = "lines", x = {}, y = {}, lines = { { name = "plain", x = { 1, 2 }, y = { 5, 6 } }, { name = 'gtrxl, "256"', x = { 1, 2, 3 }, y = { 7, 8, 9 } } } }
+  local fig = { kind = "lines", x = {}, y = {}, lines = { { name = "plain", x = { 1, 2 }, y = { 5, 6 } },
+    { name = 'gtrxl, "256"', x = { 1, 2, 3 }, y = { 7, 8, 9 } } } }
   figures.export(fig, here .. "/comma.gp")
   local rows = files.read(here .. "/comma.gp"):match "every (::%d+::%d+) using 3:4 with linespoints[^\n]-title \"gtrxl"
   t.eq(rows, "::3::5")

@@ -117,7 +117,8 @@ end)
 
 t.test("the CSV of a figure has the seeds' own numbers", function()
   for _, kind in ipairs { "bars", "curves" } do
-    local csv, seen = figures.csv(figure.new(three, spec, { kind, y = kind == "bars" and "score" or "charts/score", by = "core", where = { corridor = 40 } })), {}
+    local y = kind == "bars" and "score" or "charts/score"
+    local csv, seen = figures.csv(figure.new(three, spec, { kind, y = y, by = "core", where = { corridor = 40 } })), {}
     for line in csv:gmatch "[^\n]+" do
       local field = line:match(kind == "bars" and "^[^,]*,[^,]*,gru,(%d+)," or "^gru,(%d+),")
       if field then seen[field] = true end
