@@ -94,7 +94,7 @@ BUILD_PACKAGES := gcc libc6-dev pkg-config libluajit-5.1-dev libjansson-dev libr
 RUN_PACKAGES   := luajit libedit2 lua-filesystem libopenblas0-pthread fonts-dejavu-core
 DEMO_PACKAGES  := $(BUILD_PACKAGES) $(RUN_PACKAGES) ffmpeg
 TEST_PACKAGES  := $(BUILD_PACKAGES) $(RUN_PACKAGES) python3-venv ffmpeg fortunes g++ xvfb xdotool lua-posix lua-check openmpi-bin \
-                  gnuplot-nox librsvg2-bin luarocks clang libclang-rt-14-dev
+                  gnuplot-nox librsvg2-bin luarocks clang libclang-rt-14-dev slurm-wlm munge parallel
 
 # Install what is missing of a list: no questions, nothing that is merely recommended.
 install_missing = @command -v apt-get > /dev/null || { \

@@ -352,6 +352,21 @@ t.test("no script any more, no study, other words", function()
   t.eq(status, 1) t.ok(said:find "not valid JSON", said)
 end)
 
+t.test("each figure by itself, for papers; a page is called .html", function()
+  t.eq((mneme "sweep nasty.lua estimate=0 jobs=2 run=drawn"), 0)
+  local status, said = mneme "report drawn figures=papers"
+  t.eq(status, 0, said)
+  if os.execute "command -v rsvg-convert >/dev/null 2>&1" == 0 then
+    for _, name in ipairs { "figure-1", "figure-2" } do
+      for ending, begin in pairs { svg = "<svg", pdf = "%PDF", png = "\137PNG", gp = "#", csv = "" } do
+        t.eq(files.read(("%s/papers/%s.%s"):format(here, name, ending)):sub(1, #begin), begin, ending)
+      end
+    end
+  end
+  status, said = mneme "report drawn out=page.pdf"
+  t.eq(status, 2) t.ok(said:find("expected a name ending in .html", 1, true), said)
+end)
+
 t.test("the example of docs/studies.md, from its question to its report", function()
   local text = files.read(find.root .. "docs/studies.md")
   local name, example = text:match "```lua\n%-%- (%S+).-\n(.-)```"

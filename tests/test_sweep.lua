@@ -326,6 +326,33 @@ return mn.study { settings = { steps = 256, num_envs = 2, num_steps = 16, core =
   t.ok(result.estimate.wall_s > 0.5, result.estimate.wall_s)
 end)
 
+t.test("labels with a comma, and names as cells have them, narrow an axis as others do", function()
+  local axes = { core = { { "gtrxl", memory = 128, label = "gtrxl, 128" }, { "gtrxl", memory = 256, label = "gtrxl, 256" }, "gru",
+    { "gtrxl", label = "gtrxl" } } }
+  local function labels(text)
+    local list = {}
+    for i, v in ipairs(grid.narrow(axes, { "core=" .. text }).core) do list[i] = v.label end
+    return table.concat(list, "; ")
+  end
+  t.eq(labels "gtrxl, 256", "gtrxl, 256") t.eq(labels "gru,gtrxl, 128,gtrxl", "gru; gtrxl, 128; gtrxl")
+  t.eq(labels "gtrxl__256,gru", "gtrxl, 256; gru") t.eq(labels "lstm,gru", "lstm; gru") t.eq(labels "gtrxl", "gtrxl")
+end)
+
+t.test("how long a sweep will take is told from the estimates before a cell has ended", function()
+  local table_of = require "mneme.studies.table"
+  local cells = { { name = "a=1,seed=1", estimate = { wall_s = 100 } }, { name = "a=2,seed=1", estimate = { wall_s = 300 } }, { name = "a=3,seed=1" } }
+  local said, stderr = {}, io.stderr
+  io.stderr = { write = function(_, ...) said[#said + 1] = table.concat { ... } end, flush = function() end }       -- luacheck: ignore
+  local ok, problem = pcall(function()
+    local shown = table_of.new({ cells = cells, cfg = { steps = 10 } }, { run = path "none", jobs = 2 }, { done = 0, failed = 0, all = 3 }, { tty = true })
+    shown:update({ { job = cells[1], since = C.mn_clock(false) } }, 2)
+  end)
+  io.stderr = stderr                                                                                             -- luacheck: ignore
+  t.ok(ok, problem)
+  local minutes, seconds = table.concat(said):match "ETA (%d+):(%d+)"          -- (100 + 2 x 200) / 2
+  t.near(60 * minutes + seconds, 250, 1)
+end)
+
 t.test("energy comes from a meter that begins anew, or is not known", function()
   t.eq(resources.joules(1e6, 5e6, 1e7), 4)
   t.eq(resources.joules(9e6, 1e6, 1e7), 2)

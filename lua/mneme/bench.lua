@@ -1,4 +1,4 @@
--- bench.lua -- `mneme bench [cores|envs|scenes|sweep|torsos] ...` or `[train] [act] [gemm]`: how fast this machine runs what is published, each
+-- bench.lua -- `mneme bench [cores|envs|ranks|scenes|sweep|torsos] ...` or `[train] [act] [gemm]`: how fast this machine runs what is published, each
 -- with the bound it is measured against in the same run.  Times are medians; only ratios travel.
 --   bound of training: 4 x the products of one step (act, update's forward, backward twice) plus the
 --   recurrence (two forward, one backward), at the rate of a large matrix product measured here.
@@ -191,7 +191,7 @@ end
 function bench.main(words)
   if words[1] == "one" then bench.one(words[2]) return 0 end
   if words[1] == "window" then require("mneme.bench_window").child(words[2]) return 0 end
-  for _, name in ipairs { "cores", "envs", "scenes", "sweep", "torsos" } do
+  for _, name in ipairs { "cores", "envs", "ranks", "scenes", "sweep", "torsos" } do
     if words[1] == name then return require("mneme.bench_" .. name).main { unpack(words, 2) } end
   end
   local sections = { "gemm", "envs", "scenes", "act", "train" }
@@ -199,7 +199,7 @@ function bench.main(words)
   for _, name in ipairs(chosen) do
     local known = false
     for _, s in ipairs(sections) do known = known or s == name end
-    if not known then errors.unknown("bench", name, { "cores", "sweep", "torsos", unpack(sections) }) end
+    if not known then errors.unknown("bench", name, { "cores", "ranks", "sweep", "torsos", unpack(sections) }) end
   end
   for _, name in ipairs(chosen) do bench[name]() end
   return 0

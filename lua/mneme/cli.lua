@@ -156,7 +156,7 @@ commands = {
     run = module "mneme.export", comment = "export" },
   { name = "check", usage = " FILE.safetensors ... [device=cuda] | core=FILE.lua",
     doc = "compare with numbers of another program; does a core keep the contract", run = on_device "mneme.check" },
-  { name = "bench", usage = " [cores|envs|scenes|sweep|torsos|train] [device=cuda]", doc = "how fast it is on this machine",
+  { name = "bench", usage = " [cores|envs|ranks|scenes|sweep|torsos|train] [device=cuda]", doc = "how fast it is on this machine",
     run = bench },
   { name = "list", usage = " [cores|attentions|complexity|envs|tasks|ops|scenes|experiments] [key=value ...]",
     doc = "what there is; what cores cost", run = list },

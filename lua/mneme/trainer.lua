@@ -29,7 +29,10 @@ local resources = require "mneme.resources"
 local run_folder = require "mneme.run"
 local C = engine.C
 
-local trainer = { budget = nil }   -- seconds after which training ends: to see how long a step takes
+local trainer = {
+  budget = nil,                    -- seconds after which training ends: to see how long a step takes
+  timed = nil,                     -- true: the result tells what statistics took, seconds_told of seconds_trained
+}
 local LOG_STEPS = 10000            -- steps between two lines of the log
 local DUE = 1                      -- an event besides signals, which have larger numbers: it is time for a checkpoint
 
@@ -103,7 +106,7 @@ function trainer.train(learner)
     local late = trainer.budget and C.mn_clock(false) - started.time > trainer.budget
     return step >= cfg.steps or learner:over() or (late and step > started.step)
   end
-  local first = true
+  local first, told = true, 0                    -- told: seconds that statistics took
   local function loop()
     while not over() do
       if diary then diary:before() end
@@ -119,9 +122,11 @@ function trainer.train(learner)
       if diary then diary:after(step) end
       bar:update(step, learner:shown())
       if step - logged >= LOG_STEPS or over() then
+        local began = C.mn_clock(false)
         logged = step
         log(learner, run, step, started)
         inspection:log(step)
+        told = told + C.mn_clock(false) - began
       end
       local signal = C.mn_interrupted()
       local event = ranks.most(signal ~= 0 and signal or run:due(step) and DUE or 0)
@@ -147,6 +152,7 @@ function trainer.train(learner)
   local reached = status == 0 and step < cfg.steps and learner:over()
   print(("%s: %.0f steps, %s%s"):format(run.path, step, text, reached and (": stop_score=%g is reached"):format(cfg.stop_score) or ""))
   result.path, result.steps = run.path, step
+  if trainer.timed then result.seconds_told, result.seconds_trained = told, C.mn_clock(false) - started.time end
   if trainer.budget then
     result.seconds_measured = C.mn_clock(false) - started.time
     result.seconds_per_step = result.seconds_measured / math.max(1, step - started.step)

@@ -49,10 +49,10 @@ local function curve_axis(spec, name, words)
 end
 
 local function references(spec, name)
-  local list, metrics = {}, find.keys(spec.metrics or {})
+  local list, metrics, logged = {}, find.keys(spec.metrics or {}), name == "charts/episodic_return" and "mean_return"
   for _, r in ipairs(spec.references or {}) do
     local of = r.of or #metrics == 1 and metrics[1]
-    if of == name or of == name:match "[^/]*$" then list[#list + 1] = { name = r[1], y = r.y } end
+    if of == name or of == name:match "[^/]*$" or of == logged then list[#list + 1] = { name = r[1], y = r.y } end
   end
   return #list > 0 and list or nil
 end

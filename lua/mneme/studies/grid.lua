@@ -95,6 +95,29 @@ function grid.find(name, axis, text, size)
   return { label = text, words = { name .. "=" .. text }, plain = text, unknown = true }
 end
 
+local function clean(label) return (label:gsub("[^%w_.+-]", "_")) end
+
+-- The values that a text names, parted by commas: labels, which may hold commas themselves, or what they are in a cell's name.
+local function items_of(name, axis, text)
+  local known, list, at = {}, {}, 1
+  for _, label in ipairs(grid.labels(name, axis)) do
+    known[#known + 1] = { label, label }
+    if clean(label) ~= label then known[#known + 1] = { clean(label), label } end
+  end
+  table.sort(known, function(a, b) return #a[1] > #b[1] end)
+  while at <= #text + 1 do
+    local item = text:match("^[^,]*", at)
+    local label = item
+    for k = #known, 1, -1 do                     -- the longest wins
+      local there = known[k][1]
+      local after = text:sub(at + #there, at + #there)
+      if text:sub(at, at + #there - 1) == there and (after == "" or after == ",") then item, label = there, known[k][2] end
+    end
+    list[#list + 1], at = label, at + #item + 1
+  end
+  return list
+end
+
 ---Words that name values of axes, apart from the others.
 ---@param axes table name -> list
 ---@param words string[]
@@ -107,7 +130,7 @@ function grid.narrow(axes, words, size)
     local key, text = word:match "^%-*([%a_][%w_]*)=(.*)$"
     if key and axes[key] then
       narrowed[key] = {}
-      for item in (text .. ","):gmatch "([^,]*)," do table.insert(narrowed[key], grid.find(key, axes[key], item, size)) end
+      for _, item in ipairs(items_of(key, axes[key], text)) do table.insert(narrowed[key], grid.find(key, axes[key], item, size)) end
     else rest[#rest + 1] = word end
   end
   return narrowed, rest
@@ -132,8 +155,6 @@ function grid.groups(cells, name_of)
   end
   return groups
 end
-
-local function clean(label) return (label:gsub("[^%w_.+-]", "_")) end
 
 ---The cells of a grid: seed by seed, so that all of it is there once before any of it is there twice.
 ---@param axes table[] { name, values = list of grid.value }

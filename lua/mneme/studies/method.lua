@@ -86,10 +86,12 @@ function method.hyperparameters(out, runs, defaults, report, words)
   local function default_of(key, of)               -- an axis has none
     if defaults and not of.labels[key:match "^[^.]+"] then return defaults[key] end
   end
-  for i, r in ipairs(runs) do flats[i] = r.flat end
+  local gpu = false
+  for i, r in ipairs(runs) do flats[i], gpu = r.flat, gpu or tostring(r.info.device):find "cuda" ~= nil end
+  local function told(key) return not left_out[key] and (key ~= "precision" or gpu) end          -- which is a GPU's alone
   local same, other = settings.divide(flats)
   for _, key in ipairs(same) do
-    if not left_out[key] then
+    if told(key) then
       local value, default = flats[1][key], default_of(key, runs[1].cell)
       local differs = default ~= nil and default ~= value
       rows[#rows + 1] = { differs and { ("<b>%s</b>"):format(page.escape(key)), html = true } or key, show(value), show(default),
@@ -103,7 +105,7 @@ function method.hyperparameters(out, runs, defaults, report, words)
   if #rows > 0 then out:table({ words.setting, words.value, words.default, words.source }, rows, words.same) end
   rows = {}
   for _, key in ipairs(other) do
-    if not left_out[key] then
+    if told(key) then
       local list = distinct(runs, function(r) return r.flat[key] end)
       rows[#rows + 1] = { key, table.concat(list, ", "), prose.source(report, key) or "–" }
     end

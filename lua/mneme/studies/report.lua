@@ -1,13 +1,15 @@
--- report.lua -- `mneme report STUDY [language=de] [out=FILE.html] [script=FILE] [keep=FILE]`: a study as a report of a
--- replication, on one page that needs no network: claims and what became of them, models, data, settings and their
+-- report.lua -- `mneme report STUDY [language=de] [out=FILE.html] [figures=FOLDER] [script=FILE] [keep=FILE]`: a study
+-- as a report of a replication, on one page that needs no network: claims and what became of them, models, data, settings and their
 -- sources, what it cost, figures, numbers, cells.  What people write comes from the study's script and from the text
 -- beside it (mneme.studies.written), everything else from the cells; a study that is not finished is told as such, so the
 -- page can be made at any time.
 --   language=de   English unless told here or in the study      out=F   default STUDY/report.html
+--   figures=F     each figure by itself, too: F/figure-1.svg, .pdf, .png, .gp (for gnuplot) and .csv
 --   script=F      the study's script, where it has moved
 --   keep=F        write the cells that are done into this file, too, from which mneme sweep SCRIPT kept=F goes on
 local claims = require "mneme.studies.claims"
 local errors = require "mneme.errors"
+local export = require "mneme.figures.export"
 local figure = require "mneme.studies.figure"
 local figure_words = require "mneme.studies.figure_words"
 local files = require "mneme.files"
@@ -27,19 +29,21 @@ local words_of = require "mneme.studies.words"
 local written = require "mneme.studies.written"
 
 local report = {}
-local USAGE = "mneme report STUDY [language=de] [out=FILE.html] [keep=FILE]"
+local USAGE = "mneme report STUDY [language=de] [out=FILE.html] [figures=FOLDER] [keep=FILE]"
 
 -- ---- figures ----
 
 -- A figure that cannot be made, of cells that lack a number or by a name that none has, says why in its place: the rest
 -- of the page does not depend on it.
-local function figures(out, study, spec, language, words)
+local function figures(out, study, spec, language, words, made)
   local of_figures = figure_words[language]
   local list, others = spec.figures or {}, { table = of_figures.table }
   for key, word in pairs(words.figure) do others[key] = word end
   for i, f in ipairs(list) do
     local ok, fig = xpcall(figure.new, errors.handler, study, spec, f, of_figures)
-    if ok then out:add(section.html(fig, "figure-" .. i, others))
+    if ok then
+      out:add(section.html(fig, "figure-" .. i, others))
+      made["figure-" .. i] = fig
     else
       io.stderr:write(("mneme: warning: figure %d: %s\n"):format(i, fig.message))
       out:paragraphs(words.no_figure:format(i, fig.message), "warning")
@@ -154,7 +158,8 @@ function report.html(study, source, options)
   part(3, "verdicts")
   verdicts.table(out, judged, spec, words)
   part(3, "figures")
-  figures(out, study, spec, language, words)
+  local made = {}
+  figures(out, study, spec, language, words, made)
   part(3, "numbers")
   results.write(out, study, spec, words)
   write "beyond"
@@ -164,7 +169,7 @@ function report.html(study, source, options)
   write "code"
   part(3, "cells")
   cells(out, study, options.beside ~= false, words)
-  return out:html(opening(study, spec, judged, words), words.contents)
+  return out:html(opening(study, spec, judged, words), words.contents), made
 end
 
 ---What the script of a study says.
@@ -182,7 +187,7 @@ end
 
 -- ---- the command ----
 
-local known = { language = true, out = true, script = true, keep = true }
+local known = { language = true, out = true, figures = true, script = true, keep = true }
 
 local function parse(words)
   local o = {}
@@ -194,6 +199,9 @@ local function parse(words)
     else o.study = word:gsub("(.)/+$", "%1") end
   end
   if not o.study then errors.usage("report: of which study?", USAGE) end
+  if o.out and not o.out:lower():find "%.html?$" then
+    errors.usage(("report: out=%s, expected a name ending in .html"):format(o.out), "figures=FOLDER writes the figures as SVG, PDF, PNG, CSV and for gnuplot")
+  end
   if not files.is_folder(o.study) and files.is_folder("runs/" .. o.study) then o.study = "runs/" .. o.study end
   return o
 end
@@ -228,8 +236,14 @@ function report.main(words)
   local n = o.keep and kept.write(o.keep, study, kept.curve_names(source.spec))
   if path then source.about, source.others = kept.written_about(path, study) end
   local to = o.out or study.path .. "/report.html"
-  files.write(to, { report.html(study, source, { language = o.language, beside = to:match "^(.*)/" == study.path }) })
+  local html, made = report.html(study, source, { language = o.language, beside = to:match "^(.*)/" == study.path })
+  files.write(to, { html })
   print(to)
+  for _, name in ipairs(o.figures and find.keys(made) or {}) do
+    files.make_folder(o.figures)
+    for _, kind in ipairs { "svg", "gp", "pdf", "png" } do export.write(made[name], ("%s/%s.%s"):format(o.figures, name, kind)) end
+    print(("%s/%s: .svg .gp .csv .pdf .png"):format(o.figures, name))
+  end
   if n then print(("%s: %d cells"):format(o.keep, n)) end
   return 0
 end

@@ -21,13 +21,23 @@ local function new(plan, o, count, options)
     spent = 0, ended_cells = 0 }, Table)
 end
 
--- Seconds that are left, if cells take as long as those of their kind did, or as all did.
+-- Seconds that a cell takes in the mean: of those that ended, else as was estimated; nil: nothing is known.
+local function mean_of(self)
+  if self.ended_cells > 0 then return self.spent / self.ended_cells end
+  local sum, n = 0, 0
+  for _, c in ipairs(self.plan.cells) do
+    if c.estimate then sum, n = sum + c.estimate.wall_s, n + 1 end
+  end
+  return n > 0 and sum / n or nil
+end
+
+-- Seconds that are left, if cells take as long as those of their kind did, or as was estimated, or as all did.
 local function left(self, running, waiting)
-  if self.ended_cells == 0 then return nil end
-  local mean, total = self.spent / self.ended_cells, 0
+  local mean, total = mean_of(self), 0
+  if not mean then return nil end
   local function expected(c)
     local t = self.times[grid.kind(c)]
-    return t and t.sum / t.n or mean
+    return t and t.sum / t.n or c.estimate and c.estimate.wall_s or mean
   end
   local now = C.mn_clock(false)
   for _, r in pairs(running) do total = total + math.max(0, expected(r.job) - (now - r.since)) end
