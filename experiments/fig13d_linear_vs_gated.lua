@@ -1,7 +1,7 @@
 -- Is a gated memory better than the linear transformer with a gate?   mneme sweep experiments/fig13d_linear_vs_gated.lua quick=1
 -- The paper's "Linear Transformer" has one forgetting number a head and a learned feature map; a reviewer found it only
 -- marginally behind.  The one that only adds (Katharopoulos et al. 2020) stands beside them.
--- quick=1: one layer of width 32, corridor 40, as in fig13a_gating.
+-- quick=1: one layer of width 32, corridors 20, 40 and 60, as in fig13a_gating.
 local mn = require "mneme"
 
 local function small(name) return { name, n_layers = 1, d_model = 32, d_head = 16, d_ffn = 32, label = name } end
@@ -13,7 +13,7 @@ return mn.study {
   axes = {
     core = { "agalite", "galite", "galite_released", "gated_linear", "linear_transformer",
       quick = { small "agalite", small "galite", small "galite_released", small "gated_linear", small "linear_transformer" } },
-    corridor = { 120, 160, 200, quick = { 40 }, full = { 200 } },
+    corridor = { 120, 160, 200, quick = { 20, 40, 60 }, full = { 200 } },
   },
   settings = { steps = 5e6, threads = 1, quick = { steps = 1.2e6, hidden = 32, lr = 1e-3, entropy_coef = 0.01 } },
   seeds = { 3, quick = 5 },

@@ -300,6 +300,13 @@ t.test("a run that was stopped and resumed has the numbers of one that was not; 
   t.ok(mneme "eval whole split=valid length=16":find "of the valid part", said)
 end)
 
+t.test("a checkpoint that is a link to nowhere is no checkpoint", function()
+  t.eq(select(2, mneme(small .. "steps=320 run=linked")), 0)
+  os.execute(("ln -s /nowhere/at/all '%s/linked/checkpoints/step-999999.safetensors'"):format(dir))
+  local said, status = mneme "run resume=linked steps=384"
+  t.eq(status, 0, said)
+end)
+
 t.test("a run of any memory can be evaluated, also where some of its keys lie idle", function()
   for _, line in ipairs { small:gsub("core=gru parameters=2000", "core=delta parameters=5000") .. "steps=64 run=idle",
     "run tmaze core=delta core.n_layers=1 core.d_model=8 core.d_head=4 core.d_ffn=8 hidden=8 num_envs=2 num_steps=16 "

@@ -18,11 +18,12 @@ HeldOut.__index = HeldOut
 
 ---@param task SequenceTask
 ---@param model SequenceModel
----@param options { split: string, carry: boolean } carry: the state goes on from batch to batch of a text
+---@param options { split: string, carry: boolean, whole: boolean? } carry: the state goes on from batch to batch of a text;
+---  whole: no signal ends it early, since a part would pass for the result
 ---@return HeldOut
 function held_out.new(task, model, options)
   local self = setmetatable({ task = task, model = model, split = options.split, batch = task:buffers(),
-    carry = task.carried and options.carry, came = ffi.new("double[?]", task.classes) }, HeldOut)
+    carry = task.carried and options.carry, whole = options.whole, came = ffi.new("double[?]", task.classes) }, HeldOut)
   self.start, self.state = model.core:initial(task.batch, task.first), model.core:initial(task.batch)
   self.plan = plan(function(token, answer, asked, done, state)
     local logits, after = tensor.off_tape(model, token, done, state)
@@ -90,7 +91,7 @@ function HeldOut:run(batches)
     local nats, right, after = self.plan(batch.token, batch.answer, batch.asked, batch.done, self.state)
     if self.carry then tensor.keep(after, self.state) end
     collect(self, nats:data(), right:data(), groups)
-    if ranks.most(C.mn_interrupted()) ~= 0 then break end
+    if not self.whole and ranks.most(C.mn_interrupted()) ~= 0 then break end
   end
   groups = gather(self, groups)
   local nats, right, asked, most = 0, 0, 0, 0

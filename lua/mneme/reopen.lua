@@ -2,6 +2,7 @@
 -- torsos of runs that are written in their script, which config.json cannot tell.
 local config = require "mneme.config"
 local env = require "mneme.env"
+local engine = require "mneme.engine"
 local errors = require "mneme.errors"
 local files = require "mneme.files"
 local trainer = require "mneme.trainer"
@@ -48,7 +49,7 @@ function reopen.run(folder, info, settings)
     errors.fail(("%s: its task is written in %s, which is not here"):format(folder, info.script or "a script that is not named"),
       "run this where the script is")
   end
-  local learner = reopen.script(info.script, { "resume=" .. folder }, settings)
+  local learner = reopen.script(info.script, { "resume=" .. folder, "device=" .. (engine.device or "cpu"), "precision=fp32" }, settings)
   return learner.task, learner.agent
 end
 

@@ -116,7 +116,8 @@ local function new_folder(name)
   files.make_folder "runs"
   local n = 0
   for _, entry in ipairs(files.list "runs") do
-    if entry:sub(1, #name + 1) == name .. "-" then n = math.max(n, tonumber(entry:sub(#name + 2)) or 0) end
+    local digits = entry:sub(1, #name + 1) == name .. "-" and entry:match("^%d+$", #name + 2)
+    if digits and #digits <= 15 then n = math.max(n, tonumber(digits)) end
   end
   repeat n = n + 1 until files.make_folder(("runs/%s-%d"):format(name, n))
   return ("runs/%s-%d"):format(name, n)
@@ -126,7 +127,7 @@ local function find_checkpoints(folder)
   local list = {}
   for _, name in ipairs(files.list(folder .. "/checkpoints")) do
     local step = tonumber(name:match "^step%-(%d+)%.safetensors$")
-    if step then list[#list + 1] = { step = step, path = folder .. "/checkpoints/" .. name } end
+    if step and files.is_file(folder .. "/checkpoints/" .. name) then list[#list + 1] = { step = step, path = folder .. "/checkpoints/" .. name } end
   end
   table.sort(list, function(a, b) return a.step < b.step end)
   return list

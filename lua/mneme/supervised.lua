@@ -54,7 +54,7 @@ local function new(cfg, task, model)
   self.optimiser = optim.adamw(model:parameters(), { lr = self.lr, beta1 = self.beta1, beta2 = self.beta2,
     eps = self.adam_eps, max_norm = self.max_norm, weight_decay = self.weight_decay })
   self.learn = plan(function() return self:loss_and_step() end)
-  self.valid = held_out.new(task, model, { split = "valid", carry = self.carry })
+  self.valid = held_out.new(task, model, { split = "valid", carry = self.carry, whole = true })
   return self
 end
 
@@ -150,6 +150,7 @@ function Supervised:counters() return { updates = self.updates, evaluated = self
 function Supervised:restored(checkpoint)
   local c = checkpoint.counters
   self.updates, self.evaluated, self.result = c.updates, c.evaluated, c.result
+  for key, value in pairs(c.result or {}) do c.result[key] = tonumber(value) end       -- a perplexity may be "Infinity"
 end
 
 -- The share of right answers in the last batch.

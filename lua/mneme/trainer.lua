@@ -150,7 +150,7 @@ function trainer.train(learner)
   local text, result = learner:summary()
   -- Why it ended early, for one who counts steps.
   local reached = status == 0 and step < cfg.steps and learner:over()
-  print(("%s: %.0f steps, %s%s"):format(run.path, step, text, reached and (": stop_score=%g is reached"):format(cfg.stop_score) or ""))
+  print(("%s: %.0f steps, %s%s"):format(run.path, step, text, reached and cfg.stop_score and (": stop_score=%g is reached"):format(cfg.stop_score) or ""))
   result.path, result.steps = run.path, step
   if trainer.timed then result.seconds_told, result.seconds_trained = told, C.mn_clock(false) - started.time end
   if trainer.budget then

@@ -161,9 +161,11 @@ end
 ---@param cells table[] that are open, with their estimates where these are known
 ---@return string[] lines of a shell that begin it
 function cluster.write(o, words, cells)
+  local threads = script.setting(cells[1].words, "threads")
+  if threads == "0" then errors.usage("sweep: threads=0 means all of this machine's, expected a number: how many a task of the cluster has") end
   local path = place(o.run .. "/" .. o.cluster, lines_of(cells))
   local with = { CELLS = cluster.quote(path .. "/cells.txt"), PLACE = cluster.quote(path), HERE = cluster.quote(lfs.currentdir()),
-    NAME = o.run:match "([^/]*)/*$":gsub("[^%w_.-]", "_"), THREADS = script.setting(cells[1].words, "threads"), WARNING = WARNING,
+    NAME = o.run:match "([^/]*)/*$":gsub("[^%w_.-]", "_"), THREADS = threads, WARNING = WARNING,
     COMMAND = command(o, words) }
   local text, lines = kinds[o.cluster](o, path, with, cells)
   files.write(path .. "/job.sh", { fill(text, with) })
