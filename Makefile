@@ -45,7 +45,7 @@ $(B)/mneme: $(B)/lua/main.o
 	@$(CC) $(ALL_C) -o $@ $< $(shell pkg-config --libs luajit) -ldl -lm
 
 # Environments and rollouts have the same bits on a GPU: what is fused is written so.
-$(B)/engine/envs/%.o $(B)/engine/vec_there.o: EXACT := -ffp-contract=off
+$(B)/engine/envs/%.o $(B)/engine/sim/vec_device.o: EXACT := -ffp-contract=off
 
 $(B)/%.o: %.c $(HEADERS) $(B)/flags
 	@mkdir -p $(@D)
@@ -57,7 +57,7 @@ lua_C    = $(shell pkg-config --cflags luajit) -DMNEME_PREFIX='"$(PREFIX)"'
 
 # The list of ops is the list of files: engine/ops/x.c defines mn_op_x, engine/envs/y.c mn_env_y.  Two files read it, so that
 # one more op or environment does not compile all others again.
-$(B)/engine/env.o $(B)/engine/signature.o: $(B)/registry.h
+$(B)/engine/sim/env_registry.o $(B)/engine/graph/signature.o: $(B)/registry.h
 $(B)/registry.h: FORCE
 	@mkdir -p $(B)
 	@{ echo '#include "op.h"'; echo '#include "env.h"'; \
@@ -71,7 +71,7 @@ $(B)/registry.h: FORCE
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 # The commit that is built, for what runs write down.
-$(B)/engine/commit.o: $(B)/commit.h
+$(B)/engine/base/version.o: $(B)/commit.h
 $(B)/commit.h: FORCE
 	@mkdir -p $(B)
 	@echo "#define MN_COMMIT \"$$([ ! -e .git ] || git describe --always --abbrev=40 --exclude='*' --dirty 2> /dev/null)\"" > $@.new

@@ -3,7 +3,7 @@
 ** file owns the rules.
 **
 ** Env files keep to the common subset of C11 and CUDA C++17: functions are MN_FN with a typed self,
-** initialisers in order, no compound literals, mathematics from engine/maths.h.  One copy is plain
+** initialisers in order, no compound literals, mathematics from engine/numerics/fast_math.h.  One copy is plain
 ** data: no pointers, no allocation, no window; the engine zeroes it, padding included, before each
 ** reset.  What a reset or step does is a function of self, param, shared, action and random bits
 ** alone: that is what lets a copy be saved, rewound and branched.  What all copies read and none
@@ -12,7 +12,7 @@
 #define MN_ENV_H
 #include "mneme.h"
 #include "canvas.h"
-#include "random.h"
+#include "numerics/random.h"
 
 typedef struct mn_io {           /* what goes in and out at one reset or step of one copy */
   const double *param;           /* in: values of .params, in order */

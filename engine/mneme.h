@@ -236,7 +236,7 @@ bool        mn_memory_starved(void);               /* was some refused since thi
 void        mn_sleep(double seconds);
 double      mn_clock(bool wall);                   /* seconds; wall: since 1970, else never turned back */
 
-/* processes: copies of this one, see engine/process.c */
+/* processes: copies of this one, see engine/base/process.c */
 typedef struct mn_ended { int32_t pid, status, signal; double cpu, peak; } mn_ended;   /* status as a shell's; seconds, bytes */
 int         mn_process_fork(mn_ctx *mn, const char *log);                 /* 0 in the copy, its number here */
 int         mn_process_wait(mn_ctx *mn, double seconds, mn_ended *ended); /* 1: one has ended, 0: none */
@@ -246,7 +246,7 @@ int         mn_cores(void);                        /* that this process may run 
 const char *mn_commit(void);                       /* that the program was built of, "-dirty" if files differed; "": unknown */
 const char *mn_compiler(void);                     /* "gcc 12.2.0" */
 
-/* ranks: processes that mpirun started and that train one agent, see engine/ranks.c.  Alone: rank 0 of 1. */
+/* ranks: processes that mpirun started and that train one agent, see engine/io/mpi.c.  Alone: rank 0 of 1. */
 const char *mn_ranks_begin(void);                  /* NULL, or why the others cannot be joined */
 int         mn_rank(void);
 int         mn_ranks(void);                        /* how many */

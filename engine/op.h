@@ -112,7 +112,7 @@ void mn_gemm_one(bool ta, bool tb, int M, int N, int K, const float *A, int lda,
 enum { MN_FP32, MN_TF32, MN_BF16 };
 int mn_precision(const mn_ctx *mn);
 
-/* Is so much work worth OpenMP's threads?  (For less there is team.h.) */
+/* Is so much work worth OpenMP's threads?  (For less there is thread_pool.h.) */
 bool mn_worth(mn_ctx *mn, double work);
 
 /* CALL for i = from, from+step .. < to, on all threads when the work is worth it.  Entering OpenMP costs a third

@@ -5,7 +5,7 @@
 #include "copies.cuh"
 #include "softmax_step.cuh"
 extern "C" {
-#include "softmax.h"
+#include "attention/causal_attention.h"
 }
 
 namespace {

@@ -1,9 +1,9 @@
-/* attention.cuh -- the inputs of the recurrent attention kernels, as engine/attention.h has them: features and gates
+/* attention.cuh -- the inputs of the recurrent attention kernels, as engine/recurrent/gated_inputs.h has them: features and gates
 ** given as factors, whose outer products are made number by number where they are used. */
 #pragma once
 #include "kernel.cuh"
 extern "C" {
-#include "attention.h"
+#include "recurrent/gated_inputs.h"
 }
 
 struct CuAttention {

@@ -2,7 +2,7 @@
 ** head. */
 #include "weights.cuh"
 extern "C" {
-#include "softmax.h"
+#include "attention/causal_attention.h"
 }
 
 namespace {

@@ -6,7 +6,7 @@
 **   weights    [taps and 1, pixels]             x [pixels, O]        in parts, summed in their order */
 #include "columns.cuh"
 extern "C" {
-#include "ops/activation.h"
+#include "numerics/activation.h"
 }
 
 namespace {

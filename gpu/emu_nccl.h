@@ -1,5 +1,5 @@
 /* emu_nccl.h -- the NCCL calls of ranks.cu.  Each rank is a process with an emulated GPU of its own; what they send each
-** other goes the way of the host's exchange (engine/ranks.c), in the stream's turn.  Reported are messages of another
+** other goes the way of the host's exchange (engine/io/mpi.c), in the stream's turn.  Reported are messages of another
 ** length than who waits for them expects, a message outside of a group (whose sender would wait for ever), and memory
 ** that is not the device's. */
 #pragma once

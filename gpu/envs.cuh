@@ -9,7 +9,7 @@
 #include <string.h>
 #include "kernel.cuh"
 extern "C" {
-#include "copies.h"
+#include "sim/vec_arrays.h"
 }
 
 namespace envs {

@@ -5,7 +5,7 @@
 #include "softmax_step.cuh"
 #include "weights.cuh"
 extern "C" {
-#include "episode.h"
+#include "attention/episode_attention.h"
 }
 
 /* ---- for all of them ---- */

@@ -1,4 +1,4 @@
-/* episode.cuh -- attention to positions of one's episode, and to lists of keys: what engine/episode.h is for the CPU.
+/* episode.cuh -- attention to positions of one's episode, and to lists of keys: what engine/attention/episode_attention.h is for the CPU.
 ** An op says which positions a row sees, as ranges; where the keys of positions lie is worked out here: that of position
 ** p in row p + base of the sequence, or, before row 0, in a carried slot.  All ops of this kind are one struct, so
 ** that the kernels are compiled once, in episode.cu. */
@@ -125,7 +125,7 @@ void cu_episode_forward(const cu_episode &e);
 /* All gradients of an op whose first output is y; scratch 0 of the call. */
 void cu_episode_backward(mn_call *c, cu_episode e);
 
-/* What the call's last row gives to each key, in its first output: see engine/weights.h. */
+/* What the call's last row gives to each key, in its first output: see engine/attention/attention_weights.h. */
 void cu_episode_weights(mn_call *c, const cu_episode &e);
 
 /* What all ops share that know positions: sizes, tensors, and tokens with their carried ones in inputs mk and mk+1. */

@@ -4,7 +4,7 @@
 #include "gemm.cuh"
 #include "rows.cuh"
 extern "C" {
-#include "maths.h"
+#include "numerics/fast_math.h"
 }
 
 namespace {

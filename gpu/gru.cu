@@ -2,7 +2,7 @@
 #include "columns.cuh"
 #include "recurrent.cuh"
 extern "C" {
-#include "maths.h"
+#include "numerics/fast_math.h"
 }
 
 namespace {

@@ -6,7 +6,7 @@
 #include "few.cuh"
 #include "gemm.cuh"
 extern "C" {
-#include "maths.h"
+#include "numerics/fast_math.h"
 }
 
 namespace {

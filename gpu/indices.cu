@@ -2,8 +2,8 @@
 ** backward is two sums. */
 #include "sums.cuh"
 extern "C" {
-#include "maths.h"
-#include "random.h"
+#include "numerics/fast_math.h"
+#include "numerics/random.h"
 }
 
 /* ---- gather ---- */

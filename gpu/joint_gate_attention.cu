@@ -9,7 +9,7 @@
 #include "chunk_tile.cuh"
 #include "gated.cuh"
 extern "C" {
-#include "matrix_memory.h"
+#include "recurrent/matrix_state.h"
 }
 
 enum { STEPWISE = 4 };           /* fewer rows go one by one */

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 extern "C" {
-#include "device.h"
+#include "graph/device.h"
 }
 
 #ifdef __CUDACC__

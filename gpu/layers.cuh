@@ -1,12 +1,12 @@
 /* layers.cuh -- a stack of transformer layers over the rows of one copy's segment, forward, by one block of threads: what
-** engine/layers.c is for the CPU.  An op whose next segment waits for the top of the last one walks by itself: one
+** engine/attention/transformer_layers.c is for the CPU.  An op whose next segment waits for the top of the last one walks by itself: one
 ** launch for a whole call, whatever resets there are, so that it can be a node of a graph.  All threads come to every
 ** function, which ends with a barrier. */
 #pragma once
 #include "block_products.cuh"
-#include "maths.h"
+#include "numerics/fast_math.h"
 extern "C" {
-#include "segments.h"
+#include "attention/rmt_segments.h"
 }
 
 enum { CU_WARPS = CU_THREADS / 32 };

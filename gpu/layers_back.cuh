@@ -1,4 +1,4 @@
-/* layers_back.cuh -- backward of layers.cuh: what engine/layers_back.c is for the CPU.  Gradients of parameters are added
+/* layers_back.cuh -- backward of layers.cuh: what engine/attention/transformer_layers_backward.c is for the CPU.  Gradients of parameters are added
 ** to the block's own sums. */
 #pragma once
 #include "layers.cuh"

@@ -7,7 +7,7 @@
 #include "few.cuh"
 #include "gemm.cuh"
 extern "C" {
-#include "ops/activation.h"
+#include "numerics/activation.h"
 }
 
 namespace {

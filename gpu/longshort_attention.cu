@@ -7,7 +7,7 @@
 #include "episode.cuh"
 #include "rows.cuh"
 extern "C" {
-#include "episode.h"
+#include "attention/episode_attention.h"
 }
 
 namespace {
@@ -82,7 +82,7 @@ static __device__ __forceinline__ float mixed(const Chunks &s, const Chunk &x, c
   return sum;
 }
 
-/* From a row of E numbers, each thread having its own e, to its mean and scale: see engine/ops/norm.h. */
+/* From a row of E numbers, each thread having its own e, to its mean and scale: see engine/numerics/norm.h. */
 static __device__ void row_stats(const Chunks &s, const cu_team &team, const float *x, float *mean, float *scale) {
   float sum = 0, squares = 0;
   for (int e = team.lane; e < s.E; e += CU_THREADS) sum += x[e];

@@ -1,7 +1,7 @@
 /* lstm.cu -- kernels of lstm: an LSTM over a sequence, step by step (recurrent.cuh). */
 #include "recurrent.cuh"
 extern "C" {
-#include "maths.h"
+#include "numerics/fast_math.h"
 }
 
 namespace {

@@ -1,4 +1,4 @@
-/* plugin.cu -- memory and copies of a CUDA device, as engine/device.h asks for them.
+/* plugin.cu -- memory and copies of a CUDA device, as engine/graph/device.h asks for them.
 ** Compiled by nvcc into libmneme_cuda.so, and by g++ under emu.h into libmneme_emu.so.  Kernels need
 ** no list: each file exports its own mn_kernel_X.
 ** What the engine holds is managed memory, which both sides may touch in turn; scratch, which the

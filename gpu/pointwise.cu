@@ -4,7 +4,7 @@
 ** the loads, and the formulas stand in one table each.  Numbers are read and written by fours. */
 #include "copies.cuh"
 extern "C" {
-#include "maths.h"
+#include "numerics/fast_math.h"
 }
 
 namespace { enum Formula { ABS, CLAMP, ELU1, EXP, LOG, NEG, RELU, SCALE, SIGMOID, SILU, SOFTPLUS, SQRT, SQUARE, TANH }; }

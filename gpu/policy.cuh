@@ -3,7 +3,7 @@
 #pragma once
 #include "rows.cuh"
 extern "C" {
-#include "maths.h"
+#include "numerics/fast_math.h"
 }
 
 struct cu_policy {

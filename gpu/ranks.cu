@@ -1,5 +1,5 @@
 /* ranks.cu -- ranks_mean, and what else several processes that train one agent exchange.  Where each of them has a GPU of
-** its own and NCCL is to be found, numbers stay on the GPUs.  Else the host exchanges them (engine/ranks.c): the stream
+** its own and NCCL is to be found, numbers stay on the GPUs.  Else the host exchanges them (engine/io/mpi.c): the stream
 ** calls it in its turn, a graph holds that call like any other work, and the numbers lie in managed memory.  Both add up
 ** in the order of ranks, which ncclAllReduce leaves open: they give the same bits, and so do equal runs. */
 #include <mutex>

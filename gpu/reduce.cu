@@ -2,7 +2,7 @@
 #include "spread.cuh"
 #include "sums.cuh"
 extern "C" {
-#include "maths.h"
+#include "numerics/fast_math.h"
 #include "ops/axis.h"
 }
 

@@ -46,7 +46,7 @@ struct Room {
   }
 };
 
-/* ---- how a copy is cut: see engine/segments.c ---- */
+/* ---- how a copy is cut: see engine/attention/rmt_segments.c ---- */
 
 static __device__ __forceinline__ bool begins(const Rmt &s, int t, int copy) { return s.done && s.done[(long)t * s.B + copy]; }
 

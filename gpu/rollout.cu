@@ -1,8 +1,8 @@
-/* rollout.cu -- what a learner does to its rollout between two steps (engine/rollout.h), besides what
+/* rollout.cu -- what a learner does to its rollout between two steps (engine/sim/rollout.h), besides what
 ** the kernels of environments do for it.  Compiled, as they are, without fusing what is not written so. */
 #include "kernel.cuh"
 extern "C" {
-#include "rollout.h"
+#include "sim/rollout.h"
 }
 
 enum { THREADS = 128 };

@@ -3,7 +3,7 @@
 #include <math.h>
 #include "copies.cuh"
 extern "C" {
-#include "maths.h"
+#include "numerics/fast_math.h"
 }
 
 namespace {

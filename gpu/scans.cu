@@ -2,7 +2,7 @@
 ** A thread walks it; what does not depend on the row before is made beforehand, or read ahead. */
 #include "rows.cuh"
 extern "C" {
-#include "maths.h"
+#include "numerics/fast_math.h"
 }
 
 enum { AHEAD = 8 };              /* rows whose numbers are read before the first of them is used */

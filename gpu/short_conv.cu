@@ -3,7 +3,7 @@
 ** them too.  The weights are read where they lie: W numbers of a channel, so a warp reads one stretch of them. */
 #include "columns.cuh"
 extern "C" {
-#include "maths.h"
+#include "numerics/fast_math.h"
 }
 
 namespace {

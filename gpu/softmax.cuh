@@ -13,7 +13,7 @@
 **   cu_span rows(j, n)               the rows that see keys j .. j+n-1 */
 #pragma once
 #include "tiles.cuh"
-#include "maths.h"
+#include "numerics/fast_math.h"
 
 struct cu_span { int from, end; };
 

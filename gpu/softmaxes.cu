@@ -2,7 +2,7 @@
 ** A row is read twice or three times, the later ones from the cache. */
 #include "rows.cuh"
 extern "C" {
-#include "maths.h"
+#include "numerics/fast_math.h"
 }
 
 enum Form { SOFTMAX, LOG_SOFTMAX, LOGSUMEXP };

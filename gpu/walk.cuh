@@ -1,9 +1,9 @@
 /* walk.cuh -- several tensors walked together, some of them standing still along some axes: what
-** broadcasting is (engine/broadcast.h), and sums that undo it. */
+** broadcasting is (engine/numerics/broadcast.h), and sums that undo it. */
 #pragma once
 #include "kernel.cuh"
 extern "C" {
-#include "broadcast.h"
+#include "numerics/broadcast.h"
 }
 
 enum { CU_WALKED = MN_OPERANDS + 1 };       /* tensors of one walk: an op's operands, and its output */

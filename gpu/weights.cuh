@@ -1,10 +1,10 @@
-/* weights.cuh -- what one row of an attention gives to each key: what engine/weights.h is for the CPU.  People look at
+/* weights.cuh -- what one row of an attention gives to each key: what engine/attention/attention_weights.h is for the CPU.  People look at
 ** these, so a warp for each head is enough. */
 #pragma once
 #include "kernel.cuh"
-#include "maths.h"
+#include "numerics/fast_math.h"
 extern "C" {
-#include "weights.h"
+#include "attention/attention_weights.h"
 }
 
 /* q.k over the root of D, by one lane; `more` is added to q, NULL: zeros. */

@@ -3,7 +3,7 @@
 ** 60 and four backward; 12 bytes forward and 20 backward.  Backward makes the sixteen states of a window again. */
 #include "sums.cuh"
 extern "C" {
-#include "maths.h"
+#include "numerics/fast_math.h"
 }
 
 enum { K_IN, V_IN, DECAY, FIRST, DONE, P_IN, Q_IN, O_IN };

@@ -2,7 +2,7 @@
 ** memory.  One pass over the rows each way; gradients of parameters are sums over all rows (sums.cuh). */
 #include "sums.cuh"
 extern "C" {
-#include "maths.h"
+#include "numerics/fast_math.h"
 }
 
 /* ---- wkv_decay ---- */

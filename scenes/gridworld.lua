@@ -4,7 +4,7 @@ local scene = require "mneme.scene"
 local panel = scene.panels
 
 local keys = { 0xE69F00FF, 0x56B4E9FF, 0xCC79A7FF, 0xF0E442FF }
-local function palette(code)                     -- codes of engine/gridmap.h
+local function palette(code)                     -- codes of engine/worlds/gridmap.h
   if code == 0 then return nil elseif code == 1 then return 0x6B7A90FF elseif code == 2 then return 0x2C3645FF end
   if code == 3 then return 0x009E73FF, "G" elseif code == 4 then return 0x9A4A12FF, "!" end
   if code == 5 then return 0x6B6A3CFF, "?" elseif code < 10 then return keys[code - 5], ("abcd"):sub(code - 5, code - 5) end

@@ -270,7 +270,7 @@ end
 -- More than the sixteen rows that recurrent ops take at once, and no multiple of the 19 over which cotangents cancel.
 M.long = { T = 21, B = 2, letter = 3 }
 
--- Rows of which a few are "few" (engine/few.h) and most of them are not; D is the width of whole panels.
+-- Rows of which a few are "few" (engine/numerics/packed_gemm.h) and most of them are not; D is the width of whole panels.
 M.many = { T = 16, B = 24, letter = 4, D = 32, rest = { 16, 24 } }
 
 ---Does one of the op's inputs begin with the axis T?

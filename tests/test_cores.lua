@@ -19,7 +19,7 @@ local T, COPIES = 6, 9
 local wide = { d_in = 32, d_model = 64, n_heads = 2, d_head = 32, d_ffn = 96 }           -- wide enough to wake them
 
 -- What a plan by rows leaves, as bytes: y and all states.  Threads share out heads and columns of an op, or each takes its
--- copies through many of them (engine/apart.c).
+-- copies through many of them (engine/graph/plan_parallel.c).
 local function trace(settings, threads)
   engine.check(C.mn_set_threads(ctx, threads))
   local defaults, sizes = core.definition(settings[1]).config, {}

@@ -381,7 +381,7 @@ local function ulps(got, want)
   return math.abs(got - want) / 2 ^ (math.max(e, 1) - 150)
 end
 
--- What counts as zero while an op runs (engine/flush.h), as what goes in and as what comes out.
+-- What counts as zero while an op runs (engine/base/denormals.h), as what goes in and as what comes out.
 local function flushed(x) return math.abs(x) < 2 ^ -126 and 0 or x end
 
 local function log1p(y) local u = 1 + y return u == 1 and y or math.log(u) * y / (u - 1) end

@@ -147,7 +147,7 @@ t.test("docs/third-party.md names every library that is linked, and counts the f
     for library in text:gmatch "%s%-l([%w_]+)" do need(library, file) end
     for list in text:gmatch "pkg%-config %-%-libs ([%w ]+)%)" do for library in list:gmatch "%w+" do need(library, file) end end
   end
-  for _, at in ipairs { { "engine/ranks.c", "libmpi.so.40" }, { "lua/mneme/line.lua", "libedit.so.2" } } do
+  for _, at in ipairs { { "engine/io/mpi.c", "libmpi.so.40" }, { "lua/mneme/line.lua", "libedit.so.2" } } do
     t.ok(files.read(root .. at[1]):find(at[2], 1, true), at[1])
     need(at[2], at[1])
   end

@@ -6,7 +6,7 @@
 ** questions too, in rounds of all keys that were shown.
 ** Observation: key, value; where there is none, the code `symbols`. */
 #include <stddef.h>
-#include "symbols.h"
+#include "worlds/symbols.h"
 
 enum { LEVEL, PAIRS, SYMBOLS, QUESTIONS };       /* parameters */
 

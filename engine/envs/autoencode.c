@@ -3,7 +3,7 @@
 ** Observation: 1 while watching, 0 while playing; the suit of the card.  With the last card play begins,
 ** so that one is still seen when it is asked for; afterwards nothing is (suit 0). */
 #include <stddef.h>
-#include "cards.h"
+#include "worlds/cards.h"
 
 enum { LEVEL, DECKS };           /* parameters */
 

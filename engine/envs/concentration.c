@@ -7,7 +7,7 @@
 ** lies open already, cost 1 over the longest game (what a perfect player needs, on average, were every
 ** pair unique). */
 #include <stddef.h>
-#include "cards.h"
+#include "worlds/cards.h"
 
 enum { LEVEL, DECKS, CARDS };    /* parameters */
 enum { BY_LEVEL, BY_COLOR, BY_RANK };

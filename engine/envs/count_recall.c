@@ -2,7 +2,7 @@
 ** the second shows now?  A memory that counts, in any order.  CountRecall of POPGym: easy 1 deck of two
 ** colours, medium 2 of four suits, hard 4 of thirteen ranks.
 ** Observation: the card that is dealt, the card that is asked for.  Action: the count. */
-#include "cards.h"
+#include "worlds/cards.h"
 
 enum { LEVEL, DECKS, CARDS };    /* parameters */
 enum { BY_LEVEL, BY_COLOR, BY_SUIT, BY_RANK };

@@ -3,7 +3,7 @@
 ** Observation: codes (gridmap.h) of the cells about the agent, rows from north to south, then of the
 ** keys it carries. */
 #include "env.h"
-#include "gridmap.h"
+#include "worlds/gridmap.h"
 
 enum { MAP, VIEW, OCCLUSION, CUE_STEPS, STEP_REWARD };     /* parameters */
 enum { UP, DOWN, LEFT, RIGHT };

@@ -2,10 +2,10 @@
 ** (memory_maze_picture.h) share. */
 #ifndef MN_MEMORY_MAZE_H
 #define MN_MEMORY_MAZE_H
-#include "maze.h"
-#include "raycast.h"
-#include "roll.h"
-#include "sight.h"
+#include "worlds/maze.h"
+#include "worlds/raycast.h"
+#include "worlds/ball_dynamics.h"
+#include "worlds/line_of_sight.h"
 #include <assert.h>
 
 enum { SIZE, MODE, TARGETS, OBSERVATION, VIEW, ACTIONS, LEVELS, LEVEL_SEED, CUE_FRAMES, MINIMAP,

@@ -1,10 +1,10 @@
 /* mystery_path_grid.c -- find a hidden path by falling off it, and remember it: cell by cell, with
 ** quarter turns.  MysteryPath-Grid of memory-gym: after a fall the agent is put back at the start,
 ** and only its memory tells which steps were safe.
-** Observation: mystery_sight.h, and four slots for the heading (up, left, down, right); or pixels.
+** Observation: mystery_view.h, and four slots for the heading (up, left, down, right); or pixels.
 ** A time limit is truncation here; memory-gym gives it the word of an end, as bootstrap_truncated=0
 ** does in a learner. */
-#include "mystery_sight.h"
+#include "worlds/mystery_view.h"
 
 typedef mystery mystery_path_grid;
 

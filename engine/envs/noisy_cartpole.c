@@ -6,7 +6,7 @@
 ** The state is kept in double, as Gymnasium keeps it, so that observations are equal to the last
 ** bit or two of a float: a pole that falls doubles a difference every ten steps. */
 #include "env.h"
-#include "maths.h"
+#include "numerics/fast_math.h"
 
 enum { NOISE, VELOCITIES };      /* parameters */
 enum { X, X_DOT, ANGLE, ANGLE_DOT, STATE };

@@ -1,7 +1,7 @@
 /* repeat_first.c -- name the suit of the very first card, at every step: one thing, kept for long while
 ** others of its kind come by.  RepeatFirst of POPGym: easy 1 deck, medium 8, hard 16.
 ** Observation: the suit of the card that is dealt. */
-#include "cards.h"
+#include "worlds/cards.h"
 
 enum { LEVEL, DECKS };           /* parameters */
 

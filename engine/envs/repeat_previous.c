@@ -2,7 +2,7 @@
 ** RepeatPrevious of POPGym: easy k=4 with 1 deck, medium k=32 with 2, hard k=64 with 3.
 ** Observation: the suit of the card that is dealt. */
 #include <stddef.h>
-#include "cards.h"
+#include "worlds/cards.h"
 
 enum { LEVEL, K, DECKS };        /* parameters */
 

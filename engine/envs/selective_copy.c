@@ -4,7 +4,7 @@
 ** of 8 different ones.
 ** Observation: the symbol; or the code `symbols` for a blank, `symbols` + 1 for "name the next". */
 #include <stddef.h>
-#include "symbols.h"
+#include "worlds/symbols.h"
 
 enum { LEVEL, TOKENS, LENGTH, SYMBOLS };         /* parameters */
 enum { MOST_TOKENS = 256 };

@@ -1,7 +1,7 @@
 /* tmaze.c -- remember one bit for as long as the corridor is long.
 ** The cue shows in the first observation only; at the junction the agent must turn the way it said.
 ** Observation: cue (2), place in Gray code (8), distractors.  The T-Maze of the AGaLiTe paper. */
-#include "tmaze.h"
+#include "worlds/tmaze.h"
 
 enum { CUE_DOWN, CUE_UP, PLACE, NOISE = PLACE + 8 };       /* where they begin in the observation */
 

@@ -1,7 +1,7 @@
 /* tmaze_bakker.c -- the T-Maze as Bakker (2002) has it: the agent does not see where it is.
 ** Three bits say what it sees: 011 the cue "up", 110 the cue "down" (first observation only), 101
 ** the corridor, 010 the junction; then the distractors. */
-#include "tmaze.h"
+#include "worlds/tmaze.h"
 
 typedef tmaze tmaze_bakker;
 enum { SIGHT, NOISE = SIGHT + 3 };

@@ -10,10 +10,10 @@
 #include <omp.h>
 #include <string.h>
 #include <unistd.h>
-#include "../carried_keys.h"
-#include "../signs.h"
-#include "../simd.h"
-#include "../team.h"
+#include "recurrent/agalite_keys.h"
+#include "numerics/signs.h"
+#include "numerics/simd.h"
+#include "base/thread_pool.h"
 
 enum { CODE, PAPER, COSSIN, RANDOM_SIGN };
 enum { IN_TICK = IN_STATE, IN_VS, IN_KS, IN_S, IN_COPY };

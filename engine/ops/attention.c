@@ -1,6 +1,6 @@
 /* attention.c -- causal softmax attention over a sequence and the keys and values that were carried into it.
 ** The inputs k and v are themselves the cache: a run by rows reads those of the rows so far where they lie. */
-#include "../softmax.h"
+#include "attention/causal_attention.h"
 
 enum { STEPWISE = 8 };           /* fewer rows do not repay packing the keys */
 

@@ -1,6 +1,6 @@
 /* attention_weights.c -- what the last row of an attention gives to each key: the same call, but for people. */
-#include "../softmax.h"
-#include "../weights.h"
+#include "attention/causal_attention.h"
+#include "attention/attention_weights.h"
 
 static int shape(mn_call *c) {
   mn_softmax s;

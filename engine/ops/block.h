@@ -1,7 +1,7 @@
 /* block.h -- which positions a row of Big Bird sees: shared by block_attention and block_weights. */
 #ifndef MN_BLOCK_H
 #define MN_BLOCK_H
-#include "../episode.h"
+#include "attention/episode_attention.h"
 
 #define BLOCK_INPUTS EPISODE_INPUTS "see[H,N,R,2]:i32 mk[B,S,H,D] mv[B,S,H,D]"
 

@@ -2,7 +2,7 @@
 ** Key r of chunk u lies in slot (u*R + r) % W; slots that the episode has not come to are zero once it began
 ** among these rows. */
 #include <string.h>
-#include "../episode.h"
+#include "attention/episode_attention.h"
 
 static int shape(mn_call *c) {
   int T = DIM(c, 'T'), C = DIM(c, 'C'), W = DIM(c, 'W');

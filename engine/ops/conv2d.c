@@ -1,12 +1,12 @@
 /* conv2d.c -- convolution of images [Y,X,C], in bytes or in floats, with its bias and activation.
 ** An image is brought into a frame of zeros (or stays where it lies, if it needs none) and its patches are walked
-** there (patches.h).  The gradient of an input is a convolution too: pixels whose place modulo the stride is the same
+** there (conv_kernels.h).  The gradient of an input is a convolution too: pixels whose place modulo the stride is the same
 ** see the same weights, so each such phase is one walk over the gradient of the output in a frame of zeros. */
 #include <string.h>
-#include "../patches.h"
-#include "../simd.h"
-#include "../team.h"
-#include "activation.h"
+#include "numerics/conv_kernels.h"
+#include "numerics/simd.h"
+#include "base/thread_pool.h"
+#include "numerics/activation.h"
 
 enum { IN_X, IN_IMAGE, IN_W, IN_B, OUT_Y = 0, OUT_PACKED };
 enum { STRIDE, PADDING, ACT, DIVIDE };

@@ -2,8 +2,8 @@
 ** A row that is not asked weighs nothing; where none is asked the loss is 0.  What each row costs, and
 ** whether its largest logit is the right one, comes with it: an evaluation adds these up as it likes.
 ** A replayed plan's targets are not checked beforehand: one out of range gives NaN. */
-#include "../maths.h"
-#include "../simd.h"
+#include "numerics/fast_math.h"
+#include "numerics/simd.h"
 #include "op.h"
 
 static double asked(const mn_call *c) {

@@ -1,13 +1,13 @@
 /* delta_rule.c -- a matrix memory that overwrites: what it holds under a key is read, and the
-** difference to the new value is written.  One op for three published rules (delta.h has the common
+** difference to the new value is written.  One op for three published rules (delta_chunk.h has the common
 ** form), which differ in two numbers a head and token, beta and keep, and in the option `erase`.
 ** Sixteen tokens go at once, from checkpoint to checkpoint; the few of acting go one by one, in place. */
 #include <omp.h>
 #include <string.h>
-#include "../delta.h"
-#include "../matrix_memory.h"
-#include "../simd.h"
-#include "../team.h"
+#include "recurrent/delta_chunk.h"
+#include "recurrent/matrix_state.h"
+#include "numerics/simd.h"
+#include "base/thread_pool.h"
 
 enum { L = MN_CHUNK, STEPWISE = 4 };     /* fewer rows go one by one */
 enum { OUT_Y, OUT_C, OUT_SUM, OUT_SAVED };

@@ -1,7 +1,7 @@
 /* dpfp.c -- deterministic parameter-free projection: products of a vector's halves with their neighbours.
 ** u = [relu(x); relu(-x)],  y = [u * roll(u, 1), ..., u * roll(u, nu)], rolled to the right: as x_i and
 ** -x_i are never both positive, few products are, and far keys share none (Schlag et al. 2021, eq. 37). */
-#include "../maths.h"
+#include "numerics/fast_math.h"
 #include "op.h"
 
 static int shape(mn_call *c) {

@@ -5,8 +5,8 @@
 ** Formulas without branches are inlined into loops that then vectorise. */
 #ifndef MN_ELEMENTWISE_H
 #define MN_ELEMENTWISE_H
-#include "../broadcast.h"
-#include "../maths.h"
+#include "numerics/broadcast.h"
+#include "numerics/fast_math.h"
 
 #define MN_LOOP static inline __attribute__((always_inline, unused))
 

@@ -1,7 +1,7 @@
 /* favor_features.c -- Performer's positive features from their logarithms: (exp(z - top) + eps) / sqrt(M).
 ** `top` is what op largest found: it scales numerator and denominator of the read-out alike. */
 #include <math.h>
-#include "../maths.h"
+#include "numerics/fast_math.h"
 #include "op.h"
 
 static void row_forward(const mn_call *c, long r) {

@@ -2,7 +2,7 @@
 ** exp(z_q).exp(z_k) is in the mean over W the softmax kernel exp(q.k / sqrt(D)); so that nothing overflows,
 ** the largest is taken off before exp (ops largest, favor_features). */
 #include <math.h>
-#include "../maths.h"
+#include "numerics/fast_math.h"
 #include "op.h"
 
 static const float MOST = 1e30f; /* largest logit: far beyond any use, and finite */

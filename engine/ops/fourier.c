@@ -1,7 +1,7 @@
 /* fourier.c -- random Fourier features: sines and cosines of projections, whose products stand for a
 ** Gaussian kernel (Rahimi, Recht 2007; random feature attention: Peng et al. 2021, eq. 4). */
 #include <math.h>
-#include "../maths.h"
+#include "numerics/fast_math.h"
 #include "op.h"
 
 static int shape(mn_call *c) {

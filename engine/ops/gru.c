@@ -2,8 +2,8 @@
 **   r = sigma(i_r + w_r h)   z = sigma(i_z + w_z h)   n = tanh(i_n + r*(w_n h + bias))   h' = (1-z)*n + z*h
 ** `i` holds the input's part of the three gates (one product for the whole sequence, by `linear`).
 ** A done flag drops h before the step.  Cho et al. 2014; spec of the gates: torch.nn.GRU. */
-#include "activation.h"
-#include "recurrent.h"
+#include "numerics/activation.h"
+#include "numerics/recurrent_cells.h"
 
 /* save: r, z, n and w_n h + bias of one row, D each. */
 static void step(const float *i, const float *pre, const float *bias, const float *h, float *save, float *out, int D) {

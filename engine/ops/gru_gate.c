@@ -3,9 +3,9 @@
 **   o = (1-z)*x + z*g
 ** One product for the three w, one for u_r and u_z, one for u_g.  `pre` holds r, z, g side by side for
 ** backward; `rx` holds r*x. */
-#include "../few.h"
-#include "../team.h"
-#include "gate.h"
+#include "numerics/packed_gemm.h"
+#include "base/thread_pool.h"
+#include "numerics/gru_gate.h"
 
 static int shape(mn_call *c) {
   int D = DIM(c, 'D');

@@ -1,7 +1,7 @@
 /* head_conv.c -- a convolution along a sequence with one filter for each head, centred, zeros beyond the
 ** ends: what Nystroemformer adds to its values (Xiong et al. 2021, section 3.3). */
 #include <string.h>
-#include "../maths.h"
+#include "numerics/fast_math.h"
 #include "op.h"
 
 /* to_t += sum over j of w_j x_(t + sign (j - n/2)); sign -1 is the transpose. */

@@ -5,8 +5,8 @@
 **   C' = C * (keep - b u^T) + w (g*k)^T        w = b*v, or with write=raw  v k^T
 ** so that what one token waits for of the one before is a single multiply-add. */
 #include <string.h>
-#include "../matrix_memory.h"
-#include "../simd.h"
+#include "recurrent/matrix_state.h"
+#include "numerics/simd.h"
 
 enum { L = MN_CHUNK, R = 4 };    /* rows of the state in registers, and vectors of columns: */
 #if MN_LANES == 16

@@ -1,8 +1,8 @@
 /* largest.c -- the largest logit of a token, or of its episode so far: what is taken off before exp.
 ** Where the largest grows from c to c', all that was written under c must shrink by exp(c - c').  It is a
 ** constant for gradients, and minus infinity (-1e38) at first and after a reset. */
-#include "../maths.h"
-#include "../simd.h"
+#include "numerics/fast_math.h"
+#include "numerics/simd.h"
 #include "op.h"
 
 static const float FAR = -1e38f;

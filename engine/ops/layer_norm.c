@@ -2,7 +2,7 @@
 ** Population variance (divided by D): Ba, Kiros, Hinton 2016.  `stats` keeps mean and
 ** 1/sqrt(variance + eps). */
 #include <string.h>
-#include "norm.h"
+#include "numerics/norm.h"
 
 static void normalise(mn_call *c, long from, long end) {
   long D = DIM(c, 'D');

@@ -1,5 +1,5 @@
 /* lerp.c -- y = a + (b - a) m, number by number: from a (m = 0) to b (m = 1). */
-#include "../broadcast.h"
+#include "numerics/broadcast.h"
 
 static void value(mn_call *c, float *y, long from, long end) {
   const float *a = c->in[0].data, *b = c->in[1].data, *m = c->in[2].data;

@@ -1,9 +1,9 @@
 /* linear.c -- y = act(x w^T + b): a matrix product with its bias and activation in one pass.
 ** Acting asks for a few rows at a time, again and again with the same weights: the first rows of a run
-** leave the weights packed (few.h) for the rest. */
-#include "../few.h"
-#include "../team.h"
-#include "activation.h"
+** leave the weights packed (packed_gemm.h) for the rest. */
+#include "numerics/packed_gemm.h"
+#include "base/thread_pool.h"
+#include "numerics/activation.h"
 
 static int shape(mn_call *c) {   /* packed weights are kept only where rows will come */
   bool rows = c->in[0].timed;

@@ -4,10 +4,10 @@
 ** Yang et al. 2024 chunk with logarithms and divisions; here every decay is a product over a forward
 ** interval, so gates of exactly 0 and 1 are exact and nothing can overflow. */
 #include <string.h>
-#include "../chunk.h"
-#include "../even_chunk.h"
-#include "../matrix_memory.h"
-#include "../simd.h"
+#include "recurrent/chunk.h"
+#include "recurrent/scalar_decay_chunk.h"
+#include "recurrent/matrix_state.h"
+#include "numerics/simd.h"
 
 enum { L = MN_CHUNK };
 

@@ -1,4 +1,4 @@
-/* log.c -- y = ln x, by our own polynomial (maths.h). */
+/* log.c -- y = ln x, by our own polynomial (fast_math.h). */
 #include "elementwise.h"
 
 MN_UNARY(mn_logf(x), 1 / x)

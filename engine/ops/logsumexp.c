@@ -1,6 +1,6 @@
 /* logsumexp.c -- y = ln(sum of e^x) along the last axis; the largest x is taken off first. */
-#include "../maths.h"
-#include "../simd.h"
+#include "numerics/fast_math.h"
+#include "numerics/simd.h"
 #include "op.h"
 
 static void forward(mn_call *c) {

@@ -2,7 +2,7 @@
 ** longshort_weights. */
 #ifndef MN_LONGSHORT_H
 #define MN_LONGSHORT_H
-#include "../episode.h"
+#include "attention/episode_attention.h"
 
 #define LONGSHORT_INPUTS EPISODE_INPUTS \
   "p[T,B,H,R] mk[B,S,H,D] mv[B,S,H,D] mp[B,J,H,R] short[B,2,W,H,D] weight[E] bias[E]"

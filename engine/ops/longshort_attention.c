@@ -4,9 +4,9 @@
 **   w = softmax over the chunk of p[.,h,r]     chunk[r,h] = LN(sum_i w_i k_i)     (LN over h and d)
 ** Chunks that end in row t are number t/c of this call: two ends lie at least c rows apart. */
 #include <string.h>
-#include "../maths.h"
+#include "numerics/fast_math.h"
 #include "longshort.h"
-#include "norm.h"
+#include "numerics/norm.h"
 
 enum { CHUNKS = 1 };
 

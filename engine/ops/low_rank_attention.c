@@ -12,10 +12,10 @@
 ** where (1 - Q) W^ = W^ - W' A^T and (1 - P) U^ = U^ - U' B^T. */
 #include <omp.h>
 #include <string.h>
-#include "../attention.h"
-#include "../simd.h"
-#include "../svd.h"
-#include "../team.h"
+#include "recurrent/gated_inputs.h"
+#include "numerics/simd.h"
+#include "numerics/svd.h"
+#include "base/thread_pool.h"
 
 enum { IN_U = IN_STATE, IN_W, IN_S };
 enum { OUT_Y, OUT_U, OUT_W, OUT_S, OUT_CUTS, OUT_SAVED };

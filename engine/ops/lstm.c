@@ -2,8 +2,8 @@
 **   c' = sigma(f) c + sigma(i) tanh(g)     h' = sigma(o) tanh(c')
 ** where i, f, g, o = x's part + w h.  x's part of all four, biases included, is one product for the whole
 ** sequence, by `linear`.  A done flag drops h and c before the step. */
-#include "../maths.h"
-#include "recurrent.h"
+#include "numerics/fast_math.h"
+#include "numerics/recurrent_cells.h"
 
 enum { IN_I, IN_W, IN_DONE, IN_H, IN_C };
 enum { OUT_Y, OUT_H, OUT_C, OUT_SAVE, OUT_PACKED };

@@ -2,7 +2,7 @@
 ** The first of equals wins, as in torch, and a NaN wins over any number; which place of its window won is kept in a
 ** byte, so that the gradient finds its way back. */
 #include <string.h>
-#include "../simd.h"
+#include "numerics/simd.h"
 #include "op.h"
 
 enum { KERNEL, STRIDE, PADDING, CEIL, MOST = 15 };   /* 15 x 15 places have a number in a byte */

@@ -1,7 +1,7 @@
 /* policy.h -- a policy from its logits: what the losses of actor-critic methods share. */
 #ifndef MN_POLICY_H
 #define MN_POLICY_H
-#include "../maths.h"
+#include "numerics/fast_math.h"
 #include "op.h"
 
 /* p = softmax(logit), and log(sum of e^logit) */

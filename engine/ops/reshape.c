@@ -1,7 +1,7 @@
 /* reshape.c -- the same numbers in another shape. */
 #include <stdio.h>
 #include <string.h>
-#include "../broadcast.h"
+#include "numerics/broadcast.h"
 
 /* "[2, -1, 3]" */
 static const char *asked(const mn_call *c, int ndim, char *text, size_t size) {

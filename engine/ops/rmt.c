@@ -6,7 +6,7 @@
 ** values of the running segment are enough, so acting costs one row a step, and m more where a segment begins or ends.
 ** Backward runs each segment again from its memory: what is kept is small. */
 #include <string.h>
-#include "../segments.h"
+#include "attention/rmt_segments.h"
 
 enum { IN_MEM = RMT_INPUTS };
 enum { OUT_Y, OUT_KEPT, OUT_PACKED };

@@ -1,7 +1,7 @@
 /* rmt_memory.c -- the memory that rmt would hand on if its running segments ended now: their write rows, on the keys
 ** and values that rmt kept.  By rows it costs nothing until somebody asks. */
 #include <string.h>
-#include "../segments.h"
+#include "attention/rmt_segments.h"
 
 enum { IN_KEPT = RMT_INPUTS, INPUTS };
 enum { OUT_MEM, OUT_PACKED };

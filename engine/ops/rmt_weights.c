@@ -1,8 +1,8 @@
 /* rmt_weights.c -- what the last row of an rmt gives to the memory tokens and to the steps of its segment, in every
 ** layer: the row goes through the layers once more, on the keys and values that rmt kept. */
 #include <string.h>
-#include "../segments.h"
-#include "../weights.h"
+#include "attention/rmt_segments.h"
+#include "attention/attention_weights.h"
 
 enum { IN_KEPT = RMT_INPUTS };
 

@@ -3,7 +3,7 @@
 ** position of row t is tick + t.  Angles are reduced in double: an agent's clock never stops. */
 #include <math.h>
 #include <string.h>
-#include "../maths.h"
+#include "numerics/fast_math.h"
 #include "op.h"
 
 static int shape(mn_call *c) {

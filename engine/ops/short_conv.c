@@ -4,8 +4,8 @@
 ** first; an input of an earlier episode counts as zero.  A thread takes a copy and a block of its columns
 ** through all of time, in long runs of memory; what copies add to the weights' gradient is summed in order. */
 #include <string.h>
-#include "../maths.h"
-#include "../simd.h"
+#include "numerics/fast_math.h"
+#include "numerics/simd.h"
 #include "op.h"
 
 enum { BLOCK = 1024, MOST_W = 16 };

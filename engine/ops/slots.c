@@ -2,7 +2,7 @@
 ** Position p lies in slot p below `pinned`; the others share the rest of the slots in turn, the newest stays.
 ** Slots that the episode has not come to are zero once it began among these rows. */
 #include <string.h>
-#include "../episode.h"
+#include "attention/episode_attention.h"
 
 static int shape(mn_call *c) {
   int S = DIM(c, 'S');

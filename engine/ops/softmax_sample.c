@@ -2,8 +2,8 @@
 ** The draw of copy b at time t comes from a counter, (seed, b, clock + t): no state, the same draws for any
 ** number of copies or threads, and nothing to save but the clock.  greedy=1 takes the largest logit.  Where other
 ** processes step the copies before these, `first` says how many they are. */
-#include "../maths.h"
-#include "../random.h"
+#include "numerics/fast_math.h"
+#include "numerics/random.h"
 #include "op.h"
 
 enum { FOR_ACTION = 0x40000000 };                   /* the purpose of these draws: random.h */

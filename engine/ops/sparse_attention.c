@@ -3,7 +3,7 @@
 ** or not, are lists of ranges; time and memory are those of the keys that are seen. */
 #include <omp.h>
 #include <string.h>
-#include "../runs.h"
+#include "attention/key_ranges.h"
 #include "op.h"
 
 typedef struct plan {          /* one call, its sizes worked out */

@@ -1,5 +1,5 @@
 /* where.c -- y = a where the mask is 1, b where it is 0, with broadcasting of all three. */
-#include "../broadcast.h"
+#include "numerics/broadcast.h"
 
 static void choose(mn_call *c, float *to, long from, long end) {
   mn_layout l = mn_layout_of(c);

@@ -1,7 +1,7 @@
 /* window.h -- which positions a row of Longformer sees: shared by window_attention and window_weights. */
 #ifndef MN_WINDOW_H
 #define MN_WINDOW_H
-#include "../episode.h"
+#include "attention/episode_attention.h"
 
 #define WINDOW_INPUTS EPISODE_INPUTS "mk[B,S,H,D] mv[B,S,H,D]"
 #define WINDOW_OPTIONS " | window=1 dilation=1 globals=0 rows=after|first"

@@ -4,8 +4,8 @@
 ** overflows.  Peng et al. 2023, eq. 16 and appendix D.  Of two exponentials one is always e^0, so only the other is
 ** computed.  The state is kept at every sixteenth step, and made again from there in backward. */
 #include <string.h>
-#include "../maths.h"
-#include "../team.h"
+#include "numerics/fast_math.h"
+#include "base/thread_pool.h"
 #include "op.h"
 
 enum { K, V, DECAY, FIRST, DONE, P, Q, O };                /* inputs; outputs: y, p', q', o', saved */

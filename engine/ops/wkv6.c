@@ -4,8 +4,8 @@
 ** products; among themselves they meet through running products of decays, so that decays of exactly 0 and 1 are
 ** exact and nothing is divided.  A step reads before its own decay: what the step before left. */
 #include <string.h>
-#include "../simd.h"
-#include "../wkv.h"
+#include "numerics/simd.h"
+#include "recurrent/wkv.h"
 
 enum { R_IN, K_IN, V_IN, W_IN, FIRST, DONE, STATE };
 enum { L = MN_WKV_STEPS };

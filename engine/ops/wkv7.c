@@ -6,8 +6,8 @@
 ** value u_t, into a matrix that only decays; and u is found by forward substitution, as u_t needs u_s of s < t alone.
 ** Everything else is matrix products, with running products of decays as in wkv6. */
 #include <string.h>
-#include "../simd.h"
-#include "../wkv.h"
+#include "numerics/simd.h"
+#include "recurrent/wkv.h"
 
 enum { R_IN, W_IN, K_IN, V_IN, OUT, BACK, DONE, STATE };
 enum { L = MN_WKV_STEPS, PAIR = 2 * L };

@@ -4,7 +4,7 @@
 **   write = k * (1 + (a - 1) * k_a)             the key under which the value is written
 ** Peng et al. 2025, eq. 10-12.  |z| is at least 1e-12, as in torch's normalize. */
 #include <string.h>
-#include "../maths.h"
+#include "numerics/fast_math.h"
 #include "op.h"
 
 enum { K_IN, A, K_K, K_A };

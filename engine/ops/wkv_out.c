@@ -3,8 +3,8 @@
 ** norm is over the numbers of a head (group norm), population variance.  The bonus, RWKV-7's, hands on the newest
 ** value past the memory: Peng et al. 2025, eq. 20-22; without it Peng et al. 2024, eq. 20. */
 #include <string.h>
-#include "../maths.h"
-#include "../simd.h"
+#include "numerics/fast_math.h"
+#include "numerics/simd.h"
 #include "op.h"
 
 enum { Y, WEIGHT, BIAS, GATE, R, K_IN, BONUS, V_IN };

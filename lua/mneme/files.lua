@@ -1,4 +1,4 @@
--- files.lua -- files from Lua.  Reading and writing go through the engine (engine/io.c), which keeps its
+-- files.lua -- files from Lua.  Reading and writing go through the engine (engine/io/file.c), which keeps its
 -- promises about half-written files; looking around in folders through LuaFileSystem.
 local ffi = require "ffi"
 local lfs = require "lfs"

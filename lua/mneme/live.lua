@@ -1,5 +1,5 @@
 -- live.lua -- a trainer's snapshots for a viewer in another process, through the mapped file
--- RUN/live (engine/live.c).  The trainer writes one copy of the task at most twenty times a
+-- RUN/live (engine/io/live_channel.c).  The trainer writes one copy of the task at most twenty times a
 -- second and never waits; the viewer reads the newest.  What lies where in a snapshot is JSON in
 -- the file's head.
 local ffi = require "ffi"

@@ -1,6 +1,6 @@
 -- recall.lua -- what of the past a memory reads: how much of what was written at each past step is in what a head
 -- reads now, and how long a head keeps what is written.  From what was probed: of memories that forget, keys, queries
--- and gates at each step; of softmax the weights themselves, which the engine tells of the last step (engine/weights.h).
+-- and gates at each step; of softmax the weights themselves, which the engine tells of the last step (engine/attention/attention_weights.h).
 -- A core says by a word, core.reads, which way of reading is its own:
 --   gated        y = C q,  C = (1-b)(1-g)*C + (b v)(g k)^T          gates b of values and g of keys, where there are any
 --   delta        C = (1-g) C + g b (v - C k) k^T                    keys and queries of length 1

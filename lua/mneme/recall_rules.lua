@@ -55,7 +55,7 @@ function rules.whole(entry, layer, head, kind)
 end
 local whole = rules.whole
 
--- Where a probe lies at each step of an episode, for the loops in engine/recall.c, which know of a step only that much.
+-- Where a probe lies at each step of an episode, for the loops in engine/recurrent/implicit_attention.c, which know of a step only that much.
 -- They are kept: they serve an episode until any of its steps, while what was probed at its oldest ones is there.
 local trails, past, known = {}, {}, nil
 local function trail(history, layer, head, kind)
@@ -169,7 +169,7 @@ function rules.averages(now, layer, _, channel)
   return w, n, begin - 1, 0
 end
 
--- What a row of an attention gave, as { steps back, how many steps, weight } each: see engine/weights.h.
+-- What a row of an attention gave, as { steps back, how many steps, weight } each: see engine/attention/attention_weights.h.
 local function entries(now, layer, head, kind)
   local own = now.probes[names[kind][layer]]
   local array = own or now.probes[kind]

@@ -3,7 +3,7 @@
 local bit = require "bit"
 local ffi = require "ffi"
 
--- engine/vec_copy.c: the check closes the stamp, and stands for all else.
+-- engine/sim/vec_state.c: the check closes the stamp, and stands for all else.
 local STAMP = ffi.typeof [[struct { char kind[8], name[32]; int32_t version, stride, n_params, last, length, changed;
   uint32_t stream[6]; double sum, param[24]; uint64_t text, check; }]]
 local BYTES, CHECK = ffi.sizeof(STAMP), ffi.offsetof(STAMP, "check")

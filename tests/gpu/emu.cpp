@@ -3,7 +3,7 @@
 ** must be reported, in every schedule.  Prints "ok NAME" or "FAIL NAME: why" (tests/test_gpu.lua). */
 #include "chunk.cuh"
 #include "rows.cuh"
-#include "../../gpu/turns.cu"
+#include "turns.cu"
 #include "emu_check.h"
 #include "fatal.h"
 

@@ -1,7 +1,7 @@
 /* host.cpp -- the host's side of the emulation: when work is done, what the host may touch, graphs, and
 ** products of matrices.  Mistakes are planted here, too.  Prints "ok NAME" or "FAIL NAME: why". */
-#include "../../gpu/gemm.cu"
-#include "../../gpu/turns.cu"
+#include "gemm.cu"
+#include "turns.cu"
 #include "copies.cuh"
 #include "nccl.cuh"
 #include "emu_check.h"

@@ -1,5 +1,5 @@
 /* op_case.h -- one use of an op, run by the CPU and by a device's kernel on the same numbers.
-** The device is reached as a context reaches it: engine/device.h finds plugin, memory and kernel. */
+** The device is reached as a context reaches it: engine/graph/device.h finds plugin, memory and kernel. */
 #pragma once
 #include <cmath>
 #include <cstdio>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 extern "C" {
-#include "device.h"
-#include "signature.h"
+#include "graph/device.h"
+#include "graph/signature.h"
 }
 
 struct OpCase {

@@ -10,7 +10,7 @@ local nn = require "mneme.nn"
 local tensor = require "mneme.tensor"
 local ops = tensor.ops
 
--- The parameters of all layers lie in one leaf [L,P], in the order of struct mn_layer_place (engine/layers.h):
+-- The parameters of all layers lie in one leaf [L,P], in the order of struct mn_layer_place (engine/attention/transformer_layers.h):
 -- name, shape and how it starts; nil: zeros, a number: that.
 local function places(cfg)
   local d, A, f, list = cfg.d_model, cfg.n_heads * cfg.d_head, cfg.d_ffn, {}

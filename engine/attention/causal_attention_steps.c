@@ -1,0 +1,184 @@
+/* causal_attention_steps.c -- attention one row at a time, as acting asks for it: reading the keys and values where they
+** lie is all the work there is, so the aim is to keep that stream going. */
+#include <math.h>
+#include <string.h>
+#include "numerics/fast_math.h"
+#include "numerics/simd.h"
+#include "causal_attention.h"
+#include "base/thread_pool.h"
+
+enum { AHEAD = 8 };              /* keys that are on their way from far memory */
+enum { WIDE = MN_LANES == 16 ? 16 : 8 };               /* vectors of sums that stay in registers */
+
+/* Heads go together, as many as fill a KB of a key's numbers: then reading keys one after another is reading memory
+** from one end to the other, or at least long pieces of it, and the machine reads ahead by itself. */
+enum { PIECE = 256 };
+
+typedef struct step {
+  const mn_softmax *s;
+  int t, e0;                     /* the row; the first column of `position` */
+  int heads, groups;             /* heads that go together; how many such groups there are */
+  float *q, *position;           /* [H,B,K] queries of positions; [H,B,width] their scores */
+  float *work;                   /* of a worker: queries, scores, sums */
+  long width, size;              /* of a row of scores; of a worker's part of `work` */
+} step;
+
+/* Scores of `heads` heads with n keys: out[h * ld + j] = q_h . key_j; keys lie `stride` apart, their heads side by
+** side.  A key is read from its first number to its last; sums wait in `sums` until there are as many keys as lanes. */
+static void dots(int n, int heads, int K, const float *q, const float *key, long stride, float *out, long ld, float *sums) {
+  for (int j = 0; j < n; j += MN_LANES) {
+    int keys = n - j < MN_LANES ? n - j : MN_LANES;
+    for (int i = 0; i < keys; i++, key += stride)
+      for (int h = 0; h < heads; h++) {
+        const float *a = q + (long)h * K, *b = key + (long)h * K;
+        mn_lanes sum = { 0 };
+        int d = 0;
+        for (; d + MN_LANES <= K; d += MN_LANES) {
+          __builtin_prefetch(b + d + AHEAD * stride);
+          sum += mn_load(a + d) * mn_load(b + d);
+        }
+        if (d < K) sum += mn_load_n(a + d, K - d) * mn_load_n(b + d, K - d);
+        mn_store(sums + ((long)h * MN_LANES + i) * MN_LANES, sum);
+      }
+    for (int h = 0; h < heads; h++) {
+      mn_lanes sum[MN_LANES];
+      for (int i = 0; i < MN_LANES; i++) sum[i] = mn_load(sums + ((long)h * MN_LANES + i) * MN_LANES);
+      mn_store_n(out + h * ld + j, mn_sums(sum), keys);
+    }
+  }
+}
+
+/* y += weight[j] * value_j for a number of vectors across heads, whose weights lie at w[vector]; all n values. */
+MN_INLINE void mix_vectors(const int vectors, int n, const float *const *w, const float *value, long stride, float *y) {
+  mn_lanes sum[WIDE];
+#pragma GCC unroll 16
+  for (int i = 0; i < vectors; i++) sum[i] = mn_load(y + i * MN_LANES);
+  for (int j = 0; j < n; j++, value += stride) {
+#pragma GCC unroll 16
+    for (int i = 0; i < vectors; i++) {
+      __builtin_prefetch(value + i * MN_LANES + AHEAD * stride);
+      sum[i] += w[i][j] * mn_load(value + i * MN_LANES);
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < vectors; i++) mn_store(y + i * MN_LANES, sum[i]);
+}
+
+/* Sums of n values of `heads` heads by their weights (rows of ld).  Values of weight 0 must be finite, so blocked
+** ones are passed over before. */
+static void mix(int n, int heads, int V, const float *weight, long ld, const float *value, long stride, float *y) {
+  const float *w[WIDE];
+  int whole = V % MN_LANES ? 0 : heads * V / MN_LANES, v = 0;
+  for (; v + WIDE <= whole; v += WIDE) {
+    for (int i = 0; i < WIDE; i++) w[i] = weight + (v + i) * MN_LANES / V * ld;
+    mix_vectors(WIDE, n, w, value + v * MN_LANES, stride, y + v * MN_LANES);
+  }
+  for (; v < whole; v++) {
+    w[0] = weight + v * MN_LANES / V * ld;
+    mix_vectors(1, n, w, value + v * MN_LANES, stride, y + v * MN_LANES);
+  }
+  for (int j = 0; !whole && j < n; j++, value += stride)
+    for (int i = 0; i < heads * V; i++) y[i] += weight[i / V * ld + j] * value[i];
+}
+
+/* What a row of q, and of u or w, gives as a query. */
+static void query(const mn_softmax *s, int t, int b, int h, int with, float *out) {
+  const float *q = s->c->in[SM_Q].data + mn_softmax_at(s, t, b, h, s->K), *add = s->c->in[with].data;
+  for (int d = 0; d < s->K; d++) out[d] = (q[d] + (add ? add[(long)h * s->K + d] : 0)) * s->scale;
+}
+
+/* Scores of the positions for head h of all copies. */
+static void some_positions(void *arg, int h, int worker) {
+  (void)worker;
+  const step *j = arg;
+  const mn_softmax *s = j->s;
+  float *q = j->q + (long)h * s->B * s->K, *out = j->position + (long)h * s->B * j->width;
+  for (int b = 0; b < s->B; b++) query(s, j->t, b, h, SM_W, q + (long)b * s->K);
+  const float *panels = s->c->out[SM_PACKED].data + (long)h * mn_panels(s->E) * s->K * MN_PANEL;
+  for (int e = j->e0; e < s->E; e += 2 * MN_PANEL)
+    mn_few_columns(s->B, s->E - e, s->K, q, s->K, panels + (long)e * s->K, out + e - j->e0, (int)j->width, false);
+}
+
+/* Scores with those of the positions, and no infinities, which would leave NaN. */
+static void settle(float *score, const float *position, int n) {
+  if (position) for (int j = 0; j < n; j++) score[j] += position[j];
+  for (int j = 0; j < n; j++) score[j] = mn_at_most(mn_at_least(score[j], -MN_SCORE_MOST), MN_SCORE_MOST);
+}
+
+/* Scores to weights that are not yet divided by their sum, which is returned. */
+static float weigh(float *score, int n, float *top) {
+  float most = mn_vmax(score, n), sum = 0;
+  MN_PRAGMA(omp simd reduction(+:sum))
+  for (int j = 0; j < n; j++) {
+    score[j] = mn_expf(score[j] - most);
+    sum += score[j];
+  }
+  *top = most;
+  return sum;
+}
+
+/* The carried values of a row, run by run of those that are not blocked. */
+static void mix_carried(const step *j, int b, int h, int low, int n, const float *weight, float *y) {
+  const mn_softmax *s = j->s;
+  const float *value = mn_softmax_key(s, SM_MV, SM_V, low, b, h, s->V);
+  long stride = (long)s->B * s->H * s->V;
+  bool holes = mn_softmax_holes(s, b);
+  for (int from = 0, to; from < n; from = to + 1) {
+    for (to = from; to < n && !(holes && mn_softmax_blocked(s, low + to, b)); ) to++;
+    mix(to - from, j->heads, s->V, weight + from, j->width, value + from * stride, stride, y);
+  }
+}
+
+static void some_heads(void *arg, int i, int worker) {
+  const step *j = arg;
+  const mn_softmax *s = j->s;
+  const mn_call *c = s->c;
+  int b = i / j->groups, h = i % j->groups * j->heads, low = mn_softmax_low(s, j->t, b), n = s->M + j->t + 1 - low;
+  int carried = low < s->M ? s->M - low : 0, first = low > s->M ? low - s->M : 0;
+  float *score = j->work + worker * j->size, *q = score + j->heads * j->width, *sums = q + j->heads * s->K;
+  float *y = c->out[SM_Y].data + mn_softmax_at(s, j->t, b, h, s->V);
+  float *stats = c->out[SM_STATS].data + mn_softmax_at(s, j->t, b, h, 2);
+  long HK = (long)s->B * s->H * s->K, HV = (long)s->B * s->H * s->V;
+  for (int k = 0; k < j->heads; k++) query(s, j->t, b, h + k, SM_U, q + (long)k * s->K);
+  if (carried) dots(carried, j->heads, s->K, q, mn_softmax_key(s, SM_MK, SM_K, low, b, h, s->K), HK, score, j->width, sums);
+  dots(n - carried, j->heads, s->K, q, c->in[SM_K].data + mn_softmax_at(s, first, b, h, s->K), HK, score + carried, j->width, sums);
+  for (int k = 0; k < j->heads; k++) {
+    const float *position = NULL;
+    float *of = score + k * j->width;
+    if (c->in[SM_R].data) position = j->position + ((long)(h + k) * s->B + b) * j->width + s->T - 1 - j->t + low - j->e0;
+    settle(of, position, n);
+    if (carried && mn_softmax_holes(s, b))
+      for (int m = 0; m < carried; m++) if (mn_softmax_blocked(s, low + m, b)) of[m] = -INFINITY;
+    stats[2 * k + 1] = 1 / weigh(of, n, &stats[2 * k]);
+  }
+  memset(y, 0, sizeof *y * (size_t)(j->heads * s->V));
+  if (carried) mix_carried(j, b, h, low, carried, score, y);
+  mix(n - carried, j->heads, s->V, score + carried, j->width, c->in[SM_V].data + mn_softmax_at(s, first, b, h, s->V), HV, y);
+  for (int v = 0; v < j->heads * s->V; v++) y[v] *= stats[v / s->V * 2 + 1];
+}
+
+/* Entering the team costs more than little work. */
+static void share(const mn_softmax *s, int n, mn_job *f, step *j, double work) {
+  if (work < MN_SMALL) for (int i = 0; i < n; i++) f(j, i, 0);
+  else mn_team_run(s->c->ctx, n, f, j);
+}
+
+void mn_softmax_steps(const mn_softmax *s) {
+  const mn_call *c = s->c;
+  step j = { .s = s, .heads = s->H, .groups = 1, .width = mn_round32(s->E) + MN_PANEL };
+  while (j.heads % 2 == 0 && j.heads * s->K > PIECE) j.heads /= 2, j.groups *= 2;
+  j.size = j.heads * (j.width + s->K + MN_LANES * MN_LANES) + 16;
+  j.work = mn_scratch(c->ctx, 0, j.size * mn_threads(c->ctx));
+  if (c->in[SM_R].data) {
+    j.q = mn_scratch(c->ctx, 1, (long)s->B * s->H * s->K);
+    j.position = mn_scratch(c->ctx, 2, (long)s->B * s->H * j.width);
+  }
+  for (j.t = c->t0; j.t < c->t1; j.t++) {
+    int low = s->E;
+    for (int b = 0; b < s->B; b++) low = mn_softmax_low(s, j.t, b) < low ? mn_softmax_low(s, j.t, b) : low;
+    double work = (double)s->B * s->H * (s->M + j.t + 1 - low) * s->K;
+    j.e0 = (s->T - 1 - j.t + low) / MN_PANEL * MN_PANEL;
+    if (c->in[SM_R].data) share(s, s->H, some_positions, &j, work);
+    share(s, s->B * j.groups, some_heads, &j, work);
+  }
+}

@@ -1,0 +1,73 @@
+/* arena.c -- where what is computed lives: memory that is handed out from its start and rewound, never freed.  Page faults
+** of malloc and free alone cost more than the mathematics of a small agent.
+** An arena is stretches behind each other, counted as one: places in it are bytes from the first one's start.  What does not
+** fit into the rest of a stretch begins the next.  A device gives a stretch when the last one is full; the CPU has address
+** space for all in the first. */
+#include <stdlib.h>
+#include <string.h>
+#include "internal.h"
+
+static void enter(mn_arena *a, int i) {
+  const mn_stretch *s = &a->stretch[a->at = i];
+  a->base = s->base, a->start = s->start, a->end = s->start + s->bytes;
+}
+
+/* The next stretch with so many bytes, or another one. */
+static int go_on(mn_arena *a, size_t bytes) {
+  int i = a->n ? a->at + 1 : 0;
+  while (i < a->n && a->stretch[i].bytes < bytes) i++;
+  if (i == a->n) {
+    mn_stretch s = { .start = i ? a->stretch[i - 1].start + a->stretch[i - 1].bytes : 0, .bytes = bytes };
+    mn_stretch *more = realloc(a->stretch, (size_t)(i + 1) * sizeof *more);
+    if (!more) return -1;
+    a->stretch = more;
+    if (!(s.base = a->on->reserve(s.start, &s.bytes))) return -1;
+    a->stretch[a->n++] = s;
+  }
+  enter(a, i);
+  a->used = a->start;
+  return 0;
+}
+
+/* make check: memory begins as NaN, so that a number read before it was written shows. */
+void mn_poison(const mn_device *on, void *p, size_t bytes) {
+#ifdef MN_POISON
+  if (on == &mn_cpu) memset(p, 0xFF, bytes);
+#else
+  (void)on, (void)p, (void)bytes;
+#endif
+}
+
+/* After a large array a little is left free: sizes are powers of two more often than not, and rows of several arrays that
+** begin at the same place of a cache push each other out. */
+enum { LARGE = 1 << 14, SPACE = 13 * MN_ALIGN };
+
+void *mn_take(mn_ctx *mn, mn_arena *a, size_t bytes, const char *what) {
+  bytes = (bytes + MN_ALIGN - 1) & ~(size_t)(MN_ALIGN - 1);
+  if (bytes >= LARGE) bytes += SPACE;
+  if (bytes > a->end - a->used && go_on(a, bytes)) return mn_no_memory(mn, a->on, what, (double)bytes, (double)a->used), NULL;
+  void *p = a->base + (a->used - a->start);
+  a->used += bytes;
+  if (a->used > a->peak) a->peak = a->used;
+  mn_poison(a->on, p, bytes);
+  return p;
+}
+
+void mn_rewind(mn_arena *a, size_t to) {
+  a->used = to;
+  while (a->at > 0 && to < a->start) enter(a, a->at - 1);
+}
+
+bool mn_taken_before(const mn_arena *a, const void *p, size_t place) {
+  for (int i = 0; i < a->n; i++) {
+    const mn_stretch *s = &a->stretch[i];
+    if ((const char *)p >= s->base && (const char *)p < s->base + s->bytes) return s->start + (size_t)((const char *)p - s->base) < place;
+  }
+  return false;
+}
+
+void mn_arena_close(mn_arena *a) {
+  for (int i = 0; i < a->n; i++) a->on->give_back(a->stretch[i].base, a->stretch[i].bytes);
+  free(a->stretch);
+  *a = (mn_arena){ .on = a->on };
+}

@@ -1,0 +1,65 @@
+/* device.h -- the machine that a context's numbers live on: the CPU, or a GPU behind a plugin.
+** The engine reaches numbers through a device alone, and each op through its kernel there, so that
+** nothing else asks which machine it is.  The CPU is a device, too (device_cpu.c), whose kernels are the ops.
+** A plugin is libmneme_NAME.so beside libmneme.so, found when a script asks for it, so that the
+** engine itself needs no CUDA.  It exports one mn_device called mn_plugin, and for each op X that it
+** can do one mn_kernel called mn_kernel_X (in gpu/, for engine/ops/X.c).
+** "emu" is the plugin "cuda" compiled for the host under gpu/emu.h: for tests, where no GPU is. */
+#ifndef MN_DEVICE_H
+#define MN_DEVICE_H
+#include "op.h"
+
+typedef struct mn_kernel {       /* same contract as mn_op's, with the device's pointers in the call */
+  void (*forward)(mn_call *c);
+  void (*backward)(mn_call *c);  /* NULL: there is none */
+  int  (*together)(mn_call *const *calls, int n, bool back);
+  double (*apart)(const mn_call *c);
+} mn_kernel;
+
+/* Work is done in the order in which it is asked for, some time before `wait` returns.  Memory of
+** `reserve` and `zeros` is the host's, too, between a `wait` and the next work. */
+typedef struct mn_device {
+  const char *name;
+  size_t call_bytes;             /* sizeof(mn_call) it was built with: another one is refused */
+  void  *library;                /* set by mn_device_open; NULL: the CPU */
+  int   (*open)(void);           /* is there such a machine? */
+  double (*free_bytes)(void);    /* memory that numbers could still have */
+  void *(*reserve)(size_t had, size_t *bytes);         /* for who has so many: at least *bytes, which becomes how many; or NULL */
+  void  (*give_back)(void *p, size_t bytes);           /* what was reserved */
+  void *(*zeros)(size_t bytes);  /* NULL: no memory left */
+  void *(*alloc)(size_t bytes);  /* numbers unset, not for the host; NULL: no memory left */
+  void  (*free)(void *p);        /* of zeros or alloc */
+  int   (*copy_in)(void *device, const void *host, size_t bytes);    /* the host's may change at once */
+  int   (*copy_out)(void *host, const void *device, size_t bytes);   /* waits */
+  int   (*copy)(void *to, const void *from, size_t bytes);           /* both the device's */
+  int   (*zero)(void *p, size_t bytes);
+  int   (*add)(float *to, const float *from, long n);  /* to += from */
+  int   (*wait)(void);           /* until all work is done; -1: some of it, of the one whose turn it is, failed */
+  int   (*turn)(int k);          /* whose work follows: seed k's, whose order it keeps; NULL: the device takes no turns */
+  void  (*capture)(uint64_t name);         /* work that follows is not done but kept, under a name that the same work of
+                                  other seeds has, too; NULL: the device keeps none */
+  void *(*captured)(void);       /* that is all: a graph */
+  void  (*launch)(void *graph);  /* do all of it */
+  void  (*forget)(void *graph);
+  const char *(*error)(void);    /* why the last of these failed */
+} mn_device;
+
+extern mn_device mn_cpu;
+
+/* Find and open a device: "cpu", "cuda" or "emu".  Plugins stay loaded and are shared by all
+** contexts.  0, or -1 with the context's error (mn may be NULL). */
+int mn_device_open(mn_ctx *mn, const char *name, mn_device **out);
+
+/* The kernel of an op, borrowed; NULL with the context's error where the device has none, or none
+** that goes backward when that is asked for.  It looks a name up: ask once and keep the answer. */
+struct mn_op_entry;
+const mn_kernel *mn_device_kernel(mn_ctx *mn, const mn_device *d, const struct mn_op_entry *op, bool backward);
+
+/* How the device steps an environment; what it does to rollouts between steps.  *out NULL: the CPU has no need
+** of it.  0, or -1 with the context's error. */
+struct mn_env_kernel;
+struct mn_rollout_kernels;
+int mn_device_env(mn_ctx *mn, const mn_device *d, const char *name, const struct mn_env_kernel **out);
+int mn_device_rollout(mn_ctx *mn, const mn_device *d, const struct mn_rollout_kernels **out);
+
+#endif

@@ -1,0 +1,44 @@
+/* device_graphs.c -- runs of a plan as graphs: all their launches handed to the device in one piece.
+** A run of the same rows asks for the same work on the same buffers every time, so its second time is
+** captured and then only launched: what a launch costs the host is paid once.  The first time is the
+** ordinary one, in which scratch finds its size.  Devices that keep no graphs, and plans whose profile
+** is taken, run the ordinary way. */
+#include "internal.h"
+
+void mn_graphs_drop(mn_plan *p) {
+  for (int i = 0; i < p->n_graphs; i++)
+    if (p->graph[i].at) p->ctx->device->forget(p->graph[i].at);
+  p->n_graphs = 0;
+}
+
+/* The run of these rows; *fresh: there was none. */
+static mn_graph *find(mn_plan *p, int t0, int t1, bool *fresh) {
+  for (int i = 0; i < p->n_graphs; i++)
+    if (p->graph[i].t0 == t0 && p->graph[i].t1 == t1) return &p->graph[i];
+  if (mn_grow(p->ctx, &p->graph, &p->cap_graphs, p->n_graphs + 1, sizeof *p->graph)) return NULL;
+  mn_graph *g = &p->graph[p->n_graphs++];
+  *g = (mn_graph){ .t0 = t0, .t1 = t1 };
+  *fresh = true;
+  return g;
+}
+
+int mn_graphs_run(mn_plan *p, int t0, int t1, int (*work)(mn_plan *p, int t0, int t1)) {
+  mn_ctx *mn = p->ctx;
+  mn_device *d = mn->device;
+  if (!d->capture || p->profile) return work(p, t0, t1);
+  if (p->graphs_of != mn->scratch_version) mn_graphs_drop(p);      /* they would write to where scratch was */
+  p->graphs_of = mn->scratch_version;
+  bool fresh = false;
+  mn_graph *g = find(p, t0, t1, &fresh);
+  if (!g) return -1;
+  if (fresh) return work(p, t0, t1);
+  if (!g->at) {
+    d->capture((uint64_t)p->id << 48 ^ (uint64_t)(uint32_t)t0 << 24 ^ (uint32_t)(t1 + 1));
+    const int result = work(p, t0, t1);
+    void *kept = d->captured();
+    if (result) return d->forget(kept), -1;
+    g->at = kept;
+  }
+  d->launch(g->at);
+  return 0;
+}

@@ -1,0 +1,200 @@
+/* internal.h -- the inside of a context: records of tensors, arenas, tapes and plans.
+** Only the engine's own files include this; ops see op.h. */
+#ifndef MN_CONTEXT_H
+#define MN_CONTEXT_H
+#include <setjmp.h>
+#include <string.h>
+#include "device.h"
+#include "op.h"
+#include "signature.h"
+
+enum { MN_ALIGN = 64 };          /* bytes: where arrays begin */
+
+typedef struct mn_stretch { char *base; size_t start, bytes; } mn_stretch;
+
+typedef struct mn_arena {        /* memory of a device, handed out from its start: see arena.c */
+  mn_device *on;
+  size_t used, peak;             /* places: bytes from the start */
+  mn_stretch *stretch;
+  int n, at;                     /* how many; the one that is handed out now */
+  char *base;                    /* of that one: its first byte, and its places */
+  size_t start, end;
+} mn_arena;
+
+typedef struct mn_block { float *at; long n; } mn_block;
+
+typedef struct mn_memory {       /* where computed tensors live: the context's, or a plan's */
+  mn_arena numbers;              /* on the context's device */
+  mn_arena records;              /* nodes and calls, which are the host's */
+  mn_block *pool;                /* gradient buffers to use again, by exact size */
+  int n_pool, cap_pool;
+} mn_memory;
+
+typedef struct mn_record {       /* one tensor */
+  uint32_t gen;                  /* 0: free */
+  int    slot;
+  int    dtype, ndim, shape[MN_AXES];
+  long   n;
+  void  *data;
+  float *grad;                   /* leaf: its own buffer; computed: set while backward runs */
+  bool   wants_grad, timed, lent; /* lent: grad is not the walk's to use again */
+  mn_time late;                  /* by rows, made only when read: MN_LAST, MN_ASKED; else 0 */
+  bool   fresh;                  /* leaf: the next gradient stores instead of adding */
+  uint32_t emptied_in;           /* leaf: version of the plan that recorded when zero_grad was called last; 0: none did */
+  uint32_t needed;               /* leaf: the tape that its numbers are needed for, as ctx->tape_number */
+  bool   dead;                   /* leaf: freed by its owner, kept while pinned */
+  int    pins;                   /* leaf: plans and views that use it */
+  struct mn_record *of;          /* leaf view: whose numbers these are */
+  struct mn_plan *plan;          /* recorded by it */
+} mn_record;
+
+typedef struct mn_node {         /* one call on a tape */
+  struct mn_node *older;
+  mn_call call;
+  mn_record *in[MN_INPUTS], *out[MN_OUTPUTS];
+  int place;                     /* as mn_set_place said */
+} mn_node;
+
+typedef struct mn_link {         /* a plan whose tensors were used; asked: also such as are MN_ASKED */
+  int plan;
+  uint32_t version;
+  bool asked;
+} mn_link;
+
+/* A learner that cuts its rollout into pieces leans on a plan for each. */
+enum { MN_LINKS = 64 };
+
+typedef struct mn_tape {
+  mn_node *newest;
+  mn_link link[MN_LINKS];
+  int n_links;
+} mn_tape;
+
+typedef enum { MN_FORWARD, MN_BACKWARD, MN_ADD, MN_COPY } mn_kind;
+
+typedef struct mn_graph {        /* a run of a plan, in one piece: see device_graphs.c */
+  int   t0, t1;
+  void *at;                      /* the device's; NULL: it ran once */
+} mn_graph;
+
+typedef struct mn_command {      /* one thing a plan does again */
+  mn_kind  kind;
+  mn_call *call;                 /* forward, backward */
+  mn_call *rows;                 /* the same, bent to some rows of time; made at the first run by rows */
+  char     time_letter;          /* of the op's signature, or 0 */
+  int      apart;                /* so many commands from here on can be run a share of the copies to a thread: plan_parallel.c */
+  float   *to;                   /* add, copy */
+  const float *from;
+  long     bytes;
+  double   seconds;
+  int      place;                /* as mn_set_place said when its op was applied */
+} mn_command;
+
+struct mn_plan {
+  mn_ctx *ctx;
+  int id;                        /* place in ctx->plan */
+  uint32_t version;              /* raised when recorded anew */
+  mn_memory memory;
+  mn_tape tape;
+  mn_command *command;
+  int n_commands, cap_commands;
+  mn_record **own, **pinned;     /* tensors made here; leaves used here */
+  int n_own, cap_own, n_pinned, cap_pinned;
+  mn_record **graded;            /* leaves whose gradients its backward passes make */
+  int n_graded, cap_graded;
+  bool recording, profile;
+  int T, other_T;                /* length of time of its timed tensors; another that some have; 0 without any */
+  bool rows_checked;             /* it can run by rows */
+  int next_row;                  /* where the last run by rows ended */
+  mn_graph *graph;               /* runs that came before */
+  int n_graphs, cap_graphs;
+  uint32_t graphs_of;            /* ctx->scratch_version when they were captured */
+  unsigned late;                 /* bits MN_LAST, MN_ASKED: rows were run since those were made */
+};
+
+typedef struct mn_team mn_team;
+
+typedef struct mn_mark { size_t numbers, records; int n_computed; } mn_mark;
+
+struct mn_ctx {
+  char error[512];
+  mn_device *device;
+  const mn_kernel **kernel;      /* by op: as looked up at its first use */
+  int threads;
+  mn_team *team;                 /* NULL until small work is shared out */
+  bool apart;                    /* now each thread runs ops of its own: plan_parallel.c */
+  bool flushes;                  /* OpenMP's threads have been told to (denormals.h) */
+  bool debug;
+  int place;                     /* where in the user's program ops are being applied: mn_set_place */
+  mn_memory memory;
+  mn_tape tape;
+  mn_record **leaf;   int n_leaves, cap_leaves;       /* slot -1, -2, ...: leaves and what plans made */
+  mn_record *unused;                                  /* of those, the free ones, linked by `of` */
+  mn_record **computed; int n_computed, cap_computed; /* slot 0, 1, ...: until the next sweep */
+  mn_record **grave;  int n_grave, cap_grave;         /* freed leaves that the tape may still need */
+  uint32_t next_gen, next_version;
+  uint32_t tape_number;                               /* raised by every backward pass and sweep */
+  double leaf_bytes;
+  mn_plan **plan;     int n_plans, cap_plans;
+  mn_plan *recording;
+  mn_mark mark[16];   int no_grad;                    /* depth of mn_no_grad */
+  float *scratch[MN_SCRATCHES];  long scratch_n[MN_SCRATCHES];
+  jmp_buf unless_scratch;                             /* where the op that runs is left from: mn_do */
+  uint32_t scratch_version;                           /* raised when one of them moves */
+  int precision;
+};
+
+/* arena.c */
+void *mn_take(mn_ctx *mn, mn_arena *a, size_t bytes, const char *what);  /* 64-byte aligned; NULL and error */
+void  mn_rewind(mn_arena *a, size_t to);              /* what was taken from that place on is gone */
+bool  mn_taken_before(const mn_arena *a, const void *p, size_t place);
+void  mn_arena_close(mn_arena *a);
+void  mn_poison(const mn_device *on, void *p, size_t bytes);
+
+/* context.c */
+void  mn_memory_open(mn_ctx *mn, mn_memory *m);       /* nothing is reserved before it is needed */
+void  mn_memory_close(mn_memory *m);
+int   mn_no_memory(mn_ctx *mn, const mn_device *d, const char *what, double bytes, double used);
+int   mn_did(mn_ctx *mn, int result);                 /* hands a device's 0 on, or -1 with its error */
+const mn_kernel *mn_kernel_of(mn_ctx *mn, int op, bool backward);        /* NULL and error */
+int   mn_grow(mn_ctx *mn, void *array, int *cap, int need, size_t item);
+mn_record *mn_find(mn_ctx *mn, const mn_tensor *t, const char *op, const char *arg);  /* NULL and error */
+mn_record *mn_new_leaf(mn_ctx *mn);
+void  mn_free_slot(mn_ctx *mn, mn_record *r);         /* what it held is gone */
+mn_record *mn_new_record(mn_ctx *mn);                 /* computed: in the recording plan, or until the sweep */
+void  mn_drop_record(mn_ctx *mn, mn_record *r);       /* a leaf or a plan's tensor: its slot is free again */
+void  mn_unpin(mn_ctx *mn, mn_record *r);
+void  mn_bury(mn_ctx *mn);                            /* really free what was freed; the tape is empty */
+unsigned mn_flush_all(mn_ctx *mn);                    /* mn_flush here and on every thread of OpenMP: what was set here */
+int   mn_do(mn_ctx *mn, void (*pass)(mn_call *c), mn_call *c);   /* run a kernel; -1: no memory for its scratch */
+
+/* thread_pool.c */
+void  mn_team_close(mn_ctx *mn);
+
+/* tensor.c */
+int   mn_settle_grad(mn_ctx *mn, mn_record *leaf);    /* zeros, if nothing has reached it since zero_grad */
+
+/* tape.c */
+static inline mn_tape *mn_current_tape(mn_ctx *mn) { return mn->recording ? &mn->recording->tape : &mn->tape; }
+static inline mn_memory *mn_current_memory(mn_ctx *mn) { return mn->recording ? &mn->recording->memory : &mn->memory; }
+int   mn_use(mn_ctx *mn, mn_record *r, const char *op, const char *arg);   /* pin or link what is used */
+int   mn_check_links(mn_ctx *mn, const mn_tape *t);
+
+/* plan.c */
+int   mn_plan_finish(mn_plan *p, mn_time late);       /* make what nobody had read yet: MN_LAST or MN_ASKED */
+mn_command *mn_record_command(mn_plan *p, mn_kind kind);
+bool  mn_runs_by_rows(const mn_call *c);              /* does each run by rows have something to do here? */
+void  mn_bend(const mn_command *k, mn_call *c, int t0, int t1);          /* c, a copy of k->rows, for rows t0 .. t1-1 */
+
+/* plan_parallel.c */
+void  mn_find_apart(mn_plan *p);                      /* which commands can be run so, by rows */
+int   mn_run_apart(mn_plan *p, int i, int t);         /* row t, from command i on: how many commands, 0: not so */
+
+/* nan_check.c */
+void  mn_describe_inputs(const mn_op_entry *e, const mn_call *c, char *text, size_t room);   /* "x [8,16] -0.5..2, ..." */
+
+/* device_graphs.c */
+int   mn_graphs_run(mn_plan *p, int t0, int t1, int (*work)(mn_plan *p, int t0, int t1));
+void  mn_graphs_drop(mn_plan *p);                     /* what they do is no longer what the plan does */
+
+#endif

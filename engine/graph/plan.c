@@ -1,0 +1,304 @@
+/* plan.c -- op calls recorded once and run again with one C call, on the same buffers.
+** A plan owns what it computed, so its activations stay for a backward pass that another plan records:
+** acting row by row fills the very buffers that the update's backward reads. */
+#include <stdio.h>
+#include <stdlib.h>
+#include "internal.h"
+#include "base/denormals.h"
+
+mn_command *mn_record_command(mn_plan *p, mn_kind kind) {
+  if (mn_grow(p->ctx, &p->command, &p->cap_commands, p->n_commands + 1, sizeof *p->command)) return NULL;
+  mn_command *c = &p->command[p->n_commands++];
+  *c = (mn_command){ .kind = kind, .place = p->ctx->place };
+  return c;
+}
+
+mn_plan *mn_plan_new(mn_ctx *mn) {
+  mn_plan *p = calloc(1, sizeof *p);
+  if (!p || mn_grow(mn, &mn->plan, &mn->cap_plans, mn->n_plans + 1, sizeof *mn->plan)) {
+    free(p);
+    return mn_fail(mn, "plan: out of memory"), NULL;
+  }
+  p->ctx = mn;
+  mn_memory_open(mn, &p->memory);
+  p->id = mn->n_plans;
+  return mn->plan[mn->n_plans++] = p;
+}
+
+/* Forget what was recorded; the memory stays for the next recording. */
+static void clear(mn_plan *p) {
+  mn_graphs_drop(p);
+  for (int i = 0; i < p->n_own; i++) mn_drop_record(p->ctx, p->own[i]);
+  for (int i = 0; i < p->n_pinned; i++) mn_unpin(p->ctx, p->pinned[i]);
+  p->n_own = p->n_pinned = p->n_graded = p->n_commands = p->T = p->other_T = 0;
+  p->rows_checked = false;
+  p->next_row = 0;
+  p->late = 0;
+  p->tape = (mn_tape){ 0 };
+  mn_rewind(&p->memory.numbers, 0);
+  mn_rewind(&p->memory.records, 0);
+  p->memory.n_pool = 0;
+  p->version = ++p->ctx->next_version;
+}
+
+void mn_plan_free(mn_plan *p) {
+  if (!p) return;
+  if (p->ctx->recording == p) p->ctx->recording = NULL;
+  clear(p);
+  p->ctx->plan[p->id] = NULL;
+  mn_memory_close(&p->memory);
+  free(p->command);
+  free(p->own);
+  free(p->pinned);
+  free(p->graded);
+  free(p->graph);
+  free(p);
+}
+
+int mn_plan_begin(mn_plan *p) {
+  if (p->ctx->recording) return mn_fail(p->ctx, "plan: another plan is recording");
+  clear(p);
+  p->recording = true;
+  p->ctx->recording = p;
+  return 0;
+}
+
+int mn_plan_end(mn_plan *p) {
+  if (p->ctx->recording != p) return mn_fail(p->ctx, "plan: it is not recording");
+  p->recording = false;
+  p->ctx->recording = NULL;
+  return 0;
+}
+
+/* ---- running ---- */
+
+/* Is it made only when somebody reads it? */
+static bool made_when_read(const mn_call *c) { return c->time == MN_LAST || c->time == MN_ASKED; }
+
+/* Make c, k->rows or a copy of it, the call for rows t0..t1: arguments that carry time are moved to row t0 (the op never
+** notices), except for ops that walk time, which see the whole and are told the rows. */
+void mn_bend(const mn_command *k, mn_call *c, int t0, int t1) {
+  const mn_call *whole = k->call;
+  c->t0 = t0;
+  c->t1 = t1;
+  if (whole->time == MN_SCAN || made_when_read(whole)) return;
+  for (int i = 0; i < c->n_in + c->n_out; i++) {
+    bool is_in = i < c->n_in;
+    mn_arg *a = is_in ? &c->in[i] : &c->out[i - c->n_in];
+    const mn_arg *w = is_in ? &whole->in[i] : &whole->out[i - c->n_in];
+    if (!w->data || !w->timed) continue;
+    long row = w->n / w->shape[0], item = w->dtype == MN_U8 ? 1 : 4;
+    a->data = (float *)((char *)w->data + row * item * t0);
+    a->shape[0] = t1 - t0;
+    a->n = row * (t1 - t0);
+  }
+  if (k->time_letter) DIM(c, k->time_letter) = t1 - t0;
+}
+
+static mn_call *bend(const mn_command *k, int t0, int t1) {
+  mn_bend(k, k->rows, t0, t1);
+  return k->rows;
+}
+
+static bool carries_time(const mn_call *c) {
+  for (int i = 0; i < c->n_in; i++) if (c->in[i].data && c->in[i].timed) return true;
+  return false;
+}
+
+/* Does each run by rows have something to do here, or does only reading what is made? */
+bool mn_runs_by_rows(const mn_call *c) { return carries_time(c) && c->time != MN_FIRST && !made_when_read(c); }
+static bool runs_late(const mn_call *c) { return carries_time(c) && made_when_read(c); }
+
+/* The letter that stands for time in an op's signature, or 0. */
+static char time_letter(const mn_call *c) {
+  const mn_signature *sig = &mn_entry_of(c->op)->sig;
+  for (int i = 0; i < c->n_in; i++)
+    if (c->in[i].data && c->in[i].timed && sig->in[i].axis[0] >= 'A' && sig->in[i].axis[0] <= 'Z') return sig->in[i].axis[0];
+  return 0;
+}
+
+static const char *kind_name(mn_kind kind) {
+  static const char *const name[] = { "a forward pass", "a backward pass", "adding gradients", "a copy" };
+  return name[kind];
+}
+
+/* The input of command i, which is made once, before all rows, that the rows make; NULL: there is none. */
+static const char *made_by_rows(const mn_plan *p, int i) {
+  const mn_call *c = p->command[i].call;
+  const mn_signature *sig = &mn_entry_of(c->op)->sig;
+  for (int j = 0; j < c->n_in; j++)
+    for (int m = 0; c->in[j].data && m < i; m++) {
+      const mn_call *before = p->command[m].call;
+      if (!mn_runs_by_rows(before) && !runs_late(before)) continue;
+      for (int k = 0; k < before->n_out; k++) if (before->out[k].data == c->in[j].data) return sig->in[j].name;
+    }
+  return NULL;
+}
+
+static int check_rows(mn_plan *p, int t0, int t1) {
+  mn_ctx *mn = p->ctx;
+  if (!p->T) return mn_fail(mn, "plan: none of its inputs is a sequence, so it has no rows");
+  if (t0 < 0 || t1 > p->T || t0 >= t1) return mn_fail(mn, "plan: rows %d to %d of %d", t0, t1, p->T);
+  if (p->rows_checked) return 0;
+  if (p->other_T) return mn_fail(mn, "plan: sequences of %d and of %d rows, so it cannot run by rows", p->T, p->other_T);
+  for (int i = 0; i < p->n_commands; i++) {
+    const mn_command *k = &p->command[i];
+    if (k->kind != MN_FORWARD) return mn_fail(mn, "plan: %s cannot run by rows", kind_name(k->kind));
+    const mn_op_entry *e = mn_entry_of(k->call->op);
+    const bool shared = k->call->n_out && k->call->out[0].data == k->call->in[0].data;         /* another shape, no copy */
+    const char *made = mn_runs_by_rows(k->call) || runs_late(k->call) || shared ? NULL : made_by_rows(p, i);
+    if (made) return mn_fail(mn, "plan: %s of %s is what its rows leave in the end, so the plan cannot run by rows", made, e->name);
+    if (!carries_time(k->call)) continue;
+    bool once = k->call->time == MN_FIRST || made_when_read(k->call), whole = k->call->time == MN_WHOLE;
+    for (int j = 0; once && j < k->call->n_in; j++)
+      whole |= k->call->in[j].data && k->call->in[j].timed && e->sig.in[j].axis[0] != e->sig.in[0].axis[0];
+    if (whole || (!once && k->call->n_out && !k->call->out[0].timed))
+      return mn_fail(mn, "plan: %s needs the whole sequence, so the plan cannot run by rows", e->name);
+    char symbol = 0;
+    for (int j = 0; j < k->call->n_in && !symbol; j++) if (k->call->in[j].data && k->call->in[j].timed) symbol = e->sig.in[j].axis[0];
+    for (int j = 0; j < k->call->n_in; j++) {
+      const mn_arg *a = &k->call->in[j];
+      if (a->data && !a->timed && e->sig.in[j].axis[0] == symbol && symbol != MN_ANY && symbol != MN_FREE)
+        return mn_fail(mn, "plan: %s of %s is not a sequence (mn.sequence), so the plan cannot run by rows", e->sig.in[j].name, e->name);
+    }
+  }
+  p->rows_checked = true;
+  return 0;
+}
+
+/* When everything that was asked for is done. */
+static double now(mn_plan *p) {
+  p->ctx->device->wait();
+  return mn_clock(false);
+}
+
+/* Calls to bend, and what does not depend on time, once. */
+static int prepare_rows(mn_plan *p) {
+  for (int i = 0; i < p->n_commands; i++) {
+    mn_command *k = &p->command[i];
+    if (!k->rows) {
+      if (!(k->rows = mn_take(p->ctx, &p->memory.records, sizeof *k->rows, "plan"))) return -1;
+      *k->rows = *k->call;
+      k->rows->by_rows = true;
+      k->time_letter = time_letter(k->call);
+    }
+    if (!mn_runs_by_rows(k->call) && !runs_late(k->call) && mn_do(p->ctx, k->call->kernel->forward, k->call)) return -1;
+  }
+  mn_find_apart(p);
+  return 0;
+}
+
+/* As mn_do: how many calls the kernel took. */
+static int do_together(mn_plan *p, const mn_kernel *kernel, mn_call *const *calls, int n, bool back) {
+  const unsigned before = mn_flush_all(p->ctx);
+  const int done = _setjmp(p->ctx->unless_scratch) ? -1 : kernel->together(calls, n, back);
+  mn_unflush(before);
+  return done;
+}
+
+/* The calls from command i on, forward for rows t0 .. t1-1 or for all (t1 < 0), or back: the first, or with it those
+** after it that its kernel takes in one go.  Returns how many, or -1. */
+static int call_from(mn_plan *p, int i, int t0, int t1) {
+  enum { MOST = 256 };
+  mn_call *calls[MOST];
+  mn_command *k = &p->command[i];
+  const mn_kernel *kernel = k->call->kernel;
+  const bool back = k->kind == MN_BACKWARD;
+  int n = 0;
+  while (kernel->together && n < MOST && i + n < p->n_commands && k[n].kind == k->kind && k[n].call->kernel == kernel &&
+         (t1 < 0 || mn_runs_by_rows(k[n].call))) {
+    calls[n] = t1 < 0 ? k[n].call : bend(&k[n], t0, t1);
+    n++;
+  }
+  const int done = n ? do_together(p, kernel, calls, n, back) : 0;
+  if (done) return done;
+  if (mn_do(p->ctx, back ? kernel->backward : kernel->forward, back || t1 < 0 ? k->call : bend(k, t0, t1))) return -1;
+  return 1;
+}
+
+static int rows(mn_plan *p, int t0, int t1) {
+  if (t0 == 0 && prepare_rows(p)) return -1;
+  for (int i = 0, n; i < p->n_commands; i += n) {
+    mn_command *k = &p->command[i];
+    double start = p->profile ? now(p) : 0;
+    n = t0 && t1 == t0 + 1 ? mn_run_apart(p, i, t0) : 0;
+    if (!n && (n = mn_runs_by_rows(k->call) ? call_from(p, i, t0, t1) : 1) < 0) return -1;
+    if (p->profile) k->seconds += now(p) - start;
+  }
+  return 0;
+}
+
+static int run_by_rows(mn_plan *p, int t0, int t1) {
+  if ((t0 == 0 || t1 > p->T || t0 >= t1 || t0 < 0) && check_rows(p, t0, t1)) return -1;
+  if (t0 && t0 != p->next_row)
+    return mn_fail(p->ctx, "plan: rows from %d, expected from 0 or from %d, where the last run ended", t0, p->next_row);
+  p->next_row = 0;
+  p->late = 0;
+  if (mn_graphs_run(p, t0, t1, rows)) return -1;
+  p->next_row = t1;
+  p->late = 1u << MN_LAST | 1u << MN_ASKED;
+  return 0;
+}
+
+int mn_plan_finish(mn_plan *p, mn_time late) {
+  if (!(p->late & 1u << late)) return 0;
+  for (int i = 0; i < p->n_commands; i++) {
+    mn_command *k = &p->command[i];
+    if (k->kind != MN_FORWARD || k->call->time != late || !runs_late(k->call)) continue;
+    if (mn_do(p->ctx, k->call->kernel->forward, bend(k, 0, p->next_row))) return -1;
+  }
+  p->late &= ~(1u << late);
+  return 0;
+}
+
+/* Runs command i, and with it those after it that its kernel takes in one go: how many, or -1. */
+static int run_from(mn_plan *p, int i) {
+  const mn_device *d = p->ctx->device;
+  const mn_command *k = &p->command[i];
+  switch (k->kind) {
+  case MN_FORWARD:
+  case MN_BACKWARD: return call_from(p, i, 0, -1);
+  case MN_ADD:      return mn_did(p->ctx, d->add(k->to, k->from, k->bytes / 4)) ? -1 : 1;
+  case MN_COPY:     return mn_did(p->ctx, d->copy(k->to, k->from, (size_t)k->bytes)) ? -1 : 1;
+  }
+  return 1;
+}
+
+static int everything(mn_plan *p, int t0, int t1) {
+  (void)t0, (void)t1;
+  for (int i = 0, n; i < p->n_commands; i += n) {
+    double start = p->profile ? now(p) : 0;
+    if ((n = run_from(p, i)) < 0) return -1;
+    if (p->profile) p->command[i].seconds += now(p) - start;
+  }
+  return 0;
+}
+
+int mn_plan_run(mn_plan *p, int t0, int t1) {
+  mn_ctx *mn = p->ctx;
+  if (mn->recording) return mn_fail(mn, "plan: cannot run while a plan records");
+  if (!p->n_commands) return mn_fail(mn, "plan: nothing was recorded");
+  if (mn_check_links(mn, &p->tape)) return -1;
+  if (t1 >= 0) return run_by_rows(p, t0, t1);
+  p->late = 0;
+  p->next_row = 0;                               /* what rows went on from is no longer there */
+  for (int i = 0; i < p->n_graded; i++)          /* as asked for by zero_grad since the last run */
+    if (mn_settle_grad(mn, p->graded[i])) return -1;
+  return mn_graphs_run(p, 0, -1, everything);
+}
+
+/* ---- looking inside ---- */
+
+int mn_plan_calls(mn_plan *p) { return p->n_commands; }
+int mn_plan_place(mn_plan *p, int call) { return call >= 0 && call < p->n_commands ? p->command[call].place : 0; }
+void mn_plan_set_profile(mn_plan *p, bool on) { p->profile = on; }
+
+const char *mn_plan_profile(mn_plan *p, int call, double *seconds) {
+  static _Thread_local char text[64];
+  if (call < 0 || call >= p->n_commands) return NULL;
+  const mn_command *k = &p->command[call];
+  *seconds = k->seconds;
+  if (!k->call) return kind_name(k->kind);
+  snprintf(text, sizeof text, "%s %s", mn_entry_of(k->call->op)->name, k->kind == MN_FORWARD ? "forward" : "backward");
+  return text;
+}

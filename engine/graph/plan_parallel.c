@@ -1,0 +1,97 @@
+/* plan_parallel.c -- calls that follow each other, each thread with its share of the copies through all of them.
+** Acting in eight copies is many small ops.  Where threads share out each of them they meet after each, and
+** then read rows that another has just made; where each has copies of its own, they meet once for all of
+** them.  Each thread then reads all weights, which pays only where it has several copies for each number of them.
+** An op that stands alone in every row is handed its copies as if there were no others; one that walks time sees the
+** whole and is told which copies, as it is told which rows. */
+#include "internal.h"
+#include "numerics/packed_gemm.h"
+#include "base/denormals.h"
+#include "base/thread_pool.h"
+
+enum { COPIES = 4 };                            /* of a thread, at least */
+
+/* The copies of one row of time that a call computes: its first tensors are [1,B,...]; 0: others. */
+static int copies_of(const mn_command *k) {
+  const mn_call *c = k->call;
+  const mn_arg *x = &c->in[0];
+  if ((c->time != MN_ROWS && c->time != MN_SCAN) || !x->timed || x->ndim < 3) return 0;
+  if (c->time == MN_SCAN) return x->shape[1];
+  for (int i = 0; i < c->n_in + c->n_out; i++) {
+    const mn_arg *a = i < c->n_in ? &c->in[i] : &c->out[i - c->n_in];
+    if (a->data && a->timed && (a->ndim < 3 || a->shape[1] != x->shape[1])) return 0;
+  }
+  return x->shape[1];
+}
+
+/* The call's row t, copies from .. end-1, as a call of its own. */
+static mn_call share_of(const mn_command *k, int t, int from, int end) {
+  mn_call c = *k->rows;
+  mn_bend(k, &c, t, t + 1);
+  if (c.time == MN_SCAN) {
+    c.b0 = from;
+    c.b1 = end;
+    return c;
+  }
+  for (int i = 0; i < c.n_in + c.n_out; i++) {
+    mn_arg *a = i < c.n_in ? &c.in[i] : &c.out[i - c.n_in];
+    if (!a->data || !a->timed) continue;
+    const long copy = a->n / a->shape[1], item = a->dtype == MN_U8 ? 1 : 4;
+    a->data = (float *)((char *)a->data + item * copy * from);
+    a->shape[1] = end - from;
+    a->n = copy * (end - from);
+  }
+  return c;
+}
+
+/* The work of one row of a command; 0: it cannot be run so. */
+static double work_of(const mn_command *k, int copies) {
+  if (!k->call->kernel->apart || copies_of(k) != copies) return 0;
+  const mn_call row = share_of(k, 0, 0, copies);
+  return k->call->kernel->apart(&row);
+}
+
+/* How many commands from i on can be run so; those between that have nothing to do by rows go along. */
+static int apart_from(const mn_plan *p, int i) {
+  const int copies = copies_of(&p->command[i]);
+  int calls = 0, end = i;
+  double work = 0, more;
+  for (int j = i; copies && j < p->n_commands; j++) {
+    if (!mn_runs_by_rows(p->command[j].call)) continue;
+    if (!(more = work_of(&p->command[j], copies))) break;
+    work += more;
+    calls++;
+    end = j + 1;
+  }
+  return calls > 1 && work >= MN_SMALL && copies >= COPIES * p->ctx->threads ? end - i : 0;
+}
+
+void mn_find_apart(mn_plan *p) {
+  for (int i = 0; i < p->n_commands; i += p->command[i].apart ? p->command[i].apart : 1)
+    p->command[i].apart = p->ctx->threads > 1 ? apart_from(p, i) : 0;
+}
+
+typedef struct row_job { mn_plan *p; int first, n, t, copies, shares; } row_job;
+
+static void some_copies(void *arg, int i, int worker) {
+  (void)worker;
+  const row_job *j = arg;
+  const int from = j->copies * i / j->shares, end = j->copies * (i + 1) / j->shares;
+  for (int k = j->first; k < j->first + j->n && from < end; k++) {
+    const mn_command *command = &j->p->command[k];
+    if (!mn_runs_by_rows(command->call)) continue;
+    mn_call c = share_of(command, j->t, from, end);
+    command->call->kernel->forward(&c);
+  }
+}
+
+int mn_run_apart(mn_plan *p, int i, int t) {
+  mn_ctx *mn = p->ctx;
+  const int n = p->command[i].apart;
+  if (!n || p->profile) return 0;
+  row_job job = { p, i, n, t, p->command[i].call->in[0].shape[1], mn->threads };
+  const unsigned before = mn_flush_all(mn);
+  mn_team_apart(mn, job.shares, some_copies, &job);
+  mn_unflush(before);
+  return n;
+}

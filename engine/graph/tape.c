@@ -1,0 +1,436 @@
+/* tape.c -- applying an op, and walking back.
+** Ops append to a tape as they run; backward walks it newest first.  The first gradient that reaches a
+** tensor is stored, later ones are added: nothing is zeroed.  While a plan records, the same calls go
+** on the plan's tape and into its list of commands. */
+#include <math.h>
+#include "internal.h"
+
+int mn_op_count(void) { int n; mn_ops_all(&n); return n; }
+
+static const mn_op_entry *entry(int op) {
+  int n;
+  const mn_op_entry *all = mn_ops_all(&n);
+  return op >= 0 && op < n ? &all[op] : NULL;
+}
+
+int mn_op_find(const char *name) {
+  int n;
+  const mn_op_entry *all = mn_ops_all(&n);
+  for (int i = 0; i < n; i++) if (!strcmp(all[i].name, name)) return i;
+  return -1;
+}
+
+const char *mn_op_name(int op) { const mn_op_entry *e = entry(op); return e ? e->name : NULL; }
+const char *mn_op_sig(int op)  { const mn_op_entry *e = entry(op); return e ? e->op->sig : NULL; }
+const char *mn_op_doc(int op)  { const mn_op_entry *e = entry(op); return e ? e->op->doc : NULL; }
+bool mn_op_differentiable(int op) { const mn_op_entry *e = entry(op); return e && e->op->backward; }
+
+/* ---- what a tape or a plan leans on ---- */
+
+/* Keep what is used alive: a leaf is pinned by the recording plan, another plan is linked. */
+int mn_use(mn_ctx *mn, mn_record *r, const char *op, const char *arg) {
+  mn_plan *p = mn->recording;
+  if (r->slot >= 0 && p)
+    return mn_fail(mn, "%s: %s was computed outside the plan; hand it in as an argument, or mn.keep() it", op, arg);
+  if (p && r->timed && r->plan && r->plan != p && p->T && p->T != r->shape[0]) p->other_T = r->shape[0];
+  if (r->plan && r->plan != p) {
+    if (r->late && mn_plan_finish(r->plan, r->late)) return -1;
+    mn_tape *t = mn_current_tape(mn);
+    for (int i = 0; i < t->n_links; i++)
+      if (t->link[i].plan == r->plan->id && t->link[i].version == r->plan->version) {
+        t->link[i].asked |= r->late == MN_ASKED;
+        return 0;
+      }
+    if (t->n_links == MN_LINKS)
+      return mn_fail(mn, "%s: leans on more than %d plans", op, t->n_links);
+    t->link[t->n_links++] = (mn_link){ r->plan->id, r->plan->version, r->late == MN_ASKED };
+  } else if (p && !r->plan) {
+    if (mn_grow(mn, &p->pinned, &p->cap_pinned, p->n_pinned + 1, sizeof *p->pinned)) return -1;
+    p->pinned[p->n_pinned++] = r;
+    r->pins++;
+    if (r->timed) {
+      if (p->T && p->T != r->shape[0])
+        return mn_fail(mn, "%s: %s has %d rows of time, another sequence of this plan %d", op, arg, r->shape[0], p->T);
+      p->T = r->shape[0];
+    }
+  }
+  if (p && r->timed && !p->T) p->T = r->shape[0];
+  return 0;
+}
+
+int mn_check_links(mn_ctx *mn, const mn_tape *t) {
+  for (int i = 0; i < t->n_links; i++) {
+    mn_plan *p = mn->plan[t->link[i].plan];
+    if (!p || p->version != t->link[i].version)
+      return mn_fail(mn, "a plan that this one leans on was freed or recorded anew: record this one again");
+    if (mn_plan_finish(p, MN_LAST) || (t->link[i].asked && mn_plan_finish(p, MN_ASKED))) return -1;
+  }
+  return 0;
+}
+
+/* ---- forward ---- */
+
+static void as_arg(const mn_record *r, mn_arg *a) {
+  a->data = r->data;
+  a->grad = NULL;
+  a->dtype = r->dtype;
+  a->ndim = r->ndim;
+  memcpy(a->shape, r->shape, sizeof a->shape);
+  a->n = r->n;
+  a->timed = r->timed;
+}
+
+/* Indices outside their axis would read foreign memory, so they are checked always. */
+static int check_indices(mn_ctx *mn, const mn_op_entry *e, const mn_call *c) {
+  for (int i = 0; i < e->sig.n_in; i++) {
+    if (e->sig.in[i].domain[0] != '<' || !c->in[i].data) continue;
+    int size = DIM(c, e->sig.in[i].domain[1]);
+    if (mn_wait(mn)) return -1;
+    for (long k = 0; k < c->in[i].n; k++)
+      if (c->in[i].i32[k] < 0 || c->in[i].i32[k] >= size)
+        return mn_fail(mn, "%s: %s[%ld] is %d, expected 0 to %d", e->name, e->sig.in[i].name, k, c->in[i].i32[k], size - 1);
+  }
+  return 0;
+}
+
+static int check_outputs(mn_ctx *mn, const mn_op_entry *e, const mn_call *c) {
+  if (mn_wait(mn)) return -1;
+  for (int i = 0; i < c->n_out; i++)
+    for (long k = 0; !mn_is_room(&e->sig, i) && c->out[i].dtype == MN_F32 && k < c->out[i].n; k++)
+      if (isnan(c->out[i].data[k])) {
+        char inputs[400];
+        mn_describe_inputs(e, c, inputs, sizeof inputs);
+        return mn_fail(mn, "%s: %s[%ld] is NaN; %s", e->name, e->sig.out[i].name, k, inputs);
+      }
+  return 0;
+}
+
+/* The first symbol of the input that carries time: outputs that begin with it carry time too. */
+static char time_symbol(const mn_op_entry *e, const mn_call *c, int *T) {
+  for (int i = 0; i < e->sig.n_in; i++)
+    if (c->in[i].data && c->in[i].timed) return *T = c->in[i].shape[0], e->sig.in[i].axis[0];
+  return 0;
+}
+
+static int make_outputs(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_record **in, mn_record **out, bool wants_grad,
+                        bool shared) {
+  int T = 0;
+  char symbol = time_symbol(e, c, &T);
+  for (int i = 0; i < c->n_out; i++) {
+    mn_arg *a = &c->out[i];
+    if (shared) a->data = c->in[0].data;
+    else if (!(a->data = mn_take(mn, &mn_current_memory(mn)->numbers, (size_t)a->n * (a->dtype == MN_U8 ? 1 : 4), e->name))) return -1;
+    mn_record *r = out[i] = mn_new_record(mn);
+    if (!r) return -1;
+    r->dtype = a->dtype;
+    r->ndim = a->ndim;
+    memcpy(r->shape, a->shape, sizeof r->shape);
+    r->n = a->n;
+    r->data = a->data;
+    r->wants_grad = wants_grad && !e->sig.out[i].no_grad;
+    char first = e->sig.out[i].axis[0];
+    r->timed = a->timed = symbol && (c->time == MN_ROWS || c->time == MN_SCAN) && a->ndim && a->shape[0] == T
+                          && (first == symbol || e->op->alias);
+    r->late = !mn->recording ? 0 : c->time == MN_LAST || c->time == MN_ASKED ? c->time : shared ? in[0]->late : 0;
+  }
+  return 0;
+}
+
+/* A replay must know whose gradients it makes or reads. */
+static int note_leaf(mn_plan *p, mn_record *leaf) {
+  for (int i = p->n_graded; i-- > 0; ) if (p->graded[i] == leaf) return 0;
+  if (mn_grow(p->ctx, &p->graded, &p->cap_graded, p->n_graded + 1, sizeof *p->graded)) return -1;
+  p->graded[p->n_graded++] = leaf;
+  return 0;
+}
+
+/* An op off the tape works on leaves in place, their gradients included. */
+static int lend_gradients(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_record **in) {
+  for (int i = 0; i < c->n_in; i++) {
+    if (!in[i]) continue;
+    if (in[i]->slot >= 0) return mn_fail(mn, "%s: %s was computed; %s acts on leaves", e->name, e->sig.in[i].name, e->name);
+    mn_record *leaf = in[i]->of ? in[i]->of : in[i];
+    if (!in[i]->grad || in[i]->plan) continue;
+    if (mn->recording && note_leaf(mn->recording, leaf)) return -1;
+    if (mn_settle_grad(mn, leaf)) return -1;
+    c->in[i].grad = in[i]->grad;
+  }
+  return 0;
+}
+
+static void rewind_to(mn_ctx *mn, mn_mark m) {
+  mn_rewind(&mn->memory.numbers, m.numbers);
+  mn_rewind(&mn->memory.records, m.records);
+  mn->n_computed = m.n_computed;
+}
+
+int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_tensor *out) {
+  const mn_op_entry *e = entry(op);
+  if (!e) return mn_fail(mn, "there is no op number %d", op);
+  mn_tape *tape = mn_current_tape(mn);
+  mn_memory *memory = mn_current_memory(mn);
+  mn_mark before = { memory->numbers.used, memory->records.used, mn->n_computed };
+  mn_node here = { .place = mn->place, .call = { .op = e->op, .ctx = mn, .time = e->op->time, .n_in = e->sig.n_in, .n_out = e->sig.n_out } };
+  mn_call *c = &here.call;
+  bool wants_grad = false;
+  for (int i = 0; i < c->n_in; i++) {
+    if (!in[i].gen) continue;
+    mn_record *r = here.in[i] = mn_find(mn, &in[i], e->name, e->sig.in[i].name);
+    if (!r) return -1;
+    as_arg(r, &c->in[i]);
+    wants_grad |= r->wants_grad && !e->sig.in[i].no_grad;
+  }
+  for (int i = 0; i < e->sig.n_options; i++) c->option[i] = options ? options[i] : e->sig.option[i].value;
+  wants_grad &= !mn->no_grad && !e->op->off_tape;
+  if (mn_bind(mn, e, c) || check_indices(mn, e, c)) return -1;
+  for (int i = 0; i < c->n_in; i++)        /* a sequence whose only axis is not among `...` has no rows */
+    if (c->in[i].data && c->in[i].timed && e->sig.in[i].axis[0] == MN_REST && c->in[i].ndim < (int)strlen(e->sig.in[i].axis))
+      c->time = MN_WHOLE;
+  c->t1 = c->time == MN_WHOLE || !c->in[0].data ? 1 : c->in[0].shape[0];
+  bool open_end = false;
+  for (int i = 0; i < c->n_out; i++) open_end |= !e->sig.out[i].no_grad;
+  if (wants_grad && open_end && !e->op->backward)
+    return mn_fail(mn, "%s has no gradient, but an input wants one: wrap it in mn.no_grad", e->name);
+  wants_grad &= open_end;
+  if (!(c->kernel = mn_kernel_of(mn, op, wants_grad))) return -1;
+  if (mn->debug && (mn_wait(mn) || mn_check_domains(mn, e, c))) return -1;
+  for (int i = 0; i < c->n_in; i++)
+    if (here.in[i] && mn_use(mn, here.in[i], e->name, e->sig.in[i].name)) return -1;
+  if (e->op->off_tape && lend_gradients(mn, e, c, here.in)) return -1;
+  /* Shared numbers must live as long as both: within one arena, or within one plan. */
+  bool shared = e->op->alias && here.in[0]->plan == mn->recording && (here.in[0]->slot >= 0 || mn->recording);
+  if (make_outputs(mn, e, c, here.in, here.out, wants_grad, shared)) goto undo;
+
+  mn_node *node = &here;
+  mn_command *command = NULL;
+  if (wants_grad || mn->recording) {
+    if (!(node = mn_take(mn, &memory->records, sizeof *node, e->name))) goto undo;
+    *node = here;
+    c = &node->call;
+    for (int i = 0; i < c->n_in; i++)              /* an input without gradient is lent none: backward would not fill it */
+      if (e->sig.in[i].no_grad) node->in[i] = NULL;
+  }
+  if (mn->recording && !shared && !(command = mn_record_command(mn->recording, MN_FORWARD))) goto undo;
+  if (command) command->call = c;
+  if (!shared && mn_do(mn, c->kernel->forward, c)) goto undo;
+  if (wants_grad) {
+    node->older = tape->newest, tape->newest = node;
+    for (int i = 0; i < c->n_in && !mn->recording; i++) if (here.in[i]) here.in[i]->needed = mn->tape_number + 1;
+  }
+  for (int i = 0; i < c->n_out; i++) out[i] = (mn_tensor){ here.out[i]->slot, here.out[i]->gen };
+  if (mn->debug && check_outputs(mn, e, c)) return -1;
+  return c->n_out;
+undo:
+  if (!mn->recording) rewind_to(mn, before);
+  return -1;
+}
+
+/* ---- backward ---- */
+
+static float *pool_take(mn_ctx *mn, mn_memory *m, long n) {
+  for (int i = m->n_pool; i-- > 0; )
+    if (m->pool[i].n == n) {
+      float *at = m->pool[i].at;
+      m->pool[i] = m->pool[--m->n_pool];
+      return at;
+    }
+  return mn_take(mn, &m->numbers, (size_t)n * sizeof(float), "backward");
+}
+
+static int pool_give(mn_ctx *mn, mn_memory *m, float *at, long n) {
+  if (mn_grow(mn, &m->pool, &m->cap_pool, m->n_pool + 1, sizeof *m->pool)) return -1;
+  m->pool[m->n_pool++] = (mn_block){ at, n };
+  return 0;
+}
+
+/* to += from, now and in replays. */
+static int add_into(mn_ctx *mn, float *to, float *from, long n) {
+  if (mn_did(mn, mn->device->add(to, from, n))) return -1;
+  if (!mn->recording) return 0;
+  mn_command *c = mn_record_command(mn->recording, MN_ADD);
+  if (!c) return -1;
+  *c = (mn_command){ .kind = MN_ADD, .to = to, .from = from, .bytes = n * (long)sizeof(float) };
+  return 0;
+}
+
+/* Nobody needs this gradient any more. */
+static int drop_gradient(mn_ctx *mn, mn_record *r) {
+  float *used = r->lent ? NULL : r->grad;
+  r->grad = NULL;
+  r->lent = false;
+  return used ? pool_give(mn, mn_current_memory(mn), used, r->n) : 0;
+}
+
+/* Another shape of the same numbers: the gradient itself is handed on. */
+static int alias_backward(mn_ctx *mn, mn_node *node) {
+  mn_record *in = node->in[0], *out = node->out[0];
+  if (in->grad) return add_into(mn, in->grad, out->grad, in->n) ? -1 : drop_gradient(mn, out);
+  in->grad = out->grad;
+  in->lent = out->lent;
+  out->grad = NULL;
+  out->lent = false;
+  return 0;
+}
+
+/* One node: lend its gradients, run, add what was not the first, give its outputs' gradients back. */
+static int node_backward(mn_ctx *mn, mn_node *node) {
+  mn_memory *m = mn_current_memory(mn);
+  mn_call b = node->call;
+  bool reached = false;
+  b.adding = 0;
+  for (int i = 0; i < b.n_out; i++) reached |= (b.out[i].grad = node->out[i]->grad) != NULL;
+  if (!reached) return 0;
+  if (b.op->alias && b.out[0].data == b.in[0].data) return alias_backward(mn, node);
+  float *aside[MN_INPUTS] = { 0 };
+  bool any = false;
+  for (int i = 0; i < b.n_in; i++) {
+    mn_record *r = node->in[i];
+    b.in[i].grad = NULL;
+    if (!r || !r->wants_grad || r->dtype != MN_F32) continue;
+    any = true;
+    const bool leaf = r->slot < 0 && !r->plan;
+    if (leaf && mn->recording) {                   /* replays store only what this plan empties itself, and else add */
+      if (note_leaf(mn->recording, r)) return -1;
+      if (r->emptied_in != mn->recording->version && mn_settle_grad(mn, r)) return -1;
+    }
+    const bool first = leaf ? r->fresh : !r->grad;
+    if (first) {
+      if (!leaf && !(r->grad = pool_take(mn, m, r->n))) return -1;
+      r->fresh = false;
+      b.in[i].grad = r->grad;
+    } else if (b.op->adds) {
+      b.in[i].grad = r->grad;
+      b.adding |= 1u << i;
+    } else if (!(b.in[i].grad = aside[i] = pool_take(mn, m, r->n))) return -1;
+  }
+  if (any) {
+    mn_call *run = &b;
+    if (mn->recording) {
+      mn_command *c = mn_record_command(mn->recording, MN_BACKWARD);
+      if (!c || !(run = mn_take(mn, &m->records, sizeof *run, "backward"))) return -1;
+      c->place = node->place;
+      *run = b;
+      mn->recording->command[mn->recording->n_commands - 1].call = run;
+    }
+    if (mn_do(mn, run->kernel->backward, run)) return -1;
+  }
+  for (int i = 0; i < b.n_in; i++) {
+    if (!aside[i]) continue;
+    mn_record *r = node->in[i];
+    if (add_into(mn, r->grad, aside[i], r->n) || pool_give(mn, m, aside[i], r->n)) return -1;
+  }
+  for (int i = 0; i < b.n_out; i++) if (drop_gradient(mn, node->out[i])) return -1;
+  return 0;
+}
+
+/* The tapes to walk: the current one, then every plan it leans on, the latest recorded first. */
+static int tapes_to_walk(mn_ctx *mn, mn_tape **walk, int max) {
+  int n = 1, next = 0;
+  walk[0] = mn_current_tape(mn);
+  for (; next < n; next++) {
+    if (mn_check_links(mn, walk[next])) return -1;
+    for (int i = 0; i < walk[next]->n_links; i++) {
+      mn_tape *t = &mn->plan[walk[next]->link[i].plan]->tape;
+      int k = 0;
+      while (k < n && walk[k] != t) k++;
+      if (k < n) continue;
+      if (n == max) return mn_fail(mn, "backward: leans on more than %d plans", max);
+      walk[n++] = t;
+    }
+  }
+  for (int i = 1; i < n; i++)          /* plans by version, latest first */
+    for (int k = i; k > 1; k--) {
+      mn_plan *a = (mn_plan *)((char *)walk[k - 1] - offsetof(mn_plan, tape));
+      mn_plan *b = (mn_plan *)((char *)walk[k] - offsetof(mn_plan, tape));
+      if (a->version >= b->version) break;
+      mn_tape *t = walk[k]; walk[k] = walk[k - 1]; walk[k - 1] = t;
+    }
+  return n;
+}
+
+/* Walk back from every tensor that has a gradient. */
+static int walk_back(mn_ctx *mn) {
+  mn_tape *walk[MN_LINKS + 8];
+  int n = tapes_to_walk(mn, walk, MN_LINKS + 8), result = n < 0 ? -1 : 0;
+  for (int i = 0; i < n && !result; i++)
+    for (mn_node *node = walk[i]->newest; node && !result; node = node->older) result = node_backward(mn, node);
+  mn->tape_number++;
+  if (result)                           /* out of memory half-way: leave no gradient behind */
+    for (int i = 0; i < n; i++)
+      for (mn_node *node = walk[i]->newest; node; node = node->older)
+        for (int k = 0; k < node->call.n_out; k++) node->out[k]->grad = NULL, node->out[k]->lent = false;
+  return result;
+}
+
+/* Where a walk begins.  Its gradient stays as it is for replays, so that no other may have its place. */
+static mn_record *begin_of_walk(mn_ctx *mn, const mn_tensor *t, const char *what) {
+  mn_record *r = mn_find(mn, t, "backward", what);
+  if (!r) return NULL;
+  if (!r->wants_grad || (r->slot < 0 && !r->plan))
+    return mn_fail(mn, "backward: nothing that led to %s wants a gradient", what), NULL;
+  if (!(r->grad = mn_take(mn, &mn_current_memory(mn)->numbers, (size_t)r->n * sizeof(float), "backward"))) return NULL;
+  r->lent = true;
+  return r;
+}
+
+/* It has failed: leave no gradient behind. */
+static int no_walk(mn_ctx *mn, int n, const mn_tensor *of) {
+  for (int i = 0; i < n; i++) {
+    mn_record *r = mn_find(mn, &of[i], "backward", "a tensor");
+    if (r) r->grad = NULL, r->lent = false;
+  }
+  return -1;
+}
+
+int mn_backward(mn_ctx *mn, const mn_tensor *loss) {
+  mn_record *r = mn_find(mn, loss, "backward", "the loss");
+  if (!r) return -1;
+  if (r->n != 1) return mn_fail(mn, "backward: the loss has %ld numbers, expected 1 (use :sum() or :mean())", r->n);
+  if (!begin_of_walk(mn, loss, "this number")) return -1;
+  bool failed = mn_did(mn, mn->device->copy_in(r->grad, &(float){ 1 }, sizeof(float))) || walk_back(mn);
+  return failed ? no_walk(mn, 1, loss) : 0;
+}
+
+int mn_backward_from(mn_ctx *mn, int n, const mn_tensor *of, const mn_tensor *grad) {
+  if (mn->recording) return mn_fail(mn, "backward: from given gradients: not while a plan records");
+  for (int i = 0; i < n; i++) {
+    mn_record *g = mn_find(mn, &grad[i], "backward", "a gradient"), *r = g ? mn_find(mn, &of[i], "backward", "a tensor") : NULL;
+    if (!r) return no_walk(mn, i, of);
+    if (g->dtype != MN_F32 || g->n != r->n) {
+      mn_fail(mn, "backward: a gradient has %ld numbers, its tensor %ld", g->n, r->n);
+      return no_walk(mn, i, of);
+    }
+    if (!begin_of_walk(mn, &of[i], "a tensor")) return no_walk(mn, i, of);
+    if (mn_did(mn, mn->device->copy(r->grad, g->data, (size_t)r->n * sizeof(float)))) return no_walk(mn, i + 1, of);
+  }
+  return walk_back(mn) ? no_walk(mn, n, of) : 0;
+}
+
+/* ---- forgetting ---- */
+
+void mn_sweep(mn_ctx *mn) {
+  mn->tape_number++;
+  mn->tape = (mn_tape){ 0 };
+  rewind_to(mn, (mn_mark){ 0 });
+  mn->memory.n_pool = 0;
+  for (int i = 0; i < mn->no_grad; i++) mn->mark[i] = (mn_mark){ 0 };
+  mn_bury(mn);
+}
+
+int mn_no_grad(mn_ctx *mn, bool on) {
+  if (on) {
+    if (mn->no_grad == (int)(sizeof mn->mark / sizeof *mn->mark)) return mn_fail(mn, "no_grad: nested too deeply");
+    mn->mark[mn->no_grad++] = (mn_mark){ mn->memory.numbers.used, mn->memory.records.used, mn->n_computed };
+    return 0;
+  }
+  if (!mn->no_grad) return mn_fail(mn, "no_grad: ended more often than begun");
+  mn_mark m = mn->mark[--mn->no_grad];
+  if (mn->recording) return 0;
+  mn_memory *memory = &mn->memory;
+  rewind_to(mn, m);
+  int kept = 0;                         /* gradient buffers that a backward pass took meanwhile go too */
+  for (int i = 0; i < memory->n_pool; i++)
+    if (mn_taken_before(&memory->numbers, memory->pool[i].at, m.numbers)) memory->pool[kept++] = memory->pool[i];
+  memory->n_pool = kept;
+  return 0;
+}

@@ -1,0 +1,162 @@
+/* tensor.c -- tensors as a user holds them: leaves, views of leaves, and looking inside.
+** A leaf owns its numbers and outlives sweeps; everything computed is a handle that goes stale. */
+#include <stdlib.h>
+#include "internal.h"
+
+static long item_size(int dtype) { return dtype == MN_U8 ? 1 : 4; }
+
+static int check_shape(mn_ctx *mn, int dtype, int ndim, const int *shape, long *n) {
+  if (dtype < MN_F32 || dtype > MN_U8) return mn_fail(mn, "tensor: element type %d, expected %d to %d", dtype, MN_F32, MN_U8);
+  if (ndim < 0 || ndim > MN_AXES) return mn_fail(mn, "tensor: %d axes, expected 0 to %d", ndim, MN_AXES);
+  *n = 1;
+  for (int i = 0; i < ndim; i++) {
+    if (shape[i] < 1) return mn_fail(mn, "tensor: axis %d is %d, expected at least 1", i, shape[i]);
+    if (*n > MN_NUMBERS / shape[i]) return mn_fail(mn, "tensor: the shape asks for more numbers than fit in memory");
+    *n *= shape[i];
+  }
+  return 0;
+}
+
+static void describe(mn_record *r, int dtype, int ndim, const int *shape, long n) {
+  r->dtype = dtype;
+  r->ndim = ndim;
+  r->n = n;
+  for (int i = 0; i < ndim; i++) r->shape[i] = shape[i];
+}
+
+int mn_leaf_new(mn_ctx *mn, int dtype, int ndim, const int *shape, bool wants_grad, mn_tensor *out) {
+  long n;
+  if (check_shape(mn, dtype, ndim, shape, &n)) return -1;
+  if (wants_grad && dtype != MN_F32) return mn_fail(mn, "tensor: only float32 tensors have a gradient");
+  mn_record *r = mn_new_leaf(mn);
+  if (!r) return -1;
+  describe(r, dtype, ndim, shape, n);
+  size_t bytes = (size_t)(n * item_size(dtype));
+  mn_device *d = mn->device;
+  bool fits = (double)bytes < d->free_bytes();
+  r->data = fits ? d->zeros(bytes) : NULL;
+  r->grad = wants_grad && r->data ? d->zeros(bytes) : NULL;
+  if (!r->data || (wants_grad && !r->grad)) {
+    d->free(r->data);
+    mn_free_slot(mn, r);
+    return mn_no_memory(mn, d, "tensor", (double)bytes, -1);
+  }
+  r->wants_grad = r->fresh = wants_grad;
+  mn->leaf_bytes += (double)n * (wants_grad ? 8 : (double)item_size(dtype));
+  *out = (mn_tensor){ r->slot, r->gen };
+  return 0;
+}
+
+int mn_leaf_like(mn_ctx *mn, const mn_tensor *of, mn_tensor *out) {
+  mn_record *r = mn_find(mn, of, "tensor", "it");
+  if (!r || mn_leaf_new(mn, r->dtype, r->ndim, r->shape, false, out)) return -1;
+  return mn_leaf_time(mn, out, r->timed);
+}
+
+/* A window on a leaf's numbers, for naming a part of it (state dicts).  No gradient flows through it;
+** mn_tensor_grad of it is the same window on the leaf's gradient. */
+int mn_leaf_view(mn_ctx *mn, const mn_tensor *of, double offset, int ndim, const int *shape, mn_tensor *out) {
+  mn_record *leaf = mn_find(mn, of, "view", "the tensor");
+  long n;
+  if (!leaf || check_shape(mn, leaf->dtype, ndim, shape, &n)) return -1;
+  if (leaf->slot >= 0 || leaf->plan || leaf->of) return mn_fail(mn, "view: only of a leaf that owns its numbers");
+  if (!(offset >= 0) || offset + (double)n > (double)leaf->n)
+    return mn_fail(mn, "view: numbers %.0f to %.0f of a tensor of %ld", offset, offset + (double)n, leaf->n);
+  mn_record *r = mn_new_leaf(mn);
+  if (!r) return -1;
+  describe(r, leaf->dtype, ndim, shape, n);
+  r->of = leaf;
+  leaf->pins++;
+  r->data = (char *)leaf->data + (long)offset * item_size(leaf->dtype);
+  r->grad = leaf->grad ? leaf->grad + (long)offset : NULL;
+  *out = (mn_tensor){ r->slot, r->gen };
+  return 0;
+}
+
+int mn_leaf_time(mn_ctx *mn, const mn_tensor *t, bool timed) {
+  mn_record *r = mn_find(mn, t, "time", "the tensor");
+  if (!r) return -1;
+  if (r->slot >= 0 || r->plan || r->ndim < 1) return mn_fail(mn, "time: only a leaf with an axis can be a sequence");
+  r->timed = timed;
+  return 0;
+}
+
+/* The tape may still need the numbers, so they go when it is empty. */
+void mn_leaf_free(mn_ctx *mn, const mn_tensor *t) {
+  char keep[sizeof mn->error];
+  memcpy(keep, mn->error, sizeof keep);
+  mn_record *r = t && t->slot < 0 ? mn_find(mn, t, "free", "the tensor") : NULL;
+  memcpy(mn->error, keep, sizeof keep);
+  if (!r || r->plan) return;
+  r->dead = true;
+  r->pins++;
+  if (mn->tape.newest && !mn_grow(mn, &mn->grave, &mn->cap_grave, mn->n_grave + 1, sizeof *mn->grave))
+    mn->grave[mn->n_grave++] = r;
+  else if (!mn->tape.newest) mn_unpin(mn, r);
+}
+
+int mn_tensor_info(mn_ctx *mn, const mn_tensor *t, int *dtype, int *shape) {
+  mn_record *r = mn_find(mn, t, "tensor", "it");
+  if (!r) return -1;
+  *dtype = r->dtype;
+  for (int i = 0; i < r->ndim; i++) shape[i] = r->shape[i];
+  return r->ndim;
+}
+
+void *mn_tensor_data(mn_ctx *mn, const mn_tensor *t) {
+  mn_record *r = mn_find(mn, t, "tensor", "it");
+  if (r && r->late && r->plan && mn_plan_finish(r->plan, r->late)) return NULL;
+  return r && !mn_wait(mn) ? r->data : NULL;
+}
+
+/* A gradient that nothing has reached is zeros. */
+int mn_settle_grad(mn_ctx *mn, mn_record *leaf) {
+  if (!leaf->fresh) return 0;
+  leaf->fresh = false;
+  return mn_did(mn, mn->device->zero(leaf->grad, (size_t)leaf->n * sizeof(float)));
+}
+
+float *mn_tensor_grad(mn_ctx *mn, const mn_tensor *t) {
+  mn_record *r = mn_find(mn, t, "gradient", "the tensor");
+  if (!r) return NULL;
+  mn_record *leaf = r->of ? r->of : r;
+  if (r->slot >= 0 || r->plan || !leaf->grad)
+    return mn_fail(mn, "gradient: only leaves that want one keep a gradient"), NULL;
+  return mn_settle_grad(mn, leaf) || mn_wait(mn) ? NULL : r->grad;
+}
+
+bool mn_tensor_wants_grad(mn_ctx *mn, const mn_tensor *t) {
+  mn_record *r = mn_find(mn, t, "tensor", "it");
+  return r && r->wants_grad;
+}
+
+int mn_zero_grad(mn_ctx *mn, const mn_tensor *t) {
+  mn_record *r = mn_find(mn, t, "zero_grad", "the tensor");
+  if (!r) return -1;
+  if (!r->of) r->fresh = true, r->emptied_in = mn->recording ? mn->recording->version : 0;
+  else if (r->grad && !r->of->fresh) return mn_did(mn, mn->device->zero(r->grad, (size_t)r->n * sizeof(float)));
+  return 0;
+}
+
+int mn_copy(mn_ctx *mn, const mn_tensor *from, const mn_tensor *to) {
+  mn_record *a = mn_find(mn, from, "copy", "the source"), *b = a ? mn_find(mn, to, "copy", "the target") : NULL;
+  if (!b) return -1;
+  if (b->slot >= 0 || b->plan) return mn_fail(mn, "copy: the target must be a leaf");
+  if (a->dtype != b->dtype || a->n != b->n)
+    return mn_fail(mn, "copy: %ld numbers into %ld, or another element type", a->n, b->n);
+  if (b->needed == mn->tape_number + 1)
+    return mn_fail(mn, "copy: a backward pass may still need the numbers that this would overwrite: call backward() or "
+                       "mn.sweep() first, or compute inside mn.no_grad()");
+  if (a->late && a->plan && mn_plan_finish(a->plan, a->late)) return -1;
+  long bytes = a->n * item_size(a->dtype);
+  if (mn_did(mn, mn->device->copy(b->data, a->data, (size_t)bytes))) return -1;
+  mn_plan *p = mn->recording;
+  if (!p) return 0;
+  if (mn_use(mn, a, "copy", "the source") || mn_use(mn, b, "copy", "the target")) return -1;
+  mn_command *c = mn_record_command(p, MN_COPY);
+  if (!c) return -1;
+  c->from = a->data;
+  c->to = b->data;
+  c->bytes = bytes;
+  return 0;
+}

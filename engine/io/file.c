@@ -1,0 +1,221 @@
+/* file.c -- files: read whole, written whole or not at all, appended, cut.  Everything that Mneme keeps goes
+** through the few functions here, so that "kill -9 at any moment loses nothing that was kept" is decided,
+** and can be tested, in one place. */
+#include "op.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+struct mn_file { char *data; size_t bytes; };
+
+static int why(mn_ctx *mn, const char *path, const char *what, int error) {
+  return mn_fail(mn, "%s: cannot be %s: %s", path, what, strerror(error));
+}
+
+/* ---- the calls below ---- */
+
+/* Write all of it; -1 and errno. */
+static int put(int fd, const void *data, size_t bytes) {
+  const char *p = data;
+  while (bytes) {
+    ssize_t n = write(fd, p, bytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return -1;
+    p += n;
+    bytes -= (size_t)n;
+  }
+  return 0;
+}
+
+/* Sync the folder that holds `path`: only then does a rename outlast a power cut. */
+static int sync_folder(const char *path) {
+  char folder[4096];
+  const char *slash = strrchr(path, '/');
+  size_t n = slash ? (size_t)(slash - path) : 0;
+  if (n >= sizeof folder) { errno = ENAMETOOLONG; return -1; }
+  memcpy(folder, path, n);
+  folder[n] = 0;
+  int fd = open(n ? folder : slash ? "/" : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  int failed = fsync(fd) && errno != EINVAL;          /* EINVAL: a file system without such a thing */
+  int error = errno;
+  close(fd);
+  errno = error;
+  return failed ? -1 : 0;
+}
+
+/* Write the pieces one after another into a new file and make sure that they have reached the disk. */
+static int fill(const char *path, int n, const void *const *piece, const double *bytes) {
+  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return -1;
+  int failed = 0;
+  for (int i = 0; i < n && !failed; i++) failed = put(fd, piece[i], (size_t)bytes[i]);
+  failed = failed || fsync(fd);
+  int error = errno;
+  if (close(fd) && !failed) return -1;
+  errno = error;
+  return failed ? -1 : 0;
+}
+
+/* ---- reading ---- */
+
+/* Read a whole file.  The bytes are the caller's until mn_file_free; a zero follows them. */
+mn_file *mn_file_new(mn_ctx *mn, const char *path) {
+  struct stat s;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || fstat(fd, &s)) {
+    why(mn, path, "read", errno);
+    if (fd >= 0) close(fd);
+    return NULL;
+  }
+  mn_file *f = malloc(sizeof *f);
+  char *data = S_ISREG(s.st_mode) ? malloc((size_t)s.st_size + 1) : NULL;
+  size_t have = 0;
+  int error = S_ISDIR(s.st_mode) ? EISDIR : !S_ISREG(s.st_mode) ? EINVAL : f && data ? 0 : ENOMEM;
+  while (!error && have < (size_t)s.st_size) {
+    ssize_t n = read(fd, data + have, (size_t)s.st_size - have);
+    if (n < 0 && errno != EINTR) error = errno;
+    if (n == 0) break;                                /* it has become shorter meanwhile */
+    if (n > 0) have += (size_t)n;
+  }
+  close(fd);
+  if (error) {
+    free(data);
+    free(f);
+    why(mn, path, "read", error);
+    return NULL;
+  }
+  data[have] = 0;
+  *f = (mn_file){ data, have };
+  return f;
+}
+
+void mn_file_free(mn_file *f) {
+  if (!f) return;
+  free(f->data);
+  free(f);
+}
+
+const void *mn_file_data(const mn_file *f) { return f->data; }
+double mn_file_bytes(const mn_file *f) { return (double)f->bytes; }
+
+/* ---- writing ---- */
+
+/* Write n pieces as the file `path`, which appears whole or stays what it was: the bytes go to PATH.tmp,
+** reach the disk, and only then take the name. */
+int mn_file_write(mn_ctx *mn, const char *path, int n, const void *const *piece, const double *bytes) {
+  char draft[4096];
+  if (snprintf(draft, sizeof draft, "%s.tmp", path) >= (int)sizeof draft)
+    return why(mn, path, "written", ENAMETOOLONG);
+  if (!fill(draft, n, piece, bytes) && !rename(draft, path) && !sync_folder(path)) return 0;
+  int error = errno;
+  unlink(draft);
+  return why(mn, path, "written", error);
+}
+
+/* Append to a file, which is created if it is not there.  A failure leaves it as it was. */
+int mn_file_append(mn_ctx *mn, const char *path, const void *data, double bytes) {
+  int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd < 0) return why(mn, path, "written", errno);
+  off_t before = lseek(fd, 0, SEEK_END);
+  int failed = put(fd, data, (size_t)bytes), error = errno;
+  if (failed && ftruncate(fd, before)) error = errno == EINVAL ? error : errno;    /* EINVAL: a device */
+  if (close(fd) && !failed) failed = 1, error = errno;
+  return failed ? why(mn, path, "written", error) : 0;
+}
+
+/* Make a file this process's own until it ends, whatever ends it.  0; -1 where another process has it. */
+int mn_file_lock(mn_ctx *mn, const char *path) {
+  struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+  int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) return why(mn, path, "locked", errno);
+  if (!fcntl(fd, F_SETLK, &all)) return 0;               /* fd stays open: closing it would free the lock */
+  int error = errno;
+  bool held = (error == EACCES || error == EAGAIN) && !fcntl(fd, F_GETLK, &all) && all.l_type != F_UNLCK;
+  close(fd);
+  if (held) return mn_fail(mn, "%s: process %ld is at work here", path, (long)all.l_pid);
+  return why(mn, path, "locked", error);
+}
+
+/* Shorten a file to `bytes` bytes; a shorter or missing one is left alone. */
+int mn_file_cut(mn_ctx *mn, const char *path, double bytes) {
+  struct stat s;
+  if (stat(path, &s)) return errno == ENOENT ? 0 : why(mn, path, "cut", errno);
+  if ((double)s.st_size <= bytes) return 0;
+  return truncate(path, (off_t)bytes) ? why(mn, path, "cut", errno) : 0;
+}
+
+/* Rename a file, or remove it where `to` is NULL. */
+int mn_file_move(mn_ctx *mn, const char *path, const char *to) {
+  if (to ? rename(path, to) : unlink(path)) return why(mn, path, to ? "renamed" : "removed", errno);
+  return 0;
+}
+
+/* Make a folder and the folders above it.  1: made, 0: it was there. */
+int mn_folder_make(mn_ctx *mn, const char *path) {
+  char part[4096];
+  struct stat s;
+  size_t n = strlen(path);
+  if (n == 0 || n >= sizeof part) return why(mn, path, "made", n ? ENAMETOOLONG : ENOENT);
+  memcpy(part, path, n + 1);
+  while (n > 1 && part[n - 1] == '/') part[--n] = 0;
+  for (size_t i = 1; i <= n; i++) {
+    if (part[i] != '/' && part[i]) continue;
+    char end = part[i];
+    part[i] = 0;
+    int error = mkdir(part, 0755) ? errno : 0;
+    if (!error && !end) return 1;
+    if (error && error != EEXIST && stat(part, &s)) {   /* a folder may say EROFS, and be there */
+      return why(mn, part, "made", error);
+    }
+    part[i] = end;
+  }
+  if (stat(path, &s) || !S_ISDIR(s.st_mode)) return why(mn, path, "made", ENOTDIR);
+  return 0;
+}
+
+/* ---- checks and clocks ---- */
+
+/* CRC-32C (Castagnoli) of more bytes; begin with 0.  For event files and the checksums of checkpoints. */
+uint32_t mn_crc32c(uint32_t crc, const void *data, double bytes) {
+  static uint32_t table[8][256];                      /* slicing by 8: Kounavis and Berry 2008 */
+  static bool ready;
+  if (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE)) {   /* two threads would write the same numbers */
+    for (uint32_t i = 0; i < 256; i++) {
+      uint32_t c = i;
+      for (int k = 0; k < 8; k++) c = c & 1 ? c >> 1 ^ 0x82f63b78u : c >> 1;
+      table[0][i] = c;
+    }
+    for (int t = 1; t < 8; t++)
+      for (int i = 0; i < 256; i++) table[t][i] = table[t - 1][i] >> 8 ^ table[0][table[t - 1][i] & 255];
+    __atomic_store_n(&ready, true, __ATOMIC_RELEASE);
+  }
+  const uint8_t *p = data;
+  size_t n = (size_t)bytes;
+  crc = ~crc;
+  for (; n >= 8; n -= 8, p += 8) {
+    uint32_t low = crc ^ ((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
+    crc = table[7][low & 255] ^ table[6][low >> 8 & 255] ^ table[5][low >> 16 & 255] ^ table[4][low >> 24] ^
+          table[3][p[4]] ^ table[2][p[5]] ^ table[1][p[6]] ^ table[0][p[7]];
+  }
+  for (; n; n--) crc = crc >> 8 ^ table[0][(crc ^ *p++) & 255];
+  return ~crc;
+}
+
+/* Do nothing for so long, or until a signal comes. */
+void mn_sleep(double seconds) {
+  struct timespec t = { (time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds)) };
+  if (seconds > 0) nanosleep(&t, NULL);
+}
+
+/* Seconds: since some moment in the past, never turned back; or, wall, since 1970. */
+double mn_clock(bool wall) {
+  struct timespec t;
+  clock_gettime(wall ? CLOCK_REALTIME : CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}

@@ -1,0 +1,122 @@
+/* movie.c -- moving pictures: GIF through gif.c, MP4 by handing raw frames to ffmpeg where it is
+** installed.  ffmpeg is a separate program on purpose: nobody needs 500 MB of codecs to train an agent. */
+#define _GNU_SOURCE
+#include "gif.h"
+#include "op.h"
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+struct mn_movie {
+  mn_ctx *ctx;
+  char *path, *draft;          /* where it goes, and where it is written meanwhile */
+  int width, height;
+  mn_gif *gif;                 /* or */
+  pid_t ffmpeg;                /* the process, 0: none, */
+  int feed;                    /* and where its frames go in */
+};
+
+/* Start ffmpeg with its input on a socket: unlike a pipe, a socket can report that ffmpeg has died
+** without a signal that would end this program. */
+static int start_ffmpeg(mn_movie *m, int fps) {
+  int ends[2];
+  char size[32], rate[16];
+  snprintf(size, sizeof size, "%dx%d", m->width, m->height);
+  snprintf(rate, sizeof rate, "%d", fps);
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+    return mn_fail(m->ctx, "ffmpeg: %s", strerror(errno));
+  char *const argv[] = {
+    "ffmpeg", "-y", "-nostdin", "-loglevel", "error",
+    "-f", "rawvideo", "-pix_fmt", "rgba", "-s", size, "-r", rate, "-i", "pipe:0",
+    "-an", "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-c:v", "libx264", "-crf", "18",
+    "-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4", m->draft, NULL };
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
+  int error = posix_spawnp(&m->ffmpeg, "ffmpeg", &actions, NULL, argv, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  m->feed = ends[0];
+  if (!error) return 0;
+  m->ffmpeg = 0;
+  if (error != ENOENT) return mn_fail(m->ctx, "ffmpeg does not start: %s", strerror(error));
+  return mn_fail(m->ctx, "%s: MP4 needs ffmpeg (apt-get install ffmpeg); a name ending in .gif does without it",
+                 m->path);
+}
+
+/* Begin a moving picture; the file's ending, .gif or .mp4, says which kind. */
+mn_movie *mn_movie_new(mn_ctx *mn, const char *path, int width, int height, int fps) {
+  const char *dot = strrchr(path, '.');
+  bool gif = dot && !strcasecmp(dot, ".gif"), mp4 = dot && !strcasecmp(dot, ".mp4");
+  if ((!gif && !mp4) || width < 1 || height < 1 || width > 16384 || height > 16384 || fps < 1 || fps > 120) {
+    mn_fail(mn, "%s at %dx%d and %d frames/s: expected a name ending in .gif or .mp4, "
+            "1x1 .. 16384x16384, 1..120", path, width, height, fps);
+    return NULL;
+  }
+  mn_movie *m = calloc(1, sizeof *m);
+  if (!m) { mn_fail(mn, "%s: no memory", path); return NULL; }
+  m->ctx = mn, m->width = width, m->height = height, m->feed = -1;
+  size_t length = strlen(path);
+  if ((m->path = malloc(length + 1)) && (m->draft = malloc(length + 5))) {
+    memcpy(m->path, path, length + 1);
+    snprintf(m->draft, length + 5, "%s.tmp", path);
+    /* a folder that cannot be written is better found now than after a thousand frames */
+    if (!mn_file_write(mn, m->draft, 0, NULL, NULL)) {
+      if (gif && (m->gif = mn_gif_new(mn, width, height, fps))) return m;
+      if (mp4 && !start_ffmpeg(m, fps)) return m;
+    }
+  } else {
+    mn_fail(mn, "%s: no memory", path);
+  }
+  mn_movie_free(m);
+  return NULL;
+}
+
+/* Wait for ffmpeg to finish; its exit status, 0 if all is well. */
+static int end_ffmpeg(mn_movie *m) {
+  int status = 0;
+  if (m->feed >= 0) close(m->feed);
+  m->feed = -1;
+  while (m->ffmpeg && waitpid(m->ffmpeg, &status, 0) < 0 && errno == EINTR) { }
+  m->ffmpeg = 0;
+  return status;
+}
+
+/* Append a frame, RGBA8 rows from the top, of the movie's size. */
+int mn_movie_add(mn_movie *m, const uint8_t *rgba) {
+  if (m->gif) return mn_gif_add(m->gif, rgba);
+  size_t left = (size_t)m->width * (size_t)m->height * 4;
+  while (left) {
+    ssize_t sent = send(m->feed, rgba, left, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) return mn_fail(m->ctx, "%s: ffmpeg stopped early; what it said is above", m->path);
+    rgba += sent, left -= (size_t)sent;
+  }
+  return 0;
+}
+
+/* Finish: the file appears under its name.  -1 with the error set if it cannot; then there is no file.
+** Either way the movie takes no more frames and is still to be freed. */
+int mn_movie_end(mn_movie *m) {
+  if (m->gif) return mn_gif_end(m->gif, m->path);
+  if (end_ffmpeg(m)) return mn_fail(m->ctx, "%s: ffmpeg failed; what it said is above", m->path);
+  return mn_file_move(m->ctx, m->draft, m->path);
+}
+
+/* Free a movie; one that was not ended leaves no file. */
+void mn_movie_free(mn_movie *m) {
+  if (!m) return;
+  mn_gif_free(m->gif);
+  end_ffmpeg(m);
+  if (m->draft) unlink(m->draft);
+  free(m->path), free(m->draft);
+  free(m);
+}

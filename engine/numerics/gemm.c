@@ -1,0 +1,111 @@
+/* gemm.c -- matrix products: our own kernel where there is AVX-512, else OpenBLAS, one thread at a time.
+** How work is cut depends on the sizes alone, so the bits do not depend on the number of threads.  OpenBLAS
+** is loaded at run time, so that it can be told not to start threads of its own, and so that a machine
+** without it still works.  MNEME_BLAS=openblas prefers it everywhere; another value names a library, or none. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "gemm.h"
+#include "graph/internal.h"
+#include "packed_gemm.h"
+#include "simd.h"
+
+typedef void sgemm_fn(int order, int ta, int tb, int M, int N, int K, float alpha, const float *A, int lda,
+                      const float *B, int ldb, float beta, float *C, int ldc);
+static sgemm_fn *sgemm;
+static char name[128] = "built-in";
+static bool prefer_blas;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void open_library(void) {
+  setenv("OPENBLAS_NUM_THREADS", "1", 1);
+  const char *file = getenv("MNEME_BLAS");
+  prefer_blas = file && strcmp(file, "none");
+  if (!file || !strcmp(file, "openblas")) file = "libopenblas.so.0";
+  void *lib = !strcmp(file, "none") ? NULL : dlopen(file, RTLD_NOW | RTLD_LOCAL);
+  if (!lib || !(sgemm = (sgemm_fn *)dlsym(lib, "cblas_sgemm"))) return;
+  void (*set_threads)(int) = (void (*)(int))dlsym(lib, "openblas_set_num_threads");
+  char *(*config)(void) = (char *(*)(void))dlsym(lib, "openblas_get_config");
+  char *(*core)(void) = (char *(*)(void))dlsym(lib, "openblas_get_corename");
+  if (set_threads) set_threads(1);
+  char version[32] = "";
+  if (config) sscanf(config(), "OpenBLAS %31s", version);
+  snprintf(name, sizeof name, "OpenBLAS %s %s", version, core ? core() : "");
+}
+
+void mn_blas_open(void) { pthread_once(&once, open_library); }
+const char *mn_blas(void) { mn_blas_open(); return name; }
+
+/* Without a BLAS: rows of C at a time, the inner loop over columns. */
+static void plain(bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
+                  float *C, int ldc, bool add) {
+  for (int m = 0; m < M; m++) {
+    float *c = C + (size_t)m * (size_t)ldc;
+    if (!add) memset(c, 0, sizeof(float) * (size_t)N);
+    for (int k = 0; k < K; k++) {
+      float a = ta ? A[(size_t)k * (size_t)lda + (size_t)m] : A[(size_t)m * (size_t)lda + (size_t)k];
+      if (tb) for (int n = 0; n < N; n++) c[n] += a * B[(size_t)n * (size_t)ldb + (size_t)k];
+      else for (int n = 0; n < N; n++) c[n] += a * B[(size_t)k * (size_t)ldb + (size_t)n];
+    }
+  }
+}
+
+void mn_gemm_one(bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
+                 float *C, int ldc, bool add) {
+  if (sgemm) sgemm(101, ta ? 112 : 111, tb ? 112 : 111, M, N, K, 1, A, lda, B, ldb, add ? 1 : 0, C, ldc);
+  else plain(ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
+}
+
+#if MN_LANES == 16
+/* Our own kernel: B packed by all threads, then rows of C by all threads. */
+static void own(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
+                float *C, int ldc, bool add) {
+  enum { ROWS = 64 };
+  float *panels = mn_scratch(mn, MN_SCRATCH_GEMM, (long)mn_panels(N) * MN_PANEL * K);
+  double work = (double)M * N * K;
+  MN_PARALLEL(mn, work / 8)
+  for (int p = 0; p < mn_panels(N); p++) {
+    int n = N - p * MN_PANEL < MN_PANEL ? N - p * MN_PANEL : MN_PANEL;
+    mn_pack_panel(tb ? B + (long)p * MN_PANEL * ldb : B + p * MN_PANEL, ldb, K, n, tb, panels + (long)p * K * MN_PANEL);
+  }
+  MN_PARALLEL(mn, work / 8)
+  for (int m = 0; m < M; m += ROWS)
+    mn_panels_rows(m, m + ROWS < M ? m + ROWS : M, N, K, A, lda, ta, panels, C, ldc, add);
+}
+#endif
+
+enum { CHUNK = 4000000 };        /* M*N*K of one piece of work for the BLAS */
+
+/* Cut along the longer side. */
+static void by_blas(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
+                    float *C, int ldc, bool add) {
+  double work = (double)M * N * K;
+  bool by_columns = N > M;
+  int side = by_columns ? N : M, pieces = (int)(work / CHUNK) + 1;
+  int piece = ((side + pieces - 1) / pieces + 31) / 32 * 32;
+  pieces = (side + piece - 1) / piece;
+  MN_PARALLEL(mn, work / 8 * (pieces > 1))
+  for (int i = 0; i < pieces; i++) {
+    int at = i * piece, n = side - at < piece ? side - at : piece;
+    if (by_columns) mn_gemm_one(ta, tb, M, n, K, A, lda, tb ? B + (size_t)at * (size_t)ldb : B + at, ldb, C + at, ldc, add);
+    else mn_gemm_one(ta, tb, n, N, K, ta ? A + at : A + (size_t)at * (size_t)lda, lda, B, ldb, C + (size_t)at * (size_t)ldc, ldc, add);
+  }
+}
+
+void mn_gemm(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
+             float *C, int ldc, bool add) {
+#if MN_LANES == 16
+  if (!prefer_blas) { own(mn, ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add); return; }
+#endif
+  by_blas(mn, ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
+}
+
+int mn_gemm_rate(mn_ctx *mn, bool blas, int n, const float *a, const float *b, float *c) {
+  if (_setjmp(mn->unless_scratch)) return -1;
+  if (blas) mn_gemm_one(false, true, n, n, n, a, n, b, n, c, n, false);
+  else mn_gemm(mn, false, true, n, n, n, a, n, b, n, c, n, false);
+  return 0;
+}

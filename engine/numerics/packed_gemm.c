@@ -1,0 +1,146 @@
+/* packed_gemm.c -- products of a few rows with a packed matrix: see packed_gemm.h. */
+#include <string.h>
+#include "recurrent/chunk.h"
+#include "packed_gemm.h"
+#include "simd.h"
+#include "base/thread_pool.h"
+
+enum { AHEAD = 32 };              /* rows of a panel that are on their way from far memory */
+enum { WIDE = MN_PANEL / MN_LANES };               /* vectors across a panel */
+#if MN_LANES == 16
+enum { ROWS = 8, FEWER = 4 };    /* 8 x 2 sums fill half of the 32 registers */
+#else
+enum { ROWS = 4, FEWER = 2 };    /* 4 x 2 sums fill half of 16; 2 x 4 take as many loads as multiplications */
+#endif
+
+/* One panel of n columns; `transposed`: those columns are stored as rows. */
+void mn_pack_panel(const float *B, int ldb, int K, int n, bool transposed, float *panel) {
+  if (n < MN_PANEL) memset(panel, 0, sizeof(float) * (size_t)K * MN_PANEL);
+  if (!transposed) {
+    for (int k = 0; k < K; k++) memcpy(panel + (long)k * MN_PANEL, B + (long)k * ldb, sizeof(float) * (size_t)n);
+    return;
+  }
+  const int rows = n / 16 * 16, columns = K / 16 * 16;
+  mn_chunk_transpose(rows, columns, B, ldb, panel, MN_PANEL);
+  for (int j = 0; j < n; j++)
+    for (int k = j < rows ? columns : 0; k < K; k++) panel[(long)k * MN_PANEL + j] = B[(long)j * ldb + k];
+}
+
+typedef struct pack_job { const float *B; int K, N; bool transposed; float *panels; } pack_job;
+
+static void some_panel(void *arg, int p, int worker) {
+  (void)worker;
+  const pack_job *j = arg;
+  const int K = j->K, N = j->N, left = N - p * MN_PANEL, n = left < MN_PANEL ? left : MN_PANEL;
+  const long at = (long)p * MN_PANEL;
+  mn_pack_panel(j->transposed ? j->B + at * K : j->B + at, j->transposed ? K : N, K, n, j->transposed, j->panels + at * K);
+}
+
+void mn_pack(mn_ctx *mn, const float *B, int K, int N, bool transposed, float *panels) {
+  pack_job job = { B, K, N, transposed, panels };
+  if ((double)N * K >= MN_SMALL) mn_team_run(mn, mn_panels(N), some_panel, &job);
+  else for (int p = 0; p < mn_panels(N); p++) some_panel(&job, p, 0);
+}
+
+/* `rows` rows of A with `across` vectors of a panel, or of two side by side (constants, so that the sums stay in
+** registers): a few rows alone have too few sums to keep the multipliers busy.  A's element (m, k) is at m * row + k * col;
+** the vectors hold n columns of the product; panels are `stride` apart. */
+MN_INLINE void block(const int rows, const int across, int n, int K, const float *A, long row, long col,
+                     const float *panel, long stride, float *C, int ldc, bool add) {
+  mn_lanes sum[ROWS][2 * WIDE];
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; r++)
+#pragma GCC unroll 16
+    for (int j = 0; j < across; j++) sum[r][j] = mn_splat(0);
+  for (int k = 0; k < K; k++) {
+    mn_lanes b[2 * WIDE];
+    __builtin_prefetch(panel + (long)(k + AHEAD) * MN_PANEL);
+    if (across * MN_LANES > 16) __builtin_prefetch(panel + (long)(k + AHEAD) * MN_PANEL + 16);
+#pragma GCC unroll 16
+    for (int j = 0; j < across; j++) {
+      b[j] = mn_load(panel + j / WIDE * stride + (long)k * MN_PANEL + j % WIDE * MN_LANES);
+      if (rows > 1) MN_HOLD(b[j]);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) {
+      float a = A[r * row + k * col];
+#pragma GCC unroll 16
+      for (int j = 0; j < across; j++) sum[r][j] += a * b[j];
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; r++) {
+    float *c = C + (long)r * ldc, edge[2 * MN_PANEL];
+    if (n >= across * MN_LANES) {
+#pragma GCC unroll 16
+      for (int j = 0; j < across; j++) mn_store(c + j * MN_LANES, add ? mn_load(c + j * MN_LANES) + sum[r][j] : sum[r][j]);
+      continue;
+    }
+#pragma GCC unroll 16
+    for (int j = 0; j < across; j++) mn_store(edge + j * MN_LANES, sum[r][j]);
+    for (int j = 0; j < n; j++) c[j] = add ? c[j] + edge[j] : edge[j];
+  }
+}
+
+/* Rows m .. M-1 as far as whole blocks go, n columns: the row after them.  Columns outside: a block's share of a panel stays
+** near while the rows go by. */
+MN_INLINE int blocks(const int rows, const int across, int m, int M, int n, int K, const float *A, long row, long col,
+                     const float *panel, long stride, float *C, int ldc, bool add) {
+  const int end = m + (M - m) / rows * rows;
+  for (int j = 0; j < n; j += across * MN_LANES)
+    for (int i = m; i < end; i += rows)
+      block(rows, across, n - j, K, A + i * row, row, col, panel + j / MN_PANEL * stride + j % MN_PANEL, stride,
+            C + (long)i * ldc + j, ldc, add);
+  return end;
+}
+
+/* All rows with one panel, or with two, n columns of the last. */
+MN_INLINE void panel_rows(const int panels, int M, int n, int K, const float *A, long row, long col,
+                          const float *panel, long stride, float *C, int ldc, bool add) {
+  const int all = panels * WIDE, few = all < 4 ? all : 4;
+  n += (panels - 1) * MN_PANEL;
+  int m = blocks(ROWS, 2, 0, M, n, K, A, row, col, panel, stride, C, ldc, add);
+  m = blocks(FEWER, few, m, M, n, K, A, row, col, panel, stride, C, ldc, add);
+  blocks(1, all, m, M, n, K, A, row, col, panel, stride, C, ldc, add);
+}
+
+/* Depth is cut so that a piece of a panel stays in the first cache while the rows go by. */
+void mn_panels_rows(int m0, int m1, int N, int K, const float *A, int lda, bool transposed, const float *panels,
+                    float *C, int ldc, bool add) {
+  enum { DEPTH = 256 };
+  for (int k0 = 0; k0 < K; k0 += DEPTH) {
+    int depth = K - k0 < DEPTH ? K - k0 : DEPTH;
+    for (int p = 0; p < mn_panels(N); p++) {
+      int n = N - p * MN_PANEL < MN_PANEL ? N - p * MN_PANEL : MN_PANEL;
+      const float *panel = panels + ((long)p * K + k0) * MN_PANEL;
+      float *c = C + (long)m0 * ldc + p * MN_PANEL;
+      if (transposed) panel_rows(1, m1 - m0, n, depth, A + (long)k0 * lda + m0, 1, lda, panel, 0, c, ldc, add || k0);
+      else panel_rows(1, m1 - m0, n, depth, A + (long)m0 * lda + k0, lda, 1, panel, 0, c, ldc, add || k0);
+    }
+  }
+}
+
+void mn_few_columns(int M, long left, int K, const float *A, int lda, const float *panel, float *C, int ldc, bool add) {
+  long stride = (long)K * MN_PANEL;
+  int last = (int)(left < 2 * MN_PANEL ? left - MN_PANEL : MN_PANEL);
+  if (last > 0) panel_rows(2, M, last, K, A, lda, 1, panel, stride, C, ldc, add);
+  else          panel_rows(1, M, (int)left, K, A, lda, 1, panel, stride, C, ldc, add);
+}
+
+typedef struct few_job { int M, N, K, lda, ldc; const float *A, *panels; float *C; bool add; } few_job;
+
+static void some_columns(void *arg, int i, int worker) {
+  (void)worker;
+  const few_job *j = arg;
+  long n = 2 * MN_PANEL * (long)i;
+  mn_few_columns(j->M, j->N - n, j->K, j->A, j->lda, j->panels + n * j->K, j->C + n, j->ldc, j->add);
+}
+
+void mn_few(mn_ctx *mn, int M, int N, int K, const float *A, int lda, const float *panels, float *C, int ldc, bool add) {
+  if ((double)M * N * K < MN_SMALL) {
+    for (long n = 0; n < N; n += 2 * MN_PANEL) mn_few_columns(M, N - n, K, A, lda, panels + n * K, C + n, ldc, add);
+    return;
+  }
+  few_job job = { M, N, K, lda, ldc, A, panels, C, add };
+  mn_team_run(mn, (N + 2 * MN_PANEL - 1) / (2 * MN_PANEL), some_columns, &job);
+}

@@ -1,0 +1,34 @@
+/* packed_gemm.h -- our own matrix product, with the matrix on the right packed into panels of 32 columns.
+** Where the same matrix meets a few rows again and again, as in acting, it is packed once and each product
+** streams it once with the rows' sums in registers; a BLAS packs at every call, which for 8 rows costs more
+** than the product.  With AVX-512 the same kernel serves whole batches (gemm.c). */
+#ifndef MN_FEW_H
+#define MN_FEW_H
+#include "op.h"
+
+enum { MN_FEW = 256, MN_PANEL = 32 };              /* so many rows are few; columns of a panel */
+enum { MN_SMALL = 30000 };                         /* multiplications that one thread does sooner than two */
+
+/* Does this call leave its weights packed for later rows?  Those may be few where the first are not. */
+static inline bool mn_packs(const mn_call *c) { return c->by_rows && c->t0 == 0; }
+
+/* How many panels N columns need: the packed matrix is [panels, K, MN_PANEL]. */
+static inline int mn_panels(int N) { return (N + MN_PANEL - 1) / MN_PANEL; }
+
+/* Pack B[K,N] (or its transpose as stored, [N,K], where `transposed`) into panels, padded with zeros. */
+void mn_pack(mn_ctx *mn, const float *B, int K, int N, bool transposed, float *panels);
+
+/* One panel of n <= MN_PANEL columns of a matrix with row length ldb. */
+void mn_pack_panel(const float *B, int ldb, int K, int n, bool transposed, float *panel);
+
+/* C[M,N] = A[M,K] B (+ C if add), for few rows (M <= MN_FEW is what it is good at). */
+void mn_few(mn_ctx *mn, int M, int N, int K, const float *A, int lda, const float *panels, float *C, int ldc, bool add);
+
+/* The same for two panels, or what is left of `left` columns; on the calling thread. */
+void mn_few_columns(int M, long left, int K, const float *A, int lda, const float *panel, float *C, int ldc, bool add);
+
+/* Rows m0 .. m1-1 of the same on the calling thread, of A or of its transpose as stored, [K,M]. */
+void mn_panels_rows(int m0, int m1, int N, int K, const float *A, int lda, bool transposed, const float *panels,
+                    float *C, int ldc, bool add);
+
+#endif

@@ -1,0 +1,43 @@
+/* delta_chunk.h -- sixteen tokens of a delta rule at once: a memory that writes what it does not yet know.
+** With the state C[V,K] and, for the normaliser, s[K], one token is
+**   u = beta (v - e C k)     C' = keep C + u k^T     s' = keep s + beta k     y = C' q / den(s'.q)
+** where beta and keep are one number a head, and e is 1 or keep: whether the old value is read
+** before or after forgetting.  Inside a chunk the u solve a triangular system (Yang et al. 2024,
+** Gated Delta Networks, section 3.3, without its inverse); decays are products over forward
+** intervals, so that 0 and 1 are exact and nothing is divided.
+**
+** The state is held transposed, [Kp,Vp], zeros beyond K and V: reading and writing it for sixteen
+** tokens are then products of matrices as they lie. */
+#ifndef MN_DELTA_H
+#define MN_DELTA_H
+#include "prefetch.h"
+#include "gated_inputs.h"
+
+enum { IN_KEEP = IN_BETA + 1, IN_RESET, IN_C, IN_SUM };       /* after q, k, v, beta */
+
+typedef struct mn_delta {
+  mn_attention a;                /* sizes and the denominator; its factors and gates are not used */
+  bool after;                    /* e = keep */
+} mn_delta;
+
+typedef struct mn_delta_state { float *C, *s; } mn_delta_state;    /* [Kp,Vp] and [Kp] */
+
+/* Does token t of head bh start a new episode? */
+static inline bool mn_delta_reset(const mn_delta *d, int t, int bh) {
+  const uint8_t *done = d->a.c->in[IN_RESET].u8;
+  return done && done[t * d->a.B + bh / d->a.H];
+}
+
+/* Floats of work that both functions below need. */
+long mn_delta_work(const mn_delta *d);
+
+/* Tokens t .. t+n-1, n <= 16: read `from`, store `to` (never the same memory) and y.  q: what comes next will want. */
+void mn_delta_chunk(const mn_delta *d, int bh, int t, int n, mn_delta_state from, mn_delta_state to,
+                    mn_ahead *q, float *work);
+
+/* Backward of it: stores the inputs' gradients; grad is that of the state after the chunk and becomes
+** that of the state before. */
+void mn_delta_chunk_back(const mn_delta *d, int bh, int t, int n, mn_delta_state from,
+                         mn_delta_state grad, mn_ahead *q, float *work);
+
+#endif

@@ -1,0 +1,134 @@
+/* gated_inputs.h -- what the recurrent attention ops share: inputs as factors, gates, the read-out's
+** denominator, checkpoints.  Used by linear_attention, joint_gate_attention and agalite.
+**
+** Their first nine inputs are the same, in this order.  A feature is given as its factors, and its
+** outer product is made here, token by token, in rows padded to a multiple of 16, never stored:
+**   q, k   [T,B,H,D], or with p_q, p_k [T,B,H,E] the feature p (x) x of size K = E*D, index e*D + d
+**   gamma  [T,B,H,K], or with p_gamma factors of any sizes whose product is K; absent: no key gate
+**   beta   [T,B,H,V]; or one number a head and no gamma: the scalar gate, which acts as a key gate
+**          with the same value everywhere
+** Then `done`, and `shrink` [T,B,H]: what is left of the old keys (of a matrix: of all of it) before a
+** token, besides its gates; a constant, without gradient. */
+#ifndef MN_ATTENTION_H
+#define MN_ATTENTION_H
+#include <math.h>
+#include "op.h"
+
+enum { IN_Q, IN_K, IN_V, IN_BETA, IN_GAMMA, IN_P_Q, IN_P_K, IN_P_GAMMA, IN_DONE, IN_SHRINK, IN_STATE };
+
+#define ATTENTION_INPUTS(gates) \
+  "q[T,B,H,D] k[T,B,H,D] v[T,B,H,V] " gates \
+  " p_q?[T,B,H,E] p_k?[T,B,H,E] p_gamma?[T,B,H,?]:01 done?[T,B]:bit " \
+  "shrink?[T,B,H]:01 "
+
+enum { MN_CHUNK = 16 };        /* tokens from one checkpoint of the state to the next */
+
+typedef struct mn_stream { const float *at; long n; } mn_stream;         /* n floats a token */
+enum { MN_STREAMS = 12 };
+
+typedef struct mn_attention {  /* one call, its sizes worked out */
+  const mn_call *c;
+  int T, B, H, V, K;
+  int Vp, Kp;                  /* V and K rounded up to 16 */
+  int D, E;                    /* factors of q and k: K = D*E */
+  int Dg, Eg;                  /* factors of gamma; 0: no gamma */
+  bool scalar;                 /* beta is one number a head */
+  bool raw;                    /* k and v are written as they come: the gates only forget */
+  bool normalise;
+  float eps, den_clamp, scale; /* den = clamp(scale * s.q + eps); not normalised: den = scale */
+  int inputs, outputs, grads;  /* how many there are of what a pass reads and stores by token: */
+  mn_stream input[MN_STREAMS], output[2], grad[MN_STREAMS];
+} mn_attention;
+
+/* Check what the signature's letters cannot; fills a.  0, or -1 with the error.  `eps` is the place
+** of the options eps, den_clamp and normalise, in this order. */
+int mn_attention_open(mn_attention *a, const mn_call *c, const char *op, int eps);
+
+/* Check that optional input i, if given, has size want at its axis; 0, or -1 with the error. */
+int mn_attention_axis(const mn_call *c, const char *op, int i, const char *name, int axis,
+                      int want);
+
+/* Number of checkpoints of T rows. */
+static inline int mn_chunks(int T) { return (T + MN_CHUNK - 1) / MN_CHUNK; }
+
+/* The row of [T,B,H,...] that token t of head bh = b*H + h owns. */
+static inline long mn_token(const mn_attention *a, int t, int bh) {
+  return (long)t * a->B * a->H + bh;
+}
+
+/* Where input i holds, or its gradient receives, the n numbers of a token; NULL: it does not. */
+static inline const float *mn_input_at(const mn_attention *a, int i, long token, int n) {
+  const float *p = a->c->in[i].data;
+  return p ? p + token * n : NULL;
+}
+static inline float *mn_grad_at(const mn_attention *a, int i, long token, int n) {
+  float *p = a->c->in[i].grad;
+  return p ? p + token * n : NULL;
+}
+
+/* 1, or 0 where token t starts a new episode and the state carried so far is dropped. */
+static inline float mn_keep(const mn_attention *a, int t, int bh) {
+  const uint8_t *done = a->c->in[IN_DONE].u8;
+  return done && done[t * a->B + bh / a->H] ? 0.0f : 1.0f;
+}
+
+static inline float mn_shrink(const mn_attention *a, long token) {
+  const float *shrink = a->c->in[IN_SHRINK].data;
+  return shrink ? shrink[token] : 1.0f;
+}
+
+/* Shrink has no gradient: zeros, where one is asked for. */
+void mn_shrink_back(const mn_attention *a);
+
+/* The denominator for s.q = z; *slope is its derivative (0 where it is clamped or not used). */
+static inline float mn_den(const mn_attention *a, float z, float *slope) {
+  *slope = 0;
+  if (!a->normalise) return a->scale;
+  float den = a->scale * z + a->eps;
+  if (a->den_clamp > 0 && den > -a->den_clamp && den < a->den_clamp)
+    return den < 0 ? -a->den_clamp : a->den_clamp;
+  if (den == 0) return INFINITY;             /* no key meets q, and no eps: y is 0, not 0 / 0 */
+  *slope = a->scale;
+  return den;
+}
+
+/* The gradient of z = s.q, from the numerator's own with respect to q along q (`along` = dnum . num).  Worked out from
+** the products that q's gradient is summed from, not from y, it is the same but for its rounding: then the two cancel
+** along q, whose length hardly matters to y. */
+static inline float mn_den_back(const mn_attention *a, float z, float along) {
+  float slope, den = mn_den(a, z, &slope);
+  return -slope * along / den;
+}
+
+/* Ask for a token's inputs, and where `back` for y and its gradient, before they are needed.  The
+** rows of one head lie pages apart, where no hardware prefetcher follows, and share places of the
+** first-level cache: what is not needed soon had better wait in the second.  mn_expect_grads: the same
+** for the gradients that will be stored; mn_expect_y: for y. */
+void mn_expect(const mn_attention *a, int t, int bh, bool back, bool soon);
+void mn_expect_grads(const mn_attention *a, int t, int bh);
+void mn_expect_y(const mn_attention *a, int t, int bh);
+
+/* The key side of a token: q, what is written (g*k), what is kept (keep*shrink*(1-g)); Kp numbers
+** each, padded with 0, 0 and 1. */
+void mn_keys(const mn_attention *a, long token, float keep, float *q, float *write, float *decay);
+
+/* From their gradients, the gradients of q, k, gamma and their factors; work: 2*Kp numbers. */
+void mn_keys_back(const mn_attention *a, long token, float keep, const float *dq,
+                  const float *dwrite, const float *ddecay, float *work);
+
+/* The features q and k alone, whatever the gates; Kp numbers each, padded with 0.  And back to their factors. */
+void mn_features(const mn_attention *a, long token, float *q, float *k);
+void mn_features_back(const mn_attention *a, long token, const float *dq, const float *dk);
+
+/* The value side: b*v and keep*(1-b); Vp numbers each, padded with 0 and 1. */
+void mn_values(const mn_attention *a, long token, float keep, float *write, float *decay);
+void mn_values_back(const mn_attention *a, long token, float keep, const float *dwrite,
+                    const float *ddecay);
+
+/* y of a token from num [Vp] and z = s.q; and back: dnum [Vp], and the gradient of z from y where mn_den_back has
+** nothing to work it out from. */
+void  mn_divide(const mn_attention *a, long token, const float *num, float z);
+void  mn_dnum(const mn_attention *a, long token, float z, float *dnum);
+float mn_dz(const mn_attention *a, long token, float z);
+
+#endif

@@ -1,0 +1,321 @@
+/* vec.c -- many copies of one environment, stepped together.  Whatever is the same for every
+** environment happens here, once: random bits, new episodes in the step that ended the old one,
+** time limits, the return and length of episodes.  On a device a kernel does the same (vec_arrays.h). */
+#include "vec.h"
+#include <math.h>
+#include <stdlib.h>
+
+enum { MOST_COPIES = 1 << 20 };
+
+/* ---- making ---- */
+
+/* Zeros on the context's device. */
+static bool numbers(mn_vec *v, void *out, size_t n, size_t size) {
+  void *p = v->ctx->device->zeros((n * size + 63) / 64 * 64 + 64);
+  memcpy(out, &p, sizeof p);
+  return p != NULL;
+}
+
+static bool on_host(void *out, size_t n, size_t size) {
+  void *p = calloc(n * size + 1, 1);
+  memcpy(out, &p, sizeof p);
+  return p != NULL;
+}
+
+/* Between the host and a device: where what it gives and takes lies meanwhile. */
+static bool allocate_stage(mn_vec *v) {
+  mn_copies *a = &v->all;
+  mn_moves *s = &v->stage;
+  const size_t n = (size_t)a->n;
+  double *param;
+  if (!numbers(v, &param, 1, sizeof v->param) || !numbers(v, &a->wrong, 1, sizeof *a->wrong) ||
+      !numbers(v, &s->action, n, sizeof *s->action) || !numbers(v, &s->obs, n, a->obs_bytes) ||
+      !numbers(v, &s->reward, n, sizeof *s->reward) || !numbers(v, &s->terminated, n, 1) ||
+      !numbers(v, &s->truncated, n, 1)) return false;
+  if (mn_wait(v->ctx)) return false;
+  memcpy(param, v->param, sizeof v->param);
+  a->param = param;
+  return on_host(&v->left, n, sizeof *v->left) && on_host(&v->ended.final_obs, n, a->obs_bytes) &&
+         on_host(&v->ended.score, n, sizeof(float)) && on_host(&v->ended.ret, n, sizeof(float)) &&
+         on_host(&v->ended.length, n, sizeof(int32_t));
+}
+
+static bool allocate(mn_vec *v) {
+  mn_copies *a = &v->all;
+  const size_t n = (size_t)a->n;
+  v->canvas = mn_canvas_new(v->ctx);
+  if (!v->canvas || !numbers(v, &a->streams, (size_t)v->chunks, sizeof *a->streams) || !numbers(v, &a->self, n, a->stride) ||
+      !numbers(v, &a->before, n, a->stride) || !numbers(v, &a->last, n, sizeof *a->last) || !numbers(v, &a->changed, n, 1) ||
+      !numbers(v, &a->length, n, sizeof *a->length) || !numbers(v, &a->sum, n, sizeof *a->sum) ||
+      !numbers(v, &a->final_obs, n, a->obs_bytes) || !numbers(v, &a->score, n, sizeof *a->score) ||
+      !numbers(v, &a->ret, n, sizeof *a->ret) || !numbers(v, &a->end_length, n, sizeof *a->end_length) ||
+      !numbers(v, &v->shared, 1, v->space.shared_bytes) || !on_host(&v->one_obs, 1, a->obs_bytes)) return false;
+  a->shared = v->env->facts->prepare ? v->shared : NULL;
+  if (v->kernel) return allocate_stage(v);
+  a->param = v->param;
+  v->ended = (mn_endings){ a->final_obs, a->score, a->ret, a->end_length };
+  return true;
+}
+
+uint64_t mn_digest(uint64_t h, const void *bytes, size_t n) {
+  const uint8_t *a = bytes;
+  for (size_t i = 0; i < n; i++) h = (h ^ a[i]) * 1099511628211u;
+  return h;
+}
+
+static int check_seed(mn_ctx *mn, const char *name, double seed) {
+  if (seed >= 0 && seed <= 9007199254740992.0 && seed == floor(seed)) return 0;
+  return mn_fail(mn, "%s: seed=%.17g, expected a whole number from 0 to 2^53", name, seed);
+}
+
+/* Random numbers of one copy: those of copy number `as` of a task with that seed. */
+static void start_stream(mn_vec *v, int copy, double seed, int as) {
+  uint32_t key[2];
+  mn_streams *s = &v->all.streams[copy / MN_ABREAST];
+  int lane = copy % MN_ABREAST;
+  mn_random_key(seed, key);
+  for (int w = 0; w < 2; w++) s->key[w][lane] = key[w], s->step[w][lane] = 0;
+  s->copy[lane] = (uint32_t)as;
+}
+
+static void start_streams(mn_vec *v) {
+  for (int i = 0; i < v->all.n; i++) start_stream(v, i, v->seed, v->first + i);
+}
+
+/* What a new file may have forgotten, before anything leans on it. */
+static int check_env(mn_ctx *mn, const mn_env *e) {
+  const char *lacks = e->lacks();
+  return lacks ? mn_fail(mn, "%s: its file gives no .%s; engine/env.h says what an environment has", e->name, lacks) : 0;
+}
+
+static int check_space(mn_ctx *mn, const mn_env *e, const mn_space *s) {
+  bool sizes = s->ndim >= 1 && s->ndim <= MN_AXES;
+  for (int i = 0; sizes && i < s->ndim; i++) sizes = s->shape[i] >= 1;
+  if (!sizes) return mn_fail(mn, "%s: spaces gives an observation without a size: ndim=%d, shape[0]=%d", e->name, s->ndim, s->shape[0]);
+  if (s->dtype != MN_F32 && s->dtype != MN_U8) return mn_fail(mn, "%s: spaces gives dtype=%d, expected MN_F32 or MN_U8", e->name, s->dtype);
+  if (s->n_actions < 1) return mn_fail(mn, "%s: spaces gives n_actions=%d, expected at least 1", e->name, s->n_actions);
+  if (s->bytes < 1) return mn_fail(mn, "%s: spaces gives bytes=%d, expected sizeof(%s)", e->name, s->bytes, e->name);
+  return 0;
+}
+
+/* `copies` copies of environment number `env`.  seed: whole, 0..2^53.  params: one value for each
+** of mn_env_params, in order (0 for a text); NULL: the defaults.  text: of the parameter that is a
+** text, such as map=""; NULL: "".  time_limit: steps; 0 none; < 0 the environment's own.  NULL on an
+** error. */
+mn_vec *mn_vec_new(mn_ctx *mn, int env, int copies, double seed, const double *params,
+                   const char *text, int time_limit) {
+  const mn_env *e = mn_env_at(env);
+  if (!e)
+    return mn_fail(mn, "environment %d, there are 0..%d", env, mn_env_count() - 1), NULL;
+  if (copies < 1 || copies > MOST_COPIES)
+    return mn_fail(mn, "%s: num_envs=%d, expected 1..%d", e->name, copies, MOST_COPIES), NULL;
+  if (check_env(mn, e) || check_seed(mn, e->name, seed)) return NULL;
+  mn_vec *v = calloc(1, sizeof *v);
+  if (!v) return mn_fail(mn, "%s: out of memory", e->name), NULL;
+  v->ctx = mn;
+  v->env = e;
+  v->seed = seed;
+  v->all.n = v->waiting = copies;
+  v->chunks = (copies + MN_ABREAST - 1) / MN_ABREAST;
+  if ((v->n_params = mn_env_values(mn, e, params, v->param)) < 0) return free(v), NULL;
+  if (mn_device_env(mn, mn->device, e->name, &v->kernel)) return free(v), NULL;
+  e->facts->spaces(v->param, &v->space);
+  if (check_space(mn, e, &v->space)) return free(v), NULL;
+  v->time_limit = time_limit < 0 ? v->space.time_limit : time_limit;
+  v->all.time_limit = v->time_limit ? v->time_limit : INT32_MAX;
+  v->all.n_actions = v->space.n_actions;
+  v->all.stride = ((size_t)v->space.bytes + 7) / 8 * 8;
+  v->all.obs_bytes = v->space.dtype == MN_U8 ? 1 : 4;
+  for (int i = 0; i < v->space.ndim; i++) v->all.obs_bytes *= (size_t)v->space.shape[i];
+  if (!allocate(v)) {
+    mn_fail(mn, "%s: out of memory for num_envs=%d", e->name, copies);
+    return mn_vec_free(v), NULL;
+  }
+  text = text ? text : "";
+  v->text = mn_digest(MN_DIGEST, text, strlen(text));
+  if (mn_wait(mn) || (v->all.shared && e->facts->prepare(mn, v->param, text, v->shared))) return mn_vec_free(v), NULL;
+  for (int i = 0; i < copies; i++) v->all.last[i] = MN_NEVER;
+  start_streams(v);
+  return v;
+}
+
+/* Keep copies first .. first + copies - 1 alone, before the first reset: they are counted from 0 now, and draw the
+** random numbers that they would have drawn among the others. */
+int mn_vec_keep(mn_vec *v, int first, int copies) {
+  if (v->waiting < v->all.n) return mn_fail(v->ctx, "%s: keep after reset", v->env->name);
+  if (first < 0 || copies < 1 || copies > v->all.n - first)
+    return mn_fail(v->ctx, "%s: keep %d copies from %d, there are 0..%d", v->env->name, copies, first, v->all.n - 1);
+  if (mn_wait(v->ctx)) return -1;
+  v->first += first;
+  v->all.n = v->waiting = copies;
+  v->chunks = (copies + MN_ABREAST - 1) / MN_ABREAST;
+  start_streams(v);
+  return 0;
+}
+
+void mn_vec_free(mn_vec *v) {
+  if (!v) return;
+  const mn_copies *a = &v->all;
+  const mn_moves *s = &v->stage;
+  void *numbers[] = { a->streams, a->self, a->before, a->last, a->changed, a->length, a->sum, a->final_obs, a->score, a->ret,
+                      a->end_length, a->wrong, v->shared, v->kernel ? (void *)a->param : NULL, (void *)s->action, s->obs,
+                      s->reward, s->terminated, s->truncated };
+  void *host[] = { v->one_obs, v->left, v->ended.final_obs, v->ended.score, v->ended.ret, v->ended.length };
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) v->ctx->device->free(numbers[i]);
+  for (size_t i = 0; i < (v->kernel ? 6 : 1); i++) free(host[i]);
+  mn_canvas_free(v->canvas);
+  free(v);
+}
+
+/* ---- what it is ---- */
+
+int mn_vec_space(mn_vec *v, int *dtype, int *shape) {
+  *dtype = v->space.dtype;
+  for (int i = 0; i < v->space.ndim; i++) shape[i] = v->space.shape[i];
+  return v->space.ndim;
+}
+
+int mn_vec_codes(mn_vec *v) { return v->space.codes; }
+int mn_vec_actions(mn_vec *v) { return v->space.n_actions; }
+int mn_vec_time_limit(mn_vec *v) { return v->time_limit; }
+const void *mn_vec_final_obs(mn_vec *v) { return v->ended.final_obs; }
+const float *mn_vec_score(mn_vec *v) { return v->ended.score; }
+const float *mn_vec_return(mn_vec *v) { return v->ended.ret; }
+const int32_t *mn_vec_length(mn_vec *v) { return v->ended.length; }
+
+/* ---- episodes, on the CPU ---- */
+
+/* Where a new episode's first observation and a step's results go. */
+typedef struct target { char *obs; float *reward; uint8_t *terminated, *truncated; } target;
+
+mn_batch mn_vec_batch(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bits[4][MN_ABREAST], char *obs) {
+  const mn_copies *a = &v->all;
+  return (mn_batch){
+    .n = n, .stride = (int)a->stride, .purpose = purpose, .obs_bytes = a->obs_bytes,
+    .self = a->self + (size_t)first * a->stride, .obs = obs, .param = v->param,
+    .shared = a->shared, .streams = &a->streams[first / MN_ABREAST], .bits = (const uint32_t (*)[MN_ABREAST])bits,
+    .first = first % MN_ABREAST,
+  };
+}
+
+/* Start an episode in one copy at its present step. */
+void mn_vec_start(mn_vec *v, int copy, uint32_t bits[4][MN_ABREAST], char *obs) {
+  mn_copy_clear(&v->all, copy);
+  mn_batch b = mn_vec_batch(v, copy, 1, MN_FOR_RESET, bits, obs);
+  v->env->reset(&b);
+}
+
+static int in_chunk(const mn_vec *v, int c) {
+  const int left = v->all.n - c * MN_ABREAST;
+  return left < MN_ABREAST ? left : MN_ABREAST;
+}
+
+static void start_all(mn_vec *v, char *obs) {
+  for (int c = 0; c < v->chunks; c++) {
+    uint32_t bits[4][MN_ABREAST];
+    const int first = c * MN_ABREAST, n = in_chunk(v, c);
+    mn_random_lanes(&v->all.streams[c], MN_FOR_RESET, n, bits);
+    for (int i = first; i < first + n; i++) mn_vec_start(v, i, bits, obs + (size_t)i * v->all.obs_bytes);
+    for (int i = 0; i < n; i++) mn_stream_advance(&v->all.streams[c], i);
+  }
+}
+
+/* Episodes that end in this step: keep what they came to, and begin the next ones. */
+static void end_episodes(mn_vec *v, int c, target to) {
+  uint32_t bits[4][MN_ABREAST];
+  const int first = c * MN_ABREAST, n = in_chunk(v, c);
+  mn_random_lanes(&v->all.streams[c], MN_FOR_RESET, n, bits);
+  for (int i = first; i < first + n; i++) {
+    if (!to.terminated[i] && !to.truncated[i]) continue;
+    char *obs = to.obs + (size_t)i * v->all.obs_bytes;
+    mn_copy_end(&v->all, i, obs);
+    mn_vec_start(v, i, bits, obs);
+  }
+}
+
+static void step_chunk(mn_vec *v, int c, const int32_t *action, target to) {
+  const mn_copies *a = &v->all;
+  uint32_t bits[4][MN_ABREAST];
+  int first = c * MN_ABREAST, n = in_chunk(v, c), ended = 0;
+  mn_random_lanes(&a->streams[c], MN_FOR_STEP, n, bits);
+  size_t from = (size_t)first * a->stride;
+  memcpy(a->before + from, a->self + from, (size_t)n * a->stride);
+  memcpy(a->last + first, action + first, (size_t)n * sizeof *action);
+  memset(a->changed + first, 0, (size_t)n);
+  mn_batch b = mn_vec_batch(v, first, n, MN_FOR_STEP, bits, to.obs + (size_t)first * a->obs_bytes);
+  b.action = action + first;
+  b.reward = to.reward + first;
+  b.score = a->score + first;
+  b.terminated = to.terminated + first;
+  v->env->step(&b);
+  for (int i = first; i < first + n; i++) {
+    to.truncated[i] = mn_copy_count(a, i, to.reward[i], to.terminated[i]);
+    ended |= to.terminated[i] | to.truncated[i];
+  }
+  if (ended) end_episodes(v, c, to);
+  for (int i = 0; i < n; i++) mn_stream_advance(&a->streams[c], i);
+}
+
+static int step_all(mn_vec *v, const int32_t *action, target to) {
+  if (mn_env_actions_fit(v->ctx, v->env, v->space.n_actions, action, v->all.n)) return -1;
+  long work = (long)v->all.n * (16 + (long)v->all.obs_bytes / 4);
+  if (v->chunks == 1 || work < 50000) {  /* not even a team of one: it takes longer than the step */
+    for (int c = 0; c < v->chunks; c++) step_chunk(v, c, action, to);
+  } else {
+    MN_PARALLEL(v->ctx, work)
+    for (int c = 0; c < v->chunks; c++) step_chunk(v, c, action, to);
+  }
+  return 0;
+}
+
+/* ---- episodes ---- */
+
+static int reset(mn_vec *v, void *obs) {
+  v->waiting = 0;
+  if (v->kernel) return mn_vec_reset_there(v, obs);
+  start_all(v, obs);
+  return 0;
+}
+
+/* Start every copy anew; obs: [copies, ...].  seed >= 0: from that seed; < 0: the streams go on. */
+int mn_vec_reset(mn_vec *v, double seed, void *obs) {
+  if (!(seed < 0)) {
+    if (check_seed(v->ctx, v->env->name, seed) || mn_wait(v->ctx)) return -1;
+    v->seed = seed;
+    start_streams(v);
+  }
+  return reset(v, obs);
+}
+
+/* Start every copy anew, each from a seed of its own: copy i does what copy 0 of a task with seed[i]
+** does.  On an error nothing has changed. */
+int mn_vec_reset_each(mn_vec *v, const double *seed, void *obs) {
+  for (int i = 0; i < v->all.n; i++)
+    if (check_seed(v->ctx, v->env->name, seed[i])) return -1;
+  if (mn_wait(v->ctx)) return -1;
+  for (int i = 0; i < v->all.n; i++) start_stream(v, i, seed[i], 0);
+  return reset(v, obs);
+}
+
+/* One step of every copy.  In: action[copies].  Out: obs [copies, ...], reward, terminated,
+** truncated [copies].  Where an episode ends, obs is the first of the next one, and
+** mn_vec_final_obs, _score, _return and _length tell of the one that ended.  On an error nothing has
+** changed. */
+int mn_vec_step(mn_vec *v, const int32_t *action, void *obs, float *reward, uint8_t *terminated,
+                uint8_t *truncated) {
+  const target to = { obs, reward, terminated, truncated };
+  if (v->waiting) return mn_fail(v->ctx, "%s: step before reset", v->env->name);
+  return v->kernel ? mn_vec_step_there(v, action, obs, reward, terminated, truncated) : step_all(v, action, to);
+}
+
+/* `rounds` steps of every copy, with the sets of action [sets, copies] in turn: stepping without its
+** caller, to be timed. */
+int mn_vec_run(mn_vec *v, int rounds, const int32_t *action, int sets, void *obs, float *reward,
+               uint8_t *terminated, uint8_t *truncated) {
+  if (v->kernel) return mn_vec_run_there(v, rounds, action, sets);
+  for (int k = 0; k < rounds; k++) {
+    const int32_t *set = action + (size_t)(k % sets) * (size_t)v->all.n;
+    if (mn_vec_step(v, set, obs, reward, terminated, truncated)) return -1;
+  }
+  return 0;
+}

@@ -1,0 +1,59 @@
+/* vec.h -- the inside of mn_vec: what engine/sim/env_registry.c, vec.c, vec_state.c and vec_device.c share; nobody else includes it. */
+#ifndef MN_VEC_H
+#define MN_VEC_H
+#include "graph/internal.h"
+#include "vec_arrays.h"
+
+/* What came of episodes that ended in the last step of mn_vec_step, for the host. */
+typedef struct mn_endings { char *final_obs; float *score, *ret; int32_t *length; } mn_endings;
+
+struct mn_vec {
+  mn_ctx *ctx;
+  const mn_env *env;
+  const mn_env_kernel *kernel;   /* how the device steps it; NULL: vec.c does */
+  mn_space space;
+  mn_copies all;                 /* in memory of the context's device */
+  mn_endings ended;              /* on the CPU all's own */
+  mn_moves stage;                /* on a device: from and to the host */
+  int32_t *left;                 /* on a device: steps that a rollout's copies had left when it began */
+  int chunks, n_params, time_limit;
+  int first;                     /* the number of copy 0 among those that were made: see mn_vec_keep */
+  int waiting;                   /* copies that were never reset */
+  double param[MN_PARAMS], seed;
+  uint64_t text;                 /* digest of the text that shared was made from */
+  void *shared;                  /* what the environment's prepare makes */
+  char *one_obs;                 /* room for one observation */
+  float fact[MN_FACTS];
+  mn_canvas *canvas;
+};
+
+const mn_env *mn_env_at(int env);                 /* NULL: no such number */
+
+/* Fill value[MN_PARAMS] from `given`, one for each of the environment's parameters (NULL: the
+** defaults).  Their count; or -1, naming the parameter, the value and the range. */
+int mn_env_values(mn_ctx *mn, const mn_env *e, const double *given, double *value);
+
+/* The number of a settable fact, its value checked; or -1, naming what there is. */
+int mn_env_fact(mn_ctx *mn, const mn_env *e, const char *name, double value);
+
+/* The i-th word of a list parted by blanks, in buf; "?" where there is none. */
+const char *mn_word(const char *list, int i, char *buf, int size);
+
+/* 0 if every action is one of 0 .. n-1; else the first that is not is the error. */
+int mn_env_actions_fit(mn_ctx *mn, const mn_env *e, int n, const int32_t *action, int copies);
+
+/* FNV-1a, going on from h. */
+#define MN_DIGEST 14695981039346656037u
+uint64_t mn_digest(uint64_t h, const void *bytes, size_t n);
+
+/* vec.c, on the host: copies first .. of a chunk as their environment sees them; an episode started in one. */
+mn_batch mn_vec_batch(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bits[4][MN_ABREAST], char *obs);
+void mn_vec_start(mn_vec *v, int copy, uint32_t bits[4][MN_ABREAST], char *obs);
+
+/* vec_device.c: the same as mn_vec_reset, _step and _run, by the device's kernel. */
+int mn_vec_reset_there(mn_vec *v, void *obs);
+int mn_vec_step_there(mn_vec *v, const int32_t *action, void *obs, float *reward, uint8_t *terminated,
+                      uint8_t *truncated);
+int mn_vec_run_there(mn_vec *v, int rounds, const int32_t *action, int sets);
+
+#endif

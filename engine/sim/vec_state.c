@@ -1,0 +1,208 @@
+/* vec_state.c -- one copy of an environment: looking at it, saving it, going on from it.  All of this is
+** the host's, which waits for a device before it looks. */
+#include "vec.h"
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MOST_STEPS = 1 << 30 };   /* of one episode, in a saved copy */
+
+static int check_copy(mn_vec *v, const char *what, int copy, bool needs_reset) {
+  if (copy < 0 || copy >= v->all.n)
+    return mn_fail(v->ctx, "%s: %s of copy %d, there are 0..%d", v->env->name, what, copy,
+                   v->all.n - 1);
+  if (mn_wait(v->ctx)) return -1;
+  if (needs_reset && v->all.last[copy] == MN_NEVER)
+    return mn_fail(v->ctx, "%s: %s before reset", v->env->name, what);
+  return 0;
+}
+
+/* A picture of one copy as it is now.  Borrowed until the next draw; NULL on an error. */
+mn_canvas *mn_vec_draw(mn_vec *v, int copy) {
+  if (check_copy(v, "draw", copy, true)) return NULL;
+  mn_canvas_clear(v->canvas);
+  const mn_io io = { .param = v->param, .shared = v->all.shared };
+  v->env->draw(v->all.self + (size_t)copy * v->all.stride, &io, v->canvas);
+  return v->canvas;
+}
+
+/* What only the environment knows.  *names: "cue layout[121] ...", parted by blanks, a count where a
+** name has several values; *values: the numbers in that order, borrowed until the next call.  How many
+** numbers; or -1. */
+int mn_vec_truth(mn_vec *v, int copy, const char **names, const float **values) {
+  if (check_copy(v, "truth", copy, true)) return -1;
+  const mn_io io = { .param = v->param, .shared = v->all.shared };
+  *values = v->fact;
+  return v->env->truth(v->all.self + (size_t)copy * v->all.stride, &io, names, v->fact);
+}
+
+/* What mn_vec_save writes before the copy's own bytes.  A copy is kept as it was before what it did
+** last, and what that was: doing it again also gives the observation, which is not kept.  One that was
+** changed since then is kept as it is, and only observed again. */
+typedef struct stamp {
+  char     kind[8], name[32];
+  int32_t  version, stride, n_params, last, length, changed;
+  uint32_t stream[6];            /* key, step, copy, 0 */
+  double   sum, param[MN_PARAMS];
+  uint64_t text;
+  uint64_t check;                /* of everything else */
+} stamp;
+
+/* Of both parts, the stamp's own check left out. */
+static uint64_t check_of(const stamp *s, const char *self, size_t n) {
+  return mn_digest(mn_digest(MN_DIGEST, s, offsetof(stamp, check)), self, n);
+}
+
+static void stamp_of(const mn_vec *v, stamp *s) {
+  memset(s, 0, sizeof *s);
+  memcpy(s->kind, "mn_env2", 8);
+  snprintf(s->name, sizeof s->name, "%s", v->env->name);
+  s->version = v->env->facts->version;
+  s->stride = (int32_t)v->all.stride;
+  s->n_params = v->n_params;
+  memcpy(s->param, v->param, sizeof s->param);
+  s->text = v->text;
+}
+
+int mn_vec_bytes(mn_vec *v) { return (int)(sizeof(stamp) + v->all.stride); }
+
+/* Write one copy into bytes[mn_vec_bytes]: its state, random stream, and its episode's length and
+** return.  Restored, here or in another mn_vec of the same environment and params, it goes on bit
+** for bit. */
+int mn_vec_save(mn_vec *v, int copy, void *bytes) {
+  if (check_copy(v, "save", copy, true)) return -1;
+  const mn_streams *m = &v->all.streams[copy / MN_ABREAST];
+  int lane = copy % MN_ABREAST;
+  stamp s;
+  stamp_of(v, &s);
+  s.last = v->all.last[copy];
+  s.length = v->all.length[copy];
+  s.sum = v->all.sum[copy];
+  s.stream[0] = m->key[0][lane], s.stream[1] = m->key[1][lane];
+  s.stream[2] = m->step[0][lane] - 1;
+  s.stream[3] = m->step[1][lane] - (m->step[0][lane] == 0);
+  s.stream[4] = m->copy[lane];
+  char *self = (char *)bytes + sizeof s;
+  s.changed = v->all.changed[copy];
+  if (s.changed) memcpy(self, v->all.self + (size_t)copy * v->all.stride, v->all.stride);
+  else if (s.last == MN_STARTED) memset(self, 0, v->all.stride);
+  else memcpy(self, v->all.before + (size_t)copy * v->all.stride, v->all.stride);
+  s.check = check_of(&s, self, v->all.stride);
+  memcpy(bytes, &s, sizeof s);
+  return 0;
+}
+
+/* A check of bytes keeps accidents out, not forgers: could an episode have come to this?  A copy that has
+** just started is made anew, and its own bytes are not read. */
+static bool could_be(const mn_vec *v, const stamp *s, const char *self) {
+  const mn_io io = { .param = v->param, .shared = v->all.shared };
+  if (s->length < 0 || s->length >= MOST_STEPS || !isfinite(s->sum)) return false;
+  if (s->last == MN_STARTED && !s->changed) return true;
+  void *aligned = malloc(v->all.stride);
+  if (!aligned) return false;
+  memcpy(aligned, self, v->all.stride);
+  const bool is = v->env->valid(aligned, &io);
+  free(aligned);
+  return is;
+}
+
+/* Why saved bytes do not fit here: -1 with the error; 0 if they do. */
+static int check_stamp(mn_vec *v, const stamp *s, const char *self, int n) {
+  const char *name = v->env->name;
+  stamp want;
+  stamp_of(v, &want);
+  if (n < (int)sizeof *s || memcmp(s->kind, want.kind, sizeof s->kind))
+    return mn_fail(v->ctx, "%s: restore: these %d bytes are not a saved environment", name, n);
+  if (strncmp(s->name, want.name, sizeof s->name) || s->version != want.version)
+    return mn_fail(v->ctx, "%s: restore: the bytes are of %.31s-v%d, this is %s-v%d", name, s->name,
+                   s->version, name, want.version);
+  for (int i = 0; i < v->n_params; i++) {
+    char word[96];
+    if (s->param[i] == want.param[i]) continue;
+    mn_word(v->env->facts->params, i, word, sizeof word);
+    return mn_fail(v->ctx, "%s: restore: saved with %.*s=%.15g, here it is %.15g", name,
+                   (int)strcspn(word, "="), word, s->param[i], want.param[i]);
+  }
+  if (s->text != want.text)
+    return mn_fail(v->ctx, "%s: restore: saved with another text than this one was made from", name);
+  if (s->n_params != want.n_params || s->stride != want.stride || n != mn_vec_bytes(v))
+    return mn_fail(v->ctx, "%s: restore: %d bytes, expected %d", name, n, mn_vec_bytes(v));
+  if (s->check != check_of(s, self, v->all.stride) || s->last < MN_STARTED || s->last >= v->space.n_actions ||
+      (s->changed && !v->env->facts->settable))
+    return mn_fail(v->ctx, "%s: restore: the bytes are damaged", name);
+  if (!could_be(v, s, self)) return mn_fail(v->ctx, "%s: restore: no episode comes to such a state", name);
+  return 0;
+}
+
+/* Observe once more, with the bits of what the copy did last; its stream stands before that, then after. */
+static void observe(mn_vec *v, int copy, char *obs) {
+  uint32_t bits[4][MN_ABREAST];
+  const uint32_t purpose = v->all.last[copy] == MN_STARTED ? MN_FOR_RESET : MN_FOR_STEP;
+  mn_random_lanes(&v->all.streams[copy / MN_ABREAST], purpose, copy % MN_ABREAST + 1, bits);
+  mn_batch b = mn_vec_batch(v, copy, 1, purpose, bits, obs);
+  v->env->observe(&b);
+  mn_stream_advance(&v->all.streams[copy / MN_ABREAST], copy % MN_ABREAST);
+}
+
+/* Do once more what the copy did last. */
+static void repeat(mn_vec *v, int copy, const stamp *s, const char *self, char *obs) {
+  uint32_t bits[4][MN_ABREAST];
+  mn_streams *m = &v->all.streams[copy / MN_ABREAST];
+  int lane = copy % MN_ABREAST;
+  mn_random_lanes(m, s->last == MN_STARTED ? MN_FOR_RESET : MN_FOR_STEP, lane + 1, bits);
+  if (s->last == MN_STARTED) {
+    mn_vec_start(v, copy, bits, obs);
+  } else {
+    float reward, score;
+    uint8_t terminated;
+    memcpy(v->all.before + (size_t)copy * v->all.stride, self, v->all.stride);
+    memcpy(v->all.self + (size_t)copy * v->all.stride, self, v->all.stride);
+    mn_batch b = mn_vec_batch(v, copy, 1, MN_FOR_STEP, bits, obs);
+    b.action = &s->last;
+    b.reward = &reward, b.score = &score, b.terminated = &terminated;
+    v->env->step(&b);
+  }
+  mn_stream_advance(&v->all.streams[copy / MN_ABREAST], copy % MN_ABREAST);
+}
+
+/* Put saved bytes into one copy; obs: its observation ([...], without the axis of copies), or NULL.
+** Bytes of another environment, version, params or size are refused, and nothing has changed. */
+int mn_vec_restore(mn_vec *v, int copy, const void *bytes, int n, void *obs) {
+  stamp s = { .version = 0 };
+  const char *self = (const char *)bytes + sizeof s;
+  if (check_copy(v, "restore", copy, false)) return -1;
+  if (n >= (int)sizeof s) memcpy(&s, bytes, sizeof s);
+  if (check_stamp(v, &s, self, n)) return -1;
+  mn_streams *m = &v->all.streams[copy / MN_ABREAST];
+  int lane = copy % MN_ABREAST;
+  for (int w = 0; w < 2; w++) m->key[w][lane] = s.stream[w], m->step[w][lane] = s.stream[2 + w];
+  m->copy[lane] = s.stream[4];
+  v->waiting -= v->all.last[copy] == MN_NEVER;
+  v->all.last[copy] = s.last;
+  if (s.changed) {
+    memcpy(v->all.self + (size_t)copy * v->all.stride, self, v->all.stride);
+    observe(v, copy, obs ? obs : v->one_obs);
+  } else repeat(v, copy, &s, self, obs ? obs : v->one_obs);
+  v->all.changed[copy] = s.changed != 0;
+  v->all.length[copy] = s.length;
+  v->all.sum[copy] = s.sum;
+  return 0;
+}
+
+/* Give a settable fact of one copy a value, between two steps; obs: its observation then, as if the
+** world had been so when it was last observed.  1; 0 where that cannot be now, and nothing has changed;
+** -1 on an error. */
+int mn_vec_set(mn_vec *v, int copy, const char *fact, double value, void *obs) {
+  if (check_copy(v, "set", copy, true)) return -1;
+  const int number = mn_env_fact(v->ctx, v->env, fact, value);
+  const mn_io io = { .param = v->param, .shared = v->all.shared };
+  if (number < 0) return -1;
+  if (!v->env->set(v->all.self + (size_t)copy * v->all.stride, &io, number, value)) return 0;
+  mn_streams *m = &v->all.streams[copy / MN_ABREAST];
+  const int lane = copy % MN_ABREAST;
+  m->step[1][lane] -= m->step[0][lane]-- == 0;
+  observe(v, copy, obs);
+  v->all.changed[copy] = 1;
+  return 1;
+}

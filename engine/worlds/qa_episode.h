@@ -1,0 +1,76 @@
+/* qa_episode.h -- tasks that show things and ask for them later: what an answer pays, what a level sets, and
+** how a row of tiles looks.  Rewards are those of POPGym (Morad et al., 2023, "POPGym: Benchmarking
+** partially observable reinforcement learning"): the right answer to one of n questions pays 1/n, a
+** wrong one costs as much; what is done while nothing is asked does not matter.
+** The first parameter of each is level=easy|medium|hard; any other, left at 0, is what the level says. */
+#ifndef MN_QUIZ_H
+#define MN_QUIZ_H
+#include "env.h"
+
+typedef struct quiz {
+  uint16_t questions;            /* in a whole episode, at least 1 */
+  uint16_t asked, right;         /* answered so far */
+  int16_t answer;                /* to what the present observation asks; -1: it asks nothing */
+} quiz;
+
+/* Parameter i, or what the level says of it. */
+MN_FN int quiz_setting(const double *param, int i, int easy, int medium, int hard) {
+  const int level = (int)param[0];
+  if (param[i] != 0) return (int)param[i];
+  return level == 0 ? easy : level == 1 ? medium : hard;
+}
+
+/* Take the answer to the observation before; the last one ends the episode.  score: the share of all
+** questions that were answered rightly. */
+MN_FN void quiz_mark(quiz *q, mn_io *io) {
+  const int due = q->answer >= 0, right = io->action == q->answer;
+  const float n = (float)q->questions;
+  q->asked = (uint16_t)(q->asked + due);
+  q->right = (uint16_t)(q->right + right);
+  io->reward = (float)(2 * right - due) / n;
+  io->terminated = q->asked == q->questions;
+  io->score = (float)q->right / n;
+}
+
+/* In the midst of an episode of so many questions, asking for `answer`? */
+MN_FN bool quiz_valid(const quiz *q, int questions, int answer) {
+  return q->questions == questions && q->asked < questions && q->right <= q->asked && q->answer == answer;
+}
+
+/* For names that begin with QUIZ_TRUTH; how many values. */
+#define QUIZ_TRUTH "answer asked right questions "
+static inline int quiz_truth(const quiz *q, float *values) {
+  values[0] = q->answer;
+  values[1] = q->asked;
+  values[2] = q->right;
+  values[3] = q->questions;
+  return 4;
+}
+
+/* ---- the picture: tiles of 1 x 1.4 ---- */
+
+enum { QUIZ_ROW = 13 };          /* tiles beside each other */
+
+/* One tile: x, y its upper left corner.  text NULL: it lies on its face. */
+static inline void quiz_tile(mn_canvas *c, float x, float y, uint32_t paper, uint32_t ink,
+                             const char *text) {
+  mn_canvas_add(c, MN_RECT, 0x0F131AFF, x + 0.04f, y + 0.04f, 0.92f, 1.32f);
+  mn_canvas_add(c, MN_RECT, paper, x + 0.07f, y + 0.07f, 0.86f, 1.26f);
+  if (text) mn_canvas_text(c, ink, x + (text[0] & 0x80 ? 0.22f : 0.27f), y + 0.96f, 0.7f, text);
+  else mn_canvas_add(c, MN_FRAME, 0x56B4E9A0, x + 0.2f, y + 0.2f, 0.6f, 1);
+}
+
+static inline void quiz_frame(mn_canvas *c, float x, float y, uint32_t color) {
+  mn_canvas_add(c, MN_FRAME, color, x - 0.02f, y - 0.02f, 1.04f, 1.44f);
+  mn_canvas_data(c, 0.08f);
+}
+
+/* A bar over the whole width: answered rightly, wrongly, and what is still to come. */
+static inline void quiz_bar(const quiz *q, float y, mn_canvas *c) {
+  const float unit = (float)QUIZ_ROW / (float)q->questions;
+  const float right = unit * (float)q->right, asked = unit * (float)q->asked;
+  mn_canvas_add(c, MN_RECT, 0x2C3645FF, 0, y, QUIZ_ROW, 0.3f);
+  mn_canvas_add(c, MN_RECT, 0x9A4A12FF, 0, y, asked, 0.3f);
+  mn_canvas_add(c, MN_RECT, 0x009E73FF, 0, y, right, 0.3f);
+}
+#endif
