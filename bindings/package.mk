@@ -1,6 +1,6 @@
 # package.mk -- what `make install` puts where, and the Debian package.  A user's Lua finds Mneme by share/lua.
 
-VERSION := $(shell sed -n 's/^return "\(.*\)"/\1/p' lua/mneme/version.lua)
+VERSION := $(shell sed -n 's/^return "\(.*\)"/\1/p' lua/mneme/base/version.lua)
 TO       = $(DESTDIR)$(PREFIX)
 # Where zsh looks: a package's completions have a folder of their own.
 ZSH      = share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
@@ -34,7 +34,7 @@ uninstall:      ## remove what install put there
 	@echo "removed Mneme from $(TO)"
 
 # The package runs on every amd64: the program is built for the oldest, the engine once more for each generation
-# that computes faster (lua/mneme/engine.lua chooses).
+# that computes faster (lua/mneme/base/engine.lua chooses).
 DEB_ARCH     = $(shell dpkg --print-architecture)
 GENERATIONS  = $(if $(filter amd64,$(DEB_ARCH)),x86-64-v3 x86-64-v4)
 OLDEST       = $(if $(filter amd64,$(DEB_ARCH)),x86-64,native)

@@ -1,6 +1,6 @@
 /* mneme.h -- everything a user of the engine may call, and nothing else.
 **
-** LuaJIT reads this same file (lua/mneme/engine.lua drops the # lines), so below the mark it holds
+** LuaJIT reads this same file (lua/mneme/base/engine.lua drops the # lines), so below the mark it holds
 ** plain declarations only: no macros, no inline code, no struct by value, no varargs, no callbacks.
 **
 ** True of every function here:
@@ -39,7 +39,7 @@ const char *mn_error(mn_ctx *mn);                  /* mn NULL: why mn_ctx_new fa
 int         mn_threads(mn_ctx *mn);
 int         mn_set_threads(mn_ctx *mn, int threads);
 int         mn_set_precision(mn_ctx *mn, const char *word);   /* products on a GPU: "fp32", or inputs as "tf32", "bf16" */
-int         mn_set_turn(mn_ctx *mn, int k);        /* whose work follows, 0's at first; mn NULL: on contexts that are new (lua/mneme/turns.lua) */
+int         mn_set_turn(mn_ctx *mn, int k);        /* whose work follows, 0's at first; mn NULL: on contexts that are new (lua/mneme/commands/multi_seed.lua) */
 int         mn_wait(mn_ctx *mn);                   /* before pointers kept from before are used; -1: some work failed */
 const char *mn_blas(void);                         /* "OpenBLAS 0.3.21 SkylakeX", or "built-in" */
 int         mn_gemm_rate(mn_ctx *mn, bool blas, int n, const float *a, const float *b, float *c);  /* one n x n product, to be timed */
@@ -229,7 +229,7 @@ int         mn_file_cut(mn_ctx *mn, const char *path, double bytes);      /* a s
 int         mn_file_move(mn_ctx *mn, const char *path, const char *to);   /* to NULL: remove it */
 int         mn_folder_make(mn_ctx *mn, const char *path);                 /* and those above; 1: made, 0: was there */
 uint32_t    mn_crc32c(uint32_t crc, const void *data, double bytes);      /* begin with 0 */
-/* memory for libraries that do not say when there was none: see lua/mneme/json.lua */
+/* memory for libraries that do not say when there was none: see lua/mneme/base/json.lua */
 void       *mn_memory_new(size_t bytes);
 void        mn_memory_free(void *p);
 bool        mn_memory_starved(void);               /* was some refused since this was asked last? */

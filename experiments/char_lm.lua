@@ -2,7 +2,7 @@
 -- The next character (unit=word, unit=bpe: word, symbol) of a text, by models of equally many parameters; the memory
 -- goes on from batch to batch, gradients reach back `length` tokens.
 local mn = require "mneme"
-local find = require "mneme.find"
+local find = require "mneme.base.registry"
 
 local function two(...)
   local list = {}

@@ -1,8 +1,8 @@
 -- What does a step cost after so many others, and a whole sequence?   mneme sweep experiments/fig12_latency.lua quick=1
 -- Every memory in its published size, one copy, one thread; those that look back over a window have one of that length.
 local mn = require "mneme"
-local find = require "mneme.find"
-local meter = require "mneme.meter"
+local find = require "mneme.base.registry"
+local meter = require "mneme.measure.timing"
 
 local compared = { "agalite", "galite", "linear_transformer", "rwkv6", "gru", "transformer", "gtrxl" }
 local positive = { 0, math.huge }

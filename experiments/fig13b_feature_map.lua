@@ -2,8 +2,8 @@
 -- The paper has the outer product, elu+1 and dpfp; reviewers asked for a learned map, random features, all of them in
 -- plain linear attention, and a signed map.  quick=1: one layer of width 32, corridor 20: seconds a cell.
 local mn = require "mneme"
-local denominators = require "mneme.denominators"
-local player = require "mneme.player"
+local denominators = require "mneme.measure.denominators"
+local player = require "mneme.episodes.stepper"
 
 local maps = { outer_relu = {}, elu1 = { feature = "elu1" }, dpfp = { feature = "dpfp", nu = 2 }, nn = { feature = "nn" }, rfa = { feature = "rfa" },
   identity = { feature = "identity" } }

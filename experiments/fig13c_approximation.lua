@@ -2,7 +2,7 @@
 -- Rank 1 to 8 of each approximation against the exact sum; a reviewer called rank 1 suboptimal, and the released form at
 -- r = 2 computes what it does at r = 1.  quick=1: one layer of width 32, corridor 20: seconds a cell.
 local mn = require "mneme"
-local same_weights = require "mneme.same_weights"
+local same_weights = require "mneme.measure.weight_transplant"
 
 local small = { n_layers = 1, d_model = 32, d_head = 16, d_ffn = 32 }
 local kinds = { cos = { "agalite" }, paper = { "agalite", form = "paper" }, cossin = { "agalite", form = "cossin" },

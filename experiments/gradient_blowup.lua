@@ -1,8 +1,8 @@
 -- When does a memory that only adds break?   mneme sweep experiments/gradient_blowup.lua quick=1
--- Models learn to say the bit of some steps before, in one endless stream (lua/mneme/endless.lua): norms of state and
+-- Models learn to say the bit of some steps before, in one endless stream (lua/mneme/measure/endless_stream.lua): norms of state and
 -- gradient are followed until one of them is no number.
 local mn = require "mneme"
-local endless = require "mneme.endless"
+local endless = require "mneme.measure.endless_stream"
 
 local function of(label, core, options)
   options[1], options.label = core, label

@@ -2,7 +2,7 @@
 -- Encoders on ListOps: every attention, at lengths in powers of two, since blocks and landmarks must divide them; lists
 -- have a quarter of them to all of them as tokens, as the Long Range Arena's 500 to 2000.  Each cell reads as many lists.
 local mn = require "mneme"
-local find = require "mneme.find"
+local find = require "mneme.base.registry"
 
 local BATCH = 32
 local function length(N, updates) return { label = tostring(N), set = { length = N, steps = updates * BATCH * N } } end

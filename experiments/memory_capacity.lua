@@ -3,9 +3,9 @@
 -- steps before; the shares told, less those of shuffled answers, summed over all k, are its memory capacity (Jaeger
 -- 2001).  Windows are as long as asked.
 local mn = require "mneme"
-local find = require "mneme.find"
-local meter = require "mneme.meter"
-local probing = require "mneme.probing"
+local find = require "mneme.base.registry"
+local meter = require "mneme.measure.timing"
+local probing = require "mneme.measure.linear_probes"
 
 return mn.study {
   title = "Memory capacity before training",

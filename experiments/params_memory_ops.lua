@@ -1,10 +1,10 @@
 -- Do the parameters, memory and operations quoted for AGaLiTe hold?   mneme sweep experiments/params_memory_ops.lua
 -- Parameters: sizes of T-Maze, without actor and critic.  Operations: of one layer's attention in one step, by three
--- conventions (costs.attention in lua/mneme/costs.lua says which).
+-- conventions (costs.attention in lua/mneme/models/costs.lua says which).
 local mn = require "mneme"
-local core = require "mneme.core"
-local costs = require "mneme.costs"
-local nn = require "mneme.nn"
+local core = require "mneme.models.core"
+local costs = require "mneme.models.costs"
+local nn = require "mneme.tensor.nn"
 
 local function of(label, name, options, quoted)
   options[1] = name

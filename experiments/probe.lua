@@ -2,8 +2,8 @@
 -- An agent is trained, or taken from a run; linear probes ask its memory for the cue, its place, the targets, step by
 -- step and head by head, on episodes that they did not learn from, beside a control of shuffled answers.
 local mn = require "mneme"
-local player = require "mneme.player"
-local probing = require "mneme.probing"
+local player = require "mneme.episodes.stepper"
+local probing = require "mneme.measure.linear_probes"
 
 local facts = { tmaze = { cue = "class", position = "number" },
   memory_maze = { heading = "class", x = "number", y = "number", target_vectors = "number" } }

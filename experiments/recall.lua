@@ -2,7 +2,7 @@
 -- Multi-query associative recall by models of equally many parameters; task=selective_copy and task=induction (with
 -- task.length=128) ask other things, and know no pairs.
 local mn = require "mneme"
-local find = require "mneme.find"
+local find = require "mneme.base.registry"
 
 local function two(...)
   local list = {}

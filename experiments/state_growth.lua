@@ -2,9 +2,9 @@
 -- Windows have the length that is asked for, and so have the episodes of memories that keep all of them; the others keep
 -- the same, however long it is: what they forget is another question (experiments/memory_capacity.lua).
 local mn = require "mneme"
-local find = require "mneme.find"
-local meter = require "mneme.meter"
-local nn = require "mneme.nn"
+local find = require "mneme.base.registry"
+local meter = require "mneme.measure.timing"
+local nn = require "mneme.tensor.nn"
 
 return mn.study {
   title = "What is kept against how far it reaches",

@@ -1,9 +1,9 @@
 -- What does each memory cost, a token and a sequence?   mneme sweep experiments/table1_complexity.lua
 -- Counted by each core's own declaration (core:describe); `mneme list complexity` has the formulas.
 local mn = require "mneme"
-local find = require "mneme.find"
-local meter = require "mneme.meter"
-local nn = require "mneme.nn"
+local find = require "mneme.base.registry"
+local meter = require "mneme.measure.timing"
+local nn = require "mneme.tensor.nn"
 
 return mn.study {
   title = "Complexity of memories (table 1)",

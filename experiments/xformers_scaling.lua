@@ -2,8 +2,8 @@
 -- One layer of every attention for encoders, none of them causal, one sequence, without a tape.  The time of softmax
 -- grows with N squared and ends what is measured at a minute a sequence; its memory here does not.
 local mn = require "mneme"
-local find = require "mneme.find"
-local meter = require "mneme.meter"
+local find = require "mneme.base.registry"
+local meter = require "mneme.measure.timing"
 
 local positive = { 0, math.huge }
 

@@ -1,5 +1,5 @@
 /* turns.cu -- graphs, and the work of several seeds as one.
-** Seeds that take turns (lua/mneme/turns.lua) ask for the same work with parameters of their own.  So what each asks for
+** Seeds that take turns (lua/mneme/commands/multi_seed.lua) ask for the same work with parameters of their own.  So what each asks for
 ** is put off until one of them waits, which is when all have come to a wait; then it goes to the stream step by step, and
 ** what is alike at a step goes together: a kernel as one grid, a product as one batch, graphs as one graph in which the
 ** same holds.  As many launches as one seed has then do for all of them.  What only one asks for goes alone.

@@ -1,5 +1,5 @@
 /* main.c -- the program `mneme`: LuaJIT, told where Mneme's Lua files are.  Everything else is Lua
-** (lua/mneme/cli.lua), and the same modules work from plain `luajit`. */
+** (lua/mneme/commands/cli.lua), and the same modules work from plain `luajit`. */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <lauxlib.h>
@@ -27,7 +27,7 @@ static int own_folder(char *folder, size_t room) {
   return 0;
 }
 
-/* The folder that holds mneme/cli.lua: $MNEME_HOME/lua, or of the checkout (build/mneme -> lua), or of an
+/* The folder that holds mneme/commands/cli.lua: $MNEME_HOME/lua, or of the checkout (build/mneme -> lua), or of an
 ** installation (PREFIX/bin/mneme -> PREFIX/share/mneme/lua). */
 static int find_lua(char *lua, size_t room, const char *own) {
   const char *home = getenv("MNEME_HOME");
@@ -36,7 +36,7 @@ static int find_lua(char *lua, size_t room, const char *own) {
   char file[PATH_MAX];
   for (size_t i = 0; i < sizeof place / sizeof *place; i++) {
     if (!place[i][0] || !exists(lua, room, place[i][0], place[i][1])) continue;
-    if (exists(file, sizeof file, lua, "mneme/cli.lua") && realpath(lua, file)) {
+    if (exists(file, sizeof file, lua, "mneme/commands/cli.lua") && realpath(lua, file)) {
       snprintf(lua, room, "%s", file);
       return 0;
     }
@@ -53,11 +53,11 @@ static void set_path(lua_State *L, const char *lua) {
   lua_pop(L, 2);
 }
 
-/* require("mneme.cli").main(words) -> exit status.  That catches what goes wrong in commands; what reaches
+/* require("mneme.commands.cli").main(words) -> exit status.  That catches what goes wrong in commands; what reaches
 ** us is a broken installation. */
 static int run(lua_State *L, int argc, char **argv) {
   lua_getglobal(L, "require");
-  lua_pushstring(L, "mneme.cli");
+  lua_pushstring(L, "mneme.commands.cli");
   if (lua_pcall(L, 1, 1, 0)) return -1;
   lua_getfield(L, -1, "main");
   lua_createtable(L, argc, 0);

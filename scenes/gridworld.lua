@@ -1,6 +1,6 @@
 -- gridworld.lua -- a maze of your own: the world, what the agent sees and has seen of it, where it goes in many
 -- episodes, and its mind.    mneme view gridworld, or mneme view runs/NAME
-local scene = require "mneme.scene"
+local scene = require "mneme.view.scene"
 local panel = scene.panels
 
 local keys = { 0xE69F00FF, 0x56B4E9FF, 0xCC79A7FF, 0xF0E442FF }

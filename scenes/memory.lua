@@ -1,6 +1,6 @@
 -- memory.lua -- the core's memory large, whatever the core and the task: the world is only a
 -- corner of the page.    mneme view memory, or mneme view runs/NAME scene=memory
-local scene = require "mneme.scene"
+local scene = require "mneme.view.scene"
 local panel = scene.panels
 
 local function draw(view, now)

@@ -1,7 +1,7 @@
 -- memory_maze.lua -- the maze from above with the way that was taken, what the agent sees of it, what it has seen
 -- so far, and its mind: does it go straight to a target that it saw long ago?    mneme view memory_maze
-local recall = require "mneme.recall"
-local scene = require "mneme.scene"
+local recall = require "mneme.models.implicit_attention"
+local scene = require "mneme.view.scene"
 local panel = scene.panels
 
 local targets = { 0xC52C23FF, 0x73C566FF, 0x2DA2FBFF, 0x6C7AE7FF, 0xFFE044FF, 0xFF947CFF }

@@ -1,7 +1,7 @@
 -- mind.lua -- how a memory works, whatever the task: what it reads of each past step, what is left of one, how fast
 -- each head forgets, how its state grows, and what its gates let through.  Click a head or a step to see it alone.
 --   mneme view runs/NAME scene=mind
-local scene = require "mneme.scene"
+local scene = require "mneme.view.scene"
 local panel = scene.panels
 
 local function draw(view, now)

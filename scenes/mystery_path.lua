@@ -1,6 +1,6 @@
 -- mystery_path.lua -- the board with the path that only the viewer sees, and the agent's mind beside it:
 -- where did it fall, and does it step there again?    mneme view mystery_path, or mneme view runs/NAME
-local scene = require "mneme.scene"
+local scene = require "mneme.view.scene"
 local panel = scene.panels
 
 local function draw(view, now)

@@ -1,6 +1,6 @@
 -- noisy_cartpole.lua -- cart and pole with the ghost that the agent sees, the angle as it is and as it is seen, and
 -- the agent's mind: does its memory smooth the noise away?    mneme view noisy_cartpole, or mneme view runs/NAME
-local scene = require "mneme.scene"
+local scene = require "mneme.view.scene"
 local panel = scene.panels
 
 -- A number of the truth, and the one at a place of the observation, in another unit.

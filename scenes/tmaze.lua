@@ -1,6 +1,6 @@
 -- tmaze.lua -- the corridor above, the agent's mind below: does the cue still glow in the memory
 -- when the agent stands at the junction?    mneme view tmaze, or mneme view runs/NAME
-local scene = require "mneme.scene"
+local scene = require "mneme.view.scene"
 local panel = scene.panels
 
 local function draw(view, now)

@@ -1,6 +1,6 @@
 -- training.lua -- how far a run has come: its learning curves and gradients, and beside them the agent as it is now,
 -- where it goes and what it scores.    mneme view runs/NAME scene=training
-local scene = require "mneme.scene"
+local scene = require "mneme.view.scene"
 local panel = scene.panels
 
 local function draw(view, now)

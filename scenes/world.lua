@@ -1,6 +1,6 @@
 -- world.lua -- the world large, with what is seen of it, done in it and earned: for trajectories and
 -- for playing by hand.    mneme play tmaze, or mneme view FILE.mnt
-local scene = require "mneme.scene"
+local scene = require "mneme.view.scene"
 local panel = scene.panels
 
 local function draw(view, now)

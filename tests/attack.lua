@@ -5,11 +5,11 @@ local root, part, note = arg[1], arg[2], assert(io.open(arg[3], "w"))
 package.path = root .. "lua/?.lua;" .. root .. "lua/?/init.lua;" .. root .. "?.lua;" .. package.path
 local ffi = require "ffi"
 local mn = require "mneme"
-local api = require "mneme.api"
-local engine = require "mneme.engine"
-local errors = require "mneme.errors"
-local find = require "mneme.find"
-local tensor = require "mneme.tensor"
+local api = require "mneme.commands.api"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local tensor = require "mneme.tensor.tensor"
 
 io.stdout = io.stderr                             -- pages of help are not looked at
 local print_result = print

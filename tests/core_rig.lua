@@ -1,9 +1,9 @@
 -- core_rig.lua -- the contract's rig, and the cores that the tests sweep: every one found, small, and corners of
 -- the axes that cores have.
 local ffi = require "ffi"
-local find = require "mneme.find"
+local find = require "mneme.base.registry"
 
-local rig = setmetatable({}, { __index = require "mneme.contract_rig" })
+local rig = setmetatable({}, { __index = require "mneme.models.contract_rig" })
 
 -- Corners of axes.  eps = 1: near s.q = 0 a read-out is too steep for difference quotients.
 local corners = {

@@ -1,7 +1,7 @@
 -- display.lua -- a screen of a test's own, which Xvfb keeps in a file, and a user in front of it: xdotool types and
 -- clicks, and windows are closed as a window manager closes them.
 local ffi = require "ffi"
-local files = require "mneme.files"
+local files = require "mneme.base.files"
 local setenv = require("posix.stdlib").setenv
 local shell = require "tests.shell"
 

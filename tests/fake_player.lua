@@ -56,7 +56,7 @@ function Player:stir()
     for name, array in pairs(self[group]) do
       local fresh, hash = ffi.new("float[?]", array.n), 0
       for i = 1, #name do hash = hash * 31 + name:byte(i) end
-      require("mneme.engine").C.mn_random_uniform(self.seed, self.draws, hash % 65536, fresh, array.n)
+      require("mneme.base.engine").C.mn_random_uniform(self.seed, self.draws, hash % 65536, fresh, array.n)
       for i = 0, array.n - 1 do
         array.values[i] = group == "probes" and fresh[i] ^ 4 or 0.9 * array.values[i] + fresh[i] - 0.5
       end

@@ -1,8 +1,8 @@
 -- game_rig.lua -- games of remembering, written down a second time for their tests; and players of them.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local engine = require "mneme.engine"
-local env = require "mneme.env"
+local engine = require "mneme.base.engine"
+local env = require "mneme.envs.env"
 local stepping = require "tests.env_rig"
 
 local C, rig = engine.C, stepping.rig

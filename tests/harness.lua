@@ -21,6 +21,6 @@ end
 ---Leave a test, saying why it cannot run here.
 function t.skip(reason) error({ skip = SKIP, reason = reason }, 0) end
 
-for name, f in pairs(require "mneme.expect") do t[name] = f end
+for name, f in pairs(require "mneme.models.expect") do t[name] = f end
 
 return t

@@ -1,6 +1,6 @@
 -- kept.lua -- what a run keeps that must not depend on when it was stopped, killed or starved of disk: every
 -- checkpoint, and every metric but clocks.
-local files = require "mneme.files"
+local files = require "mneme.base.files"
 
 ---A list of { name, bytes }.
 ---@param run string its folder

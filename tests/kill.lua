@@ -6,9 +6,9 @@
 local here = arg[0]:match "^(.*)tests/kill%.lua$" or "./"
 package.path = here .. "lua/?.lua;" .. here .. "lua/?/init.lua;" .. here .. "?.lua;" .. package.path
 local kept = require "tests.kept"
-local files = require "mneme.files"
+local files = require "mneme.base.files"
 local shell = require "tests.shell"
-local C = require("mneme.engine").C
+local C = require("mneme.base.engine").C
 
 local kills, seed = tonumber(arg[1]) or 200, tonumber(arg[2]) or 1
 local source = shell.absolute(here)

@@ -1,8 +1,8 @@
 -- learn_rig.lua -- trains agents with the program and looks at what they have learnt; for tests/learn.
-local engine = require "mneme.engine"
-local files = require "mneme.files"
-local find = require "mneme.find"
-local json = require "mneme.json"
+local engine = require "mneme.base.engine"
+local files = require "mneme.base.files"
+local find = require "mneme.base.registry"
+local json = require "mneme.base.json"
 local shell = require "tests.shell"
 
 local rig = {}

@@ -1,7 +1,7 @@
 -- learner_rig.lua -- small learners on a short T-Maze, and what the tests of learners look at.
 local ffi = require "ffi"
 local mn = require "mneme"
-local core = require "mneme.core"
+local core = require "mneme.models.core"
 
 local rig = setmetatable({}, { __index = require "tests.core_rig" })
 

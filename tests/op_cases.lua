@@ -1,8 +1,8 @@
 -- op_cases.lua -- calls of every op, made from its signature alone, for the sweeps of test_ops.lua.
 -- A new op needs no line here as long as letters say its sizes; `hints` has what they cannot say.
 local ffi = require "ffi"
-local engine = require "mneme.engine"
-local tensor = require "mneme.tensor"
+local engine = require "mneme.base.engine"
+local tensor = require "mneme.tensor.tensor"
 local C = engine.C
 
 local M = { list = {} }

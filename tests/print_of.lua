@@ -1,6 +1,6 @@
 -- print_of.lua -- all numbers of a frame, as text: two frames are the same where it is.
 local ffi = require "ffi"
-local heads = require "mneme.heads"
+local heads = require "mneme.models.state_arrays"
 
 return function(frame)
   local parts = { frame.episode, frame.step, frame.action, ("%.9g"):format(frame.value), ("%.9g"):format(frame.reward),

@@ -2,7 +2,7 @@
 -- environments then are stepped by the CPU with the same actions.  Prints what it found, a line each.
 package.path = "lua/?.lua;lua/?/init.lua;?.lua;" .. package.path
 local ffi = require "ffi"
-local engine = require "mneme.engine"
+local engine = require "mneme.base.engine"
 engine.open("emu", 1)
 local mn = require "mneme"
 local rig = require "tests.learner_rig"

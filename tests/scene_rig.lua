@@ -1,12 +1,12 @@
 -- scene_rig.lua -- a frame for a scene to draw: a small agent that has not learnt, in the scene's own task; and where
 -- on a drawn page a text is.
 local ffi = require "ffi"
-local canvas = require "mneme.canvas"
+local canvas = require "mneme.view.canvas"
 local mn = require "mneme"
-local player = require "mneme.player"
-local recorder = require "mneme.recorder"
+local player = require "mneme.episodes.stepper"
+local recorder = require "mneme.episodes.frames"
 
-local C = require("mneme.engine").C
+local C = require("mneme.base.engine").C
 local rig = {}
 
 ---The nth frame of a fresh agent's life in the task that the scene names; the same each time.

@@ -1,7 +1,7 @@
 -- shell.lua -- a folder of a test file's own, and the program as a user runs it there.
-local engine = require "mneme.engine"
-local files = require "mneme.files"
-local find = require "mneme.find"
+local engine = require "mneme.base.engine"
+local files = require "mneme.base.files"
+local find = require "mneme.base.registry"
 local lfs = require "lfs"
 
 local shell = {}

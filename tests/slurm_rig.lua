@@ -1,7 +1,7 @@
 -- slurm_rig.lua -- a Slurm of a test's own: munged, slurmctld and one slurmd on this machine, in a folder, on ports of
 -- their own, until it is stopped.
 local ffi = require "ffi"
-local files = require "mneme.files"
+local files = require "mneme.base.files"
 local shell = require "tests.shell"
 
 ffi.cdef "int getpid(void); unsigned geteuid(void);"

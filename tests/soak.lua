@@ -4,9 +4,9 @@
 -- grows by a megabyte or more.  Not one of the tests: two hours tell what ten seconds cannot.
 local here = arg[0]:match "^(.*)tests/soak%.lua$" or "./"
 package.path = here .. "lua/?.lua;" .. here .. "lua/?/init.lua;" .. here .. "?.lua;" .. package.path
-local files = require "mneme.files"
+local files = require "mneme.base.files"
 local shell = require "tests.shell"
-local C = require("mneme.engine").C
+local C = require("mneme.base.engine").C
 
 local MEGABYTE, PAGE = 2 ^ 20, 4096
 local seconds = tonumber(arg[1]) or 7200

@@ -3,10 +3,10 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local rig = require "tests.learner_rig"
-local engine = require "mneme.engine"
+local engine = require "mneme.base.engine"
 local mn = require "mneme"
-local core = require "mneme.core"
-local find = require "mneme.find"
+local core = require "mneme.models.core"
+local find = require "mneme.base.registry"
 local C, ctx = engine.C, engine.ctx
 
 -- A learner on a short T-Maze, and everything it is made of.

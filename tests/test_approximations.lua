@@ -2,7 +2,7 @@
 -- low rank, exact where the rank suffices, else the nearest, with gradients that hold the kept subspace constant.
 local t = require "tests.harness"
 local rig = require "tests.core_rig"
-local core = require "mneme.core"
+local core = require "mneme.models.core"
 local mn = require "mneme"
 local ops = mn.ops
 
@@ -10,7 +10,7 @@ local ops = mn.ops
 
 local function uniform(lo, hi, stream, ...)
   local x = mn.tensor { shape = { ... }, grad = true }
-  require("mneme.engine").C.mn_random_uniform(5, stream, 3, x:data(), x:size())
+  require("mneme.base.engine").C.mn_random_uniform(5, stream, 3, x:data(), x:size())
   for i = 0, x:size() - 1 do x:data()[i] = lo + (hi - lo) * x:data()[i] end
   return x
 end

@@ -3,9 +3,9 @@
 -- difference quotients, after whole runs and after runs row by row.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local engine = require "mneme.engine"
+local engine = require "mneme.base.engine"
 local mn = require "mneme"
-local plan = require "mneme.plan"
+local plan = require "mneme.tensor.plan"
 local ops = mn.ops
 
 -- ---- the recurrences ----

@@ -1,8 +1,8 @@
 -- test_bench.lua -- mneme bench: what it prints and writes makes sense, and mistakes on its line are told.
 local t = require "tests.harness"
-local bench = require "mneme.bench"
-local errors = require "mneme.errors"
-local files = require "mneme.files"
+local bench = require "mneme.commands.bench"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
 local shell = require "tests.shell"
 
 local csv, svg = os.tmpname() .. ".csv", os.tmpname() .. ".svg"
@@ -99,12 +99,12 @@ t.test("envs: every environment has its line, by each loop; the rows name settin
   local status, said = run("envs", "tmaze")
   t.eq(status, 0, said)
   t.ok(said:find "\ntmaze +1024 +[%d.]+ M +[%d.]+ M +[%d.]+ M  [%d.]+ x PufferLib", said)
-  local list = require("mneme.env").list()
+  local list = require("mneme.envs.env").list()
   for _, e in ipairs(list) do
-    for _, row in ipairs(require("mneme.bench_envs").rows(e.name)) do
+    for _, row in ipairs(require("mneme.commands.bench.envs").rows(e.name)) do
       local settings = { num_envs = 1 }
       for key, value in pairs(row[2]) do settings[key] = value end
-      require("mneme.env").new(e.name, settings):close()
+      require("mneme.envs.env").new(e.name, settings):close()
     end
   end
   t.eq(select(2, run("envs", "tmase")):match "did you mean '(%w+)'", "tmaze")

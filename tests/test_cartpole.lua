@@ -2,10 +2,10 @@
 -- player that balances against POPGym's figures.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local engine = require "mneme.engine"
-local env = require "mneme.env"
-local find = require "mneme.find"
-local safetensors = require "mneme.safetensors"
+local engine = require "mneme.base.engine"
+local env = require "mneme.envs.env"
+local find = require "mneme.base.registry"
+local safetensors = require "mneme.tensor.safetensors"
 local stepping = require "tests.env_rig"
 
 local C, rig = engine.C, stepping.rig

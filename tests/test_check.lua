@@ -1,13 +1,13 @@
 -- test_check.lua -- mneme check: every fixture passes; whatever is wrong with a file is found, named, and told
 -- by the exit status: 1 wrong or damaged, 2 something that does not exist here.
 local t = require "tests.harness"
-local check = require "mneme.check"
-local errors = require "mneme.errors"
-local files = require "mneme.files"
-local find = require "mneme.find"
-local json = require "mneme.json"
+local check = require "mneme.commands.check"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local find = require "mneme.base.registry"
+local json = require "mneme.base.json"
 local mn = require "mneme"
-local safetensors = require "mneme.safetensors"
+local safetensors = require "mneme.tensor.safetensors"
 
 local root = find.root .. "tests/fixtures/"
 local path = os.tmpname()

@@ -1,10 +1,10 @@
 -- test_cli.lua -- the program: commands, one-line errors with the user's file and line, exit statuses,
 -- Ctrl-C, and that it finds its files wherever it was put.
 local t = require "tests.harness"
-local engine = require "mneme.engine"
-local errors = require "mneme.errors"
-local files = require "mneme.files"
-local progress = require "mneme.progress"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local progress = require "mneme.base.progress"
 local shell = require "tests.shell"
 
 local program = shell.program
@@ -93,10 +93,10 @@ t.test("mistakes on the command line: exit status 2 and the line of mn.config", 
   says("run " .. maze .. " resume=nowhere", "nowhere: there is no such run", 2)
   local text, rc = mneme("run " .. maze .. " corridor=x debug=1")
   t.ok(rc == 2 and text:find "stack traceback", "debug=1 shows more")
-  local threads = script("threads.lua", "local mn, e = require 'mneme', require 'mneme.engine'\nmn.config {}\n" ..
+  local threads = script("threads.lua", "local mn, e = require 'mneme', require 'mneme.base.engine'\nmn.config {}\n" ..
     "print(e.C.mn_threads(e.ctx))\n")
   t.eq(mneme("run " .. threads .. " threads=3"), "3\n")
-  local own = script("own_threads.lua", "local mn, e = require 'mneme', require 'mneme.engine'\n" ..
+  local own = script("own_threads.lua", "local mn, e = require 'mneme', require 'mneme.base.engine'\n" ..
     "mn.config { threads = 5 }\nprint(e.C.mn_threads(e.ctx))\n")
   t.eq(mneme("run " .. own), "5\n")
   t.eq(mneme("run " .. own .. " threads=3"), "3\n")

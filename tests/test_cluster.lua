@@ -1,10 +1,10 @@
 -- test_cluster.lua -- mneme sweep cluster=: the job that it writes for other machines lives every open cell once, on a Slurm
 -- of one node, over GNU parallel, and with neither; what is told to go keeps what it has and goes on later.
 local t = require "tests.harness"
-local cell = require "mneme.studies.cell"
-local cluster = require "mneme.studies.cluster"
-local files = require "mneme.files"
-local folder = require "mneme.studies.folder"
+local cell = require "mneme.study.cell"
+local cluster = require "mneme.study.cluster"
+local files = require "mneme.base.files"
+local folder = require "mneme.study.folder"
 local shell = require "tests.shell"
 local slurm_rig = require "tests.slurm_rig"
 

@@ -1,11 +1,11 @@
 -- test_compare.lua -- mneme compare: runs with equal settings stand together, what differs is told, numbers are those of
 -- the logs; folders that are no runs, and runs of different tasks.
 local t = require "tests.harness"
-local compare = require "mneme.compare"
-local files = require "mneme.files"
-local json = require "mneme.json"
+local compare = require "mneme.commands.compare"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
 local mn = require "mneme"
-local settings = require "mneme.studies.settings"
+local settings = require "mneme.study.settings_diff"
 local shell = require "tests.shell"
 
 local here = shell.folder()

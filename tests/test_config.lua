@@ -1,10 +1,10 @@
 -- test_config.lua -- settings: what a script declares, what key=value words do to it, and what each
 -- mistake says; then run folders: made, refused, resumed, pruned, and equal for equal runs.
-local config = require "mneme.config"
-local errors = require "mneme.errors"
-local files = require "mneme.files"
-local json = require "mneme.json"
-local run = require "mneme.run"
+local config = require "mneme.runs.config"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local run = require "mneme.runs.run"
 local t = require "tests.harness"
 
 local defaults = {

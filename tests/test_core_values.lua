@@ -3,11 +3,11 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local rig = require "tests.core_rig"
-local core = require "mneme.core"
-local find = require "mneme.find"
+local core = require "mneme.models.core"
+local find = require "mneme.base.registry"
 local mn = require "mneme"
-local nn = require "mneme.nn"
-local states = require "mneme.states"
+local nn = require "mneme.tensor.nn"
+local states = require "mneme.models.state_files"
 
 local CLOSE = 2e-5
 
@@ -356,8 +356,8 @@ t.test("what a core's file leaves out, or gives in another shape, is named", fun
     local f = io.open(path, "w")
     f:write((file:gsub(from:gsub("%p", "%%%0"), (to:gsub("%%", "%%%%")))))
     f:close()
-    package.loaded["mneme.core"] = nil             -- which keeps files that it has read
-    return require "mneme.core".new(path)(x)
+    package.loaded["mneme.models.core"] = nil             -- which keeps files that it has read
+    return require "mneme.models.core".new(path)(x)
   end
   t.eq(table.concat(with_line("", ""):shape(), ","), "2,1,3")
   for _, case in ipairs {
@@ -369,6 +369,6 @@ t.test("what a core's file leaves out, or gives in another shape, is named", fun
     { "d_out = 3", "d_out = 5", "forward gave y %[2,1,3%], expected %[2,1,5%]" },
     { "cfg.d_in, 3", "cfg.d_in, cfg.width", "nn.linear: d_out is nil, expected a whole number" },
   } do t.raises(function() with_line(case[1], case[2]) end, case[3]) end
-  package.loaded["mneme.core"] = core
+  package.loaded["mneme.models.core"] = core
   os.remove(path)
 end)

@@ -1,8 +1,8 @@
--- test_cores.lua -- the contract of a memory (lua/mneme/contract.lua), over every core found and corners of axes.
+-- test_cores.lua -- the contract of a memory (lua/mneme/models/contract.lua), over every core found and corners of axes.
 local t = require "tests.harness"
-local contract = require "mneme.contract"
-local core = require "mneme.core"
-local engine = require "mneme.engine"
+local contract = require "mneme.models.contract"
+local core = require "mneme.models.core"
+local engine = require "mneme.base.engine"
 local mn = require "mneme"
 local rig = require "tests.core_rig"
 local C, ctx = engine.C, engine.ctx

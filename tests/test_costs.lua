@@ -1,12 +1,12 @@
 -- test_costs.lua -- what cores say they cost: every core found has a formula, and formulas and numbers agree.
 local t = require "tests.harness"
-local catalogue = require "mneme.catalogue"
-local core = require "mneme.core"
-local core_keys = require "mneme.core_keys"
-local costs = require "mneme.costs"
-local find = require "mneme.find"
-local help = require "mneme.help"
-local nn = require "mneme.nn"
+local catalogue = require "mneme.base.catalogue"
+local core = require "mneme.models.core"
+local core_keys = require "mneme.models.core_settings"
+local costs = require "mneme.models.costs"
+local find = require "mneme.base.registry"
+local help = require "mneme.commands.help"
+local nn = require "mneme.tensor.nn"
 
 for _, name in ipairs(find.names "cores") do
   t.test(name .. ": cost and state by formula", function()

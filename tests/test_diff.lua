@@ -1,12 +1,12 @@
 -- test_diff.lua -- mneme diff finds the step at which two trajectories, or the logs of two runs, part, and says in
 -- what.
 local t = require "tests.harness"
-local diff = require "mneme.diff"
-local env = require "mneme.env"
-local files = require "mneme.files"
-local recording = require "mneme.recording"
-local single = require "mneme.single"
-local trajectory = require "mneme.trajectory"
+local diff = require "mneme.commands.diff"
+local env = require "mneme.envs.env"
+local files = require "mneme.base.files"
+local recording = require "mneme.episodes.trajectory_writer"
+local single = require "mneme.envs.single"
+local trajectory = require "mneme.episodes.trajectory"
 local shell = require "tests.shell"
 
 local folder = shell.folder()

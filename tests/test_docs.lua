@@ -1,7 +1,7 @@
 -- test_docs.lua -- the guides work as printed: in order, every file that a page of docs/ asks to be saved is written, every
 -- command is run, and what it is said to print is compared, word by word where numbers may differ.
 local t = require "tests.harness"
-local files = require "mneme.files"
+local files = require "mneme.base.files"
 local lfs = require "lfs"
 local shell = require "tests.shell"
 

@@ -2,11 +2,11 @@
 -- definition; who sees whom; gradients; extremes; wrong settings.  Encoders made of them learn.
 local t = require "tests.harness"
 local naive = require "tests.naive_attention"
-local attention = require "mneme.attention"
-local engine = require "mneme.engine"
-local find = require "mneme.find"
+local attention = require "mneme.models.encoder_attention"
+local engine = require "mneme.base.engine"
+local find = require "mneme.base.registry"
 local mn = require "mneme"
-local rig = require "mneme.contract_rig"
+local rig = require "mneme.models.contract_rig"
 local C, ctx = engine.C, engine.ctx
 
 local B, H, N, D = 2, 2, 12, 4

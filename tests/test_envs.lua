@@ -2,8 +2,8 @@
 -- tensors.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local engine = require "mneme.engine"
-local env = require "mneme.env"
+local engine = require "mneme.base.engine"
+local env = require "mneme.envs.env"
 local stepping = require "tests.env_rig"
 
 local C = engine.C
@@ -237,7 +237,7 @@ t.test("task: tensors in and out, and what ended", function()
   local obs, info = task:reset(1)
   t.eq(table.concat(obs:shape(), ","), "3,16")
   t.eq(info.ended, 0)
-  local actions = require("mneme.tensor").new { shape = { 3 }, dtype = "i32", data = { 3, 3, 2 } }
+  local actions = require("mneme.tensor.tensor").new { shape = { 3 }, dtype = "i32", data = { 3, 3, 2 } }
   local same, reward, terminated, truncated = task:step(actions)
   t.ok(same:data() == obs:data(), "a new tensor at each step")
   t.near(reward:data()[2], -0.1, 1e-7)

@@ -1,9 +1,9 @@
 -- test_episode_cores.lua -- the cores longformer, bigbird and longshort: each is the attention of its name run causally,
 -- episode by episode; what happens beyond their context, and where clocks run out of digits.
 local t = require "tests.harness"
-local attention = require "mneme.attention"
+local attention = require "mneme.models.encoder_attention"
 local mn = require "mneme"
-local rig = require "mneme.contract_rig"
+local rig = require "mneme.models.contract_rig"
 
 local B = 2
 

@@ -1,13 +1,13 @@
 -- test_experiments.lua -- the scripts in experiments/: each is short, declares what it asks, has quick values, and lives;
 -- of studies, what figures, claims and references name is there in what a cell gives.
 local t = require "tests.harness"
-local claims = require "mneme.studies.claims"
-local files = require "mneme.files"
-local find = require "mneme.find"
-local folder = require "mneme.studies.folder"
-local script = require "mneme.script"
+local claims = require "mneme.study.claims"
+local files = require "mneme.base.files"
+local find = require "mneme.base.registry"
+local folder = require "mneme.study.folder"
+local script = require "mneme.runs.script"
 local shell = require "tests.shell"
-local sweep = require "mneme.studies.sweep"
+local sweep = require "mneme.study.sweep"
 
 local here = shell.folder()
 local MOST_LINES = 60

@@ -1,11 +1,11 @@
 -- test_family.lua -- the grid of the gated linear family: every combination of its axes either runs or says why
 -- not; corners keep the contract; settings that make no difference are refused; users add to the tables.
 local t = require "tests.harness"
-local combinations = require "mneme.combinations"
-local contract = require "mneme.contract"
-local core = require "mneme.core"
-local errors = require "mneme.errors"
-local find = require "mneme.find"
+local combinations = require "mneme.models.gated_linear_rules"
+local contract = require "mneme.models.contract"
+local core = require "mneme.models.core"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
 local mn = require "mneme"
 local rig = require "tests.core_rig"
 
@@ -285,7 +285,7 @@ t.test("a user's gates and maps are entries of the tables", function()
 end)
 
 t.test("help names the words of every axis", function()
-  local help = require "mneme.help"
+  local help = require "mneme.commands.help"
   local text = help.text "galite"
   for _, word in ipairs(find.keys(mn.features)) do t.ok(text:find(word, 1, true), word) end
 end)

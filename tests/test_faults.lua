@@ -5,7 +5,7 @@
 -- Of most kinds some n are tried, some 250 in all; MNEME_FAULTS=all tries every n, but for jansson's memory, of which a
 -- hundred are tried, and MNEME_FAULTS='a picture' does so for that subject alone: thousands, so MNEME_TEST_LIMIT must be raised.
 local t = require "tests.harness"
-local files = require "mneme.files"
+local files = require "mneme.base.files"
 local kept = require "tests.kept"
 local shell = require "tests.shell"
 
@@ -30,7 +30,7 @@ return mn.study { title = "few", axes = { a = { 1, 2 } }, settings = { steps = 1
 ]] })
 
 files.write(here .. "/read.lua", { [[
-local json = require "mneme.json"
+local json = require "mneme.base.json"
 local text = '{"name": "' .. ("\195\160"):rep(100) .. '", "step": 512}'
 if json.encode(json.decode(text)) ~= text then error "it was misread" end
 ]] })

@@ -1,8 +1,8 @@
 -- test_features.lua -- feature maps of the gated linear family against their equations in double, the kernels that
 -- random features stand for, rotary positions, and what fixed random matrices are.
 local t = require "tests.harness"
-local core = require "mneme.core"
-local features = require "mneme.features"
+local core = require "mneme.models.core"
+local features = require "mneme.models.feature_maps"
 local mn = require "mneme"
 local rig = require "tests.core_rig"
 local ops = mn.ops

@@ -2,8 +2,8 @@
 -- people and programs expect them, files are what their names say, and what is no figure is refused.
 local t = require "tests.harness"
 local figures = require "mneme.figures"
-local files = require "mneme.files"
-local numbers = require "mneme.figures.numbers"
+local files = require "mneme.base.files"
+local numbers = require "mneme.base.format"
 local scale = require "mneme.figures.scale"
 local shell = require "tests.shell"
 local text = require "mneme.figures.text"
@@ -87,7 +87,7 @@ local all = {
   profile = { kind = "profile", x = { range = { 0, 1 } }, y = { label = "share", unit = "%", range = { 0, 100 } },
     lines = { { name = "a", x = { 0, 0.5, 1 }, y = { 100, 50, 0 }, low = { 90, 10, 0 }, high = { 100, 90, 10 } } } },
 }
-local names = require("mneme.find").keys(all)
+local names = require("mneme.base.registry").keys(all)
 
 -- ---- reading a drawing ----
 
@@ -167,7 +167,7 @@ t.test("lines are told apart: six colours, then dashes and marks; bands and seed
   t.eq(select(2, svg:gsub('class="seed', "")), 0)
   local styles = {}
   for color, dash in svg:gmatch 'class="line (c%d)"( ?[^/]*)/>' do styles[color .. dash] = true end
-  t.eq(#require("mneme.find").keys(styles), 28)
+  t.eq(#require("mneme.base.registry").keys(styles), 28)
 end)
 
 t.test("the way from a line that ends early to its name is dotted", function()
@@ -351,7 +351,7 @@ t.test("gnuplot draws every kind from the script and the CSV, without a complain
 end)
 
 t.test("the example of docs/figures.md", function()
-  local example = files.read(require("mneme.find").root .. "docs/figures.md"):match "```lua\n(.-)```"
+  local example = files.read(require("mneme.base.registry").root .. "docs/figures.md"):match "```lua\n(.-)```"
   local path = here .. "/latency.svg"
   assert(loadstring((example:gsub('"latency.svg"', ("%q"):format(path)))))()
   check_texts(files.read(path), "the example")

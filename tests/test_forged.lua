@@ -2,8 +2,8 @@
 -- engine refuses them, or goes on as from any other state.  What episodes come to is never refused.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local env = require "mneme.env"
-local errors = require "mneme.errors"
+local env = require "mneme.envs.env"
+local errors = require "mneme.base.errors"
 local forge = require "tests.fuzz.forge"
 
 -- Settings that bring other code to run, besides each environment's own.

@@ -2,7 +2,7 @@
 -- from there with libFuzzer.  Below: what it has found.
 local t = require "tests.harness"
 local shell = require "tests.shell"
-local values = require "mneme.values"
+local values = require "mneme.base.setting_types"
 
 t.test("changed files, drawings, words and calls are taken or refused in words", function()
   local folder = shell.folder()

@@ -3,11 +3,11 @@
 -- `make golden` keeps what the scenes draw now; look at the pages before you commit it.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local engine = require "mneme.engine"
-local files = require "mneme.files"
-local find = require "mneme.find"
+local engine = require "mneme.base.engine"
+local files = require "mneme.base.files"
+local find = require "mneme.base.registry"
 local rig = require "tests.scene_rig"
-local scene = require "mneme.scene"
+local scene = require "mneme.view.scene"
 
 local C, painter = engine.C, scene.painter()
 local W, H, BLOCK, LIFE = 1280, 800, 20, 60           -- the frame is the LIFEth of an agent that has not learnt

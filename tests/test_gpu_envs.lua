@@ -1,9 +1,9 @@
 -- test_gpu_envs.lua -- environments on a device: whatever engine/envs holds is stepped by kernels, under emulation, and
 -- has the same bits as on the CPU in all that it shows and keeps.  A rollout is stepped without looking.
 local ffi = require "ffi"
-local engine = require "mneme.engine"
-local env = require "mneme.env"
-local bench = require "mneme.bench_envs"
+local engine = require "mneme.base.engine"
+local env = require "mneme.envs.env"
+local bench = require "mneme.commands.bench.envs"
 local t = require "tests.harness"
 
 local C = engine.C

@@ -5,7 +5,7 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local cases = require "tests.op_cases"
-local engine = require "mneme.engine"
+local engine = require "mneme.base.engine"
 local C = engine.C
 
 local DEVICE, TOLERANCE = os.getenv "GPU" or "emu", 2e-5

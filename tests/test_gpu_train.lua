@@ -1,8 +1,8 @@
 -- test_gpu_train.lua -- device=... as one word: training on the emulated GPU leaves the parameters that
 -- training on the CPU leaves, a run goes on from one device to the other, and what goes wrong is said.
 local t = require "tests.harness"
-local files = require "mneme.files"
-local safetensors = require "mneme.safetensors"
+local files = require "mneme.base.files"
+local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.shell"
 
 local dir = shell.folder()

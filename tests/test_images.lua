@@ -2,11 +2,11 @@
 -- (tests/reference/images.py), and pictures in bytes against pictures in floats.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local find = require "mneme.find"
-local json = require "mneme.json"
+local find = require "mneme.base.registry"
+local json = require "mneme.base.json"
 local mn = require "mneme"
-local safetensors = require "mneme.safetensors"
-local torso = require "mneme.torso"
+local safetensors = require "mneme.tensor.safetensors"
+local torso = require "mneme.models.torso"
 local ops = mn.ops
 
 local root = find.root .. "tests/fixtures/images/"

@@ -1,8 +1,8 @@
 -- test_inspection.lua -- looking closely at a training: debug=nan, debug=grad, profile=1, profile=jit, and mneme doctor.
 local t = require "tests.harness"
-local files = require "mneme.files"
-local flame = require "mneme.flame"
-local json = require "mneme.json"
+local files = require "mneme.base.files"
+local flame = require "mneme.runs.flame_graph"
+local json = require "mneme.base.json"
 local shell = require "tests.shell"
 
 local dir = shell.folder()

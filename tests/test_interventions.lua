@@ -4,12 +4,12 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local rig = require "tests.core_rig"
 local mn = require "mneme"
-local diff = require "mneme.diff"
-local files = require "mneme.files"
-local heads = require "mneme.heads"
-local intervene = require "mneme.intervene"
-local interventions = require "mneme.interventions"
-local player = require "mneme.player"
+local diff = require "mneme.commands.diff"
+local files = require "mneme.base.files"
+local heads = require "mneme.models.state_arrays"
+local intervene = require "mneme.commands.intervene"
+local interventions = require "mneme.episodes.interventions"
+local player = require "mneme.episodes.stepper"
 local shell = require "tests.shell"
 
 -- Live for some steps; the next is between step() and think().
@@ -107,7 +107,7 @@ for _, case in ipairs(rig.cases()) do
   t.test(case.name .. ": probes held at their own values change no bit, at other values the memory or the output", function()
     local a, b = walking(case.settings, 2), walking(case.settings, 2)
     local names = {}
-    for _, name in ipairs(require("mneme.find").keys(a.probes)) do             -- others tell of the newest row alone
+    for _, name in ipairs(require("mneme.base.registry").keys(a.probes)) do             -- others tell of the newest row alone
       if a.probes[name]:shape()[1] == a.rows then names[#names + 1] = name end
     end
     b:hold(names)

@@ -2,10 +2,10 @@
 -- happens to each when the disk is full, the folder read-only, the file damaged or the writer killed.
 local ffi = require "ffi"
 local bit = require "bit"
-local engine = require "mneme.engine"
-local files = require "mneme.files"
-local json = require "mneme.json"
-local safetensors = require "mneme.safetensors"
+local engine = require "mneme.base.engine"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.shell"
 local t = require "tests.harness"
 
@@ -250,7 +250,7 @@ end)
 t.test("a writer killed with SIGKILL at any moment leaves a whole file", function()
   local path = dir .. "/killed"
   local child = ([[package.path = %q
-    local st, ffi = require "mneme.safetensors", require "ffi"
+    local st, ffi = require "mneme.tensor.safetensors", require "ffi"
     local data = ffi.new("int32_t[?]", 50000)
     for i = 1, 1e9 do
       for k = 0, 49999 do data[k] = i end

@@ -2,14 +2,14 @@
 -- another cell, damaged or another study's is refused.  Numbers that a study measures of finished runs, and two such
 -- measures: what linear memories divide by, and what the same weights say with other options.
 local t = require "tests.harness"
-local denominators = require "mneme.denominators"
-local files = require "mneme.files"
-local folder = require "mneme.studies.folder"
-local json = require "mneme.json"
-local kept = require "mneme.studies.kept"
+local denominators = require "mneme.measure.denominators"
+local files = require "mneme.base.files"
+local folder = require "mneme.study.folder"
+local json = require "mneme.base.json"
+local kept = require "mneme.study.result_archive"
 local mn = require "mneme"
-local player = require "mneme.player"
-local same_weights = require "mneme.same_weights"
+local player = require "mneme.episodes.stepper"
+local same_weights = require "mneme.measure.weight_transplant"
 local shell = require "tests.shell"
 
 local here = shell.folder()
@@ -150,9 +150,9 @@ end)
 
 local learned = write("learned.lua", [[
 local mn = require "mneme"
-local denominators = require "mneme.denominators"
-local player = require "mneme.player"
-local same_weights = require "mneme.same_weights"
+local denominators = require "mneme.measure.denominators"
+local player = require "mneme.episodes.stepper"
+local same_weights = require "mneme.measure.weight_transplant"
 return mn.study {
   title = "learned", of = "tmaze", axes = { core = { { "galite", n_layers = 1, d_model = 16, d_head = 8, d_ffn = 16, label = "galite" } } },
   settings = { steps = 4e5, num_envs = 16, num_steps = 16, hidden = 16, corridor = 3, threads = 1, lr = 1e-3 }, seeds = { 1 },

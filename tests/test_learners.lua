@@ -5,9 +5,9 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local rig = require "tests.learner_rig"
 local mn = require "mneme"
-local actor = require "mneme.actor"
-local player = require "mneme.player"
-local schedule = require "mneme.schedule"
+local actor = require "mneme.learn.on_policy"
+local player = require "mneme.episodes.stepper"
+local schedule = require "mneme.tensor.lr_schedule"
 
 local makers = { a2c = mn.a2c, ppo = mn.ppo }
 
@@ -443,7 +443,7 @@ end)
 
 t.test("the defaults are listed once", function()
   for key in pairs(actor.defaults) do
-    for name, maker in pairs { a2c = require "mneme.a2c", ppo = require "mneme.ppo" } do
+    for name, maker in pairs { a2c = require "mneme.learn.a2c", ppo = require "mneme.learn.ppo" } do
       t.ok(maker.defaults[key] ~= nil, name .. " has no " .. key)
     end
   end

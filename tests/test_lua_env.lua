@@ -1,7 +1,7 @@
 -- test_lua_env.lua -- environments made of Lua functions keep the contract of those made of C.
 local t = require "tests.harness"
-local C = require("mneme.engine").C
-local env = require "mneme.env"
+local C = require("mneme.base.engine").C
+local env = require "mneme.envs.env"
 local stepping = require "tests.env_rig"
 
 local rig, roll, follow = stepping.rig, stepping.roll, stepping.follow

@@ -2,8 +2,8 @@
 -- nothing or everything against the scores they reached in mazes of that generator.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local engine = require "mneme.engine"
-local env = require "mneme.env"
+local engine = require "mneme.base.engine"
+local env = require "mneme.envs.env"
 local mazes = require "tests.maze_rig"
 local rig = require("tests.env_rig").rig
 

@@ -1,7 +1,7 @@
 -- test_memory_maze.lua -- memory_maze's rules and its window against a second, slow telling of them; its pools of
 -- levels; what it refuses.
 local t = require "tests.harness"
-local env = require "mneme.env"
+local env = require "mneme.envs.env"
 local mazes = require "tests.maze_rig"
 local rig = require("tests.env_rig").rig
 

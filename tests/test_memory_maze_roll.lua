@@ -2,10 +2,10 @@
 -- its walls and targets, and random players as statistics.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local canvas = require "mneme.canvas"
-local engine = require "mneme.engine"
-local env = require "mneme.env"
-local scene = require "mneme.scene"
+local canvas = require "mneme.view.canvas"
+local engine = require "mneme.base.engine"
+local env = require "mneme.envs.env"
+local scene = require "mneme.view.scene"
 local stepping = require "tests.env_rig"
 
 local C, rig = engine.C, stepping.rig

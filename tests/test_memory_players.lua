@@ -2,7 +2,7 @@
 -- one of the wrong kind in between; what is dealt; settings.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local env = require "mneme.env"
+local env = require "mneme.envs.env"
 local stepping = require "tests.env_rig"
 local games = require "tests.game_rig"
 

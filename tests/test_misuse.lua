@@ -2,7 +2,7 @@
 -- our own code, no crash, no number that is none.  Every argument below is given every odd value.
 local t = require "tests.harness"
 local mn = require "mneme"
-local errors = require "mneme.errors"
+local errors = require "mneme.base.errors"
 
 local circle = {}
 circle[1], circle.name = circle, circle
@@ -60,7 +60,7 @@ for _, name in ipairs { "a2c", "ppo" } do
     sweep("settings", function(v) mn[name](v, task, agent) end)
     sweep("task", function(v) mn[name](settings, v, agent) end)
     sweep("agent", function(v) mn[name](settings, task, v) end)
-    local keys = with(require("mneme." .. name).defaults, "seed", 1)
+    local keys = with(require("mneme.learn." .. name).defaults, "seed", 1)
     for _, key in ipairs { "steps", "stop_score" } do keys[key] = 1 end
     for key in pairs(keys) do
       sweep(key, function(v)
@@ -75,7 +75,7 @@ t.test("tasks, sequence models and supervised learning refuse odd settings in wo
   sweep("task", mn.task)
   for _, name in ipairs { "induction", "listops", "mqar", "selective_copy", "text" } do
     sweep(name, function(v) mn.task(name, v) end)
-    for key in pairs(require("mneme.task").definition(name).config) do
+    for key in pairs(require("mneme.envs.sequence_task").definition(name).config) do
       sweep(name .. "." .. key, function(v) mn.task(name, { [key] = v, batch = 1 }) end)
     end
   end
@@ -91,7 +91,7 @@ t.test("tasks, sequence models and supervised learning refuse odd settings in wo
   sweep("supervised", function(v) mn.supervised(v, sequences, model) end)
   sweep("supervised task", function(v) mn.supervised({ steps = 64 }, v, model) end)
   sweep("supervised model", function(v) mn.supervised({ steps = 64 }, sequences, v) end)
-  for key in pairs(with(require("mneme.supervised").defaults, "steps", 1)) do
+  for key in pairs(with(require("mneme.learn.supervised").defaults, "steps", 1)) do
     sweep("supervised." .. key, function(v) mn.supervised(with({ steps = 64 }, key, v), sequences, model) end)
   end
   sweep("sized core", function(v) mn.sized(v, 1000, function() return model end) end)

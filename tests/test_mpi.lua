@@ -2,10 +2,10 @@
 -- stopped, killed or gone on with by another number of them.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local engine = require "mneme.engine"
-local files = require "mneme.files"
-local json = require "mneme.json"
-local safetensors = require "mneme.safetensors"
+local engine = require "mneme.base.engine"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.shell"
 
 local TOLERANCE = 2e-5
@@ -16,7 +16,7 @@ files.write(folder .. "/s.lua", { [[
 local ffi, mn = require "ffi", require "mneme"
 local cfg = mn.config { core = { "gru", d_model = 16 }, steps = 2048, num_envs = 4, num_steps = 32, lr = 1e-3, learner = "a2c",
   minibatches = 1, epochs = 2, target_kl = 0.0, own = false, previous = "", context = 0 }
-local rank = require("mneme.ranks").rank
+local rank = require("mneme.tensor.mpi").rank
 local f = assert(io.open("pid-" .. rank, "w"))
 f:write((assert(io.open "/proc/self/stat"):read "*n"))
 f:close()
@@ -236,7 +236,7 @@ local task = mn.task(cfg.task, { batch = cfg.batch, seed = cfg.seed })
 mn.manual_seed(cfg.seed)
 local model = mn.sequence_model { task = task, core = mn.core(cfg.core) }
 mn.supervised(cfg, task, model):train()
-local out = assert(io.open(cfg.run .. "-" .. require("mneme.ranks").rank, "wb"))
+local out = assert(io.open(cfg.run .. "-" .. require("mneme.tensor.mpi").rank, "wb"))
 for _, p in ipairs(model:parameters()) do out:write(ffi.string(p:data(), 4 * p:size())) end
 out:close()
 ]] })
@@ -283,7 +283,7 @@ end)
 files.write(folder .. "/exchange.lua", { [[
 local ffi, mn = require "ffi", require "mneme"
 local cfg = mn.config { out = "" }
-local rank = require("mneme.ranks").rank
+local rank = require("mneme.tensor.mpi").rank
 local function leaf(grad, ...)
   local t = mn.tensor { shape = { ... }, grad = grad }
   for k = 0, t:size() - 1 do t:data()[k] = ((k * 37 + (grad and 0 or 11 * rank)) % 19 - 9) / 9 end
@@ -304,7 +304,7 @@ local out = assert(io.open(cfg.out .. rank, "w"))
 local plugin
 if cfg.device == "emu" then
   ffi.cdef "const char *mn_emu_listen(int on);"
-  plugin = ffi.load(require("mneme.engine").build .. "/libmneme_emu.so")
+  plugin = ffi.load(require("mneme.base.engine").build .. "/libmneme_emu.so")
   plugin.mn_emu_listen(1)
 end
 for _ = 1, 4 do
@@ -366,7 +366,7 @@ t.test("two ranks with an emulated GPU each are one process on a CPU", function(
 end)
 
 t.test("without mpirun there is one rank, and means over it change nothing", function()
-  local mn, C = require "mneme", require("mneme.engine").C
+  local mn, C = require "mneme", require("mneme.base.engine").C
   t.eq(C.mn_ranks(), 1)
   t.eq(C.mn_rank(), 0)
   local w = mn.tensor { shape = { 3 }, grad = true }

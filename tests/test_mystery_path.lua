@@ -3,10 +3,10 @@
 local bit = require "bit"
 local ffi = require "ffi"
 local t = require "tests.harness"
-local engine = require "mneme.engine"
-local env = require "mneme.env"
-local files = require "mneme.files"
-local json = require "mneme.json"
+local engine = require "mneme.base.engine"
+local env = require "mneme.envs.env"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
 local stepping = require "tests.env_rig"
 
 local rig = stepping.rig

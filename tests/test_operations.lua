@@ -3,19 +3,19 @@
 -- lived through again, and is what `mneme intervene` does.
 local lfs = require "lfs"
 local t = require "tests.harness"
-local contract_rig = require "mneme.contract_rig"
-local diff = require "mneme.diff"
-local engine = require "mneme.engine"
+local contract_rig = require "mneme.models.contract_rig"
+local diff = require "mneme.commands.diff"
+local engine = require "mneme.base.engine"
 local fake = require "tests.fake_player"
-local find = require "mneme.find"
-local heads = require "mneme.heads"
-local intervene = require "mneme.intervene"
-local interventions = require "mneme.interventions"
+local find = require "mneme.base.registry"
+local heads = require "mneme.models.state_arrays"
+local intervene = require "mneme.commands.intervene"
+local interventions = require "mneme.episodes.interventions"
 local mn = require "mneme"
-local operations = require "mneme.operations"
-local player = require "mneme.player"
+local operations = require "mneme.episodes.intervention_options"
+local player = require "mneme.episodes.stepper"
 local print_of = require "tests.print_of"
-local scene = require "mneme.scene"
+local scene = require "mneme.view.scene"
 local shell = require "tests.shell"
 local signal, unistd = require "posix.signal", require "posix.unistd"
 local viewer_rig = require "tests.viewer_rig"
@@ -222,7 +222,7 @@ t.test("what is written is lived through again, with what was done, and compared
   r.v:look_ahead(math.huge)
   for k = 0, a.steps - 1 do                             -- what it had in mind is that of the frames
     local frame = r.v.tracks[1].timeline:frame(r.v.tracks[1].timeline.ticks[r.v.slots[r.v.at][1]].start + k)
-    t.eq(require("mneme.trajectory").recorded(a, k, "value")[0], frame.value)
+    t.eq(require("mneme.episodes.trajectory").recorded(a, k, "value")[0], frame.value)
   end
 end)
 
@@ -352,7 +352,7 @@ t.test("the bar says how far apart both are, and the menu is clicked", function(
   r.click(viewer_rig.spot_of_key "1")
   t.eq(#r.v.tracks, 2) t.eq(r.v.menu, nil)
   r.paint()
-  local apart = require "mneme.apart"
+  local apart = require "mneme.episodes.divergence"
   local text, since = apart(r.v:frame(1), r.v:frame(2))
   t.ok(since == 3 and text:find "^apart since step 3: value [+−]", text)
   r.press(LEFT)
@@ -427,7 +427,7 @@ t.test("Ctrl-C while an episode is written: what it has lived through so far is 
 end)
 
 t.test("the command line: shown from the step on, refused where it makes no sense", function()
-  local view = require "mneme.view"
+  local view = require "mneme.commands.view"
   local o = view.parse { "RUN", "erase=layers.0.head.1", "force=layers.0.beta:0", "at=4", "for=3" }
   t.eq(o.list[1].at, 4) t.eq(o.list[2].steps, 3) t.eq(o["for"], 3)
   t.eq(operations.of(o.list).text, "erase layers.0.head.1, force layers.0.beta to 0")

@@ -1,8 +1,8 @@
 -- test_own_parts.lua -- what a script brings along (a core's file, gates and feature maps, tasks, environments, studies):
 -- evaluated as it was trained, and refused by name where it is wrong.
 local t = require "tests.harness"
-local files = require "mneme.files"
-local json = require "mneme.json"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
 local mn = require "mneme"
 local shell = require "tests.shell"
 
@@ -32,7 +32,7 @@ end
 
 t.test("a core given by its file is evaluated as that file, not as the core of its name", function()
   files.make_folder(dir .. "/mine")
-  local text = files.read(require("mneme.find").root .. "lua/mneme/cores/gru.lua")
+  local text = files.read(require("mneme.base.registry").root .. "lua/mneme/cores/gru.lua")
   local mine, n = text:gsub("i = %(ops%.linear%(x,", "i = (ops.linear(x * -1,")
   t.eq(n, 1, "the core's file reads otherwise now")
   write("mine/gru.lua", mine)
@@ -92,7 +92,7 @@ end)
 
 t.test("tensors by name are no list: nothing is written", function()
   local path = dir .. "/map.safetensors"
-  t.raises(function() require("mneme.safetensors").write(path, { w = mn.tensor { 1 } }) end, "expected a list of { name, tensor }")
+  t.raises(function() require("mneme.tensor.safetensors").write(path, { w = mn.tensor { 1 } }) end, "expected a list of { name, tensor }")
   t.ok(not files.is_file(path))
 end)
 

@@ -1,7 +1,7 @@
 -- test_packaging.lua -- what a user finds beside the program: completion in the shell, the manual page, the reference of
 -- all functions (each with a comment that names its arguments), annotations for editors, pkg-config, an installation.
 local t = require "tests.harness"
-local api = require "mneme.api"
+local api = require "mneme.commands.api"
 local shell = require "tests.shell"
 
 local root = shell.root
@@ -103,9 +103,9 @@ t.test("make install: runs from where it is put, from plain luajit too, and make
   said = sh(("PKG_CONFIG_PATH='%s/lib/pkgconfig' pkg-config --define-variable=prefix='%s' --cflags --libs mneme"):format(usr, usr))
   t.ok(said:find("-I" .. usr .. "/include/mneme", 1, true) and said:find "%-lmneme", said)
   t.ok(sh("zcat " .. usr .. "/share/man/man1/mneme.1.gz"):find "MNEME 1")
-  local readme = require("mneme.files").read(usr .. "/share/doc/mneme/README.md")
+  local readme = require("mneme.base.files").read(usr .. "/share/doc/mneme/README.md")
   for page in readme:gmatch "%]%((docs/[%w_%-]+%.%w+)" do
-    t.ok(require("mneme.files").is_file(usr .. "/share/doc/mneme/" .. page), "the README leads to " .. page)
+    t.ok(require("mneme.base.files").is_file(usr .. "/share/doc/mneme/" .. page), "the README leads to " .. page)
   end
   text, rc = make "uninstall"
   t.eq(rc, 0, text)
@@ -134,7 +134,7 @@ end)
 -- ---- what it leans on ----
 
 t.test("docs/third-party.md names every library that is linked, and counts the fixtures by their source", function()
-  local files, safetensors = require "mneme.files", require "mneme.safetensors"
+  local files, safetensors = require "mneme.base.files", require "mneme.tensor.safetensors"
   local page, seen = files.read(root .. "docs/third-party.md"), 0
   local names = { jansson = "Jansson", png = "libpng", gif = "giflib", z = "zlib", dl = "libc", pthread = "libc", m = "libm", cublas = "cuBLAS",
     sdl2 = "SDL 2", freetype2 = "FreeType", luajit = "LuaJIT", mneme = "Mneme", ["libedit.so.2"] = "libedit", ["libmpi.so.40"] = "Open MPI" }
@@ -147,7 +147,7 @@ t.test("docs/third-party.md names every library that is linked, and counts the f
     for library in text:gmatch "%s%-l([%w_]+)" do need(library, file) end
     for list in text:gmatch "pkg%-config %-%-libs ([%w ]+)%)" do for library in list:gmatch "%w+" do need(library, file) end end
   end
-  for _, at in ipairs { { "engine/io/mpi.c", "libmpi.so.40" }, { "lua/mneme/line.lua", "libedit.so.2" } } do
+  for _, at in ipairs { { "engine/io/mpi.c", "libmpi.so.40" }, { "lua/mneme/commands/line_editor.lua", "libedit.so.2" } } do
     t.ok(files.read(root .. at[1]):find(at[2], 1, true), at[1])
     need(at[2], at[1])
   end

@@ -1,10 +1,10 @@
 -- test_pages.lua -- what the pages name is there: files of the tree, commands and what follows them, every memory with its costs.
 local t = require "tests.harness"
-local files = require "mneme.files"
+local files = require "mneme.base.files"
 local lfs = require "lfs"
 local shell = require "tests.shell"
 
-local root = require("mneme.find").root
+local root = require("mneme.base.registry").root
 local dir = shell.folder()
 
 local pages = { "README.md", "CONTRIBUTING.md" }
@@ -46,7 +46,7 @@ end)
 
 -- What may follow a command, as a set; a command that is not here may be followed by anything.
 local function following()
-  local find, catalogue, after = require "mneme.find", require "mneme.catalogue", {}
+  local find, catalogue, after = require "mneme.base.registry", require "mneme.base.catalogue", {}
   local function set(command, ...)
     after[command] = after[command] or {}
     for _, list in ipairs { ... } do
@@ -89,11 +89,11 @@ t.test("docs: every command, experiment, environment and topic that a page names
 end)
 
 t.test("docs/how-memory-works.md: every memory is explained, with the costs that it has", function()
-  local find, core = require "mneme.find", require "mneme.core"
+  local find, core = require "mneme.base.registry", require "mneme.models.core"
   local page = files.read(root .. "docs/how-memory-works.md")
   local told, costs = page:match "^(.-)\n## What each costs\n(.*)$"
   for _, name in ipairs(find.names "cores") do
-    local about = require("mneme.nn").dry(core.new, name):describe()
+    local about = require("mneme.tensor.nn").dry(core.new, name):describe()
     t.ok(told:find("`" .. name .. "`", 1, true), name .. " is not explained")
     local state, formula, step = costs:match("\n| `" .. name .. "` | ([%d,]+) | `([^`]+)` | `([^`]+)` |")
     t.eq(tonumber(((state or ""):gsub(",", ""))), about.state_floats, name .. ": numbers of its state")

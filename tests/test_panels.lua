@@ -1,12 +1,12 @@
 -- test_panels.lua -- what panels show is so: curves are those of the log, places and outcomes those that were seen.
 -- (What a memory reads: test_recall.lua.)
 local t = require "tests.harness"
-local curves = require "mneme.curves"
+local curves = require "mneme.runs.metrics_reader"
 local fake = require "tests.fake_player"
 local mn = require "mneme"
-local player = require "mneme.player"
-local recorder = require "mneme.recorder"
-local scene = require "mneme.scene"
+local player = require "mneme.episodes.stepper"
+local recorder = require "mneme.episodes.frames"
+local scene = require "mneme.view.scene"
 local shell = require "tests.shell"
 
 -- ---- what was measured ----

@@ -1,7 +1,7 @@
 -- test_pins.lua -- what must be so whatever the weights: gates at 1, plain sums, forms that collapse; and how sums
 -- that nothing ever leaves grow, in numbers.
 local t = require "tests.harness"
-local core = require "mneme.core"
+local core = require "mneme.models.core"
 local mn = require "mneme"
 local rig = require "tests.core_rig"
 

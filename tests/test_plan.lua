@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local rig = require "tests.core_rig"
-local engine = require "mneme.engine"
+local engine = require "mneme.base.engine"
 local mn = require "mneme"
 local C, ctx = engine.C, engine.ctx
 

@@ -2,15 +2,15 @@
 -- was played, and windows that sleep between keys.
 local lfs = require "lfs"
 local t = require "tests.harness"
-local env = require "mneme.env"
-local files = require "mneme.files"
-local keyboard = require "mneme.keyboard"
-local play = require "mneme.play"
-local replay = require "mneme.replay"
+local env = require "mneme.envs.env"
+local files = require "mneme.base.files"
+local keyboard = require "mneme.view.keyboard"
+local play = require "mneme.commands.play"
+local replay = require "mneme.episodes.trajectory_replay"
 local rig = require "tests.scene_rig"
-local scene = require "mneme.scene"
-local trajectory = require "mneme.trajectory"
-local window = require "mneme.window"
+local scene = require "mneme.view.scene"
+local trajectory = require "mneme.episodes.trajectory"
+local window = require "mneme.view.window"
 local shell = require "tests.shell"
 
 local folder = shell.folder()

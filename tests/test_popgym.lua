@@ -1,9 +1,9 @@
 -- test_popgym.lua -- POPGym's games of remembering against their rules, written down a second time (game_rig.lua) and
 -- held to episodes of POPGym itself; random play against its figures and theory.
 local t = require "tests.harness"
-local env = require "mneme.env"
-local find = require "mneme.find"
-local safetensors = require "mneme.safetensors"
+local env = require "mneme.envs.env"
+local find = require "mneme.base.registry"
+local safetensors = require "mneme.tensor.safetensors"
 local stepping = require "tests.env_rig"
 local rig_of_games = require "tests.game_rig"
 

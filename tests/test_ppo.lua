@@ -3,8 +3,8 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local rig = require "tests.learner_rig"
-local engine = require "mneme.engine"
-local find = require "mneme.find"
+local engine = require "mneme.base.engine"
+local find = require "mneme.base.registry"
 local mn = require "mneme"
 local C, ctx = engine.C, engine.ctx
 

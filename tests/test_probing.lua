@@ -2,10 +2,10 @@
 -- there is not, shuffled answers find nothing, and episodes are not torn.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local engine = require "mneme.engine"
+local engine = require "mneme.base.engine"
 local mn = require "mneme"
-local player = require "mneme.player"
-local probing = require "mneme.probing"
+local player = require "mneme.episodes.stepper"
+local probing = require "mneme.measure.linear_probes"
 
 local function noise(n, stream)
   local x = ffi.new("float[?]", n)

@@ -1,7 +1,7 @@
 -- test_random.lua -- random numbers for scripts: the published answers of Philox, and their statistics.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local C = require("mneme.engine").C
+local C = require("mneme.base.engine").C
 
 t.test("random numbers: Philox's published answer, prefixes, moments", function()
   local n = 200000

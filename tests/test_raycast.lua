@@ -2,7 +2,7 @@
 -- through three dimensions: no level camera, no rays of columns, every wall a box.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local env = require "mneme.env"
+local env = require "mneme.envs.env"
 local stepping = require "tests.env_rig"
 
 local SIDE, BORDER = 64, 2

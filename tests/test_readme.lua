@@ -1,7 +1,7 @@
 -- test_readme.lua -- what the README prints works as printed: its experiment with its commands, its recipes.
 local t = require "tests.harness"
 local lfs = require "lfs"
-local files = require "mneme.files"
+local files = require "mneme.base.files"
 local shell = require "tests.shell"
 
 local root = shell.root
@@ -64,7 +64,7 @@ t.test("README: every folder and picture that it names is there", function()
 end)
 
 t.test("README, docs: every experiment and environment has its place", function()
-  local find, env = require "mneme.find", require "mneme.env"
+  local find, env = require "mneme.base.registry", require "mneme.envs.env"
   local environments, count = files.read(root .. "/docs/environments.md"), 0
   for _, e in ipairs(env.list()) do
     count = count + 1
@@ -82,7 +82,7 @@ t.test("README, docs: every experiment and environment has its place", function(
 end)
 
 t.test("README: as many memories and attentions as it says", function()
-  local find = require "mneme.find"
+  local find = require "mneme.base.registry"
   t.eq(tonumber(readme:match "%[(%d+) memories%]"), #find.names "cores")
   t.eq(tonumber(readme:match "; (%d+) memories and nine attentions"), #find.names "cores")
   t.eq(#find.names "attentions", 9)

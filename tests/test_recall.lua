@@ -2,15 +2,15 @@
 -- of the others give what heads really read, every core has weights or a reason, horizons are those of the gates.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local core = require "mneme.core"
-local find = require "mneme.find"
+local core = require "mneme.models.core"
+local find = require "mneme.base.registry"
 local mn = require "mneme"
 local naive = require "tests.naive_weights"
-local player = require "mneme.player"
-local recall = require "mneme.recall"
-local recorder = require "mneme.recorder"
-local rig = require "mneme.contract_rig"
-local shares = require "mneme.shares"
+local player = require "mneme.episodes.stepper"
+local recall = require "mneme.models.implicit_attention"
+local recorder = require "mneme.episodes.frames"
+local rig = require "mneme.models.contract_rig"
+local shares = require "mneme.view.attention_history"
 
 -- ---- softmax: the weights of the definition ----
 
@@ -268,7 +268,7 @@ t.test("a core's word for its way of reading is checked", function()
   local function write(reads)
     local f = assert(io.open(path, "w"))
     f:write(([[return { doc = "d", config = { d_in = 4 }, build = function(cfg)
-      return { module = require("mneme.nn").linear(4, 4), d_out = 4, states = {}, sizes = {}, forward = function(x) return x, {} end%s }
+      return { module = require("mneme.tensor.nn").linear(4, 4), d_out = 4, states = {}, sizes = {}, forward = function(x) return x, {} end%s }
     end }]]):format(reads and (", reads = %q"):format(reads) or ""))
     f:close()
   end

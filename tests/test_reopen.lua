@@ -1,6 +1,6 @@
 -- test_reopen.lua -- a run whose task is written in its script can be evaluated and looked at, too.
 local t = require "tests.harness"
-local files = require "mneme.files"
+local files = require "mneme.base.files"
 local shell = require "tests.shell"
 
 local dir = shell.folder()

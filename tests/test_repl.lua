@@ -1,8 +1,8 @@
 -- test_repl.lua -- a line at a time: what is shown, what goes wrong, completion, and plots in dots, shades and files.
 local t = require "tests.harness"
-local files = require "mneme.files"
+local files = require "mneme.base.files"
 local mn = require "mneme"
-local repl = require "mneme.repl"
+local repl = require "mneme.commands.repl"
 local shell = require "tests.shell"
 
 local dir = shell.folder()

@@ -2,7 +2,7 @@
 -- reads while a plan records.
 local t = require "tests.harness"
 local mn = require "mneme"
-local ops = require("mneme.tensor").ops
+local ops = require("mneme.tensor.tensor").ops
 
 t.test("gradients of replays add up, in any order, unless the plan itself empties them", function()
   local w = mn.tensor { data = { 2 }, grad = true }

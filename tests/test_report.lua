@@ -1,15 +1,15 @@
 -- test_report.lua -- verdicts on numbers whose answer is known; the page of a study, whole, unfinished and without its
 -- script: well formed, escaped, the same bytes each time, in English and German; the example of docs/studies.md.
 local t = require "tests.harness"
-local claims = require "mneme.studies.claims"
-local files = require "mneme.files"
-local find = require "mneme.find"
-local folder = require "mneme.studies.folder"
-local json = require "mneme.json"
+local claims = require "mneme.study.claims"
+local files = require "mneme.base.files"
+local find = require "mneme.base.registry"
+local folder = require "mneme.study.folder"
+local json = require "mneme.base.json"
 local mn = require "mneme"
-local prose = require "mneme.studies.prose"
+local prose = require "mneme.study.report_texts"
 local shell = require "tests.shell"
-local words = require "mneme.studies.words"
+local words = require "mneme.study.report_strings"
 
 local here = shell.folder()
 
@@ -47,7 +47,7 @@ t.test("what ten thousand cells took is summed", function()
       resources = { wall_s = 36, cpu_s = 1, peak_mib = i } }
   end
   local out = { table = function(_, _, list) rows = list end, paragraphs = function() end }
-  require("mneme.studies.method").resources(out, { cells = cells }, words.en)
+  require("mneme.study.report_method").resources(out, { cells = cells }, words.en)
   t.eq(rows[2][2], "10000") t.eq(rows[2][4][1], "100 h") t.eq(rows[2][6][1], "9.77 GiB")
 end)
 
@@ -112,7 +112,7 @@ t.test("numbers with a range: the interval of a value is within it, that of a di
 end)
 
 t.test("numbers with one end: an interval is cut off there, and nothing else changes", function()
-  local seeds, positive, list = require "mneme.studies.seeds", { 0, math.huge }, { 1, 2, 30 }
+  local seeds, positive, list = require "mneme.study.aggregate", { 0, math.huge }, { 1, 2, 30 }
   local mean, low, high = seeds.interval(list, "mean", positive)
   local of_student, below, above = mn.stats.t_interval(list)
   t.eq(mean, of_student) t.ok(below < 0) t.eq(low, 0) t.eq(high, above)

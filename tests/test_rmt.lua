@@ -1,7 +1,7 @@
 -- test_rmt.lua -- the recurrent memory transformer, where the contract of all memories does not look: cuts inside
 -- segments, runs by rows with resets anywhere, the learned first memory.
 local t = require "tests.harness"
-local rig = require "mneme.contract_rig"
+local rig = require "mneme.models.contract_rig"
 local mn = require "mneme"
 
 local T, B = 23, 3

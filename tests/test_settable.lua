@@ -1,8 +1,8 @@
 -- test_settable.lua -- facts of a world changed from outside: in every environment that lets one, and in rules in Lua.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local engine = require "mneme.engine"
-local env = require "mneme.env"
+local engine = require "mneme.base.engine"
+local env = require "mneme.envs.env"
 local stepping = require "tests.env_rig"
 
 local C = engine.C

@@ -3,10 +3,10 @@
 -- built on it see.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local rig = require "mneme.contract_rig"
-local engine = require "mneme.engine"
+local rig = require "mneme.models.contract_rig"
+local engine = require "mneme.base.engine"
 local mn = require "mneme"
-local core = require "mneme.core"
+local core = require "mneme.models.core"
 local C, ops = engine.C, mn.ops
 
 local streams = 0

@@ -3,9 +3,9 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local rig = require "tests.core_rig"
-local core = require "mneme.core"
-local engine = require "mneme.engine"
-local find = require "mneme.find"
+local core = require "mneme.models.core"
+local engine = require "mneme.base.engine"
+local find = require "mneme.base.registry"
 local mn = require "mneme"
 local ops = mn.ops
 

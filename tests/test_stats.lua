@@ -2,10 +2,10 @@
 -- library tells: how often the intervals hold what they are to hold, and that nothing is said of a single seed.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local C = require("mneme.engine").C
-local files = require "mneme.files"
-local find = require "mneme.find"
-local json = require "mneme.json"
+local C = require("mneme.base.engine").C
+local files = require "mneme.base.files"
+local find = require "mneme.base.registry"
+local json = require "mneme.base.json"
 local mn = require "mneme"
 local stats = mn.stats
 

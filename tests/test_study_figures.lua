@@ -1,11 +1,11 @@
 -- test_study_figures.lua -- from a study on disk to its figures: numbers are those of mn.stats over seeds, and notes say
 -- how many there were, which interval was taken, and what is missing.
 local t = require "tests.harness"
-local figure = require "mneme.studies.figure"
+local figure = require "mneme.study.figure"
 local figures = require "mneme.figures"
-local files = require "mneme.files"
-local folder = require "mneme.studies.folder"
-local json = require "mneme.json"
+local files = require "mneme.base.files"
+local folder = require "mneme.study.folder"
+local json = require "mneme.base.json"
 local shell = require "tests.shell"
 local stats = require "mneme.stats"
 
@@ -160,8 +160,8 @@ t.test("a geometric mean: Student's interval of logarithms; without it where a n
 end)
 
 t.test("figures in German: notes, axes and tables have no English in them", function()
-  local de = require("mneme.studies.figure_words").de
-  local section = require "mneme.figures.section"
+  local de = require("mneme.study.figure_texts").de
+  local section = require "mneme.figures.html_section"
   local english = { "seeds", "Mean", "interval", "steps", "Left out", "not finished", "failed", "in place of", "wall", "by ", " to ", "the ", "Over",
     "share" }
   for _, f in ipairs { { "bars", y = "score", by = "core" }, { "bars", y = "wall_s", x = "corridor", by = "core" },
@@ -190,7 +190,7 @@ t.test("curves: the mean of seeds at each step, against steps, time and FLOPs", 
     near_all({ line.y[i], line.low[i], line.high[i] }, { mean, low, high })
     t.near(fig.other_x[1].lines[1].x[i], 100 * i * stats.mean { 1 / 50, 1 / 100, 1 / 150 }, 1e-9)
   end
-  local flops = require("mneme.costs").training("gru", { d_model = 16 })
+  local flops = require("mneme.models.costs").training("gru", { d_model = 16 })
   t.ok(flops > 6 * 16 * 16 * 6)
   t.near(fig.other_x[2].lines[1].x[10], 1000 * flops, 1)
   t.ok(fig.note:find "FLOPs: steps times" and fig.note:find "Time: steps divided", fig.note)
@@ -242,7 +242,7 @@ t.test("what is 0 has no place on a logarithmic axis, and the note says so", fun
 end)
 
 t.test("series of seeds that were asked at other places: those that all have, not a grid between them", function()
-  local seeds, of = require "mneme.studies.seeds", { { x = { 0, 2, 4, 6 }, y = { 1, 2, 3, 4 } }, { x = { 0, 4, 5 }, y = { 3, 5, 9 } } }
+  local seeds, of = require "mneme.study.aggregate", { { x = { 0, 2, 4, 6 }, y = { 1, 2, 3, 4 } }, { x = { 0, 4, 5 }, y = { 3, 5, 9 } } }
   local cells = { { name = "seed=1", seed = 1, status = "done" }, { name = "seed=2", seed = 2, status = "done" } }
   local line, n = seeds.line("a", cells, function(c) return of[c.seed] end, { statistic = "mean", rule = "linear" }, {})
   near_all(line.x, { 0, 4 }) near_all(line.y, { 2, 4 }) t.eq(n, 2)

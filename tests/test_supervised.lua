@@ -3,11 +3,11 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local mn = require "mneme"
-local files = require "mneme.files"
-local find = require "mneme.find"
-local held_out = require "mneme.held_out"
-local nn = require "mneme.nn"
-local safetensors = require "mneme.safetensors"
+local files = require "mneme.base.files"
+local find = require "mneme.base.registry"
+local held_out = require "mneme.learn.validation"
+local nn = require "mneme.tensor.nn"
+local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.shell"
 local ops = mn.ops
 
@@ -260,7 +260,7 @@ end)
 t.test("sized: every memory comes within 5 % of the parameters that are wanted", function()
   local task = mn.task("induction", { length = 16 })
   local function model(core) return mn.sequence_model { task = task, core = core } end
-  for _, name in ipairs(require("mneme.find").names "cores") do
+  for _, name in ipairs(require("mneme.base.registry").names "cores") do
     for _, wanted in ipairs { 1e5, 3e5 } do
       local spec = mn.sized({ name, n_layers = 2, d_in = 64 }, wanted, model)
       local count = nn.dry(function() return model(mn.core(spec)).module:count() end)

@@ -2,14 +2,14 @@
 -- when; cells that crash are kept, reported and tried once more.
 local lfs = require "lfs"
 local t = require "tests.harness"
-local files = require "mneme.files"
-local folder = require "mneme.studies.folder"
-local grid = require "mneme.studies.grid"
+local files = require "mneme.base.files"
+local folder = require "mneme.study.folder"
+local grid = require "mneme.study.grid"
 local mn = require "mneme"
-local resources = require "mneme.resources"
+local resources = require "mneme.runs.resources"
 local shell = require "tests.shell"
-local sweep = require "mneme.studies.sweep"
-local C = require("mneme.engine").C
+local sweep = require "mneme.study.sweep"
+local C = require("mneme.base.engine").C
 
 local here = shell.folder()
 local function path(name) return here .. "/" .. name end
@@ -339,7 +339,7 @@ t.test("labels with a comma, and names as cells have them, narrow an axis as oth
 end)
 
 t.test("how long a sweep will take is told from the estimates before a cell has ended", function()
-  local table_of = require "mneme.studies.table"
+  local table_of = require "mneme.study.progress_table"
   local cells = { { name = "a=1,seed=1", estimate = { wall_s = 100 } }, { name = "a=2,seed=1", estimate = { wall_s = 300 } }, { name = "a=3,seed=1" } }
   local said, stderr = {}, io.stderr
   io.stderr = { write = function(_, ...) said[#said + 1] = table.concat { ... } end, flush = function() end }       -- luacheck: ignore

@@ -1,8 +1,8 @@
 -- test_sweep_trouble.lua -- a sweep whose disk is full, cannot be written to, or holds what nobody wrote: it says so, and
 -- nothing that was there is lost.
 local t = require "tests.harness"
-local files = require "mneme.files"
-local folder = require "mneme.studies.folder"
+local files = require "mneme.base.files"
+local folder = require "mneme.study.folder"
 local shell = require "tests.shell"
 
 local here = shell.folder()

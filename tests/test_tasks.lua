@@ -3,10 +3,10 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local mn = require "mneme"
-local bpe = require "mneme.bpe"
-local corpus = require "mneme.corpus"
-local files = require "mneme.files"
-local find = require "mneme.find"
+local bpe = require "mneme.envs.bpe"
+local corpus = require "mneme.envs.corpus"
+local files = require "mneme.base.files"
+local find = require "mneme.base.registry"
 local shell = require "tests.shell"
 
 local drawn = { "listops", "mqar", "selective_copy", "induction" }

@@ -3,9 +3,9 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local rig = require "tests.core_rig"
-local engine = require "mneme.engine"
+local engine = require "mneme.base.engine"
 local mn = require "mneme"
-local tensor = require "mneme.tensor"
+local tensor = require "mneme.tensor.tensor"
 local C, ctx = engine.C, engine.ctx
 
 local function settle() for _ = 1, 4 do collectgarbage() end end

@@ -2,13 +2,13 @@
 -- for every core; and what a change or a hand on the keys does begins where it should, and nowhere before.
 local t = require "tests.harness"
 local fake = require "tests.fake_player"
-local find = require "mneme.find"
+local find = require "mneme.base.registry"
 local mn = require "mneme"
-local playback = require "mneme.playback"
-local player = require "mneme.player"
+local playback = require "mneme.episodes.playback"
+local player = require "mneme.episodes.stepper"
 local print_of = require "tests.print_of"
-local rig = require "mneme.contract_rig"
-local timeline = require "mneme.timeline"
+local rig = require "mneme.models.contract_rig"
+local timeline = require "mneme.episodes.timeline"
 
 -- A small agent that has not learnt; the same each time.
 local function source_of(core, options)

@@ -2,8 +2,8 @@
 -- of the published environment, and random play against theory and that environment's own figures.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local engine = require "mneme.engine"
-local env = require "mneme.env"
+local engine = require "mneme.base.engine"
+local env = require "mneme.envs.env"
 local stepping = require "tests.env_rig"
 
 local C, act, rig, roll = engine.C, stepping.act, stepping.rig, stepping.roll

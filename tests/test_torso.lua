@@ -1,7 +1,7 @@
 -- test_torso.lua -- what stands before a memory: every kind of observation becomes features.
 local t = require "tests.harness"
 local mn = require "mneme"
-local torso = require "mneme.torso"
+local torso = require "mneme.models.torso"
 
 -- Leaves of observations with numbers 0 .. below-1 that are not regular.
 local function observations(shape, dtype, below)

@@ -1,10 +1,10 @@
 -- test_train.lua -- whole runs in processes of their own: killed, stopped and resumed they end with the bits of
 -- an undisturbed run; a NaN stops them with status 3 and leaves the last good checkpoint.
 local t = require "tests.harness"
-local files = require "mneme.files"
+local files = require "mneme.base.files"
 local rig = require "tests.core_rig"
-local run_module = require "mneme.run"
-local safetensors = require "mneme.safetensors"
+local run_module = require "mneme.runs.run"
+local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.shell"
 
 local dir = shell.folder()

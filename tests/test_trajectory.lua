@@ -2,13 +2,13 @@
 -- or read as what it was; a changed environment is found out.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local env = require "mneme.env"
-local errors = require "mneme.errors"
-local files = require "mneme.files"
-local recording = require "mneme.recording"
-local replay = require "mneme.replay"
+local env = require "mneme.envs.env"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local recording = require "mneme.episodes.trajectory_writer"
+local replay = require "mneme.episodes.trajectory_replay"
 local stepping = require "tests.env_rig"
-local trajectory = require "mneme.trajectory"
+local trajectory = require "mneme.episodes.trajectory"
 local shell = require "tests.shell"
 
 local rig, seen, step = stepping.rig, stepping.seen, stepping.step
@@ -186,7 +186,7 @@ end)
 
 -- The file with another header, its sizes and checksum made right: what no accident does, a program may.
 local function forged(whole, change)
-  local C = require("mneme.engine").C
+  local C = require("mneme.base.engine").C
   local size = tonumber(whole:sub(20, 27), 16)
   local text, rest = change(whole:sub(38, 37 + size)), whole:sub(38 + size)
   local first = ("mneme-trajectory 1 %08x "):format(#text)
@@ -306,7 +306,7 @@ t.test("as many actions as there may be are kept by their names", function()
 end)
 
 t.test("docs/trajectories.md: its script works as printed", function()
-  local text = files.read(require("mneme.find").root .. "docs/trajectories.md")
+  local text = files.read(require("mneme.base.registry").root .. "docs/trajectories.md")
   local code = text:match("```lua\n(.-)```"):gsub("walk%.mnt", path "walk.mnt")
   local said
   local chunk = assert(loadstring(code))

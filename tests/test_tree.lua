@@ -3,8 +3,8 @@
 local ffi = require "ffi"
 local lfs = require "lfs"
 local t = require "tests.harness"
-local engine = require "mneme.engine"
-local find = require "mneme.find"
+local engine = require "mneme.base.engine"
+local find = require "mneme.base.registry"
 
 local root = find.root == "" and "./" or find.root
 local FILE_LINES, COLUMNS = 500, 160

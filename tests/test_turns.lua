@@ -1,8 +1,8 @@
 -- test_turns.lua -- several seeds in one process: each does what it does alone, bit for bit, whatever becomes of the others.
 local t = require "tests.harness"
-local engine = require "mneme.engine"
-local files = require "mneme.files"
-local json = require "mneme.json"
+local engine = require "mneme.base.engine"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
 local shell = require "tests.shell"
 
 local dir = shell.folder()
@@ -18,7 +18,7 @@ local agent = mn.agent { task = task, core = mn.core(cfg.core), hidden = cfg.hid
 mn[cfg.learner](cfg, task, agent):train()
 if cfg.device == "emu" then
   ffi.cdef "int mn_emu_launched(void);"
-  print("launches: " .. ffi.load(require("mneme.engine").build .. "/libmneme_emu.so").mn_emu_launched())
+  print("launches: " .. ffi.load(require("mneme.base.engine").build .. "/libmneme_emu.so").mn_emu_launched())
 end
 ]] })
 files.write(dir .. "/words.lua", { [[

@@ -3,9 +3,9 @@
 -- copies that are saved, restored and cloned at any step, and errors that change nothing.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local env = require "mneme.env"
+local env = require "mneme.envs.env"
 local stepping = require "tests.env_rig"
-local tensor = require "mneme.tensor"
+local tensor = require "mneme.tensor.tensor"
 
 local rig, seen, final, step, follow = stepping.rig, stepping.seen, stepping.final, stepping.step, stepping.follow
 

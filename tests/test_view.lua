@@ -3,14 +3,14 @@
 local ffi = require "ffi"
 local lfs = require "lfs"
 local t = require "tests.harness"
-local engine = require "mneme.engine"
-local live = require "mneme.live"
+local engine = require "mneme.base.engine"
+local live = require "mneme.episodes.live_channel"
 local mn = require "mneme"
-local recorder = require "mneme.recorder"
-local scene = require "mneme.scene"
+local recorder = require "mneme.episodes.frames"
+local scene = require "mneme.view.scene"
 local shell = require "tests.shell"
-local view = require "mneme.view"
-local viewer = require "mneme.viewer"
+local view = require "mneme.commands.view"
+local viewer = require "mneme.view.viewer"
 
 local C = engine.C
 local folder = shell.folder()
@@ -48,7 +48,7 @@ local function trajectory_file(steps, fields)
   local stepping = require "tests.env_rig"
   local r = stepping.rig(mn.env("tmaze", { corridor = 4, num_envs = 2, time_limit = 17 }))
   r.task:reset_raw(r.obs, 3)
-  local rec = require("mneme.recording").new(r.task, 1, { fields = fields, about = { title = "a walk" } })
+  local rec = require("mneme.episodes.trajectory_writer").new(r.task, 1, { fields = fields, about = { title = "a walk" } })
   rec:begin(r.obs + r.size)
   for k = 1, steps do
     if fields then rec:think { value = { k }, policy = { 0.1, 0.2, 0.3, 0.4 } } end
@@ -65,7 +65,7 @@ t.test("a trajectory is shown to its end, and again", function()
     if rec.flags[k] ~= 0 then ends, last = ends + 1, k end
   end
   t.ok(ends >= 2 and last < 59, "some episodes, and a part of one")
-  local source = require("mneme.replay").new(require("mneme.trajectory").read(path "walk.mnt"))
+  local source = require("mneme.episodes.trajectory_replay").new(require("mneme.episodes.trajectory").read(path "walk.mnt"))
   local p = viewer.new { { source = source, scene = scene.load "world" } }
   for clock = 1, 400 do p:tick(clock / 10) end
   t.eq(#p.slots, 60 + 1 + ends, "a slot for each observation and each outcome")

@@ -4,8 +4,8 @@ local lfs = require "lfs"
 local t = require "tests.harness"
 local fake = require "tests.fake_player"
 local mn = require "mneme"
-local player = require "mneme.player"
-local scene = require "mneme.scene"
+local player = require "mneme.episodes.stepper"
+local scene = require "mneme.view.scene"
 local shell = require "tests.shell"
 local viewer_rig = require "tests.viewer_rig"
 
@@ -30,7 +30,7 @@ local function track(seed)
   end }
 end
 
-local keys = require "mneme.keyboard"
+local keys = require "mneme.view.keyboard"
 local LEFT, RIGHT, HOME, END, PAGE_UP, PAGE_DOWN = keys.LEFT, keys.RIGHT, keys.HOME, keys.END, keys.PAGE_UP, keys.PAGE_DOWN
 
 t.test("keys: play, step, step back, speed, help, quit", function()

@@ -1,12 +1,12 @@
 -- test_watch.lua -- what a training tells its window of what its memory reads: the weights of softmax are there at every
 -- step that is shown, however the rollout is cut, and those of the step that is shown.
 local t = require "tests.harness"
-local live = require "mneme.live"
+local live = require "mneme.episodes.live_channel"
 local mn = require "mneme"
-local recall = require "mneme.recall"
-local recorder = require "mneme.recorder"
+local recall = require "mneme.models.implicit_attention"
+local recorder = require "mneme.episodes.frames"
 local shell = require "tests.shell"
-local watch = require "mneme.watch"
+local watch = require "mneme.episodes.live_publisher"
 
 local folder = shell.folder()
 

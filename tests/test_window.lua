@@ -2,19 +2,19 @@
 -- do; spots are clicked, pages magnified; and the program in a real window, used as people use it.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local canvas = require "mneme.canvas"
+local canvas = require "mneme.view.canvas"
 local display = require "tests.display"
-local engine = require "mneme.engine"
-local env = require "mneme.env"
+local engine = require "mneme.base.engine"
+local env = require "mneme.envs.env"
 local fake = require "tests.fake_player"
-local files = require "mneme.files"
-local play = require "mneme.play"
-local recorder = require "mneme.recorder"
+local files = require "mneme.base.files"
+local play = require "mneme.commands.play"
+local recorder = require "mneme.episodes.frames"
 local rig = require "tests.scene_rig"
-local scene = require "mneme.scene"
+local scene = require "mneme.view.scene"
 local shell = require "tests.shell"
-local view = require "mneme.view"
-local window = require "mneme.window"
+local view = require "mneme.commands.view"
+local window = require "mneme.view.window"
 local setenv = require("posix.stdlib").setenv
 
 local C, lib, painter, folder = engine.C, scene.library(), scene.painter(), shell.folder()

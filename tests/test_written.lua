@@ -1,16 +1,16 @@
 -- test_written.lua -- the texts beside the scripts: read, refused where they are none, taken over from the experiment that a
 -- study is of; and the report of every study here with nothing lived, with cells missing, failed and without numbers.
 local t = require "tests.harness"
-local files = require "mneme.files"
-local find = require "mneme.find"
-local folder = require "mneme.studies.folder"
-local prose = require "mneme.studies.prose"
-local report = require "mneme.studies.report"
-local script = require "mneme.script"
+local files = require "mneme.base.files"
+local find = require "mneme.base.registry"
+local folder = require "mneme.study.folder"
+local prose = require "mneme.study.report_texts"
+local report = require "mneme.study.report"
+local script = require "mneme.runs.script"
 local shell = require "tests.shell"
-local sweep = require "mneme.studies.sweep"
-local words = require "mneme.studies.words"
-local written = require "mneme.studies.written"
+local sweep = require "mneme.study.sweep"
+local words = require "mneme.study.report_strings"
+local written = require "mneme.study.report_markdown"
 
 local here = shell.folder()
 local function path(name) return here .. "/" .. name end

@@ -20,5 +20,5 @@ class WithEngine(build_py):
         super().run()
 
 
-VERSION = re.search(r'return "([^"]+)"', (ROOT / "lua/mneme/version.lua").read_text()).group(1)
+VERSION = re.search(r'return "([^"]+)"', (ROOT / "lua/mneme/base/version.lua").read_text()).group(1)
 setup(version=VERSION, cmdclass={"build_py": WithEngine})

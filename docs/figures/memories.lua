@@ -7,11 +7,11 @@
 local mn = require "mneme"
 local ffi = require "ffi"
 local figures = require "mneme.figures"
-local files = require "mneme.files"
-local find = require "mneme.find"
-local look = require "mneme.figures.look"
-local paper_of = require "mneme.figures.paper"
-local recall = require "mneme.recall"
+local files = require "mneme.base.files"
+local find = require "mneme.base.registry"
+local look = require "mneme.figures.style"
+local paper_of = require "mneme.figures.svg_writer"
+local recall = require "mneme.models.implicit_attention"
 local text = require "mneme.figures.text"
 
 local cfg = mn.config {

@@ -1,7 +1,7 @@
 /* transformer_layers.h -- a stack of transformer layers over rows, for an op that walks segments itself.
 ** An op whose memory is what the top layer says about the segment before (rmt) cannot be made of one op a layer: the
 ** bottom of a segment waits for the top of the last.  So the layers are here, forward and backward, in the flows of
-** lua/mneme/block.lua.
+** lua/mneme/models/block.lua.
 **
 ** A copy's segment has slots: its read rows, its tokens, its write rows.  Keys and values of all slots of all layers
 ** lie in kv [L, copies, slots, 2A], and a row sees slots from the first to one that depends on its kind:

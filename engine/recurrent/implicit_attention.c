@@ -1,5 +1,5 @@
 /* implicit_attention.c -- what of the past a memory reads: the query goes back step by step, meets each key, and forgets as the
-** memory did there.  The rules are told in lua/mneme/recall.lua; here are their loops, since a
+** memory did there.  The rules are told in lua/mneme/models/implicit_attention.lua; here are their loops, since a
 ** page that is drawn sixty times a second may look back over a thousand steps of many heads.  Sums are of doubles. */
 #include "mneme.h"
 #include "op.h"

@@ -1,6 +1,6 @@
 -- init.lua -- the table that require "mneme" returns.  Parts are loaded when first used; every op of
 -- engine/ops is a function here too: mn.matmul(a, b), mn.linear_attention { q = q, k = k, ... }.
-local tensor = require "mneme.tensor"
+local tensor = require "mneme.tensor.tensor"
 
 local mn = {
   Tensor = tensor.Tensor, ops = tensor.ops,
@@ -10,16 +10,16 @@ local mn = {
 
 -- name in mn = module, and the field of it (none: the module itself)
 local parts = {
-  plan = { "mneme.plan" }, nn = { "mneme.nn" }, env = { "mneme.env", "new" }, scene = { "mneme.scene", "new" },
-  core = { "mneme.core", "new" }, encoder = { "mneme.encoder", "new" }, agent = { "mneme.agent", "new" },
-  torso = { "mneme.torso", "new" }, a2c = { "mneme.a2c", "new" }, ppo = { "mneme.ppo", "new" },
-  adam = { "mneme.optim", "adam" }, adamw = { "mneme.optim", "adamw" }, config = { "mneme.config", "new" }, help = { "mneme.help", "show" },
-  features = { "mneme.family", "features" }, gates = { "mneme.family", "gates" }, json = { "mneme.json" },
-  task = { "mneme.task", "new" }, sequence_model = { "mneme.sequence_model", "new" }, supervised = { "mneme.supervised", "new" },
-  trajectory = { "mneme.trajectory", "read" }, recording = { "mneme.recording" }, replay = { "mneme.replay" },
-  study = { "mneme.study", "new" }, sized = { "mneme.sized" }, interventions = { "mneme.interventions" },
-  stats = { "mneme.stats" }, figures = { "mneme.figures" }, manual_seed = { "mneme.nn", "manual_seed" },
-  plot = { "mneme.plot" },
+  plan = { "mneme.tensor.plan" }, nn = { "mneme.tensor.nn" }, env = { "mneme.envs.env", "new" }, scene = { "mneme.view.scene", "new" },
+  core = { "mneme.models.core", "new" }, encoder = { "mneme.models.encoder", "new" }, agent = { "mneme.models.agent", "new" },
+  torso = { "mneme.models.torso", "new" }, a2c = { "mneme.learn.a2c", "new" }, ppo = { "mneme.learn.ppo", "new" },
+  adam = { "mneme.tensor.optim", "adam" }, adamw = { "mneme.tensor.optim", "adamw" }, config = { "mneme.runs.config", "new" }, help = { "mneme.commands.help", "show" },
+  features = { "mneme.models.gated_linear", "features" }, gates = { "mneme.models.gated_linear", "gates" }, json = { "mneme.base.json" },
+  task = { "mneme.envs.sequence_task", "new" }, sequence_model = { "mneme.models.sequence_model", "new" }, supervised = { "mneme.learn.supervised", "new" },
+  trajectory = { "mneme.episodes.trajectory", "read" }, recording = { "mneme.episodes.trajectory_writer" }, replay = { "mneme.episodes.trajectory_replay" },
+  study = { "mneme.study.study", "new" }, sized = { "mneme.models.match_parameters" }, interventions = { "mneme.episodes.interventions" },
+  stats = { "mneme.stats" }, figures = { "mneme.figures" }, manual_seed = { "mneme.tensor.nn", "manual_seed" },
+  plot = { "mneme.commands.plot" },
 }
 
 ---A leaf whose first axis is time: sequences of plans that run by rows.

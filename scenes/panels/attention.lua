@@ -1,11 +1,11 @@
 -- attention.lua -- what the memory reads now of each past step: a row for each head of each layer.  Of softmax the
 -- attention itself; of a memory with gates the weight with which what was written then comes out now.  Of a head that
 -- was chosen a bar for each step.  Where no weight belongs to a step, the reason.
-local bands = require "mneme.bands"
-local canvas = require "mneme.canvas"
-local focus = require "mneme.focus"
-local recall = require "mneme.recall"
-local shares = require "mneme.shares"
+local bands = require "mneme.view.step_heatmap"
+local canvas = require "mneme.view.canvas"
+local focus = require "mneme.view.selection"
+local recall = require "mneme.models.implicit_attention"
+local shares = require "mneme.view.attention_history"
 
 local TITLE = "read from each step"
 

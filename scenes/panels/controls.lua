@@ -1,6 +1,6 @@
 -- controls.lua -- the bar below a window: the episode to be scrubbed through, and a button for each key that is of use.
 -- Every part of it is a spot, so that the pointer does what the keys do.
-local keyboard = require "mneme.keyboard"
+local keyboard = require "mneme.view.keyboard"
 
 local function buttons_of(bar)
   local list = {}

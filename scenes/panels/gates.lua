@@ -1,10 +1,10 @@
 -- gates.lua -- what the gates let through: their mean over time, a line for each head of each
 -- layer, so that the moment of writing shows as a bright column and holding as a dark stretch.  Of a head that was
 -- chosen a line for each channel.
-local bands = require "mneme.bands"
-local canvas = require "mneme.canvas"
-local focus = require "mneme.focus"
-local heads = require "mneme.heads"
+local bands = require "mneme.view.step_heatmap"
+local canvas = require "mneme.view.canvas"
+local focus = require "mneme.view.selection"
+local heads = require "mneme.models.state_arrays"
 
 -- "gate beta"; one that is itself called so is not named twice.
 local function named(kind) return kind == "gate" and kind or "gate " .. kind end

@@ -1,10 +1,10 @@
 -- gradients.lua -- how long the gradient is at each update before it is clipped, all of it and that of each part of the
 -- model: where it bursts, where it vanishes on its way down, and how often it is clipped.
-local curves = require "mneme.curves"
-local find = require "mneme.find"
-local focus = require "mneme.focus"
-local panels = require("mneme.scene").panels
-local run = require "mneme.run"
+local curves = require "mneme.runs.metrics_reader"
+local find = require "mneme.base.registry"
+local focus = require "mneme.view.selection"
+local panels = require("mneme.view.scene").panels
+local run = require "mneme.runs.run"
 
 local MOST = 300                                 -- points drawn
 local ALL = "grad/norm"

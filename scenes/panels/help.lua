@@ -1,5 +1,5 @@
 -- help.lua -- the keys, over a dimmed page.
-local canvas = require "mneme.canvas"
+local canvas = require "mneme.view.canvas"
 
 ---options.keys: a list of { name, what it does }
 return function(view, _, _, options)

@@ -1,9 +1,9 @@
 -- horizon.lua -- how fast each head forgets: the steps in which half of what it holds is gone, if its gates go on as
 -- they did lately; and of the channels that keep longest, by which the cells are coloured.  Bright heads hold on.
 local ffi = require "ffi"
-local canvas = require "mneme.canvas"
-local focus = require "mneme.focus"
-local recall = require "mneme.recall"
+local canvas = require "mneme.view.canvas"
+local focus = require "mneme.view.selection"
+local recall = require "mneme.models.implicit_attention"
 
 local FAR = math.log(1000)                      -- steps where the colours end
 

@@ -1,10 +1,10 @@
 -- memory.lua -- every number the core holds, as heat maps: a row for each layer, a column for
 -- each head, in each cell the kinds of state (v, k, s; C; h) one above the other.  Any core fits,
 -- since names and shapes say how to divide it.  What was chosen of it is shown alone.
-local focus = require "mneme.focus"
-local heads = require "mneme.heads"
-local canvas = require "mneme.canvas"
-local panels = require("mneme.scene").panels
+local focus = require "mneme.view.selection"
+local heads = require "mneme.models.state_arrays"
+local canvas = require "mneme.view.canvas"
+local panels = require("mneme.view.scene").panels
 
 ---options.of: "memory" (default) or "probes"; kinds: a list of those to show; title;
 ---unit: text, where all values lie in 0..1

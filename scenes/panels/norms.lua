@@ -1,6 +1,6 @@
 -- norms.lua -- the length of each layer's state over time: what fills, what saturates, what was cleared.
-local focus = require "mneme.focus"
-local panels = require("mneme.scene").panels
+local focus = require "mneme.view.selection"
+local panels = require("mneme.view.scene").panels
 
 return function(view, box, now)
   local layers, lines, norms = {}, {}, now.history[#now.history].norms or {}

@@ -1,7 +1,7 @@
 -- observation.lua -- what the agent sees of the world, and nothing more: one cell a number.
 local ffi = require "ffi"
-local canvas = require "mneme.canvas"
-local heads = require "mneme.heads"
+local canvas = require "mneme.view.canvas"
+local heads = require "mneme.models.state_arrays"
 
 return function(view, box, now)
   local theme, u, seen = view.theme, view.unit, now.observation

@@ -1,5 +1,5 @@
 -- signals.lua -- numbers over the steps of an episode as lines: what is and what is seen, say.
-local focus = require "mneme.focus"
+local focus = require "mneme.view.selection"
 
 local colours = { "accent", "warm", "good", "violet", "bad", "dim" }
 

@@ -1,8 +1,8 @@
 -- state.lua -- what one head holds, large: each kind of state as a heat map under a line that names its axes, what its
 -- numbers reach, and how long it is.
-local focus = require "mneme.focus"
-local heads = require "mneme.heads"
-local canvas = require "mneme.canvas"
+local focus = require "mneme.view.selection"
+local heads = require "mneme.models.state_arrays"
+local canvas = require "mneme.view.canvas"
 
 local CAPTION = 18                               -- design pixels
 

@@ -1,9 +1,9 @@
 -- world.lua -- the world as the environment draws it, the way the agent came, and how the episode
 -- ended.
-local canvas = require "mneme.canvas"
-local focus = require "mneme.focus"
-local recall = require "mneme.recall"
-local shares = require "mneme.shares"
+local canvas = require "mneme.view.canvas"
+local focus = require "mneme.view.selection"
+local recall = require "mneme.models.implicit_attention"
+local shares = require "mneme.view.attention_history"
 
 local LITTLE = 0.02                              -- of what is read: less is not marked
 

@@ -2,10 +2,10 @@
 --   luajit tests/fuzz/seeds.lua FOLDER
 package.path = "./?.lua;./lua/?.lua;./lua/?/init.lua;" .. package.path
 local mn = require "mneme"
-local files = require "mneme.files"
-local recording = require "mneme.recording"
-local safetensors = require "mneme.safetensors"
-local tensor = require "mneme.tensor"
+local files = require "mneme.base.files"
+local recording = require "mneme.episodes.trajectory_writer"
+local safetensors = require "mneme.tensor.safetensors"
+local tensor = require "mneme.tensor.tensor"
 
 local folder = arg[1]
 local made = {}

@@ -4,8 +4,8 @@ package.path = "./?.lua;./lua/?.lua;./lua/?/init.lua;" .. package.path
 local ffi = require "ffi"
 local folder, most = arg[1], tonumber(arg[2])
 local forge = require "tests.fuzz.forge"
-local files = require "mneme.files"
-local find = require "mneme.find"
+local files = require "mneme.base.files"
+local find = require "mneme.base.registry"
 
 local seeds = {}
 for _, name in ipairs(files.list(folder)) do

@@ -1,10 +1,10 @@
 -- bigbird.lua -- blocks of tokens that see their neighbours, random blocks and global blocks.  Global blocks see
 -- everything themselves.  `random` lists, for every head and block, the blocks it also sees; without it, `random_blocks`
 -- of them are drawn for each, the same ones for the same seed.
-local attention = require "mneme.attention"
-local bigbird = require "mneme.bigbird"
-local errors = require "mneme.errors"
-local ops = require("mneme.tensor").ops
+local attention = require "mneme.models.encoder_attention"
+local bigbird = require "mneme.models.bigbird_blocks"
+local errors = require "mneme.base.errors"
+local ops = require("mneme.tensor.tensor").ops
 
 return {
   doc = "blocks that see their neighbours, random blocks and global blocks",

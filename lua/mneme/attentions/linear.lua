@@ -1,9 +1,9 @@
 -- linear.lua -- softmax replaced by a product of features, so that keys and values are summed once.
 -- phi(x) = elu(x) + 1:
 --   y_i = phi(q_i) (sum_j phi(k_j) v_j^T) / (phi(q_i).sum_j phi(k_j) + eps);  causal: the sums run over j <= i.
-local attention = require "mneme.attention"
-local kernel = require "mneme.kernel_attention"
-local ops = require("mneme.tensor").ops
+local attention = require "mneme.models.encoder_attention"
+local kernel = require "mneme.models.kernel_attention"
+local ops = require("mneme.tensor.tensor").ops
 
 return {
   doc = "linear attention with the map elu+1",

@@ -1,9 +1,9 @@
 -- linformer.lua -- keys and values are mixed along the sequence into k of each.  With learned matrices E and F [k,N]:
 --   y = softmax(q (E k)^T / sqrt(dh)) (F v).  A shorter sequence uses the first columns, as if zeros followed it.
-local attention = require "mneme.attention"
-local errors = require "mneme.errors"
-local nn = require "mneme.nn"
-local tensor = require "mneme.tensor"
+local attention = require "mneme.models.encoder_attention"
+local errors = require "mneme.base.errors"
+local nn = require "mneme.tensor.nn"
+local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 return {

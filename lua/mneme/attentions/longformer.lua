@@ -1,8 +1,8 @@
 -- longformer.lua -- a sliding window, and global positions with projections of their own.  A token looks at its window
 -- and at the first g positions, in one softmax; those g look at everything.  Row i >= g sees j with |i-j| <= (window/2)*dilation, causal
 -- 0 <= i-j < window*dilation, and i-j a multiple of dilation.
-local attention = require "mneme.attention"
-local ops = require("mneme.tensor").ops
+local attention = require "mneme.models.encoder_attention"
+local ops = require("mneme.tensor.tensor").ops
 
 -- What rows g .. N-1 see.
 local function window_ranges(cfg, N)

@@ -3,9 +3,9 @@
 -- k and v = LN_l of the projections over all heads.  Both ways, tokens go in groups of w and see their group and
 -- max(w/2, 1) more on each side; causally, every full chunk of c tokens is compressed to rho keys, which the chunks
 -- after it see, beside the w tokens up to one's own.
-local attention = require "mneme.attention"
-local nn = require "mneme.nn"
-local ops = require("mneme.tensor").ops
+local attention = require "mneme.models.encoder_attention"
+local nn = require "mneme.tensor.nn"
+local ops = require("mneme.tensor.tensor").ops
 
 -- Ranges over [short keys; tokens], `short` of them.
 local function both_ways(cfg, N)

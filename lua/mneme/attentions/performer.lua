@@ -3,11 +3,11 @@
 -- largest W b, of a query or of all keys of a head, and a constant.  kernel=relu: relu(W x) + feature_eps, or without W
 -- (deterministic).  den gains 2*stabilizer where |den| <= stabilizer.  Causally, keys are taken under the largest
 -- logit so far and have no feature_eps (kernel=softmax).
-local attention = require "mneme.attention"
-local errors = require "mneme.errors"
-local kernel = require "mneme.kernel_attention"
-local nn = require "mneme.nn"
-local ops = require("mneme.tensor").ops
+local attention = require "mneme.models.encoder_attention"
+local errors = require "mneme.base.errors"
+local kernel = require "mneme.models.kernel_attention"
+local nn = require "mneme.tensor.nn"
+local ops = require("mneme.tensor.tensor").ops
 
 local kernels = { softmax = true, relu = true }
 

@@ -1,7 +1,7 @@
 -- softmax.lua -- softmax attention: every token looks at every token.  y_i = sum over j of softmax(q_i.k_j / sqrt(dh)) v_j.
 -- One range of keys for all rows: time N^2, memory N.
-local attention = require "mneme.attention"
-local ops = require("mneme.tensor").ops
+local attention = require "mneme.models.encoder_attention"
+local ops = require("mneme.tensor.tensor").ops
 
 return {
   doc = "softmax attention: every token looks at every token",

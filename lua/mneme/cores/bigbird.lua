@@ -2,10 +2,10 @@
 -- Blocks count from the episode's start, up to `context` tokens, of which all keys and values are kept; an episode
 -- that goes on begins anew there, as after a reset.  `random` lists for every head and block the blocks it also sees;
 -- without it, `random_blocks` earlier ones are drawn for each, the same ones for the same seed.
-local bigbird = require "mneme.bigbird"
-local core = require "mneme.episode_core"
-local errors = require "mneme.errors"
-local tensor = require "mneme.tensor"
+local bigbird = require "mneme.models.bigbird_blocks"
+local core = require "mneme.models.sparse_transformer"
+local errors = require "mneme.base.errors"
+local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 -- The blocks that each sees, as the op wants them: [H,N,R,2], what is missing being empty.

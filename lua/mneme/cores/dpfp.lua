@@ -1,5 +1,5 @@
 -- dpfp.lua -- a setting of galite: DPFP features; nothing is forgotten.
-return require("mneme.core").preset("galite", { gate = "none", feature = "dpfp", nu = 1 }, {
+return require("mneme.models.core").preset("galite", { gate = "none", feature = "dpfp", nu = 1 }, {
   doc = "deterministic parameter-free projection with the sum rule",
   source = "Schlag et al. 2021, Linear Transformers Are Secretly Fast Weight Programmers, section 5.3",
 })

@@ -2,7 +2,7 @@
 --   e = relu(embed x);   in every layer  e = e + ffn(norm(e)),  ffn(x) = ffn.1(relu(ffn.0(x)))
 -- As many parameters as the published memories (1.59 million; they have 1.42 to 1.80), so that a difference is not
 -- one of capacity.
-local mlp = require "mneme.mlp"
+local mlp = require "mneme.models.mlp"
 
 return {
   doc = "no memory: a residual network for every observation on its own, the control",

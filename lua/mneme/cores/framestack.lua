@@ -1,9 +1,9 @@
 -- framestack.lua -- the last few observations side by side: the memory that DQN had, and the control for tasks
 -- whose past matters for a few steps only.
 --   z_t = [x_{t-frames+1}; ...; x_t], zeros for frames of another episode;   then the network of feedforward on z
-local errors = require "mneme.errors"
-local mlp = require "mneme.mlp"
-local tensor = require "mneme.tensor"
+local errors = require "mneme.base.errors"
+local mlp = require "mneme.models.mlp"
+local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 return {

@@ -4,8 +4,8 @@
 -- (decay=separable, the paper's GaLiTe; decay=joint is the released code's, with 1 - beta gamma^T).
 -- In place of the matrix C: approximation=cos keeps vectors modulated by cosines (AGaLiTe), random_sign by random signs
 -- (right on average), svd the nearest matrix of rank r as a product U W^T.
-local combinations = require "mneme.combinations"
-local family = require "mneme.family"
+local combinations = require "mneme.models.gated_linear_rules"
+local family = require "mneme.models.gated_linear"
 
 return {
   doc = "gated linear attention with an outer-product gate and feature map (GaLiTe / ReLiT)",

@@ -8,10 +8,10 @@
 -- After the paper: all of the above, its initial values (Mamba-2's for the decay), no biases.  After the other cores
 -- here: embedding, norms, feed-forward and how sub-layers join (block.lua).  Products begin with variance 1/d, which
 -- is the published 0.02^2 at the published width.  The published code scales o by 1/sqrt(d_head), which the norm undoes.
-local block = require "mneme.block"
-local errors = require "mneme.errors"
-local nn = require "mneme.nn"
-local tensor = require "mneme.tensor"
+local block = require "mneme.models.block"
+local errors = require "mneme.base.errors"
+local nn = require "mneme.tensor.nn"
+local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 local function check(cfg)

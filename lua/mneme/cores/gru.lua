@@ -1,8 +1,8 @@
 -- gru.lua -- the gated recurrent unit, the baseline that is hard to beat.
 --   r, z = sigma(W x + U h),  n = tanh(W x + r*(U h + bias)),  h = (1-z)*n + z*h;   every W x has a bias of its own
-local nn = require "mneme.nn"
-local recurrent = require "mneme.recurrent"
-local tensor = require "mneme.tensor"
+local nn = require "mneme.tensor.nn"
+local recurrent = require "mneme.models.recurrent"
+local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 -- One layer: three input gates as one product for the whole sequence, then the recurrence.

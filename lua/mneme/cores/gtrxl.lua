@@ -2,10 +2,10 @@
 -- far back they are, inside blocks whose residuals are GRU gates.
 -- A sequence sees all of its own rows besides the M carried ones, as the released update does; single steps see
 -- exactly M.  A rollout run by rows is the sequence: what the policy acted on is what the update differentiates.
-local block = require "mneme.block"
-local errors = require "mneme.errors"
-local nn = require "mneme.nn"
-local tensor = require "mneme.tensor"
+local block = require "mneme.models.block"
+local errors = require "mneme.base.errors"
+local nn = require "mneme.tensor.nn"
+local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 -- [E,d]: row p is [sin(p f_i), cos(p f_i)] with f_i = 10000^(-2i/d).  One table, made longer when it must be.

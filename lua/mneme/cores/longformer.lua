@@ -1,8 +1,8 @@
 -- longformer.lua -- causal Longformer: a window of recent tokens, and the first positions of the episode.
 -- From position g on, a token looks at the first g and at those 0, dilation, 2*dilation, ... before it, `window` of them;
 -- the first g look at all before them with projections of their own.
-local core = require "mneme.episode_core"
-local ops = require("mneme.tensor").ops
+local core = require "mneme.models.sparse_transformer"
+local ops = require("mneme.tensor.tensor").ops
 
 return {
   doc = "a window of recent tokens and the first ones of the episode (Longformer, causal)",

@@ -1,10 +1,10 @@
 -- longshort.lua -- causal Transformer-LS: a window of recent tokens, and every full chunk before, compressed to a few keys.
 -- Chunks count from the episode's start; those of the last `context` tokens are kept.  Keys and values are normalised
 -- over all heads, in the window (ln_l) and compressed (ln_s).
-local core = require "mneme.episode_core"
-local errors = require "mneme.errors"
-local nn = require "mneme.nn"
-local tensor = require "mneme.tensor"
+local core = require "mneme.models.sparse_transformer"
+local errors = require "mneme.base.errors"
+local nn = require "mneme.tensor.nn"
+local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 local function common_multiple(a, b)

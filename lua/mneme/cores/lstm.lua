@@ -1,8 +1,8 @@
 -- lstm.lua -- long short-term memory: a cell that is written, kept and read through gates.
 --   i, f, g, o = W x + U h + bias;   c = sigma(f) c + sigma(i) tanh(g);   h = sigma(o) tanh(c)
-local nn = require "mneme.nn"
-local recurrent = require "mneme.recurrent"
-local tensor = require "mneme.tensor"
+local nn = require "mneme.tensor.nn"
+local recurrent = require "mneme.models.recurrent"
+local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 -- One layer: the input's part of the four gates, biases included, as one product for the whole sequence; then the

@@ -6,8 +6,8 @@
 --   mem = the write rows of the top layer;   a reset sets mem = mem0, which is learned
 -- A segment is cut where a call ends, so a sequence equals its parts where these are cut between segments.  A plan by
 -- rows is the sequence: the segment goes on from row to row.
-local nn = require "mneme.nn"
-local tensor = require "mneme.tensor"
+local nn = require "mneme.tensor.nn"
+local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 -- The parameters of all layers lie in one leaf [L,P], in the order of struct mn_layer_place (engine/attention/transformer_layers.h):

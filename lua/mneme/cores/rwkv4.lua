@@ -1,8 +1,8 @@
 -- rwkv4.lua -- RWKV-4: per channel, an average of values whose weights decay by themselves; no matrix, no softmax.
 -- Peng et al. 2023, arXiv 2305.13048; starting values of RWKV-LM's RWKV-v4.
-local nn = require "mneme.nn"
-local rwkv = require "mneme.rwkv"
-local ops = require("mneme.tensor").ops
+local nn = require "mneme.tensor.nn"
+local rwkv = require "mneme.models.rwkv"
+local ops = require("mneme.tensor.tensor").ops
 
 -- Orthogonal, tall matrices longer.
 local function orthogonal(rows, cols) return nn.init.orthogonal(rows > cols and math.sqrt(rows / cols) or 1) end

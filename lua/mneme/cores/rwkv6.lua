@@ -1,8 +1,8 @@
 -- rwkv6.lua -- RWKV-6 (Finch): a matrix a head that every key forgets at a rate which depends on the input.
 -- Peng et al. 2024, arXiv 2404.05892; starting values of RWKV-LM's RWKV-v5, x060.
-local nn = require "mneme.nn"
-local rwkv = require "mneme.rwkv"
-local tensor = require "mneme.tensor"
+local nn = require "mneme.tensor.nn"
+local rwkv = require "mneme.models.rwkv"
+local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 local streams = { "w", "k", "v", "r", "g" }               -- in the order of mix_a and mix_b

@@ -8,9 +8,9 @@
 --   k_k, k_a [H*V], r_k [H,V], norm.weight, norm.bias [H*V]
 --   layers.N.ffn.k.weight [f,d], v.weight [d,f], mix_k [d];  embed, ln0, ln_out, layers.N.norm1, norm2 as in rwkv6
 -- States layers.N.S [B,H,V(k),V(v)] (the paper's S transposed), att_x, ffn_x [B,d].
-local nn = require "mneme.nn"
-local rwkv = require "mneme.rwkv"
-local tensor = require "mneme.tensor"
+local nn = require "mneme.tensor.nn"
+local rwkv = require "mneme.models.rwkv"
+local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 local function time_mixing(cfg, n)

@@ -1,7 +1,7 @@
 -- transformer.lua -- causal softmax attention over the token itself and the M before it: a KV cache of M tokens.
-local block = require "mneme.block"
-local nn = require "mneme.nn"
-local tensor = require "mneme.tensor"
+local block = require "mneme.models.block"
+local nn = require "mneme.tensor.nn"
+local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 -- Names q, k, v [H*dh,d], out [d,H*dh].

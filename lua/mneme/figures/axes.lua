@@ -1,5 +1,5 @@
 -- axes.lua -- the lines, numbers and names around a drawing.
-local look = require "mneme.figures.look"
+local look = require "mneme.figures.style"
 local scale = require "mneme.figures.scale"
 local text = require "mneme.figures.text"
 

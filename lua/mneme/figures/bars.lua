@@ -1,8 +1,8 @@
 -- bars.lua -- drawing bars with intervals and the seeds as dots.  They lie, so that names are read beside them however many
 -- and long they are; those of a group stand together.
 local axes = require "mneme.figures.axes"
-local look = require "mneme.figures.look"
-local numbers = require "mneme.figures.numbers"
+local look = require "mneme.figures.style"
+local numbers = require "mneme.base.format"
 local text = require "mneme.figures.text"
 
 local bars = {}

@@ -1,7 +1,7 @@
 -- data.lua -- the numbers of a figure: all of them as CSV, for programs; and as many as a reader takes in, as a table.
 local bars = require "mneme.figures.bars"
 local model = require "mneme.figures.model"
-local numbers = require "mneme.figures.numbers"
+local numbers = require "mneme.base.format"
 
 local data = {}
 local COLUMNS = 6              -- of a table, where lines have many points

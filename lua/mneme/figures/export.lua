@@ -1,8 +1,8 @@
 -- export.lua -- a figure into a file, of the kind that its name ends in.  Programs that a user may lack are asked for by
 -- the name of their package.
 local data = require "mneme.figures.data"
-local errors = require "mneme.errors"
-local files = require "mneme.files"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
 local gnuplot = require "mneme.figures.gnuplot"
 local svg = require "mneme.figures.svg"
 

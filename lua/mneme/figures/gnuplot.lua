@@ -2,11 +2,11 @@
 -- widths and colours, and for which a script can be changed.
 local axes = require "mneme.figures.axes"
 local bars = require "mneme.figures.bars"
-local errors = require "mneme.errors"
+local errors = require "mneme.base.errors"
 local lines = require "mneme.figures.lines"
-local look = require "mneme.figures.look"
+local look = require "mneme.figures.style"
 local model = require "mneme.figures.model"
-local numbers = require "mneme.figures.numbers"
+local numbers = require "mneme.base.format"
 local text = require "mneme.figures.text"
 
 local gnuplot = {}

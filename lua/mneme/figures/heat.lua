@@ -1,7 +1,7 @@
 -- heat.lua -- drawing a heat map: a shade for each cell, its number in it where there is room, and what shades mean.
 local axes = require "mneme.figures.axes"
-local look = require "mneme.figures.look"
-local numbers = require "mneme.figures.numbers"
+local look = require "mneme.figures.style"
+local numbers = require "mneme.base.format"
 local text = require "mneme.figures.text"
 
 local heat = {}

@@ -1,6 +1,6 @@
 -- labels.lua -- who is who: names where lines end, moved apart so that none covers another; or a legend below, where
 -- names are too long or too many for that.
-local look = require "mneme.figures.look"
+local look = require "mneme.figures.style"
 local text = require "mneme.figures.text"
 
 local labels = {}

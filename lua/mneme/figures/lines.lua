@@ -2,8 +2,8 @@
 -- performance profiles.
 local axes = require "mneme.figures.axes"
 local labels = require "mneme.figures.labels"
-local look = require "mneme.figures.look"
-local numbers = require "mneme.figures.numbers"
+local look = require "mneme.figures.style"
+local numbers = require "mneme.base.format"
 local scale = require "mneme.figures.scale"
 
 local lines = {}

@@ -11,8 +11,8 @@
 --            y nil: nothing known
 --   cells    numbers by [row][column] of y.categories and x.categories, false: nothing known; value: an axis, of them
 --   references  { { name, y }, ... }: lines across, of what others have published
-local errors = require "mneme.errors"
-local find = require "mneme.find"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
 
 local model = {}
 local LARGEST = 1e100

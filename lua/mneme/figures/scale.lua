@@ -1,5 +1,5 @@
 -- scale.lua -- from values to places: linear and logarithmic axes, and the ticks that people expect on them.
-local numbers = require "mneme.figures.numbers"
+local numbers = require "mneme.base.format"
 
 local scale = {}
 

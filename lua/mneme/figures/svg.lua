@@ -1,8 +1,8 @@
 -- svg.lua -- a figure as SVG: a drawing for a page, or a file to keep, with its title, note and colours.
-local errors = require "mneme.errors"
-local look = require "mneme.figures.look"
+local errors = require "mneme.base.errors"
+local look = require "mneme.figures.style"
 local model = require "mneme.figures.model"
-local paper_of = require "mneme.figures.paper"
+local paper_of = require "mneme.figures.svg_writer"
 local text = require "mneme.figures.text"
 
 local svg = {}

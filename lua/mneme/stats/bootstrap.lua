@@ -2,9 +2,9 @@
 -- statistic is worked out of each draw (Efron 1979; stratified as in Agarwal et al. 2021, "Deep reinforcement learning at
 -- the edge of the statistical precipice").  Draw r is a function of the option `seed` and of r alone, by the engine's
 -- counter-based numbers, so equal seeds give equal intervals everywhere.
-local draws = require "mneme.stats.draws"
+local draws = require "mneme.stats.resampling"
 local sample = require "mneme.stats.sample"
-local errors = require "mneme.errors"
+local errors = require "mneme.base.errors"
 
 local bootstrap = {}
 

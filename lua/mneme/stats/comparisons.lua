@@ -2,7 +2,7 @@
 -- seeds as there usually are, their p-values are counted out exactly, ties included.
 local sample = require "mneme.stats.sample"
 local special = require "mneme.stats.special"
-local errors = require "mneme.errors"
+local errors = require "mneme.base.errors"
 
 local comparisons = {}
 local EXACT_PAIRS, EXACT_RUNS = 100, 60        -- up to here all outcomes are counted; beyond, the normal distribution is near

@@ -1,7 +1,7 @@
 -- curve.lua -- the learning curves of seeds as one: brought onto a common grid of steps, averaged there, with bands.
-local draws = require "mneme.stats.draws"
+local draws = require "mneme.stats.resampling"
 local sample = require "mneme.stats.sample"
-local errors = require "mneme.errors"
+local errors = require "mneme.base.errors"
 
 local curve = {}
 local POINTS = 100

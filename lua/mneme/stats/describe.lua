@@ -1,7 +1,7 @@
 -- describe.lua -- one number for many: mean, median, interquartile mean, optimality gap, spread.  Each takes a list, one
 -- number per seed, or scores[task][seed]; each is a function that the bootstrap can be given.
 local sample = require "mneme.stats.sample"
-local errors = require "mneme.errors"
+local errors = require "mneme.base.errors"
 
 local describe = {}
 

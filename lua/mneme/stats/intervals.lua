@@ -3,7 +3,7 @@
 local sample = require "mneme.stats.sample"
 local describe = require "mneme.stats.describe"
 local special = require "mneme.stats.special"
-local errors = require "mneme.errors"
+local errors = require "mneme.base.errors"
 
 local intervals = {}
 

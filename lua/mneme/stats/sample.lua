@@ -1,8 +1,8 @@
 -- sample.lua -- what the statistics are given, looked at once and in one place: lists of numbers, scores[task][seed],
 -- options; and a sort that LuaJIT compiles, because the bootstrap sorts some ten thousand times.
 local ffi = require "ffi"
-local errors = require "mneme.errors"
-local find = require "mneme.find"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
 
 local sample = {}
 local LARGEST = 1e100          -- of such numbers the squares of differences still have finite sums

@@ -1,7 +1,7 @@
 -- special.lua -- the functions that intervals and tests are read from: normal and Student's t distribution, and the
 -- incomplete beta function under the latter.  Good to ten digits against scipy.
 local ffi = require "ffi"
-local errors = require "mneme.errors"
+local errors = require "mneme.base.errors"
 
 ffi.cdef [[
 double erfc(double x);

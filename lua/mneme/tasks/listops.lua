@@ -5,7 +5,7 @@
 -- asked at the last token, so a memory answers from what it holds when it has read everything.
 -- SM is the sum modulo 10; MED the median, a half left off.
 local ffi = require "ffi"
-local errors = require "mneme.errors"
+local errors = require "mneme.base.errors"
 
 local MIN, MAX, MED, CLOSE, PAD = 10, 11, 12, 14, 15
 local LEAF = 0.25                  -- a node is a digit where the draw is above

@@ -3,7 +3,7 @@
 -- short for most and long for some (a power law), among other random tokens.  Keys are 1 .. vocab/2 - 1, values
 -- vocab/2 .. vocab - 1; the value is asked where its key comes again.
 local ffi = require "ffi"
-local errors = require "mneme.errors"
+local errors = require "mneme.base.errors"
 
 -- Sums of p(i) ~ (i + 1)^(power - 1), i < places: where the queries of early places are likelier.
 local function likelihoods(places, power)

@@ -2,7 +2,7 @@
 -- Of the first `length` - `copied` tokens, `copied` at random places are 1 .. vocab - 2, the others noise (0); the
 -- rest of the sequence is the sign (vocab - 1) that asks for the tokens one after another.
 local ffi = require "ffi"
-local errors = require "mneme.errors"
+local errors = require "mneme.base.errors"
 
 local function build(cfg)
   local T, n, sign = cfg.length, cfg.copied, cfg.vocab - 1

@@ -5,10 +5,10 @@
 -- batch goes on where this one ended.
 local bit = require "bit"
 local ffi = require "ffi"
-local bpe = require "mneme.bpe"
-local corpus = require "mneme.corpus"
-local engine = require "mneme.engine"
-local errors = require "mneme.errors"
+local bpe = require "mneme.envs.bpe"
+local corpus = require "mneme.envs.corpus"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
 
 -- An array that grows.
 local function growing(n)

@@ -1,0 +1,81 @@
+-- catalogue.lua -- what there is: every op, environment, core, attention, task, scene and experiment, with its one-line doc.
+-- Nothing is listed here by hand: ops and environments come from the engine's registry, the rest from
+-- their folders.
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
+local find = require "mneme.base.registry"
+
+local C = engine.C
+local catalogue = { kinds = { "cores", "attentions", "envs", "tasks", "ops", "scenes", "experiments" } }
+
+-- The lines of the comment at the top of a file, without their dashes.
+local function comment_lines(path)
+  local lines = {}
+  local f = io.open(path)
+  for line in f and f:lines() or function() end do
+    lines[#lines + 1] = line:match "^%-%- ?(.*)"
+    if not line:find "^%-%-" then break end
+  end
+  if f then f:close() end
+  return lines
+end
+
+---The comment at the top of a file, its lines as they are.
+function catalogue.comment(path)
+  local lines = comment_lines(path)
+  return table.concat(lines, "\n") .. (#lines > 0 and "\n" or "")
+end
+
+-- The first sentence of the comment at the top of a file, without "name.lua --"; "" without one.  Dots in a row end none.
+local function first_comment(path)
+  local text = ""
+  for _, line in ipairs(comment_lines(path)) do text = text .. (text == "" and "" or " ") .. line:gsub("^%s+", "") end
+  text = text:gsub("^[%w_]+%.lua %-%- ", ""):gsub("%s%s+.*", "")
+  return text:match "^(.-[^%.])%.%s" or text:match "^(.-)%.$" or text
+end
+catalogue.first_comment = first_comment
+
+local function registry(count, name, doc)
+  local list = {}
+  for i = 0, count() - 1 do list[#list + 1] = { name = name(i), doc = ffi.string(doc(i)), index = i } end
+  return list
+end
+
+local function folder(kind, word)
+  local list = {}
+  for _, name in ipairs(find.names(kind)) do
+    list[#list + 1] = { name = name, doc = first_comment(find.file(kind, name, word)) }
+  end
+  return list
+end
+
+local from = {
+  ops = function()
+    return registry(C.mn_op_count, function(i) return ffi.string(C.mn_op_name(i)) end, C.mn_op_doc)
+  end,
+  envs = function()
+    return registry(C.mn_env_count, function(i)
+      return ("%s-v%d"):format(ffi.string(C.mn_env_name(i)), C.mn_env_version(i))
+    end, C.mn_env_doc)
+  end,
+  cores = function() return folder("cores", "core") end,
+  attentions = function() return folder("attentions", "attention") end,
+  tasks = function() return folder("tasks", "task") end,
+  scenes = function() return folder("scenes", "scene") end,
+  experiments = function() return folder("experiments", "experiment") end,
+}
+
+---All things of a kind: "cores", "attentions", "envs", "tasks", "ops", "scenes" or "experiments".
+---@param kind string
+---@return { name: string, doc: string, index: integer? }[]
+function catalogue.list(kind) return from[kind]() end
+
+---The names of a kind.
+---@return string[]
+function catalogue.names(kind)
+  local names = {}
+  for i, thing in ipairs(catalogue.list(kind)) do names[i] = thing.name end
+  return names
+end
+
+return catalogue

@@ -1,0 +1,145 @@
+-- errors.lua -- one kind of error for everything that a user can get wrong, and where to point.
+-- An error raised inside this library names the line of the user's script that led there, because that
+-- is the line to change; the exit status travels with it, because only the place of failure knows it.
+require "mneme.base.luajit_pairs"                    -- here, as every other module needs this one
+local errors = {}
+
+-- Sources below lua/mneme are ours: the position shown is the first one outside of it.
+local here = debug.getinfo(1, "S").source:match "^(@.*)base/errors%.lua$" or "@lua/mneme/"
+
+local Error = {}
+Error.__index = Error
+
+---"script.lua:12: message (hint)"
+function Error:__tostring()
+  local hint = self.hint and " (" .. self.hint .. ")" or ""
+  return (self.where and self.where .. ": " or "") .. self.message .. hint
+end
+
+---Is this frame of the stack (`debug.getinfo` with "S") the library's own code?
+local function ours(info) return info.what == "C" or info.source:sub(1, #here) == here end
+
+-- "file:line" of the nearest frame that belongs to the user, or nil.
+local function user_position()
+  for level = 3, 200 do
+    local info = debug.getinfo(level, "Sl")
+    if not info then return nil end
+    if not ours(info) and info.currentline > 0 then
+      local name = info.source:match "^@(.*)" or info.short_src
+      return name:gsub("^%./", "") .. ":" .. info.currentline
+    end
+  end
+end
+
+---Does the caller of the function that asks stand in the user's code, not in the library?
+---@return boolean
+function errors.asked_by_user()
+  local info = debug.getinfo(3, "S")
+  return info ~= nil and not ours(info)
+end
+
+---Throw an error that names the user's line.
+---@param message string what was given and what was expected, on one line
+---@param options table? `hint`: what to do about it; `status`: exit status (1 failed, 2 usage or a bad
+---  setting, 3 diverged; default 1); `where`: "file:line" instead of the user's line, false for none
+function errors.raise(message, options)
+  options = options or {}
+  local where = options.where
+  if where == nil then where = user_position() end
+  error(setmetatable({ message = tostring(message), hint = options.hint, status = options.status or 1,
+    where = where or nil, traceback = debug.traceback("", 2) }, Error), 0)
+end
+
+---Refuse what is not the table that is expected.
+---@param what string "agent: task"
+---@param value any
+---@param field string? that such a table has
+---@param expected string how one is made: "mn.env(...)"
+function errors.need(what, value, field, expected)
+  if type(value) == "table" and (not field or value[field] ~= nil) then return end
+  local given = type(value) == "table" and "a table without " .. field or value == nil and "missing" or "a " .. type(value)
+  errors.raise(("%s is %s, expected %s"):format(what, given, expected))
+end
+
+---The command line or a setting is wrong: exit status 2.
+function errors.usage(message, hint) errors.raise(message, { hint = hint, status = 2 }) end
+
+---The world failed (a file, a device): exit status 1.  No line of the script is to blame.
+function errors.fail(message, hint) errors.raise(message, { hint = hint, status = 1, where = false }) end
+
+---Training met a NaN: exit status 3.
+function errors.diverged(message, hint) errors.raise(message, { hint = hint, status = 3, where = false }) end
+
+---The exit status of what a signal stopped.
+---@param signal integer as mn_interrupted() tells it; 0: none
+function errors.status_of(signal) return signal == 0 and 0 or 128 + signal end
+
+---Leave the program with a status; what there was to say has been said.  130 and 143: stopped by a signal.
+function errors.stop(status)
+  local message = status == 0 and "nothing to do" or "stopped"
+  error(setmetatable({ message = message, status = status, silent = true }, Error), 0)
+end
+
+---Is it an error made here?
+function errors.is(e) return getmetatable(e) == Error end
+
+---A handler for xpcall: any error value becomes one of ours, with its traceback.  A plain Lua error keeps
+---the position it has; one from inside the library gets the user's line in front.
+function errors.handler(e)
+  if errors.is(e) then return e end
+  local message, where = tostring(e):gsub("\n.*", ""), nil
+  local file = message:match "^(.-):%d+: "
+  if not file or file:find("lua/mneme/", 1, true) then where = user_position() end
+  local traceback = debug.traceback("", 2)
+  return setmetatable({ message = message, status = 1, where = where, traceback = traceback }, Error)
+end
+
+-- Edits (insert, delete, change, swap neighbours) that turn a into b.
+local function distance(a, b)
+  local before, last = {}, {}
+  for j = 0, #b do last[j] = j end
+  for i = 1, #a do
+    local row = { [0] = i }
+    for j = 1, #b do
+      local same = a:byte(i) == b:byte(j)
+      row[j] = math.min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (same and 0 or 1))
+      if i > 1 and j > 1 and a:byte(i) == b:byte(j - 1) and a:byte(i - 1) == b:byte(j) then
+        row[j] = math.min(row[j], before[j - 2] + 1)
+      end
+    end
+    before, last = last, row
+  end
+  return last[#b]
+end
+
+---The known name that was probably meant, or nil if none is near.
+---@param name any
+---@param known string[]
+---@return string?
+function errors.nearest(name, known)
+  name = tostring(name)
+  local best, found = math.min(math.max(1, math.floor(#name / 3)) + 0.5, #name), nil
+  for _, candidate in ipairs(known) do
+    local d = math.abs(#name - #candidate)       -- it takes as many edits at least, and a long name long to compare
+    if d < best then d = distance(name:lower(), candidate:lower()) end
+    if d < best then best, found = d, candidate end
+  end
+  if found or #name < 3 then return found end
+  for _, candidate in ipairs(known) do          -- "corr" for "corridor", "env" for "num_envs"
+    if candidate:find(name, 1, true) then return candidate end
+  end
+end
+
+---"unknown WHAT 'name'; did you mean 'x'?", and the known ones where none is near.  Exit status 2.
+---@param what string "setting", "core", ...
+---@param name any
+---@param known string[]
+function errors.unknown(what, name, known)
+  name = tostring(name)
+  local near = errors.nearest(name, known)
+  local guess = near and "; did you mean '" .. near .. "'?" or ""
+  errors.usage(("unknown %s '%s'%s"):format(what, name, guess),
+    not near and #known > 0 and "known: " .. table.concat(known, " ") or nil)
+end
+
+return errors

@@ -1,0 +1,108 @@
+-- files.lua -- files from Lua.  Reading and writing go through the engine (engine/io/file.c), which keeps its
+-- promises about half-written files; looking around in folders through LuaFileSystem.
+local ffi = require "ffi"
+local lfs = require "lfs"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+
+local C = engine.C
+local files = {}
+
+local hints = {
+  ["No space left on device"] = "with room again, resume=FOLDER goes on from the last checkpoint",
+  ["Read-only file system"] = "run=FOLDER puts a run elsewhere",
+  ["Permission denied"] = "run=FOLDER puts a run elsewhere",
+}
+
+---Hand a result of the engine's file functions through, or raise what it says went wrong: that is about the
+---disk, not about a line of the user's script.
+function files.check(result)
+  if result ~= nil and result ~= -1 then return result end
+  local message = ffi.string(C.mn_error(engine.ctx))
+  errors.fail(message, message:find("written", 1, true) and hints[message:match "[^:]*$":sub(2)] or nil)
+end
+local check = files.check
+
+---The whole of a file as a block of memory, which lives as long as `owner` does.
+---@return ffi.cdata* data uint8_t *
+---@return number bytes
+---@return ffi.cdata* owner
+function files.block(path)
+  if type(path) ~= "string" then errors.raise(("the path of a file is a %s, expected a text"):format(type(path))) end
+  local file = ffi.gc(check(C.mn_file_new(engine.ctx, path)), C.mn_file_free)
+  return ffi.cast("const uint8_t *", C.mn_file_data(file)), C.mn_file_bytes(file), file
+end
+
+---The whole of a file as a string.
+function files.read(path)
+  local data, bytes, owner = files.block(path)
+  local text = ffi.string(data, bytes)
+  return text, owner
+end
+
+---Write a file that appears whole or not at all.
+---@param path string
+---@param pieces (string|{[1]: ffi.cdata*, [2]: number})[] strings, or { pointer, bytes }
+function files.write(path, pieces)
+  local n = #pieces
+  local at, bytes = ffi.new("const void *[?]", n), ffi.new("double[?]", n)
+  for i, piece in ipairs(pieces) do
+    if type(piece) == "string" then at[i - 1], bytes[i - 1] = ffi.cast("const char *", piece), #piece
+    else at[i - 1], bytes[i - 1] = piece[1], piece[2] end
+  end
+  check(C.mn_file_write(engine.ctx, path, n, at, bytes))
+end
+
+---A name that no file has: STEM.KIND, or with a number, STEM-2.KIND.
+---@return string path
+function files.free_name(stem, kind)
+  local path, n = ("%s.%s"):format(stem, kind), 1
+  while files.is_file(path) do
+    n = n + 1
+    path = ("%s-%d.%s"):format(stem, n, kind)
+  end
+  return path
+end
+
+---Append a string, all of it or nothing.
+function files.append(path, text) check(C.mn_file_append(engine.ctx, path, text, #text)) end
+
+---Shorten a file to `bytes`; a shorter or missing one is left alone.
+function files.cut(path, bytes) check(C.mn_file_cut(engine.ctx, path, bytes)) end
+
+---Make a file this process's own until it ends, whatever ends it; an error where another process has it.
+function files.lock(path) check(C.mn_file_lock(engine.ctx, path)) end
+function files.remove(path) check(C.mn_file_move(engine.ctx, path, nil)) end
+function files.rename(path, to) check(C.mn_file_move(engine.ctx, path, to)) end
+
+---Make a folder and those above it.
+---@return boolean made false: it was there
+function files.make_folder(path) return check(C.mn_folder_make(engine.ctx, path)) == 1 end
+
+---Remove a folder with all that is in it; none is there: nothing happens.  Links are removed, not followed.
+function files.remove_folder(path)
+  for _, name in ipairs(files.list(path)) do
+    local inside = path .. "/" .. name
+    if lfs.symlinkattributes(inside, "mode") == "directory" then files.remove_folder(inside) else files.remove(inside) end
+  end
+  if files.is_folder(path) and not lfs.rmdir(path) then errors.fail(path .. ": cannot be removed") end
+end
+
+function files.is_file(path) return lfs.attributes(path, "mode") == "file" end
+function files.is_folder(path) return lfs.attributes(path, "mode") == "directory" end
+
+---Names in a folder, sorted; none where there is no such folder.
+---@return string[]
+function files.list(path)
+  local names = {}
+  if not files.is_folder(path) then return names end
+  local ok, iter, dir = pcall(lfs.dir, path)
+  if not ok then errors.fail(path .. ": cannot be listed") end
+  for name in iter, dir do
+    if name ~= "." and name ~= ".." then names[#names + 1] = name end
+  end
+  table.sort(names)
+  return names
+end
+
+return files

@@ -1,0 +1,111 @@
+-- format.lua -- numbers as people write them: 5M, 0.95, 20 ms, 3 h.
+local numbers = {}
+
+local large = { { 1e15, "P" }, { 1e12, "T" }, { 1e9, "G" }, { 1e6, "M" }, { 1e3, "k" } }
+local spans = { { 3600, "h" }, { 60, "min" }, { 1, "s" }, { 1e-3, "ms" }, { 1e-6, "µs" }, { 1e-9, "ns" } }
+
+local larger = { B = "KiB", KiB = "MiB", MiB = "GiB", GiB = "TiB" }
+
+-- So many digits that count, without zeros at the end; an exponent where whole numbers would be long.
+local function plain(v, digits)
+  local s = ("%." .. digits .. "g"):format(v)
+  if s:find "e%+" and math.abs(v) < 1e5 then s = ("%.0f"):format(v) end
+  if s:find "e" then s = s:gsub("e%+?(-?)0*(%d+)", "e%1%2") end
+  return s
+end
+
+---The factor and the letter by which numbers as large as `most` are told: 1e6, "M"; 1, "".  Seconds become hours.
+---@param unit string? of the axis: "s" is turned into ns .. h
+---@return number factor
+---@return string letter
+function numbers.prefix(most, unit)
+  if unit == "s" then
+    for _, span in ipairs(spans) do
+      if most >= (span[1] > 1 and 2 or 1) * span[1] * (1 - 1e-9) then return span[1], span[2] end
+    end
+    return 1, "s"
+  end
+  for _, p in ipairs(large) do
+    if most >= p[1] * (1 - 1e-9) and most >= 1e4 then return p[1], p[2] end
+  end
+  return 1, ""
+end
+
+-- "20 ms", "50 %", "5M".
+local function joined(digits, letter, unit)
+  if unit == "s" then return digits == "0" and digits or digits .. " " .. letter end
+  if not unit or unit == "" then return digits .. letter end
+  return digits .. " " .. letter .. unit
+end
+
+---A number by itself, with three digits that count (four below 10,000).  So many KiB are MiB.
+---@param v number
+---@param unit string?
+function numbers.short(v, unit)
+  while larger[unit] and math.abs(v) >= 1e4 do v, unit = v / 1024, larger[unit] end
+  local size = math.abs(v)
+  if size == 0 then return joined("0", "", unit) end
+  local factor, letter = numbers.prefix(size, unit)
+  local shown = plain(v / factor, size / factor >= 1000 and 4 or 3)
+  if factor >= 1e3 and factor < 1e15 and unit ~= "s" and tonumber(shown) and math.abs(tonumber(shown)) >= 1000 then
+    factor, letter = numbers.prefix(1000 * factor, unit)
+    shown = plain(v / factor, 3)
+  end
+  return joined(shown, letter, unit)
+end
+
+---Numbers at equal distances, all with as many digits after the point as the distance needs.
+---@param list number[] ascending
+---@param step number
+---@param unit string?
+---@param most number? the largest of them
+---@return string[]
+function numbers.row(list, step, unit, most)
+  most = most or math.max(math.abs(list[1] or 0), math.abs(list[#list] or 0))
+  local factor, letter = numbers.prefix(most, unit)
+  local places = math.ceil(-math.log10(step / factor) - 1e-6)
+  while places < 12 and math.abs(step / factor * 10 ^ places - math.floor(step / factor * 10 ^ places + 0.5)) > 1e-6 do places = places + 1 end
+  local digits, counting = math.max(0, places), math.max(3, math.floor(math.log10(most / factor) + 1e-9) + 1 + places)
+  local out = {}
+  for i, v in ipairs(list) do
+    local shown = (digits > 5 or most >= 1e6 * factor) and plain(v / factor, counting) or (("%%.%df"):format(digits)):format(v / factor)
+    if list[i] == 0 then shown = "0" end
+    out[i] = shown == "0" and joined("0", "", unit) or joined(shown, letter, unit)
+  end
+  return out
+end
+
+---Numbers that stand below each other: with as many digits after the point, unless they are too unlike for that.
+---@param list number[]
+---@param unit string?
+---@return string[]
+function numbers.alike(list, unit)
+  local least, most = math.huge, 0
+  for _, v in ipairs(list) do
+    most = math.max(most, math.abs(v))
+    if v ~= 0 then least = math.min(least, math.abs(v)) end
+  end
+  if most == 0 or most >= 1e4 or least < most / 1e4 and most > 1 then
+    local out = {}
+    for i, v in ipairs(list) do out[i] = numbers.short(v, unit) end
+    return out
+  end
+  return numbers.row(list, 10 ^ (math.ceil(math.log10(most) - 1e-9) - (most <= 1 and unit ~= "s" and 2 or 3)), unit, most)
+end
+
+---A number to be read by programs: whole ones as they are, others with seven digits, of which zeros at the end go.
+function numbers.exact(v) return v % 1 == 0 and math.abs(v) < 1e15 and ("%.0f"):format(v) or plain(v, 7) end
+
+---1234567 as 1,234,567.
+---@param n number
+function numbers.grouped(n) return (("%.0f"):format(n):reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", "")) end
+
+---What a run has used, as mneme.resources tells it: 3.2 min, 1.5 GiB, 40 J.
+---@param key string "wall_s", "cpu_s", "peak_mib" or "energy_j"
+---@param v number
+function numbers.resource(key, v)
+  if key == "peak_mib" then return v >= 1024 and plain(v / 1024, 3) .. " GiB" or plain(v, 3) .. " MiB" end
+  return numbers.short(v, key == "energy_j" and "J" or "s")
+end
+
+return numbers

@@ -1,0 +1,60 @@
+-- registry.lua -- things that are found by folder: cores, attentions, tasks, scenes, experiments; ours, then the user's.
+local lfs = require "lfs"
+local errors = require "mneme.base.errors"
+
+local here = debug.getinfo(1, "S").source:match "^@(.*)base/registry%.lua$" or "./lua/mneme/"
+local find = { root = here .. "../../" }
+
+-- Kinds whose folder is in lua/mneme.
+local inside = { cores = true, attentions = true, tasks = true }
+
+---The folders searched for one kind: the checkout's or the installation's, then the user's.
+local function folders(kind)
+  local ours = inside[kind] and here .. kind or here .. "../../" .. kind
+  return { ours, "./" .. kind }
+end
+
+---Names of every file NAME.lua of a kind ("cores", "attentions", "tasks", "scenes", "experiments"), sorted.
+---@return string[]
+function find.names(kind)
+  local seen, names = {}, {}
+  for _, folder in ipairs(folders(kind)) do
+    local list = io.popen("ls '" .. folder .. "' 2>/dev/null")
+    for file in list:lines() do
+      local name = file:match "^(.+)%.lua$"
+      if name and not seen[name] then seen[name] = true names[#names + 1] = name end
+    end
+    list:close()
+  end
+  table.sort(names)
+  return names
+end
+
+---The path of one, or an error that lists what there is.
+function find.file(kind, name, word)
+  if type(name) ~= "string" or name:find "[^%w_.-]" then errors.usage(("%s '%s' is not a name"):format(word, tostring(name))) end
+  local found = {}
+  for _, folder in ipairs(folders(kind)) do
+    local path = folder .. "/" .. name .. ".lua"
+    local about = lfs.attributes(path)
+    if about and about.mode == "file" and not (found[1] and about.ino == found[1].ino and about.dev == found[1].dev) then
+      found[#found + 1] = { path = path, ino = about.ino, dev = about.dev }
+    end
+  end
+  if found[2] then
+    errors.usage(("%s '%s' is there twice: %s and %s"):format(word, name, found[1].path, found[2].path), "give yours a name of its own, or its path")
+  end
+  if found[1] then return found[1].path end
+  errors.unknown(word, name, find.names(kind))
+end
+
+---The keys of a table, sorted: what errors list.
+---@return string[]
+function find.keys(t)
+  local keys = {}
+  for key in pairs(t) do keys[#keys + 1] = tostring(key) end
+  table.sort(keys)
+  return keys
+end
+
+return find

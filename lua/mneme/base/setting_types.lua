@@ -1,0 +1,214 @@
+-- setting_types.lua -- values of settings: what a default allows, how text becomes a value, how values merge.
+-- The kind of a setting is that of its default: a number, boolean, string; a list; a thing with options,
+-- { "gru", d_in = 16 }, whose first item names it; or a group, a table of further settings.
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local json = require "mneme.base.json"
+
+local values = {}
+
+---Is it a thing with options: { "gru", d_model = 680 }?
+function values.is_named(v) return type(v) == "table" and type(v[1]) == "string" and #v == 1 end
+
+local function is_list(v) return type(v) == "table" and #v > 0 and not values.is_named(v) end
+
+---A copy that shares nothing.
+function values.copy(v)
+  if type(v) ~= "table" then return v end
+  local copy = {}
+  for key, value in pairs(v) do copy[key] = values.copy(value) end
+  return copy
+end
+
+---How a value is shown to people.
+function values.show(v)
+  if type(v) == "table" then
+    local parts = {}
+    for _, item in ipairs(v) do parts[#parts + 1] = values.show(item) end
+    local named, list = values.is_named(v), is_list(v)
+    if list then return table.concat(parts, ",") end
+    for _, key in ipairs(find.keys(v)) do
+      if not (named and key == "1") then parts[#parts + 1] = key .. "=" .. values.show(v[key]) end
+    end
+    return table.concat(parts, " ")
+  end
+  if type(v) ~= "number" then return tostring(v) end
+  local plain, short = ("%.10g"):format(v), ("%g"):format(v):gsub("e%+?0?", "e")
+  return #short < #plain and tonumber(short) == v and short or plain      -- 5e6, 160, 0.0001
+end
+
+---Refuse a default that no setting can have.
+function values.check_default(key, v)
+  local kind = type(v)
+  if kind == "table" then
+    for k, item in pairs(v) do values.check_default(key .. "." .. tostring(k), item) end
+  elseif kind ~= "number" and kind ~= "boolean" and kind ~= "string" then
+    errors.raise(("config: %s is a %s, expected a number, boolean, string or table"):format(key, kind))
+  end
+end
+
+local booleans = { ["1"] = true, ["true"] = true, yes = true, on = true,
+                   ["0"] = false, ["false"] = false, no = false, off = false }
+
+local function bad(key, text, expected, hint)
+  errors.usage(("%s=%s: expected %s"):format(key, text, expected), hint)
+end
+
+local with_commas = { run = true, resume = true, previous = true }    -- texts in which a comma is a comma
+
+---Does a setting have one value, so that a comma parts several of a sweep?
+---@param key string may be dotted
+---@param default any
+function values.is_one(key, default) return not with_commas[key] and (key:find(".", 1, true) or not is_list(default)) end
+
+---Text as a value of the kind that `like` has.
+function values.parse(key, text, like)
+  local kind = type(like)
+  if kind ~= "boolean" and text:find(",", 1, true) and not with_commas[key] then
+    bad(key, text, "one " .. kind, "lists of values are for mneme sweep")
+  elseif kind == "number" then
+    local n = tonumber(text)
+    if not n or n ~= n or math.abs(n) == math.huge then bad(key, text, "a number") end
+    return n
+  elseif kind == "boolean" then
+    local b = booleans[text:lower()]
+    if b == nil then bad(key, text, "true or false") end
+    return b
+  end
+  return text
+end
+
+-- Text whose kind nothing tells.
+local function guess(text)
+  local n = tonumber(text)
+  if n and math.abs(n) < math.huge then return n end
+  if text == "true" or text == "false" then return text == "true" end
+  return text
+end
+
+local function parse_list(key, text, like)
+  local list = {}
+  for item in (text .. ","):gmatch "([^,]*)," do list[#list + 1] = values.parse(key, item, like[1]) end
+  return list
+end
+
+local function set_option(thing, key, option, text)
+  if option:find(".", 1, true) then errors.usage(("%s.%s: an option has no parts"):format(key, option)) end
+  local old = thing[option]
+  if old == nil then thing[option] = guess(text) else thing[option] = values.parse(key .. "." .. option, text, old) end
+end
+
+-- Set one part of a group.
+local function set_part(group, path, rest, text)
+  local key, deeper = rest:match "^([^.]*)%.?(.*)$"
+  local old = group[key]
+  path = path and path .. "." .. key or key
+  if old == nil then errors.unknown("setting", path, find.keys(group)) end
+  if type(old) == "table" and deeper ~= "" then
+    if values.is_named(old) then set_option(old, path, deeper, text)
+    else set_part(old, path, deeper, text) end
+  elseif deeper ~= "" then
+    errors.usage(("%s.%s: %s is a %s and has no parts"):format(path, deeper, path, type(old)))
+  elseif values.is_named(old) then group[key] = { text }
+  elseif is_list(old) then group[key] = parse_list(path, text, old)
+  elseif type(old) == "table" then
+    errors.usage(("%s=%s: it is a group of settings"):format(path, text),
+      "such as " .. path .. "." .. tostring(find.keys(old)[1]))
+  else group[key] = values.parse(path, text, old) end
+end
+
+---Set `key` (dotted for parts and options) of cfg from text.
+---@param cfg table
+---@param schema table key -> { default = }
+---@param path string
+---@param text string
+function values.set(cfg, schema, path, text)
+  local key, rest = path:match "^([^.]*)%.?(.*)$"
+  local entry = schema[key]
+  if not entry then errors.unknown("setting", key, find.keys(schema)) end
+  if not values.is_named(entry.default) then
+    if rest == "" and type(entry.default) ~= "table" then cfg[key] = values.parse(key, text, entry.default)
+    elseif rest == "" and is_list(entry.default) then cfg[key] = parse_list(key, text, entry.default)
+    else set_part(cfg, nil, path, text) end
+  elseif rest ~= "" then set_option(cfg[key], key, rest, text)
+  elseif text:find(",", 1, true) then bad(key, text, "one name", "lists of values are for mneme sweep")
+  elseif text == "" then bad(key, text, "a name")
+  elseif cfg[key][1] ~= text then
+    cfg[key] = text == entry.default[1] and values.copy(entry.default) or { text }
+  end
+end
+
+---Lay `new` over `old`: groups and options part by part, a thing of another name whole.
+function values.merge(key, old, new)
+  if type(old) == "table" and type(new) == "table" then
+    if is_list(old) then return values.copy(new) end
+    if values.is_named(old) and values.is_named(new) and old[1] ~= new[1] then return values.copy(new) end
+    local merged = values.copy(old)
+    for k, v in pairs(new) do merged[k] = values.copy(v) end
+    return merged
+  end
+  if values.is_named(old) and type(new) == "string" then return old[1] == new and old or { new } end
+  if type(old) ~= type(new) then
+    errors.usage(("%s = %s, expected a %s"):format(key, values.show(new), type(old)))
+  end
+  return new
+end
+
+---A value as words of a command line: { "core=galite", "core.eta=2" }.
+---@param key string
+---@return string[]
+function values.words(key, v)
+  local list = {}
+  if type(v) == "number" and tonumber(values.show(v)) ~= v then list[1] = ("%s=%.17g"):format(key, v)
+  elseif type(v) ~= "table" then list[1] = key .. "=" .. values.show(v)
+  elseif is_list(v) then list[1] = key .. "=" .. values.show(v)
+  else
+    if values.is_named(v) then list[1] = key .. "=" .. v[1] end
+    for _, part in ipairs(find.keys(v)) do
+      if part ~= "1" then
+        for _, word in ipairs(values.words(key .. "." .. part, v[part])) do list[#list + 1] = word end
+      end
+    end
+  end
+  return list
+end
+
+---Check a resolved value against what the script says about it: { range =, choices =, whole = }.
+function values.check(key, v, about)
+  if type(v) == "number" then
+    local lo, hi = unpack(about.range or {})
+    if (lo and v < lo) or (hi and v > hi) or v ~= v then
+      bad(key, values.show(v), ("%s..%s"):format(values.show(lo or -math.huge), values.show(hi or math.huge)))
+    elseif about.whole and v % 1 ~= 0 then
+      bad(key, values.show(v), "a whole number")
+    end
+  end
+  for _, choice in ipairs(about.choices or {}) do if v == choice then return end end
+  if about.choices then
+    local near = errors.nearest(tostring(v), about.choices)
+    bad(key, values.show(v), "one of " .. table.concat(about.choices, ", "),
+      near and "did you mean '" .. near .. "'?")
+  end
+end
+
+-- ---- config.json ----
+
+---A value as config.json holds it: a thing with options is { name = "gru", ... }.
+function values.to_json(v)
+  if type(v) ~= "table" then return v end
+  local t = {}
+  for key, item in pairs(v) do t[key] = values.to_json(item) end
+  if values.is_named(v) then t[1], t.name = nil, v[1] end
+  return is_list(v) and json.array(t) or t
+end
+
+---The other way; `like`, the default, tells what is a thing with options.
+function values.from_json(v, like)
+  if type(v) ~= "table" then return v end
+  local t = {}
+  for key, item in pairs(v) do t[key] = values.from_json(item, type(like) == "table" and like[key] or nil) end
+  if values.is_named(like) and t.name then t[1], t.name = t.name, nil end
+  return t
+end
+
+return values

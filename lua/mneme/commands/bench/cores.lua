@@ -1,0 +1,211 @@
+-- cores.lua -- `mneme bench cores [NAME ...] [part=kernels|train|step] [threads=1] [torch=PYTHON]
+-- [out=FILE.csv] [figure=FILE.svg]`: every memory in one run: its kernels, its training (forward and backward of 8 copies x
+-- 256 steps), and one step of one copy against how much it has seen.  Each figure stands beside a bound that is measured in the same run:
+--   arithmetic   the rate of a large matrix product; half of it is the rate of lane operations
+--   memory       the rate of a copy that no cache holds
+local ffi = require "ffi"
+local bench = require "mneme.commands.bench"
+local core = require "mneme.models.core"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local figures = require "mneme.figures"
+local files = require "mneme.base.files"
+local find = require "mneme.base.registry"
+local kernels = require "mneme.commands.bench.kernels"
+local meter = require "mneme.measure.timing"
+local mn = require "mneme"
+local plan = require "mneme.tensor.plan"
+local tensor = require "mneme.tensor.tensor"
+local C, ops = engine.C, tensor.ops
+
+local cores = {}
+local T, B, D_IN = 256, 8, 16
+local CONTEXTS = { 128, 256, 512, 1024, 2048, 4096 }
+
+-- ---- the machine ----
+
+-- Rates a second.  Other programs only take from them, and come and go: the best seen so far counts, and a look is
+-- taken before every figure.
+local function look(machine)
+  engine.open("cpu", 1)
+  machine.flops = math.max(machine.flops, 1e9 * machine.threads * math.max(bench.gemm_rates(1)))
+  machine.lanes = machine.flops / 2
+  machine.bytes = math.max(machine.bytes, 2 * machine.n / bench.least(2, function() ffi.copy(machine.to, machine.from, machine.n) end))
+  engine.open("cpu", machine.threads)
+end
+
+---@return table { flops, lanes, bytes, look = measure again }, of all threads
+function cores.machine(threads)
+  local n = 2 ^ 26
+  local machine = { flops = 0, bytes = 0, threads = threads, look = look, n = n,
+    from = ffi.new("uint8_t[?]", n, 1), to = ffi.new("uint8_t[?]", n) }
+  for _ = 1, 9 do machine:look() end
+  return machine
+end
+
+-- ---- training ----
+
+local function some_done(...)
+  local done = tensor.new { shape = { ... }, dtype = "u8" }
+  for i = 0, done:size() - 1 do done:data()[i] = i % 97 == 13 and 1 or 0 end
+  return done
+end
+
+-- Operations of forward and backward through T steps of one copy, as describe() counts them.
+local function operations(c)
+  local about = c:describe(T)
+  local products = 2 * about.weights * 3 * T
+  if c.cost then return products + (about.cost.forward + about.cost.backward) * T end
+  return products + (2 + 5) * about.sequence.macs
+end
+
+---Seconds of forward and backward of one core, and of its bound.
+local function train(name, config, machine)
+  mn.manual_seed(1)
+  local c = core.new(name, config)
+  local x, done, state = meter.fill(tensor.new { shape = { T, B, c.config.d_in } }, 1, 1), some_done(T, B), c:initial(B)
+  local forward = plan(function() return (c(x, done, state)) end)
+  local y = forward()
+  local backward = plan(function() ops.mean({ x = y }):backward() end)
+  backward()
+  local ahead, back = bench.least(7, function() forward:run() end), bench.least(7, function() backward:run() end)
+  machine:look()
+  local bound = operations(c) * B / machine.flops
+  tensor.sweep()
+  return { forward = ahead, backward = back, bound = bound, share = bound / (ahead + back), parameters = c.module:count() }
+end
+
+-- ---- one step ----
+
+---Seconds of one step of one copy that has seen CONTEXTS[i] steps: the means, and the last median.
+local function latency(name, config)
+  local result, typical, self = {}, nil, nil
+  for i, N in ipairs(CONTEXTS) do
+    bench.progress(("%s, a step after %d"):format(name, N))
+    if not self or self.bounded then self = meter.stepper(name, config, N) end
+    while self.seen < N - meter.ROWS do self.step() end
+    result[i], typical = meter.one_step(self)
+    tensor.sweep()
+    collectgarbage()
+  end
+  return result, typical
+end
+
+-- ---- what is printed and written ----
+
+---Every registered core in its published sizes, and gtrxl with two memories: { label, name, config }.
+local function chosen(names)
+  local list, known = {}, find.names "cores"
+  local function add(name)
+    local keys = core.definition(name).config
+    if keys.d_in == nil then return end
+    if name == "gtrxl" then
+      for _, memory in ipairs { 128, 256 } do
+        list[#list + 1] = { ("gtrxl M=%d"):format(memory), name, { d_in = D_IN, memory = memory } }
+      end
+    else list[#list + 1] = { name, name, { d_in = D_IN } } end
+  end
+  for _, name in ipairs(#names > 0 and names or known) do
+    find.file("cores", name, "core")
+    add(name)
+  end
+  return list
+end
+
+local function train_all(list, machine, results)
+  print(("\ntraining, published sizes, T=%d B=%d, forward + backward (bound: all products and what memory itself takes):"):format(T, B))
+  print(("%-18s %11s %8s %9s %8s %6s %14s"):format("", "parameters", "forward", "backward", "bound", "share", "steps/s"))
+  for _, entry in ipairs(list) do
+    bench.progress(entry[1])
+    local r = train(entry[2], entry[3], machine)
+    print(("%-18s %11d %5.0f ms %6.0f ms %5.0f ms %4.0f %% %14.0f"):format(entry[1], r.parameters, 1e3 * r.forward, 1e3 * r.backward,
+      1e3 * r.bound, 100 * r.share, T * B / (r.forward + r.backward)))
+    results[entry[1]] = r
+    collectgarbage()
+  end
+end
+
+local function step_all(list, results)
+  local head = ("%-18s"):format "steps seen"
+  for _, N in ipairs(CONTEXTS) do head = head .. ("%9d"):format(N) end
+  print("\none step, one copy, from Lua, microseconds, mean (and median after the most):\n" .. head)
+  local curves, seen = {}, {}
+  for _, entry in ipairs(list) do
+    if not seen[entry[2]] then               -- a memory's size is the abscissa here
+      seen[entry[2]] = true
+      local times, typical = latency(entry[2], entry[3])
+      local line = ("%-18s"):format(entry[2])
+      for _, t in ipairs(times) do line = line .. ("%9.0f"):format(1e6 * t) end
+      print(("%s  (%.0f)"):format(line, 1e6 * typical))
+      curves[#curves + 1] = { name = entry[2], x = CONTEXTS, y = times }
+      results[entry[2]] = results[entry[2]] or {}
+      results[entry[2]].latency = times
+    end
+  end
+  return curves
+end
+
+---All figures as rows: kind, name, what, value.
+local function write_csv(path, machine, kernel_results, train_results, curves)
+  local lines = { "kind,name,what,value", ("machine,,gflops,%.6g"):format(machine.flops / 1e9),
+                  ("machine,,gbytes_per_second,%.6g"):format(machine.bytes / 1e9), ("machine,,threads,%d"):format(machine.threads) }
+  local function add(kind, name, what, value) if value then lines[#lines + 1] = ("%s,%s,%s,%.6g"):format(kind, name, what, value) end end
+  for _, r in ipairs(kernel_results) do
+    for _, key in ipairs { "forward", "backward", "least" } do add("kernel", r.name, key .. "_ms", 1e3 * r[key]) end
+    add("kernel", r.name, "torch_ms", r.torch)
+  end
+  for name, r in pairs(train_results) do
+    for _, key in ipairs { "forward", "backward", "bound" } do add("train", name, key .. "_ms", r[key] and 1e3 * r[key]) end
+  end
+  for _, curve in ipairs(curves) do
+    for i, N in ipairs(curve.x) do add("step", curve.name, "us_after_" .. N, 1e6 * curve.y[i]) end
+  end
+  table.sort(lines, function(a, b) return (a:find "^kind" and "" or a) < (b:find "^kind" and "" or b) end)
+  files.write(path, { table.concat(lines, "\n"), "\n" })
+end
+
+-- The words of the command line: settings, and names of cores.
+local function parse(words)
+  local o, names = { threads = 1, part = "all" }, {}
+  for _, word in ipairs(words) do
+    local key, value = word:match "^%-*([%w_]+)=(.*)$"
+    if not key then names[#names + 1] = word
+    elseif key == "threads" then
+      o.threads = tonumber(value)
+      if not o.threads or o.threads < 1 or o.threads % 1 ~= 0 then errors.usage("threads=" .. value .. ": expected a whole number of at least 1") end
+    elseif key == "part" then
+      local parts = { "all", "kernels", "step", "train" }
+      local known = false
+      for _, part in ipairs(parts) do known = known or part == value end
+      if not known then errors.unknown("part", value, parts) end
+      o.part = value
+    elseif key == "torch" or key == "out" then o[key] = value
+    elseif key == "figure" then o.figure = figures.kind_of_file(value) and value
+    else errors.unknown("setting of bench cores", key, { "figure", "out", "part", "threads", "torch" }) end
+  end
+  return o, names
+end
+
+---@param words string[] what stands behind `mneme bench cores`
+function cores.main(words)
+  local o, names = parse(words)
+  local function wanted(part) return o.part == "all" or o.part == part end
+  local list = chosen(names)
+  bench.progress "how fast the machine is"
+  local machine = cores.machine(o.threads)
+  print(("%d thread%s: products %.0f GFLOP/s, lane operations %.0f G/s, copying %.0f GB/s; vectors: %s\n"):format(o.threads,
+    o.threads > 1 and "s" or "", machine.flops / 1e9, machine.lanes / 1e9, machine.bytes / 1e9, ffi.string(C.mn_simd())))
+  local torch = wanted "kernels" and o.torch and kernels.torch(o.torch, o.threads, "bench_torch.py") or nil
+  local kernel_results, results, curves = {}, {}, {}
+  if wanted "kernels" and #names == 0 then kernel_results = kernels.run(machine, torch) end
+  if wanted "train" then train_all(list, machine, results) end
+  if wanted "step" then curves = step_all(list, results) end
+  if o.out then write_csv(o.out, machine, kernel_results, results, curves) end
+  if o.figure and #curves > 0 then
+    figures.export({ kind = "lines", title = "One step of one copy against what it has seen", note = "Published sizes, one thread, from Lua.",
+      x = { label = "steps seen", log = true, ticks = CONTEXTS }, y = { label = "time of a step", unit = "s", log = true }, lines = curves }, o.figure)
+  end
+  return 0
+end
+
+return cores

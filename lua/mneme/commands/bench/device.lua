@@ -1,0 +1,83 @@
+-- device.lua -- `mneme bench train|cores [NAME ...] device=cuda [copies=8,1024] [steps=256] [rounds=5]`: how fast
+-- memories train on a device, at several numbers of copies.  A bound is not printed: docs/results/gpu.md tells
+-- what is expected of which GPU.
+local bench = require "mneme.commands.bench"
+local core = require "mneme.models.core"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local meter = require "mneme.measure.timing"
+local mn = require "mneme"
+local plan = require "mneme.tensor.plan"
+local tensor = require "mneme.tensor.tensor"
+local ops = tensor.ops
+
+local device = {}
+
+-- Training on the T-Maze in the published sizes.
+local function train(setup, copies, o)
+  mn.manual_seed(1)
+  local task = mn.env("tmaze", { corridor = 160, num_envs = copies, seed = 1 })
+  local agent = mn.agent { task = task, core = mn.core(setup.core), hidden = 128 }
+  local r = bench.learning(mn.a2c({ seed = 1, lr = setup.lr, bootstrap_truncated = 0, num_steps = o.steps }, task, agent), o.rounds)
+  print(("%-18s %8d %12.0f %9.1f ms %9.1f ms"):format(setup.label or setup[1], copies, r.rate, 1e3 * r.act, 1e3 * r.update))
+end
+
+-- Forward and backward of one memory.
+local function pass(setup, copies, o)
+  local options = { d_in = 16 }
+  for key, value in pairs(setup.core) do if key ~= 1 then options[key] = value end end
+  mn.manual_seed(1)
+  local c = core.new(setup.core[1], options)
+  local x = meter.fill(tensor.new { shape = { o.steps, copies, 16 } }, 1, 1)
+  local state, y = c:initial(copies), nil
+  local forward = plan(function() y = c(x, nil, state) return y end)
+  forward()
+  local backward = plan(function() ops.mean({ x = y }):backward() end)
+  backward()
+  local function seconds(p) return bench.least(o.rounds, function() p:run() engine.wait() end) end
+  local ahead, back = seconds(forward), seconds(backward)
+  print(("%-18s %8d %12.0f %9.1f ms %9.1f ms"):format(setup.label or setup[1], copies, o.steps * copies / (ahead + back),
+    1e3 * ahead, 1e3 * back))
+end
+
+local sections = {
+  train = { train, "training, A2C on T-Maze", "act", "update" },
+  cores = { pass, "memories alone", "forward", "backward" },
+}
+
+local function whole(key, text)
+  local n = tonumber(text)
+  if not n or n < 1 or n % 1 ~= 0 then errors.usage(("%s=%s: expected a whole number of at least 1"):format(key, text)) end
+  return n
+end
+
+---@param words string[] "train", names of published configurations, settings; the device is open already
+---@return integer status
+function device.main(words)
+  local o, names, known = { copies = { 8, 1024 }, steps = 256, rounds = 5 }, {}, {}
+  local section = sections[words[1]] or errors.unknown("bench of a device", tostring(words[1]), find.keys(sections))
+  for i = 2, #words do
+    local key, text = words[i]:match "^%-*([%w_]+)=(.*)$"
+    if not key then names[words[i]] = true
+    elseif key == "copies" then
+      o.copies = {}
+      for n in text:gmatch "[^,]+" do o.copies[#o.copies + 1] = whole(key, n) end
+    elseif o[key] then o[key] = whole(key, text)
+    elseif key ~= "device" then errors.unknown("setting of bench " .. words[1], key, { "copies", "device", "rounds", "steps" }) end
+  end
+  for _, setup in ipairs(bench.published) do known[setup[1]] = true end
+  for name in pairs(names) do if not known[name] then errors.unknown("configuration", name, find.keys(known)) end end
+  print(("%s, device=%s, %d steps:"):format(section[2], engine.device, o.steps))
+  print(("%-18s %8s %12s %12s %12s"):format("", "copies", "steps/s", section[3], section[4]))
+  for _, setup in ipairs(bench.published) do
+    for _, copies in ipairs((next(names) == nil or names[setup[1]]) and o.copies or {}) do
+      section[1](setup, copies, o)
+      tensor.sweep()
+      collectgarbage()
+    end
+  end
+  return 0
+end
+
+return device

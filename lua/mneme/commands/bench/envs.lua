@@ -1,0 +1,150 @@
+-- envs.lua -- `mneme bench envs [NAME ...] [device=cuda]`: steps a second of every environment on one thread, or by
+-- a GPU with one launch a step, with random actions: a loop in C, which on a GPU waits at its end; the same through Lua,
+-- where the host has every result; and with tensors, as a script does.  Beside them
+-- what others' programs reach on this kind of machine (one core, measured as docs/environments.md says).
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
+local env = require "mneme.envs.env"
+local errors = require "mneme.base.errors"
+local C = engine.C
+
+local envs = {}
+local SETS = 64          -- sets of random actions, used over and over
+local COPIES = { cpu = { 8, 256, 1024 }, cuda = { 1024, 4096, 16384 }, emu = { 64 } }
+
+-- What to measure beside the defaults: environment -> { label, settings, reference in steps/s and whose, target }.
+-- A row without settings replaces the one of the defaults.
+local rows = {
+  tmaze = { { "", {}, { 144e6, "PufferLib's tmaze in C, 4 bytes seen" }, 100e6 } },
+  tmaze_bakker = { { "", {}, { 40e3, "the released T-Maze in Python" } } },
+  noisy_cartpole = {
+    { "", {}, { 41.6e3, "POPGym" } },
+    { "no noise", { noise = 0, velocities = 1 }, { 38.4e6, "PufferLib's in C; Gymnasium 0.11 M" }, 40e6 },
+  },
+  mystery_path_grid = {
+    { "vector", { observation = "vector" }, { 9.28e3, "memory-gym, pixels" }, 20e6 },
+    { "pixels", { observation = "pixels" }, { 9.28e3, "memory-gym" }, 300e3 },
+  },
+  mystery_path = {
+    { "vector", { observation = "vector" }, { 9.82e3, "memory-gym, pixels" } },
+    { "pixels", { observation = "pixels" }, { 9.82e3, "memory-gym" } },
+  },
+  memory_maze = {
+    { "grid, 1,000 levels", { observation = "grid", levels = 1000 }, { 140, "memory-maze without camera" }, 5e6 },
+    { "grid, fresh mazes", { observation = "grid" }, { 140, "memory-maze without camera" }, 2e6 },
+    { "continuous, vector", { mode = "continuous", observation = "vector" }, { 140, "memory-maze without camera" } },
+    { "pixels", { mode = "continuous", observation = "pixels" }, { 72, "memory-maze" }, 150e3 },
+  },
+  repeat_previous = { { "", {}, { 138e3, "POPGym" } } },
+  repeat_first = { { "", {}, { 162e3, "POPGym" } } },
+}
+
+---The rows of one environment, for the tests: { label, settings, reference, target }.
+function envs.rows(name) return rows[name] or { { "", {} } } end
+
+-- Memory for `copies` copies as a learner has it.
+local function workplace(name, settings, copies)
+  local given = { num_envs = copies }
+  for key, value in pairs(settings) do given[key] = value end
+  local task = env.new(name, given)
+  local size, u8 = copies, task.observation_space.dtype == "u8"
+  for _, n in ipairs(task.observation_space.shape) do size = size * n end
+  local w = { task = task, copies = copies, obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", size),
+    reward = ffi.new("float[?]", copies), action = ffi.new("int32_t[?]", SETS * copies),
+    terminated = ffi.new("uint8_t[?]", copies), truncated = ffi.new("uint8_t[?]", copies) }
+  local random = ffi.new("float[?]", SETS * copies)
+  C.mn_random_uniform(1, 0, 0, random, SETS * copies)
+  for i = 0, SETS * copies - 1 do w.action[i] = random[i] * task.action_space.n end
+  task:reset_raw(w.obs)
+  return w
+end
+
+local loops = {}
+function loops.c(w, rounds)
+  engine.check(C.mn_vec_run(w.task.world.vec, rounds, w.action, SETS, w.obs, w.reward, w.terminated, w.truncated))
+end
+function loops.lua(w, rounds)
+  local task, action, copies = w.task, w.action, w.copies
+  for k = 0, rounds - 1 do task:step_raw(action + k % SETS * copies, w.obs, w.reward, w.terminated, w.truncated) end
+end
+function loops.tensors(w, rounds)
+  local tensor = require "mneme.tensor.tensor"
+  w.actions = w.actions or tensor.new { shape = { w.copies }, dtype = "i32" }
+  local to = w.actions:data()
+  for k = 0, rounds - 1 do
+    ffi.copy(to, w.action + k % SETS * w.copies, 4 * w.copies)
+    w.task:step(w.actions)
+  end
+end
+
+---Steps a second by each loop: the best of short runs in turn, so that another program's load falls on all alike.
+---@param kinds string[] of c, lua, tensors
+function envs.rates(name, settings, copies, kinds, seconds)
+  local w, best = workplace(name, settings, copies), {}
+  local rounds = 1
+  local function timed(kind)
+    local start = C.mn_clock(false)
+    loops[kind](w, rounds)
+    return C.mn_clock(false) - start
+  end
+  while timed "c" < 5e-3 do rounds = rounds * 2 end
+  local till = C.mn_clock(false) + seconds
+  repeat
+    for _, kind in ipairs(kinds) do best[kind] = math.max(best[kind] or 0, rounds * copies / timed(kind)) end
+  until C.mn_clock(false) > till
+  w.task:close()
+  return best
+end
+
+local function speed(x)
+  if not x then return "" end
+  if x >= 1e6 then return ("%.1f M"):format(x / 1e6) end
+  if x >= 1e4 then return ("%.0f k"):format(x / 1e3) end
+  return ("%.0f"):format(x)
+end
+
+local FORM = "%-18s %-20s %6s %9s %9s %9s  %s"
+
+-- One row at several numbers of copies; the best of them stands beside others' figures and the target.
+local function measure(name, row)
+  local best, about, reference, target = {}, {}, row[3], row[4]
+  local numbers = COPIES[engine.device]
+  for i, copies in ipairs(numbers) do
+    local r = envs.rates(name, row[2], copies, { "c", "lua", "tensors" }, 0.5)
+    for kind, rate in pairs(r) do best[kind] = math.max(best[kind] or 0, rate) end
+    local compared = i == #numbers and engine.device == "cpu"      -- all figures are of one core
+    if compared and reference then
+      about[1] = ("%.3g x %s (%s)"):format(best.lua / reference[1], reference[2], speed(reference[1]))
+    end
+    if compared and target then
+      about[#about + 1] = ("target %s: %s"):format(speed(target), best.c >= target and "met" or "missed")
+    end
+    print((FORM:format(name, row[1], copies, speed(r.c), speed(r.lua), speed(r.tensors), table.concat(about, "; ")):gsub("%s+$", "")))
+  end
+end
+
+---@param words string[] environments, none: all; device=cuda
+---@return integer status
+function envs.main(words)
+  local all, chosen, names, device = {}, {}, {}, "cpu"
+  for _, e in ipairs(env.list()) do all[#all + 1] = e.name end
+  for _, word in ipairs(words) do
+    local asked = word:match "^device=(.*)$"
+    if asked then device = asked else names[#names + 1] = word end
+  end
+  for _, name in ipairs(#names > 0 and names or all) do
+    local known = false
+    for _, other in ipairs(all) do known = known or other == name end
+    if not known then errors.unknown("environment", name, all) end
+    chosen[#chosen + 1] = name
+  end
+  engine.open(device, 1)
+  print(("environments, %s, random actions, steps a second:"):format(device == "cpu" and "one thread" or "device=" .. device))
+  print(FORM:format("", "", "copies", "C", "Lua", "tensors", "through Lua, beside others"))
+  for _, name in ipairs(chosen) do
+    for _, row in ipairs(envs.rows(name)) do measure(name, row) end
+  end
+  return 0
+end
+
+return envs

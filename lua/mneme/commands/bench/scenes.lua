@@ -1,0 +1,178 @@
+-- scenes.lua -- `mneme bench scenes [NAME ...] [part=pages|training] [core=NAME] [size=small] [steps=1000]
+-- [seconds=0.5] [updates=40]`: how long a page of every scene takes, with its bar of controls, in a window; on one core,
+-- deep in an episode, every page showing a step that was not seen before.  Without a display the window is one that SDL
+-- keeps to itself.  Times are of the processor, so that other programs do not count; 60 pages a second leave 16.7 ms for
+-- each.  What a window costs a training: mneme.bench_window.
+local ffi = require "ffi"
+local bench = require "mneme.commands.bench"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local nn = require "mneme.tensor.nn"
+local player = require "mneme.episodes.stepper"
+local scene = require "mneme.view.scene"
+local viewer = require "mneme.view.viewer"
+local loop = require "mneme.view.window"
+
+local scenes = {}
+local FPS = 60
+
+ffi.cdef [[
+int setenv(const char *name, const char *value, int overwrite);
+int unsetenv(const char *name);
+]]
+
+-- ---- who is looked at ----
+
+-- An agent's life as one episode, however often its world ends: so are histories as long as is asked for.
+local function endless(source)
+  local step, ret = -1, 0
+  return { next = function()
+    local now = source:next()
+    step, ret = step + 1, ret + now.reward
+    now.step, now.episode, now.ret, now.ended = step, 0, ret, nil
+    return now
+  end }
+end
+
+-- A core as published, or a small one of its kind.
+local function core_of(spec, size)
+  local core = {}
+  for _, setup in ipairs(bench.published) do
+    if setup[1] == spec[1] then spec = setup.core end
+  end
+  for key, value in pairs(spec) do core[key] = value end
+  if size == "small" then core.d_model = 16 end
+  return core
+end
+
+-- Agents of a kind in a scene's task, one or two side by side.
+local function tracks_of(what, core, n)
+  local tracks = {}
+  for k = 1, n do
+    nn.manual_seed(k)
+    local source = player.fresh { task = what.task, core = core, seed = k }
+    tracks[k] = { source = endless(source), scene = what, name = n > 1 and "track " .. k or nil }
+  end
+  return viewer.new(tracks)
+end
+
+-- ---- a window ----
+
+local function open(width, height)
+  local lib, dummy = scene.library(), not (os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" or os.getenv "SDL_VIDEODRIVER")
+  if dummy then ffi.C.setenv("SDL_VIDEODRIVER", "dummy", 1) end
+  local window = lib.mn_window_new(engine.ctx, "Mneme", width, height)
+  if dummy then ffi.C.unsetenv "SDL_VIDEODRIVER" end
+  return { lib = lib, painter = scene.painter(), width = width, height = height, shown = ffi.gc(engine.check(window), lib.mn_window_free) }
+end
+
+-- Pages, each of the next step, for some time: the mean seconds of living one step, drawing, painting and showing.
+local function pages(window, shown, seconds)
+  local lib, painter, sums, n = window.lib, window.painter, { 0, 0, 0, 0 }, 0
+  local till = os.clock() + seconds
+  repeat
+    local t0 = os.clock()
+    shown:forward()
+    local t1 = os.clock()
+    local what, frame = shown:page()
+    painter.view.deadline = engine.C.mn_clock(false) + loop.draw_for
+    painter:draw(what, frame, window.width, window.height)
+    local t2 = os.clock()
+    local pixels = painter:fill()
+    local t3 = os.clock()
+    engine.check(lib.mn_window_show(window.shown, pixels, window.width, window.height))
+    local t4 = os.clock()
+    for k, t in ipairs { t1 - t0, t2 - t1, t3 - t2, t4 - t3 } do sums[k] = sums[k] + t end
+    n = n + 1
+  until n >= 5 and t4 > till
+  return sums[1] / n, sums[2] / n, sums[3] / n, sums[4] / n
+end
+
+-- ---- the table ----
+
+local FORM = "%-18s %-10s %-18s %9s %9s %9s %9s %10s  %s"
+
+local function line(name, core, page, window, shown, seconds)
+  local living, drawing, painting, showing = pages(window, shown, seconds)
+  local rate = 1 / (living + drawing + painting + showing)
+  local function ms(s) return ("%.2f"):format(1e3 * s) end
+  print(FORM:format(name, core, page, ms(living), ms(drawing), ms(painting), ms(showing), ("%.0f"):format(rate),
+    ("%s, %.1f x"):format(rate >= FPS and "met" or "missed", rate / FPS)))
+end
+
+-- One scene and core: early, late, larger, and beside another.
+local function measure(name, spec, o, small, large)
+  bench.progress(("%s, %s"):format(name, spec[1]))
+  local what, core = scene.load(name), core_of(spec, o.size)
+  local alone, pair = tracks_of(what, core, 1), tracks_of(what, core, 2)
+  for _, step in ipairs { math.floor(o.steps / 5), o.steps } do
+    alone:go_to(step)
+    line(name, spec[1], "step " .. step, small, alone, o.seconds)
+  end
+  line(name, spec[1], "1920x1080", large, alone, o.seconds)
+  pair:go_to(o.steps)
+  line(name, spec[1], "two tracks", small, pair, o.seconds)
+end
+
+-- Least of each setting, and what it is where nothing is said.
+local least = { seconds = { 0.001, 0.5 }, steps = { 5, 1000 }, updates = { 1, 40 } }
+-- Words that others can be; the first where nothing is said.
+local words_of = { size = { "published", "small" }, part = { "all", "pages", "training" } }
+
+local function one_of(what, value, list)
+  for _, known in ipairs(list) do
+    if known == value then return value end
+  end
+  errors.unknown(what, value, list)
+end
+
+local function parse(words)
+  local o, names = { size = words_of.size[1], part = words_of.part[1] }, {}
+  for key, about in pairs(least) do o[key] = about[2] end
+  for _, word in ipairs(words) do
+    local key, value = word:match "^%-*([%w_]+)=(.*)$"
+    if not key then names[#names + 1] = one_of("scene", word, scene.list())
+    elseif least[key] then
+      o[key] = tonumber(value)
+      if not o[key] or o[key] < least[key][1] then
+        errors.usage(("%s=%s: expected a number of at least %g"):format(key, value, least[key][1]))
+      end
+    elseif words_of[key] then o[key] = one_of(key .. " =", value, words_of[key])
+    elseif key == "core" then o.core = value
+    else errors.unknown("setting", key, { "core", "part", "seconds", "size", "steps", "updates" }) end
+  end
+  o.names = #names > 0 and names or scene.list()
+  return o
+end
+
+-- The cores that a scene is measured with: its own; on the T-Maze other published ones too.
+local function cores_of(what, wanted)
+  if wanted then return { { wanted } } end
+  local list = { what.core }
+  if what.task[1] == "tmaze" then
+    for _, name in ipairs { "galite", "gru", "gtrxl" } do list[#list + 1] = { name } end
+  end
+  return list
+end
+
+local function all_pages(o)
+  engine.open("cpu", 1)
+  local small, large = open(1280, 800), open(1920, 1080)
+  print(("scenes, %s cores, one thread, a bar of controls, ms of the processor for each page and the step that is new in it:"):format(o.size))
+  print(FORM:format("", "", "1280x800", "living", "drawing", "painting", "showing", "frames/s", "against " .. FPS))
+  for _, name in ipairs(o.names) do
+    for _, spec in ipairs(cores_of(scene.load(name), o.core)) do measure(name, spec, o, small, large) end
+  end
+end
+
+---@param words string[] what follows "scenes": see the head of this file
+---@return integer status
+function scenes.main(words)
+  io.stdout:setvbuf "line"                         -- whoever waits sees how far it is
+  local o = parse(words)
+  if o.part ~= "training" then all_pages(o) end
+  if o.part ~= "pages" then require("mneme.commands.bench.window").main(o.updates, o.core) end
+  return 0
+end
+
+return scenes

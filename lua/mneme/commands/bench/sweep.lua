@@ -1,0 +1,130 @@
+-- sweep.lua -- `mneme bench sweep [cells=1000] [jobs=2] [seconds=1]`: what a sweep costs over the work of its cells.
+-- Trivial cells tell what one costs by itself, in time of a processor and of the clock.  Cells that only count tell how
+-- much faster several jobs are than one, and how busy a sweep keeps them: the time that cells worked, by their own clocks,
+-- of the time that the sweep had.  Other programs slow cells and sweep alike, so that share holds on a busy machine too.
+-- A small training tells what its statistics take of its time: means of episodes, lines of the log, costs.
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local folder = require "mneme.study.folder"
+local pool = require "mneme.study.process_pool"
+local script = require "mneme.runs.script"
+local sweep = require "mneme.study.sweep"
+local trainer = require "mneme.learn.trainer"
+
+local bench = {}
+local AIM = { ms = 20, share = 0.9, told = 0.01 }
+local WORKERS = 8                        -- cells that count
+local ROUNDS = 3
+
+local SCRIPT = [[
+return require("mneme").study { settings = { steps = 1, work = 0 }, run = function(cfg)
+  require("mneme.commands.bench.sweep").work(cfg.work)
+  return { seed = cfg.seed }
+end }
+]]
+
+---A cell's work: so many steps of a little arithmetic.
+function bench.work(n)
+  local x = 1
+  for _ = 1, n do x = (x * 69069 + 1) % 4294967296 end
+  return x
+end
+
+-- Sweep so many cells, in a process of its own: seconds of the clock, of processors, and those that cells worked by their own clocks.
+local function spent(here, cells, jobs, work)
+  local study, begun, wall, cpu = here .. "/study", false, 0, 0
+  files.remove_folder(study)
+  pool.run {
+    jobs = 1, log = function() return here .. "/log" end, tick = function() end,
+    next = function()
+      if begun then return nil end
+      begun = true
+      return here
+    end,
+    none_left = function() return begun end,
+    live = function()
+      return sweep.main { here .. "/script.lua", "seeds=" .. cells, "jobs=" .. jobs, "work=" .. work, "estimate=0", "run=" .. study }
+    end,
+    ended = function(_, about)
+      if about.status ~= 0 then errors.fail("bench sweep: a sweep failed: " .. files.read(here .. "/log")) end
+      wall, cpu = about.wall, about.cpu
+    end,
+  }
+  local worked = 0
+  for _, c in ipairs(folder.load(study).cells) do worked = worked + c.resources.wall_s end
+  return wall, cpu, worked
+end
+
+-- Steps of work that take so long.
+local function steps_for(seconds)
+  local n, took = 1e6, 0
+  while took < 0.1 do
+    n = n * 2
+    local began = os.clock()
+    bench.work(n)
+    took = os.clock() - began
+  end
+  return math.ceil(n * seconds / took)
+end
+
+local function verdict(good) return good and "met" or "missed" end
+
+local function trivial(here, o)
+  local wall, cpu = spent(here, o.cells, o.jobs, 0)
+  local ms = 1e3 * cpu / o.cells
+  print(("%d trivial cells, %d jobs: %.1f ms of a processor a cell (target %d: %s), %.1f ms of the clock"):format(o.cells, o.jobs, ms, AIM.ms,
+    verdict(ms < AIM.ms), 1e3 * wall / o.cells))
+end
+
+local function parallel(here, o)
+  local n = steps_for(o.seconds)
+  local one, many, share = math.huge, math.huge, 0
+  for _ = 1, ROUNDS do
+    one = math.min(one, (spent(here, WORKERS, 1, n)))
+    local wall, _, worked = spent(here, WORKERS, o.jobs, n)
+    many, share = math.min(many, wall), math.max(share, worked / (wall * o.jobs))
+  end
+  local ideal = one / many / o.jobs
+  print(("%d cells of %.2g s: 1 job %.2f s, %d jobs %.2f s = %.2f times as fast, %.1f %% of ideal (target %.0f: %s); jobs at work %.1f %% of the time")
+    :format(WORKERS, o.seconds, one, o.jobs, many, one / many, 100 * ideal, 100 * AIM.share, verdict(ideal >= AIM.share), 100 * share))
+end
+
+-- A training as small as quick ones are, since its updates take least: what it tells takes the largest share there.
+local function statistics(here)
+  local say = print
+  trainer.timed, print = true, function() end                     -- luacheck: ignore
+  local result = script.run(script.locate "tmaze", { "core=agalite", "core.n_layers=1", "core.d_model=32", "core.d_head=16", "core.d_ffn=32",
+    "hidden=32", "corridor=20", "steps=400000", "threads=1", "run=" .. here .. "/told" })
+  trainer.timed, print = nil, say                                 -- luacheck: ignore
+  local share = result.seconds_told / result.seconds_trained
+  print(("a small training: its statistics take %.2f %% of its time (target 1: %s)"):format(100 * share, verdict(share <= AIM.told)))
+end
+
+---@param words string[] cells=1000, jobs=2, seconds=1 of work in each cell that counts
+---@return integer status
+function bench.main(words)
+  local o = { cells = 1000, jobs = 2, seconds = 1 }
+  for _, word in ipairs(words) do
+    local key, text = word:match "^(%w+)=(.*)$"
+    if not o[key] then errors.unknown("word of bench sweep:", word, { "cells=1000", "jobs=2", "seconds=1" }) end
+    o[key] = tonumber(text)
+    if not o[key] or o[key] <= 0 or key ~= "seconds" and o[key] % 1 ~= 0 then errors.usage(("bench sweep: %s, expected a number above 0"):format(word)) end
+  end
+  if WORKERS % o.jobs ~= 0 then errors.usage(("bench sweep: jobs=%d, expected 1, 2, 4 or 8"):format(o.jobs)) end
+  engine.open("cpu", 1)                  -- copies are made of a process without other threads
+  local here = os.tmpname()
+  files.remove(here)
+  files.make_folder(here)
+  files.write(here .. "/script.lua", { SCRIPT })
+  local ok, problem = pcall(function()
+    trivial(here, o)
+    parallel(here, o)
+    statistics(here)
+  end)
+  files.remove_folder(here)
+  if not ok then error(problem, 0) end
+  return 0
+end
+
+return bench

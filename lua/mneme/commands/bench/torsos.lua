@@ -1,0 +1,102 @@
+-- torsos.lua -- `mneme bench torsos [NAME ...] [images=N] [threads=1] [torch=PYTHON]`: the torsos for pictures, acting
+-- for 8 copies and learning from a batch (its forward and backward), beside the rate of a large matrix product and
+-- beside PyTorch on as many threads.
+local bench = require "mneme.commands.bench"
+local bench_cores = require "mneme.commands.bench.cores"
+local errors = require "mneme.base.errors"
+local kernels = require "mneme.commands.bench.kernels"
+local mn = require "mneme"
+local plan = require "mneme.tensor.plan"
+local tensor = require "mneme.tensor.tensor"
+local torso = require "mneme.models.torso"
+local ops = tensor.ops
+
+local torsos = {}
+local SIDES, B, ROWS = { 64, 84 }, 8, 64
+local BATCH = { conv = 2048, impala = 256 }        -- as in tests/reference/bench_images.py
+
+local function pictures(T, side)
+  local x = tensor.new { shape = { T, B, side, side, 3 }, dtype = "u8", time = true }
+  for i = 0, x:size() - 1 do x:data()[i] = i * 7919 % 251 end
+  return x
+end
+
+-- Seconds of one step of B copies: a row of a plan, the mean of a round, whose first row packs the weights.
+local function acting(m, side)
+  local best, sum = {}, 0
+  local act = plan(function(x) return tensor.off_tape(m, x) end)
+  act(pictures(ROWS, side))
+  for _ = 1, 6 do
+    for i = 1, ROWS do best[i] = math.min(best[i] or math.huge, bench.timed(function() act:rows(i - 1, i) end)) end
+  end
+  for i = 1, ROWS do sum = sum + best[i] end
+  return sum / ROWS
+end
+
+-- Seconds of forward and of backward for a batch.
+local function learning(m, side, images)
+  local x = pictures(images / B, side)
+  local forward = plan(function() return m(x) end)
+  local y = forward()
+  local backward = plan(function() ops.mean({ x = y }):backward() end)
+  backward()
+  return bench.least(3, function() forward:run() end), bench.least(3, function() backward:run() end)
+end
+
+local function one(name, side, images, machine, torch)
+  bench.progress(("%s, %d pixels"):format(name, side))
+  mn.manual_seed(1)
+  local m = torso.new(name, { space = { shape = { side, side, 3 }, dtype = "u8" } })
+  machine:look()
+  local act = acting(m, side)
+  local ahead, back = learning(m, side, images)
+  machine:look()
+  local function line(what, seconds, n, passes, key)
+    local other = torch and torch[name .. side .. key]
+    print(("%-7s %dx%d  %-14s %8.2f ms  %8.0f pictures/s %4.0f %%%s"):format(name, side, side, what, 1e3 * seconds, n / seconds,
+      100 * passes * 2 * m.products * n / seconds / machine.flops,
+      other and ("   PyTorch (%s) %8.2f ms: %.1f x"):format(other.form, other.ms, other.ms / (1e3 * seconds)) or ""))
+  end
+  line("acting, 8", act, B, 1, "act")
+  line(("learning, %d"):format(images), ahead + back, images, 3, "train")
+  tensor.sweep()
+  collectgarbage()
+end
+
+-- The words of the command line: settings, and names of torsos.
+local function parse(words)
+  local o, names = { threads = 1 }, {}
+  for _, word in ipairs(words) do
+    local key, value = word:match "^%-*([%w_]+)=(.*)$"
+    if not key then
+      if not BATCH[word] then errors.unknown("torso for pictures", word, { "conv", "impala" }) end
+      names[#names + 1] = word
+    elseif key == "torch" then o.torch = value
+    elseif key == "threads" or key == "images" then
+      local n, unit = tonumber(value), key == "images" and B or 1
+      if not n or n < unit or n % unit ~= 0 then
+        errors.usage(("%s=%s: expected a whole number of at least %d%s"):format(key, value, unit, unit > 1 and ", that 8 divides" or ""))
+      end
+      o[key] = n
+    else errors.unknown("setting of bench torsos", key, { "images", "threads", "torch" }) end
+  end
+  return o, #names > 0 and names or { "conv", "impala" }
+end
+
+---@param words string[] what stands behind `mneme bench torsos`
+---@return integer status
+function torsos.main(words)
+  local o, names = parse(words)
+  if o.torch and o.images then errors.usage "images= goes without torch=, whose batches are fixed" end
+  bench.progress "how fast the machine is"
+  local machine = bench_cores.machine(o.threads)
+  local torch = o.torch and kernels.torch(o.torch, o.threads, "bench_images.py")
+  print(("%d thread%s; shares are of the rate of a large product, %.0f GFLOP/s\n"):format(o.threads, o.threads > 1 and "s" or "",
+    machine.flops / 1e9))
+  for _, name in ipairs(names) do
+    for _, side in ipairs(SIDES) do one(name, side, o.images or BATCH[name], machine, torch) end
+  end
+  return 0
+end
+
+return torsos

@@ -1,0 +1,35 @@
+-- attention.lua -- the fixtures attention.NAME of `mneme check`: an attention over given q, k, v, and its gradients.
+local attention = require "mneme.models.encoder_attention"
+local check_file = require "mneme.commands.check.file"
+local errors = require "mneme.base.errors"
+local json = require "mneme.base.json"
+local tensor = require "mneme.tensor.tensor"
+local ops = tensor.ops
+local below, gradients, need, value_of = check_file.below, check_file.gradients, check_file.need, check_file.value_of
+
+-- Parameters that the file says are not trained.
+local function fixed(meta)
+  local set, list = {}, meta.fixed and json.decode(meta.fixed) or {}
+  if type(list) ~= "table" then errors.fail "fixed is no list of names" end
+  for _, name in ipairs(list) do set[name] = true end
+  return set
+end
+
+---@param name string of the attention
+---@param config table
+---@param file table<string, Tensor> the fixture's tensors
+---@param meta table its metadata
+---@return table results by name
+return function(name, config, file, meta)
+  local inputs, shape = below(file, "input.", true), need(file, "input.q"):shape()
+  if #shape ~= 4 then errors.fail("input.q has " .. #shape .. " axes, expected 4 [B,H,N,dh]") end
+  local m = attention.new(name, config, { H = shape[2], D = shape[4], N = shape[3] }, true)
+  m:load_state_dict(below(file, "param."))
+  local y = m(inputs.q, need(file, "input.k") and inputs.k, need(file, "input.v") and inputs.v, inputs)
+  local got, trained, constant = { ["output.y"] = value_of(y) }, {}, fixed(meta)
+  ops.sum { x = ops.mul(y, need(file, "cotangent.y")) }:backward()
+  for key, t in pairs(m:named_parameters()) do if not constant[key] then trained[key] = t end end
+  gradients(got, "grad.param.", trained)
+  gradients(got, "grad.input.", inputs)
+  return got
+end

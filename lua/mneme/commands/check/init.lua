@@ -1,0 +1,164 @@
+-- init.lua -- `mneme check FILE.safetensors ...`: is a port right?  Builds what a fixture's metadata names,
+-- loads its parameters, runs forward and backward, and compares every number with those in the file.
+-- Error of a tensor = max |got - expected| / max(max |expected|, 1e-3 x the largest of its group), where the
+-- groups are output.*, final.* and grad.*.
+local check_file = require "mneme.commands.check.file"
+local check_attention = require "mneme.commands.check.attention"
+local learn = require "mneme.commands.check.learner"
+local core = require "mneme.models.core"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local json = require "mneme.base.json"
+local safetensors = require "mneme.tensor.safetensors"
+local states = require "mneme.models.state_files"
+local tensor = require "mneme.tensor.tensor"
+local values = require "mneme.base.setting_types"
+local ops = tensor.ops
+local below, flags, gradients, need = check_file.below, check_file.flags, check_file.gradients, check_file.need
+local numbers, grad_of, value_of = check_file.numbers, check_file.grad_of, check_file.value_of
+
+local FAR = 1e37           -- beyond it a number stands for infinity
+
+local function largest(list)
+  local top = 0
+  for _, v in ipairs(list) do if math.abs(v) < FAR and math.abs(v) > top then top = math.abs(v) end end
+  return top
+end
+
+local function difference(got, want)
+  if table.concat(got.shape, ",") ~= table.concat(want.shape, ",") then return math.huge end
+  local worst = 0
+  for i, w in ipairs(want.values) do
+    local g = got.values[i]
+    if g ~= g or w ~= w then return math.huge end
+    if math.abs(w) >= FAR then
+      if not (g <= -FAR) then return math.huge end
+    elseif math.abs(g - w) > worst then worst = math.abs(g - w) end
+  end
+  return worst
+end
+
+---Every tensor's error, the worst first: { name, error, note }.
+local function compare(got, file)
+  local want, top, list = {}, {}, {}
+  for name, t in pairs(file) do
+    local group = name:match "^(%a+)%."
+    if group == "output" or group == "final" or group == "grad" then
+      want[name] = numbers(t:data(), t:shape())
+      top[group] = math.max(top[group] or 0, largest(want[name].values))
+    end
+  end
+  for name, w in pairs(want) do
+    if not got[name] then list[#list + 1] = { name = name, error = math.huge, note = "missing" }
+    else
+      local floor = math.max(largest(w.values), 1e-3 * top[name:match "^%a+"], 1e-30)
+      list[#list + 1] = { name = name, error = difference(got[name], w) / floor }
+    end
+  end
+  for name in pairs(got) do
+    if not want[name] then list[#list + 1] = { name = name, error = math.huge, note = "not in the file" } end
+  end
+  table.sort(list, function(a, b) return a.error > b.error or (a.error == b.error and a.name < b.name) end)
+  return list
+end
+
+-- ---- a core, forward and backward ----
+
+local function run_core(name, config, file)
+  local c = core.new(name, config, true)
+  c:load_state_dict(below(file, "param."))
+  local given = below(file, "state.")
+  if states.mirrors_differ(c, given) then c.store_all_channels() end
+  local state = states.fold(c, given, true)
+  local x = tensor.new { shape = need(file, "input.x"):shape(), grad = true }:copy(file["input.x"])
+  local y, final = c(x, flags(need(file, "input.done")), state)
+  local got = { ["output.y"] = value_of(y) }
+  for key, t in pairs(states.unfold(c, final, "value")) do got["final." .. key] = t end
+  ops.sum { x = ops.mul(y, need(file, "cotangent.y")) }:backward()
+  gradients(got, "grad.param.", c:named_parameters())
+  got["grad.input.x"] = grad_of(x)
+  for key, t in pairs(states.unfold(c, state, "gradient")) do got["grad.state." .. key] = t end
+  return got
+end
+
+-- ---- the command ----
+
+---Compare one fixture with what this engine computes.
+---@param path string
+---@return table { ok, worst = { name, error, note }, tolerance, core, list }
+local function check(path)
+  local file = safetensors.load(path)
+  local meta = file.metadata
+  if meta.format ~= "mneme-fixture-1" then
+    errors.fail(("%s: format '%s', expected mneme-fixture-1"):format(path, tostring(meta.format)))
+  end
+  local tolerance = tonumber(meta.tolerance)
+  if not meta.core or not meta.config or not tolerance then errors.fail(path .. ": the metadata lacks core, config or tolerance") end
+  local config, problem = json.decode(meta.config, path .. ": config")
+  if problem then errors.fail(problem) end
+  if type(config) ~= "table" or config == json.null or json.is_array(config) then errors.fail(path .. ": config is no JSON object") end
+  tensor.sweep()
+  local kind, name = meta.core:match "^(%a+)%.(.+)$"
+  local got
+  if kind == "learn" then
+    if not learn[name] then errors.unknown("core", meta.core, find.keys(learn)) end
+    got = learn[name](config, file.tensors)
+  elseif kind == "attention" then
+    got = check_attention(name, config, file.tensors, meta)
+  else
+    got = run_core(meta.core, config, file.tensors)
+  end
+  local list = compare(got, file.tensors)
+  tensor.sweep()
+  if #list == 0 then errors.fail(path .. ": there is nothing to compare") end
+  return { ok = list[1].error <= tolerance, worst = list[1], tolerance = tolerance, core = meta.core, list = list }
+end
+
+-- `mneme check core=FILE.lua [key=value ...]`: the contract, one line a property.
+local function check_core(words)
+  local settings = { words[1]:match "^%-*core=(.+)$" }
+  for i = 2, #words do
+    local key, text = words[i]:match "^%-*([%w_]+)=(.*)$"
+    if not key then errors.usage(words[i] .. ": expected key=value", "mneme check core=FILE.lua [key=value ...]") end
+    local defaults = core.definition(settings[1]).config
+    if defaults[key] == nil then errors.unknown("key of core " .. settings[1], key, find.keys(defaults)) end
+    settings[key] = values.parse(key, text, defaults[key])
+  end
+  core.new(settings[1])                        -- says what is wrong with the file
+  local wrong = 0
+  for _, property in ipairs(require "mneme.models.contract") do
+    local ok, problem = xpcall(property.holds, errors.handler, settings)
+    print(("%-9s %s"):format(ok and "ok" or "FAILED", property.name))
+    if not ok then
+      local said = problem.message:gsub("^%S*contract%.lua:%d+: ", "")
+      print("          " .. said .. (problem.hint and " (" .. problem.hint .. ")" or ""))
+      wrong = wrong + 1
+    end
+  end
+  print(("%s: %d of %d properties hold"):format(settings[1], #require "mneme.models.contract" - wrong, #require "mneme.models.contract"))
+  return wrong == 0 and 0 or 1
+end
+
+---`mneme check FILE ...`: one line a file; exit status 0, 1 (wrong, damaged) or 2 (not known here).
+---`mneme check core=FILE.lua`: does a core keep the contract?
+---@param words string[]
+---@return integer status
+local function main(words)
+  if #words == 0 then errors.usage("check: which file?", "mneme check FILE.safetensors ... or core=FILE.lua") end
+  if words[1]:find "^%-*core=" then return check_core(words) end
+  local status = 0
+  for _, path in ipairs(words) do
+    local ok, result = xpcall(check, errors.handler, path)
+    if not ok then
+      io.stderr:write(("%s: error: %s%s\n"):format(path, result.message, result.hint and " (" .. result.hint .. ")" or ""))
+      status = math.max(status, result.status)
+    else
+      print(("%-9s %s  %s: worst %.2e at %s%s, tolerance %g"):format(result.ok and "ok" or "MISMATCH", path, result.core,
+        result.worst.error, result.worst.name, result.worst.note and " (" .. result.worst.note .. ")" or "", result.tolerance))
+      if not result.ok then status = math.max(status, 1) end
+    end
+  end
+  return status
+end
+
+return { check = check, main = main }

@@ -1,0 +1,222 @@
+-- cli.lua -- the command line: `mneme COMMAND ...`.  Settings are key=value words, so what is left to parse
+-- is the command's name; each command reads its own words and errors carry their exit status.
+local ffi = require "ffi"
+local errors = require "mneme.base.errors"
+local script = require "mneme.runs.script"
+local version = require "mneme.base.version"
+
+ffi.cdef "int ferror(void *stream);"
+local cli = {}
+local ranks                        -- the module, for commands that several processes may share
+local commands                     -- { name, usage, doc, run(words) -> status?, comment = file whose first lines help shows }
+
+local function usage_text()
+  local rows = {}
+  for i, c in ipairs(commands) do rows[i] = { c.name .. c.usage, c.doc } end
+  return "mneme " .. version .. ": a sandbox for memory in agents\n\nusage: mneme COMMAND [key=value ...]\n\n"
+    .. require("mneme.commands.help").columns(rows)
+    .. "\nmneme help TOPIC explains an op, environment, core, or config.\n"
+end
+
+-- ---- run ----
+
+local function join_ranks()
+  ranks = require "mneme.tensor.mpi"
+  ranks.begin()
+end
+
+-- One run for each of several seeds.
+local function several(name, first, seeds, rest)
+  local list = require "mneme.runs.seed_list"("run", seeds)
+  if ranks.size > 1 then errors.usage "run: seeds=: mpirun's processes train one agent together: one seed" end
+  if first == 1 or script.setting(rest, "resume") then errors.usage "run: seeds= begins new runs; one goes on by resume=RUN alone" end
+  if script.setting(rest, "seed") then errors.usage "run: seed= and seeds=, expected one of them" end
+  if (script.setting(rest, "view") or "0") ~= "0" then errors.usage "run: view=1 shows one run, expected one seed" end
+  return require("mneme.commands.multi_seed").run(script.locate(name), rest, list)
+end
+
+local function run(words)
+  join_ranks()
+  local name, first = words[1], 2
+  if not name or name == "--help" or name == "-h" then
+    errors.usage("run: which script?", "mneme run SCRIPT [key=value ...]; mneme list experiments")
+  elseif name:find "^%-*resume=" then
+    local folder = script.setting(words, "resume")
+    name, first = script.peek(folder).script, 1
+    if not name then
+      require("mneme.runs.run").read_info(folder)           -- says what is wrong with it
+      errors.usage("run: which script made this run?", "mneme run SCRIPT resume=" .. folder)
+    end
+  end
+  local seeds, rest = script.setting(words, "seeds"), {}
+  for i = first, #words do if not words[i]:find "^%-*seeds=" then rest[#rest + 1] = words[i] end end
+  if seeds then return several(name, first, seeds, rest) end
+  script.run(script.locate(name), rest)
+end
+
+-- ---- the others ----
+
+-- Each of several ranks would live the whole grid.
+local function sweep(words)
+  join_ranks()
+  if ranks.size > 1 then
+    errors.usage(("sweep: mpirun started %d processes, and a sweep starts its own"):format(ranks.size),
+      "mneme sweep ... jobs=N; docs/clusters.md says how for several machines")
+  end
+  return require("mneme.study.sweep").main(words)
+end
+
+local function list(words)
+  local catalogue, help = require "mneme.base.catalogue", require "mneme.commands.help"
+  local kind = words[1]
+  if kind == "complexity" or kind == "cores" then
+    local costs = require "mneme.models.costs"
+    io.stdout:write((kind == "cores" and costs.list or costs.table) { unpack(words, 2) })
+    return
+  elseif kind then
+    local known = false
+    for _, name in ipairs(catalogue.kinds) do known = known or name == kind end
+    if not known then errors.unknown("kind of thing", kind, { "complexity", unpack(catalogue.kinds) }) end
+    io.stdout:write(help.kind(kind))
+    return
+  end
+  for i, name in ipairs(catalogue.kinds) do
+    io.stdout:write(i > 1 and "\n" or "", name, "\n", help.kind(name))
+  end
+end
+
+local function show_help(words)
+  if #words == 0 then io.stdout:write(usage_text()) end
+  local page = { man = function() return require("mneme.commands.man").page(commands) end,
+    api = function() return require("mneme.commands.api").page() end, annotations = function() return require("mneme.commands.api").annotations() end }
+  if page[words[1]] then io.stdout:write(page[words[1]]()) return end
+  for _, c in ipairs(commands) do
+    if c.name == words[1] then
+      io.stdout:write("usage: mneme ", c.name, c.usage, "\n\n", c.doc, "\n")
+      if c.comment then
+        io.stdout:write("\n", require("mneme.base.catalogue").comment(require("mneme.base.registry").root .. "lua/mneme/" .. c.comment .. ".lua"))
+      end
+      return
+    end
+  end
+  local help = require "mneme.commands.help"
+  if help.named[words[1]] and words[2] then
+    for i = 2, #words do help.show(words[i], words[1]) end
+    return
+  end
+  for _, topic in ipairs(words) do help.show(topic) end
+end
+
+local function complete(words)
+  for _, offer in ipairs(require("mneme.commands.complete").list(words, commands)) do io.stdout:write(offer, "\n") end
+end
+
+-- A command that is a module of its own: main(words) -> exit status.
+local function module(name) return function(words) return require(name).main(words) end end
+
+-- The same, of a command that may be told where to compute: the device is there before the module is.
+local function on_device(name)
+  return function(words)
+    local device, rest = script.setting(words, "device"), {}
+    for _, word in ipairs(words) do if not word:find "^%-*device=" then rest[#rest + 1] = word end end
+    if device then require("mneme.base.engine").open(device) end
+    return require(name).main(rest)
+  end
+end
+
+-- Where it computes is settled as soon as anything asks for memory.
+local function bench(words)
+  local device = script.setting(words, "device")
+  if device then require("mneme.base.engine").open(device, 1) end
+  local there = device and (words[1] == "train" or words[1] == "cores")
+  return require(there and "mneme.commands.bench.device" or "mneme.commands.bench").main(words)
+end
+
+commands = {
+  { name = "run", usage = " SCRIPT [key=value ...]", doc = "run an experiment; --help lists its settings",
+    run = run },
+  { name = "eval", usage = " RUN [episodes=1000] [record=FOLDER]", doc = "how well a trained agent does",
+    run = module "mneme.commands.eval" },
+  { name = "view", usage = " RUN|FILE.mnt|SCENE [out=FILE]", doc = "watch an agent, while it trains or after, or a trajectory",
+    run = module "mneme.commands.view", comment = "commands/view" },
+  { name = "play", usage = " ENV [setting=value ...] [record=FILE.mnt]", doc = "play an environment by hand",
+    run = module "mneme.commands.play" },
+  { name = "diff", usage = " A.mnt B.mnt | RUN RUN", doc = "the first step at which two trajectories or runs part",
+    run = module "mneme.commands.diff" },
+  { name = "intervene", usage = " RUN erase=PART at=STEP [episodes=200]",
+    doc = "what a part of a memory, a gate or a cue does for success", run = module "mneme.commands.intervene", comment = "commands/intervene" },
+  { name = "sweep", usage = " SCRIPT [jobs=2] [seeds=10] [kept=FILE] [key=value,value ...]", doc = "run every cell of a grid of settings, in processes",
+    run = sweep, comment = "study/sweep" },
+  { name = "report", usage = " STUDY [language=de] [out=FILE.html] [keep=FILE]",
+    doc = "a sweep as a report: claims and what became of them, figures, settings, costs",
+    run = module "mneme.study.report", comment = "study/report" },
+  { name = "compare", usage = " RUN RUN ... [by=charts/score]", doc = "runs or studies beside each other: settings that differ, results, curves, costs",
+    run = module "mneme.commands.compare", comment = "commands/compare" },
+  { name = "export", usage = " RUN|FILE.mnt to=FILE.safetensors|FILE.npz", doc = "parameters for PyTorch, trajectories for NumPy",
+    run = module "mneme.commands.export", comment = "commands/export" },
+  { name = "check", usage = " FILE.safetensors ... [device=cuda] | core=FILE.lua",
+    doc = "compare with numbers of another program; does a core keep the contract", run = on_device "mneme.commands.check" },
+  { name = "bench", usage = " [cores|envs|ranks|scenes|sweep|torsos|train] [device=cuda]", doc = "how fast it is on this machine",
+    run = bench },
+  { name = "list", usage = " [cores|attentions|complexity|envs|tasks|ops|scenes|experiments] [key=value ...]",
+    doc = "what there is; what cores cost", run = list },
+  { name = "repl", usage = "", doc = "Lua a line at a time, with mn at hand", run = module "mneme.commands.repl", comment = "commands/repl" },
+  { name = "doctor", usage = "", doc = "what this machine has, what is missing, and how to get it", run = module "mneme.commands.doctor" },
+  { name = "help", usage = " [TOPIC]", run = show_help,
+    doc = "this, or about an op, env, core, or config; api: what a script may call; man: this as a manual page" },
+  { name = "complete", usage = " [WORD ...]", doc = "what the last word could become: for shells, see bindings/shell", run = complete },
+}
+
+local function dispatch(words)
+  local name = words[1]
+  local rest = { unpack(words, 2) }
+  if name == nil then
+    io.stderr:write(usage_text())
+    return 2
+  elseif name == "--version" or name == "-v" then
+    return io.stdout:write("mneme ", version, "\n") and 0
+  elseif name == "--help" or name == "-h" then return show_help {} end
+  local names = {}
+  for i, c in ipairs(commands) do
+    if c.name == name then
+      if (rest[1] == "--help" or rest[1] == "-h") and not (name == "run" and rest[2]) then return show_help { name } end
+      return c.run(rest)
+    end
+    names[i] = c.name
+  end
+  errors.unknown("command", name, names)
+end
+
+-- Status 1 and a line where what was printed did not arrive, of a command that was right otherwise: a file that is cut off
+-- must not look whole.
+local function printed(status)
+  local ok, problem = io.stdout:flush()
+  if ok and ffi.C.ferror(io.stdout) == 0 then return status end
+  io.stderr:write(("mneme: standard output: %s\n"):format(problem or "some of it could not be written"))
+  return status == 0 and 1 or status
+end
+
+---Run a command; what goes wrong becomes one line on stderr.
+---@param words string[] the command line after the program's name
+---@param who string? what stands before an error, where several speak
+---@return integer status of the process
+function cli.main(words, who)
+  local ok, result = xpcall(dispatch, errors.handler, words)
+  if ok then
+    local status = printed(type(result) == "number" and result or 0)
+    if ranks then ranks.finish(true, status) end
+    return status
+  end
+  local e = errors.is(result) and result or errors.handler(result)
+  if not e.silent then
+    local text = tostring(e):gsub("%s*\n%s*", " ")
+    io.stderr:write(who or "", ranks and ranks.speaker() or "", e.where and "" or text:find "^[^%s:]+%.lua:%d+:" and "" or "mneme: ", text, "\n")
+    local debug_on = script.setting(words, "debug")
+    if debug_on == "1" and e.traceback then io.stderr:write(e.traceback, "\n") end
+  end
+  io.stdout:flush()
+  if ranks then ranks.finish(e.silent == true, e.status) end
+  return e.status
+end
+
+return cli

@@ -1,0 +1,335 @@
+-- compare.lua -- `mneme compare RUN RUN ... [by=charts/score] [all=1]`: runs beside each other, in the terminal: in which
+-- settings they differ, what they came to, their curves, what they cost.  Runs that differ by their seed alone stand
+-- together, with an interval over seeds; of a study (a sweep's folder) all cells are taken.
+--   by=NAME   what is drawn and whose differences are told (default charts/score, or what the runs have: eval/accuracy)
+--   all=1     everything that was logged, not only results
+local curves = require "mneme.runs.metrics_reader"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local find = require "mneme.base.registry"
+local folder = require "mneme.study.folder"
+local numbers = require "mneme.base.format"
+local resources = require "mneme.runs.resources"
+local run = require "mneme.runs.run"
+local seeds = require "mneme.study.aggregate"
+local settings = require "mneme.study.settings_diff"
+local stats = require "mneme.stats"
+local values = require "mneme.base.setting_types"
+local columns = require("mneme.commands.help").columns
+
+local compare = {}
+local USAGE = "mneme compare RUN RUN ... [by=charts/score]"
+local POINTS, SIDE_BY_SIDE = 48, 4          -- of a curve; groups that stand as columns, more stand as rows
+local blocks = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
+local apart = { seed = true, threads = true, debug = true, profile = true, checkpoint_every = true, record_every = true,
+  quick = true, full = true }           -- settings that make no other run, or only another seed
+
+-- ---- what is compared ----
+
+local function load_run(path, name, together)
+  local info = run.read_info(path)
+  local flat = settings.flat(info.config)
+  for _, key in ipairs { "env", "parameters", "commit", "device" } do flat[key] = info[key] end
+  local sequences = type(info.sequence_task) == "table" and info.sequence_task.name or nil
+  local same = {}
+  for _, key in ipairs(find.keys(flat)) do
+    if not apart[key] then same[#same + 1] = key .. "=" .. values.show(flat[key]) end
+    if apart[key] then flat[key] = nil end
+  end
+  return { path = path, name = name, info = info, task = info.env or sequences or info.script or "", flat = flat,
+    seed = info.seed or 0, key = together or table.concat(same, "\n"), curves = curves.read(path), used = resources.read(path) or {} }
+end
+
+-- The runs that a word of the command line names.
+local function runs_of(path, list)
+  path = path:gsub("(.)/+$", "%1")
+  if not files.is_file(path .. "/study.json") then
+    list[#list + 1] = load_run(path, path)
+    return
+  end
+  local begun = 0
+  for _, group in ipairs(folder.groups(folder.load(path).cells)) do
+    for _, cell in ipairs(group.cells) do
+      if cell:info() then
+        local name = ("%s: %s"):format(path, group.name)
+        list[#list + 1], begun = load_run(cell.path, name, name), begun + 1
+      end
+    end
+  end
+  if begun == 0 then errors.usage(path .. ": no cell of this study has begun") end
+end
+
+-- A setting of the core that one run was given, another has by default: both are told.
+local function tell_defaults(list)
+  local given = {}
+  for _, r in ipairs(list) do
+    for key in pairs(r.flat) do given[key:match "^core%.([%w_]+)$" or ""] = true end
+  end
+  for _, r in ipairs(list) do
+    for key, value in pairs(r.info.core and r.info.core.config or {}) do
+      if given[key] and r.flat["core." .. key] == nil then r.flat["core." .. key] = value end
+    end
+  end
+end
+
+-- What a group's runs do not agree about, as the commits of a study that was gone on with, is told so.
+local function join(flat, more)
+  for key, value in pairs(more) do
+    if flat[key] == nil then flat[key] = value
+    elseif values.show(flat[key]) ~= values.show(value) then flat[key] = "several" end
+  end
+end
+
+-- Runs with equal settings and other seeds stand together, as do those of one cell of a study's grid; the same seed again
+-- begins a new group.
+local function group(list)
+  local groups, by_key = {}, {}
+  for _, r in ipairs(list) do
+    local mine
+    for _, g in ipairs(by_key[r.key] or {}) do
+      if not mine and not g.seeds[r.seed] then mine = g end
+    end
+    if not mine then
+      mine = { runs = {}, seeds = {}, flat = {}, name = r.name }
+      by_key[r.key] = by_key[r.key] or {}
+      table.insert(by_key[r.key], mine)
+      groups[#groups + 1] = mine
+    end
+    mine.runs[#mine.runs + 1], mine.seeds[r.seed] = r, r
+    join(mine.flat, r.flat)
+  end
+  for i, g in ipairs(groups) do
+    table.sort(g.runs, function(a, b) return a.seed < b.seed end)
+    g.letter = #groups <= 26 and string.char(64 + i) or tostring(i)
+  end
+  return groups
+end
+
+-- ---- tables ----
+
+-- A row for each key and a column for each group; of many groups the other way round.
+local function beside(groups, keys, text_of)
+  local rows = { { "" } }
+  for k, key in ipairs(keys) do
+    rows[k + 1] = { key }
+    for i, g in ipairs(groups) do rows[1][i + 1], rows[k + 1][i + 1] = g.letter, text_of(g, key) end
+  end
+  if #groups <= SIDE_BY_SIDE then return columns(rows) end
+  local turned = {}
+  for i = 1, #groups + 1 do
+    turned[i] = {}
+    for k = 1, #rows do turned[i][k] = rows[k][i] end
+  end
+  return columns(turned)
+end
+
+-- ---- numbers ----
+
+local function last(r, name)
+  local c = r.curves[name]
+  return c and c.y[c.n] or nil
+end
+
+local function finals(g, name)
+  local list = {}
+  for _, r in ipairs(g.runs) do list[#list + 1] = last(r, name) end
+  return list
+end
+
+local function with_interval(estimate, low, high)
+  local s = numbers.short(estimate)
+  return low and ("%s (%s to %s)"):format(s, numbers.short(low), numbers.short(high)) or s
+end
+
+-- Scores and accuracies are within 0..1, and so are their intervals.
+local function mean_text(list, name)
+  if #list == 0 then return "–" end
+  local share = name:find "%f[%w]score$" or name:find "%f[%w]accuracy$"
+  if share and seeds.within(list, { 0, 1 }) then return with_interval(stats.bounded_interval(list, 0, 1)) end
+  return with_interval(stats.t_interval(list))
+end
+
+-- What was logged of results: charts, what evaluations told, and numbers without a kind; all of it, where that is asked for.
+local function names_of(groups, all)
+  local names = {}
+  for _, g in ipairs(groups) do
+    for _, r in ipairs(g.runs) do
+      for name in pairs(r.curves) do
+        local chart = name:find "^charts/" and name ~= "charts/SPS" and name ~= "charts/learning_rate"
+        if all or chart or name:find "^eval/" or not name:find "/" then names[name] = true end
+      end
+    end
+  end
+  return find.keys(names)
+end
+
+local function choose(o, names, groups)
+  if o.by then
+    local every = names_of(groups, true)
+    for _, name in ipairs(every) do if name == o.by then return name end end
+    errors.unknown("curve: by =", o.by, every)
+  end
+  for _, name in ipairs { "charts/score", "score", "eval/bits_per_character", "eval/accuracy", "charts/episodic_return" } do
+    for _, have in ipairs(names) do if have == name then return name end end
+  end
+  return names[1]
+end
+
+-- The difference of each group to the first, from equal seeds where there are any.
+local function differences(groups, name)
+  local rows, first = {}, groups[1]
+  for i = 2, #groups do
+    local g, x, y = groups[i], {}, {}
+    for _, r in ipairs(g.runs) do
+      local other = first.seeds[r.seed]
+      local a, b = last(r, name), other and last(other, name)
+      if a and b then x[#x + 1], y[#y + 1] = a, b end
+    end
+    local how, d, low, high, p = ("%d equal seed%s"):format(#x, #x == 1 and "" or "s")
+    if #x > 0 then
+      local by_seed = {}
+      for k = 1, #x do by_seed[k] = x[k] - y[k] end
+      d, low, high, p = stats.t_interval(by_seed)
+      if #x > 1 and seeds.no_spread(by_seed) then low, high, p, how = nil, nil, stats.sign_test(stats.wins(x, y)), how .. ", which all differ by this" end
+    else
+      x, y, how = finals(g, name), finals(first, name), "other seeds"
+      if #x > 0 and #y > 0 then d, low, high, p = stats.welch_interval(x, y) end
+      if low == high then low, high, p = nil, nil, nil end             -- no seed differs from another of its side
+    end
+    if d then rows[#rows + 1] = { g.letter .. " - " .. first.letter, with_interval(d, low, high), how,
+      p and (p < 5e-4 and "p < 0.001" or ("p %.3f"):format(p)) or "" } end
+  end
+  return rows
+end
+
+-- ---- curves ----
+
+-- The mean curve of a group at the places of a grid; false where not all of its runs have something to say.
+local function mean_curve(g, name, grid)
+  local line, list = {}, {}
+  for _, r in ipairs(g.runs) do list[#list + 1] = r.curves[name] end
+  for k, x in ipairs(grid) do
+    local sum, n = 0, 0
+    for _, c in ipairs(list) do
+      if c.x[1] <= x and x <= c.x[c.n] then
+        local i = 1
+        while i < c.n and c.x[i + 1] <= x do i = i + 1 end
+        sum, n = sum + c.y[i], n + 1
+      end
+    end
+    line[k] = n > 0 and n == #list and sum / n
+  end
+  return line
+end
+
+-- All groups' curves under each other, on one scale.
+local function sparks(groups, name)
+  local from, to, low, high = math.huge, -math.huge, math.huge, -math.huge
+  for _, g in ipairs(groups) do
+    for _, r in ipairs(g.runs) do
+      local c = r.curves[name]
+      if c then from, to = math.min(from, c.x[1]), math.max(to, c.x[c.n]) end
+    end
+  end
+  if from > to then return "" end
+  local grid, n, lines = {}, from == to and 1 or POINTS, {}
+  for k = 1, n do grid[k] = k == n and to or from + (to - from) * (k - 1) / (n - 1) end
+  for i, g in ipairs(groups) do
+    lines[i] = mean_curve(g, name, grid)
+    for _, y in ipairs(lines[i]) do if y then low, high = math.min(low, y), math.max(high, y) end end
+  end
+  local rows = {}
+  for i, g in ipairs(groups) do
+    local signs = {}
+    for k, y in ipairs(lines[i]) do
+      local share = high > low and y and (y - low) / (high - low) or 0.5
+      signs[k] = y and blocks[math.min(#blocks, math.floor(share * #blocks) + 1)] or " "
+    end
+    rows[i] = { g.letter, table.concat(signs), mean_text(finals(g, name), name) }
+  end
+  local between = low <= high and (", between %s and %s"):format(numbers.short(low), numbers.short(high)) or ""
+  return ("%s, from step %s to %s%s\n"):format(name, numbers.short(from), numbers.short(to), between) .. columns(rows)
+end
+
+-- ---- the whole ----
+
+local costs = { { "wall-clock time", "wall_s" }, { "processor time", "cpu_s" }, { "memory at its highest", "peak_mib" }, { "energy", "energy_j" } }
+
+-- What a run of each group took, in the mean.
+local function took(groups)
+  local names, key_of = {}, {}
+  for i, cost in ipairs(costs) do names[i], key_of[cost[1]] = cost[1], cost[2] end
+  return beside(groups, names, function(g, name)
+    local list, key = {}, key_of[name]
+    for _, r in ipairs(g.runs) do list[#list + 1] = tonumber(r.used[key]) end
+    return #list > 0 and numbers.resource(key, stats.mean(list)) or "–"
+  end)
+end
+
+local function heads(groups)
+  local rows = {}
+  for i, g in ipairs(groups) do
+    local of, name = {}, g.name
+    for k, r in ipairs(g.runs) do of[k] = tostring(r.seed) end
+    local others = #g.runs - 1
+    if others > 0 and g.runs[1].path == name then name = ("%s and %d more"):format(name, others) end
+    rows[i] = { g.letter, name, (#of > 1 and "seeds " or "seed ") .. table.concat(of, " ") }
+  end
+  return columns(rows)
+end
+
+---Runs beside each other.
+---@param paths string[] of runs and studies
+---@param options table? { by = name of a curve, all = true }
+---@return string text
+---@return string? warning
+function compare.text(paths, options)
+  local list, out, o = {}, {}, options or {}
+  for _, path in ipairs(paths) do runs_of(path, list) end
+  tell_defaults(list)
+  local groups, envs = group(list), {}
+  for _, r in ipairs(list) do envs[values.show(r.task)] = true end
+  local names = names_of(groups, o.all)
+  if #names == 0 and #names_of(groups, true) == 0 then errors.fail("compare: none of these runs has logged anything yet") end
+  local by = choose(o, names, groups)
+  out[1] = heads(groups)
+  local flats = {}
+  for i, g in ipairs(groups) do flats[i] = g.flat end
+  local _, differ = settings.divide(flats)
+  local function add(title, text) out[#out + 1] = "\n" .. title .. "\n" .. text end
+  if #differ > 0 then
+    add("settings that differ", beside(groups, differ, function(g, key) return g.flat[key] == nil and "–" or values.show(g.flat[key]) end))
+  elseif #groups > 1 then add("settings that differ", "  none: these are runs of the same settings and seeds\n") end
+  if #names > 0 then
+    local last_of = function(g, name) return mean_text(finals(g, name), name) end
+    add("last values, means with 95 % intervals over seeds", beside(groups, names, last_of))
+  end
+  if by then
+    out[#out + 1] = "\n" .. sparks(groups, by)
+    local rows = differences(groups, by)
+    if #rows > 0 then add("difference in " .. by .. " at the end", columns(rows)) end
+  end
+  add("what a run took", took(groups))
+  local tasks = find.keys(envs)
+  return table.concat(out), #tasks > 1 and "runs of different tasks: " .. table.concat(tasks, ", ") or nil
+end
+
+---@param words string[] what follows "compare"
+---@return integer status
+function compare.main(words)
+  local o, paths = {}, {}
+  for _, word in ipairs(words) do
+    local key, text = word:match "^%-*(%a+)=(.*)$"
+    if key == "by" then o.by = text
+    elseif key == "all" then o.all = text ~= "0"
+    elseif key and not files.is_folder(word) then errors.unknown("setting of compare", key, { "all", "by" })
+    else paths[#paths + 1] = word end
+  end
+  if #paths == 0 then errors.usage("compare: which runs?", USAGE) end
+  local text, warning = compare.text(paths, o)
+  if warning then io.stderr:write("mneme: warning: ", warning, "\n") end
+  io.stdout:write(text)
+  return 0
+end
+
+return compare

@@ -1,0 +1,236 @@
+-- diff.lua -- `mneme diff A B`: the first step at which two trajectories (.mnt), or the logs of two runs, part, and
+-- in what.  Exit status 0: they are the same; 1: they are not.
+local ffi = require "ffi"
+local lfs = require "lfs"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local find = require "mneme.base.registry"
+local heads = require "mneme.models.state_arrays"
+local json = require "mneme.base.json"
+local replay = require "mneme.episodes.trajectory_replay"
+local run = require "mneme.runs.run"
+local trajectory = require "mneme.episodes.trajectory"
+local columns = require("mneme.commands.help").columns
+
+local diff = {}
+local MOST_ROWS = 12                        -- differences that are shown of one step
+local by_the_clock = { ["charts/SPS"] = true }
+
+local function show(x)
+  if type(x) == "number" then return ("%.9g"):format(x) end
+  if x == nil then return "none" end
+  return type(x) == "table" and json.encode(x) or tostring(x)
+end
+
+-- Rows { what, a, b } where two tables differ, with dotted names.
+local function compare_tables(rows, prefix, a, b)
+  local keys = {}
+  for key in pairs(a) do keys[key] = true end
+  for key in pairs(b) do keys[key] = true end
+  for _, key in ipairs(find.keys(keys)) do
+    local p, q = a[key], b[key]
+    if p == nil and q == nil then p, q = a[tonumber(key)], b[tonumber(key)] end
+    if type(p) == "table" and type(q) == "table" then compare_tables(rows, prefix .. key .. ".", p, q)
+    elseif p ~= q then rows[#rows + 1] = { prefix .. key, show(p), show(q) } end
+  end
+  return rows
+end
+
+-- Some rows under a line; the rest is counted.
+local function say(out, line, rows)
+  out[#out + 1] = line .. "\n"
+  local shown = {}
+  for i = 1, math.min(#rows, MOST_ROWS) do shown[i] = rows[i] end
+  if #rows > MOST_ROWS then shown[#shown + 1] = { ("and %d more"):format(#rows - MOST_ROWS) } end
+  out[#out + 1] = columns(shown)
+end
+
+-- ---- trajectories ----
+
+-- What two trajectories are of.
+local function headers(a, b)
+  local rows = {}
+  local function add(what, p, q) if p ~= q then rows[#rows + 1] = { what, show(p), show(q) } end end
+  add("environment", a.env, b.env)
+  compare_tables(rows, "", a.settings, b.settings)
+  add("reset with seed", show(a.seed), show(b.seed))
+  add("copy", a.copy, b.copy)
+  add("actions", table.concat(a.names, " "), table.concat(b.names, " "))
+  add("observation", show(a.observation), show(b.observation))
+  if #rows == 0 and a.start ~= b.start then rows[1] = { "start", "another state", "or another place in the random stream" } end
+  return rows
+end
+
+-- Whatever makes observations again; or nil and why not.
+local function replayed(t)
+  local ok, result = pcall(replay.new, t)
+  if ok then return result end
+  return nil, errors.is(result) and result.message or error(result, 0)
+end
+
+local function observations(rows, p, q)
+  if p.obs_bytes ~= q.obs_bytes or p.task.observation_space.dtype ~= q.task.observation_space.dtype then return end
+  if ffi.string(p.obs, p.obs_bytes) == ffi.string(q.obs, q.obs_bytes) then return end
+  for i = 0, heads.size(p.task.observation_space.shape) - 1 do
+    local x, y = p.obs[i], q.obs[i]
+    if x ~= y then rows[#rows + 1] = { ("observation[%d]"):format(i), show(x), show(y) } end
+  end
+end
+
+-- What was done from outside before a step.
+local function done_to(t, k)
+  local list = {}
+  for _, x in ipairs(t.interventions) do
+    if x.at == k then list[#list + 1] = ("%s %s%s"):format(x.kind, x.what, x.to and " to " .. show(x.to) or "") end
+  end
+  return #list > 0 and table.concat(list, ", ") or "none"
+end
+
+local flags = { [0] = "goes on", "terminated", "truncated" }
+
+-- What differs in step k: what was seen, then what was done, then what came of it.
+local function step_rows(a, b, p, q, k)
+  local rows = {}
+  if p and q then observations(rows, p, q) end
+  if k >= a.steps or k >= b.steps then return rows end
+  local function add(what, x, y) if x ~= y and (x == x or y == y) then rows[#rows + 1] = { what, show(x), show(y) } end end
+  add("intervention", done_to(a, k), done_to(b, k))
+  add("action", a.names[a.actions[k] + 1], b.names[b.actions[k] + 1])
+  add("reward", a.rewards[k], b.rewards[k])
+  add("episode", flags[a.flags[k]], flags[b.flags[k]])
+  return rows
+end
+
+-- The records of a step, of the fields that both have: by how much they differ at most.
+local function record_rows(a, b, k)
+  local rows = {}
+  for _, f in ipairs(a.fields) do
+    local x, y, most = trajectory.recorded(a, k, f.name), trajectory.recorded(b, k, f.name), 0
+    for _, g in ipairs(b.fields) do
+      if g.name == f.name and show(g.shape) == show(f.shape) and g.dtype == f.dtype then
+        for i = 0, heads.size(f.shape) - 1 do
+          if x[i] ~= y[i] and (x[i] == x[i] or y[i] == y[i]) then
+            local d = math.abs(x[i] - y[i])
+            most = d ~= d and math.huge or math.max(most, d)
+          end
+        end
+      end
+    end
+    if most > 0 then rows[#rows + 1] = { f.name, "differs by up to " .. show(most) } end
+  end
+  return rows
+end
+
+-- "step 17 (episode 1, step 3 of it)"
+local function place(t, k)
+  local episode, first = 0, 0
+  for i = 0, k - 1 do
+    if t.flags[i] ~= 0 then episode, first = episode + 1, i + 1 end
+  end
+  return episode == 0 and ("step %d"):format(k) or ("step %d (episode %d, step %d of it)"):format(k, episode, k - first)
+end
+
+---Compare two trajectories.
+---@param a Trajectory
+---@param b Trajectory
+---@return boolean same
+---@return string text what differs
+function diff.trajectories(a, b)
+  local out, rows = {}, headers(a, b)
+  if #rows > 0 then say(out, "they are not of the same:", rows) end
+  local p, why_p = replayed(a)
+  local q, why_q = replayed(b)
+  for _, why in ipairs { why_p or "", why_q or "" } do
+    if why ~= "" then out[#out + 1] = why .. "; observations are not compared\n" end
+  end
+  local both, parted, inside = math.min(a.steps, b.steps), false, false
+  for k = 0, both do
+    local found = step_rows(a, b, p, q, k)
+    if #found > 0 then
+      say(out, "they part at " .. place(a, k) .. ":", found)
+      parted = true
+      break
+    end
+    if not inside and k < both then
+      found = record_rows(a, b, k)
+      inside = #found > 0
+      if inside then say(out, "their records part at " .. place(a, k) .. ":", found) end
+    end
+    if k < both and p and q then
+      p:advance()
+      q:advance()
+    end
+  end
+  for _, source in pairs { p, q } do
+    if source:verify() then out[#out + 1] = ("%s: its environment has changed: %s\n"):format(source.trajectory.path, source.problem) end
+  end
+  if not parted and a.steps ~= b.steps then
+    out[#out + 1] = ("the same for %d steps; then one ends and the other goes on to %d\n"):format(both, math.max(a.steps, b.steps))
+    parted = true
+  end
+  if not parted then out[#out + 1] = ("the same in %d steps\n"):format(both) end
+  return #rows == 0 and not parted and not inside, table.concat(out)
+end
+
+-- ---- runs ----
+
+-- The lines of a metrics.jsonl, without what the clock decides.
+local function read_log(path)
+  local lines = {}
+  for text in (files.read(path)):gmatch "[^\n]+" do
+    local line, problem = json.decode(text, path)
+    if type(line) ~= "table" then errors.fail(("%s: line %d: %s"):format(path, #lines + 1, problem or "not an object")) end
+    for key in pairs(by_the_clock) do line[key] = nil end
+    lines[#lines + 1] = line
+  end
+  return lines
+end
+
+---Compare what two runs logged.
+---@param a string RUN or metrics.jsonl
+---@param b string
+---@return boolean same
+---@return string text
+function diff.runs(a, b)
+  local out, rows = {}, {}
+  if files.is_folder(a) and files.is_folder(b) then
+    compare_tables(rows, "", run.read_info(a).config, run.read_info(b).config)
+    if #rows > 0 then say(out, "their settings differ:", rows) end
+  end
+  local function log_of(path) return files.is_folder(path) and path .. "/metrics.jsonl" or path end
+  local p, q = read_log(log_of(a)), read_log(log_of(b))
+  for i = 1, math.min(#p, #q) do
+    local found = compare_tables({}, "", p[i], q[i])
+    if #found > 0 then
+      say(out, ("they part at line %d, step %s:"):format(i, show(p[i].step)), found)
+      return false, table.concat(out)
+    end
+  end
+  if #p ~= #q then
+    out[#out + 1] = ("the same for %d lines; then one ends and the other goes on to %d\n"):format(math.min(#p, #q), math.max(#p, #q))
+  else
+    out[#out + 1] = ("the same in %d lines\n"):format(#p)
+  end
+  return #rows == 0 and #p == #q, table.concat(out)
+end
+
+-- ---- the command ----
+
+---@param words string[] what follows "diff"
+---@return integer status
+function diff.main(words)
+  if #words ~= 2 then errors.usage(("diff: %d things to compare, expected two"):format(#words), "mneme diff A.mnt B.mnt, or mneme diff RUN RUN") end
+  local kinds = {}
+  for i, path in ipairs(words) do
+    if not lfs.attributes(path, "mode") then errors.usage(path .. ": there is no such file or run") end
+    kinds[i] = path:find "%.mnt$" and not files.is_folder(path)
+  end
+  if kinds[1] ~= kinds[2] then errors.usage("diff: a trajectory and a run cannot be compared", "two .mnt files, or two run folders") end
+  local same, text
+  if kinds[1] then same, text = diff.trajectories(trajectory.read(words[1]), trajectory.read(words[2]))
+  else same, text = diff.runs(words[1], words[2]) end
+  io.stdout:write(text)
+  return same and 0 or 1
+end
+
+return diff

@@ -1,0 +1,89 @@
+-- doctor.lua -- `mneme doctor`: what this machine has of all that Mneme may use, what is missing, and the command that
+-- gets it.  Exit status 0 unless something is missing without which nothing works.
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
+local help = require "mneme.commands.help"
+local machine = require "mneme.base.machine"
+local version = require "mneme.base.version"
+
+local doctor = {}
+
+local function output(line)
+  local pipe = io.popen(line .. " 2> /dev/null")
+  local text = pipe:read "*a":gsub("%s+$", "")
+  pipe:close()
+  return text
+end
+
+local function program(name) return os.execute("command -v " .. name .. " > /dev/null 2>&1") == 0 end
+local function loads(name) return (pcall(ffi.load, name)) end
+local function apt(package) return "apt-get install " .. package end
+
+-- One line of /proc/meminfo and its kind, in GiB.
+local function memory(key)
+  local kb = output("grep '^" .. key .. ":' /proc/meminfo"):match "%d+"
+  return kb and ("%.1f GiB"):format(kb / 2 ^ 20) or "?"
+end
+
+-- The parts: { what, found (a text) or nil, fix, what works without it }.  required = nothing works without it.
+local function parts()
+  local C = engine.C
+  local display = os.getenv "WAYLAND_DISPLAY" or os.getenv "DISPLAY"
+  local view = pcall(function() return require("mneme.view.scene").library() end)
+  local painted = view and pcall(function() return require("mneme.view.scene").painter() end)
+  local jansson = loads "libjansson.so.4" and "found"
+  local files_ok = pcall(require, "lfs") and "found"
+  local free = output "df -Pk . | tail -1":match "^%S+%s+%d+%s+%d+%s+(%d+)"
+  local writable = os.execute "test -w ." == 0
+  local about, commit = machine.about(), ffi.string(C.mn_commit())
+  local gpu = output "nvidia-smi --query-gpu=name,memory.total --format=csv,noheader"
+  return {
+    { "mneme", version .. ", " .. engine.library .. (commit ~= "" and ", built of " .. commit or "") .. " by " .. about.compiler },
+    { "lua", jit.version .. " " .. jit.arch .. (jit.status() and "" or ", compiler off"), required = true },
+    { "folders", files_ok, apt "lua-filesystem", "runs, sweeps and views", required = true },
+    { "json", jansson, apt "libjansson4", "run folders, trajectories", required = true },
+    { "system", about.system },
+    { "processor", about.processor },
+    { "vectors", about.vectors },
+    { "threads", ("%d of %d processors"):format(C.mn_threads(engine.ctx), about.cores) },
+    { "memory", memory "MemTotal" .. ", " .. memory "MemAvailable" .. " available" },
+    { "blas", about.blas ~= "built-in" and about.blas, apt "libopenblas0-pthread", "large products of matrices are slower" },
+    { "disk", writable and free and ("%.1f GiB free here"):format(free / 2 ^ 20), "cd to a folder that you may write to", "runs are kept there" },
+    { "open files", output "sh -c 'ulimit -n'" },
+    { "gpu", gpu ~= "" and gpu or nil, "an NVIDIA GPU with its driver, and `make gpu`", "device=cuda" },
+    { "nccl", loads "libnccl.so.2" and "found" or nil, "NVIDIA's libnccl2", "ranks with a GPU each, without the host between them" },
+    { "pictures", view and "found", "make, after apt-get install libsdl2-dev libfreetype-dev", "views, films, pictures" },
+    { "font", painted and "found", apt "fonts-dejavu-core" .. ", or MNEME_FONT=FILE.ttf", "views, films, pictures" },
+    { "display", display, "a desktop, ssh -X, or out=FILE", "windows" },
+    { "ffmpeg", program "ffmpeg" and "found" or nil, apt "ffmpeg", "MP4 films (GIF is there)" },
+    { "line editing", loads "libedit.so.2" and "found" or nil, apt "libedit2", "history and completion in mneme repl" },
+    { "gnuplot", program "gnuplot" and "found" or nil, apt "gnuplot-nox", "figures as PDF by their scripts" },
+    { "mpirun", program "mpirun" and "found" or nil, apt "openmpi-bin", "one agent trained by several processes" },
+    { "sbatch", program "sbatch" and "found" or nil, apt "slurm-client", "sweeps on a cluster" },
+    { "git", program "git" and "found" or nil, apt "git", "the commit in config.json" },
+  }
+end
+
+---@param words string[] none
+---@return integer status
+function doctor.main(words)
+  if #words > 0 then require("mneme.base.errors").usage("doctor: '" .. words[1] .. "' is not expected") end
+  local rows, missing, status = {}, {}, 0
+  for _, part in ipairs(parts()) do
+    local name, found, fix, without = unpack(part, 1, 4)
+    rows[#rows + 1] = { name, found or "none" }
+    if not found then
+      missing[#missing + 1] = { name, without, fix }
+      if part.required then status = 1 end
+    end
+  end
+  io.stdout:write(help.columns(rows))
+  if #missing > 0 then
+    table.insert(missing, 1, { "missing", "for", "get it by" })
+    io.stdout:write("\n", help.columns(missing))
+  end
+  io.stdout:write(status == 0 and "\nall that is needed is there\n" or "\nsomething that is needed is missing\n")
+  return status
+end
+
+return doctor

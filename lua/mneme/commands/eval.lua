@@ -1,0 +1,114 @@
+-- eval.lua -- `mneme eval RUN episodes=1000 [greedy=1] [best=1] [seed=N] [record=FOLDER] [corridor=200 ...]`: how well
+-- a trained agent does, on fresh episodes, with a confidence interval.  record=FOLDER keeps the episodes (record_every=10:
+-- every tenth) as trajectories, with internals=1 also what the agent had in mind.  Other keys are settings of the task.
+local errors = require "mneme.base.errors"
+local engine = require "mneme.base.engine"
+local player = require "mneme.episodes.stepper"
+local progress = require "mneme.base.progress"
+local run_folder = require "mneme.runs.run"
+local stats = require "mneme.stats"
+local C = engine.C
+
+local eval = {}
+
+---Play episodes and collect their outcomes.  Every copy plays the same number of episodes, so that short
+---ones do not count more often than long ones.
+---@param p Player
+---@param episodes integer
+---@param album Album? what records them
+---@return table { score = list, ret = list, length = list }: fewer episodes where a signal came
+function eval.play(p, episodes, album)
+  local each, played = math.ceil(episodes / p.copies), {}
+  for b = 0, p.copies - 1 do played[b] = {} end
+  local bar, total = progress.new { steps = episodes, unit = "episodes" }, 0
+  local started, interrupted = C.mn_clock(false), false
+  while total < each * p.copies and not interrupted do
+    p:think()
+    if album then album:before() end
+    local ended_now = p:step()
+    if album then album:after() end
+    if ended_now > 0 then
+      local done, ended = p.done, p.task.ended
+      for b = 0, p.copies - 1 do
+        if done[b] ~= 0 and #played[b] < each then
+          table.insert(played[b], { ended.score[b], ended.ret[b], ended.length[b] })
+          total = total + 1
+        end
+      end
+    end
+    if C.mn_clock(false) - started > 2 then bar:update(math.min(total, episodes), {}) end
+    interrupted = C.mn_interrupted() ~= 0
+  end
+  local out = { score = {}, ret = {}, length = {} }
+  for round = 1, each do
+    for b = 0, p.copies - 1 do
+      local e = played[b][round]
+      if e and #out.score < episodes then
+        table.insert(out.score, e[1]) table.insert(out.ret, e[2]) table.insert(out.length, e[3])
+      end
+    end
+  end
+  return out
+end
+
+local function read(words)
+  local o, task = { episodes = 1000, greedy = false, best = false, seed = 12345, num_envs = 0, record_every = 1,
+    internals = false }, {}
+  for _, word in ipairs(words) do
+    local key, text = word:match "^%-*([%w_]+)=(.*)$"
+    if not key then
+      if o.folder then errors.usage(("eval: one run, got '%s' and '%s'"):format(o.folder, word)) end
+      o.folder = word
+    elseif key == "record" then o.record = text
+    elseif o[key] ~= nil and key ~= "folder" then
+      local value = tonumber(text)
+      if not value or value % 1 ~= 0 or value < 0 then errors.usage(("eval: %s=%s, expected a whole number"):format(key, text)) end
+      o[key] = type(o[key]) == "boolean" and value ~= 0 or (type(o[key]) == "number" and value)
+    else task[key] = tonumber(text) or text end
+  end
+  if not o.folder then errors.usage("eval: which run?", "mneme eval RUN episodes=1000 [greedy=1] [corridor=200]") end
+  for _, key in ipairs { "episodes", "record_every" } do
+    if o[key] < 1 then errors.usage(("eval: %s=0, expected at least 1"):format(key)) end
+  end
+  if o.record == "" then errors.usage "eval: record= needs the name of a folder" end
+  if o.internals and not o.record then errors.usage "eval: internals=1 goes with record=FOLDER" end
+  return o, task
+end
+
+-- A line with the mean of a list and half its interval; one episode has none.
+local function line(mean, half, list)
+  local m, _, high = stats.t_interval(list)
+  print(mean:format(m) .. (high and half:format(high - m) or ""))
+end
+
+---@param words string[]
+---@return integer status
+function eval.main(words)
+  local o, task = read(words)
+  if run_folder.read_info(o.folder).sequence_task then return require("mneme.commands.eval_sequences").main(words) end
+  local copies = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
+  local p = player.from_run(o.folder, { num_envs = copies, seed = o.seed, greedy = o.greedy, best = o.best, task = task })
+  local album = o.record and require("mneme.episodes.episode_recorder").new(p, { folder = o.record, every = o.record_every,
+    episodes = o.episodes, internals = o.internals })
+  C.mn_watch_signals(true)
+  local out = eval.play(p, o.episodes, album)
+  local status = errors.status_of(C.mn_interrupted())
+  C.mn_watch_signals(false)
+  local n = #out.score
+  if n == 0 then errors.stop(status) end
+  local successes, by_degrees = 0, false
+  for _, s in ipairs(out.score) do successes, by_degrees = successes + s, by_degrees or (s ~= 0 and s ~= 1) end
+  local settings = {}
+  for key, value in pairs(task) do settings[#settings + 1] = key .. "=" .. value end
+  table.sort(settings)
+  print(("%s at %.0f steps, %d episodes%s%s"):format(o.folder, p.steps, n, o.greedy and ", greedy" or "",
+    #settings > 0 and ", " .. table.concat(settings, " ") or ""))
+  if by_degrees then line("score   %.3f", "  +- %.3f", out.score)
+  else print(("success %.3f  [%.3f, %.3f] (Wilson, 95 %%)"):format(stats.wilson(successes, n))) end
+  line("return  %.3f", "  +- %.3f", out.ret)
+  line("length  %.1f", "  +- %.1f", out.length)
+  if album then print(("%d episodes in %s"):format(album.written, o.record)) end
+  return status
+end
+
+return eval

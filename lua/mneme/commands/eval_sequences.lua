@@ -1,0 +1,104 @@
+-- eval_sequences.lua -- `mneme eval RUN [split=test] [batches=N] [best=1] [length=1024 ...]` for a run of supervised
+-- learning: accuracy, loss, perplexity and bits per character on what it has not learnt from, each with a 95 %
+-- interval.  Other keys are settings of the task: longer sequences show how far a memory reaches.
+local C = require("mneme.base.engine").C
+local core = require "mneme.models.core"
+local errors = require "mneme.base.errors"
+local held_out = require "mneme.learn.validation"
+local reader = require "mneme.models.encoder_core"
+local run_folder = require "mneme.runs.run"
+local sequence_model = require "mneme.models.sequence_model"
+local task = require "mneme.envs.sequence_task"
+
+local eval = {}
+local SEQUENCES = 2000             -- of a task whose examples are drawn, where `batches` does not say
+
+local function read(words)
+  local o = { split = "test", batches = 0, best = false, settings = {} }
+  for _, word in ipairs(words) do
+    local key, text = word:match "^%-*([%w_]+)=(.*)$"
+    local number = tonumber(text)
+    if not key then
+      if o.folder then errors.usage(("eval: one run, got '%s' and '%s'"):format(o.folder, word)) end
+      o.folder = word
+    elseif key == "split" then o.split = text
+    elseif key == "batches" or key == "best" then
+      if not number or number % 1 ~= 0 or number < 0 then
+        errors.usage(("eval: %s=%s, expected a whole number"):format(key, text))
+      end
+      if key == "best" then o.best = number ~= 0 else o.batches = number end
+    else o.settings[key] = number or text end
+  end
+  if o.split ~= "train" and o.split ~= "valid" and o.split ~= "test" then
+    errors.unknown("eval: split", o.split, { "train", "valid", "test" })
+  end
+  return o
+end
+
+---A run's task, with other settings where they are given, and its model from the newest (or best) checkpoint.
+---@param folder string
+---@param settings table<string, any>
+---@param best boolean
+---@return SequenceTask
+---@return SequenceModel
+---@return number step of the checkpoint
+---@return boolean carry did its memory go on from batch to batch?
+function eval.load(folder, settings, best)
+  local run = run_folder.load(folder)
+  local about, all = run.info, {}
+  for key, value in pairs(about.sequence_task.settings) do all[key] = value end
+  for key, value in pairs(settings) do all[key] = value end
+  local made = task.new(about.sequence_task.name, all)
+  if made.tokens ~= about.sequence_task.tokens or made.classes ~= about.sequence_task.classes then
+    errors.usage(("%s was trained with %d tokens and %d answers, these settings make %d and %d"):format(folder,
+      about.sequence_task.tokens, about.sequence_task.classes, made.tokens, made.classes))
+  end
+  if (about.sequence_task.vocabulary or made.vocabulary) ~= made.vocabulary then
+    errors.usage(("%s was trained on a text with other tokens: its numbers stand for something else here"):format(folder),
+      "evaluate on the text of the run, or train on this one")
+  end
+  if about.own_words then
+    errors.usage(("%s: %s is its script's own, which is not known here"):format(folder, about.own_words),
+      "its training tells how well it does on the validation part")
+  end
+  local encoder = about.core.name == reader.name and require("mneme.models.encoder").new(about.core.config) or nil
+  -- `true`: config.json lists every key of a core, also those that its others make idle.
+  local model = sequence_model.new { task = made, encoder = encoder, core = not encoder and core.new(about.core.name, about.core.config, true) or nil }
+  local checkpoint = best and run:best() or run:latest()
+  if not checkpoint then errors.fail(folder .. " has no checkpoint yet") end
+  local dict = {}
+  for name, t in pairs(checkpoint.tensors) do
+    local parameter = name:match "^model%.(.+)$"
+    if parameter then dict[parameter] = t end
+  end
+  model.module:load_state_dict(dict)
+  return made, model, checkpoint.step, about.memory.carry
+end
+
+-- A line of what was found; without an interval where one sequence does not tell.
+local function line(text, value, interval, low, high)
+  print((text):format(value) .. (low and ("  " .. interval):format(low, high) or ""))
+end
+
+---@param words string[]
+---@return integer status
+function eval.main(words)
+  local o = read(words)
+  local made, model, step, carry = eval.load(o.folder, o.settings, o.best)
+  local held = held_out.new(made, model, { split = o.split, carry = carry })
+  local batches = o.batches > 0 and o.batches or made.carried and math.huge or math.ceil(SEQUENCES / made.batch)
+  C.mn_watch_signals(true)
+  local r = held:run(batches)
+  local status = errors.status_of(C.mn_interrupted())
+  C.mn_watch_signals(false)
+  print(("%s at %.0f tokens, %d sequences of the %s part, %d answers"):format(o.folder, step, r.sequences, o.split, r.asked))
+  local half = r.loss_half
+  line("accuracy %.4f", r.accuracy, "[%.4f, %.4f]", r.accuracy_low, r.accuracy_high)
+  print(("         %.4f by always giving the commonest answer"):format(r.commonest))
+  line("loss     %.4f", r.loss, "+- %.4f nats", half)
+  line("perplexity %.3f", r.perplexity, "[%.3f, %.3f]", half and math.exp(r.loss - half), half and math.exp(r.loss + half))
+  if r.bits_per_character then line("bits per character %.4f", r.bits_per_character, "+- %.4f", half and half * r.bits_per_nat) end
+  return status
+end
+
+return eval

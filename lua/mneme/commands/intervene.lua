@@ -1,0 +1,237 @@
+-- intervene.lua -- `mneme intervene RUN erase=layers.2.head.1 at=40 [episodes=200]`: what a memory is good for.
+-- Plays episodes twice, with and without an intervention in step `at`: the same worlds, the same draws; so they are the
+-- same up to there, and what differs afterwards is the intervention's doing.
+--   erase=PART swap=PART             a part of the memory: all, layers.2, layers.2.head.1, a state's name; made as it was
+--                                    before anything was seen, or that of another episode
+--   force=PROBE:NUMBER freeze=PROBE  a gate: layers.0.beta, layers.0.head.1.beta; from then on, or for=STEPS
+--   set=FACT:VALUE shift=FACT:NUMBER flip=FACT (flip=1: the first)    the world: cue, position; mneme help ENV
+-- Several, parted by commas or given apart, happen in the same step.  greedy=1 best=1 seed=N num_envs=N; record=FOLDER
+-- keeps all episodes as trajectories; other keys are settings of the task.
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local intervention_words = require "mneme.episodes.intervention_args"
+local interventions = require "mneme.episodes.interventions"
+local player = require "mneme.episodes.stepper"
+local progress = require "mneme.base.progress"
+local recording = require "mneme.episodes.trajectory_writer"
+local run_folder = require "mneme.runs.run"
+local stats = require "mneme.stats"
+local columns = require("mneme.commands.help").columns
+local C = engine.C
+
+local intervene = {}
+local USAGE = "mneme intervene RUN erase=layers.0 at=40 [episodes=200]"
+
+-- ---- the command line ----
+
+---Read the command line.
+---@param words string[]
+---@return table options { folder, episodes, seed, greedy, best, num_envs, record }
+---@return table[] list of interventions
+---@return table task settings
+function intervene.parse(words)
+  local o, task, list = { episodes = 200, greedy = false, best = false, seed = 12345, num_envs = 0 }, {}, {}
+  local at, steps
+  local function whole(key, text, least)
+    local value = tonumber(text)
+    if not value or value % 1 ~= 0 or value < least then
+      errors.usage(("intervene: %s=%s, expected a whole number of at least %d"):format(key, text, least))
+    end
+    return value
+  end
+  for _, word in ipairs(words) do
+    local key, text = word:match "^%-*([%w_]+)=(.*)$"
+    if not key then
+      if o.folder then errors.usage(("intervene: one run, got '%s' and '%s'"):format(o.folder, word), USAGE) end
+      o.folder = word
+    elseif interventions.kinds[key] then intervention_words.read(list, key, text, "intervene")
+    elseif key == "at" then at = whole(key, text, 0)
+    elseif key == "for" then steps = whole(key, text, 1)
+    elseif key == "record" then o.record = text
+    elseif o[key] ~= nil and key ~= "folder" then
+      local value = whole(key, text, key == "episodes" and 1 or 0)
+      if type(o[key]) == "boolean" then value = value ~= 0 end
+      o[key] = value
+    else task[key] = tonumber(text) or text end
+  end
+  if not o.folder then errors.usage("intervene: in which run?", USAGE) end
+  if #list == 0 then
+    errors.usage("intervene: what is to be done?", "erase= swap= force= freeze= set= shift= flip=; mneme help intervene")
+  end
+  if not at then errors.usage("intervene: in which step?", "at=40") end
+  if o.record == "" then errors.usage "intervene: record= needs the name of a folder" end
+  intervention_words.time(list, at, steps, "intervene")
+  return o, list, task
+end
+
+-- ---- playing ----
+
+-- Recordings of the copies that are kept; nil: none is.
+local function begin_recordings(p, folder)
+  if not folder then return nil end
+  files.make_folder(folder)
+  local list = {}
+  for b = 0, p.copies - 1 do
+    list[b] = recording.new(p.task, b, { about = { title = p.title, source = p.source } })
+    list[b]:begin(p:observations() + b * p.n)
+  end
+  return list
+end
+
+---One episode in every copy, from the start to its end.
+---@param p Player
+---@param list Interventions
+---@param o table { seeds = of each world, draws = of the choices, act = whether to intervene, most = copies that count,
+---  folder = where they are kept or nil, first = number of copy 0's episode }
+---@return table[] outcomes { score, ret, length } from copy 0; nil where it was stopped by a signal
+function intervene.round(p, list, o)
+  p:restart(o.seeds, o.draws)
+  list:release()
+  local out, left, step, nobody = {}, p.copies, 0, {}
+  local kept = begin_recordings(p, o.folder)
+  while left > 0 do
+    local living, counting = {}, {}
+    for b = 0, p.copies - 1 do
+      if not out[b + 1] then
+        living[#living + 1] = b
+        if b < o.most then counting[#counting + 1] = b end
+      end
+    end
+    for _, d in ipairs(list:before(step, o.act and counting or nobody)) do
+      if kept then kept[d.copy]:intervene(d.note, p:observations() + d.copy * p.n) end
+    end
+    p:think()
+    local actions = p.actions:data() + p.row * p.copies
+    p:step()
+    local ended = p.task.ended
+    for _, b in ipairs(living) do
+      if kept then
+        kept[b]:add(actions[b], p.reward[b], p.terminated[b] ~= 0, p.truncated[b] ~= 0, p:observations() + b * p.n)
+      end
+      if p.done[b] ~= 0 then
+        out[b + 1], left = { score = ended.score[b], ret = ended.ret[b], length = ended.length[b] }, left - 1
+        if kept and b < o.most then kept[b]:write(("%s/episode-%d.mnt"):format(o.folder, o.first + b)) end
+      end
+    end
+    step = step + 1
+    if C.mn_interrupted() ~= 0 then return nil end
+  end
+  return out
+end
+
+---Play episodes without and with the interventions.
+---@param p Player
+---@param list Interventions
+---@param o table { episodes, seed, record }
+---@return table[] pairs { without, with } of outcomes, by episode
+function intervene.play(p, list, o)
+  local bar, started, pairs_of = progress.new { steps = o.episodes, unit = "episodes" }, C.mn_clock(false), {}
+  while #pairs_of < o.episodes do
+    local first, seeds = #pairs_of, {}
+    for b = 0, p.copies - 1 do seeds[b + 1] = (o.seed + first + b) % 2 ^ 53 end
+    local function arm(act, name)
+      return intervene.round(p, list, { seeds = seeds, draws = o.seed + first, act = act, most = o.episodes - first,
+        first = first, folder = o.record and o.record .. "/" .. name })
+    end
+    local without = arm(false, "without")
+    local with = without and arm(true, "with")
+    if not with then break end
+    for b = 1, math.min(p.copies, o.episodes - first) do pairs_of[first + b] = { without[b], with[b] } end
+    if C.mn_clock(false) - started > 2 then bar:update(#pairs_of, {}) end
+  end
+  return pairs_of
+end
+
+-- ---- what came of it ----
+
+-- An estimate with its interval; of one episode there is none.
+local function with_interval(format, value, low, high)
+  return format:format(value) .. (low and (" [%.3f, %.3f]"):format(low, high) or "")
+end
+
+-- A row of the table: the mean of each arm and of their differences, with Student's intervals.
+local function mean_row(key, name, cases)
+  local lists = { {}, {}, {} }
+  for i, c in ipairs(cases) do
+    lists[1][i], lists[2][i], lists[3][i] = c[1][key], c[2][key], c[2][key] - c[1][key]
+  end
+  local row = { name }
+  for i, list in ipairs(lists) do
+    row[i + 1] = with_interval(i == 3 and "%+.3f" or "%.3f", stats.t_interval(list))
+  end
+  return row
+end
+
+local function share_row(count, n)
+  local function arm(k) return with_interval("%.3f", stats.wilson(k, n)) end
+  return { "success", arm(count.both + count.without), arm(count.both + count.with),
+    with_interval("%+.3f", stats.paired_shares(count.both, count.with, count.without, count.neither)) }
+end
+
+-- How often both, one or none succeeded; nil where success is a matter of degree.
+local function count_success(cases)
+  local count = { both = 0, without = 0, with = 0, neither = 0 }
+  for _, c in ipairs(cases) do
+    local a, b = c[1].score, c[2].score
+    if a % 1 ~= 0 or b % 1 ~= 0 then return nil end
+    local key = a == 1 and (b == 1 and "both" or "without") or b == 1 and "with" or "neither"
+    count[key] = count[key] + 1
+  end
+  return count
+end
+
+---The table of an experiment.
+---@param pairs_of table[] as intervene.play gives them
+---@param at integer the step of the intervention
+---@return string text
+function intervene.report(pairs_of, at)
+  local cases, longest = {}, 0
+  for _, c in ipairs(pairs_of) do
+    longest = math.max(longest, c[1].length)
+    if c[1].length > at then cases[#cases + 1] = c end
+  end
+  local out = { ("step %d was reached by %d of %d episodes%s\n"):format(at, #cases, #pairs_of,
+    #cases == 0 and (": the longest had %d steps"):format(longest) or #cases < #pairs_of and ": what follows is of these" or "") }
+  if #cases == 0 then return out[1] end
+  local count, rows = count_success(cases), { { "", "without", "with", "difference" } }
+  rows[2] = count and share_row(count, #cases) or mean_row("score", "score", cases)
+  rows[3], rows[4] = mean_row("ret", "return", cases), mean_row("length", "length", cases)
+  out[2] = columns(rows)
+  if count then
+    out[3] = ("%d succeed only without it, %d only with it: p = %.2g (McNemar, exact)\n"):format(count.without, count.with,
+      stats.sign_test(count.without, count.with))
+  end
+  out[#out + 1] = ("95 %% intervals: %sStudent's, differences over pairs\n"):format(
+    count and "success Wilson's, its difference Newcombe's for pairs (method 10); the others " or "")
+  return table.concat(out)
+end
+
+---@param words string[]
+---@return integer status
+function intervene.main(words)
+  local o, list, task = intervene.parse(words)
+  if run_folder.read_info(o.folder).sequence_task then
+    errors.usage(("%s: a run on sequences has no episodes to intervene in"):format(o.folder))
+  end
+  local copies = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
+  local p = player.from_run(o.folder, { num_envs = copies, seed = o.seed, greedy = o.greedy, best = o.best, task = task })
+  local made = interventions.new(p, list)
+  C.mn_watch_signals(true)
+  local cases = intervene.play(p, made, o)
+  local status = errors.status_of(C.mn_interrupted())
+  C.mn_watch_signals(false)
+  if #cases == 0 then errors.stop(status) end
+  local texts = {}
+  for i, spec in ipairs(made.specs) do
+    texts[i] = interventions.text(spec)
+    if spec.done < #cases and spec.fact then texts[i] = ("%s (done in %d episodes)"):format(texts[i], spec.done) end
+  end
+  print(("%s at %.0f steps, %d episodes%s: %s in step %d"):format(o.folder, p.steps, #cases, o.greedy and ", greedy" or "",
+    table.concat(texts, ", "), made.specs[1].at))
+  io.stdout:write(intervene.report(cases, made.specs[1].at))
+  if o.record then print(("episodes in %s/without and %s/with"):format(o.record, o.record)) end
+  return status
+end
+
+return intervene

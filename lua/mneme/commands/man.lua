@@ -1,0 +1,81 @@
+-- man.lua -- `mneme help man`: the manual page, in the language of man(7), from the same lines that `mneme help` shows.
+local catalogue = require "mneme.base.catalogue"
+local find = require "mneme.base.registry"
+local version = require "mneme.base.version"
+
+local man = {}
+
+-- A line of text: backslashes, dashes and a leading dot mean something to man.
+local function plain(text)
+  return (text:gsub("\\", "\\e"):gsub("%-", "\\-"):gsub("^([.'])", "\\&%1"))
+end
+
+local function lines(text)
+  local list = {}
+  for line in text:gmatch "([^\n]*)\n?" do list[#list + 1] = plain(line) end
+  if list[#list] == "" then list[#list] = nil end
+  return table.concat(list, "\n")
+end
+
+local ending = [[
+.SH EXIT STATUS
+.TP
+0
+all is well
+.TP
+1
+the world failed: a file, a disk, a script
+.TP
+2
+the command line, or a setting, is wrong
+.TP
+3
+training met a number that is not finite; the last good checkpoint is kept
+.TP
+130, 143
+stopped by Ctrl\-C or SIGTERM, after a checkpoint
+.SH ENVIRONMENT
+.TP
+NO_COLOR
+no colours in the terminal
+.TP
+OMP_NUM_THREADS, SLURM_CPUS_PER_TASK
+threads, where threads=N does not say
+.TP
+MNEME_BLAS
+the library for large matrix products in place of OpenBLAS
+.TP
+MNEME_FONT
+the font of the window, a .ttf file
+.TP
+MNEME_HOME
+where Mneme's lua folder lies
+.SH FILES
+.TP
+runs/NAME
+a run: config.json, metrics.jsonl, TensorBoard's events, checkpoints, trajectories
+]]
+
+---The whole page.
+---@param commands table[] those of mneme.cli
+---@return string
+function man.page(commands)
+  local out = {
+    (".TH MNEME 1 \"\" \"mneme %s\" \"User Commands\""):format(version),
+    ".SH NAME", "mneme \\- a sandbox for memory in agents",
+    ".SH SYNOPSIS", ".B mneme", ".I COMMAND", "[key=value ...]",
+    ".SH DESCRIPTION",
+    "Trains agents with memories of many kinds in small worlds, shows what they remember, operates on it, and",
+    "turns grids of such runs into figures and reports.  Experiments are short Lua scripts; every setting they",
+    "declare is a key=value word.", ".SH COMMANDS",
+  }
+  for _, c in ipairs(commands) do
+    out[#out + 1] = (".TP\n.B %s\\fR%s\n%s"):format(c.name, plain(c.usage), plain(c.doc))
+    if c.comment then
+      out[#out + 1] = ".RS\n.PP\n.nf\n" .. lines(catalogue.comment(find.root .. "lua/mneme/" .. c.comment .. ".lua")) .. "\n.fi\n.RE"
+    end
+  end
+  return table.concat(out, "\n") .. "\n" .. ending
+end
+
+return man

@@ -1,0 +1,227 @@
+-- plot.lua -- mn.plot: numbers as a picture, at once: in the terminal in dots of Braille, in a window, or in a file.
+--   mn.plot { 1, 4, 9 }        mn.plot(x:square())           mn.plot("runs/tmaze-1", { of = "charts/score" })
+--   mn.plot(matrix)            a tensor of two axes is a map of its rows and columns
+--   mn.plot(y, { x = numbers, name = "y", title = "...", window = true, out = "y.svg" })
+local bit = require "bit"
+local ffi = require "ffi"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local tensor = require "mneme.tensor.tensor"
+
+local WIDTH, HEIGHT = 60, 12                     -- of a plot in the terminal, in letters of 2 x 4 dots
+local SHADES = { " ", "░", "▒", "▓", "█" }
+local MOST = 1e6                                 -- numbers that are looked at
+
+-- ---- what is to be seen ----
+
+local function from_tensor(t)
+  local shape, p, n = t:shape(), t:data(), t:size()
+  if n > MOST then errors.raise(("plot: a tensor of %d numbers, expected at most %d"):format(n, MOST)) end
+  if #shape > 2 then errors.raise(("plot: a tensor of %d axes, expected one or two"):format(#shape)) end
+  local rows, cols = #shape == 2 and shape[1] or 1, shape[#shape] or 1
+  local cells = {}
+  for r = 1, rows do
+    cells[r] = {}
+    for c = 1, cols do cells[r][c] = tonumber(p[(r - 1) * cols + c - 1]) end
+  end
+  if #shape == 2 then return { cells = cells } end
+  return { y = cells[1] }
+end
+
+local function from_run(folder, of)
+  local series = require("mneme.runs.metrics_reader").read(folder)
+  of = of or "charts/score"
+  if not series[of] then errors.unknown("quantity of " .. folder .. ":", of, find.keys(series)) end
+  return { x = series[of].x, y = series[of].y, name = of, title = folder }
+end
+
+local known = { x = "table", name = "string", title = "string", of = "string", window = "boolean", out = "string" }
+
+local function read(what, o)
+  for key, value in pairs(o) do
+    if not known[key] then errors.unknown("option of plot:", tostring(key), find.keys(known)) end
+    local x = key == "x" and tensor.is(value)
+    if not x and type(value) ~= known[key] then
+      errors.raise(("plot: %s is a %s, expected a %s"):format(key, type(value), known[key]))
+    end
+  end
+  local seen
+  if tensor.is(what) then seen = from_tensor(what)
+  elseif type(what) == "string" then seen = from_run(what, o.of)
+  elseif type(what) == "table" then seen = { y = what }
+  else errors.raise(("plot: %s, expected a tensor, a list of numbers, or a run's folder"):format(type(what))) end
+  seen.name, seen.title = o.name or seen.name, o.title or seen.title
+  if o.x then seen.x = tensor.is(o.x) and from_tensor(o.x).y or o.x end
+  return seen
+end
+
+-- The points of a line that are numbers, and their ranges.
+local function points(seen)
+  local x, y, n = {}, {}, 0
+  if seen.x and #seen.x ~= #seen.y then
+    errors.raise(("plot: %d numbers against %d"):format(#seen.y, #seen.x))
+  end
+  for i, value in ipairs(seen.y) do
+    local at = seen.x and seen.x[i] or i
+    if type(value) ~= "number" or type(at) ~= "number" then
+      errors.raise(("plot: number %d is a %s"):format(i, type(type(value) ~= "number" and value or at)))
+    end
+    if value - value == 0 and at - at == 0 then n, x[n + 1], y[n + 1] = n + 1, at, value end
+  end
+  if n == 0 then errors.raise "plot: there is not one finite number" end
+  return x, y
+end
+
+local function range(list)
+  local lo, hi = math.huge, -math.huge
+  for _, v in ipairs(list) do lo, hi = math.min(lo, v), math.max(hi, v) end
+  if lo == hi then return lo - 0.5, hi + 0.5 end
+  return lo, hi
+end
+
+local function cells_range(cells)
+  local all = {}
+  for _, row in ipairs(cells) do
+    for _, v in ipairs(row) do if v - v == 0 then all[#all + 1] = v end end
+  end
+  if #all == 0 then errors.raise "plot: there is not one finite number" end
+  return range(all)
+end
+
+-- ---- in the terminal ----
+
+-- A dot's bit in a letter of Braille, by column and row.
+local DOT = { [0] = { [0] = 1, 2, 4, 64 }, { [0] = 8, 16, 32, 128 } }
+
+local function braille(bits)
+  local code = 0x2800 + bits
+  return string.char(0xE0 + math.floor(code / 4096), 0x80 + math.floor(code / 64) % 64, 0x80 + code % 64)
+end
+
+local function short(v) return ("%.4g"):format(v) end
+
+-- Lines of text: the curve, its axis on the left, the range of x below.
+local function in_dots(seen)
+  local x, y = points(seen)
+  local x0, x1 = range(x)
+  local y0, y1 = range(y)
+  local grid = {}
+  local function dot(px, py)
+    local column, row = math.floor(px / 2), math.floor(py / 4)
+    local at = row * WIDTH + column
+    grid[at] = bit.bor(grid[at] or 0, DOT[px % 2][py % 4])
+  end
+  local function place(i)
+    return (x[i] - x0) / (x1 - x0) * (2 * WIDTH - 1), (1 - (y[i] - y0) / (y1 - y0)) * (4 * HEIGHT - 1)
+  end
+  local from_x, from_y = place(1)
+  for i = 1, #x do
+    local to_x, to_y = place(i)
+    local steps = math.max(1, math.ceil(math.max(math.abs(to_x - from_x), math.abs(to_y - from_y))))
+    for s = 0, steps do
+      dot(math.floor(from_x + (to_x - from_x) * s / steps + 0.5), math.floor(from_y + (to_y - from_y) * s / steps + 0.5))
+    end
+    from_x, from_y = to_x, to_y
+  end
+  local out = {}
+  for row = 0, HEIGHT - 1 do
+    local label = row == 0 and short(y1) or row == HEIGHT - 1 and short(y0) or ""
+    local line = {}
+    for column = 0, WIDTH - 1 do line[column + 1] = braille(grid[row * WIDTH + column] or 0) end
+    out[#out + 1] = ("%10s ┤%s"):format(label, table.concat(line))
+  end
+  local left, right = short(x0), short(x1)
+  out[#out + 1] = (" "):rep(12) .. left .. (" "):rep(math.max(1, WIDTH - #left - #right)) .. right
+  return out
+end
+
+-- A map: neighbours that share a letter are averaged.
+local function in_shades(seen)
+  local cells, out = seen.cells, {}
+  local lo, hi = cells_range(cells)
+  local rows, cols = math.min(#cells, 2 * HEIGHT), math.min(#cells[1], WIDTH)
+  for r = 1, rows do
+    local line = {}
+    for c = 1, cols do
+      local sum, n = 0, 0
+      for i = math.floor((r - 1) * #cells / rows) + 1, math.floor(r * #cells / rows) do
+        for k = math.floor((c - 1) * #cells[1] / cols) + 1, math.floor(c * #cells[1] / cols) do
+          if cells[i][k] - cells[i][k] == 0 then sum, n = sum + cells[i][k], n + 1 end
+        end
+      end
+      local share = n > 0 and (sum / n - lo) / (hi - lo) or 0
+      line[c] = SHADES[math.min(#SHADES, math.floor(share * #SHADES) + 1)]
+    end
+    out[r] = "  " .. table.concat(line)
+  end
+  out[#out + 1] = ("  %d x %d, from %s (blank) to %s"):format(#cells, #cells[1], short(lo), short(hi))
+  return out
+end
+
+-- ---- in a window, in a file ----
+
+local function draw_on(seen)
+  local x, y, x0, x1, y0, y1, lo, hi, flat
+  if seen.cells then
+    local rows, cols = #seen.cells, #seen.cells[1]
+    lo, hi = cells_range(seen.cells)
+    flat = ffi.new("float[?]", rows * cols)
+    for r = 1, rows do for c = 1, cols do flat[(r - 1) * cols + c - 1] = seen.cells[r][c] end end
+  else
+    x, y = points(seen)
+    x0, x1 = range(x)
+    y0, y1 = range(y)
+  end
+  return function(view)
+    local inner = view:card(view:inset(view.box, 16 * view.unit), seen.title or seen.name or "plot")
+    if flat then return view:heat(inner, #seen.cells, #seen.cells[1], flat, lo, hi, lo < 0 and 1 or 0) end
+    local margin = (y1 - y0) * 0.05
+    local place = view:axes(inner, x0, x1, y0 - margin, y1 + margin, seen.x and "x" or "number", seen.name or "")
+    local at_x, at_y = place(x[1], y[1])
+    for i = 2, #x do
+      local to_x, to_y = place(x[i], y[i])
+      view:line(at_x, at_y, to_x, to_y, view.theme.accent, 2 * view.unit)
+      at_x, at_y = to_x, to_y
+    end
+  end
+end
+
+local function in_window(seen)
+  local window, scene = require "mneme.view.window", require "mneme.view.scene"
+  local what = scene.new { doc = "a plot", draw = draw_on(seen) }
+  local keyboard = require "mneme.view.keyboard"
+  window.need_display "without window = true it is drawn in the terminal"
+  window.run({ period = 0.05, dirty = true, page = function() return what, {} end,
+    key = function(_, key) return key == keyboard.ESCAPE or key == ("q"):byte() end }, { width = 960, height = 600 })
+end
+
+local function in_file(seen, path)
+  local fig
+  if seen.cells then
+    local function counted(n) local list = {} for i = 1, n do list[i] = tostring(i) end return list end
+    fig = { kind = "heat", title = seen.title or "plot", x = { label = "column", categories = counted(#seen.cells[1]) },
+      y = { label = "row", categories = counted(#seen.cells) }, cells = seen.cells, value = { label = seen.name or "value" } }
+  else
+    local x, y = points(seen)
+    fig = { kind = "lines", title = seen.title or "plot", x = { label = seen.x and "x" or "number" }, y = { label = seen.name or "y" },
+      lines = { { name = seen.name or "y", x = x, y = y } } }
+  end
+  require("mneme.figures").export(fig, path)
+end
+
+---Show numbers: in the terminal; with window = true in a window (q closes it); with out = "x.svg" in a file
+---(.svg, .png, .pdf, .html, .csv, .gp).  Numbers that are not finite are left out.
+---@param what Tensor|number[]|string a tensor of one axis (a line) or two (a map), numbers, or a run's folder
+---@param options table? { x = numbers against which they stand, of = quantity of a run ("charts/score"), name, title, window, out }
+return function(what, options)
+  local o = options or {}
+  if type(o) ~= "table" then errors.raise(("plot: options are a %s, expected a table"):format(type(o))) end
+  local seen = read(what, o)
+  if o.out then in_file(seen, o.out)
+  elseif o.window then in_window(seen)
+  else
+    local lines = seen.cells and in_shades(seen) or in_dots(seen)
+    if seen.title or seen.name then table.insert(lines, 1, "  " .. (seen.title or seen.name)) end
+    io.stdout:write(table.concat(lines, "\n"), "\n")
+  end
+end

@@ -1,0 +1,237 @@
+-- repl.lua -- `mneme repl`: Lua, a line at a time, with mn at hand.  What a line gives is shown: numbers of tensors, keys
+-- of tables.  Tab completes names, arrows bring back lines, ?name explains, Ctrl-C stops what runs, Ctrl-D leaves.
+--   > x = mn.tensor { 1, 2, 3 }
+--   > x:square():sum()
+--   > mn.plot(mn.tensor { 1, 4, 9, 16 })
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local mn = require "mneme"
+local new_line = require "mneme.commands.line_editor"
+local tensor = require "mneme.tensor.tensor"
+local C = engine.C
+
+local repl = {}
+local ROWS, COLUMNS, DEPTH, KEYS = 8, 8, 2, 24       -- what is shown of a tensor, a table
+local EVERY = 1000                                   -- instructions between two looks whether Ctrl-C was pressed
+
+-- ---- showing values ----
+
+local function number(v)
+  return v == math.floor(v) and math.abs(v) < 1e15 and ("%d"):format(v) or ("%.5g"):format(v)
+end
+
+-- A matrix's corner, columns aligned.
+local function rows_of(p, rows, cols, offset)
+  local cells, widths = {}, {}
+  for r = 1, math.min(rows, ROWS) do
+    cells[r] = {}
+    for c = 1, math.min(cols, COLUMNS) do
+      cells[r][c] = number(tonumber(p[offset + (r - 1) * cols + c - 1]))
+      widths[c] = math.max(widths[c] or 0, #cells[r][c])
+    end
+  end
+  local lines = {}
+  for r, row in ipairs(cells) do
+    for c, text in ipairs(row) do row[c] = (" "):rep(widths[c] - #text) .. text end
+    lines[r] = "  " .. table.concat(row, "  ") .. (cols > COLUMNS and "  ..." or "")
+  end
+  if rows > ROWS then lines[#lines + 1] = "  ..." end
+  return table.concat(lines, "\n")
+end
+
+local function show_tensor(t)
+  local ok, shape = pcall(t.shape, t)
+  if not ok then return "a tensor that is gone" end
+  local p, n = t:data(), t:size()
+  local lo, hi, sum, odd = math.huge, -math.huge, 0, 0
+  for i = 0, n - 1 do
+    local v = tonumber(p[i])
+    if v - v == 0 then lo, hi, sum = math.min(lo, v), math.max(hi, v), sum + v else odd = odd + 1 end
+  end
+  local head = ("tensor [%s] %s"):format(table.concat(shape, ","), t:dtype())
+  if n > 1 and odd < n then head = head .. (", %s to %s, mean %s"):format(number(lo), number(hi), number(sum / (n - odd))) end
+  if odd > 0 then head = head .. (", %d not finite"):format(odd) end
+  local cols = shape[#shape] or 1
+  local rows = #shape >= 2 and shape[#shape - 1] or 1
+  local rest = #shape > 2 and n > rows * cols and "\n  ... (the first of " .. n / (rows * cols) .. ")" or ""
+  return head .. "\n" .. rows_of(p, rows, cols, 0) .. rest
+end
+
+local function show(v, depth, seen)
+  if tensor.is(v) then return show_tensor(v) end
+  if type(v) == "string" then return depth and ("%q"):format(v) or v end
+  if type(v) ~= "table" then return tostring(v) end
+  if seen[v] then return "(shown above)" end
+  seen[v] = true
+  local meta = getmetatable(v)
+  if meta and meta.__tostring then return tostring(v) end
+  if (depth or 0) >= DEPTH then return "{ ... }" end
+  local parts, n = {}, 0
+  for _, item in ipairs(v) do
+    n = n + 1
+    if n <= KEYS then parts[n] = show(item, (depth or 0) + 1, seen) end
+  end
+  local names, left = {}, 0
+  for key in pairs(v) do
+    if not (type(key) == "number" and key >= 1 and key <= n) then names[#names + 1] = key end
+  end
+  table.sort(names, function(a, b) return tostring(a) < tostring(b) end)
+  for _, key in ipairs(names) do
+    if #parts < KEYS then parts[#parts + 1] = tostring(key) .. " = " .. show(rawget(v, key), (depth or 0) + 1, seen) else left = left + 1 end
+  end
+  if n > KEYS or left > 0 then parts[#parts + 1] = ("... (%d more)"):format(math.max(n - KEYS, 0) + left) end
+  if #parts == 0 then return "{}" end
+  local line = "{ " .. table.concat(parts, ", ") .. " }"
+  if #line <= 100 and not line:find "\n" then return line end
+  local pad = ("  "):rep((depth or 0) + 1)
+  return "{\n" .. pad .. table.concat(parts, ",\n" .. pad) .. "\n" .. ("  "):rep(depth or 0) .. "}"
+end
+
+---A value as the repl prints it.
+---@param v any
+---@return string
+function repl.show(v) return show(v, nil, {}) end
+
+-- ---- evaluating ----
+
+local NAME = "=repl"
+
+---Read a piece of Lua: an expression gives its values.
+---@param text string
+---@return function? chunk
+---@return string? problem
+---@return boolean? unfinished more lines may make it whole
+function repl.read(text)
+  local chunk, as_value = loadstring("return " .. text, NAME)
+  if chunk then return chunk end
+  local problem
+  chunk, problem = loadstring(text, NAME)
+  if chunk then return chunk end
+  return nil, problem, problem:find "near '<eof>'$" ~= nil or as_value:find "near '<eof>'$" ~= nil
+end
+
+local function interrupted()
+  if C.mn_interrupted() ~= 0 then
+    debug.sethook()
+    error("stopped by Ctrl-C", 0)
+  end
+end
+
+---Run a chunk so that Ctrl-C stops it; prints what it gives or what went wrong.
+---@param chunk function
+---@return boolean ok
+function repl.run(chunk)
+  C.mn_watch_signals(true)
+  jit.off(chunk, true)                            -- compiled loops look at no hook
+  debug.sethook(interrupted, "", EVERY)
+  local result = { n = 0 }
+  local function take(ok, ...) result.n, result.ok = select("#", ...), ok for i = 1, result.n do result[i] = select(i, ...) end end
+  take(xpcall(chunk, errors.handler))
+  debug.sethook()
+  C.mn_watch_signals(false)
+  if not result.ok then
+    if not result[1].silent then io.stdout:write("error: ", (tostring(result[1]):gsub("^repl:%d+: ", "")), "\n") end
+    return false
+  end
+  for i = 1, result.n do io.stdout:write(repl.show(result[i]), "\n") end
+  if result.n == 1 and result[1] ~= nil then _G._ = result[1] end
+  return true
+end
+
+-- ---- completing ----
+
+local function keys_of(value)
+  if tensor.is(value) then return find.keys(tensor.Tensor) end
+  if value == mn then
+    local names = mn.names()
+    for name in pairs(tensor.ops) do names[#names + 1] = name end
+    return names
+  end
+  if type(value) ~= "table" then return {} end
+  local names = find.keys(value)
+  local meta = getmetatable(value)
+  local index = meta and rawget(meta, "__index")
+  if type(index) == "table" then for _, key in ipairs(find.keys(index)) do names[#names + 1] = key end end
+  return names
+end
+
+---What a word may become: "mn.lin" -> { "mn.linear", "mn.linear_attention" }.
+---@param word string names with dots and colons between
+---@return string[]
+function repl.offers(word)
+  if word:sub(1, 1) == "?" then
+    local list = repl.offers("mn." .. word:sub(2))
+    for i, offer in ipairs(list) do list[i] = "?" .. offer:sub(4) end
+    return list
+  end
+  local path, start = word:match "^(.*[.:])([%w_]*)$"
+  local value, list, seen = _G, {}, {}
+  if path then
+    for name in path:gmatch "[%w_]+" do
+      local ok, inner = pcall(function() return value[name] end)
+      value = ok and inner or nil
+      if value == nil then return {} end
+    end
+  else path, start = "", word end
+  for _, name in ipairs(keys_of(value)) do
+    if name:sub(1, #start) == start and name:find "^[%a_][%w_]*$" and not seen[name] then
+      seen[name], list[#list + 1] = true, path .. name
+    end
+  end
+  table.sort(list)
+  return list
+end
+
+-- ---- the loop ----
+
+-- ?linear, ?mn.env: what is known of it.
+local function explain(name)
+  name = name:gsub("^mn%.", ""):gsub("%s", "")
+  for _, f in ipairs(require("mneme.commands.api").functions()) do
+    if f.name == "mn." .. name then
+      io.stdout:write(f.name, "(", f.arguments, ")\n", table.concat(f.comment, "\n"), "\n")
+      return
+    end
+  end
+  require("mneme.commands.help").show(name ~= "" and name or nil)
+end
+
+---@param words string[] none
+function repl.main(words)
+  if #words > 0 then errors.usage("repl: '" .. words[1] .. "' is not expected", "mneme repl; a script is run by mneme run") end
+  _G.mn = mn
+  local home = os.getenv "XDG_STATE_HOME" or (os.getenv "HOME" or ".") .. "/.local/state"
+  local line = new_line { history = home .. "/mneme/history", offers = repl.offers }
+  local talks = ffi.C.isatty(0) == 1
+  if talks then io.stdout:write("mneme ", require "mneme.base.version", ": Lua with mn; ?name explains, Tab completes, Ctrl-D leaves\n") end
+  local text, fine = nil, true                     -- fine: nothing has gone wrong so far
+  while true do
+    local more = line:read(talks and (text and ">> " or "> ") or "")
+    if not more then break end
+    text = text and text .. "\n" .. more or more
+    local question = text:match "^%s*%?%s*(.*)$"
+    if question then
+      line:keep(text)
+      fine = repl.run(function() explain(question) end) and fine
+      text = nil
+    elseif not text:find "%S" then text = nil
+    else
+      local chunk, problem, unfinished = repl.read((text:gsub("^%s*=", "")))
+      if chunk or not unfinished then
+        line:keep(text)
+        if not chunk then io.stdout:write("error: ", (problem:gsub("^repl:", "line ")), "\n") end
+        fine = chunk and repl.run(chunk) and fine or false
+        text = nil
+      end
+    end
+  end
+  if text then
+    fine = false
+    io.stdout:write("error: the input ends in the middle of:\n", text, "\n")
+  elseif talks then io.stdout:write "\n" end
+  return (fine or talks) and 0 or 1
+end
+
+return repl

@@ -1,0 +1,227 @@
+-- view.lua -- mneme view X [Y] [out=FILE]: watch an agent live, in a window or as pictures.  The window's loop polls events
+-- sixty times a second and never waits for a trainer.
+--   X                      a run folder, a trajectory (.mnt) or a scene's name; with Y, another of them, both are shown side
+--                          by side, in the same worlds
+--   erase=PART at=STEP     and swap= force= freeze= set= shift= flip= for=STEPS as `mneme intervene` has them: the agent
+--                          beside itself after that, from this step on
+--   out=FILE               .png: the last step, or step at=; .gif, .mp4: all of episodes=1, or a whole trajectory
+--   seed=N greedy=1 checkpoint=STEPS scene=NAME size=WxH theme=dark|light scale=2
+-- In the window h lists the keys: i changes something at the step that is shown, w writes the episodes as trajectories.
+local lfs = require "lfs"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local intervention_words = require "mneme.episodes.intervention_args"
+local interventions = require "mneme.episodes.interventions"
+local live = require "mneme.episodes.live_channel"
+local nn = require "mneme.tensor.nn"
+local operations = require "mneme.episodes.intervention_options"
+local scene = require "mneme.view.scene"
+local viewer = require "mneme.view.viewer"
+local window = require "mneme.view.window"
+
+local C = engine.C
+local view = {}
+local MOVIE_FPS, HOLD = 10, 15
+local USAGE = "mneme view RUN|FILE.mnt|SCENE [ANOTHER] [out=FILE.png|gif|mp4] [at=STEP] [episodes=N] [seed=N] [greedy=1] "
+  .. "[erase=PART ... [for=STEPS]] [checkpoint=STEPS] [size=WxH] [scene=NAME] [theme=dark|light] [scale=2]"
+
+local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint or USAGE }) end
+
+-- ---- the command line ----
+
+-- Settings that are whole numbers, and the least of each.
+local numbers = { episodes = 1, at = 0, seed = 0, greedy = 0, checkpoint = 0, ["for"] = 1 }
+local others = { "out", "scale", "scene", "size", "theme" }
+
+-- What is to be done to the agent: when, and whether it can be.
+local function check_interventions(o)
+  if #o.list == 0 and not o["for"] then return end
+  if #o.list > 0 and not o.at then usage("view: what is to be done in which step?", "at=40") end
+  intervention_words.time(o.list, o.at, o["for"], "view")
+  if #o.things > 1 then usage "view: of two things beside each other, neither can be changed" end
+  if o.things[1]:find "%.mnt$" then
+    usage(("view: %s has happened and cannot be changed, only an agent that plays can: a run's folder"):format(o.things[1]))
+  end
+end
+
+---Read the command line.
+---@param args string[]
+function view.parse(args)
+  local o = { width = scene.default_width, height = scene.default_height, episodes = 1, things = {}, list = {} }
+  for _, arg in ipairs(args) do
+    local key, value = arg:match "^%-?%-?([%w_]+)=(.*)$"
+    if not key then
+      if #o.things == 2 then usage(("two things to view beside each other, got a third: '%s'"):format(arg)) end
+      o.things[#o.things + 1] = arg
+    elseif key == "scene" then o.scene = value
+    elseif interventions.kinds[key] then intervention_words.read(o.list, key, value, "view")
+    elseif numbers[key] then
+      o[key] = tonumber(value)
+      if not (o[key] and o[key] >= numbers[key] and o[key] % 1 == 0) then
+        usage(("%s=%s: expected a whole number of at least %d"):format(key, value, numbers[key]))
+      end
+    elseif not window.option(o, key, value) then
+      local known = find.keys(numbers)
+      for _, names in ipairs { others, find.keys(interventions.kinds) } do
+        for _, name in ipairs(names) do known[#known + 1] = name end
+      end
+      errors.unknown("setting", key, known)
+    end
+  end
+  if #o.things == 0 then
+    usage("view what?  A run folder, a trajectory, or a scene: " .. table.concat(scene.list(), ", "))
+  end
+  check_interventions(o)
+  o.hint = ("mneme view %s out=FILE.png, or .gif, .mp4, writes pictures instead"):format(table.concat(o.things, " "))
+  return o
+end
+
+-- ---- where frames come from ----
+
+local function checkpoints_of(run)
+  local steps = {}
+  for i, at in ipairs(require("mneme.runs.run").load(run).checkpoints) do steps[i] = at.step end
+  return steps
+end
+
+-- How a track gets a source of its agent: see mneme.playback.  A run's is the checkpoint that was shown last.
+local function opener(o, run, what)
+  local player, shown = require "mneme.episodes.stepper", o.checkpoint
+  return function(given)
+    if given == "checkpoints" then return run and checkpoints_of(run) or {} end
+    local options = { seed = o.seed, greedy = o.greedy == 1, seeded = true, episode = given.episode }
+    if not run then
+      options.task, options.core = what.task, what.core
+      nn.manual_seed(o.seed or 1)
+      return player.fresh(options)
+    end
+    options.checkpoint = given.checkpoint or shown
+    local source = player.from_run(run, options)
+    shown = source.steps
+    return source
+  end
+end
+
+-- The trainer, if one is at work.
+local function trainer(run)
+  if not lfs.attributes(run .. "/live", "mode") then return nil end
+  local found, source = pcall(live.reader, run .. "/live")
+  return found and source:state() == "running" and source or nil
+end
+
+-- One thing to view as a track.
+local function track_of(o, thing)
+  if thing:find "%.mnt$" then
+    local t = require("mneme.episodes.trajectory").read(thing)
+    local name = o.scene or (#t.fields > 0 and scene.for_task(t.env) or "world")
+    return { source = require("mneme.episodes.trajectory_replay").new(t), scene = scene.load(name) }
+  end
+  if lfs.attributes(thing, "mode") == "directory" then
+    local id = require("mneme.runs.run").read_info(thing).env
+    local what = scene.load(o.scene or scene.for_task(type(id) == "string" and id or ""))
+    local open = opener(o, thing)
+    local source = not o.out and not o.checkpoint and #o.things == 1 and #o.list == 0 and trainer(thing)
+    return { source = source or open {}, scene = what, open = open }
+  end
+  if thing:find "[/.]" then usage(("no run folder '%s'"):format(thing)) end
+  if o.scene then usage(("scene=%s goes with a run folder or a trajectory, but '%s' is a scene"):format(o.scene, thing)) end
+  local what = scene.load(thing)
+  local open = opener(o, nil, what)
+  return { source = open {}, scene = what, open = open }
+end
+
+---The viewer of what the command line names.
+---@param o table see parse
+---@return Viewer
+function view.open(o)
+  local tracks = {}
+  for k, thing in ipairs(o.things) do
+    tracks[k] = track_of(o, thing)
+    if #o.things > 1 then tracks[k].name = thing:match "([^/]+)/*$" end
+  end
+  return viewer.new(tracks, { theme = o.theme, controls = not o.out })
+end
+
+---Go to the step of the interventions and carry them out: what becomes of the agent is shown beside what happened.
+---@param shown Viewer
+---@param o table list, at, for: see parse
+function view.intervene(shown, o)
+  shown:go_to(o.at)
+  local step, over = shown:tick_of(1).step, shown:ended()
+  if step < o.at or over then errors.fail(("step %d is not reached: the episode has %d steps"):format(o.at, step + 1), "seed=N shows another") end
+  local done, why = shown:operate(operations.of(o.list), o["for"], 0)
+  if why then error(why, 0) end
+  if not done then errors.fail(shown.note) end
+end
+
+-- ---- pictures ----
+
+-- Show every slot of some episodes, or of whole trajectories, or up to step `at` of the first episode; of an agent that is
+-- changed, those from there on.
+local function play(shown, o, show)
+  local episodes, whole, at = o.episodes, shown:source().trajectory, #o.list == 0 and o.at or nil
+  if shown.at > 0 then show(false) end
+  repeat
+    local more = shown:forward()
+    local over = shown:ended()
+    if over then episodes = episodes - 1 end
+    local last = not more or (at and shown:tick_of(1).step == at) or (over and episodes <= 0 and not whole)
+    if more or last then show(last) end
+  until last
+end
+
+---Draw some episodes, or a whole trajectory, into a file: the last frame as PNG, all of it as GIF or MP4.
+---@param shown Viewer
+---@param o table out, kind, width, height, episodes, at, theme, scale: see view.parse
+---@return integer frames written
+function view.export(shown, o)
+  local painter, written = scene.painter(nil, o), 0
+  local function paint()
+    local what, frame = shown:page()
+    return painter:paint(what, frame, o.width, o.height)
+  end
+  if o.kind == "png" then
+    play(shown, o, function(last)
+      if last then engine.check(C.mn_image_write(engine.ctx, o.out, paint(), o.width, o.height)) end
+    end)
+    return 1
+  end
+  local movie = engine.check(C.mn_movie_new(engine.ctx, o.out, o.width, o.height, MOVIE_FPS))
+  local ok, why = pcall(play, shown, o, function(last)
+    local pixels = paint()
+    for _ = 1, last and HOLD or 1 do
+      engine.check(C.mn_movie_add(movie, pixels))
+      written = written + 1
+    end
+    if last then engine.check(C.mn_movie_end(movie)) end
+  end)
+  C.mn_movie_free(movie)
+  if not ok then error(why, 0) end
+  return written
+end
+
+---The command `mneme view`.
+---@param args string[] what follows "view"
+---@return integer status
+function view.main(args)
+  local o = view.parse(args)
+  if not o.out then window.need_display(o.hint) end
+  local shown = view.open(o)
+  if #o.list > 0 then view.intervene(shown, o)
+  elseif o.at and not o.out then shown:go_to(o.at) end
+  if o.out then
+    view.export(shown, o)
+    local problem = shown:source().problem
+    if problem then io.stderr:write(("mneme: warning: %s: %s\n"):format(o.things[1], problem)) end
+    print(o.out)
+  else
+    C.mn_watch_signals(true)                 -- what is being written or filmed is a whole file, whoever ends it
+    local ok, why = pcall(window.run, shown, o)
+    C.mn_watch_signals(false)
+    if not ok then error(why, 0) end
+  end
+  return 0
+end
+
+return view

@@ -1,0 +1,114 @@
+-- corpus.lua -- text files: the one that a Debian package brings, or the user's; checked to be UTF-8.
+local ffi = require "ffi"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+
+local corpus = {}
+
+-- English prose among the fortune files, some 1.4 MB.  The last one is what is validated and tested on.
+local FOLDER, PACKAGE = "/usr/share/games/fortunes/", "fortunes"
+local names = { "computers", "cookie", "definitions", "education", "humorists", "law", "miscellaneous", "science",
+  "wisdom", "work", "people" }
+
+-- Bytes that follow the first of a character: how many, and between what the second one lies.  No character is
+-- written longer than needed, and none is half a pair of UTF-16 or beyond U+10FFFF (RFC 3629).
+local function follow(first)
+  if first < 0x80 then return 0 end
+  if first < 0xC2 then return nil end
+  if first < 0xE0 then return 1, 0x80, 0xBF end
+  if first < 0xF0 then return 2, first == 0xE0 and 0xA0 or 0x80, first == 0xED and 0x9F or 0xBF end
+  if first < 0xF5 then return 3, first == 0xF0 and 0x90 or 0x80, first == 0xF4 and 0x8F or 0xBF end
+end
+
+---The code points of UTF-8 text.
+---@param data ffi.cdata* uint8_t[bytes]
+---@param bytes number
+---@return ffi.cdata*? code int32[count], or nil
+---@return number count; where it is no UTF-8, the offset of the first byte (from 0) that cannot be
+function corpus.decode(data, bytes)
+  local code, count, at = ffi.new("int32_t[?]", math.max(1, bytes)), 0, 0
+  while at < bytes do
+    local first = data[at]
+    local more, low, high = follow(first)
+    if not more then return nil, at end
+    local value = more == 0 and first or first % 2 ^ (6 - more)
+    for i = 1, more do
+      if at + i >= bytes then return nil, at end
+      local byte = data[at + i]
+      if byte < low or byte > high then return nil, at + i end
+      value, low, high = value * 64 + byte % 64, 0x80, 0xBF
+    end
+    code[count], count, at = value, count + 1, at + 1 + more
+  end
+  return code, count
+end
+
+---Read a text; an empty one and one that is not UTF-8 are errors that name the file and the byte.
+---@param path string "": the text of Debian's package
+---@return string text
+function corpus.read(path)
+  local parts = {}
+  for i, file in ipairs(path ~= "" and { path } or names) do
+    if path == "" then
+      file = FOLDER .. file
+      if not files.is_file(file) then
+        errors.fail(file .. " is not there", "apt-get install " .. PACKAGE .. " brings it, or file=TEXT takes a text of yours")
+      end
+    end
+    local text = files.read(file)
+    if text == "" then errors.usage(file .. ": is empty", "expected a text in UTF-8") end
+    local data = ffi.cast("const uint8_t *", text)
+    local code, at = corpus.decode(data, #text)
+    if not code then
+      errors.usage(("%s: byte %d (%02x) is not UTF-8"):format(file, at, data[at]), "iconv -f latin1 -t utf8 may convert it")
+    end
+    parts[i] = text
+  end
+  return table.concat(parts)
+end
+
+-- ---- cutting a text into units ----
+
+local SPACE, WORD, OTHER = 1, 2, 3
+local class = ffi.new "uint8_t[256]"
+for c = 0, 255 do class[c] = OTHER end
+for c in (" \t\r\n\v\f"):gmatch "." do class[c:byte()] = SPACE end
+for c in ("0123456789'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"):gmatch "." do class[c:byte()] = WORD end
+for c = 0x80, 0xFF do class[c] = WORD end
+
+local LONGEST = 256                -- bytes of a chunk
+
+---The words of a text, each sign and each new line on its own; other spaces only divide.
+---@param text string
+---@param f fun(word: string)
+function corpus.words(text, f)
+  local at, n = 1, #text
+  while at <= n do
+    local kind, from = class[text:byte(at)], at
+    at = at + 1
+    if kind == WORD then
+      while at <= n and class[text:byte(at)] == WORD do at = at + 1 end
+    end
+    if kind ~= SPACE or text:byte(from) == 10 then f(text:sub(from, at - 1)) end
+  end
+end
+
+---The same, losing nothing: one space goes with the word or sign behind it, others stand alone; what is longer than
+---any word is cut.
+---@param text string
+---@param f fun(chunk: string)
+function corpus.chunks(text, f)
+  local at, n = 1, #text
+  while at <= n do
+    local from = at
+    if text:byte(at) == 32 and at < n and class[text:byte(at + 1)] ~= SPACE then at = at + 1 end
+    local kind = class[text:byte(at)]
+    at = at + 1
+    if kind ~= SPACE then
+      while at <= n and class[text:byte(at)] == kind and at - from < LONGEST do at = at + 1 end
+    end
+    f(text:sub(from, at - 1))
+  end
+end
+
+return corpus

@@ -1,0 +1,500 @@
+-- env.lua -- tasks: many copies of one environment behind one interface, whether its rules are a C
+-- file of engine/envs or Lua functions of a script.  Two ways to step: with tensors, for people; and
+-- straight into given memory (step_raw), for learners, which leaves no garbage.  Copies are counted
+-- from 0.
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local tensor = require "mneme.tensor.tensor"
+
+local C, check, need_pointer = engine.C, engine.check, tensor.need_pointer
+local dtypes = { [C.MN_F32] = "f32", [C.MN_I32] = "i32", [C.MN_U8] = "u8" }
+local env = {}
+
+---@class Task
+---@field id string "tmaze-v0"
+---@field num_envs integer
+---@field settings table every setting with its value: parameters, num_envs, seed, time_limit
+---@field defaults table the values that parameters have where nothing is said
+---@field observation_space table of one copy: shape = {...}; dtype = "f32"|"u8"; codes = n where each number of
+---  u8 is one of 0 .. n-1, nil where it is an intensity
+---@field action_space table { n = how many, names = {...} }
+---@field settable table[] facts that `set` changes: { name, words = {...} or lo, hi, whole }; empty where there are none
+---@field time_limit integer steps; 0: none
+---@field seed integer|integer[] what the random streams began with: of the settings, or of the last reset
+---@field ended table FFI pointers, set where an episode ended in the last step:
+---  final_obs [num_envs, ...]; score (0..1), ret (undiscounted return), length [num_envs]
+local Task = {}
+Task.__index = Task
+
+-- ---- settings ----
+
+---Parameters in order from 'corridor=160[2..256] mode=grid|torus map=""': { name, default, words or nil }.
+local function read_params(text)
+  local params = {}
+  for name, rule in text:gmatch "([%w_]+)=(%S+)" do
+    local param = { name = name, default = "" }
+    if rule:find("[", 1, true) then
+      param.default = tonumber(rule:match "^[^%[]+")
+    elseif rule ~= '""' then
+      param.words = {}
+      for word in rule:gmatch "[^|]+" do param.words[#param.words + 1] = word end
+      param.default = param.words[1]
+    end
+    params[#params + 1] = param
+  end
+  return params
+end
+
+-- Settable facts, which are written as parameters are.
+local function read_facts(text)
+  local facts = read_params(text)
+  for _, fact in ipairs(facts) do
+    local point, lo, hi = (" " .. text):match(" " .. fact.name .. "=%d+(%.?)%d*%[(%S-)%.%.(%S-)%]")
+    fact.lo, fact.hi, fact.whole, fact.default = tonumber(lo) or 0, tonumber(hi) or #(fact.words or {}) - 1, point ~= ".", nil
+  end
+  return facts
+end
+
+---A setting that must be a whole number, at least `least`.
+function env.whole(what, name, x, least)
+  if type(x) ~= "number" or x % 1 ~= 0 or x < least or x >= 2 ^ 31 then
+    errors.usage(("%s: %s=%s, expected a whole number of at least %d"):format(what, name,
+      tostring(x), least))
+  end
+  return x
+end
+
+-- The number that the engine takes for a parameter; it checks ranges itself.
+local function number_of(what, param, value)
+  if param.words then
+    for i, word in ipairs(param.words) do if word == value then return i - 1 end end
+    errors.unknown(("value of %s: %s"):format(what, param.name), value, param.words)
+  end
+  local kind = type(param.default)
+  if type(value) ~= kind then
+    errors.usage(("%s: %s is a %s, expected a %s"):format(what, param.name, type(value), kind))
+  end
+  if kind == "string" and value:find "%z" then
+    errors.usage(("%s: %s holds a zero byte at place %d"):format(what, param.name, value:find "%z"))
+  end
+  return kind == "number" and value or 0
+end
+
+-- ---- environments in C ----
+
+---Every environment there is: { name, version, doc, params, actions }, in alphabetical order.
+---@return table[]
+function env.list()
+  local list = {}
+  for i = 0, C.mn_env_count() - 1 do
+    list[i + 1] = { name = ffi.string(C.mn_env_name(i)), version = C.mn_env_version(i),
+      doc = ffi.string(C.mn_env_doc(i)), params = ffi.string(C.mn_env_params(i)),
+      actions = ffi.string(C.mn_env_actions(i)) }
+  end
+  return list
+end
+
+local function find(name)
+  local i = type(name) == "string" and C.mn_env_find(name) or -1
+  if i >= 0 then return i end
+  local names = {}
+  for _, e in ipairs(env.list()) do names[#names + 1] = e.name end
+  errors.unknown("environment", name, names)
+end
+
+-- What each world, of C or of Lua, offers to Task; raw pointers only.
+local native = {}
+native.__index = native
+
+-- Every setting of an environment with its value: the given ones over the defaults.
+local function settings_of(what, params, given)
+  local settings, known = { num_envs = 8, seed = 1 }, {}
+  for i, p in ipairs(params) do known[i], settings[p.name] = p.name, p.default end
+  for _, key in ipairs { "num_envs", "seed", "time_limit" } do known[#known + 1] = key end
+  for key in pairs(given) do
+    local found
+    for _, k in ipairs(known) do found = found or k == key end
+    if not found then errors.unknown("setting of " .. what .. ":", key, known) end
+    settings[key] = given[key]
+  end
+  env.whole(what, "num_envs", settings.num_envs, 1)
+  if settings.time_limit then env.whole(what, "time_limit", settings.time_limit, 0) end
+  if type(settings.seed) ~= "number" then
+    errors.usage(("%s: seed is a %s, expected a number"):format(what, type(settings.seed)))
+  end
+  return settings
+end
+
+local function native_world(name, given)
+  local number = find(name)
+  local what = ffi.string(C.mn_env_name(number))
+  local params = read_params(ffi.string(C.mn_env_params(number)))
+  local settings = settings_of(what, params, given)
+  local values = ffi.new("double[?]", #params + 1)
+  local text
+  for i, p in ipairs(params) do
+    values[i - 1] = number_of(what, p, settings[p.name])
+    if p.default == "" then text = settings[p.name] end
+  end
+  local vec = C.mn_vec_new(engine.ctx, number, settings.num_envs, settings.seed, values, text,
+    settings.time_limit or -1)
+  if vec == nil then errors.usage(ffi.string(C.mn_error(engine.ctx))) end
+  local dtype, shape = ffi.new "int[1]", ffi.new("int[?]", C.MN_AXES)
+  local axes = C.mn_vec_space(vec, dtype, shape)
+  local defaults = {}
+  for _, p in ipairs(params) do defaults[p.name] = p.default end
+  local world = setmetatable({ vec = ffi.gc(vec, C.mn_vec_free), what = what, settings = settings, defaults = defaults,
+    id = what .. "-v" .. C.mn_env_version(number), dtype = dtypes[dtype[0]], shape = {}, names = {},
+    settable = C.mn_env_settable(number) ~= nil and read_facts(ffi.string(C.mn_env_settable(number))) or {},
+    n_actions = C.mn_vec_actions(vec), codes = C.mn_vec_codes(vec) }, native)
+  if world.codes == 0 then world.codes = nil end
+  for i = 1, axes do world.shape[i] = shape[i - 1] end
+  local next_name = ffi.string(C.mn_env_actions(number)):gmatch "%S+"
+  for i = 1, world.n_actions do world.names[i] = next_name() or tostring(i - 1) end
+  world.own_limit = settings.time_limit == nil             -- nobody gave another
+  settings.time_limit = C.mn_vec_time_limit(vec)
+  local pointer = world.dtype == "u8" and "const uint8_t *" or "const float *"
+  world.ended = { score = C.mn_vec_score(vec), ret = C.mn_vec_return(vec),
+    length = C.mn_vec_length(vec), final_obs = ffi.cast(pointer, C.mn_vec_final_obs(vec)) }
+  return world
+end
+
+function native:reset(obs, seed)
+  if type(seed) ~= "table" then return check(C.mn_vec_reset(self.vec, seed or -1, obs)) end
+  check(C.mn_vec_reset_each(self.vec, ffi.new("double[?]", #seed, seed), obs))
+end
+
+function native:step(action, obs, reward, terminated, truncated)
+  check(C.mn_vec_step(self.vec, action, obs, reward, terminated, truncated))
+end
+
+function native:roll(rollout, t, action)
+  if t == 0 then engine.turn() end
+  return check(C.mn_vec_roll(self.vec, rollout, t, action)) ~= 0
+end
+function native:rolled() engine.turn() check(C.mn_vec_rolled(self.vec)) end
+
+function native:keep(first, count) check(C.mn_vec_keep(self.vec, first, count)) end
+
+function native:save(copy)
+  local n = C.mn_vec_bytes(self.vec)
+  local bytes = ffi.new("char[?]", n)
+  check(C.mn_vec_save(self.vec, copy, bytes))
+  return ffi.string(bytes, n)
+end
+
+function native:restore(copy, bytes, obs)
+  check(C.mn_vec_restore(self.vec, copy, bytes, #bytes, obs))
+end
+
+function native:set(copy, fact, value, obs) return check(C.mn_vec_set(self.vec, copy, fact, value, obs)) == 1 end
+
+function native:draw(copy) return check(C.mn_vec_draw(self.vec, copy)) end
+
+---The facts of a truth: name, where its values begin (from 0), how many there are if it is a list.
+---@param names string "x y layout[121]"
+function env.facts(names)
+  local next_word, at = names:gmatch "%S+", 0
+  return function()
+    local word = next_word()
+    if not word then return end
+    local name, count = word:match "^(.*)%[(%d+)%]$"
+    local from = at
+    at = at + (tonumber(count) or 1)
+    return name or word, from, tonumber(count)
+  end
+end
+
+local names_out, values_out = ffi.new "const char *[1]", ffi.new "const float *[1]"
+
+function native:truth(copy)
+  check(C.mn_vec_truth(self.vec, copy, names_out, values_out))
+  local truth = {}
+  for name, at, count in env.facts(ffi.string(names_out[0])) do
+    local value = values_out[0][at]
+    if count then
+      value = {}
+      for i = 1, count do value[i] = values_out[0][at + i - 1] end
+    end
+    truth[name] = value
+  end
+  return truth
+end
+
+function native:close() C.mn_vec_free(ffi.gc(self.vec, nil)) end
+
+-- ---- tasks ----
+
+-- num_envs, seed and time_limit as rebuild.lua wants them, for a script that made its task with other ones.
+local function overridden(settings)
+  if not env.override then return settings end
+  local changed = {}
+  for _, set in ipairs { settings, env.override } do
+    for key, value in pairs(set) do changed[key] = value end
+  end
+  return changed
+end
+
+---Make a task.
+---  mn.env("tmaze", { corridor = 160, num_envs = 8, seed = 1 })    or  mn.env { "tmaze", ... }
+---  mn.env { observation = {16}, actions = 4, reset = f, step = g, ... }    see mneme.lua_env
+---@param name string|table "tmaze", or "tmaze-v0" for that version; or a table as above
+---@param settings table? its parameters, num_envs = 8, seed = 1, time_limit (0: none; nil: its own)
+---@return Task
+function env.new(name, settings)
+  local world
+  if type(name) == "table" and name[1] == nil then
+    world = require("mneme.envs.scripted").new(overridden(name))
+  else
+    if type(name) == "table" then
+      settings = {}
+      for key, value in pairs(name) do if key ~= 1 then settings[key] = value end end
+      name = name[1]
+    end
+    if settings ~= nil and type(settings) ~= "table" then
+      errors.usage(("env: the settings are a %s, expected a table"):format(type(settings)))
+    end
+    world = native_world(name, overridden(settings or {}))
+  end
+  return setmetatable({ world = world, id = world.id, settings = world.settings, defaults = world.defaults or {},
+    num_envs = world.settings.num_envs, time_limit = world.settings.time_limit, ended = world.ended,
+    seed = world.settings.seed,
+    observation_space = { shape = world.shape, dtype = world.dtype, codes = world.codes },
+    action_space = { n = world.n_actions, names = world.names }, settable = world.settable }, Task)
+end
+
+local function open(task)
+  if not task.world then errors.raise(task.id .. ": this task has been closed") end
+  return task.world
+end
+
+local function copy_of(task, copy)
+  if type(copy) ~= "number" or copy % 1 ~= 0 or copy < 0 or copy >= task.num_envs then
+    errors.raise(("%s: copy %s, expected 0..%d"):format(task.id, tostring(copy), task.num_envs - 1))
+  end
+  return copy
+end
+
+local per_copy = { action = "i32", reward = "f32", terminated = "u8", truncated = "u8", score = "f32",
+  ret = "f32", length = "i32" }
+
+-- Tensors that every step fills again, made when first asked for; and where their numbers are.
+local function buffers(task)
+  engine.wait()
+  if task.tensors then return task.tensors, task.pointers end
+  local n, dtype, t, p = task.num_envs, task.observation_space.dtype, {}, {}
+  for key, kind in pairs(per_copy) do t[key] = tensor.new { shape = { n }, dtype = kind } end
+  for _, key in ipairs { "obs", "final_obs" } do
+    t[key] = tensor.new { shape = { n, unpack(task.observation_space.shape) }, dtype = dtype }
+  end
+  for key, x in pairs(t) do p[key] = x:data() end
+  task.tensors, task.pointers = t, p
+  task.obs_bytes = t.obs:size() * (dtype == "u8" and 1 or 4)
+  task.info = { ended = 0, final_obs = t.final_obs, score = t.score, ret = t.ret,
+    length = t.length }
+  return t, p
+end
+
+---Start every copy anew.
+---@param seed integer|integer[]? 0..2^53; a list: one for each copy, and copy i does what copy 0 of a task with
+---  that seed does; nil: go on with the random streams there are
+---@return Tensor obs [num_envs, ...], filled again by every step
+---@return table info
+function Task:reset(seed)
+  local t, p = buffers(self)
+  self:reset_raw(p.obs, seed)
+  self.info.ended = 0
+  return t.obs, self.info
+end
+
+---Start every copy anew, writing the observations to a given place.
+---@param obs ffi.cdata* pointer to num_envs observations
+---@param seed integer|integer[]? as for reset
+function Task:reset_raw(obs, seed)
+  local world = open(self)
+  need_pointer("reset_raw: obs", obs)
+  if type(seed) == "table" then
+    if #seed ~= self.num_envs then
+      errors.usage(("%s: a list of %d seeds, expected one for each of %d copies"):format(self.id, #seed, self.num_envs))
+    end
+    for i, s in ipairs(seed) do
+      if type(s) ~= "number" then errors.usage(("%s: seed[%d] is a %s, expected a number"):format(self.id, i - 1, type(s))) end
+    end
+  elseif seed ~= nil and type(seed) ~= "number" then
+    errors.usage(("%s: seed is a %s, expected a number or a list of %d"):format(self.id, type(seed), self.num_envs))
+  end
+  world:reset(obs, seed)
+  self.seed = seed or self.seed
+end
+
+local function read_actions(task, actions, into)
+  local n = task.num_envs
+  if tensor.is(actions) then
+    if actions:dtype() ~= "i32" or actions:size() ~= n then
+      errors.raise(("%s: actions are a tensor of %d numbers (%s), expected %d (i32)"):format(
+        task.id, actions:size(), actions:dtype(), n))
+    end
+    return actions:data()
+  end
+  if type(actions) ~= "table" or #actions ~= n then
+    errors.raise(("%s: actions are %s, expected a list or i32 tensor of %d"):format(task.id,
+      type(actions) == "table" and "a list of " .. #actions or "a " .. type(actions), n))
+  end
+  for i = 1, n do
+    local a = actions[i]
+    if type(a) ~= "number" or a % 1 ~= 0 or a < 0 or a >= task.action_space.n then
+      errors.raise(("%s: action[%d]=%s, expected 0..%d (%s)"):format(task.id, i - 1, tostring(a),
+        task.action_space.n - 1, table.concat(task.action_space.names, " ")))
+    end
+    into[i - 1] = a
+  end
+  return into
+end
+
+---Keep some of the copies alone, before the first reset: counted from 0 again, they draw the random numbers that they
+---would have drawn among the others.
+---@param first integer from 0
+---@param count integer
+function Task:keep(first, count)
+  open(self):keep(first, count)
+  self.num_envs = count
+end
+
+---Act in every copy.  Where an episode ends, obs is the first observation of the next one.
+---@param actions Tensor|integer[] one for each copy, counted from 0
+---@return Tensor obs [num_envs, ...]
+---@return Tensor reward [num_envs]
+---@return Tensor terminated [num_envs], u8: 1 where the task ended
+---@return Tensor truncated [num_envs], u8: 1 where the time limit ended it
+---@return table info `ended`: how many episodes ended in this step; and where one did (terminated or
+---  truncated): `final_obs` [num_envs, ...] its last observation; `score` (0..1), `ret` (undiscounted
+---  return), `length` [num_envs]
+function Task:step(actions)
+  local world, t, p = open(self), buffers(self)
+  world:step(read_actions(self, actions, p.action), p.obs, p.reward, p.terminated, p.truncated)
+  local n, ended = self.num_envs, 0
+  for i = 0, n - 1 do ended = ended + (p.terminated[i] + p.truncated[i] > 0 and 1 or 0) end
+  self.info.ended = ended
+  if ended > 0 then
+    ffi.copy(p.final_obs, self.ended.final_obs, self.obs_bytes)
+    for _, key in ipairs { "score", "ret", "length" } do
+      ffi.copy(p[key], self.ended[key], n * 4)
+    end
+  end
+  return t.obs, t.reward, t.terminated, t.truncated, self.info
+end
+
+---Act in every copy, from and to given places; `task.ended` tells what ended.  Leaves no garbage.
+---@param action ffi.cdata* int32_t[num_envs]
+---@param obs ffi.cdata* num_envs observations
+---@param reward ffi.cdata* float[num_envs]
+---@param terminated ffi.cdata* uint8_t[num_envs]
+---@param truncated ffi.cdata* uint8_t[num_envs]
+function Task:step_raw(action, obs, reward, terminated, truncated)
+  local world = open(self)
+  need_pointer("step_raw: action", action)
+  need_pointer("step_raw: obs", obs)
+  need_pointer("step_raw: reward", reward)
+  need_pointer("step_raw: terminated", terminated)
+  need_pointer("step_raw: truncated", truncated)
+  world:step(action, obs, reward, terminated, truncated)
+end
+
+---Step t of a rollout (mn_rollout of engine/mneme.h), counted from 0; on a GPU nobody waits for it.
+---@param rollout ffi.cdata* its buffers, in memory of leaves
+---@param t integer
+---@param action ffi.cdata* int32_t[num_envs], of a leaf or what a plan computed
+---@return boolean cut a time limit may have cut an episode off
+function Task:roll(rollout, t, action) return open(self):roll(rollout, t, action) end
+
+---After a rollout: wait until its buffers may be read.
+function Task:rolled() open(self):rolled() end
+
+---One copy as a string: its state, random stream and running episode.
+---@param copy integer from 0
+---@return string bytes
+function Task:save(copy) return open(self):save(copy_of(self, copy)) end
+
+---Put a saved copy back, here or in another copy: from there it goes on bit for bit.  Bytes of
+---another environment, version or other parameters are refused.
+---@param copy integer from 0
+---@param bytes string of task:save
+---@param obs ffi.cdata*? where its observation goes; nil: its row of the tensor that step gives
+---@return Tensor? obs that tensor
+function Task:restore(copy, bytes, obs)
+  local world = open(self)
+  if type(bytes) ~= "string" then
+    errors.raise(("%s: restore: a %s, expected the string of save"):format(self.id, type(bytes)))
+  end
+  if obs ~= nil then need_pointer("restore: obs", obs) return world:restore(copy_of(self, copy), bytes, obs) end
+  local t, p = buffers(self)
+  world:restore(copy_of(self, copy), bytes, p.obs + copy * (t.obs:size() / self.num_envs))
+  return t.obs
+end
+
+---Make one copy what another is: world, random stream, running episode.  With the same actions both go on
+---alike.
+---@param from integer
+---@param to integer
+---@param obs ffi.cdata*? as for restore
+---@return Tensor? obs
+function Task:clone(from, to, obs) return self:restore(to, self:save(from), obs) end
+
+---A fact that can be set.
+---@param name string one of `settable`
+---@return table { name, words or nil, lo, hi, whole }
+function Task:fact(name)
+  local names = {}
+  for i, f in ipairs(self.settable) do
+    if f.name == name then return f end
+    names[i] = f.name
+  end
+  if #names == 0 then errors.usage(self.id .. ": nothing of this world can be changed from outside") end
+  errors.unknown("fact of " .. self.id .. " that can be changed:", name, names)
+end
+
+---A value of such a fact as a number.
+---@param fact table
+---@param value number|string a number of its range, or one of its words
+function Task:fact_value(fact, value)
+  errors.need(self.id .. ": the fact", fact, "lo", "what task:fact(name) gives")
+  if fact.words and type(value) == "string" then return number_of(self.id, fact, value) end
+  if type(value) ~= "number" or not (value >= fact.lo and value <= fact.hi) or (fact.whole and value % 1 ~= 0) then
+    errors.usage(("%s: %s=%s, expected %s"):format(self.id, fact.name, tostring(value), fact.words and table.concat(fact.words, " or ")
+      or ("a %snumber from %g to %g"):format(fact.whole and "whole " or "", fact.lo, fact.hi)))
+  end
+  return value
+end
+
+---Change a fact of one copy's world between two steps: `settable` tells which, and what they may be.
+---@param copy integer from 0
+---@param name string one of truth's
+---@param value number|string see fact_value
+---@param obs ffi.cdata*? where the copy's observation goes, which is made again; nil: as for restore
+---@return boolean done false: the world cannot be so now, and nothing has changed
+function Task:set(copy, name, value, obs)
+  local world = open(self)
+  value = self:fact_value(self:fact(name), value)
+  if not obs then
+    local t, p = buffers(self)
+    obs = p.obs + copy_of(self, copy) * (t.obs:size() / self.num_envs)
+  end
+  return world:set(copy_of(self, copy), name, value, obs)
+end
+
+---A picture of one copy, in the environment's own units.
+---@return ffi.cdata* canvas mn_canvas *, good until the next draw
+function Task:draw(copy) return open(self):draw(copy_of(self, copy)) end
+
+---What the agent may not know: { cue = 0, position = 3, ... }, for probes and scenes.
+---@return table<string, number|number[]>
+function Task:truth(copy) return open(self):truth(copy_of(self, copy)) end
+
+---Free the copies now rather than when the garbage collector gets to them.
+function Task:close()
+  open(self):close()
+  self.world, self.ended = nil, nil
+end
+
+return env

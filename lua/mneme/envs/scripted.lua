@@ -1,0 +1,392 @@
+-- scripted.lua -- environments whose rules are Lua functions of a script: the quickest way to a new
+-- task, and slower than C.  Random numbers, new episodes, time limits, scores and saving are looked
+-- after here.
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+
+local C = engine.C
+local world = {}
+world.__index = world
+
+local known = { "observation", "dtype", "codes", "actions", "reset", "step", "draw", "truth", "settable", "set", "name",
+  "num_envs", "seed", "time_limit" }
+local BLOCK, FIRST_STREAM = 64, 2 ^ 31       -- streams of copies of Lua environments begin there
+local KIND = "mn_lua1"                       -- what saved bytes begin with
+local MOST_DEEP = 100                        -- tables in tables that can be saved: deeper ones go in a circle
+local MOST_ACTIONS, MOST_COPIES, MOST_NUMBERS = 2 ^ 16, 2 ^ 20, 2 ^ 28
+
+-- ---- saving: numbers, strings, booleans and tables of them, as text that is no program ----
+
+local function encode(x, out, what, depth)
+  local kind = type(x)
+  depth = (depth or 0) + 1
+  if depth > MOST_DEEP then
+    errors.raise(("save: %s... holds itself, or tables more than %d deep"):format(what:sub(1, 40), MOST_DEEP))
+  end
+  if kind == "number" then out[#out + 1] = ("n%.17g;"):format(x)
+  elseif kind == "string" then out[#out + 1] = ("s%d:%s"):format(#x, x)
+  elseif kind == "boolean" then out[#out + 1] = x and "t" or "f"
+  elseif kind == "table" then
+    local keys = {}
+    for key in pairs(x) do
+      if type(key) ~= "number" and type(key) ~= "string" then
+        errors.raise(("save: %s has a %s as a key, expected numbers and strings"):format(what, type(key)))
+      end
+      keys[#keys + 1] = key
+    end
+    table.sort(keys, function(a, b)
+      if type(a) == type(b) then return a < b end
+      return type(a) < type(b)
+    end)
+    out[#out + 1] = "{"
+    for _, key in ipairs(keys) do
+      encode(key, out, what, depth)
+      encode(x[key], out, what .. "." .. tostring(key), depth)
+    end
+    out[#out + 1] = "}"
+  else
+    errors.raise(("save: %s is a %s; only numbers, strings, booleans and tables can be saved")
+      :format(what, kind))
+  end
+  return out
+end
+
+-- The value at position `at`, and the position after it.
+local function decode(text, at)
+  local tag = text:sub(at, at)
+  if tag == "n" then
+    local number, stop = text:match("^([^;]*);()", at + 1)
+    return tonumber(number), stop
+  elseif tag == "s" then
+    local size, start = text:match("^(%d+):()", at + 1)
+    return text:sub(start, start + size - 1), start + size
+  elseif tag == "{" then
+    local t, key, value = {}
+    at = at + 1
+    while text:sub(at, at) ~= "}" do
+      key, at = decode(text, at)
+      value, at = decode(text, at)
+      t[key] = value
+    end
+    return t, at + 1
+  end
+  return tag == "t", at + 1
+end
+
+-- A digest of a text, so that damage shows.
+local function digest(text)
+  local sum = 7
+  for i = 1, #text do sum = (sum * 31 + text:byte(i)) % 2147483647 end
+  return ("%010d"):format(sum)
+end
+
+-- ---- one copy ----
+
+-- random() in [0, 1); random(n) one of 1..n, as math.random.  copy.stream says where it stands.
+local function random_of(copy)
+  local block, filled = ffi.new("float[?]", BLOCK), -1
+  return function(n)
+    if n ~= nil and (type(n) ~= "number" or n % 1 ~= 0 or n < 1 or n > 2 ^ 24) then
+      errors.raise(("random(%s): expected nothing, or a whole number from 1 to 2^24"):format(tostring(n)))
+    end
+    local s = copy.stream
+    local want = math.floor(s.draws / BLOCK)
+    if filled ~= want or copy.moved then
+      C.mn_random_uniform(s.seed, FIRST_STREAM + s.copy, want % 2 ^ 31, block, BLOCK)
+      filled, copy.moved = want, false
+    end
+    local u = block[s.draws % BLOCK]
+    s.draws = s.draws + 1
+    return n and 1 + math.floor(u * n) or u
+  end
+end
+
+local example = "an environment is { observation = {16}, actions = 4, reset = function(self, random), "
+  .. "step = function(self, action, random) }"
+
+local function check_spec(spec)
+  for key in pairs(spec) do
+    local found
+    for _, k in ipairs(known) do found = found or k == key end
+    if not found then errors.unknown("key of an environment:", key, known) end
+  end
+  for key, kind in pairs { observation = "table", reset = "function", step = "function" } do
+    if type(spec[key]) ~= kind then
+      errors.usage(("env: %s is a %s, expected a %s"):format(key, type(spec[key]), kind), example)
+    end
+  end
+  for _, key in ipairs { "draw", "truth", "set" } do
+    local kind = type(spec[key])
+    if kind ~= "nil" and kind ~= "function" then
+      errors.usage(("env: %s is a %s, expected a function"):format(key, kind))
+    end
+  end
+  if spec.settable and type(spec.settable) ~= "table" then
+    errors.usage(("env: settable is a %s, expected a table"):format(type(spec.settable)))
+  end
+  if (spec.settable == nil) ~= (spec.set == nil) then
+    errors.usage "env: settable and set go together: what can be changed from outside, and the function that does it"
+  end
+  if #spec.observation == 0 then
+    errors.usage "env: observation is an empty list, expected the sizes of its axes"
+  end
+  if spec.name ~= nil and (type(spec.name) ~= "string" or spec.name == "") then
+    errors.usage(("env: name is %s, expected a text"):format(spec.name == "" and "empty" or "a " .. type(spec.name)))
+  end
+end
+
+-- The names of the actions: those that were given, or their numbers.
+local function action_names(what, actions)
+  local n = type(actions) == "table" and #actions or require("mneme.envs.env").whole(what, "actions", actions, 1)
+  if n < 1 or n > MOST_ACTIONS then
+    errors.usage(("%s: there are %d actions, expected 1..%d"):format(what, n, MOST_ACTIONS))
+  end
+  local names = {}
+  for i = 1, n do
+    names[i] = type(actions) == "table" and actions[i] or tostring(i - 1)
+    if type(names[i]) ~= "string" then
+      errors.usage(("%s: the name of action %d is a %s, expected a text"):format(what, i - 1, type(names[i])))
+    end
+  end
+  return names
+end
+
+-- Settable facts in the order of their names, as mneme.env has them.
+local function read_facts(list)
+  local facts = {}
+  for _, name in ipairs(find.keys(list)) do
+    local about = type(list[name]) == "table" and list[name] or {}
+    local fact = { name = name, lo = about[1], hi = about[2], whole = about.whole }
+    if type(about[1]) == "string" then fact.words, fact.lo, fact.hi, fact.whole = about, 0, #about - 1, true end
+    if type(fact.lo) ~= "number" or type(fact.hi) ~= "number" then
+      errors.usage(("env: settable.%s: expected { least, greatest, whole = true } or a list of words"):format(name))
+    end
+    facts[#facts + 1] = fact
+  end
+  return facts
+end
+
+---An environment made of Lua functions.
+---  observation = {16}      sizes of one observation's axes
+---  actions = 4             how many, or a list of their names
+---  reset = function(self, random) return obs end         self: an empty table, new for each episode
+---  step = function(self, action, random) return obs, reward, terminated, score end
+---  draw = function(self, view) end                        optional
+---  truth = function(self) return { name = number } end    optional
+---  settable = { cue = { "up", "down" }, place = { 0, 9, whole = true } }     facts of truth that set changes, and
+---  set = function(self, name, value) return obs end      value: a number, of words which, from 0; nil: not now
+---obs is a flat list of numbers; actions count from 0; random() is uniform in [0,1), random(n) one of
+---1..n; score is 0..1 and counts where an episode ends.  What self holds must be numbers, strings,
+---booleans and tables, so that it can be saved.
+---@param spec table and dtype = "f32"|"u8", codes = n (u8 whose numbers are one of 0 .. n-1), name = "lua", num_envs = 8, seed = 1, time_limit = 0
+function world.new(spec)
+  local whole = require("mneme.envs.env").whole
+  check_spec(spec)
+  local name, size = spec.name or "lua", 1
+  local names = action_names(name, spec.actions)
+  for i, n in ipairs(spec.observation) do
+    size = size * whole(name, ("observation[%d]"):format(i - 1), n, 1)
+  end
+  local dtype = spec.dtype or "f32"
+  if dtype ~= "f32" and dtype ~= "u8" then errors.unknown("dtype", dtype, { "f32", "u8" }) end
+  if spec.codes and (dtype ~= "u8" or whole(name, "codes", spec.codes, 1) > 256) then
+    errors.usage(("%s: codes=%s, expected 1..256 with dtype = \"u8\""):format(name, tostring(spec.codes)))
+  end
+  local n = whole(name, "num_envs", spec.num_envs or 8, 1)
+  local limit = whole(name, "time_limit", spec.time_limit or 0, 0)
+  if n > MOST_COPIES or n * size > MOST_NUMBERS then
+    errors.usage(("%s: %d copies with %.0f numbers seen each, expected at most %d copies and %.0f numbers in all"):format(name,
+      n, size, MOST_COPIES, MOST_NUMBERS))
+  end
+  local settings = { num_envs = n, seed = spec.seed or 1, time_limit = limit }
+  local number = dtype == "u8" and "uint8_t" or "float"
+  local element = number .. "[?]"
+  local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,
+    dtype = dtype, codes = spec.codes, shape = spec.observation, size = size, names = names, n_actions = #names, settable = read_facts(spec.settable or {}),
+    copies = {}, first = 0, last = ffi.new(element, n * size), pointer = ffi.typeof(number .. " *") }, world)
+  self.ended = { final_obs = ffi.new(element, n * size), score = ffi.new("float[?]", n),
+    ret = ffi.new("float[?]", n), length = ffi.new("int32_t[?]", n) }
+  for i = 0, n - 1 do
+    local copy = { stream = { copy = i, draws = 0 } }
+    copy.random = random_of(copy)
+    self.copies[i] = copy
+  end
+  self:seed(settings.seed)
+  return self
+end
+
+-- One seed for all copies, or a list: then copy i draws as copy 0 of a task with its seed.
+function world:seed(seed)
+  local list, n = type(seed) == "table" and seed, self.settings.num_envs
+  for i = 1, n do
+    local s = list and list[i] or seed
+    if type(s) ~= "number" or s % 1 ~= 0 or s < 0 or s > 2 ^ 53 then
+      errors.usage(("%s: seed=%s, expected a whole number from 0 to 2^53"):format(self.what, tostring(s)))
+    end
+  end
+  for i = 0, n - 1 do
+    local copy = self.copies[i]
+    copy.stream, copy.moved = { seed = list and list[i + 1] or seed, copy = list and 0 or self.first + i, draws = 0 }, true
+  end
+end
+
+function world:keep(first, count)
+  for i = count, self.settings.num_envs - 1 do self.copies[i] = nil end
+  self.first, self.settings.num_envs = self.first + first, count
+  self:seed(self.settings.seed)
+end
+
+-- Write what the script gave as an observation to p, and keep it for saving.
+function world:observe(i, list, p, from)
+  if type(list) ~= "table" or #list ~= self.size then
+    errors.raise(("%s: %s gave %s as the observation, expected a list of %d numbers"):format(self.what,
+      from, type(list) == "table" and "a list of " .. #list or "a " .. type(list), self.size))
+  end
+  for k = 1, self.size do
+    if type(list[k]) ~= "number" or list[k] - list[k] ~= 0 then
+      errors.raise(("%s: %s gave %s in place %d of the observation, expected a finite number"):format(self.what, from,
+        type(list[k]) == "number" and list[k] or "a " .. type(list[k]), k))
+    end
+    if self.dtype == "u8" and not (list[k] % 1 == 0 and list[k] >= 0 and list[k] < (self.codes or 256)) then
+      errors.raise(("%s: %s gave %g in place %d of the observation, expected a whole number from 0 to %d"):format(
+        self.what, from, list[k], k, (self.codes or 256) - 1))
+    end
+    p[i * self.size + k - 1], self.last[i * self.size + k - 1] = list[k], list[k]
+  end
+end
+
+function world:start(i, obs)
+  local copy = self.copies[i]
+  copy.self, copy.length, copy.sum = {}, 0, 0
+  self:observe(i, self.spec.reset(copy.self, copy.random), obs, "reset")
+end
+
+function world:reset(obs, seed)
+  if seed then self:seed(seed) end
+  obs = ffi.cast(self.pointer, obs)
+  for i = 0, self.settings.num_envs - 1 do self:start(i, obs) end
+end
+
+function world:check_step(action)
+  for i = 0, self.settings.num_envs - 1 do
+    if not self.copies[i].self then errors.raise(self.what .. ": step before reset") end
+    if action[i] < 0 or action[i] >= self.n_actions then
+      errors.raise(("%s: action[%d]=%d, expected 0..%d (%s)"):format(self.what, i, action[i],
+        self.n_actions - 1, table.concat(self.names, " ")))
+    end
+  end
+end
+
+function world:step(action, obs, reward, terminated, truncated)
+  self:check_step(action)
+  obs = ffi.cast(self.pointer, obs)
+  local limit, size, ended = self.settings.time_limit, self.size, self.ended
+  for i = 0, self.settings.num_envs - 1 do
+    local copy = self.copies[i]
+    local seen, r, done, score = self.spec.step(copy.self, action[i], copy.random)
+    if type(r) ~= "number" or r - r ~= 0 then
+      errors.raise(("%s: step gave %s as the reward, expected a finite number"):format(self.what,
+        type(r) == "number" and r or "a " .. type(r)))
+    end
+    if done ~= nil and type(done) ~= "boolean" then
+      errors.raise(("%s: step gave %s for whether the episode is over, expected true, false or nil"):format(self.what, tostring(done)))
+    end
+    if score ~= nil and (type(score) ~= "number" or not (score >= 0 and score <= 1)) then
+      errors.raise(("%s: step gave %s as the score, expected a number from 0 to 1, or nil"):format(self.what,
+        type(score) ~= "number" and "a " .. type(score) or score ~= score and "NaN" or tostring(score)))
+    end
+    self:observe(i, seen, obs, "step")
+    copy.length, copy.sum = copy.length + 1, copy.sum + r
+    reward[i], terminated[i] = r, done and 1 or 0
+    truncated[i] = not done and limit > 0 and copy.length >= limit and 1 or 0
+    if terminated[i] + truncated[i] > 0 then
+      for k = i * size, (i + 1) * size - 1 do ended.final_obs[k] = self.last[k] end
+      ended.score[i] = score or 0
+      ended.ret[i], ended.length[i] = copy.sum, copy.length
+      self:start(i, obs)
+    end
+  end
+end
+
+function world:roll(r, t, action)
+  local n, ended = self.settings.num_envs, self.ended
+  engine.wait()
+  self:step(action, ffi.cast(self.pointer, r.obs) + (t + 1) * n * self.size, r.reward + t * n, r.terminated, r.cut)
+  return engine.check(C.mn_rollout_noted(engine.ctx, r, n, t, action, self.size * (self.dtype == "u8" and 1 or 4),
+    ended.final_obs, ended.score, ended.ret, ended.length)) ~= 0
+end
+
+function world.rolled() end
+
+function world:reset_copy(i, what)
+  local copy = self.copies[i]
+  if not copy.self then errors.raise(("%s: %s before reset"):format(self.what, what)) end
+  return copy
+end
+
+-- Copies differ in length: zeros may follow, so that all of them fit into the rows of one tensor.
+function world:save(i)
+  local copy, seen = self:reset_copy(i, "save"), {}
+  for k = 1, self.size do seen[k] = self.last[i * self.size + k - 1] end
+  local text = table.concat(encode({ id = self.id, obs = seen, self = copy.self,
+    stream = copy.stream, length = copy.length, sum = copy.sum }, {}, "self"))
+  return KIND .. ("%010d"):format(#text) .. digest(text) .. text
+end
+
+function world:restore(i, bytes, obs)
+  local kind, size, sum, rest = bytes:match("^(.......)" .. ("(%d%d%d%d%d%d%d%d%d%d)"):rep(2) .. "(.*)$")
+  local text = rest and rest:sub(1, tonumber(size))
+  if kind ~= KIND or digest(text) ~= sum or rest:find("[^%z]", #text + 1) then
+    errors.raise(("%s: restore: these %d bytes are not a saved environment, or damaged"):format(
+      self.what, #bytes))
+  end
+  local state, copy = decode(text, 1), self.copies[i]
+  if state.id ~= self.id or #state.obs ~= self.size then
+    errors.raise(("%s: restore: the bytes are of %s with %d numbers seen, this is %s with %d"):format(
+      self.what, state.id, #state.obs, self.id, self.size))
+  end
+  copy.self, copy.stream, copy.length, copy.sum = state.self, state.stream, state.length, state.sum
+  copy.moved, obs = true, ffi.cast(self.pointer, obs)
+  for k = 1, self.size do
+    obs[k - 1], self.last[i * self.size + k - 1] = state.obs[k], state.obs[k]
+  end
+end
+
+-- With the methods of a scene's view; without a draw function, the observation as a row of colours.
+function world:draw(i)
+  local canvas = require "mneme.view.canvas"
+  local copy = self:reset_copy(i, "draw")
+  self.canvas = self.canvas or ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
+  C.mn_canvas_clear(self.canvas)
+  if self.spec.draw then
+    local view = { shapes = self.canvas, unit = 1, theme = canvas.theme }
+    self.spec.draw(copy.self, setmetatable(view, canvas.metatable))
+  else
+    local values, lo, hi = ffi.new("float[?]", self.size), 0, 1
+    for k = 0, self.size - 1 do
+      values[k] = self.last[i * self.size + k]
+      lo, hi = math.min(lo, values[k]), math.max(hi, values[k])
+    end
+    engine.check(C.mn_canvas_heat(self.canvas, 0, 0, self.size, 1, 1, self.size, values, lo, hi,
+      canvas.SEQUENTIAL))
+  end
+  return self.canvas
+end
+
+function world:truth(i)
+  local copy = self:reset_copy(i, "truth")
+  return self.spec.truth and self.spec.truth(copy.self) or {}
+end
+
+function world:set(i, name, value, obs)
+  local copy, size = self:reset_copy(i, "set"), self.size
+  local seen = self.spec.set(copy.self, name, value)
+  if seen then self:observe(i, seen, ffi.cast(self.pointer, obs) - i * size, "set") end
+  return seen ~= nil and seen ~= false
+end
+
+function world:close() self.copies = {} end
+
+return world

@@ -1,0 +1,227 @@
+-- sequence_task.lua -- supervised tasks: batches of sequences of tokens, and what is asked about them.  One task is one file
+-- in lua/mneme/tasks (or ./tasks), which returns { doc, source, config = defaults, about = as for mn.config,
+-- build = function(cfg, seed) }.  `build` returns
+--   tokens, classes   how many different tokens there are, and how many answers
+--   length            tokens of a sequence, or of the part of a stream that one batch holds
+-- and either, for sequences that have nothing to do with each other,
+--   draw              function(random, token, answer): fills both arrays of `length` numbers, which hold zeros and
+--                     -1 (nothing is asked here); random is the example's own (example_random.lua)
+-- or, for a text that goes on from batch to batch, where each token asks for the one after it,
+--   stream            function(split) -> int32 array, how many
+--   characters        function(split) -> how many characters these tokens are; nil: they do not tell
+--   vocabulary        a checksum of what the tokens stand for, so that a model is not evaluated on other ones
+local ffi = require "ffi"
+local draws = require "mneme.envs.example_random"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local tensor = require "mneme.tensor.tensor"
+local values = require "mneme.base.setting_types"
+
+local splits = { train = true, valid = true, test = true }
+local common = { batch = 32, seed = 1 }
+local common_about = { batch = { "sequences at a time", whole = true, range = { 1, 65536 } },
+                       seed = { "of what is drawn", whole = true, range = { 0, 2 ^ 31 - 1 } } }
+
+---@class SequenceTask
+---@field name string
+---@field settings table every setting by name
+---@field tokens integer how many different tokens there are
+---@field classes integer how many different answers
+---@field length integer tokens of a sequence in one batch
+---@field batch integer sequences at a time
+---@field whole integer of which batch these are a part: see keep
+---@field carried boolean a batch goes on where the last one ended
+local Task = {}
+Task.__index = Task
+
+---Leaves that hold one batch, time-major: token and answer [T,B] i32, asked and done [T,B] u8 (1: here something is
+---asked; here a sequence begins).
+function Task:buffers()
+  local shape = { self.length, self.batch }
+  local function leaf(dtype) return tensor.new { shape = shape, dtype = dtype } end
+  return { token = leaf "i32", answer = leaf "i32", asked = leaf "u8", done = leaf "u8" }
+end
+
+-- Batches and examples are counted from 0, in one of the splits.
+local function check_place(split, n)
+  if not splits[split] then errors.unknown("split", split, find.keys(splits)) end
+  if type(n) ~= "number" or n % 1 ~= 0 or n < 0 or n >= 2 ^ 32 then
+    errors.raise(("task: number %s of the %s part, expected a whole number from 0 on"):format(tostring(n), split))
+  end
+end
+
+---Keep some of the sequences of each batch alone: counted from 0 again, they are what they would have been among the
+---others.
+---@param first integer from 0
+---@param count integer
+function Task:keep(first, count)
+  if type(first) ~= "number" or type(count) ~= "number" or not (first >= 0 and count >= 1 and first + count <= self.batch) then
+    errors.raise(("task: keep %s sequences from %s, there are 0..%d"):format(tostring(count), tostring(first), self.batch - 1))
+  end
+  self.first, self.batch = self.first + first, count
+end
+
+---How many batches a split has before it begins again; infinitely many where they are drawn.
+---@param split "train"|"valid"|"test"
+function Task:batches(split)
+  check_place(split, 0)
+  if not self.carried then return math.huge end
+  local _, n = self.stream(split)
+  return math.ceil(math.floor((n - 1) / self.whole) / self.length)
+end
+
+-- One column of the buffers.
+local function put(into, b, T, B, token, answer)
+  local tokens, answers, asked = into.token:data() + b, into.answer:data() + b, into.asked:data() + b
+  for t = 0, T - 1 do
+    local a = answer[t]
+    tokens[t * B] = token[t]
+    answers[t * B] = a < 0 and 0 or a
+    asked[t * B] = a < 0 and 0 or 1
+  end
+end
+
+-- Column b is the b-th of all equal parts of the text; the last batch of a pass is filled up with what is not asked.
+local function fill_stream(self, into, split, n)
+  local T, B = self.length, self.batch
+  local ids, count = self.stream(split)
+  local part = math.floor((count - 1) / self.whole)
+  local at = n % math.ceil(part / T) * T
+  local rows = math.min(T, part - at)
+  for b = 0, B - 1 do
+    local from = ids + (self.first + b) * part + at
+    for t = 0, T - 1 do
+      self.token[t] = t < rows and from[t] or 0
+      self.answer[t] = t < rows and from[t + 1] or -1
+    end
+    put(into, b, T, B, self.token, self.answer)
+  end
+  return at == 0
+end
+
+local function asks(answer, T)
+  for t = T - 1, 0, -1 do if answer[t] >= 0 then return true end end
+  return false
+end
+
+---Fill the buffers with batch n (from 0) of a split.  It depends on nothing but the settings, the split and n.
+---@param split "train"|"valid"|"test"
+---@param n integer number of the batch, from 0
+---@param into table as made by task:buffers()
+function Task:fill(into, split, n)
+  errors.need("task: the buffers", into, "token", "task:buffers()")
+  check_place(split, n)
+  local T, B, fresh = self.length, self.batch, true
+  if self.carried then
+    fresh = fill_stream(self, into, split, n)
+  else
+    local asked = self.whole > B                   -- another rank's sequences may ask
+    for b = 0, B - 1 do
+      self:example(split, n * self.whole + self.first + b)
+      asked = asked or asks(self.answer, T)
+      put(into, b, T, B, self.token, self.answer)
+    end
+    if not asked then errors.raise(("task %s: draw asked nothing in a whole batch: no answer is 0 or more"):format(self.name)) end
+  end
+  local done = into.done:data()
+  ffi.fill(done, T * B)
+  if fresh then ffi.fill(done, B, 1) end
+end
+
+-- A row of numbers that `draw` fills: by numbers alone, and nowhere else.
+ffi.cdef "typedef struct mn_task_row { int32_t n; int32_t *at; } mn_task_row;"
+local function check_at(r, t)
+  if type(t) ~= "number" or not (t >= 0 and t < r.n) or t % 1 ~= 0 then
+    errors.raise(("task: draw: token or answer %s, expected 0 to %d"):format(tostring(t), r.n - 1))
+  end
+end
+local row_of = ffi.metatype("mn_task_row", {
+  __index = function(r, t)
+    check_at(r, t)
+    return r.at[t]
+  end,
+  __newindex = function(r, t, value)
+    check_at(r, t)
+    if type(value) ~= "number" or value % 1 ~= 0 or not (value >= -2 ^ 31 and value < 2 ^ 31) then
+      errors.raise(("task: draw: token or answer %d is %s, expected a whole number"):format(t, tostring(value)))
+    end
+    r.at[t] = value
+  end,
+})
+
+---Example `index` (from 0) of a split of a task whose examples are drawn.
+---@param split "train"|"valid"|"test"
+---@param index integer from 0
+---@return ffi.cdata* token int32[length]
+---@return ffi.cdata* answer int32[length]: -1 where nothing is asked; both good until the next one
+function Task:example(split, index)
+  check_place(split, index)
+  ffi.fill(self.token, 4 * self.length)
+  ffi.fill(self.answer, 4 * self.length, 255)
+  self.draw(self.random:seek(self.settings.seed, split, index), row_of(self.length, self.token), row_of(self.length, self.answer))
+  return self.token, self.answer
+end
+
+-- ---- building ----
+
+local function definition(name)
+  local path = find.file("tasks", name, "task")
+  local chunk, problem = loadfile(path)
+  if not chunk then errors.raise(problem) end
+  local d = chunk()
+  if type(d) ~= "table" or not d.build then
+    errors.raise(path .. ": a task's file returns { config = ..., build = ... }")
+  end
+  return d
+end
+
+local function resolve(name, d, given)
+  local settings = {}
+  for _, defaults in ipairs { common, d.config } do
+    for key, value in pairs(defaults) do settings[key] = value end
+  end
+  for key, value in pairs(given) do
+    local default = settings[key]
+    if default == nil then errors.unknown("setting of task " .. name, key, find.keys(settings)) end
+    if type(value) ~= type(default) then
+      errors.usage(("task %s: %s = %s, expected a %s"):format(name, key, tostring(value), type(default)))
+    end
+    settings[key] = value
+  end
+  for key, value in pairs(settings) do
+    values.check(("task %s: %s"):format(name, key), value, common_about[key] or (d.about or {})[key] or {})
+  end
+  return settings
+end
+
+---A task by name: mn.task("listops", { batch = 16, seed = 1 }), or mn.task { "listops", batch = 16 }.
+---@param name string|table
+---@param settings table? those of the task, and batch = 32, seed = 1
+---@return SequenceTask
+local function new(name, settings)
+  if settings ~= nil then errors.need("task: the settings", settings, nil, "{ batch = 16, ... }") end
+  if type(name) == "table" then
+    local given = {}
+    for key, value in pairs(name) do if key ~= 1 then given[key] = value end end
+    for key, value in pairs(settings or {}) do given[key] = value end
+    name, settings = name[1], given
+  end
+  if type(name) ~= "string" then errors.raise "task: expected a name, as in mn.task(\"listops\", { batch = 16 })" end
+  local d = definition(name)
+  settings = resolve(name, d, settings or {})
+  local self = setmetatable(d.build(settings), Task)
+  self.name, self.settings, self.batch, self.carried = name, settings, settings.batch, self.stream ~= nil
+  self.first, self.whole = 0, settings.batch
+  self.token, self.answer = ffi.new("int32_t[?]", self.length), ffi.new("int32_t[?]", self.length)
+  self.random = draws.new()
+  for _, split in ipairs(self.carried and { "train", "valid", "test" } or {}) do
+    local _, n = self.stream(split)
+    if n < 2 * self.batch then
+      errors.usage(("task %s: the %s part has %d tokens, expected at least 2 for each of batch=%d sequences"):format(name,
+        split, n, self.batch), "a longer file, a smaller batch, or another share")
+    end
+  end
+  return self
+end
+
+return { new = new, definition = definition, common = common, common_about = common_about }

@@ -1,0 +1,62 @@
+-- single.lua -- a task of one copy with the room for what it shows: for replaying, playing by hand, and living
+-- through something again.
+local ffi = require "ffi"
+local env = require "mneme.envs.env"
+local heads = require "mneme.models.state_arrays"
+local trajectory = require "mneme.episodes.trajectory"
+
+---@class Single
+---@field task Task of one copy
+---@field obs ffi.cdata* its present observation, obs_bytes of it; where an episode has ended, the next one's first
+---@field reward ffi.cdata* float[1]; terminated, truncated: uint8_t[1]: of the last step
+---@field ended boolean? the last step ended an episode
+local Single = {}
+Single.__index = Single
+
+---Give an object what a Single has.
+---@param self table
+---@param task Task of one copy
+function Single.set_up(self, task)
+  local space = task.observation_space
+  local kind = trajectory.dtypes[space.dtype]
+  self.task, self.obs_bytes = task, heads.size(space.shape) * kind.bytes
+  self.reward, self.action = ffi.new "float[1]", ffi.new "int32_t[1]"
+  self.terminated, self.truncated = ffi.new "uint8_t[1]", ffi.new "uint8_t[1]"
+  self.room = ffi.new("char[?]", self.obs_bytes)
+  self.obs = ffi.cast(kind.pointer, self.room)
+  return self
+end
+
+---A task with the same rules and settings, of one copy.
+---@param task Task
+---@return Task
+function Single.like(task)
+  local settings, spec = {}, task.world.spec
+  for key, value in pairs(spec or task.settings) do settings[key] = value end
+  settings.num_envs, settings.time_limit = 1, task.time_limit
+  if spec then return env.new(settings) end
+  return env.new(task.id, settings)
+end
+
+---@param task Task of one copy
+---@return Single
+function Single.new(task) return Single.set_up(setmetatable({}, Single), task) end
+
+---Do something.
+---@param action integer
+---@param recording Recording? what takes it down
+function Single:act(action, recording)
+  self.action[0] = action
+  self.task:step_raw(self.action, self.obs, self.reward, self.terminated, self.truncated)
+  local terminated, truncated = self.terminated[0] ~= 0, self.truncated[0] ~= 0
+  self.ended = terminated or truncated
+  if recording then recording:add(action, self.reward[0], terminated, truncated, self.obs) end
+end
+
+---What the episode that has just ended came to: { score, ret, length }.
+function Single:outcome()
+  local e = self.task.ended
+  return { score = e.score[0], ret = e.ret[0], length = e.length[0] }
+end
+
+return Single

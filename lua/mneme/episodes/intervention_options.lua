@@ -1,0 +1,228 @@
+-- intervention_options.lua -- what can be done to an agent and its world at the step that a window shows: as a list to choose from,
+-- and as changes that mneme.playback shows beside what happened.
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local heads = require "mneme.models.state_arrays"
+local interventions = require "mneme.episodes.interventions"
+
+local C = engine.C
+local operations = {}
+local EPISODES, PATIENCE = 16, 3          -- looked through for another memory; seconds
+
+---@class Operation
+---@field text string "erase layers.2.head.1"
+---@field specs table[] interventions, without `at`
+
+-- ---- what there is to choose from ----
+
+-- The layers that names speak of, from 0; in their order.
+local function layers_of(names)
+  local list, seen = {}, {}
+  for name in pairs(names) do
+    local layer = heads.parse(name)
+    if layer and not seen[layer] then list[#list + 1], seen[layer] = layer, true end
+  end
+  table.sort(list)
+  return list
+end
+
+-- Those of the words that a core or a player knows.
+local function known(words, check)
+  local list = {}
+  for _, word in ipairs(words) do
+    local ok, why = pcall(check, word)
+    if ok then list[#list + 1] = word
+    elseif not errors.is(why) then error(why, 0) end
+  end
+  return list
+end
+
+-- The parts of the memory that are in focus; all of it where nothing is, or where what is has no part of it.
+local function parts_in_focus(core, focus)
+  if next(core.states) == nil then return {} end
+  local words, head = {}, focus.head and ".head." .. focus.head or ""
+  for _, layer in ipairs(focus.layer and { focus.layer } or focus.head and layers_of(core.states) or {}) do
+    words[#words + 1] = "layers." .. layer .. head
+  end
+  local list = known(words, function(word) interventions.parts(core, word) end)
+  return #list > 0 and list or { "all" }
+end
+
+-- A kind of gate in focus: of one layer or all, of one head where it has heads.
+local function gates_in_focus(player, frame, kind, focus)
+  local words = {}
+  local function try(word) return known({ word }, function() interventions.probe(player, word) end)[1] end
+  for _, name in ipairs(find.keys(frame.probes)) do
+    local layer, of = heads.parse(name)
+    if of == kind and (not focus.layer or not layer or layer == focus.layer) then
+      local head = focus.head and layer and name:gsub("%.([^.]+)$", ".head." .. focus.head .. ".%1")
+      words[#words + 1] = head and try(head) or try(name)
+    end
+  end
+  return words
+end
+
+-- One operation on several parts; `all` is what they are called together.
+local function add(list, kind, words, all, to)
+  if #words == 0 then return end
+  local op = { specs = {} }
+  for i, word in ipairs(words) do op.specs[i] = { kind = kind, what = word, to = to } end
+  op.text = interventions.text(#words == 1 and op.specs[1] or { kind = kind, what = all, to = to })
+  if kind == "swap" then op.text = op.text .. " with another episode's" end
+  list[#list + 1] = op
+end
+
+-- How far a number is shifted.
+local function stride(fact)
+  local range = fact.hi - fact.lo
+  return (fact.whole or range >= 10) and 1 or range / 20
+end
+
+local function add_facts(list, task, truth)
+  for _, fact in ipairs(task.settable) do
+    local now = truth[fact.name]
+    for i, word in ipairs(fact.words or {}) do
+      if fact.lo + i - 1 ~= now then add(list, "set", { fact.name }, nil, word) end
+    end
+    if not fact.words then
+      if fact.whole then add(list, "flip", { fact.name }) end
+      for sign = -1, 1, 2 do
+        local by = sign * stride(fact)
+        if type(now) == "number" and now + by >= fact.lo and now + by <= fact.hi then
+          local spec = { kind = "shift", what = fact.name, by = by }
+          list[#list + 1] = { text = interventions.text(spec), specs = { spec } }
+        end
+      end
+    end
+  end
+end
+
+---What can be done at a frame.
+---@param player Player
+---@param frame Frame
+---@param focus table { layer, head }: what of the memory is meant; nil: all
+---@return Operation[]
+function operations.list(player, frame, focus)
+  local list, parts = {}, parts_in_focus(player.agent.core, focus)
+  local all = focus.head and "head " .. focus.head .. " of every layer" or "all"
+  if frame.step > 0 then                            -- before that a memory is empty
+    add(list, "erase", parts, all)
+    add(list, "swap", parts, all)
+  end
+  for _, kind in ipairs(frame.gates) do
+    local words = gates_in_focus(player, frame, kind, focus)
+    local name = kind .. (focus.head and " of head " .. focus.head .. " of every layer" or " of every layer")
+    add(list, "freeze", words, name)
+    add(list, "force", words, name, 0)
+    add(list, "force", words, name, 1)
+  end
+  add_facts(list, player.task, frame.truth)
+  return list
+end
+
+-- ---- the memory of another episode ----
+
+-- The last frame of the episode that begins with frame `start` in which its memory is as at the beginning of `step`.
+local function frame_before(line, start, step)
+  local at, tick = start + step - 1, line.ticks[start + step - 1]
+  if tick and tick.episode == line.ticks[start].episode and not tick.ended and not tick.over then return at end
+end
+
+---The memory that another episode of a timeline has where `step` begins: of the one before, or of those that follow.
+---@param line Timeline
+---@param i integer a frame of the episode that wants it
+---@param step integer
+---@return table? donor { memory, episode }
+local function find_donor(line, i, step)
+  local mine, found, deadline = line.ticks[i].start, nil, C.mn_clock(false) + PATIENCE
+  local start = mine
+  while not found and start > 1 and mine - start < EPISODES * (step + 1) do
+    start = line.ticks[start - 1].start
+    found = frame_before(line, start, step)
+  end
+  start = mine
+  for _ = 1, EPISODES do
+    if found then break end
+    line:ahead(start, deadline)
+    local stop = line:stop(start)
+    if not stop or (stop == line.n and not line:extend(deadline)) then break end
+    start = stop + 1
+    while start + step - 1 > line.n and not line:stop(start) and line:extend(deadline) do end
+    found = frame_before(line, start, step)
+  end
+  local frame = found and line:frame(found)
+  return frame and { memory = frame.memory, episode = frame.episode } or nil
+end
+
+-- ---- changes ----
+
+---@class Change
+---@field text string
+---@field make fun(player: Player) see Timeline:edit
+---@field settles boolean the agent's memory is changed, so that its plan begins anew
+---@field refused fun(): string? why nothing came of it, once it has been made and done
+
+-- Interventions of a list that say when: those that last `steps`, or to the episode's end; a swap with its donor.
+local function specs_at(given, line, i, steps)
+  local specs, step = {}, line.ticks[i].step
+  for k, spec in ipairs(given) do
+    local one = { at = step }
+    for key, value in pairs(spec) do one[key] = value end
+    if interventions.kinds[spec.kind].steps then one.steps = steps end
+    if spec.kind == "swap" then
+      one.donor = step > 0 and find_donor(line, i, step) or nil
+      if not one.donor then errors.usage(("swap: no other episode that is known came to step %d"):format(step)) end
+    end
+    specs[k] = one
+  end
+  return specs
+end
+
+---An operation as a change at frame i of a timeline whose source is a Player.  It ends with the episode.
+---@param op Operation
+---@param line Timeline
+---@param i integer
+---@param steps integer? for how many steps a gate is forced or frozen; nil: to the end of the episode
+---@return Change
+function operations.change(op, line, i, steps)
+  local specs, episode = specs_at(op.specs, line, i, steps), line.ticks[i].episode
+  local change, made = { text = ("%s in step %d"):format(op.text, specs[1].at), settles = false }, nil
+  for _, spec in ipairs(specs) do
+    change.settles = change.settles or spec.kind == "erase" or spec.kind == "swap"
+    if spec.steps then change.text = ("%s, %d step%s"):format(change.text, spec.steps, spec.steps > 1 and "s" or "") end
+  end
+  function change.make(player)
+    local list = interventions.new(player, specs)
+    made = list
+    return function()
+      local notes, step = {}, player.step_of[0]
+      if player.episode_of[0] == episode then
+        for k, done in ipairs(list:before(step, { 0 })) do notes[k] = done.note end
+      elseif step == 0 then list:release() end
+      return notes
+    end
+  end
+  function change.refused()
+    for _, spec in ipairs(made.specs) do
+      if spec.done > 0 or spec.kind == "freeze" then return nil end
+    end
+    return ("%s: the world cannot be so now"):format(op.text)
+  end
+  return change
+end
+
+---Interventions of the command line as an operation.
+---@param specs table[] their `at` and `steps` are those of the change
+---@return Operation
+function operations.of(specs)
+  local texts, plain = {}, {}
+  for i, spec in ipairs(specs) do
+    plain[i] = {}
+    for key, value in pairs(spec) do if key ~= "at" and key ~= "steps" then plain[i][key] = value end end
+    texts[i] = interventions.text(plain[i])
+  end
+  return { text = table.concat(texts, ", "), specs = plain }
+end
+
+return operations

@@ -1,0 +1,402 @@
+-- interventions.lua -- operating on a living agent and its world: one list, one place where it is carried out.
+--   { at = 40, kind = "erase", what = "layers.2.head.1" }              as it was before anything was seen
+--   { at = 40, kind = "swap", what = "all" }                           that of the next copy's episode; or of
+--                                                                      donor = { memory = as in a Frame, episode = number }
+--   { at = 40, kind = "force", what = "layers.0.beta", to = 0.5, steps = 10 }    steps: nil, to the end
+--   { at = 40, kind = "freeze", what = "layers.0.beta", steps = 10 }   as it is in step `at`
+--   { at = 40, kind = "set", what = "position", to = 3 }               and shift (by = -2), flip (to another value)
+-- All of it happens in step `at` before its observation is taken in; the world is changed before it is observed.
+-- A part of a memory: all, layers.2, layers.2.head.1, layers.2.head.1.C, a state's name, or that and which of its
+-- first axis, memory.2.  A probe: its name, or layers.0.head.1.beta.
+local ffi = require "ffi"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local heads = require "mneme.models.state_arrays"
+local tensor = require "mneme.tensor.tensor"
+
+local interventions = {}
+
+---@class Interventions
+---@field specs table[] as above; `done` of each: in how many copies it was carried out since count()
+local List = {}
+List.__index = List
+
+---What each kind takes besides at, kind and what.
+interventions.kinds = {
+  erase = {}, swap = { donor = true }, force = { to = true, steps = true }, freeze = { steps = true }, set = { to = true }, shift = { by = true },
+  flip = {},
+}
+
+-- ---- parts of a memory, and of a probe ----
+
+local function heads_text(n) return n > 1 and ("0..%d"):format(n - 1) or "0" end
+
+-- The axis of a state that counts heads; nil without one.
+local function head_axis(core, name)
+  local axis = 0
+  for letter in core.states[name]:gmatch "%w+" do
+    axis = axis + 1
+    if letter == "H" then return axis end
+  end
+end
+
+-- What there is of a core's memory, for people.
+local function known_parts(core)
+  local names, seen = { "all" }, { all = true }
+  for _, name in ipairs(core:state_names()) do
+    local word = name:match "^layers%.%d+" or name
+    if not seen[word] then names[#names + 1], seen[word] = word, true end
+    if head_axis(core, name) and not seen.head then
+      seen.head = ("layers.N.head.M with M = %s"):format(heads_text(core.sizes.H))
+    end
+  end
+  names[#names + 1] = seen.head
+  return "known: " .. table.concat(names, ", ")
+end
+
+-- States whose name begins so (and ends so).
+local function beginning(core, prefix, kind)
+  local list = {}
+  for _, name in ipairs(core:state_names()) do
+    local inside = name:sub(1, #prefix + 1) == prefix .. "."
+    if inside and (not kind or name == prefix .. "." .. kind) then list[#list + 1] = { name = name } end
+  end
+  return list
+end
+
+local function parts_of_head(core, word, prefix, head, kind)
+  local list = {}
+  for _, part in ipairs(beginning(core, prefix, kind)) do
+    part.axis, part.index = head_axis(core, part.name), tonumber(head)
+    if part.axis then list[#list + 1] = part end
+  end
+  if #list == 0 then errors.usage(("%s: %s of %s has no heads"):format(word, prefix, core.name), known_parts(core)) end
+  if tonumber(head) >= core.sizes.H then
+    errors.usage(("%s: %s of %s has heads %s"):format(word, prefix, core.name, heads_text(core.sizes.H)))
+  end
+  return list
+end
+
+---The parts of a core's memory that a word names.
+---@param core Core
+---@param word string
+---@return table[] parts { name = state, axis = nil|from 1, index = nil|from 0 }
+function interventions.parts(core, word)
+  local list = {}
+  if next(core.states) == nil then errors.usage(("%s: %s has no memory"):format(word, core.name)) end
+  if core.states[word] then return { { name = word } } end
+  if word == "all" then
+    for i, name in ipairs(core:state_names()) do list[i] = { name = name } end
+    return list
+  end
+  local prefix, head, kind = word:match "^(.+)%.head%.(%d+)%.?(.*)$"
+  if prefix and #beginning(core, prefix) > 0 then
+    return parts_of_head(core, word, prefix, head, kind ~= "" and kind or nil)
+  end
+  list = beginning(core, word)
+  local name, index = word:match "^(.+)%.(%d+)$"
+  if #list == 0 and core.states[name] then
+    local axis = core:copy_axis(name) == 1 and 2 or 1
+    local size = core:state_shape(name, 1)[axis]
+    if not size or tonumber(index) >= size then
+      local parts = size and ("parts 0..%d"):format(size - 1) or "no parts"
+      errors.usage(("%s: %s of %s has %s"):format(word, name, core.name, parts))
+    end
+    return { { name = name, axis = axis, index = tonumber(index) } }
+  end
+  if #list == 0 then errors.usage(("unknown part of the memory of %s: '%s'"):format(core.name, word), known_parts(core)) end
+  return list
+end
+
+---The probe that a word names, as a part of its numbers [B,...].
+---@param player Player
+---@param word string "layers.0.beta", "layers.0.head.1.beta"
+---@return table part { name, shape, axis = nil|from 2, index = nil|from 0 }
+function interventions.probe(player, word)
+  local prefix, head, kind = word:match "^(.+)%.head%.(%d+)%.(.+)$"
+  local name = prefix and prefix .. "." .. kind or word
+  local t = player.probes[name]
+  if not t then
+    errors.unknown(("gate or probe of %s:"):format(player.agent.core.name), name, find.keys(player.probes))
+  end
+  local shape, part = t:shape(), { name = name }
+  if shape[1] == 1 then
+    errors.usage(("%s: it follows from what %s does, and cannot be held"):format(name, player.agent.core.name))
+  end
+  table.remove(shape, 1)
+  part.shape = shape
+  if not head then return part end
+  local H = player.agent.core.sizes.H
+  for axis = 2, #shape do
+    if not part.axis and shape[axis] == H then part.axis = axis end
+  end
+  if not part.axis then errors.usage(("%s: %s has no heads"):format(word, name)) end
+  if tonumber(head) >= H then errors.usage(("%s: %s has heads %s"):format(word, name, heads_text(H))) end
+  part.index = tonumber(head)
+  return part
+end
+
+-- Places { offset, length } where the numbers of one copy's part lie in a tensor.
+local function stretches(shape, copy_axis, copy, part)
+  local fixed, last, list = { [copy_axis] = copy }, copy_axis, {}
+  if part.axis then fixed[part.axis], last = part.index, math.max(last, part.axis) end
+  local function walk(axis, offset)
+    if axis > last then
+      local n = 1
+      for i = axis, #shape do n = n * shape[i] end
+      list[#list + 1] = { offset * n, n }
+    else
+      for i = fixed[axis] or 0, fixed[axis] or shape[axis] - 1 do walk(axis + 1, offset * shape[axis] + i) end
+    end
+  end
+  walk(1, 0)
+  return list
+end
+
+local function stretches_of_state(core, part, copy, copies)
+  return stretches(core:state_shape(part.name, copies), core:copy_axis(part.name), copy, part)
+end
+
+-- ---- making a list ----
+
+local function whole(spec, key, least)
+  local x = spec[key]
+  if type(x) ~= "number" or x % 1 ~= 0 or x < least then
+    errors.usage(("%s=%s: %s=%s, expected a whole number of at least %d"):format(spec.kind, tostring(spec.what), key, tostring(x), least))
+  end
+end
+
+-- The fact that is meant: of a flip that names none, the first that has values to choose from.
+local function find_fact(task, spec)
+  if spec.kind ~= "flip" or spec.what or #task.settable == 0 then return task:fact(spec.what) end
+  for _, fact in ipairs(task.settable) do
+    if fact.whole then return fact end
+  end
+  errors.usage(("flip: no fact of %s has values to choose from"):format(task.id), "set or shift one; mneme help tells which")
+end
+
+-- A donor has arrays of a frame: the parts that are wanted, as large as they are here.
+local function check_donor(player, spec)
+  errors.need(("swap %s: the donor"):format(spec.what), spec.donor, "memory", "{ memory = that of a frame, episode = a number }")
+  if type(spec.donor.episode) ~= "number" then errors.usage(("swap %s: the donor has no episode, a number"):format(spec.what)) end
+  for _, part in ipairs(spec.parts) do
+    local array, n = spec.donor.memory[part.name], heads.size(player.memory[part.name].shape)
+    if not array or type(array.values) ~= "cdata" or ffi.sizeof(array.values) ~= 4 * n then
+      errors.usage(("swap %s: the donor has not the %d numbers of %s"):format(spec.what, n, part.name))
+    end
+  end
+end
+
+-- One intervention, checked; with what it needs to be carried out.
+local function resolve(player, given)
+  errors.need("interventions: one of the list", given, "kind", '{ at = 40, kind = "erase", what = "all" }')
+  local spec, takes = {}, interventions.kinds[given.kind]
+  if not takes then errors.unknown("kind of intervention", given.kind, find.keys(interventions.kinds)) end
+  for key, value in pairs(given) do
+    if key ~= "at" and key ~= "kind" and key ~= "what" and not takes[key] then
+      errors.unknown(("key of %s:"):format(given.kind), key, { "at", "kind", "what", unpack(find.keys(takes)) })
+    end
+    spec[key] = value
+  end
+  whole(spec, "at", 0)
+  if spec.steps then whole(spec, "steps", 1) end
+  if type(spec.what) ~= "string" and spec.kind ~= "flip" then
+    errors.usage(("%s: what is %s, expected a text"):format(spec.kind, tostring(spec.what)))
+  end
+  if spec.kind == "erase" or spec.kind == "swap" then
+    spec.parts = interventions.parts(player.agent.core, spec.what)
+    if spec.donor then check_donor(player, spec) end
+  elseif spec.kind == "force" or spec.kind == "freeze" then
+    spec.part = interventions.probe(player, spec.what)
+    player.holds = (player.holds or 0) % 255 + 1
+    spec.owner = player.holds
+    if spec.kind == "force" and (type(spec.to) ~= "number" or spec.to - spec.to ~= 0) then
+      errors.usage(("force %s: to=%s, expected a finite number"):format(spec.what, tostring(spec.to)))
+    end
+  else
+    spec.fact = find_fact(player.task, spec)
+    spec.what = spec.fact.name
+    if spec.kind == "flip" and not spec.fact.whole then
+      errors.usage(("flip %s: it may be any number from %g to %g"):format(spec.what, spec.fact.lo, spec.fact.hi),
+        "set or shift it")
+    end
+    if spec.kind == "set" then spec.to = player.task:fact_value(spec.fact, spec.to) end
+    if spec.kind == "shift" and (type(spec.by) ~= "number" or spec.by - spec.by ~= 0) then
+      errors.usage(("shift %s: by=%s, expected a finite number"):format(spec.what, tostring(spec.by)))
+    end
+  end
+  spec.done = 0
+  return spec
+end
+
+---Interventions on a player's copies, checked.  The player's plan is recorded anew where probes are to be held: so
+---not between think() and step().
+---@param player Player
+---@param list table[] see above
+---@return Interventions
+function interventions.new(player, list)
+  errors.need("interventions: the player", player, "probes", "a Player")
+  errors.need("interventions: the list", list, nil, '{ { at = 40, kind = "erase", what = "all" }, ... }')
+  local self, held = setmetatable({ player = player, specs = {} }, List), {}
+  for i, given in ipairs(list) do
+    local spec = resolve(player, given)
+    self.specs[i] = spec
+    if spec.part then held[#held + 1] = spec.part.name end
+  end
+  player:hold(held)
+  return self
+end
+
+-- ---- carrying them out ----
+
+-- What a trajectory keeps of it; only a change of the world (kind = "set") is done again by a replay.
+local function note(spec, to)
+  return { kind = spec.kind, what = spec.what, to = to, steps = spec.steps, episode = spec.donor and spec.donor.episode }
+end
+
+local carry_out = {}
+
+-- Put parts of a memory into a copy: those of copy `donor` of `copies` copies, whose states begin at from(name).
+local function put(player, spec, copy, from, donor, copies)
+  local core = player.agent.core
+  for _, part in ipairs(spec.parts) do
+    local to, theirs = player.state[part.name]:data(), stretches_of_state(core, part, donor, copies)
+    local numbers = from(part.name)
+    for k, s in ipairs(stretches_of_state(core, part, copy, player.copies)) do
+      ffi.copy(to + s[1], numbers + theirs[k][1], 4 * s[2])
+    end
+  end
+  return note(spec)
+end
+
+function carry_out.erase(player, spec, copies)
+  local notes = {}
+  local function from(name) return player.start[name]:data() end
+  for _, copy in ipairs(copies) do notes[copy] = put(player, spec, copy, from, copy, player.copies) end
+  return notes
+end
+
+-- Each of the copies gets what the next of them has, or all what was kept of another episode's memory.
+function carry_out.swap(player, spec, copies)
+  local notes, before = {}, {}
+  if spec.donor then
+    local function kept(name) return spec.donor.memory[name].values end
+    for _, copy in ipairs(copies) do notes[copy] = put(player, spec, copy, kept, 0, 1) end
+    return notes
+  end
+  if #copies < 2 then return notes end
+  for _, part in ipairs(spec.parts) do before[part.name] = player.state[part.name] end
+  before = tensor.keep(before)
+  local function from(name) return before[name]:data() end
+  for i, copy in ipairs(copies) do notes[copy] = put(player, spec, copy, from, copies[i % #copies + 1], player.copies) end
+  return notes
+end
+
+-- Hold a part of a probe; value(i): of its number i.
+local function hold(player, spec, copy, value)
+  local held = player.held[spec.part.name]
+  local mask, owner, values = held.mask:data(), held.owner:data(), held.value:data()
+  for _, s in ipairs(stretches(spec.part.shape, 1, copy, spec.part)) do
+    for i = s[1], s[1] + s[2] - 1 do mask[i], owner[i], values[i] = 1, spec.owner, value(i) end
+  end
+end
+
+-- Let go what nobody else has taken hold of since.
+local function let_go(player, spec, copy)
+  local held = player.held[spec.part.name]
+  local mask, owner = held.mask:data(), held.owner:data()
+  for _, s in ipairs(stretches(spec.part.shape, 1, copy, spec.part)) do
+    for i = s[1], s[1] + s[2] - 1 do
+      if owner[i] == spec.owner then mask[i] = 0 end
+    end
+  end
+end
+
+function carry_out.force(player, spec, copies)
+  local notes = {}
+  for _, copy in ipairs(copies) do
+    hold(player, spec, copy, function() return spec.to end)
+    notes[copy] = note(spec, spec.to)
+  end
+  return notes
+end
+
+-- One step later the value of step `at` is there to be read.
+function carry_out.freeze(player, spec, copies)
+  local t, notes = player.probes[spec.part.name]:data() + player.row_before * heads.size(spec.part.shape), {}
+  for _, copy in ipairs(copies) do
+    hold(player, spec, copy, function(i) return t[i] end)
+    notes[copy] = note(spec)
+  end
+  return notes
+end
+
+-- A copy's value of a fact, and what it is to become: the first of these that the world can be.
+local function wanted(spec, now)
+  local fact, list = spec.fact, {}
+  if spec.kind == "set" then list[1] = spec.to
+  elseif spec.kind == "shift" then
+    local to = now + spec.by
+    if to >= fact.lo and to <= fact.hi and (not fact.whole or to % 1 == 0) then list[1] = to end
+  else
+    local n = fact.hi - fact.lo + 1
+    for i = 1, n - 1 do list[i] = fact.lo + (now - fact.lo + i) % n end
+  end
+  return list
+end
+
+local function change_world(player, spec, copies)
+  local notes = {}
+  for _, copy in ipairs(copies) do
+    for _, value in ipairs(wanted(spec, player.task:truth(copy)[spec.what])) do
+      if player.task:set(copy, spec.what, value, player:observations() + copy * player.n) then
+        notes[copy] = { kind = "set", what = spec.what, to = value }
+        break
+      end
+    end
+  end
+  return notes
+end
+carry_out.set, carry_out.shift, carry_out.flip = change_world, change_world, change_world
+
+---Between the player's step() and think(), before the observation of step `step` of the episode is taken in.
+---@param step integer
+---@param copies integer[] in which copies; none: nothing changes, but the plan is run in the same pieces
+---@return table[] list { copy, note }: what was done, for Recording:intervene
+function List:before(step, copies)
+  local player, done = self.player, {}
+  for _, spec in ipairs(self.specs) do
+    local now = step == spec.at + (spec.kind == "freeze" and 1 or 0)
+    if now and spec.parts then player:settle() end
+    for copy, what in pairs(now and carry_out[spec.kind](player, spec, copies) or {}) do
+      spec.done = spec.done + 1
+      done[#done + 1] = { copy = copy, note = what }
+    end
+    if spec.steps and step == spec.at + spec.steps then
+      for _, copy in ipairs(copies) do let_go(player, spec, copy) end
+    end
+  end
+  return done
+end
+
+---Let every probe go, in every copy.
+function List:release()
+  for _, held in pairs(self.player.held) do held.mask:fill(0) end
+end
+
+---An intervention in words: "force layers.0.beta to 0.5 for 10 steps".
+---@param spec table
+---@return string
+function interventions.text(spec)
+  local words = { spec.kind, spec.what }
+  if spec.to then
+    local fact = spec.fact
+    words[#words + 1] = "to " .. tostring(fact and fact.words and fact.words[spec.to + 1] or spec.to)
+  end
+  if spec.by then words[#words + 1] = ("by %g"):format(spec.by) end
+  if spec.donor then words[#words + 1] = ("with episode %d's"):format(spec.donor.episode) end
+  if spec.steps then words[#words + 1] = ("for %d step%s"):format(spec.steps, spec.steps > 1 and "s" or "") end
+  return table.concat(words, " ")
+end
+
+return interventions

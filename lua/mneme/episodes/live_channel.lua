@@ -1,0 +1,262 @@
+-- live_channel.lua -- a trainer's snapshots for a viewer in another process, through the mapped file
+-- RUN/live (engine/io/live_channel.c).  The trainer writes one copy of the task at most twenty times a
+-- second and never waits; the viewer reads the newest.  What lies where in a snapshot is JSON in
+-- the file's head.
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
+local env = require "mneme.envs.env"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local json = require "mneme.base.json"
+local heads = require "mneme.models.state_arrays"
+local numbers = require "mneme.base.format"
+
+local C = engine.C
+local live = { per_second = 20, history = 1024 }
+
+local bytes_of = { f32 = 4, f64 = 8, u8 = 1 }
+local pointer = { f32 = ffi.typeof "float *", f64 = ffi.typeof "double *", u8 = ffi.typeof "uint8_t *" }
+local counters = { "copy", "action", "reward", "value", "step", "episode", "ret", "total", "noted" }
+local noted = { "step", "value", "reward", "action", "x", "y" }     -- of a step of the history; then gates
+
+-- The heads of the first gate there is, averaged at every step: { kind, probe, first value, how many }.
+local function gate_rows(about)
+  local rows, n_heads = {}, 1
+  for _, array in pairs(about.memory or {}) do n_heads = math.max(n_heads, heads.count(array)) end
+  for _, kind in ipairs(heads.gates) do
+    local layers, _, by_layer = heads.grid(about.probes or {}, { kind })
+    for _, layer in ipairs(layers) do
+      local array = by_layer[layer][kind]
+      local n, count = heads.size(array.shape), array.shape[1] == n_heads and n_heads or 1
+      for head = 0, count - 1 do
+        rows[#rows + 1] = { kind = kind, name = array.name, at = head * n / count, n = n / count }
+      end
+    end
+    if #rows > 0 then break end
+  end
+  return rows
+end
+
+-- Fields one after another, each on a multiple of 16 bytes.
+local function layout(about, world_bytes, columns)
+  local fields, at, task = {}, 0, about.task
+  local function add(name, dtype, shape, dims)
+    fields[#fields + 1] = { name = name, dtype = dtype, shape = json.array(shape), dims = dims, at = at }
+    at = at + math.ceil(heads.size(shape) * bytes_of[dtype] / 16) * 16
+  end
+  add("counters", "f64", { #counters })
+  add("world", "u8", { math.max(1, world_bytes) })
+  add("observation", task.observation_space.dtype, task.observation_space.shape)
+  add("policy", "f32", { task.action_space.n })
+  add("history", "f32", { live.history, columns })
+  for _, group in ipairs { "memory", "probes" } do
+    local names = {}
+    for name in pairs(about[group] or {}) do names[#names + 1] = name end
+    table.sort(names)
+    for _, name in ipairs(names) do
+      local array = about[group][name]
+      add(group .. ":" .. name, "f32", array.shape, array.dims)
+    end
+  end
+  return fields, at
+end
+
+local names_out, values_out = ffi.new "const char *[1]", ffi.new "const float *[1]"
+
+-- A function that tells where a copy's agent is: x and y by the environment's truth, NaN if it has none.
+local function place_of(vec)
+  local at, none = {}, 0 / 0
+  local n = vec and C.mn_vec_truth(vec, 0, names_out, values_out) or 0
+  for name, place in env.facts(n > 0 and ffi.string(names_out[0]) or "") do at[name] = place end
+  local x, y = at.x or at.position, at.y
+  if not x then return function() return none, none end end
+  return function(copy)
+    if C.mn_vec_truth(vec, copy, names_out, values_out) < 0 then return none, none end
+    return values_out[0][x], y and values_out[0][y] or none
+  end
+end
+
+local known = { title = true, task = true, memory = true, probes = true, reads = true }
+local Writer = {}
+Writer.__index = Writer
+
+---Create RUN/live, replacing an older one.
+---@param path string
+---@param about table title; task = a Task; reads: as in Frame; memory (see heads.of_core), probes: name -> { shape,
+---  dims } of one copy's arrays
+function live.writer(path, about)
+  for key in pairs(about) do
+    if not known[key] then errors.unknown("key of live.writer:", key, find.keys(known)) end
+  end
+  local task = about.task
+  local vec = task.world.vec                        -- rules in Lua have none: such a world is not drawn
+  for name, array in pairs(about.probes or {}) do array.name = name end
+  local rows, kinds = gate_rows(about), {}
+  for i, row in ipairs(rows) do kinds[i] = row.kind end
+  local columns = #noted + #rows
+  local fields, bytes = layout(about, vec and C.mn_vec_bytes(vec) or 0, columns)
+  local schema = json.encode { fields = fields, title = about.title, reads = about.reads, copies = task.num_envs,
+    task = vec and { id = task.id, settings = task.settings } or nil,
+    actions = json.array(task.action_space.names), counters = json.array(counters),
+    noted = json.array(noted), gates = json.array(kinds) }
+  local self = setmetatable({ fields = fields, vec = vec, copies = task.num_envs, rows = rows }, Writer)
+  self.history, self.columns, self.noted = ffi.new("float[?]", live.history * columns), columns, 0
+  self.place = place_of(vec)
+  self.file = engine.check(C.mn_live_new(engine.ctx, path, schema, bytes))
+  return self
+end
+
+---Note a step of the copy that is watched, so that the viewer can draw the whole episode although it sees
+---few of its steps.  Call it at every step, before due().
+---@param now table copy, step, value, reward, action; probes: name -> float pointer
+function Writer:note(now)
+  if now.step == 0 or now.copy ~= self.noting or self.noted == live.history then self.noted = 0 end
+  local to = self.history + self.noted * self.columns
+  self.noting, self.noted = now.copy, self.noted + 1
+  to[0], to[1], to[2], to[3] = now.step, now.value, now.reward, now.action
+  to[4], to[5] = self.place(now.copy)
+  for i, row in ipairs(self.rows) do
+    local from, sum = now.probes[row.name] + row.at, 0
+    for k = 0, row.n - 1 do sum = sum + from[k] end
+    to[#noted - 1 + i] = sum / row.n
+  end
+end
+
+---Is it time for a snapshot?  Cheap enough to ask at every step.
+function Writer:due() return C.mn_live_due(self.file, live.per_second) end
+
+---The copy that the viewer asks for; the trainer may follow when it suits it.
+function Writer:wanted() return math.max(0, C.mn_live_wanted(self.file)) % self.copies end
+
+---Write a snapshot of one copy, whose world is saved from the task.
+---@param now table copy, action, reward, value, step, episode, ret, total: numbers; observation, policy:
+---  pointers to this copy's numbers; memory, probes: name -> float pointer; and what was noted
+function Writer:write(now)
+  local base = ffi.cast("char *", C.mn_live_begin(self.file))
+  for _, field in ipairs(self.fields) do
+    local group, name = field.name:match "^(%a+):(.+)$"
+    local to, from = base + field.at, now[field.name]
+    if group then from = now[group][name] end
+    if field.name == "counters" then
+      to = ffi.cast(pointer.f64, to)
+      for i, counter in ipairs(counters) do to[i - 1] = now[counter] or 0 end
+      to[#counters - 1] = self.noted
+    elseif field.name == "history" then ffi.copy(to, self.history, self.noted * self.columns * 4)
+    elseif field.name == "world" then
+      if self.vec then engine.check(C.mn_vec_save(self.vec, now.copy, to)) end
+    elseif from then ffi.copy(to, from, heads.size(field.shape) * bytes_of[field.dtype])
+    else errors.raise("live: a snapshot without " .. field.name) end
+  end
+  C.mn_live_publish(self.file)
+end
+
+---Say that training has ended; the file stays, so that a viewer can still show the last snapshot.
+function Writer:close()
+  if self.file then C.mn_live_free(self.file) end
+  self.file = nil
+end
+
+local Reader = {}
+Reader.__index = Reader
+
+-- A task of one copy to put the snapshots' worlds into; nil where it cannot be made.
+local function task_of(schema)
+  if type(schema.task) ~= "table" then return nil end
+  local settings = {}
+  for key, value in pairs(schema.task.settings) do settings[key] = value end
+  settings.num_envs = 1
+  return env.new(schema.task.id, settings)
+end
+
+-- The schema comes from a file, so nothing in it is believed: every field must lie inside a
+-- snapshot.
+local function read_schema(path, text, bytes)
+  local schema, why = json.decode(text, path)
+  local function refuse(what) errors.fail(path .. " cannot be watched: " .. what) end
+  if type(schema) ~= "table" or type(schema.fields) ~= "table" or type(schema.actions) ~= "table"
+    or type(schema.counters) ~= "table" then refuse(why or "its schema is not one of Mneme's") end
+  if type(schema.gates) ~= "table" then refuse "its schema names no gates" end
+  local need = { counters = #schema.counters, observation = 0, policy = #schema.actions, world = 0,
+    history = live.history * (#noted + #schema.gates) }
+  for _, field in ipairs(schema.fields) do
+    local n = type(field) == "table" and type(field.shape) == "table" and bytes_of[field.dtype]
+    if not n then refuse "a field has no shape" end
+    for _, length in ipairs(field.shape) do n = n * (tonumber(length) or -1) end
+    local inside = type(field.at) == "number" and field.at >= 0 and n > 0 and field.at + n <= bytes
+    if type(field.name) ~= "string" or not inside then
+      refuse(("field %s lies outside of a snapshot"):format(tostring(field.name)))
+    end
+    if need[field.name] and need[field.name] <= heads.size(field.shape) then need[field.name] = nil end
+  end
+  local missing = next(need)
+  if missing then refuse("its schema has no " .. missing) end
+  return schema
+end
+
+---Watch RUN/live.  A reader is a source of frames, as a player is: see mneme.view.
+---@param path string
+function live.reader(path)
+  local peek = ffi.gc(engine.check(C.mn_peek_new(engine.ctx, path)), C.mn_peek_free)
+  local bytes = C.mn_peek_bytes(peek)
+  local schema = read_schema(path, ffi.string(C.mn_peek_schema(peek)), bytes)
+  local self = setmetatable({ path = path, peek = peek, schema = schema, live = true }, Reader)
+  self.copies = tonumber(schema.copies) or 1
+  self.buffer = ffi.new("uint8_t[?]", bytes)
+  self.task = task_of(schema)
+  self.nothing = ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
+  return self
+end
+
+---What has become of the training: "running", "ended", "gone" (its process died), "replaced".
+function Reader:state() return ffi.string(C.mn_peek_state(self.peek)) end
+
+---Ask the trainer for another copy.
+function Reader:next_copy()
+  self.copy = ((self.copy or 0) + 1) % self.copies
+  engine.check(C.mn_peek_want(self.peek, self.copy))
+end
+
+-- The steps that were noted, as entries of a frame's history.
+local function read_history(schema, at, n)
+  local history, columns = {}, #noted + #schema.gates
+  for i = 1, math.min(n, live.history) do
+    local row, entry = at + (i - 1) * columns, { gates = {} }
+    for k, name in ipairs(noted) do
+      if row[k - 1] == row[k - 1] then entry[name] = row[k - 1] end
+    end
+    for k, kind in ipairs(schema.gates) do
+      local means = entry.gates[kind] or {}
+      entry.gates[kind], means[#means + 1] = means, row[#noted - 1 + k]
+    end
+    history[i] = entry
+  end
+  return #history > 0 and history or nil
+end
+
+---The newest snapshot, as `now` for mneme.recorder; nil: nothing new.
+function Reader:next()
+  if engine.check(C.mn_peek_read(self.peek, self.buffer)) == 0 then return nil end
+  local schema = self.schema
+  local now = { title = schema.title, reads = schema.reads, run = self.path:match "^(.*)/[^/]+$",
+    actions = schema.actions, memory = {}, probes = {}, truth = {} }
+  for _, field in ipairs(schema.fields) do
+    local at = ffi.cast(pointer[field.dtype], self.buffer + field.at)
+    local group, name = field.name:match "^(%a+):(.+)$"
+    if group == "memory" or group == "probes" then
+      now[group][name] = { shape = field.shape, dims = field.dims, values = at }
+    elseif field.name == "counters" then
+      for i, counter in ipairs(schema.counters) do now[counter] = at[i - 1] end
+    elseif field.name == "observation" then now.observation = { shape = field.shape, values = at }
+    elseif field.name == "policy" then now.policy = at
+    elseif field.name == "history" then now.history = read_history(schema, at, now.noted)
+    elseif field.name == "world" and self.task then
+      self.task:restore(0, ffi.string(at, field.shape[1]))
+      now.canvas, now.truth = self.task:draw(0), self.task:truth(0)
+    end
+  end
+  now.canvas = now.canvas or self.nothing
+  now.source = ("live, %s steps, copy %d of %d"):format(numbers.grouped(now.total), now.copy, self.copies)
+  return now
+end
+
+return live

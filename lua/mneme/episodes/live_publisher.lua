@@ -1,0 +1,118 @@
+-- live_publisher.lua -- a window on a training that goes on: snapshots into RUN/live, and `mneme view` beside it.
+-- The trainer writes at most twenty times a second and never waits; the window is another process.
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
+local files = require "mneme.base.files"
+local heads = require "mneme.models.state_arrays"
+local live = require "mneme.episodes.live_channel"
+
+local watch = {}
+watch.__index = watch
+
+-- One copy's part of a [T+1,B,...] tensor: first number, numbers of a row of time, of a copy.
+local function part(t)
+  local shape, n, inner = t:shape(), 1, {}
+  for i = 3, #shape do n, inner[#inner + 1] = n * shape[i], shape[i] end
+  return { data = t:data(), copy = n, row = n * shape[2], shape = inner }
+end
+
+-- A function that gives one copy's part of a probe of one row, [1,B,...,N,3], which is worked out when it is read; as an
+-- array of `shape`, where N may be larger: pieces of other lengths see other numbers of steps.
+local function asked_reader(t, shape)
+  local p = part(t)
+  local n, wide = p.shape[#p.shape - 1] * p.shape[#p.shape], heads.size(shape)
+  if wide == p.copy then return function(copy) return t:data() + copy * p.copy end end
+  local buffer, rows = ffi.new("float[?]", wide), p.copy / n
+  return function(copy)
+    local data = t:data() + copy * p.copy
+    for row = 0, rows - 1 do ffi.copy(buffer + row * (wide / rows), data + row * n, 4 * n) end
+    return buffer
+  end
+end
+
+---Write snapshots of a learner while it acts.
+---@param learner Actor
+---@param path string RUN/live
+---@param title string
+---@param total fun(): number steps so far
+function watch.writer(learner, path, title, total)
+  local task, core = learner.task, learner.agent.core
+  local parts, about = {}, {}                        -- of each piece of the rollout, which is a plan of its own
+  for _, piece in ipairs(learner.pieces) do
+    local p = { probes = {}, asked = {}, memory = {}, logits = part(piece.logits) }
+    for name, t in pairs(piece.probes) do
+      local shape = t:shape()
+      local timed = #shape >= 3 and shape[1] == piece.logits:shape()[1]
+      if timed then p.probes[name] = part(t) end
+      if #shape >= 4 and shape[1] == 1 then p.asked[name] = t end
+      if timed or p.asked[name] then
+        local inner = part(t).shape
+        if not about[name] or heads.size(inner) > heads.size(about[name].shape) then about[name] = { shape = inner } end
+      end
+    end
+    for name, t in pairs(piece.after) do p.memory[name] = heads.copy_reader(core, name, t) end
+    parts[piece] = p
+  end
+  for _, p in pairs(parts) do
+    for name, t in pairs(p.asked) do p.asked[name] = asked_reader(t, about[name].shape) end
+  end
+  local writer = live.writer(path, { title = title, task = task, reads = core.reads, memory = heads.of_core(core),
+    probes = about })
+  local x = part(learner.x)
+  local n = task.action_space.n
+  local now = { policy = ffi.new("float[?]", n), memory = {}, probes = {} }
+  local B, T = learner.B, learner.T
+  local steps, episodes, returns = ffi.new("int[?]", B), ffi.new("int[?]", B), ffi.new("double[?]", B)
+  local last = ffi.new("float[?]", B)
+  learner.watch = function(t, piece)
+    local row, of, at = learner.row, parts[piece], t - piece.first
+    for b = 0, B - 1 do                              -- counted here, for every copy, from what the buffers say
+      local reward = t > 0 and row.reward[t - 1][b] or row.reward[T - 1][b]
+      if row.done[t][b] ~= 0 then
+        if steps[b] > 0 then episodes[b] = episodes[b] + 1 end
+        steps[b], returns[b], last[b] = 0, 0, 0
+      else
+        steps[b], returns[b], last[b] = steps[b] + 1, returns[b] + reward, reward
+      end
+    end
+    local b = writer:wanted()
+    now.copy, now.action, now.value = b, row.action[t][b], row.value[t][b]
+    now.reward, now.step, now.episode, now.ret, now.total = last[b], steps[b], episodes[b], returns[b], total() + t * B
+    for name, p in pairs(of.probes) do now.probes[name] = p.data + at * p.row + b * p.copy end
+    writer:note(now)
+    if not writer:due() then return end
+    for name, of_copy in pairs(of.asked) do now.probes[name] = of_copy(b) end
+    now.observation = x.data + t * x.row + b * x.copy
+    learner.agent.policy(of.logits.data + at * of.logits.row + b * of.logits.copy, n, now.policy)
+    for name, of_copy in pairs(of.memory) do now.memory[name] = of_copy(b) end
+    writer:write(now)
+  end
+  return writer
+end
+
+---The program: beside the library where it was built, in ../bin where it was installed, else in PATH.
+function watch.program()
+  for _, path in ipairs { engine.build .. "/mneme", engine.build .. "/../bin/mneme" } do
+    if files.is_file(path) then return path end
+  end
+  return "mneme"
+end
+
+---Open the live file of a run, and the window beside it where there is a display.
+function watch.open(learner, run, total)
+  local title = learner.agent:title(learner.task)
+  local writer = watch.writer(learner, run.path .. "/live", title, total)
+  if os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" then
+    os.execute(("'%s' view '%s' >/dev/null 2>'%s/view.log' &"):format(watch.program(), run.path, run.path))
+  else
+    io.stderr:write(("view=1: no display; to watch from elsewhere: mneme view %s\n"):format(run.path))
+  end
+  return setmetatable({ writer = writer, learner = learner }, watch)
+end
+
+function watch:close()
+  self.learner.watch = nil
+  self.writer:close()
+end
+
+return watch

@@ -1,0 +1,86 @@
+-- style.lua -- colours, dashes, markers and letters of figures.  Okabe and Ito's colours ("Color universal design", 2008)
+-- are told apart by the colour-blind; from the seventh line on dashes and markers tell lines of a colour apart.
+local look = {}
+
+---Sizes of letters.
+look.SMALL, look.PLAIN, look.LARGE = 11, 12, 15
+
+local light = { paper = "#ffffff", ink = "#1c1e21", dim = "#5a6068", grid = "#e4e6e9", axis = "#8b9199", blank = "#eceef0",
+  c1 = "#0072b2", c2 = "#d55e00", c3 = "#009e73", c4 = "#b5588f", c5 = "#c98500", c6 = "#3a9bd6" }
+local dark = { paper = "#16181c", ink = "#e8eaed", dim = "#a3a9b1", grid = "#2a2e34", axis = "#6d747d", blank = "#24282d",
+  c1 = "#4aa3e0", c2 = "#f0803c", c3 = "#2cc295", c4 = "#dd92bd", c5 = "#e8ae3c", c6 = "#8fd0f5" }
+local names = { "paper", "ink", "dim", "grid", "axis", "blank", "c1", "c2", "c3", "c4", "c5", "c6" }
+local COLORS = 6
+local dashes = { nil, "7 3", "2 3", "9 3 2 3", "4 2 1 2" }
+local markers = { "disc", "square", "triangle", "diamond", "cross" }
+
+---How line k is drawn.
+---@return table { color = "c1" of strokes, fill = "f1", dash = "7 3" or nil, round = 0.. of the dash, marker = "square" ...,
+---  marked = it has markers however many points there are }
+function look.line(k)
+  local round = math.floor((k - 1) / COLORS)
+  local color = (k - 1) % COLORS + 1
+  return { color = "c" .. color, fill = "f" .. color, dash = dashes[round % #dashes + 1], marker = markers[round % #markers + 1],
+    marked = round > 0, round = round % #dashes }
+end
+
+local function variables(theme)
+  local list = {}
+  for i, name in ipairs(names) do list[i] = ("--%s:%s"):format(name, theme[name]) end
+  return table.concat(list, ";")
+end
+
+local rules = [[
+.mn-figure text{font-family:"Helvetica Neue",Arial,"Liberation Sans","DejaVu Sans",sans-serif;fill:var(--ink)}
+.mn-figure .dim{fill:var(--dim)}
+.mn-figure .grid{stroke:var(--grid);stroke-width:1}
+.mn-figure .axis{stroke:var(--axis);stroke-width:1}
+.mn-figure .blank{fill:var(--blank)}
+.mn-figure .line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:butt}
+.mn-figure .seed{fill:none;stroke-width:1;opacity:.3;stroke-linejoin:round}
+.mn-figure .band{stroke:none;opacity:.16}
+.mn-figure .many{opacity:.15}
+.mn-figure .band.many{opacity:.1}
+.mn-figure .lead{fill:none;stroke-width:1.5}
+.mn-figure .reference{stroke:var(--dim);stroke-width:1.5;stroke-dasharray:3 3;fill:none}
+.mn-figure .error{stroke:var(--ink);stroke-width:1.5;fill:none}
+.mn-figure .dot{fill:var(--paper);stroke:var(--ink);stroke-width:1}
+]]
+for k = 1, COLORS do
+  rules = rules .. (".mn-figure .c%d{stroke:var(--c%d)}.mn-figure .f%d{fill:var(--c%d)}\n"):format(k, k, k, k)
+end
+
+---The style sheet of the drawings: by variables, which follow what the reader prefers; on paper always light.
+---@param theme string? "light" or "dark": with these colours whatever is preferred, for programs that know no variables
+---@return string css
+function look.css(theme)
+  if theme then
+    local colors = theme == "dark" and dark or light
+    return (rules:gsub("var%(%-%-(%w+)%)", colors))
+  end
+  return (".mn-figure{%s}\n@media (prefers-color-scheme:dark){.mn-figure{%s}}\n@media print{.mn-figure{%s}}\n%s")
+    :format(variables(light), variables(dark), variables(light), rules)
+end
+
+---A colour by name, as a page on paper has it, or a dark one.
+---@param theme string? "light" or "dark"
+function look.color(name, theme) return (theme == "dark" and dark or light)[name] end
+
+-- ---- shades of a heat map ----
+
+-- Cividis (Nunez, Anderton and Renslow 2018), which the colour-blind see as others do: eight of its colours.
+local shades = { { 0, 34, 78 }, { 31, 56, 109 }, { 67, 78, 108 }, { 99, 101, 111 }, { 130, 125, 119 }, { 164, 150, 113 },
+  { 202, 179, 97 }, { 254, 232, 56 } }
+
+---A share of 0 .. 1 as a colour, and one that can be read on it.
+---@return string color "#rrggbb"
+---@return string ink
+function look.shade(share)
+  local at = math.max(0, math.min(1, share)) * (#shades - 1)
+  local i = math.min(math.floor(at), #shades - 2)
+  local a, b, mix, part = shades[i + 1], shades[i + 2], {}, at - i
+  for c = 1, 3 do mix[c] = math.floor(a[c] + part * (b[c] - a[c]) + 0.5) end
+  return ("#%02x%02x%02x"):format(mix[1], mix[2], mix[3]), share < 0.55 and "#ffffff" or "#111111"
+end
+
+return look

@@ -1,0 +1,37 @@
+-- memory_resets.lua -- when the memory of a copy is cleared: flags that cores take as `done`.  Where an episode begins
+-- (unless reset_on_done = false), where it has seen `context` observations since it was last cleared (0: never), and
+-- where its owner says so (between rollouts, carry = false).
+local ffi = require "ffi"
+local tensor = require "mneme.tensor.tensor"
+
+---@class Forgetting
+---@field seen Tensor [B] i32: observations that each copy's memory holds; saved with checkpoints
+local Forgetting = {}
+Forgetting.__index = Forgetting
+
+---@param B integer copies
+---@param reset_on_done boolean
+---@param context integer
+local function new(B, reset_on_done, context)
+  local seen = tensor.new { shape = { B }, dtype = "i32" }
+  return setmetatable({ B = B, reset_on_done = reset_on_done, context = context, seen = seen, count = seen:data() }, Forgetting)
+end
+
+---Clear every copy's memory: `flags` (uint8_t[B]) of the observations that come next.
+function Forgetting:all(flags)
+  ffi.fill(flags, self.B, 1)
+  ffi.fill(self.count, 4 * self.B)
+end
+
+---An observation was taken in and another comes, which starts an episode where `done` (uint8_t[B]) says so.
+function Forgetting:step(done, flags)
+  local count, context = self.count, self.context
+  for b = 0, self.B - 1 do
+    count[b] = count[b] + 1
+    local clear = (self.reset_on_done and done[b] ~= 0) or (context > 0 and count[b] >= context)
+    flags[b] = clear and 1 or 0
+    if clear then count[b] = 0 end
+  end
+end
+
+return new

@@ -1,0 +1,82 @@
+-- minibatches.lua -- the pieces of a rollout as sequences to learn from: piece k of copy b is sequence k B + b, with the
+-- state that it began in.  Minibatches are drawn from them whole, and put together in leaves that an update reads.
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
+local tensor = require "mneme.tensor.tensor"
+local C = engine.C
+
+---@class Sequences
+---@field count integer
+---@field order ffi.cdata* int[count], as last shuffled
+local Sequences = {}
+Sequences.__index = Sequences
+
+local bytes_of = { f32 = 4, i32 = 4, u8 = 1 }
+
+---@param learner Actor all of its pieces are equally long
+local function new(learner)
+  local count = #learner.pieces * learner.B
+  return setmetatable({ learner = learner, count = count, rows = learner.pieces[1].rows, moves = {}, order = ffi.new("int[?]", count),
+    dice = ffi.new("float[?]", count) }, Sequences)
+end
+
+-- From the blocks of every piece (pointers to [rows, B, item]) to a leaf [rows, n, item].
+local function add(self, blocks, rows, item_bytes, leaf, n)
+  self.moves[#self.moves + 1] = { blocks = blocks, rows = rows, bytes = item_bytes, to = leaf:data(), n = n }
+  return leaf
+end
+
+---A leaf [rows, n, ...] that `take` fills from a [T or T+1, B, ...] buffer of the learner.
+---@param buffer Tensor
+---@param n integer sequences of a minibatch
+---@return Tensor
+function Sequences:leaf_of(buffer, n)
+  local shape, dtype, blocks = buffer:shape(), buffer:dtype(), {}
+  local row = buffer:size() / shape[1]
+  for k, piece in ipairs(self.learner.pieces) do blocks[k] = buffer:data() + piece.first * row end
+  shape[1], shape[2] = self.rows, n
+  return add(self, blocks, self.rows, row / self.learner.B * bytes_of[dtype], tensor.new { shape = shape, dtype = dtype }, n)
+end
+
+---Leaves that `take` fills with the states which the sequences began in.
+---@param n integer
+---@return table<string, Tensor>
+function Sequences:state_leaves(n)
+  local learner = self.learner
+  local core = learner.agent.core
+  local state = core:initial(n)
+  for name, leaf in pairs(state) do
+    local shape, axis, outer, item, blocks = leaf:shape(), core:copy_axis(name), 1, 4, {}
+    for i = 1, axis - 1 do outer = outer * shape[i] end
+    for i = axis + 1, #shape do item = item * shape[i] end
+    for k, piece in ipairs(learner.pieces) do blocks[k] = piece.state[name]:data() end
+    add(self, blocks, outer, item, leaf, n)
+  end
+  return state
+end
+
+---Put the sequences in a new order, a function of (seed, number).
+function Sequences:shuffle(seed, number)
+  local order, dice, n = self.order, self.dice, self.count
+  C.mn_random_uniform(seed, number, 3, dice, n)
+  for i = 0, n - 1 do order[i] = i end
+  for i = n - 1, 1, -1 do
+    local k = math.min(i, math.floor(dice[i] * (i + 1)))
+    order[i], order[k] = order[k], order[i]
+  end
+end
+
+---Fill the leaves with the sequences that stand at first .. first + n - 1 of the order.
+function Sequences:take(first)
+  local B, order = self.learner.B, self.order
+  engine.wait()
+  for _, move in ipairs(self.moves) do
+    for i = 0, move.n - 1 do
+      local s = order[first + i]
+      local b = s % B
+      C.mn_copy_column(move.to, move.n, i, move.blocks[(s - b) / B + 1], B, b, move.rows, move.bytes)
+    end
+  end
+end
+
+return new

@@ -1,0 +1,434 @@
+-- on_policy.lua -- what learners share that learn from acting: an agent in the copies of its task, rollouts of num_steps,
+-- V of the last observation where a time limit cut an episode off, the log and the checkpoint.
+-- A rollout is cut into pieces of `horizon` steps (0: one piece).  Each is a plan of its own, run row by row, from a
+-- state that is a leaf: numbers go on from piece to piece, gradients do not.
+--   carry          does the memory go on from one rollout to the next?
+--   reset_on_done  is it cleared where an episode begins?
+--   context        it is cleared after so many observations (0: never)
+--   horizon        gradients flow back so many steps at most (0: through the whole rollout)
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
+local episodes = require "mneme.learn.episode_stats"
+local errors = require "mneme.base.errors"
+local forgetting = require "mneme.learn.memory_resets"
+local learner_keys = require "mneme.learn.learner_settings"
+local optim = require "mneme.tensor.optim"
+local plan = require "mneme.tensor.plan"
+local ranks = require "mneme.tensor.mpi"
+local schedule = require "mneme.tensor.lr_schedule"
+local shared_episodes = require "mneme.learn.episode_stats_mpi"
+local tensor = require "mneme.tensor.tensor"
+local trainer = require "mneme.learn.trainer"
+local C, ops = engine.C, tensor.ops
+local MOST_PIECES = 64             -- as many plans as one can lean on
+
+---@class Actor
+---@field T integer steps of a rollout
+---@field B integer copies that this process steps: numbers first .. first + B - 1 of the run's `copies`
+---@field x Tensor [T+1,B,...] observations in the task's own type
+---@field done Tensor [T+1,B] u8: the observation begins an episode
+---@field resets Tensor [T+1,B] u8: the memory is cleared before the observation
+---@field previous table? { action = [T+1,B], reward = [T+1,B] }: what the agent is told of the step before
+---@field rewards Tensor [T,B]; the last one of a truncated episode holds gamma V of what would have followed, too
+---@field played Tensor [T,B] actions
+---@field pieces table[] { first, rows, act, state, logits, values, after, actions, probes }
+---@field next table<string, Tensor> where the next rollout begins
+local Actor = {}
+Actor.__index = Actor
+
+---The settings that all of them have.
+Actor.defaults = {
+  gamma = 0.99, lambda = 0.95, value_coef = 0.5, bootstrap_truncated = true, lr_schedule = "constant", warmup = 0,
+  beta1 = 0.9, beta2 = 0.999, weight_decay = 0, max_norm = 0.5,
+  carry = true, reset_on_done = true, horizon = 0, context = 0,
+}
+
+---A class of learners that act.
+---@param defaults table its settings besides those above
+function Actor.class(defaults)
+  local class = setmetatable({ defaults = {} }, Actor)
+  class.__index = class
+  for _, set in ipairs { Actor.defaults, defaults } do
+    for key, value in pairs(set) do class.defaults[key] = value end
+  end
+  return class
+end
+
+-- ---- making one ----
+
+-- Pointers to every row of a [T,B,...] buffer: made once, so that stepping makes no garbage.
+local function rows_of(t, into, first)
+  local rows, p = t:shape()[1], t:data()
+  local stride = t:size() / rows
+  for i = 0, rows - 1 do into[(first or 0) + i] = p + i * stride end
+  return into
+end
+
+-- A window on rows t0 .. t1-1 of a sequence, itself a sequence.
+local function window(t, t0, t1)
+  local shape = t:shape()
+  local row = t:size() / shape[1]
+  shape[1] = t1 - t0
+  local w = tensor.view(t, t0 * row, shape)
+  engine.check(C.mn_leaf_time(engine.ctx, w, true))
+  return w
+end
+
+---What acting computes, recorded as a plan; with a tape, unless the class says otherwise.
+---@param x Tensor [T,B,...] observations
+---@param resets Tensor [T,B]
+---@param state table<string, Tensor>
+---@param probe function? asked for inner values: probe(name, tensor)
+---@param previous table<string, Tensor>? what the agent is told of the step before
+function Actor:forward(x, resets, state, probe, previous) return self.agent(x, resets, state, probe, previous) end
+
+-- Steps first .. first + rows - 1; the last piece also takes the row in whose value the returns end.
+local function piece_of(self, first, rows)
+  local to, previous = first + rows + (first + rows == self.T and 1 or 0), nil
+  local piece = { first = first, rows = rows, state = self.agent.core:initial(self.B), probes = {} }
+  for name, t in pairs(self.previous or {}) do
+    previous = previous or {}
+    previous[name] = window(t, first, to)
+  end
+  local function probe(name, t) piece.probes[name] = t return t end
+  piece.act = plan(function(x, resets, state, told)
+    local logits, values, after = self:forward(x, resets, state, probe, told)
+    return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock, first = self.first }
+  end)
+  piece.x, piece.resets, piece.previous = window(self.x, first, to), window(self.resets, first, to), previous
+  piece.logits, piece.values, piece.after, piece.actions = piece.act(piece.x, piece.resets, piece.state, previous)
+  rows_of(piece.actions, self.row.action, first)
+  rows_of(piece.values, self.row.value, first)
+  return piece
+end
+
+-- Buffers of a rollout, and pointers to their rows.
+local function make_buffers(self)
+  local T, B, space = self.T, self.B, self.task.observation_space
+  self.x = tensor.new { shape = { T + 1, B, unpack(space.shape) }, dtype = space.dtype, time = true }
+  self.done = tensor.new { shape = { T + 1, B }, dtype = "u8" }
+  self.resets = tensor.new { shape = { T + 1, B }, dtype = "u8", time = true }
+  self.previous = self.agent:previous_leaves(T + 1, B)
+  self.rewards, self.played = tensor.new { shape = { T, B } }, tensor.new { shape = { T, B }, dtype = "i32" }
+  self.row = { action = {}, value = {}, reward = rows_of(self.rewards, {}), played = rows_of(self.played, {}),
+    x = rows_of(self.x, {}), done = rows_of(self.done, {}), resets = rows_of(self.resets, {}), previous = {} }
+  for name, t in pairs(self.previous or {}) do self.row.previous[name] = rows_of(t, {}) end
+  self.row_bytes = self.x:size() / (T + 1) * (space.dtype == "u8" and 1 or 4)
+end
+
+-- What would have been seen next, had no time limit cut an episode off.
+local function make_peek(self)
+  local B, space = self.B, self.task.observation_space
+  return { x = tensor.new { shape = { 1, B, unpack(space.shape) }, dtype = space.dtype },
+    resets = tensor.new { shape = { 1, B }, dtype = "u8" }, previous = self.agent:previous_leaves(1, B) }
+end
+
+-- Where each step of the rollout leaves what came of it, without anybody looking: mn_rollout of engine/mneme.h.
+local function make_rollout(self)
+  local T, B, r = self.T, self.B, ffi.new "mn_rollout"
+  local previous = self.previous or {}
+  local peek = self.bootstrap_truncated and self.task.time_limit > 0 and make_peek(self) or nil
+  local function place(field, t) if t then r[field] = t:data() end end
+  self.outcomes = { score = tensor.new { shape = { T, B } }, ret = tensor.new { shape = { T, B } },
+    length = tensor.new { shape = { T, B }, dtype = "i32" }, terminated = tensor.new { shape = { B }, dtype = "u8" },
+    cut = tensor.new { shape = { B }, dtype = "u8" } }
+  self.outcome_at = {}
+  for field, t in pairs(self.outcomes) do
+    place(field, t)
+    self.outcome_at[field] = t:data()
+  end
+  for field, t in pairs { obs = self.x, done = self.done, resets = self.resets, told_action = previous.action,
+    told_reward = previous.reward, played = self.played, reward = self.rewards, seen = self.forgetting.seen } do
+    place(field, t)
+  end
+  if peek then
+    local told = peek.previous or {}
+    for field, t in pairs { obs = peek.x, resets = peek.resets, action = told.action, reward = told.reward } do
+      place("uncut_" .. field, t)
+    end
+  end
+  r.context, r.reset_on_done = self.context, self.reset_on_done
+  self.peek, self.buffers = peek, r
+end
+
+-- This rank's share of the copies.
+local function share(self, what, task)
+  self.copies = task.num_envs
+  self.B = self.copies / ranks.size
+  if self.B % 1 ~= 0 then
+    errors.usage(("%s: num_envs=%d cannot be shared out evenly among %d ranks"):format(what, self.copies, ranks.size))
+  end
+  self.first = ranks.rank * self.B
+  if ranks.size > 1 then
+    task:keep(self.first, self.B)
+    self.finished = shared_episodes(self.T * self.B)
+  end
+end
+
+---Make a learner of a class.
+---@param class table
+---@param what string its name, for errors
+---@param cfg table learner keys and the run's (see docs/learners.md)
+---@param task Task
+---@param agent Agent
+function Actor.new(class, what, cfg, task, agent)
+  errors.need(what .. ": task", task, "observation_space", "mn.env(...)")
+  errors.need(what .. ": agent", agent, "core", "mn.agent { task = task, ... }")
+  local self = setmetatable({ task = task, agent = agent, cfg = cfg, step = 0, finished = episodes(), progress = {} }, class)
+  for key, value in pairs(learner_keys.read(what, cfg, class.defaults)) do self[key] = value end
+  local core = agent.core
+  if core.config.reset == false and (self.context > 0 or not self.carry) then
+    errors.usage(("%s: context and carry=0 clear the memory, but core %s has reset=false"):format(what, core.name))
+  end
+  self.T = self.num_steps
+  share(self, what, task)
+  local length = self.horizon > 0 and self.horizon or self.T
+  if math.ceil(self.T / length) > MOST_PIECES then
+    errors.usage(("%s: horizon=%d cuts num_steps=%d into %d pieces, expected at most %d"):format(what, length, self.T,
+      math.ceil(self.T / length), MOST_PIECES))
+  end
+  self.clock = tensor.new { shape = { 3 }, dtype = "i32" }
+  self.clock_data = self.clock:data()
+  self.clock_data[0] = (cfg.seed or 1) % 2 ^ 31
+  self.forgetting = forgetting(self.B, self.reset_on_done, self.context)
+  self.next = core:initial(self.B)
+  make_buffers(self)
+  make_rollout(self)
+  self.optimiser = optim.adamw(agent:parameters(), { lr = self.lr, beta1 = self.beta1, beta2 = self.beta2,
+    eps = self.adam_eps, max_norm = self.max_norm, weight_decay = self.weight_decay })
+  self.pieces = {}
+  for first = 0, self.T - 1, length do
+    self.pieces[#self.pieces + 1] = piece_of(self, first, math.min(length, self.T - first))
+  end
+  return self
+end
+
+-- ---- acting ----
+
+---Begin: every copy's world and memory anew.
+function Actor:begin()
+  local T, row = self.T, self.row
+  engine.wait()
+  self.task:reset_raw(row.x[T], self.cfg.seed or 1)
+  ffi.fill(row.done[T], self.B, 1)
+  self.forgetting:all(row.resets[T])
+  if row.previous.action then for b = 0, self.B - 1 do row.previous.action[T][b] = -1 end end
+  if row.previous.reward then ffi.fill(row.previous.reward[T], 4 * self.B) end
+  tensor.keep(self.agent.core:initial(self.B, self.first), self.next)
+end
+
+-- A plan for one more step that counts for nothing: V of observations that no action follows.
+local function peek_plan(self)
+  return plan(function(x, resets, state, previous)
+    local _, values = tensor.off_tape(self.agent, x, resets, state, nil, previous)
+    return values
+  end)
+end
+
+-- V of what would have followed, where an episode was cut off in step t, from the state before the reset, is added to
+-- the last reward.
+local function bootstrap(self, t, after)
+  local peek = self.peek
+  if not peek.plan then
+    peek.state, peek.plan = tensor.keep(after), peek_plan(self)
+    peek.values = peek.plan(peek.x, peek.resets, peek.state, peek.previous):data()
+  else
+    tensor.keep(after, peek.state)
+    peek.plan:run()
+  end
+  engine.check(C.mn_rollout_uncut(engine.ctx, self.buffers, self.B, t, self.gamma, peek.values))
+end
+
+local function advance_clock(self, steps)
+  local low = self.clock_data[1] + steps
+  self.clock_data[1] = low % 2 ^ 31
+  if low >= 2 ^ 31 then self.clock_data[2] = self.clock_data[2] + 1 end
+end
+
+-- The episodes that ended in the rollout, in the order of steps, then of copies.
+local function count_episodes(self)
+  local B, done, finished, at = self.B, self.row.done, self.finished, self.outcome_at
+  local score, ret, length = at.score, at.ret, at.length
+  for t = 0, self.T - 1 do
+    local over = done[t + 1]
+    for b = 0, B - 1 do
+      local i = t * B + b
+      if over[b] ~= 0 then finished:add(t, score[i], ret[i], length[i]) end
+    end
+  end
+  if ranks.size > 1 then finished:settle() end
+end
+
+---Act for num_steps in every copy; fills x, done, resets, previous, rewards, played and what the plans compute.
+function Actor:rollout()
+  local T, B, row, last = self.T, self.B, self.row, nil
+  engine.check(C.mn_rollout_begin(engine.ctx, self.buffers, B, T, self.row_bytes))
+  if not self.carry then
+    engine.wait()
+    self.forgetting:all(row.resets[0])
+  end
+  for _, piece in ipairs(self.pieces) do
+    tensor.keep(last and last.after or self.next, piece.state)
+    for t = piece.first, piece.first + piece.rows - 1 do
+      piece.act:rows(t - piece.first, t - piece.first + 1)
+      if self.watch then
+        engine.wait()
+        self.watch(t, piece)
+      end
+      local cut = self.task:roll(self.buffers, t, row.action[t])
+      if cut and self.peek then bootstrap(self, t, piece.after) end
+    end
+    engine.wait()
+    advance_clock(self, piece.rows)
+    last = piece
+  end
+  tensor.keep(last.after, self.next)
+  last.act:rows(last.rows, last.rows + 1)     -- the value that the returns end in
+  self.task:rolled()
+  count_episodes(self)
+  self.step = self.step + T * self.copies
+end
+
+-- ---- what the trainer asks for ----
+
+---What the pieces computed as one sequence of T + 1 rows.
+---@param name string "logits" or "values"
+function Actor:joined(name)
+  local all = self.pieces[1][name]
+  for i = 2, #self.pieces do all = ops.concat(all, self.pieces[i][name], { axis = 0 }) end
+  return all
+end
+
+---One rollout, one update.
+function Actor:advance()
+  self:rollout()
+  return self.T * self.copies, self:update()
+end
+
+---The learning rate of the next update of the optimiser.
+function Actor:rate()
+  return schedule.rate(self, self.optimiser:updates() + 1, self.step - self.T * self.copies, self.cfg.steps)
+end
+
+---Does the mean score of the last 100 episodes reach cfg.stop_score?
+function Actor:over()
+  local stop, finished = self.cfg.stop_score, self.finished
+  return stop and finished.total >= finished.WINDOW and finished:score() >= stop or false
+end
+
+---What config.json says of agent, task and memory.
+function Actor:describe()
+  local about, task = self.agent:describe(), self.task
+  about.env, about.task, about.env_of_script = task.id, {}, task.world.vec == nil or nil     -- see rebuild.lua
+  for key, value in pairs(task.settings) do about.task[key] = value end
+  about.task.num_envs = self.copies
+  about.own_limit = task.world.own_limit or nil
+  about.memory = { carry = self.carry, reset_on_done = self.reset_on_done, context = self.context, horizon = self.horizon,
+    num_steps = self.T }
+  about.max_norm = self.max_norm
+  return about
+end
+
+---One line: which agent, on what.
+function Actor:headline()
+  return ("%s on %s, %d parameters"):format(self.agent.core.name, self.task.id, self.agent.module:count())
+end
+
+-- The copies of the task as one row of bytes each, zeros after the shorter ones.
+local function saved_worlds(task)
+  local saved, longest = {}, 1
+  for b = 0, task.num_envs - 1 do
+    saved[b] = task:save(b)
+    longest = math.max(longest, #saved[b])
+  end
+  longest = ranks.most(longest)
+  local t = tensor.new { shape = { task.num_envs, longest }, dtype = "u8" }
+  for b = 0, task.num_envs - 1 do ffi.copy(t:data() + b * longest, saved[b], #saved[b]) end
+  return t
+end
+
+-- The last row of a [T+1,B,...] buffer, from which training goes on.
+local function last_row(t)
+  local shape = t:shape()
+  local at = t:size() / shape[1] * (shape[1] - 1)
+  table.remove(shape, 1)
+  return tensor.view(t, at, shape)
+end
+
+---All that a checkpoint holds: { name, tensor }, in order.
+function Actor:contents()
+  local list = self.optimiser:contents()
+  local core = self.agent.core
+  local function add(name, t, copies) list[#list + 1] = { name, t, copies = copies or 1 } end
+  for _, name in ipairs(core:state_names()) do add("state." .. name, self.next[name], core:copy_axis(name)) end
+  add("observation", last_row(self.x))
+  add("done", last_row(self.done))
+  add("resets", last_row(self.resets))
+  add("seen", self.forgetting.seen)
+  for _, name in ipairs { "action", "reward" } do          -- in this order: equal runs give equal files
+    local t = self.previous and self.previous[name]
+    if t then add("previous." .. name, last_row(t)) end
+  end
+  list[#list + 1] = { "clock", self.clock }
+  self.agent.module:each(function(name, t) list[#list + 1] = { "agent." .. name, t } end)
+  list[#list + 1] = { "worlds", saved_worlds(self.task), own = true, copies = 1 }
+  return list
+end
+
+---What a checkpoint holds besides tensors.
+function Actor:counters() return { episodes = self.finished:counters() } end
+
+---Go on from a checkpoint, whose tensors are in place.
+---@param checkpoint table
+function Actor:restored(checkpoint)
+  local worlds, observations = checkpoint.tensors.worlds, self.row.x[self.T]
+  local bytes, n = worlds:shape()[2], self.x:size() / (self.T + 1) / self.B
+  for b = 0, self.B - 1 do
+    self.task:restore(b, ffi.string(worlds:data() + (self.first + b) * bytes, bytes), observations + b * n)
+  end
+  self.finished:restore(checkpoint.counters.episodes)
+  self.step = checkpoint.step
+end
+
+---Numbers to log: those of the episodes, of the optimiser, and self.losses, name -> number.
+---@param m table<string, number> to fill
+function Actor:metrics(m)
+  self.finished:metrics(m)
+  for name, value in pairs(self.losses) do m["losses/" .. name] = value end
+  self.optimiser:metrics(m, self.agent.module:parts())
+end
+
+---What the progress bar shows.
+function Actor:shown()
+  self.progress.score, self.progress["return"] = self.finished:score(), self.finished:mean_return()
+  return self.progress
+end
+
+---By what the best checkpoint is chosen: the largest of it.  Of fewer episodes it says little: the first to end are the short ones.
+function Actor:best() return self.finished.total >= self.finished.WINDOW and self.finished:score() or nil end
+
+---Its plans, { name, plan }: for profile=1 and the search for a NaN.
+function Actor:plans()
+  local list = { { "update", self.learn } }
+  for _, piece in ipairs(self.pieces) do list[#list + 1] = { "act", piece.act } end
+  return list
+end
+
+---What went wrong, for the error message of a run that diverged.
+function Actor:find_nan()
+  for _, piece in ipairs(self.pieces) do
+    local found = piece.act:find_nan()
+    if found then return found end
+  end
+  return self.learn:find_nan() or "the loss is not finite"
+end
+
+---How it ended: a line, and the same as a table.
+function Actor:summary()
+  return self.finished:text(), { score = self.finished:score(), mean_return = self.finished:mean_return() }
+end
+
+---Train to cfg.steps: run folder, log, checkpoints, progress, Ctrl-C.
+function Actor:train() return trainer.train(self) end
+
+return Actor

@@ -1,0 +1,134 @@
+-- ppo.lua -- proximal policy optimisation (Schulman et al. 2017) for agents with a memory, in CleanRL's details:
+-- rollouts of num_steps from every copy, GAE, then `epochs` times over all of it in `minibatches`, each of them whole
+-- sequences of some copies (with `horizon` pieces of them), run again from the states that they began in; advantages
+-- are normalised within each minibatch.  Before the first step of the optimiser the new policy is the old one: the
+-- ratio of their probabilities is 1 up to rounding, and a test says so of every memory.
+local ffi = require "ffi"
+local actor = require "mneme.learn.on_policy"
+local errors = require "mneme.base.errors"
+local plan = require "mneme.tensor.plan"
+local ranks = require "mneme.tensor.mpi"
+local sequences = require "mneme.learn.minibatches"
+local tensor = require "mneme.tensor.tensor"
+local ops = tensor.ops
+
+---@class PPO: Actor
+---@field losses table<string, number> of the last update, as CleanRL logs them
+local PPO = actor.class {
+  num_steps = 128, epochs = 4, minibatches = 4, lr = 2.5e-4, adam_eps = 1e-5, entropy_coef = 0.01,
+  clip = 0.2, clip_values = true, normalise_advantages = true, target_kl = 0,
+}
+
+---Acting keeps nothing for a backward pass: updates run the sequences again.
+function PPO:forward(...) return tensor.off_tape(self.agent, ...) end
+
+-- What the rollout says of its own actions, [T,B] each.
+local function look(self)
+  local T = self.T
+  local logits, values = self:joined "logits", self:joined "values"
+  local returns, advantages = ops.lambda_returns { rewards = self.rewards, values = values, done = self.done,
+    gamma = self.gamma, lambda = self.lambda }
+  local log_probs = ops.gather(ops.log_softmax(ops.slice(logits, { to = T })), self.played)
+  return log_probs, ops.slice(values, { to = T }), advantages, returns
+end
+
+-- The leaves of a minibatch, and the plan of an update by it.
+local function make_minibatch(self)
+  local n = self.sequences.count / self.minibatches
+  local function leaf(buffer) return self.sequences:leaf_of(buffer, n) end
+  local m = { x = leaf(self.x), resets = leaf(self.resets), actions = leaf(self.played), log_probs = leaf(self.log_probs),
+    values = leaf(self.values), advantages = leaf(self.advantages), returns = leaf(self.returns),
+    state = self.sequences:state_leaves(n), n = n }
+  for name, t in pairs(self.previous or {}) do
+    m.previous = m.previous or {}
+    m.previous[name] = leaf(t)
+  end
+  return m
+end
+
+---What the update plan records.
+function PPO:loss_and_step()
+  local m = self.minibatch
+  self.optimiser:zero_grad()
+  local logits, values = self.agent(m.x, m.resets, m.state, nil, m.previous)
+  local loss, policy, value, entropy, kl, clipped = ops.ppo_loss { logits = logits, values = values, actions = m.actions,
+    old_log_probs = m.log_probs, old_values = m.values, advantages = m.advantages, returns = m.returns,
+    clip = self.clip, entropy_coef = self.entropy_coef, value_coef = self.value_coef, clip_values = self.clip_values,
+    normalise_advantages = self.normalise_advantages, over_ranks = ranks.size > 1 }
+  loss:backward()
+  self.optimiser:apply()
+  m.logits = logits
+  self.read = { loss = loss:data(), policy_loss = policy:data(), value_loss = value:data(), entropy = entropy:data(),
+    approx_kl = kl:data(), clipfrac = clipped:data() }
+end
+
+-- How much of the returns' variance the old values explain; nil where returns do not vary.
+local function explained_variance(self)
+  local returns, values, n, all, sums = self.returns_at, self.values_at, self.T * self.B, self.T * self.copies, self.sums
+  local sum, sum_off, squares, squares_off = 0, 0, 0, 0
+  for i = 0, n - 1 do sum, sum_off = sum + returns[i], sum_off + returns[i] - values[i] end
+  sums[0], sums[1] = sum, sum_off
+  ranks.sum(sums, 2)
+  sum, sum_off = sums[0], sums[1]
+  for i = 0, n - 1 do
+    squares = squares + (returns[i] - sum / all) ^ 2
+    squares_off = squares_off + (returns[i] - values[i] - sum_off / all) ^ 2
+  end
+  sums[0], sums[1] = squares, squares_off
+  ranks.sum(sums, 2)
+  return sums[0] > 0 and 1 - sums[1] / sums[0] or nil
+end
+
+-- One step of the optimiser by one minibatch; false if its loss or gradient is not finite.
+local function minibatch_step(self, index)
+  self.sequences:take(index * self.minibatch.n)
+  self.optimiser:tick(self:rate())
+  if self.learn.recorded then self.learn:run() else self.learn() end
+  ranks.means(self.read, self.losses)
+  local loss, norm = self.losses.loss, self.optimiser:grad_norm()
+  return loss - loss == 0 and norm - norm == 0
+end
+
+---All epochs over the rollout that was just made, or until the policy has moved by more than target_kl; false if a
+---loss or a gradient is not finite.  Logged are the last minibatch's losses, and how often ratios were clipped overall.
+function PPO:update()
+  local clipped, count, losses = 0, 0, self.losses
+  self.look:run()
+  for _ = 1, self.epochs do
+    self.sequences:shuffle(self.cfg.seed or 1, self.optimiser:updates())
+    for index = 0, self.minibatches - 1 do
+      if not minibatch_step(self, index) then return false end
+      clipped, count = clipped + losses.clipfrac, count + 1
+    end
+    if self.target_kl > 0 and losses.approx_kl > self.target_kl then break end
+  end
+  losses.clipfrac = clipped / count
+  losses.explained_variance = explained_variance(self)
+  return true
+end
+
+---@param cfg table learner keys (lr gamma lambda entropy_coef value_coef max_norm num_steps epochs minibatches clip ...)
+---  and the run's
+---@param task Task
+---@param agent Agent
+---@return PPO
+local function new(cfg, task, agent)
+  local self = actor.new(PPO, "ppo", cfg, task, agent)
+  if self.horizon > 0 and self.T % self.horizon ~= 0 then
+    errors.usage(("ppo: horizon=%d does not divide num_steps=%d"):format(self.horizon, self.T))
+  end
+  self.sequences, self.losses, self.sums = sequences(self), {}, ffi.new "double[2]"
+  if self.sequences.count % self.minibatches ~= 0 then
+    local shared = ranks.size > 1 and (" in %d ranks"):format(ranks.size) or ""
+    errors.usage(("ppo: minibatches=%d does not divide the %d sequences of a rollout: num_envs=%d%s%s"):format(self.minibatches,
+      self.sequences.count, self.copies, shared, #self.pieces > 1 and (" times num_steps/horizon=%d"):format(#self.pieces) or ""))
+  end
+  self.look = plan(function() return tensor.off_tape(look, self) end)
+  self.log_probs, self.values, self.advantages, self.returns = self.look()
+  self.returns_at, self.values_at = self.returns:data(), self.values:data()
+  self.minibatch = make_minibatch(self)
+  self.learn = plan(function() self:loss_and_step() end)
+  return self
+end
+
+return { new = new, defaults = PPO.defaults }

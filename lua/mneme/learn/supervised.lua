@@ -1,0 +1,200 @@
+-- supervised.lua -- learning sequences: tokens in, answers out, cross-entropy between; one plan an update.
+-- The four things that are easily mistaken for each other are settings with names of their own: `carry` (does the
+-- memory go on from one batch of a text to the next?), the task's resets (done = 1 where a sequence begins), and the
+-- task's `length`, which is both what one batch holds and how far back gradients go; how far a memory reaches within
+-- or beyond it is the core's own setting.
+local ffi = require "ffi"
+local agents = require "mneme.models.agent"
+local errors = require "mneme.base.errors"
+local held_out = require "mneme.learn.validation"
+local learner_keys = require "mneme.learn.learner_settings"
+local optim = require "mneme.tensor.optim"
+local plan = require "mneme.tensor.plan"
+local ranks = require "mneme.tensor.mpi"
+local schedule = require "mneme.tensor.lr_schedule"
+local tensor = require "mneme.tensor.tensor"
+local trainer = require "mneme.learn.trainer"
+local ops = tensor.ops
+local sums = ffi.new "double[2]"
+
+---@class Supervised
+---@field losses table<string, number> of the last update
+---@field copies integer sequences of a batch, over all ranks
+local Supervised = {}
+Supervised.__index = Supervised
+
+local defaults = {
+  lr = 1e-3, lr_schedule = "constant", warmup = 0, beta1 = 0.9, beta2 = 0.999, adam_eps = 1e-8, weight_decay = 0,
+  max_norm = 1, carry = true, eval_every = 1e5, eval_batches = 16,
+}
+
+-- This rank's share of a batch.
+local function share(task)
+  local copies, B = task.batch, task.batch / ranks.size
+  if B % 1 ~= 0 then errors.usage(("supervised: batch=%d cannot be shared out evenly among %d ranks"):format(copies, ranks.size)) end
+  if ranks.size > 1 then task:keep(ranks.rank * B, B) end
+  return copies
+end
+
+---@param cfg table learner keys (lr lr_schedule warmup beta1 beta2 adam_eps weight_decay max_norm carry eval_every
+---  eval_batches stop_score) and the run's; eval_every counts tokens; training ends where the accuracy on the
+---  validation part reaches stop_score
+---@param task SequenceTask mn.task(...)
+---@param model SequenceModel mn.sequence_model { task = task, core = core }
+---@return Supervised
+local function new(cfg, task, model)
+  errors.need("supervised: task", task, "buffers", "mn.task(...)")
+  errors.need("supervised: model", model, "core", "mn.sequence_model { task = task, core = core }")
+  local self = setmetatable({ cfg = cfg, task = task, model = model, updates = 0, evaluated = 0 }, Supervised)
+  for key, value in pairs(learner_keys.read("supervised", cfg, defaults)) do self[key] = value end
+  self.copies, self.read, self.losses = share(task), {}, {}
+  self.each = task.length * self.copies
+  self.batch, self.state = task:buffers(), model.core:initial(task.batch)
+  if ranks.size > 1 then self.weight = tensor.new { 1 } end
+  self.optimiser = optim.adamw(model:parameters(), { lr = self.lr, beta1 = self.beta1, beta2 = self.beta2,
+    eps = self.adam_eps, max_norm = self.max_norm, weight_decay = self.weight_decay })
+  self.learn = plan(function() return self:loss_and_step() end)
+  self.valid = held_out.new(task, model, { split = "valid", carry = self.carry, whole = true })
+  return self
+end
+
+---What the update plan records.
+function Supervised:loss_and_step()
+  local batch = self.batch
+  self.optimiser:zero_grad()
+  local logits, after = self.model(batch.token, batch.done, self.state)
+  local loss, _, right = ops.cross_entropy { logits = logits, target = batch.answer, asked = batch.asked }
+  if self.weight then loss = loss * self.weight end
+  loss:backward()
+  self.optimiser:apply()
+  self.read.loss, self.right, self.after = loss:data(), right:data(), after
+  return loss
+end
+
+---Begin, or begin again: the memory is empty.
+function Supervised:begin()
+  tensor.keep(self.model.core:initial(self.task.batch, self.task.first), self.state)
+end
+
+-- How much this rank's part counts in the mean over all that is asked.
+local function weigh(self)
+  local asked, mine = self.batch.asked:data(), 0
+  for i = 0, self.task.length * self.task.batch - 1 do mine = mine + asked[i] end
+  sums[0] = mine
+  ranks.sum(sums, 1)
+  self.weight:data()[0] = sums[0] > 0 and mine * ranks.size / sums[0] or 1
+end
+
+---One update with the next batch, and an evaluation where one is due.
+---@return integer tokens
+---@return boolean fine false where the loss or the gradient is not finite
+function Supervised:advance()
+  local step = self.updates * self.each
+  self.task:fill(self.batch, "train", self.updates)
+  if self.weight then weigh(self) end
+  self.updates = self.updates + 1
+  self.optimiser:tick(schedule.rate(self, self.updates, step, self.cfg.steps))
+  if self.learn.recorded then self.learn:run() else self.learn() end
+  if self.task.carried and self.carry then tensor.keep(self.after, self.state) end
+  step = step + self.each
+  ranks.means(self.read, self.losses)
+  local loss, norm = self.losses.loss, self.optimiser:grad_norm()
+  local fine = loss - loss == 0 and norm - norm == 0
+  if fine and (step - self.evaluated >= self.eval_every or step >= (self.cfg.steps or math.huge)) then
+    self.evaluated, self.result = step, self.valid:run(self.eval_batches)
+  end
+  return self.each, fine
+end
+
+---Does the validation part's accuracy reach cfg.stop_score?
+function Supervised:over()
+  local stop = self.cfg.stop_score
+  return stop ~= nil and self.result ~= nil and self.result.accuracy >= stop
+end
+
+-- ---- what the trainer asks ----
+
+---What config.json says of model and task.
+function Supervised:describe()
+  local core = self.model.core
+  local task = self.task
+  return { sequence_task = { name = task.name, settings = task.settings, tokens = task.tokens, classes = task.classes,
+      vocabulary = task.vocabulary },
+    memory = { carry = self.carry, length = task.length }, max_norm = self.max_norm,
+    core = { name = core.file or core.name, config = core.config }, own_words = agents.own_words(core.config or {}), parameters = self.model.module:count() }
+end
+
+---One line: which model, on what.
+function Supervised:headline()
+  return ("%s on %s, %d parameters"):format(self.model.core.name, self.task.name, self.model.module:count())
+end
+
+---All that a checkpoint holds: { name, tensor }, in order.
+function Supervised:contents()
+  local list = self.optimiser:contents()
+  if self.task.carried then
+    local core = self.model.core
+    for _, name in ipairs(core:state_names()) do
+      list[#list + 1] = { "state." .. name, self.state[name], copies = core:copy_axis(name) }
+    end
+  end
+  self.model.module:each(function(name, t) list[#list + 1] = { name, t } end, "model.")
+  return list
+end
+
+---What a checkpoint holds besides tensors.
+function Supervised:counters() return { updates = self.updates, evaluated = self.evaluated, result = self.result } end
+
+---Go on from a checkpoint, whose tensors are in place.
+---@param checkpoint table
+function Supervised:restored(checkpoint)
+  local c = checkpoint.counters
+  self.updates, self.evaluated, self.result = c.updates, c.evaluated, c.result
+  for key, value in pairs(c.result or {}) do c.result[key] = tonumber(value) end       -- a perplexity may be "Infinity"
+end
+
+-- The share of right answers in the last batch.
+local function batch_accuracy(self)
+  local asked = self.batch.asked:data()
+  sums[0], sums[1] = 0, 0
+  for i = 0, self.task.length * self.task.batch - 1 do sums[0], sums[1] = sums[0] + self.right[i], sums[1] + asked[i] end
+  ranks.sum(sums, 2)
+  return sums[0] / sums[1]
+end
+
+---The numbers of a line of metrics.jsonl.
+---@param m table<string, number> to fill
+function Supervised:metrics(m)
+  m["losses/loss"], m["charts/accuracy"] = self.losses.loss, batch_accuracy(self)
+  self.optimiser:metrics(m, self.model.module:parts())
+  for _, key in ipairs(self.result and { "loss", "accuracy", "perplexity", "bits_per_character" } or {}) do
+    m["eval/" .. key] = self.result[key]
+  end
+end
+
+---What the progress bar shows.
+function Supervised:shown()
+  return { accuracy = self.result and self.result.accuracy, loss = self.losses.loss }
+end
+
+---The best checkpoint is the one with the smallest loss on the validation part, of those that were measured.
+function Supervised:best() return self.result and self.evaluated == self.updates * self.each and -self.result.loss or nil end
+---Its plans, { name, plan }: for profile=1 and the search for a NaN.
+function Supervised:plans() return { { "learn", self.learn }, { "valid", self.valid.plan } } end
+---What was not finite first: the op and its tensor.
+---@return string
+function Supervised:find_nan() return self.learn:find_nan() or "the loss is not finite" end
+
+---How it ended: a line, and the same as a table.
+function Supervised:summary()
+  local r = self.result
+  if not r then return "no evaluation yet", {} end
+  local bits = r.bits_per_character and (", %.3f bits per character"):format(r.bits_per_character) or ""
+  return ("on the validation part accuracy %.3f, loss %.4f%s"):format(r.accuracy, r.loss, bits),
+    { accuracy = r.accuracy, commonest = r.commonest, loss = r.loss, perplexity = r.perplexity, bits_per_character = r.bits_per_character }
+end
+
+---Train to cfg.steps tokens: run folder, log, checkpoints, progress, Ctrl-C.
+function Supervised:train() return trainer.train(self) end
+
+return { new = new, defaults = defaults }

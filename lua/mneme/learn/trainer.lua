@@ -1,0 +1,163 @@
+-- trainer.lua -- the loop around any learner: run folder, log, checkpoints, resume, progress, Ctrl-C, live view.
+-- A learner, with a task or without, has
+--   cfg                   the settings of the run (mn.config)
+--   begin()               start anew: the first thing, also before a checkpoint is put back
+--   advance()             one update: the steps (tokens) that it took, and false if its numbers are no longer finite
+--   over()                true where training may end before cfg.steps
+--   describe()            a table: what config.json tells of it besides its settings
+--   headline()            a text: what is being trained
+--   contents()            what a checkpoint holds, a list of { name, tensor }; with own = true in an item, the tensor is
+--                         made for the checkpoint and `restored` reads it back, else the trainer does; copies = n where
+--                         its axis n (from 1) counts copies, of which several ranks have a part each: see ranks.lua
+--   counters()            what else it holds, as JSON can;  restored(checkpoint): both are back, checkpoint.tensors
+--                         and .counters, and so is .step
+--   metrics(m)            numbers to log, put into m
+--   shown()               the table that the progress bar shows: score, return, loss ...
+--   best()                a number, higher is better: which checkpoint is kept as the best; nil or NaN: none yet
+--   plans()               a list of { name, plan } for profile=1
+--   find_nan()            a text: where a number was not finite
+--   summary()             a text, and a table of the same numbers: what came of it
+--   agent, task, watch    if it can be watched (view=1): see live_publisher.lua
+--   agent, task, T, row   if its episodes can be recorded: see training_recorder.lua
+--   copies                if it can be one of several ranks: those of all of them
+local config = require "mneme.runs.config"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local progress = require "mneme.base.progress"
+local ranks = require "mneme.tensor.mpi"
+local resources = require "mneme.runs.resources"
+local run_folder = require "mneme.runs.run"
+local C = engine.C
+
+local trainer = {
+  budget = nil,                    -- seconds after which training ends: to see how long a step takes
+  timed = nil,                     -- true: the result tells what statistics took, seconds_told of seconds_trained
+}
+local LOG_STEPS = 10000            -- steps between two lines of the log
+local DUE = 1                      -- an event besides signals, which have larger numbers: it is time for a checkpoint
+
+-- Put a checkpoint back: everything that is in `contents`, by name, type and shape.
+local function restore(learner, checkpoint)
+  for _, item in ipairs(learner:contents()) do
+    local name, mine = item[1], item[2]
+    local stored = checkpoint.tensors[name]
+    if not stored then errors.fail(("%s has no %s: it belongs to another experiment"):format(checkpoint.path, name)) end
+    if not item.own then
+      local a, b = table.concat(ranks.shape(item), ","), table.concat(stored:shape(), ",")
+      if a ~= b or mine:dtype() ~= stored:dtype() then
+        errors.fail(("%s: %s is [%s], expected [%s]"):format(checkpoint.path, name, b, a))
+      end
+      ranks.take(item, stored)
+    end
+  end
+  learner:restored(checkpoint)
+end
+
+-- `problem`: an op that debug stopped at, or nil.
+local function diverged(learner, run, step, inspection, problem)
+  local kept = inspection:diverged()
+  local at = kept and "; " .. kept
+    or run.last_step > 0 and ("; the last good checkpoint is at step %.0f"):format(run.last_step) or "; there is no checkpoint yet"
+  errors.diverged(("training diverged at step %.0f: %s%s"):format(step, problem or learner:find_nan(), at),
+    "a smaller lr or max_norm may help")
+end
+
+local function log(learner, run, step, started)
+  local m = {}
+  learner:metrics(m)
+  m["charts/SPS"] = (step - started.step) / math.max(1e-9, C.mn_clock(false) - started.time)
+  run:log(step, m)
+end
+
+---Train to cfg.steps, or until the learner says that it is over.
+---@param learner table see above
+---@return table { path, steps, and what the learner's summary tells }
+function trainer.train(learner)
+  if trainer.instead then return trainer.instead(learner) end          -- rebuild.lua wants the learner alone
+  local cfg = learner.cfg
+  if not config.meta(cfg) then errors.raise "train: the settings are a plain table, expected those of mn.config { ... }" end
+  if cfg.view and not learner.agent then errors.usage "view=1: there is nothing to watch: this learner has no agent in a task" end
+  if ranks.size > 1 and not learner.copies then errors.usage "mpirun: this learner trains in one process" end
+  local run, leads = run_folder.open(cfg, learner:describe()), ranks.rank == 0
+  local step, logged, account = 0, 0, resources.begin()
+  learner:begin()
+  local from = run.resumed and run:latest()
+  if from then
+    restore(learner, from)
+    step, logged = from.step, from.counters.logged
+    print(("%s: going on at step %.0f"):format(run.path, step))
+  else
+    print(("%s: %s"):format(run.path, learner:headline()))
+  end
+  if ranks.size > 1 then ranks.agree(learner:contents()) end
+  local view = leads and cfg.view and require("mneme.episodes.live_publisher").open(learner, run, function() return step end)
+  local diary = leads and learner.row and cfg.record_every > 0 and require("mneme.episodes.training_recorder").open(learner, run, cfg.record_every)
+  local inspection = require("mneme.runs.debugging").open(learner, run)
+  local first_seed = not engine.turns or engine.turns.at == 1            -- of several in this process, whose bar stands for all
+  local bar = progress.new { steps = cfg.steps, start = step, silent = not (leads and first_seed) }
+  local started = { step = step, time = C.mn_clock(false) }
+  local function counters()
+    local c = learner:counters()
+    c.logged = logged
+    return c
+  end
+  local function checkpoint() run:checkpoint(step, ranks.whole(learner:contents()), counters(), learner:best()) end
+  local function over()
+    local late = trainer.budget and C.mn_clock(false) - started.time > trainer.budget
+    return step >= cfg.steps or learner:over() or (late and step > started.step)
+  end
+  local first, told = true, 0                    -- told: seconds that statistics took
+  local function loop()
+    while not over() do
+      if diary then diary:before() end
+      if cfg.debug == "nan" then inspection:before(step, counters()) end
+      local ok, made, fine = xpcall(learner.advance, errors.handler, learner)
+      if not ok and made.status == 3 then diverged(learner, run, step, inspection, tostring(made)) end
+      if not ok then error(made, 0) end
+      step = step + made
+      if trainer.budget and first then           -- which made its plans
+        first, started = false, { step = step, time = C.mn_clock(false) }
+      end
+      if not fine then diverged(learner, run, step, inspection) end
+      if diary then diary:after(step) end
+      bar:update(step, learner:shown())
+      if step - logged >= LOG_STEPS or over() then
+        local began = C.mn_clock(false)
+        logged = step
+        log(learner, run, step, started)
+        inspection:log(step)
+        told = told + C.mn_clock(false) - began
+      end
+      local signal = C.mn_interrupted()
+      local event = ranks.most(signal ~= 0 and signal or run:due(step) and DUE or 0)
+      signal = event > DUE and event or 0
+      if event ~= 0 or over() then checkpoint() end
+      if diary and (signal ~= 0 or over()) then diary:write(step) end
+      if signal ~= 0 then return errors.status_of(signal) end
+    end
+    return 0
+  end
+  local ok, status = xpcall(loop, errors.handler)
+  if view then view:close() end
+  if ok and leads then account:write(run.path) end
+  bar:finish(step, learner:shown())
+  if not ok then
+    run:close(1)
+    error(status, 0)
+  end
+  inspection:finish()
+  run:close(status)
+  local text, result = learner:summary()
+  -- Why it ended early, for one who counts steps.
+  local reached = status == 0 and step < cfg.steps and learner:over()
+  print(("%s: %.0f steps, %s%s"):format(run.path, step, text, reached and cfg.stop_score and (": stop_score=%g is reached"):format(cfg.stop_score) or ""))
+  result.path, result.steps = run.path, step
+  if trainer.timed then result.seconds_told, result.seconds_trained = told, C.mn_clock(false) - started.time end
+  if trainer.budget then
+    result.seconds_measured = C.mn_clock(false) - started.time
+    result.seconds_per_step = result.seconds_measured / math.max(1, step - started.step)
+  end
+  return result
+end
+
+return trainer

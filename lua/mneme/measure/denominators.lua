@@ -1,0 +1,49 @@
+-- denominators.lua -- what a linear memory divides by, s.q, while an agent lives: how often it is next to nothing or below
+-- 0.  Maps phi >= 0 keep it from falling below 0 and relu lets it be 0; a signed map lets it cross 0, and what is read
+-- there is divided by a number of either sign.
+local errors = require "mneme.base.errors"
+local rules = require "mneme.models.implicit_attention_rules"
+
+local denominators = {}
+
+-- s.q of one head, from the memory after a step and the query of that step.
+local function of_head(mind, layer, head, s)
+  local q, n = rules.whole(mind, layer, head, "q")
+  local sum = 0
+  for i = 0, n - 1 do sum = sum + s.values[head * n + i] * q[i] end
+  return sum
+end
+
+---Let an agent live and look at what its memory divides by, at every step in every head.
+---@param p Player whose core keeps the sum of its keys (states "layers.0.s")
+---@param o table steps = of each copy; within = what counts as next to nothing (default: the eps that the core adds)
+---@return table { near_zero, negative: shares of all s.q; read, the largest number that was read, by its size }
+function denominators.ask(p, o)
+  local core = p.agent.core
+  local layers, H, within = {}, core.config.n_heads, o.within or core.config.eps
+  for n = 0, core.config.n_layers - 1 do
+    if p.memory["layers." .. n .. ".s"] then layers[#layers + 1] = n end
+  end
+  if #layers == 0 then errors.raise(("denominators: %s keeps no sum of keys to divide by"):format(core.name)) end
+  local all, near, negative, read = 0, 0, 0, 0
+  for step = 1, o.steps do
+    p:think()
+    for b = 0, p.copies - 1 do
+      local mind = p:mind(b)
+      for _, layer in ipairs(layers) do
+        local s, said = mind.memory["layers." .. layer .. ".s"], mind.probes["layers." .. layer .. ".retrieved"]
+        for head = 0, H - 1 do
+          local d = of_head(mind, layer, head, s)
+          all = all + 1
+          if math.abs(d) <= within then near = near + 1 end
+          if d < 0 then negative = negative + 1 end
+        end
+        for i = 0, said.shape[1] * said.shape[2] - 1 do read = math.max(read, math.abs(said.values[i])) end
+      end
+    end
+    if step < o.steps then p:step() end
+  end
+  return { near_zero = near / all, negative = negative / all, read = read }
+end
+
+return denominators

@@ -1,0 +1,187 @@
+-- agent.lua -- a core between a task and a policy: observations in, logits and values out.
+--   observations -> torso -> (with the previous action and reward) -> core -> actor and critic
+local core_of = require "mneme.models.core"
+local errors = require "mneme.base.errors"
+local features = require "mneme.models.feature_maps"
+local find = require "mneme.base.registry"
+local gates = require "mneme.models.gates"
+local nn = require "mneme.tensor.nn"
+local tensor = require "mneme.tensor.tensor"
+local torsos = require "mneme.models.torso"
+local values = require "mneme.base.setting_types"
+local ops = tensor.ops
+local OWN = "a module of the script"
+
+---@class Agent
+---@field core Core
+---@field torso Module observations [T,B,...] -> [T,B,d]
+---@field previous table { action = boolean, reward = boolean }: what of the step before it is told
+local Agent = {}
+Agent.__index = Agent
+
+local known = { task = true, core = true, hidden = true, torso = true, previous = true }
+
+-- "action,reward" as a set.
+local function read_previous(text)
+  local set = { action = false, reward = false }
+  if type(text) ~= "string" then
+    errors.raise(("agent: previous is a %s, expected a text such as \"action,reward\""):format(type(text)))
+  end
+  for word in text:gmatch "[^,%s]+" do
+    if set[word] == nil then errors.unknown("word in previous:", word, { "action", "reward" }) end
+    set[word] = true
+  end
+  return set
+end
+
+-- The core that was given, or one made to fit.
+local function fitting_core(given, d_in)
+  if type(given) == "string" then given = { given } end
+  if type(given) ~= "table" or type(given[1]) ~= "string" then
+    errors.need("agent: core", given, "module", "mn.core(...), a name, or { name, option = ... }")
+  end
+  if type(given) == "table" and type(given[1]) == "string" then
+    local config = { d_in = d_in }
+    for key, value in pairs(given) do if key ~= 1 then config[key] = value end end
+    given = core_of.new(given[1], config)
+  end
+  if given.config.d_in ~= d_in then
+    errors.raise(("agent: the core takes d_in=%d, but it is given %d numbers a step: the observations as the torso gives them%s"):format(
+      given.config.d_in, d_in, ", and what `previous` adds"))
+  end
+  return given
+end
+
+---@param options table task (for its observation and action space); core: mn.core(...), or its name or settings,
+---  { "gru", d_model = 64 }, made to fit the observations; hidden = 128, units of the actor and the critic; torso: what
+---  turns observations into numbers (mn.torso): a name, { "conv", option = ... } or a module with d_out, default by the
+---  observation space; previous = "action,reward": what of the step before is an input too (the action as a one-hot)
+---@return Agent
+local function agent(options)
+  errors.need("agent: what it is made of", options, nil, "{ task = mn.env(...), core = mn.core(...) }")
+  for key in pairs(options) do
+    if not known[key] then errors.unknown("key of agent:", key, find.keys(known)) end
+  end
+  local task, core = options.task, options.core
+  if not task or not core then errors.raise "agent: expected { task = mn.env(...), core = mn.core(...) }" end
+  errors.need("agent: task", task, "observation_space", "mn.env(...)")
+  local hidden = options.hidden or 128
+  if type(hidden) ~= "number" or hidden % 1 ~= 0 or hidden < 1 or hidden > 2 ^ 24 then
+    errors.raise(("agent: hidden=%s, expected a whole number of at least 1"):format(tostring(hidden)))
+  end
+  local previous = read_previous(options.previous or "")
+  local torso = torsos.for_space(task.observation_space, options.torso)
+  local actions = task.action_space.n
+  core = fitting_core(core, torso.d_out + (previous.action and actions or 0) + (previous.reward and 1 or 0))
+  local heads = nn.heads(core.d_out, hidden, actions)
+  local module = nn.container { { "torso", torso }, { "core", core.module }, { "actor", heads.children[1][2] },
+    { "critic", heads.children[2][2] } }
+  return setmetatable({ core = core, torso = torso, heads = heads, module = module, hidden = hidden, previous = previous,
+    actions = actions, asked = options }, Agent)
+end
+
+---Is part of it made by the run's script alone?
+---@param about table what describe told
+local function of_script(about) return about.torso == OWN or about.own_words ~= nil end
+
+---Make the agent of a run again; not one that is of_script.
+---@param about table what describe told
+---@param task Task
+---@return Agent
+local function remade(about, task)
+  return agent { task = task, core = core_of.new(about.core.name, about.core.config, true), hidden = about.hidden,
+    torso = about.torso and values.from_json(about.torso, { "name" }), previous = about.previous }
+end
+
+---What goes into the memory: the torso's view of an observation, with what was done and paid before.
+---@param x Tensor [T,B,...]
+---@param previous table<string, Tensor>? [T,B] each
+---@return Tensor [T,B,D]
+function Agent:features(x, previous)
+  local y = self.torso(x)
+  if self.previous.action then y = ops.concat(y, ops.one_hot { index = previous.action, classes = self.actions }) end
+  if self.previous.reward then
+    local shape = previous.reward:shape()
+    y = ops.concat(y, ops.reshape(previous.reward, { d0 = shape[1], d1 = shape[2], d2 = 1 }))
+  end
+  return y
+end
+
+---@param x Tensor [T,B,...] observations as the task gives them
+---@param done Tensor? [T,B] u8: the memory is cleared before this observation
+---@param state table? the core's, before the first step; nil: its initial one
+---@param probe function? see Core
+---@param previous table? { action = [T,B] i32, reward = [T,B] }, those that it was made to take; -1 and 0 where there is none
+---@return Tensor logits [T,B,actions]
+---@return Tensor values [T,B]
+---@return table state after the last step
+function Agent:__call(x, done, state, probe, previous)
+  local y, new = self.core(self:features(x, previous), done, state, probe)
+  local logits, value = self.heads(y)
+  return logits, value, new
+end
+
+---Leaves for what it is told of the step before, [T,B] each: the third argument of plans; nil where it is told nothing.
+---@param T integer rows of time
+---@param B integer copies
+---@return table? { action = Tensor, reward = Tensor }
+function Agent:previous_leaves(T, B)
+  local leaves = {}
+  if self.previous.action then leaves.action = tensor.new { shape = { T, B }, dtype = "i32", time = true }:fill(-1) end
+  if self.previous.reward then leaves.reward = tensor.new { shape = { T, B }, time = true } end
+  return next(leaves) and leaves
+end
+
+---Gates and feature maps of a core that the script has put into the library's tables, which only the script can do again.
+---@param config table of the core
+---@return string? "gate=mine,feature=relu"; nil: there are none
+local function own_words(config)
+  local own = {}
+  for _, of in ipairs { { "gate", gates }, { "feature", features } } do
+    local word, list, ours = config[of[1]], of[2].list, of[2].ours
+    if type(word) == "string" and list[word] ~= ours[word] then own[#own + 1] = of[1] .. "=" .. word end
+  end
+  return own[1] and table.concat(own, ",") or nil
+end
+
+---What a run's config.json tells of it: enough for agent.remade.
+---@return table { core = { name, config }, hidden, torso, previous, parameters }
+function Agent:describe()
+  local torso = self.asked.torso
+  if type(torso) == "table" and torso.call then torso = OWN end
+  return { core = { name = self.core.file or self.core.name, config = self.core.config },
+    own_words = own_words(self.core.config), hidden = self.hidden, parameters = self.module:count(),
+    torso = torso and values.to_json(torso), previous = self.asked.previous }
+end
+
+---What a picture of it is called: "agalite on tmaze-v0, corridor 20", naming what is not as it is by default.
+---@param task Task
+function Agent:title(task)
+  local parts, keys = {}, {}
+  for key in pairs(task.settings) do
+    local text = type(task.settings[key]) == "string" and task.settings[key] or "-"
+    local said = key ~= "num_envs" and key ~= "seed" and key ~= "time_limit" and task.settings[key] ~= task.defaults[key]
+    if said and text ~= "" and not text:find "\n" then keys[#keys + 1] = key end
+  end
+  table.sort(keys)
+  for _, key in ipairs(keys) do parts[#parts + 1] = (", %s %s"):format(key, tostring(task.settings[key])) end
+  return ("%s on %s%s"):format(self.core.name, task.id, table.concat(parts))
+end
+
+---Probabilities of n actions from a pointer to their logits, into another.
+function Agent.policy(logits, n, into)
+  local top, sum = -math.huge, 0
+  for a = 0, n - 1 do top = math.max(top, logits[a]) end
+  for a = 0, n - 1 do into[a] = math.exp(logits[a] - top) sum = sum + into[a] end
+  for a = 0, n - 1 do into[a] = into[a] / sum end
+  return into
+end
+
+---The leaves that an optimiser moves.
+---@return Tensor[]
+function Agent:parameters() return self.module:parameters() end
+---Names and tensors; see Module:state_dict.
+---@return table<string, Tensor>
+function Agent:state_dict() return self.module:state_dict() end
+
+return { new = agent, remade = remade, of_script = of_script, own_words = own_words }

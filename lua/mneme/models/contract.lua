@@ -1,0 +1,361 @@
+-- contract.lua -- the contract of a memory, as properties that hold for any core, up to what it claims: sequences
+-- and single steps are the same function, a reset is a fresh start, gradients are right, copies and times do not
+-- mix, parameters survive a file.  The tests run it over every core; `mneme check core=FILE.lua` over yours.
+local expect = require "mneme.models.expect"
+local find = require "mneme.base.registry"
+local mn = require "mneme"
+local rig = require "mneme.models.contract_rig"
+local safetensors = require "mneme.tensor.safetensors"
+
+local contract = {}
+
+local T, B = 19, 3                       -- recurrent ops take sixteen rows at once
+local CLOSE = 2e-5                       -- float32, two layers
+
+-- A property: f(settings, core) raises an error where it does not hold.
+local function each(what, f)
+  contract[#contract + 1] = { name = what, holds = function(settings) f(settings, rig.build(settings)) mn.sweep() end }
+end
+
+local function input(c, steps, stream) return rig.normal({ steps or T, B, c.config.d_in }, stream or 1) end
+local function close(got, want, what) expect.near(rig.apart(got, want), 0, CLOSE, what) end
+local function same(got, want, what) expect.ok(rig.bytes(got) == rig.bytes(want), what .. ": other bits") end
+
+local function states_close(c, got, want, what)
+  got, want = rig.visible(c, got), rig.visible(c, want)
+  for _, name in ipairs(c:state_names()) do close(got[name], want[name], what .. ", state " .. name) end
+end
+
+-- ---- cutting a sequence ----
+
+local anywhere = { { 3, 0 }, { 9, 2 }, { 16 }, { 17, 1 }, { 18, 1 } }
+
+-- May a sequence be cut, and begin anew, at a time?  By what the core claims.
+local function may_cut(c, t)
+  return c.claims.steps ~= "between segment ends" or t % c.config.segment == 0
+end
+
+-- Resets of some copies; where segments end, of all copies at once.
+local function resets(c)
+  return c.claims.steps ~= "between segment ends" and anywhere or { { 2 * c.config.segment } }
+end
+
+local function remembers(c) return next(c.states) ~= nil end
+
+each("a sequence is its single steps, is its parts", function(_, c)
+  local x, done, start = input(c), rig.done(T, B, resets(c)), rig.warm(c, B)
+  local y, after = rig.run(c, x, done, start)
+  expect.ok(rig.finite(y), "y is not finite")
+  if remembers(c) then
+    expect.ok(rig.apart(y, rig.run(c, x, nil, start)) > 1e-3, "the resets change nothing")
+    expect.ok(rig.apart(y, rig.run(c, x, done)) > 1e-3, "the first state changes nothing")
+  end
+  local function cut(pieces)
+    local state, t0 = start, 0
+    for _, t1 in ipairs(pieces) do
+      local part, next_state = rig.run(c, rig.rows(x, t0, t1), rig.rows(done, t0, t1), state)
+      close(part, rig.rows(y, t0, t1), ("rows %d to %d"):format(t0, t1))
+      state, t0 = next_state, t1
+    end
+    states_close(c, state, after, "after the last row")
+  end
+  local most = {}
+  for at = 1, T - 1 do
+    if may_cut(c, at) then
+      cut { at, T }
+      most[#most + 1] = at
+    end
+  end
+  most[#most + 1] = T
+  cut(most)
+end)
+
+each("a plan by rows is the sequence", function(_, c)
+  local x = mn.sequence { shape = { T, B, c.config.d_in } }
+  local done = mn.sequence { shape = { T, B }, dtype = "u8" }
+  local start = rig.warm(c, B)
+  local plan = mn.plan(function(...) return c(...) end)
+  local y, after = plan(x, done, start)
+  for round, step in ipairs { 1, 2, 7, 16, T } do
+    x:copy(input(c, T, 10 + round))
+    done:copy(rig.done(T, B, resets(c)))
+    local want, want_after = rig.run(c, x, done, start)
+    for t0 = 0, T - 1, step do plan:rows(t0, math.min(T, t0 + step)) end
+    close(y, want, ("by %d rows"):format(step))
+    states_close(c, after, want_after, ("by %d rows"):format(step))
+  end
+end)
+
+each("the state is what is declared, and as large after any number of steps", function(_, c)
+  local _, few = rig.run(c, input(c, 1), nil, c:initial(B))
+  local _, many = rig.run(c, input(c, 40), nil, c:initial(B))
+  local floats = 0
+  for name, tensor in pairs(few) do
+    local shape = table.concat(c:state_shape(name, B), ",")
+    expect.eq(table.concat(tensor:shape(), ","), shape, name)
+    expect.eq(table.concat(many[name]:shape(), ","), shape, name)
+    expect.eq(table.concat(c:initial(B)[name]:shape(), ","), shape, name)
+    floats = floats + tensor:size() / B
+  end
+  for name in pairs(c.states) do expect.ok(few[name], "no " .. name .. " came out") end
+  expect.eq(c:describe().state_floats, floats)
+end)
+
+-- ---- resets ----
+
+-- The state that a reset at time k must be like: a fresh one, but for the clocks where the claim says so.
+local function fresh(c, start, k)
+  local state = c:initial(B)
+  if c.claims.reset == "up to tick" then
+    for b = 0, B - 1 do state.tick:data()[b] = start.tick:data()[b] + k end
+  end
+  return state
+end
+
+each("after a reset everything is as at a fresh start", function(_, c)
+  local x, start = input(c), rig.warm(c, B)
+  for _, k in ipairs { 0, 1, 7, 16, 18 } do
+    if not may_cut(c, k) then k = 2 * c.config.segment end
+    local y, after = rig.run(c, x, rig.done(T, B, { { k } }), start)
+    local want, want_after = rig.run(c, rig.rows(x, k, T), nil, fresh(c, start, k))
+    close(rig.rows(y, k, T), want, "reset at " .. k)
+    states_close(c, after, want_after, "reset at " .. k)
+  end
+end)
+
+each("a reset leaves nothing behind", function(_, c)
+  local x, done, huge = input(c), rig.done(T, B, { { 0 } }), rig.warm(c, B)
+  for name, s in pairs(huge) do if not c:is_constant(name) then s:fill(1e20) end end
+  local y, after = rig.run(c, x, done, huge)
+  local want, want_after = rig.run(c, x, done, fresh(c, huge, 0))
+  same(y, want, "y")
+  after, want_after = rig.visible(c, after), rig.visible(c, want_after)
+  for _, name in ipairs(c:state_names()) do same(after[name], want_after[name], name) end
+end)
+
+each("reset=false ignores done", function(settings, c)
+  if c.config.reset == nil then return end
+  local deaf = rig.build(settings, 1, { reset = false })
+  local x, start = input(c), rig.warm(c, B)
+  local y, after = rig.run(deaf, x, rig.done(T, B, resets(c)), start)
+  local want, want_after = rig.run(c, x, nil, start)
+  same(y, want, "y")
+  for _, name in ipairs(c:state_names()) do same(after[name], want_after[name], name) end
+end)
+
+-- ---- copies and times ----
+
+-- The sizes around a copy axis (from 1): blocks before it, numbers of one copy in a block.
+local function around(tensor, axis)
+  local shape, blocks, inner = tensor:shape(), 1, 1
+  for i = 1, axis - 1 do blocks = blocks * shape[i] end
+  for i = axis + 1, #shape do inner = inner * shape[i] end
+  return blocks, inner
+end
+
+-- A tensor with copy b's numbers changed.
+local function change_copy(tensor, b, axis)
+  local out, blocks, inner = mn.keep(tensor), around(tensor, axis)
+  local p = out:data()
+  for block = 0, blocks - 1 do
+    for i = 0, inner - 1 do
+      local at = (block * B + b) * inner + i
+      p[at] = p[at] * 0.5 + 0.3
+    end
+  end
+  return out
+end
+
+-- The numbers of every copy but b, as bytes.
+local function others(tensor, b, axis)
+  local blocks, inner = around(tensor, axis)
+  local all, parts, bytes = rig.bytes(tensor), {}, inner * 4
+  for block = 0, blocks - 1 do
+    for copy = 0, B - 1 do
+      local at = (block * B + copy) * bytes
+      if copy ~= b then parts[#parts + 1] = all:sub(at + 1, at + bytes) end
+    end
+  end
+  return table.concat(parts)
+end
+
+each("copies do not mix", function(_, c)
+  local x, start = input(c), rig.warm(c, B)
+  local y, after = rig.run(c, x, rig.done(T, B, resets(c)), start)
+  for b = 0, B - 1 do
+    local other = {}
+    for name, s in pairs(start) do other[name] = c:is_constant(name) and s or change_copy(s, b, c:copy_axis(name)) end
+    local more = { unpack(resets(c)) }
+    more[#more + 1] = { 5, b }
+    local y2, after2 = rig.run(c, change_copy(x, b, 2), rig.done(T, B, more), other)
+    expect.ok(rig.bytes(y) ~= rig.bytes(y2))
+    expect.ok(others(y, b, 2) == others(y2, b, 2), "y of another copy changed with copy " .. b)
+    for name in pairs(c.states) do
+      local axis = c:copy_axis(name)
+      expect.ok(others(after[name], b, axis) == others(after2[name], b, axis), name .. " of another copy changed with copy " .. b)
+    end
+  end
+end)
+
+each("what comes later changes nothing before", function(_, c)
+  local x, start = input(c), rig.warm(c, B)
+  local y = rig.run(c, x, nil, start)
+  for _, k in ipairs { 1, 8, 15, 16, 18 } do
+    local later, other = mn.keep(x), input(c, T, 2)
+    local row = B * c.config.d_in
+    for i = k * row, T * row - 1 do later:data()[i] = other:data()[i] end
+    local y2 = rig.run(c, later, rig.done(T, B, { { k, 1 } }), start)
+    same(rig.rows(y2, 0, k), rig.rows(y, 0, k), "rows before " .. k)
+    expect.ok(rig.apart(rig.rows(y2, k, k + 1), rig.rows(y, k, k + 1)) > 1e-3, "row " .. k .. " does not change")
+  end
+end)
+
+-- ---- gradients ----
+
+-- A direction in the space of a tensor's numbers: one of them, or all with random signs, of length 1.
+local function directions(p, stream)
+  local n, noise = p:size(), rig.normal({ p:size() }, stream)
+  local list, best = {}, 0
+  for i = 0, n - 1 do if math.abs(p:grad_data()[i]) > math.abs(p:grad_data()[best]) then best = i end end
+  for _, i in ipairs { best, (stream * 7919) % n } do list[#list + 1] = function(k) return k == i and 1 or 0 end end
+  list[3] = function(k) return (noise:data()[k] > 0 and 1 or -1) / math.sqrt(n) end
+  return list
+end
+
+-- Inputs, parameters and the initial state, in a fixed order.
+local function leaves_of(c, x, start)
+  local list, dict = { { "x", x } }, {}
+  for name, p in pairs(c:named_parameters()) do dict[name] = p end
+  for name, s in pairs(start) do if not c:is_constant(name) then dict["state " .. name] = s end end
+  for _, name in ipairs(find.keys(dict)) do list[#list + 1] = { name, dict[name] } end
+  return list
+end
+
+each("gradients are those of difference quotients", function(_, c)
+  if c.claims.gradients ~= "exact" then return end
+  local steps = 5
+  local x, done = rig.normal({ steps, B, c.config.d_in }, 3, true), rig.done(steps, B, { { 2, 0 }, { 4, 1 } })
+  local start = rig.warm(c, B, true)
+  for _, p in ipairs(c:parameters()) do p:zero_grad() end
+  rig.loss_tensor(c, c(x, done, start)):backward()
+  mn.sweep()
+  local tried, wrong, _, size = 0, 0, rig.loss(c, rig.run(c, x, done, start))
+  for stream, named in ipairs(leaves_of(c, x, start)) do
+    local name, leaf = named[1], named[2]
+    local n, data, grad, kept = leaf:size(), leaf:data(), leaf:grad_data(), mn.keep(leaf)
+    local rest, scale, mine = kept:data(), 1, 0
+    for k = 0, n - 1 do scale = math.max(scale, math.abs(grad[k])) end
+    for _, direction in ipairs(directions(leaf, stream)) do
+      local slope = 0
+      for k = 0, n - 1 do slope = slope + direction(k) * grad[k] end
+      local ok, quotient = rig.agrees(function(h)
+        for k = 0, n - 1 do data[k] = rest[k] + h * direction(k) end
+        local loss = rig.loss(c, rig.run(c, x, done, start))
+        for k = 0, n - 1 do data[k] = rest[k] end
+        return loss
+      end, slope, 3e-3 * scale, 1e-7 * size)
+      tried, mine, wrong = tried + 1, mine + (ok and 0 or 1), wrong + (ok and 0 or 1)
+      if mine > 1 then error(("%s: slope %.6g, by differences %.6g"):format(name, slope, quotient), 0) end
+    end
+    expect.ok(kept)
+  end
+  expect.ok(wrong <= 0.02 * tried, ("%d of %d slopes are wrong"):format(wrong, tried))   -- kinks on both sides
+end)
+
+local function all_zero(p, from, to)
+  for i = from, to - 1 do if p[i] ~= 0 then return false end end
+  return true
+end
+
+each("no gradient crosses a reset, or reaches another copy", function(_, c)
+  local x, start, row, k, b = rig.normal({ T, B, c.config.d_in }, 3, true), rig.warm(c, B, true), B * c.config.d_in, 11, 1
+  local function backward(done, from, copy)
+    local w = mn.tensor { shape = { T, B, c.d_out } }
+    for i = 0, w:size() - 1 do
+      local inside = i >= from * B * c.d_out and (not copy or math.floor(i / c.d_out) % B == copy)
+      w:data()[i] = inside and rig.weight(i) or 0
+    end
+    x:zero_grad()
+    for name, s in pairs(start) do if not c:is_constant(name) then s:zero_grad() end end
+    local y = c(x, done, start)
+    ;(y * w):sum():backward()
+    mn.sweep()
+    return x:grad_data()
+  end
+  local grad = backward(rig.done(T, B, { { k } }), k)
+  expect.ok(all_zero(grad, 0, k * row), "a gradient crossed the reset")
+  expect.ok(not all_zero(grad, k * row, T * row))
+  for name, s in pairs(start) do
+    if not c:is_constant(name) then
+      expect.ok(all_zero(s:grad_data(), 0, s:size()), name .. " has a gradient across the reset")
+    end
+  end
+  if remembers(c) then
+    grad = backward(nil, k)
+    expect.ok(not all_zero(grad, (k - 1) * row, k * row), "without the reset there is one")
+  end
+  grad = backward(nil, 0, b)
+  for i = 0, T * row - 1 do
+    if math.floor(i / c.config.d_in) % B ~= b then expect.eq(grad[i], 0, "gradient of another copy") end
+  end
+end)
+
+-- ---- files, probes, wrong calls ----
+
+each("parameters survive a file; wrong ones change nothing", function(settings, c)
+  local path, list = os.tmpname(), {}
+  for name, p in pairs(c:state_dict()) do list[#list + 1] = { name, p } end
+  safetensors.write(path, list)
+  local other = rig.build(settings, 2)
+  local x = input(c)
+  local y, before = rig.run(c, x), rig.run(other, x)
+  expect.ok(rig.apart(y, before) > 1e-3)
+  local dict = safetensors.load(path).tensors
+  local name, p = next(dict)
+  dict[name] = nil
+  expect.raises(function() other:load_state_dict(dict) end, "missing " .. name:gsub("%p", "%%%0"))
+  dict[name] = mn.tensor { shape = { p:size() + 1 } }
+  expect.raises(function() other:load_state_dict(dict) end, "expected %[")
+  dict[name], dict.more = p, p
+  expect.raises(function() other:load_state_dict(dict) end, "unexpected more")
+  same(rig.run(other, x), before, "after refused loads")
+  dict.more = nil
+  other:load_state_dict(dict)
+  same(rig.run(other, x), y, "after loading")
+  os.remove(path)
+end)
+
+each("a probe sees every named thing, and what it gives back is used", function(_, c)
+  local x, seen, first = input(c), {}, nil
+  local y = rig.run(c, x)
+  local probed = rig.run(c, x, nil, nil, function(name, p)
+    expect.ok(mn.is_tensor(p) and not seen[name], name)
+    seen[name], first = true, first or name
+    return p
+  end)
+  same(probed, y, "a probe that only looks")
+  expect.ok(first, "there is no probe")
+  local forced = rig.run(c, x, nil, nil, function(name, p) return name == first and p * 0.5 or p end)
+  expect.ok(rig.apart(forced, y) > 1e-4, "replacing " .. first .. " changes nothing")
+end)
+
+each("wrong calls are errors that say so", function(_, c)
+  local name, d = c.name, c.config.d_in
+  expect.raises(function() c(3) end, name .. ": x is 3, expected a tensor")
+  expect.raises(function() c(rig.normal({ T, B, d + 1 }, 1)) end, ("expected %%[T,B,%d%%]"):format(d))
+  expect.raises(function() c(rig.normal({ T, d }, 1)) end, "expected %[T,B,")
+  if remembers(c) then expect.raises(function() c(input(c), nil, c:initial(B + 1)) end, "state .* expected %[") end
+  expect.raises(function() c(input(c), rig.done(T, B + 1), c:initial(B)) end, ("expected %%[%d,%d%%]"):format(T, B))
+  expect.raises(function() c(input(c), rig.normal({ T, B }, 1), c:initial(B)) end, "done is float32, expected uint8")
+  local short, long = c:initial(B), c:initial(B)
+  if remembers(c) then
+    short[c:state_names()[1]] = nil
+    expect.raises(function() c(input(c), nil, short) end, "the state has no '")
+  end
+  long.more = input(c)
+  expect.raises(function() c(input(c), nil, long) end, "unexpected 'more'")
+end)
+
+---Every property of the contract: { name, holds = function(settings) }, which raises an error where it does not.
+---@type { name: string, holds: fun(settings: table) }[]
+return contract

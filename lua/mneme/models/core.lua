@@ -1,0 +1,326 @@
+-- core.lua -- memories: y, state = core(x, done, state, probe), built by name from lua/mneme/cores/NAME.lua.
+-- A core file returns { doc, source, config = defaults, build = function(cfg, given, lenient) }, given being what the
+-- user set; lenient: keys that do not go together are ignored; and, where they say more than the file's first comment
+-- and the defaults: equations (text, or function(cfg)), choices = { key = set of words }, counts = { key = least whole
+-- number }.  `build` returns
+--   module      its parameters (mneme.nn)
+--   forward     function(x, done, state, probe, fresh) -> y, state; fresh: the state is the initial one
+--   d_out       size of y's last axis
+--   states      names -> axes, as data: { ["layers.0.C"] = "[B,H,V,K]", tick = "[B]" }; B is the copy
+--   sizes       what the letters stand for
+--   start       starting values other than 0, by full name or last component: a number, or function(tensor) that fills
+--   constants   last components of states without a gradient, besides tick and mask: { c = true }
+--   stops       last components of states through whose final value no gradient goes: { memory = true }
+--   claims      what the contract tests may expect; see `claims` below
+--   complexity  { step = "2*L*H*V*K", sequence = ... }: multiply-adds of remembering alone, for one copy, over the
+--               letters of `sizes`, L (layers) and N (steps so far); `sequence` where it is not N*step
+--   cost        operations for the roofline, only where the lanes do more than the formula counts
+--   reads       how it reads its memory, a word of implicit_attention.lua: for pictures of what it attends to and when it forgets,
+--               or of the reason why no weight belongs to a step
+--   channels    only where files lay a state out differently (agalite's mirrored channels; see state_files.lua)
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local recall = require "mneme.models.implicit_attention"
+local tensor = require "mneme.tensor.tensor"
+
+---@class Core
+local Core = {}
+Core.__index = Core
+
+---@param x Tensor [T,B,d_in]
+---@param done Tensor? [T,B] u8: 1 where an observation starts a new episode
+---@param state table<string, Tensor>? nil: the initial state
+---@param probe (fun(name: string, t: Tensor): Tensor)? sees, and may replace, what goes on inside; but of tensors of one
+---row, whatever T is, it only sees what the last step did: they are worked out when somebody reads them
+---@return Tensor y [T,B,d_out]
+---@return table<string, Tensor> state after the last step
+function Core:__call(x, done, state, probe)
+  if not tensor.is(x) then errors.raise(self.name .. ": x is " .. tostring(x) .. ", expected a tensor [T,B,d_in]") end
+  local shape = x:shape()
+  if #shape ~= 3 or shape[3] ~= self.config.d_in then
+    errors.raise(("%s: x is [%s], expected [T,B,%d]"):format(self.name, table.concat(shape, ","), self.config.d_in))
+  end
+  if done then
+    local flags = tensor.is(done) and done:shape() or {}
+    if #flags ~= 2 or flags[1] ~= shape[1] or flags[2] ~= shape[2] then
+      errors.raise(("%s: done is [%s], expected [%d,%d]"):format(self.name, table.concat(flags, ","), shape[1], shape[2]))
+    elseif done:dtype() ~= "u8" then
+      errors.raise(("%s: done is %s, expected uint8"):format(self.name, done:dtype() == "i32" and "int32" or "float32"))
+    end
+  end
+  if state then
+    errors.need(self.name .. ": the state", state, nil, "tensors by name, as core:initial(B) gives them")
+    for name in pairs(self.states) do
+      local s = state[name]
+      if not s then errors.raise(("%s: the state has no '%s'"):format(self.name, name)) end
+      if not tensor.is(s) then errors.raise(("%s: state %s is a %s, expected a tensor"):format(self.name, name, type(s))) end
+      local got, want = table.concat(s:shape(), ","), table.concat(self:state_shape(name, shape[2]), ",")
+      if got ~= want then errors.raise(("%s: state %s is [%s], expected [%s]"):format(self.name, name, got, want)) end
+    end
+    for name in pairs(state) do
+      if not self.states[name] then errors.raise(("%s: the state has an unexpected '%s'"):format(self.name, name)) end
+    end
+  end
+  if probe ~= nil and type(probe) ~= "function" then
+    errors.raise(("%s: the probe is a %s, expected a function(name, tensor)"):format(self.name, type(probe)))
+  end
+  local y, after = self.forward(x, done, state or self:initial(shape[2]), probe, not state)
+  if not tensor.is(y) or type(after) ~= "table" then
+    errors.raise(("%s: forward gave %s and %s, expected y [T,B,%d] and a table of states"):format(self.name,
+      tensor.is(y) and "a tensor" or tostring(y), type(after) == "table" and "a table" or tostring(after), self.d_out))
+  end
+  for name in pairs(self.states) do
+    if not after[name] then errors.raise(("%s: forward gave no state '%s', which is declared"):format(self.name, name)) end
+  end
+  local size = y:shape()
+  if #size ~= 3 or size[1] ~= shape[1] or size[2] ~= shape[2] or size[3] ~= self.d_out then
+    errors.raise(("%s: forward gave y [%s], expected [%d,%d,%d]: T, B, d_out"):format(self.name, table.concat(size, ","), shape[1], shape[2],
+      self.d_out))
+  end
+  return y, after
+end
+
+---The shape of one state tensor for B copies.
+---@param name string of a part of the state
+---@param B integer copies
+function Core:state_shape(name, B)
+  local shape = {}
+  for letter in self.states[name]:gmatch "[%w]+" do
+    shape[#shape + 1] = letter == "B" and B or self.sizes[letter] or tonumber(letter)
+  end
+  return shape
+end
+
+---Which axis of a state tensor is the copy, from 1.
+---@param name string of a part of the state
+function Core:copy_axis(name)
+  local axis = 0
+  for letter in self.states[name]:gmatch "%w+" do
+    axis = axis + 1
+    if letter == "B" then return axis end
+  end
+end
+
+-- What a table keyed by full names or last components says about a state.
+local function about(t, name)
+  if t[name] ~= nil then return t[name] end
+  return t[name:match "[^.]+$"]
+end
+
+---Is a state a clock or a mask, without gradient?
+---@param name string of a part of the state
+function Core:is_constant(name) return name == "tick" or name == "mask" or about(self.constants, name) or false end
+
+---Does the final state pass no gradient on?
+---@param name string of a part of the state
+function Core:is_stopped(name) return about(self.stops, name) or self:is_constant(name) end
+
+---The state before anything was seen, as new leaves.
+---@param B integer copies
+---@param first integer? the number of the first of them among all; memories that draw random numbers know which copy they are of
+---@return table<string, Tensor>
+function Core:initial(B, first)
+  local state = {}
+  for name in pairs(self.states) do
+    state[name] = tensor.new { shape = self:state_shape(name, B) }
+    local start = about(self.start, name)
+    if type(start) == "function" then start(state[name]) elseif start then state[name]:fill(start) end
+  end
+  for b = 0, first and state.copy and B - 1 or -1 do state.copy:data()[b] = first + b end
+  return state
+end
+
+---State names in a fixed order.
+function Core:state_names()
+  local names = {}
+  for name in pairs(self.states) do names[#names + 1] = name end
+  table.sort(names)
+  return names
+end
+
+---The leaves that an optimiser moves.
+---@return Tensor[]
+function Core:parameters() return self.module:parameters() end
+---The part of the state_dict that is trained.
+---@return table<string, Tensor>
+function Core:named_parameters() return self.module:named_parameters() end
+---Names and tensors; see Module:state_dict.
+---@return table<string, Tensor>
+function Core:state_dict() return self.module:state_dict() end
+---Copy numbers in by name; see Module:load_state_dict.
+---@param dict table<string, Tensor>
+function Core:load_state_dict(dict) return self.module:load_state_dict(dict) end
+
+-- ---- what it costs ----
+
+---A formula over the letters of `sizes`, L and N, as a number.
+---@param formula string
+---@param N integer? steps so far
+function Core:evaluate(formula, N)
+  local letters = { L = self.config.n_layers or 1, N = N, ceil = math.ceil, min = math.min, max = math.max }
+  for letter, size in pairs(self.sizes) do letters[letter] = size end
+  local f = assert(loadstring("return " .. formula, self.name .. ": complexity " .. formula))
+  return setfenv(f, letters)()
+end
+
+---The number of floats that one copy's state holds, and the formula that its declaration comes to.
+---@return integer floats
+---@return string formula "L*(H*V*K + H*K) + 1"
+function Core:state_floats()
+  local floats, layered, once = 0, {}, {}
+  for _, name in ipairs(self:state_names()) do
+    local n, axes = 1, {}
+    for _, size in ipairs(self:state_shape(name, 1)) do n = n * size end
+    for letter in self.states[name]:gmatch "%w+" do if letter ~= "B" then axes[#axes + 1] = letter end end
+    floats = floats + n
+    local product, layer = #axes > 0 and table.concat(axes, "*") or "1", name:match "^layers%.(%d+)%."
+    if not layer then once[#once + 1] = product
+    elseif layer == "0" then layered[#layered + 1] = product end
+  end
+  if #layered > 0 then
+    table.insert(once, 1, (#layered > 1 and "L*(%s)" or "L*%s"):format(table.concat(layered, " + ")))
+  end
+  return floats, #once > 0 and table.concat(once, " + ") or "0"
+end
+
+-- Weights that every step multiplies with: all matrices.
+local function weights(module)
+  local n = 0
+  module:each(function(_, t, buffer) if not buffer and #t:shape() > 1 then n = n + t:size() end end)
+  return n
+end
+
+---What a core is and costs, for a context or sequence of N steps.  Multiply-adds of one copy: `weights` of the
+---products with parameters in one step; `step` and `sequence` of remembering alone, each { formula, macs }.
+---`cost` is the same as floating-point operations of training, for a roofline: products, forward, backward.
+---@param N integer? default 256
+---@return table { name, config, parameters, state_floats, state_formula, weights, step, sequence, cost }
+function Core:describe(N)
+  N = N or 256
+  local floats, formula = self:state_floats()
+  local step, w = self.complexity.step or "0", weights(self.module)
+  local sequence = self.complexity.sequence or step == "0" and "0" or (step:find "[+-]" and "N*(%s)" or "N*%s"):format(step)
+  local macs = self:evaluate(step, N)
+  local cost = self.cost and self.cost() or { products = 2 * w, forward = 2 * macs, backward = 5 * macs }
+  return { name = self.name, config = self.config, parameters = self.module:count(), state_floats = floats,
+           state_formula = formula, weights = w, step = { formula = step, macs = macs },
+           sequence = { formula = sequence, macs = self:evaluate(sequence, N) }, cost = cost }
+end
+
+-- ---- building ----
+
+---What a core claims where it says nothing.
+---  steps   a sequence is its single steps: "exact", "until memory is full", "between segment ends"
+---  reset   a reset is a fresh start: "exact", "up to tick", "at block starts"
+---  state   what is kept: "constant", or "grows" with the episode
+---  gradients  those of y and state: "exact", or "in part" where something is held constant on purpose
+local claims = { steps = "exact", reset = "exact", state = "constant", gradients = "exact" }
+
+local definitions = {}
+
+---The definition of a core by name, or by the path of its file: { doc, source, config, build }.
+local function definition(name)
+  if type(name) ~= "string" then errors.raise(("core: the name is a %s, expected a text"):format(type(name))) end
+  if not definitions[name] then
+    local path = name:find "%.lua$" and name or find.file("cores", name, "core")
+    local chunk, err = loadfile(path)
+    if not chunk then errors.raise(err) end
+    local d = chunk()
+    if type(d) ~= "table" or type(d.build) ~= "function" or type(d.config) ~= "table" then
+      errors.raise(path .. ": a core file returns { doc = ..., source = ..., config = { d_in = 16, ... }, build = function(cfg) ... end }")
+    end
+    definitions[name] = d
+  end
+  return definitions[name]
+end
+
+-- Words of settings that mean the same in every core; a core's own `choices` go first.
+local words = { flow = { gtrxl = true, residual = true, postnorm = true }, embed_act = { relu = true, none = true } }
+
+---The words that a setting of a core knows, as a set; nil: it is no word.
+local function known_words(d, key) return (d.choices or {})[key] or words[key] end
+
+-- What a setting must be, beyond having the type of its default.
+local function check_value(name, d, key, value)
+  local known = known_words(d, key)
+  local least = (d.counts or {})[key] or key:find "^[dn]_" and 1
+  if known and not known[value] then errors.unknown(key .. " =", value, find.keys(known)) end
+  if least and type(value) == "number" and not (value >= least and value % 1 == 0 and value < 2 ^ 31) then
+    errors.raise(("core %s: %s = %g, expected a whole number of at least %d"):format(name, key, value, least), { status = 2 })
+  end
+end
+
+local function configure(name, d, given, ignore_unknown)
+  local cfg, defaults = {}, d.config
+  errors.need("core " .. name .. ": its settings", given, nil, "{ d_model = 64, ... }")
+  for key, value in pairs(defaults) do cfg[key] = value end
+  for key, value in pairs(given) do
+    if defaults[key] == nil then
+      if not ignore_unknown then errors.unknown("key of core " .. name, key, find.keys(defaults)) end
+    elseif type(value) ~= type(defaults[key]) then
+      errors.raise(("core %s: %s = %s, expected a %s"):format(name, key, tostring(value), type(defaults[key])), { status = 2 })
+    else
+      check_value(name, d, key, value)
+      cfg[key] = value
+    end
+  end
+  return cfg
+end
+
+-- What a new file forgets: told before anything leans on it.
+local function check_built(name, core)
+  local hint = { hint = "lua/mneme/models/core.lua lists what build returns" }
+  if type(core) ~= "table" then errors.raise(("core %s: build gave %s, expected a table"):format(name, tostring(core)), hint) end
+  for _, field in ipairs { { "module", "table", "its parameters" }, { "forward", "function", "function(x, done, state, probe)" },
+                           { "d_out", "number", "the size of y's last axis" }, { "states", "table", "the names and axes of its states" },
+                           { "sizes", "table", "what the letters of its states stand for" } } do
+    local key, kind, expected = unpack(field)
+    if type(core[key]) ~= kind then
+      errors.raise(("core %s: build gave %s = %s, expected %s"):format(name, key, tostring(core[key]), expected), hint)
+    end
+  end
+  for state, axes in pairs(core.states) do
+    for letter in axes:gmatch "%w+" do
+      if letter ~= "B" and not core.sizes[letter] and not tonumber(letter) then
+        errors.raise(("core %s: state %s is %s, and sizes has no %s"):format(name, state, axes, letter), hint)
+      end
+    end
+  end
+end
+
+---Build a core: core("agalite", { d_in = 16, eta = 4 }), or core { "agalite", d_in = 16 }.
+---@param name string|table a name, or the path of a core's file ("mine/core.lua")
+---@param config table?
+---@param ignore_unknown boolean? for files that list every key of a family: what does not apply is ignored
+---@return Core
+local function new(name, config, ignore_unknown)
+  if type(name) == "table" then
+    config, name = {}, name
+    for key, value in pairs(name) do if key ~= 1 then config[key] = value end end
+    name = name[1]
+  end
+  if type(name) ~= "string" then errors.raise("core: expected a name, as in mn.core(\"gru\", { d_in = 16 })") end
+  local d = definition(name)
+  local cfg = configure(name, d, config or {}, ignore_unknown)
+  local core = d.build(cfg, config or {}, ignore_unknown)
+  check_built(name, core)
+  recall.check(core.reads, "core " .. name)
+  core.name, core.file, core.config = name:match "([^/]+)%.lua$" or name, name:find "%.lua$" and name or nil, cfg
+  for _, key in ipairs { "start", "constants", "stops", "complexity", "claims" } do core[key] = core[key] or {} end
+  for key, value in pairs(claims) do core.claims[key] = core.claims[key] or value end
+  return setmetatable(core, Core)
+end
+
+---A core file for another core with other defaults: core.preset("galite", { gate = "none" }, { doc = ..., source = ... }).
+---@param base string the core it is a setting of
+---@param keys table<string, any> the values that make it
+---@param about_it table { doc, source }
+---@return table what a core file returns
+local function preset(base, keys, about_it)
+  local d = definition(base)
+  local config = configure(base, d, keys)
+  return { doc = about_it.doc, source = about_it.source, choices = d.choices, counts = d.counts,
+    equations = d.equations, config = config, preset = { base, keys }, build = d.build }
+end
+
+return { new = new, definition = definition, preset = preset, known_words = known_words }

@@ -1,0 +1,135 @@
+-- costs.lua -- what every core is and costs, side by side: `mneme list cores`, and the table of complexities,
+-- per token and per sequence.  Formulas and numbers come from the cores' declarations (core.lua, describe).
+local catalogue = require "mneme.base.catalogue"
+local core = require "mneme.models.core"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local grouped = require("mneme.base.format").grouped
+local nn = require "mneme.tensor.nn"
+local values = require "mneme.base.setting_types"
+
+local costs = {}
+
+-- What the letters of the formulas stand for: "H=4 K=256 L=4".
+local function sizes(c)
+  local parts = { "L=" .. (c.config.n_layers or 1) }
+  for _, letter in ipairs(find.keys(c.sizes)) do parts[#parts + 1] = letter .. "=" .. c.sizes[letter] end
+  return table.concat(parts, " ")
+end
+
+---Floating-point operations of learning from one step: forward and backward through a core, whose products with the
+---weights are taken once forward and twice backward.  What is around the core, and acting, is not counted.
+---@param name string of the core
+---@param config table its settings
+---@return number
+function costs.training(name, config)
+  local cost = nn.dry(core.new, name, config, true):describe().cost
+  return 3 * cost.products + cost.forward + cost.backward
+end
+
+---Every core with what describe() says of it, under settings that apply to those that have them.
+---@param words string[] key=value; N=256 is the length of a sequence, or how much was seen before a step
+---@return { name: string, definition: table, about: table, sizes: string, problem: string? }[] problem: why it has none
+---@return integer N
+function costs.all(words)
+  local N, given = 256, {}
+  for _, word in ipairs(words) do
+    local key, text = word:match "^%-*([%w_]+)=(.*)$"
+    if not key then errors.usage("list: " .. word .. ": expected key=value", "mneme list cores d_model=64 N=1024") end
+    if key == "N" then
+      N = tonumber(text)
+      if not N or N < 1 or N % 1 ~= 0 then errors.usage("N=" .. text .. ": expected a whole number of at least 1") end
+    else given[key] = text end
+  end
+  local list, used, keys = {}, {}, {}
+  for _, name in ipairs(find.names "cores") do
+    local ok, problem = xpcall(function()
+      local d, config = core.definition(name), {}
+      for key, default in pairs(d.config) do
+        keys[key] = true
+        if given[key] then config[key], used[key] = values.parse(key, given[key], default), true end
+      end
+      local c = nn.dry(core.new, name, config, true)
+      list[#list + 1] = { name = name, definition = d, about = c:describe(N), sizes = sizes(c) }
+    end, errors.handler)
+    if not ok then list[#list + 1] = { name = name, problem = problem.message } end
+    collectgarbage()
+  end
+  for key in pairs(given) do
+    if not used[key] then errors.unknown("key of any core:", key, find.keys(keys)) end
+  end
+  return list, N
+end
+
+---What `mneme list cores` prints.
+---@param words string[]
+---@return string
+function costs.list(words)
+  local list, N = costs.all(words)
+  local lines = {}
+  for _, entry in ipairs(list) do
+    local about, d = entry.about, entry.definition
+    local function add(...) lines[#lines + 1] = table.concat { ... } end
+    add(entry.name, " -- ", d and d.doc or catalogue.first_comment(find.file("cores", entry.name, "core")))
+    if entry.problem then
+      add("  cannot be built so: ", entry.problem)
+      goto continue
+    end
+    add("  ", d.source or "no source")
+    add("  ", grouped(about.parameters), " parameters; state of one copy ", grouped(about.state_floats), " floats = ",
+      about.state_formula, "   (", entry.sizes, ")")
+    add("  step      ", grouped(about.weights + about.step.macs), " multiply-adds = ", grouped(about.weights),
+      " (weights) + ", about.step.formula)
+    add(("  sequence  %s multiply-adds for N=%d = N*%s + %s"):format(grouped(N * about.weights + about.sequence.macs), N,
+      grouped(about.weights), about.sequence.formula))
+    ::continue::
+    add ""
+  end
+  lines[#lines + 1] = "multiply-adds of one copy; L layers, N steps seen before (step) or in all (sequence); mneme help core NAME tells the rest"
+  return table.concat(lines, "\n") .. "\n"
+end
+
+---The table of complexities as Markdown: cost of remembering per token and per sequence, and what is kept.
+---@param words string[]
+---@return string
+function costs.table(words)
+  local list, N = costs.all(words)
+  local lines = { ("| memory | parameters | state (floats) | | per token (multiply-adds) | N = %d | per sequence | N = %d |")
+    :format(N, N), "|---|---:|---|---:|---|---:|---|---:|" }
+  for _, entry in ipairs(list) do
+    local about = entry.about
+    lines[#lines + 1] = about and ("| %s |"):format(table.concat({ entry.name, grouped(about.parameters), about.state_formula,
+      grouped(about.state_floats), "W + " .. about.step.formula, grouped(about.weights + about.step.macs),
+      "N*W + " .. about.sequence.formula, grouped(N * about.weights + about.sequence.macs) }, " | "))
+      or ("| %s | cannot be built so: %s |"):format(entry.name, entry.problem)
+  end
+  lines[#lines + 1] = "\nW: products with the weights, L layers, N tokens, other letters: sizes of the state."
+  return (table.concat(lines, "\n"):gsub("(%w)%*(%w)", "%1·%2"):gsub("(%w)%*(%w)", "%1·%2"):gsub("%*", "·")) .. "\n"
+end
+
+-- Operations for each number of a state, by its axes: what the family's equations do to it in a step and in reading it.
+local by_axes = { ["[B,H,V,K]"] = 7, ["[B,H,K]"] = 4, ["[B,M,H,V]"] = 4, ["[B,M,H,K]"] = 4 }
+
+---What a head of a layer of the linear family keeps, and operations of a step of one layer's attention by three
+---conventions: multiply-adds of remembering as describe() counts them, those with the projections of keys, queries,
+---values and gates, and these with every operation of the equations (7 for a number of GaLiTe's matrix: 6 to renew it, 1
+---to read it; 4 for one of AGaLiTe's vectors and of s; 3 for a feature).
+---@param c Core
+---@return table { head = numbers as released files hold them, remembering, attention, by_step }
+function costs.attention(c)
+  local kept, projections, each = 0, 0, 3 * c.sizes.H * c.sizes.K
+  for name, axes in pairs(c.states) do
+    if name:find "^layers%.0%." and by_axes[axes] then
+      local n = axes:find "M" and c.channels.file or 1
+      for letter in axes:gmatch "[HVK]" do n = n * c.sizes[letter] end
+      kept, each = kept + n, each + by_axes[axes] * n
+    end
+  end
+  for name, t in pairs(c:state_dict()) do
+    if name:find "^layers%.0%.attn%..*weight$" and not name:find "%.out%." then projections = projections + t:size() end
+  end
+  local remembering = c:evaluate(c.complexity.step, 1) / c.config.n_layers
+  return { head = kept / c.sizes.H, remembering = remembering, attention = remembering + projections, by_step = each + projections }
+end
+
+return costs

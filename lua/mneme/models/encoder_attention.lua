@@ -1,0 +1,143 @@
+-- encoder_attention.lua -- attention over a whole sequence at once, for encoders: y = attention(q, k, v), built by name from
+-- lua/mneme/attentions/NAME.lua (then ./attentions).  Such a file returns
+--   doc, source   one line, and where it is from
+--   config        its settings and their defaults; with `causal` among them where it has a causal form
+--   causal        where it has none: why not, as the end of a sentence
+--   extras        function(cfg) -> { { name, numbers a head } ... }: inputs besides q, k, v that come from the tokens
+--   build         function(cfg, sizes) -> a module called as m(q, k, v, extras), all [B,H,N,dh] -> y [B,H,N,dh];
+--                 sizes = { H = heads, D = numbers of a head, N = most tokens }
+-- The names of settings, parameters and extras are those of the fixtures.
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local nn = require "mneme.tensor.nn"
+local tensor = require "mneme.tensor.tensor"
+local ops = tensor.ops
+
+local attention = {}
+
+local definitions = {}
+
+---The definition of an attention by name.
+---@param name string
+---@return table
+function attention.definition(name)
+  if not definitions[name] then
+    local path = find.file("attentions", name, "attention")
+    local chunk, problem = loadfile(path)
+    if not chunk then errors.raise(problem) end
+    local d = chunk()
+    if type(d) ~= "table" or not d.build then
+      errors.raise(path .. ": an attention's file returns { config = ..., build = ... }")
+    end
+    definitions[name] = d
+  end
+  return definitions[name]
+end
+
+-- Whole numbers of at least 1, and of at least 0.
+local counts = { k = 1, landmarks = 1, iterations = 1, conv_kernel = 0, window = 1, globals = 0, dilation = 1, block = 1,
+                 random_blocks = 0, chunk = 1, rho = 1, m = 1 }
+
+---All settings of an attention: its defaults and what was given.
+---@param name string
+---@param given table?
+---@param ignore_unknown boolean? for files that list keys which do not apply
+function attention.configure(name, given, ignore_unknown)
+  local d, cfg = attention.definition(name), {}
+  for key, value in pairs(d.config) do cfg[key] = value end
+  for key, value in pairs(given or {}) do
+    local default, least = d.config[key], counts[key]
+    if key == "causal" and default == nil and value == true then
+      errors.raise(("attention %s has no causal form: %s"):format(name, d.causal), { status = 2 })
+    elseif default == nil then
+      if not (ignore_unknown or key == "causal") then errors.unknown("key of attention " .. name, key, find.keys(d.config)) end
+    elseif type(value) ~= type(default) then
+      errors.raise(("attention %s: %s = %s, expected a %s"):format(name, key, tostring(value), type(default)), { status = 2 })
+    elseif least and not (value >= least and value % 1 == 0 and value < 2 ^ 31) then
+      errors.raise(("attention %s: %s = %g, expected a whole number of at least %d"):format(name, key, value, least), { status = 2 })
+    else cfg[key] = value end
+  end
+  if d.check then d.check(cfg) end
+  return cfg
+end
+
+---Build an attention: attention.new("linformer", { k = 32 }, { H = 4, D = 64, N = 512 }).
+---@param name string
+---@param cfg table its settings
+---@param sizes { H: integer, D: integer, N: integer }
+---@return Module m(q, k, v, extras), all [B,H,N,dh]; extras by name
+function attention.new(name, cfg, sizes, ignore_unknown)
+  cfg = attention.configure(name, cfg, ignore_unknown)
+  local d = attention.definition(name)
+  local inner, wanted = d.build(cfg, sizes), d.extras and d.extras(cfg, sizes) or {}
+  local function check(what, t, shape)
+    if not tensor.is(t) then errors.raise(("attention %s: %s is %s, expected a tensor"):format(name, what, tostring(t))) end
+    local got = table.concat(t:shape(), ",")
+    if got ~= shape then errors.raise(("attention %s: %s is [%s], expected [%s]"):format(name, what, got, shape)) end
+  end
+  return nn.module({ leaves = inner.leaves, named = inner.named, children = inner.children }, function(_, q, k, v, extras)
+    if not tensor.is(q) then errors.raise(("attention %s: q is %s, expected a tensor [B,H,N,dh]"):format(name, tostring(q))) end
+    local s = q:shape()
+    if #s ~= 4 or s[2] ~= sizes.H or s[4] ~= sizes.D then
+      errors.raise(("attention %s: q is [%s], expected [B,%d,N,%d]"):format(name, table.concat(s, ","), sizes.H, sizes.D))
+    end
+    check("k", k, table.concat(s, ","))
+    check("v", v, table.concat(s, ","))
+    for _, extra in ipairs(wanted) do
+      check(extra[1], (extras or {})[extra[1]], ("%d,%d,%d,%d"):format(s[1], s[2], s[3], extra[2]))
+    end
+    return inner(q, k, v, extras)
+  end)
+end
+
+-- ---- what several of them need ----
+
+---A module without parameters.
+function attention.plain(f) return nn.module({}, function(_, ...) return f(...) end) end
+
+---x [B,H,N,D] with time first, [N,B,H,D], as recurrent ops want it; and back.
+function attention.by_time(x) return ops.transpose(ops.transpose(x, { a = 0, b = 2 }), { a = 1, b = 2 }) end
+function attention.by_copy(x) return ops.transpose(ops.transpose(x, { a = 1, b = 2 }), { a = 0, b = 2 }) end
+
+function attention.turned(x) return ops.transpose(x, { a = -1, b = -2 }) end
+
+---Ranges of keys for sparse_attention: rows[g][p][r] = { from, count, step }; missing ones see nothing.
+---@return Tensor i32 [G,P,R,3]
+function attention.ranges(rows)
+  local G, P, R = #rows, #rows[1], 1
+  for _, group in ipairs(rows) do for _, row in ipairs(group) do R = math.max(R, #row) end end
+  local t = tensor.new { shape = { G, P, R, 3 }, dtype = "i32" }
+  local p = t:data()
+  for _, group in ipairs(rows) do
+    for _, row in ipairs(group) do
+      for r = 1, R do
+        local range = row[r] or { 0, 0, 1 }
+        p[0], p[1], p[2] = range[1], range[2], range[3] or 1
+        p = p + 3
+      end
+    end
+  end
+  return t
+end
+
+---f(N) once for every N: what depends on the length of the sequence alone.
+function attention.by_length(f)
+  local made = {}
+  return function(N)
+    made[N] = made[N] or f(N)
+    return made[N]
+  end
+end
+
+---Random features [H,m,D] of each head, not trained: orthogonal in blocks of D rows, with rows of length `length`
+---(Choromanski et al. 2021, section 2.4).
+function attention.random_features(H, m, D, length)
+  local w = tensor.new { shape = { H, m, D } }
+  local fill = nn.init.orthogonal(length)
+  for h = 0, H - 1 do
+    for row = 0, m - 1, D do fill(w:data() + (h * m + row) * D, math.min(D, m - row), D) end
+  end
+  return w
+end
+
+return attention

@@ -1,0 +1,33 @@
+-- delta.lua -- the released gated delta rule: a matrix that forgets, and is corrected where a key is wrong.
+-- Keys and queries have length 1.  An all-zero key (relu can make one) stays zero and writes nothing; the released
+-- code divides by its length.
+local features = require "mneme.models.feature_maps"
+local tensor = require "mneme.tensor.tensor"
+local ops = tensor.ops
+
+local function one() return 1 end
+
+return {
+  doc = "C = (1-g) C + g b (v - C k) k^T,  s = (1-g) s + g b k,  y = C q / den(s.q),  k and q of length 1",
+  gate = { beta = one, gamma = one, doc = "b = sigma(beta x),  g = sigma(gamma x), one number a head" },
+  joint = "update=delta forgets with one number",
+  keys = { "norm_eps" },
+  states = function(cfg) return { C = "[B,H,V,K]", s = cfg.normalise and "[B,H,K]" or nil } end,
+  complexity = function() return { step = "3*L*H*V*K" } end,
+  lanes = function(V, K) return 3 * V * K end,
+  run = function(cfg, args, state, new, done, prefix)
+    features.whole(args)
+    local shape = args.beta:shape()
+    local function number(t) return ops.reshape(t, { d0 = shape[1], d1 = shape[2], d2 = shape[3] }) end
+    local gamma = number(args.gamma)
+    local y, C, s = ops.delta_rule {
+      q = ops.normalise { x = args.q, by = "l2", eps = 1e-6 }, k = ops.normalise { x = args.k, by = "l2", eps = cfg.norm_eps },
+      v = args.v, beta = gamma * number(args.beta), keep = ops.scale { x = gamma, a = -1, b = 1 }, done = done,
+      C = state[prefix .. "C"], s = state[prefix .. "s"],
+      eps = cfg.eps, den_clamp = cfg.den_clamp, normalise = cfg.normalise,
+    }
+    new[prefix .. "C"] = C
+    if cfg.normalise then new[prefix .. "s"] = s end
+    return y
+  end,
+}

@@ -1,0 +1,41 @@
+-- svd.lua -- the matrix as a product of two thin ones, cut back to rank r at every step by a singular value
+-- decomposition: the best that r pairs of vectors can do, for comparison with cos and random_sign.
+-- Exact where r >= min(steps since the reset, d_head, K).  Gradients hold the kept subspace constant.
+local gates = require "mneme.models.gates"
+local tensor = require "mneme.tensor.tensor"
+local ops = tensor.ops
+
+return {
+  doc = function(_, gate)
+    local b, g = gate.beta and "b", gate.gamma and "g"
+    if not g and gate.beta ~= true then b, g = nil, b end           -- one number a head: a gate of keys
+    return ("U W^T = the nearest matrix of rank r to (%s) (%s)^T + (%s)(%s)^T,  s = %s + %s,  y = U (W^T q) / den(s.q)"):format(
+      gates.kept(b, "U"), gates.kept(g, "W"), gates.written(b, "v"), gates.written(g, "k"), gates.kept(g, "s"), gates.written(g, "k"))
+  end,
+  rescales = true,
+  keys = { "r" },
+  refuses = function(cfg)
+    if cfg.gate == "mega" then return "approximation=svd needs a decay that scales rows of U and W, which gate=mega has not" end
+    if cfg.r > 256 then return ("r = %d, expected at most 256 with approximation=svd"):format(cfg.r) end
+  end,
+  joint = "decay=joint has no form of low rank: its decay 1 - beta gamma^T does not scale rows of U and W",
+  states = function(cfg)
+    return { U = "[B,H,V,R]", W = "[B,H,K,R]", s = cfg.normalise and "[B,H,K]" or nil }
+  end,
+  -- Inner products of R + 1 columns, their mixture into R, and some 25 cubes for the small decomposition.
+  complexity = function()
+    return { step = "L*H*((V + K)*((R + 1)*(R + 2)/2 + R*(R + 3)) + 2*K + 25*(R + 1)^3)" }
+  end,
+  extend = function(cfg, core)
+    core.sizes.R = cfg.r
+    core.claims.gradients = "in part"
+  end,
+  run = function(cfg, args, state, new, _, prefix)
+    args.r = cfg.r
+    args.U, args.W, args.s = state[prefix .. "U"], state[prefix .. "W"], state[prefix .. "s"]
+    local y, U, W, s = ops.low_rank_attention(args)
+    new[prefix .. "U"], new[prefix .. "W"] = U, W
+    if cfg.normalise then new[prefix .. "s"] = s end
+    return y
+  end,
+}

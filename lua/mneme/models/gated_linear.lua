@@ -1,0 +1,214 @@
+-- gated_linear.lua -- the gated linear family: what the cores galite and agalite (and presets of them) are built of.
+-- Its axes are tables: feature_maps.lua (what keys become), gates.lua (what is written and forgotten), and forms/
+-- (how it is held: the word of `update`, or where that is sum, of `approximation`, is the name of the file).
+-- gated_linear_rules.lua says which go together.
+local block = require "mneme.models.block"
+local combinations = require "mneme.models.gated_linear_rules"
+local features = require "mneme.models.feature_maps"
+local gates = require "mneme.models.gates"
+local nn = require "mneme.tensor.nn"
+local tensor = require "mneme.tensor.tensor"
+local ops = tensor.ops
+
+local family = { features = features.list, gates = gates.list }
+
+---@class Memory what a file of forms/ returns; an axis's word is added in gated_linear_rules.lua
+---@field doc string|fun(cfg, gate: Gate): string its equations
+---@field states fun(cfg): table names -> axes, of one layer; letters H, V, K and those it adds to core.sizes
+---@field complexity fun(cfg): table as in core.lua
+---@field run fun(cfg, args, state, new, done, prefix): Tensor y [T,B,H,V].  args: q, k, v and the gates that there
+---are, by head, [T,B,H,...] (q and k as factors where args.p_q, args.p_k are given: see features.whole), eps,
+---den_clamp, normalise, done; final states go into `new` under prefix .. name
+---@field gate Gate? gates of its own, in place of cfg.gate
+---@field keys string[]? settings that only this memory has
+---@field refuses (fun(cfg, K): string?)? why it does not go with a configuration
+---@field joint (true|string)? true: knows decay=joint; or why not
+---@field rescales boolean? heeds args.shrink [T,B,H], what is left of the old memory's keys before a token
+---@field unnormalised boolean? has no s.q to divide by, whatever `normalise` says
+---@field clock boolean? the core has a state `tick` [B], which `run` advances
+---@field fused boolean? projections begin as two fused layers
+---@field lanes (fun(V, K, M): number)? vector instructions' lanes of one head's step, for the roofline
+---@field extend fun(cfg, core)? more of what a core file's build returns (core.lua)
+
+-- What ops.linear applies itself, without another pass.
+local fused = { relu = true, elu1 = true, sigmoid = true, tanh = true }
+
+-- ---- the attention of one layer ----
+
+-- How the parts of one layer are called, and what of them a probe sees.
+local order = { "k", "q", "q2", "v", "beta", "gamma", "p_k", "p_q", "p_gamma" }
+local probed = { "v", "k", "q", "beta", "gamma", "p_k", "p_q", "p_gamma", "shrink" }
+
+local function projections(cfg, K, memory, gate)
+  local feature, act = features.list[cfg.feature], features.act(cfg)
+  local H, d, double = cfg.n_heads, cfg.d_model, cfg.query == "double"
+  local rows = feature.rows(cfg)
+  local init = nn.init.orthogonal(math.sqrt(2), H)
+  local mapped = feature.lecun and nn.init.lecun_normal() or init
+  local at_once = fused[act] and not cfg.rotary and act or nil
+  local p = {}
+  local function add(name, n, how, first, d_in) p[name] = nn.linear(d_in or d, H * n, { act = how, init = first or init }) end
+  add("v", cfg.d_head)
+  add("k", rows, at_once, mapped)
+  if double then     -- q0 stays raw; its maps q2 and p_q act within each head
+    add("q", cfg.d_head)
+    add("q2", rows, nil, mapped, cfg.d_head)
+  else
+    add("q", rows, at_once, mapped)
+  end
+  if feature.outer then
+    add("p_k", cfg.eta, act)
+    add("p_q", cfg.eta, not double and act or nil, nil, double and cfg.d_head or nil)
+  end
+  for _, name in ipairs { "beta", "gamma", "p_gamma" } do
+    local n = gate[name]
+    if n then add(name, n == true and cfg.d_head or n(cfg, K), "sigmoid") end
+  end
+  if memory.fused then
+    local wide, narrow = {}, {}
+    for _, name in ipairs { "k", "q", "v", "beta", "gamma" } do wide[#wide + 1] = p[name] end
+    for _, name in ipairs { "p_k", "p_q", "p_gamma" } do narrow[#narrow + 1] = p[name] end
+    local whole = nn.init.orthogonal(math.sqrt(2))
+    nn.init_together(wide, whole)
+    if #narrow > 0 then nn.init_together(narrow, whole) end
+  end
+  return p, at_once
+end
+
+local LARGEST = 30           -- of exp's arguments: products of keys, queries and values stay far from infinity
+
+local function activate(x, act)
+  if act == "exp" then x = ops.clamp { x = x, hi = LARGEST } end
+  return ops[act](x)
+end
+
+local function attention(cfg, n, K, memory)
+  local feature, act, H = features.list[cfg.feature], features.act(cfg), cfg.n_heads
+  local gate = memory.gate or gates.list[cfg.gate]
+  local p, at_once = projections(cfg, K, memory, gate)
+  local double, late = cfg.query == "double", act and not at_once
+  local out = nn.linear(H * cfg.d_head, cfg.d_model, { act = block.closing(cfg.flow) })
+  local children, named = { { "out", out } }, {}
+  for _, name in ipairs(order) do if p[name] then children[#children + 1] = { name, p[name] } end end
+  local extra = gate.module and gate.module(cfg, K)
+  if extra then children[#children + 1] = { cfg.gate, extra } end
+  local random
+  if feature.buffer then
+    random = tensor.new { shape = { H, cfg.m, cfg.d_head } }
+    feature.buffer(random:data(), cfg)
+    named[1] = { "features", random, buffer = true }
+  end
+  local prefix = "layers." .. n .. "."
+
+  -- a [T,B,H,rows] as q or k: turned, activated where the projection did not, and mapped.
+  local function phi(a, role, about)
+    if cfg.rotary then a, about.new.tick = ops.rotary { x = a, tick = about.state.tick } end
+    if late then a = activate(a, act) end
+    if not feature.map then return a end
+    about.role = role
+    return feature.map(a, about)
+  end
+
+  return nn.module({ children = children, named = named }, function(_, x, done, state, new, probe)
+    local shape = x:shape()
+    local T, B = shape[1], shape[2]
+    local args = { eps = cfg.eps, den_clamp = cfg.den_clamp, normalise = cfg.normalise, done = done }
+    local about = { cfg = cfg, w = random, args = args, state = state, new = new, prefix = prefix, done = done }
+    local function by_head(name)
+      local y = p[name](x)
+      return ops.reshape(y, { d0 = T, d1 = B, d2 = H, d3 = y:shape()[3] / H })
+    end
+    for _, name in ipairs { "k", "v", "beta", "gamma", "p_k", "p_gamma" } do if p[name] then args[name] = by_head(name) end end
+    args.k, args.q = phi(args.k, "k", about), by_head "q"
+    if double then
+      local q0 = args.q
+      args.q = ops.head_linear { x = q0, w = p.q2.weight, b = p.q2.bias, act = at_once }
+      if p.p_q then args.p_q = ops.head_linear { x = q0, w = p.p_q.weight, b = p.p_q.bias, act = act } end
+    elseif p.p_q then args.p_q = by_head "p_q" end
+    args.q = phi(args.q, "q", about)
+    if gate.apply then gate.apply(extra, args) end
+    if probe then
+      for _, name in ipairs(probed) do if args[name] then args[name] = probe(prefix .. name, args[name]) end end
+    end
+    local y = memory.run(cfg, args, state, new, done, prefix)
+    if probe then y = probe(prefix .. "retrieved", y) end
+    return out(ops.reshape(y, { d0 = T, d1 = B, d2 = H * cfg.d_head }))
+  end)
+end
+
+-- ---- the whole ----
+
+-- What one step of one copy costs, in floating-point operations at the rate of fused multiply-adds: products
+-- with weights, and the recurrence forward and backward (a lane's instruction counts 2, whatever it does).
+local function cost(cfg, core, memory)
+  local weights, sizes = 0, core.sizes
+  core.module:each(function(name, t) if name:find "weight$" and not name:find "norm" then weights = weights + t:size() end end)
+  local lanes = cfg.n_layers * sizes.H * memory.lanes(sizes.V, sizes.K, sizes.M)
+  return { products = 2 * weights, forward = 2 * lanes, backward = 6 * lanes }
+end
+
+---What a setting of the family comes to, as equations of one head and step.
+---@param cfg table
+---@return string
+function family.equations(cfg)
+  local memory, feature = combinations.memory(cfg), features.list[cfg.feature]
+  local gate = memory.gate or gates.list[cfg.gate]
+  local law = type(memory.doc) == "function" and memory.doc(cfg, gate) or memory.doc
+  local lines = { "v = W x,  k = phi(x),  q = " .. (cfg.query == "double" and "phi(W x)" or "phi(x)") }
+  if feature.doc then
+    lines[#lines + 1] = ("%s;  a%s: %s of phi's argument"):format(feature.doc, feature.outer and ", p" or "",
+      feature.outer and "projections" or "a projection")
+  end
+  lines[#lines + 1] = gate.doc
+  lines[#lines + 1] = law
+  if law:find "den%(" then
+    lines[#lines + 1] = not cfg.normalise and "normalise=false: nothing is divided but by " .. (law:find "den%(D" and "D" or "1")
+      or "den(x) = x + eps" .. (cfg.den_clamp > 0 and ", kept den_clamp away from 0" or "")
+  end
+  return table.concat(lines, "\n")
+end
+
+-- How it reads its memory, as a word of mneme.recall.
+local function reading(cfg, memory)
+  local gate = memory.gate or gates.list[cfg.gate]
+  if cfg.update ~= "sum" then return cfg.update end
+  return (cfg.decay == "joint" and gate.beta and gate.gamma or gate.apply) and "joint" or "gated"
+end
+
+---Build a core of the family from a complete configuration.
+---@param cfg table
+---@param given table what the user set
+---@param lenient boolean? ignore settings that make no difference
+function family.build(cfg, given, lenient)
+  combinations.check(cfg, given, lenient)
+  local memory, feature = combinations.memory(cfg), features.list[cfg.feature]
+  local K = features.size(cfg)
+  local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
+  local layers, states = {}, {}
+  local core = { states = states, sizes = { H = cfg.n_heads, V = cfg.d_head, K = K }, start = {}, constants = {} }
+  for n = 0, cfg.n_layers - 1 do
+    layers[n + 1] = { tostring(n), block.new(cfg, attention(cfg, n, K, memory)) }
+    for name, axes in pairs(memory.states(cfg)) do states["layers." .. n .. "." .. name] = axes end
+    if feature.state then states["layers." .. n .. "." .. feature.state[1]] = feature.state[2] end
+  end
+  if feature.state then core.start[feature.state[1]], core.constants[feature.state[1]] = feature.state[3], true end
+  local clock = memory.clock or cfg.rotary
+  if clock then states.tick = "[B]" end
+  core.module = nn.container { { "embed", embed }, { "layers", nn.container(layers) } }
+  core.d_out = cfg.d_model
+  core.reads = reading(cfg, memory)
+  core.claims = { reset = clock and "up to tick" or "exact" }
+  core.complexity = memory.complexity(cfg)
+  if feature.step then core.complexity.step = core.complexity.step .. " + " .. feature.step end
+  core.forward = function(x, done, state, probe)
+    local e, new = embed(x), {}
+    done = cfg.reset and done or nil
+    for n = 1, cfg.n_layers do e = layers[n][2](e, done, state, new, probe) end
+    return e, new
+  end
+  if memory.lanes then core.cost = function() return cost(cfg, core, memory) end end
+  if memory.extend then memory.extend(cfg, core) end
+  return core
+end
+
+return family

@@ -1,0 +1,137 @@
+-- gated_linear_rules.lua -- which settings of the gated linear family go together, and why others do not.
+-- Two kinds of conflict: what cannot be computed is always refused; a key that makes no difference is refused
+-- where somebody set it, since an experiment would be about nothing.  (Files list every key: then it is ignored.)
+local errors = require "mneme.base.errors"
+local features = require "mneme.models.feature_maps"
+local find = require "mneme.base.registry"
+local gates = require "mneme.models.gates"
+
+local combinations = {}
+
+-- Every file of forms/, and the axis that chooses it.
+local held = { full = "approximation", cos = "approximation", random_sign = "approximation", svd = "approximation",
+               delta = "update", fastweight = "update" }
+
+---Settings of the family that are words, and the words; those that other cores have, too, are in core.lua.
+local words = {
+  feature = features.list, gate = gates.list, nn_act = { relu = true, elu1 = true, exp = true },
+  decay = { separable = true, joint = true }, query = { single = true, double = true },
+  approximation = {}, update = { sum = true }, form = { code = true, paper = true, cossin = true },
+}
+for name, axis in pairs(held) do words[axis][name] = true end
+combinations.words = words
+
+local memories = {}
+
+---How a configuration holds its memory: a file of forms/.
+function combinations.memory(cfg)
+  local name = cfg.update ~= "sum" and cfg.update or cfg.approximation
+  memories[name] = memories[name] or require("mneme.models.forms." .. name)
+  return memories[name]
+end
+
+local function lists(list, key)
+  for _, k in ipairs(list or {}) do if k == key then return true end end
+end
+
+-- Names of the entries that have a key, as "approximation=cos or update=delta".
+local function owners(key)
+  local names = {}
+  for name, f in pairs(features.list) do if lists(f.keys, key) then names[#names + 1] = "feature=" .. name end end
+  for name, axis in pairs(held) do
+    if lists(require("mneme.models.forms." .. name).keys, key) then names[#names + 1] = axis .. "=" .. name end
+  end
+  table.sort(names)
+  return table.concat(names, " or ")
+end
+
+-- Why a key that features or memories have of their own makes no difference; nil: it does.
+local function foreign(x, key)
+  if not lists(x.feature.keys, key) and not lists(x.memory.keys, key) then return "it belongs to " .. owners(key) end
+end
+
+local function other_gates(x)
+  if x.memory.gate then return ("update=%s has gates of its own"):format(x.cfg.update) end
+end
+
+-- Keys that may make no difference; `why` says so.  In vain is any word but `plain`; with `always`, any value that
+-- was set; where `axes` decide, a value that was set while they are as they always are (who chose feature=elu1 knows
+-- that it has no eta).
+local of_feature = { feature = "outer_relu" }
+local of_memory = { approximation = "full", update = "sum" }
+local rules = {
+  { "approximation", plain = "full", why = function(x)
+    if x.cfg.update ~= "sum" then return ("update=%s needs the whole matrix"):format(x.cfg.update) end
+  end },
+  { "gate", always = true, why = other_gates },
+  { "decay", plain = "separable", why = function(x)
+    local problem = x.memory.joint ~= true and x.memory.joint or other_gates(x) or x.gate.joint
+    if problem or x.gate.beta and x.gate.gamma then return problem end
+    return "decay=joint needs a gate of values and one of keys"
+  end },
+  { "normalise", always = true, why = function(x)
+    if x.cfg.normalise and x.memory.unnormalised then return ("update=%s has no normaliser"):format(x.cfg.update) end
+  end },
+  { "eta", axes = of_feature, why = foreign }, { "nu", axes = of_feature, why = foreign },
+  { "m", axes = of_feature, why = foreign }, { "feature_eps", axes = of_feature, why = foreign },
+  { "nn_act", axes = of_feature, plain = "relu", why = foreign },
+  { "r", axes = of_memory, why = foreign }, { "form", axes = of_memory, plain = "code", why = foreign },
+  { "norm_eps", axes = of_memory, why = foreign }, { "seed", axes = of_memory, why = foreign },
+}
+
+local function in_vain(rule, cfg, given)
+  local key = rule[1]
+  if rule.plain and cfg[key] ~= rule.plain then return true end
+  if given[key] == nil or not rule.axes then return given[key] ~= nil and rule.always end
+  for axis, usual in pairs(rule.axes) do if given[axis] ~= nil or cfg[axis] ~= usual then return false end end
+  return true
+end
+
+local function refuse(...) errors.raise("core: " .. string.format(...), { status = 2 }) end
+
+-- An entry that a script has put into a list of the library's may say what entries of the library say.
+local function check_own(what, of, name)
+  local entry, known = of.list[name], {}
+  if entry == of.ours[name] then return end
+  errors.need(("mn.%ss.%s"):format(what, name), entry, nil, "{ doc = ..., ... }")
+  for _, ours in pairs(of.ours) do for key in pairs(ours) do known[key] = true end end
+  for key in pairs(entry) do
+    if not known[key] then errors.unknown(("key of mn.%ss.%s:"):format(what, name), tostring(key), find.keys(known)) end
+  end
+end
+
+---Refuse a configuration that has no meaning.
+---@param cfg table complete
+---@param given table what the user set
+---@param lenient boolean? ignore keys that make no difference
+function combinations.check(cfg, given, lenient)
+  for key, known in pairs(words) do
+    if not known[cfg[key]] then errors.unknown(key .. " =", cfg[key], find.keys(known)) end
+  end
+  for _, key in ipairs { "eta", "nu", "m", "r" } do
+    if cfg[key] < 1 or cfg[key] % 1 ~= 0 then refuse("%s = %g, expected a whole number of at least 1", key, cfg[key]) end
+  end
+  for _, key in ipairs { "eps", "den_clamp", "norm_eps", "feature_eps" } do
+    if not (cfg[key] >= 0) then refuse("%s = %g, expected at least 0", key, cfg[key]) end
+  end
+  check_own("feature", features, cfg.feature)
+  check_own("gate", gates, cfg.gate)
+  local x = { cfg = cfg, feature = features.list[cfg.feature], gate = gates.list[cfg.gate], memory = combinations.memory(cfg) }
+  local K = features.size(cfg)
+  local problem = x.memory.refuses and x.memory.refuses(cfg, K) or not x.memory.gate and x.gate.refuses and x.gate.refuses(cfg, K)
+  if not problem and x.feature.rescales and not x.memory.rescales then
+    problem = ("feature=%s rescales what is remembered when its largest logit grows; %s cannot be rescaled"):format(cfg.feature,
+      cfg.update ~= "sum" and "update=" .. cfg.update or "approximation=" .. cfg.approximation)
+  end
+  if not problem and cfg.rotary and x.feature.rows(cfg) % 2 ~= 0 then
+    problem = ("rotary=true turns pairs of numbers, but a key has %d"):format(x.feature.rows(cfg))
+  end
+  if problem then refuse("%s", problem) end
+  if lenient then return end
+  for _, rule in ipairs(rules) do
+    local key, why = rule[1], rule.why(x, rule[1])
+    if why and in_vain(rule, cfg, given) then refuse("%s=%s makes no difference: %s", key, tostring(cfg[key]), why) end
+  end
+end
+
+return combinations

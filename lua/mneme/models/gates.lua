@@ -1,0 +1,77 @@
+-- gates.lua -- gates of the gated linear family: what decides how much is written and forgotten.
+-- One entry is one gate; a user's own goes into the same table, mn.gates.mine = { ... }.
+local features = require "mneme.models.feature_maps"
+local nn = require "mneme.tensor.nn"
+local tensor = require "mneme.tensor.tensor"
+local ops = tensor.ops
+
+local gates = {}
+
+---@class Gate beta, gamma and p_gamma say how many gates a head has, given K, the size of a feature; true: d_head.
+---Each is a projection of the input, through a sigmoid.
+---@field doc string? the gate as an equation
+---@field law string? what it makes of C and s, as equations, where it changes what the memory gets
+---@field beta true|fun(cfg, K): integer? on values; one number a head and no gamma: a gate of the whole head
+---@field gamma true|fun(cfg, K): integer? on keys; where there is p_gamma, the large factor of the gate
+---@field p_gamma true|fun(cfg, K): integer?
+---@field refuses (fun(cfg, K): string?)? why it does not go with a configuration
+---@field module (fun(cfg, K): Module)? parameters of its own: a child named as the gate
+---@field apply (fun(module, args): nil)? changes what the memory gets: k, v, beta, gamma, write
+---@field joint string? why decay makes no difference
+
+local function each_key(_, K) return K end
+
+---What is kept of x under a gate, and what is written of it, in equations; without a gate all of it.
+---@param g string? the gate's name
+---@param x string
+function gates.kept(g, x) return g and ("(1-%s)*%s"):format(g, x) or x end
+function gates.written(g, x) return g and ("%s*%s"):format(g, x) or x end
+
+-- Gates that do not depend on what is seen: write (B, G) and forget 1 - (B G^T)*(B' G'^T).
+local function mega(cfg, K)
+  local H, named, leaves = cfg.n_heads, {}, {}
+  local m = nn.module { named = named, leaves = leaves }
+  for i, name in ipairs { "beta", "beta_damp", "gamma", "gamma_damp" } do
+    local n = i <= 2 and cfg.d_head or K
+    local p = tensor.new { shape = { H, n }, grad = true }
+    nn.init.normal(0.2)(p:data(), H, n)
+    named[i], leaves[i], m[name] = { name, p }, p, p
+  end
+  return m
+end
+
+gates.list = {
+  outer = {
+    doc = "b = sigma(beta x),  g = sigma(p_gamma x) (x) sigma(gamma x)",
+    beta = true, gamma = true, p_gamma = function(cfg, K) return K / cfg.d_head end,
+    refuses = function(cfg, K)
+      if K % cfg.d_head ~= 0 then
+        return ("gate=outer is p_gamma (x) gamma, a multiple of d_head=%d gates, but feature=%s has %d keys"):format(cfg.d_head, cfg.feature, K)
+      end
+    end,
+  },
+  elementwise = { doc = "b = sigma(beta x),  g = sigma(gamma x)", beta = true, gamma = each_key },
+  scalar = {                                       -- Peng et al. 2021, Random Feature Attention, section 3.2
+    doc = "b = sigma(beta x), one number a head",
+    beta = function() return 1 end,
+  },
+  none = {},                                         -- Katharopoulos et al. 2020
+  mega = {                                         -- released code of GaLiTe, update_rule `mega`
+    doc = "B, B', G, G' = sigma of learned vectors, the same at every step",
+    law = "C = (1 - (B*B')(G*G')^T) * C + (B*v)(G*k)^T,  s = (1 - G*G')*s + G*k",
+    module = mega, joint = "gate=mega has a decay of its own",
+    apply = function(m, args)
+      features.whole(args)
+      local beta, gamma = ops.sigmoid(m.beta), ops.sigmoid(m.gamma)
+      args.v, args.k, args.write = args.v * beta, args.k * gamma, "raw"
+      args.beta = ops.every_step { x = beta * ops.sigmoid(m.beta_damp), like = args.v }
+      args.gamma = ops.every_step { x = gamma * ops.sigmoid(m.gamma_damp), like = args.v }
+    end,
+  },
+}
+
+-- Those of the library; a script may put others into the list, also under these names.
+gates.ours = {}
+for name, entry in pairs(gates.list) do gates.ours[name] = entry end
+
+return gates

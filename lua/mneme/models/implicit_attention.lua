@@ -1,0 +1,234 @@
+-- implicit_attention.lua -- what of the past a memory reads: how much of what was written at each past step is in what a head
+-- reads now, and how long a head keeps what is written.  From what was probed: of memories that forget, keys, queries
+-- and gates at each step; of softmax the weights themselves, which the engine tells of the last step (engine/attention/attention_weights.h).
+-- A core says by a word, core.reads, which way of reading is its own:
+--   gated        y = C q,  C = (1-b)(1-g)*C + (b v)(g k)^T          gates b of values and g of keys, where there are any
+--   delta        C = (1-g) C + g b (v - C k) k^T                    keys and queries of length 1
+--   fastweight   C = C + b (v - C k) k^T                            keys and queries of sum 1
+--   gated_delta  C = keep C (I - b k k^T) + b v k^T
+--   bonus        y = r^T (S + diag(first) k v^T),  S = diag(w) S + k v^T
+--   unlearned    S = diag(w) S - k_back (k_out^T S) + k_write v^T,  y = r^T S
+--   averages     each channel: values weighed with e^k w^(steps between), the newest with e^(first + k)
+--   softmax      attention; probes named `attention` hold its weights
+--   frames       the last observations, side by side
+-- and where no weight belongs to a step, which of these is the reason:
+--   joint        each number of a matrix forgets at its own rate
+--   vector       one vector a layer, into which every step is mixed
+--   nothing      there is no memory
+local errors = require "mneme.base.errors"
+local ffi = require "ffi"
+local find = require "mneme.base.registry"
+local rules = require "mneme.models.implicit_attention_rules"
+
+local recall = {}
+local WINDOW = 16                 -- steps over which a horizon takes the gates' mean
+local FOREVER = 1e6               -- steps: what is kept longer counts as kept for ever
+
+local function set(text)
+  local list = {}
+  for word in text:gmatch "%S+" do list[word] = true end
+  return list
+end
+
+-- rule: weights.  needs: kinds of probes that must be there, of as many numbers a head as the first; singles: of any
+-- number of them.  may: kinds that may be there.  forgets: gates that forget, and whether they tell what goes (1 - gate
+-- stays) or what stays.  why: there are no weights.
+local ways = {
+  gated = { rule = rules.gated, needs = { "q", "k" }, may = set "beta gamma p_q p_k p_gamma shrink",
+    forgets = { { "gamma", true }, { "beta", true } } },
+  delta = { rule = rules.delta, needs = { "q", "k" }, singles = { "gamma", "beta" }, may = set "p_q p_k", forgets = { { "gamma", true } } },
+  fastweight = { rule = rules.fastweight, needs = { "q", "k" }, singles = { "beta" }, may = set "p_q p_k", forgets = {} },
+  gated_delta = { rule = rules.gated_delta, needs = { "q", "k" }, singles = { "keep", "beta" }, forgets = { { "keep" } } },
+  bonus = { rule = rules.bonus, needs = { "r", "k", "w", "first" }, forgets = { { "w" } } },
+  unlearned = { rule = rules.unlearned, needs = { "r", "k_write", "k_out", "k_back", "w" }, forgets = { { "w" } } },
+  averages = { rule = rules.averages, needs = { "w", "first" }, forgets = { { "w" } } },
+  softmax = { rule = rules.softmax },
+  frames = { rule = rules.frames },
+  joint = { why = "no weight belongs to a step: each number of this core's matrix forgets at its own rate (decay=joint)" },
+  vector = { why = "no weight belongs to a step: this core keeps one vector a layer, and mixes every step into all of it" },
+  nothing = { why = "nothing is read of the past: this core has no memory" },
+}
+
+---Refuse a word that is none.
+---@param word string? a core's `reads`
+---@param where string of whom, for the error
+function recall.check(word, where)
+  if word ~= nil and not ways[word] then errors.unknown(where .. ": reads =", tostring(word), find.keys(ways)) end
+end
+
+---What a head reads now of each past step of the episode: the weight with which what was written there comes out,
+---before any normaliser.  With gates of values it is the mean over their channels; weights of softmax are shares, with
+---`beside` they sum to 1.
+---@param now Frame
+---@param layer integer from 0
+---@param head integer from 0
+---@param channel integer? of the values, from 0: that one's weights rather than the mean
+---@return ffi.cdata*? weights float[n], one for each entry of now.history, until the next call; nil: see `problem`
+---@return integer n
+---@return integer unseen steps at the beginning of which nothing is known
+---@return number beside what is read of no step of the history: of tokens that are memory, of steps that are not told
+function recall.weights(now, layer, head, channel) return ways[now.reads].rule(now, layer, head, channel) end
+
+-- Does a probe hold what an attention gave: [H,N,3], or of all layers [L,H,N,3]?
+local function is_attention(array, axes)
+  local s = array.shape
+  return #s == axes and s[axes] == 3
+end
+
+-- Layers and heads of softmax; 0 where probes do not go together.
+local function size_of_softmax(now)
+  local all = now.probes.attention
+  if all then
+    if is_attention(all, 4) then return all.shape[1], all.shape[2] end
+    return 0, 0
+  end
+  local layers, heads = 0, nil
+  while now.probes["layers." .. layers .. ".attention"] do
+    for _, kind in ipairs { ".attention", ".attention_global" } do
+      local array = now.probes["layers." .. layers .. kind]
+      if array and not (is_attention(array, 3) and (heads or array.shape[1]) == array.shape[1]) then return 0, 0 end
+      heads = array and array.shape[1] or heads
+    end
+    layers = layers + 1
+  end
+  return layers, heads or 0
+end
+
+---The layers and heads of a core that can be asked for; 0 where its probes do not go together, as those of a file may
+---not.
+---@return integer layers, integer heads
+function recall.size(now)
+  local way = ways[now.reads] or {}
+  if now.reads == "softmax" then return size_of_softmax(now) end
+  if now.reads == "frames" then return rules.held(now) and 1 or 0, 1 end
+  local read, heads, layers, odd = {}, nil, 0, false
+  for _, list in ipairs { way.needs or {}, way.singles or {} } do
+    for _, kind in ipairs(list) do read[kind] = true end
+  end
+  for name, probe in pairs(now.probes) do
+    local layer, kind = name:match "^layers%.(%d+)%.([%a_]+)$"
+    if layer and (read[kind] or (way.may or {})[kind]) then
+      heads, layers = heads or probe.shape[1], math.max(layers, layer + 1)
+      odd = odd or #probe.shape == 0 or probe.shape[1] ~= heads
+    end
+  end
+  return odd and 0 or layers, odd and 0 or heads or 0
+end
+
+-- Do queries, keys and gates of a layer have numbers that go together?
+local function fits(now, layer)
+  local way = ways[now.reads]
+  local function size(kind)
+    local x, n = rules.part(now, layer, 0, kind)
+    local p, m = rules.part(now, layer, 0, "p_" .. kind)
+    return x and (p and n * m or n)
+  end
+  local K = size(way.needs[1])
+  if not K or K == 0 then return false end
+  for _, kind in ipairs(way.needs) do if size(kind) ~= K then return false end end
+  for _, kind in ipairs(way.singles or {}) do if not size(kind) then return false end end
+  if now.reads == "averages" then
+    local k = now.probes["layers." .. layer .. ".k"]
+    return k and #k.shape == 1 and k.shape[1] == K
+  end
+  return now.reads ~= "gated" or (size "gamma" or K) == K
+end
+
+---Does a core look at steps of a certain distance, rather than forget little by little?
+function recall.reaches(now) return now.reads == "softmax" or now.reads == "frames" end
+
+---Why there are no weights; nil: there are.
+function recall.problem(now)
+  local way, last = ways[now.reads], now.history[#now.history]
+  if not way then return "this core does not say how it reads its memory (`reads`)" end
+  if way.why then return way.why end
+  local layers, heads = recall.size(now)
+  local shown = last and layers > 0 and heads > 0 and (last.probes or recall.reaches(now))
+  for layer = 0, shown and way.needs and layers - 1 or -1 do shown = shown and fits(now, layer) end
+  return not shown and "what this core reads with was not recorded" or nil
+end
+
+---What to know of the weights of all heads, besides that they are shares; nil: nothing.
+---@param beside number the greatest share of a head that is of no step shown
+function recall.note(now, beside)
+  if now.reads == "frames" then return "the observations that lie side by side" end
+  if now.reads ~= "softmax" then return nil end
+  local layers, heads = recall.size(now)
+  local chunks, memory = false, false
+  for row = 0, layers * heads - 1 do
+    rules.each_entry(now, math.floor(row / heads), row % heads, function(_, steps, weight)
+      chunks, memory = chunks or steps > 1 and weight > 0, memory or steps == 0 and weight > 0
+    end)
+  end
+  if memory then return ("up to %.0f %% goes to memory tokens"):format(100 * beside) end
+  return chunks and "a chunk's weight is spread over its steps" or nil
+end
+
+-- ---- how long ----
+
+-- What is left after n steps, of each gate's channels the mean: logs holds their logarithms a step.
+local function left(groups, n)
+  local all = 1
+  for _, group in ipairs(groups) do
+    local sum = 0
+    for i = 0, group.n - 1 do sum = sum + math.exp(n * group.logs[i]) end
+    all = all * sum / group.n
+  end
+  return all
+end
+
+-- How many steps back the oldest one lies that a head of softmax sees now.
+local function reach(now, layer, head)
+  local most = 0
+  rules.each_entry(now, layer, head, function(back, steps, weight)
+    if weight > 0 then most = math.max(most, back + steps - 1) end
+  end)
+  return most
+end
+
+---In how many steps half of what a head holds is gone, if its gates go on as they did on average in the last steps;
+---what a new key takes out does not count.  Of softmax and frames: how many steps back can be read now.
+---@return number? steps math.huge: never; nil: its gates were not probed
+---@return number? slowest the same of the channels that keep longest
+function recall.horizon(now, layer, head)
+  local history, groups = now.history, {}
+  if recall.reaches(now) then
+    local steps = now.reads == "frames" and rules.held(now) - 1 or reach(now, layer, head)
+    return steps, steps
+  end
+  local forgets = (ways[now.reads] or {}).forgets
+  if not forgets or not history[#history].probes then return nil end
+  local slowest = 0
+  for _, gate in ipairs(forgets) do
+    local logs, n, count = nil, 0, 0
+    for j = #history, math.max(1, #history - WINDOW + 1), -1 do
+      if not history[j].probes then break end
+      local x, size = rules.whole(history[j], layer, head, gate[1])
+      if not x then break end
+      if not logs then logs, n = ffi.new("double[?]", size), size end
+      for i = 0, n - 1 do logs[i] = logs[i] + math.log(math.max(1e-30, gate[2] and 1 - x[i] or x[i])) end
+      count = count + 1
+    end
+    local top = -math.huge
+    for i = 0, n - 1 do
+      logs[i] = logs[i] / count
+      top = math.max(top, logs[i])
+    end
+    if logs then groups[#groups + 1], slowest = { logs = logs, n = n }, slowest + top end
+  end
+  if #groups == 0 then return math.huge, math.huge end
+  slowest = math.log(0.5) / math.min(slowest, -1e-30)
+  if slowest > FOREVER then slowest = math.huge end
+  local lo, hi = 0, 1
+  while left(groups, hi) > 0.5 do
+    lo, hi = hi, hi * 2
+    if hi > FOREVER then return math.huge, slowest end
+  end
+  for _ = 1, 16 do
+    local middle = (lo + hi) / 2
+    if left(groups, middle) > 0.5 then lo = middle else hi = middle end
+  end
+  return hi, slowest
+end
+
+return recall

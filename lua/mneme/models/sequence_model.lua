@@ -1,0 +1,58 @@
+-- sequence_model.lua -- a core, or an encoder, between tokens and answers: embedding, core, logits.
+local errors = require "mneme.base.errors"
+local nn = require "mneme.tensor.nn"
+local reader = require "mneme.models.encoder_core"
+
+---@class SequenceModel
+local Model = {}
+Model.__index = Model
+
+---The core's (or the encoder's) d_in is the width of the embedding.  Names embed.weight [tokens,d_in], core.*, head.weight
+---[classes,d_out], head.bias.
+---@param options table { task = mn.task(...), core = mn.core(...) }, or in place of the core encoder = mn.encoder {...} for
+---  a task whose sequences do not go on from batch to batch
+---@return SequenceModel
+local function new(options)
+  errors.need("sequence_model: what it is made of", options, nil, "{ task = mn.task(...), core = mn.core(...) }")
+  for key in pairs(options) do
+    if key ~= "task" and key ~= "core" and key ~= "encoder" then
+      errors.unknown("key of sequence_model", key, { "task", "core", "encoder" })
+    end
+  end
+  local task, core = options.task, options.core
+  if not task or (core == nil) == (options.encoder == nil) then
+    errors.raise "sequence_model: expected { task = mn.task(...), core = mn.core(...) }, or encoder = mn.encoder {...} in place of the core"
+  end
+  errors.need("sequence_model: task", task, "buffers", "mn.task(...)")
+  if options.encoder ~= nil then
+    core = reader.new(options.encoder)
+    if task.carried then
+      errors.usage(("sequence_model: an encoder sees the whole of what it reads, and %s asks for the token that comes next"):format(task.name),
+        "mn.core(...) reads from left to right")
+    end
+  end
+  errors.need("sequence_model: core", core, "module", "mn.core(...)")
+  local embed = nn.embedding(task.tokens, core.d_in or core.config.d_in)
+  local head = nn.linear(core.d_out, task.classes, { init = nn.init.orthogonal(1) })
+  local module = nn.container { { "embed", embed }, { "core", core.module }, { "head", head } }
+  return setmetatable({ core = core, embed = embed, head = head, module = module }, Model)
+end
+
+---@param token Tensor [T,B] i32
+---@param done Tensor? [T,B] u8
+---@param state table<string, Tensor>?
+---@return Tensor logits [T,B,classes]
+---@return table state after the last token
+function Model:__call(token, done, state, probe)
+  local y, after = self.core(self.embed(token), done, state, probe)
+  return self.head(y), after
+end
+
+---The leaves that an optimiser moves.
+---@return Tensor[]
+function Model:parameters() return self.module:parameters() end
+---Names and tensors; see Module:state_dict.
+---@return table<string, Tensor>
+function Model:state_dict() return self.module:state_dict() end
+
+return { new = new }

@@ -1,0 +1,191 @@
+-- state_arrays.lua -- how a core's named tensors divide into layers and heads, so that any core can be
+-- drawn: "layers.0.C" is kind "C" of layer 0, and its dimensions "HVK" say that its first axis
+-- counts heads.
+local ffi = require "ffi"
+
+local heads = {}
+
+-- Probes of these kinds are gates; the first that a core has is drawn over time.
+heads.gates = { "beta", "z", "write", "gate", "g", "i", "gamma", "r", "f", "o", "decay", "w" }
+
+---Split a name such as "layers.0.C".
+---@return integer? layer from 0; nil where the name has none
+---@return string kind
+function heads.parse(name)
+  local layer, kind = name:match "^layers?%.(%d+)%.(.+)$"
+  return tonumber(layer), kind or name
+end
+
+---How many numbers a shape holds.
+function heads.size(shape)
+  local n = 1
+  for _, length in ipairs(shape) do n = n * length end
+  return n
+end
+
+---What a core keeps for one copy, as arrays without numbers yet: name -> { shape, dims }, from the core's own
+---declaration.
+---@param core Core
+function heads.of_core(core)
+  local arrays = {}
+  for name, axes in pairs(core.states) do
+    local shape = core:state_shape(name, 1)
+    table.remove(shape, core:copy_axis(name))
+    arrays[name] = { shape = shape, dims = axes:gsub("%W", ""):gsub("B", "", 1) }
+  end
+  return arrays
+end
+
+---A function that gives a pointer to one copy's numbers of a state tensor, those of heads.of_core; where the
+---copy is not the first axis they are gathered into a buffer that the next call overwrites.
+---@param core Core
+---@param name string
+---@param t Tensor
+---@return fun(copy: integer): ffi.cdata*
+function heads.copy_reader(core, name, t)
+  local shape, axis, blocks, inner = t:shape(), core:copy_axis(name), 1, 1
+  for i = 1, axis - 1 do blocks = blocks * shape[i] end
+  for i = axis + 1, #shape do inner = inner * shape[i] end
+  local copies = shape[axis]
+  -- Asking for the numbers each time makes a plan finish what it only makes when it is read.
+  if axis == 1 then return function(copy) return t:data() + copy * inner end end
+  local buffer = ffi.new("float[?]", blocks * inner)
+  return function(copy)
+    local data = t:data()
+    for block = 0, blocks - 1 do ffi.copy(buffer + block * inner, data + (block * copies + copy) * inner, inner * 4) end
+    return buffer
+  end
+end
+
+---Which axis of an array counts heads, from 1; nil if none does.
+---@param array table { shape = {...}, dims = "HVK"? one letter an axis }
+---@param n_heads integer? what the core's state says, for arrays without dims
+local function axis_of(array, n_heads)
+  if array.dims then return (array.dims:find("H", 1, true)) end
+  for axis = 1, #array.shape - 1 do
+    if array.shape[axis] == n_heads then return axis end
+  end
+end
+
+---How many heads an array has; 1 where it is not divided.
+function heads.count(array, n_heads)
+  local axis = axis_of(array, n_heads)
+  return axis and array.shape[axis] or 1
+end
+
+---One head's numbers as a matrix: the last axis makes the columns, all others the rows.
+---@param head integer from 0
+---@return integer rows, integer cols, ffi.cdata* values float[rows * cols]
+function heads.slice(array, head, n_heads)
+  local shape, axis = array.shape, axis_of(array, n_heads)
+  local n = heads.size(shape)
+  if not axis then
+    local cols = math.max(1, shape[#shape] or 1)
+    return n / cols, cols, array.values
+  end
+  local inner = 1
+  for i = axis + 1, #shape do inner = inner * shape[i] end
+  local outer = n / shape[axis] / inner
+  local values = ffi.new("float[?]", outer * inner)
+  for i = 0, outer - 1 do
+    ffi.copy(values + i * inner, array.values + (i * shape[axis] + head) * inner, inner * 4)
+  end
+  local cols = axis == #shape and outer or shape[#shape]
+  return outer * inner / cols, cols, values
+end
+
+-- What the axes are called, by their letter in a core's declaration.
+local words = { V = "values", K = "keys", D = "units" }
+
+---One head's axes in words: "64 values × 256 keys".
+---@param array table { shape, dims? }
+---@return string
+function heads.axes(array, n_heads)
+  local parts, axis = {}, axis_of(array, n_heads)
+  for i, length in ipairs(array.shape) do
+    local word = array.dims and words[array.dims:sub(i, i)]
+    if i ~= axis and length > 1 then parts[#parts + 1] = word and length .. " " .. word or tostring(length) end
+  end
+  return #parts > 0 and table.concat(parts, " × ") or "1"
+end
+
+---Break long rows so that a matrix of few rows fills a box of this aspect (width over height).
+---@return integer rows, integer cols
+function heads.fold(rows, cols, aspect)
+  local best_rows, best_cols, best = rows, cols, math.huge
+  for parts = 1, cols do
+    if cols % parts == 0 and (parts == 1 or rows <= 8) then
+      local badness = math.abs(math.log(cols / parts / (rows * parts) / aspect))
+      if badness < best then best_rows, best_cols, best = rows * parts, cols / parts, badness end
+    end
+  end
+  return best_rows, best_cols
+end
+
+---Least, mean and greatest value of n floats.
+function heads.summary(values, n)
+  local least, greatest, sum = math.huge, -math.huge, 0
+  for i = 0, n - 1 do
+    local v = values[i]
+    if v < least then least = v end
+    if v > greatest then greatest = v end
+    sum = sum + v
+  end
+  return least, sum / n, greatest
+end
+
+---How high each kind's strip of a layer is: by the root of how much it holds, but never a hair.
+---@return table<string, number> shares of 1
+function heads.shares(kinds, by_kind)
+  local total, share = 0, {}
+  for _, kind in ipairs(kinds) do
+    share[kind] = by_kind[kind] and math.sqrt(heads.size(by_kind[kind].shape)) or 0
+    total = total + share[kind]
+  end
+  local sum = 0
+  for _, kind in ipairs(kinds) do
+    share[kind] = share[kind] > 0 and math.max(share[kind] / total, 0.18) or 0
+    sum = sum + share[kind]
+  end
+  for _, kind in ipairs(kinds) do share[kind] = share[kind] / sum end
+  return share
+end
+
+---Who holds what a grid holds: each head of each layer, or the layers where none is divided.
+---@return table[] rows { layer, head = nil or from 0 }
+---@return integer columns the most heads of a layer
+function heads.owners(layers, kinds, by_layer, n_heads)
+  local rows, columns = {}, 1
+  for _, layer in ipairs(layers) do
+    for _, kind in ipairs(kinds) do
+      local array = by_layer[layer][kind]
+      if array then columns = math.max(columns, heads.count(array, n_heads)) end
+    end
+  end
+  for _, layer in ipairs(layers) do
+    for head = 0, columns - 1 do rows[#rows + 1] = { layer = layer, head = columns > 1 and head or nil } end
+  end
+  return rows, columns
+end
+
+---The layers and kinds among named arrays, in order; single numbers (ticks) are left out.
+---@param wanted string[]? only these kinds, in this order
+---@return integer[] layers, string[] kinds, table by_layer by_layer[layer][kind] = array
+function heads.grid(arrays, wanted)
+  local layers, kinds, by_layer, seen, ok = {}, {}, {}, {}, {}
+  for _, kind in ipairs(wanted or {}) do ok[kind] = true end
+  for name, array in pairs(arrays) do
+    local layer, kind = heads.parse(name)
+    layer = layer or 0
+    if heads.size(array.shape) > 1 and (not wanted or ok[kind]) then
+      if not by_layer[layer] then by_layer[layer], layers[#layers + 1] = {}, layer end
+      if not seen[kind] then seen[kind], kinds[#kinds + 1] = true, kind end
+      by_layer[layer][kind] = array
+    end
+  end
+  table.sort(layers)
+  table.sort(kinds)
+  return layers, wanted or kinds, by_layer
+end
+
+return heads

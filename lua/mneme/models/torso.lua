@@ -1,0 +1,221 @@
+-- torso.lua -- what stands between a task's observations and a memory: observations [T,B,...] in their own type
+-- become features [T,B,d].  A torso is a module (nn.lua) that knows `d_out`, so that the memory can be made to fit.
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local heads = require "mneme.models.state_arrays"
+local nn = require "mneme.tensor.nn"
+local tensor = require "mneme.tensor.tensor"
+local values = require "mneme.base.setting_types"
+local ops = tensor.ops
+
+local torso = {}
+
+-- What each torso is: the options it takes with their defaults, which observations it reads, and how it is made.
+local kinds = {}
+
+-- The features of a step in a row.
+local function flattened(x)
+  local shape = x:shape()
+  if #shape == 3 then return x end
+  return ops.reshape(x, { d0 = shape[1], d1 = shape[2], d2 = -1 })
+end
+
+kinds.flat = {
+  reads = "numbers (f32)", options = {},
+  fits = function(space) return space.dtype ~= "u8" end,
+  make = function(space)
+    return nn.module({ d_out = heads.size(space.shape) }, function(_, x) return flattened(x) end)
+  end,
+}
+
+kinds.codes = {
+  reads = "codes (u8 with codes = n)", options = {},
+  fits = function(space) return space.dtype == "u8" and (space.codes or 0) > 0 end,
+  make = function(space)
+    return nn.module({ d_out = heads.size(space.shape) * space.codes }, function(_, x)
+      return flattened((ops.one_hot_codes(x, { codes = space.codes })))
+    end)
+  end,
+}
+
+-- ---- pictures ----
+
+local function is_picture(space) return #space.shape == 3 and (space.codes or 0) == 0 end
+
+-- Maps [T,B,Y,X,C] in a row, channel after channel, as torch has them.
+local function channels_in_a_row(x)
+  local s = x:shape()
+  local pixels = ops.reshape(x, { d0 = s[1], d1 = s[2], d2 = s[3] * s[4], d3 = s[5] })
+  return flattened((ops.transpose(pixels, { a = -1, b = -2 })))
+end
+
+-- The three convolutions of DQN: kernel, stride, channels.
+local dqn = { { 8, 4, 32 }, { 4, 2, 64 }, { 3, 1, 64 } }
+
+kinds.conv = {
+  reads = "pictures [Y,X,C]", options = { hidden = 512 }, fits = is_picture,
+  make = function(space, o)
+    local y, x, channels = unpack(space.shape)
+    local m = nn.container {}
+    m.products = 0
+    for i, layer in ipairs(dqn) do
+      local kernel, stride, out = unpack(layer)
+      m.children[i] = { tostring(2 * i - 2), nn.conv2d(channels, out, kernel, { stride = stride, act = "relu" }) }
+      y, x = math.floor((y - kernel) / stride) + 1, math.floor((x - kernel) / stride) + 1
+      m.products, channels = m.products + y * x * out * kernel ^ 2 * channels, out
+    end
+    if y < 1 or x < 1 then
+      errors.raise(("torso conv needs pictures of at least 36 x 36 pixels, these have %d x %d"):format(space.shape[1], space.shape[2]),
+        { hint = "torso impala takes any size" })
+    end
+    local last = nn.linear(y * x * channels, o.hidden, { act = "relu" })
+    m.children[4], m.products = { "7", last }, m.products + y * x * channels * o.hidden
+    m.d_out, m.call = o.hidden, function(_, picture)
+      for i = 1, 3 do picture = m.children[i][2](picture) end
+      return last(channels_in_a_row(picture))
+    end
+    return m
+  end,
+}
+
+-- Residual blocks add up, so their layers start smaller than orthogonal times sqrt 2: as torch starts any layer.
+local function as_torch(layer)
+  local shape = layer.weight:shape()
+  local fan_in = layer.weight:size() / shape[1]
+  local init = nn.init.uniform(1 / math.sqrt(fan_in))
+  init(layer.weight:data(), shape[1], fan_in)
+  init(layer.bias:data(), shape[1], 1)
+  return layer
+end
+
+-- One stage of IMPALA: a convolution, half the pixels, and two residual blocks.
+local function stage(d_in, d)
+  local function conv(from, act) return as_torch(nn.conv2d(from, d, 3, { padding = 1, act = act })) end
+  local function block()
+    local conv0, conv1 = conv(d, "relu"), conv(d)
+    return nn.container({ { "conv0", conv0 }, { "conv1", conv1 } }, function(_, x) return x + conv1(conv0(ops.relu(x))) end)
+  end
+  local first, block0, block1 = conv(d_in), block(), block()
+  return nn.container({ { "conv", first }, { "res_block0", block0 }, { "res_block1", block1 } }, function(_, x)
+    local pooled = ops.max_pool2d { x = first(x), kernel = 3, stride = 2, padding = 1 }
+    return block1(block0(pooled))
+  end)
+end
+
+kinds.impala = {
+  reads = "pictures [Y,X,C]", options = { hidden = 256 }, fits = is_picture,
+  make = function(space, o)
+    local y, x, channels = unpack(space.shape)
+    local m = nn.container {}
+    m.products = 0
+    for i, d in ipairs { 16, 32, 32 } do
+      m.children[i] = { tostring(i - 1), stage(channels, d) }
+      m.products = m.products + y * x * d * 9 * channels
+      y, x, channels = math.floor((y + 1) / 2), math.floor((x + 1) / 2), d
+      m.products = m.products + 4 * y * x * d * 9 * d
+    end
+    local last = as_torch(nn.linear(y * x * channels, o.hidden, { act = "relu" }))
+    m.children[4], m.products = { "5", last }, m.products + y * x * channels * o.hidden
+    m.d_out, m.call = o.hidden, function(_, picture)
+      for i = 1, 3 do picture = m.children[i][2](picture) end
+      return last(channels_in_a_row((ops.relu(picture))))
+    end
+    return m
+  end,
+}
+
+---The space as text: "u8 [84,84,3]", "u8 [11,11] of 7 codes".
+local function described(space)
+  local codes = (space.codes or 0) > 0 and (" of %d codes"):format(space.codes) or ""
+  return ("%s [%s]%s"):format(space.dtype or "f32", table.concat(space.shape, ","), codes)
+end
+
+local function whole(x, lo, hi) return type(x) == "number" and x % 1 == 0 and x >= lo and x <= hi end
+
+-- A space as environments have them, or an error that says what it is not.
+local function check_space(name, space)
+  local function refuse(what) errors.raise(("torso %s: the space's %s"):format(name, what)) end
+  for i, size in ipairs(space.shape) do
+    if not whole(size, 1, 2 ^ 24) then
+      refuse(("shape[%d] is %s, expected a whole number of at least 1"):format(i, type(size) == "number" and size or "a " .. type(size)))
+    end
+  end
+  if space.dtype ~= nil and space.dtype ~= "f32" and space.dtype ~= "u8" then
+    refuse(("dtype is %s, expected f32 or u8"):format(tostring(space.dtype)))
+  end
+  if space.codes ~= nil and not whole(space.codes, 0, 256) then
+    refuse(("codes is %s, expected a whole number from 1 to 256, or nil"):format(tostring(space.codes)))
+  end
+end
+
+---A torso by name:
+---  flat    floats, put in a row
+---  codes   u8 codes as one-hots, put in a row
+---  conv    pictures through the three convolutions of DQN and a linear layer of `hidden` = 512 (Mnih et al. 2015)
+---  impala  pictures through a residual network of depths 16, 32, 32 and a linear layer of `hidden` = 256
+---          (Espeholt et al. 2018)
+---Parameters are named, and start, as in CleanRL's networks for Atari and Procgen.
+---@param name string
+---@param options table { space = task.observation_space, ... the torso's own }
+---@return Module m(x) with x [T,B,...] gives [T,B,m.d_out]; torsos for pictures know their `products`, the
+---  multiplications that one picture takes
+function torso.new(name, options)
+  local kind = kinds[name]
+  if not kind then errors.unknown("torso", name, find.keys(kinds)) end
+  local space = type(options) == "table" and options.space
+  if type(space) ~= "table" or type(space.shape) ~= "table" then
+    errors.raise(("torso %s: expected { space = task.observation_space }"):format(name))
+  end
+  local chosen = {}
+  for key, default in pairs(kind.options) do chosen[key] = default end
+  for key, value in pairs(options) do
+    if key ~= "space" then
+      if chosen[key] == nil then errors.unknown("option of torso " .. name, key, find.keys(kind.options)) end
+      if not whole(value, 1, 2 ^ 24) then
+        errors.raise(("torso %s: %s=%s, expected a whole number of at least 1"):format(name, key, tostring(value)))
+      end
+      chosen[key] = value
+    end
+  end
+  check_space(name, space)
+  if not kind.fits(space) then
+    errors.raise(("torso %s reads %s, but the observations are %s"):format(name, kind.reads, described(space)))
+  end
+  local m = kind.make(space, chosen)
+  m.name = name
+  return m
+end
+
+---The torso of a task's observations: the one asked for, or else the one that fits.
+---@param space table task.observation_space: { shape, dtype = "f32"|"u8", codes }
+---@param asked string|table|nil a name, { name, option = value }, or a module of one's own that knows its d_out
+---@return Module
+function torso.for_space(space, asked)
+  if type(asked) == "table" and asked.call then
+    if type(asked.d_out) ~= "number" then errors.raise "torso: a module of your own needs d_out, the number of its features" end
+    return asked
+  end
+  local name, options = asked, { space = space }
+  if type(asked) == "table" then
+    name = asked[1]
+    for key, value in pairs(asked) do if key ~= 1 then options[key] = value end end
+  end
+  name = name or space.dtype ~= "u8" and "flat" or (space.codes or 0) > 0 and "codes" or "conv"
+  return torso.new(name, options)
+end
+
+---What there is, as rows of a help text: name, what it reads, its options.
+---@return string[][]
+function torso.rows()
+  local rows = {}
+  for _, name in ipairs(find.keys(kinds)) do
+    local options = {}
+    for _, key in ipairs(find.keys(kinds[name].options)) do
+      options[#options + 1] = ("%s=%s"):format(key, values.show(kinds[name].options[key]))
+    end
+    rows[#rows + 1] = { name, kinds[name].reads, table.concat(options, " ") }
+  end
+  return rows
+end
+
+return torso

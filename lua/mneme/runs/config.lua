@@ -1,0 +1,266 @@
+-- config.lua -- the settings of an experiment: declared once in the script, overridden by key=value words.
+--   local cfg = mn.config { corridor = 160, core = { "agalite", eta = 4 }, quick = { corridor = 10 } }
+-- Later ones win: default < published values of the chosen core < quick < command line.  What is not
+-- declared is not a key, so a misspelt setting is an error, never a run with the wrong value.
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local ranks = require "mneme.tensor.mpi"
+local values = require "mneme.base.setting_types"
+
+local config = {
+  arguments = nil,         -- the command line's words after the script; set by mneme.cli
+  script = nil,            -- the script's path
+  device = nil,            -- where the engine was opened, if not on the CPU
+  survey = nil,            -- a table: what is declared goes there, and the script ends; see mneme.script
+}
+
+-- Keys that every script has: name, default, about.
+local standard = {
+  { "run", "", { "folder of the run (default runs/SCRIPT-N)" } },
+  { "resume", "", { "folder of a run to go on with; every other setting comes from it" } },
+  { "quick", false, { "the script's small values, for trying it out" } },
+  { "full", false, { "the script's large values: what was published" } },
+  { "view", false, { "watch training in a window" } },
+  { "device", "cpu", { "where tensors live and are computed" } },
+  { "precision", "fp32", { "of products of matrices on a GPU: what goes in is rounded to it", choices = { "fp32", "tf32", "bf16" } } },
+  { "seed", 1, { "of everything random; seeds=4, seeds=3..7, seeds=1,5,9: one run of each, in one process", whole = true, range = { 0, 2 ^ 31 - 1 } } },
+  { "steps", 1e6, { "environment steps, over all copies", whole = true, range = { 1, 2 ^ 53 } } },
+  { "checkpoint_every", 0, { "steps between two; 0: one a minute", whole = true, range = { 0, 2 ^ 53 } } },
+  { "record_every", 10, { "minutes between two recorded episodes; 0: none", range = { 0, 1e6 } } },
+  { "threads", 0, { "0: as many as the machine has; one for each of several ranks", whole = true, range = { 0, 1024 } } },
+  { "debug", "0", { "1: check every tensor's numbers, show tracebacks; nan: find where one stops being finite; grad: log every gradient",
+    choices = { "0", "1", "nan", "grad" } } },
+  { "profile", "0", { "1: time every op and line; jit: what is not compiled", choices = { "0", "1", "jit" } } },
+}
+local anew = { resume = true, steps = true, view = true, threads = true, device = true, precision = true, debug = true, profile = true }
+
+-- What is known of a resolved config besides its values, by config.
+local meta = setmetatable({}, { __mode = "k" })
+
+---What lies behind a resolved config: { script, name, order, schema, given }.
+function config.meta(cfg) return meta[cfg] end
+
+-- ---- what the script declares ----
+
+local function about_of(key, given)
+  local about = type(given) == "string" and { given } or given or {}
+  if type(about) ~= "table" then
+    errors.raise(("config: %s: expected a text or { text, range = {lo, hi} }"):format(key))
+  end
+  for field in pairs(about) do
+    if field ~= 1 and field ~= "range" and field ~= "choices" and field ~= "whole" then
+      errors.unknown("field of " .. key, field, { "range", "choices", "whole" })
+    end
+  end
+  for _, field in ipairs { "range", "choices" } do
+    if about[field] ~= nil and type(about[field]) ~= "table" then
+      errors.raise(("config: %s: %s is a %s, expected a list"):format(key, field, type(about[field])))
+    end
+  end
+  return about
+end
+
+-- Schema: key -> { default, about }, and the order in which help lists the keys.
+local function declare(defaults, about)
+  local schema, own, common = {}, {}, {}
+  for key, default in pairs(defaults) do
+    if type(key) ~= "string" or not key:find "^[%a_][%w_]*$" then
+      errors.raise(("config: '%s' cannot be a key, expected letters, digits and _"):format(tostring(key)))
+    elseif key ~= "quick" and key ~= "full" then
+      values.check_default(key, default)
+      schema[key] = { default = default, about = about_of(key, about[key]) }
+      own[#own + 1] = key
+    end
+  end
+  table.sort(own)
+  for _, s in ipairs(standard) do
+    local key = s[1]
+    local mine = schema[key]
+    if mine and type(mine.default) ~= type(s[2]) then
+      errors.raise(("config: every script has %s (%s); it is a %s, and cannot be %s here: choose another name"):format(key, s[3][1],
+        type(s[2]), values.show(mine.default)))
+    end
+    if mine then
+      for field, value in pairs(s[3]) do if mine.about[field] == nil then mine.about[field] = value end end
+    else
+      schema[key] = { default = s[2], about = s[3] }
+      common[#common + 1] = key
+    end
+  end
+  for key in pairs(about) do
+    if not schema[key] and key ~= "published" then errors.unknown("setting", key, find.keys(schema)) end
+  end
+  return schema, own, common
+end
+
+-- ---- the command line ----
+
+-- Words as { {"core.eta", "8"}, ... }; names of things that have options come first.
+local function words(arguments, schema)
+  local names, rest = {}, {}
+  for _, word in ipairs(arguments) do
+    local key, text = word:match "^%-*([%a_][%w_.%-]*)=(.*)$"
+    if not key then
+      key = word:match "^%-%-([%a_][%w_%-]*)$"
+      text = "1"
+      if not key or key == "help" then
+        if word == "-h" or word == "--help" then return nil end
+        errors.usage("'" .. word .. "' is not a setting", "expected key=value; --help lists the keys")
+      elseif not schema[key:gsub("%-", "_")] or type(schema[key:gsub("%-", "_")].default) ~= "boolean" then
+        errors.usage("'" .. word .. "' needs a value", word .. "=VALUE")
+      end
+    end
+    key = key:gsub("%-", "_")
+    local entry = schema[key]
+    local list = entry and values.is_named(entry.default) and names or rest
+    list[#list + 1] = { key, text }
+  end
+  for _, pair in ipairs(rest) do names[#names + 1] = pair end
+  return names
+end
+
+-- The arguments of this script: the command line's, unless another script is the program.
+local function own_arguments(level)
+  if config.arguments then return config.arguments, config.script end
+  local source = debug.getinfo(level + 1, "S").source:match "^@(.*)"
+  local main = rawget(_G, "arg")
+  if main and source and main[0] == source then return { unpack(main) }, source end
+  return {}, source
+end
+
+-- ---- putting it together ----
+
+-- Lay a table of values over cfg.  `chosen`: things that were named on the command line keep that name.
+local function set_all(cfg, schema, new, what, chosen)
+  if type(new) ~= "table" then
+    errors.raise(("config: %s is a %s, expected { key = value }"):format(what, type(new)))
+  end
+  for key, value in pairs(new) do
+    if not schema[key] then errors.unknown(("setting in %s:"):format(what), key, find.keys(schema)) end
+    local other = values.is_named(value) and values.is_named(cfg[key]) and value[1] ~= cfg[key][1]
+    if not (chosen and other) then cfg[key] = values.merge(key, cfg[key], value) end
+  end
+end
+
+local function published_values(cfg, published)
+  local name = type(cfg.core) == "table" and cfg.core[1] or cfg.core
+  if type(published) == "function" then return published(name, cfg) or {} end
+  errors.need("config: published", published, nil, "{ NAME = { lr = ... } } or function(name, cfg)")
+  return name and published[name] or {}
+end
+
+local function resume(cfg, schema, given, folder)
+  for _, pair in ipairs(given) do
+    if not anew[pair[1]] then
+      errors.usage(("resume takes every value from %s/config.json: '%s' cannot change"):format(folder, pair[1]),
+        "steps, view, threads, device, precision, debug and profile can")
+    end
+  end
+  local info = require("mneme.runs.run").read_info(folder)
+  local known = config.script and config.script:match "[^/]*$"
+  local made_by = info.script and info.script:match "[^/]*$"
+  if known and made_by and known ~= made_by then
+    errors.usage(("%s was made by %s, not by %s"):format(folder, info.script, config.script))
+  end
+  local stored = {}
+  for key, value in pairs(info.config) do
+    local switch = value == true and "1" or value == false and "0"      -- as debug and profile once were
+    stored[key] = values.from_json((key == "debug" or key == "profile") and switch or value, schema[key] and schema[key].default)
+  end
+  set_all(cfg, schema, stored, folder .. "/config.json")
+end
+
+-- quick or full, where one is asked for.
+local function size_of(cfg, defaults, command_line)
+  command_line "quick"
+  command_line "full"
+  if cfg.quick and cfg.full then errors.usage "quick=1 full=1: expected one of them" end
+  local size = cfg.quick and "quick" or cfg.full and "full"
+  if size and not defaults[size] then errors.usage(("%s=1: this script has no %s values"):format(size, size)) end
+  return size
+end
+
+-- The words without those that are several values of one setting: these go to the survey's axes.
+local function take_axes(survey, arguments, schema)
+  local rest = {}
+  for _, word in ipairs(arguments) do
+    local key, text = word:match "^%-*([%a_][%w_.]*)=(.*)$"
+    local entry = key and schema[key:match "^[^.]+"]
+    if entry and text:find(",", 1, true) and values.is_one(key, entry.default) then
+      local texts = {}
+      for item in (text .. ","):gmatch "([^,]*)," do texts[#texts + 1] = item end
+      survey.axes[#survey.axes + 1] = { name = key, texts = texts }
+    else rest[#rest + 1] = word end
+  end
+  return rest
+end
+
+local guard = {
+  __index = function(cfg, key)
+    if errors.asked_by_user() then errors.unknown("setting", key, find.keys(cfg)) end
+  end,                                         -- the library may ask for what a script does not declare
+}
+
+---Declare the settings of an experiment and get their values.
+---@param defaults table key = default: a number, boolean, string; { "name", option = ... } for a thing with
+---  options; a list of numbers or strings; a group of settings.  `quick = {...}` and `full = {...}`: values for
+---  quick=1 and full=1
+---@param about table? key = "text", or { "text", range = {lo, hi}, choices = {...}, whole = true };
+---  published = { NAME = { lr = ... } } or function(name, cfg): values that go with cfg.core's name
+---@return table cfg every key that the script declared, and run resume quick full view device precision seed
+---  steps checkpoint_every record_every threads debug profile
+function config.new(defaults, about)
+  about = about or {}
+  if type(defaults) ~= "table" or type(about) ~= "table" then
+    errors.raise "config: expected { key = default, ... }"
+  end
+  local schema, own, common = declare(defaults, about)
+  local arguments, script = own_arguments(2)
+  config.asked = true
+  if config.survey and not config.survey.one then arguments = take_axes(config.survey, arguments, schema) end
+  local given = words(arguments, schema)
+  if not given then
+    io.stdout:write(require("mneme.commands.help").settings(script, schema, own, common))
+    errors.stop(0)
+  end
+  local cfg = {}
+  for key, entry in pairs(schema) do cfg[key] = values.copy(entry.default) end
+  local function command_line(only)
+    for _, pair in ipairs(given) do
+      if not only or pair[1]:match "^[^.]+" == only then
+        values.set(cfg, schema, pair[1], pair[2])
+      end
+    end
+  end
+  command_line "resume"
+  if cfg.resume ~= "" then
+    resume(cfg, schema, given, cfg.resume)
+  else
+    local size = size_of(cfg, defaults, command_line)
+    local sized = size and defaults[size] or {}
+    set_all(cfg, schema, sized, size)            -- here for the core that it may choose,
+    command_line "core"
+    set_all(cfg, schema, published_values(cfg, about.published or {}), "published")
+    set_all(cfg, schema, sized, size, true)      -- and here because it wins over published values
+  end
+  command_line()
+  for key, entry in pairs(schema) do values.check(key, cfg[key], entry.about) end
+  local name = script and script:match "([^/]*)$":gsub("%.lua$", "") or "run"
+  meta[cfg] = { script = script, name = name, schema = schema }
+  if config.survey then
+    config.survey.cfg, config.survey.schema, config.survey.words = cfg, schema, arguments
+    error(config.survey, 0)
+  end
+  if cfg.device ~= (config.device or "cpu") then
+    errors.usage(("device=%s: tensors live on %s already"):format(cfg.device, config.device or "cpu"),
+      "mneme run SCRIPT device=" .. cfg.device .. " chooses before the script begins")
+  end
+  engine.check(engine.C.mn_set_threads(engine.ctx, ranks.threads(cfg.threads)))
+  engine.check(engine.C.mn_set_precision(engine.ctx, cfg.precision))
+  if cfg.debug == "1" or cfg.debug == "nan" then engine.C.mn_set_debug(engine.ctx, true) end
+  require("mneme.runs.debugging").prepare(cfg)
+  return setmetatable(cfg, guard)
+end
+
+return config

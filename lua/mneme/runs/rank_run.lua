@@ -1,0 +1,39 @@
+-- rank_run.lua -- the run of every rank but the first: it is told where rank 0 has its folder, reads the same
+-- checkpoint, and writes nothing.
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local json = require "mneme.base.json"
+local ranks = require "mneme.tensor.mpi"
+
+local C = engine.C
+
+---@class Follower with what the trainer asks of a Run
+local Follower = {}
+Follower.__index = Follower
+
+---What rank 0 tells when it has opened its run; without one, that there is nothing to do.
+---@param run Run?
+local function lead(run)
+  ranks.tell(json.encode(run and { path = run.path, resumed = run.resumed, step = run.at and run.at.step } or {}))
+end
+
+---What the others make of it.
+---@return Follower
+local function open()
+  local told = json.decode(ranks.tell(), "what rank 0 tells")
+  if not told.path then errors.stop(0) end
+  C.mn_watch_signals(true)
+  return setmetatable({ path = told.path, resumed = told.resumed, step = told.step, last_step = told.step or 0 }, Follower)
+end
+
+function Follower:latest() return self.step and require("mneme.runs.run").load(self.path):of_step(self.step) end
+function Follower.due() return false end
+function Follower.log() end
+function Follower:checkpoint(step) self.last_step = step end
+
+function Follower.close(_, status)
+  C.mn_watch_signals(false)
+  if status == 130 or status == 143 then errors.stop(status) end
+end
+
+return { lead = lead, open = open }

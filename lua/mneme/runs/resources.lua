@@ -1,0 +1,89 @@
+-- resources.lua -- what a run costs: wall-clock and processor time, memory at its highest, energy where the machine tells
+-- it; in RUN/resources.json, added up over all its resumes.
+local engine = require "mneme.base.engine"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+
+local C = engine.C
+local ENERGY = "/sys/class/powercap/intel-rapl:0/energy_uj"       -- of the whole first package, other programs included
+
+local resources = {}
+local ADDED = { "wall_s", "cpu_s", "energy_j" }                   -- what runs that were resumed have used in all; memory is at its highest
+local written = { wall_s = 0, cpu_s = 0, energy_j = 0 }           -- by this process, into whichever run
+local Account = {}
+Account.__index = Account
+
+local function read(path)
+  local f = io.open(path)
+  local text = f and f:read "*a"
+  if f then f:close() end
+  return text
+end
+
+-- Microjoules since some time, and where that begins anew; nil where nobody may read it.
+local function energy()
+  return tonumber(read(ENERGY) or ""), tonumber(read((ENERGY:gsub("energy_uj$", "max_energy_range_uj"))) or "")
+end
+
+---The process's memory at its highest, in MiB.
+---@return number
+function resources.peak() return (tonumber((read "/proc/self/status" or ""):match "VmHWM:%s*(%d+)") or 0) / 1024 end
+
+local function start(account)
+  account.wall, account.cpu, account.joules, account.written = C.mn_clock(false), os.clock(), energy(), {}
+  for _, key in ipairs(ADDED) do account.written[key] = written[key] end
+  return account
+end
+
+---Begin to count.
+---@return table account
+function resources.begin() return start(setmetatable({}, Account)) end
+
+---Joules from one reading of the meter to a later one; nil where it began anew between them, at nobody knows what.
+---@param before number microjoules
+---@param now number
+---@param range number? where the meter begins anew
+function resources.joules(before, now, range)
+  if range then return (now - before) % range / 1e6 end
+  return now >= before and (now - before) / 1e6 or nil
+end
+
+---What was used since.
+---@return table { wall_s, cpu_s, peak_mib, energy_j = nil where it cannot be read }
+function Account:sum()
+  local used = { wall_s = C.mn_clock(false) - self.wall, cpu_s = os.clock() - self.cpu, peak_mib = resources.peak() }
+  local now, range = energy()
+  if now and self.joules then used.energy_j = resources.joules(self.joules, now, range) end
+  return used
+end
+
+---What a run has used so far; nil: nothing is known.
+---@param folder string
+---@return table?
+function resources.read(folder)
+  local path = folder .. "/resources.json"
+  if not files.is_file(path) then return nil end
+  local used = json.decode((files.read(path)), path)
+  return type(used) == "table" and used or nil
+end
+
+---Add to what RUN/resources.json holds what no other account has written meanwhile, and count anew: a study's account has
+---what was done before and after the training, whose own wrote the rest.
+---@param folder string
+---@return table used in all
+function Account:write(folder)
+  local used, before = self:sum(), resources.read(folder) or {}
+  for _, key in ipairs(ADDED) do
+    if used[key] then
+      local mine = math.max(0, used[key] - (written[key] - self.written[key]))
+      written[key], used[key] = written[key] + mine, mine + (tonumber(before[key]) or 0)
+    end
+  end
+  used.peak_mib = math.max(used.peak_mib, tonumber(before.peak_mib) or 0)
+  used.seeds = engine.turns and engine.turns.of or nil          -- that shared the process: all of this is theirs together
+  files.write(folder .. "/resources.json", { json.encode(used, "  ") .. "\n" })
+  start(self)
+  return used
+end
+
+return resources

@@ -1,0 +1,335 @@
+-- run.lua -- a run is a folder: config.json, metrics.jsonl, TensorBoard events, checkpoints.
+-- Files appear whole or not at all, so kill -9 at any moment loses at most the steps since the last
+-- checkpoint.  A checkpoint holds no clock, path or host: equal runs give equal files.
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
+local config = require "mneme.runs.config"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local find = require "mneme.base.registry"
+local follower = require "mneme.runs.rank_run"
+local json = require "mneme.base.json"
+local log = require "mneme.runs.metrics_log"
+local machine = require "mneme.base.machine"
+local ranks = require "mneme.tensor.mpi"
+local safetensors = require "mneme.tensor.safetensors"
+local values = require "mneme.base.setting_types"
+local version = require "mneme.base.version"
+
+local C = engine.C
+local KEPT = 3                     -- newest checkpoints, besides the best
+local run = { finished_goes_on = false }     -- resuming a finished run: say so and stop, or tell its result again
+
+---@class Run
+---@field path string its folder
+---@field resumed boolean
+---@field info table what config.json holds: { config, script, env, seed, ... }
+---@field checkpoints { step: number, path: string, score: number? }[] oldest first
+local Run = {}
+Run.__index = Run
+
+-- A folder's name without slashes at its end.
+local function plain(folder) return (folder:gsub("(.)/+$", "%1")) end
+
+-- ---- config.json ----
+
+---What config.json of a run folder holds; an error where there is none, or a damaged one.
+---@param folder string
+---@return table { config = settings, script, env, seed, commit, program, host, machine, device, threads }
+function run.read_info(folder)
+  folder = plain(folder)
+  local path = folder .. "/config.json"
+  if not files.is_folder(folder) then errors.usage(folder .. ": there is no such run") end
+  if not files.is_file(path) then errors.usage(folder .. ": not a run", "it has no config.json") end
+  local info, problem = json.decode((files.read(path)), path)
+  if problem then errors.fail(problem) end
+  if type(info) ~= "table" or type(info.config) ~= "table" then
+    errors.fail(path .. ": damaged: it has no config")
+  end
+  for _, key in ipairs { "script", "env", "commit", "program", "host", "device" } do
+    local value = info[key]
+    if value ~= nil and type(value) ~= "string" then
+      errors.fail(("%s: damaged: %s is %s, expected a text"):format(path, key, values.show(value)))
+    end
+  end
+  return info
+end
+
+local function command(line)
+  local pipe = io.popen(line .. " 2>/dev/null")
+  local text = pipe:read "*l"
+  pipe:close()
+  return text ~= "" and text or nil
+end
+
+-- The commit of the program, and that of the folder that we are in, each "-dirty" if files differ from it; nil: unknown.
+local function program()
+  local id = ffi.string(C.mn_commit())
+  return id ~= "" and id or nil
+end
+local function commit()
+  local id = command "git rev-parse HEAD"
+  return id and id .. (command "git status --porcelain --untracked-files=no" and "-dirty" or "")
+end
+
+local made_at
+
+---The host of everything that this process does and what machine that is, and the commit: that of the folder that we are in,
+---where scripts are worked on, or else the program's, which is `program`: { commit, program, host, machine }; asked for once.
+function run.made_at()
+  made_at = made_at or { commit = commit() or program(), program = program(), host = command "uname -n", machine = machine.about() }
+  return made_at
+end
+
+-- What the run is, without where it lies and who looks on.
+local function settings_of(cfg)
+  local settings = {}
+  for key, value in pairs(cfg) do
+    if key ~= "run" and key ~= "resume" and key ~= "view" then settings[key] = value end
+  end
+  return settings
+end
+
+local function write_info(folder, cfg, about)
+  local settings = {}
+  for key, value in pairs(settings_of(cfg)) do settings[key] = values.to_json(value) end
+  local info = { mneme = version, config = settings, script = config.meta(cfg).script, seed = cfg.seed,
+    device = cfg.device, threads = C.mn_threads(engine.ctx), ranks = ranks.size > 1 and ranks.size or nil,
+    commit = run.made_at().commit, program = run.made_at().program, host = run.made_at().host, machine = run.made_at().machine }
+  for key, value in pairs(about) do info[key] = value end
+  files.write(folder .. "/config.json", { json.encode(info, "  ") .. "\n" })
+end
+
+-- The settings as a table in Markdown.
+local function markdown(cfg)
+  local lines = { "|setting|value|", "|-|-|" }
+  for _, key in ipairs(find.keys(settings_of(cfg))) do
+    lines[#lines + 1] = ("|%s|%s|"):format(key, values.show(cfg[key]))
+  end
+  return table.concat(lines, "\n")
+end
+
+-- ---- folders ----
+
+-- A folder of our own: runs/SCRIPT-N with the first N that is free.  Two starting at once get two folders.
+local function new_folder(name)
+  files.make_folder "runs"
+  local n = 0
+  for _, entry in ipairs(files.list "runs") do
+    local digits = entry:sub(1, #name + 1) == name .. "-" and entry:match("^%d+$", #name + 2)
+    if digits and #digits <= 15 then n = math.max(n, tonumber(digits)) end
+  end
+  repeat n = n + 1 until files.make_folder(("runs/%s-%d"):format(name, n))
+  return ("runs/%s-%d"):format(name, n)
+end
+
+local function find_checkpoints(folder)
+  local list = {}
+  for _, name in ipairs(files.list(folder .. "/checkpoints")) do
+    local step = tonumber(name:match "^step%-(%d+)%.safetensors$")
+    if step and files.is_file(folder .. "/checkpoints/" .. name) then list[#list + 1] = { step = step, path = folder .. "/checkpoints/" .. name } end
+  end
+  table.sort(list, function(a, b) return a.step < b.step end)
+  return list
+end
+
+-- ---- checkpoints ----
+
+local function read_checkpoint(path)
+  local file = safetensors.load(path)
+  local metadata = file.metadata
+  if metadata.format ~= "mneme-checkpoint-1" then
+    errors.fail(("%s: format '%s', expected mneme-checkpoint-1"):format(path, tostring(metadata.format)))
+  end
+  local state = json.decode(metadata.state or "", path)
+  if type(state) ~= "table" or type(state.step) ~= "number" then errors.fail(path .. ": damaged: it has no state") end
+  return { step = state.step, score = state.score, lines = state.lines, counters = state.counters,
+    tensors = file.tensors, path = path }
+end
+
+-- A checkpoint, or nil and what is wrong with the file: damaged, or no longer there.  What is there and cannot be read
+-- at all, for want of memory or because of a disk, may be whole: passing it over would lose it, so that is an error.
+local function unless_damaged(path)
+  local ok, result = xpcall(read_checkpoint, errors.handler, path)
+  if ok then return result end
+  local about_file = result.message:find(path, 1, true) == 1 and not result.message:find(": cannot be read: ", 1, true)
+  if not about_file and files.is_file(path) then error(result, 0) end
+  return nil, result
+end
+
+-- A process that trains this run has taken a checkpoint away since its folder was read, for newer ones.
+local function gone(self, at)
+  if files.is_file(at.path) then return false end
+  self.checkpoints = find_checkpoints(self.path)
+  return true
+end
+
+local function newest(self, found)
+  for i = #self.checkpoints, 1, -1 do
+    local at = self.checkpoints[i]
+    local checkpoint, problem = unless_damaged(at.path)
+    if checkpoint then return checkpoint end
+    if gone(self, at) then return newest(self, found) end
+    io.stderr:write(("mneme: warning: %s; %s\n"):format(problem.message,
+      i > 1 and "using the one before" or "there is no other"))
+    found(i, at)
+  end
+end
+
+---The newest checkpoint that is whole, or nil; a damaged one is passed over with a warning.
+---@return { step: number, tensors: table<string, Tensor>, counters: table, score: number?, path: string }?
+function Run:latest() return self.at or newest(self, function() end) end
+
+---The checkpoint with the best score; the newest where none has one.
+function Run:best()
+  local best
+  for _, at in ipairs(self.checkpoints) do
+    local checkpoint = unless_damaged(at.path)
+    if not checkpoint and gone(self, at) then return self:best() end
+    if checkpoint and checkpoint.score and (not best or checkpoint.score >= best.score) then best = checkpoint end
+  end
+  return best or self:latest()
+end
+
+---The checkpoint of a step.
+---@param step number
+function Run:of_step(step)
+  local known = {}
+  for i, at in ipairs(self.checkpoints) do
+    if at.step == step then return read_checkpoint(at.path) end
+    known[i] = ("%.0f"):format(at.step)
+  end
+  errors.usage(("%s has no checkpoint at %.0f steps"):format(self.path, step), "there are " .. table.concat(known, ", "))
+end
+
+---Is it time for a checkpoint?  Every cfg.checkpoint_every steps, or once a minute.
+function Run:due(step)
+  if self.every > 0 then return step - self.last_step >= self.every end
+  return C.mn_clock(false) - self.last_time >= 60
+end
+
+-- Keep the newest ones and the best (the later of equals).
+local function prune(self)
+  local best
+  for _, at in ipairs(self.checkpoints) do
+    if at.score and (not best or at.score >= best.score) then best = at end
+  end
+  for i = #self.checkpoints - KEPT, 1, -1 do
+    if self.checkpoints[i] ~= best then
+      files.remove(self.checkpoints[i].path)
+      table.remove(self.checkpoints, i)
+    end
+  end
+end
+
+---Write a checkpoint; older ones but the last three and the best go.
+---@param step number
+---@param tensors table[] { name, Tensor } or { name =, dtype =, shape =, data = }
+---@param counters table whatever JSON can hold: what training needs to go on
+---@param score number? 0..1; the best one is kept
+function Run:checkpoint(step, tensors, counters, score)
+  local path = ("%s/checkpoints/step-%.0f.safetensors"):format(self.path, step)
+  if score ~= score then score = nil end
+  local state = { step = step, score = score, lines = self.log_file.lines, counters = counters }
+  safetensors.write(path, tensors, { format = "mneme-checkpoint-1", state = json.encode(state) })
+  local last = self.checkpoints[#self.checkpoints]
+  if last and last.step == step then self.checkpoints[#self.checkpoints] = nil end
+  self.checkpoints[#self.checkpoints + 1] = { step = step, path = path, score = score }
+  self.last_step, self.last_time = step, C.mn_clock(false)
+  prune(self)
+end
+
+-- ---- opening, logging, closing ----
+
+local function lock(folder) files.lock(folder .. "/lock") end          -- two that trained one run would write one log
+
+local function new_run(cfg, about)
+  local path = cfg.run ~= "" and plain(cfg.run) or new_folder(config.meta(cfg).name)
+  if files.is_file(path .. "/config.json") then
+    errors.usage(path .. " already holds a run", "resume=" .. path .. " goes on with it")
+  end
+  for _, name in ipairs(files.list(path .. "/checkpoints")) do
+    if name:find "^step%-.*%.safetensors$" then errors.usage(path .. " has checkpoints of another run", "remove the folder, or run=ANOTHER") end
+  end
+  files.make_folder(path .. "/checkpoints")
+  lock(path)
+  write_info(path, cfg, about)
+  return setmetatable({ path = path, resumed = false, checkpoints = {}, last_step = 0 }, Run)
+end
+
+local function old_run(cfg)
+  run.read_info(cfg.resume)
+  lock(plain(cfg.resume))                -- before its checkpoints are listed: whoever trains it replaces them
+  files.make_folder(plain(cfg.resume) .. "/checkpoints")
+  local self = run.load(cfg.resume)
+  self.resumed = true
+  self.at = newest(self, function(i, at)       -- what is damaged must not be taken for the newest again
+    files.rename(at.path, at.path .. ".damaged")
+    table.remove(self.checkpoints, i)
+  end)
+  for _, at in ipairs(self.checkpoints) do
+    local checkpoint = unless_damaged(at.path)
+    at.score = checkpoint and checkpoint.score
+  end
+  prune(self)                            -- who wrote the last one may have ended before
+  self.last_step = self.at and self.at.step or 0
+  if self.at and self.at.step >= cfg.steps and not run.finished_goes_on then
+    io.stderr:write(("%s is finished: %.0f steps (steps=N goes further)\n"):format(self.path, self.at.step))
+    follower.lead(nil)
+    errors.stop(0)
+  end
+  if self.info.config.steps ~= cfg.steps then            -- the next resume is to go as far
+    self.info.config.steps = cfg.steps
+    files.write(self.path .. "/config.json", { json.encode(self.info, "  ") .. "\n" })
+  end
+  return self
+end
+
+-- Of several runs in one process, multi_seed.lua watches for all.
+local function watch_signals(on) if not engine.turns then C.mn_watch_signals(on) end end
+
+---Begin a run, or go on with the one that cfg.resume names.  From here on the first Ctrl-C only sets the
+---flag that mn_interrupted() reads, until close.
+---@param cfg table from mn.config
+---@param about table? more for config.json: { env = "tmaze-v0" }
+---@return Run
+function run.open(cfg, about)
+  if ranks.rank > 0 then return follower.open() end
+  local self = cfg.resume ~= "" and old_run(cfg) or new_run(cfg, about or {})
+  self.log_file = log.open(self.path, self.at and self.at.lines or 0, markdown(cfg))
+  self.every, self.last_time, self.steps = cfg.checkpoint_every, C.mn_clock(false), cfg.steps
+  self.script = config.meta(cfg).script
+  follower.lead(self)
+  watch_signals(true)
+  return self
+end
+
+---Look at a run without going on with it: its info, latest(), best().
+---@param folder string
+---@return Run
+function run.load(folder)
+  local info = run.read_info(folder)
+  folder = plain(folder)
+  return setmetatable({ path = folder, info = info, checkpoints = find_checkpoints(folder) }, Run)
+end
+
+---Append to metrics.jsonl and the event file.
+---@param step number
+---@param metrics table<string, number>
+function Run:log(step, metrics)
+  self.at = nil                    -- what resuming read is used by now; let its memory go
+  self.log_file:write(step, metrics)
+end
+
+---The last thing of a run.  status 130 or 143: it was stopped by a signal, says how to go on, and leaves the
+---program with that status.
+---@param status integer 0, 130 or 143
+function Run:close(status)
+  watch_signals(false)
+  if status ~= 130 and status ~= 143 then return end
+  io.stderr:write(("stopped at step %.0f; to go on: mneme run %s resume=%s\n"):format(self.last_step,
+    self.script or "SCRIPT", self.path))
+  errors.stop(status)
+end
+
+return run

@@ -1,0 +1,87 @@
+-- script.lua -- running a script of the user's with the words of its command line.
+local config = require "mneme.runs.config"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+
+local script = {}
+
+---The value of a setting among words, or nil.
+---@param words string[] key=value
+---@param key string
+function script.setting(words, key)
+  local value
+  for _, word in ipairs(words) do value = word:match("^%-*" .. key .. "=(.*)$") or value end
+  return value
+end
+
+---Where a script is: a file, or the name of an experiment.
+---@param name string
+---@return string path
+function script.locate(name)
+  if files.is_file(name) then return name end
+  if name:find "/" or name:find "%.lua$" then
+    local folder, file = name:match "^(.*/)([^/]*)$"
+    local near = errors.nearest(file or name, files.list(folder or "."))
+    errors.usage(name .. ": there is no such script", near and "did you mean " .. (folder or "") .. near .. "?")
+  end
+  local path = require("mneme.base.registry").file("experiments", name, "experiment"):gsub("^%./", "")
+  path = path:gsub("/lua/mneme/%.%./%.%./", "/")
+  local here = require("lfs").currentdir() .. "/"
+  return path:sub(1, #here) == here and path:sub(#here + 1) or path
+end
+
+---What a run's config.json says, read without the engine; {} where that fails: mn.config will say why.
+---@param folder string
+function script.peek(folder)
+  local f = io.open(folder .. "/config.json")
+  local info = f and require("mneme.base.json").decode(f:read "*a")
+  if f then f:close() end
+  return type(info) == "table" and type(info.config) == "table" and info or { config = {} }
+end
+
+-- Threads and device are the context's, which is there before the script can declare anything.
+local function open_context(words)
+  local resume = script.setting(words, "resume")
+  local stored = resume and script.peek(resume).config or {}
+  local threads = tonumber(script.setting(words, "threads") or stored.threads)
+  config.device = script.setting(words, "device") or stored.device or "cpu"
+  require("mneme.base.engine").open(config.device, require("mneme.tensor.mpi").threads(threads and math.max(0, math.min(threads, 1024)) or 0))
+end
+
+-- The script as a function.
+local function load(path)
+  local chunk, problem = loadfile(path)
+  if chunk then return chunk end
+  errors.fail(problem, problem:find "^[^:]+:%d+:" and "a syntax error: on this line or shortly before")
+end
+
+---Run a script.
+---@param path string
+---@param words string[] key=value
+---@return any what it returns
+function script.run(path, words)
+  config.arguments, config.script = words, path
+  open_context(words)
+  local result = load(path)()
+  if #words > 0 and not config.asked then
+    errors.usage(path .. " declares no settings, so " .. words[1] .. " means nothing", "mn.config { ... } declares them")
+  end
+  return result
+end
+
+---Run a script as far as its declaration of settings: see mneme.config's survey.
+---@param path string
+---@param words string[] key=value, where a value may be several with commas between
+---@param one boolean? the words mean one cell, whose settings are asked for, as script.run would read them
+---@return table survey { cfg, schema, axes = the lists among the words: { name, texts }, spec = what mn.study was given, or nil }
+function script.survey(path, words, one)
+  local chunk, survey = load(path), { axes = {}, one = one }
+  config.arguments, config.script, config.survey = words, path, survey
+  local ok, problem = xpcall(chunk, function(e) return e == survey and e or errors.handler(e) end)
+  config.arguments, config.script, config.survey = nil, nil, nil
+  if not ok and problem ~= survey then error(problem, 0) end
+  if not survey.cfg then errors.usage(path .. " declares no settings: there is nothing to sweep over", "mn.config { ... } declares them") end
+  return survey
+end
+
+return script

@@ -1,0 +1,89 @@
+-- cell.lua -- one cell of a study, lived in this process from its words to its result.json; a cell that was interrupted
+-- goes on where its run stands.
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local folder = require "mneme.study.folder"
+local resources = require "mneme.runs.resources"
+local run_folder = require "mneme.runs.run"
+local script = require "mneme.runs.script"
+
+local C = engine.C
+local cell = {
+  patience = 60,                 -- seconds for which a cell is waited for that another process has
+  TAKEN = 75,                    -- status of a process that waited in vain
+}
+
+-- Numbers of a result, and lists of them: { x = {...}, y = {...} }.
+local function divide(result)
+  local metrics, series = {}, nil
+  for name, value in pairs(type(result) == "table" and result or {}) do
+    if type(name) == "string" and type(value) == "number" then
+      if value - value == 0 then metrics[name] = value end         -- no episode has ended: there is no score
+    elseif type(value) == "table" and type(value.x) == "table" and type(value.y) == "table" then
+      series = series or {}
+      series[name] = value
+    end
+  end
+  return metrics, series
+end
+
+---The words by which a cell is begun, or goes on.
+---@param path string of the cell
+---@param words string[] of the cell
+---@return string[]
+function cell.words(path, words)
+  if files.is_file(path .. "/config.json") then return { "resume=" .. path } end
+  local all = { unpack(words) }
+  all[#all + 1] = "run=" .. path
+  return all
+end
+
+-- Have the cell for this process.  One of a sweep that was killed may still be saving what it has; after a while it is
+-- another sweep's, or another machine's.
+local function take(path)
+  files.make_folder(path)
+  local until_then = C.mn_clock(false) + cell.patience
+  while true do
+    local ok, problem = pcall(files.lock, path .. "/lock")
+    if ok then return end
+    local said = tostring(problem)
+    if not said:find "is at work here" and not said:find "temporarily unavailable" then error(problem, 0) end
+    if C.mn_clock(false) > until_then then errors.raise(problem.message, { status = cell.TAKEN, where = false }) end
+    C.mn_sleep(0.1)
+  end
+end
+
+---Live a cell.  An error is thrown as the run throws it; where a signal stops it, it stays open.
+---@param path string of the cell
+---@param script_path string
+---@param c table { labels, seed, words }
+function cell.live(path, script_path, c)
+  take(path)
+  if (folder.result(path) or {}).status == "done" then return end
+  run_folder.finished_goes_on = true            -- killed between its last checkpoint and its result
+  local result = script.run(script_path, cell.words(path, c.words))
+  local metrics, series = divide(result)
+  folder.write_result(path, { status = "done", cell = c.labels, seed = c.seed, words = c.words, metrics = metrics, series = series,
+    resources = resources.read(path), estimate = c.estimate })
+end
+
+---Say of a cell that it failed; its run stays as it is.
+---@param why table { exit, error }
+function cell.failed(path, c, why)
+  local before = folder.result(path) or {}
+  files.make_folder(path)
+  folder.write_result(path, { status = "failed", cell = c.labels, seed = c.seed, words = c.words, exit = why.exit, error = why.error,
+    attempts = (before.attempts or 0) + 1, resources = resources.read(path) })
+end
+
+---What a process that lives a cell does: its status.
+function cell.process(path, script_path, c)
+  local ok, problem = xpcall(cell.live, errors.handler, path, script_path, c)
+  if ok then return 0 end
+  io.stdout:flush()                             -- so that what failed is the last thing said
+  if not problem.silent then io.stderr:write("mneme: ", (tostring(problem):gsub("%s*\n%s*", " ")), "\n") end
+  return problem.status
+end
+
+return cell

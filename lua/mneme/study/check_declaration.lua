@@ -1,0 +1,88 @@
+-- check_declaration.lua -- whether what a study says of metrics, figures, references and claims can be meant: before any cell is
+-- lived, since a misspelt name would else be found when all of them are done.  What `where` and the sides of a claim name
+-- must be a value of the axis in one of its sizes.
+local claims = require "mneme.study.claims"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local folder = require "mneme.study.folder"
+local grid = require "mneme.study.grid"
+local only = require "mneme.study.declaration"
+local values = require "mneme.base.setting_types"
+
+local checked = {}
+local metric_keys = { [1] = "string", unit = "string", range = "table", goal = "number", mean_of = "string" }
+local figure_keys = { [1] = "string", y = "string", x = "string", by = "string", where = "table", title = "string", log = "string", statistic = "string" }
+local reference_keys = { [1] = "string", y = "number", of = "string", source = "string" }
+local kinds = { curves = true, lines = true, bars = true, heat = true, profile = true }
+local words_of = { log = { x = true, y = true, xy = true }, statistic = { mean = true, iqm = true, geometric = true } }
+
+local function check_metric(name, metric)
+  only(metric, metric_keys, "metric " .. tostring(name))
+  local range = metric.range
+  if range and not (#range == 2 and type(range[1]) == "number" and type(range[2]) == "number" and range[1] < range[2]) then
+    errors.raise(("study: metric %s: range is %s, expected { low, high }"):format(name, values.show(range)))
+  end
+end
+
+-- A name of a metric, or of what every cell uses.
+local function check_name(name, metrics, what)
+  if not metrics or metrics[name] or metrics[name:match "[^/]*$"] or folder.used[name] then return end
+  local known = find.keys(metrics)
+  for _, used in ipairs(find.keys(folder.used)) do known[#known + 1] = used end
+  errors.unknown(what, name, known)
+end
+
+-- Labels of axes: { axis = label or list of labels }.
+local function check_labels(labels, axes, what)
+  for axis, wanted in pairs(labels or {}) do
+    if not axes[axis] then errors.unknown(("axis in %s:"):format(what), tostring(axis), find.keys(axes)) end
+    local known = grid.labels(axis, axes[axis])
+    for _, label in ipairs(type(wanted) == "table" and wanted or { wanted }) do
+      local any = false
+      for _, k in ipairs(known) do any = any or k == values.show(label) end
+      if not any then errors.unknown(("value of axis %s in %s:"):format(axis, what), values.show(label), known) end
+    end
+  end
+end
+
+-- Curves and series have names of their own, which only cells know; x and by of a series may be no axes.
+local function check_figure(f, i, spec)
+  local what = "figure " .. i
+  only(f, figure_keys, what)
+  if not kinds[f[1]] then errors.unknown(what .. ": kind", tostring(f[1]), find.keys(kinds)) end
+  if not f.y then errors.raise(("study: %s has no y = the name of a metric"):format(what)) end
+  for key, known in pairs(words_of) do
+    if f[key] and not known[f[key]] then errors.unknown(("%s: %s ="):format(what, key), f[key], find.keys(known)) end
+  end
+  if f[1] == "bars" or f[1] == "profile" then check_name(f.y, spec.metrics, what .. ": y =") end
+  local free = f[1] == "lines" or f[1] == "heat"
+  for _, key in ipairs { "x", "by" } do
+    local axis = f[key]
+    if axis and not spec.axes[axis] and not free and not (f[1] == "curves" and key == "x") then
+      errors.unknown(("axis of %s: %s ="):format(what, key), axis, find.keys(spec.axes))
+    end
+  end
+  check_labels(f.where, spec.axes, "where of " .. what)
+end
+
+---Refuse what cannot be meant.
+---@param spec table what mn.study was given, with axes
+function checked.study(spec)
+  for name, metric in pairs(spec.metrics or {}) do check_metric(name, metric) end
+  for i, f in ipairs(spec.figures or {}) do check_figure(f, i, spec) end
+  for i, r in ipairs(spec.references or {}) do
+    only(r, reference_keys, "reference " .. i)
+    if not r[1] or not r.y then errors.raise(("study: reference %d: expected { name, y = number, of = metric }"):format(i)) end
+    if r.of then check_name(r.of, spec.metrics, ("reference %d: of ="):format(i)) end
+  end
+  claims.check(spec.claims, spec.axes)
+  for i, claim in ipairs(spec.claims or {}) do
+    local test, what = claim.test, "claim " .. (claim.id or i)
+    if test then
+      check_name(test.metric, spec.metrics, what .. ": metric")
+      for _, key in ipairs { "a", "b", "where" } do check_labels(test[key], spec.axes, ("%s of %s"):format(key, what)) end
+    end
+  end
+end
+
+return checked

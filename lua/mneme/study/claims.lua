@@ -1,0 +1,272 @@
+-- claims.lua -- what a study claims, held against its cells: a verdict for each, with the statistics behind it.  They are
+-- over seeds: what else varies among the cells of a side is averaged first, so that each seed gives one number.
+--   { id = "C1", text = "...", source = "...", test = { kind, metric = "success", a = { core = "galite" }, ... } }
+--   "better"    { a, b }            a is above b: the interval of their difference, seed by seed, lies above 0
+--   "at_least"  { a, value }        so does that of a less the value, or begins there
+--   "ratio"     { a, b, at_least }  a is so many times b: the same for logarithms of a / b
+--   "equal"     { a, b, within }    the interval of the difference lies within -within .. within
+-- where = { axis = label } narrows both sides; exact = true: the numbers are counted, not drawn, and must do in each seed.
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local folder = require "mneme.study.folder"
+local only = require "mneme.study.declaration"
+local seeds = require "mneme.study.aggregate"
+local stats = require "mneme.stats"
+local values = require "mneme.base.setting_types"
+
+local claims = {}
+local LEVEL = 0.05
+local AT_BORDER = 1e-12            -- so near is on it: what rounding leaves
+
+-- ---- what may be claimed ----
+
+local claim_keys = { id = "string", text = "string", source = "string", test = "table" }
+local test_keys = { [1] = "string", metric = "string", a = "table", b = "table", where = "table", exact = "boolean",
+  value = "number", at_least = "number", within = "number" }
+local needs = { better = { "a", "b" }, at_least = { "a", "value" }, ratio = { "a", "b", "at_least" }, equal = { "a", "b", "within" } }
+
+local function check_test(test, axes, what)
+  only(test, test_keys, what)
+  local needed = needs[test[1]]
+  if not needed then errors.unknown(what .. ": kind of test", tostring(test[1]), find.keys(needs)) end
+  for _, key in ipairs { "metric", unpack(needed) } do
+    if test[key] == nil then errors.raise(("%s: the test %s needs %s"):format(what, test[1], key)) end
+  end
+  for key in pairs { value = 1, at_least = 1, within = 1, b = 1 } do
+    local used = false
+    for _, name in ipairs(needed) do used = used or name == key end
+    if test[key] ~= nil and not used then errors.raise(("%s: the test %s takes no %s"):format(what, test[1], key)) end
+  end
+  for _, key in ipairs { "value", "at_least", "within" } do
+    local number = test[key]
+    if number and number - number ~= 0 then errors.raise(("%s: %s is %g, expected a finite number"):format(what, key, number)) end
+  end
+  if test.at_least and test.at_least <= 0 then errors.raise(("%s: at_least is %g, expected a number above 0"):format(what, test.at_least)) end
+  if test.within and test.within < 0 then errors.raise(("%s: within is %g, expected 0 or more"):format(what, test.within)) end
+  for _, key in ipairs { "a", "b", "where" } do
+    for axis, label in pairs(test[key] or {}) do
+      if not axes[axis] then errors.unknown(("axis in %s of %s:"):format(key, what), tostring(axis), find.keys(axes)) end
+      if type(label) == "table" then errors.raise(("%s: %s.%s is a list, expected one value of the axis"):format(what, key, axis)) end
+    end
+  end
+  for _, sides in ipairs(test.b and { { "a", "b" }, { "b", "a" } } or {}) do
+    for axis in pairs(test[sides[1]]) do
+      if test[sides[2]][axis] == nil then
+        errors.raise(("%s: %s has %s and %s has not: both sides name the same axes, and where = { %s = ... } narrows both"):format(what,
+          sides[1], axis, sides[2], axis))
+      end
+    end
+  end
+end
+
+---Refuse claims that cannot be tested.
+---@param list table[]? as in mn.study
+---@param axes table<string, any> axes of the study, by name
+function claims.check(list, axes)
+  for i, claim in ipairs(list or {}) do
+    local what = "claim " .. tostring(type(claim) == "table" and claim.id or i)
+    errors.need("study: " .. what, claim, "text", '{ id = "C1", text = "...", test = { "better", ... } }')
+    only(claim, claim_keys, what)
+    if claim.test then check_test(claim.test, axes, what) end
+  end
+end
+
+-- ---- one number per seed ----
+
+local function matches(cell, labels)
+  for axis, label in pairs(labels or {}) do if cell.labels[axis] ~= values.show(label) then return false end end
+  return true
+end
+
+-- What a cell is besides what the test names, as a text.
+local function rest_of(cell, test)
+  local parts = {}
+  for _, axis in ipairs(find.keys(cell.labels)) do
+    if test.a[axis] == nil and (test.b or {})[axis] == nil then parts[#parts + 1] = axis .. "=" .. cell.labels[axis] end
+  end
+  return table.concat(parts, ", ")
+end
+
+-- The cells of a side, [rest][seed] = cell; and the rests, in the order of the grid.
+local function side_of(study, test, labels)
+  local side, rests = {}, {}
+  for _, cell in ipairs(study.cells) do
+    if matches(cell, labels) and matches(cell, test.where) then
+      local rest = rest_of(cell, test)
+      if not side[rest] then side[rest], rests[#rests + 1] = {}, rest end
+      side[rest][cell.seed] = cell
+    end
+  end
+  return side, rests
+end
+
+local function describe(labels, rest, seed)
+  local parts = {}
+  for _, axis in ipairs(find.keys(labels)) do parts[#parts + 1] = axis .. "=" .. values.show(labels[axis]) end
+  if rest ~= "" then parts[#parts + 1] = rest end
+  parts[#parts + 1] = "seed=" .. seed
+  return table.concat(parts, ", ")
+end
+
+-- The mean of a side's numbers for a seed; nil where one is missing, which goes into the list of those.
+local function mean_of(side, labels, rests, seed, metric, missing)
+  local sum, whole = 0, true
+  for _, rest in ipairs(rests) do
+    local cell = (side[rest] or {})[seed]
+    local number = cell and cell.status == "done" and folder.number(cell, metric)
+    if number then sum = sum + number
+    else
+      whole = false
+      missing[#missing + 1] = { name = describe(labels, rest, seed), status = cell and (cell.status == "done" and "no number" or cell.status) or "not swept" }
+    end
+  end
+  return whole and sum / #rests or nil
+end
+
+-- Numbers of both sides, pair by pair from equal seeds: { seeds, a, b, over = what each seed is a mean over, missing }.
+local function numbers_of(study, test)
+  local a, rests = side_of(study, test, test.a)
+  local found, all, b = { seeds = {}, a = {}, b = {}, missing = {} }, {}, nil
+  found.empty = #rests == 0
+  if test.b then
+    local others
+    b, others = side_of(study, test, test.b)
+    found.empty = found.empty or #others == 0
+    for _, rest in ipairs(others) do if not a[rest] then rests[#rests + 1] = rest end end
+  end
+  if found.empty then return found end
+  for _, side in ipairs { a, b } do
+    for _, cells in pairs(side) do
+      for seed in pairs(cells) do all[seed] = true end
+    end
+  end
+  local order = {}
+  for seed in pairs(all) do order[#order + 1] = seed end
+  table.sort(order)
+  for _, seed in ipairs(order) do
+    local x = mean_of(a, test.a, rests, seed, test.metric, found.missing)
+    local y = b and mean_of(b, test.b, rests, seed, test.metric, found.missing)
+    if x and (y or not b) then
+      local i = #found.seeds + 1
+      found.seeds[i], found.a[i], found.b[i] = seed, x, y
+    end
+  end
+  found.over = #rests > 1 and rests or nil
+  return found
+end
+
+-- ---- verdicts ----
+
+-- What the verdict is about, one number per seed: differences, values, logarithms of ratios; and where the border is.
+local function quantities(test, found)
+  local list, border = {}, test[1] == "at_least" and test.value or test[1] == "ratio" and math.log(test.at_least) or 0
+  for i, a in ipairs(found.a) do
+    local b = found.b[i]
+    if test[1] == "at_least" then list[i] = a
+    elseif test[1] ~= "ratio" then list[i] = a - b
+    elseif a > 0 and b > 0 then list[i] = math.log(a / b)
+    else return nil end
+  end
+  return list, border
+end
+
+local function shifted(list, by)
+  local other = {}
+  for i, v in ipairs(list) do other[i] = v - by end
+  return other
+end
+
+-- The p-value of a mean that is not above 0.
+local function one_sided(list)
+  local mean, _, _, p = stats.t_interval(list)
+  return mean > 0 and p / 2 or 1 - p / 2
+end
+
+-- The verdict that an interval gives.
+local function verdict_of(test, border, low, high)
+  local kind = test[1]
+  if kind == "equal" then
+    if low >= -test.within and high <= test.within then return "holds" end
+    return (low > test.within or high < -test.within) and "fails" or "undecided"
+  end
+  if low > border or kind ~= "better" and low == border then return "holds" end
+  return (high < border or kind == "better" and high == border and low == high) and "fails" or "undecided"
+end
+
+local function p_of(test, list, border)
+  if test[1] == "equal" then                       -- two one-sided tests (Schuirmann 1987)
+    local negative = {}
+    for i, v in ipairs(list) do negative[i] = test.within - v end
+    return math.max(one_sided(shifted(list, -test.within)), one_sided(negative))
+  end
+  return (select(4, stats.t_interval(shifted(list, border))))
+end
+
+-- The interval of a mean, and p of its border.  Of numbers within a range the interval stays there, too; no difference of
+-- two such numbers is larger than the range.
+local function interval_of(test, list, border, range)
+  if test[1] == "at_least" and seeds.within(list, range) and seeds.two_ends(range) and border >= range[1] and border <= range[2] then
+    return stats.bounded_interval(list, range[1], range[2], 1 - LEVEL, border)
+  end
+  local estimate, low, high = stats.t_interval(list)
+  if not low then return estimate end
+  if range and (test[1] == "better" or test[1] == "equal") then
+    local most = math.max(range[2] - range[1], math.abs(estimate))
+    low, high = math.max(low, -most), math.min(high, most)
+  end
+  return estimate, low, high, p_of(test, list, border)
+end
+
+local function span(list)
+  local low, high = math.huge, -math.huge
+  for _, v in ipairs(list) do low, high = math.min(low, v), math.max(high, v) end
+  return low, high
+end
+
+-- Fill in the statistics, the verdict, and why it is none.
+local function decide(v, test, found, range)
+  v.n, v.seeds, v.over, v.missing, v.verdict = #found.seeds, found.seeds, found.over, found.missing, "undecided"
+  if v.n == 0 then v.why = found.empty and "no_cell" or "no_seed" return end
+  local list, border = quantities(test, found)
+  if not list then v.why = "not_positive" return end
+  if test[1] == "better" and not test.exact and v.n > 1 then v.improvement = { stats.probability_of_improvement(found.a, found.b) } end
+  local back = test[1] == "ratio" and math.exp or function(x) return x end
+  local estimate, low, high, p = interval_of(test, list, border, range)
+  v.estimate = back(estimate)
+  if test.exact then
+    low, high = span(list)
+    v.verdict = verdict_of(test, border, low, high) == "holds" and "holds" or "fails"
+  elseif v.n == 1 then v.why = "one_seed" return
+  elseif seeds.no_spread(list) then                      -- a formula would be certain, from two seeds even: signs are counted instead
+    v.p = math.abs(estimate - border) <= AT_BORDER and test[1] ~= "equal" and 1 or stats.sign_test(v.n, 0)
+    if v.p < LEVEL then v.verdict = verdict_of(test, border, low, high) else v.why = "no_spread" end
+  else
+    v.p = p
+    v.verdict = verdict_of(test, border, low, high)
+    if v.verdict == "undecided" then v.why = test[1] == "equal" and "reaches_out" or "reaches_over" end
+  end
+  v.low, v.high = back(low), back(high)
+end
+
+---Judge the claims of a study.
+---@param study table of mneme.studies.folder
+---@param list table[]? claims as in mn.study
+---@param metrics table? likewise: their ranges count
+---@return table[] verdicts { claim, verdict = "holds" | "fails" | "undecided", why = nil | "no_cell" | "no_seed" | "one_seed" |
+---  "no_spread" | "not_positive" | "reaches_over" | "reaches_out" | "no_test", n, seeds, estimate, low, high (95 %), p,
+---  holm = p corrected for all claims of the study, over = texts of what a seed's number is a mean of, missing = { name, status }[],
+---  improvement = of "better": { probability that a run of a is better than one of b, low, high } }
+function claims.judge(study, list, metrics)
+  local verdicts, ps, of = {}, {}, {}
+  for i, claim in ipairs(list or {}) do
+    local v = { claim = claim }
+    verdicts[i] = v
+    if claim.test then decide(v, claim.test, numbers_of(study, claim.test), ((metrics or {})[claim.test.metric] or {}).range)
+    else v.verdict, v.why, v.n, v.missing = "undecided", "no_test", 0, {} end
+    if v.p then ps[#ps + 1], of[#of + 1] = v.p, v end
+  end
+  if #ps > 0 then for i, p in ipairs(stats.holm(ps)) do of[i].holm = p end end
+  return verdicts
+end
+
+return claims

@@ -1,0 +1,186 @@
+-- cluster.lua -- the open cells of a sweep as a job for other machines: `mneme sweep X ... cluster=slurm|parallel` writes,
+-- into the study's folder, the list of these cells and a script that lives them one by one.  A list never changes once it
+-- is written, so that its Nth line is the same cell for as long as a batch system remembers the number N.
+--   STUDY/slurm/1/     cells.txt, job.sh   a job array: one task a cell, at most jobs=K at a time
+--   STUDY/parallel/1/  cells.txt, job.sh   GNU parallel over the hosts of hosts=FILE; log.txt: what it has done
+local lfs = require "lfs"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local script = require "mneme.runs.script"
+
+local cluster = {}
+local MARGIN, MINUTES = 2, 10            -- other machines are slower, and the file system is busy; the least that is asked for
+local WARNING = 60                       -- seconds in which a cell that must go keeps what it has
+local LONGEST = 1001                     -- Slurm's MaxArraySize where nobody says another
+
+---A word as the shell reads it back.
+---@param word string
+function cluster.quote(word)
+  if word:find "^[%w_./:=,+@%%-]+$" then return word end
+  return "'" .. word:gsub("'", "'\\''") .. "'"
+end
+
+local function quoted(words)
+  local list = {}
+  for i, word in ipairs(words) do list[i] = cluster.quote(word) end
+  return table.concat(list, " ")
+end
+
+-- The command that lives one cell; its name comes behind.
+local function command(o, words)
+  local program = lfs.symlinkattributes("/proc/self/exe", "target")
+  return quoted { program, "sweep", o.script, unpack(words) } .. " " .. quoted { "run=" .. o.run }
+end
+
+-- One line a cell: its name, and the seconds and MiB that it is expected to take.
+local function lines_of(cells)
+  local lines = {}
+  for i, c in ipairs(cells) do
+    local e = c.estimate
+    lines[i] = c.name .. (e and (" %.4g,%.4g"):format(e.wall_s, e.peak_mib or 0) or " 0") .. "\n"
+  end
+  return table.concat(lines)
+end
+
+-- The names of a list, without what is expected of them.
+local function names_of(text) return (text:gsub(" [^\n]*", "")) end
+
+-- The folder for these cells: the latest one where that is theirs, or a new one.
+local function place(base, lines)
+  local n = 0
+  for _, name in ipairs(files.list(base)) do n = math.max(n, tonumber(name) or 0) end
+  local last = ("%s/%d"):format(base, n)
+  if files.is_file(last .. "/cells.txt") and names_of((files.read(last .. "/cells.txt"))) == names_of(lines) then return last end
+  local path = ("%s/%d"):format(base, n + 1)
+  files.make_folder(path)
+  files.write(path .. "/cells.txt", { lines })
+  return path
+end
+
+-- What the largest of the cells needs: minutes, and MiB where they are known.
+local function needs(cells)
+  local wall, peak = 0, 0
+  for _, c in ipairs(cells) do
+    local e = c.estimate
+    if not e then return 60 end
+    wall, peak = math.max(wall, e.wall_s), math.max(peak, e.peak_mib or 0)
+  end
+  return math.max(MINUTES, math.ceil(MARGIN * wall / 60 + 2 * WARNING / 60)), peak > 0 and math.ceil(1.5 * peak + 256) or nil
+end
+
+local SLURM = [=[
+#!/bin/sh
+# The cells of @CELLS@, one a task: line $SLURM_ARRAY_TASK_ID + $1.
+#SBATCH --job-name=@NAME@
+#SBATCH --output=@PLACE@/%A_%a.txt
+#SBATCH --open-mode=append
+#SBATCH --nodes=1
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task=@THREADS@
+#SBATCH --time=@TIME@
+@MORE@#SBATCH --signal=B:USR1@@WARNING@
+#SBATCH --requeue
+#SBATCH --chdir=@HERE@
+
+read -r cell guess << LINE
+$(sed -n "$((SLURM_ARRAY_TASK_ID + ${1:-0}))p" @CELLS@)
+LINE
+[ -n "$cell" ] || exit 2
+
+# USR1: the time is nearly up, or somebody else needs the node; TERM: the task is not wanted any more, or Slurm brings it
+# back by itself.  The cell keeps what it has and ends with 143.
+again=
+trap 'again=1; kill -USR1 $! 2> /dev/null' USR1
+trap 'again=; kill -USR1 $! 2> /dev/null' TERM
+@COMMAND@ "cell=$cell" "estimate=$guess" &
+wait $!; code=$?
+while [ $code -gt 128 ] && kill -0 $! 2> /dev/null; do wait $!; code=$?; done
+
+# 75: another process still lives this cell, as one on a node that has gone may seem to for a while.
+case $code in
+  0) again=; rm -f @PLACE@/"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID.txt" ;;
+  75) again=1 ;;
+  138|143) ;;
+  *) again= ;;
+esac
+[ -z "$again" ] || scontrol requeue "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID"
+exit $code
+]=]
+
+local PARALLEL = [=[
+#!/bin/sh
+# The cells of @CELLS@ on the hosts of @HOSTS@.  Again: those that are not done yet.
+cd @HERE@ || exit 1
+exec parallel --will-cite --quote @JOBS@--sshloginfile @HOSTS@ --workdir @HERE@ --colsep ' ' --arg-file @CELLS@ \
+  --joblog @PLACE@/log.txt --resume-failed --retries 2 --termseq TERM,@WARNING@000,KILL,25 \
+  @COMMAND@ attempts=1 cell={1} estimate={2}
+]=]
+
+local function fill(text, with)
+  return (text:gsub("@(%u+)@", function(key) return with[key] end))
+end
+
+-- The lines by which the arrays are begun: no longer than the cluster allows, and in all no wider than jobs=K.
+local function sbatch_lines(o, path, n)
+  local pipe = io.popen "scontrol show config 2> /dev/null"
+  local longest = tonumber(pipe:read "*a":match "MaxArraySize%s*=%s*(%d+)") or LONGEST
+  pipe:close()
+  local arrays, lines = math.ceil(n / (longest - 1)), {}
+  local wide = o.jobs and "%" .. math.max(1, math.floor(o.jobs / arrays)) or ""
+  for i = 1, arrays do
+    local first = (i - 1) * (longest - 1)
+    lines[i] = ("sbatch --array=1-%d%s %s%s"):format(math.min(longest - 1, n - first), wide, cluster.quote(path .. "/job.sh"),
+      first > 0 and " " .. first or "")
+  end
+  return lines
+end
+
+local kinds = {}
+
+function kinds.slurm(o, path, with, cells)
+  local minutes, mib = needs(cells)
+  local more = ""
+  if o.mem or mib then more = ("#SBATCH --mem=%s\n"):format(o.mem or mib .. "M") end
+  if o.partition then more = more .. ("#SBATCH --partition=%s\n"):format(o.partition) end
+  with.TIME, with.MORE = o.time or minutes, more
+  return SLURM, sbatch_lines(o, path, #cells)
+end
+
+function kinds.parallel(o, path, with)
+  if not o.hosts then
+    errors.usage("sweep: cluster=parallel needs hosts=FILE", "a host a line, as ssh knows it; 8/HOST: eight cells at a time; ':' is this machine")
+  end
+  if not files.is_file(o.hosts) then errors.usage(("sweep: hosts=%s: there is no such file"):format(o.hosts)) end
+  with.HOSTS, with.JOBS = cluster.quote(o.hosts), o.jobs and ("--jobs %d "):format(o.jobs) or ""
+  return PARALLEL, { "sh " .. cluster.quote(path .. "/job.sh") }
+end
+
+---Write the script.
+---@param o table of the sweep: cluster = "slurm" or "parallel"; script, run, jobs; time, mem, partition as sbatch takes them
+---@param words string[] of the command line, for the script of the study
+---@param cells table[] that are open, with their estimates where these are known
+---@return string[] lines of a shell that begin it
+function cluster.write(o, words, cells)
+  local threads = script.setting(cells[1].words, "threads")
+  if threads == "0" then errors.usage("sweep: threads=0 means all of this machine's, expected a number: how many a task of the cluster has") end
+  local path = place(o.run .. "/" .. o.cluster, lines_of(cells))
+  local with = { CELLS = cluster.quote(path .. "/cells.txt"), PLACE = cluster.quote(path), HERE = cluster.quote(lfs.currentdir()),
+    NAME = o.run:match "([^/]*)/*$":gsub("[^%w_.-]", "_"), THREADS = threads, WARNING = WARNING,
+    COMMAND = command(o, words) }
+  local text, lines = kinds[o.cluster](o, path, with, cells)
+  files.write(path .. "/job.sh", { fill(text, with) })
+  return lines
+end
+
+---Refuse what is no cluster, and words that belong to another one.
+function cluster.check(o)
+  if not kinds[o.cluster] then errors.unknown("cluster", o.cluster, { "parallel", "slurm" }) end
+  for _, key in ipairs(o.cluster == "slurm" and { "hosts" } or { "time", "mem", "partition" }) do
+    if o[key] then errors.usage(("sweep: %s= is not for cluster=%s"):format(key, o.cluster)) end
+  end
+  for _, key in ipairs { "time", "mem", "partition" } do
+    if o[key] and not o[key]:find "^[%w_:,.-]+$" then errors.usage(("sweep: %s=%s, expected what sbatch --%s takes"):format(key, o[key], key)) end
+  end
+end
+
+return cluster

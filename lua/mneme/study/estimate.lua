@@ -1,0 +1,140 @@
+-- estimate.lua -- what a sweep will take, said before it begins: some cells are tried for a moment, and the others follow
+-- from these by what their cores cost (core:describe).
+local costs = require "mneme.models.costs"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local grid = require "mneme.study.grid"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local pool = require "mneme.study.process_pool"
+local progress = require "mneme.base.progress"
+local script = require "mneme.runs.script"
+local trainer = require "mneme.learn.trainer"
+local values = require "mneme.base.setting_types"
+
+local C = engine.C
+local estimate = {}
+local TRIED, SECONDS = 8, 1.5          -- at most so many kinds of cells, for so long each
+local PATIENCE = 6                     -- seconds after which a cell that does not train is given up
+
+-- Cells that differ by their seed alone are of one kind; the first of each is tried.
+local function kinds_of(cells)
+  local list = grid.groups(cells, grid.kind)
+  for _, kind in ipairs(list) do
+    kind.cell = kind.cells[1]
+    for _, c in ipairs(kind.cells) do c.kind = kind end
+  end
+  return list
+end
+
+-- What training a kind costs: its steps, its core in words, and the core's operations a step where it has one.
+local function describe(kind, path)
+  local cfg = script.survey(path, kind.cell.words, true).cfg
+  kind.steps, kind.core = cfg.steps, values.show(cfg.core or "")
+  local ok, flops = pcall(function()
+    local name, options = cfg.core, {}
+    if type(name) == "table" then
+      for key, value in pairs(name) do if key ~= 1 then options[key] = value end end
+      name = name[1]
+    end
+    return costs.training(name, options)
+  end)
+  kind.flops = ok and flops or nil
+end
+
+-- Some kinds that are unlike each other: of each core one, then others.
+local function choose(kinds)
+  local chosen, seen = {}, {}
+  for _, again in ipairs { false, true } do
+    for _, kind in ipairs(kinds) do
+      if #chosen < TRIED and not kind.tried and (again or not seen[kind.core]) then
+        chosen[#chosen + 1], kind.tried, seen[kind.core] = kind, true, true
+      end
+    end
+  end
+  return chosen
+end
+
+-- Live a cell for a moment, in this process: how long a step takes, and all that is no step, goes into a file.
+local function try(kind, path, folder)
+  local began = C.mn_clock(false)
+  trainer.budget = SECONDS
+  local words = { unpack(kind.cell.words) }
+  words[#words + 1] = "run=" .. folder .. "/run"
+  local ok, result = xpcall(script.run, errors.handler, path, words)
+  if not ok then return result.status end
+  local step = type(result) == "table" and tonumber(result.seconds_per_step)
+  local rest = C.mn_clock(false) - began - (step and tonumber(result.seconds_measured) or 0)
+  files.write(folder .. "/tried.json", { json.encode { step = step or 0, rest = rest } })
+  return 0
+end
+
+-- Seconds of a kind that was not tried: as the one with its core, or the one whose core costs about as much.
+local function follow(kind, tried)
+  local best, off
+  for _, other in ipairs(tried) do
+    local far = other.core == kind.core and -1 or kind.flops and other.flops and math.abs(math.log(kind.flops / other.flops)) or math.huge
+    if other.seconds and (not best or far < off) then best, off = other, far end
+  end
+  if not best then return end
+  local ratio = best.core ~= kind.core and kind.flops and best.flops and kind.flops / best.flops or 1
+  kind.seconds, kind.peak = best.seconds * kind.steps / best.steps * ratio, best.peak
+end
+
+---Estimate cells: of each c.estimate = { wall_s, peak_mib }, where it can be known.
+---@param cells table[] of a plan, those that are open
+---@param path string of the script
+---@param o table run = the study's folder, jobs
+---@return table sum { seconds of the whole sweep, peak_mib of the largest cell, tried = kinds that were }, without seconds where
+---  nothing is known
+function estimate.of(cells, path, o)
+  local kinds, at = kinds_of(cells), 0
+  for _, kind in ipairs(kinds) do describe(kind, path) end
+  local chosen, base = choose(kinds), o.run .. "/estimate"
+  local function place(kind) return base .. "/" .. kind.name:gsub("^$", "cell") end
+  files.remove_folder(base)
+  pool.run {
+    jobs = o.jobs, patience = SECONDS + PATIENCE,
+    next = function()
+      at = at + 1
+      if chosen[at] then files.make_folder(place(chosen[at])) end
+      return chosen[at]
+    end,
+    none_left = function() return at > #chosen end,
+    log = function(kind) return place(kind) .. "/log.txt" end,
+    live = function(kind) return try(kind, path, place(kind)) end,
+    ended = function(kind, about)
+      local file = place(kind) .. "/tried.json"
+      local tried = about.status == 0 and files.is_file(file) and json.decode((files.read(file)), file) or {}
+      kind.seconds, kind.peak = tried.step and tried.step * kind.steps + tried.rest, about.peak / 2 ^ 20
+      kind.least = not tried.step and about.wall >= SECONDS + PATIENCE and about.wall or nil        -- it was given up
+    end,
+    tick = function() end,
+  }
+  files.remove_folder(base)
+  local sum, known = { tried = #chosen, seconds = 0, peak_mib = 0 }, true
+  for _, kind in ipairs(kinds) do
+    if not kind.seconds then follow(kind, chosen) end
+    if kind.seconds and kind.least then kind.seconds = math.max(kind.seconds, kind.least) end
+  end
+  for _, c in ipairs(cells) do
+    local kind = c.kind
+    known = known and kind.seconds ~= nil
+    sum.seconds, sum.peak_mib = sum.seconds + (kind.seconds or 0) / o.jobs, math.max(sum.peak_mib, kind.peak or 0)
+    c.estimate, c.kind = kind.seconds and { wall_s = kind.seconds, peak_mib = kind.peak } or nil, nil
+  end
+  if not known then sum.seconds = nil end
+  return sum
+end
+
+---An estimate in words.
+---@param sum table
+---@param n integer cells
+---@param jobs integer
+function estimate.text(sum, n, jobs)
+  if not sum.seconds then return ("%d cells: how long they take is not known before"):format(n) end
+  return ("%d cell%s in %d process%s: about %s, up to %.0f MiB each (%d kinds were tried)"):format(n, n > 1 and "s" or "", jobs,
+    jobs > 1 and "es" or "", progress.clock(sum.seconds), sum.peak_mib, sum.tried)
+end
+
+return estimate

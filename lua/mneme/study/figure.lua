@@ -1,0 +1,385 @@
+-- figure.lua -- from a study to its figures as data (mneme.figures.model): which cells, against what, told apart by
+-- which axis; statistics are of seeds, and the note says how many, which interval, and what is missing.
+--   { "curves", y = "charts/score", by = "core", where = { corridor = "200" } }    learning curves, from metrics.jsonl
+--   { "bars", y = "success", x = "corridor", by = "core" }        a number of each cell; x: groups
+--   { "lines", y = "success", x = "corridor", by = "core" }       against an axis of numbers; or y = a series' name
+--   { "heat", y = "accuracy", x = "corridor", by = "core" }       or y = a series' name: its x across
+--   { "profile", y = "success", by = "core" }                     the share of runs above each score
+-- Series named NAME/ROW are the rows or lines of y = "NAME" where `by` is no axis.
+-- All: title; statistic = "mean" | "iqm", of lines "geometric"; where = { axis = value or list of values }; lines: log = "x" | "y" | "xy".
+local costs = require "mneme.models.costs"
+local errors = require "mneme.base.errors"
+local figure_words = require "mneme.study.figure_texts"
+local find = require "mneme.base.registry"
+local folder = require "mneme.study.folder"
+local run_folder = require "mneme.runs.run"
+local seeds = require "mneme.study.aggregate"
+local select_cells = require "mneme.study.select"
+local mn_stats = require "mneme.stats"
+
+local figure = {}
+local PROFILE = 101            -- thresholds
+local TICKS = 8                -- places that an axis may name all of
+
+local known = { [1] = true, y = true, x = true, by = true, where = true, title = true, log = true, statistic = true }
+local statistics = { mean = true, iqm = true, geometric = true }
+local makers = {}
+
+-- ---- what is measured ----
+
+-- What the study says of a metric: "charts/score" is the score.
+local function about(spec, name, words)
+  local metrics, of_all = spec.metrics or {}, folder.used[name]
+  return metrics[name] or metrics[name:match "[^/]*$"] or of_all and { words[of_all[1]], unit = of_all[2], range = { 0, math.huge } } or {}
+end
+
+local function axis_of(spec, name, words)
+  local m = about(spec, name, words)
+  local unit = m.unit ~= "" and m.unit or nil
+  local label = m[1] or name
+  if unit and unit ~= "s" and unit ~= "%" then label = ("%s (%s)"):format(label, unit) end
+  return { label = label, unit = (unit == "s" or unit == "%") and unit or nil, range = seeds.two_ends(m.range) and m.range or nil }
+end
+
+-- A curve of charts/ is what was logged, not the mean of the last hundred episodes that its metric is.
+local function curve_axis(spec, name, words)
+  local axis = axis_of(spec, name, words)
+  if name:find "^charts/" then axis.label = words.logged:format(axis.label:match "^[^,]*") end
+  return axis
+end
+
+local function references(spec, name)
+  local list, metrics, logged = {}, find.keys(spec.metrics or {}), name == "charts/episodic_return" and "mean_return"
+  for _, r in ipairs(spec.references or {}) do
+    local of = r.of or #metrics == 1 and metrics[1]
+    if of == name or of == name:match "[^/]*$" or of == logged then list[#list + 1] = { name = r[1], y = r.y } end
+  end
+  return #list > 0 and list or nil
+end
+
+local function number_of(name) return function(c) return folder.number(c, name) end end
+
+-- Refuse a name that no cell which is done has.
+local function need(f, cells, has, names_of, what)
+  local all, any = {}, false
+  for _, c in ipairs(cells) do
+    if c.status == "done" then
+      any = true
+      if has(c) then return end
+      for name in pairs(names_of(c)) do all[name] = true end
+    end
+  end
+  if any then errors.unknown(what .. " of a figure: y =", f.y, find.keys(all)) end
+end
+
+-- How many seconds a cell had trained at a step, by the steps a second that it measured until then; nil: it measured none.
+local function seconds_at(c, step)
+  local rate = c:curves()["charts/SPS"]
+  if not rate or rate.n == 0 then return nil end
+  local i = 1
+  while i < rate.n and rate.x[i + 1] <= step do i = i + 1 end
+  return rate.y[i] > 0 and step / rate.y[i] or nil
+end
+
+-- The operations of as many steps of a cell's core; nil: it has no core that is known.
+local function operations_at(c, step)
+  if c.operations == nil then
+    local ok, flops = pcall(function()
+      local about_core = run_folder.read_info(c.path).core
+      return costs.training(about_core.name, about_core.config)
+    end)
+    c.operations = ok and flops or false
+  end
+  return c.operations and step * c.operations or nil
+end
+
+-- A line against what its cells had used at each step, in their mean; nil where that is not known.
+local function against(line, cells, used_at)
+  local x, last = {}, -math.huge
+  for i, step in ipairs(line.x) do
+    local list = {}
+    for _, c in ipairs(cells) do
+      if c.status == "done" then list[#list + 1] = used_at(c, step) end
+    end
+    if #list == 0 then return nil end
+    last = math.max(last, mn_stats.mean(list))
+    x[i] = last
+  end
+  local seeds_there = {}
+  for k, seed in ipairs(line.seeds) do seeds_there[k] = { x = x, y = seed.y, seed = seed.seed } end
+  return { name = line.name, style = line.style, x = x, y = line.y, low = line.low, high = line.high, seeds = seeds_there }
+end
+
+-- ---- the kinds ----
+
+-- Lines of all groups, and the seeds that they have; nil where a group that has cells gives no line.
+local function lines_of(groups, curve_of, o, missing)
+  local lines, counts = {}, {}
+  for k, group in ipairs(groups) do
+    local line, n = seeds.line(group.name, group.cells, function(c) return curve_of(c, group) end, o, missing)
+    if line then line.style = k end
+    lines[#lines + 1] = line
+    if n > 0 then counts[#counts + 1] = n end
+  end
+  return lines, counts
+end
+
+-- The points of a line that logarithmic axes can show; nil: all of them.
+local function positive_part(line, fig)
+  local kept, all = {}, true
+  for i = 1, #line.x do
+    local shown = not (fig.x.log and line.x[i] <= 0)
+    for _, of in ipairs { line, unpack(line.seeds or {}) } do shown = shown and not (fig.y.log and of.y[i] <= 0) end
+    if shown then kept[#kept + 1] = i else all = false end
+  end
+  if all then return nil end
+  local function part(list)
+    local out = {}
+    for k, i in ipairs(kept) do out[k] = list[i] end
+    return out
+  end
+  local of = { name = line.name, style = line.style, x = part(line.x), y = part(line.y), seeds = {} }
+  if line.low then of.low, of.high = part(line.low), part(line.high) end
+  for k, seed in ipairs(line.seeds or {}) do of.seeds[k] = { x = part(seed.x), y = part(seed.y), seed = seed.seed } end
+  return of
+end
+
+-- Make axes logarithmic that are to be; what is 0 or less has no place there, and the note says where that was.
+local function set_logs(fig, f, words)
+  if not f.log then return end
+  for _, which in ipairs { "x", "y" } do
+    if f.log:find(which, 1, true) then
+      fig[which].log = true
+      if fig[which].range and fig[which].range[1] <= 0 then fig[which].range = nil end
+    end
+  end
+  local lines, less = {}, {}
+  for _, line in ipairs(fig.lines) do
+    local part = positive_part(line, fig)
+    if part then less[#less + 1] = line.name end
+    if #(part or line).x > 0 then lines[#lines + 1] = part or line end
+  end
+  fig.lines = lines
+  if #less > 0 then fig.note = fig.note .. " " .. words.no_log:format(table.concat(less, ", ")) end
+  local references_shown = {}
+  for _, r in ipairs(fig.references or {}) do
+    if not fig.y.log or r.y > 0 then references_shown[#references_shown + 1] = r end
+  end
+  fig.references = references_shown
+end
+
+-- Name all places of an axis where they are few.
+local function set_ticks(fig)
+  local seen, list = {}, {}
+  for _, line in ipairs(fig.lines) do
+    for _, x in ipairs(line.x) do if not seen[x] then seen[x], list[#list + 1] = true, x end end
+  end
+  table.sort(list)
+  if #list > 0 and #list <= TICKS then fig.x.ticks = list end
+end
+
+-- What learning curves are against, besides steps.
+local others = {
+  { x = function(words) return { label = words.time, unit = "s" } end, used_at = seconds_at, note = "time_note" },
+  { x = function() return { label = "FLOPs" } end, used_at = operations_at, note = "flops_note" },
+}
+
+function makers.curves(pick, spec, f, o)
+  need(f, pick.cells, function(c) return c:curves()[f.y] end, function(c) return c:curves() end, "curve")
+  local function steps(c)
+    local curve = c:curves()[f.y]
+    return curve and curve.n > 0 and curve or nil
+  end
+  local fig = { kind = "curves", x = { label = o.words.steps }, y = curve_axis(spec, f.y, o.words), references = references(spec, f.y) }
+  o.rule = "last"
+  local counts
+  fig.lines, counts = lines_of(pick.groups, steps, o, pick.missing)
+  local more, by_name = "", {}
+  for _, group in ipairs(pick.groups) do by_name[group.name] = group.cells end
+  for _, other in ipairs(others) do
+    local lines = {}
+    for _, line in ipairs(fig.lines) do lines[#lines + 1] = against(line, by_name[line.name], other.used_at) end
+    if #lines == #fig.lines and #lines > 0 then
+      fig.other_x = fig.other_x or {}
+      table.insert(fig.other_x, { x = other.x(o.words), lines = lines })
+      more = more .. " " .. o.words[other.note]
+    end
+  end
+  return fig, counts, more
+end
+
+function makers.bars(pick, spec, f, o)
+  need(f, pick.cells, number_of(f.y), function(c) return c.metrics end, "metric")
+  local fig, counts = { kind = "bars", x = { label = f.x }, y = axis_of(spec, f.y, o.words), bars = {}, references = references(spec, f.y) }, {}
+  for _, column in ipairs(f.x and select_cells.groups(pick.cells, f.x) or { { cells = pick.cells } }) do
+    for _, group in ipairs(f.by and select_cells.groups(column.cells, f.by) or { { name = fig.y.label, cells = column.cells } }) do
+      local list, of = seeds.numbers(group.cells, number_of(f.y), pick.missing)
+      local bar = { name = group.name, group = column.name, seeds = list, of = of }
+      if #list > 0 then
+        counts[#counts + 1] = #list
+        bar.y, bar.low, bar.high = seeds.interval(list, o.statistic, o.range)
+        if bar.low == bar.high then bar.low, bar.high = nil, nil end       -- all the same: their spread is not known
+      end
+      fig.bars[#fig.bars + 1] = bar
+    end
+  end
+  return fig, counts
+end
+
+-- Lines of a metric against an axis whose values are numbers.
+local function against_axis(pick, f, o)
+  local lines, counts = {}, {}
+  for k, group in ipairs(pick.groups) do
+    local line = { name = group.name, style = k, x = {}, y = {}, low = {}, high = {} }
+    local columns, whole = select_cells.groups(group.cells, f.x), true
+    table.sort(columns, function(a, b) return select_cells.number(a.name, f.x) < select_cells.number(b.name, f.x) end)
+    for _, column in ipairs(columns) do
+      local list = seeds.numbers(column.cells, number_of(f.y), pick.missing)
+      if #list > 0 then
+        local i = #line.x + 1
+        line.x[i], counts[#counts + 1] = select_cells.number(column.name, f.x), #list
+        line.y[i], line.low[i], line.high[i] = seeds.interval(list, o.statistic, o.range)
+        whole = whole and line.low[i] ~= nil
+      end
+    end
+    if not whole then line.low, line.high = nil, nil end       -- of one seed there is no interval, and no band with holes
+    if #line.x > 0 then lines[#lines + 1] = line end
+  end
+  return lines, counts
+end
+
+function makers.lines(pick, spec, f, o)
+  local fig = { kind = "lines", x = { label = f.x }, y = axis_of(spec, f.y, o.words), references = references(spec, f.y) }
+  local counts
+  if pick.series then
+    o.rule = "linear"
+    fig.lines, counts = lines_of(pick.groups, function(c, group) return c.series and c.series[group.series] end, o, pick.missing)
+  else
+    if not f.x then errors.raise(("study: figure of lines, y = %s: expected x = an axis of numbers"):format(f.y)) end
+    need(f, pick.cells, number_of(f.y), function(c) return c.metrics end, "metric or series")
+    fig.lines, counts = against_axis(pick, f, o)
+  end
+  set_ticks(fig)
+  return fig, counts
+end
+
+-- Rows of series: the mean over seeds at each place.
+local function heat_of_series(pick, o)
+  local lines, counts = lines_of(pick.groups, function(c, group) return c.series and c.series[group.series] end, o, pick.missing)
+  local seen, places, cells = {}, {}, {}
+  for _, line in ipairs(lines) do
+    for _, x in ipairs(line.x) do if not seen[x] then seen[x], places[#places + 1] = true, x end end
+  end
+  table.sort(places)
+  for r, line in ipairs(lines) do
+    local at = {}
+    for i, x in ipairs(line.x) do at[x] = line.y[i] end
+    cells[r] = {}
+    for c, x in ipairs(places) do cells[r][c] = at[x] or false end
+  end
+  local rows, columns = {}, {}
+  for r, line in ipairs(lines) do rows[r] = line.name end
+  for c, x in ipairs(places) do columns[c] = ("%.10g"):format(x) end
+  return rows, columns, cells, counts
+end
+
+function makers.heat(pick, spec, f, o)
+  local rows, columns, cells, counts
+  if pick.series then
+    o.rule = "linear"
+    rows, columns, cells, counts = heat_of_series(pick, o)
+  else
+    rows, columns, cells, counts = {}, {}, {}, {}
+    if not f.x then errors.raise(("study: heat map of %s: expected x = an axis"):format(f.y)) end
+    need(f, pick.cells, number_of(f.y), function(c) return c.metrics end, "metric or series")
+    for c, column in ipairs(select_cells.groups(pick.cells, f.x)) do columns[c] = column.name end
+    for r, group in ipairs(pick.groups) do
+      rows[r], cells[r] = group.name, {}
+      local by_name = {}
+      for _, column in ipairs(select_cells.groups(group.cells, f.x)) do by_name[column.name] = column.cells end
+      for c, name in ipairs(columns) do
+        local list = seeds.numbers(by_name[name] or {}, number_of(f.y), pick.missing)
+        cells[r][c] = #list > 0 and mn_stats[o.statistic](list) or false
+        if #list > 0 then counts[#counts + 1] = #list end
+      end
+    end
+  end
+  if #columns == 0 or #rows == 0 then rows, columns, cells = { f.by or "" }, { f.x or "" }, { { false } } end
+  o.bare = true
+  return { kind = "heat", x = { label = f.x, categories = columns }, y = { label = f.by, categories = rows }, cells = cells,
+    value = axis_of(spec, f.y, o.words) }, counts
+end
+
+function makers.profile(pick, spec, f, o)
+  need(f, pick.cells, number_of(f.y), function(c) return c.metrics end, "metric")
+  local axis, scores, counts, low, high = axis_of(spec, f.y, o.words), {}, {}, math.huge, -math.huge
+  for k, group in ipairs(pick.groups) do
+    local rows = {}
+    for i, entry in ipairs(seeds.collect(group.cells, number_of(f.y), pick.missing)) do
+      for task, v in ipairs(entry.values) do
+        rows[task] = rows[task] or {}
+        rows[task][i] = v
+        low, high = math.min(low, v), math.max(high, v)
+      end
+    end
+    scores[k] = rows
+    if rows[1] then counts[#counts + 1] = #rows[1] end
+  end
+  local fig = { kind = "profile", x = { label = axis.label, unit = axis.unit, range = axis.range },
+    y = { label = o.words.share_above, range = { 0, 1 } }, lines = {} }
+  if low > high then return fig, counts end
+  if axis.range then low, high = math.min(low, axis.range[1]), math.max(high, axis.range[2]) end
+  local thresholds = {}
+  for i = 1, PROFILE do thresholds[i] = low + (high - low) * (i - 1) / (PROFILE - 1) end
+  for k, group in ipairs(pick.groups) do
+    if scores[k][1] then
+      local p = mn_stats.profile(scores[k], thresholds)
+      fig.lines[#fig.lines + 1] = { name = group.name, style = k, x = p.x, y = p.value, low = p.low, high = p.high }
+    end
+  end
+  o.how = o.words.runs
+  return fig, counts
+end
+
+-- ---- notes ----
+
+local function count_note(counts, o)
+  local words = o.words
+  if #counts == 0 then return words.none end
+  local least, most = math.huge, 0
+  for _, n in ipairs(counts) do least, most = math.min(least, n), math.max(most, n) end
+  local n = seeds.count(least, most, words)
+  if o.how then return o.how:format(n) end
+  if o.bare then return words.only_mean:format(o.statistic == "iqm" and words.iqm or words.mean, n) end
+  return seeds.how(o.statistic, least, most, o.range ~= nil, words)
+end
+
+---A figure of a study.
+---@param study table of mneme.studies.folder
+---@param spec table what mn.study was given: metrics, references
+---@param f table one of spec.figures, see above
+---@param words table? of mneme.studies.figure_words; English unless told
+---@return table fig as mneme.figures.model has it
+function figure.new(study, spec, f, words)
+  words = words or figure_words.en
+  for key in pairs(type(f) == "table" and f or {}) do
+    if not known[key] then errors.unknown("key of a figure:", tostring(key), { "by", "log", "statistic", "title", "where", "x", "y" }) end
+  end
+  local make = type(f) == "table" and makers[f[1]]
+  if not make then errors.unknown("kind of figure", tostring(type(f) == "table" and f[1] or f), find.keys(makers)) end
+  if type(f.y) ~= "string" then errors.raise(("study: a figure of %s has no y = the name of a metric"):format(f[1])) end
+  local o = { statistic = f.statistic or "mean", words = words, range = about(spec, f.y, words).range }
+  if not statistics[o.statistic] then errors.unknown("statistic of a figure", tostring(o.statistic), find.keys(statistics)) end
+  if o.statistic == "geometric" and f[1] ~= "lines" then errors.raise(("study: a figure of %s: the geometric mean is for lines"):format(f[1])) end
+  if f.log and f.log ~= "x" and f.log ~= "y" and f.log ~= "xy" then errors.unknown("log of a figure", tostring(f.log), { "x", "y", "xy" }) end
+  if f.log and f[1] ~= "lines" then errors.raise(("study: a figure of %s has log = %s, which is for lines"):format(f[1], f.log)) end
+  if f.where ~= nil and type(f.where) ~= "table" then errors.raise("study: where of a figure is " .. tostring(f.where) .. ", expected { axis = value }") end
+  local pick = select_cells.pick(study, f)
+  local fig, counts, more = make(pick, spec, f, o)
+  fig.title = select_cells.title(f.title or words.title:format(about(spec, f.y, words)[1] or f.y, f.by or f.x or words.seed), pick)
+  fig.note = count_note(counts, o) .. select_cells.note(pick, f, words) .. (more or "")
+  if f[1] == "lines" then set_logs(fig, f, words) end
+  return fig
+end
+
+return figure

@@ -1,0 +1,147 @@
+-- folder.lua -- a study on disk: study.json, and a run folder for each cell under cells/ with what came of it in
+-- result.json.  What is there is all that is known: nothing else has to survive a crash.
+--   result.json   { status = "done"|"failed", cell = { axis = label }, seed, words, metrics, series, resources,
+--                   attempts, exit, error, kept }
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local grid = require "mneme.study.grid"
+local curves = require "mneme.runs.metrics_reader"
+local run_folder = require "mneme.runs.run"
+local values = require "mneme.base.setting_types"
+
+local folder = {
+  -- What is known of every cell (mneme.resources): what it is called in mneme.studies.figure_words, and its unit.
+  used = { wall_s = { "time", "s" }, cpu_s = { "processor", "s" }, peak_mib = { "memory", "MiB" }, energy_j = { "energy", "J" } },
+}
+
+local function read(path, hint)
+  local value, problem = json.decode((files.read(path)), path)
+  if problem then errors.fail(problem, hint) end
+  if type(value) ~= "table" then errors.fail(path .. ": damaged: it holds no object", hint) end
+  return value
+end
+
+-- Is this what write_info wrote?
+local function is_info(info)
+  if type(info.cells) ~= "table" or type(info.script) ~= "string" or type(info.settings) ~= "string" then return false end
+  for _, c in ipairs(info.cells) do
+    if type(c) ~= "table" or type(c.name) ~= "string" or type(c.labels) ~= "table" then return false end
+  end
+  return true
+end
+
+---Where a cell lives.
+function folder.cell_path(path, name) return path .. "/cells/" .. name end
+
+---What a cell has come to; nil: it is not finished.
+---@param path string of the cell
+---@return table? result
+function folder.result(path)
+  local file = path .. "/result.json"
+  if not files.is_file(file) then return nil end
+  local hint = "without this file the cell is open: mneme sweep goes on with it"
+  local result = read(file, hint)
+  if result.status ~= "done" and result.status ~= "failed" then errors.fail(file .. ": damaged: it tells no status", hint) end
+  return result
+end
+
+---@param path string of the cell
+---@param result table
+function folder.write_result(path, result)
+  files.write(path .. "/result.json", { json.encode(result, "  ") .. "\n" })
+end
+
+---What study.json says; nil where there is none.
+---@param path string
+function folder.info(path)
+  local file = path .. "/study.json"
+  if not files.is_file(file) then return nil end
+  local hint = "without this file mneme sweep writes it anew; cells that are done stay"
+  local info = read(file, hint)
+  if not is_info(info) then errors.fail(file .. ": damaged: it tells of no sweep", hint) end
+  return info
+end
+
+---@param path string
+---@param info table
+function folder.write_info(path, info)
+  files.write(path .. "/study.json", { json.encode(info, "  ") .. "\n" })
+end
+
+---@class Cell
+---@field name string
+---@field path string
+---@field status string "done", "failed" or "open"
+---@field labels table<string, string> of each axis
+---@field seed integer
+---@field metrics table<string, number>
+---@field series table<string, { x: number[], y: number[] }>? that run gave besides
+---@field resources table? { wall_s, cpu_s, peak_mib, energy_j }
+---@field estimate table? { wall_s, peak_mib }, from before the sweep
+---@field error string? what a cell that failed said last
+---@field kept table? { file, commit, host } of a cell that was not lived here but taken from a file (mneme.studies.kept)
+local Cell = {}
+Cell.__index = Cell
+
+---What the cell's run measured while it went on: name -> { n, x = steps, y }.
+function Cell:curves() return curves.read(self.path) end
+
+---A number of a cell: one of its metrics, or of what it used; nil where it has none.
+---@param cell Cell
+---@param name string such as "score" or "cpu_s"
+function folder.number(cell, name) return cell.metrics[name] or cell.resources and tonumber(cell.resources[name]) or nil end
+
+---What the cell's config.json says; nil: its run never began.
+function Cell:info()
+  return files.is_file(self.path .. "/config.json") and run_folder.read_info(self.path) or nil
+end
+
+---Read a study.
+---@param path string its folder
+---@return table { path, info, cells = Cell[] } cells in the order of the grid
+function folder.load(path)
+  path = path:gsub("(.)/+$", "%1")
+  local info = folder.info(path)
+  if not info then errors.usage(path .. ": not a study", "it has no study.json; mneme sweep makes one") end
+  local cells = {}
+  for _, c in ipairs(info.cells) do
+    local at = folder.cell_path(path, c.name)
+    local result = folder.result(at) or { status = "open" }
+    cells[#cells + 1] = setmetatable({ name = c.name, path = at, status = result.status, labels = c.labels, seed = c.seed,
+      metrics = result.metrics or {}, series = result.series, resources = result.resources, estimate = result.estimate,
+      error = result.error, kept = result.kept }, Cell)
+  end
+  return { path = path, info = info, cells = cells }
+end
+
+---Metrics that a study declares as the mean of a curve, { "success while learning", mean_of = "charts/score" }: over all
+---steps of each cell that is done.  Of runs that were made before the study asked, too.
+---@param study table of folder.load
+---@param spec table? what mn.study was given
+function folder.add_means(study, spec)
+  for name, about in pairs((spec or {}).metrics or {}) do
+    for _, c in ipairs(about.mean_of and study.cells or {}) do
+      local curve = c.status == "done" and c.metrics[name] == nil and c:curves()[about.mean_of]
+      local sum, at = 0, 0
+      for i = 1, curve and curve.n or 0 do sum, at = sum + curve.y[i] * (curve.x[i] - at), curve.x[i] end
+      if at > 0 then c.metrics[name] = sum / at end
+    end
+  end
+end
+
+---Cells that differ by their seed alone.
+---@param cells Cell[]
+---@return table[] groups { name = "core=gru, corridor=20", cells }, in the order of the grid
+function folder.groups(cells)
+  return grid.groups(cells, function(c)
+    local axes, parts = find.keys(c.labels), {}
+    local function place(axis) return ("," .. c.name):find("," .. axis .. "=", 1, true) or math.huge end
+    table.sort(axes, function(a, b) return place(a) < place(b) end)
+    for i, axis in ipairs(axes) do parts[i] = axis .. "=" .. values.show(c.labels[axis]) end
+    return table.concat(parts, ", ")
+  end)
+end
+
+return folder

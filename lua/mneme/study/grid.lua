@@ -1,0 +1,184 @@
+-- grid.lua -- axes and the cells between them: what each cell is called, and by which words of a command line it is
+-- lived.  The same study, settings and words give the same cells in the same order, on every machine.
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local values = require "mneme.base.setting_types"
+
+local grid = {}
+local sizes = { quick = true, full = true }
+local no_axis = { seed = "seeds = { ... } says how many", run = "each cell has a folder", resume = "each cell goes on by itself",
+  quick = "it is a size", full = "it is a size" }
+
+local function words_of(set)
+  local words = {}
+  for _, key in ipairs(find.keys(set)) do
+    for _, word in ipairs(values.words(key, set[key])) do words[#words + 1] = word end
+  end
+  return words
+end
+
+-- A short word for a thing with options: "galite gate=scalar".
+local function label_of(v) return type(v) == "table" and values.show(v):gsub(" ", "_") or values.show(v) end
+
+---A value of an axis.
+---@param name string of the axis
+---@param v any as the study gives it
+---@return table { label, words, plain = the value of the setting `name`, set = nil | settings }
+function grid.value(name, v)
+  if type(v) ~= "table" then return { label = label_of(v), words = values.words(name, v), plain = v } end
+  if v.set then
+    errors.need(("study: axis %s: set"):format(name), v.set, nil, "{ setting = value, ... }")
+    if type(v.label) ~= "string" then errors.raise(("study: a value of axis %s has set = {...} and no label"):format(name)) end
+    return { label = v.label, words = words_of(v.set), set = v.set }
+  end
+  local plain = {}
+  for key, x in pairs(v) do if key ~= "label" then plain[key] = x end end
+  return { label = v.label or label_of(plain), words = values.words(name, plain), plain = plain }
+end
+
+---Refuse axes that are none.
+---@param axes table name -> list
+function grid.check(axes)
+  for name, axis in pairs(axes) do
+    local function refuse(what) errors.raise(("study: axis %s %s"):format(tostring(name), what)) end
+    if type(name) ~= "string" or not name:find "^[%a_][%w_]*$" then refuse "needs a name of letters, digits and _" end
+    if no_axis[name] then refuse("cannot be one: " .. no_axis[name]) end
+    if type(axis) ~= "table" or #axis == 0 then refuse "is no list of values" end
+    for key in pairs(axis) do
+      if type(key) ~= "number" and not sizes[key] then errors.unknown(("key of axis %s:"):format(name), tostring(key), { "full", "quick" }) end
+    end
+    for size in pairs(sizes) do
+      if axis[size] ~= nil and type(axis[size]) ~= "table" then refuse(("has %s that is no list of values"):format(size)) end
+    end
+    for _, list in ipairs { axis, axis.quick or axis, axis.full or axis } do
+      local seen = {}
+      for _, v in ipairs(list) do
+        local label = grid.value(name, v).label
+        if seen[label] then refuse(("has %s twice"):format(label)) end
+        seen[label] = true
+      end
+    end
+  end
+end
+
+---The values of an axis.
+---@param size string? "quick" or "full"
+---@return table[] see grid.value
+function grid.list(name, axis, size)
+  local list = {}
+  for i, v in ipairs(size and axis[size] or axis) do list[i] = grid.value(name, v) end
+  return list
+end
+
+---The labels of an axis in all its sizes.
+---@return string[]
+function grid.labels(name, axis)
+  local labels, seen = {}, {}
+  for _, size in ipairs { "", "quick", "full" } do
+    for _, value in ipairs(grid.list(name, axis, size)) do
+      if not seen[value.label] then labels[#labels + 1], seen[value.label] = value.label, true end
+    end
+  end
+  return labels
+end
+
+---The value of an axis that a word of the command line means: a label, or a new value of the setting, `unknown` yet.
+---@param text string
+---@param size string? whose values come first: "quick" or "full"
+function grid.find(name, axis, text, size)
+  for _, of in ipairs { size or "", "", "quick", "full" } do
+    for _, value in ipairs(grid.list(name, axis, of)) do
+      if value.label == text then return value end
+    end
+  end
+  if type(axis[1]) == "table" and axis[1].set then errors.unknown("value of axis " .. name .. ":", text, grid.labels(name, axis)) end
+  return { label = text, words = { name .. "=" .. text }, plain = text, unknown = true }
+end
+
+local function clean(label) return (label:gsub("[^%w_.+-]", "_")) end
+
+-- The values that a text names, parted by commas: labels, which may hold commas themselves, or what they are in a cell's name.
+local function items_of(name, axis, text)
+  local known, list, at = {}, {}, 1
+  for _, label in ipairs(grid.labels(name, axis)) do
+    known[#known + 1] = { label, label }
+    if clean(label) ~= label then known[#known + 1] = { clean(label), label } end
+  end
+  table.sort(known, function(a, b) return #a[1] > #b[1] end)
+  while at <= #text + 1 do
+    local item = text:match("^[^,]*", at)
+    local label = item
+    for k = #known, 1, -1 do                     -- the longest wins
+      local there = known[k][1]
+      local after = text:sub(at + #there, at + #there)
+      if text:sub(at, at + #there - 1) == there and (after == "" or after == ",") then item, label = there, known[k][2] end
+    end
+    list[#list + 1], at = label, at + #item + 1
+  end
+  return list
+end
+
+---Words that name values of axes, apart from the others.
+---@param axes table name -> list
+---@param words string[]
+---@param size string? "quick" or "full"
+---@return table<string, table[]> narrowed of each axis that is named: its values
+---@return string[] rest
+function grid.narrow(axes, words, size)
+  local narrowed, rest = {}, {}
+  for _, word in ipairs(words) do
+    local key, text = word:match "^%-*([%a_][%w_]*)=(.*)$"
+    if key and axes[key] then
+      narrowed[key] = {}
+      for _, item in ipairs(items_of(key, axes[key], text)) do table.insert(narrowed[key], grid.find(key, axes[key], item, size)) end
+    else rest[#rest + 1] = word end
+  end
+  return narrowed, rest
+end
+
+---What a cell's name says besides its seed: "core=gru,corridor=20".
+function grid.kind(c) return (c.name:gsub(",?seed=%-?%d+$", "")) end
+
+---Cells that have something in common.
+---@param cells table[]
+---@param name_of fun(cell): string
+---@return table[] groups { name, cells }, in the order in which they come
+function grid.groups(cells, name_of)
+  local groups, by_name = {}, {}
+  for _, c in ipairs(cells) do
+    local name = name_of(c)
+    if not by_name[name] then
+      by_name[name] = { name = name, cells = {} }
+      groups[#groups + 1] = by_name[name]
+    end
+    table.insert(by_name[name].cells, c)
+  end
+  return groups
+end
+
+---The cells of a grid: seed by seed, so that all of it is there once before any of it is there twice.
+---@param axes table[] { name, values = list of grid.value }
+---@param seeds integer[]
+---@return table[] cells { name, labels = { axis = label }, seed, words }
+function grid.cells(axes, seeds)
+  local cells = {}
+  local function walk(i, names, labels, words, seed)
+    if i > #axes then
+      local all, mine, copy = { unpack(names) }, { unpack(words) }, {}
+      all[#all + 1], mine[#mine + 1] = "seed=" .. seed, "seed=" .. seed
+      for key, label in pairs(labels) do copy[key] = label end
+      cells[#cells + 1] = { name = table.concat(all, ","), labels = copy, seed = seed, words = mine }
+      return
+    end
+    for _, value in ipairs(axes[i].values) do
+      local deeper = { unpack(words) }
+      for _, word in ipairs(value.words) do deeper[#deeper + 1] = word end
+      labels[axes[i].name], names[i] = value.label, axes[i].name .. "=" .. clean(value.label)
+      walk(i + 1, names, labels, deeper, seed)
+    end
+  end
+  for _, seed in ipairs(seeds) do walk(1, {}, {}, {}, seed) end
+  return cells
+end
+
+return grid

@@ -1,0 +1,60 @@
+-- process_pool.lua -- a number of processes at a time, each of which does one job of a list, until all are done.  They are
+-- copies of this one, so that nothing is loaded twice.
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
+
+local C = engine.C
+local pool = {}
+
+---Do the jobs.
+---@param o table jobs = how many at a time; patience = seconds after which one is killed (nil: none is);
+---  next() -> a job, nil: none now; log(job) -> file for what it prints;
+---  live(job) -> status, in a process of its own; ended(job, about), about = { status, signal, cpu, peak, wall };
+---  tick(running) now and then, running = list of { job, since }; none_left() -> no more will come
+---@return integer signal that ended it early; 0: none did
+function pool.run(o)
+  local running, n, ended = {}, 0, ffi.new "mn_ended"
+  local function begin(job)
+    io.stdout:flush()
+    io.stderr:flush()
+    local pid = engine.check(C.mn_process_fork(engine.ctx, o.log(job)))
+    if pid == 0 then
+      C.mn_watch_signals(false)
+      local ok, status = pcall(o.live, job)
+      io.stdout:flush()
+      io.stderr:flush()
+      C.mn_process_exit(ok and status or 1)
+    end
+    running[pid], n = { job = job, since = C.mn_clock(false) }, n + 1
+  end
+  local told = false
+  while true do
+    local signal = C.mn_interrupted()
+    if signal ~= 0 and not told then             -- each finishes its update and saves; then there are none left
+      told = true
+      for pid in pairs(running) do C.mn_process_stop(pid, false) end
+    end
+    while signal == 0 and n < o.jobs do
+      local job = o.next()
+      if not job then break end
+      begin(job)
+    end
+    if n == 0 then
+      if signal ~= 0 or o.none_left() then return signal end
+    end
+    if engine.check(C.mn_process_wait(engine.ctx, 0.2, ended)) == 1 then
+      local r = running[ended.pid]
+      if r then
+        running[ended.pid], n = nil, n - 1
+        o.ended(r.job, { status = ended.status, signal = ended.signal, cpu = ended.cpu, peak = ended.peak,
+          wall = C.mn_clock(false) - r.since })
+      end
+    end
+    for pid, r in pairs(running) do
+      if o.patience and C.mn_clock(false) - r.since > o.patience then C.mn_process_stop(pid, true) end
+    end
+    o.tick(running)
+  end
+end
+
+return pool

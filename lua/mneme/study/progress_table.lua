@@ -1,0 +1,103 @@
+-- progress_table.lua -- how far a sweep is: on a terminal a table of the cells that run, renewed in place; elsewhere a line for
+-- each cell that ends.  On stderr, so that stdout stays free for results.
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
+local folder = require "mneme.study.folder"
+local grid = require "mneme.study.grid"
+local progress = require "mneme.base.progress"
+
+local C = engine.C
+local Table = {}
+Table.__index = Table
+
+---@param plan table of mneme.studies.sweep
+---@param o table run, jobs
+---@param count table { done, failed, all }, kept by the sweep
+---@param options table? { tty }
+local function new(plan, o, count, options)
+  local tty = options and options.tty
+  if tty == nil then tty = ffi.C.isatty(2) == 1 and os.getenv "TERM" ~= "dumb" end
+  return setmetatable({ plan = plan, run = o.run, jobs = o.jobs, count = count, tty = tty, lines = 0, shown = -math.huge, times = {},
+    spent = 0, ended_cells = 0 }, Table)
+end
+
+-- Seconds that a cell takes in the mean: of those that ended, else as was estimated; nil: nothing is known.
+local function mean_of(self)
+  if self.ended_cells > 0 then return self.spent / self.ended_cells end
+  local sum, n = 0, 0
+  for _, c in ipairs(self.plan.cells) do
+    if c.estimate then sum, n = sum + c.estimate.wall_s, n + 1 end
+  end
+  return n > 0 and sum / n or nil
+end
+
+-- Seconds that are left, if cells take as long as those of their kind did, or as was estimated, or as all did.
+local function left(self, running, waiting)
+  local mean, total = mean_of(self), 0
+  if not mean then return nil end
+  local function expected(c)
+    local t = self.times[grid.kind(c)]
+    return t and t.sum / t.n or c.estimate and c.estimate.wall_s or mean
+  end
+  local now = C.mn_clock(false)
+  for _, r in pairs(running) do total = total + math.max(0, expected(r.job) - (now - r.since)) end
+  return (total + waiting * mean) / self.jobs
+end
+
+-- The part of a cell's steps that is done, from its log.
+local function part_of(self, c)
+  local f = io.open(folder.cell_path(self.run, c.name) .. "/metrics.jsonl")
+  if not f then return 0 end
+  f:seek("end", -math.min(f:seek "end", 4096))
+  local step = 0
+  for s in f:read("*a"):gmatch '"step":%s*(%d+)' do step = tonumber(s) end
+  f:close()
+  return math.min(1, step / self.plan.cfg.steps)
+end
+
+local function erase(self)
+  if self.lines > 0 then io.stderr:write(("\27[%dA\27[J"):format(self.lines)) end
+  self.lines = 0
+end
+
+---Renew the table, a few times a second.
+function Table:update(running, waiting)
+  local now = C.mn_clock(false)
+  if not self.tty or now - self.shown < 0.25 then return end
+  self.shown = now
+  erase(self)
+  local eta, n = left(self, running, waiting), 0
+  local lines = {}
+  for _, r in pairs(running) do
+    n = n + 1
+    lines[n] = ("  %3.0f %%  %8s  %s"):format(100 * part_of(self, r.job), progress.clock(now - r.since), r.job.name)
+  end
+  table.sort(lines)
+  io.stderr:write(("%d of %d cells done%s, %d running, %d waiting%s\n"):format(self.count.done, self.count.all,
+    self.count.failed > 0 and (", %d failed"):format(self.count.failed) or "", n, waiting,
+    eta and "  ETA " .. progress.clock(eta) or ""))
+  for _, line in ipairs(lines) do io.stderr:write(line, "\n") end
+  io.stderr:flush()
+  self.lines = n + 1
+end
+
+---A cell has ended.
+---@param what string "done", "failed" ...
+---@param why string? what it said last
+function Table:ended(c, about, what, why)
+  if what == "done" then
+    local kind = grid.kind(c)
+    local t = self.times[kind] or { n = 0, sum = 0 }
+    t.n, t.sum, self.times[kind] = t.n + 1, t.sum + about.wall, t
+    self.ended_cells, self.spent = self.ended_cells + 1, self.spent + about.wall
+  end
+  if self.tty and what == "done" then return end
+  erase(self)
+  io.stderr:write(("%d/%d  %s  %s  %s%s\n"):format(self.count.done, self.count.all, c.name, what, progress.clock(about.wall),
+    why and why ~= "" and ": " .. why or ""))
+end
+
+---The table goes.
+function Table:close() erase(self) end
+
+return { new = new }

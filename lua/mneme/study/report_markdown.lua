@@ -1,0 +1,97 @@
+-- report_markdown.lua -- the texts of a report from a file in Markdown: experiments/X.md beside experiments/X.lua.  A script stays
+-- short and asks; what people write about it is prose and is read as that, on paper or on the page of a code host, too.
+-- A study of another experiment has what is written of that one (its data, its implementation, where its settings
+-- come from) without saying it again.
+--   ## Scope, ## What was hard ...     the headings of the report, or the keys of its table: texts, or lists of lines "- "
+--   ## Hyperparameters                 lines "- lr, gamma: released code", "- optimiser (Adam): paper, appendix G"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local find = require "mneme.base.registry"
+local prose = require "mneme.study.report_texts"
+local words_of = require "mneme.study.report_strings"
+
+local written = {}
+
+-- What a heading means: heading or key, in small letters -> key.
+local meanings = {}
+for _, key in ipairs { "hyperparameters", unpack(prose.texts) } do
+  meanings[key] = key
+  for _, words in pairs(words_of) do meanings[words[key]:lower()] = key end
+end
+
+-- Lines that begin with "- ", with what is indented below each, as a list.
+local function items(text)
+  local list = {}
+  for line in text:gmatch "[^\n]+" do
+    local item = line:match "^%- (.*)"
+    if item then list[#list + 1] = item
+    elseif line:find "%S" then list[#list] = list[#list] .. " " .. line:match "^%s*(.*)" end
+  end
+  return list
+end
+
+local function sources(text, where)
+  local list = {}
+  for i, item in ipairs(text:find "^%- " and items(text) or { text }) do
+    local names, value, source = item:match "^([%w_., ]-)%s*(%b()):%s+(.+)$"
+    if not names then names, source = item:match "^([%w_., ]+):%s+(.+)$" end
+    if not names then errors.fail(("%s: '%s', expected '- lr, gamma: where they come from'"):format(where, item)) end
+    list[i] = { names, value = value and value:sub(2, -2), source = source }
+  end
+  return list
+end
+
+---Read the texts of a file.
+---@param path string
+---@return table report as mn.study takes it
+function written.read(path)
+  local report, key, lines = {}, nil, {}
+  local function close()
+    local text = table.concat(lines, "\n"):gsub("^%s+", ""):gsub("%s+$", "")
+    if key == "hyperparameters" then report[key] = sources(text, path)
+    elseif key and text ~= "" then report[key] = text:find "^%- " and items(text) or text end
+    lines = {}
+  end
+  local n = 0
+  for line in (files.read(path) .. "\n"):gmatch "(.-)\r?\n" do
+    n = n + 1
+    local heading = line:match "^##%s+(.-)%s*$"
+    if heading then
+      close()
+      key = meanings[heading:lower()]
+      if not key then errors.unknown(("%s:%d: heading of a report:"):format(path, n), heading, find.keys(meanings)) end
+      if report[key] then errors.fail(("%s:%d: '%s' is written twice"):format(path, n, heading)) end
+    else lines[#lines + 1] = line end
+  end
+  close()
+  return report
+end
+
+-- Add what another place has, hyperparameters after those that are there.
+local function add(report, more)
+  for key, value in pairs(more) do
+    if key == "hyperparameters" and report[key] then
+      for _, entry in ipairs(value) do table.insert(report[key], entry) end
+    elseif report[key] == nil then report[key] = value end
+  end
+end
+
+---What is written of a study: in its script, beside it, and of the experiment that it is of; the first that says a thing
+---says it.
+---@param path string of the study's script
+---@param spec table what mn.study was given
+---@param of string? path of the script of the experiment that it is of
+---@return table report
+function written.of(path, spec, of)
+  local report = {}
+  for key, value in pairs(spec.report or {}) do report[key] = value end
+  report.hyperparameters = { unpack(report.hyperparameters or {}) }
+  for _, lua in ipairs { path, of } do
+    local beside = lua:gsub("%.lua$", "") .. ".md"
+    if files.is_file(beside) then add(report, written.read(beside)) end
+  end
+  prose.check(report)
+  return report
+end
+
+return written

@@ -1,0 +1,179 @@
+-- report_method.lua -- how a study was made, for its report: models, tasks, settings and where they come from, machine, and what
+-- it cost.  All of it from what the cells' runs wrote down.
+local find = require "mneme.base.registry"
+local folder = require "mneme.study.folder"
+local json = require "mneme.base.json"
+local numbers = require "mneme.base.format"
+local page = require "mneme.study.html_page"
+local prose = require "mneme.study.report_texts"
+local settings = require "mneme.study.settings_diff"
+local stats = require "mneme.stats"
+local values = require "mneme.base.setting_types"
+
+local method = {}
+
+-- Settings that do not change what comes of a run, or that are told elsewhere.
+local left_out = { seed = true, quick = true, full = true, debug = true, profile = true, checkpoint_every = true, record_every = true,
+  device = true, threads = true }
+
+local function show(v) return v == nil and "–" or values.show(v) end
+
+---What the runs of a study wrote into their config.json, in the order of its cells; those that never began are missing.
+---@return table[] list { cell, info, flat = its settings with dotted keys }
+function method.runs(study)
+  local list = {}
+  for _, c in ipairs(study.cells) do
+    local info = c:info()
+    if info then list[#list + 1] = { cell = c, info = info, flat = settings.flat(info.config) } end
+  end
+  return list
+end
+
+-- The distinct values of something over runs, in order, as a text.
+local function distinct(runs, of)
+  local seen, list = {}, {}
+  for _, r in ipairs(runs) do
+    local v = of(r)
+    local text = v ~= nil and show(v)
+    if text and not seen[text] then seen[text], list[#list + 1] = true, text end
+  end
+  return list
+end
+
+---Cores, how many parameters models with them have, and all their options.
+function method.model(out, runs, words)
+  local rows, options, by_name = {}, {}, {}
+  for _, r in ipairs(runs) do
+    local about = type(r.info.core) == "table" and r.info.core or nil
+    local name = about and (r.cell.labels.core or about.name)
+    if name and not by_name[name] then
+      by_name[name] = {}
+      rows[#rows + 1] = { name, about.name }
+      options[#rows] = { name = name, text = json.encode(about.config or {}, "  ") }
+    end
+    if name then table.insert(by_name[name], r) end
+  end
+  for _, row in ipairs(rows) do
+    row[3] = table.concat(distinct(by_name[row[1]], function(r) return r.info.parameters end), ", ")
+  end
+  if #rows > 0 then out:table({ words.kind, "core", words.parameters }, rows) end
+  for _, o in ipairs(options) do out:folded(words.all_options:format(o.name), o.text) end
+end
+
+---What was acted in or learned from.
+function method.data(out, runs, words)
+  local keys, rows, flats = {}, {}, {}
+  local names = distinct(runs, function(r) return type(r.info.env) == "string" and r.info.env or nil end)
+  if #names > 0 then rows[1] = { words.environment, table.concat(names, ", ") } end
+  for i, r in ipairs(runs) do
+    flats[i] = settings.flat(r.info.task or r.info.sequence_task or {})
+    for key in pairs(flats[i]) do keys[key] = true end
+  end
+  for _, key in ipairs(find.keys(keys)) do
+    if key ~= "seed" then
+      local at = 0
+      rows[#rows + 1] = { key, table.concat(distinct(runs, function() at = at + 1 return flats[at][key] end), ", ") }
+    end
+  end
+  if #rows > 0 then out:table({}, rows) end
+end
+
+---Settings with their sources: those that are equal everywhere once, the others with all their values.
+---@param defaults table? the script's, flat
+---@param report table the study's prose
+function method.hyperparameters(out, runs, defaults, report, words)
+  local flats, rows, said = {}, {}, {}
+  local function default_of(key, of)               -- an axis has none
+    if defaults and not of.labels[key:match "^[^.]+"] then return defaults[key] end
+  end
+  local gpu = false
+  for i, r in ipairs(runs) do flats[i], gpu = r.flat, gpu or tostring(r.info.device):find "cuda" ~= nil end
+  local function told(key) return not left_out[key] and (key ~= "precision" or gpu) end          -- which is a GPU's alone
+  local same, other = settings.divide(flats)
+  for _, key in ipairs(same) do
+    if told(key) then
+      local value, default = flats[1][key], default_of(key, runs[1].cell)
+      local differs = default ~= nil and default ~= value
+      rows[#rows + 1] = { differs and { ("<b>%s</b>"):format(page.escape(key)), html = true } or key, show(value), show(default),
+        prose.source(report, key) or "–" }
+      said[key] = true
+    end
+  end
+  for _, entry in ipairs(report.hyperparameters or {}) do          -- what the runs do not know of
+    if entry.value ~= nil and not said[entry[1]] then rows[#rows + 1] = { entry[1], show(entry.value), "–", entry.source or "–" } end
+  end
+  if #rows > 0 then out:table({ words.setting, words.value, words.default, words.source }, rows, words.same) end
+  rows = {}
+  for _, key in ipairs(other) do
+    if told(key) then
+      local list = distinct(runs, function(r) return r.flat[key] end)
+      rows[#rows + 1] = { key, table.concat(list, ", "), prose.source(report, key) or "–" }
+    end
+  end
+  if #rows > 0 then out:table({ words.setting, words.values, words.source }, rows, words.changed) end
+  if #same > 0 then out:paragraphs(words.unsourced, "dim") end
+end
+
+-- What runs wrote of their machine, as rows; of some that wrote nothing, that, too.
+local function machine_rows(runs, words)
+  local any = false
+  for _, r in ipairs(runs) do any = any or type(r.info.machine) == "table" end
+  if not any then return nil end
+  local function of(row)
+    return table.concat(distinct(runs, function(r) return type(r.info.machine) == "table" and row(r.info.machine) or words.not_recorded end), "; ")
+  end
+  return { words.processor, of(function(m) return words.machine:format(show(m.processor), show(m.cores), show(m.memory_gib)) end) },
+    { words.system, of(function(m) return show(m.system) end) },
+    { words.built_with, of(function(m) return table.concat({ show(m.compiler), show(m.blas), show(m.vectors), show(m.lua) }, ", ") end) }
+end
+
+---Where and with what it was run.
+function method.setup(out, study, runs, words)
+  local info, seeds = study.info, {}
+  for _, c in ipairs(study.cells) do seeds[c.seed] = true end
+  local list = {}
+  for seed in pairs(seeds) do list[#list + 1] = seed end
+  table.sort(list)
+  local function of(key) return table.concat(distinct(runs, function(r) return r.info[key] end), ", ") end
+  local rows = { { words.made_with, show(info.mneme) }, { words.script, show(info.script) }, { words.words_given, show(info.settings) },
+    { words.seeds_used, table.concat(list, ", ") }, { words.host, of "host" }, { words.device, of "device" }, { words.threads, of "threads" },
+    { words.commit, of "commit" }, { words.program, of "program" }, machine_rows(runs, words) }
+  for _, row in ipairs(rows) do if row[2] == "" then row[2] = "–" end end
+  out:table({}, rows)
+end
+
+-- Sum, mean and highest of a resource over the cells that know it.
+local function account(cells, of)
+  local list, highest = {}, -math.huge
+  for _, c in ipairs(cells) do
+    local v = of(c)
+    if type(v) == "number" and v - v == 0 then list[#list + 1], highest = v, math.max(highest, v) end
+  end
+  if #list == 0 then return nil end
+  return { n = #list, mean = stats.mean(list), sum = stats.mean(list) * #list, highest = highest }
+end
+
+local function used(key) return function(c) return c.status == "done" and c.resources and c.resources[key] end end
+
+---What was thought to be needed, and what was.
+function method.resources(out, study, words)
+  local told = account(study.cells, used "energy_j") ~= nil
+  local function row(name, cells, whole)
+    local which = whole and "sum" or "mean"
+    local before, wall = account(cells, function(c) return c.estimate and c.estimate.wall_s end), account(cells, used "wall_s")
+    local cpu, peak, energy = account(cells, used "cpu_s"), account(cells, used "peak_mib"), account(cells, used "energy_j")
+    if whole and before and wall and before.n < wall.n then before = nil end
+    local function number(key, v, of) return { v and numbers.resource(key, v[of or which]) or "–", class = "number" } end
+    return { name ~= "" and name or "–", tostring(wall and wall.n or 0), number("wall_s", before), number("wall_s", wall), number("cpu_s", cpu),
+      number("peak_mib", peak, "highest"), told and number("energy_j", energy) or nil }
+  end
+  local rows = {}
+  for _, group in ipairs(folder.groups(study.cells)) do rows[#rows + 1] = row(group.name, group.cells) end
+  rows[#rows + 1] = row(words.sum, study.cells, true)
+  local head = { words.kind, words.statuses.done, words.time .. ", " .. words.before, words.time, words.processor, words.memory }
+  if told then head[#head + 1] = words.energy end
+  out:table(head, rows)
+  out:paragraphs(words.resource_note .. (told and words.energy_note or words.no_energy), "dim")
+end
+
+return method

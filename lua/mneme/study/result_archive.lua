@@ -1,0 +1,210 @@
+-- result_archive.lua -- finished cells of a study in one small file, to be committed: a line of JSON for each, with its settings and
+-- commit, its numbers and thinned curves.  `mneme report STUDY keep=FILE` writes it, `mneme sweep SCRIPT kept=FILE` puts the
+-- cells back in their folders: they are not lived again.  A cell is taken only where the script means by it what it
+-- meant then.
+--   { cell, study, seed, info = config.json, metrics, series, resources, estimate, curves = { step = {...}, NAME = {...} } }
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local find = require "mneme.base.registry"
+local folder = require "mneme.study.folder"
+local json = require "mneme.base.json"
+local script = require "mneme.runs.script"
+local settings = require "mneme.study.settings_diff"
+local values = require "mneme.base.setting_types"
+
+local kept = {}
+local POINTS = 100                 -- of a curve
+
+-- Settings that do not change what comes of a run, besides those that say where it lies.
+local left_out = { run = true, resume = true, view = true, threads = true, device = true, debug = true, profile = true, quick = true, full = true,
+  checkpoint_every = true, record_every = true }
+
+local function short(x) return tonumber(("%.6g"):format(x)) end
+
+-- ---- writing ----
+
+-- Of each curve at most POINTS of the steps at which it was measured, the last among them; null at the steps of others.
+local function thinned(cell, names)
+  local all, of, seen = cell:curves(), {}, {}
+  for _, name in ipairs(names) do
+    local curve = all[name] or { x = {} }
+    local n = math.min(POINTS, #curve.x)
+    of[name] = {}
+    for k = 1, n do
+      local i = math.floor(k * #curve.x / n + 0.5)
+      seen[curve.x[i]], of[name][curve.x[i]] = true, short(curve.y[i])
+    end
+  end
+  local out = { step = json.array {} }
+  for step in pairs(seen) do out.step[#out.step + 1] = step end
+  table.sort(out.step)
+  for _, name in ipairs(names) do
+    local row = json.array {}
+    for i, step in ipairs(out.step) do row[i] = of[name][step] or json.null end
+    if all[name] then out[name] = row end
+  end
+  return #out.step > 0 and out or nil
+end
+
+---The curves that a study's figures need, and the steps a second that their other axis takes.
+---@param spec table? what mn.study was given
+---@return string[]
+function kept.curve_names(spec)
+  local names = { ["charts/SPS"] = true }
+  for _, f in ipairs((spec or {}).figures or {}) do
+    if f[1] == "curves" then names[f.y] = true end
+  end
+  return find.keys(names)
+end
+
+-- Is this a line that kept.write wrote?
+local function is_cell(entry)
+  if type(entry) ~= "table" or type(entry.cell) ~= "string" or type(entry.info) ~= "table" or type(entry.info.config) ~= "table" then return false end
+  if type(entry.metrics) ~= "table" or type(entry.curves or {}) ~= "table" then return false end
+  for _, value in pairs(entry.metrics) do if type(value) ~= "number" then return false end end
+  for _, list in pairs(entry.curves or {}) do if type(list) ~= "table" then return false end end
+  return true
+end
+
+-- The lines of a file, by the names of their cells.
+local function read(path)
+  local cells, n = {}, 0
+  for line in files.read(path):gmatch "([^\n]*)\n?" do
+    n = n + 1
+    if line:find "%S" then
+      local entry, problem = json.decode(line, ("%s, line %d"):format(path, n))
+      if problem then errors.fail(problem) end
+      if not is_cell(entry) then
+        errors.fail(("%s, line %d: no cell of a study"):format(path, n), "mneme report STUDY keep=FILE writes such files")
+      end
+      cells[entry.cell] = { entry = entry, text = line }
+    end
+  end
+  return cells
+end
+
+local function stem(info) return (values.show(info.script):match "([^/]*)$":gsub("%.lua$", "")) end
+
+---Write the cells of a study that are done; those that the file has of the same study besides them stay in it.
+---@param path string
+---@param study table of folder.load
+---@param names string[] of curves
+---@return integer n cells in the file
+function kept.write(path, study, names)
+  local lines, name = files.is_file(path) and read(path) or {}, stem(study.info)
+  for cell, line in pairs(lines) do
+    if line.entry.study ~= name then errors.fail(("%s holds cells of %s: %s"):format(path, values.show(line.entry.study), cell), "keep=ANOTHER") end
+  end
+  for _, c in ipairs(study.cells) do
+    local info = c.status == "done" and c:info()
+    if info then
+      lines[c.name] = { text = json.encode { cell = c.name, study = name, seed = c.seed, info = info, metrics = c.metrics, series = c.series,
+        resources = c.resources, estimate = c.estimate, curves = thinned(c, names) } }
+    end
+  end
+  local out = {}
+  for i, cell in ipairs(find.keys(lines)) do out[i] = lines[cell].text .. "\n" end
+  files.write(path, out)
+  return #out
+end
+
+---Files of finished cells that the repository of a study has: docs/results/NAME*.jsonl beside the folder of its script.  What
+---is written of the study is about those.
+---@param path string of the script
+---@param study table of folder.load
+---@return string[] files
+---@return integer others cells of the study that are done and not, with the same numbers, in one of these files; 0 where there is none
+function kept.written_about(path, study)
+  local folder_of, name = path:match "^(.*)/[^/]*/[^/]*$" or path:match "^[^/]+/[^/]*$" and "." or "..", path:match "([^/]*)%.lua$"
+  local found, lines, others = {}, {}, 0
+  for _, file in ipairs(name and files.list(folder_of .. "/docs/results") or {}) do
+    if file:find(name, 1, true) == 1 and file:sub(#name + 1):find "^_?[%a]*%.jsonl$" then
+      found[#found + 1] = "docs/results/" .. file
+      lines[#found] = read(folder_of .. "/docs/results/" .. file)
+    end
+  end
+  for _, c in ipairs(study.cells) do
+    local same = false
+    for _, of in ipairs(lines) do
+      local there, equal = of[c.name] and of[c.name].entry.metrics, true
+      for key, value in pairs(c.metrics or {}) do equal = equal and there and there[key] == value end
+      same = same or there and equal
+    end
+    if c.status == "done" and not same and found[1] then others = others + 1 end
+  end
+  return found, others
+end
+
+-- ---- taking ----
+
+-- What an option was then that nobody had given: of a core its config.json tells.
+local function by_default(info, thing, option)
+  local core = thing == "core" and type(info.core) == "table" and type(info.core.config) == "table" and info.core.config or {}
+  return settings.flat(core)[option]
+end
+
+-- What a cell's settings are now and were otherwise then; settings that came since are not compared.
+local function difference(path, c, info)
+  local cfg, now = script.survey(path, c.words, true).cfg, {}
+  for key, value in pairs(cfg) do if not left_out[key] then now[key] = values.to_json(value) end end
+  local then_ = settings.flat(info.config)
+  now = settings.flat(now)
+  for _, key in ipairs(find.keys(now)) do
+    local thing, option = key:match "^([^.]+)%.(.+)$"
+    if thing and not left_out[thing] and then_[thing] ~= nil and then_[key] == nil then
+      local was = by_default(info, thing, option)
+      if was == nil then was = "not given" end
+      then_[key] = was
+    end
+  end
+  for _, key in ipairs(find.keys(then_)) do
+    if not left_out[key] and now[key] ~= then_[key] then
+      return ("%s is %s, there it was %s"):format(key, values.show(now[key]), values.show(then_[key]))
+    end
+  end
+end
+
+-- A cell's folder as a run would have left it; the result comes last, so that a cell is there whole or is open.
+local function put(run, file, c, entry)
+  local path, rows, curves = folder.cell_path(run, c.name), {}, entry.curves or {}
+  files.make_folder(path)
+  files.write(path .. "/config.json", { json.encode(entry.info, "  ") .. "\n" })
+  for i = 1, #(curves.step or {}) do
+    local row = {}
+    for name, list in pairs(curves) do if list[i] ~= json.null then row[name] = list[i] end end
+    rows[i] = json.encode(row) .. "\n"
+  end
+  files.write(path .. "/metrics.jsonl", rows)
+  if entry.resources then files.write(path .. "/resources.json", { json.encode(entry.resources, "  ") .. "\n" }) end
+  folder.write_result(path, { status = "done", cell = c.labels, seed = c.seed, words = c.words, metrics = entry.metrics, series = entry.series,
+    resources = entry.resources, estimate = entry.estimate, kept = { file = file, commit = entry.info.commit, host = entry.info.host } })
+end
+
+---The cells of a grid that a file has and that are not done here; an error where one of them was another cell then.
+---@param run string the study's folder
+---@param file string
+---@param path string of the study's script
+---@param cells table[] of sweep.plan
+---@return table[] wanted { cell of the plan, line of the file }
+---@return integer held cells in the file
+function kept.wanted(run, file, path, cells)
+  local lines, wanted = read(file), {}
+  for _, c in ipairs(cells) do
+    local line = lines[c.name]
+    if line and (folder.result(folder.cell_path(run, c.name)) or {}).status ~= "done" then
+      local other = difference(path, c, line.entry.info)
+      if other then
+        errors.usage(("%s: %s is another cell than this script's: %s"):format(file, c.name, other), "without kept= it is lived anew")
+      end
+      wanted[#wanted + 1] = { c, line.entry }
+    end
+  end
+  return wanted, #find.keys(lines)
+end
+
+---Put them where a sweep would have left them.
+function kept.take(run, file, wanted)
+  for _, w in ipairs(wanted) do put(run, file, w[1], w[2]) end
+end
+
+return kept

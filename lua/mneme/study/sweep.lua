@@ -1,0 +1,306 @@
+-- sweep.lua -- `mneme sweep SCRIPT [jobs=2] [seeds=10] [run=FOLDER] [list=1] [key=value,value ...]`: live every cell of a
+-- grid, each in a process of its own.  The axes are those of the script's study, and every setting with several values;
+-- axis=value keeps only that value.  Sweeping again goes on where it stopped; cells that failed are tried once more.
+--   jobs=N    cells at a time (default: one for each core)      seeds=N   seeds 1..N; seeds=3..7, seeds=1,5,9 those
+--   run=F     the study's folder (default runs/SCRIPT)          list=1    only say which cells there are
+--   estimate=0  begin at once, without trying how long cells take      attempts=2  how often a cell that fails is tried
+--   cluster=slurm [time=60 mem=2G partition=P submit=1] or cluster=parallel hosts=FILE [submit=1]   write a job for other
+--             machines that lives the open cells; docs/clusters.md
+--   kept=F    take finished cells from a file that mneme report STUDY keep=F wrote, where it has them
+--   cell=C    only this cell, by its name or number: what a batch system calls; estimate=SECONDS,MIB: what it was told
+local engine = require "mneme.base.engine"
+local cell = require "mneme.study.cell"
+local cluster = require "mneme.study.cluster"
+local errors = require "mneme.base.errors"
+local estimate = require "mneme.study.estimate"
+local files = require "mneme.base.files"
+local find = require "mneme.base.registry"
+local folder = require "mneme.study.folder"
+local grid = require "mneme.study.grid"
+local kept = require "mneme.study.result_archive"
+local pool = require "mneme.study.process_pool"
+local run_folder = require "mneme.runs.run"
+local script = require "mneme.runs.script"
+local seed_list = require "mneme.runs.seed_list"
+local table_of = require "mneme.study.progress_table"
+local values = require "mneme.base.setting_types"
+local version = require "mneme.base.version"
+
+local C = engine.C
+local sweep = {}
+local USAGE = "mneme sweep SCRIPT [jobs=2] [seeds=10] [run=FOLDER] [key=value,value ...]"
+local own = { jobs = true, seeds = true, run = true, list = true, cell = true, estimate = true, attempts = true, cluster = true,
+  kept = true }
+local of_clusters = { hosts = true, time = true, mem = true, partition = true, submit = true }     -- a script may have a setting `time`
+
+-- ---- the command line ----
+
+local function whole(key, text, least)
+  local n = tonumber(text)
+  if not n or n % 1 ~= 0 or n < least then
+    errors.usage(("sweep: %s=%s, expected a whole number of at least %d"):format(key, text, least), USAGE)
+  end
+  return n
+end
+
+-- The words of the sweep, and those for the script.
+local function parse(words)
+  local o, rest = { attempts = "2" }, {}
+  local clustered = script.setting(words, "cluster")
+  for _, word in ipairs(words) do
+    local key, text = word:match "^%-*([%a_][%w_]*)=(.*)$"
+    if key and (own[key] or clustered and of_clusters[key]) then o[key] = text
+    elseif not word:find "=" and not word:find "^%-" and not o.script then o.script = word
+    else rest[#rest + 1] = word end
+  end
+  if not o.script then errors.usage("sweep: which script?", USAGE .. "; mneme list experiments") end
+  if o.cluster then cluster.check(o) end
+  o.jobs, o.attempts = o.jobs and whole("jobs", o.jobs, 1), whole("attempts", o.attempts, 1)
+  o.script = script.locate(o.script)
+  o.run = o.run or "runs/" .. o.script:match "([^/]*)$":gsub("%.lua$", "")
+  return o, rest
+end
+
+-- ---- what there is to do ----
+
+-- A value of a setting that is an axis by the command line alone, checked as the script would check it.
+local function checked(survey, name, text)
+  local cfg = {}
+  for key, value in pairs(survey.cfg) do cfg[key] = values.copy(value) end
+  values.set(cfg, survey.schema, name, text)
+  local key = name:match "^[^.]+"
+  values.check(key, cfg[key], survey.schema[key].about)
+  return { label = text, words = { name .. "=" .. text } }
+end
+
+local kinds = { core = "cores", attention = "attentions", task = "tasks" }
+
+-- A core, an attention or a task that is not there would be found by its cells alone, which stay in the study.
+local function check_name(name, axis, text)
+  local named = type(axis[1]) == "table" and axis[1][1] or axis[1]
+  local known, any, found = kinds[name] and find.names(kinds[name]) or {}, false, false
+  for _, one in ipairs(known) do any, found = any or one == named, found or one == text end
+  if not any or found then return end
+  local labels = grid.labels(name, axis)
+  for _, one in ipairs(known) do labels[#labels + 1] = one end
+  errors.unknown(("value of axis %s:"):format(name), text, labels)
+end
+
+-- Of the words of a study of another experiment, those that somebody gave, without the axes among them.
+local function given_of(survey)
+  local list, left = {}, {}
+  for _, word in ipairs(survey.words) do left[word] = true end
+  for _, word in ipairs(survey.given) do if left[word] then list[#list + 1] = word end end
+  return list
+end
+
+---The grid that the command line means.
+---@param o table script, seeds
+---@param words string[] for the script
+---@return table plan { script, title, axes = { name, values }[], seeds, cells, words = those of every cell, spec, cfg }
+function sweep.plan(o, words)
+  local survey = script.survey(o.script, words)
+  local spec = survey.spec or { axes = {}, seeds = { 1 } }
+  local narrowed, cfg = survey.narrowed or {}, survey.cfg
+  local size = survey.size or cfg.quick and "quick" or cfg.full and "full" or nil
+  local axes, seeds = {}, nil
+  for _, name in ipairs(find.keys(spec.axes)) do
+    for _, value in ipairs(narrowed[name] or {}) do
+      if value.unknown then
+        check_name(name, spec.axes[name], value.label)
+        checked(survey, name, value.label)
+      end
+    end
+    axes[#axes + 1] = { name = name, values = narrowed[name] or grid.list(name, spec.axes[name], size) }
+  end
+  for _, axis in ipairs(survey.axes) do
+    local list = {}
+    for i, text in ipairs(axis.texts) do list[i] = checked(survey, axis.name, text) end
+    if axis.name == "seed" then
+      seeds = {}
+      for i, text in ipairs(axis.texts) do seeds[i] = tonumber(text) end
+    else axes[#axes + 1] = { name = axis.name, values = list } end
+  end
+  local fixed = script.setting(survey.words, "seed")
+  if o.seeds then seeds = seed_list("sweep", o.seeds) end
+  seeds = seeds or fixed and { cfg.seed } or seed_list("sweep", tostring(size and spec.seeds[size] or spec.seeds[1] or 1))
+  local common = {}                              -- a study of another experiment adds its own settings in each cell
+  if spec.of and size then common[1] = size .. "=1" end
+  for _, word in ipairs(survey.given and given_of(survey) or survey.words) do
+    if not word:find "^%-*seed=" then common[#common + 1] = word end
+  end
+  local cells, named = grid.cells(axes, seeds), {}
+  for _, c in ipairs(cells) do
+    if named[c.name] then errors.usage(("sweep: two cells are called %s: an axis has a value twice"):format(c.name)) end
+    named[c.name] = true
+    for _, word in ipairs(common) do table.insert(c.words, word) end       -- what one says wins over what an axis sets besides
+    if not script.setting(c.words, "threads") then table.insert(c.words, "threads=1") end
+  end
+  return { script = o.script, title = spec.title, axes = axes, seeds = seeds, cells = cells, words = common, spec = spec, cfg = cfg }
+end
+
+-- What study.json says, if this sweep may go on there: a folder has one study, and no run.
+local function owned(o, plan, words)
+  local info = folder.info(o.run)
+  local elsewhere = "run=FOLDER puts this one elsewhere"
+  if info and info.script ~= plan.script then
+    errors.usage(("%s holds a sweep of %s, not of %s"):format(o.run, info.script, plan.script), elsewhere)
+  elseif info and info.settings ~= words then
+    errors.usage(("%s holds a sweep of %s with other settings: '%s', not '%s'"):format(o.run, info.script, info.settings, words), elsewhere)
+  elseif not info and files.is_file(o.run .. "/config.json") then errors.usage(o.run .. " is a run, not a study", elsewhere) end
+  return info
+end
+
+-- study.json, with the cells of earlier sweeps of the same settings.
+local function note(o, plan)
+  local words, known = table.concat(plan.words, " "), {}
+  local info = owned(o, plan, words) or { mneme = version, script = plan.script, title = plan.title, settings = words, cells = {},
+    commit = run_folder.made_at().commit, host = run_folder.made_at().host }
+  for _, c in ipairs(info.cells) do known[c.name] = true end
+  local more = false
+  for _, c in ipairs(plan.cells) do
+    if not known[c.name] then
+      info.cells[#info.cells + 1], more = { name = c.name, labels = c.labels, seed = c.seed, words = c.words }, true
+    end
+  end
+  if more then folder.write_info(o.run, info) end
+end
+
+-- ---- living it ----
+
+-- The last thing that a cell said.
+local function last_line(path)
+  local last = ""
+  local f = io.open(path)
+  for line in f and f:lines() or function() end do if line:find "%S" then last = line end end
+  if f then f:close() end
+  return last
+end
+
+-- The cells that are not done.
+local function open_cells(o, plan)
+  local open = {}
+  for _, c in ipairs(plan.cells) do
+    local result = folder.result(folder.cell_path(o.run, c.name))
+    if not result or result.status ~= "done" then open[#open + 1] = c end
+  end
+  return open
+end
+
+-- Live the cells of a queue, several at a time; the number that is done, failed, taken by others, and the signal that
+-- ended it.
+local function live(o, plan, queue)
+  if o.estimate ~= "0" and #queue > 0 and C.mn_interrupted() == 0 then
+    io.stderr:write(o.run, ": ", estimate.text(estimate.of(queue, plan.script, o), #queue, o.jobs), "\n")
+  end
+  local tries = {}
+  local count = { done = #plan.cells - #queue, failed = 0, taken = 0, all = #plan.cells }
+  local shown, at = table_of.new(plan, o, count), 0
+  local signal = pool.run {
+    jobs = o.jobs,
+    next = function()
+      at = at + 1
+      local c = queue[at]
+      if c then files.make_folder(folder.cell_path(o.run, c.name)) else at = at - 1 end
+      return c
+    end,
+    none_left = function() return at >= #queue end,
+    log = function(c) return folder.cell_path(o.run, c.name) .. "/log.txt" end,
+    live = function(c) return cell.process(folder.cell_path(o.run, c.name), plan.script, c) end,
+    tick = function(running) shown:update(running, #queue - at) end,
+    ended = function(c, about)
+      local path = folder.cell_path(o.run, c.name)
+      local result = about.status == 0 and folder.result(path) or nil
+      if result and result.status == "done" then
+        count.done = count.done + 1
+        shown:ended(c, about, "done")
+      elseif about.status == 130 or about.status == 143 then shown:ended(c, about, "stopped")
+      elseif about.status == cell.TAKEN then
+        count.taken = count.taken + 1
+        shown:ended(c, about, "another process lives it")
+      else
+        tries[c.name] = (tries[c.name] or 0) + 1
+        local last = about.signal ~= 0 and ("killed by signal %d"):format(about.signal) or last_line(path .. "/log.txt")
+        cell.failed(path, c, { exit = about.status, error = last })
+        local again = tries[c.name] < o.attempts and about.status ~= 2
+        if again then queue[#queue + 1] = c else count.failed = count.failed + 1 end
+        shown:ended(c, about, again and "failed, tried once more" or "failed", last)
+      end
+    end,
+  }
+  shown:close()
+  return count, signal
+end
+
+local function list_cells(o, plan)
+  for i, c in ipairs(plan.cells) do
+    local result = folder.result(folder.cell_path(o.run, c.name))
+    print(("%4d  %-6s  %s"):format(i, result and result.status or "open", c.name))
+  end
+  return 0
+end
+
+-- One cell of the plan, by its number or its name.
+local function choose(o, plan)
+  local found = plan.cells[tonumber(o.cell)]
+  for _, c in ipairs(plan.cells) do if c.name == o.cell then found = c end end
+  if not found then errors.usage(("sweep: cell=%s: there are %d cells, 1 to %d"):format(o.cell, #plan.cells, #plan.cells), "list=1 names them") end
+  local seconds, mib = (o.estimate or ""):match "^([%d.e+-]+),([%d.e+-]+)$"
+  if seconds then found.estimate = { wall_s = tonumber(seconds), peak_mib = tonumber(mib) } end
+  o.jobs, o.estimate = 1, "0"
+  return { found }
+end
+
+-- Write the job for other machines; submit=1 begins it.
+local function hand_over(o, plan, words)
+  local cells, cost = open_cells(o, plan), ""
+  if #cells == 0 then return print(o.run .. ": all cells are done") end
+  if o.estimate ~= "0" then
+    local sum = estimate.of(cells, plan.script, { run = o.run, jobs = 1 })
+    cost = sum.seconds and (", about %.3g core hours, up to %.0f MiB each"):format(sum.seconds / 3600, sum.peak_mib) or ""
+  end
+  local lines, now = cluster.write(o, words, cells), o.submit == "1"
+  print(("%s: %d of %d cells are open%s; %s"):format(o.run, #cells, #plan.cells, cost, now and "handed over:" or "this begins them:"))
+  for _, line in ipairs(lines) do
+    print("  " .. line)
+    io.stdout:flush()
+    if now and os.execute(line) ~= 0 then errors.fail("'" .. line .. "' failed", "what it said stands above") end
+  end
+end
+
+---@param words string[] what follows "sweep"
+---@return integer status
+function sweep.main(words)
+  local o, rest = parse(words)
+  local plan = sweep.plan(o, rest)
+  if o.list and o.list ~= "0" then return list_cells(o, plan) end
+  engine.open("cpu", 1)                          -- copies are made of a process without other threads
+  owned(o, plan, table.concat(plan.words, " "))               -- before anything is put there
+  files.make_folder(o.run .. "/cells")
+  if not o.cell then files.lock(o.run .. "/lock") end          -- of one cell its own lock does
+  local chosen, wanted, held = o.cell and choose(o, plan) or plan.cells, nil, nil
+  if o.kept then wanted, held = kept.wanted(o.run, o.kept, plan.script, chosen) end
+  note(o, plan)
+  plan.cells = chosen
+  if o.kept then
+    kept.take(o.run, o.kept, wanted)
+    print(("%s: %d of the %d cells of %s were open here and are taken"):format(o.run, #wanted, held, o.kept))
+  end
+  if o.cluster then
+    if o.seeds then rest[#rest + 1] = "seeds=" .. o.seeds end
+    return hand_over(o, plan, rest)
+  end
+  o.jobs = o.jobs or plan.spec.jobs or C.mn_cores()
+  C.mn_watch_signals(true)
+  local count, signal = live(o, plan, open_cells(o, plan))
+  C.mn_watch_signals(false)
+  local open = count.all - count.done - count.failed
+  print(("%s: %d of %d cells done%s%s%s"):format(o.run, count.done, count.all, count.failed > 0 and (", %d failed"):format(count.failed) or "",
+    count.taken > 0 and (", %d lived by other processes"):format(count.taken) or "",
+    open > count.taken and (", %d open; the same command goes on"):format(open - count.taken) or ""))
+  if signal ~= 0 then return errors.status_of(signal) end
+  if not o.cell then print("mneme report " .. o.run) end
+  return (count.failed > 0 or open > count.taken) and 1 or count.taken > 0 and cell.TAKEN or 0
+end
+
+return sweep

@@ -1,0 +1,146 @@
+-- mpi.lua -- several processes that train one agent: `mpirun -n 4 mneme run SCRIPT`.  Each steps its share of the
+-- copies; gradients are averaged, so all keep the same parameters, bit for bit.  Rank 0 alone has the run folder, the
+-- log and the terminal.  Without mpirun there is one rank, and everything here gives back what it was given.
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local tensor_bytes = { f32 = 4, i32 = 4, u8 = 1 }
+local C, check = engine.C, engine.check
+
+local PATIENCE = 0.5               -- seconds in which rank 0 says what went wrong everywhere
+local number, numbers = ffi.new "double[1]", ffi.typeof "double[?]"
+local ranks = { rank = 0, size = 1 }
+
+-- ---- the life of a process ----
+
+---Join the others, where mpirun started several.
+function ranks.begin()
+  local problem = C.mn_ranks_begin()
+  if problem ~= nil then
+    errors.fail("mpirun started several processes, but they cannot be joined: " .. ffi.string(problem),
+      "they need Open MPI's libmpi.so.40 (Debian: libopenmpi3)")
+  end
+  ranks.rank, ranks.size = C.mn_rank(), C.mn_ranks()
+end
+
+---How many threads a process takes: one, where others train beside it and nothing is said.
+---@param threads integer 0: nothing is said
+function ranks.threads(threads) return threads == 0 and ranks.size > 1 and 1 or threads end
+
+---Who speaks: "rank 1: ", or nothing for rank 0.  An error that all meet is left to rank 0, which ends the others.
+function ranks.speaker()
+  if ranks.rank == 0 then return "" end
+  C.mn_sleep(PATIENCE)
+  return ("rank %d: "):format(ranks.rank)
+end
+
+---The last thing of a process.
+---@param together boolean all ranks end here with the same status; else the others are ended
+---@param status integer
+function ranks.finish(together, status) C.mn_ranks_end(together, status) end
+
+-- ---- a few numbers ----
+
+---Rank 0's text, on every rank.
+---@param text string? of rank 0
+---@return string
+function ranks.tell(text)
+  if ranks.size == 1 then return text end
+  number[0] = text and #text or 0
+  C.mn_ranks_share(number, 8)
+  local bytes = ffi.new("char[?]", number[0] + 1, ranks.rank == 0 and text or "")
+  C.mn_ranks_share(bytes, number[0])
+  return ffi.string(bytes, number[0])
+end
+
+---The largest that any rank has.
+---@param x number
+---@return number
+function ranks.most(x)
+  if ranks.size == 1 then return x end
+  local all = numbers(ranks.size)
+  number[0] = x
+  check(C.mn_ranks_gather(engine.ctx, number, all, 8, true))
+  for r = 0, ranks.size - 1 do x = math.max(x, all[r]) end
+  return x
+end
+
+---Sums over ranks, in place.
+---@param x ffi.cdata* double[n]
+function ranks.sum(x, n) C.mn_ranks_sum(x, n) end
+
+---The mean over ranks of numbers that lie where `read` says.
+---@param read table<string, ffi.cdata*> name -> pointer
+---@param into table<string, number>
+function ranks.means(read, into)
+  engine.wait()
+  for name, p in pairs(read) do into[name] = p[0] end
+  if ranks.size == 1 then return end
+  local names = find.keys(read)
+  local all = numbers(#names)
+  for i, name in ipairs(names) do all[i - 1] = into[name] end
+  C.mn_ranks_sum(all, #names)
+  for i, name in ipairs(names) do into[name] = all[i - 1] / ranks.size end
+end
+
+-- ---- what a checkpoint holds: lists of { name, tensor, copies = axis }, where `axis` (from 1) counts the copies ----
+
+-- How a rank's part lies in the whole: so many rows, of which a rank has so many bytes.
+local function layout(item)
+  local shape, rows, bytes = item[2]:shape(), 1, tensor_bytes[item[2]:dtype()]
+  for i = 1, #shape do
+    if item.copies and i < item.copies then rows = rows * shape[i] else bytes = bytes * shape[i] end
+  end
+  return rows, bytes
+end
+
+---The shape that an item has with the copies of all ranks.
+function ranks.shape(item)
+  local shape = item[2]:shape()
+  if item.copies then shape[item.copies] = shape[item.copies] * ranks.size end
+  return shape
+end
+
+---Fill an item from the one that holds the copies of all ranks.
+---@param item table
+---@param whole Tensor of the shape that ranks.shape tells
+function ranks.take(item, whole)
+  local rows, bytes = layout(item)
+  local parts, part = item.copies and ranks.size or 1, item.copies and ranks.rank or 0
+  C.mn_copy_column(item[2]:data(), 1, 0, whole:data(), parts, part, rows, bytes)
+end
+
+---Items with the copies of all ranks, on rank 0; another rank's list is not to be used.
+---@param items table[]
+---@return table[]
+function ranks.whole(items)
+  if ranks.size == 1 then return items end
+  local list = {}
+  for i, item in ipairs(items) do
+    list[i] = item
+    if item.copies then
+      local rows, bytes = layout(item)
+      local mine, parts = ffi.new("char[?]", rows * bytes), ffi.new("char[?]", rows * bytes * ranks.size)
+      ffi.copy(mine, item[2]:data(), rows * bytes)         -- MPI sends memory that is the host's alone
+      check(C.mn_ranks_gather(engine.ctx, mine, parts, rows * bytes, false))
+      local whole = require("mneme.tensor.tensor").new { shape = ranks.shape(item), dtype = item[2]:dtype() }
+      for r = 0, ranks.size - 1 do
+        C.mn_copy_column(whole:data(), ranks.size, r, parts + r * rows * bytes, 1, 0, rows, bytes)
+      end
+      list[i] = { item[1], whole }
+    end
+  end
+  return list
+end
+
+---Items that all ranks have alike are rank 0's from here on, where machines differ in how they make them.
+---@param items table[]
+function ranks.agree(items)
+  for _, item in ipairs(items) do
+    local rows, bytes = layout(item)
+    if not item.copies then C.mn_ranks_share(item[2]:data(), rows * bytes) end
+  end
+end
+
+return ranks

@@ -1,0 +1,54 @@
+-- op_locations.lua -- where in a program an op was applied: debug=nan and profile=1 ask.  A place is a stack of "file.lua:line",
+-- outermost first; the engine keeps its number with each call that a plan records (mn_set_place).
+local engine = require "mneme.base.engine"
+local tensor = require "mneme.tensor.tensor"
+
+local places = { stacks = {} }
+local numbers = {}                   -- of stacks, as texts
+
+-- What stands around every op, and says nothing: the command line, plans, the wrappers of ops.
+local SILENT = { ["cli.lua"] = true, ["script.lua"] = true, ["tensor.lua"] = true, ["plan.lua"] = true, ["trainer.lua"] = true,
+  ["places.lua"] = true }
+
+local function short(source)
+  local path = source:match "^@(.*)" or "?"
+  return path:match "lua/mneme/(.*)$" or path:match "[^/]*$"
+end
+
+-- The stack as it is now, from the outside in.
+local function stack()
+  local frames = {}
+  for level = 3, 60 do
+    local info = debug.getinfo(level, "Sl")
+    if not info then break end
+    local file = short(info.source)
+    if info.what ~= "C" and not SILENT[file] and info.currentline > 0 then
+      table.insert(frames, 1, file .. ":" .. info.currentline)
+    end
+  end
+  return table.concat(frames, ";")
+end
+
+---Note from now on where ops are applied.
+function places.note()
+  tensor.noting = function()
+    local text = stack()
+    if not numbers[text] then
+      places.stacks[#places.stacks + 1] = text
+      numbers[text] = #places.stacks
+    end
+    engine.C.mn_set_place(engine.ctx, numbers[text])
+  end
+end
+
+---A place in words: the innermost line, and that of the script that led there.
+---@param number integer
+---@return string? nil: nothing was noted
+function places.text(number)
+  local text = places.stacks[number]
+  if not text or text == "" then return nil end
+  local first, last = text:match "^[^;]*", text:match "[^;]*$"
+  return first == last and last or last .. ", from " .. first
+end
+
+return places

@@ -1,0 +1,451 @@
+-- tensor.lua -- tensors, and one function for every file in engine/ops, made from its signature.
+-- A tensor is a small handle {slot, gen}; a stale one is an error, never another tensor's numbers.
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local C, check, ctx = engine.C, engine.check, engine.ctx
+
+local handle = ffi.typeof "mn_tensor"
+local dtypes = { f32 = C.MN_F32, i32 = C.MN_I32, u8 = C.MN_U8 }
+local pointers = { [C.MN_F32] = ffi.typeof "float *", [C.MN_I32] = ffi.typeof "int32_t *", [C.MN_U8] = ffi.typeof "uint8_t *" }
+local shape_buffer, dtype_buffer = ffi.new("int[?]", C.MN_AXES), ffi.new "int[1]"
+
+---@class Tensor
+local Tensor = {}
+local M = { Tensor = Tensor, ops = {}, signatures = {} }
+
+---Is it a tensor?
+---@param x any
+---@return boolean
+function M.is(x) return ffi.istype(handle, x) end
+
+local function describe(x)
+  if M.is(x) then
+    local ok, shape = pcall(x.shape, x)
+    return ok and "a tensor [" .. table.concat(shape, ",") .. "]" or "a tensor that is gone"
+  end
+  return type(x) == "string" and '"' .. x .. '"' or tostring(x)
+end
+
+-- ---- making leaves ----
+
+-- A list that holds itself has no end: more axes than there may be are enough to refuse it.
+local function shape_of(list)
+  local shape = {}
+  while type(list) == "table" and #shape <= C.MN_AXES do
+    shape[#shape + 1] = #list
+    list = list[1]
+  end
+  return shape
+end
+
+-- x as a number that the type can hold.
+local lowest, highest = { i32 = -2 ^ 31, u8 = 0 }, { i32 = 2 ^ 31 - 1, u8 = 255 }
+local function number(x, dtype)
+  if type(x) ~= "number" then errors.raise("tensor: " .. describe(x) .. " is not a number") end
+  if lowest[dtype] and not (x >= lowest[dtype] and x <= highest[dtype] and x % 1 == 0) then
+    errors.raise(("tensor: %.16g does not fit %s"):format(x, dtype))
+  end
+  return x
+end
+
+local function fill_from(p, at, list, shape, axis, dtype)
+  if type(list) ~= "table" or #list ~= shape[axis] then
+    errors.raise(("tensor: uneven list at axis %d: %s, expected %d values"):format(axis - 1,
+      type(list) == "table" and #list .. " values" or describe(list), shape[axis]))
+  end
+  for i = 1, #list do
+    if axis < #shape then at = fill_from(p, at, list[i], shape, axis + 1, dtype)
+    else p[at], at = number(list[i], dtype), at + 1 end
+  end
+  return at
+end
+
+local known = { shape = true, data = true, dtype = true, grad = true, time = true }
+
+-- Sizes into the buffer that the engine reads.
+local function put_shape(shape)
+  if type(shape) ~= "table" or #shape > C.MN_AXES then errors.raise("tensor: a shape is a list of at most " .. C.MN_AXES .. " sizes") end
+  for i, n in ipairs(shape) do
+    if type(n) ~= "number" or n < 1 or n >= 2 ^ 31 or n % 1 ~= 0 then
+      errors.raise(("tensor: axis %d is %s, expected a whole number of at least 1"):format(i - 1, tostring(n)))
+    end
+    shape_buffer[i - 1] = n
+  end
+end
+
+---A leaf tensor, which owns its numbers: `{1, 2, 3}`, nested lists, or
+---`{ shape = {T, B}, data = nested list, dtype = "f32"|"i32"|"u8", grad = wants one, time = first axis is time }`.
+---@param spec table
+---@return Tensor
+function M.new(spec)
+  if type(spec) ~= "table" then errors.raise("tensor: " .. describe(spec) .. ", expected a list of numbers or { shape = {...} }") end
+  local n = #spec
+  for key, value in pairs(spec) do
+    local listed = type(key) == "number" and key >= 1 and key <= n and key % 1 == 0
+    if not listed and not known[key] then
+      errors.raise("tensor: unknown key '" .. tostring(key) .. "', expected shape, data, dtype, grad or time")
+    elseif (key == "grad" or key == "time") and type(value) ~= "boolean" then
+      errors.raise(("tensor: %s = %s, expected true or false"):format(key, describe(value)))
+    end
+  end
+  local data = n > 0 and spec or spec.data
+  if data == nil and not spec.shape then errors.raise "tensor: an empty list, expected numbers or { shape = {...} }" end
+  local shape = spec.shape or shape_of(data)
+  put_shape(shape)
+  local dtype = dtypes[spec.dtype or "f32"]
+  if not dtype then errors.raise("tensor: unknown dtype " .. describe(spec.dtype) .. ", expected f32, i32 or u8") end
+  local t = handle()
+  check(C.mn_leaf_new(ctx, dtype, #shape, shape_buffer, spec.grad or false, t))
+  ffi.gc(t, function(leaf) C.mn_leaf_free(ctx, leaf) end)
+  if M.leaf_budget then M.leaf_budget() end
+  if data ~= nil and #shape == 0 then t:data()[0] = number(data, spec.dtype)
+  elseif data ~= nil then fill_from(t:data(), 0, data, shape, 1, spec.dtype) end
+  if spec.time then check(C.mn_leaf_time(ctx, t, true)) end
+  return t
+end
+
+-- The collector does not see C memory: prod it when leaves have grown by half since it last ran.
+local budget = 64e6
+function M.leaf_budget()
+  if C.mn_bytes(ctx, "leaf") < budget then return end
+  collectgarbage()
+  budget = math.max(64e6, 1.5 * C.mn_bytes(ctx, "leaf"))
+end
+
+---A new leaf of zeros with the type, shape and time of another tensor.
+---@param of Tensor
+---@return Tensor
+function M.like(of)
+  local t = handle()
+  check(C.mn_leaf_like(ctx, of, t))
+  return ffi.gc(t, function(leaf) C.mn_leaf_free(ctx, leaf) end)
+end
+
+---A window on part of a leaf's numbers (and of its gradient), `offset` numbers in: parts of packed parameters.
+---@param of Tensor a leaf
+---@param offset integer
+---@param shape integer[]
+---@return Tensor
+function M.view(of, offset, shape)
+  put_shape(shape)
+  local t = handle()
+  check(C.mn_leaf_view(ctx, of, offset, #shape, shape_buffer, t))
+  return ffi.gc(t, function(leaf) C.mn_leaf_free(ctx, leaf) end)
+end
+
+-- ---- looking inside ----
+
+---Its sizes, axis by axis; {} of a single number.
+---@return integer[]
+function Tensor:shape()
+  local n = check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer))
+  local shape = {}
+  for i = 1, n do shape[i] = shape_buffer[i - 1] end
+  return shape
+end
+
+---How many numbers it has.
+function Tensor:size()
+  local n, size = check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer)), 1
+  for i = 0, n - 1 do size = size * shape_buffer[i] end
+  return size
+end
+
+---The type of its numbers.
+---@return "f32"|"i32"|"u8"
+function Tensor:dtype()
+  check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer))
+  return dtype_buffer[0] == C.MN_F32 and "f32" or dtype_buffer[0] == C.MN_I32 and "i32" or "u8"
+end
+
+---Borrowed FFI pointer to the numbers (zero-based, row-major); good until the tensor goes.
+function Tensor:data()
+  engine.turn()
+  local p = check(C.mn_tensor_data(ctx, self))
+  check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer))
+  return ffi.cast(pointers[dtype_buffer[0]], p)
+end
+
+---Borrowed FFI pointer to a leaf's gradient.
+function Tensor:grad_data()
+  engine.turn()
+  return check(C.mn_tensor_grad(ctx, self))
+end
+
+---A leaf's gradient, as a new tensor.
+function Tensor:grad()
+  local g = M.new { shape = self:shape() }
+  ffi.copy(g:data(), self:grad_data(), g:size() * 4)
+  return g
+end
+
+---Does a gradient flow to it?
+---@return boolean
+function Tensor:wants_grad() return C.mn_tensor_wants_grad(ctx, self) end
+---Forget a leaf's gradient: the next one is stored, not added.
+function Tensor:zero_grad() check(C.mn_zero_grad(ctx, self)) end
+
+-- A number that Lua reads while a plan records would be the same in all replays.
+local function not_recording(what)
+  if engine.recording then
+    errors.raise(what .. ": while a plan records: every replay would go on with this number",
+      { hint = "cores, gates and feature maps are recorded: stay with tensors (mn.where, max, ...), or read outside of the plan" })
+  end
+end
+
+---The one number it holds.
+function Tensor:item()
+  not_recording "item"
+  if self:size() ~= 1 then errors.raise("item: the tensor has " .. self:size() .. " numbers, expected 1") end
+  return self:data()[0]
+end
+
+---One number, by indices that start at 1.
+function Tensor:at(...)
+  not_recording "at"
+  local shape, offset = self:shape(), 0
+  if select("#", ...) ~= #shape then errors.raise(("at: %d indices for %d axes"):format(select("#", ...), #shape)) end
+  for axis = 1, #shape do
+    local i = (select(axis, ...))
+    if type(i) ~= "number" or i < 1 or i > shape[axis] or i % 1 ~= 0 then
+      errors.raise(("at: index %s of axis %d, expected 1 to %d"):format(tostring(i), axis - 1, shape[axis]))
+    end
+    offset = offset * shape[axis] + i - 1
+  end
+  return self:data()[offset]
+end
+
+---Its numbers as a nested list.
+function Tensor:to_table()
+  not_recording "to_table"
+  local shape, p, at = self:shape(), self:data(), 0
+  local function read(axis)
+    if axis > #shape then at = at + 1 return p[at - 1] end
+    local list = {}
+    for i = 1, shape[axis] do list[i] = read(axis + 1) end
+    return list
+  end
+  return read(1)
+end
+
+---Set every number of a leaf to x.
+---@param x number
+---@return Tensor itself
+function Tensor:fill(x)
+  local p = self:data()
+  number(x, self:dtype())
+  for i = 0, self:size() - 1 do p[i] = x end
+  return self
+end
+
+---Copy another tensor's numbers into this leaf (recorded by a plan; no gradient).
+---@param from Tensor of the same type and number of numbers
+---@return Tensor itself
+function Tensor:copy(from)
+  if not M.is(from) then errors.raise("copy: " .. describe(from) .. " is not a tensor") end
+  check(C.mn_copy(ctx, from, self))
+  return self
+end
+
+---Walk back from this one number: every leaf that wants one gets, or adds, its gradient.
+function Tensor:backward() check(C.mn_backward(ctx, self)) end
+
+-- ---- ops ----
+
+local function read_signature(sig)
+  local left, right = sig:match "^(.-)%->(.*)$"
+  local outs, opts = right:match "^(.-)|(.*)$"
+  local s = { inputs = {}, outputs = {}, options = {}, place = {} }
+  for name, mark, axes, domain in left:gmatch "([%w_']+)(%??)%[([^%]]*)%]:?([%w<]*)" do
+    s.inputs[#s.inputs + 1] = { name = name, optional = mark == "?", axes = axes, domain = domain }
+    s.place[name] = #s.inputs
+  end
+  for hidden, name, axes, domain in (outs or right):gmatch "(~?)([%w_']+)%[([^%]]*)%]:?([%w<]*)" do
+    s.outputs[#s.outputs + 1] = { name = name, no_grad = hidden == "~", axes = axes, domain = domain }
+  end
+  for name, value in (opts or ""):gmatch "([%w_]+)=(%S+)" do
+    local o = { name = name, default = tonumber(value), words = nil }
+    if not o.default then
+      o.default, o.words = 0, {}
+      for word in value:gmatch "[^|]+" do o.words[#o.words + 1] = word end
+    end
+    s.options[#s.options + 1] = o
+    s.options[name] = #s.options
+  end
+  return s
+end
+
+local function usage(name, s)
+  local parts = {}
+  for _, a in ipairs(s.inputs) do parts[#parts + 1] = a.name .. (a.optional and "?" or "") end
+  for _, o in ipairs(s.options) do parts[#parts + 1] = o.name .. "=" .. (o.words and table.concat(o.words, "|") or tostring(o.default)) end
+  return name .. "{ " .. table.concat(parts, ", ") .. " }"
+end
+
+local function option_value(name, o, value)
+  if o.words then
+    for i, word in ipairs(o.words) do if word == value then return i - 1 end end
+    errors.raise(("%s: %s = %s, expected one of %s"):format(name, o.name, describe(value), table.concat(o.words, ", ")))
+  end
+  if type(value) == "boolean" then return value and 1 or 0 end
+  if type(value) ~= "number" or value ~= value then errors.raise(("%s: %s = %s, expected a number"):format(name, o.name, describe(value))) end
+  return value
+end
+
+local function bind(op)
+  local name = ffi.string(C.mn_op_name(op))
+  local s = read_signature(ffi.string(C.mn_op_sig(op)))
+  local n_in, n_out, n_needed = #s.inputs, #s.outputs, 0
+  for i, a in ipairs(s.inputs) do if not a.optional then n_needed = i end end
+  local given, options = ffi.new("mn_tensor[?]", C.MN_INPUTS), ffi.new("double[?]", C.MN_OPTIONS)
+  local out = ffi.new("mn_tensor[?]", C.MN_OUTPUTS)
+
+  local function put(i, t)
+    if not M.is(t) then errors.raise(("%s: %s is %s, expected a tensor"):format(name, s.inputs[i].name, describe(t))) end
+    given[i - 1].slot, given[i - 1].gen = t.slot, t.gen
+  end
+  local function named(args)
+    for key, value in pairs(args) do
+      if s.place[key] then put(s.place[key], value)
+      elseif type(key) == "string" and s.options[key] then options[s.options[key] - 1] = option_value(name, s.options[s.options[key]], value)
+      else errors.raise(("%s: unknown argument '%s'"):format(name, tostring(key)), { hint = usage(name, s) }) end
+    end
+  end
+  local function handles(n)
+    if n == 0 then return end
+    local t = handle(out[0].slot, out[0].gen)
+    if n == 1 then return t end
+    local rest = { t }
+    for i = 2, n do rest[i] = handle(out[i - 1].slot, out[i - 1].gen) end
+    return unpack(rest, 1, n)
+  end
+  local function apply(first, ...)
+    for i = 0, n_in - 1 do given[i].slot, given[i].gen = 0, 0 end
+    for i, o in ipairs(s.options) do options[i - 1] = o.default end
+    if type(first) == "table" then
+      if select("#", ...) > 0 then errors.raise(name .. ": named arguments go in one table", { hint = usage(name, s) }) end
+      named(first)
+    else
+      local n, next_option = select("#", ...), 1
+      put(1, first)
+      for i = 1, n do
+        local x = select(i, ...)
+        local plain = type(x) == "number" or type(x) == "string" or type(x) == "boolean"
+        if i == n and type(x) == "table" then named(x)
+        elseif plain and i >= n_needed and s.options[next_option] then       -- x:reshape(2, -1), x:sum(0)
+          options[next_option - 1] = option_value(name, s.options[next_option], x)
+          next_option = next_option + 1
+        elseif x ~= nil then
+          if i + 1 > n_in then errors.raise(name .. ": too many arguments", { hint = usage(name, s) }) end
+          put(i + 1, x)
+        end
+      end
+    end
+    if M.noting then M.noting() end              -- see op_locations.lua
+    check(C.mn_apply(ctx, op, given, options, out))
+    return handles(n_out)
+  end
+  return name, apply, s
+end
+
+for op = 0, C.mn_op_count() - 1 do
+  local name, apply, s = bind(op)
+  M.ops[name], M.signatures[name] = apply, s
+  if not Tensor[name] then Tensor[name] = apply end
+end
+
+-- ---- operators ----
+
+local ops = M.ops
+local function binary(op, number_left, number_right)
+  return function(a, b)
+    if type(b) == "number" then return number_right(a, b) end
+    if type(a) == "number" then return number_left(a, b) end
+    return op(a, b)
+  end
+end
+local function affine(x, a, b) return ops.scale(x, { a = a, b = b }) end
+
+ffi.metatype(handle, {
+  __index = function(t, key)
+    local method = Tensor[key]
+    if method ~= nil then return method end
+    if type(key) == "number" then return t:at(key) end
+    errors.unknown("method or op", key, find.keys(Tensor))
+  end,
+  __add = binary(ops.add, function(a, b) return affine(b, 1, a) end, function(a, b) return affine(a, 1, b) end),
+  __sub = binary(ops.sub, function(a, b) return affine(b, -1, a) end, function(a, b) return affine(a, 1, -b) end),
+  __mul = binary(ops.mul, function(a, b) return affine(b, a, 0) end, function(a, b) return affine(a, b, 0) end),
+  __div = binary(ops.div, function(a, b) return ops.div(M.new { a }, b) end, function(a, b) return affine(a, 1 / b, 0) end),
+  __unm = function(a) return affine(a, -1, 0) end,
+  __tostring = function(t)
+    local ok, shape = pcall(t.shape, t)
+    if not ok then return "tensor (gone)" end
+    local p, n, parts = t:data(), t:size(), {}
+    for i = 0, math.min(n, 8) - 1 do parts[#parts + 1] = ("%.5g"):format(tonumber(p[i])) end
+    return ("tensor [%s] %s%s"):format(table.concat(shape, ","), table.concat(parts, " "), n > 8 and " ..." or "")
+  end,
+})
+
+---Refuse what is not a pointer to numbers: what is read or written there would end the process.
+---@param what string "tmaze-v0: obs"
+---@param p any
+function M.need_pointer(what, p)
+  if type(p) == "cdata" and p ~= nil and not M.is(p) then return end
+  errors.raise(("%s is a %s, expected a pointer, such as x:data()"):format(what, M.is(p) and "tensor" or p == nil and "null" or type(p)))
+end
+
+-- ---- lifetimes ----
+
+---Forget what was computed: the tape is emptied, the arena rewound.
+function M.sweep() C.mn_sweep(ctx) end
+
+---Run f without a tape; what it computed is gone when it returns (mn.keep what must last).
+---@param f function called with what follows
+function M.no_grad(f, ...)
+  local meta = type(f) == "table" and getmetatable(f)                -- a core or a module may be called, too
+  if type(f) ~= "function" and not (meta and meta.__call) then errors.raise(("no_grad: %s, expected a function"):format(describe(f))) end
+  check(C.mn_no_grad(ctx, true))
+  local function finish(ok, ...)
+    if not ok then C.mn_no_grad(ctx, false) error((...), 0) end
+    local kept = { n = select("#", ...), ... }
+    for i = 1, kept.n do if M.is(kept[i]) and kept[i].slot >= 0 then kept[i] = M.keep(kept[i]) end end
+    check(C.mn_no_grad(ctx, false))
+    return unpack(kept, 1, kept.n)
+  end
+  return finish(pcall(f, ...))
+end
+
+---The same within a plan, whose results stay.
+function M.off_tape(f, ...)
+  check(C.mn_no_grad(ctx, true))
+  local function finish(ok, ...)
+    C.mn_no_grad(ctx, false)
+    if not ok then error((...), 0) end
+    return ...
+  end
+  return finish(pcall(f, ...))
+end
+
+---Copy a tensor, or a table of them, into leaves that outlive a sweep.  Leaves of `into` are used again.
+---@generic T
+---@param what T
+---@param into T?
+---@return T
+function M.keep(what, into)
+  if into ~= nil and (M.is(what) or type(what) == "table") and type(into) ~= type(what) then
+    errors.raise(("keep: %s into %s"):format(describe(what), describe(into)))
+  end
+  if type(what) == "table" then
+    local kept = into or {}
+    for key, t in pairs(what) do kept[key] = M.keep(t, into and into[key]) end
+    return kept
+  end
+  if not M.is(what) then return what end
+  local t = into or M.new { shape = what:shape(), dtype = what:dtype() }
+  return t:copy(what)
+end
+
+return M

@@ -1,0 +1,316 @@
+-- canvas.lua -- what a scene draws with: shapes in pixels of its page, text that fits, and boxes
+-- that divide the page; and spots, the parts of it that mean something when clicked.  A canvas is painted
+-- into pixels by scenes/view; nothing here knows of a window.
+local ffi = require "ffi"
+local bit = require "bit"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+
+local C = engine.C
+local RECT, FRAME, DISC, LINE, TRIANGLE, TEXT, HEAT = 0, 1, 2, 3, 4, 5, 6      -- engine/canvas.h
+local SEQUENTIAL, DIVERGING = 0, 1
+
+-- Colours that every kind of colour vision tells apart (Okabe and Ito), on a dark page and on a light one.
+-- `ground`: what worlds are drawn on, whose own colours are made for the dark.
+local themes = {
+  dark = {
+    page = 0x0F131AFF, card = 0x181E28FF, line = 0x2C3645FF, grid = 0x252E3BFF, ground = 0x181E28FF,
+    text = 0xE8ECF2FF, dim = 0x9AA7B8FF, accent = 0x56B4E9FF, warm = 0xF0A63AFF,
+    good = 0x2CC295FF, bad = 0xF07A4BFF, violet = 0xD78FBAFF, shade = 0x0F131AD8,
+  },
+  light = {
+    page = 0xEEF1F5FF, card = 0xFFFFFFFF, line = 0xB4BFCCFF, grid = 0xDFE5ECFF, ground = 0x181E28FF,
+    text = 0x17202BFF, dim = 0x56626FFF, accent = 0x0072B2FF, warm = 0xB86200FF,
+    good = 0x007A5CFF, bad = 0xC24300FF, violet = 0x9C4380FF, shade = 0xEEF1F5D8,
+  },
+}
+local theme = themes.dark
+
+local canvas = { theme = theme, themes = themes, RECT = RECT, TRIANGLE = TRIANGLE, TEXT = TEXT, HEAT = HEAT,
+  SEQUENTIAL = SEQUENTIAL, DIVERGING = DIVERGING }
+local methods = {}
+canvas.metatable = { __index = methods }
+
+---A page to draw on.
+---@param raster table what measures and paints text: see mneme.scene
+---@param width integer in pixels
+---@param height integer in pixels
+---@param look table? { theme = "dark"|"light", scale = pixels of the screen for one of the design, 1 }
+function canvas.new(raster, width, height, look)
+  local view = setmetatable({ raster = raster, scale = look and look.scale or 1,
+    theme = themes[look and look.theme or "dark"], spots = {} }, canvas.metatable)
+  view.shapes = ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
+  view:clear(width, height)
+  return view
+end
+
+-- How large a pixel of the 1280x800 design is on a page of this size.
+local function unit_of(self, width, height)
+  return self.scale * math.max(0.8, math.min(width / self.scale / 1280, height / self.scale / 800, 2))
+end
+
+---Begin afresh, maybe with another size.  `unit` is how large a pixel of the 1280x800 design is here.  A panel that
+---has much to work out stops at `deadline`, of engine.C.mn_clock(false), where there is one, sets `unfinished`, and goes
+---on when the page is drawn again.
+function methods:clear(width, height)
+  C.mn_canvas_clear(self.shapes)
+  self.n_spots, self.unfinished = 0, false
+  self.width, self.height = width, height
+  self.unit = unit_of(self, width, height)
+  self.box = { x = 0, y = 0, w = width, h = height }
+end
+
+---Draw a page in a part of this one, its `box` and `unit` being those of the part.
+---@param draw fun(view: table)
+function methods:within(box, draw)
+  local outer, unit = self.box, self.unit
+  self.box, self.unit = box, unit_of(self, box.w, box.h)
+  draw(self)
+  self.box, self.unit = outer, unit
+end
+
+local function add(self, kind, color, x, y, w, h, data)
+  C.mn_canvas_add(self.shapes, kind, color or self.theme.text, x, y, w, h)
+  if data then C.mn_canvas_data(self.shapes, data) end
+end
+
+function methods:rect(x, y, w, h, color) add(self, RECT, color, x, y, w, h) end
+function methods:disc(x, y, radius, color) add(self, DISC, color, x, y, radius, radius) end
+function methods:frame(x, y, w, h, color, thick)
+  add(self, FRAME, color, x, y, w, h, thick or self.unit)
+end
+function methods:line(x0, y0, x1, y1, color, thick)
+  add(self, LINE, color, x0, y0, x1, y1, thick or self.unit)
+end
+function methods:triangle(x, y, w, h, turn, color) add(self, TRIANGLE, color, x, y, w, h, turn) end
+
+---`color` with another opacity, 0..1.
+function canvas.fade(color, opacity)
+  return bit.bor(bit.band(color, 0xFFFFFF00), math.floor(opacity * 255 + 0.5)) % 2 ^ 32
+end
+
+local function check_text(text)
+  if type(text) ~= "string" then errors.raise(("scene: a text is a %s, expected a string"):format(type(text))) end
+end
+
+---The width in pixels of a text of `size` design pixels.
+function methods:text_width(text, size)
+  check_text(text)
+  return self.raster:text_width(text, size * self.unit)
+end
+
+---Write a text of `size` design pixels at the baseline y.
+---@param align string? "left" (default), "center" or "right" of x
+---@param room number? pixels it may take: what is longer ends in an ellipsis
+function methods:text(text, x, y, size, color, align, room)
+  check_text(text)
+  if room then text = self:fit(text, size, room) end
+  if align == "right" then x = x - self:text_width(text, size)
+  elseif align == "center" then x = x - self:text_width(text, size) / 2 end
+  C.mn_canvas_text(self.shapes, color or self.theme.text, x, y, size * self.unit, text)
+end
+
+---Write a text on as many lines as it takes, broken between words.
+---@param room number pixels that a line may take
+function methods:paragraph(text, x, y, size, color, room)
+  local line = ""
+  for word in text:gmatch "%S+" do
+    local longer = line == "" and word or line .. " " .. word
+    if line ~= "" and self:text_width(longer, size) > room then
+      self:text(line, x, y, size, color, "left", room)
+      line, y = word, y + 1.4 * size * self.unit
+    else line = longer end
+  end
+  self:text(line, x, y, size, color, "left", room)
+end
+
+---The longest beginning of a text that fits into `room` pixels; "" if not even an ellipsis does.
+function methods:fit(text, size, room)
+  if self:text_width(text, size) <= room then return text end
+  while #text > 0 do
+    text = text:gsub("[%z\1-\127\192-\255][\128-\191]*$", "")    -- one character, however many bytes
+    local short = text:gsub("%s+$", "") .. "…"
+    if self:text_width(short, size) <= room then return short end
+  end
+  return ""
+end
+
+---A heat map of float values[rows * cols] in a box; values that are not finite do not stop it.
+function methods:heat(box, rows, cols, values, lo, hi, map)
+  if box.w < 1 or box.h < 1 then return end
+  if lo - lo ~= 0 or hi - hi ~= 0 then lo, hi = 0, 1 end
+  engine.check(C.mn_canvas_heat(self.shapes, box.x, box.y, box.w, box.h, rows, cols, values, lo, hi,
+    map or SEQUENTIAL))
+end
+
+---A picture, bytes rgb[rows * cols * 3], stretched over a box.
+function methods:image(box, rows, cols, rgb)
+  if box.w < 1 or box.h < 1 then return end
+  engine.check(C.mn_canvas_image(self.shapes, box.x, box.y, box.w, box.h, rows, cols, rgb))
+end
+
+local bounds = ffi.new "float[4]"
+
+---Draw a whole canvas, fitted into a box.
+---@return function place (x, y) of it -> x, y on this page, and the scale
+function methods:append(other, box)
+  engine.check(C.mn_canvas_append(self.shapes, other, box.x, box.y, box.w, box.h))
+  C.mn_canvas_bounds(other, bounds)
+  local x0, y0 = bounds[0], bounds[1]
+  local w, h = math.max(bounds[2] - x0, 1e-6), math.max(bounds[3] - y0, 1e-6)
+  local scale = math.min(box.w / w, box.h / h)
+  local left, top = box.x + (box.w - w * scale) / 2, box.y + (box.h - h * scale) / 2
+  return function(x, y) return left + (x - x0) * scale, top + (y - y0) * scale, scale end
+end
+
+---Let a click on a box mean something.
+---@param box table x, y, w, h
+---@param what table { key = " " }, as if that key were pressed; or what else the page's reader knows
+function methods:spot(box, what)
+  if type(what) ~= "table" then errors.raise(("scene: a spot means a %s, expected a table"):format(type(what))) end
+  self.n_spots = self.n_spots + 1
+  local spot = self.spots[self.n_spots] or {}            -- those of the page before serve again
+  spot.x, spot.y, spot.w, spot.h, spot.what = box.x, box.y, box.w, box.h, what
+  self.spots[self.n_spots] = spot
+end
+
+---What a click at x, y means: of several spots there the last one drawn.
+---@return table? what
+---@return table? spot its box x, y, w, h, until the page is cleared
+function methods:spot_at(x, y)
+  for i = self.n_spots, 1, -1 do
+    local spot = self.spots[i]
+    if x >= spot.x and x < spot.x + spot.w and y >= spot.y and y < spot.y + spot.h then return spot.what, spot end
+  end
+end
+
+---Scale everything drawn so far, spots too, about the page's upper left corner, then move it by x, y pixels.
+---Lines and letters stay sharp.
+function methods:magnify(scale, x, y)
+  engine.check(C.mn_canvas_magnify(self.shapes, scale, x, y))
+  for i = 1, self.n_spots do
+    local spot = self.spots[i]
+    spot.x, spot.y, spot.w, spot.h = spot.x * scale + x, spot.y * scale + y, spot.w * scale, spot.h * scale
+  end
+end
+
+---Divide a box along "rows" or "columns": a number is design pixels, "2*" two shares of what is left.
+---@return table ... one box for each size
+function methods:split(box, along, sizes, gap)
+  gap = (gap or 12) * self.unit
+  local total = along == "rows" and box.h or box.w
+  local free, shares = total - gap * (#sizes - 1), 0
+  for _, size in ipairs(sizes) do
+    if type(size) == "number" then free = free - size * self.unit
+    else shares = shares + tonumber(size:match "^([%d.]+)%*$") end
+  end
+  local at, boxes = along == "rows" and box.y or box.x, {}
+  for i, size in ipairs(sizes) do
+    local length = type(size) == "number" and size * self.unit
+      or math.max(0, free) * tonumber(size:match "^[%d.]+") / shares
+    local from, to = math.floor(at + 0.5), math.floor(at + length + 0.5)
+    boxes[i] = along == "rows" and { x = box.x, y = from, w = box.w, h = to - from }
+      or { x = from, y = box.y, w = to - from, h = box.h }
+    at = at + length + gap
+  end
+  return unpack(boxes)
+end
+
+---A box smaller by `margin` design pixels on every side.
+function methods:inset(box, margin)
+  local m = math.floor(margin * self.unit + 0.5)
+  return { x = box.x + m, y = box.y + m, w = math.max(1, box.w - 2 * m), h = math.max(1, box.h - 2 * m) }
+end
+
+local ramp = ffi.new "float[32]"
+for i = 0, 31 do ramp[i] = i / 31 end
+
+---A panel's ground with its title, and at the right a note (a range, a unit).
+---@param note (string|string[])? of several the first that fits
+---@param map integer? show this colour map, from its low to its high end, beside the note
+---@return table box what is left for the panel
+function methods:card(box, title, note, map)
+  self:rect(box.x, box.y, box.w, box.h, self.theme.card)
+  local inner = self:inset(box, 12)
+  local base, used = inner.y + 11 * self.unit, self:text_width(title, 13) + 16 * self.unit
+  self:text(title, inner.x, base, 13, self.theme.text, "left", inner.w)
+  if type(note) == "table" then
+    local i = 1
+    while note[i + 1] and self:text_width(note[i], 11.5) > inner.w - used do i = i + 1 end
+    note = note[i]
+  end
+  if note and note ~= "" and used < inner.w then
+    self:text(note, inner.x + inner.w, base, 11.5, self.theme.dim, "right", inner.w - used)
+    local x, w = inner.x + inner.w - self:text_width(note, 11.5) - 66 * self.unit, 56 * self.unit
+    if map and x > inner.x + used then
+      self:heat({ x = x, y = base - 9 * self.unit, w = w, h = 10 * self.unit }, 1, 32, ramp, 0, 1, map)
+    end
+  end
+  local top = math.floor(24 * self.unit + 0.5)
+  return { x = inner.x, y = inner.y + top, w = inner.w, h = math.max(1, inner.h - top) }
+end
+
+-- A step of 1, 2 or 5 times a power of ten, so that about `n` fit into the range.
+local function nice_step(range, n)
+  local raw = range / n
+  local power = 10 ^ math.floor(math.log10(raw))
+  for _, factor in ipairs { 1, 2, 5 } do
+    if factor * power >= raw then return factor * power end
+  end
+  return 10 * power
+end
+
+-- A range in which steps can be told apart, around one that is narrower than its numbers have digits for.
+local function widened(lo, hi)
+  local size = math.max(math.abs(lo), math.abs(hi))
+  if hi - lo > math.max(1e-9 * size, 1e-90) then return lo, hi end
+  local room = math.max(1e-6 * size, 1e-3)
+  return lo - room, hi + room
+end
+
+local function tick_text(value, step)
+  if math.abs(value) < step / 1e6 then value = 0 end
+  local digits = step < 1 and math.ceil(-math.log10(step) - 1e-9) or 0
+  return (("%." .. digits .. "f"):format(value):gsub("^-", "−"))
+end
+
+---Axes with grid lines and numbers.  `down`: y grows downwards, as time does in a trail.
+---@param x_name string shown below, `y_name` at the upper left
+---@return function place (x, y) in data -> x, y on the page
+function methods:axes(box, x0, x1, y0, y1, x_name, y_name, down)
+  local u, size = self.unit, 11
+  x0, x1 = widened(x0, x1)
+  y0, y1 = widened(y0, y1)
+  local y_step = nice_step(y1 - y0, math.max(2, math.min(6, box.h / u / 32)))
+  local x_step = nice_step(x1 - x0, math.max(2, math.min(8, box.w / u / 70)))
+  local gutter = 0
+  for value = math.ceil(y0 / y_step) * y_step, y1 + y_step / 1e6, y_step do
+    gutter = math.max(gutter, self:text_width(tick_text(value, y_step), size))
+  end
+  local left, right = box.x + gutter + 8 * u, box.x + box.w - 8 * u
+  local top, bottom = box.y + 18 * u, box.y + box.h - 20 * u
+  local function place(x, y)
+    local part = (y - y0) / (y1 - y0)
+    if not down then part = 1 - part end
+    return left + (x - x0) / (x1 - x0) * (right - left), top + part * (bottom - top)
+  end
+  for value = math.ceil(y0 / y_step) * y_step, y1 + y_step / 1e6, y_step do
+    local _, y = place(x0, value)
+    self:line(left, y, right, y, math.abs(value) < y_step / 1e6 and self.theme.line or self.theme.grid)
+    self:text(tick_text(value, y_step), left - 8 * u, y + 4 * u, size, self.theme.dim, "right")
+  end
+  local clear = right - self:text_width(x_name, size) - 8 * u      -- the axis' name stands at its end
+  for value = math.ceil(x0 / x_step) * x_step, x1 + x_step / 1e6, x_step do
+    local x = place(value, y0)
+    self:line(x, top, x, bottom, self.theme.grid)
+    local text = tick_text(value, x_step)
+    if x + self:text_width(text, size) / 2 < clear then
+      self:text(text, x, bottom + 15 * u, size, self.theme.dim, "center")
+    end
+  end
+  self:text(x_name, right, bottom + 15 * u, size, self.theme.dim, "right")
+  self:text(y_name, left, box.y + 9 * u, size, self.theme.dim)
+  return place
+end
+
+return canvas

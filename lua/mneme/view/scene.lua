@@ -1,0 +1,129 @@
+-- scene.lua -- scenes: what to look at while an agent lives.  A scene is one file in scenes/ that
+-- draws a frame with panels from scenes/panels; this finds them, and paints them into pixels
+-- without a window.
+local ffi = require "ffi"
+local lfs = require "lfs"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local canvas = require "mneme.view.canvas"
+
+local here = debug.getinfo(1, "S").source:match "^@(.*)view/scene%.lua$" or "./lua/mneme/"
+local scene = { default_width = 1280, default_height = 800 }
+
+---The names of all scenes, sorted.
+---@return string[]
+function scene.list() return find.names "scenes" end
+
+-- Run a file of ours or of the user's, and say what it should have given.
+local function run(path, expected)
+  local chunk, why = loadfile(path)
+  if not chunk then errors.raise(why, { status = 2 }) end
+  local result = chunk()
+  if type(result) ~= expected then
+    errors.raise(("%s returns a %s, expected a %s"):format(path, type(result), expected), { status = 2 })
+  end
+  return result
+end
+
+---Panels by name: `scene.panels.value` is what scenes/panels/value.lua returns, a function
+---`panel(view, box, now, options)`.
+scene.panels = setmetatable({}, { __index = function(panels, name)
+  panels[name] = run(find.file("scenes/panels", name, "panel"), "function")
+  return panels[name]
+end })
+
+local known = { task = true, core = true, draw = true, doc = true }
+
+---Define a scene.
+---@param spec table { doc = one line, task = { "tmaze", corridor = 20 } and core = { "agalite" } to show
+---without a run, draw = function(view, now) } -- now: a Frame of mneme.recorder
+function scene.new(spec)
+  errors.need("scene", spec, nil, "{ doc = ..., draw = function(view, now) ... end }")
+  for key in pairs(spec) do
+    if not known[key] then errors.unknown("key of a scene:", key, { "core", "doc", "draw", "task" }) end
+  end
+  if type(spec.draw) ~= "function" then
+    errors.raise("scene: draw is a " .. type(spec.draw) .. ", expected a function(view, now)")
+  end
+  return spec
+end
+
+---Load a scene by name.
+---@param name string
+function scene.load(name) return scene.new(run(find.file("scenes", name, "scene"), "table")) end
+
+---The name of the scene made for a task: its own ("memory_maze-v0": memory_maze), or the one whose name the task's
+---begins with ("tmaze_bakker-v0": tmaze), or "memory", which suits every task.
+function scene.for_task(id)
+  local name, best = id and id:match "^([%w_]+)" or "", ""
+  for _, known_name in ipairs(scene.list()) do
+    if name:find(known_name, 1, true) == 1 and #known_name > #best then best = known_name end
+  end
+  return best ~= "" and best or "memory"
+end
+
+local library
+
+---The library that paints and opens windows; loaded on first use.
+function scene.library()
+  if library then return library end
+  for _, path in ipairs { here .. "../../scenes/view/view.h", here .. "../../../../include/mneme/view.h" } do
+    if lfs.attributes(path, "mode") == "file" then engine.declare(path) break end
+  end
+  local loaded, result = pcall(ffi.load, engine.build .. "/libmneme_view.so")
+  if not loaded then
+    errors.raise("pictures need libmneme_view.so with SDL2 and FreeType (make deps, then make): " .. result)
+  end
+  library = result
+  return library
+end
+
+local painter = {}
+painter.__index = painter
+
+---What paints frames: `painter:paint(scene, frame, width, height)` gives RGBA8 pixels.
+---@param font string? a font file; nil: $MNEME_FONT, else DejaVu Sans
+---@param look table? theme, scale: see canvas.new
+function scene.painter(font, look)
+  local lib = scene.library()
+  local raster = ffi.gc(engine.check(lib.mn_raster_new(engine.ctx, font or "")), lib.mn_raster_free)
+  local self = setmetatable({ raster = raster, lib = lib }, painter)
+  self.view = canvas.new(self, scene.default_width, scene.default_height, look)
+  return self
+end
+
+function painter:text_width(text, size)
+  return self.lib.mn_raster_text_width(self.raster, text, size)
+end
+
+-- A scene must not change what it sees, or stepping back would show something else.
+---@param frame Frame
+function scene.read_only(frame)
+  return setmetatable({}, { __index = frame, __newindex = function(_, key)
+    errors.raise(('a scene cannot set now.%s: a frame is read-only'):format(tostring(key)))
+  end })
+end
+
+---Draw a frame: shapes, no pixels yet.
+function painter:draw(what, frame, width, height)
+  self.view:clear(width, height)
+  what.draw(self.view, scene.read_only(frame))
+end
+
+---Paint what was drawn.
+---@return ffi.cdata* rgba uint8_t[height * width * 4], rows from the top, until the next paint
+function painter:fill()
+  local view = self.view
+  engine.check(self.lib.mn_raster_paint(self.raster, view.shapes, view.theme.page, view.width, view.height))
+  return self.lib.mn_raster_pixels(self.raster)
+end
+
+---Draw a frame and paint it.
+---@return ffi.cdata* rgba as of fill
+function painter:paint(what, frame, width, height)
+  self:draw(what, frame, width, height)
+  return self:fill()
+end
+
+return scene

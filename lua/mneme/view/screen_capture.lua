@@ -1,0 +1,74 @@
+-- screen_capture.lua -- pictures and films of what a window shows, as files in the working folder.
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
+local files = require "mneme.base.files"
+
+local C = engine.C
+local FPS = 10                               -- of films
+
+---@class Camera
+---@field path string? of the film that is being recorded
+local Camera = {}
+Camera.__index = Camera
+
+---@return Camera
+local function new() return setmetatable({ frames = 0 }, Camera) end
+
+-- mneme-EPISODE-STEP.KIND, with a number where that is taken.
+local function free_name(kind, frame)
+  return files.free_name(("mneme-%d-%d"):format(frame and frame.episode or 0, frame and frame.step or 0), kind)
+end
+
+local function why() return ffi.string(C.mn_error(engine.ctx)) end
+
+---Save a picture.
+---@param frame Frame? names the file
+---@return string what became of it, for the user
+function Camera.picture(_, frame, pixels, width, height)
+  local path = free_name("png", frame)
+  return C.mn_image_write(engine.ctx, path, pixels, width, height) == 0 and "saved " .. path or why()
+end
+
+---Begin a film: MP4, or GIF where there is no ffmpeg.
+---@return string what became of it
+function Camera:begin(frame, width, height)
+  for _, kind in ipairs { "mp4", "gif" } do
+    self.path = free_name(kind, frame)
+    self.movie = C.mn_movie_new(engine.ctx, self.path, width, height, FPS)
+    if self.movie ~= nil then
+      ffi.gc(self.movie, C.mn_movie_free)
+      self.width, self.height, self.frames = width, height, 0
+      return "recording " .. self.path .. "; v ends it"
+    end
+  end
+  self.path, self.movie = nil, nil
+  return why()
+end
+
+---A page was painted: it goes into the film, if one is being recorded.
+---@return string? what the user should know
+function Camera:painted(pixels, width, height)
+  if not self.path then return nil end
+  if width ~= self.width or height ~= self.height then
+    return "the window has another size now: " .. self:stop()
+  end
+  if C.mn_movie_add(self.movie, pixels) ~= 0 then
+    local problem = why()
+    self:stop()
+    return problem
+  end
+  self.frames = self.frames + 1
+end
+
+---End the film; what was recorded is a whole file.
+---@return string? what became of it; nil: there was none
+function Camera:stop()
+  if not self.path then return nil end
+  local path, ended = self.path, C.mn_movie_end(self.movie) == 0
+  local text = ended and ("saved %s, %d frames"):format(path, self.frames) or why()
+  C.mn_movie_free(ffi.gc(self.movie, nil))
+  self.path, self.movie = nil, nil
+  return text
+end
+
+return new

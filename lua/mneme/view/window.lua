@@ -1,0 +1,115 @@
+-- window.lua -- the loop of a window, whatever it shows: keys and clicks in, pages out, and words of the
+-- command line that all pictures share.  What is shown is a client:
+--   page()                   -> a scene and its frame
+--   key(key, clock, paint)   -> true: quit.  paint() gives the page's pixels, width and height
+--   pointer(what, x, y, by, clock, paint)   optional, -> true: quit.  what = "press", "release", "move" or
+--                            "wheel", at x, y of the page; by = the button, 1 left, 2 middle, 3 right, or the
+--                            wheel's steps, > 0 away from the user.  A client that it changes sets dirty
+--   canvas                   given to it: the page as last drawn, whose spot_at tells what lies under the pointer
+--   dirty                    set where the page has changed
+--   theme                    optional: "dark" or "light", in place of the command line's
+--   tick(clock, deadline)    optional: let time pass, until the deadline at most: the rest of a refresh is the page's
+--   painted(pixels, width, height, clock)   optional: a page is shown
+--   closed()                 optional: the window is; -> a last line for the terminal, or nil
+--   period                   seconds between two looks at the clock; keys wake it earlier
+local ffi = require "ffi"
+local canvas = require "mneme.view.canvas"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+local scene = require "mneme.view.scene"
+
+local window = {}
+local SLACK = 0.002                  -- seconds of a refresh that nobody plans with; at least as many are for living on
+window.draw_for = 0.006              -- seconds of a page for working out what it shows
+local kinds = { png = true, gif = true, mp4 = true }
+
+local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint }) end
+
+---Read into o: size=WxH (width, height), out=FILE (out, kind = "png"|"gif"|"mp4"), theme=dark|light, and scale=1..4,
+---pixels for each of the design: 2 on a screen of twice as many.  Without scale= a window takes its screen's.  The
+---size of a picture is in pixels; that of a window in points, of which a fine screen makes 1.5 or 2 pixels.
+---@return boolean known false: it is another key
+function window.option(o, key, value)
+  if key == "size" then
+    local w, h = value:match "^(%d+)x(%d+)$"
+    o.width, o.height = tonumber(w), tonumber(h)
+    if not w or o.width < 320 or o.height < 240 or o.width > 7680 or o.height > 4320 then
+      usage(("size=%s: expected WIDTHxHEIGHT in pixels, 320x240 .. 7680x4320"):format(value))
+    end
+  elseif key == "out" then
+    o.out, o.kind = value, value:lower():match "%.(%a+%d?)$" or ""
+    if not kinds[o.kind] then usage(("out=%s: expected a name ending in .png, .gif or .mp4"):format(value)) end
+  elseif key == "theme" then
+    if not canvas.themes[value] then errors.unknown("theme =", value, find.keys(canvas.themes)) end
+    o.theme = value
+  elseif key == "scale" then
+    o.scale = tonumber(value)
+    if not (o.scale and o.scale >= 1 and o.scale <= 4) then usage(("scale=%s: expected 1 .. 4"):format(value)) end
+  else return false end
+  return true
+end
+
+---An error where there is no display; `hint`: what to do instead.
+function window.need_display(hint)
+  if not (os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" or os.getenv "SDL_VIDEODRIVER") then
+    errors.fail("no display to open a window on", hint)
+  end
+end
+
+-- The loop, in an open window.
+local function live(client, o, lib, painter, shown)
+  local event, size = ffi.new "mn_event", ffi.new "int[2]"
+  local pointer = { [lib.MN_EVENT_MOUSE] = "press", [lib.MN_EVENT_RELEASE] = "release", [lib.MN_EVENT_MOVE] = "move",
+    [lib.MN_EVENT_WHEEL] = "wheel" }
+  client.canvas = painter.view
+  local function paint()
+    engine.check(lib.mn_window_size(shown, size))
+    painter.view.scale = o.scale or math.min(4, math.max(1, lib.mn_window_scale(shown)))
+    painter.view.theme = canvas.themes[client.theme or o.theme or "dark"]
+    local what, frame = client:page()
+    painter.view.deadline = engine.C.mn_clock(false) + window.draw_for
+    return painter:paint(what, frame, size[0], size[1]), size[0], size[1]
+  end
+  local quit, page = false, 0                      -- seconds that the last page took
+  while not quit do
+    local begun = engine.C.mn_clock(false)
+    while lib.mn_window_poll(shown, event) == 1 do
+      local kind = event.kind
+      if kind == lib.MN_EVENT_QUIT then quit = true
+      elseif kind == lib.MN_EVENT_KEY then quit = client:key(event.key, begun, paint) or quit
+      elseif not pointer[kind] then client.dirty = true
+      elseif client.pointer then
+        quit = client:pointer(pointer[kind], event.x, event.y, event.key, begun, paint) or quit
+      end
+    end
+    if client.tick then
+      client:tick(begun, math.max(begun + client.period - page - SLACK, engine.C.mn_clock(false) + SLACK))
+    end
+    if client.dirty and not quit then
+      local from = engine.C.mn_clock(false)
+      local pixels, width, height = paint()
+      engine.check(lib.mn_window_show(shown, pixels, width, height))
+      client.dirty, page = painter.view.unfinished, engine.C.mn_clock(false) - from
+      if client.painted then client:painted(pixels, width, height, begun) end
+    end
+    if engine.C.mn_interrupted() ~= 0 then quit = true end
+    if not quit then lib.mn_window_wait(shown, client.period - (engine.C.mn_clock(false) - begun)) end
+  end
+end
+
+---Show a client until the user has enough, or something fails: the window closes either way.
+---@param client table see above
+---@param o table width, height, theme, scale; hint: what to do where there is no display
+function window.run(client, o)
+  local lib, painter = scene.library(), scene.painter(nil, o)
+  local shown = lib.mn_window_new(engine.ctx, "Mneme", o.width, o.height)
+  if shown == nil then errors.fail(ffi.string(engine.C.mn_error(engine.ctx)), o.hint) end
+  local ok, why = pcall(live, client, o, lib, painter, shown)
+  lib.mn_window_free(shown)
+  local last = client.closed and client:closed()         -- a film that was being made is kept either way
+  if last then print(last) end
+  if not ok then error(why, 0) end
+end
+
+return window
