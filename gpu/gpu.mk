@@ -1,9 +1,9 @@
 # gpu.mk -- the GPU plugin, twice: by nvcc into libmneme_cuda.so, where nvcc is, and by g++ under
-# gpu/emu.h into libmneme_emu.so, which runs the same kernels in the tests, everywhere.
+# gpu/emulator/emu.h into libmneme_emu.so, which runs the same kernels in the tests, everywhere.
 
 CXX     ?= g++
 NVCC    ?= nvcc
-CU      := $(sort $(notdir $(basename $(wildcard gpu/*.cu))))
+CU      := $(sort $(patsubst gpu/%.cu,%,$(wildcard gpu/ops/*.cu gpu/runtime/*.cu)))
 CU_INC  := -Igpu -Iengine -I$(B)
 CU_OLD  = -DCU_OLDEST=$(or $(patsubst sm_%,%,$(firstword $(SM))),80)
 EMU     := -std=gnu++17 -O1 -g -Wno-maybe-uninitialized -fPIC -march=$(ARCH) -ffp-contract=off -fopenmp-simd -Wall -Wextra -Wshadow -Werror \
@@ -13,9 +13,9 @@ TO_MNEME = -L$(B) -lmneme -Wl,-rpath,'$$ORIGIN'
 # Environments come from engine/envs, with a file in front that makes kernels of them.  What must have the
 # same bits as on the CPU is compiled without fusing what is not written so.
 PARTS   := $(CU) $(ENVS:%=envs/%)
-CU_ENV  := -include gpu/envs.cuh
+CU_ENV  := -include gpu/runtime/envs.cuh
 $(B)/gpu/envs/%.o: CU_MORE := -x cu $(CU_ENV) -Xcompiler -Wno-missing-field-initializers
-$(B)/gpu/envs/%.o $(B)/gpu/rollout.o: CU_MATHS := -fmad=false
+$(B)/gpu/envs/%.o $(B)/gpu/runtime/rollout.o: CU_MATHS := -fmad=false
 
 # What of these the installed nvcc knows.
 SM      = $(filter sm_80 sm_90 sm_100,$(shell $(NVCC) --list-gpu-code 2>/dev/null))
@@ -58,26 +58,26 @@ endef
 
 $(B)/gpu/%.o: gpu/%.cu gpu/gpu.mk
 	$(nvcc)
-$(B)/gpu/envs/%.o: engine/envs/%.c gpu/envs.cuh gpu/gpu.mk
+$(B)/gpu/envs/%.o: engine/envs/%.c gpu/runtime/envs.cuh gpu/gpu.mk
 	$(nvcc)
 $(B)/gpu/%.emu.o: gpu/%.cu gpu/gpu.mk
 	$(call emulated)
-$(B)/gpu/envs/%.emu.o: engine/envs/%.c gpu/envs.cuh gpu/gpu.mk
+$(B)/gpu/envs/%.emu.o: engine/envs/%.c gpu/runtime/envs.cuh gpu/gpu.mk
 	$(call emulated,-O1 $(CU_ENV) -Wno-missing-field-initializers)
 
-$(B)/gpu/emu_machine.o: gpu/emu_machine.cpp gpu/gpu.mk
+$(B)/gpu/emulator/machine.o: gpu/emulator/machine.cpp gpu/gpu.mk
 	@mkdir -p $(@D)
 	@echo "c++ $<"
 	@$(CXX) $(EMU) -O2 -c -o $@ $<
 
-$(B)/libmneme_emu.so: $(PARTS:%=$(B)/gpu/%.emu.o) $(B)/gpu/emu_machine.o | $(B)/libmneme.so
+$(B)/libmneme_emu.so: $(PARTS:%=$(B)/gpu/%.emu.o) $(B)/gpu/emulator/machine.o | $(B)/libmneme.so
 	@echo "ld $@"
 	@$(CXX) $(EMU) -shared -o $@ $^ $(TO_MNEME)
 
-$(B)/test_gpu_%: tests/gpu/%.cpp $(B)/gpu/emu_machine.o gpu/gpu.mk | $(B)/libmneme.so
+$(B)/test_gpu_%: tests/gpu/%.cpp $(B)/gpu/emulator/machine.o gpu/gpu.mk | $(B)/libmneme.so
 	@echo "c++ $<"
 	@$(CXX) $(EMU) -Itests/gpu -o $@ $(filter %.cpp %.o,$^) $(TO_MNEME)
 
 test-gpu-programs: $(B)/test_gpu_emu $(B)/test_gpu_host $(B)/test_gpu_kernels $(B)/libmneme_emu.so
 .PHONY: gpu test-gpu-programs
--include $(wildcard $(B)/gpu/*.d $(B)/gpu/envs/*.d $(B)/test_gpu_*.d)
+-include $(wildcard $(B)/gpu/*/*.d $(B)/test_gpu_*.d)

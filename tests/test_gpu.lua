@@ -94,7 +94,7 @@ end)
 
 t.test("gpu: kernel files keep their types to themselves", function()
   local where = {}
-  for path in sh "ls gpu/*.cu":gmatch "[^\n]+" do
+  for path in sh "ls gpu/*/*.cu":gmatch "[^\n]+" do
     local hidden = false
     for line in io.lines(path) do
       hidden = hidden or line == "namespace {"

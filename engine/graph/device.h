@@ -4,7 +4,7 @@
 ** A plugin is libmneme_NAME.so beside libmneme.so, found when a script asks for it, so that the
 ** engine itself needs no CUDA.  It exports one mn_device called mn_plugin, and for each op X that it
 ** can do one mn_kernel called mn_kernel_X (in gpu/, for engine/ops/X.c).
-** "emu" is the plugin "cuda" compiled for the host under gpu/emu.h: for tests, where no GPU is. */
+** "emu" is the plugin "cuda" compiled for the host under gpu/emulator/emu.h: for tests, where no GPU is. */
 #ifndef MN_DEVICE_H
 #define MN_DEVICE_H
 #include "op.h"

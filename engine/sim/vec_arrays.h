@@ -1,6 +1,6 @@
 /* vec_arrays.h -- many copies of one environment, as arrays that lie on the context's device, and what
 ** becomes of one of them at a reset or step besides its rules.  engine/sim/vec.c steps MN_ABREAST of them
-** together on the CPU; on a GPU, gpu/envs.cuh gives each a thread. */
+** together on the CPU; on a GPU, gpu/runtime/envs.cuh gives each a thread. */
 #ifndef MN_COPIES_H
 #define MN_COPIES_H
 #include "env.h"

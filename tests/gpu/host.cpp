@@ -1,9 +1,9 @@
 /* host.cpp -- the host's side of the emulation: when work is done, what the host may touch, graphs, and
 ** products of matrices.  Mistakes are planted here, too.  Prints "ok NAME" or "FAIL NAME: why". */
-#include "gemm.cu"
-#include "turns.cu"
-#include "copies.cuh"
-#include "nccl.cuh"
+#include "runtime/gemm.cu"
+#include "runtime/multi_seed.cu"
+#include "runtime/copies.cuh"
+#include "runtime/nccl.cuh"
 #include "emu_check.h"
 #include "fatal.h"
 

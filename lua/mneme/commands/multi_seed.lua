@@ -1,7 +1,7 @@
 -- multi_seed.lua -- several seeds in one process: `mneme run SCRIPT seeds=4 [key=value ...]`.  Each lives the script in a Lua state
 -- of its own, with a context and a run folder of its own, so all is as it is alone, bit for bit.  They take turns: where
 -- one would wait for its device (engine.turn), the next goes on.  So when the first of them waits at last, a GPU has been
--- asked by each for the same work, and does it for all of them together (gpu/turns.cu); the CPU gains nothing.
+-- asked by each for the same work, and does it for all of them together (gpu/runtime/multi_seed.cu); the CPU gains nothing.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -19,7 +19,7 @@ const char *lua_tolstring(lua_State *L, int at, size_t *length);
 ptrdiff_t lua_tointeger(lua_State *L, int at);
 ]]
 local YIELDED = 1                  -- of lua_resume; 0: it has ended, more: an error
-local MOST = 64                    -- CU_SEEDS in gpu/launch.cuh
+local MOST = 64                    -- CU_SEEDS in gpu/runtime/launch.cuh
 
 local BEGIN = [[
 local path, cpath, at, of = ...

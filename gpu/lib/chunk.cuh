@@ -1,0 +1,163 @@
+/* chunk.cuh -- memories that are a matrix, sixteen tokens at a time: linear_attention, delta_rule, wkv6, wkv7.
+** All of them are one machine.  The state is S[cols,K], a row of keys for every column of values; the sum of keys that
+** a normaliser needs is one more column, of value 1.  A chunk reads and writes it by matrix products,
+**   M_t = R_t . S      y_t = M_t + sum_{s<=t} A_ts v_s      S' = kept * S + sum_s v_s W_s
+** with R_t the readers times every decay from the chunk's beginning, W_s the keys times every decay to its end, A_ts
+** the readers times the keys times the decays between.  Decays are products over forward intervals: 0 and 1 are exact
+** and nothing is divided.  A delta rule (`pair`) writes two keys a token, the second with value u_t, which is what an
+** early reader finds: u_t = M'_t + sum_{s<t} (B_ts v_s + B'_ts u_s), by substitution.
+** A reset is known by its place, not by its decay: nothing before it is touched, whatever it holds.
+**
+** The keys' side is made first, for all chunks at once (chunk_keys.cuh); then warps carry a few columns of the state
+** in registers from chunk to chunk (chunk_state.cu).  Backward: the states again, from checkpoints, for all spans at
+** once; gradients of the states from the last chunk to the first; then everything else for all chunks at once.
+** Arrays between these passes are scratch, of a slice of the heads that the second-level cache holds. */
+#pragma once
+#include "runtime/kernel.cuh"
+extern "C" {
+#include "op.h"
+}
+
+enum { CU_L = 16, CU_PAIRS = CU_L * CU_L };
+enum { CU_TAKE_K, CU_TAKE_B, CU_READ_K, CU_READ_B };     /* tables of scores of a pair; else the first alone */
+enum { CU_WIDE = 1024 };                                 /* the most keys that registers hold */
+
+struct CuChunks {
+  int T, B, H, K, V;
+  int Kq;                        /* K rounded up to a warp: rows of keys in scratch, padded with zeros */
+  int cols;                      /* V, and one more where there is a sum of keys */
+  int rows, tables;              /* readers of a chunk and tables of scores: 16 and 1, of a pair 32 and 4 */
+  int t0, t1, chunks;            /* rows of time asked for, and the chunks they lie in */
+  int head, heads;               /* the slice: first head, how many */
+  int span;                      /* chunks from one checkpoint to the next */
+  long saved_row;                /* floats of a checkpoint, [cols,K] */
+  const uint8_t *done;
+  const float *v, *beta;         /* values [T,B,H,V]; beta: they are written beta*v and kept 1-beta; or NULL */
+
+  /* Scratch, a block a chunk of a head. */
+  float *R, *W;                  /* [rows,Kq] */
+  float *kept;                   /* [Kq] */
+  float *scores;                 /* [tables,16,16] */
+  float *values;                 /* [rows,cols]: what W_s is written with; NULL forward */
+  float *read;                   /* [16,cols]: M_t, times nothing; NULL where nobody asks */
+  float *z;                      /* [T,B,H]: the last column of y, s.q; of all heads */
+  float *states, *dstates;       /* [cols,Kq]: S before the chunk, and the gradient of that after it */
+  float *dy;                     /* [16,cols]: gradient of y before its division, and of z */
+  float *dread;                  /* [rows,cols]: gradients of M_t and M'_t */
+  float *dvalues;                /* [16,cols]: gradient of the values at the chunk's end; of a pair, of the values */
+  float *dscores;                /* as scores */
+  float *kept_v, *dkept_v;       /* [cols]: what beta keeps of the state over the chunk, and its gradient */
+
+  /* Outside: element (column i, key j) of head bh at C[bh*V*K + i*by_col + j*by_key]; s[bh*K + j]. */
+  long by_col, by_key;
+  const float *first_C, *first_s;            /* NULL: zeros */
+  float *last_C, *last_s;                    /* NULL: nobody asks */
+  float *saved, *y;                          /* y NULL: nobody asks */
+};
+
+template <class T> static inline T cu_round_up(T n, int to) { return (n + to - 1) / to * to; }
+
+/* Rows t0 .. t1-1 in chunks: sizes of everything but the slice.  sum: there is a sum of keys, for a normaliser. */
+static inline void cu_chunks_set(CuChunks *p, const mn_call *c, bool pair, bool sum, int t0, int t1) {
+  p->T = DIM(c, 'T'), p->B = DIM(c, 'B'), p->H = DIM(c, 'H'), p->V = DIM(c, 'V');
+  p->Kq = cu_round_up(p->K, 32);
+  p->cols = p->V + (sum ? 1 : 0);
+  p->rows = pair ? 2 * CU_L : CU_L;
+  p->tables = pair ? 4 : 1;
+  p->t0 = t0, p->t1 = t1;
+  p->chunks = (t1 - 1) / CU_L - t0 / CU_L + 1;
+}
+
+/* Tokens of chunk c: where they begin, how many.  Its place among the slice's chunks. */
+static __device__ __forceinline__ int cu_begin(const CuChunks &p, int c) { return c ? (p.t0 / CU_L + c) * CU_L : p.t0; }
+static __device__ __forceinline__ int cu_tokens(const CuChunks &p, int c) {
+  const int end = (p.t0 / CU_L + c + 1) * CU_L;
+  return (end < p.t1 ? end : p.t1) - cu_begin(p, c);
+}
+static __device__ __forceinline__ long cu_place(const CuChunks &p, int bh, int c) {
+  return (long)(bh - p.head) * p.chunks + c;
+}
+static __device__ __forceinline__ long cu_token(const CuChunks &p, int t, int bh) { return (long)t * p.B * p.H + bh; }
+
+/* Bit i: token i of the chunk resets. */
+static __device__ __forceinline__ unsigned cu_resets(const CuChunks &p, int bh, int begin, int n) {
+  unsigned bits = 0;
+  if (p.done)
+    for (int i = 0; i < n; i++) bits |= (p.done[(long)(begin + i) * p.B + bh / p.H] ? 1u : 0u) << i;
+  return bits;
+}
+
+/* The first token of t's episode in this chunk; and how many tokens still see the state before it. */
+static __device__ __forceinline__ int cu_first(unsigned resets, int t) {
+  const unsigned upto = resets & ((2u << t) - 1u);
+  return upto ? 31 - __clz((int)upto) : 0;
+}
+static __device__ __forceinline__ int cu_seeing(unsigned resets, int n) { return resets ? __ffs((int)resets) - 1 : n; }
+
+/* Column i of a token's values, and what it keeps of the state's. */
+static __device__ __forceinline__ float cu_value(const CuChunks &p, long token, int i) {
+  if (i >= p.V) return 1.0f;
+  const float v = p.v[token * p.V + i];
+  return p.beta ? v * p.beta[token * p.V + i] : v;
+}
+static __device__ __forceinline__ float cu_value_kept(const CuChunks &p, long token, int i) {
+  return p.beta && i < p.V ? 1.0f - p.beta[token * p.V + i] : 1.0f;
+}
+
+/* x[i] summed over a warp, each sum in one lane: lane l gets those of i = l*N/32 .. in x[0 .. N/32-1].
+** Half of what is left crosses over at every step, so it takes about N shuffles in all and not 5 N.  A step is a function of
+** its own, so that x stays in registers: how many numbers it has is known before anything is unrolled. */
+template <int BY, int N, int ALL> static __device__ __forceinline__ void cu_cross(float (&x)[ALL], int lane) {
+  const bool upper = lane & BY;
+CU_UNROLL
+  for (int i = 0; i < N; i++) {
+    const float give = upper ? x[i] : x[i + N], stay = upper ? x[i + N] : x[i];
+    x[i] = stay + __shfl_xor_sync(0xffffffffu, give, BY);
+  }
+}
+
+template <int N> static __device__ __forceinline__ void cu_warp_sums(float (&x)[N], int lane) {
+  cu_cross<16, N / 2>(x, lane);
+  cu_cross<8, N / 4>(x, lane);
+  cu_cross<4, N / 8>(x, lane);
+  cu_cross<2, N / 16>(x, lane);
+  cu_cross<1, N / 32>(x, lane);
+}
+
+/* ---- scratch ---- */
+
+enum { CU_SLICE = 12 << 20 };    /* floats of scratch for a slice of heads: what a second-level cache holds */
+
+/* Scratch of mn_scratch's buffer 0 for as many heads as a slice may have, and z in buffer 1.  Gives p->heads. */
+static inline void cu_chunks_scratch(CuChunks *p, mn_ctx *mn, bool back) {
+  struct Part { float **at; long each; };
+  const long keys = (long)p->rows * p->Kq, values = (long)p->rows * p->cols, state = (long)p->cols * p->Kq;
+  const long scores = (long)p->tables * CU_PAIRS, tokens = (long)CU_L * p->cols;
+  const Part parts[] = {
+    { &p->R, keys }, { &p->W, keys }, { &p->kept, p->Kq }, { &p->scores, scores },
+    { &p->states, state }, { &p->dstates, state }, { &p->values, values }, { &p->dread, values }, { &p->dy, tokens },
+    { &p->dvalues, tokens }, { &p->dscores, scores },
+    { &p->read, p->beta ? tokens : 0 }, { &p->kept_v, p->beta ? p->cols : 0 }, { &p->dkept_v, p->beta ? p->cols : 0 },
+  };
+  const int n = back ? (int)(sizeof parts / sizeof *parts) : 4;
+  long head = 0, fits;
+  for (int i = 0; i < n; i++) head += cu_round_up(parts[i].each * p->chunks, 4);
+  fits = CU_SLICE / head;
+  p->heads = (int)cu_max(1L, cu_min((long)p->B * p->H, fits));
+  float *at = mn_scratch(mn, 0, head * p->heads);
+  for (int i = 0; i < n; i++) {
+    *parts[i].at = parts[i].each ? at : NULL;
+    at += cu_round_up(parts[i].each * p->chunks, 4) * p->heads;
+  }
+  if (p->cols > p->V) p->z = mn_scratch(mn, 1, (long)p->T * p->B * p->H);
+}
+
+/* for each slice of the heads */
+#define CU_SLICES(p) \
+  for (int most_ = (p).heads, all_ = (p).B * (p).H, at_ = (p).head = 0; \
+       at_ < all_ && ((p).head = at_, (p).heads = cu_min(most_, all_ - at_), true); at_ += most_)
+
+/* chunk_state.cu.  Forward over the chunks, from the first state to the last: y, z, the last state, checkpoints.
+** Or, `again`, from the checkpoints: values, read, states, z.  And gradients of the states, back over the chunks. */
+void cu_chunk_forward(const CuChunks *p, bool again);
+void cu_chunk_backward(const CuChunks *p);

@@ -1,0 +1,238 @@
+/* agalite_back.cu -- backward of agalite (agalite.cuh).  What q found in the keys and what y's gradient finds in the values
+** is made again for all chunks at once, from their checkpoints; then the gradients of the states go from the last chunk to
+** the first, those of values and those of keys each for itself, over states made again a chunk at a time.  Of M channels
+** some 11 (M+1) K + 13 M V operations a token and head. */
+#include "lib/agalite.cuh"
+#include "lib/gated_step.cuh"
+
+/* What a token writes in value i and keeps of it; gate and value. */
+struct Written { float gate, value, write, decay; bool reset; };
+
+static __device__ __forceinline__ Written value_at(const Agalite &g, int t, int bh, int i) {
+  const long token = cu_token(g.p, t, bh);
+  Written x;
+  x.reset = g.a.done && g.a.done[(long)t * g.a.B + bh / g.a.H];
+  x.gate = g.a.beta ? g.a.beta[token * g.a.V + i] : 1.0f;
+  x.value = g.a.v[token * g.a.V + i];
+  x.write = x.gate * x.value;
+  x.decay = x.reset ? 0.0f : g.a.beta ? 1.0f - x.gate : 1.0f;
+  return x;
+}
+
+static __device__ __forceinline__ float wave_at(const Agalite &g, int t, int bh, int m) {
+  return g.w[((long)(bh / g.a.H) * g.a.T + t) * g.waves.M + m];
+}
+
+/* A warp is 32 values of a chunk and a group of channels: along = dy . v_m, in parts. */
+CU_KERNEL values_again(const Agalite &g, const float *dy, int groups) {
+  const CuChunks &p = g.p;
+  const int lane = (int)threadIdx.x % 32, M = g.waves.M;
+  const long warp = (long)blockIdx.x * AGALITE_WARPS + threadIdx.x / 32;
+  if (warp >= (long)p.heads * p.chunks * groups * g.value_parts) return;
+  const int part = (int)(warp % g.value_parts), i = part * 32 + lane, m0 = (int)(warp / g.value_parts % groups) * GROUP;
+  const int c = (int)(warp / g.value_parts / groups % p.chunks), bh = p.head + (int)(warp / g.value_parts / groups / p.chunks);
+  const int begin = cu_begin(p, c), n = cu_tokens(p, c);
+  const bool real = i < g.a.V;
+  float x[GROUP], sum[GROUP * CU_L];
+CU_UNROLL
+  for (int m = 0; m < GROUP; m++)
+    x[m] = real && m0 + m < M
+         ? cu_agalite_saved(g, bh, begin)[HEADER + (M + 1L) * g.Kp + (m0 + m) * (long)g.Vp + i] : 0.0f;
+CU_UNROLL
+  for (int t = 0; t < CU_L; t++) {
+    const bool here = t < n && real;
+    Written v = { 0.0f, 0.0f, 0.0f, 1.0f, false };
+    if (here) v = value_at(g, begin + t, bh, i);
+    const float d = here && dy ? dy[cu_token(p, begin + t, bh) * g.a.V + i] : 0.0f;
+CU_UNROLL
+    for (int m = 0; m < GROUP; m++) {
+      const float w = t < n && m0 + m < M ? wave_at(g, begin + t, bh, m0 + m) : 0.0f;
+      x[m] = fmaf(v.decay, v.reset ? 0.0f : x[m], v.write * w);
+      sum[m * CU_L + t] = d * x[m];
+    }
+  }
+  cu_warp_sums(sum, lane);
+CU_UNROLL
+  for (int s = 0; s < 2; s++) {
+    const int m = m0 + (2 * lane + s) / CU_L, t = (2 * lane + s) % CU_L;
+    if (m < M) g.along[((cu_place(p, bh, c) * CU_L + t) * M + m) * g.value_parts + part] = sum[s];
+  }
+}
+
+/* A thread is a token: gradients of kappa and of s.q, which is that of the numerator along q. */
+CU_KERNEL found_back(const Agalite &g) {
+  const int M = g.waves.M;
+  CU_LOOP(i, (long)g.p.heads * g.p.chunks * CU_L) {
+    const float *kappa = g.kappa + i * (M + 1);
+    const CuDenominator den = cu_den(g.a.normalise, g.a.scale, g.a.eps, g.a.den_clamp, kappa[M]);
+    float along = 0.0f;
+    for (int m = 0; m < M; m++) {
+      float sum = 0.0f;
+      for (int part = 0; part < g.value_parts; part++) sum += g.along[(i * M + m) * g.value_parts + part];
+      const float d = cu_wave_weight(g.waves, m) * sum / den.value;
+      g.dkappa[i * (M + 1) + m] = d;
+      along = fmaf(d, kappa[m], along);
+    }
+    g.dkappa[i * (M + 1) + M] = -den.slope * along / den.value;
+  }
+}
+
+/* A warp is 32 values of a head, a group of channels after the other, back through time. */
+CU_KERNEL values_backward(const Agalite &g, const float *dy, float *dv,
+                          float *dbeta) {
+  const CuChunks &p = g.p;
+  const int lane = (int)threadIdx.x % 32, M = g.waves.M, V = g.a.V;
+  const long warp = (long)blockIdx.x * AGALITE_WARPS + threadIdx.x / 32;
+  const int i = (int)(warp % g.value_parts) * 32 + lane;
+  if (warp >= (long)p.heads * g.value_parts || i >= V) return;
+  const int bh = p.head + (int)(warp / g.value_parts);
+  for (int m0 = 0; m0 < M; m0 += GROUP) {
+    float dx[GROUP];
+CU_UNROLL
+    for (int m = 0; m < GROUP; m++) {
+      const float *at = m0 + m < M ? cu_values_at(g, g.first, bh, m0 + m, i) : NULL;
+      dx[m] = at ? *at : 0.0f;
+    }
+    for (int c = p.chunks - 1; c >= 0; c--) {
+      const int begin = cu_begin(p, c), n = cu_tokens(p, c);
+      const float *saved = cu_agalite_saved(g, bh, begin) + HEADER + (M + 1L) * g.Kp + i;
+      float was[CU_L][GROUP], x[GROUP];
+CU_UNROLL
+      for (int m = 0; m < GROUP; m++) x[m] = m0 + m < M ? saved[(m0 + m) * (long)g.Vp] : 0.0f;
+CU_UNROLL
+      for (int t = 0; t < CU_L; t++) {
+        if (t >= n) continue;
+        const Written v = value_at(g, begin + t, bh, i);
+CU_UNROLL
+        for (int m = 0; m < GROUP; m++) {
+          was[t][m] = v.reset ? 0.0f : x[m];
+          x[m] = fmaf(v.decay, was[t][m], m0 + m < M ? v.write * wave_at(g, begin + t, bh, m0 + m) : 0.0f);
+        }
+      }
+CU_UNROLL
+      for (int back = 0; back < CU_L; back++) {
+        const int t = CU_L - 1 - back;
+        if (t >= n) continue;
+        const Written v = value_at(g, begin + t, bh, i);
+        const long at = cu_token(p, begin + t, bh) * V + i, row = cu_place(p, bh, c) * CU_L + t;
+        const float out = dy ? dy[at] : 0.0f;
+        float dwrite = 0.0f, ddecay = 0.0f;
+CU_UNROLL
+        for (int m = 0; m < GROUP; m++) {
+          if (m0 + m >= M) continue;
+          const float d = fmaf(out, g.factor[row * M + m0 + m], dx[m]);
+          dwrite = fmaf(d, wave_at(g, begin + t, bh, m0 + m), dwrite);
+          ddecay = fmaf(d, was[t][m], ddecay);
+          dx[m] = v.reset ? 0.0f : d * v.decay;
+        }
+        if (dv) dv[at] = dwrite * v.gate + (m0 ? dv[at] : 0.0f);
+        if (dbeta) dbeta[at] = fmaf(dwrite, v.value, -ddecay) + (m0 ? dbeta[at] : 0.0f);
+      }
+    }
+CU_UNROLL
+    for (int m = 0; m < GROUP; m++) {
+      float *to = m0 + m < M ? cu_values_at(g, g.last, bh, m0 + m, i) : NULL;
+      if (to) *to = dx[m];
+    }
+  }
+}
+
+/* A warp is 32 features of a group of channels of a head, back through time. */
+CU_KERNEL keys_backward(const Agalite &g) {
+  const CuChunks &p = g.p;
+  const int lane = (int)threadIdx.x % 32, M = g.waves.M, K = g.a.K;
+  const long warp = (long)blockIdx.x * AGALITE_WARPS + threadIdx.x / 32;
+  const int j = (int)(warp % g.key_parts) * 32 + lane, group = (int)(warp / g.key_parts % g.groups), m0 = group * GROUP;
+  if (warp >= (long)p.heads * g.groups * g.key_parts || j >= K) return;
+  const int bh = p.head + (int)(warp / g.key_parts / g.groups), b = bh / g.a.H;
+  const CuFeature f = cu_feature(g.a, j);
+  float dx[GROUP];
+CU_UNROLL
+  for (int m = 0; m < GROUP; m++) {
+    const float *at = m0 + m <= M ? cu_keys_at(g, g.first, bh, m0 + m, j) : NULL;
+    dx[m] = at ? *at : 0.0f;
+  }
+  for (int c = p.chunks - 1; c >= 0; c--) {
+    const int begin = cu_begin(p, c), n = cu_tokens(p, c);
+    const float *saved = cu_agalite_saved(g, bh, begin) + HEADER + j;
+    float was[CU_L][GROUP], x[GROUP];
+CU_UNROLL
+    for (int m = 0; m < GROUP; m++) x[m] = m0 + m <= M ? saved[(m0 + m) * (long)g.Kp] : 0.0f;
+CU_UNROLL
+    for (int t = 0; t < CU_L; t++) {
+      if (t >= n) continue;
+      const long token = cu_token(p, begin + t, bh);
+      const bool reset = g.a.done && g.a.done[(long)(begin + t) * g.a.B + b];
+      const CuKey key = cu_key(g.a, f, token, cu_keep(g.a, begin + t, b, token));
+CU_UNROLL
+      for (int m = 0; m < GROUP; m++) {
+        const float w = m0 + m < M ? wave_at(g, begin + t, bh, m0 + m) : 1.0f;
+        was[t][m] = reset ? 0.0f : x[m];
+        x[m] = fmaf(key.decay, was[t][m], key.write * w);
+      }
+    }
+CU_UNROLL
+    for (int back = 0; back < CU_L; back++) {
+      const int t = CU_L - 1 - back;
+      if (t >= n) continue;
+      const long token = cu_token(p, begin + t, bh), row = cu_place(p, bh, c) * CU_L + t;
+      const bool reset = g.a.done && g.a.done[(long)(begin + t) * g.a.B + b];
+      const CuKey key = cu_key(g.a, f, token, cu_keep(g.a, begin + t, b, token));
+      float dq = 0.0f, dwrite = 0.0f, ddecay = 0.0f;
+CU_UNROLL
+      for (int m = 0; m < GROUP; m++) {
+        if (m0 + m > M) continue;
+        const float w = m0 + m < M ? wave_at(g, begin + t, bh, m0 + m) : 1.0f, to = g.dkappa[row * (M + 1) + m0 + m];
+        const float after = fmaf(key.decay, was[t][m], key.write * w), d = fmaf(to, key.q, dx[m]);
+        dq = fmaf(to, after, dq);
+        dwrite = fmaf(d, w, dwrite);
+        ddecay = fmaf(d, was[t][m], ddecay);
+        dx[m] = reset ? 0.0f : d * key.decay;
+      }
+      float *to = g.keys + ((long)group * p.heads * p.chunks * CU_L + row) * 3 * K + j;
+      to[0] = dq, to[K] = dwrite, to[2L * K] = ddecay;
+    }
+  }
+CU_UNROLL
+  for (int m = 0; m < GROUP; m++) {
+    float *to = m0 + m <= M ? cu_keys_at(g, g.last, bh, m0 + m, j) : NULL;
+    if (to) *to = dx[m];
+  }
+}
+
+static unsigned blocks_of(long warps) { return (unsigned)cu_parts(warps, AGALITE_WARPS); }
+
+void cu_agalite_backward(mn_call *c) {
+  Agalite g = cu_agalite(c, 0, DIM(c, 'T'));
+  const CuChunks &p = g.p;
+  const mn_arg *in = c->in, *out = c->out;
+  const float *dy = out[OUT_Y].grad;
+  const long M = g.waves.M, groups = cu_parts(M, GROUP);
+  g.first = { out[OUT_VS].grad, out[OUT_KS].grad, out[OUT_S].grad };
+  g.last = { in[IN_VS].grad, in[IN_KS].grad, in[IN_S].grad };
+  const long token = (M + 1) * g.key_parts + 2 * (M + 1) + M + M * g.value_parts + 3L * g.groups * g.a.K;
+  g.p.heads = (int)cu_max(1L, cu_min((long)g.a.B * g.a.H, 3 * CU_SLICE / (token * p.chunks * CU_L)));
+  const long tokens = (long)p.heads * p.chunks * CU_L;
+  g.w = mn_scratch(c->ctx, 1, (long)g.a.B * g.a.T * M);
+  g.found = mn_scratch(c->ctx, 0, token * tokens);
+  g.kappa = g.found + tokens * (M + 1) * g.key_parts;
+  g.dkappa = g.kappa + tokens * (M + 1);
+  g.factor = g.dkappa + tokens * (M + 1);
+  g.along = g.factor + tokens * M;
+  g.keys = g.along + tokens * M * g.value_parts;
+  cu_agalite_waves(&g);
+  CU_SLICES(g.p) {
+    const long places = (long)p.heads * p.chunks;
+    const CuKeyGrads grads = { g.keys, g.groups, places * CU_L * 3 * g.a.K, p.head, p.heads, p.chunks };
+    cu_agalite_keys(&g, true);
+    CU_LAUNCH(values_again, blocks_of(places * groups * g.value_parts), 32 * AGALITE_WARPS, 0, g, dy, (int)groups);
+    CU_LAUNCH(found_back, cu_blocks(places * CU_L), CU_THREADS, 0, g);
+    CU_LAUNCH(values_backward, blocks_of((long)p.heads * g.value_parts), 32 * AGALITE_WARPS, 0, g, dy,
+              in[IN_V].grad, in[IN_BETA].grad);
+    CU_LAUNCH(keys_backward, blocks_of((long)p.heads * g.groups * g.key_parts), 32 * AGALITE_WARPS, 0, g);
+    cu_keys_fold(&g.a, &grads, c);
+  }
+  cu_shrink_back(c);
+  cu_zero_grad(&in[IN_TICK]);
+  cu_zero_grad(&in[IN_COPY]);
+}

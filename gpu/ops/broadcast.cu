@@ -1,0 +1,211 @@
+/* broadcast.cu -- add sub mul div maximum minimum where: two tensors, matched from the right.
+** Equal shapes end as one axis without a division, a trailing vector as two.  As in pointwise.cu the
+** formula is chosen as a kernel runs.  Where an operand was repeated its gradient is a sum (sums.cuh)
+** of terms that are computed as they are summed, and never stored. */
+#include "lib/sums.cuh"
+
+namespace { enum Formula { ADD, SUB, MUL, DIV, MAXIMUM, MINIMUM, WHERE }; }
+enum { A, B, MASK, OUT };                           /* tensors of the walk */
+
+static __device__ float value_of(Formula f, float a, float b, bool m) {
+  switch (f) {
+  case ADD:     return a + b;
+  case SUB:     return a - b;
+  case MUL:     return a * b;
+  case DIV:     return a / b;
+  case MAXIMUM: return a >= b || a != a ? a : b;
+  case MINIMUM: return a <= b || a != a ? a : b;
+  case WHERE:   return m ? a : b;
+  }
+  return 0;
+}
+
+/* d * dy/da, or d * dy/db */
+static __device__ float through_a(Formula f, float a, float b, bool m, float d) {
+  switch (f) {
+  case ADD:     return d;
+  case SUB:     return d;
+  case MUL:     return d * b;
+  case DIV:     return d * (1 / b);
+  case MAXIMUM: return a >= b ? d : d * 0.0f;
+  case MINIMUM: return a <= b ? d : d * 0.0f;
+  case WHERE:   return m ? d : 0.0f;
+  }
+  return 0;
+}
+static __device__ float through_b(Formula f, float a, float b, bool m, float y, float d) {
+  switch (f) {
+  case ADD:     return d;
+  case SUB:     return -d;
+  case MUL:     return d * a;
+  case DIV:     return d * (-y / b);
+  case MAXIMUM: return a >= b ? d * 0.0f : d;
+  case MINIMUM: return a <= b ? d * 0.0f : d;
+  case WHERE:   return m ? 0.0f : d;
+  }
+  return 0;
+}
+
+/* What a kernel reads; NULL where its formula has no use for it. */
+struct Call {
+  Formula f;
+  const float *a, *b, *y, *dy;
+  const uint8_t *mask;
+};
+
+struct Moves { bool a, b, mask; };                  /* along the innermost axis */
+
+static __device__ bool mask_at(const Call &c, long at) { return c.mask && c.mask[at]; }
+
+template <class V> CU_KERNEL binary_value(const Call &c, const cu_walk &walk, Moves moves, V *y, long n) {
+  CU_LOOP(i, n) {
+    long at[CU_WALKED] = {};
+    walk.find(i, at);
+    V a, b;
+    cu_load(c.a, at[A], moves.a, &a);
+    cu_load(c.b, at[B], moves.b, &b);
+    y[i] = cu_each(a, [&](int j) {
+      return value_of(c.f, cu_lane(a, j), cu_lane(b, j), mask_at(c, at[MASK] + (moves.mask ? j : 0)));
+    });
+  }
+}
+
+/* The gradients of operands that are as large as the output. */
+template <class V> CU_KERNEL binary_slopes(const Call &c, const cu_walk &walk, Moves moves, V *da, V *db, long n) {
+  CU_LOOP(i, n) {
+    long at[CU_WALKED] = {};
+    walk.find(i, at);
+    V a, b, y, d;
+    cu_load(c.a, at[A], moves.a, &a);
+    cu_load(c.b, at[B], moves.b, &b);
+    cu_load(c.y, at[OUT], true, &y);
+    cu_load(c.dy, at[OUT], true, &d);
+    if (da) da[i] = cu_each(a, [&](int j) {
+      const bool m = mask_at(c, at[MASK] + (moves.mask ? j : 0));
+      return through_a(c.f, cu_lane(a, j), cu_lane(b, j), m, cu_lane(d, j));
+    });
+    if (db) db[i] = cu_each(a, [&](int j) {
+      const bool m = mask_at(c, at[MASK] + (moves.mask ? j : 0));
+      return through_b(c.f, cu_lane(a, j), cu_lane(b, j), m, cu_lane(y, j), cu_lane(d, j));
+    });
+  }
+}
+
+/* A term of the gradient of a repeated operand. */
+struct Slope {
+  Call c;
+  bool of_b;
+  __device__ __forceinline__ float operator()(const long *at) const {
+    const float a = c.a ? c.a[at[A]] : 0.0f, b = c.b ? c.b[at[B]] : 0.0f, d = c.dy[at[OUT]];
+    const bool m = mask_at(c, at[MASK]);
+    if (!of_b) return through_a(c.f, a, b, m, d);
+    return through_b(c.f, a, b, m, c.y ? c.y[at[OUT]] : 0.0f, d);
+  }
+};
+
+/* ---- how the tensors lie ---- */
+
+/* The axes of a call from the innermost out, with what each tensor does along them. */
+struct Axes {
+  int n;
+  long size[MN_AXES], stride[MN_AXES][CU_WALKED];
+  Moves moves;
+};
+
+static Axes axes_of(const mn_call *c, Formula f) {
+  const mn_layout l = mn_layout_of(c);
+  Axes x = {};
+  long out = 1;
+  for (int i = l.axes - 1; i >= 0; i--, x.n++) {
+    long *s = x.stride[x.n];
+    x.size[x.n] = l.size[i];
+    s[A] = l.stride[f == WHERE ? 1 : 0][i];
+    s[B] = l.stride[f == WHERE ? 2 : 1][i];
+    s[MASK] = f == WHERE ? l.stride[0][i] : 0;
+    s[OUT] = out;
+    out *= l.size[i];
+  }
+  const long *s = x.stride[0];
+  x.moves = { s[A] > 0, s[B] > 0, s[MASK] > 0 };
+  return x;
+}
+
+/* The walk over the output, `lanes` numbers of the innermost axis at a time. */
+static cu_walk walk_of(const Axes &x, int lanes) {
+  cu_walk w;
+  for (int i = 0; i < x.n; i++) {
+    long stride[CU_WALKED];
+    for (int k = 0; k < CU_WALKED; k++) stride[k] = x.stride[i][k] * (i ? 1 : lanes);
+    w.add(x.size[i] / (i ? 1 : lanes), stride);
+  }
+  return w;
+}
+
+static cu_fold fold_of(const Axes &x, int operand) {
+  cu_fold f;
+  for (int i = 0; i < x.n; i++) {
+    const bool kept = x.stride[i][operand] > 0;
+    (kept ? f.keep : f.over).add(x.size[i], x.stride[i]);
+    (kept ? f.kept : f.summed) *= x.size[i];
+  }
+  f.along = x.stride[0][operand] == 0;
+  return f;
+}
+
+static Call call_of(const mn_call *c, Formula f) {
+  Call x = { f, c->in[0].data, c->in[1].data, NULL, NULL, NULL };
+  if (f == WHERE) x.mask = c->in[0].u8, x.a = c->in[1].data, x.b = c->in[2].data;
+  return x;
+}
+
+static void forward(const mn_call *c, Formula f) {
+  const Call x = call_of(c, f);
+  const Axes axes = axes_of(c, f);
+  float *y = c->out[0].data;
+  const long n = c->out[0].n;
+  if (axes.size[0] % 4 == 0 && cu_quads(4, axes.moves.a ? x.a : NULL, axes.moves.b ? x.b : NULL, y))
+    CU_LAUNCH(binary_value<float4>, cu_blocks(n, 4), CU_THREADS, 0, x, walk_of(axes, 4), axes.moves,
+              (float4 *)y, n / 4);
+  else
+    CU_LAUNCH(binary_value<float>, cu_blocks(n), CU_THREADS, 0, x, walk_of(axes, 1), axes.moves, y, n);
+}
+
+static void backward(const mn_call *c, Formula f) {
+  Call x = call_of(c, f);
+  const Axes axes = axes_of(c, f);
+  const int first = f == WHERE ? 1 : 0;             /* input that is operand a */
+  const long n = c->out[0].n;
+  float *grad[2], *whole[2];
+  for (int k = 0; k < 2; k++) {
+    grad[k] = c->in[first + k].grad;
+    whole[k] = c->in[first + k].n == n ? grad[k] : NULL;
+  }
+  x.dy = c->out[0].grad;
+  if (f == DIV) x.y = c->out[0].data;
+  if (f == ADD || f == SUB || f == WHERE) x.a = x.b = NULL;
+  if (f == DIV) x.a = NULL;
+  if (whole[0] || whole[1]) {
+    if (axes.size[0] % 4 == 0 && cu_quads(4, axes.moves.a ? x.a : NULL, axes.moves.b ? x.b : NULL, x.y, x.dy) &&
+        cu_quads(4, whole[0], whole[1]))
+      CU_LAUNCH(binary_slopes<float4>, cu_blocks(n, 4), CU_THREADS, 0, x, walk_of(axes, 4), axes.moves,
+                (float4 *)whole[0], (float4 *)whole[1], n / 4);
+    else
+      CU_LAUNCH(binary_slopes<float>, cu_blocks(n), CU_THREADS, 0, x, walk_of(axes, 1), axes.moves, whole[0],
+                whole[1], n);
+  }
+  for (int k = 0; k < 2; k++)
+    if (grad[k] && !whole[k]) cu_sum(c, fold_of(axes, k), Slope{ x, k == 1 }, grad[k]);
+}
+
+#define BINARY(op, formula) \
+  static void op##_forward(mn_call *c) { forward(c, formula); } \
+  static void op##_backward(mn_call *c) { backward(c, formula); } \
+  MN_KERNEL(op, op##_forward, op##_backward)
+
+BINARY(add, ADD)
+BINARY(sub, SUB)
+BINARY(mul, MUL)
+BINARY(div, DIV)
+BINARY(maximum, MAXIMUM)
+BINARY(minimum, MINIMUM)
+BINARY(where, WHERE)

@@ -1,0 +1,91 @@
+/* delta_rule.cu -- the delta rule (engine/ops/delta_rule.c) on chunk.cuh's machine: the key beta k is written with v, and
+** the key beta e k with what the memory holds under k, negated. */
+#include "lib/chunk_back.cuh"
+
+enum { Q_IN, K_IN, V_IN, BETA, KEEP, DONE, IN_C, IN_SUM };
+enum { OUT_Y, OUT_C, OUT_S, OUT_SAVED };
+
+struct DeltaColumn { int j; };
+
+struct DeltaKeys {
+  enum { PAIR = 1, EARLY = 0, KEYS = 1, SUMS = 1 };
+  const float *q, *k, *beta, *keep;
+  const uint8_t *done;
+  bool after;                    /* e = keep, else 1 */
+  float *dq, *dk, *dbeta, *dkeep;
+
+  __device__ __forceinline__ int width(const CuChunks &p) const { return p.K; }
+  __device__ __forceinline__ DeltaColumn column(const CuChunks &, int j, int) const { return { j }; }
+  __device__ __forceinline__ CuSide at(const CuChunks &p, const DeltaColumn &x, int t, int bh) const {
+    const long token = cu_token(p, t, bh), at = token * p.K + x.j;
+    const float kept = keep ? keep[token] : 1.0f, written = beta[token] * k[at];
+    const bool reset = done && done[(long)t * p.B + bh / p.H];
+    return { reset ? 0.0f : kept, written, after ? kept * written : written, -k[at], q[at], 0.0f };
+  }
+  __device__ __forceinline__ void give(const CuChunks &p, const DeltaColumn &x, int t, int bh, const CuSide &grad,
+                                       CuSums &sums) const {
+    const long token = cu_token(p, t, bh), at = token * p.K + x.j;
+    const float e = after && keep ? keep[token] : 1.0f, written = fmaf(e, grad.back, grad.key);
+    const bool reset = done && done[(long)t * p.B + bh / p.H];
+    if (dq) dq[at] = grad.late;
+    if (dk) dk[at] = fmaf(beta[token], written, -grad.early);
+    sums.x[0] = k[at] * written;
+    sums.x[1] = (reset ? 0.0f : grad.decay) + (after ? beta[token] * k[at] * grad.back : 0.0f);
+  }
+  __device__ __forceinline__ void finish(const CuChunks &p, int t, int bh, float to_beta, float to_keep) const {
+    const long token = cu_token(p, t, bh);
+    if (dbeta) dbeta[token] = to_beta;
+    if (dkeep) dkeep[token] = to_keep;
+  }
+};
+
+static DeltaKeys keys_of(const mn_call *c) {
+  const mn_arg *in = c->in;
+  return { in[Q_IN].data, in[K_IN].data, in[BETA].data, in[KEEP].data, in[DONE].u8, OPT(c, 0) != 0,
+           in[Q_IN].grad, in[K_IN].grad, in[BETA].grad, in[KEEP].grad };
+}
+
+static CuChunks chunks_of(const mn_call *c, int t0, int t1) {
+  CuChunks p = {};
+  p.K = DIM(c, 'K');
+  cu_chunks_set(&p, c, true, true, t0, t1);
+  p.done = c->in[DONE].u8, p.v = c->in[V_IN].data;
+  p.by_col = p.K, p.by_key = 1;
+  p.span = 1;
+  p.saved = c->out[OUT_SAVED].data, p.saved_row = c->out[OUT_SAVED].shape[1];
+  return p;
+}
+
+static CuDivision division(const mn_call *c) { return { OPT(c, 3) != 0, (float)OPT(c, 1), (float)OPT(c, 2), 1.0f }; }
+
+static void forward(mn_call *c) {
+  CuChunks p = chunks_of(c, c->t0, c->t1);
+  const CuDivision den = division(c);
+  p.last_C = c->out[OUT_C].data, p.last_s = c->out[OUT_S].data, p.y = c->out[OUT_Y].data;
+  p.first_C = c->t0 ? p.last_C : c->in[IN_C].data, p.first_s = c->t0 ? p.last_s : c->in[IN_SUM].data;
+  cu_chunks_scratch(&p, c->ctx, false);
+  CU_SLICES(p) {
+    cu_side_run(keys_of(c), p, p.scores);
+    cu_chunk_forward(&p, false);
+  }
+  cu_chunk_divide(&p, &den);
+}
+
+static void backward(mn_call *c) {
+  CuChunks p = chunks_of(c, 0, DIM(c, 'T'));
+  const CuDivision den = division(c);
+  cu_chunks_scratch(&p, c->ctx, true);
+  p.first_C = c->out[OUT_C].grad, p.first_s = c->out[OUT_S].grad;
+  p.last_C = c->in[IN_C].grad, p.last_s = c->in[IN_SUM].grad;
+  CU_SLICES(p) {
+    cu_side_run(keys_of(c), p, p.scores);
+    cu_chunk_forward(&p, true);
+    cu_chunk_dy(&p, &den, c->out[OUT_Y].data, c->out[OUT_Y].grad);
+    cu_chunk_backward(&p);
+    cu_side_run(CuPairValues(), p, p.dscores);
+    cu_keys_back_run(keys_of(c), p);
+    cu_chunk_values_back(&p, c->in[V_IN].grad, NULL);
+  }
+}
+
+MN_KERNEL(delta_rule, forward, backward)

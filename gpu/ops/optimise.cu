@@ -1,0 +1,131 @@
+/* optimise.cu -- grad_norm adam: what is done to all leaves of a model.  One launch takes as many calls as stand one
+** after another. */
+#include "runtime/leaves.cuh"
+#include "lib/grid_sums.cuh"
+
+/* ---- grad_norm ---- */
+
+CU_KERNEL square_leaves(const Leaves &all, double *parts) {
+  long from, end;
+  int number;
+  const Leaf l = leaf_of(all, (int)blockIdx.x, &from, &end, &number);
+  float sum = 0;
+  for (long i = from + threadIdx.x; l.g && i < end; i += CU_THREADS) sum += l.g[i] * l.g[i];
+  const double squares = cu_team(CU_THREADS).sum((double)sum);
+  if (threadIdx.x == 0) parts[blockIdx.x] = squares;
+}
+
+struct Shown { float *at[TABLE]; };                   /* where each leaf's squares are shown, or NULL */
+
+/* One block adds them up, leaf by leaf.  `sum` carries a double in two floats: high and low part. */
+CU_KERNEL add_leaves(const Leaves &all, const Shown &own, const double *parts, float *sum, float *norm, bool first) {
+  const cu_team block(CU_THREADS);
+  double total = first ? 0 : (double)sum[0] + (double)sum[1];
+  for (int i = 0; i < all.n; i++) {
+    const int end = i + 1 < all.n ? all.at[i + 1].first : all.blocks;
+    double squares = 0;
+    for (int b = all.at[i].first + block.lane; b < end; b += CU_THREADS) squares += parts[b];
+    squares = block.sum(squares);
+    total += squares;
+    if (own.at[i] && block.lane == 0) *own.at[i] = (float)squares;
+  }
+  if (block.lane) return;
+  const float high = (float)total;
+  sum[0] = high;
+  sum[1] = high - high == 0.0f ? (float)(total - (double)high) : 0.0f;           /* 0 beside an infinity, too */
+  norm[0] = (float)sqrt(total);
+}
+
+/* The calls from `from` on that go with the first of them: they share what the inputs from `shared` on hold, and
+** stand in one table.  No leaf may come twice where it is changed. */
+static int take(Leaves *all, mn_call *const *calls, int from, int n, int shared, int end, bool changed) {
+  int to = from;
+  for (; to < n && all->n < TABLE; to++) {
+    bool fits = true;
+    for (int k = shared; k < end; k++) fits = fits && calls[to]->in[k].data == calls[from]->in[k].data;
+    for (int i = from; changed && i < to; i++) fits = fits && calls[to]->in[0].data != calls[i]->in[0].data;
+    if (!fits) break;
+    all->add(calls[to]);
+  }
+  return to;
+}
+
+static int grad_norm_together(mn_call *const *calls, int n, bool back) {
+  (void)back;                    /* there is no way back */
+  for (int from = 0, to; from < n; from = to) {
+    Leaves all;
+    Shown own = {};
+    const mn_call *c = calls[from];
+    int next = from + 1;                            /* where another sum is begun */
+    while (next < n && OPT(calls[next], 0) == 0) next++;
+    to = take(&all, calls, from, next, 1, 3, false);
+    for (int i = from; i < to; i++) own.at[i - from] = calls[i]->in[3].data;
+    double *parts = (double *)mn_scratch(c->ctx, 0, 2 * (long)all.blocks);
+    CU_LAUNCH(square_leaves, all.blocks, CU_THREADS, CU_TEAM_SHARED, all, parts);
+    CU_LAUNCH(add_leaves, 1, CU_THREADS, CU_TEAM_SHARED, all, own, (const double *)parts, c->in[1].data,
+              c->in[2].data, OPT(c, 0) != 0);
+  }
+  return n;
+}
+
+static void grad_norm_forward(mn_call *c) { grad_norm_together(&c, 1, false); }
+
+MN_KERNEL_TOGETHER(grad_norm, grad_norm_forward, NULL, grad_norm_together)
+
+/* ---- adam ---- */
+
+struct Hyper { float lr, a1, a2, eps, scale, keep, c1, c2; };
+
+static __device__ Hyper hyper_of(const float *hyper, float norm, const float *weight_decay, float c1, float c2) {
+  Hyper h = { hyper[0], hyper[1], hyper[2], hyper[3], 1, 1, c1, c2 };
+  const float max_norm = hyper[4];
+  if (max_norm > 0 && norm >= max_norm) h.scale = max_norm / norm;
+  if (weight_decay) h.keep = 1 - h.lr * weight_decay[0];
+  return h;
+}
+
+static __device__ float step(const Hyper &h, float g, float w, float *m, float *v) {
+  g *= h.scale;
+  *m = (1 - h.a1) * *m + h.a1 * g;
+  *v = (1 - h.a2) * *v + h.a2 * g * g;
+  return h.keep * w - h.lr * (*m / h.c1) / (sqrtf(*v / h.c2) + h.eps);
+}
+
+CU_KERNEL adam_leaves(const Leaves &all, const float *hyper, const float *norm, const float *weight_decay) {
+  long from, end;
+  int number;
+  const Leaf l = leaf_of(all, (int)blockIdx.x, &from, &end, &number);
+  if (!l.g || !(fabsf(norm[0]) < INFINITY)) return;          /* all threads of the block alike */
+  cu_smem<float> corrections = CU_SHARED(float, 0);
+  if (threadIdx.x < 2) corrections[(int)threadIdx.x] = (float)-expm1(hyper[5] * log1p(-(double)hyper[1 + threadIdx.x]));
+  __syncthreads();
+  const Hyper h = hyper_of(hyper, norm[0], weight_decay, corrections[0], corrections[1]);
+  const bool aligned = (((uintptr_t)l.w | (uintptr_t)l.m | (uintptr_t)l.v | (uintptr_t)l.g) & 15) == 0;
+  const long quads = aligned ? end / 4 : from / 4;           /* up to here by fours */
+  for (long i = from / 4 + threadIdx.x; i < quads; i += CU_THREADS) {
+    const float4 g = ((const float4 *)l.g)[i];
+    float4 w = ((float4 *)l.w)[i], m = ((float4 *)l.m)[i], v = ((float4 *)l.v)[i];
+    w.x = step(h, g.x, w.x, &m.x, &v.x);
+    w.y = step(h, g.y, w.y, &m.y, &v.y);
+    w.z = step(h, g.z, w.z, &m.z, &v.z);
+    w.w = step(h, g.w, w.w, &m.w, &v.w);
+    ((float4 *)l.w)[i] = w, ((float4 *)l.m)[i] = m, ((float4 *)l.v)[i] = v;
+  }
+  for (long i = 4 * quads + threadIdx.x; i < end; i += CU_THREADS) l.w[i] = step(h, l.g[i], l.w[i], l.m + i, l.v + i);
+}
+
+static int adam_together(mn_call *const *calls, int n, bool back) {
+  (void)back;                    /* there is no way back */
+  for (int from = 0, to; from < n; from = to) {
+    Leaves all;
+    const mn_call *c = calls[from];
+    to = take(&all, calls, from, n, 3, 6, true);
+    CU_LAUNCH(adam_leaves, all.blocks, CU_THREADS, 2 * sizeof(float), all, c->in[3].data, c->in[4].data,
+              c->in[5].data);
+  }
+  return n;
+}
+
+static void adam_forward(mn_call *c) { adam_together(&c, 1, false); }
+
+MN_KERNEL_TOGETHER(adam, adam_forward, NULL, adam_together)
