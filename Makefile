@@ -134,7 +134,7 @@ demo: deps-demo ## from nothing: packages, program, an agent trained on the T-Ma
 # The emulated kernels take minutes to compile: they are made where a test asks for them.
 TESTS :=
 EMULATED := $(if $(TESTS),$(if $(findstring gpu,$(TESTS))$(findstring mpi,$(TESTS)),test-gpu-programs),test-gpu-programs)
-test: deps-test ## from nothing: packages, program, all tests (TESTS="tests/test_x.lua ..." for some)
+test: deps-test ## from nothing: packages, program, all tests (TESTS=tests/envs or TESTS="tests/envs/test_tmaze.lua ..." for some)
 	@$(MAKE) all $(EMULATED)
 	@MNEME_BUILD=$(abspath $(B)) luajit tests/run.lua $(TESTS)
 
@@ -144,7 +144,7 @@ bench: all      ## how fast it is here, each figure beside its bound (WHAT="trai
 	@$(B)/mneme bench $(WHAT)
 
 learn: all      ## slow tests: do agents still learn?
-	@MNEME_BUILD=$(abspath $(B)) luajit tests/run.lua $(or $(TESTS),$(wildcard tests/learn/*.lua))
+	@MNEME_BUILD=$(abspath $(B)) luajit tests/run.lua $(or $(TESTS),$(wildcard tests/endurance/learn_*.lua))
 
 # Leaks are not looked for: LuaJIT and the context live until the process ends.
 ASAN := $(B)-asan
@@ -169,9 +169,9 @@ $(B)/fuzz: tests/fuzz/fuzz.c $(B)/libmneme.so
 	@echo "ld $@"
 	@$(CC) $(ALL_C) -fsanitize=fuzzer $(lua_C) -o $@ $< -L$(B) -lmneme -Wl,-rpath,'$$ORIGIN' $(shell pkg-config --libs luajit)
 
-golden: all     ## keep what scenes look like now: what tests/test_golden.lua compares with
+golden: all     ## keep what scenes look like now: what tests/view/test_golden.lua compares with
 	@mkdir -p tests/golden
-	@MNEME_BUILD=$(abspath $(B)) MNEME_GOLDEN=keep luajit tests/run.lua tests/test_golden.lua
+	@MNEME_BUILD=$(abspath $(B)) MNEME_GOLDEN=keep luajit tests/run.lua tests/view/test_golden.lua
 
 format:         ## lay out the lines of C that you have changed
 	@git clang-format --extensions c,h,cu,cuh

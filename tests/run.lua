@@ -1,5 +1,5 @@
--- run.lua -- runs tests/test_*.lua (or the files named), each in a process and a time of its own, so that none can take the
--- others with it; last line "N passed, N failed".  MNEME_TEST_LIMIT: seconds for one file (900).
+-- run.lua -- runs tests/*/test_*.lua, or the files and folders named, each file in a process of its own with a time limit
+-- of its own, so that none can take the others with it; last line "N passed, N failed".  MNEME_TEST_LIMIT: seconds for one file (900).
 local here = arg[0]:match "^(.*)tests/run%.lua$" or "./"
 package.path = here .. "lua/?.lua;" .. here .. "lua/?/init.lua;" .. here .. "?.lua;" .. package.path
 
@@ -14,11 +14,14 @@ if arg[1] == "one" then
   os.exit(t.failed == 0 and 0 or 1, false)
 end
 
-local files = { unpack(arg) }
-if #files == 0 then
-  local list = io.popen("ls '" .. here .. "'tests/test_*.lua")
-  for file in list:lines() do files[#files + 1] = file end
-  list:close()
+local files = {}
+for _, name in ipairs(#arg > 0 and arg or { here .. "tests" }) do
+  if name:find "%.lua$" then files[#files + 1] = name
+  else
+    local list = io.popen(("find '%s' -name 'test_*.lua' | LC_ALL=C sort"):format((name:gsub("/+$", ""))))
+    for file in list:lines() do files[#files + 1] = file end
+    list:close()
+  end
 end
 
 local limit = tonumber(os.getenv "MNEME_TEST_LIMIT" or 900)
@@ -37,7 +40,7 @@ end
 local beside, beside_said, beside_pid = {}, os.tmpname(), nil
 if #arg == 0 then
   for i = #files, 1, -1 do
-    if files[i]:find "test_gpu" then table.insert(beside, 1, ('"%s"'):format(table.remove(files, i))) end
+    if files[i]:find "tests/gpu/" then table.insert(beside, 1, ('"%s"'):format(table.remove(files, i))) end
   end
 end
 if #beside > 0 then
@@ -70,7 +73,7 @@ for _, file in ipairs(files) do
   local begun = os.time()
   local counts = run(file)
   for i = 1, 3 do total[i] = total[i] + counts[i] end
-  print(("%-28s %4d passed %3d failed %3d skipped  %4d s"):format(file:match "[^/]*$", counts[1], counts[2], counts[3],
+  print(("%-32s %4d passed %3d failed %3d skipped  %4d s"):format(file:match "[^/]*$", counts[1], counts[2], counts[3],
     os.time() - begun))
   io.stdout:flush()
 end

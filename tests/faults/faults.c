@@ -1,5 +1,5 @@
 /* faults.c -- the world as an attacker: one call of the operating system fails.  LD_PRELOADed into the program by
-** tests/test_faults.lua, it lets MNEME_FAULT="KIND N" choose: the N-th call of that kind fails as a full disk, a
+** tests/engine/test_faults.lua, it lets MNEME_FAULT="KIND N" choose: the N-th call of that kind fails as a full disk, a
 ** broken one or a machine without memory would let it fail; "kill N" ends the process in the midst of its N-th change
 ** of a file.  MNEME_FAULT_COUNT names a file that gets how many calls of the kind there were.
 ** Files are meant where they lie in the folder that the process began in: neither Lua's modules nor /proc count.

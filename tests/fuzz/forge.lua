@@ -1,5 +1,5 @@
 -- forge.lua -- saved copies of environments with other bytes and the right checksum, and a life after them.  For
--- tests/test_forged.lua, by chance, and for the fuzzer (targets.lua), by what it has learned.
+-- tests/engine/test_forged_states.lua, by chance, and for the fuzzer (targets.lua), by what it has learned.
 local bit = require "bit"
 local ffi = require "ffi"
 

@@ -1,6 +1,6 @@
 /* emu.cpp -- does the emulation run right kernels right, and catch wrong ones?
 ** A harness that misses mistakes is worse than none, so each class of mistake is planted here and
-** must be reported, in every schedule.  Prints "ok NAME" or "FAIL NAME: why" (tests/test_gpu.lua). */
+** must be reported, in every schedule.  Prints "ok NAME" or "FAIL NAME: why" (tests/gpu/test_gpu.lua). */
 #include "lib/chunk.cuh"
 #include "lib/row_teams.cuh"
 #include "runtime/multi_seed.cu"

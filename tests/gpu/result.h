@@ -1,4 +1,4 @@
-/* result.h -- results of the test programs of gpu/, as lines that tests/test_gpu.lua reads. */
+/* result.h -- results of the test programs of gpu/, as lines that tests/gpu/test_gpu.lua reads. */
 #pragma once
 #include <cstdio>
 #include <string>

@@ -1,4 +1,4 @@
-"""The table of tests/test_tasks.lua: ListOps as the Long Range Arena draws it, written once more, with Python's
+"""The table of tests/envs/test_sequence_tasks.lua: ListOps as the Long Range Arena draws it, written once more, with Python's
 recursion and numpy's median.  Prints how often each label comes, the mean and median length, and trees per one kept.
 
     python3 tests/reference/listops.py [kept] [seed]"""

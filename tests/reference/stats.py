@@ -1,5 +1,5 @@
 """stats.py -- writes tests/fixtures/stats.json: what scipy, statsmodels and rliable say of some numbers, for
-tests/test_stats.lua.  The bootstrap of rliable is run many times, because only the distribution of its intervals can
+tests/study/test_stats.lua.  The bootstrap of rliable is run many times, because only the distribution of its intervals can
 be compared with that of ours.
 
     python3 -m venv ~/stats && ~/stats/bin/pip install scipy statsmodels rliable 'pandas<3'

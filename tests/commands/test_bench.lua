@@ -1,0 +1,139 @@
+-- test_bench.lua -- mneme bench: what it prints and writes makes sense, and mistakes on its line are told.
+local t = require "tests.harness"
+local bench = require "mneme.commands.bench"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local shell = require "tests.support.shell"
+
+local csv, svg = os.tmpname() .. ".csv", os.tmpname() .. ".svg"
+
+-- Run the command: its exit status and all that it printed.
+local function run(...)
+  local said, real_print, words = {}, print, { ... }
+  print = function(s) said[#said + 1] = tostring(s) .. "\n" end   -- luacheck: ignore
+  local ok, status = xpcall(function() return bench.main(words) end, errors.handler)
+  print = real_print                                              -- luacheck: ignore
+  if not ok then return status.status, tostring(status) end
+  return status, table.concat(said)
+end
+
+t.test("cores: a core's training and its steps, as a table, as CSV and as a picture", function()
+  local status, said = run("cores", "gru", "out=" .. csv, "figure=" .. svg)
+  t.eq(status, 0, said)
+  t.ok(said:find "1 thread: products %d+ GFLOP/s", said)
+  t.ok(said:find "\ngru +1422560 +%d+ ms +%d+ ms +%d+ ms +%d+ %% +%d+", said)
+  t.ok(said:find("\ngru" .. (" +%d+"):rep(6) .. "  %(%d+%)\n"), said)
+  local values = {}
+  for line in files.read(csv):gmatch "[^\n]+" do
+    local kind, name, what, value = line:match "^([^,]*),([^,]*),([^,]*),([^,]*)$"
+    t.ok(kind, line)
+    values[kind .. " " .. name .. " " .. what] = tonumber(value)
+  end
+  for _, key in ipairs { "machine  gflops", "machine  threads", "train gru forward_ms", "train gru backward_ms", "train gru bound_ms",
+                         "step gru us_after_128", "step gru us_after_4096" } do
+    t.ok(values[key] and values[key] > 0, key)
+  end
+  t.ok(files.read(svg):find ">gru</text>")
+end)
+
+t.test("sweep: what a cell costs by itself, and how busy jobs are kept", function()
+  local said, status = shell.mneme(".", "bench sweep cells=6 seconds=0.02")
+  t.eq(status, 0, said)
+  t.ok(said:find "^6 trivial cells, 2 jobs: %d+%.%d ms of a processor a cell %(target 20: %a+%), %d+%.%d ms of the clock\n", said)
+  t.ok(said:find "\n8 cells of 0.02 s: 1 job %d+%.%d+ s, 2 jobs .* %d+%.%d %% of ideal %(target 90: %a+%); jobs at work %d+%.%d %% of the time\n", said)
+  t.ok(said:find "a small training: its statistics take %d%.%d%d %% of its time %(target 1: %a+%)\n", said)
+  for words, what in pairs {
+    ["jobs=3"] = "jobs=3, expected 1, 2, 4 or 8", ["cells=x"] = "cells=x, expected a number", ["cell=1"] = "unknown word of bench sweep",
+  } do
+    said, status = shell.mneme(".", "bench sweep " .. words)
+    t.eq(status, 2) t.ok(said:find(what), said)
+  end
+end)
+
+t.test("ranks: what cannot be measured is told", function()
+  for word, what in pairs { ["num_envs=7"] = "copies that two ranks can share", ["updates=0"] = "at least 1", ["numenvs=8"] = "unknown word of bench ranks" } do
+    local status, said = run("ranks", word)
+    t.eq(status, 2, said) t.ok(said:find(what, 1, true), said)
+  end
+end)
+
+t.test("torsos: acting and learning of each, as a table", function()
+  local status, said = run("torsos", "conv", "images=8")
+  t.eq(status, 0, said)
+  for _, side in ipairs { "64x64", "84x84" } do
+    for _, what in ipairs { "acting, 8", "learning, 8" } do
+      t.ok(said:find("\nconv +" .. side .. "  " .. what .. " +[%d.]+ ms +%d+ pictures/s +%d+ %%"), said)
+    end
+  end
+  for _, case in ipairs { { "images=12", "8 divides" }, { "impal", "did you mean 'impala'" }, { "thread=1", "did you mean 'threads'" },
+                          { "torch=/no/such/python", "bench_images.py" } } do
+    status, said = run("torsos", case[1])
+    t.eq(status, 2, case[1])
+    t.ok(said:find(case[2], 1, true), said)
+  end
+end)
+
+t.test("mistakes on the line are told, with status 2", function()
+  for _, case in ipairs { { "threads=x", "whole number" }, { "part=al", "did you mean 'all'" }, { "colour=red", "unknown setting" },
+                          { "gruu", "did you mean 'gru'" } } do
+    local status, said = run("cores", case[1])
+    t.eq(status, 2, case[1])
+    t.ok(said:find(case[2], 1, true), said)
+  end
+  t.eq(run "corez", 2)
+  local status, said = run("cores", "part=kernels", "torch=/no/such/python")
+  t.eq(status, 2, said)
+  t.ok(said:find "PyTorch", said)
+end)
+
+t.test("a figure of a kind that is none is refused before anything is measured", function()
+  local status, said = run("cores", "gru", "part=step", "figure=latency.jpg")
+  t.eq(status, 2)
+  t.ok(said:find(".svg, .png", 1, true), said)
+end)
+
+os.remove(csv)
+os.remove(svg)
+
+t.test("envs: every environment has its line, by each loop; the rows name settings that there are", function()
+  local status, said = run("envs", "tmaze")
+  t.eq(status, 0, said)
+  t.ok(said:find "\ntmaze +1024 +[%d.]+ M +[%d.]+ M +[%d.]+ M  [%d.]+ x PufferLib", said)
+  local list = require("mneme.envs.env").list()
+  for _, e in ipairs(list) do
+    for _, row in ipairs(require("mneme.commands.bench.envs").rows(e.name)) do
+      local settings = { num_envs = 1 }
+      for key, value in pairs(row[2]) do settings[key] = value end
+      require("mneme.envs.env").new(e.name, settings):close()
+    end
+  end
+  t.eq(select(2, run("envs", "tmase")):match "did you mean '(%w+)'", "tmaze")
+end)
+
+t.test("scenes: pages early and late in an episode, larger and beside another, with a verdict", function()
+  local status, said = run("scenes", "mind", "world", "core=agalite", "size=small", "part=pages", "steps=30", "seconds=0.001")
+  t.eq(status, 0, said)
+  for _, name in ipairs { "mind", "world" } do
+    for _, page in ipairs { "step 6", "step 30", "1920x1080", "two tracks" } do
+      local rate, verdict, share = said:match("\n" .. name .. " +agalite +" .. page .. (" +[%d.]+"):rep(4) .. " +(%d+)  (%a+), ([%d.]+) x\n")
+      t.ok(rate, name .. " " .. page .. ":\n" .. said)
+      t.eq(verdict, tonumber(rate) >= 60 and "met" or "missed")
+      t.near(tonumber(share), rate / 60, 0.06)
+    end
+  end
+  for _, case in ipairs { { "mined", "did you mean 'mind'" }, { "size=smal", "did you mean 'small'" }, { "steps=2", "at least 5" },
+                          { "step=9", "did you mean 'steps'" }, { "core=agalit", "did you mean 'agalite'" } } do
+    status, said = run("scenes", case[1])
+    t.eq(status, 2, case[1])
+    t.ok(said:find(case[2], 1, true), said)
+  end
+end)
+
+t.test("scenes: a window beside a training, by turns", function()
+  local status, said = run("scenes", "part=training", "core=gru", "updates=1")
+  t.eq(status, 0, said)
+  for threads = 1, 2 do
+    local pages = said:match("\ngru +" .. threads .. " +%d+ +%d+ +[+-][%d.]+ %% +[+-][%d.]+ %% +(%d+)\n")
+    t.ok(pages and tonumber(pages) > 0, said)
+  end
+end)

@@ -1,0 +1,235 @@
+-- test_cli.lua -- the program: commands, one-line errors with the user's file and line, exit statuses,
+-- Ctrl-C, and that it finds its files wherever it was put.
+local t = require "tests.harness"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local progress = require "mneme.base.progress"
+local shell = require "tests.support.shell"
+
+local program = shell.program
+local dir = shell.folder()
+
+-- Run a command line in an empty folder: everything it printed, its exit status.
+local function sh(line) return shell.run(dir, line) end
+local function mneme(words) return sh(program .. " " .. words) end
+
+local function script(name, text)
+  files.write(dir .. "/" .. name, { text })
+  return name
+end
+
+-- One line, with this in it, and that exit status.
+local function says(words, pattern, status)
+  local text, rc = mneme(words)
+  t.ok(text:find(pattern), ("mneme %s: expected '%s', got: %s"):format(words, pattern, text))
+  t.eq(rc, status, words)
+  t.eq(select(2, text:gsub("\n", "")), 1, words .. ": lines")
+end
+
+t.test("version, help, usage", function()
+  says("--version", "^mneme %d+%.%d+%.%d+\n$", 0)
+  local text, rc = mneme "--help"
+  t.ok(rc == 0 and text:find "usage: mneme COMMAND" and text:find "check FILE")
+  t.eq(select(2, mneme ""), 2)
+  says("rnu", "^mneme: unknown command 'rnu'; did you mean 'run'", 2)
+  says("run", "^mneme: run: which script", 2)
+  says("run nothing.lua", "nothing.lua: there is no such script", 2)
+  says("run tmaz", "unknown experiment 'tmaz'; did you mean 'tmaze'", 2)
+  says("list coers", "unknown kind of thing 'coers'; did you mean 'cores'", 2)
+  says("help tmaez", "did you mean 'tmaze'", 2)
+end)
+
+t.test("lists and help topics come from what there is", function()
+  local text = mneme "list"
+  for _, name in ipairs { "agalite", "tmaze%-v%d", "linear_attention", "experiments\n" } do t.ok(text:find(name), name) end
+  t.ok(mneme "help tmaze":find "corridor +160 +2..256")
+  t.ok(mneme "help gru":find "d_model +680")
+  t.ok(mneme "help linear":find "inputs +x%[")
+  t.ok(mneme "help config":find "core=gru")
+  t.ok(mneme "help env selective_copy":find "^mn.env" and mneme "help task selective_copy":find "^mn.task")
+  t.ok(mneme "help op gru":find "inputs +i%[" and mneme "help env tmaze-v0":find "corridor +160")
+  says("help op lineer", "unknown op 'lineer'; did you mean 'linear'", 2)
+  says("help env tmase", "unknown env 'tmase'; did you mean 'tmaze'", 2)
+  t.ok(mneme "doctor":find "blas")
+  t.eq(select(2, mneme "list | head -1"), 0, "a closed pipe")
+end)
+
+t.test("a user's core, experiment and scene are found in their folders", function()
+  files.make_folder(dir .. "/experiments")
+  files.make_folder(dir .. "/cores")
+  script("experiments/mine.lua", "-- mine.lua -- What is mine?\nprint(require('mneme').config { a = 1 }.a)")
+  script("cores/my_core.lua", "-- my_core.lua -- a memory of my own\nreturn {}")
+  t.ok(mneme "list experiments":find "mine +What is mine%?")
+  t.ok(mneme "list cores":find "my_core %-%- a memory of my own\n  cannot be built so: ")
+  t.eq(mneme "run mine a=7", "7\n")
+  local text, rc = mneme "run mine --help"
+  t.ok(rc == 0 and text:find "What is mine%?\nusage: mneme run experiments/mine.lua", text)
+end)
+
+t.test("mistakes in a script: one line, with its file and line", function()
+  says("run " .. script("syntax.lua", "local x = 1\nlocal y = = 2\n"),
+    "^syntax.lua:2: unexpected symbol near '=' %(a syntax error", 1)
+  says("run " .. script("nil.lua", "local x\nprint(x.y)\n"), "^nil.lua:2: attempt to index local 'x' %(a nil value%)\n$", 1)
+  says("run " .. script("error.lua", "error('two\\nlines')\n"), "^error.lua:1: two", 1)
+  says("run " .. script("object.lua", "error({})\n"), "table: 0x", 1)
+  says("run " .. script("shape.lua", "local mn = require 'mneme'\nlocal a = mn.tensor { 1, 2 }\na:matmul(a)\n"),
+    "^shape.lua:3: matmul: ", 1)
+  says("run " .. script("op.lua", "local mn = require 'mneme'\nmn.relu(3)\n"), "^op.lua:2: relu", 1)
+  says("run " .. script("core.lua", "local mn = require 'mneme'\nmn.core('gur', { d_in = 4 })\n"),
+    "^core.lua:2: unknown core 'gur'; did you mean 'gru'", 2)
+  says("run " .. script("env.lua", "local mn = require 'mneme'\nmn.env('tmaze', { coridor = 4 })\n"),
+    "^env.lua:2: .*'coridor'; did you mean 'corridor'", 2)
+  says("run " .. script("range.lua", "local mn = require 'mneme'\nmn.env('tmaze', { corridor = 0 })\n"), "^range.lua:2: .*corridor", 2)
+  says("run " .. script("plain.lua", "return 1") .. " lr=3", "plain.lua declares no settings, so lr=3 means nothing", 2)
+end)
+
+t.test("mistakes on the command line: exit status 2 and the line of mn.config", function()
+  local maze = script("maze.lua", "local mn = require 'mneme'\n\nlocal cfg = mn.config { corridor = 160 }\nprint(cfg.corridor)\n")
+  t.eq(mneme("run " .. maze .. " corridor=20"), "20\n")
+  says("run " .. maze .. " coridor=20", "^maze.lua:3: unknown setting 'coridor'; did you mean 'corridor'", 2)
+  says("run " .. maze .. " corridor=x", "^maze.lua:3: corridor=x: expected a number", 2)
+  says("run " .. maze .. " device=tpu", "tpu", 2)
+  says("run " .. maze .. " resume=nowhere", "nowhere: there is no such run", 2)
+  local text, rc = mneme("run " .. maze .. " corridor=x debug=1")
+  t.ok(rc == 2 and text:find "stack traceback", "debug=1 shows more")
+  local threads = script("threads.lua", "local mn, e = require 'mneme', require 'mneme.base.engine'\nmn.config {}\n" ..
+    "print(e.C.mn_threads(e.ctx))\n")
+  t.eq(mneme("run " .. threads .. " threads=3"), "3\n")
+  local own = script("own_threads.lua", "local mn, e = require 'mneme', require 'mneme.base.engine'\n" ..
+    "mn.config { threads = 5 }\nprint(e.C.mn_threads(e.ctx))\n")
+  t.eq(mneme("run " .. own), "5\n")
+  t.eq(mneme("run " .. own .. " threads=3"), "3\n")
+end)
+
+t.test("the same script under plain luajit", function()
+  local maze = script("plain_maze.lua", "local mn = require 'mneme'\nprint(mn.config { corridor = 160 }.corridor)\n")
+  local path = package.path:gsub(";.*", ""):gsub("^%./", "") .. ";" .. package.path
+  if path:sub(1, 1) ~= "/" then path = path:gsub("([^;]+)", function(p) return p:sub(1, 1) == "/" and p or
+    require("lfs").currentdir() .. "/" .. p end) end
+  t.eq(sh(("LUA_PATH='%s' %s %s corridor=20"):format(path, arg[-1] or "luajit", maze)), "20\n")
+end)
+
+t.test("help knows each learner's settings and the torsos", function()
+  for name, key in pairs { a2c = "num_steps +256 +1%.%.16777216", ppo = "clip_values +1 +0 1", supervised = "lr_schedule +constant +constant cosine" } do
+    local text, rc = mneme("help " .. name)
+    t.eq(rc, 0)
+    t.ok(text:find(key), text)
+  end
+  t.ok(mneme "help torso":find "conv +pictures %[Y,X,C%] +hidden=512")
+end)
+
+t.test("the program finds its files in an installation, through a link, and by MNEME_HOME", function()
+  local root, build = shell.root, shell.build
+  files.make_folder(dir .. "/usr/bin")
+  files.make_folder(dir .. "/usr/lib")
+  files.make_folder(dir .. "/usr/share/mneme")
+  files.make_folder(dir .. "/usr/include/mneme")
+  os.execute(("cp %s %s/usr/bin/mneme; cp %s %s/usr/lib/; cp -r %s/lua %s/usr/share/mneme/; cp %s/engine/mneme.h %s/usr/include/mneme/")
+    :format(program, dir, engine.library, dir, root, dir, root, dir))
+  local clean = "env -u MNEME_HOME -u MNEME_BUILD "
+  local text = sh(clean .. "usr/bin/mneme doctor")
+  t.ok(text:find("mneme +%S+ %S*usr/share/mneme/lua/mneme/../../../../lib/libmneme.so"), text)
+  sh "ln -s usr/bin/mneme link"
+  t.eq(sh(clean .. "./link list ops | grep -c '^  relu '"), "1\n")
+  sh "mkdir -p elsewhere; cp usr/bin/mneme elsewhere/; mv usr/share/mneme/lua elsewhere/"
+  local lost, rc = sh(clean .. "LD_LIBRARY_PATH=usr/lib usr/bin/mneme --version")
+  t.ok(rc == 1 and lost:find "Lua files are missing" or lost:find "^mneme %d", lost)
+  t.eq(select(2, sh("MNEME_BUILD=" .. build .. " MNEME_HOME=" .. root .. " LD_LIBRARY_PATH=usr/lib elsewhere/mneme --version")), 0)
+end)
+
+-- ---- training ----
+
+local small = "tmaze core=gru core.d_model=8 hidden=8 corridor=4 num_envs=2 num_steps=32 "
+
+t.test("Ctrl-C finishes the update, keeps a checkpoint, says how to resume, and exits with 130", function()
+  for signal, status in pairs { INT = 130, TERM = 143, USR1 = 143 } do
+    local folder = "run_" .. signal
+    local text, rc = sh(("%s run %s steps=1e12 run=%s & pid=$!; while [ ! -s %s/metrics.jsonl ]; do sleep 0.05; kill -0 $pid || break; done;"
+      .. " kill -%s $pid; wait $pid"):format(program, small, folder, folder, signal))
+    t.eq(rc, status, text)
+    t.ok(text:find("to go on: mneme run %S+ resume=" .. folder), text)
+    t.eq(#files.list(dir .. "/" .. folder .. "/checkpoints"), 1)
+  end
+  for signal, status in pairs { INT = 130, TERM = 143 } do
+    -- not before it listens: what the shell begins with & does not mind Ctrl-C, and is the shell at first, which listens, too
+    local said, code = sh(("%s eval run_INT episodes=1000000000 num_envs=2 & pid=$!; "
+      .. "until grep -q mneme /proc/$pid/comm && grep -q 'SigCgt:.*[2367abef]$' /proc/$pid/status || ! kill -0 $pid; "
+      .. "do sleep 0.05; done; kill -%s $pid; wait $pid"):format(program, signal))
+    t.eq(code, status, said)
+  end
+  local text, rc = mneme("run resume=run_INT steps=1")
+  t.ok(rc == 0 and text:find "run_INT is finished", text)
+end)
+
+t.test("a run goes on where it was killed, and its numbers are those of a run that was not", function()
+  local line = "run " .. small .. "checkpoint_every=4096 threads=1 "
+  sh(("%s %s steps=1e12 run=killed & pid=$!; while [ ! -s killed/metrics.jsonl ]; do sleep 0.01; kill -0 $pid || break; done;"
+    .. " kill -KILL $pid; wait $pid"):format(program, line))
+  local kept = 0
+  for _, name in ipairs(files.list(dir .. "/killed/checkpoints")) do
+    kept = math.max(kept, tonumber(name:match "^step%-(%d+)%.safetensors$") or 0)      -- and no file that was being written
+  end
+  local steps = kept + 8192
+  local text, rc = mneme("run tmaze resume=killed steps=" .. steps)
+  t.eq(rc, 0, text)
+  t.ok(kept > 0 and text:find("going on at step " .. kept, 1, true), text)
+  text, rc = mneme(line .. "run=whole steps=" .. steps)
+  t.eq(rc, 0, text)
+  local function log_of(name) return (files.read(dir .. "/" .. name .. "/metrics.jsonl"):gsub('"charts/SPS": [%d.e+]+', "")) end
+  t.eq(log_of "killed", log_of "whole")
+  local last = ("/checkpoints/step-%d.safetensors"):format(steps)
+  t.ok(files.read(dir .. "/killed" .. last) == files.read(dir .. "/whole" .. last), "the same bytes")
+  says("run " .. small .. "run=whole", "whole already holds a run %(resume=whole goes on with it%)", 2)
+end)
+
+t.test("a folder that cannot be written: one line, exit status 1", function()
+  says("run " .. small .. "run=/proc/mneme/run", "^mneme: /proc/mneme: cannot be made", 1)
+  script("occupied", "")
+  says("run " .. small .. "run=occupied/run", "occupied/run: cannot be made: Not a directory", 1)
+end)
+
+-- ---- errors and progress, from inside ----
+
+t.test("what could not be printed is told: one line, exit status 1", function()
+  for _, words in ipairs { "list ops", "--version", "help gru" } do
+    local said, status = mneme(words .. " 2>&1 > /dev/full")
+    t.eq(status, 1, words)
+    t.ok(said:find "^mneme: standard output: [^\n]+\n$", said)
+  end
+  t.eq(select(2, mneme "list ops | head -n 1"), 0)
+end)
+
+t.test("an error of the library points at the user's line", function()
+  local ok, e = pcall(function() errors.raise("m", { hint = "h", status = 3 }) end)
+  t.ok(not ok and tostring(e):find "^[^%s]*test_cli.lua:%d+: m %(h%)$", tostring(e))
+  t.eq(e.status, 3)
+  t.eq(tostring(select(2, pcall(errors.fail, "disk"))), "disk", "the world's faults have no line")
+  local _, plain = xpcall(function() error "oops" end, errors.handler)
+  t.ok(errors.is(plain) and tostring(plain):find "test_cli.lua:%d+: oops$")
+  local _, inside = xpcall(function() errors.nearest("a", nil) end, errors.handler)
+  t.ok(tostring(inside):find "test_cli.lua:%d+: .*errors.lua:%d+: ", tostring(inside))
+end)
+
+t.test("progress: one line that renews itself on a terminal, plain lines elsewhere", function()
+  local function shown(options)
+    local out = {}
+    options.steps = 1000
+    options.out = { write = function(_, ...) for _, s in ipairs { ... } do out[#out + 1] = s end end, flush = function() end }
+    local p = progress.new(options)
+    for step = 0, 1000, 5 do p:update(step, { ["return"] = 3.9, score = step / 1000 }) end
+    p:finish(1000, { ["return"] = 4, score = 0 / 0 })
+    return table.concat(out)
+  end
+  local plain = shown { tty = false, color = false }
+  t.eq(select(2, plain:gsub("\n", "")), 11, "a line every tenth")
+  t.ok(not plain:find "[\r\27]" and plain:find " 50%%  500/1.0k steps .*return 3.90  score 0.50")
+  t.ok(shown({ tty = false, unit = "episodes" }):find " 50%%  500/1.0k episodes  [%d.kMG]+/s")
+  local tty = shown { tty = true, color = false }
+  t.eq(select(2, tty:gsub("\n", "")), 1)
+  t.ok(tty:find "\r" and not tty:find "\27%[3")
+  t.ok(shown({ tty = true, color = true }):find "\27%[32m")
+  t.ok(not tty:match "[^\r]*$":find "score", "a score that is not known yet is not shown")
+end)
+
+os.execute("rm -rf " .. dir)

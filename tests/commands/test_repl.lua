@@ -1,0 +1,94 @@
+-- test_repl.lua -- a line at a time: what is shown, what goes wrong, completion, and plots in dots, shades and files.
+local t = require "tests.harness"
+local files = require "mneme.base.files"
+local mn = require "mneme"
+local repl = require "mneme.commands.repl"
+local shell = require "tests.support.shell"
+
+local dir = shell.folder()
+
+-- What the program prints for these lines, and its status.
+local function session(...)
+  files.write(dir .. "/lines", { table.concat({ ... }, "\n"), "\n" })
+  return shell.run(dir, ("'%s' repl < lines"):format(shell.program))
+end
+
+t.test("repl: values are shown, statements run, _ is the last value", function()
+  local said, status = session("x = mn.tensor { 1, 2, 3 }", "x:square():sum():item()", "_ + 1", "nil", "local y = 3", "{ 1, b = 'two' }", "'text'", "=1 + 1")
+  t.eq(said, "14\n15\nnil\n{ 1, b = \"two\" }\ntext\n2\n")
+  t.eq(status, 0)
+end)
+
+t.test("repl: a piece of Lua may take several lines", function()
+  t.eq((session("for i = 1, 2 do", "  print(i)", "end", "1 +", "2")), "1\n2\n3\n")
+  local said, status = session("for i = 1, 2 do")
+  t.ok(said:find "ends in the middle of" and status == 1, said)
+end)
+
+t.test("repl: a mistake is one line, the session goes on, and the status tells of it", function()
+  local said, status = session("x = = 2", "mn.matmul(1)", "error 'mine'", "mn.tensor({1}):fop()", "2")
+  t.ok(said:find "^error: line 1: unexpected symbol" and said:find "error: matmul: a is 1, expected a tensor" and said:find "mine", said)
+  t.ok(said:find "unknown method or op 'fop'" and said:find "\n2\n$", said)
+  t.eq(status, 1)
+  said, status = shell.mneme(dir, "repl now")
+  t.ok(said:find "repl: 'now' is not expected" and status == 2, said)
+end)
+
+t.test("repl: ? explains functions and ops", function()
+  local said = session("?plot", "?mn.layer_norm")
+  t.ok(said:find("mn.plot(what, options)", 1, true) and said:find("mn.layer_norm -- ", 1, true), said)
+end)
+
+t.test("repl: tensors show their shape, range and a corner", function()
+  t.eq(repl.show(mn.tensor { { 1, 2.5 }, { -3, 4 } }), "tensor [2,2] f32, -3 to 4, mean 1.125\n   1  2.5\n  -3    4")
+  t.ok(repl.show(mn.tensor { shape = { 20, 30 } }):find "\n  %.%.%.$")
+  t.ok(repl.show(mn.tensor { 1, 0 / 0 }):find "1 not finite")
+  local loop = {}
+  loop.itself = loop
+  t.eq(repl.show(loop), "{ itself = (shown above) }")
+end)
+
+t.test("repl: names are completed: globals, mn, modules, methods of a tensor", function()
+  local function has(word, offer)
+    for _, o in ipairs(repl.offers(word)) do if o == offer then return true end end
+  end
+  _G.mn, _G.held = mn, mn.tensor { 1 }
+  t.ok(has("mn.linear_a", "mn.linear_attention") and has("mn.stats.iq", "mn.stats.iqm") and has("string.fo", "string.format"))
+  t.ok(has("held:squ", "held:square") and has("hel", "held") and has("?plo", "?plot"))
+  t.eq(#repl.offers "nothing.here", 0)
+  _G.mn, _G.held = nil, nil
+end)
+
+-- ---- plots ----
+
+-- What mn.plot(...) prints.
+local function plotted(code) return (session(code)) end
+
+t.test("plot: a line in dots, with its range; not finite numbers are left out", function()
+  local said = plotted "mn.plot({ 0, 1, 4, 9, 0/0 }, { name = 'squares' })"
+  t.ok(said:find "^  squares\n" and said:find "\n%s+9 ┤" and said:find "\n%s+0 ┤", said)
+  t.eq(select(2, said:gsub("\n", "")), 14)
+  local straight = plotted "mn.plot { 5, 5 }"
+  t.ok(straight:find "5.5 ┤" and straight:find "4.5 ┤", straight)
+end)
+
+t.test("plot: a tensor of two axes is a map", function()
+  t.eq(plotted "mn.plot(mn.tensor { { 0, 1 }, { 2, 4 } })", "   ░\n  ▒█\n  2 x 2, from 0 (blank) to 4\n")
+end)
+
+t.test("plot: into files; mistakes say what is expected", function()
+  local said, status = session("mn.plot({ 1, 2 }, { out = 'a.svg' })", "mn.plot(mn.tensor { { 1, 2 } }, { out = 'b.svg' })")
+  t.eq(status, 0, said)
+  t.ok(files.read(dir .. "/a.svg"):find "<svg" and files.read(dir .. "/b.svg"):find "<svg")
+  for _, case in ipairs {
+    { "mn.plot(3)", "plot: number, expected a tensor, a list of numbers, or a run's folder" }, { "mn.plot({ 0/0 })", "not one finite number" },
+    { "mn.plot({ 1 }, { x = { 1, 2 } })", "1 numbers against 2" }, { "mn.plot({ 1 }, { colour = 'red' })", "unknown option of plot: 'colour'" },
+    { "mn.plot({ 'a' })", "number 1 is a string" }, { "mn.plot(mn.tensor { shape = { 2, 2, 2 } })", "3 axes, expected one or two" },
+    { "mn.plot('nowhere')", "unknown quantity of nowhere" },
+  } do
+    local text = plotted(case[1])
+    t.ok(text:find(case[2], 1, true) and select(2, text:gsub("\n", "")) == 1, case[1] .. ": " .. text)
+  end
+end)
+
+os.execute("rm -rf '" .. dir .. "'")

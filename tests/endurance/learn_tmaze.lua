@@ -1,0 +1,20 @@
+-- learn_tmaze.lua -- every memory learns to carry the cue down a corridor of 20 cells: experiments/demo.lua, three
+-- seeds each.  A seed is solved if a hundred episodes in a row were, within its 2 million steps; chance is 0.5.
+local t = require "tests.harness"
+local rig = require "tests.support.learn_rig"
+
+for _, core in ipairs { "agalite", "galite", "gru" } do
+  for seed = 1, 3 do
+    t.test(("%s, seed %d"):format(core, seed), function()
+      local run, said = rig.train("demo", ("core=%s seed=%d"):format(core, seed), core .. seed)
+      local steps = tonumber(said:match ": (%d+) steps, score 1%.000")
+      t.ok(steps, "not solved: " .. said:match "[^\r\n]*%s*$")
+      local success = rig.evaluate(run, 1000, "success")
+      print(("  %-8s seed %d: solved after %4.0fk of %.0fk steps, success %.3f over 1000 fresh episodes"):format(core,
+        seed, steps / 1000, rig.settings(run).steps / 1000, success))
+      io.stdout:flush()
+      t.ok(success >= 0.9, "success " .. success)
+    end)
+  end
+end
+rig.clean()

@@ -1,0 +1,170 @@
+-- test_faults.lua -- the world as an attacker: a disk that is full or broken, files that cannot be opened, no memory,
+-- kill -9 in the midst of a write.  tests/faults/faults.c makes the n-th call of a kind fail in a process of the
+-- program: it must end well or say in one line what is wrong, never crash, and what it had kept must be whole, so that
+-- going on reaches the very files of a run that nothing happened to.
+-- Of most kinds some n are tried, some 250 in all; MNEME_FAULTS=all tries every n, but for jansson's memory, of which a
+-- hundred are tried, and MNEME_FAULTS='a picture' does so for that subject alone: thousands, so MNEME_TEST_LIMIT must be raised.
+local t = require "tests.harness"
+local files = require "mneme.base.files"
+local kept = require "tests.support.run_contents"
+local shell = require "tests.support.shell"
+
+local asked = os.getenv "MNEME_FAULTS"                     -- nil, "all" or a subject's name
+local here = shell.folder()
+local preloaded = os.getenv "LD_PRELOAD" or ""             -- a sanitizer, which has an allocator of its own
+local source = shell.root
+local library = shell.folder() .. "/faults.so"
+local KILLED = 137
+
+-- ---- what is done to ----
+
+local small = ("run '%sexperiments/tmaze.lua' corridor=4 core=gru core.d_model=16 hidden=16 num_envs=2 num_steps=32 steps=512 "
+  .. "checkpoint_every=128 threads=1 record_every=10 "):format(source)
+
+files.write(here .. "/few.lua", { [[
+local mn = require "mneme"
+return mn.study { title = "few", axes = { a = { 1, 2 } }, settings = { steps = 10 }, seeds = 2,
+  run = function(cfg) return { score = cfg.a + cfg.seed } end, metrics = { score = { "score" } },
+  figures = { { "bars", y = "score", x = "a", title = "scores" } },
+  claims = { { text = "High.", test = { "at_least", metric = "score", a = { a = 2 }, value = 1 } } } }
+]] })
+
+files.write(here .. "/read.lua", { [[
+local json = require "mneme.base.json"
+local text = '{"name": "' .. ("\195\160"):rep(100) .. '", "step": 512}'
+if json.encode(json.decode(text)) ~= text then error "it was misread" end
+]] })
+
+local whole
+
+-- Going on, or beginning where nothing was begun yet; then nothing tells the run from one that was left in peace.
+local function goes_on(what)
+  local begun = files.is_file(here .. "/it/config.json")
+  local said, status = shell.mneme(here, begun and "run resume=it" or small .. "run=it")
+  t.eq(status, 0, what .. ", and going on: " .. said)
+  local other = kept.differs(kept(here .. "/it"), whole)
+  if other then error(("%s, and going on: %s"):format(what, other)) end
+end
+
+-- A file that is made whole or not at all, and is made when the fault is over.
+local function makes(line, name)
+  return function(what)
+    local before = files.is_file(here .. "/" .. name) and files.read(here .. "/" .. name)
+    local said, status = shell.mneme(here, line)
+    t.eq(status, 0, what .. ", and again: " .. said)
+    if before and before ~= files.read(here .. "/" .. name) then error(what .. ": half of " .. name .. " was there") end
+  end
+end
+
+local subjects = {
+  { name = "training", line = small .. "run=it", after = goes_on },
+  { name = "going on", before = "cp -r half it", line = "run resume=it", after = goes_on },
+  { name = "evaluating", line = "eval whole episodes=10 record=it", after = function(what)
+    local said, status = shell.mneme(here, "eval whole episodes=10")
+    t.eq(status, 0, what .. ": " .. said)
+  end },
+  { name = "a picture", line = "view whole out=it.png", after = makes("view whole out=it.png", "it.png") },
+  { name = "a film", line = "view whole out=it.gif size=320x240", after = makes("view whole out=it.gif size=320x240", "it.gif") },
+  { name = "a report", line = "report few out=it.html", after = makes("report few out=it.html", "it.html") },
+  { name = "a sweep", line = "sweep few.lua run=it estimate=0 jobs=1", after = function(what)
+    local said, status = shell.mneme(here, "sweep few.lua run=it estimate=0 jobs=1")
+    t.eq(status, 0, what .. ": " .. said)
+    said, status = shell.mneme(here, "report it")
+    t.ok(status == 0, what .. ": " .. said)
+  end },
+}
+
+-- ---- what happens ----
+
+-- Kinds of faults, and how many of a subject's calls are tried where not all of them are: the first ones, and some from
+-- there to the last.  FreeType's first are those of its modules, without which it paints something else and says nothing.
+-- LuaJIT's own memory is not among them: it may crash where there is none while a compiled loop ends, in itself (lj_snap_restore).
+local kinds = {
+  { "write", some = 3 }, { "eio", some = 2 }, { "fill", some = 3 }, { "fsync", some = 4 }, { "rename", some = 4 },
+  { "open", some = 4 }, { "read", some = 4 }, { "kill", some = 4 },
+  { "memory", from = "libmneme.so", some = 4 }, { "memory", from = "jansson", some = 2, most = 100 },
+  { "memory", from = "libpng", some = 1 }, { "memory", from = "libgif", some = 1 },
+  { "memory", from = "libmneme_view", first = 25, some = 2 },
+}
+
+local function clear() shell.run(here, "rm -rf it it.*") end
+
+-- The subject under the n-th fault of a kind; n = 0: none.  What it said, its status, and for n = 0 how many such calls there were.
+local function under(kind, n, subject)
+  clear()
+  if subject.before then shell.run(here, subject.before) end
+  local said, status = shell.run(here, ("MNEME_FAULT='%s %d' MNEME_FAULT_FROM=%s MNEME_FAULT_COUNT='%s.count' LD_PRELOAD='%s %s' '%s' %s > out"):format(
+    kind[1], n, kind.from or "-", library, preloaded, library, shell.program, subject.line))
+  return said, status, n == 0 and tonumber((files.read(library .. ".count")))
+end
+
+-- One line of complaint, at the end, if it did not end well.
+local function complains(what, said, status)
+  if status == 0 then return end
+  t.ok(status <= 3, ("%s: status %d: %s"):format(what, status, said))
+  t.ok(not said:find "stack traceback", what .. ": " .. said)
+  t.ok(said:find "mneme: [^\n]+\n$" or said:find "libgomp: Out of memory", what .. ": " .. said)
+end
+
+-- Which calls of so many: all, or the first ones and some from there to the last.
+local function chosen(count, some, first)
+  first = math.min(first or 0, count)
+  local left, list = count - first, {}
+  if left <= some then some = left end
+  for i = 1, first do list[i] = i end
+  for i = 1, some do list[first + i] = some == 1 and count or first + 1 + math.floor((i - 1) * (left - 1) / (some - 1) + 0.5) end
+  return list
+end
+
+local built = shell.has "cc" and os.execute(("cc -O1 -shared -fPIC -o '%s' '%stests/faults/faults.c' -ldl"):format(library, source)) == 0
+if built then
+  for _, line in ipairs { small .. "run=whole", "sweep few.lua run=few estimate=0 jobs=1" } do
+    local said, status = shell.mneme(here, line)
+    t.eq(status, 0, said)
+  end
+  whole = kept(here .. "/whole")
+  under({ "kill" }, 150, { line = small .. "run=half" })
+end
+
+local tried = 0
+for _, subject in ipairs(subjects) do
+  local meant = not asked or asked == "all" or asked == subject.name
+  for _, kind in ipairs(meant and kinds or {}) do
+    local called = kind.from and kind[1] .. " of " .. kind.from or kind[1]
+    t.test(("%s: %s"):format(subject.name, called), function()
+      if not built then t.skip "no C compiler" end
+      if kind[1] == "memory" and preloaded ~= "" then t.skip "a sanitizer has its own allocator" end
+      local said, status, count = under(kind, 0, subject)
+      t.eq(status, 0, said)
+      for _, n in ipairs(chosen(count, asked and (kind.most or count) or kind.some, kind.first)) do
+        local what = ("%s, %s %d of %d"):format(subject.name, called, n, count)
+        said, status = under(kind, n, subject)
+        if kind[1] == "kill" then t.eq(status, KILLED, what .. ": " .. said) else complains(what, said, status) end
+        subject.after(what)
+        tried = tried + 1
+      end
+    end)
+  end
+end
+
+t.test("JSON is read and written, or there is no memory: no allocation that fails makes it another text, or an invalid one", function()
+  if not built then t.skip "no C compiler" end
+  if preloaded ~= "" then t.skip "a sanitizer has its own allocator" end
+  local kind, subject = { "memory", from = "jansson" }, { line = "run read.lua" }
+  local said, status, count = under(kind, 0, subject)
+  t.ok(status == 0 and count > 10, said)
+  for n = 1, count do
+    said, status = under(kind, n, subject)
+    t.ok(status == 1 and said:find "^mneme: no memory to [rw]", ("%d of %d: status %d: %s"):format(n, count, status, said))
+  end
+end)
+
+t.test("what is printed goes nowhere: the run does not mind", function()
+  clear()
+  local said, status = shell.run(here, ("'%s' %s run=it > /dev/full"):format(shell.program, small))
+  t.ok(status == 0 or said:find "mneme: ", said)
+  goes_on "a full standard output"
+end)
+
+if asked then print(("  %d faults tried"):format(tried)) end
+shell.run(here, ("rm -r '%s' '%s'"):format(here, library:match "^(.*)/"))

@@ -1,0 +1,150 @@
+-- test_scripted.lua -- environments made of Lua functions keep the contract of those made of C.
+local t = require "tests.harness"
+local C = require("mneme.base.engine").C
+local env = require "mneme.envs.env"
+local stepping = require "tests.support.env_rig"
+
+local rig, roll, follow = stepping.rig, stepping.roll, stepping.follow
+
+-- Repeat the number seen first; the score is the share of right answers.
+local function repeat_first(more)
+  local spec = {
+    observation = { 2 }, actions = { "low", "high" }, name = "repeat_first", num_envs = 3, time_limit = 20,
+    reset = function(self, random)
+      self.first, self.right, self.steps = random(2) - 1, 0, 0
+      return { self.first, 1 }
+    end,
+    step = function(self, action, random)
+      self.steps = self.steps + 1
+      local good = action == self.first
+      self.right = self.right + (good and 1 or 0)
+      return { random(), 0 }, good and 1 or -1, self.steps == 6, self.right / 6
+    end,
+    draw = function(self, view) view:rect(0, 0, 1, 1, self.first == 1 and 0xFF or 0xFFFF) end,
+    truth = function(self) return { first = self.first } end,
+  }
+  for key, value in pairs(more or {}) do spec[key] = value end
+  return env.new(spec)
+end
+
+t.test("Lua environment: the same contract", function()
+  local task = repeat_first()
+  t.eq(task.id, "repeat_first-v0")
+  t.eq(table.concat(task.action_space.names, " "), "low high")
+  local obs = task:reset(4)
+  local first = obs:data()[0]
+  t.eq(task:truth(0).first, first)
+  t.eq(C.mn_canvas_count(task:draw(0)), 1)
+  for s = 1, 6 do
+    local _, reward, terminated, truncated, info = task:step { first, 0, 1 }
+    t.eq(reward:data()[0], 1)
+    t.eq(terminated:data()[0], s == 6 and 1 or 0)
+    t.eq(truncated:data()[0], 0)
+    t.eq(info.ended, s == 6 and 3 or 0)
+    if s == 6 then
+      t.eq(info.score:data()[0], 1)
+      t.eq(info.ret:data()[0], 6)
+      t.eq(info.length:data()[0], 6)
+      t.eq(info.final_obs:data()[1], 0)
+      t.eq(obs:data()[1], 1, "the next episode's first observation")
+    end
+  end
+  local limited = repeat_first { time_limit = 4 }
+  limited:reset(4)
+  for s = 1, 4 do t.eq(select(4, limited:step { 0, 0, 0 }):data()[0], s == 4 and 1 or 0, "truncated") end
+  local plain = env.new { observation = { 2 }, actions = 2, reset = function() return { 0, 1 } end,
+    step = function() return { 0, 0 }, 0 end }
+  plain:reset(1)
+  t.eq(C.mn_canvas_count(plain:draw(0)), 1, "without a draw function the observation is drawn")
+end)
+
+t.test("Lua environment: seeds, copies, saving", function()
+  local a, b = roll(repeat_first(), 5, 200), roll(repeat_first { num_envs = 9 }, 5, 200)
+  local c = roll(repeat_first(), 6, 200)
+  for i = 0, 2 do t.eq(a[i], b[i]) end
+  t.ok(a[0] ~= c[0] and a[0] ~= a[1], "streams are shared")
+  for _, steps in ipairs { 0, 3, 70 } do
+    local task = repeat_first()
+    local _, r = roll(task, 5, steps)
+    local bytes, want = task:save(1), follow(r, { 1 }, 100)[1]
+    local other = rig(repeat_first { seed = 9 })
+    other.task:restore(0, bytes, other.obs)
+    other.task:restore(1, bytes .. ("\0"):rep(9), other.obs + 2)
+    other.task:restore(2, bytes, other.obs + 4)
+    other.time = steps
+    t.eq(follow(other, { 2 }, 100, { [0] = 1, 1, 1 })[1], want)
+  end
+  local odd = env.new { observation = { 1 }, actions = 1, num_envs = 1,
+    reset = function(self)
+      self.t = { 1 / 0, -1 / 0, "a;b", [0.1] = true, deep = { x = false } }
+      return { 0 }
+    end,
+    step = function(self)
+      local x = self.t
+      return { x[0.1] and x.deep.x == false and x[3] == "a;b" and x[2] == -1 / 0 and 1 or 0 }, 0
+    end }
+  odd:reset(1)
+  odd:restore(0, odd:save(0))
+  t.eq(odd:step({ 0 }):data()[0], 1)
+end)
+
+t.test("Lua environment: mistakes are told", function()
+  local function broken(key, value)
+    return function()
+      local task = repeat_first { [key] = value }
+      task:reset(1)
+      task:step { 0, 0, 0 }
+    end
+  end
+  t.raises(broken("reset", function() return { 1 } end),
+    "reset gave a list of 1 as the observation, expected a list of 2")
+  t.raises(broken("reset", function() end), "reset gave a nil as the observation")
+  t.raises(broken("step", function() return { 1, 2 } end), "a nil as the reward")
+  t.raises(broken("step", function() return { 1, "x" }, 0 end), "a string in place 2")
+  t.raises(broken("step", function() return { 1, 0 / 0 }, 0 end), "gave %-?nan in place 2 of the observation, expected a finite")
+  t.raises(broken("reset", function() return { 1 / 0, 1 } end), "reset gave inf in place 1")
+  t.raises(broken("step", function() return { 1, 1 }, 0 / 0 end), "gave %-?nan as the reward, expected a finite")
+  t.raises(broken("step", function() return { 1, 1 }, 0, true, "all" end), "a string as the score")
+  t.raises(broken("dtype", "u8"), "gave 0%.%d+ in place 1 of the observation, expected a whole number from 0 to 255")
+  t.raises(function() repeat_first { codes = 3 } end, "codes=3, expected 1..256 with dtype")
+  t.raises(function()
+    local task = repeat_first { dtype = "u8", codes = 2, reset = function() return { 1, 2 } end }
+    t.eq(task.observation_space.codes, 2)
+    task:reset(1)
+  end, "gave 2 in place 2 of the observation, expected a whole number from 0 to 1")
+  t.raises(broken("reset", 3), "reset is a number, expected a function")
+  t.raises(broken("observation", {}), "empty list")
+  t.raises(broken("actions", 0), "actions=0")
+  t.raises(broken("dtype", "f64"), "unknown dtype")
+  t.raises(broken("aktions", 3), "did you mean 'actions'")
+  t.raises(broken("time_limit", -1), "time_limit=%-1")
+  t.raises(broken("seed", 0.5), "seed=0.5")
+  t.raises(broken("name", 3), "name is a number, expected a text")
+  t.raises(broken("name", ""), "name is empty, expected a text")
+  t.raises(broken("actions", {}), "there are 0 actions, expected 1%.%.65536")
+  t.raises(broken("actions", { "low", {} }), "the name of action 1 is a table, expected a text")
+  t.raises(broken("actions", 1e9), "there are 1000000000 actions")
+  t.raises(broken("num_envs", 1e9), "1000000000 copies with 2 numbers seen each, expected at most 1048576 copies")
+  t.raises(broken("observation", { 60000, 60000 }), "3 copies with 3600000000 numbers seen each")
+  for _, n in ipairs { 0, 1.5, 0 / 0, "3", {} } do
+    t.raises(broken("reset", function(_, random) return { random(n), 1 } end), "expected nothing, or a whole number from 1 to 2^24")
+  end
+  local task = repeat_first()
+  t.raises(function() task:step { 0, 0, 0 } end, "before reset")
+  task:reset(1)
+  t.raises(function() task:step { 0, 0, 2 } end, "action%[2%]=2")
+  local bytes = task:save(0)
+  for _, bad in ipairs { "", "mn_lua1", bytes:sub(1, -2), bytes:sub(1, 40), bytes .. "x", (bytes:gsub("first", "farst")) } do
+    t.raises(function() task:restore(0, bad) end, "restore: ")
+  end
+  t.raises(function() repeat_first { name = "other" }:restore(0, bytes) end, "are of repeat_first%-v0")
+  local closure = repeat_first { reset = function(self) self.f = print return { 0, 0 } end }
+  closure:reset(1)
+  t.raises(function() closure:save(0) end, "self%.self%.f is a function")
+  local circle = repeat_first { reset = function(self) self.me = self return { 0, 0 } end }
+  circle:reset(1)
+  t.raises(function() circle:save(0) end, "save: self%.self%.me%.me.* holds itself, or tables more than 100 deep")
+  local keyed = repeat_first { reset = function(self) self[{}] = 1 return { 0, 0 } end }
+  keyed:reset(1)
+  t.raises(function() keyed:save(0) end, "save: self%.self has a table as a key, expected numbers and strings")
+end)

@@ -1,0 +1,80 @@
+-- test_live_publisher.lua -- what a training tells its window of what its memory reads: the weights of softmax are there at every
+-- step that is shown, however the rollout is cut, and those of the step that is shown.
+local t = require "tests.harness"
+local live = require "mneme.episodes.live_channel"
+local mn = require "mneme"
+local recall = require "mneme.models.implicit_attention"
+local recorder = require "mneme.episodes.frames"
+local shell = require "tests.support.shell"
+local watch = require "mneme.episodes.live_publisher"
+
+local folder = shell.folder()
+
+-- Train a little; f(frame, rows of the piece before this one) at every step of copy 1.
+local function watched(core, settings, f)
+  mn.manual_seed(4)
+  local task = mn.env("tmaze", { corridor = 20, num_envs = 2, seed = 1 })
+  local agent = mn.agent { task = task, hidden = 8, core = mn.core(core) }
+  local cfg = { steps = 64, num_steps = 11, seed = 1 }
+  for key, value in pairs(settings) do cfg[key] = value end
+  local learner = mn.a2c(cfg, task, agent)
+  local writer = watch.writer(learner, folder .. "/live", "test", function() return learner.step end)
+  local film, reader, tell = recorder.new(), live.reader(folder .. "/live"), learner.watch
+  writer.due, writer.wanted = function() return true end, function() return 1 end
+  learner.watch = function(at, piece)
+    tell(at, piece)
+    f(film:add(reader:next()), at - piece.first)
+  end
+  learner:begin()
+  for _ = 1, 3 do learner:rollout() end
+  writer:close()
+end
+
+local small = { "gtrxl", d_in = 16, d_model = 8, n_layers = 2, n_heads = 2, d_head = 4, d_ffn = 8, memory = 5 }
+
+for _, horizon in ipairs { 0, 4, 1 } do
+  t.test(("gtrxl shows what it attends to, horizon=%d"):format(horizon), function()
+    local shown = 0
+    watched(small, { horizon = horizon }, function(frame, row)
+      t.eq(recall.problem(frame), nil)
+      for layer = 0, 1 do
+        for head = 0, 1 do
+          local w, n, unseen, beside = recall.weights(frame, layer, head)
+          local sum, seen = 0, 0
+          for j = 0, n - 1 do
+            sum, seen = sum + w[j], seen + (w[j] > 0 and 1 or 0)
+            t.eq(w[j] > 0, n - 1 - j <= row + 5, ("step %d of %d, row %d"):format(j, n, row))
+          end
+          t.eq(n, frame.step + 1) t.eq(unseen, 0)
+          t.near(beside, 0, 1e-6)
+          t.near(sum, 1, 1e-5)
+          t.eq(seen, math.min(frame.step, row + 5) + 1)
+          shown = shown + 1
+        end
+      end
+    end)
+    t.eq(shown, 3 * 11 * 4)
+  end)
+end
+
+t.test("weights that are told are those of the step that is shown", function()
+  local core, last = { "transformer", d_in = 16, d_model = 8, n_layers = 1, n_heads = 2, d_head = 4, d_ffn = 8, memory = 6 }, nil
+  watched(core, {}, function(frame)
+    local q = frame.probes["layers.0.q"].values
+    for head = 0, 1 do
+      local w, n = recall.weights(frame, 0, head)
+      local sum, share = 0, {}
+      for j = math.max(0, n - 7), n - 1 do
+        local k, score = frame.history[j + 1].probes["layers.0.k"].values, 0
+        for i = 4 * head, 4 * head + 3 do score = score + q[i] * k[i] end
+        share[j] = math.exp(score / 2)
+        sum = sum + share[j]
+      end
+      for j = 0, n - 1 do t.near(w[j], (share[j] or 0) / sum, 1e-5) end
+    end
+    last = frame
+  end)
+  t.ok(last.step > 6)
+end)
+
+os.execute("rm -r '" .. folder .. "'")

@@ -1,0 +1,333 @@
+-- test_gpu_ops.lua -- every op that has a kernel, in a context on the emulated GPU, against the CPU: all
+-- of tests/support/op_cases.lua, forward, by rows, and gradients, also where they are added to.
+--   ONLY=linear,relu make test TESTS=tests/gpu/test_gpu_ops.lua       these alone, which then must have kernels
+--   GPU=cuda ...                                                  on a real GPU
+local ffi = require "ffi"
+local t = require "tests.harness"
+local cases = require "tests.support.op_cases"
+local engine = require "mneme.base.engine"
+local C = engine.C
+
+local DEVICE, TOLERANCE = os.getenv "GPU" or "emu", 2e-5
+local plugin = ffi.load(engine.build .. "/libmneme_" .. DEVICE .. ".so")
+ffi.cdef "void mn_emu_order(int order); void mn_emu_forget(void);"
+ffi.cdef "typedef struct { void *forward, *backward; } mn_kernel;"
+
+-- ---- kernels that there are ----
+
+local chosen
+for name in (os.getenv "ONLY" or ""):gmatch "[%w_]+" do
+  chosen = chosen or {}
+  chosen[name] = true
+end
+
+local function kernel_of(name)
+  ffi.cdef(("extern const mn_kernel mn_kernel_%s;"):format(name))
+  local found, kernel = pcall(function() return plugin["mn_kernel_" .. name] end)
+  return found and kernel
+end
+
+-- ---- one case on two devices ----
+
+-- Outputs that only the op's own backward reads: each device lays them out its own way.
+local inner = {}
+for name in ("saved save stats start carried packed pre rx at norm"):gmatch "%w+" do inner[name] = true end
+
+local function list_of(p, n)
+  local list = {}
+  for k = 1, n do list[k] = p[k - 1] end
+  return list
+end
+
+local function put_outputs(ctx, case, out, into, how)
+  for i, o in ipairs(case.s.outputs) do
+    if i == 1 or not (o.no_grad and inner[o.name]) then
+      local dtype, n = cases.info(ctx, out + (i - 1))
+      into[how .. o.name] = list_of(cases.data(ctx, out + (i - 1), dtype), n)
+    end
+  end
+end
+
+-- Numbers that the case does not say: gradients that come in.
+local function give(ctx, leaf, n)
+  local p = cases.data(ctx, leaf, C.MN_F32)
+  for k = 0, n - 1 do p[k] = cases.cotangent(k) end
+end
+
+-- Applies the op `uses` times and walks back, with gradients of its outputs that are given.
+local function put_gradients(ctx, op, case, uses, into)
+  local leaves, of, grad, n = cases.leaves(ctx, case, true), ffi.new "mn_tensor[32]", ffi.new "mn_tensor[32]", 0
+  for _ = 1, uses do
+    local out = cases.apply(ctx, op, case, leaves)
+    for i = 1, #case.s.outputs do
+      if C.mn_tensor_wants_grad(ctx, out + (i - 1)) then
+        local _, size, shape = cases.info(ctx, out + (i - 1))
+        cases.check(ctx, C.mn_leaf_new(ctx, C.MN_F32, #shape, ffi.new("int[6]", shape), false, grad + n))
+        give(ctx, grad + n, size)
+        of[n], n = out[i - 1], n + 1
+      end
+    end
+  end
+  cases.check(ctx, C.mn_backward_from(ctx, n, of, grad))
+  for _, x in ipairs(case.inputs) do
+    if x.given and x.dtype == C.MN_F32 then
+      into[("%sthe gradient of %s"):format(uses > 1 and "added up: " or "", x.name)] =
+        list_of(cases.check(ctx, C.mn_tensor_grad(ctx, leaves + x.place)), x.n)
+    end
+  end
+  for i = 0, n - 1 do C.mn_leaf_free(ctx, grad + i) end
+  cases.free(ctx, case, leaves)
+end
+
+-- The same call in pieces of `step` rows; nothing where it cannot run by rows.
+local function put_rows(ctx, op, case, shape, step, into)
+  local timed = cases.timed_inputs(case, shape)
+  if not timed then return end
+  local leaves, plan = cases.leaves(ctx, case, false, timed), cases.check(ctx, C.mn_plan_new(ctx))
+  cases.check(ctx, C.mn_plan_begin(plan))
+  local out = cases.apply(ctx, op, case, leaves)
+  cases.check(ctx, C.mn_plan_end(plan))
+  local ran = true
+  for _ = 1, step == 2 and 3 or 1 do               -- the second time is captured, the third launched again
+    for t0 = 0, shape[1] - 1, step do
+      ran = ran and C.mn_plan_run(plan, t0, math.min(t0 + step, shape[1])) == 0
+    end
+  end
+  if ran then put_outputs(ctx, case, out, into, ("by %d rows: "):format(step)) end
+  C.mn_plan_free(plan)
+  cases.free(ctx, case, leaves)
+end
+
+-- Everything that can be known of a case: lists of numbers by name.
+local function numbers(device, op, case)
+  local ctx, all = C.mn_ctx_new(device, 1), {}
+  if ctx == nil then error(ffi.string(C.mn_error(nil)), 0) end
+  local ok, why = pcall(function()
+    local in_place = not C.mn_op_differentiable(op)
+    local leaves = cases.leaves(ctx, case, in_place)
+    for _, x in ipairs(case.inputs) do             -- ops that act on leaves may read their gradients
+      if in_place and x.given and x.dtype == C.MN_F32 then
+        local p = cases.check(ctx, C.mn_tensor_grad(ctx, leaves + x.place))
+        for k = 0, x.n - 1 do p[k] = cases.cotangent(k) end
+      end
+    end
+    local out, shape = cases.apply(ctx, op, case, leaves), nil
+    put_outputs(ctx, case, out, all, "")
+    if #case.s.outputs > 0 then shape = select(3, cases.info(ctx, out)) end
+    for _, x in ipairs(case.inputs) do
+      if in_place and x.given then
+        all[x.name .. " afterwards"] = list_of(cases.data(ctx, leaves + x.place, x.dtype), x.n)
+      end
+    end
+    cases.free(ctx, case, leaves)
+    if not in_place then
+      put_gradients(ctx, op, case, 1, all)
+      put_gradients(ctx, op, case, 2, all)
+    end
+    for _, step in ipairs(shape and { 1, 2, 17 } or {}) do put_rows(ctx, op, case, shape, step, all) end
+  end)
+  if not ok and DEVICE == "emu" then plugin.mn_emu_forget() end
+  C.mn_ctx_free(ctx)
+  if not ok then error(why, 0) end
+  return all
+end
+
+local function compare(got, want)
+  for what, list in pairs(want) do
+    local worst, scale, at = 0, 1e-30, 0
+    t.ok(got[what], what .. ": it did not run")
+    for k, v in ipairs(list) do
+      if v == v then scale = math.max(scale, math.abs(v)) end
+      local difference = got[what][k] == v and 0 or math.abs(got[what][k] - v)
+      if not (difference <= worst) and not (v ~= v and got[what][k] ~= got[what][k]) then
+        worst, at = difference, k
+        if worst ~= worst then break end           -- a NaN is the worst that can be, whatever follows it
+      end
+    end
+    if not (worst <= TOLERANCE * scale) then
+      error(("%s[%d] is %.9g, on the CPU %.9g (largest %.3g)"):format(what, at - 1, got[what][at], list[at], scale), 0)
+    end
+  end
+end
+
+-- Which case it was, in a word or two.
+local function title(i, hint, long)
+  local words = { "case " .. i }
+  for name, value in pairs(hint.options or {}) do words[#words + 1] = name .. "=" .. tostring(value) end
+  if hint.absent then words[#words + 1] = "without " .. hint.absent end
+  if long then words[#words + 1] = "long" end
+  return table.concat(words, ", ")
+end
+
+-- Memories over more than two chunks of sixteen tokens, of heads that no tile divides; resets come with `done`.
+local positive, factored = "q k p_q p_k C s vs ks", { gamma = { "D" }, p_gamma = { "E" }, beta = { "V" }, C = { "E*D" }, s = { "E*D" } }
+local other_factors = { gamma = { "E" }, p_gamma = { "D" }, beta = { "V" }, C = { "E*D" }, s = { "E*D" } }
+local scalar = { beta = { 1 }, C = { "D" }, s = { "D" } }
+local function waves(M) return { gamma = { "D" }, p_gamma = { "E" }, vs = { M }, ks = { M, "E*D" }, s = { "E*D" } } end
+local function memory(any, T, D, E, V, options)
+  local absent = any == scalar and "p_q p_k p_gamma gamma" or nil
+  return { hint = { any = any, positive = positive, absent = absent, options = options }, T = T, B = 2, H = 2, D = D, E = E, V = V }
+end
+local function delta(T, K, V, options)
+  return { hint = { small = "k", positive = "q k s", options = options }, T = T, B = 2, H = 1, K = K, V = V }
+end
+
+-- Sizes at which kernels go other ways than at the tiny ones of op_cases: several blocks, sums in pieces,
+-- tiles, long rows.  A hint, and what op_cases takes for the letters and for `...` (rest).
+local wide = {
+  abs = { { hint = {}, rest = { 37, 111 } } },
+  add = { { hint = { shapes = { a = { 900, 40 }, b = { 40 } } } }, { hint = { shapes = { a = { 6, 300, 12 }, b = { 6, 1, 12 } } } } },
+  mul = { { hint = { shapes = { a = { 5, 9001 }, b = { 5, 1 } } } }, { hint = { shapes = { a = { 30011 }, b = { 1 } } } },
+    { hint = { shapes = { a = { 7, 1, 33, 5 }, b = { 50, 1, 5 } } } } },
+  where = { { hint = { shapes = { mask = { 90, 1 }, a = { 40 }, b = { 90, 40 } } } } },
+  sum = { { hint = { shapes = { x = { 3, 20000 } } } }, { hint = { shapes = { x = { 3, 20000 } }, options = { axis = 1 } } },
+    { hint = { shapes = { x = { 9000, 7 } }, options = { axis = 0 } } } },
+  max = { { hint = { shapes = { x = { 3, 17000 } } } }, { hint = { shapes = { x = { 3, 17000 } }, options = { axis = 1 } } },
+    { hint = { shapes = { x = { 40, 300 } }, options = { axis = 0 } } } },
+  transpose = { { hint = { shapes = { x = { 70, 3, 45 } }, options = { a = 0, b = 2 } } },
+    { hint = { shapes = { x = { 20, 33, 6 } } } } },
+  concat = { { hint = { shapes = { a = { 60, 37 }, b = { 60, 64 } } } } },
+  slice = { { hint = { shapes = { x = { 60, 48 } }, options = { axis = 1, from = 4, to = 44 } } } },
+  softmax = { { hint = {}, D = 150, rest = { 5 } }, { hint = {}, D = 1500, rest = { 3 } } },
+  log_softmax = { { hint = {}, D = 1100, rest = { 3 } } }, logsumexp = { { hint = {}, D = 1100, rest = { 3 } } },
+  normalise = { { hint = {}, D = 700, rest = { 3 } }, { hint = { options = { by = "sum" } }, D = 700, rest = { 3 } },
+    { hint = { options = { by = "rms" } }, D = 40, rest = { 90 } } },
+  outer = { { hint = {}, E = 5, D = 66, rest = { 40 } } },
+  embedding = { { hint = {}, V = 300, D = 5, rest = { 70, 61 } }, { hint = {}, V = 3, D = 270, rest = { 1100 } } },
+  every_step = { { hint = {}, T = 60, B = 50, H = 2, K = 8, rest = { 1 } } },
+  largest = { { hint = {}, T = 20, B = 3, H = 2, M = 200 } },
+  remember_mask = { { hint = { flags = "mask" }, T = 40, M = 70, B = 40, rest = { 1 } } },
+  a2c_loss = { { hint = { sizes = { S = "T+1" } }, T = 40, B = 30, A = 5 }, { hint = { sizes = { S = "T+1" } }, T = 3, B = 4, A = 140 } },
+  ppo_loss = { { hint = {}, T = 60, B = 50, A = 4 } },
+  cross_entropy = { { hint = {}, V = 200, rest = { 30, 11 } }, { hint = { absent = "asked" }, V = 3, rest = { 900 } } },
+  attention = { { hint = { absent = "done", flags = "mask", stopped = "mask", sizes = { F = "M+T" }, options = { window = 90 } },
+      T = 70, B = 1, H = 1, K = 33, V = 68, M = 37 },
+    { hint = { absent = "mk mv mask u w r done" }, T = 66, B = 2, H = 1, K = 8, V = 12 } },
+  window_attention = { { hint = { counts = "pos", sizes = { S = 21 }, options = { window = 20, globals = 1 } }, T = 70, B = 1, H = 1, D = 20 } },
+  block_attention = { { hint = { counts = "pos", sizes = { S = "16*N" } }, T = 70, B = 1, H = 1, D = 8, N = 5, R = 2 } },
+  longshort_attention = { { hint = { counts = "pos", sizes = { S = "J+1", W = "2*R", E = "H*D" }, options = { window = 9, eps = 0.5 } },
+    T = 70, B = 1, H = 2, D = 12, J = 8, R = 2 } },
+  sparse_attention = { { hint = { any = { ranges = { 1 } }, sizes = { P = "N" }, options = { causal = 1 } }, B = 1, H = 1, N = 70, M = 70, D = 8, R = 2 } },
+  rmt = { { hint = { small = "params", sizes = { L = 1, M = 3, D = 44, P = "12*D*D + 30*D + 15" },
+    options = { heads = 2, d_head = 2, d_ffn = 3, segment = 20 } }, T = 25, B = 1 } },
+  linear_attention = { memory(factored, 37, 9, 4, 10), memory(factored, 18, 35, 5, 17, { den_clamp = 0.3 }), memory(factored, 17, 60, 5, 3),
+    memory(other_factors, 35, 3, 5, 9), memory(scalar, 21, 6, 1, 5) },
+  joint_gate_attention = { memory(factored, 37, 9, 4, 10), memory(factored, 18, 35, 5, 17), memory(factored, 17, 60, 5, 3, { write = "raw" }) },
+  agalite = { memory(waves(2), 37, 9, 4, 40, { r = 3 }), memory(waves(6), 18, 35, 3, 5, { form = "cossin", r = 6 }),
+    memory(waves(130), 17, 5, 2, 3, { form = "random_sign", r = 130, seed = 3 }) },
+  delta_rule = { delta(37, 40, 10), delta(18, 70, 17, { erase = "after" }), delta(17, 300, 3, { normalise = 0 }) },
+  wkv = { { hint = {}, T = 37, B = 3, D = 70 } },
+  wkv6 = { { hint = {}, T = 37, B = 2, H = 2, K = 20, V = 11 }, { hint = { absent = "done S" }, T = 18, B = 1, H = 1, K = 70, V = 9 },
+    { hint = {}, T = 17, B = 1, H = 1, K = 300, V = 3 } },
+  wkv7 = { { hint = { small = "out back" }, T = 37, B = 2, H = 2, K = 12, V = 11 }, { hint = { small = "out back k" }, T = 18, B = 1, H = 1, K = 20, V = 9 } },
+  wkv7_keys = { { hint = {}, T = 37, B = 3, H = 2, K = 70 } },
+  wkv_out = { { hint = { options = { act = "silu" } }, T = 37, B = 3, H = 2, V = 70, K = 33 } },
+  linear = { { hint = {}, I = 33, O = 70, rest = { 40, 5 } }, { hint = { options = { act = "tanh" } }, I = 64, O = 41, rest = { 3, 4 } },
+    { hint = { options = { act = "elu1" } }, I = 130, O = 9, rest = { 8 } }, { hint = { absent = "b" }, I = 12, O = 5, rest = { 17 } },
+    { hint = { options = { act = "relu" } }, I = 5, O = 3, rest = { 2500 } } },
+  head_linear = { { hint = { sizes = { P = "7*H" }, options = { act = "tanh" } }, T = 40, B = 3, H = 3, I = 33 },
+    { hint = { sizes = { P = "9*H" } }, T = 3, B = 4, H = 2, I = 64 } },
+  layer_norm = { { hint = {}, D = 40, rest = { 300 } }, { hint = {}, D = 300, rest = { 60 } },
+    { hint = {}, D = 700, rest = { 40 } }, { hint = {}, D = 1300, rest = { 5 } } },
+  gru_gate = { { hint = {}, D = 64, rest = { 3 } }, { hint = {}, D = 33, rest = { 13 } }, { hint = {}, D = 40, rest = { 50 } },
+    { hint = {}, D = 24, rest = { 90 } } },
+  gru = { { hint = { sizes = { G = "3*D" } }, T = 5, B = 9, D = 34 }, { hint = { sizes = { G = "3*D" } }, T = 4, B = 40, D = 12 } },
+  lstm = { { hint = { sizes = { G = "4*D" } }, T = 5, B = 9, D = 36 }, { hint = { sizes = { G = "4*D" } }, T = 4, B = 40, D = 13 } },
+  token_shift = { { hint = {}, T = 50, B = 3, D = 70, C = 2 } },
+  short_conv = { { hint = { sizes = { W = 4 }, any = { state = { 3 } } }, T = 90, B = 3, D = 40 },
+    { hint = { sizes = { W = 16 }, any = { state = { 15 } }, options = { act = "silu" } }, T = 20, B = 3, D = 7 } },
+  conv2d = { { hint = { absent = "image", options = { act = "relu", stride = 2, padding = 1 } },
+      T = 2, B = 3, Y = 20, X = 17, C = 3, O = 40, K = 4, L = 3 },
+    { hint = { absent = "x", options = { stride = 3 } }, T = 2, B = 9, Y = 16, X = 17, C = 5, O = 6, K = 5, L = 4 } },
+  max_pool2d = { { hint = { options = { kernel = 3, stride = 2, padding = 1 } }, T = 2, B = 3, Y = 20, X = 17, C = 5 } },
+  head_conv = { { hint = {}, B = 2, H = 3, N = 50, D = 16, J = 7 }, { hint = {}, B = 2, H = 2, N = 3, D = 5, J = 9 } },
+  rotary = { { hint = { sizes = { D = 70 }, stopped = "tick" }, T = 20, B = 3, H = 2 } },
+  dpfp = { { hint = { options = { nu = 3 } }, D = 40, rest = { 30 } } }, fourier = { { hint = {}, M = 70, rest = { 30 } } },
+  favor_logits = { { hint = {}, T = 20, B = 3, H = 2, D = 33, M = 70 } },
+  favor_features = { { hint = {}, T = 20, B = 3, H = 2, M = 70 } },
+  grad_norm = { { hint = {}, rest = { 90, 101 } } }, adam = { { hint = { positive = "hyper v norm" }, rest = { 90, 101 } } },
+}
+
+local missing, one_way, ran = {}, {}, 0
+cases.each(function(name, hints, op)
+  if chosen and not chosen[name] then return end
+  local kernel = kernel_of(name)
+  if kernel and C.mn_op_differentiable(op) and kernel.backward == nil then one_way[#one_way + 1] = name end
+  if not kernel or (C.mn_op_differentiable(op) and kernel.backward == nil) then
+    if not kernel then missing[#missing + 1] = name end
+    return
+  end
+  ran = ran + 1
+  t.test("gpu: " .. name, function()
+    local wrong = {}
+    for i, hint in ipairs(hints) do
+      for _, long in ipairs { false, cases.walks_time(name) or nil } do
+        if DEVICE == "emu" then plugin.mn_emu_order((i + (long and 1 or 0)) % 3) end
+        cases.seed(i)
+        local case = cases.make(name, hint, long and cases.long or nil)
+        local ok, why = pcall(function() compare(numbers(DEVICE, op, case), numbers("cpu", op, case)) end)
+        if not ok then wrong[#wrong + 1] = title(i, hint, long) .. ": " .. tostring(why) end
+      end
+    end
+    for i, sizes in ipairs(wide[name] or {}) do
+      if DEVICE == "emu" then plugin.mn_emu_order(i % 3) end
+      local case = cases.make(name, sizes.hint, sizes)
+      local ok, why = pcall(function() compare(numbers(DEVICE, op, case), numbers("cpu", op, case)) end)
+      if not ok then wrong[#wrong + 1] = ("wide %s: %s"):format(title(i, sizes.hint), why) end
+    end
+    if #wrong > 0 then error(table.concat(wrong, "\n"), 0) end
+  end)
+end)
+
+-- A plan hands calls that follow each other to a kernel in one go: more leaves than it takes at once, of odd
+-- sizes; one leaf twice; a second sum.
+local grad_norm, adam = C.mn_op_find "grad_norm", C.mn_op_find "adam"
+local function optimised(device)
+  local ctx = C.mn_ctx_new(device, 1)
+  local function leaf(n, f, wants_grad)
+    local new = ffi.new "mn_tensor[1]"
+    cases.check(ctx, C.mn_leaf_new(ctx, C.MN_F32, 1, ffi.new("int[6]", { n }), wants_grad or false, new))
+    local p = cases.data(ctx, new, C.MN_F32)
+    for k = 0, n - 1 do p[k] = f(k) end
+    return new
+  end
+  local function zero() return 0 end
+  local hyper_of = { [0] = 0.01, 0.1, 0.01, 1e-8, 0.5, 3 }
+  local hyper, sum, norm = leaf(6, function(k) return hyper_of[k] end), leaf(2, zero), leaf(1, zero)
+  local leaves, all = {}, {}
+  for i = 1, 61 do
+    local n = i % 7 == 0 and 4099 + i or i % 9 + 1
+    leaves[i] = { w = leaf(n, function(k) return cases.cotangent(k + i) end, true), m = leaf(n, zero), v = leaf(n, zero), own = leaf(1, zero), n = n }
+    local p = cases.check(ctx, C.mn_tensor_grad(ctx, leaves[i].w))
+    for k = 0, n - 1 do p[k] = cases.cotangent(3 * k + i) / 50 end
+  end
+  leaves[62] = leaves[5]
+  local function apply(op, options, ...)
+    local given = ffi.new("mn_tensor[?]", C.MN_INPUTS)
+    for i, x in ipairs { ... } do given[i - 1] = x[0] end
+    cases.check(ctx, C.mn_apply(ctx, op, given, ffi.new("double[12]", options), ffi.new("mn_tensor[?]", C.MN_OUTPUTS)))
+  end
+  local plan = cases.check(ctx, C.mn_plan_new(ctx))
+  cases.check(ctx, C.mn_plan_begin(plan))
+  for i, l in ipairs(leaves) do apply(grad_norm, { i == 1 and 1 or 0 }, l.w, sum, norm, l.own) end
+  for _, l in ipairs(leaves) do apply(adam, {}, l.w, l.m, l.v, hyper, norm) end
+  for i = 1, 2 do apply(grad_norm, { i == 1 and 1 or 0 }, leaves[i].w, sum, norm) end
+  cases.check(ctx, C.mn_plan_end(plan))
+  for _ = 1, 2 do cases.check(ctx, C.mn_plan_run(plan, 0, -1)) end
+  for i, l in ipairs(leaves) do
+    for name, kept in pairs { w = l.w, m = l.m, v = l.v } do all[name .. i] = list_of(cases.data(ctx, kept, C.MN_F32), l.n) end
+    all["own" .. i] = list_of(cases.data(ctx, l.own, C.MN_F32), 1)
+  end
+  all.norm = list_of(cases.data(ctx, norm, C.MN_F32), 1)
+  C.mn_ctx_free(ctx)
+  return all
+end
+if not chosen or chosen.adam then
+  t.test("gpu: a plan takes many leaves in one go", function() compare(optimised(DEVICE), optimised "cpu") end)
+end
+
+t.test("gpu: every op has its kernels", function()
+  t.ok(#missing == 0, "without a kernel: " .. table.concat(missing, " "))
+  t.ok(#one_way == 0, "without a backward kernel: " .. table.concat(one_way, " "))
+  t.ok(ran > 0, "OPS names no op")
+end)

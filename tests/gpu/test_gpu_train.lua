@@ -1,0 +1,144 @@
+-- test_gpu_train.lua -- device=... as one word: training on the emulated GPU leaves the parameters that
+-- training on the CPU leaves, a run goes on from one device to the other, and what goes wrong is said.
+local t = require "tests.harness"
+local files = require "mneme.base.files"
+local safetensors = require "mneme.tensor.safetensors"
+local shell = require "tests.support.shell"
+
+local dir = shell.folder()
+files.write(dir .. "/train.lua", { [[
+local mn = require "mneme"
+local cfg = mn.config { core = { "gru", d_model = 6 }, learner = "a2c", num_envs = 3, num_steps = 6, hidden = 5, corridor = 3,
+  adam_eps = 1e-4, lr = 1e-3, max_norm = 0.5, steps = 36, minibatches = 1, epochs = 1 }
+local task = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed })
+mn.manual_seed(cfg.seed)
+local agent = mn.agent { task = task, core = mn.core(cfg.core), hidden = cfg.hidden }
+if cfg.learner == "a2c" then cfg.minibatches, cfg.epochs = nil, nil end
+return mn[cfg.learner](cfg, task, agent):train()
+]] })
+
+local function mneme(words) return shell.mneme(dir, words:find "^check" and words or words .. " threads=1") end
+
+-- What the last checkpoint of a run holds.
+local function trained(words, name)
+  local said, status = mneme(("run train.lua run=%s %s"):format(name, words))
+  t.eq(status, 0, said)
+  return safetensors.load(("%s/%s/checkpoints/step-%s.safetensors"):format(dir, name, words:match "%f[%w_]steps=(%d+)" or 36)).tensors
+end
+
+-- To within a part of the largest number; what began as zeros has gone some steps of the learning rate, about 0.01.
+local function compare(there, here, tolerance)
+  local tensors = 0
+  for name, want in pairs(here) do
+    local got, worst, scale = there[name], 0, 1e-2
+    t.ok(got, name .. " is missing")
+    for k = 0, want:size() - 1 do
+      local a, b = got:data()[k], want:data()[k]
+      scale, worst = math.max(scale, math.abs(b)), t.larger(worst, a == b and 0 or math.abs(a - b))
+    end
+    t.ok(worst <= tolerance * scale, ("%s differs by %.2g, its largest number is %.2g"):format(name, worst, scale))
+    tensors = tensors + 1
+  end
+  t.ok(tensors > 10, "there was nothing to compare")
+end
+
+local cores = {
+  gru = "core=gru core.d_model=6",
+  galite = "core=galite core.n_layers=1 core.d_model=6 core.d_head=4 core.d_ffn=5 core.n_heads=2 core.eta=2",
+  agalite = "core=agalite core.n_layers=1 core.d_model=6 core.d_head=4 core.d_ffn=5 core.n_heads=2 core.eta=2 core.r=2",
+  gtrxl = "core=gtrxl core.n_layers=1 core.d_model=6 core.d_head=4 core.d_ffn=5 core.n_heads=2 core.memory=4",
+}
+for name, words in pairs(cores) do
+  t.test("gpu: updates by A2C of " .. name .. " are the CPU's", function()
+    compare(trained(words .. " device=emu", name .. "-emu"), trained(words, name .. "-cpu"), 2e-5)
+  end)
+end
+
+t.test("gpu: updates by PPO are the CPU's", function()
+  compare(trained("learner=ppo device=emu", "ppo-emu"), trained("learner=ppo", "ppo-cpu"), 2e-5)
+end)
+
+-- How far a first update's gradient (of which Adam then holds a part) is from another, as a part of its length.
+local function distance(there, here)
+  local off, length = 0, 0
+  for name, want in pairs(here) do
+    for k = 0, name:find "^adam%.m" and want:size() - 1 or -1 do
+      off, length = off + (there[name]:data()[k] - want:data()[k]) ^ 2, length + want:data()[k] ^ 2
+    end
+  end
+  return math.sqrt(off / length)
+end
+
+-- tf32 rounds by up to 2^-11, bf16 by up to 2^-9; what else is not cuBLAS's stays as it is.
+for name, words in pairs(cores) do
+  t.test("gpu: an update of " .. name .. " in tf32 is within 1e-3 of float32's, one in bf16 within 1e-2, and neither is float32's", function()
+    local wider = words:gsub("d_model=6", "d_model=16"):gsub("d_head=4", "d_head=8") .. " hidden=16 num_envs=4 num_steps=32 steps=128 device=emu"
+    local whole = trained(wider, name .. "-fp32")
+    local tf32 = distance(trained(wider .. " precision=tf32", name .. "-tf32"), whole)
+    local bf16 = distance(trained(wider .. " precision=bf16", name .. "-bf16"), whole)
+    t.ok(1e-5 < tf32 and tf32 < 1e-3, ("tf32 is off by %.2g"):format(tf32))
+    t.ok(2 * tf32 < bf16 and bf16 < 1e-2, ("bf16 is off by %.2g"):format(bf16))
+  end)
+end
+
+t.test("gpu: a run goes on on the other device", function()
+  local whole = trained("steps=72", "whole")
+  trained("steps=36", "moved")
+  local said, status = mneme "run resume=moved device=emu steps=72"
+  t.eq(status, 0, said)
+  compare(safetensors.load(dir .. "/moved/checkpoints/step-72.safetensors").tensors, whole, 2e-5)
+end)
+
+-- ---- what others computed ----
+
+t.test("gpu: every fixture of other programs is met", function()
+  local root, files_of = shell.root, {}
+  for _, name in ipairs(files.list(root .. "tests/fixtures")) do
+    if name:find "%.safetensors$" then files_of[#files_of + 1] = ("'%stests/fixtures/%s'"):format(root, name) end
+  end
+  local said = mneme("check device=emu " .. table.concat(files_of, " "))
+  local met = 0
+  for line in said:gmatch "[^\n]+" do
+    t.ok(line:find "^ok ", line)
+    met = met + 1
+  end
+  t.ok(met == #files_of and met > 80, said)
+end)
+
+-- ---- what goes wrong ----
+
+t.test("gpu: out of memory says what was asked and what is free; the last checkpoint is whole", function()
+  trained("steps=36", "full")
+  local path = dir .. "/full/checkpoints/step-36.safetensors"
+  local before = files.read(path)
+  local said, status = shell.run(dir, ("EMU_MEMORY=200000 '%s' run resume=full device=emu steps=72 threads=1"):format(shell.program))
+  t.eq(status, 1, said)
+  t.ok(said:find "out of memory: [%d.]+ MB.*, [%d.]+ MB are free on device=emu", said)
+  t.ok(files.read(path) == before, "the checkpoint was touched")
+end)
+
+t.test("gpu: a NaN is named by its op", function()
+  local said, status = mneme "run train.lua run=nan device=emu lr=1e30 max_norm=0 steps=360"
+  t.ok(status ~= 0 and said:find "training diverged at step %d+: [%w_]+: ", said)
+end)
+
+t.test("gpu: one that is too old says what it is and what was expected", function()
+  local said, status = shell.run(dir, ("EMU_CAPABILITY=75 '%s' run train.lua run=none device=emu"):format(shell.program))
+  t.eq(status, 2, said)
+  t.ok(said:find("device=emu: a GPU of compute capability 7.5, expected 8.0 or newer", 1, true), said)
+end)
+
+t.test("gpu: one whose memory the host may not touch while it works is refused", function()
+  local said, status = shell.run(dir, ("EMU_APART=1 '%s' run train.lua run=none device=emu"):format(shell.program))
+  t.eq(status, 2, said)
+  t.ok(said:find("device=emu: a GPU that does not share managed memory with the host while it works", 1, true), said)
+end)
+
+t.test("gpu: an unknown precision, and one that the CPU has not, are errors", function()
+  local said, status = mneme "run train.lua run=none precision=fp8"
+  t.ok(status == 2 and said:find "fp32, tf32", said)
+  said, status = mneme "run train.lua run=none precision=tf32"
+  t.ok(status ~= 0 and said:find "device=cpu computes in fp32", said)
+end)
+
+shell.run(dir, "rm -rf '" .. dir .. "'")

@@ -1,0 +1,166 @@
+-- test_multi_seed.lua -- several seeds in one process: each does what it does alone, bit for bit, whatever becomes of the others.
+local t = require "tests.harness"
+local engine = require "mneme.base.engine"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local shell = require "tests.support.shell"
+
+local dir = shell.folder()
+files.write(dir .. "/train.lua", { [[
+local ffi, mn = require "ffi", require "mneme"
+local cfg = mn.config { core = { "gru", d_model = 6 }, learner = "a2c", num_envs = 3, num_steps = 6, hidden = 5, corridor = 3,
+  lr = 1e-3, steps = 72, wrong = 0, wild = 0, limit = 1000 }
+assert(cfg.seed ~= cfg.wrong, "a seed that the script minds")
+if cfg.seed == cfg.wild then cfg.lr, cfg.max_norm = 1e30, 0 end
+local task = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed, time_limit = cfg.limit })
+mn.manual_seed(cfg.seed)
+local agent = mn.agent { task = task, core = mn.core(cfg.core), hidden = cfg.hidden }
+mn[cfg.learner](cfg, task, agent):train()
+if cfg.device == "emu" then
+  ffi.cdef "int mn_emu_launched(void);"
+  print("launches: " .. ffi.load(require("mneme.base.engine").build .. "/libmneme_emu.so").mn_emu_launched())
+end
+]] })
+files.write(dir .. "/words.lua", { [[
+local mn = require "mneme"
+local cfg = mn.config { core = { "gru", d_model = 8, d_in = 8 }, steps = 960, batch = 4, eval_every = 240, eval_batches = 2, lr = 1e-2 }
+local task = mn.task({ "selective_copy" }, { batch = cfg.batch, seed = cfg.seed })
+mn.manual_seed(cfg.seed)
+local model = mn.sequence_model { task = task, core = mn.core(cfg.core) }
+mn.supervised(cfg, task, model):train()
+]] })
+
+local function run(words) return shell.mneme(dir, "run " .. words .. " threads=1") end
+
+local function fine(words)
+  local said, status = run(words)
+  t.eq(status, 0, said)
+  return said
+end
+
+-- What a run leaves, without clocks: the last checkpoint, and the log.
+local function left_by(name)
+  local last = 0
+  for _, file in ipairs(files.list(("%s/%s/checkpoints"):format(dir, name))) do
+    last = math.max(last, tonumber(file:match "^step%-(%d+)%.safetensors$") or 0)
+  end
+  local log = {}
+  local path = ("%s/%s/metrics.jsonl"):format(dir, name)
+  for line in (files.is_file(path) and files.read(path) or ""):gmatch "[^\n]+" do
+    local m = json.decode(line)
+    m["charts/SPS"], m.time = nil, nil
+    log[#log + 1] = json.encode(m)
+  end
+  return files.read(("%s/%s/checkpoints/step-%.0f.safetensors"):format(dir, name, last)), table.concat(log, "\n"), last
+end
+
+local function same(a, b)
+  local x, log_x = left_by(a)
+  local y, log_y = left_by(b)
+  t.ok(x == y, a .. " and " .. b .. " have other checkpoints")
+  t.eq(log_x, log_y)
+  t.ok(#log_x > 10)
+end
+
+local cases = {
+  { "A2C", "train.lua" },
+  { "PPO", "train.lua learner=ppo num_envs=4" },
+  { "supervised", "words.lua" },
+  { "A2C on an emulated GPU", "train.lua device=emu" },
+}
+for i, case in ipairs(cases) do
+  t.test("three seeds that take turns do what each does alone: " .. case[1], function()
+    local emulated = case[2]:find "emu"
+    if emulated and not files.is_file(engine.build .. "/libmneme_emu.so") then t.skip "there is no emulated device" end
+    fine(("%s seeds=3..5 run=all%d"):format(case[2], i))
+    for seed = 3, 5 do
+      fine(("%s seed=%d run=one%d-%d"):format(case[2], seed, i, seed))
+      same(("all%d-seed%d"):format(i, seed), ("one%d-%d"):format(i, seed))
+    end
+    t.ok(left_by(("all%d-seed3"):format(i)) ~= left_by(("all%d-seed4"):format(i)), "two seeds are the same")
+  end)
+end
+
+t.test("an emulated GPU does what three seeds ask for in as many launches as what one does", function()
+  if not files.is_file(engine.build .. "/libmneme_emu.so") then t.skip "there is no emulated device" end
+  for _, learner in ipairs { "a2c", "ppo" } do
+    local function launches(seeds, steps)
+      local most, at = 0, ("train.lua device=emu learner=%s num_envs=4 seeds=%d steps=%d run=%s%d-%d"):format(learner, seeds, steps, learner, seeds, steps)
+      for n in fine(at):gmatch "launches: (%d+)" do most = math.max(most, tonumber(n)) end
+      return most
+    end
+    local function of_four_updates(seeds) return launches(seeds, 192) - launches(seeds, 96) end
+    local one, three = of_four_updates(1), of_four_updates(3)
+    t.ok(one > 100 and three < 1.1 * one, ("%s: one seed takes %d, three take %d"):format(learner, one, three))
+  end
+end)
+
+t.test("seeds whose time limits cut episodes off at other rows have the rows in common", function()
+  if not files.is_file(engine.build .. "/libmneme_emu.so") then t.skip "there is no emulated device" end
+  local n = 0
+  local function of_eight_updates(seeds, limit)
+    local most = {}
+    for i, steps in ipairs { 384, 768 } do
+      n = n + 1
+      for launches in fine(("train.lua device=emu num_envs=4 num_steps=12 seeds=%d limit=%d steps=%d run=cut%d"):format(seeds, limit, steps, n))
+        :gmatch "launches: (%d+)" do most[i] = math.max(most[i] or 0, tonumber(launches)) end
+    end
+    return most[2] - most[1]
+  end
+  local uncut, one, three = of_eight_updates(1, 1000), of_eight_updates(1, 7), of_eight_updates(3, 7)
+  local cuts = one - uncut           -- what one seed's cost: three have three times as many
+  t.ok(cuts > 100 and three < uncut + 3.3 * cuts, ("one takes %d, with cuts %d, three with cuts %d"):format(uncut, one, three))
+end)
+
+t.test("what goes wrong with one seed is said, and the others go on", function()
+  local said, status = run "train.lua seeds=1,2,3 wrong=2 run=wrong"
+  t.eq(status, 1, said)
+  t.eq(select(2, said:gsub("seed 2: train.lua:4: a seed that the script minds", "")), 1, said)
+  for _, seed in ipairs { 1, 3 } do t.eq(select(3, left_by("wrong-seed" .. seed)), 72) end
+  t.ok(not files.is_folder(dir .. "/wrong-seed2"))
+  said, status = run "train.lua seeds=1,2,3 wild=1 run=wild"
+  t.eq(status, 3, said)
+  t.ok(said:find "training diverged at step", said)
+  for seed = 2, 3 do same("wild-seed" .. seed, ("one-wild-%d"):format(fine(("train.lua seed=%d run=one-wild-%d"):format(seed, seed)) and seed)) end
+end)
+
+t.test("Ctrl-C: every seed keeps a checkpoint and says how to go on, and goes on as if nothing had been", function()
+  local said, status = shell.run(dir, ("'%s' run train.lua threads=1 seeds=2 steps=1e9 checkpoint_every=720 run=long & all=$!; i=0; "
+    .. "until ls long-seed2/checkpoints/*.safetensors > /dev/null 2>&1 || [ $i = 600 ]; do sleep 0.1; i=$((i + 1)); done; "
+    .. "kill -TERM $all; wait $all"):format(shell.program))
+  t.eq(status, 143, said)
+  for seed = 1, 2 do
+    local name = "long-seed" .. seed
+    local at = tonumber(said:match(("stopped at step (%%d+); to go on: mneme run train.lua resume=%s"):format(name:gsub("%-", "%%-"))))
+    t.ok(at and select(3, left_by(name)) == at, said)
+    fine(("resume=%s steps=%d"):format(name, at + 180))
+    fine(("train.lua seed=%d steps=%d checkpoint_every=720 run=whole%d"):format(seed, at + 180, seed))
+    t.ok(left_by(name) == left_by("whole" .. seed), name .. " is not what it would have been")
+  end
+end)
+
+t.test("several seeds without a name have folders of their own", function()
+  fine "train.lua seeds=2"
+  for n = 1, 2 do t.eq(json.decode((files.read(("%s/runs/train-%d/config.json"):format(dir, n)))).seed, n) end
+end)
+
+t.test("seeds that mean nothing are refused", function()
+  for words, expected in pairs {
+    ["train.lua seeds=0"] = "run: seeds=0: there are none",
+    ["train.lua seeds=7..3"] = "run: seeds=7..3: there are none",
+    ["train.lua seeds=many"] = "run: seeds=many, expected a whole number of at least 1, FIRST..LAST, or seeds with commas between",
+    ["train.lua seeds=99999999999"] = "run: seeds=99999999999: more than a million",
+    ["train.lua seeds=1,2,1"] = "run: seeds=1,2,1: 1 is there twice",
+    ["train.lua seeds=3,,4"] = "run: seeds=3,,4, expected a whole number",
+    ["train.lua seeds=65"] = "run: 65 seeds, expected at most 64 in one process",
+    ["train.lua seeds=2 seed=1"] = "run: seed= and seeds=, expected one of them",
+    ["train.lua seeds=2 view=1"] = "run: view=1 shows one run, expected one seed",
+    ["resume=one1-3 seeds=2"] = "run: seeds= begins new runs; one goes on by resume=RUN alone",
+  } do
+    local said, status = run(words)
+    t.eq(status, 2, said)
+    t.ok(said:find(expected, 1, true), said)
+  end
+end)
+
+shell.run(dir, "cd /; rm -r '" .. dir .. "'")

@@ -1,0 +1,83 @@
+-- test_debugging.lua -- looking closely at a training: debug=nan, debug=grad, profile=1, profile=jit, and mneme doctor.
+local t = require "tests.harness"
+local files = require "mneme.base.files"
+local flame = require "mneme.runs.flame_graph"
+local json = require "mneme.base.json"
+local shell = require "tests.support.shell"
+
+local dir = shell.folder()
+local function mneme(words) return shell.mneme(dir, words) end
+local SMALL = "run demo core=gru core.d_model=8 hidden=8 num_steps=32 "
+
+t.test("debug=nan: the message tells op, inputs and line; the step before is kept and comes there again", function()
+  local said, status = mneme(SMALL .. "steps=2560 lr=1e30 max_norm=1e30 debug=nan run=odd")
+  t.eq(status, 3, said)
+  t.ok(said:find "training diverged at step %d+: [%w_]+: %w+ [%w ]+ is not finite; %w+ %[[%d,]+%] %S+%.%.%S+", said)
+  t.ok(said:find "%w+%.lua:%d+, from %w+%.lua:%d+", said)
+  local step = tonumber(said:match "diverged at step (%d+)")
+  t.ok(said:find("resume=odd debug=nan", 1, true), said)
+  t.ok(files.is_file(("%s/odd/checkpoints/step-%d.safetensors"):format(dir, step - 8 * 32)), "the step before " .. step)
+  said, status = mneme "run demo resume=odd"
+  t.ok(status == 3 and said:find "diverged at step %d+: .*is %-?nan", said)
+end)
+
+t.test("debug=nan changes no number", function()
+  mneme(SMALL .. "steps=1024 run=plain")
+  mneme(SMALL .. "steps=1024 run=watched debug=nan")
+  local function last(run) return (mneme("diff plain " .. run)) end
+  t.ok(last "watched":find "equal" or last "watched":find "same", last "watched")
+end)
+
+t.test("debug=grad: a line of every parameter's gradient with each line of the log", function()
+  local _, status = mneme(SMALL .. "steps=1024 debug=grad run=graded")
+  t.eq(status, 0)
+  local line = json.decode(files.read(dir .. "/graded/gradients.jsonl"):match "[^\n]+", "gradients.jsonl")
+  local g = line["core.layers.0.hn.weight"]
+  t.ok(line.step == 1024 and g.norm > 0 and g.largest > 0 and g.largest <= g.norm and g.weight > 0 and g.zeros < 1)
+  t.ok(line["actor.0.weight"] and line["critic.1.bias"])
+end)
+
+t.test("profile=1: ops by their lines, a flame graph and its stacks", function()
+  local said, status = mneme(SMALL .. "steps=1024 profile=1 run=timed")
+  t.eq(status, 0, said)
+  t.ok(said:find "%d+%.%d %%%s+%d+%.%d+ s  recurrent%.lua:%d+%s+act%s+gru forward", said)      -- gru.lua calls it last
+  t.ok(said:find "update%s+gru backward", said)
+  local stacks = files.read(dir .. "/timed/profile.txt")
+  t.ok(stacks:find "act;demo%.lua:%d+;.*recurrent%.lua:%d+;gru_forward %d+\n", stacks)
+  local svg = files.read(dir .. "/timed/profile.svg")
+  t.ok(svg:find "^<svg" and svg:find "gru forward: %d" and svg:find "</svg>\n$")
+end)
+
+t.test("profile=jit: what was not compiled, by file and line", function()
+  local said, status = mneme(SMALL .. "steps=2048 profile=jit run=traced")
+  t.ok(status == 0 and said:find "%d+ traces compiled; given up at %d+ places:\n", said)
+end)
+
+t.test("debug and profile: other words are refused; a run from when they were true or false goes on", function()
+  local said, status = mneme(SMALL .. "debug=all")
+  t.ok(status == 2 and said:find "debug" and said:find "0, 1, nan, grad", said)
+  said, status = mneme(SMALL .. "profile=all")
+  t.ok(status == 2 and said:find "0, 1, jit", said)
+  local path = dir .. "/plain/config.json"
+  local text = files.read(path):gsub('"debug": "0"', '"debug": false'):gsub('"profile": "0"', '"profile": false')
+  files.write(path, { text })
+  said, status = mneme "run demo resume=plain steps=1280"
+  t.eq(status, 0, said)
+end)
+
+t.test("flame: stacks become boxes, as wide as their time; names are escaped", function()
+  local svg = flame.svg({ ["a;b<c"] = 3, ["a;d"] = 1 }, "times")
+  t.ok(svg:find "<title>a: 4%.0000 s, 100%.0 %%</title>" and svg:find "<title>b&lt;c: 3%.0000 s, 75%.0 %%</title>", svg)
+  t.eq(flame.folded { ["a;b c"] = 0.5 }, "a;b_c 500000\n")
+end)
+
+t.test("doctor: what there is, what is missing and how to get it", function()
+  local said, status = mneme "doctor"
+  t.ok(status == 0 and said:find "blas" and said:find "all that is needed is there", said)
+  said, status = shell.run(dir, ("env -u DISPLAY -u WAYLAND_DISPLAY PATH=/nowhere '%s' doctor"):format(shell.program))
+  t.ok(status == 0 and said:find "ffmpeg%s+none" and said:find "apt%-get install ffmpeg", said)
+  said, status = mneme "doctor now"
+  t.ok(status == 2 and said:find "'now' is not expected", said)
+end)
+
+os.execute("rm -rf '" .. dir .. "'")

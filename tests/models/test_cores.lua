@@ -1,0 +1,53 @@
+-- test_cores.lua -- the contract of a memory (lua/mneme/models/contract.lua), over every core found and corners of axes.
+local t = require "tests.harness"
+local contract = require "mneme.models.contract"
+local core = require "mneme.models.core"
+local engine = require "mneme.base.engine"
+local mn = require "mneme"
+local rig = require "tests.support.core_rig"
+local C, ctx = engine.C, engine.ctx
+
+for _, property in ipairs(contract) do
+  for _, case in ipairs(rig.cases()) do
+    t.test(case.name .. ": " .. property.name, function() property.holds(case.settings) end)
+  end
+end
+
+-- ---- threads ----
+
+local T, COPIES = 6, 9
+local wide = { d_in = 32, d_model = 64, n_heads = 2, d_head = 32, d_ffn = 96 }           -- wide enough to wake them
+
+-- What a plan by rows leaves, as bytes: y and all states.  Threads share out heads and columns of an op, or each takes its
+-- copies through many of them (engine/graph/plan_parallel.c).
+local function trace(settings, threads)
+  engine.check(C.mn_set_threads(ctx, threads))
+  local defaults, sizes = core.definition(settings[1]).config, {}
+  for key, value in pairs(wide) do if defaults[key] then sizes[key] = value end end
+  local c = rig.build(settings, 1, sizes)
+  local x, done = mn.sequence { shape = { T, COPIES, c.config.d_in } }, mn.sequence { shape = { T, COPIES }, dtype = "u8" }
+  x:copy(rig.normal({ T, COPIES, c.config.d_in }, 1))
+  done:data()[(T - 2) * COPIES + 4] = c.claims.steps ~= "between segment ends" and 1 or 0
+  local start, after = rig.warm(c, COPIES), nil
+  local plan = mn.plan(function(input, resets, state)
+    local y
+    y, after = c(input, resets, state)
+    return y
+  end)
+  local y, parts = plan(x, done, start), {}
+  y:fill(0)
+  for row = 0, T - 1 do plan:rows(row, row + 1) end
+  parts[1] = rig.bytes(y)
+  for _, name in ipairs(c:state_names()) do parts[#parts + 1] = rig.bytes(after[name]) end
+  mn.sweep()
+  return parts
+end
+
+for _, case in ipairs(rig.cases()) do
+  t.test(case.name .. ": by rows, the same bits on one thread and on two", function()
+    local threads = C.mn_threads(ctx)
+    local one, two = trace(case.settings, 1), trace(case.settings, 2)
+    C.mn_set_threads(ctx, threads)
+    for i, bytes in ipairs(one) do t.ok(bytes == two[i], ("part %d of %d differs"):format(i, #one)) end
+  end)
+end

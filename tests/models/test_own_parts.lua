@@ -1,0 +1,175 @@
+-- test_own_parts.lua -- what a script brings along (a core's file, gates and feature maps, tasks, environments, studies):
+-- evaluated as it was trained, and refused by name where it is wrong.
+local t = require "tests.harness"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local mn = require "mneme"
+local shell = require "tests.support.shell"
+
+local dir = shell.folder()
+local function write(name, text) files.write(dir .. "/" .. name, { text }) end
+local function run(words) return shell.mneme(dir, words .. " threads=1") end
+
+write("train.lua", [[
+local mn = require "mneme"
+local cfg = mn.config { gate = false, core = { "gru", d_model = 16 }, corridor = 3, steps = 4e4, num_envs = 16, num_steps = 16, hidden = 16,
+  lr = 3e-3, entropy_coef = 0.01 }
+if cfg.gate then mn.features.relu = { doc = "mine", rows = function(c) return c.d_head end, map = function(a) return (a * 3):square() end } end
+local task = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed })
+mn.manual_seed(cfg.seed)
+return mn.a2c(cfg, task, mn.agent { task = task, core = cfg.core, hidden = cfg.hidden }):train()
+]])
+
+-- What a run's own log ends with, and what eval says of it.
+local function trained_and_evaluated(words, name)
+  local said, status = run(("run train.lua %s run=%s"):format(words, name))
+  t.eq(status, 0, said)
+  local score = tonumber(said:match "score (%S+) over the last")
+  said, status = shell.mneme(dir, ("eval %s episodes=300"):format(name))
+  t.eq(status, 0, said)
+  return score, tonumber(said:match "success (%S+)")
+end
+
+t.test("a core given by its file is evaluated as that file, not as the core of its name", function()
+  files.make_folder(dir .. "/mine")
+  local text = files.read(require("mneme.base.registry").root .. "lua/mneme/cores/gru.lua")
+  local mine, n = text:gsub("i = %(ops%.linear%(x,", "i = (ops.linear(x * -1,")
+  t.eq(n, 1, "the core's file reads otherwise now")
+  write("mine/gru.lua", mine)
+  local score, evaluated = trained_and_evaluated("core=mine/gru.lua core.d_model=16", "path")
+  t.ok(score > 0.9 and evaluated > score - 0.1, ("trained to %g, evaluated at %g"):format(score, evaluated))
+  t.eq(json.decode((files.read(dir .. "/path/config.json"))).core.name, "mine/gru.lua")
+end)
+
+t.test("a feature map that the script puts in the library's place is evaluated by the script", function()
+  local core = "core=galite core.n_layers=1 core.d_model=16 core.n_heads=2 core.d_head=8 core.d_ffn=16 core.gate=elementwise core.feature=relu"
+  local score, evaluated = trained_and_evaluated("gate=1 steps=6e4 " .. core, "mapped")
+  t.ok(math.abs(evaluated - score) < 0.15, ("trained to %g, evaluated at %g"):format(score, evaluated))
+  t.eq(json.decode((files.read(dir .. "/mapped/config.json"))).own_words, "feature=relu")
+  t.eq(json.decode((files.read(dir .. "/path/config.json"))).own_words, nil)
+end)
+
+t.test("entries of gates and feature maps are checked like everything else", function()
+  local function built(kind, entry)
+    mn[kind].mine = entry
+    local ok, problem = pcall(mn.core, { "galite", d_in = 4, n_layers = 1, d_model = 8, n_heads = 2, d_head = 4, d_ffn = 8,
+      [kind == "gates" and "gate" or "feature"] = "mine" })
+    mn[kind].mine = nil
+    return ok, tostring(problem)
+  end
+  for kind, entry in pairs { gates = { betaa = true }, features = { row = function() return 4 end, map = function(a) return a end } } do
+    local ok, problem = built(kind, entry)
+    t.ok(not ok and problem:find("key of mn." .. kind .. ".mine: '", 1, true), problem)
+  end
+  local ok, problem = built("gates", 5)
+  t.ok(not ok and problem:find("mn.gates.mine", 1, true), problem)
+  t.raises(function() mn.nn.module({ children = { lin = mn.nn.linear(2, 2) } }, function() end) end, "children%[lin%] is .*expected { name, a module }")
+end)
+
+t.test("a core of the library's name in ./cores is not passed over", function()
+  files.make_folder(dir .. "/cores")
+  write("cores/gru.lua", "error 'mine was loaded'")
+  local said, status = run "run train.lua core=gru run=twice"
+  t.eq(status, 2, said)
+  t.ok(said:find("core 'gru' is there twice", 1, true), said)
+  os.remove(dir .. "/cores/gru.lua")
+end)
+
+t.test("an environment's own time limit goes with its settings, one that was given stays", function()
+  write("maze.lua", [[
+local mn = require "mneme"
+local cfg = mn.config { core = { "gru", d_model = 4 }, steps = 64, num_envs = 2, num_steps = 8, hidden = 4, limit = 0 }
+local task = mn.env("memory_maze", { size = 9, num_envs = 2, seed = cfg.seed, time_limit = cfg.limit > 0 and cfg.limit or nil })
+return mn.a2c(cfg, task, mn.agent { task = task, core = cfg.core, hidden = 4 }):train()
+]])
+  for limit, length in pairs { [0] = "500.0", [30] = "30.0" } do
+    local said, status = run(("run maze.lua limit=%d run=maze%d"):format(limit, limit))
+    t.eq(status, 0, said)
+    said = shell.mneme(dir, ("eval maze%d episodes=2 size=11"):format(limit))
+    t.ok(said:find("length  " .. length, 1, true), said)
+  end
+end)
+
+t.test("tensors by name are no list: nothing is written", function()
+  local path = dir .. "/map.safetensors"
+  t.raises(function() require("mneme.tensor.safetensors").write(path, { w = mn.tensor { 1 } }) end, "expected a list of { name, tensor }")
+  t.ok(not files.is_file(path))
+end)
+
+t.test("a folder with checkpoints of another run takes no new one", function()
+  for _, name in ipairs(files.list(dir .. "/path")) do
+    if name ~= "checkpoints" and name ~= "episodes" then os.remove(dir .. "/path/" .. name) end
+  end
+  local said, status = run "run train.lua run=path"
+  t.eq(status, 2, said)
+  t.ok(said:find("path has checkpoints of another run", 1, true), said)
+end)
+
+t.test("half a line at the end of a log is no line, and a missing folder of checkpoints is made", function()
+  local log = files.read(dir .. "/mapped/metrics.jsonl")
+  write("mapped/metrics.jsonl", log:sub(1, #log - 20))
+  local said, status = run "run resume=mapped steps=61000"
+  t.eq(status, 0, said)
+  for line in files.read(dir .. "/mapped/metrics.jsonl"):gmatch "[^\n]+" do t.ok(json.decode(line), line) end
+end)
+
+t.test("a task's draw writes within its sequence, whole numbers, and asks something", function()
+  files.make_folder(dir .. "/tasks")
+  local function draws(body)
+    write("tasks/own.lua", ('return { doc = "", source = "", config = { length = 8 }, build = function(cfg) return { tokens = 2, classes = 2, '
+      .. "length = cfg.length, draw = function(random, token, answer) %s end } end }"):format(body))
+    write("words.lua", [[
+local mn = require "mneme"
+local cfg = mn.config { core = { "gru", d_model = 4, d_in = 8 }, steps = 64, batch = 2, eval_every = 32, eval_batches = 1 }
+local task = mn.task({ "own", length = 8 }, { batch = 2, seed = 1 })
+return mn.supervised(cfg, task, mn.sequence_model { task = task, core = mn.core(cfg.core) }):train()
+]])
+    return run "run words.lua"
+  end
+  for body, what in pairs {
+    ["token[8] = 1"] = "draw: token or answer 8, expected 0 to 7",
+    ["answer[100000] = 1"] = "draw: token or answer 100000, expected 0 to 7",
+    ["token[-1] = 1"] = "draw: token or answer -1, expected 0 to 7",
+    ["answer[0] = token[9]"] = "draw: token or answer 9, expected 0 to 7",
+    ["token[0] = 0.5"] = "draw: token or answer 0 is 0.5, expected a whole number",
+    ["token[0] = 1"] = "draw asked nothing",
+  } do
+    local said, status = draws(body)
+    t.eq(status, 1, said)
+    t.ok(said:find(what, 1, true), body .. ": " .. said)
+  end
+  local said, status = draws "token[7] = random:below(2); answer[7] = token[7]"
+  t.eq(status, 0, said)
+end)
+
+t.test("a Lua environment says with true or false whether an episode is over, and scores from 0 to 1", function()
+  for gives, what in pairs { ["0, 0"] = "step gave 0 for whether the episode is over", ["0, 'false'"] = "step gave false for whether",
+    ["0, true, 7"] = "step gave 7 as the score, expected a number from 0 to 1" } do
+    local step = assert(loadstring(("return function() return { 0 }, %s end"):format(gives)))()
+    local world = mn.env({ observation = { 1 }, actions = { "a", "b" }, reset = function() return { 0 } end, step = step, num_envs = 1 })
+    world:reset()
+    t.raises(function() world:step { 0 } end, what)
+  end
+end)
+
+t.test("studies that cannot be meant: an axis called seed, themselves, claims without a number, cells without metrics", function()
+  local function study(text)
+    write("study.lua", 'local mn = require "mneme"\nreturn mn.study { ' .. text .. " }")
+    return run "sweep study.lua estimate=0 jobs=1 run=swept"
+  end
+  for text, what in pairs {
+    ["axes = { seed = { 1, 2 } }, run = function() return {} end"] = "axis seed cannot be one",
+    ['of = "study.lua", axes = { a = { 1, 2 } }'] = "which is this study itself",
+    ['axes = { a = { 1 } }, run = function() return {} end, claims = { { text = "", test = { "at_least", metric = "m", a = { a = 1 }, value = 0/0 } } }']
+      = "value is nan, expected a finite number",
+    ['axes = { a = { 1 } }, metrics = { score = { "it" } }, run = function() return { scor = 1 } end'] = "run gave none of its metrics (score), but scor",
+    ['axes = { a = { 1 } }, metrics = { score = { "it" } }, run = function() return { score = "hi" } end'] = "run gave score = hi, expected a number",
+    ['axes = { a = { 1 } }, run = function() return { s = { x = { 1, 2 }, y = { 1 } } } end'] = "a series s with 2 places and 1 numbers",
+  } do
+    local said, status = study(text)
+    t.ok(status ~= 0 and (said:find(what, 1, true)), text .. ": " .. said)
+    os.execute("rm -rf '" .. dir .. "/swept'")
+  end
+end)
+
+shell.run(dir, "cd /; rm -r '" .. dir .. "'")

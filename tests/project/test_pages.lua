@@ -1,0 +1,116 @@
+-- test_pages.lua -- what the pages name is there: files of the tree, commands and what follows them, every memory with its costs.
+local t = require "tests.harness"
+local files = require "mneme.base.files"
+local lfs = require "lfs"
+local shell = require "tests.support.shell"
+
+local root = require("mneme.base.registry").root
+local dir = shell.folder()
+
+local pages = { "README.md", "CONTRIBUTING.md" }
+for _, file in ipairs(files.list(root .. "docs")) do if file:find "%.md$" then pages[#pages + 1] = "docs/" .. file end end
+
+-- Code of a page: f(text) for what stands between backticks, in a line or as a block.
+local function each_code(page, f)
+  local text = files.read(root .. page):gsub("\n```%a*\n(.-)\n```", function(block) f(block) return "" end)
+  for code in text:gmatch "`([^`\n]+)`" do f(code) end
+end
+
+-- What a page asks its reader to write: `NAME`: with a block of code below it, or is made from another by sed; by path and
+-- by the name that it then has.
+local written, named = {}, {}
+for _, page in ipairs(pages) do
+  local text = files.read(root .. page)
+  local function add(path) written[path], named[path:match "([%w_]+)%.%w+$" or ""] = true, true end
+  for path in text:gmatch "`([%w_./]+%.%w+)`[^\n]*:\n```" do add(path) end
+  for path in text:gmatch "\nsed [^\n]* > ([%w_./]+)\n" do add(path) end
+end
+
+t.test("docs: every file of the tree that a page names is there", function()
+  local folders, wrong, found = {}, {}, 0
+  for _, name in ipairs { "engine", "gpu", "lua", "scenes", "experiments", "tests", "bindings", "docs" } do folders[name] = true end
+  for _, page in ipairs(pages) do
+    each_code(page, function(code)
+      for folder, rest in code:gmatch "%f[%w_./:-](%l+)/([%w_./*-]*)" do
+        local path = (folder .. "/" .. rest):gsub("%.$", "")
+        if folders[folder] and not path:find "[%u*]" and not written[path] then
+          found = found + 1
+          if not lfs.attributes(root .. path, "mode") then wrong[#wrong + 1] = page .. ": " .. path end
+        end
+      end
+    end)
+  end
+  t.ok(#wrong == 0, "files that are not there:\n  " .. table.concat(wrong, "\n  "))
+  t.ok(found > 60, found .. " files were found")
+end)
+
+-- What may follow a command, as a set; a command that is not here may be followed by anything.
+local function following()
+  local find, catalogue, after = require "mneme.base.registry", require "mneme.base.catalogue", {}
+  local function set(command, ...)
+    after[command] = after[command] or {}
+    for _, list in ipairs { ... } do
+      for _, name in ipairs(list) do after[command][name] = true end
+    end
+  end
+  local experiments, envs = find.names "experiments", {}
+  for i, name in ipairs(catalogue.names "envs") do envs[i] = name:gsub("%-v%d+$", "") end
+  set("run", experiments)
+  set("sweep", experiments)
+  set("report", experiments)
+  set("play", envs)
+  set("view", find.names "scenes")
+  set("list", catalogue.kinds, { "complexity" })
+  set("bench", { "cores", "envs", "ranks", "scenes", "sweep", "torsos", "train" })
+  set("help", catalogue.kinds, { "config", "torso", "a2c", "ppo", "supervised", "core", "attention", "api", "man" }, envs)
+  for _, kind in ipairs(catalogue.kinds) do set("help", catalogue.names(kind)) end
+  return after
+end
+
+t.test("docs: every command, experiment, environment and topic that a page names is there", function()
+  local commands, wrong, found, after = {}, {}, 0, following()
+  for name in ("\n" .. shell.mneme(dir, "complete ''")):gmatch "\n([%l]+)" do commands[name] = true end
+  for _, page in ipairs(pages) do
+    each_code(page, function(code)
+      for line in code:gmatch "[^\n]+" do
+        local command, rest = line:match "^build/mneme (%l+)%s*([^#]*)"
+        if not command then command, rest = line:match "^mneme (%l+)%s*([^#]*)" end
+        if command then
+          found = found + 1
+          local word = rest:match "^([%l_%d]+)%f[%s%z]"
+          local ok = commands[command] and (not word or not after[command] or after[command][word] or named[word])
+          if not ok then wrong[#wrong + 1] = page .. ": " .. line end
+        end
+      end
+    end)
+  end
+  t.ok(#wrong == 0, "commands that are not there:\n  " .. table.concat(wrong, "\n  "))
+  t.ok(found > 80, found .. " commands were found")
+end)
+
+t.test("docs/how-memory-works.md: every memory is explained, with the costs that it has", function()
+  local find, core = require "mneme.base.registry", require "mneme.models.core"
+  local page = files.read(root .. "docs/how-memory-works.md")
+  local told, costs = page:match "^(.-)\n## What each costs\n(.*)$"
+  for _, name in ipairs(find.names "cores") do
+    local about = require("mneme.tensor.nn").dry(core.new, name):describe()
+    t.ok(told:find("`" .. name .. "`", 1, true), name .. " is not explained")
+    local state, formula, step = costs:match("\n| `" .. name .. "` | ([%d,]+) | `([^`]+)` | `([^`]+)` |")
+    t.eq(tonumber(((state or ""):gsub(",", ""))), about.state_floats, name .. ": numbers of its state")
+    t.eq(formula, about.state_formula, name)
+    t.eq(step, about.step.formula, name)
+  end
+end)
+
+t.test("docs: a picture of memories is drawn by the command that the page names", function()
+  local page = files.read(root .. "docs/how-memory-works.md")
+  local script = page:match "`build/mneme run ([%w_./]+memories%.lua)`"
+  local said, status = shell.mneme(dir, ("run '%s' only=vectors out=."):format(shell.root .. script))
+  t.eq(status, 0, said)
+  local drawn = files.read(dir .. "/memory_vectors.svg")
+  for _, name in ipairs { "feedforward", "framestack", "gru", "lstm" } do t.ok(drawn:find(">" .. name .. "</text>", 1, true), name) end
+  t.ok(drawn:find '<path class="c1"', "something is drawn")
+  t.ok(page:find("(figures/memory_vectors.svg)", 1, true))
+end)
+
+os.execute("rm -rf '" .. dir .. "'")

@@ -1,0 +1,36 @@
+-- test_python.lua -- the environments as Gymnasium's, and what is exported for PyTorch and NumPy: the tests of
+-- bindings/python, run by pytest in an environment of their own.
+-- MNEME_PYTHON names a Python that has what they need (PyTorch, too, which else is left out).
+local t = require "tests.harness"
+local shell = require "tests.support.shell"
+
+local root, build = shell.root, shell.build
+local venv = build .. "/python"
+
+-- A Python with gymnasium and pytest, or nil and why there is none.
+local function interpreter()
+  local given = os.getenv "MNEME_PYTHON"
+  if given then return given end
+  local has = "import gymnasium, pytest"
+  local _, status = shell.run(root, ("'%s/bin/python' -c '%s'"):format(venv, has))
+  if status == 0 then return venv .. "/bin/python" end
+  local said
+  said, status = shell.run(root, ("python3 -m venv '%s' && '%s/bin/pip' -q install 'gymnasium>=1.0' pytest"):format(venv, venv))
+  if status == 0 then return venv .. "/bin/python" end
+  return nil, "no gymnasium and pytest: " .. (said:match "[^\n]+" or "")
+end
+
+local python, why = interpreter()
+local said, status, left_out = "", 1, nil
+if python then
+  said, status = shell.run(root .. "bindings/python",
+    ("MNEME_BUILD='%s' MNEME_LIBRARY='%s/libmneme.so' '%s' -m pytest -q -rs -p no:cacheprovider tests"):format(build, build, python))
+  left_out = said:match "SKIPPED ([^\n]*)"
+end
+t.test("python: environments pass Gymnasium's checker, and the other tests of bindings/python", function()
+  if not python then t.skip(why) end
+  t.ok(status == 0 and tonumber(said:match "(%d+) passed" or 0) > 40, said)
+end)
+t.test("python: exports are loaded by PyTorch", function()
+  if not python or left_out then t.skip(why or left_out .. " (MNEME_PYTHON names one that has it)") end
+end)

@@ -1,0 +1,91 @@
+-- test_readme.lua -- what the README prints works as printed: its experiment with its commands, its recipes.
+local t = require "tests.harness"
+local lfs = require "lfs"
+local files = require "mneme.base.files"
+local shell = require "tests.support.shell"
+
+local root = shell.root
+local readme = files.read(root .. "/README.md")
+local dir = shell.folder()
+for _, folder in ipairs { "/cores", "/scenes", "/engine/ops", "/engine/envs" } do files.make_folder(dir .. folder) end
+
+local function works(line)
+  local said, status = shell.run(dir, (line:gsub("build/mneme", "'" .. shell.program .. "'")))
+  t.eq(status, 0, line .. "\n" .. said)
+  return said
+end
+
+-- The text that names a file, `NAME`: and the block of code below it, written where the name says.
+local function block(name)
+  local code = readme:match("`" .. name:gsub("%p", "%%%0") .. "`:\n```%a+\n(.-)```")
+  t.ok(code, "the README has no block below `" .. name .. "`:")
+  files.write(dir .. "/" .. name, { code })
+  return code
+end
+
+t.test("README: the experiment has 24 lines, and its commands run", function()
+  local code = block "sign.lua"
+  local _, lines = code:gsub("\n", "")
+  t.eq(lines, 24)
+  local n = 0
+  for line in readme:gmatch "\n(build/mneme run sign%.lua[^\n#]*)" do
+    local steps = line:find "resume" and 4096 or 2048
+    t.ok(works(line .. " steps=" .. steps):find(steps .. " steps, score"), line)
+    n = n + 1
+  end
+  t.eq(n, 4)
+end)
+
+t.test("README: the op and the task compile", function()
+  block "engine/ops/cube.c"
+  local copy = readme:match "\n(sed [^\n]*mymaze%.c)\n"
+  works((copy:gsub("engine/envs/tmaze_bakker%.c", "'" .. root .. "/%0'")))
+  local cc = "unset LD_PRELOAD; cc -std=gnu11 -fopenmp -Wall -Wextra -Wshadow -Werror -c -o /dev/null"
+  for _, source in ipairs { "engine/ops/cube.c", "engine/envs/mymaze.c" } do
+    works(("%s -I'%s/engine' -I'%s/engine/ops' -I'%s/engine/envs' %s"):format(cc, root, root, root, source))
+  end
+end)
+
+t.test("README: the memory learns and the scene is drawn", function()
+  block "cores/ungated.lua"
+  block "scenes/thoughts.lua"
+  local run = "build/mneme run '" .. root .. "/experiments/demo.lua' core=ungated steps=2048 run=mine"
+  t.ok(works(run .. " core.n_layers=1 core.d_model=16 core.d_head=8 core.d_ffn=16"):find "ungated on tmaze")
+  t.eq(works "build/mneme view mine scene=thoughts out=thoughts.png", "thoughts.png\n")
+  t.eq(files.read(dir .. "/thoughts.png"):sub(2, 4), "PNG")
+end)
+
+t.test("README: every folder and picture that it names is there", function()
+  local named = {}
+  for path in readme:gmatch "\n| `([%w_/]+/)`" do named[#named + 1] = path end
+  for path in readme:gmatch "%]%(([%w_/.]+)%)" do named[#named + 1] = path end
+  for _, path in ipairs(named) do t.ok(lfs.attributes(root .. "/" .. path, "mode"), path) end
+  t.ok(#named > 8, "names found")
+end)
+
+t.test("README, docs: every experiment and environment has its place", function()
+  local find, env = require "mneme.base.registry", require "mneme.envs.env"
+  local environments, count = files.read(root .. "/docs/environments.md"), 0
+  for _, e in ipairs(env.list()) do
+    count = count + 1
+    t.ok(environments:find("\n| `" .. e.name .. "` |", 1, true), "docs/environments.md has no row of " .. e.name)
+  end
+  t.eq(tonumber(readme:match "; (%d+) environments"), count)
+  local asked = readme:match "\n## What there is to ask\n(.-)\n## "
+  local experiments = find.names "experiments"
+  for _, name in ipairs(experiments) do
+    t.ok(name == "demo" or asked:find("| `" .. name .. "[ `]"), "the README does not ask by " .. name)
+  end
+  for name in asked:gmatch "? | `([%w_]+)" do
+    t.ok(table.concat(experiments, " "):find(name, 1, true), "there is no experiment " .. name)
+  end
+end)
+
+t.test("README: as many memories and attentions as it says", function()
+  local find = require "mneme.base.registry"
+  t.eq(tonumber(readme:match "%[(%d+) memories%]"), #find.names "cores")
+  t.eq(tonumber(readme:match "; (%d+) memories and nine attentions"), #find.names "cores")
+  t.eq(#find.names "attentions", 9)
+end)
+
+os.execute("rm -rf '" .. dir .. "'")

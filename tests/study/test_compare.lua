@@ -1,0 +1,147 @@
+-- test_compare.lua -- mneme compare: runs with equal settings stand together, what differs is told, numbers are those of
+-- the logs; folders that are no runs, and runs of different tasks.
+local t = require "tests.harness"
+local compare = require "mneme.commands.compare"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local mn = require "mneme"
+local settings = require "mneme.study.settings_diff"
+local shell = require "tests.support.shell"
+
+local here = shell.folder()
+
+-- A run written by hand: its log has a score that ends at `last`.
+local function run(name, seed, last, more)
+  local path = here .. "/" .. name
+  local config = { seed = seed, lr = 0.1, core = { name = "gru", d_model = 8 }, threads = seed }
+  for key, value in pairs(more and more.config or {}) do config[key] = value end
+  files.make_folder(path)
+  files.write(path .. "/config.json", { json.encode { config = config, seed = seed, env = more and more.env or "tmaze-v0", parameters = 100,
+    commit = more and more.commit } })
+  local lines = {}
+  for i = 1, last and 5 or 0 do
+    lines[i] = json.encode { step = 10 * i, ["charts/score"] = last * i / 5, ["charts/SPS"] = 5, ["losses/loss"] = 1 / i } .. "\n"
+  end
+  files.write(path .. "/metrics.jsonl", { table.concat(lines) })
+  files.write(path .. "/resources.json", { json.encode { wall_s = 10 * seed, cpu_s = 5, peak_mib = 2048 } })
+  return path
+end
+
+local a = { run("a1", 1, 0.8), run("a2", 2, 0.9) }
+local b = { run("b1", 1, 0.3, { config = { lr = 0.5 } }), run("b2", 2, 0.5, { config = { lr = 0.5 } }) }
+local core = run("core", 1, 0.6, { config = { core = { name = "gru", d_model = 16 } } })
+
+t.test("settings with dotted keys, parted into equal and other", function()
+  local p = settings.flat { lr = 1, core = { name = "gru", eta = 4 }, sizes = json.array { 1, 2 } }
+  t.eq(p.core, "gru") t.eq(p["core.eta"], 4) t.eq(p.sizes, "1,2") t.eq(p.lr, 1)
+  local same, other = settings.divide { p, settings.flat { lr = 1, core = { name = "gru" } } }
+  t.eq(table.concat(same, " "), "core lr") t.eq(table.concat(other, " "), "core.eta sizes")
+end)
+
+t.test("seeds of the same settings are a group with an interval", function()
+  local text = compare.text { a[1], b[1], b[2], a[2] }
+  t.ok(text:find "\n  B  %S*b1 and 1 more  seeds 1 2\n", text)
+  t.ok(text:find("settings that differ\n      A    B\n  lr  0.1  0.5\n", 1, true), text)
+  t.ok(not text:find "core%.d_model" and not text:find "threads" and not text:find "losses/loss", text)
+  local mean, low, high = mn.stats.bounded_interval({ 0.8, 0.9 }, 0, 1)
+  t.ok(text:find(("  charts/score  %.3g (%.3g to %.3g)"):format(mean, low, high), 1, true), text)
+  local d, lo, hi, p = mn.stats.paired_t_interval({ 0.3, 0.5 }, { 0.8, 0.9 })
+  t.ok(text:find(("  B - A  %.3g (%.3g to %.3g)  2 equal seeds  p %.3f"):format(d, lo, hi, p), 1, true), text)
+  t.ok(text:find("wall-clock time        15 s", 1, true) and text:find("2 GiB", 1, true), text)
+  t.ok(compare.text({ a[1] }, { all = true }):find "losses/loss")
+end)
+
+t.test("supervised runs: what evaluations told, and which task it was", function()
+  local dir = shell.folder()
+  files.write(dir .. "/letters", { ("the quick brown fox jumps over the lazy dog. "):rep(60) })
+  local words = "file=letters core.n_layers=1 parameters=2000 d_embed=8 batch=2 length=8 eval_every=64 eval_batches=4 steps=320"
+  for _, seed in ipairs { 1, 2 } do
+    for _, name in ipairs { "gru", "lstm" } do
+      local said, status = shell.mneme(dir, ("run char_lm %s core=%s seed=%d run=%s%d"):format(words, name, seed, name, seed))
+      t.eq(status, 0, said)
+    end
+  end
+  local told = shell.mneme(dir, ("run recall quick=1 pairs=2 core=gru core.d_model=8 batch=2 steps=256 eval_batches=1 run=recall"))
+  t.ok(told:find "256 steps", told)
+  local said, status = shell.mneme(dir, "compare gru1 gru2 lstm1 lstm2")
+  t.eq(status, 0, said)
+  t.ok(said:find "  A  gru1 and 1 more +seeds 1 2\n  B  lstm1 and 1 more +seeds 1 2\n", said)
+  t.ok(said:find "eval/bits_per_character, from step %d+ to 320, between" and said:find "difference in eval/bits_per_character", said)
+  local mean, low, high = said:match "eval/accuracy +([%d.]+) %(([%d.e-]+) to ([%d.]+)%)"
+  t.ok(mean and tonumber(low) >= 0 and tonumber(high) <= 1, said)
+  t.ok(not said:find "runs of different tasks", said)
+  t.ok(shell.mneme(dir, "compare gru1 recall"):find "runs of different tasks: mqar, text")
+  os.execute("rm -r '" .. dir .. "'")
+end)
+
+t.test("curves lie under each other, on one scale", function()
+  local text = compare.text { a[1], b[1] }
+  t.ok(text:find("charts/score, from step 10 to 50, between 0.06 and 0.8", 1, true), text)
+  local first, second = text:match "\n  A  (%S+)  0%.8\n  B  (%S+)  0%.3\n"
+  t.ok(first and #first == 48 * 3 and #second == 48 * 3, text)
+  t.eq(first:sub(-3), "█") t.eq(second:sub(1, 3), "▁")
+  local late = run("late", 2, 0.8)                        -- its only point lies beyond: no place has the group's mean
+  files.write(late .. "/metrics.jsonl", { json.encode { step = 5000, ["charts/score"] = 1 } .. "\n" })
+  text = compare.text { a[1], late }
+  t.ok(text:find("charts/score, from step 10 to 5000\n", 1, true), text)
+  t.ok(compare.text({ a[1], b[1] }, { by = "losses/loss" }):find("losses/loss, from step 10 to 50, between 0.2 and 1", 1, true))
+end)
+
+t.test("the same seed again is another run; many groups stand as rows", function()
+  local twin = run("twin", 1, 0.7)
+  local text = compare.text { a[1], twin }
+  t.ok(text:find("none: these are runs of the same settings", 1, true) and text:find("B - A  -0.1  1 equal seed", 1, true), text)
+  local list = {}
+  for i = 1, 6 do list[i] = run("many" .. i, 1, i / 10, { config = { lr = i } }) end
+  text = compare.text(list)
+  t.ok(text:find("settings that differ\n     lr\n  A  1\n", 1, true) and text:find("\n  F  6\n", 1, true), text)
+end)
+
+t.test("a study: its cells without their seeds", function()
+  files.make_folder(here .. "/study/cells")
+  local cells = {}
+  for i, lr in ipairs { 1, 1, 2 } do
+    local name = ("lr=%d,seed=%d"):format(lr, i)
+    run("study/cells/" .. name, i, 0.5, { config = { lr = lr }, commit = "commit " .. i })      -- gone on with, later
+    cells[i] = { name = name, labels = { lr = tostring(lr) }, seed = i, words = {} }
+  end
+  cells[4] = { name = "lr=2,seed=9", labels = { lr = "2" }, seed = 9, words = {} }
+  files.write(here .. "/study/study.json", { json.encode { script = "x.lua", settings = "", cells = cells } })
+  local text = compare.text { here .. "/study/" }
+  t.ok(text:find "  A  %S*study: lr=1  seeds 1 2\n" and text:find "  B  %S*study: lr=2 +seed 3\n", text)
+  t.ok(text:find "commit +several +commit 3", text)
+  t.ok(text:find("other seeds", 1, true), text)
+end)
+
+t.test("seeds that all differ by the same: no interval, and signs alone decide, as in a report", function()
+  local x, y = {}, {}
+  for seed = 1, 3 do
+    x[seed] = run("even" .. seed, seed, 0.25 * seed)
+    y[seed] = run("odd" .. seed, seed, 0.25 * seed - 0.125, { config = { lr = 9 } })
+  end
+  local text = compare.text { y[1], y[2], y[3], x[1], x[2], x[3] }
+  t.ok(text:find("  B - A  0.125  3 equal seeds, which all differ by this  p 0.250", 1, true), text)
+  text = compare.text { run("flat1", 1, 0.5), run("flat2", 2, 0.5),
+    run("high3", 3, 0.75, { config = { lr = 8 } }), run("high4", 4, 0.75, { config = { lr = 8 } }) }
+  t.ok(text:find "  B %- A  0%.25  other seeds%s*\n", text)
+end)
+
+t.test("what cannot be compared", function()
+  local empty = run("empty", 3)
+  t.raises(function() compare.text { empty } end, "has logged anything")
+  t.ok(compare.text({ a[1], empty }):find "charts/score")
+  t.raises(function() compare.text { here } end, "not a run")
+  t.raises(function() compare.text({ a[1] }, { by = "charts/scores" }) end, "did you mean 'charts/score'")
+  local _, warning = compare.text { a[1], run("maze", 1, 0.5, { env = "memory_maze-v0" }) }
+  t.eq(warning, "runs of different tasks: memory_maze-v0, tmaze-v0")
+  t.eq(select(2, compare.text { a[1], core }), nil)
+  for line, what in pairs { ["compare"] = "which runs", ["compare nowhere"] = "no such run", ["compare a1 buy=1"] = "unknown setting of compare" } do
+    local said, status = shell.mneme(here, line)
+    t.eq(status, 2, line)
+    t.ok(said:find(what, 1, true), said)
+  end
+  local said, status = shell.mneme(here, "compare a1 core by=charts/score")
+  t.eq(status, 0) t.ok(said:find("core.d_model  8", 1, true), said)
+end)
+
+files.remove_folder(here)

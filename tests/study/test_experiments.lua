@@ -1,0 +1,89 @@
+-- test_experiments.lua -- the scripts in experiments/: each is short, declares what it asks, has quick values, and lives;
+-- of studies, what figures, claims and references name is there in what a cell gives.
+local t = require "tests.harness"
+local claims = require "mneme.study.claims"
+local files = require "mneme.base.files"
+local find = require "mneme.base.registry"
+local folder = require "mneme.study.folder"
+local script = require "mneme.runs.script"
+local shell = require "tests.support.shell"
+local sweep = require "mneme.study.sweep"
+
+local here = shell.folder()
+local MOST_LINES = 60
+
+-- Words that make a cell of each study the least that there is; studies of other experiments train for a moment.
+local words = "core.d_model=8 d_embed=8 batch=2 steps=2048 eval_batches=1"
+local acting = "core=gru core.d_model=8 num_envs=2 num_steps=64 minibatches=1 hidden=8 steps=1024"
+local tiny = {
+  char_lm = "core=gru core.n_layers=1 length=16 eval_every=1024 " .. words, recall = "core=gru pairs=2 eval_every=1024 " .. words,
+  listops_scale = "attention=linformer length=32 d_model=8 n_heads=1 d_head=8 d_ffn=8 n_layers=1 steps=2048 eval_batches=1",
+  memory_maze = "cue_frames=0 " .. acting, mystery_path = acting,
+  fig12_latency = "core=agalite context=64 core.n_layers=1 core.d_model=16",
+  gradient_blowup = "steps=3000",
+  memory_capacity = "core=gru longest=3 copies=40",
+  memory_maze_fps = "core=gru core.d_model=8 num_envs=1 num_steps=8 minibatches=1 hidden=8 seconds=0.1",
+  params_memory_ops = "core=galite", probe = "core=gru corridor=8 steps=2048 episodes=64 last=4", state_growth = "core=gtrxl longest=128",
+  table1_complexity = "core=gtrxl context=256", xformers_scaling = "attention=softmax length=256",
+}
+
+local names = {}
+for _, name in ipairs(find.names "experiments") do
+  if files.is_file("experiments/" .. name .. ".lua") then names[#names + 1] = name end
+end
+
+local function path_of(name) return "experiments/" .. name .. ".lua" end
+
+t.test("every experiment is short, opens with its question, and surveys in all its sizes", function()
+  t.ok(#names >= 20)
+  for _, name in ipairs(names) do
+    local lines, first = 0, nil
+    for line in io.lines(path_of(name)) do lines, first = lines + 1, first or line end
+    t.ok(lines < MOST_LINES, ("%s: %d lines"):format(name, lines))
+    t.ok(first:find "^%-%- ", name .. ": no question at its top")
+    local ok, problem = pcall(script.survey, path_of(name), { "quick=1" })
+    t.ok(ok, ("%s quick=1: %s"):format(name, tostring(problem)))
+    t.ok(script.survey(path_of(name), {}).cfg, name)
+  end
+end)
+
+t.test("studies: the quick grid is no larger, full=1 is one, claims can be tested", function()
+  local studies = 0
+  for _, name in ipairs(names) do
+    local spec = script.survey(path_of(name), {}).spec
+    if spec then
+      studies = studies + 1
+      local function cells(word, seeds) return #sweep.plan({ script = path_of(name), seeds = seeds }, { word }).cells end
+      t.ok(cells "quick=1" <= cells() or cells("quick=1", "1") <= cells(nil, "1"), name)       -- small cells may have more seeds
+      t.ok(spec.of or cells "full=1" > 0, name)
+      t.ok(spec.title and spec.question and spec.metrics and spec.figures and spec.claims, name)
+      local axes = { seed = true }
+      for axis in pairs(spec.axes) do axes[axis] = true end
+      local ok, problem = pcall(claims.check, spec.claims, axes)
+      t.ok(ok, ("%s: %s"):format(name, tostring(problem)))
+    end
+  end
+  t.ok(studies >= 15)
+end)
+
+t.test("what measures and does not train lives: few cells of each, and their numbers are those that are drawn and claimed", function()
+  for _, name in ipairs(find.keys(tiny)) do
+    local spec = script.survey(path_of(name), {}).spec
+    local said, status = shell.mneme(here, ("sweep %s quick=1 seeds=1 estimate=0 run=%s %s"):format(
+      shell.absolute(path_of(name)), name, tiny[name]))
+    t.eq(status, 0, name .. ": " .. said)
+    local there = {}
+    for _, c in ipairs(folder.load(here .. "/" .. name).cells) do
+      for _, numbers in ipairs { c.metrics, c.resources, c.series or {}, c:curves() } do
+        for key in pairs(numbers) do there[key], there[key:match "^[^/]*"] = true, true end
+      end
+    end
+    local function known(metric, where) t.ok(there[metric], ("%s: %s of %s"):format(name, tostring(metric), where)) end
+    for metric in pairs(spec.metrics) do known(metric, "metrics") end
+    for _, f in ipairs(spec.figures) do known(f.y, "figures") end
+    for _, claim in ipairs(spec.claims) do known(claim.test.metric, "claims") end
+    for _, r in ipairs(spec.references or {}) do known(r.of, "references") end
+  end
+end)
+
+os.execute("rm -rf '" .. here .. "'")

@@ -1,0 +1,126 @@
+-- test_report_markdown.lua -- the texts beside the scripts: read, refused where they are none, taken over from the experiment that a
+-- study is of; and the report of every study here with nothing lived, with cells missing, failed and without numbers.
+local t = require "tests.harness"
+local files = require "mneme.base.files"
+local find = require "mneme.base.registry"
+local folder = require "mneme.study.folder"
+local prose = require "mneme.study.report_texts"
+local report = require "mneme.study.report"
+local script = require "mneme.runs.script"
+local shell = require "tests.support.shell"
+local sweep = require "mneme.study.sweep"
+local words = require "mneme.study.report_strings"
+local written = require "mneme.study.report_markdown"
+
+local here = shell.folder()
+local function path(name) return here .. "/" .. name end
+
+local function write(name, text)
+  files.write(path(name), { text })
+  return path(name)
+end
+
+t.test("headings or keys, paragraphs or lists, sources", function()
+  local r = written.read(write("a.md", "# Title\n\nnot told\n\n## Scope\n\nOne.\n\nTwo `x`.\n\n## was SCHWER war\n\n- first,\n  longer\n- second\n\n" ..
+    "## Hyperparameters\n\n- lr, gamma: paper: table 3\n- optimiser (Adam (eps 1e-8)): released code,\n  its default\n\n## easy\n## Set-up\r\nhere\r\n"))
+  t.eq(r.scope, "One.\n\nTwo `x`.") t.eq(r.hard[1], "first, longer") t.eq(r.hard[2], "second") t.eq(r.easy, nil) t.eq(r.setup, "here")
+  t.eq(r.hyperparameters[1][1], "lr, gamma") t.eq(r.hyperparameters[1].source, "paper: table 3")
+  t.eq(r.hyperparameters[2].value, "Adam (eps 1e-8)") t.eq(r.hyperparameters[2].source, "released code, its default")
+  prose.check(r)
+end)
+
+t.test("what is no such text is refused, with its line", function()
+  local function refused(text, what) t.raises(function() written.read(write("b.md", text)) end, what) end
+  refused("\n## Scoop\n", "b.md:2: heading of a report: 'Scoop'.*known: .*scope") refused("## Scope\na\n## scope\nb\n", "written twice")
+  refused("## Hyperparameters\n\n- lr\n", "expected '%- lr, gamma: where they come from'") refused("## Hyperparameters\nnone\n", "'none'")
+end)
+
+t.test("a study's own words, then those beside it, then those of its experiment", function()
+  write("study.md", "## Scope\nbeside\n\n## Data\nbeside\n\n## Hyperparameters\n- lr: beside\n")
+  write("task.md", "## Data\nof the task\n\n## Model\nof the task\n\n## Hyperparameters\n- lr, gamma: of the task\n")
+  local r = written.of(path "study.lua", { report = { scope = "own", hyperparameters = { { "steps", source = "own" } } } }, path "task.lua")
+  t.eq(r.scope, "own") t.eq(r.data, "beside") t.eq(r.model, "of the task")
+  t.eq(prose.source(r, "lr"), "beside") t.eq(prose.source(r, "gamma"), "of the task") t.eq(prose.source(r, "steps"), "own")
+  t.eq(#written.of(path "nothing.lua", {}).hyperparameters, 0)
+end)
+
+-- A study of this repository as a folder with cells of these statuses, in turn; "bare": done, without any number.
+local function pretend(name, statuses)
+  local script_path = "experiments/" .. name .. ".lua"
+  local plan, at = sweep.plan({ script = script_path }, { "quick=1" }), path(name .. "-" .. #statuses)
+  local info = { mneme = "0", script = script_path, title = plan.title, settings = "quick=1", cells = {} }
+  for i, c in ipairs(plan.cells) do
+    info.cells[i] = { name = c.name, labels = c.labels, seed = c.seed, words = c.words }
+    local status, metrics = statuses[(i - 1) % #statuses + 1], {}
+    if status == "done" then
+      for metric in pairs(plan.spec.metrics) do metrics[metric] = 0.25 + 0.5 * (i % 3) end
+    end
+    files.make_folder(folder.cell_path(at, c.name))
+    if status ~= "open" then
+      folder.write_result(folder.cell_path(at, c.name), { status = status == "failed" and "failed" or "done", seed = c.seed, cell = c.labels,
+        words = c.words, metrics = metrics, error = status == "failed" and "it fell" or nil })
+    end
+  end
+  folder.write_info(at, info)
+  return folder.load(at), script_path
+end
+
+local studies = {}
+for _, name in ipairs(find.names "experiments") do
+  local file = "experiments/" .. name .. ".lua"
+  if files.is_file(file) and script.survey(file, {}).spec then studies[#studies + 1] = name end
+end
+
+t.test("every study has a report: nothing lived; cells missing, failed, without numbers; without texts", function()
+  t.ok(#studies >= 14)
+  for _, name in ipairs(studies) do
+    for _, statuses in ipairs { { "open" }, { "done", "failed" }, { "done", "open", "failed", "bare" }, { "bare", "bare", "open", "bare", "bare" } } do
+      local study, file = pretend(name, statuses)
+      local source = report.source(file)
+      folder.add_means(study, source.spec)
+      for _, language in ipairs { "en", "de" } do
+        local ok, page = pcall(report.html, study, source, { language = language })
+        t.ok(ok, ("%s, %s: %s"):format(name, table.concat(statuses, " "), tostring(page)))
+        t.ok(page:find("</html>", 1, true) and page:find(words[language].scope, 1, true), name)
+      end
+      source.report, source.spec.report = nil, nil
+      t.ok(report.html(study, source):find(words.en.unwritten, 1, true), name)
+    end
+  end
+end)
+
+t.test("every study here says what a reviewer asks for, and where every setting comes from", function()
+  for _, name in ipairs { "fig13a_gating", "fig13b_feature_map", "fig13c_approximation", "fig13d_linear_vs_gated", "fig2_noisy_cartpole", "tmaze_length",
+    "probe", "memory_capacity", "gradient_blowup", "state_growth", "params_memory_ops", "table1_complexity", "fig12_latency", "memory_maze_fps",
+    "xformers_scaling", "char_lm", "recall", "memory_maze", "mystery_path", "listops_scale" } do
+    local source = report.source("experiments/" .. name .. ".lua")
+    for _, key in ipairs(prose.texts) do
+      if key ~= "model" and key ~= "beyond" and key ~= "discussion" then t.ok(source.report[key], ("%s: nothing of %s"):format(name, key)) end
+    end
+    for key in pairs(source.defaults) do
+      local common = key:find "^run$" or key:find "^resume$" or key:find "^view$" or key:find "^seed$" or key:find "^threads$" or key:find "^device$"
+        or key:find "^debug$" or key:find "^profile$" or key:find "^quick$" or key:find "^full$" or key == "precision"
+        or key:find "_every$" or key == "from"
+      t.ok(common or prose.source(source.report, key), ("%s: nobody says where %s comes from"):format(name, key))
+    end
+  end
+end)
+
+t.test("every result here names a commit of this history", function()
+  local root = shell.root
+  local function git(line) return select(2, shell.run(root, "git " .. line)) end
+  local commits = tonumber((shell.run(root, "git rev-list --count HEAD"))) or 0
+  if commits < 100 then t.skip "the history is not here: a shallow clone, or files that were unpacked" end
+  local known, seen = {}, 0
+  for _, name in ipairs(files.list(root .. "docs/results")) do
+    local text = files.read(root .. "docs/results/" .. name)
+    for commit in text:gmatch "%f[%x]%x+%f[%X]" do
+      if #commit == 40 then
+        if known[commit] == nil then known[commit] = git("cat-file -e " .. commit .. "^{commit}") == 0 end
+        t.ok(known[commit], ("docs/results/%s: no commit %s"):format(name, commit))
+        seen = seen + 1
+      end
+    end
+  end
+  t.ok(seen > 15, seen .. " commits named")
+end)

@@ -1,0 +1,256 @@
+-- test_result_archive.lua -- finished cells in a file: written, taken elsewhere and not lived again, told in the report; what is
+-- another cell, damaged or another study's is refused.  Numbers that a study measures of finished runs, and two such
+-- measures: what linear memories divide by, and what the same weights say with other options.
+local t = require "tests.harness"
+local denominators = require "mneme.measure.denominators"
+local files = require "mneme.base.files"
+local folder = require "mneme.study.folder"
+local json = require "mneme.base.json"
+local kept = require "mneme.study.result_archive"
+local mn = require "mneme"
+local player = require "mneme.episodes.stepper"
+local same_weights = require "mneme.measure.weight_transplant"
+local shell = require "tests.support.shell"
+
+local here = shell.folder()
+local function path(name) return here .. "/" .. name end
+
+local function write(name, text)
+  files.write(path(name), { text })
+  return path(name)
+end
+
+local function mneme(words)
+  local said, status = shell.mneme(here, words)
+  return status, said
+end
+
+-- Each cell leaves a mark; its metric tells the settings that it was lived with.
+local marked = write("marked.lua", ([[
+local mn = require "mneme"
+return mn.study {
+  title = "marks", axes = { a = { 1, 2 } }, settings = { steps = 10, b = 3 }, seeds = { 2 },
+  run = function(cfg)
+    local f = assert(io.open("HERE/marks", "a"))
+    f:write("x")
+    f:close()
+    return { score = cfg.a * cfg.b + cfg.seed, line = { x = { 1, 2 }, y = { cfg.a, cfg.seed } } }
+  end,
+}
+]]):gsub("HERE", here))
+
+-- How often a cell was lived since the last time.
+local function marks()
+  local n = files.is_file(path "marks") and #files.read(path "marks") or 0
+  os.remove(path "marks")
+  return n
+end
+
+local function sweep(words) return mneme(("sweep %s estimate=0 jobs=2 %s"):format(marked, words)) end
+
+t.test("kept cells are taken, not lived again, and told as such; others are lived", function()
+  local status, said = sweep("seeds=1 run=" .. path "first")
+  t.eq(status, 0, said) t.eq(marks(), 2)
+  status, said = mneme(("report %s keep=%s"):format(path "first", path "kept.jsonl"))
+  t.eq(status, 0, said) t.ok(said:find("kept.jsonl: 2 cells", 1, true), said)
+  status, said = sweep(("run=%s kept=%s"):format(path "second", path "kept.jsonl"))
+  t.eq(status, 0, said) t.ok(said:find "2 of the 2 cells" and said:find "4 of 4 cells done", said)
+  t.eq(marks(), 2)
+  local study = folder.load(path "second")
+  for _, c in ipairs(study.cells) do
+    t.eq(c.status, "done")
+    t.eq(c.metrics.score, tonumber(c.labels.a) * 3 + c.seed)
+    t.eq(c.series.line.y[2], c.seed)
+    t.eq(c.kept ~= nil, c.seed == 1)
+    if c.kept then t.eq(c.kept.commit, c:info().commit) end
+  end
+  t.eq(mneme("report " .. path "second"), 0)
+  local page, taken = files.read(path "second/report.html"), 0
+  for _ in page:gmatch "taken from [^<]*kept%.jsonl, commit" do taken = taken + 1 end
+  t.eq(taken, 2) t.ok(page:find("taken from a file of finished ones: 2.", 1, true))
+  status, said = sweep(("run=%s kept=%s"):format(path "second", path "kept.jsonl"))
+  t.eq(status, 0, said) t.ok(said:find "0 of the 2 cells", said) t.eq(marks(), 0)
+end)
+
+t.test("what is written of a study is about the cells in docs/results: a page with others says so", function()
+  files.make_folder(path "lab/experiments")
+  files.make_folder(path "lab/docs/results")
+  local script = write("lab/experiments/marked.lua", files.read(marked))
+  write("lab/experiments/marked.md", "## What the evidence is worth\n\nMuch.\n")
+  local function page(words)
+    local status, said = mneme(("report %s script=%s %s"):format(path "first", script, words or ""))
+    t.eq(status, 0, said)
+    return files.read(path "first/report.html"):match "This was not written about all cells of this page: ([^<]*)%. Where"
+  end
+  t.eq(page(), nil)
+  write("lab/docs/results/marked_quick.jsonl", "")
+  t.eq(page(), "2 are not those of docs/results/marked_quick.jsonl")
+  t.eq(page("keep=" .. path "lab/docs/results/marked_quick.jsonl"), nil)
+  local text = files.read(path "lab/docs/results/marked_quick.jsonl")
+  write("lab/docs/results/marked_quick.jsonl", (text:gsub('"score": ?%d+', '"score": 99', 1)))
+  t.eq(page(), "1 are not those of docs/results/marked_quick.jsonl")
+end)
+
+t.test("a file grows by the cells that are done, and keeps those it has", function()
+  t.eq(mneme(("sweep %s estimate=0 jobs=2 seeds=3..3 run=%s"):format(marked, path "third")), 0)
+  t.eq(kept.write(path "kept.jsonl", folder.load(path "third"), {}), 4)
+  local study, lines = folder.load(path "second"), {}
+  for line in files.read(path "kept.jsonl"):gmatch "[^\n]+" do lines[#lines + 1] = json.decode(line).cell end
+  t.eq(table.concat(lines, " "), "a=1,seed=1 a=1,seed=3 a=2,seed=1 a=2,seed=3")
+  kept.write(path "again.jsonl", study, {})
+  local before = files.read(path "again.jsonl")
+  kept.write(path "again.jsonl", study, {})
+  t.eq(files.read(path "again.jsonl"), before)
+  files.remove(folder.cell_path(path "third", "a=1,seed=3") .. "/result.json")
+  t.eq(kept.write(path "open.jsonl", folder.load(path "third"), {}), 1)
+  marks()
+end)
+
+t.test("other settings, damaged files and other studies are refused", function()
+  local status, said = sweep(("b=4 run=%s kept=%s"):format(path "fourth", path "kept.jsonl"))
+  t.eq(status, 2) t.ok(said:find "b is 4, there it was 3", said) t.eq(marks(), 0)
+  for text, what in pairs { ["{"] = "line 1:1:", ['{"cell": 3}'] = "line 1: no cell", ["[]"] = "no cell",
+    ['{"cell": "a", "info": {"config": {}}, "metrics": {"x": "y"}}'] = "no cell",
+    ['{"cell": "a", "info": {"config": {}}, "metrics": {}, "curves": {"step": 1}}'] = "no cell" } do
+    status, said = sweep(("run=%s kept=%s"):format(path "fourth", write("bad.jsonl", text .. "\n")))
+    t.eq(status, 1, text) t.ok(said:find(what, 1, true), said)
+  end
+  status, said = sweep(("run=%s kept=%s"):format(path "fourth", path "nowhere.jsonl"))
+  t.eq(status, 1) t.ok(said:find "nowhere.jsonl", said)
+  t.raises(function() kept.write(write("other.jsonl", (files.read(path "kept.jsonl"):gsub('"marked"', '"else"'))), folder.load(path "first"), {}) end,
+    "holds cells of else")
+  status, said = sweep(("seeds=7..7 run=%s kept=%s"):format(path "fourth", path "kept.jsonl"))
+  t.eq(status, 0, said) t.ok(said:find "0 of the 4 cells", said) t.eq(marks(), 2)
+end)
+
+t.test("an option of the core that was the default then, and is given now", function()
+  local function script(options)
+    return write("cored.lua", ([[
+local mn = require "mneme"
+return mn.study { axes = { core = { { "gru", d_model = 8, %s label = "small" } } }, settings = { steps = 64 }, seeds = { 1 },
+  run = function(cfg)
+    local task = mn.env("tmaze", { corridor = 3, num_envs = 2, seed = cfg.seed })
+    return mn.a2c(cfg, task, mn.agent { task = task, core = cfg.core, hidden = 8 }):train()
+  end }
+]]):format(options))
+  end
+  local function again(options, to)
+    return mneme(("sweep %s estimate=0 list=0 run=%s kept=%s"):format(script(options), path(to), path "cored.jsonl"))
+  end
+  local status, said = mneme(("sweep %s estimate=0 run=%s"):format(script "", path "cored"))
+  t.eq(status, 0, said)
+  t.eq(mneme(("report %s keep=%s"):format(path "cored", path "cored.jsonl")), 0)
+  status, said = again("n_layers = 4,", "cored4")
+  t.eq(status, 2) t.ok(said:find "core.n_layers is 4, there it was 1", said)
+  status, said = again("n_layers = 1,", "cored1")
+  t.eq(status, 0, said) t.ok(said:find "1 of the 1 cells", said)
+end)
+
+-- ---- runs of another experiment ----
+
+local learned = write("learned.lua", [[
+local mn = require "mneme"
+local denominators = require "mneme.measure.denominators"
+local player = require "mneme.episodes.stepper"
+local same_weights = require "mneme.measure.weight_transplant"
+return mn.study {
+  title = "learned", of = "tmaze", axes = { core = { { "galite", n_layers = 1, d_model = 16, d_head = 8, d_ffn = 16, label = "galite" } } },
+  settings = { steps = 4e5, num_envs = 16, num_steps = 16, hidden = 16, corridor = 3, threads = 1, lr = 1e-3 }, seeds = { 1 },
+  measure = function(path) return denominators.ask(player.from_run(path, { num_envs = 2 }), { steps = 10 }) end,
+  figures = { { "curves", y = "charts/score", by = "core" } }, metrics = { score = { "success" }, negative = { "s.q below 0" } },
+}
+]])
+
+t.test("a run of another experiment: measured when it is done; its curve is thinned and comes back", function()
+  local status, said = mneme(("sweep %s estimate=0 jobs=1 steps=40000 run=%s"):format(learned, path "whole"))
+  t.eq(status, 0, said)
+  local c = folder.load(path "whole").cells[1]
+  t.ok(c.metrics.near_zero >= 0 and c.metrics.near_zero < 1) t.eq(c.metrics.negative, 0) t.ok(c.metrics.read > 0 and c.metrics.score > 0)
+  local all = c:curves()["charts/score"]
+  t.eq(mneme(("report %s keep=%s"):format(path "whole", path "runs.jsonl")), 0)
+  status, said = mneme(("sweep %s estimate=0 jobs=1 steps=40000 run=%s kept=%s"):format(learned, path "back", path "runs.jsonl"))
+  t.eq(status, 0, said)
+  local back = folder.load(path "back").cells[1]
+  local curve = back:curves()["charts/score"]
+  t.eq(curve.n, all.n) t.eq(curve.x[curve.n], all.x[all.n]) t.near(curve.y[curve.n], all.y[all.n], 1e-5)
+  t.ok(back:curves()["charts/SPS"].n > 0) t.eq(back:curves()["grad/norm"], nil)
+  for name, value in pairs(c.metrics) do t.eq(back.metrics[name], value) end
+  t.eq(mneme("report " .. path "back"), 0)
+  t.ok(files.read(path "back/report.html"):find "<svg")
+end)
+
+t.test("each long curve becomes a hundred points, the last among them", function()
+  local rows = {}
+  for i = 1, 1003 do rows[i] = json.encode { step = 10 * i, ["charts/score"] = i, ["charts/SPS"] = i % 2 == 0 and 5 or nil } .. "\n" end
+  os.execute(("cp -r '%s' '%s'"):format(path "whole", path "long"))
+  local study = folder.load(path "long")
+  files.write(study.cells[1].path .. "/metrics.jsonl", rows)
+  kept.write(path "long.jsonl", study, { "charts/score", "charts/SPS" })
+  local curves = json.decode((files.read(path "long.jsonl"):gsub("\n", ""))).curves
+  local n, count = #curves.step, { ["charts/score"] = 0, ["charts/SPS"] = 0 }
+  for name in pairs(count) do
+    t.eq(#curves[name], n)
+    for _, v in ipairs(curves[name]) do if v ~= json.null then count[name] = count[name] + 1 end end
+    t.eq(count[name], 100, name)
+  end
+  t.eq(curves.step[n], 10030) t.eq(curves["charts/score"][n], 1003) t.eq(curves["charts/SPS"][n], json.null)
+  t.eq(curves.step[n - 1], 10020) t.eq(curves["charts/SPS"][n - 1], 5)
+end)
+
+t.test("measure is for runs of another experiment, and gives finite numbers", function()
+  t.raises(function() mn.study { run = function() end, measure = function() end } end, "measure goes with of")
+  local bad = write("bad.lua", files.read(learned):gsub("return denominators.ask%b()", "return { x = 0 / 0 }"))
+  local status, said = mneme(("sweep %s estimate=0 jobs=1 attempts=1 steps=512 run=%s"):format(bad, path "bad"))
+  t.eq(status, 1) t.ok(said:find "x = nan, expected a finite number", said)
+end)
+
+-- ---- what is divided by ----
+
+local function agent_of(core)
+  for key, value in pairs { n_layers = 2, d_model = 32, d_head = 8, d_ffn = 16 } do core[key] = value end
+  local task = mn.env("tmaze", { corridor = 8, num_envs = 4, seed = 1 })
+  mn.manual_seed(1)
+  return player.new(task, mn.agent { task = task, core = mn.core(core), hidden = 16 }, { seed = 1 })
+end
+
+t.test("relu leaves nothing to divide by about once in 2^eta, elu+1 never; a signed map crosses 0", function()
+  local relu = denominators.ask(agent_of { "galite", eta = 2 }, { steps = 200 })
+  t.ok(relu.near_zero > 0.1 and relu.near_zero < 0.5, relu.near_zero) t.eq(relu.negative, 0)
+  local elu = denominators.ask(agent_of { "galite", feature = "elu1" }, { steps = 100 })
+  t.eq(elu.near_zero, 0) t.eq(elu.negative, 0)
+  local signed = denominators.ask(agent_of { "galite", feature = "identity" }, { steps = 100 })
+  t.ok(signed.negative > 0.2 and signed.negative < 0.8, signed.negative) t.ok(signed.read > relu.read)
+  t.eq(denominators.ask(agent_of { "galite", feature = "elu1" }, { steps = 20, within = 1e9 }).near_zero, 1)
+  t.raises(function() denominators.ask(agent_of { "galite", normalise = false }, { steps = 1 }) end, "keeps no sum")
+end)
+
+t.test("s.q is the key's product with the query after one step of a memory that only adds", function()
+  local p = agent_of { "galite", feature = "identity", gate = "none" }
+  p:think()
+  local sum, all, H, d = 0, 0, 4, 8
+  for b = 0, 3 do
+    local probes = p:mind(b).probes
+    for layer = 0, 1 do
+      local k, q = probes["layers." .. layer .. ".k"].values, probes["layers." .. layer .. ".q"].values
+      for head = 0, H - 1 do
+        local dot = 0
+        for i = head * d, head * d + d - 1 do dot = dot + k[i] * q[i] end
+        all, sum = all + 1, sum + (dot < 0 and 1 or 0)
+      end
+    end
+  end
+  t.eq(denominators.ask(agent_of { "galite", feature = "identity", gate = "none" }, { steps = 1 }).negative, sum / all)
+end)
+
+t.test("the released form at r = 1 and r = 2 is one function; the exact series is not", function()
+  local config = folder.load(path "whole").cells[1].path
+  t.eq(same_weights.difference(config, {}, {}), 0)
+  for form, same in pairs { code = true, cossin = false } do
+    local run = path("run-" .. form)
+    local status, said = mneme(("run tmaze core=agalite core.form=%s core.n_layers=1 core.d_model=16 core.d_head=8 corridor=3 steps=2048 run=%s")
+      :format(form, run))
+    t.eq(status, 0, said)
+    local d = same_weights.difference(run, { r = 1, eps = 1e-12 }, { r = 2, eps = 1e-12 })
+    t.ok(same and d < 1e-6 or not same and d > 1e-3, ("%s: %g"):format(form, d))
+  end
+end)

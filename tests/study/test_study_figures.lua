@@ -1,0 +1,315 @@
+-- test_study_figures.lua -- from a study on disk to its figures: numbers are those of mn.stats over seeds, and notes say
+-- how many there were, which interval was taken, and what is missing.
+local t = require "tests.harness"
+local figure = require "mneme.study.figure"
+local figures = require "mneme.figures"
+local files = require "mneme.base.files"
+local folder = require "mneme.study.folder"
+local json = require "mneme.base.json"
+local shell = require "tests.support.shell"
+local stats = require "mneme.stats"
+
+local here = shell.folder()
+
+local function score(core, corridor, seed) return (core == "gru" and 0.5 or 0.8) - corridor / 1000 + seed * seed % 7 / 50 end
+
+-- A study of two cores, three corridors and some seeds, as a sweep leaves it: gru's seed 2 at 40 has failed, and the last
+-- seed of galite at 20 is open.
+local function write_study(name, seeds, whole)
+  local path, cells = here .. "/" .. name, {}
+  for seed = 1, seeds do
+    for _, core in ipairs { "gru", "galite" } do
+      for _, corridor in ipairs { 20, 40, 60 } do
+        local c = { name = ("core=%s,corridor=%d,seed=%d"):format(core, corridor, seed), labels = { core = core, corridor = tostring(corridor) },
+          seed = seed, words = {} }
+        cells[#cells + 1] = c
+        local at = folder.cell_path(path, c.name)
+        files.make_folder(at)
+        local result = { status = "done", cell = c.labels, seed = seed, metrics = { score = score(core, corridor, seed), steps = 1000 },
+          resources = { wall_s = 10 * seed, cpu_s = 9, peak_mib = 30 },
+          series = { latency = { x = { 128, 256, 512 }, y = { 1e-4 * seed, 2e-4, 4e-4 * corridor } },
+            ["probe/head 10"] = { x = { 1, 2 }, y = { 0.1, 0.2 } }, ["probe/head 9"] = { x = { 1, 2 }, y = { 0.3, seed / 10 } } } }
+        if not whole and core == "gru" and corridor == 40 and seed == 2 then
+          result = { status = "failed", cell = c.labels, seed = seed, error = "out of memory" }
+        end
+        if whole or not (core == "galite" and corridor == 20 and seed == seeds) then folder.write_result(at, result) end
+        local lines = {}
+        for i = 1, 10 do
+          lines[i] = json.encode { step = 100 * i, ["charts/score"] = score(core, corridor, seed) * i / 10, ["charts/SPS"] = 50 * seed } .. "\n"
+        end
+        files.write(at .. "/metrics.jsonl", lines)
+        files.write(at .. "/config.json", { json.encode { config = {}, core = { name = core == "gru" and "gru" or "galite", config = { d_model = 16 } } } })
+      end
+    end
+  end
+  folder.write_info(path, { script = "none.lua", settings = "", cells = cells })
+  return folder.load(path)
+end
+
+local spec = { metrics = { score = { "success", range = { 0, 1 } } }, references = { { "guessing", y = 0.25, of = "score" } } }
+local three, whole, twelve = write_study("three", 3), write_study("whole", 3, true), write_study("twelve", 12, true)
+
+local function values(core, corridor, seeds)
+  local list = {}
+  for i, seed in ipairs(seeds) do list[i] = score(core, corridor, seed) end
+  return list
+end
+
+-- Mean, low and high by Student's t, within 0..1.
+local function t_of(list)
+  local mean, low, high = stats.bounded_interval(list, 0, 1)
+  return { mean, low, high }
+end
+
+local function near_all(got, want)
+  t.eq(#got, #want)
+  for i = 1, #want do t.near(got[i], want[i], 1e-12, "number " .. i) end
+end
+
+t.test("bars: means with Student's interval of the seeds that are there; the others are named", function()
+  local fig = figure.new(three, spec, { "bars", y = "score", x = "corridor", by = "core" })
+  t.eq(fig.kind, "bars") t.eq(fig.y.label, "success") t.eq(fig.references[1].name, "guessing")
+  local seen = {}
+  for _, bar in ipairs(fig.bars) do seen[bar.name .. bar.group] = bar end
+  near_all({ seen.gru20.y, seen.gru20.low, seen.gru20.high }, t_of(values("gru", 20, { 1, 2, 3 })))
+  near_all(seen.gru40.seeds, values("gru", 40, { 1, 3 }))
+  t.eq(seen.gru40.y, (stats.t_interval(values("gru", 40, { 1, 3 }))))
+  near_all(seen.galite20.seeds, values("galite", 20, { 1, 2 }))
+  for _, what in ipairs { "Mean of 2 to 3 seeds, 95 %% interval by Student's t, within the range%.", "failed: core=gru,corridor=40,seed=2%.",
+                          "not finished: core=galite,corridor=20,seed=3%." } do t.ok(fig.note:find(what), fig.note) end
+  figures.svg(fig)
+end)
+
+t.test("ten seeds and more: the bootstrap; the interquartile mean where asked for", function()
+  local fig = figure.new(twelve, spec, { "bars", y = "score", x = "corridor", by = "core" })
+  local list = {}
+  for seed = 1, 12 do list[seed] = score("gru", 20, seed) end
+  near_all({ fig.bars[1].y, fig.bars[1].low, fig.bars[1].high }, { stats.interval(list, stats.mean) })
+  t.ok(fig.note:find "Mean of 12 seeds, 95 %% bootstrap interval", fig.note)
+  fig = figure.new(twelve, spec, { "bars", y = "score", x = "corridor", by = "core", statistic = "iqm" })
+  near_all({ fig.bars[1].y, fig.bars[1].low, fig.bars[1].high }, { stats.interval(list, stats.iqm) })
+  t.ok(fig.note:find "Interquartile mean of 12 seeds", fig.note)
+end)
+
+t.test("an axis that is not told apart: each seed's mean, and only of seeds that have all of it", function()
+  local fig = figure.new(three, spec, { "bars", y = "score", by = "core" })
+  local means = {}
+  for i, seed in ipairs { 1, 3 } do means[i] = stats.mean { score("gru", 20, seed), score("gru", 40, seed), score("gru", 60, seed) } end
+  near_all(fig.bars[1].seeds, means)
+  t.ok(fig.note:find "Each seed's number is its mean over corridor 20, 40, 60%.", fig.note)
+  fig = figure.new(whole, spec, { "bars", y = "wall_s", by = "core", where = { corridor = 40 } })
+  near_all(fig.bars[2].seeds, { 10, 20, 30 })
+  t.eq(fig.y.unit, "s") t.eq(fig.y.range, nil) t.ok(fig.note:find "Mean of 3 seeds, 95 %% interval by Student's t, within the range%.", fig.note)
+end)
+
+t.test("a seed of which some cells were never swept is left out by name, as one of which a cell failed", function()
+  local more = write_study("more", 3, true)
+  for i = #more.cells, 1, -1 do                     -- seed 3 has corridor 20 alone
+    if more.cells[i].seed == 3 and more.cells[i].labels.corridor ~= "20" then table.remove(more.cells, i) end
+  end
+  local fig = figure.new(more, spec, { "bars", y = "score", by = "core" })
+  for _, bar in ipairs(fig.bars) do t.eq(#bar.seeds, 2) near_all(bar.of, { 1, 2 }) end
+  t.ok(fig.note:find("Left out, not swept: core=galite,corridor=40,seed=3; core=galite,corridor=60,seed=3; core=gru,corridor=40,seed=3; ", 1, true),
+    fig.note)
+  near_all(figure.new(more, spec, { "bars", y = "score", x = "corridor", by = "core" }).bars[1].of, { 1, 2, 3 })
+  t.eq(#figure.new(more, spec, { "profile", y = "score", by = "core" }).lines, 2)
+end)
+
+t.test("the CSV of a figure has the seeds' own numbers", function()
+  for _, kind in ipairs { "bars", "curves" } do
+    local y = kind == "bars" and "score" or "charts/score"
+    local csv, seen = figures.csv(figure.new(three, spec, { kind, y = y, by = "core", where = { corridor = 40 } })), {}
+    for line in csv:gmatch "[^\n]+" do
+      local field = line:match(kind == "bars" and "^[^,]*,[^,]*,gru,(%d+)," or "^gru,(%d+),")
+      if field then seen[field] = true end
+    end
+    t.ok(seen["1"] and seen["3"] and not seen["2"], csv)           -- gru's seed 2 at 40 has failed
+  end
+end)
+
+t.test("no interval leaves the range of what is measured; where numbers do, it is Student's", function()
+  local near_one = write_study("near-one", 3, true)
+  for _, c in ipairs(near_one.cells) do c.metrics.score = c.seed == 1 and 0.7 or 1 end
+  for _, f in ipairs { { "bars", y = "score", by = "core" }, { "lines", y = "score", x = "corridor", by = "core" } } do
+    local fig = figure.new(near_one, spec, f)
+    local bar = fig.bars and fig.bars[1] or { y = fig.lines[1].y[1], low = fig.lines[1].low[1], high = fig.lines[1].high[1] }
+    near_all({ bar.y, bar.low, bar.high }, t_of { 0.7, 1, 1 })
+    t.ok(bar.high <= 1 and bar.low < 0.7)
+  end
+  for _, c in ipairs(near_one.cells) do c.metrics.score = c.metrics.score + 0.1 end
+  local bar = figure.new(near_one, spec, { "bars", y = "score", by = "core" }).bars[1]
+  t.near(bar.high, (select(3, stats.t_interval { 0.8, 1.1, 1.1 })), 1e-12)
+end)
+
+t.test("a geometric mean: Student's interval of logarithms; without it where a number is 0; no band with holes", function()
+  local some = write_study("some", 3, true)
+  for _, c in ipairs(some.cells) do c.metrics.score = 10 ^ (c.seed + (c.labels.corridor == "40" and 1 or 0)) end
+  local f = { "lines", y = "score", x = "corridor", by = "core", log = "y", statistic = "geometric" }
+  local fig = figure.new(some, {}, f)
+  local _, low, high = stats.t_interval { math.log(10), math.log(100), math.log(1000) }
+  near_all({ fig.lines[1].y[1], fig.lines[1].low[1], fig.lines[1].high[1] }, { 100, math.exp(low), math.exp(high) })
+  t.near(fig.lines[1].y[2], 1000, 1e-9)
+  t.ok(fig.note:find "Geometric mean of 3 seeds, 95 %% interval by Student's t of the logarithms%.", fig.note)
+  for _, c in ipairs(some.cells) do if c.seed == 2 and c.labels.corridor == "40" then c.metrics.score = 0 end end
+  fig = figure.new(some, {}, f)
+  t.eq(fig.lines[1].low, nil) t.near(fig.lines[1].y[2], 10100 / 3, 1e-9)
+  for _, c in ipairs(some.cells) do if c.seed > 1 and c.labels.corridor == "20" then c.status = "failed" end end
+  fig = figure.new(some, {}, { "lines", y = "score", x = "corridor", by = "core" })
+  t.eq(fig.lines[1].low, nil) t.eq(#fig.lines[1].y, 3)
+  t.raises(function() figure.new(some, {}, { "bars", y = "score", by = "core", statistic = "geometric" }) end, "is for lines")
+end)
+
+t.test("figures in German: notes, axes and tables have no English in them", function()
+  local de = require("mneme.study.figure_texts").de
+  local section = require "mneme.figures.html_section"
+  local english = { "seeds", "Mean", "interval", "steps", "Left out", "not finished", "failed", "in place of", "wall", "by ", " to ", "the ", "Over",
+    "share" }
+  for _, f in ipairs { { "bars", y = "score", by = "core" }, { "bars", y = "wall_s", x = "corridor", by = "core" },
+    { "curves", y = "charts/score", by = "core", where = { corridor = "200" } }, { "lines", y = "score", x = "corridor", by = "core", log = "xy" },
+    { "heat", y = "score", x = "corridor", by = "core" }, { "profile", y = "score", by = "core" } } do
+    local fig = figure.new(three, { metrics = { score = { "Erfolg", range = { 0, 1 } } } }, f, de)
+    for _, text in ipairs { fig.title, fig.note, fig.x.label or "", fig.y.label or "" } do
+      for _, word in ipairs(english) do t.ok(not (" " .. text .. " "):find(word, 1, true), text) end
+    end
+    local page = section.html(fig, "a", { against = "über", numbers = "Zahlen", save_csv = "CSV", save_svg = "SVG", table = de.table })
+    local table_text = page:match "<caption>.*</tbody>":gsub("<[^>]*>", " ")
+    for _, word in ipairs { "interval", " to ", " at ", "seeds" } do t.ok(not table_text:find(word, 1, true), table_text) end
+  end
+end)
+
+t.test("curves: the mean of seeds at each step, against steps, time and FLOPs", function()
+  local fig = figure.new(whole, spec, { "curves", y = "charts/score", by = "core", where = { corridor = "40" }, title = "corridor 40" })
+  t.eq(fig.y.label, "success, mean of the episodes since the line before")
+  t.eq(#fig.lines, 2) t.eq(#fig.lines[1].seeds, 3) t.eq(#fig.other_x, 2)
+  for i = 1, 10 do
+    local column = {}
+    for seed = 1, 3 do column[seed] = score("gru", 40, seed) * i / 10 end
+    local mean, low, high = stats.bounded_interval(column, 0, 1)
+    local line = fig.lines[1]
+    t.eq(line.x[i], 100 * i)
+    near_all({ line.y[i], line.low[i], line.high[i] }, { mean, low, high })
+    t.near(fig.other_x[1].lines[1].x[i], 100 * i * stats.mean { 1 / 50, 1 / 100, 1 / 150 }, 1e-9)
+  end
+  local flops = require("mneme.models.costs").training("gru", { d_model = 16 })
+  t.ok(flops > 6 * 16 * 16 * 6)
+  t.near(fig.other_x[2].lines[1].x[10], 1000 * flops, 1)
+  t.ok(fig.note:find "FLOPs: steps times" and fig.note:find "Time: steps divided", fig.note)
+  figures.section(fig, "a")
+  fig = figure.new(twelve, spec, { "curves", y = "charts/score", by = "core", where = { corridor = "40" } })
+  local curves = {}
+  for seed = 1, 12 do
+    curves[seed] = { x = fig.lines[1].x, y = {} }
+    for i = 1, 10 do curves[seed].y[i] = score("gru", 40, seed) * i / 10 end
+  end
+  local c = stats.curve(curves, stats.mean, { grid = fig.lines[1].x })
+  near_all(fig.lines[1].y, c.value) near_all(fig.lines[1].low, c.low)
+end)
+
+t.test("a value that this study does not have: its last one, in title and note", function()
+  local fig = figure.new(whole, spec, { "curves", y = "charts/score", by = "core", where = { corridor = "200" }, title = "success, corridor 200" })
+  t.eq(fig.title, "success, corridor 60")
+  t.ok(fig.note:find "corridor 60 in place of 200", fig.note)
+  near_all({ fig.lines[1].seeds[2].y[10] }, { score("gru", 60, 2) })
+  local sizes = write_study("sizes", 2, true)
+  for _, c in ipairs(sizes.cells) do c.labels.steps = c.labels.corridor == "20" and "1e6" or "5e6" end
+  fig = figure.new(sizes, spec, { "bars", y = "score", by = "core", where = { steps = 1e6 }, title = "at 1e6" })
+  t.eq(fig.title, "at 1e6") near_all(fig.bars[1].seeds, values("gru", 20, { 1, 2 }))
+end)
+
+t.test("lines against an axis, and of series", function()
+  local fig = figure.new(whole, spec, { "lines", y = "score", x = "corridor", by = "core", log = "x" })
+  near_all(fig.lines[2].x, { 20, 40, 60 })
+  t.eq(fig.x.log, true) near_all(fig.x.ticks, { 20, 40, 60 })
+  near_all({ fig.lines[2].y[3], fig.lines[2].low[3], fig.lines[2].high[3] }, t_of(values("galite", 60, { 1, 2, 3 })))
+  fig = figure.new(whole, spec, { "lines", y = "latency", by = "core", where = { corridor = "20" }, log = "xy" })
+  near_all(fig.lines[1].x, { 128, 256, 512 })
+  near_all(fig.lines[1].y, { 2e-4, 2e-4, 8e-3 })
+  t.ok(fig.y.log)
+  figures.svg(fig)
+end)
+
+t.test("what is 0 has no place on a logarithmic axis, and the note says so", function()
+  local zero = write_study("zero", 2, true)
+  for _, c in ipairs(zero.cells) do
+    if c.labels.core == "gru" then c.metrics.score = 0 elseif c.labels.corridor == "20" then c.metrics.score = c.seed - 1 end
+  end
+  local fig = figure.new(zero, spec, { "lines", y = "score", x = "corridor", by = "core", log = "y" })
+  t.eq(#fig.lines, 1) near_all(fig.lines[1].x, { 20, 40, 60 })
+  t.ok(fig.note:find "no place on a logarithmic axis: gru%.", fig.note)
+  figures.svg(fig)
+  fig = figure.new(zero, spec, { "lines", y = "latency", by = "core", log = "xy" })
+  t.eq(#fig.lines, 2)
+end)
+
+t.test("series of seeds that were asked at other places: those that all have, not a grid between them", function()
+  local seeds, of = require "mneme.study.aggregate", { { x = { 0, 2, 4, 6 }, y = { 1, 2, 3, 4 } }, { x = { 0, 4, 5 }, y = { 3, 5, 9 } } }
+  local cells = { { name = "seed=1", seed = 1, status = "done" }, { name = "seed=2", seed = 2, status = "done" } }
+  local line, n = seeds.line("a", cells, function(c) return of[c.seed] end, { statistic = "mean", rule = "linear" }, {})
+  near_all(line.x, { 0, 4 }) near_all(line.y, { 2, 4 }) t.eq(n, 2)
+  of[2] = { x = { 1, 3, 5 }, y = { 3, 5, 9 } }                                   -- none: as curves
+  line = seeds.line("a", cells, function(c) return of[c.seed] end, { statistic = "mean", rule = "linear" }, {})
+  t.ok(#line.x > 2 and line.x[1] == 1 and line.x[#line.x] == 5)
+end)
+
+t.test("heat maps of axes and of series, whose rows are numbered as people count", function()
+  local fig = figure.new(three, spec, { "heat", y = "score", x = "corridor", by = "core" })
+  t.eq(table.concat(fig.x.categories, " "), "20 40 60") t.eq(table.concat(fig.y.categories, " "), "gru galite")
+  t.near(fig.cells[1][2], stats.mean(values("gru", 40, { 1, 3 })), 1e-12)
+  t.ok(not fig.note:find "interval", fig.note)
+  fig = figure.new(whole, spec, { "heat", y = "probe", x = "step", by = "head", where = { corridor = "20", core = "gru" } })
+  t.eq(table.concat(fig.y.categories, " "), "head 9 head 10") t.eq(table.concat(fig.x.categories, " "), "1 2")
+  near_all(fig.cells[1], { 0.3, 0.2 })
+end)
+
+t.test("profiles: the share of runs above each score", function()
+  local fig = figure.new(whole, spec, { "profile", y = "score", by = "core" })
+  local rows = {}
+  for i, corridor in ipairs { 20, 40, 60 } do rows[i] = values("gru", corridor, { 1, 2, 3 }) end
+  local p = stats.profile(rows, fig.lines[1].x)
+  near_all(fig.lines[1].y, p.value) near_all(fig.lines[1].high, p.high)
+  t.eq(fig.lines[1].x[1], 0) t.eq(fig.lines[1].x[#fig.lines[1].x], 1)
+end)
+
+t.test("nothing finished yet: empty figures that say so", function()
+  local open = { path = here, info = {}, cells = {} }
+  for i, c in ipairs(whole.cells) do
+    open.cells[i] = setmetatable({ name = c.name, path = here .. "/none", status = "open", labels = c.labels, seed = c.seed, metrics = {} }, getmetatable(c))
+  end
+  for _, kind in ipairs { "curves", "bars", "lines", "heat", "profile" } do
+    local fig = figure.new(open, spec, { kind, y = "score", x = "corridor", by = "core" })
+    t.ok(fig.note:find "No cell is finished" and fig.note:find "not finished: %d+ of %d+ cells", fig.note)
+    figures.section(fig, "a")
+  end
+  for _, f in ipairs { { "heat", y = "probe", x = "step", by = "head" }, { "lines", y = "latency", x = "steps back", by = "core" } } do
+    t.ok(figure.new(open, spec, f).note:find "No cell is finished", f.y)
+  end
+end)
+
+t.test("mistakes in a study's figures are told", function()
+  local function refused(what, f) t.raises(function() figure.new(whole, spec, f) end, what) end
+  refused("did you mean 'curves'", { "curve", y = "charts/score" })
+  refused("did you mean 'charts/score'", { "curves", y = "charts/scores", by = "core" })
+  refused("did you mean 'score'", { "bars", y = "scores", by = "core" })
+  refused("did you mean 'corridor'", { "bars", y = "score", by = "corridr" })
+  refused("did you mean 'core'", { "bars", y = "score", by = "core", where = { coer = 1 } })
+  refused("expected x = an axis", { "lines", y = "score", by = "core" })
+  refused("no number", { "lines", y = "score", x = "core" })
+  refused("no y", { "bars" })
+  refused("unknown statistic", { "bars", y = "score", statistic = "max" })
+  refused("which is for lines", { "bars", y = "score", log = "y" })
+  refused("expected { axis = value }", { "bars", y = "score", where = 3 })
+  refused("unknown log", { "bars", y = "score", log = "z" })
+  refused("did you mean 'where'", { "bars", y = "score", were = {} })
+end)
+
+t.test("all figures of a study, the same bytes each time", function()
+  local all = { metrics = spec.metrics, figures = { { "bars", y = "score", by = "core" }, { "curves", y = "charts/score", by = "core" } } }
+  local function bytes()
+    local parts = {}
+    for i, f in ipairs(all.figures) do parts[i] = figures.section(figure.new(twelve, all, f), "f" .. i) end
+    return table.concat(parts)
+  end
+  t.eq(bytes(), bytes())
+end)
+
+os.execute("rm -r '" .. here .. "'")

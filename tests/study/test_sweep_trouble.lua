@@ -1,0 +1,131 @@
+-- test_sweep_trouble.lua -- a sweep whose disk is full, cannot be written to, or holds what nobody wrote: it says so, and
+-- nothing that was there is lost.
+local t = require "tests.harness"
+local files = require "mneme.base.files"
+local folder = require "mneme.study.folder"
+local shell = require "tests.support.shell"
+
+local here = shell.folder()
+local function path(name) return here .. "/" .. name end
+
+files.write(path "study.lua", { [[
+return require("mneme").study { title = "trouble", axes = { a = { 1, 2, 3 } }, settings = { steps = 10 }, seeds = 6,
+  run = function(cfg) return { score = cfg.a * 10 + cfg.seed } end }
+]] })
+
+local function sweep(words)
+  local said, status = shell.mneme(here, "sweep study.lua estimate=0 jobs=2 run=" .. words)
+  return status, said
+end
+
+local function finished(name)
+  local n = 0
+  for _, c in ipairs(folder.load(path(name)).cells) do
+    if c.status == "done" then
+      t.eq(c.metrics.score, tonumber(c.labels.a) * 10 + c.seed)
+      n = n + 1
+    end
+  end
+  return n
+end
+
+t.test("a damaged study.json is named; without it the sweep finds its cells again", function()
+  t.eq((sweep "there seeds=1"), 0)
+  local file, cell = path "there/study.json", path "there/cells/a=2,seed=1/result.json"
+  local good = files.read(file)
+  for _, text in ipairs { "", "{", "[]", "{}", "3", good:sub(1, 99), '{ "cells": [1], "script": "study.lua", "settings": "" }',
+                          '{ "cells": {}, "script": 1, "settings": "" }' } do
+    files.write(file, { text })
+    local status, said = sweep "there seeds=1"
+    t.eq(status, 1, text) t.ok(said:find "study%.json" and said:find "writes it anew", said) t.ok(not said:find "%.lua:", said)
+    said, status = shell.mneme(here, "report there")
+    t.eq(status, 1) t.ok(said:find "writes it anew" and not said:find "%.lua:", said)
+    t.eq(files.read(file), text, "nobody overwrites it")
+  end
+  files.remove(file)
+  local before = files.read(cell)
+  t.eq((sweep "there seeds=1"), 0)
+  t.eq(files.read(file), good) t.eq(files.read(cell), before) t.eq(finished "there", 3)
+  for _, text in ipairs { "", '{ "sta', "[]", '{ "status": 7 }' } do
+    files.write(cell, { text })
+    local status, said = sweep "there seeds=1"
+    t.eq(status, 1) t.ok(said:find("a=2,seed=1/result.json", 1, true) and said:find "the cell is open", said)
+  end
+  files.remove(cell)
+  t.eq((sweep "there seeds=1"), 0)
+  t.eq(finished "there", 3)
+end)
+
+t.test("a series with a number that is none ends its cell, as such a number does", function()
+  files.write(path "series.lua", { [[
+return require("mneme").study { title = "series", settings = { steps = 1 }, seeds = 1,
+  run = function() return { score = 1, line = { x = { 1, 2 }, y = { 1, 0 / 0 } } } end }
+]] })
+  local said, status = shell.mneme(here, "sweep series.lua estimate=0 attempts=1 run=series")
+  t.eq(status, 1) t.ok(said:find "number 2 of the series line is %-?nan, expected a finite number", said)
+  t.eq(folder.load(path "series").cells[1].status, "failed")
+end)
+
+t.test("a sweep of which a cell was stopped, and not the sweep, has not succeeded", function()
+  files.write(path "stopped.lua", { [[
+return require("mneme").study { title = "stopped", axes = { a = { 1, 2 } }, settings = { steps = 1 }, seeds = 1,
+  run = function(cfg) if cfg.a == 2 then os.exit(143) end return { score = 1 } end }
+]] })
+  local said, status = shell.mneme(here, "sweep stopped.lua estimate=0 run=stopped")
+  t.eq(status, 1) t.ok(said:find("1 of 2 cells done, 1 open; the same command goes on", 1, true), said)
+end)
+
+t.test("a full disk, and one that cannot be written to: what is there stays, with room again the sweep goes on", function()
+  files.make_folder(path "disk")
+  local said, status = shell.run(here, "mount -t tmpfs -o size=64k none disk")
+  if status ~= 0 then t.skip("no small disk can be made: " .. said:gsub("%s+$", "")) end
+  local ok, problem = pcall(function()
+    status, said = sweep "disk/study"
+    t.eq(status, 1, said) t.ok(said:find "No space left on device", said) t.ok(not said:find "%.lua:", said)
+    local n = finished "disk/study"
+    t.ok(n > 0 and n < 18, tostring(n))
+    shell.run(here, "mount -o remount,size=9m disk")
+    status, said = sweep "disk/study"
+    t.eq(status, 0, said) t.eq(finished "disk/study", 18)
+    shell.run(here, "mount -o remount,ro disk")
+    for _, words in ipairs { "disk/study", "disk/study seeds=7", "disk/other" } do
+      status, said = sweep(words)
+      t.eq(status, 1, said) t.ok(said:find "Read%-only file system", said) t.ok(not said:find "%.lua:", said)
+    end
+    t.eq((sweep "disk/study list=1"), 0)
+    t.eq(finished "disk/study", 18)
+  end)
+  shell.run(here, "umount disk")
+  if not ok then error(problem, 0) end
+end)
+
+t.test("a disk that fills up in the middle of a cell: it says so, and goes on from its last checkpoint to the same numbers", function()
+  files.write(path "letters", { ("how vexingly quick daft zebras jump over it. "):rep(60) })
+  local words = "sweep char_lm file=letters core=gru core.n_layers=1 parameters=2000 d_embed=8 batch=2 length=8 eval_every=64 eval_batches=4 steps=640 "
+    .. "checkpoint_every=64 seeds=1 estimate=0 attempts=1 run="
+  local said, status = shell.mneme(here, words .. "whole")
+  t.eq(status, 0, said)
+  files.make_folder(path "small")
+  said, status = shell.run(here, "mount -t tmpfs -o size=120k none small")
+  if status ~= 0 then t.skip("no small disk can be made: " .. said:gsub("%s+$", "")) end
+  local ok, problem = pcall(function()
+    said, status = shell.mneme(here, words .. "small/study")
+    t.eq(status, 1, said) t.ok(said:find "No space left on device" and not said:find "traceback", said)
+    local cell = folder.load(path "small/study").cells[1]
+    t.ok(cell.status ~= "done", cell.status)
+    local last = 0
+    for _, name in ipairs(files.list(cell.path .. "/checkpoints")) do last = math.max(last, tonumber(name:match "^step%-(%d+)%.safetensors$") or 0) end
+    t.ok(last >= 64 and last < 640, "the last checkpoint is at " .. last)
+    shell.run(here, "mount -o remount,size=9m small")
+    said, status = shell.mneme(here, words .. "small/study")
+    t.eq(status, 0, said)
+    t.ok(files.read(path "small/study/cells/" .. cell.name .. "/log.txt"):find("going on at step " .. last, 1, true))
+    local after, whole = folder.load(path "small/study").cells[1], folder.load(path "whole").cells[1]
+    t.eq(after.status, "done")
+    for name, value in pairs(whole.metrics) do t.eq(after.metrics[name], value, name) end
+  end)
+  shell.run(here, "umount small")
+  if not ok then error(problem, 0) end
+end)
+
+os.execute("rm -r '" .. here .. "'")

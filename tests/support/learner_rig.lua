@@ -1,0 +1,84 @@
+-- learner_rig.lua -- small learners on a short T-Maze, and what the tests of learners look at.
+local ffi = require "ffi"
+local mn = require "mneme"
+local core = require "mneme.models.core"
+
+local rig = setmetatable({}, { __index = require "tests.support.core_rig" })
+
+local small = { d_in = 16, d_model = 16, n_layers = 2, n_heads = 2, d_head = 8, d_ffn = 16, eta = 2 }
+
+---A core by name, or a case of core_rig's, small.
+function rig.small_core(case, sizes)
+  local settings = type(case) == "table" and case or { case }
+  local config, defaults = {}, core.definition(settings[1]).config
+  for _, set in ipairs { small, settings, sizes or {} } do
+    for key, value in pairs(set) do if key ~= 1 and defaults[key] ~= nil then config[key] = value end end
+  end
+  return core.new(settings[1], config, true)
+end
+
+---A learner, begun.
+---@param make function mn.a2c or mn.ppo
+---@param case string|table a core
+---@param cfg table? its settings, and corridor, time_limit, num_envs, hidden, previous
+---@param sizes table? more keys of the core
+function rig.learner(make, case, cfg, sizes)
+  local settings = { num_steps = 16, num_envs = 3, seed = 1, corridor = 4, time_limit = 11, hidden = 16, lr = 1e-3 }
+  for key, value in pairs(cfg or {}) do settings[key] = value end
+  local task = settings.task or mn.env("tmaze", { corridor = settings.corridor, num_envs = settings.num_envs, seed = settings.seed,
+    time_limit = settings.time_limit })
+  mn.manual_seed(settings.seed)
+  local more = settings.previous and { d_in = 16 + task.action_space.n + 1 }
+  local c = settings.task and case or rig.small_core(case, more or sizes)
+  local agent = mn.agent { task = task, core = c, hidden = settings.hidden, previous = settings.previous }
+  local l = make(settings, task, agent)
+  l:begin()
+  return l
+end
+
+-- ---- numbers of all parameters, and their gradients ----
+
+function rig.parameters(l)
+  local list = {}
+  for i, p in ipairs(l.agent:parameters()) do list[i] = ffi.string(p:data(), p:size() * 4) end
+  return list
+end
+
+function rig.put(l, list)
+  for i, p in ipairs(l.agent:parameters()) do ffi.copy(p:data(), list[i], p:size() * 4) end
+end
+
+function rig.gradients(l)
+  local list = {}
+  for i, p in ipairs(l.agent:parameters()) do list[i] = p:grad() end
+  return list
+end
+
+---The largest difference between two lists of gradients, as a fraction of the largest number of the second; and that.
+function rig.gradients_apart(got, want)
+  local scale, apart = 0, 0
+  for i, g in ipairs(want) do
+    for k = 0, g:size() - 1 do
+      scale, apart = math.max(scale, math.abs(g:data()[k])), math.max(apart, math.abs(g:data()[k] - got[i]:data()[k]))
+    end
+  end
+  return apart / scale, scale
+end
+
+---Everything that a checkpoint of it would hold, as one string.
+function rig.all_bytes(l)
+  local bytes = rig.parameters(l)
+  for _, item in ipairs(l:contents()) do bytes[#bytes + 1] = rig.bytes(item[2]) end
+  return table.concat(bytes)
+end
+
+---All of that after some updates, none of which may fail.
+function rig.trained(l, updates)
+  for _ = 1, updates do
+    l:rollout()
+    assert(l:update(), "an update failed")
+  end
+  return rig.all_bytes(l)
+end
+
+return rig

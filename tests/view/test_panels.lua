@@ -1,0 +1,179 @@
+-- test_panels.lua -- what panels show is so: curves are those of the log, places and outcomes those that were seen.
+-- (What a memory reads: test_implicit_attention.lua.)
+local t = require "tests.harness"
+local curves = require "mneme.runs.metrics_reader"
+local fake = require "tests.support.random_stepper"
+local mn = require "mneme"
+local player = require "mneme.episodes.stepper"
+local recorder = require "mneme.episodes.frames"
+local scene = require "mneme.view.scene"
+local shell = require "tests.support.shell"
+
+-- ---- what was measured ----
+
+t.test("learning curves: what was added is read, lines that are damaged are passed over", function()
+  local folder = shell.folder()
+  local function put(mode, text)
+    local f = assert(io.open(folder .. "/metrics.jsonl", mode))
+    f:write(text)
+    f:close()
+  end
+  t.eq(next(curves.read(folder)), nil, "no log yet")
+  put("w", '{"step": 10, "charts/score": 0.25}\n{"step": 20, "charts/score": "NaN", "x": 3}\nnonsense\n{"step": 30, "cha')
+  local s = curves.read(folder)
+  t.eq(s["charts/score"].n, 1) t.eq(s["charts/score"].y[1], 0.25) t.eq(s.x.x[1], 20)
+  put("a", 'rts/score": 0.5}\n')
+  s = curves.read(folder)["charts/score"]
+  t.eq(s.n, 2) t.eq(s.x[2], 30) t.eq(s.y[2], 0.5)
+  put("w", '{"step": 10, "charts/score": 0.25}\n')
+  t.eq(curves.read(folder)["charts/score"].n, 1, "a trainer that resumes cuts its log")
+  os.execute("rm -r '" .. folder .. "'")
+end)
+
+t.test("gradient norms: means of their logarithms, a line for each part, the threshold from config.json", function()
+  local folder = shell.folder()
+  local function put(name, text)
+    local f = assert(io.open(folder .. "/" .. name, "w"))
+    f:write(text)
+    f:close()
+  end
+  local log = {}
+  for i = 1, 900 do
+    log[i] = ('{"step": %d, "grad/norm": %g, "grad/core.layers.0": 0.1, "grad/core.layers.1": 0, "grad/actor": "NaN"}\n'):format(
+      i * 10, i % 3 == 0 and 100 or 10)
+  end
+  put("metrics.jsonl", table.concat(log))
+  local frame = setmetatable({ run = folder, focus = { layer = 1 } }, { __index = recorder.new():add(fake.new {}:next()) })
+  local signals, now, options = scene.panels.signals, nil, nil
+  scene.panels.signals = function(_, _, n, o) now, options = n, o end
+  local function draw() scene.panels.gradients(nil, nil, frame) end
+  local ok, why = pcall(function()
+    draw()
+    t.eq(options.level, nil, "no config.json")
+    put("config.json", '{"config": {}, "max_norm": 0.5}')
+    draw()
+  end)
+  scene.panels.signals = signals
+  os.execute("rm -r '" .. folder .. "'")
+  t.ok(ok, why)
+  t.near(options.level, math.log10(0.5), 1e-12)
+  local names, of = {}, {}
+  for i, line in ipairs(options.lines) do names[i], of[line.name] = line.name, line end
+  t.eq(table.concat(names, " "), "all layer 0 1")
+  t.eq(#now.history, 300)
+  t.near(now.history[300].step, 9, 1e-12)
+  for _, i in ipairs { 1, 150, 300 } do
+    t.near(of.all.of(now.history[i]), (1 + 1 + 2) / 3, 1e-9)
+    t.near(of["layer 0"].of(now.history[i]), -1, 1e-9)
+    t.eq(of["1"].of(now.history[i]), nil, "no gradient has no logarithm")
+  end
+  t.ok(of["1"].thick > of["layer 0"].thick, "the chosen layer's")
+end)
+
+-- ---- what was seen ----
+
+t.test("places and outcomes are those of the frames before, however far one steps back", function()
+  local source, film, frames = fake.new { corridor = 4 }, recorder.new(), {}
+  local steps, ends = 0, 0
+  while ends < 3 do
+    local now = source:next()
+    if now.ended then film:finish(now.ended, now.reward) ends = ends + 1 end
+    frames[#frames + 1] = film:add(now)
+    steps = steps + 1
+    t.eq(frames[#frames].been, steps)
+    t.eq(frames[#frames].ended_before, ends)
+  end
+  t.eq(frames[2].been, 2) t.eq(frames[2].ended_before, 0)
+  t.eq(frames[#frames].places.x[steps - 1], frames[#frames].truth.position)
+  for i, entry in ipairs(frames[5].history) do
+    t.eq(entry.truth.position, entry.x)
+    t.near(entry.policy[4], frames[i].policy[4], 0)
+    t.ok(entry.norms[3] > 0 and entry.probes and entry.observation)
+  end
+end)
+
+t.test("of a training that is seen now and then, steps that were seen keep what was seen", function()
+  local source, film = fake.new { corridor = 20 }, recorder.new()
+  local function told(n)
+    local history = {}
+    for i = 1, n do history[i] = { step = i - 1, value = i, x = i, gates = {} } end
+    return history
+  end
+  local frame
+  for step = 0, 6 do
+    local now = source:next()
+    now.step, now.episode, now.history = step, 0, told(step + 1)
+    if step % 3 == 0 then frame = film:add(now) end
+  end
+  t.eq(#frame.history, 7) t.eq(frame.been, 7)
+  for i, entry in ipairs(frame.history) do
+    t.eq(entry.value, i, "what the trainer told stays")
+    t.eq(entry.policy ~= nil, (i - 1) % 3 == 0)
+  end
+  local now = source:next()
+  now.step, now.episode, now.history = 9, 0, told(8)       -- a trainer that has not told this step
+  frame = film:add(now)
+  t.eq(frame.history[8].norms, nil)
+  local painter = scene.painter()
+  for _, name in ipairs(scene.list()) do painter:paint(scene.load(name), frame, 800, 600) end
+end)
+
+-- The frames of some steps on a scene's own task, and what the scene asks of the panel of what was seen.
+local function asked_of_seen(name, settings)
+  local what, film, asked = scene.load(name), recorder.new(), nil
+  local task = { name }
+  for key, value in pairs(settings) do task[key] = value end
+  mn.manual_seed(5)
+  local source, frame = player.fresh { task = task, core = { "gru", d_model = 8 } }, nil
+  for _ = 1, 80 do
+    local now = source:next()
+    frame = now.ended and frame or film:add(now)
+    if now.ended then break end
+  end
+  local panel = scene.panels.seen
+  scene.panels.seen = function(_, _, _, options) asked = options end
+  local ok, why = pcall(function() scene.painter():paint(what, frame, 800, 600) end)
+  scene.panels.seen = panel
+  t.ok(ok, why)
+  return frame, asked
+end
+
+t.test("what was seen lies where it is: in memory_maze as in its layout", function()
+  for _, mode in ipairs { "grid", "continuous" } do
+    local frame, asked = asked_of_seen("memory_maze", { mode = mode, size = 11, view = 5 })
+    t.eq(asked.view, 5) t.eq(asked.width, 11)
+    local is, checked = { [0] = 1, [1] = 2, [2] = 3 }, 0
+    for _, entry in ipairs(frame.history) do
+      for k = 0, 24 do
+        local code, x, y = entry.observation.values[k], asked.place(entry.truth, k)
+        local inside = x >= 0 and y >= 0 and x < 11 and y < 11
+        if code > 0 then
+          t.eq(math.min(code, 3), inside and is[entry.truth.layout[y * 11 + x + 1]] or 1)
+          checked = checked + 1
+        end
+      end
+    end
+    t.ok(checked > 500, mode)
+  end
+end)
+
+t.test("what was seen lies where it is: in gridworld a place is always the same", function()
+  local frame, asked = asked_of_seen("gridworld", { view = 5, map = [[
+#########
+#S.....1#
+#.?.#...#
+#.....#2#
+#########]] })
+  local at, checked = {}, 0
+  for _, entry in ipairs(frame.history) do
+    for k = 0, 24 do
+      local code, x, y = entry.observation.values[k], asked.place(entry.truth, k)
+      if code > 0 then
+        t.ok(x >= 0 and y >= 0 and x < frame.truth.width and y < frame.truth.height)
+        t.eq(at[y * 64 + x] or code, code)
+        at[y * 64 + x], checked = code, checked + 1
+      end
+    end
+  end
+  t.ok(checked > 100 and #frame.history > 5)
+end)

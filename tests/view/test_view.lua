@@ -1,0 +1,288 @@
+-- test_view.lua -- mneme view: its command line and keys; the live file between a trainer and a viewer,
+-- which carries what was written and refuses what is damaged.  Windows are in test_window.lua.
+local ffi = require "ffi"
+local lfs = require "lfs"
+local t = require "tests.harness"
+local engine = require "mneme.base.engine"
+local live = require "mneme.episodes.live_channel"
+local mn = require "mneme"
+local recorder = require "mneme.episodes.frames"
+local scene = require "mneme.view.scene"
+local shell = require "tests.support.shell"
+local view = require "mneme.commands.view"
+local viewer = require "mneme.view.viewer"
+
+local C = engine.C
+local folder = shell.folder()
+local function path(name) return folder .. "/" .. name end
+
+local painter, what = scene.painter(), scene.load "tmaze"
+
+-- ---- the command ----
+
+t.test("the command line of mneme view", function()
+  local o = view.parse { "runs/a", "out=x.GIF", "size=640x480", "--scene=memory" }
+  t.eq(o.things[1], "runs/a") t.eq(o.kind, "gif") t.eq(o.scene, "memory")
+  t.eq(o.width, 640) t.eq(o.height, 480)
+  for _, bad in ipairs { { "x", "size=9x9" }, { "x", "out=x.bmp" }, { "x", "y", "z" }, {}, { "x", "colr=1" } } do
+    local ok, e = pcall(view.parse, bad)
+    t.ok(not ok and e.status == 2, "a usage error has status 2")
+  end
+  t.eq(scene.for_task "tmaze-v0", "tmaze")
+  t.eq(scene.for_task "pong-v1", "memory")
+  t.eq(scene.for_task "memory_maze-v0", "memory_maze")
+  t.eq(scene.for_task "mystery_path_grid-v0", "mystery_path_grid")
+  t.eq(scene.for_task "tmaze_bakker-v0", "tmaze")
+  o = view.parse { "runs/a", "theme=light", "scale=2", "episodes=20" }
+  t.eq(o.theme, "light") t.eq(o.scale, 2) t.eq(o.episodes, 20)
+  for _, bad in ipairs { "theme=lihgt", "scale=0", "scale=x", "episodes=0", "episodes=1.5" } do
+    local ok, e = pcall(view.parse, { "x", bad })
+    t.ok(not ok and e.status == 2, bad)
+  end
+end)
+
+-- ---- trajectories ----
+
+-- A file of some random steps in two copies' second one.
+local function trajectory_file(steps, fields)
+  local stepping = require "tests.support.env_rig"
+  local r = stepping.rig(mn.env("tmaze", { corridor = 4, num_envs = 2, time_limit = 17 }))
+  r.task:reset_raw(r.obs, 3)
+  local rec = require("mneme.episodes.trajectory_writer").new(r.task, 1, { fields = fields, about = { title = "a walk" } })
+  rec:begin(r.obs + r.size)
+  for k = 1, steps do
+    if fields then rec:think { value = { k }, policy = { 0.1, 0.2, 0.3, 0.4 } } end
+    stepping.step(r)
+    rec:add(r.action[1], r.reward[1], r.terminated[1] ~= 0, r.truncated[1] ~= 0, r.obs + r.size)
+  end
+  rec:write(path "walk.mnt")
+  return rec
+end
+
+t.test("a trajectory is shown to its end, and again", function()
+  local rec, ends, last = trajectory_file(60), 0, 0
+  for k = 0, 59 do
+    if rec.flags[k] ~= 0 then ends, last = ends + 1, k end
+  end
+  t.ok(ends >= 2 and last < 59, "some episodes, and a part of one")
+  local source = require("mneme.episodes.trajectory_replay").new(require("mneme.episodes.trajectory").read(path "walk.mnt"))
+  local p = viewer.new { { source = source, scene = scene.load "world" } }
+  for clock = 1, 400 do p:tick(clock / 10) end
+  t.eq(#p.slots, 60 + 1 + ends, "a slot for each observation and each outcome")
+  t.eq(p.at, #p.slots)
+  local _, frame = p:page()
+  t.eq(frame.status.speed, "over")
+  t.eq(frame.title, "a walk")
+  t.ok(frame.status.note:find "r begins")
+  p:key(("r"):byte(), 41)
+  _, frame = p:page()
+  t.eq(frame.step, 0) t.eq(frame.episode, ends)
+  t.eq(frame.status.speed, "1x, 10 steps/s")
+  local line = p.tracks[1].timeline
+  for i = 1, line.n do                              -- every frame again, lived through or kept
+    local tick, again = line.ticks[i], line:frame(i)
+    t.eq(again.step, tick.step) t.eq(again.episode, tick.episode)
+  end
+  t.eq(source.problem, nil)
+end)
+
+t.test("mneme view FILE.mnt out=FILE", function()
+  trajectory_file(25, { value = { shape = { 1 } }, policy = { shape = { 4 } } })
+  local print_ = print
+  print = function() end                               -- luacheck: ignore
+  local ok, status = pcall(view.main, { path "walk.mnt", "out=" .. path "walk.png", "size=640x480" })
+  local again, other = pcall(view.main, { path "walk.mnt", "out=" .. path "walk.gif", "size=320x240", "scene=memory" })
+  print = print_                                       -- luacheck: ignore
+  t.eq(ok and status, 0)
+  t.eq(again and other, 0)
+  t.ok(lfs.attributes(path "walk.png", "size") > 5000 and lfs.attributes(path "walk.gif", "size") > 5000)
+  t.raises(function() view.main { path "none.mnt", "out=" .. path "none.png" } end, "none.mnt: cannot be read")
+end)
+
+-- ---- the live file ----
+
+local function writer(name, task, n)
+  local memory = { ["layers.0.h"] = { shape = { n }, dims = "D" } }
+  return live.writer(path(name), { title = "a test", task = task, memory = memory })
+end
+
+local function snapshot(w, task, value, n, copy)
+  local memory = ffi.new("float[?]", n)
+  for i = 0, n - 1 do memory[i] = value end
+  copy = copy or 0
+  w:write { copy = copy, action = 3, reward = -0.1, value = value, step = value, episode = 0, ret = 0,
+    total = 1e6 + value, observation = task.obs + 16 * copy,
+    policy = ffi.new("float[4]", { 0.1, 0.2, 0.3, 0.4 }),
+    memory = { ["layers.0.h"] = memory }, probes = {} }
+end
+
+local function tmaze()
+  local task = mn.env("tmaze", { corridor = 9, num_envs = 2, seed = 4 })
+  task.obs = task:reset(4):data()
+  return task
+end
+
+t.test("a live file carries what the trainer saw", function()
+  local task = tmaze()
+  local w = writer("live", task, 5)
+  local r = live.reader(path "live")
+  t.eq(r:next(), nil, "nothing yet")
+  t.ok(C.mn_live_due(w.file, 1e-6), "the first snapshot is due at once")
+  for _ = 1, 3 do task:step { 3, 3 } end
+  snapshot(w, task, 7, 5, 1)
+  local now = r:next()
+  t.eq(now.value, 7) t.eq(now.total, 1e6 + 7) t.eq(now.copy, 1) t.eq(now.action, 3)
+  t.eq(now.truth.position, 3) t.eq(now.truth.cue, task:truth(1).cue)
+  t.near(now.policy[3], 0.4, 1e-6)
+  for i = 0, 15 do t.eq(now.observation.values[i], task.obs[16 + i]) end
+  t.eq(now.memory["layers.0.h"].values[4], 7)
+  t.ok(C.mn_canvas_count(now.canvas) > 3, "the world is drawn")
+  t.eq(r:next(), nil, "nothing new")
+  t.ok(painter:paint(what, recorder.new():add(now), 800, 600))
+  t.ok(not C.mn_live_due(w.file, 1e-6), "once in a million seconds: not again")
+  r:next_copy()
+  t.eq(w:wanted(), 1)
+  t.eq(r:state(), "running")
+  local again = writer("live", task, 5)
+  t.eq(r:state(), "replaced")
+  w:close()
+  again:close()
+  local after = live.reader(path "live")
+  t.eq(after:state(), "ended")
+end)
+
+local function bytes_of(file)
+  local f = assert(io.open(file, "rb"))
+  local s = f:read "*a"
+  f:close()
+  return s
+end
+local function put(file, s)
+  local f = assert(io.open(file, "wb"))
+  f:write(s)
+  f:close()
+end
+
+t.test("a live file carries the steps between two snapshots", function()
+  local task = tmaze()
+  local probes = { ["layers.0.beta"] = { shape = { 2, 3 } } }
+  local w = live.writer(path "noted", { title = "a test", task = task, probes = probes,
+    memory = { ["layers.0.s"] = { shape = { 2, 4 }, dims = "HK" } } })
+  local beta = ffi.new("float[6]", { 0, 0, 0.3, 0.5, 0.6, 1 })
+  local now = { copy = 0, action = 3, reward = -0.1, ret = 0, episode = 0, total = 0, observation = task.obs,
+    policy = ffi.new "float[4]", memory = { ["layers.0.s"] = ffi.new "float[8]" },
+    probes = { ["layers.0.beta"] = beta } }
+  local function step(n)
+    now.step, now.value = n, n / 2
+    w:note(now)
+  end
+  for i = 0, 4 do step(i) end
+  for i = 0, 2 do                                  -- a new episode: the old one is forgotten
+    step(i)
+    task:step { 3, 3 }
+  end
+  w:write(now)
+  local history = recorder.new():add(live.reader(path "noted"):next()).history
+  t.eq(#history, 3)
+  t.eq(history[3].value, 1) t.eq(history[3].x, 2) t.eq(history[3].y, nil)
+  t.near(history[2].gates.beta[1], 0.1, 1e-6) t.near(history[2].gates.beta[2], 0.7, 1e-6)
+  for i = 3, 3 * live.history do step(i) end       -- a very long episode does not overflow
+  w:write(now)
+  t.ok(#live.reader(path "noted"):next().history <= live.history)
+  w:close()
+end)
+
+t.test("a live file that is missing, cut short or garbage is refused", function()
+  local task = tmaze()
+  local w = writer("whole", task, 50)
+  snapshot(w, task, 1, 50)
+  local whole = bytes_of(path "whole")
+  t.raises(function() live.reader(path "none") end, "view=1")
+  t.raises(function() live.reader(folder) end, "cannot be")
+  for _, n in ipairs { 0, 1, 20, 79, 80, 200, #whole - 1 } do
+    put(path "cut", whole:sub(1, n))
+    t.raises(function() live.reader(path "cut") end, "cut short")
+  end
+  put(path "cut", ("garbage "):rep(1000))
+  t.raises(function() live.reader(path "cut") end, "does not begin")
+  local seed, survived = 1, 0
+  for _ = 1, 300 do                          -- damage to the head and the schema: an error or a snapshot
+    seed = (seed * 1103515245 + 12345) % 2 ^ 31
+    local at, value = seed % 600 + 1, math.floor(seed / 2 ^ 16) % 256
+    put(path "cut", whole:sub(1, at - 1) .. string.char(value) .. whole:sub(at + 1))
+    local ok, r = pcall(live.reader, path "cut")
+    if ok then ok = pcall(r.next, r) end
+    survived = survived + (ok and 1 or 0)
+  end
+  t.ok(survived > 0 and survived < 300)
+  -- cut while it is watched
+  put(path "cut", whole)
+  local r = live.reader(path "cut")
+  put(path "cut", whole:sub(1, 500))
+  t.raises(function() r:next() end, "cut short")
+  w:close()
+end)
+
+t.test("torn snapshots are never shown", function()
+  local task, n = tmaze(), 4000
+  local w = writer("torn", task, n)
+  snapshot(w, task, 1, n)
+  local whole = bytes_of(path "torn")
+  local counters = whole:find("\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0", 41, true)
+  t.ok(counters, "begun = 1, done = 1")
+  local function with(begun, done)
+    local function u64(x) return string.char(x, 0, 0, 0, 0, 0, 0, 0) end
+    put(path "damaged", whole:sub(1, counters - 1) .. u64(begun) .. u64(done) .. whole:sub(counters + 16))
+    local r = live.reader(path "damaged")
+    return r:next()
+  end
+  t.ok(with(1, 1)) t.ok(with(2, 1), "the other slot is being written")
+  t.eq(with(3, 1), nil, "its own slot is being overwritten")
+  t.raises(function() with(1, 3) end, "damaged")
+  w:close()
+
+  -- a trainer in another process that writes as fast as it can, and is then killed
+  local posix = require "posix.unistd"
+  local child = posix.fork()
+  if child == 0 then
+    local mine = writer("busy", task, n)
+    for i = 1, 1e9 do snapshot(mine, task, i % 1000, n) end
+  end
+  local deadline = C.mn_clock(false) + 120
+  local found, r
+  repeat found, r = pcall(live.reader, path "busy") until found or C.mn_clock(false) > deadline
+  local read, torn = 0, 0
+  while found and read < 100 and C.mn_clock(false) < deadline do
+    local now = r:next()
+    if now then
+      read = read + 1
+      local h = now.memory["layers.0.h"].values
+      for i = 0, n - 1 do if h[i] ~= now.value then torn = torn + 1 break end end
+    end
+  end
+  t.eq(r:state(), "running")
+  require("posix.signal").kill(child, 9)
+  require("posix.sys.wait").wait(child)
+  t.eq(torn, 0)
+  t.ok(read > 0, "nothing could be read")
+  t.eq(r:state(), "gone")
+  t.ok(live.reader(path "busy"):next(), "its last snapshot can still be seen")
+end)
+
+-- ---- where there is no display ----
+
+local setenv = require("posix.stdlib").setenv
+
+t.test("without a display, the message says what to do", function()
+  local kept = { os.getenv "DISPLAY", os.getenv "WAYLAND_DISPLAY" }
+  setenv("DISPLAY", nil) setenv("WAYLAND_DISPLAY", nil)
+  t.raises(function() view.main { "tmaze" } end, "out=FILE.png")
+  setenv("DISPLAY", ":12345")                      -- a display that does not answer
+  setenv("XDG_RUNTIME_DIR", folder)
+  t.raises(function() view.main { "tmaze" } end, "out=FILE.png")
+  setenv("DISPLAY", nil)
+  if kept[1] then setenv("DISPLAY", kept[1]) end
+  if kept[2] then setenv("WAYLAND_DISPLAY", kept[2]) end
+end)
+
+os.execute("rm -r '" .. folder .. "'")

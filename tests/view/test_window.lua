@@ -1,0 +1,410 @@
+-- test_window.lua -- windows: they show the pixels that were painted, and tell what keyboard, pointer and gamepads
+-- do; spots are clicked, pages magnified; and the program in a real window, used as people use it.
+local ffi = require "ffi"
+local t = require "tests.harness"
+local canvas = require "mneme.view.canvas"
+local display = require "tests.support.xvfb"
+local engine = require "mneme.base.engine"
+local env = require "mneme.envs.env"
+local fake = require "tests.support.random_stepper"
+local files = require "mneme.base.files"
+local play = require "mneme.commands.play"
+local recorder = require "mneme.episodes.frames"
+local rig = require "tests.support.scene_rig"
+local scene = require "mneme.view.scene"
+local shell = require "tests.support.shell"
+local view = require "mneme.commands.view"
+local window = require "mneme.view.window"
+local setenv = require("posix.stdlib").setenv
+
+local C, lib, painter, folder = engine.C, scene.library(), scene.painter(), shell.folder()
+
+-- ---- spots ----
+
+t.test("spots: the last one drawn that holds the point; gone when the page is cleared", function()
+  local page = painter.view
+  page:clear(400, 300)
+  local under, over = {}, {}
+  page:spot({ x = 10, y = 10, w = 100, h = 50 }, under)
+  page:spot({ x = 50, y = 10, w = 10, h = 10 }, over)
+  t.eq(page:spot_at(10, 10), under)
+  t.eq(page:spot_at(109.5, 59.5), under)
+  t.eq(page:spot_at(55, 15), over)
+  t.eq(page:spot_at(55, 25), under)
+  for _, at in ipairs { { 9, 10 }, { 110, 10 }, { 20, 60 }, { 300, 200 } } do t.eq(page:spot_at(at[1], at[2]), nil) end
+  local _, box = page:spot_at(55, 15)
+  t.eq(box.x, 50) t.eq(box.w, 10)
+  page:magnify(2, -20, 30)
+  t.eq(page:spot_at(55, 15), nil)
+  t.eq(page:spot_at(0, 50), under) t.eq(page:spot_at(95, 55), over) t.eq(page:spot_at(199, 149), under)
+  page:clear(400, 300)
+  t.eq(page:spot_at(55, 15), nil)
+  t.raises(function() page:spot({ x = 0, y = 0, w = 1, h = 1 }, "key") end, "a spot means a string, expected a table")
+end)
+
+-- ---- a magnified page ----
+
+-- The pixels of what `draw` draws, then of what `after` does to it.
+local function painted(draw, after, w, h)
+  return ffi.string(painter:paint({ draw = function(page) draw(page) if after then after(page) end end }, {}, w, h), w * h * 4)
+end
+
+t.test("a magnified page is the page drawn larger: shapes, thickness, text, heats, images", function()
+  local heat, rgb = ffi.new("float[6]", { 0, 1, 2, 3, 4, 5 }), ffi.new("uint8_t[12]", { 250, 0, 0, 0, 250, 0, 0, 0, 250, 9, 9, 9 })
+  local function draw_at(k, dx, dy)
+    return function(page)
+      local function x(v) return v * k + dx end
+      local function y(v) return v * k + dy end
+      page.unit = 1
+      page:rect(x(5), y(5), 30 * k, 20 * k, 0xFF0000FF)
+      page:frame(x(40), y(5), 30 * k, 20 * k, 0x00FF00FF, 2 * k)
+      page:disc(x(90), y(15), 9 * k, 0x0000FFFF)
+      page:line(x(5), y(40), x(70), y(60), 0xFFFFFFFF, 3 * k)
+      page:triangle(x(80), y(40), 15 * k, 15 * k, 0.5, 0xFFFF00FF)
+      page:text("Text", x(5), y(90), 16 * k, 0xFFFFFFFF)
+      page:heat({ x = x(60), y = y(70), w = 30 * k, h = 20 * k }, 2, 3, heat, 0, 5)
+      page:image({ x = x(95), y = y(70), w = 20 * k, h = 20 * k }, 2, 2, rgb)
+    end
+  end
+  local plain = painted(draw_at(1, 0, 0), nil, 400, 300)
+  local larger = painted(draw_at(1, 0, 0), function(page) page:magnify(3, 10, -20) end, 400, 300)
+  t.ok(larger == painted(draw_at(3, 10, -20), nil, 400, 300))
+  t.ok(larger ~= plain)
+  t.ok(painted(draw_at(1, 0, 0), function(page) page:magnify(1, 0, 0) end, 400, 300) == plain)
+end)
+
+t.test("what lies far outside of the page is no trouble, and no wrong picture", function()
+  local heat = ffi.new "float[1000]"
+  for i = 0, 999 do heat[i] = i % 2 end
+  local function draw(page)
+    page:heat({ x = 0, y = 0, w = 300, h = 200 }, 1, 1000, heat, 0, 1)
+    page:rect(0, 0, 300, 100, 0x80808080)
+    page:line(0, 0, 300, 200, 0xFF0000FF, 2)
+    page:disc(150, 100, 50, 0x00FF0080)
+    page:triangle(100, 50, 100, 100, 1, 0x0000FF80)
+    for i = 1, 40 do page:text("outside, inside, outside", i * 7, i * 5, 5) end
+  end
+  for _, by in ipairs { 1e3, 1e5, 1e6 } do
+    t.ok(painted(draw, function(page) page:magnify(by, -150 * by, -100 * by) end, 300, 200))
+    t.ok(painted(draw, function(page) page:magnify(by, 1e9, -1e9) end, 300, 200)
+      == painted(function() end, nil, 300, 200), "all of it is outside")
+  end
+  -- 1000 cells over 300,000 pixels: at the 150,000th the middle of the row, 300 pixels each, from white to black
+  local pixels = painted(function(page) page:heat({ x = -150000, y = 0, w = 300000, h = 10 }, 1, 1000, heat, 0, 1) end, nil, 900, 10)
+  for i = 0, 2 do
+    local dark, light = { 0x44, 0x01, 0x54 }, { 0xFD, 0xE7, 0x25 }
+    local want = i % 2 == 0 and dark or light
+    for _, x in ipairs { 300 * i + 1, 300 * i + 298 } do t.eq(pixels:byte(4 * x + 1), want[1], "pixel " .. x) end
+  end
+  for _, bad in ipairs { { 0, 0, 0 }, { -1, 0, 0 }, { 0 / 0, 0, 0 }, { math.huge, 0, 0 }, { 1, 0 / 0, 0 }, { 1, 0, math.huge } } do
+    t.raises(function() painter.view:magnify(unpack(bad)) end, "canvas: magnified")
+  end
+  painter.view:clear(300, 200)
+  painter.view:rect(3e38, -3e38, 3e38, 1)
+  painter.view:magnify(1e6, 0, 0)
+  local shapes = C.mn_canvas_shapes(painter.view.shapes)
+  t.eq(shapes[0].x, 1e9) t.eq(shapes[0].y, -1e9)
+end)
+
+-- ---- a window in this process ----
+
+local opened = {}
+local function open(w, h)
+  local shown = engine.check(lib.mn_window_new(engine.ctx, "test", w, h))
+  opened[#opened + 1] = shown
+  return shown
+end
+local function close_all()                             -- before their screen goes, else it takes this process along
+  while #opened > 0 do lib.mn_window_free(table.remove(opened)) end
+end
+
+-- All events, at least n of them, until none has come for a moment.
+local function events(shown, n)
+  local event, list, begun = ffi.new "mn_event", {}, C.mn_clock(false)
+  local quiet = begun + 0.05
+  while C.mn_clock(false) < (#list < (n or 0) and begun + 20 or quiet) do
+    lib.mn_window_wait(shown, 0.02)
+    while lib.mn_window_poll(shown, event) == 1 do
+      list[#list + 1] = { kind = event.kind, key = event.key, x = event.x, y = event.y }
+      quiet = C.mn_clock(false) + 0.05
+    end
+  end
+  return list
+end
+
+-- The keys among them.
+local function keys_of(list)
+  local keys = {}
+  for _, e in ipairs(list) do if e.kind == lib.MN_EVENT_KEY then keys[#keys + 1] = tonumber(e.key) end end
+  return keys
+end
+
+local function shows_what_was_painted()
+  local shown = open(800, 600)
+  local pixels = painter:paint(scene.load "tmaze", recorder.new():add(fake.new():next()), 800, 600)
+  local back = ffi.new("uint8_t[?]", 800 * 600 * 4)
+  engine.check(lib.mn_window_show(shown, pixels, 800, 600))
+  engine.check(lib.mn_window_read(shown, back, 800, 600))
+  events(shown)
+  t.eq(lib.mn_window_read(shown, back, 10, 10), -1, "another size is refused")
+  engine.check(lib.mn_window_read(shown, back, 800, 600))
+  t.eq(lib.mn_window_scale(shown), 1)
+  local differ = 0
+  for i = 0, 800 * 600 * 4 - 1 do if i % 4 < 3 and pixels[i] ~= back[i] then differ = differ + 1 end end
+  t.eq(differ, 0, "bytes of the window that are not the picture's")
+end
+
+-- A test without a screen, and one with a screen of its own.
+local function without_screen(name, f)
+  t.test(name .. " (SDL's dummy driver)", function()
+    setenv("SDL_VIDEODRIVER", "dummy")
+    local ok, why = pcall(f)
+    close_all()
+    setenv("SDL_VIDEODRIVER", nil)
+    if not ok then error(why, 0) end
+  end)
+end
+local function on_screen(name, f)
+  t.test(name .. " (Xvfb)", function()
+    local screen, missing = display.start(1400, 900)
+    if not screen then t.skip(missing) end
+    local ok, why = pcall(f, screen)
+    close_all()
+    screen:stop()
+    if not ok then error(why .. "\nthe program said: " .. (files.is_file(folder .. "/said") and files.read(folder .. "/said") or ""), 0) end
+  end)
+end
+
+without_screen("a window shows the same pixels", shows_what_was_painted)
+on_screen("a window shows the same pixels", shows_what_was_painted)
+
+on_screen("keys come as typed, the pointer in pixels, moves as one", function(screen)
+  local shown = open(800, 600)
+  events(shown)
+  local at = screen:window "test"
+  events(shown)
+  screen:keys "l shift+l space Return Escape Home End Page_Up Page_Down Left Right Up Down plus equal minus question 7 KP_Add F5"
+  local want = { ("l"):byte(), ("L"):byte(), 32, 13, 27, lib.MN_KEY_HOME, lib.MN_KEY_END, lib.MN_KEY_PAGE_UP, lib.MN_KEY_PAGE_DOWN,
+    lib.MN_KEY_LEFT, lib.MN_KEY_RIGHT, lib.MN_KEY_UP, lib.MN_KEY_DOWN, 43, 43, 45, 63, 55, 43 }
+  t.eq(table.concat(keys_of(events(shown, #want)), " "), table.concat(want, " "))
+  screen:click(at, 123, 45)
+  screen:click(at, 200, 100, 3)
+  screen:click(at, 200, 100, 4)
+  screen:click(at, 200, 100, 5)
+  local said = {}
+  for _, e in ipairs(events(shown, 8)) do said[#said + 1] = ("%d %d %d,%d"):format(e.kind, e.key, e.x, e.y) end
+  local function line(kind, key, x, y) return ("%d %d %d,%d"):format(lib["MN_EVENT_" .. kind], key, x, y) end
+  t.eq(table.concat(said, "\n"), table.concat({ line("MOVE", 0, 123, 45), line("MOUSE", 1, 123, 45), line("RELEASE", 1, 123, 45),
+    line("MOVE", 0, 200, 100), line("MOUSE", 3, 200, 100), line("RELEASE", 3, 200, 100), line("WHEEL", 1, 200, 100),
+    line("WHEEL", -1, 200, 100) }, "\n"))
+  for _, to in ipairs { { 10, 10 }, { 20, 20 }, { 30, 31 } } do
+    screen:xdotool(("mousemove --sync %d %d"):format(at.x + to[1], at.y + to[2]))
+  end
+  local moves = events(shown, 1)
+  t.eq(#moves, 1, "three moves that nobody has looked at are one")
+  t.eq(moves[1].kind, lib.MN_EVENT_MOVE) t.eq(moves[1].x, 30) t.eq(moves[1].y, 31)
+  screen:xdotool("windowsize --sync " .. at.id .. " 900 700")
+  local sizes = events(shown, 1)
+  t.eq(sizes[1].kind, lib.MN_EVENT_RESIZE) t.eq(sizes[1].x, 900) t.eq(sizes[1].y, 700)
+  local size = ffi.new "int[2]"
+  engine.check(lib.mn_window_size(shown, size))
+  t.eq(size[0], 900) t.eq(size[1], 700)
+  screen:close(at)
+  t.eq(events(shown, 1)[1].kind, lib.MN_EVENT_QUIT)
+end)
+
+without_screen("a page is as large as asked for by scale=, else as the screen wants it", function()
+  for _, scale in ipairs { false, 2 } do
+    local client = { period = 0.01, dirty = true, page = function() return { draw = function() end }, {} end, key = function() end }
+    function client:tick() if not self.dirty then error("seen", 0) end end
+    local ok, why = pcall(window.run, client, { width = 800, height = 600, scale = scale or nil })
+    t.ok(not ok and why == "seen", why)
+    t.eq(client.canvas.scale, scale or 1)
+    t.eq(client.canvas.width, 800) t.near(client.canvas.unit, 0.8 * (scale or 1), 1e-6)
+  end
+end)
+
+-- ---- gamepads ----
+
+ffi.cdef [[
+int SDL_JoystickAttachVirtual(int type, int axes, int buttons, int hats);
+int SDL_JoystickDetachVirtual(int index);
+void *SDL_JoystickOpen(int index);
+void SDL_JoystickClose(void *joystick);
+int SDL_JoystickSetVirtualAxis(void *joystick, int axis, int16_t value);
+int SDL_JoystickSetVirtualButton(void *joystick, int button, uint8_t down);
+]]
+local A, X, START, SHOULDER, DPAD_UP, GAMECONTROLLER = 0, 2, 6, 9, 11, 1        -- SDL_GameControllerButton, SDL_JoystickType
+
+without_screen("a gamepad that is plugged in and out: buttons, d-pad, stick", function()
+  local sdl = ffi.load "libSDL2-2.0.so.0"
+  setenv("SDL_JOYSTICK_ALLOW_BACKGROUND_EVENTS", "1")       -- the dummy driver gives no window the keyboard
+  local shown = open(640, 480)
+  events(shown)
+  local index = sdl.SDL_JoystickAttachVirtual(GAMECONTROLLER, 6, 15, 0)
+  if index < 0 then t.skip "this SDL has no virtual gamepads" end
+  t.eq(#events(shown), 0)
+  local pad = sdl.SDL_JoystickOpen(index)
+  local function button(which, down) sdl.SDL_JoystickSetVirtualButton(pad, which, down) end
+  local function stick(x, y)
+    sdl.SDL_JoystickSetVirtualAxis(pad, 0, x)
+    sdl.SDL_JoystickSetVirtualAxis(pad, 1, y)
+    return table.concat(keys_of(events(shown)), " ")
+  end
+  for which, key in pairs { [A] = lib.MN_PAD_A, [X] = lib.MN_PAD_X, [START] = lib.MN_PAD_START, [SHOULDER] = lib.MN_PAD_L } do
+    button(which, 1)
+    t.eq(table.concat(keys_of(events(shown, 1))), tostring(tonumber(key)))
+    button(which, 0)
+    t.eq(#events(shown), 0)
+  end
+  local LEFT, RIGHT, DOWN = lib.MN_KEY_LEFT, lib.MN_KEY_RIGHT, lib.MN_KEY_DOWN
+  t.eq(stick(9000, -9000), "", "where a stick rests it says nothing")
+  t.eq(stick(20000, 0), tostring(tonumber(RIGHT)))
+  t.eq(stick(12000, 20000), "", "one push is one event, near a diagonal too")
+  t.eq(stick(20000, 0), "")
+  t.eq(stick(5000, 20000), tostring(tonumber(DOWN)))
+  t.eq(stick(0, 0), "")
+  t.eq(stick(-32768, 0), tostring(tonumber(LEFT)))
+  t.eq(stick(0, 0), "")
+  button(DPAD_UP, 1)
+  local event, times, first = ffi.new "mn_event", 0, C.mn_clock(false)
+  while times < 4 and C.mn_clock(false) < first + 10 do                    -- held, it repeats, though nothing new comes
+    lib.mn_window_wait(shown, 5)
+    while lib.mn_window_poll(shown, event) == 1 do
+      t.eq(event.key, lib.MN_KEY_UP)
+      times = times + 1
+    end
+  end
+  t.eq(times, 4)
+  t.ok(C.mn_clock(false) - first > 0.6, "slowly")
+  sdl.SDL_JoystickClose(pad)
+  t.eq(sdl.SDL_JoystickDetachVirtual(index), 0)
+  events(shown)
+  lib.mn_window_wait(shown, 0.5)
+  t.eq(#events(shown), 0, "what is unplugged is not held")
+  setenv("SDL_JOYSTICK_ALLOW_BACKGROUND_EVENTS", nil)
+end)
+
+-- ---- the program, used as people use it ----
+
+-- Start the program in the folder; a function that waits for its end and gives its status and what it said.
+local function start(words)
+  os.execute(("cd '%s'; rm -f status; { '%s' %s >said 2>&1; echo $? >status; } &"):format(folder, shell.program, words))
+  return function()
+    local status = display.wait(words .. " to end", function()
+      return files.is_file(folder .. "/status") and files.read(folder .. "/status"):match "%d+"
+    end)
+    return tonumber(status), files.read(folder .. "/said")
+  end
+end
+
+-- The colour of a window's upper left corner, which is the page's own.
+local function corner(screen, at)
+  local i = (2 * at.w + 2) * 4
+  return ("%02X%02X%02XFF"):format(screen:picture(at):byte(i + 1, i + 3))
+end
+local function page_is(screen, at, theme)
+  local want = bit.tohex(canvas.themes[theme].page):upper()
+  display.wait("a page on " .. theme .. " ground", function() return corner(screen, at) == want end)
+end
+
+-- How much of two pictures is the same, 0..1, below the header, which tells the time.
+local function likeness(a, b, at)
+  local same, from = 0, at.w * 80
+  local p, q = ffi.cast("const uint32_t *", a), ffi.cast("const uint32_t *", b)
+  for i = from, at.w * at.h - 1 do if p[i] == q[i] then same = same + 1 end end
+  return same / (at.w * at.h - from)
+end
+
+local function read_png(path)
+  local w, h = ffi.new "int[1]", ffi.new "int[1]"
+  engine.check(C.mn_image_read(engine.ctx, path, nil, w, h))
+  local pixels = ffi.new("uint8_t[?]", w[0] * h[0] * 4)
+  engine.check(C.mn_image_read(engine.ctx, path, pixels, w, h))
+  return ffi.string(pixels, w[0] * h[0] * 4), w[0], h[0]
+end
+
+on_screen("mneme view RUN: clicks and keys change what is seen, s saves it, the window closes", function(screen)
+  local said, status = shell.mneme(folder, "run tmaze corridor=4 core=agalite core.n_layers=1 core.n_heads=2 core.d_head=8 "
+    .. "core.d_model=16 core.d_ffn=16 steps=256 num_envs=2 num_steps=64 run=there")
+  t.eq(status, 0, said)
+  local shown = view.open(view.parse { folder .. "/there" })      -- the same page, drawn here: where its buttons are
+  shown:forward()
+  local what, frame = shown:page()
+  painter:paint(what, frame, 1280, 800)
+  local pause, light, scrub = { rig.place_of(painter.view, "pause") }, { rig.place_of(painter.view, "light") }, nil
+  for i = 1, painter.view.n_spots do scrub = painter.view.spots[i].what.scrub and painter.view.spots[i] or scrub end
+  local wait = start "view there"
+  local at = screen:window "Mneme"
+  t.eq(at.w, 1280) t.eq(at.h, 800)
+  page_is(screen, at, "dark")
+  screen:click(at, unpack(light))
+  page_is(screen, at, "light")
+  screen:click(at, unpack(pause))
+  local function looks(name, like)
+    display.wait(name, function() return like(screen:picture(at)) end)
+    return screen:picture(at)
+  end
+  screen:keys "Home"
+  local first = looks("a page that stands still", function(now)
+    os.execute "sleep 0.3"
+    return now == screen:picture(at)
+  end)
+  screen:keys "Right Right"
+  local third = looks("a step", function(now) return likeness(first, now, at) < 0.9999 end)
+  screen:click(at, scrub.x + 2, scrub.y + scrub.h / 2)
+  looks("the beginning again", function(now) return likeness(first, now, at) > likeness(third, now, at) end)
+  screen:click(at, 400, 400, 4)
+  looks("a page magnified", function(now) return likeness(first, now, at) < 0.9 end)
+  screen:keys "0"
+  looks("the whole page", function(now) return likeness(first, now, at) > 0.99 end)
+  screen:keys "h"
+  looks("the help", function(now) return likeness(first, now, at) < 0.95 end)
+  screen:keys "h"
+  looks("the help to go", function(now) return likeness(first, now, at) > 0.99 end)
+  screen:keys "s"
+  local picture = display.wait("the saved picture", function()
+    return shell.run(folder, "ls mneme-*.png 2>/dev/null"):match "[^\n]+%.png"
+  end)
+  local saved, w, h = read_png(folder .. "/" .. picture)
+  t.eq(w, 1280) t.eq(h, 800)
+  t.ok(likeness(saved, screen:picture(at), at) > 0.99, "the file holds what the window shows")
+  screen:close(at)
+  status, said = wait()
+  t.eq(status, 0, said)
+end)
+
+on_screen("mneme view SCENE: q closes it, resized it is drawn anew", function(screen)
+  local wait = start "view tmaze theme=light"
+  local at = screen:window "Mneme"
+  page_is(screen, at, "light")
+  screen:xdotool("windowsize --sync " .. at.id .. " 900 600")
+  at = screen:window "Mneme"
+  t.eq(at.w, 900) t.eq(at.h, 600)
+  page_is(screen, at, "light")
+  screen:keys "q"
+  local status, said = wait()
+  t.eq(status, 0, said)
+end)
+
+on_screen("mneme play: clicks on actions are steps, Esc ends it", function(screen)
+  local words = "tmaze corridor=5 seed=3"
+  local game = play.game(env.new("tmaze", { corridor = 5, num_envs = 1, seed = 3 }), { scene = scene.load "world" })
+  local turn, what, frame = game.task:truth(0).cue == 0 and "up" or "down", game:page()
+  painter:paint(what, frame, 1280, 800)
+  local place = {}                                 -- where each action is clicked: the same page, drawn here
+  for _, name in ipairs(game.task.action_space.names) do place[name] = { rig.place_of(painter.view, name) } end
+  local wait = start("play " .. words)
+  local at = screen:window "Mneme"
+  page_is(screen, at, "dark")
+  for _, name in ipairs { "right", "right", "right", "right", turn } do screen:click(at, unpack(place[name])) end
+  screen:click(at, 5, 5)                           -- goes on
+  screen:click(at, unpack(place.right))
+  screen:click(at, unpack(place.right))
+  screen:keys "Escape"
+  local status, said = wait()
+  t.eq(status, 0, said)
+  t.ok(said:find "episode 0: score 1.00, return %+[%d.]+, 5 steps", said)
+end)
+
+os.execute("rm -r '" .. folder .. "'")
