@@ -60,7 +60,15 @@ function mn.names()
   return names
 end
 
+-- old name = new name: see base/renamed.lua
+local successors = {}
+
 return setmetatable(mn, { __index = function(_, key)
+  local new = successors[key]
+  if new then
+    require("mneme.base.renamed").note("mn." .. key, "mn." .. new)
+    return mn[new]
+  end
   local part = parts[key]
   if not part then return tensor.ops[key] end
   local value = require(part[1])

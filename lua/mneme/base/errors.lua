@@ -31,6 +31,9 @@ local function user_position()
   end
 end
 
+---Where the user's code led here: "file:line", or nil.
+function errors.position() return user_position() end
+
 ---Does the caller of the function that asks stand in the user's code, not in the library?
 ---@return boolean
 function errors.asked_by_user()
