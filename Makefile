@@ -45,7 +45,7 @@ $(B)/mneme: $(B)/lua/main.o
 	@$(CC) $(ALL_C) -o $@ $< $(shell pkg-config --libs luajit) -ldl -lm
 
 # Environments and rollouts have the same bits on a GPU: what is fused is written so.
-$(B)/engine/envs/%.o $(B)/engine/sim/vec_device.o: EXACT := -ffp-contract=off
+$(B)/engine/envs/%.o $(B)/engine/sim/rollout.o: EXACT := -ffp-contract=off
 
 $(B)/%.o: %.c $(HEADERS) $(B)/flags
 	@mkdir -p $(@D)

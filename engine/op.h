@@ -76,6 +76,10 @@ typedef struct mn_op {
 #define DIM(c, letter) ((c)->dim[(letter) - 'A'])
 #define OPT(c, i) ((c)->option[i])
 
+/* The name of a call's op, and of its input i, for errors. */
+const char *mn_call_name(const mn_call *c);
+const char *mn_input_name(const mn_call *c, int i);
+
 /* Format the error of a context; returns -1. */
 int mn_fail(mn_ctx *mn, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -112,7 +116,12 @@ void mn_gemm_one(bool ta, bool tb, int M, int N, int K, const float *A, int lda,
 enum { MN_FP32, MN_TF32, MN_BF16 };
 int mn_precision(const mn_ctx *mn);
 
-/* Is so much work worth OpenMP's threads?  (For less there is thread_pool.h.) */
+/* f(arg, i, worker) for i = 0 .. n-1, each once, on the context's threads, for work of a few microseconds; returns when all
+** are done.  Which worker, 0 .. mn_threads-1, runs which i is left open. */
+typedef void mn_job(void *arg, int i, int worker);
+void mn_parallel_for(mn_ctx *mn, int n, mn_job *f, void *arg);
+
+/* Is so much work worth OpenMP's threads?  (For less there is mn_parallel_for.) */
 bool mn_worth(mn_ctx *mn, double work);
 
 /* CALL for i = from, from+step .. < to, on all threads when the work is worth it.  Entering OpenMP costs a third

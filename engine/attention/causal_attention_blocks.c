@@ -2,7 +2,7 @@
 ** pass over the scores.  What no row of a block sees is not computed. */
 #include <math.h>
 #include <omp.h>
-#include "recurrent/chunk.h"
+#include "numerics/tile_products.h"
 #include "numerics/fast_math.h"
 #include "numerics/simd.h"
 #include "causal_attention_blocks.h"
@@ -56,7 +56,7 @@ static void pack(const mn_softmax *s, mn_sm_keys *keys, const float *zero, int b
     long depth = keys->along ? keys->np : MN_PANEL;
     mn_sm_along(row, MN_PANEL, size, depth, 0, along);
     for (int p = 0; keys->across && p < Sp; p += MN_PANEL)
-      mn_chunk_transpose(MN_PANEL, MN_PANEL, along + p * depth, MN_PANEL, keys->across + (long)c * Sp + p * MN_PANEL, MN_PANEL);
+      mn_tile_transpose(MN_PANEL, MN_PANEL, along + p * depth, MN_PANEL, keys->across + (long)c * Sp + p * MN_PANEL, MN_PANEL);
   }
 }
 

@@ -5,7 +5,6 @@
 #include "numerics/fast_math.h"
 #include "numerics/simd.h"
 #include "causal_attention.h"
-#include "base/thread_pool.h"
 
 enum { AHEAD = 8 };              /* keys that are on their way from far memory */
 enum { WIDE = MN_LANES == 16 ? 16 : 8 };               /* vectors of sums that stay in registers */
@@ -160,7 +159,7 @@ static void some_heads(void *arg, int i, int worker) {
 /* Entering the team costs more than little work. */
 static void share(const mn_softmax *s, int n, mn_job *f, step *j, double work) {
   if (work < MN_SMALL) for (int i = 0; i < n; i++) f(j, i, 0);
-  else mn_team_run(s->c->ctx, n, f, j);
+  else mn_parallel_for(s->c->ctx, n, f, j);
 }
 
 void mn_softmax_steps(const mn_softmax *s) {

@@ -4,7 +4,6 @@
 #include <omp.h>
 #include <string.h>
 #include "episode_attention.h"
-#include "base/thread_pool.h"
 
 enum { STEPWISE = 8, MOST_RUNS = 4 };   /* a range lies in at most so many pieces */
 
@@ -235,7 +234,7 @@ void mn_episode_forward(const mn_episode *e) {
   const mn_call *c = e->c;
   job j = { e, false, NULL, work_size(e, false) };
   j.work = mn_scratch(c->ctx, 0, j.size * mn_threads(c->ctx));
-  mn_team_run(c->ctx, c->in[EP_Q].shape[1] * c->in[EP_Q].shape[2], one_head, &j);
+  mn_parallel_for(c->ctx, c->in[EP_Q].shape[1] * c->in[EP_Q].shape[2], one_head, &j);
 }
 
 void mn_episode_backward(const mn_episode *e) {

@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include "graph/internal.h"
 #include "denormals.h"
 #include "thread_pool.h"
 
@@ -18,16 +17,16 @@
 enum { SPINS = 4000, MOST = 15,            /* about 40 microseconds of waiting before sleep */
        LATE = 64, LONG = 2000 };          /* of the caller: before it does another's share; before it lets others run */
 
-typedef struct member {
-  mn_team *team;
+typedef struct thread_state {
+  mn_pool *pool;
   int worker;
   _Alignas(64) atomic_uint taken;          /* the last job of which somebody has taken this thread's share */
-} member;
+} thread_state;
 
-struct mn_team {
+struct mn_pool {
   int others;                              /* threads besides the caller */
   pthread_t thread[MOST];
-  member member[MOST];
+  thread_state state[MOST];
   pthread_mutex_t lock;
   pthread_cond_t wake;
   atomic_bool over;
@@ -41,20 +40,20 @@ struct mn_team {
   _Alignas(64) atomic_int busy;            /* who has not finished with it */
 };
 
-static void work(mn_team *t, int worker) {
+static void run_share(mn_pool *t, int worker) {
   int all = t->others + 1;
   for (int i = t->n * worker / all; i < t->n * (worker + 1) / all; i++) t->f(t->arg, i, worker);
 }
 
 /* A share is taken once a job, by its thread or, where that is late, by the caller: on a busy machine it may not run for
 ** milliseconds.  Who has taken it does it; until then f, arg and n stay as they are. */
-static bool take(member *m, unsigned job) {
+static bool take(thread_state *m, unsigned job) {
   unsigned before = job - 1;
   return atomic_compare_exchange_strong_explicit(&m->taken, &before, job, memory_order_acquire, memory_order_relaxed);
 }
 
 /* Until another job than `seen` is there. */
-static void await(mn_team *t, unsigned seen) {
+static void await(mn_pool *t, unsigned seen) {
   for (int i = 0; i < SPINS; i++) {
     if (atomic_load_explicit(&t->job, memory_order_acquire) != seen) return;
     PAUSE();
@@ -80,9 +79,9 @@ static void settle(int worker) {
   free(ids);
 }
 
-static void *live(void *arg) {
-  member *me = arg;
-  mn_team *t = me->team;
+static void *thread_main(void *arg) {
+  thread_state *me = arg;
+  mn_pool *t = me->pool;
   settle(me->worker);
   mn_flush();
   for (unsigned seen = 0;;) {
@@ -90,12 +89,12 @@ static void *live(void *arg) {
     seen = atomic_load_explicit(&t->job, memory_order_acquire);
     if (atomic_load(&t->over)) return NULL;
     if (!take(me, seen)) continue;
-    work(t, me->worker);
+    run_share(t, me->worker);
     atomic_fetch_sub_explicit(&t->busy, 1, memory_order_release);
   }
 }
 
-static void raise_job(mn_team *t) {
+static void raise_job(mn_pool *t) {
   atomic_fetch_add(&t->job, 1);
   if (!atomic_load(&t->sleepers)) return;
   pthread_mutex_lock(&t->lock);
@@ -103,22 +102,21 @@ static void raise_job(mn_team *t) {
   pthread_mutex_unlock(&t->lock);
 }
 
-static mn_team *open_team(int others) {
-  mn_team *t = aligned_alloc(64, (sizeof *t + 63) & ~(size_t)63);
+mn_pool *mn_pool_new(int others) {
+  mn_pool *t = aligned_alloc(64, (sizeof *t + 63) & ~(size_t)63);
   if (!t) return NULL;
-  *t = (mn_team){ .others = 0 };
+  *t = (mn_pool){ .others = 0 };
   pthread_mutex_init(&t->lock, NULL);
   pthread_cond_init(&t->wake, NULL);
   for (; t->others < others && t->others < MOST; t->others++) {
-    member *one = &t->member[t->others];
-    *one = (member){ .team = t, .worker = t->others + 1 };
-    if (pthread_create(&t->thread[t->others], NULL, live, one)) break;
+    thread_state *one = &t->state[t->others];
+    *one = (thread_state){ .pool = t, .worker = t->others + 1 };
+    if (pthread_create(&t->thread[t->others], NULL, thread_main, one)) break;
   }
   return t;
 }
 
-void mn_team_close(mn_ctx *mn) {
-  mn_team *t = mn->team;
+void mn_pool_free(mn_pool *t) {
   if (!t) return;
   atomic_store(&t->over, true);
   raise_job(t);
@@ -126,11 +124,10 @@ void mn_team_close(mn_ctx *mn) {
   pthread_mutex_destroy(&t->lock);
   pthread_cond_destroy(&t->wake);
   free(t);
-  mn->team = NULL;
 }
 
-static void share_out(mn_team *t, int n, mn_job *f, void *arg) {
-  if (!t) {
+void mn_pool_run(mn_pool *t, int n, mn_job *f, void *arg) {
+  if (!t || !t->others) {
     for (int i = 0; i < n; i++) f(arg, i, 0);
     return;
   }
@@ -139,34 +136,18 @@ static void share_out(mn_team *t, int n, mn_job *f, void *arg) {
   t->n = n;
   atomic_store_explicit(&t->busy, t->others, memory_order_relaxed);
   raise_job(t);
-  work(t, 0);
+  run_share(t, 0);
   for (int spins = 1; atomic_load_explicit(&t->busy, memory_order_acquire); spins++) {
     PAUSE();
     if (spins == LATE) {
       unsigned job = atomic_load_explicit(&t->job, memory_order_relaxed);
       for (int i = 0; i < t->others; i++) {
-        if (!take(&t->member[i], job)) continue;
-        work(t, i + 1);
+        if (!take(&t->state[i], job)) continue;
+        run_share(t, i + 1);
         atomic_fetch_sub_explicit(&t->busy, 1, memory_order_relaxed);
       }
     } else if (spins > LONG) {
       sched_yield();
     }
   }
-}
-
-static mn_team *team_of(mn_ctx *mn) {
-  if (mn->threads > 1 && !mn->team) mn->team = open_team(mn->threads - 1);
-  return mn->team && mn->team->others ? mn->team : NULL;
-}
-
-void mn_team_run(mn_ctx *mn, int n, mn_job *f, void *arg) {
-  share_out(n < 2 || mn->apart ? NULL : team_of(mn), n, f, arg);
-}
-
-void mn_team_apart(mn_ctx *mn, int n, mn_job *f, void *arg) {
-  mn_team *t = team_of(mn);
-  mn->apart = true;
-  share_out(t, n, f, arg);
-  mn->apart = false;
 }

@@ -3,6 +3,7 @@
 ** An arena is stretches behind each other, counted as one: places in it are bytes from the first one's start.  What does not
 ** fit into the rest of a stretch begins the next.  A device gives a stretch when the last one is full; the CPU has address
 ** space for all in the first. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "internal.h"
@@ -70,4 +71,26 @@ void mn_arena_close(mn_arena *a) {
   for (int i = 0; i < a->n; i++) a->on->give_back(a->stretch[i].base, a->stretch[i].bytes);
   free(a->stretch);
   *a = (mn_arena){ .on = a->on };
+}
+
+/* ---- memory of a context or plan ---- */
+
+void mn_memory_open(mn_ctx *mn, mn_memory *m) {
+  m->numbers.on = mn->device;
+  m->records.on = &mn_cpu;
+}
+
+void mn_memory_close(mn_memory *m) {
+  mn_arena_close(&m->numbers);
+  mn_arena_close(&m->records);
+  free(m->pool);
+}
+
+/* A GPU says what is free, which may be less than what was asked for by far. */
+int mn_no_memory(mn_ctx *mn, const mn_device *d, const char *what, double bytes, double used) {
+  char had[48] = "", left[64] = "";
+  if (used >= 0) snprintf(had, sizeof had, " more on top of %.1f MB", used / 1e6);
+  if (d->library) snprintf(left, sizeof left, ", %.1f MB are free on device=%s", d->free_bytes() / 1e6, d->name);
+  return mn_fail(mn, "%s: out of memory: %.1f MB%s%s%s", what, bytes / 1e6, had, left,
+                 used >= 0 ? " (mn.sweep() after each update frees what was computed)" : "");
 }

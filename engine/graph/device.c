@@ -7,9 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 #include "internal.h"
-#include "sim/vec_arrays.h"
 #include "device.h"
 #include "signature.h"
+
+int mn_did(mn_ctx *mn, int result) {
+  return result ? mn_fail(mn, "device=%s: %s", mn->device->name, mn->device->error()) : 0;
+}
 
 static const struct { const char *name, *make; } known[] = {
   { "cuda", "make gpu" },
@@ -73,25 +76,12 @@ const mn_kernel *mn_device_kernel(mn_ctx *mn, const mn_device *d, const mn_op_en
   return k;
 }
 
-/* What the plugin exports under that name; NULL: nothing. */
-static const void *exported(const mn_device *d, const char *kind, const char *name) {
+const void *mn_device_export(const mn_device *d, const char *kind, const char *name) {
   char symbol[128];
   snprintf(symbol, sizeof symbol, "mn_%s_kernel%s%s", kind, *name ? "_" : "", name);
   return d->library ? dlsym(d->library, symbol) : NULL;
 }
 
-static int another_version(mn_ctx *mn, const mn_device *d) {
+int mn_device_outdated(mn_ctx *mn, const mn_device *d) {
   return mn_fail(mn, "device=%s: libmneme_%s.so is of another version; build it again", d->name, d->name);
-}
-
-int mn_device_env(mn_ctx *mn, const mn_device *d, const char *name, const mn_env_kernel **out) {
-  const mn_env_kernel *k = *out = exported(d, "env", name);
-  if (!d->library) return 0;
-  if (!k) return mn_fail(mn, "%s: has no kernel for device=%s", name, d->name);
-  return k->copies_bytes == sizeof(mn_copies) && k->moves_bytes == sizeof(mn_moves) ? 0 : another_version(mn, d);
-}
-
-int mn_device_rollout(mn_ctx *mn, const mn_device *d, const mn_rollout_kernels **out) {
-  const mn_rollout_kernels *k = *out = exported(d, "rollout", "");
-  return !d->library || (k && k->rollout_bytes == sizeof(mn_rollout)) ? 0 : another_version(mn, d);
 }

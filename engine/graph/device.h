@@ -55,11 +55,10 @@ int mn_device_open(mn_ctx *mn, const char *name, mn_device **out);
 struct mn_op_entry;
 const mn_kernel *mn_device_kernel(mn_ctx *mn, const mn_device *d, const struct mn_op_entry *op, bool backward);
 
-/* How the device steps an environment; what it does to rollouts between steps.  *out NULL: the CPU has no need
-** of it.  0, or -1 with the context's error. */
-struct mn_env_kernel;
-struct mn_rollout_kernels;
-int mn_device_env(mn_ctx *mn, const mn_device *d, const char *name, const struct mn_env_kernel **out);
-int mn_device_rollout(mn_ctx *mn, const mn_device *d, const struct mn_rollout_kernels **out);
+/* What a plugin exports as mn_KIND_kernel_NAME (mn_KIND_kernel where name is ""); NULL: nothing, or the CPU. */
+const void *mn_device_export(const mn_device *d, const char *kind, const char *name);
+
+/* -1 with the context's error: the plugin was built with other structs than this library. */
+int mn_device_outdated(mn_ctx *mn, const mn_device *d);
 
 #endif

@@ -4,6 +4,8 @@
 #define MN_CONTEXT_H
 #include <setjmp.h>
 #include <string.h>
+#include "base/error.h"
+#include "base/thread_pool.h"
 #include "device.h"
 #include "op.h"
 #include "signature.h"
@@ -112,16 +114,14 @@ struct mn_plan {
   unsigned late;                 /* bits MN_LAST, MN_ASKED: rows were run since those were made */
 };
 
-typedef struct mn_team mn_team;
-
 typedef struct mn_mark { size_t numbers, records; int n_computed; } mn_mark;
 
 struct mn_ctx {
-  char error[512];
+  mn_error_text error;           /* first: base/error.c writes it */
   mn_device *device;
   const mn_kernel **kernel;      /* by op: as looked up at its first use */
   int threads;
-  mn_team *team;                 /* NULL until small work is shared out */
+  mn_pool *pool;                 /* NULL until small work is shared out */
   bool apart;                    /* now each thread runs ops of its own: plan_parallel.c */
   bool flushes;                  /* OpenMP's threads have been told to (denormals.h) */
   bool debug;
@@ -150,13 +150,11 @@ void  mn_rewind(mn_arena *a, size_t to);              /* what was taken from tha
 bool  mn_taken_before(const mn_arena *a, const void *p, size_t place);
 void  mn_arena_close(mn_arena *a);
 void  mn_poison(const mn_device *on, void *p, size_t bytes);
-
-/* context.c */
 void  mn_memory_open(mn_ctx *mn, mn_memory *m);       /* nothing is reserved before it is needed */
 void  mn_memory_close(mn_memory *m);
 int   mn_no_memory(mn_ctx *mn, const mn_device *d, const char *what, double bytes, double used);
-int   mn_did(mn_ctx *mn, int result);                 /* hands a device's 0 on, or -1 with its error */
-const mn_kernel *mn_kernel_of(mn_ctx *mn, int op, bool backward);        /* NULL and error */
+
+/* record.c */
 int   mn_grow(mn_ctx *mn, void *array, int *cap, int need, size_t item);
 mn_record *mn_find(mn_ctx *mn, const mn_tensor *t, const char *op, const char *arg);  /* NULL and error */
 mn_record *mn_new_leaf(mn_ctx *mn);
@@ -165,11 +163,16 @@ mn_record *mn_new_record(mn_ctx *mn);                 /* computed: in the record
 void  mn_drop_record(mn_ctx *mn, mn_record *r);       /* a leaf or a plan's tensor: its slot is free again */
 void  mn_unpin(mn_ctx *mn, mn_record *r);
 void  mn_bury(mn_ctx *mn);                            /* really free what was freed; the tape is empty */
+void  mn_records_close(mn_ctx *mn);                   /* free them all */
+
+/* device.c */
+int   mn_did(mn_ctx *mn, int result);                 /* hands a device's 0 on, or -1 with its error */
+
+/* dispatch.c */
+const mn_kernel *mn_kernel_of(mn_ctx *mn, int op, bool backward);        /* NULL and error */
+void  mn_parallel_ops(mn_ctx *mn, int n, mn_job *f, void *arg);          /* mn_parallel_for where f runs whole ops: each on its thread alone */
 unsigned mn_flush_all(mn_ctx *mn);                    /* mn_flush here and on every thread of OpenMP: what was set here */
 int   mn_do(mn_ctx *mn, void (*pass)(mn_call *c), mn_call *c);   /* run a kernel; -1: no memory for its scratch */
-
-/* thread_pool.c */
-void  mn_team_close(mn_ctx *mn);
 
 /* tensor.c */
 int   mn_settle_grad(mn_ctx *mn, mn_record *leaf);    /* zeros, if nothing has reached it since zero_grad */
@@ -183,8 +186,13 @@ int   mn_check_links(mn_ctx *mn, const mn_tape *t);
 /* plan.c */
 int   mn_plan_finish(mn_plan *p, mn_time late);       /* make what nobody had read yet: MN_LAST or MN_ASKED */
 mn_command *mn_record_command(mn_plan *p, mn_kind kind);
+
+/* row_slice.c */
+bool  mn_carries_time(const mn_call *c);              /* is one of its inputs a sequence? */
+bool  mn_made_when_read(const mn_call *c);            /* its outputs are made when somebody reads them: MN_LAST, MN_ASKED */
 bool  mn_runs_by_rows(const mn_call *c);              /* does each run by rows have something to do here? */
-void  mn_bend(const mn_command *k, mn_call *c, int t0, int t1);          /* c, a copy of k->rows, for rows t0 .. t1-1 */
+bool  mn_runs_when_read(const mn_call *c);            /* it carries time, and only reading its outputs runs it */
+void  mn_slice_rows(const mn_command *k, mn_call *c, int t0, int t1);    /* c, a copy of k->rows, for rows t0 .. t1-1 */
 
 /* plan_parallel.c */
 void  mn_find_apart(mn_plan *p);                      /* which commands can be run so, by rows */

@@ -72,42 +72,10 @@ int mn_plan_end(mn_plan *p) {
 
 /* ---- running ---- */
 
-/* Is it made only when somebody reads it? */
-static bool made_when_read(const mn_call *c) { return c->time == MN_LAST || c->time == MN_ASKED; }
-
-/* Make c, k->rows or a copy of it, the call for rows t0..t1: arguments that carry time are moved to row t0 (the op never
-** notices), except for ops that walk time, which see the whole and are told the rows. */
-void mn_bend(const mn_command *k, mn_call *c, int t0, int t1) {
-  const mn_call *whole = k->call;
-  c->t0 = t0;
-  c->t1 = t1;
-  if (whole->time == MN_SCAN || made_when_read(whole)) return;
-  for (int i = 0; i < c->n_in + c->n_out; i++) {
-    bool is_in = i < c->n_in;
-    mn_arg *a = is_in ? &c->in[i] : &c->out[i - c->n_in];
-    const mn_arg *w = is_in ? &whole->in[i] : &whole->out[i - c->n_in];
-    if (!w->data || !w->timed) continue;
-    long row = w->n / w->shape[0], item = w->dtype == MN_U8 ? 1 : 4;
-    a->data = (float *)((char *)w->data + row * item * t0);
-    a->shape[0] = t1 - t0;
-    a->n = row * (t1 - t0);
-  }
-  if (k->time_letter) DIM(c, k->time_letter) = t1 - t0;
-}
-
-static mn_call *bend(const mn_command *k, int t0, int t1) {
-  mn_bend(k, k->rows, t0, t1);
+static mn_call *rows_of(const mn_command *k, int t0, int t1) {
+  mn_slice_rows(k, k->rows, t0, t1);
   return k->rows;
 }
-
-static bool carries_time(const mn_call *c) {
-  for (int i = 0; i < c->n_in; i++) if (c->in[i].data && c->in[i].timed) return true;
-  return false;
-}
-
-/* Does each run by rows have something to do here, or does only reading what is made? */
-bool mn_runs_by_rows(const mn_call *c) { return carries_time(c) && c->time != MN_FIRST && !made_when_read(c); }
-static bool runs_late(const mn_call *c) { return carries_time(c) && made_when_read(c); }
 
 /* The letter that stands for time in an op's signature, or 0. */
 static char time_letter(const mn_call *c) {
@@ -129,7 +97,7 @@ static const char *made_by_rows(const mn_plan *p, int i) {
   for (int j = 0; j < c->n_in; j++)
     for (int m = 0; c->in[j].data && m < i; m++) {
       const mn_call *before = p->command[m].call;
-      if (!mn_runs_by_rows(before) && !runs_late(before)) continue;
+      if (!mn_runs_by_rows(before) && !mn_runs_when_read(before)) continue;
       for (int k = 0; k < before->n_out; k++) if (before->out[k].data == c->in[j].data) return sig->in[j].name;
     }
   return NULL;
@@ -146,10 +114,10 @@ static int check_rows(mn_plan *p, int t0, int t1) {
     if (k->kind != MN_FORWARD) return mn_fail(mn, "plan: %s cannot run by rows", kind_name(k->kind));
     const mn_op_entry *e = mn_entry_of(k->call->op);
     const bool shared = k->call->n_out && k->call->out[0].data == k->call->in[0].data;         /* another shape, no copy */
-    const char *made = mn_runs_by_rows(k->call) || runs_late(k->call) || shared ? NULL : made_by_rows(p, i);
+    const char *made = mn_runs_by_rows(k->call) || mn_runs_when_read(k->call) || shared ? NULL : made_by_rows(p, i);
     if (made) return mn_fail(mn, "plan: %s of %s is what its rows leave in the end, so the plan cannot run by rows", made, e->name);
-    if (!carries_time(k->call)) continue;
-    bool once = k->call->time == MN_FIRST || made_when_read(k->call), whole = k->call->time == MN_WHOLE;
+    if (!mn_carries_time(k->call)) continue;
+    bool once = k->call->time == MN_FIRST || mn_made_when_read(k->call), whole = k->call->time == MN_WHOLE;
     for (int j = 0; once && j < k->call->n_in; j++)
       whole |= k->call->in[j].data && k->call->in[j].timed && e->sig.in[j].axis[0] != e->sig.in[0].axis[0];
     if (whole || (!once && k->call->n_out && !k->call->out[0].timed))
@@ -182,7 +150,7 @@ static int prepare_rows(mn_plan *p) {
       k->rows->by_rows = true;
       k->time_letter = time_letter(k->call);
     }
-    if (!mn_runs_by_rows(k->call) && !runs_late(k->call) && mn_do(p->ctx, k->call->kernel->forward, k->call)) return -1;
+    if (!mn_runs_by_rows(k->call) && !mn_runs_when_read(k->call) && mn_do(p->ctx, k->call->kernel->forward, k->call)) return -1;
   }
   mn_find_apart(p);
   return 0;
@@ -207,12 +175,12 @@ static int call_from(mn_plan *p, int i, int t0, int t1) {
   int n = 0;
   while (kernel->together && n < MOST && i + n < p->n_commands && k[n].kind == k->kind && k[n].call->kernel == kernel &&
          (t1 < 0 || mn_runs_by_rows(k[n].call))) {
-    calls[n] = t1 < 0 ? k[n].call : bend(&k[n], t0, t1);
+    calls[n] = t1 < 0 ? k[n].call : rows_of(&k[n], t0, t1);
     n++;
   }
   const int done = n ? do_together(p, kernel, calls, n, back) : 0;
   if (done) return done;
-  if (mn_do(p->ctx, back ? kernel->backward : kernel->forward, back || t1 < 0 ? k->call : bend(k, t0, t1))) return -1;
+  if (mn_do(p->ctx, back ? kernel->backward : kernel->forward, back || t1 < 0 ? k->call : rows_of(k, t0, t1))) return -1;
   return 1;
 }
 
@@ -244,8 +212,8 @@ int mn_plan_finish(mn_plan *p, mn_time late) {
   if (!(p->late & 1u << late)) return 0;
   for (int i = 0; i < p->n_commands; i++) {
     mn_command *k = &p->command[i];
-    if (k->kind != MN_FORWARD || k->call->time != late || !runs_late(k->call)) continue;
-    if (mn_do(p->ctx, k->call->kernel->forward, bend(k, 0, p->next_row))) return -1;
+    if (k->kind != MN_FORWARD || k->call->time != late || !mn_runs_when_read(k->call)) continue;
+    if (mn_do(p->ctx, k->call->kernel->forward, rows_of(k, 0, p->next_row))) return -1;
   }
   p->late &= ~(1u << late);
   return 0;

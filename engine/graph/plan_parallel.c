@@ -7,7 +7,6 @@
 #include "internal.h"
 #include "numerics/packed_gemm.h"
 #include "base/denormals.h"
-#include "base/thread_pool.h"
 
 enum { COPIES = 4 };                            /* of a thread, at least */
 
@@ -27,7 +26,7 @@ static int copies_of(const mn_command *k) {
 /* The call's row t, copies from .. end-1, as a call of its own. */
 static mn_call share_of(const mn_command *k, int t, int from, int end) {
   mn_call c = *k->rows;
-  mn_bend(k, &c, t, t + 1);
+  mn_slice_rows(k, &c, t, t + 1);
   if (c.time == MN_SCAN) {
     c.b0 = from;
     c.b1 = end;
@@ -91,7 +90,7 @@ int mn_run_apart(mn_plan *p, int i, int t) {
   if (!n || p->profile) return 0;
   row_job job = { p, i, n, t, p->command[i].call->in[0].shape[1], mn->threads };
   const unsigned before = mn_flush_all(mn);
-  mn_team_apart(mn, job.shares, some_copies, &job);
+  mn_parallel_ops(mn, job.shares, some_copies, &job);
   mn_unflush(before);
   return n;
 }

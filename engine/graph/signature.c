@@ -215,3 +215,28 @@ int mn_check_domains(mn_ctx *mn, const mn_op_entry *e, const mn_call *c) {
   }
   return 0;
 }
+
+/* ---- ops by number, for Lua ---- */
+
+int mn_op_count(void) { int n; mn_ops_all(&n); return n; }
+
+const mn_op_entry *mn_op_at(int op) {
+  int n;
+  const mn_op_entry *all = mn_ops_all(&n);
+  return op >= 0 && op < n ? &all[op] : NULL;
+}
+
+int mn_op_find(const char *name) {
+  int n;
+  const mn_op_entry *all = mn_ops_all(&n);
+  for (int i = 0; i < n; i++) if (!strcmp(all[i].name, name)) return i;
+  return -1;
+}
+
+const char *mn_op_name(int op) { const mn_op_entry *e = mn_op_at(op); return e ? e->name : NULL; }
+const char *mn_op_sig(int op)  { const mn_op_entry *e = mn_op_at(op); return e ? e->op->sig : NULL; }
+const char *mn_op_doc(int op)  { const mn_op_entry *e = mn_op_at(op); return e ? e->op->doc : NULL; }
+bool mn_op_differentiable(int op) { const mn_op_entry *e = mn_op_at(op); return e && e->op->backward; }
+
+const char *mn_call_name(const mn_call *c) { return mn_entry_of(c->op)->name; }
+const char *mn_input_name(const mn_call *c, int i) { return mn_entry_of(c->op)->sig.in[i].name; }

@@ -42,6 +42,7 @@ const char *mn_read_signature(const char *s, mn_signature *g);
 
 mn_op_entry *mn_ops_all(int *n);                 /* every op with its signature read */
 const mn_op_entry *mn_entry_of(const mn_op *op); /* one of them */
+const mn_op_entry *mn_op_at(int op);             /* by number; NULL: no such op */
 
 /* Bind the letters of a call's inputs and give its outputs their shapes; 0, or -1 with the error. */
 int mn_bind(mn_ctx *mn, const mn_op_entry *e, mn_call *c);

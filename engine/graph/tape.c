@@ -5,26 +5,6 @@
 #include <math.h>
 #include "internal.h"
 
-int mn_op_count(void) { int n; mn_ops_all(&n); return n; }
-
-static const mn_op_entry *entry(int op) {
-  int n;
-  const mn_op_entry *all = mn_ops_all(&n);
-  return op >= 0 && op < n ? &all[op] : NULL;
-}
-
-int mn_op_find(const char *name) {
-  int n;
-  const mn_op_entry *all = mn_ops_all(&n);
-  for (int i = 0; i < n; i++) if (!strcmp(all[i].name, name)) return i;
-  return -1;
-}
-
-const char *mn_op_name(int op) { const mn_op_entry *e = entry(op); return e ? e->name : NULL; }
-const char *mn_op_sig(int op)  { const mn_op_entry *e = entry(op); return e ? e->op->sig : NULL; }
-const char *mn_op_doc(int op)  { const mn_op_entry *e = entry(op); return e ? e->op->doc : NULL; }
-bool mn_op_differentiable(int op) { const mn_op_entry *e = entry(op); return e && e->op->backward; }
-
 /* ---- what a tape or a plan leans on ---- */
 
 /* Keep what is used alive: a leaf is pinned by the recording plan, another plan is linked. */
@@ -165,7 +145,7 @@ static void rewind_to(mn_ctx *mn, mn_mark m) {
 }
 
 int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_tensor *out) {
-  const mn_op_entry *e = entry(op);
+  const mn_op_entry *e = mn_op_at(op);
   if (!e) return mn_fail(mn, "there is no op number %d", op);
   mn_tape *tape = mn_current_tape(mn);
   mn_memory *memory = mn_current_memory(mn);

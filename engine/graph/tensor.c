@@ -83,10 +83,9 @@ int mn_leaf_time(mn_ctx *mn, const mn_tensor *t, bool timed) {
 
 /* The tape may still need the numbers, so they go when it is empty. */
 void mn_leaf_free(mn_ctx *mn, const mn_tensor *t) {
-  char keep[sizeof mn->error];
-  memcpy(keep, mn->error, sizeof keep);
+  mn_error_text keep = mn->error;
   mn_record *r = t && t->slot < 0 ? mn_find(mn, t, "free", "the tensor") : NULL;
-  memcpy(mn->error, keep, sizeof keep);
+  mn->error = keep;
   if (!r || r->plan) return;
   r->dead = true;
   r->pins++;

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 struct mn_file { char *data; size_t bytes; };
@@ -179,7 +178,7 @@ int mn_folder_make(mn_ctx *mn, const char *path) {
   return 0;
 }
 
-/* ---- checks and clocks ---- */
+/* ---- checksums ---- */
 
 /* CRC-32C (Castagnoli) of more bytes; begin with 0.  For event files and the checksums of checkpoints. */
 uint32_t mn_crc32c(uint32_t crc, const void *data, double bytes) {
@@ -205,17 +204,4 @@ uint32_t mn_crc32c(uint32_t crc, const void *data, double bytes) {
   }
   for (; n; n--) crc = crc >> 8 ^ table[0][(crc ^ *p++) & 255];
   return ~crc;
-}
-
-/* Do nothing for so long, or until a signal comes. */
-void mn_sleep(double seconds) {
-  struct timespec t = { (time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds)) };
-  if (seconds > 0) nanosleep(&t, NULL);
-}
-
-/* Seconds: since some moment in the past, never turned back; or, wall, since 1970. */
-double mn_clock(bool wall) {
-  struct timespec t;
-  clock_gettime(wall ? CLOCK_REALTIME : CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }

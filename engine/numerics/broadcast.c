@@ -3,7 +3,7 @@
 ** or two loops over long runs. */
 #include <string.h>
 #include "broadcast.h"
-#include "graph/signature.h"
+#include "op.h"
 
 /* Size of operand `a` along axis i of an output with `ndim` axes. */
 static int size_at(const mn_arg *a, int ndim, int i) {
@@ -25,7 +25,6 @@ static void find_time(mn_call *c) {
 }
 
 int mn_broadcast_shape(mn_call *c) {
-  const mn_op_entry *e = mn_entry_of(c->op);
   mn_arg *y = &c->out[0];
   y->ndim = 0;
   for (int k = 0; k < c->n_in; k++) if (c->in[k].ndim > y->ndim) y->ndim = c->in[k].ndim;
@@ -37,9 +36,9 @@ int mn_broadcast_shape(mn_call *c) {
       if (n == 1) continue;
       if (y->shape[i] == 1) y->shape[i] = n, by = k;
       else if (y->shape[i] != n)
-        return mn_fail(c->ctx, "%s: axis %d of %s is %d, expected %d as in %s (or 1)", e->name,
-                       i - (y->ndim - c->in[k].ndim), e->sig.in[k].name, n, y->shape[i],
-                       e->sig.in[by].name);
+        return mn_fail(c->ctx, "%s: axis %d of %s is %d, expected %d as in %s (or 1)", mn_call_name(c),
+                       i - (y->ndim - c->in[k].ndim), mn_input_name(c, k), n, y->shape[i],
+                       mn_input_name(c, by));
     }
   }
   find_time(c);

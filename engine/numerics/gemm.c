@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "gemm.h"
-#include "graph/internal.h"
+#include "op.h"
 #include "packed_gemm.h"
 #include "simd.h"
 
@@ -101,11 +101,4 @@ void mn_gemm(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, 
   if (!prefer_blas) { own(mn, ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add); return; }
 #endif
   by_blas(mn, ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
-}
-
-int mn_gemm_rate(mn_ctx *mn, bool blas, int n, const float *a, const float *b, float *c) {
-  if (_setjmp(mn->unless_scratch)) return -1;
-  if (blas) mn_gemm_one(false, true, n, n, n, a, n, b, n, c, n, false);
-  else mn_gemm(mn, false, true, n, n, n, a, n, b, n, c, n, false);
-  return 0;
 }

@@ -1,9 +1,8 @@
 /* packed_gemm.c -- products of a few rows with a packed matrix: see packed_gemm.h. */
 #include <string.h>
-#include "recurrent/chunk.h"
+#include "tile_products.h"
 #include "packed_gemm.h"
 #include "simd.h"
-#include "base/thread_pool.h"
 
 enum { AHEAD = 32 };              /* rows of a panel that are on their way from far memory */
 enum { WIDE = MN_PANEL / MN_LANES };               /* vectors across a panel */
@@ -21,7 +20,7 @@ void mn_pack_panel(const float *B, int ldb, int K, int n, bool transposed, float
     return;
   }
   const int rows = n / 16 * 16, columns = K / 16 * 16;
-  mn_chunk_transpose(rows, columns, B, ldb, panel, MN_PANEL);
+  mn_tile_transpose(rows, columns, B, ldb, panel, MN_PANEL);
   for (int j = 0; j < n; j++)
     for (int k = j < rows ? columns : 0; k < K; k++) panel[(long)k * MN_PANEL + j] = B[(long)j * ldb + k];
 }
@@ -38,7 +37,7 @@ static void some_panel(void *arg, int p, int worker) {
 
 void mn_pack(mn_ctx *mn, const float *B, int K, int N, bool transposed, float *panels) {
   pack_job job = { B, K, N, transposed, panels };
-  if ((double)N * K >= MN_SMALL) mn_team_run(mn, mn_panels(N), some_panel, &job);
+  if ((double)N * K >= MN_SMALL) mn_parallel_for(mn, mn_panels(N), some_panel, &job);
   else for (int p = 0; p < mn_panels(N); p++) some_panel(&job, p, 0);
 }
 
@@ -142,5 +141,5 @@ void mn_few(mn_ctx *mn, int M, int N, int K, const float *A, int lda, const floa
     return;
   }
   few_job job = { M, N, K, lda, ldc, A, panels, C, add };
-  mn_team_run(mn, (N + 2 * MN_PANEL - 1) / (2 * MN_PANEL), some_columns, &job);
+  mn_parallel_for(mn, (N + 2 * MN_PANEL - 1) / (2 * MN_PANEL), some_columns, &job);
 }

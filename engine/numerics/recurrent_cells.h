@@ -3,11 +3,10 @@
 #ifndef MN_RECURRENT_H
 #define MN_RECURRENT_H
 #include "packed_gemm.h"
-#include "base/thread_pool.h"
 
 /* f(arg, b, worker) for each of B rows of D numbers, shared out where they take longer than sharing does. */
 static inline void mn_each_row(mn_ctx *mn, int B, int D, mn_job *f, void *arg) {
-  if ((long)B * D >= 1000) mn_team_run(mn, B, f, arg);
+  if ((long)B * D >= 1000) mn_parallel_for(mn, B, f, arg);
   else for (int b = 0; b < B; b++) f(arg, b, 0);
 }
 

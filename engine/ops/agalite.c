@@ -11,9 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "recurrent/agalite_keys.h"
-#include "numerics/signs.h"
+#include "numerics/random.h"
 #include "numerics/simd.h"
-#include "base/thread_pool.h"
 
 enum { CODE, PAPER, COSSIN, RANDOM_SIGN };
 enum { IN_TICK = IN_STATE, IN_VS, IN_KS, IN_S, IN_COPY };
@@ -365,7 +364,7 @@ static void forward(mn_call *c) {
   } else {
     make_tables(&g, mn_scratch(c->ctx, 1, tables_size(&g)));
     heads_job job = { &g, mn_scratch(c->ctx, 0, walk_size(&g) * mn_threads(c->ctx)), walk_size(&g) };
-    mn_team_run(c->ctx, g.a.B * g.a.H, some_head, &job);
+    mn_parallel_for(c->ctx, g.a.B * g.a.H, some_head, &job);
   }
   for (int b = c->b0; b < (c->b1 ? c->b1 : g.a.B); b++) c->out[OUT_TICK].data[b] = c->in[IN_TICK].data[b] + (float)c->t1;
 }

@@ -5,7 +5,6 @@
 #include <string.h>
 #include "numerics/conv_kernels.h"
 #include "numerics/simd.h"
-#include "base/thread_pool.h"
 #include "numerics/activation.h"
 
 enum { IN_X, IN_IMAGE, IN_W, IN_B, OUT_Y = 0, OUT_PACKED };
@@ -130,7 +129,7 @@ static void forward(mn_call *c) {
   if (c->t0 == 0) mn_pack_weights(&form, c->in[IN_W].data, c->in[IN_B].data, packed);
   long size = frame_size(&g.image);
   job j = { &g, mn_scratch(c->ctx, 0, size * mn_threads(c->ctx)), packed, NULL, size, 0 };
-  mn_team_run(c->ctx, (int)g.images, image_forward, &j);
+  mn_parallel_for(c->ctx, (int)g.images, image_forward, &j);
 }
 
 /* ---- backward ---- */
@@ -230,7 +229,7 @@ static void backward(mn_call *c) {
             g.images < CHUNK ? 1 : g.images < CHUNK * CHUNKS ? (int)(g.images / CHUNK) : CHUNKS };
   if (dw || db) j.sums = mn_scratch(c->ctx, 1, j.chunks * sums_size);
   if (c->in[IN_X].grad) pack_phases(&g, j.packed = mn_scratch(c->ctx, 2, all_phases_packed(&g)));
-  mn_team_run(c->ctx, j.chunks, chunk_backward, &j);
+  mn_parallel_for(c->ctx, j.chunks, chunk_backward, &j);
   if (!j.sums) return;
   for (long chunk = 1; chunk < j.chunks; chunk++)
     for (long k = 0; k < sums_size; k++) j.sums[k] += j.sums[chunk * sums_size + k];

@@ -7,7 +7,6 @@
 #include "recurrent/delta_chunk.h"
 #include "recurrent/matrix_state.h"
 #include "numerics/simd.h"
-#include "base/thread_pool.h"
 
 enum { L = MN_CHUNK, STEPWISE = 4 };     /* fewer rows go one by one */
 enum { OUT_Y, OUT_C, OUT_SUM, OUT_SAVED };
@@ -202,7 +201,7 @@ static void forward(mn_call *c) {
   mn_delta d = open_call(c);
   long size = work_size(&d);
   heads_job job = { &d, mn_scratch(c->ctx, 0, size * mn_threads(c->ctx)), size };
-  mn_team_run(c->ctx, d.a.B * d.a.H, walk, &job);
+  mn_parallel_for(c->ctx, d.a.B * d.a.H, walk, &job);
 }
 
 static void backward(mn_call *c) {

@@ -4,7 +4,6 @@
 ** One product for the three w, one for u_r and u_z, one for u_g.  `pre` holds r, z, g side by side for
 ** backward; `rx` holds r*x. */
 #include "numerics/packed_gemm.h"
-#include "base/thread_pool.h"
 #include "numerics/gru_gate.h"
 
 static int shape(mn_call *c) {
@@ -83,8 +82,8 @@ static void forward(mn_call *c) {
   if (p.few) {
     columns_job job = { c, &p };
     int n = (D + 2 * MN_PANEL - 1) / (2 * MN_PANEL);
-    mn_team_run(mn, n, first_part, &job);
-    mn_team_run(mn, n, second_part, &job);
+    mn_parallel_for(mn, n, first_part, &job);
+    mn_parallel_for(mn, n, second_part, &job);
     return;
   }
   mn_gemm(mn, false, true, (int)N, 3 * D, D, y, D, p.w, D, pre, 3 * D, false);

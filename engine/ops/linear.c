@@ -2,7 +2,6 @@
 ** Acting asks for a few rows at a time, again and again with the same weights: the first rows of a run
 ** leave the weights packed (packed_gemm.h) for the rest. */
 #include "numerics/packed_gemm.h"
-#include "base/thread_pool.h"
 #include "numerics/activation.h"
 
 static int shape(mn_call *c) {   /* packed weights are kept only where rows will come */
@@ -50,7 +49,7 @@ static void side_by_side(mn_call *const *calls, int n) {
     work += (double)c->in[0].n * DIM(c, 'O');
     all += pieces(c);
   }
-  if (work >= MN_SMALL) mn_team_run(calls[0]->ctx, all, some_columns, &job);
+  if (work >= MN_SMALL) mn_parallel_for(calls[0]->ctx, all, some_columns, &job);
   else for (int i = 0; i < all; i++) some_columns(&job, i, 0);
 }
 

@@ -27,7 +27,7 @@ static void multiply(long n, const float *x, const float *y, float *out) {
 static void write_state(const mn_attention *a, const float *v, const float *k, const float *kept_v,
                         const float *kept_k, mn_chunk_state from, mn_chunk_state to) {
   long Kp = a->Kp, Vp = a->Vp, ld = mn_key_row(a);
-  mn_chunk_gemm((int)Vp, (int)Kp, L, v, 1, Vp, k, ld, from.C, kept_v, kept_k, to.C, Kp);
+  mn_tile_gemm((int)Vp, (int)Kp, L, v, 1, Vp, k, ld, from.C, kept_v, kept_k, to.C, Kp);
   for (int j = 0; j < Kp; j += MN_LANES) {
     mn_lanes sum = mn_load(from.s + j) * mn_load(kept_k + j);
     for (int i = 0; i < L; i++) sum += mn_load(k + i * ld + j);
@@ -56,7 +56,7 @@ static void chunk(const mn_attention *a, const mn_tokens *at, mn_chunk_state fro
   mn_ask(a, at, 2);
   mn_chunk_scores((int)Kp, ld, k, kd, q, kr, S);
   mn_ask(a, at, 3);
-  mn_chunk_dots(L, (int)Vp, (int)Kp, Pq, ld, from.C, Kp, y0, Vp);
+  mn_tile_dots(L, (int)Vp, (int)Kp, Pq, ld, from.C, Kp, y0, Vp);
   mn_ask(a, at, 4);
   mn_chunk_mix((int)Vp, v, vd, S, PA, y0, y, vr);
   mn_ask(a, at, 5);
@@ -190,7 +190,7 @@ static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_stat
   mn_ask(a, at, 1);
   mn_chunk_scores((int)Kp, ld, k, kd, q, kr, S);
   mn_ask(a, at, 2);
-  mn_chunk_dots(L, (int)Vp, (int)Kp, Pq, ld, from.C, Kp, y0, Vp);
+  mn_tile_dots(L, (int)Vp, (int)Kp, Pq, ld, from.C, Kp, y0, Vp);
   mn_ask(a, at, 3);
   mn_chunk_row_dots((int)Kp, Pq, ld, from.s, 0, S, NULL, z);
   mn_read_dy(a, at->bh, at->t, at->n, z, g, NULL);
@@ -200,7 +200,7 @@ static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_stat
   mn_chunk_scores((int)Vp, Vp, v, vd, g, vr, dS);
   mn_ask(a, at, 4);
   multiply(vn, PA, g, PAg);
-  mn_chunk_gemm(L, (int)Kp, (int)Vp, PAg, Vp, 1, from.C, Kp, 0, 0, 0, w, ld);
+  mn_tile_gemm(L, (int)Kp, (int)Vp, PAg, Vp, 1, from.C, Kp, 0, 0, 0, w, ld);
   mn_ask(a, at, 5);
   mn_chunk_row_dots((int)Vp, PAg, Vp, y0, Vp, S, dS, along);
   for (int i = 0; i < L; i++) {
@@ -209,9 +209,9 @@ static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_stat
   }
 
   /* And through the new state (dk, dv). */
-  mn_chunk_gemm_to(L, (int)Kp, (int)Vp, vr, Vp, 1, grad.C, Kp, grad.s, 0, 0, 0, dk, ld);
+  mn_tile_gemm_to(L, (int)Kp, (int)Vp, vr, Vp, 1, grad.C, Kp, grad.s, 0, 0, 0, dk, ld);
   mn_ask(a, at, 6);
-  mn_chunk_dots(L, (int)Vp, (int)Kp, kr, ld, grad.C, Kp, dv, Vp);
+  mn_tile_dots(L, (int)Vp, (int)Kp, kr, ld, grad.C, Kp, dv, Vp);
   mn_ask(a, at, 7);
   float *kept_k = P + kn - ld, *kept_v = PA + vn - Vp;
   float *dkept_k = mn_cut(&work, 2 * Kp), *dkept_v = mn_cut(&work, Vp);
@@ -233,7 +233,7 @@ static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_stat
   }
 
   /* The state before the chunk. */
-  mn_chunk_gemm((int)Vp, (int)Kp, L, PAg, 1, Vp, Pq, ld, grad.C, kept_v, kept_k, grad.C, Kp);
+  mn_tile_gemm((int)Vp, (int)Kp, L, PAg, 1, Vp, Pq, ld, grad.C, kept_v, kept_k, grad.C, Kp);
   for (int j = 0; j < Kp; j += MN_LANES) {
     mn_lanes sum = mn_load(grad.s + j) * mn_load(kept_k + j);
     for (int i = 0; i < L; i++) sum += mn_load(Pq + i * ld + j) * dz[i];

@@ -15,7 +15,6 @@
 #include "recurrent/gated_inputs.h"
 #include "numerics/simd.h"
 #include "numerics/svd.h"
-#include "base/thread_pool.h"
 
 enum { IN_U = IN_STATE, IN_W, IN_S };
 enum { OUT_Y, OUT_U, OUT_W, OUT_S, OUT_CUTS, OUT_SAVED };
@@ -230,7 +229,7 @@ static void forward(mn_call *c) {
   open_call(&g, c);
   long size = mn_padded(g.size + g.a.Vp + token_size(&g) + 2 * find_work(&g));
   heads_job job = { &g, mn_scratch(c->ctx, 0, size * mn_threads(c->ctx)), size };
-  mn_team_run(c->ctx, g.a.B * g.a.H, walk, &job);
+  mn_parallel_for(c->ctx, g.a.B * g.a.H, walk, &job);
 }
 
 /* ---- backward ---- */

@@ -5,7 +5,6 @@
 ** computed.  The state is kept at every sixteenth step, and made again from there in backward. */
 #include <string.h>
 #include "numerics/fast_math.h"
-#include "base/thread_pool.h"
 #include "op.h"
 
 enum { K, V, DECAY, FIRST, DONE, P, Q, O };                /* inputs; outputs: y, p', q', o', saved */
@@ -175,7 +174,7 @@ static void forward(mn_call *c) {
   job j = job_of(c);
   int jobs = DIM(c, 'B') * j.blocks;
   if ((double)(c->t1 - c->t0) * jobs * BLOCK < 4096) for (int i = 0; i < jobs; i++) walk(&j, i, 0);
-  else mn_team_run(c->ctx, jobs, walk, &j);
+  else mn_parallel_for(c->ctx, jobs, walk, &j);
 }
 
 static void backward(mn_call *c) {

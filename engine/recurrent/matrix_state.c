@@ -3,7 +3,6 @@
 #include <omp.h>
 #include <string.h>
 #include "matrix_state.h"
-#include "base/thread_pool.h"
 #include "numerics/simd.h"
 
 enum { STEPWISE = 4 };           /* fewer rows go one by one: a chunk costs the same for 1 as for 16 */
@@ -298,7 +297,7 @@ void mn_matrix_forward(mn_call *c, const mn_matrix_kernels *k) {
   long size = work_size(&a, k);
   float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
   heads_job job = { &a, k, work, size };
-  mn_team_run(c->ctx, a.B * a.H, some_head, &job);
+  mn_parallel_for(c->ctx, a.B * a.H, some_head, &job);
 }
 
 void mn_matrix_backward(mn_call *c, const mn_matrix_kernels *k) {

@@ -34,10 +34,10 @@ void mn_ahead_gemm(mn_ahead *q, int M, int N, int K, const float *A, long ra, lo
                    const float *C0, const float *row, float *C) {
   const int most = K > 32 ? 4 : K > 16 ? 8 : 16, slice = N % 64 || M < most ? M : most;
   for (int i = 0; i < M; i += slice, mn_ahead_some(q))
-    mn_chunk_gemm(slice, N, K, A + i * ra, ra, ca, B, N, C0 ? C0 + (long)i * N : NULL, row ? row + i : NULL, NULL,
+    mn_tile_gemm(slice, N, K, A + i * ra, ra, ca, B, N, C0 ? C0 + (long)i * N : NULL, row ? row + i : NULL, NULL,
                   C + (long)i * N, N);
 }
 
 void mn_ahead_dots(mn_ahead *q, int M, int N, int K, const float *A, const float *B, float *C) {
-  for (int j = 0; j < N; j += 8, mn_ahead_some(q)) mn_chunk_dots(M, 8, K, A, K, B + (long)j * K, K, C + j, N);
+  for (int j = 0; j < N; j += 8, mn_ahead_some(q)) mn_tile_dots(M, 8, K, A, K, B + (long)j * K, K, C + j, N);
 }

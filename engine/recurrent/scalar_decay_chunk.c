@@ -44,7 +44,7 @@ static void find_decays(const mn_attention *a, const mn_tokens *at, chunk *x) {
       mn_store(&x->D[t][j * MN_LANES], row[j]);
     }
   }
-  mn_chunk_transpose(L, L, &x->D[0][0], L, x->DT, L);
+  mn_tile_transpose(L, L, &x->D[0][0], L, x->DT, L);
 }
 
 /* Gradients of d from those of D and P: row t of D is row t-1 times d_t, and so is P. */
@@ -118,7 +118,7 @@ static void gate(const mn_attention *a, const chunk *x, float *ST) {
 
 /* Scores b_s k_s.q_t as [s][t], from queries by channel. */
 static void scores(const mn_attention *a, const chunk *x, const float *qT, float *ST) {
-  mn_chunk_gemm(L, L, a->Kp, x->k.x, x->k.ld, 1, qT, L, 0, 0, 0, ST, L);
+  mn_tile_gemm(L, L, a->Kp, x->k.x, x->k.ld, 1, qT, L, 0, 0, 0, ST, L);
   gate(a, x, ST);
 }
 
@@ -159,7 +159,7 @@ static void add_outer(const mn_attention *a, const chunk *x, rows v, rows k, con
                       float *kept, mn_chunk_state from, mn_chunk_state to) {
   for (int i = 0; i < a->Vp; i++) kept[i] = x->P[L - 1];
   if (!x->whole) scale_rows(a->Vp, v, by, left), v = (rows){ left, a->Vp };
-  mn_chunk_gemm(a->Vp, a->Kp, L, v.x, 1, v.ld, k.x, k.ld, from.C, x->whole ? NULL : kept, NULL, to.C, a->Kp);
+  mn_tile_gemm(a->Vp, a->Kp, L, v.x, 1, v.ld, k.x, k.ld, from.C, x->whole ? NULL : kept, NULL, to.C, a->Kp);
   add_rows(a->Kp, k, by_s, x->P[L - 1], from.s, to.s);
 }
 
@@ -179,16 +179,16 @@ void mn_even_chunk(const mn_attention *a, const mn_tokens *at, mn_chunk_state fr
   chunk x;
   load(a, at, QUERIES_ONCE, &x, &work);
   mn_ask(a, at, 0);
-  mn_chunk_transpose(L, Kp, x.q.x, x.q.ld, qT, L);
+  mn_tile_transpose(L, Kp, x.q.x, x.q.ld, qT, L);
   mn_ask(a, at, 1);
   scores(a, &x, qT, ST);
   weigh(&x, ST, ST);
   mn_ask(a, at, 2);
-  mn_chunk_gemm(Vp, L, Kp, from.C, Kp, 1, qT, L, 0, 0, 0, yT, L);
+  mn_tile_gemm(Vp, L, Kp, from.C, Kp, 1, qT, L, 0, 0, 0, yT, L);
   mn_ask(a, at, 3);
-  mn_chunk_transpose(Vp, L, yT, L, y, Vp);
+  mn_tile_transpose(Vp, L, yT, L, y, Vp);
   mn_ask(a, at, 4);
-  mn_chunk_until(Vp, ST, x.v.x, x.v.ld, x.P, y, Vp, y, Vp);
+  mn_tile_until(Vp, ST, x.v.x, x.v.ld, x.P, y, Vp, y, Vp);
   mn_ask(a, at, 5);
   key_sums(Kp, qT, from.s, x.P, ST, sq, z);
   mn_ask(a, at, 6);
@@ -212,7 +212,7 @@ static void find_decay_grads(const mn_attention *a, const chunk *x, const float 
                              float dP[L], const float *u, mn_chunk_state from, mn_chunk_state grad, float dd[L]) {
   float dDT[L * L], dD[L * L], ku[L];
   for (int i = 0; i < L * L; i += MN_LANES) mn_store(dDT + i, since(i / L, i % L, mn_load(dST + i) * mn_load(rawT + i)));
-  mn_chunk_transpose(L, L, dDT, L, dD, L);
+  mn_tile_transpose(L, L, dDT, L, dD, L);
   mn_chunk_row_dots(a->Kp, x->k.x, x->k.ld, u, a->Kp, NULL, NULL, ku);
   for (int s = 0; s < L; s++) dD[(L - 1) * L + s] += x->b[s] * ku[s];
   dP[L - 1] += mn_long_dot((long)a->Vp * a->Kp, from.C, grad.C) + mn_dot(a->Kp, from.s, grad.s);
@@ -263,7 +263,7 @@ void mn_even_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_sta
   const bool whole = at->n == L && a->V == Vp;
   grad_rows to_q = grad_of(a, at, x.plain, IN_Q, Kp, w), to_k = grad_of(a, at, x.plain, IN_K, Kp, u);
   grad_rows to_v = grad_of(a, at, whole, IN_V, Vp, dv);
-  mn_chunk_transpose(L, Kp, x.q.x, x.q.ld, xT, L);
+  mn_tile_transpose(L, Kp, x.q.x, x.q.ld, xT, L);
   mn_ask(a, at, 0);
   scores(a, &x, xT, rawT);
   mn_ask(a, at, 1);
@@ -273,10 +273,10 @@ void mn_even_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_sta
   mn_ask(a, at, 2);
 
   /* What flows through the scores and the old state (w); s.q is one more value channel, of value 1. */
-  mn_chunk_transpose(L, Vp, g, Vp, gT, L);
-  mn_chunk_gemm(L, L, Vp, x.v.x, x.v.ld, 1, gT, L, 0, 0, 0, dST, L);
+  mn_tile_transpose(L, Vp, g, Vp, gT, L);
+  mn_tile_gemm(L, L, Vp, x.v.x, x.v.ld, 1, gT, L, 0, 0, 0, dST, L);
   mn_ask(a, at, 3);
-  mn_chunk_gemm(L, Kp, Vp, g, Vp, 1, from.C, Kp, 0, 0, 0, w, Kp);
+  mn_tile_gemm(L, Kp, Vp, g, Vp, 1, from.C, Kp, 0, 0, 0, w, Kp);
   mn_ask(a, at, 4);
   mn_chunk_row_dots(Kp, x.q.x, x.q.ld, w, Kp, NULL, NULL, dP);
   if (a->normalise) {
@@ -291,24 +291,24 @@ void mn_even_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_sta
   }
 
   /* And through the new state (u, dvT). */
-  mn_chunk_gemm_to(L, Kp, Vp, x.v.x, x.v.ld, 1, grad.C, Kp, grad.s, 0, 0, 0, u, Kp);
+  mn_tile_gemm_to(L, Kp, Vp, x.v.x, x.v.ld, 1, grad.C, Kp, grad.s, 0, 0, 0, u, Kp);
   mn_ask(a, at, 5);
   if (a->scalar && a->c->in[IN_BETA].grad)
     find_decay_grads(a, &x, rawT, dST, dP, u, from, grad, dd);
-  mn_chunk_transpose(L, Kp, x.k.x, x.k.ld, xT, L);
+  mn_tile_transpose(L, Kp, x.k.x, x.k.ld, xT, L);
   mn_ask(a, at, 6);
-  mn_chunk_gemm(Vp, L, Kp, grad.C, Kp, 1, xT, L, 0, 0, 0, dvT, L);
+  mn_tile_gemm(Vp, L, Kp, grad.C, Kp, 1, xT, L, 0, 0, 0, dvT, L);
   mn_ask(a, at, 7);
 
   /* Among the tokens; dST becomes the gradient of the unweighed scores. */
   weigh(&x, dST, dST);
   grad_rows last_u = a->scalar ? (grad_rows){ u, Kp } : to_k;
-  mn_chunk_since(Kp, dST, x.q.x, x.q.ld, x.D[L - 1], u, Kp, last_u.x, last_u.ld);
+  mn_tile_since(Kp, dST, x.q.x, x.q.ld, x.D[L - 1], u, Kp, last_u.x, last_u.ld);
   gate(a, &x, dST);
-  mn_chunk_until(Kp, dST, x.k.x, x.k.ld, x.P, w, Kp, to_q.x, to_q.ld);
+  mn_tile_until(Kp, dST, x.k.x, x.k.ld, x.P, w, Kp, to_q.x, to_q.ld);
   for (int s = 0; s < L; s++) kept[s] = x.D[L - 1][s] * x.b[s];
-  mn_chunk_transpose(Vp, L, dvT, L, dv, Vp);
-  mn_chunk_since(Vp, ST, g, Vp, kept, dv, Vp, to_v.x, to_v.ld);
+  mn_tile_transpose(Vp, L, dvT, L, dv, Vp);
+  mn_tile_since(Vp, ST, g, Vp, kept, dv, Vp, to_v.x, to_v.ld);
   if (a->scalar) gate_back(a, at, &x, u, dd, to_k);
   for (int i = 0; i < at->n; i++) {
     long token = mn_token(a, at->t + i, at->bh);

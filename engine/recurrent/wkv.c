@@ -3,7 +3,6 @@
 #include <omp.h>
 #include <string.h>
 #include "numerics/simd.h"
-#include "base/thread_pool.h"
 #include "wkv.h"
 
 enum { L = MN_WKV_STEPS };
@@ -183,7 +182,7 @@ void mn_wkv_forward(mn_call *c, const mn_wkv_op *op) {
   heads_job job = { &a, mn_scratch(c->ctx, 0, size * mn_threads(c->ctx)), size };
   int heads = a.B * a.H;
   if ((double)(c->t1 - c->t0) * heads * a.K * a.V < SMALL) for (int bh = 0; bh < heads; bh++) walk(&job, bh, 0);
-  else mn_team_run(c->ctx, heads, walk, &job);
+  else mn_parallel_for(c->ctx, heads, walk, &job);
 }
 
 /* A window's pieces, newest first.  Only the first can start from something: the others start at a reset, and

@@ -118,7 +118,7 @@ mn_vec *mn_vec_new(mn_ctx *mn, int env, int copies, double seed, const double *p
   v->all.n = v->waiting = copies;
   v->chunks = (copies + MN_ABREAST - 1) / MN_ABREAST;
   if ((v->n_params = mn_env_values(mn, e, params, v->param)) < 0) return free(v), NULL;
-  if (mn_device_env(mn, mn->device, e->name, &v->kernel)) return free(v), NULL;
+  if (mn_vec_device(v)) return free(v), NULL;
   e->facts->spaces(v->param, &v->space);
   if (check_space(mn, e, &v->space)) return free(v), NULL;
   v->time_limit = time_limit < 0 ? v->space.time_limit : time_limit;

@@ -1,4 +1,4 @@
-/* vec.h -- the inside of mn_vec: what engine/sim/env_registry.c, vec.c, vec_state.c and vec_device.c share; nobody else includes it. */
+/* vec.h -- the inside of mn_vec: what engine/sim/env_registry.c, vec.c, vec_state.c, vec_device.c and rollout.c share; nobody else includes it. */
 #ifndef MN_VEC_H
 #define MN_VEC_H
 #include "graph/internal.h"
@@ -50,7 +50,10 @@ uint64_t mn_digest(uint64_t h, const void *bytes, size_t n);
 mn_batch mn_vec_batch(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bits[4][MN_ABREAST], char *obs);
 void mn_vec_start(mn_vec *v, int copy, uint32_t bits[4][MN_ABREAST], char *obs);
 
-/* vec_device.c: the same as mn_vec_reset, _step and _run, by the device's kernel. */
+/* vec_device.c: find the device's kernel (v->kernel; NULL: vec.c steps); wait for the device, and report what went wrong there;
+** the same as mn_vec_reset, _step and _run, by the device's kernel. */
+int mn_vec_device(mn_vec *v);
+int mn_vec_settle(mn_vec *v);
 int mn_vec_reset_there(mn_vec *v, void *obs);
 int mn_vec_step_there(mn_vec *v, const int32_t *action, void *obs, float *reward, uint8_t *terminated,
                       uint8_t *truncated);

@@ -9,7 +9,7 @@ extern "C" {
 enum { THREADS = 128, WARPS = THREADS / 32, STEPWISE = 4 };
 
 /* Channel m's weight at time tau of row b: cos or sin of 2 pi (step * tau mod period) / period, exact for any tau, or a
-** random sign (engine/numerics/signs.h). */
+** random sign (engine/numerics/random.h). */
 static __device__ float wave(const Waves &x, int b, int m, long tau) {
   if (x.form == RANDOM_SIGN) {
     const float copy = x.copy ? x.copy[b] : (float)b;

@@ -7,7 +7,7 @@ local engine = require "mneme.base.engine"
 local find = require "mneme.base.registry"
 
 local root = find.root == "" and "./" or find.root
-local FILE_LINES, COLUMNS = 500, 160
+local LUA_LINES, C_LINES, COLUMNS = 500, 700, 160
 
 local function output(line)
   local pipe = io.popen(line)
@@ -180,7 +180,7 @@ end)
 
 t.test("files have plain names", function() none(odd, "files that a shell made by mistake?") end)
 
-t.test("no file is over " .. FILE_LINES .. " lines, no line over " .. COLUMNS .. " columns; no tabs, no blanks at ends", function()
+t.test("files: at most " .. LUA_LINES .. " lines of Lua, " .. C_LINES .. " of others; lines: at most " .. COLUMNS .. " columns; no tabs, no blanks at ends", function()
   local wrong = {}
   for _, path in ipairs(files) do
     if is_text(path) then
@@ -194,7 +194,7 @@ t.test("no file is over " .. FILE_LINES .. " lines, no line over " .. COLUMNS ..
         if line:find "%s$" then wrong[#wrong + 1] = where .. "a blank at its end" end
         if line:find "\t" and not makefile then wrong[#wrong + 1] = where .. "a tab" end
       end
-      if lines > FILE_LINES and not path:find "%.md$" then wrong[#wrong + 1] = path .. ": " .. lines .. " lines" end
+      if lines > (is_lua(path) and LUA_LINES or C_LINES) and not path:find "%.md$" then wrong[#wrong + 1] = path .. ": " .. lines .. " lines" end
       if text:sub(-1) ~= "\n" then wrong[#wrong + 1] = path .. ": no newline at its end" end
     end
   end
