@@ -61,7 +61,7 @@ t.test("a user's core, experiment and scene are found in their folders", functio
   script("experiments/mine.lua", "-- mine.lua -- What is mine?\nprint(require('mneme').config { a = 1 }.a)")
   script("cores/my_core.lua", "-- my_core.lua -- a memory of my own\nreturn {}")
   t.ok(mneme "list experiments":find "mine +What is mine%?")
-  t.ok(mneme "list cores":find "my_core %-%- a memory of my own\n  cannot be built so: ")
+  t.ok(mneme "list cores":find "my_core %-%- a memory of my own\n  cannot be built with these settings: ")
   t.eq(mneme "run mine a=7", "7\n")
   local text, rc = mneme "run mine --help"
   t.ok(rc == 0 and text:find "What is mine%?\nusage: mneme run experiments/mine.lua", text)
@@ -111,7 +111,8 @@ t.test("the same script under plain luajit", function()
 end)
 
 t.test("help knows each learner's settings and the torsos", function()
-  for name, key in pairs { a2c = "num_steps +256 +1%.%.16777216", ppo = "clip_values +1 +0 1", supervised = "lr_schedule +constant +constant cosine" } do
+  for name, key in pairs { a2c = "num_steps +256 +steps of a rollout",
+    ppo = "clip_values +1 +PPO", supervised = "lr_schedule +constant +how .*constant cosine" } do
     local text, rc = mneme("help " .. name)
     t.eq(rc, 0)
     t.ok(text:find(key), text)

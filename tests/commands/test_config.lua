@@ -124,7 +124,7 @@ t.test("mistakes name the key, what was given, what was expected, and exit with 
   refused("sizes=1,x", "sizes=x: expected a number")
   refused("core.a.b=1", "core.a.b: an option has no parts")
   refused("seed=-1", "seed=%-1: expected 0..")
-  refused("steps=0", "steps=0: expected 1..")
+  refused("steps=0", "steps=0: expected at least 1")
   refused("--corridor", "'%-%-corridor' needs a value")
   refused("corridor", "'corridor' is not a setting")
   refused("device=cuda", "device=cuda: tensors live on cpu already %(mneme run SCRIPT device=cuda chooses")

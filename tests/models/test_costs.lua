@@ -21,10 +21,10 @@ for _, name in ipairs(find.names "cores") do
   end)
 
   t.test(name .. ": mneme help core explains it and every key", function()
-    local text, d = help.text(name, "core"), core.definition(name)
+    local text, d = help.text(name, "core"):gsub("%s+", " "), core.definition(name)
     t.ok(d.doc and d.source, "a core file says what it is and where it comes from")
     for key in pairs(d.config) do
-      t.ok(core_keys[key], "core_keys.lua does not explain " .. key)
+      t.ok(core_keys[key], "core_settings.lua does not explain " .. key)
       t.ok(text:find(core_keys[key], 1, true), key)
     end
     t.ok(#catalogue.comment(find.file("cores", name, "core")) > 40, "the file opens with what it is")
@@ -37,7 +37,7 @@ t.test("list and table have every core, in numbers that follow the settings", fu
     t.ok(list:find("\n" .. name .. " -- ", 1, true) or list:sub(1, #name) == name, name)
     t.ok(rows:find("| " .. name .. " |", 1, true), name)
   end
-  t.ok(list:find("1,740,608 parameters; state of one copy 266,240 floats", 1, true), "galite as published")
+  t.ok(list:find("1,740,608 parameters; state of one environment 266,240 floats", 1, true), "galite as published")
   t.ok(costs.list { "eta=8" }:find("1,765,376 parameters", 1, true), "agalite at eta=8")
   t.ok(rows:find("N = 1024", 1, true))
 end)

@@ -26,6 +26,9 @@ function catalogue.comment(path)
   return table.concat(lines, "\n") .. (#lines > 0 and "\n" or "")
 end
 
+---The comment at the top of a file as a text to read: without "name.lua --".
+function catalogue.prose(path) return (catalogue.comment(path):gsub("^[%w_]+%.lua %-%- ", "")) end
+
 -- The first sentence of the comment at the top of a file, without "name.lua --"; "" without one.  Dots in a row end none.
 local function first_comment(path)
   local text = ""

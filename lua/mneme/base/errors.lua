@@ -137,9 +137,10 @@ end
 ---@param what string "setting", "core", ...
 ---@param name any
 ---@param known string[]
-function errors.unknown(what, name, known)
+---@param others string[]? known, too, but not listed
+function errors.unknown(what, name, known, others)
   name = tostring(name)
-  local near = errors.nearest(name, known)
+  local near = errors.nearest(name, known) or others and errors.nearest(name, others)
   local guess = near and "; did you mean '" .. near .. "'?" or ""
   errors.usage(("unknown %s '%s'%s"):format(what, name, guess),
     not near and #known > 0 and "known: " .. table.concat(known, " ") or nil)

@@ -117,6 +117,16 @@ local function set_part(group, path, rest, text)
   else group[key] = values.parse(path, text, old) end
 end
 
+---The keys of a schema: those that the script declares, which errors list, and those that only a learner knows.
+---@param schema table key -> { default =, of_learner = }
+---@return string[] declared
+---@return string[] others
+function values.known(schema)
+  local declared, others = {}, {}
+  for _, key in ipairs(find.keys(schema)) do table.insert(schema[key].of_learner and others or declared, key) end
+  return declared, others
+end
+
 ---Set `key` (dotted for parts and options) of cfg from text.
 ---@param cfg table
 ---@param schema table key -> { default = }
@@ -125,7 +135,7 @@ end
 function values.set(cfg, schema, path, text)
   local key, rest = path:match "^([^.]*)%.?(.*)$"
   local entry = schema[key]
-  if not entry then errors.unknown("setting", key, find.keys(schema)) end
+  if not entry then errors.unknown("setting", key, values.known(schema)) end
   if not values.is_named(entry.default) then
     if rest == "" and type(entry.default) ~= "table" then cfg[key] = values.parse(key, text, entry.default)
     elseif rest == "" and is_list(entry.default) then cfg[key] = parse_list(key, text, entry.default)
@@ -178,7 +188,8 @@ function values.check(key, v, about)
   if type(v) == "number" then
     local lo, hi = unpack(about.range or {})
     if (lo and v < lo) or (hi and v > hi) or v ~= v then
-      bad(key, values.show(v), ("%s..%s"):format(values.show(lo or -math.huge), values.show(hi or math.huge)))
+      local at_least = (hi or math.huge) >= 2 ^ 53
+      bad(key, values.show(v), (at_least and "at least %s" or "%s..%s"):format(values.show(lo or -math.huge), values.show(hi or math.huge)))
     elseif about.whole and v % 1 ~= 0 then
       bad(key, values.show(v), "a whole number")
     end

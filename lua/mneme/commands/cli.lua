@@ -13,9 +13,11 @@ local commands                     -- { name, usage, doc, run(words) -> status?,
 local function usage_text()
   local rows = {}
   for i, c in ipairs(commands) do rows[i] = { c.name .. c.usage, c.doc } end
-  return "mneme " .. version .. ": a sandbox for memory in agents\n\nusage: mneme COMMAND [key=value ...]\n\n"
-    .. require("mneme.commands.help").columns(rows)
-    .. "\nmneme help TOPIC explains an op, environment, core, or config.\n"
+  return "mneme " .. version .. ": a research sandbox for memory in agents\n\nusage: mneme COMMAND [key=value ...]\n\n"
+    .. require("mneme.commands.layout").columns(rows, 34)
+    .. "\nmneme help COMMAND       explains a command\n"
+    .. "mneme help TOPIC         explains a core, environment, op, experiment or setting: mneme help gate\n"
+    .. "mneme run SCRIPT --help  lists the settings of a script\n"
 end
 
 -- ---- run ----
@@ -85,6 +87,11 @@ local function list(words)
   end
 end
 
+-- What the file of a command says at its head.
+local function header(command)
+  return require("mneme.base.catalogue").prose(require("mneme.base.registry").root .. "lua/mneme/" .. command.comment .. ".lua")
+end
+
 local function show_help(words)
   if #words == 0 then io.stdout:write(usage_text()) end
   local page = { man = function() return require("mneme.commands.man").page(commands) end,
@@ -92,10 +99,7 @@ local function show_help(words)
   if page[words[1]] then io.stdout:write(page[words[1]]()) return end
   for _, c in ipairs(commands) do
     if c.name == words[1] then
-      io.stdout:write("usage: mneme ", c.name, c.usage, "\n\n", c.doc, "\n")
-      if c.comment then
-        io.stdout:write("\n", require("mneme.base.catalogue").comment(require("mneme.base.registry").root .. "lua/mneme/" .. c.comment .. ".lua"))
-      end
+      io.stdout:write("usage: mneme ", c.name, c.usage, "\n\n", c.comment and header(c) or c.doc .. "\n")
       return
     end
   end
@@ -133,38 +137,39 @@ local function bench(words)
 end
 
 commands = {
-  { name = "run", usage = " SCRIPT [key=value ...]", doc = "run an experiment; --help lists its settings",
-    run = run },
-  { name = "eval", usage = " RUN [episodes=1000] [record=FOLDER]", doc = "how well a trained agent does",
-    run = module "mneme.commands.eval" },
-  { name = "view", usage = " RUN|FILE.mnt|SCENE [out=FILE]", doc = "watch an agent, while it trains or after, or a trajectory",
+  { name = "run", usage = " SCRIPT [key=value ...]", doc = "train, or run any script; mneme run SCRIPT --help lists its settings", run = run },
+  { name = "eval", usage = " RUN [episodes=1000] [record=FOLDER]", doc = "evaluate a trained agent on fresh episodes",
+    run = module "mneme.commands.eval", comment = "commands/eval" },
+  { name = "view", usage = " RUN|FILE.mnt|SCENE [out=FILE]", doc = "watch an agent (live or trained) or a trajectory, in a window or as a picture",
     run = module "mneme.commands.view", comment = "commands/view" },
   { name = "play", usage = " ENV [setting=value ...] [record=FILE.mnt]", doc = "play an environment by hand",
-    run = module "mneme.commands.play" },
-  { name = "diff", usage = " A.mnt B.mnt | RUN RUN", doc = "the first step at which two trajectories or runs part",
-    run = module "mneme.commands.diff" },
+    run = module "mneme.commands.play", comment = "commands/play" },
+  { name = "diff", usage = " A.mnt B.mnt | RUN RUN", doc = "find the first step at which two trajectories or runs differ",
+    run = module "mneme.commands.diff", comment = "commands/diff" },
   { name = "intervene", usage = " RUN erase=PART at=STEP [episodes=200]",
-    doc = "what a part of a memory, a gate or a cue does for success", run = module "mneme.commands.intervene", comment = "commands/intervene" },
-  { name = "sweep", usage = " SCRIPT [jobs=2] [seeds=10] [kept=FILE] [key=value,value ...]", doc = "run every cell of a grid of settings, in processes",
+    doc = "ablate part of a memory, clamp a gate or change the world, and measure the effect on success",
+    run = module "mneme.commands.intervene", comment = "commands/intervene" },
+  { name = "sweep", usage = " SCRIPT [jobs=2] [seeds=10] [kept=FILE] [key=value,value ...]", doc = "run a grid of settings and seeds, in several processes",
     run = sweep, comment = "study/sweep" },
   { name = "report", usage = " STUDY [language=de] [out=FILE.html] [keep=FILE]",
-    doc = "a sweep as a report: claims and what became of them, figures, settings, costs",
+    doc = "write a report of a sweep: claims and verdicts, figures, settings, resources",
     run = module "mneme.study.report", comment = "study/report" },
-  { name = "compare", usage = " RUN RUN ... [by=charts/score]", doc = "runs or studies beside each other: settings that differ, results, curves, costs",
+  { name = "compare", usage = " RUN RUN ... [by=charts/score]", doc = "compare runs or studies: settings that differ, results, curves, resources",
     run = module "mneme.commands.compare", comment = "commands/compare" },
-  { name = "export", usage = " RUN|FILE.mnt to=FILE.safetensors|FILE.npz", doc = "parameters for PyTorch, trajectories for NumPy",
+  { name = "export", usage = " RUN|FILE.mnt to=FILE.safetensors|FILE.npz", doc = "export parameters for PyTorch, or trajectories for NumPy",
     run = module "mneme.commands.export", comment = "commands/export" },
   { name = "check", usage = " FILE.safetensors ... [device=cuda] | core=FILE.lua",
-    doc = "compare with numbers of another program; does a core keep the contract", run = on_device "mneme.commands.check" },
-  { name = "bench", usage = " [cores|envs|ranks|scenes|sweep|torsos|train] [device=cuda]", doc = "how fast it is on this machine",
-    run = bench },
+    doc = "compare with another program's recorded values, or test your own core", run = on_device "mneme.commands.check", comment = "commands/check/init" },
+  { name = "bench", usage = " [cores|envs|ranks|scenes|sweep|torsos|train] [device=cuda]", doc = "measure speed on this machine",
+    run = bench, comment = "commands/bench/init" },
   { name = "list", usage = " [cores|attentions|complexity|envs|tasks|ops|scenes|experiments] [key=value ...]",
-    doc = "what there is; what cores cost", run = list },
-  { name = "repl", usage = "", doc = "Lua a line at a time, with mn at hand", run = module "mneme.commands.repl", comment = "commands/repl" },
-  { name = "doctor", usage = "", doc = "what this machine has, what is missing, and how to get it", run = module "mneme.commands.doctor" },
+    doc = "list what is installed; parameters and costs of cores", run = list },
+  { name = "repl", usage = "", doc = "interactive Lua with mn loaded", run = module "mneme.commands.repl", comment = "commands/repl" },
+  { name = "doctor", usage = "", doc = "check this machine: what is installed, what is missing, how to install it",
+    run = module "mneme.commands.doctor" },
   { name = "help", usage = " [TOPIC]", run = show_help,
-    doc = "this, or about an op, env, core, or config; api: what a script may call; man: this as a manual page" },
-  { name = "complete", usage = " [WORD ...]", doc = "what the last word could become: for shells, see bindings/shell", run = complete },
+    doc = "explain a command or topic; help api: all Lua functions; help man: the manual page" },
+  { name = "complete", usage = " [WORD ...]", doc = "list completions of the last argument (for shells: bindings/shell)", run = complete },
 }
 
 local function dispatch(words)

@@ -15,7 +15,7 @@ local seeds = require "mneme.study.aggregate"
 local settings = require "mneme.study.settings_diff"
 local stats = require "mneme.stats"
 local values = require "mneme.base.setting_types"
-local columns = require("mneme.commands.help").columns
+local columns = require("mneme.commands.layout").table
 
 local compare = {}
 local USAGE = "mneme compare RUN RUN ... [by=charts/score]"

@@ -1,5 +1,5 @@
--- diff.lua -- `mneme diff A B`: the first step at which two trajectories (.mnt), or the logs of two runs, part, and
--- in what.  Exit status 0: they are the same; 1: they are not.
+-- diff.lua -- find the first step at which two trajectories (.mnt), or the logs of two runs, differ, and show how.
+-- Exit status 0: they are equal; 1: they differ.
 local ffi = require "ffi"
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
@@ -10,7 +10,7 @@ local json = require "mneme.base.json"
 local replay = require "mneme.episodes.trajectory_replay"
 local run = require "mneme.runs.run"
 local trajectory = require "mneme.episodes.trajectory"
-local columns = require("mneme.commands.help").columns
+local columns = require("mneme.commands.layout").table
 
 local diff = {}
 local MOST_ROWS = 12                        -- differences that are shown of one step

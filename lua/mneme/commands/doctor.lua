@@ -2,7 +2,7 @@
 -- gets it.  Exit status 0 unless something is missing without which nothing works.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
-local help = require "mneme.commands.help"
+local layout = require "mneme.commands.layout"
 local machine = require "mneme.base.machine"
 local version = require "mneme.base.version"
 
@@ -77,10 +77,10 @@ function doctor.main(words)
       if part.required then status = 1 end
     end
   end
-  io.stdout:write(help.columns(rows))
+  io.stdout:write(layout.columns(rows))
   if #missing > 0 then
     table.insert(missing, 1, { "missing", "for", "get it by" })
-    io.stdout:write("\n", help.columns(missing))
+    io.stdout:write("\n", layout.columns(missing))
   end
   io.stdout:write(status == 0 and "\nall that is needed is there\n" or "\nsomething that is needed is missing\n")
   return status

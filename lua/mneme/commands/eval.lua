@@ -1,6 +1,10 @@
--- eval.lua -- `mneme eval RUN episodes=1000 [greedy=1] [best=1] [seed=N] [record=FOLDER] [corridor=200 ...]`: how well
--- a trained agent does, on fresh episodes, with a confidence interval.  record=FOLDER keeps the episodes (record_every=10:
--- every tenth) as trajectories, with internals=1 also what the agent had in mind.  Other keys are settings of the task.
+-- eval.lua -- evaluate a trained agent on fresh episodes: success, return and length with confidence intervals.
+--   episodes=1000 seed=N num_envs=N   how many episodes, and which
+--   greedy=1        take the most probable action instead of sampling
+--   best=1          the best checkpoint instead of the newest
+--   record=FOLDER   keep the episodes as trajectories: record_every=10 every tenth; internals=1 with the
+--                   agent's memory
+-- Other keys are settings of the environment: corridor=200.
 local errors = require "mneme.base.errors"
 local engine = require "mneme.base.engine"
 local player = require "mneme.episodes.stepper"

@@ -1,8 +1,10 @@
--- export.lua -- `mneme export RUN to=FILE.safetensors [step=N] [best=1]`, `mneme export FILE.mnt to=FILE.npz`: for other programs.
--- A run's parameters go out under their own names; those of gru and lstm as torch.nn.GRU and LSTM call and pack them
--- (weight_ih_l0 ..., gates r, z, n and i, f, g, o; biases that there are not are zeros), so that load_state_dict takes
--- them: core.* is the whole of such a core.  A trajectory becomes arrays: actions, rewards, terminated, truncated, and
--- what was recorded of each step.
+-- export.lua -- export a run's parameters (.safetensors) or a trajectory (.npz) to other programs.
+--   mneme export RUN to=FILE.safetensors [step=N] [best=1]
+--   mneme export FILE.mnt to=FILE.npz
+-- Parameters keep their names.  Those of gru and lstm get the names and layout of torch.nn.GRU and LSTM
+-- (weight_ih_l0 ..., gates r, z, n and i, f, g, o; missing biases are zeros), so that load_state_dict takes
+-- them: core.* is the whole of such a core.  A trajectory becomes arrays: actions, rewards, terminated,
+-- truncated, and what was recorded at each step.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"

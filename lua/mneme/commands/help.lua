@@ -1,5 +1,5 @@
--- help.lua -- `mneme help TOPIC` and mn.help("topic"): an op's signature, an environment's parameters, a
--- core's keys, a script's settings.  All of it is read from where it is declared.
+-- help.lua -- `mneme help TOPIC` and mn.help("topic"): an op's signature, the settings of an environment, a core or a
+-- script, and what a single setting means.  All of it is read from where it is declared.
 local ffi = require "ffi"
 local attention = require "mneme.models.encoder_attention"
 local catalogue = require "mneme.base.catalogue"
@@ -7,51 +7,64 @@ local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local find = require "mneme.base.registry"
+local grouped = require("mneme.base.format").grouped
+local layout = require "mneme.commands.layout"
+local learner_settings = require "mneme.runs.learner_settings"
+local setting_topics = require "mneme.commands.setting_topics"
 local tasks = require "mneme.envs.sequence_task"
 local values = require "mneme.base.setting_types"
 
 local C = engine.C
+local columns = layout.columns
 local help = {}
 
-local function letters(text) return select(2, text:gsub("[^\128-\191]", "")) end
+-- What the settings mean that most scripts declare, where a script says nothing else.
+local usual = {
+  core = "the agent's core, and its settings (mneme list cores)", num_envs = "environments that are stepped together",
+  hidden = "hidden units of the policy and value heads", previous = "inputs besides the observation: the last action, reward, both or none",
+  stop_score = "end training once the last 100 episodes score this", learner = "a2c or ppo",
+}
 
--- Rows of words as columns, by letters, not bytes.
-local function columns(rows)
-  local width, lines = {}, {}
-  for _, row in ipairs(rows) do
-    for i, cell in ipairs(row) do width[i] = math.max(width[i] or 0, letters(cell)) end
-  end
-  for _, row in ipairs(rows) do
-    local cells = {}
-    for i, cell in ipairs(row) do cells[i] = i < #row and cell .. (" "):rep(width[i] - letters(cell)) or cell end
-    lines[#lines + 1] = ("  " .. table.concat(cells, "  ")):gsub("%s+$", "")
-  end
-  return table.concat(lines, "\n") .. "\n"
-end
-help.columns = columns
-
-local function setting_row(key, entry)
+local function setting_row(key, entry, default)
   local about = entry.about
-  local doc = about[1] or ""
+  local doc = about[1] or usual[key] or (learner_settings.keys[key] or {})[1] or ""
   if about.choices then doc = doc .. " (" .. table.concat(about.choices, " ") .. ")"
-  elseif about.range and about.range[2] < 2 ^ 31 - 1 then
+  elseif about.range and about.range[2] < 2 ^ 24 then
     doc = ("%s (%s..%s)"):format(doc, values.show(about.range[1]), values.show(about.range[2]))
   end
-  return { key, values.show(entry.default), doc }
+  return { key, default or values.show(entry.default), (doc:gsub("^ ", "")) }
+end
+
+local learners = { "a2c", "ppo", "supervised" }
+
+-- The learner that a script names, or that its setting `learner` does: its own defaults of what the script leaves out.
+local function learner_rows(script, schema)
+  local text, chosen, rows = script and require("mneme.base.files").read(script) or "", nil, {}
+  for _, name in ipairs(learners) do if text:find("mn%." .. name .. "%f[^%w_]") then chosen = chosen or name end end
+  if schema.learner and not schema.learner.of_learner then chosen = schema.learner.default end
+  if not chosen then return rows end
+  local defaults = require("mneme.learn." .. chosen).defaults
+  for _, key in ipairs(find.keys(defaults)) do
+    if schema[key].of_learner then rows[#rows + 1] = setting_row(key, schema[key], values.show(defaults[key])) end
+  end
+  return rows, chosen
 end
 
 ---What --help of a script prints.
 ---@param script string? its path
----@param schema table key -> { default, about }
+---@param schema table key -> { default, about, of_learner }
 ---@param own string[] its own keys
 ---@param common string[] keys that every script has
 function help.settings(script, schema, own, common)
   local rows, rest = {}, {}
   for i, key in ipairs(own) do rows[i] = setting_row(key, schema[key]) end
   for i, key in ipairs(common) do rest[i] = setting_row(key, schema[key]) end
+  local of_learner, learner = learner_rows(script, schema)
   local doc = script and catalogue.first_comment(script) or ""
   return doc .. (doc ~= "" and "\n" or "") .. "usage: mneme run " .. (script or "SCRIPT")
-    .. " [key=value ...]\n\nsettings\n" .. columns(rows) .. "\nof every script\n" .. columns(rest)
+    .. " [key=value ...]\n\nsettings\n" .. columns(rows, 24)
+    .. (#of_learner > 0 and ("\nsettings of the learner (%s)\n"):format(learner) .. columns(of_learner) or "")
+    .. "\nsettings of every script\n" .. columns(rest)
 end
 
 -- ---- topics ----
@@ -59,9 +72,9 @@ end
 local function op_text(i)
   local sig = ffi.string(C.mn_op_sig(i))
   local inputs, outputs, options = sig:match "^(.-)%s*%->%s*([^|]*)|?%s*(.*)$"
-  return ("mn.%s -- %s\n\n%s"):format(ffi.string(C.mn_op_name(i)), ffi.string(C.mn_op_doc(i)),
-    columns { { "inputs", inputs }, { "outputs", (outputs:gsub("%s+$", "")) },
-              { "options", options ~= "" and options or "none" },
+  local title = ("mn.%s -- %s"):format(ffi.string(C.mn_op_name(i)), ffi.string(C.mn_op_doc(i)))
+  return ("%s\n\n%s"):format(table.concat(layout.wrap(title, layout.width()), "\n"),
+    columns { { "inputs", inputs }, { "outputs", (outputs:gsub("%s+$", "")) }, { "options", options ~= "" and options or "none" },
               { "gradient", C.mn_op_differentiable(i) and "yes" or "no" } })
 end
 
@@ -71,11 +84,11 @@ local function env_text(i)
     local default, range = rule:match "^([^%[]*)%[(.*)%]$"
     rows[#rows + 1] = { name, default or rule:match "^[^|]*", range or rule:gsub("|", " ") }
   end
-  rows[#rows + 1] = { "num_envs, seed, time_limit", "", "as for every environment" }
+  rows[#rows + 1] = { "num_envs, seed, time_limit", "", "every environment has these" }
   local about, actions, settable = C.mn_env_about(i), ffi.string(C.mn_env_actions(i)), C.mn_env_settable(i)
-  local facts = settable ~= nil and ("to intervene in: %s\n"):format((ffi.string(settable):gsub("=[%d.]+%[", "["))) or ""
+  local facts = settable ~= nil and ("settable facts (for `mneme intervene`): %s\n"):format((ffi.string(settable):gsub("=[%d.]+%[", "["))) or ""
   return ("mn.env(\"%s\") -- %s\nactions: %s\n%s\nsettings\n%s%s"):format(ffi.string(C.mn_env_name(i)),
-    ffi.string(C.mn_env_doc(i)), actions ~= "" and actions or "numbers from 0", facts, columns(rows), about ~= nil and "\n" .. ffi.string(about) .. "\n" or "")
+    ffi.string(C.mn_env_doc(i)), actions ~= "" and actions or "integers from 0", facts, columns(rows), about ~= nil and "\n" .. ffi.string(about) .. "\n" or "")
 end
 
 local function core_text(name)
@@ -88,16 +101,16 @@ local function core_text(name)
   local base = d.preset and ("a setting of %s: %s\n"):format(d.preset[1], values.show(d.preset[2])) or ""
   local equations = type(d.equations) == "function" and d.equations(d.config) or d.equations
   return table.concat { ("mn.core(\"%s\") -- %s\n%s\n%s\n"):format(name, d.doc or "", d.source or "", base),
-    catalogue.comment(find.file("cores", name, "core")), equations and "\n" .. equations .. "\n" or "",
-    "\nsettings\n", columns(rows), ("\nas they are: %d parameters, a state of %d floats = %s\n"):format(about.parameters,
-      about.state_floats, about.state_formula) }
+    catalogue.prose(find.file("cores", name, "core")), equations and "\n" .. equations .. "\n" or "",
+    "\nsettings\n", columns(rows), ("\nwith these settings: %s parameters, state %s floats per environment = %s\n"):format(grouped(about.parameters),
+      grouped(about.state_floats), about.state_formula) }
 end
 
 local function attention_text(name)
   local d, keys, rows = attention.definition(name), require "mneme.models.core_settings", {}
   for _, key in ipairs(find.keys(d.config)) do rows[#rows + 1] = { key, values.show(d.config[key]), keys[key] or "" } end
-  return ("mn.encoder { attention = \"%s\" } -- %s\n%s\n\n%s\nsettings, beside those of mn.encoder\n%s%s"):format(name, d.doc or "", d.source or "",
-    catalogue.comment(find.file("attentions", name, "attention")), columns(rows),
+  return ("mn.encoder { attention = \"%s\" } -- %s\n%s\n\n%s\nsettings, in addition to those of mn.encoder\n%s%s"):format(name, d.doc or "", d.source or "",
+    catalogue.prose(find.file("attentions", name, "attention")), columns(rows),
     d.causal and "\nno causal form: " .. d.causal .. "\n" or "")
 end
 
@@ -109,7 +122,7 @@ local function task_text(name)
     end
   end
   return ("mn.task(\"%s\") -- %s\n%s\n\n%s\nsettings\n%s"):format(name, d.doc or "", d.source or "",
-    catalogue.comment(find.file("tasks", name, "task")), columns(rows))
+    catalogue.prose(find.file("tasks", name, "task")), columns(rows))
 end
 
 -- An op or environment by its name, with or without its version.
@@ -124,73 +137,88 @@ local function listed(kind, text)
   end
 end
 
--- What may be asked for with its kind: `mneme help env selective_copy`, which is a task, too.
+-- Kinds that a topic may begin with: `mneme help env selective_copy`, which is a data set, too.
 local named_texts = { core = core_text, attention = attention_text, task = task_text, op = listed("ops", op_text), env = listed("envs", env_text) }
 help.named = named_texts
 
 local function kind_text(kind)
   local rows = {}
   for i, thing in ipairs(catalogue.list(kind)) do rows[i] = { thing.name, thing.doc } end
-  return columns(rows)
+  return layout.list(rows)
 end
 help.kind = kind_text
 
 local config_text = [[
-key=value (or --key=value) overrides a setting of a script; --help of the script lists them.
+key=value (or --key=value) overrides a setting of a script; its --help lists them.
 
-  corridor=20 lr=5e-5 view=1     numbers, true/false or 1/0, words
-  core=gru                       another thing, with its own options
-  core.eta=8  optim.beta=0.9     an option; a part of a group
-  sizes=64,64                    a setting that is a list
+  corridor=20 lr=5e-5 view=1     numbers, true/false or 1/0, names
+  core=gru                       another core, with its own settings
+  core.eta=8  optim.beta=0.9     a setting of the core; a part of a group
+  sizes=64,64                    a list
 
-Later ones win: the script's defaults, published values of the chosen core, quick=1, the command line.
-  run=FOLDER       where the run is kept (default runs/SCRIPT-N)
-  seeds=4          one run for each of several seeds (4: from 1 to 4; 3..7; 1,5,9) in one process; run=F: F-seed1 ...
-  resume=FOLDER    go on with a run; only steps, view, threads, device, precision, debug and profile may change
+Later values win: the script's defaults, published values of the chosen core, quick=1, the command line.
+  run=FOLDER       the run's folder (default runs/SCRIPT-N)
+  seeds=4          one run per seed (4: seeds 1 to 4; 3..7; 1,5,9) in one process; run=F: F-seed1 ...
+  resume=FOLDER    resume a run; only steps, view, threads, device, precision, debug and profile may change
 ]]
 
-local learners = { a2c = "advantage actor-critic: mn.a2c(cfg, task, agent):train()", ppo = "proximal policy optimisation: mn.ppo(cfg, task, agent):train()",
-  supervised = "sequences with answers: mn.supervised(cfg, task, model):train()" }
+local learner_titles = { a2c = "advantage actor-critic: mn.a2c(cfg, env, agent):train()", ppo = "proximal policy optimisation: mn.ppo(cfg, env, agent):train()",
+  supervised = "training on labelled sequences: mn.supervised(cfg, dataset, model):train()" }
 
 local function learner_text(name)
-  return ("%s -- %s\n\nsettings, as keys of cfg (docs/%s.md says what they mean)\n%s"):format(name, learners[name],
-    name == "supervised" and "tasks" or "learners", columns(require("mneme.learn.learner_settings").rows(require("mneme.learn." .. name).defaults)))
+  return ("%s -- %s\n\nsettings, on the command line or as keys of cfg (docs/%s.md explains them)\n%s"):format(name, learner_titles[name],
+    name == "supervised" and "tasks" or "learners", columns(learner_settings.rows(require("mneme.learn." .. name).defaults)))
 end
 
 local function torso_text()
-  return "mn.agent { torso = NAME or { NAME, option = value } } -- what stands between a task's observations and the memory\n\n"
+  return "mn.agent { torso = NAME or { NAME, option = value } } -- the layers between the observations and the core\n\n"
     .. columns(require("mneme.models.torso").rows())
 end
 
--- Every topic: name -> function that gives its text.
+-- Every topic: name -> list of functions, each of which gives a text.
 local function topics()
-  local all = { config = function() return config_text end }
-  for name in pairs(learners) do all[name] = function() return learner_text(name) end end
-  all.torso = torso_text
-  for _, kind in ipairs(catalogue.kinds) do all[kind] = function() return kind_text(kind) end end
-  for _, thing in ipairs(catalogue.list "ops") do
-    all[thing.name] = function() return op_text(thing.index) end
+  local all = {}
+  local function add(name, text)
+    all[name] = all[name] or {}
+    table.insert(all[name], text)
+  end
+  add("config", function() return config_text end)
+  add("torso", torso_text)
+  for _, name in ipairs(learners) do add(name, function() return learner_text(name) end) end
+  for _, kind in ipairs(catalogue.kinds) do
+    local text = function() return kind_text(kind) end
+    add(kind, text)
+    if named_texts[kind:sub(1, -2)] then add(kind:sub(1, -2), text) end
+  end
+  for _, kind in ipairs { "cores", "attentions", "tasks" } do            -- some names are of several kinds
+    for _, thing in ipairs(catalogue.list(kind)) do
+      add(thing.name, function() return named_texts[kind:sub(1, -2)](thing.name) end)
+    end
   end
   for _, thing in ipairs(catalogue.list "envs") do
     local text = function() return env_text(thing.index) end
-    all[thing.name], all[thing.name:gsub("%-v%d+$", "")] = text, text
+    add(thing.name, text)
+    if thing.name:find "%-v%d+$" then add(thing.name:gsub("%-v%d+$", ""), text) end
   end
-  for _, thing in ipairs(catalogue.list "cores") do
-    local op = all[thing.name]                 -- gru is a core and an op
-    all[thing.name] = function() return core_text(thing.name) .. (op and "\n" .. op() or "") end
+  for _, thing in ipairs(catalogue.list "ops") do add(thing.name, function() return op_text(thing.index) end) end
+  for _, thing in ipairs(catalogue.list "experiments") do
+    add(thing.name, function()
+      local path = find.file("experiments", thing.name, "experiment")
+      return ("%s\nsettings: mneme run %s --help\n"):format(catalogue.prose(path), thing.name)
+    end)
   end
-  for _, thing in ipairs(catalogue.list "tasks") do
-    local other = all[thing.name]              -- selective_copy is a task and an environment
-    all[thing.name] = function() return task_text(thing.name) .. (other and "\n" .. other() or "") end
+  for _, thing in ipairs(catalogue.list "scenes") do
+    add(thing.name, function() return ("scene %s: %s\n"):format(thing.name, catalogue.prose(find.file("scenes", thing.name, "scene"))) end)
   end
-  for _, thing in ipairs(catalogue.list "attentions") do
-    local other = all[thing.name]              -- longformer is a core and an attention
-    all[thing.name] = function() return attention_text(thing.name) .. (other and "\n" .. other() or "") end
-  end
+  setting_topics.add(add)
   return all
 end
 
----The text about an op, environment, core or kind of thing.
+---The names of all topics, sorted.
+---@return string[]
+function help.names() return find.keys(topics()) end
+
+---The text about an op, environment, core, setting or kind of thing.
 ---@param topic string
 ---@param kind string? "core", "attention", "task", "op" or "env": the one of that name, where something else has it too
 ---@return string
@@ -200,12 +228,15 @@ function help.text(topic, kind)
     return named_texts[kind](topic)
   end
   local all = topics()
-  if not all[topic] then
+  local found = all[topic] or all[topic:match "^mn%.(.*)" or ""]
+  if not found then
     local near = errors.nearest(topic, find.keys(all))
-    errors.usage(("help: nothing is known about '%s'"):format(topic), near and "did you mean '" .. near .. "'?"
-      or "topics: config, a2c, ppo, supervised, torso, " .. table.concat(catalogue.kinds, ", ") .. ", or a name of theirs")
+    errors.usage(("help: unknown topic '%s'"):format(topic), near and "did you mean '" .. near .. "'?"
+      or "topics: config, a2c, ppo, supervised, torso, " .. table.concat(catalogue.kinds, ", ") .. ", the names that these list, and settings")
   end
-  return all[topic]()
+  local texts = {}
+  for i, text in ipairs(found) do texts[i] = text() end
+  return table.concat(texts, "\n")
 end
 
 ---Print the text about a topic.

@@ -1,12 +1,16 @@
--- intervene.lua -- `mneme intervene RUN erase=layers.2.head.1 at=40 [episodes=200]`: what a memory is good for.
--- Plays episodes twice, with and without an intervention in step `at`: the same worlds, the same draws; so they are the
--- same up to there, and what differs afterwards is the intervention's doing.
---   erase=PART swap=PART             a part of the memory: all, layers.2, layers.2.head.1, a state's name; made as it was
---                                    before anything was seen, or that of another episode
---   force=PROBE:NUMBER freeze=PROBE  a gate: layers.0.beta, layers.0.head.1.beta; from then on, or for=STEPS
---   set=FACT:VALUE shift=FACT:NUMBER flip=FACT (flip=1: the first)    the world: cue, position; mneme help ENV
--- Several, parted by commas or given apart, happen in the same step.  greedy=1 best=1 seed=N num_envs=N; record=FOLDER
--- keeps all episodes as trajectories; other keys are settings of the task.
+-- intervene.lua -- measure what a part of a memory is good for: mneme intervene RUN erase=layers.2 at=40.
+-- Plays every episode twice, with and without an intervention at step `at`, with the same environments and
+-- random numbers: the two are equal up to that step, and every later difference is the intervention's effect.
+--   erase=PART swap=PART             a part of the memory: all, layers.2, layers.2.head.1, a state's name;
+--                                    erase sets it to its initial value, swap to that of another episode
+--   force=PROBE:NUMBER freeze=PROBE  a gate: layers.0.beta, layers.0.head.1.beta; from step `at` on, or
+--                                    for=STEPS
+--   set=FACT:VALUE shift=FACT:NUMBER flip=FACT (flip=1: the first)
+--                                    the environment: cue, position; mneme help ENV lists its facts
+-- Several interventions (comma-separated or repeated) apply at the same step.
+--   episodes=200 greedy=1 best=1 seed=N num_envs=N
+--   record=FOLDER                    keep all episodes as trajectories
+-- Other keys are settings of the environment.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -17,7 +21,7 @@ local progress = require "mneme.base.progress"
 local recording = require "mneme.episodes.trajectory_writer"
 local run_folder = require "mneme.runs.run"
 local stats = require "mneme.stats"
-local columns = require("mneme.commands.help").columns
+local columns = require("mneme.commands.layout").table
 local C = engine.C
 
 local intervene = {}

@@ -21,16 +21,16 @@ local ending = [[
 .SH EXIT STATUS
 .TP
 0
-all is well
+success
 .TP
 1
-the world failed: a file, a disk, a script
+a file, a device or a script failed
 .TP
 2
-the command line, or a setting, is wrong
+the command line or a setting is wrong
 .TP
 3
-training met a number that is not finite; the last good checkpoint is kept
+training met NaN or infinity; the last good checkpoint is kept
 .TP
 130, 143
 stopped by Ctrl\-C or SIGTERM, after a checkpoint
@@ -40,7 +40,7 @@ NO_COLOR
 no colours in the terminal
 .TP
 OMP_NUM_THREADS, SLURM_CPUS_PER_TASK
-threads, where threads=N does not say
+CPU threads, unless threads=N is given
 .TP
 MNEME_BLAS
 the library for large matrix products in place of OpenBLAS
@@ -49,7 +49,7 @@ MNEME_FONT
 the font of the window, a .ttf file
 .TP
 MNEME_HOME
-where Mneme's lua folder lies
+the folder that holds Mneme's lua folder
 .SH FILES
 .TP
 runs/NAME
@@ -62,17 +62,17 @@ a run: config.json, metrics.jsonl, TensorBoard's events, checkpoints, trajectori
 function man.page(commands)
   local out = {
     (".TH MNEME 1 \"\" \"mneme %s\" \"User Commands\""):format(version),
-    ".SH NAME", "mneme \\- a sandbox for memory in agents",
+    ".SH NAME", "mneme \\- a research sandbox for memory in agents",
     ".SH SYNOPSIS", ".B mneme", ".I COMMAND", "[key=value ...]",
     ".SH DESCRIPTION",
-    "Trains agents with memories of many kinds in small worlds, shows what they remember, operates on it, and",
-    "turns grids of such runs into figures and reports.  Experiments are short Lua scripts; every setting they",
-    "declare is a key=value word.", ".SH COMMANDS",
+    "Trains agents with memories of many kinds in small environments, shows what they remember, intervenes in it, and",
+    "turns grids of runs into figures and reports.  Experiments are short Lua scripts; every setting of a script is a",
+    "key=value argument.", ".SH COMMANDS",
   }
   for _, c in ipairs(commands) do
     out[#out + 1] = (".TP\n.B %s\\fR%s\n%s"):format(c.name, plain(c.usage), plain(c.doc))
     if c.comment then
-      out[#out + 1] = ".RS\n.PP\n.nf\n" .. lines(catalogue.comment(find.root .. "lua/mneme/" .. c.comment .. ".lua")) .. "\n.fi\n.RE"
+      out[#out + 1] = ".RS\n.PP\n.nf\n" .. lines(catalogue.prose(find.root .. "lua/mneme/" .. c.comment .. ".lua")) .. "\n.fi\n.RE"
     end
   end
   return table.concat(out, "\n") .. "\n" .. ending

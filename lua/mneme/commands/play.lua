@@ -1,7 +1,10 @@
--- play.lua -- `mneme play NAME [corridor=9 ...] [seed=N] [record=FILE.mnt] [blind=1]`: live in an environment by
--- hand, or, where NAME is SCRIPT.lua, in the task of an experiment.  One key, click or button of a gamepad is one
--- step, and between them nothing runs.  keys=left,3*up,r out=FILE.png presses keys, or does actions by their names, without
--- a window.
+-- play.lua -- play an environment by hand, or the environment of an experiment (SCRIPT.lua).
+--   corridor=9 ...       settings of the environment
+--   seed=N               which episode
+--   blind=1              show the observation only
+--   record=FILE.mnt      keep the game as a trajectory
+--   keys=left,3*up,r out=FILE.png   press these keys, or take these actions by name, without a window
+-- One key, click or gamepad button is one step; the environment waits for it.
 local engine = require "mneme.base.engine"
 local env = require "mneme.envs.env"
 local errors = require "mneme.base.errors"

@@ -1,5 +1,5 @@
--- repl.lua -- `mneme repl`: Lua, a line at a time, with mn at hand.  What a line gives is shown: numbers of tensors, keys
--- of tables.  Tab completes names, arrows bring back lines, ?name explains, Ctrl-C stops what runs, Ctrl-D leaves.
+-- repl.lua -- interactive Lua with mn loaded.  The value of a line is printed: elements of tensors, keys of tables.
+-- Tab completes names, the arrow keys recall lines, ?name prints help, Ctrl-C interrupts, Ctrl-D quits.
 --   > x = mn.tensor { 1, 2, 3 }
 --   > x:square():sum()
 --   > mn.plot(mn.tensor { 1, 4, 9, 16 })

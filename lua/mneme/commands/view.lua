@@ -1,12 +1,14 @@
--- view.lua -- mneme view X [Y] [out=FILE]: watch an agent live, in a window or as pictures.  The window's loop polls events
--- sixty times a second and never waits for a trainer.
---   X                      a run folder, a trajectory (.mnt) or a scene's name; with Y, another of them, both are shown side
---                          by side, in the same worlds
---   erase=PART at=STEP     and swap= force= freeze= set= shift= flip= for=STEPS as `mneme intervene` has them: the agent
---                          beside itself after that, from this step on
---   out=FILE               .png: the last step, or step at=; .gif, .mp4: all of episodes=1, or a whole trajectory
+-- view.lua -- watch an agent live, in a window or as pictures: mneme view X [Y] [out=FILE].
+--   X                    a run folder, a trajectory (.mnt) or a scene's name; with Y, a second one,
+--                        both side by side in the same environments
+--   erase=PART at=STEP   and swap= force= freeze= set= shift= flip= for=STEPS as in `mneme intervene`:
+--                        from this step on, the untouched and the altered agent side by side
+--   out=FILE             .png: the last step, or step at=; .gif, .mp4: all of episodes=1, or a whole
+--                        trajectory
 --   seed=N greedy=1 checkpoint=STEPS scene=NAME size=WxH theme=dark|light scale=2
--- In the window h lists the keys: i changes something at the step that is shown, w writes the episodes as trajectories.
+-- In the window, h lists the keys: i intervenes at the step shown, w writes the episodes as trajectories.
+
+-- The window's loop polls events sixty times a second and never waits for a trainer.
 local lfs = require "lfs"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"

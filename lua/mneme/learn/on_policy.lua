@@ -11,7 +11,7 @@ local engine = require "mneme.base.engine"
 local episodes = require "mneme.learn.episode_stats"
 local errors = require "mneme.base.errors"
 local forgetting = require "mneme.learn.memory_resets"
-local learner_keys = require "mneme.learn.learner_settings"
+local learner_settings = require "mneme.runs.learner_settings"
 local optim = require "mneme.tensor.optim"
 local plan = require "mneme.tensor.plan"
 local ranks = require "mneme.tensor.mpi"
@@ -175,7 +175,7 @@ function Actor.new(class, what, cfg, task, agent)
   errors.need(what .. ": task", task, "observation_space", "mn.env(...)")
   errors.need(what .. ": agent", agent, "core", "mn.agent { task = task, ... }")
   local self = setmetatable({ task = task, agent = agent, cfg = cfg, step = 0, finished = episodes(), progress = {} }, class)
-  for key, value in pairs(learner_keys.read(what, cfg, class.defaults)) do self[key] = value end
+  for key, value in pairs(learner_settings.read(what, cfg, class.defaults)) do self[key] = value end
   local core = agent.core
   if core.config.reset == false and (self.context > 0 or not self.carry) then
     errors.usage(("%s: context and carry=0 clear the memory, but core %s has reset=false"):format(what, core.name))

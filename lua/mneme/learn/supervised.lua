@@ -7,7 +7,7 @@ local ffi = require "ffi"
 local agents = require "mneme.models.agent"
 local errors = require "mneme.base.errors"
 local held_out = require "mneme.learn.validation"
-local learner_keys = require "mneme.learn.learner_settings"
+local learner_settings = require "mneme.runs.learner_settings"
 local optim = require "mneme.tensor.optim"
 local plan = require "mneme.tensor.plan"
 local ranks = require "mneme.tensor.mpi"
@@ -46,7 +46,7 @@ local function new(cfg, task, model)
   errors.need("supervised: task", task, "buffers", "mn.task(...)")
   errors.need("supervised: model", model, "core", "mn.sequence_model { task = task, core = core }")
   local self = setmetatable({ cfg = cfg, task = task, model = model, updates = 0, evaluated = 0 }, Supervised)
-  for key, value in pairs(learner_keys.read("supervised", cfg, defaults)) do self[key] = value end
+  for key, value in pairs(learner_settings.read("supervised", cfg, defaults)) do self[key] = value end
   self.copies, self.read, self.losses = share(task), {}, {}
   self.each = task.length * self.copies
   self.batch, self.state = task:buffers(), model.core:initial(task.batch)

@@ -72,11 +72,11 @@ function costs.list(words)
     local function add(...) lines[#lines + 1] = table.concat { ... } end
     add(entry.name, " -- ", d and d.doc or catalogue.first_comment(find.file("cores", entry.name, "core")))
     if entry.problem then
-      add("  cannot be built so: ", entry.problem)
+      add("  cannot be built with these settings: ", entry.problem)
       goto continue
     end
     add("  ", d.source or "no source")
-    add("  ", grouped(about.parameters), " parameters; state of one copy ", grouped(about.state_floats), " floats = ",
+    add("  ", grouped(about.parameters), " parameters; state of one environment ", grouped(about.state_floats), " floats = ",
       about.state_formula, "   (", entry.sizes, ")")
     add("  step      ", grouped(about.weights + about.step.macs), " multiply-adds = ", grouped(about.weights),
       " (weights) + ", about.step.formula)
@@ -85,7 +85,7 @@ function costs.list(words)
     ::continue::
     add ""
   end
-  lines[#lines + 1] = "multiply-adds of one copy; L layers, N steps seen before (step) or in all (sequence); mneme help core NAME tells the rest"
+  lines[#lines + 1] = "multiply-adds per environment; L layers, N steps before (step) or in all (sequence); details: mneme help core NAME"
   return table.concat(lines, "\n") .. "\n"
 end
 
@@ -101,9 +101,9 @@ function costs.table(words)
     lines[#lines + 1] = about and ("| %s |"):format(table.concat({ entry.name, grouped(about.parameters), about.state_formula,
       grouped(about.state_floats), "W + " .. about.step.formula, grouped(about.weights + about.step.macs),
       "N*W + " .. about.sequence.formula, grouped(N * about.weights + about.sequence.macs) }, " | "))
-      or ("| %s | cannot be built so: %s |"):format(entry.name, entry.problem)
+      or ("| %s | cannot be built with these settings: %s |"):format(entry.name, entry.problem)
   end
-  lines[#lines + 1] = "\nW: products with the weights, L layers, N tokens, other letters: sizes of the state."
+  lines[#lines + 1] = "\nW: matrix products with the weights; L layers, N tokens; the other letters are sizes of the state."
   return (table.concat(lines, "\n"):gsub("(%w)%*(%w)", "%1·%2"):gsub("(%w)%*(%w)", "%1·%2"):gsub("%*", "·")) .. "\n"
 end
 

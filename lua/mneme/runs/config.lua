@@ -5,6 +5,7 @@
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local find = require "mneme.base.registry"
+local learner_settings = require "mneme.runs.learner_settings"
 local ranks = require "mneme.tensor.mpi"
 local values = require "mneme.base.setting_types"
 
@@ -15,25 +16,26 @@ local config = {
   survey = nil,            -- a table: what is declared goes there, and the script ends; see mneme.script
 }
 
--- Keys that every script has: name, default, about.
-local standard = {
-  { "run", "", { "folder of the run (default runs/SCRIPT-N)" } },
-  { "resume", "", { "folder of a run to go on with; every other setting comes from it" } },
-  { "quick", false, { "the script's small values, for trying it out" } },
-  { "full", false, { "the script's large values: what was published" } },
+---Settings that every script has: name, default, about.
+config.standard = {
+  { "run", "", { "the run's folder (default runs/SCRIPT-N)" } },
+  { "resume", "", { "folder of a run to resume; every other setting comes from it" } },
+  { "quick", false, { "the script's small values, to try it out" } },
+  { "full", false, { "the script's large values, as published" } },
   { "view", false, { "watch training in a window" } },
-  { "device", "cpu", { "where tensors live and are computed" } },
-  { "precision", "fp32", { "of products of matrices on a GPU: what goes in is rounded to it", choices = { "fp32", "tf32", "bf16" } } },
-  { "seed", 1, { "of everything random; seeds=4, seeds=3..7, seeds=1,5,9: one run of each, in one process", whole = true, range = { 0, 2 ^ 31 - 1 } } },
-  { "steps", 1e6, { "environment steps, over all copies", whole = true, range = { 1, 2 ^ 53 } } },
-  { "checkpoint_every", 0, { "steps between two; 0: one a minute", whole = true, range = { 0, 2 ^ 53 } } },
-  { "record_every", 10, { "minutes between two recorded episodes; 0: none", range = { 0, 1e6 } } },
-  { "threads", 0, { "0: as many as the machine has; one for each of several ranks", whole = true, range = { 0, 1024 } } },
-  { "debug", "0", { "1: check every tensor's numbers, show tracebacks; nan: find where one stops being finite; grad: log every gradient",
-    choices = { "0", "1", "nan", "grad" } } },
-  { "profile", "0", { "1: time every op and line; jit: what is not compiled", choices = { "0", "1", "jit" } } },
+  { "device", "cpu", { "where tensors live and ops run: cpu or cuda" } },
+  { "precision", "fp32", { "input precision of matrix products on a GPU", choices = { "fp32", "tf32", "bf16" } } },
+  { "seed", 1, { "random seed; seeds=4, seeds=3..7 or seeds=1,5,9: one run per seed, in one process", whole = true, range = { 0, 2 ^ 31 - 1 } } },
+  { "steps", 1e6, { "environment steps, summed over all environments", whole = true, range = { 1, 2 ^ 53 } } },
+  { "checkpoint_every", 0, { "steps between checkpoints; 0: one a minute", whole = true, range = { 0, 2 ^ 53 } } },
+  { "record_every", 10, { "minutes between recorded episodes; 0: none", range = { 0, 1e6 } } },
+  { "threads", 0, { "CPU threads; 0: all processors, or one per MPI rank", whole = true, range = { 0, 1024 } } },
+  { "debug", "0", { "1: check every tensor for NaN and infinity, show tracebacks; nan: find the op that made the first one; "
+    .. "grad: log every gradient", choices = { "0", "1", "nan", "grad" } } },
+  { "profile", "0", { "1: time every op and Lua line; jit: what LuaJIT does not compile", choices = { "0", "1", "jit" } } },
 }
-local anew = { resume = true, steps = true, view = true, threads = true, device = true, precision = true, debug = true, profile = true }
+local standard = config.standard
+local may_change = { resume = true, steps = true, view = true, threads = true, device = true, precision = true, debug = true, profile = true }
 
 -- What is known of a resolved config besides its values, by config.
 local meta = setmetatable({}, { __mode = "k" })
@@ -91,6 +93,7 @@ local function declare(defaults, about)
   for key in pairs(about) do
     if not schema[key] and key ~= "published" then errors.unknown("setting", key, find.keys(schema)) end
   end
+  learner_settings.extend(schema)
   return schema, own, common
 end
 
@@ -137,9 +140,11 @@ local function set_all(cfg, schema, new, what, chosen)
     errors.raise(("config: %s is a %s, expected { key = value }"):format(what, type(new)))
   end
   for key, value in pairs(new) do
-    if not schema[key] then errors.unknown(("setting in %s:"):format(what), key, find.keys(schema)) end
+    if not schema[key] then errors.unknown(("setting in %s:"):format(what), key, values.known(schema)) end
     local other = values.is_named(value) and values.is_named(cfg[key]) and value[1] ~= cfg[key][1]
-    if not (chosen and other) then cfg[key] = values.merge(key, cfg[key], value) end
+    local old = cfg[key]
+    if old == nil then old = schema[key].default end
+    if not (chosen and other) then cfg[key] = values.merge(key, old, value) end
   end
 end
 
@@ -152,7 +157,7 @@ end
 
 local function resume(cfg, schema, given, folder)
   for _, pair in ipairs(given) do
-    if not anew[pair[1]] then
+    if not may_change[pair[1]] then
       errors.usage(("resume takes every value from %s/config.json: '%s' cannot change"):format(folder, pair[1]),
         "steps, view, threads, device, precision, debug and profile can")
     end
@@ -225,7 +230,7 @@ function config.new(defaults, about)
     errors.stop(0)
   end
   local cfg = {}
-  for key, entry in pairs(schema) do cfg[key] = values.copy(entry.default) end
+  for key, entry in pairs(schema) do if not entry.of_learner then cfg[key] = values.copy(entry.default) end end
   local function command_line(only)
     for _, pair in ipairs(given) do
       if not only or pair[1]:match "^[^.]+" == only then
@@ -245,7 +250,13 @@ function config.new(defaults, about)
     set_all(cfg, schema, sized, size, true)      -- and here because it wins over published values
   end
   command_line()
-  for key, entry in pairs(schema) do values.check(key, cfg[key], entry.about) end
+  local for_learner = {}
+  for key, entry in pairs(schema) do
+    if cfg[key] ~= nil then
+      values.check(key, cfg[key], entry.about)
+      for_learner[key] = entry.of_learner
+    end
+  end
   local name = script and script:match "([^/]*)$":gsub("%.lua$", "") or "run"
   meta[cfg] = { script = script, name = name, schema = schema }
   if config.survey then
@@ -260,6 +271,7 @@ function config.new(defaults, about)
   engine.check(engine.C.mn_set_precision(engine.ctx, cfg.precision))
   if cfg.debug == "1" or cfg.debug == "nan" then engine.C.mn_set_debug(engine.ctx, true) end
   require("mneme.runs.debugging").prepare(cfg)
+  learner_settings.expect(cfg, for_learner)
   return setmetatable(cfg, guard)
 end
 

@@ -66,6 +66,7 @@ function script.run(path, words)
   if #words > 0 and not config.asked then
     errors.usage(path .. " declares no settings, so " .. words[1] .. " means nothing", "mn.config { ... } declares them")
   end
+  require("mneme.runs.learner_settings").finish(path)
   return result
 end
 

@@ -1,7 +1,8 @@
--- init.lua -- `mneme bench [cores|envs|ranks|scenes|sweep|torsos] ...` or `[train] [act] [gemm]`: how fast this machine runs what is published, each
--- with the bound it is measured against in the same run.  Times are medians; only ratios travel.
+-- init.lua -- measure speed on this machine: [train] [act] [gemm], or cores, envs, ranks, scenes, sweep, torsos.
+-- Each figure stands next to a bound that is measured in the same run; times are medians.  Compare ratios
+-- between machines, not times.
 --   bound of training: 4 x the products of one step (act, update's forward, backward twice) plus the
---   recurrence (two forward, one backward), at the rate of a large matrix product measured here.
+--   recurrence (two forward, one backward), at the rate of a large matrix product measured here
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"

@@ -1,7 +1,10 @@
--- init.lua -- `mneme check FILE.safetensors ...`: is a port right?  Builds what a fixture's metadata names,
--- loads its parameters, runs forward and backward, and compares every number with those in the file.
--- Error of a tensor = max |got - expected| / max(max |expected|, 1e-3 x the largest of its group), where the
--- groups are output.*, final.* and grad.*.
+-- init.lua -- check a core against the recorded values of another program, or test a core of your own.
+--   FILE.safetensors ...   build what the file's metadata names, load its parameters, run forward and
+--                          backward, and compare every value with the file's
+--   core=FILE.lua          the contract that every core keeps, one property a line; other keys are the
+--                          core's settings
+-- The error of a tensor is max |got - expected| / max(max |expected|, 1e-3 x the largest of its group);
+-- the groups are output.*, final.* and grad.*.
 local check_file = require "mneme.commands.check.file"
 local check_attention = require "mneme.commands.check.attention"
 local learn = require "mneme.commands.check.learner"

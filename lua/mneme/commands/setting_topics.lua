@@ -1,0 +1,113 @@
+-- setting_topics.lua -- help about a single setting, or a word that is a value of one: `mneme help decay`, `help horizon`,
+-- `help outer_relu`, `help corridor`.  What it means, and which scripts, learners, cores, environments have it.
+local ffi = require "ffi"
+local catalogue = require "mneme.base.catalogue"
+local config = require "mneme.runs.config"
+local core = require "mneme.models.core"
+local engine = require "mneme.base.engine"
+local find = require "mneme.base.registry"
+local layout = require "mneme.commands.layout"
+local learner_settings = require "mneme.runs.learner_settings"
+local values = require "mneme.base.setting_types"
+
+local setting_topics = {}
+
+local function paragraph(title, text)
+  local lines = layout.wrap(title, layout.width())
+  for _, line in ipairs(text and layout.wrap(text, layout.width() - 2) or {}) do lines[#lines + 1] = "  " .. line end
+  return table.concat(lines, "\n") .. "\n"
+end
+
+-- Which of the cores have a setting, by its default: "separable: agalite, galite; joint: galite_released".
+local function by_default(defaults)
+  local groups, names = {}, {}
+  for _, entry in ipairs(defaults) do
+    local shown = values.show(entry.default)
+    if not groups[shown] then groups[shown], names[#names + 1] = {}, shown end
+    table.insert(groups[shown], entry.name)
+  end
+  for i, shown in ipairs(names) do names[i] = ("%s in %s"):format(shown, table.concat(groups[shown], ", ")) end
+  return table.concat(names, "; ")
+end
+
+-- The settings of every script, and of the learners.
+local function of_runs(add)
+  for _, setting in ipairs(config.standard) do
+    add(setting[1], function() return paragraph(("%s=%s: a setting of every script"):format(setting[1], values.show(setting[2])), setting[3][1]) end)
+  end
+  for key, about in pairs(learner_settings.keys) do
+    add(key, function()
+      local has = {}
+      for _, name in ipairs { "a2c", "ppo", "supervised" } do
+        local default = require("mneme.learn." .. name).defaults[key]
+        if default ~= nil then has[#has + 1] = { name = name, default = default } end
+      end
+      return paragraph(("%s: a setting of the learner"):format(key), about[1]
+        .. (about.choices and " (" .. table.concat(about.choices, " ") .. ")" or "") .. "; default " .. by_default(has))
+    end)
+  end
+end
+
+-- The settings of cores, and the words that some of them take.
+local function of_cores(add)
+  local docs, keys, words = require "mneme.models.core_settings", {}, {}
+  for _, name in ipairs(find.names "cores") do
+    local ok, d = pcall(core.definition, name)
+    for key, default in pairs(ok and type(d) == "table" and d.config or {}) do
+      keys[key] = keys[key] or {}
+      table.insert(keys[key], { name = name, default = default, words = core.known_words(d, key) })
+    end
+  end
+  for key, cores in pairs(keys) do
+    add(key, function()
+      local known = cores[1].words
+      for _, entry in ipairs(cores) do known = known or entry.words end
+      return paragraph(("%s: a setting of cores (core.%s=VALUE)"):format(key, key), (docs[key] or "")
+        .. (known and " (" .. table.concat(find.keys(known), " ") .. ")" or "") .. "; default " .. by_default(cores))
+    end)
+    for _, entry in ipairs(cores) do
+      for word in pairs(entry.words or {}) do
+        words[word] = words[word] or {}
+        words[word][key] = true
+      end
+    end
+  end
+  local lists = require "mneme.models.gated_linear"
+  for word, of in pairs(words) do
+    for key in pairs(of) do
+      add(word, function()
+        local list = key == "feature" and lists.features or key == "gate" and lists.gates
+        local doc = list and list[word] and list[word].doc
+        return paragraph(("%s=%s: a value of the core's setting %s"):format(key, word, key), doc or docs[key])
+      end)
+    end
+  end
+end
+
+-- The settings of environments and of data sets.
+local function of_envs(add)
+  for _, env in ipairs(catalogue.list "envs") do
+    for key, rule in ffi.string(engine.C.mn_env_params(env.index)):gmatch "([%w_]+)=(%S+)" do
+      add(key, function() return paragraph(("%s: a setting of the environment %s"):format(key, env.name), rule) end)
+    end
+  end
+  local tasks = require "mneme.envs.sequence_task"
+  for _, name in ipairs(find.names "tasks") do
+    local ok, d = pcall(tasks.definition, name)
+    for key, default in pairs(ok and d.config or {}) do
+      add(key, function()
+        return paragraph(("%s=%s: a setting of the data set %s"):format(key, values.show(default), name), ((d.about or {})[key] or {})[1])
+      end)
+    end
+  end
+end
+
+---Add every setting and every word to the topics of help.
+---@param add function add(name, function that gives the text)
+function setting_topics.add(add)
+  of_runs(add)
+  of_cores(add)
+  of_envs(add)
+end
+
+return setting_topics

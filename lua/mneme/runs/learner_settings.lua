@@ -1,0 +1,145 @@
+-- learner_settings.lua -- the settings of learners: one vocabulary for A2C, PPO and supervised training; each key with its
+-- meaning and the values that it takes.  Every script takes them on its command line (config.lua), whether it declares them
+-- or not; the learner lists those that it reads, with their published values.  docs/learners.md and docs/tasks.md explain them.
+local errors = require "mneme.base.errors"
+local find = require "mneme.base.registry"
+
+local learner_settings = {}
+
+-- Two kinds of values besides ranges: true or false; the number 0 or more.
+local switch, at_least_0, share = "switch", { 0, math.huge }, { 0, 1 }
+local count = { 1, 2 ^ 24 }
+
+---key -> { meaning, range = {lo, hi} | choices = {...} | switch = true, whole = true }
+local keys = {}
+learner_settings.keys = keys
+local function add(key, meaning, kind, whole)
+  keys[key] = { meaning, switch = kind == switch or nil, range = kind ~= switch and type(kind[1]) == "number" and kind or nil,
+    choices = type(kind) == "table" and type(kind[1]) == "string" and kind or nil, whole = whole }
+end
+add("num_steps", "steps of a rollout, in every environment", count, true)
+add("gamma", "discount of future rewards", share)
+add("lambda", "weight of longer returns: TD(lambda) in A2C, GAE in PPO", share)
+add("entropy_coef", "weight of the entropy bonus in the loss", at_least_0)
+add("value_coef", "weight of the value loss", at_least_0)
+add("bootstrap_truncated", "at a time limit, add the value of the last observation; 0: count it as an end", switch)
+add("lr", "learning rate of Adam", at_least_0)
+add("lr_schedule", "how the learning rate changes", require("mneme.tensor.lr_schedule").names)
+add("warmup", "updates during which the learning rate grows from 0", { 0, 2 ^ 31 }, true)
+add("beta1", "Adam's decay of the mean gradient", share)
+add("beta2", "Adam's decay of the mean squared gradient", share)
+add("adam_eps", "Adam's epsilon", at_least_0)
+add("weight_decay", "decoupled weight decay, as in AdamW", at_least_0)
+add("max_norm", "clip gradients to this global norm; 0: never", at_least_0)
+add("carry", "keep the memory from one rollout (or batch) to the next", switch)
+add("reset_on_done", "clear the memory where an episode begins", switch)
+add("horizon", "steps through which gradients flow back; 0: the whole rollout", { 0, 2 ^ 24 }, true)
+add("context", "clear the memory after this many observations; 0: never", { 0, 2 ^ 24 }, true)
+add("epochs", "PPO: passes over a rollout", count, true)
+add("minibatches", "PPO: parts of a pass, each of whole sequences", count, true)
+add("clip", "PPO: clip range of the probability ratio", at_least_0)
+add("clip_values", "PPO: clip the change of values, too", switch)
+add("normalise_advantages", "PPO: to mean 0 and deviation 1 in each minibatch", switch)
+add("target_kl", "PPO: end an update after an epoch beyond this KL divergence; 0: never", at_least_0)
+add("eval_every", "supervised: tokens between two evaluations", { 1, 2 ^ 53 }, true)
+add("eval_batches", "supervised: batches of an evaluation", count, true)
+
+-- What a learner reads of the run's own settings, where given.
+local of_run = { seed = { range = { 0, 2 ^ 53 }, whole = true }, steps = { range = { 1, 2 ^ 53 } }, stop_score = { range = { 0, 2 ^ 53 } } }
+
+-- ---- settings that no script declares ----
+
+---Entries of a config's schema for the learners' keys that a script does not declare.
+---@param schema table<string, table> key -> { default, about, of_learner = true }; filled
+function learner_settings.extend(schema)
+  for key, about in pairs(keys) do
+    if not schema[key] then
+      local like = about.choices and about.choices[1] or 0
+      if about.switch then like = false end
+      schema[key] = { default = like, about = about, of_learner = true }
+    end
+  end
+end
+
+local unread = {}                  -- cfg -> keys of learners that it was given and its script does not declare
+
+---These keys of a config are for a learner: one that reads it must know them.
+---@param cfg table
+---@param given table<string, boolean>
+function learner_settings.expect(cfg, given) unread[cfg] = next(given) and given or nil end
+
+---Refuse the settings that no learner has read, at the end of a script.
+---@param script string
+function learner_settings.finish(script)
+  for _, given in pairs(unread) do
+    local key = find.keys(given)[1]
+    errors.usage(("%s: %s is a learner's setting, and this script made no learner that reads it"):format(script, key))
+  end
+end
+
+-- ---- reading ----
+
+local function refuse(what, key, value, expected)
+  local shown = type(value) == "string" and ("'%s'"):format(value) or tostring(value)
+  errors.usage(("%s: %s=%s, expected %s"):format(what, key, shown, expected))
+end
+
+local function check(what, key, value, default)
+  local rule = keys[key] or of_run[key]
+  if type(default) == "boolean" then
+    if value == 0 or value == 1 then return value == 1 end
+    if type(value) ~= "boolean" then refuse(what, key, value, "true or false") end
+  elseif type(default) == "string" then
+    for _, word in ipairs(rule.choices) do if word == value then return value end end
+    errors.unknown(("%s: %s ="):format(what, key), value, rule.choices)
+  else
+    local lo, hi = unpack(rule.range)
+    if type(value) ~= "number" or not (value >= lo and value <= hi) or value == math.huge or (rule.whole and value % 1 ~= 0) then
+      local from_to = hi == math.huge and ("of at least %g"):format(lo) or ("in %g..%g"):format(lo, hi)
+      refuse(what, key, value, ("a %snumber %s"):format(rule.whole and "whole " or "", from_to))
+    end
+  end
+  return value
+end
+
+---A learner's settings: the given ones over its defaults, each checked.  What else `cfg` holds is the script's own.
+---@param what string the learner's name, for errors
+---@param cfg table from mn.config, or plain
+---@param defaults table<string, number|boolean|string>
+---@return table<string, number|boolean|string>
+function learner_settings.read(what, cfg, defaults)
+  errors.need(what .. ": settings", cfg, nil, "mn.config { ... }, or a table of them")
+  for key in pairs(of_run) do
+    if cfg[key] ~= nil then check(what, key, cfg[key]) end
+  end
+  for _, key in ipairs(find.keys(unread[cfg] or {})) do
+    if defaults[key] == nil then errors.unknown("setting of " .. what, key, find.keys(defaults)) end
+  end
+  unread[cfg] = nil
+  local set = {}
+  for key, default in pairs(defaults) do
+    local given = cfg[key]
+    if given == nil then given = default end
+    set[key] = check(what, key, given, default)
+  end
+  return set
+end
+
+---A learner's settings as rows of a help text: key, default, meaning and the values it takes.
+---@param defaults table<string, number|boolean|string>
+---@return string[][]
+function learner_settings.rows(defaults)
+  local rows = {}
+  for _, key in ipairs(find.keys(defaults)) do
+    local default, rule, may = defaults[key], keys[key] or of_run[key], "0 1"
+    if type(default) == "string" then may = table.concat(rule.choices, " ")
+    elseif type(default) == "number" then
+      may = rule.range[2] == math.huge and ("at least %g"):format(rule.range[1]) or ("%.15g..%.15g"):format(unpack(rule.range))
+    end
+    rows[#rows + 1] = { key, type(default) == "boolean" and (default and "1" or "0") or tostring(default),
+      (rule[1] or "") .. (" (%s)"):format(may) }
+  end
+  return rows
+end
+
+return learner_settings
