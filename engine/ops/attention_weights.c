@@ -54,7 +54,7 @@ static void forward(mn_call *c) {
 const mn_op mn_op_attention_weights = {
   .sig = "q[T,B,H,K] k[T,B,H,K] v[T,B,H,V] mk?[M,B,H,K] mv?[M,B,H,V] mask?[M,B] done?[T,B]:bit u?[H,K] w?[H,K] r?[F,H,K]"
          " -> ~weights[1,B,H,?,3] | window=-1",
-  .doc = "the weights with which `attention`, called alike, mixes the values of the last row: entries of steps back, how many "
-         "steps (1), weight; unused ones are 0",
+  .doc = "attention weights of the last row, as `attention` computes them from the same inputs. Entries of steps back, number of steps (1), weight; "
+      "unused entries are 0",
   .time = MN_ASKED, .shape = shape, .forward = forward,
 };

@@ -13,7 +13,7 @@ EPISODE_WEIGHTS(mn_block, mn_block_of, mn_block_episode)
 
 const mn_op mn_op_block_weights = {
   .sig = BLOCK_INPUTS " -> ~weights[1,B,H,?,3]",
-  .doc = "the weights with which `block_attention`, called alike, mixes the values of the last row: entries of steps back, how "
-         "many steps (1), weight; unused ones are 0",
+  .doc = "attention weights of the last row, as `block_attention` computes them from the same inputs. Entries of steps back, number of steps (1), "
+      "weight; unused entries are 0",
   .time = MN_ASKED, .shape = shape, .forward = forward,
 };

@@ -10,6 +10,6 @@ static int shape(mn_call *c) {
 
 const mn_op mn_op_clamp = {
   .sig = "x[...] -> y[...] | lo=-inf hi=inf",
-  .doc = "y = x kept within lo .. hi; the slope is 0 outside",
+  .doc = "y = x clamped to lo .. hi; the slope is 0 outside",
   .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
 };

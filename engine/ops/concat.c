@@ -46,6 +46,6 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_concat = {
   .sig = "a[*] b[*] -> y[*] | axis=-1",
-  .doc = "y = a and then b along an axis",
+  .doc = "y = a followed by b, along an axis",
   .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
 };

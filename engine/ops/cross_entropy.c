@@ -61,7 +61,7 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_cross_entropy = {
   .sig = "logits[...,V] target[...]:<V asked?[...]:bit -> loss[1] ~nats[...] ~right[...]",
-  .doc = "loss = mean of nats over the rows that are asked, nats = ln(sum of e^logits) - logits[target]; "
-         "right: 1 where the target's logit is the (first) largest",
+  .doc = "loss = mean cross-entropy, in nats, over the rows with a target. nats = ln(sum of e^logits) - logits[target]; right: 1 if the target's "
+      "logit is the (first) largest",
   .time = MN_WHOLE, .forward = forward, .backward = backward,
 };

@@ -26,6 +26,6 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_every_step = {
   .sig = "x[H,K] like[T,B,...] -> y[T,B,H,K]",
-  .doc = "y[t,b] = x at every step and copy of `like`, whose numbers are not looked at",
+  .doc = "y[t,b] = x: broadcast x over time and batch; only the shape of `like` is used",
   .time = MN_ROWS, .forward = forward, .backward = backward,
 };

@@ -25,6 +25,6 @@ static void forward(mn_call *c) {
 
 const mn_op mn_op_grad_norm = {
   .sig = "w[...] sum[2] norm[1] own?[1] -> | first=0",
-  .doc = "norm of the gradients of several leaves: call once for each, first=1 at the first; own: its squares alone",
+  .doc = "norm of the gradients of several leaves. Call it once for each, with first=1 at the first; own: the squares of this leaf alone",
   .time = MN_WHOLE, .off_tape = true, .forward = forward,
 };

@@ -315,9 +315,8 @@ static void backward(mn_call *c) { mn_matrix_backward(c, &kernels); }
 const mn_op mn_op_joint_gate_attention = {
   .sig = ATTENTION_INPUTS("beta[T,B,H,V]:01 gamma[T,B,H,?]:01") MATRIX_STATE
          " | eps=1e-5 den_clamp=0 normalise=1 write=gated|raw",
-  .doc = "gated linear attention with a joint decay: C = (1 - b g^T) * C + (b*v)(g*k)^T, "
-         "s = (1-g)*s + g*k, y = C q / den(s.q); factors as in linear_attention; write=raw: v k^T and k "
-         "are written as they are (GaLiTe as released by Pramanik et al., and its `mega`)",
+  .doc = "gated linear attention with a joint decay (GaLiTe as released by Pramanik et al., and its `mega`). C = (1 - b g^T) * C + (b*v)(g*k)^T, s = "
+      "(1-g)*s + g*k, y = C q / den(s.q); factors as in linear_attention; write=raw: write v k^T and k without gates",
   .time = MN_SCAN,
   .forward = forward,
   .backward = backward,

@@ -30,7 +30,6 @@ static void forward(mn_call *c) {
 
 const mn_op mn_op_largest = {
   .sig = "z[T,B,H,M] done?[T,B]:bit c?[B,H] -> ~top[T,B,H] ~shrink[T,B,H] ~c'[B,H] | of=episode|token",
-  .doc = "top = c' = max(c, max z), the largest of a head's episode so far (or of the token alone), and "
-         "shrink = exp(c - c'); without gradient",
+  .doc = "running maximum of z over a head's episode (of=token: of this token alone). top = c' = max(c, max z), shrink = exp(c - c'); no gradient",
   .time = MN_SCAN, .forward = forward,
 };

@@ -34,6 +34,6 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_lerp = {
   .sig = "a[...] b[...] m[...] -> y[...]",
-  .doc = "y = a + (b - a) m, number by number",
+  .doc = "y = a + (b - a) m, elementwise",
   .time = MN_ROWS, .forward = forward, .backward = backward,
 };

@@ -101,7 +101,7 @@ static double apart(const mn_call *c) {
 
 const mn_op mn_op_linear = {
   .sig = "x[...,I] w[O,I] b?[O] -> y[...,O] ~packed[?,?,?] | act=none|relu|sigmoid|tanh|elu1",
-  .doc = "y = act(x w^T + b); torch.nn.Linear with its activation",
+  .doc = "y = act(x w^T + b): torch.nn.Linear with an activation",
   .time = MN_ROWS, .adds = true,
   .shape = shape, .forward = forward, .backward = backward, .together = together, .apart = apart,
 };

@@ -33,7 +33,7 @@ EPISODE_WEIGHTS(mn_longshort, setting_of, episode_of)
 
 const mn_op mn_op_longshort_weights = {
   .sig = LONGSHORT_INPUTS " chunks[B,2,C,H,D] -> ~weights[1,B,H,?,3]" LONGSHORT_OPTIONS,
-  .doc = "the weights with which `longshort_attention`, called alike and giving `chunks`, mixes the values of the last row: "
-         "entries of steps back, how many steps (1, or J of a chunk), weight; unused ones are 0",
+  .doc = "attention weights of the last row, as `longshort_attention` computes them from the same inputs and `chunks`. Entries of steps back, number "
+      "of steps (1, or J for a chunk), weight; unused entries are 0",
   .time = MN_ASKED, .shape = shape, .forward = forward,
 };

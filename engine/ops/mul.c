@@ -5,6 +5,6 @@ MN_BINARY(a * b, b, a)
 
 const mn_op mn_op_mul = {
   .sig = "a[*] b[*] -> y[*]",
-  .doc = "y = a b, number by number; shapes are matched from the right, size 1 is repeated",
+  .doc = "y = a b, elementwise. Shapes broadcast from the right, as in torch",
   .time = MN_ROWS, .shape = mn_broadcast_shape, .forward = forward, .backward = backward,
 };

@@ -29,7 +29,7 @@ static void forward(mn_call *c) {
 
 const mn_op mn_op_position = {
   .sig = "like[T,B,...] done?[T,B]:bit tick[B] -> pos[T,B]:i32 ~tick'[B] | most=8388608 back=4194304",
-  .doc = "pos = steps since the episode began, tick at first; done: 0; what would be `most` is most - back. "
-         "The numbers of `like` are not looked at",
+  .doc = "pos = steps since the episode began. Starts at tick; done: 0; a position that would reach `most` becomes most - back; only the shape of "
+      "`like` is used",
   .time = MN_SCAN, .shape = shape, .forward = forward,
 };

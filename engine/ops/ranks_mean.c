@@ -9,6 +9,6 @@ static void forward(mn_call *c) {
 
 const mn_op mn_op_ranks_mean = {
   .sig = "w[...] -> | more=0",
-  .doc = "a leaf's gradient becomes its mean over all ranks, the same bits on each; more=1: with that of the leaf in the next call",
+  .doc = "average a leaf's gradient over all MPI ranks, with the same bits on each. more=1: together with the leaf of the next call",
   .time = MN_WHOLE, .off_tape = true, .forward = forward,
 };

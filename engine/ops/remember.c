@@ -44,6 +44,6 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_remember = {
   .sig = "x[T,B,C] memory[L,M,B,D] -> memory'[L,M,B,D] | stop=0",
-  .doc = "the last M rows of memory and then x, x's last axis cut into levels; stop=1: no gradient goes through",
+  .doc = "append rows to a Transformer-XL memory: the last M rows of memory and x. x's last axis is cut into levels; stop=1: no gradient flows through",
   .time = MN_LAST, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -23,7 +23,7 @@ static void forward(mn_call *c) {
 
 const mn_op mn_op_remember_mask = {
   .sig = "x[T,B,...] ~mask[M,B] done?[T,B]:bit -> ~mask'[M,B]",
-  .doc = "1 where a slot of a memory of the last M rows is from an earlier episode, or was blocked in mask; x says "
-         "how many rows there are",
+  .doc = "mask of a Transformer-XL memory after appending. 1 where a slot of the last M rows is from an earlier episode, or was blocked in mask; only "
+      "the number of rows of x is used",
   .time = MN_LAST, .forward = forward,
 };

@@ -194,7 +194,6 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_rmt = {
   .sig = "e[T,B,D] params[L,P] mem0[M,D] done?[T,B]:bit mem?[B,M,D] -> y[T,B,D] kept[?] ~packed[?]" RMT_OPTIONS,
-  .doc = "a recurrent memory transformer (Bulatov et al. 2022), a segment's memory being its write rows at the top; "
-         "params: as struct mn_layer_place",
+  .doc = "recurrent memory transformer (Bulatov et al. 2022). A segment's memory is its write rows at the top layer; params: as struct mn_layer_place",
   .time = MN_SCAN, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -9,6 +9,6 @@ static void forward(mn_call *c) {
 
 const mn_op mn_op_shown = {
   .sig = "like[T,B,...] x[H,K] -> ~y[1,B,H,K]",
-  .doc = "x in every copy of `like`, whose numbers are not looked at, for a probe",
+  .doc = "broadcast x over `like`, for a probe; only the shape of `like` is used",
   .time = MN_ASKED, .forward = forward,
 };

@@ -62,7 +62,6 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_slice = {
   .sig = "x[*] -> y[*] | axis=0 from=0 to=1e9",
-  .doc = "y = x[from .. to-1] along an axis, counted from 0; negative from, to and axis count from "
-         "the end",
+  .doc = "y = x[from .. to-1] along an axis, counted from 0. Negative from, to and axis count from the end",
   .time = MN_ROWS, .adds = true, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -59,7 +59,7 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_slots = {
   .sig = "x[T,B,H,D] pos[T,B]:i32 memory[B,S,H,D] -> memory'[B,S,H,D] | pinned=0",
-  .doc = "what x was at the positions of the episode (see position): position p in slot p below `pinned`, else in slot "
-         "pinned + (p - pinned) % (S - pinned), the newest; unreached slots are 0 if the episode began in these rows",
+  .doc = "cache of x by position in the episode (see position). Position p is in slot p below `pinned`, else in slot pinned + (p - pinned) % (S - "
+      "pinned), the newest; unreached slots are 0 if the episode began in these rows",
   .time = MN_LAST, .shape = shape, .forward = forward, .backward = backward,
 };

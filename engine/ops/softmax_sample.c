@@ -43,6 +43,7 @@ static void forward(mn_call *c) {
 
 const mn_op mn_op_softmax_sample = {
   .sig = "logits[T,B,A] clock[3]:i32 -> action[T,B]:i32 | greedy=0 first=0",
-  .doc = "action ~ softmax(logits), drawn by counter (seed, copy, time); clock = seed, time low, time high; first: the number of copy 0",
+  .doc = "action ~ softmax(logits), from a counter-based generator. The counter is (seed, environment, time); clock = seed, time low, time high; "
+      "first: the index of the first environment",
   .time = MN_ROWS, .forward = forward,
 };

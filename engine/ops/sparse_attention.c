@@ -157,8 +157,8 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_sparse_attention = {
   .sig = "q[B,H,N,D] k[B,H,M,D] v[B,H,M,D] ranges[?,P,R,3]:i32 -> y[B,H,N,D] | causal=0 stride=1",
-  .doc = "softmax(q.k / sqrt(D)) v over the keys that a row sees: ranges [1 or H,P,R] of (from, count, step), the same "
-         "for N/P rows each; keys that do not exist are left out, one named twice counts twice; causal: row i "
-         "sees keys up to M-N+i; 0 where none is seen; stride: rows so far apart see alike (a dilation)",
+  .doc = "softmax(q.k / sqrt(D)) v over ranges of keys. ranges [1 or H,P,R] of (from, count, step), the same for N/P rows each; keys out of range are "
+      "left out, a key named twice counts twice; causal: row i attends to keys up to M-N+i; 0 if a row attends to none; stride: rows this far apart "
+      "share their ranges (a dilation)",
   .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -132,7 +132,7 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_token_shift = {
   .sig = "x[T,B,D] mix[D] low?[T,B,C,D] done?[T,B]:bit prev?[B,D] -> y[T,B,D] last'[B,D] | part=0 weighs=previous|current",
-  .doc = "y_t = x_t + (x_{t-1} - x_t) * m, m = mix + low[part] (or 1 - mix: weighs=current), x_0-1 = prev: RWKV's token "
-         "shift (Peng et al. 2023, eq. 11; 2024, eq. 14)",
+  .doc = "RWKV's token shift (Peng et al. 2023, eq. 11; 2024, eq. 14). y_t = x_t + (x_{t-1} - x_t) * m, m = mix + low[part] (or 1 - mix: "
+      "weighs=current); x_{-1} = prev",
   .time = MN_SCAN, .adds = true, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -39,6 +39,6 @@ static void backward(mn_call *c) { swap(c, &c->out[0], c->out[0].grad, c->in[0].
 
 const mn_op mn_op_transpose = {
   .sig = "x[*] -> y[*] | a=0 b=1",
-  .doc = "y = x with the axes a and b swapped; negative ones count from the end",
+  .doc = "y = x with the axes a and b swapped. Negative axes count from the end",
   .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
 };

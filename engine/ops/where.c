@@ -36,6 +36,6 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_where = {
   .sig = "mask[*]:bit a[*] b[*] -> y[*]",
-  .doc = "y = mask ? a : b; shapes are matched from the right, size 1 is repeated",
+  .doc = "y = mask ? a : b. Shapes broadcast from the right, as in torch",
   .time = MN_ROWS, .shape = mn_broadcast_shape, .forward = forward, .backward = backward,
 };

@@ -13,7 +13,7 @@ EPISODE_WEIGHTS(mn_window, mn_window_of, mn_window_episode)
 
 const mn_op mn_op_window_weights = {
   .sig = WINDOW_INPUTS " -> ~weights[1,B,H,?,3]" WINDOW_OPTIONS,
-  .doc = "the weights with which `window_attention`, called alike, mixes the values of the last row: entries of steps back, how "
-         "many steps (1), weight; unused ones are 0",
+  .doc = "attention weights of the last row, as `window_attention` computes them from the same inputs. Entries of steps back, number of steps (1), "
+      "weight; unused entries are 0",
   .time = MN_ASKED, .shape = shape, .forward = forward,
 };

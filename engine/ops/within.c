@@ -14,6 +14,6 @@ static void forward(mn_call *c) {
 
 const mn_op mn_op_within = {
   .sig = "x[...] -> mask[...]:bit | lo=-inf hi=inf",
-  .doc = "mask = 1 where lo <= x <= hi, else 0 (a NaN lies nowhere)",
+  .doc = "mask = 1 where lo <= x <= hi, else 0 (0 for NaN)",
   .time = MN_ROWS, .shape = shape, .forward = forward,
 };

@@ -36,6 +36,6 @@ static void backward(mn_call *c) { mn_in_parts(c, c->in[0].grad, c->in[0].n, bac
 
 const mn_op mn_op_wkv_decay = {
   .sig = "x[...] -> w[...] | by=exp|sigmoid",
-  .doc = "w = exp(-exp(x)), or exp(-e^{-1/2} sigmoid(x)): what RWKV-6 and RWKV-7 keep of their state at each step",
+  .doc = "decay per step of RWKV-6 and RWKV-7: w = exp(-exp(x)), or exp(-e^{-1/2} sigmoid(x))",
   .time = MN_ROWS, .forward = forward, .backward = backward,
 };

@@ -84,7 +84,7 @@ function layout.list(rows)
   local width, lines, right = 0, {}, layout.width()
   for _, row in ipairs(rows) do width = math.max(width, letters(row[1])) end
   for i, row in ipairs(rows) do
-    local text = row[2]:match "^(.-[^%.])%.%s" or row[2]
+    local text = row[2]:match "^(.-)%.%s+%u" or row[2]
     local fitting = layout.wrap(text, right - width - 8)
     lines[i] = ("  %s%s  %s%s"):format(row[1], (" "):rep(width - letters(row[1])), fitting[1], fitting[2] and " ..." or ""):gsub("%s+$", "")
   end
