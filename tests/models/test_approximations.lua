@@ -406,7 +406,7 @@ t.test("settings that make no sense are refused, and why is said", function()
     { { approximation = "random_sign", form = "cossin" }, "it belongs to approximation=cos" },
     { { approximation = "random_sign", r = 0 }, "r = 0" }, { { approximation = "svd", r = 300 }, "r = 300, expected at most 256" },
     { { approximation = "random_sign", gate = "scalar" }, "needs a decay of values and one of keys" },
-    { { approximation = "svd", gate = "mega" }, "which gate=mega has not" },
+    { { approximation = "svd", gate = "mega" }, "but gate=mega has none" },
     { { approximation = "svd", r = 1.5 }, "r = 1.5" },
   } do
     t.raises(function() core.new("galite", case[1]) end, case[2])

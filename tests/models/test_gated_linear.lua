@@ -25,7 +25,7 @@ local reasons = {
   "decay=joint has no cosine form", "decay=joint has no form with random signs", "decay=joint has no form of low rank",
   "decay=joint needs a gate of values and one of keys", "gate=mega has a decay of its own",
   "approximation=[%w_]+ needs a decay of values and one of keys", "approximation=svd needs a decay that scales rows",
-  "update=%a+ forgets with one number", "update=fastweight does not forget",
+  "update=%a+ has a scalar decay", "update=fastweight does not forget",
   "update=%a+ divides keys by their sum", "cannot be rescaled",
 }
 
@@ -205,8 +205,8 @@ t.test("what cannot be computed is refused, whoever set it", function()
     end
     no("needs a decay of values and one of keys, as gate = outer, elementwise or none has, not scalar", "agalite", { gate = "scalar" })
     no("gate=outer is p_gamma %(x%) gamma, a multiple of d_head=64 gates, but feature=rfa has 20 keys", "galite", { feature = "rfa", m = 10 })
-    no("feature=favor_softmax rescales what is remembered.*update=delta cannot", "galite", { update = "delta", feature = "favor_softmax" })
-    no("rotary=true turns pairs of numbers, but a key has 5", "galite", { rotary = true, d_head = 5 })
+    no("feature=favor_softmax rescales the state.*update=delta cannot", "galite", { update = "delta", feature = "favor_softmax" })
+    no("rotary=true rotates pairs of values, but a key has 5", "galite", { rotary = true, d_head = 5 })
     no("eps = %-1, expected at least 0", "galite", { eps = -1 })
     no("m = 0, expected a whole number of at least 1", "rfa", { m = 0 })
   end

@@ -180,7 +180,8 @@ end)
 
 t.test("files have plain names", function() none(odd, "files that a shell made by mistake?") end)
 
-t.test("files: at most " .. LUA_LINES .. " lines of Lua, " .. C_LINES .. " of others; lines: at most " .. COLUMNS .. " columns; no tabs, no blanks at ends", function()
+t.test(("files: at most %d lines of Lua, %d of others; lines: at most %d columns; no tabs, no blanks at ends"):format(LUA_LINES, C_LINES, COLUMNS),
+  function()
   local wrong = {}
   for _, path in ipairs(files) do
     if is_text(path) then

@@ -1,13 +1,13 @@
--- bigbird.lua -- blocks of tokens that see their neighbours, random blocks and global blocks.  Global blocks see
--- everything themselves.  `random` lists, for every head and block, the blocks it also sees; without it, `random_blocks`
--- of them are drawn for each, the same ones for the same seed.
+-- bigbird.lua -- blocks of tokens that attend to their neighbours, random blocks and global blocks.  Global blocks attend to
+-- everything.  `random` lists, for every head and block, further blocks that it attends to; without it, `random_blocks`
+-- of them are drawn for each, the same for the same seed.
 local attention = require "mneme.models.encoder_attention"
 local bigbird = require "mneme.models.bigbird_blocks"
 local errors = require "mneme.base.errors"
 local ops = require("mneme.tensor.tensor").ops
 
 return {
-  doc = "blocks that see their neighbours, random blocks and global blocks",
+  doc = "blocks that attend to their neighbours, random blocks and global blocks",
   source = "Zaheer et al. 2020, section 2",
   config = { block = 64, global_blocks = { 0 }, random = {}, random_blocks = 0, seed = 1, causal = false },
   check = bigbird.check,

@@ -1,4 +1,4 @@
--- linear.lua -- softmax replaced by a product of features, so that keys and values are summed once.
+-- linear.lua -- linear attention: a product of features replaces softmax, so that keys and values are summed once.
 -- phi(x) = elu(x) + 1:
 --   y_i = phi(q_i) (sum_j phi(k_j) v_j^T) / (phi(q_i).sum_j phi(k_j) + eps);  causal: the sums run over j <= i.
 local attention = require "mneme.models.encoder_attention"
@@ -6,7 +6,7 @@ local kernel = require "mneme.models.kernel_attention"
 local ops = require("mneme.tensor.tensor").ops
 
 return {
-  doc = "linear attention with the map elu+1",
+  doc = "linear attention with the feature map elu+1",
   source = "Katharopoulos et al. 2020, eq. 5 and 7",
   config = { causal = false, eps = 1e-6 },
   build = function(cfg)

@@ -1,4 +1,4 @@
--- linformer.lua -- keys and values are mixed along the sequence into k of each.  With learned matrices E and F [k,N]:
+-- linformer.lua -- keys and values are projected along the sequence to length k, by learned matrices E and F [k,N]:
 --   y = softmax(q (E k)^T / sqrt(dh)) (F v).  A shorter sequence uses the first columns, as if zeros followed it.
 local attention = require "mneme.models.encoder_attention"
 local errors = require "mneme.base.errors"
@@ -7,7 +7,7 @@ local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 return {
-  doc = "keys and values mixed into k of each along the sequence",
+  doc = "keys and values projected along the sequence to length k",
   source = "Wang et al. 2020, eq. 7",
   config = { k = 32, share = false },
   causal = "E and F mix all positions into each key, so position t would see the future",

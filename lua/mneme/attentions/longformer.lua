@@ -1,5 +1,5 @@
--- longformer.lua -- a sliding window, and global positions with projections of their own.  A token looks at its window
--- and at the first g positions, in one softmax; those g look at everything.  Row i >= g sees j with |i-j| <= (window/2)*dilation, causal
+-- longformer.lua -- a sliding window, and global positions with separate projections.  A token attends to its window and
+-- to the first g positions, in one softmax; those g attend to everything.  Row i >= g attends to j with |i-j| <= (window/2)*dilation, causal
 -- 0 <= i-j < window*dilation, and i-j a multiple of dilation.
 local attention = require "mneme.models.encoder_attention"
 local ops = require("mneme.tensor.tensor").ops
@@ -18,7 +18,7 @@ local function window_ranges(cfg, N)
 end
 
 return {
-  doc = "a sliding window, and global positions with projections of their own",
+  doc = "a sliding window, and global positions with separate projections",
   source = "Beltagy et al. 2020, section 3",
   config = { window = 64, globals = 1, dilation = 1, causal = false },
   extras = function(cfg, sizes)

@@ -1,8 +1,8 @@
 -- longshort.lua -- Transformer-LS: a window around each token, and the whole sequence compressed, in one softmax.
--- Few keys and values come from all by a softmax over positions of learned logits p:  P = softmax(p), short keys LN_s(P^T k),
--- k and v = LN_l of the projections over all heads.  Both ways, tokens go in groups of w and see their group and
--- max(w/2, 1) more on each side; causally, every full chunk of c tokens is compressed to rho keys, which the chunks
--- after it see, beside the w tokens up to one's own.
+-- A softmax over positions of learned logits p compresses all keys and values:  P = softmax(p), short keys LN_s(P^T k),
+-- k and v = LN_l of the projections over all heads.  Without causal, tokens form groups of w and attend to their group and
+-- max(w/2, 1) more on each side; with causal, every full chunk of c tokens is compressed to rho keys; a token attends to
+-- those of earlier chunks and to the w tokens up to its own.
 local attention = require "mneme.models.encoder_attention"
 local nn = require "mneme.tensor.nn"
 local ops = require("mneme.tensor.tensor").ops

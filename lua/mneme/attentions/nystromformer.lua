@@ -1,6 +1,6 @@
--- nystromformer.lua -- softmax attention interpolated from landmarks.  They are the means of N/m neighbours each:
+-- nystromformer.lua -- softmax attention interpolated from landmarks, the means of N/m neighbours each:
 --   y = F1 pinv(A) (F3 v),  F1 = softmax(q kl^T),  A = softmax(ql kl^T),  F3 = softmax(ql k^T),  q, k times dh^(-1/4).
--- The pseudo-inverse by iteration, Z = Z/4 (13 - AZ (15 - AZ (7 - AZ))), from A^T / (its largest column sum).
+-- The pseudo-inverse is iterated: Z = Z/4 (13 - AZ (15 - AZ (7 - AZ))), from A^T / (its largest column sum).
 local attention = require "mneme.models.encoder_attention"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"

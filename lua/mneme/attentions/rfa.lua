@@ -1,6 +1,6 @@
 -- rfa.lua -- random feature attention: random Fourier features of a Gaussian kernel.  For unit vectors,
 --   phi(x) = [sin W x', cos W x'] / sqrt(m),  x' = x / (|x| + 1e-3),  y_i = sum_j (phi_i.phi_j) v_j / sum_j phi_i.phi_j.
--- The features have both signs: the denominator keeps its sign and at least the size den_clamp.
+-- The features have both signs: the denominator keeps its sign and a magnitude of at least den_clamp.
 local attention = require "mneme.models.encoder_attention"
 local kernel = require "mneme.models.kernel_attention"
 local nn = require "mneme.tensor.nn"

@@ -1,10 +1,10 @@
--- softmax.lua -- softmax attention: every token looks at every token.  y_i = sum over j of softmax(q_i.k_j / sqrt(dh)) v_j.
+-- softmax.lua -- softmax attention: every token attends to every token.  y_i = sum over j of softmax(q_i.k_j / sqrt(dh)) v_j.
 -- One range of keys for all rows: time N^2, memory N.
 local attention = require "mneme.models.encoder_attention"
 local ops = require("mneme.tensor.tensor").ops
 
 return {
-  doc = "softmax attention: every token looks at every token",
+  doc = "softmax attention: every token attends to every token",
   source = "Vaswani et al. 2017, eq. 1",
   config = { causal = false },
   build = function(cfg)

@@ -1,7 +1,7 @@
--- bigbird.lua -- causal Big Bird: the episode in blocks, of which a token sees its own, the one before, random and global ones.
--- Blocks count from the episode's start, up to `context` tokens, of which all keys and values are kept; an episode
--- that goes on begins anew there, as after a reset.  `random` lists for every head and block the blocks it also sees;
--- without it, `random_blocks` earlier ones are drawn for each, the same ones for the same seed.
+-- bigbird.lua -- causal Big Bird: a token attends to its own block, the one before, random and global blocks.
+-- Blocks count from the episode's start.  All keys and values of up to `context` tokens are kept; a longer episode starts
+-- over there, as after a reset.  `random` lists, for every head and block, further blocks that it attends to; without it,
+-- `random_blocks` earlier ones are drawn for each, the same for the same seed.
 local bigbird = require "mneme.models.bigbird_blocks"
 local core = require "mneme.models.sparse_transformer"
 local errors = require "mneme.base.errors"
@@ -26,8 +26,8 @@ local function listed(seen, H, N)
 end
 
 return {
-  doc = "blocks of an episode: one's own, the one before, random and global ones (Big Bird, causal)",
-  source = "Zaheer et al. 2020, section 2, as layers of the core transformer; no positions: a token's place is what its input says",
+  doc = "block-sparse attention: a token's own block, the one before, random and global ones (Big Bird, causal)",
+  source = "Zaheer et al. 2020, section 2, as layers of the core transformer; no positional encoding: a token knows its position only from its input",
   equations = [[
 y_t = sum_j softmax_j(q_t.k_j / sqrt(dh)) v_j  over j <= t in blocks i-1, i = t/block, its random ones and the global ones
 (a token of a global block: over all j <= t), counted from the episode's start

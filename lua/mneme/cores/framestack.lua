@@ -1,5 +1,4 @@
--- framestack.lua -- the last few observations side by side: the memory that DQN had, and the control for tasks
--- whose past matters for a few steps only.
+-- framestack.lua -- the last few observations concatenated, as in DQN: the control for tasks that need a few steps only.
 --   z_t = [x_{t-frames+1}; ...; x_t], zeros for frames of another episode;   then the network of feedforward on z
 local errors = require "mneme.base.errors"
 local mlp = require "mneme.models.mlp"
@@ -7,7 +6,7 @@ local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 return {
-  doc = "the last observations side by side, then a network without memory: a control",
+  doc = "the last observations concatenated, then a network without memory: a control",
   source = "Mnih et al. 2015 (four frames); the network is that of feedforward",
   config = { d_in = 16, frames = 4, d_model = 256, n_layers = 4, d_ffn = 768, embed_act = "relu", ln_eps = 1e-6, reset = true },
   build = function(cfg)

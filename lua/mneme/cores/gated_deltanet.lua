@@ -1,13 +1,13 @@
--- gated_deltanet.lua -- the gated delta rule: a matrix that forgets by a factor and overwrites what it knows better.
---   q, k, v = silu(conv(W x)), each channel's last conv_size inputs of its episode;  q, k over their length
---   alpha = exp(-exp(A_log) softplus(a x + dt_bias)),  beta = sigma(b x), one number a head
+-- gated_deltanet.lua -- Gated DeltaNet: a matrix with a scalar decay, and a delta rule that corrects what a key holds.
+--   q, k, v = silu(conv(W x)) over the last conv_size inputs of the episode;  q, k scaled to length 1
+--   alpha = exp(-exp(A_log) softplus(a x + dt_bias)),  beta = sigma(b x), one value per head
 --   C = alpha C (I - beta k k^T) + beta v k^T  =  alpha C + beta (v - alpha C k) k^T,   o = C q
 --   attn = out(o / rms(o) * norm.weight * silu(g x))
--- The yardstick of today: GaLiTe's idea of a gate and the delta rule of Schlag et al. in one, and what recent large
--- models (Qwen3-Next, Kimi Linear) put in place of most of their attention.
--- After the paper: all of the above, its initial values (Mamba-2's for the decay), no biases.  After the other cores
--- here: embedding, norms, feed-forward and how sub-layers join (block.lua).  Products begin with variance 1/d, which
--- is the published 0.02^2 at the published width.  The published code scales o by 1/sqrt(d_head), which the norm undoes.
+-- It combines a gate like GaLiTe's with the delta rule of Schlag et al.; recent large models (Qwen3-Next, Kimi Linear)
+-- use it in place of most of their attention.
+-- As in the paper: all of the above, its initial values (Mamba-2's for the decay), no biases.  As in the other cores
+-- here: embedding, norms, feed-forward and residual connections (block.lua).  Weights start with variance 1/d, which is
+-- the published 0.02^2 at the published width.  The published code scales o by 1/sqrt(d_head), which the norm undoes.
 local block = require "mneme.models.block"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
@@ -99,7 +99,7 @@ local function attention(cfg, n)
 end
 
 return {
-  doc = "gated delta rule: a matrix that forgets by a factor and writes only what it does not yet know (Gated DeltaNet)",
+  doc = "gated delta rule: a matrix with a scalar decay that writes only the error of its prediction (Gated DeltaNet)",
   source = "Yang, Kautz, Hatamizadeh 2024, Gated Delta Networks, arXiv 2412.06464, eq. 10 and figure 1",
   config = {
     d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, expand_v = 1, d_ffn = 128, conv_size = 4,

@@ -1,5 +1,5 @@
--- gru.lua -- the gated recurrent unit, the baseline that is hard to beat.
---   r, z = sigma(W x + U h),  n = tanh(W x + r*(U h + bias)),  h = (1-z)*n + z*h;   every W x has a bias of its own
+-- gru.lua -- the gated recurrent unit, a strong baseline.
+--   r, z = sigma(W x + U h),  n = tanh(W x + r*(U h + bias)),  h = (1-z)*n + z*h;   every W x has its own bias
 local nn = require "mneme.tensor.nn"
 local recurrent = require "mneme.models.recurrent"
 local tensor = require "mneme.tensor.tensor"
@@ -18,7 +18,7 @@ local function layer(d_in, d)
 end
 
 return {
-  doc = "gated recurrent unit: a vector that is mixed with what is new",
+  doc = "gated recurrent unit (GRU)",
   source = "Cho et al. 2014; as in the released agents (flax GRUCell)",
   config = { d_in = 16, d_model = 680, n_layers = 1, reset = true },
   build = function(cfg) return recurrent.build(cfg, layer, { "h" }) end,

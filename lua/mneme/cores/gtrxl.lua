@@ -1,7 +1,6 @@
--- gtrxl.lua -- the gated Transformer-XL: softmax over what the last M steps put into each layer, told apart by how
--- far back they are, inside blocks whose residuals are GRU gates.
--- A sequence sees all of its own rows besides the M carried ones, as the released update does; single steps see
--- exactly M.  A rollout run by rows is the sequence: what the policy acted on is what the update differentiates.
+-- gtrxl.lua -- the gated Transformer-XL: attention over the last M steps with relative positions, and GRU gates as residuals.
+-- In a sequence a row attends to all earlier rows of the call besides the M carried ones, as in the released update; in
+-- single steps, to exactly M.  A rollout run row by row is one sequence: the update differentiates what the policy acted on.
 local block = require "mneme.models.block"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
@@ -55,7 +54,7 @@ local function attention(cfg, n, init, shared)
 end
 
 return {
-  doc = "gated Transformer-XL: softmax over the last M steps by their relative positions (GTrXL)",
+  doc = "gated Transformer-XL: softmax attention over the last M steps with relative positions (GTrXL)",
   source = "Parisotto et al. 2020; Dai et al. 2019, Transformer-XL; as in the released agents of AGaLiTe (a port of DI-engine's)",
   equations = [[
 X = [memory_l; h],  K, V from norm1(X),  Q from h,  r_p = pos [sin(p f), cos(p f)],  f_i = 10000^(-2i/d)

@@ -1,12 +1,12 @@
 -- longformer.lua -- causal Longformer: a window of recent tokens, and the first positions of the episode.
--- From position g on, a token looks at the first g and at those 0, dilation, 2*dilation, ... before it, `window` of them;
--- the first g look at all before them with projections of their own.
+-- From position g on, a token attends to the first g and to those 0, dilation, 2*dilation, ... before it, `window` of them;
+-- the first g attend to all before them, with separate projections.
 local core = require "mneme.models.sparse_transformer"
 local ops = require("mneme.tensor.tensor").ops
 
 return {
   doc = "a window of recent tokens and the first ones of the episode (Longformer, causal)",
-  source = "Beltagy et al. 2020, section 3, as layers of the core transformer; no positions: a token's place is what its input says",
+  source = "Beltagy et al. 2020, section 3, as layers of the core transformer; no positional encoding: a token knows its position only from its input",
   equations = [[
 y_t = sum_j softmax_j(q_t.k_j / sqrt(dh)) v_j  over j < g and t-j = 0, s, 2s, ... (window of them), counted from the episode's start
 y_t for t < g: over all j <= t, with q_global, k_global, v_global

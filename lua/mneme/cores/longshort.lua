@@ -1,4 +1,4 @@
--- longshort.lua -- causal Transformer-LS: a window of recent tokens, and every full chunk before, compressed to a few keys.
+-- longshort.lua -- causal Transformer-LS: a window of recent tokens, and every full chunk before it, compressed to a few keys.
 -- Chunks count from the episode's start; those of the last `context` tokens are kept.  Keys and values are normalised
 -- over all heads, in the window (ln_l) and compressed (ln_s).
 local core = require "mneme.models.sparse_transformer"
@@ -15,7 +15,7 @@ end
 
 return {
   doc = "a window of recent tokens and a few keys for every chunk before (Transformer-LS, causal)",
-  source = "Zhu et al. 2021, section 3, as layers of the core transformer; no positions: a token's place is what its input says",
+  source = "Zhu et al. 2021, section 3, as layers of the core transformer; no positional encoding: a token knows its position only from its input",
   equations = [[
 k, v = LN_l of the projections, over all heads
 of every full chunk of c tokens: w = softmax over the chunk of p;  rho keys LN_s(w^T k), rho values LN_s(w^T v)

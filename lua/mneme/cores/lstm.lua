@@ -1,4 +1,4 @@
--- lstm.lua -- long short-term memory: a cell that is written, kept and read through gates.
+-- lstm.lua -- long short-term memory: a cell with input, forget and output gates.
 --   i, f, g, o = W x + U h + bias;   c = sigma(f) c + sigma(i) tanh(g);   h = sigma(o) tanh(c)
 local nn = require "mneme.tensor.nn"
 local recurrent = require "mneme.models.recurrent"
@@ -18,7 +18,7 @@ local function layer(d_in, d)
 end
 
 return {
-  doc = "long short-term memory: a cell that is written, kept and read through gates",
+  doc = "long short-term memory: a cell with input, forget and output gates (LSTM)",
   source = "Hochreiter and Schmidhuber 1997; Gers et al. 2000; as in the released agents (flax LSTMCell)",
   config = { d_in = 16, d_model = 600, n_layers = 1, reset = true },
   build = function(cfg) return recurrent.build(cfg, layer, { "h", "c" }) end,

@@ -1,5 +1,5 @@
--- performer.lua -- a setting of galite: FAVOR+ under a running maximum instead of one over the whole sequence.
+-- performer.lua -- galite with FAVOR+ features: a running maximum replaces the one over the whole sequence.
 return require("mneme.models.core").preset("galite", { gate = "none", feature = "favor_softmax", m = 256 }, {
-  doc = "positive random features stand for the softmax kernel (FAVOR+), causally",
+  doc = "positive random features approximate the softmax kernel (FAVOR+), causally",
   source = "Choromanski et al. 2021, Rethinking Attention with Performers, lemma 1",
 })

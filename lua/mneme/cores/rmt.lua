@@ -1,11 +1,10 @@
--- rmt.lua -- the recurrent memory transformer: a transformer that reads a few memory tokens before a segment and
--- writes them anew after it.
+-- rmt.lua -- the recurrent memory transformer: it reads a few memory tokens before a segment and rewrites them after it.
 -- A segment begins with the call, at every reset, and after `segment` tokens.  Its rows are
 --   [mem_slots read rows = mem; tokens; mem_slots write rows = mem]
--- Read rows see the read rows, a token the read rows and the tokens up to itself, write rows see everything; then
+-- Read rows attend to the read rows, a token to the read rows and the tokens up to itself, write rows to everything; then
 --   mem = the write rows of the top layer;   a reset sets mem = mem0, which is learned
--- A segment is cut where a call ends, so a sequence equals its parts where these are cut between segments.  A plan by
--- rows is the sequence: the segment goes on from row to row.
+-- A segment ends where a call ends, so a sequence equals its parts if it is cut between segments.  A plan run row by row
+-- is one sequence: the segment continues from row to row.
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
@@ -58,7 +57,7 @@ local function layers(cfg)
 end
 
 return {
-  doc = "recurrent memory transformer: memory tokens, read before a segment and written anew after it (RMT)",
+  doc = "recurrent memory transformer: memory tokens, read before a segment and rewritten after it (RMT)",
   source = "Bulatov, Kuratov, Burtsev 2022, Recurrent Memory Transformer, arXiv 2207.06881, section 3.2",
   config = {
     d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, d_ffn = 128, mem_slots = 4, segment = 16,

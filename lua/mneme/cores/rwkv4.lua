@@ -1,5 +1,5 @@
--- rwkv4.lua -- RWKV-4: per channel, an average of values whose weights decay by themselves; no matrix, no softmax.
--- Peng et al. 2023, arXiv 2305.13048; starting values of RWKV-LM's RWKV-v4.
+-- rwkv4.lua -- RWKV-4: per channel, an average of values with exponentially decaying weights; no matrix, no softmax.
+-- Peng et al. 2023, arXiv 2305.13048; initial values of RWKV-LM's RWKV-v4.
 local nn = require "mneme.tensor.nn"
 local rwkv = require "mneme.models.rwkv"
 local ops = require("mneme.tensor.tensor").ops
@@ -46,7 +46,7 @@ local function channel_mixing(cfg, n)
 end
 
 return {
-  doc = "averages with weights that decay at each channel's own rate (RWKV-4)",
+  doc = "averages of values, each channel with its own learned decay (RWKV-4)",
   source = "Peng et al. 2023, RWKV; RWKV-LM, RWKV-v4",
   equations = [[
 z = norm1(e), inputs mixed with the step before: z_t*mix + z_{t-1}*(1-mix);  k, v, r = products of them

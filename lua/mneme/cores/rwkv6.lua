@@ -1,5 +1,5 @@
--- rwkv6.lua -- RWKV-6 (Finch): a matrix a head that every key forgets at a rate which depends on the input.
--- Peng et al. 2024, arXiv 2404.05892; starting values of RWKV-LM's RWKV-v5, x060.
+-- rwkv6.lua -- RWKV-6 (Finch): one matrix per head; each key channel decays at a rate that depends on the input.
+-- Peng et al. 2024, arXiv 2404.05892; initial values of RWKV-LM's RWKV-v5, x060.
 local nn = require "mneme.tensor.nn"
 local rwkv = require "mneme.models.rwkv"
 local tensor = require "mneme.tensor.tensor"
@@ -63,7 +63,7 @@ local function channel_mixing(cfg, n)
 end
 
 return {
-  doc = "a matrix a head that every key forgets at its own, data-dependent rate (RWKV-6)",
+  doc = "one matrix per head, with a data-dependent decay per key channel (RWKV-6)",
   source = "Peng et al. 2024, Eagle and Finch; RWKV-LM, RWKV-v5 (x060)",
   equations = [[
 z = norm1(e), delta = z_{t-1} - z_t, low = tanh(mix_a(z + delta*mix_x)), input_c = z + delta*(mix_c + mix_b[c] low_c)

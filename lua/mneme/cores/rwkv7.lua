@@ -1,9 +1,9 @@
--- rwkv7.lua -- RWKV-7 (Goose): a matrix a head that forgets, and takes out what it holds along a key before writing.
--- Peng et al. 2025, arXiv 2503.14456; starting values of RWKV-LM's RWKV-v7.  Parameters, V = d_head, H*V wide:
+-- rwkv7.lua -- RWKV-7 (Goose): one matrix per head that decays, and removes what it holds along a key before it writes.
+-- Peng et al. 2025, arXiv 2503.14456; initial values of RWKV-LM's RWKV-v7.  Parameters, V = d_head, H*V wide:
 --   layers.N.attn.{r,k,v}.weight [H*V,d], out.weight [d,H*V]      mix_{r,w,k,v,a,g} [d]: weight of the step before
---   decay [H*V], decay_a.weight [decay_rank,d], decay_b.weight [H*V,decay_rank]     w, what is kept
---   a [H*V], a_a.weight [rate_rank,d], a_b.weight [H*V,rate_rank]                   a, the rate of learning
---   v0 [H*V], v0_a.weight [value_rank,d], v0_b.weight [H*V,value_rank]              how far v is layer 0's (layers > 0)
+--   decay [H*V], decay_a.weight [decay_rank,d], decay_b.weight [H*V,decay_rank]     w, the decay
+--   a [H*V], a_a.weight [rate_rank,d], a_b.weight [H*V,rate_rank]                   a, the in-context learning rate
+--   v0 [H*V], v0_a.weight [value_rank,d], v0_b.weight [H*V,value_rank]              mixes v with layer 0's (layers > 0)
 --   g_a.weight [gate_rank,d], g_b.weight [H*V,gate_rank]                            the gate of the read-out
 --   k_k, k_a [H*V], r_k [H,V], norm.weight, norm.bias [H*V]
 --   layers.N.ffn.k.weight [f,d], v.weight [d,f], mix_k [d];  embed, ln0, ln_out, layers.N.norm1, norm2 as in rwkv6
@@ -87,7 +87,7 @@ local function channel_mixing(cfg, n)
 end
 
 return {
-  doc = "a matrix a head that forgets, and unlearns along a key before it writes (RWKV-7)",
+  doc = "one matrix per head, with a decay and a generalised delta rule (RWKV-7)",
   source = "Peng et al. 2025, RWKV-7 Goose; RWKV-LM, RWKV-v7",
   equations = [[
 z = norm1(e), delta = z_{t-1} - z_t, input_c = z + delta*mix_c;  r, k, v = products of their inputs

@@ -1,4 +1,4 @@
--- transformer.lua -- causal softmax attention over the token itself and the M before it: a KV cache of M tokens.
+-- transformer.lua -- causal softmax attention over the current token and the M before it: a KV cache of M tokens.
 local block = require "mneme.models.block"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
@@ -36,8 +36,8 @@ local function attention(cfg, n)
 end
 
 return {
-  doc = "causal softmax attention over the last M tokens, with their keys and values kept (Transformer)",
-  source = "Vaswani et al. 2017; no positions: a token's place is what its input says",
+  doc = "causal softmax attention over the last M tokens, with cached keys and values (Transformer)",
+  source = "Vaswani et al. 2017; no positional encoding: a token knows its position only from its input",
   equations = [[
 y_t = sum_j softmax_j(q_t.k_j / sqrt(dh)) v_j  over itself and at most M tokens before it in its episode
 kept: keys and values of the last M tokens, and which of them are of this episode]],

@@ -57,7 +57,7 @@ features.list = {
   elu1 = { doc = "phi = elu(a) + 1", act = "elu1", rows = wide, lecun = true, keys = { "nu" } },
   relu = { doc = "phi = relu(a)", act = "relu", rows = wide, lecun = true, keys = { "nu" } },
   -- a learned map with any activation
-  nn = { doc = "phi = nn_act(a), a of eta*d_head numbers", act = function(cfg) return cfg.nn_act end, rows = function(cfg) return cfg.eta * cfg.d_head end,
+  nn = { doc = "phi = nn_act(a), a of eta*d_head values", act = function(cfg) return cfg.nn_act end, rows = function(cfg) return cfg.eta * cfg.d_head end,
          keys = { "eta", "nn_act" } },
   -- no map at all: products of either sign, so that the normaliser may vanish (den_clamp, normalise=false)
   identity = { doc = "phi = a", rows = d_head },
@@ -80,7 +80,7 @@ features.list = {
   -- Choromanski et al. 2021, lemma 1, causally: keys under the largest logit so far
   favor_softmax = {
     doc = "phi = exp(W b - |b|^2/2 - max) / sqrt(m), for q with feature_eps added to exp;  b = a dh^(-1/4), W random; "
-      .. "the keys' max runs, and the memory shrinks with it",
+      .. "a running max over the keys, by which the state is rescaled",
     rows = d_head, keys = { "m", "feature_eps" }, buffer = orthogonal_blocks, step = "2*L*H*K*V",
     state = { "c", "[B,H]", -1e38 }, rescales = true,
     size = function(cfg) return cfg.m end,

@@ -120,11 +120,11 @@ function combinations.check(cfg, given, lenient)
   local K = features.size(cfg)
   local problem = x.memory.refuses and x.memory.refuses(cfg, K) or not x.memory.gate and x.gate.refuses and x.gate.refuses(cfg, K)
   if not problem and x.feature.rescales and not x.memory.rescales then
-    problem = ("feature=%s rescales what is remembered when its largest logit grows; %s cannot be rescaled"):format(cfg.feature,
+    problem = ("feature=%s rescales the state when its largest logit grows; the state of %s cannot be rescaled"):format(cfg.feature,
       cfg.update ~= "sum" and "update=" .. cfg.update or "approximation=" .. cfg.approximation)
   end
   if not problem and cfg.rotary and x.feature.rows(cfg) % 2 ~= 0 then
-    problem = ("rotary=true turns pairs of numbers, but a key has %d"):format(x.feature.rows(cfg))
+    problem = ("rotary=true rotates pairs of values, but a key has %d"):format(x.feature.rows(cfg))
   end
   if problem then refuse("%s", problem) end
   if lenient then return end

@@ -11,7 +11,7 @@ local gates = {}
 ---Each is a projection of the input, through a sigmoid.
 ---@field doc string? the gate as an equation
 ---@field law string? what it makes of C and s, as equations, where it changes what the memory gets
----@field beta true|fun(cfg, K): integer? on values; one number a head and no gamma: a gate of the whole head
+---@field beta true|fun(cfg, K): integer? on values; one value per head and no gamma: a gate of the whole head
 ---@field gamma true|fun(cfg, K): integer? on keys; where there is p_gamma, the large factor of the gate
 ---@field p_gamma true|fun(cfg, K): integer?
 ---@field refuses (fun(cfg, K): string?)? why it does not go with a configuration
@@ -52,7 +52,7 @@ gates.list = {
   },
   elementwise = { doc = "b = sigma(beta x),  g = sigma(gamma x)", beta = true, gamma = each_key },
   scalar = {                                       -- Peng et al. 2021, Random Feature Attention, section 3.2
-    doc = "b = sigma(beta x), one number a head",
+    doc = "b = sigma(beta x), one value per head",
     beta = function() return 1 end,
   },
   none = {},                                         -- Katharopoulos et al. 2020

@@ -9,8 +9,8 @@ local function one() return 1 end
 
 return {
   doc = "C = (1-g) C + g b (v - C k) k^T,  s = (1-g) s + g b k,  y = C q / den(s.q),  k and q of length 1",
-  gate = { beta = one, gamma = one, doc = "b = sigma(beta x),  g = sigma(gamma x), one number a head" },
-  joint = "update=delta forgets with one number",
+  gate = { beta = one, gamma = one, doc = "b = sigma(beta x),  g = sigma(gamma x), one value per head" },
+  joint = "update=delta has a scalar decay",
   keys = { "norm_eps" },
   states = function(cfg) return { C = "[B,H,V,K]", s = cfg.normalise and "[B,H,K]" or nil } end,
   complexity = function() return { step = "3*L*H*V*K" } end,

@@ -10,7 +10,7 @@ local signed = { identity = true, rfa = true }
 
 return {
   doc = "C = C + b (v - C k) k^T,  y = C q,  k and q of sum 1",
-  gate = { beta = function() return 1 end, doc = "b = sigma(beta x), one number a head" },
+  gate = { beta = function() return 1 end, doc = "b = sigma(beta x), one value per head" },
   joint = "update=fastweight does not forget",
   unnormalised = true,
   keys = { "norm_eps" },

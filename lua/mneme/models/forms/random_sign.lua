@@ -8,7 +8,7 @@ local cos = require "mneme.models.forms.cos"
 -- Everything but what modulates the vectors is as in cos, the projections too: the two are compared.
 return setmetatable({
   doc = function(_, gate)
-    return cos.equations(gate, "nu_m", "y = (1/r) sum_m v_m (k_m.q) / den(s.q),  nu_m = +-1 at random, anew at every step")
+    return cos.equations(gate, "nu_m", "y = (1/r) sum_m v_m (k_m.q) / den(s.q),  nu_m = +-1, drawn at every step")
   end,
   keys = { "r", "seed" },
   joint = "decay=joint has no form with random signs: its decay 1 - beta gamma^T is not a product of vectors",

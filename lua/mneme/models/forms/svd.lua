@@ -15,7 +15,7 @@ return {
   rescales = true,
   keys = { "r" },
   refuses = function(cfg)
-    if cfg.gate == "mega" then return "approximation=svd needs a decay that scales rows of U and W, which gate=mega has not" end
+    if cfg.gate == "mega" then return "approximation=svd needs a decay that scales rows of U and W, but gate=mega has none" end
     if cfg.r > 256 then return ("r = %d, expected at most 256 with approximation=svd"):format(cfg.r) end
   end,
   joint = "decay=joint has no form of low rank: its decay 1 - beta gamma^T does not scale rows of U and W",
