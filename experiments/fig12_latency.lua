@@ -1,7 +1,7 @@
 -- What does a step cost after so many others, and a whole sequence?   mneme sweep experiments/fig12_latency.lua quick=1
 -- Every memory in its published size, one copy, one thread; those that look back over a window have one of that length.
 local mn = require "mneme"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local meter = require "mneme.measure.timing"
 
 local compared = { "agalite", "galite", "linear_transformer", "rwkv6", "gru", "transformer", "gtrxl" }
@@ -12,7 +12,7 @@ return mn.study {
   question = "What do a step, a sequence and what is remembered cost as the context grows?",
   jobs = 1,
   axes = {
-    core = find.names "cores",
+    core = registry.names "cores",
     context = { 128, 512, 2048, quick = { 128, 2048 }, full = { 128, 256, 512, 1024, 2048, 4096 } },
   },
   settings = { core = { "agalite" }, context = 128 },

@@ -3,7 +3,7 @@
 -- steps before; the shares told, less those of shuffled answers, summed over all k, are its memory capacity (Jaeger
 -- 2001).  Windows are as long as asked.
 local mn = require "mneme"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local meter = require "mneme.measure.timing"
 local probing = require "mneme.measure.linear_probes"
 
@@ -12,7 +12,7 @@ return mn.study {
   question = "How far back do untrained memories reach, and how much of what they hold do they say?",
   axes = {
     core = { "agalite", "galite", "gated_linear", "linear_transformer", "delta", "rwkv6", "rwkv7", "gru", "lstm", "gtrxl",
-      quick = { "agalite", "galite", "linear_transformer", "gru", "lstm", "gtrxl" }, full = find.names "cores" },
+      quick = { "agalite", "galite", "linear_transformer", "gru", "lstm", "gtrxl" }, full = registry.names "cores" },
   },
   settings = { core = { "agalite" }, d_model = 64, longest = 64, copies = 512, quick = { longest = 24, copies = 256 } },
   about = { longest = { "steps back", range = { 2, 1024 }, whole = true }, copies = { "samples", range = { 20, 4096 }, whole = true } },

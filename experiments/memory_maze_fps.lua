@@ -1,7 +1,7 @@
 -- How fast does a whole agent learn Memory Maze, and in how much memory?   mneme sweep experiments/memory_maze_fps.lua quick=1
 -- Environment, torso, memory, actor and critic, in PPO on pixels; GTrXL and AGaLiTe in the sizes that both papers use.
 local mn = require "mneme"
-local bench = require "mneme.commands.bench"
+local bench = require "mneme.commands.bench.train"
 local meter = require "mneme.measure.timing"
 
 local positive = { 0, math.huge }

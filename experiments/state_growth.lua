@@ -2,14 +2,14 @@
 -- Windows have the length that is asked for, and so have the episodes of memories that keep all of them; the others keep
 -- the same, however long it is: what they forget is another question (experiments/memory_capacity.lua).
 local mn = require "mneme"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local meter = require "mneme.measure.timing"
 local nn = require "mneme.tensor.nn"
 
 return mn.study {
   title = "What is kept against how far it reaches",
   question = "How does what one copy keeps grow with the number of steps that it looks back?",
-  axes = { core = find.names "cores" },
+  axes = { core = registry.names "cores" },
   settings = { core = { "agalite" }, longest = 16384, quick = { longest = 2048 } },
   about = { longest = { "steps", range = { 64, 2 ^ 20 }, whole = true } },
   seeds = { 1 },

@@ -1,7 +1,7 @@
 -- What does each memory cost, a token and a sequence?   mneme sweep experiments/table1_complexity.lua
 -- Counted by each core's own declaration (core:describe); `mneme list complexity` has the formulas.
 local mn = require "mneme"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local meter = require "mneme.measure.timing"
 local nn = require "mneme.tensor.nn"
 
@@ -9,7 +9,7 @@ return mn.study {
   title = "Complexity of memories (table 1)",
   question = "How do multiply-adds and numbers kept grow with the context N?",
   axes = {
-    core = find.names "cores", context = { 256, 1024, 4096, 16384, quick = { 256, 4096 } },
+    core = registry.names "cores", context = { 256, 1024, 4096, 16384, quick = { 256, 4096 } },
   },
   settings = { core = { "agalite" }, context = 256 },
   about = { context = { "steps seen before a step, and of a sequence", range = { 1, 2 ^ 24 }, whole = true } },

@@ -2,7 +2,7 @@
 -- One layer of every attention for encoders, none of them causal, one sequence, without a tape.  The time of softmax
 -- grows with N squared and ends what is measured at a minute a sequence; its memory here does not.
 local mn = require "mneme"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local meter = require "mneme.measure.timing"
 
 local positive = { 0, math.huge }
@@ -12,7 +12,7 @@ return mn.study {
   question = "From which length on does an approximation pay?",
   jobs = 1,
   axes = {
-    attention = find.names "attentions",
+    attention = registry.names "attentions",
     length = { 256, 1024, 4096, 16384, quick = { 256, 1024, 4096 }, full = { 256, 1024, 4096, 16384, 65536 } },
   },
   settings = { attention = { "softmax" }, length = 256, d_model = 64, n_heads = 2, d_head = 32 },

@@ -4,7 +4,7 @@ local tensor = require "mneme.tensor.tensor"
 
 local mn = {
   Tensor = tensor.Tensor, ops = tensor.ops,
-  tensor = tensor.new, is_tensor = tensor.is,
+  tensor = tensor.new, sequence = tensor.sequence, is_tensor = tensor.is,
   sweep = tensor.sweep, no_grad = tensor.no_grad, keep = tensor.keep,
 }
 
@@ -42,13 +42,6 @@ local parts = {
   plot = { "mneme.commands.plot" },
 }
 
----A leaf whose first axis is time: sequences of plans that run by rows.
----@param spec table as for mn.tensor
-function mn.sequence(spec)
-  if type(spec) == "table" then spec.time = true end          -- what is none is refused where tensors are made
-  return tensor.new(spec)
-end
-
 ---The names in mn, sorted, ops left out.
 ---@return string[]
 function mn.names()
@@ -59,6 +52,19 @@ function mn.names()
   table.sort(names)
   return names
 end
+
+-- What earlier rooms need of later ones is handed over here, when a script first asks for the part.
+local function learner()
+  require("mneme.learn.trainer").observers = {
+    require("mneme.runs.debugging").open, require("mneme.episodes.training_recorder").open, require("mneme.episodes.live_publisher").open,
+  }
+end
+local hand_over = {
+  a2c = learner, ppo = learner, supervised = learner,
+  config = function()
+    require("mneme.runs.config").help = function(...) return require("mneme.commands.help").settings(...) end
+  end,
+}
 
 -- old name = new name: see base/renamed.lua
 local successors = {}
@@ -71,6 +77,7 @@ return setmetatable(mn, { __index = function(_, key)
   end
   local part = parts[key]
   if not part then return tensor.ops[key] end
+  if hand_over[key] then hand_over[key]() end
   local value = require(part[1])
   if part[2] then value = value[part[2]] end
   rawset(mn, key, value)

@@ -2,7 +2,7 @@
 -- attention itself; of a memory with gates the weight with which what was written then comes out now.  Of a head that
 -- was chosen a bar for each step.  Where no weight belongs to a step, the reason.
 local bands = require "mneme.view.step_heatmap"
-local canvas = require "mneme.view.canvas"
+local canvas = require "mneme.base.canvas"
 local focus = require "mneme.view.selection"
 local recall = require "mneme.models.implicit_attention"
 local shares = require "mneme.view.attention_history"

@@ -1,7 +1,7 @@
 -- forgot.lua -- what is left of one step: which share of all that a head reads came from it, at that step and ever
 -- since, so that the moment of forgetting is seen.  A line for each head where they are few, else a row.
 local bands = require "mneme.view.step_heatmap"
-local canvas = require "mneme.view.canvas"
+local canvas = require "mneme.base.canvas"
 local focus = require "mneme.view.selection"
 local panels = require("mneme.view.scene").panels
 local recall = require "mneme.models.implicit_attention"

@@ -2,7 +2,7 @@
 -- layer, so that the moment of writing shows as a bright column and holding as a dark stretch.  Of a head that was
 -- chosen a line for each channel.
 local bands = require "mneme.view.step_heatmap"
-local canvas = require "mneme.view.canvas"
+local canvas = require "mneme.base.canvas"
 local focus = require "mneme.view.selection"
 local heads = require "mneme.models.state_arrays"
 

@@ -1,10 +1,10 @@
 -- gradients.lua -- how long the gradient is at each update before it is clipped, all of it and that of each part of the
 -- model: where it bursts, where it vanishes on its way down, and how often it is clipped.
 local curves = require "mneme.runs.metrics_reader"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local focus = require "mneme.view.selection"
 local panels = require("mneme.view.scene").panels
-local run = require "mneme.runs.run"
+local run = require "mneme.runs.folder"
 
 local MOST = 300                                 -- points drawn
 local ALL = "grad/norm"
@@ -31,7 +31,7 @@ end
 
 return function(view, box, now)
   local series, names, lines, rows, level = now.run and curves.read(now.run) or {}, { ALL }, {}, {}, nil
-  for _, name in ipairs(find.keys(series)) do
+  for _, name in ipairs(tables.keys(series)) do
     if name:find "^grad/" and name ~= ALL then names[#names + 1] = name end
   end
   local all = series[ALL]

@@ -1,5 +1,5 @@
 -- help.lua -- the keys, over a dimmed page.
-local canvas = require "mneme.view.canvas"
+local canvas = require "mneme.base.canvas"
 
 ---options.keys: a list of { name, what it does }
 return function(view, _, _, options)

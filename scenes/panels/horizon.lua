@@ -1,7 +1,7 @@
 -- horizon.lua -- how fast each head forgets: the steps in which half of what it holds is gone, if its gates go on as
 -- they did lately; and of the channels that keep longest, by which the cells are coloured.  Bright heads hold on.
 local ffi = require "ffi"
-local canvas = require "mneme.view.canvas"
+local canvas = require "mneme.base.canvas"
 local focus = require "mneme.view.selection"
 local recall = require "mneme.models.implicit_attention"
 

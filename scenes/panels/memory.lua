@@ -3,7 +3,7 @@
 -- since names and shapes say how to divide it.  What was chosen of it is shown alone.
 local focus = require "mneme.view.selection"
 local heads = require "mneme.models.state_arrays"
-local canvas = require "mneme.view.canvas"
+local canvas = require "mneme.base.canvas"
 local panels = require("mneme.view.scene").panels
 
 ---options.of: "memory" (default) or "probes"; kinds: a list of those to show; title;

@@ -1,6 +1,6 @@
 -- menu.lua -- what can be done, over a dimmed page: a list whose lines have keys, and are clicked.  A click beside it
 -- closes it.
-local canvas = require "mneme.view.canvas"
+local canvas = require "mneme.base.canvas"
 
 -- One line: its key, what it does, and its spot.
 local function line(view, entry, x, base, w, high, size)

@@ -1,6 +1,6 @@
 -- observation.lua -- what the agent sees of the world, and nothing more: one cell a number.
 local ffi = require "ffi"
-local canvas = require "mneme.view.canvas"
+local canvas = require "mneme.base.canvas"
 local heads = require "mneme.models.state_arrays"
 
 return function(view, box, now)

@@ -1,7 +1,7 @@
 -- policies.lua -- the policy over time: how likely each action was at each step.  A doubting agent is a blur,
 -- a decided one a line.
 local bands = require "mneme.view.step_heatmap"
-local canvas = require "mneme.view.canvas"
+local canvas = require "mneme.base.canvas"
 
 return function(view, box, now)
   local theme, u = view.theme, view.unit

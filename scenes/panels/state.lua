@@ -2,7 +2,7 @@
 -- numbers reach, and how long it is.
 local focus = require "mneme.view.selection"
 local heads = require "mneme.models.state_arrays"
-local canvas = require "mneme.view.canvas"
+local canvas = require "mneme.base.canvas"
 
 local CAPTION = 18                               -- design pixels
 

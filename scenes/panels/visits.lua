@@ -1,6 +1,6 @@
 -- visits.lua -- where the agent has been in all episodes that this viewer saw, and its way in this one.
 local ffi = require "ffi"
-local canvas = require "mneme.view.canvas"
+local canvas = require "mneme.base.canvas"
 
 local FINE = 40                                  -- bins a side where places are not few whole numbers
 

@@ -1,6 +1,6 @@
 -- world.lua -- the world as the environment draws it, the way the agent came, and how the episode
 -- ended.
-local canvas = require "mneme.view.canvas"
+local canvas = require "mneme.base.canvas"
 local focus = require "mneme.view.selection"
 local recall = require "mneme.models.implicit_attention"
 local shares = require "mneme.view.attention_history"

@@ -2,14 +2,15 @@
 -- (tests/reference/images.py), and pictures in bytes against pictures in floats.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
 local mn = require "mneme"
 local safetensors = require "mneme.tensor.safetensors"
 local torso = require "mneme.models.torso"
 local ops = mn.ops
 
-local root = find.root .. "tests/fixtures/images/"
+local root = registry.root .. "tests/fixtures/images/"
 
 -- The largest difference of n numbers, `every` apart in got, in parts of the largest.
 local function same(name, got, want, n, every, tolerance)
@@ -58,7 +59,7 @@ function kinds.max_pool2d(name, o)
   compare(name, given, (ops.max_pool2d(args)), { x = x })
 end
 
-for _, name in ipairs(find.keys(cases)) do
+for _, name in ipairs(tables.keys(cases)) do
   t.test(name .. " is torch's", function() kinds[name:match "^[^.]*"](name, cases[name]) end)
 end
 
@@ -98,7 +99,7 @@ local function build(name)
     fill(dict[key], formula[1], formula[2])
     n = n + 1
   end
-  t.eq(#find.keys(dict), n)
+  t.eq(#tables.keys(dict), n)
   return m, a
 end
 

@@ -4,7 +4,7 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
 local env = require "mneme.envs.env"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local safetensors = require "mneme.tensor.safetensors"
 local stepping = require "tests.support.env_rig"
 
@@ -15,7 +15,7 @@ local function make(settings) return env.new("noisy_cartpole", settings) end
 -- Episodes of at most 200 steps: a falling pole doubles a difference every ten steps or so, and after 300 the last bit
 -- of a double shows in a float.
 t.test("noise=0 velocities=1 is CartPole-v1: 12,000 steps as Gymnasium made them", function()
-  local file = safetensors.read(find.root .. "tests/fixtures/envs/cartpole.safetensors")
+  local file = safetensors.read(registry.root .. "tests/fixtures/envs/cartpole.safetensors")
   local actions, want, ended = file.tensors.action, file.tensors.obs, file.tensors.ended
   local task = make { noise = 0, velocities = 1, num_envs = 1, time_limit = 200, seed = tonumber(file.metadata.seed) }
   local r, exact, fallen, limits = rig(task), 0, 0, 0

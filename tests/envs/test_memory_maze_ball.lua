@@ -2,7 +2,7 @@
 -- its walls and targets, and random players as statistics.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local canvas = require "mneme.view.canvas"
+local canvas = require "mneme.base.canvas"
 local engine = require "mneme.base.engine"
 local env = require "mneme.envs.env"
 local scene = require "mneme.view.scene"

@@ -2,7 +2,7 @@
 -- held to episodes of POPGym itself; random play against its figures and theory.
 local t = require "tests.harness"
 local env = require "mneme.envs.env"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local safetensors = require "mneme.tensor.safetensors"
 local stepping = require "tests.support.env_rig"
 local rig_of_games = require "tests.support.game_rig"
@@ -13,7 +13,7 @@ local play, within, LEVELS = rig_of_games.play, rig_of_games.within, rig_of_game
 local GAMES = { "repeat_previous", "repeat_first", "autoencode", "concentration", "count_recall" }
 
 t.test("POPGym's own episodes follow the rules of this file", function()
-  local file = safetensors.read(find.root .. "tests/fixtures/envs/popgym.safetensors").tensors
+  local file = safetensors.read(registry.root .. "tests/fixtures/envs/popgym.safetensors").tensors
   for _, name in ipairs(GAMES) do
     for _, level in ipairs(LEVELS) do
       local at = name .. "." .. level .. "."

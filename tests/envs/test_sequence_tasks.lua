@@ -6,7 +6,8 @@ local mn = require "mneme"
 local bpe = require "mneme.envs.bpe"
 local corpus = require "mneme.envs.corpus"
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local shell = require "tests.support.shell"
 
 local drawn = { "listops", "mqar", "selective_copy", "induction" }
@@ -41,7 +42,7 @@ end
 t.test("every task in the folder is tested here", function()
   local names = { text = true }
   for _, name in ipairs(drawn) do names[name] = true end
-  t.eq(text(find.names "tasks"), text(find.keys(names)))
+  t.eq(text(registry.names "tasks"), text(tables.keys(names)))
 end)
 
 for _, name in ipairs(drawn) do
@@ -232,7 +233,7 @@ t.test("induction: what followed the sign is asked where it comes again", functi
     for k = 1, 19 do t.eq(answer[k], -1) end
     where[signs[1]] = true
   end
-  t.eq(#find.keys(where), 18)
+  t.eq(#tables.keys(where), 18)
 end)
 
 -- ---- texts ----

@@ -7,7 +7,7 @@ local contract_rig = require "mneme.models.contract_rig"
 local diff = require "mneme.commands.diff"
 local engine = require "mneme.base.engine"
 local fake = require "tests.support.random_stepper"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local heads = require "mneme.models.state_arrays"
 local intervene = require "mneme.commands.intervene"
 local interventions = require "mneme.episodes.interventions"
@@ -100,7 +100,7 @@ local function sweep(r, focus)
   return offered
 end
 
-for _, name in ipairs(find.names "cores") do
+for _, name in ipairs(registry.names "cores") do
   t.test("core " .. name .. ": all that the menu offers is done, beside what happened", function()
     local r = window(name, 4)
     local texts = table.concat(sweep(r, {}), "|")

@@ -107,7 +107,7 @@ for _, case in ipairs(rig.cases()) do
   t.test(case.name .. ": probes held at their own values change no bit, at other values the memory or the output", function()
     local a, b = walking(case.settings, 2), walking(case.settings, 2)
     local names = {}
-    for _, name in ipairs(require("mneme.base.registry").keys(a.probes)) do             -- others tell of the newest row alone
+    for _, name in ipairs(require("mneme.base.tables").keys(a.probes)) do             -- others tell of the newest row alone
       if a.probes[name]:shape()[1] == a.rows then names[#names + 1] = name end
     end
     b:hold(names)

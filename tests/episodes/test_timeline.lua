@@ -2,7 +2,7 @@
 -- for every core; and what a change or a hand on the keys does begins where it should, and nowhere before.
 local t = require "tests.harness"
 local fake = require "tests.support.random_stepper"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local mn = require "mneme"
 local playback = require "mneme.episodes.playback"
 local player = require "mneme.episodes.stepper"
@@ -22,7 +22,7 @@ end
 -- Forget all frames that are kept, so that they must be lived through.
 local function forget(line) line.frames, line.bytes = {}, 0 end
 
-for _, name in ipairs(find.names "cores") do
+for _, name in ipairs(registry.names "cores") do
   t.test("core " .. name .. ": every frame comes back as it was, in any order", function()
     local line, seen = timeline.new(source_of(name)), {}
     for i = 1, 150 do

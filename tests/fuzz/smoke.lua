@@ -5,7 +5,7 @@ local ffi = require "ffi"
 local folder, most = arg[1], tonumber(arg[2])
 local forge = require "tests.fuzz.forge"
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 
 local seeds = {}
 for _, name in ipairs(files.list(folder)) do
@@ -30,7 +30,7 @@ local function changed(text, random)
 end
 
 local n = 0
-for _, name in ipairs(find.keys(targets)) do
+for _, name in ipairs(tables.keys(targets)) do
   local random = forge.random(#name)
   for k = 1, most do
     local of = seeds[name]

@@ -6,7 +6,7 @@ local rig = require "tests.support.learner_rig"
 local engine = require "mneme.base.engine"
 local mn = require "mneme"
 local core = require "mneme.models.core"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local C, ctx = engine.C, engine.ctx
 
 -- A learner on a short T-Maze, and everything it is made of.
@@ -14,7 +14,7 @@ local function learner(name, cfg, sizes) return rig.learner(mn.a2c, name, cfg, s
 local parameters, put, gradients = rig.parameters, rig.put, rig.gradients
 
 local function each(what, f)
-  for _, name in ipairs(find.names "cores") do
+  for _, name in ipairs(registry.names "cores") do
     t.test(name .. ": " .. what, function() f(name) mn.sweep() end)
   end
 end

@@ -4,7 +4,7 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local rig = require "tests.support.learner_rig"
 local engine = require "mneme.base.engine"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local mn = require "mneme"
 local C, ctx = engine.C, engine.ctx
 
@@ -49,7 +49,7 @@ end
 for _, case in ipairs(rig.cases()) do
   t.test(case.name .. ": before the first step the ratio is 1", function()
     ratios(case.settings, 0)
-    if #find.keys(case.settings) == 1 then ratios(case.settings, 4) end    -- corners of axes: whole rollouts are enough
+    if #tables.keys(case.settings) == 1 then ratios(case.settings, 4) end    -- corners of axes: whole rollouts are enough
     mn.sweep()
   end)
 end

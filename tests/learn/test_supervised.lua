@@ -4,7 +4,7 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local mn = require "mneme"
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local held_out = require "mneme.learn.validation"
 local nn = require "mneme.tensor.nn"
 local safetensors = require "mneme.tensor.safetensors"
@@ -287,8 +287,8 @@ t.test("a run that was stopped and resumed has the numbers of one that was not; 
   t.eq(status, 0, said)
   local last = "/checkpoints/step-640.safetensors"
   local mine, other = safetensors.load(dir .. "/half" .. last).tensors, safetensors.load(dir .. "/constant" .. last).tensors
-  t.eq(table.concat(find.keys(mine), " "), table.concat(find.keys(other), " "))
-  t.ok(mine["model.embed.weight"] and mine["adam.hyper"] and mine["state.layers.0.h"], table.concat(find.keys(mine), " "))
+  t.eq(table.concat(tables.keys(mine), " "), table.concat(tables.keys(other), " "))
+  t.ok(mine["model.embed.weight"] and mine["adam.hyper"] and mine["state.layers.0.h"], table.concat(tables.keys(mine), " "))
   for name, x in pairs(mine) do
     t.ok(ffi.string(x:data(), 4 * x:size()) == ffi.string(other[name]:data(), 4 * x:size()), name .. ": the same bits")
   end

@@ -3,7 +3,7 @@
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local rig = require "tests.support.core_rig"
-local run_module = require "mneme.runs.run"
+local run_folder = require "mneme.runs.folder"
 local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.support.shell"
 
@@ -113,7 +113,7 @@ end)
 
 t.test("who looks at a run while it is trained finds the checkpoints that took the place of those it had listed", function()
   local folder = dir .. "/held/checkpoints/"
-  local seen = run_module.load(dir .. "/held")
+  local seen = run_folder.load(dir .. "/held")
   local at, newest = seen:latest().step, seen:latest().path:match "[^/]+$"
   for _, name in ipairs(checkpoints "held") do      -- and what was being written when that process was killed
     if name ~= newest then files.remove(folder .. name) end
@@ -121,7 +121,7 @@ t.test("who looks at a run while it is trained finds the checkpoints that took t
   files.rename(folder .. newest, folder .. ("step-%d.safetensors"):format(at + 1))
   t.eq(seen:latest().step, at)           -- what the file itself says
   t.eq(#seen.checkpoints, 1)
-  seen = run_module.load(dir .. "/held")
+  seen = run_folder.load(dir .. "/held")
   seen.checkpoints = { { step = 1, path = folder .. "step-1.safetensors" } }
   t.eq(seen:best().step, at)
 end)

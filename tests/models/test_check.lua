@@ -4,12 +4,12 @@ local t = require "tests.harness"
 local check = require "mneme.commands.check"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local json = require "mneme.base.json"
 local mn = require "mneme"
 local safetensors = require "mneme.tensor.safetensors"
 
-local root = find.root .. "tests/fixtures/"
+local root = registry.root .. "tests/fixtures/"
 local path = os.tmpname()
 
 -- Run the command on files: its exit status and all that it printed.

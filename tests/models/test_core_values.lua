@@ -4,7 +4,7 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local rig = require "tests.support.core_rig"
 local core = require "mneme.models.core"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local mn = require "mneme"
 local nn = require "mneme.tensor.nn"
 local states = require "mneme.models.state_files"
@@ -282,7 +282,7 @@ t.test("one-factor features begin as flax's lecun_normal: variance 1/fan_in, not
 end)
 
 t.test("initial values depend on the seed, and on nothing else", function()
-  for _, name in ipairs(find.names "cores") do
+  for _, name in ipairs(registry.names "cores") do
     local function numbers(seed)
       local parts, c = {}, rig.fresh({ name }, seed)
       for key, p in pairs(c:state_dict()) do parts[key] = rig.bytes(p) end

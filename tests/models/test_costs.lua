@@ -4,11 +4,11 @@ local catalogue = require "mneme.base.catalogue"
 local core = require "mneme.models.core"
 local core_keys = require "mneme.models.core_settings"
 local costs = require "mneme.models.costs"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local help = require "mneme.commands.help"
 local nn = require "mneme.tensor.nn"
 
-for _, name in ipairs(find.names "cores") do
+for _, name in ipairs(registry.names "cores") do
   t.test(name .. ": cost and state by formula", function()
     local c = nn.dry(core.new, name)
     local few, many = c:describe(16), c:describe(4096)
@@ -27,13 +27,13 @@ for _, name in ipairs(find.names "cores") do
       t.ok(core_keys[key], "core_settings.lua does not explain " .. key)
       t.ok(text:find(core_keys[key], 1, true), key)
     end
-    t.ok(#catalogue.comment(find.file("cores", name, "core")) > 40, "the file opens with what it is")
+    t.ok(#catalogue.comment(registry.file("cores", name, "core")) > 40, "the file opens with what it is")
   end)
 end
 
 t.test("list and table have every core, in numbers that follow the settings", function()
   local list, rows = costs.list {}, costs.table { "N=1024" }
-  for _, name in ipairs(find.names "cores") do
+  for _, name in ipairs(registry.names "cores") do
     t.ok(list:find("\n" .. name .. " -- ", 1, true) or list:sub(1, #name) == name, name)
     t.ok(rows:find("| " .. name .. " |", 1, true), name)
   end

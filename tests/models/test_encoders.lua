@@ -4,7 +4,8 @@ local t = require "tests.harness"
 local naive = require "tests.support.naive_attention"
 local attention = require "mneme.models.encoder_attention"
 local engine = require "mneme.base.engine"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local mn = require "mneme"
 local rig = require "mneme.models.contract_rig"
 local C, ctx = engine.C, engine.ctx
@@ -40,7 +41,7 @@ local function add(name, settings)
                           cfg = attention.configure(name, cfg) }
   end
 end
-for _, name in ipairs(find.names "attentions") do add(name) end
+for _, name in ipairs(registry.names "attentions") do add(name) end
 for _, settings in ipairs(more) do add(settings[1], settings) end
 
 local function each(what, f)
@@ -197,7 +198,7 @@ each("gradients are those of difference quotients", function(name, cfg)
   local leaves, wrong, tried = {}, 0, 0
   for key, tensor in pairs(x) do leaves[key] = tensor end
   for key, tensor in pairs(m:named_parameters()) do leaves[key] = tensor end
-  for stream, key in ipairs(find.keys(leaves)) do
+  for stream, key in ipairs(tables.keys(leaves)) do
     local leaf = leaves[key]
     local n, data, grad, rest = leaf:size(), leaf:data(), leaf:grad_data(), mn.keep(leaf)
     local noise, scale = rig.normal({ n }, 60 + stream):data(), 1
@@ -361,7 +362,7 @@ local function learn(name)
   return begin, last
 end
 
-for _, name in ipairs(find.names "attentions") do
+for _, name in ipairs(registry.names "attentions") do
   t.test("an encoder with attention=" .. name .. " learns", function()
     local begin, last = learn(name)
     t.ok(begin > 0.5 and last < 0.15, ("loss %.3f at first, %.3f at last"):format(begin, last))
@@ -369,7 +370,7 @@ for _, name in ipairs(find.names "attentions") do
 end
 
 t.test("encoders of every attention and flow: shapes, gradients everywhere, names as in torch", function()
-  for _, name in ipairs(find.names "attentions") do
+  for _, name in ipairs(registry.names "attentions") do
     for _, flow in ipairs { "postnorm", "residual", "gtrxl" } do
       local enc = mn.encoder(encoder_of(name, { flow = flow, d_in = 3, positions = flow == "gtrxl" and "sinusoid" or "none" }))
       local y = enc(rig.normal({ 2, 16, 3 }, 1))
@@ -385,7 +386,7 @@ t.test("encoders of every attention and flow: shapes, gradients everywhere, name
       mn.sweep()
     end
   end
-  local names = find.keys(mn.encoder(encoder_of("longformer", { n_layers = 1, vocab = 5, positions = "learned" })):state_dict())
+  local names = tables.keys(mn.encoder(encoder_of("longformer", { n_layers = 1, vocab = 5, positions = "learned" })):state_dict())
   t.eq(table.concat(names, " "), "embed.weight layers.0.attn.k.bias layers.0.attn.k.weight layers.0.attn.k_global.bias "
     .. "layers.0.attn.k_global.weight layers.0.attn.out.bias layers.0.attn.out.weight layers.0.attn.q.bias layers.0.attn.q.weight "
     .. "layers.0.attn.q_global.bias layers.0.attn.q_global.weight layers.0.attn.v.bias layers.0.attn.v.weight "

@@ -5,7 +5,7 @@ local combinations = require "mneme.models.gated_linear_rules"
 local contract = require "mneme.models.contract"
 local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local mn = require "mneme"
 local rig = require "tests.support.core_rig"
 
@@ -287,5 +287,5 @@ end)
 t.test("help names the words of every axis", function()
   local help = require "mneme.commands.help"
   local text = help.text "galite"
-  for _, word in ipairs(find.keys(mn.features)) do t.ok(text:find(word, 1, true), word) end
+  for _, word in ipairs(tables.keys(mn.features)) do t.ok(text:find(word, 1, true), word) end
 end)

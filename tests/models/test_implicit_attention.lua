@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local core = require "mneme.models.core"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local mn = require "mneme"
 local naive = require "tests.support.naive_weights"
 local player = require "mneme.episodes.stepper"
@@ -234,7 +234,7 @@ end
 
 t.test("every core shows weights that add up, or says why none belong to a step", function()
   local kinds = { weights = 0, reasons = 0 }
-  for _, name in ipairs(find.names "cores") do
+  for _, name in ipairs(registry.names "cores") do
     local frame = frame_of({ name }, 9)
     local reads, problem, layers, heads = frame.reads, recall.problem(frame), recall.size(frame)
     t.ok(reads, name .. " does not say how it reads its memory (see learn_recall.lua)")

@@ -5,7 +5,7 @@ local t = require "tests.harness"
 local rig = require "tests.support.core_rig"
 local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local mn = require "mneme"
 local ops = mn.ops
 
@@ -102,7 +102,7 @@ end
 
 local STEPS, PART = 100000, 1000
 
-for _, name in ipairs(find.names "cores") do
+for _, name in ipairs(registry.names "cores") do
   t.test(("%s: %d steps in parts, with resets"):format(name, STEPS), function()
     local c = build({ name }, { n_layers = 1 })
     local state, resets = c:initial(1), 0
@@ -204,7 +204,7 @@ t.test("no steps or no copies are refused where they would begin", function()
     t.raises(function() mn.tensor { shape = shape } end, "is 0, expected a whole number of at least 1")
     t.raises(function() mn.sequence { shape = shape } end, "is 0, expected a whole number of at least 1")
   end
-  for _, name in ipairs(find.names "cores") do
+  for _, name in ipairs(registry.names "cores") do
     local c = build { name }
     if next(c.states) then t.raises(function() c:initial(0) end, "is 0, expected a whole number of at least 1") end
   end

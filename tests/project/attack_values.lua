@@ -8,7 +8,7 @@ local mn = require "mneme"
 local api = require "mneme.commands.api"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
 io.stdout = io.stderr                             -- pages of help are not looked at
@@ -146,13 +146,13 @@ function parts.methods()
   local objects = { Task = task, SequenceTask = sequences, Core = core, Module = mn.nn.linear(3, 2), Recording = recording,
     Agent = mn.agent { task = task, core = { "gru", d_model = 8 } }, SequenceModel = mn.sequence_model { task = sequences, core = core },
     Adam = mn.adam { w }, Plan = mn.plan(function() return tensor.ops.add(w, w) end) }
-  for _, class in ipairs(find.keys(objects)) do
+  for _, class in ipairs(tables.keys(objects)) do
     local methods = methods_of(objects[class])
-    for _, key in ipairs(find.keys(methods)) do
+    for _, key in ipairs(tables.keys(methods)) do
       if not long[key] then attack(class .. ":" .. key, methods[key], 2, objects[class]) end
     end
   end
-  for _, key in ipairs(find.keys(mn.Tensor)) do
+  for _, key in ipairs(tables.keys(mn.Tensor)) do
     if not tensor.ops[key] and type(mn.Tensor[key]) == "function" then
       for i = 1, #names do
         if tensor.is(odd(i)) then attack(("Tensor:%s of %s"):format(key, names[i]), mn.Tensor[key], 1, odd(i)) end

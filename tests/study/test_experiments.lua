@@ -3,7 +3,8 @@
 local t = require "tests.harness"
 local claims = require "mneme.study.claims"
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local script = require "mneme.runs.script"
 local shell = require "tests.support.shell"
@@ -28,7 +29,7 @@ local tiny = {
 }
 
 local names = {}
-for _, name in ipairs(find.names "experiments") do
+for _, name in ipairs(registry.names "experiments") do
   if files.is_file("experiments/" .. name .. ".lua") then names[#names + 1] = name end
 end
 
@@ -67,7 +68,7 @@ t.test("studies: the quick grid is no larger, full=1 is one, claims can be teste
 end)
 
 t.test("what measures and does not train lives: few cells of each, and their numbers are those that are drawn and claimed", function()
-  for _, name in ipairs(find.keys(tiny)) do
+  for _, name in ipairs(tables.keys(tiny)) do
     local spec = script.survey(path_of(name), {}).spec
     local said, status = shell.mneme(here, ("sweep %s quick=1 seeds=1 estimate=0 run=%s %s"):format(
       shell.absolute(path_of(name)), name, tiny[name]))

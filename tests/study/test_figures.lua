@@ -87,7 +87,7 @@ local all = {
   profile = { kind = "profile", x = { range = { 0, 1 } }, y = { label = "share", unit = "%", range = { 0, 100 } },
     lines = { { name = "a", x = { 0, 0.5, 1 }, y = { 100, 50, 0 }, low = { 90, 10, 0 }, high = { 100, 90, 10 } } } },
 }
-local names = require("mneme.base.registry").keys(all)
+local names = require("mneme.base.tables").keys(all)
 
 -- ---- reading a drawing ----
 
@@ -167,7 +167,7 @@ t.test("lines are told apart: six colours, then dashes and marks; bands and seed
   t.eq(select(2, svg:gsub('class="seed', "")), 0)
   local styles = {}
   for color, dash in svg:gmatch 'class="line (c%d)"( ?[^/]*)/>' do styles[color .. dash] = true end
-  t.eq(#require("mneme.base.registry").keys(styles), 28)
+  t.eq(#require("mneme.base.tables").keys(styles), 28)
 end)
 
 t.test("the way from a line that ends early to its name is dotted", function()

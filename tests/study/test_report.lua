@@ -3,7 +3,7 @@
 local t = require "tests.harness"
 local claims = require "mneme.study.claims"
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local folder = require "mneme.study.folder"
 local json = require "mneme.base.json"
 local mn = require "mneme"
@@ -368,7 +368,7 @@ t.test("each figure by itself, for papers; a page is called .html", function()
 end)
 
 t.test("the example of docs/studies.md, from its question to its report", function()
-  local text = files.read(find.root .. "docs/studies.md")
+  local text = files.read(registry.root .. "docs/studies.md")
   local name, example = text:match "```lua\n%-%- (%S+).-\n(.-)```"
   files.write(here .. "/" .. name, { example })
   local status, said = mneme("sweep " .. name .. " quick=1 estimate=0 jobs=2")

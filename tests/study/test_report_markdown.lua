@@ -2,7 +2,7 @@
 -- study is of; and the report of every study here with nothing lived, with cells missing, failed and without numbers.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local folder = require "mneme.study.folder"
 local prose = require "mneme.study.report_texts"
 local report = require "mneme.study.report"
@@ -66,7 +66,7 @@ local function pretend(name, statuses)
 end
 
 local studies = {}
-for _, name in ipairs(find.names "experiments") do
+for _, name in ipairs(registry.names "experiments") do
   local file = "experiments/" .. name .. ".lua"
   if files.is_file(file) and script.survey(file, {}).spec then studies[#studies + 1] = name end
 end

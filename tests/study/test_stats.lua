@@ -4,12 +4,12 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local C = require("mneme.base.engine").C
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local json = require "mneme.base.json"
 local mn = require "mneme"
 local stats = mn.stats
 
-local path = find.root .. "tests/fixtures/stats.json"
+local path = registry.root .. "tests/fixtures/stats.json"
 local want = json.decode(files.read(path), path)
 
 -- Equal in parts of the larger one.

@@ -1,7 +1,7 @@
 -- core_rig.lua -- the contract's rig, and the cores that the tests sweep: every one found, small, and corners of
 -- the axes that cores have.
 local ffi = require "ffi"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 
 local rig = setmetatable({}, { __index = require "mneme.models.contract_rig" })
 
@@ -41,7 +41,7 @@ end
 ---Every core there is and the corners: { name, settings }.  No core is listed by hand.
 function rig.cases()
   local list = {}
-  for _, name in ipairs(find.names "cores") do list[#list + 1] = { name } end
+  for _, name in ipairs(registry.names "cores") do list[#list + 1] = { name } end
   for _, settings in ipairs(corners) do list[#list + 1] = settings end
   for i, settings in ipairs(list) do list[i] = { name = named(settings), settings = settings } end
   return list

@@ -1,7 +1,7 @@
 -- learn_rig.lua -- trains agents with the program and looks at what they have learnt; for tests/learn.
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local json = require "mneme.base.json"
 local shell = require "tests.support.shell"
 
@@ -31,7 +31,7 @@ end
 ---@return string said
 function rig.train(experiment, settings, name)
   local run = folder() .. "/" .. name
-  return run, rig.mneme(("run '%sexperiments/%s.lua' %s run=%s"):format(find.root, experiment, settings, run))
+  return run, rig.mneme(("run '%sexperiments/%s.lua' %s run=%s"):format(registry.root, experiment, settings, run))
 end
 
 ---The settings that a run was made with.

@@ -1,7 +1,7 @@
 -- scene_rig.lua -- a frame for a scene to draw: a small agent that has not learnt, in the scene's own task; and where
 -- on a drawn page a text is.
 local ffi = require "ffi"
-local canvas = require "mneme.view.canvas"
+local canvas = require "mneme.base.canvas"
 local mn = require "mneme"
 local player = require "mneme.episodes.stepper"
 local recorder = require "mneme.episodes.frames"

@@ -1,7 +1,7 @@
 -- shell.lua -- a folder of a test file's own, and the program as a user runs it there.
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local lfs = require "lfs"
 
 local shell = {}
@@ -9,7 +9,7 @@ local shell = {}
 ---A path that means the same in every folder.
 function shell.absolute(path) return path:sub(1, 1) == "/" and path or lfs.currentdir() .. "/" .. path end
 
-shell.root, shell.build = shell.absolute(find.root), shell.absolute(engine.build)
+shell.root, shell.build = shell.absolute(registry.root), shell.absolute(engine.build)
 shell.program = shell.build .. "/mneme"
 
 ---An empty folder; whoever asks for it removes it.

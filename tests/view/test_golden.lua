@@ -5,7 +5,7 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local rig = require "tests.support.scene_rig"
 local scene = require "mneme.view.scene"
 
@@ -53,7 +53,7 @@ end
 -- The scene without each of its panels in turn: f(panel, means).
 local function without_each(what, frame, f)
   local drawn, panels, real = {}, scene.panels, {}
-  for _, name in ipairs(find.names "scenes/panels") do
+  for _, name in ipairs(registry.names "scenes/panels") do
     real[name] = panels[name]
     panels[name] = function(...) drawn[name] = true return real[name](...) end
   end
@@ -73,7 +73,7 @@ local scenes = {}
 for _, name in ipairs(scene.list()) do
   scenes[name .. ".png"] = true
   t.test("scene " .. name .. " looks as it did, and a missing panel would be seen", function()
-    local what, path = scene.load(name), find.root .. "tests/golden/" .. name .. ".png"
+    local what, path = scene.load(name), registry.root .. "tests/golden/" .. name .. ".png"
     local frame = rig.frame(what, LIFE)
     local now = means(what, frame)
     if os.getenv "MNEME_GOLDEN" == "keep" then engine.check(C.mn_image_write(engine.ctx, path, now, COLUMNS, ROWS)) end
@@ -87,5 +87,5 @@ for _, name in ipairs(scene.list()) do
 end
 
 t.test("no page is kept of a scene that is gone", function()
-  for _, file in ipairs(files.list(find.root .. "tests/golden")) do t.ok(scenes[file], "tests/golden/" .. file) end
+  for _, file in ipairs(files.list(registry.root .. "tests/golden")) do t.ok(scenes[file], "tests/golden/" .. file) end
 end)

@@ -3,10 +3,10 @@
 local ffi = require "ffi"
 local lfs = require "lfs"
 local t = require "tests.harness"
-local canvas = require "mneme.view.canvas"
+local canvas = require "mneme.base.canvas"
 local engine = require "mneme.base.engine"
 local fake = require "tests.support.random_stepper"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local mn = require "mneme"
 local heads = require "mneme.models.state_arrays"
 local recorder = require "mneme.episodes.frames"
@@ -162,11 +162,11 @@ end)
 
 t.test("scenes and panels are small", function()
   for kind, most in pairs { scenes = 60, ["scenes/panels"] = 80 } do
-    local names = find.names(kind)
+    local names = registry.names(kind)
     t.ok(#names >= 2, kind .. " are found")
     for _, name in ipairs(names) do
       local lines = 0
-      for _ in io.lines(find.file(kind, name, "file")) do lines = lines + 1 end
+      for _ in io.lines(registry.file(kind, name, "file")) do lines = lines + 1 end
       t.ok(lines < most, ("%s/%s.lua has %d lines"):format(kind, name, lines))
     end
   end

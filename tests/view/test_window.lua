@@ -2,7 +2,7 @@
 -- do; spots are clicked, pages magnified; and the program in a real window, used as people use it.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local canvas = require "mneme.view.canvas"
+local canvas = require "mneme.base.canvas"
 local display = require "tests.support.xvfb"
 local engine = require "mneme.base.engine"
 local env = require "mneme.envs.env"

@@ -3,7 +3,7 @@
 -- their folders.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 
 local C = engine.C
 local catalogue = { kinds = { "cores", "attentions", "envs", "tasks", "ops", "scenes", "experiments" } }
@@ -38,7 +38,7 @@ local function first_comment(path)
 end
 catalogue.first_comment = first_comment
 
-local function registry(count, name, doc)
+local function entries(count, name, doc)
   local list = {}
   for i = 0, count() - 1 do list[#list + 1] = { name = name(i), doc = ffi.string(doc(i)), index = i } end
   return list
@@ -46,18 +46,18 @@ end
 
 local function folder(kind, word)
   local list = {}
-  for _, name in ipairs(find.names(kind)) do
-    list[#list + 1] = { name = name, doc = first_comment(find.file(kind, name, word)) }
+  for _, name in ipairs(registry.names(kind)) do
+    list[#list + 1] = { name = name, doc = first_comment(registry.file(kind, name, word)) }
   end
   return list
 end
 
 local from = {
   ops = function()
-    return registry(C.mn_op_count, function(i) return ffi.string(C.mn_op_name(i)) end, C.mn_op_doc)
+    return entries(C.mn_op_count, function(i) return ffi.string(C.mn_op_name(i)) end, C.mn_op_doc)
   end,
   envs = function()
-    return registry(C.mn_env_count, function(i)
+    return entries(C.mn_env_count, function(i)
       return ("%s-v%d"):format(ffi.string(C.mn_env_name(i)), C.mn_env_version(i))
     end, C.mn_env_doc)
   end,

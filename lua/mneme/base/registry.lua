@@ -3,7 +3,7 @@ local lfs = require "lfs"
 local errors = require "mneme.base.errors"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/registry%.lua$" or "./lua/mneme/"
-local find = { root = here .. "../../" }
+local registry = { root = here .. "../../" }
 
 -- Kinds whose folder is in lua/mneme.
 local inside = { cores = true, attentions = true, tasks = true }
@@ -16,7 +16,7 @@ end
 
 ---Names of every file NAME.lua of a kind ("cores", "attentions", "tasks", "scenes", "experiments"), sorted.
 ---@return string[]
-function find.names(kind)
+function registry.names(kind)
   local seen, names = {}, {}
   for _, folder in ipairs(folders(kind)) do
     local list = io.popen("ls '" .. folder .. "' 2>/dev/null")
@@ -31,7 +31,7 @@ function find.names(kind)
 end
 
 ---The path of one, or an error that lists what there is.
-function find.file(kind, name, word)
+function registry.file(kind, name, word)
   if type(name) ~= "string" or name:find "[^%w_.-]" then errors.usage(("%s '%s' is not a name"):format(word, tostring(name))) end
   local found = {}
   for _, folder in ipairs(folders(kind)) do
@@ -45,16 +45,7 @@ function find.file(kind, name, word)
     errors.usage(("%s '%s' is there twice: %s and %s"):format(word, name, found[1].path, found[2].path), "give yours a name of its own, or its path")
   end
   if found[1] then return found[1].path end
-  errors.unknown(word, name, find.names(kind))
+  errors.unknown(word, name, registry.names(kind))
 end
 
----The keys of a table, sorted: what errors list.
----@return string[]
-function find.keys(t)
-  local keys = {}
-  for key in pairs(t) do keys[#keys + 1] = tostring(key) end
-  table.sort(keys)
-  return keys
-end
-
-return find
+return registry

@@ -2,7 +2,7 @@
 -- The kind of a setting is that of its default: a number, boolean, string; a list; a thing with options,
 -- { "gru", d_in = 16 }, whose first item names it; or a group, a table of further settings.
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
 
 local values = {}
@@ -27,7 +27,7 @@ function values.show(v)
     for _, item in ipairs(v) do parts[#parts + 1] = values.show(item) end
     local named, list = values.is_named(v), is_list(v)
     if list then return table.concat(parts, ",") end
-    for _, key in ipairs(find.keys(v)) do
+    for _, key in ipairs(tables.keys(v)) do
       if not (named and key == "1") then parts[#parts + 1] = key .. "=" .. values.show(v[key]) end
     end
     return table.concat(parts, " ")
@@ -103,7 +103,7 @@ local function set_part(group, path, rest, text)
   local key, deeper = rest:match "^([^.]*)%.?(.*)$"
   local old = group[key]
   path = path and path .. "." .. key or key
-  if old == nil then errors.unknown("setting", path, find.keys(group)) end
+  if old == nil then errors.unknown("setting", path, tables.keys(group)) end
   if type(old) == "table" and deeper ~= "" then
     if values.is_named(old) then set_option(old, path, deeper, text)
     else set_part(old, path, deeper, text) end
@@ -113,7 +113,7 @@ local function set_part(group, path, rest, text)
   elseif is_list(old) then group[key] = parse_list(path, text, old)
   elseif type(old) == "table" then
     errors.usage(("%s=%s: it is a group of settings"):format(path, text),
-      "such as " .. path .. "." .. tostring(find.keys(old)[1]))
+      "such as " .. path .. "." .. tostring(tables.keys(old)[1]))
   else group[key] = values.parse(path, text, old) end
 end
 
@@ -123,7 +123,7 @@ end
 ---@return string[] others
 function values.known(schema)
   local declared, others = {}, {}
-  for _, key in ipairs(find.keys(schema)) do table.insert(schema[key].of_learner and others or declared, key) end
+  for _, key in ipairs(tables.keys(schema)) do table.insert(schema[key].of_learner and others or declared, key) end
   return declared, others
 end
 
@@ -174,7 +174,7 @@ function values.words(key, v)
   elseif is_list(v) then list[1] = key .. "=" .. values.show(v)
   else
     if values.is_named(v) then list[1] = key .. "=" .. v[1] end
-    for _, part in ipairs(find.keys(v)) do
+    for _, part in ipairs(tables.keys(v)) do
       if part ~= "1" then
         for _, word in ipairs(values.words(key .. "." .. part, v[part])) do list[#list + 1] = word end
       end

@@ -2,7 +2,8 @@
 -- it there, and the signatures of ops.  As a page (`mneme help api`), and as annotations by which an editor completes
 -- `mn.` (`mneme help annotations`, in the language of lua-language-server).
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
 local api = {}
@@ -80,7 +81,7 @@ function api.functions()
     local value = mn[name]
     if type(value) == "function" then add("mn." .. name, value)
     elseif type(value) == "table" and not getmetatable(value) and name ~= "Tensor" then      -- a class: below
-      for _, key in ipairs(find.keys(value)) do
+      for _, key in ipairs(tables.keys(value)) do
         if type(value[key]) == "function" then add("mn." .. name .. "." .. key, value[key]) end
       end
     end
@@ -102,7 +103,7 @@ function api.classes()
       end
     end
   end
-  read(find.root .. "lua/mneme")
+  read(registry.root .. "lua/mneme")
   local function want(name)
     local class = known[name]
     if not class or wanted[name] then return end
@@ -120,7 +121,7 @@ function api.classes()
       if line:find "^@" then for word in line:gmatch "%u[%w_]*" do want(word) end end
     end
   end
-  for _, name in ipairs(find.keys(wanted)) do list[#list + 1] = wanted[name] end
+  for _, name in ipairs(tables.keys(wanted)) do list[#list + 1] = wanted[name] end
   return list
 end
 
@@ -188,10 +189,10 @@ function api.annotations()
     out[#out + 1] = "local " .. class.name .. " = {}\n"
     for _, m in ipairs(class.methods) do stub(out, class.name .. ":" .. m.name, m.arguments, m.comment) end
   end
-  local tables = {}
+  local parts = {}
   for _, f in ipairs(api.functions()) do
     local part = f.name:match "^(mn%.[%w_]+)%."
-    if part and not tables[part] then tables[part], out[#out + 1] = true, part .. " = {}\n" end
+    if part and not parts[part] then parts[part], out[#out + 1] = true, part .. " = {}\n" end
     stub(out, f.name, f.arguments, f.comment)
   end
   for _, op in ipairs(api.ops()) do

@@ -46,7 +46,7 @@ local function run(words)
     local folder = script.setting(words, "resume")
     name, first = script.peek(folder).script, 1
     if not name then
-      require("mneme.runs.run").read_info(folder)           -- says what is wrong with it
+      require("mneme.runs.folder").read_info(folder)           -- says what is wrong with it
       errors.usage("run: which script made this run?", "mneme run SCRIPT resume=" .. folder)
     end
   end

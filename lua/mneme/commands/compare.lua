@@ -6,11 +6,11 @@
 local curves = require "mneme.runs.metrics_reader"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local numbers = require "mneme.base.format"
 local resources = require "mneme.runs.resources"
-local run = require "mneme.runs.run"
+local run = require "mneme.runs.folder"
 local seeds = require "mneme.study.aggregate"
 local settings = require "mneme.study.settings_diff"
 local stats = require "mneme.stats"
@@ -32,7 +32,7 @@ local function load_run(path, name, together)
   for _, key in ipairs { "env", "parameters", "commit", "device" } do flat[key] = info[key] end
   local sequences = type(info.sequence_task) == "table" and info.sequence_task.name or nil
   local same = {}
-  for _, key in ipairs(find.keys(flat)) do
+  for _, key in ipairs(tables.keys(flat)) do
     if not apart[key] then same[#same + 1] = key .. "=" .. values.show(flat[key]) end
     if apart[key] then flat[key] = nil end
   end
@@ -160,7 +160,7 @@ local function names_of(groups, all)
       end
     end
   end
-  return find.keys(names)
+  return tables.keys(names)
 end
 
 local function choose(o, names, groups)
@@ -310,7 +310,7 @@ function compare.text(paths, options)
     if #rows > 0 then add("difference in " .. by .. " at the end", columns(rows)) end
   end
   add("what a run took", took(groups))
-  local tasks = find.keys(envs)
+  local tasks = tables.keys(envs)
   return table.concat(out), #tasks > 1 and "runs of different tasks: " .. table.concat(tasks, ", ") or nil
 end
 

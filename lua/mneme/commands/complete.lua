@@ -2,7 +2,7 @@
 -- (bindings/shell).  An offer that ends with = wants a value.  What there is is asked of where it is declared: the
 -- commands' usage lines, a script's settings, the folders of experiments, environments, cores and runs.
 local catalogue = require "mneme.base.catalogue"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local files = require "mneme.base.files"
 
 local complete = {}
@@ -93,7 +93,7 @@ local function offers(words, commands)
       end
       if scripted then list = {} end
       for _, setting in ipairs(settings) do list[#list + 1] = setting end
-      for _, setting in ipairs(find.keys(schema)) do list[#list + 1] = setting .. "=" end
+      for _, setting in ipairs(tables.keys(schema)) do list[#list + 1] = setting .. "=" end
       return list
     end
   end

@@ -4,11 +4,11 @@ local ffi = require "ffi"
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local heads = require "mneme.models.state_arrays"
 local json = require "mneme.base.json"
 local replay = require "mneme.episodes.trajectory_replay"
-local run = require "mneme.runs.run"
+local run = require "mneme.runs.folder"
 local trajectory = require "mneme.episodes.trajectory"
 local columns = require("mneme.commands.layout").table
 
@@ -27,7 +27,7 @@ local function compare_tables(rows, prefix, a, b)
   local keys = {}
   for key in pairs(a) do keys[key] = true end
   for key in pairs(b) do keys[key] = true end
-  for _, key in ipairs(find.keys(keys)) do
+  for _, key in ipairs(tables.keys(keys)) do
     local p, q = a[key], b[key]
     if p == nil and q == nil then p, q = a[tonumber(key)], b[tonumber(key)] end
     if type(p) == "table" and type(q) == "table" then compare_tables(rows, prefix .. key .. ".", p, q)

@@ -9,7 +9,7 @@ local errors = require "mneme.base.errors"
 local engine = require "mneme.base.engine"
 local player = require "mneme.episodes.stepper"
 local progress = require "mneme.base.progress"
-local run_folder = require "mneme.runs.run"
+local run_folder = require "mneme.runs.folder"
 local stats = require "mneme.stats"
 local C = engine.C
 

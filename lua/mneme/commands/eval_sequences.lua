@@ -6,7 +6,7 @@ local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"
 local held_out = require "mneme.learn.validation"
 local reader = require "mneme.models.encoder_core"
-local run_folder = require "mneme.runs.run"
+local run_folder = require "mneme.runs.folder"
 local sequence_model = require "mneme.models.sequence_model"
 local task = require "mneme.envs.sequence_task"
 

@@ -6,7 +6,8 @@ local catalogue = require "mneme.base.catalogue"
 local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local grouped = require("mneme.base.format").grouped
 local layout = require "mneme.commands.layout"
 local learner_settings = require "mneme.runs.learner_settings"
@@ -44,7 +45,7 @@ local function learner_rows(script, schema)
   if schema.learner and not schema.learner.of_learner then chosen = schema.learner.default end
   if not chosen then return rows end
   local defaults = require("mneme.learn." .. chosen).defaults
-  for _, key in ipairs(find.keys(defaults)) do
+  for _, key in ipairs(tables.keys(defaults)) do
     if schema[key].of_learner then rows[#rows + 1] = setting_row(key, schema[key], values.show(defaults[key])) end
   end
   return rows, chosen
@@ -93,36 +94,36 @@ end
 
 local function core_text(name)
   local d, keys, rows = core.definition(name), require "mneme.models.core_settings", {}
-  for _, key in ipairs(find.keys(d.config)) do
+  for _, key in ipairs(tables.keys(d.config)) do
     local known = core.known_words(d, key)
-    rows[#rows + 1] = { key, values.show(d.config[key]), (keys[key] or "") .. (known and " (" .. table.concat(find.keys(known), " ") .. ")" or "") }
+    rows[#rows + 1] = { key, values.show(d.config[key]), (keys[key] or "") .. (known and " (" .. table.concat(tables.keys(known), " ") .. ")" or "") }
   end
   local about = require("mneme.tensor.nn").dry(core.new, name):describe()
   local base = d.preset and ("a setting of %s: %s\n"):format(d.preset[1], values.show(d.preset[2])) or ""
   local equations = type(d.equations) == "function" and d.equations(d.config) or d.equations
   return table.concat { ("mn.core(\"%s\") -- %s\n%s\n%s\n"):format(name, d.doc or "", d.source or "", base),
-    catalogue.prose(find.file("cores", name, "core")), equations and "\n" .. equations .. "\n" or "",
+    catalogue.prose(registry.file("cores", name, "core")), equations and "\n" .. equations .. "\n" or "",
     "\nsettings\n", columns(rows), ("\nwith these settings: %s parameters, state %s floats per environment = %s\n"):format(grouped(about.parameters),
       grouped(about.state_floats), about.state_formula) }
 end
 
 local function attention_text(name)
   local d, keys, rows = attention.definition(name), require "mneme.models.core_settings", {}
-  for _, key in ipairs(find.keys(d.config)) do rows[#rows + 1] = { key, values.show(d.config[key]), keys[key] or "" } end
+  for _, key in ipairs(tables.keys(d.config)) do rows[#rows + 1] = { key, values.show(d.config[key]), keys[key] or "" } end
   return ("mn.encoder { attention = \"%s\" } -- %s\n%s\n\n%s\nsettings, in addition to those of mn.encoder\n%s%s"):format(name, d.doc or "", d.source or "",
-    catalogue.prose(find.file("attentions", name, "attention")), columns(rows),
+    catalogue.prose(registry.file("attentions", name, "attention")), columns(rows),
     d.causal and "\nno causal form: " .. d.causal .. "\n" or "")
 end
 
 local function task_text(name)
   local d, rows = tasks.definition(name), {}
   for _, list in ipairs { { d.config, d.about or {} }, { tasks.common, tasks.common_about } } do
-    for _, key in ipairs(find.keys(list[1])) do
+    for _, key in ipairs(tables.keys(list[1])) do
       rows[#rows + 1] = setting_row(key, { default = list[1][key], about = list[2][key] or {} })
     end
   end
   return ("mn.task(\"%s\") -- %s\n%s\n\n%s\nsettings\n%s"):format(name, d.doc or "", d.source or "",
-    catalogue.prose(find.file("tasks", name, "task")), columns(rows))
+    catalogue.prose(registry.file("tasks", name, "task")), columns(rows))
 end
 
 -- An op or environment by its name, with or without its version.
@@ -203,12 +204,12 @@ local function topics()
   for _, thing in ipairs(catalogue.list "ops") do add(thing.name, function() return op_text(thing.index) end) end
   for _, thing in ipairs(catalogue.list "experiments") do
     add(thing.name, function()
-      local path = find.file("experiments", thing.name, "experiment")
+      local path = registry.file("experiments", thing.name, "experiment")
       return ("%s\nsettings: mneme run %s --help\n"):format(catalogue.prose(path), thing.name)
     end)
   end
   for _, thing in ipairs(catalogue.list "scenes") do
-    add(thing.name, function() return ("scene %s: %s\n"):format(thing.name, catalogue.prose(find.file("scenes", thing.name, "scene"))) end)
+    add(thing.name, function() return ("scene %s: %s\n"):format(thing.name, catalogue.prose(registry.file("scenes", thing.name, "scene"))) end)
   end
   setting_topics.add(add)
   return all
@@ -216,7 +217,7 @@ end
 
 ---The names of all topics, sorted.
 ---@return string[]
-function help.names() return find.keys(topics()) end
+function help.names() return tables.keys(topics()) end
 
 ---The text about an op, environment, core, setting or kind of thing.
 ---@param topic string
@@ -224,13 +225,13 @@ function help.names() return find.keys(topics()) end
 ---@return string
 function help.text(topic, kind)
   if named_texts[kind] then
-    if kind ~= "op" and kind ~= "env" then find.file(kind .. "s", topic, kind) end          -- or an error that lists what there is
+    if kind ~= "op" and kind ~= "env" then registry.file(kind .. "s", topic, kind) end          -- or an error that lists what there is
     return named_texts[kind](topic)
   end
   local all = topics()
   local found = all[topic] or all[topic:match "^mn%.(.*)" or ""]
   if not found then
-    local near = errors.nearest(topic, find.keys(all))
+    local near = errors.nearest(topic, tables.keys(all))
     errors.usage(("help: unknown topic '%s'"):format(topic), near and "did you mean '" .. near .. "'?"
       or "topics: config, a2c, ppo, supervised, torso, " .. table.concat(catalogue.kinds, ", ") .. ", the names that these list, and settings")
   end

@@ -1,6 +1,6 @@
 -- man.lua -- `mneme help man`: the manual page, in the language of man(7), from the same lines that `mneme help` shows.
 local catalogue = require "mneme.base.catalogue"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local version = require "mneme.base.version"
 
 local man = {}
@@ -72,7 +72,7 @@ function man.page(commands)
   for _, c in ipairs(commands) do
     out[#out + 1] = (".TP\n.B %s\\fR%s\n%s"):format(c.name, plain(c.usage), plain(c.doc))
     if c.comment then
-      out[#out + 1] = ".RS\n.PP\n.nf\n" .. lines(catalogue.prose(find.root .. "lua/mneme/" .. c.comment .. ".lua")) .. "\n.fi\n.RE"
+      out[#out + 1] = ".RS\n.PP\n.nf\n" .. lines(catalogue.prose(registry.root .. "lua/mneme/" .. c.comment .. ".lua")) .. "\n.fi\n.RE"
     end
   end
   return table.concat(out, "\n") .. "\n" .. ending

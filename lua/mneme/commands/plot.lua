@@ -5,7 +5,7 @@
 local bit = require "bit"
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
 local WIDTH, HEIGHT = 60, 12                     -- of a plot in the terminal, in letters of 2 x 4 dots
@@ -31,7 +31,7 @@ end
 local function from_run(folder, of)
   local series = require("mneme.runs.metrics_reader").read(folder)
   of = of or "charts/score"
-  if not series[of] then errors.unknown("quantity of " .. folder .. ":", of, find.keys(series)) end
+  if not series[of] then errors.unknown("quantity of " .. folder .. ":", of, tables.keys(series)) end
   return { x = series[of].x, y = series[of].y, name = of, title = folder }
 end
 
@@ -39,7 +39,7 @@ local known = { x = "table", name = "string", title = "string", of = "string", w
 
 local function read(what, o)
   for key, value in pairs(o) do
-    if not known[key] then errors.unknown("option of plot:", tostring(key), find.keys(known)) end
+    if not known[key] then errors.unknown("option of plot:", tostring(key), tables.keys(known)) end
     local x = key == "x" and tensor.is(value)
     if not x and type(value) ~= known[key] then
       errors.raise(("plot: %s is a %s, expected a %s"):format(key, type(value), known[key]))

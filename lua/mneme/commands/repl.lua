@@ -6,7 +6,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local mn = require "mneme"
 local new_line = require "mneme.commands.line_editor"
 local tensor = require "mneme.tensor.tensor"
@@ -143,17 +143,17 @@ end
 -- ---- completing ----
 
 local function keys_of(value)
-  if tensor.is(value) then return find.keys(tensor.Tensor) end
+  if tensor.is(value) then return tables.keys(tensor.Tensor) end
   if value == mn then
     local names = mn.names()
     for name in pairs(tensor.ops) do names[#names + 1] = name end
     return names
   end
   if type(value) ~= "table" then return {} end
-  local names = find.keys(value)
+  local names = tables.keys(value)
   local meta = getmetatable(value)
   local index = meta and rawget(meta, "__index")
-  if type(index) == "table" then for _, key in ipairs(find.keys(index)) do names[#names + 1] = key end end
+  if type(index) == "table" then for _, key in ipairs(tables.keys(index)) do names[#names + 1] = key end end
   return names
 end
 

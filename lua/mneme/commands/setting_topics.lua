@@ -5,7 +5,8 @@ local catalogue = require "mneme.base.catalogue"
 local config = require "mneme.runs.config"
 local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local layout = require "mneme.commands.layout"
 local learner_settings = require "mneme.runs.learner_settings"
 local values = require "mneme.base.setting_types"
@@ -51,7 +52,7 @@ end
 -- The settings of cores, and the words that some of them take.
 local function of_cores(add)
   local docs, keys, words = require "mneme.models.core_settings", {}, {}
-  for _, name in ipairs(find.names "cores") do
+  for _, name in ipairs(registry.names "cores") do
     local ok, d = pcall(core.definition, name)
     for key, default in pairs(ok and type(d) == "table" and d.config or {}) do
       keys[key] = keys[key] or {}
@@ -63,7 +64,7 @@ local function of_cores(add)
       local known = cores[1].words
       for _, entry in ipairs(cores) do known = known or entry.words end
       return paragraph(("%s: a setting of cores (core.%s=VALUE)"):format(key, key), (docs[key] or "")
-        .. (known and " (" .. table.concat(find.keys(known), " ") .. ")" or "") .. "; default " .. by_default(cores))
+        .. (known and " (" .. table.concat(tables.keys(known), " ") .. ")" or "") .. "; default " .. by_default(cores))
     end)
     for _, entry in ipairs(cores) do
       for word in pairs(entry.words or {}) do
@@ -92,7 +93,7 @@ local function of_envs(add)
     end
   end
   local tasks = require "mneme.envs.sequence_task"
-  for _, name in ipairs(find.names "tasks") do
+  for _, name in ipairs(registry.names "tasks") do
     local ok, d = pcall(tasks.definition, name)
     for key, default in pairs(ok and d.config or {}) do
       add(key, function()

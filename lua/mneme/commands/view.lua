@@ -12,7 +12,7 @@
 local lfs = require "lfs"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local intervention_words = require "mneme.episodes.intervention_args"
 local interventions = require "mneme.episodes.interventions"
 local live = require "mneme.episodes.live_channel"
@@ -64,8 +64,8 @@ function view.parse(args)
         usage(("%s=%s: expected a whole number of at least %d"):format(key, value, numbers[key]))
       end
     elseif not window.option(o, key, value) then
-      local known = find.keys(numbers)
-      for _, names in ipairs { others, find.keys(interventions.kinds) } do
+      local known = tables.keys(numbers)
+      for _, names in ipairs { others, tables.keys(interventions.kinds) } do
         for _, name in ipairs(names) do known[#known + 1] = name end
       end
       errors.unknown("setting", key, known)
@@ -83,7 +83,7 @@ end
 
 local function checkpoints_of(run)
   local steps = {}
-  for i, at in ipairs(require("mneme.runs.run").load(run).checkpoints) do steps[i] = at.step end
+  for i, at in ipairs(require("mneme.runs.folder").load(run).checkpoints) do steps[i] = at.step end
   return steps
 end
 
@@ -120,7 +120,7 @@ local function track_of(o, thing)
     return { source = require("mneme.episodes.trajectory_replay").new(t), scene = scene.load(name) }
   end
   if lfs.attributes(thing, "mode") == "directory" then
-    local id = require("mneme.runs.run").read_info(thing).env
+    local id = require("mneme.runs.folder").read_info(thing).env
     local what = scene.load(o.scene or scene.for_task(type(id) == "string" and id or ""))
     local open = opener(o, thing)
     local source = not o.out and not o.checkpoint and #o.things == 1 and #o.list == 0 and trainer(thing)

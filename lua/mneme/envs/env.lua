@@ -5,11 +5,12 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local native = require "mneme.envs.native"
+local scripted = require "mneme.envs.scripted"
 local tensor = require "mneme.tensor.tensor"
 
-local C, check, need_pointer = engine.C, engine.check, tensor.need_pointer
-local dtypes = { [C.MN_F32] = "f32", [C.MN_I32] = "i32", [C.MN_U8] = "u8" }
-local env = {}
+local need_pointer = tensor.need_pointer
+local env = { list = native.list, facts = native.facts }
 
 ---@class Task
 ---@field id string "tmaze-v0"
@@ -26,203 +27,6 @@ local env = {}
 ---  final_obs [num_envs, ...]; score (0..1), ret (undiscounted return), length [num_envs]
 local Task = {}
 Task.__index = Task
-
--- ---- settings ----
-
----Parameters in order from 'corridor=160[2..256] mode=grid|torus map=""': { name, default, words or nil }.
-local function read_params(text)
-  local params = {}
-  for name, rule in text:gmatch "([%w_]+)=(%S+)" do
-    local param = { name = name, default = "" }
-    if rule:find("[", 1, true) then
-      param.default = tonumber(rule:match "^[^%[]+")
-    elseif rule ~= '""' then
-      param.words = {}
-      for word in rule:gmatch "[^|]+" do param.words[#param.words + 1] = word end
-      param.default = param.words[1]
-    end
-    params[#params + 1] = param
-  end
-  return params
-end
-
--- Settable facts, which are written as parameters are.
-local function read_facts(text)
-  local facts = read_params(text)
-  for _, fact in ipairs(facts) do
-    local point, lo, hi = (" " .. text):match(" " .. fact.name .. "=%d+(%.?)%d*%[(%S-)%.%.(%S-)%]")
-    fact.lo, fact.hi, fact.whole, fact.default = tonumber(lo) or 0, tonumber(hi) or #(fact.words or {}) - 1, point ~= ".", nil
-  end
-  return facts
-end
-
----A setting that must be a whole number, at least `least`.
-function env.whole(what, name, x, least)
-  if type(x) ~= "number" or x % 1 ~= 0 or x < least or x >= 2 ^ 31 then
-    errors.usage(("%s: %s=%s, expected a whole number of at least %d"):format(what, name,
-      tostring(x), least))
-  end
-  return x
-end
-
--- The number that the engine takes for a parameter; it checks ranges itself.
-local function number_of(what, param, value)
-  if param.words then
-    for i, word in ipairs(param.words) do if word == value then return i - 1 end end
-    errors.unknown(("value of %s: %s"):format(what, param.name), value, param.words)
-  end
-  local kind = type(param.default)
-  if type(value) ~= kind then
-    errors.usage(("%s: %s is a %s, expected a %s"):format(what, param.name, type(value), kind))
-  end
-  if kind == "string" and value:find "%z" then
-    errors.usage(("%s: %s holds a zero byte at place %d"):format(what, param.name, value:find "%z"))
-  end
-  return kind == "number" and value or 0
-end
-
--- ---- environments in C ----
-
----Every environment there is: { name, version, doc, params, actions }, in alphabetical order.
----@return table[]
-function env.list()
-  local list = {}
-  for i = 0, C.mn_env_count() - 1 do
-    list[i + 1] = { name = ffi.string(C.mn_env_name(i)), version = C.mn_env_version(i),
-      doc = ffi.string(C.mn_env_doc(i)), params = ffi.string(C.mn_env_params(i)),
-      actions = ffi.string(C.mn_env_actions(i)) }
-  end
-  return list
-end
-
-local function find(name)
-  local i = type(name) == "string" and C.mn_env_find(name) or -1
-  if i >= 0 then return i end
-  local names = {}
-  for _, e in ipairs(env.list()) do names[#names + 1] = e.name end
-  errors.unknown("environment", name, names)
-end
-
--- What each world, of C or of Lua, offers to Task; raw pointers only.
-local native = {}
-native.__index = native
-
--- Every setting of an environment with its value: the given ones over the defaults.
-local function settings_of(what, params, given)
-  local settings, known = { num_envs = 8, seed = 1 }, {}
-  for i, p in ipairs(params) do known[i], settings[p.name] = p.name, p.default end
-  for _, key in ipairs { "num_envs", "seed", "time_limit" } do known[#known + 1] = key end
-  for key in pairs(given) do
-    local found
-    for _, k in ipairs(known) do found = found or k == key end
-    if not found then errors.unknown("setting of " .. what .. ":", key, known) end
-    settings[key] = given[key]
-  end
-  env.whole(what, "num_envs", settings.num_envs, 1)
-  if settings.time_limit then env.whole(what, "time_limit", settings.time_limit, 0) end
-  if type(settings.seed) ~= "number" then
-    errors.usage(("%s: seed is a %s, expected a number"):format(what, type(settings.seed)))
-  end
-  return settings
-end
-
-local function native_world(name, given)
-  local number = find(name)
-  local what = ffi.string(C.mn_env_name(number))
-  local params = read_params(ffi.string(C.mn_env_params(number)))
-  local settings = settings_of(what, params, given)
-  local values = ffi.new("double[?]", #params + 1)
-  local text
-  for i, p in ipairs(params) do
-    values[i - 1] = number_of(what, p, settings[p.name])
-    if p.default == "" then text = settings[p.name] end
-  end
-  local vec = C.mn_vec_new(engine.ctx, number, settings.num_envs, settings.seed, values, text,
-    settings.time_limit or -1)
-  if vec == nil then errors.usage(ffi.string(C.mn_error(engine.ctx))) end
-  local dtype, shape = ffi.new "int[1]", ffi.new("int[?]", C.MN_AXES)
-  local axes = C.mn_vec_space(vec, dtype, shape)
-  local defaults = {}
-  for _, p in ipairs(params) do defaults[p.name] = p.default end
-  local world = setmetatable({ vec = ffi.gc(vec, C.mn_vec_free), what = what, settings = settings, defaults = defaults,
-    id = what .. "-v" .. C.mn_env_version(number), dtype = dtypes[dtype[0]], shape = {}, names = {},
-    settable = C.mn_env_settable(number) ~= nil and read_facts(ffi.string(C.mn_env_settable(number))) or {},
-    n_actions = C.mn_vec_actions(vec), codes = C.mn_vec_codes(vec) }, native)
-  if world.codes == 0 then world.codes = nil end
-  for i = 1, axes do world.shape[i] = shape[i - 1] end
-  local next_name = ffi.string(C.mn_env_actions(number)):gmatch "%S+"
-  for i = 1, world.n_actions do world.names[i] = next_name() or tostring(i - 1) end
-  world.own_limit = settings.time_limit == nil             -- nobody gave another
-  settings.time_limit = C.mn_vec_time_limit(vec)
-  local pointer = world.dtype == "u8" and "const uint8_t *" or "const float *"
-  world.ended = { score = C.mn_vec_score(vec), ret = C.mn_vec_return(vec),
-    length = C.mn_vec_length(vec), final_obs = ffi.cast(pointer, C.mn_vec_final_obs(vec)) }
-  return world
-end
-
-function native:reset(obs, seed)
-  if type(seed) ~= "table" then return check(C.mn_vec_reset(self.vec, seed or -1, obs)) end
-  check(C.mn_vec_reset_each(self.vec, ffi.new("double[?]", #seed, seed), obs))
-end
-
-function native:step(action, obs, reward, terminated, truncated)
-  check(C.mn_vec_step(self.vec, action, obs, reward, terminated, truncated))
-end
-
-function native:roll(rollout, t, action)
-  if t == 0 then engine.turn() end
-  return check(C.mn_vec_roll(self.vec, rollout, t, action)) ~= 0
-end
-function native:rolled() engine.turn() check(C.mn_vec_rolled(self.vec)) end
-
-function native:keep(first, count) check(C.mn_vec_keep(self.vec, first, count)) end
-
-function native:save(copy)
-  local n = C.mn_vec_bytes(self.vec)
-  local bytes = ffi.new("char[?]", n)
-  check(C.mn_vec_save(self.vec, copy, bytes))
-  return ffi.string(bytes, n)
-end
-
-function native:restore(copy, bytes, obs)
-  check(C.mn_vec_restore(self.vec, copy, bytes, #bytes, obs))
-end
-
-function native:set(copy, fact, value, obs) return check(C.mn_vec_set(self.vec, copy, fact, value, obs)) == 1 end
-
-function native:draw(copy) return check(C.mn_vec_draw(self.vec, copy)) end
-
----The facts of a truth: name, where its values begin (from 0), how many there are if it is a list.
----@param names string "x y layout[121]"
-function env.facts(names)
-  local next_word, at = names:gmatch "%S+", 0
-  return function()
-    local word = next_word()
-    if not word then return end
-    local name, count = word:match "^(.*)%[(%d+)%]$"
-    local from = at
-    at = at + (tonumber(count) or 1)
-    return name or word, from, tonumber(count)
-  end
-end
-
-local names_out, values_out = ffi.new "const char *[1]", ffi.new "const float *[1]"
-
-function native:truth(copy)
-  check(C.mn_vec_truth(self.vec, copy, names_out, values_out))
-  local truth = {}
-  for name, at, count in env.facts(ffi.string(names_out[0])) do
-    local value = values_out[0][at]
-    if count then
-      value = {}
-      for i = 1, count do value[i] = values_out[0][at + i - 1] end
-    end
-    truth[name] = value
-  end
-  return truth
-end
-
-function native:close() C.mn_vec_free(ffi.gc(self.vec, nil)) end
 
 -- ---- tasks ----
 
@@ -245,7 +49,7 @@ end
 function env.new(name, settings)
   local world
   if type(name) == "table" and name[1] == nil then
-    world = require("mneme.envs.scripted").new(overridden(name))
+    world = scripted.new(overridden(name))
   else
     if type(name) == "table" then
       settings = {}
@@ -255,7 +59,7 @@ function env.new(name, settings)
     if settings ~= nil and type(settings) ~= "table" then
       errors.usage(("env: the settings are a %s, expected a table"):format(type(settings)))
     end
-    world = native_world(name, overridden(settings or {}))
+    world = native.new(name, overridden(settings or {}))
   end
   return setmetatable({ world = world, id = world.id, settings = world.settings, defaults = world.defaults or {},
     num_envs = world.settings.num_envs, time_limit = world.settings.time_limit, ended = world.ended,
@@ -459,7 +263,7 @@ end
 ---@param value number|string a number of its range, or one of its words
 function Task:fact_value(fact, value)
   errors.need(self.id .. ": the fact", fact, "lo", "what task:fact(name) gives")
-  if fact.words and type(value) == "string" then return number_of(self.id, fact, value) end
+  if fact.words and type(value) == "string" then return native.number_of(self.id, fact, value) end
   if type(value) ~= "number" or not (value >= fact.lo and value <= fact.hi) or (fact.whole and value % 1 ~= 0) then
     errors.usage(("%s: %s=%s, expected %s"):format(self.id, fact.name, tostring(value), fact.words and table.concat(fact.words, " or ")
       or ("a %snumber from %g to %g"):format(fact.whole and "whole " or "", fact.lo, fact.hi)))

@@ -2,9 +2,11 @@
 -- task, and slower than C.  Random numbers, new episodes, time limits, scores and saving are looked
 -- after here.
 local ffi = require "ffi"
+local canvas = require "mneme.base.canvas"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
+local whole = require "mneme.envs.whole"
 
 local C = engine.C
 local world = {}
@@ -139,7 +141,7 @@ end
 
 -- The names of the actions: those that were given, or their numbers.
 local function action_names(what, actions)
-  local n = type(actions) == "table" and #actions or require("mneme.envs.env").whole(what, "actions", actions, 1)
+  local n = type(actions) == "table" and #actions or whole(what, "actions", actions, 1)
   if n < 1 or n > MOST_ACTIONS then
     errors.usage(("%s: there are %d actions, expected 1..%d"):format(what, n, MOST_ACTIONS))
   end
@@ -156,7 +158,7 @@ end
 -- Settable facts in the order of their names, as mneme.env has them.
 local function read_facts(list)
   local facts = {}
-  for _, name in ipairs(find.keys(list)) do
+  for _, name in ipairs(tables.keys(list)) do
     local about = type(list[name]) == "table" and list[name] or {}
     local fact = { name = name, lo = about[1], hi = about[2], whole = about.whole }
     if type(about[1]) == "string" then fact.words, fact.lo, fact.hi, fact.whole = about, 0, #about - 1, true end
@@ -182,7 +184,6 @@ end
 ---booleans and tables, so that it can be saved.
 ---@param spec table and dtype = "f32"|"u8", codes = n (u8 whose numbers are one of 0 .. n-1), name = "lua", num_envs = 8, seed = 1, time_limit = 0
 function world.new(spec)
-  local whole = require("mneme.envs.env").whole
   check_spec(spec)
   local name, size = spec.name or "lua", 1
   local names = action_names(name, spec.actions)
@@ -356,7 +357,6 @@ end
 
 -- With the methods of a scene's view; without a draw function, the observation as a row of colours.
 function world:draw(i)
-  local canvas = require "mneme.view.canvas"
   local copy = self:reset_copy(i, "draw")
   self.canvas = self.canvas or ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
   C.mn_canvas_clear(self.canvas)

@@ -13,7 +13,8 @@
 local ffi = require "ffi"
 local draws = require "mneme.envs.example_random"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local values = require "mneme.base.setting_types"
 
@@ -44,7 +45,7 @@ end
 
 -- Batches and examples are counted from 0, in one of the splits.
 local function check_place(split, n)
-  if not splits[split] then errors.unknown("split", split, find.keys(splits)) end
+  if not splits[split] then errors.unknown("split", split, tables.keys(splits)) end
   if type(n) ~= "number" or n % 1 ~= 0 or n < 0 or n >= 2 ^ 32 then
     errors.raise(("task: number %s of the %s part, expected a whole number from 0 on"):format(tostring(n), split))
   end
@@ -165,7 +166,7 @@ end
 -- ---- building ----
 
 local function definition(name)
-  local path = find.file("tasks", name, "task")
+  local path = registry.file("tasks", name, "task")
   local chunk, problem = loadfile(path)
   if not chunk then errors.raise(problem) end
   local d = chunk()
@@ -182,7 +183,7 @@ local function resolve(name, d, given)
   end
   for key, value in pairs(given) do
     local default = settings[key]
-    if default == nil then errors.unknown("setting of task " .. name, key, find.keys(settings)) end
+    if default == nil then errors.unknown("setting of task " .. name, key, tables.keys(settings)) end
     if type(value) ~= type(default) then
       errors.usage(("task %s: %s = %s, expected a %s"):format(name, key, tostring(value), type(default)))
     end

@@ -1,9 +1,9 @@
 -- single.lua -- a task of one copy with the room for what it shows: for replaying, playing by hand, and living
 -- through something again.
 local ffi = require "ffi"
+local dtypes = require "mneme.tensor.dtypes"
 local env = require "mneme.envs.env"
 local heads = require "mneme.models.state_arrays"
-local trajectory = require "mneme.episodes.trajectory"
 
 ---@class Single
 ---@field task Task of one copy
@@ -18,7 +18,7 @@ Single.__index = Single
 ---@param task Task of one copy
 function Single.set_up(self, task)
   local space = task.observation_space
-  local kind = trajectory.dtypes[space.dtype]
+  local kind = dtypes[space.dtype]
   self.task, self.obs_bytes = task, heads.size(space.shape) * kind.bytes
   self.reward, self.action = ffi.new "float[1]", ffi.new "int32_t[1]"
   self.terminated, self.truncated = ffi.new "uint8_t[1]", ffi.new "uint8_t[1]"

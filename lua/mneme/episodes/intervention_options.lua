@@ -2,7 +2,7 @@
 -- and as changes that mneme.playback shows beside what happened.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local heads = require "mneme.models.state_arrays"
 local interventions = require "mneme.episodes.interventions"
 
@@ -53,7 +53,7 @@ end
 local function gates_in_focus(player, frame, kind, focus)
   local words = {}
   local function try(word) return known({ word }, function() interventions.probe(player, word) end)[1] end
-  for _, name in ipairs(find.keys(frame.probes)) do
+  for _, name in ipairs(tables.keys(frame.probes)) do
     local layer, of = heads.parse(name)
     if of == kind and (not focus.layer or not layer or layer == focus.layer) then
       local head = focus.head and layer and name:gsub("%.([^.]+)$", ".head." .. focus.head .. ".%1")

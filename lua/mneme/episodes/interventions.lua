@@ -10,7 +10,7 @@
 -- first axis, memory.2.  A probe: its name, or layers.0.head.1.beta.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local heads = require "mneme.models.state_arrays"
 local tensor = require "mneme.tensor.tensor"
 
@@ -117,7 +117,7 @@ function interventions.probe(player, word)
   local name = prefix and prefix .. "." .. kind or word
   local t = player.probes[name]
   if not t then
-    errors.unknown(("gate or probe of %s:"):format(player.agent.core.name), name, find.keys(player.probes))
+    errors.unknown(("gate or probe of %s:"):format(player.agent.core.name), name, tables.keys(player.probes))
   end
   local shape, part = t:shape(), { name = name }
   if shape[1] == 1 then
@@ -191,10 +191,10 @@ end
 local function resolve(player, given)
   errors.need("interventions: one of the list", given, "kind", '{ at = 40, kind = "erase", what = "all" }')
   local spec, takes = {}, interventions.kinds[given.kind]
-  if not takes then errors.unknown("kind of intervention", given.kind, find.keys(interventions.kinds)) end
+  if not takes then errors.unknown("kind of intervention", given.kind, tables.keys(interventions.kinds)) end
   for key, value in pairs(given) do
     if key ~= "at" and key ~= "kind" and key ~= "what" and not takes[key] then
-      errors.unknown(("key of %s:"):format(given.kind), key, { "at", "kind", "what", unpack(find.keys(takes)) })
+      errors.unknown(("key of %s:"):format(given.kind), key, { "at", "kind", "what", unpack(tables.keys(takes)) })
     end
     spec[key] = value
   end

@@ -6,7 +6,7 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local env = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
 local heads = require "mneme.models.state_arrays"
 local numbers = require "mneme.base.format"
@@ -86,7 +86,7 @@ Writer.__index = Writer
 ---  dims } of one copy's arrays
 function live.writer(path, about)
   for key in pairs(about) do
-    if not known[key] then errors.unknown("key of live.writer:", key, find.keys(known)) end
+    if not known[key] then errors.unknown("key of live.writer:", key, tables.keys(known)) end
   end
   local task = about.task
   local vec = task.world.vec                        -- rules in Lua have none: such a world is not drawn

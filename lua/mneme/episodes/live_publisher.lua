@@ -5,6 +5,7 @@ local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local heads = require "mneme.models.state_arrays"
 local live = require "mneme.episodes.live_channel"
+local ranks = require "mneme.tensor.mpi"
 
 local watch = {}
 watch.__index = watch
@@ -98,8 +99,9 @@ function watch.program()
   return "mneme"
 end
 
----Open the live file of a run, and the window beside it where there is a display.
+---An observer of a training (view=1): it opens the live file of the run, and a window where there is a display; nil without view=1.
 function watch.open(learner, run, total)
+  if ranks.rank ~= 0 or not learner.cfg.view then return nil end
   local title = learner.agent:title(learner.task)
   local writer = watch.writer(learner, run.path .. "/live", title, total)
   if os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" then

@@ -7,7 +7,7 @@ local heads = require "mneme.models.state_arrays"
 local agents = require "mneme.models.agent"
 local numbers = require "mneme.base.format"
 local plan = require "mneme.tensor.plan"
-local run_folder = require "mneme.runs.run"
+local run_folder = require "mneme.runs.folder"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 

@@ -5,6 +5,7 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
+local ranks = require "mneme.tensor.mpi"
 local recording = require "mneme.episodes.trajectory_writer"
 local single = require "mneme.envs.single"
 
@@ -15,11 +16,13 @@ local MOST_STEPS = 2 ^ 20          -- of an episode: a longer one is not recorde
 local Diary = {}
 Diary.__index = Diary
 
----@param learner table with task, agent, T, and row.played, row.done, row.x: see mneme.actor
+---An observer of a training that records an episode every cfg.record_every minutes and at the end; nil where nothing is recorded.
+---@param learner table with task, agent, T, and row.played, row.done, row.x: see learn/on_policy.lua
 ---@param run Run
----@param minutes number between two episodes
----@return Diary
-local function open(learner, run, minutes)
+---@return Diary?
+local function open(learner, run)
+  local minutes = learner.cfg.record_every
+  if ranks.rank ~= 0 or not learner.row or minutes == 0 then return nil end
   return setmetatable({ learner = learner, folder = run.path .. "/episodes", period = 60 * minutes, last = C.mn_clock(false),
     rollouts = {}, steps = 0 }, Diary)
 end
@@ -91,6 +94,9 @@ local function give_up(self, why)
   io.stderr:write(("mneme: warning: no more episodes are recorded: %s\n"):format(tostring(why)))
   self.silent = true
 end
+
+---Training has ended: record its latest episode.
+function Diary:close(step, ok) if ok then self:write(step) end end
 
 ---Write the latest whole episode of copy 0, if there is one: RUN/episodes/step-N.mnt.
 ---@param step number of training

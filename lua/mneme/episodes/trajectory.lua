@@ -9,10 +9,11 @@
 -- that was asked for.
 local ffi = require "ffi"
 local bit = require "bit"
+local dtypes = require "mneme.tensor.dtypes"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
 local count_of = require("mneme.models.state_arrays").size
 local plain_nans = require("mneme.tensor.safetensors").plain_nans
@@ -21,9 +22,6 @@ local C = engine.C
 local trajectory = { block = 256, most_steps = 2 ^ 28 }     -- block: observations under one check
 local VERSION, FIRST_LINE, MOST_HEADER = 1, 37, 16e6
 local MOST_VALUES = 4096                    -- more different rewards than this are stored as they are
-local dtypes = {
-  f32 = { bytes = 4, pointer = ffi.typeof "float *" }, u8 = { bytes = 1, pointer = ffi.typeof "uint8_t *" },
-}
 
 local function round_up(n, to) return math.ceil(n / to) * to end
 local function pad(n) return round_up(n, 16) end
@@ -98,10 +96,10 @@ trajectory.dtypes = dtypes
 function trajectory.layout(fields)
   local list, at = {}, 0
   errors.need("trajectory: the fields of its records", fields, nil, "{ name = { shape = {...}, dtype = \"f32\" }, ... }")
-  for _, name in ipairs(find.keys(fields)) do
+  for _, name in ipairs(tables.keys(fields)) do
     local f = fields[name]
     errors.need("trajectory: field " .. name, f, "shape", "{ shape = {...}, dtype = \"f32\" }")
-    if not dtypes[f.dtype or "f32"] then errors.unknown(("trajectory: field %s: dtype"):format(name), f.dtype, find.keys(dtypes)) end
+    if not dtypes[f.dtype or "f32"] then errors.unknown(("trajectory: field %s: dtype"):format(name), f.dtype, tables.keys(dtypes)) end
     list[#list + 1] = { name = name, shape = array_of(f.shape), dtype = f.dtype or "f32",
       dims = f.dims, at = at }
     at = at + round_up(count_of(f.shape) * dtypes[f.dtype or "f32"].bytes, 4)

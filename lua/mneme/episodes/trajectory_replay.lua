@@ -6,7 +6,7 @@ local engine = require "mneme.base.engine"
 local env = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local run_folder = require "mneme.runs.run"
+local run_folder = require "mneme.runs.folder"
 local single = require "mneme.envs.single"
 local trajectory = require "mneme.episodes.trajectory"
 

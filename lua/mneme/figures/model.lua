@@ -12,7 +12,7 @@
 --   cells    numbers by [row][column] of y.categories and x.categories, false: nothing known; value: an axis, of them
 --   references  { { name, y }, ... }: lines across, of what others have published
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 
 local model = {}
 local LARGEST = 1e100
@@ -31,7 +31,7 @@ local function refuse(...) errors.raise("figure: " .. (...):format(select(2, ...
 local function only(t, keys, what)
   if type(t) ~= "table" then refuse("%s is a %s, expected a table", what, t == nil and "nothing" or type(t)) end
   for key in pairs(t) do
-    if not keys[key] then errors.unknown(("key of figure: %s:"):format(what), tostring(key), find.keys(keys)) end
+    if not keys[key] then errors.unknown(("key of figure: %s:"):format(what), tostring(key), tables.keys(keys)) end
   end
   return t
 end
@@ -146,7 +146,7 @@ end
 function model.check(fig)
   errors.need("figure", fig, "kind", "a table such as { kind = \"lines\", x = {}, y = {}, lines = {} }")
   local drawing = kinds[fig.kind]
-  if not drawing then errors.unknown("kind of figure", tostring(fig.kind), find.keys(kinds)) end
+  if not drawing then errors.unknown("kind of figure", tostring(fig.kind), tables.keys(kinds)) end
   only(fig, known[drawing], "a figure of " .. fig.kind)
   for key, kind in pairs(texts) do
     if fig[key] ~= nil and type(fig[key]) ~= kind then refuse("%s is a %s, expected a %s", key, type(fig[key]), kind) end

@@ -17,8 +17,8 @@
 --   plans()               a list of { name, plan } for profile=1
 --   find_nan()            a text: where a number was not finite
 --   summary()             a text, and a table of the same numbers: what came of it
---   agent, task, watch    if it can be watched (view=1): see live_publisher.lua
---   agent, task, T, row   if its episodes can be recorded: see training_recorder.lua
+--   agent, task, watch    if it can be watched (view=1): see episodes/live_publisher.lua
+--   agent, task, T, row   if its episodes can be recorded: see episodes/training_recorder.lua
 --   copies                if it can be one of several ranks: those of all of them
 local config = require "mneme.runs.config"
 local engine = require "mneme.base.engine"
@@ -29,7 +29,14 @@ local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.run"
 local C = engine.C
 
+---@class Observer what watches a training; each method may be missing
+---@field before? fun(self, step: number, counters: fun(): table) before an update; counters: what a checkpoint would hold of it
+---@field after? fun(self, step: number, logged: boolean) after an update; logged: it had a line in the log
+---@field diverged? fun(self): string? a value was NaN or infinite: what was done about it, for the error
+---@field close? fun(self, step: number, ok: boolean) training has ended; ok: not by an error
+
 local trainer = {
+  observers = {},                  -- fun(learner, run, steps: fun(): number): Observer?, one for each kind: the door (init.lua) fills this
   budget = nil,                    -- seconds after which training ends: to see how long a step takes
   timed = nil,                     -- true: the result tells what statistics took, seconds_told of seconds_trained
 }
@@ -53,9 +60,14 @@ local function restore(learner, checkpoint)
   learner:restored(checkpoint)
 end
 
+local function notify(observers, event, ...)
+  for _, o in ipairs(observers) do if o[event] then o[event](o, ...) end end
+end
+
 -- `problem`: an op that debug stopped at, or nil.
-local function diverged(learner, run, step, inspection, problem)
-  local kept = inspection:diverged()
+local function diverged(learner, run, step, observers, problem)
+  local kept
+  for _, o in ipairs(observers) do kept = kept or o.diverged and o:diverged() end
   local at = kept and "; " .. kept
     or run.last_step > 0 and ("; the last good checkpoint is at step %.0f"):format(run.last_step) or "; there is no checkpoint yet"
   errors.diverged(("training diverged at step %.0f: %s%s"):format(step, problem or learner:find_nan(), at),
@@ -90,9 +102,8 @@ function trainer.train(learner)
     print(("%s: %s"):format(run.path, learner:headline()))
   end
   if ranks.size > 1 then ranks.agree(learner:contents()) end
-  local view = leads and cfg.view and require("mneme.episodes.live_publisher").open(learner, run, function() return step end)
-  local diary = leads and learner.row and cfg.record_every > 0 and require("mneme.episodes.training_recorder").open(learner, run, cfg.record_every)
-  local inspection = require("mneme.runs.debugging").open(learner, run)
+  local observers = {}
+  for _, open in ipairs(trainer.observers) do observers[#observers + 1] = open(learner, run, function() return step end) end
   local first_seed = not engine.turns or engine.turns.at == 1            -- of several in this process, whose bar stands for all
   local bar = progress.new { steps = cfg.steps, start = step, silent = not (leads and first_seed) }
   local started = { step = step, time = C.mn_clock(false) }
@@ -109,43 +120,40 @@ function trainer.train(learner)
   local first, told = true, 0                    -- told: seconds that statistics took
   local function loop()
     while not over() do
-      if diary then diary:before() end
-      if cfg.debug == "nan" then inspection:before(step, counters()) end
+      notify(observers, "before", step, counters)
       local ok, made, fine = xpcall(learner.advance, errors.handler, learner)
-      if not ok and made.status == 3 then diverged(learner, run, step, inspection, tostring(made)) end
+      if not ok and made.status == 3 then diverged(learner, run, step, observers, tostring(made)) end
       if not ok then error(made, 0) end
       step = step + made
       if trainer.budget and first then           -- which made its plans
         first, started = false, { step = step, time = C.mn_clock(false) }
       end
-      if not fine then diverged(learner, run, step, inspection) end
-      if diary then diary:after(step) end
+      if not fine then diverged(learner, run, step, observers) end
       bar:update(step, learner:shown())
-      if step - logged >= LOG_STEPS or over() then
+      local logs = step - logged >= LOG_STEPS or over()
+      if logs then
         local began = C.mn_clock(false)
         logged = step
         log(learner, run, step, started)
-        inspection:log(step)
         told = told + C.mn_clock(false) - began
       end
+      notify(observers, "after", step, logs)
       local signal = C.mn_interrupted()
       local event = ranks.most(signal ~= 0 and signal or run:due(step) and DUE or 0)
       signal = event > DUE and event or 0
       if event ~= 0 or over() then checkpoint() end
-      if diary and (signal ~= 0 or over()) then diary:write(step) end
       if signal ~= 0 then return errors.status_of(signal) end
     end
     return 0
   end
   local ok, status = xpcall(loop, errors.handler)
-  if view then view:close() end
   if ok and leads then account:write(run.path) end
   bar:finish(step, learner:shown())
+  notify(observers, "close", step, ok)
   if not ok then
     run:close(1)
     error(status, 0)
   end
-  inspection:finish()
   run:close(status)
   local text, result = learner:summary()
   -- Why it ended early, for one who counts steps.

@@ -256,7 +256,7 @@ function probing.collect(p, o)
         at.n = at.n + 1
         at.episode[at.n] = p.episode_of[b] * p.copies + b
         for _, name in ipairs(o.facts) do
-          if truth[name] == nil then errors.unknown("fact of " .. p.task.id, name, require("mneme.base.registry").keys(truth)) end
+          if truth[name] == nil then errors.unknown("fact of " .. p.task.id, name, require("mneme.base.tables").keys(truth)) end
           at.facts[name] = at.facts[name] or {}
           at.facts[name][at.n] = truth[name]
         end

@@ -1,13 +1,13 @@
 -- timing.lua -- what a memory takes: seconds of a step after so many others, seconds of a whole sequence, and how much
 -- more memory the process came to hold.  For benches, and for studies that measure rather than train; these live each
 -- cell in a process of its own, and say jobs = 1.
-local bench = require "mneme.commands.bench"
 local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
 local plan = require "mneme.tensor.plan"
 local resources = require "mneme.runs.resources"
+local stopwatch = require "mneme.measure.stopwatch"
 local tensor = require "mneme.tensor.tensor"
 local C = engine.C
 
@@ -95,7 +95,7 @@ function meter.one_step(self)
     end
   end
   for i = 1, ROWS do sum = sum + best[i] end
-  return sum / ROWS, bench.median(best)
+  return sum / ROWS, stopwatch.median(best)
 end
 
 ---Seconds of one step of one copy that has seen N steps.
@@ -121,8 +121,8 @@ function meter.forward(f, x)
   local y = run(x)
   if not tensor.is(y) then errors.raise(("meter: what is measured gave %s, expected a tensor"):format(tostring(y))) end
   local function again() run:run() end
-  local first = bench.timed(again)
-  return first > LONG and first or bench.least(TIMES, again)
+  local first = stopwatch.timed(again)
+  return first > LONG and first or stopwatch.least(TIMES, again)
 end
 
 ---Seconds of one copy's sequence of N steps through a core that looks back over all of it.

@@ -3,7 +3,7 @@
 local core = require "mneme.models.core"
 local meter = require "mneme.measure.timing"
 local player = require "mneme.episodes.stepper"
-local run_folder = require "mneme.runs.run"
+local run_folder = require "mneme.runs.folder"
 local tensor = require "mneme.tensor.tensor"
 
 local same_weights = {}

@@ -3,7 +3,7 @@
 local core_of = require "mneme.models.core"
 local errors = require "mneme.base.errors"
 local features = require "mneme.models.feature_maps"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local gates = require "mneme.models.gates"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
@@ -60,7 +60,7 @@ end
 local function agent(options)
   errors.need("agent: what it is made of", options, nil, "{ task = mn.env(...), core = mn.core(...) }")
   for key in pairs(options) do
-    if not known[key] then errors.unknown("key of agent:", key, find.keys(known)) end
+    if not known[key] then errors.unknown("key of agent:", key, tables.keys(known)) end
   end
   local task, core = options.task, options.core
   if not task or not core then errors.raise "agent: expected { task = mn.env(...), core = mn.core(...) }" end

@@ -2,10 +2,11 @@
 -- and single steps are the same function, a reset is a fresh start, gradients are right, copies and times do not
 -- mix, parameters survive a file.  The tests run it over every core; `mneme check core=FILE.lua` over yours.
 local expect = require "mneme.models.expect"
-local find = require "mneme.base.registry"
-local mn = require "mneme"
+local tables = require "mneme.base.tables"
+local new_plan = require "mneme.tensor.plan"
 local rig = require "mneme.models.contract_rig"
 local safetensors = require "mneme.tensor.safetensors"
+local tensors = require "mneme.tensor.tensor"
 
 local contract = {}
 
@@ -14,7 +15,7 @@ local CLOSE = 2e-5                       -- float32, two layers
 
 -- A property: f(settings, core) raises an error where it does not hold.
 local function each(what, f)
-  contract[#contract + 1] = { name = what, holds = function(settings) f(settings, rig.build(settings)) mn.sweep() end }
+  contract[#contract + 1] = { name = what, holds = function(settings) f(settings, rig.build(settings)) tensors.sweep() end }
 end
 
 local function input(c, steps, stream) return rig.normal({ steps or T, B, c.config.d_in }, stream or 1) end
@@ -71,10 +72,10 @@ each("a sequence is its single steps, is its parts", function(_, c)
 end)
 
 each("a plan by rows is the sequence", function(_, c)
-  local x = mn.sequence { shape = { T, B, c.config.d_in } }
-  local done = mn.sequence { shape = { T, B }, dtype = "u8" }
+  local x = tensors.sequence { shape = { T, B, c.config.d_in } }
+  local done = tensors.sequence { shape = { T, B }, dtype = "u8" }
   local start = rig.warm(c, B)
-  local plan = mn.plan(function(...) return c(...) end)
+  local plan = new_plan(function(...) return c(...) end)
   local y, after = plan(x, done, start)
   for round, step in ipairs { 1, 2, 7, 16, T } do
     x:copy(input(c, T, 10 + round))
@@ -155,7 +156,7 @@ end
 
 -- A tensor with copy b's numbers changed.
 local function change_copy(tensor, b, axis)
-  local out, blocks, inner = mn.keep(tensor), around(tensor, axis)
+  local out, blocks, inner = tensors.keep(tensor), around(tensor, axis)
   local p = out:data()
   for block = 0, blocks - 1 do
     for i = 0, inner - 1 do
@@ -201,7 +202,7 @@ each("what comes later changes nothing before", function(_, c)
   local x, start = input(c), rig.warm(c, B)
   local y = rig.run(c, x, nil, start)
   for _, k in ipairs { 1, 8, 15, 16, 18 } do
-    local later, other = mn.keep(x), input(c, T, 2)
+    local later, other = tensors.keep(x), input(c, T, 2)
     local row = B * c.config.d_in
     for i = k * row, T * row - 1 do later:data()[i] = other:data()[i] end
     local y2 = rig.run(c, later, rig.done(T, B, { { k, 1 } }), start)
@@ -227,7 +228,7 @@ local function leaves_of(c, x, start)
   local list, dict = { { "x", x } }, {}
   for name, p in pairs(c:named_parameters()) do dict[name] = p end
   for name, s in pairs(start) do if not c:is_constant(name) then dict["state " .. name] = s end end
-  for _, name in ipairs(find.keys(dict)) do list[#list + 1] = { name, dict[name] } end
+  for _, name in ipairs(tables.keys(dict)) do list[#list + 1] = { name, dict[name] } end
   return list
 end
 
@@ -238,11 +239,11 @@ each("gradients are those of difference quotients", function(_, c)
   local start = rig.warm(c, B, true)
   for _, p in ipairs(c:parameters()) do p:zero_grad() end
   rig.loss_tensor(c, c(x, done, start)):backward()
-  mn.sweep()
+  tensors.sweep()
   local tried, wrong, _, size = 0, 0, rig.loss(c, rig.run(c, x, done, start))
   for stream, named in ipairs(leaves_of(c, x, start)) do
     local name, leaf = named[1], named[2]
-    local n, data, grad, kept = leaf:size(), leaf:data(), leaf:grad_data(), mn.keep(leaf)
+    local n, data, grad, kept = leaf:size(), leaf:data(), leaf:grad_data(), tensors.keep(leaf)
     local rest, scale, mine = kept:data(), 1, 0
     for k = 0, n - 1 do scale = math.max(scale, math.abs(grad[k])) end
     for _, direction in ipairs(directions(leaf, stream)) do
@@ -270,7 +271,7 @@ end
 each("no gradient crosses a reset, or reaches another copy", function(_, c)
   local x, start, row, k, b = rig.normal({ T, B, c.config.d_in }, 3, true), rig.warm(c, B, true), B * c.config.d_in, 11, 1
   local function backward(done, from, copy)
-    local w = mn.tensor { shape = { T, B, c.d_out } }
+    local w = tensors.new { shape = { T, B, c.d_out } }
     for i = 0, w:size() - 1 do
       local inside = i >= from * B * c.d_out and (not copy or math.floor(i / c.d_out) % B == copy)
       w:data()[i] = inside and rig.weight(i) or 0
@@ -279,7 +280,7 @@ each("no gradient crosses a reset, or reaches another copy", function(_, c)
     for name, s in pairs(start) do if not c:is_constant(name) then s:zero_grad() end end
     local y = c(x, done, start)
     ;(y * w):sum():backward()
-    mn.sweep()
+    tensors.sweep()
     return x:grad_data()
   end
   local grad = backward(rig.done(T, B, { { k } }), k)
@@ -314,7 +315,7 @@ each("parameters survive a file; wrong ones change nothing", function(settings, 
   local name, p = next(dict)
   dict[name] = nil
   expect.raises(function() other:load_state_dict(dict) end, "missing " .. name:gsub("%p", "%%%0"))
-  dict[name] = mn.tensor { shape = { p:size() + 1 } }
+  dict[name] = tensors.new { shape = { p:size() + 1 } }
   expect.raises(function() other:load_state_dict(dict) end, "expected %[")
   dict[name], dict.more = p, p
   expect.raises(function() other:load_state_dict(dict) end, "unexpected more")
@@ -329,7 +330,7 @@ each("a probe sees every named thing, and what it gives back is used", function(
   local x, seen, first = input(c), {}, nil
   local y = rig.run(c, x)
   local probed = rig.run(c, x, nil, nil, function(name, p)
-    expect.ok(mn.is_tensor(p) and not seen[name], name)
+    expect.ok(tensors.is(p) and not seen[name], name)
     seen[name], first = true, first or name
     return p
   end)

@@ -2,8 +2,9 @@
 -- compare, and take difference quotients.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
-local mn = require "mneme"
 local core = require "mneme.models.core"
+local nn = require "mneme.tensor.nn"
+local tensors = require "mneme.tensor.tensor"
 local C = engine.C
 
 local rig = {}
@@ -35,7 +36,7 @@ function rig.fresh(settings, seed, more)
   for _, set in ipairs { settings, more or {} } do
     for key, value in pairs(set) do if key ~= 1 then config[key] = value end end
   end
-  mn.manual_seed(seed or 1)
+  nn.manual_seed(seed or 1)
   return core.new(settings[1], config, true)
 end
 
@@ -48,14 +49,14 @@ end
 
 ---A leaf full of normal numbers; the same ones for the same stream.
 function rig.normal(shape, stream, grad)
-  local t = mn.tensor { shape = shape, grad = grad }
+  local t = tensors.new { shape = shape, grad = grad }
   C.mn_random_normal(7, stream, 2, t:data(), t:size())
   return t
 end
 
 ---done[T,B] with a 1 at each { t, b } (b nil: every copy).
 function rig.done(T, B, where)
-  local done = mn.tensor { shape = { T, B }, dtype = "u8" }
+  local done = tensors.new { shape = { T, B }, dtype = "u8" }
   for _, at in ipairs(where or {}) do
     for b = 0, B - 1 do if not at[2] or at[2] == b then done:data()[at[1] * B + b] = 1 end end
   end
@@ -67,7 +68,7 @@ function rig.rows(t, t0, t1)
   local shape, bytes = t:shape(), t:dtype() == "u8" and 1 or 4
   local row = t:size() / shape[1]
   shape[1] = t1 - t0
-  local part = mn.tensor { shape = shape, dtype = t:dtype() }
+  local part = tensors.new { shape = shape, dtype = t:dtype() }
   ffi.copy(part:data(), t:data() + t0 * row, (t1 - t0) * row * bytes)
   return part
 end
@@ -78,10 +79,10 @@ function rig.bytes(t) return ffi.string(t:data(), t:size() * (t:dtype() == "u8" 
 ---A state that the core really comes to: the one after some steps, as leaves.
 function rig.warm(c, B, grad)
   local start = grad and {} or c:initial(B)
-  mn.no_grad(function()
+  tensors.no_grad(function()
     local _, after = c(rig.normal({ 6, B, c.config.d_in }, 50), nil, c:initial(B))
     for name, t in pairs(after) do
-      start[name] = (start[name] or mn.tensor { shape = t:shape(), grad = grad and not c:is_constant(name) }):copy(t)
+      start[name] = (start[name] or tensors.new { shape = t:shape(), grad = grad and not c:is_constant(name) }):copy(t)
     end
   end)
   return start
@@ -98,7 +99,7 @@ function rig.visible(c, state)
       if letter == "M" then slot = stride elseif letter == "B" then copy = stride end
       stride = stride * shape[axis]
     end
-    seen[name] = mn.keep(t)
+    seen[name] = tensors.keep(t)
     local p, M, B = seen[name]:data(), c.sizes.M, state.mask:shape()[2]
     for i = 0, slot and name ~= "mask" and t:size() - 1 or -1 do
       if mask[math.floor(i / slot) % M * B + math.floor(i / copy) % B] ~= 0 then p[i] = 0 end
@@ -110,9 +111,9 @@ end
 ---Run without a tape; y and the final state as leaves.
 function rig.run(c, x, done, state, probe)
   local y, after
-  mn.no_grad(function()
+  tensors.no_grad(function()
     local a, b = c(x, done, state, probe)
-    y, after = mn.keep(a), mn.keep(b)
+    y, after = tensors.keep(a), tensors.keep(b)
   end)
   return y, after
 end
@@ -166,7 +167,7 @@ end
 ---The same as a tensor.
 function rig.loss_tensor(c, y, after)
   local function part(t)
-    local w = mn.tensor { shape = t:shape() }
+    local w = tensors.new { shape = t:shape() }
     for k = 0, t:size() - 1 do w:data()[k] = weight(k) end
     return (t * w):sum()
   end

@@ -19,8 +19,9 @@
 --               or of the reason why no weight belongs to a step
 --   channels    only where files lay a state out differently (agalite's mirrored channels; see state_files.lua)
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
-local recall = require "mneme.models.implicit_attention"
+local registry = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
+local reads = require "mneme.models.reads"
 local tensor = require "mneme.tensor.tensor"
 
 ---@class Core
@@ -222,7 +223,7 @@ local definitions = {}
 local function definition(name)
   if type(name) ~= "string" then errors.raise(("core: the name is a %s, expected a text"):format(type(name))) end
   if not definitions[name] then
-    local path = name:find "%.lua$" and name or find.file("cores", name, "core")
+    local path = name:find "%.lua$" and name or registry.file("cores", name, "core")
     local chunk, err = loadfile(path)
     if not chunk then errors.raise(err) end
     local d = chunk()
@@ -244,7 +245,7 @@ local function known_words(d, key) return (d.choices or {})[key] or words[key] e
 local function check_value(name, d, key, value)
   local known = known_words(d, key)
   local least = (d.counts or {})[key] or key:find "^[dn]_" and 1
-  if known and not known[value] then errors.unknown(key .. " =", value, find.keys(known)) end
+  if known and not known[value] then errors.unknown(key .. " =", value, tables.keys(known)) end
   if least and type(value) == "number" and not (value >= least and value % 1 == 0 and value < 2 ^ 31) then
     errors.raise(("core %s: %s = %g, expected a whole number of at least %d"):format(name, key, value, least), { status = 2 })
   end
@@ -256,7 +257,7 @@ local function configure(name, d, given, ignore_unknown)
   for key, value in pairs(defaults) do cfg[key] = value end
   for key, value in pairs(given) do
     if defaults[key] == nil then
-      if not ignore_unknown then errors.unknown("key of core " .. name, key, find.keys(defaults)) end
+      if not ignore_unknown then errors.unknown("key of core " .. name, key, tables.keys(defaults)) end
     elseif type(value) ~= type(defaults[key]) then
       errors.raise(("core %s: %s = %s, expected a %s"):format(name, key, tostring(value), type(defaults[key])), { status = 2 })
     else
@@ -304,7 +305,7 @@ local function new(name, config, ignore_unknown)
   local cfg = configure(name, d, config or {}, ignore_unknown)
   local core = d.build(cfg, config or {}, ignore_unknown)
   check_built(name, core)
-  recall.check(core.reads, "core " .. name)
+  reads.check(core.reads, "core " .. name)
   core.name, core.file, core.config = name:match "([^/]+)%.lua$" or name, name:find "%.lua$" and name or nil, cfg
   for _, key in ipairs { "start", "constants", "stops", "complexity", "claims" } do core[key] = core[key] or {} end
   for key, value in pairs(claims) do core.claims[key] = core.claims[key] or value end

@@ -3,7 +3,8 @@
 local catalogue = require "mneme.base.catalogue"
 local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local grouped = require("mneme.base.format").grouped
 local nn = require "mneme.tensor.nn"
 local values = require "mneme.base.setting_types"
@@ -13,7 +14,7 @@ local costs = {}
 -- What the letters of the formulas stand for: "H=4 K=256 L=4".
 local function sizes(c)
   local parts = { "L=" .. (c.config.n_layers or 1) }
-  for _, letter in ipairs(find.keys(c.sizes)) do parts[#parts + 1] = letter .. "=" .. c.sizes[letter] end
+  for _, letter in ipairs(tables.keys(c.sizes)) do parts[#parts + 1] = letter .. "=" .. c.sizes[letter] end
   return table.concat(parts, " ")
 end
 
@@ -42,7 +43,7 @@ function costs.all(words)
     else given[key] = text end
   end
   local list, used, keys = {}, {}, {}
-  for _, name in ipairs(find.names "cores") do
+  for _, name in ipairs(registry.names "cores") do
     local ok, problem = xpcall(function()
       local d, config = core.definition(name), {}
       for key, default in pairs(d.config) do
@@ -56,7 +57,7 @@ function costs.all(words)
     collectgarbage()
   end
   for key in pairs(given) do
-    if not used[key] then errors.unknown("key of any core:", key, find.keys(keys)) end
+    if not used[key] then errors.unknown("key of any core:", key, tables.keys(keys)) end
   end
   return list, N
 end
@@ -70,7 +71,7 @@ function costs.list(words)
   for _, entry in ipairs(list) do
     local about, d = entry.about, entry.definition
     local function add(...) lines[#lines + 1] = table.concat { ... } end
-    add(entry.name, " -- ", d and d.doc or catalogue.first_comment(find.file("cores", entry.name, "core")))
+    add(entry.name, " -- ", d and d.doc or catalogue.first_comment(registry.file("cores", entry.name, "core")))
     if entry.problem then
       add("  cannot be built with these settings: ", entry.problem)
       goto continue

@@ -8,7 +8,7 @@
 local attention = require "mneme.models.encoder_attention"
 local block = require "mneme.models.block"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
@@ -33,10 +33,10 @@ local function bad(...) errors.raise("encoder: " .. string.format(...), { status
 -- The encoder's own settings, and what is left for the attention.
 local function configure(given)
   if type(given) ~= "table" then bad("expected { attention = \"linformer\", d_model = 64, ... }") end
-  local cfg, rest, known = {}, {}, find.keys(encoder.config)
+  local cfg, rest, known = {}, {}, tables.keys(encoder.config)
   for key, value in pairs(encoder.config) do cfg[key] = value end
   local inner = attention.definition(given.attention or cfg.attention)
-  for _, key in ipairs(find.keys(inner.config)) do known[#known + 1] = key end
+  for _, key in ipairs(tables.keys(inner.config)) do known[#known + 1] = key end
   for key, value in pairs(given) do
     local default = encoder.config[key]
     if default ~= nil then
@@ -49,7 +49,7 @@ local function configure(given)
     if inner.config[key] ~= nil or key == "causal" then rest[key] = value end
   end
   for key, list in pairs(choices) do
-    if not list[cfg[key]] then errors.unknown(key .. " =", cfg[key], find.keys(list)) end
+    if not list[cfg[key]] then errors.unknown(key .. " =", cfg[key], tables.keys(list)) end
   end
   if cfg.vocab > 0 and cfg.d_in > 0 then bad("vocab = %d and d_in = %d, expected one of them", cfg.vocab, cfg.d_in) end
   return cfg, rest

@@ -8,7 +8,8 @@
 --                 sizes = { H = heads, D = numbers of a head, N = most tokens }
 -- The names of settings, parameters and extras are those of the fixtures.
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
@@ -22,7 +23,7 @@ local definitions = {}
 ---@return table
 function attention.definition(name)
   if not definitions[name] then
-    local path = find.file("attentions", name, "attention")
+    local path = registry.file("attentions", name, "attention")
     local chunk, problem = loadfile(path)
     if not chunk then errors.raise(problem) end
     local d = chunk()
@@ -50,7 +51,7 @@ function attention.configure(name, given, ignore_unknown)
     if key == "causal" and default == nil and value == true then
       errors.raise(("attention %s has no causal form: %s"):format(name, d.causal), { status = 2 })
     elseif default == nil then
-      if not (ignore_unknown or key == "causal") then errors.unknown("key of attention " .. name, key, find.keys(d.config)) end
+      if not (ignore_unknown or key == "causal") then errors.unknown("key of attention " .. name, key, tables.keys(d.config)) end
     elseif type(value) ~= type(default) then
       errors.raise(("attention %s: %s = %s, expected a %s"):format(name, key, tostring(value), type(default)), { status = 2 })
     elseif least and not (value >= least and value % 1 == 0 and value < 2 ^ 31) then

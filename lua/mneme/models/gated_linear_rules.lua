@@ -3,7 +3,7 @@
 -- where somebody set it, since an experiment would be about nothing.  (Files list every key: then it is ignored.)
 local errors = require "mneme.base.errors"
 local features = require "mneme.models.feature_maps"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local gates = require "mneme.models.gates"
 
 local combinations = {}
@@ -96,7 +96,7 @@ local function check_own(what, of, name)
   errors.need(("mn.%ss.%s"):format(what, name), entry, nil, "{ doc = ..., ... }")
   for _, ours in pairs(of.ours) do for key in pairs(ours) do known[key] = true end end
   for key in pairs(entry) do
-    if not known[key] then errors.unknown(("key of mn.%ss.%s:"):format(what, name), tostring(key), find.keys(known)) end
+    if not known[key] then errors.unknown(("key of mn.%ss.%s:"):format(what, name), tostring(key), tables.keys(known)) end
   end
 end
 
@@ -106,7 +106,7 @@ end
 ---@param lenient boolean? ignore keys that make no difference
 function combinations.check(cfg, given, lenient)
   for key, known in pairs(words) do
-    if not known[cfg[key]] then errors.unknown(key .. " =", cfg[key], find.keys(known)) end
+    if not known[cfg[key]] then errors.unknown(key .. " =", cfg[key], tables.keys(known)) end
   end
   for _, key in ipairs { "eta", "nu", "m", "r" } do
     if cfg[key] < 1 or cfg[key] % 1 ~= 0 then refuse("%s = %g, expected a whole number of at least 1", key, cfg[key]) end

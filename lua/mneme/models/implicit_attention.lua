@@ -15,9 +15,7 @@
 --   joint        each number of a matrix forgets at its own rate
 --   vector       one vector a layer, into which every step is mixed
 --   nothing      there is no memory
-local errors = require "mneme.base.errors"
 local ffi = require "ffi"
-local find = require "mneme.base.registry"
 local rules = require "mneme.models.implicit_attention_rules"
 
 local recall = {}
@@ -48,13 +46,6 @@ local ways = {
   vector = { why = "no weight belongs to a step: this core keeps one vector a layer, and mixes every step into all of it" },
   nothing = { why = "nothing is read of the past: this core has no memory" },
 }
-
----Refuse a word that is none.
----@param word string? a core's `reads`
----@param where string of whom, for the error
-function recall.check(word, where)
-  if word ~= nil and not ways[word] then errors.unknown(where .. ": reads =", tostring(word), find.keys(ways)) end
-end
 
 ---What a head reads now of each past step of the episode: the weight with which what was written there comes out,
 ---before any normaliser.  With gates of values it is the mean over their channels; weights of softmax are shares, with

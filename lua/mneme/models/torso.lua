@@ -1,7 +1,7 @@
 -- torso.lua -- what stands between a task's observations and a memory: observations [T,B,...] in their own type
 -- become features [T,B,d].  A torso is a module (nn.lua) that knows `d_out`, so that the memory can be made to fit.
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local heads = require "mneme.models.state_arrays"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
@@ -161,7 +161,7 @@ end
 ---  multiplications that one picture takes
 function torso.new(name, options)
   local kind = kinds[name]
-  if not kind then errors.unknown("torso", name, find.keys(kinds)) end
+  if not kind then errors.unknown("torso", name, tables.keys(kinds)) end
   local space = type(options) == "table" and options.space
   if type(space) ~= "table" or type(space.shape) ~= "table" then
     errors.raise(("torso %s: expected { space = task.observation_space }"):format(name))
@@ -170,7 +170,7 @@ function torso.new(name, options)
   for key, default in pairs(kind.options) do chosen[key] = default end
   for key, value in pairs(options) do
     if key ~= "space" then
-      if chosen[key] == nil then errors.unknown("option of torso " .. name, key, find.keys(kind.options)) end
+      if chosen[key] == nil then errors.unknown("option of torso " .. name, key, tables.keys(kind.options)) end
       if not whole(value, 1, 2 ^ 24) then
         errors.raise(("torso %s: %s=%s, expected a whole number of at least 1"):format(name, key, tostring(value)))
       end
@@ -208,9 +208,9 @@ end
 ---@return string[][]
 function torso.rows()
   local rows = {}
-  for _, name in ipairs(find.keys(kinds)) do
+  for _, name in ipairs(tables.keys(kinds)) do
     local options = {}
-    for _, key in ipairs(find.keys(kinds[name].options)) do
+    for _, key in ipairs(tables.keys(kinds[name].options)) do
       options[#options + 1] = ("%s=%s"):format(key, values.show(kinds[name].options[key]))
     end
     rows[#rows + 1] = { name, kinds[name].reads, table.concat(options, " ") }

@@ -4,7 +4,7 @@
 -- declared is not a key, so a misspelt setting is an error, never a run with the wrong value.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local learner_settings = require "mneme.runs.learner_settings"
 local ranks = require "mneme.tensor.mpi"
 local values = require "mneme.base.setting_types"
@@ -13,6 +13,7 @@ local config = {
   arguments = nil,         -- the command line's words after the script; set by mneme.cli
   script = nil,            -- the script's path
   device = nil,            -- where the engine was opened, if not on the CPU
+  help = nil,              -- function(script, schema, own, common) -> the text of --help; the door (init.lua) sets it
   survey = nil,            -- a table: what is declared goes there, and the script ends; see mneme.script
 }
 
@@ -91,7 +92,7 @@ local function declare(defaults, about)
     end
   end
   for key in pairs(about) do
-    if not schema[key] and key ~= "published" then errors.unknown("setting", key, find.keys(schema)) end
+    if not schema[key] and key ~= "published" then errors.unknown("setting", key, tables.keys(schema)) end
   end
   learner_settings.extend(schema)
   return schema, own, common
@@ -162,7 +163,7 @@ local function resume(cfg, schema, given, folder)
         "steps, view, threads, device, precision, debug and profile can")
     end
   end
-  local info = require("mneme.runs.run").read_info(folder)
+  local info = require("mneme.runs.folder").read_info(folder)       -- late: it opens the context
   local known = config.script and config.script:match "[^/]*$"
   local made_by = info.script and info.script:match "[^/]*$"
   if known and made_by and known ~= made_by then
@@ -203,7 +204,7 @@ end
 
 local guard = {
   __index = function(cfg, key)
-    if errors.asked_by_user() then errors.unknown("setting", key, find.keys(cfg)) end
+    if errors.asked_by_user() then errors.unknown("setting", key, tables.keys(cfg)) end
   end,                                         -- the library may ask for what a script does not declare
 }
 
@@ -226,7 +227,7 @@ function config.new(defaults, about)
   if config.survey and not config.survey.one then arguments = take_axes(config.survey, arguments, schema) end
   local given = words(arguments, schema)
   if not given then
-    io.stdout:write(require("mneme.commands.help").settings(script, schema, own, common))
+    io.stdout:write(config.help(script, schema, own, common))
     errors.stop(0)
   end
   local cfg = {}
@@ -270,7 +271,8 @@ function config.new(defaults, about)
   engine.check(engine.C.mn_set_threads(engine.ctx, ranks.threads(cfg.threads)))
   engine.check(engine.C.mn_set_precision(engine.ctx, cfg.precision))
   if cfg.debug == "1" or cfg.debug == "nan" then engine.C.mn_set_debug(engine.ctx, true) end
-  require("mneme.runs.debugging").prepare(cfg)
+  if cfg.debug == "nan" or cfg.profile == "1" then require("mneme.tensor.op_locations").note() end
+  if cfg.profile == "jit" then require("mneme.runs.jit_report").watch() end
   learner_settings.expect(cfg, for_learner)
   return setmetatable(cfg, guard)
 end

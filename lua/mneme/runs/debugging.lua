@@ -21,18 +21,13 @@ local MOST = 20                      -- lines of a table that is printed
 local Inspection = {}
 Inspection.__index = Inspection
 
----Before the script makes anything: what must be noted from the beginning.
----@param cfg table
-function Inspection.prepare(cfg)
-  if cfg.debug == "nan" or cfg.profile == "1" then places.note() end
-  if cfg.profile == "jit" then traces.watch() end
-end
-
----@param learner table see mneme.trainer
+---An observer of a training: see learn/trainer.lua; nil where neither debug= nor profile= asks for one.
+---@param learner table
 ---@param run Run
----@return Inspection
+---@return Inspection?
 function Inspection.open(learner, run)
   local cfg = learner.cfg
+  if cfg.debug ~= "nan" and cfg.debug ~= "grad" and cfg.profile == "0" then return nil end
   local self = setmetatable({ learner = learner, run = run, cfg = cfg }, Inspection)
   if cfg.profile == "1" then for _, p in ipairs(learner:plans()) do p[2]:costs() end end
   return self
@@ -48,7 +43,7 @@ end
 
 ---Before an update: keep what a checkpoint would hold.
 ---@param step number
----@param counters table
+---@param counters fun(): table
 function Inspection:before(step, counters)
   if self.cfg.debug ~= "nan" then return end
   local kept = self.kept or {}
@@ -60,7 +55,7 @@ function Inspection:before(step, counters)
     end
     mine[2]:copy(item[2])
   end
-  self.kept, self.step, self.counters = kept, step, counters
+  self.kept, self.step, self.counters = kept, step, counters()
 end
 
 ---A number was not finite: write the step before as a checkpoint.
@@ -87,8 +82,9 @@ end
 
 ---With each line of the log: the gradients of the last update.
 ---@param step number
-function Inspection:log(step)
-  if self.cfg.debug ~= "grad" or ranks.rank ~= 0 then return end
+---@param logged boolean
+function Inspection:after(step, logged)
+  if not logged or self.cfg.debug ~= "grad" or ranks.rank ~= 0 then return end
   local line = { step = step }
   local model = self.learner.agent or self.learner.model
   model.module:each(function(name, t, buffer)
@@ -129,8 +125,8 @@ local function show_profile(self)
 end
 
 ---Training has ended.
-function Inspection:finish()
-  if ranks.rank ~= 0 then return end
+function Inspection:close(_, ok)
+  if not ok or ranks.rank ~= 0 then return end
   if self.cfg.profile == "1" then show_profile(self) end
   if self.cfg.profile == "jit" then
     for _, line in ipairs(traces.report(MOST)) do print(line) end

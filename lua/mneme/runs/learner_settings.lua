@@ -2,7 +2,7 @@
 -- meaning and the values that it takes.  Every script takes them on its command line (config.lua), whether it declares them
 -- or not; the learner lists those that it reads, with their published values.  docs/learners.md and docs/tasks.md explain them.
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 
 local learner_settings = {}
 
@@ -72,7 +72,7 @@ function learner_settings.expect(cfg, given) unread[cfg] = next(given) and given
 ---@param script string
 function learner_settings.finish(script)
   for _, given in pairs(unread) do
-    local key = find.keys(given)[1]
+    local key = tables.keys(given)[1]
     errors.usage(("%s: %s is a learner's setting, and this script made no learner that reads it"):format(script, key))
   end
 end
@@ -112,8 +112,8 @@ function learner_settings.read(what, cfg, defaults)
   for key in pairs(of_run) do
     if cfg[key] ~= nil then check(what, key, cfg[key]) end
   end
-  for _, key in ipairs(find.keys(unread[cfg] or {})) do
-    if defaults[key] == nil then errors.unknown("setting of " .. what, key, find.keys(defaults)) end
+  for _, key in ipairs(tables.keys(unread[cfg] or {})) do
+    if defaults[key] == nil then errors.unknown("setting of " .. what, key, tables.keys(defaults)) end
   end
   unread[cfg] = nil
   local set = {}
@@ -130,7 +130,7 @@ end
 ---@return string[][]
 function learner_settings.rows(defaults)
   local rows = {}
-  for _, key in ipairs(find.keys(defaults)) do
+  for _, key in ipairs(tables.keys(defaults)) do
     local default, rule, may = defaults[key], keys[key] or of_run[key], "0 1"
     if type(default) == "string" then may = table.concat(rule.choices, " ")
     elseif type(default) == "number" then

@@ -2,6 +2,7 @@
 -- checkpoint, and writes nothing.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local folder = require "mneme.runs.folder"
 local json = require "mneme.base.json"
 local ranks = require "mneme.tensor.mpi"
 
@@ -26,7 +27,7 @@ local function open()
   return setmetatable({ path = told.path, resumed = told.resumed, step = told.step, last_step = told.step or 0 }, Follower)
 end
 
-function Follower:latest() return self.step and require("mneme.runs.run").load(self.path):of_step(self.step) end
+function Follower:latest() return self.step and folder.load(self.path):of_step(self.step) end
 function Follower.due() return false end
 function Follower.log() end
 function Follower:checkpoint(step) self.last_step = step end

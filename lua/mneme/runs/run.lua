@@ -6,7 +6,8 @@ local engine = require "mneme.base.engine"
 local config = require "mneme.runs.config"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local folder = require "mneme.runs.folder"
+local tables = require "mneme.base.tables"
 local follower = require "mneme.runs.rank_run"
 local json = require "mneme.base.json"
 local log = require "mneme.runs.metrics_log"
@@ -20,40 +21,12 @@ local C = engine.C
 local KEPT = 3                     -- newest checkpoints, besides the best
 local run = { finished_goes_on = false }     -- resuming a finished run: say so and stop, or tell its result again
 
----@class Run
----@field path string its folder
+---@class Run: Folder
 ---@field resumed boolean
----@field info table what config.json holds: { config, script, env, seed, ... }
----@field checkpoints { step: number, path: string, score: number? }[] oldest first
-local Run = {}
+local Run = setmetatable({}, { __index = folder.Folder })
 Run.__index = Run
 
--- A folder's name without slashes at its end.
-local function plain(folder) return (folder:gsub("(.)/+$", "%1")) end
-
 -- ---- config.json ----
-
----What config.json of a run folder holds; an error where there is none, or a damaged one.
----@param folder string
----@return table { config = settings, script, env, seed, commit, program, host, machine, device, threads }
-function run.read_info(folder)
-  folder = plain(folder)
-  local path = folder .. "/config.json"
-  if not files.is_folder(folder) then errors.usage(folder .. ": there is no such run") end
-  if not files.is_file(path) then errors.usage(folder .. ": not a run", "it has no config.json") end
-  local info, problem = json.decode((files.read(path)), path)
-  if problem then errors.fail(problem) end
-  if type(info) ~= "table" or type(info.config) ~= "table" then
-    errors.fail(path .. ": damaged: it has no config")
-  end
-  for _, key in ipairs { "script", "env", "commit", "program", "host", "device" } do
-    local value = info[key]
-    if value ~= nil and type(value) ~= "string" then
-      errors.fail(("%s: damaged: %s is %s, expected a text"):format(path, key, values.show(value)))
-    end
-  end
-  return info
-end
 
 local function command(line)
   local pipe = io.popen(line .. " 2>/dev/null")
@@ -90,20 +63,20 @@ local function settings_of(cfg)
   return settings
 end
 
-local function write_info(folder, cfg, about)
+local function write_info(path, cfg, about)
   local settings = {}
   for key, value in pairs(settings_of(cfg)) do settings[key] = values.to_json(value) end
   local info = { mneme = version, config = settings, script = config.meta(cfg).script, seed = cfg.seed,
     device = cfg.device, threads = C.mn_threads(engine.ctx), ranks = ranks.size > 1 and ranks.size or nil,
     commit = run.made_at().commit, program = run.made_at().program, host = run.made_at().host, machine = run.made_at().machine }
   for key, value in pairs(about) do info[key] = value end
-  files.write(folder .. "/config.json", { json.encode(info, "  ") .. "\n" })
+  files.write(path .. "/config.json", { json.encode(info, "  ") .. "\n" })
 end
 
 -- The settings as a table in Markdown.
 local function markdown(cfg)
   local lines = { "|setting|value|", "|-|-|" }
-  for _, key in ipairs(find.keys(settings_of(cfg))) do
+  for _, key in ipairs(tables.keys(settings_of(cfg))) do
     lines[#lines + 1] = ("|%s|%s|"):format(key, values.show(cfg[key]))
   end
   return table.concat(lines, "\n")
@@ -123,84 +96,7 @@ local function new_folder(name)
   return ("runs/%s-%d"):format(name, n)
 end
 
-local function find_checkpoints(folder)
-  local list = {}
-  for _, name in ipairs(files.list(folder .. "/checkpoints")) do
-    local step = tonumber(name:match "^step%-(%d+)%.safetensors$")
-    if step and files.is_file(folder .. "/checkpoints/" .. name) then list[#list + 1] = { step = step, path = folder .. "/checkpoints/" .. name } end
-  end
-  table.sort(list, function(a, b) return a.step < b.step end)
-  return list
-end
-
 -- ---- checkpoints ----
-
-local function read_checkpoint(path)
-  local file = safetensors.load(path)
-  local metadata = file.metadata
-  if metadata.format ~= "mneme-checkpoint-1" then
-    errors.fail(("%s: format '%s', expected mneme-checkpoint-1"):format(path, tostring(metadata.format)))
-  end
-  local state = json.decode(metadata.state or "", path)
-  if type(state) ~= "table" or type(state.step) ~= "number" then errors.fail(path .. ": damaged: it has no state") end
-  return { step = state.step, score = state.score, lines = state.lines, counters = state.counters,
-    tensors = file.tensors, path = path }
-end
-
--- A checkpoint, or nil and what is wrong with the file: damaged, or no longer there.  What is there and cannot be read
--- at all, for want of memory or because of a disk, may be whole: passing it over would lose it, so that is an error.
-local function unless_damaged(path)
-  local ok, result = xpcall(read_checkpoint, errors.handler, path)
-  if ok then return result end
-  local about_file = result.message:find(path, 1, true) == 1 and not result.message:find(": cannot be read: ", 1, true)
-  if not about_file and files.is_file(path) then error(result, 0) end
-  return nil, result
-end
-
--- A process that trains this run has taken a checkpoint away since its folder was read, for newer ones.
-local function gone(self, at)
-  if files.is_file(at.path) then return false end
-  self.checkpoints = find_checkpoints(self.path)
-  return true
-end
-
-local function newest(self, found)
-  for i = #self.checkpoints, 1, -1 do
-    local at = self.checkpoints[i]
-    local checkpoint, problem = unless_damaged(at.path)
-    if checkpoint then return checkpoint end
-    if gone(self, at) then return newest(self, found) end
-    io.stderr:write(("mneme: warning: %s; %s\n"):format(problem.message,
-      i > 1 and "using the one before" or "there is no other"))
-    found(i, at)
-  end
-end
-
----The newest checkpoint that is whole, or nil; a damaged one is passed over with a warning.
----@return { step: number, tensors: table<string, Tensor>, counters: table, score: number?, path: string }?
-function Run:latest() return self.at or newest(self, function() end) end
-
----The checkpoint with the best score; the newest where none has one.
-function Run:best()
-  local best
-  for _, at in ipairs(self.checkpoints) do
-    local checkpoint = unless_damaged(at.path)
-    if not checkpoint and gone(self, at) then return self:best() end
-    if checkpoint and checkpoint.score and (not best or checkpoint.score >= best.score) then best = checkpoint end
-  end
-  return best or self:latest()
-end
-
----The checkpoint of a step.
----@param step number
-function Run:of_step(step)
-  local known = {}
-  for i, at in ipairs(self.checkpoints) do
-    if at.step == step then return read_checkpoint(at.path) end
-    known[i] = ("%.0f"):format(at.step)
-  end
-  errors.usage(("%s has no checkpoint at %.0f steps"):format(self.path, step), "there are " .. table.concat(known, ", "))
-end
 
 ---Is it time for a checkpoint?  Every cfg.checkpoint_every steps, or once a minute.
 function Run:due(step)
@@ -241,10 +137,10 @@ end
 
 -- ---- opening, logging, closing ----
 
-local function lock(folder) files.lock(folder .. "/lock") end          -- two that trained one run would write one log
+local function lock(path) files.lock(path .. "/lock") end          -- two that trained one run would write one log
 
 local function new_run(cfg, about)
-  local path = cfg.run ~= "" and plain(cfg.run) or new_folder(config.meta(cfg).name)
+  local path = cfg.run ~= "" and folder.plain(cfg.run) or new_folder(config.meta(cfg).name)
   if files.is_file(path .. "/config.json") then
     errors.usage(path .. " already holds a run", "resume=" .. path .. " goes on with it")
   end
@@ -258,17 +154,17 @@ local function new_run(cfg, about)
 end
 
 local function old_run(cfg)
-  run.read_info(cfg.resume)
-  lock(plain(cfg.resume))                -- before its checkpoints are listed: whoever trains it replaces them
-  files.make_folder(plain(cfg.resume) .. "/checkpoints")
-  local self = run.load(cfg.resume)
+  folder.read_info(cfg.resume)
+  lock(folder.plain(cfg.resume))                -- before its checkpoints are listed: whoever trains it replaces them
+  files.make_folder(folder.plain(cfg.resume) .. "/checkpoints")
+  local self = setmetatable(folder.load(cfg.resume), Run)
   self.resumed = true
-  self.at = newest(self, function(i, at)       -- what is damaged must not be taken for the newest again
+  self.at = self:newest(function(i, at)       -- what is damaged must not be taken for the newest again
     files.rename(at.path, at.path .. ".damaged")
     table.remove(self.checkpoints, i)
   end)
   for _, at in ipairs(self.checkpoints) do
-    local checkpoint = unless_damaged(at.path)
+    local checkpoint = folder.read_unless_damaged(at.path)
     at.score = checkpoint and checkpoint.score
   end
   prune(self)                            -- who wrote the last one may have ended before
@@ -302,15 +198,6 @@ function run.open(cfg, about)
   follower.lead(self)
   watch_signals(true)
   return self
-end
-
----Look at a run without going on with it: its info, latest(), best().
----@param folder string
----@return Run
-function run.load(folder)
-  local info = run.read_info(folder)
-  folder = plain(folder)
-  return setmetatable({ path = folder, info = info, checkpoints = find_checkpoints(folder) }, Run)
 end
 
 ---Append to metrics.jsonl and the event file.

@@ -2,7 +2,7 @@
 -- options; and a sort that LuaJIT compiles, because the bootstrap sorts some ten thousand times.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 
 local sample = {}
 local LARGEST = 1e100          -- of such numbers the squares of differences still have finite sums
@@ -108,7 +108,7 @@ function sample.options(options, defaults, what)
   local out = {}
   for key, value in pairs(defaults) do out[key] = value end
   for key, value in pairs(options or {}) do
-    if defaults[key] == nil then errors.unknown("option of " .. what .. ":", key, find.keys(defaults)) end
+    if defaults[key] == nil then errors.unknown("option of " .. what .. ":", key, tables.keys(defaults)) end
     out[key] = value
   end
   return out

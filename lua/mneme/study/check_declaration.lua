@@ -3,7 +3,7 @@
 -- must be a value of the axis in one of its sizes.
 local claims = require "mneme.study.claims"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local grid = require "mneme.study.grid"
 local only = require "mneme.study.declaration"
@@ -27,15 +27,15 @@ end
 -- A name of a metric, or of what every cell uses.
 local function check_name(name, metrics, what)
   if not metrics or metrics[name] or metrics[name:match "[^/]*$"] or folder.used[name] then return end
-  local known = find.keys(metrics)
-  for _, used in ipairs(find.keys(folder.used)) do known[#known + 1] = used end
+  local known = tables.keys(metrics)
+  for _, used in ipairs(tables.keys(folder.used)) do known[#known + 1] = used end
   errors.unknown(what, name, known)
 end
 
 -- Labels of axes: { axis = label or list of labels }.
 local function check_labels(labels, axes, what)
   for axis, wanted in pairs(labels or {}) do
-    if not axes[axis] then errors.unknown(("axis in %s:"):format(what), tostring(axis), find.keys(axes)) end
+    if not axes[axis] then errors.unknown(("axis in %s:"):format(what), tostring(axis), tables.keys(axes)) end
     local known = grid.labels(axis, axes[axis])
     for _, label in ipairs(type(wanted) == "table" and wanted or { wanted }) do
       local any = false
@@ -49,17 +49,17 @@ end
 local function check_figure(f, i, spec)
   local what = "figure " .. i
   only(f, figure_keys, what)
-  if not kinds[f[1]] then errors.unknown(what .. ": kind", tostring(f[1]), find.keys(kinds)) end
+  if not kinds[f[1]] then errors.unknown(what .. ": kind", tostring(f[1]), tables.keys(kinds)) end
   if not f.y then errors.raise(("study: %s has no y = the name of a metric"):format(what)) end
   for key, known in pairs(words_of) do
-    if f[key] and not known[f[key]] then errors.unknown(("%s: %s ="):format(what, key), f[key], find.keys(known)) end
+    if f[key] and not known[f[key]] then errors.unknown(("%s: %s ="):format(what, key), f[key], tables.keys(known)) end
   end
   if f[1] == "bars" or f[1] == "profile" then check_name(f.y, spec.metrics, what .. ": y =") end
   local free = f[1] == "lines" or f[1] == "heat"
   for _, key in ipairs { "x", "by" } do
     local axis = f[key]
     if axis and not spec.axes[axis] and not free and not (f[1] == "curves" and key == "x") then
-      errors.unknown(("axis of %s: %s ="):format(what, key), axis, find.keys(spec.axes))
+      errors.unknown(("axis of %s: %s ="):format(what, key), axis, tables.keys(spec.axes))
     end
   end
   check_labels(f.where, spec.axes, "where of " .. what)

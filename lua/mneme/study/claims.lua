@@ -7,7 +7,7 @@
 --   "equal"     { a, b, within }    the interval of the difference lies within -within .. within
 -- where = { axis = label } narrows both sides; exact = true: the numbers are counted, not drawn, and must do in each seed.
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local only = require "mneme.study.declaration"
 local seeds = require "mneme.study.aggregate"
@@ -28,7 +28,7 @@ local needs = { better = { "a", "b" }, at_least = { "a", "value" }, ratio = { "a
 local function check_test(test, axes, what)
   only(test, test_keys, what)
   local needed = needs[test[1]]
-  if not needed then errors.unknown(what .. ": kind of test", tostring(test[1]), find.keys(needs)) end
+  if not needed then errors.unknown(what .. ": kind of test", tostring(test[1]), tables.keys(needs)) end
   for _, key in ipairs { "metric", unpack(needed) } do
     if test[key] == nil then errors.raise(("%s: the test %s needs %s"):format(what, test[1], key)) end
   end
@@ -45,7 +45,7 @@ local function check_test(test, axes, what)
   if test.within and test.within < 0 then errors.raise(("%s: within is %g, expected 0 or more"):format(what, test.within)) end
   for _, key in ipairs { "a", "b", "where" } do
     for axis, label in pairs(test[key] or {}) do
-      if not axes[axis] then errors.unknown(("axis in %s of %s:"):format(key, what), tostring(axis), find.keys(axes)) end
+      if not axes[axis] then errors.unknown(("axis in %s of %s:"):format(key, what), tostring(axis), tables.keys(axes)) end
       if type(label) == "table" then errors.raise(("%s: %s.%s is a list, expected one value of the axis"):format(what, key, axis)) end
     end
   end
@@ -81,7 +81,7 @@ end
 -- What a cell is besides what the test names, as a text.
 local function rest_of(cell, test)
   local parts = {}
-  for _, axis in ipairs(find.keys(cell.labels)) do
+  for _, axis in ipairs(tables.keys(cell.labels)) do
     if test.a[axis] == nil and (test.b or {})[axis] == nil then parts[#parts + 1] = axis .. "=" .. cell.labels[axis] end
   end
   return table.concat(parts, ", ")
@@ -102,7 +102,7 @@ end
 
 local function describe(labels, rest, seed)
   local parts = {}
-  for _, axis in ipairs(find.keys(labels)) do parts[#parts + 1] = axis .. "=" .. values.show(labels[axis]) end
+  for _, axis in ipairs(tables.keys(labels)) do parts[#parts + 1] = axis .. "=" .. values.show(labels[axis]) end
   if rest ~= "" then parts[#parts + 1] = rest end
   parts[#parts + 1] = "seed=" .. seed
   return table.concat(parts, ", ")

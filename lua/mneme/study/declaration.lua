@@ -1,6 +1,6 @@
 -- declaration.lua -- the tables that a study is made of, and what may be in them.
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 
 ---Refuse what is no table, a key that such a table does not have, and a value of another type.
 ---@param t any
@@ -9,7 +9,7 @@ local find = require "mneme.base.registry"
 return function(t, keys, what)
   if type(t) ~= "table" then errors.raise(("study: %s is a %s, expected a table"):format(what, type(t))) end
   for key, value in pairs(t) do
-    if not keys[key] then errors.unknown(("key of %s:"):format(what), tostring(key), find.keys(keys)) end
+    if not keys[key] then errors.unknown(("key of %s:"):format(what), tostring(key), tables.keys(keys)) end
     if keys[key] ~= true and type(value) ~= keys[key] then
       errors.raise(("study: %s: %s is a %s, expected a %s"):format(what, tostring(key), type(value), keys[key]))
     end

@@ -10,9 +10,9 @@
 local costs = require "mneme.models.costs"
 local errors = require "mneme.base.errors"
 local figure_words = require "mneme.study.figure_texts"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
-local run_folder = require "mneme.runs.run"
+local run_folder = require "mneme.runs.folder"
 local seeds = require "mneme.study.aggregate"
 local select_cells = require "mneme.study.select"
 local mn_stats = require "mneme.stats"
@@ -49,7 +49,7 @@ local function curve_axis(spec, name, words)
 end
 
 local function references(spec, name)
-  local list, metrics, logged = {}, find.keys(spec.metrics or {}), name == "charts/episodic_return" and "mean_return"
+  local list, metrics, logged = {}, tables.keys(spec.metrics or {}), name == "charts/episodic_return" and "mean_return"
   for _, r in ipairs(spec.references or {}) do
     local of = r.of or #metrics == 1 and metrics[1]
     if of == name or of == name:match "[^/]*$" or of == logged then list[#list + 1] = { name = r[1], y = r.y } end
@@ -69,7 +69,7 @@ local function need(f, cells, has, names_of, what)
       for name in pairs(names_of(c)) do all[name] = true end
     end
   end
-  if any then errors.unknown(what .. " of a figure: y =", f.y, find.keys(all)) end
+  if any then errors.unknown(what .. " of a figure: y =", f.y, tables.keys(all)) end
 end
 
 -- How many seconds a cell had trained at a step, by the steps a second that it measured until then; nil: it measured none.
@@ -366,10 +366,10 @@ function figure.new(study, spec, f, words)
     if not known[key] then errors.unknown("key of a figure:", tostring(key), { "by", "log", "statistic", "title", "where", "x", "y" }) end
   end
   local make = type(f) == "table" and makers[f[1]]
-  if not make then errors.unknown("kind of figure", tostring(type(f) == "table" and f[1] or f), find.keys(makers)) end
+  if not make then errors.unknown("kind of figure", tostring(type(f) == "table" and f[1] or f), tables.keys(makers)) end
   if type(f.y) ~= "string" then errors.raise(("study: a figure of %s has no y = the name of a metric"):format(f[1])) end
   local o = { statistic = f.statistic or "mean", words = words, range = about(spec, f.y, words).range }
-  if not statistics[o.statistic] then errors.unknown("statistic of a figure", tostring(o.statistic), find.keys(statistics)) end
+  if not statistics[o.statistic] then errors.unknown("statistic of a figure", tostring(o.statistic), tables.keys(statistics)) end
   if o.statistic == "geometric" and f[1] ~= "lines" then errors.raise(("study: a figure of %s: the geometric mean is for lines"):format(f[1])) end
   if f.log and f.log ~= "x" and f.log ~= "y" and f.log ~= "xy" then errors.unknown("log of a figure", tostring(f.log), { "x", "y", "xy" }) end
   if f.log and f[1] ~= "lines" then errors.raise(("study: a figure of %s has log = %s, which is for lines"):format(f[1], f.log)) end

@@ -5,10 +5,10 @@
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local grid = require "mneme.study.grid"
 local curves = require "mneme.runs.metrics_reader"
-local run_folder = require "mneme.runs.run"
+local run_folder = require "mneme.runs.folder"
 local values = require "mneme.base.setting_types"
 
 local folder = {
@@ -136,7 +136,7 @@ end
 ---@return table[] groups { name = "core=gru, corridor=20", cells }, in the order of the grid
 function folder.groups(cells)
   return grid.groups(cells, function(c)
-    local axes, parts = find.keys(c.labels), {}
+    local axes, parts = tables.keys(c.labels), {}
     local function place(axis) return ("," .. c.name):find("," .. axis .. "=", 1, true) or math.huge end
     table.sort(axes, function(a, b) return place(a) < place(b) end)
     for i, axis in ipairs(axes) do parts[i] = axis .. "=" .. values.show(c.labels[axis]) end

@@ -1,7 +1,7 @@
 -- grid.lua -- axes and the cells between them: what each cell is called, and by which words of a command line it is
 -- lived.  The same study, settings and words give the same cells in the same order, on every machine.
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local values = require "mneme.base.setting_types"
 
 local grid = {}
@@ -11,7 +11,7 @@ local no_axis = { seed = "seeds = { ... } says how many", run = "each cell has a
 
 local function words_of(set)
   local words = {}
-  for _, key in ipairs(find.keys(set)) do
+  for _, key in ipairs(tables.keys(set)) do
     for _, word in ipairs(values.words(key, set[key])) do words[#words + 1] = word end
   end
   return words

@@ -13,7 +13,7 @@ local export = require "mneme.figures.export"
 local figure = require "mneme.study.figure"
 local figure_words = require "mneme.study.figure_texts"
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local kept = require "mneme.study.result_archive"
 local method = require "mneme.study.report_method"
@@ -121,7 +121,7 @@ function report.html(study, source, options)
   local texts = source.report or spec.report or {}
   local language = options.language or texts.language or "en"
   local words = words_of[language]
-  if not words then errors.unknown("language of a report", tostring(language), find.keys(words_of)) end
+  if not words then errors.unknown("language of a report", tostring(language), tables.keys(words_of)) end
   local judged, runs = claims.judge(study, spec.claims, spec.metrics), method.runs(study)
   local out = page.new(language, spec.title or study.info.title or study.path:match "[^/]*$")
   local function part(level, name) out:heading(level, name, words[name]) end
@@ -193,7 +193,7 @@ local function parse(words)
   local o = {}
   for _, word in ipairs(words) do
     local key, text = word:match "^%-*([%a_]+)=(.*)$"
-    if key and not known[key] then errors.unknown("setting of report", key, find.keys(known)) end
+    if key and not known[key] then errors.unknown("setting of report", key, tables.keys(known)) end
     if key then o[key] = text
     elseif word:find "^%-" or o.study then errors.usage(("report: '%s' means nothing here"):format(word), USAGE)
     else o.study = word:gsub("(.)/+$", "%1") end
@@ -239,7 +239,7 @@ function report.main(words)
   local html, made = report.html(study, source, { language = o.language, beside = to:match "^(.*)/" == study.path })
   files.write(to, { html })
   print(to)
-  for _, name in ipairs(o.figures and find.keys(made) or {}) do
+  for _, name in ipairs(o.figures and tables.keys(made) or {}) do
     files.make_folder(o.figures)
     for _, kind in ipairs { "svg", "gp", "pdf", "png" } do export.write(made[name], ("%s/%s.%s"):format(o.figures, name, kind)) end
     print(("%s/%s: .svg .gp .csv .pdf .png"):format(o.figures, name))

@@ -1,5 +1,5 @@
 -- report_claims.lua -- the claims of a study in a report: as statements that can be tested, and what became of them.
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local numbers = require "mneme.base.format"
 local page = require "mneme.study.html_page"
 local values = require "mneme.base.setting_types"
@@ -10,7 +10,7 @@ local NAMED = 4                    -- missing cells that are named; of more the 
 
 local function labels(t)
   local parts = {}
-  for _, axis in ipairs(find.keys(t or {})) do parts[#parts + 1] = axis .. "=" .. values.show(t[axis]) end
+  for _, axis in ipairs(tables.keys(t or {})) do parts[#parts + 1] = axis .. "=" .. values.show(t[axis]) end
   return table.concat(parts, ", ")
 end
 

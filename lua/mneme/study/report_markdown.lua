@@ -6,7 +6,7 @@
 --   ## Hyperparameters                 lines "- lr, gamma: released code", "- optimiser (Adam): paper, appendix G"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local prose = require "mneme.study.report_texts"
 local words_of = require "mneme.study.report_strings"
 
@@ -59,7 +59,7 @@ function written.read(path)
     if heading then
       close()
       key = meanings[heading:lower()]
-      if not key then errors.unknown(("%s:%d: heading of a report:"):format(path, n), heading, find.keys(meanings)) end
+      if not key then errors.unknown(("%s:%d: heading of a report:"):format(path, n), heading, tables.keys(meanings)) end
       if report[key] then errors.fail(("%s:%d: '%s' is written twice"):format(path, n, heading)) end
     else lines[#lines + 1] = line end
   end

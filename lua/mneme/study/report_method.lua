@@ -1,6 +1,6 @@
 -- report_method.lua -- how a study was made, for its report: models, tasks, settings and where they come from, machine, and what
 -- it cost.  All of it from what the cells' runs wrote down.
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local json = require "mneme.base.json"
 local numbers = require "mneme.base.format"
@@ -69,7 +69,7 @@ function method.data(out, runs, words)
     flats[i] = settings.flat(r.info.task or r.info.sequence_task or {})
     for key in pairs(flats[i]) do keys[key] = true end
   end
-  for _, key in ipairs(find.keys(keys)) do
+  for _, key in ipairs(tables.keys(keys)) do
     if key ~= "seed" then
       local at = 0
       rows[#rows + 1] = { key, table.concat(distinct(runs, function() at = at + 1 return flats[at][key] end), ", ") }

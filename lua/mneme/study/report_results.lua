@@ -1,6 +1,6 @@
 -- report_results.lua -- the numbers of a study in its report: each kind of cell with each metric, and, folded away, what each
 -- seed gave.
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local numbers = require "mneme.base.format"
 local seeds = require "mneme.study.aggregate"
@@ -14,7 +14,7 @@ local function metric_names(study, spec)
   for _, c in ipairs(study.cells) do
     for name in pairs(c.metrics) do all[name] = not spec.metrics or spec.metrics[name] ~= nil or nil end
   end
-  return find.keys(all)
+  return tables.keys(all)
 end
 
 -- A number with its interval, if it has one.

@@ -2,7 +2,7 @@
 -- its paragraphs, or a list of texts; what nobody has written is told as that.
 --   report = { language = "de", scope = "...", easy = { "...", "..." }, hyperparameters = { { "lr", source = "paper" } }, ... }
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local only = require "mneme.study.declaration"
 
 local prose = {}
@@ -30,7 +30,7 @@ end
 ---@param report table
 function prose.check(report)
   for key, value in pairs(report) do
-    if not known[key] then errors.unknown("key of a report:", tostring(key), find.keys(known)) end
+    if not known[key] then errors.unknown("key of a report:", tostring(key), tables.keys(known)) end
     if key ~= "language" and key ~= "hyperparameters" then check_text(key, value) end
   end
   errors.need("study: report.hyperparameters", report.hyperparameters or {}, nil, '{ { "lr", source = "paper" }, ... }')

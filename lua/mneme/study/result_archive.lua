@@ -5,7 +5,7 @@
 --   { cell, study, seed, info = config.json, metrics, series, resources, estimate, curves = { step = {...}, NAME = {...} } }
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local json = require "mneme.base.json"
 local script = require "mneme.runs.script"
@@ -54,7 +54,7 @@ function kept.curve_names(spec)
   for _, f in ipairs((spec or {}).figures or {}) do
     if f[1] == "curves" then names[f.y] = true end
   end
-  return find.keys(names)
+  return tables.keys(names)
 end
 
 -- Is this a line that kept.write wrote?
@@ -103,7 +103,7 @@ function kept.write(path, study, names)
     end
   end
   local out = {}
-  for i, cell in ipairs(find.keys(lines)) do out[i] = lines[cell].text .. "\n" end
+  for i, cell in ipairs(tables.keys(lines)) do out[i] = lines[cell].text .. "\n" end
   files.write(path, out)
   return #out
 end
@@ -149,7 +149,7 @@ local function difference(path, c, info)
   for key, value in pairs(cfg) do if not left_out[key] then now[key] = values.to_json(value) end end
   local then_ = settings.flat(info.config)
   now = settings.flat(now)
-  for _, key in ipairs(find.keys(now)) do
+  for _, key in ipairs(tables.keys(now)) do
     local thing, option = key:match "^([^.]+)%.(.+)$"
     if thing and not left_out[thing] and then_[thing] ~= nil and then_[key] == nil then
       local was = by_default(info, thing, option)
@@ -157,7 +157,7 @@ local function difference(path, c, info)
       then_[key] = was
     end
   end
-  for _, key in ipairs(find.keys(then_)) do
+  for _, key in ipairs(tables.keys(then_)) do
     if not left_out[key] and now[key] ~= then_[key] then
       return ("%s is %s, there it was %s"):format(key, values.show(now[key]), values.show(then_[key]))
     end
@@ -199,7 +199,7 @@ function kept.wanted(run, file, path, cells)
       wanted[#wanted + 1] = { c, line.entry }
     end
   end
-  return wanted, #find.keys(lines)
+  return wanted, #tables.keys(lines)
 end
 
 ---Put them where a sweep would have left them.

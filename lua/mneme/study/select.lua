@@ -1,7 +1,7 @@
 -- select.lua -- which cells of a study a figure is about, how they stand together, and what to say of those that are
 -- missing.
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local grid = require "mneme.study.grid"
 local show = require("mneme.base.setting_types").show
 
@@ -37,9 +37,9 @@ end
 -- What `where` means here: a value that this study does not have (a quick one has others) becomes its last.
 local function wanted(where, axes)
   local want, swapped = {}, {}
-  for _, name in ipairs(find.keys(where or {})) do
+  for _, name in ipairs(tables.keys(where or {})) do
     local axis, values = axes[name], where[name]
-    if not axis then errors.unknown("axis of a figure: where", name, find.keys(axes)) end
+    if not axis then errors.unknown("axis of a figure: where", name, tables.keys(axes)) end
     want[name] = {}
     local any = false
     for _, v in ipairs(type(values) == "table" and values or { values }) do
@@ -93,14 +93,14 @@ function select_cells.pick(study, f)
   local pick = { cells = cells, missing = {}, swapped = swapped, series = series }
   for _, key in ipairs { "by", "x" } do
     if f[key] and not axes[f[key]] and not pick.series and f[1] ~= "curves" then
-      errors.unknown(("axis of a figure: %s ="):format(key), f[key], find.keys(axes))
+      errors.unknown(("axis of a figure: %s ="):format(key), f[key], tables.keys(axes))
     end
   end
   if pick.series and not whole and known then
     pick.groups = {}
     for i, row in ipairs(rows) do pick.groups[i] = { name = row, cells = cells, series = f.y .. "/" .. row } end
   elseif f.by and axes[f.by] then pick.groups = select_cells.groups(cells, f.by)
-  elseif f.by and not pick.series then errors.unknown("axis of a figure: by =", f.by, find.keys(axes))
+  elseif f.by and not pick.series then errors.unknown("axis of a figure: by =", f.by, tables.keys(axes))
   else pick.groups = { { name = f.y, cells = cells } } end
   for _, group in ipairs(pick.groups) do group.series = group.series or f.y end
   pick.pooled = {}
@@ -134,7 +134,7 @@ function select_cells.note(pick, f, words)
   local never = {}                               -- by name, since each line of a figure may have said it
   for c in pairs(pick.missing) do if c.status == "not swept" then never[c.name] = true end end
   for _, status in ipairs { "failed", "open", "done", "not swept" } do
-    local names = status == "not swept" and find.keys(never) or {}
+    local names = status == "not swept" and tables.keys(never) or {}
     for _, c in ipairs(pick.cells) do
       if pick.missing[c] and c.status == status then names[#names + 1] = c.name end
     end

@@ -1,5 +1,5 @@
 -- settings_diff.lua -- settings of several runs beside each other: those that are the same, and those that are not.
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local values = require "mneme.base.setting_types"
 
 local settings = {}
@@ -27,7 +27,7 @@ end
 function settings.divide(list)
   local all, same, other = {}, {}, {}
   for _, flat in ipairs(list) do for key in pairs(flat) do all[key] = true end end
-  for _, key in ipairs(find.keys(all)) do
+  for _, key in ipairs(tables.keys(all)) do
     local equal = true
     for _, flat in ipairs(list) do equal = equal and flat[key] == list[1][key] end
     table.insert(equal and same or other, key)

@@ -13,7 +13,7 @@ local checked = require "mneme.study.check_declaration"
 local config = require "mneme.runs.config"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local grid = require "mneme.study.grid"
 local prose = require "mneme.study.report_texts"
 local ranks = require "mneme.tensor.mpi"
@@ -32,7 +32,7 @@ local function check(spec)
   if type(spec) ~= "table" then errors.raise("study: expected a table, got a " .. type(spec)) end
   if type(spec.seeds) == "number" then spec.seeds = { spec.seeds } end
   for key, value in pairs(spec) do
-    if not known[key] then errors.unknown("key of a study:", tostring(key), find.keys(known)) end
+    if not known[key] then errors.unknown("key of a study:", tostring(key), tables.keys(known)) end
     if type(value) ~= known[key] then
       errors.raise(("study: %s is a %s, expected a %s"):format(key, type(value), known[key]))
     end
@@ -80,7 +80,7 @@ local function other_words(spec, words)
   if not spec.of then return {}, words end
   local size, all, rest = size_of(words), {}, {}
   local function add(settings)
-    for _, key in ipairs(find.keys(settings)) do
+    for _, key in ipairs(tables.keys(settings)) do
       if key ~= "quick" and key ~= "full" then
         for _, word in ipairs(values.words(key, settings[key])) do all[#all + 1] = word end
       end
@@ -100,7 +100,7 @@ local function filled_in(spec, words)
   local sized = size_of(words)
   local all, own = other_words(spec, words)
   local narrowed, rest = grid.narrow(spec.axes, own, sized)
-  for _, name in ipairs(find.keys(spec.axes)) do
+  for _, name in ipairs(tables.keys(spec.axes)) do
     if narrowed[name] and #narrowed[name] > 1 then errors.usage(("%s: several values are for mneme sweep"):format(name)) end
     local value = (narrowed[name] or grid.list(name, spec.axes[name], sized))[1]
     for _, word in ipairs(value.words) do all[#all + 1] = word end
@@ -134,7 +134,7 @@ end
 
 -- What a study measures must be among them, or its cells would be done and have nothing to show.
 local function check_metrics(spec, result)
-  local wanted, found = find.keys(spec.metrics or {}), false
+  local wanted, found = tables.keys(spec.metrics or {}), false
   for _, name in ipairs(wanted) do
     local value = result[name]
     found = found or value ~= nil or spec.metrics[name].mean_of ~= nil
@@ -149,7 +149,7 @@ local function check_metrics(spec, result)
   end
   if wanted[1] and not found then
     errors.raise(("study: run gave none of its metrics (%s), but %s"):format(table.concat(wanted, ", "),
-      find.keys(result)[1] and table.concat(find.keys(result), ", ") or "nothing"))
+      tables.keys(result)[1] and table.concat(tables.keys(result), ", ") or "nothing"))
   end
 end
 
@@ -198,7 +198,7 @@ function study.new(spec)
   run:close(0)
   result.path = run.path
   local texts = {}
-  for _, name in ipairs(find.keys(numbers)) do texts[#texts + 1] = name .. " " .. values.show(numbers[name]) end
+  for _, name in ipairs(tables.keys(numbers)) do texts[#texts + 1] = name .. " " .. values.show(numbers[name]) end
   print(("%s: %s"):format(run.path, table.concat(texts, ", ")))
   return result
 end

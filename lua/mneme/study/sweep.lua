@@ -14,7 +14,8 @@ local cluster = require "mneme.study.cluster"
 local errors = require "mneme.base.errors"
 local estimate = require "mneme.study.estimate"
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local grid = require "mneme.study.grid"
 local kept = require "mneme.study.result_archive"
@@ -78,7 +79,7 @@ local kinds = { core = "cores", attention = "attentions", task = "tasks" }
 -- A core, an attention or a task that is not there would be found by its cells alone, which stay in the study.
 local function check_name(name, axis, text)
   local named = type(axis[1]) == "table" and axis[1][1] or axis[1]
-  local known, any, found = kinds[name] and find.names(kinds[name]) or {}, false, false
+  local known, any, found = kinds[name] and registry.names(kinds[name]) or {}, false, false
   for _, one in ipairs(known) do any, found = any or one == named, found or one == text end
   if not any or found then return end
   local labels = grid.labels(name, axis)
@@ -104,7 +105,7 @@ function sweep.plan(o, words)
   local narrowed, cfg = survey.narrowed or {}, survey.cfg
   local size = survey.size or cfg.quick and "quick" or cfg.full and "full" or nil
   local axes, seeds = {}, nil
-  for _, name in ipairs(find.keys(spec.axes)) do
+  for _, name in ipairs(tables.keys(spec.axes)) do
     for _, value in ipairs(narrowed[name] or {}) do
       if value.unknown then
         check_name(name, spec.axes[name], value.label)

@@ -2,7 +2,7 @@
 -- Decay counts in shares of the whole training, so that a longer run decays more slowly; warm-up and the inverse root
 -- count updates of the optimiser, as those who published them did.
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 
 local schedule = {}
 
@@ -14,7 +14,7 @@ local left = {
   inverse_root = function(_, n, warmup) return math.sqrt(math.max(warmup, 1) / math.max(n, warmup)) end,
 }
 
-schedule.names = find.keys(left)
+schedule.names = tables.keys(left)
 
 ---The learning rate of one update.  During the first `warmup` updates it grows evenly to what the schedule says.
 ---  constant      lr

@@ -4,7 +4,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local tensor_bytes = { f32 = 4, i32 = 4, u8 = 1 }
 local C, check = engine.C, engine.check
 
@@ -77,7 +77,7 @@ function ranks.means(read, into)
   engine.wait()
   for name, p in pairs(read) do into[name] = p[0] end
   if ranks.size == 1 then return end
-  local names = find.keys(read)
+  local names = tables.keys(read)
   local all = numbers(#names)
   for i, name in ipairs(names) do all[i - 1] = into[name] end
   C.mn_ranks_sum(all, #names)

@@ -5,7 +5,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local C, ops = engine.C, tensor.ops
 
@@ -204,7 +204,7 @@ local function parameter(shape) return tensor.new { shape = shape, grad = true }
 local function check_options(what, options, known)
   errors.need("nn." .. what .. ": options", options, nil, "a table such as { act = \"relu\" }")
   for key in pairs(options) do
-    if not known[key] then errors.unknown("option of nn." .. what, key, find.keys(known)) end
+    if not known[key] then errors.unknown("option of nn." .. what, key, tables.keys(known)) end
   end
   return options
 end

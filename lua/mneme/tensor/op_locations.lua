@@ -7,8 +7,8 @@ local places = { stacks = {} }
 local numbers = {}                   -- of stacks, as texts
 
 -- What stands around every op, and says nothing: the command line, plans, the wrappers of ops.
-local SILENT = { ["cli.lua"] = true, ["script.lua"] = true, ["tensor.lua"] = true, ["plan.lua"] = true, ["trainer.lua"] = true,
-  ["places.lua"] = true }
+local SILENT = { ["commands/cli.lua"] = true, ["runs/script.lua"] = true, ["tensor/tensor.lua"] = true, ["tensor/plan.lua"] = true,
+  ["learn/trainer.lua"] = true, ["tensor/op_locations.lua"] = true }
 
 local function short(source)
   local path = source:match "^@(.*)" or "?"

@@ -1,7 +1,7 @@
 -- optim.lua -- Adam and AdamW with clipping by the global norm, in place on leaves.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local ranks = require "mneme.tensor.mpi"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
@@ -17,7 +17,7 @@ local function new(what, parameters, o, options)
     if not tensor.is(p) then errors.raise(("%s: parameter %d is a %s, expected a leaf"):format(what, i, type(p))) end
   end
   for key, value in pairs(options or {}) do
-    if o[key] == nil then errors.unknown("key of " .. what, key, find.keys(o)) end
+    if o[key] == nil then errors.unknown("key of " .. what, key, tables.keys(o)) end
     local most = key:match "^beta" and 1 or math.huge
     if type(value) ~= "number" or not (value >= 0 and value < most) then
       errors.raise(("%s: %s = %s, expected a number from 0 to below %g"):format(what, key, tostring(value), most))

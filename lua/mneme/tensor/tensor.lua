@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local C, check, ctx = engine.C, engine.check, engine.ctx
 
 local handle = ffi.typeof "mn_tensor"
@@ -104,6 +104,13 @@ function M.new(spec)
   elseif data ~= nil then fill_from(t:data(), 0, data, shape, 1, spec.dtype) end
   if spec.time then check(C.mn_leaf_time(ctx, t, true)) end
   return t
+end
+
+---A leaf whose first axis is time: sequences of plans that run by rows.
+---@param spec table as for mn.tensor
+function M.sequence(spec)
+  if type(spec) == "table" then spec.time = true end          -- anything else is refused by new
+  return M.new(spec)
 end
 
 -- The collector does not see C memory: prod it when leaves have grown by half since it last ran.
@@ -373,7 +380,7 @@ ffi.metatype(handle, {
     local method = Tensor[key]
     if method ~= nil then return method end
     if type(key) == "number" then return t:at(key) end
-    errors.unknown("method or op", key, find.keys(Tensor))
+    errors.unknown("method or op", key, tables.keys(Tensor))
   end,
   __add = binary(ops.add, function(a, b) return affine(b, 1, a) end, function(a, b) return affine(a, 1, b) end),
   __sub = binary(ops.sub, function(a, b) return affine(b, -1, a) end, function(a, b) return affine(a, 1, -b) end),

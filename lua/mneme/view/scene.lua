@@ -5,15 +5,15 @@ local ffi = require "ffi"
 local lfs = require "lfs"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
-local canvas = require "mneme.view.canvas"
+local registry = require "mneme.base.registry"
+local canvas = require "mneme.base.canvas"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)view/scene%.lua$" or "./lua/mneme/"
 local scene = { default_width = 1280, default_height = 800 }
 
 ---The names of all scenes, sorted.
 ---@return string[]
-function scene.list() return find.names "scenes" end
+function scene.list() return registry.names "scenes" end
 
 -- Run a file of ours or of the user's, and say what it should have given.
 local function run(path, expected)
@@ -29,7 +29,7 @@ end
 ---Panels by name: `scene.panels.value` is what scenes/panels/value.lua returns, a function
 ---`panel(view, box, now, options)`.
 scene.panels = setmetatable({}, { __index = function(panels, name)
-  panels[name] = run(find.file("scenes/panels", name, "panel"), "function")
+  panels[name] = run(registry.file("scenes/panels", name, "panel"), "function")
   return panels[name]
 end })
 
@@ -51,7 +51,7 @@ end
 
 ---Load a scene by name.
 ---@param name string
-function scene.load(name) return scene.new(run(find.file("scenes", name, "scene"), "table")) end
+function scene.load(name) return scene.new(run(registry.file("scenes", name, "scene"), "table")) end
 
 ---The name of the scene made for a task: its own ("memory_maze-v0": memory_maze), or the one whose name the task's
 ---begins with ("tmaze_bakker-v0": tmaze), or "memory", which suits every task.

@@ -1,7 +1,7 @@
 -- step_heatmap.lua -- a heat map over the steps of an episode, a row for each of some things, named at the left in groups
 -- of equal size: what several panels draw.
 local ffi = require "ffi"
-local canvas = require "mneme.view.canvas"
+local canvas = require "mneme.base.canvas"
 
 local bands = {}
 local MOST = 512                 -- columns: of a longer episode several steps share one

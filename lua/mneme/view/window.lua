@@ -13,10 +13,10 @@
 --   closed()                 optional: the window is; -> a last line for the terminal, or nil
 --   period                   seconds between two looks at the clock; keys wake it earlier
 local ffi = require "ffi"
-local canvas = require "mneme.view.canvas"
+local canvas = require "mneme.base.canvas"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local scene = require "mneme.view.scene"
 
 local window = {}
@@ -41,7 +41,7 @@ function window.option(o, key, value)
     o.out, o.kind = value, value:lower():match "%.(%a+%d?)$" or ""
     if not kinds[o.kind] then usage(("out=%s: expected a name ending in .png, .gif or .mp4"):format(value)) end
   elseif key == "theme" then
-    if not canvas.themes[value] then errors.unknown("theme =", value, find.keys(canvas.themes)) end
+    if not canvas.themes[value] then errors.unknown("theme =", value, tables.keys(canvas.themes)) end
     o.theme = value
   elseif key == "scale" then
     o.scale = tonumber(value)

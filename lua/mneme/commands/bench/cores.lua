@@ -4,17 +4,18 @@
 --   arithmetic   the rate of a large matrix product; half of it is the rate of lane operations
 --   memory       the rate of a copy that no cache holds
 local ffi = require "ffi"
-local bench = require "mneme.commands.bench"
+local bench = require "mneme.commands.bench.train"
 local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local figures = require "mneme.figures"
 local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local kernels = require "mneme.commands.bench.kernels"
 local meter = require "mneme.measure.timing"
 local mn = require "mneme"
 local plan = require "mneme.tensor.plan"
+local stopwatch = require "mneme.measure.stopwatch"
 local tensor = require "mneme.tensor.tensor"
 local C, ops = engine.C, tensor.ops
 
@@ -30,7 +31,7 @@ local function look(machine)
   engine.open("cpu", 1)
   machine.flops = math.max(machine.flops, 1e9 * machine.threads * math.max(bench.gemm_rates(1)))
   machine.lanes = machine.flops / 2
-  machine.bytes = math.max(machine.bytes, 2 * machine.n / bench.least(2, function() ffi.copy(machine.to, machine.from, machine.n) end))
+  machine.bytes = math.max(machine.bytes, 2 * machine.n / stopwatch.least(2, function() ffi.copy(machine.to, machine.from, machine.n) end))
   engine.open("cpu", machine.threads)
 end
 
@@ -68,7 +69,7 @@ local function train(name, config, machine)
   local y = forward()
   local backward = plan(function() ops.mean({ x = y }):backward() end)
   backward()
-  local ahead, back = bench.least(7, function() forward:run() end), bench.least(7, function() backward:run() end)
+  local ahead, back = stopwatch.least(7, function() forward:run() end), stopwatch.least(7, function() backward:run() end)
   machine:look()
   local bound = operations(c) * B / machine.flops
   tensor.sweep()
@@ -95,7 +96,7 @@ end
 
 ---Every registered core in its published sizes, and gtrxl with two memories: { label, name, config }.
 local function chosen(names)
-  local list, known = {}, find.names "cores"
+  local list, known = {}, registry.names "cores"
   local function add(name)
     local keys = core.definition(name).config
     if keys.d_in == nil then return end
@@ -106,7 +107,7 @@ local function chosen(names)
     else list[#list + 1] = { name, name, { d_in = D_IN } } end
   end
   for _, name in ipairs(#names > 0 and names or known) do
-    find.file("cores", name, "core")
+    registry.file("cores", name, "core")
     add(name)
   end
   return list

@@ -1,14 +1,15 @@
 -- device.lua -- `mneme bench train|cores [NAME ...] device=cuda [copies=8,1024] [steps=256] [rounds=5]`: how fast
 -- memories train on a device, at several numbers of copies.  A bound is not printed: docs/results/gpu.md tells
 -- what is expected of which GPU.
-local bench = require "mneme.commands.bench"
+local bench = require "mneme.commands.bench.train"
 local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local meter = require "mneme.measure.timing"
 local mn = require "mneme"
 local plan = require "mneme.tensor.plan"
+local stopwatch = require "mneme.measure.stopwatch"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -35,7 +36,7 @@ local function pass(setup, copies, o)
   forward()
   local backward = plan(function() ops.mean({ x = y }):backward() end)
   backward()
-  local function seconds(p) return bench.least(o.rounds, function() p:run() engine.wait() end) end
+  local function seconds(p) return stopwatch.least(o.rounds, function() p:run() engine.wait() end) end
   local ahead, back = seconds(forward), seconds(backward)
   print(("%-18s %8d %12.0f %9.1f ms %9.1f ms"):format(setup.label or setup[1], copies, o.steps * copies / (ahead + back),
     1e3 * ahead, 1e3 * back))
@@ -56,7 +57,7 @@ end
 ---@return integer status
 function device.main(words)
   local o, names, known = { copies = { 8, 1024 }, steps = 256, rounds = 5 }, {}, {}
-  local section = sections[words[1]] or errors.unknown("bench of a device", tostring(words[1]), find.keys(sections))
+  local section = sections[words[1]] or errors.unknown("bench of a device", tostring(words[1]), tables.keys(sections))
   for i = 2, #words do
     local key, text = words[i]:match "^%-*([%w_]+)=(.*)$"
     if not key then names[words[i]] = true
@@ -67,7 +68,7 @@ function device.main(words)
     elseif key ~= "device" then errors.unknown("setting of bench " .. words[1], key, { "copies", "device", "rounds", "steps" }) end
   end
   for _, setup in ipairs(bench.published) do known[setup[1]] = true end
-  for name in pairs(names) do if not known[name] then errors.unknown("configuration", name, find.keys(known)) end end
+  for name in pairs(names) do if not known[name] then errors.unknown("configuration", name, tables.keys(known)) end end
   print(("%s, device=%s, %d steps:"):format(section[2], engine.device, o.steps))
   print(("%-18s %8s %12s %12s %12s"):format("", "copies", "steps/s", section[3], section[4]))
   for _, setup in ipairs(bench.published) do

@@ -1,9 +1,9 @@
 -- kernels.lua -- every attention and recurrence alone: one layer, T=256, B=8, H=4, forward and backward, beside
 -- what its arithmetic and its memory would take at the machine's measured rates, and beside PyTorch's best form.
-local bench = require "mneme.commands.bench"
+local bench = require "mneme.commands.bench.train"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 local plan = require "mneme.tensor.plan"
 local tensor = require "mneme.tensor.tensor"
 local C, ops = engine.C, tensor.ops
@@ -159,7 +159,7 @@ end
 ---@param file string the script, in tests/reference
 function kernels.torch(python, threads, file)
   local best, said = {}, "nothing"
-  local script = find.root .. "tests/reference/" .. file
+  local script = registry.root .. "tests/reference/" .. file
   local pipe = io.popen(("'%s' '%s' %d 2>&1"):format(python:gsub("'", "'\\''"), script:gsub("'", "'\\''"), threads))
   for line in pipe:lines() do
     local name, ms, form = line:match "^(%w+) ([%d.]+) (%w+)$"

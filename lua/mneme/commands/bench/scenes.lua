@@ -4,7 +4,7 @@
 -- keeps to itself.  Times are of the processor, so that other programs do not count; 60 pages a second leave 16.7 ms for
 -- each.  What a window costs a training: mneme.bench_window.
 local ffi = require "ffi"
-local bench = require "mneme.commands.bench"
+local bench = require "mneme.commands.bench.train"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"

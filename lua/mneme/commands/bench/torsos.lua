@@ -1,12 +1,13 @@
 -- torsos.lua -- `mneme bench torsos [NAME ...] [images=N] [threads=1] [torch=PYTHON]`: the torsos for pictures, acting
 -- for 8 copies and learning from a batch (its forward and backward), beside the rate of a large matrix product and
 -- beside PyTorch on as many threads.
-local bench = require "mneme.commands.bench"
+local bench = require "mneme.commands.bench.train"
 local bench_cores = require "mneme.commands.bench.cores"
 local errors = require "mneme.base.errors"
 local kernels = require "mneme.commands.bench.kernels"
 local mn = require "mneme"
 local plan = require "mneme.tensor.plan"
+local stopwatch = require "mneme.measure.stopwatch"
 local tensor = require "mneme.tensor.tensor"
 local torso = require "mneme.models.torso"
 local ops = tensor.ops
@@ -27,7 +28,7 @@ local function acting(m, side)
   local act = plan(function(x) return tensor.off_tape(m, x) end)
   act(pictures(ROWS, side))
   for _ = 1, 6 do
-    for i = 1, ROWS do best[i] = math.min(best[i] or math.huge, bench.timed(function() act:rows(i - 1, i) end)) end
+    for i = 1, ROWS do best[i] = math.min(best[i] or math.huge, stopwatch.timed(function() act:rows(i - 1, i) end)) end
   end
   for i = 1, ROWS do sum = sum + best[i] end
   return sum / ROWS
@@ -40,7 +41,7 @@ local function learning(m, side, images)
   local y = forward()
   local backward = plan(function() ops.mean({ x = y }):backward() end)
   backward()
-  return bench.least(3, function() forward:run() end), bench.least(3, function() backward:run() end)
+  return stopwatch.least(3, function() forward:run() end), stopwatch.least(3, function() backward:run() end)
 end
 
 local function one(name, side, images, machine, torch)

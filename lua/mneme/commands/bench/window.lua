@@ -1,10 +1,11 @@
 -- window.lua -- the second part of `mneme bench scenes`: what a window costs the training that it shows, 20
 -- refreshes a second.  The window is a process of its own, as with view=1; training goes on in one process, by turns
 -- with snapshots and without (the window then waits), since machines drift.
-local bench = require "mneme.commands.bench"
+local bench = require "mneme.commands.bench.train"
 local engine = require "mneme.base.engine"
 local live = require "mneme.episodes.live_channel"
 local scene = require "mneme.view.scene"
+local stopwatch = require "mneme.measure.stopwatch"
 local viewer = require "mneme.view.viewer"
 local watch = require "mneme.episodes.live_publisher"
 local window = require "mneme.view.window"
@@ -71,10 +72,10 @@ local function measure(setup, threads, updates)
   for i = 1, updates do
     ratios[i], of_processor[i] = times[3][i] / times[1][i], times[4][i] / times[2][i]
   end
-  local function percent(list) return ("%+.1f %%"):format(100 * (bench.median(list) - 1)) end
+  local function percent(list) return ("%+.1f %%"):format(100 * (stopwatch.median(list) - 1)) end
   local steps = learner.T * learner.B
-  print(FORM:format(setup[1], threads, ("%.0f"):format(steps / bench.median(times[1])),
-    ("%.0f"):format(steps / bench.median(times[3])), percent(ratios), percent(of_processor),
+  print(FORM:format(setup[1], threads, ("%.0f"):format(steps / stopwatch.median(times[1])),
+    ("%.0f"):format(steps / stopwatch.median(times[3])), percent(ratios), percent(of_processor),
     pages and ("%.0f"):format(pages / (warm + shown_for)) or "no window"))
 end
 

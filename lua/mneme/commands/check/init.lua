@@ -10,7 +10,7 @@ local check_attention = require "mneme.commands.check.attention"
 local learn = require "mneme.commands.check.learner"
 local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"
-local find = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
 local safetensors = require "mneme.tensor.safetensors"
 local states = require "mneme.models.state_files"
@@ -104,7 +104,7 @@ local function check(path)
   local kind, name = meta.core:match "^(%a+)%.(.+)$"
   local got
   if kind == "learn" then
-    if not learn[name] then errors.unknown("core", meta.core, find.keys(learn)) end
+    if not learn[name] then errors.unknown("core", meta.core, tables.keys(learn)) end
     got = learn[name](config, file.tensors)
   elseif kind == "attention" then
     got = check_attention(name, config, file.tensors, meta)
@@ -124,7 +124,7 @@ local function check_core(words)
     local key, text = words[i]:match "^%-*([%w_]+)=(.*)$"
     if not key then errors.usage(words[i] .. ": expected key=value", "mneme check core=FILE.lua [key=value ...]") end
     local defaults = core.definition(settings[1]).config
-    if defaults[key] == nil then errors.unknown("key of core " .. settings[1], key, find.keys(defaults)) end
+    if defaults[key] == nil then errors.unknown("key of core " .. settings[1], key, tables.keys(defaults)) end
     settings[key] = values.parse(key, text, defaults[key])
   end
   core.new(settings[1])                        -- says what is wrong with the file

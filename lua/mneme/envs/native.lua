@@ -1,0 +1,198 @@
+-- native.lua -- environments whose rules are a C file of engine/envs: their settings, and what each offers to env.lua.
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local whole = require "mneme.envs.whole"
+
+local C, check = engine.C, engine.check
+local dtypes = { [C.MN_F32] = "f32", [C.MN_I32] = "i32", [C.MN_U8] = "u8" }
+
+-- ---- settings ----
+
+---Parameters in order from 'corridor=160[2..256] mode=grid|torus map=""': { name, default, words or nil }.
+local function read_params(text)
+  local params = {}
+  for name, rule in text:gmatch "([%w_]+)=(%S+)" do
+    local param = { name = name, default = "" }
+    if rule:find("[", 1, true) then
+      param.default = tonumber(rule:match "^[^%[]+")
+    elseif rule ~= '""' then
+      param.words = {}
+      for word in rule:gmatch "[^|]+" do param.words[#param.words + 1] = word end
+      param.default = param.words[1]
+    end
+    params[#params + 1] = param
+  end
+  return params
+end
+
+-- Settable facts, which are written as parameters are.
+local function read_facts(text)
+  local facts = read_params(text)
+  for _, fact in ipairs(facts) do
+    local point, lo, hi = (" " .. text):match(" " .. fact.name .. "=%d+(%.?)%d*%[(%S-)%.%.(%S-)%]")
+    fact.lo, fact.hi, fact.whole, fact.default = tonumber(lo) or 0, tonumber(hi) or #(fact.words or {}) - 1, point ~= ".", nil
+  end
+  return facts
+end
+
+-- The number that the engine takes for a parameter; it checks ranges itself.
+local function number_of(what, param, value)
+  if param.words then
+    for i, word in ipairs(param.words) do if word == value then return i - 1 end end
+    errors.unknown(("value of %s: %s"):format(what, param.name), value, param.words)
+  end
+  local kind = type(param.default)
+  if type(value) ~= kind then
+    errors.usage(("%s: %s is a %s, expected a %s"):format(what, param.name, type(value), kind))
+  end
+  if kind == "string" and value:find "%z" then
+    errors.usage(("%s: %s holds a zero byte at place %d"):format(what, param.name, value:find "%z"))
+  end
+  return kind == "number" and value or 0
+end
+
+-- ---- what there is ----
+
+---Every environment there is: { name, version, doc, params, actions }, in alphabetical order.
+---@return table[]
+local function list()
+  local found = {}
+  for i = 0, C.mn_env_count() - 1 do
+    found[i + 1] = { name = ffi.string(C.mn_env_name(i)), version = C.mn_env_version(i),
+      doc = ffi.string(C.mn_env_doc(i)), params = ffi.string(C.mn_env_params(i)),
+      actions = ffi.string(C.mn_env_actions(i)) }
+  end
+  return found
+end
+
+---The facts of a truth: name, where its values begin (from 0), how many there are if it is a list.
+---@param names string "x y layout[121]"
+local function facts(names)
+  local next_word, at = names:gmatch "%S+", 0
+  return function()
+    local word = next_word()
+    if not word then return end
+    local name, count = word:match "^(.*)%[(%d+)%]$"
+    local from = at
+    at = at + (tonumber(count) or 1)
+    return name or word, from, tonumber(count)
+  end
+end
+
+local function number_of_env(name)
+  local i = type(name) == "string" and C.mn_env_find(name) or -1
+  if i >= 0 then return i end
+  local names = {}
+  for _, e in ipairs(list()) do names[#names + 1] = e.name end
+  errors.unknown("environment", name, names)
+end
+
+-- What env.lua needs of an environment, whether its rules are C or Lua; raw pointers only.
+local World = {}
+World.__index = World
+
+-- Every setting of an environment with its value: the given ones over the defaults.
+local function settings_of(what, params, given)
+  local settings, known = { num_envs = 8, seed = 1 }, {}
+  for i, p in ipairs(params) do known[i], settings[p.name] = p.name, p.default end
+  for _, key in ipairs { "num_envs", "seed", "time_limit" } do known[#known + 1] = key end
+  for key in pairs(given) do
+    local found
+    for _, k in ipairs(known) do found = found or k == key end
+    if not found then errors.unknown("setting of " .. what .. ":", key, known) end
+    settings[key] = given[key]
+  end
+  whole(what, "num_envs", settings.num_envs, 1)
+  if settings.time_limit then whole(what, "time_limit", settings.time_limit, 0) end
+  if type(settings.seed) ~= "number" then
+    errors.usage(("%s: seed is a %s, expected a number"):format(what, type(settings.seed)))
+  end
+  return settings
+end
+
+local function new(name, given)
+  local number = number_of_env(name)
+  local what = ffi.string(C.mn_env_name(number))
+  local params = read_params(ffi.string(C.mn_env_params(number)))
+  local settings = settings_of(what, params, given)
+  local values = ffi.new("double[?]", #params + 1)
+  local text
+  for i, p in ipairs(params) do
+    values[i - 1] = number_of(what, p, settings[p.name])
+    if p.default == "" then text = settings[p.name] end
+  end
+  local vec = C.mn_vec_new(engine.ctx, number, settings.num_envs, settings.seed, values, text,
+    settings.time_limit or -1)
+  if vec == nil then errors.usage(ffi.string(C.mn_error(engine.ctx))) end
+  local dtype, shape = ffi.new "int[1]", ffi.new("int[?]", C.MN_AXES)
+  local axes = C.mn_vec_space(vec, dtype, shape)
+  local defaults = {}
+  for _, p in ipairs(params) do defaults[p.name] = p.default end
+  local world = setmetatable({ vec = ffi.gc(vec, C.mn_vec_free), what = what, settings = settings, defaults = defaults,
+    id = what .. "-v" .. C.mn_env_version(number), dtype = dtypes[dtype[0]], shape = {}, names = {},
+    settable = C.mn_env_settable(number) ~= nil and read_facts(ffi.string(C.mn_env_settable(number))) or {},
+    n_actions = C.mn_vec_actions(vec), codes = C.mn_vec_codes(vec) }, World)
+  if world.codes == 0 then world.codes = nil end
+  for i = 1, axes do world.shape[i] = shape[i - 1] end
+  local next_name = ffi.string(C.mn_env_actions(number)):gmatch "%S+"
+  for i = 1, world.n_actions do world.names[i] = next_name() or tostring(i - 1) end
+  world.own_limit = settings.time_limit == nil             -- nobody gave another
+  settings.time_limit = C.mn_vec_time_limit(vec)
+  local pointer = world.dtype == "u8" and "const uint8_t *" or "const float *"
+  world.ended = { score = C.mn_vec_score(vec), ret = C.mn_vec_return(vec),
+    length = C.mn_vec_length(vec), final_obs = ffi.cast(pointer, C.mn_vec_final_obs(vec)) }
+  return world
+end
+
+function World:reset(obs, seed)
+  if type(seed) ~= "table" then return check(C.mn_vec_reset(self.vec, seed or -1, obs)) end
+  check(C.mn_vec_reset_each(self.vec, ffi.new("double[?]", #seed, seed), obs))
+end
+
+function World:step(action, obs, reward, terminated, truncated)
+  check(C.mn_vec_step(self.vec, action, obs, reward, terminated, truncated))
+end
+
+function World:roll(rollout, t, action)
+  if t == 0 then engine.turn() end
+  return check(C.mn_vec_roll(self.vec, rollout, t, action)) ~= 0
+end
+function World:rolled() engine.turn() check(C.mn_vec_rolled(self.vec)) end
+
+function World:keep(first, count) check(C.mn_vec_keep(self.vec, first, count)) end
+
+function World:save(copy)
+  local n = C.mn_vec_bytes(self.vec)
+  local bytes = ffi.new("char[?]", n)
+  check(C.mn_vec_save(self.vec, copy, bytes))
+  return ffi.string(bytes, n)
+end
+
+function World:restore(copy, bytes, obs)
+  check(C.mn_vec_restore(self.vec, copy, bytes, #bytes, obs))
+end
+
+function World:set(copy, fact, value, obs) return check(C.mn_vec_set(self.vec, copy, fact, value, obs)) == 1 end
+
+function World:draw(copy) return check(C.mn_vec_draw(self.vec, copy)) end
+
+local names_out, values_out = ffi.new "const char *[1]", ffi.new "const float *[1]"
+
+function World:truth(copy)
+  check(C.mn_vec_truth(self.vec, copy, names_out, values_out))
+  local truth = {}
+  for name, at, count in facts(ffi.string(names_out[0])) do
+    local value = values_out[0][at]
+    if count then
+      value = {}
+      for i = 1, count do value[i] = values_out[0][at + i - 1] end
+    end
+    truth[name] = value
+  end
+  return truth
+end
+
+function World:close() C.mn_vec_free(ffi.gc(self.vec, nil)) end
+
+return { new = new, list = list, facts = facts, number_of = number_of }

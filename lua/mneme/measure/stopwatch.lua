@@ -1,0 +1,27 @@
+-- stopwatch.lua -- seconds that something takes, and what to make of several measurements.
+local C = require("mneme.base.engine").C
+
+local stopwatch = {}
+
+---The median of a list of numbers, which is sorted by the way.
+function stopwatch.median(list)
+  table.sort(list)
+  return list[math.ceil(#list / 2)]
+end
+
+---Seconds that one call of f takes.
+function stopwatch.timed(f)
+  local start = C.mn_clock(false)
+  f()
+  return C.mn_clock(false) - start
+end
+
+---The least of n times of f, after one call that does not count: other programs only slow it down.
+function stopwatch.least(n, f)
+  f()
+  local best = math.huge
+  for _ = 1, n do best = math.min(best, stopwatch.timed(f)) end
+  return best
+end
+
+return stopwatch

@@ -1,0 +1,18 @@
+-- reads.lua -- the words by which a core says how it reads its memory (`reads`); implicit_attention.lua has what each means.
+local errors = require "mneme.base.errors"
+local tables = require "mneme.base.tables"
+
+local known = {
+  gated = true, delta = true, fastweight = true, gated_delta = true, bonus = true, unlearned = true, averages = true,
+  softmax = true, frames = true, joint = true, vector = true, nothing = true,
+}
+local reads = { known = known }
+
+---Refuse an unknown word; nil is allowed.
+---@param word string? a core's `reads`
+---@param where string of whom, for the error
+function reads.check(word, where)
+  if word ~= nil and not known[word] then errors.unknown(where .. ": reads =", tostring(word), tables.keys(known)) end
+end
+
+return reads

@@ -1,0 +1,135 @@
+-- folder.lua -- a run's folder as it is read: config.json, and its checkpoints.
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local safetensors = require "mneme.tensor.safetensors"
+local values = require "mneme.base.setting_types"
+
+local folder = {}
+
+---@class Folder
+---@field path string
+---@field info table what config.json holds: { config, script, env, seed, ... }
+---@field checkpoints { step: number, path: string, score: number? }[] oldest first
+local Folder = {}
+Folder.__index = Folder
+folder.Folder = Folder
+
+-- A folder's name without slashes at its end.
+function folder.plain(path) return (path:gsub("(.)/+$", "%1")) end
+
+-- ---- config.json ----
+
+---What config.json of a run folder holds; an error where there is none, or a damaged one.
+---@param path string of the folder
+---@return table { config = settings, script, env, seed, commit, program, host, machine, device, threads }
+function folder.read_info(path)
+  local run = folder.plain(path)
+  path = run .. "/config.json"
+  if not files.is_folder(run) then errors.usage(run .. ": there is no such run") end
+  if not files.is_file(path) then errors.usage(run .. ": not a run", "it has no config.json") end
+  local info, problem = json.decode((files.read(path)), path)
+  if problem then errors.fail(problem) end
+  if type(info) ~= "table" or type(info.config) ~= "table" then
+    errors.fail(path .. ": damaged: it has no config")
+  end
+  for _, key in ipairs { "script", "env", "commit", "program", "host", "device" } do
+    local value = info[key]
+    if value ~= nil and type(value) ~= "string" then
+      errors.fail(("%s: damaged: %s is %s, expected a text"):format(path, key, values.show(value)))
+    end
+  end
+  return info
+end
+
+-- ---- checkpoints ----
+
+local function find_checkpoints(path)
+  local list = {}
+  for _, name in ipairs(files.list(path .. "/checkpoints")) do
+    local step = tonumber(name:match "^step%-(%d+)%.safetensors$")
+    if step and files.is_file(path .. "/checkpoints/" .. name) then list[#list + 1] = { step = step, path = path .. "/checkpoints/" .. name } end
+  end
+  table.sort(list, function(a, b) return a.step < b.step end)
+  return list
+end
+
+local function read_checkpoint(path)
+  local file = safetensors.load(path)
+  local metadata = file.metadata
+  if metadata.format ~= "mneme-checkpoint-1" then
+    errors.fail(("%s: format '%s', expected mneme-checkpoint-1"):format(path, tostring(metadata.format)))
+  end
+  local state = json.decode(metadata.state or "", path)
+  if type(state) ~= "table" or type(state.step) ~= "number" then errors.fail(path .. ": damaged: it has no state") end
+  return { step = state.step, score = state.score, lines = state.lines, counters = state.counters,
+    tensors = file.tensors, path = path }
+end
+
+-- A checkpoint, or nil and what is wrong with the file: damaged, or no longer there.  What is there and cannot be read
+-- at all, for want of memory or because of a disk, may be whole: passing it over would lose it, so that is an error.
+function folder.read_unless_damaged(path)
+  local ok, result = xpcall(read_checkpoint, errors.handler, path)
+  if ok then return result end
+  local about_file = result.message:find(path, 1, true) == 1 and not result.message:find(": cannot be read: ", 1, true)
+  if not about_file and files.is_file(path) then error(result, 0) end
+  return nil, result
+end
+
+-- A process that trains this run has taken a checkpoint away since its folder was read, for newer ones.
+local function gone(self, at)
+  if files.is_file(at.path) then return false end
+  self.checkpoints = find_checkpoints(self.path)
+  return true
+end
+
+---The newest checkpoint that is whole; `found(i, at)` is called for each damaged one, with a warning on stderr.
+---@param found fun(i: integer, at: table)
+function Folder:newest(found)
+  for i = #self.checkpoints, 1, -1 do
+    local at = self.checkpoints[i]
+    local checkpoint, problem = folder.read_unless_damaged(at.path)
+    if checkpoint then return checkpoint end
+    if gone(self, at) then return self:newest(found) end
+    io.stderr:write(("mneme: warning: %s; %s\n"):format(problem.message,
+      i > 1 and "using the one before" or "there is no other"))
+    found(i, at)
+  end
+end
+
+---The newest checkpoint that is whole, or nil; a damaged one is passed over with a warning.
+---@return { step: number, tensors: table<string, Tensor>, counters: table, score: number?, path: string }?
+function Folder:latest() return self.at or self:newest(function() end) end
+
+---The checkpoint with the best score; the newest where none has one.
+function Folder:best()
+  local best
+  for _, at in ipairs(self.checkpoints) do
+    local checkpoint = folder.read_unless_damaged(at.path)
+    if not checkpoint and gone(self, at) then return self:best() end
+    if checkpoint and checkpoint.score and (not best or checkpoint.score >= best.score) then best = checkpoint end
+  end
+  return best or self:latest()
+end
+
+---The checkpoint of a step.
+---@param step number
+function Folder:of_step(step)
+  local known = {}
+  for i, at in ipairs(self.checkpoints) do
+    if at.step == step then return read_checkpoint(at.path) end
+    known[i] = ("%.0f"):format(at.step)
+  end
+  errors.usage(("%s has no checkpoint at %.0f steps"):format(self.path, step), "there are " .. table.concat(known, ", "))
+end
+
+---Read a run without resuming it: its info, latest(), best(), of_step().
+---@param path string of the folder
+---@return Folder
+function folder.load(path)
+  local info = folder.read_info(path)
+  path = folder.plain(path)
+  return setmetatable({ path = path, info = info, checkpoints = find_checkpoints(path) }, Folder)
+end
+
+return folder

@@ -1,0 +1,106 @@
+-- test_rooms_lua.lua -- the rooms of lua/mneme: each may require only earlier ones, without circles.
+local t = require "tests.harness"
+local files = require "mneme.base.files"
+local root = require("mneme.base.registry").root
+
+-- A room may require those before it, and itself.
+local rooms = { "base", "stats", "figures", "tensor", "models", "envs", "runs", "learn", "episodes", "view", "measure", "study", "commands" }
+-- Registries stand on the surface; each counts as the room whose things it lists.
+local registries = { cores = "models", attentions = "models", tasks = "envs" }
+local ROOM_FILES = 30
+local place = {}
+for i, room in ipairs(rooms) do place[room] = i end
+
+local function none(list, what) t.ok(#list == 0, what .. ":\n  " .. table.concat(list, "\n  ")) end
+
+-- module name = { path, room }.
+local modules, folders = {}, {}
+local function read(folder, prefix, room)
+  for _, name in ipairs(files.list(folder)) do
+    local path = folder .. "/" .. name
+    if files.is_folder(path) then
+      read(path, prefix .. name .. ".", room or registries[name] or name)
+    elseif name:find "%.lua$" then
+      local module = name == "init.lua" and prefix:sub(1, -2) or prefix .. name:sub(1, -5)
+      modules[module] = { path = path, room = room or "init" }
+      folders[folder] = (folders[folder] or 0) + 1
+    end
+  end
+end
+read(root .. "lua/mneme", "mneme.", nil)
+
+-- The modules that a file requires, at its top or within a function: { module, line }.
+local function requires(path)
+  local list, n = {}, 0
+  for line in (files.read(path) .. "\n"):gmatch "(.-)\n" do
+    n = n + 1
+    local code = line:gsub("^%s*%-%-.*", "")
+    for module in code:gmatch "require%s*%(?%s*[\"'](mneme[%w_.]*)[\"']" do
+      if module:sub(-1) ~= "." then list[#list + 1] = { module, n }       -- of `"mneme.learn." .. name` the room counts
+      else list[#list + 1] = { module:sub(1, -2), n, whole_room = true } end
+    end
+  end
+  return list
+end
+
+t.test("lua/mneme holds init.lua and its rooms, and nothing else", function()
+  local wrong = {}
+  for _, name in ipairs(files.list(root .. "lua/mneme")) do
+    if not (place[name] or registries[name] or name == "init.lua" or name == "README.md") then wrong[#wrong + 1] = "lua/mneme/" .. name end
+  end
+  for room in pairs(place) do
+    if not files.is_folder(root .. "lua/mneme/" .. room) then wrong[#wrong + 1] = "lua/mneme/" .. room .. " is missing" end
+  end
+  none(wrong, "at the door of lua/mneme")
+end)
+
+t.test(("at most %d files a folder, registries excepted"):format(ROOM_FILES), function()
+  local wrong = {}
+  for folder, n in pairs(folders) do
+    if n > ROOM_FILES and not registries[folder:match "[^/]*$"] then wrong[#wrong + 1] = ("%s: %d files"):format(folder, n) end
+  end
+  none(wrong, "too large")
+end)
+
+-- commands/ is the last room: only it may ask for the table that scripts see.
+t.test("a room requires only earlier ones", function()
+  local wrong, edges = {}, 0
+  for _, m in pairs(modules) do
+    for _, r in ipairs(m.room == "init" and {} or requires(m.path)) do
+      local to = modules[r[1]]
+      local room = r.whole_room and r[1]:match "^mneme%.(%w+)" or to and to.room or (r[1] == "mneme" and "init")
+      if not room then wrong[#wrong + 1] = ("%s:%d requires %s, which is not there"):format(m.path, r[2], r[1])
+      else
+        if room ~= m.room then edges = edges + 1 end
+        local allowed = room == "init" and m.room == "commands" or room ~= "init" and place[room] <= place[m.room]
+        if not allowed then wrong[#wrong + 1] = ("%s:%d requires %s"):format(m.path:sub(#root + 1), r[2], r[1]) end
+      end
+    end
+  end
+  table.sort(wrong)
+  none(wrong, "against the order of rooms")
+  t.ok(edges > 500, edges .. " edges between rooms were found")
+end)
+
+t.test("no circle of modules", function()
+  local state, wrong = {}, {}                    -- 1: on the way, 2: done
+  local function visit(name, way)
+    state[name] = 1
+    way[#way + 1] = name
+    for _, r in ipairs(requires(modules[name].path)) do
+      local to = r[1]
+      if modules[to] and modules[to].room ~= "init" and to ~= name and not r.whole_room then
+        if state[to] == 1 then
+          local at = #way
+          while way[at] ~= to do at = at - 1 end
+          wrong[#wrong + 1] = table.concat(way, " -> ", at) .. " -> " .. to
+        elseif not state[to] then visit(to, way) end
+      end
+    end
+    way[#way] = nil
+    state[name] = 2
+  end
+  for name in pairs(modules) do if not state[name] and modules[name].room ~= "init" then visit(name, {}) end end
+  table.sort(wrong)
+  none(wrong, "circles")
+end)
