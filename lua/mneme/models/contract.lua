@@ -43,7 +43,7 @@ end
 
 local function remembers(c) return next(c.states) ~= nil end
 
-each("a sequence is its single steps, is its parts", function(_, c)
+each("a sequence equals its single steps and its parts", function(_, c)
   local x, done, start = input(c), rig.done(T, B, resets(c)), rig.warm(c, B)
   local y, after = rig.run(c, x, done, start)
   expect.ok(rig.finite(y), "y is not finite")
@@ -71,7 +71,7 @@ each("a sequence is its single steps, is its parts", function(_, c)
   cut(most)
 end)
 
-each("a plan by rows is the sequence", function(_, c)
+each("a plan run row by row equals the sequence", function(_, c)
   local x = tensors.sequence { shape = { T, B, c.config.d_in } }
   local done = tensors.sequence { shape = { T, B }, dtype = "u8" }
   local start = rig.warm(c, B)
@@ -87,7 +87,7 @@ each("a plan by rows is the sequence", function(_, c)
   end
 end)
 
-each("the state is what is declared, and as large after any number of steps", function(_, c)
+each("the state is as declared, and of the same size after any number of steps", function(_, c)
   local _, few = rig.run(c, input(c, 1), nil, c:initial(B))
   local _, many = rig.run(c, input(c, 40), nil, c:initial(B))
   local floats = 0
@@ -113,7 +113,7 @@ local function fresh(c, start, k)
   return state
 end
 
-each("after a reset everything is as at a fresh start", function(_, c)
+each("a reset equals a fresh start", function(_, c)
   local x, start = input(c), rig.warm(c, B)
   for _, k in ipairs { 0, 1, 7, 16, 18 } do
     if not may_cut(c, k) then k = 2 * c.config.segment end
@@ -180,7 +180,7 @@ local function others(tensor, b, axis)
   return table.concat(parts)
 end
 
-each("copies do not mix", function(_, c)
+each("environments do not mix", function(_, c)
   local x, start = input(c), rig.warm(c, B)
   local y, after = rig.run(c, x, rig.done(T, B, resets(c)), start)
   for b = 0, B - 1 do
@@ -190,7 +190,7 @@ each("copies do not mix", function(_, c)
     more[#more + 1] = { 5, b }
     local y2, after2 = rig.run(c, change_copy(x, b, 2), rig.done(T, B, more), other)
     expect.ok(rig.bytes(y) ~= rig.bytes(y2))
-    expect.ok(others(y, b, 2) == others(y2, b, 2), "y of another copy changed with copy " .. b)
+    expect.ok(others(y, b, 2) == others(y2, b, 2), "y of another environment changed with environment " .. b)
     for name in pairs(c.states) do
       local axis = c:copy_axis(name)
       expect.ok(others(after[name], b, axis) == others(after2[name], b, axis), name .. " of another copy changed with copy " .. b)
@@ -198,7 +198,7 @@ each("copies do not mix", function(_, c)
   end
 end)
 
-each("what comes later changes nothing before", function(_, c)
+each("later inputs do not change earlier outputs", function(_, c)
   local x, start = input(c), rig.warm(c, B)
   local y = rig.run(c, x, nil, start)
   for _, k in ipairs { 1, 8, 15, 16, 18 } do
@@ -232,7 +232,7 @@ local function leaves_of(c, x, start)
   return list
 end
 
-each("gradients are those of difference quotients", function(_, c)
+each("gradients equal difference quotients", function(_, c)
   if c.claims.gradients ~= "exact" then return end
   local steps = 5
   local x, done = rig.normal({ steps, B, c.config.d_in }, 3, true), rig.done(steps, B, { { 2, 0 }, { 4, 1 } })
@@ -268,7 +268,7 @@ local function all_zero(p, from, to)
   return true
 end
 
-each("no gradient crosses a reset, or reaches another copy", function(_, c)
+each("no gradient crosses a reset, or reaches another environment", function(_, c)
   local x, start, row, k, b = rig.normal({ T, B, c.config.d_in }, 3, true), rig.warm(c, B, true), B * c.config.d_in, 11, 1
   local function backward(done, from, copy)
     local w = tensors.new { shape = { T, B, c.d_out } }
@@ -293,17 +293,17 @@ each("no gradient crosses a reset, or reaches another copy", function(_, c)
   end
   if remembers(c) then
     grad = backward(nil, k)
-    expect.ok(not all_zero(grad, (k - 1) * row, k * row), "without the reset there is one")
+    expect.ok(not all_zero(grad, (k - 1) * row, k * row), "no gradient flows without the reset")
   end
   grad = backward(nil, 0, b)
   for i = 0, T * row - 1 do
-    if math.floor(i / c.config.d_in) % B ~= b then expect.eq(grad[i], 0, "gradient of another copy") end
+    if math.floor(i / c.config.d_in) % B ~= b then expect.eq(grad[i], 0, "gradient of another environment") end
   end
 end)
 
 -- ---- files, probes, wrong calls ----
 
-each("parameters survive a file; wrong ones change nothing", function(settings, c)
+each("parameters survive saving and loading; wrong files change nothing", function(settings, c)
   local path, list = os.tmpname(), {}
   for name, p in pairs(c:state_dict()) do list[#list + 1] = { name, p } end
   safetensors.write(path, list)
@@ -326,7 +326,7 @@ each("parameters survive a file; wrong ones change nothing", function(settings, 
   os.remove(path)
 end)
 
-each("a probe sees every named thing, and what it gives back is used", function(_, c)
+each("a probe gets every named value, and its result is used", function(_, c)
   local x, seen, first = input(c), {}, nil
   local y = rig.run(c, x)
   local probed = rig.run(c, x, nil, nil, function(name, p)
@@ -340,7 +340,7 @@ each("a probe sees every named thing, and what it gives back is used", function(
   expect.ok(rig.apart(forced, y) > 1e-4, "replacing " .. first .. " changes nothing")
 end)
 
-each("wrong calls are errors that say so", function(_, c)
+each("wrong calls raise errors that name the mistake", function(_, c)
   local name, d = c.name, c.config.d_in
   expect.raises(function() c(3) end, name .. ": x is 3, expected a tensor")
   expect.raises(function() c(rig.normal({ T, B, d + 1 }, 1)) end, ("expected %%[T,B,%d%%]"):format(d))
