@@ -2,7 +2,6 @@
 -- The next character (unit=word, unit=bpe: word, symbol) of a text, by models of equally many parameters; the memory
 -- goes on from batch to batch, gradients reach back `length` tokens.
 local mn = require "mneme"
-local registry = require "mneme.base.registry"
 
 local function two(...)
   local list = {}
@@ -12,7 +11,7 @@ end
 
 local cores = two("agalite", "galite", "gtrxl", "gru", "lstm", "gated_deltanet", "rwkv7", "linear_transformer", "feedforward")
 cores.quick = two("agalite", "gtrxl", "gru", "gated_deltanet", "rwkv7", "linear_transformer", "feedforward")
-cores.full = two(unpack(registry.names "cores"))
+cores.full = two(unpack(mn.names "cores"))
 
 return mn.study {
   title = "Next characters of a text",

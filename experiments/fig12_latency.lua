@@ -1,8 +1,7 @@
 -- What does a step cost after so many others, and a whole sequence?   mneme sweep experiments/fig12_latency.lua quick=1
 -- Every memory in its published size, one copy, one thread; those that look back over a window have one of that length.
 local mn = require "mneme"
-local registry = require "mneme.base.registry"
-local meter = require "mneme.measure.timing"
+local timing = mn.measure.timing
 
 local compared = { "agalite", "galite", "linear_transformer", "rwkv6", "gru", "transformer", "gtrxl" }
 local positive = { 0, math.huge }
@@ -12,18 +11,18 @@ return mn.study {
   question = "What do a step, a sequence and what is remembered cost as the context grows?",
   jobs = 1,
   axes = {
-    core = registry.names "cores",
+    core = mn.names "cores",
     context = { 128, 512, 2048, quick = { 128, 2048 }, full = { 128, 256, 512, 1024, 2048, 4096 } },
   },
   settings = { core = { "agalite" }, context = 128 },
   about = { context = { "steps before the one that is timed, and of the sequence", range = { 64, 2 ^ 20 }, whole = true } },
   seeds = { 5, quick = 3 },
   run = function(cfg)
-    local name, more = cfg.core[1], meter.memory()
+    local name, more = cfg.core[1], timing.memory()
     cfg.core[1] = nil
-    local step, core = meter.step(name, cfg.core, cfg.context)
+    local step, core = timing.step(name, cfg.core, cfg.context)
     local acting = more()
-    local sequence = meter.sequence(name, cfg.core, cfg.context)
+    local sequence = timing.sequence(name, cfg.core, cfg.context)
     return { step_us = 1e6 * step, sequence_ms = 1e3 * sequence, token_us = 1e6 * sequence / cfg.context,
       state_kib = 4 * core:state_floats() / 1024, acting_mib = acting, sequence_mib = more() }
   end,

@@ -2,8 +2,6 @@
 -- The paper has the outer product, elu+1 and dpfp; reviewers asked for a learned map, random features, all of them in
 -- plain linear attention, and a signed map.  quick=1: one layer of width 32, corridor 20: seconds a cell.
 local mn = require "mneme"
-local denominators = require "mneme.measure.denominators"
-local player = require "mneme.episodes.stepper"
 
 local maps = { outer_relu = {}, elu1 = { feature = "elu1" }, dpfp = { feature = "dpfp", nu = 2 }, nn = { feature = "nn" }, rfa = { feature = "rfa" },
   identity = { feature = "identity" } }
@@ -30,7 +28,7 @@ return mn.study {
   axes = { corridor = { 120, 200, quick = { 20 }, full = { 200 } }, core = { quick = cores(small), unpack(cores()) } },
   settings = { steps = 5e6, threads = 1, quick = { steps = 6e5, hidden = 32, lr = 1e-3, entropy_coef = 0.01 } },
   seeds = { 3 },
-  measure = function(path) return denominators.ask(player.from_run(path, { num_envs = 4, seed = 1000 }), { steps = 100 }) end,
+  measure = function(path) return mn.measure.denominators.ask(mn.stepper.from_run(path, { num_envs = 4, seed = 1000 }), { steps = 100 }) end,
   metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 } },
     learned = { "success, mean over all of training", mean_of = "charts/score", range = { 0, 1 } },
     near_zero = { "share of divisors s.q within eps of 0", range = { 0, 1 }, goal = 0 },

@@ -2,7 +2,6 @@
 -- Rank 1 to 8 of each approximation against the exact sum; a reviewer called rank 1 suboptimal, and the released form at
 -- r = 2 computes what it does at r = 1.  quick=1: one layer of width 32, corridor 20: seconds a cell.
 local mn = require "mneme"
-local same_weights = require "mneme.measure.weight_transplant"
 
 local small = { n_layers = 1, d_model = 32, d_head = 16, d_ffn = 32 }
 local kinds = { cos = { "agalite" }, paper = { "agalite", form = "paper" }, cossin = { "agalite", form = "cossin" },
@@ -29,7 +28,7 @@ return mn.study {
     core = { quick = cores({ 1, 2, 8 }, small), full = cores { 1, 2, 3, 4, 5, 6, 7, 8 }, unpack(cores { 1, 2, 4, 8 }) } },
   settings = { steps = 5e6, threads = 1, quick = { steps = 6e5, hidden = 32, lr = 1e-3, entropy_coef = 0.01 } },
   seeds = { 3 },
-  measure = function(path) return { beyond = same_weights.difference(path, { r = 1, eps = 1e-12 }, { eps = 1e-12 }) } end,
+  measure = function(path) return { beyond = mn.measure.weight_transplant.difference(path, { r = 1, eps = 1e-12 }, { eps = 1e-12 }) } end,
   metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 } },
     learned = { "success, mean over all of training", mean_of = "charts/score", range = { 0, 1 } },
     beyond = { "difference from r = 1 with the same weights, relative", goal = 0 } },

@@ -2,7 +2,6 @@
 -- Models learn to say the bit of some steps before, in one endless stream (lua/mneme/measure/endless_stream.lua): norms of state and
 -- gradient are followed until one of them is no number.
 local mn = require "mneme"
-local endless = require "mneme.measure.endless_stream"
 
 local function of(label, core, options)
   options[1], options.label = core, label
@@ -25,7 +24,7 @@ return mn.study {
   run = function(cfg)
     local options = { d_in = 2, n_layers = 2, d_model = cfg.d_model, n_heads = 2, d_head = cfg.d_model / 2, d_ffn = cfg.d_model }
     for key, value in pairs(cfg.core) do options[key] = value end
-    return endless.follow(options, cfg)
+    return mn.measure.endless_stream.follow(options, cfg)
   end,
   metrics = {
     finite = { "share of the stream before a number is none", range = { 0, 1 }, goal = 1 },

@@ -2,7 +2,6 @@
 -- Encoders on ListOps: every attention, at lengths in powers of two, since blocks and landmarks must divide them; lists
 -- have a quarter of them to all of them as tokens, as the Long Range Arena's 500 to 2000.  Each cell reads as many lists.
 local mn = require "mneme"
-local registry = require "mneme.base.registry"
 
 local BATCH = 32
 local function length(N, updates) return { label = tostring(N), set = { length = N, steps = updates * BATCH * N } } end
@@ -11,7 +10,7 @@ return mn.study {
   title = "ListOps: encoders against the length of lists",
   question = "What do approximations of softmax attention lose and save as lists grow?",
   axes = {
-    attention = { "softmax", "linear", "linformer", "nystromformer", "longformer", "bigbird", full = registry.names "attentions", quick = {
+    attention = { "softmax", "linear", "linformer", "nystromformer", "longformer", "bigbird", full = mn.names "attentions", quick = {
       "softmax", "linear", { "linformer", k = 16, label = "linformer" },
       { "nystromformer", landmarks = 16, label = "nystromformer" }, { "performer", m = 64, label = "performer" }, { "rfa", label = "rfa" },
       { "longformer", window = 16, label = "longformer" }, { "bigbird", block = 16, label = "bigbird" },

@@ -3,16 +3,14 @@
 -- steps before; the shares told, less those of shuffled answers, summed over all k, are its memory capacity (Jaeger
 -- 2001).  Windows are as long as asked.
 local mn = require "mneme"
-local registry = require "mneme.base.registry"
-local meter = require "mneme.measure.timing"
-local probing = require "mneme.measure.linear_probes"
+local timing = mn.measure.timing
 
 return mn.study {
   title = "Memory capacity before training",
   question = "How far back do untrained memories reach, and how much of what they hold do they say?",
   axes = {
     core = { "agalite", "galite", "gated_linear", "linear_transformer", "delta", "rwkv6", "rwkv7", "gru", "lstm", "gtrxl",
-      quick = { "agalite", "galite", "linear_transformer", "gru", "lstm", "gtrxl" }, full = registry.names "cores" },
+      quick = { "agalite", "galite", "linear_transformer", "gru", "lstm", "gtrxl" }, full = mn.names "cores" },
   },
   settings = { core = { "agalite" }, d_model = 64, longest = 64, copies = 512, quick = { longest = 24, copies = 256 } },
   about = { longest = { "steps back", range = { 2, 1024 }, whole = true }, copies = { "samples", range = { 20, 4096 }, whole = true } },
@@ -23,19 +21,19 @@ return mn.study {
     for key in pairs(options) do if known[key] == nil then options[key] = nil end end
     for key, value in pairs(cfg.core) do if key ~= 1 then options[key] = value end end
     mn.manual_seed(cfg.seed)
-    local core = mn.core(name, (meter.looking_back(name, options, T)))
+    local core = mn.core(name, (timing.looking_back(name, options, T)))
     local x = mn.sequence { shape = { T, B, 4 } }
     mn.nn.init.uniform(1)(x:data(), 1, x:size())
     for i = 0, x:size() - 1 do x:data()[i] = x:data()[i] > 0 and 1 or -1 end
     local y, state = mn.no_grad(function() return unpack(mn.keep { core(x) }) end)
-    local samples = { held = probing.of_state(core, state, B), said = { n = B, d = core.d_out, x = y:data() + (T - 1) * B * core.d_out } }
+    local samples = { held = mn.measure.linear_probes.of_state(core, state, B), said = { n = B, d = core.d_out, x = y:data() + (T - 1) * B * core.d_out } }
     local result, copies = { held = { x = {}, y = {} }, said = { x = {}, y = {} }, held_bits = 0, said_bits = 0 }, {}
     for b = 1, B do copies[b] = b end
     for back = 0, cfg.longest do
       local bits = {}
       for b = 1, B do bits[b] = x:data()[((T - 1 - back) * B + b - 1) * 4] end
       for what, s in pairs(samples) do
-        local r = s.d > 0 and probing.examine { x = s.x, n = B, d = s.d, y = bits, episode = copies, kind = "number" } or { score = 0, selectivity = 0 }
+        local r = s.d > 0 and mn.measure.linear_probes.examine { x = s.x, n = B, d = s.d, y = bits, episode = copies, kind = "number" } or { score = 0, selectivity = 0 }
         result[what].x[back + 1], result[what].y[back + 1] = back, r.score
         result[what .. "_bits"] = result[what .. "_bits"] + r.selectivity
       end

@@ -1,8 +1,7 @@
 -- How fast does a whole agent learn Memory Maze, and in how much memory?   mneme sweep experiments/memory_maze_fps.lua quick=1
 -- Environment, torso, memory, actor and critic, in PPO on pixels; GTrXL and AGaLiTe in the sizes that both papers use.
 local mn = require "mneme"
-local bench = require "mneme.commands.bench.train"
-local meter = require "mneme.measure.timing"
+local timing = mn.measure.timing
 
 local positive = { 0, math.huge }
 
@@ -20,12 +19,12 @@ return mn.study {
   about = { seconds = { "about how long each is measured", range = { 0.1, 1e5 } }, size = { "of the maze", range = { 7, 31 }, whole = true } },
   seeds = { 5, quick = 3 },
   run = function(cfg)
-    local more = meter.memory()
+    local more = timing.memory()
     mn.manual_seed(cfg.seed)
     local task = mn.env("memory_maze", { size = cfg.size, mode = "continuous", observation = "pixels", num_envs = cfg.num_envs, seed = cfg.seed })
     local agent = mn.agent { task = task, core = cfg.core, hidden = cfg.hidden, previous = "action,reward" }
     local learner = mn.ppo(cfg, task, agent)
-    local r = bench.learning(learner, cfg.seconds)
+    local r = mn.measure.learning_speed(learner, cfg.seconds)
     return { learning_fps = r.rate, acting_fps = learner.T * learner.B / r.act, memory_mib = more(),
       state_kib = 4 * agent.core:state_floats() / 1024, parameters = agent.module:count() }
   end,

@@ -1,10 +1,7 @@
 -- Do the parameters, memory and operations quoted for AGaLiTe hold?   mneme sweep experiments/params_memory_ops.lua
 -- Parameters: sizes of T-Maze, without actor and critic.  Operations: of one layer's attention in one step, by three
--- conventions (costs.attention in lua/mneme/models/costs.lua says which).
+-- conventions (mn.measure.costs.attention in lua/mneme/models/costs.lua says which).
 local mn = require "mneme"
-local core = require "mneme.models.core"
-local costs = require "mneme.models.costs"
-local nn = require "mneme.tensor.nn"
 
 local function of(label, name, options, quoted)
   options[1] = name
@@ -27,8 +24,8 @@ return mn.study {
   about = { quoted = "parameters that are quoted or that the released code has; 0: none" },
   seeds = { 1 },
   run = function(cfg)
-    local c = nn.dry(core.new, cfg.core)
-    local result = c.states["layers.0.s"] and costs.attention(c) or {}
+    local c = mn.nn.dry(mn.core, cfg.core)
+    local result = c.states["layers.0.s"] and mn.measure.costs.attention(c) or {}
     result.parameters = c.module:count()
     result.as_quoted = cfg.quoted > 0 and (result.parameters == cfg.quoted and 1 or 0) or nil
     return result

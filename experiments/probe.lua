@@ -2,8 +2,6 @@
 -- An agent is trained, or taken from a run; linear probes ask its memory for the cue, its place, the targets, step by
 -- step and head by head, on episodes that they did not learn from, beside a control of shuffled answers.
 local mn = require "mneme"
-local player = require "mneme.episodes.stepper"
-local probing = require "mneme.measure.linear_probes"
 
 local facts = { tmaze = { cue = "class", position = "number" },
   memory_maze = { heading = "class", x = "number", y = "number", target_vectors = "number" } }
@@ -30,9 +28,9 @@ return mn.study {
     local task = cfg.from == "" and mn.env(cfg.env, about)
     local agent = task and mn.agent { task = task, core = cfg.core, hidden = cfg.hidden }
     local function ask()                                                  -- in other episodes than it learns from
-      local p = task and player.new(mn.env(cfg.env, about), agent, { seed = cfg.seed + 1000 })
-        or player.from_run(cfg.from, { num_envs = 32, seed = cfg.seed + 1000 })
-      return probing.agent(p, { episodes = cfg.episodes, last = cfg.last, facts = facts[cfg.env], seed = cfg.seed })
+      local p = task and mn.stepper.new(mn.env(cfg.env, about), agent, { seed = cfg.seed + 1000 })
+        or mn.stepper.from_run(cfg.from, { num_envs = 32, seed = cfg.seed + 1000 })
+      return mn.measure.linear_probes.agent(p, { episodes = cfg.episodes, last = cfg.last, facts = facts[cfg.env], seed = cfg.seed })
     end
     local before = task and ask() or {}
     local result = task and mn[cfg.learner](cfg, task, agent):train() or {}

@@ -2,7 +2,6 @@
 -- Multi-query associative recall by models of equally many parameters; task=selective_copy and task=induction (with
 -- task.length=128) ask other things, and know no pairs.
 local mn = require "mneme"
-local registry = require "mneme.base.registry"
 
 local function two(...)
   local list = {}
@@ -12,7 +11,7 @@ end
 
 local cores = two("gated_deltanet", "rwkv7", "gru", "lstm", "gtrxl", "transformer", "agalite", "galite", "delta", "linear_transformer", "feedforward")
 cores.quick = two("gated_deltanet", "rwkv7", "gru", "gtrxl", "agalite", "linear_transformer")
-cores.full = two(unpack(registry.names "cores"))
+cores.full = two(unpack(mn.names "cores"))
 
 return mn.study {
   title = "Associative recall: how many pairs a memory holds",

@@ -2,14 +2,12 @@
 -- Windows have the length that is asked for, and so have the episodes of memories that keep all of them; the others keep
 -- the same, however long it is: what they forget is another question (experiments/memory_capacity.lua).
 local mn = require "mneme"
-local registry = require "mneme.base.registry"
-local meter = require "mneme.measure.timing"
-local nn = require "mneme.tensor.nn"
+local timing = mn.measure.timing
 
 return mn.study {
   title = "What is kept against how far it reaches",
   question = "How does what one copy keeps grow with the number of steps that it looks back?",
-  axes = { core = registry.names "cores" },
+  axes = { core = mn.names "cores" },
   settings = { core = { "agalite" }, longest = 16384, quick = { longest = 2048 } },
   about = { longest = { "steps", range = { 64, 2 ^ 20 }, whole = true } },
   seeds = { 1 },
@@ -18,7 +16,7 @@ return mn.study {
     cfg.core[1] = nil
     local N = 64
     while N <= cfg.longest do
-      local c, bytes = nn.dry(mn.core, name, (meter.looking_back(name, cfg.core, N))), 0
+      local c, bytes = mn.nn.dry(mn.core, name, (timing.looking_back(name, cfg.core, N))), 0
       for _, t in pairs(c:initial(1)) do bytes = bytes + 4 * t:size() end
       series.x[#series.x + 1], series.y[#series.y + 1] = N, bytes / 1024
       N = 2 * N

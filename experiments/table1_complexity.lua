@@ -1,15 +1,13 @@
 -- What does each memory cost, a token and a sequence?   mneme sweep experiments/table1_complexity.lua
 -- Counted by each core's own declaration (core:describe); `mneme list complexity` has the formulas.
 local mn = require "mneme"
-local registry = require "mneme.base.registry"
-local meter = require "mneme.measure.timing"
-local nn = require "mneme.tensor.nn"
+local timing = mn.measure.timing
 
 return mn.study {
   title = "Complexity of memories (table 1)",
   question = "How do multiply-adds and numbers kept grow with the context N?",
   axes = {
-    core = registry.names "cores", context = { 256, 1024, 4096, 16384, quick = { 256, 4096 } },
+    core = mn.names "cores", context = { 256, 1024, 4096, 16384, quick = { 256, 4096 } },
   },
   settings = { core = { "agalite" }, context = 256 },
   about = { context = { "steps seen before a step, and of a sequence", range = { 1, 2 ^ 24 }, whole = true } },
@@ -17,7 +15,7 @@ return mn.study {
   run = function(cfg)
     local name = cfg.core[1]
     cfg.core[1] = nil
-    local c = nn.dry(mn.core, name, (meter.looking_back(name, cfg.core, cfg.context)))
+    local c = mn.nn.dry(mn.core, name, (timing.looking_back(name, cfg.core, cfg.context)))
     local about = c:describe(cfg.context)
     return { parameters = about.parameters, state = about.state_floats, weights = about.weights, remember = about.step.macs,
       token = about.weights + about.step.macs, sequence = cfg.context * about.weights + about.sequence.macs }

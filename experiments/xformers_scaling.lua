@@ -2,8 +2,7 @@
 -- One layer of every attention for encoders, none of them causal, one sequence, without a tape.  The time of softmax
 -- grows with N squared and ends what is measured at a minute a sequence; its memory here does not.
 local mn = require "mneme"
-local registry = require "mneme.base.registry"
-local meter = require "mneme.measure.timing"
+local timing = mn.measure.timing
 
 local positive = { 0, math.huge }
 
@@ -12,19 +11,19 @@ return mn.study {
   question = "From which length on does an approximation pay?",
   jobs = 1,
   axes = {
-    attention = registry.names "attentions",
+    attention = mn.names "attentions",
     length = { 256, 1024, 4096, 16384, quick = { 256, 1024, 4096 }, full = { 256, 1024, 4096, 16384, 65536 } },
   },
   settings = { attention = { "softmax" }, length = 256, d_model = 64, n_heads = 2, d_head = 32 },
   about = { length = { "tokens", range = { 1, 2 ^ 20 }, whole = true } },
   seeds = { 5, quick = 3 },
   run = function(cfg)
-    local options, more = { n_layers = 1, d_model = cfg.d_model, n_heads = cfg.n_heads, d_head = cfg.d_head, max_len = cfg.length }, meter.memory()
+    local options, more = { n_layers = 1, d_model = cfg.d_model, n_heads = cfg.n_heads, d_head = cfg.d_head, max_len = cfg.length }, timing.memory()
     for key, value in pairs(cfg.attention) do options[key == 1 and "attention" or key] = value end
     mn.manual_seed(cfg.seed)
     local encoder = mn.encoder(options)
-    local x = meter.fill(mn.tensor { shape = { 1, cfg.length, cfg.d_model } }, 1, 1)
-    local seconds = meter.forward(encoder, x)
+    local x = timing.fill(mn.tensor { shape = { 1, cfg.length, cfg.d_model } }, 1, 1)
+    local seconds = timing.forward(encoder, x)
     return { milliseconds = 1e3 * seconds, token_us = 1e6 * seconds / cfg.length, memory_mib = more() }
   end,
   metrics = {

@@ -1,7 +1,7 @@
 -- compact.lua -- the world, the policy and the memory on a small page: for films of two agents side by side.
 --   mneme view RUN scene=compact erase=layers.1.head.3 at=5 size=900x360 out=FILE.gif
-local scene = require "mneme.view.scene"
-local panel = scene.panels
+local mn = require "mneme"
+local panels = mn.scene.panels
 
 local function draw(view, now)
   local u = view.unit
@@ -11,15 +11,15 @@ local function draw(view, now)
   view:text(agent or "", header.x, header.y + 32 * u, 11.5, view.theme.dim, "left", header.w - 150 * u)
   local progress = ("step %d   return %+.1f"):format(now.step or 0, now.ret or 0):gsub("-", "−")
   view:text(progress, header.x + header.w, header.y + 15 * u, 13, view.theme.dim, "right")
-  panel.world(view, world, now)
+  panels.world(view, world, now)
   local policy, memory = view:split(below, "columns", { "2*", "3*" }, 8)
-  panel.policy(view, policy, now)
-  panel.memory(view, memory, now)
+  panels.policy(view, policy, now)
+  panels.memory(view, memory, now)
 end
 
-return scene.new {
+return mn.scene {
   doc = "the world, the policy and the memory on a small page: for films of two agents side by side",
-  task = { "tmaze", corridor = 20 },
+  env = { "tmaze", corridor = 20 },
   core = { "agalite" },
   draw = draw,
 }

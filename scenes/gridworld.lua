@@ -1,7 +1,7 @@
 -- gridworld.lua -- a maze of your own: the world, what the agent sees and has seen of it, where it goes in many
 -- episodes, and its mind.    mneme view gridworld, or mneme view runs/NAME
-local scene = require "mneme.view.scene"
-local panel = scene.panels
+local mn = require "mneme"
+local panels = mn.scene.panels
 
 local keys = { 0xE69F00FF, 0x56B4E9FF, 0xCC79A7FF, 0xF0E442FF }
 local function palette(code)                     -- codes of engine/worlds/gridmap.h
@@ -15,7 +15,7 @@ end
 local function draw(view, now)
   local page = view:inset(view.box, 16)
   local header, body = view:split(page, "rows", { 44, "1*" })
-  panel.header(view, header, now)
+  panels.header(view, header, now)
   local upper, lower = view:split(body, "rows", { "5*", "3*" })
 
   local seen, truth = now.observation, now.truth
@@ -23,23 +23,23 @@ local function draw(view, now)
   side = side and side % 2 == 1 and side or nil
   local half = side and (side - 1) / 2
   local world, now_seen, ever_seen = view:split(upper, "columns", { "4*", "3*", "3*" })
-  panel.world(view, world, now, {
+  panels.world(view, world, now, {
     note = truth.right and truth.right > 0 and ("right choice: %d"):format(truth.right) or nil,
     place = function(entry) return entry.x and entry.y and entry.x + 0.5, entry.y and entry.y + 0.5 end })
-  panel.cells(view, now_seen, now, { view = side, palette = palette, agent = { half, half } })
-  panel.seen(view, ever_seen, now, { view = side, palette = palette, width = truth.width, height = truth.height,
+  panels.cells(view, now_seen, now, { view = side, palette = palette, agent = { half, half } })
+  panels.seen(view, ever_seen, now, { view = side, palette = palette, width = truth.width, height = truth.height,
     place = function(at, k) return at.x + k % side - half, at.y + math.floor(k / side) - half end })
 
   local policy, value, visits, scores = view:split(lower, "columns", { "1*", "1*", "1*", "1*" })
-  panel.policies(view, policy, now)
-  panel.value(view, value, now)
-  panel.visits(view, visits, now)
-  panel.scores(view, scores, now)
+  panels.policies(view, policy, now)
+  panels.value(view, value, now)
+  panels.visits(view, visits, now)
+  panels.scores(view, scores, now)
 end
 
-return scene.new {
+return mn.scene {
   doc = "a maze of your own: the world, what is seen and was seen of it, visits, policy, value and scores",
-  task = { "gridworld" },
+  env = { "gridworld" },
   core = { "agalite" },
   draw = draw,
 }

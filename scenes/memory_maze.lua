@@ -1,8 +1,7 @@
 -- memory_maze.lua -- the maze from above with the way that was taken, what the agent sees of it, what it has seen
 -- so far, and its mind: does it go straight to a target that it saw long ago?    mneme view memory_maze
-local recall = require "mneme.models.implicit_attention"
-local scene = require "mneme.view.scene"
-local panel = scene.panels
+local mn = require "mneme"
+local panels = mn.scene.panels
 
 local targets = { 0xC52C23FF, 0x73C566FF, 0x2DA2FBFF, 0x6C7AE7FF, 0xFFE044FF, 0xFF947CFF }
 local function palette(code)                     -- codes of engine/envs/memory_maze.h
@@ -29,29 +28,29 @@ end
 
 local function draw(view, now)
   local header, upper, lower = view:split(view:inset(view.box, 16), "rows", { 44, "5*", "3*" })
-  panel.header(view, header, now)
+  panels.header(view, header, now)
   local side, size = sides(now)
   local world, now_seen, ever_seen = view:split(upper, "columns", side and { "1*", "1*", "1*" } or { "2*", "1*" })
   local cue = now.truth.colors and now.truth.colors[now.truth.prompt + 1]
-  panel.world(view, world, now, { title = "maze", note = "border: the colour asked for",
+  panels.world(view, world, now, { title = "maze", note = "border: the colour asked for",
     place = function(entry) return entry.x and entry.y and entry.x + 0.5, entry.y and entry.y + 0.5 end })
   if side then
-    panel.cells(view, now_seen, now, { view = side, palette = palette, agent = { (side - 1) / 2, side - 1 },
+    panels.cells(view, now_seen, now, { view = side, palette = palette, agent = { (side - 1) / 2, side - 1 },
       turned = true, frame = cue and targets[cue + 1], note = "up is ahead" })
-    panel.seen(view, ever_seen, now, { view = side, palette = palette, width = size, height = size, margin = 1,
+    panels.seen(view, ever_seen, now, { view = side, palette = palette, width = size, height = size, margin = 1,
       place = cell_of(side) })
-  else (now.observation and #now.observation.shape == 3 and panel.visits or panel.observation)(view, now_seen, now) end
+  else (now.observation and #now.observation.shape == 3 and panels.visits or panels.observation)(view, now_seen, now) end
 
   local policy, value, memory = view:split(lower, "columns", { "3*", "3*", "4*" })
-  panel.policies(view, policy, now)
-  panel.value(view, value, now)
-  if recall.problem(now) then panel.memory(view, memory, now)
-  else panel.attention(view, memory, now) end
+  panels.policies(view, policy, now)
+  panels.value(view, value, now)
+  if mn.inspect.implicit_attention.problem(now) then panels.memory(view, memory, now)
+  else panels.attention(view, memory, now) end
 end
 
-return scene.new {
+return mn.scene {
   doc = "Memory Maze: from above with the trail, as the agent sees it, what it has seen, policy, value and attention",
-  task = { "memory_maze", size = 9 },
+  env = { "memory_maze", size = 9 },
   core = { "agalite" },
   draw = draw,
 }

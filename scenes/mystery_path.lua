@@ -1,35 +1,35 @@
 -- mystery_path.lua -- the board with the path that only the viewer sees, and the agent's mind beside it:
 -- where did it fall, and does it step there again?    mneme view mystery_path, or mneme view runs/NAME
-local scene = require "mneme.view.scene"
-local panel = scene.panels
+local mn = require "mneme"
+local panels = mn.scene.panels
 
 local function draw(view, now)
   local page = view:inset(view.box, 16)
   local header, body = view:split(page, "rows", { 44, "1*" })
-  panel.header(view, header, now)
+  panels.header(view, header, now)
 
   local left, right = view:split(body, "columns", { "4*", "5*" })
   local world, seen = view:split(left, "rows", { "5*", "2*" })
   local fails = now.truth.fails
-  panel.world(view, world, now, {
+  panels.world(view, world, now, {
     title = "board",
     note = fails and ("%d falls, %d cells to go"):format(fails, now.truth.distance),
   })
-  panel.observation(view, seen, now)
+  panels.observation(view, seen, now)
 
   local mind, memory = view:split(right, "rows", { "2*", "3*" })
   local policy, value = view:split(mind, "columns", { "1*", "1*" })
-  panel.policy(view, policy, now)
-  panel.value(view, value, now)
-  if #now.gates == 0 then return panel.memory(view, memory, now) end
+  panels.policy(view, policy, now)
+  panels.value(view, value, now)
+  if #now.gates == 0 then return panels.memory(view, memory, now) end
   local state, gates = view:split(memory, "rows", { "5*", "3*" })
-  panel.memory(view, state, now)
-  panel.gates(view, gates, now)
+  panels.memory(view, state, now)
+  panels.gates(view, gates, now)
 end
 
-return scene.new {
+return mn.scene {
   doc = "the Mystery Path: the hidden path, where the agent fell, policy, value and memory",
-  task = { "mystery_path", level = "easy" },
+  env = { "mystery_path", level = "easy" },
   core = { "agalite" },
   draw = draw,
 }

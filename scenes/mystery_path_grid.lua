@@ -1,9 +1,9 @@
 -- mystery_path_grid.lua -- the Mystery Path of cells and quarter turns, looked at as the one of small steps.
-local scene = require "mneme.view.scene"
+local mn = require "mneme"
 
-return scene.new {
+return mn.scene {
   doc = "the Mystery Path of cells and quarter turns, looked at in the same way",
-  task = { "mystery_path_grid", level = "easy" },
+  env = { "mystery_path_grid", level = "easy" },
   core = { "agalite" },
-  draw = scene.load("mystery_path").draw,
+  draw = mn.scene.load("mystery_path").draw,
 }

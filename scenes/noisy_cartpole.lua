@@ -1,7 +1,7 @@
 -- noisy_cartpole.lua -- cart and pole with the ghost that the agent sees, the angle as it is and as it is seen, and
 -- the agent's mind: does its memory smooth the noise away?    mneme view noisy_cartpole, or mneme view runs/NAME
-local scene = require "mneme.view.scene"
-local panel = scene.panels
+local mn = require "mneme"
+local panels = mn.scene.panels
 
 -- A number of the truth, and the one at a place of the observation, in another unit.
 local function both(name, place, unit)
@@ -18,25 +18,25 @@ end
 local function draw(view, now)
   local page = view:inset(view.box, 16)
   local header, body = view:split(page, "rows", { 44, "1*" })
-  panel.header(view, header, now)
+  panels.header(view, header, now)
   local world, middle, lower = view:split(body, "rows", { "5*", "4*", "4*" })
-  panel.world(view, world, now, { title = "cart and pole", note = "pale: where the agent sees them" })
+  panels.world(view, world, now, { title = "cart and pole", note = "pale: where the agent sees them" })
 
   local angle, place = view:split(middle, "columns", { "1*", "1*" })
   local nothing = "this environment has no cart"
-  panel.signals(view, angle, now, { title = "angle", y_name = "degrees", lines = both("angle", 1, 180 / math.pi),
+  panels.signals(view, angle, now, { title = "angle", y_name = "degrees", lines = both("angle", 1, 180 / math.pi),
     empty = nothing })
-  panel.signals(view, place, now, { title = "cart", y_name = "metres", lines = both("x", 0, 1), empty = nothing })
+  panels.signals(view, place, now, { title = "cart", y_name = "metres", lines = both("x", 0, 1), empty = nothing })
 
   local policy, value, memory = view:split(lower, "columns", { "1*", "1*", "1*" })
-  panel.policies(view, policy, now)
-  panel.value(view, value, now)
-  panel.norms(view, memory, now)
+  panels.policies(view, policy, now)
+  panels.value(view, value, now)
+  panels.norms(view, memory, now)
 end
 
-return scene.new {
+return mn.scene {
   doc = "CartPole through noise: cart, pole and the ghost that is seen, angle and place true and seen, policy, value",
-  task = { "noisy_cartpole", noise = 0.2 },
+  env = { "noisy_cartpole", noise = 0.2 },
   core = { "gru", d_model = 64 },
   draw = draw,
 }

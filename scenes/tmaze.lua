@@ -1,38 +1,38 @@
 -- tmaze.lua -- the corridor above, the agent's mind below: does the cue still glow in the memory
 -- when the agent stands at the junction?    mneme view tmaze, or mneme view runs/NAME
-local scene = require "mneme.view.scene"
-local panel = scene.panels
+local mn = require "mneme"
+local panels = mn.scene.panels
 
 local function draw(view, now)
   local page = view:inset(view.box, 16)
   local header, world, mind, memory = view:split(page, "rows", { 44, "1*", "1.6*", "3*" })
-  panel.header(view, header, now)
+  panels.header(view, header, now)
 
   local cue = now.truth.cue and (now.truth.cue > 0.5 and "down" or "up")
-  panel.world(view, world, now, {
+  panels.world(view, world, now, {
     title = "corridor",
     note = cue and ("cue: %s, shown at step 0 only"):format(cue),
     place = function(entry) return entry.x and entry.x + 0.5, 0 end,
   })
 
   local policy, value, trail = view:split(mind, "columns", { "3*", "4*", "4*" })
-  panel.policy(view, policy, now)
-  panel.value(view, value, now)
+  panels.policy(view, policy, now)
+  panels.value(view, value, now)
   local cells = now.truth.corridor and now.truth.corridor - 1
-  panel.trail(view, trail, now, { note = "cell at each step", cells = cells })
+  panels.trail(view, trail, now, { note = "cell at each step", cells = cells })
 
-  if #now.gates == 0 then return panel.memory(view, memory, now) end
+  if #now.gates == 0 then return panels.memory(view, memory, now) end
   local state, gates = view:split(memory, "columns", { "3*", "2*" })
-  panel.memory(view, state, now)
-  if gates.h < 240 then return panel.gates(view, gates, now) end        -- a small window
+  panels.memory(view, state, now)
+  if gates.h < 240 then return panels.gates(view, gates, now) end        -- a small window
   local heat, time = view:split(gates, "rows", { "3*", "2*" })
-  panel.memory(view, heat, now, { of = "probes", kinds = now.gates, title = "gates", unit = "0 … 1" })
-  panel.gates(view, time, now)
+  panels.memory(view, heat, now, { of = "probes", kinds = now.gates, title = "gates", unit = "0 … 1" })
+  panels.gates(view, time, now)
 end
 
-return scene.new {
+return mn.scene {
   doc = "the T-Maze: corridor, policy, value, trail, memory and gates",
-  task = { "tmaze", corridor = 20 },
+  env = { "tmaze", corridor = 20 },
   core = { "agalite" },
   draw = draw,
 }

@@ -1,25 +1,25 @@
 -- world.lua -- the world large, with what is seen of it, done in it and earned: for trajectories and
 -- for playing by hand.    mneme play tmaze, or mneme view FILE.mnt
-local scene = require "mneme.view.scene"
-local panel = scene.panels
+local mn = require "mneme"
+local panels = mn.scene.panels
 
 local function draw(view, now)
   local page = view:inset(view.box, 16)
   local header, body = view:split(page, "rows", { 44, "1*" })
-  panel.header(view, header, now)
+  panels.header(view, header, now)
   local left, right = view:split(body, "columns", { "5*", "3*" })
-  if now.blind then panel.observation(view, left, now)
-  else panel.world(view, left, now) end
+  if now.blind then panels.observation(view, left, now)
+  else panels.world(view, left, now) end
   local seen, actions, earned = view:split(right, "rows", { "3*", "3*", "2*" })
   if now.blind then seen, actions, earned = nil, view:split(right, "rows", { "3*", "2*" }) end
-  if seen then panel.observation(view, seen, now) end
-  panel.actions(view, actions, now)
-  panel.rewards(view, earned, now)
+  if seen then panels.observation(view, seen, now) end
+  panels.actions(view, actions, now)
+  panels.rewards(view, earned, now)
 end
 
-return scene.new {
+return mn.scene {
   doc = "any task: the world, what is seen, done and earned",
-  task = { "tmaze", corridor = 20 },
+  env = { "tmaze", corridor = 20 },
   core = { "agalite" },
   draw = draw,
 }

@@ -6,13 +6,8 @@
 -- what it would be, had step j been another letter.
 local mn = require "mneme"
 local ffi = require "ffi"
-local figures = require "mneme.figures"
-local files = require "mneme.base.files"
-local find = require "mneme.base.registry"
-local look = require "mneme.figures.style"
-local paper_of = require "mneme.figures.svg_writer"
-local recall = require "mneme.models.implicit_attention"
-local text = require "mneme.figures.text"
+local figures = mn.figures
+local style, text = figures.style, figures.text
 
 local cfg = mn.config {
   out = "docs/figures", only = "", about = { out = { "folder of the pictures" }, only = { "one of them, by its name" } },
@@ -175,7 +170,7 @@ function measure.attention(spec)
       local of_row = shape[1] == 1 and 0 or row * p:size() / shape[1]
       if name:find "attention" then now.probes[name] = { values = p:data() + of_row, shape = { unpack(shape, 3) } } end
     end
-    local w = recall.weights(now, 0, 0)
+    local w = mn.inspect.implicit_attention.weights(now, 0, 0)
     for j = 0, t do map[t][j] = w[j] end
   end)
   return map
@@ -252,24 +247,24 @@ end
 local function picture(spec)
   local n = #spec - 2
   local across, side = n <= 4 and n or 3, T * CELL
-  local paper, y = paper_of.new(across * (side + GAP) - GAP, spec[1]), 20
-  paper:text(spec[2], 0, 12, { size = look.LARGE, weight = "600" })
+  local paper, y = figures.svg_writer.new(across * (side + GAP) - GAP, spec[1]), 20
+  paper:text(spec[2], 0, 12, { size = style.LARGE, weight = "600" })
   for i = 1, n do
     local panel, x = spec[i + 2], (i - 1) % across * (side + GAP)
-    paper:text(panel.as or panel[1], x, y + HEAD - 5, { size = look.SMALL })
+    paper:text(panel.as or panel[1], x, y + HEAD - 5, { size = style.SMALL })
     draw(paper, measure[spec.how](panel), x, y + HEAD)
     if i % across == 0 or i == n then y = y + side + HEAD + 8 end
   end
   for _, line in ipairs(text.wrap("across: the step that was written; down: the step that reads; a new episode begins at " .. RESET,
-    paper.width, look.SMALL)) do
+    paper.width, style.SMALL)) do
     y = y + 14
-    paper:text(line, 0, y - 4, { size = look.SMALL, class = "dim" })
+    paper:text(line, 0, y - 4, { size = style.SMALL, class = "dim" })
   end
   local width, height = paper.width + 32, y + 32
   return table.concat {
     ('<svg xmlns="http://www.w3.org/2000/svg" class="mn-figure" viewBox="-16 -16 %g %g" width="%g" height="%g" role="img">\n'):format(
-      width, height, width, height), ("<title>%s</title>\n<style>%s</style>\n"):format(text.escape(spec[2]), look.css "light"),
-    ('<rect x="-16" y="-16" width="%g" height="%g" fill="%s"/>\n'):format(width, height, look.color "paper"),
+      width, height, width, height), ("<title>%s</title>\n<style>%s</style>\n"):format(text.escape(spec[2]), style.css "light"),
+    ('<rect x="-16" y="-16" width="%g" height="%g" fill="%s"/>\n'):format(width, height, style.color "paper"),
     table.concat(paper.out, "\n"), "\n</svg>\n",
   }
 end
@@ -303,12 +298,14 @@ local shown = {}
 for _, spec in ipairs(pictures) do
   for i = 3, #spec do if spec[i][1] then shown[spec[i][1]] = true end end
 end
-for _, name in ipairs(find.names "cores") do assert(shown[name], name .. " is in no picture") end
+for _, name in ipairs(mn.names "cores") do assert(shown[name], name .. " is in no picture") end
 
 local made = 0
 local function draw_into(name, f, spec)
   if cfg.only ~= "" and cfg.only ~= name then return end
-  files.write(("%s/memory_%s.svg"):format(cfg.out, name), { f(spec) })
+  local file = assert(io.open(("%s/memory_%s.svg"):format(cfg.out, name), "w"))
+  file:write(f(spec))
+  file:close()
   made = made + 1
 end
 for _, spec in ipairs(pictures) do draw_into(spec[1], picture, spec) end

@@ -8,13 +8,15 @@ local mn = {
   sweep = tensor.sweep, no_grad = tensor.no_grad, keep = tensor.keep,
 }
 
--- name in mn = module, and the field of it (none: the module itself)
+-- name in mn = a module; or a module and one field of it; or a module of which `fields` are public, with `call` as a table that
+-- is called like a function; or a `group` of such parts.  Outside lua/ only require "mneme" is written (tests/project/
+-- test_public_rule.lua), so what scenes, panels, experiments and documents need is named here.
 local parts = {
   plan = { "mneme.tensor.plan" },
   nn = { "mneme.tensor.nn" },
   env = { "mneme.envs.env", "new" },
-  scene = { "mneme.view.scene", "new" },
-  core = { "mneme.models.core", "new" },
+  scene = { "mneme.view.scene", call = "new", fields = { "load", "panels" } },
+  core = { "mneme.models.core", call = "new", fields = { "preset" } },
   encoder = { "mneme.models.encoder", "new" },
   agent = { "mneme.models.agent", "new" },
   torso = { "mneme.models.torso", "new" },
@@ -38,13 +40,34 @@ local parts = {
   interventions = { "mneme.episodes.interventions" },
   stats = { "mneme.stats" },
   figures = { "mneme.figures" },
+  svg = { group = { new = { "mneme.figures.svg_writer", "new" }, css = { "mneme.figures.style", "css" },
+    color = { "mneme.figures.style", "color" } } },
+  stepper = { "mneme.episodes.stepper", fields = { "from_run", "new" } },
+  run = { group = { info = { "mneme.runs.folder", "read_info" }, metrics = { "mneme.runs.metrics_reader", "read" },
+    step_unit = { "mneme.runs.metrics_reader", "unit" } } },
+  inspect = { group = {
+    implicit_attention = { "mneme.models.implicit_attention", fields = { "horizon", "note", "problem", "reaches", "size", "weights" } },
+    state_arrays = { "mneme.models.state_arrays",
+      fields = { "axes", "count", "fold", "grid", "owners", "parse", "shares", "size", "slice", "summary" } },
+    attention_history = { "mneme.view.attention_history" } } },
+  ui = { group = { canvas = { "mneme.base.canvas", fields = { "DIVERGING", "SEQUENTIAL", "fade", "theme" } },
+    keyboard = { "mneme.view.keyboard", fields = { "HOME", "LEFT", "PAGE_DOWN", "RIGHT" } },
+    selection = { "mneme.view.selection" }, step_heatmap = { "mneme.view.step_heatmap" } } },
+  measure = { group = { learning_speed = { "mneme.commands.bench.train", "learning" },
+    costs = { "mneme.models.costs", fields = { "attention" } },
+    denominators = { "mneme.measure.denominators" }, endless_stream = { "mneme.measure.endless_stream" },
+    linear_probes = { "mneme.measure.linear_probes", fields = { "agent", "collect", "examine", "of_state" } },
+    timing = { "mneme.measure.timing", fields = { "fill", "forward", "looking_back", "memory", "sequence", "step" } },
+    weight_transplant = { "mneme.measure.weight_transplant" } } },
   manual_seed = { "mneme.tensor.nn", "manual_seed" },
   plot = { "mneme.commands.plot" },
 }
 
----The names in mn, sorted, ops left out.
+---The names in mn, sorted, ops left out; or those of a kind.
+---@param kind string? "cores", "attentions", "envs", "tasks", "ops", "scenes" or "experiments"
 ---@return string[]
-function mn.names()
+function mn.names(kind)
+  if kind ~= nil then return require("mneme.base.catalogue").names(kind) end
   local names, own = {}, { ops = true }
   for name in pairs(mn) do own[name] = own[name] or not tensor.ops[name] and "own" end
   for name in pairs(parts) do own[name] = "own" end
@@ -69,6 +92,20 @@ local hand_over = {
 -- old name = new name: see base/renamed.lua
 local successors = {}
 
+-- The value of a part.
+local function load(part)
+  if part.group then
+    local group = {}
+    for name, inner in pairs(part.group) do group[name] = load(inner) end
+    return setmetatable(group, { group = true })
+  end
+  local module = require(part[1])
+  if not part.fields then return part[2] and module[part[2]] or module end
+  local value, call = {}, module[part.call]
+  for _, field in ipairs(part.fields) do value[field] = assert(module[field], field) end
+  return call and setmetatable(value, { called = call, __call = function(_, ...) return call(...) end }) or value
+end
+
 return setmetatable(mn, { __index = function(_, key)
   local new = successors[key]
   if new then
@@ -78,8 +115,7 @@ return setmetatable(mn, { __index = function(_, key)
   local part = parts[key]
   if not part then return tensor.ops[key] end
   if hand_over[key] then hand_over[key]() end
-  local value = require(part[1])
-  if part[2] then value = value[part[2]] end
+  local value = load(part)
   rawset(mn, key, value)
   return value
 end })

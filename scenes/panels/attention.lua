@@ -1,26 +1,24 @@
 -- attention.lua -- what the memory reads now of each past step: a row for each head of each layer.  Of softmax the
 -- attention itself; of a memory with gates the weight with which what was written then comes out now.  Of a head that
 -- was chosen a bar for each step.  Where no weight belongs to a step, the reason.
-local bands = require "mneme.view.step_heatmap"
-local canvas = require "mneme.base.canvas"
-local focus = require "mneme.view.selection"
-local recall = require "mneme.models.implicit_attention"
-local shares = require "mneme.view.attention_history"
+local mn = require "mneme"
+local attention_history, implicit_attention = mn.inspect.attention_history, mn.inspect.implicit_attention
+local canvas, selection, step_heatmap = mn.ui.canvas, mn.ui.selection, mn.ui.step_heatmap
 
 local TITLE = "read from each step"
 
 -- One head's shares as bars, and the step of which it reads most.
 local function bars(view, box, now, row)
   local theme, u, history = view.theme, view.unit, now.history
-  local share, n, _, beside = shares.of(now, #history, row.layer, row.head)
+  local share, n, _, beside = attention_history.of(now, #history, row.layer, row.head)
   local top, most, steps = nil, 0.01, math.max(10, history[#history].step + 1)
   for i = 0, n - 1 do
     if share[i] > (top and share[top] or 0) then top, most = i, math.max(most, share[i]) end
   end
-  local note, more = "no past step is read now", recall.note(now, beside)
+  local note, more = "no past step is read now", implicit_attention.note(now, beside)
   if top then note = ("most of step %d: %.0f %%"):format(history[top + 1].step, 100 * share[top]) end
   if more then note = { more .. "; " .. note, note } end
-  local inner = view:card(box, TITLE .. " by " .. focus.name(row), note)
+  local inner = view:card(box, TITLE .. " by " .. selection.name(row), note)
   local place = view:axes(inner, -0.5, steps - 0.5, 0, 100 * most, "step", "% of what is read")
   local wide = place(0.5, 0) - place(-0.5, 0)
   local gap = wide > 4 * u and 1 or 0
@@ -32,35 +30,35 @@ local function bars(view, box, now, row)
   end
   local left, upper = place(-0.5, 100 * most)
   local right, lower = place(steps - 0.5, 0)
-  bands.mark(view, { x = left, y = upper, w = right - left, h = lower - upper }, now, steps)
-  focus.spot(view, { x = box.x, y = box.y, w = box.w, h = inner.y - box.y }, now, row)
-  bands.steps(view, { x = left, y = upper, w = right - left, h = inner.y + inner.h - upper }, steps)
+  step_heatmap.mark(view, { x = left, y = upper, w = right - left, h = lower - upper }, now, steps)
+  selection.spot(view, { x = box.x, y = box.y, w = box.w, h = inner.y - box.y }, now, row)
+  step_heatmap.steps(view, { x = left, y = upper, w = right - left, h = inner.y + inner.h - upper }, steps)
 end
 
 return function(view, box, now)
   local theme, u, history = view.theme, view.unit, now.history
-  local problem = recall.problem(now)
+  local problem = implicit_attention.problem(now)
   if problem then
     local inner = view:card(box, TITLE)
     return view:paragraph(problem, inner.x, inner.y + 16 * u, 12, theme.dim, inner.w)
   end
-  local rows, layer = focus.rows(now, focus.all(recall.size(now)))
+  local rows, layer = selection.rows(now, selection.all(implicit_attention.size(now)))
   if #rows == 1 then return bars(view, box, now, rows[1]) end
   local all, most, unseen, aside = {}, 0.05, 0, 0
   for r, row in ipairs(rows) do
     local n, beside
-    all[r], n, unseen, beside = shares.of(now, #history, row.layer, row.head)
+    all[r], n, unseen, beside = attention_history.of(now, #history, row.layer, row.head)
     aside = math.max(aside, beside)
     for i = unseen, n - 1 do most = math.max(most, all[r][i]) end
   end
   local range = ("0 … %.0f %%"):format(100 * most)
   local note = { "share, root scale, " .. range, "share, " .. range, range }
   if unseen > 0 then note[1] = ("share in the last %d steps, root scale, "):format(#history - unseen) .. range end
-  local more = recall.note(now, aside)
+  local more = implicit_attention.note(now, aside)
   if more then table.insert(note, 1, more .. "; " .. note[1]) end
   local inner = view:card(box, TITLE, note, canvas.SEQUENTIAL)
-  local over = bands.over(history, #rows, function(_, i, row) return math.sqrt(all[row][i - 1]) end)
-  local plot = bands.draw(view, inner, over, { lo = 0, hi = math.sqrt(most), names = focus.names(rows, layer) })
-  bands.mark(view, plot, now, over.steps)
-  focus.spots(view, plot, now, rows)
+  local over = step_heatmap.over(history, #rows, function(_, i, row) return math.sqrt(all[row][i - 1]) end)
+  local plot = step_heatmap.draw(view, inner, over, { lo = 0, hi = math.sqrt(most), names = selection.names(rows, layer) })
+  step_heatmap.mark(view, plot, now, over.steps)
+  selection.spots(view, plot, now, rows)
 end

@@ -1,6 +1,7 @@
 -- controls.lua -- the bar below a window: the episode to be scrubbed through, and a button for each key that is of use.
 -- Every part of it is a spot, so that the pointer does what the keys do.
-local keyboard = require "mneme.view.keyboard"
+local mn = require "mneme"
+local keyboard = mn.ui.keyboard
 
 local function buttons_of(bar)
   local list = {}
@@ -17,8 +18,8 @@ local function buttons_of(bar)
     add(nil, bar.speed)
     add("+", "+")
   end
-  add("l", bar.focus.layer and "layer " .. bar.focus.layer or "all layers", bar.focus.layer)
-  add("j", bar.focus.head and "head " .. bar.focus.head or "all heads", bar.focus.head)
+  add("l", bar.selection.layer and "layer " .. bar.selection.layer or "all layers", bar.selection.layer)
+  add("j", bar.selection.head and "head " .. bar.selection.head or "all heads", bar.selection.head)
   if bar.checkpoint and not bar.pair then
     add("[", "‹")
     add(nil, ("%.0fk steps"):format(bar.checkpoint / 1000))

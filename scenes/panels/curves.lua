@@ -1,6 +1,7 @@
 -- curves.lua -- a learning curve of the run, while it trains or after: one measured quantity against steps, as
 -- written; where that is many points, pale, and smoothed over it.
-local curves = require "mneme.runs.metrics_reader"
+local mn = require "mneme"
+local mn = require "mneme"
 
 local MOST = 400                                 -- points drawn
 local MANY = 80
@@ -8,7 +9,7 @@ local MANY = 80
 ---options.of: names of quantities, the first that the run has is drawn; title
 return function(view, box, now, options)
   local theme, u = view.theme, view.unit
-  local series, name = now.run and curves.read(now.run) or {}, nil
+  local series, name = now.run and mn.run.metrics(now.run) or {}, nil
   for _, wanted in ipairs(options.of) do name = name or series[wanted] and wanted end
   local s = series[name]
   local note = s and ("last %.3g"):format(s.y[s.n]):gsub("-", "−")
@@ -20,7 +21,7 @@ return function(view, box, now, options)
   local least, most = math.huge, -math.huge
   for i = 1, s.n do least, most = math.min(least, s.y[i]), math.max(most, s.y[i]) end
   local margin = math.max((most - least) * 0.06, 1e-3)
-  local unit, word = curves.unit(s.x[s.n])
+  local unit, word = mn.run.step_unit(s.x[s.n])
   local place = view:axes(inner, 0, math.max(s.x[s.n] / unit, 1e-3), least - margin, most + margin, word, name)
   local stride, many, mean, x0, y0, mx, my = math.max(1, s.n / MOST), s.n > MANY, nil, nil, nil, nil, nil
   local window = math.min(s.n, MOST) / 30

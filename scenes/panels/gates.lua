@@ -1,10 +1,9 @@
 -- gates.lua -- what the gates let through: their mean over time, a line for each head of each
 -- layer, so that the moment of writing shows as a bright column and holding as a dark stretch.  Of a head that was
 -- chosen a line for each channel.
-local bands = require "mneme.view.step_heatmap"
-local canvas = require "mneme.base.canvas"
-local focus = require "mneme.view.selection"
-local heads = require "mneme.models.state_arrays"
+local mn = require "mneme"
+local state_arrays = mn.inspect.state_arrays
+local canvas, selection, step_heatmap = mn.ui.canvas, mn.ui.selection, mn.ui.step_heatmap
 
 -- "gate beta"; one that is itself called so is not named twice.
 local function named(kind) return kind == "gate" and kind or "gate " .. kind end
@@ -13,16 +12,16 @@ local function named(kind) return kind == "gate" and kind or "gate " .. kind end
 local function channels(view, box, now, kind, row, parts)
   local name = ("layers.%d.%s"):format(row.layer, kind)
   local array = now.probes[name]
-  local n = heads.size(array.shape) / parts
-  local inner = view:card(box, ("%s of %s"):format(named(kind), focus.name(row)),
+  local n = state_arrays.size(array.shape) / parts
+  local inner = view:card(box, ("%s of %s"):format(named(kind), selection.name(row)),
     { ("%d channels, 0 … 1"):format(n), "0 … 1" }, canvas.SEQUENTIAL)
-  local over = bands.over(now.history, n, function(entry, _, channel)
+  local over = step_heatmap.over(now.history, n, function(entry, _, channel)
     local probe = entry.probes and entry.probes[name]
-    if not probe or heads.size(probe.shape) ~= n * parts then return nil end
+    if not probe or state_arrays.size(probe.shape) ~= n * parts then return nil end
     return probe.values[(row.head or 0) * n + channel - 1]
   end)
-  local plot = bands.draw(view, inner, over, { lo = 0, hi = 1, names = { "channel" } })
-  focus.spot(view, plot, now, row)
+  local plot = step_heatmap.draw(view, inner, over, { lo = 0, hi = 1, names = { "channel" } })
+  selection.spot(view, plot, now, row)
 end
 
 ---options.kind: which gate; nil: the first that the core has
@@ -35,10 +34,10 @@ return function(view, box, now, options)
     local inner = view:card(box, title)
     return view:text("this core reports no gates", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
   end
-  local layers, kinds, by_layer = heads.grid(now.probes, { kind })
-  local owners, parts = heads.owners(layers, kinds, by_layer, now.n_heads)
+  local layers, kinds, by_layer = state_arrays.grid(now.probes, { kind })
+  local owners, parts = state_arrays.owners(layers, kinds, by_layer, now.n_heads)
   for i, row in ipairs(owners) do row.at = i end
-  local rows, layer = focus.rows(now, owners)
+  local rows, layer = selection.rows(now, owners)
   if #rows == 1 and layer then return channels(view, box, now, kind, rows[1], parts) end
   local lo, hi = 1, 0
   for _, entry in ipairs(history) do                  -- means differ little: the colours span what there is
@@ -47,10 +46,10 @@ return function(view, box, now, options)
   lo, hi = math.max(0, math.min(lo, hi - 0.02)), math.min(1, math.max(hi, lo + 0.02))
   local range = ("%.2f … %.2f"):format(lo, hi)
   local inner = view:card(box, title, { "mean of each head, " .. range, "means, " .. range, range }, canvas.SEQUENTIAL)
-  local over = bands.over(history, #rows, function(entry, _, r)
+  local over = step_heatmap.over(history, #rows, function(entry, _, r)
     local means = entry.gates[kind]
     return means and (means[rows[r].at] or 0)
   end)
-  local plot = bands.draw(view, inner, over, { lo = lo, hi = hi, names = focus.names(rows, layer) })
-  focus.spots(view, plot, now, rows)
+  local plot = step_heatmap.draw(view, inner, over, { lo = lo, hi = hi, names = selection.names(rows, layer) })
+  selection.spots(view, plot, now, rows)
 end

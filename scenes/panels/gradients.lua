@@ -1,10 +1,8 @@
 -- gradients.lua -- how long the gradient is at each update before it is clipped, all of it and that of each part of the
 -- model: where it bursts, where it vanishes on its way down, and how often it is clipped.
-local curves = require "mneme.runs.metrics_reader"
-local tables = require "mneme.base.tables"
-local focus = require "mneme.view.selection"
-local panels = require("mneme.view.scene").panels
-local run = require "mneme.runs.folder"
+local mn = require "mneme"
+local selection = mn.ui.selection
+local panels = mn.scene.panels
 
 local MOST = 300                                 -- points drawn
 local ALL = "grad/norm"
@@ -30,24 +28,25 @@ local function points_of(series, names, unit)
 end
 
 return function(view, box, now)
-  local series, names, lines, rows, level = now.run and curves.read(now.run) or {}, { ALL }, {}, {}, nil
-  for _, name in ipairs(tables.keys(series)) do
+  local series, names, lines, rows, level = now.run and mn.run.metrics(now.run) or {}, { ALL }, {}, {}, nil
+  for name in pairs(series) do
     if name:find "^grad/" and name ~= ALL then names[#names + 1] = name end
   end
+  table.sort(names, function(a, b) return a == ALL and b ~= ALL or b ~= ALL and a < b end)
   local all = series[ALL]
-  local unit, word = curves.unit(all and all.x[all.n] or 0)
+  local unit, word = mn.run.step_unit(all and all.x[all.n] or 0)
   for i, name in ipairs(names) do
     local layer = tonumber(name:match "layers%.(%d+)$")
     rows[i] = { layer = layer }
     lines[i] = { name = i == 1 and "all" or layer and (layer == 0 and "layer " or "") .. layer or name:match "[^./]+$",
       row = layer and rows[i], of = function(point) return point[name] end }
   end
-  local _, chosen = focus.rows(now, rows)
+  local _, chosen = selection.rows(now, rows)
   for i, line in ipairs(lines) do line.thick = (i == 1 or (chosen and rows[i].layer == chosen)) and 2.5 or 1 end
-  local known, info = pcall(run.read_info, now.run or "")
+  local known, info = pcall(mn.run.info, now.run or "")
   local most = known and tonumber(info.max_norm) or 0
   if most > 0 then level = math.log10(most) end
-  panels.signals(view, box, { history = all and points_of(series, names, unit) or {}, focus = now.focus }, {
+  panels.signals(view, box, { history = all and points_of(series, names, unit) or {}, selection = now.selection }, {
     title = "gradient norm", x_name = word, x_least = 1e-3, lines = lines, level = level,
     y_name = "power of ten" .. (level and (", clipped to %g: line across"):format(most) or ""),
     empty = now.run and "the run has not written it yet" or "no run is shown" })

@@ -1,5 +1,6 @@
 -- help.lua -- the keys, over a dimmed page.
-local canvas = require "mneme.base.canvas"
+local mn = require "mneme"
+local canvas = mn.ui.canvas
 
 ---options.keys: a list of { name, what it does }
 return function(view, _, _, options)

@@ -1,9 +1,9 @@
 -- horizon.lua -- how fast each head forgets: the steps in which half of what it holds is gone, if its gates go on as
 -- they did lately; and of the channels that keep longest, by which the cells are coloured.  Bright heads hold on.
+local mn = require "mneme"
+local implicit_attention = mn.inspect.implicit_attention
+local canvas, selection = mn.ui.canvas, mn.ui.selection
 local ffi = require "ffi"
-local canvas = require "mneme.base.canvas"
-local focus = require "mneme.view.selection"
-local recall = require "mneme.models.implicit_attention"
 
 local FAR = math.log(1000)                      -- steps where the colours end
 
@@ -15,14 +15,14 @@ end
 
 return function(view, box, now)
   local theme, u = view.theme, view.unit
-  local layers, heads = recall.size(now)
-  local known = layers > 0 and recall.horizon(now, 0, 0)
+  local layers, heads = implicit_attention.size(now)
+  local known = layers > 0 and implicit_attention.horizon(now, 0, 0)
   local title = "memory horizon"
   if not known then
     local inner = view:card(box, title)
     return view:text("this core shows no gates that forget", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
   end
-  local inner = view:card(box, title, recall.reaches(now) and "steps back that can be read now"
+  local inner = view:card(box, title, implicit_attention.reaches(now) and "steps back that can be read now"
     or { "steps until half is gone … of the slowest channel", "steps to half … of slowest", "steps to half" })
   local wide = view:text_width("layer 00", 11) + 6 * u
   local top = inner.y + 16 * u
@@ -32,21 +32,21 @@ return function(view, box, now)
   for layer = 0, layers - 1 do
     local y = top + layer * h
     view:text("layer " .. layer, inner.x, y + h / 2 + 4 * u, math.min(11, 0.8 * h / u), theme.dim)
-    focus.spot(view, { x = inner.x, y = y, w = wide, h = h }, now, { layer = layer })
+    selection.spot(view, { x = inner.x, y = y, w = wide, h = h }, now, { layer = layer })
     for head = 0, heads - 1 do
-      local x, steps, slowest = inner.x + wide + head * w, recall.horizon(now, layer, head)
+      local x, steps, slowest = inner.x + wide + head * w, implicit_attention.horizon(now, layer, head)
       steps, slowest = steps or 0, slowest or 0
       local text = steps == slowest and number(steps) or number(steps) .. " … " .. number(slowest)
       if layer == 0 then
         view:text("head " .. head, x + w / 2, inner.y + 9 * u, 11, theme.dim, "center", w)
-        focus.spot(view, { x = x, y = inner.y, w = w, h = 16 * u }, now, { head = head })
+        selection.spot(view, { x = x, y = inner.y, w = w, h = 16 * u }, now, { head = head })
       end
       colour[0] = math.log(math.min(1000, math.max(1, slowest))) / FAR
       local place = { x = x, y = y, w = w - 2 * u, h = h - 2 * u }
       view:heat(place, 1, 1, colour, 0, 1, canvas.SEQUENTIAL)
       local ink = colour[0] > 0.6 and 0x0F131AFF or 0xFFFFFFFF
       view:text(text, x + w / 2 - u, y + h / 2 + 0.36 * size * u - u, size, ink, "center", w - 4 * u)
-      focus.spot(view, place, now, { layer = layer, head = head }, true)
+      selection.spot(view, place, now, { layer = layer, head = head }, true)
     end
   end
 end

@@ -1,19 +1,19 @@
 -- memory.lua -- every number the core holds, as heat maps: a row for each layer, a column for
 -- each head, in each cell the kinds of state (v, k, s; C; h) one above the other.  Any core fits,
 -- since names and shapes say how to divide it.  What was chosen of it is shown alone.
-local focus = require "mneme.view.selection"
-local heads = require "mneme.models.state_arrays"
-local canvas = require "mneme.base.canvas"
-local panels = require("mneme.view.scene").panels
+local mn = require "mneme"
+local state_arrays = mn.inspect.state_arrays
+local canvas, selection = mn.ui.canvas, mn.ui.selection
+local panels = mn.scene.panels
 
 ---options.of: "memory" (default) or "probes"; kinds: a list of those to show; title;
 ---unit: text, where all values lie in 0..1
 return function(view, box, now, options)
   options = options or {}
   local theme, u = view.theme, view.unit
-  local layers, kinds, by_layer = heads.grid(now[options.of or "memory"], options.kinds)
-  local owners, columns = heads.owners(layers, kinds, by_layer, now.n_heads)
-  local rows, the_layer, the_head = focus.rows(now, owners)
+  local layers, kinds, by_layer = state_arrays.grid(now[options.of or "memory"], options.kinds)
+  local owners, columns = state_arrays.owners(layers, kinds, by_layer, now.n_heads)
+  local rows, the_layer, the_head = selection.rows(now, owners)
   if #rows == 1 and the_layer then
     return panels.state(view, box, now, setmetatable({ row = rows[1] }, { __index = options }))
   end
@@ -39,24 +39,24 @@ return function(view, box, now, options)
   for head = first, columns > 1 and last or -1 do
     local place = { x = left + (head - first) * (width + gap), y = inner.y, w = width, h = 13 * u }
     view:text("head " .. head, place.x, inner.y + 9 * u, 11, theme.dim, "left", width)
-    focus.spot(view, place, now, { head = head })
+    selection.spot(view, place, now, { head = head })
   end
   for i, layer in ipairs(layers) do
-    local y, share = top + (i - 1) * (height + gap), heads.shares(kinds, by_layer[layer])
+    local y, share = top + (i - 1) * (height + gap), state_arrays.shares(kinds, by_layer[layer])
     local size, row_top = math.min(11, height / u), y  -- rows may be lower than a line of text
     if label > 0 then
       view:text("layer " .. layer, inner.x, y + 0.9 * size * u, size, theme.dim)
-      focus.spot(view, { x = inner.x, y = y, w = left - inner.x, h = height }, now, { layer = layer })
+      selection.spot(view, { x = inner.x, y = y, w = left - inner.x, h = height }, now, { layer = layer })
     end
     for _, kind in ipairs(kinds) do
       local array, strip = by_layer[layer][kind], height * share[kind]
-      local n = array and heads.count(array, now.n_heads) or 0
+      local n = array and state_arrays.count(array, now.n_heads) or 0
       for head = n > 1 and first or 0, n > 1 and last or n - 1 do
-        local down, across, values = heads.slice(array, head, now.n_heads)
+        local down, across, values = state_arrays.slice(array, head, now.n_heads)
         local place = { x = left, y = y, w = inner.x + inner.w - left, h = strip - 2 * u }
         if n > 1 then place.x, place.w = left + (head - first) * (width + gap), width end
         local most = options.unit and 1 or math.max(now.range[kind], 1e-6)
-        down, across = heads.fold(down, across, place.w / place.h)
+        down, across = state_arrays.fold(down, across, place.w / place.h)
         view:heat(place, down, across, values, options.unit and 0 or -most, most, map)
       end
       size = math.min(11, strip / u)
@@ -67,7 +67,7 @@ return function(view, box, now, options)
     end
     for head = first, last do
       local place = { x = left + (head - first) * (width + gap), y = row_top, w = width, h = height }
-      focus.spot(view, place, now, { layer = layer, head = columns > 1 and head or nil })
+      selection.spot(view, place, now, { layer = layer, head = columns > 1 and head or nil })
     end
   end
 end

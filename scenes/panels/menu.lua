@@ -1,6 +1,7 @@
 -- menu.lua -- what can be done, over a dimmed page: a list whose lines have keys, and are clicked.  A click beside it
 -- closes it.
-local canvas = require "mneme.base.canvas"
+local mn = require "mneme"
+local canvas = mn.ui.canvas
 
 -- One line: its key, what it does, and its spot.
 local function line(view, entry, x, base, w, high, size)

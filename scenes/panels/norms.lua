@@ -1,6 +1,7 @@
 -- norms.lua -- the length of each layer's state over time: what fills, what saturates, what was cleared.
-local focus = require "mneme.view.selection"
-local panels = require("mneme.view.scene").panels
+local mn = require "mneme"
+local selection = mn.ui.selection
+local panels = mn.scene.panels
 
 return function(view, box, now)
   local layers, lines, norms = {}, {}, now.history[#now.history].norms or {}
@@ -8,7 +9,7 @@ return function(view, box, now)
     if not norms[layer] then break end
     layers[layer + 1] = { layer = layer }
   end
-  local _, chosen = focus.rows(now, layers)
+  local _, chosen = selection.rows(now, layers)
   for i, row in ipairs(layers) do
     local layer = row.layer
     lines[i] = { name = (layer == 0 and "layer " or "") .. layer, row = row, thick = chosen and (chosen == layer and 3 or 1) or 2,

@@ -1,7 +1,8 @@
 -- observation.lua -- what the agent sees of the world, and nothing more: one cell a number.
+local mn = require "mneme"
+local state_arrays = mn.inspect.state_arrays
+local canvas = mn.ui.canvas
 local ffi = require "ffi"
-local canvas = require "mneme.base.canvas"
-local heads = require "mneme.models.state_arrays"
 
 return function(view, box, now)
   local theme, u, seen = view.theme, view.unit, now.observation
@@ -9,13 +10,13 @@ return function(view, box, now)
     local inner = view:card(box, "observation")
     return view:text("no observation", inner.x, inner.y + 16 * u, 12, theme.dim)
   end
-  local n, shape = heads.size(seen.shape), seen.shape
-  local least, _, most = heads.summary(seen.values, n)
+  local n, shape = state_arrays.size(seen.shape), seen.shape
+  local least, _, most = state_arrays.summary(seen.values, n)
   local note = ("%s number%s, %.3g … %.3g"):format(table.concat(shape, "×"), n == 1 and "" or "s", least, most)
   local inner = view:card(box, "observation", note)
   least, most = math.min(0, least), math.max(1, most)
   if #shape < 2 then
-    local rows, cols = heads.fold(1, n, inner.w / inner.h)
+    local rows, cols = state_arrays.fold(1, n, inner.w / inner.h)
     return view:heat(inner, rows, cols, seen.values, least, most, canvas.SEQUENTIAL)
   end
   -- a picture: rows, columns, channels; three are colours, of others the mean is shown; square cells

@@ -1,7 +1,7 @@
 -- policies.lua -- the policy over time: how likely each action was at each step.  A doubting agent is a blur,
 -- a decided one a line.
-local bands = require "mneme.view.step_heatmap"
-local canvas = require "mneme.base.canvas"
+local mn = require "mneme"
+local canvas, step_heatmap = mn.ui.canvas, mn.ui.step_heatmap
 
 return function(view, box, now)
   local theme, u = view.theme, view.unit
@@ -9,6 +9,6 @@ return function(view, box, now)
   if #now.policy == 0 then
     return view:text("no policy", inner.x, inner.y + 16 * u, 12, theme.dim)
   end
-  local over = bands.over(now.history, #now.policy, function(entry, _, row) return entry.policy and entry.policy[row] end)
-  bands.draw(view, inner, over, { lo = 0, hi = 1, names = now.actions })
+  local over = step_heatmap.over(now.history, #now.policy, function(entry, _, row) return entry.policy and entry.policy[row] end)
+  step_heatmap.draw(view, inner, over, { lo = 0, hi = 1, names = now.actions })
 end

@@ -1,7 +1,8 @@
 -- seen.lua -- the map that the agent could have drawn by now: every cell that it has seen in this episode, the
 -- darker the longer ago.  What is missing it cannot know; what is dark it must remember.
+local mn = require "mneme"
+local canvas = mn.ui.canvas
 local ffi = require "ffi"
-local canvas = require "mneme.base.canvas"
 
 local FADED = 100                                -- steps after which a cell is darkest
 

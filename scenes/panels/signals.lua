@@ -1,5 +1,6 @@
 -- signals.lua -- numbers over the steps of an episode as lines: what is and what is seen, say.
-local focus = require "mneme.view.selection"
+local mn = require "mneme"
+local selection = mn.ui.selection
 
 local colours = { "accent", "warm", "good", "violet", "bad", "dim" }
 
@@ -10,7 +11,7 @@ local function legend(view, box, now, lines, used)
     local w = view:text_width(lines[i].name, 11.5)
     if x - w < box.x + 12 * u + used then return end
     view:text(lines[i].name, x, box.y + 23 * u, 11.5, view.theme[colours[(i - 1) % #colours + 1]], "right")
-    if lines[i].row then focus.spot(view, { x = x - w, y = box.y + 12 * u, w = w, h = 15 * u }, now, lines[i].row) end
+    if lines[i].row then selection.spot(view, { x = x - w, y = box.y + 12 * u, w = w, h = 15 * u }, now, lines[i].row) end
     x = x - w - 14 * u
   end
 end

@@ -1,6 +1,7 @@
 -- visits.lua -- where the agent has been in all episodes that this viewer saw, and its way in this one.
+local mn = require "mneme"
+local canvas = mn.ui.canvas
 local ffi = require "ffi"
-local canvas = require "mneme.base.canvas"
 
 local FINE = 40                                  -- bins a side where places are not few whole numbers
 

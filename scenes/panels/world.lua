@@ -1,19 +1,18 @@
 -- world.lua -- the world as the environment draws it, the way the agent came, and how the episode
 -- ended.
-local canvas = require "mneme.base.canvas"
-local focus = require "mneme.view.selection"
-local recall = require "mneme.models.implicit_attention"
-local shares = require "mneme.view.attention_history"
+local mn = require "mneme"
+local attention_history, implicit_attention = mn.inspect.attention_history, mn.inspect.implicit_attention
+local canvas, selection = mn.ui.canvas, mn.ui.selection
 
 local LITTLE = 0.02                              -- of what is read: less is not marked
 
 -- Where the agent was at the steps that the chosen head reads most, larger the more.
 local function mark_read(view, now, at)
-  if recall.problem(now) then return end
-  local rows, history, theme = focus.rows(now, focus.all(recall.size(now))), now.history, canvas.theme
+  if implicit_attention.problem(now) then return end
+  local rows, history, theme = selection.rows(now, selection.all(implicit_attention.size(now))), now.history, canvas.theme
   for i, entry in ipairs(#rows == 1 and history or {}) do
     local x, y, scale = at(entry)
-    local share = x and shares.of(now, #history, rows[1].layer, rows[1].head)[i - 1] or 0
+    local share = x and attention_history.of(now, #history, rows[1].layer, rows[1].head)[i - 1] or 0
     if share > LITTLE then view:disc(x, y, 0.3 * scale * math.sqrt(share), canvas.fade(theme.violet, 0.75)) end
   end
 end

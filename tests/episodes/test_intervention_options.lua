@@ -56,8 +56,8 @@ end
 local function forget(line) line.frames, line.bytes = {}, 0 end
 
 -- Every operation that a menu offers: the same before the step, shown beside it, and gone when it is closed.
-local function sweep(r, focus)
-  r.v.focus = focus
+local function sweep(r, selection)
+  r.v.selection = selection
   local from, at = (r.v:episode()), r.v.at
   for _ = 1, 2 do r.v:forward() end
   local to = r.v.at
@@ -123,7 +123,7 @@ for _, name in ipairs(registry.names "cores") do
   end)
 end
 
-t.test("a layer, a head, a head of every layer: what is in focus is what is changed", function()
+t.test("a layer, a head, a head of every layer: what is in selection is what is changed", function()
   local r = window(AGALITE, 4)
   local texts = table.concat(sweep(r, { layer = 1 }), "|")
   t.ok(texts:find "^erase layers.1|swap layers.1 with another" and texts:find "force layers.1.beta to 0", texts)

@@ -150,7 +150,7 @@ local function frame_of(spec, n)
     for key, value in pairs(set) do if known[key] ~= nil then config[key] = value end end
   end
   mn.manual_seed(3)
-  local source, film = player.fresh { task = { "tmaze", corridor = 30 }, core = config }, recorder.new()
+  local source, film = player.fresh { env = { "tmaze", corridor = 30 }, core = config }, recorder.new()
   local frame
   for _ = 1, n do frame = film:add(source:next()) end
   return frame
@@ -396,7 +396,7 @@ end)
 t.test("shares are the weights of each step as they were then, whichever is asked for first", function()
   local film, frames = recorder.new(), {}
   mn.manual_seed(3)
-  local source = player.fresh { task = { "tmaze", corridor = 30 }, core = { "galite", d_model = 16, n_layers = 2,
+  local source = player.fresh { env = { "tmaze", corridor = 30 }, core = { "galite", d_model = 16, n_layers = 2,
     n_heads = 2, d_head = 8, d_ffn = 16, eta = 2, feature = "outer_elu1" } }
   for i = 1, 12 do frames[i] = film:add(source:next()) end
   local rows = { { layer = 1, head = 0 }, { layer = 0, head = 1 } }

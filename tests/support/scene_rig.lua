@@ -16,7 +16,7 @@ function rig.frame(what, n)
   local core = { what.core[1], d_model = 16, n_layers = 2 }
   if what.core[1] == "agalite" then core.n_heads, core.d_head, core.d_ffn = 2, 8, 16 end
   mn.manual_seed(1)
-  local source, film = player.fresh { task = what.task, core = core }, recorder.new()
+  local source, film = player.fresh { env = what.env, core = core }, recorder.new()
   local frame
   for _ = 1, n do
     local now = source:next()

@@ -43,7 +43,7 @@ t.test("gradient norms: means of their logarithms, a line for each part, the thr
       i * 10, i % 3 == 0 and 100 or 10)
   end
   put("metrics.jsonl", table.concat(log))
-  local frame = setmetatable({ run = folder, focus = { layer = 1 } }, { __index = recorder.new():add(fake.new {}:next()) })
+  local frame = setmetatable({ run = folder, selection = { layer = 1 } }, { __index = recorder.new():add(fake.new {}:next()) })
   local signals, now, options = scene.panels.signals, nil, nil
   scene.panels.signals = function(_, _, n, o) now, options = n, o end
   local function draw() scene.panels.gradients(nil, nil, frame) end
@@ -124,7 +124,7 @@ local function asked_of_seen(name, settings)
   local task = { name }
   for key, value in pairs(settings) do task[key] = value end
   mn.manual_seed(5)
-  local source, frame = player.fresh { task = task, core = { "gru", d_model = 8 } }, nil
+  local source, frame = player.fresh { env = task, core = { "gru", d_model = 8 } }, nil
   for _ = 1, 80 do
     local now = source:next()
     frame = now.ended and frame or film:add(now)

@@ -109,25 +109,25 @@ for _, name in ipairs(scene.list()) do
 
   t.test("scene " .. name .. ": fits with a layer, a head, a step chosen; what is not there is not", function()
     local frame, w, h = rig.frame(what, 60), nil, nil
-    local function page(by, size, focus)
+    local function page(by, size, selection)
       w, h = size[1], size[2]
-      local chosen = setmetatable({ focus = focus }, { __index = frame })
+      local chosen = setmetatable({ selection = selection }, { __index = frame })
       local pixels = ffi.string(by:paint(what, chosen, w, h), w * h * 4)
-      check_page(("%s with a focus, %dx%d"):format(name, w, h), by, w, h)
+      check_page(("%s with a selection, %dx%d"):format(name, w, h), by, w, h)
       for i = 1, by.view.n_spots do
         local s = by.view.spots[i]
         t.ok(s.x >= 0 and s.y >= 0 and s.x + s.w <= w + 1 and s.y + s.h <= h + 1, "a spot leaves the page")
-        t.ok(s.what.choose or s.what.steps, "a spot means nothing")
+        t.ok(s.what.select or s.what.steps, "a spot means nothing")
       end
       return pixels
     end
-    for _, focus in ipairs { { layer = 1 }, { head = 1 }, { layer = 1, head = 0, step = 7 }, { layer = 0, head = 1 } } do
-      for _, size in ipairs(sizes) do page(painter, size, focus) end
-      page(looks[3], big[1], focus)
+    for _, selection in ipairs { { layer = 1 }, { head = 1 }, { layer = 1, head = 0, step = 7 }, { layer = 0, head = 1 } } do
+      for _, size in ipairs(sizes) do page(painter, size, selection) end
+      page(looks[3], big[1], selection)
     end
     local all = page(painter, sizes[2], nil)
-    for _, focus in ipairs { {}, { layer = 9 }, { head = 9 }, { layer = 9, head = 9, step = 1e6 } } do
-      t.eq(page(painter, sizes[2], focus) == all, true, "what is not there is not chosen")
+    for _, selection in ipairs { {}, { layer = 9 }, { head = 9 }, { layer = 9, head = 9, step = 1e6 } } do
+      t.eq(page(painter, sizes[2], selection) == all, true, "what is not there is not chosen")
     end
   end)
 

@@ -124,16 +124,16 @@ t.test("buttons do what their keys do", function()
   t.eq(r.v.at, at + 1)
   r.paint()
   r.click(spot_of_key "l")
-  t.eq(r.v.focus.layer, 0)
+  t.eq(r.v.selection.layer, 0)
   for _ = 1, 2 do r.press "l" end
-  t.eq(r.v.focus.layer, nil, "two layers, then all again")
+  t.eq(r.v.selection.layer, nil, "two layers, then all again")
   r.paint()
   t.eq(r.v:pointer("press", W - 1, 1, 1, r.clock, r.paint), nil, "nothing is there")
 end)
 
 -- The spot that chooses this layer and head.
 local function spot_of_head(layer, head)
-  return find_spot(function(what) return what.choose and what.choose.layer == layer and what.choose.head == head end)
+  return find_spot(function(what) return what.select and what.select.layer == layer and what.select.head == head end)
 end
 
 t.test("a click on a head, a layer or a step chooses it, a second one takes it back", function()
@@ -144,7 +144,7 @@ t.test("a click on a head, a layer or a step chooses it, a second one takes it b
   r.pass(2)
   r.press(END)
   local all = r.picture()
-  local function chosen() local f = r.v.focus return ("%s %s %s"):format(f.layer, f.head, f.step) end
+  local function chosen() local f = r.v.selection return ("%s %s %s"):format(f.layer, f.head, f.step) end
   r.click(spot_of_head(1, 0))
   t.eq(chosen(), "1 0 nil")
   t.ok(r.picture() ~= all)

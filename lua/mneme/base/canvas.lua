@@ -84,7 +84,10 @@ function methods:line(x0, y0, x1, y1, color, thick)
 end
 function methods:triangle(x, y, w, h, turn, color) add(self, TRIANGLE, color, x, y, w, h, turn) end
 
----`color` with another opacity, 0..1.
+---`color` with another opacity.
+---@param color integer 0xRRGGBBAA
+---@param opacity number 0..1
+---@return integer color
 function canvas.fade(color, opacity)
   return bit.bor(bit.band(color, 0xFFFFFF00), math.floor(opacity * 255 + 0.5)) % 2 ^ 32
 end

@@ -3,6 +3,7 @@
 -- their folders.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
 
 local C = engine.C
@@ -71,7 +72,10 @@ local from = {
 ---All things of a kind: "cores", "attentions", "envs", "tasks", "ops", "scenes" or "experiments".
 ---@param kind string
 ---@return { name: string, doc: string, index: integer? }[]
-function catalogue.list(kind) return from[kind]() end
+function catalogue.list(kind)
+  if not from[kind] then errors.unknown("kind of thing", tostring(kind), catalogue.kinds) end
+  return from[kind]()
+end
 
 ---The names of a kind.
 ---@return string[]

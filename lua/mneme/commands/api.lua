@@ -73,18 +73,21 @@ end
 ---@return { name: string, arguments: string, comment: string[], path: string, line: integer }[]
 function api.functions()
   local mn, list = require "mneme", {}
-  local function add(name, f)
-    local entry = definition(f)
-    if entry then entry.name, list[#list + 1] = name, entry end
-  end
-  for _, name in ipairs(mn.names()) do
-    local value = mn[name]
-    if type(value) == "function" then add("mn." .. name, value)
-    elseif type(value) == "table" and not getmetatable(value) and name ~= "Tensor" then      -- a class: below
+  local function add(name, value)
+    if type(value) == "function" then
+      local entry = definition(value)
+      if entry then entry.name, list[#list + 1] = name, entry end
+    elseif type(value) == "table" then
+      local meta = getmetatable(value)
+      if meta and not (meta.called or meta.group) then return end                            -- an object
+      if meta and meta.called then add(name, meta.called) end
       for _, key in ipairs(tables.keys(value)) do
-        if type(value[key]) == "function" then add("mn." .. name .. "." .. key, value[key]) end
+        if type(value[key]) == "function" or meta and meta.group then add(name .. "." .. key, value[key]) end
       end
     end
+  end
+  for _, name in ipairs(mn.names()) do
+    if name ~= "Tensor" then add("mn." .. name, mn[name]) end                                -- a class: below
   end
   return list
 end
@@ -191,8 +194,10 @@ function api.annotations()
   end
   local parts = {}
   for _, f in ipairs(api.functions()) do
-    local part = f.name:match "^(mn%.[%w_]+)%."
-    if part and not parts[part] then parts[part], out[#out + 1] = true, part .. " = {}\n" end
+    for at in f.name:gmatch "()%." do
+      local part = f.name:sub(1, at - 1)
+      if part ~= "mn" and not parts[part] then parts[part], out[#out + 1] = true, part .. " = {}\n" end
+    end
     stub(out, f.name, f.arguments, f.comment)
   end
   for _, op in ipairs(api.ops()) do

@@ -94,7 +94,7 @@ local function opener(o, run, what)
     if given == "checkpoints" then return run and checkpoints_of(run) or {} end
     local options = { seed = o.seed, greedy = o.greedy == 1, seeded = true, episode = given.episode }
     if not run then
-      options.task, options.core = what.task, what.core
+      options.env, options.core = what.env, what.core
       nn.manual_seed(o.seed or 1)
       return player.fresh(options)
     end

@@ -38,25 +38,25 @@ local function known(words, check)
   return list
 end
 
--- The parts of the memory that are in focus; all of it where nothing is, or where what is has no part of it.
-local function parts_in_focus(core, focus)
+-- The parts of the memory that are in selection; all of it where nothing is, or where what is has no part of it.
+local function selected_parts(core, selection)
   if next(core.states) == nil then return {} end
-  local words, head = {}, focus.head and ".head." .. focus.head or ""
-  for _, layer in ipairs(focus.layer and { focus.layer } or focus.head and layers_of(core.states) or {}) do
+  local words, head = {}, selection.head and ".head." .. selection.head or ""
+  for _, layer in ipairs(selection.layer and { selection.layer } or selection.head and layers_of(core.states) or {}) do
     words[#words + 1] = "layers." .. layer .. head
   end
   local list = known(words, function(word) interventions.parts(core, word) end)
   return #list > 0 and list or { "all" }
 end
 
--- A kind of gate in focus: of one layer or all, of one head where it has heads.
-local function gates_in_focus(player, frame, kind, focus)
+-- A kind of gate in selection: of one layer or all, of one head where it has heads.
+local function selected_gates(player, frame, kind, selection)
   local words = {}
   local function try(word) return known({ word }, function() interventions.probe(player, word) end)[1] end
   for _, name in ipairs(tables.keys(frame.probes)) do
     local layer, of = heads.parse(name)
-    if of == kind and (not focus.layer or not layer or layer == focus.layer) then
-      local head = focus.head and layer and name:gsub("%.([^.]+)$", ".head." .. focus.head .. ".%1")
+    if of == kind and (not selection.layer or not layer or layer == selection.layer) then
+      local head = selection.head and layer and name:gsub("%.([^.]+)$", ".head." .. selection.head .. ".%1")
       words[#words + 1] = head and try(head) or try(name)
     end
   end
@@ -101,18 +101,18 @@ end
 ---What can be done at a frame.
 ---@param player Player
 ---@param frame Frame
----@param focus table { layer, head }: what of the memory is meant; nil: all
+---@param selection table { layer, head }: what of the memory is meant; nil: all
 ---@return Operation[]
-function operations.list(player, frame, focus)
-  local list, parts = {}, parts_in_focus(player.agent.core, focus)
-  local all = focus.head and "head " .. focus.head .. " of every layer" or "all"
+function operations.list(player, frame, selection)
+  local list, parts = {}, selected_parts(player.agent.core, selection)
+  local all = selection.head and "head " .. selection.head .. " of every layer" or "all"
   if frame.step > 0 then                            -- before that a memory is empty
     add(list, "erase", parts, all)
     add(list, "swap", parts, all)
   end
   for _, kind in ipairs(frame.gates) do
-    local words = gates_in_focus(player, frame, kind, focus)
-    local name = kind .. (focus.head and " of head " .. focus.head .. " of every layer" or " of every layer")
+    local words = selected_gates(player, frame, kind, selection)
+    local name = kind .. (selection.head and " of head " .. selection.head .. " of every layer" or " of every layer")
     add(list, "freeze", words, name)
     add(list, "force", words, name, 0)
     add(list, "force", words, name, 1)

@@ -360,10 +360,10 @@ function player.from_run(folder, options)
 end
 
 ---A fresh agent on a task, for scenes without a run.
----@param options table { task = "tmaze" or { "tmaze", corridor = 12 }, core = "agalite" or { "agalite", ... }, seed, seeded, episode }
+---@param options table { env = "tmaze" or { "tmaze", corridor = 12 }, core = "agalite" or { "agalite", ... }, seed, seeded, episode }
 ---@return Player
 function player.fresh(options)
-  local spec = type(options.task) == "table" and options.task or { options.task or "tmaze" }
+  local spec = type(options.env) == "table" and options.env or { options.env or "tmaze" }
   local settings = { num_envs = 1 }
   for key, value in pairs(spec) do if key ~= 1 then settings[key] = value end end
   local task = env.new(spec[1], settings)

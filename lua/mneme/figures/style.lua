@@ -63,7 +63,9 @@ function look.css(theme)
 end
 
 ---A colour by name, as a page on paper has it, or a dark one.
+---@param name string
 ---@param theme string? "light" or "dark"
+---@return string color "#rrggbb"
 function look.color(name, theme) return (theme == "dark" and dark or light)[name] end
 
 -- ---- shades of a heat map ----

@@ -10,6 +10,7 @@ local function tenth(v)
   return s == "-0" and "0" or s
 end
 
+---A drawing to add shapes to.
 ---@param width number of the page; its height is what is drawn
 ---@param id string that no other drawing of a page has
 local function new(width, id) return setmetatable({ width = width, height = 0, id = id, out = {} }, Paper) end

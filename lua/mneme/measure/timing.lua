@@ -32,6 +32,8 @@ end
 ---there is room for N steps and `more`.
 ---@param name string
 ---@param config table its other settings
+---@param N integer
+---@param more integer? 0
 ---@return table config
 ---@return boolean bounded it has such a size
 function meter.looking_back(name, config, N, more)

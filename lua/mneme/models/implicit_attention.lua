@@ -87,6 +87,7 @@ end
 
 ---The layers and heads of a core that can be asked for; 0 where its probes do not go together, as those of a file may
 ---not.
+---@param now Frame
 ---@return integer layers, integer heads
 function recall.size(now)
   local way = ways[now.reads] or {}
@@ -126,9 +127,13 @@ local function fits(now, layer)
 end
 
 ---Does a core look at steps of a certain distance, rather than forget little by little?
+---@param now Frame
+---@return boolean
 function recall.reaches(now) return now.reads == "softmax" or now.reads == "frames" end
 
 ---Why there are no weights; nil: there are.
+---@param now Frame
+---@return string?
 function recall.problem(now)
   local way, last = ways[now.reads], now.history[#now.history]
   if not way then return "this core does not say how it reads its memory (`reads`)" end
@@ -140,6 +145,7 @@ function recall.problem(now)
 end
 
 ---What to know of the weights of all heads, besides that they are shares; nil: nothing.
+---@param now Frame
 ---@param beside number the greatest share of a head that is of no step shown
 function recall.note(now, beside)
   if now.reads == "frames" then return "the observations that lie side by side" end
@@ -179,6 +185,9 @@ end
 
 ---In how many steps half of what a head holds is gone, if its gates go on as they did on average in the last steps;
 ---what a new key takes out does not count.  Of softmax and frames: how many steps back can be read now.
+---@param now Frame
+---@param layer integer from 0
+---@param head integer from 0
 ---@return number? steps math.huge: never; nil: its gates were not probed
 ---@return number? slowest the same of the channels that keep longest
 function recall.horizon(now, layer, head)

@@ -2,13 +2,16 @@
 -- drawn: "layers.0.C" is kind "C" of layer 0, and its dimensions "HVK" say that its first axis
 -- counts heads.
 local ffi = require "ffi"
+local errors = require "mneme.base.errors"
 
 local heads = {}
+local MOST_COLS = 2 ^ 24
 
 -- Probes of these kinds are gates; the first that a core has is drawn over time.
 heads.gates = { "beta", "z", "write", "gate", "g", "i", "gamma", "r", "f", "o", "decay", "w" }
 
 ---Split a name such as "layers.0.C".
+---@param name string
 ---@return integer? layer from 0; nil where the name has none
 ---@return string kind
 function heads.parse(name)
@@ -17,6 +20,8 @@ function heads.parse(name)
 end
 
 ---How many numbers a shape holds.
+---@param shape integer[]
+---@return integer
 function heads.size(shape)
   local n = 1
   for _, length in ipairs(shape) do n = n * length end
@@ -68,13 +73,18 @@ local function axis_of(array, n_heads)
 end
 
 ---How many heads an array has; 1 where it is not divided.
+---@param array table { shape, dims? }
+---@param n_heads integer? of the core; nil: as its dims say
+---@return integer
 function heads.count(array, n_heads)
   local axis = axis_of(array, n_heads)
   return axis and array.shape[axis] or 1
 end
 
 ---One head's numbers as a matrix: the last axis makes the columns, all others the rows.
+---@param array table { shape, dims?, values }
 ---@param head integer from 0
+---@param n_heads integer? as for count
 ---@return integer rows, integer cols, ffi.cdata* values float[rows * cols]
 function heads.slice(array, head, n_heads)
   local shape, axis = array.shape, axis_of(array, n_heads)
@@ -99,6 +109,7 @@ local words = { V = "values", K = "keys", D = "units" }
 
 ---One head's axes in words: "64 values × 256 keys".
 ---@param array table { shape, dims? }
+---@param n_heads integer? as for count
 ---@return string
 function heads.axes(array, n_heads)
   local parts, axis = {}, axis_of(array, n_heads)
@@ -110,8 +121,12 @@ function heads.axes(array, n_heads)
 end
 
 ---Break long rows so that a matrix of few rows fills a box of this aspect (width over height).
+---@param rows integer
+---@param cols integer at most 2^24
+---@param aspect number
 ---@return integer rows, integer cols
 function heads.fold(rows, cols, aspect)
+  if not (cols <= MOST_COLS) then errors.raise(("fold: %s columns, expected at most %d"):format(tostring(cols), MOST_COLS)) end
   local best_rows, best_cols, best = rows, cols, math.huge
   for parts = 1, cols do
     if cols % parts == 0 and (parts == 1 or rows <= 8) then
@@ -123,6 +138,11 @@ function heads.fold(rows, cols, aspect)
 end
 
 ---Least, mean and greatest value of n floats.
+---@param values ffi.cdata*|number[] from 0
+---@param n integer
+---@return number least
+---@return number mean
+---@return number greatest
 function heads.summary(values, n)
   local least, greatest, sum = math.huge, -math.huge, 0
   for i = 0, n - 1 do
@@ -135,6 +155,8 @@ function heads.summary(values, n)
 end
 
 ---How high each kind's strip of a layer is: by the root of how much it holds, but never a hair.
+---@param kinds string[]
+---@param by_kind table<string, table> arrays of one layer
 ---@return table<string, number> shares of 1
 function heads.shares(kinds, by_kind)
   local total, share = 0, {}
@@ -152,6 +174,10 @@ function heads.shares(kinds, by_kind)
 end
 
 ---Who holds what a grid holds: each head of each layer, or the layers where none is divided.
+---@param layers integer[]
+---@param kinds string[]
+---@param by_layer table as of grid
+---@param n_heads integer?
 ---@return table[] rows { layer, head = nil or from 0 }
 ---@return integer columns the most heads of a layer
 function heads.owners(layers, kinds, by_layer, n_heads)
@@ -169,6 +195,7 @@ function heads.owners(layers, kinds, by_layer, n_heads)
 end
 
 ---The layers and kinds among named arrays, in order; single numbers (ticks) are left out.
+---@param arrays table<string, table> name -> { shape, dims?, values }
 ---@param wanted string[]? only these kinds, in this order
 ---@return integer[] layers, string[] kinds, table by_layer by_layer[layer][kind] = array
 function heads.grid(arrays, wanted)

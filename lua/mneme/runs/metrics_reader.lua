@@ -50,6 +50,7 @@ function curves.read(folder)
 end
 
 ---How steps are counted on an axis that reaches so far.
+---@param steps number the axis' end
 ---@return number unit
 ---@return string word
 function curves.unit(steps)

@@ -7,6 +7,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
 local canvas = require "mneme.base.canvas"
+local renamed = require "mneme.base.renamed"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)view/scene%.lua$" or "./lua/mneme/"
 local scene = { default_width = 1280, default_height = 800 }
@@ -33,19 +34,21 @@ scene.panels = setmetatable({}, { __index = function(panels, name)
   return panels[name]
 end })
 
-local known = { task = true, core = true, draw = true, doc = true }
+local known = { env = true, task = true, core = true, draw = true, doc = true }
 
 ---Define a scene.
----@param spec table { doc = one line, task = { "tmaze", corridor = 20 } and core = { "agalite" } to show
----without a run, draw = function(view, now) } -- now: a Frame of mneme.recorder
+---@param spec table { doc = one line, env = { "tmaze", corridor = 20 } and core = { "agalite" } to show without a run,
+---  draw = function(view: Canvas, now: Frame) }
+---@return table spec
 function scene.new(spec)
   errors.need("scene", spec, nil, "{ doc = ..., draw = function(view, now) ... end }")
   for key in pairs(spec) do
-    if not known[key] then errors.unknown("key of a scene:", key, { "core", "doc", "draw", "task" }) end
+    if not known[key] then errors.unknown("key of a scene:", key, { "core", "doc", "draw", "env" }) end
   end
   if type(spec.draw) ~= "function" then
     errors.raise("scene: draw is a " .. type(spec.draw) .. ", expected a function(view, now)")
   end
+  spec.env = renamed.field(spec, "env", "task", "mn.scene: %s")
   return spec
 end
 

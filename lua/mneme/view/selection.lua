@@ -1,10 +1,19 @@
--- selection.lua -- what of a core a page shows: all of it, or the layer, the head and the step that were chosen, as far as
--- the core has such.  Panels that show heads show those of the choice, and let a click on one choose it.
-local focus = {}
+-- selection.lua -- the selected layer, head and step: panels show the selected heads of a core (all, where none is selected),
+-- and a click on a head selects it.
+local errors = require "mneme.base.errors"
 
----Every head of so many layers.
+local selection = {}
+
+local MOST_ROWS = 2 ^ 16
+
+---Every head of every layer.
+---@param layers integer
+---@param heads integer of each layer
 ---@return table[] rows { layer, head }
-function focus.all(layers, heads)
+function selection.all(layers, heads)
+  if not (layers * heads <= MOST_ROWS) then
+    errors.raise(("selection.all: %s layers of %s heads, expected at most %d heads"):format(tostring(layers), tostring(heads), MOST_ROWS))
+  end
   local rows = {}
   for layer = 0, layers - 1 do
     for head = 0, heads - 1 do rows[#rows + 1] = { layer = layer, head = head } end
@@ -12,37 +21,39 @@ function focus.all(layers, heads)
   return rows
 end
 
--- Does a row hold what was chosen?  What no row holds does not count.
-local function held(rows, key, value)
+-- The selected layer or head, where one of the rows has it.
+local function in_rows(rows, key, value)
   for _, row in ipairs(rows) do
     if value and row[key] == value then return value end
   end
 end
 
----Those of some rows that were chosen; all of them where nothing was.
----@param now Frame now.focus may be nil
----@param rows table[] { layer, head = nil where a layer is not divided }
----@return table[] chosen
----@return integer? layer as far as one was chosen
----@return integer? head
-function focus.rows(now, rows)
-  local wish, chosen = now.focus or {}, {}
-  local layer, head = held(rows, "layer", wish.layer), held(rows, "head", wish.head)
+---The selected rows of a list; all of them where nothing is selected.
+---@param now Frame now.selection may be nil
+---@param rows table[] { layer, head = nil where a layer has no heads }
+---@return table[] selected
+---@return integer? layer the selected one, if any
+---@return integer? head the selected one, if any
+function selection.rows(now, rows)
+  local wish, selected = now.selection or {}, {}
+  local layer, head = in_rows(rows, "layer", wish.layer), in_rows(rows, "head", wish.head)
   for _, row in ipairs(rows) do
-    if (not layer or row.layer == layer) and (not head or row.head == head) then chosen[#chosen + 1] = row end
+    if (not layer or row.layer == layer) and (not head or row.head == head) then selected[#selected + 1] = row end
   end
-  if #chosen == 0 then return rows, nil, nil end         -- that layer has no such head
-  return chosen, layer, head
+  if #selected == 0 then return rows, nil, nil end       -- that layer has no such head
+  return selected, layer, head
 end
 
----"layer 1, head 2", or less where there is less to tell apart.
-function focus.name(row) return "layer " .. row.layer .. (row.head and ", head " .. row.head or "") end
+---The name of a row: "layer 1, head 2", or "layer 1".
+---@param row table { layer, head? }
+---@return string
+function selection.name(row) return "layer " .. row.layer .. (row.head and ", head " .. row.head or "") end
 
----What groups of equal size of chosen rows are called: the layers, or the heads of one.
----@param rows table[] see focus.rows
+---The names of groups of selected rows, all of equal size: the layers, or the heads of one layer.
+---@param rows table[] see selection.rows
 ---@param layer integer? likewise
 ---@return string[]
-function focus.names(rows, layer)
+function selection.names(rows, layer)
   local names, last = {}, nil
   for _, row in ipairs(rows) do
     if layer then names[#names + 1] = row.head and "head " .. row.head or "layer " .. layer
@@ -51,31 +62,39 @@ function focus.names(rows, layer)
   return names
 end
 
----Let a click on a box choose a head, a layer, or one of both; a second click takes it back.
+---Make a box clickable: a click selects a head, a layer, or a head of a layer; a second click clears the selection.
+---@param view Canvas
+---@param box table { x, y, w, h }
+---@param now Frame
 ---@param row table { layer, head }, either may be nil
----@param framed boolean? where it is the choice, draw a frame around
-function focus.spot(view, box, now, row, framed)
-  local wish = now.focus or {}
-  view:spot(box, { choose = { layer = row.layer, head = row.head } })
+---@param framed boolean? draw a frame around the box where it is selected
+function selection.spot(view, box, now, row, framed)
+  local wish = now.selection or {}
+  view:spot(box, { select = { layer = row.layer, head = row.head } })
   if framed and (wish.layer or wish.head) and (not wish.layer or wish.layer == row.layer)
     and (not wish.head or wish.head == row.head) then
     view:frame(box.x, box.y, box.w, box.h, view.theme.warm, 2 * view.unit)
   end
 end
 
----The same for rows of equal height in one box.
-function focus.spots(view, box, now, rows)
+---Make every row of a box clickable; the rows have equal heights.
+---@param view Canvas
+---@param box table { x, y, w, h }
+---@param now Frame
+---@param rows table[] { layer, head? }
+function selection.spots(view, box, now, rows)
   local high = box.h / #rows
   for i, row in ipairs(rows) do
-    focus.spot(view, { x = box.x, y = box.y + (i - 1) * high, w = box.w, h = high }, now, row)
+    selection.spot(view, { x = box.x, y = box.y + (i - 1) * high, w = box.w, h = high }, now, row)
   end
 end
 
----The step that was chosen, or the first: of an episode so far.
+---The selected step of this episode, or its first.
+---@param now Frame
 ---@return integer step
----@return integer i its place in now.history
-function focus.step(now)
-  local history, wish = now.history, now.focus and now.focus.step or 0
+---@return integer i its index in now.history
+function selection.step(now)
+  local history, wish = now.history, now.selection and now.selection.step or 0
   local last = history[#history].step
   local step = wish <= last and wish or 0
   local i = math.min(#history, step + 1)
@@ -84,4 +103,4 @@ function focus.step(now)
   return history[i].step, i
 end
 
-return focus
+return selection

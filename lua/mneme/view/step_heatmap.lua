@@ -1,27 +1,27 @@
--- step_heatmap.lua -- a heat map over the steps of an episode, a row for each of some things, named at the left in groups
--- of equal size: what several panels draw.
+-- step_heatmap.lua -- a heat map over the steps of an episode, shared by several panels: one row per head (or action, or
+-- channel), with names of groups of rows at the left.
 local ffi = require "ffi"
 local canvas = require "mneme.base.canvas"
 
-local bands = {}
-local MOST = 512                 -- columns: of a longer episode several steps share one
+local step_heatmap = {}
+local MAX_COLUMNS = 512          -- in a longer episode several steps share a column
 
----Numbers over the steps of an episode, ready to be drawn.
+---Collect the values of an episode's steps for a heat map.
 ---@param history table[] Entries
 ---@param rows integer
----@param of fun(entry: table, i: integer, row: integer): number? a number of a step, rows from 1; nil: the step's are not
----  known, and the last ones stay
----@return table { rows, cols, used, values, steps }
-function bands.over(history, rows, of)
+---@param of fun(entry: table, i: integer, row: integer): number? the value of a step in a row, from 1; nil: not known, and
+---  the value of the step before is repeated
+---@return table map { rows, cols, used, values, steps }
+function step_heatmap.over(history, rows, of)
   local steps = math.max(10, history[#history].step + 1)
-  local cols = math.min(steps, MOST)
+  local cols = math.min(steps, MAX_COLUMNS)
   local all, used = ffi.new("float[?]", rows * cols), 0
   for i, entry in ipairs(history) do
     local upto = math.floor(entry.step * cols / steps)
     for row = 1, rows do
-      local number = of(entry, i, row)
-      if not number then break end
-      for col = math.min(used, upto), upto do all[(row - 1) * cols + col] = number end
+      local value = of(entry, i, row)
+      if not value then break end
+      for col = math.min(used, upto), upto do all[(row - 1) * cols + col] = value end
       if row == rows then used = upto + 1 end
     end
   end
@@ -31,12 +31,13 @@ function bands.over(history, rows, of)
   return { rows = rows, cols = cols, used = used, values = values, steps = steps }
 end
 
----@param view table
----@param box table
----@param b table of bands.over
+---Draw a heat map with its names and its axis of steps.
+---@param view Canvas
+---@param box table { x, y, w, h }
+---@param b table of step_heatmap.over
 ---@param look table { lo, hi: ends of the colours, names: one for each group of rows }
----@return table plot the box of all rows; a click below it chooses a step
-function bands.draw(view, box, b, look)
+---@return table plot the box of the rows; a click below it selects a step
+function step_heatmap.draw(view, box, b, look)
   local theme, u, wide, size = view.theme, view.unit, 0, 11
   local groups = #look.names
   for _, name in ipairs(look.names) do wide = math.max(wide, view:text_width(name, size)) end
@@ -54,19 +55,26 @@ function bands.draw(view, box, b, look)
   end
   view:text("step 0", plot.x, plot.y + plot.h + 15 * u, 11, theme.dim)
   view:text(tostring(b.steps - 1), plot.x + plot.w, plot.y + plot.h + 15 * u, 11, theme.dim, "right")
-  bands.steps(view, { x = plot.x, y = plot.y + plot.h, w = plot.w, h = 20 * u }, b.steps)
+  step_heatmap.steps(view, { x = plot.x, y = plot.y + plot.h, w = plot.w, h = 20 * u }, b.steps)
   return plot
 end
 
----Let a click on a box choose one of the steps that lie along it.
-function bands.steps(view, box, steps) view:spot(box, { steps = steps }) end
+---Make an axis of steps clickable: a click selects the step.
+---@param view Canvas
+---@param box table { x, y, w, h } along which the steps lie
+---@param steps integer
+function step_heatmap.steps(view, box, steps) view:spot(box, { steps = steps }) end
 
----Mark the step that was chosen with a line through a box in which so many lie.
-function bands.mark(view, box, now, steps)
-  local step = now.focus and now.focus.step
+---Mark the selected step with a line.
+---@param view Canvas
+---@param box table { x, y, w, h } along which the steps lie
+---@param now Frame
+---@param steps integer
+function step_heatmap.mark(view, box, now, steps)
+  local step = now.selection and now.selection.step
   if not step or step >= steps then return end
   local x = box.x + (step + 0.5) / steps * box.w
   view:line(x, box.y, x, box.y + box.h, view.theme.warm, 1.5 * view.unit)
 end
 
-return bands
+return step_heatmap

@@ -25,7 +25,7 @@ Viewer.__index = setmetatable(Viewer, playback)
 local function new(tracks, options)
   options = options or {}
   local self = setmetatable(playback.new(tracks), Viewer)
-  self.zoom, self.pan, self.focus, self.camera = 1, { 0, 0 }, {}, camera()
+  self.zoom, self.pan, self.selection, self.camera = 1, { 0, 0 }, {}, camera()
   self.theme, self.bar = options.theme, options.controls ~= false
   return self
 end
@@ -45,8 +45,8 @@ end
 
 -- All, then 0, 1, 2 ... and all again.
 local function choose(self, what, n)
-  local now = self.focus[what]
-  self.focus[what] = not now and n > 0 and 0 or now and now + 1 < n and now + 1 or nil
+  local now = self.selection[what]
+  self.selection[what] = not now and n > 0 and 0 or now and now + 1 < n and now + 1 or nil
 end
 
 local function zoom_at(self, factor, x, y)
@@ -138,11 +138,11 @@ function Viewer:offer(clock)
   local problem, n = self:unchangeable(), #self.tracks
   if problem then return self:say(problem, clock) end
   self.playing = false
-  local frame, focus, where = self:frame(n), self.focus, {}
-  local list = operations.list(self.tracks[n].timeline.source, frame, focus)
+  local frame, selection, where = self:frame(n), self.selection, {}
+  local list = operations.list(self.tracks[n].timeline.source, frame, selection)
   if #list == 0 then return self:say("nothing of this agent and its world can be changed", clock) end
-  if focus.layer then where[1] = "layer " .. focus.layer end
-  if focus.head then where[#where + 1] = "head " .. focus.head end
+  if selection.layer then where[1] = "layer " .. selection.layer end
+  if selection.head then where[#where + 1] = "head " .. selection.head end
   local title = ("change step %d: %s"):format(frame.step, #where > 0 and table.concat(where, ", ") or "all layers and heads")
   self.menu = menu(title, list, self.lasting)
 end
@@ -222,7 +222,7 @@ end
 
 -- A click on what was chosen takes the choice back.
 local function click(self, what, spot, x)
-  local f, c = self.focus, what.choose
+  local f, c = self.selection, what.select
   if what.steps then
     local step = math.floor((x - spot.x) / spot.w * what.steps)
     f.step = f.step ~= step and step or nil
@@ -246,7 +246,7 @@ function Viewer:pointer(what, x, y, by, clock, paint)
     scrub_to(self, x)
   elseif spot and spot.key then return self:key(spot.key, clock, paint)
   elseif spot and spot.action and self.taken then self:act(spot.action, clock)
-  elseif spot and (spot.choose or spot.steps) then click(self, spot, box, x)
+  elseif spot and (spot.select or spot.steps) then click(self, spot, box, x)
   elseif what == "press" and by == 1 then self.dragged = { x, y } end
 end
 
@@ -276,7 +276,7 @@ end
 local function shown_frame(self, k, status)
   local frame = self:frame(k)
   if not frame then return nil end
-  local more = { focus = self.focus, status = k == 1 and status or nil, keys = self.taken and self.taken.labels or nil }
+  local more = { selection = self.selection, focus = self.selection, status = k == 1 and status or nil, keys = self.taken and self.taken.labels or nil }
   if self.tracks[k].name then more.title = self.tracks[k].name .. " – " .. frame.title end
   if k == 2 and self.original and not self.bar then more.source = apart(self:frame(1), frame) end
   return setmetatable(more, { __index = frame })
@@ -292,7 +292,7 @@ local function bar_of(self, status)
     end
   end
   return { at = self.at, from = from, to = to, over = over, marks = marks, playing = self.playing, speed = status.steps,
-    live = source.live, focus = self.focus, checkpoint = source.steps, taken = self.taken ~= nil,
+    live = source.live, selection = self.selection, checkpoint = source.steps, taken = self.taken ~= nil,
     movie = self.camera.path ~= nil, zoom = self.zoom, pair = #self.tracks > 1, theme = self.theme,
     episode = self:tick_of(1).episode, can_change = not source.live and not source.trajectory,
     said = #self.tracks > 1 and (self.note or apart(self:frame(1), self:frame(2))) or nil }

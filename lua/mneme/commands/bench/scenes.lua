@@ -50,7 +50,7 @@ local function tracks_of(what, core, n)
   local tracks = {}
   for k = 1, n do
     nn.manual_seed(k)
-    local source = player.fresh { task = what.task, core = core, seed = k }
+    local source = player.fresh { env = what.env, core = core, seed = k }
     tracks[k] = { source = endless(source), scene = what, name = n > 1 and "track " .. k or nil }
   end
   return viewer.new(tracks)
@@ -149,7 +149,7 @@ end
 local function cores_of(what, wanted)
   if wanted then return { { wanted } } end
   local list = { what.core }
-  if what.task[1] == "tmaze" then
+  if what.env[1] == "tmaze" then
     for _, name in ipairs { "galite", "gru", "gtrxl" } do list[#list + 1] = { name } end
   end
   return list
