@@ -3,7 +3,7 @@
 -- steps before; the shares told, less those of shuffled answers, summed over all k, are its memory capacity (Jaeger
 -- 2001).  Windows are as long as asked.
 local mn = require "mneme"
-local timing = mn.measure.timing
+local linear_probes, timing = mn.measure.linear_probes, mn.measure.timing
 
 return mn.study {
   title = "Memory capacity before training",
@@ -26,14 +26,14 @@ return mn.study {
     mn.nn.init.uniform(1)(x:data(), 1, x:size())
     for i = 0, x:size() - 1 do x:data()[i] = x:data()[i] > 0 and 1 or -1 end
     local y, state = mn.no_grad(function() return unpack(mn.keep { core(x) }) end)
-    local samples = { held = mn.measure.linear_probes.of_state(core, state, B), said = { n = B, d = core.d_out, x = y:data() + (T - 1) * B * core.d_out } }
+    local samples = { held = linear_probes.of_state(core, state, B), said = { n = B, d = core.d_out, x = y:data() + (T - 1) * B * core.d_out } }
     local result, copies = { held = { x = {}, y = {} }, said = { x = {}, y = {} }, held_bits = 0, said_bits = 0 }, {}
     for b = 1, B do copies[b] = b end
     for back = 0, cfg.longest do
       local bits = {}
       for b = 1, B do bits[b] = x:data()[((T - 1 - back) * B + b - 1) * 4] end
       for what, s in pairs(samples) do
-        local r = s.d > 0 and mn.measure.linear_probes.examine { x = s.x, n = B, d = s.d, y = bits, episode = copies, kind = "number" } or { score = 0, selectivity = 0 }
+        local r = s.d > 0 and linear_probes.examine { x = s.x, n = B, d = s.d, y = bits, episode = copies, kind = "number" } or { score = 0, selectivity = 0 }
         result[what].x[back + 1], result[what].y[back + 1] = back, r.score
         result[what .. "_bits"] = result[what .. "_bits"] + r.selectivity
       end

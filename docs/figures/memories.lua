@@ -6,8 +6,7 @@
 -- what it would be, had step j been another letter.
 local mn = require "mneme"
 local ffi = require "ffi"
-local figures = mn.figures
-local style, text = figures.style, figures.text
+local figures, svg = mn.figures, mn.svg
 
 local cfg = mn.config {
   out = "docs/figures", only = "", about = { out = { "folder of the pictures" }, only = { "one of them, by its name" } },
@@ -215,6 +214,7 @@ end
 
 local SHADES = 8
 local CELL, GAP, HEAD = 3, 24, 20      -- pixels of a cell, between maps, for their names
+local SMALL, LARGE, WIDE = 11, 15, 6.1 -- sizes of letters; pixels that a small one takes
 
 -- A map as rows of cells, of each shade one path; every row by its largest number.
 local function draw(paper, map, x, y)
@@ -244,27 +244,37 @@ local function draw(paper, map, x, y)
   paper:add('<path class="axis" fill="none" d="M%g %gv%gh%gz"/>', x, y, T * CELL, T * CELL)
 end
 
+-- A text as lines of at most so many letters.
+local function wrapped(text, letters)
+  local lines = { "" }
+  for word in text:gmatch "%S+" do
+    local longer = lines[#lines] .. (lines[#lines] == "" and "" or " ") .. word
+    if #longer > letters then lines[#lines + 1] = word else lines[#lines] = longer end
+  end
+  return lines
+end
+
 local function picture(spec)
   local n = #spec - 2
   local across, side = n <= 4 and n or 3, T * CELL
-  local paper, y = figures.svg_writer.new(across * (side + GAP) - GAP, spec[1]), 20
-  paper:text(spec[2], 0, 12, { size = style.LARGE, weight = "600" })
+  local paper, y = svg.new(across * (side + GAP) - GAP, spec[1]), 20
+  paper:text(spec[2], 0, 12, { size = LARGE, weight = "600" })
   for i = 1, n do
     local panel, x = spec[i + 2], (i - 1) % across * (side + GAP)
-    paper:text(panel.as or panel[1], x, y + HEAD - 5, { size = style.SMALL })
+    paper:text(panel.as or panel[1], x, y + HEAD - 5, { size = SMALL })
     draw(paper, measure[spec.how](panel), x, y + HEAD)
     if i % across == 0 or i == n then y = y + side + HEAD + 8 end
   end
-  for _, line in ipairs(text.wrap("across: the step that was written; down: the step that reads; a new episode begins at " .. RESET,
-    paper.width, style.SMALL)) do
+  for _, line in ipairs(wrapped("across: the step that was written; down: the step that reads; a new episode begins at " .. RESET,
+    paper.width / WIDE)) do
     y = y + 14
-    paper:text(line, 0, y - 4, { size = style.SMALL, class = "dim" })
+    paper:text(line, 0, y - 4, { size = SMALL, class = "dim" })
   end
   local width, height = paper.width + 32, y + 32
   return table.concat {
     ('<svg xmlns="http://www.w3.org/2000/svg" class="mn-figure" viewBox="-16 -16 %g %g" width="%g" height="%g" role="img">\n'):format(
-      width, height, width, height), ("<title>%s</title>\n<style>%s</style>\n"):format(text.escape(spec[2]), style.css "light"),
-    ('<rect x="-16" y="-16" width="%g" height="%g" fill="%s"/>\n'):format(width, height, style.color "paper"),
+      width, height, width, height), ("<title>%s</title>\n<style>%s</style>\n"):format(spec[2], svg.css "light"),
+    ('<rect x="-16" y="-16" width="%g" height="%g" fill="%s"/>\n'):format(width, height, svg.color "paper"),
     table.concat(paper.out, "\n"), "\n</svg>\n",
   }
 end

@@ -71,7 +71,7 @@ function mn.names(kind)
   local names, own = {}, { ops = true }
   for name in pairs(mn) do own[name] = own[name] or not tensor.ops[name] and "own" end
   for name in pairs(parts) do own[name] = "own" end
-  for name, kind in pairs(own) do if kind == "own" then names[#names + 1] = name end end
+  for name, whose in pairs(own) do if whose == "own" then names[#names + 1] = name end end
   table.sort(names)
   return names
 end

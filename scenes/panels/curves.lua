@@ -1,7 +1,6 @@
 -- curves.lua -- a learning curve of the run, while it trains or after: one measured quantity against steps, as
 -- written; where that is many points, pale, and smoothed over it.
 local mn = require "mneme"
-local mn = require "mneme"
 
 local MOST = 400                                 -- points drawn
 local MANY = 80
