@@ -39,11 +39,11 @@ end)
 t.test("sweep: what a cell costs by itself, and how busy jobs are kept", function()
   local said, status = shell.mneme(".", "bench sweep cells=6 seconds=0.02")
   t.eq(status, 0, said)
-  t.ok(said:find "^6 trivial cells, 2 jobs: %d+%.%d ms of a processor a cell %(target 20: %a+%), %d+%.%d ms of the clock\n", said)
-  t.ok(said:find "\n8 cells of 0.02 s: 1 job %d+%.%d+ s, 2 jobs .* %d+%.%d %% of ideal %(target 90: %a+%); jobs at work %d+%.%d %% of the time\n", said)
+  t.ok(said:find "^6 empty runs, 2 jobs: %d+%.%d ms of CPU time each %(target 20: %a+%), %d+%.%d ms of wall time\n", said)
+  t.ok(said:find "\n8 runs of 0.02 s: 1 job %d+%.%d+ s, 2 jobs .* %d+%.%d %% of ideal %(target 90: %a+%); jobs at work %d+%.%d %% of the time\n", said)
   t.ok(said:find "a small training: its statistics take %d%.%d%d %% of its time %(target 1: %a+%)\n", said)
   for words, what in pairs {
-    ["jobs=3"] = "jobs=3, expected 1, 2, 4 or 8", ["cells=x"] = "cells=x, expected a number", ["cell=1"] = "unknown word of bench sweep",
+    ["jobs=3"] = "jobs=3, expected 1, 2, 4 or 8", ["cells=x"] = "cells=x, expected a number", ["cell=1"] = "unknown setting of bench sweep",
   } do
     said, status = shell.mneme(".", "bench sweep " .. words)
     t.eq(status, 2) t.ok(said:find(what), said)
@@ -51,7 +51,7 @@ t.test("sweep: what a cell costs by itself, and how busy jobs are kept", functio
 end)
 
 t.test("ranks: what cannot be measured is told", function()
-  for word, what in pairs { ["num_envs=7"] = "copies that two ranks can share", ["updates=0"] = "at least 1", ["numenvs=8"] = "unknown word of bench ranks" } do
+  for word, what in pairs { ["num_envs=7"] = "expected even numbers", ["updates=0"] = "at least 1", ["numenvs=8"] = "unknown setting of bench ranks" } do
     local status, said = run("ranks", word)
     t.eq(status, 2, said) t.ok(said:find(what, 1, true), said)
   end
@@ -65,7 +65,7 @@ t.test("torsos: acting and learning of each, as a table", function()
       t.ok(said:find("\nconv +" .. side .. "  " .. what .. " +[%d.]+ ms +%d+ pictures/s +%d+ %%"), said)
     end
   end
-  for _, case in ipairs { { "images=12", "8 divides" }, { "impal", "did you mean 'impala'" }, { "thread=1", "did you mean 'threads'" },
+  for _, case in ipairs { { "images=12", "divisible by 8" }, { "impal", "did you mean 'impala'" }, { "thread=1", "did you mean 'threads'" },
                           { "torch=/no/such/python", "bench_images.py" } } do
     status, said = run("torsos", case[1])
     t.eq(status, 2, case[1])

@@ -22,7 +22,7 @@ end)
 t.test("repl: a piece of Lua may take several lines", function()
   t.eq((session("for i = 1, 2 do", "  print(i)", "end", "1 +", "2")), "1\n2\n3\n")
   local said, status = session("for i = 1, 2 do")
-  t.ok(said:find "ends in the middle of" and status == 1, said)
+  t.ok(said:find "ends inside of" and status == 1, said)
 end)
 
 t.test("repl: a mistake is one line, the session goes on, and the status tells of it", function()
@@ -81,9 +81,9 @@ t.test("plot: into files; mistakes say what is expected", function()
   t.eq(status, 0, said)
   t.ok(files.read(dir .. "/a.svg"):find "<svg" and files.read(dir .. "/b.svg"):find "<svg")
   for _, case in ipairs {
-    { "mn.plot(3)", "plot: number, expected a tensor, a list of numbers, or a run's folder" }, { "mn.plot({ 0/0 })", "not one finite number" },
-    { "mn.plot({ 1 }, { x = { 1, 2 } })", "1 numbers against 2" }, { "mn.plot({ 1 }, { colour = 'red' })", "unknown option of plot: 'colour'" },
-    { "mn.plot({ 'a' })", "number 1 is a string" }, { "mn.plot(mn.tensor { shape = { 2, 2, 2 } })", "3 axes, expected one or two" },
+    { "mn.plot(3)", "plot: number, expected a tensor, a list of numbers, or a run's folder" }, { "mn.plot({ 0/0 })", "no value is finite" },
+    { "mn.plot({ 1 }, { x = { 1, 2 } })", "1 values of y, but 2 of x" }, { "mn.plot({ 1 }, { colour = 'red' })", "unknown option of plot: 'colour'" },
+    { "mn.plot({ 'a' })", "value 1 is a string" }, { "mn.plot(mn.tensor { shape = { 2, 2, 2 } })", "3 axes, expected one or two" },
     { "mn.plot('nowhere')", "unknown quantity of nowhere" },
   } do
     local text = plotted(case[1])

@@ -33,44 +33,44 @@ local right = { 3, 3, 3, 3, 3, 0, 3, 3 }         -- at the end of the corridor, 
 
 t.test("equal trajectories are the same", function()
   local same, text = diff.trajectories(walk(nil, right), walk(nil, right))
-  t.ok(same and text == "the same in 8 steps\n", text)
+  t.ok(same and text == "equal in all 8 steps\n", text)
 end)
 
 t.test("another action: the step, and what follows is not told", function()
   local other = { 3, 3, 1, 3, 3, 3, 0, 3 }
   local same, text = diff.trajectories(walk(nil, right), walk(nil, other))
   t.ok(not same)
-  t.eq(text, "they part at step 2:\n  action  right  down\n")
+  t.eq(text, "they differ from step 2:\n  action  right  down\n")
   other = { unpack(right) }
   other[8] = 2
   same, text = diff.trajectories(walk(nil, right), walk(nil, other))
-  t.ok(not same and text:find "^they part at step 7 %(episode 1, step 1 of it%):\n  action +right +left\n$", text)
+  t.ok(not same and text:find "^they differ from step 7 %(episode 1, step 1 of it%):\n  action +right +left\n$", text)
 end)
 
 t.test("another seed or corridor: the header, then the observation's slots", function()
   local same, text = diff.trajectories(walk(nil, right), walk({ corridor = 9 }, right))
-  t.ok(not same and text:find "not of the same:\n  corridor +6 +9\n", text)
-  t.ok(text:find "they part at step 5:\n  reward +%-?[%d.]+ +%-0.1%d*\n  episode +terminated +goes on", text)
+  t.ok(not same and text:find "their headers differ:\n  corridor +6 +9\n", text)
+  t.ok(text:find "they differ from step 5:\n  reward +%-?[%d.]+ +%-0.1%d*\n  episode +terminated +goes on", text)
   for seed = 3, 9 do
     local other = walk({ seed = seed }, right)
     same, text = diff.trajectories(walk(nil, right), other)
-    t.ok(not same and text:find "  seed +2 +%d" and text:find "they part at step [01]:\n  observation%[%d+%] +[01] +[01]\n", text)
+    t.ok(not same and text:find "  seed +2 +%d" and text:find "they differ from step [01]:\n  observation%[%d+%] +[01] +[01]\n", text)
   end
 end)
 
 t.test("one that goes on; records that part", function()
   local same, text = diff.trajectories(walk(nil, right), walk(nil, { 3, 3, 3 }))
-  t.ok(not same and text == "the same for 3 steps; then one ends and the other goes on to 8\n", text)
+  t.ok(not same and text == "equal for 3 steps; then one ends, and the other has 8\n", text)
   local function mind(at) return function(k) return k >= at and 0.25 or 1 end end
   same, text = diff.trajectories(walk(nil, right, mind(4)), walk(nil, right, mind(6)))
-  t.ok(not same and text:find "records part at step 4:\n  value +differs by up to 0.75\n" and text:find "the same in 8 steps", text)
+  t.ok(not same and text:find "recorded values differ from step 4:\n  value +differs by up to 0.75\n" and text:find "equal in all 8 steps", text)
 end)
 
 t.test("an environment that has changed is named", function()
   local a, b = walk(nil, right), walk(nil, right)
   a.rewards[3] = 7
   local same, text = diff.trajectories(a, b)
-  t.ok(not same and text:find "they part at step 3:\n  reward +7 +%-0.1" and text:find "walk.mnt: its environment has changed: step 3", text)
+  t.ok(not same and text:find "they differ from step 3:\n  reward +7 +%-0.1" and text:find "walk.mnt: its environment has changed: step 3", text)
 end)
 
 t.test("a trajectory that cannot be replayed is compared by what it holds", function()
@@ -78,7 +78,7 @@ t.test("a trajectory that cannot be replayed is compared by what it holds", func
   a.env, b.env = "gone-v3", "gone-v3"
   local same, text = diff.trajectories(a, b)
   t.ok(not same and text:find "unknown environment 'gone%-v3'.*observations are not compared" and
-    text:find "they part at step 3:\n  action +right +left", text)
+    text:find "they differ from step 3:\n  action +right +left", text)
 end)
 
 -- ---- runs ----
@@ -94,12 +94,12 @@ t.test("two runs: the first line that differs, not counting the clock", function
   local one = { '{"step": 10, "losses/loss": 0.5, "charts/SPS": 100}', '{"step": 20, "losses/loss": 0.25, "charts/SPS": 90}' }
   local a = a_run("a", one)
   local same, text = diff.runs(a, a_run("b", { (one[1]:gsub("100", "3")), one[2] }))
-  t.ok(same and text == "the same in 2 lines\n", text)
+  t.ok(same and text == "equal in all 2 lines\n", text)
   same, text = diff.runs(a, a_run("c", { one[1], '{"step": 20, "losses/loss": 0.125, "grad/norm": "NaN", "charts/SPS": 9}' }))
   t.ok(not same)
-  t.eq(text, "they part at line 2, step 20:\n  grad/norm    none  NaN\n  losses/loss  0.25  0.125\n")
+  t.eq(text, "they differ from line 2, step 20:\n  grad/norm    none  NaN\n  losses/loss  0.25  0.125\n")
   same, text = diff.runs(a, a_run("d", { one[1] }))
-  t.ok(not same and text:find "the same for 1 lines; then one ends and the other goes on to 2")
+  t.ok(not same and text:find "equal for 1 lines; then one ends, and the other has 2")
   same, text = diff.runs(a, a_run("e", one, '"lr": 0.2, "core": {"name": "lstm"}'))
   t.ok(not same and text:find "settings differ:\n  core.name +gru +lstm\n  lr +0.1 +0.2\n", text)
   t.raises(function() diff.runs(a, a_run("f", { one[1], "{" })) end, "metrics.jsonl: line 2: .*not valid JSON")
@@ -111,7 +111,7 @@ t.test("the command line of mneme diff", function()
     local words = { ... }
     t.raises(function() diff.main(words) end, pattern)
   end
-  says("1 things to compare, expected two", path "one.mnt")
+  says("expected two things to compare, got 1", path "one.mnt")
   says("there is no such file or run", path "one.mnt", path "two.mnt")
   says("cannot be compared", path "one.mnt", folder)
   says("not a run", folder, folder)

@@ -205,7 +205,7 @@ t.test("what is written is lived through again, with what was done, and compared
   for k = 0, 3 do t.eq(a.actions[k], b.actions[k]) end
   t.ok(b.flags[b.steps - 1] ~= 0, "to its end")
   local same, text = diff.trajectories(a, b)
-  t.ok(not same and text:find "they part at step 4", text)
+  t.ok(not same and text:find "they differ from step 4", text)
   local source = mn.replay.new(b)
   t.eq(source.marks[5], "set position, swap layers.0")
   t.eq(source.marks[6], "take " .. names[taken + 1])
@@ -435,11 +435,11 @@ t.test("the command line: shown from the step on, refused where it makes no sens
     local given = { ... }
     t.raises(function() view.parse(given) end, pattern)
   end
-  refuse("in which step", "RUN", "erase=all")
+  refuse("at which step", "RUN", "erase=all")
   refuse("for=3 goes with force and freeze, not with erase", "RUN", "erase=all", "at=3", "for=3")
   refuse("for=3 goes with force and freeze, not with nothing", "RUN", "at=3", "for=3")
-  refuse("neither can be changed", "RUN", "OTHER", "erase=all", "at=3")
-  refuse("walk.mnt has happened", "walk.mnt", "erase=all", "at=3")
+  refuse("side by side cannot be changed", "RUN", "OTHER", "erase=all", "at=3")
+  refuse("walk.mnt is recorded", "walk.mnt", "erase=all", "at=3")
   refuse("unknown setting 'erased'; did you mean 'erase'", "RUN", "erased=all")
   local r = viewer_rig.new({ { source = agent(AGALITE), scene = scene.load "world", open = function() return agent(AGALITE) end } },
     { controls = false })

@@ -243,7 +243,7 @@ t.test("both arms are the same up to the intervention, and recorded; a replay do
     for _ = 1, 5 do replay:advance() end
     t.eq(replay.task:truth(0).position, 3)
     local same_both, text = diff.trajectories(a, b)
-    t.ok(not same_both and text:find "they part at step 5:\n  observation"
+    t.ok(not same_both and text:find "they differ from step 5:\n  observation"
       and text:find "intervention +none +set cue to [01], erase all, set position to 3", text)
     b.interventions[3].to = 4
     t.ok(mn.replay.new(b):verify():find "the observations of steps 0 to %d+ are not the recorded ones")
@@ -388,9 +388,9 @@ t.test("the command line", function()
     local given = { ... }
     t.raises(function() intervene.parse(given) end, pattern)
   end
-  refuse("in which run", "erase=all", "at=3")
-  refuse("what is to be done", "RUN", "at=3")
-  refuse("in which step", "RUN", "erase=all")
+  refuse("which run%?", "erase=all", "at=3")
+  refuse("no intervention is given", "RUN", "at=3")
+  refuse("at which step", "RUN", "erase=all")
   refuse("at=x, expected a whole number", "RUN", "erase=all", "at=x")
   refuse("episodes=0, expected a whole number of at least 1", "RUN", "erase=all", "at=1", "episodes=0")
   refuse("force=layers.0.beta: expected a number after a colon", "RUN", "force=layers.0.beta", "at=1")
@@ -404,7 +404,7 @@ t.test("the report: of the episodes that came so far; by degrees where success i
   local function episode(score, ret, length) return { score = score, ret = ret, length = length } end
   local text = intervene.report({ { episode(1, 4, 9), episode(0, -1, 9) }, { episode(1, 4, 9), episode(1, 4, 12) },
     { episode(0, 0, 3), episode(0, 0, 3) } }, 3)
-  t.ok(text:find "^step 3 was reached by 2 of 3 episodes: what follows is of these\n", text)
+  t.ok(text:find "^step 3 was reached by 2 of 3 episodes: the results below are of these\n", text)
   t.ok(text:find "success +1.000 %[0.342, 1.000%] +0.500 %[0.095, 0.905%] +%-0.500 %[%-0.905, 0.273%]", text)
   t.ok(text:find "1 succeed only without it, 0 only with it: p = 1 %(McNemar", text)
   text = intervene.report({ { episode(0.5, 4, 9), episode(0.25, -1, 9) } }, 0)

@@ -155,7 +155,7 @@ t.test("seeds that mean nothing are refused", function()
     ["train.lua seeds=65"] = "run: 65 seeds, expected at most 64 in one process",
     ["train.lua seeds=2 seed=1"] = "run: seed= and seeds=, expected one of them",
     ["train.lua seeds=2 view=1"] = "run: view=1 shows one run, expected one seed",
-    ["resume=one1-3 seeds=2"] = "run: seeds= begins new runs; one goes on by resume=RUN alone",
+    ["resume=one1-3 seeds=2"] = "run: seeds= starts new runs, expected no resume=",
   } do
     local said, status = run(words)
     t.eq(status, 2, said)

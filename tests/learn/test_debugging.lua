@@ -73,7 +73,7 @@ end)
 
 t.test("doctor: what there is, what is missing and how to get it", function()
   local said, status = mneme "doctor"
-  t.ok(status == 0 and said:find "blas" and said:find "all that is needed is there", said)
+  t.ok(status == 0 and said:find "blas" and said:find "everything required is installed", said)
   said, status = shell.run(dir, ("env -u DISPLAY -u WAYLAND_DISPLAY PATH=/nowhere '%s' doctor"):format(shell.program))
   t.ok(status == 0 and said:find "ffmpeg%s+none" and said:find "apt%-get install ffmpeg", said)
   said, status = mneme "doctor now"

@@ -37,7 +37,7 @@ t.test("an episode of a run whose task is in its script is shown and compared; e
   t.eq(status, 0, said)
   t.ok(not said:find "warning", said)
   said, status = mneme "diff there/episodes/step-64.mnt there/episodes/step-64.mnt"
-  t.ok(status == 0 and said == "the same in 5 steps\n", said)
+  t.ok(status == 0 and said == "equal in all 5 steps\n", said)
   files.write(dir .. "/stray.mnt", { (files.read(episode)) })
   said, status = mneme "view stray.mnt out=stray.png"
   t.ok(status == 1 and said:find "stray.mnt: the rules of sign%-v0 are Lua functions of sign.lua: only that script can replay it", said)

@@ -1,6 +1,6 @@
--- api.lua -- everything a script may call, read off the functions themselves: where each was defined, the comment above
--- it there, and the signatures of ops.  As a page (`mneme help api`), and as annotations by which an editor completes
--- `mn.` (`mneme help annotations`, in the language of lua-language-server).
+-- api.lua -- everything that a script may call: arguments and comments read from the sources of the functions, and the
+-- signatures of ops.  As a page (`mneme help api`), and as annotations with which an editor completes `mn.`
+-- (`mneme help annotations`, for lua-language-server).
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
@@ -21,7 +21,7 @@ local function source(path)
   return sources[path]
 end
 
--- The lines that begin with --- right above a line, without the dashes.
+-- The lines right above a line that begin with ---, without the dashes.
 local function comment_above(lines, at)
   local first = at
   while first > 1 and lines[first - 1]:find "^%s*%-%-%-" do first = first - 1 end
@@ -30,7 +30,7 @@ local function comment_above(lines, at)
   return comment
 end
 
--- A function's own line and the comment above it, or nil where it is not written in Lua.
+-- A function's own line and the comment above it, or nil if it is not written in Lua.
 local function definition(f)
   local info = debug.getinfo(f, "S")
   local path = info.source:match "^@(.*)"
@@ -69,7 +69,7 @@ end
 -- ---- what there is ----
 
 ---Every public function: name as a script writes it ("mn.env", "mn.stats.iqm"), its arguments, the lines of its
----comment, where it stands.  Ops are apart: see mneme.tensor's signatures.
+---comment, its file and line.  Ops are listed by api.ops.
 ---@return { name: string, arguments: string, comment: string[], path: string, line: integer }[]
 function api.functions()
   local mn, list = require "mneme", {}
@@ -92,7 +92,7 @@ function api.functions()
   return list
 end
 
----Every class whose objects a script may hold, with those it inherits from.
+---Every class whose objects a script may hold, with its parents.
 ---@return { name: string, parent: string?, doc: string, fields: string[], methods: table[] }[]
 function api.classes()
   local known, wanted, list = {}, {}, {}
@@ -141,13 +141,13 @@ end
 
 -- ---- as a page ----
 
--- A comment as Markdown: prose, then a list of what goes in and comes out.
+-- A comment as Markdown: prose, then a list of parameters and results.
 local function prose(comment)
   local text, list = {}, {}
   for _, line in ipairs(comment) do
     local kind, rest = line:match "^@(%l+)%s*(.*)"
     if kind == "param" then list[#list + 1] = ("- `%s` %s"):format(rest:match "^(%S+)%s*(.*)")
-    elseif kind == "return" then list[#list + 1] = "- gives " .. rest
+    elseif kind == "return" then list[#list + 1] = "- returns " .. rest
     elseif not kind then
       if #list > 0 then list[#list] = list[#list] .. " " .. line:gsub("^%s+", "") else text[#text + 1] = line end
     end
@@ -164,13 +164,13 @@ function api.page()
   for _, f in ipairs(api.functions()) do add("### `%s(%s)`\n\n%s", f.name, f.arguments, prose(f.comment)) end
   add "## Objects"
   for _, class in ipairs(api.classes()) do
-    add("### %s%s\n\n%s", class.name, class.parent and " (a " .. class.parent .. ", too)" or "", class.doc)
+    add("### %s%s\n\n%s", class.name, class.parent and " (extends " .. class.parent .. ")" or "", class.doc)
     for _, field in ipairs(class.fields) do add("- `%s` %s", field:match "^@field (%S+)%s*(.*)") end
     for _, m in ipairs(class.methods) do
       add("#### `%s:%s(%s)`\n\n%s", class.name, m.name, m.arguments, prose(m.comment))
     end
   end
-  add "## Ops\n\nEach is `mn.NAME(x, ...)`, and `x:NAME(...)` where its first input is a tensor of yours; options by name in a last table."
+  add "## Ops\n\nEach is `mn.NAME(x, ...)`, and a method `x:NAME(...)` of its first input; options go by name into a last table."
   for _, op in ipairs(api.ops()) do add("### `mn.%s`\n\n%s\n\n`%s`", op.name, op.doc, op.signature) end
   return table.concat(out, "\n\n") .. "\n"
 end

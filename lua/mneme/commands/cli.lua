@@ -1,5 +1,5 @@
--- cli.lua -- the command line: `mneme COMMAND ...`.  Settings are key=value words, so what is left to parse
--- is the command's name; each command reads its own words and errors carry their exit status.
+-- cli.lua -- the command line: `mneme COMMAND ...`.  Settings are key=value arguments, so only the command's name is
+-- parsed here; each command reads its own arguments, and errors carry their exit status.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local script = require "mneme.runs.script"
@@ -8,7 +8,7 @@ local version = require "mneme.base.version"
 ffi.cdef "int ferror(void *stream);"
 local cli = {}
 local ranks                        -- the module, for commands that several processes may share
-local commands                     -- { name, usage, doc, run(words) -> status?, comment = file whose first lines help shows }
+local commands                     -- { name, usage, doc, run(words) -> status?, comment = file whose header is its help }
 
 local function usage_text()
   local rows = {}
@@ -27,13 +27,13 @@ local function join_ranks()
   ranks.begin()
 end
 
--- One run for each of several seeds.
+-- One run per seed.
 local function several(name, first, seeds, rest)
   local list = require "mneme.runs.seed_list"("run", seeds)
-  if ranks.size > 1 then errors.usage "run: seeds=: mpirun's processes train one agent together: one seed" end
-  if first == 1 or script.setting(rest, "resume") then errors.usage "run: seeds= begins new runs; one goes on by resume=RUN alone" end
+  if ranks.size > 1 then errors.usage "run: seeds=: the processes of mpirun train one agent together, expected one seed" end
+  if first == 1 or script.setting(rest, "resume") then errors.usage "run: seeds= starts new runs, expected no resume= (resume=RUN resumes one run)" end
   if script.setting(rest, "seed") then errors.usage "run: seed= and seeds=, expected one of them" end
-  if (script.setting(rest, "view") or "0") ~= "0" then errors.usage "run: view=1 shows one run, expected one seed" end
+  if (script.setting(rest, "view") or "0") ~= "0" then errors.usage "run: view=1 shows one run, expected one seed instead of seeds=" end
   return require("mneme.commands.multi_seed").run(script.locate(name), rest, list)
 end
 
@@ -46,7 +46,7 @@ local function run(words)
     local folder = script.setting(words, "resume")
     name, first = script.peek(folder).script, 1
     if not name then
-      require("mneme.runs.folder").read_info(folder)           -- says what is wrong with it
+      require("mneme.runs.folder").read_info(folder)           -- its error says what is wrong
       errors.usage("run: which script made this run?", "mneme run SCRIPT resume=" .. folder)
     end
   end
@@ -58,12 +58,12 @@ end
 
 -- ---- the others ----
 
--- Each of several ranks would live the whole grid.
+-- Every rank would run the whole grid.
 local function sweep(words)
   join_ranks()
   if ranks.size > 1 then
-    errors.usage(("sweep: mpirun started %d processes, and a sweep starts its own"):format(ranks.size),
-      "mneme sweep ... jobs=N; docs/clusters.md says how for several machines")
+    errors.usage(("sweep: mpirun started %d processes, but a sweep starts its own"):format(ranks.size),
+      "mneme sweep ... jobs=N; for several machines see docs/clusters.md")
   end
   return require("mneme.study.sweep").main(words)
 end
@@ -87,7 +87,7 @@ local function list(words)
   end
 end
 
--- What the file of a command says at its head.
+-- The help of a command: the header of its file.
 local function header(command)
   return require("mneme.base.catalogue").prose(require("mneme.base.registry").root .. "lua/mneme/" .. command.comment .. ".lua")
 end
@@ -115,10 +115,10 @@ local function complete(words)
   for _, offer in ipairs(require("mneme.commands.complete").list(words, commands)) do io.stdout:write(offer, "\n") end
 end
 
--- A command that is a module of its own: main(words) -> exit status.
+-- A command in its own module: main(words) -> exit status.
 local function module(name) return function(words) return require(name).main(words) end end
 
--- The same, of a command that may be told where to compute: the device is there before the module is.
+-- The same with device=: the device is opened before the module is loaded.
 local function on_device(name)
   return function(words)
     local device, rest = script.setting(words, "device"), {}
@@ -128,7 +128,7 @@ local function on_device(name)
   end
 end
 
--- Where it computes is settled as soon as anything asks for memory.
+-- The device has to be opened before anything allocates memory.
 local function bench(words)
   local device = script.setting(words, "device")
   if device then require("mneme.base.engine").open(device, 1) end
@@ -192,18 +192,17 @@ local function dispatch(words)
   errors.unknown("command", name, names)
 end
 
--- Status 1 and a line where what was printed did not arrive, of a command that was right otherwise: a file that is cut off
--- must not look whole.
+-- Status 1 and a message if standard output failed: a truncated file must not look complete.
 local function printed(status)
   local ok, problem = io.stdout:flush()
   if ok and ffi.C.ferror(io.stdout) == 0 then return status end
-  io.stderr:write(("mneme: standard output: %s\n"):format(problem or "some of it could not be written"))
+  io.stderr:write(("mneme: standard output: %s\n"):format(problem or "not everything could be written"))
   return status == 0 and 1 or status
 end
 
----Run a command; what goes wrong becomes one line on stderr.
+---Run a command; an error becomes one line on stderr.
 ---@param words string[] the command line after the program's name
----@param who string? what stands before an error, where several speak
+---@param who string? prefix of an error message, if several processes print
 ---@return integer status of the process
 function cli.main(words, who)
   local ok, result = xpcall(dispatch, errors.handler, words)

@@ -1,6 +1,6 @@
--- complete.lua -- `mneme complete WORD...`: what the last of these words could become, a line each, for shells to offer
--- (bindings/shell).  An offer that ends with = wants a value.  What there is is asked of where it is declared: the
--- commands' usage lines, a script's settings, the folders of experiments, environments, cores and runs.
+-- complete.lua -- `mneme complete WORD...`: completions of the last argument, one a line, for shells (bindings/shell).
+-- A completion that ends with = needs a value.  They come from the commands' usage lines, a script's settings, and the
+-- folders of experiments, environments, cores and runs.
 local catalogue = require "mneme.base.catalogue"
 local tables = require "mneme.base.tables"
 local files = require "mneme.base.files"
@@ -25,30 +25,24 @@ local function names(kind)
   end
 end
 
-local function topics()
-  local list = { "config", "torso", "a2c", "ppo", "supervised", unpack(catalogue.kinds) }
-  for _, kind in ipairs(catalogue.kinds) do
-    for _, name in ipairs(names(kind)()) do list[#list + 1] = name end
-  end
-  return list
-end
+local function topics() return require("mneme.commands.help").names() end
 
--- What a command's usage line calls its words, and what those may be.
+-- Names of arguments in usage lines, and their possible values.
 local words_of = {
   SCRIPT = names "experiments", RUN = runs, STUDY = runs, ENV = names "envs", SCENE = names "scenes", TOPIC = topics,
 }
 
--- Values of settings that the settings themselves do not list.
+-- Values of settings that do not declare a list of choices.
 local values_of = {
   core = names "cores", env = names "envs", scene = names "scenes", resume = runs, run = runs,
   device = function() return { "cpu", "cuda" } end, language = function() return { "en", "de" } end,
 }
 
--- The words of a usage line: " SCRIPT [cores|envs] [jobs=2]" -> what they may be, and the settings among them.
+-- A usage line, " SCRIPT [cores|envs] [jobs=2]" say -> possible values of its arguments, and its settings.
 local function read_usage(usage)
   local words, settings = {}, {}
   for key in usage:gmatch "([%l_]+)=" do
-    if key ~= "key" and key ~= "setting" then settings[#settings + 1] = key .. "=" end   -- those stand for any
+    if key ~= "key" and key ~= "setting" then settings[#settings + 1] = key .. "=" end   -- placeholders
   end
   for name in usage:gmatch "%f[%u]%u%u+%f[^%u]" do
     for _, word in ipairs(words_of[name] and words_of[name]() or {}) do words[#words + 1] = word end
@@ -59,7 +53,7 @@ local function read_usage(usage)
   return words, settings
 end
 
--- The settings that a script declares, by running it as far as that; {} where that fails.
+-- The settings that a script declares, found by running it up to mn.config; {} if that fails.
 local function schema_of(name)
   local script = require "mneme.runs.script"
   local ok, survey = pcall(function() return script.survey(script.locate(name), {}) end)
@@ -100,8 +94,8 @@ local function offers(words, commands)
   return {}
 end
 
----What the last word may become, sorted, each once.
----@param words string[] the command line after `mneme`, the last one as far as it is typed
+---Completions of the last argument, sorted, without duplicates.
+---@param words string[] the command line after `mneme`, the last one incomplete
 ---@param commands table[] those of mneme.cli
 ---@return string[]
 function complete.list(words, commands)

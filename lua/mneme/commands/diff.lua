@@ -13,7 +13,7 @@ local trajectory = require "mneme.episodes.trajectory"
 local columns = require("mneme.commands.layout").table
 
 local diff = {}
-local MOST_ROWS = 12                        -- differences that are shown of one step
+local MOST_ROWS = 12                        -- differences shown of one step
 local by_the_clock = { ["charts/SPS"] = true }
 
 local function show(x)
@@ -36,7 +36,7 @@ local function compare_tables(rows, prefix, a, b)
   return rows
 end
 
--- Some rows under a line; the rest is counted.
+-- Some rows under a title; the rest is counted.
 local function say(out, line, rows)
   out[#out + 1] = line .. "\n"
   local shown = {}
@@ -47,7 +47,7 @@ end
 
 -- ---- trajectories ----
 
--- What two trajectories are of.
+-- Differences between the headers of two trajectories.
 local function headers(a, b)
   local rows = {}
   local function add(what, p, q) if p ~= q then rows[#rows + 1] = { what, show(p), show(q) } end end
@@ -57,11 +57,11 @@ local function headers(a, b)
   add("copy", a.copy, b.copy)
   add("actions", table.concat(a.names, " "), table.concat(b.names, " "))
   add("observation", show(a.observation), show(b.observation))
-  if #rows == 0 and a.start ~= b.start then rows[1] = { "start", "another state", "or another place in the random stream" } end
+  if #rows == 0 and a.start ~= b.start then rows[1] = { "start", "a different state", "or a different position in the random stream" } end
   return rows
 end
 
--- Whatever makes observations again; or nil and why not.
+-- A replay that computes the observations again; or nil and why not.
 local function replayed(t)
   local ok, result = pcall(replay.new, t)
   if ok then return result end
@@ -77,7 +77,7 @@ local function observations(rows, p, q)
   end
 end
 
--- What was done from outside before a step.
+-- The interventions before a step.
 local function done_to(t, k)
   local list = {}
   for _, x in ipairs(t.interventions) do
@@ -88,7 +88,7 @@ end
 
 local flags = { [0] = "goes on", "terminated", "truncated" }
 
--- What differs in step k: what was seen, then what was done, then what came of it.
+-- What differs in step k: the observation, then the action, then its outcome.
 local function step_rows(a, b, p, q, k)
   local rows = {}
   if p and q then observations(rows, p, q) end
@@ -101,7 +101,7 @@ local function step_rows(a, b, p, q, k)
   return rows
 end
 
--- The records of a step, of the fields that both have: by how much they differ at most.
+-- The largest difference of the recorded fields that both have.
 local function record_rows(a, b, k)
   local rows = {}
   for _, f in ipairs(a.fields) do
@@ -137,7 +137,7 @@ end
 ---@return string text what differs
 function diff.trajectories(a, b)
   local out, rows = {}, headers(a, b)
-  if #rows > 0 then say(out, "they are not of the same:", rows) end
+  if #rows > 0 then say(out, "their headers differ:", rows) end
   local p, why_p = replayed(a)
   local q, why_q = replayed(b)
   for _, why in ipairs { why_p or "", why_q or "" } do
@@ -147,14 +147,14 @@ function diff.trajectories(a, b)
   for k = 0, both do
     local found = step_rows(a, b, p, q, k)
     if #found > 0 then
-      say(out, "they part at " .. place(a, k) .. ":", found)
+      say(out, "they differ from " .. place(a, k) .. ":", found)
       parted = true
       break
     end
     if not inside and k < both then
       found = record_rows(a, b, k)
       inside = #found > 0
-      if inside then say(out, "their records part at " .. place(a, k) .. ":", found) end
+      if inside then say(out, "their recorded values differ from " .. place(a, k) .. ":", found) end
     end
     if k < both and p and q then
       p:advance()
@@ -165,16 +165,16 @@ function diff.trajectories(a, b)
     if source:verify() then out[#out + 1] = ("%s: its environment has changed: %s\n"):format(source.trajectory.path, source.problem) end
   end
   if not parted and a.steps ~= b.steps then
-    out[#out + 1] = ("the same for %d steps; then one ends and the other goes on to %d\n"):format(both, math.max(a.steps, b.steps))
+    out[#out + 1] = ("equal for %d steps; then one ends, and the other has %d\n"):format(both, math.max(a.steps, b.steps))
     parted = true
   end
-  if not parted then out[#out + 1] = ("the same in %d steps\n"):format(both) end
+  if not parted then out[#out + 1] = ("equal in all %d steps\n"):format(both) end
   return #rows == 0 and not parted and not inside, table.concat(out)
 end
 
 -- ---- runs ----
 
--- The lines of a metrics.jsonl, without what the clock decides.
+-- The lines of a metrics.jsonl, without times.
 local function read_log(path)
   local lines = {}
   for text in (files.read(path)):gmatch "[^\n]+" do
@@ -202,14 +202,14 @@ function diff.runs(a, b)
   for i = 1, math.min(#p, #q) do
     local found = compare_tables({}, "", p[i], q[i])
     if #found > 0 then
-      say(out, ("they part at line %d, step %s:"):format(i, show(p[i].step)), found)
+      say(out, ("they differ from line %d, step %s:"):format(i, show(p[i].step)), found)
       return false, table.concat(out)
     end
   end
   if #p ~= #q then
-    out[#out + 1] = ("the same for %d lines; then one ends and the other goes on to %d\n"):format(math.min(#p, #q), math.max(#p, #q))
+    out[#out + 1] = ("equal for %d lines; then one ends, and the other has %d\n"):format(math.min(#p, #q), math.max(#p, #q))
   else
-    out[#out + 1] = ("the same in %d lines\n"):format(#p)
+    out[#out + 1] = ("equal in all %d lines\n"):format(#p)
   end
   return #rows == 0 and #p == #q, table.concat(out)
 end
@@ -219,7 +219,7 @@ end
 ---@param words string[] what follows "diff"
 ---@return integer status
 function diff.main(words)
-  if #words ~= 2 then errors.usage(("diff: %d things to compare, expected two"):format(#words), "mneme diff A.mnt B.mnt, or mneme diff RUN RUN") end
+  if #words ~= 2 then errors.usage(("diff: expected two things to compare, got %d"):format(#words), "mneme diff A.mnt B.mnt, or mneme diff RUN RUN") end
   local kinds = {}
   for i, path in ipairs(words) do
     if not lfs.attributes(path, "mode") then errors.usage(path .. ": there is no such file or run") end

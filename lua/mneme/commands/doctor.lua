@@ -1,5 +1,5 @@
--- doctor.lua -- `mneme doctor`: what this machine has of all that Mneme may use, what is missing, and the command that
--- gets it.  Exit status 0 unless something is missing without which nothing works.
+-- doctor.lua -- `mneme doctor`: which of the libraries and programs that Mneme can use are installed, and how to install the
+-- others.  Exit status 0 unless something required is missing.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local layout = require "mneme.commands.layout"
@@ -19,13 +19,13 @@ local function program(name) return os.execute("command -v " .. name .. " > /dev
 local function loads(name) return (pcall(ffi.load, name)) end
 local function apt(package) return "apt-get install " .. package end
 
--- One line of /proc/meminfo and its kind, in GiB.
+-- A value of /proc/meminfo, in GiB.
 local function memory(key)
   local kb = output("grep '^" .. key .. ":' /proc/meminfo"):match "%d+"
   return kb and ("%.1f GiB"):format(kb / 2 ^ 20) or "?"
 end
 
--- The parts: { what, found (a text) or nil, fix, what works without it }.  required = nothing works without it.
+-- The parts: { name, found (a text) or nil, how to install it, what needs it }; required: nothing works without it.
 local function parts()
   local C = engine.C
   local display = os.getenv "WAYLAND_DISPLAY" or os.getenv "DISPLAY"
@@ -38,7 +38,7 @@ local function parts()
   local about, commit = machine.about(), ffi.string(C.mn_commit())
   local gpu = output "nvidia-smi --query-gpu=name,memory.total --format=csv,noheader"
   return {
-    { "mneme", version .. ", " .. engine.library .. (commit ~= "" and ", built of " .. commit or "") .. " by " .. about.compiler },
+    { "mneme", version .. ", " .. engine.library .. (commit ~= "" and ", commit " .. commit or "") .. ", " .. about.compiler },
     { "lua", jit.version .. " " .. jit.arch .. (jit.status() and "" or ", compiler off"), required = true },
     { "folders", files_ok, apt "lua-filesystem", "runs, sweeps and views", required = true },
     { "json", jansson, apt "libjansson4", "run folders, trajectories", required = true },
@@ -47,18 +47,18 @@ local function parts()
     { "vectors", about.vectors },
     { "threads", ("%d of %d processors"):format(C.mn_threads(engine.ctx), about.cores) },
     { "memory", memory "MemTotal" .. ", " .. memory "MemAvailable" .. " available" },
-    { "blas", about.blas ~= "built-in" and about.blas, apt "libopenblas0-pthread", "large products of matrices are slower" },
-    { "disk", writable and free and ("%.1f GiB free here"):format(free / 2 ^ 20), "cd to a folder that you may write to", "runs are kept there" },
+    { "blas", about.blas ~= "built-in" and about.blas, apt "libopenblas0-pthread", "fast large matrix products" },
+    { "disk", writable and free and ("%.1f GiB free here"):format(free / 2 ^ 20), "cd to a writable folder", "run folders" },
     { "open files", output "sh -c 'ulimit -n'" },
     { "gpu", gpu ~= "" and gpu or nil, "an NVIDIA GPU with its driver, and `make gpu`", "device=cuda" },
-    { "nccl", loads "libnccl.so.2" and "found" or nil, "NVIDIA's libnccl2", "ranks with a GPU each, without the host between them" },
-    { "pictures", view and "found", "make, after apt-get install libsdl2-dev libfreetype-dev", "views, films, pictures" },
-    { "font", painted and "found", apt "fonts-dejavu-core" .. ", or MNEME_FONT=FILE.ttf", "views, films, pictures" },
+    { "nccl", loads "libnccl.so.2" and "found" or nil, "NVIDIA's libnccl2", "ranks with one GPU each" },
+    { "pictures", view and "found", "make, after apt-get install libsdl2-dev libfreetype-dev", "windows, videos, pictures" },
+    { "font", painted and "found", apt "fonts-dejavu-core" .. ", or MNEME_FONT=FILE.ttf", "windows, videos, pictures" },
     { "display", display, "a desktop, ssh -X, or out=FILE", "windows" },
-    { "ffmpeg", program "ffmpeg" and "found" or nil, apt "ffmpeg", "MP4 films (GIF is there)" },
+    { "ffmpeg", program "ffmpeg" and "found" or nil, apt "ffmpeg", "MP4 videos (GIF works without)" },
     { "line editing", loads "libedit.so.2" and "found" or nil, apt "libedit2", "history and completion in mneme repl" },
-    { "gnuplot", program "gnuplot" and "found" or nil, apt "gnuplot-nox", "figures as PDF by their scripts" },
-    { "mpirun", program "mpirun" and "found" or nil, apt "openmpi-bin", "one agent trained by several processes" },
+    { "gnuplot", program "gnuplot" and "found" or nil, apt "gnuplot-nox", "PDF figures from .gp files" },
+    { "mpirun", program "mpirun" and "found" or nil, apt "openmpi-bin", "training one agent in several processes" },
     { "sbatch", program "sbatch" and "found" or nil, apt "slurm-client", "sweeps on a cluster" },
     { "git", program "git" and "found" or nil, apt "git", "the commit in config.json" },
   }
@@ -79,10 +79,10 @@ function doctor.main(words)
   end
   io.stdout:write(layout.columns(rows))
   if #missing > 0 then
-    table.insert(missing, 1, { "missing", "for", "get it by" })
+    table.insert(missing, 1, { "missing", "needed for", "install with" })
     io.stdout:write("\n", layout.columns(missing))
   end
-  io.stdout:write(status == 0 and "\nall that is needed is there\n" or "\nsomething that is needed is missing\n")
+  io.stdout:write(status == 0 and "\neverything required is installed\n" or "\nsomething required is missing\n")
   return status
 end
 

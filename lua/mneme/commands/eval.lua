@@ -15,12 +15,12 @@ local C = engine.C
 
 local eval = {}
 
----Play episodes and collect their outcomes.  Every copy plays the same number of episodes, so that short
----ones do not count more often than long ones.
+---Play episodes and collect their outcomes.  Every environment plays the same number of episodes; otherwise short
+---episodes would count more often than long ones.
 ---@param p Player
 ---@param episodes integer
 ---@param album Album? what records them
----@return table { score = list, ret = list, length = list }: fewer episodes where a signal came
+---@return table { score = list, ret = list, length = list }: fewer episodes after a signal
 function eval.play(p, episodes, album)
   local each, played = math.ceil(episodes / p.copies), {}
   for b = 0, p.copies - 1 do played[b] = {} end
@@ -74,12 +74,12 @@ local function read(words)
   for _, key in ipairs { "episodes", "record_every" } do
     if o[key] < 1 then errors.usage(("eval: %s=0, expected at least 1"):format(key)) end
   end
-  if o.record == "" then errors.usage "eval: record= needs the name of a folder" end
+  if o.record == "" then errors.usage "eval: record= is empty, expected the name of a folder" end
   if o.internals and not o.record then errors.usage "eval: internals=1 goes with record=FOLDER" end
   return o, task
 end
 
--- A line with the mean of a list and half its interval; one episode has none.
+-- A line with the mean of a list and half the width of its interval; a single episode has no interval.
 local function line(mean, half, list)
   local m, _, high = stats.t_interval(list)
   print(mean:format(m) .. (high and half:format(high - m) or ""))

@@ -1,6 +1,6 @@
 -- eval_sequences.lua -- `mneme eval RUN [split=test] [batches=N] [best=1] [length=1024 ...]` for a run of supervised
--- learning: accuracy, loss, perplexity and bits per character on what it has not learnt from, each with a 95 %
--- interval.  Other keys are settings of the task: longer sequences show how far a memory reaches.
+-- learning: accuracy, loss, perplexity and bits per character on held-out sequences, each with a 95 % interval.  Other
+-- keys are settings of the data set: longer sequences show how far a memory reaches.
 local C = require("mneme.base.engine").C
 local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"
@@ -11,7 +11,7 @@ local sequence_model = require "mneme.models.sequence_model"
 local task = require "mneme.envs.sequence_task"
 
 local eval = {}
-local SEQUENCES = 2000             -- of a task whose examples are drawn, where `batches` does not say
+local SEQUENCES = 2000             -- default for data sets that draw their examples
 
 local function read(words)
   local o = { split = "test", batches = 0, best = false, settings = {} }
@@ -35,14 +35,14 @@ local function read(words)
   return o
 end
 
----A run's task, with other settings where they are given, and its model from the newest (or best) checkpoint.
+---A run's data set, with settings changed as given, and its model from the newest (or best) checkpoint.
 ---@param folder string
 ---@param settings table<string, any>
 ---@param best boolean
 ---@return SequenceTask
 ---@return SequenceModel
 ---@return number step of the checkpoint
----@return boolean carry did its memory go on from batch to batch?
+---@return boolean carry was its memory carried from batch to batch?
 function eval.load(folder, settings, best)
   local run = run_folder.load(folder)
   local about, all = run.info, {}
@@ -54,15 +54,15 @@ function eval.load(folder, settings, best)
       about.sequence_task.tokens, about.sequence_task.classes, made.tokens, made.classes))
   end
   if (about.sequence_task.vocabulary or made.vocabulary) ~= made.vocabulary then
-    errors.usage(("%s was trained on a text with other tokens: its numbers stand for something else here"):format(folder),
+    errors.usage(("%s was trained on a text with other tokens"):format(folder),
       "evaluate on the text of the run, or train on this one")
   end
   if about.own_words then
     errors.usage(("%s: %s is its script's own, which is not known here"):format(folder, about.own_words),
-      "its training tells how well it does on the validation part")
+      "its training log has the validation accuracy")
   end
   local encoder = about.core.name == reader.name and require("mneme.models.encoder").new(about.core.config) or nil
-  -- `true`: config.json lists every key of a core, also those that its others make idle.
+  -- `true`: config.json lists every key of a core, also those without effect.
   local model = sequence_model.new { task = made, encoder = encoder, core = not encoder and core.new(about.core.name, about.core.config, true) or nil }
   local checkpoint = best and run:best() or run:latest()
   if not checkpoint then errors.fail(folder .. " has no checkpoint yet") end
@@ -75,7 +75,7 @@ function eval.load(folder, settings, best)
   return made, model, checkpoint.step, about.memory.carry
 end
 
--- A line of what was found; without an interval where one sequence does not tell.
+-- A line of the result; a single sequence has no interval.
 local function line(text, value, interval, low, high)
   print((text):format(value) .. (low and ("  " .. interval):format(low, high) or ""))
 end
@@ -94,7 +94,7 @@ function eval.main(words)
   print(("%s at %.0f tokens, %d sequences of the %s part, %d answers"):format(o.folder, step, r.sequences, o.split, r.asked))
   local half = r.loss_half
   line("accuracy %.4f", r.accuracy, "[%.4f, %.4f]", r.accuracy_low, r.accuracy_high)
-  print(("         %.4f by always giving the commonest answer"):format(r.commonest))
+  print(("         %.4f for always giving the most frequent answer"):format(r.commonest))
   line("loss     %.4f", r.loss, "+- %.4f nats", half)
   line("perplexity %.3f", r.perplexity, "[%.3f, %.3f]", half and math.exp(r.loss - half), half and math.exp(r.loss + half))
   if r.bits_per_character then line("bits per character %.4f", r.bits_per_character, "+- %.4f", half and half * r.bits_per_nat) end

@@ -17,15 +17,15 @@ local trajectory = require "mneme.episodes.trajectory"
 
 local export = {}
 local USAGE = "mneme export RUN to=FILE.safetensors; mneme export FILE.mnt to=FILE.npz"
-local PREFIXES = { "agent.", "model." }          -- of parameters in a checkpoint: of learners that act, of sequences
+local PREFIXES = { "agent.", "model." }          -- of parameters in a checkpoint: of agents, of sequence models
 
 -- ---- parameters ----
 
--- How torch packs a layer: the gates in its order, and where each of its four tensors comes from.
+-- How torch packs a layer: its order of gates, and the source of each of its four tensors.
 local packed = { gru = { "r", "z", "n" }, lstm = { "i", "f", "g", "o" } }
 local parts = { { "weight_ih", "i", "weight" }, { "weight_hh", "h", "weight" }, { "bias_ih", "i", "bias" }, { "bias_hh", "h", "bias" } }
 
--- Tensors of several gates as one, zeros where a gate has none.
+-- Tensors of several gates concatenated, zeros for a missing one.
 local function joined(from, names, rows, cols)
   local t = tensor.new { shape = cols and { #names * rows, cols } or { #names * rows } }
   local n = rows * (cols or 1)
@@ -35,7 +35,7 @@ local function joined(from, names, rows, cols)
   return t
 end
 
--- One layer's tensors as torch names them; `taken` notes what they are made of.
+-- One layer's tensors as torch names them; `taken` collects the names that they use.
 local function layer_of(from, core, n, prefix, taken, list)
   local gates = packed[core]
   local first = from[("%slayers.%d.i%s.weight"):format(prefix, n, gates[1])]
@@ -53,7 +53,7 @@ local function layer_of(from, core, n, prefix, taken, list)
   return true
 end
 
----Parameters as torch would have them.
+---Parameters in torch's layout.
 ---@param from table<string, Tensor> parameters by their own names
 ---@param core string the core's name
 ---@return table[] list { name, Tensor }, sorted

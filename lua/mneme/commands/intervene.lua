@@ -59,19 +59,19 @@ function intervene.parse(words)
       o[key] = value
     else task[key] = tonumber(text) or text end
   end
-  if not o.folder then errors.usage("intervene: in which run?", USAGE) end
+  if not o.folder then errors.usage("intervene: which run?", USAGE) end
   if #list == 0 then
-    errors.usage("intervene: what is to be done?", "erase= swap= force= freeze= set= shift= flip=; mneme help intervene")
+    errors.usage("intervene: no intervention is given", "erase= swap= force= freeze= set= shift= flip=; mneme help intervene")
   end
-  if not at then errors.usage("intervene: in which step?", "at=40") end
-  if o.record == "" then errors.usage "intervene: record= needs the name of a folder" end
+  if not at then errors.usage("intervene: at which step?", "at=40") end
+  if o.record == "" then errors.usage "intervene: record= is empty, expected the name of a folder" end
   intervention_words.time(list, at, steps, "intervene")
   return o, list, task
 end
 
 -- ---- playing ----
 
--- Recordings of the copies that are kept; nil: none is.
+-- Writers of the environments that are recorded; nil: none.
 local function begin_recordings(p, folder)
   if not folder then return nil end
   files.make_folder(folder)
@@ -83,12 +83,12 @@ local function begin_recordings(p, folder)
   return list
 end
 
----One episode in every copy, from the start to its end.
+---One whole episode in every environment.
 ---@param p Player
 ---@param list Interventions
----@param o table { seeds = of each world, draws = of the choices, act = whether to intervene, most = copies that count,
----  folder = where they are kept or nil, first = number of copy 0's episode }
----@return table[] outcomes { score, ret, length } from copy 0; nil where it was stopped by a signal
+---@param o table { seeds = of each environment, draws = of the sampled actions, act = whether to intervene, most = environments that
+---  count, folder = for trajectories or nil, first = number of the first environment's episode }
+---@return table[] outcomes { score, ret, length } by environment; nil after a signal
 function intervene.round(p, list, o)
   p:restart(o.seeds, o.draws)
   list:release()
@@ -149,7 +149,7 @@ end
 
 -- ---- what came of it ----
 
--- An estimate with its interval; of one episode there is none.
+-- An estimate with its interval; a single episode has none.
 local function with_interval(format, value, low, high)
   return format:format(value) .. (low and (" [%.3f, %.3f]"):format(low, high) or "")
 end
@@ -173,7 +173,7 @@ local function share_row(count, n)
     with_interval("%+.3f", stats.paired_shares(count.both, count.with, count.without, count.neither)) }
 end
 
--- How often both, one or none succeeded; nil where success is a matter of degree.
+-- How often both, one or none succeeded; nil if the score is not just 0 or 1.
 local function count_success(cases)
   local count = { both = 0, without = 0, with = 0, neither = 0 }
   for _, c in ipairs(cases) do
@@ -186,7 +186,7 @@ local function count_success(cases)
 end
 
 ---The table of an experiment.
----@param pairs_of table[] as intervene.play gives them
+---@param pairs_of table[] from intervene.play
 ---@param at integer the step of the intervention
 ---@return string text
 function intervene.report(pairs_of, at)
@@ -196,7 +196,7 @@ function intervene.report(pairs_of, at)
     if c[1].length > at then cases[#cases + 1] = c end
   end
   local out = { ("step %d was reached by %d of %d episodes%s\n"):format(at, #cases, #pairs_of,
-    #cases == 0 and (": the longest had %d steps"):format(longest) or #cases < #pairs_of and ": what follows is of these" or "") }
+    #cases == 0 and (": the longest had %d steps"):format(longest) or #cases < #pairs_of and ": the results below are of these" or "") }
   if #cases == 0 then return out[1] end
   local count, rows = count_success(cases), { { "", "without", "with", "difference" } }
   rows[2] = count and share_row(count, #cases) or mean_row("score", "score", cases)
@@ -229,7 +229,7 @@ function intervene.main(words)
   local texts = {}
   for i, spec in ipairs(made.specs) do
     texts[i] = interventions.text(spec)
-    if spec.done < #cases and spec.fact then texts[i] = ("%s (done in %d episodes)"):format(texts[i], spec.done) end
+    if spec.done < #cases and spec.fact then texts[i] = ("%s (applied in %d episodes)"):format(texts[i], spec.done) end
   end
   print(("%s at %.0f steps, %d episodes%s: %s in step %d"):format(o.folder, p.steps, #cases, o.greedy and ", greedy" or "",
     table.concat(texts, ", "), made.specs[1].at))

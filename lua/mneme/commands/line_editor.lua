@@ -1,5 +1,5 @@
--- line_editor.lua -- reading a line from a person: editing, history and completion by libedit where there is a terminal and
--- that library; elsewhere lines come as they are.
+-- line_editor.lua -- reading a line from the user: with editing, history and completion by libedit on a terminal, plain
+-- lines elsewhere.
 local ffi = require "ffi"
 local files = require "mneme.base.files"
 
@@ -28,7 +28,7 @@ local MOST = 1000                    -- lines of history
 local Line = {}
 Line.__index = Line
 
--- Offers for a word, one each call, as libedit asks for them.
+-- Completions of a word, one per call, as libedit expects them.
 local function candidates(offers)
   local list, at
   return ffi.cast("mneme_candidates *", function(word, state)
@@ -60,7 +60,7 @@ local function new(options)
   return self
 end
 
----The next line, without its end; nil where there are no more.
+---The next line, without its newline; nil at the end.
 ---@param prompt string
 ---@return string?
 function Line:read(prompt)
@@ -76,7 +76,7 @@ function Line:read(prompt)
   return text
 end
 
----Keep what was typed: it comes back with the arrow keys, in later sessions, too.
+---Add a line to the history, also for later sessions.
 ---@param text string
 function Line:keep(text)
   if not self.lib or not text:find "%S" then return end

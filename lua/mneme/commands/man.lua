@@ -1,11 +1,11 @@
--- man.lua -- `mneme help man`: the manual page, in the language of man(7), from the same lines that `mneme help` shows.
+-- man.lua -- `mneme help man`: the manual page in man(7) format, from the texts of `mneme help`.
 local catalogue = require "mneme.base.catalogue"
 local registry = require "mneme.base.registry"
 local version = require "mneme.base.version"
 
 local man = {}
 
--- A line of text: backslashes, dashes and a leading dot mean something to man.
+-- A line of text: backslashes, dashes and a leading dot are escaped for man.
 local function plain(text)
   return (text:gsub("\\", "\\e"):gsub("%-", "\\-"):gsub("^([.'])", "\\&%1"))
 end

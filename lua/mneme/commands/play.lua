@@ -20,14 +20,14 @@ local C = engine.C
 local play = {}
 local USAGE = "mneme play NAME|SCRIPT.lua [setting=value ...] [seed=N] [record=FILE.mnt] [blind=1] [keys=left,3*up out=FILE.png]"
 
--- ---- the game, apart from its window ----
+-- ---- the game, without its window ----
 
 ---@class Game: Single a client of mneme.window
 local Game = {}
 Game.__index = setmetatable(Game, single)
 
 ---Begin a game.
----@param task Task of one copy
+---@param task Task with one environment
 ---@param o table? scene (a scene), blind, record = FILE.mnt
 ---@return Game
 function play.game(task, o)
@@ -42,7 +42,7 @@ function play.game(task, o)
   return self
 end
 
--- The present moment, for a scene.
+-- The current step, for a scene.
 local function look(self)
   local names, space = self.task.action_space.names, self.task.observation_space
   self.frame = self.film:add {
@@ -55,8 +55,8 @@ local function look(self)
   self.dirty = true
 end
 
----Give up the running episode, if any, and begin another; with a record, in another file.
----@param seed integer? nil: the random stream goes on
+---Abandon the running episode, if any, and begin another; when recording, in a new file.
+---@param seed integer? nil: continue the random stream
 function Game:restart(seed)
   self:save()
   self.task:reset_raw(self.obs, seed)
@@ -76,7 +76,7 @@ function Game:save()
   if self.saved[#self.saved] ~= self.path then table.insert(self.saved, self.path) end
 end
 
--- What the finished episodes came to.
+-- Scores of the finished episodes.
 local function sum_up(self)
   local last, sum = self.results[#self.results], 0
   for _, r in ipairs(self.results) do sum = sum + r.score end
@@ -84,7 +84,7 @@ local function sum_up(self)
     #self.results, sum / #self.results)
 end
 
----Do an action.  After the end of an episode any action shows the beginning of the next one, and does no more.
+---Take an action.  After the end of an episode any action only shows the beginning of the next one.
 ---@param action integer
 function Game:move(action)
   if self.over then
@@ -104,7 +104,7 @@ end
 
 ---A key was pressed.  True: quit.
 function Game:key(key)
-  self.dirty, self.by_pad = true, keyboard.is_pad(key)       -- what was used last is what the page names
+  self.dirty, self.by_pad = true, keyboard.is_pad(key)       -- the page names the keys of the device used last
   if key >= 65 and key <= 90 then key = key + 32 end         -- Shift and Caps Lock change nothing
   if key == keyboard.ESCAPE then return true end
   if self.action_of[key] then self:move(self.action_of[key])
@@ -118,7 +118,7 @@ function Game:key(key)
   elseif key == ("r"):byte() or key == keyboard.START then self:restart() end
 end
 
----A click does the action it is on; after the end of an episode it goes on, wherever it is.
+---A click takes the action under it; after the end of an episode any click begins the next.
 function Game:pointer(what, x, y, button)
   if what ~= "press" or button ~= 1 then return end
   local spot = self.canvas:spot_at(x, y)
@@ -139,7 +139,7 @@ end
 
 local MOST_KEYS = 1e5
 
--- "left,3*up,open" as keys, or where there is none of that name as words: see press.
+-- "left,3*up,open" as keys, or as names of actions: see press.
 local function read_keys(text)
   local list = {}
   for word in text:gmatch "[^,%s]+" do
@@ -159,7 +159,7 @@ local function read_seed(text)
   return seed
 end
 
--- A setting of the environment: a number, a word; @FILE is what a file holds.
+-- A setting of the environment: a number, a word; @FILE: the contents of a file.
 local function read_setting(text)
   local path = text:match "^@(.+)$"
   local held = path and files.read(path)
@@ -180,7 +180,7 @@ function play.parse(words)
     elseif key == "blind" then
       if value ~= "0" and value ~= "1" then errors.usage(("play: blind=%s, expected 0 or 1"):format(value)) end
       o.blind = value == "1"
-    elseif key == "num_envs" then errors.usage(("play: num_envs=%s: one copy is played"):format(value))
+    elseif key == "num_envs" then errors.usage(("play: num_envs=%s: expected 1, one environment is played"):format(value))
     elseif key == "seed" then o.seed = read_seed(value)
     elseif key == "scene" or key == "record" then o[key] = value
     elseif key == "size" and value:find "^%d+$" or not window.option(o, key, value) then     -- size=11 is a maze's
@@ -196,7 +196,7 @@ function play.parse(words)
   return o
 end
 
--- What is played, of one copy.
+-- The environment to play.
 local function task_of(o, seed)
   if o.name:find "%.lua$" then
     if not files.is_file(o.name) then errors.usage(o.name .. ": there is no such script") end
@@ -210,11 +210,11 @@ end
 local function action_named(game, word)
   local names = game.task.action_space.names
   for i, name in ipairs(names) do if name == word then return i - 1 end end
-  errors.usage(("play: '%s' is no key, and no action of %s"):format(word, game.task.id),
+  errors.usage(("play: '%s' is neither a key nor an action of %s"):format(word, game.task.id),
     "letters, digits, left right up down space enter esc, 3*up" .. (#names <= 20 and ", or " .. table.concat(names, " ") or ""))
 end
 
--- Press keys without a window; the last page as a picture.
+-- Press keys without a window; draw the last page as a picture.
 local function press(game, o)
   local keys = {}
   for i, key in ipairs(o.keys or {}) do keys[i] = type(key) == "string" and { action_named(game, key) } or key end

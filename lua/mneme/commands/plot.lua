@@ -1,4 +1,4 @@
--- plot.lua -- mn.plot: numbers as a picture, at once: in the terminal in dots of Braille, in a window, or in a file.
+-- plot.lua -- mn.plot: plot values in the terminal (Braille dots), in a window, or to a file.
 --   mn.plot { 1, 4, 9 }        mn.plot(x:square())           mn.plot("runs/tmaze-1", { of = "charts/score" })
 --   mn.plot(matrix)            a tensor of two axes is a map of its rows and columns
 --   mn.plot(y, { x = numbers, name = "y", title = "...", window = true, out = "y.svg" })
@@ -8,15 +8,15 @@ local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
-local WIDTH, HEIGHT = 60, 12                     -- of a plot in the terminal, in letters of 2 x 4 dots
+local WIDTH, HEIGHT = 60, 12                     -- of a plot in the terminal, in characters of 2 x 4 dots
 local SHADES = { " ", "░", "▒", "▓", "█" }
-local MOST = 1e6                                 -- numbers that are looked at
+local MOST = 1e6                                 -- values that are plotted
 
--- ---- what is to be seen ----
+-- ---- what is plotted ----
 
 local function from_tensor(t)
   local shape, p, n = t:shape(), t:data(), t:size()
-  if n > MOST then errors.raise(("plot: a tensor of %d numbers, expected at most %d"):format(n, MOST)) end
+  if n > MOST then errors.raise(("plot: a tensor of %d values, expected at most %d"):format(n, MOST)) end
   if #shape > 2 then errors.raise(("plot: a tensor of %d axes, expected one or two"):format(#shape)) end
   local rows, cols = #shape == 2 and shape[1] or 1, shape[#shape] or 1
   local cells = {}
@@ -55,20 +55,20 @@ local function read(what, o)
   return seen
 end
 
--- The points of a line that are numbers, and their ranges.
+-- The finite points of a line, and their ranges.
 local function points(seen)
   local x, y, n = {}, {}, 0
   if seen.x and #seen.x ~= #seen.y then
-    errors.raise(("plot: %d numbers against %d"):format(#seen.y, #seen.x))
+    errors.raise(("plot: %d values of y, but %d of x"):format(#seen.y, #seen.x))
   end
   for i, value in ipairs(seen.y) do
     local at = seen.x and seen.x[i] or i
     if type(value) ~= "number" or type(at) ~= "number" then
-      errors.raise(("plot: number %d is a %s"):format(i, type(type(value) ~= "number" and value or at)))
+      errors.raise(("plot: value %d is a %s, expected a number"):format(i, type(type(value) ~= "number" and value or at)))
     end
     if value - value == 0 and at - at == 0 then n, x[n + 1], y[n + 1] = n + 1, at, value end
   end
-  if n == 0 then errors.raise "plot: there is not one finite number" end
+  if n == 0 then errors.raise "plot: no value is finite" end
   return x, y
 end
 
@@ -84,13 +84,13 @@ local function cells_range(cells)
   for _, row in ipairs(cells) do
     for _, v in ipairs(row) do if v - v == 0 then all[#all + 1] = v end end
   end
-  if #all == 0 then errors.raise "plot: there is not one finite number" end
+  if #all == 0 then errors.raise "plot: no value is finite" end
   return range(all)
 end
 
 -- ---- in the terminal ----
 
--- A dot's bit in a letter of Braille, by column and row.
+-- A dot's bit in a Braille character, by column and row.
 local DOT = { [0] = { [0] = 1, 2, 4, 64 }, { [0] = 8, 16, 32, 128 } }
 
 local function braille(bits)
@@ -135,7 +135,7 @@ local function in_dots(seen)
   return out
 end
 
--- A map: neighbours that share a letter are averaged.
+-- A map: values that share a character are averaged.
 local function in_shades(seen)
   local cells, out = seen.cells, {}
   local lo, hi = cells_range(cells)
@@ -190,7 +190,7 @@ local function in_window(seen)
   local window, scene = require "mneme.view.window", require "mneme.view.scene"
   local what = scene.new { doc = "a plot", draw = draw_on(seen) }
   local keyboard = require "mneme.view.keyboard"
-  window.need_display "without window = true it is drawn in the terminal"
+  window.need_display "without window = true it is plotted in the terminal"
   window.run({ period = 0.05, dirty = true, page = function() return what, {} end,
     key = function(_, key) return key == keyboard.ESCAPE or key == ("q"):byte() end }, { width = 960, height = 600 })
 end
@@ -209,10 +209,10 @@ local function in_file(seen, path)
   require("mneme.figures").export(fig, path)
 end
 
----Show numbers: in the terminal; with window = true in a window (q closes it); with out = "x.svg" in a file
----(.svg, .png, .pdf, .html, .csv, .gp).  Numbers that are not finite are left out.
+---Plot values: in the terminal; with window = true in a window (q closes it); with out = "x.svg" to a file
+---(.svg, .png, .pdf, .html, .csv, .gp).  NaN and infinity are left out.
 ---@param what Tensor|number[]|string a tensor of one axis (a line) or two (a map), numbers, or a run's folder
----@param options table? { x = numbers against which they stand, of = quantity of a run ("charts/score"), name, title, window, out }
+---@param options table? { x = values on the x axis, of = quantity of a run ("charts/score"), name, title, window, out }
 return function(what, options)
   local o = options or {}
   if type(o) ~= "table" then errors.raise(("plot: options are a %s, expected a table"):format(type(o))) end

@@ -14,7 +14,7 @@ local C = engine.C
 
 local repl = {}
 local ROWS, COLUMNS, DEPTH, KEYS = 8, 8, 2, 24       -- what is shown of a tensor, a table
-local EVERY = 1000                                   -- instructions between two looks whether Ctrl-C was pressed
+local EVERY = 1000                                   -- instructions between two checks for Ctrl-C
 
 -- ---- showing values ----
 
@@ -43,7 +43,7 @@ end
 
 local function show_tensor(t)
   local ok, shape = pcall(t.shape, t)
-  if not ok then return "a tensor that is gone" end
+  if not ok then return "a tensor whose memory was freed" end
   local p, n = t:data(), t:size()
   local lo, hi, sum, odd = math.huge, -math.huge, 0, 0
   for i = 0, n - 1 do
@@ -98,11 +98,11 @@ function repl.show(v) return show(v, nil, {}) end
 
 local NAME = "=repl"
 
----Read a piece of Lua: an expression gives its values.
+---Compile a piece of Lua; an expression returns its values.
 ---@param text string
 ---@return function? chunk
 ---@return string? problem
----@return boolean? unfinished more lines may make it whole
+---@return boolean? unfinished more lines may complete it
 function repl.read(text)
   local chunk, as_value = loadstring("return " .. text, NAME)
   if chunk then return chunk end
@@ -119,12 +119,12 @@ local function interrupted()
   end
 end
 
----Run a chunk so that Ctrl-C stops it; prints what it gives or what went wrong.
+---Run a chunk that Ctrl-C can interrupt; print its results or its error.
 ---@param chunk function
 ---@return boolean ok
 function repl.run(chunk)
   C.mn_watch_signals(true)
-  jit.off(chunk, true)                            -- compiled loops look at no hook
+  jit.off(chunk, true)                            -- compiled loops do not call hooks
   debug.sethook(interrupted, "", EVERY)
   local result = { n = 0 }
   local function take(ok, ...) result.n, result.ok = select("#", ...), ok for i = 1, result.n do result[i] = select(i, ...) end end
@@ -157,7 +157,7 @@ local function keys_of(value)
   return names
 end
 
----What a word may become: "mn.lin" -> { "mn.linear", "mn.linear_attention" }.
+---Completions of a word: "mn.lin" -> { "mn.linear", "mn.linear_attention" }.
 ---@param word string names with dots and colons between
 ---@return string[]
 function repl.offers(word)
@@ -186,7 +186,7 @@ end
 
 -- ---- the loop ----
 
--- ?linear, ?mn.env: what is known of it.
+-- ?linear, ?mn.env: print help.
 local function explain(name)
   name = name:gsub("^mn%.", ""):gsub("%s", "")
   for _, f in ipairs(require("mneme.commands.api").functions()) do
@@ -200,13 +200,13 @@ end
 
 ---@param words string[] none
 function repl.main(words)
-  if #words > 0 then errors.usage("repl: '" .. words[1] .. "' is not expected", "mneme repl; a script is run by mneme run") end
+  if #words > 0 then errors.usage("repl: '" .. words[1] .. "' is not expected", "mneme repl; mneme run SCRIPT runs a script") end
   _G.mn = mn
   local home = os.getenv "XDG_STATE_HOME" or (os.getenv "HOME" or ".") .. "/.local/state"
   local line = new_line { history = home .. "/mneme/history", offers = repl.offers }
   local talks = ffi.C.isatty(0) == 1
-  if talks then io.stdout:write("mneme ", require "mneme.base.version", ": Lua with mn; ?name explains, Tab completes, Ctrl-D leaves\n") end
-  local text, fine = nil, true                     -- fine: nothing has gone wrong so far
+  if talks then io.stdout:write("mneme ", require "mneme.base.version", ": Lua with mn; ?name prints help, Tab completes, Ctrl-D quits\n") end
+  local text, fine = nil, true                     -- fine: no error so far
   while true do
     local more = line:read(talks and (text and ">> " or "> ") or "")
     if not more then break end
@@ -229,7 +229,7 @@ function repl.main(words)
   end
   if text then
     fine = false
-    io.stdout:write("error: the input ends in the middle of:\n", text, "\n")
+    io.stdout:write("error: the input ends inside of:\n", text, "\n")
   elseif talks then io.stdout:write "\n" end
   return (fine or talks) and 0 or 1
 end

@@ -32,18 +32,18 @@ local function usage(message, hint) errors.raise(message, { status = 2, where = 
 
 -- ---- the command line ----
 
--- Settings that are whole numbers, and the least of each.
+-- Settings that are integers, with their minimum.
 local numbers = { episodes = 1, at = 0, seed = 0, greedy = 0, checkpoint = 0, ["for"] = 1 }
 local others = { "out", "scale", "scene", "size", "theme" }
 
--- What is to be done to the agent: when, and whether it can be.
+-- Checks the interventions: is the step given, and can the agent act?
 local function check_interventions(o)
   if #o.list == 0 and not o["for"] then return end
-  if #o.list > 0 and not o.at then usage("view: what is to be done in which step?", "at=40") end
+  if #o.list > 0 and not o.at then usage("view: at which step to intervene?", "at=40") end
   intervention_words.time(o.list, o.at, o["for"], "view")
-  if #o.things > 1 then usage "view: of two things beside each other, neither can be changed" end
+  if #o.things > 1 then usage "view: two things side by side cannot be changed, expected one" end
   if o.things[1]:find "%.mnt$" then
-    usage(("view: %s has happened and cannot be changed, only an agent that plays can: a run's folder"):format(o.things[1]))
+    usage(("view: %s is recorded and cannot be changed, expected a run's folder"):format(o.things[1]))
   end
 end
 
@@ -54,7 +54,7 @@ function view.parse(args)
   for _, arg in ipairs(args) do
     local key, value = arg:match "^%-?%-?([%w_]+)=(.*)$"
     if not key then
-      if #o.things == 2 then usage(("two things to view beside each other, got a third: '%s'"):format(arg)) end
+      if #o.things == 2 then usage(("view: expected one or two things side by side, got a third: '%s'"):format(arg)) end
       o.things[#o.things + 1] = arg
     elseif key == "scene" then o.scene = value
     elseif interventions.kinds[key] then intervention_words.read(o.list, key, value, "view")
@@ -87,7 +87,7 @@ local function checkpoints_of(run)
   return steps
 end
 
--- How a track gets a source of its agent: see mneme.playback.  A run's is the checkpoint that was shown last.
+-- How a track loads its agent: see mneme.playback.  For a run, the checkpoint shown last.
 local function opener(o, run, what)
   local player, shown = require "mneme.episodes.stepper", o.checkpoint
   return function(given)
@@ -105,14 +105,14 @@ local function opener(o, run, what)
   end
 end
 
--- The trainer, if one is at work.
+-- The trainer, if the run is still training.
 local function trainer(run)
   if not lfs.attributes(run .. "/live", "mode") then return nil end
   local found, source = pcall(live.reader, run .. "/live")
   return found and source:state() == "running" and source or nil
 end
 
--- One thing to view as a track.
+-- One thing to view, as a track.
 local function track_of(o, thing)
   if thing:find "%.mnt$" then
     local t = require("mneme.episodes.trajectory").read(thing)
@@ -126,14 +126,14 @@ local function track_of(o, thing)
     local source = not o.out and not o.checkpoint and #o.things == 1 and #o.list == 0 and trainer(thing)
     return { source = source or open {}, scene = what, open = open }
   end
-  if thing:find "[/.]" then usage(("no run folder '%s'"):format(thing)) end
+  if thing:find "[/.]" then usage(("there is no run folder '%s'"):format(thing)) end
   if o.scene then usage(("scene=%s goes with a run folder or a trajectory, but '%s' is a scene"):format(o.scene, thing)) end
   local what = scene.load(thing)
   local open = opener(o, nil, what)
   return { source = open {}, scene = what, open = open }
 end
 
----The viewer of what the command line names.
+---A viewer of the things on the command line.
 ---@param o table see parse
 ---@return Viewer
 function view.open(o)
@@ -145,7 +145,7 @@ function view.open(o)
   return viewer.new(tracks, { theme = o.theme, controls = not o.out })
 end
 
----Go to the step of the interventions and carry them out: what becomes of the agent is shown beside what happened.
+---Go to the step of the interventions and apply them: the untouched and the altered agent are shown side by side.
 ---@param shown Viewer
 ---@param o table list, at, for: see parse
 function view.intervene(shown, o)
@@ -159,8 +159,8 @@ end
 
 -- ---- pictures ----
 
--- Show every slot of some episodes, or of whole trajectories, or up to step `at` of the first episode; of an agent that is
--- changed, those from there on.
+-- Show every slot of some episodes, or of whole trajectories, or up to step `at` of the first episode; after an
+-- intervention, the slots from there on.
 local function play(shown, o, show)
   local episodes, whole, at = o.episodes, shown:source().trajectory, #o.list == 0 and o.at or nil
   if shown.at > 0 then show(false) end
@@ -218,7 +218,7 @@ function view.main(args)
     if problem then io.stderr:write(("mneme: warning: %s: %s\n"):format(o.things[1], problem)) end
     print(o.out)
   else
-    C.mn_watch_signals(true)                 -- what is being written or filmed is a whole file, whoever ends it
+    C.mn_watch_signals(true)                 -- a signal must not truncate a file that is being written
     local ok, why = pcall(window.run, shown, o)
     C.mn_watch_signals(false)
     if not ok then error(why, 0) end

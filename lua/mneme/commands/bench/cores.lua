@@ -1,6 +1,6 @@
 -- cores.lua -- `mneme bench cores [NAME ...] [part=kernels|train|step] [threads=1] [torch=PYTHON]
--- [out=FILE.csv] [figure=FILE.svg]`: every memory in one run: its kernels, its training (forward and backward of 8 copies x
--- 256 steps), and one step of one copy against how much it has seen.  Each figure stands beside a bound that is measured in the same run:
+-- [out=FILE.csv] [figure=FILE.svg]`: every core in one run: its kernels, its training (forward and backward of 8
+-- environments x 256 steps), and one acting step against the number of steps before it.  Bounds are measured in the same run:
 --   arithmetic   the rate of a large matrix product; half of it is the rate of lane operations
 --   memory       the rate of a copy that no cache holds
 local ffi = require "ffi"
@@ -25,8 +25,8 @@ local CONTEXTS = { 128, 256, 512, 1024, 2048, 4096 }
 
 -- ---- the machine ----
 
--- Rates a second.  Other programs only take from them, and come and go: the best seen so far counts, and a look is
--- taken before every figure.
+-- Rates per second.  Other programs only lower them, and only for a while: the best rate so far counts, and it is
+-- measured again before every figure.
 local function look(machine)
   engine.open("cpu", 1)
   machine.flops = math.max(machine.flops, 1e9 * machine.threads * math.max(bench.gemm_rates(1)))
@@ -52,7 +52,7 @@ local function some_done(...)
   return done
 end
 
--- Operations of forward and backward through T steps of one copy, as describe() counts them.
+-- Operations of forward and backward through T steps of one environment, as describe() counts them.
 local function operations(c)
   local about = c:describe(T)
   local products = 2 * about.weights * 3 * T
@@ -78,7 +78,7 @@ end
 
 -- ---- one step ----
 
----Seconds of one step of one copy that has seen CONTEXTS[i] steps: the means, and the last median.
+---Seconds of one step of one environment after CONTEXTS[i] steps: the means, and the last median.
 local function latency(name, config)
   local result, typical, self = {}, nil, nil
   for i, N in ipairs(CONTEXTS) do
@@ -114,7 +114,7 @@ local function chosen(names)
 end
 
 local function train_all(list, machine, results)
-  print(("\ntraining, published sizes, T=%d B=%d, forward + backward (bound: all products and what memory itself takes):"):format(T, B))
+  print(("\ntraining, published sizes, T=%d B=%d, forward + backward (bound: all products and the memory's own operations):"):format(T, B))
   print(("%-18s %11s %8s %9s %8s %6s %14s"):format("", "parameters", "forward", "backward", "bound", "share", "steps/s"))
   for _, entry in ipairs(list) do
     bench.progress(entry[1])
@@ -129,7 +129,7 @@ end
 local function step_all(list, results)
   local head = ("%-18s"):format "steps seen"
   for _, N in ipairs(CONTEXTS) do head = head .. ("%9d"):format(N) end
-  print("\none step, one copy, from Lua, microseconds, mean (and median after the most):\n" .. head)
+  print("\none step, one environment, from Lua, microseconds, mean (and median after the most):\n" .. head)
   local curves, seen = {}, {}
   for _, entry in ipairs(list) do
     if not seen[entry[2]] then               -- a memory's size is the abscissa here
@@ -165,7 +165,7 @@ local function write_csv(path, machine, kernel_results, train_results, curves)
   files.write(path, { table.concat(lines, "\n"), "\n" })
 end
 
--- The words of the command line: settings, and names of cores.
+-- The arguments: settings, and names of cores.
 local function parse(words)
   local o, names = { threads = 1, part = "all" }, {}
   for _, word in ipairs(words) do
@@ -187,12 +187,12 @@ local function parse(words)
   return o, names
 end
 
----@param words string[] what stands behind `mneme bench cores`
+---@param words string[] what follows `mneme bench cores`
 function cores.main(words)
   local o, names = parse(words)
   local function wanted(part) return o.part == "all" or o.part == part end
   local list = chosen(names)
-  bench.progress "how fast the machine is"
+  bench.progress "speed of the machine"
   local machine = cores.machine(o.threads)
   print(("%d thread%s: products %.0f GFLOP/s, lane operations %.0f G/s, copying %.0f GB/s; vectors: %s\n"):format(o.threads,
     o.threads > 1 and "s" or "", machine.flops / 1e9, machine.lanes / 1e9, machine.bytes / 1e9, ffi.string(C.mn_simd())))
@@ -203,8 +203,8 @@ function cores.main(words)
   if wanted "step" then curves = step_all(list, results) end
   if o.out then write_csv(o.out, machine, kernel_results, results, curves) end
   if o.figure and #curves > 0 then
-    figures.export({ kind = "lines", title = "One step of one copy against what it has seen", note = "Published sizes, one thread, from Lua.",
-      x = { label = "steps seen", log = true, ticks = CONTEXTS }, y = { label = "time of a step", unit = "s", log = true }, lines = curves }, o.figure)
+    figures.export({ kind = "lines", title = "One step against the number of steps before it", note = "Published sizes, one thread, from Lua.",
+      x = { label = "steps before", log = true, ticks = CONTEXTS }, y = { label = "time of a step", unit = "s", log = true }, lines = curves }, o.figure)
   end
   return 0
 end

@@ -1,6 +1,6 @@
 -- device.lua -- `mneme bench train|cores [NAME ...] device=cuda [copies=8,1024] [steps=256] [rounds=5]`: how fast
--- memories train on a device, at several numbers of copies.  A bound is not printed: docs/results/gpu.md tells
--- what is expected of which GPU.
+-- cores train on a device, for several numbers of environments.  No bound is printed: docs/results/gpu.md has the
+-- expectations for each GPU.
 local bench = require "mneme.commands.bench.train"
 local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
@@ -24,7 +24,7 @@ local function train(setup, copies, o)
   print(("%-18s %8d %12.0f %9.1f ms %9.1f ms"):format(setup.label or setup[1], copies, r.rate, 1e3 * r.act, 1e3 * r.update))
 end
 
--- Forward and backward of one memory.
+-- Forward and backward of one core.
 local function pass(setup, copies, o)
   local options = { d_in = 16 }
   for key, value in pairs(setup.core) do if key ~= 1 then options[key] = value end end

@@ -1,7 +1,7 @@
--- envs.lua -- `mneme bench envs [NAME ...] [device=cuda]`: steps a second of every environment on one thread, or by
--- a GPU with one launch a step, with random actions: a loop in C, which on a GPU waits at its end; the same through Lua,
--- where the host has every result; and with tensors, as a script does.  Beside them
--- what others' programs reach on this kind of machine (one core, measured as docs/environments.md says).
+-- envs.lua -- `mneme bench envs [NAME ...] [device=cuda]`: steps per second of every environment with random actions,
+-- on one thread, or on a GPU with one launch per step.  Three loops: in C (on a GPU it waits only at its end); through Lua,
+-- with every result on the host; and with tensors, as in a script.  Next to them, the speed of other programs on this kind
+-- of machine (one core, measured as in docs/environments.md).
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local env = require "mneme.envs.env"
@@ -12,8 +12,8 @@ local envs = {}
 local SETS = 64          -- sets of random actions, used over and over
 local COPIES = { cpu = { 8, 256, 1024 }, cuda = { 1024, 4096, 16384 }, emu = { 64 } }
 
--- What to measure beside the defaults: environment -> { label, settings, reference in steps/s and whose, target }.
--- A row without settings replaces the one of the defaults.
+-- What to measure besides the defaults: environment -> { label, settings, reference in steps/s and whose, target }.
+-- A row without settings replaces the defaults' row.
 local rows = {
   tmaze = { { "", {}, { 144e6, "PufferLib's tmaze in C, 4 bytes seen" }, 100e6 } },
   tmaze_bakker = { { "", {}, { 40e3, "the released T-Maze in Python" } } },
@@ -42,7 +42,7 @@ local rows = {
 ---The rows of one environment, for the tests: { label, settings, reference, target }.
 function envs.rows(name) return rows[name] or { { "", {} } } end
 
--- Memory for `copies` copies as a learner has it.
+-- Buffers of a learner for this many environments.
 local function workplace(name, settings, copies)
   local given = { num_envs = copies }
   for key, value in pairs(settings) do given[key] = value end
@@ -77,7 +77,7 @@ function loops.tensors(w, rounds)
   end
 end
 
----Steps a second by each loop: the best of short runs in turn, so that another program's load falls on all alike.
+---Steps per second of each loop: the best of short runs in turn, so that load of other programs affects all alike.
 ---@param kinds string[] of c, lua, tensors
 function envs.rates(name, settings, copies, kinds, seconds)
   local w, best = workplace(name, settings, copies), {}
@@ -105,7 +105,7 @@ end
 
 local FORM = "%-18s %-20s %6s %9s %9s %9s  %s"
 
--- One row at several numbers of copies; the best of them stands beside others' figures and the target.
+-- One row for several numbers of environments; the best is compared with other programs and the target.
 local function measure(name, row)
   local best, about, reference, target = {}, {}, row[3], row[4]
   local numbers = COPIES[engine.device]
@@ -139,7 +139,7 @@ function envs.main(words)
     chosen[#chosen + 1] = name
   end
   engine.open(device, 1)
-  print(("environments, %s, random actions, steps a second:"):format(device == "cpu" and "one thread" or "device=" .. device))
+  print(("environments, %s, random actions, steps per second:"):format(device == "cpu" and "one thread" or "device=" .. device))
   print(FORM:format("", "", "copies", "C", "Lua", "tensors", "through Lua, beside others"))
   for _, name in ipairs(chosen) do
     for _, row in ipairs(envs.rows(name)) do measure(name, row) end

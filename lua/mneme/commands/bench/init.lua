@@ -1,8 +1,13 @@
--- init.lua -- measure speed on this machine: [train] [act] [gemm], or cores, envs, ranks, scenes, sweep, torsos.
+-- init.lua -- measure speed on this machine: mneme bench [train] [act] [gemm], or one of these:
+--   cores [NAME ...] [part=kernels|train|step] [threads=1] [torch=PYTHON] [out=FILE.csv] [figure=FILE.svg]
+--   envs [NAME ...] [device=cuda]
+--   ranks [num_envs=8,16,32] [updates=12]
+--   scenes [NAME ...] [part=pages|training] [core=NAME] [size=small] [steps=1000] [seconds=0.5] [updates=40]
+--   sweep [cells=1000] [jobs=2] [seconds=1]
+--   torsos [NAME ...] [images=N] [threads=1] [torch=PYTHON]
+--   train|cores [NAME ...] device=cuda [copies=8,1024] [steps=256] [rounds=5]
 -- Each figure stands next to a bound that is measured in the same run; times are medians.  Compare ratios
 -- between machines, not times.
---   bound of training: 4 x the products of one step (act, update's forward, backward twice) plus the
---   recurrence (two forward, one backward), at the rate of a large matrix product measured here
 local errors = require "mneme.base.errors"
 local train = require "mneme.commands.bench.train"
 

@@ -1,5 +1,5 @@
--- kernels.lua -- every attention and recurrence alone: one layer, T=256, B=8, H=4, forward and backward, beside
--- what its arithmetic and its memory would take at the machine's measured rates, and beside PyTorch's best form.
+-- kernels.lua -- every attention and recurrence alone: one layer, T=256, B=8, H=4, forward and backward, next to
+-- the time of its arithmetic and memory traffic at the machine's measured rates, and to PyTorch's best form.
 local bench = require "mneme.commands.bench.train"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -12,7 +12,7 @@ local kernels = {}
 local T, B, H, V = 256, 8, 4, 64
 
 -- Lane operations of one token and head (one lane's multiply-add, or multiply): by chunks of 16 where decays meet
--- outer products, by the plain recurrence elsewhere; what building features from their factors takes is not counted.
+-- outer products, by the plain recurrence elsewhere; building features from their factors is not counted.
 local function chunked(K) return 2 * V * K * (1 + 1 / 16) + 16 * (K + V), 5 * V * K + 7 * V * K / 16 + 40 * (K + V) end
 -- A delta rule reads its matrix twice, by key and by query.
 local function delta(K) return 3 * V * K + 32 * K + 17 * V, 8 * V * K + 97 * K + 70 * V end
@@ -35,11 +35,11 @@ local function plain(K) return 2 * V * K, 5 * V * K end
 -- 2 read by q; a value's 3.  Back, a key's: those first 5 again; 2 from q, 2 to q, 2 carried on, 1 to what was written, 2
 -- to the decay, 2 each to the factors of these two.  A value's: 2 again, 2 to and from y, 2 carried on, 2 to v and beta.
 local function waves(K) return 7 * K + 3 * V + 64, 18 * K + 8 * V + 5 * 64 end
--- Softmax over M carried tokens and the past: so many products of its scores' size.
+-- Softmax over M carried tokens and the past: the number of products of its scores' size.
 local function seen(M, ahead, back) local n = (M + (T + 1) / 2) * V return ahead * n, back * n end
 local function all_heads(forward, backward) return forward / H, backward / H end     -- counted for the whole layer
 
--- Inputs as the cores make them: features are not negative, gates lie between 0 and 1.
+-- Inputs as in the cores: features are not negative, gates lie between 0 and 1.
 local function factors(r, more)
   local a = { q = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V), p_q = r(T, B, H, 4), p_k = r(T, B, H, 4),
               gamma = r(T, B, H, 64), p_gamma = r(T, B, H, 4), beta = r(T, B, H, V) }
@@ -53,7 +53,7 @@ local function xl(r, M)
            r = r(M + T, H, 64) }
 end
 
----name, its op, sizes, the op's inputs given r(shape...) -> a leaf of numbers in 0..1, and its lane operations.
+---name, its op, sizes, the op's inputs given r(shape...) -> a leaf of values in 0..1, and its lane operations.
 kernels.list = {
   { "gated", op = "linear_attention", size = "64x256", inputs = factors, lanes = function() return chunked(256) end },
   { "ungated", op = "linear_attention", size = "64x64", lanes = function() return plain(64) end,
@@ -96,7 +96,7 @@ kernels.seen = function(M, products) return seen(M + (T + 1) / 2, products) end
 
 local streams = 0
 
--- A leaf of uniform numbers in 0..scale; a last argument below 1 is the scale.
+-- A leaf of uniform values in 0..scale; a last argument below 1 is the scale.
 local function random(...)
   local shape, scale = { ... }, 1
   if shape[#shape] < 1 then scale = table.remove(shape) end
@@ -115,7 +115,7 @@ local function spent(p, op)
   return seconds
 end
 
--- The least of seven runs, or of as many as half a second takes: other programs only take from a rate, and come and go.
+-- The minimum of seven runs, or of as many as fit into half a second: other programs only slow a run down.
 local function each_run(p, op)
   local best, runs, began = math.huge, 0, C.mn_clock(false)
   p:run()
@@ -127,7 +127,7 @@ local function each_run(p, op)
   return best
 end
 
----Time one kernel: seconds forward and backward, and the least that the machine could take for each.
+---Time one kernel: seconds forward and backward, and the bound of the machine for each.
 ---@param k table an entry of the list
 ---@param machine table { lanes = lane operations a second, bytes = a second, look = measure both again }
 function kernels.measure(k, machine)
@@ -154,7 +154,7 @@ function kernels.measure(k, machine)
   return result
 end
 
----Run a PyTorch script on as many threads: name -> { ms, form } of its best form.
+---Run a PyTorch script with the same number of threads: name -> { ms, form } of its best form.
 ---@param python string a Python that has torch
 ---@param file string the script, in tests/reference
 function kernels.torch(python, threads, file)

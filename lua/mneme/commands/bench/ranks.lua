@@ -1,19 +1,19 @@
 -- ranks.lua -- `mneme bench ranks [num_envs=8,16,32] [updates=12]`: how much faster two ranks train than one process,
--- both with one thread each, by turns, at the published sizes of AGaLiTe in T-Maze.  Of each its best part counts, since
--- other programs only slow it down; and two ranks slow each other as two programs on one machine do, which is what users have.
+-- with one thread each, alternating, at the published sizes of AGaLiTe in T-Maze.  The fastest part of each counts, since
+-- other programs only slow it down.  Two ranks slow each other as two programs on one machine do; so it is for users.
 local lfs = require "lfs"
 local curves = require "mneme.runs.metrics_reader"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 
 local bench = {}
-local AIM, ROUNDS, STEPS = 0.8, 3, 256        -- of twice as fast; turns; steps of a copy in an update
+local AIM, ROUNDS, STEPS = 0.8, 3, 256        -- of twice as fast; rounds; steps per environment in an update
 local LEAST = 40000                            -- steps, so that the log has lines
 
 local function word(s) return "'" .. s:gsub("'", "'\\''") .. "'" end
 
--- Steps a second of the fastest stretch between two lines of a run's log.  As root mpirun begins only where it is told
--- that this is meant.
+-- Steps per second between the two lines of a run's log where it was fastest.  As root, mpirun starts only if the
+-- environment allows it.
 local function speed(run, ranks, num_envs, updates)
   local line = ("mpirun --oversubscribe -n %d %s run tmaze num_envs=%d threads=1 steps=%d checkpoint_every=1e9 run=%s > %s 2>&1"):format(ranks,
     word(lfs.symlinkattributes("/proc/self/exe", "target")), num_envs, math.max(LEAST, updates * num_envs * STEPS), word(run), word(run .. ".txt"))
@@ -36,14 +36,14 @@ function bench.main(words)
   local o = { num_envs = "8,16,32", updates = "12" }
   for _, w in ipairs(words) do
     local key, text = w:match "^([%w_]+)=([%d,]+)$"
-    if not o[key] then errors.unknown("word of bench ranks:", w, { "num_envs=8,16,32", "updates=12" }) end
+    if not o[key] then errors.unknown("setting of bench ranks:", w, { "num_envs=8,16,32", "updates=12" }) end
     o[key] = text
   end
   local updates = tonumber(o.updates)
   if not updates or updates < 1 then errors.usage(("bench ranks: updates=%s, expected a whole number of at least 1"):format(o.updates)) end
   for text in o.num_envs:gmatch "[^,]*" do
     local n = tonumber(text)
-    if text ~= "" and (n < 2 or n % 2 ~= 0) then errors.usage(("bench ranks: num_envs=%s, expected copies that two ranks can share"):format(text)) end
+    if text ~= "" and (n < 2 or n % 2 ~= 0) then errors.usage(("bench ranks: num_envs=%s, expected even numbers, for two ranks"):format(text)) end
   end
   if os.execute "command -v mpirun > /dev/null" ~= 0 then errors.fail("bench ranks: mpirun is not installed", "Debian: apt-get install openmpi-bin") end
   local here = os.tmpname()
@@ -58,7 +58,7 @@ function bench.main(words)
         end
       end
       local ideal = best[2] / (2 * best[1])
-      print(("num_envs=%d: one process %.0f steps/s, two ranks %.0f = %.0f %% of twice as much (target %.0f: %s)"):format(num_envs, best[1], best[2],
+      print(("num_envs=%d: one process %.0f steps/s, two ranks %.0f = %.0f %% of twice that (target %.0f: %s)"):format(num_envs, best[1], best[2],
         100 * ideal, 100 * AIM, ideal >= AIM and "met" or "missed"))
       io.stdout:flush()
     end

@@ -1,8 +1,8 @@
 -- scenes.lua -- `mneme bench scenes [NAME ...] [part=pages|training] [core=NAME] [size=small] [steps=1000]
--- [seconds=0.5] [updates=40]`: how long a page of every scene takes, with its bar of controls, in a window; on one core,
--- deep in an episode, every page showing a step that was not seen before.  Without a display the window is one that SDL
--- keeps to itself.  Times are of the processor, so that other programs do not count; 60 pages a second leave 16.7 ms for
--- each.  What a window costs a training: mneme.bench_window.
+-- [seconds=0.5] [updates=40]`: how long every scene takes to draw a page with its bar of controls in a window; on one core, late
+-- in an episode, with a new step on every page.  Without a display the window is SDL's offscreen one.  Times are CPU
+-- times, so other programs do not count; 60 pages per second leave 16.7 ms for each.  window.lua measures what a window
+-- costs a training.
 local ffi = require "ffi"
 local bench = require "mneme.commands.bench.train"
 local engine = require "mneme.base.engine"
@@ -21,9 +21,9 @@ int setenv(const char *name, const char *value, int overwrite);
 int unsetenv(const char *name);
 ]]
 
--- ---- who is looked at ----
+-- ---- the agents ----
 
--- An agent's life as one episode, however often its world ends: so are histories as long as is asked for.
+-- Episodes of an agent joined to one, so that histories are as long as requested.
 local function endless(source)
   local step, ret = -1, 0
   return { next = function()
@@ -45,7 +45,7 @@ local function core_of(spec, size)
   return core
 end
 
--- Agents of a kind in a scene's task, one or two side by side.
+-- Agents with a core in a scene's environment, one or two side by side.
 local function tracks_of(what, core, n)
   local tracks = {}
   for k = 1, n do
@@ -66,7 +66,7 @@ local function open(width, height)
   return { lib = lib, painter = scene.painter(), width = width, height = height, shown = ffi.gc(engine.check(window), lib.mn_window_free) }
 end
 
--- Pages, each of the next step, for some time: the mean seconds of living one step, drawing, painting and showing.
+-- Pages for some time, each of the next step: the mean seconds of stepping, drawing, painting and showing.
 local function pages(window, shown, seconds)
   local lib, painter, sums, n = window.lib, window.painter, { 0, 0, 0, 0 }, 0
   local till = os.clock() + seconds
@@ -100,7 +100,7 @@ local function line(name, core, page, window, shown, seconds)
     ("%s, %.1f x"):format(rate >= FPS and "met" or "missed", rate / FPS)))
 end
 
--- One scene and core: early, late, larger, and beside another.
+-- One scene and core: early, late, larger, and side by side with another.
 local function measure(name, spec, o, small, large)
   bench.progress(("%s, %s"):format(name, spec[1]))
   local what, core = scene.load(name), core_of(spec, o.size)
@@ -114,9 +114,9 @@ local function measure(name, spec, o, small, large)
   line(name, spec[1], "two tracks", small, pair, o.seconds)
 end
 
--- Least of each setting, and what it is where nothing is said.
+-- Minimum of each setting, and its default.
 local least = { seconds = { 0.001, 0.5 }, steps = { 5, 1000 }, updates = { 1, 40 } }
--- Words that others can be; the first where nothing is said.
+-- Choices of other settings; the first is the default.
 local words_of = { size = { "published", "small" }, part = { "all", "pages", "training" } }
 
 local function one_of(what, value, list)
@@ -158,7 +158,7 @@ end
 local function all_pages(o)
   engine.open("cpu", 1)
   local small, large = open(1280, 800), open(1920, 1080)
-  print(("scenes, %s cores, one thread, a bar of controls, ms of the processor for each page and the step that is new in it:"):format(o.size))
+  print(("scenes, %s cores, one thread, a bar of controls, CPU ms for each page and its new step:"):format(o.size))
   print(FORM:format("", "", "1280x800", "living", "drawing", "painting", "showing", "frames/s", "against " .. FPS))
   for _, name in ipairs(o.names) do
     for _, spec in ipairs(cores_of(scene.load(name), o.core)) do measure(name, spec, o, small, large) end
@@ -168,7 +168,7 @@ end
 ---@param words string[] what follows "scenes": see the head of this file
 ---@return integer status
 function scenes.main(words)
-  io.stdout:setvbuf "line"                         -- whoever waits sees how far it is
+  io.stdout:setvbuf "line"                         -- show progress while it runs
   local o = parse(words)
   if o.part ~= "training" then all_pages(o) end
   if o.part ~= "pages" then require("mneme.commands.bench.window").main(o.updates, o.core) end

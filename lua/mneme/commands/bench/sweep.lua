@@ -1,8 +1,8 @@
--- sweep.lua -- `mneme bench sweep [cells=1000] [jobs=2] [seconds=1]`: what a sweep costs over the work of its cells.
--- Trivial cells tell what one costs by itself, in time of a processor and of the clock.  Cells that only count tell how
--- much faster several jobs are than one, and how busy a sweep keeps them: the time that cells worked, by their own clocks,
--- of the time that the sweep had.  Other programs slow cells and sweep alike, so that share holds on a busy machine too.
--- A small training tells what its statistics take of its time: means of episodes, lines of the log, costs.
+-- sweep.lua -- `mneme bench sweep [cells=1000] [jobs=2] [seconds=1]`: the overhead of a sweep over the work of its runs.
+-- Empty runs measure the overhead of one, in CPU time and wall time.  Runs that only count measure the speed-up of several
+-- jobs and how busy the sweep keeps them: the time that runs worked, by their own clocks, divided by the sweep's time.
+-- Other programs slow both alike, so that this share holds on a busy machine too.  A small training measures the share of
+-- its statistics: means of episodes, lines of the log, resources.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -14,7 +14,7 @@ local trainer = require "mneme.learn.trainer"
 
 local bench = {}
 local AIM = { ms = 20, share = 0.9, told = 0.01 }
-local WORKERS = 8                        -- cells that count
+local WORKERS = 8                        -- runs that count
 local ROUNDS = 3
 
 local SCRIPT = [[
@@ -24,14 +24,14 @@ return require("mneme").study { settings = { steps = 1, work = 0 }, run = functi
 end }
 ]]
 
----A cell's work: so many steps of a little arithmetic.
+---The work of a run: this many steps of a little arithmetic.
 function bench.work(n)
   local x = 1
   for _ = 1, n do x = (x * 69069 + 1) % 4294967296 end
   return x
 end
 
--- Sweep so many cells, in a process of its own: seconds of the clock, of processors, and those that cells worked by their own clocks.
+-- Sweep this many runs, in a separate process: seconds of wall time, of CPU time, and those that runs worked by their own clocks.
 local function spent(here, cells, jobs, work)
   local study, begun, wall, cpu = here .. "/study", false, 0, 0
   files.remove_folder(study)
@@ -56,7 +56,7 @@ local function spent(here, cells, jobs, work)
   return wall, cpu, worked
 end
 
--- Steps of work that take so long.
+-- Steps of work that take this long.
 local function steps_for(seconds)
   local n, took = 1e6, 0
   while took < 0.1 do
@@ -73,7 +73,7 @@ local function verdict(good) return good and "met" or "missed" end
 local function trivial(here, o)
   local wall, cpu = spent(here, o.cells, o.jobs, 0)
   local ms = 1e3 * cpu / o.cells
-  print(("%d trivial cells, %d jobs: %.1f ms of a processor a cell (target %d: %s), %.1f ms of the clock"):format(o.cells, o.jobs, ms, AIM.ms,
+  print(("%d empty runs, %d jobs: %.1f ms of CPU time each (target %d: %s), %.1f ms of wall time"):format(o.cells, o.jobs, ms, AIM.ms,
     verdict(ms < AIM.ms), 1e3 * wall / o.cells))
 end
 
@@ -86,11 +86,11 @@ local function parallel(here, o)
     many, share = math.min(many, wall), math.max(share, worked / (wall * o.jobs))
   end
   local ideal = one / many / o.jobs
-  print(("%d cells of %.2g s: 1 job %.2f s, %d jobs %.2f s = %.2f times as fast, %.1f %% of ideal (target %.0f: %s); jobs at work %.1f %% of the time")
+  print(("%d runs of %.2g s: 1 job %.2f s, %d jobs %.2f s = %.2f times as fast, %.1f %% of ideal (target %.0f: %s); jobs at work %.1f %% of the time")
     :format(WORKERS, o.seconds, one, o.jobs, many, one / many, 100 * ideal, 100 * AIM.share, verdict(ideal >= AIM.share), 100 * share))
 end
 
--- A training as small as quick ones are, since its updates take least: what it tells takes the largest share there.
+-- A training as small as quick=1: its updates are the shortest, so its statistics take the largest share.
 local function statistics(here)
   local say = print
   trainer.timed, print = true, function() end                     -- luacheck: ignore
@@ -107,12 +107,12 @@ function bench.main(words)
   local o = { cells = 1000, jobs = 2, seconds = 1 }
   for _, word in ipairs(words) do
     local key, text = word:match "^(%w+)=(.*)$"
-    if not o[key] then errors.unknown("word of bench sweep:", word, { "cells=1000", "jobs=2", "seconds=1" }) end
+    if not o[key] then errors.unknown("setting of bench sweep:", word, { "cells=1000", "jobs=2", "seconds=1" }) end
     o[key] = tonumber(text)
     if not o[key] or o[key] <= 0 or key ~= "seconds" and o[key] % 1 ~= 0 then errors.usage(("bench sweep: %s, expected a number above 0"):format(word)) end
   end
   if WORKERS % o.jobs ~= 0 then errors.usage(("bench sweep: jobs=%d, expected 1, 2, 4 or 8"):format(o.jobs)) end
-  engine.open("cpu", 1)                  -- copies are made of a process without other threads
+  engine.open("cpu", 1)                  -- only a process without other threads can fork
   local here = os.tmpname()
   files.remove(here)
   files.make_folder(here)

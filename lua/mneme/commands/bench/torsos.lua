@@ -1,6 +1,6 @@
 -- torsos.lua -- `mneme bench torsos [NAME ...] [images=N] [threads=1] [torch=PYTHON]`: the torsos for pictures, acting
--- for 8 copies and learning from a batch (its forward and backward), beside the rate of a large matrix product and
--- beside PyTorch on as many threads.
+-- in 8 environments and learning from a batch (forward and backward), next to the rate of a large matrix product and to
+-- PyTorch with the same number of threads.
 local bench = require "mneme.commands.bench.train"
 local bench_cores = require "mneme.commands.bench.cores"
 local errors = require "mneme.base.errors"
@@ -22,7 +22,7 @@ local function pictures(T, side)
   return x
 end
 
--- Seconds of one step of B copies: a row of a plan, the mean of a round, whose first row packs the weights.
+-- Seconds of one step of B environments: a row of a plan, the mean of a round, whose first row packs the weights.
 local function acting(m, side)
   local best, sum = {}, 0
   local act = plan(function(x) return tensor.off_tape(m, x) end)
@@ -64,7 +64,7 @@ local function one(name, side, images, machine, torch)
   collectgarbage()
 end
 
--- The words of the command line: settings, and names of torsos.
+-- The arguments: settings, and names of torsos.
 local function parse(words)
   local o, names = { threads = 1 }, {}
   for _, word in ipairs(words) do
@@ -76,7 +76,7 @@ local function parse(words)
     elseif key == "threads" or key == "images" then
       local n, unit = tonumber(value), key == "images" and B or 1
       if not n or n < unit or n % unit ~= 0 then
-        errors.usage(("%s=%s: expected a whole number of at least %d%s"):format(key, value, unit, unit > 1 and ", that 8 divides" or ""))
+        errors.usage(("%s=%s: expected a whole number of at least %d%s"):format(key, value, unit, unit > 1 and ", divisible by 8" or ""))
       end
       o[key] = n
     else errors.unknown("setting of bench torsos", key, { "images", "threads", "torch" }) end
@@ -84,12 +84,12 @@ local function parse(words)
   return o, #names > 0 and names or { "conv", "impala" }
 end
 
----@param words string[] what stands behind `mneme bench torsos`
+---@param words string[] what follows `mneme bench torsos`
 ---@return integer status
 function torsos.main(words)
   local o, names = parse(words)
-  if o.torch and o.images then errors.usage "images= goes without torch=, whose batches are fixed" end
-  bench.progress "how fast the machine is"
+  if o.torch and o.images then errors.usage "images= and torch=: the batches of torch= are fixed, expected one of them" end
+  bench.progress "speed of the machine"
   local machine = bench_cores.machine(o.threads)
   local torch = o.torch and kernels.torch(o.torch, o.threads, "bench_images.py")
   print(("%d thread%s; shares are of the rate of a large product, %.0f GFLOP/s\n"):format(o.threads, o.threads > 1 and "s" or "",

@@ -1,4 +1,4 @@
--- train.lua -- how fast agents of the published sizes train and act here, beside the bound of their matrix products.
+-- train.lua -- how fast agents of the published sizes train and act here, next to the bound of their matrix products.
 --   bound of training: 4 x the products of one step (act, update's forward, backward twice) plus the
 --   recurrence (two forward, one backward), at the rate of a large matrix product measured here
 local ffi = require "ffi"
@@ -11,7 +11,7 @@ local C = engine.C
 local bench = {}
 local median, timed = stopwatch.median, stopwatch.timed
 
--- The published configurations (T-Maze, corridor 160, 8 copies x 256 steps, heads 128).
+-- The published configurations (T-Maze, corridor 160, 8 environments x 256 steps, heads 128).
 local published = {
   { "agalite", core = { "agalite", eta = 4, r = 2 }, lr = 1e-4 },
   { "galite", core = { "galite", eta = 4 }, lr = 1e-4 },
@@ -26,12 +26,12 @@ bench.published = published
 ffi.cdef "int isatty(int fd);"
 local watched = ffi.C.isatty(2) == 1 and os.getenv "TERM" ~= "dumb"
 
----Say on a terminal what is being measured; the next line of results takes its place.
+---Print on a terminal what is being measured; the next result overwrites it.
 function bench.progress(what)
   if watched then io.stderr:write("\r", what, " ...\27[K\r") end
 end
 
--- ---- what the machine can do ----
+-- ---- speed of the machine ----
 
 ---GFLOP/s of one large product on one thread, medians of `runs` (9): ours, and OpenBLAS's.
 function bench.gemm_rates(runs)
@@ -61,7 +61,7 @@ local function operations(agent)
   return 4 * (cost.products + heads) + 2 * cost.forward + cost.backward
 end
 
--- What came of rollouts and updates, in seconds.
+-- Times of rollouts and updates, in seconds.
 local function rate_of(l, act, update)
   local both = {}
   for i = 1, #act do both[i] = act[i] + update[i] end
@@ -70,14 +70,14 @@ local function rate_of(l, act, update)
   return r
 end
 
--- Updates in a row with one number of threads.  A thread that had nothing to do wakes slowly, on a cold core, so the first
--- of them does not count: taking turns after every update, two threads of agalite took 166 ms where they take 153 alone.
+-- Consecutive updates with one number of threads.  An idle thread wakes slowly, on a cold core, so the first update does not
+-- count: alternating after every update, two threads of agalite took 166 ms instead of 153.
 local IN_A_ROW = 6
 
----How fast a learner that acts trains: medians over at least five updates, after three that are not counted.
+---Training speed of an on-policy learner: medians over at least five updates, after three that are not counted.
 ---@param l table an A2C or a PPO
 ---@param seconds number about how long
----@param counts integer[]? numbers of threads, which take turns: a list comes back
+---@param counts integer[]? numbers of threads, which alternate: returns a list
 ---@return table { rate = environment steps a second, act = seconds of a rollout, update = seconds of an update, updates,
 --- least = seconds of the fastest of both }
 function bench.learning(l, seconds, counts)
@@ -110,8 +110,8 @@ end
 
 -- ---- sections ----
 
--- One configuration in a process of its own, so that its memory is its own; one thread and two by turns of a second or two,
--- since the machine's speed drifts.
+-- One configuration in a separate process, with its own memory; one thread and two alternate every second or two, since the
+-- machine's speed drifts.
 function bench.one(name)
   local counts = C.mn_threads(engine.ctx) > 1 and { 1, 2 } or { 1 }
   engine.open("cpu", 1)
@@ -130,19 +130,19 @@ function bench.one(name)
 end
 
 function bench.train()
-  print "training, A2C on T-Maze, published sizes (corridor 160, 8 copies x 256 steps):"
+  print "training, A2C on T-Maze, published sizes (corridor 160, 8 environments x 256 steps):"
   io.stdout:flush()
   local program = ffi.new("char[4096]")
   ffi.cdef "long readlink(const char *path, char *to, size_t size);"
   local n = ffi.C.readlink("/proc/self/exe", program, 4095)
   if n <= 0 or not ffi.string(program, n):find "mneme$" then errors.usage "bench train: run it as build/mneme bench train" end
-  for _, setup in ipairs(published) do              -- bound: a thread stays on a processor of its own
+  for _, setup in ipairs(published) do              -- bound: each thread stays on its own processor
     os.execute(("OMP_PROC_BIND=true '%s' bench one %s"):format(ffi.string(program, n), setup[1]))
   end
 end
 
 function bench.act()
-  print "acting, one copy, one thread (median of one step, from Lua):"
+  print "acting, one environment, one thread (median of one step, from Lua):"
   engine.open("cpu", 1)
   for _, setup in ipairs(published) do
     local player = require "mneme.episodes.stepper"

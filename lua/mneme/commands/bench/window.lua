@@ -1,6 +1,6 @@
--- window.lua -- the second part of `mneme bench scenes`: what a window costs the training that it shows, 20
--- refreshes a second.  The window is a process of its own, as with view=1; training goes on in one process, by turns
--- with snapshots and without (the window then waits), since machines drift.
+-- window.lua -- the second part of `mneme bench scenes`: what a window costs the training that it shows, at
+-- 20 refreshes per second.  The window is a separate process, as with view=1; one training process alternates between
+-- updates with and without snapshots (the window then waits), since the speed of machines drifts.
 local bench = require "mneme.commands.bench.train"
 local engine = require "mneme.base.engine"
 local live = require "mneme.episodes.live_channel"
@@ -14,7 +14,7 @@ local C = engine.C
 local cost = {}
 local FORM = "%-10s %-9s %10s %10s %9s %11s %12s"
 
----The window's process: shows a live file until the trainer ends, and then prints how many pages it showed.
+---The window's process: show a live file until the trainer ends, then print the number of pages.
 ---@param path string
 function cost.child(path)
   engine.open("cpu", 1)
@@ -37,7 +37,7 @@ local function start(path)
   return io.popen(("%s'%s' bench window '%s' 2>/dev/null"):format(driver, watch.program(), path))
 end
 
--- Train by turns: medians of seconds and of the processor's seconds of an update, without the window and with it.
+-- Train, alternating: medians of wall and CPU seconds of an update, without the window and with it.
 local function by_turns(learner, see, pairs_wanted)
   local times, shown_for = { {}, {}, {}, {} }, 0
   for turn = 1, 2 * pairs_wanted do
@@ -62,7 +62,7 @@ local function measure(setup, threads, updates)
   local writer = watch.writer(learner, path, setup[1], function() return 0 end)
   for _ = 1, 3 do learner:rollout() learner:update() end
   local pipe, see = start(path), learner.watch
-  local _, warm = by_turns(learner, see, 3)        -- until the window is there
+  local _, warm = by_turns(learner, see, 3)        -- until the window is open
   local times, shown_for = by_turns(learner, see, updates)
   writer:close()
   local pages = tonumber(pipe:read "*a":match "%d+")

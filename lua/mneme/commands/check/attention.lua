@@ -7,10 +7,10 @@ local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 local below, gradients, need, value_of = check_file.below, check_file.gradients, check_file.need, check_file.value_of
 
--- Parameters that the file says are not trained.
+-- Parameters that the file marks as fixed.
 local function fixed(meta)
   local set, list = {}, meta.fixed and json.decode(meta.fixed) or {}
-  if type(list) ~= "table" then errors.fail "fixed is no list of names" end
+  if type(list) ~= "table" then errors.fail "fixed is not a list of names" end
   for _, name in ipairs(list) do set[name] = true end
   return set
 end

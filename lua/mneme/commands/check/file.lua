@@ -1,4 +1,4 @@
--- file.lua -- what the runners of `mneme check` share: parts of a fixture as tensors, and results as
+-- file.lua -- shared by the runners of `mneme check`: parts of a fixture as tensors, and results as
 -- name -> { shape, values }.
 local errors = require "mneme.base.errors"
 local json = require "mneme.base.json"
@@ -6,7 +6,7 @@ local tensor = require "mneme.tensor.tensor"
 
 local check_file = {}
 
----Numbers behind a pointer as a result.
+---Values behind a pointer, as a result.
 function check_file.numbers(pointer, shape)
   local n, list = 1, {}
   for _, size in ipairs(shape) do n = n * size end
@@ -14,7 +14,7 @@ function check_file.numbers(pointer, shape)
   return { shape = shape, values = list }
 end
 
----A tensor's numbers, or its gradient, as a result.
+---A tensor's values, or its gradient, as a result.
 function check_file.value_of(t) return check_file.numbers(t:data(), t:shape()) end
 function check_file.grad_of(t) return check_file.numbers(t:grad_data(), t:shape()) end
 
@@ -24,7 +24,7 @@ function check_file.gradients(got, prefix, named)
 end
 
 ---Tensors of a file below a prefix, as leaves.
----@param grad boolean? those of float32 want a gradient
+---@param grad boolean? those of float32 get a gradient
 ---@return table<string, Tensor>
 function check_file.below(file, prefix, grad)
   local part = {}

@@ -20,7 +20,7 @@ local ops = tensor.ops
 local below, flags, gradients, need = check_file.below, check_file.flags, check_file.gradients, check_file.need
 local numbers, grad_of, value_of = check_file.numbers, check_file.grad_of, check_file.value_of
 
-local FAR = 1e37           -- beyond it a number stands for infinity
+local FAR = 1e37           -- a value beyond it stands for infinity
 
 local function largest(list)
   local top = 0
@@ -86,7 +86,7 @@ end
 
 -- ---- the command ----
 
----Compare one fixture with what this engine computes.
+---Compare one fixture with the results of this engine.
 ---@param path string
 ---@return table { ok, worst = { name, error, note }, tolerance, core, list }
 local function check(path)
@@ -99,7 +99,7 @@ local function check(path)
   if not meta.core or not meta.config or not tolerance then errors.fail(path .. ": the metadata lacks core, config or tolerance") end
   local config, problem = json.decode(meta.config, path .. ": config")
   if problem then errors.fail(problem) end
-  if type(config) ~= "table" or config == json.null or json.is_array(config) then errors.fail(path .. ": config is no JSON object") end
+  if type(config) ~= "table" or config == json.null or json.is_array(config) then errors.fail(path .. ": config is not a JSON object") end
   tensor.sweep()
   local kind, name = meta.core:match "^(%a+)%.(.+)$"
   local got
@@ -127,7 +127,7 @@ local function check_core(words)
     if defaults[key] == nil then errors.unknown("key of core " .. settings[1], key, tables.keys(defaults)) end
     settings[key] = values.parse(key, text, defaults[key])
   end
-  core.new(settings[1])                        -- says what is wrong with the file
+  core.new(settings[1])                        -- its error says what is wrong with the file
   local wrong = 0
   for _, property in ipairs(require "mneme.models.contract") do
     local ok, problem = xpcall(property.holds, errors.handler, settings)

@@ -49,7 +49,7 @@ function learn.a2c(config, file)
   return got
 end
 
--- The chosen actions' log-probabilities are all that PPO keeps of the policy that acted.
+-- Of the policy that acted, PPO keeps only the log-probabilities of the chosen actions.
 function learn.ppo(config, file)
   local done, actions, old_values = flags(need(file, "input.done")), need(file, "input.actions"), need(file, "input.old_values")
   local leaf = below(file, "input.", true)
@@ -97,7 +97,7 @@ function learn.adam(config, file) return steps_of_adam(config, file, false) end
 function learn.adamw(config, file) return steps_of_adam(config, file, true) end
 
 function learn.a2c_train(config, file)
-  if type(config.core_config) ~= "table" then errors.fail "config.core_config is no object" end
+  if type(config.core_config) ~= "table" then errors.fail "config.core_config is not an object" end
   local c = core.new(config.core, config.core_config, true)
   local wide = need(file, "param.actor.0.weight"):shape()
   local heads = nn.heads(c.d_out, wide[1], need(file, "param.actor.1.weight"):shape()[1])
