@@ -120,6 +120,43 @@ t.test("help knows each learner's settings and the torsos", function()
   t.ok(mneme "help torso":find "conv +pictures %[Y,X,C%] +hidden=512")
 end)
 
+t.test("help finds settings, their values, experiments and scenes, and says where they belong", function()
+  for topic, pattern in pairs { decay = "decay: a setting of cores .*default separable in agalite.* joint in%s+galite_released",
+    outer_relu = "feature=outer_relu: .*phi = relu", horizon = "horizon: a setting of the learner\n.*default 0 in a2c, ppo",
+    steps = "steps=1e6: a setting of every script", corridor = "corridor: a setting of the environment tmaze", lr = "0.001 in supervised",
+    demo = "mneme run demo %-%-help", mind = "^scene mind: ", cos = "approximation=cos", ["mn.linear"] = "^mn.linear " } do
+    local text, rc = mneme("help " .. topic)
+    t.ok(rc == 0 and text:find(pattern), topic .. ": " .. text)
+  end
+  says("help horizn", "did you mean 'horizon'", 2)
+  t.ok(mneme "complete help horiz":find "^horizon\n")
+end)
+
+t.test("help and lists fit into 100 columns; a long doc is cut in a list, whole in help", function()
+  for _, words in ipairs { "help", "list", "run tmaze --help", "help op agalite", "help gate", "doctor" } do
+    for line in mneme(words):gmatch "[^\n]+" do
+      local letters = select(2, line:gsub("[^\128-\191]", ""))
+      t.ok(letters <= 100 or line:find "libmneme", ("mneme %s: %d columns: %s"):format(words, letters, line))
+    end
+  end
+  t.ok(mneme "list ops":find "\n  agalite +gated linear attention [^\n]* %.%.%.\n")
+  t.ok(mneme "help op agalite":find "form=random_sign")
+end)
+
+t.test("--help lists what the learner reads; its settings work where a script does not declare them", function()
+  local text = mneme "run tmaze --help"
+  t.ok(text:find "settings of the learner %(a2c%)\n.*  horizon +0 +steps through which gradients flow back", text)
+  t.ok(text:find "gamma +0.99 +discount of future rewards", text)
+  t.ok(not text:find "\n  clip ", "PPO's")
+  local line = "run tmaze core=gru core.d_model=8 hidden=8 corridor=4 num_envs=2 num_steps=32 steps=64 "
+  t.eq(select(2, mneme(line .. "horizon=16 weight_decay=0.1 run=with_horizon")), 0)
+  t.ok(files.read(dir .. "/with_horizon/config.json"):find '"horizon": 16,\n    "lambda"')
+  says(line .. "clip=0.1", "tmaze.lua:%d+: unknown setting of a2c 'clip'", 2)
+  says(line .. "lr_schedule=liner", "lr_schedule=liner: expected one of constant.*did you mean 'linear'", 2)
+  local idle = script("idle.lua", "require('mneme').config { a = 1 }\n")
+  says("run " .. idle .. " horizon=16", "idle.lua: horizon is a learner's setting, and this script made no learner that reads it", 2)
+end)
+
 t.test("the program finds its files in an installation, through a link, and by MNEME_HOME", function()
   local root, build = shell.root, shell.build
   files.make_folder(dir .. "/usr/bin")
