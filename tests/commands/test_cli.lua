@@ -124,7 +124,7 @@ t.test("help finds settings, their values, experiments and scenes, and says wher
   for topic, pattern in pairs { decay = "decay: a setting of cores .*default separable in agalite.* joint in%s+galite_released",
     outer_relu = "feature=outer_relu: .*phi = relu", horizon = "horizon: a setting of the learner\n.*default 0 in a2c, ppo",
     steps = "steps=1e6: a setting of every script", corridor = "corridor: a setting of the environment tmaze", lr = "0.001 in supervised",
-    demo = "mneme run demo %-%-help", mind = "^scene mind: ", cos = "approximation=cos", ["mn.linear"] = "^mn.linear " } do
+    demo = "mneme run demo %-%-help", mind = "^scene mind: ", cos = "approximation=cos", ["mn.linear"] = "^mn.linear ", ["mn.adam"] = "^mn.adam%(.-%)\n" } do
     local text, rc = mneme("help " .. topic)
     t.ok(rc == 0 and text:find(pattern), topic .. ": " .. text)
   end

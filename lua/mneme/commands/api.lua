@@ -155,6 +155,15 @@ local function prose(comment)
   return table.concat(text, "\n") .. (#list > 0 and "\n\n" .. table.concat(list, "\n") or "")
 end
 
+---A function of mn: how it is called, and its comment.
+---@param name string "mn.adam"
+---@return string?
+function api.text(name)
+  for _, f in ipairs(api.functions()) do
+    if f.name == name then return ("%s(%s)\n\n%s\n"):format(f.name, f.arguments, prose(f.comment)) end
+  end
+end
+
 ---All of it as Markdown.
 ---@return string
 function api.page()

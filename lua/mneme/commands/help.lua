@@ -13,6 +13,7 @@ local layout = require "mneme.commands.layout"
 local learner_settings = require "mneme.runs.learner_settings"
 local setting_topics = require "mneme.commands.setting_topics"
 local tasks = require "mneme.envs.sequence_task"
+local tensor = require "mneme.tensor.tensor"
 local values = require "mneme.base.setting_types"
 
 local C = engine.C
@@ -229,7 +230,13 @@ function help.text(topic, kind)
     return named_texts[kind](topic)
   end
   local all = topics()
-  local found = all[topic] or all[topic:match "^mn%.(.*)" or ""]
+  local found = all[topic]
+  if topic:find "^mn%." then                          -- a function, or an op
+    local name = topic:sub(4)
+    local text = require("mneme.commands.api").text(topic) or tensor.signatures[name] and named_texts.op(name)
+    if text then return text end
+    found = all[name]
+  end
   if not found then
     local near = errors.nearest(topic, tables.keys(all))
     errors.usage(("help: unknown topic '%s'"):format(topic), near and "did you mean '" .. near .. "'?"
