@@ -39,7 +39,6 @@ const char *mn_error(mn_ctx *mn);                  /* mn NULL: why mn_ctx_new fa
 int         mn_threads(mn_ctx *mn);
 int         mn_set_threads(mn_ctx *mn, int threads);
 int         mn_set_precision(mn_ctx *mn, const char *word);   /* products on a GPU: "fp32", or inputs as "tf32", "bf16" */
-int         mn_set_turn(mn_ctx *mn, int k);        /* whose work follows, 0's at first; mn NULL: on contexts that are new (lua/mneme/commands/multi_seed.lua) */
 int         mn_wait(mn_ctx *mn);                   /* before pointers kept from before are used; -1: some work failed */
 const char *mn_blas(void);                         /* "OpenBLAS 0.3.21 SkylakeX", or "built-in" */
 int         mn_gemm_rate(mn_ctx *mn, bool blas, int n, const float *a, const float *b, float *c);  /* one n x n product, to be timed */

@@ -29,13 +29,6 @@ static int plugin_path(char *path, size_t n, const char *name) {
   return used < 0 || (size_t)used >= n ? -1 : 0;
 }
 
-static _Thread_local int turn;         /* whose it is */
-
-int mn_set_turn(mn_ctx *mn, int k) {
-  turn = k;
-  return mn && mn->device->turn ? mn_did(mn, mn->device->turn(k)) : 0;
-}
-
 int mn_device_open(mn_ctx *mn, const char *name, mn_device **out) {
   *out = &mn_cpu;
   if (!name || !strcmp(name, "cpu")) return 0;
@@ -60,7 +53,7 @@ int mn_device_open(mn_ctx *mn, const char *name, mn_device **out) {
                    name, name, make);
   }
   d->library = library;
-  if (d->open() || (d->turn && d->turn(turn))) return mn_fail(mn, "device=%s: %s", name, d->error());
+  if (d->open()) return mn_fail(mn, "device=%s: %s", name, d->error());
   *out = d;
   return 0;
 }

@@ -34,11 +34,9 @@ typedef struct mn_device {
   int   (*copy)(void *to, const void *from, size_t bytes);           /* both the device's */
   int   (*zero)(void *p, size_t bytes);
   int   (*add)(float *to, const float *from, long n);  /* to += from */
-  int   (*wait)(void);           /* until all work is done; -1: some of it, of the one whose turn it is, failed */
-  int   (*turn)(int k);          /* whose work follows: seed k's, whose order it keeps; NULL: the device takes no turns */
-  void  (*capture)(uint64_t name);         /* work that follows is not done but kept, under a name that the same work of
-                                  other seeds has, too; NULL: the device keeps none */
-  void *(*captured)(void);       /* that is all: a graph */
+  int   (*wait)(void);           /* until all work is done; -1: some of it failed */
+  void  (*capture)(void);        /* work that follows is captured, not run; NULL: the device keeps no graphs */
+  void *(*captured)(void);       /* that is all: a graph; NULL: it failed */
   void  (*launch)(void *graph);  /* do all of it */
   void  (*forget)(void *graph);
   const char *(*error)(void);    /* why the last of these failed */

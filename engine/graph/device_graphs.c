@@ -33,11 +33,12 @@ int mn_graphs_run(mn_plan *p, int t0, int t1, int (*work)(mn_plan *p, int t0, in
   if (!g) return -1;
   if (fresh) return work(p, t0, t1);
   if (!g->at) {
-    d->capture((uint64_t)p->id << 48 ^ (uint64_t)(uint32_t)t0 << 24 ^ (uint32_t)(t1 + 1));
+    d->capture();
     const int result = work(p, t0, t1);
-    void *kept = d->captured();
-    if (result) return d->forget(kept), -1;
-    g->at = kept;
+    void *made = d->captured();
+    if (result && made) d->forget(made);
+    if (result || !made) return result ? -1 : mn_did(mn, -1);
+    g->at = made;
   }
   d->launch(g->at);
   return 0;

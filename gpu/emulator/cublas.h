@@ -98,31 +98,3 @@ inline cublasStatus_t cublasGemmStridedBatchedEx(
   });
   return CUBLAS_STATUS_SUCCESS;
 }
-
-/* The pointers lie in the device's memory, too, and are read when the product's turn comes.  Lists of them that begin
-** between multiples of 32 bytes are refused, as some versions do; operands of the fast modes have whole 16 bytes. */
-inline cublasStatus_t cublasGemmBatchedEx(
-    cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const void *alpha,
-    const void *const A[], cudaDataType, int lda, const void *const B[], cudaDataType, int ldb, const void *beta,
-    void *const C[], cudaDataType, int ldc, int batch, cublasComputeType_t mode, cublasGemmAlgo_t) {
-  using namespace emu;
-  const float keep = *(const float *)beta;
-  const Matrix a = { nullptr, lda, m, k, 0, ta == CUBLAS_OP_T }, b = { nullptr, ldb, k, n, 0, tb == CUBLAS_OP_T };
-  const Matrix c = { nullptr, ldc, m, n, 0, false };
-  const cublasStatus_t no = refused(h, a, b, batch, *(const float *)alpha, keep);
-  if (no) return no;
-  const auto table = [=](const void *p) { return on_device(p, (size_t)batch * sizeof(void *)) && (uintptr_t)p % 32 == 0; };
-  const bool whole = mode != CUBLAS_COMPUTE_32F_PEDANTIC;
-  if (!table(A) || !table(B) || !table(C)) return CUBLAS_STATUS_INVALID_VALUE;
-  enqueue("cublas", [=] {
-    for (int i = 0; i < batch; i++) {
-      Matrix ai = a, bi = b, ci = c;
-      ai.at = (const float *)A[i], bi.at = (const float *)B[i], ci.at = (const float *)C[i];
-      if (whole && (((uintptr_t)A[i] | (uintptr_t)B[i] | (uintptr_t)C[i]) % 16 || (lda | ldb | ldc) % 4))
-        report("cublas: an operand of product %d of %d is not aligned to 16 bytes", i, batch);
-      if (ai.possible(1) && bi.possible(1) && ci.possible(1)) product(ai, bi, ci, keep != 0, mode, 0);
-      else report("cublas: an operand of product %d of %d is not in the device's memory", i, batch);
-    }
-  });
-  return CUBLAS_STATUS_SUCCESS;
-}

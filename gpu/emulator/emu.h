@@ -41,10 +41,6 @@ namespace emu {
 inline double sinpi(double x) { return std::sin(3.14159265358979323846 * x); }
 inline double cospi(double x) { return std::cos(3.14159265358979323846 * x); }
 
-/* What kernels see of a grid: its z is the seeds (launch.cuh). */
-struct Flat { unsigned x, y; };
-inline Flat flat(dim3 at) { return { at.x, at.y }; }
-
 constexpr int width_of(int width = WARP) { return width; }
 constexpr unsigned mask_of(unsigned mask = 0xffffffffu) { return mask; }
 }  // namespace emu
@@ -53,9 +49,9 @@ template <class T> using cu_smem = emu::Shared<T>;
 #define CU_SHARED(T, byte) (emu::Shared<T>{ (size_t)(byte) })
 
 #define threadIdx (emu::machine().running->at)
-#define blockIdx (emu::flat(emu::machine().block_at))
+#define blockIdx (emu::machine().block_at)
 #define blockDim (emu::machine().block)
-#define gridDim (emu::flat(emu::machine().grid))
+#define gridDim (emu::machine().grid)
 #define __syncthreads() emu::wait(emu::AT_BARRIER, __LINE__)
 #define EMU_WARP(op, mask, v, arg, ...) \
   emu::warp_op(emu::op, mask, v, arg, emu::width_of(__VA_ARGS__), __LINE__)

@@ -56,24 +56,20 @@ template <class P> void check_argument(int i, const P &p) {
 }
 
 /* True if every pointer of a launch points to device memory. */
-template <class Args> bool check_arguments(const char *name, const std::vector<Args> &all) {
+template <class Args> bool check_arguments(const char *name, const Args &args) {
   Machine &m = machine();
   m.kernel = name;
   m.reported.clear();
-  for (const Args &args : all) {
-    int i = 0;
-    args.unpacked([&](const auto &...p) { (check_argument(i++, p), ...); });
-  }
+  int i = 0;
+  args.unpacked([&](const auto &...p) { (check_argument(i++, p), ...); });
   return m.reported.empty();
 }
 
-/* A grid whose blocks with z = i run body(args[i]) (launch.cuh). */
-template <class Args>
-void launch(const char *name, dim3 grid, dim3 block, size_t shared, const Args *args, void (*body)(const Args &)) {
-  const std::vector<Args> all(args, args + grid.z);
-  if (!check_arguments(name, all)) return;
+/* A grid of which each thread runs body(args). */
+template <class Args> void launch(const char *name, dim3 grid, dim3 block, size_t shared, const Args &args, void (*body)(const Args &)) {
+  if (!check_arguments(name, args)) return;
   enqueue(name, [=] {
-    if (check_arguments(name, all)) run_grid(name, grid, block, shared, [&] { body(all[machine().block_at.z]); });
+    if (check_arguments(name, args)) run_grid(name, grid, block, shared, [&] { body(args); });
   });
 }
 

@@ -35,7 +35,7 @@ static inline void cu_copy_rows(float *to, long to_step, const float *from, long
 static inline void cu_copy(float *to, const float *from, long n) { cu_copy_rows(to, 0, from, 0, 1, n, false); }
 
 static inline void cu_zero(void *to, size_t bytes) {
-  cu_ask([=] { cu_failed(cudaMemsetAsync(to, 0, bytes, MN_STREAM), "zeroing"); });
+  cu_failed(cudaMemsetAsync(to, 0, bytes, MN_STREAM), "zeroing");
 }
 
 /* A gradient that is always zero, where it is wanted. */

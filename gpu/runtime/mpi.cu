@@ -27,7 +27,7 @@ static void host_call(cudaHostFn_t call, Exchange x) {
   static std::set<Exchange> told;
   const std::lock_guard<std::mutex> lock(busy);
   void *kept = (void *)&*told.insert(x).first;
-  cu_ask([=] { cu_failed(cudaLaunchHostFunc(MN_STREAM, call, kept), "numbers of all ranks"); });
+  cu_failed(cudaLaunchHostFunc(MN_STREAM, call, kept), "numbers of all ranks");
 }
 
 static void host_mean(void *p) {
@@ -94,20 +94,18 @@ static bool by_nccl() {
 /* Each rank's n numbers, one rank after another, in `all` of every rank.  `mine` may be its part of `all`. */
 template <class T> static void gather(const T *mine, T *all, long n) {
   if (!nccl.comm) return;
-  cu_ask([=] { failed(nccl.AllGather(mine, all, (size_t)n, sizeof(T) == 8 ? ncclDouble : ncclFloat, nccl.comm, MN_STREAM)); });
+  failed(nccl.AllGather(mine, all, (size_t)n, sizeof(T) == 8 ? ncclDouble : ncclFloat, nccl.comm, MN_STREAM));
 }
 
 /* n numbers to every rank, of which `mine` holds those for each, one rank after another, and from every rank. */
 static void exchange(const float *mine, float *all, long n) {
   if (!nccl.comm) return;
-  cu_ask([=] {
-    if (failed(nccl.GroupStart())) return;
-    for (int r = 0; r < mn_ranks(); r++) {
-      failed(nccl.Send(mine + r * n, (size_t)n, ncclFloat, r, nccl.comm, MN_STREAM));
-      failed(nccl.Recv(all + r * n, (size_t)n, ncclFloat, r, nccl.comm, MN_STREAM));
-    }
-    failed(nccl.GroupEnd());
-  });
+  if (failed(nccl.GroupStart())) return;
+  for (int r = 0; r < mn_ranks(); r++) {
+    failed(nccl.Send(mine + r * n, (size_t)n, ncclFloat, r, nccl.comm, MN_STREAM));
+    failed(nccl.Recv(all + r * n, (size_t)n, ncclFloat, r, nccl.comm, MN_STREAM));
+  }
+  failed(nccl.GroupEnd());
 }
 
 /* Gradients into one row of numbers, or back. */

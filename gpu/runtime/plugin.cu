@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string>
 #include "copies.cuh"
-#include "multi_seed.cuh"
+#include "graphs.cuh"
 
 static char last_error[512];
 
@@ -45,7 +45,7 @@ static int open_device() {
   return -1;
 }
 
-/* Work that is kept has no results to wait for, and would not know of memory that moves. */
+/* Work that is captured has no results to wait for, and would not know of memory that moves. */
 static bool in_graph(const char *what) {
   if (cu_in_graph()) snprintf(last_error, sizeof last_error, "%s while a graph is made", what);
   return cu_in_graph();
@@ -110,10 +110,7 @@ static void *alloc(size_t bytes) {
   return in_graph("taking memory") || check(cudaMalloc(&p, bytes), "memory") ? NULL : p;
 }
 
-static void free_memory(void *p) {
-  cu_catch_up();                                     /* it may be about this memory */
-  check(cudaFree(p), "freeing memory");
-}
+static void free_memory(void *p) { check(cudaFree(p), "freeing memory"); }
 static void give_back(void *p, size_t) { free_memory(p); }
 
 /* ---- work ---- */
@@ -124,7 +121,6 @@ static int waits;                /* that had something to wait for */
 
 static int wait() {
   if (in_graph("waiting")) return -1;
-  cu_catch_up();
 #ifndef __CUDACC__
   waits += !emu::waited_for();
 #endif
@@ -133,27 +129,16 @@ static int wait() {
   return check(cudaStreamSynchronize(MN_STREAM), "running a kernel");
 }
 
-static int turn(int seed) {
-  if (seed >= 0 && seed < CU_SEEDS) return cu_turn_of(seed), 0;
-  snprintf(last_error, sizeof last_error, "turn %d: there are %d", seed, (int)CU_SEEDS);
-  return -1;
-}
-
 static int copy_in(void *device, const void *host, size_t bytes) {
-  const char *what = "copying to the device";
-  if (!cu_puts_off()) return check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, MN_STREAM), what);
-  const std::string now((const char *)host, bytes);
-  cu_ask([=] { cu_failed(cudaMemcpyAsync(device, now.data(), bytes, cudaMemcpyHostToDevice, MN_STREAM), what); });
-  return 0;
+  if (cu_in_graph()) host = cu_graph_keep(host, bytes);
+  return check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, MN_STREAM), "copying to the device");
 }
 
 static int copy_out(void *host, const void *device, size_t bytes) {
-  cu_catch_up();
   if (check(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, MN_STREAM), "copying from the device")) return -1;
   return wait();
 }
 
-/* By kernels: copies of several seeds are one grid. */
 template <class V> CU_KERNEL copy_words(V *to, const V *from, long n) { CU_LOOP(i, n) to[i] = from[i]; }
 template <class V> static void copy_as(void *to, const void *from, size_t bytes) {
   const long n = (long)(bytes / sizeof(V));
@@ -189,8 +174,11 @@ static int add(float *to, const float *from, long n) {
 
 /* ---- graphs ---- */
 
-static void capture(uint64_t name) { cu_graph_begin(name); }
-static void *captured() { return cu_graph_end(); }
+static void *captured() {
+  cu_graph *g = cu_graph_end();
+  if (!g) cu_failure(last_error, sizeof last_error);
+  return g;
+}
 static void launch(void *graph) { cu_graph_launch((cu_graph *)graph); }
 static void forget(void *graph) { cu_graph_free((cu_graph *)graph); }
 
@@ -205,7 +193,7 @@ extern mn_device mn_plugin;
 mn_device mn_plugin = {
   NAME, sizeof(mn_call), NULL,
   open_device, free_bytes, reserve, give_back, zeros, alloc, free_memory,
-  copy_in, copy_out, copy, zero, add, wait, turn, capture, captured, launch, forget, error,
+  copy_in, copy_out, copy, zero, add, wait, cu_graph_begin, captured, launch, forget, error,
 };
 }
 

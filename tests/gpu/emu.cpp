@@ -3,7 +3,7 @@
 ** must be reported, in every schedule.  Prints "ok NAME" or "FAIL NAME: why" (tests/gpu/test_gpu.lua). */
 #include "lib/chunk.cuh"
 #include "lib/row_teams.cuh"
-#include "runtime/multi_seed.cu"
+#include "runtime/graphs.cu"
 #include "emu_check.h"
 #include "fatal.h"
 
@@ -312,8 +312,8 @@ int main() {
   expect("refuses a block of 512 threads", cu_failure(why, sizeof why) && strstr(why, "512 x 1 x 1 threads, a block has up to 256"), why);
   CU_LAUNCH(missing_barrier, 1, N, 49 << 10, y.at);
   expect("refuses 49 KB of shared memory", cu_failure(why, sizeof why) && strstr(why, "bytes of shared memory, a block is given 49152"), why);
-  CU_LAUNCH(missing_barrier, dim3(1, 1, 2), N, 0, y.at);
-  expect("refuses blocks along z, where seeds lie", cu_failure(why, sizeof why) && strstr(why, "1 x 1 x 2 blocks"), why);
+  CU_LAUNCH(missing_barrier, dim3(1, 70000, 1), N, 0, y.at);
+  expect("refuses 70000 blocks along y", cu_failure(why, sizeof why) && strstr(why, "1 x 70000 x 1 blocks"), why);
   CU_LAUNCH(missing_barrier, 1, N, N * sizeof(float), host.data());
   expect("catches a host pointer in a kernel", errors().find("is a host pointer") != std::string::npos);
   emu::machine().quiet = false;

@@ -1,7 +1,7 @@
 /* host.cpp -- the host's side of the emulation: when work is done, what the host may touch, graphs, and
 ** products of matrices.  Mistakes are planted here, too.  Prints "ok NAME" or "FAIL NAME: why". */
 #include "runtime/gemm.cu"
-#include "runtime/multi_seed.cu"
+#include "runtime/graphs.cu"
 #include "runtime/copies.cuh"
 #include "runtime/nccl.cuh"
 #include "emu_check.h"
@@ -9,7 +9,7 @@
 
 enum { N = 100 };
 
-/* What the seed whose turn it is was told to have failed. */
+/* What has failed on the host's side. */
 static std::string said() {
   char why[512] = "";
   cu_failure(why, sizeof why);
@@ -208,143 +208,6 @@ static void ranks() {
   emu::machine().quiet = false;
 }
 
-/* ---- seeds that take turns ---- */
-
-/* What runs while f does, a name a line. */
-template <class F> static std::string heard(F f) {
-  emu::gpu().listening = true;
-  f();
-  cudaStreamSynchronize(MN_STREAM);
-  emu::gpu().listening = false;
-  return std::exchange(emu::gpu().done, "");
-}
-
-enum { SEEDS = 3 };
-struct Seed {
-  int k;
-  Device<float> x, y{ std::vector<float>(N) }, a, b, c{ std::vector<float>(100) };
-  cu_graph *graph = nullptr;
-  explicit Seed(int k_) : k(k_), x(numbers(N, k_)), a(numbers(35, 10 + k_)), b(numbers(70, 20 + k_)) {}
-  void ask(mn_call *call) {
-    CU_LAUNCH(add_to, 1, N, 0, y.at, (const float *)nullptr, 1.0f + (float)k);
-    cu_gemm_batch(call, false, false, 5, 10, 7, a.at, 7, b.at, 10, c.at, 10, true, 0, 0, 50, 2);
-    CU_LAUNCH(add_to, 1, N, 0, y.at, (const float *)x.at, 0.0f);
-  }
-};
-
-/* What a batch by pointers does not bear: lists between multiples of 32 bytes, and operands of tensor cores between 16. */
-static void by_pointers() {
-  const float one = 1, zero = 0;
-  Device<float> a(numbers(32, 1)), b(numbers(32, 2)), c(32);
-  void *memory = nullptr;
-  if (cudaMalloc(&memory, 128) != cudaSuccess) exit(1);
-  const void **table = (const void **)memory;
-  const auto ask = [&](size_t first, size_t off, cublasComputeType_t mode) {
-    const void *one_each[3] = { a.at + off, b.at, c.at };
-    for (int i = 0; i < 3; i++) cudaMemcpyAsync(table + 4 * i + first, &one_each[i], sizeof(void *), cudaMemcpyHostToDevice, MN_STREAM);
-    const cublasStatus_t s = cublasGemmBatchedEx(handle.cublas, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, table + first, CUDA_R_32F, 4,
-                                                 table + 4 + first, CUDA_R_32F, 4, &zero, (void *const *)(const void *)(table + 8 + first),
-                                                 CUDA_R_32F, 4, 1, mode, CUBLAS_GEMM_DEFAULT);
-    cudaStreamSynchronize(MN_STREAM);
-    return s;
-  };
-  expect("a batch by pointers", ask(0, 0, CUBLAS_COMPUTE_32F_FAST_16BF) == CUBLAS_STATUS_SUCCESS && clean());
-  emu::machine().quiet = true;
-  expect("catches a list of pointers between multiples of 32 bytes", ask(1, 0, CUBLAS_COMPUTE_32F_PEDANTIC) == CUBLAS_STATUS_INVALID_VALUE);
-  ask(0, 1, CUBLAS_COMPUTE_32F_FAST_16BF);
-  expect("catches an operand of the fast modes between multiples of 16 bytes", errors().find("is not aligned to 16 bytes") != std::string::npos);
-  emu::machine().quiet = false;
-  cudaFree(memory);
-}
-
-/* Rows, each a graph, between which seeds have more to do than others, each at another row. */
-static void in_rows() {
-  enum { ROWS = 6 };
-  cu_graph *row[SEEDS][ROWS];
-  const std::vector<float> zeros(N);
-  Device<float> at[SEEDS] = { Device<float>(zeros), Device<float>(zeros), Device<float>(zeros) };
-  for (int k = 0; k < SEEDS; k++)
-    for (int t = 0; t < ROWS; t++) {
-      cu_turn_of(k);
-      cu_graph_begin((uint64_t)t);
-      for (int i = 0; i < 2; i++) add(at[k].at, 1);
-      row[k][t] = cu_graph_end();
-    }
-  for (int round = 0; round < 3; round++) {
-    const int made = emu::gpu().graphs;
-    const std::string got = heard([&] {
-      for (int k = 0; k < SEEDS; k++) {
-        cu_turn_of(k);
-        for (int t = 0; t < ROWS; t++) {
-          cu_graph_launch(row[k][t]);
-          for (int i = 0; t == (k + round) % ROWS && i <= k; i++) cu_zero(at[k].at + 4 * i, 16);
-        }
-      }
-      cu_catch_up();
-    });
-    const long rows = (long)std::count(got.begin(), got.end(), 'd') / 4;           /* add_to add_to */
-    expect("seeds that differ between rows have rows in common, round " + std::to_string(round), rows == ROWS, got);
-    expect("and no more graphs than rows, round " + std::to_string(round), emu::gpu().graphs - made == (round ? 0 : ROWS));
-  }
-  for (auto &of : row) for (cu_graph *g : of) cu_graph_free(g);
-}
-
-static void turns_taken(mn_call *call) {
-  Seed all[SEEDS] = { Seed(0), Seed(1), Seed(2) }, twins[SEEDS] = { Seed(0), Seed(1), Seed(2) };
-  char why[512] = "";
-  for (Seed &s : twins) s.ask(call), s.ask(call);    /* at once: there is but one seed yet */
-  cudaStreamSynchronize(MN_STREAM);
-  const std::string alone = "add_to\ncublas\nadd_to\n", made = "copy\n" /* of pointers */ + alone;
-  const std::string first = "add_to\ncopy\ncublas\nadd_to\n";
-  std::string got = heard([&] {
-    for (int k = SEEDS - 1; k >= 0; k--) cu_turn_of(k), all[k].ask(call);
-    expect("work of several seeds is put off", all[0].y.read()[3] == 0);
-    cu_catch_up();
-  });
-  expect("launches of several seeds are one grid", got == first, got);
-  got = heard([&] {
-    for (int k = 0; k < SEEDS; k++) {
-      cu_turn_of(k);
-      cu_graph_begin(7);
-      all[k].ask(call);
-      all[k].graph = cu_graph_end();
-      cu_graph_launch(all[k].graph);
-    }
-    cu_catch_up();
-  });
-  expect("graphs of several seeds are one, and products in it one batch", got == made, got);
-  for (int k = 0; k < SEEDS; k++)
-    expect("seed " + std::to_string(k) + " has the numbers that it has alone",
-           all[k].y.read() == twins[k].y.read() && all[k].c.read() == twins[k].c.read() && clean());
-  got = heard([&] {
-    for (int k = 0; k < SEEDS; k++) {
-      cu_turn_of(k);
-      if (k == 1) cu_zero(all[k].c.at, 4);
-      cu_graph_launch(all[k].graph);
-    }
-    cu_catch_up();
-  });
-  expect("what one asks for goes alone, and they go on together", got == "zero\n" + alone, got);
-  got = heard([&] {
-    for (int k = 0; k < SEEDS; k += 2) cu_turn_of(k), cu_graph_launch(all[k].graph);
-    cu_catch_up();
-  });
-  expect("two of three go together, too", got == made, got);
-  in_rows();
-  by_pointers();
-  for (int k = 0; k < SEEDS; k++) {
-    const int n = k == 1 ? 1000 : 10;                /* more than there is */
-    cu_turn_of(k);
-    cu_gemm(call, false, false, 5, n, 7, all[k].a.at, 7, all[k].b.at, n, all[k].c.at, n, false);
-  }
-  cu_catch_up();
-  for (int k = 0; k < SEEDS; k++) {
-    cu_turn_of(k);
-    expect("a failure is its seed's alone: " + std::to_string(k), cu_failure(why, sizeof why) == (k == 1), why);
-  }
-  for (Seed &s : all) cu_graph_free(s.graph);
-}
-
 int main() {
   waiting();
   graphs();
@@ -360,7 +223,6 @@ int main() {
   cu_gemm(&c, false, false, 4, 4, 7, x.at, 7, y.at, 4, z.at, 4, false);
   const std::string why = said();
   expect("a product of operands that are too short is refused", why == "a product of matrices: CUBLAS_STATUS_INVALID_VALUE", why);
-  turns_taken(&c);
   mn_ctx_free(mn);
   return finish();
 }

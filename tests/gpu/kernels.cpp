@@ -87,7 +87,7 @@ static void replay(const char *where) {
   if (same) same = !mn_vec_step(cpu, action, obs.data(), paid.data(), terminated.data(), truncated.data());
   void *graph = NULL;
   if (same) {
-    device->capture(0);
+    device->capture();
     same = mn_vec_roll(on, &r, 1, action) >= 0;
     void *memory = NULL;
     expect("nobody waits while a graph is made", device->wait() && strstr(device->error(), "waiting while a graph is made"));

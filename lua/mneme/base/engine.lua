@@ -53,8 +53,7 @@ ffi.cdef "int setenv(const char *name, const char *value, int overwrite);"
 if not os.getenv "OMP_WAIT_POLICY" then ffi.C.setenv("GOMP_SPINCOUNT", "4000", 0) end
 
 local C = ffi.load(library)
-local engine = { C = C, library = library, build = library:gsub("/glibc%-hwcaps/[^/]*", ""):match "^(.*)/[^/]*$", declare = declare,
-  turns = false }                                      -- see multi_seed.lua
+local engine = { C = C, library = library, build = library:gsub("/glibc%-hwcaps/[^/]*", ""):match "^(.*)/[^/]*$", declare = declare }
 
 ---Turn a C failure (NULL or -1) into an error at the user's line; anything else is handed through.
 function engine.check(result)
@@ -66,13 +65,9 @@ function engine.check(result)
   return result
 end
 
----To call before what waits for the device: of several seeds in a process (multi_seed.lua) the others go on first.
-function engine.turn() end
-
 ---Until all work is done that a device was asked for.  To call before pointers are used that were taken earlier;
 ---`t:data()` itself waits.
 function engine.wait()
-  engine.turn()
   if C.mn_wait(engine.ctx) ~= 0 then engine.check(-1) end
 end
 

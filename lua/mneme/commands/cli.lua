@@ -34,7 +34,7 @@ local function several(name, first, seeds, rest)
   if first == 1 or script.setting(rest, "resume") then errors.usage "run: seeds= starts new runs, expected no resume= (resume=RUN resumes one run)" end
   if script.setting(rest, "seed") then errors.usage "run: seed= and seeds=, expected one of them" end
   if (script.setting(rest, "view") or "0") ~= "0" then errors.usage "run: view=1 shows one run, expected one seed instead of seeds=" end
-  return require("mneme.commands.multi_seed").run(script.locate(name), rest, list)
+  return require("mneme.commands.run_seeds").run(script.locate(name), rest, list, cli.main)
 end
 
 local function run(words)

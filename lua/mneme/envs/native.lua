@@ -155,10 +155,9 @@ function World:step(action, obs, reward, terminated, truncated)
 end
 
 function World:roll(rollout, t, action)
-  if t == 0 then engine.turn() end
   return check(C.mn_vec_roll(self.vec, rollout, t, action)) ~= 0
 end
-function World:rolled() engine.turn() check(C.mn_vec_rolled(self.vec)) end
+function World:rolled() check(C.mn_vec_rolled(self.vec)) end
 
 function World:keep(first, count) check(C.mn_vec_keep(self.vec, first, count)) end
 

@@ -104,8 +104,7 @@ function trainer.train(learner)
   if ranks.size > 1 then ranks.agree(learner:contents()) end
   local observers = {}
   for _, open in ipairs(trainer.observers) do observers[#observers + 1] = open(learner, run, function() return step end) end
-  local first_seed = not engine.turns or engine.turns.at == 1            -- of several in this process, whose bar stands for all
-  local bar = progress.new { steps = cfg.steps, start = step, silent = not (leads and first_seed) }
+  local bar = progress.new { steps = cfg.steps, start = step, silent = not leads }
   local started = { step = step, time = C.mn_clock(false) }
   local function counters()
     local c = learner:counters()

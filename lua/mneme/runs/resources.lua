@@ -80,7 +80,6 @@ function Account:write(folder)
     end
   end
   used.peak_mib = math.max(used.peak_mib, tonumber(before.peak_mib) or 0)
-  used.seeds = engine.turns and engine.turns.of or nil          -- that shared the process: all of this is theirs together
   files.write(folder .. "/resources.json", { json.encode(used, "  ") .. "\n" })
   start(self)
   return used

@@ -12,6 +12,7 @@ local follower = require "mneme.runs.rank_run"
 local json = require "mneme.base.json"
 local log = require "mneme.runs.metrics_log"
 local machine = require "mneme.base.machine"
+local new_folder = require "mneme.runs.new_folder"
 local ranks = require "mneme.tensor.mpi"
 local safetensors = require "mneme.tensor.safetensors"
 local values = require "mneme.base.setting_types"
@@ -80,20 +81,6 @@ local function markdown(cfg)
     lines[#lines + 1] = ("|%s|%s|"):format(key, values.show(cfg[key]))
   end
   return table.concat(lines, "\n")
-end
-
--- ---- folders ----
-
--- A folder of our own: runs/SCRIPT-N with the first N that is free.  Two starting at once get two folders.
-local function new_folder(name)
-  files.make_folder "runs"
-  local n = 0
-  for _, entry in ipairs(files.list "runs") do
-    local digits = entry:sub(1, #name + 1) == name .. "-" and entry:match("^%d+$", #name + 2)
-    if digits and #digits <= 15 then n = math.max(n, tonumber(digits)) end
-  end
-  repeat n = n + 1 until files.make_folder(("runs/%s-%d"):format(name, n))
-  return ("runs/%s-%d"):format(name, n)
 end
 
 -- ---- checkpoints ----
@@ -181,9 +168,6 @@ local function old_run(cfg)
   return self
 end
 
--- Of several runs in one process, multi_seed.lua watches for all.
-local function watch_signals(on) if not engine.turns then C.mn_watch_signals(on) end end
-
 ---Begin a run, or go on with the one that cfg.resume names.  From here on the first Ctrl-C only sets the
 ---flag that mn_interrupted() reads, until close.
 ---@param cfg table from mn.config
@@ -196,7 +180,7 @@ function run.open(cfg, about)
   self.every, self.last_time, self.steps = cfg.checkpoint_every, C.mn_clock(false), cfg.steps
   self.script = config.meta(cfg).script
   follower.lead(self)
-  watch_signals(true)
+  C.mn_watch_signals(true)
   return self
 end
 
@@ -212,7 +196,7 @@ end
 ---program with that status.
 ---@param status integer 0, 130 or 143
 function Run:close(status)
-  watch_signals(false)
+  C.mn_watch_signals(false)
   if status ~= 130 and status ~= 143 then return end
   io.stderr:write(("stopped at step %.0f; to go on: mneme run %s resume=%s\n"):format(self.last_step,
     self.script or "SCRIPT", self.path))

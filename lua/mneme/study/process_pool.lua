@@ -2,9 +2,16 @@
 -- copies of this one, so that nothing is loaded twice.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
 
 local C = engine.C
 local pool = {}
+
+-- No context is opened here: each process chooses its device itself.
+local function check(result)
+  if result == -1 then errors.fail(ffi.string(C.mn_error(nil))) end
+  return result
+end
 
 ---Do the jobs.
 ---@param o table jobs = how many at a time; patience = seconds after which one is killed (nil: none is);
@@ -17,7 +24,7 @@ function pool.run(o)
   local function begin(job)
     io.stdout:flush()
     io.stderr:flush()
-    local pid = engine.check(C.mn_process_fork(engine.ctx, o.log(job)))
+    local pid = check(C.mn_process_fork(nil, o.log(job)))
     if pid == 0 then
       C.mn_watch_signals(false)
       local ok, status = pcall(o.live, job)
@@ -42,7 +49,7 @@ function pool.run(o)
     if n == 0 then
       if signal ~= 0 or o.none_left() then return signal end
     end
-    if engine.check(C.mn_process_wait(engine.ctx, 0.2, ended)) == 1 then
+    if check(C.mn_process_wait(nil, 0.2, ended)) == 1 then
       local r = running[ended.pid]
       if r then
         running[ended.pid], n = nil, n - 1

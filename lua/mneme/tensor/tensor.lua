@@ -169,7 +169,6 @@ end
 
 ---Borrowed FFI pointer to the numbers (zero-based, row-major); good until the tensor goes.
 function Tensor:data()
-  engine.turn()
   local p = check(C.mn_tensor_data(ctx, self))
   check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer))
   return ffi.cast(pointers[dtype_buffer[0]], p)
@@ -177,7 +176,6 @@ end
 
 ---Borrowed FFI pointer to a leaf's gradient.
 function Tensor:grad_data()
-  engine.turn()
   return check(C.mn_tensor_grad(ctx, self))
 end
 

@@ -1,0 +1,98 @@
+-- run_seeds.lua -- `mneme run SCRIPT seeds=4 [jobs=N] [key=value ...]`: a run for each seed, each in a process of its own.
+local ffi = require "ffi"
+local lfs = require "lfs"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local new_folder = require "mneme.runs.new_folder"
+local pool = require "mneme.study.process_pool"
+local script = require "mneme.runs.script"
+
+local C = engine.C
+local PROGRESS = "^%s*%d+%%  "               -- how a line of a progress bar begins
+ffi.cdef "int isatty(int fd);"
+
+-- jobs at a time, and threads of each: as many as the machine has processors, unless the user says otherwise.
+local function share(words, n)
+  local cores, threads, jobs = C.mn_cores(), script.setting(words, "threads"), script.setting(words, "jobs")
+  jobs = tonumber(jobs or n)
+  if not jobs or jobs < 1 or jobs % 1 ~= 0 then
+    errors.usage(("run: jobs=%s, expected a whole number of at least 1"):format(script.setting(words, "jobs")))
+  end
+  threads = tonumber(threads) or math.max(1, math.floor(cores / math.min(n, jobs)))
+  if not script.setting(words, "jobs") then jobs = math.max(1, math.min(n, math.floor(cores / math.max(1, threads)))) end
+  return jobs, threads
+end
+
+local function lines_of(path)
+  local list = {}
+  for line in (files.is_file(path) and files.read(path) or ""):gmatch "[^\r\n]+" do list[#list + 1] = line end
+  return list
+end
+
+---Run a script once for each seed.
+---@param path string of the script
+---@param words string[] its command line, without seeds
+---@param seeds number[]
+---@param live fun(words: string[]): integer runs `mneme run` with these words in this process; its exit status
+---@return integer status 0; or that of the first run that failed, or of the signal that stopped them
+local function run(path, words, seeds, live)
+  local jobs, threads = share(words, #seeds)
+  local list, at, done, status = {}, 0, 0, 0
+  for i, seed in ipairs(seeds) do
+    local own = {}
+    for _, word in ipairs(words) do
+      local folder = word:match "^%-*run=(.+)$"
+      if folder then own.folder = ("%s-seed%.0f"):format(folder, seed)
+      elseif not word:find "^%-*jobs=" and not word:find "^%-*threads=" then own[#own + 1] = word end
+    end
+    list[i] = { seed = seed, words = own, log = os.tmpname() }
+  end
+  local tty = ffi.C.isatty(2) == 1 and os.getenv "TERM" ~= "dumb"
+  local function status_line(running)
+    if not tty then return end
+    local now = {}
+    for _, r in pairs(running) do
+      local said = lines_of(r.job.log)
+      local last = said[#said] or ""
+      if last:find(PROGRESS) then now[#now + 1] = ("seed %.0f: %s"):format(r.job.seed, last:match "^%s*(%d+%%)") end
+    end
+    table.sort(now)
+    io.stderr:write("\r\27[K", ("%d of %d runs done  %s"):format(done, #list, table.concat(now, "  ")), "\r")
+  end
+  C.mn_watch_signals(true)
+  local signal = pool.run {
+    jobs = jobs,
+    next = function()
+      at = at + 1
+      local job = list[at]
+      if not job then at = #list return nil end
+      local folder = job.words.folder or new_folder(path:match "([^/]*)$":gsub("%.lua$", ""))
+      job.folder = folder
+      for _, word in ipairs { "run=" .. folder, ("seed=%.0f"):format(job.seed), ("threads=%d"):format(threads) } do
+        job.words[#job.words + 1] = word
+      end
+      return job
+    end,
+    none_left = function() return at >= #list end,
+    log = function(job) return job.log end,
+    live = function(job) return live { "run", path, unpack(job.words) } end,
+    tick = status_line,
+    ended = function(job, about)
+      if tty then io.stderr:write "\r\27[K" end
+      for _, line in ipairs(lines_of(job.log)) do
+        if not line:find(PROGRESS) then io.stdout:write(("seed %.0f: %s\n"):format(job.seed, line)) end
+      end
+      io.stdout:flush()
+      if about.signal ~= 0 then io.stderr:write(("mneme: seed %.0f: its process was killed by signal %d\n"):format(job.seed, about.signal)) end
+      os.remove(job.log)
+      lfs.rmdir(job.folder)                      -- which only removes an empty one, of a run that never began
+      done = done + 1
+      if status == 0 then status = about.status end
+    end,
+  }
+  C.mn_watch_signals(false)
+  return signal ~= 0 and errors.status_of(signal) or status
+end
+
+return { run = run }
