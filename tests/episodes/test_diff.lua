@@ -4,7 +4,7 @@ local t = require "tests.harness"
 local diff = require "mneme.commands.diff"
 local env = require "mneme.envs.env"
 local files = require "mneme.base.files"
-local recording = require "mneme.episodes.trajectory_writer"
+local trajectory_writer = require "mneme.episodes.trajectory_writer"
 local single = require "mneme.envs.single"
 local trajectory = require "mneme.episodes.trajectory"
 local shell = require "tests.support.shell"
@@ -18,7 +18,7 @@ local function walk(settings, actions, mind, name)
   settings.num_envs, settings.corridor, settings.seed = 1, settings.corridor or 6, settings.seed or 2
   local s = single.new(env.new("tmaze", settings))
   s.task:reset_raw(s.obs, settings.seed)
-  local rec = recording.new(s.task, 0, { fields = { value = { shape = { 1 } } } })
+  local rec = trajectory_writer.new(s.task, 0, { fields = { value = { shape = { 1 } } } })
   rec:begin(s.obs)
   for k, action in ipairs(actions) do
     rec:think { value = { mind and mind(k - 1) or 0 } }

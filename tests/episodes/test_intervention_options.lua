@@ -12,8 +12,8 @@ local heads = require "mneme.models.state_arrays"
 local intervene = require "mneme.commands.intervene"
 local interventions = require "mneme.episodes.interventions"
 local mn = require "mneme"
-local operations = require "mneme.episodes.intervention_options"
-local player = require "mneme.episodes.stepper"
+local intervention_options = require "mneme.episodes.intervention_options"
+local stepper = require "mneme.episodes.stepper"
 local print_of = require "tests.support.frame_text"
 local scene = require "mneme.view.scene"
 local shell = require "tests.support.shell"
@@ -29,7 +29,7 @@ local function agent(core, options)
   local task = mn.env(options.task or "tmaze", { time_limit = options.time_limit or 40, num_envs = 1 })
   local made = type(core) == "string" and contract_rig.fresh({ core }, 3, { d_in = 16 }) or core
   mn.manual_seed(5)
-  return player.new(task, mn.agent { task = task, core = made, hidden = 8 }, { seed = 7, seeded = not options.plain, title = "an agent" })
+  return stepper.new(task, mn.agent { task = task, core = made, hidden = 8 }, { seed = 7, seeded = not options.plain, title = "an agent" })
 end
 
 local AGALITE = { "agalite", d_model = 8, n_layers = 2, n_heads = 2, d_head = 4, d_ffn = 8 }
@@ -352,14 +352,14 @@ t.test("the bar says how far apart both are, and the menu is clicked", function(
   r.click(viewer_rig.spot_of_key "1")
   t.eq(#r.v.tracks, 2) t.eq(r.v.menu, nil)
   r.paint()
-  local apart = require "mneme.episodes.divergence"
-  local text, since = apart(r.v:frame(1), r.v:frame(2))
+  local divergence = require "mneme.episodes.divergence"
+  local text, since = divergence(r.v:frame(1), r.v:frame(2))
   t.ok(since == 3 and text:find "^apart since step 3: value [+−]", text)
   r.press(LEFT)
-  t.eq(apart(r.v:frame(1), r.v:frame(2)), "the same so far")
+  t.eq(divergence(r.v:frame(1), r.v:frame(2)), "the same so far")
   r.v:look_ahead(math.huge)
   r.press(END)
-  t.ok(apart(r.v:frame(1), r.v:frame(2)):find "^apart since step 3: .*return")
+  t.ok(divergence(r.v:frame(1), r.v:frame(2)):find "^apart since step 3: .*return")
   r.press(HOME)
   r.paint()
 end)
@@ -430,7 +430,7 @@ t.test("the command line: shown from the step on, refused where it makes no sens
   local view = require "mneme.commands.view"
   local o = view.parse { "RUN", "erase=layers.0.head.1", "force=layers.0.beta:0", "at=4", "for=3" }
   t.eq(o.list[1].at, 4) t.eq(o.list[2].steps, 3) t.eq(o["for"], 3)
-  t.eq(operations.of(o.list).text, "erase layers.0.head.1, force layers.0.beta to 0")
+  t.eq(intervention_options.of(o.list).text, "erase layers.0.head.1, force layers.0.beta to 0")
   local function refuse(pattern, ...)
     local given = { ... }
     t.raises(function() view.parse(given) end, pattern)

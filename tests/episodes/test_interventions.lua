@@ -9,13 +9,13 @@ local files = require "mneme.base.files"
 local heads = require "mneme.models.state_arrays"
 local intervene = require "mneme.commands.intervene"
 local interventions = require "mneme.episodes.interventions"
-local player = require "mneme.episodes.stepper"
+local stepper = require "mneme.episodes.stepper"
 local shell = require "tests.support.shell"
 
--- Live for some steps; the next is between step() and think().
+-- Live for some steps; the next is between step() and forward().
 local function live(p, steps)
   for _ = 1, steps do
-    p:think()
+    p:forward()
     p:step()
   end
   return p
@@ -34,12 +34,12 @@ end
 local function bits(data, n) return ffi.string(data, 4 * n) end
 local function same(a, b, what) for name, bytes in pairs(a) do t.ok(bytes == b[name], what .. ": " .. name) end end
 
--- A player of a small core that has been 5 steps on its way, settled.
+-- A stepper of a small core that has been 5 steps on its way, settled.
 local function walking(settings, copies)
   local task = mn.env("tmaze", { corridor = 20, num_envs = copies or 3 })
   local agent = mn.agent { task = task, core = rig.build(settings, 1, { d_in = 16 }), hidden = 6 }
-  local p = live(player.new(task, agent), 5)
-  p:settle()
+  local p = live(stepper.new(task, agent), 5)
+  p:restart_plan()
   return p
 end
 
@@ -60,11 +60,11 @@ for _, case in ipairs(rig.cases()) do
     end
     interventions.new(p, { { at = 5, kind = "erase", what = "all" } }):before(5, { 0, 1, 2 })
     for b = 0, 2 do same(memory(p, p.start, b), memory(p, p.state, b), "all of copy " .. b) end
-    local fresh, n = player.new(p.task, p.agent), p.task.action_space.n * 3
+    local fresh, n = stepper.new(p.env, p.agent), p.env.action_space.n * 3
     ffi.copy(fresh.x:data(), p:observations(), 4 * 3 * p.n)
     fresh.resets:fill(0)
-    fresh:think()
-    p:think()
+    fresh:forward()
+    p:forward()
     t.ok(bits(fresh.logits:data(), n) == bits(p.logits:data() + p.row * n, n), "an erased memory is not a fresh one")
     p:step()
   end)
@@ -72,7 +72,7 @@ for _, case in ipairs(rig.cases()) do
   t.test(case.name .. ": memories are swapped among copies, and one copy has none to swap with", function()
     if not all then return end
     live(p, 5)
-    p:settle()
+    p:restart_plan()
     local list = interventions.new(p, { { at = 5, kind = "swap", what = "all" } })
     local before = { [0] = memory(p, p.state, 0), memory(p, p.state, 1), memory(p, p.state, 2) }
     t.eq(#list:before(5, { 1 }), 0)
@@ -110,16 +110,16 @@ for _, case in ipairs(rig.cases()) do
     for _, name in ipairs(require("mneme.base.tables").keys(a.probes)) do             -- others tell of the newest row alone
       if a.probes[name]:shape()[1] == a.rows then names[#names + 1] = name end
     end
-    b:hold(names)
+    b:clamp_probes(names)
     local n = a.task.action_space.n * 2
     for _ = 1, 3 do
-      a:think()
+      a:forward()
       for _, name in ipairs(names) do
         local held, size = b.held[name], a.probes[name]:size() / 64
         held.mask:fill(1)
         ffi.copy(held.value:data(), a.probes[name]:data() + a.row * size, 4 * size)
       end
-      b:think()
+      b:forward()
       t.ok(bits(a.logits:data() + a.row * n, n) == bits(b.logits:data() + b.row * n, n), "its own values changed something")
       t.eq(a.row, b.row)
       a:step()
@@ -127,8 +127,8 @@ for _, case in ipairs(rig.cases()) do
     end
     for copy = 0, 1 do same(memory(a, a.after, copy), memory(b, b.after, copy), "memory") end
     for _, name in ipairs(names) do b.held[name].value:fill(0.3) end
-    a:think()
-    b:think()
+    a:forward()
+    b:forward()
     t.ok(bits(a.logits:data() + a.row * n, n) ~= bits(b.logits:data() + b.row * n, n), "other values changed nothing")
   end)
 end
@@ -152,7 +152,7 @@ local function by_hand(copies)
   set("actor.0.weight", { [0] = 5, 0, 0, 5 })
   set("actor.1.weight", { [0] = 10, 40, -10, 40 })                     -- up, down: the cue, and only at the junction
   set("actor.1.bias", { [2] = -30, [3] = 25 })
-  return player.new(task, agent, { seed = 3 })
+  return stepper.new(task, agent, { seed = 3 })
 end
 
 local function experiment(list, o)
@@ -265,8 +265,8 @@ t.test("copies without an intervention run in the same pieces: every observation
     for step = 0, 10 do
       list:before(step, act and { 2 } or {})
       out[step] = bits(p:observations(), 6 * p.n)
-      p:think()
-      local n = p.task.action_space.n
+      p:forward()
+      local n = p.env.action_space.n
       for b = 0, 5 do out[step] = out[step] .. (b == 2 and "" or bits(p.logits:data() + (p.row * 6 + b) * n, n)) end
       p:step()
     end
@@ -278,21 +278,21 @@ end)
 
 t.test("to settle a memory changes neither what is chosen nor what is thought", function()
   local told = { name = "observations in bytes, the action and reward of the step before" }
-  function told.player()
+  function told.stepper()
     local task = mn.env("associative_recall", { pairs = 3, questions = 4, num_envs = 2 })
     mn.manual_seed(2)
-    return player.new(task, mn.agent { task = task, core = { "gru", d_model = 8 }, hidden = 6, previous = "action,reward" })
+    return stepper.new(task, mn.agent { task = task, core = { "gru", d_model = 8 }, hidden = 6, previous = "action,reward" })
   end
   local cases = rig.cases()
   cases[#cases + 1] = told
   for _, case in ipairs(cases) do
-    local function made() return case.player and case.player() or walking(case.settings, 2) end
+    local function made() return case.stepper and case.stepper() or walking(case.settings, 2) end
     local a, b = made(), made()
     local exact = a.agent.core.claims.steps == "exact"
     for step = 1, exact and 80 or 0 do
-      if step % 3 == 0 then b:settle() end
-      a:think()
-      b:think()
+      if step % 3 == 0 then b:restart_plan() end
+      a:forward()
+      b:forward()
       for i = 0, 1 do
         local at, n = a.row * 2 + i, a.task.action_space.n
         t.eq(a.actions:data()[at], b.actions:data()[b.row * 2 + i], case.name)
@@ -311,7 +311,7 @@ t.test("what is frozen stays what it was, whatever else is done in the next step
   local first = {}
   for step = 5, 10 do
     list:before(step, { 1 })
-    p:think()
+    p:forward()
     for name, whole in pairs { ["layers.0.beta"] = true, ["layers.1.gamma"] = false } do
       local size = p.probes[name]:size() / 128
       local x = p.probes[name]:data() + (p.row * 2 + 1) * size
@@ -343,7 +343,7 @@ t.test("what is wrong is named, with what there is", function()
   t.raises(function()
     local task = mn.env("tmaze", { corridor = 5, num_envs = 1 })
     local attends = mn.core { "transformer", d_in = 16, d_model = 8, n_layers = 1, n_heads = 2, d_head = 4, d_ffn = 8 }
-    interventions.new(player.new(task, mn.agent { task = task, core = attends, hidden = 8 }),
+    interventions.new(stepper.new(task, mn.agent { task = task, core = attends, hidden = 8 }),
       { { at = 1, kind = "force", what = "layers.0.attention", to = 1 } })
   end, "layers.0.attention: it follows from what transformer does, and cannot be held")
   refuse("to=nil, expected a finite number", { at = 1, kind = "force", what = "layers.0.h" })
@@ -357,13 +357,13 @@ t.test("what is wrong is named, with what there is", function()
   refuse("the donor has not the 2 numbers of layers.0.h", { at = 1, kind = "swap", what = "all", donor = { memory = {}, episode = 1 } })
   refuse("the donor has not the 2 numbers of layers.0.h", { at = 1, kind = "swap", what = "all",
     donor = { memory = { ["layers.0.h"] = { values = ffi.new "float[1]" } }, episode = 1 } })
-  p:think()
+  p:forward()
   t.raises(function() p:hold { "layers.0.h" } end, "between think%(%) and step%(%)")
   local other = mn.env("repeat_first", { num_envs = 2 })
-  p = player.new(other, mn.agent { task = other, core = { "gru", d_model = 2 }, hidden = 2 })
+  p = stepper.new(other, mn.agent { task = other, core = { "gru", d_model = 2 }, hidden = 2 })
   refuse("repeat_first%-v0: nothing of this world can be changed", { at = 1, kind = "flip" })
   local pole = mn.env("noisy_cartpole", { num_envs = 2 })
-  p = player.new(pole, mn.agent { task = pole, core = { "gru", d_model = 2 }, hidden = 2 })
+  p = stepper.new(pole, mn.agent { task = pole, core = { "gru", d_model = 2 }, hidden = 2 })
   refuse("flip: no fact of noisy_cartpole%-v0 has values to choose from", { at = 1, kind = "flip" })
   refuse("flip x: it may be any number from %-2.4 to 2.4 %(set or shift it%)", { at = 1, kind = "flip", what = "x" })
 end)

@@ -4,7 +4,7 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
 local mn = require "mneme"
-local player = require "mneme.episodes.stepper"
+local stepper = require "mneme.episodes.stepper"
 local probing = require "mneme.measure.linear_probes"
 
 local function noise(n, stream)
@@ -91,7 +91,7 @@ t.test("an agent's memory, by step and head: a window of what was seen holds the
     mn.manual_seed(2)
     local task = mn.env("tmaze", { corridor = 6, num_envs = 32, seed = 5 })
     local agent = mn.agent { task = task, core = core, hidden = 8 }
-    return probing.agent(player.new(task, agent, { seed = 5 }), { episodes = 96, steps = { 0, 2, 9999 }, facts = { cue = "class", position = "number" } })
+    return probing.agent(stepper.new(task, agent, { seed = 5 }), { episodes = 96, steps = { 0, 2, 9999 }, facts = { cue = "class", position = "number" } })
   end
   local r = probe { "gru", d_model = 32 }
   t.ok(r.cue > 0.9 and r.cue_selectivity > 0.2, r.cue)
@@ -102,6 +102,6 @@ t.test("an agent's memory, by step and head: a window of what was seen holds the
   for _, part in ipairs { "L0H0", "L0H1", "L1H0", "L1H1", "all" } do t.eq(#r["cue/" .. part].x, 2) end
   t.raises(function()
     local task = mn.env("tmaze", { corridor = 6, num_envs = 8, seed = 5 })
-    probing.agent(player.new(task, mn.agent { task = task, core = "gru", hidden = 8 }), { episodes = 8, steps = { 0 }, facts = { clue = "class" } })
+    probing.agent(stepper.new(task, mn.agent { task = task, core = "gru", hidden = 8 }), { episodes = 8, steps = { 0 }, facts = { clue = "class" } })
   end, "fact of")
 end)

@@ -1,12 +1,12 @@
 -- test_live_publisher.lua -- what a training tells its window of what its memory reads: the weights of softmax are there at every
 -- step that is shown, however the rollout is cut, and those of the step that is shown.
 local t = require "tests.harness"
-local live = require "mneme.episodes.live_channel"
+local live_channel = require "mneme.episodes.live_channel"
 local mn = require "mneme"
 local recall = require "mneme.models.implicit_attention"
-local recorder = require "mneme.episodes.frames"
+local frames = require "mneme.episodes.frames"
 local shell = require "tests.support.shell"
-local watch = require "mneme.episodes.live_publisher"
+local live_publisher = require "mneme.episodes.live_publisher"
 
 local folder = shell.folder()
 
@@ -18,8 +18,8 @@ local function watched(core, settings, f)
   local cfg = { steps = 64, num_steps = 11, seed = 1 }
   for key, value in pairs(settings) do cfg[key] = value end
   local learner = mn.a2c(cfg, task, agent)
-  local writer = watch.writer(learner, folder .. "/live", "test", function() return learner.step end)
-  local film, reader, tell = recorder.new(), live.reader(folder .. "/live"), learner.watch
+  local writer = live_publisher.writer(learner, folder .. "/live", "test", function() return learner.step end)
+  local film, reader, tell = frames.new(), live_channel.reader(folder .. "/live"), learner.watch
   writer.due, writer.wanted = function() return true end, function() return 1 end
   learner.watch = function(at, piece)
     tell(at, piece)

@@ -5,7 +5,7 @@ local fake = require "tests.support.random_stepper"
 local registry = require "mneme.base.registry"
 local mn = require "mneme"
 local playback = require "mneme.episodes.playback"
-local player = require "mneme.episodes.stepper"
+local stepper = require "mneme.episodes.stepper"
 local print_of = require "tests.support.frame_text"
 local rig = require "mneme.models.contract_rig"
 local timeline = require "mneme.episodes.timeline"
@@ -16,7 +16,7 @@ local function source_of(core, options)
   local made = type(core) == "string" and rig.fresh({ core }, 3, { d_in = 16 }) or mn.core(core)
   options = options or {}
   options.seed, options.seeded = 7, true
-  return player.new(task, mn.agent { task = task, core = made, hidden = 8 }, options)
+  return stepper.new(task, mn.agent { task = task, core = made, hidden = 8 }, options)
 end
 
 -- Forget all frames that are kept, so that they must be lived through.
@@ -80,7 +80,7 @@ t.test("a change begins at its frame, in the one that forks and not in the other
   other:edit(9, function(source)
     return function(_, at)
       if at ~= 9 then return end
-      source:settle()
+      source:restart_plan()
       source.state["layers.0.h"]:fill(0)
     end
   end, "erase h")

@@ -2,14 +2,14 @@
 -- and what the agent had in mind.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local album = require "mneme.episodes.episode_recorder"
-local diary = require "mneme.episodes.training_recorder"
+local episode_recorder = require "mneme.episodes.episode_recorder"
+local training_recorder = require "mneme.episodes.training_recorder"
 local env = require "mneme.envs.env"
 local eval = require "mneme.commands.eval"
 local files = require "mneme.base.files"
 local mn = require "mneme"
-local player = require "mneme.episodes.stepper"
-local replay = require "mneme.episodes.trajectory_replay"
+local stepper = require "mneme.episodes.stepper"
+local trajectory_replay = require "mneme.episodes.trajectory_replay"
 local stepping = require "tests.support.env_rig"
 local trajectory = require "mneme.episodes.trajectory"
 local shell = require "tests.support.shell"
@@ -74,7 +74,7 @@ for _, case in ipairs { { "tmaze", function() return env.new("tmaze", { corridor
   { "rules in Lua", in_lua }, { "long episodes", function() return env.new("tmaze", { corridor = 50, num_envs = 2, time_limit = 45 }) end } } do
   t.test("training: the latest whole episode of copy 0, " .. case[1], function()
     local learner = learner_of(case[2](), 7)
-    local book = diary.open(recorded(learner), { path = path "run" })
+    local book = training_recorder.open(recorded(learner), { path = path "run" })
     book:write(0)
     t.eq(#files.list(path "run/episodes"), 0, "nothing was lived")
     for k = 1, 40 do
@@ -91,7 +91,7 @@ for _, case in ipairs { { "tmaze", function() return env.new("tmaze", { corridor
           t.eq(back.rewards[i], learner.lived[first + i].reward)
           t.eq(back.flags[i] ~= 0, i == back.steps - 1)
         end
-        t.eq(replay.new(back, back.script and learner.task):verify(), nil)
+        t.eq(trajectory_replay.new(back, back.script and learner.task):verify(), nil)
         t.eq(back.about.title, "nobody")
       end
       t.ok(#book.rollouts <= 20, "rollouts pile up")
@@ -103,7 +103,7 @@ end
 
 -- What a diary says on stderr in a few rollouts that each end with an episode written.
 local function complaints(learner, folder_of_run)
-  local book = diary.open(recorded(learner), { path = folder_of_run })
+  local book = training_recorder.open(recorded(learner), { path = folder_of_run })
   local kept, said = io.stderr, ""
   io.stderr = { write = function(_, text) said = said .. text end }                -- luacheck: ignore
   for k = 1, 9 do
@@ -131,11 +131,11 @@ end)
 t.test("evaluation: every nth episode of all copies, with what the agent had in mind", function()
   local task = mn.env("tmaze", { corridor = 4, num_envs = 3, time_limit = 12 })
   local core = mn.core("gru", { d_in = 16, d_model = 8 })
-  local p = player.new(task, mn.agent { task = task, core = core, hidden = 8 }, { seed = 4, title = "a gru" })
+  local p = stepper.new(task, mn.agent { task = task, core = core, hidden = 8 }, { seed = 4, title = "a gru" })
   local kept = io.stderr
   local function play(name, options)
     options.folder = path(name)
-    local book = album.new(p, options)
+    local book = episode_recorder.new(p, options)
     p:restart()
     local out = eval.play(p, 10, book)
     return out, files.list(path(name)), book
@@ -147,7 +147,7 @@ t.test("evaluation: every nth episode of all copies, with what the agent had in 
     local back = trajectory.read(path(("all/episode-%d.mnt"):format(n)))
     t.eq(back.copy, n % 3)
     t.eq(back.steps, out.length[n + 1], "episode " .. n)
-    local ret, again = 0, replay.new(back)
+    local ret, again = 0, trajectory_replay.new(back)
     for k = 0, back.steps - 1 do
       ret = ret + back.rewards[k]
       local seen = trajectory.recorded(back, k, "observation")

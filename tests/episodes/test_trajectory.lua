@@ -5,8 +5,8 @@ local t = require "tests.harness"
 local env = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local recording = require "mneme.episodes.trajectory_writer"
-local replay = require "mneme.episodes.trajectory_replay"
+local trajectory_writer = require "mneme.episodes.trajectory_writer"
+local trajectory_replay = require "mneme.episodes.trajectory_replay"
 local stepping = require "tests.support.env_rig"
 local trajectory = require "mneme.episodes.trajectory"
 local shell = require "tests.support.shell"
@@ -19,7 +19,7 @@ local function spot(r, copy) return ffi.cast("char *", r.obs) + copy * r.bytes e
 
 -- Record `steps` steps of one copy, and every observation it had.
 local function record(r, copy, steps, options)
-  local rec = recording.new(r.task, copy, options)
+  local rec = trajectory_writer.new(r.task, copy, options)
   rec:begin(spot(r, copy))
   local seen_list = { seen(r, copy) }
   for k = 1, steps do
@@ -52,7 +52,7 @@ for _, e in ipairs(env.list()) do
         t.eq(back.rewards[k], rec.rewards[k])
         t.eq(back.flags[k], rec.flags[k])
       end
-      local again = replay.new(back)
+      local again = trajectory_replay.new(back)
       for k = 1, 401 do
         t.eq(ffi.string(again.obs, r.bytes), want[k], "observation " .. k - 1)
         t.eq(again:advance(), k <= 400)
@@ -83,7 +83,7 @@ t.test("rewards of every kind come back with their bits", function()
   local values = { 0, -0.1, 1 / 0, -1 / 0, 1e-40, 3, 0 / 0 }
   local function write(n, reward)
     local r = lived(corridor(), 0)
-    local rec = recording.new(r.task, 0)
+    local rec = trajectory_writer.new(r.task, 0)
     rec:begin(r.obs)
     for k = 1, n do rec:add(k % 4, reward(k), k % 50 == 0, k % 70 == 0, r.obs) end
     rec:write(path "r.mnt")
@@ -105,14 +105,14 @@ t.test("records: what an agent had in mind, step by step", function()
   local r = lived(corridor(), 0)
   local fields = { value = { shape = { 1 } }, policy = { shape = { 4 } }, ["memory:layers.0.C"] = { shape = { 2, 3 }, dims = "HK" },
     seen = { shape = { 7 }, dtype = "u8" } }
-  local rec = recording.new(r.task, 1, { fields = fields, about = { title = "a test", source = "numbers" } })
+  local rec = trajectory_writer.new(r.task, 1, { fields = fields, about = { title = "a test", source = "numbers" } })
   rec:begin(spot(r, 1))
   local C, bytes, memory = { 0, 0, 0, 0, 0, 0 }, ffi.new "uint8_t[7]", ffi.new "float[6]"
   for k = 0, 299 do
     for i = 0, 6 do bytes[i] = (k + i) % 256 end
     for i = 0, 5 do memory[i] = k * i end
     C[1] = k
-    rec:think { value = { k / 2 }, policy = { 0.1, 0.2, 0.3, k }, ["memory:layers.0.C"] = k % 2 == 0 and memory or C, seen = bytes }
+    rec:internals { value = { k / 2 }, policy = { 0.1, 0.2, 0.3, k }, ["memory:layers.0.C"] = k % 2 == 0 and memory or C, seen = bytes }
     step(r)
     rec:add(r.action[1], r.reward[1], r.terminated[1] ~= 0, r.truncated[1] ~= 0, spot(r, 1))
   end
@@ -125,12 +125,12 @@ t.test("records: what an agent had in mind, step by step", function()
     t.eq(trajectory.recorded(back, k, "seen")[6], (k + 6) % 256)
   end
   t.eq(trajectory.recorded(back, 0, "nothing"), nil)
-  local source = replay.new(back)
+  local source = trajectory_replay.new(back)
   local now = source:next()
   t.eq(now.title, "a test")
   t.eq(now.memory["layers.0.C"].dims, "HK")
   t.near(now.policy[1], 0.2, 1e-7)
-  t.raises(function() rec:think { value = { 1 } } end, "nothing is given for")
+  t.raises(function() rec:internals { value = { 1 } } end, "nothing is given for")
 end)
 
 -- ---- damage ----
@@ -148,10 +148,10 @@ end
 
 local function small_file()
   local r = lived(corridor(), 3)
-  local rec = recording.new(r.task, 0, { fields = { value = { shape = { 1 } } } })
+  local rec = trajectory_writer.new(r.task, 0, { fields = { value = { shape = { 1 } } } })
   rec:begin(r.obs)
   for k = 1, 40 do
-    rec:think { value = { k } }
+    rec:internals { value = { k } }
     step(r)
     rec:add(r.action[0], r.reward[0], r.terminated[0] ~= 0, r.truncated[0] ~= 0, r.obs)
   end
@@ -203,7 +203,7 @@ t.test("a header that lies is refused: sizes, types, places", function()
       t.eq(n, 1, "nothing to change: " .. from)
       return changed
     end)
-    t.raises(function() replay.new(trajectory.read(p)) end, pattern)
+    t.raises(function() trajectory_replay.new(trajectory.read(p)) end, pattern)
   end
   t.eq(reading(forged(whole, function(text) return text end)), reading(path "small.mnt"), "an honest forgery")
   for _, steps in ipairs { "0", "-1", "0.5", "41", "1e9", "1e300", '"x"', "null", "268435456" } do
@@ -246,9 +246,9 @@ t.test("what is no trajectory is refused with its reason", function()
   local newer = small_file():gsub("^mneme%-trajectory 1", "mneme-trajectory 2")
   files.write(path "newer.mnt", { newer })
   t.raises(function() trajectory.read(path "newer.mnt") end, "version 2, this program reads version 1")
-  local rec = recording.new(corridor(), 0)
+  local rec = trajectory_writer.new(corridor(), 0)
   t.raises(function() rec:write(path "no.mnt") end, "no step was recorded")
-  t.raises(function() recording.new(corridor(), 0, { field = {} }) end, "did you mean 'fields'")
+  t.raises(function() trajectory_writer.new(corridor(), 0, { field = {} }) end, "did you mean 'fields'")
 end)
 
 t.test("an environment that has changed is found out: reward, end, observation", function()
@@ -256,7 +256,7 @@ t.test("an environment that has changed is found out: reward, end, observation",
     local rec = record(lived(corridor(), 0), 0, 300)
     local made = rec:trajectory()
     change(made)
-    return replay.new(made):verify()
+    return trajectory_replay.new(made):verify()
   end
   t.eq(changed(function() end), nil)
   t.ok(changed(function(made) made.rewards[17] = 0.5 end):find "^step 17: reward .*, recorded 0.5")
@@ -283,18 +283,18 @@ t.test("an environment in Lua replays beside its task, and says why it cannot wi
   local rec, want = record(lived(task, 4), 2, 200)
   rec:write(path "lua.mnt")
   local back = trajectory.read(path "lua.mnt")
-  local again = replay.new(back, task)
+  local again = trajectory_replay.new(back, task)
   for k = 1, 201 do
     t.eq(ffi.string(again.obs, 8), want[k])
     again:advance()
   end
   t.eq(again.problem, nil)
-  t.raises(function() replay.new(back) end, "lua.mnt: the rules of count%-v0 are Lua functions of .*test_trajectory.lua")
-  t.raises(function() replay.new(back, env.new(spec { actions = 3 })) end, "2 actions, count%-v0 has .* 3 here")
-  t.ok(replay.new(back, env.new(spec { step = function(self, _, random) return { self.n, random() }, 0, false end })):verify())
+  t.raises(function() trajectory_replay.new(back) end, "lua.mnt: the rules of count%-v0 are Lua functions of .*test_trajectory.lua")
+  t.raises(function() trajectory_replay.new(back, env.new(spec { actions = 3 })) end, "2 actions, count%-v0 has .* 3 here")
+  t.ok(trajectory_replay.new(back, env.new(spec { step = function(self, _, random) return { self.n, random() }, 0, false end })):verify())
   task = env.new(spec { reset = function(self) self.f = print return { 0, 0 } end })
   local r = lived(task, 0)
-  t.raises(function() recording.new(task, 0):begin(r.obs) end, "is a function; only numbers")
+  t.raises(function() trajectory_writer.new(task, 0):begin(r.obs) end, "is a function; only numbers")
 end)
 
 t.test("as many actions as there may be are kept by their names", function()

@@ -3,7 +3,7 @@
 package.path = "./?.lua;./lua/?.lua;./lua/?/init.lua;" .. package.path
 local mn = require "mneme"
 local files = require "mneme.base.files"
-local recording = require "mneme.episodes.trajectory_writer"
+local trajectory_writer = require "mneme.episodes.trajectory_writer"
 local safetensors = require "mneme.tensor.safetensors"
 local tensor = require "mneme.tensor.tensor"
 
@@ -24,10 +24,10 @@ for _, text in ipairs { '{"a": [1, -2.5e3, true, null], "b": {"c": "\\u00e9\\n"}
 for _, t in ipairs { { "tmaze", corridor = 5 }, { "memory_maze" }, { "gridworld" }, { "mystery_path_grid" }, { "repeat_previous" } } do
   t.num_envs = 1
   local task = mn.env(t)
-  local obs, record = task:reset(3), recording.new(task, 0, { fields = { value = { shape = { 1 } } } })
+  local obs, record = task:reset(3), trajectory_writer.new(task, 0, { fields = { value = { shape = { 1 } } } })
   record:begin(obs:data())
   for k = 1, 30 do
-    record:think { value = { k } }
+    record:internals { value = { k } }
     local next_obs, reward, terminated, truncated = task:step { k % task.action_space.n }
     record:add(k % task.action_space.n, reward:data()[0], terminated:data()[0] ~= 0, truncated:data()[0] ~= 0, next_obs:data())
   end

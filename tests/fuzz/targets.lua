@@ -13,7 +13,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local forge = require "tests.fuzz.forge"
 local json = require "mneme.base.json"
-local replay = require "mneme.episodes.trajectory_replay"
+local trajectory_replay = require "mneme.episodes.trajectory_replay"
 local safetensors = require "mneme.tensor.safetensors"
 local tensor = require "mneme.tensor.tensor"
 local trajectory = require "mneme.episodes.trajectory"
@@ -68,7 +68,7 @@ target("trajectory", function(data, bytes)
   local t = trajectory.read "fuzz.mnt"
   if #t.start >= forge.first then t.start = forge.signed(t.start, function() end) end
   if (tonumber(t.settings.levels) or 0) > 100 then return end          -- as many take their time to draw
-  local again = replay.new(t)
+  local again = trajectory_replay.new(t)
   for _ = 1, 50 do if not again:advance() then break end end
   again.task:draw(0)
   again.task:close()

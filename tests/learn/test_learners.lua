@@ -1,12 +1,12 @@
 -- test_learners.lua -- what A2C and PPO share: terminated apart from truncated in returns and advantages; carry,
 -- reset_on_done, context and horizon, each alone; the previous action and reward; observations of every type;
--- learning rates; a player's memory is cleared as the learner's was.
+-- learning rates; a stepper's memory is cleared as the learner's was.
 local ffi = require "ffi"
 local t = require "tests.harness"
 local rig = require "tests.support.learner_rig"
 local mn = require "mneme"
 local actor = require "mneme.learn.on_policy"
-local player = require "mneme.episodes.stepper"
+local stepper = require "mneme.episodes.stepper"
 local schedule = require "mneme.tensor.lr_schedule"
 
 local makers = { a2c = mn.a2c, ppo = mn.ppo }
@@ -375,16 +375,16 @@ both("weight_decay: weights shrink by lr weight_decay besides", function(learner
   for k = 0, #before[1] / 4 - 1 do t.near(b[k], a[k] - 0.01 * 0.5 * was[k], 1e-6) end
 end)
 
--- ---- a player ----
+-- ---- a stepper ----
 
-t.test("a player clears memories as the learner did", function()
+t.test("a stepper clears memories as the learner did", function()
   local function resets(memory, steps)
     local task = mn.env("tmaze", { corridor = 100, num_envs = 2, time_limit = 5 })
-    local p = player.new(task, mn.agent { task = task, core = "gru" }, { memory = memory })
+    local p = stepper.new(task, mn.agent { task = task, core = "gru" }, { memory = memory })
     local text = ""
     for _ = 0, steps do
       text = text .. p.resets:data()[p.row * 2]
-      p:think()
+      p:forward()
       p:step()
     end
     return text
@@ -396,13 +396,13 @@ t.test("a player clears memories as the learner did", function()
   t.eq(resets(nil, 12), "1000010000100")
 end)
 
-t.test("a player acts as the learner did", function()
+t.test("a stepper acts as the learner did", function()
   local l = rig.learner(mn.a2c, "gru", { num_steps = 40, previous = "action,reward", context = 7, seed = 4, lr = 0 })
   l:rollout()
   local task = mn.env("tmaze", { corridor = 4, num_envs = 3, seed = 4, time_limit = 11 })
-  local p = player.new(task, l.agent, { seed = 4, memory = l:describe().memory })
+  local p = stepper.new(task, l.agent, { seed = 4, memory = l:describe().memory })
   for row = 0, 39 do
-    p:think()
+    p:forward()
     for b = 0, 2 do t.eq(p.actions:data()[p.row * 3 + b], l.played:data()[row * 3 + b], ("row %d, copy %d"):format(row, b)) end
     p:step()
   end
@@ -411,17 +411,17 @@ end)
 -- A core whose window or segments lie where a call begins sees what it saw in training.
 for _, core in ipairs { { "gtrxl", memory = 3 }, { "rmt", segment = 48 }, { "rmt" }, { "gru" } } do
   for name, pieces in pairs { whole = {}, ["in pieces"] = { horizon = 30 } } do
-    t.test(("a player values what the learner valued, beyond 64 steps, %s: %s"):format(name, core[1]), function()
+    t.test(("a stepper values what the learner valued, beyond 64 steps, %s: %s"):format(name, core[1]), function()
       local settings = { num_steps = 80, context = 0, seed = 4, lr = 0, horizon = pieces.horizon }
       local config = { core[1], n_layers = 1, d_model = 8, d_head = 4, n_heads = 2, d_ffn = 8, memory = core.memory, segment = core.segment }
       if core[1] == "gru" then config = { "gru", d_model = 8 } end
       local l = rig.learner(mn.a2c, config, settings)
       local task = mn.env("tmaze", { corridor = 4, num_envs = 3, seed = 4, time_limit = 11 })
-      local p, worst = player.new(task, l.agent, { seed = 4, memory = l:describe().memory }), 0
+      local p, worst = stepper.new(task, l.agent, { seed = 4, memory = l:describe().memory }), 0
       for _ = 1, 2 do
         l:rollout()
         for row = 0, 79 do
-          p:think()
+          p:forward()
           local mine, of_learner = p.values:data() + p.row * 3, l.row.value[row]
           for b = 0, 2 do worst = math.max(worst, math.abs(mine[b] - of_learner[b])) end
           p:step()

@@ -6,9 +6,9 @@ local core = require "mneme.models.core"
 local registry = require "mneme.base.registry"
 local mn = require "mneme"
 local naive = require "tests.support.naive_weights"
-local player = require "mneme.episodes.stepper"
+local stepper = require "mneme.episodes.stepper"
 local recall = require "mneme.models.implicit_attention"
-local recorder = require "mneme.episodes.frames"
+local frames = require "mneme.episodes.frames"
 local rig = require "mneme.models.contract_rig"
 local shares = require "mneme.view.attention_history"
 
@@ -28,7 +28,7 @@ local function numbers(p, n, heads)
   return list
 end
 
--- A life of T steps, as a player leads it: a plan of `rows` rows in turn, whose state goes on.  See naive_weights.lua.
+-- A life of T steps, as a stepper leads it: a plan of `rows` rows in turn, whose state goes on.  See naive_weights.lua.
 local function live(c, rows)
   local x, done = mn.sequence { shape = { rows, B, c.config.d_in } }, mn.sequence { shape = { rows, B }, dtype = "u8" }
   local state, probes, run = c:initial(B), {}, { cfg = c.config, p = {}, steps = {} }
@@ -150,7 +150,7 @@ local function frame_of(spec, n)
     for key, value in pairs(set) do if known[key] ~= nil then config[key] = value end end
   end
   mn.manual_seed(3)
-  local source, film = player.fresh { env = { "tmaze", corridor = 30 }, core = config }, recorder.new()
+  local source, film = stepper.fresh { env = { "tmaze", corridor = 30 }, core = config }, frames.new()
   local frame
   for _ = 1, n do frame = film:add(source:next()) end
   return frame
@@ -394,28 +394,28 @@ t.test("steps that were not seen are told", function()
 end)
 
 t.test("shares are the weights of each step as they were then, whichever is asked for first", function()
-  local film, frames = recorder.new(), {}
+  local film, shown = frames.new(), {}
   mn.manual_seed(3)
-  local source = player.fresh { env = { "tmaze", corridor = 30 }, core = { "galite", d_model = 16, n_layers = 2,
+  local source = stepper.fresh { env = { "tmaze", corridor = 30 }, core = { "galite", d_model = 16, n_layers = 2,
     n_heads = 2, d_head = 8, d_ffn = 16, eta = 2, feature = "outer_elu1" } }
-  for i = 1, 12 do frames[i] = film:add(source:next()) end
+  for i = 1, 12 do shown[i] = film:add(source:next()) end
   local rows = { { layer = 1, head = 0 }, { layer = 0, head = 1 } }
-  local none, all = shares.since(frames[12], 3, rows, -math.huge)
+  local none, all = shares.since(shown[12], 3, rows, -math.huge)
   t.eq(next(none), nil) t.eq(all, false, "no time")
-  local at, whole = shares.since(frames[12], 3, rows)
+  local at, whole = shares.since(shown[12], 3, rows)
   t.ok(whole and not at[2])
   for i = 3, 12 do
     for r, row in ipairs(rows) do
-      local w, n = recall.weights(frames[i], row.layer, row.head)
-      local sum, share = 0, shares.of(frames[12], i, row.layer, row.head)
+      local w, n = recall.weights(shown[i], row.layer, row.head)
+      local sum, share = 0, shares.of(shown[12], i, row.layer, row.head)
       for j = 0, n - 1 do sum = sum + math.abs(w[j]) end
       for j = 0, n - 1 do t.near(share[j], math.abs(w[j]) / sum, 1e-6) end
       t.eq(at[i][r], share[2])
-      t.eq(shares.of(frames[i], i, row.layer, row.head), share, "kept")
+      t.eq(shares.of(shown[i], i, row.layer, row.head), share, "kept")
     end
   end
-  frames[12].history[4].probes = nil
-  at = shares.since(frames[12], 3, rows)
+  shown[12].history[4].probes = nil
+  at = shares.since(shown[12], 3, rows)
   t.ok(at[12] and not at[3], "a step whose probes are gone")
 end)
 

@@ -8,7 +8,7 @@ local folder = require "mneme.study.folder"
 local json = require "mneme.base.json"
 local kept = require "mneme.study.result_archive"
 local mn = require "mneme"
-local player = require "mneme.episodes.stepper"
+local stepper = require "mneme.episodes.stepper"
 local same_weights = require "mneme.measure.weight_transplant"
 local shell = require "tests.support.shell"
 
@@ -151,12 +151,12 @@ end)
 local learned = write("learned.lua", [[
 local mn = require "mneme"
 local denominators = require "mneme.measure.denominators"
-local player = require "mneme.episodes.stepper"
+local stepper = require "mneme.episodes.stepper"
 local same_weights = require "mneme.measure.weight_transplant"
 return mn.study {
   title = "learned", of = "tmaze", axes = { core = { { "galite", n_layers = 1, d_model = 16, d_head = 8, d_ffn = 16, label = "galite" } } },
   settings = { steps = 4e5, num_envs = 16, num_steps = 16, hidden = 16, corridor = 3, threads = 1, lr = 1e-3 }, seeds = { 1 },
-  measure = function(path) return denominators.ask(player.from_run(path, { num_envs = 2 }), { steps = 10 }) end,
+  measure = function(path) return denominators.ask(stepper.from_run(path, { num_envs = 2 }), { steps = 10 }) end,
   figures = { { "curves", y = "charts/score", by = "core" } }, metrics = { score = { "success" }, negative = { "s.q below 0" } },
 }
 ]])
@@ -210,7 +210,7 @@ local function agent_of(core)
   for key, value in pairs { n_layers = 2, d_model = 32, d_head = 8, d_ffn = 16 } do core[key] = value end
   local task = mn.env("tmaze", { corridor = 8, num_envs = 4, seed = 1 })
   mn.manual_seed(1)
-  return player.new(task, mn.agent { task = task, core = mn.core(core), hidden = 16 }, { seed = 1 })
+  return stepper.new(task, mn.agent { task = task, core = mn.core(core), hidden = 16 }, { seed = 1 })
 end
 
 t.test("relu leaves nothing to divide by about once in 2^eta, elu+1 never; a signed map crosses 0", function()
@@ -226,10 +226,10 @@ end)
 
 t.test("s.q is the key's product with the query after one step of a memory that only adds", function()
   local p = agent_of { "galite", feature = "identity", gate = "none" }
-  p:think()
+  p:forward()
   local sum, all, H, d = 0, 0, 4, 8
   for b = 0, 3 do
-    local probes = p:mind(b).probes
+    local probes = p:snapshot(b).probes
     for layer = 0, 1 do
       local k, q = probes["layers." .. layer .. ".k"].values, probes["layers." .. layer .. ".q"].values
       for head = 0, H - 1 do

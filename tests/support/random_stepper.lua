@@ -24,14 +24,14 @@ local function shapes_of(core, layers, H, V, K)
   return memory, probes
 end
 
-local Player = {}
-Player.__index = Player
+local Stepper = {}
+Stepper.__index = Stepper
 
 ---@param options table? core = "agalite"|"galite"|"gru"|"none", corridor, seed, layers
 function fake.new(options)
   options = options or {}
   local core = options.core or "agalite"
-  local self = setmetatable({ core = core, copies = 2, copy = 0, draws = 0 }, Player)
+  local self = setmetatable({ core = core, copies = 2, copy = 0, draws = 0 }, Stepper)
   self.seed = options.seed or 1
   self.task = mn.env("tmaze", { corridor = options.corridor or 8, num_envs = 2, seed = self.seed })
   self.memory, self.probes = {}, {}
@@ -51,7 +51,7 @@ function fake.new(options)
 end
 
 -- Values that linger: 0.9 of the old one and a new draw.
-function Player:stir()
+function Stepper:stir()
   for _, group in ipairs { "memory", "probes" } do
     for name, array in pairs(self[group]) do
       local fresh, hash = ffi.new("float[?]", array.n), 0
@@ -65,7 +65,7 @@ function Player:stir()
   self.draws = self.draws + 1
 end
 
-function Player:next()
+function Stepper:next()
   local ended
   if self.action then
     local actions = { 3, 3 }
@@ -93,6 +93,6 @@ function Player:next()
   }
 end
 
-function Player:next_copy() self.copy = (self.copy + 1) % self.copies end
+function Stepper:next_copy() self.copy = (self.copy + 1) % self.copies end
 
 return fake

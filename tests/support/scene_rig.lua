@@ -3,8 +3,8 @@
 local ffi = require "ffi"
 local canvas = require "mneme.base.canvas"
 local mn = require "mneme"
-local player = require "mneme.episodes.stepper"
-local recorder = require "mneme.episodes.frames"
+local stepper = require "mneme.episodes.stepper"
+local frames = require "mneme.episodes.frames"
 
 local C = require("mneme.base.engine").C
 local rig = {}
@@ -16,7 +16,7 @@ function rig.frame(what, n)
   local core = { what.core[1], d_model = 16, n_layers = 2 }
   if what.core[1] == "agalite" then core.n_heads, core.d_head, core.d_ffn = 2, 8, 16 end
   mn.manual_seed(1)
-  local source, film = player.fresh { env = what.env, core = core }, recorder.new()
+  local source, film = stepper.fresh { env = what.env, core = core }, frames.new()
   local frame
   for _ = 1, n do
     local now = source:next()

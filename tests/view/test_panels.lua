@@ -4,8 +4,8 @@ local t = require "tests.harness"
 local curves = require "mneme.runs.metrics_reader"
 local fake = require "tests.support.random_stepper"
 local mn = require "mneme"
-local player = require "mneme.episodes.stepper"
-local recorder = require "mneme.episodes.frames"
+local stepper = require "mneme.episodes.stepper"
+local frames = require "mneme.episodes.frames"
 local scene = require "mneme.view.scene"
 local shell = require "tests.support.shell"
 
@@ -43,7 +43,7 @@ t.test("gradient norms: means of their logarithms, a line for each part, the thr
       i * 10, i % 3 == 0 and 100 or 10)
   end
   put("metrics.jsonl", table.concat(log))
-  local frame = setmetatable({ run = folder, selection = { layer = 1 } }, { __index = recorder.new():add(fake.new {}:next()) })
+  local frame = setmetatable({ run = folder, selection = { layer = 1 } }, { __index = frames.new():add(fake.new {}:next()) })
   local signals, now, options = scene.panels.signals, nil, nil
   scene.panels.signals = function(_, _, n, o) now, options = n, o end
   local function draw() scene.panels.gradients(nil, nil, frame) end
@@ -73,27 +73,27 @@ end)
 -- ---- what was seen ----
 
 t.test("places and outcomes are those of the frames before, however far one steps back", function()
-  local source, film, frames = fake.new { corridor = 4 }, recorder.new(), {}
+  local source, film, shown = fake.new { corridor = 4 }, frames.new(), {}
   local steps, ends = 0, 0
   while ends < 3 do
     local now = source:next()
     if now.ended then film:finish(now.ended, now.reward) ends = ends + 1 end
-    frames[#frames + 1] = film:add(now)
+    shown[#shown + 1] = film:add(now)
     steps = steps + 1
-    t.eq(frames[#frames].been, steps)
-    t.eq(frames[#frames].ended_before, ends)
+    t.eq(shown[#shown].been, steps)
+    t.eq(shown[#shown].ended_before, ends)
   end
-  t.eq(frames[2].been, 2) t.eq(frames[2].ended_before, 0)
-  t.eq(frames[#frames].places.x[steps - 1], frames[#frames].truth.position)
-  for i, entry in ipairs(frames[5].history) do
+  t.eq(shown[2].been, 2) t.eq(shown[2].ended_before, 0)
+  t.eq(shown[#shown].places.x[steps - 1], shown[#shown].truth.position)
+  for i, entry in ipairs(shown[5].history) do
     t.eq(entry.truth.position, entry.x)
-    t.near(entry.policy[4], frames[i].policy[4], 0)
+    t.near(entry.policy[4], shown[i].policy[4], 0)
     t.ok(entry.norms[3] > 0 and entry.probes and entry.observation)
   end
 end)
 
 t.test("of a training that is seen now and then, steps that were seen keep what was seen", function()
-  local source, film = fake.new { corridor = 20 }, recorder.new()
+  local source, film = fake.new { corridor = 20 }, frames.new()
   local function told(n)
     local history = {}
     for i = 1, n do history[i] = { step = i - 1, value = i, x = i, gates = {} } end
@@ -120,11 +120,11 @@ end)
 
 -- The frames of some steps on a scene's own task, and what the scene asks of the panel of what was seen.
 local function asked_of_seen(name, settings)
-  local what, film, asked = scene.load(name), recorder.new(), nil
+  local what, film, asked = scene.load(name), frames.new(), nil
   local task = { name }
   for key, value in pairs(settings) do task[key] = value end
   mn.manual_seed(5)
-  local source, frame = player.fresh { env = task, core = { "gru", d_model = 8 } }, nil
+  local source, frame = stepper.fresh { env = task, core = { "gru", d_model = 8 } }, nil
   for _ = 1, 80 do
     local now = source:next()
     frame = now.ended and frame or film:add(now)

@@ -6,7 +6,7 @@ local env = require "mneme.envs.env"
 local files = require "mneme.base.files"
 local keyboard = require "mneme.view.keyboard"
 local play = require "mneme.commands.play"
-local replay = require "mneme.episodes.trajectory_replay"
+local trajectory_replay = require "mneme.episodes.trajectory_replay"
 local rig = require "tests.support.scene_rig"
 local scene = require "mneme.view.scene"
 local trajectory = require "mneme.episodes.trajectory"
@@ -162,10 +162,10 @@ t.test("mneme play with keys and without a window: outcome, picture, record", fu
   local first = trajectory.read(path "game.mnt")
   t.eq(first.steps, 6)
   t.eq(first.settings.seed, 3)
-  t.eq(replay.new(first):verify(), nil)
+  t.eq(trajectory_replay.new(first):verify(), nil)
   local second = trajectory.read(path "game-2.mnt")
   t.eq(second.steps, 1)
-  t.eq(replay.new(second):verify(), nil)
+  t.eq(trajectory_replay.new(second):verify(), nil)
   t.raises(function() command("tmaze", "keys=up", "record=" .. path "game.mnt") end, "is there already")
   t.ok(command("tmaze", "keys=up,right"):find "no episode has ended; 2 steps")
   t.eq(command("repeat_first", "seed=2", "keys=clubs,2*hearts"), command("repeat_first", "seed=2", "keys=3,4,4"))   -- by name, by key

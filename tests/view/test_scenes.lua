@@ -9,7 +9,7 @@ local fake = require "tests.support.random_stepper"
 local registry = require "mneme.base.registry"
 local mn = require "mneme"
 local heads = require "mneme.models.state_arrays"
-local recorder = require "mneme.episodes.frames"
+local frames = require "mneme.episodes.frames"
 local rig = require "tests.support.scene_rig"
 local scene = require "mneme.view.scene"
 local shell = require "tests.support.shell"
@@ -24,9 +24,9 @@ local painter = scene.painter()
 
 -- The nth frame of a random agent with a core of this kind.
 local function frame_of(core, n, corridor)
-  local player, film = fake.new { core = core, corridor = corridor }, recorder.new()
-  for _ = 1, n - 1 do film:add(player:next()) end
-  return film:add(player:next()), film
+  local stepper, film = fake.new { core = core, corridor = corridor }, frames.new()
+  for _ = 1, n - 1 do film:add(stepper:next()) end
+  return film:add(stepper:next()), film
 end
 
 local function paint(what, frame, w, h)
@@ -133,9 +133,9 @@ for _, name in ipairs(scene.list()) do
 
   t.test("scene " .. name .. ": shows what changes", function()
     local first, film = frame_of("agalite", 1)
-    local player = fake.new {}
-    player:next()
-    local second = film:add(player:next())
+    local stepper = fake.new {}
+    stepper:next()
+    local second = film:add(stepper:next())
     t.ok(paint(what, first, 800, 600) ~= paint(what, second, 800, 600))
   end)
 
@@ -146,9 +146,9 @@ for _, name in ipairs(scene.list()) do
 end
 
 t.test("numbers that are not finite do not stop the picture", function()
-  local player, film = fake.new {}, recorder.new()
+  local stepper, film = fake.new {}, frames.new()
   for _, bad in ipairs { 0 / 0, math.huge, -math.huge } do
-    local now = player:next()
+    local now = stepper:next()
     now.value, now.policy, now.reward = bad, { bad, bad, bad, bad }, bad
     now.observation.values = { bad }
     now.observation.shape = { 1 }
@@ -322,7 +322,7 @@ local function gif_frames(file)
   local f = assert(io.open(file, "rb"))
   local s = f:read "*a"
   f:close()
-  local at, frames = 14, 0
+  local at, count = 14, 0
   local function skip() repeat local n = s:byte(at) at = at + 1 + n until n == 0 end
   while s:sub(at, at) ~= ";" do
     local kind = s:sub(at, at)
@@ -331,10 +331,10 @@ local function gif_frames(file)
       local flags = s:byte(at + 9)
       at = at + 10 + (flags >= 128 and 3 * 2 ^ (flags % 8 + 1) or 0) + 1
       skip()
-      frames = frames + 1
+      count = count + 1
     else return nil end
   end
-  return s:sub(1, 6) == "GIF89a" and frames
+  return s:sub(1, 6) == "GIF89a" and count
 end
 
 local function export(name, more)
@@ -344,9 +344,9 @@ local function export(name, more)
 end
 
 t.test("an episode as a GIF: every frame is in the file", function()
-  local frames, file = export "episode.gif"
-  t.ok(frames >= 4 + 15, "an episode and its last frame held")
-  t.eq(gif_frames(file), frames)
+  local count, file = export "episode.gif"
+  t.ok(count >= 4 + 15, "an episode and its last frame held")
+  t.eq(gif_frames(file), count)
 end)
 
 t.test("an episode as an MP4, or an error that names ffmpeg", function()

@@ -4,9 +4,9 @@ local ffi = require "ffi"
 local lfs = require "lfs"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
-local live = require "mneme.episodes.live_channel"
+local live_channel = require "mneme.episodes.live_channel"
 local mn = require "mneme"
-local recorder = require "mneme.episodes.frames"
+local frames = require "mneme.episodes.frames"
 local scene = require "mneme.view.scene"
 local shell = require "tests.support.shell"
 local view = require "mneme.commands.view"
@@ -51,7 +51,7 @@ local function trajectory_file(steps, fields)
   local rec = require("mneme.episodes.trajectory_writer").new(r.task, 1, { fields = fields, about = { title = "a walk" } })
   rec:begin(r.obs + r.size)
   for k = 1, steps do
-    if fields then rec:think { value = { k }, policy = { 0.1, 0.2, 0.3, 0.4 } } end
+    if fields then rec:internals { value = { k }, policy = { 0.1, 0.2, 0.3, 0.4 } } end
     stepping.step(r)
     rec:add(r.action[1], r.reward[1], r.terminated[1] ~= 0, r.truncated[1] ~= 0, r.obs + r.size)
   end
@@ -103,7 +103,7 @@ end)
 
 local function writer(name, task, n)
   local memory = { ["layers.0.h"] = { shape = { n }, dims = "D" } }
-  return live.writer(path(name), { title = "a test", task = task, memory = memory })
+  return live_channel.writer(path(name), { title = "a test", task = task, memory = memory })
 end
 
 local function snapshot(w, task, value, n, copy)
@@ -125,7 +125,7 @@ end
 t.test("a live file carries what the trainer saw", function()
   local task = tmaze()
   local w = writer("live", task, 5)
-  local r = live.reader(path "live")
+  local r = live_channel.reader(path "live")
   t.eq(r:next(), nil, "nothing yet")
   t.ok(C.mn_live_due(w.file, 1e-6), "the first snapshot is due at once")
   for _ = 1, 3 do task:step { 3, 3 } end
@@ -138,7 +138,7 @@ t.test("a live file carries what the trainer saw", function()
   t.eq(now.memory["layers.0.h"].values[4], 7)
   t.ok(C.mn_canvas_count(now.canvas) > 3, "the world is drawn")
   t.eq(r:next(), nil, "nothing new")
-  t.ok(painter:paint(what, recorder.new():add(now), 800, 600))
+  t.ok(painter:paint(what, frames.new():add(now), 800, 600))
   t.ok(not C.mn_live_due(w.file, 1e-6), "once in a million seconds: not again")
   r:next_copy()
   t.eq(w:wanted(), 1)
@@ -147,7 +147,7 @@ t.test("a live file carries what the trainer saw", function()
   t.eq(r:state(), "replaced")
   w:close()
   again:close()
-  local after = live.reader(path "live")
+  local after = live_channel.reader(path "live")
   t.eq(after:state(), "ended")
 end)
 
@@ -166,7 +166,7 @@ end
 t.test("a live file carries the steps between two snapshots", function()
   local task = tmaze()
   local probes = { ["layers.0.beta"] = { shape = { 2, 3 } } }
-  local w = live.writer(path "noted", { title = "a test", task = task, probes = probes,
+  local w = live_channel.writer(path "noted", { title = "a test", task = task, probes = probes,
     memory = { ["layers.0.s"] = { shape = { 2, 4 }, dims = "HK" } } })
   local beta = ffi.new("float[6]", { 0, 0, 0.3, 0.5, 0.6, 1 })
   local now = { copy = 0, action = 3, reward = -0.1, ret = 0, episode = 0, total = 0, observation = task.obs,
@@ -182,13 +182,13 @@ t.test("a live file carries the steps between two snapshots", function()
     task:step { 3, 3 }
   end
   w:write(now)
-  local history = recorder.new():add(live.reader(path "noted"):next()).history
+  local history = frames.new():add(live_channel.reader(path "noted"):next()).history
   t.eq(#history, 3)
   t.eq(history[3].value, 1) t.eq(history[3].x, 2) t.eq(history[3].y, nil)
   t.near(history[2].gates.beta[1], 0.1, 1e-6) t.near(history[2].gates.beta[2], 0.7, 1e-6)
-  for i = 3, 3 * live.history do step(i) end       -- a very long episode does not overflow
+  for i = 3, 3 * live_channel.history do step(i) end       -- a very long episode does not overflow
   w:write(now)
-  t.ok(#live.reader(path "noted"):next().history <= live.history)
+  t.ok(#live_channel.reader(path "noted"):next().history <= live_channel.history)
   w:close()
 end)
 
@@ -197,27 +197,27 @@ t.test("a live file that is missing, cut short or garbage is refused", function(
   local w = writer("whole", task, 50)
   snapshot(w, task, 1, 50)
   local whole = bytes_of(path "whole")
-  t.raises(function() live.reader(path "none") end, "view=1")
-  t.raises(function() live.reader(folder) end, "cannot be")
+  t.raises(function() live_channel.reader(path "none") end, "view=1")
+  t.raises(function() live_channel.reader(folder) end, "cannot be")
   for _, n in ipairs { 0, 1, 20, 79, 80, 200, #whole - 1 } do
     put(path "cut", whole:sub(1, n))
-    t.raises(function() live.reader(path "cut") end, "cut short")
+    t.raises(function() live_channel.reader(path "cut") end, "cut short")
   end
   put(path "cut", ("garbage "):rep(1000))
-  t.raises(function() live.reader(path "cut") end, "does not begin")
+  t.raises(function() live_channel.reader(path "cut") end, "does not begin")
   local seed, survived = 1, 0
   for _ = 1, 300 do                          -- damage to the head and the schema: an error or a snapshot
     seed = (seed * 1103515245 + 12345) % 2 ^ 31
     local at, value = seed % 600 + 1, math.floor(seed / 2 ^ 16) % 256
     put(path "cut", whole:sub(1, at - 1) .. string.char(value) .. whole:sub(at + 1))
-    local ok, r = pcall(live.reader, path "cut")
+    local ok, r = pcall(live_channel.reader, path "cut")
     if ok then ok = pcall(r.next, r) end
     survived = survived + (ok and 1 or 0)
   end
   t.ok(survived > 0 and survived < 300)
   -- cut while it is watched
   put(path "cut", whole)
-  local r = live.reader(path "cut")
+  local r = live_channel.reader(path "cut")
   put(path "cut", whole:sub(1, 500))
   t.raises(function() r:next() end, "cut short")
   w:close()
@@ -233,7 +233,7 @@ t.test("torn snapshots are never shown", function()
   local function with(begun, done)
     local function u64(x) return string.char(x, 0, 0, 0, 0, 0, 0, 0) end
     put(path "damaged", whole:sub(1, counters - 1) .. u64(begun) .. u64(done) .. whole:sub(counters + 16))
-    local r = live.reader(path "damaged")
+    local r = live_channel.reader(path "damaged")
     return r:next()
   end
   t.ok(with(1, 1)) t.ok(with(2, 1), "the other slot is being written")
@@ -250,7 +250,7 @@ t.test("torn snapshots are never shown", function()
   end
   local deadline = C.mn_clock(false) + 120
   local found, r
-  repeat found, r = pcall(live.reader, path "busy") until found or C.mn_clock(false) > deadline
+  repeat found, r = pcall(live_channel.reader, path "busy") until found or C.mn_clock(false) > deadline
   local read, torn = 0, 0
   while found and read < 100 and C.mn_clock(false) < deadline do
     local now = r:next()
@@ -266,7 +266,7 @@ t.test("torn snapshots are never shown", function()
   t.eq(torn, 0)
   t.ok(read > 0, "nothing could be read")
   t.eq(r:state(), "gone")
-  t.ok(live.reader(path "busy"):next(), "its last snapshot can still be seen")
+  t.ok(live_channel.reader(path "busy"):next(), "its last snapshot can still be seen")
 end)
 
 -- ---- where there is no display ----

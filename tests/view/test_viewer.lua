@@ -4,7 +4,7 @@ local lfs = require "lfs"
 local t = require "tests.harness"
 local fake = require "tests.support.random_stepper"
 local mn = require "mneme"
-local player = require "mneme.episodes.stepper"
+local stepper = require "mneme.episodes.stepper"
 local scene = require "mneme.view.scene"
 local shell = require "tests.support.shell"
 local viewer_rig = require "tests.support.viewer_rig"
@@ -20,7 +20,7 @@ local function agent(seed, options)
   local core = mn.core { "agalite", d_in = 16, d_model = 8, n_layers = 2, n_heads = 2, d_head = 4, d_ffn = 8 }
   options = options or {}
   options.seed, options.seeded, options.title = 5, true, "an agent"
-  return player.new(task, mn.agent { task = task, core = core, hidden = 8 }, options)
+  return stepper.new(task, mn.agent { task = task, core = core, hidden = 8 }, options)
 end
 
 local function track(seed)
@@ -196,7 +196,7 @@ end)
 t.test("an episode without an end is lived ahead as far as there is room, and no further", function()
   local task = mn.env("tmaze", { corridor = 200, time_limit = 0, num_envs = 1 })
   mn.manual_seed(1)
-  local source = player.new(task, mn.agent { task = task, core = { "feedforward", d_model = 4, d_ffn = 4, n_layers = 1 }, hidden = 4 }, { seeded = true })
+  local source = stepper.new(task, mn.agent { task = task, core = { "feedforward", d_model = 4, d_ffn = 4, n_layers = 1 }, hidden = 4 }, { seeded = true })
   local r = rig { { source = source, scene = scene.load "world" } }
   r.press " "
   r.v:tick(0)

@@ -9,7 +9,7 @@ local env = require "mneme.envs.env"
 local fake = require "tests.support.random_stepper"
 local files = require "mneme.base.files"
 local play = require "mneme.commands.play"
-local recorder = require "mneme.episodes.frames"
+local frames = require "mneme.episodes.frames"
 local rig = require "tests.support.scene_rig"
 local scene = require "mneme.view.scene"
 local shell = require "tests.support.shell"
@@ -141,7 +141,7 @@ end
 
 local function shows_what_was_painted()
   local shown = open(800, 600)
-  local pixels = painter:paint(scene.load "tmaze", recorder.new():add(fake.new():next()), 800, 600)
+  local pixels = painter:paint(scene.load "tmaze", frames.new():add(fake.new():next()), 800, 600)
   local back = ffi.new("uint8_t[?]", 800 * 600 * 4)
   engine.check(lib.mn_window_show(shown, pixels, 800, 600))
   engine.check(lib.mn_window_read(shown, back, 800, 600))

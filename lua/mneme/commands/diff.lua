@@ -7,7 +7,7 @@ local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local heads = require "mneme.models.state_arrays"
 local json = require "mneme.base.json"
-local replay = require "mneme.episodes.trajectory_replay"
+local trajectory_replay = require "mneme.episodes.trajectory_replay"
 local run = require "mneme.runs.folder"
 local trajectory = require "mneme.episodes.trajectory"
 local columns = require("mneme.commands.layout").table
@@ -63,7 +63,7 @@ end
 
 -- A replay that computes the observations again; or nil and why not.
 local function replayed(t)
-  local ok, result = pcall(replay.new, t)
+  local ok, result = pcall(trajectory_replay.new, t)
   if ok then return result end
   return nil, errors.is(result) and result.message or error(result, 0)
 end

@@ -7,7 +7,7 @@
 -- Other keys are settings of the environment: corridor=200.
 local errors = require "mneme.base.errors"
 local engine = require "mneme.base.engine"
-local player = require "mneme.episodes.stepper"
+local stepper = require "mneme.episodes.stepper"
 local progress = require "mneme.base.progress"
 local run_folder = require "mneme.runs.folder"
 local stats = require "mneme.stats"
@@ -17,23 +17,23 @@ local eval = {}
 
 ---Play episodes and collect their outcomes.  Every environment plays the same number of episodes; otherwise short
 ---episodes would count more often than long ones.
----@param p Player
+---@param p Stepper
 ---@param episodes integer
----@param album Album? what records them
+---@param album EpisodeRecorder? what records them
 ---@return table { score = list, ret = list, length = list }: fewer episodes after a signal
 function eval.play(p, episodes, album)
-  local each, played = math.ceil(episodes / p.copies), {}
-  for b = 0, p.copies - 1 do played[b] = {} end
+  local each, played = math.ceil(episodes / p.num_envs), {}
+  for b = 0, p.num_envs - 1 do played[b] = {} end
   local bar, total = progress.new { steps = episodes, unit = "episodes" }, 0
   local started, interrupted = C.mn_clock(false), false
-  while total < each * p.copies and not interrupted do
-    p:think()
+  while total < each * p.num_envs and not interrupted do
+    p:forward()
     if album then album:before() end
     local ended_now = p:step()
     if album then album:after() end
     if ended_now > 0 then
-      local done, ended = p.done, p.task.ended
-      for b = 0, p.copies - 1 do
+      local done, ended = p.done, p.env.ended
+      for b = 0, p.num_envs - 1 do
         if done[b] ~= 0 and #played[b] < each then
           table.insert(played[b], { ended.score[b], ended.ret[b], ended.length[b] })
           total = total + 1
@@ -45,7 +45,7 @@ function eval.play(p, episodes, album)
   end
   local out = { score = {}, ret = {}, length = {} }
   for round = 1, each do
-    for b = 0, p.copies - 1 do
+    for b = 0, p.num_envs - 1 do
       local e = played[b][round]
       if e and #out.score < episodes then
         table.insert(out.score, e[1]) table.insert(out.ret, e[2]) table.insert(out.length, e[3])
@@ -91,7 +91,7 @@ function eval.main(words)
   local o, task = read(words)
   if run_folder.read_info(o.folder).sequence_task then return require("mneme.commands.eval_sequences").main(words) end
   local copies = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
-  local p = player.from_run(o.folder, { num_envs = copies, seed = o.seed, greedy = o.greedy, best = o.best, task = task })
+  local p = stepper.from_run(o.folder, { num_envs = copies, seed = o.seed, greedy = o.greedy, best = o.best, settings = task })
   local album = o.record and require("mneme.episodes.episode_recorder").new(p, { folder = o.record, every = o.record_every,
     episodes = o.episodes, internals = o.internals })
   C.mn_watch_signals(true)

@@ -14,11 +14,11 @@
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local intervention_words = require "mneme.episodes.intervention_args"
+local intervention_args = require "mneme.episodes.intervention_args"
 local interventions = require "mneme.episodes.interventions"
-local player = require "mneme.episodes.stepper"
+local stepper = require "mneme.episodes.stepper"
 local progress = require "mneme.base.progress"
-local recording = require "mneme.episodes.trajectory_writer"
+local trajectory_writer = require "mneme.episodes.trajectory_writer"
 local run_folder = require "mneme.runs.folder"
 local stats = require "mneme.stats"
 local columns = require("mneme.commands.layout").table
@@ -49,7 +49,7 @@ function intervene.parse(words)
     if not key then
       if o.folder then errors.usage(("intervene: one run, got '%s' and '%s'"):format(o.folder, word), USAGE) end
       o.folder = word
-    elseif interventions.kinds[key] then intervention_words.read(list, key, text, "intervene")
+    elseif interventions.kinds[key] then intervention_args.read(list, key, text, "intervene")
     elseif key == "at" then at = whole(key, text, 0)
     elseif key == "for" then steps = whole(key, text, 1)
     elseif key == "record" then o.record = text
@@ -65,7 +65,7 @@ function intervene.parse(words)
   end
   if not at then errors.usage("intervene: at which step?", "at=40") end
   if o.record == "" then errors.usage "intervene: record= is empty, expected the name of a folder" end
-  intervention_words.time(list, at, steps, "intervene")
+  intervention_args.time(list, at, steps, "intervene")
   return o, list, task
 end
 
@@ -76,15 +76,15 @@ local function begin_recordings(p, folder)
   if not folder then return nil end
   files.make_folder(folder)
   local list = {}
-  for b = 0, p.copies - 1 do
-    list[b] = recording.new(p.task, b, { about = { title = p.title, source = p.source } })
+  for b = 0, p.num_envs - 1 do
+    list[b] = trajectory_writer.new(p.env, b, { about = { title = p.title, source = p.source } })
     list[b]:begin(p:observations() + b * p.n)
   end
   return list
 end
 
 ---One whole episode in every environment.
----@param p Player
+---@param p Stepper
 ---@param list Interventions
 ---@param o table { seeds = of each environment, draws = of the sampled actions, act = whether to intervene, most = environments that
 ---  count, folder = for trajectories or nil, first = number of the first environment's episode }
@@ -92,11 +92,11 @@ end
 function intervene.round(p, list, o)
   p:restart(o.seeds, o.draws)
   list:release()
-  local out, left, step, nobody = {}, p.copies, 0, {}
+  local out, left, step, nobody = {}, p.num_envs, 0, {}
   local kept = begin_recordings(p, o.folder)
   while left > 0 do
     local living, counting = {}, {}
-    for b = 0, p.copies - 1 do
+    for b = 0, p.num_envs - 1 do
       if not out[b + 1] then
         living[#living + 1] = b
         if b < o.most then counting[#counting + 1] = b end
@@ -105,10 +105,10 @@ function intervene.round(p, list, o)
     for _, d in ipairs(list:before(step, o.act and counting or nobody)) do
       if kept then kept[d.copy]:intervene(d.note, p:observations() + d.copy * p.n) end
     end
-    p:think()
-    local actions = p.actions:data() + p.row * p.copies
+    p:forward()
+    local actions = p.actions:data() + p.row * p.num_envs
     p:step()
-    local ended = p.task.ended
+    local ended = p.env.ended
     for _, b in ipairs(living) do
       if kept then
         kept[b]:add(actions[b], p.reward[b], p.terminated[b] ~= 0, p.truncated[b] ~= 0, p:observations() + b * p.n)
@@ -125,7 +125,7 @@ function intervene.round(p, list, o)
 end
 
 ---Play episodes without and with the interventions.
----@param p Player
+---@param p Stepper
 ---@param list Interventions
 ---@param o table { episodes, seed, record }
 ---@return table[] pairs { without, with } of outcomes, by episode
@@ -133,7 +133,7 @@ function intervene.play(p, list, o)
   local bar, started, pairs_of = progress.new { steps = o.episodes, unit = "episodes" }, C.mn_clock(false), {}
   while #pairs_of < o.episodes do
     local first, seeds = #pairs_of, {}
-    for b = 0, p.copies - 1 do seeds[b + 1] = (o.seed + first + b) % 2 ^ 53 end
+    for b = 0, p.num_envs - 1 do seeds[b + 1] = (o.seed + first + b) % 2 ^ 53 end
     local function arm(act, name)
       return intervene.round(p, list, { seeds = seeds, draws = o.seed + first, act = act, most = o.episodes - first,
         first = first, folder = o.record and o.record .. "/" .. name })
@@ -141,7 +141,7 @@ function intervene.play(p, list, o)
     local without = arm(false, "without")
     local with = without and arm(true, "with")
     if not with then break end
-    for b = 1, math.min(p.copies, o.episodes - first) do pairs_of[first + b] = { without[b], with[b] } end
+    for b = 1, math.min(p.num_envs, o.episodes - first) do pairs_of[first + b] = { without[b], with[b] } end
     if C.mn_clock(false) - started > 2 then bar:update(#pairs_of, {}) end
   end
   return pairs_of
@@ -219,7 +219,7 @@ function intervene.main(words)
     errors.usage(("%s: a run on sequences has no episodes to intervene in"):format(o.folder))
   end
   local copies = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
-  local p = player.from_run(o.folder, { num_envs = copies, seed = o.seed, greedy = o.greedy, best = o.best, task = task })
+  local p = stepper.from_run(o.folder, { num_envs = copies, seed = o.seed, greedy = o.greedy, best = o.best, settings = task })
   local made = interventions.new(p, list)
   C.mn_watch_signals(true)
   local cases = intervene.play(p, made, o)

@@ -10,8 +10,8 @@ local env = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local keyboard = require "mneme.view.keyboard"
-local recorder = require "mneme.episodes.frames"
-local recording = require "mneme.episodes.trajectory_writer"
+local frames = require "mneme.episodes.frames"
+local trajectory_writer = require "mneme.episodes.trajectory_writer"
 local scene = require "mneme.view.scene"
 local single = require "mneme.envs.single"
 local window = require "mneme.view.window"
@@ -33,11 +33,11 @@ Game.__index = setmetatable(Game, single)
 function play.game(task, o)
   o = o or {}
   local self = setmetatable({ scene = o.scene, blind = o.blind, record = o.record, period = 0.5, dirty = true,
-    film = recorder.new(), episode = 0, saved = {}, results = {}, typed = "" }, Game)
+    film = frames.new(), episode = 0, saved = {}, results = {}, typed = "" }, Game)
   single.set_up(self, task)
   self.action_of, self.labels, self.types = keyboard.divide(task.action_space.names)
   self.pad_labels = self.types and self.labels or keyboard.add_pad(task.action_space.n, self.action_of)
-  if o.record then self.recording = recording.new(task, 0, { about = { title = task.id .. ", played by hand" } }) end
+  if o.record then self.recording = trajectory_writer.new(task, 0, { about = { title = task.id .. ", played by hand" } }) end
   self:restart(task.seed)
   return self
 end

@@ -13,11 +13,11 @@ local lfs = require "lfs"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
-local intervention_words = require "mneme.episodes.intervention_args"
+local intervention_args = require "mneme.episodes.intervention_args"
 local interventions = require "mneme.episodes.interventions"
-local live = require "mneme.episodes.live_channel"
+local live_channel = require "mneme.episodes.live_channel"
 local nn = require "mneme.tensor.nn"
-local operations = require "mneme.episodes.intervention_options"
+local intervention_options = require "mneme.episodes.intervention_options"
 local scene = require "mneme.view.scene"
 local viewer = require "mneme.view.viewer"
 local window = require "mneme.view.window"
@@ -40,7 +40,7 @@ local others = { "out", "scale", "scene", "size", "theme" }
 local function check_interventions(o)
   if #o.list == 0 and not o["for"] then return end
   if #o.list > 0 and not o.at then usage("view: at which step to intervene?", "at=40") end
-  intervention_words.time(o.list, o.at, o["for"], "view")
+  intervention_args.time(o.list, o.at, o["for"], "view")
   if #o.things > 1 then usage "view: two things side by side cannot be changed, expected one" end
   if o.things[1]:find "%.mnt$" then
     usage(("view: %s is recorded and cannot be changed, expected a run's folder"):format(o.things[1]))
@@ -57,7 +57,7 @@ function view.parse(args)
       if #o.things == 2 then usage(("view: expected one or two things side by side, got a third: '%s'"):format(arg)) end
       o.things[#o.things + 1] = arg
     elseif key == "scene" then o.scene = value
-    elseif interventions.kinds[key] then intervention_words.read(o.list, key, value, "view")
+    elseif interventions.kinds[key] then intervention_args.read(o.list, key, value, "view")
     elseif numbers[key] then
       o[key] = tonumber(value)
       if not (o[key] and o[key] >= numbers[key] and o[key] % 1 == 0) then
@@ -89,17 +89,17 @@ end
 
 -- How a track loads its agent: see mneme.playback.  For a run, the checkpoint shown last.
 local function opener(o, run, what)
-  local player, shown = require "mneme.episodes.stepper", o.checkpoint
+  local stepper, shown = require "mneme.episodes.stepper", o.checkpoint
   return function(given)
     if given == "checkpoints" then return run and checkpoints_of(run) or {} end
     local options = { seed = o.seed, greedy = o.greedy == 1, seeded = true, episode = given.episode }
     if not run then
       options.env, options.core = what.env, what.core
       nn.manual_seed(o.seed or 1)
-      return player.fresh(options)
+      return stepper.fresh(options)
     end
     options.checkpoint = given.checkpoint or shown
-    local source = player.from_run(run, options)
+    local source = stepper.from_run(run, options)
     shown = source.steps
     return source
   end
@@ -108,7 +108,7 @@ end
 -- The trainer, if the run is still training.
 local function trainer(run)
   if not lfs.attributes(run .. "/live", "mode") then return nil end
-  local found, source = pcall(live.reader, run .. "/live")
+  local found, source = pcall(live_channel.reader, run .. "/live")
   return found and source:state() == "running" and source or nil
 end
 
@@ -152,7 +152,7 @@ function view.intervene(shown, o)
   shown:go_to(o.at)
   local step, over = shown:tick_of(1).step, shown:ended()
   if step < o.at or over then errors.fail(("step %d is not reached: the episode has %d steps"):format(o.at, step + 1), "seed=N shows another") end
-  local done, why = shown:operate(operations.of(o.list), o["for"], 0)
+  local done, why = shown:operate(intervention_options.of(o.list), o["for"], 0)
   if why then error(why, 0) end
   if not done then errors.fail(shown.note) end
 end

@@ -17,9 +17,9 @@ local function signed(x) return (("%+.2g"):format(x):gsub("^-", "−")) end
 ---@param b Frame
 ---@return string text "the same so far"; "apart since step 12: value +0.31, up instead of down, other actions since 14"
 ---@return integer? since the first step in which the agents or their worlds are not the same
-local function apart(a, b)
-  errors.need("apart: a frame", a, "history", "frames of mneme.recorder")
-  errors.need("apart: a frame", b, "history", "frames of mneme.recorder")
+local function divergence(a, b)
+  errors.need("divergence: a frame", a, "history", "frames of mneme.recorder")
+  errors.need("divergence: a frame", b, "history", "frames of mneme.recorder")
   local since, acted
   for i = 1, math.min(#a.history, #b.history) do
     local p, q = a.history[i], b.history[i]
@@ -43,4 +43,4 @@ local function apart(a, b)
   return ("apart since step %d: %s"):format(since, table.concat(words, ", ")), since
 end
 
-return apart
+return divergence

@@ -1,11 +1,11 @@
--- frames.lua -- what was seen, kept: turns the passing snapshots of a player or a live file into frames that stay,
+-- frames.lua -- what was seen, kept: turns the passing snapshots of a stepper or a live file into frames that stay,
 -- with the episode so far, so that a scene can draw traces.  Who keeps them may rewind it to one, and go on from there.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local heads = require "mneme.models.state_arrays"
 
 local C = engine.C
-local recorder = {}
+local frames = {}
 local methods = {}
 
 ---@class Frame what a scene sees as `now`; read-only
@@ -37,7 +37,7 @@ local methods = {}
 ---@field range table<string, number> where the colours of each kind of memory end
 ---@field n_heads integer
 ---@field gates string[] the kinds of probes that are gates
----@field status table? the player's: { playing, speed, hint, note }
+---@field status table? the stepper's: { playing, speed, hint, note }
 
 ---@class Entry what is known of a past step; of a live training seen only now and then: steps that were not seen
 ---have but the first line
@@ -52,10 +52,10 @@ local PLACES = 2 ^ 18            -- remembered; then one begins anew
 local DETAILED = 1024            -- steps of an episode whose probes are kept
 local SMALL = 1024               -- numbers of an observation that is kept for every step
 
----@class Recorder
+---@class FrameStore
 ---@field last Frame? the newest
----@return Recorder
-function recorder.new() return setmetatable({ outcomes = {}, ended = 0 }, { __index = methods }) end
+---@return FrameStore
+function frames.new() return setmetatable({ outcomes = {}, ended = 0 }, { __index = methods }) end
 
 local floats = ffi.typeof "float *"
 
@@ -219,7 +219,7 @@ function methods:note_places(frame, same)
 end
 
 ---Keep a snapshot; its pointers may change afterwards.
----@param now table see Frame: a player fills title .. ret, the recorder the rest.  Where now.ended is set,
+---@param now table see Frame: a stepper fills title .. ret, the recorder the rest.  Where now.ended is set,
 ---  now.reward was the last one of the episode before: see finish
 ---@return Frame
 function methods:add(now)
@@ -270,9 +270,9 @@ function methods:rewind(frame)
 end
 
 ---Another recorder that stands where this one does, and goes another way.
----@return Recorder
+---@return FrameStore
 function methods:fork()
-  local other, from = recorder.new(), self.places
+  local other, from = frames.new(), self.places
   for i = 1, self.ended do other.outcomes[i] = self.outcomes[i] end
   other.last, other.ended = self.last, self.ended
   if from then
@@ -284,4 +284,4 @@ function methods:fork()
   return other
 end
 
-return recorder
+return frames

@@ -7,7 +7,7 @@ local heads = require "mneme.models.state_arrays"
 local interventions = require "mneme.episodes.interventions"
 
 local C = engine.C
-local operations = {}
+local intervention_options = {}
 local EPISODES, PATIENCE = 16, 3          -- looked through for another memory; seconds
 
 ---@class Operation
@@ -27,7 +27,7 @@ local function layers_of(names)
   return list
 end
 
--- Those of the words that a core or a player knows.
+-- Those of the words that a core or a stepper knows.
 local function known(words, check)
   local list = {}
   for _, word in ipairs(words) do
@@ -50,9 +50,9 @@ local function selected_parts(core, selection)
 end
 
 -- A kind of gate in selection: of one layer or all, of one head where it has heads.
-local function selected_gates(player, frame, kind, selection)
+local function selected_gates(stepper, frame, kind, selection)
   local words = {}
-  local function try(word) return known({ word }, function() interventions.probe(player, word) end)[1] end
+  local function try(word) return known({ word }, function() interventions.probe(stepper, word) end)[1] end
   for _, name in ipairs(tables.keys(frame.probes)) do
     local layer, of = heads.parse(name)
     if of == kind and (not selection.layer or not layer or layer == selection.layer) then
@@ -79,8 +79,8 @@ local function stride(fact)
   return (fact.whole or range >= 10) and 1 or range / 20
 end
 
-local function add_facts(list, task, truth)
-  for _, fact in ipairs(task.settable) do
+local function add_facts(list, env, truth)
+  for _, fact in ipairs(env.settable) do
     local now = truth[fact.name]
     for i, word in ipairs(fact.words or {}) do
       if fact.lo + i - 1 ~= now then add(list, "set", { fact.name }, nil, word) end
@@ -99,25 +99,25 @@ local function add_facts(list, task, truth)
 end
 
 ---What can be done at a frame.
----@param player Player
+---@param stepper Stepper
 ---@param frame Frame
 ---@param selection table { layer, head }: what of the memory is meant; nil: all
 ---@return Operation[]
-function operations.list(player, frame, selection)
-  local list, parts = {}, selected_parts(player.agent.core, selection)
+function intervention_options.list(stepper, frame, selection)
+  local list, parts = {}, selected_parts(stepper.agent.core, selection)
   local all = selection.head and "head " .. selection.head .. " of every layer" or "all"
   if frame.step > 0 then                            -- before that a memory is empty
     add(list, "erase", parts, all)
     add(list, "swap", parts, all)
   end
   for _, kind in ipairs(frame.gates) do
-    local words = selected_gates(player, frame, kind, selection)
+    local words = selected_gates(stepper, frame, kind, selection)
     local name = kind .. (selection.head and " of head " .. selection.head .. " of every layer" or " of every layer")
     add(list, "freeze", words, name)
     add(list, "force", words, name, 0)
     add(list, "force", words, name, 1)
   end
-  add_facts(list, player.task, frame.truth)
+  add_facts(list, stepper.env, frame.truth)
   return list
 end
 
@@ -159,7 +159,7 @@ end
 
 ---@class Change
 ---@field text string
----@field make fun(player: Player) see Timeline:edit
+---@field make fun(stepper: Stepper) see Timeline:edit
 ---@field settles boolean the agent's memory is changed, so that its plan begins anew
 ---@field refused fun(): string? why nothing came of it, once it has been made and done
 
@@ -179,25 +179,25 @@ local function specs_at(given, line, i, steps)
   return specs
 end
 
----An operation as a change at frame i of a timeline whose source is a Player.  It ends with the episode.
+---An operation as a change at frame i of a timeline whose source is a Stepper.  It ends with the episode.
 ---@param op Operation
 ---@param line Timeline
 ---@param i integer
 ---@param steps integer? for how many steps a gate is forced or frozen; nil: to the end of the episode
 ---@return Change
-function operations.change(op, line, i, steps)
+function intervention_options.change(op, line, i, steps)
   local specs, episode = specs_at(op.specs, line, i, steps), line.ticks[i].episode
   local change, made = { text = ("%s in step %d"):format(op.text, specs[1].at), settles = false }, nil
   for _, spec in ipairs(specs) do
     change.settles = change.settles or spec.kind == "erase" or spec.kind == "swap"
     if spec.steps then change.text = ("%s, %d step%s"):format(change.text, spec.steps, spec.steps > 1 and "s" or "") end
   end
-  function change.make(player)
-    local list = interventions.new(player, specs)
+  function change.make(stepper)
+    local list = interventions.new(stepper, specs)
     made = list
     return function()
-      local notes, step = {}, player.step_of[0]
-      if player.episode_of[0] == episode then
+      local notes, step = {}, stepper.step_of[0]
+      if stepper.episode_of[0] == episode then
         for k, done in ipairs(list:before(step, { 0 })) do notes[k] = done.note end
       elseif step == 0 then list:release() end
       return notes
@@ -215,7 +215,7 @@ end
 ---Interventions of the command line as an operation.
 ---@param specs table[] their `at` and `steps` are those of the change
 ---@return Operation
-function operations.of(specs)
+function intervention_options.of(specs)
   local texts, plain = {}, {}
   for i, spec in ipairs(specs) do
     plain[i] = {}
@@ -225,4 +225,4 @@ function operations.of(specs)
   return { text = table.concat(texts, ", "), specs = plain }
 end
 
-return operations
+return intervention_options

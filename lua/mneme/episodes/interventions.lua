@@ -109,24 +109,24 @@ function interventions.parts(core, word)
 end
 
 ---The probe that a word names, as a part of its numbers [B,...].
----@param player Player
+---@param stepper Stepper
 ---@param word string "layers.0.beta", "layers.0.head.1.beta"
 ---@return table part { name, shape, axis = nil|from 2, index = nil|from 0 }
-function interventions.probe(player, word)
+function interventions.probe(stepper, word)
   local prefix, head, kind = word:match "^(.+)%.head%.(%d+)%.(.+)$"
   local name = prefix and prefix .. "." .. kind or word
-  local t = player.probes[name]
+  local t = stepper.probes[name]
   if not t then
-    errors.unknown(("gate or probe of %s:"):format(player.agent.core.name), name, tables.keys(player.probes))
+    errors.unknown(("gate or probe of %s:"):format(stepper.agent.core.name), name, tables.keys(stepper.probes))
   end
   local shape, part = t:shape(), { name = name }
   if shape[1] == 1 then
-    errors.usage(("%s: it follows from what %s does, and cannot be held"):format(name, player.agent.core.name))
+    errors.usage(("%s: it follows from what %s does, and cannot be held"):format(name, stepper.agent.core.name))
   end
   table.remove(shape, 1)
   part.shape = shape
   if not head then return part end
-  local H = player.agent.core.sizes.H
+  local H = stepper.agent.core.sizes.H
   for axis = 2, #shape do
     if not part.axis and shape[axis] == H then part.axis = axis end
   end
@@ -167,20 +167,20 @@ local function whole(spec, key, least)
 end
 
 -- The fact that is meant: of a flip that names none, the first that has values to choose from.
-local function find_fact(task, spec)
-  if spec.kind ~= "flip" or spec.what or #task.settable == 0 then return task:fact(spec.what) end
-  for _, fact in ipairs(task.settable) do
+local function find_fact(env, spec)
+  if spec.kind ~= "flip" or spec.what or #env.settable == 0 then return env:fact(spec.what) end
+  for _, fact in ipairs(env.settable) do
     if fact.whole then return fact end
   end
-  errors.usage(("flip: no fact of %s has values to choose from"):format(task.id), "set or shift one; mneme help tells which")
+  errors.usage(("flip: no fact of %s has values to choose from"):format(env.id), "set or shift one; mneme help tells which")
 end
 
 -- A donor has arrays of a frame: the parts that are wanted, as large as they are here.
-local function check_donor(player, spec)
+local function check_donor(stepper, spec)
   errors.need(("swap %s: the donor"):format(spec.what), spec.donor, "memory", "{ memory = that of a frame, episode = a number }")
   if type(spec.donor.episode) ~= "number" then errors.usage(("swap %s: the donor has no episode, a number"):format(spec.what)) end
   for _, part in ipairs(spec.parts) do
-    local array, n = spec.donor.memory[part.name], heads.size(player.memory[part.name].shape)
+    local array, n = spec.donor.memory[part.name], heads.size(stepper.memory[part.name].shape)
     if not array or type(array.values) ~= "cdata" or ffi.sizeof(array.values) ~= 4 * n then
       errors.usage(("swap %s: the donor has not the %d numbers of %s"):format(spec.what, n, part.name))
     end
@@ -188,7 +188,7 @@ local function check_donor(player, spec)
 end
 
 -- One intervention, checked; with what it needs to be carried out.
-local function resolve(player, given)
+local function resolve(stepper, given)
   errors.need("interventions: one of the list", given, "kind", '{ at = 40, kind = "erase", what = "all" }')
   local spec, takes = {}, interventions.kinds[given.kind]
   if not takes then errors.unknown("kind of intervention", given.kind, tables.keys(interventions.kinds)) end
@@ -204,23 +204,23 @@ local function resolve(player, given)
     errors.usage(("%s: what is %s, expected a text"):format(spec.kind, tostring(spec.what)))
   end
   if spec.kind == "erase" or spec.kind == "swap" then
-    spec.parts = interventions.parts(player.agent.core, spec.what)
-    if spec.donor then check_donor(player, spec) end
+    spec.parts = interventions.parts(stepper.agent.core, spec.what)
+    if spec.donor then check_donor(stepper, spec) end
   elseif spec.kind == "force" or spec.kind == "freeze" then
-    spec.part = interventions.probe(player, spec.what)
-    player.holds = (player.holds or 0) % 255 + 1
-    spec.owner = player.holds
+    spec.part = interventions.probe(stepper, spec.what)
+    stepper.holds = (stepper.holds or 0) % 255 + 1
+    spec.owner = stepper.holds
     if spec.kind == "force" and (type(spec.to) ~= "number" or spec.to - spec.to ~= 0) then
       errors.usage(("force %s: to=%s, expected a finite number"):format(spec.what, tostring(spec.to)))
     end
   else
-    spec.fact = find_fact(player.task, spec)
+    spec.fact = find_fact(stepper.env, spec)
     spec.what = spec.fact.name
     if spec.kind == "flip" and not spec.fact.whole then
       errors.usage(("flip %s: it may be any number from %g to %g"):format(spec.what, spec.fact.lo, spec.fact.hi),
         "set or shift it")
     end
-    if spec.kind == "set" then spec.to = player.task:fact_value(spec.fact, spec.to) end
+    if spec.kind == "set" then spec.to = stepper.env:fact_value(spec.fact, spec.to) end
     if spec.kind == "shift" and (type(spec.by) ~= "number" or spec.by - spec.by ~= 0) then
       errors.usage(("shift %s: by=%s, expected a finite number"):format(spec.what, tostring(spec.by)))
     end
@@ -229,21 +229,21 @@ local function resolve(player, given)
   return spec
 end
 
----Interventions on a player's copies, checked.  The player's plan is recorded anew where probes are to be held: so
----not between think() and step().
----@param player Player
+---Interventions on a stepper's copies, checked.  The stepper's plan is recorded anew where probes are to be held: so
+---not between forward() and step().
+---@param stepper Stepper
 ---@param list table[] see above
 ---@return Interventions
-function interventions.new(player, list)
-  errors.need("interventions: the player", player, "probes", "a Player")
+function interventions.new(stepper, list)
+  errors.need("interventions: the stepper", stepper, "probes", "a Stepper")
   errors.need("interventions: the list", list, nil, '{ { at = 40, kind = "erase", what = "all" }, ... }')
-  local self, held = setmetatable({ player = player, specs = {} }, List), {}
+  local self, held = setmetatable({ stepper = stepper, specs = {} }, List), {}
   for i, given in ipairs(list) do
-    local spec = resolve(player, given)
+    local spec = resolve(stepper, given)
     self.specs[i] = spec
     if spec.part then held[#held + 1] = spec.part.name end
   end
-  player:hold(held)
+  stepper:clamp_probes(held)
   return self
 end
 
@@ -257,44 +257,44 @@ end
 local carry_out = {}
 
 -- Put parts of a memory into a copy: those of copy `donor` of `copies` copies, whose states begin at from(name).
-local function put(player, spec, copy, from, donor, copies)
-  local core = player.agent.core
+local function put(stepper, spec, copy, from, donor, copies)
+  local core = stepper.agent.core
   for _, part in ipairs(spec.parts) do
-    local to, theirs = player.state[part.name]:data(), stretches_of_state(core, part, donor, copies)
+    local to, theirs = stepper.state[part.name]:data(), stretches_of_state(core, part, donor, copies)
     local numbers = from(part.name)
-    for k, s in ipairs(stretches_of_state(core, part, copy, player.copies)) do
+    for k, s in ipairs(stretches_of_state(core, part, copy, stepper.num_envs)) do
       ffi.copy(to + s[1], numbers + theirs[k][1], 4 * s[2])
     end
   end
   return note(spec)
 end
 
-function carry_out.erase(player, spec, copies)
+function carry_out.erase(stepper, spec, copies)
   local notes = {}
-  local function from(name) return player.start[name]:data() end
-  for _, copy in ipairs(copies) do notes[copy] = put(player, spec, copy, from, copy, player.copies) end
+  local function from(name) return stepper.start[name]:data() end
+  for _, copy in ipairs(copies) do notes[copy] = put(stepper, spec, copy, from, copy, stepper.num_envs) end
   return notes
 end
 
 -- Each of the copies gets what the next of them has, or all what was kept of another episode's memory.
-function carry_out.swap(player, spec, copies)
+function carry_out.swap(stepper, spec, copies)
   local notes, before = {}, {}
   if spec.donor then
     local function kept(name) return spec.donor.memory[name].values end
-    for _, copy in ipairs(copies) do notes[copy] = put(player, spec, copy, kept, 0, 1) end
+    for _, copy in ipairs(copies) do notes[copy] = put(stepper, spec, copy, kept, 0, 1) end
     return notes
   end
   if #copies < 2 then return notes end
-  for _, part in ipairs(spec.parts) do before[part.name] = player.state[part.name] end
+  for _, part in ipairs(spec.parts) do before[part.name] = stepper.state[part.name] end
   before = tensor.keep(before)
   local function from(name) return before[name]:data() end
-  for i, copy in ipairs(copies) do notes[copy] = put(player, spec, copy, from, copies[i % #copies + 1], player.copies) end
+  for i, copy in ipairs(copies) do notes[copy] = put(stepper, spec, copy, from, copies[i % #copies + 1], stepper.num_envs) end
   return notes
 end
 
 -- Hold a part of a probe; value(i): of its number i.
-local function hold(player, spec, copy, value)
-  local held = player.held[spec.part.name]
+local function hold(stepper, spec, copy, value)
+  local held = stepper.held[spec.part.name]
   local mask, owner, values = held.mask:data(), held.owner:data(), held.value:data()
   for _, s in ipairs(stretches(spec.part.shape, 1, copy, spec.part)) do
     for i = s[1], s[1] + s[2] - 1 do mask[i], owner[i], values[i] = 1, spec.owner, value(i) end
@@ -302,8 +302,8 @@ local function hold(player, spec, copy, value)
 end
 
 -- Let go what nobody else has taken hold of since.
-local function let_go(player, spec, copy)
-  local held = player.held[spec.part.name]
+local function let_go(stepper, spec, copy)
+  local held = stepper.held[spec.part.name]
   local mask, owner = held.mask:data(), held.owner:data()
   for _, s in ipairs(stretches(spec.part.shape, 1, copy, spec.part)) do
     for i = s[1], s[1] + s[2] - 1 do
@@ -312,20 +312,20 @@ local function let_go(player, spec, copy)
   end
 end
 
-function carry_out.force(player, spec, copies)
+function carry_out.force(stepper, spec, copies)
   local notes = {}
   for _, copy in ipairs(copies) do
-    hold(player, spec, copy, function() return spec.to end)
+    hold(stepper, spec, copy, function() return spec.to end)
     notes[copy] = note(spec, spec.to)
   end
   return notes
 end
 
 -- One step later the value of step `at` is there to be read.
-function carry_out.freeze(player, spec, copies)
-  local t, notes = player.probes[spec.part.name]:data() + player.row_before * heads.size(spec.part.shape), {}
+function carry_out.freeze(stepper, spec, copies)
+  local t, notes = stepper.probes[spec.part.name]:data() + stepper.row_before * heads.size(spec.part.shape), {}
   for _, copy in ipairs(copies) do
-    hold(player, spec, copy, function(i) return t[i] end)
+    hold(stepper, spec, copy, function(i) return t[i] end)
     notes[copy] = note(spec)
   end
   return notes
@@ -345,11 +345,11 @@ local function wanted(spec, now)
   return list
 end
 
-local function change_world(player, spec, copies)
+local function change_world(stepper, spec, copies)
   local notes = {}
   for _, copy in ipairs(copies) do
-    for _, value in ipairs(wanted(spec, player.task:truth(copy)[spec.what])) do
-      if player.task:set(copy, spec.what, value, player:observations() + copy * player.n) then
+    for _, value in ipairs(wanted(spec, stepper.env:truth(copy)[spec.what])) do
+      if stepper.env:set(copy, spec.what, value, stepper:observations() + copy * stepper.n) then
         notes[copy] = { kind = "set", what = spec.what, to = value }
         break
       end
@@ -359,21 +359,21 @@ local function change_world(player, spec, copies)
 end
 carry_out.set, carry_out.shift, carry_out.flip = change_world, change_world, change_world
 
----Between the player's step() and think(), before the observation of step `step` of the episode is taken in.
+---Between the stepper's step() and forward(), before the observation of step `step` of the episode is taken in.
 ---@param step integer
 ---@param copies integer[] in which copies; none: nothing changes, but the plan is run in the same pieces
 ---@return table[] list { copy, note }: what was done, for Recording:intervene
 function List:before(step, copies)
-  local player, done = self.player, {}
+  local stepper, done = self.stepper, {}
   for _, spec in ipairs(self.specs) do
     local now = step == spec.at + (spec.kind == "freeze" and 1 or 0)
-    if now and spec.parts then player:settle() end
-    for copy, what in pairs(now and carry_out[spec.kind](player, spec, copies) or {}) do
+    if now and spec.parts then stepper:restart_plan() end
+    for copy, what in pairs(now and carry_out[spec.kind](stepper, spec, copies) or {}) do
       spec.done = spec.done + 1
       done[#done + 1] = { copy = copy, note = what }
     end
     if spec.steps and step == spec.at + spec.steps then
-      for _, copy in ipairs(copies) do let_go(player, spec, copy) end
+      for _, copy in ipairs(copies) do let_go(stepper, spec, copy) end
     end
   end
   return done
@@ -381,7 +381,7 @@ end
 
 ---Let every probe go, in every copy.
 function List:release()
-  for _, held in pairs(self.player.held) do held.mask:fill(0) end
+  for _, held in pairs(self.stepper.held) do held.mask:fill(0) end
 end
 
 ---An intervention in words: "force layers.0.beta to 0.5 for 10 steps".

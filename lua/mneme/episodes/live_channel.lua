@@ -193,7 +193,7 @@ local function read_schema(path, text, bytes)
   return schema
 end
 
----Watch RUN/live.  A reader is a source of frames, as a player is: see mneme.view.
+---Watch RUN/live.  A reader is a source of frames, as a stepper is: see mneme.view.
 ---@param path string
 function live.reader(path)
   local peek = ffi.gc(engine.check(C.mn_peek_new(engine.ctx, path)), C.mn_peek_free)

@@ -4,11 +4,11 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local heads = require "mneme.models.state_arrays"
-local live = require "mneme.episodes.live_channel"
+local live_channel = require "mneme.episodes.live_channel"
 local ranks = require "mneme.tensor.mpi"
 
-local watch = {}
-watch.__index = watch
+local live_publisher = {}
+live_publisher.__index = live_publisher
 
 -- One copy's part of a [T+1,B,...] tensor: first number, numbers of a row of time, of a copy.
 local function part(t)
@@ -36,7 +36,7 @@ end
 ---@param path string RUN/live
 ---@param title string
 ---@param total fun(): number steps so far
-function watch.writer(learner, path, title, total)
+function live_publisher.writer(learner, path, title, total)
   local task, core = learner.task, learner.agent.core
   local parts, about = {}, {}                        -- of each piece of the rollout, which is a plan of its own
   for _, piece in ipairs(learner.pieces) do
@@ -57,7 +57,7 @@ function watch.writer(learner, path, title, total)
   for _, p in pairs(parts) do
     for name, t in pairs(p.asked) do p.asked[name] = asked_reader(t, about[name].shape) end
   end
-  local writer = live.writer(path, { title = title, task = task, reads = core.reads, memory = heads.of_core(core),
+  local writer = live_channel.writer(path, { title = title, task = task, reads = core.reads, memory = heads.of_core(core),
     probes = about })
   local x = part(learner.x)
   local n = task.action_space.n
@@ -92,7 +92,7 @@ function watch.writer(learner, path, title, total)
 end
 
 ---The program: beside the library where it was built, in ../bin where it was installed, else in PATH.
-function watch.program()
+function live_publisher.program()
   for _, path in ipairs { engine.build .. "/mneme", engine.build .. "/../bin/mneme" } do
     if files.is_file(path) then return path end
   end
@@ -100,21 +100,21 @@ function watch.program()
 end
 
 ---An observer of a training (view=1): it opens the live file of the run, and a window where there is a display; nil without view=1.
-function watch.open(learner, run, total)
+function live_publisher.open(learner, run, total)
   if ranks.rank ~= 0 or not learner.cfg.view then return nil end
   local title = learner.agent:title(learner.task)
-  local writer = watch.writer(learner, run.path .. "/live", title, total)
+  local writer = live_publisher.writer(learner, run.path .. "/live", title, total)
   if os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" then
-    os.execute(("'%s' view '%s' >/dev/null 2>'%s/view.log' &"):format(watch.program(), run.path, run.path))
+    os.execute(("'%s' view '%s' >/dev/null 2>'%s/view.log' &"):format(live_publisher.program(), run.path, run.path))
   else
     io.stderr:write(("view=1: no display; to watch from elsewhere: mneme view %s\n"):format(run.path))
   end
-  return setmetatable({ writer = writer, learner = learner }, watch)
+  return setmetatable({ writer = writer, learner = learner }, live_publisher)
 end
 
-function watch:close()
+function live_publisher:close()
   self.learner.watch = nil
   self.writer:close()
 end
 
-return watch
+return live_publisher

@@ -191,7 +191,7 @@ function Playback:change(change, clock)
   else self.tracks[2].timeline, self.tracks[2].name = other, self.tracks[2].name .. ", " .. change.text end
   if change.settles then               -- both run in the same pieces
     self.tracks[1].timeline:edit(slot[1], function()
-      return function(source, at) if at == slot[1] then source:settle() end end
+      return function(source, at) if at == slot[1] then source:restart_plan() end end
     end, nil, true)
   end
   cut(self)

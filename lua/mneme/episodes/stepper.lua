@@ -1,8 +1,8 @@
 -- stepper.lua -- a trained (or fresh) agent living in its task, one step at a time, for viewers and eval.
 local ffi = require "ffi"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
-local forgetting = require "mneme.learn.memory_resets"
+local memory_resets = require "mneme.learn.memory_resets"
 local heads = require "mneme.models.state_arrays"
 local agents = require "mneme.models.agent"
 local numbers = require "mneme.base.format"
@@ -11,11 +11,11 @@ local run_folder = require "mneme.runs.folder"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
-local player = {}
+local stepper = {}
 
----@class Player
-local Player = {}
-Player.__index = Player
+---@class Stepper
+local Stepper = {}
+Stepper.__index = Stepper
 
 local ROWS = 64      -- steps between two packings of the weights, where no learner says: the plan's rows, used in turn
 
@@ -47,40 +47,40 @@ end
 -- Make the plan, and know where its results are.
 local function record(self)
   self.plan = act_plan(self)
-  self.logits, self.values, self.after, self.actions = self.plan(self.x, self.resets, self.state, self.told)
+  self.logits, self.values, self.after, self.actions = self.plan(self.x, self.resets, self.state, self.previous)
   for name, t in pairs(self.after) do self.readers[name] = heads.copy_reader(self.agent.core, name, t) end
 end
 
 -- A memory that is cleared where episodes begin, and at no other time.
 local plain = { carry = true, reset_on_done = true, context = 0 }
 
----@param task Task
+---@param env Task
 ---@param agent Agent
 ---@param options table? { greedy = false, seed = 1, title, source, memory = when the memory is cleared, as a learner's
 ---  describe() tells it, seeded = true: episode k's world and draws are those of seed + k, whatever was done before (one
 ---  copy), episode = 0: the first of them }
----@return Player
-function player.new(task, agent, options)
+---@return Stepper
+function stepper.new(env, agent, options)
   options = options or {}
-  local B, n, memory = task.num_envs, heads.size(task.observation_space.shape), options.memory or plain
-  local self = setmetatable({ task = task, agent = agent, copies = B, copy = 0, probes = {}, held = {}, readers = {}, n = n,
+  local B, n, memory = env.num_envs, heads.size(env.observation_space.shape), options.memory or plain
+  local self = setmetatable({ env = env, agent = agent, num_envs = B, copy = 0, probes = {}, held = {}, readers = {}, n = n,
     row = 0, greedy = options.greedy and 1 or 0, title = options.title, source = options.source, seed = options.seed or 1,
-    seeded = options.seeded and B == 1 }, Player)
+    seeded = options.seeded and B == 1 }, Stepper)
   -- What cores with a window or segments see depends on where a plan begins, so it begins where the learner's do.
   self.rollout = memory.num_steps
   self.piece = (memory.horizon or 0) > 0 and memory.horizon or memory.num_steps or ROWS
   self.rows = math.max(2, self.piece)              -- restore() takes the last for itself
-  self.x = tensor.new { shape = { self.rows, B, unpack(task.observation_space.shape) }, dtype = task.observation_space.dtype, time = true }
+  self.x = tensor.new { shape = { self.rows, B, unpack(env.observation_space.shape) }, dtype = env.observation_space.dtype, time = true }
   self.done = ffi.new("uint8_t[?]", B)
   self.resets = tensor.new { shape = { self.rows, B }, dtype = "u8", time = true }
-  self.told = agent:previous_leaves(self.rows, B)
-  self.forgetting = forgetting(B, memory.reset_on_done, memory.context)
-  self.period, self.lived = memory.carry and 0 or memory.num_steps, 0
+  self.previous = agent:previous_leaves(self.rows, B)
+  self.memory_resets = memory_resets(B, memory.reset_on_done, memory.context)
+  self.period, self.steps_taken = memory.carry and 0 or memory.num_steps, 0
   self.clock = tensor.new { shape = { 3 }, dtype = "i32" }
   self.clock:data()[0] = self.seed % 2 ^ 31
   self.state, self.start = agent.core:initial(B), agent.core:initial(B)
   self.reward, self.terminated, self.truncated = ffi.new("float[?]", B), ffi.new("uint8_t[?]", B), ffi.new("uint8_t[?]", B)
-  self.policy = ffi.new("float[?]", task.action_space.n)
+  self.policy = ffi.new("float[?]", env.action_space.n)
   self.step_of, self.return_of, self.episode_of = ffi.new("int[?]", B), ffi.new("double[?]", B), ffi.new("int[?]", B)
   record(self)
   self.memory = heads.of_core(agent.core)
@@ -91,39 +91,39 @@ function player.new(task, agent, options)
 end
 
 ---Where the present step's observations are, and whether the memory is cleared before them: every copy's.
-function Player:observations() return self.x:data() + self.row * self.copies * self.n end
-local function resets(self) return self.resets:data() + self.row * self.copies end
+function Stepper:observations() return self.x:data() + self.row * self.num_envs * self.n end
+local function resets(self) return self.resets:data() + self.row * self.num_envs end
 
 -- What the agent is told of the step before: `actions` (int32_t*) and the reward, or nothing where an episode begins.
-local function tell(self, actions)
-  for name, t in pairs(self.told or {}) do
-    local to, nothing = t:data() + self.row * self.copies, name == "action" and -1 or 0
+local function set_previous(self, actions)
+  for name, t in pairs(self.previous or {}) do
+    local to, nothing = t:data() + self.row * self.num_envs, name == "action" and -1 or 0
     local from = name == "action" and actions or self.reward
-    for b = 0, self.copies - 1 do to[b] = self.done[b] ~= 0 and nothing or from[b] end
+    for b = 0, self.num_envs - 1 do to[b] = self.done[b] ~= 0 and nothing or from[b] end
   end
 end
 
 ---Begin anew: every copy's world and memory.
----@param seeds integer[]? of each copy's world; nil: the player's seed for all
+---@param seeds integer[]? of each copy's world; nil: the stepper's seed for all
 ---@param draws integer? what the agent's choices are drawn from, anew; nil: they go on
-function Player:restart(seeds, draws)
-  self.row, self.acted, self.thought, self.lived = 0, false, false, 0
+function Stepper:restart(seeds, draws)
+  self.row, self.acted, self.thought, self.steps_taken = 0, false, false, 0
   if draws then
     local clock = self.clock:data()
     clock[0], clock[1], clock[2] = draws % 2 ^ 31, 0, 0
   end
-  self.task:reset_raw(self:observations(), seeds or self.seed)
+  self.env:reset_raw(self:observations(), seeds or self.seed)
   tensor.keep(self.start, self.state)
-  ffi.fill(self.done, self.copies, 1)
-  self.forgetting:all(resets(self))
-  ffi.fill(self.step_of, 4 * self.copies)
-  ffi.fill(self.return_of, 8 * self.copies)
-  ffi.fill(self.reward, 4 * self.copies)
-  tell(self)
+  ffi.fill(self.done, self.num_envs, 1)
+  self.memory_resets:all(resets(self))
+  ffi.fill(self.step_of, 4 * self.num_envs)
+  ffi.fill(self.return_of, 8 * self.num_envs)
+  ffi.fill(self.reward, 4 * self.num_envs)
+  set_previous(self)
 end
 
 -- Bytes of the present observations of all copies.
-local function obs_bytes(self) return self.copies * self.n * (self.task.observation_space.dtype == "u8" and 1 or 4) end
+local function obs_bytes(self) return self.num_envs * self.n * (self.env.observation_space.dtype == "u8" and 1 or 4) end
 
 -- The plan's next run begins at row 0, from the memory as it is after `rows` rows.
 local function rebase(self, rows)
@@ -133,47 +133,47 @@ local function rebase(self, rows)
   self.row = 0
 end
 
----Between step() and think(): let self.state, the memory before the present observation, be what think() goes on from,
+---Between step() and forward(): let self.state, the memory before the present observation, be what forward() goes on from,
 ---so that it may be changed.
-function Player:settle()
-  local row, B = self.row, self.copies
-  if self.thought then errors.raise "player: its memory cannot be changed between think() and step()" end
+function Stepper:restart_plan()
+  local row, B = self.row, self.num_envs
+  if self.thought then errors.raise "stepper: its memory cannot be changed between forward() and step()" end
   if row == 0 then return end
   rebase(self, row)                -- first: the memory may yet have to be worked out from what lies in row 0
   local bytes = obs_bytes(self)
   ffi.copy(self.x:data(), ffi.cast("char *", self.x:data()) + row * bytes, bytes)
   ffi.copy(self.resets:data(), self.resets:data() + row * B, B)
-  for _, t in pairs(self.told or {}) do ffi.copy(t:data(), t:data() + row * B, 4 * B) end
+  for _, t in pairs(self.previous or {}) do ffi.copy(t:data(), t:data() + row * B, 4 * B) end
 end
 
----Between step() and think(): let probes be held from now on, those numbers of them that `held[name].mask` [B,...]
+---Between step() and forward(): let probes be held from now on, those numbers of them that `held[name].mask` [B,...]
 ---marks, at those of `held[name].value`; nothing is marked yet.  `owner` is for whoever marks.  The plan is recorded
 ---once more.
 ---@param names string[] of probes
-function Player:hold(names)
+function Stepper:clamp_probes(names)
   local more = false
   for _, name in ipairs(names) do
     if not self.held[name] then self.held[name], more = {}, true end
   end
   if not more then return end
-  self:settle()
+  self:restart_plan()
   record(self)
 end
 
 ---Let the agent choose: its memory takes the observation in.
-function Player:think()
+function Stepper:forward()
   self.plan:rows(self.row, self.row + 1)
   self.acted, self.thought = true, true
 end
 
 ---Do what was chosen, in every copy; returns how many episodes ended.
-function Player:step()
-  local task, ended, row = self.task, 0, self.row
+function Stepper:step()
+  local env, ended, row = self.env, 0, self.row
   self.row, self.row_before, self.thought = row + 1, row, false      -- probes still hold that row
-  if self.row == self.piece or self.rollout and (self.lived + 1) % self.rollout == 0 then rebase(self, self.row) end
-  local done, actions = self.done, self.actions:data() + row * self.copies
-  task:step_raw(actions, self:observations(), self.reward, self.terminated, self.truncated)
-  for b = 0, self.copies - 1 do
+  if self.row == self.piece or self.rollout and (self.steps_taken + 1) % self.rollout == 0 then rebase(self, self.row) end
+  local done, actions = self.done, self.actions:data() + row * self.num_envs
+  env:step_raw(actions, self:observations(), self.reward, self.terminated, self.truncated)
+  for b = 0, self.num_envs - 1 do
     done[b] = (self.terminated[b] ~= 0 or self.truncated[b] ~= 0) and 1 or 0
     ended = ended + done[b]
     if done[b] ~= 0 then
@@ -182,10 +182,10 @@ function Player:step()
       self.step_of[b], self.return_of[b] = self.step_of[b] + 1, self.return_of[b] + self.reward[b]
     end
   end
-  tell(self, actions)
-  self.forgetting:step(done, resets(self))
-  self.lived = self.lived + 1
-  if self.period > 0 and self.lived % self.period == 0 then self.forgetting:all(resets(self)) end
+  set_previous(self, actions)
+  self.memory_resets:step(done, resets(self))
+  self.steps_taken = self.steps_taken + 1
+  if self.period > 0 and self.steps_taken % self.period == 0 then self.memory_resets:all(resets(self)) end
   return ended
 end
 
@@ -205,19 +205,19 @@ local function probes(self, b)
     local shape = t:shape()
     local row = table.remove(shape, 1) == 1 and 0 or self.row
     table.remove(shape, 1)
-    list[name] = { shape = shape, values = t:data() + (row * self.copies + b) * heads.size(shape) }
+    list[name] = { shape = shape, values = t:data() + (row * self.num_envs + b) * heads.size(shape) }
   end
   return list
 end
 
----What one copy's agent has seen, has in mind and is about to do, after think(); pointers are good until the next.
+---What one copy's agent has seen, has in mind and is about to do, after forward(); pointers are good until the next.
 ---@param b integer the copy
 ---@return table { observation, action, policy, value, memory, probes }
-function Player:mind(b)
-  local n, at = self.task.action_space.n, self.row * self.copies + b
+function Stepper:snapshot(b)
+  local n, at = self.env.action_space.n, self.row * self.num_envs + b
   self.agent.policy(self.logits:data() + at * n, n, self.policy)
   return {
-    observation = { shape = self.task.observation_space.shape, values = self:observations() + b * self.n },
+    observation = { shape = self.env.observation_space.shape, values = self:observations() + b * self.n },
     action = self.actions:data()[at], policy = self.policy, value = self.values:data()[at],
     memory = memory(self, b), probes = probes(self, b),
   }
@@ -226,31 +226,31 @@ end
 -- The episode that begins is that of its number: the same world and the same draws on every way that leads to it.
 local function seed_episode(self)
   local seed, clock = self.seed + self.episode_of[0], self.clock:data()
-  self:settle()
+  self:restart_plan()
   clock[0], clock[1], clock[2] = seed % 2 ^ 31, 0, 0
-  self.task:reset_raw(self:observations(), seed)
+  self.env:reset_raw(self:observations(), seed)
 end
 
 ---One step of the shown copy: what is seen, thought and about to be done.  `ended`: the episode before it.
----@param before fun(player: Player, ended: table?)? called between step() and think(): to save, restore or change what is there
+---@param before fun(stepper: Stepper, ended: table?)? called between step() and forward(): to save, restore or change what is there
 ---@param action integer? what is done in place of what the agent chose
-function Player:next(before, action)
+function Stepper:next(before, action)
   local ended
   local b = self.copy
   if self.acted then
-    if action then self.actions:data()[self.row * self.copies + b] = action end
+    if action then self.actions:data()[self.row * self.num_envs + b] = action end
     self:step()
     if self.done[b] ~= 0 then
-      local e = self.task.ended
+      local e = self.env.ended
       ended = { score = e.score[b], ret = e.ret[b], length = e.length[b] }
       if self.seeded then seed_episode(self) end
     end
   end
   if before then before(self, ended) end
-  self:think()
-  local now = self:mind(b)
-  now.title, now.source, now.canvas, now.truth = self.title, self.source, self.task:draw(b), self.task:truth(b)
-  now.actions, now.reward, now.ended = self.task.action_space.names, self.reward[b], ended
+  self:forward()
+  local now = self:snapshot(b)
+  now.title, now.source, now.canvas, now.truth = self.title, self.source, self.env:draw(b), self.env:truth(b)
+  now.actions, now.reward, now.ended = self.env.action_space.names, self.reward[b], ended
   now.step, now.episode, now.ret = self.step_of[b], self.episode_of[b], self.return_of[b]
   now.reads, now.run = self.agent.core.reads, self.run
   return now
@@ -258,14 +258,14 @@ end
 
 -- ---- going back ----
 
--- Buffers of a player that a moment holds: pointer, bytes.
+-- Buffers of a stepper that a moment holds: pointer, bytes.
 local function buffers(self)
-  local B = self.copies
+  local B = self.num_envs
   local list = { { self:observations(), obs_bytes(self) }, { resets(self), B }, { self.done, B }, { self.reward, 4 * B },
-    { self.step_of, 4 * B }, { self.return_of, 8 * B }, { self.episode_of, 4 * B }, { self.forgetting.count, 4 * B },
+    { self.step_of, 4 * B }, { self.return_of, 8 * B }, { self.episode_of, 4 * B }, { self.memory_resets.count, 4 * B },
     { self.clock:data(), 12 } }
   for _, name in ipairs { "action", "reward" } do
-    local t = self.told and self.told[name]
+    local t = self.previous and self.previous[name]
     if t then list[#list + 1] = { t:data() + self.row * B, 4 * B } end
   end
   return list
@@ -278,32 +278,32 @@ local function row_of(self, name, row)
   return t:data() + row * size, 4 * size
 end
 
----Where everything stands; between step() and think(), and where the plan begins anew (now and then, and wherever an
----episode of a seeded player does): elsewhere there is nothing to go back to bit for bit.
----@return table? moment for restore(), of this player or one that is like it; nil: not now
+---Where everything stands; between step() and forward(), and where the plan begins anew (now and then, and wherever an
+---episode of a seeded stepper does): elsewhere there is nothing to go back to bit for bit.
+---@return table? moment for restore(), of this stepper or one that is like it; nil: not now
 ---@return integer bytes about how many it holds
-function Player:save()
+function Stepper:save()
   if self.row ~= 0 or self.thought then return nil, 0 end
-  local moment, bytes = { worlds = {}, rows = {}, state = tensor.keep(self.state), lived = self.lived, seed = self.task.seed,
+  local moment, bytes = { worlds = {}, rows = {}, state = tensor.keep(self.state), steps_taken = self.steps_taken, seed = self.env.seed,
     held = {} }, 0
-  for b = 0, self.copies - 1 do moment.worlds[b] = self.task:save(b) end
+  for b = 0, self.num_envs - 1 do moment.worlds[b] = self.env:save(b) end
   for i, buffer in ipairs(buffers(self)) do moment.rows[i] = ffi.string(buffer[1], buffer[2]) end
   for name, held in pairs(self.held) do
     local values, size = row_of(self, name, self.row_before or 0)
     moment.held[name] = { now = tensor.keep(held), before = ffi.string(values, size) }
   end
   for _, t in pairs(moment.state) do bytes = bytes + 4 * t:size() end
-  return moment, bytes + #moment.worlds[0] * self.copies + 512
+  return moment, bytes + #moment.worlds[0] * self.num_envs + 512
 end
 
 ---Go back to a moment: next() shows it again, and what follows is what followed.
 ---@param moment table
-function Player:restore(moment)
-  self.row, self.acted, self.thought, self.lived = 0, false, false, moment.lived
-  for b = 0, self.copies - 1 do self.task:restore(b, moment.worlds[b], self:observations() + b * self.n) end
+function Stepper:restore(moment)
+  self.row, self.acted, self.thought, self.steps_taken = 0, false, false, moment.steps_taken
+  for b = 0, self.num_envs - 1 do self.env:restore(b, moment.worlds[b], self:observations() + b * self.n) end
   for i, buffer in ipairs(buffers(self)) do ffi.copy(buffer[1], moment.rows[i], buffer[2]) end
   tensor.keep(moment.state, self.state)
-  self.task.seed = moment.seed
+  self.env.seed = moment.seed
   for name, held in pairs(self.held) do
     local was = moment.held[name]
     if was then
@@ -318,10 +318,10 @@ end
 
 ---Build the agent of a run anew, with the parameters of its newest (or best) checkpoint.
 ---@param folder string
----@param options table? { num_envs = 1, seed, best = false, task = { corridor = 200 } changed settings, greedy,
+---@param options table? { num_envs = 1, seed, best = false, settings = { corridor = 200 } of the environment, greedy,
 ---  seeded, episode, checkpoint = step }
----@return Player
-function player.from_run(folder, options)
+---@return Stepper
+function stepper.from_run(folder, options)
   options = options or {}
   local run = run_folder.load(folder)
   local about = run.info
@@ -330,19 +330,19 @@ function player.from_run(folder, options)
       "mneme eval " .. folder .. " tells how well it does")
   end
   if not about.env or not about.core then errors.fail(folder .. ": config.json does not tell the task and the core") end
-  local task, agent
+  local env, agent
   local settings = { num_envs = options.num_envs or 1, seed = options.seed or 1 }
-  for key, value in pairs(options.task or {}) do settings[key] = value end
+  for key, value in pairs(options.settings or {}) do settings[key] = value end
   if not about.env_of_script and not agents.of_script(about) then
     local another = false                        -- an environment's own time limit is that of its other settings, too
-    for key in pairs(options.task or {}) do another = another or key ~= "num_envs" and key ~= "seed" and key ~= "time_limit" end
+    for key in pairs(options.settings or {}) do another = another or key ~= "num_envs" and key ~= "seed" and key ~= "time_limit" end
     for key, value in pairs(about.task or {}) do
       if settings[key] == nil and not (key == "time_limit" and another and about.own_limit) then settings[key] = value end
     end
-    task = env.new(about.env, settings)
-    agent = agents.remade(about, task)
+    env = envs.new(about.env, settings)
+    agent = agents.remade(about, env)
   else
-    task, agent = require("mneme.learn.rebuild").run(folder, about, settings)
+    env, agent = require("mneme.learn.rebuild").run(folder, about, settings)
   end
   local checkpoint = options.checkpoint and run:of_step(options.checkpoint) or options.best and run:best() or run:latest()
   if not checkpoint then errors.fail(folder .. " has no checkpoint yet") end
@@ -352,24 +352,24 @@ function player.from_run(folder, options)
     if parameter then dict[parameter] = t end
   end
   agent.module:load_state_dict(dict)
-  local made = player.new(task, agent, { greedy = options.greedy, seed = options.seed, seeded = options.seeded,
+  local made = stepper.new(env, agent, { greedy = options.greedy, seed = options.seed, seeded = options.seeded,
     episode = options.episode, memory = about.memory,
-    title = agent:title(task), source = ("checkpoint at %s steps"):format(numbers.grouped(checkpoint.step)) })
+    title = agent:title(env), source = ("checkpoint at %s steps"):format(numbers.grouped(checkpoint.step)) })
   made.steps, made.run = checkpoint.step, folder
   return made
 end
 
 ---A fresh agent on a task, for scenes without a run.
 ---@param options table { env = "tmaze" or { "tmaze", corridor = 12 }, core = "agalite" or { "agalite", ... }, seed, seeded, episode }
----@return Player
-function player.fresh(options)
+---@return Stepper
+function stepper.fresh(options)
   local spec = type(options.env) == "table" and options.env or { options.env or "tmaze" }
   local settings = { num_envs = 1 }
   for key, value in pairs(spec) do if key ~= 1 then settings[key] = value end end
-  local task = env.new(spec[1], settings)
-  local agent = agents.new { task = task, core = options.core or "agalite" }
-  return player.new(task, agent, { title = agent:title(task), source = "untrained", seed = options.seed, seeded = options.seeded,
+  local env = envs.new(spec[1], settings)
+  local agent = agents.new { task = env, core = options.core or "agalite" }
+  return stepper.new(env, agent, { title = agent:title(env), source = "untrained", seed = options.seed, seeded = options.seeded,
     episode = options.episode })
 end
 
-return player
+return stepper

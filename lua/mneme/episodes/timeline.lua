@@ -5,10 +5,10 @@
 --   next(before, action)  -> a snapshot (see mneme.recorder), nil if there is nothing new;
 --                            snapshot.ended = { score, ret, length } where the episode before it has just ended;
 --                            snapshot.over = true where no other can follow
--- and, where one can go back, save() -> moment, bytes and restore(moment): see Player.  `before(source, ended)` is
+-- and, where one can go back, save() -> moment, bytes and restore(moment): see Stepper.  `before(source, ended)` is
 -- called when all of a step but the thinking is done, `action` is done in place of what the agent chose.
 local engine = require "mneme.base.engine"
-local recorder = require "mneme.episodes.frames"
+local frames = require "mneme.episodes.frames"
 
 local C = engine.C
 local EVERY = 64                 -- frames between two moments
@@ -26,7 +26,7 @@ Timeline.__index = Timeline
 ---@param source table
 ---@return Timeline
 local function new(source)
-  return setmetatable({ source = source, film = recorder.new(), first = 1, n = 0, here = 0, looked_at = 1, ticks = {}, frames = {},
+  return setmetatable({ source = source, film = frames.new(), first = 1, n = 0, here = 0, looked_at = 1, ticks = {}, frames = {},
     bytes = 0, moments = {}, moment_bytes = 0, actions = {}, edits = {}, marks = source.marks or {} }, Timeline)
 end
 
@@ -243,7 +243,7 @@ end
 ---Change something before frame i is thought about: what was known to follow is forgotten, and the frame is another.
 ---@param i integer a frame that is no episode's end
 ---@param make fun(source): (fun(source, at): table[]?) called where a source stands before a step; what it makes is called
----  between step() and think() of every frame `at` from i on, and gives notes of what was done
+---  between step() and forward() of every frame `at` from i on, and gives notes of what was done
 ---@param text string? what it does, for the marks
 ---@param hands boolean? what was done by hand from i on is done again
 function Timeline:edit(i, make, text, hands)

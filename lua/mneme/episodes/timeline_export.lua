@@ -1,45 +1,45 @@
 -- timeline_export.lua -- an episode that a timeline has shown as a trajectory: lived through once more from its first step to
 -- its end, with what the agent had in mind, what was changed, and what was done by hand.
 local engine = require "mneme.base.engine"
-local album = require "mneme.episodes.episode_recorder"
-local recording = require "mneme.episodes.trajectory_writer"
-local replay = require "mneme.episodes.trajectory_replay"
+local episode_recorder = require "mneme.episodes.episode_recorder"
+local trajectory_writer = require "mneme.episodes.trajectory_writer"
+local trajectory_replay = require "mneme.episodes.trajectory_replay"
 
 local C = engine.C
 local MOST_BYTES, MOST_STEPS = 2 ^ 29, 2 ^ 17        -- of what the agent had in mind; so that a window is not kept waiting
 
 ---Take down the episode of a frame.
----@param line Timeline of a Player
+---@param line Timeline of a Stepper
 ---@param i integer a frame of the episode
 ---@return Recording? recording nil: there is no going back to its beginning
 ---@return boolean whole it is the episode to its end: not where the user wants to stop, or where it takes too much room
 ---@return string? problem a replay that goes another way: the world is not the same for the same actions
-local function take_down(line, i)
+local function export_episode(line, i)
   local p = line.source
   local like = line:frame(i)
   local first = p.observations and like and line:stand_before(i)
   if not first then return nil, false end
-  local names, fields = p.task.action_space.names, album.fields_of(p, like)
-  local rec = recording.new(p.task, 0, { fields = fields, about = { title = p.title, source = p.source, reads = p.agent.core.reads } })
+  local names, fields = p.env.action_space.names, episode_recorder.fields_of(p, like)
+  local rec = trajectory_writer.new(p.env, 0, { fields = fields, about = { title = p.title, source = p.source, reads = p.agent.core.reads } })
   rec:begin(p:observations())
   local over = false
   while not over and (rec.steps + 1) * rec.stride < MOST_BYTES and rec.steps < MOST_STEPS and C.mn_interrupted() == 0 do
     local at = first + rec.steps
     for _, note in ipairs(line:intervene(at)) do rec:intervene(note, p:observations()) end
-    p:think()
+    p:forward()
     local actions, hand = p.actions:data() + p.row, line.actions[at]
     if hand then
       actions[0] = hand
       rec:intervene({ kind = "take", what = names[hand + 1] }, p:observations())
     end
-    rec:think(album.numbers_of(p:mind(0)))
+    rec:internals(episode_recorder.numbers_of(p:snapshot(0)))
     local action = actions[0]
     p:step()
     over = p.done[0] ~= 0
     rec:add(action, p.reward[0], p.terminated[0] ~= 0, p.truncated[0] ~= 0, p:observations())
   end
   if rec.steps == 0 then return nil, false end
-  return rec, over, replay.new(rec:trajectory(), p.task):verify()
+  return rec, over, trajectory_replay.new(rec:trajectory(), p.env):verify()
 end
 
-return take_down
+return export_episode

@@ -6,29 +6,29 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local ranks = require "mneme.tensor.mpi"
-local recording = require "mneme.episodes.trajectory_writer"
+local trajectory_writer = require "mneme.episodes.trajectory_writer"
 local single = require "mneme.envs.single"
 
 local C = engine.C
 local MOST_STEPS = 2 ^ 20          -- of an episode: a longer one is not recorded
 
----@class Diary
-local Diary = {}
-Diary.__index = Diary
+---@class TrainingRecorder
+local TrainingRecorder = {}
+TrainingRecorder.__index = TrainingRecorder
 
 ---An observer of a training that records an episode every cfg.record_every minutes and at the end; nil where nothing is recorded.
 ---@param learner table with task, agent, T, and row.played, row.done, row.x: see learn/on_policy.lua
 ---@param run Run
----@return Diary?
+---@return TrainingRecorder?
 local function open(learner, run)
   local minutes = learner.cfg.record_every
   if ranks.rank ~= 0 or not learner.row or minutes == 0 then return nil end
   return setmetatable({ learner = learner, folder = run.path .. "/episodes", period = 60 * minutes, last = C.mn_clock(false),
-    rollouts = {}, steps = 0 }, Diary)
+    rollouts = {}, steps = 0 }, TrainingRecorder)
 end
 
 ---Before a rollout.
-function Diary:before()
+function TrainingRecorder:before()
   if self.silent then return end
   local learner = self.learner
   table.insert(self.rollouts, { start = learner.task:save(0), actions = ffi.new("int32_t[?]", learner.T) })
@@ -36,7 +36,7 @@ end
 
 ---After it: its actions are kept as long as they belong to the latest whole episode, or to the one that goes on.
 ---@param step number of training
-function Diary:after(step)
+function TrainingRecorder:after(step)
   if self.silent then return end
   local learner, rollouts = self.learner, self.rollouts
   local rollout, row, T = rollouts[#rollouts], learner.row, learner.T
@@ -55,7 +55,7 @@ function Diary:after(step)
 end
 
 -- Where the latest whole episode begins: the rollout, and the step in it; nil, where none is known.
-function Diary:latest()
+function TrainingRecorder:latest()
   local starts = {}
   for i = math.max(1, #self.rollouts), 1, -1 do
     local list = self.rollouts[i] and self.rollouts[i].starts or {}
@@ -74,7 +74,7 @@ local function record(self, first, at, step)
   self.again = self.again or single.new(single.like(task))
   local again = self.again
   again.task:restore(0, self.rollouts[first].start, again.obs)
-  local rec = recording.new(again.task, 0, { about = { title = learner.agent:title(task),
+  local rec = trajectory_writer.new(again.task, 0, { about = { title = learner.agent:title(task),
     source = ("training, %.0f steps"):format(step) } })
   local begun, ended = false, false
   for i = first, #self.rollouts do
@@ -96,11 +96,11 @@ local function give_up(self, why)
 end
 
 ---Training has ended: record its latest episode.
-function Diary:close(step, ok) if ok then self:write(step) end end
+function TrainingRecorder:close(step, ok) if ok then self:write(step) end end
 
 ---Write the latest whole episode of copy 0, if there is one: RUN/episodes/step-N.mnt.
 ---@param step number of training
-function Diary:write(step)
+function TrainingRecorder:write(step)
   self.last = C.mn_clock(false)
   local first, at = self:latest()
   if self.silent or not first then return end

@@ -4,6 +4,7 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local heads = require "mneme.models.state_arrays"
+local renamed = require "mneme.base.renamed"
 local tensor = require "mneme.tensor.tensor"
 local trajectory = require "mneme.episodes.trajectory"
 
@@ -27,21 +28,21 @@ local function grow(self, key, ctype, need)
 end
 
 ---Record one copy of a task; begin() says from when on.
----@param task Task
+---@param env Task
 ---@param copy integer from 0
----@param options table? fields: name -> { shape, dtype = "f32"|"u8", dims }, what think() is given at each
+---@param options table? fields: name -> { shape, dtype = "f32"|"u8", dims }, what forward() is given at each
 ---  step; about: { title, source, ... }, for people
 ---@return Recording
-local function new(task, copy, options)
+local function new(env, copy, options)
   options = options or {}
-  errors.need("recording: task", task, "observation_space", "mn.env(...)")
+  errors.need("recording: the environment", env, "observation_space", "mn.env(...)")
   errors.need("recording: the options", options, nil, "{ fields = ..., about = ... }")
   for key in pairs(options) do
     if key ~= "fields" and key ~= "about" then errors.unknown("option of a recording:", key, { "about", "fields" }) end
   end
-  local space = task.observation_space
+  local space = env.observation_space
   local fields, stride = trajectory.layout(options.fields or {})
-  return setmetatable({ task = task, copy = copy, room = {}, about = options.about or {}, fields = fields,
+  return setmetatable({ env = env, copy = copy, room = {}, about = options.about or {}, fields = fields,
     stride = stride, obs_bytes = heads.size(space.shape) * trajectory.dtypes[space.dtype].bytes }, Recording)
 end
 
@@ -59,14 +60,14 @@ end
 ---Begin, or begin anew, where the copy stands.
 ---@param obs ffi.cdata* the copy's present observation
 function Recording:begin(obs)
-  self.start, self.seed = self.task:save(self.copy), self.task.seed
+  self.start, self.seed = self.env:save(self.copy), self.env.seed
   self.steps, self.seen, self.check, self.interventions = 0, 0, 0, {}
   see(self, obs)
 end
 
 ---What the agent has in mind before it acts: the numbers of every field.
 ---@param values table<string, ffi.cdata*|number[]>
-function Recording:think(values)
+function Recording:internals(values)
   local bytes = (self.steps + 1) * self.stride
   if bytes > MOST_RECORDS then
     errors.fail(("recording: %d bytes a step come to more than %.0f MB after %d steps"):format(self.stride,
@@ -84,6 +85,13 @@ function Recording:think(values)
   end
 end
 
+---The old name of internals.
+---@param values table<string, ffi.cdata*|number[]>
+function Recording:think(values)
+  renamed.note("recording:think", "recording:internals")
+  return self:internals(values)
+end
+
 ---The copy has made a step.
 ---@param action integer
 ---@param reward number
@@ -93,9 +101,9 @@ end
 function Recording:add(action, reward, terminated, truncated, obs)
   local t = self.steps
   if not t then errors.raise "recording: add before begin" end
-  if type(action) ~= "number" or not (action >= 0 and action < self.task.action_space.n) or type(reward) ~= "number" then
+  if type(action) ~= "number" or not (action >= 0 and action < self.env.action_space.n) or type(reward) ~= "number" then
     errors.raise(("recording: action %s and reward %s, expected 0..%d and a number"):format(tostring(action), tostring(reward),
-      self.task.action_space.n - 1))
+      self.env.action_space.n - 1))
   end
   if t >= trajectory.most_steps then
     errors.fail(("recording: more than %d steps in one trajectory"):format(trajectory.most_steps))
@@ -108,8 +116,8 @@ function Recording:add(action, reward, terminated, truncated, obs)
 end
 
 -- The script whose functions are a task's rules; nil for C.
-local function script_of(task)
-  local spec = task.world.spec
+local function script_of(env)
+  local spec = env.world.spec
   return spec and debug.getinfo(spec.reset, "S").short_src or nil
 end
 
@@ -129,11 +137,11 @@ end
 ---@return Trajectory
 function Recording:trajectory()
   if (self.steps or 0) == 0 then errors.raise "recording: no step was recorded" end
-  local task, settings = self.task, {}
-  for key, value in pairs(task.settings) do if key ~= "num_envs" then settings[key] = value end end
-  return { env = task.id, settings = settings, names = task.action_space.names, copy = self.copy, seed = self.seed,
-    observation = { shape = task.observation_space.shape, dtype = task.observation_space.dtype },
-    script = script_of(task), start = self.start, steps = self.steps, actions = self.actions,
+  local env, settings = self.env, {}
+  for key, value in pairs(env.settings) do if key ~= "num_envs" then settings[key] = value end end
+  return { env = env.id, settings = settings, names = env.action_space.names, copy = self.copy, seed = self.seed,
+    observation = { shape = env.observation_space.shape, dtype = env.observation_space.dtype },
+    script = script_of(env), start = self.start, steps = self.steps, actions = self.actions,
     rewards = self.rewards, flags = self.flags, checks = self.checks, fields = self.fields, stride = self.stride,
     records = self.records, about = self.about, interventions = self.interventions }
 end

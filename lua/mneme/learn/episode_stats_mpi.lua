@@ -29,7 +29,7 @@ function Shared:add(t, score, ret, length)
 end
 
 ---After a rollout, on every rank: count what ended.
-function Shared:settle()
+function Shared:restart_plan()
   local most, size = ranks.most(self.waiting), ranks.size
   if most == 0 then return end
   local all, at = ffi.new("float[?]", size * most * FIELDS), {}

@@ -15,7 +15,7 @@ local function of_head(mind, layer, head, s)
 end
 
 ---Let an agent live and look at what its memory divides by, at every step in every head.
----@param p Player whose core keeps the sum of its keys (states "layers.0.s")
+---@param p Stepper whose core keeps the sum of its keys (states "layers.0.s")
 ---@param o table steps = of each copy; within = what counts as next to nothing (default: the eps that the core adds)
 ---@return table { near_zero, negative: shares of all s.q; read, the largest number that was read, by its size }
 function denominators.ask(p, o)
@@ -27,9 +27,9 @@ function denominators.ask(p, o)
   if #layers == 0 then errors.raise(("denominators: %s keeps no sum of keys to divide by"):format(core.name)) end
   local all, near, negative, read = 0, 0, 0, 0
   for step = 1, o.steps do
-    p:think()
-    for b = 0, p.copies - 1 do
-      local mind = p:mind(b)
+    p:forward()
+    for b = 0, p.num_envs - 1 do
+      local mind = p:snapshot(b)
       for _, layer in ipairs(layers) do
         local s, said = mind.memory["layers." .. layer .. ".s"], mind.probes["layers." .. layer .. ".retrieved"]
         for head = 0, H - 1 do

@@ -237,26 +237,26 @@ function probing.of_state(core, state, B)
 end
 
 ---Let an agent live, and look into its memory at some steps of its episodes.
----@param p Player of some copies
+---@param p Stepper of some copies
 ---@param o table episodes = how many; steps = list of steps, from 0; facts = list of names of task:truth
 ---@return table samples steps[step] = { n, episode = list, facts[name] = list, parts[name] = { d, x = float* } }
 ---@return string[] names of parts, in order; the first is "all" of them
 function probing.collect(p, o)
   local parts, taken, wanted, n_heads = parts_of(p.agent.core), {}, {}, p.agent.core.config.n_heads
   for _, step in ipairs(o.steps) do wanted[step], taken[step] = true, { n = 0, episode = {}, facts = {}, rows = { all = {} } } end
-  local each, names = math.ceil(o.episodes / p.copies), { "all" }
+  local each, names = math.ceil(o.episodes / p.num_envs), { "all" }
   for i, part in ipairs(parts) do names[i + 1] = part.name end
   local ended = 0
-  while ended < p.copies do
-    p:think()
-    for b = 0, p.copies - 1 do
+  while ended < p.num_envs do
+    p:forward()
+    for b = 0, p.num_envs - 1 do
       local at = p.episode_of[b] < each and wanted[p.step_of[b]] and taken[p.step_of[b]]
       if at then
-        local memory, truth = p:mind(b).memory, p.task:truth(b)
+        local memory, truth = p:snapshot(b).memory, p.env:truth(b)
         at.n = at.n + 1
-        at.episode[at.n] = p.episode_of[b] * p.copies + b
+        at.episode[at.n] = p.episode_of[b] * p.num_envs + b
         for _, name in ipairs(o.facts) do
-          if truth[name] == nil then errors.unknown("fact of " .. p.task.id, name, require("mneme.base.tables").keys(truth)) end
+          if truth[name] == nil then errors.unknown("fact of " .. p.env.id, name, require("mneme.base.tables").keys(truth)) end
           at.facts[name] = at.facts[name] or {}
           at.facts[name][at.n] = truth[name]
         end
@@ -271,7 +271,7 @@ function probing.collect(p, o)
     end
     p:step()
     ended = 0
-    for b = 0, p.copies - 1 do if p.episode_of[b] >= each then ended = ended + 1 end end
+    for b = 0, p.num_envs - 1 do if p.episode_of[b] >= each then ended = ended + 1 end end
   end
   for _, at in pairs(taken) do
     at.parts = {}
@@ -284,7 +284,7 @@ function probing.collect(p, o)
 end
 
 ---Probe an agent's memory for facts, step by step and head by head.
----@param p Player
+---@param p Stepper
 ---@param o table episodes; steps, or last = the last of nine that begin with 0; facts = { name = kind }; ridge, seed as for
 ---  examine
 ---@return table result for a study: NAME, NAME_control and NAME_selectivity, of all of the memory in the mean over

@@ -2,7 +2,7 @@
 -- r = 1, or only another number?  Training both and comparing scores cannot tell: rounding alone parts two trainings.
 local core = require "mneme.models.core"
 local meter = require "mneme.measure.timing"
-local player = require "mneme.episodes.stepper"
+local stepper = require "mneme.episodes.stepper"
 local run_folder = require "mneme.runs.folder"
 local tensor = require "mneme.tensor.tensor"
 
@@ -23,7 +23,7 @@ end
 ---@param b table the other's
 ---@return number relative |y_a - y_b| / |y_a|, over a sequence of fixed random input
 function same_weights.difference(path, a, b)
-  local about, weights = run_folder.read_info(path).core, player.from_run(path).agent.core:state_dict()
+  local about, weights = run_folder.read_info(path).core, stepper.from_run(path).agent.core:state_dict()
   local x = meter.fill(tensor.new { shape = { T, B, about.config.d_in } }, 1, 1)
   local y, z = said(about, weights, a, x), said(about, weights, b, x)
   local off, all = 0, 0

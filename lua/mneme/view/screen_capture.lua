@@ -6,13 +6,13 @@ local files = require "mneme.base.files"
 local C = engine.C
 local FPS = 10                               -- of films
 
----@class Camera
+---@class ScreenCapture
 ---@field path string? of the film that is being recorded
-local Camera = {}
-Camera.__index = Camera
+local ScreenCapture = {}
+ScreenCapture.__index = ScreenCapture
 
----@return Camera
-local function new() return setmetatable({ frames = 0 }, Camera) end
+---@return ScreenCapture
+local function new() return setmetatable({ frames = 0 }, ScreenCapture) end
 
 -- mneme-EPISODE-STEP.KIND, with a number where that is taken.
 local function free_name(kind, frame)
@@ -24,14 +24,14 @@ local function why() return ffi.string(C.mn_error(engine.ctx)) end
 ---Save a picture.
 ---@param frame Frame? names the file
 ---@return string what became of it, for the user
-function Camera.picture(_, frame, pixels, width, height)
+function ScreenCapture.picture(_, frame, pixels, width, height)
   local path = free_name("png", frame)
   return C.mn_image_write(engine.ctx, path, pixels, width, height) == 0 and "saved " .. path or why()
 end
 
 ---Begin a film: MP4, or GIF where there is no ffmpeg.
 ---@return string what became of it
-function Camera:begin(frame, width, height)
+function ScreenCapture:begin(frame, width, height)
   for _, kind in ipairs { "mp4", "gif" } do
     self.path = free_name(kind, frame)
     self.movie = C.mn_movie_new(engine.ctx, self.path, width, height, FPS)
@@ -47,7 +47,7 @@ end
 
 ---A page was painted: it goes into the film, if one is being recorded.
 ---@return string? what the user should know
-function Camera:painted(pixels, width, height)
+function ScreenCapture:painted(pixels, width, height)
   if not self.path then return nil end
   if width ~= self.width or height ~= self.height then
     return "the window has another size now: " .. self:stop()
@@ -62,7 +62,7 @@ end
 
 ---End the film; what was recorded is a whole file.
 ---@return string? what became of it; nil: there was none
-function Camera:stop()
+function ScreenCapture:stop()
   if not self.path then return nil end
   local path, ended = self.path, C.mn_movie_end(self.movie) == 0
   local text = ended and ("saved %s, %d frames"):format(path, self.frames) or why()

@@ -1,16 +1,16 @@
 -- viewer.lua -- a playback in a window: what the keys and the pointer do, and the page with its bar of controls.  Apart
 -- from the window itself, so that tests press keys too.
-local apart = require "mneme.episodes.divergence"
-local camera = require "mneme.view.screen_capture"
+local divergence = require "mneme.episodes.divergence"
+local screen_capture = require "mneme.view.screen_capture"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local heads = require "mneme.models.state_arrays"
 local keyboard = require "mneme.view.keyboard"
 local menu = require "mneme.view.menu"
-local operations = require "mneme.episodes.intervention_options"
+local intervention_options = require "mneme.episodes.intervention_options"
 local playback = require "mneme.episodes.playback"
 local scene = require "mneme.view.scene"
-local take_down = require "mneme.episodes.timeline_export"
+local export_episode = require "mneme.episodes.timeline_export"
 
 local MOST_ZOOM = 8
 local BAR = 62                               -- design pixels of the controls
@@ -25,7 +25,7 @@ Viewer.__index = setmetatable(Viewer, playback)
 local function new(tracks, options)
   options = options or {}
   local self = setmetatable(playback.new(tracks), Viewer)
-  self.zoom, self.pan, self.selection, self.camera = 1, { 0, 0 }, {}, camera()
+  self.zoom, self.pan, self.selection, self.camera = 1, { 0, 0 }, {}, screen_capture()
   self.theme, self.bar = options.theme, options.controls ~= false
   return self
 end
@@ -139,7 +139,7 @@ function Viewer:offer(clock)
   if problem then return self:say(problem, clock) end
   self.playing = false
   local frame, selection, where = self:frame(n), self.selection, {}
-  local list = operations.list(self.tracks[n].timeline.source, frame, selection)
+  local list = intervention_options.list(self.tracks[n].timeline.source, frame, selection)
   if #list == 0 then return self:say("nothing of this agent and its world can be changed", clock) end
   if selection.layer then where[1] = "layer " .. selection.layer end
   if selection.head then where[#where + 1] = "head " .. selection.head end
@@ -155,7 +155,7 @@ end
 function Viewer:operate(operation, steps, clock)
   local problem, n = self:unchangeable(), #self.tracks
   if problem then return self:say(problem, clock) end
-  local ok, change = pcall(operations.change, operation, self.tracks[n].timeline, self.slots[self.at][n], steps)
+  local ok, change = pcall(intervention_options.change, operation, self.tracks[n].timeline, self.slots[self.at][n], steps)
   if ok then return self:change(change, clock) end
   if not errors.is(change) then error(change, 0) end
   self:say(change.message, clock)
@@ -164,7 +164,7 @@ end
 
 -- Write an episode of a track; what became of it.
 local function write_track(track, frame_number)
-  local rec, whole, problem = take_down(track.timeline, frame_number)
+  local rec, whole, problem = export_episode(track.timeline, frame_number)
   track.timeline:lost()
   if not rec then return nil end
   local stem = ("mneme-%d%s"):format(track.timeline.ticks[frame_number].episode, #rec.interventions > 0 and "-changed" or "")
@@ -278,7 +278,7 @@ local function shown_frame(self, k, status)
   if not frame then return nil end
   local more = { selection = self.selection, focus = self.selection, status = k == 1 and status or nil, keys = self.taken and self.taken.labels or nil }
   if self.tracks[k].name then more.title = self.tracks[k].name .. " – " .. frame.title end
-  if k == 2 and self.original and not self.bar then more.source = apart(self:frame(1), frame) end
+  if k == 2 and self.original and not self.bar then more.source = divergence(self:frame(1), frame) end
   return setmetatable(more, { __index = frame })
 end
 
@@ -295,7 +295,7 @@ local function bar_of(self, status)
     live = source.live, selection = self.selection, checkpoint = source.steps, taken = self.taken ~= nil,
     movie = self.camera.path ~= nil, zoom = self.zoom, pair = #self.tracks > 1, theme = self.theme,
     episode = self:tick_of(1).episode, can_change = not source.live and not source.trajectory,
-    said = #self.tracks > 1 and (self.note or apart(self:frame(1), self:frame(2))) or nil }
+    said = #self.tracks > 1 and (self.note or divergence(self:frame(1), self:frame(2))) or nil }
 end
 
 -- Before a trainer has written anything.

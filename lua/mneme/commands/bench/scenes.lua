@@ -8,7 +8,7 @@ local bench = require "mneme.commands.bench.train"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
-local player = require "mneme.episodes.stepper"
+local stepper = require "mneme.episodes.stepper"
 local scene = require "mneme.view.scene"
 local viewer = require "mneme.view.viewer"
 local loop = require "mneme.view.window"
@@ -50,7 +50,7 @@ local function tracks_of(what, core, n)
   local tracks = {}
   for k = 1, n do
     nn.manual_seed(k)
-    local source = player.fresh { env = what.env, core = core, seed = k }
+    local source = stepper.fresh { env = what.env, core = core, seed = k }
     tracks[k] = { source = endless(source), scene = what, name = n > 1 and "track " .. k or nil }
   end
   return viewer.new(tracks)

@@ -145,12 +145,12 @@ function bench.act()
   print "acting, one environment, one thread (median of one step, from Lua):"
   engine.open("cpu", 1)
   for _, setup in ipairs(published) do
-    local player = require "mneme.episodes.stepper"
+    local stepper = require "mneme.episodes.stepper"
     local task = mn.env("tmaze", { corridor = 160, num_envs = 1, seed = 1 })
-    local p = player.new(task, mn.agent { task = task, core = mn.core(setup.core), hidden = 128 })
+    local p = stepper.new(task, mn.agent { task = task, core = mn.core(setup.core), hidden = 128 })
     local times = {}
     for i = 1, 2000 do
-      times[i] = timed(function() p:think() end)
+      times[i] = timed(function() p:forward() end)
       p:step()
     end
     print(("%-16s %7.1f us"):format(setup.label or setup[1], 1e6 * median(times)))

@@ -3,11 +3,11 @@
 -- updates with and without snapshots (the window then waits), since the speed of machines drifts.
 local bench = require "mneme.commands.bench.train"
 local engine = require "mneme.base.engine"
-local live = require "mneme.episodes.live_channel"
+local live_channel = require "mneme.episodes.live_channel"
 local scene = require "mneme.view.scene"
 local stopwatch = require "mneme.measure.stopwatch"
 local viewer = require "mneme.view.viewer"
-local watch = require "mneme.episodes.live_publisher"
+local live_publisher = require "mneme.episodes.live_publisher"
 local window = require "mneme.view.window"
 
 local C = engine.C
@@ -18,7 +18,7 @@ local FORM = "%-10s %-9s %10s %10s %9s %11s %12s"
 ---@param path string
 function cost.child(path)
   engine.open("cpu", 1)
-  local source, pages = live.reader(path), 0
+  local source, pages = live_channel.reader(path), 0
   local shown = viewer.new { { source = source, scene = scene.load "tmaze" } }
   local tick = shown.tick
   function shown:tick(...)
@@ -34,7 +34,7 @@ end
 -- Start it: the pipe that it prints to.
 local function start(path)
   local driver = (os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY") and "" or "SDL_VIDEODRIVER=dummy "
-  return io.popen(("%s'%s' bench window '%s' 2>/dev/null"):format(driver, watch.program(), path))
+  return io.popen(("%s'%s' bench window '%s' 2>/dev/null"):format(driver, live_publisher.program(), path))
 end
 
 -- Train, alternating: medians of wall and CPU seconds of an update, without the window and with it.
@@ -59,7 +59,7 @@ local function measure(setup, threads, updates)
   local learner = bench.learner(setup)
   learner:begin()
   local path = os.tmpname()
-  local writer = watch.writer(learner, path, setup[1], function() return 0 end)
+  local writer = live_publisher.writer(learner, path, setup[1], function() return 0 end)
   for _ = 1, 3 do learner:rollout() learner:update() end
   local pipe, see = start(path), learner.watch
   local _, warm = by_turns(learner, see, 3)        -- until the window is open
