@@ -21,7 +21,7 @@ local function walk(settings, actions, mind, name)
   local rec = trajectory_writer.new(s.task, 0, { fields = { value = { shape = { 1 } } } })
   rec:begin(s.obs)
   for k, action in ipairs(actions) do
-    rec:think { value = { mind and mind(k - 1) or 0 } }
+    rec:internals { value = { mind and mind(k - 1) or 0 } }
     s:act(action, rec)
   end
   local file = path(name or "walk.mnt")

@@ -111,7 +111,7 @@ for _, case in ipairs(rig.cases()) do
       if a.probes[name]:shape()[1] == a.rows then names[#names + 1] = name end
     end
     b:clamp_probes(names)
-    local n = a.task.action_space.n * 2
+    local n = a.env.action_space.n * 2
     for _ = 1, 3 do
       a:forward()
       for _, name in ipairs(names) do
@@ -294,7 +294,7 @@ t.test("to settle a memory changes neither what is chosen nor what is thought", 
       a:forward()
       b:forward()
       for i = 0, 1 do
-        local at, n = a.row * 2 + i, a.task.action_space.n
+        local at, n = a.row * 2 + i, a.env.action_space.n
         t.eq(a.actions:data()[at], b.actions:data()[b.row * 2 + i], case.name)
         for k = 0, n - 1 do t.near(a.logits:data()[at * n + k], b.logits:data()[(b.row * 2 + i) * n + k], 1e-4, case.name) end
       end
@@ -358,7 +358,7 @@ t.test("what is wrong is named, with what there is", function()
   refuse("the donor has not the 2 numbers of layers.0.h", { at = 1, kind = "swap", what = "all",
     donor = { memory = { ["layers.0.h"] = { values = ffi.new "float[1]" } }, episode = 1 } })
   p:forward()
-  t.raises(function() p:hold { "layers.0.h" } end, "between think%(%) and step%(%)")
+  t.raises(function() p:clamp_probes { "layers.0.h" } end, "between forward%(%) and step%(%)")
   local other = mn.env("repeat_first", { num_envs = 2 })
   p = stepper.new(other, mn.agent { task = other, core = { "gru", d_model = 2 }, hidden = 2 })
   refuse("repeat_first%-v0: nothing of this world can be changed", { at = 1, kind = "flip" })
