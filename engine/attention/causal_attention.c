@@ -12,7 +12,7 @@ int mn_softmax_open(mn_softmax *s, const mn_call *c, const char *op) {
   if ((double)s->M + s->T > 1 << 30) return mn_fail(c->ctx, "%s: %d carried keys and %d rows are too many", op, s->M, s->T);
   s->E = s->M + s->T;
   if (c->in[SM_R].data && DIM(c, 'F') != s->E)
-    return mn_fail(c->ctx, "%s: axis 0 (F) of r is %d, expected %d: one distance for each carried key and each row",
+    return mn_fail(c->ctx, "%s: axis 0 (F) of r is %d, expected %d: one distance for each carried key and row",
                    op, DIM(c, 'F'), s->E);
   double window = OPT(c, 0);
   if (window != floor(window)) return mn_fail(c->ctx, "%s: window is %g, expected a whole number, or -1 for all", op, window);

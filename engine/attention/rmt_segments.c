@@ -21,8 +21,8 @@ int mn_segments_open(mn_segments *s, const mn_call *c, const char *op) {
   long P = mn_layer_places(&s->layers).end;
   if (DIM(c, 'P') != P) return mn_fail(c->ctx, "%s: axis 1 (P) of params is %d, expected %ld", op, DIM(c, 'P'), P);
   const long panels = mn_layers_panels(&s->layers);
-  if (panels > INT32_MAX) return mn_fail(c->ctx, "%s: packed weights of %ld numbers are too many, expected at most %d", op, panels, INT32_MAX);
-  if (s->kept > INT32_MAX) return mn_fail(c->ctx, "%s: keys and values of %ld numbers are too many, expected at most %d", op, s->kept, INT32_MAX);
+  if (panels > INT32_MAX) return mn_fail(c->ctx, "%s: packed weights have %ld values, expected at most %d", op, panels, INT32_MAX);
+  if (s->kept > INT32_MAX) return mn_fail(c->ctx, "%s: keys and values have %ld values, expected at most %d", op, s->kept, INT32_MAX);
   return 0;
 }
 

@@ -110,10 +110,10 @@ static inline bool valid(const associative_recall *m, const mn_io *io) {
 }
 
 MN_ENV(associative_recall, .version = 0,
-       .doc = "pairs are shown, then keys: name their values",
+       .doc = "pairs are shown, then keys: name the value of each key",
        .about = "level      easy pairs=4 symbols=8    medium pairs=16 symbols=32    hard pairs=64 symbols=32;\n"
                 "           0: the level's own\n"
-                "pairs      more than symbols: keys come again with other values, and the last one counts\n"
-                "questions  0: as many as pairs",
+                "pairs      more than symbols: keys recur with other values, and the last one counts\n"
+                "questions  0: one per pair",
        .params = "level=easy|medium|hard pairs=0[0..1024] symbols=0[0..62] questions=0[0..1024]",
        .actions = SYMBOLS_NAMES, .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)

@@ -81,7 +81,7 @@ static inline bool valid(const autoencode *m, const mn_io *io) {
 }
 
 MN_ENV(autoencode, .version = 0,
-       .doc = "watch decks of cards, then name their suits backwards (POPGym)",
+       .doc = "watch decks of cards, then name their suits in reverse order (POPGym)",
        .about = "level     easy decks=1    medium decks=2    hard decks=3; 0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..16]", .actions = CARDS_SUIT_NAMES,
        .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)

@@ -138,7 +138,7 @@ static inline bool valid(const concentration *m, const mn_io *io) {
          (m->first < 0 ? m->second < 0 && !m->waiting : !m->waiting || m->second < 0);
 }
 
-MN_ENV(concentration, .version = 0, .doc = "the game of pairs (POPGym)",
+MN_ENV(concentration, .version = 0, .doc = "find pairs of cards: the game Concentration (POPGym)",
        .about = "level     easy decks=1 cards=colors    medium decks=2 cards=colors    hard decks=1 cards=ranks\n"
                 "decks     0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..4] cards=of_level|colors|ranks", .actions = "",

@@ -90,7 +90,7 @@ static inline bool valid(const count_recall *m, const mn_io *io) {
 }
 
 MN_ENV(count_recall, .version = 0,
-       .doc = "how often was the card that is asked for dealt? (POPGym)",
+       .doc = "how often has the queried card been dealt? (POPGym)",
        .about = "level     easy decks=1 cards=colors    medium decks=2 cards=suits    hard decks=4 cards=ranks\n"
                 "decks     0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..16] cards=of_level|colors|suits|ranks", .actions = "",

@@ -32,7 +32,7 @@ static void spaces(const double *param, mn_space *out) {
 
 static int prepare(mn_ctx *mn, const double *param, const char *text, void *shared) {
   if ((int)param[VIEW] % 2 == 0)
-    return mn_fail(mn, "gridworld: view=%d, expected an odd number of cells: the agent stands in the middle",
+    return mn_fail(mn, "gridworld: view=%d, expected an odd number of cells: with the agent in the middle",
                    (int)param[VIEW]);
   return mn_gridmap_read(mn, *text ? text : example, (grid_map *)shared);
 }
@@ -194,13 +194,13 @@ MN_FN bool set(gridworld *g, const mn_io *io, int fact, double value) {
 }
 
 MN_ENV(gridworld, .version = 0,
-       .doc = "a maze of your own, drawn in characters: keys, doors, traps, goals, cues and choices",
+       .doc = "your own maze, drawn in characters: keys, doors, traps, goals, cues and choices",
        .about = "map    # wall   . floor   blank: nothing   S start (several: one is drawn)   G goal: +1 and over\n"
                 "       ! trap: -1 and over   a-d key   A-D its door\n"
-                "       1-6 choices: one of those drawn pays +1, the others -1, and over   ? says which one\n"
-                "view   cells a side that the agent sees, itself in the middle; occlusion=1: not through walls\n"
-                "cue_steps    the cue speaks during the first so many steps only; 0: always\n"
-                "Seen are codes: 0 unseen, 1 wall, 2 floor, 3 goal, 4 trap, 5 silent cue, 6-9 keys, 10-13 doors,\n"
+                "       1-6 choices: one of those drawn pays +1, the others -1, and the episode ends   ? cue: which one\n"
+                "view   cells per side of the observation, the agent in the middle; occlusion=1: walls block the view\n"
+                "cue_steps    the cue is shown only during the first N steps; 0: always\n"
+                "The observation holds codes: 0 hidden, 1 wall, 2 floor, 3 goal, 4 trap, 5 silent cue, 6-9 keys, 10-13 doors,\n"
                 "14-19 choices, 20-25 the cue naming a choice; after the cells, the keys carried.",
        .params = "map=\"\" view=5[3..15] occlusion=1[0..1] cue_steps=0[0..1000000] step_reward=0.0[-1..1]",
        .actions = "up down left right", .settable = "right=1[1..6] x=0[0..63] y=0[0..63]",

@@ -305,14 +305,14 @@ MN_FN void observe_again(memory_maze *m, mn_io *io) {
 }
 
 MN_ENV(memory_maze, .version = 0,
-       .doc = "find the coloured target that is asked for, again and again, in a maze never seen before",
-       .about = "size         cells a side, odd; with targets=0 sizes 9, 11, 13, 15 have 3, 4, 5, 6 of them\n"
-                "mode         grid: cells and quarter turns; continuous: a rolling ball, four steps for each of them\n"
-                "observation  grid: codes of view x view cells; vector: numbers; pixels: 64 x 64 colours\n"
-                "actions      0: 4 on the grid, 6 where the ball rolls\n"
-                "levels       mazes there are, drawn from level_seed; 0: a new one in each episode\n"
-                "cue_frames   steps that a new target is shown for; 0: always\n"
-                "minimap=1    a map is seen, too; randomize_colors=1: each episode has its own",
+       .doc = "find the prompted coloured targets, one after another, in a new maze",
+       .about = "size         cells per side, odd; with targets=0, sizes 9, 11, 13, 15 have 3, 4, 5, 6 targets\n"
+                "mode         grid: cells and quarter turns; continuous: a rolling ball, four steps for each of those\n"
+                "observation  grid: codes of view x view cells; vector: numbers; pixels: 64 x 64 RGB\n"
+                "actions      0: 4 on the grid, 6 in continuous mode\n"
+                "levels       number of mazes, drawn from level_seed; 0: a new maze in each episode\n"
+                "cue_frames   steps for which a new target is shown; 0: always\n"
+                "minimap=1    the observation includes a map; randomize_colors=1: new colours in each episode",
        .params = "size=9[7..31] mode=grid|continuous targets=0[0..6] observation=grid|vector|pixels "
                  "view=7[3..7] actions=0[0..6] "
                  "levels=0[0..100000] level_seed=0[0..999999999] cue_frames=0[0..1000000] "

@@ -51,7 +51,7 @@ MN_FN void step(mystery_path *m, mn_io *io) {
 }
 
 MN_ENV(mystery_path, .version = 0,
-       .doc = "find a hidden path by falling off it, and remember it; walking in small steps",
+       .doc = "find a hidden path by falling off it, and remember it; in small steps",
        .about = MYSTERY_ABOUT, .params = MYSTERY_PARAMS,
        .actions = "stay up down left up_left down_left right up_right down_right",
        .spaces = spaces, .prepare = NULL, .reset = reset, .step = step, .draw = mystery_draw,

@@ -159,10 +159,10 @@ static inline bool valid(const noisy_cartpole *m, const mn_io *io) {
 }
 
 MN_ENV(noisy_cartpole, .version = 0,
-       .doc = "balance a pole, seen through noise and without velocities (noise=0 velocities=1: CartPole-v1)",
+       .doc = "balance a pole, observed with noise and without velocities (noise=0 velocities=1: CartPole-v1)",
        .about = "noise=0.1, 0.2, 0.3: POPGym's NoisyPositionOnlyCartPole easy, medium, hard; 200 steps, 1/200 for each\n"
                 "noise=0 velocities=1: Gymnasium's CartPole-v1; 500 steps, 1 for each\n"
-                "velocities=0: seen are the cart's place and the pole's angle; 1: both with their velocities",
+                "velocities=0: observe the cart's position and the pole's angle; 1: also their velocities",
        .params = "noise=0.1[0..1] velocities=0[0..1]", .actions = "left right",
        .settable = "x=0.0[-2.4..2.4] x_dot=0.0[-10..10] angle=0.0[-0.209..0.209] angle_dot=0.0[-10..10]",
        .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid, .set = set,

@@ -69,7 +69,7 @@ static inline bool valid(const repeat_first *m, const mn_io *io) {
 }
 
 MN_ENV(repeat_first, .version = 0,
-       .doc = "name the suit of the first card again and again (POPGym)",
+       .doc = "name the suit of the first card at every step (POPGym)",
        .about = "level     easy decks=1    medium decks=8    hard decks=16; 0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..16]", .actions = CARDS_SUIT_NAMES,
        .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)

@@ -104,10 +104,10 @@ static inline bool valid(const selective_copy *m, const mn_io *io) {
 }
 
 MN_ENV(selective_copy, .version = 0,
-       .doc = "symbols among blanks, then name them in order",
+       .doc = "symbols among blanks; then name them in order",
        .about = "level   easy tokens=4 length=20    medium tokens=8 length=72    hard tokens=16 length=272; symbols=8;\n"
                 "        0: the level's own\n"
-                "length  steps that show something; as many as tokens: no blanks, the copy task",
+                "length  steps before the answers; equal to tokens: no blanks, the copy task",
        .params = "level=easy|medium|hard tokens=0[0..256] length=0[0..4096] symbols=0[0..62]",
        .actions = SYMBOLS_NAMES, .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw,
        .truth = truth, .valid = valid)

@@ -27,7 +27,7 @@ MN_FN void step(tmaze *m, mn_io *io) {
   observe(m, io);
 }
 
-MN_ENV(tmaze, .version = 0, .doc = "remember along a whole corridor which way to turn at its end",
+MN_ENV(tmaze, .version = 0, .doc = "remember a cue along a corridor, and turn that way at its end",
        .params = "corridor=160[2..256] distractors=6[0..64]", .actions = "up down left right",
        .settable = TMAZE_SETTABLE, .spaces = spaces, .reset = reset, .step = step, .draw = tmaze_draw,
        .truth = tmaze_truth, .valid = tmaze_valid, .set = tmaze_set, .observe = observe)

@@ -27,7 +27,7 @@ MN_FN void step(tmaze_bakker *m, mn_io *io) {
 }
 
 MN_ENV(tmaze_bakker, .version = 0,
-       .doc = "the T-Maze without a sense of place: only cue, corridor and junction are seen",
+       .doc = "the T-Maze without positions: the agent observes only cue, corridor and junction",
        .params = "corridor=160[2..256] distractors=6[0..64]", .actions = "up down left right",
        .settable = TMAZE_SETTABLE, .spaces = spaces, .reset = reset, .step = step, .draw = tmaze_draw,
        .truth = tmaze_truth, .valid = tmaze_valid, .set = tmaze_set, .observe = observe)

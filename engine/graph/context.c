@@ -52,7 +52,7 @@ int mn_threads(mn_ctx *mn) { return mn->threads; }
 
 int mn_set_threads(mn_ctx *mn, int threads) {
   if (threads < 0 || threads > MAX_THREADS)
-    return mn_fail(mn, "threads=%d, expected 1..%d (0: what the machine has)", threads, MAX_THREADS);
+    return mn_fail(mn, "threads=%d, expected 1..%d (0: all processors)", threads, MAX_THREADS);
   mn_pool_free(mn->pool);
   mn->pool = NULL;
   mn->threads = threads ? threads : threads_of_machine();

@@ -39,7 +39,7 @@ int mn_device_open(mn_ctx *mn, const char *name, mn_device **out) {
 
   char path[4096];
   if (plugin_path(path, sizeof path, name))
-    return mn_fail(mn, "device=%s: the folder of libmneme.so cannot be told", name);
+    return mn_fail(mn, "device=%s: the folder of libmneme.so is unknown", name);
   if (access(path, F_OK))
     return mn_fail(mn, "device=%s: libmneme_%s.so not found next to libmneme.so; build it with `%s`",
                    name, name, make);
@@ -49,7 +49,7 @@ int mn_device_open(mn_ctx *mn, const char *name, mn_device **out) {
   mn_device *d = dlsym(library, "mn_plugin");
   if (!d || d->call_bytes != sizeof(mn_call) || strcmp(d->name, name)) {
     dlclose(library);
-    return mn_fail(mn, "device=%s: libmneme_%s.so is of another version; build it again with `%s`",
+    return mn_fail(mn, "device=%s: libmneme_%s.so is of another version; rebuild it with `%s`",
                    name, name, make);
   }
   d->library = library;
@@ -76,5 +76,5 @@ const void *mn_device_export(const mn_device *d, const char *kind, const char *n
 }
 
 int mn_device_outdated(mn_ctx *mn, const mn_device *d) {
-  return mn_fail(mn, "device=%s: libmneme_%s.so is of another version; build it again", d->name, d->name);
+  return mn_fail(mn, "device=%s: libmneme_%s.so is of another version; rebuild it", d->name, d->name);
 }

@@ -26,8 +26,8 @@ typedef struct mn_device {
   double (*free_bytes)(void);    /* memory that numbers could still have */
   void *(*reserve)(size_t had, size_t *bytes);         /* for who has so many: at least *bytes, which becomes how many; or NULL */
   void  (*give_back)(void *p, size_t bytes);           /* what was reserved */
-  void *(*zeros)(size_t bytes);  /* NULL: no memory left */
-  void *(*alloc)(size_t bytes);  /* numbers unset, not for the host; NULL: no memory left */
+  void *(*zeros)(size_t bytes);  /* NULL: out of memory */
+  void *(*alloc)(size_t bytes);  /* numbers unset, not for the host; NULL: out of memory */
   void  (*free)(void *p);        /* of zeros or alloc */
   int   (*copy_in)(void *device, const void *host, size_t bytes);    /* the host's may change at once */
   int   (*copy_out)(void *host, const void *device, size_t bytes);   /* waits */

@@ -9,7 +9,7 @@
 enum { ALIGN = 64 };
 
 static int always(void) { return 0; }
-static const char *error(void) { return "no memory left"; }
+static const char *error(void) { return "out of memory"; }
 
 /* Some systems promise any amount of memory and kill who uses it, so what the machine has is the limit. */
 static double machine_bytes(void) { return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE); }

@@ -64,7 +64,7 @@ int mn_plan_begin(mn_plan *p) {
 }
 
 int mn_plan_end(mn_plan *p) {
-  if (p->ctx->recording != p) return mn_fail(p->ctx, "plan: it is not recording");
+  if (p->ctx->recording != p) return mn_fail(p->ctx, "plan: not recording");
   p->recording = false;
   p->ctx->recording = NULL;
   return 0;
@@ -115,7 +115,7 @@ static int check_rows(mn_plan *p, int t0, int t1) {
     const mn_op_entry *e = mn_entry_of(k->call->op);
     const bool shared = k->call->n_out && k->call->out[0].data == k->call->in[0].data;         /* another shape, no copy */
     const char *made = mn_runs_by_rows(k->call) || mn_runs_when_read(k->call) || shared ? NULL : made_by_rows(p, i);
-    if (made) return mn_fail(mn, "plan: %s of %s is what its rows leave in the end, so the plan cannot run by rows", made, e->name);
+    if (made) return mn_fail(mn, "plan: %s of %s is a final state of the rows, so the plan cannot run by rows", made, e->name);
     if (!mn_carries_time(k->call)) continue;
     bool once = k->call->time == MN_FIRST || mn_made_when_read(k->call), whole = k->call->time == MN_WHOLE;
     for (int j = 0; once && j < k->call->n_in; j++)

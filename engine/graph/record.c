@@ -98,8 +98,8 @@ mn_record *mn_find(mn_ctx *mn, const mn_tensor *t, const char *op, const char *a
   else if (t->slot < 0 && -(long)t->slot <= mn->n_leaves) r = mn->leaf[-(t->slot + 1)];
   if (r && t->gen && r->gen == t->gen && !r->dead) return r;
   mn_fail(mn, t->slot >= 0
-          ? "%s: %s was computed before the last sweep (or inside mn.no_grad) and is gone; mn.keep() copies what must last"
-          : "%s: %s has been freed, or belongs to a plan that was recorded anew", op, arg);
+          ? "%s: %s was computed before the last sweep (or inside mn.no_grad) and was freed; mn.keep() copies what must last"
+          : "%s: %s was freed, or belongs to a plan that was recorded again", op, arg);
   return NULL;
 }
 

@@ -190,7 +190,7 @@ int mn_bind(mn_ctx *mn, const mn_op_entry *e, mn_call *c) {
       if (a->shape[k] < 1)
         return mn_fail(mn, "%s: axis %d of %s would be %d, expected at least 1", e->name, k, e->sig.out[i].name, a->shape[k]);
       if (a->n > MN_NUMBERS / a->shape[k])
-        return mn_fail(mn, "%s: %s would have more numbers than fit in memory", e->name, e->sig.out[i].name);
+        return mn_fail(mn, "%s: %s would have more elements than fit in memory", e->name, e->sig.out[i].name);
       a->n *= a->shape[k];
     }
   }

@@ -11,7 +11,7 @@
 int mn_use(mn_ctx *mn, mn_record *r, const char *op, const char *arg) {
   mn_plan *p = mn->recording;
   if (r->slot >= 0 && p)
-    return mn_fail(mn, "%s: %s was computed outside the plan; hand it in as an argument, or mn.keep() it", op, arg);
+    return mn_fail(mn, "%s: %s was computed outside the plan; pass it as an argument, or mn.keep() it", op, arg);
   if (p && r->timed && r->plan && r->plan != p && p->T && p->T != r->shape[0]) p->other_T = r->shape[0];
   if (r->plan && r->plan != p) {
     if (r->late && mn_plan_finish(r->plan, r->late)) return -1;
@@ -22,7 +22,7 @@ int mn_use(mn_ctx *mn, mn_record *r, const char *op, const char *arg) {
         return 0;
       }
     if (t->n_links == MN_LINKS)
-      return mn_fail(mn, "%s: leans on more than %d plans", op, t->n_links);
+      return mn_fail(mn, "%s: depends on more than %d other plans", op, t->n_links);
     t->link[t->n_links++] = (mn_link){ r->plan->id, r->plan->version, r->late == MN_ASKED };
   } else if (p && !r->plan) {
     if (mn_grow(mn, &p->pinned, &p->cap_pinned, p->n_pinned + 1, sizeof *p->pinned)) return -1;
@@ -42,7 +42,7 @@ int mn_check_links(mn_ctx *mn, const mn_tape *t) {
   for (int i = 0; i < t->n_links; i++) {
     mn_plan *p = mn->plan[t->link[i].plan];
     if (!p || p->version != t->link[i].version)
-      return mn_fail(mn, "a plan that this one leans on was freed or recorded anew: record this one again");
+      return mn_fail(mn, "a plan that this one depends on was freed or recorded again: record this one again");
     if (mn_plan_finish(p, MN_LAST) || (t->link[i].asked && mn_plan_finish(p, MN_ASKED))) return -1;
   }
   return 0;
@@ -146,7 +146,7 @@ static void rewind_to(mn_ctx *mn, mn_mark m) {
 
 int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_tensor *out) {
   const mn_op_entry *e = mn_op_at(op);
-  if (!e) return mn_fail(mn, "there is no op number %d", op);
+  if (!e) return mn_fail(mn, "there is no op with index %d", op);
   mn_tape *tape = mn_current_tape(mn);
   mn_memory *memory = mn_current_memory(mn);
   mn_mark before = { memory->numbers.used, memory->records.used, mn->n_computed };
@@ -170,7 +170,7 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
   bool open_end = false;
   for (int i = 0; i < c->n_out; i++) open_end |= !e->sig.out[i].no_grad;
   if (wants_grad && open_end && !e->op->backward)
-    return mn_fail(mn, "%s has no gradient, but an input wants one: wrap it in mn.no_grad", e->name);
+    return mn_fail(mn, "%s has no gradient, but an input requires one: wrap it in mn.no_grad", e->name);
   wants_grad &= open_end;
   if (!(c->kernel = mn_kernel_of(mn, op, wants_grad))) return -1;
   if (mn->debug && (mn_wait(mn) || mn_check_domains(mn, e, c))) return -1;
@@ -314,7 +314,7 @@ static int tapes_to_walk(mn_ctx *mn, mn_tape **walk, int max) {
       int k = 0;
       while (k < n && walk[k] != t) k++;
       if (k < n) continue;
-      if (n == max) return mn_fail(mn, "backward: leans on more than %d plans", max);
+      if (n == max) return mn_fail(mn, "backward: depends on more than %d other plans", max);
       walk[n++] = t;
     }
   }
@@ -347,7 +347,7 @@ static mn_record *begin_of_walk(mn_ctx *mn, const mn_tensor *t, const char *what
   mn_record *r = mn_find(mn, t, "backward", what);
   if (!r) return NULL;
   if (!r->wants_grad || (r->slot < 0 && !r->plan))
-    return mn_fail(mn, "backward: nothing that led to %s wants a gradient", what), NULL;
+    return mn_fail(mn, "backward: no input of %s requires a gradient", what), NULL;
   if (!(r->grad = mn_take(mn, &mn_current_memory(mn)->numbers, (size_t)r->n * sizeof(float), "backward"))) return NULL;
   r->lent = true;
   return r;
@@ -365,19 +365,19 @@ static int no_walk(mn_ctx *mn, int n, const mn_tensor *of) {
 int mn_backward(mn_ctx *mn, const mn_tensor *loss) {
   mn_record *r = mn_find(mn, loss, "backward", "the loss");
   if (!r) return -1;
-  if (r->n != 1) return mn_fail(mn, "backward: the loss has %ld numbers, expected 1 (use :sum() or :mean())", r->n);
+  if (r->n != 1) return mn_fail(mn, "backward: the loss has %ld elements, expected 1 (use :sum() or :mean())", r->n);
   if (!begin_of_walk(mn, loss, "this number")) return -1;
   bool failed = mn_did(mn, mn->device->copy_in(r->grad, &(float){ 1 }, sizeof(float))) || walk_back(mn);
   return failed ? no_walk(mn, 1, loss) : 0;
 }
 
 int mn_backward_from(mn_ctx *mn, int n, const mn_tensor *of, const mn_tensor *grad) {
-  if (mn->recording) return mn_fail(mn, "backward: from given gradients: not while a plan records");
+  if (mn->recording) return mn_fail(mn, "backward: gradients cannot be given while a plan records");
   for (int i = 0; i < n; i++) {
     mn_record *g = mn_find(mn, &grad[i], "backward", "a gradient"), *r = g ? mn_find(mn, &of[i], "backward", "a tensor") : NULL;
     if (!r) return no_walk(mn, i, of);
     if (g->dtype != MN_F32 || g->n != r->n) {
-      mn_fail(mn, "backward: a gradient has %ld numbers, its tensor %ld", g->n, r->n);
+      mn_fail(mn, "backward: a gradient has %ld elements, its tensor %ld", g->n, r->n);
       return no_walk(mn, i, of);
     }
     if (!begin_of_walk(mn, &of[i], "a tensor")) return no_walk(mn, i, of);
@@ -403,7 +403,7 @@ int mn_no_grad(mn_ctx *mn, bool on) {
     mn->mark[mn->no_grad++] = (mn_mark){ mn->memory.numbers.used, mn->memory.records.used, mn->n_computed };
     return 0;
   }
-  if (!mn->no_grad) return mn_fail(mn, "no_grad: ended more often than begun");
+  if (!mn->no_grad) return mn_fail(mn, "no_grad: ended without a beginning");
   mn_mark m = mn->mark[--mn->no_grad];
   if (mn->recording) return 0;
   mn_memory *memory = &mn->memory;

@@ -11,7 +11,7 @@ static int check_shape(mn_ctx *mn, int dtype, int ndim, const int *shape, long *
   *n = 1;
   for (int i = 0; i < ndim; i++) {
     if (shape[i] < 1) return mn_fail(mn, "tensor: axis %d is %d, expected at least 1", i, shape[i]);
-    if (*n > MN_NUMBERS / shape[i]) return mn_fail(mn, "tensor: the shape asks for more numbers than fit in memory");
+    if (*n > MN_NUMBERS / shape[i]) return mn_fail(mn, "tensor: the shape has more elements than fit in memory");
     *n *= shape[i];
   }
   return 0;
@@ -59,9 +59,9 @@ int mn_leaf_view(mn_ctx *mn, const mn_tensor *of, double offset, int ndim, const
   mn_record *leaf = mn_find(mn, of, "view", "the tensor");
   long n;
   if (!leaf || check_shape(mn, leaf->dtype, ndim, shape, &n)) return -1;
-  if (leaf->slot >= 0 || leaf->plan || leaf->of) return mn_fail(mn, "view: only of a leaf that owns its numbers");
+  if (leaf->slot >= 0 || leaf->plan || leaf->of) return mn_fail(mn, "view: expected a leaf that owns its memory");
   if (!(offset >= 0) || offset + (double)n > (double)leaf->n)
-    return mn_fail(mn, "view: numbers %.0f to %.0f of a tensor of %ld", offset, offset + (double)n, leaf->n);
+    return mn_fail(mn, "view: elements %.0f to %.0f of a tensor of %ld", offset, offset + (double)n, leaf->n);
   mn_record *r = mn_new_leaf(mn);
   if (!r) return -1;
   describe(r, leaf->dtype, ndim, shape, n);
@@ -120,7 +120,7 @@ float *mn_tensor_grad(mn_ctx *mn, const mn_tensor *t) {
   if (!r) return NULL;
   mn_record *leaf = r->of ? r->of : r;
   if (r->slot >= 0 || r->plan || !leaf->grad)
-    return mn_fail(mn, "gradient: only leaves that want one keep a gradient"), NULL;
+    return mn_fail(mn, "gradient: expected a leaf with grad = true, others keep none"), NULL;
   return mn_settle_grad(mn, leaf) || mn_wait(mn) ? NULL : r->grad;
 }
 
@@ -142,9 +142,9 @@ int mn_copy(mn_ctx *mn, const mn_tensor *from, const mn_tensor *to) {
   if (!b) return -1;
   if (b->slot >= 0 || b->plan) return mn_fail(mn, "copy: the target must be a leaf");
   if (a->dtype != b->dtype || a->n != b->n)
-    return mn_fail(mn, "copy: %ld numbers into %ld, or another element type", a->n, b->n);
+    return mn_fail(mn, "copy: %ld elements into %ld, or another element type", a->n, b->n);
   if (b->needed == mn->tape_number + 1)
-    return mn_fail(mn, "copy: a backward pass may still need the numbers that this would overwrite: call backward() or "
+    return mn_fail(mn, "copy: a backward pass may still need the values that this would overwrite: call backward() or "
                        "mn.sweep() first, or compute inside mn.no_grad()");
   if (a->late && a->plan && mn_plan_finish(a->plan, a->late)) return -1;
   long bytes = a->n * item_size(a->dtype);

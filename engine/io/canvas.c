@@ -29,7 +29,7 @@ static int grow(mn_canvas *c, void *list, size_t size, size_t n, size_t *room, s
   void *old, *new_list;
   memcpy(&old, list, sizeof old);
   if (want > (size_t)1 << 28 || !(new_list = realloc(old, want * size)))
-    return c->starved = true, mn_fail(c->ctx, "canvas: no memory for %zu elements", want);
+    return c->starved = true, mn_fail(c->ctx, "canvas: out of memory for %zu elements", want);
   memcpy(list, &new_list, sizeof new_list);
   *room = want;
   return 0;
@@ -184,7 +184,7 @@ int mn_canvas_append(mn_canvas *c, const mn_canvas *from, float x, float y, floa
   if (c == from) return mn_fail(c->ctx, "canvas: appending a canvas to itself");
   if (!(w > 0 && h > 0))
     return mn_fail(c->ctx, "canvas: appending into a box of %g x %g", (double)w, (double)h);
-  if (from->starved) return c->starved = true, mn_fail(c->ctx, "canvas: no memory for all that was drawn");
+  if (from->starved) return c->starved = true, mn_fail(c->ctx, "canvas: out of memory for the drawing");
   if (!from->n_shapes) return 0;
   float box[4];
   mn_canvas_bounds(from, box);

@@ -153,7 +153,7 @@ mn_gif *mn_gif_new(mn_ctx *mn, int width, int height, int fps) {
         EGifPutExtensionBlock(g->gif, 3, loop) == GIF_OK && EGifPutExtensionTrailer(g->gif) == GIF_OK) return g;
     mn_gif_free(g);
   }
-  mn_fail(mn, "gif: no memory for %dx%d pixels", width, height);
+  mn_fail(mn, "gif: out of memory for %dx%d pixels", width, height);
   return NULL;
 }
 

@@ -141,7 +141,7 @@ static bool read_at(int fd, void *out, uint64_t n, uint64_t at) {
 
 /* Is this a head that mn_live_new has written, for a file of this size?  NULL, or what is wrong. */
 static const char *wrong(const live_head *h, uint64_t size) {
-  if (memcmp(h->magic, magic, sizeof magic)) return "it does not begin as a live file does";
+  if (memcmp(h->magic, magic, sizeof magic)) return "it is not a live file";
   if (h->version != LIVE_VERSION || h->head_bytes != sizeof *h) return "it is of another version of Mneme";
   if (h->schema_bytes > 1 << 20 || h->slot_bytes < 1 || h->slot_bytes > 1000000000 ||
       h->total_bytes != slot_at(h, 1) + up64(h->slot_bytes)) return "its sizes contradict each other";
@@ -202,7 +202,7 @@ int mn_peek_read(mn_peek *p, void *out) {
     const char *why = look(p->fd, &before);
     if (!why && (before.slot_bytes != p->head.slot_bytes || before.schema_bytes != p->head.schema_bytes))
       why = "its sizes have changed";
-    if (why) return mn_fail(p->ctx, "%s cannot be watched any more: %s", p->path, why);
+    if (why) return mn_fail(p->ctx, "%s can no longer be watched: %s", p->path, why);
     uint64_t done = before.done;
     if (done == p->seen) return 0;
     atomic_thread_fence(memory_order_seq_cst);
@@ -215,7 +215,7 @@ int mn_peek_read(mn_peek *p, void *out) {
       return 1;
     }
   }
-  if (!sound) return mn_fail(p->ctx, "%s cannot be watched any more: its counters are damaged", p->path);
+  if (!sound) return mn_fail(p->ctx, "%s can no longer be watched: its counters are damaged", p->path);
   return 0;                                            /* outrun by the writer: next time */
 }
 
@@ -231,5 +231,5 @@ const char *mn_peek_state(mn_peek *p) {
 int mn_peek_want(mn_peek *p, int copy) {
   int32_t wanted = copy;
   if (pwrite(p->fd, &wanted, sizeof wanted, (off_t)offsetof(live_head, wanted)) == sizeof wanted) return 0;
-  return mn_fail(p->ctx, "%s: another copy cannot be asked for: %s", p->path, strerror(errno));
+  return mn_fail(p->ctx, "%s: the environment cannot be changed: %s", p->path, strerror(errno));
 }

@@ -48,7 +48,7 @@ static int start_ffmpeg(mn_movie *m, int fps) {
   if (!error) return 0;
   m->ffmpeg = 0;
   if (error != ENOENT) return mn_fail(m->ctx, "ffmpeg does not start: %s", strerror(error));
-  return mn_fail(m->ctx, "%s: MP4 needs ffmpeg (apt-get install ffmpeg); a name ending in .gif does without it",
+  return mn_fail(m->ctx, "%s: MP4 needs ffmpeg (apt-get install ffmpeg); a name ending in .gif needs none",
                  m->path);
 }
 
@@ -97,7 +97,7 @@ int mn_movie_add(mn_movie *m, const uint8_t *rgba) {
   while (left) {
     ssize_t sent = send(m->feed, rgba, left, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return mn_fail(m->ctx, "%s: ffmpeg stopped early; what it said is above", m->path);
+    if (sent < 0) return mn_fail(m->ctx, "%s: ffmpeg stopped early; its message is above", m->path);
     rgba += sent, left -= (size_t)sent;
   }
   return 0;
@@ -107,7 +107,7 @@ int mn_movie_add(mn_movie *m, const uint8_t *rgba) {
 ** Either way the movie takes no more frames and is still to be freed. */
 int mn_movie_end(mn_movie *m) {
   if (m->gif) return mn_gif_end(m->gif, m->path);
-  if (end_ffmpeg(m)) return mn_fail(m->ctx, "%s: ffmpeg failed; what it said is above", m->path);
+  if (end_ffmpeg(m)) return mn_fail(m->ctx, "%s: ffmpeg failed; its message is above", m->path);
   return mn_file_move(m->ctx, m->draft, m->path);
 }
 

@@ -72,7 +72,7 @@ static int shape(mn_call *c) {
     c->out[OUT_Y].shape[2 + i] = (int)((room - w->shape[2 + i]) / (long)OPT(c, STRIDE)) + 1;
   }
   const double patch = (double)DIM(c, 'K') * DIM(c, 'L') * DIM(c, 'C');
-  if (patch > 1e9) return mn_fail(c->ctx, "conv2d: a window of w has %g numbers, expected at most 1e9", patch);
+  if (patch > 1e9) return mn_fail(c->ctx, "conv2d: a window of w has %g values, expected at most 1e9", patch);
   mn_arg *packed = &c->out[OUT_PACKED];
   packed->shape[0] = mn_patch_panels(DIM(c, 'O'));
   packed->shape[1] = 1 + (int)patch;

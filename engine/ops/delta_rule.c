@@ -27,7 +27,7 @@ static int shape(mn_call *c) {
   mn_delta d = open_call(c);
   double rows = (double)d.a.B * d.a.H * mn_chunks(d.a.T);
   if (rows > 1e9 || (double)d.a.Vp * d.a.Kp > 1e9)
-    return mn_fail(c->ctx, "delta_rule: a state of %d by %d numbers for %d heads is too large", d.a.V, d.a.K,
+    return mn_fail(c->ctx, "delta_rule: a state of %d by %d values for %d heads is too large", d.a.V, d.a.K,
                    d.a.B * d.a.H);
   c->out[OUT_SAVED].shape[0] = (int)rows;
   c->out[OUT_SAVED].shape[1] = (int)state_size(&d.a);

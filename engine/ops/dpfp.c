@@ -8,7 +8,7 @@ static int shape(mn_call *c) {
   double nu = OPT(c, 0), n = 2 * nu * DIM(c, 'D');
   if (!(nu >= 1 && nu < 1 << 30) || nu != (int)nu)
     return mn_fail(c->ctx, "dpfp: nu is %g, expected a whole number from 1 to 2^30 - 1", nu);
-  if (n > 1e9) return mn_fail(c->ctx, "dpfp: y would have %g numbers a row, expected at most 1e9", n);
+  if (n > 1e9) return mn_fail(c->ctx, "dpfp: y would have %g values per row, expected at most 1e9", n);
   c->out[0].shape[c->in[0].ndim - 1] = (int)n;
   return 0;
 }

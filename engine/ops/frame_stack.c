@@ -8,7 +8,7 @@ static int shape(mn_call *c) {
   if (!(frames >= 2 && frames <= 4096) || frames != (int)frames)
     return mn_fail(c->ctx, "frame_stack: frames is %g, expected a whole number from 2 to 4096", frames);
   int F = (int)frames, D = DIM(c, 'D');
-  if (frames * D > 1e9) return mn_fail(c->ctx, "frame_stack: y would have %g numbers a row, expected at most 1e9", frames * D);
+  if (frames * D > 1e9) return mn_fail(c->ctx, "frame_stack: y would have %g values per row, expected at most 1e9", frames * D);
   if (c->in[2].data && DIM(c, 'P') != F - 1)
     return mn_fail(c->ctx, "frame_stack: axis 1 (P) of past is %d, expected %d: frames - 1", DIM(c, 'P'), F - 1);
   c->out[0].shape[2] = F * D;

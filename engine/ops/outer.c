@@ -4,7 +4,7 @@
 
 static int shape(mn_call *c) {
   double n = (double)DIM(c, 'E') * DIM(c, 'D');
-  if (n > 1e9) return mn_fail(c->ctx, "outer: y would have %g numbers a row, expected at most 1e9", n);
+  if (n > 1e9) return mn_fail(c->ctx, "outer: y would have %g values per row, expected at most 1e9", n);
   c->out[0].shape[c->in[0].ndim - 1] = (int)n;
   return 0;
 }

@@ -32,7 +32,7 @@ static int shape(mn_call *c) {
     y->shape[i] = (int)d;
   }
   if (n > (double)x->n || x->n % (long)n || (infer < 0 && (long)n != x->n))
-    return mn_fail(c->ctx, "reshape: x has %ld numbers, which do not fit %s", x->n,
+    return mn_fail(c->ctx, "reshape: x has %ld elements, which do not fit %s", x->n,
                    asked(c, ndim, text, sizeof text));
   if (infer >= 0) y->shape[infer] = (int)(x->n / (long)n);
   y->ndim = ndim;

@@ -8,7 +8,7 @@
 
 static int shape(mn_call *c) {
   int D = DIM(c, 'D');
-  if (D % 2) return mn_fail(c->ctx, "rotary: axis 3 of x is %d, expected an even number: it turns pairs", D);
+  if (D % 2) return mn_fail(c->ctx, "rotary: axis 3 of x is %d, expected an even number, to rotate pairs", D);
   return 0;
 }
 

@@ -71,7 +71,7 @@ int mn_attention_open(mn_attention *a, const mn_call *c, const char *op, int eps
                    c->in[IN_P_Q].data ? "p_k" : "p_q");
   if (c->in[IN_P_Q].data) a->E = DIM(c, 'E');
   if ((double)a->D * a->E > 1 << 24)
-    return mn_fail(c->ctx, "%s: a feature of %d times %d numbers is too large", op, a->E, a->D);
+    return mn_fail(c->ctx, "%s: a feature of %d times %d values is too large", op, a->E, a->D);
   a->K = a->D * a->E;
   a->Kp = mn_padded(a->K);
   a->Vp = mn_padded(a->V);
@@ -79,7 +79,7 @@ int mn_attention_open(mn_attention *a, const mn_call *c, const char *op, int eps
     a->Dg = last(c, IN_GAMMA);
     a->Eg = c->in[IN_P_GAMMA].data ? last(c, IN_P_GAMMA) : 1;
     if ((double)a->Dg * a->Eg != a->K)
-      return mn_fail(c->ctx, "%s: gamma%s makes %d gates a head, expected %d as in the features "
+      return mn_fail(c->ctx, "%s: gamma%s makes %d gates per head, expected %d as in the features "
                      "of k", op, a->Eg > 1 ? " times p_gamma" : "", a->Dg * a->Eg, a->K);
   } else if (c->in[IN_P_GAMMA].data) {
     return mn_fail(c->ctx, "%s: p_gamma is given without gamma", op);
@@ -88,7 +88,7 @@ int mn_attention_open(mn_attention *a, const mn_call *c, const char *op, int eps
     a->scalar = !a->Dg && last(c, IN_BETA) == 1;
     if (!a->scalar && last(c, IN_BETA) != a->V)
       return mn_fail(c->ctx, "%s: axis 3 of beta is %d, expected %d as in v%s", op,
-                     last(c, IN_BETA), a->V, a->Dg ? "" : ", or 1 for one gate a head");
+                     last(c, IN_BETA), a->V, a->Dg ? "" : ", or 1 for one gate per head");
   }
   find_streams(a);
   return 0;

@@ -34,7 +34,7 @@ int mn_matrix_shape(mn_call *c, const mn_matrix_kernels *k) {
   if (mn_attention_axis(c, k->name, IN_STATE + 1, "s", 2, a.K)) return -1;
   double rows = (double)a.B * a.H * checkpoints(&a, k);
   if (rows > 1e9 || (double)a.Vp * a.Kp > 1e9)
-    return mn_fail(c->ctx, "%s: a state of %d by %d numbers for %d heads is too large", k->name,
+    return mn_fail(c->ctx, "%s: a state of %d by %d values for %d heads is too large", k->name,
                    a.V, a.K, a.B * a.H);
   c->out[1].shape[3] = a.K;
   c->out[2].shape[2] = a.K;

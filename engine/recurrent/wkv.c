@@ -24,7 +24,7 @@ int mn_wkv_shape(mn_call *c, const mn_wkv_op *op) {
   mn_wkv a = open_call(c, op);
   double rows = (double)a.B * a.H * windows(a.T);
   if (rows > 1e9 || (double)a.Kp * a.Vp > 1e9)
-    return mn_fail(c->ctx, "%s: a state of %d by %d numbers for %d heads is too large", op->name, a.K, a.V, a.B * a.H);
+    return mn_fail(c->ctx, "%s: a state of %d by %d values for %d heads is too large", op->name, a.K, a.V, a.B * a.H);
   c->out[2].shape[0] = (int)rows;
   c->out[2].shape[1] = (int)state_size(&a);
   return 0;

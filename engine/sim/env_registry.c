@@ -79,7 +79,7 @@ static int check_rule(mn_ctx *mn, const mn_env *e, const rule *r, double x) {
   if (x >= r->lo && x <= r->hi && (!r->whole || x == floor(x))) return 0;
   if (isnan(x)) x = (double)NAN;         /* it may be a negative one, which prints as -nan */
   if (r->words)
-    return mn_fail(mn, "%s: %s=%g, expected the number of one of %.*s, counted from 0", e->name,
+    return mn_fail(mn, "%s: %s=%g, expected the index of one of %.*s, counted from 0", e->name,
                    r->name, x, (int)strcspn(r->words, " "), r->words);
   return mn_fail(mn, "%s: %s=%.15g, expected a%s number from %g to %g", e->name, r->name, x,
                  r->whole ? " whole" : "", r->lo, r->hi);
@@ -87,7 +87,7 @@ static int check_rule(mn_ctx *mn, const mn_env *e, const rule *r, double x) {
 
 int mn_env_fact(mn_ctx *mn, const mn_env *e, const char *name, double value) {
   const char *all = e->facts->settable;
-  if (!all) return mn_fail(mn, "%s: nothing of it can be set", e->name);
+  if (!all) return mn_fail(mn, "%s: it has no settable facts", e->name);
   char known[256] = "";
   for (int n = 0; *all; n++) {
     rule r;

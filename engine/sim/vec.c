@@ -85,16 +85,16 @@ static void start_streams(mn_vec *v) {
 /* What a new file may have forgotten, before anything leans on it. */
 static int check_env(mn_ctx *mn, const mn_env *e) {
   const char *lacks = e->lacks();
-  return lacks ? mn_fail(mn, "%s: its file gives no .%s; engine/env.h says what an environment has", e->name, lacks) : 0;
+  return lacks ? mn_fail(mn, "%s: its file defines no .%s; engine/env.h lists what an environment has", e->name, lacks) : 0;
 }
 
 static int check_space(mn_ctx *mn, const mn_env *e, const mn_space *s) {
   bool sizes = s->ndim >= 1 && s->ndim <= MN_AXES;
   for (int i = 0; sizes && i < s->ndim; i++) sizes = s->shape[i] >= 1;
-  if (!sizes) return mn_fail(mn, "%s: spaces gives an observation without a size: ndim=%d, shape[0]=%d", e->name, s->ndim, s->shape[0]);
-  if (s->dtype != MN_F32 && s->dtype != MN_U8) return mn_fail(mn, "%s: spaces gives dtype=%d, expected MN_F32 or MN_U8", e->name, s->dtype);
-  if (s->n_actions < 1) return mn_fail(mn, "%s: spaces gives n_actions=%d, expected at least 1", e->name, s->n_actions);
-  if (s->bytes < 1) return mn_fail(mn, "%s: spaces gives bytes=%d, expected sizeof(%s)", e->name, s->bytes, e->name);
+  if (!sizes) return mn_fail(mn, "%s: spaces sets an observation without a size: ndim=%d, shape[0]=%d", e->name, s->ndim, s->shape[0]);
+  if (s->dtype != MN_F32 && s->dtype != MN_U8) return mn_fail(mn, "%s: spaces sets dtype=%d, expected MN_F32 or MN_U8", e->name, s->dtype);
+  if (s->n_actions < 1) return mn_fail(mn, "%s: spaces sets n_actions=%d, expected at least 1", e->name, s->n_actions);
+  if (s->bytes < 1) return mn_fail(mn, "%s: spaces sets bytes=%d, expected sizeof(%s)", e->name, s->bytes, e->name);
   return 0;
 }
 
@@ -142,9 +142,9 @@ mn_vec *mn_vec_new(mn_ctx *mn, int env, int copies, double seed, const double *p
 /* Keep copies first .. first + copies - 1 alone, before the first reset: they are counted from 0 now, and draw the
 ** random numbers that they would have drawn among the others. */
 int mn_vec_keep(mn_vec *v, int first, int copies) {
-  if (v->waiting < v->all.n) return mn_fail(v->ctx, "%s: keep after reset", v->env->name);
+  if (v->waiting < v->all.n) return mn_fail(v->ctx, "%s: keep is called after reset", v->env->name);
   if (first < 0 || copies < 1 || copies > v->all.n - first)
-    return mn_fail(v->ctx, "%s: keep %d copies from %d, there are 0..%d", v->env->name, copies, first, v->all.n - 1);
+    return mn_fail(v->ctx, "%s: keep %d environments from %d, expected 0..%d", v->env->name, copies, first, v->all.n - 1);
   if (mn_wait(v->ctx)) return -1;
   v->first += first;
   v->all.n = v->waiting = copies;

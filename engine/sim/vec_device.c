@@ -15,7 +15,7 @@ int mn_vec_settle(mn_vec *v) {
   if (mn_wait(v->ctx)) return -1;
   const int copy = v->kernel ? *v->all.wrong - 1 : -1;
   if (copy < 0) return 0;
-  return mn_fail(v->ctx, "%s: copy %d was given an action that there is not, expected 0..%d", v->env->name, copy,
+  return mn_fail(v->ctx, "%s: environment %d got an unknown action, expected 0..%d", v->env->name, copy,
                  v->space.n_actions - 1);
 }
 

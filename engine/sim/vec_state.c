@@ -10,7 +10,7 @@ enum { MOST_STEPS = 1 << 30 };   /* of one episode, in a saved copy */
 
 static int check_copy(mn_vec *v, const char *what, int copy, bool needs_reset) {
   if (copy < 0 || copy >= v->all.n)
-    return mn_fail(v->ctx, "%s: %s of copy %d, there are 0..%d", v->env->name, what, copy,
+    return mn_fail(v->ctx, "%s: %s of environment %d, expected 0..%d", v->env->name, what, copy,
                    v->all.n - 1);
   if (mn_wait(v->ctx)) return -1;
   if (needs_reset && v->all.last[copy] == MN_NEVER)
@@ -115,7 +115,7 @@ static int check_stamp(mn_vec *v, const stamp *s, const char *self, int n) {
   if (n < (int)sizeof *s || memcmp(s->kind, want.kind, sizeof s->kind))
     return mn_fail(v->ctx, "%s: restore: these %d bytes are not a saved environment", name, n);
   if (strncmp(s->name, want.name, sizeof s->name) || s->version != want.version)
-    return mn_fail(v->ctx, "%s: restore: the bytes are of %.31s-v%d, this is %s-v%d", name, s->name,
+    return mn_fail(v->ctx, "%s: restore: the bytes were saved from %.31s-v%d, this is %s-v%d", name, s->name,
                    s->version, name, want.version);
   for (int i = 0; i < v->n_params; i++) {
     char word[96];
@@ -125,13 +125,13 @@ static int check_stamp(mn_vec *v, const stamp *s, const char *self, int n) {
                    (int)strcspn(word, "="), word, s->param[i], want.param[i]);
   }
   if (s->text != want.text)
-    return mn_fail(v->ctx, "%s: restore: saved with another text than this one was made from", name);
+    return mn_fail(v->ctx, "%s: restore: saved with a different map or text", name);
   if (s->n_params != want.n_params || s->stride != want.stride || n != mn_vec_bytes(v))
     return mn_fail(v->ctx, "%s: restore: %d bytes, expected %d", name, n, mn_vec_bytes(v));
   if (s->check != check_of(s, self, v->all.stride) || s->last < MN_STARTED || s->last >= v->space.n_actions ||
       (s->changed && !v->env->facts->settable))
     return mn_fail(v->ctx, "%s: restore: the bytes are damaged", name);
-  if (!could_be(v, s, self)) return mn_fail(v->ctx, "%s: restore: no episode comes to such a state", name);
+  if (!could_be(v, s, self)) return mn_fail(v->ctx, "%s: restore: no episode reaches such a state", name);
   return 0;
 }
 

@@ -57,7 +57,7 @@ static int read_cells(mn_ctx *mn, const char *s, int first, grid_map *m, bool *d
         char shown[16];
         if (s[x] > ' ' && s[x] < 127) snprintf(shown, sizeof shown, "'%c'", s[x]);
         else snprintf(shown, sizeof shown, "byte %d", (unsigned char)s[x]);
-        return mn_fail(mn, "gridworld: map line %d, column %d: %s means nothing; expected %s", first + y + 1, x + 1,
+        return mn_fail(mn, "gridworld: map line %d, column %d: %s is unknown; expected %s", first + y + 1, x + 1,
                        shown, legend);
       }
       m->cell[y * m->width + x] = (uint8_t)code;
@@ -131,6 +131,6 @@ int mn_gridmap_read(mn_ctx *mn, const char *text, grid_map *m) {
     if (digits[k]) m->choice[m->choices++] = (uint8_t)k;
   if (!m->starts) return mn_fail(mn, "gridworld: the map has no start S");
   if (m->choices == 1)
-    return mn_fail(mn, "gridworld: the map has one choice, %d; a choice needs two digits at least", m->choice[0] + 1);
+    return mn_fail(mn, "gridworld: the map has one choice, %d; expected at least two", m->choice[0] + 1);
   return check_ways(mn, m, first);
 }

@@ -22,10 +22,10 @@ enum { MYSTERY_OBSERVATION, MYSTERY_LEVEL, MYSTERY_ORIGIN, MYSTERY_GOAL, MYSTERY
   "visual_feedback=yes|no reward_path_progress=-1.0[-1..1] reward_fall_off=0.0[-1..1]"
 
 #define MYSTERY_ABOUT                                                                              \
-  "level                 easy: origin and goal are seen; hard: neither\n"                           \
-  "show_origin, _goal    auto: as the level says\n"                                                 \
+  "level                 easy: origin and goal are visible; hard: neither\n"                           \
+  "show_origin, _goal    auto: by the level\n"                                                 \
   "reward_path_progress  of a new cell of the path; below 0: 0.1, but on the hard grid 0\n"         \
-  "visual_feedback=no    a fall is not seen"
+  "visual_feedback=no    a fall is not shown"
 
 /* Cells are counted row by row from the upper left corner; sets of them are bits. */
 typedef struct mystery {

@@ -289,16 +289,16 @@ int mn_raster_paint(mn_raster *r, const mn_canvas *c, uint32_t background, int w
   size_t bytes = (size_t)width * (size_t)height * 4;
   if (bytes > r->room) {
     uint8_t *pixels = realloc(r->pixels, bytes);
-    if (!pixels) return mn_fail(r->ctx, "raster: no memory for %dx%d pixels", width, height);
+    if (!pixels) return mn_fail(r->ctx, "raster: out of memory for %dx%d pixels", width, height);
     r->pixels = pixels, r->room = bytes;
   }
   stretch *columns = width > r->width ? realloc(r->columns, (size_t)width * sizeof *columns) : r->columns;
-  if (!columns) return mn_fail(r->ctx, "raster: no memory for %dx%d pixels", width, height);
+  if (!columns) return mn_fail(r->ctx, "raster: out of memory for %dx%d pixels", width, height);
   r->columns = columns;
   r->width = width, r->height = height;
   for (int y = 0; y < height; y++) run(r, background | 255, 0, width, y, 255);
   const mn_shape *shapes = mn_canvas_shapes(c);
   for (int i = 0, n = mn_canvas_count(c); i < n; i++) paint(r, c, &shapes[i]);
-  if (mn_font_starved(r->font) || mn_canvas_starved(c)) return mn_fail(r->ctx, "raster: no memory for all of the picture");
+  if (mn_font_starved(r->font) || mn_canvas_starved(c)) return mn_fail(r->ctx, "raster: out of memory for the picture");
   return 0;
 }

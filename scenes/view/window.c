@@ -35,7 +35,7 @@ mn_window *mn_window_new(mn_ctx *mn, const char *title, int width, int height) {
   /* without a display SDL takes a driver that shows nothing; only who asks for one by name wants that */
   const char *driver = ready ? SDL_GetCurrentVideoDriver() : NULL;
   if (driver && !getenv("SDL_VIDEODRIVER") && (!strcmp(driver, "offscreen") || !strcmp(driver, "dummy"))) {
-    SDL_SetError("no window system answers");
+    SDL_SetError("there is no window system");
     ready = false;
   }
   /* hidden at first: a renderer may need another window, which SDL puts in this one's place */

@@ -455,7 +455,7 @@ t.test("what does not fit is refused by name", function()
     t.raises(function() ops[op](args) end, pattern)
   end
   refused("linear_attention", "p_q is given without p_k", { p_q = leaf(3, 2, 1, 2) })
-  refused("linear_attention", "gamma makes 3 gates a head, expected 4", { gamma = leaf(3, 2, 1, 3) })
+  refused("linear_attention", "gamma makes 3 gates per head, expected 4", { gamma = leaf(3, 2, 1, 3) })
   refused("linear_attention", "axis 3 of beta is 4, expected 5", { beta = leaf(3, 2, 1, 4) })
   refused("linear_attention", "axis 3 of C is 3, expected 4", { C = leaf(2, 1, 5, 3) })
   refused("linear_attention", "p_gamma is given without gamma", { p_gamma = leaf(3, 2, 1, 4) })

@@ -243,7 +243,7 @@ t.test("moving numbers about, from transpose to outer", function()
     "concat: axis 1 of b is 3, expected 4 as in a")
   t.raises(function() ops.concat(x, leaf { 3, 4 }) end, "concat: b has 2 axes, expected 3 as a")
   t.raises(function() ops.reshape(x, { d0 = 7, d1 = -1 }) end,
-    "reshape: x has 60 numbers, which do not fit %[7, %-1%]")
+    "reshape: x has 60 elements, which do not fit %[7, %-1%]")
   t.raises(function() ops.reshape(x, { d0 = -1, d1 = -1 }) end,
     "reshape: d0 and d1 are %-1, expected at most one")
   t.raises(function() ops.reshape(x, { d0 = 3, d2 = 20 }) end, "reshape: d1 is 0")
@@ -256,7 +256,7 @@ t.test("moving numbers about, from transpose to outer", function()
   local n = 4194304
   local a, b = mn.tensor { shape = { 1, n, 1 } }, mn.tensor { shape = { 1, 1, n } }
   t.raises(function() ops.where { mask = mn.tensor { shape = { n, 1, 1 }, dtype = "u8" }, a = a, b = b } end,
-    "where: y would have more numbers than fit in memory")
+    "where: y would have more elements than fit in memory")
   mn.sweep()
 end)
 
@@ -321,7 +321,7 @@ t.test("frame_stack shows the oldest frame first, and zeros where another episod
   is("frames", y, { 4, 2, 3 }, function(i, b, k) return want[i + 1][b + 1][k + 1] end)
   is("state", after, { 2, 2, 1 }, function(b, k) return want[4][b + 1][k + 2] end)
   t.raises(function() ops.frame_stack { x = x, frames = 1 } end, "frames is 1, expected a whole number from 2")
-  t.raises(function() ops.frame_stack { x = mn.tensor { shape = { 1, 1, 1048577 } }, frames = 4096 } end, "y would have 4.29497e%+09 numbers a row")
+  t.raises(function() ops.frame_stack { x = mn.tensor { shape = { 1, 1, 1048577 } }, frames = 4096 } end, "y would have 4.29497e%+09 values per row")
   t.raises(function() ops.frame_stack { x = x, past = past } end, "axis 1 %(P%) of past is 2, expected 3: frames %- 1")
   mn.sweep()
 end)

@@ -126,9 +126,9 @@ t.test("old results are errors after recording anew, never other numbers", funct
   local plan = mn.plan(function(x) return x * 2 end)
   local old = plan(mn.tensor { 1, 2 })
   plan(mn.tensor { 1, 2, 3 })
-  t.raises(function() return old:data() end, "recorded anew")
-  t.raises(function() return old + 1 end, "recorded anew")
-  t.raises(function() return old:shape() end, "recorded anew")
+  t.raises(function() return old:data() end, "recorded again")
+  t.raises(function() return old + 1 end, "recorded again")
+  t.raises(function() return old:shape() end, "recorded again")
 end)
 
 t.test("a sweep leaves what plans made", function()
@@ -254,13 +254,13 @@ t.test("the plan below freed or recorded anew: an error, and recording again hel
   end)
   t.eq(above(y):item(), 36)
   y = held.below(mn.tensor { 2, 4 })
-  t.raises(function() above:run() end, "was freed or recorded anew: record this one again")
+  t.raises(function() above:run() end, "was freed or recorded again: record this one again")
   t.eq(above(y):item(), 180)
   t.eq(w:grad():item(), 120)
   held.below = nil
   settle()
-  t.raises(function() above:run() end, "was freed or recorded anew")
-  t.raises(function() return y:item() end, "has been freed, or belongs to a plan")
+  t.raises(function() above:run() end, "was freed or recorded again")
+  t.raises(function() return y:item() end, "was freed, or belongs to a plan")
 end)
 
 t.test("a freed plan under an eager tape is an error of backward", function()
@@ -269,7 +269,7 @@ t.test("a freed plan under an eager tape is an error of backward", function()
   local loss = held.below(mn.tensor { 2 }):sum()
   held.below = nil
   settle()
-  t.raises(function() loss:backward() end, "was freed or recorded anew")
+  t.raises(function() loss:backward() end, "was freed or recorded again")
   mn.sweep()
 end)
 

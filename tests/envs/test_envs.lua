@@ -227,7 +227,7 @@ t.test("environments are found by name and version", function()
     t.raises(function() env.new(name, { corridor = corridor }):restore(0, small:save(0)) end, pattern)
   end
   refuse("tmaze", 10, "saved with corridor=9, here it is 10")
-  refuse("tmaze_bakker", 9, "are of tmaze%-v0, this is tmaze_bakker%-v0")
+  refuse("tmaze_bakker", 9, "saved from tmaze%-v0, this is tmaze_bakker%-v0")
 end)
 
 -- ---- tasks with tensors ----

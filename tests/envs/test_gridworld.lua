@@ -152,12 +152,12 @@ end)
 
 t.test("drawings that cannot be played are refused, naming line and column", function()
   local function refused(map, pattern) t.raises(function() world(map) end, pattern) end
-  refused("#S.\n#.%\n..G", "map line 2, column 3: '%%' means nothing; expected # wall")
-  refused("\n\n#S\9G", "map line 3, column 3: byte 9 means nothing")
+  refused("#S.\n#.%\n..G", "map line 2, column 3: '%%' is unknown; expected # wall")
+  refused("\n\n#S\9G", "map line 3, column 3: byte 9 is unknown")
   refused("   \n ", "the map is empty")
   refused("#.G", "no start S")
   refused("S..", "no goal G and no choices")
-  refused("S.1", "one choice, 1; a choice needs two digits")
+  refused("S.1", "one choice, 1; expected at least two")
   refused("S#G", "start in line 1, column 1 to a goal")
   refused("..\nS.1#2", "start in line 2, column 1 to choice 2")
   refused("S.A.G", "to a goal")                                     -- no key
@@ -176,6 +176,6 @@ t.test("lines may differ in length, blank ones around the map do not count; anot
   t.eq(task:truth(0).height, 3)
   local _, over = walk(task, { DOWN, RIGHT })
   t.eq(over, true)
-  t.raises(function() task:restore(0, (world "SG"):save(0)) end, "saved with another text")
+  t.raises(function() task:restore(0, (world "SG"):save(0)) end, "saved with a different map or text")
   t.eq(#task:save(0), #(world "SG"):save(0))
 end)

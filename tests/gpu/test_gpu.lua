@@ -80,8 +80,8 @@ t.test("gpu: a plugin that is missing, damaged or old says so", function()
   local cases = {
     { nil, "libmneme_cuda.so not found next to libmneme.so; build it with `make gpu`" },
     { "Makefile", ".*libmneme_cuda.so: .+" },
-    { build .. "/libmneme_emu.so", "libmneme_cuda.so is of another version; build it again with" },
-    { build .. "/libmneme.so", "libmneme_cuda.so is of another version; build it again with" },
+    { build .. "/libmneme_emu.so", "libmneme_cuda.so is of another version; rebuild it with" },
+    { build .. "/libmneme.so", "libmneme_cuda.so is of another version; rebuild it with" },
   }
   for i = 1, #cases do
     local folder = folder_with(cases[i][1])

@@ -209,7 +209,7 @@ t.test("a sweep starts processes of its own, and says so once", function()
   need_mpi()
   local said, status = shell.run(folder, (MPIRUN:gsub("run s.lua %%s", "sweep s.lua lr=1e-3,1e-4")):format(2, shell.program))
   t.eq(status, 2, said)
-  t.eq(select(2, said:gsub("mpirun started 2 processes, and a sweep starts its own %(mneme sweep %.%.%. jobs=N", "")), 1, said)
+  t.eq(select(2, said:gsub("mpirun started 2 processes, but a sweep starts its own %(mneme sweep %.%.%. jobs=N", "")), 1, said)
   t.ok(not files.is_folder(folder .. "/runs"), "it left something behind")
 end)
 
@@ -392,8 +392,8 @@ t.test("copies that are kept do what they would have done among the others", fun
     kept:step(few)
     all:step(many)
   end
-  t.raises(function() kept:keep(0, 1) end, "keep after reset")
-  t.raises(function() mn.env("tmaze", { num_envs = 4 }):keep(3, 2) end, "keep 2 copies from 3, there are 0..3")
+  t.raises(function() kept:keep(0, 1) end, "keep is called after reset")
+  t.raises(function() mn.env("tmaze", { num_envs = 4 }):keep(3, 2) end, "keep 2 environments from 3, expected 0..3")
 end)
 
 shell.run(folder, "cd /; rm -r '" .. folder .. "'")

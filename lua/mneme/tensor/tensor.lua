@@ -203,7 +203,7 @@ end
 ---The one number it holds.
 function Tensor:item()
   not_recording "item"
-  if self:size() ~= 1 then errors.raise("item: the tensor has " .. self:size() .. " numbers, expected 1") end
+  if self:size() ~= 1 then errors.raise("item: the tensor has " .. self:size() .. " elements, expected 1") end
   return self:data()[0]
 end
 
