@@ -29,7 +29,7 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += --no-print-directory -j$(JOBS)
 endif
 
-all: $(B)/libmneme.so $(B)/mneme $(B)/libmneme_view.so     ## the program, for this CPU: build/mneme
+all: $(B)/libmneme.so $(B)/mneme $(B)/libmneme_view.so     ## build the program for this CPU: build/mneme
 
 $(B)/libmneme.so: $(ENGINE)
 	@echo "ld $@"
@@ -98,7 +98,7 @@ TEST_PACKAGES  := $(BUILD_PACKAGES) $(RUN_PACKAGES) python3-venv ffmpeg fortunes
 
 # Install what is missing of a list: no questions, nothing that is merely recommended.
 install_missing = @command -v apt-get > /dev/null || { \
-    echo "no apt-get: install by hand what Debian calls $(1)"; exit 0; }; \
+    echo "no apt-get: install the packages that Debian calls $(1)"; exit 0; }; \
   missing=; for p in $(1); do \
     dpkg-query -W -f '$${db:Status-Status}' $$p 2> /dev/null | grep -qx installed || missing="$$missing $$p"; \
   done; \
@@ -109,7 +109,7 @@ install_missing = @command -v apt-get > /dev/null || { \
   $$as env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends \
     -o Dpkg::Use-Pty=0 install $$missing > /dev/null
 
-deps:           ## install every package of the project (Debian; as root, or by sudo)
+deps:           ## install every package that the project needs (Debian; as root or with sudo)
 	$(call install_missing,$(sort $(DEMO_PACKAGES) $(TEST_PACKAGES)))
 deps-demo:
 	$(call install_missing,$(DEMO_PACKAGES))
@@ -118,37 +118,37 @@ deps-test:
 
 # A run that is there is gone on with; one that is done is only shown.
 DEMO := runs/demo
-demo: deps-demo ## from nothing: packages, program, an agent trained on the T-Maze, a look at it
+demo: deps-demo ## install, build, train an agent on the T-Maze and show it
 	@$(MAKE) all
 	@if [ -e $(DEMO)/config.json ]; then $(B)/mneme run resume=$(DEMO); \
 	  else $(B)/mneme run experiments/demo.lua run=$(DEMO); fi
 	@$(B)/mneme eval $(DEMO) episodes=500
-	@echo "the agent:  $(DEMO) (rm -r $(DEMO) begins anew)"
+	@echo "the agent:  $(DEMO) (rm -r $(DEMO) starts over)"
 	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] && echo "a window:   h lists its keys, q closes it" && $(B)/mneme view $(DEMO); then :; else \
 	  $(B)/mneme view $(DEMO) out=$(DEMO)/episode.png && \
 	  if command -v ffmpeg > /dev/null; then $(B)/mneme view $(DEMO) out=$(DEMO)/episode.mp4; \
-	  else echo "no ffmpeg: a GIF in place of the MP4"; $(B)/mneme view $(DEMO) out=$(DEMO)/episode.gif; fi; fi
+	  else echo "no ffmpeg: a GIF instead of the MP4"; $(B)/mneme view $(DEMO) out=$(DEMO)/episode.gif; fi; fi
 	@echo "once more:  $(B)/mneme view $(DEMO)"
 	@echo "live:       $(B)/mneme run experiments/demo.lua view=1 [core=gru] [corridor=40]"
 
 # The emulated kernels take minutes to compile: they are made where a test asks for them.
 TESTS :=
 EMULATED := $(if $(TESTS),$(if $(findstring gpu,$(TESTS))$(findstring mpi,$(TESTS)),test-gpu-programs),test-gpu-programs)
-test: deps-test ## from nothing: packages, program, all tests (TESTS=tests/envs or TESTS="tests/envs/test_tmaze.lua ..." for some)
+test: deps-test ## install, build, run all tests (TESTS=tests/envs or TESTS="tests/envs/test_tmaze.lua ...": some of them)
 	@$(MAKE) all $(EMULATED)
 	@MNEME_BUILD=$(abspath $(B)) luajit tests/run.lua $(TESTS)
 
 # ---- the workshop ----
 
-bench: all      ## how fast it is here, each figure beside its bound (WHAT="train envs ...")
+bench: all      ## measure speed on this machine, next to bounds (WHAT="train envs ...")
 	@$(B)/mneme bench $(WHAT)
 
-learn: all      ## slow tests: do agents still learn?
+learn: all      ## slow tests: train agents and check what they learn
 	@MNEME_BUILD=$(abspath $(B)) luajit tests/run.lua $(or $(TESTS),$(wildcard tests/endurance/learn_*.lua))
 
 # Leaks are not looked for: LuaJIT and the context live until the process ends.
 ASAN := $(B)-asan
-check: deps-test ## all tests under AddressSanitizer and UBSan, with memory that begins as NaN
+check: deps-test ## all tests under AddressSanitizer and UBSan, with memory that starts as NaN
 	@$(MAKE) B=$(ASAN) OPT="-O1 -g -fno-omit-frame-pointer" \
 	  CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all -DMN_POISON" all test-gpu-programs
 	@MNEME_BUILD=$(abspath $(ASAN)) ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 MNEME_TEST_LIMIT=3600 \
@@ -159,7 +159,7 @@ check: deps-test ## all tests under AddressSanitizer and UBSan, with memory that
 FUZZ    := $(B)-fuzz
 TARGET  := config image json map ops overrides restore safetensors signatures text trajectory
 SECONDS := 60
-fuzz: deps-test all ## everything that reads bytes, a minute each (TARGET=trajectory SECONDS=3600: one of them, for an hour)
+fuzz: deps-test all ## fuzz every reader of files, a minute each (TARGET=trajectory SECONDS=3600: one of them, for an hour)
 	@$(MAKE) B=$(FUZZ) CC="$(FUZZ_CC)" OPT="-O1 -g -fno-omit-frame-pointer" \
 	  CFLAGS="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-coverage=trace-cmp -fno-sanitize-recover=all" $(FUZZ)/fuzz
 	@MNEME_BUILD=$(abspath $(B)) tests/fuzz/fuzz.sh $(FUZZ) $(SECONDS) $(TARGET)
@@ -169,16 +169,16 @@ $(B)/fuzz: tests/fuzz/fuzz.c $(B)/libmneme.so
 	@echo "ld $@"
 	@$(CC) $(ALL_C) -fsanitize=fuzzer $(lua_C) -o $@ $< -L$(B) -lmneme -Wl,-rpath,'$$ORIGIN' $(shell pkg-config --libs luajit)
 
-golden: all     ## keep what scenes look like now: what tests/view/test_golden.lua compares with
+golden: all     ## save the pictures of all scenes, with which tests/view/test_golden.lua compares
 	@mkdir -p tests/golden
 	@MNEME_BUILD=$(abspath $(B)) MNEME_GOLDEN=keep luajit tests/run.lua tests/view/test_golden.lua
 
-format:         ## lay out the lines of C that you have changed
+format:         ## format the lines of C that you changed
 	@git clang-format --extensions c,h,cu,cuh
 
-clean:          ## remove what was built (runs stay)
+clean:          ## remove build/ (runs stay)
 	rm -rf $(B) $(ASAN) $(FUZZ)
 
-help:           ## this list
+help:           ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
-	@echo "ARCH=x86-64-v3 builds for other machines, B=FOLDER elsewhere, CC=clang by another compiler"
+	@echo "ARCH=x86-64-v3 builds for other machines, B=FOLDER into another folder, CC=clang with another compiler"

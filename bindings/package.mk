@@ -6,7 +6,7 @@ TO       = $(DESTDIR)$(PREFIX)
 ZSH      = share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 DOCS     = README.md CHANGELOG.md LICENSE
 
-install: all    ## into PREFIX (/usr/local), below DESTDIR if that is set
+install: all    ## install into PREFIX (/usr/local), below DESTDIR if that is set
 	@install -d $(TO)/bin $(TO)/lib/pkgconfig $(TO)/include/mneme $(TO)/share/mneme/library $(TO)/share/lua/5.1 $(TO)/$(ZSH) \
 	  $(TO)/share/bash-completion/completions $(TO)/share/fish/vendor_completions.d $(TO)/share/man/man1 $(TO)/share/doc/mneme/docs/figures
 	@install $(B)/mneme $(TO)/bin/
@@ -26,7 +26,7 @@ install: all    ## into PREFIX (/usr/local), below DESTDIR if that is set
 	@install -m 644 $(wildcard docs/figures/*.svg docs/figures/*.png) $(TO)/share/doc/mneme/docs/figures/
 	@echo "installed $(TO)/bin/mneme"
 
-uninstall:      ## remove what install put there
+uninstall:      ## remove the files that install put there
 	@rm -rf $(TO)/share/mneme $(TO)/include/mneme $(TO)/share/doc/mneme
 	@rm -f $(TO)/bin/mneme $(TO)/lib/libmneme.so $(TO)/lib/libmneme_view.so $(TO)/lib/libmneme_cuda.so $(TO)/lib/pkgconfig/mneme.pc \
 	  $(TO)/share/lua/5.1/mneme $(TO)/share/bash-completion/completions/mneme $(TO)/$(ZSH)/_mneme \
@@ -41,7 +41,7 @@ OLDEST       = $(if $(filter amd64,$(DEB_ARCH)),x86-64,native)
 DEB          = $(B)/mneme_$(VERSION)_$(DEB_ARCH).deb
 DEB_ROOT     = $(B)/deb/root
 
-deb:            ## a Debian package, by dpkg-dev
+deb:            ## build a Debian package (needs dpkg-dev)
 	@command -v dpkg-shlibdeps > /dev/null || { echo "make deb needs the package dpkg-dev"; exit 1; }
 	@rm -rf $(DEB_ROOT) && mkdir -p $(DEB_ROOT)/DEBIAN $(B)/deb/debian
 	@$(MAKE) B=$(B)/deb/$(OLDEST) ARCH=$(OLDEST) PREFIX=/usr DESTDIR=$(DEB_ROOT) install
@@ -66,7 +66,7 @@ install-rock: install
 	@printf '#!/bin/sh\nexec "%s/bin/mneme" "$$@"\n' '$(PREFIX)' > $(ROCK)/bin/mneme && chmod +x $(ROCK)/bin/mneme
 
 # Pages that are made: the reference of all functions, and annotations for editors (.luarc.json).
-docs: all       ## build/api.md, what a script may call; build/library, for editors that complete mn.
+docs: all       ## write build/api.md (all Lua functions) and build/library (for editors)
 	@mkdir -p $(B)/library
 	@$(B)/mneme help annotations > $(B)/library/mneme.lua
 	@$(B)/mneme help api > $(B)/api.md

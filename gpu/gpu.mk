@@ -26,7 +26,7 @@ VIRTUAL = $(patsubst sm_%,compute_%,$(firstword $(SM)))
 GENCODE = $(foreach a,$(SASS) $(VIRTUAL),-gencode arch=$(VIRTUAL),code=$(a))
 
 ifneq ($(shell command -v $(NVCC)),)
-gpu: $(B)/libmneme_cuda.so      ## the plugin for NVIDIA GPUs, where nvcc is
+gpu: $(B)/libmneme_cuda.so      ## build the plugin for NVIDIA GPUs (needs nvcc)
 	@cat $(PARTS:%=$(B)/gpu/%.used) | c++filt
 else
 gpu:

@@ -26,7 +26,7 @@ config.standard = {
   { "view", false, { "watch training in a window" } },
   { "device", "cpu", { "where tensors live and ops run: cpu or cuda" } },
   { "precision", "fp32", { "input precision of matrix products on a GPU", choices = { "fp32", "tf32", "bf16" } } },
-  { "seed", 1, { "random seed; seeds=4, seeds=3..7 or seeds=1,5,9: one run per seed, in one process", whole = true, range = { 0, 2 ^ 31 - 1 } } },
+  { "seed", 1, { "random seed; seeds=4, seeds=3..7 or seeds=1,5,9: one run per seed, each in a process", whole = true, range = { 0, 2 ^ 31 - 1 } } },
   { "steps", 1e6, { "environment steps, summed over all environments", whole = true, range = { 1, 2 ^ 53 } } },
   { "checkpoint_every", 0, { "steps between checkpoints; 0: one a minute", whole = true, range = { 0, 2 ^ 53 } } },
   { "record_every", 10, { "minutes between recorded episodes; 0: none", range = { 0, 1e6 } } },
