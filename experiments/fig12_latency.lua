@@ -1,4 +1,4 @@
--- What does a step cost after so many others, and a whole sequence?   mneme sweep experiments/fig12_latency.lua quick=1
+-- What does a step cost after N others, and a whole sequence?   mneme sweep experiments/fig12_latency.lua quick=1
 -- Every memory in its published size, one copy, one thread; those that look back over a window have one of that length.
 local mn = require "mneme"
 local timing = mn.measure.timing
@@ -36,7 +36,7 @@ return mn.study {
   },
   figures = {
     { "lines", y = "step_us", x = "context", by = "core", where = { core = compared }, log = "xy", statistic = "geometric",
-      title = "one step, after so many" },
+      title = "one step, by the number of steps before" },
     { "lines", y = "sequence_ms", x = "context", by = "core", where = { core = compared }, log = "xy", statistic = "geometric",
       title = "a whole sequence" },
     { "lines", y = "state_kib", x = "context", by = "core", where = { core = compared }, log = "xy", title = "what is remembered" },

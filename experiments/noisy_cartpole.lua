@@ -13,10 +13,10 @@ local cfg = mn.config({
     lr = 2e-3, lr_schedule = "linear", lambda = 0.95, value_coef = 0.5, threads = 1,
   },
 }, {
-  noise = { "standard deviation of what is seen; POPGym's easy, medium and hard are 0.1, 0.2, 0.3", range = { 0, 1 } },
-  velocities = { "1: velocities are seen, too", range = { 0, 1 } },
+  noise = { "standard deviation of the observation noise; POPGym's easy, medium and hard are 0.1, 0.2, 0.3", range = { 0, 1 } },
+  velocities = { "1: the observation includes velocities", range = { 0, 1 } },
   learner = { choices = { "ppo", "a2c" } },
-  previous = "told of the step before: action, reward, both or nothing",
+  previous = "inputs besides the observation: the last action, reward, both or none",
   stop_score = "training ends where the last hundred episodes score this",
   published = {                            -- the others at the size of a gru of 64 to 256
     feedforward = { core = { "feedforward", n_layers = 1, d_model = 64, d_ffn = 64 } },

@@ -38,7 +38,7 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "a maze of your own: the world, what is seen and was seen of it, visits, policy, value and scores",
+  doc = "your own maze: the world, the observation and the cells observed so far, visits, policy, value and scores",
   env = { "gridworld" },
   core = { "agalite" },
   draw = draw,

@@ -67,7 +67,7 @@ t.test("kept cells are taken, not lived again, and told as such; others are live
   t.eq(mneme("report " .. path "second"), 0)
   local page, taken = files.read(path "second/report.html"), 0
   for _ in page:gmatch "taken from [^<]*kept%.jsonl, commit" do taken = taken + 1 end
-  t.eq(taken, 2) t.ok(page:find("taken from a file of finished ones: 2.", 1, true))
+  t.eq(taken, 2) t.ok(page:find("imported from a file of finished runs: 2.", 1, true))
   status, said = sweep(("run=%s kept=%s"):format(path "second", path "kept.jsonl"))
   t.eq(status, 0, said) t.ok(said:find "0 of the 2 cells", said) t.eq(marks(), 0)
 end)

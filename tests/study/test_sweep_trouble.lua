@@ -37,9 +37,9 @@ t.test("a damaged study.json is named; without it the sweep finds its cells agai
                           '{ "cells": {}, "script": 1, "settings": "" }' } do
     files.write(file, { text })
     local status, said = sweep "there seeds=1"
-    t.eq(status, 1, text) t.ok(said:find "study%.json" and said:find "writes it anew", said) t.ok(not said:find "%.lua:", said)
+    t.eq(status, 1, text) t.ok(said:find "study%.json" and said:find "writes it again", said) t.ok(not said:find "%.lua:", said)
     said, status = shell.mneme(here, "report there")
-    t.eq(status, 1) t.ok(said:find "writes it anew" and not said:find "%.lua:", said)
+    t.eq(status, 1) t.ok(said:find "writes it again" and not said:find "%.lua:", said)
     t.eq(files.read(file), text, "nobody overwrites it")
   end
   files.remove(file)

@@ -31,7 +31,7 @@ return {
   equations = [[
 y_t = sum_j softmax_j(q_t.k_j / sqrt(dh)) v_j  over j <= t in blocks i-1, i = t/block, its random ones and the global ones
 (a token of a global block: over all j <= t), counted from the episode's start
-kept: keys and values of the episode, up to `context` tokens; then it begins anew]],
+kept: keys and values of the episode, up to `context` tokens; then it starts over]],
   config = core.with { block = 16, global_blocks = { 0 }, random = {}, random_blocks = 2, seed = 1, context = 1024 },
   counts = { block = 1, random_blocks = 0, context = 1 },
   build = function(cfg)

@@ -58,7 +58,7 @@ end
 function folder.info(path)
   local file = path .. "/study.json"
   if not files.is_file(file) then return nil end
-  local hint = "without this file mneme sweep writes it anew; cells that are done stay"
+  local hint = "without this file mneme sweep writes it again; finished runs stay"
   local info = read(file, hint)
   if not is_info(info) then errors.fail(file .. ": damaged: it tells of no sweep", hint) end
   return info

@@ -50,7 +50,7 @@ words.en = {
     .. "would be too narrow.",
   cell = "cell", status = "status", note = "note", cell_note = "Each cell is the folder of a run: settings, log, checkpoints.",
   taken = "taken from %s, commit %s, host %s",
-  all_taken = "Cells that were not lived in this folder but taken from a file of finished ones: %d. The table of cells says which, with their "
+  all_taken = "Runs that were imported from a file of finished runs: %d. The table of runs marks them, with their "
     .. "commits. Their curves are thinned.",
   others = "This was not written about all cells of this page: %d are not those of %s. Where they differ, the page's numbers and figures count.",
   script_text = "The script as it is now", not_there = "%s is no longer there.",

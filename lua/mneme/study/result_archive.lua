@@ -194,7 +194,7 @@ function kept.wanted(run, file, path, cells)
     if line and (folder.result(folder.cell_path(run, c.name)) or {}).status ~= "done" then
       local other = difference(path, c, line.entry.info)
       if other then
-        errors.usage(("%s: %s is another cell than this script's: %s"):format(file, c.name, other), "without kept= it is lived anew")
+        errors.usage(("%s: %s is another cell than this script's: %s"):format(file, c.name, other), "without kept= it is run again")
       end
       wanted[#wanted + 1] = { c, line.entry }
     end

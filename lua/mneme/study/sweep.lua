@@ -297,7 +297,7 @@ function sweep.main(words)
   C.mn_watch_signals(false)
   local open = count.all - count.done - count.failed
   print(("%s: %d of %d cells done%s%s%s"):format(o.run, count.done, count.all, count.failed > 0 and (", %d failed"):format(count.failed) or "",
-    count.taken > 0 and (", %d lived by other processes"):format(count.taken) or "",
+    count.taken > 0 and (", %d run by other processes"):format(count.taken) or "",
     open > count.taken and (", %d open; the same command goes on"):format(open - count.taken) or ""))
   if signal ~= 0 then return errors.status_of(signal) end
   if not o.cell then print("mneme report " .. o.run) end

@@ -195,7 +195,7 @@ function Tensor:zero_grad() check(C.mn_zero_grad(ctx, self)) end
 -- A number that Lua reads while a plan records would be the same in all replays.
 local function not_recording(what)
   if engine.recording then
-    errors.raise(what .. ": while a plan records: every replay would go on with this number",
+    errors.raise(what .. ": while a plan records: every replay would use this value",
       { hint = "cores, gates and feature maps are recorded: stay with tensors (mn.where, max, ...), or read outside of the plan" })
   end
 end
