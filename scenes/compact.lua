@@ -1,4 +1,4 @@
--- compact.lua -- the world, the policy and the memory on a small page: for films of two agents side by side.
+-- compact.lua -- environment, policy and memory on a small page: for videos of two agents side by side.
 --   mneme view RUN scene=compact erase=layers.1.head.3 at=5 size=900x360 out=FILE.gif
 local mn = require "mneme"
 local panels = mn.scene.panels
@@ -18,7 +18,7 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "the world, the policy and the memory on a small page: for films of two agents side by side",
+  doc = "environment, policy and memory on a small page: for videos of two agents side by side",
   env = { "tmaze", corridor = 20 },
   core = { "agalite" },
   draw = draw,

@@ -1,5 +1,5 @@
--- gridworld.lua -- a maze of your own: the world, what the agent sees and has seen of it, where it goes in many
--- episodes, and its mind.    mneme view gridworld, or mneme view runs/NAME
+-- gridworld.lua -- a maze of your own: the maze, the observation, what was explored, visits over many episodes, policy and value.
+--   mneme view gridworld, or mneme view runs/NAME
 local mn = require "mneme"
 local panels = mn.scene.panels
 
@@ -22,12 +22,12 @@ local function draw(view, now)
   local side = truth.width and seen and math.sqrt(seen.shape[1] - 4)
   side = side and side % 2 == 1 and side or nil
   local half = side and (side - 1) / 2
-  local world, now_seen, ever_seen = view:split(upper, "columns", { "4*", "3*", "3*" })
+  local world, observed, explored = view:split(upper, "columns", { "4*", "3*", "3*" })
   panels.world(view, world, now, {
     note = truth.right and truth.right > 0 and ("right choice: %d"):format(truth.right) or nil,
     place = function(entry) return entry.x and entry.y and entry.x + 0.5, entry.y and entry.y + 0.5 end })
-  panels.cells(view, now_seen, now, { view = side, palette = palette, agent = { half, half } })
-  panels.seen(view, ever_seen, now, { view = side, palette = palette, width = truth.width, height = truth.height,
+  panels.cells(view, observed, now, { view = side, palette = palette, agent = { half, half } })
+  panels.explored(view, explored, now, { view = side, palette = palette, width = truth.width, height = truth.height,
     place = function(at, k) return at.x + k % side - half, at.y + math.floor(k / side) - half end })
 
   local policy, value, visits, scores = view:split(lower, "columns", { "1*", "1*", "1*", "1*" })
@@ -38,7 +38,7 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "your own maze: the world, the observation and the cells observed so far, visits, policy, value and scores",
+  doc = "a maze of your own: observation, explored cells, visits, policy, value and scores",
   env = { "gridworld" },
   core = { "agalite" },
   draw = draw,

@@ -1,5 +1,5 @@
--- memory.lua -- the core's memory large, whatever the core and the task: the world is only a
--- corner of the page.    mneme view memory, or mneme view runs/NAME scene=memory
+-- memory.lua -- the recurrent state and the gates, large, for any core and any environment.
+--   mneme view memory, or mneme view runs/NAME scene=memory
 local mn = require "mneme"
 local panels = mn.scene.panels
 
@@ -22,7 +22,7 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "any core on any task: its memory and gates, what it sees and does",
+  doc = "any core in any environment: state and gates, observation, policy and value",
   env = { "tmaze", corridor = 20 },
   core = { "agalite" },
   draw = draw,

@@ -1,5 +1,5 @@
--- memory_maze.lua -- the maze from above with the way that was taken, what the agent sees of it, what it has seen
--- so far, and its mind: does it go straight to a target that it saw long ago?    mneme view memory_maze
+-- memory_maze.lua -- the maze from above with the agent's path, its observation, what it has explored, policy, value and
+-- attention: does it go straight to a target that it saw long ago?    mneme view memory_maze
 local mn = require "mneme"
 local panels = mn.scene.panels
 
@@ -8,7 +8,7 @@ local function palette(code)                     -- codes of engine/envs/memory_
   return code == 1 and 0x6B7A90FF or code == 2 and 0x22333FFF or code == 3 and 0x3A5465FF or targets[code - 3]
 end
 
--- The window's side, from how many numbers are seen, where they are cells; and the maze's.
+-- The side of the field of view, from the size of the observation, where it is a grid; and the side of the maze.
 local function sides(now)
   local n, cells = now.observation and #now.observation.shape == 1 and now.observation.shape[1], now.truth.layout
   local view = n and math.sqrt(n - 1)
@@ -16,7 +16,7 @@ local function sides(now)
   return cells and view and view % 2 == 1 and view or nil, cells and math.sqrt(#cells)
 end
 
--- Which cell of the maze the k-th that is seen is: far to near, left to right of the heading.
+-- The maze cell of the k-th observed cell: far to near, left to right of the heading.
 local function cell_of(side)
   return function(truth, k)
     local ahead, right = side - 1 - math.floor(k / side), k % side - (side - 1) / 2
@@ -30,16 +30,16 @@ local function draw(view, now)
   local header, upper, lower = view:split(view:inset(view.box, 16), "rows", { 44, "5*", "3*" })
   panels.header(view, header, now)
   local side, size = sides(now)
-  local world, now_seen, ever_seen = view:split(upper, "columns", side and { "1*", "1*", "1*" } or { "2*", "1*" })
+  local world, observed, explored = view:split(upper, "columns", side and { "1*", "1*", "1*" } or { "2*", "1*" })
   local cue = now.truth.colors and now.truth.colors[now.truth.prompt + 1]
-  panels.world(view, world, now, { title = "maze", note = "border: the colour asked for",
+  panels.world(view, world, now, { title = "maze", note = "border: target colour",
     place = function(entry) return entry.x and entry.y and entry.x + 0.5, entry.y and entry.y + 0.5 end })
   if side then
-    panels.cells(view, now_seen, now, { view = side, palette = palette, agent = { (side - 1) / 2, side - 1 },
-      turned = true, frame = cue and targets[cue + 1], note = "up is ahead" })
-    panels.seen(view, ever_seen, now, { view = side, palette = palette, width = size, height = size, margin = 1,
+    panels.cells(view, observed, now, { view = side, palette = palette, agent = { (side - 1) / 2, side - 1 },
+      turned = true, frame = cue and targets[cue + 1], note = "heading up" })
+    panels.explored(view, explored, now, { view = side, palette = palette, width = size, height = size, margin = 1,
       place = cell_of(side) })
-  else (now.observation and #now.observation.shape == 3 and panels.visits or panels.observation)(view, now_seen, now) end
+  else (now.observation and #now.observation.shape == 3 and panels.visits or panels.observation)(view, observed, now) end
 
   local policy, value, memory = view:split(lower, "columns", { "3*", "3*", "4*" })
   panels.policies(view, policy, now)
@@ -49,7 +49,7 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "Memory Maze: from above with the trail, as the agent sees it, what it has seen, policy, value and attention",
+  doc = "Memory Maze: path, observation, explored cells, policy, value and attention",
   env = { "memory_maze", size = 9 },
   core = { "agalite" },
   draw = draw,

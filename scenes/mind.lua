@@ -1,5 +1,5 @@
--- mind.lua -- how a memory works, whatever the task: what it reads of each past step, what is left of one, how fast
--- each head forgets, how its state grows, and what its gates let through.  Click a head or a step to see it alone.
+-- mind.lua -- how a memory works, in any environment: attention over past steps, retention of one step, half-life of each head,
+-- state norms and gates.  Click a head or a step to see it alone.
 --   mneme view runs/NAME scene=mind
 local mn = require "mneme"
 local panels = mn.scene.panels
@@ -15,16 +15,16 @@ local function draw(view, now)
   panels.policies(view, policy, now)
   panels.norms(view, norms, now)
 
-  local attention, forgot, below = view:split(right, "rows", { "4*", "3*", "3*" })
+  local attention, retention, below = view:split(right, "rows", { "4*", "3*", "3*" })
   panels.attention(view, attention, now)
-  panels.forgot(view, forgot, now)
+  panels.retention(view, retention, now)
   local horizon, gates = view:split(below, "columns", { "1*", "1*" })
   panels.horizon(view, horizon, now)
   panels.gates(view, gates, now)
 end
 
 return mn.scene {
-  doc = "how a memory works: what it reads of each past step, what is left of one, how fast each head forgets, gates",
+  doc = "how a memory works: attention over past steps, retention of a step, half-life of each head, gates",
   env = { "tmaze", corridor = 20 },
   core = { "agalite" },
   draw = draw,

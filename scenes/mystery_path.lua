@@ -1,5 +1,5 @@
--- mystery_path.lua -- the board with the path that only the viewer sees, and the agent's mind beside it:
--- where did it fall, and does it step there again?    mneme view mystery_path, or mneme view runs/NAME
+-- mystery_path.lua -- the board with the path that only the viewer sees, and the agent's policy, value and memory: where did it
+-- fall, and does it step there again?    mneme view mystery_path, or mneme view runs/NAME
 local mn = require "mneme"
 local panels = mn.scene.panels
 
@@ -28,7 +28,7 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "the Mystery Path: the hidden path, where the agent fell, policy, value and memory",
+  doc = "Mystery Path: the hidden path, falls, policy, value and memory",
   env = { "mystery_path", level = "easy" },
   core = { "agalite" },
   draw = draw,

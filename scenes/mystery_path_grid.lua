@@ -1,8 +1,8 @@
--- mystery_path_grid.lua -- the Mystery Path of cells and quarter turns, looked at as the one of small steps.
+-- mystery_path_grid.lua -- the Mystery Path on a grid, with quarter turns; the same page as mystery_path.
 local mn = require "mneme"
 
 return mn.scene {
-  doc = "the Mystery Path of cells and quarter turns, looked at in the same way",
+  doc = "Mystery Path on a grid, with quarter turns: the same page",
   env = { "mystery_path_grid", level = "easy" },
   core = { "agalite" },
   draw = mn.scene.load("mystery_path").draw,

@@ -1,16 +1,16 @@
--- noisy_cartpole.lua -- cart and pole with the ghost that the agent sees, the angle as it is and as it is seen, and
--- the agent's mind: does its memory smooth the noise away?    mneme view noisy_cartpole, or mneme view runs/NAME
+-- noisy_cartpole.lua -- cart and pole, pale where the agent observes them; angle and position, true and observed; policy, value
+-- and state norm: does the memory filter the noise?    mneme view noisy_cartpole, or mneme view runs/NAME
 local mn = require "mneme"
 local panels = mn.scene.panels
 
--- A number of the truth, and the one at a place of the observation, in another unit.
+-- A true value and the observed one, an element of the observation, in another unit.
 local function both(name, place, unit)
   local function seen(entry)
     local o = entry.observation
     return o and o.shape[1] <= 4 and o.values[o.shape[1] == 4 and 2 * place or place] * unit or nil
   end
   return {
-    { name = "seen", of = seen, thick = 1 },
+    { name = "observed", of = seen, thick = 1 },
     { name = "true", of = function(entry) return entry.truth and entry.truth[name] and entry.truth[name] * unit end },
   }
 end
@@ -20,7 +20,7 @@ local function draw(view, now)
   local header, body = view:split(page, "rows", { 44, "1*" })
   panels.header(view, header, now)
   local world, middle, lower = view:split(body, "rows", { "5*", "4*", "4*" })
-  panels.world(view, world, now, { title = "cart and pole", note = "pale: where the agent sees them" })
+  panels.world(view, world, now, { title = "cart and pole", note = "pale: as observed" })
 
   local angle, place = view:split(middle, "columns", { "1*", "1*" })
   local nothing = "this environment has no cart"
@@ -35,7 +35,7 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "CartPole through noise: cart, pole and the ghost that is seen, angle and place true and seen, policy, value",
+  doc = "noisy CartPole: cart and pole, true and observed, policy, value and state norm",
   env = { "noisy_cartpole", noise = 0.2 },
   core = { "gru", d_model = 64 },
   draw = draw,

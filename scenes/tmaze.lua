@@ -1,5 +1,5 @@
--- tmaze.lua -- the corridor above, the agent's mind below: does the cue still glow in the memory
--- when the agent stands at the junction?    mneme view tmaze, or mneme view runs/NAME
+-- tmaze.lua -- the corridor, policy, value, path, memory and gates: is the cue still in the memory when the agent stands at the
+-- junction?    mneme view tmaze, or mneme view runs/NAME
 local mn = require "mneme"
 local panels = mn.scene.panels
 
@@ -31,7 +31,7 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "the T-Maze: corridor, policy, value, trail, memory and gates",
+  doc = "T-Maze: corridor, policy, value, trail, memory and gates",
   env = { "tmaze", corridor = 20 },
   core = { "agalite" },
   draw = draw,

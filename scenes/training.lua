@@ -1,5 +1,5 @@
--- training.lua -- how far a run has come: its learning curves and gradients, and beside them the agent as it is now,
--- where it goes and what it scores.    mneme view runs/NAME scene=training
+-- training.lua -- the progress of a run: learning curves and gradient norms, and next to them the current agent, its visits,
+-- scores and returns.    mneme view runs/NAME scene=training
 local mn = require "mneme"
 local panels = mn.scene.panels
 
@@ -23,7 +23,7 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "how far a run has come: learning curves, gradients, where the agent goes, its scores and rewards",
+  doc = "progress of a run: learning curves, gradient norms, visits, scores and returns",
   env = { "tmaze", corridor = 20 },
   core = { "agalite" },
   draw = draw,

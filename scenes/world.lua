@@ -1,5 +1,5 @@
--- world.lua -- the world large, with what is seen of it, done in it and earned: for trajectories and
--- for playing by hand.    mneme play tmaze, or mneme view FILE.mnt
+-- world.lua -- the environment, large, with observation, actions and return: for trajectories and for playing by hand.
+--   mneme play tmaze, or mneme view FILE.mnt
 local mn = require "mneme"
 local panels = mn.scene.panels
 
@@ -18,7 +18,7 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "any task: the world, what is seen, done and earned",
+  doc = "any environment: its picture, observation, actions and return",
   env = { "tmaze", corridor = 20 },
   core = { "agalite" },
   draw = draw,

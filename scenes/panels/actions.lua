@@ -1,5 +1,4 @@
--- actions.lua -- what can be done, the key for each where a person plays, who may click it too, and what was
--- done last.
+-- actions.lua -- the actions and the one taken last; where a person plays, the key of each, and a click takes it.
 return function(view, box, now)
   local theme, u = view.theme, view.unit
   local inner = view:card(box, "actions", now.hint)

@@ -1,13 +1,13 @@
--- attention.lua -- what the memory reads now of each past step: a row for each head of each layer.  Of softmax the
--- attention itself; of a memory with gates the weight with which what was written then comes out now.  Of a head that
--- was chosen a bar for each step.  Where no weight belongs to a step, the reason.
+-- attention.lua -- attention over past steps: a row for each head of each layer.  For softmax the attention weights, for a gated
+-- linear memory the implicit ones (q.k times the decay since).  A selected head is drawn as a bar for each step.  Where a step
+-- has no weight, the panel says why.
 local mn = require "mneme"
 local attention_history, implicit_attention = mn.inspect.attention_history, mn.inspect.implicit_attention
 local canvas, selection, step_heatmap = mn.ui.canvas, mn.ui.selection, mn.ui.step_heatmap
 
-local TITLE = "read from each step"
+local TITLE = "attention over past steps"
 
--- One head's shares as bars, and the step of which it reads most.
+-- The attention of one head as bars; the step with the largest share is marked.
 local function bars(view, box, now, row)
   local theme, u, history = view.theme, view.unit, now.history
   local share, n, _, beside = attention_history.of(now, #history, row.layer, row.head)
@@ -15,11 +15,11 @@ local function bars(view, box, now, row)
   for i = 0, n - 1 do
     if share[i] > (top and share[top] or 0) then top, most = i, math.max(most, share[i]) end
   end
-  local note, more = "no past step is read now", implicit_attention.note(now, beside)
-  if top then note = ("most of step %d: %.0f %%"):format(history[top + 1].step, 100 * share[top]) end
+  local note, more = "no attention to any past step", implicit_attention.note(now, beside)
+  if top then note = ("most to step %d: %.0f %%"):format(history[top + 1].step, 100 * share[top]) end
   if more then note = { more .. "; " .. note, note } end
-  local inner = view:card(box, TITLE .. " by " .. selection.name(row), note)
-  local place = view:axes(inner, -0.5, steps - 0.5, 0, 100 * most, "step", "% of what is read")
+  local inner = view:card(box, TITLE .. ", " .. selection.name(row), note)
+  local place = view:axes(inner, -0.5, steps - 0.5, 0, 100 * most, "step", "% of attention")
   local wide = place(0.5, 0) - place(-0.5, 0)
   local gap = wide > 4 * u and 1 or 0
   for i = 0, n - 1 do

@@ -1,12 +1,12 @@
--- cells.lua -- an observation of codes as the cells that it is of: what the agent sees now, as it sees it.
----options: view, cells a side; palette = function(code): colour?, sign?; agent = { column, row } of its own cell;
----turned: up is where it looks; frame: a colour around; note
+-- cells.lua -- an observation that is a grid of codes, drawn as cells.
+---options: view = cells per side; palette = function(code): colour?, sign?; agent = { column, row } of its cell; turned = true where
+---up is the heading; frame = colour of the border; note
 return function(view, box, now, options)
   local theme, u, seen = view.theme, view.unit, now.observation
-  local inner = view:card(box, "what it sees", options.note)
+  local inner = view:card(box, "observation", options.note)
   local n = options.view
   if not (seen and n) then
-    return view:text("the observation is not of cells", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
+    return view:text("the observation is not a grid of cells", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
   end
   local side = math.min(inner.w, inner.h) / n
   local left, top = inner.x + (inner.w - side * n) / 2, inner.y + (inner.h - side * n) / 2

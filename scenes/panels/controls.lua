@@ -1,12 +1,12 @@
--- controls.lua -- the bar below a window: the episode to be scrubbed through, and a button for each key that is of use.
--- Every part of it is a spot, so that the pointer does what the keys do.
+-- controls.lua -- the bar at the bottom of the window: a timeline of the episode, and a button for each key that applies.  Every
+-- part is a spot, so a click does what the key does.
 local mn = require "mneme"
 local keyboard = mn.ui.keyboard
 
 local function buttons_of(bar)
   local list = {}
   local function add(key, text, on) list[#list + 1] = { key = key, text = text, on = on } end
-  if bar.live then add("n", "next copy") else
+  if bar.live then add("n", "next env") else
     add(keyboard.HOME, "|◀")
     add(keyboard.LEFT, "◀")
   end
@@ -26,18 +26,18 @@ local function buttons_of(bar)
     add("]", "›")
   end
   if not bar.live then add("k", bar.taken and "hand back" or "take over", bar.taken) end
-  if bar.can_change then add("i", "change", bar.pair) end
+  if bar.can_change then add("i", "intervene", bar.pair) end
   if bar.pair then add("c", "close") end
   if bar.zoom > 1 then add("0", ("%.1fx"):format(bar.zoom), true) end
-  add("v", bar.movie and "stop film" or "film", bar.movie)
-  add("s", "picture")
-  if bar.can_change then add("w", "write") end
+  add("v", bar.movie and "stop video" or "video", bar.movie)
+  add("s", "screenshot")
+  if bar.can_change then add("w", "save .mnt") end
   add("t", bar.theme == "light" and "dark" or "light")
   add("h", "help")
   return list
 end
 
--- The episode as a line, with what was changed in it.
+-- The timeline of the episode, with marks at its interventions.
 local function scrub(view, box, bar)
   local theme, u = view.theme, view.unit
   local y, r = box.y + box.h / 2, 6 * u

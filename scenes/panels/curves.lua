@@ -1,11 +1,11 @@
--- curves.lua -- a learning curve of the run, while it trains or after: one measured quantity against steps, as
--- written; where that is many points, pale, and smoothed over it.
+-- curves.lua -- a learning curve of the run, during training or after: one logged metric against environment steps.  Many
+-- points are drawn pale, with a smoothed line on top.
 local mn = require "mneme"
 
 local MOST = 400                                 -- points drawn
 local MANY = 80
 
----options.of: names of quantities, the first that the run has is drawn; title
+---options.of: names of metrics, of which the first that the run has is drawn; title
 return function(view, box, now, options)
   local theme, u = view.theme, view.unit
   local series, name = now.run and mn.run.metrics(now.run) or {}, nil
@@ -14,7 +14,7 @@ return function(view, box, now, options)
   local note = s and ("last %.3g"):format(s.y[s.n]):gsub("-", "−")
   local inner = view:card(box, options.title, note)
   if not s then
-    local text = now.run and "the run has not written it yet" or "no run is shown"
+    local text = now.run and "not logged yet" or "no run to show"
     return view:text(text, inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
   end
   local least, most = math.huge, -math.huge

@@ -1,11 +1,10 @@
--- gates.lua -- what the gates let through: their mean over time, a line for each head of each
--- layer, so that the moment of writing shows as a bright column and holding as a dark stretch.  Of a head that was
--- chosen a line for each channel.
+-- gates.lua -- gate values over time: the mean of each head of each layer, so that a write shows as a bright column and
+-- retention as a dark stretch.  A selected head is drawn channel by channel.
 local mn = require "mneme"
 local state_arrays = mn.inspect.state_arrays
 local canvas, selection, step_heatmap = mn.ui.canvas, mn.ui.selection, mn.ui.step_heatmap
 
--- "gate beta"; one that is itself called so is not named twice.
+-- "gate beta"; just "gate" for a probe of that name.
 local function named(kind) return kind == "gate" and kind or "gate " .. kind end
 
 -- Every channel of one head's gate over time.
@@ -24,7 +23,7 @@ local function channels(view, box, now, kind, row, parts)
   selection.spot(view, plot, now, row)
 end
 
----options.kind: which gate; nil: the first that the core has
+---options.kind: the gate to draw; nil: the first one of the core
 return function(view, box, now, options)
   local theme, u, history = view.theme, view.unit, now.history
   local kind = options and options.kind or now.gates[1]
@@ -40,7 +39,7 @@ return function(view, box, now, options)
   local rows, layer = selection.rows(now, owners)
   if #rows == 1 and layer then return channels(view, box, now, kind, rows[1], parts) end
   local lo, hi = 1, 0
-  for _, entry in ipairs(history) do                  -- means differ little: the colours span what there is
+  for _, entry in ipairs(history) do                  -- means differ little: the colours span their range
     for _, mean in ipairs(entry.gates[kind] or {}) do lo, hi = math.min(lo, mean), math.max(hi, mean) end
   end
   lo, hi = math.max(0, math.min(lo, hi - 0.02)), math.min(1, math.max(hi, lo + 0.02))

@@ -1,5 +1,5 @@
--- gradients.lua -- how long the gradient is at each update before it is clipped, all of it and that of each part of the
--- model: where it bursts, where it vanishes on its way down, and how often it is clipped.
+-- gradients.lua -- the gradient norm at each update before clipping, of the whole model and of each part: shows where it
+-- explodes, in which layers it vanishes, and how often it is clipped.
 local mn = require "mneme"
 local selection = mn.ui.selection
 local panels = mn.scene.panels
@@ -7,7 +7,7 @@ local panels = mn.scene.panels
 local MOST = 300                                 -- points drawn
 local ALL = "grad/norm"
 
--- Points of an equal number of lines of the log, each the mean logarithm of every norm.
+-- Averages of log10 of each norm, over an equal number of log lines.
 local function points_of(series, names, unit)
   local all, points, at = series[ALL], {}, {}
   local each = math.max(1, all.n / MOST)
@@ -48,6 +48,6 @@ return function(view, box, now)
   if most > 0 then level = math.log10(most) end
   panels.signals(view, box, { history = all and points_of(series, names, unit) or {}, selection = now.selection }, {
     title = "gradient norm", x_name = word, x_least = 1e-3, lines = lines, level = level,
-    y_name = "power of ten" .. (level and (", clipped to %g: line across"):format(most) or ""),
-    empty = now.run and "the run has not written it yet" or "no run is shown" })
+    y_name = "log10" .. (level and (", clipped at %g (line)"):format(most) or ""),
+    empty = now.run and "not logged yet" or "no run to show" })
 end

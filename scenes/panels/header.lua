@@ -1,4 +1,4 @@
--- header.lua -- the top line: what is shown, where it comes from, and where in the episode it is.
+-- header.lua -- the top line: agent and environment, their source, and episode, step, reward, return, value.
 local function number(value, format) return value and (format:format(value):gsub("-", "−")) or "–" end
 
 return function(view, box, now)

@@ -1,5 +1,5 @@
--- horizon.lua -- how fast each head forgets: the steps in which half of what it holds is gone, if its gates go on as
--- they did lately; and of the channels that keep longest, by which the cells are coloured.  Bright heads hold on.
+-- horizon.lua -- the half-life of each head in steps, if its gates keep their recent averages: of all its channels, and of the
+-- slowest ones, which set the colour (bright: long).  For softmax, how many steps back it can attend.
 local mn = require "mneme"
 local implicit_attention = mn.inspect.implicit_attention
 local canvas, selection = mn.ui.canvas, mn.ui.selection
@@ -17,13 +17,13 @@ return function(view, box, now)
   local theme, u = view.theme, view.unit
   local layers, heads = implicit_attention.size(now)
   local known = layers > 0 and implicit_attention.horizon(now, 0, 0)
-  local title = "memory horizon"
+  local title = "half-life of the memory"
   if not known then
     local inner = view:card(box, title)
-    return view:text("this core shows no gates that forget", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
+    return view:text("this core has no decay to show", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
   end
-  local inner = view:card(box, title, implicit_attention.reaches(now) and "steps back that can be read now"
-    or { "steps until half is gone … of the slowest channel", "steps to half … of slowest", "steps to half" })
+  local inner = view:card(box, title, implicit_attention.reaches(now) and "steps back that can be attended to"
+    or { "steps until half is left … in the slowest channel", "steps, all … slowest channel", "steps" })
   local wide = view:text_width("layer 00", 11) + 6 * u
   local top = inner.y + 16 * u
   local w, h = (inner.w - wide) / heads, (inner.y + inner.h - top) / layers

@@ -1,13 +1,12 @@
--- memory.lua -- every number the core holds, as heat maps: a row for each layer, a column for
--- each head, in each cell the kinds of state (v, k, s; C; h) one above the other.  Any core fits,
--- since names and shapes say how to divide it.  What was chosen of it is shown alone.
+-- memory.lua -- the whole recurrent state as heat maps: a row for each layer, a column for each head, and in each the kinds of
+-- state (v, k, s; C; h) one above the other.  Works for any core, since names and shapes say how a state is divided.  A selected
+-- head is drawn alone.
 local mn = require "mneme"
 local state_arrays = mn.inspect.state_arrays
 local canvas, selection = mn.ui.canvas, mn.ui.selection
 local panels = mn.scene.panels
 
----options.of: "memory" (default) or "probes"; kinds: a list of those to show; title;
----unit: text, where all values lie in 0..1
+---options.of: "memory" (default) or "probes"; kinds: the ones to show; title; unit: a text, where all values lie in 0..1
 return function(view, box, now, options)
   options = options or {}
   local theme, u = view.theme, view.unit
@@ -26,7 +25,7 @@ return function(view, box, now, options)
   local map = options.unit and canvas.SEQUENTIAL or canvas.DIVERGING
   local inner = view:card(box, options.title or "memory", options.unit or table.concat(notes, "   "), map)
   if #layers == 0 then
-    return view:text(options.empty or "nothing to show", inner.x, inner.y + 16 * u, 12, theme.dim)
+    return view:text(options.empty or "this core has no state", inner.x, inner.y + 16 * u, 12, theme.dim)
   end
 
   local label = view:text_width("layer 00", 11) + 8 * u

@@ -1,9 +1,8 @@
--- menu.lua -- what can be done, over a dimmed page: a list whose lines have keys, and are clicked.  A click beside it
--- closes it.
+-- menu.lua -- the menu of interventions over a dimmed page: each line has a key and can be clicked.  A click outside closes it.
 local mn = require "mneme"
 local canvas = mn.ui.canvas
 
--- One line: its key, what it does, and its spot.
+-- One line: its key, its text, and its spot.
 local function line(view, entry, x, base, w, high, size)
   local u = view.unit
   view:text(entry.name, x, base, size, view.theme.warm, "left")

@@ -1,4 +1,4 @@
--- norms.lua -- the length of each layer's state over time: what fills, what saturates, what was cleared.
+-- norms.lua -- the norm of each layer's state over time: shows growth, saturation and resets.
 local mn = require "mneme"
 local selection = mn.ui.selection
 local panels = mn.scene.panels
@@ -15,6 +15,6 @@ return function(view, box, now)
     lines[i] = { name = (layer == 0 and "layer " or "") .. layer, row = row, thick = chosen and (chosen == layer and 3 or 1) or 2,
       of = function(entry) return entry.norms and entry.norms[layer] end }
   end
-  panels.signals(view, box, now, { title = "state norm", y_name = "length of the state", lines = lines, least = 0,
+  panels.signals(view, box, now, { title = "state norm", y_name = "L2 norm", lines = lines, least = 0,
     empty = "this core has no state" })
 end

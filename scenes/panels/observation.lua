@@ -1,4 +1,4 @@
--- observation.lua -- what the agent sees of the world, and nothing more: one cell a number.
+-- observation.lua -- the observation that the agent receives: one cell per value, or a picture.
 local mn = require "mneme"
 local state_arrays = mn.inspect.state_arrays
 local canvas = mn.ui.canvas
@@ -12,14 +12,14 @@ return function(view, box, now)
   end
   local n, shape = state_arrays.size(seen.shape), seen.shape
   local least, _, most = state_arrays.summary(seen.values, n)
-  local note = ("%s number%s, %.3g … %.3g"):format(table.concat(shape, "×"), n == 1 and "" or "s", least, most)
+  local note = ("%s value%s, %.3g … %.3g"):format(table.concat(shape, "×"), n == 1 and "" or "s", least, most)
   local inner = view:card(box, "observation", note)
   least, most = math.min(0, least), math.max(1, most)
   if #shape < 2 then
     local rows, cols = state_arrays.fold(1, n, inner.w / inner.h)
     return view:heat(inner, rows, cols, seen.values, least, most, canvas.SEQUENTIAL)
   end
-  -- a picture: rows, columns, channels; three are colours, of others the mean is shown; square cells
+  -- a picture: rows, columns, channels; three channels are colours, of others the mean is drawn; pixels are square
   local rows, cols = shape[1], shape[2]
   local channels, side = n / rows / cols, math.min(inner.w / cols, inner.h / rows)
   local place = { x = inner.x + (inner.w - side * cols) / 2, y = inner.y, w = side * cols, h = side * rows }

@@ -1,5 +1,4 @@
--- policies.lua -- the policy over time: how likely each action was at each step.  A doubting agent is a blur,
--- a decided one a line.
+-- policies.lua -- the policy over time: the probability of each action at each step.
 local mn = require "mneme"
 local canvas, step_heatmap = mn.ui.canvas, mn.ui.step_heatmap
 

@@ -1,4 +1,4 @@
--- policy.lua -- what the agent may do and how likely it is to; the triangle marks what it chose.
+-- policy.lua -- the probability of each action now; a triangle marks the action taken.
 return function(view, box, now)
   local theme, u = view.theme, view.unit
   local inner = view:card(box, "policy", { "probability of each action", "probability" })

@@ -1,4 +1,4 @@
--- rewards.lua -- what has been earned so far in this episode, step by step.
+-- rewards.lua -- the return so far in this episode, step by step.
 return function(view, box, now)
   local theme, u, history = view.theme, view.unit, now.history
   local inner = view:card(box, "return", (("now %+.2f"):format(now.ret or 0):gsub("-", "−")))

@@ -1,4 +1,4 @@
--- scores.lua -- the score of every episode that ended before this viewer, and the mean of the last ones.
+-- scores.lua -- the score of every episode that ended while the viewer was open, and a running mean.
 local LATELY = 20
 
 return function(view, box, now)

@@ -1,10 +1,10 @@
--- signals.lua -- numbers over the steps of an episode as lines: what is and what is seen, say.
+-- signals.lua -- any values over the steps of an episode, as lines.
 local mn = require "mneme"
 local selection = mn.ui.selection
 
 local colours = { "accent", "warm", "good", "violet", "bad", "dim" }
 
--- Words in the colours of the lines, from the right; a click on one chooses what its line is of.
+-- The names of the lines in their colours, from the right; a click on a name selects its row.
 local function legend(view, box, now, lines, used)
   local x, u = box.x + box.w - 12 * view.unit, view.unit
   for i = #lines, 1, -1 do
@@ -16,9 +16,9 @@ local function legend(view, box, now, lines, used)
   end
 end
 
----options: title, y_name (with its unit), lines = { { name, of = function(entry): number?, thick, row: a click on the name
----chooses it }, ... }, level: a line across at this number, empty: text where there are no numbers, least: the axis
----reaches at least from it ..., x_name = "step", x_least = 10: the other axis at least to it
+---options: title, y_name (with its unit), lines = { { name, of = function(entry): number?, thick, row = selected by a click on
+---the name }, ... }, level = value of a horizontal line, empty = text where there are no values, least = the y axis begins there
+---or below, x_name = "step", x_least = 10: the x axis reaches at least this far
 return function(view, box, now, options)
   local theme, u, history = view.theme, view.unit, now.history
   local inner = view:card(box, options.title)

@@ -1,12 +1,11 @@
--- state.lua -- what one head holds, large: each kind of state as a heat map under a line that names its axes, what its
--- numbers reach, and how long it is.
+-- state.lua -- the state of one head, large: each kind as a heat map under a line with its axes, range and norm.
 local mn = require "mneme"
 local state_arrays = mn.inspect.state_arrays
 local canvas, selection = mn.ui.canvas, mn.ui.selection
 
 local CAPTION = 18                               -- design pixels
 
-local function told(kind, array, n_heads, values, n, rows)
+local function caption_of(kind, array, n_heads, values, n, rows)
   local least, _, greatest = state_arrays.summary(values, n)
   local squares = 0
   for i = 0, n - 1 do squares = squares + values[i] * values[i] end
@@ -15,7 +14,7 @@ local function told(kind, array, n_heads, values, n, rows)
   return (text:gsub("%-(%d)", "−%1"))
 end
 
----options: see memory; row = { layer, head }: whose
+---options: as for memory; row = { layer, head }
 return function(view, box, now, options)
   local theme, u, row = view.theme, view.unit, options.row
   local _, kinds, by_layer = state_arrays.grid(now[options.of or "memory"], options.kinds)
@@ -33,7 +32,7 @@ return function(view, box, now, options)
     local place = { x = inner.x, y = y + caption, w = inner.w, h = high - 2 * u }
     local most = options.unit and 1 or math.max(now.range[kind], 1e-6)
     local lines, long = state_arrays.fold(rows, cols, place.w / place.h)
-    local text = told(kind, array, now.n_heads, values, rows * cols, lines ~= rows and lines or nil)
+    local text = caption_of(kind, array, now.n_heads, values, rows * cols, lines ~= rows and lines or nil)
     view:text(text, inner.x, y + 0.7 * caption, 11 * caption / (CAPTION * u), theme.text, "left", inner.w)
     view:heat(place, lines, long, values, options.unit and 0 or -most, most, map)
     y = y + caption + high

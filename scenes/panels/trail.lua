@@ -1,11 +1,10 @@
--- trail.lua -- the way the agent took in this episode: its place against time where places lie on a
--- line, as a map where they lie in a plane.  A slow, doubting agent leaves a crooked trail.
+-- trail.lua -- the path of the agent in this episode: position against time in one dimension, a map in two.
 return function(view, box, now, options)
   local theme, u, history = view.theme, view.unit, now.history
   local inner = view:card(box, "trail", options and options.note)
   local entry = history[#history]
   if not entry or not entry.x then
-    return view:text("this environment names no places", inner.x, inner.y + 16 * u, 12, theme.dim)
+    return view:text("this environment reports no positions", inner.x, inner.y + 16 * u, 12, theme.dim)
   end
   local plane, way = entry.y ~= nil, {}                -- of steps whose places are known
   for _, e in ipairs(history) do

@@ -1,4 +1,4 @@
--- value.lua -- what return the agent expects, step by step, and the rewards it met.
+-- value.lua -- the value estimate (expected return) at each step.
 return function(view, box, now)
   local theme, u, history = view.theme, view.unit, now.history
   local inner = view:card(box, "value", now.value and (("now %+.2f"):format(now.value):gsub("-", "−")))

@@ -1,4 +1,4 @@
--- visits.lua -- where the agent has been in all episodes that this viewer saw, and its way in this one.
+-- visits.lua -- a histogram of positions over all episodes that were shown, and the path of this one.
 local mn = require "mneme"
 local canvas = mn.ui.canvas
 local ffi = require "ffi"
@@ -28,7 +28,7 @@ return function(view, box, now)
   local seen = ("%d steps of %d episode%s"):format(n, episodes, episodes == 1 and "" or "s")
   local inner = view:card(box, "visits", n > 0 and { seen .. ", log scale", seen, "log scale" } or nil, canvas.SEQUENTIAL)
   if n == 0 then
-    return view:text("this environment names no places", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
+    return view:text("this environment reports no positions", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
   end
   local x0, dx, cols = bins(p.x, n)
   local y0, dy, rows = bins(p.y, n)

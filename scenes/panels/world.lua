@@ -1,12 +1,11 @@
--- world.lua -- the world as the environment draws it, the way the agent came, and how the episode
--- ended.
+-- world.lua -- the environment as it draws itself, the path of the agent, and the outcome of the episode.
 local mn = require "mneme"
 local attention_history, implicit_attention = mn.inspect.attention_history, mn.inspect.implicit_attention
 local canvas, selection = mn.ui.canvas, mn.ui.selection
 
-local LITTLE = 0.02                              -- of what is read: less is not marked
+local LITTLE = 0.02                              -- share of attention: less is not marked
 
--- Where the agent was at the steps that the chosen head reads most, larger the more.
+-- Marks the positions at the steps that the selected head attends to; larger for a larger share.
 local function mark_read(view, now, at)
   if implicit_attention.problem(now) then return end
   local rows, history, theme = selection.rows(now, selection.all(implicit_attention.size(now))), now.history, canvas.theme
@@ -29,7 +28,7 @@ return function(view, box, now, options)
   view:rect(inner.x, inner.y, inner.w, inner.h, theme.ground)
   local place = view:append(now.canvas, inner)
 
-  -- where the environment tells places in the units of its picture: the trail, fading with age
+  -- where positions are known in the units of the drawing: the path, fading with age
   if options and options.place then
     local n = #now.history
     local function at(entry)
@@ -47,7 +46,7 @@ return function(view, box, now, options)
     mark_read(view, now, at)
   end
 
-  if outcome then                     -- told in the title's line, where it covers nothing
+  if outcome then                     -- in the title's line, where it covers nothing
     local ret = ("  ·  return %+.1f"):format(outcome.ret):gsub("-", "−")
     for _, part in ipairs { ret, ("  ·  %d steps"):format(outcome.length) } do
       if view:text_width(verdict .. part, 14) > room() then break end

@@ -72,9 +72,9 @@ local function sweep(r, selection)
     r.press(entry.key)
     offered[#offered + 1] = entry.text
     if #r.v.tracks == 1 then
-      t.ok(r.frame().status.note:find "the world cannot be so now", entry.text .. ": " .. tostring(r.frame().status.note))
+      t.ok(r.frame().status.note:find "not possible in the present state", entry.text .. ": " .. tostring(r.frame().status.note))
     else
-      local op = entry.operation.specs[1].kind
+      local op = entry.option.specs[1].kind
       local other = r.v.tracks[2].timeline
       forget(other)
       for k = from, at - 1 do
@@ -82,7 +82,7 @@ local function sweep(r, selection)
       end
       for _ = 1, 2 do r.v:forward() end
       if op == "force" then
-        local spec = entry.operation.specs[1]
+        local spec = entry.option.specs[1]
         local frame = other:frame(r.v.slots[at][2])
         local array = frame.probes[(spec.what:gsub("%.head%.%d+", ""))]
         local held = 0
@@ -106,7 +106,7 @@ for _, name in ipairs(registry.names "cores") do
     local texts = table.concat(sweep(r, {}), "|")
     local has_memory = next(r.v:source().agent.core.states) ~= nil
     t.eq(texts:find "erase all" ~= nil, has_memory, texts)
-    t.eq(texts:find "swap all with another episode's" ~= nil, has_memory, texts)
+    t.eq(texts:find "swap all with another episode" ~= nil, has_memory, texts)
     for _, kind in ipairs(r.frame().gates) do              -- what is only shown cannot be held
       local can_be_held = false
       for probe in pairs(r.frame().probes) do
@@ -153,13 +153,13 @@ t.test("what a window shows is what mneme intervene does", function()
     { { "rmt" }, "erase", "all" }, { { "gtrxl" }, "erase", "all" }, { AGALITE, "set", "cue", "up" }, { AGALITE, "flip", "cue" } } do
     local core, spec = case[1], { kind = case[2], what = case[3], to = case[4] }
     local r = window(core[1] == "agalite" and core or core[1], 4)
-    if not r.v:operate({ text = "it", specs = { spec } }, nil, r.clock) then
-      t.ok(r.v.note:find "the world", r.v.note)                                -- the cue is up already
+    if not r.v:intervene({ text = "it", specs = { spec } }, nil, r.clock) then
+      t.ok(r.v.note:find "not possible", r.v.note)                                -- the cue is up already
     else
       assert(lfs.chdir(folder))
       r.press "w"
       assert(lfs.chdir(here))
-      local left, right = r.v.note:match "^wrote (%S+) and (%S+)$"
+      local left, right = r.v.note:match "^saved (%S+) and (%S+)$"
       t.ok(left, r.v.note)
       local p = agent(core[1] == "agalite" and core or core[1], { plain = true })
       spec.at = 4
@@ -181,7 +181,7 @@ end)
 
 t.test("what is written is lived through again, with what was done, and compared step by step", function()
   local here, r = lfs.currentdir(), window(AGALITE, 4)
-  t.ok(r.v:operate({ text = "it", specs = { { kind = "shift", what = "position", by = 1 }, { kind = "swap", what = "layers.0" } } }, nil, r.clock))
+  t.ok(r.v:intervene({ text = "it", specs = { { kind = "shift", what = "position", by = 1 }, { kind = "swap", what = "layers.0" } } }, nil, r.clock))
   r.press(RIGHT)
   r.press "k"
   local taken = (r.v:frame(2).action + 1) % 4
@@ -190,7 +190,7 @@ t.test("what is written is lived through again, with what was done, and compared
   assert(lfs.chdir(folder))
   r.press "w"
   assert(lfs.chdir(here))
-  local left, right = r.v.note:match "^wrote (%S+) and (%S+)$"
+  local left, right = r.v.note:match "^saved (%S+) and (%S+)$"
   t.ok(left:find "^mneme%-1[-%d]*%.mnt$" and right:find "^mneme%-1%-changed[-%d]*%.mnt$", r.v.note)
   local a, b = mn.trajectory(folder .. "/" .. left), mn.trajectory(folder .. "/" .. right)
   t.eq(mn.replay.new(a):verify(), nil)
@@ -215,7 +215,7 @@ t.test("what is written is lived through again, with what was done, and compared
   t.eq(v.v.tracks[1].timeline.marks[5], "set position, swap layers.0")
   t.eq(source.problem, nil)
   v.press(HOME)
-  for key, pattern in pairs { i = "only an agent that plays can be changed", w = "only the episodes of an agent", k = "can be taken over" } do
+  for key, pattern in pairs { i = "a recorded trajectory cannot be changed", w = "only episodes that an agent plays", k = "can be taken over" } do
     v.press(key)
     t.ok(v.frame().status.note:find(pattern), v.frame().status.note)
   end
@@ -234,7 +234,7 @@ t.test("a gate is held for so many steps, and let go wherever one comes from", f
     return sum
   end
   local at = r.v.at
-  t.ok(r.v:operate({ text = "it", specs = { { kind = "force", what = "layers.0.beta", to = 1 } } }, 6, r.clock))
+  t.ok(r.v:intervene({ text = "it", specs = { { kind = "force", what = "layers.0.beta", to = 1 } } }, 6, r.clock))
   for _ = 1, 9 do r.v:forward() end
   for k = 0, 9 do t.eq(beta(at + k) == 8, k < 6, "step " .. k) end
   local line = r.v.tracks[2].timeline
@@ -243,7 +243,7 @@ t.test("a gate is held for so many steps, and let go wherever one comes from", f
     t.eq(beta(at + k) == 8, k < 6, "lived through again, step " .. k)
   end
   r.v:seek(at + 2)
-  t.ok(r.v:operate({ text = "it", specs = { { kind = "force", what = "layers.0.head.1.beta", to = 0 } } }, 8, r.clock))
+  t.ok(r.v:intervene({ text = "it", specs = { { kind = "force", what = "layers.0.head.1.beta", to = 0 } } }, 8, r.clock))
   for _ = 1, 10 do r.v:forward() end
   for k = 0, 11 do
     local sum, want = beta(at + k), k < 2 and 8 or k < 6 and 4
@@ -258,7 +258,7 @@ t.test("moments in the midst of what is held: after those it is held as it was, 
   for _, case in ipairs { { "force", 60, 1 }, { "freeze", 63 }, { "freeze", 60 } } do
     local r = window(core, case[2], { time_limit = 100 })
     local at, was = r.v.at, {}
-    t.ok(r.v:operate({ text = "it", specs = { { kind = case[1], what = "layers.0.beta", to = case[3] } } }, 8, r.clock))
+    t.ok(r.v:intervene({ text = "it", specs = { { kind = case[1], what = "layers.0.beta", to = case[3] } } }, 8, r.clock))
     for _ = 1, 14 do r.v:forward() end
     local line = r.v.tracks[2].timeline
     local inside = 0
@@ -278,7 +278,7 @@ end)
 
 t.test("what is held ends with its episode", function()
   local r = window({ "galite", d_model = 8, n_layers = 1, n_heads = 2, d_head = 4 }, 3)
-  t.ok(r.v:operate({ text = "it", specs = { { kind = "force", what = "layers.0.beta", to = 1 } } }, nil, r.clock))
+  t.ok(r.v:intervene({ text = "it", specs = { { kind = "force", what = "layers.0.beta", to = 1 } } }, nil, r.clock))
   t.ok(print_of(r.v:frame(1)) ~= print_of(r.v:frame(2)))
   r.v:look_ahead(math.huge)
   r.press(END)
@@ -293,11 +293,11 @@ end)
 
 t.test("one change after another in the same story; x goes on with it, and more can be changed", function()
   local r = window(AGALITE, 2)
-  local function erase(what) return r.v:operate({ text = "erase " .. what, specs = { { kind = "erase", what = what } } }, nil, r.clock) end
+  local function erase(what) return r.v:intervene({ text = "erase " .. what, specs = { { kind = "erase", what = what } } }, nil, r.clock) end
   t.ok(erase "layers.0")
   r.press(RIGHT) r.press(RIGHT)
   t.ok(erase "layers.1")
-  t.eq(r.v.tracks[2].name, "erase layers.0 in step 2, erase layers.1 in step 4")
+  t.eq(r.v.tracks[2].name, "erase layers.0 at step 2, erase layers.1 at step 4")
   for _ = 1, 2 do r.press(RIGHT) end
   local fifth = print_of(r.v:frame(2))
   r.press "x"
@@ -326,7 +326,7 @@ t.test("what was done by hand stays in the story that is not changed", function(
   r.v:look_ahead(math.huge)
   r.v:seek(at + 1)
   local was = prints(r, 1, at, at + 4)
-  t.ok(r.v:operate({ text = "erase", specs = { { kind = "erase", what = "all" } } }, nil, r.clock))
+  t.ok(r.v:intervene({ text = "erase", specs = { { kind = "erase", what = "all" } } }, nil, r.clock))
   for _ = 1, 3 do r.v:forward() end
   for k = 0, 3 do t.eq(r.v.tracks[1].timeline:frame(r.v.slots[at + k][1]).action, 3, "by hand, to the right") end
   r.press "c"
@@ -338,7 +338,7 @@ t.test("the bar says how far apart both are, and the menu is clicked", function(
   local r = window(AGALITE, 3)
   r.paint()
   r.click(viewer_rig.spot_of_key "i")
-  t.ok(r.v.menu and r.v.menu.title:find "change step 3")
+  t.ok(r.v.menu and r.v.menu.title:find "intervene at step 3")
   r.paint()
   r.click(5, 5)
   t.eq(r.v.menu, nil, "a click beside it closes it")
@@ -354,12 +354,12 @@ t.test("the bar says how far apart both are, and the menu is clicked", function(
   r.paint()
   local divergence = require "mneme.episodes.divergence"
   local text, since = divergence(r.v:frame(1), r.v:frame(2))
-  t.ok(since == 3 and text:find "^apart since step 3: value [+−]", text)
+  t.ok(since == 3 and text:find "^differ since step 3: value [+−]", text)
   r.press(LEFT)
-  t.eq(divergence(r.v:frame(1), r.v:frame(2)), "the same so far")
+  t.eq(divergence(r.v:frame(1), r.v:frame(2)), "identical so far")
   r.v:look_ahead(math.huge)
   r.press(END)
-  t.ok(divergence(r.v:frame(1), r.v:frame(2)):find "^apart since step 3: .*return")
+  t.ok(divergence(r.v:frame(1), r.v:frame(2)):find "^differ since step 3: .*return")
   r.press(HOME)
   r.paint()
 end)
@@ -370,39 +370,39 @@ t.test("where nothing can be changed a note says why, and nothing breaks", funct
     t.eq(r.v.menu, nil)
     t.ok(r.frame().status.note:find(pattern), r.frame().status.note)
     r.v.note = nil
-    t.eq(r.v:operate({ text = "erase", specs = { { kind = "erase", what = "all" } } }, nil, r.clock), nil)
+    t.eq(r.v:intervene({ text = "erase", specs = { { kind = "erase", what = "all" } } }, nil, r.clock), nil)
     t.ok(r.frame().status.note:find(pattern), r.frame().status.note)
   end
   local snapshots = fake.new { corridor = 4 }
   local live = viewer_rig.new { { source = { live = true, state = function() return "running" end, next = function() return snapshots:next() end },
     scene = scene.load "tmaze", open = function() return fake.new {} end } }
   live.pass(1)
-  note_of(live, "trainer's own agent")
+  note_of(live, "still training")
   live.press "w"
-  t.ok(live.frame().status.note:find "only the episodes of an agent that plays")
+  t.ok(live.frame().status.note:find "only episodes that an agent plays")
   local r = window(AGALITE, 3)
   r.v:look_ahead(math.huge)
   r.press(END)
-  note_of(r, "episode is over")
+  note_of(r, "episode has ended")
   local pair = viewer_rig.new { { source = agent(AGALITE), scene = scene.load "world", open = function() return agent(AGALITE) end },
     { source = agent { "gru", d_model = 4 }, scene = scene.load "world" } }
   pair.pass(0.3)
-  note_of(pair, "of two agents, close one")
+  note_of(pair, "two agents are shown: close one")
   local nothing = viewer_rig.new { { source = agent({ "feedforward", d_model = 4 }, { task = "repeat_first" }), scene = scene.load "world",
     open = function() return agent({ "feedforward", d_model = 4 }, { task = "repeat_first" }) end } }
   nothing.pass(0.3)
   nothing.press "i"
   t.eq(nothing.v.menu, nil)
-  t.eq(nothing.v.note, "nothing of this agent and its world can be changed")
+  t.eq(nothing.v.note, "this agent and environment have nothing to intervene on")
   r = window(AGALITE, 3)
-  t.eq(r.v:operate({ text = "erase layers.9", specs = { { kind = "erase", what = "layers.9" } } }, nil, r.clock), nil)
+  t.eq(r.v:intervene({ text = "erase layers.9", specs = { { kind = "erase", what = "layers.9" } } }, nil, r.clock), nil)
   t.ok(r.v.note:find "unknown part of the memory", r.v.note)
-  t.eq(r.v:operate({ text = "set position", specs = { { kind = "set", what = "position", to = 200 } } }, nil, r.clock), nil)
-  t.ok(r.v.note:find "the world cannot be so now", r.v.note)
+  t.eq(r.v:intervene({ text = "set position", specs = { { kind = "set", what = "position", to = 200 } } }, nil, r.clock), nil)
+  t.ok(r.v.note:find "not possible in the present state", r.v.note)
   t.eq(#r.v.tracks, 1)
-  t.ok(r.v:operate({ text = "erase all", specs = { { kind = "erase", what = "all" } } }, nil, r.clock))
+  t.ok(r.v:intervene({ text = "erase all", specs = { { kind = "erase", what = "all" } } }, nil, r.clock))
   local name, second = r.v.tracks[2].name, print_of(r.v:frame(2))
-  t.eq(r.v:operate({ text = "set position", specs = { { kind = "set", what = "position", to = 200 } } }, nil, r.clock), nil)
+  t.eq(r.v:intervene({ text = "set position", specs = { { kind = "set", what = "position", to = 200 } } }, nil, r.clock), nil)
   t.eq(r.v.tracks[2].name, name)
   forget(r.v.tracks[2].timeline)
   t.eq(print_of(r.v:frame(2)) == second, true, "what was not to be changed nothing")
@@ -419,7 +419,7 @@ t.test("Ctrl-C while an episode is written: what it has lived through so far is 
   r.press "w"
   assert(lfs.chdir(here))
   engine.C.mn_watch_signals(false)
-  local path = r.v.note:match "^wrote (%S+), its first 6 steps$"
+  local path = r.v.note:match "^saved (%S+), first 6 steps only$"
   t.ok(path, r.v.note)
   local walk = mn.trajectory(folder .. "/" .. path)
   t.eq(walk.steps, 6)

@@ -421,7 +421,7 @@ t.test("mneme intervene on a run, from the checkpoint to the table", function()
   local small = "corridor=3 core.n_layers=1 core.d_model=8 core.d_head=4 core.d_ffn=8 hidden=8 steps=2048 threads=1 run=r"
   t.ok(sh("run demo " .. small):find "%[0%]\n$")
   local text = sh "intervene r erase=layers.0.head.1 force=layers.0.head.0.beta:0.5 for=1 at=1 episodes=20 record=kept"
-  t.ok(text:find "^r at 2048 steps, 20 episodes: erase layers.0.head.1, force layers.0.head.0.beta to 0.5 for 1 step in step 1\n", text)
+  t.ok(text:find "^r at 2048 steps, 20 episodes: erase layers.0.head.1, force layers.0.head.0.beta to 0.5 for 1 step at step 1\n", text)
   t.ok(text:find "step 1 was reached by 20 of 20" and text:find "episodes in kept/without and kept/with\n%[0%]\n$", text)
   t.eq(sh "intervene r erase=layers.0.head.1 force=layers.0.head.0.beta:0.5 for=1 at=1 episodes=20 record=kept", text, "again")
   t.ok(files.is_file(folder .. "/kept/with/episode-19.mnt"))

@@ -93,6 +93,6 @@ function Stepper:next()
   }
 end
 
-function Stepper:next_copy() self.copy = (self.copy + 1) % self.copies end
+function Stepper:next_env() self.copy = (self.copy + 1) % self.copies end
 
 return fake

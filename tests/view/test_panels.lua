@@ -130,10 +130,10 @@ local function asked_of_seen(name, settings)
     frame = now.ended and frame or film:add(now)
     if now.ended then break end
   end
-  local panel = scene.panels.seen
-  scene.panels.seen = function(_, _, _, options) asked = options end
+  local panel = scene.panels.explored
+  scene.panels.explored = function(_, _, _, options) asked = options end
   local ok, why = pcall(function() scene.painter():paint(what, frame, 800, 600) end)
-  scene.panels.seen = panel
+  scene.panels.explored = panel
   t.ok(ok, why)
   return frame, asked
 end

@@ -63,7 +63,7 @@ t.test("keys: play, step, step back, speed, help, quit", function()
   r.press "t"
   t.eq(r.v.theme, "dark")
   r.press "n"
-  t.ok(r.frame().status.note:find "only one copy")
+  t.ok(r.frame().status.note:find "only one environment")
   t.ok(r.press "q" and r.press(27))
 end)
 
@@ -246,7 +246,7 @@ t.test("what a change does is shown beside what happened, in step", function()
   r.pass(2)
   r.v:seek(4)
   local as_it_was = r.frame().value
-  t.ok(r.v:operate({ text = "erase all", specs = { { kind = "erase", what = "all" } } }, nil, r.clock))
+  t.ok(r.v:intervene({ text = "erase all", specs = { { kind = "erase", what = "all" } } }, nil, r.clock))
   t.eq(#r.v.tracks, 2)
   local left, right = r.v:frame(1), r.v:frame(2)
   t.eq(left.step, 3) t.eq(right.step, 3)
@@ -288,7 +288,7 @@ end)
 t.test("when training ends, r plays the trained agent", function()
   local state, snapshots = "running", fake.new { corridor = 4 }
   local source = { live = true, state = function() return state end, next = function() return snapshots:next() end,
-    next_copy = function() snapshots:next_copy() end }
+    next_env = function() snapshots:next_env() end }
   local r = rig { { source = source, scene = scene.load "tmaze", open = function() return fake.new { corridor = 5 } end } }
   r.v:tick(1)
   t.eq(r.frame().status.speed, "live")
@@ -298,7 +298,7 @@ t.test("when training ends, r plays the trained agent", function()
   t.ok(r.frame().status.note:find "trainer" and r.v:source() == source, "not while it runs")
   state, r.clock = "gone", 9
   r.v:tick(9)
-  t.ok(r.frame().status.note:find "died")
+  t.ok(r.frame().status.note:find "crashed")
   r.press "r"
   t.eq(r.frame().truth.corridor, 5)
   t.eq(r.frame().status.speed, "1x, 10 steps/s")

@@ -152,7 +152,7 @@ function view.intervene(shown, o)
   shown:go_to(o.at)
   local step, over = shown:tick_of(1).step, shown:ended()
   if step < o.at or over then errors.fail(("step %d is not reached: the episode has %d steps"):format(o.at, step + 1), "seed=N shows another") end
-  local done, why = shown:operate(intervention_options.of(o.list), o["for"], 0)
+  local done, why = shown:intervene(intervention_options.of(o.list), o["for"], 0)
   if why then error(why, 0) end
   if not done then errors.fail(shown.note) end
 end

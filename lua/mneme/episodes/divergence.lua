@@ -1,7 +1,7 @@
--- divergence.lua -- how far two episodes that are shown side by side have gone apart.
+-- divergence.lua -- since which step two episodes shown side by side differ, and by how much.
 local errors = require "mneme.base.errors"
 
--- Have two entries of a history another place or world?
+-- Does what the environment knows differ at two steps?
 local function worlds_differ(a, b)
   for name, value in pairs(a.truth or {}) do
     local other = (b.truth or {})[name]
@@ -12,14 +12,14 @@ end
 
 local function signed(x) return (("%+.2g"):format(x):gsub("^-", "−")) end
 
----What the episodes of two frames of the same step, or their ends, have in common.
+---Compares the episodes of two frames of the same step, or their ends.
 ---@param a Frame
 ---@param b Frame
----@return string text "the same so far"; "apart since step 12: value +0.31, up instead of down, other actions since 14"
----@return integer? since the first step in which the agents or their worlds are not the same
+---@return string text "identical so far"; "differ since step 12: value +0.31, up instead of down, actions differ since 14"
+---@return integer? since the first step at which the agents or their environments differ
 local function divergence(a, b)
-  errors.need("divergence: a frame", a, "history", "frames of mneme.recorder")
-  errors.need("divergence: a frame", b, "history", "frames of mneme.recorder")
+  errors.need("divergence: a frame", a, "history", "a Frame")
+  errors.need("divergence: a frame", b, "history", "a Frame")
   local since, acted
   for i = 1, math.min(#a.history, #b.history) do
     local p, q = a.history[i], b.history[i]
@@ -28,19 +28,19 @@ local function divergence(a, b)
     if acted then break end
   end
   if not since and #a.history ~= #b.history then since = math.min(#a.history, #b.history) end
-  if not since then return "the same so far", nil end
-  local words = {}
+  if not since then return "identical so far", nil end
+  local parts = {}
   if a.outcome and b.outcome then
     local ret, steps = b.outcome.ret - a.outcome.ret, b.outcome.length - a.outcome.length
-    words[1] = ret == 0 and "the same return" or "return " .. signed(ret)
-    if steps ~= 0 then words[2] = ("%s step%s"):format(signed(steps), math.abs(steps) == 1 and "" or "s") end
-  elseif a.outcome or b.outcome then words[1] = (a.outcome and "the left" or "the right") .. " one has ended"
+    parts[1] = ret == 0 and "same return" or "return " .. signed(ret)
+    if steps ~= 0 then parts[2] = ("%s step%s"):format(signed(steps), math.abs(steps) == 1 and "" or "s") end
+  elseif a.outcome or b.outcome then parts[1] = (a.outcome and "left" or "right") .. " episode ended"
   else
-    words[1] = "value " .. signed(b.value - a.value)
-    if a.action ~= b.action then words[2] = ("%s instead of %s"):format(b.actions[b.action + 1], a.actions[a.action + 1]) end
+    parts[1] = "value " .. signed(b.value - a.value)
+    if a.action ~= b.action then parts[2] = ("%s instead of %s"):format(b.actions[b.action + 1], a.actions[a.action + 1]) end
   end
-  if acted and acted ~= since then words[#words + 1] = "other actions since " .. acted end
-  return ("apart since step %d: %s"):format(since, table.concat(words, ", ")), since
+  if acted and acted ~= since then parts[#parts + 1] = "actions differ since " .. acted end
+  return ("differ since step %d: %s"):format(since, table.concat(parts, ", ")), since
 end
 
 return divergence

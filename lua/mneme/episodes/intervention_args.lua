@@ -1,8 +1,8 @@
--- intervention_args.lua -- interventions as commands take them: erase=layers.0,tick force=layers.0.beta:0.5 flip=1.
+-- intervention_args.lua -- reads interventions from the command line: erase=layers.0,tick force=layers.0.beta:0.5 flip=1.
 local errors = require "mneme.base.errors"
 local interventions = require "mneme.episodes.interventions"
 
-local words = {}
+local intervention_args = {}
 
 local function number_in(command, spec, word, text)
   local x = tonumber(text)
@@ -21,12 +21,12 @@ local readers = {
   end,
 }
 
----Read "layers.0.beta:0.5,layers.1.beta:0" of a kind.
----@param list table[] interventions are added to it, without at and steps
+---Reads "layers.0.beta:0.5,layers.1.beta:0" of a kind.
+---@param list table[] the interventions are appended to it, without at and steps
 ---@param kind string
 ---@param text string
----@param command string whose words these are, for errors
-function words.read(list, kind, text, command)
+---@param command string name of the command, for errors
+function intervention_args.read(list, kind, text, command)
   for word in text:gmatch "[^,]+" do
     local what, value = word:match "^(.-):(.*)$"
     local spec = { kind = kind, what = what or word }
@@ -37,11 +37,11 @@ function words.read(list, kind, text, command)
   end
 end
 
----Say when, of all in a list.
+---Sets the step of all interventions of a list.
 ---@param at integer
----@param steps integer? for how long, of those that last
+---@param steps integer? duration of those on gates
 ---@param command string
-function words.time(list, at, steps, command)
+function intervention_args.time(list, at, steps, command)
   local lasting = false
   for _, spec in ipairs(list) do
     spec.at = at
@@ -52,4 +52,4 @@ function words.time(list, at, steps, command)
   end
 end
 
-return words
+return intervention_args

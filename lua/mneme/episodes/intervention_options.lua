@@ -1,5 +1,5 @@
--- intervention_options.lua -- what can be done to an agent and its world at the step that a window shows: as a list to choose from,
--- and as changes that mneme.playback shows beside what happened.
+-- intervention_options.lua -- the interventions that are possible at the displayed step: as a list for the menu, and as changes that
+-- playback.lua shows next to the original episode.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
@@ -8,15 +8,15 @@ local interventions = require "mneme.episodes.interventions"
 
 local C = engine.C
 local intervention_options = {}
-local EPISODES, PATIENCE = 16, 3          -- looked through for another memory; seconds
+local EPISODES, PATIENCE = 16, 3          -- searched for another episode's memory; seconds
 
----@class Operation
+---@class InterventionOption
 ---@field text string "erase layers.2.head.1"
 ---@field specs table[] interventions, without `at`
 
--- ---- what there is to choose from ----
+-- ---- the options ----
 
--- The layers that names speak of, from 0; in their order.
+-- The layers that occur in names, from 0, in order.
 local function layers_of(names)
   local list, seen = {}, {}
   for name in pairs(names) do
@@ -27,7 +27,7 @@ local function layers_of(names)
   return list
 end
 
--- Those of the words that a core or a stepper knows.
+-- The parts that a core or a stepper has.
 local function known(words, check)
   local list = {}
   for _, word in ipairs(words) do
@@ -38,7 +38,7 @@ local function known(words, check)
   return list
 end
 
--- The parts of the memory that are in selection; all of it where nothing is, or where what is has no part of it.
+-- The selected parts of the state; all of it without a selection, or where the selection has no state.
 local function selected_parts(core, selection)
   if next(core.states) == nil then return {} end
   local words, head = {}, selection.head and ".head." .. selection.head or ""
@@ -49,7 +49,7 @@ local function selected_parts(core, selection)
   return #list > 0 and list or { "all" }
 end
 
--- A kind of gate in selection: of one layer or all, of one head where it has heads.
+-- The selected gates of a kind: of one layer or all, of one head where it has heads.
 local function selected_gates(stepper, frame, kind, selection)
   local words = {}
   local function try(word) return known({ word }, function() interventions.probe(stepper, word) end)[1] end
@@ -63,17 +63,17 @@ local function selected_gates(stepper, frame, kind, selection)
   return words
 end
 
--- One operation on several parts; `all` is what they are called together.
+-- One option that applies to several parts; `all` is their name together.
 local function add(list, kind, words, all, to)
   if #words == 0 then return end
-  local op = { specs = {} }
-  for i, word in ipairs(words) do op.specs[i] = { kind = kind, what = word, to = to } end
-  op.text = interventions.text(#words == 1 and op.specs[1] or { kind = kind, what = all, to = to })
-  if kind == "swap" then op.text = op.text .. " with another episode's" end
-  list[#list + 1] = op
+  local option = { specs = {} }
+  for i, word in ipairs(words) do option.specs[i] = { kind = kind, what = word, to = to } end
+  option.text = interventions.text(#words == 1 and option.specs[1] or { kind = kind, what = all, to = to })
+  if kind == "swap" then option.text = option.text .. " with another episode" end
+  list[#list + 1] = option
 end
 
--- How far a number is shifted.
+-- By how much a fact is shifted.
 local function stride(fact)
   local range = fact.hi - fact.lo
   return (fact.whole or range >= 10) and 1 or range / 20
@@ -98,15 +98,15 @@ local function add_facts(list, env, truth)
   end
 end
 
----What can be done at a frame.
+---The interventions that are possible at a frame.
 ---@param stepper Stepper
 ---@param frame Frame
----@param selection table { layer, head }: what of the memory is meant; nil: all
----@return Operation[]
+---@param selection table { layer, head }: the selected part of the memory; nil: all
+---@return InterventionOption[]
 function intervention_options.list(stepper, frame, selection)
   local list, parts = {}, selected_parts(stepper.agent.core, selection)
   local all = selection.head and "head " .. selection.head .. " of every layer" or "all"
-  if frame.step > 0 then                            -- before that a memory is empty
+  if frame.step > 0 then                            -- at step 0 the memory is empty
     add(list, "erase", parts, all)
     add(list, "swap", parts, all)
   end
@@ -123,15 +123,15 @@ end
 
 -- ---- the memory of another episode ----
 
--- The last frame of the episode that begins with frame `start` in which its memory is as at the beginning of `step`.
+-- The frame before `step` in the episode that begins with frame `start`: its memory is the one at the beginning of `step`.
 local function frame_before(line, start, step)
   local at, tick = start + step - 1, line.ticks[start + step - 1]
   if tick and tick.episode == line.ticks[start].episode and not tick.ended and not tick.over then return at end
 end
 
----The memory that another episode of a timeline has where `step` begins: of the one before, or of those that follow.
+---The memory of another episode of the timeline at the beginning of `step`: of a previous one, or of one that follows.
 ---@param line Timeline
----@param i integer a frame of the episode that wants it
+---@param i integer a frame of the episode that receives it
 ---@param step integer
 ---@return table? donor { memory, episode }
 local function find_donor(line, i, step)
@@ -160,10 +160,10 @@ end
 ---@class Change
 ---@field text string
 ---@field make fun(stepper: Stepper) see Timeline:edit
----@field settles boolean the agent's memory is changed, so that its plan begins anew
----@field refused fun(): string? why nothing came of it, once it has been made and done
+---@field settles boolean the agent's state is changed, so that its plan restarts
+---@field refused fun(): string? why it had no effect, after it was applied
 
--- Interventions of a list that say when: those that last `steps`, or to the episode's end; a swap with its donor.
+-- The interventions with their step; those on gates with their duration, swaps with their donor.
 local function specs_at(given, line, i, steps)
   local specs, step = {}, line.ticks[i].step
   for k, spec in ipairs(given) do
@@ -172,22 +172,22 @@ local function specs_at(given, line, i, steps)
     if interventions.kinds[spec.kind].steps then one.steps = steps end
     if spec.kind == "swap" then
       one.donor = step > 0 and find_donor(line, i, step) or nil
-      if not one.donor then errors.usage(("swap: no other episode that is known came to step %d"):format(step)) end
+      if not one.donor then errors.usage(("swap: no other known episode reaches step %d"):format(step)) end
     end
     specs[k] = one
   end
   return specs
 end
 
----An operation as a change at frame i of a timeline whose source is a Stepper.  It ends with the episode.
----@param op Operation
+---An option as a change at frame i of a timeline whose source is a Stepper.  It ends with the episode.
+---@param option InterventionOption
 ---@param line Timeline
 ---@param i integer
 ---@param steps integer? for how many steps a gate is forced or frozen; nil: to the end of the episode
 ---@return Change
-function intervention_options.change(op, line, i, steps)
-  local specs, episode = specs_at(op.specs, line, i, steps), line.ticks[i].episode
-  local change, made = { text = ("%s in step %d"):format(op.text, specs[1].at), settles = false }, nil
+function intervention_options.change(option, line, i, steps)
+  local specs, episode = specs_at(option.specs, line, i, steps), line.ticks[i].episode
+  local change, made = { text = ("%s at step %d"):format(option.text, specs[1].at), settles = false }, nil
   for _, spec in ipairs(specs) do
     change.settles = change.settles or spec.kind == "erase" or spec.kind == "swap"
     if spec.steps then change.text = ("%s, %d step%s"):format(change.text, spec.steps, spec.steps > 1 and "s" or "") end
@@ -207,14 +207,14 @@ function intervention_options.change(op, line, i, steps)
     for _, spec in ipairs(made.specs) do
       if spec.done > 0 or spec.kind == "freeze" then return nil end
     end
-    return ("%s: the world cannot be so now"):format(op.text)
+    return ("%s: not possible in the present state of the environment"):format(option.text)
   end
   return change
 end
 
----Interventions of the command line as an operation.
+---Interventions of the command line as an option.
 ---@param specs table[] their `at` and `steps` are those of the change
----@return Operation
+---@return InterventionOption
 function intervention_options.of(specs)
   local texts, plain = {}, {}
   for i, spec in ipairs(specs) do

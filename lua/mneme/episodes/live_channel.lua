@@ -211,7 +211,7 @@ end
 function Reader:state() return ffi.string(C.mn_peek_state(self.peek)) end
 
 ---Ask the trainer for another copy.
-function Reader:next_copy()
+function Reader:next_env()
   self.copy = ((self.copy or 0) + 1) % self.copies
   engine.check(C.mn_peek_want(self.peek, self.copy))
 end

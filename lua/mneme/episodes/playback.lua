@@ -1,26 +1,26 @@
--- playback.lua -- which frames are shown, and when: one timeline, or two side by side that go on in step, be it two runs
--- in the same worlds or an agent and what becomes of it after a change.  The keys and the page: mneme.viewer.
+-- playback.lua -- which frame is shown when: one timeline, or two side by side in step, either two runs in the same episodes or
+-- one agent without and with an intervention.  Keys and page: view/viewer.lua.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local timeline = require "mneme.episodes.timeline"
 
 local C = engine.C
-local FPS, BUSY = 60, 0.012                 -- frames a second; seconds of each for living on, where nothing else is said
-local AGAIN = 0.004                         -- seconds of a page for living again through what is to be seen
-local STEPS = 10                            -- steps a second at speed 1
+local FPS, BUSY = 60, 0.012                 -- frames per second; seconds of each spent on stepping, without a deadline
+local AGAIN = 0.004                         -- seconds of a refresh spent on replaying to an earlier frame
+local STEPS = 10                            -- steps per second at speed 1
 local SPEEDS = { 1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 16, 32, 64, math.huge }
-local NORMAL = 4                            -- the speed to begin with
-local AHEAD = 10000                         -- slots that are lived ahead at most: an episode may have no end
+local NORMAL = 4                            -- the initial speed
+local AHEAD = 10000                         -- slots computed ahead at most: an episode may have no end
 
 ---@class Playback
 ---@field tracks table[] one or two: { timeline, scene, open = function(changes): source, name = text or nil }
----@field slots table[] of each moment that is shown: which frame of each track
----@field at integer the slot that is shown
+---@field slots table[] for each displayed moment the frame number of each track
+---@field at integer the displayed slot
 local Playback = {}
 Playback.__index = Playback
 
----@param tracks table[] { source, scene, open, name }: open{ checkpoint = step, episode = k } gives another source of the
----  same agent, as it is at that checkpoint, before that episode; open "checkpoints" their steps; nil: neither
+---@param tracks table[] { source, scene, open, name }: open{ checkpoint = step, episode = k } returns another source of the
+---  same agent, at that checkpoint, before that episode; open "checkpoints" returns their steps; nil: neither
 ---@return Playback
 function Playback.new(tracks)
   local self = setmetatable({ tracks = {}, slots = {}, at = 0, playing = true, speed = NORMAL, due = 0, period = 1 / FPS,
@@ -39,9 +39,9 @@ local function live(self) return main(self).source.live end
 ---The source of the first track.
 function Playback:source() return main(self).source end
 
--- ---- where it is ----
+-- ---- position ----
 
--- One slot more behind the last: every track one frame on, but one whose episode is over waits for the other.
+-- Adds a slot: every track moves one frame on; a track whose episode has ended waits for the other.
 local function extend(self, deadline)
   local last, slot, moved = self.slots[#self.slots], {}, false
   local all = true
@@ -63,7 +63,7 @@ local function extend(self, deadline)
   return true
 end
 
----One slot on; false: there is nothing new.
+---Moves one slot on; false: there is nothing new.
 function Playback:forward(deadline)
   if self.at == #self.slots and not extend(self, deadline) then return false end
   self.at, self.dirty = self.at + 1, true
@@ -71,9 +71,9 @@ function Playback:forward(deadline)
   return true
 end
 
----The slots of the episode that is shown.
+---The slots of the displayed episode.
 ---@return integer from
----@return integer to as far as is known
+---@return integer to as far as known
 ---@return boolean over that is its end
 function Playback:episode()
   local line = main(self)
@@ -84,7 +84,7 @@ function Playback:episode()
   return from, to, self:ended(to)
 end
 
----The first slot whose frame is still there or comes back.
+---The first slot whose frame is kept or can be computed again.
 function Playback:first()
   local at = 1
   if main(self).source.restore then return at end
@@ -99,7 +99,7 @@ end
 
 -- ---- time ----
 
----Let time pass: play as many slots as are due, and get to know the rest of the episode.
+---Advances with the clock: plays the slots that are due, then computes the rest of the episode.
 ---@param clock number seconds
 ---@param deadline number? of engine.C.mn_clock(false)
 function Playback:tick(clock, deadline)
@@ -107,7 +107,7 @@ function Playback:tick(clock, deadline)
   if self.awaited then self.awaited, self.dirty = nil, true end
   deadline = deadline or C.mn_clock(false) + BUSY
   if live(self) then
-    if clock > (self.asked or 0) + 1 then          -- is the trainer still there?
+    if clock > (self.asked or 0) + 1 then          -- is the trainer still running?
       self.asked = clock
       local state = main(self).source:state()
       if state ~= self.state then self.state, self.dirty = state, true end
@@ -119,14 +119,14 @@ function Playback:tick(clock, deadline)
   if self.at == 0 and self:forward() then self.due = clock + period end
   if not self.playing then self.due = clock
   else
-    self.due = math.max(self.due, clock - 0.1)     -- after a stall: go on, do not rush
+    self.due = math.max(self.due, clock - 0.1)     -- after a stall: continue at normal speed
     while self.due <= clock and C.mn_clock(false) < deadline and self:forward(deadline) do self.due = self.due + period end
     if period == 0 then self.due = clock end
   end
   if not self.taken then self:look_ahead(deadline) end
 end
 
----Live on to the end of the episode that is shown, so that the bar holds the whole of it.
+---Computes the rest of the displayed episode, so that the timeline shows all of it.
 ---@param deadline number? nil: however long it takes
 function Playback:look_ahead(deadline)
   if self.at == 0 or live(self) then return end
@@ -137,38 +137,37 @@ function Playback:look_ahead(deadline)
   if #self.slots > known then self.dirty = true end
 end
 
--- ---- operating ----
+-- ---- actions and interventions ----
 
--- Make the slot that is shown the last that is known.
+-- Drops the slots after the displayed one.
 local function cut(self)
   for at = #self.slots, self.at + 1, -1 do self.slots[at] = nil end
 end
 
----Do an action in place of the agent, in the last track.
+---Takes an action in place of the agent, in the last track.
 function Playback:act(action, clock)
   local k = #self.tracks
   local line = self.tracks[k].timeline
   if line.ticks[self.slots[self.at][k]].ended then return self:forward() end      -- to the next episode
-  if not line:act(self.slots[self.at][k], action) then return self:say("nothing can be done here", clock) end
+  if not line:act(self.slots[self.at][k], action) then return self:say("no action can be taken here", clock) end
   cut(self)
   self:forward()
 end
 
----Why nothing can be changed at the step that is shown; nil: it can.
+---Why no intervention is possible at the displayed step; nil: it is.
 ---@return string?
 function Playback:unchangeable()
   local source, slot = main(self).source, self.slots[self.at]
-  if live(self) then return "this is the trainer's own agent: when it has ended, r plays one that can be changed" end
-  if source.trajectory then return "what a file tells has happened: only an agent that plays can be changed" end
-  if not (self.tracks[1].open and source.restore) or not slot then return "only an agent that plays can be changed" end
-  if #self.tracks > 1 and not self.original then return "of two agents, close one first: c, or x" end
+  if live(self) then return "this agent is still training; after training, r replays an episode that can be changed" end
+  if source.trajectory then return "a recorded trajectory cannot be changed; view the run instead" end
+  if not (self.tracks[1].open and source.restore) or not slot then return "only an episode that an agent plays can be changed" end
+  if #self.tracks > 1 and not self.original then return "two agents are shown: close one first (c or x)" end
   local tick = self.tracks[#self.tracks].timeline.ticks[slot[#self.tracks]]
-  if tick.ended or tick.over then return "this episode is over" end
+  if tick.ended or tick.over then return "this episode has ended" end
 end
 
----Show beside what happened what happens after a change at this step, where it can be changed: in the second track, made
----if there is none.
----@param change Change see mneme.operations
+---Applies an intervention at the displayed step and shows its episode next to the original one, in a second track.
+---@param change Change see intervention_options.lua
 ---@return boolean done
 function Playback:change(change, clock)
   local n, slot, first = #self.tracks, self.slots[self.at], self.tracks[1]
@@ -199,10 +198,10 @@ function Playback:change(change, clock)
   return true
 end
 
----Show one track alone again: the first one as it was before anything was changed.
+---Shows one track alone again; the first one without any intervention.
 ---@param keep integer 1 or 2
 function Playback:close(keep, clock)
-  if #self.tracks == 1 then return self:say("nothing is shown beside it", clock) end
+  if #self.tracks == 1 then return self:say("only one episode is shown", clock) end
   local track, at = self.tracks[keep], self.slots[self.at][keep]
   if keep == 1 and self.original then
     track.timeline = self.original
@@ -215,8 +214,8 @@ function Playback:close(keep, clock)
   self:seek(at)
 end
 
----The agents anew: of another checkpoint, say, in the same episode.
----@param changes table what `open` is given besides
+---Loads the agents again, of another checkpoint for example, in the same episode.
+---@param changes table further arguments of `open`
 function Playback:reopen(changes, clock)
   local tracks = {}
   for k, track in ipairs(self.tracks) do
@@ -231,18 +230,18 @@ function Playback:reopen(changes, clock)
   self:forward()
 end
 
----The next older (by = -1) or newer (1) checkpoint.
+---Shows the next older (by = -1) or newer (1) checkpoint.
 function Playback:checkpoint(by, clock)
   local track = self.tracks[1]
   local steps = track.open and track.open "checkpoints" or {}
-  if live(self) or #steps == 0 or #self.tracks > 1 then return self:say("there is no other checkpoint to show here", clock) end
+  if live(self) or #steps == 0 or #self.tracks > 1 then return self:say("no other checkpoint to show", clock) end
   local shown, at = main(self).source.steps, #steps
   for i, step in ipairs(steps) do if step == shown then at = i end end
   if not steps[at + by] then return self:say(by < 0 and "this is the oldest checkpoint" or "this is the newest checkpoint", clock) end
   self:reopen({ checkpoint = steps[at + by] }, clock)
 end
 
----To the first frame of this episode (by = 0), of the one before (-1) or behind it (1).
+---Goes to the first frame of this episode (by = 0), of the previous (-1) or the next one (1).
 function Playback:to_episode(by)
   if self.at == 0 then return end
   local from = self:episode()
@@ -256,7 +255,7 @@ function Playback:to_episode(by)
   self:forward()
 end
 
----The frame of a track that is shown; nil: none yet.
+---The displayed frame of a track; nil: none yet.
 function Playback:frame(k)
   local slot = self.slots[self.at]
   if not slot then return nil end
@@ -264,12 +263,12 @@ function Playback:frame(k)
   self.tracks[k].shown = frame or self.tracks[k].shown
   frame = self.tracks[k].shown
   if not frame then return nil end
-  if not self.tracks[k].timeline:has(slot[k]) then self.awaited = true end     -- it is on its way
+  if not self.tracks[k].timeline:has(slot[k]) then self.awaited = true end     -- it is being computed
   return frame
 end
 
 ---Is a slot the end of its episode, in every track?
----@param at integer? nil: the one that is shown
+---@param at integer? nil: the displayed one
 function Playback:ended(at)
   for k, track in ipairs(self.tracks) do
     local tick = track.timeline.ticks[self.slots[at or self.at][k]]
@@ -278,14 +277,14 @@ function Playback:ended(at)
   return true
 end
 
----Play on to a step of the first episode, and pause there.
+---Plays to a step of the first episode, and pauses there.
 ---@param step integer
 function Playback:go_to(step)
   while self:forward() and self:tick_of(1).step < step and not self:ended() do end
   self.playing = false
 end
 
----What is known of the frame of a track that is shown: see Timeline.ticks.
+---The tick of the displayed frame of a track: see Timeline.ticks.
 function Playback:tick_of(k) return self.tracks[k].timeline.ticks[self.slots[self.at][k]] end
 
 Playback.speeds, Playback.steps = SPEEDS, STEPS

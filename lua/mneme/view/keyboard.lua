@@ -1,5 +1,5 @@
--- keyboard.lua -- which key does what when a person plays: actions are known by their names, the rest
--- have numbers.  A gamepad's buttons are keys: its directions the arrows, and those named here.
+-- keyboard.lua -- the keys of actions when a person plays: by the names of the actions, else digits.  Gamepad buttons are keys, too:
+-- the directions are the arrows, the others are named here.
 local keyboard = {}
 
 -- scenes/view/view.h
@@ -26,7 +26,7 @@ local usual = {
 
 local function code(key) return type(key) == "string" and key:byte() or key end
 
----What a key is called.
+---The name of a key.
 ---@param key integer ASCII, MN_KEY_* or MN_PAD_*
 function keyboard.name(key) return names[key] or string.char(key) end
 

@@ -1,6 +1,5 @@
--- scene.lua -- scenes: what to look at while an agent lives.  A scene is one file in scenes/ that
--- draws a frame with panels from scenes/panels; this finds them, and paints them into pixels
--- without a window.
+-- scene.lua -- loads scenes and paints them.  A scene is one file in scenes/ that draws a frame with panels from scenes/panels;
+-- it is painted into pixels, without a window.
 local ffi = require "ffi"
 local lfs = require "lfs"
 local engine = require "mneme.base.engine"
@@ -16,7 +15,7 @@ local scene = { default_width = 1280, default_height = 800 }
 ---@return string[]
 function scene.list() return registry.names "scenes" end
 
--- Run a file of ours or of the user's, and say what it should have given.
+-- Runs a scene or panel file, and checks what it returns.
 local function run(path, expected)
   local chunk, why = loadfile(path)
   if not chunk then errors.raise(why, { status = 2 }) end
@@ -27,9 +26,15 @@ local function run(path, expected)
   return result
 end
 
+local successors = { forgot = "retention", seen = "explored" }
+
 ---Panels by name: `scene.panels.value` is what scenes/panels/value.lua returns, a function
 ---`panel(view, box, now, options)`.
 scene.panels = setmetatable({}, { __index = function(panels, name)
+  if successors[name] then
+    renamed.note("the panel " .. name, successors[name])
+    return panels[successors[name]]
+  end
   panels[name] = run(registry.file("scenes/panels", name, "panel"), "function")
   return panels[name]
 end })
@@ -56,8 +61,8 @@ end
 ---@param name string
 function scene.load(name) return scene.new(run(registry.file("scenes", name, "scene"), "table")) end
 
----The name of the scene made for a task: its own ("memory_maze-v0": memory_maze), or the one whose name the task's
----begins with ("tmaze_bakker-v0": tmaze), or "memory", which suits every task.
+---The name of the scene made for an environment: its own ("memory_maze-v0": memory_maze), or the one that begins its name
+---("tmaze_bakker-v0": tmaze), or "memory", which suits every environment.
 function scene.for_task(id)
   local name, best = id and id:match "^([%w_]+)" or "", ""
   for _, known_name in ipairs(scene.list()) do
@@ -85,7 +90,7 @@ end
 local painter = {}
 painter.__index = painter
 
----What paints frames: `painter:paint(scene, frame, width, height)` gives RGBA8 pixels.
+---A painter of frames: `painter:paint(scene, frame, width, height)` gives RGBA8 pixels.
 ---@param font string? a font file; nil: $MNEME_FONT, else DejaVu Sans
 ---@param look table? theme, scale: see canvas.new
 function scene.painter(font, look)
@@ -100,7 +105,7 @@ function painter:text_width(text, size)
   return self.lib.mn_raster_text_width(self.raster, text, size)
 end
 
--- A scene must not change what it sees, or stepping back would show something else.
+-- A scene must not change a frame, or stepping back would show something else.
 ---@param frame Frame
 function scene.read_only(frame)
   return setmetatable({}, { __index = frame, __newindex = function(_, key)
@@ -114,7 +119,7 @@ function painter:draw(what, frame, width, height)
   what.draw(self.view, scene.read_only(frame))
 end
 
----Paint what was drawn.
+---Paint the shapes of the last draw.
 ---@return ffi.cdata* rgba uint8_t[height * width * 4], rows from the top, until the next paint
 function painter:fill()
   local view = self.view

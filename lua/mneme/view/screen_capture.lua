@@ -1,20 +1,20 @@
--- screen_capture.lua -- pictures and films of what a window shows, as files in the working folder.
+-- screen_capture.lua -- screenshots and videos of the window, as files in the working folder.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 
 local C = engine.C
-local FPS = 10                               -- of films
+local FPS = 10                               -- of videos
 
 ---@class ScreenCapture
----@field path string? of the film that is being recorded
+---@field path string? of the video that is being recorded
 local ScreenCapture = {}
 ScreenCapture.__index = ScreenCapture
 
 ---@return ScreenCapture
 local function new() return setmetatable({ frames = 0 }, ScreenCapture) end
 
--- mneme-EPISODE-STEP.KIND, with a number where that is taken.
+-- mneme-EPISODE-STEP.KIND, with a number where the name is taken.
 local function free_name(kind, frame)
   return files.free_name(("mneme-%d-%d"):format(frame and frame.episode or 0, frame and frame.step or 0), kind)
 end
@@ -23,14 +23,14 @@ local function why() return ffi.string(C.mn_error(engine.ctx)) end
 
 ---Save a picture.
 ---@param frame Frame? names the file
----@return string what became of it, for the user
+---@return string text for the user
 function ScreenCapture.picture(_, frame, pixels, width, height)
   local path = free_name("png", frame)
   return C.mn_image_write(engine.ctx, path, pixels, width, height) == 0 and "saved " .. path or why()
 end
 
----Begin a film: MP4, or GIF where there is no ffmpeg.
----@return string what became of it
+---Start a video: MP4, or GIF without ffmpeg.
+---@return string text for the user
 function ScreenCapture:begin(frame, width, height)
   for _, kind in ipairs { "mp4", "gif" } do
     self.path = free_name(kind, frame)
@@ -38,19 +38,19 @@ function ScreenCapture:begin(frame, width, height)
     if self.movie ~= nil then
       ffi.gc(self.movie, C.mn_movie_free)
       self.width, self.height, self.frames = width, height, 0
-      return "recording " .. self.path .. "; v ends it"
+      return "recording " .. self.path .. "; v stops it"
     end
   end
   self.path, self.movie = nil, nil
   return why()
 end
 
----A page was painted: it goes into the film, if one is being recorded.
----@return string? what the user should know
+---A page was painted: add it to the video that is being recorded, if any.
+---@return string? text for the user
 function ScreenCapture:painted(pixels, width, height)
   if not self.path then return nil end
   if width ~= self.width or height ~= self.height then
-    return "the window has another size now: " .. self:stop()
+    return "the window was resized: " .. self:stop()
   end
   if C.mn_movie_add(self.movie, pixels) ~= 0 then
     local problem = why()
@@ -60,8 +60,8 @@ function ScreenCapture:painted(pixels, width, height)
   self.frames = self.frames + 1
 end
 
----End the film; what was recorded is a whole file.
----@return string? what became of it; nil: there was none
+---End the video; its file is complete.
+---@return string? text for the user; nil: none was being recorded
 function ScreenCapture:stop()
   if not self.path then return nil end
   local path, ended = self.path, C.mn_movie_end(self.movie) == 0

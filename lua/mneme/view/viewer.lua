@@ -1,5 +1,5 @@
--- viewer.lua -- a playback in a window: what the keys and the pointer do, and the page with its bar of controls.  Apart
--- from the window itself, so that tests press keys too.
+-- viewer.lua -- a playback in a window: keys, pointer, and the page with its control bar.  Separate from the window itself, so that
+-- tests can press keys.
 local divergence = require "mneme.episodes.divergence"
 local screen_capture = require "mneme.view.screen_capture"
 local errors = require "mneme.base.errors"
@@ -12,20 +12,20 @@ local playback = require "mneme.episodes.playback"
 local scene = require "mneme.view.scene"
 local export_episode = require "mneme.episodes.timeline_export"
 
-local MOST_ZOOM = 8
+local MAX_ZOOM = 8
 local BAR = 62                               -- design pixels of the controls
 
----@class Viewer: Playback a client of mneme.window
+---@class Viewer: Playback a client of window.lua
 local Viewer = {}
 Viewer.__index = setmetatable(Viewer, playback)
 
----@param tracks table[] see mneme.playback
+---@param tracks table[] see playback.lua
 ---@param options table? theme; controls = false: no bar
 ---@return Viewer
 local function new(tracks, options)
   options = options or {}
   local self = setmetatable(playback.new(tracks), Viewer)
-  self.zoom, self.pan, self.selection, self.camera = 1, { 0, 0 }, {}, screen_capture()
+  self.zoom, self.pan, self.selection, self.screen_capture = 1, { 0, 0 }, {}, screen_capture()
   self.theme, self.bar = options.theme, options.controls ~= false
   return self
 end
@@ -34,7 +34,7 @@ end
 
 local function faster(self, by) self.speed = math.max(1, math.min(#playback.speeds, self.speed + by)) end
 
--- How many layers and heads there are to choose from.
+-- The numbers of layers and heads.
 local function layers_of(self)
   local frame, last = self:frame(1), -1
   for _, group in ipairs { "memory", "probes" } do
@@ -43,24 +43,24 @@ local function layers_of(self)
   return last + 1, frame and frame.n_heads or 0
 end
 
--- All, then 0, 1, 2 ... and all again.
-local function choose(self, what, n)
+-- Cycles through all, 0, 1, 2 ... and all again.
+local function cycle(self, what, n)
   local now = self.selection[what]
   self.selection[what] = not now and n > 0 and 0 or now and now + 1 < n and now + 1 or nil
 end
 
 local function zoom_at(self, factor, x, y)
-  local zoom = math.max(1, math.min(MOST_ZOOM, self.zoom * factor))
+  local zoom = math.max(1, math.min(MAX_ZOOM, self.zoom * factor))
   local f = zoom / self.zoom
   self.zoom, self.pan = zoom, { x - (x - self.pan[1]) * f, y - (y - self.pan[2]) * f }
   if zoom == 1 then self.pan = { 0, 0 } end
 end
 
-local function next_copy(self, clock)
+local function next_env(self, clock)
   local source = self:source()
-  if not source.live then return self:say("there is only one copy; Page Down shows another episode", clock) end
-  source:next_copy()
-  self:say("asked for the next copy", clock)
+  if not source.live then return self:say("only one environment is shown; Page Down shows another episode", clock) end
+  source:next_env()
+  self:say("requested the next environment", clock)
 end
 
 local function again(self, clock)
@@ -72,40 +72,40 @@ local function again(self, clock)
   self.playing = true
 end
 
--- Every key: its code, what it is called, what it does, and how.  The help is made of these.
+-- Every key: its code, name, help text and function.
 local commands = {
-  { " ", "space", "play, pause", function(self) self.playing = not self.playing end },
-  { keyboard.RIGHT, "→", "one step", function(self) self.playing = false self:forward() end },
-  { keyboard.LEFT, "←", "one step back", function(self, clock)
+  { " ", "space", "play or pause", function(self) self.playing = not self.playing end },
+  { keyboard.RIGHT, "→", "next step", function(self) self.playing = false self:forward() end },
+  { keyboard.LEFT, "←", "previous step", function(self, clock)
     self.playing = false
-    if self.at > self:first() then self:seek(self.at - 1) else self:say("nothing earlier is kept", clock) end
+    if self.at > self:first() then self:seek(self.at - 1) else self:say("no earlier frame is kept", clock) end
   end },
   { keyboard.PAGE_DOWN, "PgDn", "next episode", function(self) self:to_episode(1) end },
-  { keyboard.PAGE_UP, "PgUp", "episode before", function(self) self:to_episode(-1) end },
-  { keyboard.HOME, "Home", "the episode's start", function(self) self.playing = false self:to_episode(0) end },
-  { keyboard.END, "End", "its end", function(self)
+  { keyboard.PAGE_UP, "PgUp", "previous episode", function(self) self:to_episode(-1) end },
+  { keyboard.HOME, "Home", "start of the episode", function(self) self.playing = false self:to_episode(0) end },
+  { keyboard.END, "End", "end of the episode", function(self)
     self.playing = false
     if self.at > 0 then self:seek(select(2, self:episode())) end
   end },
   { "+", "+", "faster", function(self) faster(self, 1) end },
   { "-", "−", "slower", function(self) faster(self, -1) end },
-  { "r", "r", "the episode again", again },
-  { "n", "n", "next copy (live)", next_copy },
-  { "l", "l", "choose a layer", function(self) choose(self, "layer", (layers_of(self))) end },
-  { "j", "j", "choose a head", function(self) choose(self, "head", select(2, layers_of(self))) end },
-  { "k", "k", "take over, hand back", function(self, clock) self:take(clock) end },
-  { "i", "i", "change something", function(self, clock) self:offer(clock) end },
+  { "r", "r", "restart the episode", again },
+  { "n", "n", "next environment (live)", next_env },
+  { "l", "l", "select a layer", function(self) cycle(self, "layer", (layers_of(self))) end },
+  { "j", "j", "select a head", function(self) cycle(self, "head", select(2, layers_of(self))) end },
+  { "k", "k", "take over / hand back", function(self, clock) self:take(clock) end },
+  { "i", "i", "intervene at this step", function(self, clock) self:offer(clock) end },
   { "[", "[", "older checkpoint", function(self, clock) self:checkpoint(-1, clock) end },
   { "]", "]", "newer checkpoint", function(self, clock) self:checkpoint(1, clock) end },
-  { "c", "c", "close what is beside", function(self, clock) self:close(1, clock) end },
-  { "x", "x", "go on with the change", function(self, clock) self:close(2, clock) end },
-  { "0", "0", "whole page (wheel: zoom)", function(self) self.zoom, self.pan = 1, { 0, 0 } end },
-  { "s", "s", "save a picture", function(self, clock, paint) self:say(self.camera:picture(self:frame(1), paint()), clock) end },
-  { "v", "v", "record, stop recording", function(self, clock, paint)
-    self:say(self.camera:stop() or self.camera:begin(self:frame(1), select(2, paint())), clock)
+  { "c", "c", "close the intervention", function(self, clock) self:close(1, clock) end },
+  { "x", "x", "keep only the intervention", function(self, clock) self:close(2, clock) end },
+  { "0", "0", "reset zoom (wheel: zoom)", function(self) self.zoom, self.pan = 1, { 0, 0 } end },
+  { "s", "s", "save a screenshot", function(self, clock, paint) self:say(self.screen_capture:picture(self:frame(1), paint()), clock) end },
+  { "v", "v", "start / stop a video", function(self, clock, paint)
+    self:say(self.screen_capture:stop() or self.screen_capture:begin(self:frame(1), select(2, paint())), clock)
   end },
-  { "w", "w", "write the episode (.mnt)", function(self, clock) self:write(clock) end },
-  { "t", "t", "dark or light page", function(self) self.theme = self.theme == "light" and "dark" or "light" end },
+  { "w", "w", "save the episode (.mnt)", function(self, clock) self:write(clock) end },
+  { "t", "t", "dark / light theme", function(self) self.theme = self.theme == "light" and "dark" or "light" end },
   { "h", "h", "this help", function(self) self.help = not self.help end },
 }
 
@@ -114,17 +114,17 @@ for _, command in ipairs(commands) do
   by_key[type(command[1]) == "string" and command[1]:byte() or command[1]] = command[4]
   help[#help + 1] = { command[2], command[3] }
 end
-help[#help + 1] = { "click", "a head, a step: it alone" }
+help[#help + 1] = { "click", "select a head or a step" }
 help[#help + 1] = { "q  Esc", "quit" }
 
----Let the user act in place of the agent, or hand back.
+---Let the user act in place of the agent, or hand back to it.
 function Viewer:take(clock)
   if self.taken then
     self.taken = nil
-    return self:say("the agent goes on", clock)
+    return self:say("the agent acts again", clock)
   end
   if not self:source().restore or not self.tracks[#self.tracks].open or self.at == 0 then
-    return self:say("only an agent that plays can be taken over", clock)
+    return self:say("only an agent that plays an episode can be taken over", clock)
   end
   local names, told = self:frame(1).actions, {}
   local actions, labels = keyboard.divide(names)
@@ -133,36 +133,36 @@ function Viewer:take(clock)
   self.taken, self.playing = { actions = actions, labels = labels, told = table.concat(told, ", ") }, false
 end
 
----Open the menu of what can be changed at this step.
+---Open the menu of interventions at this step.
 function Viewer:offer(clock)
   local problem, n = self:unchangeable(), #self.tracks
   if problem then return self:say(problem, clock) end
   self.playing = false
   local frame, selection, where = self:frame(n), self.selection, {}
   local list = intervention_options.list(self.tracks[n].timeline.source, frame, selection)
-  if #list == 0 then return self:say("nothing of this agent and its world can be changed", clock) end
+  if #list == 0 then return self:say("this agent and environment have nothing to intervene on", clock) end
   if selection.layer then where[1] = "layer " .. selection.layer end
   if selection.head then where[#where + 1] = "head " .. selection.head end
-  local title = ("change step %d: %s"):format(frame.step, #where > 0 and table.concat(where, ", ") or "all layers and heads")
+  local title = ("intervene at step %d: %s"):format(frame.step, #where > 0 and table.concat(where, ", ") or "all layers and heads")
   self.menu = menu(title, list, self.lasting)
 end
 
----Do an operation at the step that is shown; what becomes of it stands beside what happened.
----@param operation Operation
+---Apply an intervention at the displayed step; its episode is shown next to the original one.
+---@param option InterventionOption
 ---@param steps integer? that a gate is held
 ---@return boolean? done
 ---@return table? why not: an error
-function Viewer:operate(operation, steps, clock)
+function Viewer:intervene(option, steps, clock)
   local problem, n = self:unchangeable(), #self.tracks
   if problem then return self:say(problem, clock) end
-  local ok, change = pcall(intervention_options.change, operation, self.tracks[n].timeline, self.slots[self.at][n], steps)
+  local ok, change = pcall(intervention_options.change, option, self.tracks[n].timeline, self.slots[self.at][n], steps)
   if ok then return self:change(change, clock) end
   if not errors.is(change) then error(change, 0) end
   self:say(change.message, clock)
   return false, change
 end
 
--- Write an episode of a track; what became of it.
+-- Save an episode of a track; returns a text for the user.
 local function write_track(track, frame_number)
   local rec, whole, problem = export_episode(track.timeline, frame_number)
   track.timeline:lost()
@@ -170,23 +170,23 @@ local function write_track(track, frame_number)
   local stem = ("mneme-%d%s"):format(track.timeline.ticks[frame_number].episode, #rec.interventions > 0 and "-changed" or "")
   local path = files.free_name(stem, "mnt")
   rec:write(path)
-  return path .. (problem and " – " .. problem or whole and "" or (", its first %d steps"):format(rec.steps))
+  return path .. (problem and " – " .. problem or whole and "" or (", first %d steps only"):format(rec.steps))
 end
 
----Write the episode that is shown, of every track, as trajectories.
+---Save the displayed episode of every track as a trajectory.
 function Viewer:write(clock)
   local written = {}
   if self:source().live or self:source().trajectory or self.at == 0 then
-    return self:say("only the episodes of an agent that plays are written", clock)
+    return self:say("only episodes that an agent plays can be saved", clock)
   end
   for k, track in ipairs(self.tracks) do
     local ok, text = pcall(write_track, track, self.slots[self.at][k])
     if not ok and not errors.is(text) then error(text, 0) end
     text = ok and text or not ok and text.message
-    if not text then return self:say("there is no going back to the beginning of this episode", clock) end
+    if not text then return self:say("the beginning of this episode is no longer kept", clock) end
     written[#written + 1] = text
   end
-  self:say("wrote " .. table.concat(written, " and "), clock)
+  self:say("saved " .. table.concat(written, " and "), clock)
 end
 
 -- A key while the menu is open.
@@ -195,7 +195,7 @@ local function key_of_menu(self, key, clock)
   self.lasting = self.menu.lasting
   local steps = self.menu:steps()
   if not open then self.menu = nil end
-  if chosen then self:operate(chosen, steps, clock) end
+  if chosen then self:intervene(chosen, steps, clock) end
 end
 
 ---A key was pressed.  True: quit.
@@ -220,7 +220,7 @@ local function scrub_to(self, x)
   self:seek(from + math.floor((x - s.x) / s.w * (to - from) + 0.5))
 end
 
--- A click on what was chosen takes the choice back.
+-- A click on the selection clears it.
 local function click(self, what, spot, x)
   local f, c = self.selection, what.select
   if what.steps then
@@ -230,7 +230,7 @@ local function click(self, what, spot, x)
   else f.layer, f.head = c.layer, c.head end
 end
 
----The pointer did something: see mneme.window.
+---A pointer event: see window.lua.
 function Viewer:pointer(what, x, y, by, clock, paint)
   local spot, box
   if what == "press" and by == 1 then spot, box = self.canvas:spot_at(x, y) end
@@ -257,17 +257,17 @@ local function speed_text(speed)
   return ("%sx, %g steps/s"):format(speed < 1 and "1/" .. 1 / speed or tostring(speed), speed * playback.steps)
 end
 
--- What the first track's header says of the playback.
+-- The playback status in the header of the first track.
 local function status_of(self)
   local source, note = self:source(), self.note
   local speed = speed_text(playback.speeds[self.speed])
   local gone = source.live and self.state and self.state ~= "running"
   if gone then
-    speed = self.state == "gone" and "died" or "ended"
-    note = note or ("training has %s; r plays its last checkpoint"):format(speed)
+    speed = self.state == "gone" and "crashed" or "ended"
+    note = note or ("training %s; r plays its last checkpoint"):format(speed)
   elseif source.live then speed = "live"
   elseif source.trajectory and self:tick_of(1).over then
-    speed, note = "over", note or "the trajectory is over; r begins its last episode again"
+    speed, note = "over", note or "end of the trajectory; r restarts its last episode"
   end
   if self.taken then note = note or "your move: " .. self.taken.told .. "; k or Esc hands back" end
   return { playing = self.playing, speed = speed, hint = "h: help", note = note, steps = speed_text(playback.speeds[self.speed]) }
@@ -282,7 +282,7 @@ local function shown_frame(self, k, status)
   return setmetatable(more, { __index = frame })
 end
 
--- What the bar shows.
+-- The contents of the control bar.
 local function bar_of(self, status)
   local from, to, over = self:episode()
   local marks, source = {}, self:source()
@@ -293,14 +293,14 @@ local function bar_of(self, status)
   end
   return { at = self.at, from = from, to = to, over = over, marks = marks, playing = self.playing, speed = status.steps,
     live = source.live, selection = self.selection, checkpoint = source.steps, taken = self.taken ~= nil,
-    movie = self.camera.path ~= nil, zoom = self.zoom, pair = #self.tracks > 1, theme = self.theme,
+    movie = self.screen_capture.path ~= nil, zoom = self.zoom, pair = #self.tracks > 1, theme = self.theme,
     episode = self:tick_of(1).episode, can_change = not source.live and not source.trajectory,
     said = #self.tracks > 1 and (self.note or divergence(self:frame(1), self:frame(2))) or nil }
 end
 
--- Before a trainer has written anything.
+-- Shown until the trainer has written its first step.
 local waiting = { draw = function(page)
-  local text = "waiting for the trainer's first step …"
+  local text = "waiting for the first training step …"
   page:text(text, page.width / 2, page.height / 2, 16, page.theme.dim, "center")
 end }
 
@@ -327,12 +327,12 @@ end
 
 ---A page was painted and shown.
 function Viewer:painted(pixels, width, height, clock)
-  local note = self.camera:painted(pixels, width, height)
+  local note = self.screen_capture:painted(pixels, width, height)
   if note then self:say(note, clock) end
 end
 
----The window is closed: a film that is being recorded ends here.
----@return string? what became of it
-function Viewer:closed() return self.camera:stop() end
+---The window was closed: ends a video that is being recorded.
+---@return string? text a text for the user
+function Viewer:closed() return self.screen_capture:stop() end
 
 return { new = new }

@@ -1,16 +1,15 @@
--- window.lua -- the loop of a window, whatever it shows: keys and clicks in, pages out, and words of the
--- command line that all pictures share.  What is shown is a client:
+-- window.lua -- the event loop of a window, and the command-line settings that all pictures share.  The contents are a client:
 --   page()                   -> a scene and its frame
 --   key(key, clock, paint)   -> true: quit.  paint() gives the page's pixels, width and height
 --   pointer(what, x, y, by, clock, paint)   optional, -> true: quit.  what = "press", "release", "move" or
 --                            "wheel", at x, y of the page; by = the button, 1 left, 2 middle, 3 right, or the
 --                            wheel's steps, > 0 away from the user.  A client that it changes sets dirty
---   canvas                   given to it: the page as last drawn, whose spot_at tells what lies under the pointer
+--   canvas                   set by the window: the page as last drawn; its spot_at returns the spot under the pointer
 --   dirty                    set where the page has changed
 --   theme                    optional: "dark" or "light", in place of the command line's
---   tick(clock, deadline)    optional: let time pass, until the deadline at most: the rest of a refresh is the page's
---   painted(pixels, width, height, clock)   optional: a page is shown
---   closed()                 optional: the window is; -> a last line for the terminal, or nil
+--   tick(clock, deadline)    optional: work until the deadline at most; the rest of a refresh is for drawing
+--   painted(pixels, width, height, clock)   optional: a page was shown
+--   closed()                 optional: the window was closed; -> a last line for the terminal, or nil
 --   period                   seconds between two looks at the clock; keys wake it earlier
 local ffi = require "ffi"
 local canvas = require "mneme.base.canvas"
@@ -20,8 +19,8 @@ local tables = require "mneme.base.tables"
 local scene = require "mneme.view.scene"
 
 local window = {}
-local SLACK = 0.002                  -- seconds of a refresh that nobody plans with; at least as many are for living on
-window.draw_for = 0.006              -- seconds of a page for working out what it shows
+local SLACK = 0.002                  -- seconds of a refresh kept free; at least as many are left for tick
+window.draw_for = 0.006              -- seconds of a page for computing its contents
 local kinds = { png = true, gif = true, mp4 = true }
 
 local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint }) end
@@ -29,7 +28,7 @@ local function usage(message, hint) errors.raise(message, { status = 2, where = 
 ---Read into o: size=WxH (width, height), out=FILE (out, kind = "png"|"gif"|"mp4"), theme=dark|light, and scale=1..4,
 ---pixels for each of the design: 2 on a screen of twice as many.  Without scale= a window takes its screen's.  The
 ---size of a picture is in pixels; that of a window in points, of which a fine screen makes 1.5 or 2 pixels.
----@return boolean known false: it is another key
+---@return boolean known false: it is another setting
 function window.option(o, key, value)
   if key == "size" then
     local w, h = value:match "^(%d+)x(%d+)$"
@@ -58,7 +57,7 @@ function window.need_display(hint)
 end
 
 -- The loop, in an open window.
-local function live(client, o, lib, painter, shown)
+local function loop(client, o, lib, painter, shown)
   local event, size = ffi.new "mn_event", ffi.new "int[2]"
   local pointer = { [lib.MN_EVENT_MOUSE] = "press", [lib.MN_EVENT_RELEASE] = "release", [lib.MN_EVENT_MOVE] = "move",
     [lib.MN_EVENT_WHEEL] = "wheel" }
@@ -98,16 +97,16 @@ local function live(client, o, lib, painter, shown)
   end
 end
 
----Show a client until the user has enough, or something fails: the window closes either way.
+---Show a client until the user quits or an error is raised; the window is closed either way.
 ---@param client table see above
 ---@param o table width, height, theme, scale; hint: what to do where there is no display
 function window.run(client, o)
   local lib, painter = scene.library(), scene.painter(nil, o)
   local shown = lib.mn_window_new(engine.ctx, "Mneme", o.width, o.height)
   if shown == nil then errors.fail(ffi.string(engine.C.mn_error(engine.ctx)), o.hint) end
-  local ok, why = pcall(live, client, o, lib, painter, shown)
+  local ok, why = pcall(loop, client, o, lib, painter, shown)
   lib.mn_window_free(shown)
-  local last = client.closed and client:closed()         -- a film that was being made is kept either way
+  local last = client.closed and client:closed()         -- a video that was being recorded is kept either way
   if last then print(last) end
   if not ok then error(why, 0) end
 end

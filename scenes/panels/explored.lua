@@ -1,12 +1,12 @@
--- seen.lua -- the map that the agent could have drawn by now: every cell that it has seen in this episode, the
--- darker the longer ago.  What is missing it cannot know; what is dark it must remember.
+-- explored.lua -- the map of everything observed so far: every cell that the agent has observed in this episode, darker the
+-- longer ago.  It cannot know what is missing, and must remember what is dark.
 local mn = require "mneme"
 local canvas = mn.ui.canvas
 local ffi = require "ffi"
 
 local FADED = 100                                -- steps after which a cell is darkest
 
--- Which cell of the world each seen one is, at W to a row; -1: none.  Kept as long as the step is.
+-- The map cell (row * W + column) of each observed cell; -1: outside.  Cached with the step.
 local kept = setmetatable({}, { __mode = "k" })
 local function cells_of(entry, options, W, H, margin)
   local known, n = kept[entry], options.view ^ 2
@@ -21,8 +21,8 @@ local function cells_of(entry, options, W, H, margin)
   return at
 end
 
----options: view, palette: as of cells; place = function(truth, k): column and row of the world that the k-th seen
----cell, from 0, is; width, height: of the world; margin: cells around it that are seen too
+---options: view, palette: as for cells; place = function(truth, k): column and row in the map of the k-th observed cell, from 0;
+---width, height: of the map; margin: cells around the map that can be observed
 return function(view, box, now, options)
   local theme, u = view.theme, view.unit
   local margin = options.margin or 0
@@ -40,9 +40,9 @@ return function(view, box, now, options)
   end
   local cells = ("%d cells"):format(count)
   local note = count > 0 and { cells .. ", darker the longer ago", cells } or nil
-  local inner = view:card(box, "seen so far", note)
+  local inner = view:card(box, "explored so far", note)
   if count == 0 then
-    return view:text("nothing is known of what it saw", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
+    return view:text("no observations to draw", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
   end
   local side = math.min(inner.w / W, inner.h / H)
   local left, top = inner.x + (inner.w - side * W) / 2, inner.y + (inner.h - side * H) / 2
