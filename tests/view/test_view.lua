@@ -204,7 +204,7 @@ t.test("a live file that is missing, cut short or garbage is refused", function(
     t.raises(function() live_channel.reader(path "cut") end, "cut short")
   end
   put(path "cut", ("garbage "):rep(1000))
-  t.raises(function() live_channel.reader(path "cut") end, "does not begin")
+  t.raises(function() live_channel.reader(path "cut") end, "is not a live file")
   local seed, survived = 1, 0
   for _ = 1, 300 do                          -- damage to the head and the schema: an error or a snapshot
     seed = (seed * 1103515245 + 12345) % 2 ^ 31
