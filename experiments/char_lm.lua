@@ -31,13 +31,13 @@ return mn.study {
   },
   seeds = { 3 },
   run = function(cfg)
-    local task = mn.task("text", { file = cfg.file, unit = cfg.unit, vocab = cfg.vocab, length = cfg.length, batch = cfg.batch, seed = cfg.seed })
-    local function model(core) return mn.sequence_model { task = task, core = core } end
+    local dataset = mn.dataset("text", { file = cfg.file, unit = cfg.unit, vocab = cfg.vocab, length = cfg.length, batch = cfg.batch, seed = cfg.seed })
+    local function model(core) return mn.sequence_model { dataset = dataset, core = core } end
     mn.manual_seed(cfg.seed)
     local spec = { d_in = cfg.d_embed }
     for key, value in pairs(cfg.core) do spec[key] = value end
     local core = mn.core(mn.sized(spec, cfg.parameters, model))
-    return mn.supervised(cfg, task, model(core)):train()
+    return mn.supervised(cfg, dataset, model(core)):train()
   end,
   metrics = { bits_per_character = { "bits a character, of the part validated on", range = { 0, math.huge }, goal = 0 },
     accuracy = { "share guessed rightly", range = { 0, 1 } } },

@@ -28,7 +28,7 @@ return mn.study {
     { "curves", y = "charts/score", by = "core", title = "success while learning" },
   },
   references = { { "guessing", y = 0.5, of = "score", source = "two cues, even odds" },
-    { "who knows the cue", y = 1, of = "score", source = "the task's rules" } },
+    { "who knows the cue", y = 1, of = "score", source = "the environment's rules" } },
   claims = {
     { id = "gate", text = "Elementwise gates succeed more often than a scalar gate.", source = "paper, figure 13a, corridor 200",
       test = { "better", metric = "score", a = { core = "elementwise" }, b = { core = "scalar" } } },

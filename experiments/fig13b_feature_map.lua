@@ -39,7 +39,7 @@ return mn.study {
     { "bars", y = "near_zero", by = "core", title = "divisors next to nothing" }, { "bars", y = "negative", by = "core", title = "divisors below 0" },
   },
   references = { { "guessing", y = 0.5, of = "score", source = "two cues, even odds" },
-    { "who knows the cue", y = 1, of = "score", source = "the task's rules" } },
+    { "who knows the cue", y = 1, of = "score", source = "the environment's rules" } },
   claims = {
     { id = "outer-elu1", text = "The outer product succeeds more often than elu+1.", source = "paper, figure 13b",
       test = { "better", metric = "score", a = { core = "outer_relu" }, b = { core = "elu1" } } },

@@ -35,7 +35,7 @@ return mn.study {
   figures = { { "bars", y = "score", by = "core", title = "success of each approximation and rank" },
     { "curves", y = "charts/score", by = "core", title = "success while learning" } },
   references = { { "guessing", y = 0.5, of = "score", source = "two cues, even odds" },
-    { "who knows the cue", y = 1, of = "score", source = "the task's rules" } },
+    { "who knows the cue", y = 1, of = "score", source = "the environment's rules" } },
   claims = {
     { id = "cos-exact", text = "The released approximation at r = 2 succeeds as often as the exact memory, within 0.1.",
       source = "paper, figure 13c", test = { "equal", metric = "score", within = 0.1, a = { core = "cos 2" }, b = { core = "exact" } } },

@@ -24,7 +24,7 @@ return mn.study {
     { "curves", y = "charts/score", by = "core", title = "success while learning" },
   },
   references = { { "guessing", y = 0.5, of = "score", source = "two cues, even odds" },
-    { "who knows the cue", y = 1, of = "score", source = "the task's rules" } },
+    { "who knows the cue", y = 1, of = "score", source = "the environment's rules" } },
   claims = {
     { id = "gated", text = "AGaLiTe succeeds more often than the gated linear transformer.", source = "paper, figure 13d",
       test = { "better", metric = "score", a = { core = "agalite" }, b = { core = "gated_linear" } } },

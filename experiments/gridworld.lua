@@ -17,7 +17,7 @@ local cfg = mn.config({
   stop_score = { "training ends where the last hundred episodes score this", range = { 0, 1 } },
 })
 
-local task = mn.env("gridworld", { map = map, view = cfg.sight, step_reward = -0.01, num_envs = cfg.num_envs, seed = cfg.seed })
+local env = mn.env("gridworld", { map = map, view = cfg.sight, step_reward = -0.01, num_envs = cfg.num_envs, seed = cfg.seed })
 mn.manual_seed(cfg.seed)
-local agent = mn.agent { task = task, core = cfg.core, hidden = cfg.hidden }
-return mn.a2c(cfg, task, agent):train()
+local agent = mn.agent { env = env, core = cfg.core, hidden = cfg.hidden }
+return mn.a2c(cfg, env, agent):train()

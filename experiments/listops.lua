@@ -15,10 +15,10 @@ local cfg = mn.config({
   published = function(name) return { core = { name, n_layers = 2 } } end,
 })
 
-local task = mn.task("listops", { min_length = cfg.min_length, max_length = cfg.max_length, max_depth = cfg.max_depth,
+local dataset = mn.dataset("listops", { min_length = cfg.min_length, max_length = cfg.max_length, max_depth = cfg.max_depth,
   max_args = cfg.max_args, batch = cfg.batch, seed = cfg.seed })
-local function model(core) return mn.sequence_model { task = task, core = core } end
+local function model(core) return mn.sequence_model { dataset = dataset, core = core } end
 mn.manual_seed(cfg.seed)
 cfg.core.d_in = cfg.d_embed
 local core = mn.core(mn.sized(cfg.core, cfg.parameters, model))
-return mn.supervised(cfg, task, model(core)):train()
+return mn.supervised(cfg, dataset, model(core)):train()

@@ -22,12 +22,12 @@ return mn.study {
     warmup = 1000, max_norm = 1, eval_every = 2 ^ 40, eval_batches = 62, threads = 1, quick = { lr = 1e-3, warmup = 100 } },
   seeds = { 3, quick = 2 },
   run = function(cfg)
-    local task = mn.task("listops", { min_length = cfg.length / 4, max_length = cfg.length + 1, batch = BATCH, seed = cfg.seed })
+    local dataset = mn.dataset("listops", { min_length = cfg.length / 4, max_length = cfg.length + 1, batch = BATCH, seed = cfg.seed })
     local options = { d_model = cfg.d_model, n_heads = cfg.n_heads, d_head = cfg.d_head, d_ffn = cfg.d_ffn, n_layers = cfg.n_layers,
-      positions = "learned", max_len = task.length }
+      positions = "learned", max_len = dataset.length }
     for key, value in pairs(cfg.attention) do options[key == 1 and "attention" or key] = value end
     mn.manual_seed(cfg.seed)
-    local result = mn.supervised(cfg, task, mn.sequence_model { task = task, encoder = mn.encoder(options) }):train()
+    local result = mn.supervised(cfg, dataset, mn.sequence_model { dataset = dataset, encoder = mn.encoder(options) }):train()
     result.gain = result.accuracy and result.accuracy - result.commonest
     return result
   end,

@@ -38,10 +38,10 @@ return mn.study {
   },
   seeds = { 3, quick = 2 },
   run = function(cfg)
-    local task = mn.env("memory_maze", { size = cfg.size, mode = cfg.mode, observation = cfg.observation, view = cfg.sight,
+    local env = mn.env("memory_maze", { size = cfg.size, mode = cfg.mode, observation = cfg.observation, view = cfg.sight,
       levels = cfg.levels, cue_frames = cfg.cue_frames, num_envs = cfg.num_envs, seed = cfg.seed })
     mn.manual_seed(cfg.seed)
-    return mn.ppo(cfg, task, mn.agent { task = task, core = cfg.core, hidden = cfg.hidden, previous = cfg.previous }):train()
+    return mn.ppo(cfg, env, mn.agent { env = env, core = cfg.core, hidden = cfg.hidden, previous = cfg.previous }):train()
   end,
   metrics = { score = { "return as a share of the oracle's", range = { 0, 1 }, goal = 1 }, mean_return = { "return", range = { 0, math.huge }, goal = 25 } },
   figures = { { "bars", y = "mean_return", x = "cue_frames", by = "core", where = { size = "9" }, title = "return in 9x9, by steps of the cue" },

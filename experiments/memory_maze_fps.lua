@@ -21,9 +21,9 @@ return mn.study {
   run = function(cfg)
     local more = timing.memory()
     mn.manual_seed(cfg.seed)
-    local task = mn.env("memory_maze", { size = cfg.size, mode = "continuous", observation = "pixels", num_envs = cfg.num_envs, seed = cfg.seed })
-    local agent = mn.agent { task = task, core = cfg.core, hidden = cfg.hidden, previous = "action,reward" }
-    local learner = mn.ppo(cfg, task, agent)
+    local env = mn.env("memory_maze", { size = cfg.size, mode = "continuous", observation = "pixels", num_envs = cfg.num_envs, seed = cfg.seed })
+    local agent = mn.agent { env = env, core = cfg.core, hidden = cfg.hidden, previous = "action,reward" }
+    local learner = mn.ppo(cfg, env, agent)
     local r = mn.measure.learning_speed(learner, cfg.seconds)
     return { learning_fps = r.rate, acting_fps = learner.T * learner.B / r.act, memory_mib = more(),
       state_kib = 4 * agent.core:state_floats() / 1024, parameters = agent.module:count() }

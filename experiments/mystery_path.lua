@@ -35,9 +35,9 @@ return mn.study {
   },
   seeds = { 3, quick = 2 },
   run = function(cfg)
-    local task = mn.env(cfg.env, { level = cfg.level, observation = cfg.observation, num_envs = cfg.num_envs, seed = cfg.seed })
+    local env = mn.env(cfg.env, { level = cfg.level, observation = cfg.observation, num_envs = cfg.num_envs, seed = cfg.seed })
     mn.manual_seed(cfg.seed)
-    return mn.ppo(cfg, task, mn.agent { task = task, core = cfg.core, hidden = cfg.hidden }):train()
+    return mn.ppo(cfg, env, mn.agent { env = env, core = cfg.core, hidden = cfg.hidden }):train()
   end,
   metrics = { mean_return = { "return, last 100 episodes", goal = 1.81 }, score = { "success, last 100 episodes", range = { 0, 1 } } },
   figures = { { "bars", y = "mean_return", x = "env", by = "core" },
@@ -46,6 +46,6 @@ return mn.study {
     { "random, on the grid", y = 0.26, of = "mean_return", source = "1500 episodes of memory-gym 1.0.2" } },
   claims = { { id = "memory", text = "A GRU gets further than a network without memory.", source = "Pleines et al. 2023",
     test = { "better", metric = "mean_return", a = { core = "gru" }, b = { core = "feedforward" } } },
-    { id = "agalite-gtrxl", text = "AGaLiTe's return is at least 1.37 times that of GTrXL.", source = "paper, abstract: which task and memory is not said",
+    { id = "agalite-gtrxl", text = "AGaLiTe's return is at least 1.37 times that of GTrXL.", source = "paper, abstract, without environment and memory",
       test = { "ratio", metric = "mean_return", a = { core = "agalite" }, b = { core = "gtrxl 128" }, at_least = 1.37 } } },
 }

@@ -25,7 +25,7 @@ local cfg = mn.config({
   },
 })
 
-local task = mn.env("noisy_cartpole", { noise = cfg.noise, velocities = cfg.velocities, num_envs = cfg.num_envs, seed = cfg.seed })
+local env = mn.env("noisy_cartpole", { noise = cfg.noise, velocities = cfg.velocities, num_envs = cfg.num_envs, seed = cfg.seed })
 mn.manual_seed(cfg.seed)
-local agent = mn.agent { task = task, core = cfg.core, hidden = cfg.hidden, previous = cfg.previous }
-return mn[cfg.learner](cfg, task, agent):train()
+local agent = mn.agent { env = env, core = cfg.core, hidden = cfg.hidden, previous = cfg.previous }
+return mn[cfg.learner](cfg, env, agent):train()

@@ -16,7 +16,7 @@ local cfg = mn.config({
   stop_score = { "training ends where the last hundred episodes answer this share rightly", range = { 0, 1 } },
 })
 
-local task = mn.env("associative_recall", { pairs = cfg.pairs, symbols = cfg.symbols, num_envs = cfg.num_envs, seed = cfg.seed })
+local env = mn.env("associative_recall", { pairs = cfg.pairs, symbols = cfg.symbols, num_envs = cfg.num_envs, seed = cfg.seed })
 mn.manual_seed(cfg.seed)
-local agent = mn.agent { task = task, core = cfg.core, hidden = cfg.hidden }
-return mn.ppo(cfg, task, agent):train()
+local agent = mn.agent { env = env, core = cfg.core, hidden = cfg.hidden }
+return mn.ppo(cfg, env, agent):train()

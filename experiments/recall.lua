@@ -32,13 +32,13 @@ return mn.study {
   seeds = { 3, quick = 2 },
   run = function(cfg)
     local pairs_told = cfg.task[1] == "mqar" and (cfg.task.pairs or cfg.pairs) or nil
-    local task = mn.task(cfg.task, { batch = cfg.batch, seed = cfg.seed, pairs = pairs_told })
-    local function model(core) return mn.sequence_model { task = task, core = core } end
+    local dataset = mn.dataset(cfg.task, { batch = cfg.batch, seed = cfg.seed, pairs = pairs_told })
+    local function model(core) return mn.sequence_model { dataset = dataset, core = core } end
     mn.manual_seed(cfg.seed)
     local spec = { d_in = cfg.d_embed }
     for key, value in pairs(cfg.core) do spec[key] = value end
     local core = mn.core(mn.sized(spec, cfg.parameters, model))
-    return mn.supervised(cfg, task, model(core)):train()
+    return mn.supervised(cfg, dataset, model(core)):train()
   end,
   metrics = { accuracy = { "share of right answers", range = { 0, 1 } }, steps = { "tokens until 0.99 were right, or training ended",
     range = { 0, math.huge }, goal = 0 } },

@@ -19,7 +19,7 @@ local cfg = mn.config({
   },
 })
 
-local task = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed })
+local env = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed })
 mn.manual_seed(cfg.seed)
-local agent = mn.agent { task = task, core = mn.core(cfg.core), hidden = cfg.hidden }
-return mn.a2c(cfg, task, agent):train()
+local agent = mn.agent { env = env, core = mn.core(cfg.core), hidden = cfg.hidden }
+return mn.a2c(cfg, env, agent):train()

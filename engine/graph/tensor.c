@@ -145,7 +145,7 @@ int mn_copy(mn_ctx *mn, const mn_tensor *from, const mn_tensor *to) {
     return mn_fail(mn, "copy: %ld elements into %ld, or another element type", a->n, b->n);
   if (b->needed == mn->tape_number + 1)
     return mn_fail(mn, "copy: a backward pass may still need the values that this would overwrite: call backward() or "
-                       "mn.sweep() first, or compute inside mn.no_grad()");
+                       "mn.clear_tape() first, or compute inside mn.no_grad()");
   if (a->late && a->plan && mn_plan_finish(a->plan, a->late)) return -1;
   long bytes = a->n * item_size(a->dtype);
   if (mn_did(mn, mn->device->copy(b->data, a->data, (size_t)bytes))) return -1;

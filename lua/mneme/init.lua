@@ -5,7 +5,7 @@ local tensor = require "mneme.tensor.tensor"
 local mn = {
   Tensor = tensor.Tensor, ops = tensor.ops,
   tensor = tensor.new, sequence = tensor.sequence, is_tensor = tensor.is,
-  sweep = tensor.sweep, no_grad = tensor.no_grad, keep = tensor.keep,
+  clear_tape = tensor.clear_tape, no_grad = tensor.no_grad, keep = tensor.keep,
 }
 
 -- name in mn = a module; or a module and one field of it; or a module of which `fields` are public, with `call` as a table that
@@ -29,7 +29,7 @@ local parts = {
   features = { "mneme.models.gated_linear", "features" },
   gates = { "mneme.models.gated_linear", "gates" },
   json = { "mneme.base.json" },
-  task = { "mneme.envs.sequence_task", "new" },
+  dataset = { "mneme.envs.dataset", "new" },
   sequence_model = { "mneme.models.sequence_model", "new" },
   supervised = { "mneme.learn.supervised", "new" },
   trajectory = { "mneme.episodes.trajectory", "read" },
@@ -90,7 +90,7 @@ local hand_over = {
 }
 
 -- old name = new name: see base/renamed.lua
-local successors = {}
+local successors = { task = "dataset", sweep = "clear_tape" }
 
 -- The value of a part.
 local function load(part)

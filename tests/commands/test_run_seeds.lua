@@ -12,18 +12,18 @@ local cfg = mn.config { core = { "gru", d_model = 6 }, learner = "a2c", num_envs
   lr = 1e-3, steps = 72, wrong = 0, wild = 0, limit = 1000 }
 assert(cfg.seed ~= cfg.wrong, "a seed that the script minds")
 if cfg.seed == cfg.wild then cfg.lr, cfg.max_norm = 1e30, 0 end
-local task = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed, time_limit = cfg.limit })
+local env = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed, time_limit = cfg.limit })
 mn.manual_seed(cfg.seed)
-local agent = mn.agent { task = task, core = mn.core(cfg.core), hidden = cfg.hidden }
-mn[cfg.learner](cfg, task, agent):train()
+local agent = mn.agent { env = env, core = mn.core(cfg.core), hidden = cfg.hidden }
+mn[cfg.learner](cfg, env, agent):train()
 ]] })
 files.write(dir .. "/words.lua", { [[
 local mn = require "mneme"
 local cfg = mn.config { core = { "gru", d_model = 8, d_in = 8 }, steps = 960, batch = 4, eval_every = 240, eval_batches = 2, lr = 1e-2 }
-local task = mn.task({ "selective_copy" }, { batch = cfg.batch, seed = cfg.seed })
+local dataset = mn.dataset({ "selective_copy" }, { batch = cfg.batch, seed = cfg.seed })
 mn.manual_seed(cfg.seed)
-local model = mn.sequence_model { task = task, core = mn.core(cfg.core) }
-mn.supervised(cfg, task, model):train()
+local model = mn.sequence_model { dataset = dataset, core = mn.core(cfg.core) }
+mn.supervised(cfg, dataset, model):train()
 ]] })
 
 local function run(words) return shell.mneme(dir, "run " .. words .. " threads=1") end

@@ -1,4 +1,4 @@
--- learn_char_lm.lua -- the table of docs/tasks.md: memories of equally many parameters read the same text (experiments/
+-- learn_char_lm.lua -- the table of docs/datasets.md: memories of equally many parameters read the same text (experiments/
 -- learn_char_lm.lua, quick=1), and tell its last twentieth character by character.  `feedforward` has no memory: it
 -- sees the present character alone.
 local t = require "tests.harness"

@@ -323,7 +323,7 @@ local function check(case)
   if out.tick then
     for b = 0, case.B - 1 do t.eq(out.tick:data()[b], x.tick.at[b] + case.T, "tick") end
   end
-  mn.sweep()
+  mn.clear_tape()
 end
 
 local function each(list)
@@ -411,7 +411,7 @@ for _, op in ipairs { "linear_attention", "joint_gate_attention", "agalite" } do
     local offset = 11 * case.B * case.H * case.V
     compare("y", out2.y:data(), want.y + offset, out2.y:size(), 2e-5)
     compare("s", out2.s:data(), want.s, out2.s:size(), 2e-5)
-    mn.sweep()
+    mn.clear_tape()
   end)
 
   t.test(op .. ": a reset is a fresh start, bit for bit", function()
@@ -429,7 +429,7 @@ for _, op in ipairs { "linear_attention", "joint_gate_attention", "agalite" } do
       local p, q = out[name]:data(), out2[name]:data()
       for i = 0, out[name]:size() - 1 do t.eq(p[i], q[i], name .. "[" .. i .. "]") end
     end
-    mn.sweep()
+    mn.clear_tape()
   end)
 end
 
@@ -443,7 +443,7 @@ t.test("agalite: phases are exact after millions of steps", function()
     x.tick.at[0] = period * math.floor(16e6 / period)
     local _, late = call(case, x)
     for i = 0, out.y:size() - 1 do t.eq(late.y:data()[i], out.y:data()[i], "y[" .. i .. "]") end
-    mn.sweep()
+    mn.clear_tape()
   end
 end)
 
@@ -464,5 +464,5 @@ t.test("what does not fit is refused by name", function()
   refused("agalite", "axis 1 of vs is 3, expected 1", { tick = leaf(2), vs = leaf(2, 3, 1, 5) })
   t.eq(engine.C.mn_agalite_channels(engine.ctx, 3, 2, nil, nil, nil), -1)
   t.eq(engine.C.mn_agalite_channels(engine.ctx, 0, 0, nil, nil, nil), -1)
-  mn.sweep()
+  mn.clear_tape()
 end)

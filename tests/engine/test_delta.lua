@@ -143,7 +143,7 @@ for which, keep in pairs(decays) do
           t.near(grad[i], slope, 2e-5 * scale, ("%s[%d], erase=%s"):format(name, i, how.erase))
         end
       end
-      mn.sweep()
+      mn.clear_tape()
     end
   end)
 end
@@ -189,7 +189,7 @@ t.test("a key of zeros writes nothing and reads nothing; over its length it stay
         t.eq(y:data()[i], 0, by)
         t.ok(a.k:grad_data()[i] < 1.1e6 and a.k:grad_data()[i] >= 0, by .. ": gradient " .. a.k:grad_data()[i])
       end
-      mn.sweep()
+      mn.clear_tape()
     end
   end
 end)
@@ -230,7 +230,7 @@ t.test("what a reset drops may be infinite or no number", function()
       local done, a = rig.done(T, B, { { at } }), inputs(T, B, H, K, V, function(_, x) return x end)
       local want, want_C = apply(a, done, how)
       local y, C = mn.keep(want), mn.keep(want_C)
-      mn.sweep()
+      mn.clear_tape()
       a.C:fill(poison)
       a.s:fill(poison)
       local function check(got, after, what)
@@ -245,7 +245,7 @@ t.test("what a reset drops may be infinite or no number", function()
         for i = at * row, T * row - 1 do t.ok(a[name]:grad_data()[i] == a[name]:grad_data()[i], name .. ": no number") end
       end
       for i = 0, at == 0 and a.C:size() - 1 or -1 do t.eq(a.C:grad_data()[i], 0) end
-      mn.sweep()
+      mn.clear_tape()
       local x = {}
       for _, name in ipairs { "q", "k", "v", "beta", "keep" } do x[name] = mn.sequence { shape = a[name]:shape() }:copy(a[name]) end
       local flags = mn.sequence { shape = { T, B }, dtype = "u8" }:copy(done)
@@ -294,6 +294,6 @@ t.test("the gated delta rule of the family survives keys without a single number
     for name, p in pairs(c:named_parameters()) do
       for i = 0, p:size() - 1 do t.ok(p:grad_data()[i] - p:grad_data()[i] == 0, update .. ": gradient of " .. name) end
     end
-    mn.sweep()
+    mn.clear_tape()
   end
 end)

@@ -2,7 +2,7 @@
 -- engine refuses them, or goes on as from any other state.  What episodes come to is never refused.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local forge = require "tests.fuzz.forge"
 
@@ -17,7 +17,7 @@ local more = {
 }
 
 local function each(f)
-  for _, e in ipairs(env.list()) do
+  for _, e in ipairs(envs.list()) do
     f(e.name, {})
     for _, settings in ipairs(more[e.name] or {}) do f(e.name, settings) end
   end
@@ -26,8 +26,8 @@ end
 local function make(name, settings)
   local all = { num_envs = 1, seed = 3 }
   for key, value in pairs(settings) do all[key] = value end
-  local rig = forge.rig(env.new(name, all))
-  rig.task:reset_raw(rig.obs, 3)
+  local rig = forge.rig(envs.new(name, all))
+  rig.env:reset_raw(rig.obs, 3)
   return rig
 end
 
@@ -36,12 +36,12 @@ t.test("what episodes come to is never refused, changed from outside or not", fu
     local rig, random = make(name, settings), forge.random(1)
     for k = 1, 400 do
       forge.step(rig, random)
-      local fact = k % 3 == 0 and rig.task.settable[1 + random(#rig.task.settable)]
+      local fact = k % 3 == 0 and rig.env.settable[1 + random(#rig.env.settable)]
       if fact then
         local to = fact.words and fact.words[1 + random(#fact.words)] or fact.lo + (fact.hi - fact.lo) * random(1000) / 999
-        rig.task:set(0, fact.name, type(to) == "number" and fact.whole and math.floor(to) or to, rig.obs)
+        rig.env:set(0, fact.name, type(to) == "number" and fact.whole and math.floor(to) or to, rig.obs)
       end
-      rig.task:restore(0, rig.task:save(0), rig.obs)
+      rig.env:restore(0, rig.env:save(0), rig.obs)
     end
   end)
 end)
@@ -51,9 +51,9 @@ t.test("forged bytes are refused, or lived on from: fifty steps, a picture and a
     local rig, random = make(name, settings), forge.random(7)
     local refused, went_on = 0, 0
     for round = 1, 150 do
-      rig.task:reset_raw(rig.obs, round)
+      rig.env:reset_raw(rig.obs, round)
       for _ = 1, random(30) do forge.step(rig, random) end
-      local ok, why = pcall(forge.restore, rig, forge.changed(rig.task:save(0), random))
+      local ok, why = pcall(forge.restore, rig, forge.changed(rig.env:save(0), random))
       t.ok(ok or errors.is(why), name .. ": " .. tostring(why))
       if ok then went_on = went_on + 1 else refused = refused + 1 end
       if ok then forge.live(rig, random, 50) end
@@ -65,6 +65,6 @@ end)
 t.test("a copy that stands outside of its maze is told so", function()
   local rig = make("tmaze", { corridor = 9, distractors = 0 })
   forge.step(rig, function() return 3 end)
-  local bytes = forge.signed(rig.task:save(0), function(self) ffi.cast("int16_t *", self)[2] = 30000 end)
-  t.raises(function() rig.task:restore(0, bytes, rig.obs) end, "tmaze: restore: no episode reaches such a state")
+  local bytes = forge.signed(rig.env:save(0), function(self) ffi.cast("int16_t *", self)[2] = 30000 end)
+  t.raises(function() rig.env:restore(0, bytes, rig.obs) end, "tmaze: restore: no episode reaches such a state")
 end)

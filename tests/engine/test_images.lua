@@ -40,7 +40,7 @@ local function compare(name, given, y, leaves)
   same(name .. ".y", y:data(), given.y:data(), y:size())
   ops.sum(y * given.cotangent):backward()
   for key, x in pairs(leaves) do same(name .. ".grad." .. key, x:grad_data(), given["grad." .. key]:data(), x:size(), 1, 4e-6) end
-  mn.sweep()
+  mn.clear_tape()
 end
 
 function kinds.conv2d(name, o)
@@ -68,7 +68,7 @@ t.test("max_pool2d: a NaN is the largest, minus infinity may be", function()
   local y, at = ops.max_pool2d { x = x }
   t.ok(y:data()[0] ~= y:data()[0]) t.eq(at:data()[0], 2)
   t.eq(y:data()[1], -1 / 0) t.eq(at:data()[1], 0)
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 -- ---- torsos ----
@@ -119,7 +119,7 @@ for _, name in ipairs { "conv", "impala" } do
         local g = stored.tensors[name .. ".grad." .. key]
         same(name .. ".grad." .. key, p:grad_data(), g:data(), g:size(), a.every, 1e-5)
       end
-      mn.sweep()
+      mn.clear_tape()
     end
   end)
 
@@ -142,7 +142,7 @@ for _, name in ipairs { "conv", "impala" } do
     os.remove(path)
     local again = other(x)
     t.ok(ffi.string(again:data(), y:size() * 4) == ffi.string(whole, y:size() * 4), "other bits after loading")
-    mn.sweep()
+    mn.clear_tape()
   end)
 end
 

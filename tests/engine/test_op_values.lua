@@ -59,7 +59,7 @@ t.test("broadcasting matches shapes from the right", function()
     "add: axis 0 of b is 3, expected 2 as in a %(or 1%)")
   t.raises(function() ops.mul(leaf { 4 }, leaf { 2, 3 }) end,
     "mul: axis 1 of b is 3, expected 4 as in a %(or 1%)")
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("the gradient of what was repeated is the sum, however long", function()
@@ -79,7 +79,7 @@ t.test("the gradient of what was repeated is the sum, however long", function()
     for j = 0, 39 do want = want + p[i * 40 + j] * q[j] end
     t.near(gc[i], want, 1e-5, "c")
   end
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("maximum, max, relu and abs at ties", function()
@@ -96,7 +96,7 @@ t.test("maximum, max, relu and abs at ties", function()
   local zero = mn.tensor { data = { 0 }, grad = true }
   ops.add(ops.relu(zero), ops.abs(zero)):sum():backward()
   t.eq(zero:grad():item(), 0)
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("a NaN is never lost", function()
@@ -111,7 +111,7 @@ t.test("a NaN is never lost", function()
       ops[name](mn.tensor { 5, 5 }, bad):data()[0]
     t.ok(y ~= y and z ~= z, name)
   end
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("sum, mean and max over an axis", function()
@@ -146,7 +146,7 @@ t.test("sum, mean and max over an axis", function()
     "sum: axis is 3, expected a whole number from %-3 to 2")
   local long = mn.tensor { shape = { 300001 } }:fill(0.1)
   t.near(ops.sum(long):item(), 300001 * tonumber(ffi.new("float", 0.1)), 0.004)
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("softmax, log_softmax and logsumexp, also far from 0", function()
@@ -164,7 +164,7 @@ t.test("softmax, log_softmax and logsumexp, also far from 0", function()
     is("log_softmax", ops.log_softmax(x), { 3, 7 }, function(i, k) return p[i * 7 + k] - lse(i) end)
     is("logsumexp", ops.logsumexp(x), { 3 }, function(i) return lse(i) end)
   end
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("matmul, with one matrix or one each", function()
@@ -182,7 +182,7 @@ t.test("matmul, with one matrix or one each", function()
   t.raises(function() ops.matmul(a, leaf { 3, 4, 5 }) end,
     "matmul: axis 0 of b is 3, expected 2 as in a")
   t.raises(function() ops.matmul(leaf { 4 }, b) end, "matmul: a has 1 axes, expected at least 2")
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("layer_norm uses the population variance", function()
@@ -195,7 +195,7 @@ t.test("layer_norm uses the population variance", function()
     for m = 0, 5 do var = var + (p[at + m] - mean) ^ 2 / 6 end
     return (p[at + k] - mean) / math.sqrt(var + 1e-3) * q[k] + r[k]
   end, 5e-6)
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("moving numbers about, from transpose to outer", function()
@@ -257,7 +257,7 @@ t.test("moving numbers about, from transpose to outer", function()
   local a, b = mn.tensor { shape = { 1, n, 1 } }, mn.tensor { shape = { 1, 1, n } }
   t.raises(function() ops.where { mask = mn.tensor { shape = { n, 1, 1 }, dtype = "u8" }, a = a, b = b } end,
     "where: y would have more elements than fit in memory")
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("an embedding's gradient adds up over repeated indices", function()
@@ -266,7 +266,7 @@ t.test("an embedding's gradient adds up over repeated indices", function()
   ops.mul(y, mn.tensor { { 1, 2 }, { 3, 4 }, { 5, 6 } }):sum():backward()
   local g = w:grad():to_table()
   t.eq(table.concat({ g[1][1], g[1][2], g[2][1], g[2][2], g[3][1], g[3][2] }, " "), "3 4 0 0 6 8")
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 -- ---- learning ----
@@ -294,7 +294,7 @@ t.test("lambda_returns stops at the end of an episode", function()
   t.raises(function() ops.lambda_returns { rewards = rewards, values = leaf { T, B },
     done = mn.tensor { shape = { T, B }, dtype = "u8" } } end,
     "lambda_returns: axis 0 %(S%) of values is 5, expected 6: one row more than rewards")
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("the advantages of lambda_returns are GAE", function()
@@ -308,7 +308,7 @@ t.test("the advantages of lambda_returns are GAE", function()
     return r[i * B + b] + gamma * live * v[n] - v[i * B + b] + gamma * lambda * live * gae(i + 1, b)
   end
   is("advantages", advantage, { T, B }, gae)
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("frame_stack shows the oldest frame first, and zeros where another episode was", function()
@@ -323,7 +323,7 @@ t.test("frame_stack shows the oldest frame first, and zeros where another episod
   t.raises(function() ops.frame_stack { x = x, frames = 1 } end, "frames is 1, expected a whole number from 2")
   t.raises(function() ops.frame_stack { x = mn.tensor { shape = { 1, 1, 1048577 } }, frames = 4096 } end, "y would have 4.29497e%+09 values per row")
   t.raises(function() ops.frame_stack { x = x, past = past } end, "axis 1 %(P%) of past is 2, expected 3: frames %- 1")
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("a2c_loss and its gradients", function()
@@ -362,7 +362,7 @@ t.test("a2c_loss and its gradients", function()
     local chosen = a[at] == k and 1 or 0
     return ((g[at] - v[at]) * (p - chosen) + ce * p * (log_p[at * A + k] + H[at])) / N
   end)
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 -- ---- maths.h ----
@@ -415,7 +415,7 @@ for _, case in ipairs(exact) do
         t.ok(false, ("%s(%.9g) = %.9g, expected %.9g: %.2f ulp"):format(name, p[i], y[i], want, error_of))
       end
     end
-    mn.sweep()
+    mn.clear_tape()
   end)
 end
 
@@ -427,7 +427,7 @@ t.test("tanh keeps the sign of zero; the limits are exact", function()
   t.eq(s[0], 0.5) t.eq(s[1], 1) t.eq(s[2], 0)
   local e = ops.exp(x):data()
   t.eq(e[0], 1) t.eq(e[1], math.huge) t.eq(e[2], 0)
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 -- A number's result does not depend on its place: not on the vector it falls in, nor on its
@@ -440,6 +440,6 @@ t.test("the same bits wherever a number stands", function()
       local one = ops[name](mn.tensor { p[i] }):data()[0]
       t.ok(one == whole[i] or (one ~= one and whole[i] ~= whole[i]), name)
     end
-    mn.sweep()
+    mn.clear_tape()
   end
 end)

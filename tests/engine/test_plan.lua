@@ -134,7 +134,7 @@ end)
 t.test("a sweep leaves what plans made", function()
   local plan = mn.plan(function(x) return x * 2 end)
   local y = plan(mn.tensor { 4 })
-  mn.sweep()
+  mn.clear_tape()
   t.eq(y:item(), 8)
 end)
 
@@ -158,7 +158,7 @@ t.test("backward inside a plan, replayed, has the bits of the eager one", functi
     eager:backward()
     t.eq(loss, eager:item())
     t.ok(got == grads(net), "gradients")
-    mn.sweep()
+    mn.clear_tape()
   end
 end)
 
@@ -192,7 +192,7 @@ t.test("a plan leans on another: the whole gradient, however the first was run",
       local a, b = ffi.cast("const float *", got), ffi.cast("const float *", want)
       for i = 0, #got / 4 - 1 do t.near(a[i], b[i], 1e-6, "gradient by rows") end
     end
-    mn.sweep()
+    mn.clear_tape()
   end
 end)
 
@@ -204,11 +204,11 @@ t.test("an eager loss on a plan's result reaches the plan's parameters", functio
     local y = plan(x_of(stream))
     zero(net)
     loss_of(y):backward()
-    mn.sweep()
+    mn.clear_tape()
     local got = grads(net)
     zero(net)
     loss_of((net.forward(x_of(stream)))):backward()
-    mn.sweep()
+    mn.clear_tape()
     t.ok(got == grads(net), "gradients")
   end
 end)
@@ -224,7 +224,7 @@ t.test("zero_grad before each replay, and optimisers outside of the plan, work a
       step(mn.tensor { i, 1 / i })
       t.near(w:grad():data()[0], 2 * w:data()[0] * i * i, 1e-3, "gradient of step " .. i)
       adam:step()
-      mn.sweep()
+      mn.clear_tape()
     end
     return rig.bytes(w)
   end
@@ -270,7 +270,7 @@ t.test("a freed plan under an eager tape is an error of backward", function()
   held.below = nil
   settle()
   t.raises(function() loss:backward() end, "was freed or recorded again")
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("a dropped leaf lives as long as the plan that uses it", function()
@@ -317,7 +317,7 @@ t.test("wrong uses say what is wrong", function()
   t.raises(function() plan(mn.tensor { 1 } + 1) end, "its arguments must be leaves; mn.keep")
   local outside = mn.tensor { 1 } * 5
   t.raises(function() mn.plan(function(x) return x + outside end)(mn.tensor { 1 }) end, "computed outside the plan")
-  mn.sweep()
+  mn.clear_tape()
   local outer, one = mn.plan(function(x) return plan(x) end), mn.tensor { 1 }
   t.raises(function() outer(one) end, "another plan is recording")
   plan(one)

@@ -2,7 +2,7 @@
 -- through three dimensions: no level camera, no rays of columns, every wall a box.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local stepping = require "tests.support.env_rig"
 
 local SIDE, BORDER = 64, 2
@@ -112,15 +112,15 @@ for _, case in ipairs { { "grid", 9, 0 }, { "grid", 15, 0 }, { "continuous", 9, 
   local mode, size, ahead = unpack(case)
   t.test(("%s, %dx%d: pictures as a camera would take them"):format(mode, size, size), function()
     local copies = 12
-    local task = env.new("memory_maze", { mode = mode, size = size, observation = "pixels", num_envs = copies, randomize_colors = 1 })
-    t.eq(table.concat(task.observation_space.shape, "x"), "64x64x3")
-    t.eq(task.observation_space.dtype, "u8")
-    local r, worst, sum, n = stepping.rig(task), 0, 0, 0
-    task:reset_raw(r.obs, size)
+    local env = envs.new("memory_maze", { mode = mode, size = size, observation = "pixels", num_envs = copies, randomize_colors = 1 })
+    t.eq(table.concat(env.observation_space.shape, "x"), "64x64x3")
+    t.eq(env.observation_space.dtype, "u8")
+    local r, worst, sum, n = stepping.rig(env), 0, 0, 0
+    env:reset_raw(r.obs, size)
     for time = 0, 24 do
       if time % 8 == 0 then
         for i = 0, copies - 1 do
-          local truth, pixels = task:truth(i), ffi.cast("uint8_t *", r.obs) + i * r.size
+          local truth, pixels = env:truth(i), ffi.cast("uint8_t *", r.obs) + i * r.size
           local part = differing(pixels, truth, size, ahead)
           worst, sum, n = t.larger(worst, part), sum + part, n + 1
           t.ok(bordered(pixels, targets[truth.colors[truth.prompt + 1]]), "the border has the prompt's colour")

@@ -52,7 +52,7 @@ local function grad_of_mem0(c, x, done, state)
   for _, p in ipairs(c:parameters()) do p:zero_grad() end
   local y = c(x, done, state)
   ;(y * rig.normal({ 5, B, c.d_out }, 2)):sum():backward()
-  mn.sweep()
+  mn.clear_tape()
   return mem0:grad()
 end
 
@@ -80,7 +80,7 @@ t.test("gradients go back through many segments, to the first token and the firs
   local state = { mem = rig.normal({ B, c.config.mem_slots, c.d_out }, 3, true) }
   local y = c(x, rig.done(9, B, { { 4, 1 } }), state)
   y:slice({ from = 8 }):sum():backward()
-  mn.sweep()
+  mn.clear_tape()
   local row, memory = c.config.d_in, c.config.mem_slots * c.d_out
   for b = 0, B - 1 do
     local first, mem = 0, 0

@@ -25,7 +25,7 @@ end
 local function kept(...)
   local list = {}
   for i = 1, select("#", ...) do list[i] = mn.keep((select(i, ...))) end
-  mn.sweep()
+  mn.clear_tape()
   return unpack(list)
 end
 
@@ -96,7 +96,7 @@ t.test("wkv: the exponent's gradient is that of the scale of both sums", functio
     local p, q, o = a.p:data()[d], a.q:data()[d], a.o:grad_data()[d]
     t.near(o, p * a.p:grad_data()[d] + q * a.q:grad_data()[d], 1e-6)
   end
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 -- ---- the matrix memories ----
@@ -187,7 +187,7 @@ t.test("a reset cuts off whatever came before: NaN in the state, NaN in the inpu
     for i = 0, 6 * K - 1 do weights:data()[i] = 0 end
     ;((ops[name](a)) * weights):sum():backward()
     for i = 6 * K, T * K - 1 do t.ok(leaf:grad_data()[i] - leaf:grad_data()[i] == 0, name .. ": a gradient after the reset") end
-    mn.sweep()
+    mn.clear_tape()
   end
 end)
 
@@ -204,7 +204,7 @@ t.test("wkv7_keys: directions have length 1, however large or small the key; non
   ;(out * out + back):sum():backward()
   t.ok(rig.finite(write) and rig.finite(mn.tensor { shape = { #sizes * K } }:copy(a.k)))
   for i = 0, #sizes * K - 1 do t.ok(a.k:grad_data()[i] == a.k:grad_data()[i], "NaN") end
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("wkv_out: a read-out of zeros, and one of 1e18, are finite", function()
@@ -235,7 +235,7 @@ t.test("token_shift: what mix weighs, parts of low, wrong parts", function()
     t.near(more:data()[3 + i], now + (old - now) * (m + low:data()[9 + i]), 1e-6)
   end
   t.raises(function() ops.token_shift { x = x, mix = mix, low = low, part = 2 } end, "part is 2, expected 0 to 1")
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 -- ---- the cores ----

@@ -115,7 +115,7 @@ for _, case in ipairs(cases) do
     local a = inputs(case)
     local want, y = naive(case, in_double(a)), (ops.attention(a))
     for i = 0, y:size() - 1 do t.near(y:data()[i], want[i], 4e-6, "y " .. i) end
-    mn.sweep()
+    mn.clear_tape()
   end)
 end
 
@@ -152,7 +152,7 @@ t.test("gradients over several blocks are slopes of the two loops", function()
         t.near(slope, (ends[1] - ends[2]) / 2e-5, 2e-6 * size, named(case) .. ": " .. name)
       end
     end
-    mn.sweep()
+    mn.clear_tape()
   end
 end)
 
@@ -190,7 +190,7 @@ t.test("huge scores, and scores beyond float32, leave finite numbers", function(
         y:sum():backward()
         for name, leaf in pairs { q = q, k = k, v = v } do finite(leaf, "gradient of " .. name, true) end
       end
-      mn.sweep()
+      mn.clear_tape()
     end
   end
 end)
@@ -214,7 +214,7 @@ t.test("what is blocked or dropped by a reset may hold NaN, forward and backward
       t.ok(rig.bytes(y) == clean, "y changed")
       y:sum():backward()
       for _, name in ipairs { "q", "k", "v", "u", "w", "r", "mk", "mv" } do finite(a[name], name, true) end
-      mn.sweep()
+      mn.clear_tape()
     end
   end
 end)
@@ -277,7 +277,7 @@ t.test("remember and its mask, read after any number of rows", function()
   plan:rows(3, 4)
   other:run()                              -- and a plan that leans on it
   t.eq(tripled:at(1, M, 1, 1), 3 * x:at(4, 1, 1))
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("weights for people are worked out when somebody reads them, and at no other time", function()
@@ -312,7 +312,7 @@ t.test("weights for people are worked out when somebody reads them, and at no ot
   plan:rows(0, 1)
   other:run()
   t.eq(p[3 * 1 + 1], 0)
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("recall gives one level, zeros where a slot is closed, whatever it holds", function()
@@ -337,7 +337,7 @@ t.test("gtrxl has the published number of parameters; its idle biases have no gr
     for i = 0, p:size() - 1 do size = size + math.abs(p:grad_data()[i]) end
     t.ok(idle and size == 0 or not idle and size > 0, name)
   end
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 -- y by single steps from a fresh state.

@@ -52,7 +52,7 @@ t.test("printing", function()
   t.eq(tostring(mn.tensor { shape = { 3, 4 }, dtype = "u8" }), "tensor [3,4] 0 0 0 0 0 0 0 0 ...")
   local y = mn.tensor { 1 } + 1
   t.eq(tostring(y), "tensor [1] 2")
-  mn.sweep()
+  mn.clear_tape()
   t.eq(tostring(y), "tensor (gone)")
   t.ok(tostring(mn.tensor { 0 / 0, 1 / 0 }):find "nan inf")
 end)
@@ -105,7 +105,7 @@ t.test("looking wrongly is refused", function()
     refuses("is nil, expected a tensor .a method needs the colon", function() a[method]() end)
   end
   t.raises(function() return a.fill(3, 4) end, "number")
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 -- ---- operators ----
@@ -116,7 +116,7 @@ t.test("operators, with numbers on either side", function()
     ["3 9"] = a + 1, ["4 10"] = 2 + a, ["-1 5"] = a - 3, ["1 -5"] = 3 - a, ["10 40"] = a * 5, ["6 24"] = 3 * a,
     ["1 4"] = a / 2, ["4 1"] = 8 / a } do t.eq(list(y), text) end
   t.eq(list((1 + a * 2) / (b - 1)), "1.6666666269302 17")
-  mn.sweep()
+  mn.clear_tape()
   for _, wrong in ipairs { "x", {}, true, print, { 1 } } do
     refuses("add: ", function() return a + wrong end)
     refuses("add: ", function() return wrong + a end)
@@ -132,7 +132,7 @@ end)
 -- Every argument of every op given as something that it is not: an error of that op, at the line of the call.
 t.test("whatever is given to an op in whatever place, it is an error that says where", function()
   local stale = mn.tensor { 1 } * 2
-  mn.sweep()
+  mn.clear_tape()
   local wrong = { 3, "x", true, {}, { 1, 2 }, { { 1 } }, print, stale, ffi.new "int[2]" }
   local bytes, numbers = mn.tensor { shape = { 1, 1, 1, 1, 1, 1 }, dtype = "u8" }, mn.tensor { 1 }
   for name, op in pairs(mn.ops) do
@@ -166,7 +166,7 @@ t.test("whatever is given to an op in whatever place, it is an error that says w
     for i = 1, 20 do many[i] = mn.tensor { 1 } end
     refuses(name .. ": ", function() op(unpack(many)) end)
   end
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 -- ---- gradients ----
@@ -176,7 +176,7 @@ t.test("gradients add up where a tensor is used more than once", function()
   local function gradient(f)
     x:zero_grad()
     f():sum():backward()
-    mn.sweep()
+    mn.clear_tape()
     return list(x:grad())
   end
   t.eq(gradient(function() return x * x end), "4 -6")
@@ -186,7 +186,7 @@ t.test("gradients add up where a tensor is used more than once", function()
   t.eq(gradient(function() local y = x:square() return y * y * y / (y * y) end), "4 -6")
   local w = mn.tensor { data = { { 1, 2 }, { 3, 4 } }, grad = true }
   mn.linear(w, w):sum():backward()             -- sum of W W^T: its gradient is 2 times the column sums
-  mn.sweep()
+  mn.clear_tape()
   t.eq(table.concat(w:grad():to_table()[1], " ") .. " " .. table.concat(w:grad():to_table()[2], " "), "8 12 8 12")
 end)
 
@@ -194,7 +194,7 @@ t.test("gradients add up over calls of backward, until zero_grad", function()
   local x = mn.tensor { data = { 3 }, grad = true }
   for k = 1, 3 do
     x:square():sum():backward()
-    mn.sweep()
+    mn.clear_tape()
     t.eq(x:grad():item(), 6 * k)
   end
   x:zero_grad()
@@ -206,7 +206,7 @@ t.test("gradients add up over calls of backward, until zero_grad", function()
   local other = (x * 5):sum()
   other:backward()
   t.eq(x:grad():item(), 17)
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("what has no gradient says so", function()
@@ -217,14 +217,14 @@ t.test("what has no gradient says so", function()
   refuses("no input of this number requires", function() mn.tensor({ data = { 1 }, grad = true }):backward() end)
   local y = mn.no_grad(function() return x:sum() end)
   refuses("no input of this number requires", function() y:backward() end)
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("zero_grad of a window empties that part", function()
   local x = mn.tensor { data = { 1, 2, 3 }, grad = true }
   local window = tensor.view(x, 1, { 2 })
   x:sum():backward()
-  mn.sweep()
+  mn.clear_tape()
   window:zero_grad()
   t.eq(list(x:grad()), "1 0 0")
   t.eq(list(window:grad()), "0 0")
@@ -240,7 +240,7 @@ end)
 t.test("after a sweep a tensor is an error, whatever has taken its place", function()
   local old = {}
   for i = 1, 20 do old[i] = mn.tensor { i } * 1 end
-  mn.sweep()
+  mn.clear_tape()
   for i = 1, 20 do old[i + 20] = mn.tensor { 100 + i } * 1 end
   for i = 1, 20 do
     for _, f in ipairs { function(x) return x:data() end, function(x) return x:shape() end, function(x) return x + 1 end,
@@ -252,7 +252,7 @@ t.test("after a sweep a tensor is an error, whatever has taken its place", funct
     t.ok(not old[i]:wants_grad())
     t.eq(old[i + 20]:item(), 100 + i)
   end
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("no_grad: results are kept, the rest is gone, errors and nesting do no harm", function()
@@ -269,14 +269,14 @@ t.test("no_grad: results are kept, the rest is gone, errors and nesting do no ha
   local y = outer * x
   y:backward()
   t.eq(x:grad():item(), 12)
-  mn.sweep()
+  mn.clear_tape()
   t.eq(a:item(), 12)
   refuses("nested too deeply", function()
     local function dig() return mn.no_grad(dig) end
     dig()
   end)
   t.eq((x * 1):item(), 3)
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("no_grad around backward: its gradient buffers do not come back as someone else's", function()
@@ -290,7 +290,7 @@ t.test("no_grad around backward: its gradient buffers do not come back as someon
   loss():backward()
   for i = 1, 8 do for k = 0, 63 do t.eq(held[i]:data()[k], 2 * i) end end
   t.eq(x:grad():data()[5], 24)
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("a leaf dropped while the tape needs it lives on", function()
@@ -305,7 +305,7 @@ t.test("a leaf dropped while the tape needs it lives on", function()
   for i = 1, 100 do rig.normal({ 100 }, 50 + i) end
   l:backward()
   for k = 0, 99 do t.eq(w:grad():data()[k], want[k]) end
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("reshape shares what was computed, and copies a leaf", function()
@@ -319,21 +319,21 @@ t.test("reshape shares what was computed, and copies a leaf", function()
   squares:backward()
   t.eq(list(x:grad()), "8 16 24 32 40 48")
   x:zero_grad()
-  mn.sweep()
+  mn.clear_tape()
   y = x * 2
   local total = (y:reshape { d0 = 2, d1 = 3 }):sum() + (y:reshape { d0 = 3, d1 = 2 } * 3):sum() + y:sum()
   total:backward()
   t.eq(list(x:grad()), "10 10 10 10 10 10")
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("keep: copies that last, into leaves that are used again", function()
   local state = mn.keep { a = mn.tensor { 1 } + 1, b = { mn.tensor { 2 } * 3 }, n = 5 }
-  mn.sweep()
+  mn.clear_tape()
   t.ok(state.a:item() == 2 and state.b[1]:item() == 6 and state.n == 5)
   local a, inner = state.a, state.b[1]
   local again = mn.keep({ a = mn.tensor { 9 } * 1, b = { mn.tensor { 8 } * 1 }, n = 5 }, state)
-  mn.sweep()
+  mn.clear_tape()
   t.ok(again == state and state.a == a and state.b[1] == inner, "the same leaves")
   t.ok(a:item() == 9 and inner:item() == 8)
   refuses("copy: ", function() mn.keep(mn.tensor { 1, 2 }, mn.tensor { 1 }) end)
@@ -364,7 +364,7 @@ t.test("small leaves and eager steps leave nothing behind", function()
     for _ = 1, 5 do x = mn.tensor { shape = { 8, 8 }, grad = true } + x end
     w:zero_grad()
     mn.linear(x, w):sum():backward()
-    mn.sweep()
+    mn.clear_tape()
   end
   for _ = 1, 300 do step() end
   settle()
@@ -386,7 +386,7 @@ t.test("numbers that a backward pass still needs are not overwritten", function(
   local loss = y:sum()
   loss:backward()
   mn.keep(mn.linear(x, w):sum(), mn.tensor { 0 })
-  mn.sweep()
+  mn.clear_tape()
   x:copy(rig.normal({ 2, 3 }, 3))
   mn.no_grad(function() mn.keep(mn.linear(x, w), x) end)
 end)

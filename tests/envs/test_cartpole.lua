@@ -3,29 +3,29 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local registry = require "mneme.base.registry"
 local safetensors = require "mneme.tensor.safetensors"
 local stepping = require "tests.support.env_rig"
 
 local C, rig = engine.C, stepping.rig
 
-local function make(settings) return env.new("noisy_cartpole", settings) end
+local function make(settings) return envs.new("noisy_cartpole", settings) end
 
 -- Episodes of at most 200 steps: a falling pole doubles a difference every ten steps or so, and after 300 the last bit
 -- of a double shows in a float.
 t.test("noise=0 velocities=1 is CartPole-v1: 12,000 steps as Gymnasium made them", function()
   local file = safetensors.read(registry.root .. "tests/fixtures/envs/cartpole.safetensors")
   local actions, want, ended = file.tensors.action, file.tensors.obs, file.tensors.ended
-  local task = make { noise = 0, velocities = 1, num_envs = 1, time_limit = 200, seed = tonumber(file.metadata.seed) }
-  local r, exact, fallen, limits = rig(task), 0, 0, 0
+  local env = make { noise = 0, velocities = 1, num_envs = 1, time_limit = 200, seed = tonumber(file.metadata.seed) }
+  local r, exact, fallen, limits = rig(env), 0, 0, 0
   t.eq(actions.count, 12000)
-  task:reset_raw(r.obs)
+  env:reset_raw(r.obs)
   for s = 0, actions.count - 1 do
     r.action[0] = actions.data[s]
-    task:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
+    env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
     local over = r.terminated[0] + 2 * r.truncated[0]
-    local seen = over > 0 and task.ended.final_obs or r.obs
+    local seen = over > 0 and env.ended.final_obs or r.obs
     t.eq(over, ended.data[s], "the end at step " .. s)
     t.eq(r.reward[0], 1)
     for k = 0, 3 do
@@ -54,16 +54,16 @@ local function random_play(noise)
   local count, random = ffi.new("int[?]", copies), ffi.new("float[?]", copies)
   local got = { length = sums(), ret = sums(), x = sums(), angle = sums(), clipped = 0, seen = 0 }
   local left, step = copies * each, 0
-  noisy.task:reset_raw(noisy.obs, 3)
-  clean.task:reset_raw(clean.obs, 3)
+  noisy.env:reset_raw(noisy.obs, 3)
+  clean.env:reset_raw(clean.obs, 3)
   while left > 0 do
     C.mn_random_uniform(1, 7, step, random, copies)
     step = step + 1
     for _, r in ipairs { noisy, clean } do
       for i = 0, copies - 1 do r.action[i] = random[i] * 2 end
-      r.task:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
+      r.env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
     end
-    local last, true_last = noisy.task.ended.final_obs, clean.task.ended.final_obs
+    local last, true_last = noisy.env.ended.final_obs, clean.env.ended.final_obs
     for i = 0, copies - 1 do
       if count[i] < each then
         local over = noisy.terminated[i] + noisy.truncated[i] > 0
@@ -74,9 +74,9 @@ local function random_play(noise)
         if math.abs(see[2 * i + 1]) >= 0.41887 then got.clipped = got.clipped + 1 end
         if over then
           count[i], left = count[i] + 1, left - 1
-          add(got.length, noisy.task.ended.length[i])
-          add(got.ret, noisy.task.ended.ret[i])
-          if noisy.task.ended.score[i] ~= clean.task.ended.score[i] then error "noise changes the physics" end
+          add(got.length, noisy.env.ended.length[i])
+          add(got.ret, noisy.env.ended.ret[i])
+          if noisy.env.ended.score[i] ~= clean.env.ended.score[i] then error "noise changes the physics" end
         end
       end
     end
@@ -110,7 +110,7 @@ end
 local function noise_of(copies, steps, f)
   local noise = 0.001
   local a, b = rig(make { noise = noise, velocities = 1, num_envs = copies }), rig(make { noise = 0, velocities = 1, num_envs = copies })
-  for _, r in ipairs { a, b } do r.task:reset_raw(r.obs, 6) end
+  for _, r in ipairs { a, b } do r.env:reset_raw(r.obs, 6) end
   for s = 0, steps do
     for i = 0, copies - 1 do f(s, i, a.obs + 4 * i, b.obs + 4 * i, noise) end
     for _, r in ipairs { a, b } do stepping.step(r) end
@@ -149,7 +149,7 @@ end)
 
 t.test("episodes begin within 0.05 of the middle, uniformly; bounds are Gymnasium's", function()
   local r, got = rig(make { noise = 0, velocities = 1, num_envs = 20000 }), sums()
-  r.task:reset_raw(r.obs, 8)
+  r.env:reset_raw(r.obs, 8)
   for k = 0, 4 * r.n - 1 do
     t.ok(math.abs(r.obs[k]) <= 0.05, "beyond 0.05")
     add(got, r.obs[k])
@@ -163,27 +163,27 @@ t.test("a player that sees the state scores 1, at the limit; one that sees noisy
   for _, case in ipairs { { 0, 1, 500, 500 }, { 0, 0, 200, 1 }, { 0.1, 0, 200, 1 }, { 0.3, 0, 200, 1 } } do
     local noise, velocities, limit, ret = case[1], case[2], case[3], case[4]
     local r, ends, blind = rig(make { noise = noise, velocities = velocities, num_envs = 20 }), 0, sums()
-    t.eq(r.task.time_limit, limit)
-    t.eq(r.task.observation_space.shape[1], velocities == 1 and 4 or 2)
-    r.task:reset_raw(r.obs, 5)
+    t.eq(r.env.time_limit, limit)
+    t.eq(r.env.observation_space.shape[1], velocities == 1 and 4 or 2)
+    r.env:reset_raw(r.obs, 5)
     for _ = 1, limit do
       for i = 0, r.n - 1 do
-        local now = r.task:truth(i)
+        local now = r.env:truth(i)
         r.action[i] = now.angle + 0.4 * now.angle_dot + 0.05 * now.x + 0.1 * now.x_dot > 0 and 1 or 0
       end
-      r.task:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
+      r.env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
       for i = 0, r.n - 1 do ends = ends + r.terminated[i] end
     end
     t.eq(ends, 0, "the pole fell")
     for i = 0, r.n - 1 do
       t.eq(r.truncated[i], 1)
-      t.eq(r.task.ended.score[i], 1)
-      t.near(r.task.ended.ret[i], ret, 1e-4)
+      t.eq(r.env.ended.score[i], 1)
+      t.near(r.env.ended.ret[i], ret, 1e-4)
     end
     for _ = 1, 400 do
       for i = 0, r.n - 1 do r.action[i] = r.obs[i * r.size + r.size / 2] > 0 and 1 or 0 end
-      r.task:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
-      for i = 0, r.n - 1 do if r.terminated[i] == 1 then add(blind, r.task.ended.score[i]) end end
+      r.env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
+      for i = 0, r.n - 1 do if r.terminated[i] == 1 then add(blind, r.env.ended.score[i]) end end
     end
     t.ok(mean(blind) < 0.5, ("without velocities: %.2f"):format(mean(blind)))
   end

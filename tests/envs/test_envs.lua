@@ -1,17 +1,17 @@
--- test_envs.lua -- every environment in engine/envs against the contract of engine/env.h, and tasks with
+-- test_envs.lua -- every environment in engine/envs against the contract of engine/env.h, and environments with
 -- tensors.
 local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local stepping = require "tests.support.env_rig"
 
 local C = engine.C
 local act, rig, seen, final = stepping.act, stepping.rig, stepping.seen, stepping.final
 local hidden, step, roll, follow = stepping.hidden, stepping.step, stepping.roll, stepping.follow
 
-for _, e in ipairs(env.list()) do
-  local function make(settings) return env.new(e.name, settings) end
+for _, e in ipairs(envs.list()) do
+  local function make(settings) return envs.new(e.name, settings) end
 
   t.test(e.name .. ": the same seed replays bit for bit, another seed does not", function()
     local function run(seed) return (roll(make { num_envs = 3, time_limit = 20 }, seed, 300)) end
@@ -26,11 +26,11 @@ for _, e in ipairs(env.list()) do
   end)
 
   t.test(e.name .. ": a second reset without a seed goes on, with the seed it starts over", function()
-    local task = make { num_envs = 2, time_limit = 10 }
-    local first = roll(task, 9, 100)
-    local other = roll(task, nil, 100)
+    local env = make { num_envs = 2, time_limit = 10 }
+    local first = roll(env, 9, 100)
+    local other = roll(env, nil, 100)
     t.ok(first[0] ~= other[0] and first[1] ~= other[1], "the stream did not go on")
-    t.eq(roll(task, 9, 100)[1], first[1])
+    t.eq(roll(env, 9, 100)[1], first[1])
   end)
 
   t.test(e.name .. ": a copy's stream does not depend on the number of copies", function()
@@ -40,9 +40,9 @@ for _, e in ipairs(env.list()) do
     local seventy_one = roll(short(71), 2, 60)
     t.eq(seventy_one[69], many[69], "beyond the first 64 copies")
     local r, all, alike, met = rig(short(130)), {}, {}, {}
-    r.task:reset_raw(r.obs, 2)
+    r.env:reset_raw(r.obs, 2)
     local secret = {}                  -- worlds may look alike for a while, and be different ones
-    for i = 0, 129 do all[i + 1], alike[i], secret[i + 1] = i, 0, hidden(r.task, i) end
+    for i = 0, 129 do all[i + 1], alike[i], secret[i + 1] = i, 0, hidden(r.env, i) end
     for i, log in ipairs(follow(r, all, 60, alike)) do
       log = log .. secret[i]
       t.ok(not met[log], ("copies %d and %d share a stream"):format(i - 1, met[log] or 0))
@@ -73,11 +73,11 @@ for _, e in ipairs(env.list()) do
     t.ok(logs[1] == logs[2], "one thread and three differ")
   end)
 
-  t.test(e.name .. ": a saved copy goes on bit for bit, in its place, in another, in another task", function()
+  t.test(e.name .. ": a saved copy goes on bit for bit, in its place, in another, in another environment", function()
     for _, steps in ipairs { 0, 1, 57, 230 } do
-      local task = make { num_envs = 4, time_limit = 90 }
-      local _, r = roll(task, 3, steps)
-      local bytes, here = task:save(1), seen(r, 1)
+      local env = make { num_envs = 4, time_limit = 90 }
+      local _, r = roll(env, 3, steps)
+      local bytes, here = env:save(1), seen(r, 1)
       local want = follow(r, { 1 }, 150)[1]
       local function goes_on(where, task_to, to)
         local there = rig(task_to)
@@ -90,33 +90,33 @@ for _, e in ipairs(env.list()) do
         local got = follow(there, { to }, 150, { [0] = 1, 1, 1, 1, 1 })[1]
         t.eq(got, want, where .. (" after %d steps"):format(steps))
       end
-      goes_on("its place", task, 1)
-      goes_on("another copy", task, 3)
-      goes_on("another task", make { num_envs = 5, time_limit = 90, seed = 40 }, 2)
+      goes_on("its place", env, 1)
+      goes_on("another copy", env, 3)
+      goes_on("another environment", make { num_envs = 5, time_limit = 90, seed = 40 }, 2)
     end
   end)
 
-  t.test(e.name .. ": a task restored copy by copy needs no reset, and saving is repeatable", function()
+  t.test(e.name .. ": an environment restored copy by copy needs no reset, and saving is repeatable", function()
     local _, r = roll(make { num_envs = 66 }, 3, 41)
     local again = rig(make { num_envs = 66, seed = 8 })
     for i = 0, 65 do
       if i == 65 then t.raises(function() step(again) end, "before reset") end
-      again.task:restore(i, r.task:save(i), ffi.cast("char *", again.obs) + i * again.bytes)
+      again.env:restore(i, r.env:save(i), ffi.cast("char *", again.obs) + i * again.bytes)
     end
     again.time = r.time
     local a, b = follow(r, { 0, 65 }, 120), follow(again, { 0, 65 }, 120)
     t.eq(a[1], b[1])
     t.eq(a[2], b[2])
-    for i = 0, 65 do t.ok(r.task:save(i) == again.task:save(i), "equal runs are saved as different bytes") end
+    for i = 0, 65 do t.ok(r.env:save(i) == again.env:save(i), "equal runs are saved as different bytes") end
   end)
 
   t.test(e.name .. ": episodes end as they should: limit, final observation, return, length, score", function()
-    local limit, task = 23, make { num_envs = 67, time_limit = 23 }
+    local limit, env = 23, make { num_envs = 67, time_limit = 23 }
     local free = rig(make { num_envs = 67, time_limit = 0 })           -- the same without a limit
-    t.eq(task.time_limit, limit)
-    local r, sums, lengths, ends = rig(task), {}, {}, 0
-    task:reset_raw(r.obs, 1)
-    free.task:reset_raw(free.obs, 1)
+    t.eq(env.time_limit, limit)
+    local r, sums, lengths, ends = rig(env), {}, {}, 0
+    env:reset_raw(r.obs, 1)
+    free.env:reset_raw(free.obs, 1)
     for i = 0, r.n - 1 do sums[i], lengths[i] = 0, 0 end
     for s = 1, 60 do
       step(r)
@@ -130,14 +130,14 @@ for _, e in ipairs(env.list()) do
           t.eq(r.reward[i], free.reward[i])
           if r.truncated[i] == 1 then
             t.eq(final(r, i), seen(free, i), "the observation at the limit")
-            t.ok(#task:save(i) > 0)
+            t.ok(#env:save(i) > 0)
           end
         end
         if r.terminated[i] + r.truncated[i] > 0 then
           ends = ends + 1
-          t.eq(task.ended.length[i], lengths[i])
-          t.near(task.ended.ret[i], sums[i], 1e-4)
-          t.ok(task.ended.score[i] >= 0 and task.ended.score[i] <= 1, "score outside 0..1")
+          t.eq(env.ended.length[i], lengths[i])
+          t.near(env.ended.ret[i], sums[i], 1e-4)
+          t.ok(env.ended.score[i] >= 0 and env.ended.score[i] <= 1, "score outside 0..1")
           sums[i], lengths[i] = 0, 0
         end
       end
@@ -146,19 +146,19 @@ for _, e in ipairs(env.list()) do
   end)
 
   t.test(e.name .. ": observations keep to the space, something is drawn, facts are numbers", function()
-    local task = make { num_envs = 2 }
-    local r = rig(task)
-    task:reset_raw(r.obs, 1)
+    local env = make { num_envs = 2 }
+    local r = rig(env)
+    env:reset_raw(r.obs, 1)
     for s = 0, 200 do
-      if task.observation_space.dtype == "f32" then
+      if env.observation_space.dtype == "f32" then
         for k = 0, r.n * r.size - 1 do t.ok(r.obs[k] > -1e6 and r.obs[k] < 1e6, "an observation is not finite") end
-      elseif task.observation_space.codes then
-        for k = 0, r.n * r.size - 1 do t.ok(r.obs[k] < task.observation_space.codes, "an observation is no code") end
+      elseif env.observation_space.codes then
+        for k = 0, r.n * r.size - 1 do t.ok(r.obs[k] < env.observation_space.codes, "an observation is no code") end
       end
       if s % 50 == 0 then
-        t.ok(C.mn_canvas_count(task:draw(1)) >= 3, "nothing is drawn")
+        t.ok(C.mn_canvas_count(env:draw(1)) >= 3, "nothing is drawn")
         local facts = 0
-        for name, value in pairs(task:truth(1)) do
+        for name, value in pairs(env:truth(1)) do
           facts = facts + 1
           for _, x in ipairs(type(value) == "table" and value or { value }) do t.ok(x == x, name .. " is NaN") end
         end
@@ -166,33 +166,33 @@ for _, e in ipairs(env.list()) do
       end
       step(r)
     end
-    t.eq(#task.action_space.names, task.action_space.n, "names of actions")
+    t.eq(#env.action_space.names, env.action_space.n, "names of actions")
   end)
 
   t.test(e.name .. ": bad input is refused, and nothing has changed", function()
-    local task = make { num_envs = 2 }
-    local r = rig(task)
+    local env = make { num_envs = 2 }
+    local r = rig(env)
     t.raises(function() step(r) end, "step before reset")
     for _, what in ipairs { "save", "draw", "truth" } do
-      t.raises(function() task[what](task, 0) end, what .. " before reset")
+      t.raises(function() env[what](env, 0) end, what .. " before reset")
     end
-    task:reset_raw(r.obs, 1)
-    local before = task:save(0) .. task:save(1)
-    for _, bad in ipairs { -1, task.action_space.n, 2 ^ 31 - 1 } do
+    env:reset_raw(r.obs, 1)
+    local before = env:save(0) .. env:save(1)
+    for _, bad in ipairs { -1, env.action_space.n, 2 ^ 31 - 1 } do
       r.action[0], r.action[1] = 0, bad
-      t.raises(function() task:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated) end,
+      t.raises(function() env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated) end,
         "action%[1%]=%-?%d+, expected 0%.%.")
     end
-    local bytes = task:save(0)
+    local bytes = env:save(0)
     local flipped = bytes:sub(1, #bytes - 3) .. string.char((bytes:byte(#bytes - 2) + 1) % 256) .. bytes:sub(-2)
     for _, bad in ipairs { "", "hello", bytes:sub(1, -2), bytes .. "x", flipped, ("\255"):rep(#bytes) } do
-      t.raises(function() task:restore(0, bad, r.obs) end, "restore: ")
+      t.raises(function() env:restore(0, bad, r.obs) end, "restore: ")
     end
-    for _, bad in ipairs { -1, 2, 0.5, 0 / 0, "0" } do t.raises(function() task:save(bad) end, "expected 0%.%.1") end
-    t.eq(task:save(0) .. task:save(1), before, "a refused call changed something")
+    for _, bad in ipairs { -1, 2, 0.5, 0 / 0, "0" } do t.raises(function() env:save(bad) end, "expected 0%.%.1") end
+    t.eq(env:save(0) .. env:save(1), before, "a refused call changed something")
     for _, bad in ipairs { -1, 0.5, 0 / 0, 2 ^ 53 + 2, 1 / 0 } do
       t.raises(function() make { seed = bad } end, "seed=")
-      if bad ~= -1 then t.raises(function() task:reset_raw(r.obs, bad) end, "seed=") end
+      if bad ~= -1 then t.raises(function() env:reset_raw(r.obs, bad) end, "seed=") end
     end
     for _, bad in ipairs { 0, -1, 1.5, 1e9, 0 / 0, "two" } do
       t.raises(function() make { num_envs = bad } end, "num_envs=")
@@ -207,42 +207,42 @@ for _, e in ipairs(env.list()) do
       end
       t.raises(function() make { [name] = "long" } end, name .. " is a string")
     end
-    task:close()
-    t.raises(function() task:reset_raw(r.obs, 1) end, "has been closed")
-    t.raises(function() task:save(0) end, "has been closed")
+    env:close()
+    t.raises(function() env:reset_raw(r.obs, 1) end, "has been closed")
+    t.raises(function() env:save(0) end, "has been closed")
   end)
 end
 
 t.test("environments are found by name and version", function()
-  t.eq(env.new("tmaze-v0", { num_envs = 1 }).id, "tmaze-v0")
-  t.eq(env.new({ "tmaze", corridor = 7 }).settings.corridor, 7)
-  t.raises(function() env.new "tmaze-v99" end, "unknown environment 'tmaze%-v99'")
-  t.raises(function() env.new "tmase" end, "did you mean 'tmaze'")
-  t.raises(function() env.new(nil) end, "unknown environment")
-  t.raises(function() env.new("tmaze", 3) end, "settings are a number")
-  t.raises(function() env.new("tmaze", { corridor = 9 }):restore(0, "") end, "not a saved environment")
-  local small = env.new("tmaze", { corridor = 9 })
+  t.eq(envs.new("tmaze-v0", { num_envs = 1 }).id, "tmaze-v0")
+  t.eq(envs.new({ "tmaze", corridor = 7 }).settings.corridor, 7)
+  t.raises(function() envs.new "tmaze-v99" end, "unknown environment 'tmaze%-v99'")
+  t.raises(function() envs.new "tmase" end, "did you mean 'tmaze'")
+  t.raises(function() envs.new(nil) end, "unknown environment")
+  t.raises(function() envs.new("tmaze", 3) end, "settings are a number")
+  t.raises(function() envs.new("tmaze", { corridor = 9 }):restore(0, "") end, "not a saved environment")
+  local small = envs.new("tmaze", { corridor = 9 })
   small:reset(1)
   local function refuse(name, corridor, pattern)
-    t.raises(function() env.new(name, { corridor = corridor }):restore(0, small:save(0)) end, pattern)
+    t.raises(function() envs.new(name, { corridor = corridor }):restore(0, small:save(0)) end, pattern)
   end
   refuse("tmaze", 10, "saved with corridor=9, here it is 10")
   refuse("tmaze_bakker", 9, "saved from tmaze%-v0, this is tmaze_bakker%-v0")
 end)
 
--- ---- tasks with tensors ----
+-- ---- environments with tensors ----
 
-t.test("task: tensors in and out, and what ended", function()
-  local task = env.new("tmaze", { corridor = 2, num_envs = 3, time_limit = 4 })
-  local obs, info = task:reset(1)
+t.test("environment: tensors in and out, and what ended", function()
+  local env = envs.new("tmaze", { corridor = 2, num_envs = 3, time_limit = 4 })
+  local obs, info = env:reset(1)
   t.eq(table.concat(obs:shape(), ","), "3,16")
   t.eq(info.ended, 0)
   local actions = require("mneme.tensor.tensor").new { shape = { 3 }, dtype = "i32", data = { 3, 3, 2 } }
-  local same, reward, terminated, truncated = task:step(actions)
+  local same, reward, terminated, truncated = env:step(actions)
   t.ok(same:data() == obs:data(), "a new tensor at each step")
   t.near(reward:data()[2], -0.1, 1e-7)
-  local cue = { task:truth(0).cue, task:truth(1).cue }
-  task:step { cue[1], 1 - cue[2], 0 }
+  local cue = { env:truth(0).cue, env:truth(1).cue }
+  env:step { cue[1], 1 - cue[2], 0 }
   t.eq(info.ended, 2)
   t.eq(terminated:data()[0] + terminated:data()[1] + terminated:data()[2], 2)
   t.eq(info.score:data()[0], 1)
@@ -251,23 +251,23 @@ t.test("task: tensors in and out, and what ended", function()
   t.eq(info.length:data()[1], 2)
   t.eq(info.final_obs:data()[9], 1, "the place in the last observation")
   t.eq(obs:data()[9], 0, "the place in the next one")
-  task:step { 0, 0, 0 }
-  task:step { 0, 0, 0 }
+  env:step { 0, 0, 0 }
+  env:step { 0, 0, 0 }
   t.eq(truncated:data()[2], 1)
   for _, bad in ipairs { { 1, 2 }, { 1, 2, 4 }, { 1, 2, -1 }, { 1, 2, 0.5 }, { 1, 2, "3" }, "up", 3 } do
-    t.raises(function() task:step(bad) end, "expected")
+    t.raises(function() env:step(bad) end, "expected")
   end
-  local row = task:save(0)
-  task:step { 3, 3, 3 }
-  t.eq(task:restore(0, row):data(), obs:data())
-  t.eq(task:truth(0).position, 0)
-  t.raises(function() task:restore(0, 5) end, "expected the string of save")
+  local row = env:save(0)
+  env:step { 3, 3, 3 }
+  t.eq(env:restore(0, row):data(), obs:data())
+  t.eq(env:truth(0).position, 0)
+  t.raises(function() env:restore(0, 5) end, "expected the string of save")
 end)
 
-t.test("task: raw steps leave no garbage", function()
-  local r = rig(env.new("tmaze", { corridor = 5, num_envs = 8 }))
-  r.task:reset_raw(r.obs, 1)
-  local function run(n) for _ = 1, n do r.task:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated) end end
+t.test("environment: raw steps leave no garbage", function()
+  local r = rig(envs.new("tmaze", { corridor = 5, num_envs = 8 }))
+  r.env:reset_raw(r.obs, 1)
+  local function run(n) for _ = 1, n do r.env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated) end end
   run(2000)
   collectgarbage()
   collectgarbage "stop"

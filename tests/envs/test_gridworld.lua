@@ -1,7 +1,7 @@
 -- test_gridworld.lua -- mazes drawn in characters: what their signs do, what is seen of them, and what drawings
 -- are refused.
 local t = require "tests.harness"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 
 local UP, DOWN, LEFT, RIGHT = 0, 1, 2, 3
 local UNSEEN, WALL, FLOOR, GOAL, TRAP, CUE, KEY, DOOR, CHOICE, SAYS = 0, 1, 2, 3, 4, 5, 6, 10, 14, 20
@@ -9,15 +9,15 @@ local UNSEEN, WALL, FLOOR, GOAL, TRAP, CUE, KEY, DOOR, CHOICE, SAYS = 0, 1, 2, 3
 local function world(map, settings)
   local given = { map = map, num_envs = 1 }
   for key, value in pairs(settings or {}) do given[key] = value end
-  local task = env.new("gridworld", given)
-  return task, task:reset(1):data()
+  local env = envs.new("gridworld", given)
+  return env, env:reset(1):data()
 end
 
 -- Walk a list of actions; the last step's reward, whether it ended, and the score.
-local function walk(task, actions)
+local function walk(env, actions)
   local reward, over, info
   for _, action in ipairs(actions) do
-    local _, r, terminated, _, i = task:step { action }
+    local _, r, terminated, _, i = env:step { action }
     reward, over, info = r:data()[0], terminated:data()[0] == 1, i
   end
   return reward, over, over and info.score:data()[0]
@@ -31,13 +31,13 @@ local function window(obs)
 end
 
 t.test("what is seen: codes of the cells about the agent, north on top, then the keys it carries", function()
-  local task, obs = world("#G#\n.S!\n a ", { view = 3, occlusion = 0 })
+  local env, obs = world("#G#\n.S!\n a ", { view = 3, occlusion = 0 })
   t.eq(window(obs), ("%d %d %d / %d %d %d / %d %d %d"):format(WALL, GOAL, WALL, FLOOR, FLOOR, TRAP, UNSEEN, KEY, UNSEEN))
   t.eq(obs[9], 0)
-  walk(task, { DOWN })
+  walk(env, { DOWN })
   t.eq(obs[9], KEY, "the key is carried")
   t.eq(window(obs), ("%d %d %d / %d %d %d / 0 0 0"):format(FLOOR, FLOOR, TRAP, UNSEEN, FLOOR, UNSEEN))
-  t.eq(task:truth(0).keys, 1)
+  t.eq(env:truth(0).keys, 1)
 end)
 
 t.test("goals and traps end it, walls and the map's end stop the agent, a step has its price", function()
@@ -46,32 +46,32 @@ t.test("goals and traps end it, walls and the map's end stop the agent, a step h
   t.eq(reward, 1) t.eq(over, true) t.eq(score, 1)
   reward, over, score = walk(world(map, { step_reward = -0.25 }), { RIGHT })
   t.eq(reward, -1.25) t.eq(over, true) t.eq(score, 0)
-  local task = world(map, { step_reward = -0.25 })
-  t.eq(walk(task, { UP, UP, DOWN }), -0.25)
-  t.eq(task:truth(0).x, 2)
+  local env = world(map, { step_reward = -0.25 })
+  t.eq(walk(env, { UP, UP, DOWN }), -0.25)
+  t.eq(env:truth(0).x, 2)
 end)
 
 t.test("a door is a wall until its key is carried; another colour's key does not open it", function()
-  local task = world "Sb.Ba.AG"
-  for _ = 1, 3 do walk(task, { RIGHT }) end
-  t.eq(task:truth(0).x, 3, "through B with b")
-  walk(task, { RIGHT, RIGHT, RIGHT })
-  t.eq(task:truth(0).keys, 3)
-  local reward, over = walk(task, { RIGHT })
+  local env = world "Sb.Ba.AG"
+  for _ = 1, 3 do walk(env, { RIGHT }) end
+  t.eq(env:truth(0).x, 3, "through B with b")
+  walk(env, { RIGHT, RIGHT, RIGHT })
+  t.eq(env:truth(0).keys, 3)
+  local reward, over = walk(env, { RIGHT })
   t.eq(over, true) t.eq(reward, 1)
-  task = world "a.SA.G"                      -- the key lies the other way
-  walk(task, { RIGHT })
-  t.eq(task:truth(0).x, 2, "a closed door")
-  walk(task, { LEFT, LEFT, RIGHT, RIGHT, RIGHT })
-  t.eq(task:truth(0).x, 3, "an open one")
+  env = world "a.SA.G"                      -- the key lies the other way
+  walk(env, { RIGHT })
+  t.eq(env:truth(0).x, 2, "a closed door")
+  walk(env, { LEFT, LEFT, RIGHT, RIGHT, RIGHT })
+  t.eq(env:truth(0).x, 3, "an open one")
 end)
 
 t.test("of the choices the one that the cue names pays; each is right as often, and so is each start", function()
-  local task = env.new("gridworld", { map = "1S?S2", num_envs = 4000, view = 3, seed = 3 })
-  local obs = task:reset():data()
+  local env = envs.new("gridworld", { map = "1S?S2", num_envs = 4000, view = 3, seed = 3 })
+  local obs = env:reset():data()
   local says, starts, actions = { 0, 0 }, { [1] = 0, [3] = 0 }, {}
   for i = 0, 3999 do
-    local x, right = task:truth(i).x, task:truth(i).right
+    local x, right = env:truth(i).x, env:truth(i).right
     local seen = obs[i * 13 + (x == 1 and 5 or 3)]
     t.eq(seen, SAYS + right - 1, "what the cue says")
     says[right], starts[x] = says[right] + 1, starts[x] + 1
@@ -80,10 +80,10 @@ t.test("of the choices the one that the cue names pays; each is right as often, 
   for _, n in ipairs { says[1], says[2], starts[1], starts[3] } do t.near(n, 2000, 4 * math.sqrt(1000)) end
   local right = {}
   for i = 0, 3999 do
-    local f = task:truth(i)
+    local f = env:truth(i)
     right[i] = (f.x == 1 and 1 or 2) == f.right
   end
-  local _, reward, terminated, _, info = task:step(actions)
+  local _, reward, terminated, _, info = env:step(actions)
   for i = 0, 3999 do
     t.eq(terminated:data()[i], 1)
     t.eq(reward:data()[i], right[i] and 1 or -1)
@@ -92,13 +92,13 @@ t.test("of the choices the one that the cue names pays; each is right as often, 
 end)
 
 t.test("the cue speaks for cue_steps steps, and is silent afterwards", function()
-  local task, obs = world("1.?S2", { view = 3, cue_steps = 2 })
+  local env, obs = world("1.?S2", { view = 3, cue_steps = 2 })
   t.ok(obs[3] >= SAYS)
-  walk(task, { UP })
+  walk(env, { UP })
   t.ok(obs[3] >= SAYS)
-  walk(task, { UP })
+  walk(env, { UP })
   t.eq(obs[3], CUE)
-  walk(task, { LEFT, LEFT })
+  walk(env, { LEFT, LEFT })
   t.eq(obs[3], CHOICE)
 end)
 
@@ -108,11 +108,11 @@ t.test("walls and closed doors hide what is behind them; from two cells each see
   t.eq(obs[13], WALL, "the wall itself")
   _, obs = world("S#G\n...", { view = 5, occlusion = 0 })
   t.eq(obs[14], GOAL)
-  local task
-  task, obs = world("aSA.G", { view = 7 })
+  local env
+  env, obs = world("aSA.G", { view = 7 })
   t.eq(obs[3 * 7 + 4], DOOR)
   t.eq(obs[3 * 7 + 5], UNSEEN)
-  walk(task, { LEFT, RIGHT })
+  walk(env, { LEFT, RIGHT })
   t.eq(obs[3 * 7 + 5], FLOOR, "an open door hides nothing")
   -- In a maze with many pillars, sight from one cell to another is the same both ways.
   local rows, size = {}, 9
@@ -167,15 +167,15 @@ t.test("drawings that cannot be played are refused, naming line and column", fun
   t.raises(function() world("SG", { view = 4 }) end, "view=4, expected an odd number")
   t.raises(function() world(7) end, "map is a number, expected a string")
   t.raises(function() world "SG\0" end, "zero byte at place 3")
-  t.raises(function() env.new("tmaze", { map = "SG" }) end, "unknown setting of tmaze")
+  t.raises(function() envs.new("tmaze", { map = "SG" }) end, "unknown setting of tmaze")
 end)
 
 t.test("lines may differ in length, blank ones around the map do not count; another map's bytes are refused", function()
-  local task = world "\n\n  #\n  S\n ..G\n\n"
-  t.eq(task:truth(0).width, 4)
-  t.eq(task:truth(0).height, 3)
-  local _, over = walk(task, { DOWN, RIGHT })
+  local env = world "\n\n  #\n  S\n ..G\n\n"
+  t.eq(env:truth(0).width, 4)
+  t.eq(env:truth(0).height, 3)
+  local _, over = walk(env, { DOWN, RIGHT })
   t.eq(over, true)
-  t.raises(function() task:restore(0, (world "SG"):save(0)) end, "saved with a different map or text")
-  t.eq(#task:save(0), #(world "SG"):save(0))
+  t.raises(function() env:restore(0, (world "SG"):save(0)) end, "saved with a different map or text")
+  t.eq(#env:save(0), #(world "SG"):save(0))
 end)

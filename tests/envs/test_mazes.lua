@@ -3,14 +3,14 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local mazes = require "tests.support.maze_rig"
 local rig = require("tests.support.env_rig").rig
 
 local C = engine.C
 local maze_of, distances, tally, SOUTH, EAST = mazes.maze_of, mazes.distances, mazes.tally, mazes.south, mazes.east
 
-local function make(settings) return env.new("memory_maze", settings) end
+local function make(settings) return envs.new("memory_maze", settings) end
 
 -- ---- the generator ----
 
@@ -72,12 +72,12 @@ end
 
 for size, want in pairs(reference) do
   t.test(("%dx%d: %d mazes agree with labmaze's within 4 standard errors, none has a dead end"):format(size, size, MAZES), function()
-    local task = make { size = size, num_envs = MAZES }
-    local r, add, figures = rig(task), tally()
-    task:reset_raw(r.obs, size)
+    local env = make { size = size, num_envs = MAZES }
+    local r, add, figures = rig(env), tally()
+    env:reset_raw(r.obs, size)
     local rejected, rooms = 0, {}
     for i = 0, MAZES - 1 do
-      local m = maze_of(task:truth(i), size)
+      local m = maze_of(env:truth(i), size)
       measure(m, add)
       rejected, rooms[m.rooms] = rejected + m.rejected, (rooms[m.rooms] or 0) + 1
     end
@@ -105,10 +105,10 @@ end
 
 t.test("rooms are 3x3, 3x5 or 5x3, as many as are said, and each target has its own; any size", function()
   for _, case in ipairs { { 7, 3 }, { 7, 4 }, { 9, 4 }, { 11, 6 }, { 13, 3 }, { 17, 0 }, { 23, 5 }, { 31, 6 } } do
-    local task = make { size = case[1], targets = case[2], num_envs = 60 }
-    task:reset_raw(rig(task).obs, 1)
+    local env = make { size = case[1], targets = case[2], num_envs = 60 }
+    env:reset_raw(rig(env).obs, 1)
     for i = 0, 59 do
-      local m, kinds, add = maze_of(task:truth(i), case[1]), {}, tally()
+      local m, kinds, add = maze_of(env:truth(i), case[1]), {}, tally()
       t.eq(#m.targets, case[2] > 0 and case[2] or 6)
       measure(m, add)
       local rooms, taken, mine = 0, {}, {}
@@ -162,18 +162,18 @@ for size, want in pairs(scores) do
   t.test(("%dx%d: random play reaches what it should"):format(size, size), function()
     for _, actions in ipairs { 4, 6 } do
       local n, pool = 1600, 2 ^ 18
-      local task = make { size = size, num_envs = n, actions = actions, seed = size }
-      t.eq(task.time_limit, want.steps)
-      local r, add, figures = rig(task), tally()
+      local env = make { size = size, num_envs = n, actions = actions, seed = size }
+      t.eq(env.time_limit, want.steps)
+      local r, add, figures = rig(env), tally()
       local random, action = ffi.new("float[?]", pool), ffi.new("int32_t[?]", pool)
       C.mn_random_uniform(1, size, actions, random, pool)
       for i = 0, pool - 1 do action[i] = random[i] * actions end
-      task:reset_raw(r.obs)
+      env:reset_raw(r.obs)
       local rounds = size == 9 and actions == 4 and 63 or 1
       for s = 1, rounds * want.steps do  -- each step another stretch of the pool
-        task:step_raw(action + s * 7919 % (pool - n), r.obs, r.reward, r.terminated, r.truncated)
+        env:step_raw(action + s * 7919 % (pool - n), r.obs, r.reward, r.terminated, r.truncated)
         if r.truncated[0] == 1 then
-          for i = 0, n - 1 do add("return", task.ended.ret[i]) end
+          for i = 0, n - 1 do add("return", env.ended.ret[i]) end
         end
       end
       local mean, sd, episodes = figures "return"
@@ -207,14 +207,14 @@ end
 for size, want in pairs(scores) do
   t.test(("%dx%d: who knows the maze reaches what it should"):format(size, size), function()
     local n = 400
-    local task = make { size = size, num_envs = n, seed = size + 1 }
-    local r, add, figures = rig(task), tally()
+    local env = make { size = size, num_envs = n, seed = size + 1 }
+    local r, add, figures = rig(env), tally()
     local copies, ways = {}, {}
-    task:reset_raw(r.obs)
+    env:reset_raw(r.obs)
     local draws = ffi.new("float[?]", n * 200)
     C.mn_random_uniform(1, size, 9, draws, n * 200)
     for i = 0, n - 1 do
-      local m = maze_of(task:truth(i), size)
+      local m = maze_of(env:truth(i), size)
       copies[i], ways[i] = m, {}
       local far, at, step, touched, left = {}, { m.row, m.col }, 0, -1, m.prompt
       for k, target in ipairs(m.targets) do
@@ -241,15 +241,15 @@ for size, want in pairs(scores) do
           m.heading = r.action[i] == 2 and left or (m.heading + 1) % 4
         end
       end
-      task:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
+      env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
       for i = 0, n - 1 do
         copies[i].prompt = r.obs[i * r.size + 49] - 3
       end
     end
     for i = 0, n - 1 do
       t.eq(r.truncated[i], 1)
-      add("oracle", task.ended.ret[i])
-      add("score", task.ended.score[i])
+      add("oracle", env.ended.ret[i])
+      add("score", env.ended.score[i])
     end
     for _, key in ipairs { "absolute", "oracle" } do
       local mean, sd = figures(key)

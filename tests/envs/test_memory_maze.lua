@@ -1,13 +1,13 @@
 -- test_memory_maze.lua -- memory_maze's rules and its window against a second, slow telling of them; its pools of
 -- levels; what it refuses.
 local t = require "tests.harness"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local mazes = require "tests.support.maze_rig"
 local rig = require("tests.support.env_rig").rig
 
 local maze_of, SOUTH, EAST = mazes.maze_of, mazes.south, mazes.east
 
-local function make(settings) return env.new("memory_maze", settings) end
+local function make(settings) return envs.new("memory_maze", settings) end
 
 -- ---- the window ----
 
@@ -119,12 +119,12 @@ for number, settings in ipairs {
   for key, value in pairs(settings) do words[#words + 1] = key .. "=" .. value end
   t.test("exactly the rules: " .. (words[1] and table.concat(words, " ") or "as it comes"), function()
     settings.num_envs, settings.time_limit = 6, 150
-    local task = make(settings)
-    settings = task.settings
-    local r, copies, touches, limits = rig(task), {}, 0, 0
-    task:reset_raw(r.obs, number)
+    local env = make(settings)
+    settings = env.settings
+    local r, copies, touches, limits = rig(env), {}, 0, 0
+    env:reset_raw(r.obs, number)
     local function enter(i)
-      local truth = task:truth(i)
+      local truth = env:truth(i)
       copies[i] = maze_of(truth, settings.size)
       copies[i].shown, copies[i].steps, copies[i].touched, copies[i].colors = 0, 0, 0, truth.colors
     end
@@ -141,9 +141,9 @@ for number, settings in ipairs {
         -- mostly ahead; aside where it is blocked
         local blocked = m.cells[m.row + SOUTH[m.heading]][m.col + EAST[m.heading]] == 0
         local draw = (i * 7919 + s * 104729 + math.floor(s / 7) * 31) % 1009 % 12
-        r.action[i] = draw < task.action_space.n and draw or blocked and 2 + draw % 2 or 1
+        r.action[i] = draw < env.action_space.n and draw or blocked and 2 + draw % 2 or 1
       end
-      task:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
+      env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
       for i = 0, r.n - 1 do
         local m, a, reward = copies[i], r.action[i], 0
         m.heading = (m.heading + TURN[a]) % 4
@@ -155,7 +155,7 @@ for number, settings in ipairs {
         if m.row == m.targets[m.prompt][1] and m.col == m.targets[m.prompt][2] then
           reward, m.shown, m.touched, touches = 1, 0, m.touched + 1, touches + 1
           if r.truncated[i] == 0 then
-            local prompt = task:truth(i).prompt + 1
+            local prompt = env:truth(i).prompt + 1
             t.ok(prompt ~= m.prompt, "the same target is asked for again")
             m.prompt = prompt
           end
@@ -165,8 +165,8 @@ for number, settings in ipairs {
         t.eq(r.truncated[i] == 1, m.steps == 150)
         if r.truncated[i] == 1 then
           limits = limits + 1
-          local oracle = task.action_space.n == 4 and 2.9 + 0.89 * m.size or 1.2 + 0.76 * m.size
-          t.near(task.ended.score[i], math.min(1, m.touched * oracle / m.steps), 1e-5)
+          local oracle = env.action_space.n == 4 and 2.9 + 0.89 * m.size or 1.2 + 0.76 * m.size
+          t.near(env.ended.score[i], math.min(1, m.touched * oracle / m.steps), 1e-5)
           enter(i)
         end
       end
@@ -176,13 +176,13 @@ for number, settings in ipairs {
 end
 
 t.test("of two cells each sees the other or neither does", function()
-  local task = make { size = 11, num_envs = 40, time_limit = 0 }
-  local r, sees, both = rig(task), {}, 0
-  task:reset_raw(r.obs, 3)
+  local env = make { size = 11, num_envs = 40, time_limit = 0 }
+  local r, sees, both = rig(env), {}, 0
+  env:reset_raw(r.obs, 3)
   for i = 0, r.n - 1 do sees[i] = {} end
   for s = 0, 600 do
     for i = 0, r.n - 1 do
-      local truth = task:truth(i)
+      local truth = env:truth(i)
       local south, east = SOUTH[truth.heading], EAST[truth.heading]
       for k = 0, 48 do
         local ahead, right = 6 - math.floor(k / 7), k % 7 - 3
@@ -199,20 +199,20 @@ t.test("of two cells each sees the other or neither does", function()
       end
       r.action[i] = ({ 1, 1, 2, 1, 3, 1, 1, 2 })[(i * 31 + s * 17 + math.floor(s / 5)) % 8 + 1]
     end
-    task:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
+    env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
   end
   t.ok(both > 10000, both .. " pairs")
 end)
 
 -- ---- pools, bad input ----
 
-t.test("a pool holds so many mazes, the same ones in every task and in larger pools", function()
+t.test("a pool holds so many mazes, the same ones in every environment and in larger pools", function()
   local function layouts(settings)
     settings.num_envs = 300
-    local task, met, n = make(settings), {}, 0
-    task:reset_raw(rig(task).obs, settings.seed)
+    local env, met, n = make(settings), {}, 0
+    env:reset_raw(rig(env).obs, settings.seed)
     for i = 0, 299 do
-      local truth = task:truth(i)
+      local truth = env:truth(i)
       local key = table.concat(truth.layout) .. table.concat(truth.targets, ",")
       if not met[key] then met[key], n = true, n + 1 end
     end
@@ -240,8 +240,8 @@ t.test("impossible mazes are refused, and said why", function()
   } do
     t.raises(function() make(bad[1]) end, bad[2])
   end
-  local task = make { num_envs = 1 }
-  task:reset(1)
-  t.raises(function() task:step { 4 } end, "expected 0..3 %(noop forward left right%)")
+  local env = make { num_envs = 1 }
+  env:reset(1)
+  t.raises(function() env:step { 4 } end, "expected 0..3 %(noop forward left right%)")
   t.eq(#make({ actions = 6 }).action_space.names, 6)
 end)

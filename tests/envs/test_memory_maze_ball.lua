@@ -4,7 +4,7 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local canvas = require "mneme.base.canvas"
 local engine = require "mneme.base.engine"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local scene = require "mneme.view.scene"
 local stepping = require "tests.support.env_rig"
 
@@ -13,28 +13,28 @@ local NOOP, FORWARD, LEFT, RIGHT, FORWARD_RIGHT = 0, 1, 2, 3, 5
 
 local function make(settings)
   settings.mode = "continuous"
-  return env.new("memory_maze", settings)
+  return envs.new("memory_maze", settings)
 end
 
 local function act(r, action)
   for i = 0, r.n - 1 do r.action[i] = action end
-  r.task:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
+  r.env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
 end
 
-local function poses(task)
+local function poses(env)
   local list = {}
-  for i = 0, task.num_envs - 1 do list[i] = task:truth(i) end
+  for i = 0, env.num_envs - 1 do list[i] = env:truth(i) end
   return list
 end
 
 -- What every copy does in each step of a sequence of actions: cells rolled, and degrees turned to the right.
-local function responses(task, actions)
-  local r, rolled, turned = rig(task), {}, {}
-  task:reset_raw(r.obs, 1)
-  local before = poses(task)
+local function responses(env, actions)
+  local r, rolled, turned = rig(env), {}, {}
+  env:reset_raw(r.obs, 1)
+  local before = poses(env)
   for k, action in ipairs(actions) do
     act(r, action)
-    local now = poses(task)
+    local now = poses(env)
     for i = 0, r.n - 1 do
       rolled[i], turned[i] = rolled[i] or {}, turned[i] or {}
       rolled[i][k] = math.sqrt((now[i].x - before[i].x) ^ 2 + (now[i].y - before[i].y) ^ 2)
@@ -97,30 +97,30 @@ end
 
 t.test("the ball never enters a wall, sticks to what it meets, and comes away again", function()
   local size, n = 9, 24
-  local task = make { num_envs = n, size = size, time_limit = 100000 }
-  local r = rig(task)
-  task:reset_raw(r.obs, 4)
+  local env = make { num_envs = n, size = size, time_limit = 100000 }
+  local r = rig(env)
+  env:reset_raw(r.obs, 4)
   local met = 0
   for time = 1, 400 do
     if time <= 200 then stepping.step(r) else act(r, FORWARD) end
     for i = 0, n - 1 do
-      local room = clearance(task:truth(i), size)
+      local room = clearance(env:truth(i), size)
       t.ok(room > 0.1 - 1e-5, ("copy %d is %.4f from a wall"):format(i, room))
       if room < 0.105 then met = met + 1 end
     end
   end
   t.ok(met > 100, "no wall was met")
-  local stuck = poses(task)
+  local stuck = poses(env)
   act(r, FORWARD)
   for i = 0, n - 1 do
-    local now = task:truth(i)
+    local now = env:truth(i)
     t.near(now.x, stuck[i].x, 0.03) t.near(now.y, stuck[i].y, 0.03)
   end
   for _ = 1, 10 do act(r, RIGHT) end             -- about a half turn
   for _ = 1, 3 do act(r, FORWARD) end
   local away = 0
   for i = 0, n - 1 do
-    local now = task:truth(i)
+    local now = env:truth(i)
     if math.abs(now.x - stuck[i].x) + math.abs(now.y - stuck[i].y) > 0.3 then away = away + 1 end
   end
   t.ok(away > n * 0.8, away .. " balls came away")
@@ -136,10 +136,10 @@ end
 
 t.test("a touch of the target asked for pays 1 and asks for another, and nothing else does", function()
   local n, touches = 64, 0
-  local task = make { num_envs = n, time_limit = 100000 }
-  local r = rig(task)
-  task:reset_raw(r.obs, 8)
-  local before = poses(task)
+  local env = make { num_envs = n, time_limit = 100000 }
+  local r = rig(env)
+  env:reset_raw(r.obs, 8)
+  local before = poses(env)
   for _ = 1, 400 do
     for i = 0, n - 1 do                                  -- steer towards the target, through walls if need be
       local b = before[i]
@@ -148,8 +148,8 @@ t.test("a touch of the target asked for pays 1 and asks for another, and nothing
       r.action[i] = (stepping.act(i, r.time, 5) == 0 or not stray) and FORWARD or right > 0 and FORWARD_RIGHT or LEFT
     end
     r.time = r.time + 1
-    task:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
-    local now = poses(task)
+    env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
+    local now = poses(env)
     for i = 0, n - 1 do
       local a, b = before[i], now[i]
       local x, y = a.targets[2 * a.prompt + 1], a.targets[2 * a.prompt + 2]
@@ -170,9 +170,9 @@ end)
 
 t.test("time limits and actions as published", function()
   for size, steps in pairs { [9] = 1000, [11] = 2000, [13] = 3000, [15] = 4000 } do
-    local task = make { size = size }
-    t.eq(task.time_limit, steps)
-    t.eq(table.concat(task.action_space.names, " "), "noop forward left right forward_left forward_right")
+    local env = make { size = size }
+    t.eq(env.time_limit, steps)
+    t.eq(table.concat(env.action_space.names, " "), "noop forward left right forward_left forward_right")
   end
   t.eq(make({ actions = 4 }).action_space.n, 4)
   t.raises(function() make { observation = "pixels", minimap = 1 } end, "minimap=1 with observation=pixels")
@@ -181,16 +181,16 @@ end)
 -- envs.md's check of the same rules: mean speed .0337, return .334 +- .010 over 3,000 episodes.
 t.test("random players roll and touch as often as another program of the same rules says", function()
   local n = 4096
-  local task = make { num_envs = n, observation = "vector", seed = 3 }
-  local r, random = rig(task), ffi.new("float[?]", n)
-  task:reset_raw(r.obs, 3)
+  local env = make { num_envs = n, observation = "vector", seed = 3 }
+  local r, random = rig(env), ffi.new("float[?]", n)
+  env:reset_raw(r.obs, 3)
   local touches, square, speed, counted = ffi.new("int[?]", n), 0, 0, 1024
   local x, y = ffi.new("float[?]", counted), ffi.new("float[?]", counted)
   for time = 1, 1000 do
     for i = 0, counted - 1 do x[i], y[i] = r.obs[i * r.size], r.obs[i * r.size + 1] end
     C.mn_random_uniform(11, time, 0, random, n)
     for i = 0, n - 1 do r.action[i] = math.floor(random[i] * 6) end
-    task:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
+    env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
     for i = 0, n - 1 do touches[i] = touches[i] + r.reward[i] end
     for i = 0, time < 1000 and counted - 1 or -1 do
       local dx, dy = r.obs[i * r.size] - x[i], r.obs[i * r.size + 1] - y[i]
@@ -210,16 +210,16 @@ end)
 
 t.test("drawn: the maze, where the ball looks, and the picture that it sees", function()
   local side, painter = 64, scene.painter()
-  local task = make { observation = "pixels", num_envs = 2 }
-  local r = rig(task)
-  task:reset_raw(r.obs, 1)
+  local env = make { observation = "pixels", num_envs = 2 }
+  local r = rig(env)
+  env:reset_raw(r.obs, 1)
   for _ = 1, 7 do stepping.step(r) end
-  local drawing = task:draw(1)
+  local drawing = env:draw(1)
   local shapes, arrow = C.mn_canvas_shapes(drawing), nil
   for i = 0, C.mn_canvas_count(drawing) - 1 do
     if shapes[i].kind == canvas.TRIANGLE then arrow = shapes[i].data end
   end
-  t.near(arrow, (task:truth(1).heading - 1) * math.pi / 2, 1e-5)
+  t.near(arrow, (env:truth(1).heading - 1) * math.pi / 2, 1e-5)
   local bounds = ffi.new "float[4]"
   C.mn_canvas_bounds(drawing, bounds)
   local width = math.ceil((bounds[2] - bounds[0]) / (bounds[3] - bounds[1]) * side)

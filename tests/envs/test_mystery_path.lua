@@ -4,7 +4,7 @@ local bit = require "bit"
 local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local stepping = require "tests.support.env_rig"
@@ -66,23 +66,23 @@ end
 -- sees what comes of them until a copy's episode is over.
 local function replay(play, more, visit)
   local n = #play.episodes
-  local task = env.new(play.env, with(play.settings, with(more, { num_envs = n, seed = play.seed })))
-  local r, over = rig(task), {}
-  task:reset_raw(r.obs)
-  for i = 0, n - 1 do visit(task, i, 0, r.obs + i * r.size) end
-  for step = 1, task.time_limit do
+  local env = envs.new(play.env, with(play.settings, with(more, { num_envs = n, seed = play.seed })))
+  local r, over = rig(env), {}
+  env:reset_raw(r.obs)
+  for i = 0, n - 1 do visit(env, i, 0, r.obs + i * r.size) end
+  for step = 1, env.time_limit do
     for i = 0, n - 1 do r.action[i] = play.episodes[i + 1].action[step] or 0 end
-    task:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
+    env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
     for i = 0, n - 1 do
       if not over[i] then
         over[i] = r.terminated[i] + r.truncated[i] > 0
-        local obs = over[i] and task.ended.final_obs or r.obs
-        visit(task, i, step, obs + i * r.size, r.reward[i], over[i], r.terminated[i], task.ended.score[i])
+        local obs = over[i] and env.ended.final_obs or r.obs
+        visit(env, i, step, obs + i * r.size, r.reward[i], over[i], r.terminated[i], env.ended.score[i])
       end
     end
   end
   for i = 0, n - 1 do t.ok(over[i], "an episode goes on and on") end
-  task:close()
+  env:close()
 end
 
 local plays = json.decode((files.read "tests/fixtures/envs/mystery_path.json"))
@@ -101,9 +101,9 @@ for k, play in ipairs(plays) do
   local title = ("%s, game %d"):format(play.env, k)
 
   t.test(title .. ": moves, falls, pays and ends as memory-gym", function()
-    replay(play, {}, function(task, i, step, obs, reward, over, terminated, score)
+    replay(play, {}, function(env, i, step, obs, reward, over, terminated, score)
       local e, seen = play.episodes[i + 1], read_vector(play.env, obs)
-      local facts = not over and task:truth(i)
+      local facts = not over and env:truth(i)
       local what = ("copy %d, step %d: "):format(i, step)
       if step == 0 then t.eq(table.concat(facts.path, " "), table.concat(e.path, " "), what .. "another path") end
       for _, key in ipairs { "x", "y", "heading" } do t.eq(seen[key], e[key][step + 1], what .. key) end
@@ -164,11 +164,11 @@ end
 for _, name in ipairs(ids) do
   t.test(name .. ": 100,000 paths are as memory-gym's", function()
     local n, names, facts = 100000, ffi.new "const char *[1]", ffi.new "const float *[1]"
-    local task = env.new(name, { num_envs = n, seed = 21 })
+    local env = envs.new(name, { num_envs = n, seed = 21 })
     local sums, squares, counts = {}, {}, {}
-    task:reset_raw(rig(task).obs)
+    env:reset_raw(rig(env).obs)
     for i = 0, n - 1 do
-      t.eq(engine.C.mn_vec_truth(task.world.vec, i, names, facts), 206)
+      t.eq(engine.C.mn_vec_truth(env.world.vec, i, names, facts), 206)
       local m = measure(facts[0])
       counts[m.cells] = (counts[m.cells] or 0) + 1
       for key, x in pairs(m) do
@@ -185,47 +185,47 @@ for _, name in ipairs(ids) do
     end
     for cells in pairs(counts) do t.ok(cells >= 7 and cells <= 19, "a path of " .. cells) end
     for i, want in ipairs(slices) do t.near(sums[i] / n, want, 0.02, "slice " .. i) end
-    task:close()
+    env:close()
   end)
 end
 
 -- Uniformly random play: mean and standard error of the return, the length, the falls and the score of an episode,
 -- over the first `episodes` of each of 256 copies (all of them finished, so that short ones are not preferred).
 local function random_play(name, settings, episodes)
-  local task = env.new(name, with(settings, { num_envs = 256, seed = 31 }))
-  local r, n_actions, state = rig(task), task.action_space.n, bit.tobit(2463534242)
+  local env = envs.new(name, with(settings, { num_envs = 256, seed = 31 }))
+  local r, n_actions, state = rig(env), env.action_space.n, bit.tobit(2463534242)
   local left, fails, sums, total = ffi.new("int32_t[256]"), ffi.new("int32_t[256]"), {}, 0
-  task:reset_raw(r.obs)
+  env:reset_raw(r.obs)
   for i = 0, 255 do left[i] = episodes end
   local function add(key, x)
     local s = sums[key] or { 0, 0 }
     s[1], s[2], sums[key] = s[1] + x, s[2] + x * x, s
   end
-  for _ = 1, episodes * task.time_limit do
+  for _ = 1, episodes * env.time_limit do
     for i = 0, 255 do                  -- xorshift32, Marsaglia 2003
       state = bit.bxor(state, bit.lshift(state, 13))
       state = bit.bxor(state, bit.rshift(state, 17))
       state = bit.bxor(state, bit.lshift(state, 5))
       r.action[i] = bit.rshift(state, 8) % n_actions
     end
-    task:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
+    env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
     for i = 0, 255 do
       if r.terminated[i] + r.truncated[i] == 0 then
         fails[i] = fails[i] + r.obs[i * r.size + 14]
       else
         if left[i] > 0 then
           total, left[i] = total + 1, left[i] - 1
-          add("fails", fails[i] + task.ended.final_obs[i * r.size + 14])
-          add("ret", task.ended.ret[i])
-          add("length", task.ended.length[i])
-          add("score", task.ended.score[i])
+          add("fails", fails[i] + env.ended.final_obs[i * r.size + 14])
+          add("ret", env.ended.ret[i])
+          add("length", env.ended.length[i])
+          add("score", env.ended.score[i])
         end
         fails[i] = 0
       end
     end
   end
   t.eq(total, 256 * episodes, "episodes that finished")
-  task:close()
+  env:close()
   for key, s in pairs(sums) do
     local mean = s[1] / total
     sums[key] = { mean, math.sqrt(math.max(0, s[2] / total - mean * mean) / total) }

@@ -1,7 +1,7 @@
 -- test_popgym.lua -- POPGym's games of remembering against their rules, written down a second time (game_rig.lua) and
 -- held to episodes of POPGym itself; random play against its figures and theory.
 local t = require "tests.harness"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local registry = require "mneme.base.registry"
 local safetensors = require "mneme.tensor.safetensors"
 local stepping = require "tests.support.env_rig"
@@ -66,8 +66,8 @@ end
 for _, name in ipairs(GAMES) do
   t.test(name .. ": exactly the rules, at every level", function()
     for _, level in ipairs(LEVELS) do
-      local task = env.new(name, { level = level, num_envs = 3 })
-      local r, games, decks, ends = rig(task), {}, {}, 0
+      local env = envs.new(name, { level = level, num_envs = 3 })
+      local r, games, decks, ends = rig(env), {}, {}, 0
       local function row(from, i)
         local seen = {}
         for k = 1, r.size do seen[k] = from[i * r.size + k - 1] end
@@ -76,18 +76,18 @@ for _, name in ipairs(GAMES) do
       local function begin(i)
         decks[i] = { value = {}, query = {} }
         local seen = row(r.obs, i)
-        learn_cards(name, decks[i], seen, task:truth(i))
+        learn_cards(name, decks[i], seen, env:truth(i))
         games[i] = rules[name](decks[i], level)
         for k = 1, r.size do t.eq(seen[k], games[i].seen[k], "first observation") end
       end
-      task:reset_raw(r.obs, 3)
+      env:reset_raw(r.obs, 3)
       for i = 0, 2 do begin(i) end
       for s = 1, 2000 do
-        for i = 0, 2 do r.action[i] = choose(task:truth(i), i, s, task.action_space.n) end
-        task:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
+        for i = 0, 2 do r.action[i] = choose(env:truth(i), i, s, env.action_space.n) end
+        env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
         for i = 0, 2 do
           local done = r.terminated[i] + r.truncated[i] > 0
-          local seen = row(done and task.ended.final_obs or r.obs, i)
+          local seen = row(done and env.ended.final_obs or r.obs, i)
           learn_cards(name, decks[i], seen)
           local reward, over = games[i].step(r.action[i])
           t.near(r.reward[i], reward, 1e-7, level .. ": reward at step " .. s)

@@ -1,7 +1,7 @@
 -- test_scripted.lua -- environments made of Lua functions keep the contract of those made of C.
 local t = require "tests.harness"
 local C = require("mneme.base.engine").C
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local stepping = require "tests.support.env_rig"
 
 local rig, roll, follow = stepping.rig, stepping.roll, stepping.follow
@@ -24,19 +24,19 @@ local function repeat_first(more)
     truth = function(self) return { first = self.first } end,
   }
   for key, value in pairs(more or {}) do spec[key] = value end
-  return env.new(spec)
+  return envs.new(spec)
 end
 
 t.test("Lua environment: the same contract", function()
-  local task = repeat_first()
-  t.eq(task.id, "repeat_first-v0")
-  t.eq(table.concat(task.action_space.names, " "), "low high")
-  local obs = task:reset(4)
+  local env = repeat_first()
+  t.eq(env.id, "repeat_first-v0")
+  t.eq(table.concat(env.action_space.names, " "), "low high")
+  local obs = env:reset(4)
   local first = obs:data()[0]
-  t.eq(task:truth(0).first, first)
-  t.eq(C.mn_canvas_count(task:draw(0)), 1)
+  t.eq(env:truth(0).first, first)
+  t.eq(C.mn_canvas_count(env:draw(0)), 1)
   for s = 1, 6 do
-    local _, reward, terminated, truncated, info = task:step { first, 0, 1 }
+    local _, reward, terminated, truncated, info = env:step { first, 0, 1 }
     t.eq(reward:data()[0], 1)
     t.eq(terminated:data()[0], s == 6 and 1 or 0)
     t.eq(truncated:data()[0], 0)
@@ -52,7 +52,7 @@ t.test("Lua environment: the same contract", function()
   local limited = repeat_first { time_limit = 4 }
   limited:reset(4)
   for s = 1, 4 do t.eq(select(4, limited:step { 0, 0, 0 }):data()[0], s == 4 and 1 or 0, "truncated") end
-  local plain = env.new { observation = { 2 }, actions = 2, reset = function() return { 0, 1 } end,
+  local plain = envs.new { observation = { 2 }, actions = 2, reset = function() return { 0, 1 } end,
     step = function() return { 0, 0 }, 0 end }
   plain:reset(1)
   t.eq(C.mn_canvas_count(plain:draw(0)), 1, "without a draw function the observation is drawn")
@@ -64,17 +64,17 @@ t.test("Lua environment: seeds, copies, saving", function()
   for i = 0, 2 do t.eq(a[i], b[i]) end
   t.ok(a[0] ~= c[0] and a[0] ~= a[1], "streams are shared")
   for _, steps in ipairs { 0, 3, 70 } do
-    local task = repeat_first()
-    local _, r = roll(task, 5, steps)
-    local bytes, want = task:save(1), follow(r, { 1 }, 100)[1]
+    local env = repeat_first()
+    local _, r = roll(env, 5, steps)
+    local bytes, want = env:save(1), follow(r, { 1 }, 100)[1]
     local other = rig(repeat_first { seed = 9 })
-    other.task:restore(0, bytes, other.obs)
-    other.task:restore(1, bytes .. ("\0"):rep(9), other.obs + 2)
-    other.task:restore(2, bytes, other.obs + 4)
+    other.env:restore(0, bytes, other.obs)
+    other.env:restore(1, bytes .. ("\0"):rep(9), other.obs + 2)
+    other.env:restore(2, bytes, other.obs + 4)
     other.time = steps
     t.eq(follow(other, { 2 }, 100, { [0] = 1, 1, 1 })[1], want)
   end
-  local odd = env.new { observation = { 1 }, actions = 1, num_envs = 1,
+  local odd = envs.new { observation = { 1 }, actions = 1, num_envs = 1,
     reset = function(self)
       self.t = { 1 / 0, -1 / 0, "a;b", [0.1] = true, deep = { x = false } }
       return { 0 }
@@ -91,9 +91,9 @@ end)
 t.test("Lua environment: mistakes are told", function()
   local function broken(key, value)
     return function()
-      local task = repeat_first { [key] = value }
-      task:reset(1)
-      task:step { 0, 0, 0 }
+      local env = repeat_first { [key] = value }
+      env:reset(1)
+      env:step { 0, 0, 0 }
     end
   end
   t.raises(broken("reset", function() return { 1 } end),
@@ -108,9 +108,9 @@ t.test("Lua environment: mistakes are told", function()
   t.raises(broken("dtype", "u8"), "gave 0%.%d+ in place 1 of the observation, expected a whole number from 0 to 255")
   t.raises(function() repeat_first { codes = 3 } end, "codes=3, expected 1..256 with dtype")
   t.raises(function()
-    local task = repeat_first { dtype = "u8", codes = 2, reset = function() return { 1, 2 } end }
-    t.eq(task.observation_space.codes, 2)
-    task:reset(1)
+    local env = repeat_first { dtype = "u8", codes = 2, reset = function() return { 1, 2 } end }
+    t.eq(env.observation_space.codes, 2)
+    env:reset(1)
   end, "gave 2 in place 2 of the observation, expected a whole number from 0 to 1")
   t.raises(broken("reset", 3), "reset is a number, expected a function")
   t.raises(broken("observation", {}), "empty list")
@@ -129,13 +129,13 @@ t.test("Lua environment: mistakes are told", function()
   for _, n in ipairs { 0, 1.5, 0 / 0, "3", {} } do
     t.raises(broken("reset", function(_, random) return { random(n), 1 } end), "expected nothing, or a whole number from 1 to 2^24")
   end
-  local task = repeat_first()
-  t.raises(function() task:step { 0, 0, 0 } end, "before reset")
-  task:reset(1)
-  t.raises(function() task:step { 0, 0, 2 } end, "action%[2%]=2")
-  local bytes = task:save(0)
+  local env = repeat_first()
+  t.raises(function() env:step { 0, 0, 0 } end, "before reset")
+  env:reset(1)
+  t.raises(function() env:step { 0, 0, 2 } end, "action%[2%]=2")
+  local bytes = env:save(0)
   for _, bad in ipairs { "", "mn_lua1", bytes:sub(1, -2), bytes:sub(1, 40), bytes .. "x", (bytes:gsub("first", "farst")) } do
-    t.raises(function() task:restore(0, bad) end, "restore: ")
+    t.raises(function() env:restore(0, bad) end, "restore: ")
   end
   t.raises(function() repeat_first { name = "other" }:restore(0, bytes) end, "are of repeat_first%-v0")
   local closure = repeat_first { reset = function(self) self.f = print return { 0, 0 } end }

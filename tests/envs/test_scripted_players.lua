@@ -2,7 +2,7 @@
 -- one of the wrong kind in between; what is dealt; settings.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local stepping = require "tests.support.env_rig"
 local games = require "tests.support.game_rig"
 
@@ -89,7 +89,7 @@ local function pairs_player(know)
   return remembering(function()
     local known = {}
     return function(obs, r, i)
-      local truth, pick, unknown, partner = r.task:truth(i), nil, nil, {}
+      local truth, pick, unknown, partner = r.env:truth(i), nil, nil, {}
       know(known, obs, r, truth)
       for at = 0, r.size - 1 do
         if truth.open[at + 1] == 0 and at ~= truth.first then
@@ -109,7 +109,7 @@ t.test("concentration: who knows all cards scores 1, who remembers those seen le
   local function all(known, _, r, truth) for at = 0, r.size - 1 do known[at] = truth.cards[at + 1] end end
   local function seen(known, obs, r)
     for at = 0, r.size - 1 do
-      if obs[at] < r.task.observation_space.codes - 1 then known[at] = obs[at] end
+      if obs[at] < r.env.observation_space.codes - 1 then known[at] = obs[at] end
     end
   end
   local function forgets(known, obs, r)
@@ -121,7 +121,7 @@ t.test("concentration: who knows all cards scores 1, who remembers those seen le
     local best, good, poor = score(level, all), score(level, seen), score(level, forgets)
     t.near(best.score[1], 1, 1e-5, level)
     t.near(best.ret[1], 1, 1e-5, level)
-    t.eq(best.length, #best.task.action_space.names)
+    t.eq(best.length, #best.env.action_space.names)
     t.ok(good.score[1] < 0.99 and good.score[1] > poor.score[1] + 0.1, ("%s: %.3f %.3f"):format(level, good.score[1], poor.score[1]))
     t.near(good.ret[1], good.score[1], 1e-4, "a score is a return that is not negative")
   end
@@ -186,10 +186,10 @@ t.test("associative_recall: a memory that keeps the first value of a key is wron
 end)
 
 t.test("decks are shuffled: each suit as often as it should, neighbours alike as often as theory says", function()
-  local task = env.new("repeat_first", { num_envs = 1000 })
-  local r, alike, count, last = rig(task), 0, {}, ffi.new("int[?]", 1000)
+  local env = envs.new("repeat_first", { num_envs = 1000 })
+  local r, alike, count, last = rig(env), 0, {}, ffi.new("int[?]", 1000)
   local firsts = { [0] = 0, 0, 0, 0 }
-  task:reset_raw(r.obs, 4)
+  env:reset_raw(r.obs, 4)
   for i = 0, 999 do count[i] = { [0] = 0, 0, 0, 0 } end
   local function take(i, suit)
     count[i][suit] = count[i][suit] + 1
@@ -201,7 +201,7 @@ t.test("decks are shuffled: each suit as often as it should, neighbours alike as
     for i = 0, 999 do
       local ended = r.terminated[i] == 1
       t.eq(ended, s % 51 == 0)
-      local suit = ended and task.ended.final_obs[i] or r.obs[i]
+      local suit = ended and env.ended.final_obs[i] or r.obs[i]
       alike = alike + (suit == last[i] and 1 or 0)
       take(i, suit)
       if ended then
@@ -215,10 +215,10 @@ t.test("decks are shuffled: each suit as often as it should, neighbours alike as
   for k = 0, 3 do within({ firsts[k] / 5000, math.sqrt(3 / 16 / 5000) }, 1 / 4, "first cards") end
 end)
 
-t.test("selective_copy: symbols stand anywhere with the same chance; length = tokens is the copy task", function()
-  local task = env.new("selective_copy", { tokens = 4, length = 10, symbols = 5, num_envs = 4000 })
-  local r, places, kinds = rig(task), {}, {}
-  task:reset_raw(r.obs, 1)
+t.test("selective_copy: symbols stand anywhere with the same chance; length = tokens is the copy environment", function()
+  local env = envs.new("selective_copy", { tokens = 4, length = 10, symbols = 5, num_envs = 4000 })
+  local r, places, kinds = rig(env), {}, {}
+  env:reset_raw(r.obs, 1)
   for s = 1, 10 do
     places[s] = 0
     for i = 0, r.n - 1 do
@@ -230,13 +230,13 @@ t.test("selective_copy: symbols stand anywhere with the same chance; length = to
   end
   for s = 1, 10 do within({ places[s] / r.n, math.sqrt(0.24 / r.n) }, 0.4, "place " .. s) end
   for x = 0, 4 do within({ kinds[x] / (4 * r.n), math.sqrt(0.16 / (4 * r.n)) }, 0.2, "symbol " .. x) end
-  task = env.new("selective_copy", { tokens = 6, length = 6, num_envs = 2 })
-  r = rig(task)
-  task:reset_raw(r.obs, 1)
+  env = envs.new("selective_copy", { tokens = 6, length = 6, num_envs = 2 })
+  r = rig(env)
+  env:reset_raw(r.obs, 1)
   for s = 0, 11 do
     for i = 0, 1 do
       t.eq(r.obs[i] < 8, s < 6)
-      if s >= 6 then t.eq(task:truth(i).answer, task:truth(i).tokens[s - 5]) end
+      if s >= 6 then t.eq(env:truth(i).answer, env:truth(i).tokens[s - 5]) end
     end
     stepping.step(r)
   end
@@ -244,11 +244,11 @@ t.test("selective_copy: symbols stand anywhere with the same chance; length = to
 end)
 
 t.test("associative_recall: keys come in rounds, questions too; settings of one's own", function()
-  local task = env.new("associative_recall", { pairs = 7, symbols = 5, questions = 12, num_envs = 50 })
-  local r = rig(task)
-  t.eq(task.observation_space.codes, 6)
-  t.eq(task.action_space.n, 5)
-  task:reset_raw(r.obs, 1)
+  local env = envs.new("associative_recall", { pairs = 7, symbols = 5, questions = 12, num_envs = 50 })
+  local r = rig(env)
+  t.eq(env.observation_space.codes, 6)
+  t.eq(env.action_space.n, 5)
+  env:reset_raw(r.obs, 1)
   local asked, shown = {}, {}
   for i = 0, 49 do asked[i], shown[i] = {}, {} end
   for s = 1, 19 do
@@ -257,7 +257,7 @@ t.test("associative_recall: keys come in rounds, questions too; settings of one'
       local times = s <= 7 and shown[i] or asked[i]
       t.eq(value < 5, s <= 7, "values are shown with pairs alone")
       times[key] = (times[key] or 0) + 1
-      t.eq(task:truth(i).answer, s <= 7 and -1 or task:truth(i).values[key + 1])
+      t.eq(env:truth(i).answer, s <= 7 and -1 or env:truth(i).values[key + 1])
     end
     if s == 5 then for i = 0, 49 do for key = 0, 4 do t.eq(shown[i][key], 1, "a round of pairs") end end end
     if s == 17 then for i = 0, 49 do for key = 0, 4 do t.eq(asked[i][key], 2, "two rounds of questions") end end end
@@ -267,16 +267,16 @@ t.test("associative_recall: keys come in rounds, questions too; settings of one'
 end)
 
 t.test("settings that cannot be had together are refused; those that can are taken", function()
-  t.raises(function() env.new("repeat_previous", { k = 52 }) end, "k=52, expected less than the 52 cards")
-  t.raises(function() env.new("repeat_previous", { level = "hard", decks = 1 }) end, "k=64, expected less than the 52")
-  t.raises(function() env.new("selective_copy", { tokens = 21 }) end, "length=20, expected at least the 21 of tokens")
-  t.raises(function() env.new("autoencode", { level = "eazy" }) end, "did you mean 'easy'")
-  t.eq(env.new("repeat_previous", { k = 831, decks = 16 }).settings.k, 831)
-  t.eq(env.new("concentration", { decks = 4, cards = "ranks" }).action_space.n, 208)
-  t.eq(env.new("concentration", { decks = 4, cards = "ranks" }).observation_space.codes, 14)
-  t.eq(env.new("count_recall", { decks = 16, cards = "colors" }).action_space.n, 417)
-  t.eq(env.new("concentration").action_space.names[52], "51")
-  t.eq(table.concat(env.new("repeat_first").action_space.names, " "), "spades diamonds clubs hearts")
+  t.raises(function() envs.new("repeat_previous", { k = 52 }) end, "k=52, expected less than the 52 cards")
+  t.raises(function() envs.new("repeat_previous", { level = "hard", decks = 1 }) end, "k=64, expected less than the 52")
+  t.raises(function() envs.new("selective_copy", { tokens = 21 }) end, "length=20, expected at least the 21 of tokens")
+  t.raises(function() envs.new("autoencode", { level = "eazy" }) end, "did you mean 'easy'")
+  t.eq(envs.new("repeat_previous", { k = 831, decks = 16 }).settings.k, 831)
+  t.eq(envs.new("concentration", { decks = 4, cards = "ranks" }).action_space.n, 208)
+  t.eq(envs.new("concentration", { decks = 4, cards = "ranks" }).observation_space.codes, 14)
+  t.eq(envs.new("count_recall", { decks = 16, cards = "colors" }).action_space.n, 417)
+  t.eq(envs.new("concentration").action_space.names[52], "51")
+  t.eq(table.concat(envs.new("repeat_first").action_space.names, " "), "spades diamonds clubs hearts")
   for _, name in ipairs { "autoencode", "repeat_first", "repeat_previous" } do
     local largest = play(name, { decks = 16, num_envs = 4 }, 4)
     t.ok(largest.length >= 831, name)
@@ -288,7 +288,7 @@ t.test("their rollouts are those of the day they were made", function()
   local pinned = { associative_recall = 699196570, autoencode = 182510903, concentration = 1250371103,
     count_recall = 1448759430, repeat_first = 1221180123, repeat_previous = 266559543, selective_copy = 1964835757 }
   for name, want in pairs(pinned) do
-    local log, digest = stepping.roll(env.new(name .. "-v0", { num_envs = 2 }), 1, 400), 7
+    local log, digest = stepping.roll(envs.new(name .. "-v0", { num_envs = 2 }), 1, 400), 7
     for i = 0, 1 do
       for k = 1, #log[i] do digest = (digest * 31 + log[i]:byte(k)) % 2147483647 end
     end

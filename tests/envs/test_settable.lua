@@ -2,7 +2,7 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local stepping = require "tests.support.env_rig"
 
 local C = engine.C
@@ -19,24 +19,24 @@ local function values_of(fact)
 end
 
 local able = 0
-for _, e in ipairs(env.list()) do
-  local task = env.new(e.name, { num_envs = 3 })
-  if #task.settable == 0 then
+for _, e in ipairs(envs.list()) do
+  local env = envs.new(e.name, { num_envs = 3 })
+  if #env.settable == 0 then
     t.test(e.name .. ": nothing can be set, and that is said", function()
-      task:reset(1)
-      t.raises(function() task:set(0, "cue", 1) end, e.name .. "%-v%d+: nothing of this world can be changed from outside")
+      env:reset(1)
+      t.raises(function() env:set(0, "cue", 1) end, e.name .. "%-v%d+: nothing of this world can be changed from outside")
     end)
   else
     able = able + 1
     t.test(e.name .. ": a fact set to what it is changes nothing that is seen or known", function()
       for _, steps in ipairs { 0, 1, 4 } do
-        local _, r = roll(task, 3, steps)
-        for _, fact in ipairs(task.settable) do
-          local before, secret, value = ffi.string(r.obs, 3 * r.bytes), hidden(task, 1), task:truth(1)[fact.name]
+        local _, r = roll(env, 3, steps)
+        for _, fact in ipairs(env.settable) do
+          local before, secret, value = ffi.string(r.obs, 3 * r.bytes), hidden(env, 1), env:truth(1)[fact.name]
           t.ok(value, fact.name .. " is not among the facts of truth")
-          t.eq(task:set(1, fact.name, value, place(r, 1)), true, fact.name)
+          t.eq(env:set(1, fact.name, value, place(r, 1)), true, fact.name)
           t.ok(ffi.string(r.obs, 3 * r.bytes) == before, fact.name .. ": another observation")
-          t.eq(hidden(task, 1), secret, fact.name)
+          t.eq(hidden(env, 1), secret, fact.name)
         end
       end
     end)
@@ -44,21 +44,21 @@ for _, e in ipairs(env.list()) do
     t.test(e.name .. ": what is set is so, in its copy alone; what cannot be changes nothing", function()
       local differs = 0
       for _, steps in ipairs { 0, 5 } do
-        for _, fact in ipairs(task.settable) do
+        for _, fact in ipairs(env.settable) do
           local refused = 0
           for _, value in ipairs(values_of(fact)) do
-            local _, r = roll(task, 3, steps)
-            local before, others, saved = seen(r, 1), seen(r, 0) .. seen(r, 2) .. task:save(0) .. task:save(2), task:save(1)
-            if task:set(1, fact.name, value, place(r, 1)) then
-              t.near(task:truth(1)[fact.name], value, 0.5, fact.name)
-              if fact.whole then t.eq(task:truth(1)[fact.name], value, fact.name) end
+            local _, r = roll(env, 3, steps)
+            local before, others, saved = seen(r, 1), seen(r, 0) .. seen(r, 2) .. env:save(0) .. env:save(2), env:save(1)
+            if env:set(1, fact.name, value, place(r, 1)) then
+              t.near(env:truth(1)[fact.name], value, 0.5, fact.name)
+              if fact.whole then t.eq(env:truth(1)[fact.name], value, fact.name) end
               differs = differs + (seen(r, 1) ~= before and 1 or 0)
             else
               refused = refused + 1
               t.eq(seen(r, 1), before)
-              t.eq(task:save(1), saved)
+              t.eq(env:save(1), saved)
             end
-            t.eq(seen(r, 0) .. seen(r, 2) .. task:save(0) .. task:save(2), others, "another copy")
+            t.eq(seen(r, 0) .. seen(r, 2) .. env:save(0) .. env:save(2), others, "another copy")
           end
           t.ok(refused < #values_of(fact), fact.name .. " can never be set")
         end
@@ -68,29 +68,29 @@ for _, e in ipairs(env.list()) do
 
     t.test(e.name .. ": a copy that was changed is saved, restored and goes on bit for bit; a reset forgets it", function()
       for _, steps in ipairs { 0, 5 } do
-        for _, fact in ipairs(task.settable) do
-          local _, r = roll(task, 3, steps)
+        for _, fact in ipairs(env.settable) do
+          local _, r = roll(env, 3, steps)
           local done
           for _, value in ipairs(values_of(fact)) do
-            if value ~= task:truth(1)[fact.name] then done = task:set(1, fact.name, value, place(r, 1)) or done end
+            if value ~= env:truth(1)[fact.name] then done = env:set(1, fact.name, value, place(r, 1)) or done end
           end
           t.ok(done, fact.name)
-          local bytes, here, secret = task:save(1), seen(r, 1), hidden(task, 1)
-          local there = rig(env.new(e.name, { num_envs = 2, seed = 4 }))
-          there.task:reset_raw(there.obs, 9)
-          there.task:restore(0, bytes, place(there, 0))
+          local bytes, here, secret = env:save(1), seen(r, 1), hidden(env, 1)
+          local there = rig(envs.new(e.name, { num_envs = 2, seed = 4 }))
+          there.env:reset_raw(there.obs, 9)
+          there.env:restore(0, bytes, place(there, 0))
           t.ok(seen(there, 0) == here, "the observation")
-          t.eq(hidden(there.task, 0), secret)
-          t.eq(there.task:save(0), bytes, "saved again")
+          t.eq(hidden(there.env, 0), secret)
+          t.eq(there.env:save(0), bytes, "saved again")
           there.time = steps
           t.eq(follow(there, { 0 }, 40, { [0] = 1, 1 })[1], follow(r, { 1 }, 40)[1], fact.name)
-          t.ok(roll(task, 3, 30)[1] == roll(env.new(e.name, { num_envs = 3 }), 3, 30)[1], "a reset does not forget it")
+          t.ok(roll(env, 3, 30)[1] == roll(envs.new(e.name, { num_envs = 3 }), 3, 30)[1], "a reset does not forget it")
         end
       end
     end)
 
     t.test(e.name .. ": what is wrong is refused", function()
-      local fresh = env.new(e.name, { num_envs = 2 })
+      local fresh = envs.new(e.name, { num_envs = 2 })
       local fact = fresh.settable[1]
       local obs = rig(fresh).obs
       t.raises(function() fresh:set(0, fact.name, fact.lo, obs) end, "set before reset")
@@ -115,7 +115,7 @@ end
 
 t.test("several environments can be changed, and what they mean by it", function()
   t.ok(able >= 5)
-  local maze = env.new("tmaze", { corridor = 6, num_envs = 1 })
+  local maze = envs.new("tmaze", { corridor = 6, num_envs = 1 })
   local obs = maze:reset(1)
   t.eq(maze:set(0, "cue", "down"), true)
   t.eq(obs:data()[0] - obs:data()[1], 1, "at the start it is seen")
@@ -125,13 +125,13 @@ t.test("several environments can be changed, and what they mean by it", function
   t.eq(maze:set(0, "position", 6), false, "beyond the junction")
   local _, reward, over = maze:step { 0 }
   t.ok(reward:data()[0] == 4 and over:data()[0] == 1)
-  local grid = env.new("gridworld", { num_envs = 1, map = "#######\n#S?.1.#\n#..2..#\n#######" })
+  local grid = envs.new("gridworld", { num_envs = 1, map = "#######\n#S?.1.#\n#..2..#\n#######" })
   grid:reset(1)
   t.ok(grid:set(0, "right", 2) and not grid:set(0, "right", 3), "choices that the map has")
   t.ok(grid:set(0, "x", 3) and not grid:set(0, "x", 4) and not grid:set(0, "x", 0) and not grid:set(0, "x", 60), "onto floor alone")
   _, reward = grid:step { 3 }
   t.eq(reward:data()[0], -1, "choice 1 is no longer the right one")
-  local ball = env.new("memory_maze", { num_envs = 1, mode = "continuous", observation = "vector" })
+  local ball = envs.new("memory_maze", { num_envs = 1, mode = "continuous", observation = "vector" })
   ball:reset(1)
   local done = 0
   for x = 0, 8 do
@@ -161,26 +161,26 @@ local function lamp(more)
 end
 
 t.test("rules in Lua: facts set, saved, and refused", function()
-  local task = env.new(lamp())
-  local obs = task:reset(1)
-  t.eq(task.settable[1].name .. task.settable[2].name, "aton")
-  t.ok(task:set(1, "on", "on") and task:set(1, "at", 3))
+  local env = envs.new(lamp())
+  local obs = env:reset(1)
+  t.eq(env.settable[1].name .. env.settable[2].name, "aton")
+  t.ok(env:set(1, "on", "on") and env:set(1, "at", 3))
   t.eq(table.concat({ obs:data()[0], obs:data()[1], obs:data()[2], obs:data()[3] }, " "), "0 5 1 3")
-  t.eq(task:set(1, "at", 7), false)
-  t.eq(task:truth(1).at, 3)
-  task:restore(0, task:save(1))
+  t.eq(env:set(1, "at", 7), false)
+  t.eq(env:truth(1).at, 3)
+  env:restore(0, env:save(1))
   t.eq(obs:data()[1], 3)
-  local _, reward = task:step { 1, 1 }
+  local _, reward = env:step { 1, 1 }
   t.eq(reward:data()[0], 1)
-  t.raises(function() task:set(0, "on", "dim") end, "unknown value of lamp%-v0: on 'dim' %(known: off on%)")
-  t.raises(function() task:set(0, "at", 9.5) end, "at=9.5, expected a whole number from 0 to 9")
-  t.raises(function() env.new(lamp { set = 3 }) end, "set is a number, expected a function")
+  t.raises(function() env:set(0, "on", "dim") end, "unknown value of lamp%-v0: on 'dim' %(known: off on%)")
+  t.raises(function() env:set(0, "at", 9.5) end, "at=9.5, expected a whole number from 0 to 9")
+  t.raises(function() envs.new(lamp { set = 3 }) end, "set is a number, expected a function")
   local alone = lamp()
   alone.set = nil
-  t.raises(function() env.new(alone) end, "settable and set go together")
-  t.raises(function() env.new(lamp { settable = { on = { true } } }) end, "settable.on: expected")
-  t.raises(function() env.new(lamp { settable = 3 }) end, "settable is a number, expected a table")
-  local wrong = env.new(lamp { set = function() return { 1 } end })
+  t.raises(function() envs.new(alone) end, "settable and set go together")
+  t.raises(function() envs.new(lamp { settable = { on = { true } } }) end, "settable.on: expected")
+  t.raises(function() envs.new(lamp { settable = 3 }) end, "settable is a number, expected a table")
+  local wrong = envs.new(lamp { set = function() return { 1 } end })
   wrong:reset(1)
   t.raises(function() wrong:set(0, "at", 1) end, "set gave a list of 1 as the observation, expected a list of 2")
 end)

@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local stepping = require "tests.support.env_rig"
 
 local C, act, rig, roll = engine.C, stepping.act, stepping.rig, stepping.roll
@@ -37,11 +37,11 @@ for name, look in pairs(looks) do
   t.test(name .. ": exactly the rules of its description", function()
     for _, case in ipairs { { 2, 6 }, { 3, 0 }, { 10, 6 }, { 17, 64 }, { 160, 6 }, { 256, 33 } } do
       local corridor, noise = case[1], case[2]
-      local task = env.new(name, { corridor = corridor, distractors = noise, num_envs = 2, time_limit = 400 })
-      local r = rig(task)
-      task:reset_raw(r.obs, corridor)
+      local env = envs.new(name, { corridor = corridor, distractors = noise, num_envs = 2, time_limit = 400 })
+      local r = rig(env)
+      env:reset_raw(r.obs, corridor)
       local copies = {}
-      for i = 0, 1 do copies[i] = { place = 0, cue = task:truth(i).cue, first = true } end
+      for i = 0, 1 do copies[i] = { place = 0, cue = env:truth(i).cue, first = true } end
       for s = 0, 1500 do
         for i = 0, 1 do
           local m = copies[i]
@@ -52,11 +52,11 @@ for name, look in pairs(looks) do
             local x = r.obs[i * r.size + k]
             t.ok(x == 0 or x == 1 and not m.first, "a distractor is " .. x)
           end
-          t.eq(task:truth(i).position, m.place)
+          t.eq(env:truth(i).position, m.place)
           -- mostly to the right, so that long corridors are walked to their end
           r.action[i] = act(i, s, 7) < 4 and 3 or act(i, s + 1, 4)
         end
-        task:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
+        env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
         for i = 0, 1 do
           local m, a = copies[i], r.action[i]
           local reward, over = -0.1, false
@@ -68,12 +68,12 @@ for name, look in pairs(looks) do
           m.first = false
           t.near(r.reward[i], reward, 1e-7)
           t.eq(r.terminated[i] == 1, over)
-          if over then t.eq(task.ended.score[i], reward == 4 and 1 or 0) end
-          if r.truncated[i] == 1 then t.eq(task.ended.score[i], 0) end
+          if over then t.eq(env.ended.score[i], reward == 4 and 1 or 0) end
+          if r.truncated[i] == 1 then t.eq(env.ended.score[i], 0) end
           if over or r.truncated[i] == 1 then
             local last = look(m.place, corridor - 1, m.cue, false)
-            for k, x in ipairs(last) do t.eq(task.ended.final_obs[i * r.size + k - 1], x, "final observation") end
-            copies[i] = { place = 0, cue = task:truth(i).cue, first = true }
+            for k, x in ipairs(last) do t.eq(env.ended.final_obs[i * r.size + k - 1], x, "final observation") end
+            copies[i] = { place = 0, cue = env:truth(i).cue, first = true }
           end
         end
       end
@@ -82,7 +82,7 @@ for name, look in pairs(looks) do
 end
 
 t.test("tmaze: its limits and spaces are those of the paper", function()
-  local a, b = env.new "tmaze", env.new "tmaze_bakker"
+  local a, b = envs.new "tmaze", envs.new "tmaze_bakker"
   t.eq(a.observation_space.shape[1], 16)
   t.eq(b.observation_space.shape[1], 9)
   t.eq(a.time_limit, 1000)
@@ -93,9 +93,9 @@ end)
 -- Uniformly random play for `steps` steps: mean and standard error of each figure over the first `episodes`
 -- episodes of every copy (all of them finished, so that short episodes are not preferred).
 local function random_play(settings, episodes, steps)
-  local task = env.new("tmaze", settings)
-  local r, random = rig(task), ffi.new("float[?]", settings.num_envs)
-  task:reset_raw(r.obs, 11)
+  local env = envs.new("tmaze", settings)
+  local r, random = rig(env), ffi.new("float[?]", settings.num_envs)
+  env:reset_raw(r.obs, 11)
   local sums, squares, count, total = {}, {}, {}, 0
   local ones, noise = 0, 0
   for i = 0, r.n - 1 do count[i] = 0 end
@@ -103,16 +103,16 @@ local function random_play(settings, episodes, steps)
   for s = 1, steps do
     C.mn_random_uniform(1, 5, s, random, r.n)
     for i = 0, r.n - 1 do r.action[i] = random[i] * 4 end
-    task:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
+    env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
     for i = 0, r.n - 1 do
       if r.terminated[i] + r.truncated[i] > 0 then
         if count[i] < episodes then
           total, count[i] = total + 1, count[i] + 1
-          add("length", task.ended.length[i])
-          add("ret", task.ended.ret[i])
-          add("score", task.ended.score[i])
+          add("length", env.ended.length[i])
+          add("ret", env.ended.ret[i])
+          add("score", env.ended.score[i])
           add("truncated", r.truncated[i])
-          add("cue", task:truth(i).cue)
+          add("cue", env:truth(i).cue)
         end
       else
         noise = noise + 6
@@ -154,7 +154,7 @@ end)
 t.test("tmaze-v0, tmaze_bakker-v0: their rollouts are those of the day they were made", function()
   local pinned = { ["tmaze-v0"] = 1786693720, ["tmaze_bakker-v0"] = 91228138 }
   for id, want in pairs(pinned) do
-    local log, digest = roll(env.new(id, { corridor = 12, num_envs = 2 }), 1, 400), 7
+    local log, digest = roll(envs.new(id, { corridor = 12, num_envs = 2 }), 1, 400), 7
     for i = 0, 1 do
       for k = 1, #log[i] do digest = (digest * 31 + log[i]:byte(k)) % 2147483647 end
     end

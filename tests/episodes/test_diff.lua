@@ -2,7 +2,7 @@
 -- what.
 local t = require "tests.harness"
 local diff = require "mneme.commands.diff"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local files = require "mneme.base.files"
 local trajectory_writer = require "mneme.episodes.trajectory_writer"
 local single = require "mneme.envs.single"
@@ -16,9 +16,9 @@ local function path(name) return folder .. "/" .. name end
 local function walk(settings, actions, mind, name)
   settings = settings or {}
   settings.num_envs, settings.corridor, settings.seed = 1, settings.corridor or 6, settings.seed or 2
-  local s = single.new(env.new("tmaze", settings))
-  s.task:reset_raw(s.obs, settings.seed)
-  local rec = trajectory_writer.new(s.task, 0, { fields = { value = { shape = { 1 } } } })
+  local s = single.new(envs.new("tmaze", settings))
+  s.env:reset_raw(s.obs, settings.seed)
+  local rec = trajectory_writer.new(s.env, 0, { fields = { value = { shape = { 1 } } } })
   rec:begin(s.obs)
   for k, action in ipairs(actions) do
     rec:internals { value = { mind and mind(k - 1) or 0 } }

@@ -26,10 +26,10 @@ local LEFT, RIGHT, HOME, END, PAGE_DOWN, ESCAPE = 256, 257, 260, 261, 262, 27
 -- An agent that has not learnt; the same each time.
 local function agent(core, options)
   options = options or {}
-  local task = mn.env(options.task or "tmaze", { time_limit = options.time_limit or 40, num_envs = 1 })
+  local env = mn.env(options.env or "tmaze", { time_limit = options.time_limit or 40, num_envs = 1 })
   local made = type(core) == "string" and contract_rig.fresh({ core }, 3, { d_in = 16 }) or core
   mn.manual_seed(5)
-  return stepper.new(task, mn.agent { task = task, core = made, hidden = 8 }, { seed = 7, seeded = not options.plain, title = "an agent" })
+  return stepper.new(env, mn.agent { env = env, core = made, hidden = 8 }, { seed = 7, seeded = not options.plain, title = "an agent" })
 end
 
 local AGALITE = { "agalite", d_model = 8, n_layers = 2, n_heads = 2, d_head = 4, d_ffn = 8 }
@@ -135,7 +135,7 @@ end)
 
 t.test("positions in a plane are shifted along both axes; numbers by a part of their range", function()
   local function offered(id, core)
-    local r = window(core or { "gru", d_model = 4 }, 2, { task = id })
+    local r = window(core or { "gru", d_model = 4 }, 2, { env = id })
     r.press "i"
     local texts = {}
     for i, entry in ipairs(r.v.menu.entries) do texts[i] = entry.text end
@@ -388,8 +388,8 @@ t.test("where nothing can be changed a note says why, and nothing breaks", funct
     { source = agent { "gru", d_model = 4 }, scene = scene.load "world" } }
   pair.pass(0.3)
   note_of(pair, "two agents are shown: close one")
-  local nothing = viewer_rig.new { { source = agent({ "feedforward", d_model = 4 }, { task = "repeat_first" }), scene = scene.load "world",
-    open = function() return agent({ "feedforward", d_model = 4 }, { task = "repeat_first" }) end } }
+  local nothing = viewer_rig.new { { source = agent({ "feedforward", d_model = 4 }, { env = "repeat_first" }), scene = scene.load "world",
+    open = function() return agent({ "feedforward", d_model = 4 }, { env = "repeat_first" }) end } }
   nothing.pass(0.3)
   nothing.press "i"
   t.eq(nothing.v.menu, nil)

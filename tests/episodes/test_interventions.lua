@@ -36,9 +36,9 @@ local function same(a, b, what) for name, bytes in pairs(a) do t.ok(bytes == b[n
 
 -- A stepper of a small core that has been 5 steps on its way, settled.
 local function walking(settings, copies)
-  local task = mn.env("tmaze", { corridor = 20, num_envs = copies or 3 })
-  local agent = mn.agent { task = task, core = rig.build(settings, 1, { d_in = 16 }), hidden = 6 }
-  local p = live(stepper.new(task, agent), 5)
+  local env = mn.env("tmaze", { corridor = 20, num_envs = copies or 3 })
+  local agent = mn.agent { env = env, core = rig.build(settings, 1, { d_in = 16 }), hidden = 6 }
+  local p = live(stepper.new(env, agent), 5)
   p:restart_plan()
   return p
 end
@@ -139,8 +139,8 @@ local CORRIDOR = 12
 
 -- Places are seen in Gray code: that of the junction, 11, is 1110, and no other of them is.
 local function by_hand(copies)
-  local task = mn.env("tmaze", { corridor = CORRIDOR, num_envs = copies })
-  local agent = mn.agent { task = task, core = { "gru", d_model = 2 }, hidden = 2 }
+  local env = mn.env("tmaze", { corridor = CORRIDOR, num_envs = copies })
+  local agent = mn.agent { env = env, core = { "gru", d_model = 2 }, hidden = 2 }
   local p = agent:state_dict()
   for _, x in pairs(p) do x:fill(0) end
   local function set(name, values) for i, v in pairs(values) do p[name]:data()[i] = v end end
@@ -152,7 +152,7 @@ local function by_hand(copies)
   set("actor.0.weight", { [0] = 5, 0, 0, 5 })
   set("actor.1.weight", { [0] = 10, 40, -10, 40 })                     -- up, down: the cue, and only at the junction
   set("actor.1.bias", { [2] = -30, [3] = 25 })
-  return stepper.new(task, agent, { seed = 3 })
+  return stepper.new(env, agent, { seed = 3 })
 end
 
 local function experiment(list, o)
@@ -241,7 +241,7 @@ t.test("both arms are the same up to the intervention, and recorded; a replay do
     t.eq(mn.replay.new(b):verify(), nil)
     local replay = mn.replay.new(b)
     for _ = 1, 5 do replay:advance() end
-    t.eq(replay.task:truth(0).position, 3)
+    t.eq(replay.env:truth(0).position, 3)
     local same_both, text = diff.trajectories(a, b)
     t.ok(not same_both and text:find "they differ from step 5:\n  observation"
       and text:find "intervention +none +set cue to [01], erase all, set position to 3", text)
@@ -279,9 +279,9 @@ end)
 t.test("to settle a memory changes neither what is chosen nor what is thought", function()
   local told = { name = "observations in bytes, the action and reward of the step before" }
   function told.stepper()
-    local task = mn.env("associative_recall", { pairs = 3, questions = 4, num_envs = 2 })
+    local env = mn.env("associative_recall", { pairs = 3, questions = 4, num_envs = 2 })
     mn.manual_seed(2)
-    return stepper.new(task, mn.agent { task = task, core = { "gru", d_model = 8 }, hidden = 6, previous = "action,reward" })
+    return stepper.new(env, mn.agent { env = env, core = { "gru", d_model = 8 }, hidden = 6, previous = "action,reward" })
   end
   local cases = rig.cases()
   cases[#cases + 1] = told
@@ -341,9 +341,9 @@ t.test("what is wrong is named, with what there is", function()
   refuse("layers.0 of gru has no heads", { at = 1, kind = "swap", what = "layers.0.head.0" })
   refuse("unknown gate or probe of gru: 'layers.0.beta'", { at = 1, kind = "force", what = "layers.0.beta", to = 1 })
   t.raises(function()
-    local task = mn.env("tmaze", { corridor = 5, num_envs = 1 })
+    local env = mn.env("tmaze", { corridor = 5, num_envs = 1 })
     local attends = mn.core { "transformer", d_in = 16, d_model = 8, n_layers = 1, n_heads = 2, d_head = 4, d_ffn = 8 }
-    interventions.new(stepper.new(task, mn.agent { task = task, core = attends, hidden = 8 }),
+    interventions.new(stepper.new(env, mn.agent { env = env, core = attends, hidden = 8 }),
       { { at = 1, kind = "force", what = "layers.0.attention", to = 1 } })
   end, "layers.0.attention: it follows from what transformer does, and cannot be held")
   refuse("to=nil, expected a finite number", { at = 1, kind = "force", what = "layers.0.h" })
@@ -360,10 +360,10 @@ t.test("what is wrong is named, with what there is", function()
   p:forward()
   t.raises(function() p:clamp_probes { "layers.0.h" } end, "between forward%(%) and step%(%)")
   local other = mn.env("repeat_first", { num_envs = 2 })
-  p = stepper.new(other, mn.agent { task = other, core = { "gru", d_model = 2 }, hidden = 2 })
+  p = stepper.new(other, mn.agent { env = other, core = { "gru", d_model = 2 }, hidden = 2 })
   refuse("repeat_first%-v0: nothing of this world can be changed", { at = 1, kind = "flip" })
   local pole = mn.env("noisy_cartpole", { num_envs = 2 })
-  p = stepper.new(pole, mn.agent { task = pole, core = { "gru", d_model = 2 }, hidden = 2 })
+  p = stepper.new(pole, mn.agent { env = pole, core = { "gru", d_model = 2 }, hidden = 2 })
   refuse("flip: no fact of noisy_cartpole%-v0 has values to choose from", { at = 1, kind = "flip" })
   refuse("flip x: it may be any number from %-2.4 to 2.4 %(set or shift it%)", { at = 1, kind = "flip", what = "x" })
 end)
@@ -371,12 +371,12 @@ end)
 -- ---- the command line, and what it prints ----
 
 t.test("the command line", function()
-  local o, list, task = intervene.parse { "RUN", "erase=layers.0,tick", "force=layers.0.beta:0.5,layers.1.beta:0", "--at=7", "for=3",
+  local o, list, env = intervene.parse { "RUN", "erase=layers.0,tick", "force=layers.0.beta:0.5,layers.1.beta:0", "--at=7", "for=3",
     "flip=1", "shift=position:-2", "set=cue:up", "episodes=9", "corridor=30", "greedy=1" }
   t.eq(o.folder, "RUN")
   t.eq(o.episodes, 9)
   t.eq(o.greedy, true)
-  t.eq(task.corridor, 30)
+  t.eq(env.corridor, 30)
   local words = {}
   for i, spec in ipairs(list) do
     words[i] = interventions.text(spec)

@@ -89,9 +89,9 @@ end)
 t.test("an agent's memory, by step and head: a window of what was seen holds the cue, no memory does not", function()
   local function probe(core)
     mn.manual_seed(2)
-    local task = mn.env("tmaze", { corridor = 6, num_envs = 32, seed = 5 })
-    local agent = mn.agent { task = task, core = core, hidden = 8 }
-    return probing.agent(stepper.new(task, agent, { seed = 5 }), { episodes = 96, steps = { 0, 2, 9999 }, facts = { cue = "class", position = "number" } })
+    local env = mn.env("tmaze", { corridor = 6, num_envs = 32, seed = 5 })
+    local agent = mn.agent { env = env, core = core, hidden = 8 }
+    return probing.agent(stepper.new(env, agent, { seed = 5 }), { episodes = 96, steps = { 0, 2, 9999 }, facts = { cue = "class", position = "number" } })
   end
   local r = probe { "gru", d_model = 32 }
   t.ok(r.cue > 0.9 and r.cue_selectivity > 0.2, r.cue)
@@ -101,7 +101,7 @@ t.test("an agent's memory, by step and head: a window of what was seen holds the
   r = probe { "galite", n_layers = 2, n_heads = 2, d_model = 16, d_head = 8, d_ffn = 16, eta = 2 }
   for _, part in ipairs { "L0H0", "L0H1", "L1H0", "L1H1", "all" } do t.eq(#r["cue/" .. part].x, 2) end
   t.raises(function()
-    local task = mn.env("tmaze", { corridor = 6, num_envs = 8, seed = 5 })
-    probing.agent(stepper.new(task, mn.agent { task = task, core = "gru", hidden = 8 }), { episodes = 8, steps = { 0 }, facts = { clue = "class" } })
+    local env = mn.env("tmaze", { corridor = 6, num_envs = 8, seed = 5 })
+    probing.agent(stepper.new(env, mn.agent { env = env, core = "gru", hidden = 8 }), { episodes = 8, steps = { 0 }, facts = { clue = "class" } })
   end, "fact of")
 end)

@@ -13,11 +13,11 @@ local folder = shell.folder()
 -- Train a little; f(frame, rows of the piece before this one) at every step of copy 1.
 local function watched(core, settings, f)
   mn.manual_seed(4)
-  local task = mn.env("tmaze", { corridor = 20, num_envs = 2, seed = 1 })
-  local agent = mn.agent { task = task, hidden = 8, core = mn.core(core) }
+  local env = mn.env("tmaze", { corridor = 20, num_envs = 2, seed = 1 })
+  local agent = mn.agent { env = env, hidden = 8, core = mn.core(core) }
   local cfg = { steps = 64, num_steps = 11, seed = 1 }
   for key, value in pairs(settings) do cfg[key] = value end
-  local learner = mn.a2c(cfg, task, agent)
+  local learner = mn.a2c(cfg, env, agent)
   local writer = live_publisher.writer(learner, folder .. "/live", "test", function() return learner.step end)
   local film, reader, tell = frames.new(), live_channel.reader(folder .. "/live"), learner.watch
   writer.due, writer.wanted = function() return true end, function() return 1 end

@@ -12,11 +12,11 @@ local timeline = require "mneme.episodes.timeline"
 
 -- A small agent that has not learnt; the same each time.
 local function source_of(core, options)
-  local task = mn.env("tmaze", { corridor = 5, time_limit = 40, num_envs = 1 })
+  local env = mn.env("tmaze", { corridor = 5, time_limit = 40, num_envs = 1 })
   local made = type(core) == "string" and rig.fresh({ core }, 3, { d_in = 16 }) or mn.core(core)
   options = options or {}
   options.seed, options.seeded = 7, true
-  return stepper.new(task, mn.agent { task = task, core = made, hidden = 8 }, options)
+  return stepper.new(env, mn.agent { env = env, core = made, hidden = 8 }, options)
 end
 
 -- Forget all frames that are kept, so that they must be lived through.

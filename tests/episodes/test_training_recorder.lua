@@ -4,7 +4,7 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local episode_recorder = require "mneme.episodes.episode_recorder"
 local training_recorder = require "mneme.episodes.training_recorder"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local eval = require "mneme.commands.eval"
 local files = require "mneme.base.files"
 local mn = require "mneme"
@@ -24,22 +24,22 @@ local function recorded(learner)
 end
 
 -- What a diary sees of a learner, with fixed actions; it writes down what copy 0 lived through.
-local function learner_of(task, T)
-  local B = task.num_envs
-  local r = stepping.rig(task)
+local function learner_of(env, T)
+  local B = env.num_envs
+  local r = stepping.rig(env)
   local room = ffi.new("char[?]", (T + 1) * B * r.bytes)
   local row, lived = { x = {}, done = {}, played = {} }, {}
   for k = 0, T do
     row.x[k], row.done[k], row.played[k] = room + k * B * r.bytes, ffi.new("uint8_t[?]", B), ffi.new("int32_t[?]", B)
   end
-  task:reset_raw(row.x[T], 3)
-  local learner = { task = task, T = T, row = row, room = room, lived = lived, agent = { title = function() return "nobody" end } }
+  env:reset_raw(row.x[T], 3)
+  local learner = { env = env, T = T, row = row, room = room, lived = lived, agent = { title = function() return "nobody" end } }
   function learner.advance()
     ffi.copy(row.x[0], row.x[T], B * r.bytes)
     ffi.copy(row.done[0], row.done[T], B)
     for k = 0, T - 1 do
-      for b = 0, B - 1 do row.played[k][b] = stepping.act(b, #lived, task.action_space.n) end
-      task:step_raw(row.played[k], row.x[k + 1], r.reward, r.terminated, r.truncated)
+      for b = 0, B - 1 do row.played[k][b] = stepping.act(b, #lived, env.action_space.n) end
+      env:step_raw(row.played[k], row.x[k + 1], r.reward, r.terminated, r.truncated)
       for b = 0, B - 1 do row.done[k + 1][b] = math.max(r.terminated[b], r.truncated[b]) end
       lived[#lived + 1] = { action = row.played[k][0], reward = r.reward[0], over = row.done[k + 1][0] ~= 0 }
     end
@@ -61,7 +61,7 @@ end
 
 local counted = 0
 local function in_lua(spoilt)
-  return env.new { name = "walk", observation = { 2 }, actions = 3, num_envs = 2,
+  return envs.new { name = "walk", observation = { 2 }, actions = 3, num_envs = 2,
     reset = function(self, random) self.x, self.goal = 0, 2 + random(9) return { 0, random() } end,
     step = function(self, action, random)
       self.x = self.x + action
@@ -70,8 +70,8 @@ local function in_lua(spoilt)
     end }
 end
 
-for _, case in ipairs { { "tmaze", function() return env.new("tmaze", { corridor = 3, num_envs = 3, time_limit = 30 }) end },
-  { "rules in Lua", in_lua }, { "long episodes", function() return env.new("tmaze", { corridor = 50, num_envs = 2, time_limit = 45 }) end } } do
+for _, case in ipairs { { "tmaze", function() return envs.new("tmaze", { corridor = 3, num_envs = 3, time_limit = 30 }) end },
+  { "rules in Lua", in_lua }, { "long episodes", function() return envs.new("tmaze", { corridor = 50, num_envs = 2, time_limit = 45 }) end } } do
   t.test("training: the latest whole episode of copy 0, " .. case[1], function()
     local learner = learner_of(case[2](), 7)
     local book = training_recorder.open(recorded(learner), { path = path "run" })
@@ -91,7 +91,7 @@ for _, case in ipairs { { "tmaze", function() return env.new("tmaze", { corridor
           t.eq(back.rewards[i], learner.lived[first + i].reward)
           t.eq(back.flags[i] ~= 0, i == back.steps - 1)
         end
-        t.eq(trajectory_replay.new(back, back.script and learner.task):verify(), nil)
+        t.eq(trajectory_replay.new(back, back.script and learner.env):verify(), nil)
         t.eq(back.about.title, "nobody")
       end
       t.ok(#book.rollouts <= 20, "rollouts pile up")
@@ -129,9 +129,9 @@ t.test("training: a folder that cannot be made is told once, and training goes o
 end)
 
 t.test("evaluation: every nth episode of all copies, with what the agent had in mind", function()
-  local task = mn.env("tmaze", { corridor = 4, num_envs = 3, time_limit = 12 })
+  local env = mn.env("tmaze", { corridor = 4, num_envs = 3, time_limit = 12 })
   local core = mn.core("gru", { d_in = 16, d_model = 8 })
-  local p = stepper.new(task, mn.agent { task = task, core = core, hidden = 8 }, { seed = 4, title = "a gru" })
+  local p = stepper.new(env, mn.agent { env = env, core = core, hidden = 8 }, { seed = 4, title = "a gru" })
   local kept = io.stderr
   local function play(name, options)
     options.folder = path(name)

@@ -2,7 +2,7 @@
 -- or read as what it was; a changed environment is found out.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local trajectory_writer = require "mneme.episodes.trajectory_writer"
@@ -19,7 +19,7 @@ local function spot(r, copy) return ffi.cast("char *", r.obs) + copy * r.bytes e
 
 -- Record `steps` steps of one copy, and every observation it had.
 local function record(r, copy, steps, options)
-  local rec = trajectory_writer.new(r.task, copy, options)
+  local rec = trajectory_writer.new(r.env, copy, options)
   rec:begin(spot(r, copy))
   local seen_list = { seen(r, copy) }
   for k = 1, steps do
@@ -30,22 +30,22 @@ local function record(r, copy, steps, options)
   return rec, seen_list
 end
 
-local function lived(task, steps, seed)
-  local r = rig(task)
-  task:reset_raw(r.obs, seed or 5)
+local function lived(env, steps, seed)
+  local r = rig(env)
+  env:reset_raw(r.obs, seed or 5)
   for _ = 1, steps do step(r) end
   return r
 end
 
-for _, e in ipairs(env.list()) do
+for _, e in ipairs(envs.list()) do
   t.test(e.name .. ": a file replays bit for bit, begun at a reset or in the middle of an episode", function()
     for _, before in ipairs { 0, 7 } do
-      local r = lived(env.new(e.name, { num_envs = 3, time_limit = 150 }), before)
+      local r = lived(envs.new(e.name, { num_envs = 3, time_limit = 150 }), before)
       local rec, want = record(r, 1, 400)
       rec:write(path "a.mnt")
       local back = trajectory.read(path "a.mnt")
       t.eq(back.steps, 400)
-      t.eq(back.env, r.task.id)
+      t.eq(back.env, r.env.id)
       t.eq(back.seed, 5)
       for k = 0, 399 do
         t.eq(back.actions[k], rec.actions[k])
@@ -69,7 +69,7 @@ end
 local function corridor(settings)
   settings = settings or {}
   settings.num_envs, settings.corridor = 2, settings.corridor or 5
-  return env.new("tmaze", settings)
+  return envs.new("tmaze", settings)
 end
 
 t.test("a step takes a few bits", function()
@@ -83,7 +83,7 @@ t.test("rewards of every kind come back with their bits", function()
   local values = { 0, -0.1, 1 / 0, -1 / 0, 1e-40, 3, 0 / 0 }
   local function write(n, reward)
     local r = lived(corridor(), 0)
-    local rec = trajectory_writer.new(r.task, 0)
+    local rec = trajectory_writer.new(r.env, 0)
     rec:begin(r.obs)
     for k = 1, n do rec:add(k % 4, reward(k), k % 50 == 0, k % 70 == 0, r.obs) end
     rec:write(path "r.mnt")
@@ -105,7 +105,7 @@ t.test("records: what an agent had in mind, step by step", function()
   local r = lived(corridor(), 0)
   local fields = { value = { shape = { 1 } }, policy = { shape = { 4 } }, ["memory:layers.0.C"] = { shape = { 2, 3 }, dims = "HK" },
     seen = { shape = { 7 }, dtype = "u8" } }
-  local rec = trajectory_writer.new(r.task, 1, { fields = fields, about = { title = "a test", source = "numbers" } })
+  local rec = trajectory_writer.new(r.env, 1, { fields = fields, about = { title = "a test", source = "numbers" } })
   rec:begin(spot(r, 1))
   local C, bytes, memory = { 0, 0, 0, 0, 0, 0 }, ffi.new "uint8_t[7]", ffi.new "float[6]"
   for k = 0, 299 do
@@ -148,7 +148,7 @@ end
 
 local function small_file()
   local r = lived(corridor(), 3)
-  local rec = trajectory_writer.new(r.task, 0, { fields = { value = { shape = { 1 } } } })
+  local rec = trajectory_writer.new(r.env, 0, { fields = { value = { shape = { 1 } } } })
   rec:begin(r.obs)
   for k = 1, 40 do
     rec:internals { value = { k } }
@@ -278,29 +278,29 @@ local function spec(more)
   return s
 end
 
-t.test("an environment in Lua replays beside its task, and says why it cannot without", function()
-  local task = env.new(spec())
-  local rec, want = record(lived(task, 4), 2, 200)
+t.test("an environment in Lua replays beside its environment, and says why it cannot without", function()
+  local env = envs.new(spec())
+  local rec, want = record(lived(env, 4), 2, 200)
   rec:write(path "lua.mnt")
   local back = trajectory.read(path "lua.mnt")
-  local again = trajectory_replay.new(back, task)
+  local again = trajectory_replay.new(back, env)
   for k = 1, 201 do
     t.eq(ffi.string(again.obs, 8), want[k])
     again:advance()
   end
   t.eq(again.problem, nil)
   t.raises(function() trajectory_replay.new(back) end, "lua.mnt: the rules of count%-v0 are Lua functions of .*test_trajectory.lua")
-  t.raises(function() trajectory_replay.new(back, env.new(spec { actions = 3 })) end, "2 actions, count%-v0 has .* 3 here")
-  t.ok(trajectory_replay.new(back, env.new(spec { step = function(self, _, random) return { self.n, random() }, 0, false end })):verify())
-  task = env.new(spec { reset = function(self) self.f = print return { 0, 0 } end })
-  local r = lived(task, 0)
-  t.raises(function() trajectory_writer.new(task, 0):begin(r.obs) end, "is a function; only numbers")
+  t.raises(function() trajectory_replay.new(back, envs.new(spec { actions = 3 })) end, "2 actions, count%-v0 has .* 3 here")
+  t.ok(trajectory_replay.new(back, envs.new(spec { step = function(self, _, random) return { self.n, random() }, 0, false end })):verify())
+  env = envs.new(spec { reset = function(self) self.f = print return { 0, 0 } end })
+  local r = lived(env, 0)
+  t.raises(function() trajectory_writer.new(env, 0):begin(r.obs) end, "is a function; only numbers")
 end)
 
 t.test("as many actions as there may be are kept by their names", function()
   local names = {}
   for i = 1, 2 ^ 14 do names[i] = "a" .. i end
-  record(lived(env.new(spec { actions = names }), 2), 0, 3):write(path "many.mnt")
+  record(lived(envs.new(spec { actions = names }), 2), 0, 3):write(path "many.mnt")
   local back = trajectory.read(path "many.mnt")
   t.eq(#back.names, 2 ^ 14) t.eq(back.names[2 ^ 14], names[2 ^ 14])
 end)

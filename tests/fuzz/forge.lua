@@ -25,7 +25,7 @@ function forge.random(seed)
 end
 
 ---The bytes after `change(self, stamp, n)` has had them, with the check made right.
----@param bytes string from task:save
+---@param bytes string from env:save
 ---@param change fun(self: ffi.cdata*, stamp: ffi.cdata*, n: integer) n: how many bytes self has
 ---@return string
 function forge.signed(bytes, change)
@@ -52,41 +52,41 @@ function forge.changed(bytes, random)
   end)
 end
 
----A task with the buffers of its steps.
-function forge.rig(task)
-  local space, count = task.observation_space, 1
+---An environment with the buffers of its steps.
+function forge.rig(env)
+  local space, count = env.observation_space, 1
   for _, n in ipairs(space.shape) do count = count * n end
-  return { task = task, count = count, action = ffi.new "int32_t[1]", reward = ffi.new "float[1]",
+  return { env = env, count = count, action = ffi.new "int32_t[1]", reward = ffi.new "float[1]",
     terminated = ffi.new "uint8_t[1]", truncated = ffi.new "uint8_t[1]",
     obs = ffi.new(space.dtype == "f32" and "float[?]" or "uint8_t[?]", count) }
 end
 
 -- Codes are looked up in tables, and a number that is none spreads: neither may come out.
 local function check(rig)
-  local space = rig.task.observation_space
+  local space = rig.env.observation_space
   local codes = space.codes or math.huge
   for i = 0, space.dtype == "u8" and codes >= 256 and -1 or rig.count - 1 do          -- any byte is a pixel
     local x = rig.obs[i]
     if x ~= x or x >= codes then
-      error(("%s: slot %d of the observation is %g"):format(rig.task.id, i, x))
+      error(("%s: slot %d of the observation is %g"):format(rig.env.id, i, x))
     end
   end
-  if rig.reward[0] ~= rig.reward[0] then error(rig.task.id .. ": the reward is NaN") end
+  if rig.reward[0] ~= rig.reward[0] then error(rig.env.id .. ": the reward is NaN") end
 end
 
 function forge.step(rig, random)
-  rig.action[0] = random(rig.task.action_space.n)
-  rig.task:step_raw(rig.action, rig.obs, rig.reward, rig.terminated, rig.truncated)
+  rig.action[0] = random(rig.env.action_space.n)
+  rig.env:step_raw(rig.action, rig.obs, rig.reward, rig.terminated, rig.truncated)
 end
 
-function forge.restore(rig, bytes) rig.task:restore(0, bytes, rig.obs) end
+function forge.restore(rig, bytes) rig.env:restore(0, bytes, rig.obs) end
 
 ---So many steps, with a look at all there is to see before and after.
 function forge.live(rig, random, steps)
   check(rig)
   for _ = 1, 2 do
-    rig.task:draw(0)
-    rig.task:truth(0)
+    rig.env:draw(0)
+    rig.env:truth(0)
     for _ = 1, steps / 2 do
       forge.step(rig, random)
       check(rig)

@@ -23,13 +23,13 @@ safetensors.write(path "safetensors", { { "w", tensor.new { { 1, 2 }, { 3, 4 } }
 for _, text in ipairs { '{"a": [1, -2.5e3, true, null], "b": {"c": "\\u00e9\\n"}}', "[]", '"x"', "1e308" } do put("json", text) end
 for _, t in ipairs { { "tmaze", corridor = 5 }, { "memory_maze" }, { "gridworld" }, { "mystery_path_grid" }, { "repeat_previous" } } do
   t.num_envs = 1
-  local task = mn.env(t)
-  local obs, record = task:reset(3), trajectory_writer.new(task, 0, { fields = { value = { shape = { 1 } } } })
+  local env = mn.env(t)
+  local obs, record = env:reset(3), trajectory_writer.new(env, 0, { fields = { value = { shape = { 1 } } } })
   record:begin(obs:data())
   for k = 1, 30 do
     record:internals { value = { k } }
-    local next_obs, reward, terminated, truncated = task:step { k % task.action_space.n }
-    record:add(k % task.action_space.n, reward:data()[0], terminated:data()[0] ~= 0, truncated:data()[0] ~= 0, next_obs:data())
+    local next_obs, reward, terminated, truncated = env:step { k % env.action_space.n }
+    record:add(k % env.action_space.n, reward:data()[0], terminated:data()[0] ~= 0, truncated:data()[0] ~= 0, next_obs:data())
   end
   record:write(path "trajectory")
 end

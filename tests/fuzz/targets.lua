@@ -8,7 +8,7 @@ local bpe = require "mneme.envs.bpe"
 local config = require "mneme.runs.config"
 local corpus = require "mneme.envs.corpus"
 local engine = require "mneme.base.engine"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local forge = require "tests.fuzz.forge"
@@ -40,7 +40,7 @@ local function target(name, f)
   targets[name] = function(at, bytes)
     block.data, block.bytes = ffi.cast("uint8_t *", at), bytes
     local ok, e = xpcall(f, fault_of, block.data, bytes)
-    mn.sweep()
+    mn.clear_tape()
     if not ok and not errors.is(e) then return name .. ": " .. e end
   end
 end
@@ -70,12 +70,12 @@ target("trajectory", function(data, bytes)
   if (tonumber(t.settings.levels) or 0) > 100 then return end          -- as many take their time to draw
   local again = trajectory_replay.new(t)
   for _ = 1, 50 do if not again:advance() then break end end
-  again.task:draw(0)
-  again.task:close()
+  again.env:draw(0)
+  again.env:close()
 end)
 
 local worlds, saved = {}, {}
-for _, e in ipairs(env.list()) do worlds[#worlds + 1] = { e.name } end
+for _, e in ipairs(envs.list()) do worlds[#worlds + 1] = { e.name } end
 for _, settings in ipairs { { observation = "pixels" }, { observation = "vector" }, { mode = "continuous" }, { levels = 3 } } do
   settings[1] = "memory_maze"
   worlds[#worlds + 1] = settings
@@ -88,9 +88,9 @@ target("restore", function(data, bytes)
   if type(worlds[k][1]) == "string" then
     worlds[k].num_envs = 1
     worlds[k] = forge.rig(mn.env(worlds[k]))
-    worlds[k].task:reset_raw(worlds[k].obs, 5)
+    worlds[k].env:reset_raw(worlds[k].obs, 5)
     for _ = 1, 9 do forge.step(worlds[k], random) end
-    saved[k] = worlds[k].task:save(0)
+    saved[k] = worlds[k].env:save(0)
   end
   forge.restore(worlds[k], forge.signed(saved[k], function(self, _, n)
     for i = 1, bytes - 3, 3 do self[(data[i] + 256 * data[i + 1]) % n] = data[i + 2] end
@@ -122,9 +122,9 @@ end)
 
 target("map", function(data, bytes)
   local rig = forge.rig(mn.env("gridworld", { map = ffi.string(data, bytes), num_envs = 1 }))
-  rig.task:reset_raw(rig.obs, 1)
+  rig.env:reset_raw(rig.obs, 1)
   forge.live(rig, random, 20)
-  rig.task:close()
+  rig.env:close()
 end)
 
 target("text", function(_, bytes)

@@ -252,5 +252,5 @@ t.test("gpu envs: mneme bench envs device=emu", function()
   local shell = require "tests.support.shell"
   local said, status = shell.mneme(".", "bench envs tmaze device=emu")
   t.eq(status, 0, said)
-  t.ok(said:find "^environments, device=emu, random actions, steps a second:\n" and said:find "\ntmaze +64 +%d", said)
+  t.ok(said:find "^environments, device=emu, random actions, steps per second:\n" and said:find "\ntmaze +64 +%d", said)
 end)

@@ -10,11 +10,11 @@ files.write(dir .. "/train.lua", { [[
 local mn = require "mneme"
 local cfg = mn.config { core = { "gru", d_model = 6 }, learner = "a2c", num_envs = 3, num_steps = 6, hidden = 5, corridor = 3,
   adam_eps = 1e-4, lr = 1e-3, max_norm = 0.5, steps = 36, minibatches = 1, epochs = 1 }
-local task = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed })
+local env = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed })
 mn.manual_seed(cfg.seed)
-local agent = mn.agent { task = task, core = mn.core(cfg.core), hidden = cfg.hidden }
+local agent = mn.agent { env = env, core = mn.core(cfg.core), hidden = cfg.hidden }
 if cfg.learner == "a2c" then cfg.minibatches, cfg.epochs = nil, nil end
-return mn[cfg.learner](cfg, task, agent):train()
+return mn[cfg.learner](cfg, env, agent):train()
 ]] })
 
 local function mneme(words) return shell.mneme(dir, words:find "^check" and words or words .. " threads=1") end

@@ -15,7 +15,7 @@ local parameters, put, gradients = rig.parameters, rig.put, rig.gradients
 
 local function each(what, f)
   for _, name in ipairs(registry.names "cores") do
-    t.test(name .. ": " .. what, function() f(name) mn.sweep() end)
+    t.test(name .. ": " .. what, function() f(name) mn.clear_tape() end)
   end
 end
 
@@ -32,7 +32,7 @@ local function run_again(l)
     actions = mn.keep(l.played), entropy_coef = l.entropy_coef, value_coef = l.value_coef }
   loss:backward()
   local losses = { loss = loss:item(), policy_loss = policy:item(), value_loss = value:item(), entropy = entropy:item() }
-  mn.sweep()
+  mn.clear_tape()
   return losses, gradients(l)
 end
 
@@ -126,14 +126,14 @@ each("rollouts go on from each other as single steps do", function(name)
   t.ok(ended > 6, "episodes must end for this test")
 end)
 
--- Let the task write down what each step gave, before the learner adds to the rewards.
+-- Let the environment write down what each step gave, before the learner adds to the rewards.
 local function listen(l)
-  local log, roll = {}, l.task.roll
+  local log, roll = {}, l.env.roll
   local B, n = l.B, l.x:shape()[3]
-  l.task.roll = function(task, r, k, action)
-    local cut = roll(task, r, k, action)
+  l.env.roll = function(env, r, k, action)
+    local cut = roll(env, r, k, action)
     log[#log + 1] = { reward = ffi.string(r.reward + k * B, 4 * B), terminated = ffi.string(r.terminated, B),
-      truncated = ffi.string(r.cut, B), final = ffi.string(task.ended.final_obs, 4 * B * n) }
+      truncated = ffi.string(r.cut, B), final = ffi.string(env.ended.final_obs, 4 * B * n) }
     return cut
   end
   return log
@@ -259,10 +259,10 @@ end)
 
 -- ---- wrong settings ----
 
-t.test("a task or an agent that does not fit is refused", function()
-  local task = mn.env("tmaze", { corridor = 4, num_envs = 2 })
-  t.raises(function() mn.agent { task = task, core = core.new("gru", { d_in = 9, d_model = 8 }) } end,
+t.test("an environment or an agent that does not fit is refused", function()
+  local env = mn.env("tmaze", { corridor = 4, num_envs = 2 })
+  t.raises(function() mn.agent { env = env, core = core.new("gru", { d_in = 9, d_model = 8 }) } end,
     "takes d_in=9, but it is given 16 numbers")
-  t.raises(function() mn.agent { task = task } end, "expected { task = ")
-  t.raises(function() mn.agent { task = task, cores = 3 } end, "unknown key of agent: 'cores'")
+  t.raises(function() mn.agent { env = env } end, "expected { env = ")
+  t.raises(function() mn.agent { env = env, cores = 3 } end, "unknown key of agent: 'cores'")
 end)

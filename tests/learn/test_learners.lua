@@ -19,7 +19,7 @@ local function both(what, f)
         for key, value in pairs(cfg or {}) do all[key] = value end
         return rig.learner(makers[name], case, all, sizes)
       end, name)
-      mn.sweep()
+      mn.clear_tape()
     end)
   end
 end
@@ -49,7 +49,7 @@ local by_hand = {
 
 for _, bootstrap in ipairs { 1, 0 } do
   both(("bootstrap_truncated=%d: returns and advantages as worked out by hand"):format(bootstrap), function(learner)
-    local l = learner("feedforward", { task = paydays(), num_steps = 8, gamma = 0.5, lambda = 0.5, lr = 0, bootstrap_truncated = bootstrap })
+    local l = learner("feedforward", { env = paydays(), num_steps = 8, gamma = 0.5, lambda = 0.5, lr = 0, bootstrap_truncated = bootstrap })
     l.agent:state_dict()["critic.1.weight"]:fill(0)
     l.agent:state_dict()["critic.1.bias"]:fill(10)
     l:rollout()
@@ -157,10 +157,10 @@ end)
 -- V of what follows a time limit, where the memory would have been cleared just then: that of a fresh one.
 both("context: a time limit where the memory is full", function(learner)
   local l = learner("gru", { corridor = 100, time_limit = 4, context = 4, num_steps = 6, gamma = 0.5, lr = 0 })
-  local final, roll = nil, l.task.roll
-  l.task.roll = function(task, r, k, action)
-    local cut = roll(task, r, k, action)
-    final = final or (task.ended.length[0] == 4 and ffi.string(task.ended.final_obs, l.row_bytes)) or nil
+  local final, roll = nil, l.env.roll
+  l.env.roll = function(env, r, k, action)
+    local cut = roll(env, r, k, action)
+    final = final or (env.ended.length[0] == 4 and ffi.string(env.ended.final_obs, l.row_bytes)) or nil
     l.paid = l.paid or final and r.reward[k * l.B]
     return cut
   end
@@ -187,7 +187,7 @@ local function cut_gradients(l, length)
   mn.a2c_loss { logits = logits, values = values, returns = returns, actions = mn.keep(l.played), entropy_coef = l.entropy_coef,
     value_coef = l.value_coef }:backward()
   local list = rig.gradients(l)
-  mn.sweep()
+  mn.clear_tape()
   return list
 end
 
@@ -254,12 +254,12 @@ both("previous=action,reward: the step before is an input, nothing where an epis
   local y
   mn.no_grad(function() y = mn.keep((l.agent.heads((l.agent.core(x, mn.keep(l.resets), mn.keep(l.pieces[1].state)))))) end)
   t.near(rig.apart(l.pieces[1].logits, y), 0, 1e-5)
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("previous: one of both, neither, and words that it does not know", function()
-  local task = mn.env("tmaze", { num_envs = 2 })
-  local function d_in(previous) return mn.agent { task = task, core = "gru", previous = previous }.core.config.d_in end
+  local env = mn.env("tmaze", { num_envs = 2 })
+  local function d_in(previous) return mn.agent { env = env, core = "gru", previous = previous }.core.config.d_in end
   t.eq(d_in(nil), 16)
   t.eq(d_in "", 16)
   t.eq(d_in "action", 20)
@@ -292,7 +292,7 @@ end
 
 both("codes of uint8 train as their one-hots do, and are kept as bytes", function(learner)
   local function trained(coded)
-    local l = learner({ "gru", d_model = 8 }, { task = cells(coded), num_steps = 8, lr = 0.01 })
+    local l = learner({ "gru", d_model = 8 }, { env = cells(coded), num_steps = 8, lr = 0.01 })
     t.eq(l.x:dtype(), coded and "u8" or "f32")
     t.eq(table.concat(l.x:shape(), ","), coded and "9,4,2" or "9,4,2,5")
     for _ = 1, 5 do
@@ -305,7 +305,7 @@ both("codes of uint8 train as their one-hots do, and are kept as bytes", functio
 end)
 
 both("pictures of uint8 reach the three convolutions in their own shape", function(learner)
-  local task = mn.env { observation = { 36, 36, 1 }, dtype = "u8", actions = 2, num_envs = 2, time_limit = 5,
+  local env = mn.env { observation = { 36, 36, 1 }, dtype = "u8", actions = 2, num_envs = 2, time_limit = 5,
     reset = function(_, random)
       local picture = {}
       for i = 1, 36 * 36 do picture[i] = random(256) - 1 end
@@ -316,7 +316,7 @@ both("pictures of uint8 reach the three convolutions in their own shape", functi
       for i = 1, 36 * 36 do picture[i] = action * 200 end
       return picture, action, false, action
     end }
-  local l = learner({ "gru", d_model = 8 }, { task = task, num_steps = 6, lr = 0.01 })
+  local l = learner({ "gru", d_model = 8 }, { env = env, num_steps = 6, lr = 0.01 })
   t.eq(table.concat(l.x:shape(), ","), "7,2,36,36,1")
   local before = table.concat(rig.parameters(l))
   for _ = 1, 2 do
@@ -379,8 +379,8 @@ end)
 
 t.test("a stepper clears memories as the learner did", function()
   local function resets(memory, steps)
-    local task = mn.env("tmaze", { corridor = 100, num_envs = 2, time_limit = 5 })
-    local p = stepper.new(task, mn.agent { task = task, core = "gru" }, { memory = memory })
+    local env = mn.env("tmaze", { corridor = 100, num_envs = 2, time_limit = 5 })
+    local p = stepper.new(env, mn.agent { env = env, core = "gru" }, { memory = memory })
     local text = ""
     for _ = 0, steps do
       text = text .. p.resets:data()[p.row * 2]
@@ -399,8 +399,8 @@ end)
 t.test("a stepper acts as the learner did", function()
   local l = rig.learner(mn.a2c, "gru", { num_steps = 40, previous = "action,reward", context = 7, seed = 4, lr = 0 })
   l:rollout()
-  local task = mn.env("tmaze", { corridor = 4, num_envs = 3, seed = 4, time_limit = 11 })
-  local p = stepper.new(task, l.agent, { seed = 4, memory = l:describe().memory })
+  local env = mn.env("tmaze", { corridor = 4, num_envs = 3, seed = 4, time_limit = 11 })
+  local p = stepper.new(env, l.agent, { seed = 4, memory = l:describe().memory })
   for row = 0, 39 do
     p:forward()
     for b = 0, 2 do t.eq(p.actions:data()[p.row * 3 + b], l.played:data()[row * 3 + b], ("row %d, copy %d"):format(row, b)) end
@@ -416,8 +416,8 @@ for _, core in ipairs { { "gtrxl", memory = 3 }, { "rmt", segment = 48 }, { "rmt
       local config = { core[1], n_layers = 1, d_model = 8, d_head = 4, n_heads = 2, d_ffn = 8, memory = core.memory, segment = core.segment }
       if core[1] == "gru" then config = { "gru", d_model = 8 } end
       local l = rig.learner(mn.a2c, config, settings)
-      local task = mn.env("tmaze", { corridor = 4, num_envs = 3, seed = 4, time_limit = 11 })
-      local p, worst = stepper.new(task, l.agent, { seed = 4, memory = l:describe().memory }), 0
+      local env = mn.env("tmaze", { corridor = 4, num_envs = 3, seed = 4, time_limit = 11 })
+      local p, worst = stepper.new(env, l.agent, { seed = 4, memory = l:describe().memory }), 0
       for _ = 1, 2 do
         l:rollout()
         for row = 0, 79 do

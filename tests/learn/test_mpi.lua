@@ -28,9 +28,9 @@ local walk = { observation = { 3 }, actions = 2, name = "walk", num_envs = cfg.n
     local x = self.way[#self.way]
     return { x, action, #self.way / 9 }, action == 1 and x or -x, random(6) == 1, x
   end }
-local task = cfg.own and mn.env(walk) or mn.env("tmaze", { corridor = 4, time_limit = 11, num_envs = cfg.num_envs, seed = cfg.seed })
-local agent = mn.agent { task = task, core = cfg.core, hidden = 16, previous = cfg.previous ~= "" and cfg.previous or nil }
-mn[cfg.learner](cfg, task, agent):train()
+local env = cfg.own and mn.env(walk) or mn.env("tmaze", { corridor = 4, time_limit = 11, num_envs = cfg.num_envs, seed = cfg.seed })
+local agent = mn.agent { env = env, core = cfg.core, hidden = 16, previous = cfg.previous ~= "" and cfg.previous or nil }
+mn[cfg.learner](cfg, env, agent):train()
 local out = assert(io.open(cfg.run .. "-" .. rank, "wb"))
 for _, p in ipairs(agent:parameters()) do out:write(ffi.string(p:data(), 4 * p:size())) end
 out:close()
@@ -214,8 +214,8 @@ t.test("a sweep starts processes of its own, and says so once", function()
 end)
 
 -- Sequences of a batch ask differently often here, so the mean over ranks is not that of their means.
-files.make_folder(folder .. "/tasks")
-files.write(folder .. "/tasks/uneven.lua", { [[
+files.make_folder(folder .. "/datasets")
+files.write(folder .. "/datasets/uneven.lua", { [[
 return { doc = "the token before, asked now and then", config = { length = 12 },
   build = function(cfg)
     return { tokens = 5, classes = 5, length = cfg.length, draw = function(random, token, answer)
@@ -230,12 +230,12 @@ return { doc = "the token before, asked now and then", config = { length = 12 },
 files.write(folder .. "/text", { ("pack my box with five dozen liquor jugs and mix them. "):rep(40) })
 files.write(folder .. "/words.lua", { [[
 local ffi, mn = require "ffi", require "mneme"
-local cfg = mn.config { task = { "uneven", length = 12 }, core = { "gru", d_model = 16, d_in = 16 }, steps = 960, batch = 4, eval_every = 240,
+local cfg = mn.config { set = { "uneven", length = 12 }, core = { "gru", d_model = 16, d_in = 16 }, steps = 960, batch = 4, eval_every = 240,
   eval_batches = 3, lr = 1e-2, stop_score = 1 }
-local task = mn.task(cfg.task, { batch = cfg.batch, seed = cfg.seed })
+local dataset = mn.dataset(cfg.set, { batch = cfg.batch, seed = cfg.seed })
 mn.manual_seed(cfg.seed)
-local model = mn.sequence_model { task = task, core = mn.core(cfg.core) }
-mn.supervised(cfg, task, model):train()
+local model = mn.sequence_model { dataset = dataset, core = mn.core(cfg.core) }
+mn.supervised(cfg, dataset, model):train()
 local out = assert(io.open(cfg.run .. "-" .. require("mneme.tensor.mpi").rank, "wb"))
 for _, p in ipairs(model:parameters()) do out:write(ffi.string(p:data(), 4 * p:size())) end
 out:close()
@@ -250,8 +250,8 @@ local function learn(n, words)
 end
 
 local signs = "core=agalite core.approximation=random_sign core.d_model=8 core.n_layers=1 core.n_heads=2 core.d_head=4 core.d_ffn=8 core.d_in=16"
-for i, case in ipairs { { "sequences that ask differently often", "" }, { "a text that goes on", "task=text task.file=text task.length=12" },
-                        { "random signs, which know their sequence", "task=text task.file=text task.length=12 " .. signs } } do
+for i, case in ipairs { { "sequences that ask differently often", "" }, { "a text that goes on", "set=text set.file=text set.length=12" },
+                        { "random signs, which know their sequence", "set=text set.file=text set.length=12 " .. signs } } do
   t.test("supervised, two ranks are one process: " .. case[1], function()
     need_mpi()
     local one, two = "learn-one" .. i, "learn-two" .. i
@@ -267,7 +267,7 @@ end
 
 t.test("a supervised run goes on with as many ranks and with fewer; batches that cannot be shared out are refused", function()
   need_mpi()
-  local words = "task=text task.file=text task.length=12 checkpoint_every=480 run="
+  local words = "set=text set.file=text set.length=12 checkpoint_every=480 run="
   learn(2, words .. "text-whole")
   shell.run(folder, "for to in text-half text-half1; do cp -r text-whole $to; rm $to/checkpoints/step-960.safetensors; done")
   learn(2, "resume=text-half")

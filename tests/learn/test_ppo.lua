@@ -50,7 +50,7 @@ for _, case in ipairs(rig.cases()) do
   t.test(case.name .. ": before the first step the ratio is 1", function()
     ratios(case.settings, 0)
     if #tables.keys(case.settings) == 1 then ratios(case.settings, 4) end    -- corners of axes: whole rollouts are enough
-    mn.sweep()
+    mn.clear_tape()
   end)
 end
 
@@ -75,7 +75,7 @@ local function run_again(l)
     normalise_advantages = l.normalise_advantages }
   loss:backward()
   local losses = { loss = loss:item(), policy_loss = policy:item(), value_loss = value:item(), entropy = entropy:item() }
-  mn.sweep()
+  mn.clear_tape()
   return losses, rig.gradients(l)
 end
 

@@ -1,4 +1,4 @@
--- test_rebuild.lua -- a run whose task is written in its script can be evaluated and looked at, too.
+-- test_rebuild.lua -- a run whose environment is written in its script can be evaluated and looked at, too.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local shell = require "tests.support.shell"
@@ -8,16 +8,16 @@ local dir = shell.folder()
 files.write(dir .. "/sign.lua", { [[
 local mn = require "mneme"
 local cfg = mn.config { gain = 1, core = { "gru", d_model = 8 }, num_envs = 4, num_steps = 8, hidden = 8, steps = 64 }
-local task = mn.env { name = "sign", observation = { 2 }, actions = 2, num_envs = cfg.num_envs, seed = cfg.seed, time_limit = 5,
+local env = mn.env { name = "sign", observation = { 2 }, actions = 2, num_envs = cfg.num_envs, seed = cfg.seed, time_limit = 5,
   reset = function(self, random) self.sign = random(2) return { self.sign - 1, cfg.gain } end,
   step = function(self, action) return { 0, 0 }, cfg.gain, false, 0 end }
-local agent = mn.agent { task = task, core = cfg.core, hidden = cfg.hidden }
-return mn.a2c(cfg, task, agent):train()
+local agent = mn.agent { env = env, core = cfg.core, hidden = cfg.hidden }
+return mn.a2c(cfg, env, agent):train()
 ]] })
 
 local function mneme(words) return shell.mneme(dir, words) end
 
-t.test("eval and view make the task again by the run's script, with the run's settings, and train nothing", function()
+t.test("eval and view make the environment again by the run's script, with the run's settings, and train nothing", function()
   t.eq(select(2, mneme "run sign.lua run=there gain=3 threads=1"), 0)
   local checkpoints = table.concat(files.list(dir .. "/there/checkpoints"), " ")
   local said, status = mneme "eval there episodes=20"
@@ -30,7 +30,7 @@ t.test("eval and view make the task again by the run's script, with the run's se
   t.eq(table.concat(files.list(dir .. "/there/checkpoints"), " "), checkpoints)
 end)
 
-t.test("an episode of a run whose task is in its script is shown and compared; elsewhere the reason is told", function()
+t.test("an episode of a run whose environment is in its script is shown and compared; elsewhere the reason is told", function()
   local episode = dir .. "/there/episodes/step-64.mnt"
   t.ok(files.is_file(episode), "training left no episode")
   local said, status = mneme "view there/episodes/step-64.mnt out=episode.png"
@@ -43,20 +43,20 @@ t.test("an episode of a run whose task is in its script is shown and compared; e
   t.ok(status == 1 and said:find "stray.mnt: the rules of sign%-v0 are Lua functions of sign.lua: only that script can replay it", said)
 end)
 
-t.test("the task of a script can be played by hand, with the script's settings", function()
+t.test("the environment of a script can be played by hand, with the script's settings", function()
   local said, status = mneme "play sign.lua gain=3 keys=5*1"
   t.ok(status == 0 and said:find "^episode 0: score 0.00, return %+15.00, 5 steps\n$", said)
   said, status = mneme "play sign.lua gian=3 keys=1"
   t.ok(status == 2 and said:find "did you mean 'gain'", said)
   files.write(dir .. "/nothing.lua", { "print 'hello'" })
   said, status = mneme "play nothing.lua keys=1"
-  t.ok(status == 1 and said:find "trains no agent in a task", said)
+  t.ok(status == 1 and said:find "trains no agent in an environment", said)
 end)
 
 t.test("what the script alone decides cannot be changed from outside; a script that is gone is missed", function()
   local said, status = mneme "eval there gain=4"
   t.eq(status, 2)
-  t.ok(said:find "gain cannot change: its task is written in sign.lua", said)
+  t.ok(said:find "gain cannot change: its environment is written in sign.lua", said)
   os.rename(dir .. "/sign.lua", dir .. "/other.lua")
   said, status = mneme "eval there"
   t.eq(status, 1)

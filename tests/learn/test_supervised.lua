@@ -19,15 +19,15 @@ files.write(dir .. "/letters", { table.concat(letters) })
 local function letters_task(more)
   local settings = { file = dir .. "/letters", batch = 2, length = 8, valid = 0.2, test = 0.2, seed = 1 }
   for key, value in pairs(more or {}) do settings[key] = value end
-  return mn.task("text", settings)
+  return mn.dataset("text", settings)
 end
 
 local widths = { galite = { d_model = 8, n_layers = 1, n_heads = 2, d_head = 4, d_ffn = 8, eta = 2 }, gru = { d_model = 6 } }
-local function model_of(task, name)
+local function model_of(dataset, name)
   local config = { d_in = 5 }
   for key, value in pairs(widths[name]) do config[key] = value end
   mn.manual_seed(1)
-  return mn.sequence_model { task = task, core = mn.core(name, config) }
+  return mn.sequence_model { dataset = dataset, core = mn.core(name, config) }
 end
 
 -- ---- the loss ----
@@ -42,7 +42,7 @@ t.test("cross_entropy: nats, mean over what is asked, and right answers, worked 
   for r = 1, 4 do t.near(nats:data()[r - 1], want[r], 1e-6) end
   t.near(loss:item(), (want[1] + want[2] + want[4]) / 4, 1e-6)
   t.eq(right:data()[0] + 2 * right:data()[1] + 4 * right:data()[2] + 8 * right:data()[3], 1 + 2 + 4)   -- of equals the first
-  mn.sweep()
+  mn.clear_tape()
   local asked = mn.tensor { shape = { 2, 2 }, data = { { 1, 0 }, { 0, 1 } }, dtype = "u8" }
   loss = ops.cross_entropy { logits = logits, target = target, asked = asked }
   t.near(loss:item(), (want[1] + want[4]) / 2, 1e-6)
@@ -52,10 +52,10 @@ t.test("cross_entropy: nats, mean over what is asked, and right answers, worked 
   local e = math.exp(1) / (math.exp(1) + 2) / 2
   t.near(g[9], e, 1e-6)
   t.near(g[11], (0.5 - e) / 2 - 0.5, 1e-6)
-  mn.sweep()
+  mn.clear_tape()
   asked:fill(0)
   t.eq(ops.cross_entropy { logits = logits, target = target, asked = asked }:item(), 0)
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("cross_entropy is what log_softmax and gather come to", function()
@@ -71,26 +71,26 @@ t.test("cross_entropy is what log_softmax and gather come to", function()
     sum = sum - chosen:data()[i]
   end
   t.near(loss:item(), sum / 7, 2e-5)
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 -- ---- carried state ----
 
 -- Logits of a split read batch by batch with the state handed on, column by column.
-local function read_carried(task, model, split)
-  local batch, state, out = task:buffers(), model.core:initial(task.batch), {}
-  for n = 0, task:batches(split) - 1 do
-    task:fill(batch, split, n)
+local function read_carried(dataset, model, split)
+  local batch, state, out = dataset:buffers(), model.core:initial(dataset.batch), {}
+  for n = 0, dataset:batches(split) - 1 do
+    dataset:fill(batch, split, n)
     local logits = mn.no_grad(function()
       local y, after = model(batch.token, batch.done, state)
       mn.keep(after, state)
       return y
     end)
-    for k = 0, task.length - 1 do
-      for b = 0, task.batch - 1 do
-        if batch.asked:data()[k * task.batch + b] == 1 then
+    for k = 0, dataset.length - 1 do
+      for b = 0, dataset.batch - 1 do
+        if batch.asked:data()[k * dataset.batch + b] == 1 then
           out[b] = out[b] or {}
-          for c = 0, task.classes - 1 do table.insert(out[b], logits:data()[(k * task.batch + b) * task.classes + c]) end
+          for c = 0, dataset.classes - 1 do table.insert(out[b], logits:data()[(k * dataset.batch + b) * dataset.classes + c]) end
         end
       end
     end
@@ -113,18 +113,18 @@ for _, core in ipairs { "galite", "gru" } do
   end)
 
   t.test(core .. ": evaluation with and without carry is what reading says", function()
-    local task = letters_task()
-    local model = model_of(task, core)
-    local carried = held_out.new(task, model, { split = "valid", carry = true }):run(math.huge)
-    local fresh = held_out.new(task, model, { split = "valid", carry = false }):run(math.huge)
-    local logits, nats, right, count = read_carried(task, model, "valid"), 0, 0, 0
-    local ids, n = task.stream "valid"
+    local dataset = letters_task()
+    local model = model_of(dataset, core)
+    local carried = held_out.new(dataset, model, { split = "valid", carry = true }):run(math.huge)
+    local fresh = held_out.new(dataset, model, { split = "valid", carry = false }):run(math.huge)
+    local logits, nats, right, count = read_carried(dataset, model, "valid"), 0, 0, 0
+    local ids, n = dataset.stream "valid"
     local part = math.floor((n - 1) / 2)
     for b = 0, 1 do
       for k = 0, part - 1 do
         local sum, best, target = 0, 0, ids[b * part + k + 1]
-        local function logit(c) return logits[b][k * task.classes + c + 1] end
-        for c = 0, task.classes - 1 do
+        local function logit(c) return logits[b][k * dataset.classes + c + 1] end
+        for c = 0, dataset.classes - 1 do
           sum = sum + math.exp(logit(c))
           if logit(c) > logit(best) then best = c end
         end
@@ -137,15 +137,15 @@ for _, core in ipairs { "galite", "gru" } do
     t.near(carried.perplexity, math.exp(nats / count), 1e-4)
     t.near(carried.bits_per_character, nats / count / math.log(2), 1e-5)   -- a character is a token
     t.ok(math.abs(fresh.loss - carried.loss) > 1e-4, "the carried state makes no difference")
-    t.eq(held_out.new(task, model, { split = "valid", carry = true }):run(2).sequences, 4)
+    t.eq(held_out.new(dataset, model, { split = "valid", carry = true }):run(2).sequences, 4)
   end)
 end
 
 t.test("evaluation of a model that knows nothing: ln(classes), one in so many right, intervals around them", function()
-  local task = mn.task("induction", { length = 12, vocab = 9, batch = 50 })
-  local model = model_of(task, "gru")
+  local dataset = mn.dataset("induction", { length = 12, vocab = 9, batch = 50 })
+  local model = model_of(dataset, "gru")
   for _, p in ipairs(model.head:parameters()) do p:fill(0) end
-  local r = held_out.new(task, model, { split = "test", carry = true }):run(20)
+  local r = held_out.new(dataset, model, { split = "test", carry = true }):run(20)
   t.eq(r.asked, 1000)
   t.near(r.loss, math.log(9), 1e-5)
   t.near(r.loss_half, 0, 1e-5)
@@ -157,27 +157,27 @@ end)
 
 -- ---- updates ----
 
-local function learner_of(cfg, task, name)
+local function learner_of(cfg, dataset, name)
   cfg.steps = cfg.steps or 1e9
-  local learner = mn.supervised(cfg, task, model_of(task, name))
+  local learner = mn.supervised(cfg, dataset, model_of(dataset, name))
   learner:begin()
   return learner
 end
 
 t.test("an update is Adam's step on the gradient of the mean cross-entropy", function()
-  local task = letters_task()
-  local learner = learner_of({ lr = 0.01, max_norm = 0 }, task, "gru")
-  local reference, batch = model_of(task, "gru"), task:buffers()
+  local dataset = letters_task()
+  local learner = learner_of({ lr = 0.01, max_norm = 0 }, dataset, "gru")
+  local reference, batch = model_of(dataset, "gru"), dataset:buffers()
   local adam = mn.adam(reference:parameters(), { lr = 0.01 })
   for n = 0, 3 do
-    task:fill(batch, "train", n)
+    dataset:fill(batch, "train", n)
     adam:zero_grad()
     local logits = reference(batch.token, batch.done, mn.keep(learner.state))
     local loss = ops.mean(ops.gather(ops.log_softmax(logits), batch.answer)) * -1
     loss:backward()
     adam:step()
     local want = loss:item()
-    mn.sweep()
+    mn.clear_tape()
     local made, fine = learner:advance()
     t.eq(made, 16)
     t.ok(fine)
@@ -214,10 +214,10 @@ t.test("the learning rate follows its schedule, counted in tokens", function()
 end)
 
 t.test("weights decay only where weight_decay says so; gradients are clipped to max_norm", function()
-  local task = letters_task()
+  local dataset = letters_task()
   local function moved(cfg)
     cfg.lr = 0.01
-    local learner = learner_of(cfg, task, "gru")
+    local learner = learner_of(cfg, dataset, "gru")
     local before = mn.keep(learner.model.head.weight)
     learner:advance()
     local norm, sum, p = learner.optimiser:grad_norm(), 0, learner.model.head.weight:data()
@@ -247,19 +247,19 @@ t.test("what is evaluated and when; training is over where stop_score is reached
 end)
 
 t.test("bad settings of the learner and the model", function()
-  local task = letters_task()
-  t.raises(function() learner_of({ lr = -1 }, task, "gru") end, "supervised: lr=%-1, expected a number of at least 0")
-  t.raises(function() learner_of({ eval_every = 0 }, task, "gru") end, "supervised: eval_every=0, expected a whole number")
-  t.raises(function() learner_of({ lr_schedule = "sine" }, task, "gru") end, "supervised: lr_schedule = 'sine'")
-  t.raises(function() mn.sequence_model { task = task } end, "sequence_model: expected { task")
-  t.raises(function() mn.sequence_model { task = task, cores = 1 } end, "unknown key of sequence_model 'cores'")
+  local dataset = letters_task()
+  t.raises(function() learner_of({ lr = -1 }, dataset, "gru") end, "supervised: lr=%-1, expected a number of at least 0")
+  t.raises(function() learner_of({ eval_every = 0 }, dataset, "gru") end, "supervised: eval_every=0, expected a whole number")
+  t.raises(function() learner_of({ lr_schedule = "sine" }, dataset, "gru") end, "supervised: lr_schedule = 'sine'")
+  t.raises(function() mn.sequence_model { dataset = dataset } end, "sequence_model: expected { dataset")
+  t.raises(function() mn.sequence_model { dataset = dataset, cores = 1 } end, "unknown key of sequence_model 'cores'")
 end)
 
 -- ---- models of one size ----
 
 t.test("sized: every memory comes within 5 % of the parameters that are wanted", function()
-  local task = mn.task("induction", { length = 16 })
-  local function model(core) return mn.sequence_model { task = task, core = core } end
+  local dataset = mn.dataset("induction", { length = 16 })
+  local function model(core) return mn.sequence_model { dataset = dataset, core = core } end
   for _, name in ipairs(require("mneme.base.registry").names "cores") do
     for _, wanted in ipairs { 1e5, 3e5 } do
       local spec = mn.sized({ name, n_layers = 2, d_in = 64 }, wanted, model)
@@ -320,7 +320,7 @@ end)
 t.test("eval of a run of sequences: what is wrong is told", function()
   for words, pattern in pairs {
     ["eval whole split=all"] = "unknown eval: split 'all'", ["eval whole batches=half"] = "batches=half, expected a whole number",
-    ["eval whole lengths=9"] = "unknown setting of task text 'lengths'; did you mean 'length'",
+    ["eval whole lengths=9"] = "unknown setting of data set text 'lengths'; did you mean 'length'",
     ["eval whole file=other"] = "other: cannot be read", ["eval none"] = "there is no such run",
     ["eval whole file=shifted"] = "was trained on a text with other tokens", ["view whole out=x.png"] = "no episodes to watch",
     ["eval whole unit=bpe vocab=260"] = "was trained with 11 tokens and 11 answers, these settings make",
@@ -335,17 +335,17 @@ t.test("eval of a run of sequences: what is wrong is told", function()
   end
 end)
 
-t.test("every experiment of sequences runs with quick=1, and its tasks are listed and explained", function()
+t.test("every experiment of sequences runs with quick=1, and its data sets are listed and explained", function()
   for _, name in ipairs { "recall", "listops", "char_lm file=letters" } do
     local said, status = mneme(("run %s quick=1 steps=1024 batch=2 eval_batches=1 parameters=2e4 run=%s"):format(name,
       name:match "^%w+"))
     t.eq(status, 0, said)
   end
-  local listed = mneme "list tasks"
+  local listed = mneme "list datasets"
   for _, name in ipairs { "listops", "text", "mqar", "selective_copy", "induction" } do
     t.ok(listed:find("  " .. name .. " "), listed)
     local said = mneme("help " .. name)
-    t.ok(said:find("mn.task(\"" .. name .. "\")", 1, true) and said:find "batch +32", said)
+    t.ok(said:find("mn.dataset(\"" .. name .. "\")", 1, true) and said:find "batch +32", said)
   end
 end)
 

@@ -19,10 +19,10 @@ local cfg = mn.config {
   learner = "a2c", previous = "", horizon = 0, context = 0, carry = true, lr_schedule = "constant", warmup = 0,
   weight_decay = 0, minibatches = 2, epochs = 2,
 }
-local task = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed, time_limit = cfg.time_limit })
+local env = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed, time_limit = cfg.time_limit })
 mn.manual_seed(cfg.seed)
-local agent = mn.agent { task = task, core = cfg.core, hidden = cfg.hidden, previous = cfg.previous }
-local learner = mn[cfg.learner](cfg, task, agent)
+local agent = mn.agent { env = env, core = cfg.core, hidden = cfg.hidden, previous = cfg.previous }
+local learner = mn[cfg.learner](cfg, env, agent)
 local fate, when = os.getenv "FATE", tonumber(os.getenv "WHEN" or 0)
 ffi.cdef "int getpid(void); int kill(int pid, int signal);"
 local update, n = learner.update, 0

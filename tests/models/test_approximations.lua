@@ -118,7 +118,7 @@ t.test("random signs are a function of seed, copy and tick; each channel has its
     if m > 0 and vs:data()[m] ~= vs:data()[m - 1] then changes = changes + 1 end
   end
   t.ok(math.abs(ups - 150) < 40 and math.abs(changes - 150) < 40, ("%d ups, %d changes"):format(ups, changes))
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 -- ---- low rank, against matrices in double ----
@@ -283,7 +283,7 @@ local function check_low_rank(size, r, gate, state, done)
       end
     end
   end
-  mn.sweep()
+  mn.clear_tape()
 end
 
 t.test("svd: the nearest matrix of rank r, and its gradient with the kept subspace constant", function()
@@ -309,7 +309,7 @@ local function results(op, x)
       for i = 0, leaf:size() - 1 do out[name]:data()[i] = leaf:grad_data()[i] end
     end
   end
-  mn.sweep()
+  mn.clear_tape()
   return out
 end
 
@@ -362,7 +362,7 @@ t.test("svd: columns are orthogonal, share the singular values, and stand in fal
       end
     end
   end
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("svd: zeros, repetitions, gates at their ends and cancellation are nothing special", function()

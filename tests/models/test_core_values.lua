@@ -78,7 +78,7 @@ local function results(c, x, done)
   local y = c(x, done, c:initial(B))
   local out = { y = mn.keep(y) }
   ;(y * w):sum():backward()
-  mn.sweep()
+  mn.clear_tape()
   for name, p in pairs(c:state_dict()) do
     out[name] = mn.tensor { shape = p:shape() }
     ffi.copy(out[name]:data(), p:grad_data(), p:size() * 4)

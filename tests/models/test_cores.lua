@@ -39,7 +39,7 @@ local function trace(settings, threads)
   for row = 0, T - 1 do plan:rows(row, row + 1) end
   parts[1] = rig.bytes(y)
   for _, name in ipairs(c:state_names()) do parts[#parts + 1] = rig.bytes(after[name]) end
-  mn.sweep()
+  mn.clear_tape()
   return parts
 end
 

@@ -48,7 +48,7 @@ local function each(what, f)
   for _, case in ipairs(cases) do
     t.test(case.name .. ": " .. what, function()
       f(case.attention, case.cfg)
-      mn.sweep()
+      mn.clear_tape()
     end)
   end
 end
@@ -188,11 +188,11 @@ each("gradients are those of difference quotients", function(name, cfg)
   local m, x = build(name, smooth(name, cfg))
   local y = run(m, x)
   ;(y * weights(y)):sum():backward()
-  mn.sweep()
+  mn.clear_tape()
   local function loss()
     local out, total = quiet(m, x), 0
     for k = 0, out:size() - 1 do total = total + rig.weight(k) * out:data()[k] end
-    mn.sweep()
+    mn.clear_tape()
     return total
   end
   local leaves, wrong, tried = {}, 0, 0
@@ -231,7 +231,7 @@ each("huge, tiny and equal numbers give finite results and gradients", function(
     finite(("y at scale %g"):format(scale), y)
     ;(y * weights(y)):sum():backward()
     for key, tensor in pairs(x) do finite(("gradient of %s at scale %g"):format(key, scale), tensor:grad()) end
-    mn.sweep()
+    mn.clear_tape()
   end
 end)
 
@@ -245,7 +245,7 @@ t.test("rows that see nothing are zero and have no gradient", function()
     t.eq(q:grad_data()[D + d], 0)
   end
   t.ok(y:data()[0] ~= 0)
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("what is not seen is not computed with, whatever it holds", function()
@@ -257,7 +257,7 @@ t.test("what is not seen is not computed with, whatever it holds", function()
   for i = 10 * 20, 40 * 20 - 1 do k:data()[i] = 0 / 0 end
   t.ok(rig.bytes(mn.keep(mn.sparse_attention { q = q, k = k, v = k, ranges = ranges })) == before)
   t.ok(rig.bytes(mn.keep(mn.sparse_attention(causal))):sub(1, 10 * 20 * 4) == early)
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("sparse attention needs memory for what is there, not for pairs", function()
@@ -265,11 +265,11 @@ t.test("sparse attention needs memory for what is there, not for pairs", functio
   local m = attention.new("longformer", { window = 16, globals = 1 }, { H = 1, D = 8, N = long })
   local x = {}
   for i, name in ipairs { "q", "k", "v", "q_global", "k_global", "v_global" } do x[name] = rig.normal({ 1, 1, long, 8 }, i, true) end
-  mn.sweep()
+  mn.clear_tape()
   local y = run(m, x)
   y:sum():backward()
   t.ok(C.mn_bytes(ctx, "arena") < 20 * long * 8 * 4, C.mn_bytes(ctx, "arena") .. " bytes")
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 -- ---- wrong settings and calls ----
@@ -358,7 +358,7 @@ local function learn(name)
     local loss = plan(x, target):item()
     if step <= 10 then begin = begin + loss / 10 elseif step > 290 then last = last + loss / 10 end
   end
-  mn.sweep()
+  mn.clear_tape()
   return begin, last
 end
 
@@ -383,7 +383,7 @@ t.test("encoders of every attention and flow: shapes, gradients everywhere, name
         t.ok(most > 0, name .. " " .. flow .. ": " .. key .. " has no gradient")
         finite(key, p:grad())
       end
-      mn.sweep()
+      mn.clear_tape()
     end
   end
   local names = tables.keys(mn.encoder(encoder_of("longformer", { n_layers = 1, vocab = 5, positions = "learned" })):state_dict())

@@ -32,7 +32,7 @@ t.test("fourier: sines and cosines in float32, for angles that have grown large 
   end
   local far = filled({ 1, 4 }, { 1e30, -3e38, math.huge, -math.huge })
   t.ok(rig.finite(mn.keep(ops.fourier(far))), "a phase that has no meaning is still a sine")
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 -- ---- rotary positions ----
@@ -53,7 +53,7 @@ t.test("rotary: pairs turn by (tick + t) base^(-2i/D), and a clock that never st
         t.near(y:data()[at + 1], u * math.sin(angle) + v * math.cos(angle), 1e-6, "odd")
       end
     end
-    mn.sweep()
+    mn.clear_tape()
   end
   t.raises(function() ops.rotary { x = rig.normal({ 2, 1, 1, 3 }, 1), tick = mn.tensor { shape = { 1 } } } end,
     "rotary: axis 3 of x is 3, expected an even number")
@@ -90,7 +90,7 @@ t.test("dpfp: u * roll(u, j) to the right, also past a whole turn", function()
         end
       end
     end
-    mn.sweep()
+    mn.clear_tape()
   end
   t.raises(function() ops.dpfp { x = rig.normal({ 2, 3 }, 1), nu = 1.5 } end, "nu is 1.5, expected a whole number")
 end)
@@ -141,7 +141,7 @@ t.test("favor: a running maximum gives what one maximum over everything gives, t
     if math.floor(i / M) % B == 0 and i >= 25 * B * M then largest = math.max(largest, p[i]) end
   end
   t.near(c:data()[0], largest, 1e-6, "c is the largest since the reset")
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("favor: the largest logit is a constant, and starts at minus infinity again after a reset", function()
@@ -155,7 +155,7 @@ t.test("favor: the largest logit is a constant, and starts at minus infinity aga
   for i, want in ipairs { 1, math.exp(-2), math.exp(-1), 1, 1, math.exp(-5) } do
     t.near(z:grad_data()[i - 1], want / math.sqrt(2), 1e-6, "dz " .. i)
   end
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 -- Features of a few vectors, with the matrix that a core of this configuration would have.
@@ -197,7 +197,7 @@ t.test("random features stand for their kernels", function()
   for i = 0, 2 do for j = 0, 2 do
     t.near(dot(r, 2 * m, i, j), math.exp(product(i, j, length) - (product(i, i, length) + product(j, j, length)) / 2), 0.03, "Gaussian kernel")
   end end
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("random matrices are saved but not trained; Performer's rows are orthogonal in blocks and as long as normal ones", function()

@@ -1,4 +1,4 @@
--- test_own_parts.lua -- what a script brings along (a core's file, gates and feature maps, tasks, environments, studies):
+-- test_own_parts.lua -- what a script brings along (a core's file, gates and feature maps, environments, environments, studies):
 -- evaluated as it was trained, and refused by name where it is wrong.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
@@ -15,9 +15,9 @@ local mn = require "mneme"
 local cfg = mn.config { gate = false, core = { "gru", d_model = 16 }, corridor = 3, steps = 4e4, num_envs = 16, num_steps = 16, hidden = 16,
   lr = 3e-3, entropy_coef = 0.01 }
 if cfg.gate then mn.features.relu = { doc = "mine", rows = function(c) return c.d_head end, map = function(a) return (a * 3):square() end } end
-local task = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed })
+local env = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed })
 mn.manual_seed(cfg.seed)
-return mn.a2c(cfg, task, mn.agent { task = task, core = cfg.core, hidden = cfg.hidden }):train()
+return mn.a2c(cfg, env, mn.agent { env = env, core = cfg.core, hidden = cfg.hidden }):train()
 ]])
 
 -- What a run's own log ends with, and what eval says of it.
@@ -79,8 +79,8 @@ t.test("an environment's own time limit goes with its settings, one that was giv
   write("maze.lua", [[
 local mn = require "mneme"
 local cfg = mn.config { core = { "gru", d_model = 4 }, steps = 64, num_envs = 2, num_steps = 8, hidden = 4, limit = 0 }
-local task = mn.env("memory_maze", { size = 9, num_envs = 2, seed = cfg.seed, time_limit = cfg.limit > 0 and cfg.limit or nil })
-return mn.a2c(cfg, task, mn.agent { task = task, core = cfg.core, hidden = 4 }):train()
+local env = mn.env("memory_maze", { size = 9, num_envs = 2, seed = cfg.seed, time_limit = cfg.limit > 0 and cfg.limit or nil })
+return mn.a2c(cfg, env, mn.agent { env = env, core = cfg.core, hidden = 4 }):train()
 ]])
   for limit, length in pairs { [0] = "500.0", [30] = "30.0" } do
     local said, status = run(("run maze.lua limit=%d run=maze%d"):format(limit, limit))
@@ -113,16 +113,16 @@ t.test("half a line at the end of a log is no line, and a missing folder of chec
   for line in files.read(dir .. "/mapped/metrics.jsonl"):gmatch "[^\n]+" do t.ok(json.decode(line), line) end
 end)
 
-t.test("a task's draw writes within its sequence, whole numbers, and asks something", function()
-  files.make_folder(dir .. "/tasks")
+t.test("an environment's draw writes within its sequence, whole numbers, and asks something", function()
+  files.make_folder(dir .. "/datasets")
   local function draws(body)
-    write("tasks/own.lua", ('return { doc = "", source = "", config = { length = 8 }, build = function(cfg) return { tokens = 2, classes = 2, '
+    write("datasets/own.lua", ('return { doc = "", source = "", config = { length = 8 }, build = function(cfg) return { tokens = 2, classes = 2, '
       .. "length = cfg.length, draw = function(random, token, answer) %s end } end }"):format(body))
     write("words.lua", [[
 local mn = require "mneme"
 local cfg = mn.config { core = { "gru", d_model = 4, d_in = 8 }, steps = 64, batch = 2, eval_every = 32, eval_batches = 1 }
-local task = mn.task({ "own", length = 8 }, { batch = 2, seed = 1 })
-return mn.supervised(cfg, task, mn.sequence_model { task = task, core = mn.core(cfg.core) }):train()
+local dataset = mn.dataset({ "own", length = 8 }, { batch = 2, seed = 1 })
+return mn.supervised(cfg, dataset, mn.sequence_model { dataset = dataset, core = mn.core(cfg.core) }):train()
 ]])
     return run "run words.lua"
   end

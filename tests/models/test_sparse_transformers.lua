@@ -57,7 +57,7 @@ for i, form in ipairs(forms) do
       local y = mn.keep(m(x.q, x.k, x.v, x))
       t.near(rig.apart(y, x.retrieved), 0, 2e-6, ("episode of %d steps"):format(resets[k + 1] - resets[k]))
     end
-    mn.sweep()
+    mn.clear_tape()
   end)
 end
 
@@ -75,7 +75,7 @@ t.test("an episode beyond its context: bigbird begins anew, longshort drops its 
   t.eq(rig.apart(rig.rows(y, 0, 12), rig.rows(all, 0, 12)), 0)
   t.ok(rig.apart(rig.rows(y, 12, T), rig.rows(all, 12, T)) > 1e-3)
   t.ok(rig.finite(y))
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 -- ---- clocks ----
@@ -99,7 +99,7 @@ t.test("a clock that would run out of a float's digits goes back, and nobody not
       if name == "tick" then t.eq((after2.tick:data()[0] - s:data()[0]) % case[4], 0)
       else t.ok(rig.bytes(s) == rig.bytes(after2[name]), case[1] .. " " .. name) end
     end
-    mn.sweep()
+    mn.clear_tape()
   end
 end)
 
@@ -113,7 +113,7 @@ t.test("a clock that no episode could have gives finite numbers", function()
       t.ok(rig.finite(y) and rig.finite(after.tick), case[1] .. " " .. bad)
     end
   end
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 -- ---- wrong settings ----

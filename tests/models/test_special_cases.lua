@@ -110,7 +110,7 @@ t.test("a scalar gate is an outer gate whose numbers are all the same, up to wha
   for i = 0, gamma:size() - 1 do gamma:data()[i] = g:data()[math.floor(i / V)] end
   local y = mn.ops.linear_attention { q = seen.q, k = seen.k, v = seen.v, gamma = gamma, done = done, eps = one.config.eps }
   t.near(rig.apart(mn.keep(y), seen.retrieved), 0, 1e-6, "scalar")
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 -- ---- sums that only grow ----
@@ -133,7 +133,7 @@ local function sizes_after(name, steps, normalise)
   for key, p in pairs(c:named_parameters()) do
     if key:find "attn" then square = square + norm(p:grad_data(), p:size()) ^ 2 end
   end
-  mn.sweep()
+  mn.clear_tape()
   return state, math.sqrt(square)
 end
 

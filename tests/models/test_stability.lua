@@ -44,7 +44,7 @@ local function survives(c, x, done, what)
     local results = { y = mn.keep(y) }
     for name, s in pairs(after) do results[name] = mn.keep(s) end
     ;(y * rig.normal(y:shape(), 9)):sum():backward()
-    mn.sweep()
+    mn.clear_tape()
     for name, p in pairs(c:named_parameters()) do
       local g = mn.tensor { shape = p:shape() }
       ffi.copy(g:data(), p:grad_data(), 4 * p:size())
@@ -52,7 +52,7 @@ local function survives(c, x, done, what)
     end
     return results
   end)
-  mn.sweep()
+  mn.clear_tape()
   if ok then all_finite(problem, what)
   else t.ok(type(problem) == "table" and problem.message, ("%s: %s"):format(what, tostring(problem))) end
 end
@@ -193,7 +193,7 @@ t.test("a normaliser of exactly zero reads nothing", function()
     for _, name in ipairs { "q", "k", "v" } do
       for i = 0, args[name]:size() - 1 do t.ok(math.abs(args[name]:grad_data()[i]) < math.huge, op .. ": gradient of " .. name) end
     end
-    mn.sweep()
+    mn.clear_tape()
   end
 end)
 

@@ -21,7 +21,7 @@ t.test("flat: floats in a row", function()
   shape_is(y, "4,5,6")
   for i = 0, x:size() - 1 do t.eq(y:data()[i], x:data()[i]) end
   shape_is(torso.for_space { shape = { 7 }, dtype = "f32" }(observations({ 2, 3, 7 }, "f32", 9)), "2,3,7")
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("codes: one-hots in a row", function()
@@ -36,7 +36,7 @@ t.test("codes: one-hots in a row", function()
   x:data()[0] = 7
   local wrong = m(x):data()[0]
   t.ok(wrong ~= wrong, "a code that does not exist went unseen")
-  mn.sweep()
+  mn.clear_tape()
 end)
 
 t.test("a module of one's own stands in; mistakes say what was expected", function()
@@ -48,5 +48,5 @@ t.test("a module of one's own stands in; mistakes say what was expected", functi
   t.raises(function() torso.for_space(pixels, "flat") end, "torso flat reads numbers %(f32%), but the observations are u8 %[8,8,3%]")
   t.raises(function() torso.for_space(grid, "code") end, "unknown torso 'code'; did you mean 'codes'")
   t.raises(function() torso.for_space(grid, { "codes", wide = 3 }) end, "unknown option of torso codes 'wide'")
-  t.raises(function() mn.torso("flat", {}) end, "torso flat: expected { space = task.observation_space }")
+  t.raises(function() mn.torso("flat", {}) end, "torso flat: expected { space = env.observation_space }")
 end)

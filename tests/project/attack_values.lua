@@ -19,7 +19,7 @@ print = function() end                            -- luacheck: ignore
 
 local ring, named_ring = {}, {}
 ring[1] = ring
-named_ring.shape, named_ring.name, named_ring.task = named_ring, named_ring, named_ring
+named_ring.shape, named_ring.name, named_ring.env = named_ring, named_ring, named_ring
 
 local names = { "nil", "true", "NaN", "inf", "-inf", "-1", "0.5", "2^31", "2^53", "1e300", "'text'", "''", "a long text", "{}", "{1,2}",
   "{{1},{2,3}}", "{'x'}", "a ring", "a named ring", "a function", "a thread", "a file", "NULL", "an int64", "a leaf", "a leaf of bytes",
@@ -33,7 +33,7 @@ local function odd(i)
   elseif name == "a leaf of NaN" then return tensor.new { 0 / 0, 1 / 0 }
   elseif name == "a swept tensor" then
     local y = tensor.ops.add(tensor.new { 1 }, tensor.new { 2 })
-    mn.sweep()
+    mn.clear_tape()
     return y
   elseif name == "a freed leaf" then
     local leaf = tensor.new { 1, 2 }
@@ -54,7 +54,7 @@ local function call(name, f, n, ...)
   local ok, e = pcall(f, unpack({ ... }, 1, n))
   if not ok and not errors.is(e) then faults[#faults + 1] = ("%s: %s"):format(name, tostring(e):gsub("\n.*", "")) end
   if ok or errors.is(e) then own = own + 1 end
-  mn.sweep()
+  mn.clear_tape()
 end
 
 local function tell(name, what)
@@ -136,15 +136,15 @@ end
 local long = { train = true, act = true }         -- work, as long as asked for
 
 function parts.methods()
-  local task = mn.env("tmaze", { corridor = 5, num_envs = 2 })
-  local obs = task:reset(1)
-  local sequences = mn.task("mqar", { length = 16, pairs = 2, vocab = 16, batch = 2 })
+  local env = mn.env("tmaze", { corridor = 5, num_envs = 2 })
+  local obs = env:reset(1)
+  local sequences = mn.dataset("mqar", { length = 16, pairs = 2, vocab = 16, batch = 2 })
   local core = mn.core("gru", { d_in = 8, d_model = 8 })
   local w = tensor.new { shape = { 2, 2 }, grad = true }
-  local recording = mn.recording.new(task, 0)
+  local recording = mn.recording.new(env, 0)
   recording:begin(obs:data())
-  local objects = { Task = task, SequenceTask = sequences, Core = core, Module = mn.nn.linear(3, 2), Recording = recording,
-    Agent = mn.agent { task = task, core = { "gru", d_model = 8 } }, SequenceModel = mn.sequence_model { task = sequences, core = core },
+  local objects = { Env = env, SequenceTask = sequences, Core = core, Module = mn.nn.linear(3, 2), Recording = recording,
+    Agent = mn.agent { env = env, core = { "gru", d_model = 8 } }, SequenceModel = mn.sequence_model { dataset = sequences, core = core },
     Adam = mn.adam { w }, Plan = mn.plan(function() return tensor.ops.add(w, w) end) }
   for _, class in ipairs(tables.keys(objects)) do
     local methods = methods_of(objects[class])

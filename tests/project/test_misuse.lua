@@ -14,15 +14,15 @@ local function sweep(what, f)
     local value = odd[i]
     local ok, e = xpcall(f, function(e) return errors.is(e) and e or tostring(e) end, value)
     t.ok(ok or errors.is(e), ("%s = %s: %s"):format(what, tostring(value), tostring(e)))
-    mn.sweep()
+    mn.clear_tape()
   end
 end
 
-local task = mn.env("tmaze", { corridor = 5, num_envs = 2 })
-local agent = mn.agent { task = task, core = { "gru", d_model = 8 } }
-local sequences = mn.task("mqar", { length = 16, pairs = 2, vocab = 16, batch = 2 })
+local env = mn.env("tmaze", { corridor = 5, num_envs = 2 })
+local agent = mn.agent { env = env, core = { "gru", d_model = 8 } }
+local sequences = mn.dataset("mqar", { length = 16, pairs = 2, vocab = 16, batch = 2 })
 local core = mn.core("gru", { d_in = 8, d_model = 8 })
-local model = mn.sequence_model { task = sequences, core = core }
+local model = mn.sequence_model { dataset = sequences, core = core }
 
 -- A table of settings with one of them changed.
 local function with(settings, key, value)
@@ -34,12 +34,12 @@ end
 
 t.test("agents and torsos refuse odd parts in words", function()
   sweep("agent", mn.agent)
-  local parts = { task = task, core = { "gru", d_model = 8 } }
-  for _, key in ipairs { "task", "core", "hidden", "torso", "previous" } do
+  local parts = { env = env, core = { "gru", d_model = 8 } }
+  for _, key in ipairs { "env", "core", "hidden", "torso", "previous" } do
     sweep("agent." .. key, function(v) mn.agent(with(parts, key, v)) end)
   end
-  sweep("agent core { v }", function(v) mn.agent { task = task, core = { v } } end)
-  sweep("torso", function(v) mn.torso(v, { space = task.observation_space }) end)
+  sweep("agent core { v }", function(v) mn.agent { env = env, core = { v } } end)
+  sweep("torso", function(v) mn.torso(v, { space = env.observation_space }) end)
   local spaces = { flat = { shape = { 3 }, dtype = "f32" }, codes = { shape = { 3 }, dtype = "u8", codes = 4 },
     conv = { shape = { 36, 36, 1 }, dtype = "u8" }, impala = { shape = { 8, 8, 1 }, dtype = "u8" } }
   for name, space in pairs(spaces) do
@@ -50,33 +50,33 @@ t.test("agents and torsos refuse odd parts in words", function()
     sweep(name .. " axis", function(v) mn.torso(name, { space = with(space, "shape", { 8, v, 1 }) }) end)
     sweep(name .. " hidden", function(v) mn.torso(name, { space = space, hidden = v }) end)
   end
-  t.raises(function() mn.agent { task = 3, core = "gru" } end, "agent: task is a number, expected mn%.env")
+  t.raises(function() mn.agent { env = 3, core = "gru" } end, "agent: env is a number, expected mn%.env")
   t.raises(function() mn.agent(nil) end, "agent: what it is made of is missing")
 end)
 
 for _, name in ipairs { "a2c", "ppo" } do
   t.test(name .. " refuses odd settings in words", function()
     local settings = { num_steps = 4, minibatches = 1, epochs = 1, steps = 8 }
-    sweep("settings", function(v) mn[name](v, task, agent) end)
-    sweep("task", function(v) mn[name](settings, v, agent) end)
-    sweep("agent", function(v) mn[name](settings, task, v) end)
+    sweep("settings", function(v) mn[name](v, env, agent) end)
+    sweep("env", function(v) mn[name](settings, v, agent) end)
+    sweep("agent", function(v) mn[name](settings, env, v) end)
     local keys = with(require("mneme.learn." .. name).defaults, "seed", 1)
     for _, key in ipairs { "steps", "stop_score" } do keys[key] = 1 end
     for key in pairs(keys) do
       sweep(key, function(v)
-        if key ~= "num_steps" or v ~= 1 / 0 then mn[name](with(settings, key, v), task, agent) end
+        if key ~= "num_steps" or v ~= 1 / 0 then mn[name](with(settings, key, v), env, agent) end
       end)
     end
-    t.raises(function() mn[name](settings, task, agent):train() end, "a plain table, expected those of mn%.config")
+    t.raises(function() mn[name](settings, env, agent):train() end, "a plain table, expected those of mn%.config")
   end)
 end
 
-t.test("tasks, sequence models and supervised learning refuse odd settings in words", function()
-  sweep("task", mn.task)
+t.test("environments, sequence models and supervised learning refuse odd settings in words", function()
+  sweep("env", mn.dataset)
   for _, name in ipairs { "induction", "listops", "mqar", "selective_copy", "text" } do
-    sweep(name, function(v) mn.task(name, v) end)
-    for key in pairs(require("mneme.envs.sequence_task").definition(name).config) do
-      sweep(name .. "." .. key, function(v) mn.task(name, { [key] = v, batch = 1 }) end)
+    sweep(name, function(v) mn.dataset(name, v) end)
+    for key in pairs(require("mneme.envs.dataset").definition(name).config) do
+      sweep(name .. "." .. key, function(v) mn.dataset(name, { [key] = v, batch = 1 }) end)
     end
   end
   sweep("fill into", function(v) sequences:fill(v, "train", 0) end)
@@ -85,11 +85,11 @@ t.test("tasks, sequence models and supervised learning refuse odd settings in wo
   sweep("example", function(v) sequences:example("train", v) end)
   sweep("batches", function(v) sequences:batches(v) end)
   sweep("sequence_model", mn.sequence_model)
-  for _, key in ipairs { "task", "core" } do
-    sweep("sequence_model." .. key, function(v) mn.sequence_model(with({ task = sequences, core = core }, key, v)) end)
+  for _, key in ipairs { "env", "core" } do
+    sweep("sequence_model." .. key, function(v) mn.sequence_model(with({ dataset = sequences, core = core }, key, v)) end)
   end
   sweep("supervised", function(v) mn.supervised(v, sequences, model) end)
-  sweep("supervised task", function(v) mn.supervised({ steps = 64 }, v, model) end)
+  sweep("supervised environment", function(v) mn.supervised({ steps = 64 }, v, model) end)
   sweep("supervised model", function(v) mn.supervised({ steps = 64 }, sequences, v) end)
   for key in pairs(with(require("mneme.learn.supervised").defaults, "steps", 1)) do
     sweep("supervised." .. key, function(v) mn.supervised(with({ steps = 64 }, key, v), sequences, model) end)
@@ -161,7 +161,7 @@ t.test("figures refuse odd parts in words", function()
   sweep("gnuplot", function(v) figures.gnuplot(parts.lines, v) end)
 end)
 
-t.test("steps, recordings and replays refuse what is no pointer, task or trajectory", function()
+t.test("steps, recordings and replays refuse what is no pointer, environment or trajectory", function()
   local world = mn.env("tmaze", { corridor = 5, num_envs = 1 })
   local lua = mn.env { observation = { 2 }, actions = 2, num_envs = 1, reset = function() return { 0, 0 } end,
     step = function() return { 0, 0 }, 0 end }

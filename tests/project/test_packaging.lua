@@ -82,7 +82,7 @@ t.test("help api and help annotations: functions, objects, ops; annotations are 
   local chunk = t.ok(loadstring(annotations))
   local stubs = chunk()
   t.ok(type(stubs.env) == "function" and type(stubs.nn.linear) == "function" and type(stubs.matmul) == "function")
-  t.ok(annotations:find("---@class Tensor", 1, true) and annotations:find("---@return Task", 1, true))
+  t.ok(annotations:find("---@class Tensor", 1, true) and annotations:find("---@return Env", 1, true))
 end)
 
 -- ---- installation ----

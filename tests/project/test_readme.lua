@@ -36,7 +36,7 @@ t.test("README: the experiment has 24 lines, and its commands run", function()
   t.eq(n, 4)
 end)
 
-t.test("README: the op and the task compile", function()
+t.test("README: the op and the environment compile", function()
   block "engine/ops/cube.c"
   local copy = readme:match "\n(sed [^\n]*mymaze%.c)\n"
   works((copy:gsub("engine/envs/tmaze_bakker%.c", "'" .. root .. "/%0'")))

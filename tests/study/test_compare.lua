@@ -1,5 +1,5 @@
 -- test_compare.lua -- mneme compare: runs with equal settings stand together, what differs is told, numbers are those of
--- the logs; folders that are no runs, and runs of different tasks.
+-- the logs; folders that are no runs, and runs of different environments.
 local t = require "tests.harness"
 local compare = require "mneme.commands.compare"
 local files = require "mneme.base.files"
@@ -51,7 +51,7 @@ t.test("seeds of the same settings are a group with an interval", function()
   t.ok(compare.text({ a[1] }, { all = true }):find "losses/loss")
 end)
 
-t.test("supervised runs: what evaluations told, and which task it was", function()
+t.test("supervised runs: what evaluations told, and which environment it was", function()
   local dir = shell.folder()
   files.write(dir .. "/letters", { ("the quick brown fox jumps over the lazy dog. "):rep(60) })
   local words = "file=letters core.n_layers=1 parameters=2000 d_embed=8 batch=2 length=8 eval_every=64 eval_batches=4 steps=320"
@@ -69,8 +69,8 @@ t.test("supervised runs: what evaluations told, and which task it was", function
   t.ok(said:find "eval/bits_per_character, from step %d+ to 320, between" and said:find "difference in eval/bits_per_character", said)
   local mean, low, high = said:match "eval/accuracy +([%d.]+) %(([%d.e-]+) to ([%d.]+)%)"
   t.ok(mean and tonumber(low) >= 0 and tonumber(high) <= 1, said)
-  t.ok(not said:find "runs of different tasks", said)
-  t.ok(shell.mneme(dir, "compare gru1 recall"):find "runs of different tasks: mqar, text")
+  t.ok(not said:find "runs of different environments", said)
+  t.ok(shell.mneme(dir, "compare gru1 recall"):find "runs of different environments: mqar, text")
   os.execute("rm -r '" .. dir .. "'")
 end)
 
@@ -133,7 +133,7 @@ t.test("what cannot be compared", function()
   t.raises(function() compare.text { here } end, "not a run")
   t.raises(function() compare.text({ a[1] }, { by = "charts/scores" }) end, "did you mean 'charts/score'")
   local _, warning = compare.text { a[1], run("maze", 1, 0.5, { env = "memory_maze-v0" }) }
-  t.eq(warning, "runs of different tasks: memory_maze-v0, tmaze-v0")
+  t.eq(warning, "runs of different environments: memory_maze-v0, tmaze-v0")
   t.eq(select(2, compare.text { a[1], core }), nil)
   for line, what in pairs { ["compare"] = "which runs", ["compare nowhere"] = "no such run", ["compare a1 buy=1"] = "unknown setting of compare" } do
     local said, status = shell.mneme(here, line)

@@ -129,8 +129,8 @@ t.test("an option of the core that was the default then, and is given now", func
 local mn = require "mneme"
 return mn.study { axes = { core = { { "gru", d_model = 8, %s label = "small" } } }, settings = { steps = 64 }, seeds = { 1 },
   run = function(cfg)
-    local task = mn.env("tmaze", { corridor = 3, num_envs = 2, seed = cfg.seed })
-    return mn.a2c(cfg, task, mn.agent { task = task, core = cfg.core, hidden = 8 }):train()
+    local env = mn.env("tmaze", { corridor = 3, num_envs = 2, seed = cfg.seed })
+    return mn.a2c(cfg, env, mn.agent { env = env, core = cfg.core, hidden = 8 }):train()
   end }
 ]]):format(options))
   end
@@ -208,9 +208,9 @@ end)
 
 local function agent_of(core)
   for key, value in pairs { n_layers = 2, d_model = 32, d_head = 8, d_ffn = 16 } do core[key] = value end
-  local task = mn.env("tmaze", { corridor = 8, num_envs = 4, seed = 1 })
+  local env = mn.env("tmaze", { corridor = 8, num_envs = 4, seed = 1 })
   mn.manual_seed(1)
-  return stepper.new(task, mn.agent { task = task, core = mn.core(core), hidden = 16 }, { seed = 1 })
+  return stepper.new(env, mn.agent { env = env, core = mn.core(core), hidden = 16 }, { seed = 1 })
 end
 
 t.test("relu leaves nothing to divide by about once in 2^eta, elu+1 never; a signed map crosses 0", function()

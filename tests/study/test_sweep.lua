@@ -311,8 +311,8 @@ local function work() local from = os.clock() repeat until os.clock() - from > 0
 return mn.study { settings = { steps = 256, num_envs = 2, num_steps = 16, core = { "gru", d_model = 8 }, hidden = 8 }, seeds = { 1 },
   run = function(cfg)
     work()
-    local task = mn.env("tmaze", { corridor = 4, num_envs = 2, seed = cfg.seed })
-    local result = mn.a2c(cfg, task, mn.agent { task = task, core = cfg.core, hidden = 8 }):train()
+    local env = mn.env("tmaze", { corridor = 4, num_envs = 2, seed = cfg.seed })
+    local result = mn.a2c(cfg, env, mn.agent { env = env, core = cfg.core, hidden = 8 }):train()
     work()
     return result
   end }

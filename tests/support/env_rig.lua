@@ -1,4 +1,4 @@
--- env_rig.lua -- steps a task as a learner does, into plain memory, and writes down what it shows; used
+-- env_rig.lua -- steps an environment as a learner does, into plain memory, and writes down what it shows; used
 -- by the tests of environments.
 local ffi = require "ffi"
 
@@ -7,11 +7,11 @@ local function act(copy, step, n)
   return (copy * 7919 + step * 104729 + math.floor(step / 3) * 31) % 1009 % n
 end
 
-local function rig(task)
-  local n, size = task.num_envs, 1
-  for _, k in ipairs(task.observation_space.shape) do size = size * k end
-  local u8 = task.observation_space.dtype == "u8"
-  return { task = task, n = n, size = size, bytes = size * (u8 and 1 or 4), time = 0,
+local function rig(env)
+  local n, size = env.num_envs, 1
+  for _, k in ipairs(env.observation_space.shape) do size = size * k end
+  local u8 = env.observation_space.dtype == "u8"
+  return { env = env, n = n, size = size, bytes = size * (u8 and 1 or 4), time = 0,
     obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", n * size), action = ffi.new("int32_t[?]", n),
     reward = ffi.new("float[?]", n), terminated = ffi.new("uint8_t[?]", n), truncated = ffi.new("uint8_t[?]", n) }
 end
@@ -19,13 +19,13 @@ end
 local function seen(r, i) return ffi.string(ffi.cast("char *", r.obs) + i * r.bytes, r.bytes) end
 
 local function final(r, i)
-  return ffi.string(ffi.cast("const char *", r.task.ended.final_obs) + i * r.bytes, r.bytes)
+  return ffi.string(ffi.cast("const char *", r.env.ended.final_obs) + i * r.bytes, r.bytes)
 end
 
 -- What only the environment knows of a copy, as a string.
-local function hidden(task, i)
+local function hidden(env, i)
   local facts = {}
-  for name, value in pairs(task:truth(i)) do
+  for name, value in pairs(env:truth(i)) do
     facts[#facts + 1] = name .. "=" .. (type(value) == "table" and table.concat(value, " ") or value)
   end
   table.sort(facts)
@@ -34,8 +34,8 @@ end
 
 -- One step; copy i acts as copy `as[i]` would at step r.time (default: i).
 local function step(r, as)
-  for i = 0, r.n - 1 do r.action[i] = act(as and as[i] or i, r.time, r.task.action_space.n) end
-  r.task:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
+  for i = 0, r.n - 1 do r.action[i] = act(as and as[i] or i, r.time, r.env.action_space.n) end
+  r.env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
   r.time = r.time + 1
 end
 
@@ -45,9 +45,9 @@ local function glance(r, i)
 end
 
 -- Reset and step; for each copy everything it showed.
-local function roll(task, seed, steps)
-  local r, log = rig(task), {}
-  task:reset_raw(r.obs, seed)
+local function roll(env, seed, steps)
+  local r, log = rig(env), {}
+  env:reset_raw(r.obs, seed)
   for i = 0, r.n - 1 do log[i] = { seen(r, i) } end
   for _ = 1, steps do
     step(r)

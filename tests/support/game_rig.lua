@@ -2,7 +2,7 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local stepping = require "tests.support.env_rig"
 
 local C, rig = engine.C, stepping.rig
@@ -107,11 +107,11 @@ end
 -- Play `episodes` episodes, all of them: choose(r, copy, s) gives an action at step s of the run, or, if it is nil,
 -- actions are random.  Mean and standard error of return and score, and the mean length.
 local function play(name, settings, episodes, player)
-  local task = env.new(name, settings)
-  local r, n_actions, each = rig(task), task.action_space.n, math.ceil(episodes / settings.num_envs)
+  local env = envs.new(name, settings)
+  local r, n_actions, each = rig(env), env.action_space.n, math.ceil(episodes / settings.num_envs)
   local n, count, random = r.n, ffi.new("int[?]", r.n), ffi.new("float[?]", r.n)
   local left, total, ret, ret2, score, score2, length = n * each, 0, 0, 0, 0, 0, 0
-  task:reset_raw(r.obs, 11)
+  env:reset_raw(r.obs, 11)
   while left > 0 do
     if player then
       for i = 0, n - 1 do r.action[i] = player(r, i, r.time) end
@@ -119,19 +119,19 @@ local function play(name, settings, episodes, player)
       C.mn_random_uniform(1, 5, r.time, random, n)
       for i = 0, n - 1 do r.action[i] = random[i] * n_actions end
     end
-    task:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
+    env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
     r.time = r.time + 1
     for i = 0, n - 1 do
       if r.terminated[i] + r.truncated[i] > 0 and count[i] < each then
-        local x, y = task.ended.ret[i], task.ended.score[i]
+        local x, y = env.ended.ret[i], env.ended.score[i]
         count[i], left, total = count[i] + 1, left - 1, total + 1
         ret, ret2, score, score2 = ret + x, ret2 + x * x, score + y, score2 + y * y
-        length = length + task.ended.length[i]
+        length = length + env.ended.length[i]
       end
     end
   end
   local function mean(sum, squares) return { sum / total, math.sqrt(math.max(0, squares / total - (sum / total) ^ 2) / total) } end
-  return { ret = mean(ret, ret2), score = mean(score, score2), length = length / total, task = task }
+  return { ret = mean(ret, ret2), score = mean(score, score2), length = length / total, env = env }
 end
 
 local function within(got, want, what, more)

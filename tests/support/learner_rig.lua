@@ -25,13 +25,13 @@ end
 function rig.learner(make, case, cfg, sizes)
   local settings = { num_steps = 16, num_envs = 3, seed = 1, corridor = 4, time_limit = 11, hidden = 16, lr = 1e-3 }
   for key, value in pairs(cfg or {}) do settings[key] = value end
-  local task = settings.task or mn.env("tmaze", { corridor = settings.corridor, num_envs = settings.num_envs, seed = settings.seed,
+  local env = settings.env or mn.env("tmaze", { corridor = settings.corridor, num_envs = settings.num_envs, seed = settings.seed,
     time_limit = settings.time_limit })
   mn.manual_seed(settings.seed)
-  local more = settings.previous and { d_in = 16 + task.action_space.n + 1 }
-  local c = settings.task and case or rig.small_core(case, more or sizes)
-  local agent = mn.agent { task = task, core = c, hidden = settings.hidden, previous = settings.previous }
-  local l = make(settings, task, agent)
+  local more = settings.previous and { d_in = 16 + env.action_space.n + 1 }
+  local c = settings.env and case or rig.small_core(case, more or sizes)
+  local agent = mn.agent { env = env, core = c, hidden = settings.hidden, previous = settings.previous }
+  local l = make(settings, env, agent)
   l:begin()
   return l
 end

@@ -33,7 +33,7 @@ function fake.new(options)
   local core = options.core or "agalite"
   local self = setmetatable({ core = core, copies = 2, copy = 0, draws = 0 }, Stepper)
   self.seed = options.seed or 1
-  self.task = mn.env("tmaze", { corridor = options.corridor or 8, num_envs = 2, seed = self.seed })
+  self.env = mn.env("tmaze", { corridor = options.corridor or 8, num_envs = 2, seed = self.seed })
   self.memory, self.probes = {}, {}
   if core ~= "none" then
     self.memory, self.probes = shapes_of(core, options.layers or (core == "gru" and 1 or 4), 4, 64, 256)
@@ -46,7 +46,7 @@ function fake.new(options)
     end
   end
   self.step, self.episode, self.ret, self.reward = 0, 0, 0, 0
-  self.obs = self.task:reset(self.seed):data()
+  self.obs = self.env:reset(self.seed):data()
   return self
 end
 
@@ -70,7 +70,7 @@ function Stepper:next()
   if self.action then
     local actions = { 3, 3 }
     actions[self.copy + 1] = self.action
-    local obs, reward, terminated, truncated, info = self.task:step(actions)
+    local obs, reward, terminated, truncated, info = self.env:step(actions)
     self.obs, self.reward = obs:data(), reward:data()[self.copy]
     self.step, self.ret = self.step + 1, self.ret + self.reward
     if terminated:data()[self.copy] + truncated:data()[self.copy] > 0 then
@@ -80,13 +80,13 @@ function Stepper:next()
     end
   end
   self:stir()
-  local truth = self.task:truth(self.copy)
+  local truth = self.env:truth(self.copy)
   local junction = truth.position == truth.corridor - 1
   self.action = junction and (self.draws % 5 == 0 and 2 or self.draws % 2) or self.draws % 6 == 0 and 2 or 3
   local policy = junction and { 0.55, 0.35, 0.04, 0.06 } or { 0.02, 0.03, 0.15, 0.8 }
   return {
-    title = self.core .. " on " .. self.task.id .. ", corridor " .. truth.corridor, source = "random numbers",
-    canvas = self.task:draw(self.copy), truth = truth, actions = self.task.action_space.names,
+    title = self.core .. " on " .. self.env.id .. ", corridor " .. truth.corridor, source = "random numbers",
+    canvas = self.env:draw(self.copy), truth = truth, actions = self.env.action_space.names,
     observation = { shape = { 16 }, values = self.obs + 16 * self.copy },
     action = self.action, policy = policy, value = 2 + math.sin(self.draws / 5), reward = self.reward, memory = self.memory, probes = self.probes,
     step = self.step, episode = self.episode, ret = self.ret, ended = ended,

@@ -1,4 +1,4 @@
--- scene_rig.lua -- a frame for a scene to draw: a small agent that has not learnt, in the scene's own task; and where
+-- scene_rig.lua -- a frame for a scene to draw: a small agent that has not learnt, in the scene's own environment; and where
 -- on a drawn page a text is.
 local ffi = require "ffi"
 local canvas = require "mneme.base.canvas"
@@ -9,7 +9,7 @@ local frames = require "mneme.episodes.frames"
 local C = require("mneme.base.engine").C
 local rig = {}
 
----The nth frame of a fresh agent's life in the task that the scene names; the same each time.
+---The nth frame of a fresh agent's life in the environment that the scene names; the same each time.
 ---@return table frame
 ---@return table film the recorder, which has seen it all
 function rig.frame(what, n)

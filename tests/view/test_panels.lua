@@ -118,13 +118,13 @@ t.test("of a training that is seen now and then, steps that were seen keep what 
   for _, name in ipairs(scene.list()) do painter:paint(scene.load(name), frame, 800, 600) end
 end)
 
--- The frames of some steps on a scene's own task, and what the scene asks of the panel of what was seen.
+-- The frames of some steps on a scene's own environment, and what the scene asks of the panel of what was seen.
 local function asked_of_seen(name, settings)
   local what, film, asked = scene.load(name), frames.new(), nil
-  local task = { name }
-  for key, value in pairs(settings) do task[key] = value end
+  local env = { name }
+  for key, value in pairs(settings) do env[key] = value end
   mn.manual_seed(5)
-  local source, frame = stepper.fresh { env = task, core = { "gru", d_model = 8 } }, nil
+  local source, frame = stepper.fresh { env = env, core = { "gru", d_model = 8 } }, nil
   for _ = 1, 80 do
     local now = source:next()
     frame = now.ended and frame or film:add(now)

@@ -2,7 +2,7 @@
 -- was played, and windows that sleep between keys.
 local lfs = require "lfs"
 local t = require "tests.harness"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local files = require "mneme.base.files"
 local keyboard = require "mneme.view.keyboard"
 local play = require "mneme.commands.play"
@@ -29,10 +29,10 @@ end
 
 local function key(word) return assert(keyboard.key(word), word) end
 
-for _, e in ipairs(env.list()) do
+for _, e in ipairs(envs.list()) do
   t.test(e.name .. ": every action has a key of its own, and can be played", function()
-    local task = env.new(e.name, { num_envs = 1 })
-    local names = task.action_space.names
+    local env = envs.new(e.name, { num_envs = 1 })
+    local names = env.action_space.names
     local action_of, labels, typed = keyboard.divide(names)
     local reached = {}
     for _, action in pairs(action_of) do reached[action] = true end
@@ -40,7 +40,7 @@ for _, e in ipairs(env.list()) do
       t.ok(labels[i] ~= "", names[i] .. " has no label")
       t.ok(reached[i - 1] or typed, names[i] .. " has no key")
     end
-    local game = play.game(task, { scene = scene.load "world" })
+    local game = play.game(env, { scene = scene.load "world" })
     for k = 1, 30 do
       for pressed in pairs(action_of) do game:key(pressed) end
       if typed then
@@ -69,9 +69,9 @@ t.test("keys: usual names, numbers for the rest, typed numbers where there are m
   for i = 0, 51 do many[i + 1] = "card " .. i end
   local _, numbers, typed = keyboard.divide(many)
   t.ok(typed and numbers[52] == "51")
-  local task = env.new { observation = { 1 }, actions = many, num_envs = 1, reset = function() return { 0 } end,
+  local env = envs.new { observation = { 1 }, actions = many, num_envs = 1, reset = function() return { 0 } end,
     step = function(_, action) return { action }, action end }
-  local game = play.game(task, { scene = scene.load "world" })
+  local game = play.game(env, { scene = scene.load "world" })
   for _, word in ipairs { "4", "7", "backspace", "2", "enter", "9", "9", "enter", "enter" } do game:key(key(word)) end
   t.eq(game.ret, 42)
   t.eq(game.step, 1, "99 and nothing are no actions")
@@ -92,7 +92,7 @@ t.test("a gamepad: the arrows' actions by its directions, others by A, B, X, Y, 
 end)
 
 t.test("the page names the keys of what was used last; start begins anew", function()
-  local game = play.game(env.new("tmaze_bakker", { num_envs = 1, seed = 3 }), { scene = scene.load "world" })
+  local game = play.game(envs.new("tmaze_bakker", { num_envs = 1, seed = 3 }), { scene = scene.load "world" })
   local function label(i) return select(2, game:page()).keys[i] end
   t.eq(label(1), "↑ w")
   game:key(key "pad_y")
@@ -106,7 +106,7 @@ end)
 
 t.test("a click on an action does it; one anywhere after the end goes on", function()
   local painter = scene.painter()
-  local game = play.game(env.new("tmaze", { corridor = 3, num_envs = 1, seed = 3 }), { scene = scene.load "world" })
+  local game = play.game(envs.new("tmaze", { corridor = 3, num_envs = 1, seed = 3 }), { scene = scene.load "world" })
   game.canvas = painter.view
   local function click(name, button)
     local what, frame = game:page()
@@ -121,7 +121,7 @@ t.test("a click on an action does it; one anywhere after the end goes on", funct
   game:pointer("press", 2, 2, 1)
   t.eq(game.step, 1, "nothing is there")
   click "right"
-  click(game.task:truth(0).cue == 0 and "up" or "down")
+  click(game.env:truth(0).cue == 0 and "up" or "down")
   t.eq(game.results[1].score, 1)
   game:pointer("press", 2, 2, 3)
   t.ok(game.over)
@@ -130,9 +130,9 @@ t.test("a click on an action does it; one anywhere after the end goes on", funct
 end)
 
 t.test("an episode: moves, its end, the next one, a new one, quit", function()
-  local game = play.game(env.new("tmaze", { corridor = 3, num_envs = 1, seed = 3 }), { scene = scene.load "world" })
+  local game = play.game(envs.new("tmaze", { corridor = 3, num_envs = 1, seed = 3 }), { scene = scene.load "world" })
   local function status() return select(2, game:page()).status end
-  local turn = game.task:truth(0).cue == 0 and "up" or "down"
+  local turn = game.env:truth(0).cue == 0 and "up" or "down"
   game:key(key "right") game:key(key "right")
   t.eq(game.step, 2)
   t.eq(status().speed, "your move")
@@ -217,7 +217,7 @@ end)
 
 t.test("a window without keys sleeps: nothing is painted twice (SDL's dummy driver)", function()
   setenv("SDL_VIDEODRIVER", "dummy")
-  local game = play.game(env.new("tmaze", { num_envs = 1 }), { scene = scene.load "world" })
+  local game = play.game(envs.new("tmaze", { num_envs = 1 }), { scene = scene.load "world" })
   local pages, looks = 0, 0
   local client = { period = 0.05, dirty = true, page = function() pages = pages + 1 return game:page() end, key = function() end }
   client.tick = function() looks = looks + 1 if looks == 8 then error("enough", 0) end end

@@ -94,7 +94,7 @@ for _, name in ipairs(scene.list()) do
     end)
   end
 
-  t.test(("scene %s on its own task: fits, dark and light, on coarse and fine screens"):format(name), function()
+  t.test(("scene %s on its own environment: fits, dark and light, on coarse and fine screens"):format(name), function()
     local frame, film = rig.frame(what, 60)
     local ended = film:finish({ score = 0.25, ret = -11.5, length = 1021 }, 1)
     for i, by in ipairs(looks) do

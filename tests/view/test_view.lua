@@ -28,11 +28,11 @@ t.test("the command line of mneme view", function()
     local ok, e = pcall(view.parse, bad)
     t.ok(not ok and e.status == 2, "a usage error has status 2")
   end
-  t.eq(scene.for_task "tmaze-v0", "tmaze")
-  t.eq(scene.for_task "pong-v1", "memory")
-  t.eq(scene.for_task "memory_maze-v0", "memory_maze")
-  t.eq(scene.for_task "mystery_path_grid-v0", "mystery_path_grid")
-  t.eq(scene.for_task "tmaze_bakker-v0", "tmaze")
+  t.eq(scene.for_env "tmaze-v0", "tmaze")
+  t.eq(scene.for_env "pong-v1", "memory")
+  t.eq(scene.for_env "memory_maze-v0", "memory_maze")
+  t.eq(scene.for_env "mystery_path_grid-v0", "mystery_path_grid")
+  t.eq(scene.for_env "tmaze_bakker-v0", "tmaze")
   o = view.parse { "runs/a", "theme=light", "scale=2", "episodes=20" }
   t.eq(o.theme, "light") t.eq(o.scale, 2) t.eq(o.episodes, 20)
   for _, bad in ipairs { "theme=lihgt", "scale=0", "scale=x", "episodes=0", "episodes=1.5" } do
@@ -47,8 +47,8 @@ end)
 local function trajectory_file(steps, fields)
   local stepping = require "tests.support.env_rig"
   local r = stepping.rig(mn.env("tmaze", { corridor = 4, num_envs = 2, time_limit = 17 }))
-  r.task:reset_raw(r.obs, 3)
-  local rec = require("mneme.episodes.trajectory_writer").new(r.task, 1, { fields = fields, about = { title = "a walk" } })
+  r.env:reset_raw(r.obs, 3)
+  local rec = require("mneme.episodes.trajectory_writer").new(r.env, 1, { fields = fields, about = { title = "a walk" } })
   rec:begin(r.obs + r.size)
   for k = 1, steps do
     if fields then rec:internals { value = { k }, policy = { 0.1, 0.2, 0.3, 0.4 } } end
@@ -101,40 +101,40 @@ end)
 
 -- ---- the live file ----
 
-local function writer(name, task, n)
+local function writer(name, env, n)
   local memory = { ["layers.0.h"] = { shape = { n }, dims = "D" } }
-  return live_channel.writer(path(name), { title = "a test", task = task, memory = memory })
+  return live_channel.writer(path(name), { title = "a test", env = env, memory = memory })
 end
 
-local function snapshot(w, task, value, n, copy)
+local function snapshot(w, env, value, n, copy)
   local memory = ffi.new("float[?]", n)
   for i = 0, n - 1 do memory[i] = value end
   copy = copy or 0
   w:write { copy = copy, action = 3, reward = -0.1, value = value, step = value, episode = 0, ret = 0,
-    total = 1e6 + value, observation = task.obs + 16 * copy,
+    total = 1e6 + value, observation = env.obs + 16 * copy,
     policy = ffi.new("float[4]", { 0.1, 0.2, 0.3, 0.4 }),
     memory = { ["layers.0.h"] = memory }, probes = {} }
 end
 
 local function tmaze()
-  local task = mn.env("tmaze", { corridor = 9, num_envs = 2, seed = 4 })
-  task.obs = task:reset(4):data()
-  return task
+  local env = mn.env("tmaze", { corridor = 9, num_envs = 2, seed = 4 })
+  env.obs = env:reset(4):data()
+  return env
 end
 
 t.test("a live file carries what the trainer saw", function()
-  local task = tmaze()
-  local w = writer("live", task, 5)
+  local env = tmaze()
+  local w = writer("live", env, 5)
   local r = live_channel.reader(path "live")
   t.eq(r:next(), nil, "nothing yet")
   t.ok(C.mn_live_due(w.file, 1e-6), "the first snapshot is due at once")
-  for _ = 1, 3 do task:step { 3, 3 } end
-  snapshot(w, task, 7, 5, 1)
+  for _ = 1, 3 do env:step { 3, 3 } end
+  snapshot(w, env, 7, 5, 1)
   local now = r:next()
   t.eq(now.value, 7) t.eq(now.total, 1e6 + 7) t.eq(now.copy, 1) t.eq(now.action, 3)
-  t.eq(now.truth.position, 3) t.eq(now.truth.cue, task:truth(1).cue)
+  t.eq(now.truth.position, 3) t.eq(now.truth.cue, env:truth(1).cue)
   t.near(now.policy[3], 0.4, 1e-6)
-  for i = 0, 15 do t.eq(now.observation.values[i], task.obs[16 + i]) end
+  for i = 0, 15 do t.eq(now.observation.values[i], env.obs[16 + i]) end
   t.eq(now.memory["layers.0.h"].values[4], 7)
   t.ok(C.mn_canvas_count(now.canvas) > 3, "the world is drawn")
   t.eq(r:next(), nil, "nothing new")
@@ -143,7 +143,7 @@ t.test("a live file carries what the trainer saw", function()
   r:next_env()
   t.eq(w:wanted(), 1)
   t.eq(r:state(), "running")
-  local again = writer("live", task, 5)
+  local again = writer("live", env, 5)
   t.eq(r:state(), "replaced")
   w:close()
   again:close()
@@ -164,12 +164,12 @@ local function put(file, s)
 end
 
 t.test("a live file carries the steps between two snapshots", function()
-  local task = tmaze()
+  local env = tmaze()
   local probes = { ["layers.0.beta"] = { shape = { 2, 3 } } }
-  local w = live_channel.writer(path "noted", { title = "a test", task = task, probes = probes,
+  local w = live_channel.writer(path "noted", { title = "a test", env = env, probes = probes,
     memory = { ["layers.0.s"] = { shape = { 2, 4 }, dims = "HK" } } })
   local beta = ffi.new("float[6]", { 0, 0, 0.3, 0.5, 0.6, 1 })
-  local now = { copy = 0, action = 3, reward = -0.1, ret = 0, episode = 0, total = 0, observation = task.obs,
+  local now = { copy = 0, action = 3, reward = -0.1, ret = 0, episode = 0, total = 0, observation = env.obs,
     policy = ffi.new "float[4]", memory = { ["layers.0.s"] = ffi.new "float[8]" },
     probes = { ["layers.0.beta"] = beta } }
   local function step(n)
@@ -179,7 +179,7 @@ t.test("a live file carries the steps between two snapshots", function()
   for i = 0, 4 do step(i) end
   for i = 0, 2 do                                  -- a new episode: the old one is forgotten
     step(i)
-    task:step { 3, 3 }
+    env:step { 3, 3 }
   end
   w:write(now)
   local history = frames.new():add(live_channel.reader(path "noted"):next()).history
@@ -193,9 +193,9 @@ t.test("a live file carries the steps between two snapshots", function()
 end)
 
 t.test("a live file that is missing, cut short or garbage is refused", function()
-  local task = tmaze()
-  local w = writer("whole", task, 50)
-  snapshot(w, task, 1, 50)
+  local env = tmaze()
+  local w = writer("whole", env, 50)
+  snapshot(w, env, 1, 50)
   local whole = bytes_of(path "whole")
   t.raises(function() live_channel.reader(path "none") end, "view=1")
   t.raises(function() live_channel.reader(folder) end, "cannot be")
@@ -224,9 +224,9 @@ t.test("a live file that is missing, cut short or garbage is refused", function(
 end)
 
 t.test("torn snapshots are never shown", function()
-  local task, n = tmaze(), 4000
-  local w = writer("torn", task, n)
-  snapshot(w, task, 1, n)
+  local env, n = tmaze(), 4000
+  local w = writer("torn", env, n)
+  snapshot(w, env, 1, n)
   local whole = bytes_of(path "torn")
   local counters = whole:find("\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0", 41, true)
   t.ok(counters, "begun = 1, done = 1")
@@ -245,8 +245,8 @@ t.test("torn snapshots are never shown", function()
   local posix = require "posix.unistd"
   local child = posix.fork()
   if child == 0 then
-    local mine = writer("busy", task, n)
-    for i = 1, 1e9 do snapshot(mine, task, i % 1000, n) end
+    local mine = writer("busy", env, n)
+    for i = 1, 1e9 do snapshot(mine, env, i % 1000, n) end
   end
   local deadline = C.mn_clock(false) + 120
   local found, r

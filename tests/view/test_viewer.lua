@@ -15,12 +15,12 @@ local W = viewer_rig.width
 local find_spot, spot_of_key = viewer_rig.find_spot, viewer_rig.spot_of_key
 
 local function agent(seed, options)
-  local task = mn.env("tmaze", { corridor = 6, time_limit = 60, num_envs = 1 })
+  local env = mn.env("tmaze", { corridor = 6, time_limit = 60, num_envs = 1 })
   mn.manual_seed(seed)
   local core = mn.core { "agalite", d_in = 16, d_model = 8, n_layers = 2, n_heads = 2, d_head = 4, d_ffn = 8 }
   options = options or {}
   options.seed, options.seeded, options.title = 5, true, "an agent"
-  return stepper.new(task, mn.agent { task = task, core = core, hidden = 8 }, options)
+  return stepper.new(env, mn.agent { env = env, core = core, hidden = 8 }, options)
 end
 
 local function track(seed)
@@ -194,9 +194,9 @@ t.test("the wheel magnifies about the pointer, dragging moves the page, 0 shows 
 end)
 
 t.test("an episode without an end is lived ahead as far as there is room, and no further", function()
-  local task = mn.env("tmaze", { corridor = 200, time_limit = 0, num_envs = 1 })
+  local env = mn.env("tmaze", { corridor = 200, time_limit = 0, num_envs = 1 })
   mn.manual_seed(1)
-  local source = stepper.new(task, mn.agent { task = task, core = { "feedforward", d_model = 4, d_ffn = 4, n_layers = 1 }, hidden = 4 }, { seeded = true })
+  local source = stepper.new(env, mn.agent { env = env, core = { "feedforward", d_model = 4, d_ffn = 4, n_layers = 1 }, hidden = 4 }, { seeded = true })
   local r = rig { { source = source, scene = scene.load "world" } }
   r.press " "
   r.v:tick(0)

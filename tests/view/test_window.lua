@@ -5,7 +5,7 @@ local t = require "tests.harness"
 local canvas = require "mneme.base.canvas"
 local display = require "tests.support.xvfb"
 local engine = require "mneme.base.engine"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local fake = require "tests.support.random_stepper"
 local files = require "mneme.base.files"
 local play = require "mneme.commands.play"
@@ -389,11 +389,11 @@ end)
 
 on_screen("mneme play: clicks on actions are steps, Esc ends it", function(screen)
   local words = "tmaze corridor=5 seed=3"
-  local game = play.game(env.new("tmaze", { corridor = 5, num_envs = 1, seed = 3 }), { scene = scene.load "world" })
-  local turn, what, frame = game.task:truth(0).cue == 0 and "up" or "down", game:page()
+  local game = play.game(envs.new("tmaze", { corridor = 5, num_envs = 1, seed = 3 }), { scene = scene.load "world" })
+  local turn, what, frame = game.env:truth(0).cue == 0 and "up" or "down", game:page()
   painter:paint(what, frame, 1280, 800)
   local place = {}                                 -- where each action is clicked: the same page, drawn here
-  for _, name in ipairs(game.task.action_space.names) do place[name] = { rig.place_of(painter.view, name) } end
+  for _, name in ipairs(game.env.action_space.names) do place[name] = { rig.place_of(painter.view, name) } end
   local wait = start("play " .. words)
   local at = screen:window "Mneme"
   page_is(screen, at, "dark")

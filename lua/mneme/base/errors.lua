@@ -54,7 +54,7 @@ function errors.raise(message, options)
 end
 
 ---Refuse what is not the table that is expected.
----@param what string "agent: task"
+---@param what string "agent: env"
 ---@param value any
 ---@param field string? that such a table has
 ---@param expected string how one is made: "mn.env(...)"

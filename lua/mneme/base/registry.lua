@@ -1,20 +1,25 @@
--- registry.lua -- things that are found by folder: cores, attentions, tasks, scenes, experiments; ours, then the user's.
+-- registry.lua -- things that are found by folder: cores, attentions, data sets, scenes, experiments; ours, then the user's.
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
+local renamed = require "mneme.base.renamed"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/registry%.lua$" or "./lua/mneme/"
 local registry = { root = here .. "../../" }
 
 -- Kinds whose folder is in lua/mneme.
-local inside = { cores = true, attentions = true, tasks = true }
+local inside = { cores = true, attentions = true, datasets = true }
 
 ---The folders searched for one kind: the checkout's or the installation's, then the user's.
 local function folders(kind)
   local ours = inside[kind] and here .. kind or here .. "../../" .. kind
+  if kind == "datasets" and lfs.attributes("./tasks", "mode") == "directory" then      -- as the folder was called before
+    renamed.note("the folder ./tasks", "./datasets")
+    return { ours, "./" .. kind, "./tasks" }
+  end
   return { ours, "./" .. kind }
 end
 
----Names of every file NAME.lua of a kind ("cores", "attentions", "tasks", "scenes", "experiments"), sorted.
+---Names of every file NAME.lua of a kind ("cores", "attentions", "datasets", "scenes", "experiments"), sorted.
 ---@return string[]
 function registry.names(kind)
   local seen, names = {}, {}

@@ -36,7 +36,7 @@ local function load_run(path, name, together)
     if not apart[key] then same[#same + 1] = key .. "=" .. values.show(flat[key]) end
     if apart[key] then flat[key] = nil end
   end
-  return { path = path, name = name, info = info, task = info.env or sequences or info.script or "", flat = flat,
+  return { path = path, name = name, info = info, env = info.env or sequences or info.script or "", flat = flat,
     seed = info.seed or 0, key = together or table.concat(same, "\n"), curves = curves.read(path), used = resources.read(path) or {} }
 end
 
@@ -288,7 +288,7 @@ function compare.text(paths, options)
   for _, path in ipairs(paths) do runs_of(path, list) end
   tell_defaults(list)
   local groups, envs = group(list), {}
-  for _, r in ipairs(list) do envs[values.show(r.task)] = true end
+  for _, r in ipairs(list) do envs[values.show(r.env)] = true end
   local names = names_of(groups, o.all)
   if #names == 0 and #names_of(groups, true) == 0 then errors.fail("compare: none of these runs has logged anything yet") end
   local by = choose(o, names, groups)
@@ -310,8 +310,8 @@ function compare.text(paths, options)
     if #rows > 0 then add("difference in " .. by .. " at the end", columns(rows)) end
   end
   add("what a run took", took(groups))
-  local tasks = tables.keys(envs)
-  return table.concat(out), #tasks > 1 and "runs of different tasks: " .. table.concat(tasks, ", ") or nil
+  local kinds = tables.keys(envs)
+  return table.concat(out), #kinds > 1 and "runs of different environments: " .. table.concat(kinds, ", ") or nil
 end
 
 ---@param words string[] what follows "compare"

@@ -69,9 +69,9 @@ local function replayed(t)
 end
 
 local function observations(rows, p, q)
-  if p.obs_bytes ~= q.obs_bytes or p.task.observation_space.dtype ~= q.task.observation_space.dtype then return end
+  if p.obs_bytes ~= q.obs_bytes or p.env.observation_space.dtype ~= q.env.observation_space.dtype then return end
   if ffi.string(p.obs, p.obs_bytes) == ffi.string(q.obs, q.obs_bytes) then return end
-  for i = 0, heads.size(p.task.observation_space.shape) - 1 do
+  for i = 0, heads.size(p.env.observation_space.shape) - 1 do
     local x, y = p.obs[i], q.obs[i]
     if x ~= y then rows[#rows + 1] = { ("observation[%d]"):format(i), show(x), show(y) } end
   end

@@ -56,7 +56,7 @@ function eval.play(p, episodes, album)
 end
 
 local function read(words)
-  local o, task = { episodes = 1000, greedy = false, best = false, seed = 12345, num_envs = 0, record_every = 1,
+  local o, env = { episodes = 1000, greedy = false, best = false, seed = 12345, num_envs = 0, record_every = 1,
     internals = false }, {}
   for _, word in ipairs(words) do
     local key, text = word:match "^%-*([%w_]+)=(.*)$"
@@ -68,7 +68,7 @@ local function read(words)
       local value = tonumber(text)
       if not value or value % 1 ~= 0 or value < 0 then errors.usage(("eval: %s=%s, expected a whole number"):format(key, text)) end
       o[key] = type(o[key]) == "boolean" and value ~= 0 or (type(o[key]) == "number" and value)
-    else task[key] = tonumber(text) or text end
+    else env[key] = tonumber(text) or text end
   end
   if not o.folder then errors.usage("eval: which run?", "mneme eval RUN episodes=1000 [greedy=1] [corridor=200]") end
   for _, key in ipairs { "episodes", "record_every" } do
@@ -76,7 +76,7 @@ local function read(words)
   end
   if o.record == "" then errors.usage "eval: record= is empty, expected the name of a folder" end
   if o.internals and not o.record then errors.usage "eval: internals=1 goes with record=FOLDER" end
-  return o, task
+  return o, env
 end
 
 -- A line with the mean of a list and half the width of its interval; a single episode has no interval.
@@ -88,10 +88,10 @@ end
 ---@param words string[]
 ---@return integer status
 function eval.main(words)
-  local o, task = read(words)
+  local o, env = read(words)
   if run_folder.read_info(o.folder).sequence_task then return require("mneme.commands.eval_sequences").main(words) end
   local copies = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
-  local p = stepper.from_run(o.folder, { num_envs = copies, seed = o.seed, greedy = o.greedy, best = o.best, settings = task })
+  local p = stepper.from_run(o.folder, { num_envs = copies, seed = o.seed, greedy = o.greedy, best = o.best, settings = env })
   local album = o.record and require("mneme.episodes.episode_recorder").new(p, { folder = o.record, every = o.record_every,
     episodes = o.episodes, internals = o.internals })
   C.mn_watch_signals(true)
@@ -103,7 +103,7 @@ function eval.main(words)
   local successes, by_degrees = 0, false
   for _, s in ipairs(out.score) do successes, by_degrees = successes + s, by_degrees or (s ~= 0 and s ~= 1) end
   local settings = {}
-  for key, value in pairs(task) do settings[#settings + 1] = key .. "=" .. value end
+  for key, value in pairs(env) do settings[#settings + 1] = key .. "=" .. value end
   table.sort(settings)
   print(("%s at %.0f steps, %d episodes%s%s"):format(o.folder, p.steps, n, o.greedy and ", greedy" or "",
     #settings > 0 and ", " .. table.concat(settings, " ") or ""))

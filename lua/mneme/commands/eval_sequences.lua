@@ -8,7 +8,7 @@ local held_out = require "mneme.learn.validation"
 local reader = require "mneme.models.encoder_core"
 local run_folder = require "mneme.runs.folder"
 local sequence_model = require "mneme.models.sequence_model"
-local task = require "mneme.envs.sequence_task"
+local dataset = require "mneme.envs.dataset"
 
 local eval = {}
 local SEQUENCES = 2000             -- default for data sets that draw their examples
@@ -48,7 +48,7 @@ function eval.load(folder, settings, best)
   local about, all = run.info, {}
   for key, value in pairs(about.sequence_task.settings) do all[key] = value end
   for key, value in pairs(settings) do all[key] = value end
-  local made = task.new(about.sequence_task.name, all)
+  local made = dataset.new(about.sequence_task.name, all)
   if made.tokens ~= about.sequence_task.tokens or made.classes ~= about.sequence_task.classes then
     errors.usage(("%s was trained with %d tokens and %d answers, these settings make %d and %d"):format(folder,
       about.sequence_task.tokens, about.sequence_task.classes, made.tokens, made.classes))
@@ -63,7 +63,7 @@ function eval.load(folder, settings, best)
   end
   local encoder = about.core.name == reader.name and require("mneme.models.encoder").new(about.core.config) or nil
   -- `true`: config.json lists every key of a core, also those without effect.
-  local model = sequence_model.new { task = made, encoder = encoder, core = not encoder and core.new(about.core.name, about.core.config, true) or nil }
+  local model = sequence_model.new { dataset = made, encoder = encoder, core = not encoder and core.new(about.core.name, about.core.config, true) or nil }
   local checkpoint = best and run:best() or run:latest()
   if not checkpoint then errors.fail(folder .. " has no checkpoint yet") end
   local dict = {}

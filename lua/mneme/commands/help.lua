@@ -12,7 +12,7 @@ local grouped = require("mneme.base.format").grouped
 local layout = require "mneme.commands.layout"
 local learner_settings = require "mneme.runs.learner_settings"
 local setting_topics = require "mneme.commands.setting_topics"
-local tasks = require "mneme.envs.sequence_task"
+local datasets = require "mneme.envs.dataset"
 local tensor = require "mneme.tensor.tensor"
 local values = require "mneme.base.setting_types"
 
@@ -116,15 +116,15 @@ local function attention_text(name)
     d.causal and "\nno causal form: " .. d.causal .. "\n" or "")
 end
 
-local function task_text(name)
-  local d, rows = tasks.definition(name), {}
-  for _, list in ipairs { { d.config, d.about or {} }, { tasks.common, tasks.common_about } } do
+local function dataset_text(name)
+  local d, rows = datasets.definition(name), {}
+  for _, list in ipairs { { d.config, d.about or {} }, { datasets.common, datasets.common_about } } do
     for _, key in ipairs(tables.keys(list[1])) do
       rows[#rows + 1] = setting_row(key, { default = list[1][key], about = list[2][key] or {} })
     end
   end
-  return ("mn.task(\"%s\") -- %s\n%s\n\n%s\nsettings\n%s"):format(name, d.doc or "", d.source or "",
-    catalogue.prose(registry.file("tasks", name, "task")), columns(rows))
+  return ("mn.dataset(\"%s\") -- %s\n%s\n\n%s\nsettings\n%s"):format(name, d.doc or "", d.source or "",
+    catalogue.prose(registry.file("datasets", name, "data set")), columns(rows))
 end
 
 -- An op or environment by its name, with or without its version.
@@ -140,7 +140,7 @@ local function listed(kind, text)
 end
 
 -- Kinds that a topic may begin with: `mneme help env selective_copy`, which is a data set, too.
-local named_texts = { core = core_text, attention = attention_text, task = task_text, op = listed("ops", op_text), env = listed("envs", env_text) }
+local named_texts = { core = core_text, attention = attention_text, dataset = dataset_text, op = listed("ops", op_text), env = listed("envs", env_text) }
 help.named = named_texts
 
 local function kind_text(kind)
@@ -169,7 +169,7 @@ local learner_titles = { a2c = "advantage actor-critic: mn.a2c(cfg, env, agent):
 
 local function learner_text(name)
   return ("%s -- %s\n\nsettings, on the command line or as keys of cfg (docs/%s.md explains them)\n%s"):format(name, learner_titles[name],
-    name == "supervised" and "tasks" or "learners", columns(learner_settings.rows(require("mneme.learn." .. name).defaults)))
+    name == "supervised" and "datasets" or "learners", columns(learner_settings.rows(require("mneme.learn." .. name).defaults)))
 end
 
 local function torso_text()
@@ -192,7 +192,7 @@ local function topics()
     add(kind, text)
     if named_texts[kind:sub(1, -2)] then add(kind:sub(1, -2), text) end
   end
-  for _, kind in ipairs { "cores", "attentions", "tasks" } do            -- some names are of several kinds
+  for _, kind in ipairs { "cores", "attentions", "datasets" } do            -- some names are of several kinds
     for _, thing in ipairs(catalogue.list(kind)) do
       add(thing.name, function() return named_texts[kind:sub(1, -2)](thing.name) end)
     end
@@ -222,7 +222,7 @@ function help.names() return tables.keys(topics()) end
 
 ---The text about an op, environment, core, setting or kind of thing.
 ---@param topic string
----@param kind string? "core", "attention", "task", "op" or "env": the one of that name, where something else has it too
+---@param kind string? "core", "attention", "dataset", "op" or "env": the one of that name, where something else has it too
 ---@return string
 function help.text(topic, kind)
   if named_texts[kind] then

@@ -33,9 +33,9 @@ local USAGE = "mneme intervene RUN erase=layers.0 at=40 [episodes=200]"
 ---@param words string[]
 ---@return table options { folder, episodes, seed, greedy, best, num_envs, record }
 ---@return table[] list of interventions
----@return table task settings
+---@return table environment settings
 function intervene.parse(words)
-  local o, task, list = { episodes = 200, greedy = false, best = false, seed = 12345, num_envs = 0 }, {}, {}
+  local o, env, list = { episodes = 200, greedy = false, best = false, seed = 12345, num_envs = 0 }, {}, {}
   local at, steps
   local function whole(key, text, least)
     local value = tonumber(text)
@@ -57,7 +57,7 @@ function intervene.parse(words)
       local value = whole(key, text, key == "episodes" and 1 or 0)
       if type(o[key]) == "boolean" then value = value ~= 0 end
       o[key] = value
-    else task[key] = tonumber(text) or text end
+    else env[key] = tonumber(text) or text end
   end
   if not o.folder then errors.usage("intervene: which run?", USAGE) end
   if #list == 0 then
@@ -66,7 +66,7 @@ function intervene.parse(words)
   if not at then errors.usage("intervene: at which step?", "at=40") end
   if o.record == "" then errors.usage "intervene: record= is empty, expected the name of a folder" end
   intervention_args.time(list, at, steps, "intervene")
-  return o, list, task
+  return o, list, env
 end
 
 -- ---- playing ----
@@ -214,12 +214,12 @@ end
 ---@param words string[]
 ---@return integer status
 function intervene.main(words)
-  local o, list, task = intervene.parse(words)
+  local o, list, env = intervene.parse(words)
   if run_folder.read_info(o.folder).sequence_task then
     errors.usage(("%s: a run on sequences has no episodes to intervene in"):format(o.folder))
   end
   local copies = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
-  local p = stepper.from_run(o.folder, { num_envs = copies, seed = o.seed, greedy = o.greedy, best = o.best, settings = task })
+  local p = stepper.from_run(o.folder, { num_envs = copies, seed = o.seed, greedy = o.greedy, best = o.best, settings = env })
   local made = interventions.new(p, list)
   C.mn_watch_signals(true)
   local cases = intervene.play(p, made, o)

@@ -6,7 +6,7 @@
 --   keys=left,3*up,r out=FILE.png   press these keys, or take these actions by name, without a window
 -- One key, click or gamepad button is one step; the environment waits for it.
 local engine = require "mneme.base.engine"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local keyboard = require "mneme.view.keyboard"
@@ -27,26 +27,26 @@ local Game = {}
 Game.__index = setmetatable(Game, single)
 
 ---Begin a game.
----@param task Task with one environment
+---@param env Env with one environment
 ---@param o table? scene (a scene), blind, record = FILE.mnt
 ---@return Game
-function play.game(task, o)
+function play.game(env, o)
   o = o or {}
   local self = setmetatable({ scene = o.scene, blind = o.blind, record = o.record, period = 0.5, dirty = true,
     film = frames.new(), episode = 0, saved = {}, results = {}, typed = "" }, Game)
-  single.set_up(self, task)
-  self.action_of, self.labels, self.types = keyboard.divide(task.action_space.names)
-  self.pad_labels = self.types and self.labels or keyboard.add_pad(task.action_space.n, self.action_of)
-  if o.record then self.recording = trajectory_writer.new(task, 0, { about = { title = task.id .. ", played by hand" } }) end
-  self:restart(task.seed)
+  single.set_up(self, env)
+  self.action_of, self.labels, self.types = keyboard.divide(env.action_space.names)
+  self.pad_labels = self.types and self.labels or keyboard.add_pad(env.action_space.n, self.action_of)
+  if o.record then self.recording = trajectory_writer.new(env, 0, { about = { title = env.id .. ", played by hand" } }) end
+  self:restart(env.seed)
   return self
 end
 
 -- The current step, for a scene.
 local function look(self)
-  local names, space = self.task.action_space.names, self.task.observation_space
+  local names, space = self.env.action_space.names, self.env.observation_space
   self.frame = self.film:add {
-    title = self.task.id, source = self.source, canvas = self.task:draw(0), truth = self.task:truth(0), actions = names,
+    title = self.env.id, source = self.source, canvas = self.env:draw(0), truth = self.env:truth(0), actions = names,
     blind = self.blind,
     hint = self.types and "click one, or type its number and Enter" or "click one, or press its key",
     observation = { shape = space.shape, values = self.obs }, action = self.last, policy = {}, memory = {}, probes = {},
@@ -59,7 +59,7 @@ end
 ---@param seed integer? nil: continue the random stream
 function Game:restart(seed)
   self:save()
-  self.task:reset_raw(self.obs, seed)
+  self.env:reset_raw(self.obs, seed)
   if self.step and not self.over then self.episode = self.episode + 1 end
   self.step, self.ret, self.last, self.reward[0], self.over = 0, 0, nil, 0, false
   if self.recording then
@@ -112,7 +112,7 @@ function Game:key(key)
   elseif self.types and key == keyboard.ENTER then
     local n = tonumber(self.typed)
     self.typed = ""
-    if n and n < self.task.action_space.n then self:move(n) end
+    if n and n < self.env.action_space.n then self:move(n) end
   elseif self.types and key == keyboard.BACKSPACE then self.typed = self.typed:sub(1, -2)
   elseif self.types and key >= 48 and key <= 57 then self.typed = (self.typed .. string.char(key)):sub(-6)
   elseif key == ("r"):byte() or key == keyboard.START then self:restart() end
@@ -200,17 +200,17 @@ end
 local function task_of(o, seed)
   if o.name:find "%.lua$" then
     if not files.is_file(o.name) then errors.usage(o.name .. ": there is no such script") end
-    return require("mneme.learn.rebuild").script(o.name, o.words, { num_envs = 1, seed = seed }).task
+    return require("mneme.learn.rebuild").script(o.name, o.words, { num_envs = 1, seed = seed }).env
   end
   o.settings.num_envs, o.settings.seed = 1, seed
-  return env.new(o.name, o.settings)
+  return envs.new(o.name, o.settings)
 end
 
 -- The number of the action of that name.
 local function action_named(game, word)
-  local names = game.task.action_space.names
+  local names = game.env.action_space.names
   for i, name in ipairs(names) do if name == word then return i - 1 end end
-  errors.usage(("play: '%s' is neither a key nor an action of %s"):format(word, game.task.id),
+  errors.usage(("play: '%s' is neither a key nor an action of %s"):format(word, game.env.id),
     "letters, digits, left right up down space enter esc, 3*up" .. (#names <= 20 and ", or " .. table.concat(names, " ") or ""))
 end
 
@@ -232,10 +232,10 @@ end
 function play.main(words)
   local o = play.parse(words)
   local scripted = o.keys or o.out
-  local task = task_of(o, o.seed or (scripted and 1 or math.floor(C.mn_clock(true)) % 2 ^ 31))
+  local env = task_of(o, o.seed or (scripted and 1 or math.floor(C.mn_clock(true)) % 2 ^ 31))
   if not scripted then window.need_display(o.hint) end
   o.scene = scene.load(o.scene)
-  local game = play.game(task, o)
+  local game = play.game(env, o)
   C.mn_watch_signals(true)
   local ok, why = pcall(scripted and press or window.run, game, o)
   C.mn_watch_signals(false)

@@ -92,9 +92,9 @@ local function of_envs(add)
       add(key, function() return paragraph(("%s: a setting of the environment %s"):format(key, env.name), rule) end)
     end
   end
-  local tasks = require "mneme.envs.sequence_task"
-  for _, name in ipairs(registry.names "tasks") do
-    local ok, d = pcall(tasks.definition, name)
+  local datasets = require "mneme.envs.dataset"
+  for _, name in ipairs(registry.names "datasets") do
+    local ok, d = pcall(datasets.definition, name)
     for key, default in pairs(ok and d.config or {}) do
       add(key, function()
         return paragraph(("%s=%s: a setting of the data set %s"):format(key, values.show(default), name), ((d.about or {})[key] or {})[1])

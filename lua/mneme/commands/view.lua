@@ -116,12 +116,12 @@ end
 local function track_of(o, thing)
   if thing:find "%.mnt$" then
     local t = require("mneme.episodes.trajectory").read(thing)
-    local name = o.scene or (#t.fields > 0 and scene.for_task(t.env) or "world")
+    local name = o.scene or (#t.fields > 0 and scene.for_env(t.env) or "world")
     return { source = require("mneme.episodes.trajectory_replay").new(t), scene = scene.load(name) }
   end
   if lfs.attributes(thing, "mode") == "directory" then
     local id = require("mneme.runs.folder").read_info(thing).env
-    local what = scene.load(o.scene or scene.for_task(type(id) == "string" and id or ""))
+    local what = scene.load(o.scene or scene.for_env(type(id) == "string" and id or ""))
     local open = opener(o, thing)
     local source = not o.out and not o.checkpoint and #o.things == 1 and #o.list == 0 and trainer(thing)
     return { source = source or open {}, scene = what, open = open }

@@ -1,4 +1,4 @@
--- feedforward.lua -- no memory: the control, and a lower bound for what a task needs memory for.
+-- feedforward.lua -- no memory: the control, and a lower bound for what an environment needs memory for.
 --   e = relu(embed x);   in every layer  e = e + ffn(norm(e)),  ffn(x) = ffn.1(relu(ffn.0(x)))
 -- Its size is that of the published memories (1.59 million parameters; they have 1.42 to 1.80), so that a difference is
 -- not one of capacity.

@@ -1,4 +1,4 @@
--- framestack.lua -- the last few observations concatenated, as in DQN: the control for tasks that need a few steps only.
+-- framestack.lua -- the last few observations concatenated, as in DQN: the control for environments that need a few steps only.
 --   z_t = [x_{t-frames+1}; ...; x_t], zeros for frames of another episode;   then the network of feedforward on z
 local errors = require "mneme.base.errors"
 local mlp = require "mneme.models.mlp"

@@ -1,4 +1,4 @@
--- env.lua -- tasks: many copies of one environment behind one interface, whether its rules are a C
+-- env.lua -- vectorised environments behind one interface, whether its rules are a C
 -- file of engine/envs or Lua functions of a script.  Two ways to step: with tensors, for people; and
 -- straight into given memory (step_raw), for learners, which leaves no garbage.  Copies are counted
 -- from 0.
@@ -10,9 +10,9 @@ local scripted = require "mneme.envs.scripted"
 local tensor = require "mneme.tensor.tensor"
 
 local need_pointer = tensor.need_pointer
-local env = { list = native.list, facts = native.facts }
+local envs = { list = native.list, facts = native.facts }
 
----@class Task
+---@class Env
 ---@field id string "tmaze-v0"
 ---@field num_envs integer
 ---@field settings table every setting with its value: parameters, num_envs, seed, time_limit
@@ -25,28 +25,28 @@ local env = { list = native.list, facts = native.facts }
 ---@field seed integer|integer[] what the random streams began with: of the settings, or of the last reset
 ---@field ended table FFI pointers, set where an episode ended in the last step:
 ---  final_obs [num_envs, ...]; score (0..1), ret (undiscounted return), length [num_envs]
-local Task = {}
-Task.__index = Task
+local Env = {}
+Env.__index = Env
 
--- ---- tasks ----
+-- ---- environments ----
 
--- num_envs, seed and time_limit as rebuild.lua wants them, for a script that made its task with other ones.
+-- num_envs, seed and time_limit as rebuild.lua wants them, for a script that made its environment with other ones.
 local function overridden(settings)
-  if not env.override then return settings end
+  if not envs.override then return settings end
   local changed = {}
-  for _, set in ipairs { settings, env.override } do
+  for _, set in ipairs { settings, envs.override } do
     for key, value in pairs(set) do changed[key] = value end
   end
   return changed
 end
 
----Make a task.
+---Make an environment.
 ---  mn.env("tmaze", { corridor = 160, num_envs = 8, seed = 1 })    or  mn.env { "tmaze", ... }
 ---  mn.env { observation = {16}, actions = 4, reset = f, step = g, ... }    see mneme.lua_env
 ---@param name string|table "tmaze", or "tmaze-v0" for that version; or a table as above
 ---@param settings table? its parameters, num_envs = 8, seed = 1, time_limit (0: none; nil: its own)
----@return Task
-function env.new(name, settings)
+---@return Env
+function envs.new(name, settings)
   local world
   if type(name) == "table" and name[1] == nil then
     world = scripted.new(overridden(name))
@@ -65,17 +65,17 @@ function env.new(name, settings)
     num_envs = world.settings.num_envs, time_limit = world.settings.time_limit, ended = world.ended,
     seed = world.settings.seed,
     observation_space = { shape = world.shape, dtype = world.dtype, codes = world.codes },
-    action_space = { n = world.n_actions, names = world.names }, settable = world.settable }, Task)
+    action_space = { n = world.n_actions, names = world.names }, settable = world.settable }, Env)
 end
 
-local function open(task)
-  if not task.world then errors.raise(task.id .. ": this task has been closed") end
-  return task.world
+local function open(env)
+  if not env.world then errors.raise(env.id .. ": this environment has been closed") end
+  return env.world
 end
 
-local function copy_of(task, copy)
-  if type(copy) ~= "number" or copy % 1 ~= 0 or copy < 0 or copy >= task.num_envs then
-    errors.raise(("%s: copy %s, expected 0..%d"):format(task.id, tostring(copy), task.num_envs - 1))
+local function copy_of(env, copy)
+  if type(copy) ~= "number" or copy % 1 ~= 0 or copy < 0 or copy >= env.num_envs then
+    errors.raise(("%s: copy %s, expected 0..%d"):format(env.id, tostring(copy), env.num_envs - 1))
   end
   return copy
 end
@@ -84,28 +84,28 @@ local per_copy = { action = "i32", reward = "f32", terminated = "u8", truncated 
   ret = "f32", length = "i32" }
 
 -- Tensors that every step fills again, made when first asked for; and where their numbers are.
-local function buffers(task)
+local function buffers(env)
   engine.wait()
-  if task.tensors then return task.tensors, task.pointers end
-  local n, dtype, t, p = task.num_envs, task.observation_space.dtype, {}, {}
+  if env.tensors then return env.tensors, env.pointers end
+  local n, dtype, t, p = env.num_envs, env.observation_space.dtype, {}, {}
   for key, kind in pairs(per_copy) do t[key] = tensor.new { shape = { n }, dtype = kind } end
   for _, key in ipairs { "obs", "final_obs" } do
-    t[key] = tensor.new { shape = { n, unpack(task.observation_space.shape) }, dtype = dtype }
+    t[key] = tensor.new { shape = { n, unpack(env.observation_space.shape) }, dtype = dtype }
   end
   for key, x in pairs(t) do p[key] = x:data() end
-  task.tensors, task.pointers = t, p
-  task.obs_bytes = t.obs:size() * (dtype == "u8" and 1 or 4)
-  task.info = { ended = 0, final_obs = t.final_obs, score = t.score, ret = t.ret,
+  env.tensors, env.pointers = t, p
+  env.obs_bytes = t.obs:size() * (dtype == "u8" and 1 or 4)
+  env.info = { ended = 0, final_obs = t.final_obs, score = t.score, ret = t.ret,
     length = t.length }
   return t, p
 end
 
 ---Start every copy anew.
----@param seed integer|integer[]? 0..2^53; a list: one for each copy, and copy i does what copy 0 of a task with
+---@param seed integer|integer[]? 0..2^53; a list: one for each copy, and copy i does what copy 0 of an environment with
 ---  that seed does; nil: go on with the random streams there are
 ---@return Tensor obs [num_envs, ...], filled again by every step
 ---@return table info
-function Task:reset(seed)
+function Env:reset(seed)
   local t, p = buffers(self)
   self:reset_raw(p.obs, seed)
   self.info.ended = 0
@@ -115,7 +115,7 @@ end
 ---Start every copy anew, writing the observations to a given place.
 ---@param obs ffi.cdata* pointer to num_envs observations
 ---@param seed integer|integer[]? as for reset
-function Task:reset_raw(obs, seed)
+function Env:reset_raw(obs, seed)
   local world = open(self)
   need_pointer("reset_raw: obs", obs)
   if type(seed) == "table" then
@@ -132,24 +132,24 @@ function Task:reset_raw(obs, seed)
   self.seed = seed or self.seed
 end
 
-local function read_actions(task, actions, into)
-  local n = task.num_envs
+local function read_actions(env, actions, into)
+  local n = env.num_envs
   if tensor.is(actions) then
     if actions:dtype() ~= "i32" or actions:size() ~= n then
       errors.raise(("%s: actions are a tensor of %d numbers (%s), expected %d (i32)"):format(
-        task.id, actions:size(), actions:dtype(), n))
+        env.id, actions:size(), actions:dtype(), n))
     end
     return actions:data()
   end
   if type(actions) ~= "table" or #actions ~= n then
-    errors.raise(("%s: actions are %s, expected a list or i32 tensor of %d"):format(task.id,
+    errors.raise(("%s: actions are %s, expected a list or i32 tensor of %d"):format(env.id,
       type(actions) == "table" and "a list of " .. #actions or "a " .. type(actions), n))
   end
   for i = 1, n do
     local a = actions[i]
-    if type(a) ~= "number" or a % 1 ~= 0 or a < 0 or a >= task.action_space.n then
-      errors.raise(("%s: action[%d]=%s, expected 0..%d (%s)"):format(task.id, i - 1, tostring(a),
-        task.action_space.n - 1, table.concat(task.action_space.names, " ")))
+    if type(a) ~= "number" or a % 1 ~= 0 or a < 0 or a >= env.action_space.n then
+      errors.raise(("%s: action[%d]=%s, expected 0..%d (%s)"):format(env.id, i - 1, tostring(a),
+        env.action_space.n - 1, table.concat(env.action_space.names, " ")))
     end
     into[i - 1] = a
   end
@@ -160,7 +160,7 @@ end
 ---would have drawn among the others.
 ---@param first integer from 0
 ---@param count integer
-function Task:keep(first, count)
+function Env:keep(first, count)
   open(self):keep(first, count)
   self.num_envs = count
 end
@@ -169,12 +169,12 @@ end
 ---@param actions Tensor|integer[] one for each copy, counted from 0
 ---@return Tensor obs [num_envs, ...]
 ---@return Tensor reward [num_envs]
----@return Tensor terminated [num_envs], u8: 1 where the task ended
+---@return Tensor terminated [num_envs], u8: 1 where the environment ended
 ---@return Tensor truncated [num_envs], u8: 1 where the time limit ended it
 ---@return table info `ended`: how many episodes ended in this step; and where one did (terminated or
 ---  truncated): `final_obs` [num_envs, ...] its last observation; `score` (0..1), `ret` (undiscounted
 ---  return), `length` [num_envs]
-function Task:step(actions)
+function Env:step(actions)
   local world, t, p = open(self), buffers(self)
   world:step(read_actions(self, actions, p.action), p.obs, p.reward, p.terminated, p.truncated)
   local n, ended = self.num_envs, 0
@@ -189,13 +189,13 @@ function Task:step(actions)
   return t.obs, t.reward, t.terminated, t.truncated, self.info
 end
 
----Act in every copy, from and to given places; `task.ended` tells what ended.  Leaves no garbage.
+---Act in every copy, from and to given places; `env.ended` tells what ended.  Leaves no garbage.
 ---@param action ffi.cdata* int32_t[num_envs]
 ---@param obs ffi.cdata* num_envs observations
 ---@param reward ffi.cdata* float[num_envs]
 ---@param terminated ffi.cdata* uint8_t[num_envs]
 ---@param truncated ffi.cdata* uint8_t[num_envs]
-function Task:step_raw(action, obs, reward, terminated, truncated)
+function Env:step_raw(action, obs, reward, terminated, truncated)
   local world = open(self)
   need_pointer("step_raw: action", action)
   need_pointer("step_raw: obs", obs)
@@ -210,23 +210,23 @@ end
 ---@param t integer
 ---@param action ffi.cdata* int32_t[num_envs], of a leaf or what a plan computed
 ---@return boolean cut a time limit may have cut an episode off
-function Task:roll(rollout, t, action) return open(self):roll(rollout, t, action) end
+function Env:roll(rollout, t, action) return open(self):roll(rollout, t, action) end
 
 ---After a rollout: wait until its buffers may be read.
-function Task:rolled() open(self):rolled() end
+function Env:rolled() open(self):rolled() end
 
 ---One copy as a string: its state, random stream and running episode.
 ---@param copy integer from 0
 ---@return string bytes
-function Task:save(copy) return open(self):save(copy_of(self, copy)) end
+function Env:save(copy) return open(self):save(copy_of(self, copy)) end
 
 ---Put a saved copy back, here or in another copy: from there it goes on bit for bit.  Bytes of
 ---another environment, version or other parameters are refused.
 ---@param copy integer from 0
----@param bytes string of task:save
+---@param bytes string of env:save
 ---@param obs ffi.cdata*? where its observation goes; nil: its row of the tensor that step gives
 ---@return Tensor? obs that tensor
-function Task:restore(copy, bytes, obs)
+function Env:restore(copy, bytes, obs)
   local world = open(self)
   if type(bytes) ~= "string" then
     errors.raise(("%s: restore: a %s, expected the string of save"):format(self.id, type(bytes)))
@@ -243,12 +243,12 @@ end
 ---@param to integer
 ---@param obs ffi.cdata*? as for restore
 ---@return Tensor? obs
-function Task:clone(from, to, obs) return self:restore(to, self:save(from), obs) end
+function Env:clone(from, to, obs) return self:restore(to, self:save(from), obs) end
 
 ---A fact that can be set.
 ---@param name string one of `settable`
 ---@return table { name, words or nil, lo, hi, whole }
-function Task:fact(name)
+function Env:fact(name)
   local names = {}
   for i, f in ipairs(self.settable) do
     if f.name == name then return f end
@@ -261,8 +261,8 @@ end
 ---A value of such a fact as a number.
 ---@param fact table
 ---@param value number|string a number of its range, or one of its words
-function Task:fact_value(fact, value)
-  errors.need(self.id .. ": the fact", fact, "lo", "what task:fact(name) gives")
+function Env:fact_value(fact, value)
+  errors.need(self.id .. ": the fact", fact, "lo", "what env:fact(name) gives")
   if fact.words and type(value) == "string" then return native.number_of(self.id, fact, value) end
   if type(value) ~= "number" or not (value >= fact.lo and value <= fact.hi) or (fact.whole and value % 1 ~= 0) then
     errors.usage(("%s: %s=%s, expected %s"):format(self.id, fact.name, tostring(value), fact.words and table.concat(fact.words, " or ")
@@ -277,7 +277,7 @@ end
 ---@param value number|string see fact_value
 ---@param obs ffi.cdata*? where the copy's observation goes, which is made again; nil: as for restore
 ---@return boolean done false: the world cannot be so now, and nothing has changed
-function Task:set(copy, name, value, obs)
+function Env:set(copy, name, value, obs)
   local world = open(self)
   value = self:fact_value(self:fact(name), value)
   if not obs then
@@ -289,16 +289,16 @@ end
 
 ---A picture of one copy, in the environment's own units.
 ---@return ffi.cdata* canvas mn_canvas *, good until the next draw
-function Task:draw(copy) return open(self):draw(copy_of(self, copy)) end
+function Env:draw(copy) return open(self):draw(copy_of(self, copy)) end
 
 ---What the agent may not know: { cue = 0, position = 3, ... }, for probes and scenes.
 ---@return table<string, number|number[]>
-function Task:truth(copy) return open(self):truth(copy_of(self, copy)) end
+function Env:truth(copy) return open(self):truth(copy_of(self, copy)) end
 
 ---Free the copies now rather than when the garbage collector gets to them.
-function Task:close()
+function Env:close()
   open(self):close()
   self.world, self.ended = nil, nil
 end
 
-return env
+return envs

@@ -1,4 +1,4 @@
--- example_random.lua -- the random numbers of one example of a task: counter-based, so that example `index` of a split is
+-- example_random.lua -- the random numbers of one example of a data set: counter-based, so that example `index` of a split is
 -- the same whoever asks for it, in whatever order, and nothing but an index need be remembered.
 local ffi = require "ffi"
 local C = require("mneme.base.engine").C

@@ -1,5 +1,5 @@
 -- scripted.lua -- environments whose rules are Lua functions of a script: the quickest way to a new
--- task, and slower than C.  Random numbers, new episodes, time limits, scores and saving are looked
+-- environment, and slower than C.  Random numbers, new episodes, time limits, scores and saving are looked
 -- after here.
 local ffi = require "ffi"
 local canvas = require "mneme.base.canvas"
@@ -218,7 +218,7 @@ function world.new(spec)
   return self
 end
 
--- One seed for all copies, or a list: then copy i draws as copy 0 of a task with its seed.
+-- One seed for all copies, or a list: then copy i draws as copy 0 of an environment with its seed.
 function world:seed(seed)
   local list, n = type(seed) == "table" and seed, self.settings.num_envs
   for i = 1, n do

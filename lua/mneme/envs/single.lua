@@ -1,12 +1,12 @@
--- single.lua -- a task of one copy with the room for what it shows: for replaying, playing by hand, and living
+-- single.lua -- an environment of one copy with the room for what it shows: for replaying, playing by hand, and living
 -- through something again.
 local ffi = require "ffi"
 local dtypes = require "mneme.tensor.dtypes"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local heads = require "mneme.models.state_arrays"
 
 ---@class Single
----@field task Task of one copy
+---@field env Env of one copy
 ---@field obs ffi.cdata* its present observation, obs_bytes of it; where an episode has ended, the next one's first
 ---@field reward ffi.cdata* float[1]; terminated, truncated: uint8_t[1]: of the last step
 ---@field ended boolean? the last step ended an episode
@@ -15,11 +15,11 @@ Single.__index = Single
 
 ---Give an object what a Single has.
 ---@param self table
----@param task Task of one copy
-function Single.set_up(self, task)
-  local space = task.observation_space
+---@param env Env of one copy
+function Single.set_up(self, env)
+  local space = env.observation_space
   local kind = dtypes[space.dtype]
-  self.task, self.obs_bytes = task, heads.size(space.shape) * kind.bytes
+  self.env, self.obs_bytes = env, heads.size(space.shape) * kind.bytes
   self.reward, self.action = ffi.new "float[1]", ffi.new "int32_t[1]"
   self.terminated, self.truncated = ffi.new "uint8_t[1]", ffi.new "uint8_t[1]"
   self.room = ffi.new("char[?]", self.obs_bytes)
@@ -27,27 +27,27 @@ function Single.set_up(self, task)
   return self
 end
 
----A task with the same rules and settings, of one copy.
----@param task Task
----@return Task
-function Single.like(task)
-  local settings, spec = {}, task.world.spec
-  for key, value in pairs(spec or task.settings) do settings[key] = value end
-  settings.num_envs, settings.time_limit = 1, task.time_limit
-  if spec then return env.new(settings) end
-  return env.new(task.id, settings)
+---An environment with the same rules and settings, of one copy.
+---@param env Env
+---@return Env
+function Single.like(env)
+  local settings, spec = {}, env.world.spec
+  for key, value in pairs(spec or env.settings) do settings[key] = value end
+  settings.num_envs, settings.time_limit = 1, env.time_limit
+  if spec then return envs.new(settings) end
+  return envs.new(env.id, settings)
 end
 
----@param task Task of one copy
+---@param env Env of one copy
 ---@return Single
-function Single.new(task) return Single.set_up(setmetatable({}, Single), task) end
+function Single.new(env) return Single.set_up(setmetatable({}, Single), env) end
 
 ---Do something.
 ---@param action integer
 ---@param recording Recording? what takes it down
 function Single:act(action, recording)
   self.action[0] = action
-  self.task:step_raw(self.action, self.obs, self.reward, self.terminated, self.truncated)
+  self.env:step_raw(self.action, self.obs, self.reward, self.terminated, self.truncated)
   local terminated, truncated = self.terminated[0] ~= 0, self.truncated[0] ~= 0
   self.ended = terminated or truncated
   if recording then recording:add(action, self.reward[0], terminated, truncated, self.obs) end
@@ -55,7 +55,7 @@ end
 
 ---What the episode that has just ended came to: { score, ret, length }.
 function Single:outcome()
-  local e = self.task.ended
+  local e = self.env.ended
   return { score = e.score[0], ret = e.ret[0], length = e.length[0] }
 end
 

@@ -1,10 +1,10 @@
 -- live_channel.lua -- a trainer's snapshots for a viewer in another process, through the mapped file
--- RUN/live (engine/io/live_channel.c).  The trainer writes one copy of the task at most twenty times a
+-- RUN/live (engine/io/live_channel.c).  The trainer writes one copy of the environment at most twenty times a
 -- second and never waits; the viewer reads the newest.  What lies where in a snapshot is JSON in
 -- the file's head.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
@@ -39,15 +39,15 @@ end
 
 -- Fields one after another, each on a multiple of 16 bytes.
 local function layout(about, world_bytes, columns)
-  local fields, at, task = {}, 0, about.task
+  local fields, at, env = {}, 0, about.env
   local function add(name, dtype, shape, dims)
     fields[#fields + 1] = { name = name, dtype = dtype, shape = json.array(shape), dims = dims, at = at }
     at = at + math.ceil(heads.size(shape) * bytes_of[dtype] / 16) * 16
   end
   add("counters", "f64", { #counters })
   add("world", "u8", { math.max(1, world_bytes) })
-  add("observation", task.observation_space.dtype, task.observation_space.shape)
-  add("policy", "f32", { task.action_space.n })
+  add("observation", env.observation_space.dtype, env.observation_space.shape)
+  add("policy", "f32", { env.action_space.n })
   add("history", "f32", { live.history, columns })
   for _, group in ipairs { "memory", "probes" } do
     local names = {}
@@ -67,7 +67,7 @@ local names_out, values_out = ffi.new "const char *[1]", ffi.new "const float *[
 local function place_of(vec)
   local at, none = {}, 0 / 0
   local n = vec and C.mn_vec_truth(vec, 0, names_out, values_out) or 0
-  for name, place in env.facts(n > 0 and ffi.string(names_out[0]) or "") do at[name] = place end
+  for name, place in envs.facts(n > 0 and ffi.string(names_out[0]) or "") do at[name] = place end
   local x, y = at.x or at.position, at.y
   if not x then return function() return none, none end end
   return function(copy)
@@ -76,30 +76,30 @@ local function place_of(vec)
   end
 end
 
-local known = { title = true, task = true, memory = true, probes = true, reads = true }
+local known = { title = true, env = true, memory = true, probes = true, reads = true }
 local Writer = {}
 Writer.__index = Writer
 
 ---Create RUN/live, replacing an older one.
 ---@param path string
----@param about table title; task = a Task; reads: as in Frame; memory (see heads.of_core), probes: name -> { shape,
+---@param about table title; environment = an Env; reads: as in Frame; memory (see heads.of_core), probes: name -> { shape,
 ---  dims } of one copy's arrays
 function live.writer(path, about)
   for key in pairs(about) do
     if not known[key] then errors.unknown("key of live.writer:", key, tables.keys(known)) end
   end
-  local task = about.task
-  local vec = task.world.vec                        -- rules in Lua have none: such a world is not drawn
+  local env = about.env
+  local vec = env.world.vec                        -- rules in Lua have none: such a world is not drawn
   for name, array in pairs(about.probes or {}) do array.name = name end
   local rows, kinds = gate_rows(about), {}
   for i, row in ipairs(rows) do kinds[i] = row.kind end
   local columns = #noted + #rows
   local fields, bytes = layout(about, vec and C.mn_vec_bytes(vec) or 0, columns)
-  local schema = json.encode { fields = fields, title = about.title, reads = about.reads, copies = task.num_envs,
-    task = vec and { id = task.id, settings = task.settings } or nil,
-    actions = json.array(task.action_space.names), counters = json.array(counters),
+  local schema = json.encode { fields = fields, title = about.title, reads = about.reads, copies = env.num_envs,
+    env = vec and { id = env.id, settings = env.settings } or nil,
+    actions = json.array(env.action_space.names), counters = json.array(counters),
     noted = json.array(noted), gates = json.array(kinds) }
-  local self = setmetatable({ fields = fields, vec = vec, copies = task.num_envs, rows = rows }, Writer)
+  local self = setmetatable({ fields = fields, vec = vec, copies = env.num_envs, rows = rows }, Writer)
   self.history, self.columns, self.noted = ffi.new("float[?]", live.history * columns), columns, 0
   self.place = place_of(vec)
   self.file = engine.check(C.mn_live_new(engine.ctx, path, schema, bytes))
@@ -128,7 +128,7 @@ function Writer:due() return C.mn_live_due(self.file, live.per_second) end
 ---The copy that the viewer asks for; the trainer may follow when it suits it.
 function Writer:wanted() return math.max(0, C.mn_live_wanted(self.file)) % self.copies end
 
----Write a snapshot of one copy, whose world is saved from the task.
+---Write a snapshot of one copy, whose world is saved from the environment.
 ---@param now table copy, action, reward, value, step, episode, ret, total: numbers; observation, policy:
 ---  pointers to this copy's numbers; memory, probes: name -> float pointer; and what was noted
 function Writer:write(now)
@@ -159,13 +159,13 @@ end
 local Reader = {}
 Reader.__index = Reader
 
--- A task of one copy to put the snapshots' worlds into; nil where it cannot be made.
+-- An environment of one copy to put the snapshots' worlds into; nil where it cannot be made.
 local function task_of(schema)
-  if type(schema.task) ~= "table" then return nil end
+  if type(schema.env) ~= "table" then return nil end
   local settings = {}
-  for key, value in pairs(schema.task.settings) do settings[key] = value end
+  for key, value in pairs(schema.env.settings) do settings[key] = value end
   settings.num_envs = 1
-  return env.new(schema.task.id, settings)
+  return envs.new(schema.env.id, settings)
 end
 
 -- The schema comes from a file, so nothing in it is believed: every field must lie inside a
@@ -202,7 +202,7 @@ function live.reader(path)
   local self = setmetatable({ path = path, peek = peek, schema = schema, live = true }, Reader)
   self.copies = tonumber(schema.copies) or 1
   self.buffer = ffi.new("uint8_t[?]", bytes)
-  self.task = task_of(schema)
+  self.env = task_of(schema)
   self.nothing = ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
   return self
 end
@@ -249,9 +249,9 @@ function Reader:next()
     elseif field.name == "observation" then now.observation = { shape = field.shape, values = at }
     elseif field.name == "policy" then now.policy = at
     elseif field.name == "history" then now.history = read_history(schema, at, now.noted)
-    elseif field.name == "world" and self.task then
-      self.task:restore(0, ffi.string(at, field.shape[1]))
-      now.canvas, now.truth = self.task:draw(0), self.task:truth(0)
+    elseif field.name == "world" and self.env then
+      self.env:restore(0, ffi.string(at, field.shape[1]))
+      now.canvas, now.truth = self.env:draw(0), self.env:truth(0)
     end
   end
   now.canvas = now.canvas or self.nothing

@@ -37,7 +37,7 @@ end
 ---@param title string
 ---@param total fun(): number steps so far
 function live_publisher.writer(learner, path, title, total)
-  local task, core = learner.task, learner.agent.core
+  local env, core = learner.env, learner.agent.core
   local parts, about = {}, {}                        -- of each piece of the rollout, which is a plan of its own
   for _, piece in ipairs(learner.pieces) do
     local p = { probes = {}, asked = {}, memory = {}, logits = part(piece.logits) }
@@ -57,10 +57,10 @@ function live_publisher.writer(learner, path, title, total)
   for _, p in pairs(parts) do
     for name, t in pairs(p.asked) do p.asked[name] = asked_reader(t, about[name].shape) end
   end
-  local writer = live_channel.writer(path, { title = title, task = task, reads = core.reads, memory = heads.of_core(core),
+  local writer = live_channel.writer(path, { title = title, env = env, reads = core.reads, memory = heads.of_core(core),
     probes = about })
   local x = part(learner.x)
-  local n = task.action_space.n
+  local n = env.action_space.n
   local now = { policy = ffi.new("float[?]", n), memory = {}, probes = {} }
   local B, T = learner.B, learner.T
   local steps, episodes, returns = ffi.new("int[?]", B), ffi.new("int[?]", B), ffi.new("double[?]", B)
@@ -102,7 +102,7 @@ end
 ---An observer of a training (view=1): it opens the live file of the run, and a window where there is a display; nil without view=1.
 function live_publisher.open(learner, run, total)
   if ranks.rank ~= 0 or not learner.cfg.view then return nil end
-  local title = learner.agent:title(learner.task)
+  local title = learner.agent:title(learner.env)
   local writer = live_publisher.writer(learner, run.path .. "/live", title, total)
   if os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" then
     os.execute(("'%s' view '%s' >/dev/null 2>'%s/view.log' &"):format(live_publisher.program(), run.path, run.path))

@@ -1,4 +1,4 @@
--- stepper.lua -- a trained (or fresh) agent living in its task, one step at a time, for viewers and eval.
+-- stepper.lua -- a trained (or fresh) agent living in its environment, one step at a time, for viewers and eval.
 local ffi = require "ffi"
 local envs = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
@@ -54,7 +54,7 @@ end
 -- A memory that is cleared where episodes begin, and at no other time.
 local plain = { carry = true, reset_on_done = true, context = 0 }
 
----@param env Task
+---@param env Env
 ---@param agent Agent
 ---@param options table? { greedy = false, seed = 1, title, source, memory = when the memory is cleared, as a learner's
 ---  describe() tells it, seeded = true: episode k's world and draws are those of seed + k, whatever was done before (one
@@ -329,7 +329,7 @@ function stepper.from_run(folder, options)
     errors.usage(("%s learns sequences (%s): there are no episodes to watch"):format(folder, tostring(about.sequence_task.name)),
       "mneme eval " .. folder .. " tells how well it does")
   end
-  if not about.env or not about.core then errors.fail(folder .. ": config.json does not tell the task and the core") end
+  if not about.env or not about.core then errors.fail(folder .. ": config.json does not tell the environment and the core") end
   local env, agent
   local settings = { num_envs = options.num_envs or 1, seed = options.seed or 1 }
   for key, value in pairs(options.settings or {}) do settings[key] = value end
@@ -359,7 +359,7 @@ function stepper.from_run(folder, options)
   return made
 end
 
----A fresh agent on a task, for scenes without a run.
+---A fresh agent on an environment, for scenes without a run.
 ---@param options table { env = "tmaze" or { "tmaze", corridor = 12 }, core = "agalite" or { "agalite", ... }, seed, seeded, episode }
 ---@return Stepper
 function stepper.fresh(options)
@@ -367,7 +367,7 @@ function stepper.fresh(options)
   local settings = { num_envs = 1 }
   for key, value in pairs(spec) do if key ~= 1 then settings[key] = value end end
   local env = envs.new(spec[1], settings)
-  local agent = agents.new { task = env, core = options.core or "agalite" }
+  local agent = agents.new { env = env, core = options.core or "agalite" }
   return stepper.new(env, agent, { title = agent:title(env), source = "untrained", seed = options.seed, seeded = options.seeded,
     episode = options.episode })
 end

@@ -1,6 +1,6 @@
 -- training_recorder.lua -- now and then an episode of training goes into RUN/episodes, as a trajectory.  Acting pays nothing for
 -- it: a rollout leaves its actions behind, and where copy 0 stood before it is saved once a rollout; what lies in
--- between, a copy of the task lives through again when an episode is to be written.
+-- between, a copy of the environment lives through again when an episode is to be written.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -17,7 +17,7 @@ local TrainingRecorder = {}
 TrainingRecorder.__index = TrainingRecorder
 
 ---An observer of a training that records an episode every cfg.record_every minutes and at the end; nil where nothing is recorded.
----@param learner table with task, agent, T, and row.played, row.done, row.x: see learn/on_policy.lua
+---@param learner table with env, agent, T, and row.played, row.done, row.x: see learn/on_policy.lua
 ---@param run Run
 ---@return TrainingRecorder?
 local function open(learner, run)
@@ -31,7 +31,7 @@ end
 function TrainingRecorder:before()
   if self.silent then return end
   local learner = self.learner
-  table.insert(self.rollouts, { start = learner.task:save(0), actions = ffi.new("int32_t[?]", learner.T) })
+  table.insert(self.rollouts, { start = learner.env:save(0), actions = ffi.new("int32_t[?]", learner.T) })
 end
 
 ---After it: its actions are kept as long as they belong to the latest whole episode, or to the one that goes on.
@@ -70,11 +70,11 @@ end
 -- training stands.
 local function record(self, first, at, step)
   local learner, T = self.learner, self.learner.T
-  local task = learner.task
-  self.again = self.again or single.new(single.like(task))
+  local env = learner.env
+  self.again = self.again or single.new(single.like(env))
   local again = self.again
-  again.task:restore(0, self.rollouts[first].start, again.obs)
-  local rec = trajectory_writer.new(again.task, 0, { about = { title = learner.agent:title(task),
+  again.env:restore(0, self.rollouts[first].start, again.obs)
+  local rec = trajectory_writer.new(again.env, 0, { about = { title = learner.agent:title(env),
     source = ("training, %.0f steps"):format(step) } })
   local begun, ended = false, false
   for i = first, #self.rollouts do
@@ -107,7 +107,7 @@ function TrainingRecorder:write(step)
   local ok, why = pcall(function()
     local rec, same = record(self, first, at, step)
     if not same then
-      errors.fail(("%s does not repeat itself: what decides must lie in self"):format(self.learner.task.id))
+      errors.fail(("%s does not repeat itself: what decides must lie in self"):format(self.learner.env.id))
     end
     files.make_folder(self.folder)
     rec:write(("%s/step-%.0f.mnt"):format(self.folder, step))

@@ -1,4 +1,4 @@
--- trajectory.lua -- what one copy of a task lived through, as a file (.mnt): where it began and what was
+-- trajectory.lua -- what one copy of an environment lived through, as a file (.mnt): where it began and what was
 -- done.  Observations need no room, because the environment makes them again, bit for bit (mneme.replay);
 -- rewards and ends are kept so that an environment which has changed is found out.
 --   mneme-trajectory 1 HHHHHHHH CCCCCCCC   version; bytes of the header, checksum of all else, in hex
@@ -111,13 +111,13 @@ end
 
 ---@class Trajectory
 ---@field env string "tmaze-v0"
----@field settings table of the task, with its seed and time limit
+---@field settings table of the environment, with its seed and time limit
 ---@field names string[] of the actions
 ---@field observation table { shape, dtype }
 ---@field copy integer of how many there were, this one was recorded
----@field seed integer? what the task was reset with
+---@field seed integer? what the environment was reset with
 ---@field script string? whose functions are the rules; nil for environments in C
----@field start string the copy as task:save gave it
+---@field start string the copy as env:save gave it
 ---@field steps integer
 ---@field actions ffi.cdata* int32_t[steps]
 ---@field rewards ffi.cdata* float[steps]

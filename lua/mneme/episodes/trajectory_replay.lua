@@ -3,7 +3,7 @@
 -- environment is not the one of the recording, and `problem` says since when.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local run_folder = require "mneme.runs.folder"
@@ -22,26 +22,26 @@ Replay.__index = setmetatable(Replay, single)
 
 local function name_of(t) return t.path or "trajectory" end
 
--- The task of a trajectory whose rules are Lua functions: what the script of the run makes in whose folder the file
+-- The environment of a trajectory whose rules are Lua functions: what the script of the run makes in whose folder the file
 -- lies (RUN/episodes/FILE.mnt).
 local function task_of_run(t)
   local folder = t.path and t.path:match "^(.*)/[^/]+/[^/]+$"
   local info = folder and files.is_file(folder .. "/config.json") and run_folder.read_info(folder) or {}
   if not info.env_of_script or info.env ~= t.env then
     errors.fail(("%s: the rules of %s are Lua functions of %s: only that script can replay it"):format(name_of(t), t.env,
-      t.script), "in the folder of a run, as RUN/episodes/FILE.mnt, the run's script does; in Lua: replay.new(trajectory, task)")
+      t.script), "in the folder of a run, as RUN/episodes/FILE.mnt, the run's script does; in Lua: replay.new(trajectory, environment)")
   end
   return (require("mneme.learn.rebuild").run(folder, info, { num_envs = 1, time_limit = t.settings.time_limit }))
 end
 
--- The task of a trajectory.
+-- The environment of a trajectory.
 local function task_of(t, like)
   if like then return single.like(like) end
   if t.script then return task_of_run(t) end
   local settings = {}
   for key, value in pairs(t.settings) do settings[key] = value end
   settings.num_envs = 1
-  return env.new(t.env, settings)
+  return envs.new(t.env, settings)
 end
 
 local function shape_text(space) return ("%s [%s]"):format(space.dtype, table.concat(space.shape, ",")) end
@@ -61,22 +61,22 @@ end
 
 ---A trajectory, lived again step by step in its own world, and compared with what was recorded.
 ---@param t Trajectory
----@param like Task? a task with rules in Lua that the trajectory is of
+---@param like Env? an environment with rules in Lua that the trajectory is of
 ---@return Replay
 local function new(t, like)
   errors.need("replay: the trajectory", t, "checks", "mn.trajectory(path)")
-  local ok, task = pcall(task_of, t, like)
+  local ok, env = pcall(task_of, t, like)
   if not ok then
-    if errors.is(task) then errors.fail(task.message:find(name_of(t), 1, true) and task.message
-      or ("%s: cannot be replayed: %s"):format(name_of(t), task.message), task.hint) end
-    error(task, 0)
+    if errors.is(env) then errors.fail(env.message:find(name_of(t), 1, true) and env.message
+      or ("%s: cannot be replayed: %s"):format(name_of(t), env.message), env.hint) end
+    error(env, 0)
   end
-  local space, n = task.observation_space, task.action_space.n
+  local space, n = env.observation_space, env.action_space.n
   if shape_text(space) ~= shape_text(t.observation) or n ~= #t.names then
     errors.fail(("%s: recorded with observations %s and %d actions, %s has %s and %d here"):format(name_of(t),
       shape_text(t.observation), #t.names, t.env, shape_text(space), n))
   end
-  local self = single.set_up(setmetatable({ trajectory = t, copies = 1, marks = marks_of(t) }, Replay), task)
+  local self = single.set_up(setmetatable({ trajectory = t, copies = 1, marks = marks_of(t) }, Replay), env)
   self:restart()
   return self
 end
@@ -88,7 +88,7 @@ local function intervene(self)
     self.intervened = self.intervened + 1
     local x = list[self.intervened]
     if x.kind == "set" then
-      local ok, done = pcall(self.task.set, self.task, 0, x.what, x.to, self.obs)
+      local ok, done = pcall(self.env.set, self.env, 0, x.what, x.to, self.obs)
       if not ok and not errors.is(done) then error(done, 0) end
       if not (ok and done) and not self.problem then
         self.problem = ("step %d: %s cannot be set to %g%s"):format(x.at, x.what, x.to, ok and "" or ": " .. done.message)
@@ -110,7 +110,7 @@ end
 
 ---Begin again.
 function Replay:restart()
-  local ok, why = pcall(self.task.restore, self.task, 0, self.trajectory.start, self.obs)
+  local ok, why = pcall(self.env.restore, self.env, 0, self.trajectory.start, self.obs)
   if not ok then errors.fail(("%s: cannot be replayed: %s"):format(name_of(self.trajectory), tostring(why))) end
   self.step_number, self.step, self.ret, self.episode, self.shown = 0, 0, 0, 0, false
   self.reward[0], self.problem, self.intervened = 0, nil, 0
@@ -124,7 +124,7 @@ local kept = { "step_number", "step", "ret", "episode", "check", "problem", "int
 ---@return table moment
 ---@return integer bytes
 function Replay:save()
-  local moment = { world = self.task:save(0), reward = self.reward[0] }
+  local moment = { world = self.env:save(0), reward = self.reward[0] }
   for _, key in ipairs(kept) do moment[key] = self[key] end
   return moment, #moment.world + 256
 end
@@ -132,7 +132,7 @@ end
 ---Go back: next() shows that moment again.
 ---@param moment table from save
 function Replay:restore(moment)
-  self.task:restore(0, moment.world, self.obs)
+  self.env:restore(0, moment.world, self.obs)
   for _, key in ipairs(kept) do self[key] = moment[key] end
   self.reward[0], self.shown = moment.reward, false
 end
@@ -193,7 +193,7 @@ function Replay:next(before)
   self.shown = true
   if before then before(self, ended) end
   local now = { title = t.about.title or t.env, source = self.problem or t.about.source or t.path,
-    canvas = self.task:draw(0), truth = self.task:truth(0), actions = t.names, memory = {}, probes = {}, policy = {},
+    canvas = self.env:draw(0), truth = self.env:truth(0), actions = t.names, memory = {}, probes = {}, policy = {},
     observation = { shape = t.observation.shape, values = self.obs }, reward = self.reward[0], step = self.step,
     episode = self.episode, ret = self.ret, reads = t.about.reads, ended = ended, over = self.step_number == t.steps }
   if not now.over then

@@ -1,4 +1,4 @@
--- trajectory_writer.lua -- takes down what one copy of a task lives through, step by step, as a Trajectory that
+-- trajectory_writer.lua -- takes down what one copy of an environment lives through, step by step, as a Trajectory that
 -- mneme.trajectory writes and reads.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
@@ -27,8 +27,8 @@ local function grow(self, key, ctype, need)
   return bigger
 end
 
----Record one copy of a task; begin() says from when on.
----@param env Task
+---Record one copy of an environment; begin() says from when on.
+---@param env Env
 ---@param copy integer from 0
 ---@param options table? fields: name -> { shape, dtype = "f32"|"u8", dims }, what forward() is given at each
 ---  step; about: { title, source, ... }, for people
@@ -115,7 +115,7 @@ function Recording:add(action, reward, terminated, truncated, obs)
   see(self, obs)
 end
 
--- The script whose functions are a task's rules; nil for C.
+-- The script whose functions are an environment's rules; nil for C.
 local function script_of(env)
   local spec = env.world.spec
   return spec and debug.getinfo(spec.reset, "S").short_src or nil

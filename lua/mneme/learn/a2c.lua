@@ -39,11 +39,11 @@ end
 
 ---A learner by advantage actor-critic with lambda-returns (Mnih et al. 2016; TD(lambda) returns as in the released agents).
 ---@param cfg table learner keys (lr gamma lambda entropy_coef value_coef max_norm num_steps ...) and the run's
----@param task table an environment (mn.env)
+---@param env table an environment (mn.env)
 ---@param agent Agent
 ---@return A2C
-local function new(cfg, task, agent)
-  local self = actor.new(A2C, "a2c", cfg, task, agent)
+local function new(cfg, env, agent)
+  local self = actor.new(A2C, "a2c", cfg, env, agent)
   self.losses = {}
   self.learn = plan(function() self:loss_and_step() end)
   return self

@@ -1,4 +1,4 @@
--- on_policy.lua -- what learners share that learn from acting: an agent in the copies of its task, rollouts of num_steps,
+-- on_policy.lua -- what learners share that learn from acting: an agent in the copies of its environment, rollouts of num_steps,
 -- V of the last observation where a time limit cut an episode off, the log and the checkpoint.
 -- A rollout is cut into pieces of `horizon` steps (0: one piece).  Each is a plan of its own, run row by row, from a
 -- state that is a leaf: numbers go on from piece to piece, gradients do not.
@@ -25,7 +25,7 @@ local MOST_PIECES = 64             -- as many plans as one can lean on
 ---@class Actor
 ---@field T integer steps of a rollout
 ---@field B integer copies that this process steps: numbers first .. first + B - 1 of the run's `copies`
----@field x Tensor [T+1,B,...] observations in the task's own type
+---@field x Tensor [T+1,B,...] observations in the environment's own type
 ---@field done Tensor [T+1,B] u8: the observation begins an episode
 ---@field resets Tensor [T+1,B] u8: the memory is cleared before the observation
 ---@field previous table? { action = [T+1,B], reward = [T+1,B] }: what the agent is told of the step before
@@ -104,7 +104,7 @@ end
 
 -- Buffers of a rollout, and pointers to their rows.
 local function make_buffers(self)
-  local T, B, space = self.T, self.B, self.task.observation_space
+  local T, B, space = self.T, self.B, self.env.observation_space
   self.x = tensor.new { shape = { T + 1, B, unpack(space.shape) }, dtype = space.dtype, time = true }
   self.done = tensor.new { shape = { T + 1, B }, dtype = "u8" }
   self.resets = tensor.new { shape = { T + 1, B }, dtype = "u8", time = true }
@@ -118,7 +118,7 @@ end
 
 -- What would have been seen next, had no time limit cut an episode off.
 local function make_peek(self)
-  local B, space = self.B, self.task.observation_space
+  local B, space = self.B, self.env.observation_space
   return { x = tensor.new { shape = { 1, B, unpack(space.shape) }, dtype = space.dtype },
     resets = tensor.new { shape = { 1, B }, dtype = "u8" }, previous = self.agent:previous_leaves(1, B) }
 end
@@ -127,7 +127,7 @@ end
 local function make_rollout(self)
   local T, B, r = self.T, self.B, ffi.new "mn_rollout"
   local previous = self.previous or {}
-  local peek = self.bootstrap_truncated and self.task.time_limit > 0 and make_peek(self) or nil
+  local peek = self.bootstrap_truncated and self.env.time_limit > 0 and make_peek(self) or nil
   local function place(field, t) if t then r[field] = t:data() end end
   self.outcomes = { score = tensor.new { shape = { T, B } }, ret = tensor.new { shape = { T, B } },
     length = tensor.new { shape = { T, B }, dtype = "i32" }, terminated = tensor.new { shape = { B }, dtype = "u8" },
@@ -152,15 +152,15 @@ local function make_rollout(self)
 end
 
 -- This rank's share of the copies.
-local function share(self, what, task)
-  self.copies = task.num_envs
+local function share(self, what, env)
+  self.copies = env.num_envs
   self.B = self.copies / ranks.size
   if self.B % 1 ~= 0 then
     errors.usage(("%s: num_envs=%d cannot be shared out evenly among %d ranks"):format(what, self.copies, ranks.size))
   end
   self.first = ranks.rank * self.B
   if ranks.size > 1 then
-    task:keep(self.first, self.B)
+    env:keep(self.first, self.B)
     self.finished = shared_episodes(self.T * self.B)
   end
 end
@@ -169,19 +169,19 @@ end
 ---@param class table
 ---@param what string its name, for errors
 ---@param cfg table learner keys and the run's (see docs/learners.md)
----@param task Task
+---@param env Env
 ---@param agent Agent
-function Actor.new(class, what, cfg, task, agent)
-  errors.need(what .. ": task", task, "observation_space", "mn.env(...)")
-  errors.need(what .. ": agent", agent, "core", "mn.agent { task = task, ... }")
-  local self = setmetatable({ task = task, agent = agent, cfg = cfg, step = 0, finished = episodes(), progress = {} }, class)
+function Actor.new(class, what, cfg, env, agent)
+  errors.need(what .. ": env", env, "observation_space", "mn.env(...)")
+  errors.need(what .. ": agent", agent, "core", "mn.agent { env = env, ... }")
+  local self = setmetatable({ env = env, agent = agent, cfg = cfg, step = 0, finished = episodes(), progress = {} }, class)
   for key, value in pairs(learner_settings.read(what, cfg, class.defaults)) do self[key] = value end
   local core = agent.core
   if core.config.reset == false and (self.context > 0 or not self.carry) then
     errors.usage(("%s: context and carry=0 clear the memory, but core %s has reset=false"):format(what, core.name))
   end
   self.T = self.num_steps
-  share(self, what, task)
+  share(self, what, env)
   local length = self.horizon > 0 and self.horizon or self.T
   if math.ceil(self.T / length) > MOST_PIECES then
     errors.usage(("%s: horizon=%d cuts num_steps=%d into %d pieces, expected at most %d"):format(what, length, self.T,
@@ -209,7 +209,7 @@ end
 function Actor:begin()
   local T, row = self.T, self.row
   engine.wait()
-  self.task:reset_raw(row.x[T], self.cfg.seed or 1)
+  self.env:reset_raw(row.x[T], self.cfg.seed or 1)
   ffi.fill(row.done[T], self.B, 1)
   self.forgetting:all(row.resets[T])
   if row.previous.action then for b = 0, self.B - 1 do row.previous.action[T][b] = -1 end end
@@ -275,7 +275,7 @@ function Actor:rollout()
         engine.wait()
         self.watch(t, piece)
       end
-      local cut = self.task:roll(self.buffers, t, row.action[t])
+      local cut = self.env:roll(self.buffers, t, row.action[t])
       if cut and self.peek then bootstrap(self, t, piece.after) end
     end
     engine.wait()
@@ -284,7 +284,7 @@ function Actor:rollout()
   end
   tensor.keep(last.after, self.next)
   last.act:rows(last.rows, last.rows + 1)     -- the value that the returns end in
-  self.task:rolled()
+  self.env:rolled()
   count_episodes(self)
   self.step = self.step + T * self.copies
 end
@@ -316,13 +316,13 @@ function Actor:over()
   return stop and finished.total >= finished.WINDOW and finished:score() >= stop or false
 end
 
----What config.json says of agent, task and memory.
+---What config.json says of agent, environment and memory.
 function Actor:describe()
-  local about, task = self.agent:describe(), self.task
-  about.env, about.task, about.env_of_script = task.id, {}, task.world.vec == nil or nil     -- see rebuild.lua
-  for key, value in pairs(task.settings) do about.task[key] = value end
+  local about, env = self.agent:describe(), self.env
+  about.env, about.task, about.env_of_script = env.id, {}, env.world.vec == nil or nil     -- see rebuild.lua
+  for key, value in pairs(env.settings) do about.task[key] = value end
   about.task.num_envs = self.copies
-  about.own_limit = task.world.own_limit or nil
+  about.own_limit = env.world.own_limit or nil
   about.memory = { carry = self.carry, reset_on_done = self.reset_on_done, context = self.context, horizon = self.horizon,
     num_steps = self.T }
   about.max_norm = self.max_norm
@@ -331,19 +331,19 @@ end
 
 ---One line: which agent, on what.
 function Actor:headline()
-  return ("%s on %s, %d parameters"):format(self.agent.core.name, self.task.id, self.agent.module:count())
+  return ("%s on %s, %d parameters"):format(self.agent.core.name, self.env.id, self.agent.module:count())
 end
 
--- The copies of the task as one row of bytes each, zeros after the shorter ones.
-local function saved_worlds(task)
+-- The copies of the environment as one row of bytes each, zeros after the shorter ones.
+local function saved_worlds(env)
   local saved, longest = {}, 1
-  for b = 0, task.num_envs - 1 do
-    saved[b] = task:save(b)
+  for b = 0, env.num_envs - 1 do
+    saved[b] = env:save(b)
     longest = math.max(longest, #saved[b])
   end
   longest = ranks.most(longest)
-  local t = tensor.new { shape = { task.num_envs, longest }, dtype = "u8" }
-  for b = 0, task.num_envs - 1 do ffi.copy(t:data() + b * longest, saved[b], #saved[b]) end
+  local t = tensor.new { shape = { env.num_envs, longest }, dtype = "u8" }
+  for b = 0, env.num_envs - 1 do ffi.copy(t:data() + b * longest, saved[b], #saved[b]) end
   return t
 end
 
@@ -371,7 +371,7 @@ function Actor:contents()
   end
   list[#list + 1] = { "clock", self.clock }
   self.agent.module:each(function(name, t) list[#list + 1] = { "agent." .. name, t } end)
-  list[#list + 1] = { "worlds", saved_worlds(self.task), own = true, copies = 1 }
+  list[#list + 1] = { "worlds", saved_worlds(self.env), own = true, copies = 1 }
   return list
 end
 
@@ -384,7 +384,7 @@ function Actor:restored(checkpoint)
   local worlds, observations = checkpoint.tensors.worlds, self.row.x[self.T]
   local bytes, n = worlds:shape()[2], self.x:size() / (self.T + 1) / self.B
   for b = 0, self.B - 1 do
-    self.task:restore(b, ffi.string(worlds:data() + (self.first + b) * bytes, bytes), observations + b * n)
+    self.env:restore(b, ffi.string(worlds:data() + (self.first + b) * bytes, bytes), observations + b * n)
   end
   self.finished:restore(checkpoint.counters.episodes)
   self.step = checkpoint.step

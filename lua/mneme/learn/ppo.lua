@@ -109,11 +109,11 @@ end
 
 ---@param cfg table learner keys (lr gamma lambda entropy_coef value_coef max_norm num_steps epochs minibatches clip ...)
 ---  and the run's
----@param task Task
+---@param env Env
 ---@param agent Agent
 ---@return PPO
-local function new(cfg, task, agent)
-  local self = actor.new(PPO, "ppo", cfg, task, agent)
+local function new(cfg, env, agent)
+  local self = actor.new(PPO, "ppo", cfg, env, agent)
   if self.horizon > 0 and self.T % self.horizon ~= 0 then
     errors.usage(("ppo: horizon=%d does not divide num_steps=%d"):format(self.horizon, self.T))
   end

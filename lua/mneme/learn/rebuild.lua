@@ -1,7 +1,7 @@
--- rebuild.lua -- the learner of a script made, and not trained: for playing its task by hand; and for the tasks and
+-- rebuild.lua -- the learner of a script made, and not trained: for playing its environment by hand; and for the environments and
 -- torsos of runs that are written in their script, which config.json cannot tell.
 local config = require "mneme.runs.config"
-local env = require "mneme.envs.env"
+local envs = require "mneme.envs.env"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -13,44 +13,44 @@ local reopen = {}
 ---Run a script as far as the learner that it would train.
 ---@param path string the script
 ---@param words string[] its command line
----@param settings table num_envs, seed, time_limit that its task gets instead of the script's
+---@param settings table num_envs, seed, time_limit that its environment gets instead of the script's
 ---@return table learner
 function reopen.script(path, words, settings)
   local chunk, problem = loadfile(path)
   if not chunk then errors.fail(problem) end
   local arguments, script, learner = config.arguments, config.script, nil
   config.arguments, config.script = words, path
-  env.override = settings
+  envs.override = settings
   trainer.instead = function(made)
     learner = made
     error(TAKEN, 0)
   end
   local ok, problem_there = xpcall(chunk, function(e) return e == TAKEN and e or errors.handler(e) end)
-  config.arguments, config.script, env.override, trainer.instead = arguments, script, nil, nil
+  config.arguments, config.script, envs.override, trainer.instead = arguments, script, nil, nil
   if not ok and problem_there ~= TAKEN then error(problem_there, 0) end
-  if not learner or not learner.agent then errors.fail(path .. ": this script trains no agent in a task") end
+  if not learner or not learner.agent then errors.fail(path .. ": this script trains no agent in an environment") end
   return learner
 end
 
----Make the task and the agent of a run again.
+---Make the environment and the agent of a run again.
 ---@param folder string of the run
 ---@param info table its config.json
----@param settings table num_envs, seed, time_limit that its task gets instead of the script's
----@return Task
+---@param settings table num_envs, seed, time_limit that its environment gets instead of the script's
+---@return Env
 ---@return Agent
 function reopen.run(folder, info, settings)
   for key in pairs(settings) do
     if key ~= "num_envs" and key ~= "seed" and key ~= "time_limit" then
-      errors.usage(("%s: %s cannot change: its task is written in %s, which has only num_envs, seed and time_limit free"):format(
+      errors.usage(("%s: %s cannot change: its environment is written in %s, which has only num_envs, seed and time_limit free"):format(
         folder, key, info.script or "a script"))
     end
   end
   if not info.script or not files.is_file(info.script) then
-    errors.fail(("%s: its task is written in %s, which is not here"):format(folder, info.script or "a script that is not named"),
+    errors.fail(("%s: its environment is written in %s, which is not here"):format(folder, info.script or "a script that is not named"),
       "run this where the script is")
   end
   local learner = reopen.script(info.script, { "resume=" .. folder, "device=" .. (engine.device or "cpu"), "precision=fp32" }, settings)
-  return learner.task, learner.agent
+  return learner.env, learner.agent
 end
 
 return reopen

@@ -1,7 +1,7 @@
 -- supervised.lua -- learning sequences: tokens in, answers out, cross-entropy between; one plan an update.
 -- The four things that are easily mistaken for each other are settings with names of their own: `carry` (does the
--- memory go on from one batch of a text to the next?), the task's resets (done = 1 where a sequence begins), and the
--- task's `length`, which is both what one batch holds and how far back gradients go; how far a memory reaches within
+-- memory go on from one batch of a text to the next?), the data set's resets (done = 1 where a sequence begins), and the
+-- data set's `length`, which is both what one batch holds and how far back gradients go; how far a memory reaches within
 -- or beyond it is the core's own setting.
 local ffi = require "ffi"
 local agents = require "mneme.models.agent"
@@ -29,32 +29,32 @@ local defaults = {
 }
 
 -- This rank's share of a batch.
-local function share(task)
-  local copies, B = task.batch, task.batch / ranks.size
+local function share(dataset)
+  local copies, B = dataset.batch, dataset.batch / ranks.size
   if B % 1 ~= 0 then errors.usage(("supervised: batch=%d cannot be shared out evenly among %d ranks"):format(copies, ranks.size)) end
-  if ranks.size > 1 then task:keep(ranks.rank * B, B) end
+  if ranks.size > 1 then dataset:keep(ranks.rank * B, B) end
   return copies
 end
 
 ---@param cfg table learner keys (lr lr_schedule warmup beta1 beta2 adam_eps weight_decay max_norm carry eval_every
 ---  eval_batches stop_score) and the run's; eval_every counts tokens; training ends where the accuracy on the
 ---  validation part reaches stop_score
----@param task SequenceTask mn.task(...)
----@param model SequenceModel mn.sequence_model { task = task, core = core }
+---@param dataset SequenceTask mn.dataset(...)
+---@param model SequenceModel mn.sequence_model { data set = data set, core = core }
 ---@return Supervised
-local function new(cfg, task, model)
-  errors.need("supervised: task", task, "buffers", "mn.task(...)")
-  errors.need("supervised: model", model, "core", "mn.sequence_model { task = task, core = core }")
-  local self = setmetatable({ cfg = cfg, task = task, model = model, updates = 0, evaluated = 0 }, Supervised)
+local function new(cfg, dataset, model)
+  errors.need("supervised: data set", dataset, "buffers", "mn.dataset(...)")
+  errors.need("supervised: model", model, "core", "mn.sequence_model { data set = data set, core = core }")
+  local self = setmetatable({ cfg = cfg, dataset = dataset, model = model, updates = 0, evaluated = 0 }, Supervised)
   for key, value in pairs(learner_settings.read("supervised", cfg, defaults)) do self[key] = value end
-  self.copies, self.read, self.losses = share(task), {}, {}
-  self.each = task.length * self.copies
-  self.batch, self.state = task:buffers(), model.core:initial(task.batch)
+  self.copies, self.read, self.losses = share(dataset), {}, {}
+  self.each = dataset.length * self.copies
+  self.batch, self.state = dataset:buffers(), model.core:initial(dataset.batch)
   if ranks.size > 1 then self.weight = tensor.new { 1 } end
   self.optimiser = optim.adamw(model:parameters(), { lr = self.lr, beta1 = self.beta1, beta2 = self.beta2,
     eps = self.adam_eps, max_norm = self.max_norm, weight_decay = self.weight_decay })
   self.learn = plan(function() return self:loss_and_step() end)
-  self.valid = held_out.new(task, model, { split = "valid", carry = self.carry, whole = true })
+  self.valid = held_out.new(dataset, model, { split = "valid", carry = self.carry, whole = true })
   return self
 end
 
@@ -73,13 +73,13 @@ end
 
 ---Begin, or begin again: the memory is empty.
 function Supervised:begin()
-  tensor.keep(self.model.core:initial(self.task.batch, self.task.first), self.state)
+  tensor.keep(self.model.core:initial(self.dataset.batch, self.dataset.first), self.state)
 end
 
 -- How much this rank's part counts in the mean over all that is asked.
 local function weigh(self)
   local asked, mine = self.batch.asked:data(), 0
-  for i = 0, self.task.length * self.task.batch - 1 do mine = mine + asked[i] end
+  for i = 0, self.dataset.length * self.dataset.batch - 1 do mine = mine + asked[i] end
   sums[0] = mine
   ranks.sum(sums, 1)
   self.weight:data()[0] = sums[0] > 0 and mine * ranks.size / sums[0] or 1
@@ -90,12 +90,12 @@ end
 ---@return boolean fine false where the loss or the gradient is not finite
 function Supervised:advance()
   local step = self.updates * self.each
-  self.task:fill(self.batch, "train", self.updates)
+  self.dataset:fill(self.batch, "train", self.updates)
   if self.weight then weigh(self) end
   self.updates = self.updates + 1
   self.optimiser:tick(schedule.rate(self, self.updates, step, self.cfg.steps))
   if self.learn.recorded then self.learn:run() else self.learn() end
-  if self.task.carried and self.carry then tensor.keep(self.after, self.state) end
+  if self.dataset.carried and self.carry then tensor.keep(self.after, self.state) end
   step = step + self.each
   ranks.means(self.read, self.losses)
   local loss, norm = self.losses.loss, self.optimiser:grad_norm()
@@ -114,25 +114,25 @@ end
 
 -- ---- what the trainer asks ----
 
----What config.json says of model and task.
+---What config.json says of model and data set.
 function Supervised:describe()
   local core = self.model.core
-  local task = self.task
-  return { sequence_task = { name = task.name, settings = task.settings, tokens = task.tokens, classes = task.classes,
-      vocabulary = task.vocabulary },
-    memory = { carry = self.carry, length = task.length }, max_norm = self.max_norm,
+  local dataset = self.dataset
+  return { sequence_task = { name = dataset.name, settings = dataset.settings, tokens = dataset.tokens, classes = dataset.classes,
+      vocabulary = dataset.vocabulary },
+    memory = { carry = self.carry, length = dataset.length }, max_norm = self.max_norm,
     core = { name = core.file or core.name, config = core.config }, own_words = agents.own_words(core.config or {}), parameters = self.model.module:count() }
 end
 
 ---One line: which model, on what.
 function Supervised:headline()
-  return ("%s on %s, %d parameters"):format(self.model.core.name, self.task.name, self.model.module:count())
+  return ("%s on %s, %d parameters"):format(self.model.core.name, self.dataset.name, self.model.module:count())
 end
 
 ---All that a checkpoint holds: { name, tensor }, in order.
 function Supervised:contents()
   local list = self.optimiser:contents()
-  if self.task.carried then
+  if self.dataset.carried then
     local core = self.model.core
     for _, name in ipairs(core:state_names()) do
       list[#list + 1] = { "state." .. name, self.state[name], copies = core:copy_axis(name) }
@@ -157,7 +157,7 @@ end
 local function batch_accuracy(self)
   local asked = self.batch.asked:data()
   sums[0], sums[1] = 0, 0
-  for i = 0, self.task.length * self.task.batch - 1 do sums[0], sums[1] = sums[0] + self.right[i], sums[1] + asked[i] end
+  for i = 0, self.dataset.length * self.dataset.batch - 1 do sums[0], sums[1] = sums[0] + self.right[i], sums[1] + asked[i] end
   ranks.sum(sums, 2)
   return sums[0] / sums[1]
 end

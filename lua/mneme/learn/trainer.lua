@@ -1,5 +1,5 @@
 -- trainer.lua -- the loop around any learner: run folder, log, checkpoints, resume, progress, Ctrl-C, live view.
--- A learner, with a task or without, has
+-- A learner, with an environment or without, has
 --   cfg                   the settings of the run (mn.config)
 --   begin()               start anew: the first thing, also before a checkpoint is put back
 --   advance()             one update: the steps (tokens) that it took, and false if its numbers are no longer finite
@@ -17,8 +17,8 @@
 --   plans()               a list of { name, plan } for profile=1
 --   find_nan()            a text: where a number was not finite
 --   summary()             a text, and a table of the same numbers: what came of it
---   agent, task, watch    if it can be watched (view=1): see episodes/live_publisher.lua
---   agent, task, T, row   if its episodes can be recorded: see episodes/training_recorder.lua
+--   agent, environment, watch    if it can be watched (view=1): see episodes/live_publisher.lua
+--   agent, environment, T, row   if its episodes can be recorded: see episodes/training_recorder.lua
 --   copies                if it can be one of several ranks: those of all of them
 local config = require "mneme.runs.config"
 local engine = require "mneme.base.engine"
@@ -88,7 +88,7 @@ function trainer.train(learner)
   if trainer.instead then return trainer.instead(learner) end          -- rebuild.lua wants the learner alone
   local cfg = learner.cfg
   if not config.meta(cfg) then errors.raise "train: the settings are a plain table, expected those of mn.config { ... }" end
-  if cfg.view and not learner.agent then errors.usage "view=1: there is nothing to watch: this learner has no agent in a task" end
+  if cfg.view and not learner.agent then errors.usage "view=1: there is nothing to watch: this learner has no agent in an environment" end
   if ranks.size > 1 and not learner.copies then errors.usage "mpirun: this learner trains in one process" end
   local run, leads = run_folder.open(cfg, learner:describe()), ranks.rank == 0
   local step, logged, account = 0, 0, resources.begin()

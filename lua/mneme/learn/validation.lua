@@ -1,4 +1,4 @@
--- validation.lua -- how well a model does on the part of a task that it does not learn from: accuracy, loss, perplexity
+-- validation.lua -- how well a model does on the part of a data set that it does not learn from: accuracy, loss, perplexity
 -- and bits per character, each with a 95 % interval.  Answers of one sequence hang together, so the sequence (for a
 -- text: what one batch holds of it) is the unit that intervals are worked out over.
 local ffi = require "ffi"
@@ -16,15 +16,15 @@ local held_out = {}
 local HeldOut = {}
 HeldOut.__index = HeldOut
 
----@param task SequenceTask
+---@param dataset SequenceTask
 ---@param model SequenceModel
 ---@param options { split: string, carry: boolean, whole: boolean? } carry: the state goes on from batch to batch of a text;
 ---  whole: no signal ends it early, since a part would pass for the result
 ---@return HeldOut
-function held_out.new(task, model, options)
-  local self = setmetatable({ task = task, model = model, split = options.split, batch = task:buffers(),
-    carry = task.carried and options.carry, whole = options.whole, came = ffi.new("double[?]", task.classes) }, HeldOut)
-  self.start, self.state = model.core:initial(task.batch, task.first), model.core:initial(task.batch)
+function held_out.new(dataset, model, options)
+  local self = setmetatable({ dataset = dataset, model = model, split = options.split, batch = dataset:buffers(),
+    carry = dataset.carried and options.carry, whole = options.whole, came = ffi.new("double[?]", dataset.classes) }, HeldOut)
+  self.start, self.state = model.core:initial(dataset.batch, dataset.first), model.core:initial(dataset.batch)
   self.plan = plan(function(token, answer, asked, done, state)
     local logits, after = tensor.off_tape(model, token, done, state)
     local _, nats, right = ops.cross_entropy { logits = logits, target = answer, asked = asked }
@@ -35,7 +35,7 @@ end
 
 -- What every sequence of a batch cost, and how often each answer came.
 local function collect(self, nats, right, groups)
-  local T, B, asked, answer = self.task.length, self.task.batch, self.batch.asked:data(), self.batch.answer:data()
+  local T, B, asked, answer = self.dataset.length, self.dataset.batch, self.batch.asked:data(), self.batch.answer:data()
   for b = 0, B - 1 do
     local g = { nats = 0, right = 0, asked = 0 }
     for i = b, (T - 1) * B + b, B do
@@ -51,7 +51,7 @@ end
 -- The groups of all ranks, in the order in which one process would have met them; and how often answers came.
 local function gather(self, groups)
   if ranks.size == 1 then return groups end
-  local n, B, all = #groups * FIELDS, self.task.batch, {}
+  local n, B, all = #groups * FIELDS, self.dataset.batch, {}
   local mine, everyone = ffi.new("double[?]", n), ffi.new("double[?]", n * ranks.size)
   for i, g in ipairs(groups) do
     local p = mine + (i - 1) * FIELDS
@@ -66,7 +66,7 @@ local function gather(self, groups)
       end
     end
   end
-  ranks.sum(self.came, self.task.classes)
+  ranks.sum(self.came, self.dataset.classes)
   return all
 end
 
@@ -83,11 +83,11 @@ end
 ---  accuracy of who always gives the commonest answer), bits_per_character (nil where tokens do not tell) }; of fewer
 ---  batches where a signal came; halves and ends of intervals are nil of a single sequence
 function HeldOut:run(batches)
-  local task, batch, groups = self.task, self.batch, {}
+  local dataset, batch, groups = self.dataset, self.batch, {}
   tensor.keep(self.start, self.state)
-  ffi.fill(self.came, 8 * task.classes)
-  for n = 0, math.min(batches, task:batches(self.split)) - 1 do
-    task:fill(batch, self.split, n)
+  ffi.fill(self.came, 8 * dataset.classes)
+  for n = 0, math.min(batches, dataset:batches(self.split)) - 1 do
+    dataset:fill(batch, self.split, n)
     local nats, right, after = self.plan(batch.token, batch.answer, batch.asked, batch.done, self.state)
     if self.carry then tensor.keep(after, self.state) end
     collect(self, nats:data(), right:data(), groups)
@@ -106,11 +106,11 @@ function HeldOut:run(batches)
     if half then out.accuracy_low, out.accuracy_high = math.max(0, out.accuracy - half), math.min(1, out.accuracy + half) end
   end
   out.commonest = 0
-  for c = 0, task.classes - 1 do out.commonest = math.max(out.commonest, self.came[c] / asked) end
+  for c = 0, dataset.classes - 1 do out.commonest = math.max(out.commonest, self.came[c] / asked) end
   out.perplexity = math.exp(out.loss)
-  if task.carried and task.characters(self.split) then
-    local _, tokens = task.stream(self.split)
-    out.bits_per_nat = tokens / task.characters(self.split) / math.log(2)
+  if dataset.carried and dataset.characters(self.split) then
+    local _, tokens = dataset.stream(self.split)
+    out.bits_per_nat = tokens / dataset.characters(self.split) / math.log(2)
     out.bits_per_character = out.loss * out.bits_per_nat
   end
   return out

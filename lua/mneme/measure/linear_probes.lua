@@ -238,7 +238,7 @@ end
 
 ---Let an agent live, and look into its memory at some steps of its episodes.
 ---@param p Stepper of some copies
----@param o table episodes = how many; steps = list of steps, from 0; facts = list of names of task:truth
+---@param o table episodes = how many; steps = list of steps, from 0; facts = list of names of env:truth
 ---@return table samples steps[step] = { n, episode = list, facts[name] = list, parts[name] = { d, x = float* } }
 ---@return string[] names of parts, in order; the first is "all" of them
 function probing.collect(p, o)

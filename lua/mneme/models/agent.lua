@@ -1,4 +1,4 @@
--- agent.lua -- a core between a task and a policy: observations in, logits and values out.
+-- agent.lua -- a core between an environment and a policy: observations in, logits and values out.
 --   observations -> torso -> (with the previous action and reward) -> core -> actor and critic
 local core_of = require "mneme.models.core"
 local errors = require "mneme.base.errors"
@@ -6,6 +6,7 @@ local features = require "mneme.models.feature_maps"
 local tables = require "mneme.base.tables"
 local gates = require "mneme.models.gates"
 local nn = require "mneme.tensor.nn"
+local renamed = require "mneme.base.renamed"
 local tensor = require "mneme.tensor.tensor"
 local torsos = require "mneme.models.torso"
 local values = require "mneme.base.setting_types"
@@ -19,7 +20,7 @@ local OWN = "a module of the script"
 local Agent = {}
 Agent.__index = Agent
 
-local known = { task = true, core = true, hidden = true, torso = true, previous = true }
+local known = { env = true, task = true, core = true, hidden = true, torso = true, previous = true }
 
 -- "action,reward" as a set.
 local function read_previous(text)
@@ -52,26 +53,26 @@ local function fitting_core(given, d_in)
   return given
 end
 
----@param options table task (for its observation and action space); core: mn.core(...), or its name or settings,
+---@param options table environment (for its observation and action space); core: mn.core(...), or its name or settings,
 ---  { "gru", d_model = 64 }, made to fit the observations; hidden = 128, units of the actor and the critic; torso: what
 ---  turns observations into numbers (mn.torso): a name, { "conv", option = ... } or a module with d_out, default by the
 ---  observation space; previous = "action,reward": what of the step before is an input too (the action as a one-hot)
 ---@return Agent
 local function agent(options)
-  errors.need("agent: what it is made of", options, nil, "{ task = mn.env(...), core = mn.core(...) }")
+  errors.need("agent: what it is made of", options, nil, "{ env = mn.env(...), core = mn.core(...) }")
   for key in pairs(options) do
     if not known[key] then errors.unknown("key of agent:", key, tables.keys(known)) end
   end
-  local task, core = options.task, options.core
-  if not task or not core then errors.raise "agent: expected { task = mn.env(...), core = mn.core(...) }" end
-  errors.need("agent: task", task, "observation_space", "mn.env(...)")
+  local env, core = renamed.field(options, "env", "task", "mn.agent: %s"), options.core
+  if not env or not core then errors.raise "agent: expected { env = mn.env(...), core = mn.core(...) }" end
+  errors.need("agent: env", env, "observation_space", "mn.env(...)")
   local hidden = options.hidden or 128
   if type(hidden) ~= "number" or hidden % 1 ~= 0 or hidden < 1 or hidden > 2 ^ 24 then
     errors.raise(("agent: hidden=%s, expected a whole number of at least 1"):format(tostring(hidden)))
   end
   local previous = read_previous(options.previous or "")
-  local torso = torsos.for_space(task.observation_space, options.torso)
-  local actions = task.action_space.n
+  local torso = torsos.for_space(env.observation_space, options.torso)
+  local actions = env.action_space.n
   core = fitting_core(core, torso.d_out + (previous.action and actions or 0) + (previous.reward and 1 or 0))
   local heads = nn.heads(core.d_out, hidden, actions)
   local module = nn.container { { "torso", torso }, { "core", core.module }, { "actor", heads.children[1][2] },
@@ -86,10 +87,10 @@ local function of_script(about) return about.torso == OWN or about.own_words ~= 
 
 ---Make the agent of a run again; not one that is of_script.
 ---@param about table what describe told
----@param task Task
+---@param env Env
 ---@return Agent
-local function remade(about, task)
-  return agent { task = task, core = core_of.new(about.core.name, about.core.config, true), hidden = about.hidden,
+local function remade(about, env)
+  return agent { env = env, core = core_of.new(about.core.name, about.core.config, true), hidden = about.hidden,
     torso = about.torso and values.from_json(about.torso, { "name" }), previous = about.previous }
 end
 
@@ -107,7 +108,7 @@ function Agent:features(x, previous)
   return y
 end
 
----@param x Tensor [T,B,...] observations as the task gives them
+---@param x Tensor [T,B,...] observations as the environment gives them
 ---@param done Tensor? [T,B] u8: the memory is cleared before this observation
 ---@param state table? the core's, before the first step; nil: its initial one
 ---@param probe function? see Core
@@ -155,17 +156,17 @@ function Agent:describe()
 end
 
 ---What a picture of it is called: "agalite on tmaze-v0, corridor 20", naming what is not as it is by default.
----@param task Task
-function Agent:title(task)
+---@param env Env
+function Agent:title(env)
   local parts, keys = {}, {}
-  for key in pairs(task.settings) do
-    local text = type(task.settings[key]) == "string" and task.settings[key] or "-"
-    local said = key ~= "num_envs" and key ~= "seed" and key ~= "time_limit" and task.settings[key] ~= task.defaults[key]
+  for key in pairs(env.settings) do
+    local text = type(env.settings[key]) == "string" and env.settings[key] or "-"
+    local said = key ~= "num_envs" and key ~= "seed" and key ~= "time_limit" and env.settings[key] ~= env.defaults[key]
     if said and text ~= "" and not text:find "\n" then keys[#keys + 1] = key end
   end
   table.sort(keys)
-  for _, key in ipairs(keys) do parts[#parts + 1] = (", %s %s"):format(key, tostring(task.settings[key])) end
-  return ("%s on %s%s"):format(self.core.name, task.id, table.concat(parts))
+  for _, key in ipairs(keys) do parts[#parts + 1] = (", %s %s"):format(key, tostring(env.settings[key])) end
+  return ("%s on %s%s"):format(self.core.name, env.id, table.concat(parts))
 end
 
 ---Probabilities of n actions from a pointer to their logits, into another.

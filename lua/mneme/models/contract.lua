@@ -15,7 +15,7 @@ local CLOSE = 2e-5                       -- float32, two layers
 
 -- A property: f(settings, core) raises an error where it does not hold.
 local function each(what, f)
-  contract[#contract + 1] = { name = what, holds = function(settings) f(settings, rig.build(settings)) tensors.sweep() end }
+  contract[#contract + 1] = { name = what, holds = function(settings) f(settings, rig.build(settings)) tensors.clear_tape() end }
 end
 
 local function input(c, steps, stream) return rig.normal({ steps or T, B, c.config.d_in }, stream or 1) end
@@ -239,7 +239,7 @@ each("gradients equal difference quotients", function(_, c)
   local start = rig.warm(c, B, true)
   for _, p in ipairs(c:parameters()) do p:zero_grad() end
   rig.loss_tensor(c, c(x, done, start)):backward()
-  tensors.sweep()
+  tensors.clear_tape()
   local tried, wrong, _, size = 0, 0, rig.loss(c, rig.run(c, x, done, start))
   for stream, named in ipairs(leaves_of(c, x, start)) do
     local name, leaf = named[1], named[2]
@@ -280,7 +280,7 @@ each("no gradient crosses a reset, or reaches another environment", function(_, 
     for name, s in pairs(start) do if not c:is_constant(name) then s:zero_grad() end end
     local y = c(x, done, start)
     ;(y * w):sum():backward()
-    tensors.sweep()
+    tensors.clear_tape()
     return x:grad_data()
   end
   local grad = backward(rig.done(T, B, { { k } }), k)

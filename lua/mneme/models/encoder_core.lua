@@ -1,6 +1,6 @@
 -- encoder_core.lua -- an encoder where a model of sequences wants a core: it reads a whole sequence at once, so there is no
 -- state, and no sequence goes on in the next batch.  What it says of a token may come from all others, later ones too:
--- it is for tasks that ask once all is read.
+-- it is for environments that ask once all is read.
 local errors = require "mneme.base.errors"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops

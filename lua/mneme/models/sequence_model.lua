@@ -1,6 +1,7 @@
 -- sequence_model.lua -- a core, or an encoder, between tokens and answers: embedding, core, logits.
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
+local renamed = require "mneme.base.renamed"
 local reader = require "mneme.models.encoder_core"
 
 ---@class SequenceModel
@@ -9,31 +10,31 @@ Model.__index = Model
 
 ---The core's (or the encoder's) d_in is the width of the embedding.  Names embed.weight [tokens,d_in], core.*, head.weight
 ---[classes,d_out], head.bias.
----@param options table { task = mn.task(...), core = mn.core(...) }, or in place of the core encoder = mn.encoder {...} for
----  a task whose sequences do not go on from batch to batch
+---@param options table { dataset = mn.dataset(...), core = mn.core(...) }, or in place of the core encoder = mn.encoder {...} for
+---  a data set whose sequences do not go on from batch to batch
 ---@return SequenceModel
 local function new(options)
-  errors.need("sequence_model: what it is made of", options, nil, "{ task = mn.task(...), core = mn.core(...) }")
+  errors.need("sequence_model: what it is made of", options, nil, "{ dataset = mn.dataset(...), core = mn.core(...) }")
   for key in pairs(options) do
-    if key ~= "task" and key ~= "core" and key ~= "encoder" then
-      errors.unknown("key of sequence_model", key, { "task", "core", "encoder" })
+    if key ~= "dataset" and key ~= "task" and key ~= "core" and key ~= "encoder" then
+      errors.unknown("key of sequence_model", key, { "dataset", "core", "encoder" })
     end
   end
-  local task, core = options.task, options.core
-  if not task or (core == nil) == (options.encoder == nil) then
-    errors.raise "sequence_model: expected { task = mn.task(...), core = mn.core(...) }, or encoder = mn.encoder {...} in place of the core"
+  local dataset, core = renamed.field(options, "dataset", "task", "mn.sequence_model: %s"), options.core
+  if not dataset or (core == nil) == (options.encoder == nil) then
+    errors.raise "sequence_model: expected { dataset = mn.dataset(...), core = mn.core(...) }, or encoder = mn.encoder {...} in place of the core"
   end
-  errors.need("sequence_model: task", task, "buffers", "mn.task(...)")
+  errors.need("sequence_model: dataset", dataset, "buffers", "mn.dataset(...)")
   if options.encoder ~= nil then
     core = reader.new(options.encoder)
-    if task.carried then
-      errors.usage(("sequence_model: an encoder sees the whole of what it reads, and %s asks for the token that comes next"):format(task.name),
+    if dataset.carried then
+      errors.usage(("sequence_model: an encoder sees the whole of what it reads, and %s asks for the token that comes next"):format(dataset.name),
         "mn.core(...) reads from left to right")
     end
   end
   errors.need("sequence_model: core", core, "module", "mn.core(...)")
-  local embed = nn.embedding(task.tokens, core.d_in or core.config.d_in)
-  local head = nn.linear(core.d_out, task.classes, { init = nn.init.orthogonal(1) })
+  local embed = nn.embedding(dataset.tokens, core.d_in or core.config.d_in)
+  local head = nn.linear(core.d_out, dataset.classes, { init = nn.init.orthogonal(1) })
   local module = nn.container { { "embed", embed }, { "core", core.module }, { "head", head } }
   return setmetatable({ core = core, embed = embed, head = head, module = module }, Model)
 end

@@ -1,4 +1,4 @@
--- torso.lua -- what stands between a task's observations and a memory: observations [T,B,...] in their own type
+-- torso.lua -- what stands between an environment's observations and a memory: observations [T,B,...] in their own type
 -- become features [T,B,d].  A torso is a module (nn.lua) that knows `d_out`, so that the memory can be made to fit.
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
@@ -156,7 +156,7 @@ end
 ---          (Espeholt et al. 2018)
 ---Parameters are named, and start, as in CleanRL's networks for Atari and Procgen.
 ---@param name string
----@param options table { space = task.observation_space, ... the torso's own }
+---@param options table { space = env.observation_space, ... the torso's own }
 ---@return Module m(x) with x [T,B,...] gives [T,B,m.d_out]; torsos for pictures know their `products`, the
 ---  multiplications that one picture takes
 function torso.new(name, options)
@@ -164,7 +164,7 @@ function torso.new(name, options)
   if not kind then errors.unknown("torso", name, tables.keys(kinds)) end
   local space = type(options) == "table" and options.space
   if type(space) ~= "table" or type(space.shape) ~= "table" then
-    errors.raise(("torso %s: expected { space = task.observation_space }"):format(name))
+    errors.raise(("torso %s: expected { space = env.observation_space }"):format(name))
   end
   local chosen = {}
   for key, default in pairs(kind.options) do chosen[key] = default end
@@ -186,8 +186,8 @@ function torso.new(name, options)
   return m
 end
 
----The torso of a task's observations: the one asked for, or else the one that fits.
----@param space table task.observation_space: { shape, dtype = "f32"|"u8", codes }
+---The torso of an environment's observations: the one asked for, or else the one that fits.
+---@param space table env.observation_space: { shape, dtype = "f32"|"u8", codes }
 ---@param asked string|table|nil a name, { name, option = value }, or a module of one's own that knows its d_out
 ---@return Module
 function torso.for_space(space, asked)

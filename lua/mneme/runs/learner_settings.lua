@@ -1,6 +1,6 @@
 -- learner_settings.lua -- the settings of learners: one vocabulary for A2C, PPO and supervised training; each key with its
 -- meaning and the values that it takes.  Every script takes them on its command line (config.lua), whether it declares them
--- or not; the learner lists those that it reads, with their published values.  docs/learners.md and docs/tasks.md explain them.
+-- or not; the learner lists those that it reads, with their published values.  docs/learners.md and docs/datasets.md explain them.
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 

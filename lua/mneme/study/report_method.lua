@@ -1,4 +1,4 @@
--- report_method.lua -- how a study was made, for its report: models, tasks, settings and where they come from, machine, and what
+-- report_method.lua -- how a study was made, for its report: models, environments, settings and where they come from, machine, and what
 -- it cost.  All of it from what the cells' runs wrote down.
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"

@@ -74,7 +74,7 @@ local function checked(survey, name, text)
   return { label = text, words = { name .. "=" .. text } }
 end
 
-local kinds = { core = "cores", attention = "attentions", task = "tasks" }
+local kinds = { core = "cores", attention = "attentions", task = "datasets" }
 
 -- A core, an attention or a task that is not there would be found by its cells alone, which stay in the study.
 local function check_name(name, axis, text)

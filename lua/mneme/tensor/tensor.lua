@@ -405,7 +405,7 @@ end
 -- ---- lifetimes ----
 
 ---Forget what was computed: the tape is emptied, the arena rewound.
-function M.sweep() C.mn_sweep(ctx) end
+function M.clear_tape() C.mn_sweep(ctx) end
 
 ---Run f without a tape; what it computed is gone when it returns (mn.keep what must last).
 ---@param f function called with what follows

@@ -39,7 +39,7 @@ scene.panels = setmetatable({}, { __index = function(panels, name)
   return panels[name]
 end })
 
-local known = { env = true, task = true, core = true, draw = true, doc = true }
+local known = { env = true, env = true, core = true, draw = true, doc = true }
 
 ---Define a scene.
 ---@param spec table { doc = one line, env = { "tmaze", corridor = 20 } and core = { "agalite" } to show without a run,
@@ -53,7 +53,7 @@ function scene.new(spec)
   if type(spec.draw) ~= "function" then
     errors.raise("scene: draw is a " .. type(spec.draw) .. ", expected a function(view, now)")
   end
-  spec.env = renamed.field(spec, "env", "task", "mn.scene: %s")
+  spec.env = renamed.field(spec, "env", "env", "mn.scene: %s")
   return spec
 end
 
@@ -63,7 +63,7 @@ function scene.load(name) return scene.new(run(registry.file("scenes", name, "sc
 
 ---The name of the scene made for an environment: its own ("memory_maze-v0": memory_maze), or the one that begins its name
 ---("tmaze_bakker-v0": tmaze), or "memory", which suits every environment.
-function scene.for_task(id)
+function scene.for_env(id)
   local name, best = id and id:match "^([%w_]+)" or "", ""
   for _, known_name in ipairs(scene.list()) do
     if name:find(known_name, 1, true) == 1 and #known_name > #best then best = known_name end

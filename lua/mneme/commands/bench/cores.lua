@@ -72,7 +72,7 @@ local function train(name, config, machine)
   local ahead, back = stopwatch.least(7, function() forward:run() end), stopwatch.least(7, function() backward:run() end)
   machine:look()
   local bound = operations(c) * B / machine.flops
-  tensor.sweep()
+  tensor.clear_tape()
   return { forward = ahead, backward = back, bound = bound, share = bound / (ahead + back), parameters = c.module:count() }
 end
 
@@ -86,7 +86,7 @@ local function latency(name, config)
     if not self or self.bounded then self = meter.stepper(name, config, N) end
     while self.seen < N - meter.ROWS do self.step() end
     result[i], typical = meter.one_step(self)
-    tensor.sweep()
+    tensor.clear_tape()
     collectgarbage()
   end
   return result, typical

@@ -18,9 +18,9 @@ local device = {}
 -- Training on the T-Maze in the published sizes.
 local function train(setup, copies, o)
   mn.manual_seed(1)
-  local task = mn.env("tmaze", { corridor = 160, num_envs = copies, seed = 1 })
-  local agent = mn.agent { task = task, core = mn.core(setup.core), hidden = 128 }
-  local r = bench.learning(mn.a2c({ seed = 1, lr = setup.lr, bootstrap_truncated = 0, num_steps = o.steps }, task, agent), o.rounds)
+  local env = mn.env("tmaze", { corridor = 160, num_envs = copies, seed = 1 })
+  local agent = mn.agent { env = env, core = mn.core(setup.core), hidden = 128 }
+  local r = bench.learning(mn.a2c({ seed = 1, lr = setup.lr, bootstrap_truncated = 0, num_steps = o.steps }, env, agent), o.rounds)
   print(("%-18s %8d %12.0f %9.1f ms %9.1f ms"):format(setup.label or setup[1], copies, r.rate, 1e3 * r.act, 1e3 * r.update))
 end
 
@@ -74,7 +74,7 @@ function device.main(words)
   for _, setup in ipairs(bench.published) do
     for _, copies in ipairs((next(names) == nil or names[setup[1]]) and o.copies or {}) do
       section[1](setup, copies, o)
-      tensor.sweep()
+      tensor.clear_tape()
       collectgarbage()
     end
   end

@@ -4,7 +4,7 @@
 -- of machine (one core, measured as in docs/environments.md).
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
-local env = require "mneme.envs.env"
+local environments = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local C = engine.C
 
@@ -46,26 +46,26 @@ function envs.rows(name) return rows[name] or { { "", {} } } end
 local function workplace(name, settings, copies)
   local given = { num_envs = copies }
   for key, value in pairs(settings) do given[key] = value end
-  local task = env.new(name, given)
-  local size, u8 = copies, task.observation_space.dtype == "u8"
-  for _, n in ipairs(task.observation_space.shape) do size = size * n end
-  local w = { task = task, copies = copies, obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", size),
+  local env = environments.new(name, given)
+  local size, u8 = copies, env.observation_space.dtype == "u8"
+  for _, n in ipairs(env.observation_space.shape) do size = size * n end
+  local w = { env = env, copies = copies, obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", size),
     reward = ffi.new("float[?]", copies), action = ffi.new("int32_t[?]", SETS * copies),
     terminated = ffi.new("uint8_t[?]", copies), truncated = ffi.new("uint8_t[?]", copies) }
   local random = ffi.new("float[?]", SETS * copies)
   C.mn_random_uniform(1, 0, 0, random, SETS * copies)
-  for i = 0, SETS * copies - 1 do w.action[i] = random[i] * task.action_space.n end
-  task:reset_raw(w.obs)
+  for i = 0, SETS * copies - 1 do w.action[i] = random[i] * env.action_space.n end
+  env:reset_raw(w.obs)
   return w
 end
 
 local loops = {}
 function loops.c(w, rounds)
-  engine.check(C.mn_vec_run(w.task.world.vec, rounds, w.action, SETS, w.obs, w.reward, w.terminated, w.truncated))
+  engine.check(C.mn_vec_run(w.env.world.vec, rounds, w.action, SETS, w.obs, w.reward, w.terminated, w.truncated))
 end
 function loops.lua(w, rounds)
-  local task, action, copies = w.task, w.action, w.copies
-  for k = 0, rounds - 1 do task:step_raw(action + k % SETS * copies, w.obs, w.reward, w.terminated, w.truncated) end
+  local env, action, copies = w.env, w.action, w.copies
+  for k = 0, rounds - 1 do env:step_raw(action + k % SETS * copies, w.obs, w.reward, w.terminated, w.truncated) end
 end
 function loops.tensors(w, rounds)
   local tensor = require "mneme.tensor.tensor"
@@ -73,7 +73,7 @@ function loops.tensors(w, rounds)
   local to = w.actions:data()
   for k = 0, rounds - 1 do
     ffi.copy(to, w.action + k % SETS * w.copies, 4 * w.copies)
-    w.task:step(w.actions)
+    w.env:step(w.actions)
   end
 end
 
@@ -92,7 +92,7 @@ function envs.rates(name, settings, copies, kinds, seconds)
   repeat
     for _, kind in ipairs(kinds) do best[kind] = math.max(best[kind] or 0, rounds * copies / timed(kind)) end
   until C.mn_clock(false) > till
-  w.task:close()
+  w.env:close()
   return best
 end
 
@@ -127,7 +127,7 @@ end
 ---@return integer status
 function envs.main(words)
   local all, chosen, names, device = {}, {}, {}, "cpu"
-  for _, e in ipairs(env.list()) do all[#all + 1] = e.name end
+  for _, e in ipairs(environments.list()) do all[#all + 1] = e.name end
   for _, word in ipairs(words) do
     local asked = word:match "^device=(.*)$"
     if asked then device = asked else names[#names + 1] = word end
@@ -140,7 +140,7 @@ function envs.main(words)
   end
   engine.open(device, 1)
   print(("environments, %s, random actions, steps per second:"):format(device == "cpu" and "one thread" or "device=" .. device))
-  print(FORM:format("", "", "copies", "C", "Lua", "tensors", "through Lua, beside others"))
+  print(FORM:format("", "", "envs", "C", "Lua", "tensors", "through Lua, next to others"))
   for _, name in ipairs(chosen) do
     for _, row in ipairs(envs.rows(name)) do measure(name, row) end
   end

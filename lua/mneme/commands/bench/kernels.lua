@@ -149,7 +149,7 @@ function kernels.measure(k, machine)
   -- Forward reads the inputs and writes y; backward reads both, y's gradient, and writes the inputs' gradients.
   local result = { name = k[1], op = k.op, size = k.size, forward = each_run(forward, k.op), backward = each_run(backward, k.op),
                    least = least(ahead, 4 * numbers) + least(back, 8 * numbers) }
-  tensor.sweep()
+  tensor.clear_tape()
   collectgarbage()
   return result
 end

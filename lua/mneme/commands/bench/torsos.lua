@@ -60,7 +60,7 @@ local function one(name, side, images, machine, torch)
   end
   line("acting, 8", act, B, 1, "act")
   line(("learning, %d"):format(images), ahead + back, images, 3, "train")
-  tensor.sweep()
+  tensor.clear_tape()
   collectgarbage()
 end
 

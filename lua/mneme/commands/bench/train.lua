@@ -48,10 +48,10 @@ end
 ---A learner of a published configuration, not begun, and its agent.
 function bench.learner(setup)
   mn.manual_seed(1)
-  local task = mn.env("tmaze", { corridor = 160, num_envs = 8, seed = 1 })
+  local env = mn.env("tmaze", { corridor = 160, num_envs = 8, seed = 1 })
   local core = mn.core(setup.core)
-  local agent = mn.agent { task = task, core = core, hidden = 128 }
-  return mn.a2c({ seed = 1, lr = setup.lr, bootstrap_truncated = 0 }, task, agent), agent
+  local agent = mn.agent { env = env, core = core, hidden = 128 }
+  return mn.a2c({ seed = 1, lr = setup.lr, bootstrap_truncated = 0 }, env, agent), agent
 end
 
 -- Operations of one environment step of training, by the bound's convention.
@@ -146,8 +146,8 @@ function bench.act()
   engine.open("cpu", 1)
   for _, setup in ipairs(published) do
     local stepper = require "mneme.episodes.stepper"
-    local task = mn.env("tmaze", { corridor = 160, num_envs = 1, seed = 1 })
-    local p = stepper.new(task, mn.agent { task = task, core = mn.core(setup.core), hidden = 128 })
+    local env = mn.env("tmaze", { corridor = 160, num_envs = 1, seed = 1 })
+    local p = stepper.new(env, mn.agent { env = env, core = mn.core(setup.core), hidden = 128 })
     local times = {}
     for i = 1, 2000 do
       times[i] = timed(function() p:forward() end)

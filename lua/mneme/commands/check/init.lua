@@ -100,7 +100,7 @@ local function check(path)
   local config, problem = json.decode(meta.config, path .. ": config")
   if problem then errors.fail(problem) end
   if type(config) ~= "table" or config == json.null or json.is_array(config) then errors.fail(path .. ": config is not a JSON object") end
-  tensor.sweep()
+  tensor.clear_tape()
   local kind, name = meta.core:match "^(%a+)%.(.+)$"
   local got
   if kind == "learn" then
@@ -112,7 +112,7 @@ local function check(path)
     got = run_core(meta.core, config, file.tensors)
   end
   local list = compare(got, file.tensors)
-  tensor.sweep()
+  tensor.clear_tape()
   if #list == 0 then errors.fail(path .. ": there is nothing to compare") end
   return { ok = list[1].error <= tolerance, worst = list[1], tolerance = tolerance, core = meta.core, list = list }
 end

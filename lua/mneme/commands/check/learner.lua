@@ -123,7 +123,7 @@ function learn.a2c_train(config, file)
     adam:step()
     if update == 1 then got["output.norm"] = { shape = { 1 }, values = { adam:grad_norm() } } end
     for name, t in pairs(named) do got["output.step" .. update .. "." .. name] = value_of(t) end
-    tensor.sweep()
+    tensor.clear_tape()
   end
   return got
 end

@@ -29,9 +29,9 @@ end
 local function build(cfg)
   local T, n, half = cfg.length, cfg.pairs, math.floor(cfg.vocab / 2)
   if T % 2 == 1 or 4 * n > T then
-    errors.usage(("task mqar: length=%d, expected an even number of at least 4 * pairs = %d"):format(T, 4 * n))
+    errors.usage(("data set mqar: length=%d, expected an even number of at least 4 * pairs = %d"):format(T, 4 * n))
   elseif n > half - 1 then
-    errors.usage(("task mqar: pairs=%d, but vocab=%d makes %d keys"):format(n, cfg.vocab, half - 1))
+    errors.usage(("data set mqar: pairs=%d, but vocab=%d makes %d keys"):format(n, cfg.vocab, half - 1))
   end
   local places = T / 2 - n
   local sums, taken = likelihoods(places, cfg.power), ffi.new("uint8_t[?]", places)

@@ -1,4 +1,4 @@
--- test_sequence_tasks.lua -- supervised tasks: what they draw, against independent readings of the same rules; the same
+-- test_datasets.lua -- supervised data sets: what they draw, against independent readings of the same rules; the same
 -- whoever asks, in whatever order; texts, their parts and units; bad settings and bad files.
 local ffi = require "ffi"
 local t = require "tests.harness"
@@ -19,14 +19,14 @@ local function make(name, more)
   for _, list in ipairs { small[name] or {}, more or {} } do
     for key, value in pairs(list) do settings[key] = value end
   end
-  return mn.task(name, settings)
+  return mn.dataset(name, settings)
 end
 
 -- Example i as two lists.
-local function example(task, split, i)
-  local token, answer = task:example(split, i)
+local function example(dataset, split, i)
+  local token, answer = dataset:example(split, i)
   local a, b = {}, {}
-  for k = 0, task.length - 1 do a[k + 1], b[k + 1] = token[k], answer[k] end
+  for k = 0, dataset.length - 1 do a[k + 1], b[k + 1] = token[k], answer[k] end
   return a, b
 end
 
@@ -39,39 +39,39 @@ local function write(content)
   return path
 end
 
-t.test("every task in the folder is tested here", function()
+t.test("every data set in the folder is tested here", function()
   local names = { text = true }
   for _, name in ipairs(drawn) do names[name] = true end
-  t.eq(text(registry.names "tasks"), text(tables.keys(names)))
+  t.eq(text(registry.names "datasets"), text(tables.keys(names)))
 end)
 
 for _, name in ipairs(drawn) do
   t.test(name .. ": an example is that of its seed, split and index, whoever asks", function()
-    local task, seen = make(name), {}
-    for i = 0, 9 do seen[i] = text(example(task, "train", i)) end
+    local dataset, seen = make(name), {}
+    for i = 0, 9 do seen[i] = text(example(dataset, "train", i)) end
     for i = 9, 0, -1 do t.eq(text(example(make(name, { batch = 7 }), "train", i)), seen[i]) end
     local other = 0
     for i = 0, 9 do
-      if text(example(task, "valid", i)) ~= seen[i] and text(example(task, "test", i)) ~= seen[i]
+      if text(example(dataset, "valid", i)) ~= seen[i] and text(example(dataset, "test", i)) ~= seen[i]
         and text(example(make(name, { seed = 4 }), "train", i)) ~= seen[i] and seen[i] ~= seen[(i + 1) % 10] then
         other = other + 1
       end
     end
     t.eq(other, 10)
-    t.ok(text(example(task, "valid", 0)) ~= text(example(task, "test", 0)))
+    t.ok(text(example(dataset, "valid", 0)) ~= text(example(dataset, "test", 0)))
   end)
 
-  t.test(name .. ": tokens and answers lie where the task says; batches are examples side by side", function()
-    local task = make(name)
-    local batch = task:buffers()
-    task:fill(batch, "test", 5)
+  t.test(name .. ": tokens and answers lie where the data set says; batches are examples side by side", function()
+    local dataset = make(name)
+    local batch = dataset:buffers()
+    dataset:fill(batch, "test", 5)
     local B, token, answer, asked, done = 4, batch.token:data(), batch.answer:data(), batch.asked:data(), batch.done:data()
     for b = 0, B - 1 do
-      local a, answers = example(task, "test", 5 * B + b)
+      local a, answers = example(dataset, "test", 5 * B + b)
       local n = 0
-      for k = 0, task.length - 1 do
+      for k = 0, dataset.length - 1 do
         t.eq(token[k * B + b], a[k + 1])
-        t.ok(a[k + 1] >= 0 and a[k + 1] < task.tokens and answers[k + 1] < task.classes)
+        t.ok(a[k + 1] >= 0 and a[k + 1] < dataset.tokens and answers[k + 1] < dataset.classes)
         t.eq(asked[k * B + b], answers[k + 1] >= 0 and 1 or 0)
         t.eq(answer[k * B + b], math.max(0, answers[k + 1]))
         t.eq(done[k * B + b], k == 0 and 1 or 0)
@@ -79,7 +79,7 @@ for _, name in ipairs(drawn) do
       end
       t.ok(n > 0, "nothing is asked")
     end
-    t.raises(function() task:fill(batch, "trian", 0) end, "unknown split 'trian'; did you mean 'train'")
+    t.raises(function() dataset:fill(batch, "trian", 0) end, "unknown split 'trian'; did you mean 'train'")
   end)
 end
 
@@ -103,22 +103,22 @@ end
 
 t.test("listops: the answer is the value of the list, asked at its last token; the lengths keep their range", function()
   for _, range in ipairs { { 0, 30 }, { 5, 60 }, { 100, 200 }, { 500, 2000 } } do
-    local task = make("listops", { min_length = range[1], max_length = range[2] })
+    local dataset = make("listops", { min_length = range[1], max_length = range[2] })
     for i = 0, 199 do
-      local tokens, answers = example(task, "train", i)
+      local tokens, answers = example(dataset, "train", i)
       local value, behind = read_list(tokens, 1)
       t.eq(answers[behind - 1], value)
       t.ok(behind - 1 > range[1] and behind - 1 < range[2])
-      for k = behind, task.length do t.eq(tokens[k], 15) end
-      for k = 1, task.length do t.ok(k == behind - 1 or answers[k] == -1) end
+      for k = behind, dataset.length do t.eq(tokens[k], 15) end
+      for k = 1, dataset.length do t.ok(k == behind - 1 or answers[k] == -1) end
     end
   end
 end)
 
 t.test("listops: depth and arguments keep their bounds, and reach them", function()
-  local task, deepest, widest = make("listops", { min_length = 20, max_length = 400, max_depth = 4, max_args = 5 }), 0, 0
+  local dataset, deepest, widest = make("listops", { min_length = 20, max_length = 400, max_depth = 4, max_args = 5 }), 0, 0
   for i = 0, 299 do
-    local tokens, args = example(task, "train", i), { 0 }
+    local tokens, args = example(dataset, "train", i), { 0 }
     for _, symbol in ipairs(tokens) do
       if symbol == 15 then break end
       if symbol == 14 then
@@ -140,10 +140,10 @@ t.test("listops: labels and lengths come as often as the reference draws them", 
   -- tests/reference/listops.py, 20,000 lists of the published range
   local labels = { 0.1684, 0.09315, 0.07265, 0.0821, 0.08885, 0.08825, 0.0772, 0.0746, 0.08525, 0.16955 }
   local mean, median, deviation, n = 1035.2, 953, 395.1, 8000
-  local task, count, sum, lengths = mn.task("listops", { batch = 1 }), {}, 0, {}
+  local dataset, count, sum, lengths = mn.dataset("listops", { batch = 1 }), {}, 0, {}
   for i = 0, n - 1 do
-    local _, answer = task:example("train", i)
-    for k = task.length - 1, 0, -1 do
+    local _, answer = dataset:example("train", i)
+    for k = dataset.length - 1, 0, -1 do
       if answer[k] >= 0 then
         count[answer[k]] = (count[answer[k]] or 0) + 1
         sum, lengths[i + 1] = sum + k + 1, k + 1
@@ -167,9 +167,9 @@ end)
 -- ---- recall ----
 
 t.test("mqar: each key comes again once, and asks for its value", function()
-  local task = make "mqar"
+  local dataset = make "mqar"
   for i = 0, 199 do
-    local token, answer = example(task, "train", i)
+    local token, answer = example(dataset, "train", i)
     local value_of, asked, values = {}, 0, {}
     for k = 1, 10, 2 do
       t.ok(token[k] >= 1 and token[k] <= 14 and not value_of[token[k]] and token[k + 1] >= 15 and not values[token[k + 1]])
@@ -189,13 +189,13 @@ end)
 
 t.test("mqar: queries come at the distances that the power law says", function()
   local n, power, places = 6000, 0.3, 10
-  local task, count, total, p = make("mqar", { length = 22, pairs = 1, vocab = 64, power = power }), {}, 0, {}
+  local dataset, count, total, p = make("mqar", { length = 22, pairs = 1, vocab = 64, power = power }), {}, 0, {}
   for i = 1, places do
     p[i] = i ^ (power - 1)
     total = total + p[i]
   end
   for i = 0, n - 1 do
-    local _, answer = example(task, "train", i)
+    local _, answer = example(dataset, "train", i)
     for k = 3, 22 do if answer[k] >= 0 then count[(k - 1) / 2] = (count[(k - 1) / 2] or 0) + 1 end end
   end
   for i = 1, places do
@@ -205,9 +205,9 @@ t.test("mqar: queries come at the distances that the power law says", function()
 end)
 
 t.test("selective_copy: what was strewn among the noise is asked for in its order", function()
-  local task = make "selective_copy"
+  local dataset = make "selective_copy"
   for i = 0, 199 do
-    local token, answer = example(task, "train", i)
+    local token, answer = example(dataset, "train", i)
     local heard, said = {}, {}
     for k = 1, 24 do
       if token[k] ~= 0 then heard[#heard + 1] = token[k] end
@@ -222,9 +222,9 @@ t.test("selective_copy: what was strewn among the noise is asked for in its orde
 end)
 
 t.test("induction: what followed the sign is asked where it comes again", function()
-  local task, where = make "induction", {}
+  local dataset, where = make "induction", {}
   for i = 0, 499 do
-    local token, answer = example(task, "train", i)
+    local token, answer = example(dataset, "train", i)
     local signs = {}
     for k, x in ipairs(token) do if x == 6 then signs[#signs + 1] = k end end
     t.eq(#signs, 2)
@@ -239,8 +239,8 @@ end)
 -- ---- texts ----
 
 -- The tokens of a part of a text, as a list.
-local function stream(task, split)
-  local ids, n = task.stream(split)
+local function stream(dataset, split)
+  local ids, n = dataset.stream(split)
   local list = {}
   for i = 0, n - 1 do list[i + 1] = ids[i] end
   return list
@@ -248,14 +248,14 @@ end
 
 t.test("text: its parts are its beginning, its middle and its end; characters are numbered in their order", function()
   local path = write(("aé€𝄞b"):rep(20))
-  local task = mn.task("text", { file = path, batch = 2, length = 4, valid = 0.2, test = 0.2 })
-  t.eq(task.tokens, 5)
+  local dataset = mn.dataset("text", { file = path, batch = 2, length = 4, valid = 0.2, test = 0.2 })
+  t.eq(dataset.tokens, 5)
   local order = { [1] = 0, [2] = 2, [3] = 3, [4] = 4, [0] = 1 }        -- a b é € 𝄞, as a text and by code
   local at = 0
   for _, part in ipairs { { "train", 60 }, { "valid", 20 }, { "test", 20 } } do
-    local list = stream(task, part[1])
+    local list = stream(dataset, part[1])
     t.near(#list, part[2], 1)
-    t.eq(task.characters(part[1]), #list)
+    t.eq(dataset.characters(part[1]), #list)
     for _, id in ipairs(list) do
       at = at + 1
       t.eq(id, order[at % 5])
@@ -267,15 +267,15 @@ end)
 t.test("text: batches go on where the last one ended, and answer with the token that follows", function()
   local words = {}
   for i = 1, 400 do words[i] = string.char(97 + (i * i + 3 * i) % 23) end
-  local task = mn.task("text", { file = write(table.concat(words)), batch = 3, length = 7, valid = 0.1, test = 0.1 })
-  local ids, batch = stream(task, "train"), task:buffers()
+  local dataset = mn.dataset("text", { file = write(table.concat(words)), batch = 3, length = 7, valid = 0.1, test = 0.1 })
+  local ids, batch = stream(dataset, "train"), dataset:buffers()
   local part = math.floor((#ids - 1) / 3)
-  t.eq(task:batches "train", math.ceil(part / 7))
+  t.eq(dataset:batches "train", math.ceil(part / 7))
   local asked = 0
-  for n = 0, 2 * task:batches "train" - 1 do                 -- twice around
-    task:fill(batch, "train", n)
+  for n = 0, 2 * dataset:batches "train" - 1 do                 -- twice around
+    dataset:fill(batch, "train", n)
     for k = 0, 6 do
-      local at = n % task:batches "train" * 7 + k
+      local at = n % dataset:batches "train" * 7 + k
       for b = 0, 2 do
         t.eq(batch.done:data()[k * 3 + b], at == 0 and 1 or 0)
         t.eq(batch.asked:data()[k * 3 + b], at < part and 1 or 0)
@@ -292,14 +292,14 @@ end)
 
 t.test("text: words are numbered by how often the first part has them; 0 is any other", function()
   local path = write(("the cat, the dog\n"):rep(30) .. ("the bird, it\n"):rep(20))
-  local task = mn.task("text", { file = path, unit = "word", vocab = 5, batch = 1, length = 4, valid = 0.15, test = 0.15 })
-  t.eq(task.tokens, 5)
+  local dataset = mn.dataset("text", { file = path, unit = "word", vocab = 5, batch = 1, length = 4, valid = 0.15, test = 0.15 })
+  t.eq(dataset.tokens, 5)
   local first = {}
-  for i = 1, 6 do first[i] = stream(task, "train")[i] end
+  for i = 1, 6 do first[i] = stream(dataset, "train")[i] end
   t.eq(text(first), "1 4 3 1 0 2")                         -- the: 1; new line, comma, cat, dog come equally often
-  local last = stream(task, "test")
+  local last = stream(dataset, "test")
   t.eq(last[#last - 1], 0)                                 -- it
-  t.eq(task.characters "train", nil)
+  t.eq(dataset.characters "train", nil)
 end)
 
 t.test("bpe: the commonest pair first; equal ones by their symbols; every text can be written", function()
@@ -329,10 +329,10 @@ end)
 
 t.test("text: Debian's corpus is there, in every unit", function()
   if not files.is_file "/usr/share/games/fortunes/people" then t.skip "the package fortunes is not installed" end
-  local task = mn.task("text", { batch = 8 })
-  local _, n = task.stream "train"
-  t.ok(n > 1e6 and task.tokens < 200, n .. " characters")
-  local wordy = mn.task("text", { unit = "word", vocab = 500 })
+  local dataset = mn.dataset("text", { batch = 8 })
+  local _, n = dataset.stream "train"
+  t.ok(n > 1e6 and dataset.tokens < 200, n .. " characters")
+  local wordy = mn.dataset("text", { unit = "word", vocab = 500 })
   t.eq(wordy.tokens, 500)
 end)
 
@@ -362,7 +362,7 @@ end)
 
 t.test("bad texts: empty, no UTF-8, missing, a folder, too short", function()
   local function bad(options, pattern)
-    t.raises(function() mn.task("text", options) end, pattern)
+    t.raises(function() mn.dataset("text", options) end, pattern)
   end
   bad({ file = write "" }, "text: is empty %(expected a text in UTF%-8%)")
   bad({ file = write(("ok "):rep(100) .. "caf\233 au lait") }, "text: byte 304 %(20%) is not UTF%-8")
@@ -375,9 +375,9 @@ t.test("bad texts: empty, no UTF-8, missing, a folder, too short", function()
 end)
 
 t.test("bad settings are refused with what was expected", function()
-  local function bad(name, options, pattern) t.raises(function() mn.task(name, options) end, pattern) end
-  bad("listop", {}, "unknown task 'listop'; did you mean 'listops'")
-  bad("listops", { min_len = 5 }, "unknown setting of task listops 'min_len'; did you mean 'min_length'")
+  local function bad(name, options, pattern) t.raises(function() mn.dataset(name, options) end, pattern) end
+  bad("listop", {}, "unknown dataset 'listop'; did you mean 'listops'")
+  bad("listops", { min_len = 5 }, "unknown setting of data set listops 'min_len'; did you mean 'min_length'")
   bad("listops", { min_length = 50, max_length = 51 }, "no length is more than min_length=50 and less than max_length=51")
   bad("listops", { max_args = 1 }, "max_args=1: expected 2..1000")
   bad("listops", { batch = 0 }, "batch=0: expected 1..65536")
@@ -389,9 +389,9 @@ t.test("bad settings are refused with what was expected", function()
   bad("selective_copy", { length = 31 }, "length=31, expected at least 2 %* copied = 32")
   bad("induction", { length = 2 }, "length=2: expected 3..")
   bad("text", { unit = "letter" }, "unit=letter: expected one of character, word, bpe")
-  local flat = mn.task("listops", { min_length = 500, max_length = 510, max_depth = 2 })
+  local flat = mn.dataset("listops", { min_length = 500, max_length = 510, max_depth = 2 })
   t.raises(function() flat:example("train", 0) end, "none of 100000 trees had more than min_length=500")
-  t.raises(function() mn.task {} end, "task: expected a name")
+  t.raises(function() mn.dataset {} end, "dataset: expected a name")
 end)
 
 os.execute("rm -rf " .. dir)

@@ -1,4 +1,4 @@
--- induction.lua -- ... S x ... S: what came after the sign when it was seen first?  The induction heads task.
+-- induction.lua -- ... S x ... S: what came after the sign when it was seen first?  The induction heads data set.
 -- A sequence is random tokens 0 .. vocab - 2; once, anywhere, comes the sign S (vocab - 1), and it comes again as the
 -- last token, where the token that followed it is asked.  Other lengths are good to test how far a memory reaches.
 local function build(cfg)

@@ -8,7 +8,7 @@ local function build(cfg)
   local T, n, sign = cfg.length, cfg.copied, cfg.vocab - 1
   local read = T - n
   if read < n then
-    errors.usage(("task selective_copy: length=%d, expected at least 2 * copied = %d"):format(T, 2 * n))
+    errors.usage(("data set selective_copy: length=%d, expected at least 2 * copied = %d"):format(T, 2 * n))
   end
   local places, chosen = ffi.new("int32_t[?]", read), ffi.new("uint8_t[?]", read)
   local function draw(random, token, answer)

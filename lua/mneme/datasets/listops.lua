@@ -62,7 +62,7 @@ end
 local function build(cfg)
   local most, open = cfg.max_length - 1, {}
   if cfg.max_length - cfg.min_length < 2 then
-    errors.usage(("task listops: no length is more than min_length=%d and less than max_length=%d"):format(
+    errors.usage(("data set listops: no length is more than min_length=%d and less than max_length=%d"):format(
       cfg.min_length, cfg.max_length))
   end
   for depth = 0, cfg.max_depth - 1 do open[depth] = { digits = ffi.new "int32_t[10]" } end
@@ -75,7 +75,7 @@ local function build(cfg)
         return
       end
     end
-    errors.usage(("task listops: none of %d trees had more than min_length=%d and fewer than max_length=%d tokens"):format(
+    errors.usage(("data set listops: none of %d trees had more than min_length=%d and fewer than max_length=%d tokens"):format(
       TRIES, cfg.min_length, cfg.max_length), "a larger max_depth, or another range")
   end
   return { tokens = 16, classes = 10, length = most, draw = draw }

@@ -1,5 +1,5 @@
--- sequence_task.lua -- supervised tasks: batches of sequences of tokens, and what is asked about them.  One task is one file
--- in lua/mneme/tasks (or ./tasks), which returns { doc, source, config = defaults, about = as for mn.config,
+-- dataset.lua -- supervised data sets: batches of sequences of tokens, and what is asked about them.  One data set is one file
+-- in lua/mneme/datasets (or ./datasets), which returns { doc, source, config = defaults, about = as for mn.config,
 -- build = function(cfg, seed) }.  `build` returns
 --   tokens, classes   how many different tokens there are, and how many answers
 --   length            tokens of a sequence, or of the part of a stream that one batch holds
@@ -47,7 +47,7 @@ end
 local function check_place(split, n)
   if not splits[split] then errors.unknown("split", split, tables.keys(splits)) end
   if type(n) ~= "number" or n % 1 ~= 0 or n < 0 or n >= 2 ^ 32 then
-    errors.raise(("task: number %s of the %s part, expected a whole number from 0 on"):format(tostring(n), split))
+    errors.raise(("dataset: number %s of the %s part, expected a whole number from 0 on"):format(tostring(n), split))
   end
 end
 
@@ -57,7 +57,7 @@ end
 ---@param count integer
 function Task:keep(first, count)
   if type(first) ~= "number" or type(count) ~= "number" or not (first >= 0 and count >= 1 and first + count <= self.batch) then
-    errors.raise(("task: keep %s sequences from %s, there are 0..%d"):format(tostring(count), tostring(first), self.batch - 1))
+    errors.raise(("dataset: keep %s sequences from %s, there are 0..%d"):format(tostring(count), tostring(first), self.batch - 1))
   end
   self.first, self.batch = self.first + first, count
 end
@@ -108,9 +108,9 @@ end
 ---Fill the buffers with batch n (from 0) of a split.  It depends on nothing but the settings, the split and n.
 ---@param split "train"|"valid"|"test"
 ---@param n integer number of the batch, from 0
----@param into table as made by task:buffers()
+---@param into table as made by data set:buffers()
 function Task:fill(into, split, n)
-  errors.need("task: the buffers", into, "token", "task:buffers()")
+  errors.need("dataset: the buffers", into, "token", "dataset:buffers()")
   check_place(split, n)
   local T, B, fresh = self.length, self.batch, true
   if self.carried then
@@ -122,7 +122,7 @@ function Task:fill(into, split, n)
       asked = asked or asks(self.answer, T)
       put(into, b, T, B, self.token, self.answer)
     end
-    if not asked then errors.raise(("task %s: draw asked nothing in a whole batch: no answer is 0 or more"):format(self.name)) end
+    if not asked then errors.raise(("data set %s: draw asked nothing in a whole batch: no answer is 0 or more"):format(self.name)) end
   end
   local done = into.done:data()
   ffi.fill(done, T * B)
@@ -133,7 +133,7 @@ end
 ffi.cdef "typedef struct mn_task_row { int32_t n; int32_t *at; } mn_task_row;"
 local function check_at(r, t)
   if type(t) ~= "number" or not (t >= 0 and t < r.n) or t % 1 ~= 0 then
-    errors.raise(("task: draw: token or answer %s, expected 0 to %d"):format(tostring(t), r.n - 1))
+    errors.raise(("dataset: draw: token or answer %s, expected 0 to %d"):format(tostring(t), r.n - 1))
   end
 end
 local row_of = ffi.metatype("mn_task_row", {
@@ -144,13 +144,13 @@ local row_of = ffi.metatype("mn_task_row", {
   __newindex = function(r, t, value)
     check_at(r, t)
     if type(value) ~= "number" or value % 1 ~= 0 or not (value >= -2 ^ 31 and value < 2 ^ 31) then
-      errors.raise(("task: draw: token or answer %d is %s, expected a whole number"):format(t, tostring(value)))
+      errors.raise(("dataset: draw: token or answer %d is %s, expected a whole number"):format(t, tostring(value)))
     end
     r.at[t] = value
   end,
 })
 
----Example `index` (from 0) of a split of a task whose examples are drawn.
+---Example `index` (from 0) of a split of a data set whose examples are drawn.
 ---@param split "train"|"valid"|"test"
 ---@param index integer from 0
 ---@return ffi.cdata* token int32[length]
@@ -166,12 +166,12 @@ end
 -- ---- building ----
 
 local function definition(name)
-  local path = registry.file("tasks", name, "task")
+  local path = registry.file("datasets", name, "dataset")
   local chunk, problem = loadfile(path)
   if not chunk then errors.raise(problem) end
   local d = chunk()
   if type(d) ~= "table" or not d.build then
-    errors.raise(path .. ": a task's file returns { config = ..., build = ... }")
+    errors.raise(path .. ": a data set's file returns { config = ..., build = ... }")
   end
   return d
 end
@@ -183,31 +183,31 @@ local function resolve(name, d, given)
   end
   for key, value in pairs(given) do
     local default = settings[key]
-    if default == nil then errors.unknown("setting of task " .. name, key, tables.keys(settings)) end
+    if default == nil then errors.unknown("setting of data set " .. name, key, tables.keys(settings)) end
     if type(value) ~= type(default) then
-      errors.usage(("task %s: %s = %s, expected a %s"):format(name, key, tostring(value), type(default)))
+      errors.usage(("data set %s: %s = %s, expected a %s"):format(name, key, tostring(value), type(default)))
     end
     settings[key] = value
   end
   for key, value in pairs(settings) do
-    values.check(("task %s: %s"):format(name, key), value, common_about[key] or (d.about or {})[key] or {})
+    values.check(("data set %s: %s"):format(name, key), value, common_about[key] or (d.about or {})[key] or {})
   end
   return settings
 end
 
----A task by name: mn.task("listops", { batch = 16, seed = 1 }), or mn.task { "listops", batch = 16 }.
+---A data set by name: mn.dataset("listops", { batch = 16, seed = 1 }), or mn.dataset { "listops", batch = 16 }.
 ---@param name string|table
----@param settings table? those of the task, and batch = 32, seed = 1
+---@param settings table? those of the data set, and batch = 32, seed = 1
 ---@return SequenceTask
 local function new(name, settings)
-  if settings ~= nil then errors.need("task: the settings", settings, nil, "{ batch = 16, ... }") end
+  if settings ~= nil then errors.need("dataset: the settings", settings, nil, "{ batch = 16, ... }") end
   if type(name) == "table" then
     local given = {}
     for key, value in pairs(name) do if key ~= 1 then given[key] = value end end
     for key, value in pairs(settings or {}) do given[key] = value end
     name, settings = name[1], given
   end
-  if type(name) ~= "string" then errors.raise "task: expected a name, as in mn.task(\"listops\", { batch = 16 })" end
+  if type(name) ~= "string" then errors.raise "dataset: expected a name, as in mn.dataset(\"listops\", { batch = 16 })" end
   local d = definition(name)
   settings = resolve(name, d, settings or {})
   local self = setmetatable(d.build(settings), Task)
@@ -218,7 +218,7 @@ local function new(name, settings)
   for _, split in ipairs(self.carried and { "train", "valid", "test" } or {}) do
     local _, n = self.stream(split)
     if n < 2 * self.batch then
-      errors.usage(("task %s: the %s part has %d tokens, expected at least 2 for each of batch=%d sequences"):format(name,
+      errors.usage(("data set %s: the %s part has %d tokens, expected at least 2 for each of batch=%d sequences"):format(name,
         split, n, self.batch), "a longer file, a smaller batch, or another share")
     end
   end

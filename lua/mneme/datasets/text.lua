@@ -1,4 +1,4 @@
--- text.lua -- a text, each token of it asking for the next: a language model's task.
+-- text.lua -- a text, each token of it asking for the next: a language model's data set.
 -- The first part of the text is learnt from, the last `valid` and `test` shares are for evaluation.  `unit` says what
 -- a token is: a character; a word (the `vocab` - 1 commonest of the first part, and one for all others); or a symbol
 -- of byte pair encoding learnt from the first part.  batch=B reads B parts of the text side by side, and the next
@@ -77,7 +77,7 @@ function units.word(parts, cfg)
 end
 
 function units.bpe(parts, cfg)
-  if cfg.vocab < 256 then errors.usage(("task text: vocab=%d, expected at least 256 for unit=bpe"):format(cfg.vocab)) end
+  if cfg.vocab < 256 then errors.usage(("data set text: vocab=%d, expected at least 256 for unit=bpe"):format(cfg.vocab)) end
   local coder, streams = bpe.learn(parts.train, cfg.vocab), {}
   for split, text in pairs(parts) do
     local array, add = growing(4096)
@@ -91,7 +91,7 @@ end
 
 local function build(cfg)
   if cfg.valid + cfg.test >= 1 then
-    errors.usage(("task text: valid=%g and test=%g leave nothing to learn from"):format(cfg.valid, cfg.test))
+    errors.usage(("data set text: valid=%g and test=%g leave nothing to learn from"):format(cfg.valid, cfg.test))
   end
   local streams, tokens, meanings = units[cfg.unit](divide(corpus.read(cfg.file), cfg), cfg)
   return { tokens = tokens, classes = tokens, length = cfg.length,
