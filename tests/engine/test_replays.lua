@@ -92,7 +92,7 @@ t.test("rows: what they would make wrong is refused", function()
     return select(2, next(after)) * 2
   end)
   ends()
-  t.raises(function() ends:rows(0, 1) end, "is what its rows leave in the end")
+  t.raises(function() ends:rows(0, 1) end, "is a final state of the rows")
   ends:run()
   local plain = mn.plan(function() return (cell(x, nil, state)) end)
   plain()
