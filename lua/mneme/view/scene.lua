@@ -39,7 +39,7 @@ scene.panels = setmetatable({}, { __index = function(panels, name)
   return panels[name]
 end })
 
-local known = { env = true, env = true, core = true, draw = true, doc = true }
+local known = { env = true, task = true, core = true, draw = true, doc = true }
 
 ---Define a scene.
 ---@param spec table { doc = one line, env = { "tmaze", corridor = 20 } and core = { "agalite" } to show without a run,
@@ -53,7 +53,7 @@ function scene.new(spec)
   if type(spec.draw) ~= "function" then
     errors.raise("scene: draw is a " .. type(spec.draw) .. ", expected a function(view, now)")
   end
-  spec.env = renamed.field(spec, "env", "env", "mn.scene: %s")
+  spec.env = renamed.field(spec, "env", "task", "mn.scene: %s")
   return spec
 end
 
