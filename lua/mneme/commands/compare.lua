@@ -1,7 +1,7 @@
--- compare.lua -- `mneme compare RUN RUN ... [by=charts/score] [all=1]`: runs beside each other, in the terminal: in which
--- settings they differ, what they came to, their curves, what they cost.  Runs that differ by their seed alone stand
--- together, with an interval over seeds; of a study (a sweep's folder) all cells are taken.
---   by=NAME   what is drawn and whose differences are told (default charts/score, or what the runs have: eval/accuracy)
+-- compare.lua -- compare runs in the terminal: settings that differ, results, curves, resources.
+-- Runs that differ by their seed alone form a group, with an interval over seeds; of a study (a sweep's folder) all runs
+-- are compared.
+--   by=NAME   the curve that is drawn and compared (default charts/score, or what the runs have: eval/accuracy)
 --   all=1     everything that was logged, not only results
 local curves = require "mneme.runs.metrics_reader"
 local errors = require "mneme.base.errors"

@@ -1,12 +1,11 @@
 -- report.lua -- `mneme report STUDY [language=de] [out=FILE.html] [figures=FOLDER] [script=FILE] [keep=FILE]`: a study
 -- as a report of a replication, on one page that needs no network: claims and what became of them, models, data, settings and their
--- sources, what it cost, figures, numbers, cells.  What people write comes from the study's script and from the text
--- beside it (mneme.studies.written), everything else from the cells; a study that is not finished is told as such, so the
--- page can be made at any time.
---   language=de   English unless told here or in the study      out=F   default STUDY/report.html
+-- sources, what it cost, figures, numbers, cells.  Prose comes from the study's script and from the .md file of
+-- the same name, everything else from the cells; the page of an unfinished study says so, so it can be written at any time.
+--   language=de   default: that of the study, or English      out=F   default STUDY/report.html
 --   figures=F     each figure by itself, too: F/figure-1.svg, .pdf, .png, .gp (for gnuplot) and .csv
---   script=F      the study's script, where it has moved
---   keep=F        write the cells that are done into this file, too, from which mneme sweep SCRIPT kept=F goes on
+--   script=F      the study's script, if it was moved
+--   keep=F        also write the finished cells to this file, from which mneme sweep SCRIPT kept=F imports them
 local claims = require "mneme.study.claims"
 local errors = require "mneme.base.errors"
 local export = require "mneme.figures.export"

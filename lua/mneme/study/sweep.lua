@@ -1,13 +1,17 @@
--- sweep.lua -- `mneme sweep SCRIPT [jobs=2] [seeds=10] [run=FOLDER] [list=1] [key=value,value ...]`: live every cell of a
--- grid, each in a process of its own.  The axes are those of the script's study, and every setting with several values;
--- axis=value keeps only that value.  Sweeping again goes on where it stopped; cells that failed are tried once more.
---   jobs=N    cells at a time (default: one for each core)      seeds=N   seeds 1..N; seeds=3..7, seeds=1,5,9 those
---   run=F     the study's folder (default runs/SCRIPT)          list=1    only say which cells there are
---   estimate=0  begin at once, without trying how long cells take      attempts=2  how often a cell that fails is tried
---   cluster=slurm [time=60 mem=2G partition=P submit=1] or cluster=parallel hosts=FILE [submit=1]   write a job for other
---             machines that lives the open cells; docs/clusters.md
---   kept=F    take finished cells from a file that mneme report STUDY keep=F wrote, where it has them
---   cell=C    only this cell, by its name or number: what a batch system calls; estimate=SECONDS,MIB: what it was told
+-- sweep.lua -- run every point of a grid with every seed, each in its own process.
+-- The axes are those of the script's study, and every setting with several values; axis=value keeps only that value.  The
+-- same command resumes a sweep: it runs what is unfinished, and tries failed cells once more.
+--   jobs=N       cells at a time (default: one per processor)
+--   seeds=N      seeds 1..N; seeds=3..7 or seeds=1,5,9: those
+--   run=F        the study's folder (default runs/SCRIPT)
+--   list=1       only list the cells
+--   estimate=0   start at once, without estimating the time
+--   attempts=2   how often a cell that fails is tried
+--   kept=F       import finished cells from a file that mneme report STUDY keep=F wrote
+--   cluster=slurm [time=60 mem=2G partition=P submit=1] or cluster=parallel hosts=FILE [submit=1]
+--                write a job that runs the open cells on other machines: docs/clusters.md
+--   cell=C       only this cell, by name or number, as a batch system calls it; estimate=SECONDS,MIB: its
+--                estimated resources
 local engine = require "mneme.base.engine"
 local cell = require "mneme.study.cell"
 local cluster = require "mneme.study.cluster"
