@@ -345,7 +345,7 @@ t.test("what is wrong is named, with what there is", function()
     local attends = mn.core { "transformer", d_in = 16, d_model = 8, n_layers = 1, n_heads = 2, d_head = 4, d_ffn = 8 }
     interventions.new(stepper.new(env, mn.agent { env = env, core = attends, hidden = 8 }),
       { { at = 1, kind = "force", what = "layers.0.attention", to = 1 } })
-  end, "layers.0.attention: it follows from what transformer does, and cannot be held")
+  end, "layers.0.attention: computed on demand from the state of transformer, cannot be clamped")
   refuse("to=nil, expected a finite number", { at = 1, kind = "force", what = "layers.0.h" })
   refuse("steps=0, expected a whole number of at least 1", { at = 1, kind = "freeze", what = "layers.0.h", steps = 0 })
   refuse("unknown fact of tmaze%-v0 that can be changed: 'que'; did you mean 'cue'", { at = 1, kind = "flip", what = "que" })

@@ -118,14 +118,14 @@ end
 
 t.test("training: rules that do not repeat themselves are told once, and nothing is written", function()
   local said = complaints(learner_of(in_lua(true), 20), path "odd")
-  t.ok(said:find "^mneme: warning: no more episodes are recorded: walk%-v0 does not repeat itself[^\n]*\n$", said)
+  t.ok(said:find "^mneme: warning: episodes are no longer recorded: walk%-v0 is not deterministic[^\n]*\n$", said)
   t.eq(#files.list(path "odd/episodes"), 0)
 end)
 
 t.test("training: a folder that cannot be made is told once, and training goes on", function()
   files.write(path "file", { "" })
   local said = complaints(learner_of(in_lua(), 20), path "file")
-  t.ok(said:find "^mneme: warning: no more episodes are recorded: [^\n]*file/episodes: cannot be made: Not a directory\n$", said)
+  t.ok(said:find "^mneme: warning: episodes are no longer recorded: [^\n]*file/episodes: cannot be made: Not a directory\n$", said)
 end)
 
 t.test("evaluation: every nth episode of all copies, with what the agent had in mind", function()

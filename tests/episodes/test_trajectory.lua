@@ -312,7 +312,7 @@ t.test("docs/trajectories.md: its script works as printed", function()
   local chunk = assert(loadstring(code))
   setfenv(chunk, setmetatable({ print = function(what) said = what end }, { __index = _G }))
   chunk()
-  t.eq(said, "lived once more, as it was")
+  t.eq(said, "replayed without a difference")
 end)
 
 os.execute("rm -r '" .. folder .. "'")

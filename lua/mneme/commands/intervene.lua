@@ -103,7 +103,7 @@ function intervene.round(p, list, o)
       end
     end
     for _, d in ipairs(list:before(step, o.act and counting or nobody)) do
-      if kept then kept[d.copy]:intervene(d.note, p:observations() + d.copy * p.n) end
+      if kept then kept[d.env]:intervene(d.note, p:observations() + d.env * p.n) end
     end
     p:forward()
     local actions = p.actions:data() + p.row * p.num_envs

@@ -1,5 +1,5 @@
--- episode_recorder.lua -- the episodes that a stepper lives through as files, FOLDER/episode-N.mnt; with `internals` also what the
--- agent saw, valued and remembered at each step.
+-- episode_recorder.lua -- records the episodes of a stepper as files, FOLDER/episode-N.mnt; with `internals` also the agent's
+-- observation, value, policy, memory and probes at each step.
 local files = require "mneme.base.files"
 local trajectory_writer = require "mneme.episodes.trajectory_writer"
 
@@ -8,29 +8,29 @@ local EpisodeRecorder = {}
 EpisodeRecorder.__index = EpisodeRecorder
 
 ---The fields of a record.
----@param mind table what the stepper has in mind, or a frame of it
-local function fields_of(stepper, mind)
+---@param snapshot table a snapshot of the stepper, or a frame of it
+local function fields_of(stepper, snapshot)
   local space = stepper.env.observation_space
   local fields = { observation = { shape = space.shape, dtype = space.dtype }, value = { shape = { 1 } },
     policy = { shape = { stepper.env.action_space.n } } }
   for _, group in ipairs { "memory", "probes" } do
-    for name, array in pairs(mind[group]) do
+    for name, array in pairs(snapshot[group]) do
       fields[group .. ":" .. name] = { shape = array.shape, dims = array.dims }
     end
   end
   return fields
 end
 
----The numbers of what a stepper has in mind, under the names of the fields.
-local function numbers_of(mind)
-  local numbers = { observation = mind.observation.values, value = { mind.value }, policy = mind.policy }
+---The values of a snapshot, under the names of the fields.
+local function values_of(snapshot)
+  local values = { observation = snapshot.observation.values, value = { snapshot.value }, policy = snapshot.policy }
   for _, group in ipairs { "memory", "probes" } do
-    for name, array in pairs(mind[group]) do numbers[group .. ":" .. name] = array.values end
+    for name, array in pairs(snapshot[group]) do values[group .. ":" .. name] = array.values end
   end
-  return numbers
+  return values
 end
 
----Record the episodes of a stepper: of every copy, the first, and then each every-th of all.
+---Record episodes of a stepper: of every environment the first, then every `every`-th.
 ---@param stepper Stepper
 ---@param options table { folder, every = 1, episodes (the last number that is recorded, and one), internals = false }
 ---@return EpisodeRecorder
@@ -40,11 +40,11 @@ local function new(stepper, options)
     internals = options.internals, recordings = {}, round = {}, written = 0 }, EpisodeRecorder)
 end
 
--- The number of the episode that copy b is in: copy 0's first, copy 1's first, ..., copy 0's second, ...
+-- The number of the current episode of environment b: first all first episodes, then all second ones ...
 local function number_of(self, b) return (self.round[b] or 0) * self.stepper.num_envs + b end
 
--- The observation of a copy now.
-local function seen(stepper, b) return stepper:observations() + b * stepper.n end
+-- The present observation of an environment.
+local function observation_of(stepper, b) return stepper:observations() + b * stepper.n end
 
 local function begin(self, b)
   local n, stepper = number_of(self, b), self.stepper
@@ -52,7 +52,7 @@ local function begin(self, b)
   if n % self.every ~= 0 or n >= self.episodes then return end
   local rec = trajectory_writer.new(stepper.env, b, { fields = self.internals and fields_of(stepper, stepper:snapshot(0)) or nil,
     about = { title = stepper.title, source = stepper.source, reads = stepper.agent.core.reads } })
-  rec:begin(seen(stepper, b))
+  rec:begin(observation_of(stepper, b))
   self.recordings[b] = rec
 end
 
@@ -65,7 +65,7 @@ function EpisodeRecorder:before()
   end
   self.actions = stepper.actions:data() + stepper.row * stepper.num_envs
   if not self.internals then return end
-  for b, rec in pairs(self.recordings) do rec:internals(numbers_of(stepper:snapshot(b))) end
+  for b, rec in pairs(self.recordings) do rec:internals(values_of(stepper:snapshot(b))) end
 end
 
 ---After step().
@@ -74,7 +74,7 @@ function EpisodeRecorder:after()
   for b = 0, stepper.num_envs - 1 do
     local rec, over = self.recordings[b], stepper.done[b] ~= 0
     if rec then
-      rec:add(self.actions[b], stepper.reward[b], stepper.terminated[b] ~= 0, stepper.truncated[b] ~= 0, seen(stepper, b))
+      rec:add(self.actions[b], stepper.reward[b], stepper.terminated[b] ~= 0, stepper.truncated[b] ~= 0, observation_of(stepper, b))
     end
     if over then
       if rec then
@@ -87,4 +87,4 @@ function EpisodeRecorder:after()
   end
 end
 
-return { new = new, fields_of = fields_of, numbers_of = numbers_of }
+return { new = new, fields_of = fields_of, values_of = values_of }

@@ -1,5 +1,5 @@
--- frames.lua -- what was seen, kept: turns the passing snapshots of a stepper or a live file into frames that stay,
--- with the episode so far, so that a scene can draw traces.  Who keeps them may rewind it to one, and go on from there.
+-- frames.lua -- turns snapshots of a stepper or a live channel into frames that stay valid, with the history of the episode, so
+-- that a scene can draw curves.  It can be rewound to an earlier frame and continue from there.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local heads = require "mneme.models.state_arrays"
@@ -8,49 +8,50 @@ local C = engine.C
 local frames = {}
 local methods = {}
 
----@class Frame what a scene sees as `now`; read-only
----@field title string what is shown: "agalite on tmaze-v0, corridor 20"
----@field source string? where from: "checkpoint at 300,000 steps", "live, 1,204,224 steps"
----@field canvas ffi.cdata* the world as the environment draws it
+---@class Frame what a scene draws, as `now`; read-only
+---@field title string agent and environment: "agalite on tmaze-v0, corridor 20"
+---@field source string? origin: "checkpoint at 300,000 steps", "live, 1,204,224 steps"
+---@field canvas ffi.cdata* the environment's drawing
 ---@field actions string[] names in order
 ---@field observation table { shape, values }
----@field action integer the one chosen now, from 0
----@field policy number[] probability of each action; empty where nothing tells
+---@field action integer the action of this step, from 0
+---@field policy number[] probability of each action; empty where unknown
 ---@field value number estimated discounted return
----@field reward number what the last action brought; 0 at the start
+---@field reward number of the last action; 0 at the start
 ---@field memory table<string, table> the core's state: name -> { shape, values, dims }
 ---@field probes table<string, table> gates, keys, retrievals: likewise
----@field truth table<string, number> what the environment knows and the agent may not
+---@field truth table<string, number> the environment's facts, which the agent may not observe
 ---@field step integer of the episode, from 0
 ---@field episode integer from 0
 ---@field ret number undiscounted return so far
 ---@field outcome table? at the end: { score, ret, length }
 ---@field history table[] one Entry a step of this episode
----@field places table { x, y = float pointers, n }: where the agent was at every step that this viewer saw, of all
----  episodes; of them, those of this frame and before it are the first `been`
+---@field places table { x, y = float pointers, n }: positions at every step shown so far, of all
+---  episodes; the first `been` of them are those up to this frame
 ---@field been integer
----@field outcomes table[] { score, ret, length } of every episode that ended before this viewer; of them, those of this
----  frame and before it are the first `ended_before`
+---@field outcomes table[] { score, ret, length } of every episode that ended while shown; the first
+---  `ended_before` of them are those up to this frame
 ---@field ended_before integer
----@field reads string? how the core reads its memory: a word of mneme.recall
+---@field reads string? how the core reads its memory: see implicit_attention.lua
 ---@field run string? the folder of its run
----@field range table<string, number> where the colours of each kind of memory end
+---@field range table<string, number> end of the colour scale of each kind of memory
 ---@field n_heads integer
 ---@field gates string[] the kinds of probes that are gates
----@field status table? the stepper's: { playing, speed, hint, note }
+---@field selection table? { layer, head, step }; its old name is focus
+---@field status table? of the playback: { playing, speed, hint, note }
 
----@class Entry what is known of a past step; of a live training seen only now and then: steps that were not seen
----have but the first line
+---@class Entry a past step; of a live training, which is sampled, the steps in between have only the fields of
+---the first line
 ---@field step, value, reward, action, x, y, gates
 ---@field policy number[]? probability of each action
----@field norms table<integer, number>? length of the state, of each layer
+---@field norms table<integer, number>? norm of the state of each layer
 ---@field truth table? as in Frame
 ---@field observation table? { shape, values }, where it is small
 ---@field probes table? as in Frame, of the newest steps
 
-local PLACES = 2 ^ 18            -- remembered; then one begins anew
+local PLACES = 2 ^ 18            -- positions kept; then the list is cleared
 local DETAILED = 1024            -- steps of an episode whose probes are kept
-local SMALL = 1024               -- numbers of an observation that is kept for every step
+local SMALL = 1024               -- elements of an observation that is kept for every step
 
 ---@class FrameStore
 ---@field last Frame? the newest
@@ -97,7 +98,7 @@ local function list(values, n)
   return copy
 end
 
--- The mean of every gate, by kind: one number for each head of each layer, layer by layer.
+-- The mean of every gate, by kind: one value for each head of each layer, layer by layer.
 local function gate_means(frame)
   local means = {}
   local layers, _, by_layer = heads.grid(frame.probes, frame.gates)
@@ -161,7 +162,7 @@ local function widen(before, memory)
   return range
 end
 
--- The length of each layer's state: the root of the sum of its squares.
+-- The L2 norm of each layer's state.
 local function norms_of(memory)
   local norms = {}
   for name, array in pairs(memory) do
@@ -173,7 +174,7 @@ local function norms_of(memory)
   return norms
 end
 
--- What this viewer knows of the frame's step.
+-- The history entry of a frame.
 local function entry_of(frame)
   local truth, seen = frame.truth, frame.observation
   return { step = frame.step, value = frame.value, reward = frame.reward, action = frame.action,
@@ -182,7 +183,7 @@ local function entry_of(frame)
     observation = seen and heads.size(seen.shape) <= SMALL and seen or nil }
 end
 
--- The episode so far.  Where a trainer told it, what was seen here goes into the steps that were seen.
+-- The episode so far.  Where the trainer sent the history, the steps that were shown here get their details.
 local function history_of(frame, last, told)
   local mine, history = entry_of(frame), told or {}
   if not told then
@@ -200,7 +201,7 @@ local function history_of(frame, last, told)
   return history
 end
 
--- Note where the agent was, at the steps of the episode that are not noted yet.
+-- Appends the positions of steps that are not in the list yet.
 function methods:note_places(frame, same)
   local from = same and same.noted or -1
   for _, entry in ipairs(frame.history) do
@@ -218,8 +219,8 @@ function methods:note_places(frame, same)
   frame.places, frame.been = self.places, self.places and self.places.n or 0
 end
 
----Keep a snapshot; its pointers may change afterwards.
----@param now table see Frame: a stepper fills title .. ret, the recorder the rest.  Where now.ended is set,
+---Makes a frame of a snapshot, whose pointers may change afterwards.
+---@param now table see Frame: its source fills title .. ret, this the rest.  Where now.ended is set,
 ---  now.reward was the last one of the episode before: see finish
 ---@return Frame
 function methods:add(now)
@@ -247,7 +248,7 @@ function methods:add(now)
   return frame
 end
 
----The last frame once more, as the end of its episode.
+---The last frame again, as the end of its episode.
 ---@param outcome table { score, ret, length }
 ---@param reward number what the last action brought
 ---@return Frame
@@ -262,14 +263,14 @@ function methods:finish(outcome, reward)
   return frame
 end
 
----Stand again where a frame was the newest.
----@param frame Frame? nil: where nothing was
+---Rewinds to where a frame was the newest.
+---@param frame Frame? nil: to the beginning
 function methods:rewind(frame)
   self.last, self.ended = frame, frame and frame.ended_before or 0
   if self.places then self.places.n = frame and math.min(frame.been, PLACES) or 0 end
 end
 
----Another recorder that stands where this one does, and goes another way.
+---A second store with the same history, which continues independently.
 ---@return FrameStore
 function methods:fork()
   local other, from = frames.new(), self.places

@@ -1,12 +1,12 @@
--- interventions.lua -- operating on a living agent and its world: one list, one place where it is carried out.
---   { at = 40, kind = "erase", what = "layers.2.head.1" }              as it was before anything was seen
---   { at = 40, kind = "swap", what = "all" }                           that of the next copy's episode; or of
+-- interventions.lua -- interventions on an agent and its environment while it acts.  A list of:
+--   { at = 40, kind = "erase", what = "layers.2.head.1" }              reset to its initial value
+--   { at = 40, kind = "swap", what = "all" }                           take it from the next environment's episode, or from
 --                                                                      donor = { memory = as in a Frame, episode = number }
---   { at = 40, kind = "force", what = "layers.0.beta", to = 0.5, steps = 10 }    steps: nil, to the end
---   { at = 40, kind = "freeze", what = "layers.0.beta", steps = 10 }   as it is in step `at`
+--   { at = 40, kind = "force", what = "layers.0.beta", to = 0.5, steps = 10 }    steps: nil: to the end
+--   { at = 40, kind = "freeze", what = "layers.0.beta", steps = 10 }   keeps its value of step `at`
 --   { at = 40, kind = "set", what = "position", to = 3 }               and shift (by = -2), flip (to another value)
--- All of it happens in step `at` before its observation is taken in; the world is changed before it is observed.
--- A part of a memory: all, layers.2, layers.2.head.1, layers.2.head.1.C, a state's name, or that and which of its
+-- Each applies at step `at`, before the agent processes its observation; a change of the environment changes the observation, too.
+-- Parts of a memory: all, layers.2, layers.2.head.1, layers.2.head.1.C, a state's name, or that with an index of its
 -- first axis, memory.2.  A probe: its name, or layers.0.head.1.beta.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
@@ -17,11 +17,11 @@ local tensor = require "mneme.tensor.tensor"
 local interventions = {}
 
 ---@class Interventions
----@field specs table[] as above; `done` of each: in how many copies it was carried out since count()
+---@field specs table[] as above; `done` of each: in how many environments it was applied
 local List = {}
 List.__index = List
 
----What each kind takes besides at, kind and what.
+---The keys of each kind besides at, kind and what.
 interventions.kinds = {
   erase = {}, swap = { donor = true }, force = { to = true, steps = true }, freeze = { steps = true }, set = { to = true }, shift = { by = true },
   flip = {},
@@ -31,7 +31,7 @@ interventions.kinds = {
 
 local function heads_text(n) return n > 1 and ("0..%d"):format(n - 1) or "0" end
 
--- The axis of a state that counts heads; nil without one.
+-- The axis of heads of a state; nil without one.
 local function head_axis(core, name)
   local axis = 0
   for letter in core.states[name]:gmatch "%w+" do
@@ -40,7 +40,7 @@ local function head_axis(core, name)
   end
 end
 
--- What there is of a core's memory, for people.
+-- The parts of a core's memory, for error messages.
 local function known_parts(core)
   local names, seen = { "all" }, { all = true }
   for _, name in ipairs(core:state_names()) do
@@ -108,7 +108,7 @@ function interventions.parts(core, word)
   return list
 end
 
----The probe that a word names, as a part of its numbers [B,...].
+---The probe that a word names, as a part of its values [B,...].
 ---@param stepper Stepper
 ---@param word string "layers.0.beta", "layers.0.head.1.beta"
 ---@return table part { name, shape, axis = nil|from 2, index = nil|from 0 }
@@ -121,7 +121,7 @@ function interventions.probe(stepper, word)
   end
   local shape, part = t:shape(), { name = name }
   if shape[1] == 1 then
-    errors.usage(("%s: it follows from what %s does, and cannot be held"):format(name, stepper.agent.core.name))
+    errors.usage(("%s: computed on demand from the state of %s, cannot be clamped"):format(name, stepper.agent.core.name))
   end
   table.remove(shape, 1)
   part.shape = shape
@@ -136,9 +136,9 @@ function interventions.probe(stepper, word)
   return part
 end
 
--- Places { offset, length } where the numbers of one copy's part lie in a tensor.
-local function stretches(shape, copy_axis, copy, part)
-  local fixed, last, list = { [copy_axis] = copy }, copy_axis, {}
+-- Ranges { offset, length } of one environment's part in a tensor.
+local function stretches(shape, copy_axis, env, part)
+  local fixed, last, list = { [copy_axis] = env }, copy_axis, {}
   if part.axis then fixed[part.axis], last = part.index, math.max(last, part.axis) end
   local function walk(axis, offset)
     if axis > last then
@@ -153,8 +153,8 @@ local function stretches(shape, copy_axis, copy, part)
   return list
 end
 
-local function stretches_of_state(core, part, copy, copies)
-  return stretches(core:state_shape(part.name, copies), core:copy_axis(part.name), copy, part)
+local function stretches_of_state(core, part, env, num_envs)
+  return stretches(core:state_shape(part.name, num_envs), core:copy_axis(part.name), env, part)
 end
 
 -- ---- making a list ----
@@ -166,7 +166,7 @@ local function whole(spec, key, least)
   end
 end
 
--- The fact that is meant: of a flip that names none, the first that has values to choose from.
+-- The fact; for a flip without a name the first one with discrete values.
 local function find_fact(env, spec)
   if spec.kind ~= "flip" or spec.what or #env.settable == 0 then return env:fact(spec.what) end
   for _, fact in ipairs(env.settable) do
@@ -175,7 +175,7 @@ local function find_fact(env, spec)
   errors.usage(("flip: no fact of %s has values to choose from"):format(env.id), "set or shift one; mneme help tells which")
 end
 
--- A donor has arrays of a frame: the parts that are wanted, as large as they are here.
+-- A donor must have the same arrays, of the same size.
 local function check_donor(stepper, spec)
   errors.need(("swap %s: the donor"):format(spec.what), spec.donor, "memory", "{ memory = that of a frame, episode = a number }")
   if type(spec.donor.episode) ~= "number" then errors.usage(("swap %s: the donor has no episode, a number"):format(spec.what)) end
@@ -187,7 +187,7 @@ local function check_donor(stepper, spec)
   end
 end
 
--- One intervention, checked; with what it needs to be carried out.
+-- Checks one intervention and resolves its parts.
 local function resolve(stepper, given)
   errors.need("interventions: one of the list", given, "kind", '{ at = 40, kind = "erase", what = "all" }')
   local spec, takes = {}, interventions.kinds[given.kind]
@@ -217,7 +217,7 @@ local function resolve(stepper, given)
     spec.fact = find_fact(stepper.env, spec)
     spec.what = spec.fact.name
     if spec.kind == "flip" and not spec.fact.whole then
-      errors.usage(("flip %s: it may be any number from %g to %g"):format(spec.what, spec.fact.lo, spec.fact.hi),
+      errors.usage(("flip %s: it is continuous, from %g to %g"):format(spec.what, spec.fact.lo, spec.fact.hi),
         "set or shift it")
     end
     if spec.kind == "set" then spec.to = stepper.env:fact_value(spec.fact, spec.to) end
@@ -229,7 +229,7 @@ local function resolve(stepper, given)
   return spec
 end
 
----Interventions on a stepper's copies, checked.  The stepper's plan is recorded anew where probes are to be held: so
+---Checks interventions for a stepper.  Where probes are clamped its plan is recorded again, so call it
 ---not between forward() and step().
 ---@param stepper Stepper
 ---@param list table[] see above
@@ -247,91 +247,91 @@ function interventions.new(stepper, list)
   return self
 end
 
--- ---- carrying them out ----
+-- ---- applying them ----
 
--- What a trajectory keeps of it; only a change of the world (kind = "set") is done again by a replay.
+-- What a trajectory records; a replay repeats only changes of the environment (kind = "set").
 local function note(spec, to)
   return { kind = spec.kind, what = spec.what, to = to, steps = spec.steps, episode = spec.donor and spec.donor.episode }
 end
 
-local carry_out = {}
+local apply = {}
 
--- Put parts of a memory into a copy: those of copy `donor` of `copies` copies, whose states begin at from(name).
-local function put(stepper, spec, copy, from, donor, copies)
+-- Copies parts of a memory into an environment's state, from index `donor` of states of `num_envs` environments at from(name).
+local function put(stepper, spec, env, from, donor, num_envs)
   local core = stepper.agent.core
   for _, part in ipairs(spec.parts) do
-    local to, theirs = stepper.state[part.name]:data(), stretches_of_state(core, part, donor, copies)
+    local to, theirs = stepper.state[part.name]:data(), stretches_of_state(core, part, donor, num_envs)
     local numbers = from(part.name)
-    for k, s in ipairs(stretches_of_state(core, part, copy, stepper.num_envs)) do
+    for k, s in ipairs(stretches_of_state(core, part, env, stepper.num_envs)) do
       ffi.copy(to + s[1], numbers + theirs[k][1], 4 * s[2])
     end
   end
   return note(spec)
 end
 
-function carry_out.erase(stepper, spec, copies)
+function apply.erase(stepper, spec, envs)
   local notes = {}
   local function from(name) return stepper.start[name]:data() end
-  for _, copy in ipairs(copies) do notes[copy] = put(stepper, spec, copy, from, copy, stepper.num_envs) end
+  for _, env in ipairs(envs) do notes[env] = put(stepper, spec, env, from, env, stepper.num_envs) end
   return notes
 end
 
--- Each of the copies gets what the next of them has, or all what was kept of another episode's memory.
-function carry_out.swap(stepper, spec, copies)
+-- Each environment takes the memory of the next one in the list, or all take the donor's.
+function apply.swap(stepper, spec, envs)
   local notes, before = {}, {}
   if spec.donor then
     local function kept(name) return spec.donor.memory[name].values end
-    for _, copy in ipairs(copies) do notes[copy] = put(stepper, spec, copy, kept, 0, 1) end
+    for _, env in ipairs(envs) do notes[env] = put(stepper, spec, env, kept, 0, 1) end
     return notes
   end
-  if #copies < 2 then return notes end
+  if #envs < 2 then return notes end
   for _, part in ipairs(spec.parts) do before[part.name] = stepper.state[part.name] end
   before = tensor.keep(before)
   local function from(name) return before[name]:data() end
-  for i, copy in ipairs(copies) do notes[copy] = put(stepper, spec, copy, from, copies[i % #copies + 1], stepper.num_envs) end
+  for i, env in ipairs(envs) do notes[env] = put(stepper, spec, env, from, envs[i % #envs + 1], stepper.num_envs) end
   return notes
 end
 
--- Hold a part of a probe; value(i): of its number i.
-local function hold(stepper, spec, copy, value)
+-- Clamps a part of a probe to value(i) at its element i.
+local function clamp(stepper, spec, env, value)
   local held = stepper.held[spec.part.name]
   local mask, owner, values = held.mask:data(), held.owner:data(), held.value:data()
-  for _, s in ipairs(stretches(spec.part.shape, 1, copy, spec.part)) do
+  for _, s in ipairs(stretches(spec.part.shape, 1, env, spec.part)) do
     for i = s[1], s[1] + s[2] - 1 do mask[i], owner[i], values[i] = 1, spec.owner, value(i) end
   end
 end
 
--- Let go what nobody else has taken hold of since.
-local function let_go(stepper, spec, copy)
+-- Releases the elements that no later intervention clamps.
+local function release(stepper, spec, env)
   local held = stepper.held[spec.part.name]
   local mask, owner = held.mask:data(), held.owner:data()
-  for _, s in ipairs(stretches(spec.part.shape, 1, copy, spec.part)) do
+  for _, s in ipairs(stretches(spec.part.shape, 1, env, spec.part)) do
     for i = s[1], s[1] + s[2] - 1 do
       if owner[i] == spec.owner then mask[i] = 0 end
     end
   end
 end
 
-function carry_out.force(stepper, spec, copies)
+function apply.force(stepper, spec, envs)
   local notes = {}
-  for _, copy in ipairs(copies) do
-    hold(stepper, spec, copy, function() return spec.to end)
-    notes[copy] = note(spec, spec.to)
+  for _, env in ipairs(envs) do
+    clamp(stepper, spec, env, function() return spec.to end)
+    notes[env] = note(spec, spec.to)
   end
   return notes
 end
 
--- One step later the value of step `at` is there to be read.
-function carry_out.freeze(stepper, spec, copies)
+-- Called one step later, when the value of step `at` can be read.
+function apply.freeze(stepper, spec, envs)
   local t, notes = stepper.probes[spec.part.name]:data() + stepper.row_before * heads.size(spec.part.shape), {}
-  for _, copy in ipairs(copies) do
-    hold(stepper, spec, copy, function(i) return t[i] end)
-    notes[copy] = note(spec)
+  for _, env in ipairs(envs) do
+    clamp(stepper, spec, env, function(i) return t[i] end)
+    notes[env] = note(spec)
   end
   return notes
 end
 
--- A copy's value of a fact, and what it is to become: the first of these that the world can be.
+-- The candidate values of a fact; the first that the environment accepts is set.
 local function wanted(spec, now)
   local fact, list = spec.fact, {}
   if spec.kind == "set" then list[1] = spec.to
@@ -345,41 +345,41 @@ local function wanted(spec, now)
   return list
 end
 
-local function change_world(stepper, spec, copies)
+local function change_world(stepper, spec, envs)
   local notes = {}
-  for _, copy in ipairs(copies) do
-    for _, value in ipairs(wanted(spec, stepper.env:truth(copy)[spec.what])) do
-      if stepper.env:set(copy, spec.what, value, stepper:observations() + copy * stepper.n) then
-        notes[copy] = { kind = "set", what = spec.what, to = value }
+  for _, env in ipairs(envs) do
+    for _, value in ipairs(wanted(spec, stepper.env:truth(env)[spec.what])) do
+      if stepper.env:set(env, spec.what, value, stepper:observations() + env * stepper.n) then
+        notes[env] = { kind = "set", what = spec.what, to = value }
         break
       end
     end
   end
   return notes
 end
-carry_out.set, carry_out.shift, carry_out.flip = change_world, change_world, change_world
+apply.set, apply.shift, apply.flip = change_world, change_world, change_world
 
----Between the stepper's step() and forward(), before the observation of step `step` of the episode is taken in.
+---Applies the interventions of a step: call it between the stepper's step() and forward().
 ---@param step integer
----@param copies integer[] in which copies; none: nothing changes, but the plan is run in the same pieces
----@return table[] list { copy, note }: what was done, for Recording:intervene
-function List:before(step, copies)
+---@param envs integer[] indices of environments; {}: nothing changes, but the plan restarts at the same steps
+---@return table[] list { env, note }: what was applied, for Recording:intervene
+function List:before(step, envs)
   local stepper, done = self.stepper, {}
   for _, spec in ipairs(self.specs) do
     local now = step == spec.at + (spec.kind == "freeze" and 1 or 0)
     if now and spec.parts then stepper:restart_plan() end
-    for copy, what in pairs(now and carry_out[spec.kind](stepper, spec, copies) or {}) do
+    for env, what in pairs(now and apply[spec.kind](stepper, spec, envs) or {}) do
       spec.done = spec.done + 1
-      done[#done + 1] = { copy = copy, note = what }
+      done[#done + 1] = { env = env, note = what }
     end
     if spec.steps and step == spec.at + spec.steps then
-      for _, copy in ipairs(copies) do let_go(stepper, spec, copy) end
+      for _, env in ipairs(envs) do release(stepper, spec, env) end
     end
   end
   return done
 end
 
----Let every probe go, in every copy.
+---Releases every clamped probe in every environment.
 function List:release()
   for _, held in pairs(self.stepper.held) do held.mask:fill(0) end
 end
@@ -394,7 +394,7 @@ function interventions.text(spec)
     words[#words + 1] = "to " .. tostring(fact and fact.words and fact.words[spec.to + 1] or spec.to)
   end
   if spec.by then words[#words + 1] = ("by %g"):format(spec.by) end
-  if spec.donor then words[#words + 1] = ("with episode %d's"):format(spec.donor.episode) end
+  if spec.donor then words[#words + 1] = ("with episode %d"):format(spec.donor.episode) end
   if spec.steps then words[#words + 1] = ("for %d step%s"):format(spec.steps, spec.steps > 1 and "s" or "") end
   return table.concat(words, " ")
 end

@@ -1,7 +1,6 @@
--- live_channel.lua -- a trainer's snapshots for a viewer in another process, through the mapped file
--- RUN/live (engine/io/live_channel.c).  The trainer writes one copy of the environment at most twenty times a
--- second and never waits; the viewer reads the newest.  What lies where in a snapshot is JSON in
--- the file's head.
+-- live_channel.lua -- snapshots of a training for a viewer in another process, through the mapped file RUN/live
+-- (engine/io/live_channel.c).  The trainer writes one environment at most twenty times a second and never waits; the viewer
+-- reads the newest.  The layout of a snapshot is JSON in the head of the file.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"
@@ -12,7 +11,7 @@ local heads = require "mneme.models.state_arrays"
 local numbers = require "mneme.base.format"
 
 local C = engine.C
-local live = { per_second = 20, history = 1024 }
+local live_channel = { per_second = 20, history = 1024 }
 
 local bytes_of = { f32 = 4, f64 = 8, u8 = 1 }
 local pointer = { f32 = ffi.typeof "float *", f64 = ffi.typeof "double *", u8 = ffi.typeof "uint8_t *" }
@@ -48,7 +47,7 @@ local function layout(about, world_bytes, columns)
   add("world", "u8", { math.max(1, world_bytes) })
   add("observation", env.observation_space.dtype, env.observation_space.shape)
   add("policy", "f32", { env.action_space.n })
-  add("history", "f32", { live.history, columns })
+  add("history", "f32", { live_channel.history, columns })
   for _, group in ipairs { "memory", "probes" } do
     local names = {}
     for name in pairs(about[group] or {}) do names[#names + 1] = name end
@@ -63,7 +62,7 @@ end
 
 local names_out, values_out = ffi.new "const char *[1]", ffi.new "const float *[1]"
 
--- A function that tells where a copy's agent is: x and y by the environment's truth, NaN if it has none.
+-- A function that returns an agent's position, x and y of the environment's truth; NaN without one.
 local function place_of(vec)
   local at, none = {}, 0 / 0
   local n = vec and C.mn_vec_truth(vec, 0, names_out, values_out) or 0
@@ -82,14 +81,14 @@ Writer.__index = Writer
 
 ---Create RUN/live, replacing an older one.
 ---@param path string
----@param about table title; environment = an Env; reads: as in Frame; memory (see heads.of_core), probes: name -> { shape,
+---@param about table title; env = an Env; reads: as in Frame; memory (see heads.of_core), probes: name -> { shape,
 ---  dims } of one copy's arrays
-function live.writer(path, about)
+function live_channel.writer(path, about)
   for key in pairs(about) do
-    if not known[key] then errors.unknown("key of live.writer:", key, tables.keys(known)) end
+    if not known[key] then errors.unknown("key of live_channel.writer:", key, tables.keys(known)) end
   end
   local env = about.env
-  local vec = env.world.vec                        -- rules in Lua have none: such a world is not drawn
+  local vec = env.world.vec                        -- rules in Lua have none: such an environment is not drawn
   for name, array in pairs(about.probes or {}) do array.name = name end
   local rows, kinds = gate_rows(about), {}
   for i, row in ipairs(rows) do kinds[i] = row.kind end
@@ -100,17 +99,17 @@ function live.writer(path, about)
     actions = json.array(env.action_space.names), counters = json.array(counters),
     noted = json.array(noted), gates = json.array(kinds) }
   local self = setmetatable({ fields = fields, vec = vec, copies = env.num_envs, rows = rows }, Writer)
-  self.history, self.columns, self.noted = ffi.new("float[?]", live.history * columns), columns, 0
+  self.history, self.columns, self.noted = ffi.new("float[?]", live_channel.history * columns), columns, 0
   self.place = place_of(vec)
   self.file = engine.check(C.mn_live_new(engine.ctx, path, schema, bytes))
   return self
 end
 
----Note a step of the copy that is watched, so that the viewer can draw the whole episode although it sees
----few of its steps.  Call it at every step, before due().
+---Adds a step of the watched environment to the history, so that the viewer can draw the whole episode although it
+---receives few of its steps.  Call it at every step, before due().
 ---@param now table copy, step, value, reward, action; probes: name -> float pointer
 function Writer:note(now)
-  if now.step == 0 or now.copy ~= self.noting or self.noted == live.history then self.noted = 0 end
+  if now.step == 0 or now.copy ~= self.noting or self.noted == live_channel.history then self.noted = 0 end
   local to = self.history + self.noted * self.columns
   self.noting, self.noted = now.copy, self.noted + 1
   to[0], to[1], to[2], to[3] = now.step, now.value, now.reward, now.action
@@ -123,12 +122,12 @@ function Writer:note(now)
 end
 
 ---Is it time for a snapshot?  Cheap enough to ask at every step.
-function Writer:due() return C.mn_live_due(self.file, live.per_second) end
+function Writer:due() return C.mn_live_due(self.file, live_channel.per_second) end
 
----The copy that the viewer asks for; the trainer may follow when it suits it.
+---The environment that the viewer requests.
 function Writer:wanted() return math.max(0, C.mn_live_wanted(self.file)) % self.copies end
 
----Write a snapshot of one copy, whose world is saved from the environment.
+---Write a snapshot of one environment.
 ---@param now table copy, action, reward, value, step, episode, ret, total: numbers; observation, policy:
 ---  pointers to this copy's numbers; memory, probes: name -> float pointer; and what was noted
 function Writer:write(now)
@@ -150,7 +149,7 @@ function Writer:write(now)
   C.mn_live_publish(self.file)
 end
 
----Say that training has ended; the file stays, so that a viewer can still show the last snapshot.
+---Mark the end of training; the file stays, so that a viewer can still show the last snapshot.
 function Writer:close()
   if self.file then C.mn_live_free(self.file) end
   self.file = nil
@@ -159,8 +158,8 @@ end
 local Reader = {}
 Reader.__index = Reader
 
--- An environment of one copy to put the snapshots' worlds into; nil where it cannot be made.
-local function task_of(schema)
+-- An environment to restore snapshots into; nil where it cannot be made.
+local function env_of(schema)
   if type(schema.env) ~= "table" then return nil end
   local settings = {}
   for key, value in pairs(schema.env.settings) do settings[key] = value end
@@ -168,8 +167,7 @@ local function task_of(schema)
   return envs.new(schema.env.id, settings)
 end
 
--- The schema comes from a file, so nothing in it is believed: every field must lie inside a
--- snapshot.
+-- The schema comes from a file, so everything in it is checked: every field must lie inside a snapshot.
 local function read_schema(path, text, bytes)
   local schema, why = json.decode(text, path)
   local function refuse(what) errors.fail(path .. " cannot be watched: " .. what) end
@@ -177,7 +175,7 @@ local function read_schema(path, text, bytes)
     or type(schema.counters) ~= "table" then refuse(why or "its schema is not one of Mneme's") end
   if type(schema.gates) ~= "table" then refuse "its schema names no gates" end
   local need = { counters = #schema.counters, observation = 0, policy = #schema.actions, world = 0,
-    history = live.history * (#noted + #schema.gates) }
+    history = live_channel.history * (#noted + #schema.gates) }
   for _, field in ipairs(schema.fields) do
     local n = type(field) == "table" and type(field.shape) == "table" and bytes_of[field.dtype]
     if not n then refuse "a field has no shape" end
@@ -193,33 +191,33 @@ local function read_schema(path, text, bytes)
   return schema
 end
 
----Watch RUN/live.  A reader is a source of frames, as a stepper is: see mneme.view.
+---Open RUN/live.  A reader is a source of frames, like a stepper: see timeline.lua.
 ---@param path string
-function live.reader(path)
+function live_channel.reader(path)
   local peek = ffi.gc(engine.check(C.mn_peek_new(engine.ctx, path)), C.mn_peek_free)
   local bytes = C.mn_peek_bytes(peek)
   local schema = read_schema(path, ffi.string(C.mn_peek_schema(peek)), bytes)
   local self = setmetatable({ path = path, peek = peek, schema = schema, live = true }, Reader)
   self.copies = tonumber(schema.copies) or 1
   self.buffer = ffi.new("uint8_t[?]", bytes)
-  self.env = task_of(schema)
+  self.env = env_of(schema)
   self.nothing = ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
   return self
 end
 
----What has become of the training: "running", "ended", "gone" (its process died), "replaced".
+---The state of the training: "running", "ended", "gone" (its process died), "replaced".
 function Reader:state() return ffi.string(C.mn_peek_state(self.peek)) end
 
----Ask the trainer for another copy.
+---Request the next environment from the trainer.
 function Reader:next_env()
   self.copy = ((self.copy or 0) + 1) % self.copies
   engine.check(C.mn_peek_want(self.peek, self.copy))
 end
 
--- The steps that were noted, as entries of a frame's history.
+-- The steps of the history, as entries of a frame.
 local function read_history(schema, at, n)
   local history, columns = {}, #noted + #schema.gates
-  for i = 1, math.min(n, live.history) do
+  for i = 1, math.min(n, live_channel.history) do
     local row, entry = at + (i - 1) * columns, { gates = {} }
     for k, name in ipairs(noted) do
       if row[k - 1] == row[k - 1] then entry[name] = row[k - 1] end
@@ -233,7 +231,7 @@ local function read_history(schema, at, n)
   return #history > 0 and history or nil
 end
 
----The newest snapshot, as `now` for mneme.recorder; nil: nothing new.
+---The newest snapshot, as `now` for frames.lua; nil: nothing new.
 function Reader:next()
   if engine.check(C.mn_peek_read(self.peek, self.buffer)) == 0 then return nil end
   local schema = self.schema
@@ -255,8 +253,8 @@ function Reader:next()
     end
   end
   now.canvas = now.canvas or self.nothing
-  now.source = ("live, %s steps, copy %d of %d"):format(numbers.grouped(now.total), now.copy, self.copies)
+  now.source = ("live, %s steps, env %d of %d"):format(numbers.grouped(now.total), now.copy, self.copies)
   return now
 end
 
-return live
+return live_channel

@@ -1,5 +1,5 @@
--- live_publisher.lua -- a window on a training that goes on: snapshots into RUN/live, and `mneme view` beside it.
--- The trainer writes at most twenty times a second and never waits; the window is another process.
+-- live_publisher.lua -- publishes a running training for view=1: writes snapshots to RUN/live and starts `mneme view`, which is
+-- another process.  The trainer writes at most twenty times a second and never waits.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
@@ -10,7 +10,7 @@ local ranks = require "mneme.tensor.mpi"
 local live_publisher = {}
 live_publisher.__index = live_publisher
 
--- One copy's part of a [T+1,B,...] tensor: first number, numbers of a row of time, of a copy.
+-- The layout of a [T+1,B,...] tensor: first element, elements per time row, per environment.
 local function part(t)
   local shape, n, inner = t:shape(), 1, {}
   for i = 3, #shape do n, inner[#inner + 1] = n * shape[i], shape[i] end

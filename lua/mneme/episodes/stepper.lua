@@ -1,4 +1,4 @@
--- stepper.lua -- a trained (or fresh) agent living in its environment, one step at a time, for viewers and eval.
+-- stepper.lua -- runs a trained (or untrained) agent in its environment step by step, for the viewer, eval and interventions.
 local ffi = require "ffi"
 local envs = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
@@ -17,10 +17,10 @@ local stepper = {}
 local Stepper = {}
 Stepper.__index = Stepper
 
-local ROWS = 64      -- steps between two packings of the weights, where no learner says: the plan's rows, used in turn
+local ROWS = 64      -- rows of the plan, where no learner sets them: steps between two packings of the parameters
 
--- What the agent lets be seen of its insides: kept; and where it is held (see hold), replaced as its mask says.  What tells
--- of the newest row alone follows from what was done, and cannot be held.
+-- Keeps a probe; a clamped one (see clamp_probes) is replaced where its mask is set.  A probe of the newest row alone is
+-- computed on demand and cannot be clamped.
 local function probe(self, name, t)
   local held = t:shape()[1] == self.rows and self.held[name]
   if held then
@@ -35,7 +35,7 @@ local function probe(self, name, t)
   return t
 end
 
--- Acting as a plan over some steps, run row by row.
+-- The agent's forward pass as a plan over some steps, run row by row.
 local function act_plan(self)
   return plan(function(x, resets, state, previous)
     local logits, values, after = tensor.off_tape(self.agent, x, resets, state, function(name, t) return probe(self, name, t) end,
@@ -44,21 +44,21 @@ local function act_plan(self)
   end)
 end
 
--- Make the plan, and know where its results are.
+-- Records the plan, and keeps its outputs.
 local function record(self)
   self.plan = act_plan(self)
   self.logits, self.values, self.after, self.actions = self.plan(self.x, self.resets, self.state, self.previous)
   for name, t in pairs(self.after) do self.readers[name] = heads.copy_reader(self.agent.core, name, t) end
 end
 
--- A memory that is cleared where episodes begin, and at no other time.
+-- A memory that is reset where episodes begin, and at no other time.
 local plain = { carry = true, reset_on_done = true, context = 0 }
 
 ---@param env Env
 ---@param agent Agent
----@param options table? { greedy = false, seed = 1, title, source, memory = when the memory is cleared, as a learner's
----  describe() tells it, seeded = true: episode k's world and draws are those of seed + k, whatever was done before (one
----  copy), episode = 0: the first of them }
+---@param options table? { greedy = false, seed = 1, title, source, memory = when the memory is reset, as in a learner's
+---  describe(), seeded = true: episode k uses the random numbers of seed + k, whatever came before (one
+---  environment), episode = 0: the first of them }
 ---@return Stepper
 function stepper.new(env, agent, options)
   options = options or {}
@@ -66,7 +66,7 @@ function stepper.new(env, agent, options)
   local self = setmetatable({ env = env, agent = agent, num_envs = B, copy = 0, probes = {}, held = {}, readers = {}, n = n,
     row = 0, greedy = options.greedy and 1 or 0, title = options.title, source = options.source, seed = options.seed or 1,
     seeded = options.seeded and B == 1 }, Stepper)
-  -- What cores with a window or segments see depends on where a plan begins, so it begins where the learner's do.
+  -- What cores with a window or segments attend to depends on where a plan begins, so it begins where the learner's do.
   self.rollout = memory.num_steps
   self.piece = (memory.horizon or 0) > 0 and memory.horizon or memory.num_steps or ROWS
   self.rows = math.max(2, self.piece)              -- restore() takes the last for itself
@@ -90,11 +90,11 @@ function stepper.new(env, agent, options)
   return self
 end
 
----Where the present step's observations are, and whether the memory is cleared before them: every copy's.
+---Pointer to the present observations of all environments.
 function Stepper:observations() return self.x:data() + self.row * self.num_envs * self.n end
 local function resets(self) return self.resets:data() + self.row * self.num_envs end
 
--- What the agent is told of the step before: `actions` (int32_t*) and the reward, or nothing where an episode begins.
+-- The agent's inputs from the previous step: `actions` (int32_t*) and the reward, or nothing where an episode begins.
 local function set_previous(self, actions)
   for name, t in pairs(self.previous or {}) do
     local to, nothing = t:data() + self.row * self.num_envs, name == "action" and -1 or 0
@@ -103,9 +103,9 @@ local function set_previous(self, actions)
   end
 end
 
----Begin anew: every copy's world and memory.
----@param seeds integer[]? of each copy's world; nil: the stepper's seed for all
----@param draws integer? what the agent's choices are drawn from, anew; nil: they go on
+---Reset every environment and memory.
+---@param seeds integer[]? of each environment; nil: the stepper's seed for all
+---@param draws integer? a new seed for the sampled actions; nil: their stream continues
 function Stepper:restart(seeds, draws)
   self.row, self.acted, self.thought, self.steps_taken = 0, false, false, 0
   if draws then
@@ -122,7 +122,7 @@ function Stepper:restart(seeds, draws)
   set_previous(self)
 end
 
--- Bytes of the present observations of all copies.
+-- Bytes of the present observations of all environments.
 local function obs_bytes(self) return self.num_envs * self.n * (self.env.observation_space.dtype == "u8" and 1 or 4) end
 
 -- The plan's next run begins at row 0, from the memory as it is after `rows` rows.
@@ -133,8 +133,8 @@ local function rebase(self, rows)
   self.row = 0
 end
 
----Between step() and forward(): let self.state, the memory before the present observation, be what forward() goes on from,
----so that it may be changed.
+---Between step() and forward(): restart the plan from self.state, the state before the present observation, so that the
+---state can be changed.
 function Stepper:restart_plan()
   local row, B = self.row, self.num_envs
   if self.thought then errors.raise "stepper: its memory cannot be changed between forward() and step()" end
@@ -146,9 +146,8 @@ function Stepper:restart_plan()
   for _, t in pairs(self.previous or {}) do ffi.copy(t:data(), t:data() + row * B, 4 * B) end
 end
 
----Between step() and forward(): let probes be held from now on, those numbers of them that `held[name].mask` [B,...]
----marks, at those of `held[name].value`; nothing is marked yet.  `owner` is for whoever marks.  The plan is recorded
----once more.
+---Between step() and forward(): make probes clampable.  Where `held[name].mask` [B,...] is set, a probe takes the values of
+---`held[name].value`; no mask is set yet.  `owner` tells interventions apart.  The plan is recorded again.
 ---@param names string[] of probes
 function Stepper:clamp_probes(names)
   local more = false
@@ -160,13 +159,13 @@ function Stepper:clamp_probes(names)
   record(self)
 end
 
----Let the agent choose: its memory takes the observation in.
+---Run the agent's forward pass: its memory processes the observation, and actions are sampled.
 function Stepper:forward()
   self.plan:rows(self.row, self.row + 1)
   self.acted, self.thought = true, true
 end
 
----Do what was chosen, in every copy; returns how many episodes ended.
+---Step every environment with the sampled actions; returns how many episodes ended.
 function Stepper:step()
   local env, ended, row = self.env, 0, self.row
   self.row, self.row_before, self.thought = row + 1, row, false      -- probes still hold that row
@@ -189,7 +188,7 @@ function Stepper:step()
   return ended
 end
 
--- One copy's memory: name -> array.
+-- The memory of one environment's agent: name -> array.
 local function memory(self, b)
   local list = {}
   for name, about in pairs(self.memory) do
@@ -198,7 +197,7 @@ local function memory(self, b)
   return list
 end
 
--- One copy's part of this row of the probes, [rows,B,...] each, or [1,B,...] where they tell of the newest row alone.
+-- The probes of one environment at this row, of [rows,B,...] each, or [1,B,...] of the newest row alone.
 local function probes(self, b)
   local list = {}
   for name, t in pairs(self.probes) do
@@ -210,8 +209,8 @@ local function probes(self, b)
   return list
 end
 
----What one copy's agent has seen, has in mind and is about to do, after forward(); pointers are good until the next.
----@param b integer the copy
+---Observation, action, policy, value, memory and probes of one environment, after forward(); pointers are valid until the next.
+---@param b integer index of the environment
 ---@return table { observation, action, policy, value, memory, probes }
 function Stepper:snapshot(b)
   local n, at = self.env.action_space.n, self.row * self.num_envs + b
@@ -223,7 +222,7 @@ function Stepper:snapshot(b)
   }
 end
 
--- The episode that begins is that of its number: the same world and the same draws on every way that leads to it.
+-- The random numbers of an episode depend on its number alone, whatever happened before.
 local function seed_episode(self)
   local seed, clock = self.seed + self.episode_of[0], self.clock:data()
   self:restart_plan()
@@ -231,9 +230,9 @@ local function seed_episode(self)
   self.env:reset_raw(self:observations(), seed)
 end
 
----One step of the shown copy: what is seen, thought and about to be done.  `ended`: the episode before it.
+---One step of the shown environment, as a snapshot.  `ended`: outcome of the previous episode.
 ---@param before fun(stepper: Stepper, ended: table?)? called between step() and forward(): to save, restore or change what is there
----@param action integer? what is done in place of what the agent chose
+---@param action integer? taken in place of the sampled one
 function Stepper:next(before, action)
   local ended
   local b = self.copy
@@ -258,7 +257,7 @@ end
 
 -- ---- going back ----
 
--- Buffers of a stepper that a moment holds: pointer, bytes.
+-- The buffers of a stepper that a moment saves: pointer, bytes.
 local function buffers(self)
   local B = self.num_envs
   local list = { { self:observations(), obs_bytes(self) }, { resets(self), B }, { self.done, B }, { self.reward, 4 * B },
@@ -278,10 +277,10 @@ local function row_of(self, name, row)
   return t:data() + row * size, 4 * size
 end
 
----Where everything stands; between step() and forward(), and where the plan begins anew (now and then, and wherever an
----episode of a seeded stepper does): elsewhere there is nothing to go back to bit for bit.
----@return table? moment for restore(), of this stepper or one that is like it; nil: not now
----@return integer bytes about how many it holds
+---Saves the full state, between step() and forward(), where the plan restarts (every few rows, and where an episode of a
+---seeded stepper begins); elsewhere a state cannot be restored bit for bit.
+---@return table? moment for restore(), of this stepper or an equal one; nil: not now
+---@return integer bytes its approximate size
 function Stepper:save()
   if self.row ~= 0 or self.thought then return nil, 0 end
   local moment, bytes = { worlds = {}, rows = {}, state = tensor.keep(self.state), steps_taken = self.steps_taken, seed = self.env.seed,
@@ -296,7 +295,7 @@ function Stepper:save()
   return moment, bytes + #moment.worlds[0] * self.num_envs + 512
 end
 
----Go back to a moment: next() shows it again, and what follows is what followed.
+---Restore a moment: next() returns it again, and the same steps follow.
 ---@param moment table
 function Stepper:restore(moment)
   self.row, self.acted, self.thought, self.steps_taken = 0, false, false, moment.steps_taken
@@ -316,7 +315,7 @@ end
 
 -- ---- where agents come from ----
 
----Build the agent of a run anew, with the parameters of its newest (or best) checkpoint.
+---Build the agent of a run, with the parameters of its newest (or best) checkpoint.
 ---@param folder string
 ---@param options table? { num_envs = 1, seed, best = false, settings = { corridor = 200 } of the environment, greedy,
 ---  seeded, episode, checkpoint = step }
@@ -326,10 +325,10 @@ function stepper.from_run(folder, options)
   local run = run_folder.load(folder)
   local about = run.info
   if about.sequence_task then
-    errors.usage(("%s learns sequences (%s): there are no episodes to watch"):format(folder, tostring(about.sequence_task.name)),
-      "mneme eval " .. folder .. " tells how well it does")
+    errors.usage(("%s learns sequences (%s), not episodes"):format(folder, tostring(about.sequence_task.name)),
+      "mneme eval " .. folder .. " evaluates it")
   end
-  if not about.env or not about.core then errors.fail(folder .. ": config.json does not tell the environment and the core") end
+  if not about.env or not about.core then errors.fail(folder .. ": config.json names no environment and core") end
   local env, agent
   local settings = { num_envs = options.num_envs or 1, seed = options.seed or 1 }
   for key, value in pairs(options.settings or {}) do settings[key] = value end
@@ -359,7 +358,7 @@ function stepper.from_run(folder, options)
   return made
 end
 
----A fresh agent on an environment, for scenes without a run.
+---An untrained agent, for scenes without a run.
 ---@param options table { env = "tmaze" or { "tmaze", corridor = 12 }, core = "agalite" or { "agalite", ... }, seed, seeded, episode }
 ---@return Stepper
 function stepper.fresh(options)

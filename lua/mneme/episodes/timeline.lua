@@ -1,25 +1,24 @@
--- timeline.lua -- every frame that a source has shown, to be looked at again in any order.  Those near the one that is
--- looked at are kept; the others are lived through again, from a moment that was saved on the way.  What an agent did
--- can be changed at any of them: what follows is then another story.
+-- timeline.lua -- random access to all frames of a source.  Frames near the displayed one are kept; others are recomputed from a
+-- saved moment.  An action or an intervention at any frame replaces everything after it.
 -- A source is anything with
---   next(before, action)  -> a snapshot (see mneme.recorder), nil if there is nothing new;
---                            snapshot.ended = { score, ret, length } where the episode before it has just ended;
---                            snapshot.over = true where no other can follow
--- and, where one can go back, save() -> moment, bytes and restore(moment): see Stepper.  `before(source, ended)` is
--- called when all of a step but the thinking is done, `action` is done in place of what the agent chose.
+--   next(before, action)  -> a snapshot (see frames.lua), nil if there is nothing new;
+--                            snapshot.ended = { score, ret, length } where the previous episode has just ended;
+--                            snapshot.over = true where none can follow
+-- and, to go back, save() -> moment, bytes and restore(moment): see Stepper.  `before(source, ended)` is called after the
+-- environment's step and before the agent's forward pass; `action` replaces the action that the agent chose.
 local engine = require "mneme.base.engine"
 local frames = require "mneme.episodes.frames"
 
 local C = engine.C
-local EVERY = 64                 -- frames between two moments
+local EVERY = 64                 -- frames between two saved moments
 local MOST_FRAMES, MOST_MOMENTS = 128e6, 128e6       -- bytes
 
 ---@class Timeline
 ---@field source table
 ---@field first integer the first frame that can be shown, from 1
----@field n integer the last one that is known
+---@field n integer the last known frame
 ---@field ticks table[] of each frame: { episode, step, start = frame its episode began with, ended, over }
----@field marks table<integer, string> frames where somebody changed something: "taken" or what was done
+---@field marks table<integer, string> frames with an intervention: "taken" or its text
 local Timeline = {}
 Timeline.__index = Timeline
 
@@ -30,7 +29,7 @@ local function new(source)
     bytes = 0, moments = {}, moment_bytes = 0, actions = {}, edits = {}, marks = source.marks or {} }, Timeline)
 end
 
--- Frames that are far from what is looked at go, where they can come back; else the oldest.
+-- Drops the frames farthest from the displayed one, where they can be recomputed; else the oldest.
 local function make_room(self)
   while self.bytes > MOST_FRAMES do
     local far, count = nil, 0
@@ -64,7 +63,7 @@ local function put(self, i, make, over)
   make_room(self)
 end
 
--- Moments that would go back the least are given up, but for the first of all.
+-- Drops every other moment, newest first, but never the first.
 local function thin_out(self)
   local list = self.moments
   for at = #list - (#list % 2), 2, -2 do
@@ -74,7 +73,7 @@ local function thin_out(self)
   end
 end
 
--- What a recorder needs to go on behind a frame.
+-- What FrameStore needs to continue after a frame.
 local function context(frame)
   return frame and { episode = frame.episode, step = frame.step, history = frame.history, range = frame.range, gates = frame.gates,
     n_heads = frame.n_heads, noted = frame.noted, been = frame.been, ended_before = frame.ended_before }
@@ -86,7 +85,7 @@ local function newest(list, i)
   end
 end
 
--- Keep a moment in which frame `at` is not thought about yet; `last`: the frame before.
+-- Saves the moment before the forward pass of frame `at`; `last`: the frame before.
 local function remember(self, at, moment, bytes, last)
   local _, place = newest(self.moments, at)
   bytes = bytes + (last and 16 * #last.history or 0)
@@ -95,8 +94,8 @@ local function remember(self, at, moment, bytes, last)
   if self.moment_bytes > MOST_MOMENTS then thin_out(self) end
 end
 
----Do what is to be changed before frame `at` is thought about.
----@return table[] notes of what was done, for Recording:intervene
+---Applies the interventions of frame `at`, before its forward pass.
+---@return table[] notes for Recording:intervene
 function Timeline:intervene(at)
   local notes = {}
   for _, edit in ipairs(self.edits) do
@@ -105,10 +104,10 @@ function Timeline:intervene(at)
   return notes
 end
 
--- One frame on from where the source stands.  False: it has nothing new.
+-- Advances the source by one frame.  False: it has nothing new.
 local function advance(self)
   local i, last, waiting = self.here + 1, self.film.last, self.waiting
-  if waiting then                                  -- an episode's first frame comes after the last one's end
+  if waiting then                                  -- the first frame of an episode follows the end of the last one
     self.waiting = nil
     put(self, i, function() return self.film:add(waiting) end, waiting.over)
     return true
@@ -133,14 +132,14 @@ local function advance(self)
   return true
 end
 
--- Let the source stand before frame `from.i`.
+-- Restores the source to the moment before frame `from.i`.
 local function go_back(self, from)
   self.source:restore(from.moment)
   self.film:rewind(from.last)
   self.here, self.waiting = from.i - 1, nil
 end
 
--- Let the source stand at frame i, if there is time; says whether it does.
+-- Brings the source to frame i, if there is time; returns whether it did.
 local function stand(self, i, deadline)
   if self.here == i then return true end
   local from = self.source.restore and newest(self.moments, i)
@@ -155,26 +154,26 @@ local function stand(self, i, deadline)
   return true
 end
 
----Frames near this one stay.
+---Frames near this one are kept.
 function Timeline:look_at(i) self.looked_at = i end
 
----A frame; nil: it is not known, or is not there again before the deadline (another call goes on).
+---A frame; nil: not known, or not recomputed before the deadline (call again to continue).
 ---@param i integer first .. n
 ---@param deadline number? of engine.C.mn_clock(false)
 ---@return Frame?
 function Timeline:frame(i, deadline)
   self:look_at(i)
   if not self.frames[i] and i >= self.first and i <= self.n then
-    if self.here == i then self:lost() end                   -- it was given up since
+    if self.here == i then self:lost() end                   -- it was dropped since
     stand(self, i, deadline)
   end
   return self.frames[i]
 end
 
----Is this frame at hand?
+---Is this frame kept?
 function Timeline:has(i) return self.frames[i] ~= nil end
 
----One frame more behind the last one that is known; false: there is none now.
+---Computes one frame after the last known one; false: there is none now.
 ---@param deadline number?
 ---@return boolean
 function Timeline:extend(deadline)
@@ -183,9 +182,9 @@ function Timeline:extend(deadline)
   return (self.n == 0 or stand(self, self.n, deadline)) and advance(self)
 end
 
----Get to know the rest of the episode of frame i, as far as there is time.
+---Computes the rest of the episode of frame i, until the deadline.
 ---@param deadline number
----@return boolean more there is still some to do
+---@return boolean more it is not finished
 function Timeline:ahead(i, deadline)
   while not self:stop(i) do
     if C.mn_clock(false) > deadline then return true end
@@ -206,10 +205,10 @@ function Timeline:stop(i)
   return start.stop
 end
 
----The source has been used by somebody else since: it is put back where it is needed.
+---The source was used elsewhere: it is restored when it is needed next.
 function Timeline:lost() self.here, self.waiting = math.huge, nil end
 
--- Forget what comes after frame i; not what is to be done in it by hand, where that is wanted.
+-- Drops everything after frame i; with `hands`, actions taken by hand are kept.
 local function cut(self, i, hands)
   for k = i + 1, self.n do
     if self.frames[k] then self.bytes, self.frames[k] = self.bytes - self.frames[k].bytes, nil end
@@ -226,9 +225,8 @@ local function cut(self, i, hands)
   end
 end
 
----In frame i do something else than the agent chose: what was known to follow is forgotten, and the next frame is
----there.
----@param i integer a frame that is no episode's end
+---Takes an action at frame i in place of the agent's: everything after it is dropped, and the next frame computed.
+---@param i integer a frame that is not the end of an episode
 ---@param action integer
 ---@return boolean done
 function Timeline:act(i, action)
@@ -240,12 +238,12 @@ function Timeline:act(i, action)
   return self:extend()
 end
 
----Change something before frame i is thought about: what was known to follow is forgotten, and the frame is another.
----@param i integer a frame that is no episode's end
----@param make fun(source): (fun(source, at): table[]?) called where a source stands before a step; what it makes is called
----  between step() and forward() of every frame `at` from i on, and gives notes of what was done
----@param text string? what it does, for the marks
----@param hands boolean? what was done by hand from i on is done again
+---Applies an intervention before the forward pass of frame i: everything from there on is dropped and frame i recomputed.
+---@param i integer a frame that is not the end of an episode
+---@param make fun(source): (fun(source, at): table[]?) called once, before a step; the function it returns is called
+---  between step() and forward() of every frame `at` from i on, and returns notes
+---@param text string? for the marks
+---@param hands boolean? keep the actions taken by hand from i on
 function Timeline:edit(i, make, text, hands)
   local from = newest(self.moments, i)
   go_back(self, from)
@@ -258,8 +256,8 @@ function Timeline:edit(i, make, text, hands)
   stand(self, i)
 end
 
----Let the source stand before the first frame of the episode of frame i, not thought about yet; afterwards it is lost().
----@return integer? first that frame; nil: there is no going back to it
+---Restores the source to the beginning of the episode of frame i, before its first forward pass; afterwards it is lost().
+---@return integer? first that frame; nil: it cannot be restored
 function Timeline:stand_before(i)
   local first = self.ticks[i].start
   local from = self.source.restore and newest(self.moments, first)
@@ -275,8 +273,8 @@ function Timeline:stand_before(i)
   return first
 end
 
----The same up to its last frame.
----@param source table this one's, which one of both can use at a time; or another that can restore its moments
+---A copy of this timeline up to its last frame.
+---@param source table this one's, used by one of both at a time; or another that can restore its moments
 ---@return Timeline
 function Timeline:fork(source)
   local other = new(source)

@@ -1,19 +1,19 @@
--- timeline_export.lua -- an episode that a timeline has shown as a trajectory: lived through once more from its first step to
--- its end, with what the agent had in mind, what was changed, and what was done by hand.
+-- timeline_export.lua -- saves an episode of a timeline as a trajectory: replays it from its first step to its end, with the agent's
+-- internals, the interventions, and the actions taken by hand.
 local engine = require "mneme.base.engine"
 local episode_recorder = require "mneme.episodes.episode_recorder"
 local trajectory_writer = require "mneme.episodes.trajectory_writer"
 local trajectory_replay = require "mneme.episodes.trajectory_replay"
 
 local C = engine.C
-local MOST_BYTES, MOST_STEPS = 2 ^ 29, 2 ^ 17        -- of what the agent had in mind; so that a window is not kept waiting
+local MOST_BYTES, MOST_STEPS = 2 ^ 29, 2 ^ 17        -- of internals; so that the window stays responsive
 
----Take down the episode of a frame.
+---Export the episode of a frame.
 ---@param line Timeline of a Stepper
 ---@param i integer a frame of the episode
----@return Recording? recording nil: there is no going back to its beginning
----@return boolean whole it is the episode to its end: not where the user wants to stop, or where it takes too much room
----@return string? problem a replay that goes another way: the world is not the same for the same actions
+---@return Recording? recording nil: its beginning cannot be restored
+---@return boolean whole it reaches the end of the episode: not if the user stops, or where it takes too much room
+---@return string? problem why a replay differs: the environment is not deterministic
 local function export_episode(line, i)
   local p = line.source
   local like = line:frame(i)
@@ -32,7 +32,7 @@ local function export_episode(line, i)
       actions[0] = hand
       rec:intervene({ kind = "take", what = names[hand + 1] }, p:observations())
     end
-    rec:internals(episode_recorder.numbers_of(p:snapshot(0)))
+    rec:internals(episode_recorder.values_of(p:snapshot(0)))
     local action = actions[0]
     p:step()
     over = p.done[0] ~= 0

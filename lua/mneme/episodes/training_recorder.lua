@@ -1,6 +1,6 @@
--- training_recorder.lua -- now and then an episode of training goes into RUN/episodes, as a trajectory.  Acting pays nothing for
--- it: a rollout leaves its actions behind, and where copy 0 stood before it is saved once a rollout; what lies in
--- between, a copy of the environment lives through again when an episode is to be written.
+-- training_recorder.lua -- records an episode of training as a trajectory in RUN/episodes from time to time.  It costs nothing while
+-- acting: environment 0 is saved once per rollout, and its actions are kept; a second environment replays them when an
+-- episode is written.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -34,7 +34,7 @@ function TrainingRecorder:before()
   table.insert(self.rollouts, { start = learner.env:save(0), actions = ffi.new("int32_t[?]", learner.T) })
 end
 
----After it: its actions are kept as long as they belong to the latest whole episode, or to the one that goes on.
+---After it: its actions are kept while they belong to the latest complete episode or to the current one.
 ---@param step number of training
 function TrainingRecorder:after(step)
   if self.silent then return end
@@ -54,7 +54,7 @@ function TrainingRecorder:after(step)
   if C.mn_clock(false) - self.last >= self.period then self:write(step) end
 end
 
--- Where the latest whole episode begins: the rollout, and the step in it; nil, where none is known.
+-- The rollout and step at which the latest complete episode begins; nil: none is known.
 function TrainingRecorder:latest()
   local starts = {}
   for i = math.max(1, #self.rollouts), 1, -1 do
@@ -66,8 +66,8 @@ function TrainingRecorder:latest()
   end
 end
 
--- Live through the rollouts again from the one where the episode begins; record it; and see that it ends where
--- training stands.
+-- Replays the rollouts from the one where the episode begins, records it, and checks that it ends in the state of
+-- the training environment.
 local function record(self, first, at, step)
   local learner, T = self.learner, self.learner.T
   local env = learner.env
@@ -89,16 +89,16 @@ local function record(self, first, at, step)
   return rec, ended and ffi.string(again.obs, again.obs_bytes) == ffi.string(learner.row.x[T], again.obs_bytes)
 end
 
--- An episode is not worth a training: say once why none is recorded, and be silent.
+-- A recording that fails must not stop a training: warn once, then do nothing.
 local function give_up(self, why)
-  io.stderr:write(("mneme: warning: no more episodes are recorded: %s\n"):format(tostring(why)))
+  io.stderr:write(("mneme: warning: episodes are no longer recorded: %s\n"):format(tostring(why)))
   self.silent = true
 end
 
 ---Training has ended: record its latest episode.
 function TrainingRecorder:close(step, ok) if ok then self:write(step) end end
 
----Write the latest whole episode of copy 0, if there is one: RUN/episodes/step-N.mnt.
+---Write the latest complete episode of environment 0, if there is one: RUN/episodes/step-N.mnt.
 ---@param step number of training
 function TrainingRecorder:write(step)
   self.last = C.mn_clock(false)
@@ -107,7 +107,7 @@ function TrainingRecorder:write(step)
   local ok, why = pcall(function()
     local rec, same = record(self, first, at, step)
     if not same then
-      errors.fail(("%s does not repeat itself: what decides must lie in self"):format(self.learner.env.id))
+      errors.fail(("%s is not deterministic: its state must lie in self"):format(self.learner.env.id))
     end
     files.make_folder(self.folder)
     rec:write(("%s/step-%.0f.mnt"):format(self.folder, step))

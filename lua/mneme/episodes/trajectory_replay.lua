@@ -16,28 +16,28 @@ local C = engine.C
 ---@field trajectory Trajectory
 ---@field step_number integer steps made
 ---@field problem string? what first went differently than recorded
----@field marks table<integer, string> what was done to it, by the number of the frame: see mneme.timeline
+---@field marks table<integer, string> what was done to it, by the number of the frame: see timeline.lua
 local Replay = {}
 Replay.__index = setmetatable(Replay, single)
 
 local function name_of(t) return t.path or "trajectory" end
 
--- The environment of a trajectory whose rules are Lua functions: what the script of the run makes in whose folder the file
+-- The environment of a trajectory whose rules are Lua functions, made by the script of the run in whose folder the file
 -- lies (RUN/episodes/FILE.mnt).
-local function task_of_run(t)
+local function env_of_run(t)
   local folder = t.path and t.path:match "^(.*)/[^/]+/[^/]+$"
   local info = folder and files.is_file(folder .. "/config.json") and run_folder.read_info(folder) or {}
   if not info.env_of_script or info.env ~= t.env then
     errors.fail(("%s: the rules of %s are Lua functions of %s: only that script can replay it"):format(name_of(t), t.env,
-      t.script), "in the folder of a run, as RUN/episodes/FILE.mnt, the run's script does; in Lua: replay.new(trajectory, environment)")
+      t.script), "in the folder of a run, as RUN/episodes/FILE.mnt, the run's script does; in Lua: replay.new(trajectory, env)")
   end
   return (require("mneme.learn.rebuild").run(folder, info, { num_envs = 1, time_limit = t.settings.time_limit }))
 end
 
 -- The environment of a trajectory.
-local function task_of(t, like)
+local function env_of(t, like)
   if like then return single.like(like) end
-  if t.script then return task_of_run(t) end
+  if t.script then return env_of_run(t) end
   local settings = {}
   for key, value in pairs(t.settings) do settings[key] = value end
   settings.num_envs = 1
@@ -46,7 +46,7 @@ end
 
 local function shape_text(space) return ("%s [%s]"):format(space.dtype, table.concat(space.shape, ",")) end
 
--- Which of the frames that next() makes show what was done; every end of an episode has one of its own.
+-- The frames that show an intervention; the end of an episode has a frame of its own.
 local function marks_of(t)
   local marks, ends, k = {}, 0, 0
   for _, x in ipairs(t.interventions) do
@@ -59,13 +59,13 @@ local function marks_of(t)
   return marks
 end
 
----A trajectory, lived again step by step in its own world, and compared with what was recorded.
+---A step-by-step replay of a trajectory in its environment, compared with the recording.
 ---@param t Trajectory
 ---@param like Env? an environment with rules in Lua that the trajectory is of
 ---@return Replay
 local function new(t, like)
   errors.need("replay: the trajectory", t, "checks", "mn.trajectory(path)")
-  local ok, env = pcall(task_of, t, like)
+  local ok, env = pcall(env_of, t, like)
   if not ok then
     if errors.is(env) then errors.fail(env.message:find(name_of(t), 1, true) and env.message
       or ("%s: cannot be replayed: %s"):format(name_of(t), env.message), env.hint) end
@@ -81,7 +81,7 @@ local function new(t, like)
   return self
 end
 
--- What was done to the world before this step's observation was taken in.
+-- Repeats the interventions on the environment before this step's observation.
 local function intervene(self)
   local list = self.trajectory.interventions
   while list[self.intervened + 1] and list[self.intervened + 1].at == self.step_number do
@@ -97,7 +97,7 @@ local function intervene(self)
   end
 end
 
--- An observation goes into the check of its block; at the block's end both must be equal.
+-- Adds an observation to the checksum of its block; at the end of a block both must be equal.
 local function see(self)
   local t, n, block = self.trajectory, self.step_number, trajectory.block
   self.check = C.mn_crc32c(n % block == 0 and 0 or self.check, self.obs, self.obs_bytes)
@@ -108,7 +108,7 @@ local function see(self)
   end
 end
 
----Begin again.
+---Restart.
 function Replay:restart()
   local ok, why = pcall(self.env.restore, self.env, 0, self.trajectory.start, self.obs)
   if not ok then errors.fail(("%s: cannot be replayed: %s"):format(name_of(self.trajectory), tostring(why))) end
@@ -120,7 +120,7 @@ end
 
 local kept = { "step_number", "step", "ret", "episode", "check", "problem", "intervened" }
 
----Where the replay stands, for restore().
+---The state of the replay, for restore().
 ---@return table moment
 ---@return integer bytes
 function Replay:save()
@@ -143,7 +143,7 @@ local function bits_of(x) bits.f = x return bits.i end
 local function flags_of(terminated, truncated) return terminated ~= 0 and 1 or truncated ~= 0 and 2 or 0 end
 local flag_words = { [0] = "goes on", "terminates", "is truncated" }
 
----Do the next of the recorded actions.
+---Take the next recorded action.
 ---@return boolean made false: there is none left
 function Replay:advance()
   local t, k = self.trajectory, self.step_number
@@ -182,7 +182,7 @@ local function add_records(now, t, step)
   end
 end
 
----One step on, as `now` for mneme.recorder; nil: the trajectory is over.  After the last step `over` is set.
+---One step on, as `now` for frames.lua; nil: the trajectory is over.  After the last step `over` is set.
 ---@param before fun(replay: Replay, ended: table?)? called where all has been done and nothing is shown yet
 function Replay:next(before)
   local t, ended = self.trajectory, nil

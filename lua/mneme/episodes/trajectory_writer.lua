@@ -1,5 +1,4 @@
--- trajectory_writer.lua -- takes down what one copy of an environment lives through, step by step, as a Trajectory that
--- mneme.trajectory writes and reads.
+-- trajectory_writer.lua -- records one environment step by step as a Trajectory, which trajectory.lua writes and reads.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -27,7 +26,7 @@ local function grow(self, key, ctype, need)
   return bigger
 end
 
----Record one copy of an environment; begin() says from when on.
+---A recording of one environment; begin() starts it.
 ---@param env Env
 ---@param copy integer from 0
 ---@param options table? fields: name -> { shape, dtype = "f32"|"u8", dims }, what forward() is given at each
@@ -57,21 +56,21 @@ local function see(self, obs)
   self.seen = n + 1
 end
 
----Begin, or begin anew, where the copy stands.
----@param obs ffi.cdata* the copy's present observation
+---Begin, or begin again, at the present state of the environment.
+---@param obs ffi.cdata* its present observation
 function Recording:begin(obs)
   self.start, self.seed = self.env:save(self.copy), self.env.seed
   self.steps, self.seen, self.check, self.interventions = 0, 0, 0, {}
   see(self, obs)
 end
 
----What the agent has in mind before it acts: the numbers of every field.
+---The agent's internals before it acts: the values of every field.
 ---@param values table<string, ffi.cdata*|number[]>
 function Recording:internals(values)
   local bytes = (self.steps + 1) * self.stride
   if bytes > MOST_RECORDS then
     errors.fail(("recording: %d bytes a step come to more than %.0f MB after %d steps"):format(self.stride,
-      MOST_RECORDS / 2 ^ 20, self.steps), "without internals there is room for hundreds of millions of steps")
+      MOST_RECORDS / 2 ^ 20, self.steps), "without internals hundreds of millions of steps fit")
   end
   local to = grow(self, "records", "uint8_t[?]", bytes) + self.steps * self.stride
   for _, f in ipairs(self.fields) do
@@ -92,7 +91,7 @@ function Recording:think(values)
   return self:internals(values)
 end
 
----The copy has made a step.
+---The environment has made a step.
 ---@param action integer
 ---@param reward number
 ---@param terminated boolean
@@ -115,14 +114,14 @@ function Recording:add(action, reward, terminated, truncated, obs)
   see(self, obs)
 end
 
--- The script whose functions are an environment's rules; nil for C.
+-- The script with the rules of a Lua environment; nil for C.
 local function script_of(env)
   local spec = env.world.spec
   return spec and debug.getinfo(spec.reset, "S").short_src or nil
 end
 
----Something was done to the copy or its agent before this step's observation was taken in.
----@param what table { kind, what, to, ... }; kind = "set": fact `what` of the world became `to`, which a replay does again
+---An intervention on the environment or its agent before this step's observation was processed.
+---@param what table { kind, what, to, ... }; kind = "set": fact `what` of the environment became `to`; a replay repeats it
 ---@param obs ffi.cdata* the observation as it is now
 function Recording:intervene(what, obs)
   errors.need("recording: what was done", what, "kind", "{ kind = ..., what = ... }")
@@ -133,7 +132,7 @@ function Recording:intervene(what, obs)
   see(self, obs)
 end
 
----What was recorded, as trajectory.read gives it; its arrays are the recording's own.
+---The recorded trajectory, as trajectory.read returns it; it shares the recording's arrays.
 ---@return Trajectory
 function Recording:trajectory()
   if (self.steps or 0) == 0 then errors.raise "recording: no step was recorded" end
@@ -146,7 +145,7 @@ function Recording:trajectory()
     records = self.records, about = self.about, interventions = self.interventions }
 end
 
----Write what was recorded as a file, whole or not at all.
+---Write the recorded trajectory to a file, atomically.
 ---@param path string ending in .mnt
 function Recording:write(path) trajectory.write(path, self:trajectory()) end
 
