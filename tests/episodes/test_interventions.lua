@@ -365,7 +365,7 @@ t.test("what is wrong is named, with what there is", function()
   local pole = mn.env("noisy_cartpole", { num_envs = 2 })
   p = stepper.new(pole, mn.agent { env = pole, core = { "gru", d_model = 2 }, hidden = 2 })
   refuse("flip: no fact of noisy_cartpole%-v0 has values to choose from", { at = 1, kind = "flip" })
-  refuse("flip x: it may be any number from %-2.4 to 2.4 %(set or shift it%)", { at = 1, kind = "flip", what = "x" })
+  refuse("flip x: it is continuous, from %-2.4 to 2.4 %(set or shift it%)", { at = 1, kind = "flip", what = "x" })
 end)
 
 -- ---- the command line, and what it prints ----

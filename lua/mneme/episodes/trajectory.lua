@@ -1,12 +1,11 @@
--- trajectory.lua -- what one copy of an environment lived through, as a file (.mnt): where it began and what was
--- done.  Observations need no room, because the environment makes them again, bit for bit (mneme.replay);
--- rewards and ends are kept so that an environment which has changed is found out.
+-- trajectory.lua -- one environment's episodes as a file (.mnt): the initial state and the actions.  Observations are not stored,
+-- because the environment computes them again, bit for bit (trajectory_replay.lua); rewards and ends are stored to detect an
+-- environment that has changed.
 --   mneme-trajectory 1 HHHHHHHH CCCCCCCC   version; bytes of the header, checksum of all else, in hex
 --   { ... }                                the header: JSON, then spaces to a multiple of 16
 --   start, actions, rewards, ends, checks, records       sizes follow from the header; each padded to 16
--- An action takes as many bits as there are actions to tell apart, a reward likewise where few values
--- occur: one step of a T-Maze is half a byte.  Records hold what a step's agent saw and had in mind, where
--- that was asked for.
+-- An action takes as many bits as distinguish the actions, and a reward likewise where few values occur: one step of a
+-- T-Maze takes half a byte.  Records hold the agent's internals at each step, where they were recorded.
 local ffi = require "ffi"
 local bit = require "bit"
 local dtypes = require "mneme.tensor.dtypes"
