@@ -27,7 +27,7 @@ return mn.study {
       state_kib = 4 * core:state_floats() / 1024, acting_mib = acting, sequence_mib = more() }
   end,
   metrics = {
-    step_us = { "one step of one copy", unit = "µs", range = positive, goal = 0 },
+    step_us = { "one step of one environment", unit = "µs", range = positive, goal = 0 },
     sequence_ms = { "a sequence of as many steps", unit = "ms", range = positive, goal = 0 },
     token_us = { "a step of such a sequence", unit = "µs", range = positive, goal = 0 },
     state_kib = { "what is remembered", unit = "KiB", range = positive, goal = 0 },
@@ -40,7 +40,7 @@ return mn.study {
     { "lines", y = "sequence_ms", x = "context", by = "core", where = { core = compared }, log = "xy", statistic = "geometric",
       title = "a whole sequence" },
     { "lines", y = "state_kib", x = "context", by = "core", where = { core = compared }, log = "xy", title = "what is remembered" },
-    { "lines", y = "sequence_mib", x = "context", by = "core", where = { core = compared }, log = "x", title = "memory of the process at its highest" },
+    { "lines", y = "sequence_mib", x = "context", by = "core", where = { core = compared }, log = "x", title = "peak memory of the process" },
     { "bars", y = "step_us", by = "core", where = { context = "2048" }, title = "one step after 2048, every memory" },
     { "bars", y = "token_us", by = "core", where = { context = "2048" }, title = "a step of a sequence of 2048, every memory" },
     { "bars", y = "sequence_mib", by = "core", where = { context = "2048" }, title = "memory of the process with that sequence, every memory" },

@@ -31,7 +31,7 @@ return mn.study {
   metrics = {
     learning_fps = { "frames a second, learning", range = positive }, acting_fps = { "frames a second, acting", range = positive },
     memory_mib = { "memory of environment, agent and learner", unit = "MiB", range = positive, goal = 0 },
-    state_kib = { "what one copy remembers", unit = "KiB", goal = 0 }, parameters = { "parameters" },
+    state_kib = { "state of one environment", unit = "KiB", goal = 0 }, parameters = { "parameters" },
   },
   figures = {
     { "bars", y = "learning_fps", by = "core" }, { "bars", y = "acting_fps", by = "core" },

@@ -6,7 +6,7 @@ local timing = mn.measure.timing
 
 return mn.study {
   title = "What is kept against how far it reaches",
-  question = "How does what one copy keeps grow with the number of steps that it looks back?",
+  question = "How does the state of an agent grow with the number of steps that it looks back?",
   axes = { core = mn.names "cores" },
   settings = { core = { "agalite" }, longest = 16384, quick = { longest = 2048 } },
   about = { longest = { "steps", range = { 64, 2 ^ 20 }, whole = true } },

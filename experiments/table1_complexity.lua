@@ -21,7 +21,7 @@ return mn.study {
       token = about.weights + about.step.macs, sequence = cfg.context * about.weights + about.sequence.macs }
   end,
   metrics = {
-    parameters = { "parameters" }, state = { "numbers that one copy keeps", goal = 0 },
+    parameters = { "parameters" }, state = { "values in the state of one environment", goal = 0 },
     weights = { "multiply-adds with parameters, a token" }, remember = { "multiply-adds of remembering, a token", goal = 0 },
     token = { "multiply-adds, a token", goal = 0 }, sequence = { "multiply-adds, a sequence", goal = 0 },
   },

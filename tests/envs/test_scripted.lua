@@ -124,8 +124,8 @@ t.test("Lua environment: mistakes are told", function()
   t.raises(broken("actions", {}), "there are 0 actions, expected 1%.%.65536")
   t.raises(broken("actions", { "low", {} }), "the name of action 1 is a table, expected a text")
   t.raises(broken("actions", 1e9), "there are 1000000000 actions")
-  t.raises(broken("num_envs", 1e9), "1000000000 copies with 2 numbers seen each, expected at most 1048576 copies")
-  t.raises(broken("observation", { 60000, 60000 }), "3 copies with 3600000000 numbers seen each")
+  t.raises(broken("num_envs", 1e9), "1000000000 environments with 2 observed values each, expected at most 1048576 environments")
+  t.raises(broken("observation", { 60000, 60000 }), "3 environments with 3600000000 observed values each")
   for _, n in ipairs { 0, 1.5, 0 / 0, "3", {} } do
     t.raises(broken("reset", function(_, random) return { random(n), 1 } end), "expected nothing, or a whole number from 1 to 2^24")
   end

@@ -253,7 +253,7 @@ end
 
 -- ---- the whole ----
 
-local costs = { { "wall-clock time", "wall_s" }, { "processor time", "cpu_s" }, { "memory at its highest", "peak_mib" }, { "energy", "energy_j" } }
+local costs = { { "wall-clock time", "wall_s" }, { "processor time", "cpu_s" }, { "peak memory", "peak_mib" }, { "energy", "energy_j" } }
 
 -- What a run of each group took, in the mean.
 local function took(groups)
@@ -309,7 +309,7 @@ function compare.text(paths, options)
     local rows = differences(groups, by)
     if #rows > 0 then add("difference in " .. by .. " at the end", columns(rows)) end
   end
-  add("what a run took", took(groups))
+  add("resources", took(groups))
   local kinds = tables.keys(envs)
   return table.concat(out), #kinds > 1 and "runs of different environments: " .. table.concat(kinds, ", ") or nil
 end

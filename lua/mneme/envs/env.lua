@@ -120,7 +120,7 @@ function Env:reset_raw(obs, seed)
   need_pointer("reset_raw: obs", obs)
   if type(seed) == "table" then
     if #seed ~= self.num_envs then
-      errors.usage(("%s: a list of %d seeds, expected one for each of %d copies"):format(self.id, #seed, self.num_envs))
+      errors.usage(("%s: a list of %d seeds, expected one for each of %d environments"):format(self.id, #seed, self.num_envs))
     end
     for i, s in ipairs(seed) do
       if type(s) ~= "number" then errors.usage(("%s: seed[%d] is a %s, expected a number"):format(self.id, i - 1, type(s))) end

@@ -198,7 +198,7 @@ function world.new(spec)
   local n = whole(name, "num_envs", spec.num_envs or 8, 1)
   local limit = whole(name, "time_limit", spec.time_limit or 0, 0)
   if n > MOST_COPIES or n * size > MOST_NUMBERS then
-    errors.usage(("%s: %d copies with %.0f numbers seen each, expected at most %d copies and %.0f numbers in all"):format(name,
+    errors.usage(("%s: %d environments with %.0f observed values each, expected at most %d environments and %.0f values in all"):format(name,
       n, size, MOST_COPIES, MOST_NUMBERS))
   end
   local settings = { num_envs = n, seed = spec.seed or 1, time_limit = limit }

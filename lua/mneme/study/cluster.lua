@@ -96,7 +96,7 @@ trap 'again=; kill -USR1 $! 2> /dev/null' TERM
 wait $!; code=$?
 while [ $code -gt 128 ] && kill -0 $! 2> /dev/null; do wait $!; code=$?; done
 
-# 75: another process still lives this cell, as one on a node that has gone may seem to for a while.
+# 75: another process still runs this cell, or seems to, for a while, after its node has gone.
 case $code in
   0) again=; rm -f @PLACE@/"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID.txt" ;;
   75) again=1 ;;

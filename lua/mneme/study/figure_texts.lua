@@ -13,7 +13,7 @@ words.en = {
   left_out = "Left out, %s: %s.", left_out_some = "Left out, %s: %d of %d cells, among them %s.",
   reasons = { done = "without this number", open = "not finished", failed = "failed", ["not swept"] = "not swept" },
   no_log = "Without what is 0 or less and has no place on a logarithmic axis: %s.",
-  steps = "steps", time = "wall-clock time", processor = "processor time", memory = "memory at its highest", energy = "energy",
+  steps = "steps", time = "wall-clock time", processor = "processor time", memory = "peak memory", energy = "energy",
   time_note = "Time: steps divided by the steps a second that runs measured, in the mean of the seeds.",
   flops_note = "FLOPs: steps times what one costs the core, forward and backward; encoder, heads and acting are not counted.",
   logged = "%s, mean of the episodes since the line before", share_above = "share of runs above it", title = "%s by %s", seed = "seed",

@@ -40,7 +40,7 @@ words.en = {
   made_with = "mneme", commit = "commit", program = "commit that the program was built of", host = "host", threads = "threads", device = "device",
   machine = "%s, %s of its processors, %s GiB", system = "system", built_with = "built with", not_recorded = "not recorded",
   script = "script", seeds_used = "seeds", words_given = "settings given",
-  before = "estimated before", time = "time", processor = "processor", memory = "memory at its highest", energy = "energy", sum = "sum of all cells",
+  before = "estimated before", time = "time", processor = "processor", memory = "peak memory", energy = "energy", sum = "sum of all cells",
   resource_note = "Mean of a cell. The estimate is from a short trial before the sweep, and only there where one was made.",
   energy_note = " Energy is that of the whole processor package, whatever else ran; a dash: the machine does not tell.",
   no_energy = " The machine does not tell what energy it took.",

@@ -222,7 +222,7 @@ local function live(o, plan, queue)
       elseif about.status == 130 or about.status == 143 then shown:ended(c, about, "stopped")
       elseif about.status == cell.TAKEN then
         count.taken = count.taken + 1
-        shown:ended(c, about, "another process lives it")
+        shown:ended(c, about, "another process runs it")
       else
         tries[c.name] = (tries[c.name] or 0) + 1
         local last = about.signal ~= 0 and ("killed by signal %d"):format(about.signal) or last_line(path .. "/log.txt")

@@ -1,10 +1,11 @@
--- device.lua -- `mneme bench train|cores [NAME ...] device=cuda [copies=8,1024] [steps=256] [rounds=5]`: how fast
+-- device.lua -- `mneme bench train|cores [NAME ...] device=cuda [num_envs=8,1024] [steps=256] [rounds=5]`: how fast
 -- cores train on a device, for several numbers of environments.  No bound is printed: docs/results/gpu.md has the
 -- expectations for each GPU.
 local bench = require "mneme.commands.bench.train"
 local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local renamed = require "mneme.base.renamed"
 local tables = require "mneme.base.tables"
 local meter = require "mneme.measure.timing"
 local mn = require "mneme"
@@ -16,35 +17,35 @@ local ops = tensor.ops
 local device = {}
 
 -- Training on the T-Maze in the published sizes.
-local function train(setup, copies, o)
+local function train(setup, num_envs, o)
   mn.manual_seed(1)
-  local env = mn.env("tmaze", { corridor = 160, num_envs = copies, seed = 1 })
+  local env = mn.env("tmaze", { corridor = 160, num_envs = num_envs, seed = 1 })
   local agent = mn.agent { env = env, core = mn.core(setup.core), hidden = 128 }
   local r = bench.learning(mn.a2c({ seed = 1, lr = setup.lr, bootstrap_truncated = 0, num_steps = o.steps }, env, agent), o.rounds)
-  print(("%-18s %8d %12.0f %9.1f ms %9.1f ms"):format(setup.label or setup[1], copies, r.rate, 1e3 * r.act, 1e3 * r.update))
+  print(("%-18s %8d %12.0f %9.1f ms %9.1f ms"):format(setup.label or setup[1], num_envs, r.rate, 1e3 * r.act, 1e3 * r.update))
 end
 
 -- Forward and backward of one core.
-local function pass(setup, copies, o)
+local function pass(setup, num_envs, o)
   local options = { d_in = 16 }
   for key, value in pairs(setup.core) do if key ~= 1 then options[key] = value end end
   mn.manual_seed(1)
   local c = core.new(setup.core[1], options)
-  local x = meter.fill(tensor.new { shape = { o.steps, copies, 16 } }, 1, 1)
-  local state, y = c:initial(copies), nil
+  local x = meter.fill(tensor.new { shape = { o.steps, num_envs, 16 } }, 1, 1)
+  local state, y = c:initial(num_envs), nil
   local forward = plan(function() y = c(x, nil, state) return y end)
   forward()
   local backward = plan(function() ops.mean({ x = y }):backward() end)
   backward()
   local function seconds(p) return stopwatch.least(o.rounds, function() p:run() engine.wait() end) end
   local ahead, back = seconds(forward), seconds(backward)
-  print(("%-18s %8d %12.0f %9.1f ms %9.1f ms"):format(setup.label or setup[1], copies, o.steps * copies / (ahead + back),
+  print(("%-18s %8d %12.0f %9.1f ms %9.1f ms"):format(setup.label or setup[1], num_envs, o.steps * num_envs / (ahead + back),
     1e3 * ahead, 1e3 * back))
 end
 
 local sections = {
   train = { train, "training, A2C on T-Maze", "act", "update" },
-  cores = { pass, "memories alone", "forward", "backward" },
+  cores = { pass, "cores alone", "forward", "backward" },
 }
 
 local function whole(key, text)
@@ -56,24 +57,25 @@ end
 ---@param words string[] "train", names of published configurations, settings; the device is open already
 ---@return integer status
 function device.main(words)
-  local o, names, known = { copies = { 8, 1024 }, steps = 256, rounds = 5 }, {}, {}
+  local o, names, known = { num_envs = { 8, 1024 }, steps = 256, rounds = 5 }, {}, {}
   local section = sections[words[1]] or errors.unknown("bench of a device", tostring(words[1]), tables.keys(sections))
   for i = 2, #words do
     local key, text = words[i]:match "^%-*([%w_]+)=(.*)$"
     if not key then names[words[i]] = true
-    elseif key == "copies" then
-      o.copies = {}
-      for n in text:gmatch "[^,]+" do o.copies[#o.copies + 1] = whole(key, n) end
+    elseif key == "num_envs" or key == "copies" then
+      if key == "copies" then renamed.note("copies=", "num_envs=") end
+      o.num_envs = {}
+      for n in text:gmatch "[^,]+" do o.num_envs[#o.num_envs + 1] = whole(key, n) end
     elseif o[key] then o[key] = whole(key, text)
-    elseif key ~= "device" then errors.unknown("setting of bench " .. words[1], key, { "copies", "device", "rounds", "steps" }) end
+    elseif key ~= "device" then errors.unknown("setting of bench " .. words[1], key, { "device", "num_envs", "rounds", "steps" }) end
   end
   for _, setup in ipairs(bench.published) do known[setup[1]] = true end
   for name in pairs(names) do if not known[name] then errors.unknown("configuration", name, tables.keys(known)) end end
   print(("%s, device=%s, %d steps:"):format(section[2], engine.device, o.steps))
-  print(("%-18s %8s %12s %12s %12s"):format("", "copies", "steps/s", section[3], section[4]))
+  print(("%-18s %8s %12s %12s %12s"):format("", "num_envs", "steps/s", section[3], section[4]))
   for _, setup in ipairs(bench.published) do
-    for _, copies in ipairs((next(names) == nil or names[setup[1]]) and o.copies or {}) do
-      section[1](setup, copies, o)
+    for _, num_envs in ipairs((next(names) == nil or names[setup[1]]) and o.num_envs or {}) do
+      section[1](setup, num_envs, o)
       tensor.clear_tape()
       collectgarbage()
     end

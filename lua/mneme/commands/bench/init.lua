@@ -5,7 +5,7 @@
 --   scenes [NAME ...] [part=pages|training] [core=NAME] [size=small] [steps=1000] [seconds=0.5] [updates=40]
 --   sweep [cells=1000] [jobs=2] [seconds=1]
 --   torsos [NAME ...] [images=N] [threads=1] [torch=PYTHON]
---   train|cores [NAME ...] device=cuda [copies=8,1024] [steps=256] [rounds=5]
+--   train|cores [NAME ...] device=cuda [num_envs=8,1024] [steps=256] [rounds=5]
 -- Each figure stands next to a bound that is measured in the same run; times are medians.  Compare ratios
 -- between machines, not times.
 local errors = require "mneme.base.errors"
