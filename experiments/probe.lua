@@ -8,14 +8,14 @@ local facts = { tmaze = { cue = "class", position = "number" },
 local function share(what) return { "share of " .. what, range = { 0, 1 }, goal = 1 } end
 local function beyond(what) return { "share of " .. what .. ", beyond the control's" } end
 local tmaze = { label = "tmaze", set = { env = "tmaze" } }
-local here, there, of_agalite = { env = "tmaze" }, { env = "memory_maze" }, { env = "tmaze", core = "agalite" }
+local here, there, of_agalite = { task = "tmaze" }, { task = "memory_maze" }, { task = "tmaze", core = "agalite" }
 
 return mn.study {
   title = "Linear probes of memories",
   question = "Can the cue, the pose and the targets be read from what a memory holds, and from which head?",
   axes = { core = { "agalite", "galite", "gru",
       quick = { { "agalite", n_layers = 1, d_model = 32, d_head = 16, d_ffn = 32, label = "agalite" }, { "gru", d_model = 64, label = "gru" } } },
-    env = { tmaze, { label = "memory_maze", set = { env = "memory_maze", learner = "ppo", num_envs = 64, lr = 1e-3 } }, quick = { tmaze,
+    task = { tmaze, { label = "memory_maze", set = { env = "memory_maze", learner = "ppo", num_envs = 64, lr = 1e-3 } }, quick = { tmaze,
       { label = "memory_maze", set = { env = "memory_maze", learner = "ppo", num_envs = 64, lr = 1e-3, steps = 3e5, episodes = 1024, last = 400 } } } } },
   settings = { core = { "agalite" }, env = "tmaze", learner = "a2c", corridor = 20, from = "", steps = 5e6, num_envs = 8, num_steps = 128, hidden = 64,
     lr = 3e-4, entropy_coef = 0.01, episodes = 512, last = 40, quick = { steps = 8e5, hidden = 32, lr = 1e-3, episodes = 128, last = 16 } },
@@ -47,7 +47,7 @@ return mn.study {
   figures = { { "bars", y = "cue", by = "core", where = here }, { "bars", y = "cue_untrained", by = "core", where = here },
     { "heat", y = "cue_selectivity", x = "step", by = "head", where = of_agalite }, { "heat", y = "position", x = "step", by = "head", where = of_agalite },
     { "bars", y = "heading", by = "core", where = there }, { "bars", y = "target_vectors", by = "core", where = there },
-    { "heat", y = "target_vectors", x = "step", by = "head", where = { env = "memory_maze", core = "gru" } } },
+    { "heat", y = "target_vectors", x = "step", by = "head", where = { task = "memory_maze", core = "gru" } } },
   claims = { { id = "cue", text = "The cue can be read from AGaLiTe's memory, 0.3 better than with shuffled answers.", source = "ours",
       test = { "at_least", metric = "cue_selectivity", a = { core = "agalite" }, where = here, value = 0.3 } },
     { id = "learned", text = "Training is what makes the cue legible.", source = "ours: a memory with random weights may do as well",

@@ -36,7 +36,7 @@ t.test("cores: a core's training and its steps, as a table, as CSV and as a pict
   t.ok(files.read(svg):find ">gru</text>")
 end)
 
-t.test("sweep: what a cell costs by itself, and how busy jobs are kept", function()
+t.test("sweep: what a run costs by itself, and how busy jobs are kept", function()
   local said, status = shell.mneme(".", "bench sweep cells=6 seconds=0.02")
   t.eq(status, 0, said)
   t.ok(said:find "^6 empty runs, 2 jobs: %d+%.%d ms of CPU time each %(target 20: %a+%), %d+%.%d ms of wall time\n", said)

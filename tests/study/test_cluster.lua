@@ -1,4 +1,4 @@
--- test_cluster.lua -- mneme sweep cluster=: the job that it writes for other machines lives every open cell once, on a Slurm
+-- test_cluster.lua -- mneme sweep cluster=: the job that it writes for other machines lives every open run once, on a Slurm
 -- of one node, over GNU parallel, and with neither; what is told to go keeps what it has and goes on later.
 local t = require "tests.harness"
 local cell = require "mneme.study.cell"
@@ -20,7 +20,7 @@ return require("mneme").study {
     local f = assert(io.open("marks", "a"))
     f:write(cfg.run:match "[^/]*$", "\n")
     f:close()
-    if cfg.crash == cfg.a then error "this cell is cursed" end
+    if cfg.crash == cfg.a then error "this run is cursed" end
     os.execute("while [ -e held ]; do sleep 0.02; done; sleep " .. cfg.pause)
     return { score = cfg.a * 10 + cfg.seed, note = #cfg.note }
   end,
@@ -61,10 +61,10 @@ t.test("words of a shell come back as they were", function()
   end
 end)
 
-t.test("slurm: a script, and the list of the cells that are open, which never changes", function()
+t.test("slurm: a script, and the list of the runs that are open, which never changes", function()
   local said, status = sweep "study.lua cluster=slurm jobs=2 time=45 mem=2G partition=long run=one note='a  b' seeds=1"
   t.eq(status, 0, said)
-  t.ok(said:find("one: 3 of 3 cells are open; this begins them:\n  sbatch --array=1-3%2 one/slurm/1/job.sh", 1, true), said)
+  t.ok(said:find("one: 3 of 3 runs are open; this begins them:\n  sbatch --array=1-3%2 one/slurm/1/job.sh", 1, true), said)
   local text = files.read(path "one/slurm/1/job.sh")
   for _, line in ipairs { "--job-name=one", "--time=45", "--mem=2G", "--partition=long", "--signal=B:USR1@60", "--requeue", "--cpus-per-task=1",
                           "--output=one/slurm/1/%A_%a.txt" } do
@@ -74,14 +74,14 @@ t.test("slurm: a script, and the list of the cells that are open, which never ch
   t.eq(select(2, sh "sh -n one/slurm/1/job.sh"), 0)
   t.eq(files.read(path "one/slurm/1/cells.txt"), "a=1,seed=1 0\na=2,seed=1 0\na=3,seed=1 0\n")
   sweep "study.lua cluster=slurm run=one note='a  b' seeds=1"
-  t.eq(#files.list(path "one/slurm"), 1, "the same cells: the same list")
+  t.eq(#files.list(path "one/slurm"), 1, "the same runs: the same list")
   forget()
   said, status = sh(as_task:format(2, "one/slurm/1"))
   t.eq(status, 0, said)
   local result = folder.result(path "one/cells/a=2,seed=1")
   t.eq(result.metrics.score, 21) t.eq(result.metrics.note, 4)
   said = sweep "study.lua cluster=slurm run=one note='a  b' seeds=1"
-  t.ok(said:find("2 of 3 cells are open; this begins them:\n  sbatch --array=1-2 one/slurm/2/job.sh", 1, true), said)
+  t.ok(said:find("2 of 3 runs are open; this begins them:\n  sbatch --array=1-2 one/slurm/2/job.sh", 1, true), said)
   t.eq(files.read(path "one/slurm/2/cells.txt"), "a=1,seed=1 0\na=3,seed=1 0\n")
   t.eq(files.read(path "one/slurm/1/cells.txt"), "a=1,seed=1 0\na=2,seed=1 0\na=3,seed=1 0\n")
   t.eq(select(2, sh(as_task:format(2, "one/slurm/1"))), 0)
@@ -92,7 +92,7 @@ end)
 t.test("slurm: what the estimate says is asked for, with a margin, and kept with the result", function()
   local said, status = sh(("'%s' sweep study.lua pause=0.1 cluster=slurm run=told"):format(shell.program))
   t.eq(status, 0, said)
-  t.ok(said:find "6 of 6 cells are open, about [%d.e-]+ core hours, up to %d+ MiB each", said)
+  t.ok(said:find "6 of 6 runs are open, about [%d.e-]+ core hours, up to %d+ MiB each", said)
   local text = files.read(path "told/slurm/1/job.sh")
   t.ok(tonumber(text:match "%-%-time=(%d+)\n") >= 10) t.ok(tonumber(text:match "%-%-mem=(%d+)M\n") > 256)
   t.eq(select(2, sh(as_task:format(1, "told/slurm/1"))), 0)
@@ -107,7 +107,7 @@ t.test("slurm: arrays are no longer than the cluster allows", function()
   t.eq(folder.result(path "long/cells/a=3,seed=2").status, "done")
 end)
 
-t.test("a task that is told to go asks for its return, and the cell goes on where it stood", function()
+t.test("a task that is told to go asks for its return, and the run goes on where it stood", function()
   local words = "corridor=4 core=gru core.d_model=8 hidden=8 num_envs=2 num_steps=16 steps=1000000 run=sent"
   sweep("tmaze cluster=slurm " .. words)
   local log = path "sent/cells/seed=1/metrics.jsonl"
@@ -115,7 +115,7 @@ t.test("a task that is told to go asks for its return, and the cell goes on wher
   local function interrupt(signal)
     local was = size()
     sh(as_task:format(1, "sent/slurm/1") .. " > out 2>&1 & echo $! > pid")
-    shell.wait("a cell that learns", function() return size() > was end)
+    shell.wait("a run that learns", function() return size() > was end)
     sh("kill -" .. signal .. " $(cat pid)")
     shell.wait("its task to end", function() return sh "kill -0 $(cat pid) 2>&1":find "No such" end)
   end
@@ -135,7 +135,7 @@ t.test("a task that is told to go asks for its return, and the cell goes on wher
   t.ok(before > 0 and after > before and last == 1000000)
 end)
 
-t.test("a cell that fails is kept; one that another process lives is left to it", function()
+t.test("a run that fails is kept; one that another process lives is left to it", function()
   forget()
   local said, status = sweep "study.lua crash=2 run=cursed cell=a=2,seed=1"
   t.eq(status, 1, said)
@@ -145,7 +145,7 @@ t.test("a cell that fails is kept; one that another process lives is left to it"
   t.eq(folder.result(path "cursed/cells/a=2,seed=1").attempts, 3)
   files.write(path "held", { "" })                 -- it lasts until it is let go
   sh(("'%s' sweep study.lua run=shared cell=1 > /dev/null 2>&1 & true"):format(shell.program))
-  shell.wait("a cell that lives", function() return marks()["a=1,seed=1"] end)
+  shell.wait("a run that lives", function() return marks()["a=1,seed=1"] end)
   local patience = cell.patience
   cell.patience = 0.2
   t.eq(cell.process(path "shared/cells/a=1,seed=1", path "study.lua", { words = { "a=1", "seed=1" } }), cell.TAKEN)
@@ -171,7 +171,7 @@ t.test("what cannot be handed over says so", function()
   refused("mem=1G", "unknown setting")
 end)
 
-t.test("GNU parallel: every cell once, on the hosts of a file; again: those that failed", function()
+t.test("GNU parallel: every run once, on the hosts of a file; again: those that failed", function()
   if not shell.has "parallel" then t.skip "GNU parallel is not installed: apt-get install parallel" end
   forget()
   files.write(path "my hosts", { ":\n" })
@@ -189,7 +189,7 @@ t.test("GNU parallel: every cell once, on the hosts of a file; again: those that
 end)
 
 local slurm, why
-t.test("Slurm: an array lives every cell; one whose node is wanted is requeued, and is done once", function()
+t.test("Slurm: an array lives every run; one whose node is wanted is requeued, and is done once", function()
   slurm, why = slurm_rig.new()
   if not slurm then t.skip(why) end
   forget()
@@ -198,7 +198,7 @@ t.test("Slurm: an array lives every cell; one whose node is wanted is requeued, 
   local words = "corridor=4 core=gru core.d_model=8 hidden=8 num_envs=2 num_steps=16 steps=1000000 run=back"
   sweep("tmaze cluster=slurm submit=1 " .. words, slurm)
   local log = path "back/cells/seed=1/metrics.jsonl"
-  shell.wait("a cell that learns", function() return files.is_file(log) and files.read(log):find "step" end)
+  shell.wait("a run that learns", function() return files.is_file(log) and files.read(log):find "step" end)
   local id = slurm:run "squeue -h -n back -o %A":match "%d+"
   slurm:run("scancel --signal=USR1 --batch " .. id)
   shell.wait("the task in the queue again", function() return slurm:run("squeue -h -o '%T %r' -j " .. id):find "PENDING BeginTime" end)

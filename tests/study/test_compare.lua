@@ -97,7 +97,7 @@ t.test("the same seed again is another run; many groups stand as rows", function
   t.ok(text:find("settings that differ\n     lr\n  A  1\n", 1, true) and text:find("\n  F  6\n", 1, true), text)
 end)
 
-t.test("a study: its cells without their seeds", function()
+t.test("a study: its runs without their seeds", function()
   files.make_folder(here .. "/study/cells")
   local cells = {}
   for i, lr in ipairs { 1, 1, 2 } do

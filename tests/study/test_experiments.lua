@@ -1,5 +1,5 @@
 -- test_experiments.lua -- the scripts in experiments/: each is short, declares what it asks, has quick values, and lives;
--- of studies, what figures, claims and references name is there in what a cell gives.
+-- of studies, what figures, claims and references name is there in what a run gives.
 local t = require "tests.harness"
 local claims = require "mneme.study.claims"
 local files = require "mneme.base.files"
@@ -13,7 +13,7 @@ local sweep = require "mneme.study.sweep"
 local here = shell.folder()
 local MOST_LINES = 60
 
--- Words that make a cell of each study the least that there is; studies of other experiments train for a moment.
+-- Words that make a run of each study the least that there is; studies of other experiments train for a moment.
 local words = "core.d_model=8 d_embed=8 batch=2 steps=2048 eval_batches=1"
 local acting = "core=gru core.d_model=8 num_envs=2 num_steps=64 minibatches=1 hidden=8 steps=1024"
 local tiny = {
@@ -55,7 +55,7 @@ t.test("studies: the quick grid is no larger, full=1 is one, claims can be teste
     if spec then
       studies = studies + 1
       local function cells(word, seeds) return #sweep.plan({ script = path_of(name), seeds = seeds }, { word }).cells end
-      t.ok(cells "quick=1" <= cells() or cells("quick=1", "1") <= cells(nil, "1"), name)       -- small cells may have more seeds
+      t.ok(cells "quick=1" <= cells() or cells("quick=1", "1") <= cells(nil, "1"), name)       -- small runs may have more seeds
       t.ok(spec.of or cells "full=1" > 0, name)
       t.ok(spec.title and spec.question and spec.metrics and spec.figures and spec.claims, name)
       local axes = { seed = true }
@@ -67,7 +67,7 @@ t.test("studies: the quick grid is no larger, full=1 is one, claims can be teste
   t.ok(studies >= 15)
 end)
 
-t.test("what measures and does not train lives: few cells of each, and their numbers are those that are drawn and claimed", function()
+t.test("what measures and does not train lives: few runs of each, and their numbers are those that are drawn and claimed", function()
   for _, name in ipairs(tables.keys(tiny)) do
     local spec = script.survey(path_of(name), {}).spec
     local said, status = shell.mneme(here, ("sweep %s quick=1 seeds=1 estimate=0 run=%s %s"):format(

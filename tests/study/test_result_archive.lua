@@ -1,5 +1,5 @@
--- test_result_archive.lua -- finished cells in a file: written, taken elsewhere and not lived again, told in the report; what is
--- another cell, damaged or another study's is refused.  Numbers that a study measures of finished runs, and two such
+-- test_result_archive.lua -- finished runs in a file: written, taken elsewhere and not lived again, told in the report; what is
+-- another run, damaged or another study's is refused.  Numbers that a study measures of finished runs, and two such
 -- measures: what linear memories divide by, and what the same weights say with other options.
 local t = require "tests.harness"
 local denominators = require "mneme.measure.denominators"
@@ -25,7 +25,7 @@ local function mneme(words)
   return status, said
 end
 
--- Each cell leaves a mark; its metric tells the settings that it was lived with.
+-- Each run leaves a mark; its metric tells the settings that it was lived with.
 local marked = write("marked.lua", ([[
 local mn = require "mneme"
 return mn.study {
@@ -39,7 +39,7 @@ return mn.study {
 }
 ]]):gsub("HERE", here))
 
--- How often a cell was lived since the last time.
+-- How often a run was lived since the last time.
 local function marks()
   local n = files.is_file(path "marks") and #files.read(path "marks") or 0
   os.remove(path "marks")
@@ -48,13 +48,13 @@ end
 
 local function sweep(words) return mneme(("sweep %s estimate=0 jobs=2 %s"):format(marked, words)) end
 
-t.test("kept cells are taken, not lived again, and told as such; others are lived", function()
+t.test("kept runs are taken, not lived again, and told as such; others are lived", function()
   local status, said = sweep("seeds=1 run=" .. path "first")
   t.eq(status, 0, said) t.eq(marks(), 2)
-  status, said = mneme(("report %s keep=%s"):format(path "first", path "kept.jsonl"))
+  status, said = mneme(("report %s export=%s"):format(path "first", path "kept.jsonl"))
   t.eq(status, 0, said) t.ok(said:find("kept.jsonl: 2 cells", 1, true), said)
-  status, said = sweep(("run=%s kept=%s"):format(path "second", path "kept.jsonl"))
-  t.eq(status, 0, said) t.ok(said:find "2 of the 2 cells" and said:find "4 of 4 cells done", said)
+  status, said = sweep(("run=%s import=%s"):format(path "second", path "kept.jsonl"))
+  t.eq(status, 0, said) t.ok(said:find "2 of the 2 runs" and said:find "4 of 4 runs done", said)
   t.eq(marks(), 2)
   local study = folder.load(path "second")
   for _, c in ipairs(study.cells) do
@@ -68,11 +68,11 @@ t.test("kept cells are taken, not lived again, and told as such; others are live
   local page, taken = files.read(path "second/report.html"), 0
   for _ in page:gmatch "taken from [^<]*kept%.jsonl, commit" do taken = taken + 1 end
   t.eq(taken, 2) t.ok(page:find("imported from a file of finished runs: 2.", 1, true))
-  status, said = sweep(("run=%s kept=%s"):format(path "second", path "kept.jsonl"))
-  t.eq(status, 0, said) t.ok(said:find "0 of the 2 cells", said) t.eq(marks(), 0)
+  status, said = sweep(("run=%s import=%s"):format(path "second", path "kept.jsonl"))
+  t.eq(status, 0, said) t.ok(said:find "0 of the 2 runs", said) t.eq(marks(), 0)
 end)
 
-t.test("what is written of a study is about the cells in docs/results: a page with others says so", function()
+t.test("what is written of a study is about the runs in docs/results: a page with others says so", function()
   files.make_folder(path "lab/experiments")
   files.make_folder(path "lab/docs/results")
   local script = write("lab/experiments/marked.lua", files.read(marked))
@@ -80,18 +80,18 @@ t.test("what is written of a study is about the cells in docs/results: a page wi
   local function page(words)
     local status, said = mneme(("report %s script=%s %s"):format(path "first", script, words or ""))
     t.eq(status, 0, said)
-    return files.read(path "first/report.html"):match "This was not written about all cells of this page: ([^<]*)%. Where"
+    return files.read(path "first/report.html"):match "This was not written about all runs of this page: ([^<]*)%. Where"
   end
   t.eq(page(), nil)
   write("lab/docs/results/marked_quick.jsonl", "")
   t.eq(page(), "2 are not those of docs/results/marked_quick.jsonl")
-  t.eq(page("keep=" .. path "lab/docs/results/marked_quick.jsonl"), nil)
+  t.eq(page("export=" .. path "lab/docs/results/marked_quick.jsonl"), nil)
   local text = files.read(path "lab/docs/results/marked_quick.jsonl")
   write("lab/docs/results/marked_quick.jsonl", (text:gsub('"score": ?%d+', '"score": 99', 1)))
   t.eq(page(), "1 are not those of docs/results/marked_quick.jsonl")
 end)
 
-t.test("a file grows by the cells that are done, and keeps those it has", function()
+t.test("a file grows by the runs that are done, and keeps those it has", function()
   t.eq(mneme(("sweep %s estimate=0 jobs=2 seeds=3..3 run=%s"):format(marked, path "third")), 0)
   t.eq(kept.write(path "kept.jsonl", folder.load(path "third"), {}), 4)
   local study, lines = folder.load(path "second"), {}
@@ -107,20 +107,20 @@ t.test("a file grows by the cells that are done, and keeps those it has", functi
 end)
 
 t.test("other settings, damaged files and other studies are refused", function()
-  local status, said = sweep(("b=4 run=%s kept=%s"):format(path "fourth", path "kept.jsonl"))
+  local status, said = sweep(("b=4 run=%s import=%s"):format(path "fourth", path "kept.jsonl"))
   t.eq(status, 2) t.ok(said:find "b is 4, there it was 3", said) t.eq(marks(), 0)
-  for text, what in pairs { ["{"] = "line 1:1:", ['{"cell": 3}'] = "line 1: no cell", ["[]"] = "no cell",
-    ['{"cell": "a", "info": {"config": {}}, "metrics": {"x": "y"}}'] = "no cell",
+  for text, what in pairs { ["{"] = "line 1:1:", ['{"cell": 3}'] = "line 1: no run", ["[]"] = "no run",
+    ['{"cell": "a", "info": {"config": {}}, "metrics": {"x": "y"}}'] = "no run",
     ['{"cell": "a", "info": {"config": {}}, "metrics": {}, "curves": {"step": 1}}'] = "no cell" } do
-    status, said = sweep(("run=%s kept=%s"):format(path "fourth", write("bad.jsonl", text .. "\n")))
+    status, said = sweep(("run=%s import=%s"):format(path "fourth", write("bad.jsonl", text .. "\n")))
     t.eq(status, 1, text) t.ok(said:find(what, 1, true), said)
   end
-  status, said = sweep(("run=%s kept=%s"):format(path "fourth", path "nowhere.jsonl"))
+  status, said = sweep(("run=%s import=%s"):format(path "fourth", path "nowhere.jsonl"))
   t.eq(status, 1) t.ok(said:find "nowhere.jsonl", said)
   t.raises(function() kept.write(write("other.jsonl", (files.read(path "kept.jsonl"):gsub('"marked"', '"else"'))), folder.load(path "first"), {}) end,
-    "holds cells of else")
-  status, said = sweep(("seeds=7..7 run=%s kept=%s"):format(path "fourth", path "kept.jsonl"))
-  t.eq(status, 0, said) t.ok(said:find "0 of the 4 cells", said) t.eq(marks(), 2)
+    "holds runs of else")
+  status, said = sweep(("seeds=7..7 run=%s import=%s"):format(path "fourth", path "kept.jsonl"))
+  t.eq(status, 0, said) t.ok(said:find "0 of the 4 runs", said) t.eq(marks(), 2)
 end)
 
 t.test("an option of the core that was the default then, and is given now", function()
@@ -135,15 +135,15 @@ return mn.study { axes = { core = { { "gru", d_model = 8, %s label = "small" } }
 ]]):format(options))
   end
   local function again(options, to)
-    return mneme(("sweep %s estimate=0 list=0 run=%s kept=%s"):format(script(options), path(to), path "cored.jsonl"))
+    return mneme(("sweep %s estimate=0 list=0 run=%s import=%s"):format(script(options), path(to), path "cored.jsonl"))
   end
   local status, said = mneme(("sweep %s estimate=0 run=%s"):format(script "", path "cored"))
   t.eq(status, 0, said)
-  t.eq(mneme(("report %s keep=%s"):format(path "cored", path "cored.jsonl")), 0)
+  t.eq(mneme(("report %s export=%s"):format(path "cored", path "cored.jsonl")), 0)
   status, said = again("n_layers = 4,", "cored4")
   t.eq(status, 2) t.ok(said:find "core.n_layers is 4, there it was 1", said)
   status, said = again("n_layers = 1,", "cored1")
-  t.eq(status, 0, said) t.ok(said:find "1 of the 1 cells", said)
+  t.eq(status, 0, said) t.ok(said:find "1 of the 1 runs", said)
 end)
 
 -- ---- runs of another experiment ----
@@ -167,8 +167,8 @@ t.test("a run of another experiment: measured when it is done; its curve is thin
   local c = folder.load(path "whole").cells[1]
   t.ok(c.metrics.near_zero >= 0 and c.metrics.near_zero < 1) t.eq(c.metrics.negative, 0) t.ok(c.metrics.read > 0 and c.metrics.score > 0)
   local all = c:curves()["charts/score"]
-  t.eq(mneme(("report %s keep=%s"):format(path "whole", path "runs.jsonl")), 0)
-  status, said = mneme(("sweep %s estimate=0 jobs=1 steps=40000 run=%s kept=%s"):format(learned, path "back", path "runs.jsonl"))
+  t.eq(mneme(("report %s export=%s"):format(path "whole", path "runs.jsonl")), 0)
+  status, said = mneme(("sweep %s estimate=0 jobs=1 steps=40000 run=%s import=%s"):format(learned, path "back", path "runs.jsonl"))
   t.eq(status, 0, said)
   local back = folder.load(path "back").cells[1]
   local curve = back:curves()["charts/score"]

@@ -102,7 +102,7 @@ t.test("an axis that is not told apart: each seed's mean, and only of seeds that
   t.eq(fig.y.unit, "s") t.eq(fig.y.range, nil) t.ok(fig.note:find "Mean of 3 seeds, 95 %% interval by Student's t, within the range%.", fig.note)
 end)
 
-t.test("a seed of which some cells were never swept is left out by name, as one of which a cell failed", function()
+t.test("a seed of which some runs were never swept is left out by name, as one of which a run failed", function()
   local more = write_study("more", 3, true)
   for i = #more.cells, 1, -1 do                     -- seed 3 has corridor 20 alone
     if more.cells[i].seed == 3 and more.cells[i].labels.corridor ~= "20" then table.remove(more.cells, i) end
@@ -157,24 +157,6 @@ t.test("a geometric mean: Student's interval of logarithms; without it where a n
   fig = figure.new(some, {}, { "lines", y = "score", x = "corridor", by = "core" })
   t.eq(fig.lines[1].low, nil) t.eq(#fig.lines[1].y, 3)
   t.raises(function() figure.new(some, {}, { "bars", y = "score", by = "core", statistic = "geometric" }) end, "is for lines")
-end)
-
-t.test("figures in German: notes, axes and tables have no English in them", function()
-  local de = require("mneme.study.figure_texts").de
-  local section = require "mneme.figures.html_section"
-  local english = { "seeds", "Mean", "interval", "steps", "Left out", "not finished", "failed", "in place of", "wall", "by ", " to ", "the ", "Over",
-    "share" }
-  for _, f in ipairs { { "bars", y = "score", by = "core" }, { "bars", y = "wall_s", x = "corridor", by = "core" },
-    { "curves", y = "charts/score", by = "core", where = { corridor = "200" } }, { "lines", y = "score", x = "corridor", by = "core", log = "xy" },
-    { "heat", y = "score", x = "corridor", by = "core" }, { "profile", y = "score", by = "core" } } do
-    local fig = figure.new(three, { metrics = { score = { "Erfolg", range = { 0, 1 } } } }, f, de)
-    for _, text in ipairs { fig.title, fig.note, fig.x.label or "", fig.y.label or "" } do
-      for _, word in ipairs(english) do t.ok(not (" " .. text .. " "):find(word, 1, true), text) end
-    end
-    local page = section.html(fig, "a", { against = "über", numbers = "Zahlen", save_csv = "CSV", save_svg = "SVG", table = de.table })
-    local table_text = page:match "<caption>.*</tbody>":gsub("<[^>]*>", " ")
-    for _, word in ipairs { "interval", " to ", " at ", "seeds" } do t.ok(not table_text:find(word, 1, true), table_text) end
-  end
 end)
 
 t.test("curves: the mean of seeds at each step, against steps, time and FLOPs", function()
@@ -277,11 +259,11 @@ t.test("nothing finished yet: empty figures that say so", function()
   end
   for _, kind in ipairs { "curves", "bars", "lines", "heat", "profile" } do
     local fig = figure.new(open, spec, { kind, y = "score", x = "corridor", by = "core" })
-    t.ok(fig.note:find "No cell is finished" and fig.note:find "not finished: %d+ of %d+ cells", fig.note)
+    t.ok(fig.note:find "No run is finished" and fig.note:find "not finished: %d+ of %d+ runs", fig.note)
     figures.section(fig, "a")
   end
   for _, f in ipairs { { "heat", y = "probe", x = "step", by = "head" }, { "lines", y = "latency", x = "steps back", by = "core" } } do
-    t.ok(figure.new(open, spec, f).note:find "No cell is finished", f.y)
+    t.ok(figure.new(open, spec, f).note:find "No run is finished", f.y)
   end
 end)
 

@@ -1,5 +1,5 @@
--- test_sweep.lua -- mneme sweep: the grid that a study and a command line mean; every cell once, whatever is killed and
--- when; cells that crash are kept, reported and tried once more.
+-- test_sweep.lua -- mneme sweep: the grid that a study and a command line mean; every run once, whatever is killed and
+-- when; runs that crash are kept, reported and tried once more.
 local lfs = require "lfs"
 local t = require "tests.harness"
 local files = require "mneme.base.files"
@@ -21,7 +21,7 @@ local function write(name, text)
   return path(name)
 end
 
--- Each cell leaves a mark, so that living one twice is seen.
+-- Each run leaves a mark, so that living one twice is seen.
 local study = write("study.lua", ([[
 local mn = require "mneme"
 return mn.study {
@@ -132,11 +132,11 @@ t.test("what cannot be swept says so", function()
   t.raises(function() grid.check { a = {} } end, "is no list")
 end)
 
-t.test("every cell is lived once; again: none; more seeds: only those", function()
+t.test("every run is lived once; again: none; more seeds: only those", function()
   forget()
   local status, out = run("quick=1 jobs=3 run=" .. path "once")
   t.eq(status, 0, out)
-  t.ok(out:find "8 of 8 cells done")
+  t.ok(out:find "8 of 8 runs done")
   local list, n = marks()
   t.eq(n, 8) t.eq(list["a=1,core=scalar,kind=fast,seed=2"], 1)
   t.eq((run("quick=1 run=" .. path "once")), 0)
@@ -156,7 +156,7 @@ t.test("every cell is lived once; again: none; more seeds: only those", function
   t.eq(status, 2) t.ok(out:find "other settings", out)
 end)
 
-t.test("cells may have every processor, also where OMP_PROC_BIND bound the sweep to one", function()
+t.test("runs may have every processor, also where OMP_PROC_BIND bound the sweep to one", function()
   local script = write("processors.lua", [[
 local mn = require "mneme"
 return mn.study { title = "processors", axes = { a = { 1, 2 } }, settings = { steps = 1 }, metrics = { processors = { "processors" } },
@@ -186,7 +186,7 @@ t.test("a folder that holds another study, or a run, stays as it is", function()
   t.eq(shell.run(here, ("find '%s' | sort"):format(cell)), before)
 end)
 
-t.test("a cell that fails is kept, reported and tried once more", function()
+t.test("a run that fails is kept, reported and tried once more", function()
   forget()
   local status, out = run("quick=1 crash=2 core=gru jobs=2 run=" .. path "cursed")
   t.eq(status, 1)
@@ -200,7 +200,7 @@ t.test("a cell that fails is kept, reported and tried once more", function()
   t.eq(folder.result(path "exits/cells/a=1,core=gru,kind=fast,seed=1").exit, 9)
 end)
 
--- Begin a sweep whose first two cells last until they are let go, and do something to it once they live.
+-- Begin a sweep whose first two runs last until they are let go, and do something to it once they live.
 local function begin(words)
   forget()
   files.write(path "held", { "" })
@@ -217,7 +217,7 @@ local function ended(pid)
   return files.read(path "out")
 end
 
-t.test("kill -9 of the sweep: its cells end too, and the next sweep lives those that are open", function()
+t.test("kill -9 of the sweep: its runs end too, and the next sweep lives those that are open", function()
   local pid = begin("quick=1 jobs=2 run=" .. path "killed")
   os.execute("kill -9 " .. pid)
   let_go()
@@ -226,13 +226,13 @@ t.test("kill -9 of the sweep: its cells end too, and the next sweep lives those 
   for _, c in ipairs(folder.load(path "killed").cells) do t.eq(c.status, "done") end
 end)
 
-t.test("kill -9 of a cell: it is tried again; Ctrl-C: what is open stays open", function()
+t.test("kill -9 of a run: it is tried again; Ctrl-C: what is open stays open", function()
   local pid = begin("quick=1 kind=slow jobs=2 run=" .. path "shot")
   shell.run(here, ('for f in /proc/[0-9]*/stat; do read -r p _ _ of _ < $f; [ "$of" = %s ] && kill -9 $p; done'):format(pid))
   let_go()
   local out = ended(pid)
   t.ok(out:find "failed, tried once more .*killed by signal 9", out)
-  t.ok(out:find "4 of 4 cells done", out)
+  t.ok(out:find "4 of 4 runs done", out)
   pid = begin("quick=1 kind=fast jobs=2 run=" .. path "stopped")
   os.execute("kill -INT " .. pid)
   let_go()
@@ -249,7 +249,7 @@ t.test("two sweeps on one folder: the second says so", function()
   let_go()
 end)
 
-t.test("a script without a study: settings with several values are the axes; its cells are runs that resume", function()
+t.test("a script without a study: settings with several values are the axes; its runs are runs that resume", function()
   local words = "tmaze corridor=4,5 core=gru core.d_model=8 hidden=8 num_envs=2 num_steps=16 steps=64 seeds=2 run=" .. path "plain"
   local status, out = mneme("sweep " .. words)
   t.eq(status, 0, out)
@@ -291,11 +291,11 @@ return require("mneme").study { of = "tmaze", seeds = { 2, quick = 1 },
   t.eq((mneme(("sweep %s quick=1 estimate=0 run=%s"):format(script, path "of"))), 0, "goes on by its run folder")
 end)
 
-t.test("an estimate comes first: cells are tried for a moment, and leave nothing behind", function()
+t.test("an estimate comes first: runs are tried for a moment, and leave nothing behind", function()
   local words = "tmaze corridor=4 core=gru,lstm core.d_model=8 hidden=8 num_envs=2 num_steps=16 steps=6400 run=" .. path "told"
   local status, out = mneme("sweep " .. words)
   t.eq(status, 0, out)
-  t.ok(out:find "told: 2 cells in %d process.* about %d+:%d%d, up to %d+ MiB each %(2 kinds were tried%)", out)
+  t.ok(out:find "told: 2 runs in %d process.* about %d+:%d%d, up to %d+ MiB each %(2 kinds were tried%)", out)
   t.ok(not lfs.attributes(path "told/estimate"))
   for _, c in ipairs(folder.load(path "told").cells) do
     local e = folder.result(c.path).estimate
@@ -304,7 +304,7 @@ t.test("an estimate comes first: cells are tried for a moment, and leave nothing
   end
 end)
 
-t.test("what a cell does before and after its training counts as its own, and is estimated", function()
+t.test("what a run does before and after its training counts as its own, and is estimated", function()
   local script = write("around.lua", [[
 local mn = require "mneme"
 local function work() local from = os.clock() repeat until os.clock() - from > 0.25 end
@@ -326,7 +326,7 @@ return mn.study { settings = { steps = 256, num_envs = 2, num_steps = 16, core =
   t.ok(result.estimate.wall_s > 0.5, result.estimate.wall_s)
 end)
 
-t.test("labels with a comma, and names as cells have them, narrow an axis as others do", function()
+t.test("labels with a comma, and names as runs have them, narrow an axis as others do", function()
   local axes = { core = { { "gtrxl", memory = 128, label = "gtrxl, 128" }, { "gtrxl", memory = 256, label = "gtrxl, 256" }, "gru",
     { "gtrxl", label = "gtrxl" } } }
   local function labels(text)
@@ -338,7 +338,7 @@ t.test("labels with a comma, and names as cells have them, narrow an axis as oth
   t.eq(labels "gtrxl__256,gru", "gtrxl, 256; gru") t.eq(labels "lstm,gru", "lstm; gru") t.eq(labels "gtrxl", "gtrxl")
 end)
 
-t.test("how long a sweep will take is told from the estimates before a cell has ended", function()
+t.test("how long a sweep will take is told from the estimates before a run has ended", function()
   local table_of = require "mneme.study.progress_table"
   local cells = { { name = "a=1,seed=1", estimate = { wall_s = 100 } }, { name = "a=2,seed=1", estimate = { wall_s = 300 } }, { name = "a=3,seed=1" } }
   local said, stderr = {}, io.stderr

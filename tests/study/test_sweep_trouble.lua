@@ -29,7 +29,7 @@ local function finished(name)
   return n
 end
 
-t.test("a damaged study.json is named; without it the sweep finds its cells again", function()
+t.test("a damaged study.json is named; without it the sweep finds its runs again", function()
   t.eq((sweep "there seeds=1"), 0)
   local file, cell = path "there/study.json", path "there/cells/a=2,seed=1/result.json"
   local good = files.read(file)
@@ -49,14 +49,14 @@ t.test("a damaged study.json is named; without it the sweep finds its cells agai
   for _, text in ipairs { "", '{ "sta', "[]", '{ "status": 7 }' } do
     files.write(cell, { text })
     local status, said = sweep "there seeds=1"
-    t.eq(status, 1) t.ok(said:find("a=2,seed=1/result.json", 1, true) and said:find "the cell is open", said)
+    t.eq(status, 1) t.ok(said:find("a=2,seed=1/result.json", 1, true) and said:find "the run is open", said)
   end
   files.remove(cell)
   t.eq((sweep "there seeds=1"), 0)
   t.eq(finished "there", 3)
 end)
 
-t.test("a series with a number that is none ends its cell, as such a number does", function()
+t.test("a series with a number that is none ends its run, as such a number does", function()
   files.write(path "series.lua", { [[
 return require("mneme").study { title = "series", settings = { steps = 1 }, seeds = 1,
   run = function() return { score = 1, line = { x = { 1, 2 }, y = { 1, 0 / 0 } } } end }
@@ -66,13 +66,13 @@ return require("mneme").study { title = "series", settings = { steps = 1 }, seed
   t.eq(folder.load(path "series").cells[1].status, "failed")
 end)
 
-t.test("a sweep of which a cell was stopped, and not the sweep, has not succeeded", function()
+t.test("a sweep of which a run was stopped, and not the sweep, has not succeeded", function()
   files.write(path "stopped.lua", { [[
 return require("mneme").study { title = "stopped", axes = { a = { 1, 2 } }, settings = { steps = 1 }, seeds = 1,
   run = function(cfg) if cfg.a == 2 then os.exit(143) end return { score = 1 } end }
 ]] })
   local said, status = shell.mneme(here, "sweep stopped.lua estimate=0 run=stopped")
-  t.eq(status, 1) t.ok(said:find("1 of 2 cells done, 1 open; the same command goes on", 1, true), said)
+  t.eq(status, 1) t.ok(said:find("1 of 2 runs done, 1 open; the same command goes on", 1, true), said)
 end)
 
 t.test("a full disk, and one that cannot be written to: what is there stays, with room again the sweep goes on", function()
@@ -99,7 +99,7 @@ t.test("a full disk, and one that cannot be written to: what is there stays, wit
   if not ok then error(problem, 0) end
 end)
 
-t.test("a disk that fills up in the middle of a cell: it says so, and goes on from its last checkpoint to the same numbers", function()
+t.test("a disk that fills up in the middle of a run: it says so, and goes on from its last checkpoint to the same numbers", function()
   files.write(path "letters", { ("how vexingly quick daft zebras jump over it. "):rep(60) })
   local words = "sweep char_lm file=letters core=gru core.n_layers=1 parameters=2000 d_embed=8 batch=2 length=8 eval_every=64 eval_batches=4 steps=640 "
     .. "checkpoint_every=64 seeds=1 estimate=0 attempts=1 run="

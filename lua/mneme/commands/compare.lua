@@ -56,7 +56,7 @@ local function runs_of(path, list)
       end
     end
   end
-  if begun == 0 then errors.usage(path .. ": no cell of this study has begun") end
+  if begun == 0 then errors.usage(path .. ": no run of this study has begun") end
 end
 
 -- A setting of the core that one run was given, another has by default: both are told.
@@ -80,7 +80,7 @@ local function join(flat, more)
   end
 end
 
--- Runs with equal settings and other seeds stand together, as do those of one cell of a study's grid; the same seed again
+-- Runs with equal settings and other seeds stand together, as do those of one run of a study's grid; the same seed again
 -- begins a new group.
 local function group(list)
   local groups, by_key = {}, {}

@@ -35,7 +35,7 @@ local words_of = {
 -- Values of settings that do not declare a list of choices.
 local values_of = {
   core = names "cores", env = names "envs", scene = names "scenes", resume = runs, run = runs,
-  device = function() return { "cpu", "cuda" } end, language = function() return { "en", "de" } end,
+  device = function() return { "cpu", "cuda" } end,
 }
 
 -- A usage line, " SCRIPT [cores|envs] [jobs=2]" say -> possible values of its arguments, and its settings.

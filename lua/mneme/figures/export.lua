@@ -26,7 +26,7 @@ local function convert(fig, path, kind)
 end
 
 local writers = {
-  svg = function(fig, path) files.write(path, { svg.draw(fig, { alone = true }) }) end,
+  svg = function(fig, path) files.write(path, { svg.draw(fig, { alone = true, theme = "light" }) }) end,   -- no variables: not all programs know them
   csv = function(fig, path) files.write(path, { data.csv(fig) }) end,
   gp = function(fig, path)
     files.write(path, { gnuplot.script(fig, (path:gsub("%.%w+$", ""))) })

@@ -1,6 +1,6 @@
--- aggregate.lua -- from the cells of a study to one number, or one curve, for each seed, and from these to a statistic with
--- its interval.  Where a seed has several cells (another axis is not told apart) its number is their mean; a seed of which
--- a cell is missing, or was never swept, is left out, because its mean would be that of something else.
+-- aggregate.lua -- from the runs of a study to one number, or one curve, for each seed, and from these to a statistic with
+-- its interval.  Where a seed has several runs (another axis is not told apart) its number is their mean; a seed of which
+-- a run is missing, or was never swept, is left out, because its mean would be that of something else.
 local grid = require "mneme.study.grid"
 local mn_stats = require "mneme.stats"
 
@@ -9,7 +9,7 @@ local seeds = { FEW = FEW }
 local POINTS = 50              -- of a curve
 local NO_SPREAD = 1e-12        -- of the largest number: what rounding leaves
 
----The cells of a list by seed, in the order of seeds, and those that are missing.
+---The runs of a list by seed, in the order of seeds, and those that are missing.
 ---@param cells Cell[]
 ---@param value_of fun(cell): any what is wanted of a cell that is done; nil: it has none
 ---@return table[] list { seed, values = one for each kind of cell, in the order of kinds }
@@ -172,7 +172,7 @@ local function overlap(curves)
   return first <= last
 end
 
----The curves of cells as one line: a statistic of seeds at every place, its interval, and the seeds themselves.
+---The curves of runs as one line: a statistic of seeds at every place, its interval, and the seeds themselves.
 ---@param name string of the line
 ---@param curve_of fun(cell): { x, y }?
 ---@param o table { statistic, range = of what is measured or nil, rule = "last" | "linear", see mn.stats.align }

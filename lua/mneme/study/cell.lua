@@ -1,4 +1,4 @@
--- cell.lua -- one cell of a study, lived in this process from its words to its result.json; a cell that was interrupted
+-- cell.lua -- one run of a study, lived in this process from its words to its result.json; a run that was interrupted
 -- goes on where its run stands.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -10,7 +10,7 @@ local script = require "mneme.runs.script"
 
 local C = engine.C
 local cell = {
-  patience = 60,                 -- seconds for which a cell is waited for that another process has
+  patience = 60,                 -- seconds for which a run is waited for that another process has
   TAKEN = 75,                    -- status of a process that waited in vain
 }
 
@@ -28,7 +28,7 @@ local function divide(result)
   return metrics, series
 end
 
----The words by which a cell is begun, or goes on.
+---The words by which a run is begun, or goes on.
 ---@param path string of the cell
 ---@param words string[] of the cell
 ---@return string[]
@@ -39,7 +39,7 @@ function cell.words(path, words)
   return all
 end
 
--- Have the cell for this process.  One of a sweep that was killed may still be saving what it has; after a while it is
+-- Have the run for this process.  One of a sweep that was killed may still be saving what it has; after a while it is
 -- another sweep's, or another machine's.
 local function take(path)
   files.make_folder(path)
@@ -68,7 +68,7 @@ function cell.live(path, script_path, c)
     resources = resources.read(path), estimate = c.estimate })
 end
 
----Say of a cell that it failed; its run stays as it is.
+---Say of a run that it failed; its run stays as it is.
 ---@param why table { exit, error }
 function cell.failed(path, c, why)
   local before = folder.result(path) or {}
@@ -77,7 +77,7 @@ function cell.failed(path, c, why)
     attempts = (before.attempts or 0) + 1, resources = resources.read(path) })
 end
 
----What a process that lives a cell does: its status.
+---What a process that lives a run does: its status.
 function cell.process(path, script_path, c)
   local ok, problem = xpcall(cell.live, errors.handler, path, script_path, c)
   if ok then return 0 end

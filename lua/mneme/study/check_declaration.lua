@@ -1,4 +1,4 @@
--- check_declaration.lua -- whether what a study says of metrics, figures, references and claims can be meant: before any cell is
+-- check_declaration.lua -- whether what a study says of metrics, figures, references and claims can be meant: before any run is
 -- lived, since a misspelt name would else be found when all of them are done.  What `where` and the sides of a claim name
 -- must be a value of the axis in one of its sizes.
 local claims = require "mneme.study.claims"
@@ -24,7 +24,7 @@ local function check_metric(name, metric)
   end
 end
 
--- A name of a metric, or of what every cell uses.
+-- A name of a metric, or of what every run uses.
 local function check_name(name, metrics, what)
   if not metrics or metrics[name] or metrics[name:match "[^/]*$"] or folder.used[name] then return end
   local known = tables.keys(metrics)
@@ -45,7 +45,7 @@ local function check_labels(labels, axes, what)
   end
 end
 
--- Curves and series have names of their own, which only cells know; x and by of a series may be no axes.
+-- Curves and series have names of their own, which only runs know; x and by of a series may be no axes.
 local function check_figure(f, i, spec)
   local what = "figure " .. i
   only(f, figure_keys, what)

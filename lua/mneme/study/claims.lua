@@ -1,5 +1,5 @@
--- claims.lua -- what a study claims, held against its cells: a verdict for each, with the statistics behind it.  They are
--- over seeds: what else varies among the cells of a side is averaged first, so that each seed gives one number.
+-- claims.lua -- what a study claims, held against its runs: a verdict for each, with the statistics behind it.  They are
+-- over seeds: what else varies among the runs of a side is averaged first, so that each seed gives one number.
 --   { id = "C1", text = "...", source = "...", test = { kind, metric = "success", a = { core = "galite" }, ... } }
 --   "better"    { a, b }            a is above b: the interval of their difference, seed by seed, lies above 0
 --   "at_least"  { a, value }        so does that of a less the value, or begins there
@@ -78,7 +78,7 @@ local function matches(cell, labels)
   return true
 end
 
--- What a cell is besides what the test names, as a text.
+-- What a run is besides what the test names, as a text.
 local function rest_of(cell, test)
   local parts = {}
   for _, axis in ipairs(tables.keys(cell.labels)) do
@@ -87,7 +87,7 @@ local function rest_of(cell, test)
   return table.concat(parts, ", ")
 end
 
--- The cells of a side, [rest][seed] = cell; and the rests, in the order of the grid.
+-- The runs of a side, [rest][seed] = run; and the rests, in the order of the grid.
 local function side_of(study, test, labels)
   local side, rests = {}, {}
   for _, cell in ipairs(study.cells) do

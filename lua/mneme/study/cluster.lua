@@ -1,7 +1,7 @@
--- cluster.lua -- the open cells of a sweep as a job for other machines: `mneme sweep X ... cluster=slurm|parallel` writes,
--- into the study's folder, the list of these cells and a script that lives them one by one.  A list never changes once it
--- is written, so that its Nth line is the same cell for as long as a batch system remembers the number N.
---   STUDY/slurm/1/     cells.txt, job.sh   a job array: one task a cell, at most jobs=K at a time
+-- cluster.lua -- the open runs of a sweep as a job for other machines: `mneme sweep X ... cluster=slurm|parallel` writes,
+-- into the study's folder, the list of these runs and a script that lives them one by one.  A list never changes once it
+-- is written, so that its Nth line is the same run for as long as a batch system remembers the number N.
+--   STUDY/slurm/1/     cells.txt, job.sh   a job array: one task a run, at most jobs=K at a time
 --   STUDY/parallel/1/  cells.txt, job.sh   GNU parallel over the hosts of hosts=FILE; log.txt: what it has done
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
@@ -10,7 +10,7 @@ local script = require "mneme.runs.script"
 
 local cluster = {}
 local MARGIN, MINUTES = 2, 10            -- other machines are slower, and the file system is busy; the least that is asked for
-local WARNING = 60                       -- seconds in which a cell that must go keeps what it has
+local WARNING = 60                       -- seconds in which a run that must go keeps what it has
 local LONGEST = 1001                     -- Slurm's MaxArraySize where nobody says another
 
 ---A word as the shell reads it back.
@@ -26,13 +26,13 @@ local function quoted(words)
   return table.concat(list, " ")
 end
 
--- The command that lives one cell; its name comes behind.
+-- The command that lives one run; its name comes behind.
 local function command(o, words)
   local program = lfs.symlinkattributes("/proc/self/exe", "target")
   return quoted { program, "sweep", o.script, unpack(words) } .. " " .. quoted { "run=" .. o.run }
 end
 
--- One line a cell: its name, and the seconds and MiB that it is expected to take.
+-- One line a run: its name, and the seconds and MiB that it is expected to take.
 local function lines_of(cells)
   local lines = {}
   for i, c in ipairs(cells) do
@@ -45,7 +45,7 @@ end
 -- The names of a list, without what is expected of them.
 local function names_of(text) return (text:gsub(" [^\n]*", "")) end
 
--- The folder for these cells: the latest one where that is theirs, or a new one.
+-- The folder for these runs: the latest one where that is theirs, or a new one.
 local function place(base, lines)
   local n = 0
   for _, name in ipairs(files.list(base)) do n = math.max(n, tonumber(name) or 0) end
@@ -57,7 +57,7 @@ local function place(base, lines)
   return path
 end
 
--- What the largest of the cells needs: minutes, and MiB where they are known.
+-- What the largest of the runs needs: minutes, and MiB where they are known.
 local function needs(cells)
   local wall, peak = 0, 0
   for _, c in ipairs(cells) do
@@ -148,7 +148,7 @@ end
 
 function kinds.parallel(o, path, with)
   if not o.hosts then
-    errors.usage("sweep: cluster=parallel needs hosts=FILE", "a host a line, as ssh knows it; 8/HOST: eight cells at a time; ':' is this machine")
+    errors.usage("sweep: cluster=parallel needs hosts=FILE", "a host a line, as ssh knows it; 8/HOST: eight runs at a time; ':' is this machine")
   end
   if not files.is_file(o.hosts) then errors.usage(("sweep: hosts=%s: there is no such file"):format(o.hosts)) end
   with.HOSTS, with.JOBS = cluster.quote(o.hosts), o.jobs and ("--jobs %d "):format(o.jobs) or ""

@@ -1,4 +1,4 @@
--- estimate.lua -- what a sweep will take, said before it begins: some cells are tried for a moment, and the others follow
+-- estimate.lua -- what a sweep will take, said before it begins: some runs are tried for a moment, and the others follow
 -- from these by what their cores cost (core:describe).
 local costs = require "mneme.models.costs"
 local engine = require "mneme.base.engine"
@@ -14,10 +14,10 @@ local values = require "mneme.base.setting_types"
 
 local C = engine.C
 local estimate = {}
-local TRIED, SECONDS = 8, 1.5          -- at most so many kinds of cells, for so long each
-local PATIENCE = 6                     -- seconds after which a cell that does not train is given up
+local TRIED, SECONDS = 8, 1.5          -- at most so many kinds of runs, for so long each
+local PATIENCE = 6                     -- seconds after which a run that does not train is given up
 
--- Cells that differ by their seed alone are of one kind; the first of each is tried.
+-- Runs that differ by their seed alone are of one kind; the first of each is tried.
 local function kinds_of(cells)
   local list = grid.groups(cells, grid.kind)
   for _, kind in ipairs(list) do
@@ -55,7 +55,7 @@ local function choose(kinds)
   return chosen
 end
 
--- Live a cell for a moment, in this process: how long a step takes, and all that is no step, goes into a file.
+-- Live a run for a moment, in this process: how long a step takes, and all that is no step, goes into a file.
 local function try(kind, path, folder)
   local began = C.mn_clock(false)
   trainer.budget = SECONDS
@@ -81,7 +81,7 @@ local function follow(kind, tried)
   kind.seconds, kind.peak = best.seconds * kind.steps / best.steps * ratio, best.peak
 end
 
----Estimate cells: of each c.estimate = { wall_s, peak_mib }, where it can be known.
+---Estimate runs: of each c.estimate = { wall_s, peak_mib }, where it can be known.
 ---@param cells table[] of a plan, those that are open
 ---@param path string of the script
 ---@param o table run = the study's folder, jobs
@@ -132,8 +132,8 @@ end
 ---@param n integer cells
 ---@param jobs integer
 function estimate.text(sum, n, jobs)
-  if not sum.seconds then return ("%d cells: how long they take is not known before"):format(n) end
-  return ("%d cell%s in %d process%s: about %s, up to %.0f MiB each (%d kinds were tried)"):format(n, n > 1 and "s" or "", jobs,
+  if not sum.seconds then return ("%d runs: how long they take is not known before"):format(n) end
+  return ("%d run%s in %d process%s: about %s, up to %.0f MiB each (%d kinds were tried)"):format(n, n > 1 and "s" or "", jobs,
     jobs > 1 and "es" or "", progress.clock(sum.seconds), sum.peak_mib, sum.tried)
 end
 

@@ -1,7 +1,7 @@
--- figure.lua -- from a study to its figures as data (mneme.figures.model): which cells, against what, told apart by
+-- figure.lua -- from a study to its figures as data (mneme.figures.model): which runs, against what, told apart by
 -- which axis; statistics are of seeds, and the note says how many, which interval, and what is missing.
 --   { "curves", y = "charts/score", by = "core", where = { corridor = "200" } }    learning curves, from metrics.jsonl
---   { "bars", y = "success", x = "corridor", by = "core" }        a number of each cell; x: groups
+--   { "bars", y = "success", x = "corridor", by = "core" }        a number of each run; x: groups
 --   { "lines", y = "success", x = "corridor", by = "core" }       against an axis of numbers; or y = a series' name
 --   { "heat", y = "accuracy", x = "corridor", by = "core" }       or y = a series' name: its x across
 --   { "profile", y = "success", by = "core" }                     the share of runs above each score
@@ -59,7 +59,7 @@ end
 
 local function number_of(name) return function(c) return folder.number(c, name) end end
 
--- Refuse a name that no cell which is done has.
+-- Refuse a name that no run which is done has.
 local function need(f, cells, has, names_of, what)
   local all, any = {}, false
   for _, c in ipairs(cells) do
@@ -72,7 +72,7 @@ local function need(f, cells, has, names_of, what)
   if any then errors.unknown(what .. " of a figure: y =", f.y, tables.keys(all)) end
 end
 
--- How many seconds a cell had trained at a step, by the steps a second that it measured until then; nil: it measured none.
+-- How many seconds a run had trained at a step, by the steps a second that it measured until then; nil: it measured none.
 local function seconds_at(c, step)
   local rate = c:curves()["charts/SPS"]
   if not rate or rate.n == 0 then return nil end
@@ -93,7 +93,7 @@ local function operations_at(c, step)
   return c.operations and step * c.operations or nil
 end
 
--- A line against what its cells had used at each step, in their mean; nil where that is not known.
+-- A line against what its runs had used at each step, in their mean; nil where that is not known.
 local function against(line, cells, used_at)
   local x, last = {}, -math.huge
   for i, step in ipairs(line.x) do
@@ -112,7 +112,7 @@ end
 
 -- ---- the kinds ----
 
--- Lines of all groups, and the seeds that they have; nil where a group that has cells gives no line.
+-- Lines of all groups, and the seeds that they have; nil where a group that has runs gives no line.
 local function lines_of(groups, curve_of, o, missing)
   local lines, counts = {}, {}
   for k, group in ipairs(groups) do
@@ -358,10 +358,10 @@ end
 ---@param study table of mneme.studies.folder
 ---@param spec table what mn.study was given: metrics, references
 ---@param f table one of spec.figures, see above
----@param words table? of mneme.studies.figure_words; English unless told
+---@param words table? of mneme.studies.figure_words
 ---@return table fig as mneme.figures.model has it
 function figure.new(study, spec, f, words)
-  words = words or figure_words.en
+  words = words or figure_words
   for key in pairs(type(f) == "table" and f or {}) do
     if not known[key] then errors.unknown("key of a figure:", tostring(key), { "by", "log", "statistic", "title", "where", "x", "y" }) end
   end

@@ -1,4 +1,4 @@
--- folder.lua -- a study on disk: study.json, and a run folder for each cell under cells/ with what came of it in
+-- folder.lua -- a study on disk: study.json, and a run folder for each run under cells/ with what came of it in
 -- result.json.  What is there is all that is known: nothing else has to survive a crash.
 --   result.json   { status = "done"|"failed", cell = { axis = label }, seed, words, metrics, series, resources,
 --                   attempts, exit, error, kept }
@@ -12,7 +12,7 @@ local run_folder = require "mneme.runs.folder"
 local values = require "mneme.base.setting_types"
 
 local folder = {
-  -- What is known of every cell (mneme.resources): what it is called in mneme.studies.figure_words, and its unit.
+  -- What is known of every run (mneme.resources): what it is called in mneme.studies.figure_words, and its unit.
   used = { wall_s = { "time", "s" }, cpu_s = { "processor", "s" }, peak_mib = { "memory", "MiB" }, energy_j = { "energy", "J" } },
 }
 
@@ -32,16 +32,16 @@ local function is_info(info)
   return true
 end
 
----Where a cell lives.
+---Where a run lives.
 function folder.cell_path(path, name) return path .. "/cells/" .. name end
 
----What a cell has come to; nil: it is not finished.
+---What a run has come to; nil: it is not finished.
 ---@param path string of the cell
 ---@return table? result
 function folder.result(path)
   local file = path .. "/result.json"
   if not files.is_file(file) then return nil end
-  local hint = "without this file the cell is open: mneme sweep goes on with it"
+  local hint = "without this file the run is open: mneme sweep goes on with it"
   local result = read(file, hint)
   if result.status ~= "done" and result.status ~= "failed" then errors.fail(file .. ": damaged: it tells no status", hint) end
   return result
@@ -88,7 +88,7 @@ Cell.__index = Cell
 ---What the cell's run measured while it went on: name -> { n, x = steps, y }.
 function Cell:curves() return curves.read(self.path) end
 
----A number of a cell: one of its metrics, or of what it used; nil where it has none.
+---A number of a run: one of its metrics, or of what it used; nil where it has none.
 ---@param cell Cell
 ---@param name string such as "score" or "cpu_s"
 function folder.number(cell, name) return cell.metrics[name] or cell.resources and tonumber(cell.resources[name]) or nil end
@@ -117,7 +117,7 @@ function folder.load(path)
 end
 
 ---Metrics that a study declares as the mean of a curve, { "success while learning", mean_of = "charts/score" }: over all
----steps of each cell that is done.  Of runs that were made before the study asked, too.
+---steps of each run that is done.  Of runs that were made before the study asked, too.
 ---@param study table of folder.load
 ---@param spec table? what mn.study was given
 function folder.add_means(study, spec)
@@ -131,7 +131,7 @@ function folder.add_means(study, spec)
   end
 end
 
----Cells that differ by their seed alone.
+---Runs that differ by their seed alone.
 ---@param cells Cell[]
 ---@return table[] groups { name = "core=gru, corridor=20", cells }, in the order of the grid
 function folder.groups(cells)

@@ -1,12 +1,12 @@
--- grid.lua -- axes and the cells between them: what each cell is called, and by which words of a command line it is
--- lived.  The same study, settings and words give the same cells in the same order, on every machine.
+-- grid.lua -- axes and the runs between them: what each run is called, and by which words of a command line it is
+-- lived.  The same study, settings and words give the same runs in the same order, on every machine.
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local values = require "mneme.base.setting_types"
 
 local grid = {}
 local sizes = { quick = true, full = true }
-local no_axis = { seed = "seeds = { ... } says how many", run = "each cell has a folder", resume = "each cell goes on by itself",
+local no_axis = { seed = "seeds = { ... } says how many", run = "each run has a folder", resume = "each run goes on by itself",
   quick = "it is a size", full = "it is a size" }
 
 local function words_of(set)
@@ -139,7 +139,7 @@ end
 ---What a cell's name says besides its seed: "core=gru,corridor=20".
 function grid.kind(c) return (c.name:gsub(",?seed=%-?%d+$", "")) end
 
----Cells that have something in common.
+---Runs that have something in common.
 ---@param cells table[]
 ---@param name_of fun(cell): string
 ---@return table[] groups { name, cells }, in the order in which they come
@@ -156,7 +156,7 @@ function grid.groups(cells, name_of)
   return groups
 end
 
----The cells of a grid: seed by seed, so that all of it is there once before any of it is there twice.
+---The runs of a grid: seed by seed, so that all of it is there once before any of it is there twice.
 ---@param axes table[] { name, values = list of grid.value }
 ---@param seeds integer[]
 ---@return table[] cells { name, labels = { axis = label }, seed, words }

@@ -49,11 +49,10 @@ local function colors(theme)
     c "blank", c "c1", c "c3", c "c2", c "dim")
 end
 
----@param language string of the text: "en"
 ---@param title string
 ---@return table page
-function page.new(language, title)
-  return setmetatable({ language = language, title = title, out = {}, contents = {} }, Page)
+function page.new(title)
+  return setmetatable({ title = title, out = {}, contents = {} }, Page)
 end
 
 ---Put in HTML as it is.
@@ -167,7 +166,7 @@ end
 ---@param contents string the heading of the table of contents
 ---@return string html
 function Page:html(opening, contents)
-  return table.concat { '<!DOCTYPE html>\n<html lang="', self.language, '">\n<head>\n<meta charset="utf-8">\n',
+  return table.concat { '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
     '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n<title>',
     escape(self.title), "</title>\n<style>:root{", colors "light", "}\n@media (prefers-color-scheme:dark){:root{", colors "dark",
     "}}\n@media print{:root{", colors "light", "}}\n", style, "</style>\n", section.head(), "</head>\n<body>\n<main>\n<h1>", escape(self.title),

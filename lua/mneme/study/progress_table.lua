@@ -1,5 +1,5 @@
--- progress_table.lua -- how far a sweep is: on a terminal a table of the cells that run, renewed in place; elsewhere a line for
--- each cell that ends.  On stderr, so that stdout stays free for results.
+-- progress_table.lua -- how far a sweep is: on a terminal a table of the runs that run, renewed in place; elsewhere a line for
+-- each run that ends.  On stderr, so that stdout stays free for results.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local folder = require "mneme.study.folder"
@@ -21,7 +21,7 @@ local function new(plan, o, count, options)
     spent = 0, ended_cells = 0 }, Table)
 end
 
--- Seconds that a cell takes in the mean: of those that ended, else as was estimated; nil: nothing is known.
+-- Seconds that a run takes in the mean: of those that ended, else as was estimated; nil: nothing is known.
 local function mean_of(self)
   if self.ended_cells > 0 then return self.spent / self.ended_cells end
   local sum, n = 0, 0
@@ -31,7 +31,7 @@ local function mean_of(self)
   return n > 0 and sum / n or nil
 end
 
--- Seconds that are left, if cells take as long as those of their kind did, or as was estimated, or as all did.
+-- Seconds that are left, if runs take as long as those of their kind did, or as was estimated, or as all did.
 local function left(self, running, waiting)
   local mean, total = mean_of(self), 0
   if not mean then return nil end
@@ -73,7 +73,7 @@ function Table:update(running, waiting)
     lines[n] = ("  %3.0f %%  %8s  %s"):format(100 * part_of(self, r.job), progress.clock(now - r.since), r.job.name)
   end
   table.sort(lines)
-  io.stderr:write(("%d of %d cells done%s, %d running, %d waiting%s\n"):format(self.count.done, self.count.all,
+  io.stderr:write(("%d of %d runs done%s, %d running, %d waiting%s\n"):format(self.count.done, self.count.all,
     self.count.failed > 0 and (", %d failed"):format(self.count.failed) or "", n, waiting,
     eta and "  ETA " .. progress.clock(eta) or ""))
   for _, line in ipairs(lines) do io.stderr:write(line, "\n") end
@@ -81,7 +81,7 @@ function Table:update(running, waiting)
   self.lines = n + 1
 end
 
----A cell has ended.
+---A run has ended.
 ---@param what string "done", "failed" ...
 ---@param why string? what it said last
 function Table:ended(c, about, what, why)

@@ -1,11 +1,11 @@
--- report.lua -- `mneme report STUDY [language=de] [out=FILE.html] [figures=FOLDER] [script=FILE] [keep=FILE]`: a study
+-- report.lua -- `mneme report STUDY [out=FILE.html] [figures=FOLDER] [script=FILE] [export=FILE]`: a study
 -- as a report of a replication, on one page that needs no network: claims and what became of them, models, data, settings and their
 -- sources, what it cost, figures, numbers, cells.  Prose comes from the study's script and from the .md file of
--- the same name, everything else from the cells; the page of an unfinished study says so, so it can be written at any time.
---   language=de   default: that of the study, or English      out=F   default STUDY/report.html
+-- the same name, everything else from the runs; the page of an unfinished study says so, so it can be written at any time.
+--   out=F   default STUDY/report.html
 --   figures=F     each figure by itself, too: F/figure-1.svg, .pdf, .png, .gp (for gnuplot) and .csv
 --   script=F      the study's script, if it was moved
---   keep=F        also write the finished cells to this file, from which mneme sweep SCRIPT kept=F imports them
+--   export=F        also write the finished runs to this file, from which mneme sweep SCRIPT import=F imports them
 local claims = require "mneme.study.claims"
 local errors = require "mneme.base.errors"
 local export = require "mneme.figures.export"
@@ -14,28 +14,30 @@ local figure_words = require "mneme.study.figure_texts"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
-local kept = require "mneme.study.result_archive"
+local archive = require "mneme.study.result_archive"
 local method = require "mneme.study.report_method"
 local numbers = require "mneme.base.format"
 local page = require "mneme.study.html_page"
+local renamed = require "mneme.base.renamed"
 local results = require "mneme.study.report_results"
 local script = require "mneme.runs.script"
 local section = require "mneme.figures.html_section"
 local settings = require "mneme.study.settings_diff"
 local values = require "mneme.base.setting_types"
 local verdicts = require "mneme.study.report_claims"
-local words_of = require "mneme.study.report_strings"
+local strings = require "mneme.study.report_strings"
 local written = require "mneme.study.report_markdown"
 
 local report = {}
-local USAGE = "mneme report STUDY [language=de] [out=FILE.html] [figures=FOLDER] [keep=FILE]"
+local USAGE = "mneme report STUDY [out=FILE.html] [figures=FOLDER] [export=FILE]"
 
 -- ---- figures ----
 
--- A figure that cannot be made, of cells that lack a number or by a name that none has, says why in its place: the rest
+-- A figure that cannot be made, of runs that lack a number or by a name that none has, says why in its place: the rest
 -- of the page does not depend on it.
-local function figures(out, study, spec, language, words, made)
-  local of_figures = figure_words[language]
+local function figures(out, study, spec, made)
+  local words = strings
+  local of_figures = figure_words
   local list, others = spec.figures or {}, { table = of_figures.table }
   for key, word in pairs(words.figure) do others[key] = word end
   for i, f in ipairs(list) do
@@ -61,13 +63,13 @@ end
 
 local function encoded(name) return (name:gsub("[^%w_.,=+-]", function(c) return ("%%%02X"):format(c:byte()) end)) end
 
--- What a cell said last where it failed; where it was lived, if not here.
+-- What a run said last where it failed; where it was lived, if not here.
 local function note_of(c, words)
   if c.error then return c.error end
   return c.kept and words.taken:format(values.show(c.kept.file):match "[^/]*$", values.show(c.kept.commit or "–"), values.show(c.kept.host or "–")) or ""
 end
 
--- Cells link to their folders where the page lies beside these.
+-- Runs link to their folders where the page lies beside these.
 local function cells(out, study, beside, words)
   local rows = {}
   for i, c in ipairs(study.cells) do
@@ -111,18 +113,16 @@ end
 ---A study as a page.
 ---@param study table of mneme.studies.folder
 ---@param source table { spec = what mn.study was given, report = what is written of it, defaults = the script's settings, flat,
----  text = the script, about = files of the cells that it is written about, others = how many cells are not of those } as known
----@param options table? { language = "en" | "de", beside = false: the page does not lie in the study's folder }
+---  text = the script, about = files of the runs that it is written about, others = how many runs are not of those } as known
+---@param options table? { beside = false: the page does not lie in the study's folder }
 ---@return string html
 function report.html(study, source, options)
   options = options or {}
   local spec = source.spec or {}
   local texts = source.report or spec.report or {}
-  local language = options.language or texts.language or "en"
-  local words = words_of[language]
-  if not words then errors.unknown("language of a report", tostring(language), tables.keys(words_of)) end
   local judged, runs = claims.judge(study, spec.claims, spec.metrics), method.runs(study)
-  local out = page.new(language, spec.title or study.info.title or study.path:match "[^/]*$")
+  local words = strings
+  local out = page.new(spec.title or study.info.title or study.path:match "[^/]*$")
   local function part(level, name) out:heading(level, name, words[name]) end
   local filled = {
     model = function() method.model(out, runs, words) end,
@@ -158,7 +158,7 @@ function report.html(study, source, options)
   verdicts.table(out, judged, spec, words)
   part(3, "figures")
   local made = {}
-  figures(out, study, spec, language, words, made)
+  figures(out, study, spec, made)
   part(3, "numbers")
   results.write(out, study, spec, words)
   write "beyond"
@@ -186,17 +186,19 @@ end
 
 -- ---- the command ----
 
-local known = { language = true, out = true, figures = true, script = true, keep = true }
+local known = { out = true, figures = true, script = true, export = true, keep = true }
 
 local function parse(words)
   local o = {}
   for _, word in ipairs(words) do
     local key, text = word:match "^%-*([%a_]+)=(.*)$"
+    if key == "language" then errors.usage("report: language= was removed: reports are in English", USAGE) end
     if key and not known[key] then errors.unknown("setting of report", key, tables.keys(known)) end
     if key then o[key] = text
     elseif word:find "^%-" or o.study then errors.usage(("report: '%s' means nothing here"):format(word), USAGE)
     else o.study = word:gsub("(.)/+$", "%1") end
   end
+  o.export = renamed.field(o, "export", "keep", "report %s=")
   if not o.study then errors.usage("report: of which study?", USAGE) end
   if o.out and not o.out:lower():find "%.html?$" then
     errors.usage(("report: out=%s, expected a name ending in .html"):format(o.out), "figures=FOLDER writes the figures as SVG, PDF, PNG, CSV and for gnuplot")
@@ -232,10 +234,10 @@ function report.main(words)
       :format(values.show(study.info.script)))
   end
   folder.add_means(study, source.spec)
-  local n = o.keep and kept.write(o.keep, study, kept.curve_names(source.spec))
-  if path then source.about, source.others = kept.written_about(path, study) end
+  local n = o.export and archive.write(o.export, study, archive.curve_names(source.spec))
+  if path then source.about, source.others = archive.written_about(path, study) end
   local to = o.out or study.path .. "/report.html"
-  local html, made = report.html(study, source, { language = o.language, beside = to:match "^(.*)/" == study.path })
+  local html, made = report.html(study, source, { beside = to:match "^(.*)/" == study.path })
   files.write(to, { html })
   print(to)
   for _, name in ipairs(o.figures and tables.keys(made) or {}) do
@@ -243,7 +245,7 @@ function report.main(words)
     for _, kind in ipairs { "svg", "gp", "pdf", "png" } do export.write(made[name], ("%s/%s.%s"):format(o.figures, name, kind)) end
     print(("%s/%s: .svg .gp .csv .pdf .png"):format(o.figures, name))
   end
-  if n then print(("%s: %d cells"):format(o.keep, n)) end
+  if n then print(("%s: %d cells"):format(o.export, n)) end
   return 0
 end
 

@@ -8,7 +8,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local prose = require "mneme.study.report_texts"
-local words_of = require "mneme.study.report_strings"
+local words = require "mneme.study.report_strings"
 
 local written = {}
 
@@ -16,7 +16,7 @@ local written = {}
 local meanings = {}
 for _, key in ipairs { "hyperparameters", unpack(prose.texts) } do
   meanings[key] = key
-  for _, words in pairs(words_of) do meanings[words[key]:lower()] = key end
+  meanings[words[key]:lower()] = key
 end
 
 -- Lines that begin with "- ", with what is indented below each, as a list.

@@ -18,7 +18,7 @@ local left_out = { seed = true, quick = true, full = true, debug = true, profile
 
 local function show(v) return v == nil and "–" or values.show(v) end
 
----What the runs of a study wrote into their config.json, in the order of its cells; those that never began are missing.
+---What the runs of a study wrote into their config.json, in the order of its runs; those that never began are missing.
 ---@return table[] list { cell, info, flat = its settings with dotted keys }
 function method.runs(study)
   local list = {}
@@ -142,7 +142,7 @@ function method.setup(out, study, runs, words)
   out:table({}, rows)
 end
 
--- Sum, mean and highest of a resource over the cells that know it.
+-- Sum, mean and highest of a resource over the runs that know it.
 local function account(cells, of)
   local list, highest = {}, -math.huge
   for _, c in ipairs(cells) do

@@ -1,4 +1,4 @@
--- report_results.lua -- the numbers of a study in its report: each kind of cell with each metric, and, folded away, what each
+-- report_results.lua -- the numbers of a study in its report: each kind of run with each metric, and, folded away, what each
 -- seed gave.
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
@@ -23,7 +23,7 @@ local function shown(value, low, high, unit)
   return low and low < high and ("%s (%s … %s)"):format(text, numbers.short(low, unit), numbers.short(high, unit)) or text
 end
 
--- Every kind of cell and metric that has numbers: fun(kind, metric, { declared }, numbers of its seeds).
+-- Every kind of run and metric that has numbers: fun(kind, metric, { declared }, numbers of its seeds).
 local function each(study, spec, f)
   local names = metric_names(study, spec)
   for i, group in ipairs(folder.groups(study.cells)) do
@@ -54,7 +54,7 @@ local function each_seed(out, study, spec, words)
   end)
 end
 
----Each kind of cell with each metric: mean, interval, how many seeds; and the seeds.
+---Each kind of run with each metric: mean, interval, how many seeds; and the seeds.
 ---@param out table page
 ---@param study table of mneme.studies.folder
 ---@param spec table what mn.study was given

@@ -1,9 +1,7 @@
--- report_strings.lua -- what a report says of itself, by language: headings, verdicts, and the sentences between numbers.
-local words = {}
-
-words.en = {
+-- report_strings.lua -- what a report says of itself: headings, verdicts, and the sentences between numbers.
+return {
   contents = "Contents", unwritten = "Nobody has written this.", no_more = "Nobody has written more about it.",
-  not_all = "%d of %d cells are done, %d failed, %d are open: what follows is about those that are done.",
+  not_all = "%d of %d runs are done, %d failed, %d are open: what follows is about those that are done.",
   quick = "These are the study's small values (quick=1): they show that it works, not what is true at its full size.",
   claims_and_scope = "Scope and claims", scope = "Scope", claims = "Claims, as statements that can be tested",
   method = "Method", model = "Model", data = "Data", hyperparameters = "Hyperparameters", implementation = "Implementation",
@@ -11,9 +9,9 @@ words.en = {
   results = "Results", verdicts = "What became of the claims", figures = "Figures", numbers = "Numbers", beyond = "Beyond the original",
   discussed = "Discussion", discussion = "What the evidence is worth", easy = "What was easy", hard = "What was hard",
   recommendations = "Recommendations", authors = "Communication with the authors",
-  records = "Code and records", code = "Code", cells = "Cells",
+  records = "Code and records", code = "Code", cells = "Runs",
   no_claims = "The study makes no claim.", no_figures = "The study asks for no figure.", reference = "for comparison", of = "of",
-  references = "Values that others tell, lines in the figures", no_number = "No cell has a number yet.",
+  references = "Values that others tell, lines in the figures", no_number = "No run has a number yet.",
   claim = "claim", source = "source", test = "holds where", verdict = "verdict", seeds = "seeds", estimate = "estimate (95 % interval)",
   p = "p (corrected)",
   holds = "holds", fails = "does not hold", undecided = "undecided",
@@ -21,7 +19,7 @@ words.en = {
     ratio = "%s of %s is at least %s times that of %s", equal = "%s of %s and of %s differ by at most %s" },
   where = ", %s", exactly = ", in every seed",
   why = { no_cell = "the study has no such cells",
-    no_seed = "no seed has all cells that it needs", one_seed = "one seed says nothing of the next: an interval takes two",
+    no_seed = "no seed has all runs that it needs", one_seed = "one seed says nothing of the next: an interval takes two",
     no_spread = "all %d seeds differ by the same, so their spread is not known; counting signs alone gives p = %s",
     not_positive = "a ratio needs numbers above 0", reaches_over = "the interval has both sides of the border in it",
     reaches_out = "the interval reaches beyond the distance that counts as equal", no_test = "no test was written" },
@@ -33,14 +31,14 @@ words.en = {
     .. "that has a range, within it; of the probability that a run is better (Agarwal et al. 2021), the bootstrap's. "
     .. "In brackets after p: Holm's correction for all claims together. An undecided claim is not a refuted one.",
   statuses = { done = "done", failed = "failed", open = "open", ["not swept"] = "not swept", ["no number"] = "has no such number" },
-  same = "Settings that are the same in all cells; those in bold differ from the script's defaults.",
+  same = "Settings that are the same in all runs; those in bold differ from the script's defaults.",
   changed = "Settings that differ, each with its values", setting = "setting", value = "value", default = "default", values = "values",
-  unsourced = "A dash: nobody has written where the value comes from.", parameters = "parameters", kind = "cells", environment = "environment",
+  unsourced = "A dash: nobody has written where the value comes from.", parameters = "parameters", kind = "runs", environment = "environment",
   all_options = "All options of %s",
   made_with = "mneme", commit = "commit", program = "commit that the program was built of", host = "host", threads = "threads", device = "device",
   machine = "%s, %s of its processors, %s GiB", system = "system", built_with = "built with", not_recorded = "not recorded",
   script = "script", seeds_used = "seeds", words_given = "settings given",
-  before = "estimated before", time = "time", processor = "processor", memory = "peak memory", energy = "energy", sum = "sum of all cells",
+  before = "estimated before", time = "time", processor = "processor", memory = "peak memory", energy = "energy", sum = "sum of all runs",
   resource_note = "Mean of a cell. The estimate is from a short trial before the sweep, and only there where one was made.",
   energy_note = " Energy is that of the whole processor package, whatever else ran; a dash: the machine does not tell.",
   no_energy = " The machine does not tell what energy it took.",
@@ -48,72 +46,12 @@ words.en = {
   each_seed = "Each seed, median and interquartile mean", metric = "metric", median = "median", iqm = "interquartile mean",
   iqm_note = "Seeds in their order. The interquartile mean has its stratified bootstrap interval (Agarwal et al. 2021) from ten seeds on; of fewer it "
     .. "would be too narrow.",
-  cell = "cell", status = "status", note = "note", cell_note = "Each cell is the folder of a run: settings, log, checkpoints.",
+  cell = "run", status = "status", note = "note", cell_note = "Each run has a folder: settings, log, checkpoints.",
   taken = "taken from %s, commit %s, host %s",
   all_taken = "Runs that were imported from a file of finished runs: %d. The table of runs marks them, with their "
     .. "commits. Their curves are thinned.",
-  others = "This was not written about all cells of this page: %d are not those of %s. Where they differ, the page's numbers and figures count.",
+  others = "This was not written about all runs of this page: %d are not those of %s. Where they differ, the page's numbers and figures count.",
   script_text = "The script as it is now", not_there = "%s is no longer there.",
   no_figure = "Figure %d could not be made: %s.",
   figure = { against = "against", numbers = "Numbers", save_csv = "Save as CSV", save_svg = "Save as SVG" },
 }
-
-words.de = {
-  contents = "Inhalt", unwritten = "Das hat niemand geschrieben.", no_more = "Mehr hat niemand dazu geschrieben.",
-  not_all = "%d von %d Zellen sind fertig, %d sind gescheitert, %d sind offen: Das Folgende handelt von den fertigen.",
-  quick = "Das sind die kleinen Werte der Studie (quick=1): Sie zeigen, dass sie läuft, nicht, was in voller Größe gilt.",
-  claims_and_scope = "Umfang und Behauptungen", scope = "Umfang", claims = "Behauptungen, als prüfbare Aussagen",
-  method = "Vorgehen", model = "Modell", data = "Daten", hyperparameters = "Hyperparameter", implementation = "Umsetzung",
-  setup = "Aufbau", resources = "Aufwand",
-  results = "Ergebnisse", verdicts = "Was aus den Behauptungen wurde", figures = "Abbildungen", numbers = "Zahlen", beyond = "Über das Original hinaus",
-  discussed = "Diskussion", discussion = "Was die Belege wert sind", easy = "Was leicht war", hard = "Was schwer war",
-  recommendations = "Empfehlungen", authors = "Austausch mit den Autoren",
-  records = "Code und Aufzeichnungen", code = "Code", cells = "Zellen",
-  no_claims = "Die Studie behauptet nichts.", no_figures = "Die Studie verlangt keine Abbildung.", reference = "zum Vergleich", of = "von",
-  references = "Werte, die andere nennen, Linien in den Abbildungen", no_number = "Noch hat keine Zelle eine Zahl.",
-  claim = "Behauptung", source = "Quelle", test = "gilt, wenn", verdict = "Urteil", seeds = "Seeds", estimate = "Schätzung (95-%-Intervall)",
-  p = "p (korrigiert)",
-  holds = "gilt", fails = "gilt nicht", undecided = "unentschieden",
-  test_of = { better = "%s von %s über der von %s liegt", at_least = "%s von %s mindestens %s ist",
-    ratio = "%s von %s mindestens das %s-fache der von %s ist", equal = "%s von %s und von %s sich um höchstens %s unterscheiden" },
-  where = ", %s", exactly = ", in jedem Seed",
-  why = { no_cell = "die Studie hat keine solchen Zellen",
-    no_seed = "kein Seed hat alle Zellen, die es braucht", one_seed = "ein Seed sagt nichts über den nächsten: ein Intervall braucht zwei",
-    no_spread = "alle %d Seeds unterscheiden sich um dasselbe, ihre Streuung ist also unbekannt; Vorzeichen allein ergeben p = %s",
-    not_positive = "ein Verhältnis braucht Zahlen über 0", reaches_over = "im Intervall liegen beide Seiten der Grenze",
-    reaches_out = "das Intervall reicht über den Abstand hinaus, der als gleich gilt", no_test = "es wurde kein Test geschrieben" },
-  only_alone = "für sich allein; nicht nach der Korrektur für alle Behauptungen", counted = "gezählt, nicht gezogen: kein Intervall",
-  averaged = "die Zahl eines Seeds ist das Mittel über %s",
-  improves = "ein Lauf der ersten ist mit Wahrscheinlichkeit %s besser als einer der zweiten",
-  without = "es fehlen: %s", more = "und %d weitere",
-  statistics = "Intervalle nach Student, über Seeds; Paare gleicher Seeds, wo zwei Seiten verglichen werden; von Verhältnissen über ihre Logarithmen; "
-    .. "von Zahlen, die nur gewisse Werte haben können, innerhalb von diesen; der Wahrscheinlichkeit, dass ein Lauf besser ist (Agarwal et al. 2021), nach "
-    .. "dem Bootstrap. "
-    .. "In Klammern hinter p: nach Holm für alle Behauptungen zusammen korrigiert. Unentschieden heißt nicht widerlegt.",
-  statuses = { done = "fertig", failed = "gescheitert", open = "offen", ["not swept"] = "nicht vorgesehen", ["no number"] = "ohne diese Zahl" },
-  same = "Einstellungen, die in allen Zellen gleich sind; fett, was von den Vorgaben des Skripts abweicht.",
-  changed = "Einstellungen, die sich unterscheiden, mit ihren Werten", setting = "Einstellung", value = "Wert", default = "Vorgabe", values = "Werte",
-  unsourced = "Ein Strich: Niemand hat geschrieben, woher der Wert kommt.", parameters = "Parameter", kind = "Zellen", environment = "Umgebung",
-  all_options = "Alle Optionen von %s",
-  made_with = "mneme", commit = "Commit", program = "Commit, aus dem das Programm gebaut ist", host = "Rechner", threads = "Threads", device = "Gerät",
-  machine = "%s, %s seiner Prozessoren, %s GiB", system = "System", built_with = "gebaut mit", not_recorded = "nicht aufgezeichnet",
-  script = "Skript", seeds_used = "Seeds", words_given = "gegebene Einstellungen",
-  before = "vorher geschätzt", time = "Zeit", processor = "Prozessor", memory = "Speicher, höchstens", energy = "Energie", sum = "Summe aller Zellen",
-  resource_note = "Mittel einer Zelle. Die Schätzung stammt aus einem kurzen Versuch vor dem Sweep und steht nur da, wo es einen gab.",
-  energy_note = " Energie ist die des ganzen Prozessors, was immer sonst lief; ein Strich: Der Rechner verrät es nicht.",
-  no_energy = " Der Rechner verrät nicht, wie viel Energie es brauchte.",
-  mean_note = "Mittel über Seeds, 95-%-Intervall, und wie viele Seeds es sind; ohne Intervall, wo es einer ist oder alle dieselbe Zahl ergaben.",
-  each_seed = "Jeder Seed, Median und Interquartilsmittel", metric = "Größe", median = "Median", iqm = "Interquartilsmittel",
-  iqm_note = "Seeds in ihrer Reihenfolge. Das Interquartilsmittel hat ab zehn Seeds sein geschichtetes Bootstrap-Intervall (Agarwal et al. 2021); bei "
-    .. "weniger wäre es zu schmal.",
-  cell = "Zelle", status = "Stand", note = "Anmerkung", cell_note = "Jede Zelle ist der Ordner eines Laufs: Einstellungen, Protokoll, Checkpoints.",
-  taken = "aus %s, Commit %s, Rechner %s",
-  all_taken = "Zellen, die nicht in diesem Ordner liefen, sondern aus einer Datei mit fertigen stammen: %d. Die Tabelle der Zellen sagt, welche, mit "
-    .. "ihren Commits. Ihre Kurven sind ausgedünnt.",
-  others = "Das wurde nicht über alle Zellen dieser Seite geschrieben: %d sind nicht die von %s. Wo sie abweichen, gelten Zahlen und Abbildungen der Seite.",
-  script_text = "Das Skript, wie es jetzt ist", not_there = "%s ist nicht mehr da.",
-  no_figure = "Abbildung %d war nicht zu machen: %s.",
-  figure = { against = "über", numbers = "Zahlen", save_csv = "Als CSV sichern", save_svg = "Als SVG sichern" },
-}
-
-return words

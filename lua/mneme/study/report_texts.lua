@@ -1,6 +1,6 @@
 -- report_texts.lua -- what people write into a report: the texts of a study's `report` table.  Each is a text, blank lines part
 -- its paragraphs, or a list of texts; what nobody has written is told as that.
---   report = { language = "de", scope = "...", easy = { "...", "..." }, hyperparameters = { { "lr", source = "paper" } }, ... }
+--   report = { scope = "...", easy = { "...", "..." }, hyperparameters = { { "lr", source = "paper" } }, ... }
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local only = require "mneme.study.declaration"
@@ -10,7 +10,7 @@ local prose = {}
 ---Texts, in the order in which a report has them.
 prose.texts = { "scope", "model", "data", "implementation", "setup", "beyond", "discussion", "easy", "hard", "recommendations", "authors", "code" }
 
-local known = { language = true, hyperparameters = true }
+local known = { hyperparameters = true }
 for _, name in ipairs(prose.texts) do known[name] = true end
 local source_keys = { [1] = "string", value = true, source = "string" }
 
@@ -31,7 +31,7 @@ end
 function prose.check(report)
   for key, value in pairs(report) do
     if not known[key] then errors.unknown("key of a report:", tostring(key), tables.keys(known)) end
-    if key ~= "language" and key ~= "hyperparameters" then check_text(key, value) end
+    if key ~= "hyperparameters" then check_text(key, value) end
   end
   errors.need("study: report.hyperparameters", report.hyperparameters or {}, nil, '{ { "lr", source = "paper" }, ... }')
   for i, entry in ipairs(report.hyperparameters or {}) do

@@ -1,8 +1,8 @@
--- result_archive.lua -- finished cells of a study in one small file, to be committed: a line of JSON for each, with its settings and
--- commit, its numbers and thinned curves.  `mneme report STUDY keep=FILE` writes it, `mneme sweep SCRIPT kept=FILE` puts the
--- cells back in their folders: they are not lived again.  A cell is taken only where the script means by it what it
+-- result_archive.lua -- finished runs of a study in one small file, to be committed: a line of JSON for each, with its settings and
+-- commit, its numbers and thinned curves.  `mneme report STUDY export=FILE` writes it, `mneme sweep SCRIPT import=FILE` puts the
+-- runs back in their folders: they are not lived again.  A run is taken only where the script means by it what it
 -- meant then.
---   { cell, study, seed, info = config.json, metrics, series, resources, estimate, curves = { step = {...}, NAME = {...} } }
+--   { run, study, seed, info = config.json, metrics, series, resources, estimate, curves = { step = {...}, NAME = {...} } }
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
@@ -12,7 +12,7 @@ local script = require "mneme.runs.script"
 local settings = require "mneme.study.settings_diff"
 local values = require "mneme.base.setting_types"
 
-local kept = {}
+local archive = {}
 local POINTS = 100                 -- of a curve
 
 -- Settings that do not change what comes of a run, besides those that say where it lies.
@@ -49,7 +49,7 @@ end
 ---The curves that a study's figures need, and the steps a second that their other axis takes.
 ---@param spec table? what mn.study was given
 ---@return string[]
-function kept.curve_names(spec)
+function archive.curve_names(spec)
   local names = { ["charts/SPS"] = true }
   for _, f in ipairs((spec or {}).figures or {}) do
     if f[1] == "curves" then names[f.y] = true end
@@ -75,7 +75,7 @@ local function read(path)
       local entry, problem = json.decode(line, ("%s, line %d"):format(path, n))
       if problem then errors.fail(problem) end
       if not is_cell(entry) then
-        errors.fail(("%s, line %d: no cell of a study"):format(path, n), "mneme report STUDY keep=FILE writes such files")
+        errors.fail(("%s, line %d: no run of a study"):format(path, n), "mneme report STUDY export=FILE writes such files")
       end
       cells[entry.cell] = { entry = entry, text = line }
     end
@@ -85,15 +85,15 @@ end
 
 local function stem(info) return (values.show(info.script):match "([^/]*)$":gsub("%.lua$", "")) end
 
----Write the cells of a study that are done; those that the file has of the same study besides them stay in it.
+---Write the runs of a study that are done; those that the file has of the same study besides them stay in it.
 ---@param path string
 ---@param study table of folder.load
 ---@param names string[] of curves
 ---@return integer n cells in the file
-function kept.write(path, study, names)
+function archive.write(path, study, names)
   local lines, name = files.is_file(path) and read(path) or {}, stem(study.info)
   for cell, line in pairs(lines) do
-    if line.entry.study ~= name then errors.fail(("%s holds cells of %s: %s"):format(path, values.show(line.entry.study), cell), "keep=ANOTHER") end
+    if line.entry.study ~= name then errors.fail(("%s holds runs of %s: %s"):format(path, values.show(line.entry.study), cell), "export=ANOTHER") end
   end
   for _, c in ipairs(study.cells) do
     local info = c.status == "done" and c:info()
@@ -108,13 +108,13 @@ function kept.write(path, study, names)
   return #out
 end
 
----Files of finished cells that the repository of a study has: docs/results/NAME*.jsonl beside the folder of its script.  What
+---Files of finished runs that the repository of a study has: docs/results/NAME*.jsonl beside the folder of its script.  What
 ---is written of the study is about those.
 ---@param path string of the script
 ---@param study table of folder.load
 ---@return string[] files
 ---@return integer others cells of the study that are done and not, with the same numbers, in one of these files; 0 where there is none
-function kept.written_about(path, study)
+function archive.written_about(path, study)
   local folder_of, name = path:match "^(.*)/[^/]*/[^/]*$" or path:match "^[^/]+/[^/]*$" and "." or "..", path:match "([^/]*)%.lua$"
   local found, lines, others = {}, {}, 0
   for _, file in ipairs(name and files.list(folder_of .. "/docs/results") or {}) do
@@ -164,7 +164,7 @@ local function difference(path, c, info)
   end
 end
 
--- A cell's folder as a run would have left it; the result comes last, so that a cell is there whole or is open.
+-- A cell's folder as a run would have left it; the result comes last, so that a run is there whole or is open.
 local function put(run, file, c, entry)
   local path, rows, curves = folder.cell_path(run, c.name), {}, entry.curves or {}
   files.make_folder(path)
@@ -180,21 +180,21 @@ local function put(run, file, c, entry)
     resources = entry.resources, estimate = entry.estimate, kept = { file = file, commit = entry.info.commit, host = entry.info.host } })
 end
 
----The cells of a grid that a file has and that are not done here; an error where one of them was another cell then.
+---The runs of a grid that a file has and that are not done here; an error where one of them was another run then.
 ---@param run string the study's folder
 ---@param file string
 ---@param path string of the study's script
 ---@param cells table[] of sweep.plan
 ---@return table[] wanted { cell of the plan, line of the file }
 ---@return integer held cells in the file
-function kept.wanted(run, file, path, cells)
+function archive.wanted(run, file, path, cells)
   local lines, wanted = read(file), {}
   for _, c in ipairs(cells) do
     local line = lines[c.name]
     if line and (folder.result(folder.cell_path(run, c.name)) or {}).status ~= "done" then
       local other = difference(path, c, line.entry.info)
       if other then
-        errors.usage(("%s: %s is another cell than this script's: %s"):format(file, c.name, other), "without kept= it is run again")
+        errors.usage(("%s: %s is another run than this script's: %s"):format(file, c.name, other), "without import= it is run again")
       end
       wanted[#wanted + 1] = { c, line.entry }
     end
@@ -203,8 +203,8 @@ function kept.wanted(run, file, path, cells)
 end
 
 ---Put them where a sweep would have left them.
-function kept.take(run, file, wanted)
+function archive.take(run, file, wanted)
   for _, w in ipairs(wanted) do put(run, file, w[1], w[2]) end
 end
 
-return kept
+return archive

@@ -1,4 +1,4 @@
--- select.lua -- which cells of a study a figure is about, how they stand together, and what to say of those that are
+-- select.lua -- which runs of a study a figure is about, how they stand together, and what to say of those that are
 -- missing.
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
@@ -6,7 +6,7 @@ local grid = require "mneme.study.grid"
 local show = require("mneme.base.setting_types").show
 
 local select_cells = {}
-local NAMED = 4                -- missing cells that a note names; of more it tells the number
+local NAMED = 4                -- missing runs that a note names; of more it tells the number
 
 -- All values of each axis, in the order of the grid.
 local function axes_of(cells)
@@ -21,10 +21,10 @@ local function axes_of(cells)
   return axes
 end
 
----Cells by their value of an axis, in the order of the grid.
+---Runs by their value of an axis, in the order of the grid.
 ---@return table[] { name, cells }
 function select_cells.groups(cells, axis)
-  return grid.groups(cells, function(c) return c.labels[axis] or "–" end)          -- an axis that only later cells have
+  return grid.groups(cells, function(c) return c.labels[axis] or "–" end)          -- an axis that only later runs have
 end
 
 ---The value of an axis as a number.
@@ -73,7 +73,7 @@ local function series_of(cells, y)
   return whole, rows
 end
 
----The cells of a figure.
+---The runs of a figure.
 ---@param study table
 ---@param f table
 ---@return table { cells, groups = { name, cells, series }[], series = y is one, missing, swapped, pooled }
@@ -86,7 +86,7 @@ function select_cells.pick(study, f)
     if fits then cells[#cells + 1] = c end
   end
   local whole, rows = series_of(cells, f.y)
-  local known = false                            -- before a cell is done nobody knows which series there will be
+  local known = false                            -- before a run is done nobody knows which series there will be
   for _, c in ipairs(cells) do known = known or c.status == "done" end
   local strange = f.x and not axes[f.x] or f.by and not axes[f.by]
   local series = (whole or #rows > 0 or not known and strange) and (f[1] == "lines" or f[1] == "heat")

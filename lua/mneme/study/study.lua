@@ -1,13 +1,13 @@
--- study.lua -- a question, asked of a grid: mn.study{...} in a script.  `mneme run SCRIPT` lives one cell of it,
+-- study.lua -- a question, asked of a grid: mn.study{...} in a script.  `mneme run SCRIPT` lives one run of it,
 -- `mneme sweep SCRIPT` all of them, `mneme report runs/SCRIPT` tells what came of it.
 --   return mn.study {
 --     title = "Which gate remembers longest?",
 --     axes = { core = { "galite", { "galite", gate = "scalar", label = "scalar" } }, corridor = { 120, 200, quick = { 20 } } },
 --     settings = { steps = 5e6, quick = { steps = 1e5 } },             as mn.config takes them
 --     seeds = { 5, quick = 2 },
---     run = function(cfg) ... return { success = 0.9 } end,            one cell: named numbers, or what train() gives
+--     run = function(cfg) ... return { success = 0.9 } end,            one run: named numbers, or what train() gives
 --   }
--- or, in place of run, of = "tmaze": its cells are runs of that experiment, which has the settings; then
+-- or, in place of run, of = "tmaze": its runs are runs of that experiment, which has the settings; then
 --     measure = function(path) ... return { cue = 0.9 } end            more numbers, of the finished run in that folder
 local checked = require "mneme.study.check_declaration"
 local config = require "mneme.runs.config"
@@ -48,7 +48,7 @@ local function check(spec)
   prose.check(spec.report or {})
 end
 
--- The settings of one cell, as mn.config takes them: each axis that is no setting yet is one, by its first value.
+-- The settings of one run, as mn.config takes them: each axis that is no setting yet is one, by its first value.
 local function declared(spec)
   local settings = {}
   for key, value in pairs(spec.settings or {}) do settings[key] = value end
@@ -132,7 +132,7 @@ local function check_result(result)
   return result
 end
 
--- What a study measures must be among them, or its cells would be done and have nothing to show.
+-- What a study measures must be among them, or its runs would be done and have nothing to show.
 local function check_metrics(spec, result)
   local wanted, found = tables.keys(spec.metrics or {}), false
   for _, name in ipairs(wanted) do
@@ -153,12 +153,12 @@ local function check_metrics(spec, result)
   end
 end
 
----Declare a study, and live the one cell of it that the command line names (the first values of all axes that it does
+---Declare a study, and live the one run of it that the command line names (the first values of all axes that it does
 ---not name).
 ---@param spec table title, question: texts; axes = { name = { value, ..., quick = {...}, full = {...} } }, a value being a
 ---  number, a text, a thing with options and maybe a label, or { label = text, set = { setting = value, ... } };
----  settings, about: as for mn.config; of = another experiment, whose cells these are, with `settings` of the study's own;
----  measure = function(path) -> table: more named numbers of such a run; jobs = how many cells may be lived at a time
+---  settings, about: as for mn.config; of = another experiment, whose runs these are, with `settings` of the study's own;
+---  measure = function(path) -> table: more named numbers of such a run; jobs = how many runs may be lived at a time
 ---  where nobody says (1 for what measures time);
 ---  seeds = { how many, quick =, full = }; run = function(cfg) -> table;
 ---  metrics, figures, claims, references, report: see mneme.studies.report

@@ -1,16 +1,16 @@
 -- sweep.lua -- run every point of a grid with every seed, each in its own process.
 -- The axes are those of the script's study, and every setting with several values; axis=value keeps only that value.  The
--- same command resumes a sweep: it runs what is unfinished, and tries failed cells once more.
---   jobs=N       cells at a time (default: one per processor)
+-- same command resumes a sweep: it runs what is unfinished, and tries failed runs once more.
+--   jobs=N       runs at a time (default: one per processor)
 --   seeds=N      seeds 1..N; seeds=3..7 or seeds=1,5,9: those
 --   run=F        the study's folder (default runs/SCRIPT)
---   list=1       only list the cells
+--   list=1       only list the runs
 --   estimate=0   start at once, without estimating the time
---   attempts=2   how often a cell that fails is tried
---   kept=F       import finished cells from a file that mneme report STUDY keep=F wrote
+--   attempts=2   how often a run that fails is tried
+--   import=F       import finished runs from a file that mneme report STUDY export=F wrote
 --   cluster=slurm [time=60 mem=2G partition=P submit=1] or cluster=parallel hosts=FILE [submit=1]
---                write a job that runs the open cells on other machines: docs/clusters.md
---   cell=C       only this cell, by name or number, as a batch system calls it; estimate=SECONDS,MIB: its
+--                write a job that runs the open runs on other machines: docs/clusters.md
+--   cell=C       only this run, by name or number, as a batch system calls it; estimate=SECONDS,MIB: its
 --                estimated resources
 local engine = require "mneme.base.engine"
 local cell = require "mneme.study.cell"
@@ -22,10 +22,11 @@ local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local grid = require "mneme.study.grid"
-local kept = require "mneme.study.result_archive"
+local archive = require "mneme.study.result_archive"
 local pool = require "mneme.study.process_pool"
 local run_folder = require "mneme.runs.run"
 local script = require "mneme.runs.script"
+local renamed = require "mneme.base.renamed"
 local seed_list = require "mneme.runs.seed_list"
 local table_of = require "mneme.study.progress_table"
 local values = require "mneme.base.setting_types"
@@ -35,7 +36,7 @@ local C = engine.C
 local sweep = {}
 local USAGE = "mneme sweep SCRIPT [jobs=2] [seeds=10] [run=FOLDER] [key=value,value ...]"
 local own = { jobs = true, seeds = true, run = true, list = true, cell = true, estimate = true, attempts = true, cluster = true,
-  kept = true }
+  import = true, kept = true }
 local of_clusters = { hosts = true, time = true, mem = true, partition = true, submit = true }     -- a script may have a setting `time`
 
 -- ---- the command line ----
@@ -60,7 +61,8 @@ local function parse(words)
   end
   if not o.script then errors.usage("sweep: which script?", USAGE .. "; mneme list experiments") end
   if o.cluster then cluster.check(o) end
-  o.jobs, o.attempts = o.jobs and whole("jobs", o.jobs, 1), whole("attempts", o.attempts, 1)
+  o.import = renamed.field(o, "import", "kept", "sweep %s=")
+  o.jobs, o.attempts = o.jobs and whole("jobs", o.jobs, o.import and 0 or 1), whole("attempts", o.attempts, 1)
   o.script = script.locate(o.script)
   o.run = o.run or "runs/" .. o.script:match "([^/]*)$":gsub("%.lua$", "")
   return o, rest
@@ -80,7 +82,7 @@ end
 
 local kinds = { core = "cores", attention = "attentions", task = "datasets" }
 
--- A core, an attention or a task that is not there would be found by its cells alone, which stay in the study.
+-- A core, an attention or a task that is not there would be found by its runs alone, which stay in the study.
 local function check_name(name, axis, text)
   local named = type(axis[1]) == "table" and axis[1][1] or axis[1]
   local known, any, found = kinds[name] and registry.names(kinds[name]) or {}, false, false
@@ -129,14 +131,14 @@ function sweep.plan(o, words)
   local fixed = script.setting(survey.words, "seed")
   if o.seeds then seeds = seed_list("sweep", o.seeds) end
   seeds = seeds or fixed and { cfg.seed } or seed_list("sweep", tostring(size and spec.seeds[size] or spec.seeds[1] or 1))
-  local common = {}                              -- a study of another experiment adds its own settings in each cell
+  local common = {}                              -- a study of another experiment adds its own settings in each run
   if spec.of and size then common[1] = size .. "=1" end
   for _, word in ipairs(survey.given and given_of(survey) or survey.words) do
     if not word:find "^%-*seed=" then common[#common + 1] = word end
   end
   local cells, named = grid.cells(axes, seeds), {}
   for _, c in ipairs(cells) do
-    if named[c.name] then errors.usage(("sweep: two cells are called %s: an axis has a value twice"):format(c.name)) end
+    if named[c.name] then errors.usage(("sweep: two runs are called %s: an axis has a value twice"):format(c.name)) end
     named[c.name] = true
     for _, word in ipairs(common) do table.insert(c.words, word) end       -- what one says wins over what an axis sets besides
     if not script.setting(c.words, "threads") then table.insert(c.words, "threads=1") end
@@ -156,7 +158,7 @@ local function owned(o, plan, words)
   return info
 end
 
--- study.json, with the cells of earlier sweeps of the same settings.
+-- study.json, with the runs of earlier sweeps of the same settings.
 local function note(o, plan)
   local words, known = table.concat(plan.words, " "), {}
   local info = owned(o, plan, words) or { mneme = version, script = plan.script, title = plan.title, settings = words, cells = {},
@@ -173,7 +175,7 @@ end
 
 -- ---- living it ----
 
--- The last thing that a cell said.
+-- The last thing that a run said.
 local function last_line(path)
   local last = ""
   local f = io.open(path)
@@ -182,7 +184,7 @@ local function last_line(path)
   return last
 end
 
--- The cells that are not done.
+-- The runs that are not done.
 local function open_cells(o, plan)
   local open = {}
   for _, c in ipairs(plan.cells) do
@@ -192,7 +194,7 @@ local function open_cells(o, plan)
   return open
 end
 
--- Live the cells of a queue, several at a time; the number that is done, failed, taken by others, and the signal that
+-- Live the runs of a queue, several at a time; the number that is done, failed, taken by others, and the signal that
 -- ended it.
 local function live(o, plan, queue)
   if o.estimate ~= "0" and #queue > 0 and C.mn_interrupted() == 0 then
@@ -245,7 +247,7 @@ local function list_cells(o, plan)
   return 0
 end
 
--- One cell of the plan, by its number or its name.
+-- One run of the plan, by its number or its name.
 local function choose(o, plan)
   local found = plan.cells[tonumber(o.cell)]
   for _, c in ipairs(plan.cells) do if c.name == o.cell then found = c end end
@@ -259,13 +261,13 @@ end
 -- Write the job for other machines; submit=1 begins it.
 local function hand_over(o, plan, words)
   local cells, cost = open_cells(o, plan), ""
-  if #cells == 0 then return print(o.run .. ": all cells are done") end
+  if #cells == 0 then return print(o.run .. ": all runs are done") end
   if o.estimate ~= "0" then
     local sum = estimate.of(cells, plan.script, { run = o.run, jobs = 1 })
     cost = sum.seconds and (", about %.3g core hours, up to %.0f MiB each"):format(sum.seconds / 3600, sum.peak_mib) or ""
   end
   local lines, now = cluster.write(o, words, cells), o.submit == "1"
-  print(("%s: %d of %d cells are open%s; %s"):format(o.run, #cells, #plan.cells, cost, now and "handed over:" or "this begins them:"))
+  print(("%s: %d of %d runs are open%s; %s"):format(o.run, #cells, #plan.cells, cost, now and "handed over:" or "this begins them:"))
   for _, line in ipairs(lines) do
     print("  " .. line)
     io.stdout:flush()
@@ -282,25 +284,26 @@ function sweep.main(words)
   engine.open("cpu", 1)                          -- copies are made of a process without other threads
   owned(o, plan, table.concat(plan.words, " "))               -- before anything is put there
   files.make_folder(o.run .. "/cells")
-  if not o.cell then files.lock(o.run .. "/lock") end          -- of one cell its own lock does
+  if not o.cell then files.lock(o.run .. "/lock") end          -- of one run its own lock does
   local chosen, wanted, held = o.cell and choose(o, plan) or plan.cells, nil, nil
-  if o.kept then wanted, held = kept.wanted(o.run, o.kept, plan.script, chosen) end
+  if o.import then wanted, held = archive.wanted(o.run, o.import, plan.script, chosen) end
   note(o, plan)
   plan.cells = chosen
-  if o.kept then
-    kept.take(o.run, o.kept, wanted)
-    print(("%s: %d of the %d cells of %s were open here and are taken"):format(o.run, #wanted, held, o.kept))
+  if o.import then
+    archive.take(o.run, o.import, wanted)
+    print(("%s: %d of the %d runs of %s were open here and are taken"):format(o.run, #wanted, held, o.import))
   end
   if o.cluster then
     if o.seeds then rest[#rest + 1] = "seeds=" .. o.seeds end
     return hand_over(o, plan, rest)
   end
+  if o.jobs == 0 then return 0 end               -- import alone
   o.jobs = o.jobs or plan.spec.jobs or C.mn_cores()
   C.mn_watch_signals(true)
   local count, signal = live(o, plan, open_cells(o, plan))
   C.mn_watch_signals(false)
   local open = count.all - count.done - count.failed
-  print(("%s: %d of %d cells done%s%s%s"):format(o.run, count.done, count.all, count.failed > 0 and (", %d failed"):format(count.failed) or "",
+  print(("%s: %d of %d runs done%s%s%s"):format(o.run, count.done, count.all, count.failed > 0 and (", %d failed"):format(count.failed) or "",
     count.taken > 0 and (", %d run by other processes"):format(count.taken) or "",
     open > count.taken and (", %d open; the same command goes on"):format(open - count.taken) or ""))
   if signal ~= 0 then return errors.status_of(signal) end
