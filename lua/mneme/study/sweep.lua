@@ -7,7 +7,7 @@
 --   list=1       only list the runs
 --   estimate=0   start at once, without estimating the time
 --   attempts=2   how often a run that fails is tried
---   import=F       import finished runs from a file that mneme report STUDY export=F wrote
+--   import=F     import finished runs from a file that mneme report STUDY export=F wrote
 --   cluster=slurm [time=60 mem=2G partition=P submit=1] or cluster=parallel hosts=FILE [submit=1]
 --                write a job that runs the open runs on other machines: docs/clusters.md
 --   cell=C       only this run, by name or number, as a batch system calls it; estimate=SECONDS,MIB: its
