@@ -40,12 +40,12 @@ return mn.study {
     end
     return result
   end,
-  metrics = { held = { "share told of a bit", range = { 0, 1 }, goal = 1 }, said = { "share told of a bit", range = { 0, 1 }, goal = 1 },
+  metrics = { held = { "share of a bit that is read", range = { 0, 1 }, goal = 1 }, said = { "share of a bit that is read", range = { 0, 1 }, goal = 1 },
     held_bits = { "capacity, all that is held", unit = "bits", range = { 0, math.huge } },
     said_bits = { "capacity, the last output", unit = "bits", range = { 0, math.huge } } },
   figures = {
-    { "lines", y = "held", x = "steps back", by = "core", title = "what all of the memory tells" },
-    { "lines", y = "said", x = "steps back", by = "core", title = "what its last output tells" }, { "bars", y = "held_bits", by = "core" },
+    { "lines", y = "held", x = "steps back", by = "core", title = "read from the whole state" },
+    { "lines", y = "said", x = "steps back", by = "core", title = "read from the last output" }, { "bars", y = "held_bits", by = "core" },
   },
   claims = { { id = "window", text = "GTrXL, whose window holds all of it, holds more than AGaLiTe.", source = "ours",
     test = { "better", metric = "held_bits", a = { core = "gtrxl" }, b = { core = "agalite" } } } },

@@ -172,7 +172,7 @@ local function find_fact(env, spec)
   for _, fact in ipairs(env.settable) do
     if fact.whole then return fact end
   end
-  errors.usage(("flip: no fact of %s has values to choose from"):format(env.id), "set or shift one; mneme help tells which")
+  errors.usage(("flip: no fact of %s has values to choose from"):format(env.id), "set or shift one; mneme help lists them")
 end
 
 -- A donor must have the same arrays, of the same size.

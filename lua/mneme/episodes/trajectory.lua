@@ -270,7 +270,7 @@ local function sections_from(path, data, at, bytes)
     return data + here, here
   end, function()
     if at ~= bytes then
-      errors.fail(("%s: byte %.0f: damaged: %.0f bytes more than its header tells of"):format(path, at, bytes - at))
+      errors.fail(("%s: byte %.0f: damaged: %.0f bytes more than its header declares"):format(path, at, bytes - at))
     end
   end
 end

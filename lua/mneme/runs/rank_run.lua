@@ -21,7 +21,7 @@ end
 ---What the others make of it.
 ---@return Follower
 local function open()
-  local told = json.decode(ranks.tell(), "what rank 0 tells")
+  local told = json.decode(ranks.tell(), "the message of rank 0")
   if not told.path then errors.stop(0) end
   C.mn_watch_signals(true)
   return setmetatable({ path = told.path, resumed = told.resumed, step = told.step, last_step = told.step or 0 }, Follower)

@@ -43,7 +43,7 @@ function folder.result(path)
   if not files.is_file(file) then return nil end
   local hint = "without this file the run is open: mneme sweep goes on with it"
   local result = read(file, hint)
-  if result.status ~= "done" and result.status ~= "failed" then errors.fail(file .. ": damaged: it tells no status", hint) end
+  if result.status ~= "done" and result.status ~= "failed" then errors.fail(file .. ": damaged: it has no status", hint) end
   return result
 end
 
@@ -60,7 +60,7 @@ function folder.info(path)
   if not files.is_file(file) then return nil end
   local hint = "without this file mneme sweep writes it again; finished runs stay"
   local info = read(file, hint)
-  if not is_info(info) then errors.fail(file .. ": damaged: it tells of no sweep", hint) end
+  if not is_info(info) then errors.fail(file .. ": damaged: it describes no sweep", hint) end
   return info
 end
 

@@ -95,7 +95,7 @@ local function statistics(here)
   local say = print
   trainer.timed, print = true, function() end                     -- luacheck: ignore
   local result = script.run(script.locate "tmaze", { "core=agalite", "core.n_layers=1", "core.d_model=32", "core.d_head=16", "core.d_ffn=32",
-    "hidden=32", "corridor=20", "steps=400000", "threads=1", "run=" .. here .. "/told" })
+    "hidden=32", "corridor=20", "steps=400000", "threads=1", "run=" .. here .. "/small" })
   trainer.timed, print = nil, say                                 -- luacheck: ignore
   local share = result.seconds_told / result.seconds_trained
   print(("a small training: its statistics take %.2f %% of its time (target 1: %s)"):format(100 * share, verdict(share <= AIM.told)))
