@@ -27,4 +27,17 @@ function renamed.field(t, new, old, shown)
   return t[new]
 end
 
+-- Modules that documents told scripts to require, before everything was in mn.
+for old, now in pairs {
+  scene = { "mneme.view.scene", "scene" }, core = { "mneme.models.core", "core" }, player = { "mneme.episodes.stepper", "stepper" },
+  meter = { "mneme.measure.timing", "measure.timing" }, probing = { "mneme.measure.linear_probes", "measure.linear_probes" },
+  denominators = { "mneme.measure.denominators", "measure.denominators" }, endless = { "mneme.measure.endless_stream", "measure.endless_stream" },
+  same_weights = { "mneme.measure.weight_transplant", "measure.weight_transplant" },
+} do
+  package.preload["mneme." .. old] = function()
+    renamed.note("the module mneme." .. old, "mn." .. now[2])
+    return require(now[1])
+  end
+end
+
 return renamed

@@ -22,7 +22,7 @@ local USAGE = "mneme play NAME|SCRIPT.lua [setting=value ...] [seed=N] [record=F
 
 -- ---- the game, without its window ----
 
----@class Game: Single a client of mneme.window
+---@class Game: Single a client of view/window.lua
 local Game = {}
 Game.__index = setmetatable(Game, single)
 

@@ -87,7 +87,7 @@ local function checkpoints_of(run)
   return steps
 end
 
--- How a track loads its agent: see mneme.playback.  For a run, the checkpoint shown last.
+-- How a track loads its agent: see episodes/playback.lua.  For a run, the checkpoint shown last.
 local function opener(o, run, what)
   local stepper, shown = require "mneme.episodes.stepper", o.checkpoint
   return function(given)
