@@ -71,14 +71,18 @@ end
 local function list(words)
   local catalogue, help = require "mneme.base.catalogue", require "mneme.commands.help"
   local kind = words[1]
-  if kind == "complexity" or kind == "cores" then
+  if kind == "complexity" then
+    require("mneme.base.renamed").note("list complexity", "list costs")
+    kind = "costs"
+  end
+  if kind == "costs" or kind == "cores" then
     local costs = require "mneme.models.costs"
     io.stdout:write((kind == "cores" and costs.list or costs.table) { unpack(words, 2) })
     return
   elseif kind then
     local known = false
     for _, name in ipairs(catalogue.kinds) do known = known or name == kind end
-    if not known then errors.unknown("kind of thing", kind, { "complexity", unpack(catalogue.kinds) }) end
+    if not known then errors.unknown("kind of thing", kind, { "costs", unpack(catalogue.kinds) }) end
     io.stdout:write(help.kind(kind))
     return
   end
@@ -162,7 +166,7 @@ commands = {
     doc = "compare with another program's recorded values, or test your own core", run = on_device "mneme.commands.check", comment = "commands/check/init" },
   { name = "bench", usage = " [cores|envs|ranks|scenes|sweep|torsos|train] [device=cuda]", doc = "measure speed on this machine",
     run = bench, comment = "commands/bench/init" },
-  { name = "list", usage = " [cores|attentions|complexity|envs|datasets|ops|scenes|experiments] [key=value ...]",
+  { name = "list", usage = " [cores|attentions|costs|envs|datasets|ops|scenes|experiments] [key=value ...]",
     doc = "list what is installed; parameters and costs of cores", run = list },
   { name = "repl", usage = "", doc = "interactive Lua with mn loaded", run = module "mneme.commands.repl", comment = "commands/repl" },
   { name = "doctor", usage = "", doc = "check this machine: what is installed, what is missing, how to install it",

@@ -1,11 +1,11 @@
--- report.lua -- `mneme report STUDY [out=FILE.html] [figures=FOLDER] [script=FILE] [export=FILE]`: a study
--- as a report of a replication, on one page that needs no network: claims and what became of them, models, data, settings and their
--- sources, what it cost, figures, numbers, runs.  Prose comes from the study's script and from the .md file of
--- the same name, everything else from the runs; the page of an unfinished study says so, so it can be written at any time.
---   out=F   default STUDY/report.html
---   figures=F     each figure by itself, too: F/figure-1.svg, .pdf, .png, .gp (for gnuplot) and .csv
---   script=F      the study's script, if it was moved
---   export=F      also write the finished runs to this file, from which mneme sweep SCRIPT import=F imports them
+-- report.lua -- write the report of a study (a sweep's folder) as one self-contained HTML page: claims and verdicts, models,
+-- data, settings and their sources, resources, figures, numbers, runs.
+-- Prose comes from the study's script and from the .md file of the same name, everything else from the runs.  The page of
+-- an unfinished study says so, so it can be written at any time.
+--   out=F       default STUDY/report.html
+--   figures=F   also each figure in its own file: F/figure-1.svg, .pdf, .png, .gp (for gnuplot) and .csv
+--   script=F    the study's script, if it was moved
+--   export=F    also write the finished runs to this file; mneme sweep SCRIPT import=F imports them
 local claims = require "mneme.study.claims"
 local errors = require "mneme.base.errors"
 local export = require "mneme.figures.export"
