@@ -1,6 +1,5 @@
--- canvas.lua -- what a scene draws with: shapes in pixels of its page, text that fits, and boxes
--- that divide the page; and spots, the parts of it that mean something when clicked.  A canvas is painted
--- into pixels by scenes/view; nothing here knows of a window.
+-- canvas.lua -- what a scene draws on: shapes in pixels of its page, fitted text, boxes that divide the page, and spots, which are
+-- its clickable parts.  scenes/view paints a canvas into pixels; nothing here knows of a window.
 local ffi = require "ffi"
 local bit = require "bit"
 local engine = require "mneme.base.engine"
@@ -28,6 +27,11 @@ local theme = themes.dark
 
 local canvas = { theme = theme, themes = themes, RECT = RECT, TRIANGLE = TRIANGLE, TEXT = TEXT, HEAT = HEAT,
   SEQUENTIAL = SEQUENTIAL, DIVERGING = DIVERGING }
+
+---@class Canvas what a scene draws on, as `view`
+---@field box table { x, y, w, h } of the page, or of the part of it that is drawn
+---@field unit number pixels of the page for one of the 1280x800 design
+---@field theme table colours by name: page, card, line, grid, text, dim, accent, warm, good, bad, violet
 local methods = {}
 canvas.metatable = { __index = methods }
 
@@ -49,9 +53,11 @@ local function unit_of(self, width, height)
   return self.scale * math.max(0.8, math.min(width / self.scale / 1280, height / self.scale / 800, 2))
 end
 
----Begin afresh, maybe with another size.  `unit` is how large a pixel of the 1280x800 design is here.  A panel that
----has much to work out stops at `deadline`, of engine.C.mn_clock(false), where there is one, sets `unfinished`, and goes
----on when the page is drawn again.
+---Clear the page, maybe with a new size.  `unit` becomes the size of a pixel of the 1280x800 design.  A panel with much to
+---compute stops at `deadline` (of engine.C.mn_clock(false), where set), sets `unfinished`, and continues when the page is
+---drawn again.
+---@param width integer in pixels
+---@param height integer in pixels
 function methods:clear(width, height)
   C.mn_canvas_clear(self.shapes)
   self.n_spots, self.unfinished = 0, false
@@ -60,8 +66,9 @@ function methods:clear(width, height)
   self.box = { x = 0, y = 0, w = width, h = height }
 end
 
----Draw a page in a part of this one, its `box` and `unit` being those of the part.
----@param draw fun(view: table)
+---Draw into a part of the page: `box` and `unit` are those of the part meanwhile.
+---@param box table { x, y, w, h }
+---@param draw fun(view: Canvas)
 function methods:within(box, draw)
   local outer, unit = self.box, self.unit
   self.box, self.unit = box, unit_of(self, box.w, box.h)
@@ -74,14 +81,50 @@ local function add(self, kind, color, x, y, w, h, data)
   if data then C.mn_canvas_data(self.shapes, data) end
 end
 
+---A filled rectangle.
+---@param x number left, in pixels of the page
+---@param y number top
+---@param w number
+---@param h number
+---@param color integer? 0xRRGGBBAA; nil: the theme's text colour
 function methods:rect(x, y, w, h, color) add(self, RECT, color, x, y, w, h) end
+
+---A filled disc.
+---@param x number centre
+---@param y number centre
+---@param radius number
+---@param color integer?
 function methods:disc(x, y, radius, color) add(self, DISC, color, x, y, radius, radius) end
+
+---The outline of a rectangle.
+---@param x number
+---@param y number
+---@param w number
+---@param h number
+---@param color integer?
+---@param thick number? pixels; nil: view.unit
 function methods:frame(x, y, w, h, color, thick)
   add(self, FRAME, color, x, y, w, h, thick or self.unit)
 end
+
+---A straight line.
+---@param x0 number
+---@param y0 number
+---@param x1 number
+---@param y1 number
+---@param color integer?
+---@param thick number? pixels; nil: view.unit
 function methods:line(x0, y0, x1, y1, color, thick)
   add(self, LINE, color, x0, y0, x1, y1, thick or self.unit)
 end
+
+---A filled triangle in a box, pointing right.
+---@param x number
+---@param y number
+---@param w number
+---@param h number
+---@param turn number radians, clockwise
+---@param color integer?
 function methods:triangle(x, y, w, h, turn, color) add(self, TRIANGLE, color, x, y, w, h, turn) end
 
 ---`color` with another opacity.
@@ -96,15 +139,23 @@ local function check_text(text)
   if type(text) ~= "string" then errors.raise(("scene: a text is a %s, expected a string"):format(type(text))) end
 end
 
----The width in pixels of a text of `size` design pixels.
+---The width of a text in pixels.
+---@param text string
+---@param size number of the letters, in design pixels
+---@return number
 function methods:text_width(text, size)
   check_text(text)
   return self.raster:text_width(text, size * self.unit)
 end
 
----Write a text of `size` design pixels at the baseline y.
+---Write a text on one line.
+---@param text string
+---@param x number
+---@param y number of the baseline
+---@param size number of the letters, in design pixels
+---@param color integer?
 ---@param align string? "left" (default), "center" or "right" of x
----@param room number? pixels it may take: what is longer ends in an ellipsis
+---@param room number? maximal width in pixels: a longer text ends in an ellipsis
 function methods:text(text, x, y, size, color, align, room)
   check_text(text)
   if room then text = self:fit(text, size, room) end
@@ -113,8 +164,13 @@ function methods:text(text, x, y, size, color, align, room)
   C.mn_canvas_text(self.shapes, color or self.theme.text, x, y, size * self.unit, text)
 end
 
----Write a text on as many lines as it takes, broken between words.
----@param room number pixels that a line may take
+---Write a text on several lines, broken between words.
+---@param text string
+---@param x number
+---@param y number of the first baseline
+---@param size number of the letters, in design pixels
+---@param color integer?
+---@param room number width of a line in pixels
 function methods:paragraph(text, x, y, size, color, room)
   local line = ""
   for word in text:gmatch "%S+" do
@@ -127,7 +183,11 @@ function methods:paragraph(text, x, y, size, color, room)
   self:text(line, x, y, size, color, "left", room)
 end
 
----The longest beginning of a text that fits into `room` pixels; "" if not even an ellipsis does.
+---The longest beginning of a text that fits, with an ellipsis; "" if not even that fits.
+---@param text string
+---@param size number of the letters, in design pixels
+---@param room number in pixels
+---@return string
 function methods:fit(text, size, room)
   if self:text_width(text, size) <= room then return text end
   while #text > 0 do
@@ -138,7 +198,14 @@ function methods:fit(text, size, room)
   return ""
 end
 
----A heat map of float values[rows * cols] in a box; values that are not finite do not stop it.
+---A heat map.  NaN is drawn grey.
+---@param box table { x, y, w, h }
+---@param rows integer
+---@param cols integer
+---@param values ffi.cdata* float[rows * cols]
+---@param lo number value of the first colour
+---@param hi number value of the last colour
+---@param map integer? mn.ui.canvas.SEQUENTIAL (default) or DIVERGING
 function methods:heat(box, rows, cols, values, lo, hi, map)
   if box.w < 1 or box.h < 1 then return end
   if lo - lo ~= 0 or hi - hi ~= 0 then lo, hi = 0, 1 end
@@ -146,7 +213,11 @@ function methods:heat(box, rows, cols, values, lo, hi, map)
     map or SEQUENTIAL))
 end
 
----A picture, bytes rgb[rows * cols * 3], stretched over a box.
+---A picture, stretched over a box.
+---@param box table { x, y, w, h }
+---@param rows integer
+---@param cols integer
+---@param rgb ffi.cdata* uint8_t[rows * cols * 3]
 function methods:image(box, rows, cols, rgb)
   if box.w < 1 or box.h < 1 then return end
   engine.check(C.mn_canvas_image(self.shapes, box.x, box.y, box.w, box.h, rows, cols, rgb))
@@ -154,7 +225,9 @@ end
 
 local bounds = ffi.new "float[4]"
 
----Draw a whole canvas, fitted into a box.
+---Draw another canvas, fitted into a box.
+---@param other ffi.cdata* such as now.canvas
+---@param box table { x, y, w, h }
 ---@return function place (x, y) of it -> x, y on this page, and the scale
 function methods:append(other, box)
   engine.check(C.mn_canvas_append(self.shapes, other, box.x, box.y, box.w, box.h))
@@ -166,9 +239,9 @@ function methods:append(other, box)
   return function(x, y) return left + (x - x0) * scale, top + (y - y0) * scale, scale end
 end
 
----Let a click on a box mean something.
----@param box table x, y, w, h
----@param what table { key = " " }, as if that key were pressed; or what else the page's reader knows
+---Make a box clickable.
+---@param box table { x, y, w, h }
+---@param what table { key = " " }: as if that key were pressed; others as the viewer knows them
 function methods:spot(box, what)
   if type(what) ~= "table" then errors.raise(("scene: a spot means a %s, expected a table"):format(type(what))) end
   self.n_spots = self.n_spots + 1
@@ -177,7 +250,9 @@ function methods:spot(box, what)
   self.spots[self.n_spots] = spot
 end
 
----What a click at x, y means: of several spots there the last one drawn.
+---The spot at a point, of several the last one drawn.
+---@param x number
+---@param y number
 ---@return table? what
 ---@return table? spot its box x, y, w, h, until the page is cleared
 function methods:spot_at(x, y)
@@ -187,8 +262,10 @@ function methods:spot_at(x, y)
   end
 end
 
----Scale everything drawn so far, spots too, about the page's upper left corner, then move it by x, y pixels.
----Lines and letters stay sharp.
+---Scale everything drawn so far, spots too, about the page's upper left corner, then move it.  Lines and letters stay sharp.
+---@param scale number
+---@param x number pixels to the right
+---@param y number pixels down
 function methods:magnify(scale, x, y)
   engine.check(C.mn_canvas_magnify(self.shapes, scale, x, y))
   for i = 1, self.n_spots do
@@ -197,7 +274,11 @@ function methods:magnify(scale, x, y)
   end
 end
 
----Divide a box along "rows" or "columns": a number is design pixels, "2*" two shares of what is left.
+---Divide a box.
+---@param box table { x, y, w, h }
+---@param along string "rows" or "columns"
+---@param sizes (number|string)[] design pixels, or "2*": two shares of the remaining space
+---@param gap number? design pixels between two, 12
 ---@return table ... one box for each size
 function methods:split(box, along, sizes, gap)
   gap = (gap or 12) * self.unit
@@ -219,7 +300,10 @@ function methods:split(box, along, sizes, gap)
   return unpack(boxes)
 end
 
----A box smaller by `margin` design pixels on every side.
+---A box that is smaller on every side.
+---@param box table { x, y, w, h }
+---@param margin number design pixels
+---@return table box
 function methods:inset(box, margin)
   local m = math.floor(margin * self.unit + 0.5)
   return { x = box.x + m, y = box.y + m, w = math.max(1, box.w - 2 * m), h = math.max(1, box.h - 2 * m) }
@@ -228,10 +312,12 @@ end
 local ramp = ffi.new "float[32]"
 for i = 0, 31 do ramp[i] = i / 31 end
 
----A panel's ground with its title, and at the right a note (a range, a unit).
+---The background of a panel with its title and, at the right, a note (a range, a unit).
+---@param box table { x, y, w, h }
+---@param title string
 ---@param note (string|string[])? of several the first that fits
----@param map integer? show this colour map, from its low to its high end, beside the note
----@return table box what is left for the panel
+---@param map integer? a colour map to show next to the note, from its low to its high end
+---@return table box the space left for the panel
 function methods:card(box, title, note, map)
   self:rect(box.x, box.y, box.w, box.h, self.theme.card)
   local inner = self:inset(box, 12)
@@ -277,8 +363,15 @@ local function tick_text(value, step)
   return (("%." .. digits .. "f"):format(value):gsub("^-", "−"))
 end
 
----Axes with grid lines and numbers.  `down`: y grows downwards, as time does in a trail.
----@param x_name string shown below, `y_name` at the upper left
+---Axes with grid lines and tick labels.
+---@param box table { x, y, w, h }
+---@param x0 number left end
+---@param x1 number right end
+---@param y0 number lower end
+---@param y1 number upper end
+---@param x_name string shown below
+---@param y_name string shown at the upper left
+---@param down boolean? y grows downwards
 ---@return function place (x, y) in data -> x, y on the page
 function methods:axes(box, x0, x1, y0, y1, x_name, y_name, down)
   local u, size = self.unit, 11
