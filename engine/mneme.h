@@ -173,7 +173,7 @@ const char     *mn_canvas_string(const mn_canvas *c, int text);
 void        mn_copy_column(void *to, int to_copies, int to_copy, const void *from, int from_copies, int from_copy,
                            double rows, double bytes);
 
-/* what memories read of their past (recall.c); a trail is where a probe lies at each step, of one head from[0 .. n-1] */
+/* what memories read of their past (memory_read.c); a trail is where a probe lies at each step, of one head from[0 .. n-1] */
 typedef struct mn_trail { const float **steps; int from, n; } mn_trail;
 int         mn_recall_gated(int steps, const mn_trail *k, const mn_trail *p_k, const mn_trail *gamma, const mn_trail *p_gamma,
                             const mn_trail *beta, const mn_trail *shrink, int channel, float *u, int K, float *reach,

@@ -156,7 +156,7 @@ static void within_forward(mn_call *c) {
             (float)OPT(c, 1));
 }
 
-MN_KERNEL(within, within_forward, NULL)
+MN_KERNEL(between, within_forward, NULL)
 
 static void detach_forward(mn_call *c) { cu_copy(c->out[0].data, c->in[0].data, c->in[0].n); }
 

@@ -108,7 +108,7 @@ static void largest_forward(mn_call *c) {
             c->out[1].data, c->out[2].data, heads, cu_divisor(H), B, (long)c->t0, (long)c->t1);
 }
 
-MN_KERNEL(largest, largest_forward, NULL)
+MN_KERNEL(running_max, largest_forward, NULL)
 
 /* ---- lambda_returns, from the last row to the first ---- */
 

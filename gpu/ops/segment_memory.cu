@@ -44,7 +44,7 @@ static void remember_backward(mn_call *c) {
             c->in[0].grad, c->in[0].n, c->in[1].grad, c->in[1].n, sizes_of(c), (long)DIM(c, 'T'), OPT(c, 0) != 0);
 }
 
-MN_KERNEL(remember, remember_forward, remember_backward)
+MN_KERNEL(memory_push, remember_forward, remember_backward)
 
 /* ---- remember_mask: a block has COPIES copies, and several threads of each look for its last reset ---- */
 
@@ -71,7 +71,7 @@ static void remember_mask_forward(mn_call *c) {
             c->in[2].u8, c->out[0].data, DIM(c, 'M'), B, c->t1);
 }
 
-MN_KERNEL(remember_mask, remember_mask_forward, NULL)
+MN_KERNEL(memory_push_mask, remember_mask_forward, NULL)
 
 /* ---- recall: one level of a memory, zeros where a slot is blocked or an episode begins ---- */
 
@@ -120,7 +120,7 @@ static void recall_backward(mn_call *c) {
             c->in[1].grad, from, n, first, level_n, cu_divisor(DIM(c, 'B')), cu_divisor(DIM(c, 'D')), add);
 }
 
-MN_KERNEL(recall, recall_forward, recall_backward)
+MN_KERNEL(memory_read, recall_forward, recall_backward)
 
 /* ---- frame_stack: row t holds the frames t-F+1 .. t, as far as they are of its episode ---- */
 

@@ -150,7 +150,7 @@ static void every_step_backward(mn_call *c) {
   if (c->in[0].grad) cu_sum(c, cu_fold_of(1, c->out[0].n / n, n), cu_number{ c->out[0].grad }, c->in[0].grad);
   cu_zero_grad(&c->in[1]);
 }
-MN_KERNEL(every_step, every_step_forward, every_step_backward)
+MN_KERNEL(expand_time, every_step_forward, every_step_backward)
 
 static void shown_forward(mn_call *c) { repeat(&c->in[1], &c->out[0]); }
-MN_KERNEL(shown, shown_forward, NULL)
+MN_KERNEL(probe_constant, shown_forward, NULL)

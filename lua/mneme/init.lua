@@ -90,7 +90,12 @@ local hand_over = {
 }
 
 -- old name = new name: see base/renamed.lua
-local successors = { task = "dataset", sweep = "clear_tape" }
+local successors = {
+  task = "dataset", sweep = "clear_tape",
+  recall = "memory_read", remember = "memory_push", remember_mask = "memory_push_mask", every_step = "expand_time",
+  shown = "probe_constant", within = "between", largest = "running_max",
+  slots = "kv_slots", chunk_slots = "kv_chunk_slots", wkv = "wkv4",
+}
 
 -- The value of a part.
 local function load(part)

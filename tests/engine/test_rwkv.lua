@@ -68,21 +68,21 @@ t.test("wkv is the double sum of its definition, with keys of 80 and any decay",
     local a = { k = numbers({ T, B, D }, 1, size), v = numbers({ T, B, D }, 2), decay = numbers({ D }, 3, 3), first = numbers({ D }, 4, 2),
                 done = rig.done(T, B, { { 5, 0 }, { 16, 1 }, { 17, 1 }, { 40 } }) }
     for i, extreme in ipairs { -90, 90, 1000, -1000 } do a.decay:data()[i] = extreme end      -- w = 0 and w = -infinity
-    all_close(kept((ops.wkv(a))), direct_wkv(a, T, B, D), 5e-6, "keys of " .. size)
+    all_close(kept((ops.wkv4(a))), direct_wkv(a, T, B, D), 5e-6, "keys of " .. size)
   end
 end)
 
 t.test("wkv: nothing was seen is an exponent of -1e38, by hand, by default and after a reset", function()
   local T, B, D = 3, 1, 4
   local a = { k = numbers({ T, B, D }, 1), v = numbers({ T, B, D }, 2), decay = numbers({ D }, 3), first = numbers({ D }, 4) }
-  local y, p, q, o = kept(ops.wkv(a))
+  local y, p, q, o = kept(ops.wkv4(a))
   for d = 0, D - 1 do t.near(y:data()[d], a.v:data()[d], 1e-6, "the first step sees itself alone") end
   a.p, a.q, a.o = numbers({ B, D }, 5), numbers({ B, D }, 6), mn.tensor { shape = { B, D } }:fill(-1e38)
   a.p:fill(0) a.q:fill(0)
-  local by_hand = kept((ops.wkv(a)))
+  local by_hand = kept((ops.wkv4(a)))
   t.eq(rig.bytes(by_hand), rig.bytes(y))
   a.p, a.q, a.o, a.done = p:fill(NAN), q:fill(NAN), o:fill(NAN), rig.done(T, B, { { 0 } })
-  local reset = kept((ops.wkv(a)))
+  local reset = kept((ops.wkv4(a)))
   t.eq(rig.bytes(reset), rig.bytes(y))
 end)
 
@@ -91,7 +91,7 @@ t.test("wkv: the exponent's gradient is that of the scale of both sums", functio
   local a = { k = numbers({ 1, B, D }, 1), v = numbers({ 1, B, D }, 2), decay = numbers({ D }, 3), first = numbers({ D }, 4) }
   for i, name in ipairs { "p", "q", "o" } do a[name] = rig.normal({ B, D }, 4 + i, true) end
   a.q:fill(1.5)
-  ;(ops.wkv(a)):sum():backward()
+  ;(ops.wkv4(a)):sum():backward()
   for d = 0, D - 1 do     -- y depends on p e^o and q e^o alone
     local p, q, o = a.p:data()[d], a.q:data()[d], a.o:grad_data()[d]
     t.near(o, p * a.p:grad_data()[d] + q * a.q:grad_data()[d], 1e-6)

@@ -245,7 +245,7 @@ t.test("remember and its mask, read after any number of rows", function()
   done:data()[2 * B + 1] = 1
   local plan = mn.plan(function(...)
     local p, q, r, s = ...
-    return p * 1, (ops.remember { x = p, memory = q }), (ops.remember_mask { x = p, mask = r, done = s })
+    return p * 1, (ops.memory_push { x = p, memory = q }), (ops.memory_push_mask { x = p, mask = r, done = s })
   end)
   local _, after, after_mask = plan(x, memory, mask, done)
   for _, reads in ipairs { { 1, 2, 3, 4, 5 }, { 2, 5 }, { 4 } } do
@@ -287,7 +287,7 @@ t.test("weights for people are worked out when somebody reads them, and at no ot
   q:copy(rig.normal({ T, B, H, K }, 1))
   k:copy(rig.normal({ T, B, H, K }, 2))
   local plan = mn.plan(function(p, r, m)
-    return p * 1, (ops.attention_weights { q = p, k = r, v = r }), (ops.remember { x = ops.reshape(r, { d0 = T, d1 = B, d2 = H * K }), memory = m })
+    return p * 1, (ops.attention_weights { q = p, k = r, v = r }), (ops.memory_push { x = ops.reshape(r, { d0 = T, d1 = B, d2 = H * K }), memory = m })
   end)
   local _, weights, after = plan(q, k, memory)
   local p, one = weights:data(), 3 * T                 -- of one head
@@ -320,10 +320,10 @@ t.test("recall gives one level, zeros where a slot is closed, whatever it holds"
   for i = 0, 7 do memory:data()[i] = i + 1 end
   memory:data()[4] = 0 / 0
   local function numbers(y) return table.concat({ y:at(1, 1, 1), y:at(1, 2, 1), y:at(2, 1, 1), y:at(2, 2, 1) }, " ") end
-  t.eq(numbers((ops.recall { memory = memory, mask = mask, level = 1 })), "0 6 7 8")
+  t.eq(numbers((ops.memory_read { memory = memory, mask = mask, level = 1 })), "0 6 7 8")
   local done = mn.tensor { data = { { 0, 1 }, { 1, 0 } }, dtype = "u8" }
-  t.eq(numbers((ops.recall { memory = memory, mask = mask, level = 1, done = done })), "0 0 7 0")
-  t.raises(function() ops.recall { memory = memory, mask = mask, level = 2 } end, "recall: level is 2, expected 0 to 1")
+  t.eq(numbers((ops.memory_read { memory = memory, mask = mask, level = 1, done = done })), "0 0 7 0")
+  t.raises(function() ops.memory_read { memory = memory, mask = mask, level = 2 } end, "memory_read: level is 2, expected 0 to 1")
 end)
 
 -- ---- the cores ----

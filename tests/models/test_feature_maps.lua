@@ -131,8 +131,8 @@ t.test("favor: a running maximum gives what one maximum over everything gives, t
     p[i] = p[i] + (now >= 20 and 40 or now >= 10 and 12 or 0)
   end
   local done = rig.done(T, B, { { 5, 0 }, { 16, 1 }, { 25, 0 } })
-  local top, shrink, c = ops.largest { z = zk, done = done }
-  local y = ops.linear_attention { q = ops.favor_features { z = zq, top = ops.largest { z = zq, of = "token" } },
+  local top, shrink, c = ops.running_max { z = zk, done = done }
+  local y = ops.linear_attention { q = ops.favor_features { z = zq, top = ops.running_max { z = zq, of = "token" } },
     k = ops.favor_features { z = zk, top = top }, v = v, done = done, shrink = shrink, eps = 0 }
   local want = direct(numbers(zq), numbers(zk), numbers(v), T, B, M, V, function(s, b) return done:data()[s * B + b] ~= 0 end)
   for i = 0, T * B * V - 1 do t.near(y:data()[i], want[i], 2e-5, "y[" .. i .. "]") end
@@ -147,7 +147,7 @@ end)
 t.test("favor: the largest logit is a constant, and starts at minus infinity again after a reset", function()
   local z = filled({ 3, 1, 1, 2 }, { 3, 1, -5, -4, 7, 2 }, true)
   local done = rig.done(3, 1, { { 1 } })
-  local top, shrink, c = ops.largest { z = z, done = done, c = filled({ 1, 1 }, { 2 }) }
+  local top, shrink, c = ops.running_max { z = z, done = done, c = filled({ 1, 1 }, { 2 }) }
   for i, want in ipairs { 3, -4, 7 } do t.eq(top:data()[i - 1], want) end
   for i, want in ipairs { math.exp(-1), 0, math.exp(-11) } do t.near(shrink:data()[i - 1], want, 1e-7) end
   t.eq(c:data()[0], 7)

@@ -37,7 +37,7 @@ return {
     local function causal(q, k, v)
       if cfg.kernel == "relu" then return kernel.causal_sums(relu(q), relu(k), v, { eps = 0 }) end
       local z = ops.favor_logits(attention.by_time(k), features)
-      local top, shrink = ops.largest { z = z }
+      local top, shrink = ops.running_max { z = z }
       return kernel.causal_sums(positive(q), attention.by_copy(ops.favor_features(z, top)), v, { eps = 0, shrink = shrink })
     end
 

@@ -18,7 +18,7 @@ return {
       if cfg.causal then return kernel.causal(fq, fk, v, { eps = 0, den_clamp = cfg.den_clamp }) end
       local num, den = kernel.sums(fq, fk, v)
       local above, below = ops.maximum(den, kernel.number(cfg.den_clamp)), ops.minimum(den, kernel.number(-cfg.den_clamp))
-      return num / ops.where(ops.within(den, { lo = 0 }), above, below)
+      return num / ops.where(ops.between(den, { lo = 0 }), above, below)
     end)
   end,
 }

@@ -41,7 +41,7 @@ local function attention(cfg, n, init, shared)
       t = ops.reshape(t, { d0 = T, d1 = B, d2 = H, d3 = K })
       return probe and probe(prefix .. name, t) or t
     end
-    local seen, old = norm(e), norm(ops.recall { memory = state.memory, mask = state.mask, done = done, level = n })
+    local seen, old = norm(e), norm(ops.memory_read { memory = state.memory, mask = state.mask, done = done, level = n })
     local function unbiased(m, x) return (ops.linear(x, m.weight)) end
     local function carried(t) return ops.reshape(t, { d0 = cfg.memory, d1 = B, d2 = H, d3 = K }) end
     local args = { q = heads("q", p.q(e)), k = heads("k", unbiased(p.k, seen)), v = heads("v", p.v(seen)),
@@ -97,8 +97,8 @@ memory: the last M inputs of every layer, and the last layer's output; no gradie
           e = layers[n][2](e, distances, done, state, probe)
           levels = ops.concat(levels, e)
         end
-        return e, { memory = (ops.remember { x = levels, memory = state.memory, stop = 1 }),
-                    mask = (ops.remember_mask { x = levels, mask = state.mask, done = done }) }
+        return e, { memory = (ops.memory_push { x = levels, memory = state.memory, stop = 1 }),
+                    mask = (ops.memory_push_mask { x = levels, mask = state.mask, done = done }) }
       end,
     }
   end,

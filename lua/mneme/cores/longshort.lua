@@ -59,7 +59,7 @@ kept: the window, the open chunk, and the keys of the chunks within the last `co
         local y, chunks = ops.longshort_attention(args)
         args.chunks = chunks
         layer.show("attention", ops.longshort_weights, args)
-        layer.put("short", ops.chunk_slots { pos = layer.pos, chunks = chunks, short = layer.state "short", chunk = c })
+        layer.put("short", ops.kv_chunk_slots { pos = layer.pos, chunks = chunks, short = layer.state "short", chunk = c })
         return y
       end,
     })

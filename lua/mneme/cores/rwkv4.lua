@@ -29,11 +29,11 @@ local function time_mixing(cfg, n)
     local key, value, gate = seen("k", k(mixed(p.mix_k))), seen("v", v(mixed(p.mix_v))), seen("r", r(mixed(p.mix_r)))
     if probe then
       local function constant(x) return (ops.reshape(x, { d0 = 1, d1 = d })) end
-      probe(prefix .. "w", (ops.shown { like = key, x = ops.wkv_decay { x = constant(p.decay) } }))
-      probe(prefix .. "first", (ops.shown { like = key, x = constant(p.first) }))
+      probe(prefix .. "w", (ops.probe_constant { like = key, x = ops.wkv_decay { x = constant(p.decay) } }))
+      probe(prefix .. "first", (ops.probe_constant { like = key, x = constant(p.first) }))
     end
     local y
-    y, new[prefix .. "p"], new[prefix .. "q"], new[prefix .. "o"] = ops.wkv { k = key, v = value, decay = p.decay, first = p.first,
+    y, new[prefix .. "p"], new[prefix .. "q"], new[prefix .. "o"] = ops.wkv4 { k = key, v = value, decay = p.decay, first = p.first,
       done = done, p = state[prefix .. "p"], q = state[prefix .. "q"], o = state[prefix .. "o"] }
     return out(gate * seen("retrieved", y))
   end)

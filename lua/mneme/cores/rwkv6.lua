@@ -48,7 +48,7 @@ local function time_mixing(cfg, n)
     for i, name in ipairs(streams) do
       t[name] = rwkv.heads(map[name](mixed(p["mix_" .. name], low, i - 1)), H, probe, prefix .. name)
     end
-    if probe then probe(prefix .. "first", (ops.shown { like = t.k, x = p.first })) end
+    if probe then probe(prefix .. "first", (ops.probe_constant { like = t.k, x = p.first })) end
     local y
     y, new[prefix .. "S"] = ops.wkv6 { r = t.r, k = t.k, v = t.v, w = t.w, first = p.first, done = done, S = state[prefix .. "S"] }
     if probe then y = probe(prefix .. "retrieved", y) end

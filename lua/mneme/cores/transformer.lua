@@ -18,10 +18,10 @@ local function attention(cfg, n)
       t = ops.reshape(t, { d0 = T, d1 = B, d2 = H, d3 = K })
       return probe and probe(prefix .. name, t) or t
     end
-    -- The state counts copies first: for `remember`, a memory of B levels.
+    -- The state counts copies first: for `memory_push`, a memory of B levels.
     local function kept(name, t)
       local old = ops.reshape(state[prefix .. name], { d0 = B, d1 = M, d2 = 1, d3 = H * K })
-      local after = ops.remember { x = ops.reshape(t, { d0 = T, d1 = 1, d2 = B * H * K }), memory = old }
+      local after = ops.memory_push { x = ops.reshape(t, { d0 = T, d1 = 1, d2 = B * H * K }), memory = old }
       return ops.reshape(after, { d0 = B, d1 = M, d2 = H, d3 = K })
     end
     local function carried(name) return ops.transpose(state[prefix .. name], { a = 0, b = 1 }) end
@@ -63,7 +63,7 @@ kept: keys and values of the last M tokens, and which of them are of this episod
         local e, new = embed(x), {}
         done = cfg.reset and done or nil
         for n = 1, cfg.n_layers do e = layers[n][2](e, done, state, new, probe) end
-        new.mask = ops.remember_mask { x = e, mask = state.mask, done = done }
+        new.mask = ops.memory_push_mask { x = e, mask = state.mask, done = done }
         return e, new
       end,
     }

@@ -64,8 +64,8 @@ gates.list = {
       features.whole(args)
       local beta, gamma = ops.sigmoid(m.beta), ops.sigmoid(m.gamma)
       args.v, args.k, args.write = args.v * beta, args.k * gamma, "raw"
-      args.beta = ops.every_step { x = beta * ops.sigmoid(m.beta_damp), like = args.v }
-      args.gamma = ops.every_step { x = gamma * ops.sigmoid(m.gamma_damp), like = args.v }
+      args.beta = ops.expand_time { x = beta * ops.sigmoid(m.beta_damp), like = args.v }
+      args.gamma = ops.expand_time { x = gamma * ops.sigmoid(m.gamma_damp), like = args.v }
     end,
   },
 }

@@ -44,7 +44,7 @@ end
 
 ---num / den, with den + 2s in place of den where |den| <= s.
 function kernel.stabilised(s, num, den)
-  if s > 0 then den = ops.where(ops.within(den, { lo = -s, hi = s }), den + 2 * s, den) end
+  if s > 0 then den = ops.where(ops.between(den, { lo = -s, hi = s }), den + 2 * s, den) end
   return num / den
 end
 

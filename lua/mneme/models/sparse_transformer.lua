@@ -61,7 +61,7 @@ function episode_core.build(cfg, spec)
         show = function(name, op, args) if probe then probe(prefix .. name, (op(args))) end end,
         put = function(name, t) new[prefix .. name] = t end,
         keep = function(name, t, pinned)
-          new[prefix .. name] = ops.slots { x = t, pos = pos, memory = state[prefix .. name], pinned = pinned or 0 }
+          new[prefix .. name] = ops.kv_slots { x = t, pos = pos, memory = state[prefix .. name], pinned = pinned or 0 }
         end,
       }, more)
       return out(ops.reshape(by_head("retrieved", y), { d0 = T, d1 = B, d2 = H * D }))

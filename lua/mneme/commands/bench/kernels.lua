@@ -72,7 +72,7 @@ kernels.list = {
     inputs = function(r) return { q = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V) } end },
   { "xl128", op = "attention", size = "64, M=128", lanes = function() return seen(128, 3, 8) end, inputs = function(r) return xl(r, 128) end },
   { "xl256", op = "attention", size = "64, M=256", lanes = function() return seen(256, 3, 8) end, inputs = function(r) return xl(r, 256) end },
-  { "wkv", op = "wkv", size = "128", lanes = function() return all_heads(52 * 128, 150 * 128) end,     -- an exponential counts 10
+  { "wkv", op = "wkv4", size = "128", lanes = function() return all_heads(52 * 128, 150 * 128) end,     -- an exponential counts 10
     inputs = function(r) return { k = r(T, B, 128), v = r(T, B, 128), decay = r(128), first = r(128) } end },
   { "wkv6", op = "wkv6", size = "64x64", lanes = function() return forgetting(64) end,
     inputs = function(r)

@@ -1,4 +1,4 @@
-/* slots.cu -- slots and chunk_slots, forward and backward: what was seen at the positions of an episode, kept for later.
+/* kv_slots.cu -- slots and chunk_slots, forward and backward: what was seen at the positions of an episode, kept for later.
 ** Where a slot's numbers come from is the same question both ways, so every thread asks it for its own number. */
 #include "runtime/copies.cuh"
 
@@ -97,5 +97,5 @@ static void chunks_backward(mn_call *c) { move_back(c, open_chunks(c), 1); }
 
 }  // namespace
 
-MN_KERNEL(slots, slots_forward, slots_backward)
-MN_KERNEL(chunk_slots, chunks_forward, chunks_backward)
+MN_KERNEL(kv_slots, slots_forward, slots_backward)
+MN_KERNEL(kv_chunk_slots, chunks_forward, chunks_backward)

@@ -1,4 +1,4 @@
-/* remember_mask.c -- which slots of a memory of the last M rows belong to the episode that goes on.
+/* memory_push_mask.c -- which slots of a memory of the last M rows belong to the episode that goes on.
 ** A slot is blocked (1) if it was, or if an episode began after it; see remember. */
 #include "op.h"
 
@@ -21,7 +21,7 @@ static void forward(mn_call *c) {
   }
 }
 
-const mn_op mn_op_remember_mask = {
+const mn_op mn_op_memory_push_mask = {
   .sig = "x[T,B,...] ~mask[M,B] done?[T,B]:bit -> ~mask'[M,B]",
   .doc = "mask of a Transformer-XL memory after appending. 1 where a slot of the last M rows is from an earlier episode, or was blocked in mask; only "
       "the number of rows of x is used",

@@ -1,4 +1,4 @@
-/* slots.c -- what was seen at the positions of an episode, kept for later.
+/* kv_slots.c -- what was seen at the positions of an episode, kept for later.
 ** Position p lies in slot p below `pinned`; the others share the rest of the slots in turn, the newest stays.
 ** Slots that the episode has not come to are zero once it began among these rows. */
 #include <string.h>
@@ -8,7 +8,7 @@ static int shape(mn_call *c) {
   int S = DIM(c, 'S');
   double pinned = OPT(c, 0);
   if (!(pinned >= 0 && pinned <= S) || pinned != (int)pinned)
-    return mn_fail(c->ctx, "slots: pinned is %g, expected a whole number from 0 to %d (S)", pinned, S);
+    return mn_fail(c->ctx, "kv_slots: pinned is %g, expected a whole number from 0 to %d (S)", pinned, S);
   return 0;
 }
 
@@ -57,7 +57,7 @@ static void backward(mn_call *c) {
   MN_FOR(c->ctx, c->out[0].n, b, 0, DIM(c, 'B'), 1, each_slot(c, (int)b, true));
 }
 
-const mn_op mn_op_slots = {
+const mn_op mn_op_kv_slots = {
   .sig = "x[T,B,H,D] pos[T,B]:i32 memory[B,S,H,D] -> memory'[B,S,H,D] | pinned=0",
   .doc = "cache of x by position in the episode (see position). Position p is in slot p below `pinned`, else in slot pinned + (p - pinned) % (S - "
       "pinned), the newest; unreached slots are 0 if the episode began in these rows",

@@ -1,4 +1,4 @@
-/* remember.c -- a memory of the last M rows: what was in it moves up, x comes in behind.
+/* memory_push.c -- a memory of the last M rows: what was in it moves up, x comes in behind.
 ** As with the keys of a KV cache, oldest first.  Levels let one memory hold what several layers saw; a memory
 ** [B,M,...] that counts copies first is one of B levels, [B,M,1,D], with x as [T,1,B*D]. */
 #include <string.h>
@@ -7,7 +7,7 @@
 static int shape(mn_call *c) {
   int L = DIM(c, 'L'), D = DIM(c, 'D'), C = DIM(c, 'C');
   if (C != L * D)
-    return mn_fail(c->ctx, "remember: axis 2 (C) of x is %d, expected %d levels of %d as in memory", C, L, D);
+    return mn_fail(c->ctx, "memory_push: axis 2 (C) of x is %d, expected %d levels of %d as in memory", C, L, D);
   return 0;
 }
 
@@ -42,7 +42,7 @@ static void backward(mn_call *c) {
   }
 }
 
-const mn_op mn_op_remember = {
+const mn_op mn_op_memory_push = {
   .sig = "x[T,B,C] memory[L,M,B,D] -> memory'[L,M,B,D] | stop=0",
   .doc = "append rows to a Transformer-XL memory: the last M rows of memory and x. x's last axis is cut into levels; stop=1: no gradient flows through",
   .time = MN_LAST, .shape = shape, .forward = forward, .backward = backward,

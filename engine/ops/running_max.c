@@ -1,4 +1,4 @@
-/* largest.c -- the largest logit of a token, or of its episode so far: what is taken off before exp.
+/* running_max.c -- the largest logit of a token, or of its episode so far: what is taken off before exp.
 ** Where the largest grows from c to c', all that was written under c must shrink by exp(c - c').  It is a
 ** constant for gradients, and minus infinity (-1e38) at first and after a reset. */
 #include "numerics/fast_math.h"
@@ -28,7 +28,7 @@ static void forward(mn_call *c) {
   MN_FOR(c->ctx, (c->t1 - c->t0) * heads * DIM(c, 'M'), bh, 0, heads, 1, walk(c, bh));
 }
 
-const mn_op mn_op_largest = {
+const mn_op mn_op_running_max = {
   .sig = "z[T,B,H,M] done?[T,B]:bit c?[B,H] -> ~top[T,B,H] ~shrink[T,B,H] ~c'[B,H] | of=episode|token",
   .doc = "running maximum of z over a head's episode (of=token: of this token alone). top = c' = max(c, max z), shrink = exp(c - c'); no gradient",
   .time = MN_SCAN, .forward = forward,

@@ -1,4 +1,4 @@
-/* every_step.c -- one tensor again at every step and in every copy: gates that are parameters, not
+/* expand_time.c -- one tensor again at every step and in every copy: gates that are parameters, not
 ** functions of what is seen. */
 #include <string.h>
 #include "op.h"
@@ -24,7 +24,7 @@ static void backward(mn_call *c) {
   if (c->in[1].grad) memset(c->in[1].grad, 0, sizeof(float) * (size_t)c->in[1].n);
 }
 
-const mn_op mn_op_every_step = {
+const mn_op mn_op_expand_time = {
   .sig = "x[H,K] like[T,B,...] -> y[T,B,H,K]",
   .doc = "y[t,b] = x: broadcast x over time and batch; only the shape of `like` is used",
   .time = MN_ROWS, .forward = forward, .backward = backward,

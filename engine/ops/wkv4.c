@@ -1,4 +1,4 @@
-/* wkv.c -- RWKV-4's memory: per channel, an average of values with weights that decay by themselves.
+/* wkv4.c -- RWKV-4's memory: per channel, an average of values with weights that decay by themselves.
 **   y_t = (sum_{i<t} e^{(t-1-i)w + k_i} v_i + e^{u + k_t} v_t) / (the same without v),   w = -exp(decay), u = first
 ** As a recurrence: p and q are the two sums divided by e^o, o the largest exponent so far, so that nothing
 ** overflows.  Peng et al. 2023, eq. 16 and appendix D.  Of two exponentials one is always e^0, so only the other is
@@ -195,7 +195,7 @@ static void backward(mn_call *c) {
   }
 }
 
-const mn_op mn_op_wkv = {
+const mn_op mn_op_wkv4 = {
   .sig = "k[T,B,D] v[T,B,D] decay[D] first[D] done?[T,B]:bit p?[B,D] q?[B,D] o?[B,D] -> "
          "y[T,B,D] p'[B,D] q'[B,D] o'[B,D] ~saved[?,?,?,?]",
   .doc = "RWKV-4's weighted average of values (Peng et al. 2023, eq. 16). Weights e^((t-1-i)w + k_i), for the newest e^(first + k_t), w = "

@@ -1,4 +1,4 @@
-/* wkv.cu -- RWKV-4's memory (engine/ops/wkv.c): a thread carries one channel of one copy through time, its three numbers
+/* wkv4.cu -- RWKV-4's memory (engine/ops/wkv4.c): a thread carries one channel of one copy through time, its three numbers
 ** in registers.  Neighbouring threads are neighbouring channels.  Some 20 operations and two exponentials a step forward,
 ** 60 and four backward; 12 bytes forward and 20 backward.  Backward makes the sixteen states of a window again. */
 #include "lib/sums.cuh"
@@ -170,4 +170,4 @@ static void backward(mn_call *c) {
   if (c->in[FIRST].grad) cu_sum(c, copies, cu_number{ x.du }, c->in[FIRST].grad);
 }
 
-MN_KERNEL(wkv, forward, backward)
+MN_KERNEL(wkv4, forward, backward)

@@ -1,4 +1,4 @@
-/* recall.c -- one level of a memory, with zeros where a slot is blocked or an episode begins at row 0.
+/* memory_read.c -- one level of a memory, with zeros where a slot is blocked or an episode begins at row 0.
 ** So what is forgotten is never computed with, whatever numbers it holds: zero times NaN would be NaN. */
 #include <string.h>
 #include "op.h"
@@ -7,7 +7,7 @@ static int shape(mn_call *c) {
   double level = OPT(c, 0);
   int L = DIM(c, 'L');
   if (!(level >= 0 && level < L) || level != (int)level)
-    return mn_fail(c->ctx, "recall: level is %g, expected 0 to %d", level, L - 1);
+    return mn_fail(c->ctx, "memory_read: level is %g, expected 0 to %d", level, L - 1);
   return 0;
 }
 
@@ -39,7 +39,7 @@ static void backward(mn_call *c) {
       if (open_slot(c, m, b)) for (int d = 0; d < D; d++) to[d] += dy[d];
 }
 
-const mn_op mn_op_recall = {
+const mn_op mn_op_memory_read = {
   .sig = "done?[T,B]:bit memory[L,M,B,D] ~mask[M,B] -> y[M,B,D] | level=0",
   .doc = "one level of a Transformer-XL memory. Zeros where a slot is blocked or an episode begins at row 0 (see remember)",
   .time = MN_FIRST, .adds = true, .shape = shape, .forward = forward, .backward = backward,

@@ -1,4 +1,4 @@
-/* chunk_slots.c -- the compressed chunks of an episode, kept for later: what `slots` is for tokens.
+/* kv_chunk_slots.c -- the compressed chunks of an episode, kept for later: what `kv_slots` is for tokens.
 ** Key r of chunk u lies in slot (u*R + r) % W; slots that the episode has not come to are zero once it began
 ** among these rows. */
 #include <string.h>
@@ -8,10 +8,10 @@ static int shape(mn_call *c) {
   int T = DIM(c, 'T'), C = DIM(c, 'C'), W = DIM(c, 'W');
   double chunk = OPT(c, 0);
   if (!(chunk >= 1 && chunk < 1 << 30) || chunk != (int)chunk)
-    return mn_fail(c->ctx, "chunk_slots: chunk is %g, expected a whole number from 1 to 2^30 - 1", chunk);
+    return mn_fail(c->ctx, "kv_chunk_slots: chunk is %g, expected a whole number from 1 to 2^30 - 1", chunk);
   int ends = (T + (int)chunk - 1) / (int)chunk;
-  if (C % ends) return mn_fail(c->ctx, "chunk_slots: axis 2 (C) of chunks is %d, expected a multiple of %d ends of chunks", C, ends);
-  if (W % (C / ends)) return mn_fail(c->ctx, "chunk_slots: axis 2 (W) of short is %d, expected a multiple of %d keys of a chunk", W, C / ends);
+  if (C % ends) return mn_fail(c->ctx, "kv_chunk_slots: axis 2 (C) of chunks is %d, expected a multiple of %d ends of chunks", C, ends);
+  if (W % (C / ends)) return mn_fail(c->ctx, "kv_chunk_slots: axis 2 (W) of short is %d, expected a multiple of %d keys of a chunk", W, C / ends);
   return 0;
 }
 
@@ -57,7 +57,7 @@ static void backward(mn_call *c) {
   MN_FOR(c->ctx, c->out[0].n, b, 0, DIM(c, 'B'), 1, each_slot(c, (int)b, true));
 }
 
-const mn_op mn_op_chunk_slots = {
+const mn_op mn_op_kv_chunk_slots = {
   .sig = "pos[T,B]:i32 chunks[B,2,C,H,D] short[B,2,W,H,D] -> short'[B,2,W,H,D] | chunk=1",
   .doc = "the last W keys and values of full chunks of an episode. From `chunks`, which longshort_attention filled in these rows, and `short` from "
       "before; unreached slots are 0 if the episode began in these rows",
