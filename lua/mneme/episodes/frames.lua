@@ -2,7 +2,7 @@
 -- that a scene can draw curves.  It can be rewound to an earlier frame and continue from there.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
-local heads = require "mneme.models.state_arrays"
+local state_arrays = require "mneme.models.state_arrays"
 
 local C = engine.C
 local frames = {}
@@ -61,7 +61,7 @@ function frames.new() return setmetatable({ outcomes = {}, ended = 0 }, { __inde
 local floats = ffi.typeof "float *"
 
 local function copy_array(array)
-  local n = heads.size(array.shape)
+  local n = state_arrays.size(array.shape)
   local values = ffi.new("float[?]", n)
   if type(array.values) == "table" then
     for i = 1, n do values[i - 1] = array.values[i] end
@@ -101,14 +101,14 @@ end
 -- The mean of every gate, by kind: one value for each head of each layer, layer by layer.
 local function gate_means(frame)
   local means = {}
-  local layers, _, by_layer = heads.grid(frame.probes, frame.gates)
+  local layers, _, by_layer = state_arrays.grid(frame.probes, frame.gates)
   for _, kind in ipairs(frame.gates) do
     means[kind] = {}
     for _, layer in ipairs(layers) do
       local array = by_layer[layer][kind]
-      for head = 0, array and heads.count(array, frame.n_heads) - 1 or -1 do
-        local rows, cols, values = heads.slice(array, head, frame.n_heads)
-        local _, mean = heads.summary(values, rows * cols)
+      for head = 0, array and state_arrays.count(array, frame.n_heads) - 1 or -1 do
+        local rows, cols, values = state_arrays.slice(array, head, frame.n_heads)
+        local _, mean = state_arrays.summary(values, rows * cols)
         table.insert(means[kind], mean)
       end
     end
@@ -119,12 +119,12 @@ end
 -- The kinds of gates among the probes: by name, and all values in 0..1.
 local function find_gates(probes)
   local found = {}
-  for _, kind in ipairs(heads.gates) do
+  for _, kind in ipairs(state_arrays.gates) do
     local inside = nil
     for name, array in pairs(probes) do
-      local _, of = heads.parse(name)
+      local _, of = state_arrays.parse(name)
       if of == kind then
-        local least, _, greatest = heads.summary(array.values, heads.size(array.shape))
+        local least, _, greatest = state_arrays.summary(array.values, state_arrays.size(array.shape))
         inside = inside ~= false and least >= 0 and greatest <= 1
       end
     end
@@ -135,7 +135,7 @@ end
 
 local function find_heads(memory)
   for _, array in pairs(memory) do
-    local n = array.dims and heads.count(array)
+    local n = array.dims and state_arrays.count(array)
     if n and n > 1 then return n end
   end
   return 1
@@ -147,8 +147,8 @@ end
 local function widen(before, memory)
   local range, most, squares, count = {}, {}, {}, {}
   for name, array in pairs(memory) do
-    local _, kind = heads.parse(name)
-    local n, sum, top = heads.size(array.shape), squares[kind] or 0, most[kind] or 0
+    local _, kind = state_arrays.parse(name)
+    local n, sum, top = state_arrays.size(array.shape), squares[kind] or 0, most[kind] or 0
     for i = 0, n - 1 do
       local v = array.values[i]
       if v - v == 0 then sum, top = sum + v * v, math.max(top, math.abs(v)) end     -- finite
@@ -166,7 +166,7 @@ end
 local function norms_of(memory)
   local norms = {}
   for name, array in pairs(memory) do
-    local layer, n, sum = heads.parse(name) or 0, heads.size(array.shape), 0
+    local layer, n, sum = state_arrays.parse(name) or 0, state_arrays.size(array.shape), 0
     for i = 0, n - 1 do sum = sum + array.values[i] * array.values[i] end
     if n > 1 then norms[layer] = (norms[layer] or 0) + sum end
   end
@@ -180,7 +180,7 @@ local function entry_of(frame)
   return { step = frame.step, value = frame.value, reward = frame.reward, action = frame.action,
     x = truth.x or truth.position, y = truth.y, gates = gate_means(frame), truth = truth,
     policy = #frame.policy > 0 and frame.policy or nil, norms = norms_of(frame.memory), probes = frame.probes,
-    observation = seen and heads.size(seen.shape) <= SMALL and seen or nil }
+    observation = seen and state_arrays.size(seen.shape) <= SMALL and seen or nil }
 end
 
 -- The episode so far.  Where the trainer sent the history, the steps that were shown here get their details.

@@ -3,7 +3,7 @@
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
-local heads = require "mneme.models.state_arrays"
+local state_arrays = require "mneme.models.state_arrays"
 local interventions = require "mneme.episodes.interventions"
 
 local C = engine.C
@@ -20,7 +20,7 @@ local EPISODES, PATIENCE = 16, 3          -- searched for another episode's memo
 local function layers_of(names)
   local list, seen = {}, {}
   for name in pairs(names) do
-    local layer = heads.parse(name)
+    local layer = state_arrays.parse(name)
     if layer and not seen[layer] then list[#list + 1], seen[layer] = layer, true end
   end
   table.sort(list)
@@ -54,7 +54,7 @@ local function selected_gates(stepper, frame, kind, selection)
   local words = {}
   local function try(word) return known({ word }, function() interventions.probe(stepper, word) end)[1] end
   for _, name in ipairs(tables.keys(frame.probes)) do
-    local layer, of = heads.parse(name)
+    local layer, of = state_arrays.parse(name)
     if of == kind and (not selection.layer or not layer or layer == selection.layer) then
       local head = selection.head and layer and name:gsub("%.([^.]+)$", ".head." .. selection.head .. ".%1")
       words[#words + 1] = head and try(head) or try(name)

@@ -11,7 +11,7 @@
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
-local heads = require "mneme.models.state_arrays"
+local state_arrays = require "mneme.models.state_arrays"
 local tensor = require "mneme.tensor.tensor"
 
 local interventions = {}
@@ -180,7 +180,7 @@ local function check_donor(stepper, spec)
   errors.need(("swap %s: the donor"):format(spec.what), spec.donor, "memory", "{ memory = that of a frame, episode = a number }")
   if type(spec.donor.episode) ~= "number" then errors.usage(("swap %s: the donor has no episode, a number"):format(spec.what)) end
   for _, part in ipairs(spec.parts) do
-    local array, n = spec.donor.memory[part.name], heads.size(stepper.memory[part.name].shape)
+    local array, n = spec.donor.memory[part.name], state_arrays.size(stepper.memory[part.name].shape)
     if not array or type(array.values) ~= "cdata" or ffi.sizeof(array.values) ~= 4 * n then
       errors.usage(("swap %s: the donor has not the %d numbers of %s"):format(spec.what, n, part.name))
     end
@@ -323,7 +323,7 @@ end
 
 -- Called one step later, when the value of step `at` can be read.
 function apply.freeze(stepper, spec, envs)
-  local t, notes = stepper.probes[spec.part.name]:data() + stepper.row_before * heads.size(spec.part.shape), {}
+  local t, notes = stepper.probes[spec.part.name]:data() + stepper.row_before * state_arrays.size(spec.part.shape), {}
   for _, env in ipairs(envs) do
     clamp(stepper, spec, env, function(i) return t[i] end)
     notes[env] = note(spec)

@@ -7,7 +7,7 @@ local envs = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
-local heads = require "mneme.models.state_arrays"
+local state_arrays = require "mneme.models.state_arrays"
 local numbers = require "mneme.base.format"
 
 local C = engine.C
@@ -21,12 +21,12 @@ local noted = { "step", "value", "reward", "action", "x", "y" }     -- of a step
 -- The heads of the first gate there is, averaged at every step: { kind, probe, first value, how many }.
 local function gate_rows(about)
   local rows, n_heads = {}, 1
-  for _, array in pairs(about.memory or {}) do n_heads = math.max(n_heads, heads.count(array)) end
-  for _, kind in ipairs(heads.gates) do
-    local layers, _, by_layer = heads.grid(about.probes or {}, { kind })
+  for _, array in pairs(about.memory or {}) do n_heads = math.max(n_heads, state_arrays.count(array)) end
+  for _, kind in ipairs(state_arrays.gates) do
+    local layers, _, by_layer = state_arrays.grid(about.probes or {}, { kind })
     for _, layer in ipairs(layers) do
       local array = by_layer[layer][kind]
-      local n, count = heads.size(array.shape), array.shape[1] == n_heads and n_heads or 1
+      local n, count = state_arrays.size(array.shape), array.shape[1] == n_heads and n_heads or 1
       for head = 0, count - 1 do
         rows[#rows + 1] = { kind = kind, name = array.name, at = head * n / count, n = n / count }
       end
@@ -41,7 +41,7 @@ local function layout(about, world_bytes, columns)
   local fields, at, env = {}, 0, about.env
   local function add(name, dtype, shape, dims)
     fields[#fields + 1] = { name = name, dtype = dtype, shape = json.array(shape), dims = dims, at = at }
-    at = at + math.ceil(heads.size(shape) * bytes_of[dtype] / 16) * 16
+    at = at + math.ceil(state_arrays.size(shape) * bytes_of[dtype] / 16) * 16
   end
   add("counters", "f64", { #counters })
   add("world", "u8", { math.max(1, world_bytes) })
@@ -81,7 +81,7 @@ Writer.__index = Writer
 
 ---Create RUN/live, replacing an older one.
 ---@param path string
----@param about table title; env = an Env; reads: as in Frame; memory (see heads.of_core), probes: name -> { shape,
+---@param about table title; env = an Env; reads: as in Frame; memory (see state_arrays.of_core), probes: name -> { shape,
 ---  dims } of one copy's arrays
 function live_channel.writer(path, about)
   for key in pairs(about) do
@@ -143,7 +143,7 @@ function Writer:write(now)
     elseif field.name == "history" then ffi.copy(to, self.history, self.noted * self.columns * 4)
     elseif field.name == "world" then
       if self.vec then engine.check(C.mn_vec_save(self.vec, now.copy, to)) end
-    elseif from then ffi.copy(to, from, heads.size(field.shape) * bytes_of[field.dtype])
+    elseif from then ffi.copy(to, from, state_arrays.size(field.shape) * bytes_of[field.dtype])
     else errors.raise("live: a snapshot without " .. field.name) end
   end
   C.mn_live_publish(self.file)
@@ -184,7 +184,7 @@ local function read_schema(path, text, bytes)
     if type(field.name) ~= "string" or not inside then
       refuse(("field %s lies outside of a snapshot"):format(tostring(field.name)))
     end
-    if need[field.name] and need[field.name] <= heads.size(field.shape) then need[field.name] = nil end
+    if need[field.name] and need[field.name] <= state_arrays.size(field.shape) then need[field.name] = nil end
   end
   local missing = next(need)
   if missing then refuse("its schema has no " .. missing) end

@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
-local heads = require "mneme.models.state_arrays"
+local state_arrays = require "mneme.models.state_arrays"
 local live_channel = require "mneme.episodes.live_channel"
 local ranks = require "mneme.tensor.mpi"
 
@@ -21,7 +21,7 @@ end
 -- array of `shape`, where N may be larger: pieces of other lengths see other numbers of steps.
 local function asked_reader(t, shape)
   local p = part(t)
-  local n, wide = p.shape[#p.shape - 1] * p.shape[#p.shape], heads.size(shape)
+  local n, wide = p.shape[#p.shape - 1] * p.shape[#p.shape], state_arrays.size(shape)
   if wide == p.copy then return function(copy) return t:data() + copy * p.copy end end
   local buffer, rows = ffi.new("float[?]", wide), p.copy / n
   return function(copy)
@@ -48,16 +48,16 @@ function live_publisher.writer(learner, path, title, total)
       if #shape >= 4 and shape[1] == 1 then p.asked[name] = t end
       if timed or p.asked[name] then
         local inner = part(t).shape
-        if not about[name] or heads.size(inner) > heads.size(about[name].shape) then about[name] = { shape = inner } end
+        if not about[name] or state_arrays.size(inner) > state_arrays.size(about[name].shape) then about[name] = { shape = inner } end
       end
     end
-    for name, t in pairs(piece.after) do p.memory[name] = heads.copy_reader(core, name, t) end
+    for name, t in pairs(piece.after) do p.memory[name] = state_arrays.copy_reader(core, name, t) end
     parts[piece] = p
   end
   for _, p in pairs(parts) do
     for name, t in pairs(p.asked) do p.asked[name] = asked_reader(t, about[name].shape) end
   end
-  local writer = live_channel.writer(path, { title = title, env = env, reads = core.reads, memory = heads.of_core(core),
+  local writer = live_channel.writer(path, { title = title, env = env, reads = core.reads, memory = state_arrays.of_core(core),
     probes = about })
   local x = part(learner.x)
   local n = env.action_space.n

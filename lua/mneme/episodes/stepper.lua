@@ -3,7 +3,7 @@ local ffi = require "ffi"
 local envs = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local memory_resets = require "mneme.learn.memory_resets"
-local heads = require "mneme.models.state_arrays"
+local state_arrays = require "mneme.models.state_arrays"
 local agents = require "mneme.models.agent"
 local numbers = require "mneme.base.format"
 local plan = require "mneme.tensor.plan"
@@ -48,7 +48,7 @@ end
 local function record(self)
   self.plan = act_plan(self)
   self.logits, self.values, self.after, self.actions = self.plan(self.x, self.resets, self.state, self.previous)
-  for name, t in pairs(self.after) do self.readers[name] = heads.copy_reader(self.agent.core, name, t) end
+  for name, t in pairs(self.after) do self.readers[name] = state_arrays.copy_reader(self.agent.core, name, t) end
 end
 
 -- A memory that is reset where episodes begin, and at no other time.
@@ -62,7 +62,7 @@ local plain = { carry = true, reset_on_done = true, context = 0 }
 ---@return Stepper
 function stepper.new(env, agent, options)
   options = options or {}
-  local B, n, memory = env.num_envs, heads.size(env.observation_space.shape), options.memory or plain
+  local B, n, memory = env.num_envs, state_arrays.size(env.observation_space.shape), options.memory or plain
   local self = setmetatable({ env = env, agent = agent, num_envs = B, copy = 0, probes = {}, held = {}, readers = {}, n = n,
     row = 0, greedy = options.greedy and 1 or 0, title = options.title, source = options.source, seed = options.seed or 1,
     seeded = options.seeded and B == 1 }, Stepper)
@@ -83,7 +83,7 @@ function stepper.new(env, agent, options)
   self.policy = ffi.new("float[?]", env.action_space.n)
   self.step_of, self.return_of, self.episode_of = ffi.new("int[?]", B), ffi.new("double[?]", B), ffi.new("int[?]", B)
   record(self)
-  self.memory = heads.of_core(agent.core)
+  self.memory = state_arrays.of_core(agent.core)
   self.episode_of[0] = self.seeded and options.episode or 0
   local first = self.seeded and self.seed + self.episode_of[0] or nil
   self:restart(first, first)
@@ -204,7 +204,7 @@ local function probes(self, b)
     local shape = t:shape()
     local row = table.remove(shape, 1) == 1 and 0 or self.row
     table.remove(shape, 1)
-    list[name] = { shape = shape, values = t:data() + (row * self.num_envs + b) * heads.size(shape) }
+    list[name] = { shape = shape, values = t:data() + (row * self.num_envs + b) * state_arrays.size(shape) }
   end
   return list
 end

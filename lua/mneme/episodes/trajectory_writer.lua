@@ -2,7 +2,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local heads = require "mneme.models.state_arrays"
+local state_arrays = require "mneme.models.state_arrays"
 local renamed = require "mneme.base.renamed"
 local tensor = require "mneme.tensor.tensor"
 local trajectory = require "mneme.episodes.trajectory"
@@ -42,7 +42,7 @@ local function new(env, copy, options)
   local space = env.observation_space
   local fields, stride = trajectory.layout(options.fields or {})
   return setmetatable({ env = env, copy = copy, room = {}, about = options.about or {}, fields = fields,
-    stride = stride, obs_bytes = heads.size(space.shape) * trajectory.dtypes[space.dtype].bytes }, Recording)
+    stride = stride, obs_bytes = state_arrays.size(space.shape) * trajectory.dtypes[space.dtype].bytes }, Recording)
 end
 
 -- The next observation goes into the running check of its block.
@@ -74,7 +74,7 @@ function Recording:internals(values)
   end
   local to = grow(self, "records", "uint8_t[?]", bytes) + self.steps * self.stride
   for _, f in ipairs(self.fields) do
-    local from, n = values[f.name], heads.size(f.shape)
+    local from, n = values[f.name], state_arrays.size(f.shape)
     if not from then errors.raise(("recording: nothing is given for %s"):format(f.name)) end
     local kind = trajectory.dtypes[f.dtype]
     if type(from) == "table" then

@@ -4,7 +4,7 @@ local divergence = require "mneme.episodes.divergence"
 local screen_capture = require "mneme.view.screen_capture"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local heads = require "mneme.models.state_arrays"
+local state_arrays = require "mneme.models.state_arrays"
 local keyboard = require "mneme.view.keyboard"
 local menu = require "mneme.view.menu"
 local intervention_options = require "mneme.episodes.intervention_options"
@@ -38,7 +38,7 @@ local function faster(self, by) self.speed = math.max(1, math.min(#playback.spee
 local function layers_of(self)
   local frame, last = self:frame(1), -1
   for _, group in ipairs { "memory", "probes" } do
-    for name in pairs(frame and frame[group] or {}) do last = math.max(last, heads.parse(name) or 0) end
+    for name in pairs(frame and frame[group] or {}) do last = math.max(last, state_arrays.parse(name) or 0) end
   end
   return last + 1, frame and frame.n_heads or 0
 end
