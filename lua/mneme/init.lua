@@ -76,10 +76,13 @@ function mn.names(kind)
   return names
 end
 
--- What earlier rooms need of later ones is handed over here, when a script first asks for the part.
+-- What earlier rooms need of later ones is handed over here, when a script first asks for the part: what watches a training, each
+-- loaded where a setting asks for it, and the text of --help.
 local function learner()
   require("mneme.learn.trainer").observers = {
-    require("mneme.runs.debugging").open, require("mneme.episodes.training_recorder").open, require("mneme.episodes.live_publisher").open,
+    function(l, ...) if l.cfg.debug ~= "0" or l.cfg.profile ~= "0" then return require("mneme.runs.debugging").open(l, ...) end end,
+    function(l, ...) if (l.cfg.record_every or 0) > 0 then return require("mneme.episodes.training_recorder").open(l, ...) end end,
+    function(l, ...) if l.cfg.view then return require("mneme.episodes.live_publisher").open(l, ...) end end,
   }
 end
 local hand_over = {

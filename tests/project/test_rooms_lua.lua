@@ -104,3 +104,26 @@ t.test("no circle of modules", function()
   table.sort(wrong)
   none(wrong, "circles")
 end)
+
+t.test("docs/design.md has a row for every room, and no other", function()
+  local text = files.read(root .. "docs/design.md"):match "\n## Rooms\n(.-)\n## "
+  local told, wrong = {}, {}
+  for line in text:gmatch "[^\n]+" do
+    if line:find "^| `" then for path in line:gmatch "`([%w_/]+)/`" do told[path] = true end end
+  end
+  local function walk(folder)
+    for _, name in ipairs(files.list(root .. folder)) do
+      local path = folder .. "/" .. name
+      if files.is_folder(root .. path) and name ~= "__pycache__" then
+        if not told[path] then wrong[#wrong + 1] = path .. " is not in the table" end
+        told[path] = nil
+        walk(path)
+      end
+    end
+  end
+  for _, folder in ipairs { "engine", "lua/mneme", "gpu", "tests" } do walk(folder) end
+  for _, folder in ipairs { "scenes", "scenes/panels", "scenes/view" } do told[folder] = nil end
+  for path in pairs(told) do wrong[#wrong + 1] = path .. " is in the table and not there" end
+  table.sort(wrong)
+  none(wrong, "rooms")
+end)
