@@ -52,7 +52,7 @@ t.test("kept runs are taken, not lived again, and told as such; others are lived
   local status, said = sweep("seeds=1 run=" .. path "first")
   t.eq(status, 0, said) t.eq(marks(), 2)
   status, said = mneme(("report %s export=%s"):format(path "first", path "kept.jsonl"))
-  t.eq(status, 0, said) t.ok(said:find("kept.jsonl: 2 cells", 1, true), said)
+  t.eq(status, 0, said) t.ok(said:find("kept.jsonl: 2 runs", 1, true), said)
   status, said = sweep(("run=%s import=%s"):format(path "second", path "kept.jsonl"))
   t.eq(status, 0, said) t.ok(said:find "2 of the 2 runs" and said:find "4 of 4 runs done", said)
   t.eq(marks(), 2)

@@ -245,7 +245,7 @@ function report.main(words)
     for _, kind in ipairs { "svg", "gp", "pdf", "png" } do export.write(made[name], ("%s/%s.%s"):format(o.figures, name, kind)) end
     print(("%s/%s: .svg .gp .csv .pdf .png"):format(o.figures, name))
   end
-  if n then print(("%s: %d cells"):format(o.export, n)) end
+  if n then print(("%s: %d runs"):format(o.export, n)) end
   return 0
 end
 

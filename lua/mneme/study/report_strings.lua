@@ -18,7 +18,7 @@ return {
   test_of = { better = "%s of %s lies above that of %s", at_least = "%s of %s is at least %s",
     ratio = "%s of %s is at least %s times that of %s", equal = "%s of %s and of %s differ by at most %s" },
   where = ", %s", exactly = ", in every seed",
-  why = { no_cell = "the study has no such cells",
+  why = { no_cell = "the study has no such runs",
     no_seed = "no seed has all runs that it needs", one_seed = "one seed says nothing of the next: an interval takes two",
     no_spread = "all %d seeds differ by the same, so their spread is not known; counting signs alone gives p = %s",
     not_positive = "a ratio needs numbers above 0", reaches_over = "the interval has both sides of the border in it",

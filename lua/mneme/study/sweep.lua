@@ -251,7 +251,7 @@ end
 local function choose(o, plan)
   local found = plan.cells[tonumber(o.cell)]
   for _, c in ipairs(plan.cells) do if c.name == o.cell then found = c end end
-  if not found then errors.usage(("sweep: cell=%s: there are %d cells, 1 to %d"):format(o.cell, #plan.cells, #plan.cells), "list=1 names them") end
+  if not found then errors.usage(("sweep: cell=%s: there are %d runs, 1 to %d"):format(o.cell, #plan.cells, #plan.cells), "list=1 names them") end
   local seconds, mib = (o.estimate or ""):match "^([%d.e+-]+),([%d.e+-]+)$"
   if seconds then found.estimate = { wall_s = tonumber(seconds), peak_mib = tonumber(mib) } end
   o.jobs, o.estimate = 1, "0"
