@@ -31,7 +31,7 @@ Stepper.__index = Stepper
 function fake.new(options)
   options = options or {}
   local core = options.core or "agalite"
-  local self = setmetatable({ core = core, copies = 2, copy = 0, draws = 0 }, Stepper)
+  local self = setmetatable({ core = core, num_envs = 2, env_index = 0, draws = 0 }, Stepper)
   self.seed = options.seed or 1
   self.env = mn.env("tmaze", { corridor = options.corridor or 8, num_envs = 2, seed = self.seed })
   self.memory, self.probes = {}, {}
@@ -69,30 +69,30 @@ function Stepper:next()
   local ended
   if self.action then
     local actions = { 3, 3 }
-    actions[self.copy + 1] = self.action
+    actions[self.env_index + 1] = self.action
     local obs, reward, terminated, truncated, info = self.env:step(actions)
-    self.obs, self.reward = obs:data(), reward:data()[self.copy]
+    self.obs, self.reward = obs:data(), reward:data()[self.env_index]
     self.step, self.ret = self.step + 1, self.ret + self.reward
-    if terminated:data()[self.copy] + truncated:data()[self.copy] > 0 then
-      local i = self.copy
+    if terminated:data()[self.env_index] + truncated:data()[self.env_index] > 0 then
+      local i = self.env_index
       ended = { score = info.score:data()[i], ret = info.ret:data()[i], length = info.length:data()[i] }
       self.step, self.ret, self.episode = 0, 0, self.episode + 1
     end
   end
   self:stir()
-  local truth = self.env:truth(self.copy)
+  local truth = self.env:truth(self.env_index)
   local junction = truth.position == truth.corridor - 1
   self.action = junction and (self.draws % 5 == 0 and 2 or self.draws % 2) or self.draws % 6 == 0 and 2 or 3
   local policy = junction and { 0.55, 0.35, 0.04, 0.06 } or { 0.02, 0.03, 0.15, 0.8 }
   return {
     title = self.core .. " on " .. self.env.id .. ", corridor " .. truth.corridor, source = "random numbers",
-    canvas = self.env:draw(self.copy), truth = truth, actions = self.env.action_space.names,
-    observation = { shape = { 16 }, values = self.obs + 16 * self.copy },
+    canvas = self.env:draw(self.env_index), truth = truth, actions = self.env.action_space.names,
+    observation = { shape = { 16 }, values = self.obs + 16 * self.env_index },
     action = self.action, policy = policy, value = 2 + math.sin(self.draws / 5), reward = self.reward, memory = self.memory, probes = self.probes,
     step = self.step, episode = self.episode, ret = self.ret, ended = ended,
   }
 end
 
-function Stepper:next_env() self.copy = (self.copy + 1) % self.copies end
+function Stepper:next_env() self.env_index = (self.env_index + 1) % self.num_envs end
 
 return fake

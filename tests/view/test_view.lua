@@ -110,7 +110,7 @@ local function snapshot(w, env, value, n, copy)
   local memory = ffi.new("float[?]", n)
   for i = 0, n - 1 do memory[i] = value end
   copy = copy or 0
-  w:write { copy = copy, action = 3, reward = -0.1, value = value, step = value, episode = 0, ret = 0,
+  w:write { env_index = copy, action = 3, reward = -0.1, value = value, step = value, episode = 0, ret = 0,
     total = 1e6 + value, observation = env.obs + 16 * copy,
     policy = ffi.new("float[4]", { 0.1, 0.2, 0.3, 0.4 }),
     memory = { ["layers.0.h"] = memory }, probes = {} }
@@ -131,7 +131,7 @@ t.test("a live file carries what the trainer saw", function()
   for _ = 1, 3 do env:step { 3, 3 } end
   snapshot(w, env, 7, 5, 1)
   local now = r:next()
-  t.eq(now.value, 7) t.eq(now.total, 1e6 + 7) t.eq(now.copy, 1) t.eq(now.action, 3)
+  t.eq(now.value, 7) t.eq(now.total, 1e6 + 7) t.eq(now.env_index, 1) t.eq(now.action, 3)
   t.eq(now.truth.position, 3) t.eq(now.truth.cue, env:truth(1).cue)
   t.near(now.policy[3], 0.4, 1e-6)
   for i = 0, 15 do t.eq(now.observation.values[i], env.obs[16 + i]) end
@@ -169,7 +169,7 @@ t.test("a live file carries the steps between two snapshots", function()
   local w = live_channel.writer(path "noted", { title = "a test", env = env, probes = probes,
     memory = { ["layers.0.s"] = { shape = { 2, 4 }, dims = "HK" } } })
   local beta = ffi.new("float[6]", { 0, 0, 0.3, 0.5, 0.6, 1 })
-  local now = { copy = 0, action = 3, reward = -0.1, ret = 0, episode = 0, total = 0, observation = env.obs,
+  local now = { env_index = 0, action = 3, reward = -0.1, ret = 0, episode = 0, total = 0, observation = env.obs,
     policy = ffi.new "float[4]", memory = { ["layers.0.s"] = ffi.new "float[8]" },
     probes = { ["layers.0.beta"] = beta } }
   local function step(n)

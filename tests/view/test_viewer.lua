@@ -293,7 +293,7 @@ t.test("when training ends, r plays the trained agent", function()
   r.v:tick(1)
   t.eq(r.frame().status.speed, "live")
   r.press "n"
-  t.eq(snapshots.copy, 1, "the trainer's next copy is asked for")
+  t.eq(snapshots.env_index, 1, "the next environment is requested from the trainer")
   r.press "r"
   t.ok(r.frame().status.note:find "trainer" and r.v:source() == source, "not while it runs")
   state, r.clock = "gone", 9

@@ -15,7 +15,7 @@ local live_channel = { per_second = 20, history = 1024 }
 
 local bytes_of = { f32 = 4, f64 = 8, u8 = 1 }
 local pointer = { f32 = ffi.typeof "float *", f64 = ffi.typeof "double *", u8 = ffi.typeof "uint8_t *" }
-local counters = { "copy", "action", "reward", "value", "step", "episode", "ret", "total", "noted" }
+local counters = { "env_index", "action", "reward", "value", "step", "episode", "ret", "total", "noted" }
 local noted = { "step", "value", "reward", "action", "x", "y" }     -- of a step of the history; then gates
 
 -- The heads of the first gate there is, averaged at every step: { kind, probe, first value, how many }.
@@ -69,8 +69,8 @@ local function place_of(vec)
   for name, place in envs.facts(n > 0 and ffi.string(names_out[0]) or "") do at[name] = place end
   local x, y = at.x or at.position, at.y
   if not x then return function() return none, none end end
-  return function(copy)
-    if C.mn_vec_truth(vec, copy, names_out, values_out) < 0 then return none, none end
+  return function(env_index)
+    if C.mn_vec_truth(vec, env_index, names_out, values_out) < 0 then return none, none end
     return values_out[0][x], y and values_out[0][y] or none
   end
 end
@@ -82,7 +82,7 @@ Writer.__index = Writer
 ---Create RUN/live, replacing an older one.
 ---@param path string
 ---@param about table title; env = an Env; reads: as in Frame; memory (see state_arrays.of_core), probes: name -> { shape,
----  dims } of one copy's arrays
+---  dims } of one environment's arrays
 function live_channel.writer(path, about)
   for key in pairs(about) do
     if not known[key] then errors.unknown("key of live_channel.writer:", key, tables.keys(known)) end
@@ -94,11 +94,11 @@ function live_channel.writer(path, about)
   for i, row in ipairs(rows) do kinds[i] = row.kind end
   local columns = #noted + #rows
   local fields, bytes = layout(about, vec and C.mn_vec_bytes(vec) or 0, columns)
-  local schema = json.encode { fields = fields, title = about.title, reads = about.reads, copies = env.num_envs,
+  local schema = json.encode { fields = fields, title = about.title, reads = about.reads, num_envs = env.num_envs,
     env = vec and { id = env.id, settings = env.settings } or nil,
     actions = json.array(env.action_space.names), counters = json.array(counters),
     noted = json.array(noted), gates = json.array(kinds) }
-  local self = setmetatable({ fields = fields, vec = vec, copies = env.num_envs, rows = rows }, Writer)
+  local self = setmetatable({ fields = fields, vec = vec, num_envs = env.num_envs, rows = rows }, Writer)
   self.history, self.columns, self.noted = ffi.new("float[?]", live_channel.history * columns), columns, 0
   self.place = place_of(vec)
   self.file = engine.check(C.mn_live_new(engine.ctx, path, schema, bytes))
@@ -107,13 +107,13 @@ end
 
 ---Adds a step of the watched environment to the history, so that the viewer can draw the whole episode although it
 ---receives few of its steps.  Call it at every step, before due().
----@param now table copy, step, value, reward, action; probes: name -> float pointer
+---@param now table env_index, step, value, reward, action; probes: name -> float pointer
 function Writer:note(now)
-  if now.step == 0 or now.copy ~= self.noting or self.noted == live_channel.history then self.noted = 0 end
+  if now.step == 0 or now.env_index ~= self.noting or self.noted == live_channel.history then self.noted = 0 end
   local to = self.history + self.noted * self.columns
-  self.noting, self.noted = now.copy, self.noted + 1
+  self.noting, self.noted = now.env_index, self.noted + 1
   to[0], to[1], to[2], to[3] = now.step, now.value, now.reward, now.action
-  to[4], to[5] = self.place(now.copy)
+  to[4], to[5] = self.place(now.env_index)
   for i, row in ipairs(self.rows) do
     local from, sum = now.probes[row.name] + row.at, 0
     for k = 0, row.n - 1 do sum = sum + from[k] end
@@ -125,11 +125,11 @@ end
 function Writer:due() return C.mn_live_due(self.file, live_channel.per_second) end
 
 ---The environment that the viewer requests.
-function Writer:wanted() return math.max(0, C.mn_live_wanted(self.file)) % self.copies end
+function Writer:wanted() return math.max(0, C.mn_live_wanted(self.file)) % self.num_envs end
 
 ---Write a snapshot of one environment.
----@param now table copy, action, reward, value, step, episode, ret, total: numbers; observation, policy:
----  pointers to this copy's numbers; memory, probes: name -> float pointer; and what was noted
+---@param now table env_index, action, reward, value, step, episode, ret, total: numbers; observation, policy:
+---  pointers to this environment's values; memory, probes: name -> float pointer; and what was noted
 function Writer:write(now)
   local base = ffi.cast("char *", C.mn_live_begin(self.file))
   for _, field in ipairs(self.fields) do
@@ -142,7 +142,7 @@ function Writer:write(now)
       to[#counters - 1] = self.noted
     elseif field.name == "history" then ffi.copy(to, self.history, self.noted * self.columns * 4)
     elseif field.name == "world" then
-      if self.vec then engine.check(C.mn_vec_save(self.vec, now.copy, to)) end
+      if self.vec then engine.check(C.mn_vec_save(self.vec, now.env_index, to)) end
     elseif from then ffi.copy(to, from, state_arrays.size(field.shape) * bytes_of[field.dtype])
     else errors.raise("live: a snapshot without " .. field.name) end
   end
@@ -198,7 +198,7 @@ function live_channel.reader(path)
   local bytes = C.mn_peek_bytes(peek)
   local schema = read_schema(path, ffi.string(C.mn_peek_schema(peek)), bytes)
   local self = setmetatable({ path = path, peek = peek, schema = schema, live = true }, Reader)
-  self.copies = tonumber(schema.copies) or 1
+  self.num_envs = tonumber(schema.num_envs) or 1
   self.buffer = ffi.new("uint8_t[?]", bytes)
   self.env = env_of(schema)
   self.nothing = ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
@@ -210,8 +210,8 @@ function Reader:state() return ffi.string(C.mn_peek_state(self.peek)) end
 
 ---Request the next environment from the trainer.
 function Reader:next_env()
-  self.copy = ((self.copy or 0) + 1) % self.copies
-  engine.check(C.mn_peek_want(self.peek, self.copy))
+  self.env_index = ((self.env_index or 0) + 1) % self.num_envs
+  engine.check(C.mn_peek_want(self.peek, self.env_index))
 end
 
 -- The steps of the history, as entries of a frame.
@@ -253,7 +253,7 @@ function Reader:next()
     end
   end
   now.canvas = now.canvas or self.nothing
-  now.source = ("live, %s steps, env %d of %d"):format(numbers.grouped(now.total), now.copy, self.copies)
+  now.source = ("live, %s steps, env %d of %d"):format(numbers.grouped(now.total), now.env_index, self.num_envs)
   return now
 end
 

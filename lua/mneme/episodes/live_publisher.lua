@@ -14,18 +14,18 @@ live_publisher.__index = live_publisher
 local function part(t)
   local shape, n, inner = t:shape(), 1, {}
   for i = 3, #shape do n, inner[#inner + 1] = n * shape[i], shape[i] end
-  return { data = t:data(), copy = n, row = n * shape[2], shape = inner }
+  return { data = t:data(), stride = n, row = n * shape[2], shape = inner }
 end
 
--- A function that gives one copy's part of a probe of one row, [1,B,...,N,3], which is worked out when it is read; as an
+-- A function that gives one environment's part of a probe of one row, [1,B,...,N,3], which is worked out when it is read; as an
 -- array of `shape`, where N may be larger: pieces of other lengths see other numbers of steps.
 local function asked_reader(t, shape)
   local p = part(t)
   local n, wide = p.shape[#p.shape - 1] * p.shape[#p.shape], state_arrays.size(shape)
-  if wide == p.copy then return function(copy) return t:data() + copy * p.copy end end
-  local buffer, rows = ffi.new("float[?]", wide), p.copy / n
-  return function(copy)
-    local data = t:data() + copy * p.copy
+  if wide == p.stride then return function(b) return t:data() + b * p.stride end end
+  local buffer, rows = ffi.new("float[?]", wide), p.stride / n
+  return function(b)
+    local data = t:data() + b * p.stride
     for row = 0, rows - 1 do ffi.copy(buffer + row * (wide / rows), data + row * n, 4 * n) end
     return buffer
   end
@@ -67,7 +67,7 @@ function live_publisher.writer(learner, path, title, total)
   local last = ffi.new("float[?]", B)
   learner.watch = function(t, piece)
     local row, of, at = learner.row, parts[piece], t - piece.first
-    for b = 0, B - 1 do                              -- counted here, for every copy, from what the buffers say
+    for b = 0, B - 1 do                              -- counted here, for every environment, from what the buffers say
       local reward = t > 0 and row.reward[t - 1][b] or row.reward[T - 1][b]
       if row.done[t][b] ~= 0 then
         if steps[b] > 0 then episodes[b] = episodes[b] + 1 end
@@ -77,15 +77,15 @@ function live_publisher.writer(learner, path, title, total)
       end
     end
     local b = writer:wanted()
-    now.copy, now.action, now.value = b, row.action[t][b], row.value[t][b]
+    now.env_index, now.action, now.value = b, row.action[t][b], row.value[t][b]
     now.reward, now.step, now.episode, now.ret, now.total = last[b], steps[b], episodes[b], returns[b], total() + t * B
-    for name, p in pairs(of.probes) do now.probes[name] = p.data + at * p.row + b * p.copy end
+    for name, p in pairs(of.probes) do now.probes[name] = p.data + at * p.row + b * p.stride end
     writer:note(now)
     if not writer:due() then return end
-    for name, of_copy in pairs(of.asked) do now.probes[name] = of_copy(b) end
-    now.observation = x.data + t * x.row + b * x.copy
-    learner.agent.policy(of.logits.data + at * of.logits.row + b * of.logits.copy, n, now.policy)
-    for name, of_copy in pairs(of.memory) do now.memory[name] = of_copy(b) end
+    for name, of_env in pairs(of.asked) do now.probes[name] = of_env(b) end
+    now.observation = x.data + t * x.row + b * x.stride
+    learner.agent.policy(of.logits.data + at * of.logits.row + b * of.logits.stride, n, now.policy)
+    for name, of_env in pairs(of.memory) do now.memory[name] = of_env(b) end
     writer:write(now)
   end
   return writer

@@ -63,7 +63,7 @@ local plain = { carry = true, reset_on_done = true, context = 0 }
 function stepper.new(env, agent, options)
   options = options or {}
   local B, n, memory = env.num_envs, state_arrays.size(env.observation_space.shape), options.memory or plain
-  local self = setmetatable({ env = env, agent = agent, num_envs = B, copy = 0, probes = {}, held = {}, readers = {}, n = n,
+  local self = setmetatable({ env = env, agent = agent, num_envs = B, env_index = 0, probes = {}, held = {}, readers = {}, n = n,
     row = 0, greedy = options.greedy and 1 or 0, title = options.title, source = options.source, seed = options.seed or 1,
     seeded = options.seeded and B == 1 }, Stepper)
   -- What cores with a window or segments attend to depends on where a plan begins, so it begins where the learner's do.
@@ -235,7 +235,7 @@ end
 ---@param action integer? taken in place of the sampled one
 function Stepper:next(before, action)
   local ended
-  local b = self.copy
+  local b = self.env_index
   if self.acted then
     if action then self.actions:data()[self.row * self.num_envs + b] = action end
     self:step()
