@@ -3,10 +3,10 @@
 ** file owns the rules.
 **
 ** Env files keep to the common subset of C11 and CUDA C++17: functions are MN_FN with a typed self,
-** initialisers in order, no compound literals, mathematics from engine/numerics/fast_math.h.  One copy is plain
+** initialisers in order, no compound literals, mathematics from engine/numerics/fast_math.h.  One environment is plain
 ** data: no pointers, no allocation, no window; the engine zeroes it, padding included, before each
 ** reset.  What a reset or step does is a function of self, param, shared, action and random bits
-** alone: that is what lets a copy be saved, rewound and branched.  What all copies read and none
+** alone: so an environment can be saved, rewound and branched.  What all environments read and none
 ** changes, such as a map or a pool of levels, is made once, by prepare, and lies in shared. */
 #ifndef MN_ENV_H
 #define MN_ENV_H
@@ -14,7 +14,7 @@
 #include "canvas.h"
 #include "numerics/random.h"
 
-typedef struct mn_io {           /* what goes in and out at one reset or step of one copy */
+typedef struct mn_io {           /* inputs and outputs of one reset or step of one environment */
   const double *param;           /* in: values of .params, in order */
   const void *shared;            /* in: what prepare made; NULL without one */
   uint32_t bits[4];              /* in: 128 fresh random bits; more with mn_rand(io) */
@@ -29,7 +29,7 @@ typedef struct mn_io {           /* what goes in and out at one reset or step of
 typedef struct mn_space {        /* what an agent sees and may do, for given params */
   int dtype, ndim, shape[MN_AXES];
   int n_actions, time_limit;     /* time_limit 0: none */
-  int bytes;                     /* of one copy's self */
+  int bytes;                     /* of one environment's self */
   int codes;                     /* of MN_U8: each number is one of 0 .. codes-1; 0: an intensity */
   size_t shared_bytes;           /* of what prepare fills */
 } mn_space;
@@ -58,7 +58,7 @@ int mn_fail(mn_ctx *mn, const char *fmt, ...) __attribute__((format(printf, 2, 3
 
 typedef struct mn_facts { MN_ENV_FACTS } mn_facts;
 
-typedef struct mn_batch {        /* up to MN_ABREAST neighbouring copies, for the loops of MN_ENV */
+typedef struct mn_batch {        /* up to MN_ABREAST neighbouring environments, for the loops of MN_ENV */
   int n, stride;                 /* stride: bytes from one self to the next */
   uint32_t purpose;              /* MN_FOR_RESET or MN_FOR_STEP */
   size_t obs_bytes;
@@ -68,7 +68,7 @@ typedef struct mn_batch {        /* up to MN_ABREAST neighbouring copies, for th
   const int32_t *action;
   const mn_streams *streams;
   const uint32_t (*bits)[MN_ABREAST];
-  int first;                     /* lane of the first copy in streams and bits */
+  int first;                     /* lane of the first environment in streams and bits */
   float *reward, *score;
   uint8_t *terminated;
 } mn_batch;
@@ -86,7 +86,7 @@ typedef struct mn_env {          /* what the engine sees; made by MN_ENV */
   void (*observe)(const mn_batch *b);            /* this one only where settable is not NULL */
 } mn_env;
 
-/* 32 more random bits, after io->bits.  Which copy, step and how many came before decide them. */
+/* 32 more random bits, after io->bits.  They depend on the environment, the step and how many were drawn before. */
 MN_FN uint32_t mn_rand(mn_io *io) {
   if (io->draws % 4 == 0) {
     io->key[5]++;
@@ -99,7 +99,7 @@ MN_FN uint32_t mn_rand(mn_io *io) {
 MN_FN int mn_below(uint32_t bits, int n) { return (int)((uint64_t)bits * (uint32_t)n >> 32); }
 MN_FN int mn_rand_below(mn_io *io, int n) { return mn_below(mn_rand(io), n); }
 
-/* What a reset or step of the copy in that lane is given, but for its bits. */
+/* The inputs of a reset or step of the environment in that lane, without its random bits. */
 MN_FN mn_io mn_io_at(const mn_streams *s, int lane, uint32_t purpose, const double *param, const void *shared,
                      char *obs) {
   mn_io io;
@@ -133,13 +133,13 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
 **        privileged facts for probes: *names = "cue position layout[121]", parted by blanks, a count
 **        where a name has several values; gives the number of values, 1..MN_FACTS
 **   bool valid(const NAME *self, const mn_io *io)     could resets and steps have led to this, in the
-**        midst of an episode?  A saved copy comes from a file, which may hold anything: whatever reset,
+**        midst of an episode?  Saved bytes come from a file, which may hold anything: whatever reset,
 **        step, draw and truth rely on is asked here, as exactly as can be
 ** and where there is something settable:
 **   bool set(NAME *self, const mn_io *io, int fact, double value)    give a fact (numbered as in
 **        settable) a value of its range: false where that cannot be now, and nothing has changed
 **   void observe(NAME *self, mn_io *io)    observe, as the reset or step before has; io has its bits
-** The loops over copies are made here, in the env's own file: so reset and step are inlined. */
+** The loops over environments are made here, in the env's own file: so reset and step are inlined. */
 #define MN_ENV(NAME, ...)                                                                          \
   typedef struct mn_##NAME##_parts {                                                               \
     union { mn_facts facts; struct { MN_ENV_FACTS }; };                                            \

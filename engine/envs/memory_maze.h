@@ -1,4 +1,4 @@
-/* memory_maze.h -- Memory Maze's levels and copies: what its rules (memory_maze.c) and its pictures
+/* memory_maze.h -- Memory Maze's levels and environments: what its rules (memory_maze.c) and its pictures
 ** (memory_maze_picture.h) share. */
 #ifndef MN_MEMORY_MAZE_H
 #define MN_MEMORY_MAZE_H
@@ -24,7 +24,7 @@ typedef struct level {
 } level;
 static_assert(sizeof(level) % 8 == 0, "words follow");
 
-/* What all copies share; the pool of levels follows. */
+/* What all environments share; the pool of levels follows. */
 typedef struct world {
   int size, width, mode, targets, actions, observation, levels, minimap, random_colours;
   uint32_t cue_frames;           /* observations that show a new prompt; 0: all */
@@ -35,7 +35,7 @@ typedef struct world {
 } world;
 static_assert(sizeof(world) % 8 == 0, "levels follow");
 
-typedef struct memory_maze {     /* a copy; without a pool its level follows */
+typedef struct memory_maze {     /* one environment; without a pool its level follows */
   int32_t level;                 /* in the pool */
   uint32_t steps, touched;       /* of this episode */
   uint32_t shown;                /* observations since the prompt changed */
@@ -152,7 +152,7 @@ MN_FN bool level_valid(const level *l, const world *w) {
   return true;
 }
 
-/* ---- where a copy is, and what it may know ---- */
+/* ---- where an environment is, and what it may know ---- */
 
 /* Cell i spans i .. i + 1, the border included. */
 MN_FN mn_roller pose_of(const memory_maze *m, const world *w) {

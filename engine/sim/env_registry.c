@@ -121,11 +121,11 @@ static int words(const char *list, int n) {
   return (int)(at - list);
 }
 
-int mn_env_actions_fit(mn_ctx *mn, const mn_env *e, int n, const int32_t *action, int copies) {
+int mn_env_actions_fit(mn_ctx *mn, const mn_env *e, int n, const int32_t *action, int n_envs) {
   const char *names = e->facts->actions;
   uint32_t bad = 0;
-  for (int i = 0; i < copies; i++) bad |= (uint32_t)action[i] >= (uint32_t)n;
-  for (int i = 0; bad && i < copies; i++)
+  for (int i = 0; i < n_envs; i++) bad |= (uint32_t)action[i] >= (uint32_t)n;
+  for (int i = 0; bad && i < n_envs; i++)
     if ((uint32_t)action[i] >= (uint32_t)n)
       return mn_fail(mn, "%s: action[%d]=%d, expected 0..%d%s%.*s%s", e->name, i, action[i], n - 1, *names ? " (" : "",
                      words(names, n), names, *names ? ")" : "");

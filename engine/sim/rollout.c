@@ -24,8 +24,8 @@ static int note_all(const mn_rollout *r, int n, int t, const int32_t *action, si
 }
 
 /* A rollout goes on where the last one ended: row T, which stays, becomes row 0.  obs_bytes: of a row. */
-int mn_rollout_begin(mn_ctx *mn, const mn_rollout *r, int copies, int T, size_t obs_bytes) {
-  const size_t n = (size_t)copies;
+int mn_rollout_begin(mn_ctx *mn, const mn_rollout *r, int n_envs, int T, size_t obs_bytes) {
+  const size_t n = (size_t)n_envs;
   const struct { void *rows; size_t bytes; } part[] = {
     { r->obs, obs_bytes }, { r->done, n }, { r->resets, n }, { r->told_action, n * sizeof *r->told_action },
     { r->told_reward, n * sizeof *r->told_reward },
@@ -37,15 +37,15 @@ int mn_rollout_begin(mn_ctx *mn, const mn_rollout *r, int copies, int T, size_t 
   return 0;
 }
 
-/* Could the time limit end an episode in step t?  From what was known before the first one: a copy that has started
-** anew since then has all its time. */
+/* Could the time limit end an episode in step t?  From what was known before the first one: an environment
+** that has been reset since then has its full time limit. */
 static int may_cut(const mn_vec *v, int t) {
   int may = t >= v->all.time_limit;
   for (int i = 0; i < v->all.n; i++) may |= v->left[i] == t + 1;
   return may;
 }
 
-/* Step t = 0 .. T-1, in turn, of a rollout, whose memory is of this context's leaves: from action[copies], there too.
+/* Step t = 0 .. T-1, in turn, of a rollout, whose memory is of this context's leaves: from action[num_envs], there too.
 ** 1 if a time limit may have cut off an episode in this step: then V of uncut_obs is wanted, and mn_rollout_uncut.
 ** 0 if not; -1 on an error. */
 int mn_vec_roll(mn_vec *v, const mn_rollout *r, int t, const int32_t *action) {
@@ -68,21 +68,21 @@ int mn_vec_roll(mn_vec *v, const mn_rollout *r, int t, const int32_t *action) {
 int mn_vec_rolled(mn_vec *v) { return mn_vec_settle(v); }
 
 /* Step t of environments that are not the engine's: obs, reward, terminated and cut are there, and the rest follows.
-** final_obs [copies, ...], score, ret, length [copies]: of episodes that ended.  1 if a time limit has cut one off. */
-int mn_rollout_noted(mn_ctx *mn, const mn_rollout *r, int copies, int t, const int32_t *action, int obs_bytes,
+** final_obs [num_envs, ...], score, ret, length [num_envs]: of episodes that ended.  1 if a time limit has cut one off. */
+int mn_rollout_noted(mn_ctx *mn, const mn_rollout *r, int n_envs, int t, const int32_t *action, int obs_bytes,
                      const void *final_obs, const float *score, const float *ret, const int32_t *length) {
   if (mn_wait(mn)) return -1;
-  return note_all(r, copies, t, action, (size_t)obs_bytes, final_obs, score, ret, length);
+  return note_all(r, n_envs, t, action, (size_t)obs_bytes, final_obs, score, ret, length);
 }
 
 /* Where a time limit has cut an episode off in step t, its reward takes in gamma V of what would have followed:
-** value[copies], of uncut_obs. */
-int mn_rollout_uncut(mn_ctx *mn, const mn_rollout *r, int copies, int t, double gamma, const float *value) {
+** value[num_envs], of uncut_obs. */
+int mn_rollout_uncut(mn_ctx *mn, const mn_rollout *r, int n_envs, int t, double gamma, const float *value) {
   const mn_device *d = mn->device;
   const mn_rollout_kernels *k = mn_device_export(d, "rollout", "");
   if (d->library && (!k || k->rollout_bytes != sizeof(mn_rollout))) return mn_device_outdated(mn, d);
-  if (k) k->add(r, copies, t, gamma, value);
-  else for (int i = 0; i < copies; i++) mn_rollout_add(r, copies, t, i, gamma, value);
+  if (k) k->add(r, n_envs, t, gamma, value);
+  else for (int i = 0; i < n_envs; i++) mn_rollout_add(r, n_envs, t, i, gamma, value);
   return 0;
 }
 

@@ -7,7 +7,7 @@
 #include "mneme.h"
 #include "numerics/random.h"
 
-/* What came of the last step of one copy; the rest only where that ended an episode. */
+/* The outcome of the last step of one environment; the rest only where it ended an episode. */
 typedef struct mn_outcome {
   int32_t action;
   float reward;
@@ -47,7 +47,7 @@ MN_FN void mn_rollout_add(const mn_rollout *r, int n, int t, int i, double gamma
   if (r->cut[i]) *reward = (float)((double)*reward + gamma * (double)value[i]);
 }
 
-/* The same for all n copies, on a device: mn_rollout_kernel in its plugin. */
+/* The same for all n environments, on a device: mn_rollout_kernel in its plugin. */
 typedef struct mn_rollout_kernels {
   size_t rollout_bytes;          /* of the struct it was built with */
   void (*add)(const mn_rollout *r, int n, int t, double gamma, const float *value);

@@ -1,11 +1,11 @@
-/* vec.c -- many copies of one environment, stepped together.  Whatever is the same for every
+/* vec.c -- num_envs environments with the same rules, stepped together.  Whatever is the same for every
 ** environment happens here, once: random bits, new episodes in the step that ended the old one,
 ** time limits, the return and length of episodes.  On a device a kernel does the same (vec_arrays.h). */
 #include "vec.h"
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_COPIES = 1 << 20 };
+enum { MOST_ENVS = 1 << 20 };
 
 /* ---- making ---- */
 
@@ -68,7 +68,7 @@ static int check_seed(mn_ctx *mn, const char *name, double seed) {
   return mn_fail(mn, "%s: seed=%.17g, expected a whole number from 0 to 2^53", name, seed);
 }
 
-/* Random numbers of one copy: those of copy number `as` of a task with that seed. */
+/* The random stream of one environment: that of environment `as` under that seed. */
 static void start_stream(mn_vec *v, int copy, double seed, int as) {
   uint32_t key[2];
   mn_streams *s = &v->all.streams[copy / MN_ABREAST];
@@ -98,25 +98,25 @@ static int check_space(mn_ctx *mn, const mn_env *e, const mn_space *s) {
   return 0;
 }
 
-/* `copies` copies of environment number `env`.  seed: whole, 0..2^53.  params: one value for each
+/* `n_envs` environments of the kind with number `env`.  seed: whole, 0..2^53.  params: one value for each
 ** of mn_env_params, in order (0 for a text); NULL: the defaults.  text: of the parameter that is a
 ** text, such as map=""; NULL: "".  time_limit: steps; 0 none; < 0 the environment's own.  NULL on an
 ** error. */
-mn_vec *mn_vec_new(mn_ctx *mn, int env, int copies, double seed, const double *params,
+mn_vec *mn_vec_new(mn_ctx *mn, int env, int n_envs, double seed, const double *params,
                    const char *text, int time_limit) {
   const mn_env *e = mn_env_at(env);
   if (!e)
     return mn_fail(mn, "environment %d, there are 0..%d", env, mn_env_count() - 1), NULL;
-  if (copies < 1 || copies > MOST_COPIES)
-    return mn_fail(mn, "%s: num_envs=%d, expected 1..%d", e->name, copies, MOST_COPIES), NULL;
+  if (n_envs < 1 || n_envs > MOST_ENVS)
+    return mn_fail(mn, "%s: num_envs=%d, expected 1..%d", e->name, n_envs, MOST_ENVS), NULL;
   if (check_env(mn, e) || check_seed(mn, e->name, seed)) return NULL;
   mn_vec *v = calloc(1, sizeof *v);
   if (!v) return mn_fail(mn, "%s: out of memory", e->name), NULL;
   v->ctx = mn;
   v->env = e;
   v->seed = seed;
-  v->all.n = v->waiting = copies;
-  v->chunks = (copies + MN_ABREAST - 1) / MN_ABREAST;
+  v->all.n = v->waiting = n_envs;
+  v->chunks = (n_envs + MN_ABREAST - 1) / MN_ABREAST;
   if ((v->n_params = mn_env_values(mn, e, params, v->param)) < 0) return free(v), NULL;
   if (mn_vec_device(v)) return free(v), NULL;
   e->facts->spaces(v->param, &v->space);
@@ -128,27 +128,27 @@ mn_vec *mn_vec_new(mn_ctx *mn, int env, int copies, double seed, const double *p
   v->all.obs_bytes = v->space.dtype == MN_U8 ? 1 : 4;
   for (int i = 0; i < v->space.ndim; i++) v->all.obs_bytes *= (size_t)v->space.shape[i];
   if (!allocate(v)) {
-    mn_fail(mn, "%s: out of memory for num_envs=%d", e->name, copies);
+    mn_fail(mn, "%s: out of memory for num_envs=%d", e->name, n_envs);
     return mn_vec_free(v), NULL;
   }
   text = text ? text : "";
   v->text = mn_digest(MN_DIGEST, text, strlen(text));
   if (mn_wait(mn) || (v->all.shared && e->facts->prepare(mn, v->param, text, v->shared))) return mn_vec_free(v), NULL;
-  for (int i = 0; i < copies; i++) v->all.last[i] = MN_NEVER;
+  for (int i = 0; i < n_envs; i++) v->all.last[i] = MN_NEVER;
   start_streams(v);
   return v;
 }
 
-/* Keep copies first .. first + copies - 1 alone, before the first reset: they are counted from 0 now, and draw the
+/* Keep only environments first .. first + n_envs - 1, before the first reset: they are numbered from 0 now, and draw the
 ** random numbers that they would have drawn among the others. */
-int mn_vec_keep(mn_vec *v, int first, int copies) {
+int mn_vec_keep(mn_vec *v, int first, int n_envs) {
   if (v->waiting < v->all.n) return mn_fail(v->ctx, "%s: keep is called after reset", v->env->name);
-  if (first < 0 || copies < 1 || copies > v->all.n - first)
-    return mn_fail(v->ctx, "%s: keep %d environments from %d, expected 0..%d", v->env->name, copies, first, v->all.n - 1);
+  if (first < 0 || n_envs < 1 || n_envs > v->all.n - first)
+    return mn_fail(v->ctx, "%s: keep %d environments from %d, expected 0..%d", v->env->name, n_envs, first, v->all.n - 1);
   if (mn_wait(v->ctx)) return -1;
   v->first += first;
-  v->all.n = v->waiting = copies;
-  v->chunks = (copies + MN_ABREAST - 1) / MN_ABREAST;
+  v->all.n = v->waiting = n_envs;
+  v->chunks = (n_envs + MN_ABREAST - 1) / MN_ABREAST;
   start_streams(v);
   return 0;
 }
@@ -198,7 +198,7 @@ mn_batch mn_vec_batch(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bi
   };
 }
 
-/* Start an episode in one copy at its present step. */
+/* Start an episode in one environment at its current step. */
 void mn_vec_start(mn_vec *v, int copy, uint32_t bits[4][MN_ABREAST], char *obs) {
   mn_copy_clear(&v->all, copy);
   mn_batch b = mn_vec_batch(v, copy, 1, MN_FOR_RESET, bits, obs);
@@ -277,7 +277,7 @@ static int reset(mn_vec *v, void *obs) {
   return 0;
 }
 
-/* Start every copy anew; obs: [copies, ...].  seed >= 0: from that seed; < 0: the streams go on. */
+/* Reset every environment; obs: [num_envs, ...].  seed >= 0: from that seed; < 0: the streams continue. */
 int mn_vec_reset(mn_vec *v, double seed, void *obs) {
   if (!(seed < 0)) {
     if (check_seed(v->ctx, v->env->name, seed) || mn_wait(v->ctx)) return -1;
@@ -287,7 +287,7 @@ int mn_vec_reset(mn_vec *v, double seed, void *obs) {
   return reset(v, obs);
 }
 
-/* Start every copy anew, each from a seed of its own: copy i does what copy 0 of a task with seed[i]
+/* Reset every environment, each from a seed of its own: environment i does what environment 0 with seed[i]
 ** does.  On an error nothing has changed. */
 int mn_vec_reset_each(mn_vec *v, const double *seed, void *obs) {
   for (int i = 0; i < v->all.n; i++)
@@ -297,8 +297,8 @@ int mn_vec_reset_each(mn_vec *v, const double *seed, void *obs) {
   return reset(v, obs);
 }
 
-/* One step of every copy.  In: action[copies].  Out: obs [copies, ...], reward, terminated,
-** truncated [copies].  Where an episode ends, obs is the first of the next one, and
+/* One step of every environment.  In: action[num_envs].  Out: obs [num_envs, ...], reward, terminated,
+** truncated [num_envs].  Where an episode ends, obs is the first of the next one, and
 ** mn_vec_final_obs, _score, _return and _length tell of the one that ended.  On an error nothing has
 ** changed. */
 int mn_vec_step(mn_vec *v, const int32_t *action, void *obs, float *reward, uint8_t *terminated,
@@ -308,7 +308,7 @@ int mn_vec_step(mn_vec *v, const int32_t *action, void *obs, float *reward, uint
   return v->kernel ? mn_vec_step_there(v, action, obs, reward, terminated, truncated) : step_all(v, action, to);
 }
 
-/* `rounds` steps of every copy, with the sets of action [sets, copies] in turn: stepping without its
+/* `rounds` steps of every environment, with the sets of action [sets, num_envs] in turn: stepping without its
 ** caller, to be timed. */
 int mn_vec_run(mn_vec *v, int rounds, const int32_t *action, int sets, void *obs, float *reward,
                uint8_t *terminated, uint8_t *truncated) {

@@ -15,10 +15,10 @@ struct mn_vec {
   mn_copies all;                 /* in memory of the context's device */
   mn_endings ended;              /* on the CPU all's own */
   mn_moves stage;                /* on a device: from and to the host */
-  int32_t *left;                 /* on a device: steps that a rollout's copies had left when it began */
+  int32_t *left;                 /* on a device: steps that a rollout's environments had left when it began */
   int chunks, n_params, time_limit;
-  int first;                     /* the number of copy 0 among those that were made: see mn_vec_keep */
-  int waiting;                   /* copies that were never reset */
+  int first;                     /* the number of environment 0 among those that were made: see mn_vec_keep */
+  int waiting;                   /* environments that were never reset */
   double param[MN_PARAMS], seed;
   uint64_t text;                 /* digest of the text that shared was made from */
   void *shared;                  /* what the environment's prepare makes */
@@ -40,13 +40,13 @@ int mn_env_fact(mn_ctx *mn, const mn_env *e, const char *name, double value);
 const char *mn_word(const char *list, int i, char *buf, int size);
 
 /* 0 if every action is one of 0 .. n-1; else the first that is not is the error. */
-int mn_env_actions_fit(mn_ctx *mn, const mn_env *e, int n, const int32_t *action, int copies);
+int mn_env_actions_fit(mn_ctx *mn, const mn_env *e, int n, const int32_t *action, int n_envs);
 
 /* FNV-1a, going on from h. */
 #define MN_DIGEST 14695981039346656037u
 uint64_t mn_digest(uint64_t h, const void *bytes, size_t n);
 
-/* vec.c, on the host: copies first .. of a chunk as their environment sees them; an episode started in one. */
+/* vec.c, on the host: environments first .. of a chunk as a batch for their rules; an episode started in one. */
 mn_batch mn_vec_batch(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bits[4][MN_ABREAST], char *obs);
 void mn_vec_start(mn_vec *v, int copy, uint32_t bits[4][MN_ABREAST], char *obs);
 

@@ -1,16 +1,16 @@
-/* vec_arrays.h -- many copies of one environment, as arrays that lie on the context's device, and what
+/* vec_arrays.h -- num_envs environments with the same rules, as arrays that lie on the context's device, and what
 ** becomes of one of them at a reset or step besides its rules.  engine/sim/vec.c steps MN_ABREAST of them
 ** together on the CPU; on a GPU, gpu/runtime/envs.cuh gives each a thread. */
-#ifndef MN_COPIES_H
-#define MN_COPIES_H
+#ifndef MN_VEC_ARRAYS_H
+#define MN_VEC_ARRAYS_H
 #include "env.h"
 #include "rollout.h"
 
-enum { MN_NEVER = -2, MN_STARTED = -1 };         /* what a copy did last, besides an action */
+enum { MN_NEVER = -2, MN_STARTED = -1 };         /* what an environment did last, other than an action */
 
 typedef struct mn_copies {
   int n, n_actions, time_limit;  /* time_limit: INT32_MAX where there is none */
-  size_t stride, obs_bytes;      /* of one copy's self, a multiple of 8; of one observation */
+  size_t stride, obs_bytes;      /* of one environment's self, a multiple of 8; of one observation */
   const double *param;
   const void *shared;            /* what the environment's prepare made; or NULL */
   mn_streams *streams;           /* [n / MN_ABREAST, rounded up] */
@@ -22,10 +22,10 @@ typedef struct mn_copies {
   char *final_obs;               /* [n, obs_bytes]: where an episode ended in the last step, and */
   float *score, *ret;            /* [n]: what it */
   int32_t *end_length;           /* came to */
-  int32_t *wrong;                /* on a device: 1 + a copy whose action there is not; 0: none */
+  int32_t *wrong;                /* on a device: 1 + an environment with an unknown action; 0: none */
 } mn_copies;
 
-/* Where a step of all copies takes its actions and puts its results; action NULL: all start anew. */
+/* The actions that a step of all environments reads and the results it writes; action NULL: reset all. */
 typedef struct mn_moves {
   const int32_t *action;         /* [n] */
   char *obs;                     /* [n, obs_bytes] */
@@ -48,7 +48,7 @@ MN_FN bool mn_copy_count(const mn_copies *v, int i, float reward, bool terminate
   return (v->length[i] >= v->time_limit) & !terminated;
 }
 
-/* The episode of copy i has ended with this observation: keep what it came to. */
+/* The episode of environment i has ended with this observation: keep its outcome. */
 MN_FN void mn_copy_end(const mn_copies *v, int i, const char *obs) {
   memcpy(v->final_obs + (size_t)i * v->obs_bytes, obs, v->obs_bytes);
   v->ret[i] = (float)v->sum[i];

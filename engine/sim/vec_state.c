@@ -1,4 +1,4 @@
-/* vec_state.c -- one copy of an environment: looking at it, saving it, going on from it.  All of this is
+/* vec_state.c -- one of the environments that are stepped together: draw it, save it, restore it.  All of this is
 ** the host's, which waits for a device before it looks. */
 #include "vec.h"
 #include <math.h>
@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_STEPS = 1 << 30 };   /* of one episode, in a saved copy */
+enum { MOST_STEPS = 1 << 30 };   /* of one episode, in saved bytes */
 
-static int check_copy(mn_vec *v, const char *what, int copy, bool needs_reset) {
+static int check_index(mn_vec *v, const char *what, int copy, bool needs_reset) {
   if (copy < 0 || copy >= v->all.n)
     return mn_fail(v->ctx, "%s: %s of environment %d, expected 0..%d", v->env->name, what, copy,
                    v->all.n - 1);
@@ -18,9 +18,9 @@ static int check_copy(mn_vec *v, const char *what, int copy, bool needs_reset) {
   return 0;
 }
 
-/* A picture of one copy as it is now.  Borrowed until the next draw; NULL on an error. */
+/* Draw one environment as it is now.  Borrowed until the next draw; NULL on an error. */
 mn_canvas *mn_vec_draw(mn_vec *v, int copy) {
-  if (check_copy(v, "draw", copy, true)) return NULL;
+  if (check_index(v, "draw", copy, true)) return NULL;
   mn_canvas_clear(v->canvas);
   const mn_io io = { .param = v->param, .shared = v->all.shared };
   v->env->draw(v->all.self + (size_t)copy * v->all.stride, &io, v->canvas);
@@ -31,13 +31,13 @@ mn_canvas *mn_vec_draw(mn_vec *v, int copy) {
 ** name has several values; *values: the numbers in that order, borrowed until the next call.  How many
 ** numbers; or -1. */
 int mn_vec_truth(mn_vec *v, int copy, const char **names, const float **values) {
-  if (check_copy(v, "truth", copy, true)) return -1;
+  if (check_index(v, "truth", copy, true)) return -1;
   const mn_io io = { .param = v->param, .shared = v->all.shared };
   *values = v->fact;
   return v->env->truth(v->all.self + (size_t)copy * v->all.stride, &io, names, v->fact);
 }
 
-/* What mn_vec_save writes before the copy's own bytes.  A copy is kept as it was before what it did
+/* What mn_vec_save writes before the environment's own bytes.  An environment is kept as it was before what it did
 ** last, and what that was: doing it again also gives the observation, which is not kept.  One that was
 ** changed since then is kept as it is, and only observed again. */
 typedef struct stamp {
@@ -67,11 +67,11 @@ static void stamp_of(const mn_vec *v, stamp *s) {
 
 int mn_vec_bytes(mn_vec *v) { return (int)(sizeof(stamp) + v->all.stride); }
 
-/* Write one copy into bytes[mn_vec_bytes]: its state, random stream, and its episode's length and
+/* Write one environment into bytes[mn_vec_bytes]: its state, random stream, and its episode's length and
 ** return.  Restored, here or in another mn_vec of the same environment and params, it goes on bit
 ** for bit. */
 int mn_vec_save(mn_vec *v, int copy, void *bytes) {
-  if (check_copy(v, "save", copy, true)) return -1;
+  if (check_index(v, "save", copy, true)) return -1;
   const mn_streams *m = &v->all.streams[copy / MN_ABREAST];
   int lane = copy % MN_ABREAST;
   stamp s;
@@ -93,8 +93,8 @@ int mn_vec_save(mn_vec *v, int copy, void *bytes) {
   return 0;
 }
 
-/* A check of bytes keeps accidents out, not forgers: could an episode have come to this?  A copy that has
-** just started is made anew, and its own bytes are not read. */
+/* A check of bytes keeps accidents out, not forgers: could an episode have reached this state?  An environment
+** that has just started is made again, and its own bytes are not read. */
 static bool could_be(const mn_vec *v, const stamp *s, const char *self) {
   const mn_io io = { .param = v->param, .shared = v->all.shared };
   if (s->length < 0 || s->length >= MOST_STEPS || !isfinite(s->sum)) return false;
@@ -135,7 +135,7 @@ static int check_stamp(mn_vec *v, const stamp *s, const char *self, int n) {
   return 0;
 }
 
-/* Observe once more, with the bits of what the copy did last; its stream stands before that, then after. */
+/* Observe again, with the random bits of the last reset or step; the stream goes from before it to after it. */
 static void observe(mn_vec *v, int copy, char *obs) {
   uint32_t bits[4][MN_ABREAST];
   const uint32_t purpose = v->all.last[copy] == MN_STARTED ? MN_FOR_RESET : MN_FOR_STEP;
@@ -145,7 +145,7 @@ static void observe(mn_vec *v, int copy, char *obs) {
   mn_stream_advance(&v->all.streams[copy / MN_ABREAST], copy % MN_ABREAST);
 }
 
-/* Do once more what the copy did last. */
+/* Repeat the last reset or step. */
 static void repeat(mn_vec *v, int copy, const stamp *s, const char *self, char *obs) {
   uint32_t bits[4][MN_ABREAST];
   mn_streams *m = &v->all.streams[copy / MN_ABREAST];
@@ -166,12 +166,12 @@ static void repeat(mn_vec *v, int copy, const stamp *s, const char *self, char *
   mn_stream_advance(&v->all.streams[copy / MN_ABREAST], copy % MN_ABREAST);
 }
 
-/* Put saved bytes into one copy; obs: its observation ([...], without the axis of copies), or NULL.
+/* Restore one environment from saved bytes; obs: its observation ([...], without the axis num_envs), or NULL.
 ** Bytes of another environment, version, params or size are refused, and nothing has changed. */
 int mn_vec_restore(mn_vec *v, int copy, const void *bytes, int n, void *obs) {
   stamp s = { .version = 0 };
   const char *self = (const char *)bytes + sizeof s;
-  if (check_copy(v, "restore", copy, false)) return -1;
+  if (check_index(v, "restore", copy, false)) return -1;
   if (n >= (int)sizeof s) memcpy(&s, bytes, sizeof s);
   if (check_stamp(v, &s, self, n)) return -1;
   mn_streams *m = &v->all.streams[copy / MN_ABREAST];
@@ -190,11 +190,11 @@ int mn_vec_restore(mn_vec *v, int copy, const void *bytes, int n, void *obs) {
   return 0;
 }
 
-/* Give a settable fact of one copy a value, between two steps; obs: its observation then, as if the
+/* Give a settable fact of one environment a value, between two steps; obs: its observation then, as if the
 ** world had been so when it was last observed.  1; 0 where that cannot be now, and nothing has changed;
 ** -1 on an error. */
 int mn_vec_set(mn_vec *v, int copy, const char *fact, double value, void *obs) {
-  if (check_copy(v, "set", copy, true)) return -1;
+  if (check_index(v, "set", copy, true)) return -1;
   const int number = mn_env_fact(v->ctx, v->env, fact, value);
   const mn_io io = { .param = v->param, .shared = v->all.shared };
   if (number < 0) return -1;

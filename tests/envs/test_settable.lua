@@ -24,7 +24,7 @@ for _, e in ipairs(envs.list()) do
   if #env.settable == 0 then
     t.test(e.name .. ": nothing can be set, and that is said", function()
       env:reset(1)
-      t.raises(function() env:set(0, "cue", 1) end, e.name .. "%-v%d+: nothing of this world can be changed from outside")
+      t.raises(function() env:set(0, "cue", 1) end, e.name .. "%-v%d+: no fact of this environment can be changed")
     end)
   else
     able = able + 1
@@ -99,7 +99,7 @@ for _, e in ipairs(envs.list()) do
         t.raises(function() fresh:set(0, fact.name, bad) end, fact.name)
       end
       t.raises(function() fresh:set(0, fact.name) end, fact.name)
-      t.raises(function() fresh:set(2, fact.name, fact.lo) end, "copy 2, expected 0..1")
+      t.raises(function() fresh:set(2, fact.name, fact.lo) end, "environment 2, expected 0..1")
       t.raises(function() fresh:set(0, "colour of hope", 1) end, "unknown fact of " .. e.name)
       local vec = fresh.world.vec                -- the engine checks for itself
       for _, bad in ipairs { { "colour of hope", 1 }, { fact.name, fact.hi + 1 }, { fact.name, 0 / 0 } } do

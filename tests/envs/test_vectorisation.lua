@@ -106,7 +106,7 @@ for _, maker in ipairs(makers) do
     t.eq(env:save(0) .. env:save(1) .. env:save(2), before)
   end)
 
-  t.test(name .. ": a copy can be saved, restored and cloned after every step", function()
+  t.test(name .. ": an environment can be saved, restored and cloned after every step", function()
     local env = make { num_envs = 4, time_limit = 11 }
     local r = begun(env, 2)
     local fresh = rig(make { num_envs = 4, time_limit = 11, seed = 9 })
@@ -126,8 +126,8 @@ for _, maker in ipairs(makers) do
     local logs = lives(r, { 1, 3, 0 }, 40)
     t.eq(logs[1], logs[2], "the clone goes on alike")
     t.ok(logs[1] ~= logs[3])
-    t.raises(function() env:clone(0, 4, r.obs) end, "copy 4, expected 0..3")
-    t.raises(function() env:clone(-1, 0, r.obs) end, "copy %-1, expected 0..3")
+    t.raises(function() env:clone(0, 4, r.obs) end, "environment 4, expected 0..3")
+    t.raises(function() env:clone(-1, 0, r.obs) end, "environment %-1, expected 0..3")
   end)
 
   t.test(name .. ": an environment whose copies are restored at their first observation needs no reset", function()
@@ -210,7 +210,7 @@ t.test("10,000 copies", function()
     local r = begun(make { num_envs = 10000 }, 1)
     step(r)
     r.env:save(9999)
-    t.raises(function() r.env:save(10000) end, "copy 10000, expected 0..9999")
+    t.raises(function() r.env:save(10000) end, "environment 10000, expected 0..9999")
     t.raises(function() make { num_envs = 0 } end, "num_envs=0")
     r.env:close()
   end

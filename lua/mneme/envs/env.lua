@@ -1,7 +1,6 @@
--- env.lua -- vectorised environments behind one interface, whether its rules are a C
--- file of engine/envs or Lua functions of a script.  Two ways to step: with tensors, for people; and
--- straight into given memory (step_raw), for learners, which leaves no garbage.  Copies are counted
--- from 0.
+-- env.lua -- vectorised environments behind one interface: the rules are a C file of engine/envs or Lua functions
+-- of a script.  Two ways to step: with tensors (step), for scripts; into buffers of the caller (step_raw), for
+-- learners, which allocates nothing.  Environments are numbered from 0.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -15,22 +14,22 @@ local envs = { list = native.list, facts = native.facts }
 ---@class Env
 ---@field id string "tmaze-v0"
 ---@field num_envs integer
----@field settings table every setting with its value: parameters, num_envs, seed, time_limit
----@field defaults table the values that parameters have where nothing is said
----@field observation_space table of one copy: shape = {...}; dtype = "f32"|"u8"; codes = n where each number of
----  u8 is one of 0 .. n-1, nil where it is an intensity
----@field action_space table { n = how many, names = {...} }
----@field settable table[] facts that `set` changes: { name, words = {...} or lo, hi, whole }; empty where there are none
+---@field settings table all settings and their values: parameters, num_envs, seed, time_limit
+---@field defaults table the default values of the parameters
+---@field observation_space table of one environment: shape = {...}; dtype = "f32"|"u8"; codes = n if each u8 value is
+---  one of n codes 0 .. n-1, nil if it is an intensity
+---@field action_space table { n = number of actions, names = {...} }
+---@field settable table[] facts that `set` can change: { name, words = {...} or lo, hi, whole }; empty if there are none
 ---@field time_limit integer steps; 0: none
----@field seed integer|integer[] what the random streams began with: of the settings, or of the last reset
----@field ended table FFI pointers, set where an episode ended in the last step:
+---@field seed integer|integer[] the seed of the random streams: from the settings or the last reset
+---@field ended table FFI pointers, valid for environments whose episode ended in the last step:
 ---  final_obs [num_envs, ...]; score (0..1), ret (undiscounted return), length [num_envs]
 local Env = {}
 Env.__index = Env
 
 -- ---- environments ----
 
--- num_envs, seed and time_limit as rebuild.lua wants them, for a script that made its environment with other ones.
+-- num_envs, seed and time_limit that rebuild.lua sets in place of those of the script.
 local function overridden(settings)
   if not envs.override then return settings end
   local changed = {}
@@ -42,7 +41,7 @@ end
 
 ---Make an environment.
 ---  mn.env("tmaze", { corridor = 160, num_envs = 8, seed = 1 })    or  mn.env { "tmaze", ... }
----  mn.env { observation = {16}, actions = 4, reset = f, step = g, ... }    see mneme.lua_env
+---  mn.env { observation = {16}, actions = 4, reset = f, step = g, ... }    see scripted.lua
 ---@param name string|table "tmaze", or "tmaze-v0" for that version; or a table as above
 ---@param settings table? its parameters, num_envs = 8, seed = 1, time_limit (0: none; nil: its own)
 ---@return Env
@@ -73,22 +72,22 @@ local function open(env)
   return env.world
 end
 
-local function copy_of(env, copy)
-  if type(copy) ~= "number" or copy % 1 ~= 0 or copy < 0 or copy >= env.num_envs then
-    errors.raise(("%s: copy %s, expected 0..%d"):format(env.id, tostring(copy), env.num_envs - 1))
+local function index_of(env, i)
+  if type(i) ~= "number" or i % 1 ~= 0 or i < 0 or i >= env.num_envs then
+    errors.raise(("%s: environment %s, expected 0..%d"):format(env.id, tostring(i), env.num_envs - 1))
   end
-  return copy
+  return i
 end
 
-local per_copy = { action = "i32", reward = "f32", terminated = "u8", truncated = "u8", score = "f32",
+local per_env = { action = "i32", reward = "f32", terminated = "u8", truncated = "u8", score = "f32",
   ret = "f32", length = "i32" }
 
--- Tensors that every step fills again, made when first asked for; and where their numbers are.
+-- The tensors that every step overwrites, made at first use, and pointers to their data.
 local function buffers(env)
   engine.wait()
   if env.tensors then return env.tensors, env.pointers end
   local n, dtype, t, p = env.num_envs, env.observation_space.dtype, {}, {}
-  for key, kind in pairs(per_copy) do t[key] = tensor.new { shape = { n }, dtype = kind } end
+  for key, kind in pairs(per_env) do t[key] = tensor.new { shape = { n }, dtype = kind } end
   for _, key in ipairs { "obs", "final_obs" } do
     t[key] = tensor.new { shape = { n, unpack(env.observation_space.shape) }, dtype = dtype }
   end
@@ -100,10 +99,10 @@ local function buffers(env)
   return t, p
 end
 
----Start every copy anew.
----@param seed integer|integer[]? 0..2^53; a list: one for each copy, and copy i does what copy 0 of an environment with
----  that seed does; nil: go on with the random streams there are
----@return Tensor obs [num_envs, ...], filled again by every step
+---Reset every environment.
+---@param seed integer|integer[]? 0..2^53; a list has one seed for each: environment i then equals environment 0 of an
+---  `Env` with that seed; nil: the random streams continue
+---@return Tensor obs [num_envs, ...], overwritten by every step
 ---@return table info
 function Env:reset(seed)
   local t, p = buffers(self)
@@ -112,7 +111,7 @@ function Env:reset(seed)
   return t.obs, self.info
 end
 
----Start every copy anew, writing the observations to a given place.
+---Reset every environment and write the observations to a buffer.
 ---@param obs ffi.cdata* pointer to num_envs observations
 ---@param seed integer|integer[]? as for reset
 function Env:reset_raw(obs, seed)
@@ -156,8 +155,8 @@ local function read_actions(env, actions, into)
   return into
 end
 
----Keep some of the copies alone, before the first reset: counted from 0 again, they draw the random numbers that they
----would have drawn among the others.
+---Keep only some of the environments, before the first reset.  They are numbered from 0 again and draw the same random
+---numbers as before.
 ---@param first integer from 0
 ---@param count integer
 function Env:keep(first, count)
@@ -165,14 +164,14 @@ function Env:keep(first, count)
   self.num_envs = count
 end
 
----Act in every copy.  Where an episode ends, obs is the first observation of the next one.
----@param actions Tensor|integer[] one for each copy, counted from 0
+---Step every environment.  Where an episode ends, obs is the first observation of the next one.
+---@param actions Tensor|integer[] [num_envs], each 0 .. n - 1
 ---@return Tensor obs [num_envs, ...]
 ---@return Tensor reward [num_envs]
 ---@return Tensor terminated [num_envs], u8: 1 where the environment ended
 ---@return Tensor truncated [num_envs], u8: 1 where the time limit ended it
----@return table info `ended`: how many episodes ended in this step; and where one did (terminated or
----  truncated): `final_obs` [num_envs, ...] its last observation; `score` (0..1), `ret` (undiscounted
+---@return table info `ended`: the number of episodes that ended in this step; for those (terminated or
+---  truncated): `final_obs` [num_envs, ...] the last observation; `score` (0..1), `ret` (undiscounted
 ---  return), `length` [num_envs]
 function Env:step(actions)
   local world, t, p = open(self), buffers(self)
@@ -189,7 +188,7 @@ function Env:step(actions)
   return t.obs, t.reward, t.terminated, t.truncated, self.info
 end
 
----Act in every copy, from and to given places; `env.ended` tells what ended.  Leaves no garbage.
+---Step every environment, with buffers of the caller; `env.ended` has the outcomes.  Allocates nothing.
 ---@param action ffi.cdata* int32_t[num_envs]
 ---@param obs ffi.cdata* num_envs observations
 ---@param reward ffi.cdata* float[num_envs]
@@ -205,40 +204,40 @@ function Env:step_raw(action, obs, reward, terminated, truncated)
   world:step(action, obs, reward, terminated, truncated)
 end
 
----Step t of a rollout (mn_rollout of engine/mneme.h), counted from 0; on a GPU nobody waits for it.
----@param rollout ffi.cdata* its buffers, in memory of leaves
+---Step t of a rollout (mn_rollout of engine/mneme.h), counted from 0; on a GPU this returns before the step is done.
+---@param rollout ffi.cdata* its buffers, in the memory of leaf tensors
 ---@param t integer
----@param action ffi.cdata* int32_t[num_envs], of a leaf or what a plan computed
----@return boolean cut a time limit may have cut an episode off
+---@param action ffi.cdata* int32_t[num_envs], of a leaf tensor or computed by a plan
+---@return boolean cut true if the time limit may have ended an episode
 function Env:roll(rollout, t, action) return open(self):roll(rollout, t, action) end
 
 ---After a rollout: wait until its buffers may be read.
 function Env:rolled() open(self):rolled() end
 
----One copy as a string: its state, random stream and running episode.
----@param copy integer from 0
+---Save one environment as a string: its state, random stream and current episode.
+---@param i integer the environment, from 0
 ---@return string bytes
-function Env:save(copy) return open(self):save(copy_of(self, copy)) end
+function Env:save(i) return open(self):save(index_of(self, i)) end
 
----Put a saved copy back, here or in another copy: from there it goes on bit for bit.  Bytes of
----another environment, version or other parameters are refused.
----@param copy integer from 0
+---Restore a saved environment, in its own place or another: it continues bit for bit.  Bytes of another environment,
+---another version or other parameters raise an error.
+---@param i integer the environment, from 0
 ---@param bytes string of env:save
----@param obs ffi.cdata*? where its observation goes; nil: its row of the tensor that step gives
+---@param obs ffi.cdata*? receives the observation; nil: row i of the tensor that `step` returns
 ---@return Tensor? obs that tensor
-function Env:restore(copy, bytes, obs)
+function Env:restore(i, bytes, obs)
   local world = open(self)
   if type(bytes) ~= "string" then
     errors.raise(("%s: restore: a %s, expected the string of save"):format(self.id, type(bytes)))
   end
-  if obs ~= nil then need_pointer("restore: obs", obs) return world:restore(copy_of(self, copy), bytes, obs) end
+  if obs ~= nil then need_pointer("restore: obs", obs) return world:restore(index_of(self, i), bytes, obs) end
   local t, p = buffers(self)
-  world:restore(copy_of(self, copy), bytes, p.obs + copy * (t.obs:size() / self.num_envs))
+  world:restore(index_of(self, i), bytes, p.obs + i * (t.obs:size() / self.num_envs))
   return t.obs
 end
 
----Make one copy what another is: world, random stream, running episode.  With the same actions both go on
----alike.
+---Copy one environment over another: state, random stream and current episode.  With the same actions both then stay
+---equal.
 ---@param from integer
 ---@param to integer
 ---@param obs ffi.cdata*? as for restore
@@ -254,11 +253,11 @@ function Env:fact(name)
     if f.name == name then return f end
     names[i] = f.name
   end
-  if #names == 0 then errors.usage(self.id .. ": nothing of this world can be changed from outside") end
+  if #names == 0 then errors.usage(self.id .. ": no fact of this environment can be changed") end
   errors.unknown("fact of " .. self.id .. " that can be changed:", name, names)
 end
 
----A value of such a fact as a number.
+---Convert a value of a fact to a number.
 ---@param fact table
 ---@param value number|string a number of its range, or one of its words
 function Env:fact_value(fact, value)
@@ -271,31 +270,33 @@ function Env:fact_value(fact, value)
   return value
 end
 
----Change a fact of one copy's world between two steps: `settable` tells which, and what they may be.
----@param copy integer from 0
----@param name string one of truth's
+---Change a fact of one environment between two steps; `settable` lists the facts and their ranges.
+---@param i integer the environment, from 0
+---@param name string a name in `truth`
 ---@param value number|string see fact_value
----@param obs ffi.cdata*? where the copy's observation goes, which is made again; nil: as for restore
----@return boolean done false: the world cannot be so now, and nothing has changed
-function Env:set(copy, name, value, obs)
+---@param obs ffi.cdata*? receives the environment's new observation; nil: as for restore
+---@return boolean done false: the value is impossible in the current state, and nothing has changed
+function Env:set(i, name, value, obs)
   local world = open(self)
   value = self:fact_value(self:fact(name), value)
   if not obs then
     local t, p = buffers(self)
-    obs = p.obs + copy_of(self, copy) * (t.obs:size() / self.num_envs)
+    obs = p.obs + index_of(self, i) * (t.obs:size() / self.num_envs)
   end
-  return world:set(copy_of(self, copy), name, value, obs)
+  return world:set(index_of(self, i), name, value, obs)
 end
 
----A picture of one copy, in the environment's own units.
----@return ffi.cdata* canvas mn_canvas *, good until the next draw
-function Env:draw(copy) return open(self):draw(copy_of(self, copy)) end
+---Draw one environment, in its own units.
+---@param i integer the environment, from 0
+---@return ffi.cdata* canvas mn_canvas *, valid until the next draw
+function Env:draw(i) return open(self):draw(index_of(self, i)) end
 
----What the agent may not know: { cue = 0, position = 3, ... }, for probes and scenes.
+---The hidden state, for probes and scenes: { cue = 0, position = 3, ... }.
+---@param i integer the environment, from 0
 ---@return table<string, number|number[]>
-function Env:truth(copy) return open(self):truth(copy_of(self, copy)) end
+function Env:truth(i) return open(self):truth(index_of(self, i)) end
 
----Free the copies now rather than when the garbage collector gets to them.
+---Free the environments now, without waiting for the garbage collector.
 function Env:close()
   open(self):close()
   self.world, self.ended = nil, nil

@@ -161,31 +161,31 @@ function World:rolled() check(C.mn_vec_rolled(self.vec)) end
 
 function World:keep(first, count) check(C.mn_vec_keep(self.vec, first, count)) end
 
-function World:save(copy)
+function World:save(i)
   local n = C.mn_vec_bytes(self.vec)
   local bytes = ffi.new("char[?]", n)
-  check(C.mn_vec_save(self.vec, copy, bytes))
+  check(C.mn_vec_save(self.vec, i, bytes))
   return ffi.string(bytes, n)
 end
 
-function World:restore(copy, bytes, obs)
-  check(C.mn_vec_restore(self.vec, copy, bytes, #bytes, obs))
+function World:restore(i, bytes, obs)
+  check(C.mn_vec_restore(self.vec, i, bytes, #bytes, obs))
 end
 
-function World:set(copy, fact, value, obs) return check(C.mn_vec_set(self.vec, copy, fact, value, obs)) == 1 end
+function World:set(i, fact, value, obs) return check(C.mn_vec_set(self.vec, i, fact, value, obs)) == 1 end
 
-function World:draw(copy) return check(C.mn_vec_draw(self.vec, copy)) end
+function World:draw(i) return check(C.mn_vec_draw(self.vec, i)) end
 
 local names_out, values_out = ffi.new "const char *[1]", ffi.new "const float *[1]"
 
-function World:truth(copy)
-  check(C.mn_vec_truth(self.vec, copy, names_out, values_out))
+function World:truth(i)
+  check(C.mn_vec_truth(self.vec, i, names_out, values_out))
   local truth = {}
   for name, at, count in facts(ffi.string(names_out[0])) do
     local value = values_out[0][at]
     if count then
       value = {}
-      for i = 1, count do value[i] = values_out[0][at + i - 1] end
+      for k = 1, count do value[k] = values_out[0][at + k - 1] end
     end
     truth[name] = value
   end

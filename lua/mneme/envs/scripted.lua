@@ -14,10 +14,10 @@ world.__index = world
 
 local known = { "observation", "dtype", "codes", "actions", "reset", "step", "draw", "truth", "settable", "set", "name",
   "num_envs", "seed", "time_limit" }
-local BLOCK, FIRST_STREAM = 64, 2 ^ 31       -- streams of copies of Lua environments begin there
+local BLOCK, FIRST_STREAM = 64, 2 ^ 31       -- Lua environments use the streams from there on
 local KIND = "mn_lua1"                       -- what saved bytes begin with
 local MOST_DEEP = 100                        -- tables in tables that can be saved: deeper ones go in a circle
-local MOST_ACTIONS, MOST_COPIES, MOST_NUMBERS = 2 ^ 16, 2 ^ 20, 2 ^ 28
+local MOST_ACTIONS, MOST_ENVS, MOST_NUMBERS = 2 ^ 16, 2 ^ 20, 2 ^ 28
 
 -- ---- saving: numbers, strings, booleans and tables of them, as text that is no program ----
 
@@ -84,20 +84,20 @@ local function digest(text)
   return ("%010d"):format(sum)
 end
 
--- ---- one copy ----
+-- ---- one environment ----
 
--- random() in [0, 1); random(n) one of 1..n, as math.random.  copy.stream says where it stands.
-local function random_of(copy)
+-- random() in [0, 1); random(n) one of 1..n, as math.random.  env.stream says where it stands.
+local function random_of(env)
   local block, filled = ffi.new("float[?]", BLOCK), -1
   return function(n)
     if n ~= nil and (type(n) ~= "number" or n % 1 ~= 0 or n < 1 or n > 2 ^ 24) then
       errors.raise(("random(%s): expected nothing, or a whole number from 1 to 2^24"):format(tostring(n)))
     end
-    local s = copy.stream
+    local s = env.stream
     local want = math.floor(s.draws / BLOCK)
-    if filled ~= want or copy.moved then
+    if filled ~= want or env.moved then
       C.mn_random_uniform(s.seed, FIRST_STREAM + s.copy, want % 2 ^ 31, block, BLOCK)
-      filled, copy.moved = want, false
+      filled, env.moved = want, false
     end
     local u = block[s.draws % BLOCK]
     s.draws = s.draws + 1
@@ -197,28 +197,28 @@ function world.new(spec)
   end
   local n = whole(name, "num_envs", spec.num_envs or 8, 1)
   local limit = whole(name, "time_limit", spec.time_limit or 0, 0)
-  if n > MOST_COPIES or n * size > MOST_NUMBERS then
+  if n > MOST_ENVS or n * size > MOST_NUMBERS then
     errors.usage(("%s: %d environments with %.0f observed values each, expected at most %d environments and %.0f values in all"):format(name,
-      n, size, MOST_COPIES, MOST_NUMBERS))
+      n, size, MOST_ENVS, MOST_NUMBERS))
   end
   local settings = { num_envs = n, seed = spec.seed or 1, time_limit = limit }
   local number = dtype == "u8" and "uint8_t" or "float"
   local element = number .. "[?]"
   local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,
     dtype = dtype, codes = spec.codes, shape = spec.observation, size = size, names = names, n_actions = #names, settable = read_facts(spec.settable or {}),
-    copies = {}, first = 0, last = ffi.new(element, n * size), pointer = ffi.typeof(number .. " *") }, world)
+    envs = {}, first = 0, last = ffi.new(element, n * size), pointer = ffi.typeof(number .. " *") }, world)
   self.ended = { final_obs = ffi.new(element, n * size), score = ffi.new("float[?]", n),
     ret = ffi.new("float[?]", n), length = ffi.new("int32_t[?]", n) }
   for i = 0, n - 1 do
-    local copy = { stream = { copy = i, draws = 0 } }
-    copy.random = random_of(copy)
-    self.copies[i] = copy
+    local env = { stream = { copy = i, draws = 0 } }
+    env.random = random_of(env)
+    self.envs[i] = env
   end
   self:seed(settings.seed)
   return self
 end
 
--- One seed for all copies, or a list: then copy i draws as copy 0 of an environment with its seed.
+-- One seed for all environments, or a list: then environment i draws as environment 0 with that seed.
 function world:seed(seed)
   local list, n = type(seed) == "table" and seed, self.settings.num_envs
   for i = 1, n do
@@ -228,13 +228,13 @@ function world:seed(seed)
     end
   end
   for i = 0, n - 1 do
-    local copy = self.copies[i]
-    copy.stream, copy.moved = { seed = list and list[i + 1] or seed, copy = list and 0 or self.first + i, draws = 0 }, true
+    local env = self.envs[i]
+    env.stream, env.moved = { seed = list and list[i + 1] or seed, copy = list and 0 or self.first + i, draws = 0 }, true
   end
 end
 
 function world:keep(first, count)
-  for i = count, self.settings.num_envs - 1 do self.copies[i] = nil end
+  for i = count, self.settings.num_envs - 1 do self.envs[i] = nil end
   self.first, self.settings.num_envs = self.first + first, count
   self:seed(self.settings.seed)
 end
@@ -259,9 +259,9 @@ function world:observe(i, list, p, from)
 end
 
 function world:start(i, obs)
-  local copy = self.copies[i]
-  copy.self, copy.length, copy.sum = {}, 0, 0
-  self:observe(i, self.spec.reset(copy.self, copy.random), obs, "reset")
+  local env = self.envs[i]
+  env.self, env.length, env.sum = {}, 0, 0
+  self:observe(i, self.spec.reset(env.self, env.random), obs, "reset")
 end
 
 function world:reset(obs, seed)
@@ -272,7 +272,7 @@ end
 
 function world:check_step(action)
   for i = 0, self.settings.num_envs - 1 do
-    if not self.copies[i].self then errors.raise(self.what .. ": step before reset") end
+    if not self.envs[i].self then errors.raise(self.what .. ": step before reset") end
     if action[i] < 0 or action[i] >= self.n_actions then
       errors.raise(("%s: action[%d]=%d, expected 0..%d (%s)"):format(self.what, i, action[i],
         self.n_actions - 1, table.concat(self.names, " ")))
@@ -285,8 +285,8 @@ function world:step(action, obs, reward, terminated, truncated)
   obs = ffi.cast(self.pointer, obs)
   local limit, size, ended = self.settings.time_limit, self.size, self.ended
   for i = 0, self.settings.num_envs - 1 do
-    local copy = self.copies[i]
-    local seen, r, done, score = self.spec.step(copy.self, action[i], copy.random)
+    local env = self.envs[i]
+    local seen, r, done, score = self.spec.step(env.self, action[i], env.random)
     if type(r) ~= "number" or r - r ~= 0 then
       errors.raise(("%s: step gave %s as the reward, expected a finite number"):format(self.what,
         type(r) == "number" and r or "a " .. type(r)))
@@ -299,13 +299,13 @@ function world:step(action, obs, reward, terminated, truncated)
         type(score) ~= "number" and "a " .. type(score) or score ~= score and "NaN" or tostring(score)))
     end
     self:observe(i, seen, obs, "step")
-    copy.length, copy.sum = copy.length + 1, copy.sum + r
+    env.length, env.sum = env.length + 1, env.sum + r
     reward[i], terminated[i] = r, done and 1 or 0
-    truncated[i] = not done and limit > 0 and copy.length >= limit and 1 or 0
+    truncated[i] = not done and limit > 0 and env.length >= limit and 1 or 0
     if terminated[i] + truncated[i] > 0 then
       for k = i * size, (i + 1) * size - 1 do ended.final_obs[k] = self.last[k] end
       ended.score[i] = score or 0
-      ended.ret[i], ended.length[i] = copy.sum, copy.length
+      ended.ret[i], ended.length[i] = env.sum, env.length
       self:start(i, obs)
     end
   end
@@ -321,18 +321,18 @@ end
 
 function world.rolled() end
 
-function world:reset_copy(i, what)
-  local copy = self.copies[i]
-  if not copy.self then errors.raise(("%s: %s before reset"):format(self.what, what)) end
-  return copy
+function world:need_reset(i, what)
+  local env = self.envs[i]
+  if not env.self then errors.raise(("%s: %s before reset"):format(self.what, what)) end
+  return env
 end
 
--- Copies differ in length: zeros may follow, so that all of them fit into the rows of one tensor.
+-- Saved environments differ in length: zeros may follow, so that all of them fit into the rows of one tensor.
 function world:save(i)
-  local copy, seen = self:reset_copy(i, "save"), {}
+  local env, seen = self:need_reset(i, "save"), {}
   for k = 1, self.size do seen[k] = self.last[i * self.size + k - 1] end
-  local text = table.concat(encode({ id = self.id, obs = seen, self = copy.self,
-    stream = copy.stream, length = copy.length, sum = copy.sum }, {}, "self"))
+  local text = table.concat(encode({ id = self.id, obs = seen, self = env.self,
+    stream = env.stream, length = env.length, sum = env.sum }, {}, "self"))
   return KIND .. ("%010d"):format(#text) .. digest(text) .. text
 end
 
@@ -343,13 +343,13 @@ function world:restore(i, bytes, obs)
     errors.raise(("%s: restore: these %d bytes are not a saved environment, or damaged"):format(
       self.what, #bytes))
   end
-  local state, copy = decode(text, 1), self.copies[i]
+  local state, env = decode(text, 1), self.envs[i]
   if state.id ~= self.id or #state.obs ~= self.size then
     errors.raise(("%s: restore: the bytes are of %s with %d numbers seen, this is %s with %d"):format(
       self.what, state.id, #state.obs, self.id, self.size))
   end
-  copy.self, copy.stream, copy.length, copy.sum = state.self, state.stream, state.length, state.sum
-  copy.moved, obs = true, ffi.cast(self.pointer, obs)
+  env.self, env.stream, env.length, env.sum = state.self, state.stream, state.length, state.sum
+  env.moved, obs = true, ffi.cast(self.pointer, obs)
   for k = 1, self.size do
     obs[k - 1], self.last[i * self.size + k - 1] = state.obs[k], state.obs[k]
   end
@@ -357,12 +357,12 @@ end
 
 -- With the methods of a scene's view; without a draw function, the observation as a row of colours.
 function world:draw(i)
-  local copy = self:reset_copy(i, "draw")
+  local env = self:need_reset(i, "draw")
   self.canvas = self.canvas or ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
   C.mn_canvas_clear(self.canvas)
   if self.spec.draw then
     local view = { shapes = self.canvas, unit = 1, theme = canvas.theme }
-    self.spec.draw(copy.self, setmetatable(view, canvas.metatable))
+    self.spec.draw(env.self, setmetatable(view, canvas.metatable))
   else
     local values, lo, hi = ffi.new("float[?]", self.size), 0, 1
     for k = 0, self.size - 1 do
@@ -376,17 +376,17 @@ function world:draw(i)
 end
 
 function world:truth(i)
-  local copy = self:reset_copy(i, "truth")
-  return self.spec.truth and self.spec.truth(copy.self) or {}
+  local env = self:need_reset(i, "truth")
+  return self.spec.truth and self.spec.truth(env.self) or {}
 end
 
 function world:set(i, name, value, obs)
-  local copy, size = self:reset_copy(i, "set"), self.size
-  local seen = self.spec.set(copy.self, name, value)
+  local env, size = self:need_reset(i, "set"), self.size
+  local seen = self.spec.set(env.self, name, value)
   if seen then self:observe(i, seen, ffi.cast(self.pointer, obs) - i * size, "set") end
   return seen ~= nil and seen ~= false
 end
 
-function world:close() self.copies = {} end
+function world:close() self.envs = {} end
 
 return world

@@ -1,21 +1,21 @@
--- single.lua -- an environment of one copy with the room for what it shows: for replaying, playing by hand, and living
--- through something again.
+-- single.lua -- one environment (num_envs = 1) with the buffers of its last step: for replays, playing by hand and
+-- repeating part of an episode.
 local ffi = require "ffi"
 local dtypes = require "mneme.tensor.dtypes"
 local envs = require "mneme.envs.env"
 local heads = require "mneme.models.state_arrays"
 
 ---@class Single
----@field env Env of one copy
----@field obs ffi.cdata* its present observation, obs_bytes of it; where an episode has ended, the next one's first
+---@field env Env with num_envs = 1
+---@field obs ffi.cdata* the current observation, of obs_bytes bytes; after the end of an episode, the first of the next one
 ---@field reward ffi.cdata* float[1]; terminated, truncated: uint8_t[1]: of the last step
 ---@field ended boolean? the last step ended an episode
 local Single = {}
 Single.__index = Single
 
----Give an object what a Single has.
+---Give an object the fields of a Single.
 ---@param self table
----@param env Env of one copy
+---@param env Env with num_envs = 1
 function Single.set_up(self, env)
   local space = env.observation_space
   local kind = dtypes[space.dtype]
@@ -27,7 +27,7 @@ function Single.set_up(self, env)
   return self
 end
 
----An environment with the same rules and settings, of one copy.
+---A new environment with the same rules and settings, and num_envs = 1.
 ---@param env Env
 ---@return Env
 function Single.like(env)
@@ -38,13 +38,13 @@ function Single.like(env)
   return envs.new(env.id, settings)
 end
 
----@param env Env of one copy
+---@param env Env with num_envs = 1
 ---@return Single
 function Single.new(env) return Single.set_up(setmetatable({}, Single), env) end
 
----Do something.
+---Step with an action.
 ---@param action integer
----@param recording Recording? what takes it down
+---@param recording Recording? records the step
 function Single:act(action, recording)
   self.action[0] = action
   self.env:step_raw(self.action, self.obs, self.reward, self.terminated, self.truncated)
@@ -53,7 +53,7 @@ function Single:act(action, recording)
   if recording then recording:add(action, self.reward[0], terminated, truncated, self.obs) end
 end
 
----What the episode that has just ended came to: { score, ret, length }.
+---The outcome of the episode that has just ended: { score, ret, length }.
 function Single:outcome()
   local e = self.env.ended
   return { score = e.score[0], ret = e.ret[0], length = e.length[0] }
