@@ -1,5 +1,6 @@
 -- init.lua -- the table that require "mneme" returns.  Parts are loaded when first used; every op of
 -- engine/ops is a function here too: mn.matmul(a, b), mn.linear_attention { q = q, k = k, ... }.
+require("mneme.base.luajit_pairs").install()      -- first: it replaces a faulty global pairs()
 local tensor = require "mneme.tensor.tensor"
 
 local mn = {

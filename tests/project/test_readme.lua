@@ -36,6 +36,16 @@ t.test("README: the experiment has 24 lines, and its commands run", function()
   t.eq(n, 4)
 end)
 
+t.test("README: the first script, and its commands", function()
+  block "corridor.lua"
+  local n = 0
+  for line in readme:gmatch "\n(build/mneme run corridor%.lua[^\n#]*)" do
+    t.ok(works(line .. " steps=2048"):find "2048 steps, score", line)
+    n = n + 1
+  end
+  t.eq(n, 2)
+end)
+
 t.test("README: the op and the environment compile", function()
   block "engine/ops/cube.c"
   local copy = readme:match "\n(sed [^\n]*mymaze%.c)\n"
@@ -71,12 +81,12 @@ t.test("README, docs: every experiment and environment has its place", function(
     t.ok(environments:find("\n| `" .. e.name .. "` |", 1, true), "docs/environments.md has no row of " .. e.name)
   end
   t.eq(tonumber(readme:match "; (%d+) environments"), count)
-  local asked = readme:match "\n## What there is to ask\n(.-)\n## "
+  local asked = readme:match "\n## Try\n(.-)\n## The tree\n"
   local experiments = find.names "experiments"
   for _, name in ipairs(experiments) do
-    t.ok(name == "demo" or asked:find("| `" .. name .. "[ `]"), "the README does not ask by " .. name)
+    t.ok(name == "demo" or asked:find("\n| `" .. name .. "` |", 1, true), "no table of the README has " .. name)
   end
-  for name in asked:gmatch "? | `([%w_]+)" do
+  for name in asked:gmatch "\n| `([%w_]+)` |" do
     t.ok(table.concat(experiments, " "):find(name, 1, true), "there is no experiment " .. name)
   end
 end)

@@ -1,7 +1,6 @@
 -- errors.lua -- one kind of error for everything that a user can get wrong, and where to point.
 -- An error raised inside this library names the line of the user's script that led there, because that
 -- is the line to change; the exit status travels with it, because only the place of failure knows it.
-require "mneme.base.luajit_pairs"                    -- here, as every other module needs this one
 local errors = {}
 
 -- Sources below lua/mneme are ours: the position shown is the first one outside of it.

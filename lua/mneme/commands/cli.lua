@@ -1,5 +1,6 @@
 -- cli.lua -- the command line: `mneme COMMAND ...`.  Settings are key=value arguments, so only the command's name is
 -- parsed here; each command reads its own arguments, and errors carry their exit status.
+require("mneme.base.luajit_pairs").install()      -- first: it replaces a faulty global pairs()
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local script = require "mneme.runs.script"

@@ -3,6 +3,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local layout = require "mneme.commands.layout"
+local luajit_pairs = require "mneme.base.luajit_pairs"
 local machine = require "mneme.base.machine"
 local version = require "mneme.base.version"
 
@@ -40,6 +41,7 @@ local function parts()
   return {
     { "mneme", version .. ", " .. engine.library .. (commit ~= "" and ", commit " .. commit or "") .. ", " .. about.compiler },
     { "lua", jit.version .. " " .. jit.arch .. (jit.status() and "" or ", compiler off"), required = true },
+    { "pairs", luajit_pairs.faulty() and "replaced: pairs() of this LuaJIT loses keys in nested loops (its issue 744)" or "LuaJIT's own" },
     { "folders", files_ok, apt "lua-filesystem", "runs, sweeps and views", required = true },
     { "json", jansson, apt "libjansson4", "run folders, trajectories", required = true },
     { "system", about.system },
