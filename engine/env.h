@@ -58,7 +58,7 @@ int mn_fail(mn_ctx *mn, const char *fmt, ...) __attribute__((format(printf, 2, 3
 
 typedef struct mn_facts { MN_ENV_FACTS } mn_facts;
 
-typedef struct mn_batch {        /* up to MN_ABREAST neighbouring environments, for the loops of MN_ENV */
+typedef struct mn_batch {        /* up to MN_ENVS_PER_BATCH neighbouring environments, for the loops of MN_ENV */
   int n, stride;                 /* stride: bytes from one self to the next */
   uint32_t purpose;              /* MN_FOR_RESET or MN_FOR_STEP */
   size_t obs_bytes;
@@ -67,7 +67,7 @@ typedef struct mn_batch {        /* up to MN_ABREAST neighbouring environments, 
   const void *shared;
   const int32_t *action;
   const mn_streams *streams;
-  const uint32_t (*bits)[MN_ABREAST];
+  const uint32_t (*bits)[MN_ENVS_PER_BATCH];
   int first;                     /* lane of the first environment in streams and bits */
   float *reward, *score;
   uint8_t *terminated;

@@ -200,20 +200,20 @@ int         mn_movie_end(mn_movie *m);             /* -1: no file; free it eithe
 /* live view: a mapped file by which a trainer shows one copy to a viewer, never waiting for it.
 ** `schema` is JSON that says what lies where in a snapshot's `bytes` bytes. */
 typedef struct mn_live mn_live;        /* the trainer's end */
-typedef struct mn_peek mn_peek;        /* the viewer's end */
+typedef struct mn_live_reader mn_live_reader;        /* the viewer's end */
 mn_live    *mn_live_new(mn_ctx *mn, const char *path, const char *schema, double bytes);
 void        mn_live_free(mn_live *l);              /* says that training has ended; the file stays */
 bool        mn_live_due(mn_live *l, double per_second);   /* is it time for the next snapshot? */
 void       *mn_live_begin(mn_live *l);             /* where to write it, */
 void        mn_live_publish(mn_live *l);           /* and let it be seen */
 int         mn_live_wanted(mn_live *l);            /* the copy that the viewer asks for; 0 at first */
-mn_peek    *mn_peek_new(mn_ctx *mn, const char *path);
-void        mn_peek_free(mn_peek *p);
-const char *mn_peek_schema(mn_peek *p);
-double      mn_peek_bytes(mn_peek *p);
-int         mn_peek_read(mn_peek *p, void *out);   /* 1: the newest snapshot, 0: nothing new, -1: not to be read */
-const char *mn_peek_state(mn_peek *p);             /* "running", "ended", "gone" (its process died), "replaced" */
-int         mn_peek_want(mn_peek *p, int copy);    /* ask for another copy */
+mn_live_reader    *mn_live_reader_new(mn_ctx *mn, const char *path);
+void        mn_live_reader_free(mn_live_reader *p);
+const char *mn_live_reader_schema(mn_live_reader *p);
+double      mn_live_reader_bytes(mn_live_reader *p);
+int         mn_live_reader_read(mn_live_reader *p, void *out);   /* 1: the newest snapshot, 0: nothing new, -1: not to be read */
+const char *mn_live_reader_state(mn_live_reader *p);             /* "running", "ended", "gone" (its process died), "replaced" */
+int         mn_live_reader_want(mn_live_reader *p, int copy);    /* ask for another copy */
 
 /* files: read whole; written whole under their name, or not at all.  Errors name the path and say why. */
 typedef struct mn_file mn_file;        /* the bytes of a file that was read */

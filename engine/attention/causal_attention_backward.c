@@ -51,11 +51,11 @@ static void panels_of(const float *rows, int n, int size, float *panels) {
 ** keys, which only later rows see. */
 static void add_columns(const mn_sm_block *k, const float *of, int ld, int columns, const float *panels, int size, float *out) {
   int Sp = mn_round32(size), before = columns - k->n;
-  mn_panels_rows(0, before, Sp, k->n, of, ld, true, panels, out, Sp, true);
+  mn_gemm_panel_rows(0, before, Sp, k->n, of, ld, true, panels, out, Sp, true);
   for (int i = 0; i < k->n; i += SM_GROUP)
     for (int p = 0; p < Sp; p += MN_PANEL) {
       int end = before + (i + SM_GROUP < k->n ? i + SM_GROUP : k->n);
-      mn_panels_rows(before + i, end, MN_PANEL, k->n - i, of + (long)i * ld, ld, true, panels + (long)p * k->n + i * MN_PANEL,
+      mn_gemm_panel_rows(before + i, end, MN_PANEL, k->n - i, of + (long)i * ld, ld, true, panels + (long)p * k->n + i * MN_PANEL,
                      out + p, Sp, true);
     }
 }
@@ -134,7 +134,7 @@ static void block_back(const mn_softmax *s, gradients *g, const mn_sm_block *k, 
   if (w->place) {
     place_rows(s, g, k);
     panels_of(w->qw, k->n, s->K, g->qw);
-    mn_panels_rows(0, s->E - k->e0, Kp, k->n, w->place, w->ld_place, true, g->qw, sum->dr + (long)k->e0 * Kp, Kp, true);
+    mn_gemm_panel_rows(0, s->E - k->e0, Kp, k->n, w->place, w->ld_place, true, g->qw, sum->dr + (long)k->e0 * Kp, Kp, true);
     mn_sm_mix(s, w, k, s->K, w->place, w->ld_place, places + (long)k->e0 * MN_PANEL, s->E, true, g->dqw);
   }
   finish_queries(s, g, k, sum);

@@ -87,7 +87,7 @@ void mn_sm_scores(const mn_softmax *s, const mn_sm_work *w, const mn_sm_block *k
                   const float *rows, float *out) {
   int own = s->M + k->t - keys->base - k->c0;            /* the column of the first row's own key */
   for (int c = 0; c < k->width; c += MN_PANEL)
-    mn_panels_rows(first_group(c - own), k->n, MN_PANEL, size, rows, size, false,
+    mn_gemm_panel_rows(first_group(c - own), k->n, MN_PANEL, size, rows, size, false,
                    keys->across + (long)(k->c0 + c) * mn_round32(size), out + c, w->ld_score, false);
 }
 
@@ -96,7 +96,7 @@ static void score_places(const mn_softmax *s, const mn_sm_work *w, const mn_sm_b
   const float *panels = s->c->out[SM_PACKED].data + (long)k->h * mn_panels(s->E) * s->K * MN_PANEL;
   int first = s->T - 1 - k->t + k->low;                  /* the first column that row 0 needs; row 1: one before */
   for (int e = k->e0; e < s->E; e += MN_PANEL)
-    mn_panels_rows(first_group(first - e - MN_PANEL + 1), k->n, MN_PANEL, s->K, w->qw, s->K, false, panels + (long)e * s->K,
+    mn_gemm_panel_rows(first_group(first - e - MN_PANEL + 1), k->n, MN_PANEL, s->K, w->qw, s->K, false, panels + (long)e * s->K,
                    w->place + e - k->e0, w->ld_place, false);
 }
 
@@ -148,7 +148,7 @@ void mn_sm_mix(const mn_softmax *s, const mn_sm_work *w, const mn_sm_block *k, i
     const int from = places ? 0 : mn_sm_from(s, w, k, i);          /* what no row of the group sees may hold any numbers */
     const int columns = (places ? s->E - k->e0 : mn_sm_to(s, w, k, end - 1)) - from;
     for (int p = 0; p < width; p += MN_PANEL)
-      mn_panels_rows(i, end, MN_PANEL, columns, rows + from, ld, false, panels + p * depth + (long)from * MN_PANEL, out + p, width, false);
+      mn_gemm_panel_rows(i, end, MN_PANEL, columns, rows + from, ld, false, panels + p * depth + (long)from * MN_PANEL, out + p, width, false);
   }
 }
 

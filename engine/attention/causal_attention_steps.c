@@ -95,7 +95,7 @@ static void some_positions(void *arg, int h, int worker) {
   for (int b = 0; b < s->B; b++) query(s, j->t, b, h, SM_W, q + (long)b * s->K);
   const float *panels = s->c->out[SM_PACKED].data + (long)h * mn_panels(s->E) * s->K * MN_PANEL;
   for (int e = j->e0; e < s->E; e += 2 * MN_PANEL)
-    mn_few_columns(s->B, s->E - e, s->K, q, s->K, panels + (long)e * s->K, out + e - j->e0, (int)j->width, false);
+    mn_gemm_packed_columns(s->B, s->E - e, s->K, q, s->K, panels + (long)e * s->K, out + e - j->e0, (int)j->width, false);
 }
 
 /* Scores with those of the positions, and no infinities, which would leave NaN. */
@@ -158,7 +158,7 @@ static void some_heads(void *arg, int i, int worker) {
 
 /* Entering the team costs more than little work. */
 static void share(const mn_softmax *s, int n, mn_job *f, step *j, double work) {
-  if (work < MN_SMALL) for (int i = 0; i < n; i++) f(j, i, 0);
+  if (work < MN_ONE_THREAD_WORK) for (int i = 0; i < n; i++) f(j, i, 0);
   else mn_parallel_for(s->c->ctx, n, f, j);
 }
 

@@ -79,7 +79,7 @@ static void expect(const float *row, int D) { for (int d = 0; d < D; d += 16) __
 /* The source's rows side by side, room for their gradients, and the same turned. */
 static void pack(source *s, int D, const float *k, const float *v, long step, bool back, float *work) {
   int n = s->n;
-  float *pk = mn_cut_padded(&work, (long)n * D), *pv = mn_cut_padded(&work, (long)n * D), *kt = mn_cut_padded(&work, mn_turned_size(D, n));
+  float *pk = mn_alloc_padded_from(&work, (long)n * D), *pv = mn_alloc_padded_from(&work, (long)n * D), *kt = mn_alloc_padded_from(&work, mn_turned_size(D, n));
   for (long i = 0; i < n; i++) {
     if (i + AHEAD < n) expect(k + (s->first + i + AHEAD) * step, D), expect(v + (s->first + i + AHEAD) * step, D);
     memcpy(pk + i * D, k + (s->first + i) * step, sizeof(float) * (size_t)D);
@@ -89,8 +89,8 @@ static void pack(source *s, int D, const float *k, const float *v, long step, bo
   s->k = pk, s->v = pv, s->kt = kt;
   s->step = D, s->turned = mn_turned_row(n);
   if (!back) return;
-  float *vt = mn_cut_padded(&work, mn_turned_size(D, n));
-  s->dk = mn_cut_padded(&work, (long)n * D), s->dv = mn_cut_padded(&work, (long)n * D);
+  float *vt = mn_alloc_padded_from(&work, mn_turned_size(D, n));
+  s->dk = mn_alloc_padded_from(&work, (long)n * D), s->dv = mn_alloc_padded_from(&work, (long)n * D);
   mn_turn(D, n, pv, D, vt);
   s->vt = vt;
   memset(s->dk, 0, sizeof(float) * (size_t)n * (size_t)D);
@@ -204,16 +204,16 @@ static void one_head(void *arg, int bh, int worker) {
   int H = c->in[EP_Q].shape[2], D = c->in[EP_Q].shape[3];
   float *work = j->work + worker * j->size;
   head x = { .e = e, .back = j->back, .b = bh / H, .h = bh % H, .D = D };
-  x.run = (mn_run *)(void *)mn_cut_padded(&work, run_size(e));
-  x.seen = (mn_seen *)(void *)mn_cut_padded(&work, seen_size(e));
-  x.tile = mn_cut_padded(&work, mn_tile_work(e->most, MOST_RUNS * e->n_seen, D));
+  x.run = (mn_run *)(void *)mn_alloc_padded_from(&work, run_size(e));
+  x.seen = (mn_seen *)(void *)mn_alloc_padded_from(&work, seen_size(e));
+  x.tile = mn_alloc_padded_from(&work, mn_tile_work(e->most, MOST_RUNS * e->n_seen, D));
   e->keys(e, x.b, x.h, x.keys);
   if (packs(e, x.back)) reach(&x);
   for (int i = 0; i < e->n_keys; i++) {
     const mn_keys *m = &x.keys[i];
     if (packs(e, x.back)) {
-      pack(&x.row[i], D, m->k, m->v, m->step, x.back, mn_cut_padded(&work, pack_size(D, x.row[i].n, x.back)));
-      pack(&x.slot[i], D, m->old_k, m->old_v, m->old_step, x.back, mn_cut_padded(&work, pack_size(D, x.slot[i].n, x.back)));
+      pack(&x.row[i], D, m->k, m->v, m->step, x.back, mn_alloc_padded_from(&work, pack_size(D, x.row[i].n, x.back)));
+      pack(&x.slot[i], D, m->old_k, m->old_v, m->old_step, x.back, mn_alloc_padded_from(&work, pack_size(D, x.slot[i].n, x.back)));
     } else {
       x.row[i] = (source){ .k = m->k, .v = m->v, .step = m->step };
       x.slot[i] = (source){ .k = m->old_k, .v = m->old_v, .step = m->old_step };

@@ -10,7 +10,7 @@
 #include "device.h"
 #include "signature.h"
 
-int mn_did(mn_ctx *mn, int result) {
+int mn_check_device(mn_ctx *mn, int result) {
   return result ? mn_fail(mn, "device=%s: %s", mn->device->name, mn->device->error()) : 0;
 }
 

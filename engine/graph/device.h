@@ -12,8 +12,8 @@
 typedef struct mn_kernel {       /* same contract as mn_op's, with the device's pointers in the call */
   void (*forward)(mn_call *c);
   void (*backward)(mn_call *c);  /* NULL: there is none */
-  int  (*together)(mn_call *const *calls, int n, bool back);
-  double (*apart)(const mn_call *c);
+  int  (*fuse)(mn_call *const *calls, int n, bool back);
+  double (*batch_parallel)(const mn_call *c);
 } mn_kernel;
 
 /* Work is done in the order in which it is asked for, some time before `wait` returns.  Memory of

@@ -37,7 +37,7 @@ int mn_graphs_run(mn_plan *p, int t0, int t1, int (*work)(mn_plan *p, int t0, in
     const int result = work(p, t0, t1);
     void *made = d->captured();
     if (result && made) d->forget(made);
-    if (result || !made) return result ? -1 : mn_did(mn, -1);
+    if (result || !made) return result ? -1 : mn_check_device(mn, -1);
     g->at = made;
   }
   d->launch(g->at);

@@ -5,7 +5,7 @@
 
 /* ---- the device ---- */
 
-int mn_wait(mn_ctx *mn) { return mn_did(mn, mn->device->wait()); }
+int mn_wait(mn_ctx *mn) { return mn_check_device(mn, mn->device->wait()); }
 
 const mn_kernel *mn_kernel_of(mn_ctx *mn, int op, bool backward) {
   const mn_kernel *k = mn->kernel[op];
@@ -15,21 +15,21 @@ const mn_kernel *mn_kernel_of(mn_ctx *mn, int op, bool backward) {
 
 /* ---- threads ---- */
 
-bool mn_worth(mn_ctx *mn, double work) { return work > 50000 && mn->threads > 1 && !mn->apart; }
+bool mn_parallel_pays(mn_ctx *mn, double work) { return work > 50000 && mn->threads > 1 && !mn->in_batch_parallel; }
 static mn_pool *pool_of(mn_ctx *mn) {
   if (mn->threads > 1 && !mn->pool) mn->pool = mn_pool_new(mn->threads - 1);
   return mn->pool;
 }
 
 void mn_parallel_for(mn_ctx *mn, int n, mn_job *f, void *arg) {
-  mn_pool_run(n < 2 || mn->apart ? NULL : pool_of(mn), n, f, arg);
+  mn_pool_run(n < 2 || mn->in_batch_parallel ? NULL : pool_of(mn), n, f, arg);
 }
 
 void mn_parallel_ops(mn_ctx *mn, int n, mn_job *f, void *arg) {
   mn_pool *pool = pool_of(mn);
-  mn->apart = true;
+  mn->in_batch_parallel = true;
   mn_pool_run(pool, n, f, arg);
-  mn->apart = false;
+  mn->in_batch_parallel = false;
 }
 
 unsigned mn_flush_all(mn_ctx *mn) {

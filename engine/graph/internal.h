@@ -1,7 +1,7 @@
 /* internal.h -- the inside of a context: records of tensors, arenas, tapes and plans.
 ** Only the engine's own files include this; ops see op.h. */
-#ifndef MN_CONTEXT_H
-#define MN_CONTEXT_H
+#ifndef MN_INTERNAL_H
+#define MN_INTERNAL_H
 #include <setjmp.h>
 #include <string.h>
 #include "base/error.h"
@@ -40,7 +40,7 @@ typedef struct mn_record {       /* one tensor */
   void  *data;
   float *grad;                   /* leaf: its own buffer; computed: set while backward runs */
   bool   wants_grad, timed, lent; /* lent: grad is not the walk's to use again */
-  mn_time late;                  /* by rows, made only when read: MN_LAST, MN_ASKED; else 0 */
+  mn_time late;                  /* by rows, made only when read: MN_FINAL, MN_ON_DEMAND; else 0 */
   bool   fresh;                  /* leaf: the next gradient stores instead of adding */
   uint32_t emptied_in;           /* leaf: version of the plan that recorded when zero_grad was called last; 0: none did */
   uint32_t needed;               /* leaf: the tape that its numbers are needed for, as ctx->tape_number */
@@ -57,7 +57,7 @@ typedef struct mn_node {         /* one call on a tape */
   int place;                     /* as mn_set_place said */
 } mn_node;
 
-typedef struct mn_link {         /* a plan whose tensors were used; asked: also such as are MN_ASKED */
+typedef struct mn_link {         /* a plan whose tensors were used; asked: also such as are MN_ON_DEMAND */
   int plan;
   uint32_t version;
   bool asked;
@@ -84,7 +84,7 @@ typedef struct mn_command {      /* one thing a plan does again */
   mn_call *call;                 /* forward, backward */
   mn_call *rows;                 /* the same, bent to some rows of time; made at the first run by rows */
   char     time_letter;          /* of the op's signature, or 0 */
-  int      apart;                /* so many commands from here on can be run a share of the copies to a thread: plan_parallel.c */
+  int      batch_parallel;              /* so many commands from here on can be run a share of the copies to a thread: plan_parallel.c */
   float   *to;                   /* add, copy */
   const float *from;
   long     bytes;
@@ -111,7 +111,7 @@ struct mn_plan {
   mn_graph *graph;               /* runs that came before */
   int n_graphs, cap_graphs;
   uint32_t graphs_of;            /* ctx->scratch_version when they were captured */
-  unsigned late;                 /* bits MN_LAST, MN_ASKED: rows were run since those were made */
+  unsigned late;                 /* bits MN_FINAL, MN_ON_DEMAND: rows were run since those were made */
 };
 
 typedef struct mn_mark { size_t numbers, records; int n_computed; } mn_mark;
@@ -122,7 +122,7 @@ struct mn_ctx {
   const mn_kernel **kernel;      /* by op: as looked up at its first use */
   int threads;
   mn_pool *pool;                 /* NULL until small work is shared out */
-  bool apart;                    /* now each thread runs ops of its own: plan_parallel.c */
+  bool in_batch_parallel;                  /* now each thread runs ops of its own: plan_parallel.c */
   bool flushes;                  /* OpenMP's threads have been told to (denormals.h) */
   bool debug;
   int place;                     /* where in the user's program ops are being applied: mn_set_place */
@@ -162,11 +162,11 @@ void  mn_free_slot(mn_ctx *mn, mn_record *r);         /* what it held is gone */
 mn_record *mn_new_record(mn_ctx *mn);                 /* computed: in the recording plan, or until the sweep */
 void  mn_drop_record(mn_ctx *mn, mn_record *r);       /* a leaf or a plan's tensor: its slot is free again */
 void  mn_unpin(mn_ctx *mn, mn_record *r);
-void  mn_bury(mn_ctx *mn);                            /* really free what was freed; the tape is empty */
+void  mn_free_deferred(mn_ctx *mn);                            /* really free what was freed; the tape is empty */
 void  mn_records_close(mn_ctx *mn);                   /* free them all */
 
 /* device.c */
-int   mn_did(mn_ctx *mn, int result);                 /* hands a device's 0 on, or -1 with its error */
+int   mn_check_device(mn_ctx *mn, int result);                 /* hands a device's 0 on, or -1 with its error */
 
 /* dispatch.c */
 const mn_kernel *mn_kernel_of(mn_ctx *mn, int op, bool backward);        /* NULL and error */
@@ -184,19 +184,19 @@ int   mn_use(mn_ctx *mn, mn_record *r, const char *op, const char *arg);   /* pi
 int   mn_check_links(mn_ctx *mn, const mn_tape *t);
 
 /* plan.c */
-int   mn_plan_finish(mn_plan *p, mn_time late);       /* make what nobody had read yet: MN_LAST or MN_ASKED */
+int   mn_plan_finish(mn_plan *p, mn_time late);       /* make what nobody had read yet: MN_FINAL or MN_ON_DEMAND */
 mn_command *mn_record_command(mn_plan *p, mn_kind kind);
 
 /* row_slice.c */
 bool  mn_carries_time(const mn_call *c);              /* is one of its inputs a sequence? */
-bool  mn_made_when_read(const mn_call *c);            /* its outputs are made when somebody reads them: MN_LAST, MN_ASKED */
+bool  mn_made_when_read(const mn_call *c);            /* its outputs are made when somebody reads them: MN_FINAL, MN_ON_DEMAND */
 bool  mn_runs_by_rows(const mn_call *c);              /* does each run by rows have something to do here? */
 bool  mn_runs_when_read(const mn_call *c);            /* it carries time, and only reading its outputs runs it */
 void  mn_slice_rows(const mn_command *k, mn_call *c, int t0, int t1);    /* c, a copy of k->rows, for rows t0 .. t1-1 */
 
 /* plan_parallel.c */
-void  mn_find_apart(mn_plan *p);                      /* which commands can be run so, by rows */
-int   mn_run_apart(mn_plan *p, int i, int t);         /* row t, from command i on: how many commands, 0: not so */
+void  mn_find_batch_parallel(mn_plan *p);                      /* which commands can be run so, by rows */
+int   mn_run_batch_parallel(mn_plan *p, int i, int t);         /* row t, from command i on: how many commands, 0: not so */
 
 /* nan_check.c */
 void  mn_describe_inputs(const mn_op_entry *e, const mn_call *c, char *text, size_t room);   /* "x [8,16] -0.5..2, ..." */

@@ -152,14 +152,14 @@ static int prepare_rows(mn_plan *p) {
     }
     if (!mn_runs_by_rows(k->call) && !mn_runs_when_read(k->call) && mn_do(p->ctx, k->call->kernel->forward, k->call)) return -1;
   }
-  mn_find_apart(p);
+  mn_find_batch_parallel(p);
   return 0;
 }
 
 /* As mn_do: how many calls the kernel took. */
 static int do_together(mn_plan *p, const mn_kernel *kernel, mn_call *const *calls, int n, bool back) {
   const unsigned before = mn_flush_all(p->ctx);
-  const int done = _setjmp(p->ctx->unless_scratch) ? -1 : kernel->together(calls, n, back);
+  const int done = _setjmp(p->ctx->unless_scratch) ? -1 : kernel->fuse(calls, n, back);
   mn_unflush(before);
   return done;
 }
@@ -173,7 +173,7 @@ static int call_from(mn_plan *p, int i, int t0, int t1) {
   const mn_kernel *kernel = k->call->kernel;
   const bool back = k->kind == MN_BACKWARD;
   int n = 0;
-  while (kernel->together && n < MOST && i + n < p->n_commands && k[n].kind == k->kind && k[n].call->kernel == kernel &&
+  while (kernel->fuse && n < MOST && i + n < p->n_commands && k[n].kind == k->kind && k[n].call->kernel == kernel &&
          (t1 < 0 || mn_runs_by_rows(k[n].call))) {
     calls[n] = t1 < 0 ? k[n].call : rows_of(&k[n], t0, t1);
     n++;
@@ -189,7 +189,7 @@ static int rows(mn_plan *p, int t0, int t1) {
   for (int i = 0, n; i < p->n_commands; i += n) {
     mn_command *k = &p->command[i];
     double start = p->profile ? now(p) : 0;
-    n = t0 && t1 == t0 + 1 ? mn_run_apart(p, i, t0) : 0;
+    n = t0 && t1 == t0 + 1 ? mn_run_batch_parallel(p, i, t0) : 0;
     if (!n && (n = mn_runs_by_rows(k->call) ? call_from(p, i, t0, t1) : 1) < 0) return -1;
     if (p->profile) k->seconds += now(p) - start;
   }
@@ -204,7 +204,7 @@ static int run_by_rows(mn_plan *p, int t0, int t1) {
   p->late = 0;
   if (mn_graphs_run(p, t0, t1, rows)) return -1;
   p->next_row = t1;
-  p->late = 1u << MN_LAST | 1u << MN_ASKED;
+  p->late = 1u << MN_FINAL | 1u << MN_ON_DEMAND;
   return 0;
 }
 
@@ -226,8 +226,8 @@ static int run_from(mn_plan *p, int i) {
   switch (k->kind) {
   case MN_FORWARD:
   case MN_BACKWARD: return call_from(p, i, 0, -1);
-  case MN_ADD:      return mn_did(p->ctx, d->add(k->to, k->from, k->bytes / 4)) ? -1 : 1;
-  case MN_COPY:     return mn_did(p->ctx, d->copy(k->to, k->from, (size_t)k->bytes)) ? -1 : 1;
+  case MN_ADD:      return mn_check_device(p->ctx, d->add(k->to, k->from, k->bytes / 4)) ? -1 : 1;
+  case MN_COPY:     return mn_check_device(p->ctx, d->copy(k->to, k->from, (size_t)k->bytes)) ? -1 : 1;
   }
   return 1;
 }

@@ -14,7 +14,7 @@ enum { COPIES = 4 };                            /* of a thread, at least */
 static int copies_of(const mn_command *k) {
   const mn_call *c = k->call;
   const mn_arg *x = &c->in[0];
-  if ((c->time != MN_ROWS && c->time != MN_SCAN) || !x->timed || x->ndim < 3) return 0;
+  if ((c->time != MN_PER_ROW && c->time != MN_SCAN) || !x->timed || x->ndim < 3) return 0;
   if (c->time == MN_SCAN) return x->shape[1];
   for (int i = 0; i < c->n_in + c->n_out; i++) {
     const mn_arg *a = i < c->n_in ? &c->in[i] : &c->out[i - c->n_in];
@@ -45,13 +45,13 @@ static mn_call share_of(const mn_command *k, int t, int from, int end) {
 
 /* The work of one row of a command; 0: it cannot be run so. */
 static double work_of(const mn_command *k, int copies) {
-  if (!k->call->kernel->apart || copies_of(k) != copies) return 0;
+  if (!k->call->kernel->batch_parallel || copies_of(k) != copies) return 0;
   const mn_call row = share_of(k, 0, 0, copies);
-  return k->call->kernel->apart(&row);
+  return k->call->kernel->batch_parallel(&row);
 }
 
 /* How many commands from i on can be run so; those between that have nothing to do by rows go along. */
-static int apart_from(const mn_plan *p, int i) {
+static int batch_parallel_from(const mn_plan *p, int i) {
   const int copies = copies_of(&p->command[i]);
   int calls = 0, end = i;
   double work = 0, more;
@@ -62,17 +62,17 @@ static int apart_from(const mn_plan *p, int i) {
     calls++;
     end = j + 1;
   }
-  return calls > 1 && work >= MN_SMALL && copies >= COPIES * p->ctx->threads ? end - i : 0;
+  return calls > 1 && work >= MN_ONE_THREAD_WORK && copies >= COPIES * p->ctx->threads ? end - i : 0;
 }
 
-void mn_find_apart(mn_plan *p) {
-  for (int i = 0; i < p->n_commands; i += p->command[i].apart ? p->command[i].apart : 1)
-    p->command[i].apart = p->ctx->threads > 1 ? apart_from(p, i) : 0;
+void mn_find_batch_parallel(mn_plan *p) {
+  for (int i = 0; i < p->n_commands; i += p->command[i].batch_parallel ? p->command[i].batch_parallel : 1)
+    p->command[i].batch_parallel = p->ctx->threads > 1 ? batch_parallel_from(p, i) : 0;
 }
 
 typedef struct row_job { mn_plan *p; int first, n, t, copies, shares; } row_job;
 
-static void some_copies(void *arg, int i, int worker) {
+static void share_task(void *arg, int i, int worker) {
   (void)worker;
   const row_job *j = arg;
   const int from = j->copies * i / j->shares, end = j->copies * (i + 1) / j->shares;
@@ -84,13 +84,13 @@ static void some_copies(void *arg, int i, int worker) {
   }
 }
 
-int mn_run_apart(mn_plan *p, int i, int t) {
+int mn_run_batch_parallel(mn_plan *p, int i, int t) {
   mn_ctx *mn = p->ctx;
-  const int n = p->command[i].apart;
+  const int n = p->command[i].batch_parallel;
   if (!n || p->profile) return 0;
   row_job job = { p, i, n, t, p->command[i].call->in[0].shape[1], mn->threads };
   const unsigned before = mn_flush_all(mn);
-  mn_parallel_ops(mn, job.shares, some_copies, &job);
+  mn_parallel_ops(mn, job.shares, share_task, &job);
   mn_unflush(before);
   return n;
 }

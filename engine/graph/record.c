@@ -86,7 +86,7 @@ void mn_unpin(mn_ctx *mn, mn_record *r) {
   if (--r->pins == 0 && r->dead) mn_drop_record(mn, r);
 }
 
-void mn_bury(mn_ctx *mn) {
+void mn_free_deferred(mn_ctx *mn) {
   for (int i = 0; i < mn->n_grave; i++) mn_unpin(mn, mn->grave[i]);
   mn->n_grave = 0;
 }

@@ -1,7 +1,7 @@
 /* row_slice.c -- a call of a plan cut to some rows of time. */
 #include "internal.h"
 
-bool mn_made_when_read(const mn_call *c) { return c->time == MN_LAST || c->time == MN_ASKED; }
+bool mn_made_when_read(const mn_call *c) { return c->time == MN_FINAL || c->time == MN_ON_DEMAND; }
 
 bool mn_carries_time(const mn_call *c) {
   for (int i = 0; i < c->n_in; i++) if (c->in[i].data && c->in[i].timed) return true;

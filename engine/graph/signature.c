@@ -88,7 +88,7 @@ static void read_all(void) {
     table[i].name = mn_op_list[i].name;
     table[i].op = mn_op_list[i].op;
     table[i].kernel = (mn_kernel){ .forward = table[i].op->forward, .backward = table[i].op->backward,
-                                    .together = table[i].op->together, .apart = table[i].op->apart };
+                                    .fuse = table[i].op->fuse, .batch_parallel = table[i].op->batch_parallel };
     const char *wrong = mn_read_signature(table[i].op->sig, &table[i].sig);
     if (!wrong) continue;
     fprintf(stderr, "mneme: the signature of op %s is malformed at \"%s\"\n", table[i].name, wrong);    /* our own mistake */

@@ -18,12 +18,12 @@ int mn_use(mn_ctx *mn, mn_record *r, const char *op, const char *arg) {
     mn_tape *t = mn_current_tape(mn);
     for (int i = 0; i < t->n_links; i++)
       if (t->link[i].plan == r->plan->id && t->link[i].version == r->plan->version) {
-        t->link[i].asked |= r->late == MN_ASKED;
+        t->link[i].asked |= r->late == MN_ON_DEMAND;
         return 0;
       }
     if (t->n_links == MN_LINKS)
       return mn_fail(mn, "%s: depends on more than %d other plans", op, t->n_links);
-    t->link[t->n_links++] = (mn_link){ r->plan->id, r->plan->version, r->late == MN_ASKED };
+    t->link[t->n_links++] = (mn_link){ r->plan->id, r->plan->version, r->late == MN_ON_DEMAND };
   } else if (p && !r->plan) {
     if (mn_grow(mn, &p->pinned, &p->cap_pinned, p->n_pinned + 1, sizeof *p->pinned)) return -1;
     p->pinned[p->n_pinned++] = r;
@@ -43,7 +43,7 @@ int mn_check_links(mn_ctx *mn, const mn_tape *t) {
     mn_plan *p = mn->plan[t->link[i].plan];
     if (!p || p->version != t->link[i].version)
       return mn_fail(mn, "a plan that this one depends on was freed or recorded again: record this one again");
-    if (mn_plan_finish(p, MN_LAST) || (t->link[i].asked && mn_plan_finish(p, MN_ASKED))) return -1;
+    if (mn_plan_finish(p, MN_FINAL) || (t->link[i].asked && mn_plan_finish(p, MN_ON_DEMAND))) return -1;
   }
   return 0;
 }
@@ -109,9 +109,9 @@ static int make_outputs(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_record 
     r->data = a->data;
     r->wants_grad = wants_grad && !e->sig.out[i].no_grad;
     char first = e->sig.out[i].axis[0];
-    r->timed = a->timed = symbol && (c->time == MN_ROWS || c->time == MN_SCAN) && a->ndim && a->shape[0] == T
+    r->timed = a->timed = symbol && (c->time == MN_PER_ROW || c->time == MN_SCAN) && a->ndim && a->shape[0] == T
                           && (first == symbol || e->op->alias);
-    r->late = !mn->recording ? 0 : c->time == MN_LAST || c->time == MN_ASKED ? c->time : shared ? in[0]->late : 0;
+    r->late = !mn->recording ? 0 : c->time == MN_FINAL || c->time == MN_ON_DEMAND ? c->time : shared ? in[0]->late : 0;
   }
   return 0;
 }
@@ -225,7 +225,7 @@ static int pool_give(mn_ctx *mn, mn_memory *m, float *at, long n) {
 
 /* to += from, now and in replays. */
 static int add_into(mn_ctx *mn, float *to, float *from, long n) {
-  if (mn_did(mn, mn->device->add(to, from, n))) return -1;
+  if (mn_check_device(mn, mn->device->add(to, from, n))) return -1;
   if (!mn->recording) return 0;
   mn_command *c = mn_record_command(mn->recording, MN_ADD);
   if (!c) return -1;
@@ -278,7 +278,7 @@ static int node_backward(mn_ctx *mn, mn_node *node) {
       if (!leaf && !(r->grad = pool_take(mn, m, r->n))) return -1;
       r->fresh = false;
       b.in[i].grad = r->grad;
-    } else if (b.op->adds) {
+    } else if (b.op->accumulates) {
       b.in[i].grad = r->grad;
       b.adding |= 1u << i;
     } else if (!(b.in[i].grad = aside[i] = pool_take(mn, m, r->n))) return -1;
@@ -367,7 +367,7 @@ int mn_backward(mn_ctx *mn, const mn_tensor *loss) {
   if (!r) return -1;
   if (r->n != 1) return mn_fail(mn, "backward: the loss has %ld elements, expected 1 (use :sum() or :mean())", r->n);
   if (!begin_of_walk(mn, loss, "this number")) return -1;
-  bool failed = mn_did(mn, mn->device->copy_in(r->grad, &(float){ 1 }, sizeof(float))) || walk_back(mn);
+  bool failed = mn_check_device(mn, mn->device->copy_in(r->grad, &(float){ 1 }, sizeof(float))) || walk_back(mn);
   return failed ? no_walk(mn, 1, loss) : 0;
 }
 
@@ -381,7 +381,7 @@ int mn_backward_from(mn_ctx *mn, int n, const mn_tensor *of, const mn_tensor *gr
       return no_walk(mn, i, of);
     }
     if (!begin_of_walk(mn, &of[i], "a tensor")) return no_walk(mn, i, of);
-    if (mn_did(mn, mn->device->copy(r->grad, g->data, (size_t)r->n * sizeof(float)))) return no_walk(mn, i + 1, of);
+    if (mn_check_device(mn, mn->device->copy(r->grad, g->data, (size_t)r->n * sizeof(float)))) return no_walk(mn, i + 1, of);
   }
   return walk_back(mn) ? no_walk(mn, n, of) : 0;
 }
@@ -394,7 +394,7 @@ void mn_sweep(mn_ctx *mn) {
   rewind_to(mn, (mn_mark){ 0 });
   mn->memory.n_pool = 0;
   for (int i = 0; i < mn->no_grad; i++) mn->mark[i] = (mn_mark){ 0 };
-  mn_bury(mn);
+  mn_free_deferred(mn);
 }
 
 int mn_no_grad(mn_ctx *mn, bool on) {

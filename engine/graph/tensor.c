@@ -112,7 +112,7 @@ void *mn_tensor_data(mn_ctx *mn, const mn_tensor *t) {
 int mn_settle_grad(mn_ctx *mn, mn_record *leaf) {
   if (!leaf->fresh) return 0;
   leaf->fresh = false;
-  return mn_did(mn, mn->device->zero(leaf->grad, (size_t)leaf->n * sizeof(float)));
+  return mn_check_device(mn, mn->device->zero(leaf->grad, (size_t)leaf->n * sizeof(float)));
 }
 
 float *mn_tensor_grad(mn_ctx *mn, const mn_tensor *t) {
@@ -133,7 +133,7 @@ int mn_zero_grad(mn_ctx *mn, const mn_tensor *t) {
   mn_record *r = mn_find(mn, t, "zero_grad", "the tensor");
   if (!r) return -1;
   if (!r->of) r->fresh = true, r->emptied_in = mn->recording ? mn->recording->version : 0;
-  else if (r->grad && !r->of->fresh) return mn_did(mn, mn->device->zero(r->grad, (size_t)r->n * sizeof(float)));
+  else if (r->grad && !r->of->fresh) return mn_check_device(mn, mn->device->zero(r->grad, (size_t)r->n * sizeof(float)));
   return 0;
 }
 
@@ -148,7 +148,7 @@ int mn_copy(mn_ctx *mn, const mn_tensor *from, const mn_tensor *to) {
                        "mn.clear_tape() first, or compute inside mn.no_grad()");
   if (a->late && a->plan && mn_plan_finish(a->plan, a->late)) return -1;
   long bytes = a->n * item_size(a->dtype);
-  if (mn_did(mn, mn->device->copy(b->data, a->data, (size_t)bytes))) return -1;
+  if (mn_check_device(mn, mn->device->copy(b->data, a->data, (size_t)bytes))) return -1;
   mn_plan *p = mn->recording;
   if (!p) return 0;
   if (mn_use(mn, a, "copy", "the source") || mn_use(mn, b, "copy", "the target")) return -1;

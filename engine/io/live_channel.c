@@ -119,7 +119,7 @@ int mn_live_wanted(mn_live *l) { return atomic_load_explicit(&l->head->wanted, m
 
 /* the viewer's end */
 
-struct mn_peek {
+struct mn_live_reader {
   mn_ctx *ctx;
   int fd;
   char *path, *schema;
@@ -157,7 +157,7 @@ static const char *look(int fd, live_head *head) {
 }
 
 /* Open what mn_live_new has created. */
-mn_peek *mn_peek_new(mn_ctx *mn, const char *path) {
+mn_live_reader *mn_live_reader_new(mn_ctx *mn, const char *path) {
   live_head head;
   int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);    /* somebody else's run: look, do not ask */
@@ -167,7 +167,7 @@ mn_peek *mn_peek_new(mn_ctx *mn, const char *path) {
     return NULL;
   }
   const char *why = look(fd, &head);
-  mn_peek *p = why ? NULL : calloc(1, sizeof *p);
+  mn_live_reader *p = why ? NULL : calloc(1, sizeof *p);
   if (p) {
     p->path = strdup(path), p->schema = calloc(1, head.schema_bytes + 1);
     if (!p->path || !p->schema) why = "no memory";
@@ -184,18 +184,18 @@ mn_peek *mn_peek_new(mn_ctx *mn, const char *path) {
   return p;
 }
 
-void mn_peek_free(mn_peek *p) {
+void mn_live_reader_free(mn_live_reader *p) {
   if (!p) return;
   close(p->fd);
   free(p->path), free(p->schema);
   free(p);
 }
 
-const char *mn_peek_schema(mn_peek *p) { return p->schema; }
-double mn_peek_bytes(mn_peek *p) { return (double)p->head.slot_bytes; }
+const char *mn_live_reader_schema(mn_live_reader *p) { return p->schema; }
+double mn_live_reader_bytes(mn_live_reader *p) { return (double)p->head.slot_bytes; }
 
-/* Copy the newest snapshot to `out` (mn_peek_bytes of them), if there is one not yet read. */
-int mn_peek_read(mn_peek *p, void *out) {
+/* Copy the newest snapshot to `out` (mn_live_reader_bytes of them), if there is one not yet read. */
+int mn_live_reader_read(mn_live_reader *p, void *out) {
   live_head before, after;
   bool sound = true;
   for (int attempt = 0; attempt < 8; attempt++) {
@@ -219,7 +219,7 @@ int mn_peek_read(mn_peek *p, void *out) {
   return 0;                                            /* outrun by the writer: next time */
 }
 
-const char *mn_peek_state(mn_peek *p) {
+const char *mn_live_reader_state(mn_live_reader *p) {
   struct stat mine, theirs;
   live_head head;
   if (fstat(p->fd, &mine) || stat(p->path, &theirs) || mine.st_ino != theirs.st_ino ||
@@ -228,7 +228,7 @@ const char *mn_peek_state(mn_peek *p) {
   return kill((pid_t)p->head.pid, 0) && errno == ESRCH ? "gone" : "running";
 }
 
-int mn_peek_want(mn_peek *p, int copy) {
+int mn_live_reader_want(mn_live_reader *p, int copy) {
   int32_t wanted = copy;
   if (pwrite(p->fd, &wanted, sizeof wanted, (off_t)offsetof(live_head, wanted)) == sizeof wanted) return 0;
   return mn_fail(p->ctx, "%s: the environment cannot be changed: %s", p->path, strerror(errno));

@@ -73,7 +73,7 @@ static void own(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *
   }
   MN_PARALLEL(mn, work / 8)
   for (int m = 0; m < M; m += ROWS)
-    mn_panels_rows(m, m + ROWS < M ? m + ROWS : M, N, K, A, lda, ta, panels, C, ldc, add);
+    mn_gemm_panel_rows(m, m + ROWS < M ? m + ROWS : M, N, K, A, lda, ta, panels, C, ldc, add);
 }
 #endif
 

@@ -1,5 +1,5 @@
 /* gemm.h -- the BLAS, found once a process. */
-#ifndef MN_BLAS_H
-#define MN_BLAS_H
+#ifndef MN_GEMM_H
+#define MN_GEMM_H
 void mn_blas_open(void);
 #endif

@@ -27,7 +27,7 @@ void mn_pack_panel(const float *B, int ldb, int K, int n, bool transposed, float
 
 typedef struct pack_job { const float *B; int K, N; bool transposed; float *panels; } pack_job;
 
-static void some_panel(void *arg, int p, int worker) {
+static void panel_task(void *arg, int p, int worker) {
   (void)worker;
   const pack_job *j = arg;
   const int K = j->K, N = j->N, left = N - p * MN_PANEL, n = left < MN_PANEL ? left : MN_PANEL;
@@ -37,8 +37,8 @@ static void some_panel(void *arg, int p, int worker) {
 
 void mn_pack(mn_ctx *mn, const float *B, int K, int N, bool transposed, float *panels) {
   pack_job job = { B, K, N, transposed, panels };
-  if ((double)N * K >= MN_SMALL) mn_parallel_for(mn, mn_panels(N), some_panel, &job);
-  else for (int p = 0; p < mn_panels(N); p++) some_panel(&job, p, 0);
+  if ((double)N * K >= MN_ONE_THREAD_WORK) mn_parallel_for(mn, mn_panels(N), panel_task, &job);
+  else for (int p = 0; p < mn_panels(N); p++) panel_task(&job, p, 0);
 }
 
 /* `rows` rows of A with `across` vectors of a panel, or of two side by side (constants, so that the sums stay in
@@ -104,7 +104,7 @@ MN_INLINE void panel_rows(const int panels, int M, int n, int K, const float *A,
 }
 
 /* Depth is cut so that a piece of a panel stays in the first cache while the rows go by. */
-void mn_panels_rows(int m0, int m1, int N, int K, const float *A, int lda, bool transposed, const float *panels,
+void mn_gemm_panel_rows(int m0, int m1, int N, int K, const float *A, int lda, bool transposed, const float *panels,
                     float *C, int ldc, bool add) {
   enum { DEPTH = 256 };
   for (int k0 = 0; k0 < K; k0 += DEPTH) {
@@ -119,7 +119,7 @@ void mn_panels_rows(int m0, int m1, int N, int K, const float *A, int lda, bool 
   }
 }
 
-void mn_few_columns(int M, long left, int K, const float *A, int lda, const float *panel, float *C, int ldc, bool add) {
+void mn_gemm_packed_columns(int M, long left, int K, const float *A, int lda, const float *panel, float *C, int ldc, bool add) {
   long stride = (long)K * MN_PANEL;
   int last = (int)(left < 2 * MN_PANEL ? left - MN_PANEL : MN_PANEL);
   if (last > 0) panel_rows(2, M, last, K, A, lda, 1, panel, stride, C, ldc, add);
@@ -128,18 +128,18 @@ void mn_few_columns(int M, long left, int K, const float *A, int lda, const floa
 
 typedef struct few_job { int M, N, K, lda, ldc; const float *A, *panels; float *C; bool add; } few_job;
 
-static void some_columns(void *arg, int i, int worker) {
+static void columns_task(void *arg, int i, int worker) {
   (void)worker;
   const few_job *j = arg;
   long n = 2 * MN_PANEL * (long)i;
-  mn_few_columns(j->M, j->N - n, j->K, j->A, j->lda, j->panels + n * j->K, j->C + n, j->ldc, j->add);
+  mn_gemm_packed_columns(j->M, j->N - n, j->K, j->A, j->lda, j->panels + n * j->K, j->C + n, j->ldc, j->add);
 }
 
-void mn_few(mn_ctx *mn, int M, int N, int K, const float *A, int lda, const float *panels, float *C, int ldc, bool add) {
-  if ((double)M * N * K < MN_SMALL) {
-    for (long n = 0; n < N; n += 2 * MN_PANEL) mn_few_columns(M, N - n, K, A, lda, panels + n * K, C + n, ldc, add);
+void mn_gemm_packed(mn_ctx *mn, int M, int N, int K, const float *A, int lda, const float *panels, float *C, int ldc, bool add) {
+  if ((double)M * N * K < MN_ONE_THREAD_WORK) {
+    for (long n = 0; n < N; n += 2 * MN_PANEL) mn_gemm_packed_columns(M, N - n, K, A, lda, panels + n * K, C + n, ldc, add);
     return;
   }
   few_job job = { M, N, K, lda, ldc, A, panels, C, add };
-  mn_parallel_for(mn, (N + 2 * MN_PANEL - 1) / (2 * MN_PANEL), some_columns, &job);
+  mn_parallel_for(mn, (N + 2 * MN_PANEL - 1) / (2 * MN_PANEL), columns_task, &job);
 }

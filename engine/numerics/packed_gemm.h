@@ -2,12 +2,12 @@
 ** Where the same matrix meets a few rows again and again, as in acting, it is packed once and each product
 ** streams it once with the rows' sums in registers; a BLAS packs at every call, which for 8 rows costs more
 ** than the product.  With AVX-512 the same kernel serves whole batches (gemm.c). */
-#ifndef MN_FEW_H
-#define MN_FEW_H
+#ifndef MN_PACKED_GEMM_H
+#define MN_PACKED_GEMM_H
 #include "op.h"
 
-enum { MN_FEW = 256, MN_PANEL = 32 };              /* so many rows are few; columns of a panel */
-enum { MN_SMALL = 30000 };                         /* multiplications that one thread does sooner than two */
+enum { MN_PACKED_ROWS = 256, MN_PANEL = 32 };              /* so many rows are few; columns of a panel */
+enum { MN_ONE_THREAD_WORK = 30000 };                         /* multiplications that one thread does sooner than two */
 
 /* Does this call leave its weights packed for later rows?  Those may be few where the first are not. */
 static inline bool mn_packs(const mn_call *c) { return c->by_rows && c->t0 == 0; }
@@ -21,14 +21,14 @@ void mn_pack(mn_ctx *mn, const float *B, int K, int N, bool transposed, float *p
 /* One panel of n <= MN_PANEL columns of a matrix with row length ldb. */
 void mn_pack_panel(const float *B, int ldb, int K, int n, bool transposed, float *panel);
 
-/* C[M,N] = A[M,K] B (+ C if add), for few rows (M <= MN_FEW is what it is good at). */
-void mn_few(mn_ctx *mn, int M, int N, int K, const float *A, int lda, const float *panels, float *C, int ldc, bool add);
+/* C[M,N] = A[M,K] B (+ C if add), for few rows (M <= MN_PACKED_ROWS is what it is good at). */
+void mn_gemm_packed(mn_ctx *mn, int M, int N, int K, const float *A, int lda, const float *panels, float *C, int ldc, bool add);
 
 /* The same for two panels, or what is left of `left` columns; on the calling thread. */
-void mn_few_columns(int M, long left, int K, const float *A, int lda, const float *panel, float *C, int ldc, bool add);
+void mn_gemm_packed_columns(int M, long left, int K, const float *A, int lda, const float *panel, float *C, int ldc, bool add);
 
 /* Rows m0 .. m1-1 of the same on the calling thread, of A or of its transpose as stored, [K,M]. */
-void mn_panels_rows(int m0, int m1, int N, int K, const float *A, int lda, bool transposed, const float *panels,
+void mn_gemm_panel_rows(int m0, int m1, int N, int K, const float *A, int lda, bool transposed, const float *panels,
                     float *C, int ldc, bool add);
 
 #endif

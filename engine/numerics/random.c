@@ -13,7 +13,7 @@ void mn_random_key(double seed, uint32_t key[2]) {
 }
 
 /* Sixteen lanes a time: a fixed count, so that the compiler turns the rounds into vector code. */
-void mn_random_lanes(const mn_streams *s, uint32_t purpose, int n, uint32_t bits[4][MN_ABREAST]) {
+void mn_random_lanes(const mn_streams *s, uint32_t purpose, int n, uint32_t bits[4][MN_ENVS_PER_BATCH]) {
   for (int from = 0; from < n; from += 16)
     for (int i = from; i < from + 16; i++) {
       philox4x32_key_t key = {{ s->key[0][i], s->key[1][i] }};

@@ -27,13 +27,13 @@ extern "C++" {                   /* its headers are C++ there, whoever includes 
 #define MN_FOR_RESET 0xC0000000u
 #define MN_FOR_SIGNS 0xA0000000u
 
-enum { MN_ABREAST = 64 };          /* copies that are stepped together */
+enum { MN_ENVS_PER_BATCH = 64 };          /* copies that are stepped together */
 
-/* Where the streams of MN_ABREAST neighbouring copies stand.  Lane by lane, for the vector unit. */
+/* Where the streams of MN_ENVS_PER_BATCH neighbouring copies stand.  Lane by lane, for the vector unit. */
 typedef struct mn_streams {
-  uint32_t key[2][MN_ABREAST];     /* the seed */
-  uint32_t step[2][MN_ABREAST];    /* low and high half: resets and steps so far */
-  uint32_t copy[MN_ABREAST];
+  uint32_t key[2][MN_ENVS_PER_BATCH];     /* the seed */
+  uint32_t step[2][MN_ENVS_PER_BATCH];    /* low and high half: resets and steps so far */
+  uint32_t copy[MN_ENVS_PER_BATCH];
 } mn_streams;
 
 /* The copy in that lane goes on to its next step. */
@@ -53,7 +53,7 @@ MN_FN void mn_philox(const uint32_t *k, uint32_t *out) {
 void mn_random_key(double seed, uint32_t key[2]);
 
 /* bits[0..3][i] = 128 bits of each of the first n lanes at its present step. */
-void mn_random_lanes(const mn_streams *s, uint32_t purpose, int n, uint32_t bits[4][MN_ABREAST]);
+void mn_random_lanes(const mn_streams *s, uint32_t purpose, int n, uint32_t bits[4][MN_ENVS_PER_BATCH]);
 
 /* Random signs, for memories that are right on average.  A sign is a function of (seed, copy, tick, channel) and of nothing
 ** else, so a run that is resumed, replayed or computed again for its gradient meets the same ones.

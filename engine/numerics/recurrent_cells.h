@@ -13,9 +13,9 @@ static inline void mn_each_row(mn_ctx *mn, int B, int D, mn_job *f, void *arg) {
 /* C[rows,N] = A[rows,K] packed (+ C if add); many rows go through a few at a time. */
 static inline void mn_product(mn_ctx *mn, int rows, int N, int K, const float *A, const float *packed, float *C, int ldc,
                               bool add) {
-  for (int r = 0; r < rows; r += MN_FEW) {
-    int n = rows - r < MN_FEW ? rows - r : MN_FEW;
-    mn_few(mn, n, N, K, A + (long)r * K, K, packed, C + (long)r * ldc, ldc, add);
+  for (int r = 0; r < rows; r += MN_PACKED_ROWS) {
+    int n = rows - r < MN_PACKED_ROWS ? rows - r : MN_PACKED_ROWS;
+    mn_gemm_packed(mn, n, N, K, A + (long)r * K, K, packed, C + (long)r * ldc, ldc, add);
   }
 }
 

@@ -211,9 +211,9 @@ static long span_size(const agalite *g) {
 
 static span make_span(const agalite *g, int bh, float *work) {
   long M = g->M;
-  span x = { .bh = bh, .w = mn_cut_padded(&work, L * M), .factor = mn_cut_padded(&work, L * M), .along = mn_cut_padded(&work, L * M),
-             .products = mn_cut_padded(&work, L * (M + 1)), .dproducts = mn_cut_padded(&work, L * (M + 1)),
-             .lanes = mn_cut_padded(&work, mn_padded(L * (M + 1)) * MN_LANES), .rooms = work };
+  span x = { .bh = bh, .w = mn_alloc_padded_from(&work, L * M), .factor = mn_alloc_padded_from(&work, L * M), .along = mn_alloc_padded_from(&work, L * M),
+             .products = mn_alloc_padded_from(&work, L * (M + 1)), .dproducts = mn_alloc_padded_from(&work, L * (M + 1)),
+             .lanes = mn_alloc_padded_from(&work, mn_padded(L * (M + 1)) * MN_LANES), .rooms = work };
   return x;
 }
 
@@ -239,7 +239,7 @@ static const float *values_of(const mn_attention *a, const float *tensor, int t,
   return tensor ? tensor + mn_token(a, t, bh) * a->V : NULL;
 }
 
-/* Ask for such a row before it is needed, as mn_expect does for the inputs. */
+/* Ask for such a row before it is needed, as mn_prefetch_inputs does for the inputs. */
 MN_INLINE void expect_values(const mn_attention *a, const float *tensor, int t, int bh, const bool write) {
   const float *row = t < 0 || t >= a->T ? NULL : values_of(a, tensor, t, bh);
   for (int j = 0; row && j < a->V; j += 16) {
@@ -327,7 +327,7 @@ static void walk(const agalite *g, int bh, float *state) {
     }
     read_keys(g, &x, state, state, 0);
     for (int i = 0; i < x.n; i++) {
-      mn_expect(a, t + i + L, bh, false, g->soon);
+      mn_prefetch_inputs(a, t + i + L, bh, false, g->soon);
       expect_values(a, c->out[OUT_Y].data, t + i + L, bh, true);
       carry_values_ahead(g, &x, i, before(g, &x, i, values), values);
     }
@@ -339,7 +339,7 @@ static long walk_size(const agalite *g) { return 2 * g->size + span_size(g); }
 
 typedef struct heads_job { const agalite *g; float *work; long size; } heads_job;
 
-static void some_head(void *arg, int bh, int worker) {
+static void head_task(void *arg, int bh, int worker) {
   const heads_job *j = arg;
   walk(j->g, bh, j->work + worker * j->size);
 }
@@ -351,7 +351,7 @@ static void forward_apart(agalite *g, const mn_call *c) {
   for (int bh = c->b0 * g->a.H; bh < c->b1 * g->a.H; bh++) walk(g, bh, room + tables_size(g));
 }
 
-static double apart(const mn_call *c) {
+static double batch_parallel(const mn_call *c) {
   agalite g;
   return !open_call(&g, c) && tables_size(&g) + walk_size(&g) <= ROOM ? (double)g.a.B * g.a.H * (double)g.size : 0;
 }
@@ -364,7 +364,7 @@ static void forward(mn_call *c) {
   } else {
     make_tables(&g, mn_scratch(c->ctx, 1, tables_size(&g)));
     heads_job job = { &g, mn_scratch(c->ctx, 0, walk_size(&g) * mn_threads(c->ctx)), walk_size(&g) };
-    mn_parallel_for(c->ctx, g.a.B * g.a.H, some_head, &job);
+    mn_parallel_for(c->ctx, g.a.B * g.a.H, head_task, &job);
   }
   for (int b = c->b0; b < (c->b1 ? c->b1 : g.a.B); b++) c->out[OUT_TICK].data[b] = c->in[IN_TICK].data[b] + (float)c->t1;
 }
@@ -426,7 +426,7 @@ static void chunk_back(const agalite *g, span *x, int t, int next, int next_bh, 
   products_back(g, x);
   for (int i = x->n - 1; i >= 0; i--) {
     const float *from = before(g, x, i, states + i * size);
-    mn_expect(a, next + i, next_bh, false, g->soon);
+    mn_prefetch_inputs(a, next + i, next_bh, false, g->soon);
     expect_values(a, a->c->out[OUT_Y].grad, next + i, next_bh, false);
     expect_checkpoint(g, next_bh, next, i);
     mn_expect_grads(a, t + i - 2, x->bh);
@@ -449,8 +449,8 @@ static void heads_back(const agalite *g, int bh, int n, float *work) {
   const mn_arg *in = g->a.c->in, *out = g->a.c->out;
   tensors final = { out[OUT_VS].grad, out[OUT_KS].grad, out[OUT_S].grad };
   tensors first = { in[IN_VS].grad, in[IN_KS].grad, in[IN_S].grad };
-  float *dstates = mn_cut_padded(&work, MOST_SIDE_BY_SIDE * g->size), *room = mn_cut_padded(&work, g->size);
-  float *states = mn_cut_padded(&work, (L + 1) * g->size), *temporary = mn_cut_padded(&work, mn_carry_room(&g->a));
+  float *dstates = mn_alloc_padded_from(&work, MOST_SIDE_BY_SIDE * g->size), *room = mn_alloc_padded_from(&work, g->size);
+  float *states = mn_alloc_padded_from(&work, (L + 1) * g->size), *temporary = mn_alloc_padded_from(&work, mn_carry_room(&g->a));
   span x = make_span(g, bh, work);
   for (int i = 0; i < n; i++) move_state(g, bh + i, final, dstates + i * g->size, room, false);
   for (int t = (mn_chunks(g->a.T) - 1) * L; t >= 0; t -= L)
@@ -492,5 +492,5 @@ const mn_op mn_op_agalite = {
   .forward = forward,
   .backward = backward,
   .shape = shape,
-  .apart = apart,
+  .batch_parallel = batch_parallel,
 };

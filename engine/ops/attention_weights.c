@@ -56,5 +56,5 @@ const mn_op mn_op_attention_weights = {
          " -> ~weights[1,B,H,?,3] | window=-1",
   .doc = "attention weights of the last row, as `attention` computes them from the same inputs. Entries of steps back, number of steps (1), weight; "
       "unused entries are 0",
-  .time = MN_ASKED, .shape = shape, .forward = forward,
+  .time = MN_ON_DEMAND, .shape = shape, .forward = forward,
 };

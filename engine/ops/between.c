@@ -15,5 +15,5 @@ static void forward(mn_call *c) {
 const mn_op mn_op_between = {
   .sig = "x[...] -> mask[...]:bit | lo=-inf hi=inf",
   .doc = "mask = 1 where lo <= x <= hi, else 0 (0 for NaN)",
-  .time = MN_ROWS, .shape = shape, .forward = forward,
+  .time = MN_PER_ROW, .shape = shape, .forward = forward,
 };

@@ -15,5 +15,5 @@ const mn_op mn_op_block_weights = {
   .sig = BLOCK_INPUTS " -> ~weights[1,B,H,?,3]",
   .doc = "attention weights of the last row, as `block_attention` computes them from the same inputs. Entries of steps back, number of steps (1), "
       "weight; unused entries are 0",
-  .time = MN_ASKED, .shape = shape, .forward = forward,
+  .time = MN_ON_DEMAND, .shape = shape, .forward = forward,
 };

@@ -11,5 +11,5 @@ static int shape(mn_call *c) {
 const mn_op mn_op_clamp = {
   .sig = "x[...] -> y[...] | lo=-inf hi=inf",
   .doc = "y = x clamped to lo .. hi; the slope is 0 outside",
-  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward,
 };

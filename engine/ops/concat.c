@@ -47,5 +47,5 @@ static void backward(mn_call *c) {
 const mn_op mn_op_concat = {
   .sig = "a[*] b[*] -> y[*] | axis=-1",
   .doc = "y = a followed by b, along an axis",
-  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -71,20 +71,20 @@ static mn_delta_state checkpoint(const mn_attention *a, int bh, int t) {
 }
 
 /* What a chunk will read and store: n tokens from t on of head bh, which come after those that are worked on. */
-static void look_ahead(const mn_delta *d, int bh, int t, int n, bool back, mn_ahead *q) {
+static void look_ahead(const mn_delta *d, int bh, int t, int n, bool back, mn_prefetch *q) {
   const mn_attention *a = &d->a;
   const mn_arg *in = a->c->in, *y = &a->c->out[OUT_Y];
   const long heads = (long)a->B * a->H;
-  mn_ahead_open(q, back ? 1 : 4);
+  mn_prefetch_open(q, back ? 1 : 4);
   if (bh >= heads) return;
   const long at = mn_token(a, t, bh);
   q->rows = n < L ? n : L;
-  if (!back || a->normalise) mn_ahead_rows(q, y->data + at * a->V, heads * a->V, a->V);
-  if (back && y->grad) mn_ahead_rows(q, y->grad + at * a->V, heads * a->V, a->V);
+  if (!back || a->normalise) mn_prefetch_rows(q, y->data + at * a->V, heads * a->V, a->V);
+  if (back && y->grad) mn_prefetch_rows(q, y->grad + at * a->V, heads * a->V, a->V);
   for (int i = IN_Q; i <= IN_V; i++) {
     int width = in[i].shape[3];
-    mn_ahead_rows(q, in[i].data + at * width, heads * width, width);
-    if (back && in[i].grad) mn_ahead_rows(q, in[i].grad + at * width, heads * width, width);
+    mn_prefetch_rows(q, in[i].data + at * width, heads * width, width);
+    if (back && in[i].grad) mn_prefetch_rows(q, in[i].grad + at * width, heads * width, width);
   }
   if (back) q->block = checkpoint(a, bh, t).C, q->size = state_size(a);
 }
@@ -154,7 +154,7 @@ static void walk_chunks(const mn_delta *d, int bh, const float *C, const float *
   const mn_attention *a = &d->a;
   const mn_call *c = a->c;
   mn_delta_state spare[2], now, next;
-  for (int i = 0; i < 2; i++) spare[i] = state_at(a, mn_cut(&work, state_size(a)));
+  for (int i = 0; i < 2; i++) spare[i] = state_at(a, mn_alloc_from(&work, state_size(a)));
   now = c->t0 % L ? spare[0] : checkpoint(a, bh, c->t0);
   widen(a, C, s, now);
   for (int t = c->t0, end; t < c->t1; t = end, now = next) {
@@ -162,7 +162,7 @@ static void walk_chunks(const mn_delta *d, int bh, const float *C, const float *
     if (end > c->t1) end = c->t1;
     next = end % L == 0 && end < a->T ? checkpoint(a, bh, end) : spare[1];
     const int soon = end < c->t1 ? end : c->t0;
-    mn_ahead q;
+    mn_prefetch q;
     look_ahead(d, soon == end ? bh : bh + 1, soon, c->t1 - soon, false, &q);
     mn_delta_chunk(d, bh, t, end - t, now, next, &q, work);
   }
@@ -214,11 +214,11 @@ static void backward(mn_call *c) {
   MN_PARALLEL(c->ctx, (double)a->T * a->B * a->H * (double)state)
   for (int bh = 0; bh < a->B * a->H; bh++) {
     float *mine = work + omp_get_thread_num() * size;
-    mn_delta_state grad = state_at(a, mn_cut(&mine, state_size(a)));
+    mn_delta_state grad = state_at(a, mn_alloc_from(&mine, state_size(a)));
     widen(a, dC ? dC + bh * state : NULL, ds ? ds + (long)bh * a->K : NULL, grad);
     const int newest = (mn_chunks(a->T) - 1) * L;
     for (int t = newest; t >= 0; t -= L) {
-      mn_ahead q;
+      mn_prefetch q;
       if (t) look_ahead(&d, bh, t - L, L, true, &q);
       else   look_ahead(&d, bh + 1, newest, a->T - newest, true, &q);
       mn_delta_chunk_back(&d, bh, t, a->T - t < L ? a->T - t : L, checkpoint(a, bh, t), grad, &q, mine);

@@ -7,5 +7,5 @@ static void forward(mn_call *c) { memcpy(c->out[0].data, c->in[0].data, sizeof(f
 const mn_op mn_op_detach = {
   .sig = "x[...] -> ~y[...]",
   .doc = "y = x, a constant for the gradient",
-  .time = MN_ROWS, .forward = forward,
+  .time = MN_PER_ROW, .forward = forward,
 };

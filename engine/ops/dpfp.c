@@ -64,5 +64,5 @@ const mn_op mn_op_dpfp = {
   .sig = "x[...,D] -> y[...,?] | nu=1",
   .doc = "u = [relu(x), relu(-x)], y = [u * roll(u, j) for j = 1..nu]: 2 nu D numbers "
          "(DPFP: Schlag et al. 2021, eq. 37)",
-  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -6,5 +6,5 @@ MN_UNARY(x > 0 ? x + 1 : mn_expf(x), x > 0 ? 1 : y)
 const mn_op mn_op_elu1 = {
   .sig = "x[...] -> y[...]",
   .doc = "y = x + 1 where x > 0, else e^x: positive features (Katharopoulos et al. 2020, eq. 7)",
-  .time = MN_ROWS, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .forward = forward, .backward = backward,
 };

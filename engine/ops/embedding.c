@@ -17,7 +17,7 @@ static void forward(mn_call *c) {
 static void backward(mn_call *c) {
   long V = DIM(c, 'V'), D = DIM(c, 'D');
   float *dw = c->in[0].grad;
-  if (!mn_adds(c, 0)) memset(dw, 0, (size_t)(V * D) * sizeof *dw);
+  if (!mn_accumulates(c, 0)) memset(dw, 0, (size_t)(V * D) * sizeof *dw);
   for (long r = 0; r < c->in[1].n; r++) {
     int32_t i = c->in[1].i32[r];
     if (i < 0 || i >= V) continue;
@@ -29,5 +29,5 @@ static void backward(mn_call *c) {
 const mn_op mn_op_embedding = {
   .sig = "w[V,D] index[...]:<V -> y[...,D]",
   .doc = "y[...] = w[index[...]]: a table of vectors",
-  .time = MN_ROWS, .adds = true, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .accumulates = true, .forward = forward, .backward = backward,
 };

@@ -6,5 +6,5 @@ MN_UNARY(mn_expf(x), y)
 const mn_op mn_op_exp = {
   .sig = "x[...] -> y[...]",
   .doc = "y = e^x",
-  .time = MN_ROWS, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .forward = forward, .backward = backward,
 };

@@ -27,5 +27,5 @@ static void backward(mn_call *c) {
 const mn_op mn_op_expand_time = {
   .sig = "x[H,K] like[T,B,...] -> y[T,B,H,K]",
   .doc = "y[t,b] = x: broadcast x over time and batch; only the shape of `like` is used",
-  .time = MN_ROWS, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .forward = forward, .backward = backward,
 };

@@ -36,5 +36,5 @@ static void backward(mn_call *c) {
 const mn_op mn_op_favor_features = {
   .sig = "z[T,B,H,M] top[T,B,H] -> y[T,B,H,M] | eps=0",
   .doc = "y = (exp(z - top) + eps) / sqrt(M): positive random features (FAVOR+: Choromanski et al. 2021, lemma 1)",
-  .time = MN_ROWS, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .forward = forward, .backward = backward,
 };

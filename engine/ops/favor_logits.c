@@ -58,5 +58,5 @@ const mn_op mn_op_favor_logits = {
   .sig = "x[T,B,H,D] w[H,M,D] -> z[T,B,H,M]",
   .doc = "logarithms of positive random features (FAVOR+: Choromanski et al. 2021, lemma 1). z = W b - |b|^2/2, b = x D^(-1/4), with random features "
       "W for each head",
-  .time = MN_ROWS, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .forward = forward, .backward = backward,
 };

@@ -42,5 +42,5 @@ const mn_op mn_op_fourier = {
   .sig = "x[...,M] -> y[...,?]",
   .doc = "y = [sin x, cos x] / sqrt(M) along the last axis: random Fourier features of projections x "
          "(Peng et al. 2021, eq. 4)",
-  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -24,5 +24,5 @@ static void backward(mn_call *c) {
 const mn_op mn_op_gather = {
   .sig = "x[...,A] index[...]:<A -> y[...]",
   .doc = "y[...] = x[..., index[...]], along the last axis",
-  .time = MN_ROWS, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .forward = forward, .backward = backward,
 };

@@ -25,7 +25,7 @@ typedef struct parts { const float *w, *u, *ug; float *pw, *pu, *pg; bool few; }
 
 static bool few_rows(const mn_call *c) {
   int D = DIM(c, 'D');
-  return c->by_rows && c->in[0].n <= (long)MN_FEW * D && D % MN_PANEL == 0;      /* gates begin at panels */
+  return c->by_rows && c->in[0].n <= (long)MN_PACKED_ROWS * D && D % MN_PANEL == 0;      /* gates begin at panels */
 }
 
 static parts weights(mn_call *c) {
@@ -54,8 +54,8 @@ static void first_part(void *arg, int i, int worker) {
   float *pre = c->out[1].data;
   for (int g = 0; g < 3; g++) {
     long at = (long)g * D + from;
-    mn_few_columns(N, end - from, D, y, D, j->p->pw + at * D, pre + at, 3 * D, false);
-    if (g < 2) mn_few_columns(N, end - from, D, x, D, j->p->pu + at * D, pre + at, 3 * D, true);
+    mn_gemm_packed_columns(N, end - from, D, y, D, j->p->pw + at * D, pre + at, 3 * D, false);
+    if (g < 2) mn_gemm_packed_columns(N, end - from, D, x, D, j->p->pu + at * D, pre + at, 3 * D, true);
   }
   mn_gate_open(x, c->in[4].data, pre, c->out[2].data, N, D, from, end);
   (void)worker;
@@ -67,7 +67,7 @@ static void second_part(void *arg, int i, int worker) {
   int D = DIM(c, 'D'), from = 2 * MN_PANEL * i, end = D - from < 2 * MN_PANEL ? D : from + 2 * MN_PANEL;
   int N = (int)(c->in[0].n / D);
   float *pre = c->out[1].data;
-  mn_few_columns(N, end - from, D, c->out[2].data, D, j->p->pg + (long)from * D, pre + 2 * D + from, 3 * D, true);
+  mn_gemm_packed_columns(N, end - from, D, c->out[2].data, D, j->p->pg + (long)from * D, pre + 2 * D + from, 3 * D, true);
   mn_gate_mix(c->in[0].data, pre, c->out[0].data, N, D, from, end);
   (void)worker;
 }
@@ -122,7 +122,7 @@ static void backward(mn_call *c) {
   }
 }
 
-static double apart(const mn_call *c) {
+static double batch_parallel(const mn_call *c) {
   int D = DIM(c, 'D');
   return few_rows(c) && !c->in[2].timed && !c->in[3].timed && !c->in[4].timed ? 6.0 * (double)c->in[0].n * D : 0;
 }
@@ -130,5 +130,5 @@ static double apart(const mn_call *c) {
 const mn_op mn_op_gru_gate = {
   .sig = "x[...,D] y[...,D] w[3,D,D] u[3,D,D] bias[D] -> o[...,D] ~pre[...,?] ~rx[...,D] ~packed[?,?,?]",
   .doc = "o = (1-z)*x + z*g, the gate of GTrXL (Parisotto et al. 2020, 3.2). w = w_r, w_z, w_g; u = u_r, u_z, u_g",
-  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward, .apart = apart,
+  .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward, .batch_parallel = batch_parallel,
 };

@@ -51,5 +51,5 @@ static void backward(mn_call *c) {
 const mn_op mn_op_head_conv = {
   .sig = "x[B,H,N,D] w[H,J] -> y[B,H,N,D]",
   .doc = "y_t = sum over j of w[h,j] x_(t + j - J/2), zeros beyond the ends: one filter per head (Xiong et al. 2021, section 3.3)",
-  .time = MN_ROWS, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .forward = forward, .backward = backward,
 };

@@ -28,7 +28,7 @@ static void forward(mn_call *c) {
   for (int h = 0; h < H; h++) {
     const float *mine = w + (long)h * R * I;
     if (mn_packs(c)) mn_pack(c->ctx, mine, I, R, true, packed_of(c, h));
-    if (c->by_rows && N <= MN_FEW) mn_few(c->ctx, N, R, I, x + h * I, H * I, packed_of(c, h), y + h * R, P, false);
+    if (c->by_rows && N <= MN_PACKED_ROWS) mn_gemm_packed(c->ctx, N, R, I, x + h * I, H * I, packed_of(c, h), y + h * R, P, false);
     else mn_gemm(c->ctx, false, true, N, R, I, x + h * I, H * I, mine, I, y + h * R, P, false);
   }
   mn_finish(y, b, N, P, act);
@@ -52,5 +52,5 @@ static void backward(mn_call *c) {
 const mn_op mn_op_head_linear = {
   .sig = "x[T,B,H,I] w[P,I] b?[P] -> y[T,B,H,?] ~packed[?,?,?] | act=none|relu|sigmoid|tanh|elu1",
   .doc = "y_h = act(x_h w_h^T + b_h): a separate linear map for every head",
-  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward,
 };

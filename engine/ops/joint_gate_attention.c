@@ -108,9 +108,9 @@ MN_INLINE void walk(const bool read, const mn_attention *a, const mn_tokens *at,
   int Kp = a->Kp, Vp = a->Vp;
   int ld = (int)mn_key_row(a);
   long kn = (long)L * ld, vn = (long)L * Vp;
-  float *q = mn_cut(&work, kn), *write = mn_cut(&work, kn), *u = mn_cut(&work, kn);
-  float *sums = mn_cut(&work, kn);
-  float *w = mn_cut(&work, vn), *b = mn_cut(&work, vn), *num = mn_cut(&work, vn), z[L], keep[L];
+  float *q = mn_alloc_from(&work, kn), *write = mn_alloc_from(&work, kn), *u = mn_alloc_from(&work, kn);
+  float *sums = mn_alloc_from(&work, kn);
+  float *w = mn_alloc_from(&work, vn), *b = mn_alloc_from(&work, vn), *num = mn_alloc_from(&work, vn), z[L], keep[L];
   for (int i = 0; i < at->n; i++) keep[i] = kept_at(a, at->t + i, at->bh);
   mn_load_keys(a, at, q, write, u);
   load_values(a, at, w, b);
@@ -173,7 +173,7 @@ static void step(const mn_attention *a, long token, float keep, float *C, const 
                  const float *write, const float *decay, float *num, float *work) {
   const float *v = a->c->in[IN_V].data + token * a->V, *b = a->c->in[IN_BETA].data + token * a->V;
   int i = 0, K = a->K;
-  float *u = mn_cut(&work, a->Kp), *w = mn_cut(&work, a->Vp);
+  float *u = mn_alloc_from(&work, a->Kp), *w = mn_alloc_from(&work, a->Vp);
   keep *= mn_shrink(a, token);
   for (int j = 0; j < K; j++) u[j] = keep - decay[j];
   for (int j = 0; j < a->V; j++) w[j] = a->raw ? v[j] : b[j] * v[j];
@@ -268,11 +268,11 @@ static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_stat
   int Kp = a->Kp, Vp = a->Vp;
   int ld = (int)mn_key_row(a);
   long kn = (long)L * ld, vn = (long)L * Vp;
-  float *q = mn_cut(&work, kn), *write = mn_cut(&work, kn), *u = mn_cut(&work, kn);
-  float *sums = mn_cut(&work, kn);
-  float *dq = mn_cut(&work, kn), *dwrite = mn_cut(&work, kn), *du = mn_cut(&work, kn);
-  float *w = mn_cut(&work, vn), *b = mn_cut(&work, vn), *g = mn_cut(&work, vn);
-  float *A = mn_cut(&work, vn), *B = mn_cut(&work, vn), z[L], dz[L], keep[L];
+  float *q = mn_alloc_from(&work, kn), *write = mn_alloc_from(&work, kn), *u = mn_alloc_from(&work, kn);
+  float *sums = mn_alloc_from(&work, kn);
+  float *dq = mn_alloc_from(&work, kn), *dwrite = mn_alloc_from(&work, kn), *du = mn_alloc_from(&work, kn);
+  float *w = mn_alloc_from(&work, vn), *b = mn_alloc_from(&work, vn), *g = mn_alloc_from(&work, vn);
+  float *A = mn_alloc_from(&work, vn), *B = mn_alloc_from(&work, vn), z[L], dz[L], keep[L];
   for (int i = 0; i < at->n; i++) keep[i] = kept_at(a, at->t + i, at->bh);
   mn_load_keys(a, at, q, write, u);
   load_values(a, at, w, b);

@@ -61,5 +61,5 @@ const mn_op mn_op_kv_chunk_slots = {
   .sig = "pos[T,B]:i32 chunks[B,2,C,H,D] short[B,2,W,H,D] -> short'[B,2,W,H,D] | chunk=1",
   .doc = "the last W keys and values of full chunks of an episode. From `chunks`, which longshort_attention filled in these rows, and `short` from "
       "before; unreached slots are 0 if the episode began in these rows",
-  .time = MN_LAST, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_FINAL, .shape = shape, .forward = forward, .backward = backward,
 };

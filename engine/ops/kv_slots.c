@@ -61,5 +61,5 @@ const mn_op mn_op_kv_slots = {
   .sig = "x[T,B,H,D] pos[T,B]:i32 memory[B,S,H,D] -> memory'[B,S,H,D] | pinned=0",
   .doc = "cache of x by position in the episode (see position). Position p is in slot p below `pinned`, else in slot pinned + (p - pinned) % (S - "
       "pinned), the newest; unreached slots are 0 if the episode began in these rows",
-  .time = MN_LAST, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_FINAL, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -18,7 +18,7 @@ static void forward(mn_call *c) {
 
 static void backward_x(mn_call *c) {
   long D = DIM(c, 'D'), rows = c->in[0].n / D;
-  bool add = mn_adds(c, 0);
+  bool add = mn_accumulates(c, 0);
   MN_PARALLEL_ROWS(c->ctx, rows * D, rows)
   for (long r = 0; r < rows; r++)
     mn_norm_row_back(c->in[0].data + r * D, c->in[1].data, c->out[1].data + 2 * r, D, c->out[0].grad + r * D,
@@ -39,7 +39,7 @@ static void backward_parameters(mn_call *c) {
   }
   for (int k = 0; k < 2; k++) {
     float *to = c->in[1 + k].grad;
-    if (to && !mn_adds(c, 1 + k)) memset(to, 0, (size_t)D * sizeof *to);
+    if (to && !mn_accumulates(c, 1 + k)) memset(to, 0, (size_t)D * sizeof *to);
     for (long p = 0; to && p < parts; p++)
       for (long i = 0; i < D; i++) to[i] += all[p * 2 * D + k * D + i];
   }
@@ -50,11 +50,11 @@ static void backward(mn_call *c) {
   if (c->in[1].grad || c->in[2].grad) backward_parameters(c);
 }
 
-static double apart(const mn_call *c) { return c->in[1].timed || c->in[2].timed ? 0 : (double)c->in[0].n; }
+static double batch_parallel(const mn_call *c) { return c->in[1].timed || c->in[2].timed ? 0 : (double)c->in[0].n; }
 
 const mn_op mn_op_layer_norm = {
   .sig = "x[...,D] weight[D] bias[D] -> y[...,D] ~stats[...,2] | eps=1e-6",
   .doc = "y = (x - mean) / sqrt(var + eps) * weight + bias, along the last axis, population "
          "variance (Ba et al. 2016)",
-  .time = MN_ROWS, .adds = true, .apart = apart, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .accumulates = true, .batch_parallel = batch_parallel, .forward = forward, .backward = backward,
 };

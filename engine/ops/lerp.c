@@ -35,5 +35,5 @@ static void backward(mn_call *c) {
 const mn_op mn_op_lerp = {
   .sig = "a[...] b[...] m[...] -> y[...]",
   .doc = "y = a + (b - a) m, elementwise",
-  .time = MN_ROWS, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .forward = forward, .backward = backward,
 };

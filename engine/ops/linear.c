@@ -19,13 +19,13 @@ static void pack(mn_call *c) {
 
 /* ---- a few rows ---- */
 
-static bool few_rows(const mn_call *c) { return c->by_rows && c->in[0].n <= (long)MN_FEW * DIM(c, 'I'); }
+static bool few_rows(const mn_call *c) { return c->by_rows && c->in[0].n <= (long)MN_PACKED_ROWS * DIM(c, 'I'); }
 static int pieces(const mn_call *c) { return (DIM(c, 'O') + 2 * MN_PANEL - 1) / (2 * MN_PANEL); }
 
 /* Product, bias and activation of 64 columns, counted through all calls. */
 typedef struct columns_job { mn_call *const *calls; } columns_job;
 
-static void some_columns(void *arg, int i, int worker) {
+static void columns_task(void *arg, int i, int worker) {
   (void)worker;
   mn_call *const *at = ((const columns_job *)arg)->calls;
   for (; i >= pieces(*at); at++) i -= pieces(*at);
@@ -34,7 +34,7 @@ static void some_columns(void *arg, int i, int worker) {
   long N = c->in[0].n / I;
   const float *b = c->in[2].data;
   float *y = c->out[0].data + from;
-  mn_few_columns((int)N, O - from, I, c->in[0].data, I, c->out[1].data + (long)from * I, y, O, false);
+  mn_gemm_packed_columns((int)N, O - from, I, c->in[0].data, I, c->out[1].data + (long)from * I, y, O, false);
   for (long r = 0; r < N; r++) mn_finish(y + r * O, b ? b + from : NULL, 1, n, (int)OPT(c, 0));
 }
 
@@ -49,8 +49,8 @@ static void side_by_side(mn_call *const *calls, int n) {
     work += (double)c->in[0].n * DIM(c, 'O');
     all += pieces(c);
   }
-  if (work >= MN_SMALL) mn_parallel_for(calls[0]->ctx, all, some_columns, &job);
-  else for (int i = 0; i < all; i++) some_columns(&job, i, 0);
+  if (work >= MN_ONE_THREAD_WORK) mn_parallel_for(calls[0]->ctx, all, columns_task, &job);
+  else for (int i = 0; i < all; i++) columns_task(&job, i, 0);
 }
 
 /* Those that read what the first reads, by weights that were there before, cannot read each other. */
@@ -90,18 +90,18 @@ static void backward(mn_call *c) {
     for (long r = 0; r < N; r += 64) mn_undo(y + r * O, dz + r * O, z + r * O, (N - r < 64 ? N - r : 64) * O, act);
     dz = z;
   }
-  if (dx) mn_gemm(c->ctx, false, false, (int)N, I, O, dz, O, w, I, dx, I, mn_adds(c, 0));
-  if (dw) mn_gemm(c->ctx, true, false, O, I, (int)N, dz, O, x, I, dw, I, mn_adds(c, 1));
-  if (db) MN_FOR(c->ctx, N * O, o, 0, O, 64, mn_column_sums(dz, N, O, o, O - o < 64 ? O : o + 64, db, mn_adds(c, 2)));
+  if (dx) mn_gemm(c->ctx, false, false, (int)N, I, O, dz, O, w, I, dx, I, mn_accumulates(c, 0));
+  if (dw) mn_gemm(c->ctx, true, false, O, I, (int)N, dz, O, x, I, dw, I, mn_accumulates(c, 1));
+  if (db) MN_FOR(c->ctx, N * O, o, 0, O, 64, mn_column_sums(dz, N, O, o, O - o < 64 ? O : o + 64, db, mn_accumulates(c, 2)));
 }
 
-static double apart(const mn_call *c) {
+static double batch_parallel(const mn_call *c) {
   return few_rows(c) && !c->in[1].timed && !c->in[2].timed ? (double)c->in[0].n * DIM(c, 'O') : 0;
 }
 
 const mn_op mn_op_linear = {
   .sig = "x[...,I] w[O,I] b?[O] -> y[...,O] ~packed[?,?,?] | act=none|relu|sigmoid|tanh|elu1",
   .doc = "y = act(x w^T + b): torch.nn.Linear with an activation",
-  .time = MN_ROWS, .adds = true,
-  .shape = shape, .forward = forward, .backward = backward, .together = together, .apart = apart,
+  .time = MN_PER_ROW, .accumulates = true,
+  .shape = shape, .forward = forward, .backward = backward, .fuse = together, .batch_parallel = batch_parallel,
 };

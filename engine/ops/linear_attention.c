@@ -38,32 +38,32 @@ static void write_state(const mn_attention *a, const float *v, const float *k, c
 static void chunk(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
                   mn_chunk_state to, float *work) {
   if (mn_even(a)) {
-    mn_even_chunk(a, at, from, to, work);
+    mn_scalar_decay_chunk(a, at, from, to, work);
     return;
   }
   long Kp = a->Kp, Vp = a->Vp, ld = mn_key_row(a), kn = L * ld, vn = L * Vp;
-  float *q = mn_cut(&work, kn), *k = mn_cut(&work, kn), *kd = mn_cut(&work, kn);
-  float *P = mn_cut(&work, kn), *Pq = mn_cut(&work, kn), *kr = mn_cut(&work, kn);
-  float *v = mn_cut(&work, vn), *vd = mn_cut(&work, vn), *PA = mn_cut(&work, vn);
-  float *y0 = mn_cut(&work, vn), *y = mn_cut(&work, vn), *vr = mn_cut(&work, vn);
-  float *S = mn_cut(&work, L * L), z[L];
+  float *q = mn_alloc_from(&work, kn), *k = mn_alloc_from(&work, kn), *kd = mn_alloc_from(&work, kn);
+  float *P = mn_alloc_from(&work, kn), *Pq = mn_alloc_from(&work, kn), *kr = mn_alloc_from(&work, kn);
+  float *v = mn_alloc_from(&work, vn), *vd = mn_alloc_from(&work, vn), *PA = mn_alloc_from(&work, vn);
+  float *y0 = mn_alloc_from(&work, vn), *y = mn_alloc_from(&work, vn), *vr = mn_alloc_from(&work, vn);
+  float *S = mn_alloc_from(&work, L * L), z[L];
   mn_load_keys(a, at, q, k, kd);
   load_values(a, at, v, vd);
-  mn_ask(a, at, 0);
+  mn_prefetch_token(a, at, 0);
   mn_chunk_prefix((int)Kp, ld, kd, q, P, Pq);
-  mn_ask(a, at, 1);
+  mn_prefetch_token(a, at, 1);
   mn_chunk_prefix((int)Vp, Vp, vd, NULL, PA, NULL);
-  mn_ask(a, at, 2);
+  mn_prefetch_token(a, at, 2);
   mn_chunk_scores((int)Kp, ld, k, kd, q, kr, S);
-  mn_ask(a, at, 3);
+  mn_prefetch_token(a, at, 3);
   mn_tile_dots(L, (int)Vp, (int)Kp, Pq, ld, from.C, Kp, y0, Vp);
-  mn_ask(a, at, 4);
+  mn_prefetch_token(a, at, 4);
   mn_chunk_mix((int)Vp, v, vd, S, PA, y0, y, vr);
-  mn_ask(a, at, 5);
+  mn_prefetch_token(a, at, 5);
   mn_chunk_row_dots((int)Kp, Pq, ld, from.s, 0, S, NULL, z);         /* s.q: of the old sum, and of the chunk's keys */
-  mn_ask(a, at, 6);
+  mn_prefetch_token(a, at, 6);
   mn_write_y(a, at->bh, at->t, at->n, y, z);
-  mn_ask(a, at, 7);
+  mn_prefetch_token(a, at, 7);
 
   write_state(a, vr, kr, PA + vn - Vp, P + kn - ld, from, to);
 }
@@ -72,13 +72,13 @@ static void chunk(const mn_attention *a, const mn_tokens *at, mn_chunk_state fro
 static void advance(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
                     mn_chunk_state to, float *work) {
   if (mn_even(a)) {
-    mn_even_advance(a, at, from, to, work);
+    mn_scalar_decay_advance(a, at, from, to, work);
     return;
   }
   long Kp = a->Kp, Vp = a->Vp, ld = mn_key_row(a), kn = L * ld, vn = L * Vp;
-  float *q = mn_cut(&work, kn), *k = mn_cut(&work, kn), *kd = mn_cut(&work, kn);
-  float *v = mn_cut(&work, vn), *vd = mn_cut(&work, vn);
-  float *kept_k = mn_cut(&work, Kp), *kept_v = mn_cut(&work, Vp);
+  float *q = mn_alloc_from(&work, kn), *k = mn_alloc_from(&work, kn), *kd = mn_alloc_from(&work, kn);
+  float *v = mn_alloc_from(&work, vn), *vd = mn_alloc_from(&work, vn);
+  float *kept_k = mn_alloc_from(&work, Kp), *kept_v = mn_alloc_from(&work, Vp);
   mn_load_keys(a, at, q, k, kd);
   load_values(a, at, v, vd);
   mn_chunk_run((int)Kp, ld, kd, k, kept_k);
@@ -114,7 +114,7 @@ MN_INLINE void step_rows(const int R, int K, float *restrict C, const float *q, 
 
 static void step(const mn_attention *a, long token, float keep, float *C, const float *q,
                  const float *write, const float *decay, float *num, float *work) {
-  float *v = mn_cut(&work, a->Vp), *vd = mn_cut(&work, a->Vp);
+  float *v = mn_alloc_from(&work, a->Vp), *vd = mn_alloc_from(&work, a->Vp);
   int i = 0;
   mn_values(a, token, keep, v, vd);
   for (; i + 4 <= a->V; i += 4)
@@ -167,41 +167,41 @@ static void old_state_back(int Kp, long ld, const float *q, const float *decay, 
 static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
                        mn_chunk_state grad, float *work) {
   if (mn_even(a)) {
-    mn_even_chunk_back(a, at, from, grad, work);
+    mn_scalar_decay_chunk_back(a, at, from, grad, work);
     return;
   }
   long Kp = a->Kp, Vp = a->Vp, ld = mn_key_row(a), kn = L * ld, vn = L * Vp;
-  float *q = mn_cut(&work, kn), *k = mn_cut(&work, kn), *kd = mn_cut(&work, kn);
-  float *P = mn_cut(&work, kn), *Pq = mn_cut(&work, kn), *kr = mn_cut(&work, kn);
-  float *w = mn_cut(&work, kn), *dk = mn_cut(&work, kn), *dkd = mn_cut(&work, kn);
-  float *dq = mn_cut(&work, kn);
-  float *v = mn_cut(&work, vn), *vd = mn_cut(&work, vn), *PA = mn_cut(&work, vn);
-  float *y0 = mn_cut(&work, vn), *g = mn_cut(&work, vn), *PAg = mn_cut(&work, vn);
-  float *vr = mn_cut(&work, vn);
-  float *dv = mn_cut(&work, vn), *dvd = mn_cut(&work, vn);
-  float *S = mn_cut(&work, L * L), *dS = mn_cut(&work, L * L), z[L], dz[L], along[L];
+  float *q = mn_alloc_from(&work, kn), *k = mn_alloc_from(&work, kn), *kd = mn_alloc_from(&work, kn);
+  float *P = mn_alloc_from(&work, kn), *Pq = mn_alloc_from(&work, kn), *kr = mn_alloc_from(&work, kn);
+  float *w = mn_alloc_from(&work, kn), *dk = mn_alloc_from(&work, kn), *dkd = mn_alloc_from(&work, kn);
+  float *dq = mn_alloc_from(&work, kn);
+  float *v = mn_alloc_from(&work, vn), *vd = mn_alloc_from(&work, vn), *PA = mn_alloc_from(&work, vn);
+  float *y0 = mn_alloc_from(&work, vn), *g = mn_alloc_from(&work, vn), *PAg = mn_alloc_from(&work, vn);
+  float *vr = mn_alloc_from(&work, vn);
+  float *dv = mn_alloc_from(&work, vn), *dvd = mn_alloc_from(&work, vn);
+  float *S = mn_alloc_from(&work, L * L), *dS = mn_alloc_from(&work, L * L), z[L], dz[L], along[L];
 
   /* Forward once more, as far as it is needed. */
   mn_load_keys(a, at, q, k, kd);
   load_values(a, at, v, vd);
-  mn_ask(a, at, 0);
+  mn_prefetch_token(a, at, 0);
   mn_chunk_prefix((int)Kp, ld, kd, q, P, Pq);
   mn_chunk_prefix((int)Vp, Vp, vd, NULL, PA, NULL);
-  mn_ask(a, at, 1);
+  mn_prefetch_token(a, at, 1);
   mn_chunk_scores((int)Kp, ld, k, kd, q, kr, S);
-  mn_ask(a, at, 2);
+  mn_prefetch_token(a, at, 2);
   mn_tile_dots(L, (int)Vp, (int)Kp, Pq, ld, from.C, Kp, y0, Vp);
-  mn_ask(a, at, 3);
+  mn_prefetch_token(a, at, 3);
   mn_chunk_row_dots((int)Kp, Pq, ld, from.s, 0, S, NULL, z);
   mn_read_dy(a, at->bh, at->t, at->n, z, g, NULL);
 
   /* What flows through the scores and the old state (w); s.q is one more value channel, of value 1 that is never
   ** forgotten. */
   mn_chunk_scores((int)Vp, Vp, v, vd, g, vr, dS);
-  mn_ask(a, at, 4);
+  mn_prefetch_token(a, at, 4);
   multiply(vn, PA, g, PAg);
   mn_tile_gemm(L, (int)Kp, (int)Vp, PAg, Vp, 1, from.C, Kp, 0, 0, 0, w, ld);
-  mn_ask(a, at, 5);
+  mn_prefetch_token(a, at, 5);
   mn_chunk_row_dots((int)Vp, PAg, Vp, y0, Vp, S, dS, along);
   for (int i = 0; i < L; i++) {
     dz[i] = mn_den_back(a, z[i], along[i]);
@@ -210,11 +210,11 @@ static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_stat
 
   /* And through the new state (dk, dv). */
   mn_tile_gemm_to(L, (int)Kp, (int)Vp, vr, Vp, 1, grad.C, Kp, grad.s, 0, 0, 0, dk, ld);
-  mn_ask(a, at, 6);
+  mn_prefetch_token(a, at, 6);
   mn_tile_dots(L, (int)Vp, (int)Kp, kr, ld, grad.C, Kp, dv, Vp);
-  mn_ask(a, at, 7);
+  mn_prefetch_token(a, at, 7);
   float *kept_k = P + kn - ld, *kept_v = PA + vn - Vp;
-  float *dkept_k = mn_cut(&work, 2 * Kp), *dkept_v = mn_cut(&work, Vp);
+  float *dkept_k = mn_alloc_from(&work, 2 * Kp), *dkept_v = mn_alloc_from(&work, Vp);
   decay_back((int)Vp, (int)Kp, from.C, grad.C, kept_v, kept_k, dkept_v, dkept_k);
   for (int j = 0; j < Kp; j++) dkept_k[j] += from.s[j] * grad.s[j];
   multiply(vn, g, y0, y0);

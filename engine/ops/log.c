@@ -6,5 +6,5 @@ MN_UNARY(mn_logf(x), 1 / x)
 const mn_op mn_op_log = {
   .sig = "x[...]:pos -> y[...]",
   .doc = "y = ln x",
-  .time = MN_ROWS, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .forward = forward, .backward = backward,
 };

@@ -29,5 +29,5 @@ static void backward(mn_call *c) {
 const mn_op mn_op_logsumexp = {
   .sig = "x[...,D] -> y[...]",
   .doc = "y = ln(sum of e^x), along the last axis",
-  .time = MN_ROWS, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .forward = forward, .backward = backward,
 };

@@ -35,5 +35,5 @@ const mn_op mn_op_longshort_weights = {
   .sig = LONGSHORT_INPUTS " chunks[B,2,C,H,D] -> ~weights[1,B,H,?,3]" LONGSHORT_OPTIONS,
   .doc = "attention weights of the last row, as `longshort_attention` computes them from the same inputs and `chunks`. Entries of steps back, number "
       "of steps (1, or J for a chunk), weight; unused entries are 0",
-  .time = MN_ASKED, .shape = shape, .forward = forward,
+  .time = MN_ON_DEMAND, .shape = shape, .forward = forward,
 };

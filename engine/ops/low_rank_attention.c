@@ -217,7 +217,7 @@ static void walk(void *arg, int bh, int worker) {
     cut by = cut_at(g, c->out[OUT_CUTS].data, row);
     if (mn_keep(a, t, bh) == 0) memset(state, 0, sizeof(float) * (size_t)g->size);
     if (t % L == 0) memcpy(checkpoint(g, bh, t), state, sizeof(float) * (size_t)g->size);
-    mn_expect(a, t + 2, bh, false, true);
+    mn_prefetch_inputs(a, t + 2, bh, false, true);
     advance(g, bh, t, &x, state, by, state, num, work);
     mn_divide(a, row, num, x.z);
   }
@@ -351,7 +351,7 @@ static void backward(mn_call *c) {
         before[i + 1] = after;
       }
       for (int i = n - 1; i >= 0; i--) {
-        mn_expect(a, t - L + i, bh, true, true);
+        mn_prefetch_inputs(a, t - L + i, bh, true, true);
         retreat(&g, bh, t + i, &x[i], by[i], before[i], states + i * g.size, dstate, temporary);
       }
     }

@@ -64,5 +64,5 @@ static void backward(mn_call *c) {
 const mn_op mn_op_matmul = {
   .sig = "a[*] b[*] -> y[*]",
   .doc = "y = a b for a [...,M,K] and b [K,N], or b [...,K,N] with the leading axes of a",
-  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward,
 };

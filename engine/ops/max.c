@@ -33,5 +33,5 @@ static void backward(mn_call *c) {
 const mn_op mn_op_max = {
   .sig = "x[*] -> y[*] ~index[*]:i32 | axis=-100 keepdims=0",
   .doc = "y = largest x along an axis, index = where; axis=-100: of all, giving shape [1]",
-  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -8,5 +8,5 @@ static void backward(mn_call *c) { mn_spread_axis(c, 1.0 / (double)mn_reduced_sp
 const mn_op mn_op_mean = {
   .sig = "x[*] -> y[*] | axis=-100 keepdims=0",
   .doc = "y = mean of x over an axis; axis=-100: over all, giving shape [1]",
-  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -45,5 +45,5 @@ static void backward(mn_call *c) {
 const mn_op mn_op_memory_push = {
   .sig = "x[T,B,C] memory[L,M,B,D] -> memory'[L,M,B,D] | stop=0",
   .doc = "append rows to a Transformer-XL memory: the last M rows of memory and x. x's last axis is cut into levels; stop=1: no gradient flows through",
-  .time = MN_LAST, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_FINAL, .shape = shape, .forward = forward, .backward = backward,
 };

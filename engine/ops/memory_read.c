@@ -32,7 +32,7 @@ static void backward(mn_call *c) {
   float *to = c->in[1].grad;
   const float *dy = c->out[0].grad;
   if (!to) return;
-  if (!mn_adds(c, 1)) memset(to, 0, sizeof *to * (size_t)c->in[1].n);
+  if (!mn_accumulates(c, 1)) memset(to, 0, sizeof *to * (size_t)c->in[1].n);
   to += (long)OPT(c, 0) * c->out[0].n;
   for (int m = 0; m < M; m++)
     for (int b = 0; b < B; b++, to += D, dy += D)
@@ -42,5 +42,5 @@ static void backward(mn_call *c) {
 const mn_op mn_op_memory_read = {
   .sig = "done?[T,B]:bit memory[L,M,B,D] ~mask[M,B] -> y[M,B,D] | level=0",
   .doc = "one level of a Transformer-XL memory. Zeros where a slot is blocked or an episode begins at row 0 (see remember)",
-  .time = MN_FIRST, .adds = true, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_FIRST, .accumulates = true, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -7,5 +7,5 @@ MN_BINARY(a <= b || a != a ? a : b, a <= b ? 1 : 0, a <= b ? 0 : 1)
 const mn_op mn_op_minimum = {
   .sig = "a[*] b[*] -> y[*]",
   .doc = "y = the smaller of a and b. Shapes broadcast from the right, as in torch",
-  .time = MN_ROWS, .shape = mn_broadcast_shape, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .shape = mn_broadcast_shape, .forward = forward, .backward = backward,
 };

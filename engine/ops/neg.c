@@ -6,5 +6,5 @@ MN_UNARY(-x, -1)
 const mn_op mn_op_neg = {
   .sig = "x[...] -> y[...]",
   .doc = "y = -x",
-  .time = MN_ROWS, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .forward = forward, .backward = backward,
 };

@@ -24,5 +24,5 @@ static void forward(mn_call *c) {
 const mn_op mn_op_one_hot = {
   .sig = "index[...]:i32 -> ~y[...,?] | classes=0",
   .doc = "y[..., index[...]] = 1, else 0; an index outside 0..classes-1 gives zeros",
-  .time = MN_ROWS, .shape = shape, .forward = forward,
+  .time = MN_PER_ROW, .shape = shape, .forward = forward,
 };

@@ -25,5 +25,5 @@ static void forward(mn_call *c) {
 const mn_op mn_op_one_hot_codes = {
   .sig = "code[...]:u8 -> ~y[...,?] | codes=0",
   .doc = "y[..., code[...]] = 1, else 0, for codes 0..codes-1 in bytes; another code gives NaN",
-  .time = MN_ROWS, .shape = shape, .forward = forward,
+  .time = MN_PER_ROW, .shape = shape, .forward = forward,
 };

@@ -42,5 +42,5 @@ static void backward(mn_call *c) {
 const mn_op mn_op_outer = {
   .sig = "p[...,E] a[...,D] -> y[...,?]",
   .doc = "y[..., e*D + d] = p[..., e] a[..., d]: eta-major outer product (Pramanik et al. 2023)",
-  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -10,5 +10,5 @@ static void forward(mn_call *c) {
 const mn_op mn_op_probe_constant = {
   .sig = "like[T,B,...] x[H,K] -> ~y[1,B,H,K]",
   .doc = "broadcast x over `like`, for a probe; only the shape of `like` is used",
-  .time = MN_ASKED, .forward = forward,
+  .time = MN_ON_DEMAND, .forward = forward,
 };

@@ -52,5 +52,5 @@ static void backward(mn_call *c) { mn_in_parts(c, c->in[0].grad, c->in[0].n, cop
 const mn_op mn_op_reshape = {
   .sig = "x[*] -> y[*] | d0=0 d1=0 d2=0 d3=0 d4=0 d5=0",
   .doc = "y = x in the shape [d0, d1, ...]. One size may be -1: it is inferred",
-  .time = MN_ROWS, .alias = true, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .alias = true, .shape = shape, .forward = forward, .backward = backward,
 };

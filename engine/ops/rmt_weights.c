@@ -55,5 +55,5 @@ const mn_op mn_op_rmt_weights = {
   .sig = "e[T,B,D] params[L,P] mem0[M,D] done?[T,B]:bit kept[K] -> ~weights[1,B,?,?,?,3]" RMT_OPTIONS,
   .doc = "attention weights of the last token, as `rmt` computes them from the same inputs and `kept`. Layer by layer [1,B,L,H,N,3]: entries of steps "
       "back, number of steps (1; 0: a memory token), weight; unused entries are 0",
-  .time = MN_ASKED, .shape = shape, .forward = forward,
+  .time = MN_ON_DEMAND, .shape = shape, .forward = forward,
 };

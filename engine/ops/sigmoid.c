@@ -6,5 +6,5 @@ MN_UNARY(mn_sigmoidf(x), y * (1 - y))
 const mn_op mn_op_sigmoid = {
   .sig = "x[...] -> y[...]",
   .doc = "y = 1 / (1 + e^-x)",
-  .time = MN_ROWS, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .forward = forward, .backward = backward,
 };

@@ -7,5 +7,5 @@ MN_UNARY(x * mn_sigmoidf(x), silu_slope(x, mn_sigmoidf(x)))
 const mn_op mn_op_silu = {
   .sig = "x[...] -> y[...]",
   .doc = "y = x sigmoid(x)",
-  .time = MN_ROWS, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .forward = forward, .backward = backward,
 };

@@ -54,7 +54,7 @@ static void backward(mn_call *c) {
   const float *dy = c->out[0].grad;
   float *dx = c->in[0].grad;
   long n = length * s.inner, step = s.size * s.inner;
-  if (!mn_adds(c, 0)) memset(dx, 0, (size_t)c->in[0].n * sizeof *dx);
+  if (!mn_accumulates(c, 0)) memset(dx, 0, (size_t)c->in[0].n * sizeof *dx);
   MN_PARALLEL_ROWS(c->ctx, c->out[0].n, s.outer)
   for (long o = 0; o < s.outer; o++)
     for (long i = 0; i < n; i++) dx[o * step + from * s.inner + i] += dy[o * n + i];
@@ -63,5 +63,5 @@ static void backward(mn_call *c) {
 const mn_op mn_op_slice = {
   .sig = "x[*] -> y[*] | axis=0 from=0 to=1e9",
   .doc = "y = x[from .. to-1] along an axis, counted from 0. Negative from, to and axis count from the end",
-  .time = MN_ROWS, .adds = true, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .accumulates = true, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -32,5 +32,5 @@ static void backward(mn_call *c) {
 const mn_op mn_op_softmax = {
   .sig = "x[...,D] -> y[...,D]",
   .doc = "y = e^x / sum of e^x, along the last axis",
-  .time = MN_ROWS, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .forward = forward, .backward = backward,
 };

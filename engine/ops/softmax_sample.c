@@ -45,5 +45,5 @@ const mn_op mn_op_softmax_sample = {
   .sig = "logits[T,B,A] clock[3]:i32 -> action[T,B]:i32 | greedy=0 first=0",
   .doc = "action ~ softmax(logits), from a counter-based generator. The counter is (seed, environment, time); clock = seed, time low, time high; "
       "first: the index of the first environment",
-  .time = MN_ROWS, .forward = forward,
+  .time = MN_PER_ROW, .forward = forward,
 };

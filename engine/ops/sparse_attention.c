@@ -160,5 +160,5 @@ const mn_op mn_op_sparse_attention = {
   .doc = "softmax(q.k / sqrt(D)) v over ranges of keys. ranges [1 or H,P,R] of (from, count, step), the same for N/P rows each; keys out of range are "
       "left out, a key named twice counts twice; causal: row i attends to keys up to M-N+i; 0 if a row attends to none; stride: rows this far apart "
       "share their ranges (a dilation)",
-  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward,
 };

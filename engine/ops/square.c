@@ -6,5 +6,5 @@ MN_UNARY(x * x, 2 * x)
 const mn_op mn_op_square = {
   .sig = "x[...] -> y[...]",
   .doc = "y = x^2",
-  .time = MN_ROWS, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .forward = forward, .backward = backward,
 };

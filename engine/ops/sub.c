@@ -6,5 +6,5 @@ MN_BINARY(a - b, 1, -1)
 const mn_op mn_op_sub = {
   .sig = "a[*] b[*] -> y[*]",
   .doc = "y = a - b. Shapes broadcast from the right, as in torch",
-  .time = MN_ROWS, .shape = mn_broadcast_shape, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .shape = mn_broadcast_shape, .forward = forward, .backward = backward,
 };

@@ -8,5 +8,5 @@ static void backward(mn_call *c) { mn_spread_axis(c, 1); }
 const mn_op mn_op_sum = {
   .sig = "x[*] -> y[*] | axis=-100 keepdims=0",
   .doc = "y = sum of x over an axis; axis=-100: over all, giving shape [1]",
-  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward,
 };

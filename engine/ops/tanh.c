@@ -6,5 +6,5 @@ MN_UNARY(mn_tanhf(x), 1 - y * y)
 const mn_op mn_op_tanh = {
   .sig = "x[...] -> y[...]",
   .doc = "y = tanh x",
-  .time = MN_ROWS, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .forward = forward, .backward = backward,
 };

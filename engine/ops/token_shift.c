@@ -75,7 +75,7 @@ static const float *grad_row(const shift *s, long r) {
 static void x_row_back(const shift *s, long r) {
   const mn_call *c = s->c;
   const float *mix = c->in[MIX].data, *g = grad_row(s, r), *low = low_row(s, r);
-  bool last = r + s->B >= s->N, used = !last && !fresh(s, r + s->B), add = mn_adds(c, X);
+  bool last = r + s->B >= s->N, used = !last && !fresh(s, r + s->B), add = mn_accumulates(c, X);
   const float *next = used ? grad_row(s, r + s->B) : s->zeros, *low_next = used ? low_row(s, r + s->B) : s->zeros;
   if (last && c->out[1].grad) next = c->out[1].grad + (r + s->B - s->N) * s->D;
   float *dx = c->in[X].grad + r * s->D, base = last ? 1 : s->base, sign = last ? 0 : s->sign;
@@ -95,7 +95,7 @@ static void m_row_back(const shift *s, long r, float *dmix) {
   float *dlow = c->in[LOW].grad;
   if (!dlow) return;
   dlow += r * s->stride;
-  if (!mn_adds(c, LOW)) memset(dlow, 0, sizeof(float) * (size_t)s->stride);
+  if (!mn_accumulates(c, LOW)) memset(dlow, 0, sizeof(float) * (size_t)s->stride);
   dlow += (long)OPT(c, 0) * s->D;
   MN_PRAGMA(omp simd)
   for (long i = 0; i < s->D; i++) dlow[i] += g[i] * (old[i] - x[i]);
@@ -118,14 +118,14 @@ static void backward(mn_call *c) {
   long parts = (s.N + ROWS - 1) / ROWS;
   float *sums = mn_scratch(c->ctx, 1, parts * s.D);
   MN_FOR(c->ctx, s.N * s.D, r, 0, s.N, ROWS, some_rows_back(&s, r, sums));
-  if (dmix && !mn_adds(c, MIX)) memset(dmix, 0, sizeof(float) * (size_t)s.D);
+  if (dmix && !mn_accumulates(c, MIX)) memset(dmix, 0, sizeof(float) * (size_t)s.D);
   for (long p = 0; dmix && p < parts; p++)
     for (long i = 0; i < s.D; i++) dmix[i] += sums[p * s.D + i];
   for (long b = 0; dprev && b < s.B; b++) {
     const float *g = fresh(&s, b) ? s.zeros : grad_row(&s, b), *low = low_row(&s, b);
     for (long i = 0; i < s.D; i++) {
       float d = g[i] * (s.base + s.sign * mix[i] + low[i]), *to = dprev + b * s.D + i;
-      *to = mn_adds(c, PREV) ? *to + d : d;
+      *to = mn_accumulates(c, PREV) ? *to + d : d;
     }
   }
 }
@@ -134,5 +134,5 @@ const mn_op mn_op_token_shift = {
   .sig = "x[T,B,D] mix[D] low?[T,B,C,D] done?[T,B]:bit prev?[B,D] -> y[T,B,D] last'[B,D] | part=0 weighs=previous|current",
   .doc = "RWKV's token shift (Peng et al. 2023, eq. 11; 2024, eq. 14). y_t = x_t + (x_{t-1} - x_t) * m, m = mix + low[part] (or 1 - mix: "
       "weighs=current); x_{-1} = prev",
-  .time = MN_SCAN, .adds = true, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_SCAN, .accumulates = true, .shape = shape, .forward = forward, .backward = backward,
 };

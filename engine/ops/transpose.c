@@ -40,5 +40,5 @@ static void backward(mn_call *c) { swap(c, &c->out[0], c->out[0].grad, c->in[0].
 const mn_op mn_op_transpose = {
   .sig = "x[*] -> y[*] | a=0 b=1",
   .doc = "y = x with the axes a and b swapped. Negative axes count from the end",
-  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward,
 };

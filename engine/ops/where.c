@@ -37,5 +37,5 @@ static void backward(mn_call *c) {
 const mn_op mn_op_where = {
   .sig = "mask[*]:bit a[*] b[*] -> y[*]",
   .doc = "y = mask ? a : b. Shapes broadcast from the right, as in torch",
-  .time = MN_ROWS, .shape = mn_broadcast_shape, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .shape = mn_broadcast_shape, .forward = forward, .backward = backward,
 };

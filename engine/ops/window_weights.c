@@ -15,5 +15,5 @@ const mn_op mn_op_window_weights = {
   .sig = WINDOW_INPUTS " -> ~weights[1,B,H,?,3]" WINDOW_OPTIONS,
   .doc = "attention weights of the last row, as `window_attention` computes them from the same inputs. Entries of steps back, number of steps (1), "
       "weight; unused entries are 0",
-  .time = MN_ASKED, .shape = shape, .forward = forward,
+  .time = MN_ON_DEMAND, .shape = shape, .forward = forward,
 };

@@ -35,39 +35,39 @@ static void own_keys(const mn_wkv *a, const float *first, tokens *x) {
   for (int i = 0; i < L; i++) x->A[i * L + i] = own[i];
 }
 
-static tokens read_tokens(const mn_wkv *a, int bh, int t, int n, mn_ahead *q, float **work) {
+static tokens read_tokens(const mn_wkv *a, int bh, int t, int n, mn_prefetch *q, float **work) {
   long kn = (long)L * a->Kp;
-  tokens x = { .r = mn_cut(work, kn + a->Kp), .k = mn_cut(work, kn), .w = mn_cut(work, kn),
-               .v = mn_cut(work, (long)L * a->Vp), .P = mn_cut(work, kn), .rp = mn_cut(work, kn),
-               .run = mn_cut(work, kn), .A = mn_cut(work, L * L + L) };
+  tokens x = { .r = mn_alloc_from(work, kn + a->Kp), .k = mn_alloc_from(work, kn), .w = mn_alloc_from(work, kn),
+               .v = mn_alloc_from(work, (long)L * a->Vp), .P = mn_alloc_from(work, kn), .rp = mn_alloc_from(work, kn),
+               .run = mn_alloc_from(work, kn), .A = mn_alloc_from(work, L * L + L) };
   mn_wkv_load(a, R_IN, bh, t, n, 0, x.r);
   mn_wkv_load(a, K_IN, bh, t, n, 0, x.k);
-  mn_ahead_some(q);
+  mn_prefetch_some(q);
   mn_wkv_load(a, W_IN, bh, t, n, 1, x.w);
   mn_wkv_load(a, V_IN, bh, t, n, 0, x.v);
   memset(x.r + kn, 0, sizeof(float) * (size_t)a->Kp);
-  mn_ahead_some(q);
+  mn_prefetch_some(q);
   mn_wkv_prefix(a->Kp, x.w, x.r, NULL, x.P, x.rp, NULL);
-  mn_ahead_some(q);
+  mn_prefetch_some(q);
   memset(x.A, 0, sizeof(float) * L);
   mn_chunk_scores(a->Kp, a->Kp, x.k, x.w, x.r + a->Kp, x.run, x.A + L);
-  mn_ahead_some(q);
+  mn_prefetch_some(q);
   own_keys(a, bonus(a, bh), &x);
-  mn_ahead_some(q);
+  mn_prefetch_some(q);
   return x;
 }
 
 static void piece(const mn_wkv *a, int bh, int t, int n, const float *S, float *to, float *work) {
   int Kp = a->Kp, Vp = a->Vp, rows = (n + 7) / 8 * 8;
-  mn_ahead q;
-  mn_wkv_ahead(a, bh, t, &q);
+  mn_prefetch q;
+  mn_wkv_prefetch(a, bh, t, &q);
   tokens x = read_tokens(a, bh, t, n, &q, &work);
-  float *y = mn_cut(&work, (long)L * Vp);
-  mn_ahead_gemm(&q, rows, Vp, L, x.A, L, 1, x.v, NULL, NULL, y);
-  mn_ahead_gemm(&q, rows, Vp, Kp, x.rp, Kp, 1, S, y, NULL, y);
+  float *y = mn_alloc_from(&work, (long)L * Vp);
+  mn_prefetch_gemm(&q, rows, Vp, L, x.A, L, 1, x.v, NULL, NULL, y);
+  mn_prefetch_gemm(&q, rows, Vp, Kp, x.rp, Kp, 1, S, y, NULL, y);
   mn_wkv_write_y(a, bh, t, n, y);
   mn_wkv_update(a, &q, L, x.P + (L - 1) * Kp, x.run, x.v, S, to);
-  mn_ahead_rest(&q);
+  mn_prefetch_rest(&q);
 }
 
 /* N vectors of columns of S through one step. */
@@ -122,36 +122,36 @@ static void own_keys_back(const mn_wkv *a, int bh, const tokens *x, const float 
 static void piece_back(const mn_wkv *a, int bh, int t, int n, const float *S, float *dS, float *work) {
   int Kp = a->Kp, Vp = a->Vp;
   long kn = (long)L * Kp, vn = (long)L * Vp;
-  mn_ahead q;
-  mn_wkv_ahead(a, bh, t, &q);
+  mn_prefetch q;
+  mn_wkv_prefetch(a, bh, t, &q);
   tokens x = read_tokens(a, bh, t, n, &q, &work);
-  float *dy = mn_cut(&work, vn), *dv = mn_cut(&work, vn), *dA = mn_cut(&work, L * L);
-  float *dr = mn_cut(&work, kn), *dk = mn_cut(&work, kn), *dw = mn_cut(&work, kn), *kept = mn_cut(&work, Kp);
+  float *dy = mn_alloc_from(&work, vn), *dv = mn_alloc_from(&work, vn), *dA = mn_alloc_from(&work, L * L);
+  float *dr = mn_alloc_from(&work, kn), *dk = mn_alloc_from(&work, kn), *dw = mn_alloc_from(&work, kn), *kept = mn_alloc_from(&work, Kp);
   mn_wkv_read_dy(a, bh, t, n, dy);
-  mn_ahead_some(&q);
+  mn_prefetch_some(&q);
 
   /* The products of the forward pass, transposed. */
-  mn_ahead_dots(&q, L, L, Vp, dy, x.v, dA);
-  mn_ahead_gemm(&q, L, Vp, L, x.A, 1, L, dy, NULL, NULL, dv);
-  mn_ahead_gemm(&q, L, Vp, Kp, x.run, Kp, 1, dS, dv, NULL, dv);
+  mn_prefetch_dots(&q, L, L, Vp, dy, x.v, dA);
+  mn_prefetch_gemm(&q, L, Vp, L, x.A, 1, L, dy, NULL, NULL, dv);
+  mn_prefetch_gemm(&q, L, Vp, Kp, x.run, Kp, 1, dS, dv, NULL, dv);
   mn_wkv_store(a, V_IN, bh, t, n, dv);
-  mn_ahead_some(&q);
-  mn_ahead_dots(&q, L, Kp, Vp, dy, S, dr);                     /* of rp */
-  mn_ahead_dots(&q, L, Kp, Vp, x.v, dS, dk);                   /* of run */
+  mn_prefetch_some(&q);
+  mn_prefetch_dots(&q, L, Kp, Vp, dy, S, dr);                     /* of rp */
+  mn_prefetch_dots(&q, L, Kp, Vp, x.v, dS, dk);                   /* of run */
   mn_wkv_kept_back(a, S, dS, kept);
   mn_wkv_update(a, &q, L, x.P + kn - Kp, x.rp, dy, dS, dS);
 
   /* The end of P is what is kept of the state. */
   mn_wkv_prefix_back(Kp, x.w, x.P, x.r, NULL, kept, dr, NULL, dw);
-  mn_ahead_some(&q);
+  mn_prefetch_some(&q);
   mn_wkv_keys keys = { Kp, x.w, x.k, x.r, NULL };
   mn_wkv_keys_back(&keys, dA, NULL, dk, dr, NULL, dw);
-  mn_ahead_some(&q);
+  mn_prefetch_some(&q);
   own_keys_back(a, bh, &x, dA, dr, dk);
   mn_wkv_store(a, R_IN, bh, t, n, dr);
   mn_wkv_store(a, K_IN, bh, t, n, dk);
   mn_wkv_store(a, W_IN, bh, t, n, dw);
-  mn_ahead_rest(&q);
+  mn_prefetch_rest(&q);
 }
 
 static const mn_wkv_op op = {

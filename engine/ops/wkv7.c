@@ -54,16 +54,16 @@ static void substitute_back(int Vp, const float *take, float *du) {
   }
 }
 
-static tokens read_tokens(const mn_wkv *a, int bh, int t, int n, const float *S, mn_ahead *q, float **work) {
+static tokens read_tokens(const mn_wkv *a, int bh, int t, int n, const float *S, mn_prefetch *q, float **work) {
   int Kp = a->Kp, Vp = a->Vp;
   long kn = (long)L * Kp, vn = (long)L * Vp;
   tokens x;                      /* cut in the order that the pairs ask for */
   float **const keys[] = { &x.r, &x.w, &x.k, &x.b, &x.o, &x.rp, &x.op, &x.run, &x.run_b, &x.P };
-  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) *keys[i] = mn_cut(work, kn);
-  x.v = mn_cut(work, vn);
-  x.u = mn_cut(work, vn);
-  x.read = mn_cut(work, L * PAIR);
-  x.take = mn_cut(work, L * PAIR);
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) *keys[i] = mn_alloc_from(work, kn);
+  x.v = mn_alloc_from(work, vn);
+  x.u = mn_alloc_from(work, vn);
+  x.read = mn_alloc_from(work, L * PAIR);
+  x.take = mn_alloc_from(work, L * PAIR);
   mn_wkv_load(a, R_IN, bh, t, n, 0, x.r);
   mn_wkv_load(a, W_IN, bh, t, n, 1, x.w);
   mn_wkv_load(a, K_IN, bh, t, n, 0, x.k);
@@ -72,29 +72,29 @@ static tokens read_tokens(const mn_wkv *a, int bh, int t, int n, const float *S,
   mn_wkv_load(a, V_IN, bh, t, n, 0, x.v);
   for (long i = 0; i < kn; i++) x.o[i] = -x.o[i];
   mn_wkv_prefix(Kp, x.w, x.o, x.r, x.P, x.op, x.rp);
-  mn_ahead_some(q);
+  mn_prefetch_some(q);
   mn_wkv_keys by_k = keys_of(a, &x, x.k), by_b = keys_of(a, &x, x.b);
   mn_wkv_scores(&by_k, x.run, x.take, x.read);
-  mn_ahead_some(q);
+  mn_prefetch_some(q);
   mn_wkv_scores(&by_b, x.run_b, x.take + L, x.read + L);
-  mn_ahead_some(q);
-  mn_ahead_gemm(q, L, Vp, L, x.take, PAIR, 1, x.v, NULL, NULL, x.u);
-  mn_ahead_gemm(q, L, Vp, Kp, x.op, Kp, 1, S, x.u, NULL, x.u);
+  mn_prefetch_some(q);
+  mn_prefetch_gemm(q, L, Vp, L, x.take, PAIR, 1, x.v, NULL, NULL, x.u);
+  mn_prefetch_gemm(q, L, Vp, Kp, x.op, Kp, 1, S, x.u, NULL, x.u);
   substitute(Vp, x.take, x.u);
   return x;
 }
 
 static void piece(const mn_wkv *a, int bh, int t, int n, const float *S, float *to, float *work) {
   int Kp = a->Kp, Vp = a->Vp, rows = (n + 7) / 8 * 8;
-  mn_ahead q;
-  mn_wkv_ahead(a, bh, t, &q);
+  mn_prefetch q;
+  mn_wkv_prefetch(a, bh, t, &q);
   tokens x = read_tokens(a, bh, t, n, S, &q, &work);
-  float *y = mn_cut(&work, (long)L * Vp);
-  mn_ahead_gemm(&q, rows, Vp, PAIR, x.read, PAIR, 1, x.v, NULL, NULL, y);
-  mn_ahead_gemm(&q, rows, Vp, Kp, x.rp, Kp, 1, S, y, NULL, y);
+  float *y = mn_alloc_from(&work, (long)L * Vp);
+  mn_prefetch_gemm(&q, rows, Vp, PAIR, x.read, PAIR, 1, x.v, NULL, NULL, y);
+  mn_prefetch_gemm(&q, rows, Vp, Kp, x.rp, Kp, 1, S, y, NULL, y);
   mn_wkv_write_y(a, bh, t, n, y);
   mn_wkv_update(a, &q, PAIR, x.P + (L - 1) * Kp, x.run, x.v, S, to);
-  mn_ahead_rest(&q);
+  mn_prefetch_rest(&q);
 }
 
 /* N vectors of columns of S through one step. */
@@ -136,35 +136,35 @@ static void step(const mn_wkv *a, int bh, int t, float *S, float *work) {
 static void piece_back(const mn_wkv *a, int bh, int t, int n, const float *S, float *dS, float *work) {
   int Kp = a->Kp, Vp = a->Vp;
   long kn = (long)L * Kp, vn = (long)L * Vp;
-  mn_ahead q;
-  mn_wkv_ahead(a, bh, t, &q);
+  mn_prefetch q;
+  mn_wkv_prefetch(a, bh, t, &q);
   tokens x = read_tokens(a, bh, t, n, S, &q, &work);
-  float *dv = mn_cut(&work, vn), *dy = mn_cut(&work, vn), *du = mn_cut(&work, vn);     /* [dy; du] as one */
-  float *dr = mn_cut(&work, kn), *dout = mn_cut(&work, kn), *dk = mn_cut(&work, kn), *db = mn_cut(&work, kn);
-  float *dw = mn_cut(&work, kn), *kept = mn_cut(&work, Kp), *scores = mn_cut(&work, 2 * L * PAIR);
+  float *dv = mn_alloc_from(&work, vn), *dy = mn_alloc_from(&work, vn), *du = mn_alloc_from(&work, vn);     /* [dy; du] as one */
+  float *dr = mn_alloc_from(&work, kn), *dout = mn_alloc_from(&work, kn), *dk = mn_alloc_from(&work, kn), *db = mn_alloc_from(&work, kn);
+  float *dw = mn_alloc_from(&work, kn), *kept = mn_alloc_from(&work, Kp), *scores = mn_alloc_from(&work, 2 * L * PAIR);
   float *dread = scores, *dtake = scores + L * PAIR;
   mn_wkv_read_dy(a, bh, t, n, dy);
 
   /* The values: what y and the new matrix take of them, then what u takes of them. */
-  mn_ahead_gemm(&q, L, Vp, Kp, x.run, Kp, 1, dS, NULL, NULL, dv);
-  mn_ahead_gemm(&q, L, Vp, Kp, x.run_b, Kp, 1, dS, NULL, NULL, du);
-  mn_ahead_gemm(&q, L, Vp, L, x.read + L, 1, PAIR, dy, du, NULL, du);
+  mn_prefetch_gemm(&q, L, Vp, Kp, x.run, Kp, 1, dS, NULL, NULL, dv);
+  mn_prefetch_gemm(&q, L, Vp, Kp, x.run_b, Kp, 1, dS, NULL, NULL, du);
+  mn_prefetch_gemm(&q, L, Vp, L, x.read + L, 1, PAIR, dy, du, NULL, du);
   substitute_back(Vp, x.take, du);
   float both[PAIR * L];          /* read and take of v, one below the other */
   for (int i = 0; i < L; i++) {
     memcpy(both + i * L, x.read + i * PAIR, sizeof(float) * L);
     memcpy(both + (L + i) * L, x.take + i * PAIR, sizeof(float) * L);
   }
-  mn_ahead_gemm(&q, L, Vp, PAIR, both, 1, L, dy, dv, NULL, dv);
+  mn_prefetch_gemm(&q, L, Vp, PAIR, both, 1, L, dy, dv, NULL, dv);
   mn_wkv_store(a, V_IN, bh, t, n, dv);
 
   /* The scores; what read the old matrix, and what was written to the new one. */
-  mn_ahead_dots(&q, PAIR, PAIR, Vp, dy, x.v, scores);
-  mn_ahead_dots(&q, PAIR, Kp, Vp, dy, S, dr);
-  mn_ahead_dots(&q, PAIR, Kp, Vp, x.v, dS, dk);
+  mn_prefetch_dots(&q, PAIR, PAIR, Vp, dy, x.v, scores);
+  mn_prefetch_dots(&q, PAIR, Kp, Vp, dy, S, dr);
+  mn_prefetch_dots(&q, PAIR, Kp, Vp, x.v, dS, dk);
   mn_wkv_kept_back(a, S, dS, kept);
   mn_wkv_update(a, &q, PAIR, x.P + kn - Kp, x.rp, dy, dS, dS);
-  mn_ahead_rest(&q);
+  mn_prefetch_rest(&q);
 
   /* The end of P is what is kept of the state. */
   mn_wkv_prefix_back(Kp, x.w, x.P, x.o, x.r, kept, dout, dr, dw);

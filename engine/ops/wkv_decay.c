@@ -37,5 +37,5 @@ static void backward(mn_call *c) { mn_in_parts(c, c->in[0].grad, c->in[0].n, bac
 const mn_op mn_op_wkv_decay = {
   .sig = "x[...] -> w[...] | by=exp|sigmoid",
   .doc = "decay per step of RWKV-6 and RWKV-7: w = exp(-exp(x)), or exp(-e^{-1/2} sigmoid(x))",
-  .time = MN_ROWS, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .forward = forward, .backward = backward,
 };

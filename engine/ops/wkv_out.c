@@ -167,5 +167,5 @@ const mn_op mn_op_wkv_out = {
          "z[T,B,H,V] ~stats[T,B,H,3] | eps=64e-5 act=none|silu",
   .doc = "output of RWKV-6 and RWKV-7 from a read-out (Peng et al. 2024, 2025). z = (norm(y) * weight + bias + (sum r bonus k) v) * act(gate), norm "
       "over each head",
-  .time = MN_ROWS, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -119,25 +119,25 @@ MN_INLINE void substitute(const int N, const tokens *x, long Vp, int j) {
 }
 
 /* Forward as far as y, from the state before the chunk. */
-static void solve(const mn_delta *d, int bh, int t, int n, mn_delta_state from, tokens *x, mn_ahead *q,
+static void solve(const mn_delta *d, int bh, int t, int n, mn_delta_state from, tokens *x, mn_prefetch *q,
                   float **work) {
   const mn_attention *a = &d->a;
   int Kp = a->Kp, Vp = a->Vp;
-  x->kq = mn_cut(work, 2L * L * Kp);
-  x->M = mn_cut(work, 2L * L * Vp);
-  x->v = mn_cut(work, (long)L * Vp), x->r = mn_cut(work, (long)L * Vp);
-  x->u = mn_cut(work, (long)L * Vp), x->num = mn_cut(work, (long)L * Vp);
-  x->kept = mn_cut(work, widest(a));
+  x->kq = mn_alloc_from(work, 2L * L * Kp);
+  x->M = mn_alloc_from(work, 2L * L * Vp);
+  x->v = mn_alloc_from(work, (long)L * Vp), x->r = mn_alloc_from(work, (long)L * Vp);
+  x->u = mn_alloc_from(work, (long)L * Vp), x->num = mn_alloc_from(work, (long)L * Vp);
+  x->kept = mn_alloc_from(work, widest(a));
   load(d, bh, t, n, x);
-  mn_ahead_some(q);
-  mn_ahead_dots(q, 2 * L, L, Kp, x->kq, x->kq, x->G);
-  mn_ahead_gemm(q, 2 * L, Vp, Kp, x->kq, Kp, 1, from.C, NULL, NULL, x->M);
+  mn_prefetch_some(q);
+  mn_prefetch_dots(q, 2 * L, L, Kp, x->kq, x->kq, x->G);
+  mn_prefetch_gemm(q, 2 * L, Vp, Kp, x->kq, Kp, 1, from.C, NULL, NULL, x->M);
   weigh(x);
-  mn_ahead_some(q);
+  mn_prefetch_some(q);
   int j = 0;
   for (; j + 4 * MN_LANES <= Vp; j += 4 * MN_LANES) substitute(4, x, Vp, j);
   for (; j < Vp; j += MN_LANES) substitute(1, x, Vp, j);
-  mn_ahead_some(q);
+  mn_prefetch_some(q);
   for (int i = 0; i < widest(a); i++) x->kept[i] = x->P[LAST];
   for (int i = 0; i < L; i++) {
     x->z[i] = x->old_z[i] = 0;
@@ -161,7 +161,7 @@ static void weighted_rows(int n, int first, const float *weight, const float *x,
 }
 
 void mn_delta_chunk(const mn_delta *d, int bh, int t, int n, mn_delta_state from, mn_delta_state to,
-                    mn_ahead *q, float *work) {
+                    mn_prefetch *q, float *work) {
   const mn_attention *a = &d->a;
   int Kp = a->Kp, Vp = a->Vp;
   tokens x;
@@ -169,8 +169,8 @@ void mn_delta_chunk(const mn_delta *d, int bh, int t, int n, mn_delta_state from
   mn_write_y(a, bh, t, n, x.num, x.z);
   weighted_rows(Vp, x.first[LAST], left(&x), x.u, x.M);
   memset(x.kq, 0, sizeof(float) * (size_t)(x.first[LAST] * Kp));       /* keys that were dropped */
-  mn_ahead_gemm(q, Kp, Vp, L, x.kq, 1, Kp, x.M, x.old[LAST] ? from.C : NULL, x.kept, to.C);
-  mn_ahead_rest(q);
+  mn_prefetch_gemm(q, Kp, Vp, L, x.kq, 1, Kp, x.M, x.old[LAST] ? from.C : NULL, x.kept, to.C);
+  mn_prefetch_rest(q);
   for (int j = 0; j < Kp; j += MN_LANES) {
     mn_lanes sum = { 0 };
     if (x.old[LAST]) sum = mn_load(from.s + j) * x.P[LAST];
@@ -274,11 +274,11 @@ static void weigh_back(bool after, const tokens *x, grads *d) {
 /* Gradients of keys and queries, [32,Kp], from everything they took part in.  dM, [32,Vp]: gradient
 ** of what they read of the old state. */
 static void keys_back(const mn_attention *a, const tokens *x, const grads *d, const float *dM,
-                      mn_delta_state from, mn_delta_state grad, float *rows, float *spare, float *dkq, mn_ahead *q) {
+                      mn_delta_state from, mn_delta_state grad, float *rows, float *spare, float *dkq, mn_prefetch *q) {
   int Kp = a->Kp, Vp = a->Vp;
-  mn_ahead_dots(q, 2 * L, Kp, Vp, dM, from.C, dkq);
+  mn_prefetch_dots(q, 2 * L, Kp, Vp, dM, from.C, dkq);
   weighted_rows(Vp, x->first[LAST], left(x), x->u, rows);
-  mn_ahead_dots(q, L, Kp, Vp, rows, grad.C, spare);
+  mn_prefetch_dots(q, L, Kp, Vp, rows, grad.C, spare);
   for (int t = 0; t < L; t++) {
     float *dk = dkq + (long)t * Kp, *dq = dkq + (long)(L + t) * Kp, *end = spare + (long)t * Kp;
     bool stays = t >= x->first[LAST];
@@ -291,8 +291,8 @@ static void keys_back(const mn_attention *a, const tokens *x, const grads *d, co
       mn_store(dq + j, to_q);
     }
   }
-  mn_ahead_gemm(q, 2 * L, Kp, L, d->pairs, L, 1, x->kq, dkq, NULL, dkq);
-  mn_ahead_gemm(q, L, Kp, 2 * L, d->pairs, 1, L, x->kq, dkq, NULL, dkq);
+  mn_prefetch_gemm(q, 2 * L, Kp, L, d->pairs, L, 1, x->kq, dkq, NULL, dkq);
+  mn_prefetch_gemm(q, L, Kp, 2 * L, d->pairs, 1, L, x->kq, dkq, NULL, dkq);
 }
 
 static void store_row(float *grad, long at, int n, const float *row) {
@@ -312,27 +312,27 @@ static void store(const mn_attention *a, int bh, int t, int n, const grads *d, c
 }
 
 void mn_delta_chunk_back(const mn_delta *rule, int bh, int t, int n, mn_delta_state from,
-                         mn_delta_state grad, mn_ahead *q, float *work) {
+                         mn_delta_state grad, mn_prefetch *q, float *work) {
   const mn_attention *a = &rule->a;
   int Kp = a->Kp, Vp = a->Vp;
   long vn = (long)L * Vp;
   tokens x;
   grads d;
   solve(rule, bh, t, n, from, &x, q, &work);
-  d.dr = mn_cut(&work, vn), d.g = mn_cut(&work, vn);
-  d.du = mn_cut(&work, vn), d.N = mn_cut(&work, vn);
-  float *dM = mn_cut(&work, 2 * vn), *dkq = mn_cut(&work, 2L * L * Kp), *spare = mn_cut(&work, (long)L * Kp);
+  d.dr = mn_alloc_from(&work, vn), d.g = mn_alloc_from(&work, vn);
+  d.du = mn_alloc_from(&work, vn), d.N = mn_alloc_from(&work, vn);
+  float *dM = mn_alloc_from(&work, 2 * vn), *dkq = mn_alloc_from(&work, 2L * L * Kp), *spare = mn_alloc_from(&work, (long)L * Kp);
   mn_read_dy(a, bh, t, n, x.z, d.g, d.dz);
-  mn_ahead_gemm(q, L, Vp, Kp, x.kq, Kp, 1, grad.C, NULL, NULL, d.N);
+  mn_prefetch_gemm(q, L, Vp, Kp, x.kq, Kp, 1, grad.C, NULL, NULL, d.N);
   int j = 0;
   for (; j + 4 * MN_LANES <= Vp; j += 4 * MN_LANES) substitute_back(4, &x, &d, Vp, j);
   for (; j < Vp; j += MN_LANES) substitute_back(1, &x, &d, Vp, j);
-  mn_ahead_some(q);
-  mn_ahead_dots(q, 2 * L, L, Vp, d.dr, x.u, d.pairs);
+  mn_prefetch_some(q);
+  mn_prefetch_dots(q, 2 * L, L, Vp, d.dr, x.u, d.pairs);
   direct(a, &x, from, grad, &d);
-  mn_ahead_some(q);
+  mn_prefetch_some(q);
   weigh_back(rule->after, &x, &d);
-  mn_ahead_some(q);
+  mn_prefetch_some(q);
 
   for (int i = 0; i < L; i++) {
     float old = x.old[i] ? 1 : 0;
@@ -345,8 +345,8 @@ void mn_delta_chunk_back(const mn_delta *rule, int bh, int t, int n, mn_delta_st
   keys_back(a, &x, &d, dM, from, grad, d.du, spare, dkq, q);
   store(a, bh, t, n, &d, dkq);
 
-  mn_ahead_gemm(q, Kp, Vp, 2 * L, x.kq, 1, Kp, dM, x.old[LAST] ? grad.C : NULL, x.kept, grad.C);
-  mn_ahead_rest(q);
+  mn_prefetch_gemm(q, Kp, Vp, 2 * L, x.kq, 1, Kp, dM, x.old[LAST] ? grad.C : NULL, x.kept, grad.C);
+  mn_prefetch_rest(q);
   for (int m = 0; m < Kp; m += MN_LANES) {
     mn_lanes sum = { 0 };
     if (x.old[LAST]) sum = mn_load(grad.s + m) * x.P[LAST];

@@ -33,11 +33,11 @@ long mn_delta_work(const mn_delta *d);
 
 /* Tokens t .. t+n-1, n <= 16: read `from`, store `to` (never the same memory) and y.  q: what comes next will want. */
 void mn_delta_chunk(const mn_delta *d, int bh, int t, int n, mn_delta_state from, mn_delta_state to,
-                    mn_ahead *q, float *work);
+                    mn_prefetch *q, float *work);
 
 /* Backward of it: stores the inputs' gradients; grad is that of the state after the chunk and becomes
 ** that of the state before. */
 void mn_delta_chunk_back(const mn_delta *d, int bh, int t, int n, mn_delta_state from,
-                         mn_delta_state grad, mn_ahead *q, float *work);
+                         mn_delta_state grad, mn_prefetch *q, float *work);
 
 #endif

@@ -38,7 +38,7 @@ enum { LINE = 16 };              /* floats in a cache line */
         __builtin_prefetch(p, write, near); \
   } while (0)
 
-void mn_expect(const mn_attention *a, int t, int bh, bool back, bool soon) {
+void mn_prefetch_inputs(const mn_attention *a, int t, int bh, bool back, bool soon) {
   if (t < 0 || t >= a->T) return;
   long token = mn_token(a, t, bh);
   if (soon) {

@@ -104,7 +104,7 @@ static inline float mn_den_back(const mn_attention *a, float z, float along) {
 ** rows of one head lie pages apart, where no hardware prefetcher follows, and share places of the
 ** first-level cache: what is not needed soon had better wait in the second.  mn_expect_grads: the same
 ** for the gradients that will be stored; mn_expect_y: for y. */
-void mn_expect(const mn_attention *a, int t, int bh, bool back, bool soon);
+void mn_prefetch_inputs(const mn_attention *a, int t, int bh, bool back, bool soon);
 void mn_expect_grads(const mn_attention *a, int t, int bh);
 void mn_expect_y(const mn_attention *a, int t, int bh);
 

@@ -69,7 +69,7 @@ static void expect_checkpoint(const mn_attention *a, const mn_matrix_kernels *k,
 }
 
 static void ask_token(const mn_attention *a, const mn_tokens *at, int i) {
-  if (at->next >= 0) mn_expect(a, at->next + i, at->bh, at->back, false);
+  if (at->next >= 0) mn_prefetch_inputs(a, at->next + i, at->bh, at->back, false);
   for (long j = i * at->each; j < (i + 1) * at->each; j += 16)
     if (at->back) __builtin_prefetch(at->state + j, 0, 2);
     else __builtin_prefetch(at->state + j, 1, 2);
@@ -77,7 +77,7 @@ static void ask_token(const mn_attention *a, const mn_tokens *at, int i) {
   else          mn_expect_y(a, at->t + i, at->bh);
 }
 
-void mn_ask(const mn_attention *a, const mn_tokens *at, int eighth) {
+void mn_prefetch_token(const mn_attention *a, const mn_tokens *at, int eighth) {
   enum { EACH = MN_CHUNK / 8 };
   for (int i = eighth * EACH; i < (eighth + 1) * EACH && i < at->n; i++) ask_token(a, at, i);
 }
@@ -105,8 +105,8 @@ void mn_read_dy(const mn_attention *a, int bh, int t, int n, const float *z, flo
 static void walk_steps(const mn_attention *a, const mn_matrix_kernels *k, int bh, float *C,
                        float *s, float *work) {
   const mn_call *c = a->c;
-  float *q = mn_cut(&work, a->Kp), *write = mn_cut(&work, a->Kp), *decay = mn_cut(&work, a->Kp);
-  float *num = mn_cut(&work, a->Vp);
+  float *q = mn_alloc_from(&work, a->Kp), *write = mn_alloc_from(&work, a->Kp), *decay = mn_alloc_from(&work, a->Kp);
+  float *num = mn_alloc_from(&work, a->Vp);
   for (int t = c->t0; t < c->t1; t++) {
     if (t % stride(k) == 0) widen(a, C, s, checkpoint(a, k, bh, t));
     long token = mn_token(a, t, bh);
@@ -130,8 +130,8 @@ static void walk_steps(const mn_attention *a, const mn_matrix_kernels *k, int bh
 
 static void cut_states(const mn_attention *a, int n, mn_chunk_state *states, float **work) {
   for (int i = 0; i < n; i++) {
-    states[i].C = mn_cut(work, (long)a->Vp * a->Kp);
-    states[i].s = mn_cut(work, a->Kp);
+    states[i].C = mn_alloc_from(work, (long)a->Vp * a->Kp);
+    states[i].s = mn_alloc_from(work, a->Kp);
   }
 }
 
@@ -286,7 +286,7 @@ static void walk(const mn_attention *a, const mn_matrix_kernels *k, int bh, floa
 
 typedef struct heads_job { const mn_attention *a; const mn_matrix_kernels *k; float *work; long size; } heads_job;
 
-static void some_head(void *arg, int bh, int worker) {
+static void head_task(void *arg, int bh, int worker) {
   const heads_job *j = arg;
   walk(j->a, j->k, bh, j->work + worker * j->size);
 }
@@ -297,7 +297,7 @@ void mn_matrix_forward(mn_call *c, const mn_matrix_kernels *k) {
   long size = work_size(&a, k);
   float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
   heads_job job = { &a, k, work, size };
-  mn_parallel_for(c->ctx, a.B * a.H, some_head, &job);
+  mn_parallel_for(c->ctx, a.B * a.H, head_task, &job);
 }
 
 void mn_matrix_backward(mn_call *c, const mn_matrix_kernels *k) {

@@ -58,7 +58,7 @@ void mn_read_dy(const mn_attention *a, int bh, int t, int n, const float *z, flo
 
 /* Ask for an eighth (0..7) of the memory that `at` names.  Between two pieces of arithmetic each: only so many lines may
 ** be under way at once, and what asks for more waits. */
-void mn_ask(const mn_attention *a, const mn_tokens *at, int eighth);
+void mn_prefetch_token(const mn_attention *a, const mn_tokens *at, int eighth);
 
 /* How far apart the rows of [16,Kp] lie in a work space: at multiples of 1 KiB they would share too few places of the
 ** first-level cache. */

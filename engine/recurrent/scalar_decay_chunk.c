@@ -80,7 +80,7 @@ typedef enum need { NO_QUERIES, QUERIES_ONCE, QUERIES } need;
 static void load(const mn_attention *a, const mn_tokens *at, const need queries, chunk *x, float **work) {
   const mn_arg *in = a->c->in;
   long Kp = a->Kp, Vp = a->Vp;
-  float *q = mn_cut(work, L * Kp), *k = mn_cut(work, L * Kp), *v = mn_cut(work, L * Vp);
+  float *q = mn_alloc_from(work, L * Kp), *k = mn_alloc_from(work, L * Kp), *v = mn_alloc_from(work, L * Vp);
   x->q = (rows){ q, Kp }, x->k = (rows){ k, Kp }, x->v = (rows){ v, Vp };
   x->plain = at->n == L && !in[IN_P_Q].data && a->K == Kp;
   for (int t = 0; t < at->n; t++, q += Kp, k += Kp, v += Vp) {
@@ -171,36 +171,36 @@ static void write_state(const mn_attention *a, const chunk *x, float *left, floa
   add_outer(a, x, x->v, x->k, by, by, left, kept, from, to);
 }
 
-void mn_even_chunk(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
+void mn_scalar_decay_chunk(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
                    mn_chunk_state to, float *work) {
   int Kp = a->Kp, Vp = a->Vp;
-  float *qT = mn_cut(&work, L * Kp), *y = mn_cut(&work, L * Vp), *yT = mn_cut(&work, L * Vp);
-  float *kept = mn_cut(&work, Vp), *ST = mn_cut(&work, L * L), sq[L], z[L];
+  float *qT = mn_alloc_from(&work, L * Kp), *y = mn_alloc_from(&work, L * Vp), *yT = mn_alloc_from(&work, L * Vp);
+  float *kept = mn_alloc_from(&work, Vp), *ST = mn_alloc_from(&work, L * L), sq[L], z[L];
   chunk x;
   load(a, at, QUERIES_ONCE, &x, &work);
-  mn_ask(a, at, 0);
+  mn_prefetch_token(a, at, 0);
   mn_tile_transpose(L, Kp, x.q.x, x.q.ld, qT, L);
-  mn_ask(a, at, 1);
+  mn_prefetch_token(a, at, 1);
   scores(a, &x, qT, ST);
   weigh(&x, ST, ST);
-  mn_ask(a, at, 2);
+  mn_prefetch_token(a, at, 2);
   mn_tile_gemm(Vp, L, Kp, from.C, Kp, 1, qT, L, 0, 0, 0, yT, L);
-  mn_ask(a, at, 3);
+  mn_prefetch_token(a, at, 3);
   mn_tile_transpose(Vp, L, yT, L, y, Vp);
-  mn_ask(a, at, 4);
+  mn_prefetch_token(a, at, 4);
   mn_tile_until(Vp, ST, x.v.x, x.v.ld, x.P, y, Vp, y, Vp);
-  mn_ask(a, at, 5);
+  mn_prefetch_token(a, at, 5);
   key_sums(Kp, qT, from.s, x.P, ST, sq, z);
-  mn_ask(a, at, 6);
+  mn_prefetch_token(a, at, 6);
   mn_write_y(a, at->bh, at->t, at->n, y, z);
-  mn_ask(a, at, 7);
+  mn_prefetch_token(a, at, 7);
 
   write_state(a, &x, y, kept, from, to);
 }
 
-void mn_even_advance(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
+void mn_scalar_decay_advance(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
                      mn_chunk_state to, float *work) {
-  float *left = mn_cut(&work, L * a->Vp), *kept = mn_cut(&work, a->Vp);
+  float *left = mn_alloc_from(&work, L * a->Vp), *kept = mn_alloc_from(&work, a->Vp);
   chunk x;
   load(a, at, NO_QUERIES, &x, &work);
   write_state(a, &x, left, kept, from, to);
@@ -248,13 +248,13 @@ static void gate_back(const mn_attention *a, const mn_tokens *at, const chunk *x
     for (int j = 0; j < a->Kp; j += MN_LANES) mn_store(dk.x + t * dk.ld + j, mn_load(u + t * a->Kp + j) * x->b[t]);
 }
 
-void mn_even_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
+void mn_scalar_decay_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
                         mn_chunk_state grad, float *work) {
   int Kp = a->Kp, Vp = a->Vp;
-  float *xT = mn_cut(&work, L * Kp), *g = mn_cut(&work, L * Vp), *gT = mn_cut(&work, L * Vp);
-  float *dvT = mn_cut(&work, L * Vp), *dv = mn_cut(&work, L * Vp), *kept = mn_cut(&work, Vp);
-  float *rawT = mn_cut(&work, L * L), *ST = mn_cut(&work, L * L);
-  float *dST = mn_cut(&work, L * L), *w = mn_cut(&work, L * Kp), *u = mn_cut(&work, L * Kp);
+  float *xT = mn_alloc_from(&work, L * Kp), *g = mn_alloc_from(&work, L * Vp), *gT = mn_alloc_from(&work, L * Vp);
+  float *dvT = mn_alloc_from(&work, L * Vp), *dv = mn_alloc_from(&work, L * Vp), *kept = mn_alloc_from(&work, Vp);
+  float *rawT = mn_alloc_from(&work, L * L), *ST = mn_alloc_from(&work, L * L);
+  float *dST = mn_alloc_from(&work, L * L), *w = mn_alloc_from(&work, L * Kp), *u = mn_alloc_from(&work, L * Kp);
   float sq[L], z[L], dz[L] = { 0 }, Pdz[L], along[L], dP[L], dd[L] = { 0 };
   chunk x;
 
@@ -264,20 +264,20 @@ void mn_even_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_sta
   grad_rows to_q = grad_of(a, at, x.plain, IN_Q, Kp, w), to_k = grad_of(a, at, x.plain, IN_K, Kp, u);
   grad_rows to_v = grad_of(a, at, whole, IN_V, Vp, dv);
   mn_tile_transpose(L, Kp, x.q.x, x.q.ld, xT, L);
-  mn_ask(a, at, 0);
+  mn_prefetch_token(a, at, 0);
   scores(a, &x, xT, rawT);
-  mn_ask(a, at, 1);
+  mn_prefetch_token(a, at, 1);
   weigh(&x, rawT, ST);
   key_sums(Kp, xT, from.s, x.P, ST, sq, z);
   mn_read_dy(a, at->bh, at->t, at->n, z, g, NULL);
-  mn_ask(a, at, 2);
+  mn_prefetch_token(a, at, 2);
 
   /* What flows through the scores and the old state (w); s.q is one more value channel, of value 1. */
   mn_tile_transpose(L, Vp, g, Vp, gT, L);
   mn_tile_gemm(L, L, Vp, x.v.x, x.v.ld, 1, gT, L, 0, 0, 0, dST, L);
-  mn_ask(a, at, 3);
+  mn_prefetch_token(a, at, 3);
   mn_tile_gemm(L, Kp, Vp, g, Vp, 1, from.C, Kp, 0, 0, 0, w, Kp);
-  mn_ask(a, at, 4);
+  mn_prefetch_token(a, at, 4);
   mn_chunk_row_dots(Kp, x.q.x, x.q.ld, w, Kp, NULL, NULL, dP);
   if (a->normalise) {
     for (int t = 0; t < L; t += MN_LANES) {
@@ -292,13 +292,13 @@ void mn_even_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_sta
 
   /* And through the new state (u, dvT). */
   mn_tile_gemm_to(L, Kp, Vp, x.v.x, x.v.ld, 1, grad.C, Kp, grad.s, 0, 0, 0, u, Kp);
-  mn_ask(a, at, 5);
+  mn_prefetch_token(a, at, 5);
   if (a->scalar && a->c->in[IN_BETA].grad)
     find_decay_grads(a, &x, rawT, dST, dP, u, from, grad, dd);
   mn_tile_transpose(L, Kp, x.k.x, x.k.ld, xT, L);
-  mn_ask(a, at, 6);
+  mn_prefetch_token(a, at, 6);
   mn_tile_gemm(Vp, L, Kp, grad.C, Kp, 1, xT, L, 0, 0, 0, dvT, L);
-  mn_ask(a, at, 7);
+  mn_prefetch_token(a, at, 7);
 
   /* Among the tokens; dST becomes the gradient of the unweighed scores. */
   weigh(&x, dST, dST);

@@ -1,6 +1,6 @@
 /* scalar_decay_chunk.h -- sixteen tokens of linear attention whose decay is one number a token, or none. */
-#ifndef MN_EVEN_CHUNK_H
-#define MN_EVEN_CHUNK_H
+#ifndef MN_SCALAR_DECAY_CHUNK_H
+#define MN_SCALAR_DECAY_CHUNK_H
 #include "matrix_state.h"
 
 /* Does all of the state decay by one number a token: no gate on keys or values, or the scalar gate? */
@@ -8,11 +8,11 @@ static inline bool mn_even(const mn_attention *a) {
   return !a->Dg && (a->scalar || !a->c->in[IN_BETA].data);
 }
 
-void mn_even_chunk(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
+void mn_scalar_decay_chunk(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
                    mn_chunk_state to, float *work);
-void mn_even_advance(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
+void mn_scalar_decay_advance(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
                      mn_chunk_state to, float *work);
-void mn_even_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
+void mn_scalar_decay_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
                         mn_chunk_state grad, float *work);
 
 #endif

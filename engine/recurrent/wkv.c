@@ -108,20 +108,20 @@ static float *checkpoint(const mn_wkv *a, int bh, int t) {
   return a->c->out[2].data + ((long)bh * windows(a->T) + t / L) * state_size(a);
 }
 
-void mn_wkv_ahead(const mn_wkv *a, int bh, int t, mn_ahead *q) {
+void mn_wkv_prefetch(const mn_wkv *a, int bh, int t, mn_prefetch *q) {
   const mn_arg *in = a->c->in, *y = a->c->out;
   const bool back = a->ahead < 0;
   const long heads = (long)a->B * a->H;
-  mn_ahead_open(q, back ? 1 : 4);
+  mn_prefetch_open(q, back ? 1 : 4);
   t = t / L * L + a->ahead;
   if (t < 0 || t >= a->T) bh++, t = t < 0 ? (windows(a->T) - 1) * L : 0;
   if (bh >= heads) return;
   q->rows = a->T - t < L ? a->T - t : L;
-  mn_ahead_rows(q, at_row(a, back ? y->grad : y->data, bh, t, a->V), heads * a->V, a->V);
+  mn_prefetch_rows(q, at_row(a, back ? y->grad : y->data, bh, t, a->V), heads * a->V, a->V);
   for (int m = 0; m < a->op->rows; m++) {
     int width = in[m].shape[3];
-    mn_ahead_rows(q, at_row(a, in[m].data, bh, t, width), heads * width, width);
-    if (back) mn_ahead_rows(q, at_row(a, in[m].grad, bh, t, width), heads * width, width);
+    mn_prefetch_rows(q, at_row(a, in[m].data, bh, t, width), heads * width, width);
+    if (back) mn_prefetch_rows(q, at_row(a, in[m].grad, bh, t, width), heads * width, width);
   }
   if (back) q->block = checkpoint(a, bh, t), q->size = state_size(a);
 }
@@ -149,7 +149,7 @@ static void walk_steps(const mn_wkv *a, int bh, float *S, float *work) {
 }
 
 static void walk_pieces(const mn_wkv *a, int bh, float *S, float *work) {
-  float *spare = mn_cut(&work, state_size(a)), *now = a->c->t0 % L ? spare : checkpoint(a, bh, a->c->t0), *next;
+  float *spare = mn_alloc_from(&work, state_size(a)), *now = a->c->t0 % L ? spare : checkpoint(a, bh, a->c->t0), *next;
   widen(a, S, now);
   for (int t = a->c->t0, end; t < a->c->t1; t = end, now = next) {
     if (resets(a, bh, t)) memset(now, 0, sizeof(float) * (size_t)state_size(a));
@@ -189,7 +189,7 @@ void mn_wkv_forward(mn_call *c, const mn_wkv_op *op) {
 ** nothing goes back across one. */
 static void window_back(const mn_wkv *a, int bh, int t0, float *dS, float *work) {
   int start[L], pieces = 0, end = t0 + L < a->T ? t0 + L : a->T;
-  float *zero = mn_cut(&work, state_size(a));
+  float *zero = mn_alloc_from(&work, state_size(a));
   size_t bytes = sizeof(float) * (size_t)state_size(a);
   for (int t = t0; t < end; t = piece_end(a, bh, t, end)) start[pieces++] = t;
   if (pieces > 1) memset(zero, 0, bytes);
@@ -208,7 +208,7 @@ void mn_wkv_backward(mn_call *c, const mn_wkv_op *op, int sum) {
   memset(a.sums, 0, sizeof(float) * (size_t)(heads * a.Kp));
   MN_PARALLEL(c->ctx, (double)a.T * (double)heads * (double)n)
   for (int bh = 0; bh < heads; bh++) {
-    float *mine = work + omp_get_thread_num() * size, *dS = mn_cut(&mine, state_size(&a));
+    float *mine = work + omp_get_thread_num() * size, *dS = mn_alloc_from(&mine, state_size(&a));
     widen(&a, c->out[1].grad ? c->out[1].grad + bh * n : NULL, dS);
     for (int t = (windows(a.T) - 1) * L; t >= 0; t -= L) window_back(&a, bh, t, dS, mine);
     float *first = c->in[op->state].grad;

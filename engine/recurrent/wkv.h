@@ -55,7 +55,7 @@ void mn_wkv_write_y(const mn_wkv *a, int bh, int t, int n, const float *y);
 void mn_wkv_read_dy(const mn_wkv *a, int bh, int t, int n, float *dy);
 
 /* What the window after that of step t will read and store. */
-void mn_wkv_ahead(const mn_wkv *a, int bh, int t, mn_ahead *q);
+void mn_wkv_prefetch(const mn_wkv *a, int bh, int t, mn_prefetch *q);
 
 /* ---- arithmetic of a piece (wkv_chunk.c); arrays are [16,n], n a multiple of 16, unless said otherwise ---- */
 
@@ -82,7 +82,7 @@ void mn_wkv_keys_back(const mn_wkv_keys *x, const float *take, const float *read
                       float *ddecay);
 
 /* to = diag(kept) S + A^T B, which may be in its place: S[Kp,Vp], A[rows,Kp], B[rows,Vp]. */
-void mn_wkv_update(const mn_wkv *a, mn_ahead *q, int rows, const float *kept, const float *A, const float *B, const float *S,
+void mn_wkv_update(const mn_wkv *a, mn_prefetch *q, int rows, const float *kept, const float *A, const float *B, const float *S,
                    float *to);
 
 /* out[i] = sum over j of S[i,j] dS[i,j]: the gradient of what is kept of every row. */

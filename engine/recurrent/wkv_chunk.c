@@ -143,9 +143,9 @@ void mn_wkv_keys_back(const mn_wkv_keys *x, const float *take, const float *read
   else keys_back(false, x, take, take, dkey, dearly, dearly, ddecay);
 }
 
-void mn_wkv_update(const mn_wkv *a, mn_ahead *q, int rows, const float *kept, const float *A, const float *B, const float *S,
+void mn_wkv_update(const mn_wkv *a, mn_prefetch *q, int rows, const float *kept, const float *A, const float *B, const float *S,
                    float *to) {
-  mn_ahead_gemm(q, a->Kp, a->Vp, rows, A, 1, a->Kp, B, S, kept, to);
+  mn_prefetch_gemm(q, a->Kp, a->Vp, rows, A, 1, a->Kp, B, S, kept, to);
 }
 
 void mn_wkv_kept_back(const mn_wkv *a, const float *S, const float *dS, float *out) {

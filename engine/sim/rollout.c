@@ -2,9 +2,9 @@
 ** where no step waits for the one before; and minibatches cut from them. */
 #include "vec.h"
 
-static mn_moves row_of(const mn_vec *v, const mn_rollout *r, int t, const int32_t *action) {
+static mn_step_io row_of(const mn_vec *v, const mn_rollout *r, int t, const int32_t *action) {
   const size_t n = (size_t)v->all.n;
-  mn_moves to = { .action = action, .obs = (char *)r->obs + (size_t)(t + 1) * n * v->all.obs_bytes,
+  mn_step_io to = { .action = action, .obs = (char *)r->obs + (size_t)(t + 1) * n * v->all.obs_bytes,
                   .reward = r->reward + (size_t)t * n, .terminated = r->terminated, .truncated = r->cut, .rollout = *r,
                   .t = t };
   return to;
@@ -32,7 +32,7 @@ int mn_rollout_begin(mn_ctx *mn, const mn_rollout *r, int n_envs, int T, size_t 
   };
   for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
     const char *last = (const char *)part[i].rows + (size_t)T * part[i].bytes;
-    if (part[i].rows && mn_did(mn, mn->device->copy(part[i].rows, last, part[i].bytes))) return -1;
+    if (part[i].rows && mn_check_device(mn, mn->device->copy(part[i].rows, last, part[i].bytes))) return -1;
   }
   return 0;
 }
@@ -49,8 +49,8 @@ static int may_cut(const mn_vec *v, int t) {
 ** 1 if a time limit may have cut off an episode in this step: then V of uncut_obs is wanted, and mn_rollout_uncut.
 ** 0 if not; -1 on an error. */
 int mn_vec_roll(mn_vec *v, const mn_rollout *r, int t, const int32_t *action) {
-  const mn_copies *a = &v->all;
-  mn_moves to = row_of(v, r, t, action);
+  const mn_vec_arrays *a = &v->all;
+  mn_step_io to = row_of(v, r, t, action);
   if (!v->kernel) {
     if (mn_vec_step(v, action, to.obs, to.reward, to.terminated, to.truncated)) return -1;
     return note_all(r, a->n, t, action, a->obs_bytes, a->final_obs, a->score, a->ret, a->end_length);

@@ -24,8 +24,8 @@ static bool on_host(void *out, size_t n, size_t size) {
 
 /* Between the host and a device: where what it gives and takes lies meanwhile. */
 static bool allocate_stage(mn_vec *v) {
-  mn_copies *a = &v->all;
-  mn_moves *s = &v->stage;
+  mn_vec_arrays *a = &v->all;
+  mn_step_io *s = &v->stage;
   const size_t n = (size_t)a->n;
   double *param;
   if (!numbers(v, &param, 1, sizeof v->param) || !numbers(v, &a->wrong, 1, sizeof *a->wrong) ||
@@ -41,7 +41,7 @@ static bool allocate_stage(mn_vec *v) {
 }
 
 static bool allocate(mn_vec *v) {
-  mn_copies *a = &v->all;
+  mn_vec_arrays *a = &v->all;
   const size_t n = (size_t)a->n;
   v->canvas = mn_canvas_new(v->ctx);
   if (!v->canvas || !numbers(v, &a->streams, (size_t)v->chunks, sizeof *a->streams) || !numbers(v, &a->self, n, a->stride) ||
@@ -71,8 +71,8 @@ static int check_seed(mn_ctx *mn, const char *name, double seed) {
 /* The random stream of one environment: that of environment `as` under that seed. */
 static void start_stream(mn_vec *v, int copy, double seed, int as) {
   uint32_t key[2];
-  mn_streams *s = &v->all.streams[copy / MN_ABREAST];
-  int lane = copy % MN_ABREAST;
+  mn_streams *s = &v->all.streams[copy / MN_ENVS_PER_BATCH];
+  int lane = copy % MN_ENVS_PER_BATCH;
   mn_random_key(seed, key);
   for (int w = 0; w < 2; w++) s->key[w][lane] = key[w], s->step[w][lane] = 0;
   s->copy[lane] = (uint32_t)as;
@@ -116,7 +116,7 @@ mn_vec *mn_vec_new(mn_ctx *mn, int env, int n_envs, double seed, const double *p
   v->env = e;
   v->seed = seed;
   v->all.n = v->waiting = n_envs;
-  v->chunks = (n_envs + MN_ABREAST - 1) / MN_ABREAST;
+  v->chunks = (n_envs + MN_ENVS_PER_BATCH - 1) / MN_ENVS_PER_BATCH;
   if ((v->n_params = mn_env_values(mn, e, params, v->param)) < 0) return free(v), NULL;
   if (mn_vec_device(v)) return free(v), NULL;
   e->facts->spaces(v->param, &v->space);
@@ -148,15 +148,15 @@ int mn_vec_keep(mn_vec *v, int first, int n_envs) {
   if (mn_wait(v->ctx)) return -1;
   v->first += first;
   v->all.n = v->waiting = n_envs;
-  v->chunks = (n_envs + MN_ABREAST - 1) / MN_ABREAST;
+  v->chunks = (n_envs + MN_ENVS_PER_BATCH - 1) / MN_ENVS_PER_BATCH;
   start_streams(v);
   return 0;
 }
 
 void mn_vec_free(mn_vec *v) {
   if (!v) return;
-  const mn_copies *a = &v->all;
-  const mn_moves *s = &v->stage;
+  const mn_vec_arrays *a = &v->all;
+  const mn_step_io *s = &v->stage;
   void *numbers[] = { a->streams, a->self, a->before, a->last, a->changed, a->length, a->sum, a->final_obs, a->score, a->ret,
                       a->end_length, a->wrong, v->shared, v->kernel ? (void *)a->param : NULL, (void *)s->action, s->obs,
                       s->reward, s->terminated, s->truncated };
@@ -188,32 +188,32 @@ const int32_t *mn_vec_length(mn_vec *v) { return v->ended.length; }
 /* Where a new episode's first observation and a step's results go. */
 typedef struct target { char *obs; float *reward; uint8_t *terminated, *truncated; } target;
 
-mn_batch mn_vec_batch(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bits[4][MN_ABREAST], char *obs) {
-  const mn_copies *a = &v->all;
+mn_batch mn_vec_batch(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bits[4][MN_ENVS_PER_BATCH], char *obs) {
+  const mn_vec_arrays *a = &v->all;
   return (mn_batch){
     .n = n, .stride = (int)a->stride, .purpose = purpose, .obs_bytes = a->obs_bytes,
     .self = a->self + (size_t)first * a->stride, .obs = obs, .param = v->param,
-    .shared = a->shared, .streams = &a->streams[first / MN_ABREAST], .bits = (const uint32_t (*)[MN_ABREAST])bits,
-    .first = first % MN_ABREAST,
+    .shared = a->shared, .streams = &a->streams[first / MN_ENVS_PER_BATCH], .bits = (const uint32_t (*)[MN_ENVS_PER_BATCH])bits,
+    .first = first % MN_ENVS_PER_BATCH,
   };
 }
 
 /* Start an episode in one environment at its current step. */
-void mn_vec_start(mn_vec *v, int copy, uint32_t bits[4][MN_ABREAST], char *obs) {
+void mn_vec_start(mn_vec *v, int copy, uint32_t bits[4][MN_ENVS_PER_BATCH], char *obs) {
   mn_copy_clear(&v->all, copy);
   mn_batch b = mn_vec_batch(v, copy, 1, MN_FOR_RESET, bits, obs);
   v->env->reset(&b);
 }
 
 static int in_chunk(const mn_vec *v, int c) {
-  const int left = v->all.n - c * MN_ABREAST;
-  return left < MN_ABREAST ? left : MN_ABREAST;
+  const int left = v->all.n - c * MN_ENVS_PER_BATCH;
+  return left < MN_ENVS_PER_BATCH ? left : MN_ENVS_PER_BATCH;
 }
 
 static void start_all(mn_vec *v, char *obs) {
   for (int c = 0; c < v->chunks; c++) {
-    uint32_t bits[4][MN_ABREAST];
-    const int first = c * MN_ABREAST, n = in_chunk(v, c);
+    uint32_t bits[4][MN_ENVS_PER_BATCH];
+    const int first = c * MN_ENVS_PER_BATCH, n = in_chunk(v, c);
     mn_random_lanes(&v->all.streams[c], MN_FOR_RESET, n, bits);
     for (int i = first; i < first + n; i++) mn_vec_start(v, i, bits, obs + (size_t)i * v->all.obs_bytes);
     for (int i = 0; i < n; i++) mn_stream_advance(&v->all.streams[c], i);
@@ -222,8 +222,8 @@ static void start_all(mn_vec *v, char *obs) {
 
 /* Episodes that end in this step: keep what they came to, and begin the next ones. */
 static void end_episodes(mn_vec *v, int c, target to) {
-  uint32_t bits[4][MN_ABREAST];
-  const int first = c * MN_ABREAST, n = in_chunk(v, c);
+  uint32_t bits[4][MN_ENVS_PER_BATCH];
+  const int first = c * MN_ENVS_PER_BATCH, n = in_chunk(v, c);
   mn_random_lanes(&v->all.streams[c], MN_FOR_RESET, n, bits);
   for (int i = first; i < first + n; i++) {
     if (!to.terminated[i] && !to.truncated[i]) continue;
@@ -234,9 +234,9 @@ static void end_episodes(mn_vec *v, int c, target to) {
 }
 
 static void step_chunk(mn_vec *v, int c, const int32_t *action, target to) {
-  const mn_copies *a = &v->all;
-  uint32_t bits[4][MN_ABREAST];
-  int first = c * MN_ABREAST, n = in_chunk(v, c), ended = 0;
+  const mn_vec_arrays *a = &v->all;
+  uint32_t bits[4][MN_ENVS_PER_BATCH];
+  int first = c * MN_ENVS_PER_BATCH, n = in_chunk(v, c), ended = 0;
   mn_random_lanes(&a->streams[c], MN_FOR_STEP, n, bits);
   size_t from = (size_t)first * a->stride;
   memcpy(a->before + from, a->self + from, (size_t)n * a->stride);
@@ -272,7 +272,7 @@ static int step_all(mn_vec *v, const int32_t *action, target to) {
 
 static int reset(mn_vec *v, void *obs) {
   v->waiting = 0;
-  if (v->kernel) return mn_vec_reset_there(v, obs);
+  if (v->kernel) return mn_vec_device_reset(v, obs);
   start_all(v, obs);
   return 0;
 }
@@ -305,14 +305,14 @@ int mn_vec_step(mn_vec *v, const int32_t *action, void *obs, float *reward, uint
                 uint8_t *truncated) {
   const target to = { obs, reward, terminated, truncated };
   if (v->waiting) return mn_fail(v->ctx, "%s: step before reset", v->env->name);
-  return v->kernel ? mn_vec_step_there(v, action, obs, reward, terminated, truncated) : step_all(v, action, to);
+  return v->kernel ? mn_vec_device_step(v, action, obs, reward, terminated, truncated) : step_all(v, action, to);
 }
 
 /* `rounds` steps of every environment, with the sets of action [sets, num_envs] in turn: stepping without its
 ** caller, to be timed. */
 int mn_vec_run(mn_vec *v, int rounds, const int32_t *action, int sets, void *obs, float *reward,
                uint8_t *terminated, uint8_t *truncated) {
-  if (v->kernel) return mn_vec_run_there(v, rounds, action, sets);
+  if (v->kernel) return mn_vec_device_run(v, rounds, action, sets);
   for (int k = 0; k < rounds; k++) {
     const int32_t *set = action + (size_t)(k % sets) * (size_t)v->all.n;
     if (mn_vec_step(v, set, obs, reward, terminated, truncated)) return -1;

@@ -12,9 +12,9 @@ struct mn_vec {
   const mn_env *env;
   const mn_env_kernel *kernel;   /* how the device steps it; NULL: vec.c does */
   mn_space space;
-  mn_copies all;                 /* in memory of the context's device */
+  mn_vec_arrays all;                 /* in memory of the context's device */
   mn_endings ended;              /* on the CPU all's own */
-  mn_moves stage;                /* on a device: from and to the host */
+  mn_step_io stage;                /* on a device: from and to the host */
   int32_t *left;                 /* on a device: steps that a rollout's environments had left when it began */
   int chunks, n_params, time_limit;
   int first;                     /* the number of environment 0 among those that were made: see mn_vec_keep */
@@ -47,16 +47,16 @@ int mn_env_actions_fit(mn_ctx *mn, const mn_env *e, int n, const int32_t *action
 uint64_t mn_digest(uint64_t h, const void *bytes, size_t n);
 
 /* vec.c, on the host: environments first .. of a chunk as a batch for their rules; an episode started in one. */
-mn_batch mn_vec_batch(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bits[4][MN_ABREAST], char *obs);
-void mn_vec_start(mn_vec *v, int copy, uint32_t bits[4][MN_ABREAST], char *obs);
+mn_batch mn_vec_batch(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bits[4][MN_ENVS_PER_BATCH], char *obs);
+void mn_vec_start(mn_vec *v, int copy, uint32_t bits[4][MN_ENVS_PER_BATCH], char *obs);
 
 /* vec_device.c: find the device's kernel (v->kernel; NULL: vec.c steps); wait for the device, and report what went wrong there;
 ** the same as mn_vec_reset, _step and _run, by the device's kernel. */
 int mn_vec_device(mn_vec *v);
 int mn_vec_settle(mn_vec *v);
-int mn_vec_reset_there(mn_vec *v, void *obs);
-int mn_vec_step_there(mn_vec *v, const int32_t *action, void *obs, float *reward, uint8_t *terminated,
+int mn_vec_device_reset(mn_vec *v, void *obs);
+int mn_vec_device_step(mn_vec *v, const int32_t *action, void *obs, float *reward, uint8_t *terminated,
                       uint8_t *truncated);
-int mn_vec_run_there(mn_vec *v, int rounds, const int32_t *action, int sets);
+int mn_vec_device_run(mn_vec *v, int rounds, const int32_t *action, int sets);
 
 #endif

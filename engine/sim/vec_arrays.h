@@ -1,5 +1,5 @@
 /* vec_arrays.h -- num_envs environments with the same rules, as arrays that lie on the context's device, and what
-** becomes of one of them at a reset or step besides its rules.  engine/sim/vec.c steps MN_ABREAST of them
+** becomes of one of them at a reset or step besides its rules.  engine/sim/vec.c steps MN_ENVS_PER_BATCH of them
 ** together on the CPU; on a GPU, gpu/runtime/envs.cuh gives each a thread. */
 #ifndef MN_VEC_ARRAYS_H
 #define MN_VEC_ARRAYS_H
@@ -8,12 +8,12 @@
 
 enum { MN_NEVER = -2, MN_STARTED = -1 };         /* what an environment did last, other than an action */
 
-typedef struct mn_copies {
+typedef struct mn_vec_arrays {
   int n, n_actions, time_limit;  /* time_limit: INT32_MAX where there is none */
   size_t stride, obs_bytes;      /* of one environment's self, a multiple of 8; of one observation */
   const double *param;
   const void *shared;            /* what the environment's prepare made; or NULL */
-  mn_streams *streams;           /* [n / MN_ABREAST, rounded up] */
+  mn_streams *streams;           /* [n / MN_ENVS_PER_BATCH, rounded up] */
   char *self, *before;           /* [n, stride]: now, and before what was done last */
   int32_t *last;                 /* [n]: what was done last: an action, MN_STARTED or MN_NEVER */
   uint8_t *changed;              /* [n]: by mn_vec_set since then */
@@ -23,40 +23,40 @@ typedef struct mn_copies {
   float *score, *ret;            /* [n]: what it */
   int32_t *end_length;           /* came to */
   int32_t *wrong;                /* on a device: 1 + an environment with an unknown action; 0: none */
-} mn_copies;
+} mn_vec_arrays;
 
 /* The actions that a step of all environments reads and the results it writes; action NULL: reset all. */
-typedef struct mn_moves {
+typedef struct mn_step_io {
   const int32_t *action;         /* [n] */
   char *obs;                     /* [n, obs_bytes] */
   float *reward;                 /* [n] */
   uint8_t *terminated, *truncated;
   mn_rollout rollout;            /* whose step t this is; rollout.obs NULL: of none */
   int t;
-} mn_moves;
+} mn_step_io;
 
 /* Steps and resets of an environment on a device: mn_env_kernel_NAME in its plugin. */
 typedef struct mn_env_kernel {
-  size_t copies_bytes, moves_bytes;                /* of the structs it was built with */
-  void (*run)(const mn_copies *all, const mn_moves *to);
+  size_t arrays_bytes, io_bytes;                /* of the structs it was built with */
+  void (*run)(const mn_vec_arrays *all, const mn_step_io *to);
 } mn_env_kernel;
 
 /* A step is done: is it the last that the time limit allows?  Ended by the task itself, it is not. */
-MN_FN bool mn_copy_count(const mn_copies *v, int i, float reward, bool terminated) {
+MN_FN bool mn_copy_count(const mn_vec_arrays *v, int i, float reward, bool terminated) {
   v->sum[i] += (double)reward;
   v->length[i]++;
   return (v->length[i] >= v->time_limit) & !terminated;
 }
 
 /* The episode of environment i has ended with this observation: keep its outcome. */
-MN_FN void mn_copy_end(const mn_copies *v, int i, const char *obs) {
+MN_FN void mn_copy_end(const mn_vec_arrays *v, int i, const char *obs) {
   memcpy(v->final_obs + (size_t)i * v->obs_bytes, obs, v->obs_bytes);
   v->ret[i] = (float)v->sum[i];
   v->end_length[i] = v->length[i];
 }
 
 /* Before the environment's own reset. */
-MN_FN void mn_copy_clear(const mn_copies *v, int i) {
+MN_FN void mn_copy_clear(const mn_vec_arrays *v, int i) {
   memset(v->self + (size_t)i * v->stride, 0, v->stride);
   v->last[i] = MN_STARTED;
   v->changed[i] = 0;

@@ -7,7 +7,7 @@ int mn_vec_device(mn_vec *v) {
   const mn_env_kernel *k = v->kernel = mn_device_export(d, "env", v->env->name);
   if (!d->library) return 0;
   if (!k) return mn_fail(v->ctx, "%s: has no kernel for device=%s", v->env->name, d->name);
-  return k->copies_bytes == sizeof(mn_copies) && k->moves_bytes == sizeof(mn_moves) ? 0 : mn_device_outdated(v->ctx, d);
+  return k->arrays_bytes == sizeof(mn_vec_arrays) && k->io_bytes == sizeof(mn_step_io) ? 0 : mn_device_outdated(v->ctx, d);
 }
 
 /* A kernel has no way to fail but to leave word. */
@@ -19,8 +19,8 @@ int mn_vec_settle(mn_vec *v) {
                  v->space.n_actions - 1);
 }
 
-int mn_vec_reset_there(mn_vec *v, void *obs) {
-  mn_moves to = v->stage;
+int mn_vec_device_reset(mn_vec *v, void *obs) {
+  mn_step_io to = v->stage;
   to.action = NULL;
   if (mn_wait(v->ctx)) return -1;
   *v->all.wrong = 0;
@@ -30,9 +30,9 @@ int mn_vec_reset_there(mn_vec *v, void *obs) {
   return 0;
 }
 
-int mn_vec_step_there(mn_vec *v, const int32_t *action, void *obs, float *reward, uint8_t *terminated,
+int mn_vec_device_step(mn_vec *v, const int32_t *action, void *obs, float *reward, uint8_t *terminated,
                       uint8_t *truncated) {
-  const mn_moves *s = &v->stage;
+  const mn_step_io *s = &v->stage;
   const size_t n = (size_t)v->all.n;
   if (mn_vec_settle(v) || mn_env_actions_fit(v->ctx, v->env, v->space.n_actions, action, v->all.n)) return -1;
   memcpy((void *)s->action, action, n * sizeof *action);
@@ -54,13 +54,13 @@ int mn_vec_step_there(mn_vec *v, const int32_t *action, void *obs, float *reward
 }
 
 /* Results stay there. */
-int mn_vec_run_there(mn_vec *v, int rounds, const int32_t *action, int sets) {
+int mn_vec_device_run(mn_vec *v, int rounds, const int32_t *action, int sets) {
   const size_t n = (size_t)v->all.n, bytes = n * (size_t)sets * sizeof *action;
   if (v->waiting) return mn_fail(v->ctx, "%s: step before reset", v->env->name);
   if (mn_vec_settle(v)) return -1;
   int32_t *all = v->ctx->device->zeros(bytes);
   if (!all) return mn_no_memory(v->ctx, v->ctx->device, v->env->name, (double)bytes, -1);
-  mn_moves to = v->stage;
+  mn_step_io to = v->stage;
   int result = mn_wait(v->ctx);
   if (!result) memcpy(all, action, bytes);
   for (int k = 0; k < rounds && !result; k++) {

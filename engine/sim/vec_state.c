@@ -72,8 +72,8 @@ int mn_vec_bytes(mn_vec *v) { return (int)(sizeof(stamp) + v->all.stride); }
 ** for bit. */
 int mn_vec_save(mn_vec *v, int copy, void *bytes) {
   if (check_index(v, "save", copy, true)) return -1;
-  const mn_streams *m = &v->all.streams[copy / MN_ABREAST];
-  int lane = copy % MN_ABREAST;
+  const mn_streams *m = &v->all.streams[copy / MN_ENVS_PER_BATCH];
+  int lane = copy % MN_ENVS_PER_BATCH;
   stamp s;
   stamp_of(v, &s);
   s.last = v->all.last[copy];
@@ -137,19 +137,19 @@ static int check_stamp(mn_vec *v, const stamp *s, const char *self, int n) {
 
 /* Observe again, with the random bits of the last reset or step; the stream goes from before it to after it. */
 static void observe(mn_vec *v, int copy, char *obs) {
-  uint32_t bits[4][MN_ABREAST];
+  uint32_t bits[4][MN_ENVS_PER_BATCH];
   const uint32_t purpose = v->all.last[copy] == MN_STARTED ? MN_FOR_RESET : MN_FOR_STEP;
-  mn_random_lanes(&v->all.streams[copy / MN_ABREAST], purpose, copy % MN_ABREAST + 1, bits);
+  mn_random_lanes(&v->all.streams[copy / MN_ENVS_PER_BATCH], purpose, copy % MN_ENVS_PER_BATCH + 1, bits);
   mn_batch b = mn_vec_batch(v, copy, 1, purpose, bits, obs);
   v->env->observe(&b);
-  mn_stream_advance(&v->all.streams[copy / MN_ABREAST], copy % MN_ABREAST);
+  mn_stream_advance(&v->all.streams[copy / MN_ENVS_PER_BATCH], copy % MN_ENVS_PER_BATCH);
 }
 
 /* Repeat the last reset or step. */
 static void repeat(mn_vec *v, int copy, const stamp *s, const char *self, char *obs) {
-  uint32_t bits[4][MN_ABREAST];
-  mn_streams *m = &v->all.streams[copy / MN_ABREAST];
-  int lane = copy % MN_ABREAST;
+  uint32_t bits[4][MN_ENVS_PER_BATCH];
+  mn_streams *m = &v->all.streams[copy / MN_ENVS_PER_BATCH];
+  int lane = copy % MN_ENVS_PER_BATCH;
   mn_random_lanes(m, s->last == MN_STARTED ? MN_FOR_RESET : MN_FOR_STEP, lane + 1, bits);
   if (s->last == MN_STARTED) {
     mn_vec_start(v, copy, bits, obs);
@@ -163,7 +163,7 @@ static void repeat(mn_vec *v, int copy, const stamp *s, const char *self, char *
     b.reward = &reward, b.score = &score, b.terminated = &terminated;
     v->env->step(&b);
   }
-  mn_stream_advance(&v->all.streams[copy / MN_ABREAST], copy % MN_ABREAST);
+  mn_stream_advance(&v->all.streams[copy / MN_ENVS_PER_BATCH], copy % MN_ENVS_PER_BATCH);
 }
 
 /* Restore one environment from saved bytes; obs: its observation ([...], without the axis num_envs), or NULL.
@@ -174,8 +174,8 @@ int mn_vec_restore(mn_vec *v, int copy, const void *bytes, int n, void *obs) {
   if (check_index(v, "restore", copy, false)) return -1;
   if (n >= (int)sizeof s) memcpy(&s, bytes, sizeof s);
   if (check_stamp(v, &s, self, n)) return -1;
-  mn_streams *m = &v->all.streams[copy / MN_ABREAST];
-  int lane = copy % MN_ABREAST;
+  mn_streams *m = &v->all.streams[copy / MN_ENVS_PER_BATCH];
+  int lane = copy % MN_ENVS_PER_BATCH;
   for (int w = 0; w < 2; w++) m->key[w][lane] = s.stream[w], m->step[w][lane] = s.stream[2 + w];
   m->copy[lane] = s.stream[4];
   v->waiting -= v->all.last[copy] == MN_NEVER;
@@ -199,8 +199,8 @@ int mn_vec_set(mn_vec *v, int copy, const char *fact, double value, void *obs) {
   const mn_io io = { .param = v->param, .shared = v->all.shared };
   if (number < 0) return -1;
   if (!v->env->set(v->all.self + (size_t)copy * v->all.stride, &io, number, value)) return 0;
-  mn_streams *m = &v->all.streams[copy / MN_ABREAST];
-  const int lane = copy % MN_ABREAST;
+  mn_streams *m = &v->all.streams[copy / MN_ENVS_PER_BATCH];
+  const int lane = copy % MN_ENVS_PER_BATCH;
   m->step[1][lane] -= m->step[0][lane]-- == 0;
   observe(v, copy, obs);
   v->all.changed[copy] = 1;

@@ -194,7 +194,7 @@ CU_KERNEL join_pieces(const int *key, const float *parts, float *dw, int n, int 
 
 static void backward(mn_call *c) {
   const int n = (int)c->in[1].n, D = DIM(c, 'D'), rows = DIM(c, 'V'), pieces = (int)cu_parts(n, PIECE);
-  const bool add = mn_adds(c, 0);
+  const bool add = mn_accumulates(c, 0);
   float *dw = c->in[0].grad;
   if (!add) cu_zero(dw, sizeof *dw * (size_t)c->in[0].n);
   const List list = sorted(c, n, rows);

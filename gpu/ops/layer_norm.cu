@@ -113,7 +113,7 @@ static Norm open_call(const mn_call *c) {
   a.y = c->out[0].data, a.stats = c->out[1].data;
   a.dx = c->in[0].grad, a.dweight = c->in[1].grad, a.dbias = c->in[2].grad;
   a.D = DIM(c, 'D'), a.rows = c->in[0].n / a.D, a.eps = (float)OPT(c, 0);
-  a.add_x = mn_adds(c, 0), a.add_weight = mn_adds(c, 1), a.add_bias = mn_adds(c, 2);
+  a.add_x = mn_accumulates(c, 0), a.add_weight = mn_accumulates(c, 1), a.add_bias = mn_accumulates(c, 2);
   return a;
 }
 

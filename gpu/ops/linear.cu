@@ -155,7 +155,7 @@ static void backward(mn_call *const *calls, int n, int H) {
     dz[k] = c->out[0].grad;
     if (act == MN_NONE && !c->in[2].grad) continue;
     Back &p = all.part[all.n++];
-    p = { c->out[0].data, c->out[0].grad, NULL, c->in[2].grad, cols, P, act, mn_adds(c, 2) };
+    p = { c->out[0].data, c->out[0].grad, NULL, c->in[2].grad, cols, P, act, mn_accumulates(c, 2) };
     if (act != MN_NONE) dz[k] = p.dz = z, z += c->out[0].n;
     cols += P;
   }
@@ -165,8 +165,8 @@ static void backward(mn_call *const *calls, int n, int H) {
     const int N = (int)a.N, I = a.I, P = (int)(c->out[0].n / a.N), R = P / H;
     const long weights = (long)R * I;
     float *dx = c->in[0].grad, *dw = c->in[1].grad;
-    if (dx) cu_gemm_batch(c, false, false, N, I, R, dz[k], P, c->in[1].data, I, dx, H * I, mn_adds(c, 0), R, weights, I, H);
-    if (dw) cu_gemm_batch(c, true, false, R, I, N, dz[k], P, a.x, H * I, dw, I, mn_adds(c, 1), R, I, weights, H);
+    if (dx) cu_gemm_batch(c, false, false, N, I, R, dz[k], P, c->in[1].data, I, dx, H * I, mn_accumulates(c, 0), R, weights, I, H);
+    if (dw) cu_gemm_batch(c, true, false, R, I, N, dz[k], P, a.x, H * I, dw, I, mn_accumulates(c, 1), R, I, weights, H);
   }
 }
 
@@ -193,5 +193,5 @@ static int linear_together(mn_call *const *calls, int n, bool back) {
 
 }  // namespace
 
-MN_KERNEL_TOGETHER(linear, linear, linear_back, linear_together)
+MN_KERNEL_FUSED(linear, linear, linear_back, linear_together)
 MN_KERNEL(head_linear, head_linear, head_linear_back)

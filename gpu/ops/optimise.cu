@@ -70,7 +70,7 @@ static int grad_norm_together(mn_call *const *calls, int n, bool back) {
 
 static void grad_norm_forward(mn_call *c) { grad_norm_together(&c, 1, false); }
 
-MN_KERNEL_TOGETHER(grad_norm, grad_norm_forward, NULL, grad_norm_together)
+MN_KERNEL_FUSED(grad_norm, grad_norm_forward, NULL, grad_norm_together)
 
 /* ---- adam ---- */
 
@@ -128,4 +128,4 @@ static int adam_together(mn_call *const *calls, int n, bool back) {
 
 static void adam_forward(mn_call *c) { adam_together(&c, 1, false); }
 
-MN_KERNEL_TOGETHER(adam, adam_forward, NULL, adam_together)
+MN_KERNEL_FUSED(adam, adam_forward, NULL, adam_together)

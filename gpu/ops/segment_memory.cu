@@ -113,7 +113,7 @@ static void recall_forward(mn_call *c) {
 
 static void recall_backward(mn_call *c) {
   const long level_n = c->out[0].n, first = (long)OPT(c, 0) * level_n;
-  const bool add = mn_adds(c, 1);
+  const bool add = mn_accumulates(c, 1);
   const long from = add ? first : 0, n = add ? level_n : c->in[1].n;
   if (!c->in[1].grad) return;
   CU_LAUNCH(recall_back, cu_blocks(n), CU_THREADS, 0, c->in[0].u8, c->in[2].data, c->out[0].grad,

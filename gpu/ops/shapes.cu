@@ -68,7 +68,7 @@ static void slice_backward(mn_call *c) {
   const long inner = s.x.inner, step = s.x.size * inner;
   const float *dy = c->out[0].grad;
   float *dx = c->in[0].grad;
-  if (mn_adds(c, 0)) {
+  if (mn_accumulates(c, 0)) {
     cu_copy_rows(dx + s.from * inner, step, dy, s.length * inner, s.x.outer, s.length * inner, true);
     return;
   }

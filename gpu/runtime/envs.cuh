@@ -17,7 +17,7 @@ namespace envs {
 constexpr unsigned THREADS = 64;  /* few: thousands of copies are to fill all multiprocessors */
 
 /* Row by row of 8 bytes, all threads of a block for all of its copies. */
-static __device__ void keep_before(const mn_copies &v) {
+static __device__ void keep_before(const mn_vec_arrays &v) {
   const size_t first = (size_t)blockIdx.x * THREADS, left = (size_t)v.n - first;
   const size_t at = first * v.stride / 8, words = (left < THREADS ? left : THREADS) * v.stride / 8;
   const uint64_t *from = (const uint64_t *)(const void *)v.self + at;
@@ -26,14 +26,14 @@ static __device__ void keep_before(const mn_copies &v) {
   __syncthreads();
 }
 
-static __device__ mn_io io_of(const mn_copies &v, int i, uint32_t purpose, char *obs) {
-  mn_io io = mn_io_at(&v.streams[i / MN_ABREAST], i % MN_ABREAST, purpose, v.param, v.shared, obs);
+static __device__ mn_io io_of(const mn_vec_arrays &v, int i, uint32_t purpose, char *obs) {
+  mn_io io = mn_io_at(&v.streams[i / MN_ENVS_PER_BATCH], i % MN_ENVS_PER_BATCH, purpose, v.param, v.shared, obs);
   mn_philox(io.key, io.bits);
   return io;
 }
 
 template <class Self, void (*reset)(Self *, mn_io *), void (*step)(Self *, mn_io *)>
-CU_KERNEL env_step(const mn_copies &v, const mn_moves &to) {
+CU_KERNEL env_step(const mn_vec_arrays &v, const mn_step_io &to) {
   const int i = (int)(blockIdx.x * THREADS + threadIdx.x);
   if (to.action) keep_before(v);
   if (i >= v.n) return;
@@ -68,7 +68,7 @@ CU_KERNEL env_step(const mn_copies &v, const mn_moves &to) {
     mn_io io = io_of(v, i, MN_FOR_RESET, obs);
     reset(self, &io);
   }
-  mn_stream_advance(&v.streams[i / MN_ABREAST], i % MN_ABREAST);
+  mn_stream_advance(&v.streams[i / MN_ENVS_PER_BATCH], i % MN_ENVS_PER_BATCH);
 }
 
 }  // namespace envs
@@ -88,11 +88,11 @@ CU_KERNEL env_step(const mn_copies &v, const mn_moves &to) {
     } is = { __VA_ARGS__ };                                                                        \
     return is;                                                                                     \
   }                                                                                                \
-  static void mn_##NAME##_run(const mn_copies *all, const mn_moves *to) {                          \
+  static void mn_##NAME##_run(const mn_vec_arrays *all, const mn_step_io *to) {                          \
     CU_LAUNCH((envs::env_step<NAME, mn_##NAME##_is().reset, mn_##NAME##_is().step>),               \
               ((unsigned)all->n + envs::THREADS - 1) / envs::THREADS, envs::THREADS, 0, *all, *to); \
   }                                                                                                \
   extern "C" {                                                                                     \
   extern const mn_env_kernel mn_env_kernel_##NAME;                                                 \
-  const mn_env_kernel mn_env_kernel_##NAME = { sizeof(mn_copies), sizeof(mn_moves), mn_##NAME##_run }; \
+  const mn_env_kernel mn_env_kernel_##NAME = { sizeof(mn_vec_arrays), sizeof(mn_step_io), mn_##NAME##_run }; \
   }

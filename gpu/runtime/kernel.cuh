@@ -26,8 +26,8 @@ extern __shared__ __align__(16) unsigned char cu_shared_bytes[];
 #define MN_STREAM cudaStreamPerThread
 #include "launch.cuh"
 
-#define MN_KERNEL(op, fwd, bwd) MN_KERNEL_TOGETHER(op, fwd, bwd, NULL)
-#define MN_KERNEL_TOGETHER(op, fwd, bwd, all) \
+#define MN_KERNEL(op, fwd, bwd) MN_KERNEL_FUSED(op, fwd, bwd, NULL)
+#define MN_KERNEL_FUSED(op, fwd, bwd, all) \
   extern "C" { \
     extern const mn_kernel mn_kernel_##op; \
     const mn_kernel mn_kernel_##op = { fwd, bwd, all, NULL }; \

@@ -183,4 +183,4 @@ static int ranks_mean_together(mn_call *const *calls, int n, bool back) {
 
 static void ranks_mean_forward(mn_call *c) { ranks_mean_together(&c, 1, false); }
 
-MN_KERNEL_TOGETHER(ranks_mean, ranks_mean_forward, NULL, ranks_mean_together)
+MN_KERNEL_FUSED(ranks_mean, ranks_mean_forward, NULL, ranks_mean_together)

@@ -194,9 +194,9 @@ end
 ---Open RUN/live.  A reader is a source of frames, like a stepper: see timeline.lua.
 ---@param path string
 function live_channel.reader(path)
-  local peek = ffi.gc(engine.check(C.mn_peek_new(engine.ctx, path)), C.mn_peek_free)
-  local bytes = C.mn_peek_bytes(peek)
-  local schema = read_schema(path, ffi.string(C.mn_peek_schema(peek)), bytes)
+  local peek = ffi.gc(engine.check(C.mn_live_reader_new(engine.ctx, path)), C.mn_live_reader_free)
+  local bytes = C.mn_live_reader_bytes(peek)
+  local schema = read_schema(path, ffi.string(C.mn_live_reader_schema(peek)), bytes)
   local self = setmetatable({ path = path, peek = peek, schema = schema, live = true }, Reader)
   self.num_envs = tonumber(schema.num_envs) or 1
   self.buffer = ffi.new("uint8_t[?]", bytes)
@@ -206,12 +206,12 @@ function live_channel.reader(path)
 end
 
 ---The state of the training: "running", "ended", "gone" (its process died), "replaced".
-function Reader:state() return ffi.string(C.mn_peek_state(self.peek)) end
+function Reader:state() return ffi.string(C.mn_live_reader_state(self.peek)) end
 
 ---Request the next environment from the trainer.
 function Reader:next_env()
   self.env_index = ((self.env_index or 0) + 1) % self.num_envs
-  engine.check(C.mn_peek_want(self.peek, self.env_index))
+  engine.check(C.mn_live_reader_want(self.peek, self.env_index))
 end
 
 -- The steps of the history, as entries of a frame.
@@ -233,7 +233,7 @@ end
 
 ---The newest snapshot, as `now` for frames.lua; nil: nothing new.
 function Reader:next()
-  if engine.check(C.mn_peek_read(self.peek, self.buffer)) == 0 then return nil end
+  if engine.check(C.mn_live_reader_read(self.peek, self.buffer)) == 0 then return nil end
   local schema = self.schema
   local now = { title = schema.title, reads = schema.reads, run = self.path:match "^(.*)/[^/]+$",
     actions = schema.actions, memory = {}, probes = {}, truth = {} }
