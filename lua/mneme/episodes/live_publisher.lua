@@ -32,7 +32,7 @@ local function asked_reader(t, shape)
 end
 
 ---Write snapshots of a learner while it acts.
----@param learner Actor
+---@param learner OnPolicy
 ---@param path string RUN/live
 ---@param title string
 ---@param total fun(): number steps so far

@@ -2,17 +2,16 @@
 -- rollouts of num_steps from every copy, then one update through the whole rollout from the stored state.
 -- The rollout is plans run row by row; their activations stay, so the update starts at the backward pass
 -- (same parameters, same states: the same numbers as running the sequence again; a test compares both).
-local actor = require "mneme.learn.on_policy"
+local on_policy = require "mneme.learn.on_policy"
 local plan = require "mneme.tensor.plan"
-local ranks = require "mneme.tensor.mpi"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
----@class A2C: Actor
+---@class A2C: OnPolicy
 ---@field losses table<string, number> of the last update
 ---@field returns Tensor [T,B] likewise
 ---Published values: T-Maze's (spec of the released configuration) unless said otherwise.
-local A2C = actor.class { num_steps = 256, entropy_coef = 0.001, lr = 1e-4, adam_eps = 1e-8 }
+local A2C = on_policy.class { num_steps = 256, entropy_coef = 0.001, lr = 1e-4, adam_eps = 1e-8 }
 
 ---What the update plan records.
 function A2C:loss_and_step()
@@ -29,13 +28,7 @@ function A2C:loss_and_step()
 end
 
 ---One update from the rollout that was just made; false if the loss or the gradient is not finite.
-function A2C:update()
-  self.optimiser:tick(self:rate())
-  if self.learn.recorded then self.learn:run() else self.learn() end
-  ranks.means(self.read, self.losses)
-  local loss, norm = self.losses.loss, self.optimiser:grad_norm()
-  return loss - loss == 0 and norm - norm == 0
-end
+A2C.update = on_policy.optimiser_step
 
 ---A learner by advantage actor-critic with lambda-returns (Mnih et al. 2016; TD(lambda) returns as in the released agents).
 ---@param cfg table learner keys (lr gamma lambda entropy_coef value_coef max_norm num_steps ...) and the run's
@@ -43,7 +36,7 @@ end
 ---@param agent Agent
 ---@return A2C
 local function new(cfg, env, agent)
-  local self = actor.new(A2C, "a2c", cfg, env, agent)
+  local self = on_policy.new(A2C, "a2c", cfg, env, agent)
   self.losses = {}
   self.learn = plan(function() self:loss_and_step() end)
   return self

@@ -13,7 +13,7 @@ Sequences.__index = Sequences
 
 local bytes_of = { f32 = 4, i32 = 4, u8 = 1 }
 
----@param learner Actor all of its pieces are equally long
+---@param learner OnPolicy all of its pieces are equally long
 local function new(learner)
   local count = #learner.pieces * learner.B
   return setmetatable({ learner = learner, count = count, rows = learner.pieces[1].rows, moves = {}, order = ffi.new("int[?]", count),

@@ -8,21 +8,21 @@
 --   horizon        gradients flow back so many steps at most (0: through the whole rollout)
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
-local episodes = require "mneme.learn.episode_stats"
+local episode_stats = require "mneme.learn.episode_stats"
 local errors = require "mneme.base.errors"
-local forgetting = require "mneme.learn.memory_resets"
+local memory_resets = require "mneme.learn.memory_resets"
 local learner_settings = require "mneme.runs.learner_settings"
 local optim = require "mneme.tensor.optim"
 local plan = require "mneme.tensor.plan"
 local ranks = require "mneme.tensor.mpi"
 local schedule = require "mneme.tensor.lr_schedule"
-local shared_episodes = require "mneme.learn.episode_stats_mpi"
+local episode_stats_mpi = require "mneme.learn.episode_stats_mpi"
 local tensor = require "mneme.tensor.tensor"
 local trainer = require "mneme.learn.trainer"
 local C, ops = engine.C, tensor.ops
 local MOST_PIECES = 64             -- as many plans as one can lean on
 
----@class Actor
+---@class OnPolicy
 ---@field T integer steps of a rollout
 ---@field B integer copies that this process steps: numbers first .. first + B - 1 of the run's `copies`
 ---@field x Tensor [T+1,B,...] observations in the environment's own type
@@ -33,11 +33,11 @@ local MOST_PIECES = 64             -- as many plans as one can lean on
 ---@field played Tensor [T,B] actions
 ---@field pieces table[] { first, rows, act, state, logits, values, after, actions, probes }
 ---@field next table<string, Tensor> where the next rollout begins
-local Actor = {}
-Actor.__index = Actor
+local OnPolicy = {}
+OnPolicy.__index = OnPolicy
 
 ---The settings that all of them have.
-Actor.defaults = {
+OnPolicy.defaults = {
   gamma = 0.99, lambda = 0.95, value_coef = 0.5, bootstrap_truncated = true, lr_schedule = "constant", warmup = 0,
   beta1 = 0.9, beta2 = 0.999, weight_decay = 0, max_norm = 0.5,
   carry = true, reset_on_done = true, horizon = 0, context = 0,
@@ -45,10 +45,10 @@ Actor.defaults = {
 
 ---A class of learners that act.
 ---@param defaults table its settings besides those above
-function Actor.class(defaults)
-  local class = setmetatable({ defaults = {} }, Actor)
+function OnPolicy.class(defaults)
+  local class = setmetatable({ defaults = {} }, OnPolicy)
   class.__index = class
-  for _, set in ipairs { Actor.defaults, defaults } do
+  for _, set in ipairs { OnPolicy.defaults, defaults } do
     for key, value in pairs(set) do class.defaults[key] = value end
   end
   return class
@@ -80,7 +80,7 @@ end
 ---@param state table<string, Tensor>
 ---@param probe function? asked for inner values: probe(name, tensor)
 ---@param previous table<string, Tensor>? what the agent is told of the step before
-function Actor:forward(x, resets, state, probe, previous) return self.agent(x, resets, state, probe, previous) end
+function OnPolicy:forward(x, resets, state, probe, previous) return self.agent(x, resets, state, probe, previous) end
 
 -- Steps first .. first + rows - 1; the last piece also takes the row in whose value the returns end.
 local function piece_of(self, first, rows)
@@ -138,7 +138,7 @@ local function make_rollout(self)
     self.outcome_at[field] = t:data()
   end
   for field, t in pairs { obs = self.x, done = self.done, resets = self.resets, told_action = previous.action,
-    told_reward = previous.reward, played = self.played, reward = self.rewards, seen = self.forgetting.seen } do
+    told_reward = previous.reward, played = self.played, reward = self.rewards, seen = self.memory_resets.seen } do
     place(field, t)
   end
   if peek then
@@ -161,7 +161,7 @@ local function share(self, what, env)
   self.first = ranks.rank * self.B
   if ranks.size > 1 then
     env:keep(self.first, self.B)
-    self.finished = shared_episodes(self.T * self.B)
+    self.finished = episode_stats_mpi(self.T * self.B)
   end
 end
 
@@ -171,10 +171,10 @@ end
 ---@param cfg table learner keys and the run's (see docs/learners.md)
 ---@param env Env
 ---@param agent Agent
-function Actor.new(class, what, cfg, env, agent)
+function OnPolicy.new(class, what, cfg, env, agent)
   errors.need(what .. ": env", env, "observation_space", "mn.env(...)")
   errors.need(what .. ": agent", agent, "core", "mn.agent { env = env, ... }")
-  local self = setmetatable({ env = env, agent = agent, cfg = cfg, step = 0, finished = episodes(), progress = {} }, class)
+  local self = setmetatable({ env = env, agent = agent, cfg = cfg, step = 0, finished = episode_stats(), progress = {} }, class)
   for key, value in pairs(learner_settings.read(what, cfg, class.defaults)) do self[key] = value end
   local core = agent.core
   if core.config.reset == false and (self.context > 0 or not self.carry) then
@@ -190,7 +190,7 @@ function Actor.new(class, what, cfg, env, agent)
   self.clock = tensor.new { shape = { 3 }, dtype = "i32" }
   self.clock_data = self.clock:data()
   self.clock_data[0] = (cfg.seed or 1) % 2 ^ 31
-  self.forgetting = forgetting(self.B, self.reset_on_done, self.context)
+  self.memory_resets = memory_resets(self.B, self.reset_on_done, self.context)
   self.next = core:initial(self.B)
   make_buffers(self)
   make_rollout(self)
@@ -206,12 +206,12 @@ end
 -- ---- acting ----
 
 ---Begin: every copy's world and memory anew.
-function Actor:begin()
+function OnPolicy:begin()
   local T, row = self.T, self.row
   engine.wait()
   self.env:reset_raw(row.x[T], self.cfg.seed or 1)
   ffi.fill(row.done[T], self.B, 1)
-  self.forgetting:all(row.resets[T])
+  self.memory_resets:all(row.resets[T])
   if row.previous.action then for b = 0, self.B - 1 do row.previous.action[T][b] = -1 end end
   if row.previous.reward then ffi.fill(row.previous.reward[T], 4 * self.B) end
   tensor.keep(self.agent.core:initial(self.B, self.first), self.next)
@@ -260,12 +260,12 @@ local function count_episodes(self)
 end
 
 ---Act for num_steps in every copy; fills x, done, resets, previous, rewards, played and what the plans compute.
-function Actor:rollout()
+function OnPolicy:rollout()
   local T, B, row, last = self.T, self.B, self.row, nil
   engine.check(C.mn_rollout_begin(engine.ctx, self.buffers, B, T, self.row_bytes))
   if not self.carry then
     engine.wait()
-    self.forgetting:all(row.resets[0])
+    self.memory_resets:all(row.resets[0])
   end
   for _, piece in ipairs(self.pieces) do
     tensor.keep(last and last.after or self.next, piece.state)
@@ -293,31 +293,31 @@ end
 
 ---What the pieces computed as one sequence of T + 1 rows.
 ---@param name string "logits" or "values"
-function Actor:joined(name)
+function OnPolicy:joined(name)
   local all = self.pieces[1][name]
   for i = 2, #self.pieces do all = ops.concat(all, self.pieces[i][name], { axis = 0 }) end
   return all
 end
 
 ---One rollout, one update.
-function Actor:advance()
+function OnPolicy:advance()
   self:rollout()
   return self.T * self.copies, self:update()
 end
 
 ---The learning rate of the next update of the optimiser.
-function Actor:rate()
+function OnPolicy:rate()
   return schedule.rate(self, self.optimiser:updates() + 1, self.step - self.T * self.copies, self.cfg.steps)
 end
 
 ---Does the mean score of the last 100 episodes reach cfg.stop_score?
-function Actor:over()
+function OnPolicy:over()
   local stop, finished = self.cfg.stop_score, self.finished
   return stop and finished.total >= finished.WINDOW and finished:score() >= stop or false
 end
 
 ---What config.json says of agent, environment and memory.
-function Actor:describe()
+function OnPolicy:describe()
   local about, env = self.agent:describe(), self.env
   about.env, about.task, about.env_of_script = env.id, {}, env.world.vec == nil or nil     -- see rebuild.lua
   for key, value in pairs(env.settings) do about.task[key] = value end
@@ -330,7 +330,7 @@ function Actor:describe()
 end
 
 ---One line: which agent, on what.
-function Actor:headline()
+function OnPolicy:headline()
   return ("%s on %s, %d parameters"):format(self.agent.core.name, self.env.id, self.agent.module:count())
 end
 
@@ -356,7 +356,7 @@ local function last_row(t)
 end
 
 ---All that a checkpoint holds: { name, tensor }, in order.
-function Actor:contents()
+function OnPolicy:contents()
   local list = self.optimiser:contents()
   local core = self.agent.core
   local function add(name, t, copies) list[#list + 1] = { name, t, copies = copies or 1 } end
@@ -364,7 +364,7 @@ function Actor:contents()
   add("observation", last_row(self.x))
   add("done", last_row(self.done))
   add("resets", last_row(self.resets))
-  add("seen", self.forgetting.seen)
+  add("seen", self.memory_resets.seen)
   for _, name in ipairs { "action", "reward" } do          -- in this order: equal runs give equal files
     local t = self.previous and self.previous[name]
     if t then add("previous." .. name, last_row(t)) end
@@ -376,11 +376,11 @@ function Actor:contents()
 end
 
 ---What a checkpoint holds besides tensors.
-function Actor:counters() return { episodes = self.finished:counters() } end
+function OnPolicy:counters() return { episodes = self.finished:counters() } end
 
 ---Go on from a checkpoint, whose tensors are in place.
 ---@param checkpoint table
-function Actor:restored(checkpoint)
+function OnPolicy:restored(checkpoint)
   local worlds, observations = checkpoint.tensors.worlds, self.row.x[self.T]
   local bytes, n = worlds:shape()[2], self.x:size() / (self.T + 1) / self.B
   for b = 0, self.B - 1 do
@@ -392,30 +392,30 @@ end
 
 ---Numbers to log: those of the episodes, of the optimiser, and self.losses, name -> number.
 ---@param m table<string, number> to fill
-function Actor:metrics(m)
+function OnPolicy:metrics(m)
   self.finished:metrics(m)
   for name, value in pairs(self.losses) do m["losses/" .. name] = value end
   self.optimiser:metrics(m, self.agent.module:parts())
 end
 
 ---What the progress bar shows.
-function Actor:shown()
+function OnPolicy:shown()
   self.progress.score, self.progress["return"] = self.finished:score(), self.finished:mean_return()
   return self.progress
 end
 
 ---By what the best checkpoint is chosen: the largest of it.  Of fewer episodes it says little: the first to end are the short ones.
-function Actor:best() return self.finished.total >= self.finished.WINDOW and self.finished:score() or nil end
+function OnPolicy:best() return self.finished.total >= self.finished.WINDOW and self.finished:score() or nil end
 
 ---Its plans, { name, plan }: for profile=1 and the search for a NaN.
-function Actor:plans()
+function OnPolicy:plans()
   local list = { { "update", self.learn } }
   for _, piece in ipairs(self.pieces) do list[#list + 1] = { "act", piece.act } end
   return list
 end
 
 ---What went wrong, for the error message of a run that diverged.
-function Actor:find_nan()
+function OnPolicy:find_nan()
   for _, piece in ipairs(self.pieces) do
     local found = piece.act:find_nan()
     if found then return found end
@@ -424,11 +424,20 @@ function Actor:find_nan()
 end
 
 ---How it ended: a line, and the same as a table.
-function Actor:summary()
+function OnPolicy:summary()
   return self.finished:text(), { score = self.finished:score(), mean_return = self.finished:mean_return() }
 end
 
----Train to cfg.steps: run folder, log, checkpoints, progress, Ctrl-C.
-function Actor:train() return trainer.train(self) end
+---One step of the optimiser by the recorded loss; false if the loss or the gradient is not finite.
+function OnPolicy:optimiser_step()
+  self.optimiser:tick(self:rate())
+  if self.learn.recorded then self.learn:run() else self.learn() end
+  ranks.means(self.read, self.losses)
+  local loss, norm = self.losses.loss, self.optimiser:grad_norm()
+  return loss - loss == 0 and norm - norm == 0
+end
 
-return Actor
+---Train to cfg.steps: run folder, log, checkpoints, progress, Ctrl-C.
+function OnPolicy:train() return trainer.train(self) end
+
+return OnPolicy

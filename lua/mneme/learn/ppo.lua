@@ -4,7 +4,7 @@
 -- are normalised within each minibatch.  Before the first step of the optimiser the new policy is the old one: the
 -- ratio of their probabilities is 1 up to rounding, and a test says so of every memory.
 local ffi = require "ffi"
-local actor = require "mneme.learn.on_policy"
+local on_policy = require "mneme.learn.on_policy"
 local errors = require "mneme.base.errors"
 local plan = require "mneme.tensor.plan"
 local ranks = require "mneme.tensor.mpi"
@@ -12,9 +12,9 @@ local sequences = require "mneme.learn.minibatches"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
----@class PPO: Actor
+---@class PPO: OnPolicy
 ---@field losses table<string, number> of the last update, as CleanRL logs them
-local PPO = actor.class {
+local PPO = on_policy.class {
   num_steps = 128, epochs = 4, minibatches = 4, lr = 2.5e-4, adam_eps = 1e-5, entropy_coef = 0.01,
   clip = 0.2, clip_values = true, normalise_advantages = true, target_kl = 0,
 }
@@ -82,11 +82,7 @@ end
 -- One step of the optimiser by one minibatch; false if its loss or gradient is not finite.
 local function minibatch_step(self, index)
   self.sequences:take(index * self.minibatch.n)
-  self.optimiser:tick(self:rate())
-  if self.learn.recorded then self.learn:run() else self.learn() end
-  ranks.means(self.read, self.losses)
-  local loss, norm = self.losses.loss, self.optimiser:grad_norm()
-  return loss - loss == 0 and norm - norm == 0
+  return on_policy.optimiser_step(self)
 end
 
 ---All epochs over the rollout that was just made, or until the policy has moved by more than target_kl; false if a
@@ -113,7 +109,7 @@ end
 ---@param agent Agent
 ---@return PPO
 local function new(cfg, env, agent)
-  local self = actor.new(PPO, "ppo", cfg, env, agent)
+  local self = on_policy.new(PPO, "ppo", cfg, env, agent)
   if self.horizon > 0 and self.T % self.horizon ~= 0 then
     errors.usage(("ppo: horizon=%d does not divide num_steps=%d"):format(self.horizon, self.T))
   end
