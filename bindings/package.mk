@@ -8,7 +8,7 @@ DOCS     = README.md CHANGELOG.md LICENSE
 
 install: all    ## install into PREFIX (/usr/local), below DESTDIR if that is set
 	@install -d $(TO)/bin $(TO)/lib/pkgconfig $(TO)/include/mneme $(TO)/share/mneme/library $(TO)/share/lua/5.1 $(TO)/$(ZSH) \
-	  $(TO)/share/bash-completion/completions $(TO)/share/fish/vendor_completions.d $(TO)/share/man/man1 $(TO)/share/doc/mneme/docs/figures
+	  $(TO)/share/bash-completion/completions $(TO)/share/fish/vendor_completions.d $(TO)/share/man/man1 $(TO)/share/doc/mneme/docs/figures $(TO)/share/doc/mneme/docs/results
 	@install $(B)/mneme $(TO)/bin/
 	@install -m 644 $(wildcard $(B)/libmneme.so $(B)/libmneme_view.so $(B)/libmneme_cuda.so) $(TO)/lib/
 	@install -m 644 engine/mneme.h scenes/view/view.h $(TO)/include/mneme/
@@ -22,7 +22,8 @@ install: all    ## install into PREFIX (/usr/local), below DESTDIR if that is se
 	@MNEME_HOME='$(CURDIR)' $(B)/mneme help annotations > $(TO)/share/mneme/library/mneme.lua
 	@MNEME_HOME='$(CURDIR)' $(B)/mneme help man > $(TO)/share/man/man1/mneme.1 && gzip -9nf $(TO)/share/man/man1/mneme.1
 	@install -m 644 $(DOCS) $(TO)/share/doc/mneme/
-	@install -m 644 $(wildcard docs/*.md docs/*.png) $(TO)/share/doc/mneme/docs/
+	@install -m 644 $(wildcard docs/*.md docs/*.png docs/*.gif) $(TO)/share/doc/mneme/docs/
+	@install -m 644 $(wildcard docs/results/*.md docs/results/*.svg docs/results/*.jsonl) $(TO)/share/doc/mneme/docs/results/
 	@install -m 644 $(wildcard docs/figures/*.svg docs/figures/*.png) $(TO)/share/doc/mneme/docs/figures/
 	@echo "installed $(TO)/bin/mneme"
 
