@@ -8,7 +8,8 @@ DOCS     = README.md CHANGELOG.md LICENSE
 
 install: all    ## install into PREFIX (/usr/local), below DESTDIR if that is set
 	@install -d $(TO)/bin $(TO)/lib/pkgconfig $(TO)/include/mneme $(TO)/share/mneme/library $(TO)/share/lua/5.1 $(TO)/$(ZSH) \
-	  $(TO)/share/bash-completion/completions $(TO)/share/fish/vendor_completions.d $(TO)/share/man/man1 $(TO)/share/doc/mneme/docs/figures $(TO)/share/doc/mneme/docs/results
+	  $(TO)/share/bash-completion/completions $(TO)/share/fish/vendor_completions.d $(TO)/share/man/man1 \
+	  $(TO)/share/doc/mneme/docs/figures $(TO)/share/doc/mneme/docs/results
 	@install $(B)/mneme $(TO)/bin/
 	@install -m 644 $(wildcard $(B)/libmneme.so $(B)/libmneme_view.so $(B)/libmneme_cuda.so) $(TO)/lib/
 	@install -m 644 engine/mneme.h scenes/view/view.h $(TO)/include/mneme/
