@@ -1,7 +1,6 @@
 -- targets.lua -- what the fuzzer (fuzz.c) hands bytes to: every reader of files and words, one function each.  A target
 -- is given where the bytes lie and how many there are; it gives nothing where the reader took them or refused them in
 -- words, or else what went wrong.
-require("mneme.base.luajit_pairs").install()
 local bit = require "bit"
 local ffi = require "ffi"
 local mn = require "mneme"
