@@ -1,4 +1,4 @@
-/* agalite.cuh -- what agalite.cu and agalite_back.cu share: the channels and their waves, the way through memory.
+/* agalite.cuh -- what agalite.cu and agalite_backward.cu share: the channels and their waves, the way through memory.
 **
 ** A channel m of stored ones holds a vector of keys and one of values; the sum of keys is one more channel of keys, of
 ** weight 1.  Nothing couples features, or values, or channels, but two sums: what q finds in each channel's keys,
@@ -6,7 +6,7 @@
 ** (or values) of up to four channels, which it carries through time in registers, and the sums over features are left in
 ** parts of 32.  A chunk of sixteen tokens begins at a checkpoint, where the op stores its state. */
 #pragma once
-#include "attention.cuh"
+#include "gated_inputs.cuh"
 #include "chunk.cuh"
 
 enum { CODE, PAPER, COSSIN, RANDOM_SIGN };
@@ -24,7 +24,7 @@ struct Waves {
 struct States { float *vs, *ks, *s; };     /* [B,M,H,V], [B,M,H,K], [B,H,K]; NULL: zeros, or nobody asks */
 
 struct Agalite {
-  CuAttention a;
+  CuGatedInputs a;
   CuChunks p;                    /* where chunks and heads are */
   Waves waves;
   const float *tick;
@@ -80,5 +80,5 @@ void cu_agalite_waves(const Agalite *g);
 /* found, kappa and factor of a slice; `again`: from checkpoints, and no state is left. */
 void cu_agalite_keys(const Agalite *g, bool again);
 
-/* agalite_back.cu */
+/* agalite_backward.cu */
 void cu_agalite_backward(mn_call *c);

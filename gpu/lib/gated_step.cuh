@@ -1,8 +1,8 @@
 /* gated_step.cuh -- what linear_attention and joint_gate_attention share: a step for acting, and the way of the keys'
 ** gradients back to their factors, which agalite goes, too. */
 #pragma once
-#include "attention.cuh"
-#include "runtime/copies.cuh"
+#include "gated_inputs.cuh"
+#include "runtime/strided_copy.cuh"
 
 /* A state C[V,K] and s[K] of each head, as the ops hold it; checkpoints [V+1,K] in rows of saved_row floats. */
 struct CuGatedState {
@@ -17,7 +17,7 @@ struct CuGatedState {
 
 /* Rows t0 .. t1-1, one after the other, in place: one launch, for the few rows of acting.  joint: the decay is
 ** keep - beta u (joint_gate_attention), not a product. */
-void cu_gated_step(const CuAttention *a, const CuGatedState *s, bool joint, int t0, int t1);
+void cu_gated_step(const CuGatedInputs *a, const CuGatedState *s, bool joint, int t0, int t1);
 
 /* Gradients of keys as features, of some tokens of heads head .. head+heads-1: those of q, write and decay, [3,K] a token,
 ** in parts that are to be added up.  Token t of head bh is row ((bh - head) * chunks + t / 16) * 16 + t % 16. */
@@ -29,7 +29,7 @@ struct CuKeyGrads {
 };
 
 /* From them, the gradients of q, k, gamma and their factors, and of a scalar gate. */
-void cu_keys_fold(const CuAttention *a, const CuKeyGrads *g, const mn_call *c);
+void cu_keys_fold(const CuGatedInputs *a, const CuKeyGrads *g, const mn_call *c);
 
 /* Shrink has no gradient. */
 static inline void cu_shrink_back(const mn_call *c) { cu_zero_grad(&c->in[IN_SHRINK]); }

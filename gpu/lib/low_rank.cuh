@@ -1,7 +1,7 @@
 /* low_rank.cuh -- what both directions of low_rank_attention share (engine/ops/low_rank_attention.c has the equations): a
 ** block is a head, and walks its tokens; threads share columns of the factors, warps share products of rows. */
 #pragma once
-#include "attention.cuh"
+#include "gated_inputs.cuh"
 #include "chunk.cuh"
 
 enum { IN_U = IN_STATE, IN_W, IN_S };
@@ -9,7 +9,7 @@ enum { OUT_Y, OUT_U, OUT_W, OUT_S, OUT_CUTS, OUT_SAVED };
 enum { LOW_THREADS = 128, LOW_WARPS = LOW_THREADS / 32 };
 
 struct LowRank {
-  CuAttention a;
+  CuGatedInputs a;
   CuChunks p;                    /* the slice of heads */
   int r, n, Kp, Vp;              /* columns kept, and with the new one; rows of state are padded */
   float *cuts, *saved;           /* of a token: A and B [r,n], 1/sqrt(sigma) [r] */
@@ -130,5 +130,5 @@ static __device__ __forceinline__ void low_give(const LowRank &g, int bh, const 
 /* low_rank_attention.cu */
 LowRank cu_low_rank(const mn_call *c, int t0, int t1);
 
-/* low_rank_back.cu */
+/* low_rank_backward.cu */
 void cu_low_rank_backward(mn_call *c);

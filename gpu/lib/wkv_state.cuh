@@ -1,7 +1,7 @@
 /* wkv_state.cuh -- RWKV's matrix memories on chunk.cuh's machine: S[K,V] a head, checkpoints every sixteen steps, no
 ** normaliser.  Keys: the keys' side of the op; v, done, state: places of its inputs. */
 #pragma once
-#include "chunk_back.cuh"
+#include "chunk_backward.cuh"
 
 enum { CU_WKV_Y, CU_WKV_S, CU_WKV_SAVED };
 

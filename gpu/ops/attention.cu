@@ -2,7 +2,7 @@
 ** Gradients of the positions r go through tiles of their own, 64 distances against all rows that look so far back; of
 ** many copies in groups, so that no order of blocks shows. */
 #include "lib/column_sums.cuh"
-#include "runtime/copies.cuh"
+#include "runtime/strided_copy.cuh"
 #include "lib/softmax_step.cuh"
 extern "C" {
 #include "attention/causal_attention.h"

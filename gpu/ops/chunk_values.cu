@@ -1,6 +1,6 @@
 /* chunk_values.cu -- the values' side of matrix memories (chunk.cuh): denominators, gradients of values and their gates. */
-#include "lib/attention.cuh"
-#include "lib/chunk_back.cuh"
+#include "lib/gated_inputs.cuh"
+#include "lib/chunk_backward.cuh"
 
 /* y of a row: num over the denominator of z.  2 reads and a write of V numbers a token; the last of forward's launches. */
 CU_KERNEL divide(const CuChunks &p, const CuDivision &den, cu_divisor columns, long all) {

@@ -1,6 +1,6 @@
 /* delta_rule.cu -- the delta rule (engine/ops/delta_rule.c) on chunk.cuh's machine: the key beta k is written with v, and
 ** the key beta e k with what the memory holds under k, negated. */
-#include "lib/chunk_back.cuh"
+#include "lib/chunk_backward.cuh"
 
 enum { Q_IN, K_IN, V_IN, BETA, KEEP, DONE, IN_C, IN_SUM };
 enum { OUT_Y, OUT_C, OUT_S, OUT_SAVED };

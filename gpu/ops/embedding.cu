@@ -3,7 +3,7 @@
 ** Rows of dy that belong together then follow each other.  Pieces of the sorted list are summed side by
 ** side; a run of equal indices that reaches over the edge of a piece leaves its part there, and whoever
 ** owns the piece where the run began adds them up. */
-#include "runtime/copies.cuh"
+#include "runtime/strided_copy.cuh"
 
 /* ---- forward ---- */
 

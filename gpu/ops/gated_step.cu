@@ -6,7 +6,7 @@ enum { STEP_THREADS = 256, STEP_WARPS = STEP_THREADS / 32, STEP_ROWS = 4 };
 
 /* A block is a head: all of its state passes through, 8 K V bytes a token, for some 4 K V operations.  Its rows go to the
 ** warps, a few at a time, whose keys are read together. */
-CU_KERNEL gated_step(const CuAttention &a, const CuGatedState &x, bool joint, int t0, int t1) {
+CU_KERNEL gated_step(const CuGatedInputs &a, const CuGatedState &x, bool joint, int t0, int t1) {
   const int bh = (int)blockIdx.x, b = bh / a.H, tid = (int)threadIdx.x, lane = tid % 32, warp = tid / 32, K = a.K;
   cu_smem<float> q = CU_SHARED(float, 0), write = q + K, decay = q + 2 * K, part = q + 3 * K;
   const long every = (long)MN_CHUNK * x.span, checkpoints = (a.T + every - 1) / every;
@@ -61,7 +61,7 @@ CU_UNROLL
   }
 }
 
-void cu_gated_step(const CuAttention *a, const CuGatedState *s, bool joint, int t0, int t1) {
+void cu_gated_step(const CuGatedInputs *a, const CuGatedState *s, bool joint, int t0, int t1) {
   const size_t shared = sizeof(float) * (3 * (size_t)a->K + STEP_WARPS);
   CU_LAUNCH(gated_step, (unsigned)(a->B * a->H), STEP_THREADS, shared, *a, *s, joint, t0, t1);
 }
@@ -93,7 +93,7 @@ static __device__ void fold(int D, int E, const float *x, const float *p, cu_sme
 #define AT(p, row) ((p) ? (p) + (row) : NULL)
 
 /* A block is a token of a head: 12 K bytes a part are read, as many operations. */
-CU_KERNEL keys_fold(const CuAttention &a, const CuKeyGrads &g, const FoldTo &to) {
+CU_KERNEL keys_fold(const CuGatedInputs &a, const CuKeyGrads &g, const FoldTo &to) {
   const int K = a.K, i = (int)(blockIdx.x % MN_CHUNK), c = (int)(blockIdx.x / MN_CHUNK % (unsigned)g.chunks);
   const int bh = g.head + (int)(blockIdx.x / MN_CHUNK / (unsigned)g.chunks), t = c * MN_CHUNK + i;
   if (t >= a.T) return;
@@ -139,7 +139,7 @@ CU_KERNEL keys_fold(const CuAttention &a, const CuKeyGrads &g, const FoldTo &to)
   }
 }
 
-void cu_keys_fold(const CuAttention *a, const CuKeyGrads *g, const mn_call *c) {
+void cu_keys_fold(const CuGatedInputs *a, const CuKeyGrads *g, const mn_call *c) {
   const mn_arg *in = c->in;
   const FoldTo to = { in[IN_Q].grad, in[IN_K].grad, a->scalar ? in[IN_BETA].grad : NULL, in[IN_GAMMA].grad,
                       in[IN_P_Q].grad, in[IN_P_K].grad, in[IN_P_GAMMA].grad };

@@ -1,6 +1,6 @@
-/* gru.cu -- kernels of gru: a GRU over a sequence, step by step (recurrent.cuh). */
+/* gru.cu -- kernels of gru: a GRU over a sequence, step by step (recurrent_cells.cuh). */
 #include "lib/column_sums.cuh"
-#include "lib/recurrent.cuh"
+#include "lib/recurrent_cells.cuh"
 extern "C" {
 #include "numerics/fast_math.h"
 }

@@ -5,7 +5,7 @@
 ** chunk_state.cu: 8 K V operations a token, and 12 K bytes a warp from the caches.  Backward a warp carries sixteen
 ** columns of 32 keys, and makes the sixteen states of a chunk again, two columns at a time: 22 K V operations a token.
 ** What keys get from other columns, and values from other keys, is left in parts, which are added up in their order. */
-#include "lib/chunk_back.cuh"
+#include "lib/chunk_backward.cuh"
 #include "lib/chunk_tile.cuh"
 #include "lib/gated_step.cuh"
 extern "C" {
@@ -18,7 +18,7 @@ enum { COLUMNS = 16, TWO = 2 };            /* of a warp, backward; and of those,
 
 /* Scratch beside that of CuChunks, where R holds q and W holds x; of a slice. */
 struct Joint {
-  CuAttention a;
+  CuGatedInputs a;
   float *u;                      /* [16,Kq] a chunk */
   float *keys, *values;          /* [column parts] of [16,3,K] a chunk; [key parts] of [2,16,cols] */
   int key_parts, column_parts;
@@ -41,7 +41,7 @@ CU_KERNEL joint_keys(const Joint &g, const CuChunks &p) {
 /* The gate of a column and what is written of it. */
 struct Value { float gate, write; };
 
-static __device__ __forceinline__ Value value_at(const CuAttention &a, long token, int i) {
+static __device__ __forceinline__ Value value_at(const CuGatedInputs &a, long token, int i) {
   if (i >= a.V) return { 1.0f, i == a.V ? 1.0f : 0.0f };
   const float b = a.beta[token * a.V + i], v = a.v[token * a.V + i];
   return { b, a.raw ? v : b * v };
@@ -227,14 +227,14 @@ CU_KERNEL joint_values_back(const Joint &g, const CuChunks &p, float *dv, float 
 
 /* ---- host ---- */
 
-static CuAttention open_call(const mn_call *c) {
+static CuGatedInputs open_call(const mn_call *c) {
   mn_attention g;
   mn_attention_open(&g, c, "joint_gate_attention", 0);
   g.raw = OPT(c, RAW) != 0;
   return cu_attention(&g);
 }
 
-static CuChunks chunks_of(const mn_call *c, const CuAttention &a, int t0, int t1) {
+static CuChunks chunks_of(const mn_call *c, const CuGatedInputs &a, int t0, int t1) {
   CuChunks p = {};
   p.K = a.K;
   cu_chunks_set(&p, c, false, true, t0, t1);

@@ -1,6 +1,6 @@
 /* kv_slots.cu -- slots and chunk_slots, forward and backward: what was seen at the positions of an episode, kept for later.
 ** Where a slot's numbers come from is the same question both ways, so every thread asks it for its own number. */
-#include "runtime/copies.cuh"
+#include "runtime/strided_copy.cuh"
 
 namespace {
 

@@ -1,6 +1,6 @@
 /* linear_attention.cu -- gated linear attention (engine/ops/linear_attention.c): the features of keys, made from their
 ** factors, for chunk.cuh's machine; a few rows go one by one (gated_step.cu). */
-#include "lib/chunk_back.cuh"
+#include "lib/chunk_backward.cuh"
 #include "lib/gated_step.cuh"
 extern "C" {
 #include "recurrent/matrix_state.h"
@@ -11,7 +11,7 @@ enum { OUT_Y, OUT_C, OUT_S, OUT_SAVED };
 
 struct LinearKeys {
   enum { PAIR = 0, EARLY = 0, KEYS = 1, SUMS = 0 };
-  CuAttention a;
+  CuGatedInputs a;
   float *grads;                  /* backward: of q, write and decay, [16,3,K] a chunk */
 
   __device__ __forceinline__ int width(const CuChunks &p) const { return p.K; }
@@ -37,7 +37,7 @@ static mn_attention open_call(const mn_call *c) {
   return g;
 }
 
-static CuChunks chunks_of(const mn_call *c, const CuAttention &a, int t0, int t1) {
+static CuChunks chunks_of(const mn_call *c, const CuGatedInputs &a, int t0, int t1) {
   CuChunks p = {};
   p.K = a.K;
   cu_chunks_set(&p, c, false, true, t0, t1);
@@ -51,7 +51,7 @@ static CuChunks chunks_of(const mn_call *c, const CuAttention &a, int t0, int t1
 static void forward(mn_call *c) {
   const mn_attention g = open_call(c);
   const LinearKeys keys = { cu_attention(&g), NULL };
-  const CuAttention &a = keys.a;
+  const CuGatedInputs &a = keys.a;
   float *y = c->out[OUT_Y].data, *C = c->out[OUT_C].data, *s = c->out[OUT_S].data;
   const float *first_C = c->t0 ? C : c->in[IN_STATE].data, *first_s = c->t0 ? s : c->in[IN_STATE + 1].data;
   CuChunks p = chunks_of(c, a, c->t0, c->t1);
@@ -73,7 +73,7 @@ static void forward(mn_call *c) {
 static void backward(mn_call *c) {
   const mn_attention g = open_call(c);
   LinearKeys keys = { cu_attention(&g), NULL };
-  const CuAttention &a = keys.a;
+  const CuGatedInputs &a = keys.a;
   CuChunks p = chunks_of(c, a, 0, DIM(c, 'T'));
   const CuDivision den = { a.normalise, a.eps, a.den_clamp, a.scale };
   cu_chunks_scratch(&p, c->ctx, true);

@@ -3,7 +3,7 @@
 ** Two ends of chunks lie at least a chunk apart, so the rows u*c .. u*c + c-1 hold one at most: chunk u of this call.
 ** A token is of one chunk alone, so that no two blocks ever write to one place. */
 #include "lib/column_sums.cuh"
-#include "runtime/copies.cuh"
+#include "runtime/strided_copy.cuh"
 #include "lib/episode_attention.cuh"
 #include "lib/row_teams.cuh"
 extern "C" {

@@ -1,5 +1,5 @@
-/* lstm.cu -- kernels of lstm: an LSTM over a sequence, step by step (recurrent.cuh). */
-#include "lib/recurrent.cuh"
+/* lstm.cu -- kernels of lstm: an LSTM over a sequence, step by step (recurrent_cells.cuh). */
+#include "lib/recurrent_cells.cuh"
 extern "C" {
 #include "numerics/fast_math.h"
 }

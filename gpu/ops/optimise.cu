@@ -1,6 +1,6 @@
 /* optimise.cu -- grad_norm adam: what is done to all leaves of a model.  One launch takes as many calls as stand one
 ** after another. */
-#include "runtime/leaves.cuh"
+#include "runtime/parameter_table.cuh"
 #include "lib/grid_sums.cuh"
 
 /* ---- grad_norm ---- */

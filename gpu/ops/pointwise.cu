@@ -2,7 +2,7 @@
 ** within, detach: each number alone.  Memory is what they wait for, so one kernel serves them all and
 ** chooses the formula as it runs: every thread of a launch chooses alike, which costs nothing beside
 ** the loads, and the formulas stand in one table each.  Numbers are read and written by fours. */
-#include "runtime/copies.cuh"
+#include "runtime/strided_copy.cuh"
 extern "C" {
 #include "numerics/fast_math.h"
 }

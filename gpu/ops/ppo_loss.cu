@@ -1,7 +1,7 @@
 /* ppo_loss.cu -- engine/ops/ppo_loss.c: a team of threads to a row; what is normalised by the batch's mean
 ** and deviation needs those first.  They are made of blocks' own means and squared distances from them,
 ** put together exactly (Chan, Golub, LeVeque 1979), so that one pass over the advantages is enough. */
-#include "runtime/copies.cuh"
+#include "runtime/strided_copy.cuh"
 #include "lib/policy.cuh"
 #include "runtime/mpi.cuh"
 #include "lib/grid_sums.cuh"

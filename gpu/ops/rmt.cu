@@ -1,7 +1,7 @@
 /* rmt.cu -- rmt and rmt_memory, forward and backward, and rmt_weights: a block walks the segments of one copy after
 ** another.  How a copy is cut follows from its resets, which only the device knows: so it is decided there. */
 #include "lib/column_sums.cuh"
-#include "runtime/copies.cuh"
+#include "runtime/strided_copy.cuh"
 #include "lib/transformer_layers_backward.cuh"
 #include "lib/attention_weights.cuh"
 

@@ -1,7 +1,7 @@
 /* rotary.cu -- kernels of rotary: pairs of numbers turned by an angle that grows with time.  A thread owns a pair's
 ** place, whose speed it finds once, and turns it in all heads of some rows by one sine and cosine a row. */
 #include <math.h>
-#include "runtime/copies.cuh"
+#include "runtime/strided_copy.cuh"
 extern "C" {
 #include "numerics/fast_math.h"
 }

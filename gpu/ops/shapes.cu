@@ -1,5 +1,5 @@
 /* shapes.cu -- concat slice transpose reshape every_step shown: the same numbers in other places. */
-#include "runtime/copies.cuh"
+#include "runtime/strided_copy.cuh"
 #include "lib/repeat.cuh"
 #include "lib/sums.cuh"
 extern "C" {

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tuple>
-#include "copies.cuh"
-#include "leaves.cuh"
+#include "strided_copy.cuh"
+#include "parameter_table.cuh"
 #include "nccl.cuh"
 #include "mpi.cuh"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string>
-#include "copies.cuh"
+#include "strided_copy.cuh"
 #include "graphs.cuh"
 
 static char last_error[512];

@@ -2,7 +2,7 @@
 ** products of matrices.  Mistakes are planted here, too.  Prints "ok NAME" or "FAIL NAME: why". */
 #include "runtime/gemm.cu"
 #include "runtime/graphs.cu"
-#include "runtime/copies.cuh"
+#include "runtime/strided_copy.cuh"
 #include "runtime/nccl.cuh"
 #include "emu_check.h"
 #include "fatal.h"

@@ -1,4 +1,4 @@
-/* chunk_back.cuh -- backward of a chunk once the states before it and the gradients of those after it are known
+/* chunk_backward.cuh -- backward of a chunk once the states before it and the gradients of those after it are known
 ** (chunk.cuh): for all chunks at once.  The ops of chunk_keys.cuh, and of the keys' side also
 **   give(p, column, t, bh, CuSide grad, CuSums &sums)     the gradients of `at`'s numbers; and what is summed over columns
 **   finish(p, t, bh, sum0, sum1)                          those sums, of a token; where SUMS */

@@ -1,4 +1,4 @@
-/* recurrent.cuh -- how a vector memory walks time on a GPU: one launch a step where copies are few, two where they
+/* recurrent_cells.cuh -- how a vector memory walks time on a GPU: one launch a step where copies are few, two where they
 ** are many.  A kernel that stayed for all steps would have to hold the whole weight matrix in the registers of blocks
 ** that wait for each other at every step; that wait costs what a node of a graph costs, and the sizes that fit are
 ** few.  So a step is a launch, which does everything: the recurrent product and the cell, or going back, what the

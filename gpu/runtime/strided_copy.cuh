@@ -1,4 +1,4 @@
-/* copies.cuh -- numbers from one place on the device to another: whole, or as rows that lie apart. */
+/* strided_copy.cuh -- numbers from one place on the device to another: whole, or as rows that lie apart. */
 #pragma once
 #include "kernel.cuh"
 

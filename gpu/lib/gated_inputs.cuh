@@ -1,4 +1,4 @@
-/* attention.cuh -- the inputs of the recurrent attention kernels, as engine/recurrent/gated_inputs.h has them: features and gates
+/* gated_inputs.cuh -- the inputs of the recurrent attention kernels, as engine/recurrent/gated_inputs.h has them: features and gates
 ** given as factors, whose outer products are made number by number where they are used. */
 #pragma once
 #include "runtime/kernel.cuh"
@@ -6,7 +6,7 @@ extern "C" {
 #include "recurrent/gated_inputs.h"
 }
 
-struct CuAttention {
+struct CuGatedInputs {
   const float *q, *k, *v, *beta, *gamma, *p_q, *p_k, *p_gamma, *shrink;
   const uint8_t *done;
   int T, B, H, V, K, D, E, Dg, Eg;         /* as in mn_attention */
@@ -20,9 +20,9 @@ struct CuFeature { int j, d, e, dg, eg; };
 /* Feature j of a token: what is asked for, what is written (g*k), what is kept (keep*(1-g)). */
 struct CuKey { float q, write, decay; };
 
-static inline CuAttention cu_attention(const mn_attention *g) {
+static inline CuGatedInputs cu_attention(const mn_attention *g) {
   const mn_arg *in = g->c->in;
-  CuAttention a = {};
+  CuGatedInputs a = {};
   a.q = in[IN_Q].data, a.k = in[IN_K].data, a.v = in[IN_V].data;
   a.beta = in[IN_BETA].data, a.gamma = in[IN_GAMMA].data;
   a.p_q = in[IN_P_Q].data, a.p_k = in[IN_P_K].data, a.p_gamma = in[IN_P_GAMMA].data;
@@ -33,7 +33,7 @@ static inline CuAttention cu_attention(const mn_attention *g) {
   return a;
 }
 
-static __device__ __forceinline__ CuFeature cu_feature(const CuAttention &a, int j) {
+static __device__ __forceinline__ CuFeature cu_feature(const CuGatedInputs &a, int j) {
   CuFeature f = { j, j, 0, j, 0 };
   if (a.E > 1) f.e = j / a.D, f.d = j - f.e * a.D;
   if (a.Eg > 1) f.eg = j / a.Dg, f.dg = j - f.eg * a.Dg;
@@ -41,7 +41,7 @@ static __device__ __forceinline__ CuFeature cu_feature(const CuAttention &a, int
 }
 
 /* The gate of a feature's keys; 0 where there is none. */
-static __device__ __forceinline__ float cu_gate(const CuAttention &a, const CuFeature &f, long token) {
+static __device__ __forceinline__ float cu_gate(const CuGatedInputs &a, const CuFeature &f, long token) {
   if (a.scalar) return a.beta[token];
   if (!a.gamma) return 0.0f;
   const float g = a.gamma[token * a.Dg + f.dg];
@@ -49,7 +49,7 @@ static __device__ __forceinline__ float cu_gate(const CuAttention &a, const CuFe
 }
 
 /* keep: 0 at a reset, else 1, times shrink. */
-static __device__ __forceinline__ CuKey cu_key(const CuAttention &a, const CuFeature &f, long token, float keep) {
+static __device__ __forceinline__ CuKey cu_key(const CuGatedInputs &a, const CuFeature &f, long token, float keep) {
   CuKey x = { a.q[token * a.D + f.d], a.k[token * a.D + f.d], keep };
   if (a.p_q) {
     x.q *= a.p_q[token * a.E + f.e];
@@ -64,7 +64,7 @@ static __device__ __forceinline__ CuKey cu_key(const CuAttention &a, const CuFea
 }
 
 /* What token t of row b of the batch keeps of the state, gates aside. */
-static __device__ __forceinline__ float cu_keep(const CuAttention &a, int t, int b, long token) {
+static __device__ __forceinline__ float cu_keep(const CuGatedInputs &a, int t, int b, long token) {
   const float keep = a.done && a.done[(long)t * a.B + b] ? 0.0f : 1.0f;
   return a.shrink ? keep * a.shrink[token] : keep;
 }

@@ -1,4 +1,4 @@
-/* agalite_back.cu -- backward of agalite (agalite.cuh).  What q found in the keys and what y's gradient finds in the values
+/* agalite_backward.cu -- backward of agalite (agalite.cuh).  What q found in the keys and what y's gradient finds in the values
 ** is made again for all chunks at once, from their checkpoints; then the gradients of the states go from the last chunk to
 ** the first, those of values and those of keys each for itself, over states made again a chunk at a time.  Of M channels
 ** some 11 (M+1) K + 13 M V operations a token and head. */

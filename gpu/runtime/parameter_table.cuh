@@ -1,4 +1,4 @@
-/* leaves.cuh -- a table of a model's leaves, for launches over all of them: a model has dozens, most of them small.
+/* parameter_table.cuh -- a table of a model's leaves, for launches over all of them: a model has dozens, most of them small.
 ** Blocks are handed out over all leaves; which one is a block's is looked up. */
 #pragma once
 #include "kernel.cuh"

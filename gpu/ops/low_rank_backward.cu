@@ -1,4 +1,4 @@
-/* low_rank_back.cu -- backward of low_rank_attention (engine/ops/low_rank_attention.c has the equations): sixteen tokens
+/* low_rank_backward.cu -- backward of low_rank_attention (engine/ops/low_rank_attention.c has the equations): sixteen tokens
 ** forward again from a checkpoint, with the cuts that are known, then back; some 4 n r (K + V) operations a token. */
 #include "lib/gated_step.cuh"
 #include "lib/low_rank.cuh"
