@@ -107,7 +107,7 @@ MN_FN mn_io mn_io_at(const mn_streams *s, int lane, uint32_t purpose, const doub
   io.shared = shared;
   for (int w = 0; w < 2; w++) io.key[w] = s->key[w][lane];
   for (int w = 0; w < 2; w++) io.key[2 + w] = s->step[w][lane];
-  io.key[4] = s->copy[lane];
+  io.key[4] = s->index[lane];
   io.key[5] = purpose;
   io.draws = 0;
   io.action = 0;

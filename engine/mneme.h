@@ -103,8 +103,8 @@ const char *mn_env_doc(int env);
 const char *mn_env_about(int env);                 /* more lines on its settings, or NULL */
 const char *mn_env_actions(int env);               /* "up down left right" */
 const char *mn_env_settable(int env);              /* "cue=up|down ...": facts that mn_vec_set changes, or NULL */
-mn_vec     *mn_vec_new(mn_ctx *mn, int env, int copies, double seed, const double *params, const char *text, int time_limit);
-int         mn_vec_keep(mn_vec *v, int first, int copies);       /* these alone, before the first reset */
+mn_vec     *mn_vec_new(mn_ctx *mn, int env, int num_envs, double seed, const double *params, const char *text, int time_limit);
+int         mn_vec_keep(mn_vec *v, int first, int num_envs);       /* these alone, before the first reset */
 void        mn_vec_free(mn_vec *v);
 int         mn_vec_space(mn_vec *v, int *dtype, int *shape);   /* ndim of one observation */
 int         mn_vec_codes(mn_vec *v);               /* uint8 observations: numbers below it; 0: intensities */
@@ -120,11 +120,11 @@ const void    *mn_vec_final_obs(mn_vec *v);        /* [copies, ...]: the last ob
 const float   *mn_vec_score(mn_vec *v);            /* [copies]: 0..1 where an episode ended */
 const float   *mn_vec_return(mn_vec *v);           /* [copies]: undiscounted return where an episode ended */
 const int32_t *mn_vec_length(mn_vec *v);           /* [copies]: its length */
-int         mn_vec_save(mn_vec *v, int copy, void *bytes);
-int         mn_vec_restore(mn_vec *v, int copy, const void *bytes, int n, void *obs);  /* refuses another env, version, params */
-int         mn_vec_set(mn_vec *v, int copy, const char *fact, double value, void *obs);   /* 1: done, 0: cannot be now */
-mn_canvas  *mn_vec_draw(mn_vec *v, int copy);      /* borrowed until the next draw */
-int         mn_vec_truth(mn_vec *v, int copy, const char **names, const float **values);  /* privileged facts, for probes */
+int         mn_vec_save(mn_vec *v, int index, void *bytes);
+int         mn_vec_restore(mn_vec *v, int index, const void *bytes, int n, void *obs);  /* refuses another env, version, params */
+int         mn_vec_set(mn_vec *v, int index, const char *fact, double value, void *obs);   /* 1: done, 0: cannot be now */
+mn_canvas  *mn_vec_draw(mn_vec *v, int index);      /* borrowed until the next draw */
+int         mn_vec_truth(mn_vec *v, int index, const char **names, const float **values);  /* privileged facts, for probes */
 
 /* rollouts: T steps of B copies, as learners keep them, in memory of leaves.  On a GPU no step waits for
 ** the one before: the host looks at nothing until mn_vec_rolled.  Rows are of B numbers each. */
@@ -145,12 +145,12 @@ typedef struct mn_rollout {
   int32_t  context;                                /* which clears it after so many; 0: never */
   bool     reset_on_done;                          /* does the start of an episode clear it? */
 } mn_rollout;
-int         mn_rollout_begin(mn_ctx *mn, const mn_rollout *r, int copies, int T, size_t obs_bytes);   /* of all copies; row T is row 0 now */
+int         mn_rollout_begin(mn_ctx *mn, const mn_rollout *r, int num_envs, int T, size_t obs_bytes);   /* of all copies; row T is row 0 now */
 int         mn_vec_roll(mn_vec *v, const mn_rollout *r, int t, const int32_t *action);   /* step t; 1: a time limit may have cut */
 int         mn_vec_rolled(mn_vec *v);              /* waits for all steps; -1 if one was given a wrong action */
-int         mn_rollout_noted(mn_ctx *mn, const mn_rollout *r, int copies, int t, const int32_t *action, int obs_bytes,
+int         mn_rollout_noted(mn_ctx *mn, const mn_rollout *r, int num_envs, int t, const int32_t *action, int obs_bytes,
                              const void *final_obs, const float *score, const float *ret, const int32_t *length);
-int         mn_rollout_uncut(mn_ctx *mn, const mn_rollout *r, int copies, int t, double gamma, const float *value);
+int         mn_rollout_uncut(mn_ctx *mn, const mn_rollout *r, int num_envs, int t, double gamma, const float *value);
 
 /* canvas: shapes in the order drawn; colours 0xRRGGBBAA; see engine/canvas.h for the kinds */
 typedef struct mn_shape { int32_t kind; uint32_t color; float x, y, w, h; int32_t text; float data; } mn_shape;
@@ -170,7 +170,7 @@ const mn_shape *mn_canvas_shapes(const mn_canvas *c);
 const char     *mn_canvas_string(const mn_canvas *c, int text);
 
 /* column from_copy of a [rows, from_copies, item] block becomes column to_copy of another; items of so many bytes */
-void        mn_copy_column(void *to, int to_copies, int to_copy, const void *from, int from_copies, int from_copy,
+void        mn_copy_column(void *to, int to_width, int to_index, const void *from, int from_width, int from_index,
                            double rows, double bytes);
 
 /* what memories read of their past (memory_read.c); a trail is where a probe lies at each step, of one head from[0 .. n-1] */
@@ -213,7 +213,7 @@ const char *mn_live_reader_schema(mn_live_reader *p);
 double      mn_live_reader_bytes(mn_live_reader *p);
 int         mn_live_reader_read(mn_live_reader *p, void *out);   /* 1: the newest snapshot, 0: nothing new, -1: not to be read */
 const char *mn_live_reader_state(mn_live_reader *p);             /* "running", "ended", "gone" (its process died), "replaced" */
-int         mn_live_reader_want(mn_live_reader *p, int copy);    /* ask for another copy */
+int         mn_live_reader_want(mn_live_reader *p, int index);    /* ask for another copy */
 
 /* files: read whole; written whole under their name, or not at all.  Errors name the path and say why. */
 typedef struct mn_file mn_file;        /* the bytes of a file that was read */

@@ -184,7 +184,7 @@ local function distances(core, B, other, f)
     local far = {}
     for b = 0, B - 2 do far[b] = 0 end
     for name, x in pairs(state) do
-      local shape, axis, before, after = x:shape(), core:copy_axis(name), 1, 1
+      local shape, axis, before, after = x:shape(), core:batch_axis(name), 1, 1
       for i, size in ipairs(shape) do
         before, after = i < axis and before * size or before, i > axis and after * size or after
       end

@@ -11,7 +11,7 @@ int mn_segments_open(mn_segments *s, const mn_call *c, const char *op) {
   *s = (mn_segments){ .T = DIM(c, 'T'), .B = DIM(c, 'B'), .S = (int)S, .M = DIM(c, 'M') };
   int longest = s->S < s->T ? s->S : s->T;
   s->layers = (mn_layers){ .ctx = c->ctx, .L = DIM(c, 'L'), .D = DIM(c, 'D'), .H = (int)H, .A = (int)(H * dh), .F = (int)F,
-    .flow = (int)OPT(c, 4), .eps = (float)OPT(c, 5), .reads = s->M, .slots = 2 * s->M + longest, .copies = s->B,
+    .flow = (int)OPT(c, 4), .eps = (float)OPT(c, 5), .reads = s->M, .slots = 2 * s->M + longest, .batch = s->B,
     .params = c->in[RMT_PARAMS].data };
   s->memory = (long)s->B * s->M * s->layers.D;
   s->kv = mn_kv_at(&s->layers, s->layers.L, 0);
@@ -26,15 +26,15 @@ int mn_segments_open(mn_segments *s, const mn_call *c, const char *op) {
   return 0;
 }
 
-static bool starts_episode(const mn_segments *s, int t, int copy) { return s->done && s->done[(long)t * s->B + copy]; }
+static bool starts_episode(const mn_segments *s, int t, int b) { return s->done && s->done[(long)t * s->B + b]; }
 
-bool mn_next_piece(const mn_segments *s, mn_cursor *at, int copy, int limit, mn_piece *p) {
+bool mn_next_piece(const mn_segments *s, mn_cursor *at, int b, int limit, mn_piece *p) {
   if (at->t >= limit) return false;
-  bool reset = starts_episode(s, at->t, copy);
+  bool reset = starts_episode(s, at->t, b);
   if (reset || at->tokens == 0) at->tokens = 0, at->reset = reset;
   int end = at->t + s->S - at->tokens < limit ? at->t + s->S - at->tokens : limit;
-  for (int t = at->t + 1; t < end; t++) if (starts_episode(s, t, copy)) end = t;
-  *p = (mn_piece){ .copy = copy, .t = at->t, .n = end - at->t, .before = at->tokens, .full = at->full, .reset = at->reset,
+  for (int t = at->t + 1; t < end; t++) if (starts_episode(s, t, b)) end = t;
+  *p = (mn_piece){ .b = b, .t = at->t, .n = end - at->t, .before = at->tokens, .full = at->full, .reset = at->reset,
                    .ends = at->tokens + end - at->t == s->S };
   at->t = end;
   at->tokens = p->ends ? 0 : at->tokens + p->n;

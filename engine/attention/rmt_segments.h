@@ -26,19 +26,19 @@ typedef struct mn_cursor {     /* where a copy is */
 } mn_cursor;
 
 typedef struct mn_piece {      /* tokens t .. t+n-1 of one segment */
-  int copy, t, n, before, full;
+  int b, t, n, before, full;
   bool reset, ends;            /* ends: the segment has its S tokens now */
 } mn_piece;
 
 /* The next piece of a copy, up to row limit; false: there is none. */
-bool mn_next_piece(const mn_segments *s, mn_cursor *at, int copy, int limit, mn_piece *p);
+bool mn_next_piece(const mn_segments *s, mn_cursor *at, int b, int limit, mn_piece *p);
 
 /* The memory that a copy's segment reads: mem0, or that which `full` segments left; kept: [1 + T/S] memories, then kv. */
-static inline long mn_memory_at(const mn_segments *s, int copy, int full) {
-  return full * s->memory + (long)copy * s->M * s->layers.D;
+static inline long mn_memory_at(const mn_segments *s, int b, int full) {
+  return full * s->memory + (long)b * s->M * s->layers.D;
 }
-static inline const float *mn_memory(const mn_segments *s, const float *kept, int copy, int full, bool reset) {
-  return reset ? s->mem0 : kept + mn_memory_at(s, copy, full);
+static inline const float *mn_memory(const mn_segments *s, const float *kept, int b, int full, bool reset) {
+  return reset ? s->mem0 : kept + mn_memory_at(s, b, full);
 }
 
 #endif

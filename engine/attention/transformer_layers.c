@@ -183,11 +183,11 @@ static void attention(const mn_layers *m, int layer, const mn_rows *part, int pa
     const mn_rows *p = &part[i];
     rows += p->n;
     for (int r = 0; r < p->n; r++)
-      memcpy(kv + mn_kv_at(m, layer, p->copy) + (long)(p->slot + r) * 2 * A, a->qkv + (long)(p->row + r) * 3 * A + A,
+      memcpy(kv + mn_kv_at(m, layer, p->b) + (long)(p->slot + r) * 2 * A, a->qkv + (long)(p->row + r) * 3 * A + A,
              (size_t)(2 * A) * sizeof *kv);
   }
   MN_FOR(m->ctx, (long)rows * m->slots * A, i, 0, parts * m->H, 1,
-         attend(m, &part[i / m->H], (int)(i % m->H), a->qkv, kv + mn_kv_at(m, layer, part[i / m->H].copy),
+         attend(m, &part[i / m->H], (int)(i % m->H), a->qkv, kv + mn_kv_at(m, layer, part[i / m->H].b),
                 s + i * m->slots, a->a));
 }
 

@@ -17,7 +17,7 @@ typedef struct mn_layers {
   int   L, D, H, A, F;         /* layers, width, heads, numbers of all heads, hidden width */
   int   flow;
   float eps;
-  int   reads, slots, copies;
+  int   reads, slots, batch;
   const float *params;         /* [L, mn_layer_params]: weights are [out,in], in the order of struct mn_layer_place */
 } mn_layers;
 
@@ -28,7 +28,7 @@ typedef struct mn_layer_place {   /* where a layer's parameters begin; last: the
 } mn_layer_place;
 
 typedef struct mn_rows {       /* rows of one copy's segment, in consecutive slots */
-  int copy, row, n, slot;      /* first row, how many, and the first one's slot */
+  int b, row, n, slot;      /* first row, how many, and the first one's slot */
   int tokens;                  /* of the segment so far, these included */
 } mn_rows;
 
@@ -67,8 +67,8 @@ static inline int mn_seen(const mn_layers *m, const mn_rows *p, int slot) {
 }
 
 /* The keys of a copy and layer, slot by slot, 2A numbers apart; values follow A numbers later. */
-static inline long mn_kv_at(const mn_layers *m, int layer, int copy) {
-  return ((long)layer * m->copies + copy) * m->slots * 2 * m->A;
+static inline long mn_kv_at(const mn_layers *m, int layer, int b) {
+  return ((long)layer * m->batch + b) * m->slots * 2 * m->A;
 }
 
 /* s = softmax of q.k over the slots seen. */

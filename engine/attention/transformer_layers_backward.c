@@ -76,7 +76,7 @@ static void attend_back(const mn_layers *m, const mn_rows *p, int head, const fl
 /* Adds to db the gradients of all keys in dkv, times sign. */
 static void key_sums(const mn_layers *m, int layer, const mn_rows *part, int parts, const float *dkv, float sign, float *db) {
   for (int i = 0; i < parts; i++) {
-    const float *dk = dkv + mn_kv_at(m, layer, part[i].copy);
+    const float *dk = dkv + mn_kv_at(m, layer, part[i].b);
     for (int slot = 0; slot < m->slots; slot++, dk += 2 * m->A) for (int d = 0; d < m->A; d++) db[d] += sign * dk[d];
   }
 }
@@ -90,11 +90,11 @@ static void attention_back(const mn_layers *m, int layer, const mn_rows *part, i
   float *s = mn_scratch(m->ctx, 2, 2L * parts * m->H * m->slots);
   for (int i = 0; i < parts; i++) rows += part[i].n;
   MN_FOR(m->ctx, 3L * rows * m->slots * A, i, 0, parts * m->H, 1,
-         attend_back(m, &part[i / m->H], (int)(i % m->H), a->qkv, kv + mn_kv_at(m, layer, part[i / m->H].copy), w->da,
-                     s + 2 * i * m->slots, w->dqkv, dkv + mn_kv_at(m, layer, part[i / m->H].copy)));
+         attend_back(m, &part[i / m->H], (int)(i % m->H), a->qkv, kv + mn_kv_at(m, layer, part[i / m->H].b), w->da,
+                     s + 2 * i * m->slots, w->dqkv, dkv + mn_kv_at(m, layer, part[i / m->H].b)));
   for (int i = 0; i < parts; i++)                 /* the rows' own keys and values */
     for (int r = 0; r < part[i].n; r++) {
-      float *from = dkv + mn_kv_at(m, layer, part[i].copy) + (long)(part[i].slot + r) * 2 * A;
+      float *from = dkv + mn_kv_at(m, layer, part[i].b) + (long)(part[i].slot + r) * 2 * A;
       memcpy(w->dqkv + (long)(part[i].row + r) * 3 * A + A, from, (size_t)(2 * A) * sizeof *from);
       memset(from, 0, (size_t)(2 * A) * sizeof *from);
     }

@@ -8,10 +8,10 @@
 #include "numerics/packed_gemm.h"
 #include "base/denormals.h"
 
-enum { COPIES = 4 };                            /* of a thread, at least */
+enum { ENVS = 4 };                            /* of a thread, at least */
 
 /* The copies of one row of time that a call computes: its first tensors are [1,B,...]; 0: others. */
-static int copies_of(const mn_command *k) {
+static int batch_of(const mn_command *k) {
   const mn_call *c = k->call;
   const mn_arg *x = &c->in[0];
   if ((c->time != MN_PER_ROW && c->time != MN_SCAN) || !x->timed || x->ndim < 3) return 0;
@@ -35,34 +35,34 @@ static mn_call share_of(const mn_command *k, int t, int from, int end) {
   for (int i = 0; i < c.n_in + c.n_out; i++) {
     mn_arg *a = i < c.n_in ? &c.in[i] : &c.out[i - c.n_in];
     if (!a->data || !a->timed) continue;
-    const long copy = a->n / a->shape[1], item = a->dtype == MN_U8 ? 1 : 4;
-    a->data = (float *)((char *)a->data + item * copy * from);
+    const long row = a->n / a->shape[1], item = a->dtype == MN_U8 ? 1 : 4;
+    a->data = (float *)((char *)a->data + item * row * from);
     a->shape[1] = end - from;
-    a->n = copy * (end - from);
+    a->n = row * (end - from);
   }
   return c;
 }
 
 /* The work of one row of a command; 0: it cannot be run so. */
-static double work_of(const mn_command *k, int copies) {
-  if (!k->call->kernel->batch_parallel || copies_of(k) != copies) return 0;
-  const mn_call row = share_of(k, 0, 0, copies);
+static double work_of(const mn_command *k, int B) {
+  if (!k->call->kernel->batch_parallel || batch_of(k) != B) return 0;
+  const mn_call row = share_of(k, 0, 0, B);
   return k->call->kernel->batch_parallel(&row);
 }
 
 /* How many commands from i on can be run so; those between that have nothing to do by rows go along. */
 static int batch_parallel_from(const mn_plan *p, int i) {
-  const int copies = copies_of(&p->command[i]);
+  const int B = batch_of(&p->command[i]);
   int calls = 0, end = i;
   double work = 0, more;
-  for (int j = i; copies && j < p->n_commands; j++) {
+  for (int j = i; B && j < p->n_commands; j++) {
     if (!mn_runs_by_rows(p->command[j].call)) continue;
-    if (!(more = work_of(&p->command[j], copies))) break;
+    if (!(more = work_of(&p->command[j], B))) break;
     work += more;
     calls++;
     end = j + 1;
   }
-  return calls > 1 && work >= MN_ONE_THREAD_WORK && copies >= COPIES * p->ctx->threads ? end - i : 0;
+  return calls > 1 && work >= MN_ONE_THREAD_WORK && B >= ENVS * p->ctx->threads ? end - i : 0;
 }
 
 void mn_find_batch_parallel(mn_plan *p) {
@@ -70,12 +70,12 @@ void mn_find_batch_parallel(mn_plan *p) {
     p->command[i].batch_parallel = p->ctx->threads > 1 ? batch_parallel_from(p, i) : 0;
 }
 
-typedef struct row_job { mn_plan *p; int first, n, t, copies, shares; } row_job;
+typedef struct row_job { mn_plan *p; int first, n, t, B, shares; } row_job;
 
 static void share_task(void *arg, int i, int worker) {
   (void)worker;
   const row_job *j = arg;
-  const int from = j->copies * i / j->shares, end = j->copies * (i + 1) / j->shares;
+  const int from = j->B * i / j->shares, end = j->B * (i + 1) / j->shares;
   for (int k = j->first; k < j->first + j->n && from < end; k++) {
     const mn_command *command = &j->p->command[k];
     if (!mn_runs_by_rows(command->call)) continue;

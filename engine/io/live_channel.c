@@ -228,8 +228,8 @@ const char *mn_live_reader_state(mn_live_reader *p) {
   return kill((pid_t)p->head.pid, 0) && errno == ESRCH ? "gone" : "running";
 }
 
-int mn_live_reader_want(mn_live_reader *p, int copy) {
-  int32_t wanted = copy;
+int mn_live_reader_want(mn_live_reader *p, int index) {
+  int32_t wanted = index;
   if (pwrite(p->fd, &wanted, sizeof wanted, (off_t)offsetof(live_head, wanted)) == sizeof wanted) return 0;
   return mn_fail(p->ctx, "%s: the environment cannot be changed: %s", p->path, strerror(errno));
 }

@@ -17,7 +17,7 @@ void mn_random_lanes(const mn_streams *s, uint32_t purpose, int n, uint32_t bits
   for (int from = 0; from < n; from += 16)
     for (int i = from; i < from + 16; i++) {
       philox4x32_key_t key = {{ s->key[0][i], s->key[1][i] }};
-      philox4x32_ctr_t at = {{ s->step[0][i], s->step[1][i], s->copy[i], purpose }};
+      philox4x32_ctr_t at = {{ s->step[0][i], s->step[1][i], s->index[i], purpose }};
       at = philox4x32(at, key);
       for (int w = 0; w < 4; w++) bits[w][i] = at.v[w];
     }
@@ -67,13 +67,13 @@ void mn_random_normal(double seed, double stream, double purpose, float *out, do
   }
 }
 
-void mn_random_signs(double seed, uint32_t copy, uint64_t tick, int n, float *nu) {
+void mn_random_signs(double seed, uint32_t index, uint64_t tick, int n, float *nu) {
   enum { BLOCK = 128 };
   uint32_t k[6], word[4] = { 0 };
   mn_random_key(seed, k);
   k[2] = (uint32_t)tick;
   k[3] = (uint32_t)(tick >> 32);
-  k[4] = copy;
+  k[4] = index;
   for (int m = 0; m < n; m++) {
     int bit = m % BLOCK;
     k[5] = MN_FOR_SIGNS + (uint32_t)(m / BLOCK);

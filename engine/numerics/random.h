@@ -33,7 +33,7 @@ enum { MN_ENVS_PER_BATCH = 64 };          /* copies that are stepped together */
 typedef struct mn_streams {
   uint32_t key[2][MN_ENVS_PER_BATCH];     /* the seed */
   uint32_t step[2][MN_ENVS_PER_BATCH];    /* low and high half: resets and steps so far */
-  uint32_t copy[MN_ENVS_PER_BATCH];
+  uint32_t index[MN_ENVS_PER_BATCH];
 } mn_streams;
 
 /* The copy in that lane goes on to its next step. */
@@ -59,6 +59,6 @@ void mn_random_lanes(const mn_streams *s, uint32_t purpose, int n, uint32_t bits
 ** else, so a run that is resumed, replayed or computed again for its gradient meets the same ones.
 nu[0..n-1] = +1 or -1: bit m of the Philox stream of key seed at counter (tick, copy, MN_FOR_SIGNS + block), each
 ** block 128 bits in the order of their words, low bits first; a 1 is +1. */
-void mn_random_signs(double seed, uint32_t copy, uint64_t tick, int n, float *nu);
+void mn_random_signs(double seed, uint32_t index, uint64_t tick, int n, float *nu);
 
 #endif

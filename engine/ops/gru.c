@@ -35,7 +35,7 @@ static void carried(const mn_call *c, int t, float *h) {
 /* Row t of all copies. */
 typedef struct row_job { const mn_call *c; int t; const float *pre, *h; float *dh, *di, *dpre; } row_job;
 
-static void step_copy(void *arg, int b, int worker) {
+static void step_row(void *arg, int b, int worker) {
   (void)worker;
   const row_job *j = arg;
   const mn_call *c = j->c;
@@ -52,7 +52,7 @@ static void forward(mn_call *c) {
   for (int t = c->t0; t < c->t1; t++) {
     carried(c, t, h);
     mn_product(c->ctx, B, G, D, h, packed, pre, G, false);
-    mn_each_row(c->ctx, B, D, step_copy, &(row_job){ .c = c, .t = t, .pre = pre, .h = h });
+    mn_each_row(c->ctx, B, D, step_row, &(row_job){ .c = c, .t = t, .pre = pre, .h = h });
   }
   for (long k = 0; k < (long)B * D; k++) last[k] = y[(long)(c->t1 - 1) * B * D + k];
 }
@@ -70,7 +70,7 @@ static void undo(const float *save, const float *h, float *dh, float *di, float 
   }
 }
 
-static void undo_copy(void *arg, int b, int worker) {
+static void undo_row(void *arg, int b, int worker) {
   (void)worker;
   const row_job *j = arg;
   const mn_call *c = j->c;
@@ -96,7 +96,7 @@ static void backward(mn_call *c) {
   for (int t = T - 1; t >= 0; t--) {
     float *h = before + t * BD;
     carried(c, t, h);
-    mn_each_row(mn, B, D, undo_copy, &(row_job){ .c = c, .t = t, .h = h, .dh = dh, .di = di, .dpre = dpre });
+    mn_each_row(mn, B, D, undo_row, &(row_job){ .c = c, .t = t, .h = h, .dh = dh, .di = di, .dpre = dpre });
     mn_product(mn, B, D, G, dpre + (long)t * B * G, packed, dh, D, true);
     for (int b = 0; done && b < B; b++)
       if (done[t * B + b]) for (int d = 0; d < D; d++) dh[(long)b * D + d] = 0;

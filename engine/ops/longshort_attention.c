@@ -78,7 +78,7 @@ static void compress(const mn_call *c, const mn_longshort *s, int b, int t, int 
 
 static long chunk_work(const mn_longshort *s) { return 2 * (long)s->chunk * s->H * s->R + 2 * (long)s->R * s->E; }
 
-static void chunks_of_copy(const mn_call *c, const mn_longshort *s, int b, float *work) {
+static void chunks_of_row(const mn_call *c, const mn_longshort *s, int b, float *work) {
   float *w = work, *x = w + (long)s->chunk * s->H * s->R, stats[2];
   const float *weight = c->in[LS_WEIGHT].data, *bias = c->in[LS_BIAS].data;
   if (c->t0 == 0) memset(c->out[CHUNKS].data + (long)b * 2 * s->C * s->E, 0, sizeof(float) * 2 * (size_t)s->C * (size_t)s->E);
@@ -158,7 +158,7 @@ static void forward(mn_call *c) {
   mn_longshort s = setting_of(c);
   mn_episode e = mn_longshort_episode(c, &s);
   float *work = mn_scratch(c->ctx, 1, s.B * chunk_work(&s));
-  MN_FOR(c->ctx, (double)(c->t1 - c->t0) * s.B * s.E * s.R, b, 0, s.B, 1, chunks_of_copy(c, &s, (int)b, work + b * chunk_work(&s)));
+  MN_FOR(c->ctx, (double)(c->t1 - c->t0) * s.B * s.E * s.R, b, 0, s.B, 1, chunks_of_row(c, &s, (int)b, work + b * chunk_work(&s)));
   mn_episode_forward(&e);
 }
 

@@ -43,7 +43,7 @@ static void carried(const mn_call *c, int t, float *h, float *cell) {
 /* Row t of all copies; z: the recurrent part of their gates; cell: what they start from. */
 typedef struct row_job { const mn_call *c; int t; const float *z, *cell; float *dh, *dc, *di; } row_job;
 
-static void step_copy(void *arg, int b, int worker) {
+static void step_row(void *arg, int b, int worker) {
   (void)worker;
   const row_job *j = arg;
   const mn_call *c = j->c;
@@ -60,7 +60,7 @@ static void forward(mn_call *c) {
   for (int t = c->t0; t < c->t1; t++) {
     carried(c, t, h, cell);
     mn_product(c->ctx, B, G, D, h, packed, z, G, false);
-    mn_each_row(c->ctx, B, D, step_copy, &(row_job){ .c = c, .t = t, .z = z, .cell = cell });
+    mn_each_row(c->ctx, B, D, step_row, &(row_job){ .c = c, .t = t, .z = z, .cell = cell });
   }
   for (long b = 0; b < B; b++) {
     long row = (long)(c->t1 - 1) * B + b;
@@ -84,7 +84,7 @@ static void undo(const float *save, const float *before, const float *dh, float 
   }
 }
 
-static void undo_copy(void *arg, int b, int worker) {
+static void undo_row(void *arg, int b, int worker) {
   (void)worker;
   const row_job *j = arg;
   const mn_call *c = j->c;
@@ -114,7 +114,7 @@ static void backward(mn_call *c) {
   for (long k = 0; k < BD; k++) dh[k] = dlast ? dlast[k] : 0, dc[k] = dclast ? dclast[k] : 0;
   for (int t = T - 1; t >= 0; t--) {
     carried(c, t, before + t * BD, cell);
-    mn_each_row(mn, B, D, undo_copy, &(row_job){ .c = c, .t = t, .cell = cell, .dh = dh, .dc = dc, .di = di });
+    mn_each_row(mn, B, D, undo_row, &(row_job){ .c = c, .t = t, .cell = cell, .dh = dh, .dc = dc, .di = di });
     mn_product(mn, B, D, G, di + (long)t * B * G, packed, dh, D, false);
     drop(done ? done + (long)t * B : NULL, dh, dc, B, D);
   }

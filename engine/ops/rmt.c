@@ -26,13 +26,13 @@ static int lay_out(const mn_segments *s, const mn_piece *piece, int pieces, cons
   size_t row = (size_t)D * sizeof *x, memory = (size_t)s->M * row;
   for (int i = 0; i < pieces; i++) {
     const mn_piece *p = &piece[i];
-    const float *read = mn_memory(s, kept, p->copy, p->full, p->reset);
+    const float *read = mn_memory(s, kept, p->b, p->full, p->reset);
     int reads = p->before ? 0 : s->M, first = rows;
     if (reads) memcpy(x + (long)rows * D, read, memory);
     rows += reads;
-    for (int k = 0; k < p->n; k++, rows++) memcpy(x + (long)rows * D, e + ((long)(p->t + k) * s->B + p->copy) * D, row);
+    for (int k = 0; k < p->n; k++, rows++) memcpy(x + (long)rows * D, e + ((long)(p->t + k) * s->B + p->b) * D, row);
     if (writes[i]) memcpy(x + (long)rows * D, read, memory), rows += s->M;
-    part[i] = (mn_rows){ .copy = p->copy, .row = first, .n = rows - first,
+    part[i] = (mn_rows){ .b = p->b, .row = first, .n = rows - first,
                          .slot = reads ? 0 : s->M + p->before, .tokens = p->before + p->n };
   }
   return rows;
@@ -80,15 +80,15 @@ static void forward(mn_call *c) {
     float *acts = mn_scratch(c->ctx, 0, mn_layers_acts(m, most));
     for (int i = 0; i < pieces; i++)
       for (int layer = 0; l.piece[i].before == 0 && layer < m->L; layer++)
-        memset(kv + mn_kv_at(m, layer, l.piece[i].copy), 0, (size_t)(2 * m->slots * m->A) * sizeof *kv);
+        memset(kv + mn_kv_at(m, layer, l.piece[i].b), 0, (size_t)(2 * m->slots * m->A) * sizeof *kv);
     int rows = lay_out(&s, l.piece, pieces, l.writes, e, kept, l.part, acts);
     const float *out = mn_layers_forward(m, c->out[OUT_PACKED].data, rows, l.part, pieces, kv, acts);
     for (int i = 0; i < pieces; i++) {
       const mn_piece *p = &l.piece[i];
       const float *from = out + (l.part[i].row + (p->before ? 0 : s.M)) * D;
       for (int k = 0; k < p->n; k++, from += D)
-        memcpy(y + ((long)(p->t + k) * s.B + p->copy) * D, from, (size_t)D * sizeof *y);
-      if (l.writes[i]) memcpy(kept + mn_memory_at(&s, p->copy, p->full + 1), from, (size_t)(s.M * D) * sizeof *kept);
+        memcpy(y + ((long)(p->t + k) * s.B + p->b) * D, from, (size_t)D * sizeof *y);
+      if (l.writes[i]) memcpy(kept + mn_memory_at(&s, p->b, p->full + 1), from, (size_t)(s.M * D) * sizeof *kept);
     }
   }
 }
@@ -116,11 +116,11 @@ static void gather_grads(const back *k, const mn_piece *piece, int pieces, const
     memset(to, 0, (size_t)(part[i].n * D) * sizeof *to);
     to += memory;
     for (int j = 0; k->dy && j < p->n; j++)
-      memcpy(to + j * D, k->dy + ((long)(p->t + j) * s->B + p->copy) * D, (size_t)D * sizeof *to);
+      memcpy(to + j * D, k->dy + ((long)(p->t + j) * s->B + p->b) * D, (size_t)D * sizeof *to);
     to += p->n * D;
     if (!writes[i]) continue;
-    if (k->carries[p->copy]) add_to(to, k->carry + mn_memory_at(s, p->copy, 0), memory);
-    if (k->dkept) add_to(to, k->dkept + mn_memory_at(s, p->copy, p->full + 1), memory);
+    if (k->carries[p->b]) add_to(to, k->carry + mn_memory_at(s, p->b, 0), memory);
+    if (k->dkept) add_to(to, k->dkept + mn_memory_at(s, p->b, p->full + 1), memory);
   }
 }
 
@@ -132,13 +132,13 @@ static void scatter_grads(const back *k, const mn_piece *piece, int pieces, cons
   for (int i = 0; i < pieces; i++) {
     const mn_piece *p = &piece[i];
     const float *read = dx + part[i].row * D, *token = read + memory;
-    float *to = p->reset ? k->dmem0 : k->carry + mn_memory_at(s, p->copy, 0);
+    float *to = p->reset ? k->dmem0 : k->carry + mn_memory_at(s, p->b, 0);
     for (int j = 0; k->de && j < p->n; j++)
-      memcpy(k->de + ((long)(p->t + j) * s->B + p->copy) * D, token + j * D, (size_t)D * sizeof *dx);
+      memcpy(k->de + ((long)(p->t + j) * s->B + p->b) * D, token + j * D, (size_t)D * sizeof *dx);
     if (to && !p->reset) memset(to, 0, (size_t)memory * sizeof *to);
     if (to) add_to(to, read, memory);
     if (to && writes[i]) add_to(to, token + p->n * D, memory);
-    k->carries[p->copy] = !p->reset;
+    k->carries[p->b] = !p->reset;
   }
 }
 

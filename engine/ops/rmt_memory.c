@@ -41,7 +41,7 @@ static running write_rows(const mn_segments *s, const mn_call *c) {
     while (mn_next_piece(s, at, b, c->t1, &p)) continue;
     if (!at->tokens) continue;
     memcpy(w.acts + w.rows * (long)m->D, mn_memory(s, kept, b, at->full, at->reset), (size_t)one * sizeof *w.acts);
-    w.part[w.parts++] = (mn_rows){ .copy = b, .row = w.rows, .n = s->M, .slot = s->M + at->tokens, .tokens = at->tokens };
+    w.part[w.parts++] = (mn_rows){ .b = b, .row = w.rows, .n = s->M, .slot = s->M + at->tokens, .tokens = at->tokens };
     w.rows += s->M;
   }
   if (!w.parts) return w;
@@ -74,7 +74,7 @@ static void backward(mn_call *c) {
   float *dkept = c->in[IN_KEPT].grad, *dmem0 = c->in[RMT_MEM0].grad;
   for (int i = 0; i < INPUTS; i++)
     if (c->in[i].grad) memset(c->in[i].grad, 0, (size_t)c->in[i].n * sizeof(float));
-  for (int i = 0; i < w.parts; i++) memcpy(w.dx + i * one, dmem + w.part[i].copy * one, (size_t)one * sizeof *dmem);
+  for (int i = 0; i < w.parts; i++) memcpy(w.dx + i * one, dmem + w.part[i].b * one, (size_t)one * sizeof *dmem);
   memset(w.dkv, 0, (size_t)s.kv * sizeof *w.dkv);
   if (w.parts)
     mn_layers_backward(&s.layers, w.rows, w.part, w.parts, w.kv, w.dkv, w.acts, w.dx, c->in[RMT_PARAMS].grad);

@@ -20,7 +20,7 @@ static void weigh(const mn_segments *s, const mn_rows *p, int layer, int head, c
   const mn_layers *m = &s->layers;
   int dh = m->A / m->H, n = mn_seen(m, p, p->slot);
   for (int j = 0; j < n; j++) {
-    const float *key = kv + mn_kv_at(m, layer, p->copy) + (long)j * 2 * m->A + head * dh;
+    const float *key = kv + mn_kv_at(m, layer, p->b) + (long)j * 2 * m->A + head * dh;
     to[j] = (mn_weight){ j < s->M ? 0 : (float)(p->slot - j), j < s->M ? 0 : 1, mn_weight_score(dh, qkv + head * dh, key) };
   }
   mn_weights_finish(to, n, m->slots - s->M);
@@ -40,7 +40,7 @@ static void forward(mn_call *c) {
     mn_piece p = { 0 };
     while (mn_next_piece(&s, &at, b, c->t1, &p)) continue;
     int tokens = p.before + p.n;
-    part[b] = (mn_rows){ .copy = b, .row = b, .n = 1, .slot = s.M + tokens - 1, .tokens = tokens };
+    part[b] = (mn_rows){ .b = b, .row = b, .n = 1, .slot = s.M + tokens - 1, .tokens = tokens };
   }
   mn_layers_pack(m, packed);
   mn_layers_forward(m, packed, s.B, part, s.B, kv, acts);

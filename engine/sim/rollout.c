@@ -89,10 +89,10 @@ int mn_rollout_uncut(mn_ctx *mn, const mn_rollout *r, int n_envs, int t, double 
 /* ---- minibatches ---- */
 
 /* One environment's column of a [rows, environments, ...] block, moved into another such block. */
-void mn_copy_column(void *to, int to_copies, int to_copy, const void *from, int from_copies, int from_copy, double rows,
+void mn_copy_column(void *to, int to_width, int to_index, const void *from, int from_width, int from_index, double rows,
                     double bytes) {
   size_t n = (size_t)bytes;
-  char *d = (char *)to + n * (size_t)to_copy;
-  const char *s = (const char *)from + n * (size_t)from_copy;
-  for (long r = 0; r < (long)rows; r++, d += n * (size_t)to_copies, s += n * (size_t)from_copies) memcpy(d, s, n);
+  char *d = (char *)to + n * (size_t)to_index;
+  const char *s = (const char *)from + n * (size_t)from_index;
+  for (long r = 0; r < (long)rows; r++, d += n * (size_t)to_width, s += n * (size_t)from_width) memcpy(d, s, n);
 }

@@ -69,13 +69,13 @@ static int check_seed(mn_ctx *mn, const char *name, double seed) {
 }
 
 /* The random stream of one environment: that of environment `as` under that seed. */
-static void start_stream(mn_vec *v, int copy, double seed, int as) {
+static void start_stream(mn_vec *v, int index, double seed, int as) {
   uint32_t key[2];
-  mn_streams *s = &v->all.streams[copy / MN_ENVS_PER_BATCH];
-  int lane = copy % MN_ENVS_PER_BATCH;
+  mn_streams *s = &v->all.streams[index / MN_ENVS_PER_BATCH];
+  int lane = index % MN_ENVS_PER_BATCH;
   mn_random_key(seed, key);
   for (int w = 0; w < 2; w++) s->key[w][lane] = key[w], s->step[w][lane] = 0;
-  s->copy[lane] = (uint32_t)as;
+  s->index[lane] = (uint32_t)as;
 }
 
 static void start_streams(mn_vec *v) {
@@ -199,9 +199,9 @@ mn_batch mn_vec_batch(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bi
 }
 
 /* Start an episode in one environment at its current step. */
-void mn_vec_start(mn_vec *v, int copy, uint32_t bits[4][MN_ENVS_PER_BATCH], char *obs) {
-  mn_copy_clear(&v->all, copy);
-  mn_batch b = mn_vec_batch(v, copy, 1, MN_FOR_RESET, bits, obs);
+void mn_vec_start(mn_vec *v, int index, uint32_t bits[4][MN_ENVS_PER_BATCH], char *obs) {
+  mn_env_clear(&v->all, index);
+  mn_batch b = mn_vec_batch(v, index, 1, MN_FOR_RESET, bits, obs);
   v->env->reset(&b);
 }
 
@@ -228,7 +228,7 @@ static void end_episodes(mn_vec *v, int c, target to) {
   for (int i = first; i < first + n; i++) {
     if (!to.terminated[i] && !to.truncated[i]) continue;
     char *obs = to.obs + (size_t)i * v->all.obs_bytes;
-    mn_copy_end(&v->all, i, obs);
+    mn_env_end_episode(&v->all, i, obs);
     mn_vec_start(v, i, bits, obs);
   }
 }
@@ -249,7 +249,7 @@ static void step_chunk(mn_vec *v, int c, const int32_t *action, target to) {
   b.terminated = to.terminated + first;
   v->env->step(&b);
   for (int i = first; i < first + n; i++) {
-    to.truncated[i] = mn_copy_count(a, i, to.reward[i], to.terminated[i]);
+    to.truncated[i] = mn_env_count_step(a, i, to.reward[i], to.terminated[i]);
     ended |= to.terminated[i] | to.truncated[i];
   }
   if (ended) end_episodes(v, c, to);

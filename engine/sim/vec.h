@@ -48,7 +48,7 @@ uint64_t mn_digest(uint64_t h, const void *bytes, size_t n);
 
 /* vec.c, on the host: environments first .. of a chunk as a batch for their rules; an episode started in one. */
 mn_batch mn_vec_batch(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bits[4][MN_ENVS_PER_BATCH], char *obs);
-void mn_vec_start(mn_vec *v, int copy, uint32_t bits[4][MN_ENVS_PER_BATCH], char *obs);
+void mn_vec_start(mn_vec *v, int index, uint32_t bits[4][MN_ENVS_PER_BATCH], char *obs);
 
 /* vec_device.c: find the device's kernel (v->kernel; NULL: vec.c steps); wait for the device, and report what went wrong there;
 ** the same as mn_vec_reset, _step and _run, by the device's kernel. */

@@ -42,21 +42,21 @@ typedef struct mn_env_kernel {
 } mn_env_kernel;
 
 /* A step is done: is it the last that the time limit allows?  Ended by the task itself, it is not. */
-MN_FN bool mn_copy_count(const mn_vec_arrays *v, int i, float reward, bool terminated) {
+MN_FN bool mn_env_count_step(const mn_vec_arrays *v, int i, float reward, bool terminated) {
   v->sum[i] += (double)reward;
   v->length[i]++;
   return (v->length[i] >= v->time_limit) & !terminated;
 }
 
 /* The episode of environment i has ended with this observation: keep its outcome. */
-MN_FN void mn_copy_end(const mn_vec_arrays *v, int i, const char *obs) {
+MN_FN void mn_env_end_episode(const mn_vec_arrays *v, int i, const char *obs) {
   memcpy(v->final_obs + (size_t)i * v->obs_bytes, obs, v->obs_bytes);
   v->ret[i] = (float)v->sum[i];
   v->end_length[i] = v->length[i];
 }
 
 /* Before the environment's own reset. */
-MN_FN void mn_copy_clear(const mn_vec_arrays *v, int i) {
+MN_FN void mn_env_clear(const mn_vec_arrays *v, int i) {
   memset(v->self + (size_t)i * v->stride, 0, v->stride);
   v->last[i] = MN_STARTED;
   v->changed[i] = 0;

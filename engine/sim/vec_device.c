@@ -13,9 +13,9 @@ int mn_vec_device(mn_vec *v) {
 /* A kernel has no way to fail but to leave word. */
 int mn_vec_settle(mn_vec *v) {
   if (mn_wait(v->ctx)) return -1;
-  const int copy = v->kernel ? *v->all.wrong - 1 : -1;
-  if (copy < 0) return 0;
-  return mn_fail(v->ctx, "%s: environment %d got an unknown action, expected 0..%d", v->env->name, copy,
+  const int index = v->kernel ? *v->all.wrong - 1 : -1;
+  if (index < 0) return 0;
+  return mn_fail(v->ctx, "%s: environment %d got an unknown action, expected 0..%d", v->env->name, index,
                  v->space.n_actions - 1);
 }
 

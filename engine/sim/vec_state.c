@@ -8,33 +8,33 @@
 
 enum { MOST_STEPS = 1 << 30 };   /* of one episode, in saved bytes */
 
-static int check_index(mn_vec *v, const char *what, int copy, bool needs_reset) {
-  if (copy < 0 || copy >= v->all.n)
-    return mn_fail(v->ctx, "%s: %s of environment %d, expected 0..%d", v->env->name, what, copy,
+static int check_index(mn_vec *v, const char *what, int index, bool needs_reset) {
+  if (index < 0 || index >= v->all.n)
+    return mn_fail(v->ctx, "%s: %s of environment %d, expected 0..%d", v->env->name, what, index,
                    v->all.n - 1);
   if (mn_wait(v->ctx)) return -1;
-  if (needs_reset && v->all.last[copy] == MN_NEVER)
+  if (needs_reset && v->all.last[index] == MN_NEVER)
     return mn_fail(v->ctx, "%s: %s before reset", v->env->name, what);
   return 0;
 }
 
 /* Draw one environment as it is now.  Borrowed until the next draw; NULL on an error. */
-mn_canvas *mn_vec_draw(mn_vec *v, int copy) {
-  if (check_index(v, "draw", copy, true)) return NULL;
+mn_canvas *mn_vec_draw(mn_vec *v, int index) {
+  if (check_index(v, "draw", index, true)) return NULL;
   mn_canvas_clear(v->canvas);
   const mn_io io = { .param = v->param, .shared = v->all.shared };
-  v->env->draw(v->all.self + (size_t)copy * v->all.stride, &io, v->canvas);
+  v->env->draw(v->all.self + (size_t)index * v->all.stride, &io, v->canvas);
   return v->canvas;
 }
 
 /* What only the environment knows.  *names: "cue layout[121] ...", parted by blanks, a count where a
 ** name has several values; *values: the numbers in that order, borrowed until the next call.  How many
 ** numbers; or -1. */
-int mn_vec_truth(mn_vec *v, int copy, const char **names, const float **values) {
-  if (check_index(v, "truth", copy, true)) return -1;
+int mn_vec_truth(mn_vec *v, int index, const char **names, const float **values) {
+  if (check_index(v, "truth", index, true)) return -1;
   const mn_io io = { .param = v->param, .shared = v->all.shared };
   *values = v->fact;
-  return v->env->truth(v->all.self + (size_t)copy * v->all.stride, &io, names, v->fact);
+  return v->env->truth(v->all.self + (size_t)index * v->all.stride, &io, names, v->fact);
 }
 
 /* What mn_vec_save writes before the environment's own bytes.  An environment is kept as it was before what it did
@@ -70,24 +70,24 @@ int mn_vec_bytes(mn_vec *v) { return (int)(sizeof(stamp) + v->all.stride); }
 /* Write one environment into bytes[mn_vec_bytes]: its state, random stream, and its episode's length and
 ** return.  Restored, here or in another mn_vec of the same environment and params, it goes on bit
 ** for bit. */
-int mn_vec_save(mn_vec *v, int copy, void *bytes) {
-  if (check_index(v, "save", copy, true)) return -1;
-  const mn_streams *m = &v->all.streams[copy / MN_ENVS_PER_BATCH];
-  int lane = copy % MN_ENVS_PER_BATCH;
+int mn_vec_save(mn_vec *v, int index, void *bytes) {
+  if (check_index(v, "save", index, true)) return -1;
+  const mn_streams *m = &v->all.streams[index / MN_ENVS_PER_BATCH];
+  int lane = index % MN_ENVS_PER_BATCH;
   stamp s;
   stamp_of(v, &s);
-  s.last = v->all.last[copy];
-  s.length = v->all.length[copy];
-  s.sum = v->all.sum[copy];
+  s.last = v->all.last[index];
+  s.length = v->all.length[index];
+  s.sum = v->all.sum[index];
   s.stream[0] = m->key[0][lane], s.stream[1] = m->key[1][lane];
   s.stream[2] = m->step[0][lane] - 1;
   s.stream[3] = m->step[1][lane] - (m->step[0][lane] == 0);
-  s.stream[4] = m->copy[lane];
+  s.stream[4] = m->index[lane];
   char *self = (char *)bytes + sizeof s;
-  s.changed = v->all.changed[copy];
-  if (s.changed) memcpy(self, v->all.self + (size_t)copy * v->all.stride, v->all.stride);
+  s.changed = v->all.changed[index];
+  if (s.changed) memcpy(self, v->all.self + (size_t)index * v->all.stride, v->all.stride);
   else if (s.last == MN_STARTED) memset(self, 0, v->all.stride);
-  else memcpy(self, v->all.before + (size_t)copy * v->all.stride, v->all.stride);
+  else memcpy(self, v->all.before + (size_t)index * v->all.stride, v->all.stride);
   s.check = check_of(&s, self, v->all.stride);
   memcpy(bytes, &s, sizeof s);
   return 0;
@@ -136,73 +136,73 @@ static int check_stamp(mn_vec *v, const stamp *s, const char *self, int n) {
 }
 
 /* Observe again, with the random bits of the last reset or step; the stream goes from before it to after it. */
-static void observe(mn_vec *v, int copy, char *obs) {
+static void observe(mn_vec *v, int index, char *obs) {
   uint32_t bits[4][MN_ENVS_PER_BATCH];
-  const uint32_t purpose = v->all.last[copy] == MN_STARTED ? MN_FOR_RESET : MN_FOR_STEP;
-  mn_random_lanes(&v->all.streams[copy / MN_ENVS_PER_BATCH], purpose, copy % MN_ENVS_PER_BATCH + 1, bits);
-  mn_batch b = mn_vec_batch(v, copy, 1, purpose, bits, obs);
+  const uint32_t purpose = v->all.last[index] == MN_STARTED ? MN_FOR_RESET : MN_FOR_STEP;
+  mn_random_lanes(&v->all.streams[index / MN_ENVS_PER_BATCH], purpose, index % MN_ENVS_PER_BATCH + 1, bits);
+  mn_batch b = mn_vec_batch(v, index, 1, purpose, bits, obs);
   v->env->observe(&b);
-  mn_stream_advance(&v->all.streams[copy / MN_ENVS_PER_BATCH], copy % MN_ENVS_PER_BATCH);
+  mn_stream_advance(&v->all.streams[index / MN_ENVS_PER_BATCH], index % MN_ENVS_PER_BATCH);
 }
 
 /* Repeat the last reset or step. */
-static void repeat(mn_vec *v, int copy, const stamp *s, const char *self, char *obs) {
+static void repeat(mn_vec *v, int index, const stamp *s, const char *self, char *obs) {
   uint32_t bits[4][MN_ENVS_PER_BATCH];
-  mn_streams *m = &v->all.streams[copy / MN_ENVS_PER_BATCH];
-  int lane = copy % MN_ENVS_PER_BATCH;
+  mn_streams *m = &v->all.streams[index / MN_ENVS_PER_BATCH];
+  int lane = index % MN_ENVS_PER_BATCH;
   mn_random_lanes(m, s->last == MN_STARTED ? MN_FOR_RESET : MN_FOR_STEP, lane + 1, bits);
   if (s->last == MN_STARTED) {
-    mn_vec_start(v, copy, bits, obs);
+    mn_vec_start(v, index, bits, obs);
   } else {
     float reward, score;
     uint8_t terminated;
-    memcpy(v->all.before + (size_t)copy * v->all.stride, self, v->all.stride);
-    memcpy(v->all.self + (size_t)copy * v->all.stride, self, v->all.stride);
-    mn_batch b = mn_vec_batch(v, copy, 1, MN_FOR_STEP, bits, obs);
+    memcpy(v->all.before + (size_t)index * v->all.stride, self, v->all.stride);
+    memcpy(v->all.self + (size_t)index * v->all.stride, self, v->all.stride);
+    mn_batch b = mn_vec_batch(v, index, 1, MN_FOR_STEP, bits, obs);
     b.action = &s->last;
     b.reward = &reward, b.score = &score, b.terminated = &terminated;
     v->env->step(&b);
   }
-  mn_stream_advance(&v->all.streams[copy / MN_ENVS_PER_BATCH], copy % MN_ENVS_PER_BATCH);
+  mn_stream_advance(&v->all.streams[index / MN_ENVS_PER_BATCH], index % MN_ENVS_PER_BATCH);
 }
 
 /* Restore one environment from saved bytes; obs: its observation ([...], without the axis num_envs), or NULL.
 ** Bytes of another environment, version, params or size are refused, and nothing has changed. */
-int mn_vec_restore(mn_vec *v, int copy, const void *bytes, int n, void *obs) {
+int mn_vec_restore(mn_vec *v, int index, const void *bytes, int n, void *obs) {
   stamp s = { .version = 0 };
   const char *self = (const char *)bytes + sizeof s;
-  if (check_index(v, "restore", copy, false)) return -1;
+  if (check_index(v, "restore", index, false)) return -1;
   if (n >= (int)sizeof s) memcpy(&s, bytes, sizeof s);
   if (check_stamp(v, &s, self, n)) return -1;
-  mn_streams *m = &v->all.streams[copy / MN_ENVS_PER_BATCH];
-  int lane = copy % MN_ENVS_PER_BATCH;
+  mn_streams *m = &v->all.streams[index / MN_ENVS_PER_BATCH];
+  int lane = index % MN_ENVS_PER_BATCH;
   for (int w = 0; w < 2; w++) m->key[w][lane] = s.stream[w], m->step[w][lane] = s.stream[2 + w];
-  m->copy[lane] = s.stream[4];
-  v->waiting -= v->all.last[copy] == MN_NEVER;
-  v->all.last[copy] = s.last;
+  m->index[lane] = s.stream[4];
+  v->waiting -= v->all.last[index] == MN_NEVER;
+  v->all.last[index] = s.last;
   if (s.changed) {
-    memcpy(v->all.self + (size_t)copy * v->all.stride, self, v->all.stride);
-    observe(v, copy, obs ? obs : v->one_obs);
-  } else repeat(v, copy, &s, self, obs ? obs : v->one_obs);
-  v->all.changed[copy] = s.changed != 0;
-  v->all.length[copy] = s.length;
-  v->all.sum[copy] = s.sum;
+    memcpy(v->all.self + (size_t)index * v->all.stride, self, v->all.stride);
+    observe(v, index, obs ? obs : v->one_obs);
+  } else repeat(v, index, &s, self, obs ? obs : v->one_obs);
+  v->all.changed[index] = s.changed != 0;
+  v->all.length[index] = s.length;
+  v->all.sum[index] = s.sum;
   return 0;
 }
 
 /* Give a settable fact of one environment a value, between two steps; obs: its observation then, as if the
 ** world had been so when it was last observed.  1; 0 where that cannot be now, and nothing has changed;
 ** -1 on an error. */
-int mn_vec_set(mn_vec *v, int copy, const char *fact, double value, void *obs) {
-  if (check_index(v, "set", copy, true)) return -1;
+int mn_vec_set(mn_vec *v, int index, const char *fact, double value, void *obs) {
+  if (check_index(v, "set", index, true)) return -1;
   const int number = mn_env_fact(v->ctx, v->env, fact, value);
   const mn_io io = { .param = v->param, .shared = v->all.shared };
   if (number < 0) return -1;
-  if (!v->env->set(v->all.self + (size_t)copy * v->all.stride, &io, number, value)) return 0;
-  mn_streams *m = &v->all.streams[copy / MN_ENVS_PER_BATCH];
-  const int lane = copy % MN_ENVS_PER_BATCH;
+  if (!v->env->set(v->all.self + (size_t)index * v->all.stride, &io, number, value)) return 0;
+  mn_streams *m = &v->all.streams[index / MN_ENVS_PER_BATCH];
+  const int lane = index % MN_ENVS_PER_BATCH;
   m->step[1][lane] -= m->step[0][lane]-- == 0;
-  observe(v, copy, obs);
-  v->all.changed[copy] = 1;
+  observe(v, index, obs);
+  v->all.changed[index] = 1;
   return 1;
 }

@@ -24,13 +24,13 @@ struct Rmt {
   float *room;                   /* of each block */
   long each, params_n;
 
-  __device__ __forceinline__ long memory_at(int copy, int full) const { return full * memory + (long)copy * M * m.D; }
-  __device__ __forceinline__ const float *read(const float *all, int copy, int full, bool reset) const {
-    return reset ? mem0 : all + memory_at(copy, full);
+  __device__ __forceinline__ long memory_at(int b, int full) const { return full * memory + (long)b * M * m.D; }
+  __device__ __forceinline__ const float *read(const float *all, int b, int full, bool reset) const {
+    return reset ? mem0 : all + memory_at(b, full);
   }
   __device__ __forceinline__ long kv_size() const { return (long)m.slots * 2 * m.A; }      /* of a layer of a copy */
-  __device__ __forceinline__ cu_kv kv_of(const float *all, int copy) const {
-    return { (float *)all + kept_n - kv_n + copy * kv_size(), B * kv_size() };
+  __device__ __forceinline__ cu_kv kv_of(const float *all, int b) const {
+    return { (float *)all + kept_n - kv_n + b * kv_size(), B * kv_size() };
   }
 };
 
@@ -48,15 +48,15 @@ struct Room {
 
 /* ---- how a copy is cut: see engine/attention/rmt_segments.c ---- */
 
-static __device__ __forceinline__ bool begins(const Rmt &s, int t, int copy) { return s.done && s.done[(long)t * s.B + copy]; }
+static __device__ __forceinline__ bool begins(const Rmt &s, int t, int b) { return s.done && s.done[(long)t * s.B + b]; }
 
-static __device__ bool next_piece(const Rmt &s, mn_cursor *at, int copy, int limit, mn_piece *p) {
+static __device__ bool next_piece(const Rmt &s, mn_cursor *at, int b, int limit, mn_piece *p) {
   if (at->t >= limit) return false;
-  const bool reset = begins(s, at->t, copy);
+  const bool reset = begins(s, at->t, b);
   if (reset || at->tokens == 0) at->tokens = 0, at->reset = reset;
   int end = cu_min(at->t + s.S - at->tokens, limit);
-  for (int t = at->t + 1; t < end; t++) if (begins(s, t, copy)) end = t;
-  p->copy = copy, p->t = at->t, p->n = end - at->t, p->before = at->tokens, p->full = at->full, p->reset = at->reset;
+  for (int t = at->t + 1; t < end; t++) if (begins(s, t, b)) end = t;
+  p->b = b, p->t = at->t, p->n = end - at->t, p->before = at->tokens, p->full = at->full, p->reset = at->reset;
   p->ends = at->tokens + p->n == s.S;
   at->t = end;
   at->tokens = p->ends ? 0 : at->tokens + p->n;
@@ -65,9 +65,9 @@ static __device__ bool next_piece(const Rmt &s, mn_cursor *at, int copy, int lim
 }
 
 /* Where a copy is after t rows; *last: the piece that led there. */
-static __device__ mn_cursor cursor_at(const Rmt &s, int copy, int t, mn_piece *last) {
+static __device__ mn_cursor cursor_at(const Rmt &s, int b, int t, mn_piece *last) {
   mn_cursor at = {};
-  while (next_piece(s, &at, copy, t, last)) continue;
+  while (next_piece(s, &at, b, t, last)) continue;
   return at;
 }
 
@@ -78,10 +78,10 @@ static __device__ __forceinline__ void fill(float *to, const float *from, long n
 /* The rows of a piece: reads where its segment begins, tokens, and writes where they are asked for. */
 static __device__ cu_part lay_out(const Rmt &s, const mn_piece &p, bool writes, const float *kept, float *x) {
   const int D = s.m.D, reads = p.before ? 0 : s.M, rows = reads + p.n + (writes ? s.M : 0);
-  const float *memory = s.read(kept, p.copy, p.full, p.reset);
+  const float *memory = s.read(kept, p.b, p.full, p.reset);
   CU_SHARE(i, rows * D) {
     const int r = i / D - reads, d = i % D;
-    x[i] = r < 0 ? memory[(long)(r + s.M) * D + d] : r < p.n ? s.e[((long)(p.t + r) * s.B + p.copy) * D + d]
+    x[i] = r < 0 ? memory[(long)(r + s.M) * D + d] : r < p.n ? s.e[((long)(p.t + r) * s.B + p.b) * D + d]
                                                              : memory[(long)(r - p.n) * D + d];
   }
   __syncthreads();
@@ -95,18 +95,18 @@ CU_KERNEL rmt_forward(const Rmt &s) {
   const long one = (long)s.M * D;
   Room room(s);
   float *acts = room.take(s.m.acts(2)), *scores = room.take(s.m.scores());
-  for (int copy = (int)blockIdx.x; copy < s.B; copy += (int)gridDim.x) {
-    const cu_kv kv = s.kv_of(s.out, copy);
-    if (s.t0 == 0) fill(s.out + s.memory_at(copy, 0), s.mem ? s.mem + copy * one : s.mem0, one);
+  for (int b = (int)blockIdx.x; b < s.B; b += (int)gridDim.x) {
+    const cu_kv kv = s.kv_of(s.out, b);
+    if (s.t0 == 0) fill(s.out + s.memory_at(b, 0), s.mem ? s.mem + b * one : s.mem0, one);
     __syncthreads();
     mn_piece p;
-    mn_cursor at = cursor_at(s, copy, s.t0, &p);
-    while (next_piece(s, &at, copy, s.t1, &p)) {
+    mn_cursor at = cursor_at(s, b, s.t0, &p);
+    while (next_piece(s, &at, b, s.t1, &p)) {
       for (int l = 0; l < s.m.L && p.before == 0; l++) fill(kv.at + l * kv.layer, NULL, s.kv_size());
       const cu_part part = lay_out(s, p, p.ends, s.out, acts);
       const float *from = cu_layers_forward(s.m, part, kv, acts, 2, scores) + (p.before ? 0 : one);
-      CU_SHARE(i, p.n * D) s.y[((long)(p.t + i / D) * s.B + copy) * D + i % D] = from[i];
-      if (p.ends) fill(s.out + s.memory_at(copy, p.full + 1), from + (long)p.n * D, one);
+      CU_SHARE(i, p.n * D) s.y[((long)(p.t + i / D) * s.B + b) * D + i % D] = from[i];
+      if (p.ends) fill(s.out + s.memory_at(b, p.full + 1), from + (long)p.n * D, one);
       __syncthreads();
     }
   }
@@ -115,11 +115,11 @@ CU_KERNEL rmt_forward(const Rmt &s) {
 /* The gradient of a piece's output; carry: of the memory that the next one read, NULL: none did. */
 static __device__ void gather_grads(const Rmt &s, const mn_piece &p, bool writes, const float *carry, float *dx) {
   const int D = s.m.D, one = s.M * D;
-  const float *dmemory = s.dout && p.ends ? s.dout + s.memory_at(p.copy, p.full + 1) : NULL;
+  const float *dmemory = s.dout && p.ends ? s.dout + s.memory_at(p.b, p.full + 1) : NULL;
   CU_SHARE(i, one + p.n * D + (writes ? one : 0)) {
     const int token = i - one, write = token - p.n * D;
     if (token < 0) dx[i] = 0;
-    else if (write < 0) dx[i] = s.dy ? s.dy[((long)(p.t + token / D) * s.B + p.copy) * D + token % D] : 0;
+    else if (write < 0) dx[i] = s.dy ? s.dy[((long)(p.t + token / D) * s.B + p.b) * D + token % D] : 0;
     else dx[i] = (carry ? carry[write] : 0) + (dmemory ? dmemory[write] : 0);
   }
   __syncthreads();
@@ -129,7 +129,7 @@ static __device__ void gather_grads(const Rmt &s, const mn_piece &p, bool writes
 static __device__ void scatter_grads(const Rmt &s, const mn_piece &p, bool writes, const float *dx, float *dmem0, float *carry) {
   const int D = s.m.D, one = s.M * D;
   float *to = p.reset ? dmem0 : carry;
-  if (s.de) CU_SHARE(i, p.n * D) s.de[((long)(p.t + i / D) * s.B + p.copy) * D + i % D] = dx[one + i];
+  if (s.de) CU_SHARE(i, p.n * D) s.de[((long)(p.t + i / D) * s.B + p.b) * D + i % D] = dx[one + i];
   if (to) CU_SHARE(i, one) to[i] = (p.reset ? to[i] : 0) + dx[i] + (writes ? dx[one + p.n * D + i] : 0);
   __syncthreads();
 }
@@ -144,14 +144,14 @@ CU_KERNEL rmt_backward(const Rmt &s) {
   float *dmem0 = s.dmem0 ? s.dmem0 + blockIdx.x * one : NULL, *dparams = s.dparams ? s.dparams + blockIdx.x * s.params_n : NULL;
   if (dmem0) fill(dmem0, NULL, one);
   if (dparams) fill(dparams, NULL, s.params_n);
-  for (int copy = (int)blockIdx.x; copy < s.B; copy += (int)gridDim.x) {
+  for (int b = (int)blockIdx.x; b < s.B; b += (int)gridDim.x) {
     mn_cursor at = {};
     mn_piece p;
     int count = 0;
     bool carries = false;
-    for (; next_piece(s, &at, copy, s.T, &p); count++) if (threadIdx.x == 0) pieces[count] = p;
+    for (; next_piece(s, &at, b, s.T, &p); count++) if (threadIdx.x == 0) pieces[count] = p;
     __syncthreads();
-    const float *dkept_kv = s.dout ? s.kv_of(s.dout, copy).at : NULL;
+    const float *dkept_kv = s.dout ? s.kv_of(s.dout, b).at : NULL;
     for (int r = count - 1; r >= 0; r--) {
       p = pieces[r];
       const bool writes = p.ends && (carries || s.dout);
@@ -164,8 +164,8 @@ CU_KERNEL rmt_backward(const Rmt &s) {
       scatter_grads(s, p, writes, dx, dmem0, carry);
       carries = !p.reset;
     }
-    float *to = s.dmem ? s.dmem + copy * one : s.mem ? NULL : dmem0;     /* of the memory at the start */
-    const float *dkept = s.dout ? s.dout + s.memory_at(copy, 0) : NULL;
+    float *to = s.dmem ? s.dmem + b * one : s.mem ? NULL : dmem0;     /* of the memory at the start */
+    const float *dkept = s.dout ? s.dout + s.memory_at(b, 0) : NULL;
     if (to) CU_SHARE(i, one) to[i] = (s.dmem ? 0 : to[i]) + (carries ? carry[i] : 0) + (dkept ? dkept[i] : 0);
     __syncthreads();
   }
@@ -174,10 +174,10 @@ CU_KERNEL rmt_backward(const Rmt &s) {
 /* ---- rmt_memory ---- */
 
 /* The write rows of a copy's running segment, gone through the layers on what rmt kept; the part they are. */
-static __device__ cu_part write_rows(const Rmt &s, int copy, const mn_cursor &at, cu_kv kv, float *acts) {
-  const cu_kv kept = s.kv_of(s.kept, copy);
+static __device__ cu_part write_rows(const Rmt &s, int b, const mn_cursor &at, cu_kv kv, float *acts) {
+  const cu_kv kept = s.kv_of(s.kept, b);
   for (int l = 0; l < s.m.L; l++) fill(kv.at + l * kv.layer, kept.at + l * kept.layer, s.kv_size());
-  fill(acts, s.read(s.kept, copy, at.full, at.reset), (long)s.M * s.m.D);
+  fill(acts, s.read(s.kept, b, at.full, at.reset), (long)s.M * s.m.D);
   __syncthreads();
   return { s.M, s.M + at.tokens, at.tokens };
 }
@@ -187,12 +187,12 @@ CU_KERNEL memory_forward(const Rmt &s) {
   Room room(s);
   float *acts = room.take(s.m.acts(2)), *scores = room.take(s.m.scores());
   const cu_kv kv = { room.take(s.m.L * s.kv_size()), s.kv_size() };
-  for (int copy = (int)blockIdx.x; copy < s.B; copy += (int)gridDim.x) {
+  for (int b = (int)blockIdx.x; b < s.B; b += (int)gridDim.x) {
     mn_piece p;
-    const mn_cursor at = cursor_at(s, copy, s.t1, &p);
-    const float *from = s.kept + s.memory_at(copy, at.full);
-    if (at.tokens) from = cu_layers_forward(s.m, write_rows(s, copy, at, kv, acts), kv, acts, 2, scores);
-    fill(s.out + copy * one, from, one);
+    const mn_cursor at = cursor_at(s, b, s.t1, &p);
+    const float *from = s.kept + s.memory_at(b, at.full);
+    if (at.tokens) from = cu_layers_forward(s.m, write_rows(s, b, at, kv, acts), kv, acts, 2, scores);
+    fill(s.out + b * one, from, one);
     __syncthreads();
   }
 }
@@ -206,22 +206,22 @@ CU_KERNEL memory_backward(const Rmt &s) {
   float *dmem0 = s.dmem0 ? s.dmem0 + blockIdx.x * one : NULL, *dparams = s.dparams ? s.dparams + blockIdx.x * s.params_n : NULL;
   if (dmem0) fill(dmem0, NULL, one);
   if (dparams) fill(dparams, NULL, s.params_n);
-  for (int copy = (int)blockIdx.x; copy < s.B; copy += (int)gridDim.x) {
+  for (int b = (int)blockIdx.x; b < s.B; b += (int)gridDim.x) {
     mn_piece p;
-    const mn_cursor at = cursor_at(s, copy, s.t1, &p);
+    const mn_cursor at = cursor_at(s, b, s.t1, &p);
     fill(dkv.at, NULL, s.m.L * size);
-    fill(dx, s.dout + copy * one, one);
+    fill(dx, s.dout + b * one, one);
     __syncthreads();
     if (at.tokens) {
-      const cu_part part = write_rows(s, copy, at, kv, acts);
+      const cu_part part = write_rows(s, b, at, kv, acts);
       cu_layers_forward(s.m, part, kv, acts, s.m.L, scores);
       cu_layers_backward(s.m, part, kv, dkv, acts, dx, work, scores, dparams);
     }
     const bool reset = at.tokens && at.reset;
-    float *to = reset ? dmem0 : s.dkept ? s.dkept + s.memory_at(copy, at.full) : NULL;
+    float *to = reset ? dmem0 : s.dkept ? s.dkept + s.memory_at(b, at.full) : NULL;
     if (to) CU_SHARE(i, one) to[i] += dx[i];
     for (int l = 0; l < s.m.L && s.dkept; l++)
-      fill(s.kv_of(s.dkept, copy).at + l * s.B * size, dkv.at + l * size, size);
+      fill(s.kv_of(s.dkept, b).at + l * s.B * size, dkv.at + l * size, size);
     __syncthreads();
   }
 }
@@ -233,19 +233,19 @@ CU_KERNEL last_weights(const Rmt &s) {
   Room room(s);
   float *acts = room.take(s.m.acts(s.m.L)), *scores = room.take(s.m.scores());
   const cu_kv kv = { room.take(s.m.L * s.kv_size()), s.kv_size() };
-  for (int copy = (int)blockIdx.x; copy < s.B; copy += (int)gridDim.x) {
+  for (int b = (int)blockIdx.x; b < s.B; b += (int)gridDim.x) {
     mn_piece p;
-    cursor_at(s, copy, s.t1, &p);
+    cursor_at(s, b, s.t1, &p);
     const int tokens = p.before + p.n, slot = s.M + tokens - 1, seen = s.m.seen(tokens, slot);
-    const cu_kv kept = s.kv_of(s.kept, copy);
+    const cu_kv kept = s.kv_of(s.kept, b);
     for (int l = 0; l < s.m.L; l++) fill(kv.at + l * kv.layer, kept.at + l * kept.layer, s.kv_size());
-    fill(acts, s.e + ((long)(s.t1 - 1) * s.B + copy) * D, D);
+    fill(acts, s.e + ((long)(s.t1 - 1) * s.B + b) * D, D);
     __syncthreads();
     cu_layers_forward(s.m, { 1, slot, tokens }, kv, acts, s.m.L, scores);
     for (int i = (int)threadIdx.x / 32; i < s.m.L * s.m.H; i += CU_WARPS) {
       const int layer = i / s.m.H, h = i % s.m.H * dh;
       const float *q = cu_acts_of(s.m, acts, layer).qkv + h, *key = kv.at + layer * kv.layer + h;
-      mn_weight *to = (mn_weight *)s.out + ((long)copy * s.m.L * s.m.H + i) * N;
+      mn_weight *to = (mn_weight *)s.out + ((long)b * s.m.L * s.m.H + i) * N;
       for (int j = lane; j < seen; j += 32)
         to[j] = { j < s.M ? 0.0f : (float)(slot - j), j < s.M ? 0.0f : 1.0f, cu_weight_score(dh, q, NULL, key + (long)j * 2 * s.m.A) };
       cu_weights_finish(to, seen, N);

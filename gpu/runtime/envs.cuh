@@ -49,7 +49,7 @@ CU_KERNEL env_step(const mn_vec_arrays &v, const mn_step_io &to) {
     mn_io io = io_of(v, i, MN_FOR_STEP, obs);
     io.action = action;
     step(self, &io);
-    const bool cut = mn_copy_count(&v, i, io.reward, io.terminated);
+    const bool cut = mn_env_count_step(&v, i, io.reward, io.terminated);
     over = io.terminated || cut;
     v.last[i] = action;
     v.changed[i] = 0;
@@ -57,14 +57,14 @@ CU_KERNEL env_step(const mn_vec_arrays &v, const mn_step_io &to) {
     to.reward[i] = io.reward;
     to.terminated[i] = io.terminated;
     to.truncated[i] = cut;
-    if (over) mn_copy_end(&v, i, obs);
+    if (over) mn_env_end_episode(&v, i, obs);
     if (to.rollout.obs) {
       mn_outcome o = { action, io.reward, io.terminated, cut, obs, v.obs_bytes, io.score, (float)v.sum[i], v.length[i] };
       mn_rollout_note(&to.rollout, v.n, to.t, i, &o);
     }
   }
   if (over) {
-    mn_copy_clear(&v, i);
+    mn_env_clear(&v, i);
     mn_io io = io_of(v, i, MN_FOR_RESET, obs);
     reset(self, &io);
   }

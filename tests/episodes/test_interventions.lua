@@ -26,7 +26,7 @@ local function memory(p, state, copy)
   local list = {}
   for name, x in pairs(state) do
     local n = heads.size(p.memory[name].shape)
-    list[name] = ffi.string(heads.copy_reader(p.agent.core, name, x)(copy), 4 * n)
+    list[name] = ffi.string(heads.env_reader(p.agent.core, name, x)(copy), 4 * n)
   end
   return list
 end

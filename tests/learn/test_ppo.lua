@@ -143,7 +143,7 @@ t.test("gtrxl: a memory whose copies are not its first axis is gathered whole", 
   l:update()
   local b, m = l.sequences.order[3], l.minibatch
   for name, s in pairs(m.state) do
-    local shape, axis, inner = l.pieces[1].state[name]:shape(), l.agent.core:copy_axis(name), 1
+    local shape, axis, inner = l.pieces[1].state[name]:shape(), l.agent.core:batch_axis(name), 1
     for i = axis + 1, #shape do inner = inner * shape[i] end
     for i = 0, s:size() - 1 do
       t.eq(s:data()[i], l.pieces[1].state[name]:data()[math.floor(i / inner) * 4 * inner + b * inner + i % inner], name)

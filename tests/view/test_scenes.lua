@@ -294,7 +294,7 @@ t.test("heads of a core: shapes and dimensions from its declaration", function()
   t.eq(arrays.mask.dims, "MK") t.eq(table.concat(arrays.mask.shape, ","), "2,3")
   local mask = mn.tensor { shape = { 2, 4, 3 } }
   for i = 0, 23 do mask:data()[i] = i end
-  local of_copy = heads.copy_reader(core, "mask", mask)(1)
+  local of_copy = heads.env_reader(core, "mask", mask)(1)
   t.eq(of_copy[0], 3) t.eq(of_copy[2], 5) t.eq(of_copy[3], 15) t.eq(of_copy[5], 17)
   local array = { shape = { 2, 3, 2 }, dims = "MHV", values = ffi.new "float[12]" }
   for i = 0, 11 do array.values[i] = i end

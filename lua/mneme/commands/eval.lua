@@ -90,8 +90,8 @@ end
 function eval.main(words)
   local o, env = read(words)
   if run_folder.read_info(o.folder).sequence_task then return require("mneme.commands.eval_sequences").main(words) end
-  local copies = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
-  local p = stepper.from_run(o.folder, { num_envs = copies, seed = o.seed, greedy = o.greedy, best = o.best, settings = env })
+  local num_envs = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
+  local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best, settings = env })
   local album = o.record and require("mneme.episodes.episode_recorder").new(p, { folder = o.record, every = o.record_every,
     episodes = o.episodes, internals = o.internals })
   C.mn_watch_signals(true)

@@ -218,8 +218,8 @@ function intervene.main(words)
   if run_folder.read_info(o.folder).sequence_task then
     errors.usage(("%s: a run on sequences has no episodes to intervene in"):format(o.folder))
   end
-  local copies = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
-  local p = stepper.from_run(o.folder, { num_envs = copies, seed = o.seed, greedy = o.greedy, best = o.best, settings = env })
+  local num_envs = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
+  local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best, settings = env })
   local made = interventions.new(p, list)
   C.mn_watch_signals(true)
   local cases = intervene.play(p, made, o)

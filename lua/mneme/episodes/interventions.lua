@@ -96,7 +96,7 @@ function interventions.parts(core, word)
   list = beginning(core, word)
   local name, index = word:match "^(.+)%.(%d+)$"
   if #list == 0 and core.states[name] then
-    local axis = core:copy_axis(name) == 1 and 2 or 1
+    local axis = core:batch_axis(name) == 1 and 2 or 1
     local size = core:state_shape(name, 1)[axis]
     if not size or tonumber(index) >= size then
       local parts = size and ("parts 0..%d"):format(size - 1) or "no parts"
@@ -137,8 +137,8 @@ function interventions.probe(stepper, word)
 end
 
 -- Ranges { offset, length } of one environment's part in a tensor.
-local function stretches(shape, copy_axis, env, part)
-  local fixed, last, list = { [copy_axis] = env }, copy_axis, {}
+local function stretches(shape, batch_axis, env, part)
+  local fixed, last, list = { [batch_axis] = env }, batch_axis, {}
   if part.axis then fixed[part.axis], last = part.index, math.max(last, part.axis) end
   local function walk(axis, offset)
     if axis > last then
@@ -154,7 +154,7 @@ local function stretches(shape, copy_axis, env, part)
 end
 
 local function stretches_of_state(core, part, env, num_envs)
-  return stretches(core:state_shape(part.name, num_envs), core:copy_axis(part.name), env, part)
+  return stretches(core:state_shape(part.name, num_envs), core:batch_axis(part.name), env, part)
 end
 
 -- ---- making a list ----

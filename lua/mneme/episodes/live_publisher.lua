@@ -51,7 +51,7 @@ function live_publisher.writer(learner, path, title, total)
         if not about[name] or state_arrays.size(inner) > state_arrays.size(about[name].shape) then about[name] = { shape = inner } end
       end
     end
-    for name, t in pairs(piece.after) do p.memory[name] = state_arrays.copy_reader(core, name, t) end
+    for name, t in pairs(piece.after) do p.memory[name] = state_arrays.env_reader(core, name, t) end
     parts[piece] = p
   end
   for _, p in pairs(parts) do

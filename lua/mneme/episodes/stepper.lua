@@ -48,7 +48,7 @@ end
 local function record(self)
   self.plan = act_plan(self)
   self.logits, self.values, self.after, self.actions = self.plan(self.x, self.resets, self.state, self.previous)
-  for name, t in pairs(self.after) do self.readers[name] = state_arrays.copy_reader(self.agent.core, name, t) end
+  for name, t in pairs(self.after) do self.readers[name] = state_arrays.env_reader(self.agent.core, name, t) end
 end
 
 -- A memory that is reset where episodes begin, and at no other time.

@@ -46,7 +46,7 @@ function Sequences:state_leaves(n)
   local core = learner.agent.core
   local state = core:initial(n)
   for name, leaf in pairs(state) do
-    local shape, axis, outer, item, blocks = leaf:shape(), core:copy_axis(name), 1, 4, {}
+    local shape, axis, outer, item, blocks = leaf:shape(), core:batch_axis(name), 1, 4, {}
     for i = 1, axis - 1 do outer = outer * shape[i] end
     for i = axis + 1, #shape do item = item * shape[i] end
     for k, piece in ipairs(learner.pieces) do blocks[k] = piece.state[name]:data() end

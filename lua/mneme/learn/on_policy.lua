@@ -153,10 +153,10 @@ end
 
 -- This rank's share of the copies.
 local function share(self, what, env)
-  self.copies = env.num_envs
-  self.B = self.copies / ranks.size
+  self.num_envs, self.divides_batch = env.num_envs, true
+  self.B = self.num_envs / ranks.size
   if self.B % 1 ~= 0 then
-    errors.usage(("%s: num_envs=%d cannot be shared out evenly among %d ranks"):format(what, self.copies, ranks.size))
+    errors.usage(("%s: num_envs=%d cannot be shared out evenly among %d ranks"):format(what, self.num_envs, ranks.size))
   end
   self.first = ranks.rank * self.B
   if ranks.size > 1 then
@@ -286,7 +286,7 @@ function OnPolicy:rollout()
   last.act:rows(last.rows, last.rows + 1)     -- the value that the returns end in
   self.env:rolled()
   count_episodes(self)
-  self.step = self.step + T * self.copies
+  self.step = self.step + T * self.num_envs
 end
 
 -- ---- what the trainer asks for ----
@@ -302,12 +302,12 @@ end
 ---One rollout, one update.
 function OnPolicy:advance()
   self:rollout()
-  return self.T * self.copies, self:update()
+  return self.T * self.num_envs, self:update()
 end
 
 ---The learning rate of the next update of the optimiser.
 function OnPolicy:rate()
-  return schedule.rate(self, self.optimiser:updates() + 1, self.step - self.T * self.copies, self.cfg.steps)
+  return schedule.rate(self, self.optimiser:updates() + 1, self.step - self.T * self.num_envs, self.cfg.steps)
 end
 
 ---Does the mean score of the last 100 episodes reach cfg.stop_score?
@@ -321,7 +321,7 @@ function OnPolicy:describe()
   local about, env = self.agent:describe(), self.env
   about.env, about.task, about.env_of_script = env.id, {}, env.world.vec == nil or nil     -- see rebuild.lua
   for key, value in pairs(env.settings) do about.task[key] = value end
-  about.task.num_envs = self.copies
+  about.task.num_envs = self.num_envs
   about.own_limit = env.world.own_limit or nil
   about.memory = { carry = self.carry, reset_on_done = self.reset_on_done, context = self.context, horizon = self.horizon,
     num_steps = self.T }
@@ -359,8 +359,8 @@ end
 function OnPolicy:contents()
   local list = self.optimiser:contents()
   local core = self.agent.core
-  local function add(name, t, copies) list[#list + 1] = { name, t, copies = copies or 1 } end
-  for _, name in ipairs(core:state_names()) do add("state." .. name, self.next[name], core:copy_axis(name)) end
+  local function add(name, t, batch_axis) list[#list + 1] = { name, t, batch_axis = batch_axis or 1 } end
+  for _, name in ipairs(core:state_names()) do add("state." .. name, self.next[name], core:batch_axis(name)) end
   add("observation", last_row(self.x))
   add("done", last_row(self.done))
   add("resets", last_row(self.resets))
@@ -371,7 +371,7 @@ function OnPolicy:contents()
   end
   list[#list + 1] = { "clock", self.clock }
   self.agent.module:each(function(name, t) list[#list + 1] = { "agent." .. name, t } end)
-  list[#list + 1] = { "worlds", saved_worlds(self.env), own = true, copies = 1 }
+  list[#list + 1] = { "worlds", saved_worlds(self.env), own = true, batch_axis = 1 }
   return list
 end
 

@@ -64,7 +64,7 @@ end
 
 -- How much of the returns' variance the old values explain; nil where returns do not vary.
 local function explained_variance(self)
-  local returns, values, n, all, sums = self.returns_at, self.values_at, self.T * self.B, self.T * self.copies, self.sums
+  local returns, values, n, all, sums = self.returns_at, self.values_at, self.T * self.B, self.T * self.num_envs, self.sums
   local sum, sum_off, squares, squares_off = 0, 0, 0, 0
   for i = 0, n - 1 do sum, sum_off = sum + returns[i], sum_off + returns[i] - values[i] end
   sums[0], sums[1] = sum, sum_off
@@ -117,7 +117,7 @@ local function new(cfg, env, agent)
   if self.sequences.count % self.minibatches ~= 0 then
     local shared = ranks.size > 1 and (" in %d ranks"):format(ranks.size) or ""
     errors.usage(("ppo: minibatches=%d does not divide the %d sequences of a rollout: num_envs=%d%s%s"):format(self.minibatches,
-      self.sequences.count, self.copies, shared, #self.pieces > 1 and (" times num_steps/horizon=%d"):format(#self.pieces) or ""))
+      self.sequences.count, self.num_envs, shared, #self.pieces > 1 and (" times num_steps/horizon=%d"):format(#self.pieces) or ""))
   end
   self.look = plan(function() return tensor.off_tape(look, self) end)
   self.log_probs, self.values, self.advantages, self.returns = self.look()

@@ -30,10 +30,10 @@ local defaults = {
 
 -- This rank's share of a batch.
 local function share(dataset)
-  local copies, B = dataset.batch, dataset.batch / ranks.size
-  if B % 1 ~= 0 then errors.usage(("supervised: batch=%d cannot be shared out evenly among %d ranks"):format(copies, ranks.size)) end
+  local batch, B = dataset.batch, dataset.batch / ranks.size
+  if B % 1 ~= 0 then errors.usage(("supervised: batch=%d cannot be shared out evenly among %d ranks"):format(batch, ranks.size)) end
   if ranks.size > 1 then dataset:keep(ranks.rank * B, B) end
-  return copies
+  return batch
 end
 
 ---@param cfg table learner keys (lr lr_schedule warmup beta1 beta2 adam_eps weight_decay max_norm carry eval_every
@@ -47,8 +47,8 @@ local function new(cfg, dataset, model)
   errors.need("supervised: model", model, "core", "mn.sequence_model { data set = data set, core = core }")
   local self = setmetatable({ cfg = cfg, dataset = dataset, model = model, updates = 0, evaluated = 0 }, Supervised)
   for key, value in pairs(learner_settings.read("supervised", cfg, defaults)) do self[key] = value end
-  self.copies, self.read, self.losses = share(dataset), {}, {}
-  self.each = dataset.length * self.copies
+  self.read, self.losses, self.divides_batch = {}, {}, true
+  self.each = dataset.length * share(dataset)
   self.batch, self.state = dataset:buffers(), model.core:initial(dataset.batch)
   if ranks.size > 1 then self.weight = tensor.new { 1 } end
   self.optimiser = optim.adamw(model:parameters(), { lr = self.lr, beta1 = self.beta1, beta2 = self.beta2,
@@ -135,7 +135,7 @@ function Supervised:contents()
   if self.dataset.carried then
     local core = self.model.core
     for _, name in ipairs(core:state_names()) do
-      list[#list + 1] = { "state." .. name, self.state[name], copies = core:copy_axis(name) }
+      list[#list + 1] = { "state." .. name, self.state[name], batch_axis = core:batch_axis(name) }
     end
   end
   self.model.module:each(function(name, t) list[#list + 1] = { name, t } end, "model.")

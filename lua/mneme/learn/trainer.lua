@@ -89,7 +89,7 @@ function trainer.train(learner)
   local cfg = learner.cfg
   if not config.meta(cfg) then errors.raise "train: the settings are a plain table, expected those of mn.config { ... }" end
   if cfg.view and not learner.agent then errors.usage "view=1: there is nothing to watch: this learner has no agent in an environment" end
-  if ranks.size > 1 and not learner.copies then errors.usage "mpirun: this learner trains in one process" end
+  if ranks.size > 1 and not learner.divides_batch then errors.usage "mpirun: this learner trains in one process" end
   local run, leads = run_folder.open(cfg, learner:describe()), ranks.rank == 0
   local step, logged, account = 0, 0, resources.begin()
   learner:begin()

@@ -229,7 +229,7 @@ end
 ---@return table { n = B, d, x = float* }
 function probing.of_state(core, state, B)
   local texts, readers = {}, {}
-  for i, name in ipairs(core:state_names()) do readers[i] = { heads.copy_reader(core, name, state[name]), 4 * state[name]:size() / B } end
+  for i, name in ipairs(core:state_names()) do readers[i] = { heads.env_reader(core, name, state[name]), 4 * state[name]:size() / B } end
   for b = 0, B - 1 do
     for _, reader in ipairs(readers) do texts[#texts + 1] = ffi.string(reader[1](b), reader[2]) end
   end

@@ -155,7 +155,7 @@ local function around(tensor, axis)
 end
 
 -- A tensor with copy b's numbers changed.
-local function change_copy(tensor, b, axis)
+local function change_env(tensor, b, axis)
   local out, blocks, inner = tensors.keep(tensor), around(tensor, axis)
   local p = out:data()
   for block = 0, blocks - 1 do
@@ -172,9 +172,9 @@ local function others(tensor, b, axis)
   local blocks, inner = around(tensor, axis)
   local all, parts, bytes = rig.bytes(tensor), {}, inner * 4
   for block = 0, blocks - 1 do
-    for copy = 0, B - 1 do
-      local at = (block * B + copy) * bytes
-      if copy ~= b then parts[#parts + 1] = all:sub(at + 1, at + bytes) end
+    for env = 0, B - 1 do
+      local at = (block * B + env) * bytes
+      if env ~= b then parts[#parts + 1] = all:sub(at + 1, at + bytes) end
     end
   end
   return table.concat(parts)
@@ -185,15 +185,15 @@ each("environments do not mix", function(_, c)
   local y, after = rig.run(c, x, rig.done(T, B, resets(c)), start)
   for b = 0, B - 1 do
     local other = {}
-    for name, s in pairs(start) do other[name] = c:is_constant(name) and s or change_copy(s, b, c:copy_axis(name)) end
+    for name, s in pairs(start) do other[name] = c:is_constant(name) and s or change_env(s, b, c:batch_axis(name)) end
     local more = { unpack(resets(c)) }
     more[#more + 1] = { 5, b }
-    local y2, after2 = rig.run(c, change_copy(x, b, 2), rig.done(T, B, more), other)
+    local y2, after2 = rig.run(c, change_env(x, b, 2), rig.done(T, B, more), other)
     expect.ok(rig.bytes(y) ~= rig.bytes(y2))
     expect.ok(others(y, b, 2) == others(y2, b, 2), "y of another environment changed with environment " .. b)
     for name in pairs(c.states) do
-      local axis = c:copy_axis(name)
-      expect.ok(others(after[name], b, axis) == others(after2[name], b, axis), name .. " of another copy changed with copy " .. b)
+      local axis = c:batch_axis(name)
+      expect.ok(others(after[name], b, axis) == others(after2[name], b, axis), name .. " of another environment changed with environment " .. b)
     end
   end
 end)
@@ -270,10 +270,10 @@ end
 
 each("no gradient crosses a reset, or reaches another environment", function(_, c)
   local x, start, row, k, b = rig.normal({ T, B, c.config.d_in }, 3, true), rig.warm(c, B, true), B * c.config.d_in, 11, 1
-  local function backward(done, from, copy)
+  local function backward(done, from, env)
     local w = tensors.new { shape = { T, B, c.d_out } }
     for i = 0, w:size() - 1 do
-      local inside = i >= from * B * c.d_out and (not copy or math.floor(i / c.d_out) % B == copy)
+      local inside = i >= from * B * c.d_out and (not env or math.floor(i / c.d_out) % B == env)
       w:data()[i] = inside and rig.weight(i) or 0
     end
     x:zero_grad()

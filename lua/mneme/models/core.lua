@@ -83,7 +83,7 @@ end
 
 ---The shape of one state tensor for B copies.
 ---@param name string of a part of the state
----@param B integer copies
+---@param B integer environments
 function Core:state_shape(name, B)
   local shape = {}
   for letter in self.states[name]:gmatch "[%w]+" do
@@ -92,9 +92,9 @@ function Core:state_shape(name, B)
   return shape
 end
 
----Which axis of a state tensor is the copy, from 1.
+---Which axis of a state tensor counts environments (the batch), from 1.
 ---@param name string of a part of the state
-function Core:copy_axis(name)
+function Core:batch_axis(name)
   local axis = 0
   for letter in self.states[name]:gmatch "%w+" do
     axis = axis + 1
@@ -117,7 +117,7 @@ function Core:is_constant(name) return name == "tick" or name == "mask" or about
 function Core:is_stopped(name) return about(self.stops, name) or self:is_constant(name) end
 
 ---The state before anything was seen, as new leaves.
----@param B integer copies
+---@param B integer environments
 ---@param first integer? the number of the first of them among all; memories that draw random numbers know which copy they are of
 ---@return table<string, Tensor>
 function Core:initial(B, first)

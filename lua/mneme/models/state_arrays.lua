@@ -28,36 +28,36 @@ function heads.size(shape)
   return n
 end
 
----What a core keeps for one copy, as arrays without numbers yet: name -> { shape, dims }, from the core's own
+---A core's state of one environment, as arrays without values yet: name -> { shape, dims }, from the core's own
 ---declaration.
 ---@param core Core
 function heads.of_core(core)
   local arrays = {}
   for name, axes in pairs(core.states) do
     local shape = core:state_shape(name, 1)
-    table.remove(shape, core:copy_axis(name))
+    table.remove(shape, core:batch_axis(name))
     arrays[name] = { shape = shape, dims = axes:gsub("%W", ""):gsub("B", "", 1) }
   end
   return arrays
 end
 
----A function that gives a pointer to one copy's numbers of a state tensor, those of heads.of_core; where the
----copy is not the first axis they are gathered into a buffer that the next call overwrites.
+---A function that returns a pointer to one environment's values of a state tensor, those of heads.of_core; where the
+---batch is not the first axis they are gathered into a buffer that the next call overwrites.
 ---@param core Core
 ---@param name string
 ---@param t Tensor
----@return fun(copy: integer): ffi.cdata*
-function heads.copy_reader(core, name, t)
-  local shape, axis, blocks, inner = t:shape(), core:copy_axis(name), 1, 1
+---@return fun(env: integer): ffi.cdata* by the index of an environment, from 0
+function heads.env_reader(core, name, t)
+  local shape, axis, blocks, inner = t:shape(), core:batch_axis(name), 1, 1
   for i = 1, axis - 1 do blocks = blocks * shape[i] end
   for i = axis + 1, #shape do inner = inner * shape[i] end
-  local copies = shape[axis]
+  local B = shape[axis]
   -- Asking for the numbers each time makes a plan finish what it only makes when it is read.
-  if axis == 1 then return function(copy) return t:data() + copy * inner end end
+  if axis == 1 then return function(b) return t:data() + b * inner end end
   local buffer = ffi.new("float[?]", blocks * inner)
-  return function(copy)
+  return function(b)
     local data = t:data()
-    for block = 0, blocks - 1 do ffi.copy(buffer + block * inner, data + (block * copies + copy) * inner, inner * 4) end
+    for block = 0, blocks - 1 do ffi.copy(buffer + block * inner, data + (block * B + b) * inner, inner * 4) end
     return buffer
   end
 end

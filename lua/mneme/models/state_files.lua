@@ -52,8 +52,8 @@ function states.mirrors_differ(core, file)
   return false
 end
 
--- Which copy a memory is of (random_sign): files count copies from 0 and do not say so.
-local function with_copies(core, file)
+-- random_sign draws its signs by the index of the environment, state `copy`; files without it count from 0.
+local function with_env_indices(core, file)
   if not core.states.copy or file.copy or not file.tick then return file end
   local all = {}
   for name, t in pairs(file) do all[name] = t end
@@ -68,11 +68,11 @@ end
 ---@return table<string, Tensor>
 function states.fold(core, file, grad)
   local state = {}
-  file = with_copies(core, file)
+  file = with_env_indices(core, file)
   for name in pairs(core.states) do
     local t = file[name]
     if not t then errors.fail("the file has no state." .. name) end
-    local shape = core:state_shape(name, t:shape()[core:copy_axis(name)] or 1)
+    local shape = core:state_shape(name, t:shape()[core:batch_axis(name)] or 1)
     local leaf = tensor.new { shape = shape, grad = grad }
     if is_channelled(core, name) then
       local apart = fold_one(core, name, t, leaf:data())

@@ -90,7 +90,7 @@ end
 local function layout(item)
   local shape, rows, bytes = item[2]:shape(), 1, tensor_bytes[item[2]:dtype()]
   for i = 1, #shape do
-    if item.copies and i < item.copies then rows = rows * shape[i] else bytes = bytes * shape[i] end
+    if item.batch_axis and i < item.batch_axis then rows = rows * shape[i] else bytes = bytes * shape[i] end
   end
   return rows, bytes
 end
@@ -98,7 +98,7 @@ end
 ---The shape that an item has with the copies of all ranks.
 function ranks.shape(item)
   local shape = item[2]:shape()
-  if item.copies then shape[item.copies] = shape[item.copies] * ranks.size end
+  if item.batch_axis then shape[item.batch_axis] = shape[item.batch_axis] * ranks.size end
   return shape
 end
 
@@ -107,7 +107,7 @@ end
 ---@param whole Tensor of the shape that ranks.shape tells
 function ranks.take(item, whole)
   local rows, bytes = layout(item)
-  local parts, part = item.copies and ranks.size or 1, item.copies and ranks.rank or 0
+  local parts, part = item.batch_axis and ranks.size or 1, item.batch_axis and ranks.rank or 0
   C.mn_copy_column(item[2]:data(), 1, 0, whole:data(), parts, part, rows, bytes)
 end
 
@@ -119,7 +119,7 @@ function ranks.whole(items)
   local list = {}
   for i, item in ipairs(items) do
     list[i] = item
-    if item.copies then
+    if item.batch_axis then
       local rows, bytes = layout(item)
       local mine, parts = ffi.new("char[?]", rows * bytes), ffi.new("char[?]", rows * bytes * ranks.size)
       ffi.copy(mine, item[2]:data(), rows * bytes)         -- MPI sends memory that is the host's alone
@@ -139,7 +139,7 @@ end
 function ranks.agree(items)
   for _, item in ipairs(items) do
     local rows, bytes = layout(item)
-    if not item.copies then C.mn_ranks_share(item[2]:data(), rows * bytes) end
+    if not item.batch_axis then C.mn_ranks_share(item[2]:data(), rows * bytes) end
   end
 end
 

@@ -43,18 +43,18 @@ local rows = {
 function envs.rows(name) return rows[name] or { { "", {} } } end
 
 -- Buffers of a learner for this many environments.
-local function workplace(name, settings, copies)
-  local given = { num_envs = copies }
+local function workplace(name, settings, num_envs)
+  local given = { num_envs = num_envs }
   for key, value in pairs(settings) do given[key] = value end
   local env = environments.new(name, given)
-  local size, u8 = copies, env.observation_space.dtype == "u8"
+  local size, u8 = num_envs, env.observation_space.dtype == "u8"
   for _, n in ipairs(env.observation_space.shape) do size = size * n end
-  local w = { env = env, copies = copies, obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", size),
-    reward = ffi.new("float[?]", copies), action = ffi.new("int32_t[?]", SETS * copies),
-    terminated = ffi.new("uint8_t[?]", copies), truncated = ffi.new("uint8_t[?]", copies) }
-  local random = ffi.new("float[?]", SETS * copies)
-  C.mn_random_uniform(1, 0, 0, random, SETS * copies)
-  for i = 0, SETS * copies - 1 do w.action[i] = random[i] * env.action_space.n end
+  local w = { env = env, num_envs = num_envs, obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", size),
+    reward = ffi.new("float[?]", num_envs), action = ffi.new("int32_t[?]", SETS * num_envs),
+    terminated = ffi.new("uint8_t[?]", num_envs), truncated = ffi.new("uint8_t[?]", num_envs) }
+  local random = ffi.new("float[?]", SETS * num_envs)
+  C.mn_random_uniform(1, 0, 0, random, SETS * num_envs)
+  for i = 0, SETS * num_envs - 1 do w.action[i] = random[i] * env.action_space.n end
   env:reset_raw(w.obs)
   return w
 end
@@ -64,23 +64,23 @@ function loops.c(w, rounds)
   engine.check(C.mn_vec_run(w.env.world.vec, rounds, w.action, SETS, w.obs, w.reward, w.terminated, w.truncated))
 end
 function loops.lua(w, rounds)
-  local env, action, copies = w.env, w.action, w.copies
-  for k = 0, rounds - 1 do env:step_raw(action + k % SETS * copies, w.obs, w.reward, w.terminated, w.truncated) end
+  local env, action, num_envs = w.env, w.action, w.num_envs
+  for k = 0, rounds - 1 do env:step_raw(action + k % SETS * num_envs, w.obs, w.reward, w.terminated, w.truncated) end
 end
 function loops.tensors(w, rounds)
   local tensor = require "mneme.tensor.tensor"
-  w.actions = w.actions or tensor.new { shape = { w.copies }, dtype = "i32" }
+  w.actions = w.actions or tensor.new { shape = { w.num_envs }, dtype = "i32" }
   local to = w.actions:data()
   for k = 0, rounds - 1 do
-    ffi.copy(to, w.action + k % SETS * w.copies, 4 * w.copies)
+    ffi.copy(to, w.action + k % SETS * w.num_envs, 4 * w.num_envs)
     w.env:step(w.actions)
   end
 end
 
 ---Steps per second of each loop: the best of short runs in turn, so that load of other programs affects all alike.
 ---@param kinds string[] of c, lua, tensors
-function envs.rates(name, settings, copies, kinds, seconds)
-  local w, best = workplace(name, settings, copies), {}
+function envs.rates(name, settings, num_envs, kinds, seconds)
+  local w, best = workplace(name, settings, num_envs), {}
   local rounds = 1
   local function timed(kind)
     local start = C.mn_clock(false)
@@ -90,7 +90,7 @@ function envs.rates(name, settings, copies, kinds, seconds)
   while timed "c" < 5e-3 do rounds = rounds * 2 end
   local till = C.mn_clock(false) + seconds
   repeat
-    for _, kind in ipairs(kinds) do best[kind] = math.max(best[kind] or 0, rounds * copies / timed(kind)) end
+    for _, kind in ipairs(kinds) do best[kind] = math.max(best[kind] or 0, rounds * num_envs / timed(kind)) end
   until C.mn_clock(false) > till
   w.env:close()
   return best
@@ -109,8 +109,8 @@ local FORM = "%-18s %-20s %6s %9s %9s %9s  %s"
 local function measure(name, row)
   local best, about, reference, target = {}, {}, row[3], row[4]
   local numbers = COPIES[engine.device]
-  for i, copies in ipairs(numbers) do
-    local r = envs.rates(name, row[2], copies, { "c", "lua", "tensors" }, 0.5)
+  for i, num_envs in ipairs(numbers) do
+    local r = envs.rates(name, row[2], num_envs, { "c", "lua", "tensors" }, 0.5)
     for kind, rate in pairs(r) do best[kind] = math.max(best[kind] or 0, rate) end
     local compared = i == #numbers and engine.device == "cpu"      -- all figures are of one core
     if compared and reference then
@@ -119,7 +119,7 @@ local function measure(name, row)
     if compared and target then
       about[#about + 1] = ("target %s: %s"):format(speed(target), best.c >= target and "met" or "missed")
     end
-    print((FORM:format(name, row[1], copies, speed(r.c), speed(r.lua), speed(r.tensors), table.concat(about, "; ")):gsub("%s+$", "")))
+    print((FORM:format(name, row[1], num_envs, speed(r.c), speed(r.lua), speed(r.tensors), table.concat(about, "; ")):gsub("%s+$", "")))
   end
 end
 
