@@ -4,7 +4,7 @@
 ** y down.  Colours are 0xRRGGBBAA.
 **
 ** An environment's draw function calls mn_canvas_add, _text, _heat, _image and, right after a shape that needs
-** it, mn_canvas_data.  It need not check what they return: a canvas keeps the shapes it could take. */
+** it, mn_canvas_data.  It need not check what they return: if memory runs out, the canvas leaves shapes out. */
 #ifndef MN_CANVAS_H
 #define MN_CANVAS_H
 #include "mneme.h"
@@ -17,7 +17,7 @@ enum {                           /* mn_shape.kind, and what x, y, w, h mean */
   MN_TRIANGLE,                   /* points right in the box x, y, w, h, turned by data radians about its centre */
   MN_TEXT,                       /* baseline-left corner x, y; font size h; string `text` */
   MN_HEAT,                       /* values in the box x, y, w, h: see mn_canvas_heat; `text` = index of the heat */
-  MN_IMAGE                       /* a picture in the box x, y, w, h; `text` = its index: see mn_canvas_image_at */
+  MN_IMAGE                       /* an image in the box x, y, w, h; `text` = its index: see mn_canvas_image_at */
 };
 enum { MN_MAP_SEQUENTIAL, MN_MAP_DIVERGING };      /* dark to light; blue, dark, orange (colour-blind-safe) */
 
@@ -26,7 +26,7 @@ typedef struct mn_heat { int rows, cols, map; float lo, hi; const float *values;
 const mn_heat *mn_canvas_heat_at(const mn_canvas *c, int text);    /* borrowed; NULL: no such heat */
 
 typedef struct mn_image { int rows, cols; const uint8_t *rgb; } mn_image;    /* rgb[rows, cols, 3], row 0 on top */
-mn_image mn_canvas_image_at(const mn_canvas *c, int text);         /* rgb borrowed; no such picture: rgb NULL */
-bool mn_canvas_starved(const mn_canvas *c);                        /* a shape was left out for want of memory */
+mn_image mn_canvas_image_at(const mn_canvas *c, int text);         /* rgb borrowed; no such image: rgb NULL */
+bool mn_canvas_starved(const mn_canvas *c);                        /* was a shape left out because memory ran out? */
 
 #endif

@@ -1,13 +1,13 @@
-/* env.h -- what an environment file needs.  One environment is one file in engine/envs: see
+/* env.h -- the contract of an environment.  One environment is one file in engine/envs: see
 ** docs/write-an-environment.md.  The engine owns buffers, random numbers, resets and time limits; the
 ** file owns the rules.
 **
 ** Env files keep to the common subset of C11 and CUDA C++17: functions are MN_FN with a typed self,
 ** initialisers in order, no compound literals, mathematics from engine/numerics/fast_math.h.  One environment is plain
-** data: no pointers, no allocation, no window; the engine zeroes it, padding included, before each
-** reset.  What a reset or step does is a function of self, param, shared, action and random bits
-** alone: so an environment can be saved, rewound and branched.  What all environments read and none
-** changes, such as a map or a pool of levels, is made once, by prepare, and lies in shared. */
+** data without pointers, allocations or windows; the engine zeroes it, padding included, before each
+** reset.  A reset or step depends on self, param, shared, action and random bits only, so an
+** environment can be saved, rewound and branched.  Data that all environments read and none changes,
+** such as a map or a pool of levels, is made once by prepare and kept in shared. */
 #ifndef MN_ENV_H
 #define MN_ENV_H
 #include "mneme.h"
@@ -18,11 +18,11 @@ typedef struct mn_io {           /* inputs and outputs of one reset or step of o
   const double *param;           /* in: values of .params, in order */
   const void *shared;            /* in: what prepare made; NULL without one */
   uint32_t bits[4];              /* in: 128 fresh random bits; more with mn_rand(io) */
-  uint32_t key[6], more[4], draws;   /* the engine's: where mn_rand goes on */
+  uint32_t key[6], more[4], draws;   /* the engine's: the position of mn_rand */
   int      action;               /* in: step only, 0 .. n_actions-1 */
   union { float *obs; uint8_t *pixels; };   /* out: fill every slot */
   float    reward;               /* out: 0 unless set */
-  bool     terminated;           /* out: the task has ended; the engine resets */
+  bool     terminated;           /* out: the episode has ended; the engine resets */
   float    score;                /* out: of an episode that ends here: 0 worst .. 1 solved */
 } mn_io;
 
@@ -30,7 +30,7 @@ typedef struct mn_space {        /* what an agent sees and may do, for given par
   int dtype, ndim, shape[MN_AXES];
   int n_actions, time_limit;     /* time_limit 0: none */
   int bytes;                     /* of one environment's self */
-  int codes;                     /* of MN_U8: each number is one of 0 .. codes-1; 0: an intensity */
+  int codes;                     /* of MN_U8: each element is one of 0 .. codes-1; 0: an intensity */
   size_t shared_bytes;           /* of what prepare fills */
 } mn_space;
 
@@ -38,16 +38,16 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
 
 /* What MN_ENV takes; then reset, step, draw, truth, valid, set, observe.
 **   doc       one line;  about: or NULL: more lines, for `mneme help env NAME`
-**   params    "corridor=160[2..256] noise=0.1[0..1] mode=grid|torus": a number with a point may be
-**             any number of its range, one without must be whole; a word is the index of its choice;
-**             map="" is a text, at most one, for prepare to read (its value in param is 0)
-**   actions   their names, in order, parted by blanks: spaces may offer the first n_actions of them,
-**             or more, which are then called by their numbers
-**   settable  or NULL: which facts of truth can be changed from outside, written as params are; what
-**             stands for a default only says whether the value must be whole
-**   spaces    fills *out for given params (checked, in order of .params); *out comes zeroed
-**   prepare   or NULL: fills shared, space.shared_bytes of it, zeroed before; -1 and mn_fail where
-**             params or text cannot be had.  Runs once, on the host */
+**   params    "corridor=160[2..256] noise=0.1[0..1] mode=grid|torus": a default with a point accepts any
+**             number of its range, one without accepts integers; a word is passed as the index of its choice;
+**             map="" is a text, at most one, which prepare reads (its value in param is 0)
+**   actions   their names, in order, separated by blanks; spaces may offer the first n_actions of them,
+**             or more, which are then named by their numbers
+**   settable  or NULL: the facts of truth that mn_vec_set can change, written like params; the
+**             default only states whether the value must be an integer
+**   spaces    fills *out for given params (checked, in order of .params); *out is zeroed before
+**   prepare   or NULL: fills shared, space.shared_bytes bytes, zeroed before; returns -1 through mn_fail
+**             for params or text that it cannot use.  Runs once, on the host */
 #define MN_ENV_FACTS                                                                               \
   int version;                                                                                     \
   const char *doc, *about, *params, *actions, *settable;                                           \
@@ -76,14 +76,14 @@ typedef struct mn_batch {        /* up to MN_ENVS_PER_BATCH neighbouring environ
 typedef struct mn_env {          /* what the engine sees; made by MN_ENV */
   const char *name;
   const mn_facts *facts;
-  const char *(*lacks)(void);                    /* what the file left out that every environment has; NULL: nothing */
+  const char *(*lacks)(void);                    /* a required function that the file lacks; NULL: none */
   void (*reset)(const mn_batch *b);
   void (*step)(const mn_batch *b);
   void (*draw)(const void *self, const mn_io *io, mn_canvas *c);
   int  (*truth)(const void *self, const mn_io *io, const char **names, float *values);
   bool (*valid)(const void *self, const mn_io *io);
-  bool (*set)(void *self, const mn_io *io, int fact, double value);   /* this and */
-  void (*observe)(const mn_batch *b);            /* this one only where settable is not NULL */
+  bool (*set)(void *self, const mn_io *io, int fact, double value);   /* set and observe: */
+  void (*observe)(const mn_batch *b);            /* only where settable is not NULL */
 } mn_env;
 
 /* 32 more random bits, after io->bits.  They depend on the environment, the step and how many were drawn before. */
@@ -130,16 +130,16 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
 **   void step(NAME *self, mn_io *io)       act and observe
 **   void draw(const NAME *self, const mn_io *io, mn_canvas *c)       of io: param and shared alone
 **   int  truth(const NAME *self, const mn_io *io, const char **names, float *values)
-**        privileged facts for probes: *names = "cue position layout[121]", parted by blanks, a count
-**        where a name has several values; gives the number of values, 1..MN_FACTS
-**   bool valid(const NAME *self, const mn_io *io)     could resets and steps have led to this, in the
-**        midst of an episode?  Saved bytes come from a file, which may hold anything: whatever reset,
-**        step, draw and truth rely on is asked here, as exactly as can be
-** and where there is something settable:
-**   bool set(NAME *self, const mn_io *io, int fact, double value)    give a fact (numbered as in
-**        settable) a value of its range: false where that cannot be now, and nothing has changed
-**   void observe(NAME *self, mn_io *io)    observe, as the reset or step before has; io has its bits
-** The loops over environments are made here, in the env's own file: so reset and step are inlined. */
+**        privileged facts for probes: *names = "cue position layout[121]", separated by blanks, with a count
+**        if a name has several values; returns the number of values, 1..MN_FACTS
+**   bool valid(const NAME *self, const mn_io *io)     can resets and steps lead to this state within
+**        an episode?  Saved bytes come from a file, which may hold anything: check everything that
+**        reset, step, draw and truth rely on, as exactly as possible
+** and if there is something settable:
+**   bool set(NAME *self, const mn_io *io, int fact, double value)    gives a fact (numbered as in
+**        settable) a value of its range; returns false, with nothing changed, if that is impossible now
+**   void observe(NAME *self, mn_io *io)    observe again, as the last reset or step did; io has its bits
+** The macro defines the loops over environments in the environment's own file, so that reset and step are inlined. */
 #define MN_ENV(NAME, ...)                                                                          \
   typedef struct mn_##NAME##_parts {                                                               \
     union { mn_facts facts; struct { MN_ENV_FACTS }; };                                            \
