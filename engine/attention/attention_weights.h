@@ -1,6 +1,6 @@
-/* attention_weights.h -- what one row of an attention gives to each key, for people to look at: ops of the kind MN_ON_DEMAND.
-** Their output is a list of entries [...,N,3]: the `steps` steps that end `back` steps before the row's own have this
-** weight together.  An entry of 0 steps is no step but a part of the memory; unused ones, last, are all 0. */
+/* attention_weights.h -- the attention weights of one row, for display: ops of kind MN_ON_DEMAND.
+** The output is a list of entries [...,N,3] of (back, steps, weight): the `steps` steps that end `back` steps before the
+** row have this weight together.  An entry of 0 steps stands for a part of the memory; unused entries, last, are all 0. */
 #ifndef MN_WEIGHTS_H
 #define MN_WEIGHTS_H
 #include "op.h"

@@ -1,4 +1,4 @@
-/* causal_attention.c -- what a call of the op `attention` looks like, and what it prepares before its rows: see causal_attention.h. */
+/* causal_attention.c -- reads a call of the op `attention` and prepares its rows: see causal_attention.h. */
 #include <math.h>
 #include "causal_attention.h"
 

@@ -1,8 +1,8 @@
 /* causal_attention.h -- causal softmax attention with a carried memory, for one call of the op `attention`.
-** Keys are numbered 0 .. M-1 for the carried ones, oldest first, and M+t for that of row t.  Row t sees one run
-** of them that ends with its own: back to where its episode began, or to the window's edge; of the carried
-** ones only those that are not blocked.  Nothing outside that run is computed with, so what is forgotten may
-** hold any numbers.
+** Carried keys are numbered 0 .. M-1, oldest first; the key of row t is M+t.  Row t sees one run
+** of keys that ends with its own and begins where its episode began, or at the window's edge; of the carried
+** keys only those that are not blocked.  Keys outside that run are never used in arithmetic, so they may
+** hold any values.
 **   score(t, j) = ((q_t + u) . k_j + (q_t + w) . r_{M+t-j}) / sqrt(K)     y_t = sum_j softmax_j(score) v_j
 ** (the second term where r is given: Dai et al. 2019, Transformer-XL, section 3.3). */
 #ifndef MN_SOFTMAX_H

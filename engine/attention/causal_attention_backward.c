@@ -1,10 +1,10 @@
-/* causal_attention_backward.c -- gradients of attention, 32 rows at a time.  The weights are made again from the scores
-** and what forward left of each row, its largest score and the inverse of its sum.  With D of a row the sum of
+/* causal_attention_backward.c -- gradients of attention, 32 rows at a time.  The weights are recomputed from the scores,
+** and from each row's largest score and inverse sum, which forward saved.  With D of a row the sum of
 ** weight (dy . v)
 **   dscore = weight (dy . v - D)     dv += weights^T dy     dk += dscore^T q     dq = dscore k
 ** (Dao et al. 2022, FlashAttention, algorithm 4, where D is dy . y: but y would have to come from far memory).  Heads are
-** independent but for r, u and w, which all copies share: their gradients are summed by groups of copies, a fixed
-** number, so that the bits do not depend on threads. */
+** independent but for r, u and w, which all environments share: their gradients are summed over a fixed number of groups
+** of environments, so that the bits do not depend on threads. */
 #include <omp.h>
 #include <string.h>
 #include "numerics/simd.h"

@@ -1,5 +1,5 @@
-/* causal_attention_blocks.c -- attention for 32 rows at a time: matrix products against packed keys, and between them one
-** pass over the scores.  What no row of a block sees is not computed. */
+/* causal_attention_blocks.c -- attention for 32 rows at a time: matrix products with packed keys, and between them one
+** pass over the scores.  Keys that no row of a block sees are skipped. */
 #include <math.h>
 #include <omp.h>
 #include "numerics/tile_products.h"

@@ -1,5 +1,5 @@
-/* causal_attention_steps.c -- attention one row at a time, as acting asks for it: reading the keys and values where they
-** lie is all the work there is, so the aim is to keep that stream going. */
+/* causal_attention_steps.c -- attention one row at a time, for acting.  Nearly all its time goes into reading keys and
+** values, so the code is written to keep that stream going. */
 #include <math.h>
 #include <string.h>
 #include "numerics/fast_math.h"

@@ -1,5 +1,5 @@
-/* episode_attention.c -- attention to positions of one's episode.  Long calls first lay each head's keys side by
-** side, and turned; a few rows read them where they are. */
+/* episode_attention.c -- attention to positions of the row's own episode.  Long calls first copy each head's keys into
+** contiguous, transposed memory; calls of a few rows read them in place. */
 #include <assert.h>
 #include <omp.h>
 #include <string.h>

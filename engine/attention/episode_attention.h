@@ -1,8 +1,8 @@
-/* episode_attention.h -- attention to positions of one's episode, for ops that walk time.
-** Position P of a row counts from its episode's start, so the key of position p is that of row t-(P-p),
-** or, where that lies before row 0, one that was carried in.  An op says which positions a row sees; where
-** their keys lie, which rows go together and where gradients go is worked out here.
-** Nothing outside of what is seen is computed with, so what is forgotten may hold any numbers. */
+/* episode_attention.h -- attention to positions of the row's own episode, for ops that run along time.
+** A row's position P counts from its episode's start, so the key of position p is that of row t-(P-p),
+** or, before row 0, a carried one.  An op states which positions a row sees; this file finds their keys, groups
+** rows and distributes gradients.
+** Keys that a row does not see are never used in arithmetic, so they may hold any values. */
 #ifndef MN_EPISODE_H
 #define MN_EPISODE_H
 #include "op.h"

@@ -1,4 +1,4 @@
-/* episode_weights.c -- what a row of an attention to positions of one's episode gives to each key. */
+/* episode_weights.c -- the weights that a row of an episode_attention gives to each key. */
 #include <assert.h>
 #include "episode_attention.h"
 

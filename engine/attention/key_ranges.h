@@ -1,7 +1,7 @@
 /* key_ranges.h -- softmax attention of a few rows of one head over runs of keys.
-** What sparse patterns share: a row of queries sees some runs of keys, and only those are touched.
-** Scores are recomputed in the backward pass, so nothing of the size rows x keys is ever kept.
-** What a row computes does not depend on the rows beside it, to the bit: its sums go over its own
+** Sparse patterns share it: a row of queries sees some runs of keys, and only those are read.
+** Scores are recomputed in the backward pass, so nothing of size rows x keys is stored.
+** A row's result does not depend on neighbouring rows, to the bit: its sums go over its own
 ** keys in their order, and keys that it does not see may hold anything, NaN included. */
 #ifndef MN_RUNS_H
 #define MN_RUNS_H

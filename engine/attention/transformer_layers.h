@@ -1,11 +1,11 @@
-/* transformer_layers.h -- a stack of transformer layers over rows, for an op that walks segments itself.
-** An op whose memory is what the top layer says about the segment before (rmt) cannot be made of one op a layer: the
-** bottom of a segment waits for the top of the last.  So the layers are here, forward and backward, in the flows of
-** lua/mneme/models/block.lua.
+/* transformer_layers.h -- a stack of transformer layers over rows, for an op that loops over segments itself.
+** rmt's memory is the top layer's output for the previous segment, so it cannot be built of one op per layer: the
+** bottom layer of a segment needs the top layer of the last.  So the layers are here, forward and backward, with the
+** residual flows of lua/mneme/models/block.lua.
 **
-** A copy's segment has slots: its read rows, its tokens, its write rows.  Keys and values of all slots of all layers
-** lie in kv [L, copies, slots, 2A], and a row sees slots from the first to one that depends on its kind:
-** reads see the reads, a token what was before it and itself, writes everything. */
+** A segment of one environment has slots: its read rows, its tokens, its write rows.  Keys and values of all slots of all
+** layers are in kv [L, batch, slots, 2A].  A row sees slots from the first up to one that depends on its kind:
+** reads see the reads, a token sees all up to itself, writes see everything. */
 #ifndef MN_LAYERS_H
 #define MN_LAYERS_H
 #include "op.h"

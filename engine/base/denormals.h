@@ -1,6 +1,6 @@
-/* denormals.h -- numbers too small to be normal, below 1.2e-38, count as zero while an op runs, in the thread that says so.
-** Some processors take a hundred cycles for each of them, and gates that have closed make many: galite was 3.6 times as
-** slow on one.  Other frameworks flush them as well.  What Lua computes is not touched: what was set before comes back. */
+/* denormals.h -- treats denormal numbers (below 1.2e-38) as zero in the calling thread while an op runs.
+** Some processors need a hundred cycles for each, and closed gates produce many: galite was 3.6 times as
+** slow on one.  Other frameworks flush them too.  The old mode is restored afterwards, so Lua's arithmetic does not change. */
 #ifndef MN_FLUSH_H
 #define MN_FLUSH_H
 

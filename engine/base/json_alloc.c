@@ -1,5 +1,5 @@
-/* json_alloc.c -- memory for libraries that do not say when there was none.  jansson leaves a byte of a token out and goes on,
-** or calls the token invalid: what it read is right only where nothing was refused. */
+/* json_alloc.c -- an allocator that remembers failures, for libraries that do not report them.  When an allocation fails,
+** jansson drops a byte of a token or calls the token invalid: its result is right only if no allocation failed. */
 #include "mneme.h"
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* process.c -- processes that do one thing each: a copy of this one, its output in a file, watched until it ends.
-** What it used (time, memory) comes from the kernel's own account of it. */
+/* process.c -- child processes: forks this process, sends the child's output to a file and waits until it ends.
+** Time and memory that the child used come from the kernel's accounting. */
 #define _GNU_SOURCE
 #include "op.h"
 #include <errno.h>

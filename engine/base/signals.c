@@ -1,5 +1,5 @@
-/* signals.c -- Ctrl-C as a flag.  A signal handler of Lua's own would set a hook that compiled loops never
-** look at; a flag that the trainer polls after each update lets it finish, keep a checkpoint and leave. */
+/* signals.c -- Ctrl-C as a flag.  Lua's own handler would set a hook, which compiled loops never check.  The
+** trainer polls this flag after each update, writes a checkpoint and ends. */
 #include "mneme.h"
 #include <signal.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* version.c -- of which commit this program is, and what compiled it: what runs write down, and mneme doctor says. */
+/* version.c -- the commit and the compiler of this build; runs record them and `mneme doctor` prints them. */
 #include "commit.h"
 #include "op.h"
 

@@ -1,6 +1,6 @@
-/* associative_recall.c -- pairs of a key and a value are shown, then keys: name their values.  What
-** memories of outer products are made for; with more pairs than symbols, keys come again with another
-** value, and the last one counts: a memory that only adds answers with both.
+/* associative_recall.c -- shows pairs of a key and a value, then keys: the agent names their values.
+** Memories of outer products are made for this.  With more pairs than symbols, keys return with another
+** value and the last one counts: a memory that only adds would answer with both.
 ** easy 4 pairs of 8 symbols, medium 16 of 32, hard 64 of 32.  As many questions as pairs.
 ** Keys come in shuffled rounds of all symbols, so that up to `symbols` pairs have different keys; the
 ** questions too, in rounds of all keys that were shown.

@@ -1,7 +1,7 @@
-/* autoencode.c -- watch whole decks go by, then name the suits backwards: a memory as large as what it
+/* autoencode.c -- shows whole decks, then the agent names the suits backwards: its memory must hold all that it
 ** saw.  Autoencode of POPGym: easy 1 deck, medium 2, hard 3.
-** Observation: 1 while watching, 0 while playing; the suit of the card.  With the last card play begins,
-** so that one is still seen when it is asked for; afterwards nothing is (suit 0). */
+** Observation: 1 while watching, 0 while playing; the suit of the card.  Play begins with the last card,
+** which is still visible when its suit is asked for; afterwards the suit is 0. */
 #include <stddef.h>
 #include "worlds/cards.h"
 

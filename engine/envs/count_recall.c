@@ -1,5 +1,5 @@
-/* count_recall.c -- two decks are dealt side by side, and at every step: how often has the first shown what
-** the second shows now?  A memory that counts, in any order.  CountRecall of POPGym: easy 1 deck of two
+/* count_recall.c -- deals two decks side by side and asks at every step: how often has the first deck shown the card
+** that the second shows now?  The memory must count.  CountRecall of POPGym: easy 1 deck of two
 ** colours, medium 2 of four suits, hard 4 of thirteen ranks.
 ** Observation: the card that is dealt, the card that is asked for.  Action: the count. */
 #include "worlds/cards.h"

@@ -1,5 +1,5 @@
-/* gridworld.c -- a maze of the user's own, drawn in characters: walls, keys and doors, traps, goals, and
-** choices of which a cue says the right one.  A cue seen early and a choice made late ask for memory.
+/* gridworld.c -- a maze that the user draws in characters: walls, keys and doors, traps, goals, and
+** choices of which a cue shows the right one.  An early cue for a late choice needs memory.
 ** Observation: codes (gridmap.h) of the cells about the agent, rows from north to south, then of the
 ** keys it carries. */
 #include "env.h"

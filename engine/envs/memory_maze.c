@@ -1,9 +1,9 @@
-/* memory_maze.c -- find the coloured target that is asked for; then the next one is asked for, and so
-** on, in a maze that is new in each episode.  Who remembers where the targets are goes straight to
-** them.  Memory Maze of Pasukonis et al. (2022), its mazes and its rewards.  On a grid one step is one
-** cell or one quarter turn, and takes as long as four of the original's; or a ball rolls (ball_dynamics.h), four
-** steps a second, as there.
-** An agent sees codes of cells in a window ahead of it (line_of_sight.h), or a few numbers, or a picture
+/* memory_maze.c -- find the target of the requested colour, then the next one, and so on, in a maze that is new
+** in each episode.  An agent that remembers where the targets are goes straight to them.
+** Mazes and rewards are those of Memory Maze (Pasukonis et al. 2022).  On a grid one step is one
+** cell or one quarter turn, and stands for four of the original's; or a ball rolls (ball_dynamics.h), four
+** steps a second, as in the original.
+** The observation is the codes of cells in a window ahead of the agent (line_of_sight.h), a few numbers, or an image
 ** (raycast.h). */
 #include "memory_maze_picture.h"
 #include "op.h"

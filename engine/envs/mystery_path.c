@@ -1,9 +1,9 @@
 /* mystery_path.c -- find a hidden path by falling off it, and remember it: walking pixel by pixel.
-** MysteryPath of memory-gym with its two choices of action, across and along, as one of nine: after
-** a fall the agent is put back at the start, and only its memory tells which way was safe.
+** MysteryPath of memory-gym, whose two actions, across and along, are combined into nine.  After
+** a fall the agent is back at the start, and only its memory holds which way was safe.
 ** Observation: mystery_view.h, eight slots for the heading (from up to the left), and where in its
 ** cell the agent is (-1..1, across and down); or pixels.  A time limit is truncation here;
-** memory-gym gives it the word of an end, as bootstrap_truncated=0 does in a learner. */
+** memory-gym reports it as termination, as bootstrap_truncated=0 does in a learner. */
 #include "worlds/mystery_view.h"
 
 typedef mystery mystery_path;

@@ -1,8 +1,8 @@
 /* mystery_path_grid.c -- find a hidden path by falling off it, and remember it: cell by cell, with
-** quarter turns.  MysteryPath-Grid of memory-gym: after a fall the agent is put back at the start,
-** and only its memory tells which steps were safe.
+** quarter turns.  MysteryPath-Grid of memory-gym: after a fall the agent is back at the start,
+** and only its memory holds which steps were safe.
 ** Observation: mystery_view.h, and four slots for the heading (up, left, down, right); or pixels.
-** A time limit is truncation here; memory-gym gives it the word of an end, as bootstrap_truncated=0
+** A time limit is truncation here; memory-gym reports it as termination, as bootstrap_truncated=0
 ** does in a learner. */
 #include "worlds/mystery_view.h"
 

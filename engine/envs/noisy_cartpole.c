@@ -1,5 +1,5 @@
-/* noisy_cartpole.c -- balance a pole on a cart, seeing where both are through noise and how fast they
-** move not at all: velocities must come from memory, and places from many glances.
+/* noisy_cartpole.c -- balance a pole on a cart from noisy positions without velocities: the memory must estimate
+** velocities, and average positions over many observations.
 ** Rules: NoisyPositionOnlyCartPole of POPGym (Morad et al., 2023), whose easy, medium and hard are
 ** noise=0.1, 0.2 and 0.3.  noise=0 velocities=1 is Gymnasium's CartPole-v1 (Barto, Sutton and
 ** Anderson, 1983): 500 steps of reward 1 instead of 200 steps of 1/200.

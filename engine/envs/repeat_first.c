@@ -1,5 +1,5 @@
-/* repeat_first.c -- name the suit of the very first card, at every step: one thing, kept for long while
-** others of its kind come by.  RepeatFirst of POPGym: easy 1 deck, medium 8, hard 16.
+/* repeat_first.c -- name the suit of the very first card at every step: the memory keeps one thing while
+** others of its kind pass.  RepeatFirst of POPGym: easy 1 deck, medium 8, hard 16.
 ** Observation: the suit of the card that is dealt. */
 #include "worlds/cards.h"
 

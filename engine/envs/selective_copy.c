@@ -1,5 +1,5 @@
-/* selective_copy.c -- symbols are shown, scattered among blanks; then name them in order: what a memory can do
-** that tells what to keep.  Where the length is the number of symbols, there are no blanks: the copy task.
+/* selective_copy.c -- shows symbols scattered among blanks; then the agent names them in order.  The memory must select
+** what to keep.  If the length is the number of symbols there are no blanks: the copy task.
 ** After Gu and Dao (2023), "Mamba", figure 2: easy 4 symbols in 20 steps, medium 8 in 72, hard 16 in 272;
 ** of 8 different ones.
 ** Observation: the symbol; or the code `symbols` for a blank, `symbols` + 1 for "name the next". */

@@ -1,5 +1,5 @@
 /* tmaze.c -- remember one bit for as long as the corridor is long.
-** The cue shows in the first observation only; at the junction the agent must turn the way it said.
+** The cue is in the first observation only; at the junction the agent must turn the way that the cue showed.
 ** Observation: cue (2), place in Gray code (8), distractors.  The T-Maze of the AGaLiTe paper. */
 #include "worlds/tmaze.h"
 

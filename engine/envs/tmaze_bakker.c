@@ -1,5 +1,5 @@
-/* tmaze_bakker.c -- the T-Maze as Bakker (2002) has it: the agent does not see where it is.
-** Three bits say what it sees: 011 the cue "up", 110 the cue "down" (first observation only), 101
+/* tmaze_bakker.c -- the T-Maze of Bakker (2002): the agent does not observe its position.
+** Three bits encode what is there: 011 the cue "up", 110 the cue "down" (first observation only), 101
 ** the corridor, 010 the junction; then the distractors. */
 #include "worlds/tmaze.h"
 

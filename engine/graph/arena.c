@@ -1,8 +1,8 @@
-/* arena.c -- where what is computed lives: memory that is handed out from its start and rewound, never freed.  Page faults
-** of malloc and free alone cost more than the mathematics of a small agent.
-** An arena is stretches behind each other, counted as one: places in it are bytes from the first one's start.  What does not
-** fit into the rest of a stretch begins the next.  A device gives a stretch when the last one is full; the CPU has address
-** space for all in the first. */
+/* arena.c -- the memory of computed tensors: allocated from the start on, and rewound instead of freed.  With malloc and
+** free, page faults alone would cost more than the arithmetic of a small agent.
+** An arena is a list of stretches with one address range: a place in it is a byte offset from the first one's start.  What
+** does not fit into the rest of a stretch begins the next.  A device adds a stretch when the last one is full; the CPU
+** reserves address space for everything in the first. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

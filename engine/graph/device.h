@@ -1,10 +1,10 @@
-/* device.h -- the machine that a context's numbers live on: the CPU, or a GPU behind a plugin.
-** The engine reaches numbers through a device alone, and each op through its kernel there, so that
-** nothing else asks which machine it is.  The CPU is a device, too (device_cpu.c), whose kernels are the ops.
-** A plugin is libmneme_NAME.so beside libmneme.so, found when a script asks for it, so that the
+/* device.h -- where a context's tensors are stored and computed: the CPU, or a GPU through a plugin.
+** The engine accesses memory through a device only, and runs each op through the device's kernel, so
+** no other code depends on which device it is.  The CPU is a device too (device_cpu.c); its kernels are the ops.
+** A plugin is libmneme_NAME.so next to libmneme.so, loaded when a script asks for the device, so that the
 ** engine itself needs no CUDA.  It exports one mn_device called mn_plugin, and for each op X that it
-** can do one mn_kernel called mn_kernel_X (in gpu/, for engine/ops/X.c).
-** "emu" is the plugin "cuda" compiled for the host under gpu/emulator/emu.h: for tests, where no GPU is. */
+** supports one mn_kernel called mn_kernel_X (in gpu/ops/X.cu).
+** "emu" is the plugin "cuda" compiled for the host with gpu/emulator/emu.h, for tests without a GPU. */
 #ifndef MN_DEVICE_H
 #define MN_DEVICE_H
 #include "op.h"

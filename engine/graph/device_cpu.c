@@ -1,4 +1,4 @@
-/* device_cpu.c -- the CPU as a device: work is done when it is asked for, so there is nothing to wait for. */
+/* device_cpu.c -- the CPU as a device: calls complete before they return, so there is nothing to wait for. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>

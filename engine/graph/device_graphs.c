@@ -1,8 +1,8 @@
 /* device_graphs.c -- runs of a plan as graphs: all their launches handed to the device in one piece.
-** A run of the same rows asks for the same work on the same buffers every time, so its second time is
-** captured and then only launched: what a launch costs the host is paid once.  The first time is the
-** ordinary one, in which scratch finds its size.  Devices that keep no graphs, and plans whose profile
-** is taken, run the ordinary way. */
+** Runs of the same rows do the same work on the same buffers, so the second run is
+** captured and later runs launch the captured graph: the host pays for one launch.  The first run is
+** ordinary, because scratch gets its size there.  Devices without graphs, and plans that are being
+** profiled, run the ordinary way. */
 #include "internal.h"
 
 void mn_graphs_drop(mn_plan *p) {

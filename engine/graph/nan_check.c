@@ -1,5 +1,5 @@
-/* nan_check.c -- where a number stopped being one: the first call of a plan whose result is not finite though what went
-** in was, and what went in. */
+/* nan_check.c -- finds where a NaN or infinity arose: the first call of a plan whose inputs are finite and whose result
+** is not, with its inputs. */
 #include <math.h>
 #include <stdio.h>
 #include "internal.h"

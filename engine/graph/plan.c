@@ -1,6 +1,6 @@
 /* plan.c -- op calls recorded once and run again with one C call, on the same buffers.
-** A plan owns what it computed, so its activations stay for a backward pass that another plan records:
-** acting row by row fills the very buffers that the update's backward reads. */
+** A plan owns the tensors it computes, so its activations stay for a backward pass that another plan records:
+** acting row by row fills the buffers that the update's backward pass reads. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "internal.h"

@@ -1,9 +1,9 @@
-/* plan_parallel.c -- calls that follow each other, each thread with its share of the copies through all of them.
-** Acting in eight copies is many small ops.  Where threads share out each of them they meet after each, and
-** then read rows that another has just made; where each has copies of its own, they meet once for all of
-** them.  Each thread then reads all weights, which pays only where it has several copies for each number of them.
-** An op that stands alone in every row is handed its copies as if there were no others; one that walks time sees the
-** whole and is told which copies, as it is told which rows. */
+/* plan_parallel.c -- runs successive calls of a plan with each thread on its own share of the environments.
+** Acting in eight environments is many small ops.  If the threads divide each op, they synchronise after each and
+** then read rows that another thread has just written; if each has its own environments, they synchronise once after
+** all the ops.  Each thread then reads all weights, which pays only with several environments per thread.
+** An op that is independent per row gets a call with these environments only; one that runs along time gets the
+** whole call and the range of environments (b0, b1), as it gets the range of rows. */
 #include "internal.h"
 #include "numerics/packed_gemm.h"
 #include "base/denormals.h"

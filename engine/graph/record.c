@@ -1,4 +1,4 @@
-/* record.c -- the records behind tensor handles: found, made, kept while they are used, freed. */
+/* record.c -- the records behind tensor handles: finds, creates, counts and frees them. */
 #include <stdlib.h>
 #include "internal.h"
 

@@ -1,4 +1,4 @@
-/* signature.c -- reads "x[T,D] w?[E,D]:01 -> y[T,E] | eps=1e-5": shape rules, and the words of complaint.
+/* signature.c -- parses "x[T,D] w?[E,D]:01 -> y[T,E] | eps=1e-5", applies its shape rules and words the errors.
 ** One string gives the shape rule, the error, the Lua binding, the usage text and the test inputs. */
 #include <ctype.h>
 #include <math.h>

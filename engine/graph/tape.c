@@ -1,4 +1,4 @@
-/* tape.c -- applying an op, and walking back.
+/* tape.c -- applies ops and runs them backward.
 ** Ops append to a tape as they run; backward walks it newest first.  The first gradient that reaches a
 ** tensor is stored, later ones are added: nothing is zeroed.  While a plan records, the same calls go
 ** on the plan's tape and into its list of commands. */

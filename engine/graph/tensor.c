@@ -1,5 +1,5 @@
-/* tensor.c -- tensors as a user holds them: leaves, views of leaves, and looking inside.
-** A leaf owns its numbers and outlives sweeps; everything computed is a handle that goes stale. */
+/* tensor.c -- tensors as the caller holds them: leaves, views of leaves, and access to their values.
+** A leaf owns its values and outlives sweeps; the handle of a computed tensor becomes invalid. */
 #include <stdlib.h>
 #include "internal.h"
 

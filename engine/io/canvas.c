@@ -1,5 +1,5 @@
-/* canvas.c -- a growing list of shapes, with the strings and numbers that they refer to.  Everything is
-** copied in, so a canvas outlives what drew it, and cleared canvases keep their memory: a window that
+/* canvas.c -- a growing list of shapes, with the strings and values that they refer to.  Everything is
+** copied in, so a canvas outlives what drew it.  Clearing keeps the memory: a window that
 ** draws sixty times a second allocates nothing after its first frames. */
 #include "canvas.h"
 #include "op.h"

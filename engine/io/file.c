@@ -1,6 +1,6 @@
-/* file.c -- files: read whole, written whole or not at all, appended, cut.  Everything that Mneme keeps goes
-** through the few functions here, so that "kill -9 at any moment loses nothing that was kept" is decided,
-** and can be tested, in one place. */
+/* file.c -- reads files as a whole, writes them completely or not at all, appends and truncates.  Every file that
+** Mneme writes goes through these functions, so "kill -9 at any moment loses nothing that was saved" is ensured
+** and tested in one place. */
 #include "op.h"
 #include <errno.h>
 #include <fcntl.h>

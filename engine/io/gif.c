@@ -1,6 +1,6 @@
-/* gif.c -- moving pictures as GIF files, through giflib.  A GIF knows 256 colours a frame: they are chosen
-** for each frame anew by median cut (Heckbert, SIGGRAPH 1982).  Of each frame only the rectangle that
-** changed is stored, which keeps a scene that mostly stands still small. */
+/* gif.c -- writes GIF animations through giflib.  A GIF frame has 256 colours, chosen for each frame by
+** median cut (Heckbert, SIGGRAPH 1982).  Only the rectangle that changed is stored, so the file of a scene
+** that changes little stays small. */
 #include "gif.h"
 #include "op.h"
 #include <gif_lib.h>

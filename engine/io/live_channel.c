@@ -1,8 +1,8 @@
-/* live_channel.c -- how a trainer shows what it does to a viewer in another process, without ever waiting for
-** it: a mapped file with two slots and two counters (a sequence lock).  Snapshot s is written into slot
-** s % 2; `begun` is raised before, `done` after.  A reader copies slot done % 2 and keeps the copy if the
+/* live_channel.c -- a trainer publishes snapshots to a viewer in another process and never waits for it:
+** a mapped file with two slots and two counters (a sequence lock).  Snapshot s is written into slot
+** s % 2; `begun` is raised before, `done` after.  A reader copies slot done % 2 and uses the copy if the
 ** writer has not begun to overwrite that slot meanwhile.  So a slow, stopped or crashed viewer costs the
-** trainer nothing, and a trainer killed while writing leaves the snapshot before it intact.
+** trainer nothing, and a trainer killed while writing leaves the previous snapshot intact.
 **
 ** The reader uses pread, not a mapping: a file cut short under a mapping would kill the viewer. */
 #include "op.h"

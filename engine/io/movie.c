@@ -1,5 +1,5 @@
-/* movie.c -- moving pictures: GIF through gif.c, MP4 by handing raw frames to ffmpeg where it is
-** installed.  ffmpeg is a separate program on purpose: nobody needs 500 MB of codecs to train an agent. */
+/* movie.c -- writes animations: GIF through gif.c, MP4 by piping raw frames to ffmpeg if it is
+** installed.  ffmpeg is a separate program on purpose: training an agent does not need 500 MB of codecs. */
 #define _GNU_SOURCE
 #include "gif.h"
 #include "op.h"

@@ -1,7 +1,7 @@
-/* mpi.c -- processes that train one agent together: what Open MPI started by mpirun, one process being rank 0.
-** The library is looked for only where mpirun says that there are others, so that building and running alone need
-** nothing of it; what is declared below is what its own header declares of Open MPI 4 and 5.  Sums are made in the
-** order of ranks, whoever is early: equal runs give equal bits.  Where talking fails MPI itself ends all processes. */
+/* mpi.c -- processes started by mpirun (Open MPI) that train one agent together.
+** The library is loaded only under mpirun, so building and running one process do not need it.  The declarations
+** below are those of the headers of Open MPI 4 and 5.  Sums are made in the order of ranks,
+** so equal runs give equal bits.  If communication fails, MPI itself ends all processes. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* png.c -- pictures as PNG files, through libpng's simplified interface: made in memory, since file.c
-** alone writes files. */
+/* png.c -- reads and writes PNG images through libpng's simplified interface, in memory: only file.c
+** touches files. */
 #include "op.h"
 #include <png.h>
 #include <stdlib.h>

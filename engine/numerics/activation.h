@@ -1,4 +1,4 @@
-/* activation.h -- the activations that a linear map applies to its own output, and back.
+/* activation.h -- the activations that `linear` applies to its output, and their gradients.
 ** Their order is that of the option act=none|relu|sigmoid|tanh|elu1. */
 #ifndef MN_ACTIVATION_H
 #define MN_ACTIVATION_H

@@ -1,5 +1,5 @@
-/* broadcast.c -- walking tensors whose shapes are matched from the right, as in numpy.
-** Neighbouring axes that every operand walks alike are merged first, so that most calls end as one
+/* broadcast.c -- iterates over tensors whose shapes are matched from the right, as in numpy.
+** Neighbouring axes that all operands traverse alike are merged first, so that most calls become one
 ** or two loops over long runs. */
 #include <string.h>
 #include "broadcast.h"

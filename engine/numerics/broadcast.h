@@ -1,4 +1,4 @@
-/* broadcast.h -- walking tensors whose shapes are matched from the right, as in numpy.
+/* broadcast.h -- iterates over tensors whose shapes are matched from the right, as in numpy.
 ** An axis of size 1, or one that is missing on the left, is repeated.  Ops with the signature
 ** "a[*] b[*] -> y[*]" use this for their shape, their loops and the sums in their backward. */
 #ifndef MN_BROADCAST_H

@@ -1,6 +1,6 @@
-/* conv_kernels.h -- products of an image's patches with packed weights: what a convolution is made of.
-** An image is [Y,X,C], so a patch is a few lines of neighbouring numbers.  The kernels read those where they lie:
-** what is usually copied into a matrix first (im2col) is only walked, and sums stay in registers. */
+/* conv_kernels.h -- products of an image's patches with packed weights, the parts of a convolution.
+** An image is [Y,X,C], so a patch is a few contiguous lines.  The kernels read them in place, without
+** first copying them into a matrix (im2col), and keep the sums in registers. */
 #ifndef MN_PATCHES_H
 #define MN_PATCHES_H
 #include "op.h"

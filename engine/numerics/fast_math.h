@@ -1,12 +1,12 @@
-/* fast_math.h -- exp, log, tanh, sigmoid, sin and cos in float32, as polynomials of our own.
-** libm's differ from machine to machine and do not vectorise; these give the same bits at any
-** vector width, because each multiply-add is written out and nothing depends on the neighbours.
+/* fast_math.h -- exp, log, tanh, sigmoid, sin and cos in float32, as polynomials.
+** libm's functions differ between machines and do not vectorise.  These give the same bits at any
+** vector width, because each multiply-add is explicit and lanes are independent.
 **
-** The forms for one number have no branches: GCC and clang vectorise any loop around them, at best
+** The scalar functions have no branches: GCC and clang vectorise any loop around them, at best
 ** under "#pragma omp simd".  They keep to the common subset of C11 and CUDA C++17.  Errors, over
 ** all floats: exp 1.0 ulp, log 0.9, tanh 2.7, sigmoid 2.4, softplus 1.7; sin and cos 1.6 up to 1000
-** (beyond, 1e-7 of 1 up to 1e6 and finite everywhere).  Overflow gives infinity, underflow goes
-** through the denormals to 0 (at once, while an op runs: denormals.h), NaN comes back as NaN, tanh keeps the sign of zero.
+** (beyond: absolute error 1e-7 up to 1e6, and finite everywhere).  Overflow gives infinity; underflow goes
+** through the denormals to 0 (directly to 0 while an op runs: denormals.h); NaN gives NaN; tanh keeps the sign of zero.
 ** The polynomials are minimax fits (fpminimax of sollya); the argument is reduced in two parts, as
 ** in Cody and Waite, Software Manual for the Elementary Functions, 1980, chapters 5 and 6. */
 #ifndef MN_MATHS_H

@@ -1,6 +1,6 @@
-/* gemm.c -- matrix products: our own kernel where there is AVX-512, else OpenBLAS, one thread at a time.
-** How work is cut depends on the sizes alone, so the bits do not depend on the number of threads.  OpenBLAS
-** is loaded at run time, so that it can be told not to start threads of its own, and so that a machine
+/* gemm.c -- matrix products: our own kernel with AVX-512, else OpenBLAS, called with one thread at a time.
+** How work is divided depends on the sizes only, so the bits do not depend on the number of threads.  OpenBLAS
+** is loaded at run time, so that it can be set to one thread and a machine
 ** without it still works.  MNEME_BLAS=openblas prefers it everywhere; another value names a library, or none. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

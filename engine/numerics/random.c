@@ -1,4 +1,4 @@
-/* random.c -- Philox4x32-10 for many copies at once, and for scripts: see random.h. */
+/* random.c -- Philox4x32-10 for many environments at once, and for scripts: see random.h. */
 #include "random.h"
 #include <math.h>
 #include <string.h>

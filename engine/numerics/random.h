@@ -1,6 +1,6 @@
 /* random.h -- counter-based random numbers: Philox4x32-10 of Random123 (Salmon et al., SC 2011).
-** A number is a function of (seed, copy, step, purpose) and of nothing else, so it does not matter
-** how many copies there are, which thread asks, or whether the run was resumed: only counters are
+** A random number is a function of (seed, environment, step, purpose) only.  It does not depend on
+** the number of environments, the thread, or whether the run was resumed; only counters are
 ** saved. */
 #ifndef MN_RANDOM_H
 #define MN_RANDOM_H

@@ -1,5 +1,5 @@
-/* recurrent_cells.h -- what a vector memory that walks time needs: the product of a few rows with packed weights, and
-** the state that a row starts from. */
+/* recurrent_cells.h -- what gru and lstm share: the product of a few rows with packed weights, and
+** the state from which a row starts. */
 #ifndef MN_RECURRENT_H
 #define MN_RECURRENT_H
 #include "packed_gemm.h"

@@ -1,6 +1,6 @@
-/* simd.h -- vectors of floats as wide as the machine's, and the few things to do with them.
-** GCC's vector types, so that one source gives AVX-512, AVX2 and plain code: + - * work as they
-** stand, a scalar operand is spread over the lanes, and the compiler fuses multiply and add. */
+/* simd.h -- vectors of floats as wide as the machine's, and the operations on them.
+** They are GCC's vector types, so one source gives AVX-512, AVX2 and scalar code: + - * work
+** directly, a scalar operand is broadcast over the lanes, and the compiler fuses multiply and add. */
 #ifndef MN_SIMD_H
 #define MN_SIMD_H
 

@@ -1,8 +1,8 @@
 /* adam.c -- one step of Adam (Kingma & Ba 2015, algorithm 1) with clipping by the global norm.
 ** hyper = lr, 1-beta1, 1-beta2, eps, max_norm (0: no clipping), step (1 at the first).  `norm` is the norm of
-** all gradients together, made by grad_norm: where it reaches max_norm, gradients are scaled to it.  With weight_decay
-** the weights shrink by lr weight_decay w besides (AdamW, Loshchilov & Hutter 2019, algorithm 2).  A norm that
-** is not finite changes nothing, so that who looks for its cause finds the weights that led to it. */
+** all gradients together, from grad_norm: if it exceeds max_norm, gradients are scaled to it.  With weight_decay
+** the weights also shrink by lr weight_decay w (AdamW, Loshchilov & Hutter 2019, algorithm 2).  If the norm
+** is not finite nothing changes, so that the weights that caused it can be examined. */
 #include <math.h>
 #include "op.h"
 

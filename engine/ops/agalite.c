@@ -2,10 +2,10 @@
 ** Each channel m keeps a vector of values and one of keys, both written with the weight
 ** w_m = cos(omega_m tau) or sin, or with a random sign; sum_m v_m k_m^T stands for the matrix.
 **
-** Channels of a form come in mirrored pairs, for ever equal (cosine) or opposite (sine), because a
-** cosine is even and the frequencies are symmetric: one of each pair is kept, with weight 2.  Phases
-** are whole numbers modulo the period, so they are exact however long an agent lives.  The state is
-** small: tokens go one by one, and backward recomputes sixteen at a time from checkpoints. */
+** Channels of a form come in mirrored pairs, always equal (cosine) or opposite (sine), because a
+** cosine is even and the frequencies are symmetric: one of each pair is stored, with weight 2.  Phases
+** are integers modulo the period, so they stay exact however long an agent runs.  The state is
+** small: tokens are computed one by one, and backward recomputes sixteen at a time from checkpoints. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>

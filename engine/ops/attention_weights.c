@@ -1,4 +1,4 @@
-/* attention_weights.c -- what the last row of an attention gives to each key: the same call, but for people. */
+/* attention_weights.c -- the weights that the last row of an `attention` gives to each key, for display. */
 #include "attention/causal_attention.h"
 #include "attention/attention_weights.h"
 

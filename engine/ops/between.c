@@ -1,4 +1,4 @@
-/* between.c -- which numbers lie in an interval: a mask for `where`. */
+/* between.c -- which elements are in an interval: a mask for `where`. */
 #include "op.h"
 
 static int shape(mn_call *c) {

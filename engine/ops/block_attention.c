@@ -1,6 +1,6 @@
-/* block_attention.c -- causal attention to blocks of one's episode, as lists say.
-** Big Bird (Zaheer et al. 2020, section 2), step by step: the row at position P is of block P / b and sees the
-** blocks that are listed for it, up to its own position. */
+/* block_attention.c -- causal attention to listed blocks of the row's episode.
+** Big Bird (Zaheer et al. 2020, section 2), step by step: the row at position P is in block P / b and sees the
+** blocks that are listed for that block, up to its own position. */
 #include "block.h"
 
 static int shape(mn_call *c) { return mn_block_check(c, "block_attention"); }

@@ -1,4 +1,4 @@
-/* block_weights.c -- what the last row of a block_attention gives to each key: the same call, but for people. */
+/* block_weights.c -- the weights that the last row of a block_attention gives to each key, for display. */
 #include "block.h"
 
 static int shape(mn_call *c) {

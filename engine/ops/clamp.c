@@ -1,4 +1,4 @@
-/* clamp.c -- y = x kept within lo .. hi.  NaN stays NaN. */
+/* clamp.c -- y = x limited to lo .. hi.  NaN stays NaN. */
 #include "elementwise.h"
 
 MN_UNARY(mn_at_most(mn_at_least(x, p), q), x < p || x > q ? 0.0f : 1.0f)

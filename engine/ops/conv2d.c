@@ -1,7 +1,7 @@
 /* conv2d.c -- convolution of images [Y,X,C], in bytes or in floats, with its bias and activation.
-** An image is brought into a frame of zeros (or stays where it lies, if it needs none) and its patches are walked
-** there (conv_kernels.h).  The gradient of an input is a convolution too: pixels whose place modulo the stride is the same
-** see the same weights, so each such phase is one walk over the gradient of the output in a frame of zeros. */
+** An image that needs padding is copied into a frame of zeros, and its patches are read there
+** (conv_kernels.h).  The gradient of an input is a convolution too: pixels with the same place modulo the stride
+** meet the same weights, so each such phase is one pass over the padded gradient of the output. */
 #include <string.h>
 #include "numerics/conv_kernels.h"
 #include "numerics/simd.h"

@@ -1,7 +1,7 @@
 /* cross_entropy.c -- the loss of a classifier, in one op: the log-softmax is never stored.
-** A row that is not asked weighs nothing; where none is asked the loss is 0.  What each row costs, and
-** whether its largest logit is the right one, comes with it: an evaluation adds these up as it likes.
-** A replayed plan's targets are not checked beforehand: one out of range gives NaN. */
+** A row that is not asked has weight 0; if none is asked the loss is 0.  The op also outputs each row's loss and
+** whether its largest logit is the right one, for evaluations.
+** A replayed plan does not check its targets: one out of range gives NaN. */
 #include "numerics/fast_math.h"
 #include "numerics/simd.h"
 #include "op.h"

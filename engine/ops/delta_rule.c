@@ -1,7 +1,7 @@
-/* delta_rule.c -- a matrix memory that overwrites: what it holds under a key is read, and the
-** difference to the new value is written.  One op for three published rules (delta_chunk.h has the common
-** form), which differ in two numbers a head and token, beta and keep, and in the option `erase`.
-** Sixteen tokens go at once, from checkpoint to checkpoint; the few of acting go one by one, in place. */
+/* delta_rule.c -- a matrix memory that overwrites: it reads the value stored under a key and writes the
+** difference to the new value.  One op for three published rules (delta_chunk.h has the common
+** form), which differ in two numbers per head and token, beta and keep, and in the option `erase`.
+** Sequences are computed sixteen tokens at a time, from checkpoint to checkpoint; acting computes one by one, in place. */
 #include <omp.h>
 #include <string.h>
 #include "recurrent/delta_chunk.h"

@@ -1,4 +1,4 @@
-/* detach.c -- y = x as a constant: no gradient goes back through it. */
+/* detach.c -- y = x as a constant: no gradient passes back. */
 #include <string.h>
 #include "op.h"
 

@@ -1,6 +1,6 @@
 /* dpfp.c -- deterministic parameter-free projection: products of a vector's halves with their neighbours.
-** u = [relu(x); relu(-x)],  y = [u * roll(u, 1), ..., u * roll(u, nu)], rolled to the right: as x_i and
-** -x_i are never both positive, few products are, and far keys share none (Schlag et al. 2021, eq. 37). */
+** u = [relu(x); relu(-x)],  y = [u * roll(u, 1), ..., u * roll(u, nu)], rolled to the right.  x_i and
+** -x_i are never both positive, so few products are nonzero, and distant keys share none (Schlag et al. 2021, eq. 37). */
 #include "numerics/fast_math.h"
 #include "op.h"
 

@@ -1,4 +1,4 @@
-/* elementwise.h -- ops that treat every number alike: a file gives the formulas, this the loops.
+/* elementwise.h -- elementwise ops: an op's file gives the formulas, this file the loops.
 **
 ** MN_UNARY(value, slope): y and dy/dx, in x, y and the op's first two options, p and q.
 ** MN_BINARY(value, slope_a, slope_b): y, dy/da and dy/db, in a, b and y, with broadcasting.

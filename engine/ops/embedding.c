@@ -1,5 +1,5 @@
 /* embedding.c -- looks rows up: y[...] = w[index[...]].
-** A replayed plan's indices are not checked beforehand: one out of range gives NaN. */
+** A replayed plan does not check its indices: one out of range gives NaN. */
 #include <string.h>
 #include "op.h"
 

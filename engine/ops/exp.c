@@ -1,4 +1,4 @@
-/* exp.c -- y = e^x, by our own polynomial (fast_math.h). */
+/* exp.c -- y = e^x, by the polynomial in fast_math.h. */
 #include "elementwise.h"
 
 MN_UNARY(mn_expf(x), y)

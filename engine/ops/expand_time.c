@@ -1,5 +1,5 @@
-/* expand_time.c -- one tensor again at every step and in every copy: gates that are parameters, not
-** functions of what is seen. */
+/* expand_time.c -- repeats a tensor over time and batch: for gates that are parameters and do not depend on
+** the input. */
 #include <string.h>
 #include "op.h"
 

@@ -1,5 +1,5 @@
 /* favor_features.c -- Performer's positive features from their logarithms: (exp(z - top) + eps) / sqrt(M).
-** `top` is what op largest found: it scales numerator and denominator of the read-out alike. */
+** `top` comes from op running_max; it scales numerator and denominator of the read-out alike. */
 #include <math.h>
 #include "numerics/fast_math.h"
 #include "op.h"

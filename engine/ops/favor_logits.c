@@ -1,6 +1,6 @@
 /* favor_logits.c -- logarithms of Performer's positive features: z = W b - |b|^2 / 2, b = x D^(-1/4).
-** exp(z_q).exp(z_k) is in the mean over W the softmax kernel exp(q.k / sqrt(D)); so that nothing overflows,
-** the largest is taken off before exp (ops largest, favor_features). */
+** The mean over W of exp(z_q).exp(z_k) is the softmax kernel exp(q.k / sqrt(D)).  Against overflow
+** the largest is subtracted before exp (ops running_max, favor_features). */
 #include <math.h>
 #include "numerics/fast_math.h"
 #include "op.h"

@@ -1,5 +1,5 @@
-/* frame_stack.c -- what was seen last: y[t] = [x[t-F+1]; ...; x[t]], the oldest frame first.
-** A frame of another episode counts as zeros.  A row is the one before, shifted, so the row is the state as well. */
+/* frame_stack.c -- stacks the last F inputs: y[t] = [x[t-F+1]; ...; x[t]], the oldest frame first.
+** A frame of another episode counts as zeros.  A row is the previous one, shifted, so the row is also the state. */
 #include <string.h>
 #include "op.h"
 

@@ -1,5 +1,5 @@
-/* gather.c -- picks one number of each row: y[...] = x[..., index[...]].
-** A replayed plan's indices are not checked beforehand: one out of range gives NaN. */
+/* gather.c -- picks one element of each row: y[...] = x[..., index[...]].
+** A replayed plan does not check its indices: one out of range gives NaN. */
 #include <string.h>
 #include "op.h"
 

@@ -1,6 +1,6 @@
-/* grad_norm.c -- adds one leaf's squared gradients to a running sum and shows its root so far.
-** sum[0] is set to zero by the first leaf (first=1); the last one's norm[0] is the global norm.  The leaf's own squares
-** are shown besides, since whoever looks for the layer whose gradient bursts or vanishes needs them apart. */
+/* grad_norm.c -- adds one leaf's squared gradients to a running sum and outputs its square root so far.
+** The first leaf (first=1) sets sum[0] to zero; the last one's norm[0] is the global norm.  The leaf's own sum of squares
+** is output too, to find the layer whose gradient explodes or vanishes. */
 #include <math.h>
 #include "op.h"
 

@@ -1,4 +1,4 @@
-/* gru.c -- a GRU over a sequence, with torch's placing of the recurrent bias:
+/* gru.c -- a GRU over a sequence, with the recurrent bias where torch has it:
 **   r = sigma(i_r + w_r h)   z = sigma(i_z + w_z h)   n = tanh(i_n + r*(w_n h + bias))   h' = (1-z)*n + z*h
 ** `i` holds the input's part of the three gates (one product for the whole sequence, by `linear`).
 ** A done flag drops h before the step.  Cho et al. 2014; spec of the gates: torch.nn.GRU. */

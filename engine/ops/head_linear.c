@@ -1,5 +1,5 @@
 /* head_linear.c -- a separate linear map for every head: y_h = act(x_h w_h^T + b_h).
-** Head h owns rows h*R .. h*R+R-1 of w (the released GaLiTe projects its query twice, the second time so).  As in
+** Head h uses rows h*R .. h*R+R-1 of w (the released GaLiTe's second query projection).  As in
 ** linear, the first rows of a run by rows leave the weights packed (packed_gemm.h) for the rest. */
 #include "numerics/packed_gemm.h"
 #include "numerics/activation.h"

@@ -1,9 +1,9 @@
 /* joint_gate_attention.c -- gated linear attention whose decay is 1 - b g^T: GaLiTe as released.
-** That decay is not of rank one, so tokens cannot be gathered into matrix products.  What remains is
-** to touch the state seldom: a few rows and columns of it stay in registers while sixteen tokens pass.
+** That decay is not of rank one, so tokens cannot be combined into matrix products.  Instead the code
+** loads the state seldom: a few rows and columns of it stay in registers for sixteen tokens.
 ** With u = g where the state is kept (0 at a reset), one token is
 **   C' = C * (keep - b u^T) + w (g*k)^T        w = b*v, or with write=raw  v k^T
-** so that what one token waits for of the one before is a single multiply-add. */
+** so that a token depends on the previous one through a single multiply-add. */
 #include <string.h>
 #include "recurrent/matrix_state.h"
 #include "numerics/simd.h"

@@ -1,6 +1,6 @@
-/* kv_chunk_slots.c -- the compressed chunks of an episode, kept for later: what `kv_slots` is for tokens.
-** Key r of chunk u lies in slot (u*R + r) % W; slots that the episode has not come to are zero once it began
-** among these rows. */
+/* kv_chunk_slots.c -- a cache of an episode's compressed chunks, as `kv_slots` is of its tokens.
+** Key r of chunk u is in slot (u*R + r) % W.  If the episode began within these rows, slots that it has not reached
+** are zero. */
 #include <string.h>
 #include "attention/episode_attention.h"
 

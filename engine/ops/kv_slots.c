@@ -1,6 +1,6 @@
-/* kv_slots.c -- what was seen at the positions of an episode, kept for later.
-** Position p lies in slot p below `pinned`; the others share the rest of the slots in turn, the newest stays.
-** Slots that the episode has not come to are zero once it began among these rows. */
+/* kv_slots.c -- a cache of keys and values at the positions of an episode.
+** Position p below `pinned` is in slot p; later positions use the other slots in turn, and the newest stay.
+** If the episode began within these rows, slots that it has not reached are zero. */
 #include <string.h>
 #include "attention/episode_attention.h"
 

@@ -1,4 +1,4 @@
-/* lerp.c -- y = a + (b - a) m, number by number: from a (m = 0) to b (m = 1). */
+/* lerp.c -- y = a + (b - a) m, elementwise: from a (m = 0) to b (m = 1). */
 #include "numerics/broadcast.h"
 
 static void value(mn_call *c, float *y, long from, long end) {

@@ -1,5 +1,5 @@
 /* linear.c -- y = act(x w^T + b): a matrix product with its bias and activation in one pass.
-** Acting asks for a few rows at a time, again and again with the same weights: the first rows of a run
+** Acting computes a few rows at a time, again and again with the same weights: the first rows of a run
 ** leave the weights packed (packed_gemm.h) for the rest. */
 #include "numerics/packed_gemm.h"
 #include "numerics/activation.h"

@@ -1,7 +1,7 @@
-/* linear_attention.c -- gated linear attention: a matrix of values by keys that forgets along both.
-** Sixteen tokens at a time (the chunked form): what they read of the old matrix and what they write
-** to it are small matrix products; among themselves they meet through running products of decays.
-** Yang et al. 2024 chunk with logarithms and divisions; here every decay is a product over a forward
+/* linear_attention.c -- gated linear attention: a matrix of values by keys that decays along both.
+** Sixteen tokens are computed at a time (the chunked form): they read and write the old matrix by small
+** matrix products, and affect each other through running products of decays.
+** Yang et al. 2024 use logarithms and divisions; here every decay is a product over a forward
 ** interval, so gates of exactly 0 and 1 are exact and nothing can overflow. */
 #include <string.h>
 #include "recurrent/chunk.h"

@@ -1,4 +1,4 @@
-/* log.c -- y = ln x, by our own polynomial (fast_math.h). */
+/* log.c -- y = ln x, by the polynomial in fast_math.h. */
 #include "elementwise.h"
 
 MN_UNARY(mn_logf(x), 1 / x)

@@ -1,4 +1,4 @@
-/* log_softmax.c -- y = x - ln(sum of e^x) along the last axis; the largest x is taken off first. */
+/* log_softmax.c -- y = x - ln(sum of e^x) along the last axis; the largest x is subtracted first. */
 #include "numerics/fast_math.h"
 #include "numerics/simd.h"
 #include "op.h"

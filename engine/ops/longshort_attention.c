@@ -1,6 +1,6 @@
-/* longshort_attention.c -- causal attention to a window of one's episode and to what is left of the chunks before:
+/* longshort_attention.c -- causal attention to a window of the row's episode and to compressed earlier chunks:
 ** Transformer-LS (Zhu et al. 2021, section 3.3), step by step.  When a chunk of c tokens is full, its keys and
-** values are mixed into R of each, by a softmax over the chunk of logits p, and normalised over all heads:
+** values are compressed to R of each, by a softmax over the chunk of logits p, and normalised over all heads:
 **   w = softmax over the chunk of p[.,h,r]     chunk[r,h] = LN(sum_i w_i k_i)     (LN over h and d)
 ** Chunks that end in row t are number t/c of this call: two ends lie at least c rows apart. */
 #include <string.h>

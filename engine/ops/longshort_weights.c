@@ -1,4 +1,4 @@
-/* longshort_weights.c -- what the last row of a longshort_attention gives to each key: the same call, but for people.
+/* longshort_weights.c -- the weights that the last row of a longshort_attention gives to each key, for display.
 ** A compressed key stands for the steps of its chunk. */
 #include "longshort.h"
 

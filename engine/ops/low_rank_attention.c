@@ -1,13 +1,13 @@
-/* low_rank_attention.c -- gated linear attention whose matrix is kept as a product of two thin ones, C = U W^T.
-** Each token scales the rows of U [V,r] and W [K,r] by what the gates leave, appends b*v and g*k as one more column,
-** and the product is cut back to rank r where no column is free.  With U^ and W^ [.,r+1] before the cut, it is
-**   U' = U^ A,  W' = W^ B     (A, B [r+1,r] from svd.h; while a column is free they merely put the new one there)
+/* low_rank_attention.c -- gated linear attention whose matrix is stored as a product of two thin ones, C = U W^T.
+** Each token multiplies the rows of U [V,r] and W [K,r] by the decays, appends b*v and g*k as one more column,
+** and truncates the product to rank r if no column is free.  With U^ and W^ [.,r+1] before the truncation, it is
+**   U' = U^ A,  W' = W^ B     (A, B [r+1,r] from svd.h; while a column is free they only put the new one there)
 ** so that U' W'^T = P U^ W^^T Q, with P and Q the projectors onto the r leading singular directions.
 **
-** Backward holds P and Q constant.  The map of C^ that leaves out the discarded corner of the matrix, and no more, is
+** Backward treats P and Q as constants.  The map of C^ that removes only the discarded corner of the matrix is
 **   C' = C^ - (1 - P) C^ (1 - Q)
-** which is the truncation itself in value, and in slope wherever nothing but zeros was discarded: so where
-** r >= min(T, V, K) gradients are those of the whole matrix.  In the factors:
+** which equals the truncation in value, and in derivative wherever only zeros were discarded: so for
+** r >= min(T, V, K) the gradients are those of the full matrix.  In the factors:
 **   dU^ = dU' A^T + U' sigma^-1 (dW'^T (1 - Q) W^),   dW^ = dW' B^T + W' sigma^-1 (dU'^T (1 - P) U^)
 ** where (1 - Q) W^ = W^ - W' A^T and (1 - P) U^ = U^ - U' B^T. */
 #include <omp.h>

@@ -1,4 +1,4 @@
-/* max.c -- y = the largest x along one axis, or of all, and where it stands.
+/* max.c -- y = the largest x along one axis, or of all, and its index.
 ** The first of equals wins, and it alone gets the gradient; a NaN wins over any number. */
 #include "reduce.h"
 

@@ -1,6 +1,6 @@
 /* max_pool2d.c -- the largest of each window of an image [Y,X,C].
-** The first of equals wins, as in torch, and a NaN wins over any number; which place of its window won is kept in a
-** byte, so that the gradient finds its way back. */
+** The first of equals wins, as in torch, and a NaN wins over any number.  The winner's place in its window is saved in a
+** byte, for backward. */
 #include <string.h>
 #include "numerics/simd.h"
 #include "op.h"

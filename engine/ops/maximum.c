@@ -1,4 +1,4 @@
-/* maximum.c -- the larger of two numbers, with broadcasting.
+/* maximum.c -- the elementwise larger of a and b, with broadcasting.
 ** On a tie the gradient goes to a; a NaN wins over any number. */
 #include "elementwise.h"
 

@@ -1,6 +1,6 @@
-/* memory_push.c -- a memory of the last M rows: what was in it moves up, x comes in behind.
-** As with the keys of a KV cache, oldest first.  Levels let one memory hold what several layers saw; a memory
-** [B,M,...] that counts copies first is one of B levels, [B,M,1,D], with x as [T,1,B*D]. */
+/* memory_push.c -- a memory of the last M rows, oldest first, like a KV cache: shifts it and appends x.
+** One memory can hold several layers as levels.  A memory [B,M,...] whose first axis is the batch
+** is one of B levels, [B,M,1,D], with x as [T,1,B*D]. */
 #include <string.h>
 #include "op.h"
 

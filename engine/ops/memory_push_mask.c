@@ -1,5 +1,5 @@
-/* memory_push_mask.c -- which slots of a memory of the last M rows belong to the episode that goes on.
-** A slot is blocked (1) if it was, or if an episode began after it; see remember. */
+/* memory_push_mask.c -- which slots of a memory of the last M rows belong to the current episode.
+** A slot is blocked (1) if it was before, or if an episode began after it; see memory_push. */
 #include "op.h"
 
 /* The first row of x that belongs to copy b's last episode; -1: the one that the memory is of. */

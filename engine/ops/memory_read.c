@@ -1,5 +1,5 @@
 /* memory_read.c -- one level of a memory, with zeros where a slot is blocked or an episode begins at row 0.
-** So what is forgotten is never computed with, whatever numbers it holds: zero times NaN would be NaN. */
+** So forgotten values never enter the arithmetic: zero times NaN would be NaN. */
 #include <string.h>
 #include "op.h"
 

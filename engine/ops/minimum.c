@@ -1,4 +1,4 @@
-/* minimum.c -- the smaller of two numbers, with broadcasting.
+/* minimum.c -- the elementwise smaller of a and b, with broadcasting.
 ** On a tie the gradient goes to a; a NaN wins over any number. */
 #include "elementwise.h"
 

@@ -1,4 +1,4 @@
-/* mul.c -- y = a b, number by number, with broadcasting. */
+/* mul.c -- y = a b, elementwise, with broadcasting. */
 #include "elementwise.h"
 
 MN_BINARY(a * b, b, a)

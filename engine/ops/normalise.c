@@ -1,8 +1,8 @@
-/* normalise.c -- each row over its length, its sum or its root mean square, for keys, queries, read-outs:
+/* normalise.c -- divides each row by its length, its sum or its root mean square, for keys, queries, read-outs:
 **   l2: x / (|x| + eps)      sum: x / (sum of x + eps)      rms: x / sqrt(mean of x^2 + eps)
 ** A row whose denominator is 0 (or too small to divide by) becomes zeros with zero gradient: with eps = 0
-** an empty key stays an empty key, where a plain division gives NaN.  `stats`: the denominator, or 0; and
-** what eps was added to. */
+** a zero key stays zero, where a plain division gives NaN.  `stats`: the denominator, or 0; and
+** the value to which eps was added. */
 #include <math.h>
 #include <string.h>
 #include "op.h"

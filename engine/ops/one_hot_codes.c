@@ -1,5 +1,5 @@
 /* one_hot_codes.c -- y[..., code[...]] = 1, the rest 0, for codes as environments give them, in bytes.
-** A code that the environment said it would not give makes its place NaN: the mistake shows. */
+** A code outside the range that the environment declared gives NaN, so that the mistake shows. */
 #include <string.h>
 #include "op.h"
 

@@ -1,4 +1,4 @@
-/* policy.h -- a policy from its logits: what the losses of actor-critic methods share. */
+/* policy.h -- log-probabilities and entropy of a policy from its logits, shared by a2c_loss and ppo_loss. */
 #ifndef MN_POLICY_H
 #define MN_POLICY_H
 #include "numerics/fast_math.h"

@@ -1,6 +1,6 @@
-/* position.c -- how many steps of its episode each row has behind it.
-** `tick` counts them across calls.  Where a count would reach `most` it goes back by `back`: floats count
-** to 2^24, and what only looks at remainders need not notice. */
+/* position.c -- the number of steps of its episode before each row.
+** `tick` carries the count across calls.  A count that would reach `most` is reduced by `back`: floats count
+** to 2^24, and ops that use only remainders are not affected. */
 #include "op.h"
 
 static int shape(mn_call *c) {

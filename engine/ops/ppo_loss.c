@@ -4,8 +4,8 @@
 **   loss = policy - entropy_coef entropy + value_coef value
 ** clip_values: 0.5 mean max((V - G)^2, (V_old + clip(V - V_old) - G)^2), as in OpenAI's baselines.
 ** Everything but logits and values is a constant.  approx_kl = mean((r-1) - log r) (Schulman 2020, "Approximating
-** KL divergence"); clip_fraction: how often |r-1| > clip.  over_ranks: each of several processes has an equal part of
-** the batch here, and A is normalised over all of it. */
+** KL divergence"); clip_fraction: the share of |r-1| > clip.  over_ranks: the batch is divided equally among
+** processes, and A is normalised over all of it. */
 #include <math.h>
 #include <string.h>
 #include "policy.h"

@@ -1,4 +1,4 @@
-/* probe_constant.c -- a parameter that does not depend on what is seen, for people who look at a step: the same in every copy. */
+/* probe_constant.c -- shows a parameter as a probe: it does not depend on the input and is the same in every environment. */
 #include <string.h>
 #include "op.h"
 

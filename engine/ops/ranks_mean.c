@@ -1,5 +1,5 @@
-/* ranks_mean.c -- a leaf's gradient becomes its mean over all ranks: what makes several processes train one agent.
-** An op, so that a recorded update does it again between the backward pass and the optimiser. */
+/* ranks_mean.c -- replaces a leaf's gradient by its mean over all ranks, so that several processes train one agent.
+** It is an op so that a replayed update performs it between the backward pass and the optimiser. */
 #include "op.h"
 
 static void forward(mn_call *c) {

@@ -1,4 +1,4 @@
-/* reduce.h -- ops that take an axis away: their shape, and sums that do not depend on the threads.
+/* reduce.h -- ops that reduce an axis: their shape, and sums that do not depend on the number of threads.
 ** Options of all of them, in this order: axis (-100: all axes) and keepdims. */
 #ifndef MN_REDUCE_H
 #define MN_REDUCE_H

@@ -1,4 +1,4 @@
-/* reshape.c -- the same numbers in another shape. */
+/* reshape.c -- the same values in another shape. */
 #include <stdio.h>
 #include <string.h>
 #include "numerics/broadcast.h"

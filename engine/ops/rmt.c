@@ -2,9 +2,9 @@
 ** rows and m write rows, all of them the memory; the top layer's write rows are the memory of the next segment.
 ** Read rows see each other, a token sees the read rows and the tokens up to itself, write rows see everything.
 **
-** Segments of all copies go through the layers together, one of each copy at a time.  Token by token the keys and
-** values of the running segment are enough, so acting costs one row a step, and m more where a segment begins or ends.
-** Backward runs each segment again from its memory: what is kept is small. */
+** The segments of all environments pass through the layers together, one of each environment at a time.  Token by token,
+** the keys and values of the running segment suffice, so acting costs one row per step, and m more where a segment begins
+** or ends.  Backward runs each segment again from its memory, so little is saved. */
 #include <string.h>
 #include "attention/rmt_segments.h"
 

@@ -1,5 +1,5 @@
-/* rmt_memory.c -- the memory that rmt would hand on if its running segments ended now: their write rows, on the keys
-** and values that rmt kept.  By rows it costs nothing until somebody asks. */
+/* rmt_memory.c -- the memory that rmt would pass on if its running segments ended now: their write rows, on the keys
+** and values that rmt saved.  By rows it runs only when its output is read. */
 #include <string.h>
 #include "attention/rmt_segments.h"
 

@@ -1,5 +1,5 @@
-/* rmt_weights.c -- what the last row of an rmt gives to the memory tokens and to the steps of its segment, in every
-** layer: the row goes through the layers once more, on the keys and values that rmt kept. */
+/* rmt_weights.c -- the weights that the last row of an rmt gives to the memory tokens and the steps of its segment, in every
+** layer: the row passes through the layers again, on the keys and values that rmt saved. */
 #include <string.h>
 #include "attention/rmt_segments.h"
 #include "attention/attention_weights.h"

@@ -1,6 +1,6 @@
-/* rotary.c -- turns pairs of numbers by an angle that grows with time, so that products tell distances.
+/* rotary.c -- rotary position embedding: rotates pairs of elements by an angle that grows with time.
 ** y_2i = x_2i cos - x_2i+1 sin,  y_2i+1 = x_2i sin + x_2i+1 cos  of  position * base^(-2i/D), and the
-** position of row t is tick + t.  Angles are reduced in double: an agent's clock never stops. */
+** position of row t is tick + t.  Angles are reduced in double, because an agent's clock grows without bound. */
 #include <math.h>
 #include <string.h>
 #include "numerics/fast_math.h"

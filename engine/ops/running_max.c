@@ -1,6 +1,6 @@
-/* running_max.c -- the largest logit of a token, or of its episode so far: what is taken off before exp.
-** Where the largest grows from c to c', all that was written under c must shrink by exp(c - c').  It is a
-** constant for gradients, and minus infinity (-1e38) at first and after a reset. */
+/* running_max.c -- the largest logit of a token, or of its episode so far, which is subtracted before exp.
+** When the maximum grows from c to c', everything written under c must shrink by exp(c - c').  It is a
+** constant for gradients, and starts at -1e38 (for minus infinity), also after a reset. */
 #include "numerics/fast_math.h"
 #include "numerics/simd.h"
 #include "op.h"

@@ -1,8 +1,8 @@
 /* short_conv.c -- every channel mixes its last few inputs:  y_t = act(sum over j of w[j] x_(t-W+1+j)).
 ** A causal, depthwise convolution along time, as torch's Conv1d(D, D, W, groups=D) after W-1 zeros; Mamba
-** and its descendants put it before their memories.  What came before the first row is the state, oldest
-** first; an input of an earlier episode counts as zero.  A thread takes a copy and a block of its columns
-** through all of time, in long runs of memory; what copies add to the weights' gradient is summed in order. */
+** and its descendants put it before their memories.  The inputs before the first row are the state, oldest
+** first; an input of an earlier episode counts as zero.  A thread computes one environment and a block of its columns
+** through all of time, in long runs of memory; the environments' gradients of the weights are summed in order. */
 #include <string.h>
 #include "numerics/fast_math.h"
 #include "numerics/simd.h"

@@ -1,4 +1,4 @@
-/* sigmoid.c -- y = 1 / (1 + e^-x), by our own polynomial (fast_math.h). */
+/* sigmoid.c -- y = 1 / (1 + e^-x), by the polynomial in fast_math.h. */
 #include "elementwise.h"
 
 MN_UNARY(mn_sigmoidf(x), y * (1 - y))

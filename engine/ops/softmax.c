@@ -1,4 +1,4 @@
-/* softmax.c -- y = e^x / sum of e^x along the last axis; the largest x is taken off first. */
+/* softmax.c -- y = e^x / sum of e^x along the last axis; the largest x is subtracted first. */
 #include "numerics/fast_math.h"
 #include "numerics/simd.h"
 #include "op.h"

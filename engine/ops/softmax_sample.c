@@ -1,7 +1,7 @@
-/* softmax_sample.c -- draws an action from softmax(logits) for every row and copy.
-** The draw of copy b at time t comes from a counter, (seed, b, clock + t): no state, the same draws for any
-** number of copies or threads, and nothing to save but the clock.  greedy=1 takes the largest logit.  Where other
-** processes step the copies before these, `first` says how many they are. */
+/* softmax_sample.c -- draws an action from softmax(logits) for every row and environment.
+** The draw of environment b at time t is a function of (seed, b, clock + t): it has no state but the clock, and is the same for
+** any number of environments or threads.  greedy=1 takes the largest logit.  `first` is the index of the first environment
+** here, if other processes step those before it. */
 #include "numerics/fast_math.h"
 #include "numerics/random.h"
 #include "op.h"

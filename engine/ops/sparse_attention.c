@@ -1,6 +1,6 @@
-/* sparse_attention.c -- softmax attention where every row of queries names the keys it sees.
-** Longformer's window, Big Bird's blocks, Transformer-LS's two kinds of keys and plain softmax, causal
-** or not, are lists of ranges; time and memory are those of the keys that are seen. */
+/* sparse_attention.c -- softmax attention in which every row of queries lists the keys it sees.
+** Longformer's window, Big Bird's blocks, Transformer-LS's two kinds of keys and full softmax, causal
+** or not, are lists of ranges; time and memory grow with the listed keys only. */
 #include <omp.h>
 #include <string.h>
 #include "attention/key_ranges.h"

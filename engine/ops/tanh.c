@@ -1,4 +1,4 @@
-/* tanh.c -- y = tanh x, by our own polynomial (fast_math.h). */
+/* tanh.c -- y = tanh x, by the polynomial in fast_math.h. */
 #include "elementwise.h"
 
 MN_UNARY(mn_tanhf(x), 1 - y * y)

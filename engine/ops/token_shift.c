@@ -1,6 +1,6 @@
-/* token_shift.c -- every number mixed with the same one of the step before: RWKV's token shift.
+/* token_shift.c -- RWKV's token shift: mixes each element with that of the step before.
 **   y_t = x_t + (x_{t-1} - x_t) * m      m = mix + low_t, or 1 - mix where mix weighs the current step
-** One pass for what would be four ops; the step before the first is handed in, and zero after a reset. */
+** It replaces four ops by one pass; the step before the first is an input, and zero after a reset. */
 #include <string.h>
 #include "op.h"
 

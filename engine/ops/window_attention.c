@@ -1,6 +1,6 @@
-/* window_attention.c -- causal attention to a window of one's episode and to its first positions.
-** Longformer (Beltagy et al. 2020, section 3.1), step by step: of its two kinds of rows, `after` are those that
-** look at a window and at the first ones, `first` those few that look at all before them. */
+/* window_attention.c -- causal attention to a window of the row's episode and to the episode's first positions.
+** Longformer (Beltagy et al. 2020, section 3.1), step by step.  It has two kinds of rows: `after` rows
+** see a window and the first positions, the few `first` rows see everything before them. */
 #include "window.h"
 
 static int shape(mn_call *c) { return mn_window_check(c, "window_attention"); }

@@ -1,4 +1,4 @@
-/* window_weights.c -- what the last row of a window_attention gives to each key: the same call, but for people. */
+/* window_weights.c -- the weights that the last row of a window_attention gives to each key, for display. */
 #include "window.h"
 
 static int shape(mn_call *c) {

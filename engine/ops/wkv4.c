@@ -1,8 +1,8 @@
-/* wkv4.c -- RWKV-4's memory: per channel, an average of values with weights that decay by themselves.
+/* wkv4.c -- RWKV-4's memory: per channel, an average of values with decaying weights.
 **   y_t = (sum_{i<t} e^{(t-1-i)w + k_i} v_i + e^{u + k_t} v_t) / (the same without v),   w = -exp(decay), u = first
 ** As a recurrence: p and q are the two sums divided by e^o, o the largest exponent so far, so that nothing
 ** overflows.  Peng et al. 2023, eq. 16 and appendix D.  Of two exponentials one is always e^0, so only the other is
-** computed.  The state is kept at every sixteenth step, and made again from there in backward. */
+** computed.  The state is saved at every sixteenth step, and backward recomputes it from there. */
 #include <string.h>
 #include "numerics/fast_math.h"
 #include "op.h"

@@ -1,8 +1,8 @@
-/* wkv6.c -- RWKV-6's memory: a matrix of keys by values that every key forgets at its own, changing rate.
+/* wkv6.c -- RWKV-6's memory: a matrix of keys by values in which every key decays at its own, changing rate.
 **   y_t = r_t^T (S_{t-1} + diag(first) k_t v_t^T)        S_t = diag(w_t) S_{t-1} + k_t v_t^T
-** Peng et al. 2024, eq. 18-19.  Sixteen steps at a time: what they read of the old matrix and write to it are matrix
-** products; among themselves they meet through running products of decays, so that decays of exactly 0 and 1 are
-** exact and nothing is divided.  A step reads before its own decay: what the step before left. */
+** Peng et al. 2024, eq. 18-19.  Sixteen steps are computed at a time: they read and write the old matrix by matrix
+** products, and affect each other through running products of decays, without division, so that decays of
+** exactly 0 and 1 are exact.  A step reads before its own decay, the state that the previous step left. */
 #include <string.h>
 #include "numerics/simd.h"
 #include "recurrent/wkv.h"

@@ -1,4 +1,4 @@
-/* wkv7.c -- RWKV-7's memory: a matrix that forgets, and takes out what it holds along a direction before writing.
+/* wkv7.c -- RWKV-7's memory: a matrix that decays, and removes what it holds along a direction before writing.
 **   S_t = diag(w_t) S_{t-1} - back_t (out_t^T S_{t-1}) + k_t v_t^T        y_t = r_t^T S_t
 ** Peng et al. 2025, eq. 16-17, with S transposed: keys by values.  A generalised delta rule: where w = 1 and
 ** back = out = k it is Widrow and Hoff's.

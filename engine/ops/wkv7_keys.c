@@ -1,6 +1,6 @@
-/* wkv7_keys.c -- what RWKV-7's memory is addressed with, from the key and its rate of learning, in one pass each way:
-**   out   = z / |z|  per head, z = k * k_k      the direction that is taken out of the memory
-**   back  = a * out                             what is put back for it
+/* wkv7_keys.c -- the three keys of RWKV-7's memory, from the key and its learning rate, in one pass each way:
+**   out   = z / |z|  per head, z = k * k_k      the direction that is removed from the memory
+**   back  = a * out                             what replaces it
 **   write = k * (1 + (a - 1) * k_a)             the key under which the value is written
 ** Peng et al. 2025, eq. 10-12.  |z| is at least 1e-12, as in torch's normalize. */
 #include <string.h>

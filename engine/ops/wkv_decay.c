@@ -1,4 +1,4 @@
-/* wkv_decay.c -- what RWKV-6 and RWKV-7 keep of a state, from an unbounded number, in one pass each way.
+/* wkv_decay.c -- the decay of RWKV-6 and RWKV-7, from an unbounded value, in one pass each way.
 **   by=exp      w = exp(-exp(x))                   (RWKV-6: any decay from 1 to 0)
 **   by=sigmoid  w = exp(-e^{-1/2} sigmoid(x))      (RWKV-7: never below exp(-0.6065) = 0.545) */
 #include "numerics/broadcast.h"

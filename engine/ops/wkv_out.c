@@ -1,7 +1,7 @@
-/* wkv_out.c -- what RWKV-6 and RWKV-7 make of a read-out before their last product, in one pass each way:
+/* wkv_out.c -- norm, bonus and gate that RWKV-6 and RWKV-7 apply to a read-out, in one pass each way:
 **   z = (norm(y) * weight + bias + (sum_j r_j bonus_j k_j) v) * act(gate)
-** norm is over the numbers of a head (group norm), population variance.  The bonus, RWKV-7's, hands on the newest
-** value past the memory: Peng et al. 2025, eq. 20-22; without it Peng et al. 2024, eq. 20. */
+** norm is over the values of a head (group norm), population variance.  The bonus, RWKV-7's, passes the newest
+** value around the memory: Peng et al. 2025, eq. 20-22; without it Peng et al. 2024, eq. 20. */
 #include <string.h>
 #include "numerics/fast_math.h"
 #include "numerics/simd.h"

@@ -1,6 +1,6 @@
-/* agalite_keys.c -- keys carried from token to token, forward and backward.
-** Two carried vectors are taken at a time, and up to four factors e: so many accumulators fit in the registers, and
-** a decay is made once for both.  The packed order is the one in which these loops meet the numbers. */
+/* agalite_keys.c -- updates the key vectors of agalite from token to token, forward and backward.
+** Two vectors and up to four factors e are computed at a time: that many accumulators fit in the registers, and
+** a decay is computed once for both.  The packed order is the order in which these loops read the values. */
 #include <string.h>
 #include "agalite_keys.h"
 #include "numerics/simd.h"

@@ -1,9 +1,9 @@
-/* agalite_keys.h -- vectors of keys that are carried from token to token, each with a weight of its own.
-** Of M weighted ones and one more of weight 1:  x_m = decay * x_m + w_m * write, and each one's product with q.
+/* agalite_keys.h -- the key vectors of agalite, carried from token to token, each with its own weight.
+** For M weighted vectors and one more of weight 1:  x_m = decay * x_m + w_m * write, and the product of each with q.
 **
-** A token's q, write and decay are given as factors and stay so: what would be built of them, K numbers each, is
-** made lane by lane where it is used, which takes less time than to store it and to read it back.  The vectors are
-** packed: what is used together lies together. */
+** A token's q, write and decay are given as factors.  Their outer products, K values each, are
+** computed lane by lane where they are used, which takes less time than storing and reading them.  The vectors are
+** packed: values used together are stored together. */
 #ifndef MN_CARRIED_KEYS_H
 #define MN_CARRIED_KEYS_H
 #include "gated_inputs.h"

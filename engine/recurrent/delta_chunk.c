@@ -3,8 +3,8 @@
 **   F_ts = e_t D_(t-1)s k_t.k_s (s < t)      R_ts = D_ts q_t.k_s (s <= t)
 **   r_t = v_t - e_t P_(t-1) S k_t - sum_s F_ts u_s     u_t = beta_t r_t
 **   C_t q_t = P_t S q_t + sum_s R_ts u_s
-** A token never touches what lies before its episode: sums begin at `first`, the old state is used
-** only where `old`, so that infinities and NaNs that were dropped cannot come back as 0 * NaN. */
+** A token never reads what came before its episode: sums begin at `first`, and the old state is used
+** only if `old`, so that dropped infinities and NaNs cannot return as 0 * NaN. */
 #include <string.h>
 #include "delta_chunk.h"
 #include "matrix_state.h"

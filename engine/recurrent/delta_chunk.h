@@ -1,4 +1,4 @@
-/* delta_chunk.h -- sixteen tokens of a delta rule at once: a memory that writes what it does not yet know.
+/* delta_chunk.h -- sixteen tokens of a delta rule at once: a memory that writes the error of what it holds.
 ** With the state C[V,K] and, for the normaliser, s[K], one token is
 **   u = beta (v - e C k)     C' = keep C + u k^T     s' = keep s + beta k     y = C' q / den(s'.q)
 ** where beta and keep are one number a head, and e is 1 or keep: whether the old value is read
@@ -6,8 +6,8 @@
 ** Gated Delta Networks, section 3.3, without its inverse); decays are products over forward
 ** intervals, so that 0 and 1 are exact and nothing is divided.
 **
-** The state is held transposed, [Kp,Vp], zeros beyond K and V: reading and writing it for sixteen
-** tokens are then products of matrices as they lie. */
+** The state is stored transposed, [Kp,Vp], with zeros beyond K and V: reading and writing it for sixteen
+** tokens are then matrix products without copying. */
 #ifndef MN_DELTA_H
 #define MN_DELTA_H
 #include "prefetch.h"

@@ -1,6 +1,6 @@
-/* gated_inputs.c -- features and gates of the recurrent attention ops, made from their factors.
-** A feature p (x) x has E*D numbers but is stored as E+D: the kernels build it one token at a time,
-** where it stays in the first-level cache, and fold its gradient back the same way. */
+/* gated_inputs.c -- features, gates and decays of the recurrent attention ops, computed from their factors.
+** A feature p (x) x has E*D elements but is stored as E+D: the kernels build it one token at a time,
+** so that it stays in the first-level cache, and reduce its gradient the same way. */
 #include <string.h>
 #include "gated_inputs.h"
 #include "numerics/simd.h"

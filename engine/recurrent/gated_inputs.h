@@ -7,7 +7,7 @@
 **   gamma  [T,B,H,K], or with p_gamma factors of any sizes whose product is K; absent: no key gate
 **   beta   [T,B,H,V]; or one number a head and no gamma: the scalar gate, which acts as a key gate
 **          with the same value everywhere
-** Then `done`, and `shrink` [T,B,H]: what is left of the old keys (of a matrix: of all of it) before a
+** Then `done`, and `shrink` [T,B,H]: a factor on the old keys (on the whole matrix, for a matrix) before a
 ** token, besides its gates; a constant, without gradient. */
 #ifndef MN_ATTENTION_H
 #define MN_ATTENTION_H

@@ -1,6 +1,6 @@
-/* implicit_attention.c -- what of the past a memory reads: the query goes back step by step, meets each key, and forgets as the
-** memory did there.  The rules are told in lua/mneme/models/implicit_attention.lua; here are their loops, since a
-** page that is drawn sixty times a second may look back over a thousand steps of many heads.  Sums are of doubles. */
+/* implicit_attention.c -- computes which past steps a recurrent memory reads: goes back step by step, multiplies the query
+** with each key, and applies the memory's decay.  lua/mneme/models/implicit_attention.lua explains the rules; their loops are
+** in C because a page drawn sixty times a second may go back over a thousand steps of many heads.  Sums are in double. */
 #include "mneme.h"
 #include "op.h"
 #include <math.h>

@@ -1,4 +1,4 @@
-/* matrix_state.c -- walks time for the ops whose state is a matrix C[V,K] and a sum of keys s[K].
+/* matrix_state.c -- runs along time for the ops whose state is a matrix C[V,K] and a sum of keys s[K].
 ** Heads are independent: each thread takes whole heads, so the numbers do not depend on how many. */
 #include <omp.h>
 #include <string.h>

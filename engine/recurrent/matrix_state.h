@@ -1,11 +1,11 @@
-/* matrix_state.h -- walks time for the ops whose state is a matrix C[V,K] and a sum of keys s[K].
-** linear_attention and joint_gate_attention differ in how sixteen tokens change the matrix; where
-** the state lives, when it is checkpointed and what a call may ask for is the same, and is here.
+/* matrix_state.h -- runs along time for the ops whose state is a matrix C[V,K] and a sum of keys s[K].
+** linear_attention and joint_gate_attention differ in how sixteen tokens change the matrix.  This file has what
+** they share: where the state is stored, when it is checkpointed, and the checks of a call.
 **
 ** Outputs: y, C', s', saved.  C' and s' hold the running state of a run by rows.  saved[head][i] holds
 ** the state before token i*16*span, rows and columns padded with zeros to multiples of 16: backward
-** needs nothing else of the past, however forward was run.  It works out the states between anew: that
-** takes less time than to write and read them, for they do not fit the caches. */
+** needs nothing else of the past, however forward was run.  It recomputes the states between, which
+** takes less time than writing and reading them, because they do not fit the caches. */
 #ifndef MN_MATRIX_MEMORY_H
 #define MN_MATRIX_MEMORY_H
 #include "gated_inputs.h"

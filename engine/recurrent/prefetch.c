@@ -1,4 +1,4 @@
-/* prefetch.c -- memory asked for before it is needed: see prefetch.h. */
+/* prefetch.c -- loads memory into the cache before it is needed: see prefetch.h. */
 #include <stddef.h>
 #include "prefetch.h"
 #include "chunk.h"

@@ -1,7 +1,7 @@
-/* prefetch.h -- memory asked for before it is needed.
-** The rows of one head lie pages apart, where no hardware prefetcher follows: an op that walks time asks for the next
-** sixteen rows of each array itself, while it works on those before.  It asks between its products, some lines at a
-** time, again and again: memory takes only so many questions at once, and who asks more waits. */
+/* prefetch.h -- loads memory into the cache before it is needed.
+** The rows of one head are pages apart, so no hardware prefetcher follows them.  An op that runs along time prefetches the
+** next sixteen rows of each array while it works on the current ones, a few lines at a time between its
+** products: a core has a limited number of outstanding loads, and issuing more stalls it. */
 #ifndef MN_PREFETCH_H
 #define MN_PREFETCH_H
 

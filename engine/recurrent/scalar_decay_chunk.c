@@ -1,10 +1,10 @@
-/* scalar_decay_chunk.c -- sixteen tokens of linear attention whose decay is one number a token, or none.
-** Then what happens between two tokens is one number too, and no running products of whole rows are
-** needed: with D[t][s] = d_{s+1} ... d_t and P_t = d_0 ... d_t, products of forward intervals,
+/* scalar_decay_chunk.c -- sixteen tokens of linear attention whose decay is one number per token, or 1.
+** The decay between two tokens is then one number too, and no running products of whole rows are
+** needed.  With D[t][s] = d_{s+1} ... d_t and P_t = d_0 ... d_t, products of forward intervals,
 **   y_t = P_t C q_t + sum over s <= t of D[t][s] b_s (k_s.q_t) v_s      C' = P_15 C + sum D[15][s] b_s v_s k_s^T
-** is matrix products alone; b is the scalar gate, or 1.  Where features are not outer products and need no padding,
-** their gradients are made where they belong.  Arrays named ..T hold a row for every channel and sixteen tokens in it:
-** one vector, so that nothing is summed across lanes. */
+** is matrix products only; b is the scalar gate, or 1.  If features are not outer products and need no padding,
+** their gradients are written in place.  Arrays named ..T have one row of sixteen tokens per channel: a row is
+** one vector, so nothing is summed across lanes. */
 #include <string.h>
 #include "chunk.h"
 #include "scalar_decay_chunk.h"

@@ -1,4 +1,4 @@
-/* scalar_decay_chunk.h -- sixteen tokens of linear attention whose decay is one number a token, or none. */
+/* scalar_decay_chunk.h -- sixteen tokens of linear attention whose decay is one number per token, or 1. */
 #ifndef MN_SCALAR_DECAY_CHUNK_H
 #define MN_SCALAR_DECAY_CHUNK_H
 #include "matrix_state.h"

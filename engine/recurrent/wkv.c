@@ -1,4 +1,4 @@
-/* wkv.c -- walks time for RWKV's matrix memories: see wkv.h.
+/* wkv.c -- runs along time for RWKV's matrix memories: see wkv.h.
 ** Heads are independent: each thread takes whole heads, so the numbers do not depend on how many threads there are. */
 #include <omp.h>
 #include <string.h>

@@ -1,7 +1,7 @@
-/* wkv.h -- walks time for RWKV's matrix memories (wkv6, wkv7): a matrix S[K,V] a head, keys by values.
-** Time is cut into pieces of at most sixteen steps that never cross a reset or a multiple of sixteen: within a piece
-** an op works with small matrix products (chunk.h) and knows of no resets, and after a reset nothing of the old
-** matrix is ever touched, whatever it held.
+/* wkv.h -- runs along time for RWKV's matrix memories (wkv6, wkv7): a matrix S[K,V] per head, keys by values.
+** Time is cut into pieces of at most sixteen steps that never cross a reset or a multiple of sixteen.  Within a piece
+** an op uses small matrix products (chunk.h) and need not handle resets; after a reset the old
+** matrix is never read, whatever it held.
 **
 ** Outputs 0, 1 and 2 are y[T,B,H,V], S'[B,H,K,V], which holds the running state of a run by rows, and saved: the state
 ** before every sixteenth step, rows and columns padded with zeros to multiples of 16. */

@@ -1,7 +1,7 @@
-/* wkv_chunk.c -- arithmetic of a piece: sixteen steps of a matrix memory whose keys forget one by one.  See wkv.h.
-** What step t reads of key s has been through every decay in between: running rows, made by multiplication alone, so
-** that decays of exactly 0 and 1 are exact.  They are worked out once for both readers, and channels go by the
-** vector, so that all gradients of sixteen steps stay in registers on the way back. */
+/* wkv_chunk.c -- the arithmetic of a piece: sixteen steps of a matrix memory in which each key has its own decay.  See wkv.h.
+** What step t reads of key s is multiplied by every decay in between: running rows, computed by multiplication only, so
+** that decays of exactly 0 and 1 are exact.  They are computed once for both readers.  Channels are processed a
+** vector at a time, so that all gradients of sixteen steps stay in registers in backward. */
 #include <string.h>
 #include "numerics/simd.h"
 #include "wkv.h"

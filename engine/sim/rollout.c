@@ -1,5 +1,5 @@
-/* rollout.c -- rollouts: T steps of all environments, written where the learner reads them, on the CPU as on a device,
-** where no step waits for the one before; and minibatches cut from them. */
+/* rollout.c -- rollouts: T steps of all environments, written where the learner reads them, on the CPU or on a device,
+** where the host does not wait between steps; and minibatches copied out of them. */
 #include "vec.h"
 
 static mn_step_io row_of(const mn_vec *v, const mn_rollout *r, int t, const int32_t *action) {

@@ -1,5 +1,5 @@
-/* rollout.h -- what a learner keeps of each step of its rollout (mn_rollout in mneme.h): for the CPU, and
-** for a GPU, which does it in the kernel that steps the environment.  The host looks at none of it
+/* rollout.h -- records each step of a rollout (mn_rollout in mneme.h): on the CPU, and
+** on a GPU in the kernel that steps the environment.  The host reads nothing
 ** before the rollout is over. */
 #ifndef MN_ROLLOUT_H
 #define MN_ROLLOUT_H

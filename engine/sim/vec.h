@@ -1,4 +1,4 @@
-/* vec.h -- the inside of mn_vec: what engine/sim/env_registry.c, vec.c, vec_state.c, vec_device.c and rollout.c share; nobody else includes it. */
+/* vec.h -- the inside of mn_vec, shared by env_registry.c, vec.c, vec_state.c, vec_device.c and rollout.c of this folder. */
 #ifndef MN_VEC_H
 #define MN_VEC_H
 #include "graph/internal.h"

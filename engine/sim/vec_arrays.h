@@ -1,6 +1,6 @@
-/* vec_arrays.h -- num_envs environments with the same rules, as arrays that lie on the context's device, and what
-** becomes of one of them at a reset or step besides its rules.  engine/sim/vec.c steps MN_ENVS_PER_BATCH of them
-** together on the CPU; on a GPU, gpu/runtime/envs.cuh gives each a thread. */
+/* vec_arrays.h -- num_envs environments with the same rules, as arrays on the context's device, and the bookkeeping of
+** a reset or step that all environments share.  engine/sim/vec.c steps MN_ENVS_PER_BATCH of them
+** together on the CPU; on a GPU, gpu/runtime/envs.cuh runs one thread for each. */
 #ifndef MN_VEC_ARRAYS_H
 #define MN_VEC_ARRAYS_H
 #include "env.h"

@@ -1,6 +1,6 @@
-/* cards.h -- decks of 52 cards, of which a game looks at the colour, the suit or the rank alone.  Then a
-** shuffled deck is nothing but how many of each kind are left: the next card is drawn from those, which
-** gives every order the chance that shuffling gives it and needs no deck. */
+/* cards.h -- decks of 52 cards, of which a game uses the colour, the suit or the rank only.  A shuffled deck
+** is stored as how many cards of each kind are left.  The next card is drawn from those counts, which
+** gives every order the same probability as shuffling. */
 #ifndef MN_CARDS_H
 #define MN_CARDS_H
 #include "qa_episode.h"

@@ -1,9 +1,9 @@
-/* mystery_path.h -- the board that both Mystery Paths share: how a hidden path is made, what pays, and what
-** becomes of who steps beside it.  They differ in how one moves, and that is what mystery_path.c and
-** mystery_path_grid.c hold; mystery_view.h holds what is seen.
+/* mystery_path.h -- the board of both Mystery Paths: how the hidden path is made, the rewards, and what
+** happens after a step off the path.  They differ in how the agent moves (mystery_path.c,
+** mystery_path_grid.c); mystery_view.h makes the observations.
 ** Rules: Pleines et al., "Memory Gym" (memory-gym 1.0.2), among them two oddities of its search that
 ** shape the paths: it follows the first open cell that is cheaper than the oldest one, not the
-** cheapest; and a cell that is reached anew changes its way, but never its cost. */
+** cheapest; and a cell that is reached again changes its way, but never its cost. */
 #ifndef MN_MYSTERY_H
 #define MN_MYSTERY_H
 #include "env.h"

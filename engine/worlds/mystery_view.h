@@ -1,5 +1,5 @@
-/* mystery_view.h -- what is seen of a Mystery Path: by the agent, as numbers or as the pixels of
-** memory-gym; by people, on the canvas; and by probes, who may know the path. */
+/* mystery_view.h -- views of a Mystery Path: the agent's observation, as numbers or as the pixels of
+** memory-gym; the drawing for people; and the facts for probes, which include the path. */
 #ifndef MN_MYSTERY_SIGHT_H
 #define MN_MYSTERY_SIGHT_H
 #include "mystery_path.h"

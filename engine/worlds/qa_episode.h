@@ -1,8 +1,8 @@
-/* qa_episode.h -- tasks that show things and ask for them later: what an answer pays, what a level sets, and
-** how a row of tiles looks.  Rewards are those of POPGym (Morad et al., 2023, "POPGym: Benchmarking
+/* qa_episode.h -- environments that show things and ask for them later: their rewards, their levels, and
+** the drawing of a row of tiles.  Rewards are those of POPGym (Morad et al., 2023, "POPGym: Benchmarking
 ** partially observable reinforcement learning"): the right answer to one of n questions pays 1/n, a
-** wrong one costs as much; what is done while nothing is asked does not matter.
-** The first parameter of each is level=easy|medium|hard; any other, left at 0, is what the level says. */
+** wrong one costs as much; actions while nothing is asked do not matter.
+** The first parameter of each is level=easy|medium|hard; any other that is 0 gets the level's value. */
 #ifndef MN_QUIZ_H
 #define MN_QUIZ_H
 #include "env.h"

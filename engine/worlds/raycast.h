@@ -1,9 +1,9 @@
-/* raycast.h -- a first-person picture of a maze of square cells: walls, floor, sky and hemispheres on
+/* raycast.h -- a first-person image of a maze of square cells: walls, floor, sky and hemispheres on
 ** the floor, 64x64 RGB, flat colours.
 **
-** The camera looks a little down, yet walls cost one ray a column.  A picture of a pitched camera is
-** that of a level one seen through a change of scale: each of its rows is one row of the level
-** picture, made wider or narrower.  So rays are cast for a level camera, twice as dense as pixels,
+** The camera is pitched down a little, yet walls need only one ray per column: each row of a pitched
+** camera's image is one row of a level camera's image, stretched or shrunk.
+** So rays are cast for a level camera, twice as dense as pixels,
 ** and bands of rows look up, for each pixel, the ray that it falls on.
 ** Rays step from cell to cell, as in Amanatides and Woo, A fast voxel traversal algorithm, 1987.
 ** All loops are over lanes without branches: the compiler makes vectors of them, and a picture has

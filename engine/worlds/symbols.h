@@ -1,4 +1,4 @@
-/* symbols.h -- tasks that deal in symbols which mean nothing: the copy family.  A symbol is seen as its
+/* symbols.h -- environments of meaningless symbols: the copy family.  A symbol is observed as its
 ** code, and named by the action of the same number. */
 #ifndef MN_SYMBOLS_H
 #define MN_SYMBOLS_H

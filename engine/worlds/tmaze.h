@@ -1,5 +1,5 @@
-/* tmaze.h -- the maze that both T-Mazes share: its rules and its picture.  They differ in what the
-** agent sees of it, and that is what tmaze.c and tmaze_bakker.c hold.
+/* tmaze.h -- the rules and the drawing of both T-Mazes.  They differ in the observation, which
+** tmaze.c and tmaze_bakker.c make.
 ** Rules: Bakker (2002), "Reinforcement learning with long short-term memory", with the rewards, the
 ** four actions and the distractors of Pramanik et al. (AGaLiTe). */
 #ifndef MN_TMAZE_H
