@@ -1,5 +1,5 @@
--- canvas.lua -- what a scene draws on: shapes in pixels of its page, fitted text, boxes that divide the page, and spots, which are
--- its clickable parts.  scenes/view paints a canvas into pixels; nothing here knows of a window.
+-- canvas.lua -- the canvas that scenes draw on: shapes in pixels of the page, fitted text, boxes that divide the page, and
+-- spots, the clickable parts.  scenes/view paints a canvas into pixels; this file does not depend on a window.
 local ffi = require "ffi"
 local bit = require "bit"
 local engine = require "mneme.base.engine"

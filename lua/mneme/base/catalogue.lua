@@ -1,5 +1,5 @@
--- catalogue.lua -- what there is: every op, environment, core, attention, data set, scene and experiment, with its one-line doc.
--- Nothing is listed here by hand: ops and environments come from the engine's registry, the rest from
+-- catalogue.lua -- lists every op, environment, core, attention, data set, scene and experiment with its one-line doc.
+-- The lists are not kept by hand: ops and environments come from the engine's registry, the rest from
 -- their folders.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"

@@ -1,6 +1,6 @@
--- errors.lua -- one kind of error for everything that a user can get wrong, and where to point.
--- An error raised inside this library names the line of the user's script that led there, because that
--- is the line to change; the exit status travels with it, because only the place of failure knows it.
+-- errors.lua -- the one kind of error for users' mistakes, and the position it names.
+-- An error raised inside this library names the line of the user's script that led to it, because that
+-- is the line to change.  It carries the exit status, which only the place of failure knows.
 local errors = {}
 
 -- Sources below lua/mneme are ours: the position shown is the first one outside of it.

@@ -1,5 +1,5 @@
--- files.lua -- files from Lua.  Reading and writing go through the engine (engine/io/file.c), which keeps its
--- promises about half-written files; looking around in folders through LuaFileSystem.
+-- files.lua -- files from Lua.  Reading and writing go through the engine (engine/io/file.c), which guarantees
+-- that no file is half written; folders are listed through LuaFileSystem.
 local ffi = require "ffi"
 local lfs = require "lfs"
 local engine = require "mneme.base.engine"

@@ -1,4 +1,4 @@
--- format.lua -- numbers as people write them: 5M, 0.95, 20 ms, 3 h.
+-- format.lua -- formats numbers for people: 5M, 0.95, 20 ms, 3 h.
 local numbers = {}
 
 local large = { { 1e15, "P" }, { 1e12, "T" }, { 1e9, "G" }, { 1e6, "M" }, { 1e3, "k" } }

@@ -1,6 +1,6 @@
--- json.lua -- JSON in and out of Lua values.  jansson reads: its numbers are exact and its errors have a
--- line and a column.  Writing is a page of Lua: keys sorted, so that equal values give equal bytes, and
--- each number with the fewest digits that read back as the same number.
+-- json.lua -- converts JSON to and from Lua values.  jansson reads it: its numbers are exact and its errors have a
+-- line and a column.  Writing is done in Lua: keys are sorted, so that equal values give equal bytes, and
+-- each number gets the fewest digits that read back as the same number.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"

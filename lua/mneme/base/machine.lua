@@ -1,5 +1,5 @@
--- machine.lua -- on what a run is made: processor, memory, system, and what the program was built with.  Runs write it
--- into config.json, since times mean nothing without it, and another compiler or BLAS rounds otherwise.
+-- machine.lua -- describes the machine of a run: processor, memory, system, compiler and libraries.  Runs write it
+-- into config.json, because times mean nothing without it, and another compiler or BLAS rounds differently.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 

@@ -1,6 +1,6 @@
--- progress.lua -- how far a training is, or what else counts up: one line that renews itself on a terminal; elsewhere (a log file,
+-- progress.lua -- shows progress: on a terminal one line that is rewritten in place; elsewhere (a log file,
 -- a batch job) a plain line every tenth of the way or every 30 s.  It writes to stderr, so that stdout
--- stays free for results, and goes on in silence when nobody listens any more.
+-- stays free for results, and stays silent once stderr is closed.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 

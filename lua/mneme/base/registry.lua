@@ -1,4 +1,4 @@
--- registry.lua -- things that are found by folder: cores, attentions, data sets, scenes, experiments; ours, then the user's.
+-- registry.lua -- finds cores, attentions, data sets, scenes and experiments by folder: Mneme's, then the user's.
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
 local renamed = require "mneme.base.renamed"

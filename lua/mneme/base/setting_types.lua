@@ -1,6 +1,6 @@
--- setting_types.lua -- values of settings: what a default allows, how text becomes a value, how values merge.
--- The kind of a setting is that of its default: a number, boolean, string; a list; a thing with options,
--- { "gru", d_in = 16 }, whose first item names it; or a group, a table of further settings.
+-- setting_types.lua -- types of settings: which values a default allows, how text becomes a value, how values merge.
+-- A setting has the type of its default: a number, boolean or string; a list; a named thing with options,
+-- { "gru", d_in = 16 }, whose first item is the name; or a group, a table of further settings.
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"

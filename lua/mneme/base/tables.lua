@@ -1,4 +1,4 @@
--- tables.lua -- what Lua's tables lack.
+-- tables.lua -- helpers for Lua tables.
 local tables = {}
 
 ---The keys of a table as texts, sorted.

@@ -1,6 +1,6 @@
--- induction.lua -- ... S x ... S: what came after the sign when it was seen first?  The induction heads data set.
--- A sequence is random tokens 0 .. vocab - 2; once, anywhere, comes the sign S (vocab - 1), and it comes again as the
--- last token, where the token that followed it is asked.  Other lengths are good to test how far a memory reaches.
+-- induction.lua -- ... S x ... S: which token followed the sign S the first time?  The induction heads data set.
+-- A sequence is random tokens 0 .. vocab - 2, with the sign S (vocab - 1) once at a random place and again as the
+-- last token; the answer there is the token that followed it.  Evaluate at other lengths to test how far a memory reaches.
 local function build(cfg)
   local T, sign = cfg.length, cfg.vocab - 1
   local function draw(random, token, answer)

@@ -1,9 +1,9 @@
 -- listops.lua -- [MAX 4 [MIN 2 9 ] 7 ]: the value, a digit, of nested lists of operators over digits.
--- A list is drawn as the Long Range Arena draws it: down to `max_depth`, a node is a digit with probability 3/4, or
--- else an operator over 2 to `max_args` further nodes; a tree is kept if its tokens are more than `min_length` and
--- fewer than `max_length`.  Tokens: digits 0-9, MIN MAX MED SM (10-13), ] (14), and 15 behind the end.  The answer is
--- asked at the last token, so a memory answers from what it holds when it has read everything.
--- SM is the sum modulo 10; MED the median, a half left off.
+-- A list is drawn as in the Long Range Arena: down to `max_depth`, a node is a digit with probability 3/4,
+-- otherwise an operator over 2 to `max_args` further nodes; a tree is kept if it has more than `min_length` and
+-- fewer than `max_length` tokens.  Tokens: digits 0-9, MIN MAX MED SM (10-13), ] (14), and 15 after the end.  The answer is
+-- asked at the last token, so a memory answers from its state after reading everything.
+-- SM is the sum modulo 10; MED the median, rounded down.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 

@@ -1,7 +1,7 @@
--- mqar.lua -- k1 v1 k2 v2 ... then keys again, each to be answered by its value: multi-query associative recall.
--- A sequence begins with `pairs` keys and values, all different; each key comes once more, at a distance that is
+-- mqar.lua -- k1 v1 k2 v2 ... then the keys again, each to be answered by its value: multi-query associative recall.
+-- A sequence begins with `pairs` keys and values, all different.  Each key returns once, at a distance that is
 -- short for most and long for some (a power law), among other random tokens.  Keys are 1 .. vocab/2 - 1, values
--- vocab/2 .. vocab - 1; the value is asked where its key comes again.
+-- vocab/2 .. vocab - 1; the value is asked where its key returns.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 

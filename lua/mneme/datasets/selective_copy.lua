@@ -1,6 +1,6 @@
--- selective_copy.lua -- tokens strewn among noise; then they are to be said, in their order: selective copying.
--- Of the first `length` - `copied` tokens, `copied` at random places are 1 .. vocab - 2, the others noise (0); the
--- rest of the sequence is the sign (vocab - 1) that asks for the tokens one after another.
+-- selective_copy.lua -- tokens scattered among noise, to be repeated in their order: selective copying.
+-- Of the first `length` - `copied` tokens, `copied` at random places are 1 .. vocab - 2, the others noise (0).  The
+-- rest of the sequence is the sign (vocab - 1), which asks for the tokens one after another.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 

@@ -1,8 +1,8 @@
--- text.lua -- a text, each token of it asking for the next: a language model's data set.
--- The first part of the text is learnt from, the last `valid` and `test` shares are for evaluation.  `unit` says what
--- a token is: a character; a word (the `vocab` - 1 commonest of the first part, and one for all others); or a symbol
+-- text.lua -- a text in which each token asks for the next: a language model's data set.
+-- The first part of the text is for training, the last `valid` and `test` shares are for evaluation.  `unit` is
+-- a character; a word (the `vocab` - 1 most frequent of the first part, and one token for all others); or a symbol
 -- of byte pair encoding learnt from the first part.  batch=B reads B parts of the text side by side, and the next
--- batch goes on where this one ended.
+-- batch continues where this one ended.
 local bit = require "bit"
 local ffi = require "ffi"
 local bpe = require "mneme.envs.bpe"

@@ -1,6 +1,6 @@
--- bpe.lua -- byte pair encoding (Sennrich et al. 2016, over bytes): the commonest pair of neighbours becomes a symbol
--- of its own, again and again.  Symbols 0-255 are bytes, so that every text can be written.  Equally common pairs are
--- taken in the order of their symbols: the same text gives the same symbols.
+-- bpe.lua -- byte pair encoding (Sennrich et al. 2016, over bytes): merges the most frequent pair of neighbours into a
+-- new symbol, again and again.  Symbols 0-255 are bytes, so every text can be encoded.  Equally frequent pairs are
+-- merged in the order of their symbols, so the same text gives the same symbols.
 local corpus = require "mneme.envs.corpus"
 
 local bpe = {}

@@ -1,4 +1,4 @@
--- corpus.lua -- text files: the one that a Debian package brings, or the user's; checked to be UTF-8.
+-- corpus.lua -- reads a text: that of a Debian package, or the user's file; checks that it is UTF-8.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"

@@ -1,15 +1,15 @@
--- dataset.lua -- supervised data sets: batches of sequences of tokens, and what is asked about them.  One data set is one file
+-- dataset.lua -- supervised data sets: batches of token sequences with answers.  One data set is one file
 -- in lua/mneme/datasets (or ./datasets), which returns { doc, source, config = defaults, about = as for mn.config,
 -- build = function(cfg, seed) }.  `build` returns
---   tokens, classes   how many different tokens there are, and how many answers
---   length            tokens of a sequence, or of the part of a stream that one batch holds
--- and either, for sequences that have nothing to do with each other,
---   draw              function(random, token, answer): fills both arrays of `length` numbers, which hold zeros and
---                     -1 (nothing is asked here); random is the example's own (example_random.lua)
--- or, for a text that goes on from batch to batch, where each token asks for the one after it,
---   stream            function(split) -> int32 array, how many
---   characters        function(split) -> how many characters these tokens are; nil: they do not tell
---   vocabulary        a checksum of what the tokens stand for, so that a model is not evaluated on other ones
+--   tokens, classes   the number of different tokens, and of different answers
+--   length            tokens of a sequence, or of the part of a stream in one batch
+-- and either, for independent sequences,
+--   draw              function(random, token, answer): fills both arrays of `length` elements, which hold zeros and
+--                     -1 (nothing is asked); `random` gives the example's random numbers (example_random.lua)
+-- or, for a text that continues from batch to batch, where each token asks for the next,
+--   stream            function(split) -> int32 array, its length
+--   characters        function(split) -> the number of characters of these tokens; nil: unknown
+--   vocabulary        a checksum of the tokens' meanings, so that a model is not evaluated with another vocabulary
 local ffi = require "ffi"
 local draws = require "mneme.envs.example_random"
 local errors = require "mneme.base.errors"

@@ -1,5 +1,5 @@
 -- example_random.lua -- the random numbers of one example of a data set: counter-based, so that example `index` of a split is
--- the same whoever asks for it, in whatever order, and nothing but an index need be remembered.
+-- the same in any process and any order, and only the index has to be saved.
 local ffi = require "ffi"
 local C = require("mneme.base.engine").C
 

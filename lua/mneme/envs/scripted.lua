@@ -1,6 +1,6 @@
 -- scripted.lua -- environments whose rules are Lua functions of a script: the quickest way to a new
--- environment, and slower than C.  Random numbers, new episodes, time limits, scores and saving are looked
--- after here.
+-- environment, and slower than C.  This file supplies random numbers, new episodes, time limits, scores
+-- and saving.
 local ffi = require "ffi"
 local canvas = require "mneme.base.canvas"
 local engine = require "mneme.base.engine"

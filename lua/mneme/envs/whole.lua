@@ -1,4 +1,4 @@
--- whole.lua -- settings of environments that must be whole numbers.
+-- whole.lua -- checks settings of environments that must be integers.
 local errors = require "mneme.base.errors"
 
 ---A setting that must be a whole number, at least `least`.

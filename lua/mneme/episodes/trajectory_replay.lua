@@ -1,6 +1,6 @@
--- trajectory_replay.lua -- lives a trajectory once more: puts the copy back where it was and does what was done.
--- Observations come out bit for bit.  Where reward, end or observations are not the recorded ones, the
--- environment is not the one of the recording, and `problem` says since when.
+-- trajectory_replay.lua -- replays a trajectory: restores the environment's initial state and repeats its actions.
+-- Observations are reproduced bit for bit.  If rewards, ends or observations differ from the recorded ones, the
+-- environment is not that of the recording, and `problem` names the first such step.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"

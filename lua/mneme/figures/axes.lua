@@ -1,4 +1,4 @@
--- axes.lua -- the lines, numbers and names around a drawing.
+-- axes.lua -- draws axes: lines, tick labels and names.
 local look = require "mneme.figures.style"
 local scale = require "mneme.figures.scale"
 local text = require "mneme.figures.text"

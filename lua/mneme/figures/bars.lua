@@ -1,5 +1,5 @@
--- bars.lua -- drawing bars with intervals and the seeds as dots.  They lie, so that names are read beside them however many
--- and long they are; those of a group stand together.
+-- bars.lua -- draws bars with intervals, and the seeds as dots.  Bars are horizontal, so that there is room for many long
+-- names; bars of a group are next to each other.
 local axes = require "mneme.figures.axes"
 local look = require "mneme.figures.style"
 local numbers = require "mneme.base.format"

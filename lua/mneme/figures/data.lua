@@ -1,4 +1,4 @@
--- data.lua -- the numbers of a figure: all of them as CSV, for programs; and as many as a reader takes in, as a table.
+-- data.lua -- the values of a figure: all of them as CSV for programs, and a shortened table for readers.
 local bars = require "mneme.figures.bars"
 local model = require "mneme.figures.model"
 local numbers = require "mneme.base.format"

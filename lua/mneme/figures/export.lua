@@ -1,5 +1,5 @@
--- export.lua -- a figure into a file, of the kind that its name ends in.  Programs that a user may lack are asked for by
--- the name of their package.
+-- export.lua -- writes a figure to a file whose extension gives the format.  If a program is missing, the error
+-- names its Debian package.
 local data = require "mneme.figures.data"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"

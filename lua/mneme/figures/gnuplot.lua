@@ -1,5 +1,5 @@
--- gnuplot.lua -- a figure as a script for gnuplot, which reads the figure's CSV: for papers, which have their own letters,
--- widths and colours, and for which a script can be changed.
+-- gnuplot.lua -- a figure as a gnuplot script that reads the figure's CSV: for papers with their own fonts,
+-- widths and colours, because a script can be edited.
 local axes = require "mneme.figures.axes"
 local bars = require "mneme.figures.bars"
 local errors = require "mneme.base.errors"

@@ -1,4 +1,4 @@
--- heat.lua -- drawing a heat map: a shade for each cell, its number in it where there is room, and what shades mean.
+-- heat.lua -- draws a heat map: a colour for each cell, its value if there is room, and the colour scale.
 local axes = require "mneme.figures.axes"
 local look = require "mneme.figures.style"
 local numbers = require "mneme.base.format"

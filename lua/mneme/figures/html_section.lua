@@ -1,6 +1,6 @@
--- html_section.lua -- a figure as a part of a page: title, drawing (a wide one, and one for small screens), a switch where
--- its lines are against several things, note, numbers as a table, and links that save it.  Nothing is asked of a network;
--- without scripts only the saving of the drawing is missing.
+-- html_section.lua -- a figure as a section of an HTML page: title, drawing (a wide one, and one for small screens), a switch
+-- if it has several x axes, note, a table of values, and links that save it.  It loads nothing from the network;
+-- without scripts only saving the drawing is unavailable.
 local data = require "mneme.figures.data"
 local look = require "mneme.figures.style"
 local model = require "mneme.figures.model"

@@ -1,4 +1,4 @@
--- init.lua -- figures as plain data (see mneme.figures.model), drawn as SVG, as a part of a page, for gnuplot, or
+-- init.lua -- mn.figures: figures as plain data (model.lua), drawn as SVG, as a section of a page, for gnuplot, or
 -- into a file.  The same data gives the same bytes.
 local data = require "mneme.figures.data"
 local export = require "mneme.figures.export"

@@ -1,5 +1,5 @@
--- labels.lua -- who is who: names where lines end, moved apart so that none covers another; or a legend below, where
--- names are too long or too many for that.
+-- labels.lua -- names of lines: at the end of each line, moved so that none covers another; or in a legend below, if
+-- there are too many names or they are too long.
 local look = require "mneme.figures.style"
 local text = require "mneme.figures.text"
 

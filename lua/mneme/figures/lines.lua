@@ -1,4 +1,4 @@
--- lines.lua -- drawing lines on two axes: learning curves with bands and faint seeds, a number against another,
+-- lines.lua -- draws lines on two axes: learning curves with bands and faint seeds, one value against another,
 -- performance profiles.
 local axes = require "mneme.figures.axes"
 local labels = require "mneme.figures.labels"

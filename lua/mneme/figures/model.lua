@@ -1,16 +1,16 @@
--- model.lua -- what a figure is, as plain data, and whether a table is one.  Whatever draws it may rely on that: numbers
--- are finite, lists as long as each other, nothing on a logarithmic axis is 0 or less.
+-- model.lua -- the format of a figure as plain data, and the check of a table against it.  Drawing code relies on it: values
+-- are finite, lists have equal lengths, nothing on a logarithmic axis is 0 or less.
 --   kind     "curves", "lines", "profile": lines on two axes; "bars"; "heat"
---   title    what it shows; note: how it came about: n, which interval, what is missing
+--   title    what it shows; note: its method: n, which interval, what is missing
 --   x, y     axes: { label, unit = "s" | "%" | ..., log = bool, range = { low, high }, ticks = numbers, categories = texts }
 --   lines    { { name, x = numbers, y = numbers, low, high = numbers or nil, seeds = { { x, y, seed = number or nil }, ... },
 --            style = k }, ... };
---            style: as the kth line is drawn, so that a thing looks the same in several figures
---   other_x  { { x = axis, lines = lines }, ... }: the same points against something else; a page has a switch
+--            style: drawn like the kth line, so that one thing looks the same in several figures
+--   other_x  { { x = axis, lines = lines }, ... }: the same points against another x; a page has a switch
 --   bars     { { name, group = text or nil, y = number or nil, low, high, seeds = numbers, of = which seeds, or nil }, ... };
---            y nil: nothing known
---   cells    numbers by [row][column] of y.categories and x.categories, false: nothing known; value: an axis, of them
---   references  { { name, y }, ... }: lines across, of what others have published
+--            y nil: unknown
+--   cells    numbers by [row][column] of y.categories and x.categories, false: unknown; value: the axis of the values
+--   references  { { name, y }, ... }: horizontal lines at published values
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 

@@ -1,4 +1,4 @@
--- scale.lua -- from values to places: linear and logarithmic axes, and the ticks that people expect on them.
+-- scale.lua -- maps values to positions on linear and logarithmic axes, and chooses round ticks.
 local numbers = require "mneme.base.format"
 
 local scale = {}

@@ -1,5 +1,5 @@
--- style.lua -- colours, dashes, markers and letters of figures.  Okabe and Ito's colours ("Color universal design", 2008)
--- are told apart by the colour-blind; from the seventh line on dashes and markers tell lines of a colour apart.
+-- style.lua -- colours, dashes, markers and fonts of figures.  Okabe and Ito's colours ("Color universal design", 2008)
+-- can be distinguished by colour-blind readers; from the seventh line on, dashes and markers distinguish lines of one colour.
 local look = {}
 
 ---Sizes of letters.

@@ -1,4 +1,4 @@
--- svg.lua -- a figure as SVG: a drawing for a page, or a file to keep, with its title, note and colours.
+-- svg.lua -- draws a figure as SVG: as part of a page, or as a separate file with its title, note and colours.
 local errors = require "mneme.base.errors"
 local look = require "mneme.figures.style"
 local model = require "mneme.figures.model"

@@ -1,4 +1,4 @@
--- svg_writer.lua -- a page of SVG that is being written: shapes with one digit after the point, which is a tenth of a pixel.
+-- svg_writer.lua -- writes SVG elements, with coordinates to a tenth of a pixel.
 local text = require "mneme.figures.text"
 local look = require "mneme.figures.style"
 

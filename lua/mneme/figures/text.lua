@@ -1,5 +1,5 @@
--- text.lua -- how much room a text takes, and how it is broken.  Nobody can ask a browser before it draws, so widths are
--- those of DejaVu Sans, the widest of the fonts that a page is likely to be shown in: a text may get more room, never less.
+-- text.lua -- measures and breaks text.  A browser cannot be asked in advance, so widths are
+-- those of DejaVu Sans, the widest font that a page is likely to be shown in: a text may get too much room, never too little.
 local text = {}
 
 -- Thousandths of the size of the letters.

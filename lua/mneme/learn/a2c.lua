@@ -1,7 +1,7 @@
 -- a2c.lua -- advantage actor-critic with lambda-returns over recurrent rollouts, as in the released agents:
--- rollouts of num_steps from every copy, then one update through the whole rollout from the stored state.
--- The rollout is plans run row by row; their activations stay, so the update starts at the backward pass
--- (same parameters, same states: the same numbers as running the sequence again; a test compares both).
+-- rollouts of num_steps from every environment, then one update through the whole rollout from the stored state.
+-- The rollout is a list of plans run row by row.  Their activations stay, so the update starts at the backward pass: with
+-- the same parameters and states it equals running the sequence again; a test compares both.
 local on_policy = require "mneme.learn.on_policy"
 local plan = require "mneme.tensor.plan"
 local tensor = require "mneme.tensor.tensor"

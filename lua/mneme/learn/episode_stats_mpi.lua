@@ -1,5 +1,5 @@
--- episode_stats_mpi.lua -- the finished episodes of all ranks, counted on each of them in the order in which one process
--- would have met them: by step, then by copy.  So scores, and whatever hangs on them, are the same everywhere.
+-- episode_stats_mpi.lua -- the finished episodes of all ranks, counted on each rank in the order of a single process:
+-- by step, then by environment.  So scores, and all that depends on them, are the same on every rank.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local episodes = require "mneme.learn.episode_stats"

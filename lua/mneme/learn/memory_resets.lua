@@ -1,6 +1,6 @@
--- memory_resets.lua -- when the memory of a copy is cleared: flags that cores take as `done`.  Where an episode begins
--- (unless reset_on_done = false), where it has seen `context` observations since it was last cleared (0: never), and
--- where its owner says so (between rollouts, carry = false).
+-- memory_resets.lua -- when the state of an environment is reset: flags that cores take as `done`.  A reset happens where an
+-- episode begins (unless reset_on_done = false), after `context` observations since the last reset (0: never), and
+-- where the learner asks for it (between rollouts, carry = false).
 local ffi = require "ffi"
 local tensor = require "mneme.tensor.tensor"
 

@@ -1,5 +1,5 @@
--- minibatches.lua -- the pieces of a rollout as sequences to learn from: piece k of copy b is sequence k B + b, with the
--- state that it began in.  Minibatches are drawn from them whole, and put together in leaves that an update reads.
+-- minibatches.lua -- the pieces of a rollout as sequences for updates: piece k of environment b is sequence k B + b, with the
+-- state in which it began.  A minibatch consists of whole sequences, copied into leaves that an update reads.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local tensor = require "mneme.tensor.tensor"

@@ -1,11 +1,11 @@
--- on_policy.lua -- what learners share that learn from acting: an agent in the copies of its environment, rollouts of num_steps,
+-- on_policy.lua -- what A2C and PPO share: an agent in num_envs environments, rollouts of num_steps,
 -- V of the last observation where a time limit cut an episode off, the log and the checkpoint.
--- A rollout is cut into pieces of `horizon` steps (0: one piece).  Each is a plan of its own, run row by row, from a
--- state that is a leaf: numbers go on from piece to piece, gradients do not.
---   carry          does the memory go on from one rollout to the next?
---   reset_on_done  is it cleared where an episode begins?
---   context        it is cleared after so many observations (0: never)
---   horizon        gradients flow back so many steps at most (0: through the whole rollout)
+-- A rollout is cut into pieces of `horizon` steps (0: one piece).  Each has its own plan, run row by row, from a
+-- state that is a leaf: values continue from piece to piece, gradients do not.
+--   carry          is the state carried from one rollout to the next?
+--   reset_on_done  is it reset where an episode begins?
+--   context        it is reset after that many observations (0: never)
+--   horizon        gradients flow back at most that many steps (0: through the whole rollout)
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local episode_stats = require "mneme.learn.episode_stats"

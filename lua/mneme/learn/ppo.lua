@@ -1,8 +1,8 @@
 -- ppo.lua -- proximal policy optimisation (Schulman et al. 2017) for agents with a memory, in CleanRL's details:
--- rollouts of num_steps from every copy, GAE, then `epochs` times over all of it in `minibatches`, each of them whole
--- sequences of some copies (with `horizon` pieces of them), run again from the states that they began in; advantages
--- are normalised within each minibatch.  Before the first step of the optimiser the new policy is the old one: the
--- ratio of their probabilities is 1 up to rounding, and a test says so of every memory.
+-- rollouts of num_steps from every environment, GAE, then `epochs` passes over the rollout in `minibatches`.  A minibatch
+-- has whole sequences of some environments (with `horizon`: pieces of them), run again from their initial states; advantages
+-- are normalised within each minibatch.  Before the first optimiser step the new policy equals the old one: the
+-- ratio of their probabilities is 1 up to rounding, and a test checks it for every core.
 local ffi = require "ffi"
 local on_policy = require "mneme.learn.on_policy"
 local errors = require "mneme.base.errors"

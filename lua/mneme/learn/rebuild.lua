@@ -1,5 +1,5 @@
--- rebuild.lua -- the learner of a script made, and not trained: for playing its environment by hand; and for the environments and
--- torsos of runs that are written in their script, which config.json cannot tell.
+-- rebuild.lua -- runs a script until its learner is built, without training: to play its environment by hand, and to obtain
+-- environments and torsos that are defined in the script, which config.json cannot describe.
 local config = require "mneme.runs.config"
 local envs = require "mneme.envs.env"
 local engine = require "mneme.base.engine"

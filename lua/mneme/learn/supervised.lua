@@ -1,8 +1,8 @@
--- supervised.lua -- learning sequences: tokens in, answers out, cross-entropy between; one plan an update.
--- The four things that are easily mistaken for each other are settings with names of their own: `carry` (does the
--- memory go on from one batch of a text to the next?), the data set's resets (done = 1 where a sequence begins), and the
--- data set's `length`, which is both what one batch holds and how far back gradients go; how far a memory reaches within
--- or beyond it is the core's own setting.
+-- supervised.lua -- supervised training on sequences: tokens in, answers out, cross-entropy; one plan per update.
+-- Four things that are easily confused have separate settings: `carry` (is the
+-- state carried from one batch of a text to the next?), the data set's resets (done = 1 where a sequence begins), the
+-- data set's `length`, the steps of a batch and the reach of its gradients, and the core's own settings,
+-- which decide how far its memory reaches.
 local ffi = require "ffi"
 local agents = require "mneme.models.agent"
 local errors = require "mneme.base.errors"

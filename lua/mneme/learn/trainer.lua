@@ -1,25 +1,25 @@
 -- trainer.lua -- the loop around any learner: run folder, log, checkpoints, resume, progress, Ctrl-C, live view.
 -- A learner, with an environment or without, has
 --   cfg                   the settings of the run (mn.config)
---   begin()               start anew: the first thing, also before a checkpoint is put back
---   advance()             one update: the steps (tokens) that it took, and false if its numbers are no longer finite
---   over()                true where training may end before cfg.steps
---   describe()            a table: what config.json tells of it besides its settings
+--   begin()               starts from the beginning; called first, also before a checkpoint is restored
+--   advance()             one update; returns its steps (tokens), and false if a value is no longer finite
+--   over()                true if training may end before cfg.steps
+--   describe()            a table for config.json, besides the settings
 --   headline()            a text: what is being trained
---   contents()            what a checkpoint holds, a list of { name, tensor }; with own = true in an item, the tensor is
---                         made for the checkpoint and `restored` reads it back, else the trainer does; copies = n where
---                         its axis n (from 1) counts copies, of which several ranks have a part each: see ranks.lua
---   counters()            what else it holds, as JSON can;  restored(checkpoint): both are back, checkpoint.tensors
---                         and .counters, and so is .step
---   metrics(m)            numbers to log, put into m
---   shown()               the table that the progress bar shows: score, return, loss ...
---   best()                a number, higher is better: which checkpoint is kept as the best; nil or NaN: none yet
+--   contents()            the tensors of a checkpoint, a list of { name, tensor }; with own = true in an item, the tensor is
+--                         made for the checkpoint and `restored` reads it back, else the trainer does; batch_axis = n if
+--                         its axis n (from 1) is divided among ranks: see tensor/mpi.lua
+--   counters()            the rest of a checkpoint, for JSON;  restored(checkpoint): checkpoint.tensors,
+--                         .counters and .step have been read back
+--   metrics(m)            puts values to log into m
+--   shown()               the table for the progress bar: score, return, loss ...
+--   best()                a number, higher is better, that selects the best checkpoint; nil or NaN: none yet
 --   plans()               a list of { name, plan } for profile=1
---   find_nan()            a text: where a number was not finite
---   summary()             a text, and a table of the same numbers: what came of it
+--   find_nan()            a text: where a value was not finite
+--   summary()             a text, and a table of the same results
 --   agent, environment, watch    if it can be watched (view=1): see episodes/live_publisher.lua
 --   agent, environment, T, row   if its episodes can be recorded: see episodes/training_recorder.lua
---   copies                if it can be one of several ranks: those of all of them
+--   divides_batch         true if it can train as one of several ranks
 local config = require "mneme.runs.config"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"

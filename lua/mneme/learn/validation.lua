@@ -1,6 +1,6 @@
--- validation.lua -- how well a model does on the part of a data set that it does not learn from: accuracy, loss, perplexity
--- and bits per character, each with a 95 % interval.  Answers of one sequence hang together, so the sequence (for a
--- text: what one batch holds of it) is the unit that intervals are worked out over.
+-- validation.lua -- evaluates a model on a part of the data set that it is not trained on: accuracy, loss, perplexity
+-- and bits per character, each with a 95 % interval.  Answers within a sequence are dependent, so the sequence (for a
+-- text: its part in one batch) is the sampling unit of the intervals.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local plan = require "mneme.tensor.plan"

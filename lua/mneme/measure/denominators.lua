@@ -1,6 +1,6 @@
--- denominators.lua -- what a linear memory divides by, s.q, while an agent lives: how often it is next to nothing or below
--- 0.  Maps phi >= 0 keep it from falling below 0 and relu lets it be 0; a signed map lets it cross 0, and what is read
--- there is divided by a number of either sign.
+-- denominators.lua -- measures the denominator s.q of a linear memory while an agent acts: how often it is near 0 or
+-- negative.  Feature maps phi >= 0 keep it from being negative, relu allows 0, and a signed map lets it cross 0, so that
+-- the read-out is divided by a number of either sign.
 local errors = require "mneme.base.errors"
 local rules = require "mneme.models.implicit_attention_rules"
 

@@ -1,6 +1,6 @@
--- endless_stream.lua -- one endless stream of random bits, of which a model learns to say the one of some steps before: what
--- becomes of its memory and its gradients where nothing ever ends.  The memory goes on from part to part, gradients reach
--- back one part and are not clipped; it ends where a number is none, and says when.
+-- endless_stream.lua -- trains a model to repeat a bit of some steps ago in an endless stream of random bits, and records
+-- its state and gradients when nothing ever resets.  The state is carried from part to part; gradients reach
+-- back one part and are not clipped.  It stops when a value is not finite, and reports the step.
 local core_of = require "mneme.models.core"
 local nn = require "mneme.tensor.nn"
 local optim = require "mneme.tensor.optim"
@@ -23,8 +23,8 @@ end
 
 ---Follow a core that learns.
 ---@param core_options table { name, key = value }, of a core with two numbers in
----@param o table back = steps; length = of a part; copies; steps = of the stream, over all copies; lr; seed
----@return table result for a study: finite = share of the steps before a number was none; loss, state_norm and
+---@param o table back = steps; length = of a part; copies = streams; steps = summed over all streams; lr; seed
+---@return table result for a study: finite = share of the steps before a value was not finite; loss, state_norm and
 ---  gradient_norm as series over steps; last_loss, last_norm, last_gradient, at the last steps that were finite
 function endless.follow(core_options, o)
   local T, B = o.length, o.copies

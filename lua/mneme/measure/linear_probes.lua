@@ -1,6 +1,6 @@
--- linear_probes.lua -- linear probes: what can be read, by weighing numbers, from what a memory holds.  Ridge regression in
--- closed form, on some episodes; what it is worth is seen on others, and beside a control that learned from shuffled
--- answers (Alain and Bengio 2016; Hewitt and Liang 2019: selectivity is what the probe has beyond its control).
+-- linear_probes.lua -- linear probes: what a linear map can read from a state.  Ridge regression in
+-- closed form, fitted on some episodes and scored on others, next to a control fitted to shuffled
+-- answers (Alain and Bengio 2016; Hewitt and Liang 2019: selectivity is the probe's score minus its control's).
 local ffi = require "ffi"
 local draws = require "mneme.envs.example_random"
 local errors = require "mneme.base.errors"

@@ -1,4 +1,4 @@
--- stopwatch.lua -- seconds that something takes, and what to make of several measurements.
+-- stopwatch.lua -- times a function, and summarises several measurements.
 local C = require("mneme.base.engine").C
 
 local stopwatch = {}

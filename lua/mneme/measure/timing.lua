@@ -1,6 +1,6 @@
--- timing.lua -- what a memory takes: seconds of a step after so many others, seconds of a whole sequence, and how much
--- more memory the process came to hold.  For benches, and for studies that measure rather than train; these live each
--- cell in a process of its own, and say jobs = 1.
+-- timing.lua -- measures a core: seconds of a step after N others, seconds of a whole sequence, and the growth of the
+-- process's memory.  For benchmarks, and for studies that measure instead of training; these run each
+-- run in its own process, and set jobs = 1.
 local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"

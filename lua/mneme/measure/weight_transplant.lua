@@ -1,5 +1,5 @@
--- weight_transplant.lua -- what the weights of a finished run say in a core of other options: is r = 2 another function than
--- r = 1, or only another number?  Training both and comparing scores cannot tell: rounding alone parts two trainings.
+-- weight_transplant.lua -- loads the weights of a finished run into a core with other settings: does r = 2 compute another
+-- function than r = 1?  Comparing the scores of two trainings cannot decide this, because rounding alone makes them diverge.
 local core = require "mneme.models.core"
 local meter = require "mneme.measure.timing"
 local stepper = require "mneme.episodes.stepper"

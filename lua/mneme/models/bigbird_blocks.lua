@@ -1,4 +1,4 @@
--- bigbird_blocks.lua -- which blocks see which, for the attention and the core of that name.
+-- bigbird_blocks.lua -- which blocks attend to which, for the attention and the core `bigbird`.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"

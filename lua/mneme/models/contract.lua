@@ -1,6 +1,6 @@
--- contract.lua -- the contract of a memory, as properties that hold for any core, up to what it claims: sequences
--- and single steps are the same function, a reset is a fresh start, gradients are right, copies and times do not
--- mix, parameters survive a file.  The tests run it over every core; `mneme check core=FILE.lua` over yours.
+-- contract.lua -- the contract of a core, as properties that hold for every core within its claims: sequences
+-- and single steps compute the same function, a reset gives the initial state, gradients are right, environments and times
+-- do not mix, parameters survive a file.  The tests check every core; `mneme check core=FILE.lua` checks a user's.
 local expect = require "mneme.models.expect"
 local tables = require "mneme.base.tables"
 local new_plan = require "mneme.tensor.plan"

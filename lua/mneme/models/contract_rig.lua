@@ -1,5 +1,5 @@
--- contract_rig.lua -- small cores with fixed random inputs, and what the contract does with them: run, cut,
--- compare, and take difference quotients.
+-- contract_rig.lua -- what the contract's checks share: small cores with fixed random inputs, running them, cutting
+-- sequences, comparing results, and finite differences.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local core = require "mneme.models.core"

@@ -1,23 +1,22 @@
--- core.lua -- memories: y, state = core(x, done, state, probe), built by name from lua/mneme/cores/NAME.lua.
--- A core file returns { doc, source, config = defaults, build = function(cfg, given, lenient) }, given being what the
--- user set; lenient: keys that do not go together are ignored; and, where they say more than the file's first comment
--- and the defaults: equations (text, or function(cfg)), choices = { key = set of words }, counts = { key = least whole
--- number }.  `build` returns
+-- core.lua -- cores: y, state = core(x, done, state, probe), built by name from lua/mneme/cores/NAME.lua.
+-- A core file returns { doc, source, config = defaults, build = function(cfg, given, lenient) }.  `given` holds the settings
+-- that the user gave; lenient: settings that conflict are ignored.  Optional fields: equations (text, or function(cfg)),
+-- choices = { setting = set of words }, counts = { setting = least integer }.  `build` returns
 --   module      its parameters (mneme.nn)
 --   forward     function(x, done, state, probe, fresh) -> y, state; fresh: the state is the initial one
 --   d_out       size of y's last axis
---   states      names -> axes, as data: { ["layers.0.C"] = "[B,H,V,K]", tick = "[B]" }; B is the copy
---   sizes       what the letters stand for
---   start       starting values other than 0, by full name or last component: a number, or function(tensor) that fills
+--   states      names -> axes, as data: { ["layers.0.C"] = "[B,H,V,K]", tick = "[B]" }; B counts environments
+--   sizes       the sizes of the letters
+--   start       initial values other than 0, by full name or last component: a number, or function(tensor) that fills it
 --   constants   last components of states without a gradient, besides tick and mask: { c = true }
 --   stops       last components of states through whose final value no gradient goes: { memory = true }
 --   claims      what the contract tests may expect; see `claims` below
---   complexity  { step = "2*L*H*V*K", sequence = ... }: multiply-adds of remembering alone, for one copy, over the
---               letters of `sizes`, L (layers) and N (steps so far); `sequence` where it is not N*step
---   cost        operations for the roofline, only where the lanes do more than the formula counts
---   reads       how it reads its memory, a word of implicit_attention.lua: for pictures of what it attends to and when it forgets,
---               or of the reason why no weight belongs to a step
---   channels    only where files lay a state out differently (agalite's mirrored channels; see state_files.lua)
+--   complexity  { step = "2*L*H*V*K", sequence = ... }: multiply-adds of the memory alone, for one environment, in terms of
+--               the letters of `sizes`, L (layers) and N (steps so far); `sequence` if it is not N*step
+--   cost        operations for the roofline, only if the vector lanes do more than the formula counts
+--   reads       how it reads its memory, a word of implicit_attention.lua: for pictures of what it attends to and when it
+--               forgets, or of the reason why a step has no weight
+--   channels    only if files store a state in another layout (agalite's mirrored channels; see state_files.lua)
 local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"

@@ -1,4 +1,4 @@
--- costs.lua -- what every core is and costs, side by side: `mneme list cores`, and the table of complexities,
+-- costs.lua -- tables of all cores: `mneme list cores` and `mneme list costs`, the complexities
 -- per token and per sequence.  Formulas and numbers come from the cores' declarations (core.lua, describe).
 local catalogue = require "mneme.base.catalogue"
 local core = require "mneme.models.core"

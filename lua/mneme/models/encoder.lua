@@ -1,9 +1,9 @@
--- encoder.lua -- a stack of layers that read a whole sequence at once, around any attention of lua/mneme/attentions:
+-- encoder.lua -- a stack of layers that read a whole sequence at once, with any attention of lua/mneme/attentions:
 --   local enc = mn.encoder { attention = "linformer", k = 64, vocab = 16, positions = "learned", max_len = 512,
 --                            d_model = 64, n_heads = 2, d_head = 32, d_ffn = 128, n_layers = 2 }
 --   local y = enc(tokens)                              -- tokens [B,N] i32 -> y [B,N,d_model]
 --   local logits = head(y:mean { axis = 1 })           -- to classify the sequence
--- Settings of the attention stand beside those of the encoder.  Parameters are named as in torch: embed.weight,
+-- Settings of the attention are given next to those of the encoder.  Parameters are named as in torch: embed.weight,
 -- positions [max_len,d], layers.N.attn.{q,k,v,out}, what the attention adds (layers.N.attn.e, .q_global, ...), norm1, norm2, ffn.
 local attention = require "mneme.models.encoder_attention"
 local block = require "mneme.models.block"

@@ -2,10 +2,10 @@
 -- lua/mneme/attentions/NAME.lua (then ./attentions).  Such a file returns
 --   doc, source   one line, and where it is from
 --   config        its settings and their defaults; with `causal` among them where it has a causal form
---   causal        where it has none: why not, as the end of a sentence
---   extras        function(cfg) -> { { name, numbers a head } ... }: inputs besides q, k, v that come from the tokens
+--   causal        if it has none: the reason, as the end of a sentence
+--   extras        function(cfg) -> { { name, elements per head } ... }: inputs besides q, k, v that come from the tokens
 --   build         function(cfg, sizes) -> a module called as m(q, k, v, extras), all [B,H,N,dh] -> y [B,H,N,dh];
---                 sizes = { H = heads, D = numbers of a head, N = most tokens }
+--                 sizes = { H = heads, D = elements per head, N = most tokens }
 -- The names of settings, parameters and extras are those of the fixtures.
 local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"

@@ -1,6 +1,6 @@
--- encoder_core.lua -- an encoder where a model of sequences wants a core: it reads a whole sequence at once, so there is no
--- state, and no sequence goes on in the next batch.  What it says of a token may come from all others, later ones too:
--- it is for environments that ask once all is read.
+-- encoder_core.lua -- lets a sequence model use an encoder as its core.  It reads a whole sequence at once, so it has no
+-- state, and no sequence continues in the next batch.  Its output for a token may depend on all others, later ones too:
+-- it is for data sets that ask after the whole sequence.
 local errors = require "mneme.base.errors"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops

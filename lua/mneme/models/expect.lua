@@ -1,4 +1,4 @@
--- expect.lua -- what a property that must hold says: ok, eq, near, raises; each raises an error otherwise.
+-- expect.lua -- assertions of contracts and tests: ok, eq, near, raises; each raises an error if it does not hold.
 local expect = {}
 
 ---@param v any must be true

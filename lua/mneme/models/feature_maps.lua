@@ -1,5 +1,5 @@
--- feature_maps.lua -- feature maps phi of the gated linear family: what keys and queries become before they meet.
--- One entry is one map; a user's own goes into the same table, mn.features.mine = { ... }.
+-- feature_maps.lua -- feature maps phi of the gated linear family, applied to keys and queries.
+-- One entry is one map; a user adds one to the same table: mn.features.mine = { ... }.
 local engine = require "mneme.base.engine"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"

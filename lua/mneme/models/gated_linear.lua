@@ -1,7 +1,7 @@
--- gated_linear.lua -- the gated linear family: what the cores galite and agalite (and presets of them) are built of.
--- Its axes are tables: feature_maps.lua (what keys become), gates.lua (what is written and forgotten), and forms/
--- (how it is held: the word of `update`, or where that is sum, of `approximation`, is the name of the file).
--- gated_linear_rules.lua says which go together.
+-- gated_linear.lua -- builds the gated linear family: the cores galite and agalite, and their presets.
+-- Its axes are tables: feature_maps.lua, gates.lua, and forms/, how the state is stored (the file is named after
+-- the setting `update`, or after `approximation` if update is sum).
+-- gated_linear_rules.lua states which combinations are valid.
 local block = require "mneme.models.block"
 local combinations = require "mneme.models.gated_linear_rules"
 local features = require "mneme.models.feature_maps"

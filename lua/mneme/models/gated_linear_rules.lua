@@ -1,6 +1,6 @@
--- gated_linear_rules.lua -- which settings of the gated linear family go together, and why others do not.
--- Two kinds of conflict: what cannot be computed is always refused; a key that makes no difference is refused
--- where somebody set it, since an experiment would be about nothing.  (Files list every key: then it is ignored.)
+-- gated_linear_rules.lua -- which combinations of settings of the gated linear family are valid, and why others are not.
+-- A combination that cannot be computed is always an error.  A setting without effect is an error
+-- if the user gave it, because an experiment about it would show nothing.  (Files list every setting: there it is ignored.)
 local errors = require "mneme.base.errors"
 local features = require "mneme.models.feature_maps"
 local tables = require "mneme.base.tables"

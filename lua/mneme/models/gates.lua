@@ -1,5 +1,5 @@
--- gates.lua -- gates of the gated linear family: what decides how much is written and forgotten.
--- One entry is one gate; a user's own goes into the same table, mn.gates.mine = { ... }.
+-- gates.lua -- gates of the gated linear family: they decide how much a step writes and forgets.
+-- One entry is one gate; a user adds one to the same table: mn.gates.mine = { ... }.
 local features = require "mneme.models.feature_maps"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"

@@ -1,19 +1,19 @@
--- implicit_attention.lua -- what of the past a memory reads: how much of what was written at each past step is in what a head
--- reads now, and how long a head keeps what is written.  From what was probed: of memories that forget, keys, queries
--- and gates at each step; of softmax the weights themselves, which the engine tells of the last step (engine/attention/attention_weights.h).
--- A core says by a word, core.reads, which way of reading is its own:
+-- implicit_attention.lua -- which past steps a memory reads: how much of each past step's write is in what a head
+-- reads now, and how long a head keeps what it writes.  It is computed from probes: keys, queries and gates at each
+-- step for recurrent memories; for softmax the weights themselves, which the engine returns for the last step
+-- (engine/attention/attention_weights.h).  core.reads names the way a core reads:
 --   gated        y = C q,  C = (1-b)(1-g)*C + (b v)(g k)^T          gates b of values and g of keys, where there are any
 --   delta        C = (1-g) C + g b (v - C k) k^T                    keys and queries of length 1
 --   fastweight   C = C + b (v - C k) k^T                            keys and queries of sum 1
 --   gated_delta  C = keep C (I - b k k^T) + b v k^T
 --   bonus        y = r^T (S + diag(first) k v^T),  S = diag(w) S + k v^T
 --   unlearned    S = diag(w) S - k_back (k_out^T S) + k_write v^T,  y = r^T S
---   averages     each channel: values weighed with e^k w^(steps between), the newest with e^(first + k)
+--   averages     each channel: values weighted with e^k w^(steps between), the newest with e^(first + k)
 --   softmax      attention; probes named `attention` hold its weights
---   frames       the last observations, side by side
--- and where no weight belongs to a step, which of these is the reason:
---   joint        each number of a matrix forgets at its own rate
---   vector       one vector a layer, into which every step is mixed
+--   frames       the last observations, concatenated
+-- and if a step has no weight, the reason:
+--   joint        each element of a matrix decays at its own rate
+--   vector       one vector per layer, into which every step is mixed
 --   nothing      there is no memory
 local ffi = require "ffi"
 local rules = require "mneme.models.implicit_attention_rules"

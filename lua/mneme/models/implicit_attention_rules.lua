@@ -1,6 +1,6 @@
--- implicit_attention_rules.lua -- how memories read what was written at each past step, one function for each way of reading (see
--- implicit_attention.lua): f(now, layer, head, channel) -> weights float[n] until the next call, n, unseen, beside.
--- The query goes back in time: at each step it meets the key, and then forgets as the memory did there.
+-- implicit_attention_rules.lua -- computes the weight of each past step, one function for each way of reading (see
+-- implicit_attention.lua): f(now, layer, head, channel) -> weights float[n] valid until the next call, n, unseen, beside.
+-- The query goes back in time: at each step it is multiplied with the key, and then decays as the memory did there.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 

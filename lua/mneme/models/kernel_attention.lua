@@ -1,5 +1,5 @@
 -- kernel_attention.lua -- attention by products of features, for the attentions linear, rfa and performer: with
--- weights phi(q_i).phi(k_j), keys and values are summed before a query meets them, so that the cost is linear in N.
+-- weights phi(q_i).phi(k_j), keys and values are summed before they are multiplied with a query, so the cost is linear in N.
 local attention = require "mneme.models.encoder_attention"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops

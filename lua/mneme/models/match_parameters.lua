@@ -1,4 +1,4 @@
--- match_parameters.lua -- memories that can be compared: the width at which a model has so many parameters.
+-- match_parameters.lua -- finds the width at which a model has a given number of parameters, for fair comparisons.
 local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"

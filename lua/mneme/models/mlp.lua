@@ -1,4 +1,4 @@
--- mlp.lua -- a residual network for every step on its own: what the controls without recurrence are made of.
+-- mlp.lua -- a residual network applied to every step independently, for the cores without recurrence.
 --   e = act(embed x);   per layer  e = e + ffn(norm(e))
 local nn = require "mneme.tensor.nn"
 

@@ -1,4 +1,4 @@
--- reads.lua -- the words by which a core says how it reads its memory (`reads`); implicit_attention.lua has what each means.
+-- reads.lua -- the values of `reads`, by which a core declares how it reads its memory; implicit_attention.lua explains each.
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 

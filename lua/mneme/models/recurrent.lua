@@ -1,5 +1,5 @@
--- recurrent.lua -- what the cores gru and lstm share: layers whose memory is a vector or two, and gates whose
--- matrices lie in one leaf, so that they are one product.
+-- recurrent.lua -- what the cores gru and lstm share: layers whose state is one or two vectors, and gates whose
+-- matrices are in one leaf, so that they are one product.
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 

@@ -1,7 +1,7 @@
--- rwkv.lua -- what the RWKV cores have in common: the frame around their layers, the token shift, the channel
--- mixing, and the starting values published with RWKV-LM, most of them curves over channels and layers.
+-- rwkv.lua -- what the RWKV cores share: the residual stream around their layers, the token shift, the channel
+-- mixing, and the initial values published with RWKV-LM, most of them curves over channels and layers.
 --   e = ln0(embed x);  per layer  e += attn(norm1(e)),  e += ffn(norm2(e));  y = ln_out(e)
--- State att_x, ffn_x [B,d]: the inputs of attn and ffn at the last step, which the next one is mixed with.
+-- State att_x, ffn_x [B,d]: the inputs of attn and ffn at the last step, with which the next step's are mixed.
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops

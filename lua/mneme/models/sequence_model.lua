@@ -1,4 +1,4 @@
--- sequence_model.lua -- a core, or an encoder, between tokens and answers: embedding, core, logits.
+-- sequence_model.lua -- a model for data sets: embedding, a core or an encoder, logits.
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
 local renamed = require "mneme.base.renamed"

@@ -1,5 +1,5 @@
--- sparse_transformer.lua -- what the cores longformer, bigbird and longshort share: layers of the core `transformer` around an
--- attention to positions of one's episode.
+-- sparse_transformer.lua -- what the cores longformer, bigbird and longshort share: layers of the core `transformer` with an
+-- attention to positions of the current episode.
 local block = require "mneme.models.block"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"

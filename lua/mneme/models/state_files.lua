@@ -1,6 +1,6 @@
--- state_files.lua -- a core's state as files hold it.  AGaLiTe's files list every cosine channel; the engine
--- stores one of each mirrored pair.  Folding takes the pair's mean (signs turned) and refuses a file whose
--- mirrored channels differ; unfolding writes all of them.
+-- state_files.lua -- converts a core's state to and from its layout in files.  AGaLiTe's files list every cosine channel;
+-- the engine stores one of each mirrored pair.  Folding takes the pair's mean (after their signs) and refuses a file whose
+-- mirrored channels differ; unfolding writes all channels.
 local errors = require "mneme.base.errors"
 local tensor = require "mneme.tensor.tensor"
 

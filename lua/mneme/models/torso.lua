@@ -1,5 +1,5 @@
--- torso.lua -- what stands between an environment's observations and a memory: observations [T,B,...] in their own type
--- become features [T,B,d].  A torso is a module (nn.lua) that knows `d_out`, so that the memory can be made to fit.
+-- torso.lua -- encoders of observations: observations [T,B,...] of any element type become features [T,B,d] for the
+-- core.  A torso is a module (nn.lua) with a field `d_out`, the core's input size.
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local heads = require "mneme.models.state_arrays"

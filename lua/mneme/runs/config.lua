@@ -1,7 +1,7 @@
 -- config.lua -- the settings of an experiment: declared once in the script, overridden by key=value words.
 --   local cfg = mn.config { corridor = 160, core = { "agalite", eta = 4 }, quick = { corridor = 10 } }
--- Later ones win: default < published values of the chosen core < quick < command line.  What is not
--- declared is not a key, so a misspelt setting is an error, never a run with the wrong value.
+-- Later ones win: default < published values of the chosen core < quick < command line.  A setting that is not
+-- declared is an error, so a misspelt one never leads to a run with the wrong value.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"

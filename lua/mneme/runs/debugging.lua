@@ -1,11 +1,11 @@
--- debugging.lua -- looking closely at a training, at a price: what debug= and profile= ask for.
---   debug=nan     numbers are checked in every op; before each update everything is kept, so that when a number is not
---                 finite any more, the step before is there as a checkpoint, and the message tells op, inputs and lines
---   debug=grad    gradients.jsonl: of every parameter's gradient, at each line of the log, its norm, its largest number and
---                 the share of zeros, and how large the parameter is
+-- debugging.lua -- slow, close checks of a training: the settings debug= and profile=.
+--   debug=nan     checks the values of every op, and saves everything before each update: when a value is not
+--                 finite, the step before is there as a checkpoint, and the message names op, inputs and lines
+--   debug=grad    gradients.jsonl: at each line of the log, the norm, the largest value and the share of zeros of every
+--                 parameter's gradient, and the norm of the parameter
 --   profile=1     seconds of each op, by the line that called it: printed, and profile.svg and profile.txt (a flame graph and
 --                 its stacks)
---   profile=jit   which loops LuaJIT could not compile, and why: printed, by file and line
+--   profile=jit   prints the loops that LuaJIT could not compile, and why, by file and line
 local config = require "mneme.runs.config"
 local files = require "mneme.base.files"
 local flame = require "mneme.runs.flame_graph"

@@ -1,5 +1,5 @@
 -- flame_graph.lua -- a flame graph (Gregg 2016, The Flame Graph, CACM 59(6)): each box is a line of a program, as wide as the time
--- spent below it, standing on the line that called it.  An SVG of its own: the title of a box appears under the pointer.
+-- spent below it, on top of the line that called it.  The SVG needs no other file; the title of a box appears under the pointer.
 local flame = {}
 
 local WIDTH, ROW, MARGIN, TOP = 1200, 18, 10, 40

@@ -1,4 +1,4 @@
--- folder.lua -- a run's folder as it is read: config.json, and its checkpoints.
+-- folder.lua -- reads a run's folder: config.json and checkpoints.
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"

@@ -1,5 +1,5 @@
--- jit_report.lua -- what LuaJIT's compiler gave up on (profile=jit): a loop that it cannot compile is interpreted, which
--- costs where it runs every step.
+-- jit_report.lua -- reports what LuaJIT could not compile (profile=jit): such a loop is interpreted, which
+-- is slow if it runs every step.
 local traces = {}
 local aborts = {}                    -- "file:line: reason" -> how often
 local compiled = 0

@@ -1,6 +1,6 @@
--- metrics_log.lua -- what a run writes down while it goes on: metrics.jsonl, one line a call, and the same numbers
--- for TensorBoard.  Both are appended whole lines at a time; resuming cuts them back to the number of lines
--- and records that the checkpoint knows of, so a run that was killed leaves the same log as one that was not.
+-- metrics_log.lua -- the log of a run: metrics.jsonl, one line per call, and the same values
+-- for TensorBoard.  Both grow by whole lines; resuming truncates them to the number of lines
+-- and records in the checkpoint, so a run that was killed and resumed leaves the same log as one that was not.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"

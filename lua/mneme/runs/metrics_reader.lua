@@ -1,5 +1,5 @@
--- metrics_reader.lua -- what a run has measured so far, from its metrics.jsonl: for pictures of a training that may still go
--- on, so only what has been added since the last look is read.
+-- metrics_reader.lua -- reads a run's metrics.jsonl, for pictures of a training that may still be running: each call reads
+-- only the lines added since the last.
 local ffi = require "ffi"
 local lfs = require "lfs"
 local files = require "mneme.base.files"

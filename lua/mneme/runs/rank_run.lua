@@ -1,4 +1,4 @@
--- rank_run.lua -- the run of every rank but the first: it is told where rank 0 has its folder, reads the same
+-- rank_run.lua -- the run of every rank but the first: it gets the folder's path from rank 0, reads the same
 -- checkpoint, and writes nothing.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"

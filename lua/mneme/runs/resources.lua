@@ -1,5 +1,5 @@
--- resources.lua -- what a run costs: wall-clock and processor time, memory at its highest, energy where the machine tells
--- it; in RUN/resources.json, added up over all its resumes.
+-- resources.lua -- what a run used: wall-clock and processor time, peak memory, energy if the machine reports
+-- it; in RUN/resources.json, summed over all its resumes.
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"

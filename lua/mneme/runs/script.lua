@@ -1,4 +1,4 @@
--- script.lua -- running a script of the user's with the words of its command line.
+-- script.lua -- runs a user's script with the arguments of the command line.
 local config = require "mneme.runs.config"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"

@@ -1,7 +1,7 @@
--- bootstrap.lua -- intervals without a formula: seeds are drawn anew within each task, with replacement, and the
--- statistic is worked out of each draw (Efron 1979; stratified as in Agarwal et al. 2021, "Deep reinforcement learning at
--- the edge of the statistical precipice").  Draw r is a function of the option `seed` and of r alone, by the engine's
--- counter-based numbers, so equal seeds give equal intervals everywhere.
+-- bootstrap.lua -- bootstrap intervals: draws seeds with replacement within each task, and computes the
+-- statistic of each draw (Efron 1979; stratified as in Agarwal et al. 2021, "Deep reinforcement learning at
+-- the edge of the statistical precipice").  Draw r is a function of the option `seed` and of r only, by the engine's
+-- counter-based random numbers, so equal seeds give equal intervals everywhere.
 local draws = require "mneme.stats.resampling"
 local sample = require "mneme.stats.sample"
 local errors = require "mneme.base.errors"

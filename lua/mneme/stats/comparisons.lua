@@ -1,5 +1,5 @@
--- comparisons.lua -- are two lists of seeds different?  Tests that count or rank and so need no distribution: with as few
--- seeds as there usually are, their p-values are counted out exactly, ties included.
+-- comparisons.lua -- tests whether two groups of seeds differ.  They count or rank, so they assume no distribution; for the
+-- usual few seeds their p-values are exact, by enumeration, ties included.
 local sample = require "mneme.stats.sample"
 local special = require "mneme.stats.special"
 local errors = require "mneme.base.errors"

@@ -1,4 +1,4 @@
--- curve.lua -- the learning curves of seeds as one: brought onto a common grid of steps, averaged there, with bands.
+-- curve.lua -- aggregates the learning curves of seeds: interpolates them on a common grid of steps, averages, adds bands.
 local draws = require "mneme.stats.resampling"
 local sample = require "mneme.stats.sample"
 local errors = require "mneme.base.errors"

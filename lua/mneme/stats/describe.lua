@@ -1,5 +1,5 @@
--- describe.lua -- one number for many: mean, median, interquartile mean, optimality gap, spread.  Each takes a list, one
--- number per seed, or scores[task][seed]; each is a function that the bootstrap can be given.
+-- describe.lua -- summary statistics: mean, median, interquartile mean, optimality gap, spread.  Each takes a list, one
+-- number per seed, or scores[task][seed], and can be passed to the bootstrap.
 local sample = require "mneme.stats.sample"
 local errors = require "mneme.base.errors"
 

@@ -1,6 +1,6 @@
--- init.lua -- statistics of runs: mn.stats.  A figure that somebody believes tells what would come of other seeds, so
--- the numbers here are one per seed, not one per episode: a list of them, or scores[environment][seed].  Every function with
--- an interval gives the estimate, then its low and its high end; from one seed there is no interval, and these are nil.
+-- init.lua -- statistics of runs: mn.stats.  A result should predict other seeds, so
+-- samples here are seeds, not episodes: a list, or scores[environment][seed].  A function with
+-- an interval returns the estimate, the lower and the upper end; for one seed the ends are nil.
 local stats = {}
 
 for _, part in ipairs { "special", "describe", "intervals", "bootstrap", "comparisons", "curve" } do

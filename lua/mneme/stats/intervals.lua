@@ -1,5 +1,5 @@
--- intervals.lua -- intervals with a formula: of shares (Wilson, Newcombe) and of means (Student, Welch).  Each gives the
--- estimate, its low and its high end.
+-- intervals.lua -- intervals by formula: of proportions (Wilson, Newcombe) and of means (Student, Welch).  Each returns the
+-- estimate, the lower and the upper end.
 local sample = require "mneme.stats.sample"
 local describe = require "mneme.stats.describe"
 local special = require "mneme.stats.special"

@@ -1,5 +1,5 @@
--- resampling.lua -- the loop of the bootstrap: seeds drawn anew, many times, and the percentiles of what comes of it.  What
--- is drawn may be a number or a whole learning curve.
+-- resampling.lua -- the loop of the bootstrap: draws seeds again and again, and takes percentiles of the results.  A
+-- sample may be a number or a whole learning curve.
 local ffi = require "ffi"
 local sample = require "mneme.stats.sample"
 local errors = require "mneme.base.errors"

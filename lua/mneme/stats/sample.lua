@@ -1,4 +1,4 @@
--- sample.lua -- what the statistics are given, looked at once and in one place: lists of numbers, scores[task][seed],
+-- sample.lua -- checks the arguments of all statistics: lists of numbers, scores[task][seed],
 -- options; and a sort that LuaJIT compiles, because the bootstrap sorts some ten thousand times.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"

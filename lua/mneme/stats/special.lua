@@ -1,5 +1,5 @@
--- special.lua -- the functions that intervals and tests are read from: normal and Student's t distribution, and the
--- incomplete beta function under the latter.  Good to ten digits against scipy.
+-- special.lua -- distribution functions for intervals and tests: normal, Student's t, and the
+-- incomplete beta function that it needs.  They agree with scipy to ten digits.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 

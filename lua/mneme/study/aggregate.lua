@@ -1,6 +1,6 @@
--- aggregate.lua -- from the runs of a study to one number, or one curve, for each seed, and from these to a statistic with
--- its interval.  Where a seed has several runs (another axis is not told apart) its number is their mean; a seed of which
--- a run is missing, or was never swept, is left out, because its mean would be that of something else.
+-- aggregate.lua -- reduces the runs of a study to one number, or one curve, per seed, and these to a statistic with
+-- its interval.  If a seed has several runs (another axis is averaged over), its number is their mean.  A seed with
+-- a missing run is left out, because its mean would be over other settings.
 local grid = require "mneme.study.grid"
 local mn_stats = require "mneme.stats"
 

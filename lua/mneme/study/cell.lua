@@ -1,5 +1,5 @@
--- cell.lua -- one run of a study, lived in this process from its words to its result.json; a run that was interrupted
--- goes on where its run stands.
+-- cell.lua -- runs one run of a study in this process, from its arguments to its result.json; resumes a run that was
+-- interrupted.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"

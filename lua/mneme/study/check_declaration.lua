@@ -1,6 +1,6 @@
--- check_declaration.lua -- whether what a study says of metrics, figures, references and claims can be meant: before any run is
--- lived, since a misspelt name would else be found when all of them are done.  What `where` and the sides of a claim name
--- must be a value of the axis in one of its sizes.
+-- check_declaration.lua -- checks the metrics, figures, references and claims of a study before any run starts: otherwise a
+-- misspelt name would show only when all runs are done.  `where` and the sides of a claim must name
+-- a value of the axis in one of the study's sizes.
 local claims = require "mneme.study.claims"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"

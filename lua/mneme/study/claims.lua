@@ -1,11 +1,11 @@
--- claims.lua -- what a study claims, held against its runs: a verdict for each, with the statistics behind it.  They are
--- over seeds: what else varies among the runs of a side is averaged first, so that each seed gives one number.
+-- claims.lua -- tests the claims of a study: a verdict for each, with its statistics.  Statistics are
+-- over seeds: other axes that vary within a side are averaged first, so that each seed gives one number.
 --   { id = "C1", text = "...", source = "...", test = { kind, metric = "success", a = { core = "galite" }, ... } }
 --   "better"    { a, b }            a is above b: the interval of their difference, seed by seed, lies above 0
 --   "at_least"  { a, value }        so does that of a less the value, or begins there
---   "ratio"     { a, b, at_least }  a is so many times b: the same for logarithms of a / b
+--   "ratio"     { a, b, at_least }  a is at least that many times b: the same for logarithms of a / b
 --   "equal"     { a, b, within }    the interval of the difference lies within -within .. within
--- where = { axis = label } narrows both sides; exact = true: the numbers are counted, not drawn, and must do in each seed.
+-- where = { axis = label } narrows both sides; exact = true: the numbers are not random, and the claim must hold in each seed.
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"

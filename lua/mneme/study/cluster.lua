@@ -1,7 +1,7 @@
--- cluster.lua -- the open runs of a sweep as a job for other machines: `mneme sweep X ... cluster=slurm|parallel` writes,
--- into the study's folder, the list of these runs and a script that lives them one by one.  A list never changes once it
--- is written, so that its Nth line is the same run for as long as a batch system remembers the number N.
---   STUDY/slurm/1/     cells.txt, job.sh   a job array: one task a run, at most jobs=K at a time
+-- cluster.lua -- the unfinished runs of a sweep as a job for other machines: `mneme sweep X ... cluster=slurm|parallel` writes
+-- into the study's folder the list of these runs and a script that runs them one by one.  A list never changes once it
+-- is written, so its Nth line stays the same run for as long as a batch system uses the number N.
+--   STUDY/slurm/1/     cells.txt, job.sh   a job array: one task per run, at most jobs=K at a time
 --   STUDY/parallel/1/  cells.txt, job.sh   GNU parallel over the hosts of hosts=FILE; log.txt: what it has done
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"

@@ -1,4 +1,4 @@
--- declaration.lua -- the tables that a study is made of, and what may be in them.
+-- declaration.lua -- the tables of a study's declaration, and their allowed fields.
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 

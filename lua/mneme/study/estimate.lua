@@ -1,5 +1,5 @@
--- estimate.lua -- what a sweep will take, said before it begins: some runs are tried for a moment, and the others follow
--- from these by what their cores cost (core:describe).
+-- estimate.lua -- estimates the time and memory of a sweep before it begins: times a few runs for a moment, and computes the
+-- others from the costs of their cores (core:describe).
 local costs = require "mneme.models.costs"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"

@@ -1,11 +1,11 @@
--- figure.lua -- from a study to its figures as data (mneme.figures.model): which runs, against what, told apart by
--- which axis; statistics are of seeds, and the note says how many, which interval, and what is missing.
+-- figure.lua -- makes the figures of a study as data (figures/model.lua): which runs, against which x, one line per value of
+-- which axis.  Statistics are over seeds, and the note states how many, which interval, and what is missing.
 --   { "curves", y = "charts/score", by = "core", where = { corridor = "200" } }    learning curves, from metrics.jsonl
---   { "bars", y = "success", x = "corridor", by = "core" }        a number of each run; x: groups
+--   { "bars", y = "success", x = "corridor", by = "core" }        a metric of each run; x: groups
 --   { "lines", y = "success", x = "corridor", by = "core" }       against an axis of numbers; or y = a series' name
 --   { "heat", y = "accuracy", x = "corridor", by = "core" }       or y = a series' name: its x across
 --   { "profile", y = "success", by = "core" }                     the share of runs above each score
--- Series named NAME/ROW are the rows or lines of y = "NAME" where `by` is no axis.
+-- Series named NAME/ROW are the rows or lines of y = "NAME" if `by` is not an axis.
 -- All: title; statistic = "mean" | "iqm", of lines "geometric"; where = { axis = value or list of values }; lines: log = "x" | "y" | "xy".
 local costs = require "mneme.models.costs"
 local errors = require "mneme.base.errors"

@@ -1,5 +1,5 @@
--- figure_texts.lua -- what the figures of a report say of themselves: how their intervals come about, what is
--- missing, and against what they are drawn.
+-- figure_texts.lua -- the captions of a report's figures: how intervals are computed, what is
+-- missing, and the names of axes.
 return {
   one_seed = "one seed", seeds = "%d seeds", some_seeds = "%d to %d seeds", no_interval = "One seed, no interval.",
   how = "%s of %s, %s.", mean = "Mean", iqm = "Interquartile mean", geometric = "Geometric mean",

@@ -1,5 +1,5 @@
--- folder.lua -- a study on disk: study.json, and a run folder for each run under cells/ with what came of it in
--- result.json.  What is there is all that is known: nothing else has to survive a crash.
+-- folder.lua -- a study on disk: study.json, and under cells/ a folder for each run with its
+-- result.json.  All state is in these files: nothing else has to survive a crash.
 --   result.json   { status = "done"|"failed", cell = { axis = label }, seed, words, metrics, series, resources,
 --                   attempts, exit, error, kept }
 local files = require "mneme.base.files"

@@ -1,5 +1,5 @@
--- grid.lua -- axes and the runs between them: what each run is called, and by which words of a command line it is
--- lived.  The same study, settings and words give the same runs in the same order, on every machine.
+-- grid.lua -- the runs of a study from its axes: the name of each run, and the command-line arguments that run
+-- it.  The same study, settings and arguments give the same runs in the same order, on every machine.
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local values = require "mneme.base.setting_types"

@@ -1,5 +1,5 @@
--- html_page.lua -- a page of HTML that stands alone: headings with a table of contents, tables that scroll by themselves, light
--- and dark, on paper too.  Everything that is put in as text is escaped here.
+-- html_page.lua -- writes a self-contained HTML page: headings with a table of contents, tables that scroll separately, light
+-- and dark themes, and print.  All text is escaped here.
 local look = require "mneme.figures.style"
 local section = require "mneme.figures.html_section"
 local text = require "mneme.figures.text"

@@ -1,5 +1,5 @@
--- process_pool.lua -- a number of processes at a time, each of which does one job of a list, until all are done.  They are
--- copies of this one, so that nothing is loaded twice.
+-- process_pool.lua -- runs a list of jobs in child processes, a given number at a time.  Children are
+-- forked, so that nothing is loaded twice.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"

@@ -1,5 +1,5 @@
--- progress_table.lua -- how far a sweep is: on a terminal a table of the runs that run, renewed in place; elsewhere a line for
--- each run that ends.  On stderr, so that stdout stays free for results.
+-- progress_table.lua -- shows the progress of a sweep: on a terminal a table of the active runs, rewritten in place; elsewhere
+-- a line for each run that ends.  It writes to stderr, so that stdout stays free for results.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local folder = require "mneme.study.folder"

@@ -1,4 +1,4 @@
--- report_claims.lua -- the claims of a study in a report: as statements that can be tested, and what became of them.
+-- report_claims.lua -- the claims of a study in a report: as statements that can be tested, with their verdicts.
 local tables = require "mneme.base.tables"
 local numbers = require "mneme.base.format"
 local page = require "mneme.study.html_page"

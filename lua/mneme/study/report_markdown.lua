@@ -1,7 +1,7 @@
--- report_markdown.lua -- the texts of a report from a file in Markdown: experiments/X.md beside experiments/X.lua.  A script stays
--- short and asks; what people write about it is prose and is read as that, on paper or on the page of a code host, too.
--- A study of another experiment has what is written of that one (its data, its implementation, where its settings
--- come from) without saying it again.
+-- report_markdown.lua -- reads the texts of a report from Markdown: experiments/X.md next to experiments/X.lua.  The script stays
+-- short, and the prose can be read as a page of its own.
+-- A study of another experiment inherits that one's texts (data, implementation, sources of
+-- settings).
 --   ## Scope, ## What was hard ...     the headings of the report, or the keys of its table: texts, or lists of lines "- "
 --   ## Hyperparameters                 lines "- lr, gamma: released code", "- optimiser (Adam): paper, appendix G"
 local errors = require "mneme.base.errors"

@@ -1,5 +1,5 @@
--- report_method.lua -- how a study was made, for its report: models, environments, settings and where they come from, machine, and what
--- it cost.  All of it from what the cells' runs wrote down.
+-- report_method.lua -- the method section of a report: models, environments, settings and their sources, machine, and
+-- resources, all from the files of the runs.
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local json = require "mneme.base.json"

@@ -1,5 +1,5 @@
--- report_results.lua -- the numbers of a study in its report: each kind of run with each metric, and, folded away, what each
--- seed gave.
+-- report_results.lua -- the results in a report: each metric of each point, and, folded away, each
+-- seed's.
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local numbers = require "mneme.base.format"

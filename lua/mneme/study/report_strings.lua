@@ -1,4 +1,4 @@
--- report_strings.lua -- what a report says of itself: headings, verdicts, and the sentences between numbers.
+-- report_strings.lua -- the fixed texts of a report: headings, verdicts, and the sentences around numbers.
 return {
   contents = "Contents", unwritten = "Nobody has written this.", no_more = "Nobody has written more about it.",
   not_all = "%d of %d runs are done, %d failed, %d are open: what follows is about those that are done.",

@@ -1,5 +1,5 @@
--- report_texts.lua -- what people write into a report: the texts of a study's `report` table.  Each is a text, blank lines part
--- its paragraphs, or a list of texts; what nobody has written is told as that.
+-- report_texts.lua -- the authors' texts in a report: a study's `report` table.  Each is a text, with blank lines between
+-- paragraphs, or a list of texts; the report marks those that are missing.
 --   report = { scope = "...", easy = { "...", "..." }, hyperparameters = { { "lr", source = "paper" } }, ... }
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"

@@ -1,7 +1,7 @@
--- result_archive.lua -- finished runs of a study in one small file, to be committed: a line of JSON for each, with its settings and
--- commit, its numbers and thinned curves.  `mneme report STUDY export=FILE` writes it, `mneme sweep SCRIPT import=FILE` puts the
--- runs back in their folders: they are not lived again.  A run is taken only where the script means by it what it
--- meant then.
+-- result_archive.lua -- finished runs of a study in one small file that can be committed: a line of JSON for each, with its
+-- settings and commit, its results and thinned curves.  `mneme report STUDY export=FILE` writes it; `mneme sweep SCRIPT
+-- import=FILE` restores the run folders, so that these runs are not run again.  A run is imported only if the script still
+-- gives it the same settings.
 --   { run, study, seed, info = config.json, metrics, series, resources, estimate, curves = { step = {...}, NAME = {...} } }
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"

@@ -1,4 +1,4 @@
--- select.lua -- which runs of a study a figure is about, how they stand together, and what to say of those that are
+-- select.lua -- selects and groups the runs of a figure, and describes those that are
 -- missing.
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"

@@ -1,4 +1,4 @@
--- settings_diff.lua -- settings of several runs beside each other: those that are the same, and those that are not.
+-- settings_diff.lua -- compares the settings of several runs: which are the same, and which differ.
 local tables = require "mneme.base.tables"
 local values = require "mneme.base.setting_types"
 

@@ -1,14 +1,14 @@
--- study.lua -- a question, asked of a grid: mn.study{...} in a script.  `mneme run SCRIPT` lives one run of it,
--- `mneme sweep SCRIPT` all of them, `mneme report runs/SCRIPT` tells what came of it.
+-- study.lua -- a grid of runs with a question: mn.study{...} in a script.  `mneme run SCRIPT` runs one of them,
+-- `mneme sweep SCRIPT` all, and `mneme report runs/SCRIPT` writes the results.
 --   return mn.study {
 --     title = "Which gate remembers longest?",
 --     axes = { core = { "galite", { "galite", gate = "scalar", label = "scalar" } }, corridor = { 120, 200, quick = { 20 } } },
 --     settings = { steps = 5e6, quick = { steps = 1e5 } },             as mn.config takes them
 --     seeds = { 5, quick = 2 },
---     run = function(cfg) ... return { success = 0.9 } end,            one run: named numbers, or what train() gives
+--     run = function(cfg) ... return { success = 0.9 } end,            one run: named numbers, or what train() returns
 --   }
--- or, in place of run, of = "tmaze": its runs are runs of that experiment, which has the settings; then
---     measure = function(path) ... return { cue = 0.9 } end            more numbers, of the finished run in that folder
+-- or, instead of run, of = "tmaze": its runs are runs of that experiment, with its settings; then
+--     measure = function(path) ... return { cue = 0.9 } end            further metrics, of the finished run in that folder
 local checked = require "mneme.study.check_declaration"
 local config = require "mneme.runs.config"
 local errors = require "mneme.base.errors"

@@ -10,7 +10,7 @@
 --   import=F     import finished runs from a file that mneme report STUDY export=F wrote
 --   cluster=slurm [time=60 mem=2G partition=P submit=1] or cluster=parallel hosts=FILE [submit=1]
 --                write a job that runs the open runs on other machines: docs/clusters.md
---   cell=C       only this run, by name or number, as a batch system calls it; estimate=SECONDS,MIB: its
+--   cell=C       only this run, by name or number, for batch systems; estimate=SECONDS,MIB: its
 --                estimated resources
 local engine = require "mneme.base.engine"
 local cell = require "mneme.study.cell"

@@ -1,4 +1,4 @@
--- dtypes.lua -- the element types of arrays outside of tensors: bytes of an element, and the C pointer to read them by.
+-- dtypes.lua -- element types of arrays outside of tensors: bytes per element, and the C pointer type to read them.
 local ffi = require "ffi"
 
 return {

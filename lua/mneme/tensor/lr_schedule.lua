@@ -1,6 +1,6 @@
--- lr_schedule.lua -- how the learning rate changes while a learner trains: settings lr, lr_schedule, warmup.
--- Decay counts in shares of the whole training, so that a longer run decays more slowly; warm-up and the inverse root
--- count updates of the optimiser, as those who published them did.
+-- lr_schedule.lua -- schedules of the learning rate: settings lr, lr_schedule, warmup.
+-- Decay depends on the fraction of the training that is done, so a longer run decays more slowly; warm-up and the inverse
+-- root count updates of the optimiser, as published.
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 

@@ -1,7 +1,7 @@
--- nn.lua -- things with parameters, named as in torch.nn: linear, conv2d, layer_norm, embedding, gru_gate, sequential, heads.
--- A module is called like a function, m(x), and knows its parameters by the names of torch's state dicts.
--- Several named parameters may share one packed leaf (a gate's six matrices are one product): then the
--- names are windows on it, and ops and optimisers see the leaf.
+-- nn.lua -- neural-network layers, named as in torch.nn: linear, conv2d, layer_norm, embedding, gru_gate, sequential, heads.
+-- A module is called like a function, m(x), and lists its parameters by the names of torch's state dicts.
+-- Several named parameters may share one packed leaf (a gate's six matrices are one product): the
+-- names are views of it, and ops and optimisers use the leaf.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"

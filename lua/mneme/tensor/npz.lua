@@ -1,4 +1,4 @@
--- npz.lua -- arrays as NumPy keeps them: a .npz is a zip of .npy files, stored as they are.  Written for others to read:
+-- npz.lua -- writes arrays as NumPy's .npz, an uncompressed zip of .npy files, for other programs:
 -- numpy.load(path)["rewards"].
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"

@@ -1,5 +1,5 @@
--- op_locations.lua -- where in a program an op was applied: debug=nan and profile=1 ask.  A place is a stack of "file.lua:line",
--- outermost first; the engine keeps its number with each call that a plan records (mn_set_place).
+-- op_locations.lua -- where in a script an op was called, for debug=nan and profile=1.  A place is a stack of "file.lua:line",
+-- outermost first; the engine stores its number with each call that a plan records (mn_set_place).
 local engine = require "mneme.base.engine"
 local tensor = require "mneme.tensor.tensor"
 

@@ -1,4 +1,4 @@
--- plan.lua -- a Lua function run once and then replayed by one C call, on the same buffers.
+-- plan.lua -- records a Lua function once and then replays it by one C call, on the same buffers.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"

@@ -1,6 +1,6 @@
 -- safetensors.lua -- named tensors in a file (github.com/huggingface/safetensors): eight bytes with the
--- length of a JSON header, the header, the numbers.  Other programs read ours and we read theirs.
--- Whatever is wrong with a file is found here, before anyone follows an offset of its header.
+-- length of a JSON header, the header, the values.  The files are compatible with other programs'.
+-- A file is checked completely before any offset of its header is used.
 local ffi = require "ffi"
 local bit = require "bit"
 local engine = require "mneme.base.engine"

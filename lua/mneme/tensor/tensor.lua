@@ -1,5 +1,5 @@
 -- tensor.lua -- tensors, and one function for every file in engine/ops, made from its signature.
--- A tensor is a small handle {slot, gen}; a stale one is an error, never another tensor's numbers.
+-- A tensor is a small handle {slot, gen}; using an invalid one is an error and never reads another tensor's values.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"

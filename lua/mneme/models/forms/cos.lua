@@ -1,4 +1,4 @@
--- cos.lua -- AGaLiTe: the matrix as a sum of waves, each with a vector of values and one of keys.
+-- cos.lua -- AGaLiTe: the matrix approximated by a sum of cosine waves, each with a vector of values and one of keys.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local gates = require "mneme.models.gates"

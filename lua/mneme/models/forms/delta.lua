@@ -1,4 +1,4 @@
--- delta.lua -- the released gated delta rule: a matrix that forgets, and is corrected where a key is wrong.
+-- delta.lua -- the released gated delta rule: a decaying matrix, corrected by the error of what a key returns.
 -- Keys and queries have length 1.  An all-zero key (relu can make one) stays zero and writes nothing; the released
 -- code divides by its length.
 local features = require "mneme.models.feature_maps"

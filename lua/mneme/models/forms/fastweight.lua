@@ -1,4 +1,4 @@
--- fastweight.lua -- the delta rule of fast weight programmers: what a key already holds is replaced, nothing decays.
+-- fastweight.lua -- the delta rule of fast weight programmers: a write replaces what its key holds; nothing decays.
 -- Schlag, Irie, Schmidhuber 2021, Linear Transformers Are Secretly Fast Weight Programmers, section 4.2: keys and
 -- queries sum to 1, so that no normaliser is needed.
 local features = require "mneme.models.feature_maps"

@@ -1,4 +1,4 @@
--- full.lua -- the memory as one matrix of values by keys, and the sum of its keys.
+-- full.lua -- the state as one full matrix of values by keys, and the sum of its keys.
 local gates = require "mneme.models.gates"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops

@@ -1,8 +1,8 @@
--- random_sign.lua -- the matrix as r products of vectors written with random signs, right on average: a sign squared
--- is 1, and the products of different steps' signs are as often 1 as -1.
--- The signs are a function of (seed, copy, tick, channel) and of nothing else: replays and resumed runs meet the same
--- ones, copies differ, and the layers and heads of a copy share theirs.  Which copy a memory is of is part of its state,
--- so that it meets its own signs in whatever batch it is run again.
+-- random_sign.lua -- the matrix approximated by r products of vectors written with random signs.  It is unbiased: a sign
+-- squared is 1, and the product of two steps' signs is 1 or -1 with equal probability.
+-- The signs are a function of (seed, environment, tick, channel) only: replays and resumed runs use the same
+-- signs, environments differ, and all layers and heads of an environment share them.  The index of the environment is part
+-- of the state (`copy`), so that a state keeps its signs in any batch.
 local cos = require "mneme.models.forms.cos"
 
 -- Everything but what modulates the vectors is as in cos, the projections too: the two are compared.

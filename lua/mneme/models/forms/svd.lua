@@ -1,6 +1,6 @@
--- svd.lua -- the matrix as a product of two thin ones, cut back to rank r at every step by a singular value
--- decomposition: the best that r pairs of vectors can do, for comparison with cos and random_sign.
--- Exact where r >= min(steps since the reset, d_head, K).  Gradients hold the kept subspace constant.
+-- svd.lua -- the matrix as a product of two thin ones, truncated to rank r at every step by a singular value
+-- decomposition: the best approximation by r pairs of vectors, for comparison with cos and random_sign.
+-- Exact for r >= min(steps since the reset, d_head, K).  Gradients treat the kept subspace as constant.
 local gates = require "mneme.models.gates"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
