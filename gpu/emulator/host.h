@@ -1,9 +1,9 @@
 /* host.h -- the CUDA runtime calls for memory that host code uses, with host memory as the GPU's.
-** Device memory is closed to everyone but kernels and copies.  Managed memory is the host's, too, but
-** closed to it from the first launch until somebody waits.  A page that nobody may touch follows each
+** Only kernels and copies may access device memory.  The host may access managed memory, but not
+** between the first launch and the next wait.  A protected page follows each
 ** allocation: a host that reads a device pointer or does not wait, or a kernel that runs past the end,
-** stops at once with a message, as it would (or should) on a GPU.  New memory is full of NaN: all of
-** it, or of a large managed allocation the first megabyte and what is prefetched. */
+** stops at once with a message, as it would (or should) on a GPU.  New memory is filled with NaN; of
+** a large managed allocation only the first megabyte and what is prefetched. */
 #pragma once
 #include <unistd.h>
 #include <csignal>

@@ -1,6 +1,6 @@
-/* nccl.h -- the NCCL calls of mpi.cu.  Each rank is a process with an emulated GPU of its own; what they send each
-** other goes the way of the host's exchange (engine/io/mpi.c), in the stream's turn.  Reported are messages of another
-** length than who waits for them expects, a message outside of a group (whose sender would wait for ever), and memory
+/* nccl.h -- emulates the NCCL calls of mpi.cu.  Each rank is a process with its own emulated GPU; messages
+** go through the host's exchange (engine/io/mpi.c), in stream order.  It reports messages whose length differs from the
+** receiver's, a message outside of a group (its sender would wait for ever), and memory
 ** that is not the device's. */
 #pragma once
 #include "stream.h"

@@ -1,5 +1,5 @@
-/* stream.h -- launches, copies and graphs.  Work runs when somebody waits for it, not before: what
-** the host may not touch meanwhile is closed to it, and arguments are copied at the launch, as on a GPU.
+/* stream.h -- launches, copies and graphs.  Work runs only when the host waits for it.  Until then
+** the host cannot access the memory involved, and arguments are copied at the launch, as on a GPU.
 ** A graph is a list of work, run at each of its launches; what a capture forbids (waiting, allocating,
 ** freeing) is reported.  Kernel arguments that are pointers must point into device memory, when the
 ** kernel is launched and when it runs. */

@@ -1,9 +1,9 @@
-/* agalite.cuh -- what agalite.cu and agalite_backward.cu share: the channels and their waves, the way through memory.
+/* agalite.cuh -- what agalite.cu and agalite_backward.cu share: channels, their waves, and memory access.
 **
-** A channel m of stored ones holds a vector of keys and one of values; the sum of keys is one more channel of keys, of
-** weight 1.  Nothing couples features, or values, or channels, but two sums: what q finds in each channel's keys,
-** kappa_m = k_m . q, and y = sum_m factor_m v_m with factor_m = weight_m kappa_m / den(s . q).  So a warp is 32 features
-** (or values) of up to four channels, which it carries through time in registers, and the sums over features are left in
+** A stored channel m has a vector of keys and one of values; the sum of keys is one more channel of keys, of
+** weight 1.  Features, values and channels are coupled by two sums only: kappa_m = k_m . q for each channel,
+** and y = sum_m factor_m v_m with factor_m = weight_m kappa_m / den(s . q).  So a warp computes 32 features
+** (or values) of up to four channels, carries them through time in registers, and writes the sums over features in
 ** parts of 32.  A chunk of sixteen tokens begins at a checkpoint, where the op stores its state. */
 #pragma once
 #include "gated_inputs.cuh"

@@ -1,5 +1,5 @@
-/* attention_weights.cuh -- what one row of an attention gives to each key: what engine/attention/attention_weights.h is for the CPU.  People look at
-** these, so a warp for each head is enough. */
+/* attention_weights.cuh -- the attention weights of one row, as engine/attention/attention_weights.h on the CPU.  They are
+** for display, so one warp per head is enough. */
 #pragma once
 #include "runtime/kernel.cuh"
 #include "numerics/fast_math.h"

@@ -1,7 +1,7 @@
-/* block_products.cuh -- products of matrices by one block of threads, for kernels that walk a sequence by themselves and
-** cannot wait for a library: in tiles of tiles.cuh; for the few rows of acting a warp for each column; and small ones,
-** which would leave most of a tile idle, a thread for each number.
-** Every function ends with a barrier, and all threads of the block come. */
+/* block_products.cuh -- matrix products by one block of threads, for kernels that loop over a sequence themselves and
+** cannot call a library: large ones in the tiles of tiles.cuh; those of acting's few rows with a warp per column; small ones,
+** which would leave most of a tile idle, with a thread per element.
+** All threads of the block call every function, which ends with a barrier. */
 #pragma once
 #include "tiles.cuh"
 

@@ -1,5 +1,5 @@
-/* broadcast.cuh -- several tensors walked together, some of them standing still along some axes: what
-** broadcasting is (engine/numerics/broadcast.h), and sums that undo it. */
+/* broadcast.cuh -- iterates over several tensors with broadcasting
+** (engine/numerics/broadcast.h), and the sums of its backward pass. */
 #pragma once
 #include "runtime/kernel.cuh"
 extern "C" {

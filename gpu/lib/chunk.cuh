@@ -1,17 +1,17 @@
-/* chunk.cuh -- memories that are a matrix, sixteen tokens at a time: linear_attention, delta_rule, wkv6, wkv7.
-** All of them are one machine.  The state is S[cols,K], a row of keys for every column of values; the sum of keys that
-** a normaliser needs is one more column, of value 1.  A chunk reads and writes it by matrix products,
+/* chunk.cuh -- matrix memories, sixteen tokens at a time: linear_attention, delta_rule, wkv6, wkv7.
+** All have one common form.  The state is S[cols,K], a row of keys for every column of values; the sum of keys for
+** a normaliser is one more column, of value 1.  A chunk reads and writes it by matrix products,
 **   M_t = R_t . S      y_t = M_t + sum_{s<=t} A_ts v_s      S' = kept * S + sum_s v_s W_s
 ** with R_t the readers times every decay from the chunk's beginning, W_s the keys times every decay to its end, A_ts
 ** the readers times the keys times the decays between.  Decays are products over forward intervals: 0 and 1 are exact
-** and nothing is divided.  A delta rule (`pair`) writes two keys a token, the second with value u_t, which is what an
-** early reader finds: u_t = M'_t + sum_{s<t} (B_ts v_s + B'_ts u_s), by substitution.
-** A reset is known by its place, not by its decay: nothing before it is touched, whatever it holds.
+** and nothing is divided.  A delta rule (`pair`) writes two keys per token, the second with value u_t, which an
+** early reader reads: u_t = M'_t + sum_{s<t} (B_ts v_s + B'_ts u_s), by substitution.
+** A reset is handled by its position, not by a decay of 0: nothing before it is read, whatever it holds.
 **
-** The keys' side is made first, for all chunks at once (chunk_keys.cuh); then warps carry a few columns of the state
-** in registers from chunk to chunk (chunk_state.cu).  Backward: the states again, from checkpoints, for all spans at
-** once; gradients of the states from the last chunk to the first; then everything else for all chunks at once.
-** Arrays between these passes are scratch, of a slice of the heads that the second-level cache holds. */
+** The keys' side is computed first, for all chunks at once (chunk_keys.cuh); then warps carry a few columns of the state
+** in registers from chunk to chunk (chunk_state.cu).  Backward recomputes the states from checkpoints for all spans at
+** once, then the gradients of the states from the last chunk to the first, then everything else for all chunks at once.
+** Arrays between these passes are scratch, for a slice of the heads that fits the second-level cache. */
 #pragma once
 #include "runtime/kernel.cuh"
 extern "C" {

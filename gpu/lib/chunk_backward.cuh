@@ -1,7 +1,7 @@
 /* chunk_backward.cuh -- backward of a chunk once the states before it and the gradients of those after it are known
 ** (chunk.cuh): for all chunks at once.  The ops of chunk_keys.cuh, and of the keys' side also
-**   give(p, column, t, bh, CuSide grad, CuSums &sums)     the gradients of `at`'s numbers; and what is summed over columns
-**   finish(p, t, bh, sum0, sum1)                          those sums, of a token; where SUMS */
+**   give(p, column, t, bh, CuSide grad, CuSums &sums)     the gradients of `at`'s values; adds to the sums over columns
+**   finish(p, t, bh, sum0, sum1)                          stores these sums, per token; if SUMS */
 #pragma once
 #include "chunk_keys.cuh"
 

@@ -1,10 +1,10 @@
-/* chunk_keys.cuh -- the sides of a chunk (chunk.cuh): what its tokens make of each other, and back.
-** A side is a set of columns, of keys or of values, that each thread takes one of through the sixteen tokens; an op
-** says what a column holds at a token:
+/* chunk_keys.cuh -- the sides of a chunk (chunk.cuh): how its tokens affect each other, forward and backward.
+** A side is a set of columns, of keys or of values; each thread computes one column for the sixteen tokens.  An op
+** defines a column's values at a token:
 **   enum { PAIR, EARLY, KEYS }   two keys a token; the only reader comes before the token's decay; R, W, kept are wanted
 **   int width(p)                 how many columns
-**   Column column(p, j, bh)      whatever does not depend on the token
-**   CuSide at(p, column, t, bh)  the numbers of one token */
+**   Column column(p, j, bh)      values that do not depend on the token
+**   CuSide at(p, column, t, bh)  the values of one token */
 #pragma once
 #include "chunk.cuh"
 

@@ -1,5 +1,5 @@
 /* chunk_tile.cuh -- a warp's columns of a state in registers: lane l has keys l, l + 32, ... of VW columns, KJ of each.
-** What chunk_state.cu and joint_gate_attention.cu share: which columns and chunks are a warp's, and their way to memory. */
+** Shared by chunk_state.cu and joint_gate_attention.cu: which columns and chunks a warp computes, and its loads and stores. */
 #pragma once
 #include "chunk.cuh"
 

@@ -1,9 +1,9 @@
-/* column_sums.cuh -- sums over many rows of what each row gives to a column: the gradients of biases and of other
+/* column_sums.cuh -- sums over many rows for each column: the gradients of biases and of other
 ** parameters that all rows share.  Rows are summed in fixed parts, and the parts in their order, so the bits are
 ** the same in every run.
 **
 ** A Sums is a struct of pointers and sizes with
-**   float term(long row, long col)         what the row gives; it may store other gradients on its way
+**   float term(long row, long col)         the row's term; it may also store other gradients
 **   void  put(long col, float sum)
 ** as device functions.  term is called once for each row and column. */
 #pragma once

@@ -1,7 +1,7 @@
-/* episode_attention.cuh -- attention to positions of one's episode, and to lists of keys: what engine/attention/episode_attention.h is for the CPU.
-** An op says which positions a row sees, as ranges; where the keys of positions lie is worked out here: that of position
-** p in row p + base of the sequence, or, before row 0, in a carried slot.  All ops of this kind are one struct, so
-** that the kernels are compiled once, in episode_attention.cu. */
+/* episode_attention.cuh -- attention to positions of the row's episode, and to lists of keys, as
+** engine/attention/episode_attention.h on the CPU.  An op gives the positions that a row sees as ranges; this file finds their
+** keys: that of position p is in row p + base of the sequence, or, before row 0, in a carried slot.  All ops of this kind
+** use one struct, so that the kernels are compiled once, in episode_attention.cu. */
 #pragma once
 #include "softmax.cuh"
 

@@ -1,5 +1,5 @@
 /* gated_inputs.cuh -- the inputs of the recurrent attention kernels, as engine/recurrent/gated_inputs.h has them: features and gates
-** given as factors, whose outer products are made number by number where they are used. */
+** given as factors, whose outer products are computed element by element where they are used. */
 #pragma once
 #include "runtime/kernel.cuh"
 extern "C" {

@@ -1,5 +1,5 @@
-/* gated_step.cuh -- what linear_attention and joint_gate_attention share: a step for acting, and the way of the keys'
-** gradients back to their factors, which agalite goes, too. */
+/* gated_step.cuh -- what linear_attention and joint_gate_attention share: a step for acting, and the keys'
+** gradients with respect to their factors, which agalite uses too. */
 #pragma once
 #include "gated_inputs.cuh"
 #include "runtime/strided_copy.cuh"

@@ -1,5 +1,5 @@
-/* grid_sums.cuh -- a few sums over all rows, each number of them made by some kernel: blocks add up what their
-** threads found, and whoever needs the sums adds up the blocks, in order. */
+/* grid_sums.cuh -- a few sums over all rows of a kernel: each block adds up its
+** threads' terms, and the consumer adds up the blocks, in order. */
 #pragma once
 #include "row_teams.cuh"
 

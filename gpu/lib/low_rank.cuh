@@ -1,5 +1,5 @@
-/* low_rank.cuh -- what both directions of low_rank_attention share (engine/ops/low_rank_attention.c has the equations): a
-** block is a head, and walks its tokens; threads share columns of the factors, warps share products of rows. */
+/* low_rank.cuh -- what forward and backward of low_rank_attention share (engine/ops/low_rank_attention.c has the equations):
+** a block computes a head, token by token; threads divide the columns of the factors, warps the products of rows. */
 #pragma once
 #include "gated_inputs.cuh"
 #include "chunk.cuh"

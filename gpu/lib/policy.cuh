@@ -1,5 +1,5 @@
-/* policy.cuh -- a policy from its logits, by a team of threads: what the losses of actor-critic methods
-** share (engine/ops/policy.h). */
+/* policy.cuh -- log-probabilities and entropy of a policy from its logits, by a team of threads, shared by the
+** actor-critic losses (engine/ops/policy.h). */
 #pragma once
 #include "row_teams.cuh"
 extern "C" {

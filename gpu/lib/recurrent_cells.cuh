@@ -1,14 +1,14 @@
-/* recurrent_cells.cuh -- how a vector memory walks time on a GPU: one launch a step where copies are few, two where they
-** are many.  A kernel that stayed for all steps would have to hold the whole weight matrix in the registers of blocks
-** that wait for each other at every step; that wait costs what a node of a graph costs, and the sizes that fit are
-** few.  So a step is a launch, which does everything: the recurrent product and the cell, or going back, what the
-** product hands to the step before and that step's cell.  Copies in tens and more fill a BLAS, and the cell follows.
+/* recurrent_cells.cuh -- runs a vector memory (gru, lstm) along time on a GPU: one launch per step for few environments, two
+** for many.  A kernel for all steps would have to hold the whole weight matrix in the registers of blocks
+** that wait for each other at every step; that wait costs as much as a node of a graph, and few sizes fit.
+** So one launch computes a step: the recurrent product and the cell, or in backward, the product's
+** gradient for the step before and that step's cell.  Tens of environments and more use a BLAS, and the cell follows.
 **
 ** A Cell is a struct of pointers and sizes with B, D and as device functions
-**   const float *from(int t)                the state [B,D] that the product of row t takes; NULL: zeros
-**   void step(int t, long b, int d, const float (&pre)[GATES])       pre: what the product gave each gate
+**   const float *from(int t)                the state [B,D] that enters the product of row t; NULL: zeros
+**   void step(int t, long b, int d, const float (&pre)[GATES])       pre: the product, for each gate
 **   void back(int t, long b, int d, float through)   `through`: gradient of the state after row t, from the product
-**                                           of row t+1; all the rest it finds itself.  t = -1: the state before row 0 */
+**                                           of row t+1; the cell reads all other gradients.  t = -1: the state before row 0 */
 #pragma once
 #include "skinny_gemm.cuh"
 #include "runtime/gemm.cuh"

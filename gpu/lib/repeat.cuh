@@ -1,4 +1,4 @@
-/* repeat.cuh -- numbers repeated along an axis: how the gradient of a sum goes back. */
+/* repeat.cuh -- repeats values along an axis: the gradient of a sum. */
 #pragma once
 #include "broadcast.cuh"
 

@@ -1,9 +1,9 @@
-/* skinny_gemm.cuh -- products of a few rows with a matrix of which every row is read once, or once for every 16 of them:
-** what acting is made of.
-** A warp takes OUTS rows w_j of the matrix, whose numbers lie along its lanes, and ROWS rows x_n; each lane keeps
+/* skinny_gemm.cuh -- products of a few rows with a matrix, the main work of acting: every row of the matrix is read once, or
+** once per 16 rows.
+** A warp takes OUTS rows w_j of the matrix, with elements along its lanes, and ROWS rows x_n; each lane keeps
 ** its part of all their products in registers.  At the end the 32 lanes exchange halves until each holds one whole
 ** sum, that of j = lane / ROWS and n = lane % ROWS: 31 shuffles instead of the 160 of one sum after the other.
-** A BLAS would fill tiles of 64 rows or more with nothing. */
+** A BLAS would use tiles of 64 rows or more, mostly empty. */
 #pragma once
 #include "runtime/kernel.cuh"
 

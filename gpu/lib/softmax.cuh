@@ -1,12 +1,12 @@
-/* softmax.cuh -- softmax attention where rows of queries see keys: forward and backward, of every op of that kind.
-** An op says, as a struct derived from cu_attention, which keys a row sees and how often; tiles of 64 queries and
-** 64 keys that meet nowhere are passed over.  No matrix of queries and keys is ever in memory: forward keeps a
-** running maximum and sum (Dao et al. 2022, FlashAttention), backward makes the weights again from them.
-** What a row does not see may hold any numbers, NaN included: it never meets them.
+/* softmax.cuh -- softmax attention in tiles, forward and backward, for every op of that kind.
+** An op defines, as a struct derived from cu_attention, which keys a row sees and how often; tiles of 64 queries and
+** 64 keys that do not see each other are skipped.  The matrix of queries by keys is never stored: forward keeps a
+** running maximum and sum (Dao et al. 2022, FlashAttention), backward recomputes the weights from them.
+** Keys that a row does not see may hold any values, NaN included: they are never used.
 **
 ** The struct S of an op has
 **   XL, SKIPS                        are there positions (cu_positions)?  may tiles of cu_span be unseen?
-**   Row row(i, b, h)                 what it must know of a row, or of one that there is not (i >= t1)
+**   Row row(i, b, h)                 data of a row, also of one out of range (i >= t1)
 **   float sees(Row, j, b, h)         how often the row sees key j: 0, 1, or more where a key is named twice
 **   bool touches(Row, j, n, h)       may it see one of the n keys from j on?
 **   cu_span keys(i, n, b, h)         where the keys are that rows i .. i+n-1 see, and

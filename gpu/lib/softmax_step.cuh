@@ -1,6 +1,6 @@
-/* softmax_step.cuh -- softmax attention of a few rows, as acting asks for them: a block for each row of a head, which
-** reads its keys and values once; and what launches the kernels of softmax.cuh.  Eight lanes share a key, so that a warp
-** reads four of them side by side; four warps share the keys of a piece, each with sums of values of its own. */
+/* softmax_step.cuh -- softmax attention of a few rows, for acting: a block for each row of a head, which
+** reads its keys and values once; and the launches of the kernels of softmax.cuh.  Eight lanes share a key, so a warp
+** reads four keys side by side; four warps divide the keys of a piece, each with its own sums of values. */
 #pragma once
 #include "softmax.cuh"
 

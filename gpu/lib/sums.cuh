@@ -1,4 +1,4 @@
-/* sums.cuh -- sums over some axes of tensors that are walked together, in double and in a fixed order:
+/* sums.cuh -- sums over some axes of several broadcast tensors, in double and in a fixed order:
 ** cu_sum(c, fold, term, to) makes to[j] the sum of term(at), where `at` says where in each tensor.
 ** Where memory runs along the sum a team of threads takes each sum; where it runs across, neighbouring
 ** threads take neighbouring sums.  Few long sums are cut into pieces: MN_SCRATCH_SUMS holds their parts. */

@@ -1,6 +1,6 @@
 /* svd.cuh -- engine/numerics/svd.c for a block of threads: the nearest matrix of r columns to U W^T, from the products of the n
-** columns of each.  Everything in double and in the CPU's order, so that both choose the same signs.  Rotations follow one
-** another; what is shared out is the columns they go over, among the lanes of one warp. */
+** columns of each.  Everything is in double and in the CPU's order, so that both choose the same signs.  Rotations run one
+** after another; the lanes of one warp divide the columns of each. */
 #pragma once
 #include "runtime/kernel.cuh"
 

@@ -1,8 +1,8 @@
-/* tiles.cuh -- tiles of 64 x 64 products, held by a block of 16 x 16 threads: what attention is made of.
-** Thread (y, x) has the rows y, y + 16, y + 32, y + 48 and the same of the columns, so that neighbours read
-** neighbouring rows of shared memory and no row must be turned.  Where a product is one of a row and of what
-** lies so many places before it (positions: r of the distance i - j), thread and thread meet only seven rows
-** between them, which makes such a band as cheap as a plain product.
+/* tiles.cuh -- tiles of 64 x 64 products in the registers of a block of 16 x 16 threads, the parts of attention.
+** Thread (y, x) has the rows y, y + 16, y + 32, y + 48 and the same columns, so that neighbours read
+** neighbouring rows of shared memory and no row must be transposed.  In a product with relative positions (r of
+** the distance i - j) a thread needs only seven rows of r,
+** so such a band is as cheap as a plain product.
 **
 ** Operands come through shared memory 16 numbers of each row at a time, so rows may be of any length. */
 #pragma once

@@ -1,7 +1,7 @@
-/* transformer_layers.cuh -- a stack of transformer layers over the rows of one copy's segment, forward, by one block of threads: what
-** engine/attention/transformer_layers.c is for the CPU.  An op whose next segment waits for the top of the last one walks by itself: one
-** launch for a whole call, whatever resets there are, so that it can be a node of a graph.  All threads come to every
-** function, which ends with a barrier. */
+/* transformer_layers.cuh -- a stack of transformer layers over the rows of one environment's segment, forward, by one block of
+** threads, as engine/attention/transformer_layers.c on the CPU.  A segment needs the top layer of the last one, so the op
+** loops over segments in one launch for a whole call, whatever the resets, and can be a node of a graph.  All threads call
+** every function, which ends with a barrier. */
 #pragma once
 #include "block_products.cuh"
 #include "numerics/fast_math.h"

@@ -1,5 +1,5 @@
-/* transformer_layers_backward.cuh -- backward of transformer_layers.cuh: what engine/attention's file of the
-** same name is for the CPU.  Gradients of parameters are added to the block's own sums. */
+/* transformer_layers_backward.cuh -- backward of transformer_layers.cuh, as the file of the same name in engine/attention
+** on the CPU.  Gradients of parameters are added to the block's own sums. */
 #pragma once
 #include "transformer_layers.cuh"
 

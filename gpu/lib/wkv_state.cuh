@@ -1,5 +1,5 @@
-/* wkv_state.cuh -- RWKV's matrix memories on chunk.cuh's machine: S[K,V] a head, checkpoints every sixteen steps, no
-** normaliser.  Keys: the keys' side of the op; v, done, state: places of its inputs. */
+/* wkv_state.cuh -- RWKV's matrix memories by chunk.cuh: S[K,V] per head, checkpoints every sixteen steps, no
+** normaliser.  Keys: the keys' side of the op; v, done, state: indices of its inputs. */
 #pragma once
 #include "chunk_backward.cuh"
 

@@ -1,6 +1,6 @@
-/* agalite.cu -- AGaLiTe (engine/ops/agalite.c).  The few rows of acting: one launch, a block is a head, each thread owns
-** some features and some values.  More rows: features first, then values (agalite.cuh); of M channels some 4 (M+1) K + 4 M V
-** operations a token and head, and the inputs and y once. */
+/* agalite.cu -- AGaLiTe (engine/ops/agalite.c).  For the few rows of acting: one launch, a block per head, each thread computes
+** some features and some values.  For more rows: features first, then values (agalite.cuh); with M channels some
+** 4 (M+1) K + 4 M V operations per token and head; inputs and y are read and written once. */
 #include "lib/agalite.cuh"
 extern "C" {
 #include "numerics/random.h"

@@ -1,7 +1,7 @@
-/* agalite_backward.cu -- backward of agalite (agalite.cuh).  What q found in the keys and what y's gradient finds in the values
-** is made again for all chunks at once, from their checkpoints; then the gradients of the states go from the last chunk to
-** the first, those of values and those of keys each for itself, over states made again a chunk at a time.  Of M channels
-** some 11 (M+1) K + 13 M V operations a token and head. */
+/* agalite_backward.cu -- backward of agalite (agalite.cuh).  The products of q with the keys, and of y's gradient with the
+** values, are recomputed for all chunks at once from their checkpoints.  Then the gradients of the states run from the last
+** chunk to the first, separately for values and keys, over states recomputed a chunk at a time.  With M channels
+** some 11 (M+1) K + 13 M V operations per token and head. */
 #include "lib/agalite.cuh"
 #include "lib/gated_step.cuh"
 

@@ -1,6 +1,6 @@
-/* attention.cu -- attention, forward and backward: softmax.cuh where a row sees one run of keys that ends with its own.
-** Gradients of the positions r go through tiles of their own, 64 distances against all rows that look so far back; of
-** many copies in groups, so that no order of blocks shows. */
+/* attention.cu -- attention, forward and backward: softmax.cuh for rows that see one run of keys up to their own.
+** Gradients of the positions r have their own tiles, 64 distances against all rows that look that far back; many
+** environments are summed in groups, so that the order of blocks has no effect. */
 #include "lib/column_sums.cuh"
 #include "runtime/strided_copy.cuh"
 #include "lib/softmax_step.cuh"

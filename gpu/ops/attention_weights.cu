@@ -1,4 +1,4 @@
-/* attention_weights.cu -- what the last row of an attention gives to each key, for people to look at: a warp for each
+/* attention_weights.cu -- the weights that the last row of an attention gives to each key, for display: a warp for each
 ** head. */
 #include "lib/attention_weights.cuh"
 extern "C" {

@@ -1,5 +1,5 @@
-/* delta_rule.cu -- the delta rule (engine/ops/delta_rule.c) on chunk.cuh's machine: the key beta k is written with v, and
-** the key beta e k with what the memory holds under k, negated. */
+/* delta_rule.cu -- the delta rule (engine/ops/delta_rule.c) by chunk.cuh: it writes the key beta k with v, and
+** the key beta e k with minus the value that the memory holds under k. */
 #include "lib/chunk_backward.cuh"
 
 enum { Q_IN, K_IN, V_IN, BETA, KEEP, DONE, IN_C, IN_SUM };

@@ -1,8 +1,8 @@
-/* embedding.cu -- rows of a table looked up; and their gradient, in a fixed order without atomics.
-** Back: the indices are sorted, together with where they stood, by a stable radix sort of 8 bits a pass.
-** Rows of dy that belong together then follow each other.  Pieces of the sorted list are summed side by
-** side; a run of equal indices that reaches over the edge of a piece leaves its part there, and whoever
-** owns the piece where the run began adds them up. */
+/* embedding.cu -- looks up rows of a table; and their gradient, in a fixed order without atomics.
+** Backward sorts the indices with their positions by a stable radix sort of 8 bits per pass,
+** so that rows of dy with equal indices follow each other.  Pieces of the sorted list are summed in
+** parallel; a run of equal indices that crosses the edge of a piece leaves its part there, and
+** the owner of the piece in which the run began adds the parts up. */
 #include "runtime/strided_copy.cuh"
 
 /* ---- forward ---- */

@@ -1,5 +1,5 @@
 /* episode_attention.cu -- window_attention, block_attention and sparse_attention, forward and backward, and window_weights and
-** block_weights: see episode_attention.cuh, where also longshort_attention finds its kernels. */
+** block_weights: see episode_attention.cuh.  longshort_attention uses these kernels too. */
 #include "lib/episode_attention.cuh"
 #include "runtime/strided_copy.cuh"
 #include "lib/softmax_step.cuh"

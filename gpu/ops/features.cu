@@ -1,5 +1,5 @@
-/* features.cu -- kernels of dpfp, fourier, favor_logits and favor_features: features of keys and queries, that make a
-** linear memory out of a product. */
+/* features.cu -- kernels of dpfp, fourier, favor_logits and favor_features: feature maps of keys and queries for
+** linear memories. */
 #include <math.h>
 #include "runtime/gemm.cuh"
 #include "lib/row_teams.cuh"

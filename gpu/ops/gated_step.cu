@@ -1,5 +1,5 @@
-/* gated_step.cu -- a step of linear_attention and joint_gate_attention, and the keys' gradients on their way to their factors
-** (gated_step.cuh). */
+/* gated_step.cu -- one step of linear_attention and joint_gate_attention, and the keys' gradients with respect to their
+** factors (gated_step.cuh). */
 #include "lib/gated_step.cuh"
 
 enum { STEP_THREADS = 256, STEP_WARPS = STEP_THREADS / 32, STEP_ROWS = 4 };

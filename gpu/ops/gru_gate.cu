@@ -1,6 +1,6 @@
 /* gru_gate.cu -- kernels of gru_gate, the gate of GTrXL in place of a residual sum.
-** A few rows, as acting has them, take two launches: one for the products with w and u_rz, which opens the gates as
-** it sums up, and one for the product with u_g, which mixes.  More rows go through a BLAS, with the elementwise parts
+** The few rows of acting take two launches: one for the products with w and u_rz, which also applies the gates,
+** and one for the product with u_g and the final mix.  More rows use a BLAS, with elementwise kernels
 ** between its products. */
 #include "lib/column_sums.cuh"
 #include "lib/skinny_gemm.cuh"

@@ -1,5 +1,5 @@
-/* head_conv.cu -- kernels of head_conv: one centred filter a head along a sequence.  Seen as N*D numbers in a row, a
-** step of time is D numbers, and what lies beyond the ends of the row is zero. */
+/* head_conv.cu -- kernels of head_conv: one centred filter per head along a sequence.  A sequence is a row of N*D values,
+** a step of time is D values, and values beyond the ends are zero. */
 #include "runtime/kernel.cuh"
 
 namespace {

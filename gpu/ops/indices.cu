@@ -1,4 +1,4 @@
-/* indices.cu -- gather one_hot one_hot_codes softmax_sample: whole numbers in or out.  And outer, whose
+/* indices.cu -- gather one_hot one_hot_codes softmax_sample: ops with integer inputs or outputs.  And outer, whose
 ** backward is two sums. */
 #include "lib/sums.cuh"
 extern "C" {

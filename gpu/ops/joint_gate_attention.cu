@@ -1,10 +1,10 @@
-/* joint_gate_attention.cu -- gated linear attention whose decay is 1 - b g^T (engine/ops/joint_gate_attention.c): no
-** product of two, so that every token goes through every number of the state, in registers all the while.
+/* joint_gate_attention.cu -- gated linear attention whose decay is 1 - b g^T (engine/ops/joint_gate_attention.c).  The decay
+** is not a product of two vectors, so every token updates every element of the state, which stays in registers.
 **   C' = C * (keep - b u^T) + w x^T      y = C' q      u = keep - decay, x = g*k, w = b*v (raw: x = k, w = v)
-** The sum of keys is one more column, with b = w = 1.  Forward a warp carries a few columns, all keys of them, as in
-** chunk_state.cu: 8 K V operations a token, and 12 K bytes a warp from the caches.  Backward a warp carries sixteen
-** columns of 32 keys, and makes the sixteen states of a chunk again, two columns at a time: 22 K V operations a token.
-** What keys get from other columns, and values from other keys, is left in parts, which are added up in their order. */
+** The sum of keys is one more column, with b = w = 1.  In forward a warp carries a few columns with all their keys, as in
+** chunk_state.cu: 8 K V operations per token, and 12 K bytes per warp from the caches.  In backward a warp carries sixteen
+** columns of 32 keys, and recomputes the sixteen states of a chunk, two columns at a time: 22 K V operations per token.
+** Gradients that keys get from other columns, and values from other keys, are written in parts, which are summed in order. */
 #include "lib/chunk_backward.cuh"
 #include "lib/chunk_tile.cuh"
 #include "lib/gated_step.cuh"

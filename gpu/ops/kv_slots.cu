@@ -1,5 +1,5 @@
-/* kv_slots.cu -- slots and chunk_slots, forward and backward: what was seen at the positions of an episode, kept for later.
-** Where a slot's numbers come from is the same question both ways, so every thread asks it for its own number. */
+/* kv_slots.cu -- kv_slots and kv_chunk_slots, forward and backward: caches of an episode's positions.
+** Forward and backward compute the source of a slot in the same way, each thread for its own element. */
 #include "runtime/strided_copy.cuh"
 
 namespace {

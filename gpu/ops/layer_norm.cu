@@ -1,6 +1,6 @@
 /* layer_norm.cu -- kernels of layer_norm.  A warp takes a row and keeps it in registers, so memory is read once;
-** longer rows are read again from the cache.  Backward does the same and gathers the gradients of weight and bias
-** on its way, a part for each block, in registers too. */
+** longer rows are read again from the cache.  Backward does the same and sums the gradients of weight and bias
+** in registers too, a part for each block. */
 #include "lib/column_sums.cuh"
 
 namespace {

@@ -1,8 +1,8 @@
 /* linear.cu -- kernels of linear and head_linear: y_h = act(x_h w_h^T + b_h), of one head or of many.
-** A few rows, as acting has them, go through one kernel (skinny_gemm.cuh) that reads every weight once and finishes what it
-** sums up; more rows through a BLAS, and bias and activation in a pass after it.  A layer's projections of the same
-** x are neighbours in a plan: they share that kernel, or that pass, and the one that goes back through it.  The packed weights that the CPU
-** keeps for acting are not made here: rows of w are what the lanes of a warp read best. */
+** The few rows of acting use one kernel (skinny_gemm.cuh), which reads every weight once and applies bias and activation;
+** more rows use a BLAS, and a second pass for bias and activation.  A layer's projections of the same
+** x are neighbours in a plan: they share that kernel, or that pass, and its backward.  Weights are not packed here as
+** on the CPU: the lanes of a warp read rows of w best. */
 #include "lib/column_sums.cuh"
 #include "lib/skinny_gemm.cuh"
 #include "runtime/gemm.cuh"

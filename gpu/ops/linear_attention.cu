@@ -1,5 +1,5 @@
-/* linear_attention.cu -- gated linear attention (engine/ops/linear_attention.c): the features of keys, made from their
-** factors, for chunk.cuh's machine; a few rows go one by one (gated_step.cu). */
+/* linear_attention.cu -- gated linear attention (engine/ops/linear_attention.c): computes the features of keys from their
+** factors for chunk.cuh; a few rows are computed one by one (gated_step.cu). */
 #include "lib/chunk_backward.cuh"
 #include "lib/gated_step.cuh"
 extern "C" {

@@ -1,7 +1,7 @@
-/* longshort_attention.cu -- longshort_attention, forward and backward, and longshort_weights: chunks that are full are
-** compressed here; what rows then see of them and of their window is episode_attention.cuh's.
-** Two ends of chunks lie at least a chunk apart, so the rows u*c .. u*c + c-1 hold one at most: chunk u of this call.
-** A token is of one chunk alone, so that no two blocks ever write to one place. */
+/* longshort_attention.cu -- longshort_attention, forward and backward, and longshort_weights: compresses full chunks;
+** the attention to them and to the window is in episode_attention.cuh.
+** Two ends of chunks are at least a chunk apart, so the rows u*c .. u*c + c-1 have at most one: chunk u of this call.
+** A token belongs to one chunk only, so no two blocks write to the same place. */
 #include "lib/column_sums.cuh"
 #include "runtime/strided_copy.cuh"
 #include "lib/episode_attention.cuh"

@@ -1,6 +1,6 @@
-/* low_rank_attention.cu -- gated linear attention whose matrix is kept as a product of two thin ones (low_rank.cuh).  A token
-** is some n^2 (K + V) operations and, where no column is free, a decomposition of n by n numbers by one warp, which is what
-** takes time: tens of microseconds a token, whatever the number of heads. */
+/* low_rank_attention.cu -- gated linear attention whose matrix is stored as a product of two thin ones (low_rank.cuh).  A token
+** takes some n^2 (K + V) operations and, if no column is free, a decomposition of an n by n matrix by one warp, which takes
+** most of the time: tens of microseconds per token, for any number of heads. */
 #include "lib/low_rank.cuh"
 #include "lib/svd.cuh"
 

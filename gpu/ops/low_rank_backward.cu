@@ -1,5 +1,5 @@
-/* low_rank_backward.cu -- backward of low_rank_attention (engine/ops/low_rank_attention.c has the equations): sixteen tokens
-** forward again from a checkpoint, with the cuts that are known, then back; some 4 n r (K + V) operations a token. */
+/* low_rank_backward.cu -- backward of low_rank_attention (engine/ops/low_rank_attention.c has the equations): recomputes sixteen
+** tokens from a checkpoint, with the saved truncations, then runs backward; some 4 n r (K + V) operations per token. */
 #include "lib/gated_step.cuh"
 #include "lib/low_rank.cuh"
 

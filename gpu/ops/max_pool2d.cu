@@ -1,5 +1,5 @@
-/* max_pool2d.cu -- kernels of max_pool2d: a thread makes one number.  Backward looks, from each pixel, at the windows
-** that it lies in and takes from those that it won: nothing is added by two threads. */
+/* max_pool2d.cu -- kernels of max_pool2d: one thread per element.  In backward each pixel reads the windows
+** that contain it and takes the gradients of those whose maximum it was, so no two threads add to one place. */
 #include "runtime/kernel.cuh"
 
 namespace {

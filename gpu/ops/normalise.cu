@@ -1,5 +1,5 @@
-/* normalise.cu -- rows over their length, their sum or their root mean square; a team of threads to a row.
-** What a denominator of 0 means, and why the gradients are cast as they are, engine/ops/normalise.c says. */
+/* normalise.cu -- kernels of normalise; a team of threads per row.
+** engine/ops/normalise.c explains denominators of 0 and the form of the gradients. */
 #include "lib/row_teams.cuh"
 
 enum By { L2, SUM, RMS };

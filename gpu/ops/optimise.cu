@@ -1,5 +1,5 @@
-/* optimise.cu -- grad_norm adam: what is done to all leaves of a model.  One launch takes as many calls as stand one
-** after another. */
+/* optimise.cu -- grad_norm and adam, which run on all leaves of a model.  One launch computes all successive
+** calls. */
 #include "runtime/parameter_table.cuh"
 #include "lib/grid_sums.cuh"
 

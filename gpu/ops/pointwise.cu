@@ -1,7 +1,7 @@
 /* pointwise.cu -- abs clamp elu1 exp log neg relu scale sigmoid silu softplus sqrt square tanh, lerp,
-** within, detach: each number alone.  Memory is what they wait for, so one kernel serves them all and
-** chooses the formula as it runs: every thread of a launch chooses alike, which costs nothing beside
-** the loads, and the formulas stand in one table each.  Numbers are read and written by fours. */
+** between, detach: elementwise ops.  They are limited by memory, so one kernel computes them all and
+** selects the formula at run time: every thread of a launch selects the same one, which costs nothing compared with
+** the loads, and each direction has one table of formulas.  Values are read and written four at a time. */
 #include "runtime/strided_copy.cuh"
 extern "C" {
 #include "numerics/fast_math.h"

@@ -1,6 +1,6 @@
-/* ppo_loss.cu -- engine/ops/ppo_loss.c: a team of threads to a row; what is normalised by the batch's mean
-** and deviation needs those first.  They are made of blocks' own means and squared distances from them,
-** put together exactly (Chan, Golub, LeVeque 1979), so that one pass over the advantages is enough. */
+/* ppo_loss.cu -- kernels of ppo_loss: a team of threads per row.  Advantages are normalised by the batch's mean
+** and deviation, which a first pass computes: each block's mean and squared distances from it are
+** combined exactly (Chan, Golub, LeVeque 1979), so that one pass over the advantages is enough. */
 #include "runtime/strided_copy.cuh"
 #include "lib/policy.cuh"
 #include "runtime/mpi.cuh"

@@ -1,4 +1,4 @@
-/* reduce.cu -- sum mean max: an axis, or all of them, goes away (engine/ops/axis.h). */
+/* reduce.cu -- sum mean max: reduce an axis, or all of them (engine/ops/axis.h). */
 #include "lib/repeat.cuh"
 #include "lib/sums.cuh"
 extern "C" {

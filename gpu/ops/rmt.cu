@@ -1,5 +1,5 @@
-/* rmt.cu -- rmt and rmt_memory, forward and backward, and rmt_weights: a block walks the segments of one copy after
-** another.  How a copy is cut follows from its resets, which only the device knows: so it is decided there. */
+/* rmt.cu -- rmt and rmt_memory, forward and backward, and rmt_weights: a block loops over the segments of one environment
+** after another.  The cuts depend on the resets, which only the device knows, so they are computed there. */
 #include "lib/column_sums.cuh"
 #include "runtime/strided_copy.cuh"
 #include "lib/transformer_layers_backward.cuh"

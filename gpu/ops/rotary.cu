@@ -1,5 +1,5 @@
-/* rotary.cu -- kernels of rotary: pairs of numbers turned by an angle that grows with time.  A thread owns a pair's
-** place, whose speed it finds once, and turns it in all heads of some rows by one sine and cosine a row. */
+/* rotary.cu -- kernels of rotary: rotate pairs of elements by an angle that grows with time.  A thread handles one pair: it
+** computes the pair's frequency once, and rotates it in all heads of some rows with one sine and cosine per row. */
 #include <math.h>
 #include "runtime/strided_copy.cuh"
 extern "C" {

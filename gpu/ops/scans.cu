@@ -1,5 +1,5 @@
-/* scans.cu -- position largest lambda_returns: one number of each copy or head is carried through time.
-** A thread walks it; what does not depend on the row before is made beforehand, or read ahead. */
+/* scans.cu -- position running_max lambda_returns: one value per environment or head is carried through time.
+** A thread runs along time; terms that do not depend on the previous row are computed before, or read ahead. */
 #include "lib/row_teams.cuh"
 extern "C" {
 #include "numerics/fast_math.h"

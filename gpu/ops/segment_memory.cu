@@ -1,4 +1,4 @@
-/* segment_memory.cu -- remember remember_mask recall frame_stack: what was seen is kept as it was, row by row. */
+/* segment_memory.cu -- memory_push memory_push_mask memory_read frame_stack: memories of the last rows. */
 #include "runtime/kernel.cuh"
 
 /* ---- remember: slot m holds row m + t1 - M of x [T,B,L*D] or, before the first, slot m + t1 of memory [L,M,B,D] ---- */

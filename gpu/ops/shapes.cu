@@ -1,4 +1,4 @@
-/* shapes.cu -- concat slice transpose reshape every_step shown: the same numbers in other places. */
+/* shapes.cu -- concat slice transpose reshape expand_time probe_constant: copy values without arithmetic. */
 #include "runtime/strided_copy.cuh"
 #include "lib/repeat.cuh"
 #include "lib/sums.cuh"

@@ -1,6 +1,6 @@
-/* short_conv.cu -- kernels of short_conv: every channel mixes its last few inputs.  All rows are made at once, as a
-** row looks at inputs alone; the W of them that a thread reads are in the cache, since its neighbours in time read
-** them too.  The weights are read where they lie: W numbers of a channel, so a warp reads one stretch of them. */
+/* short_conv.cu -- kernels of short_conv: every channel mixes its last few inputs.  All rows are computed at once, because a
+** row depends on inputs only; the W inputs that a thread reads are in the cache, because its neighbours in time read
+** them too.  The weights are read in place: W values per channel, so a warp reads one stretch. */
 #include "lib/column_sums.cuh"
 extern "C" {
 #include "numerics/fast_math.h"

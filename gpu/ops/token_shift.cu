@@ -1,5 +1,5 @@
-/* token_shift.cu -- kernels of token_shift: every number mixed with the same one of the step before.  One pass each
-** way: what a number gives to the gradient of mix is summed (column_sums.cuh) by the thread that makes its own gradients. */
+/* token_shift.cu -- kernels of token_shift: mix each element with that of the step before.  One pass each
+** way: the gradient of mix is summed (column_sums.cuh) by the threads that compute the other gradients. */
 #include "lib/column_sums.cuh"
 
 namespace {

@@ -1,6 +1,6 @@
-/* wkv4.cu -- RWKV-4's memory (engine/ops/wkv4.c): a thread carries one channel of one copy through time, its three numbers
-** in registers.  Neighbouring threads are neighbouring channels.  Some 20 operations and two exponentials a step forward,
-** 60 and four backward; 12 bytes forward and 20 backward.  Backward makes the sixteen states of a window again. */
+/* wkv4.cu -- RWKV-4's memory (engine/ops/wkv4.c): a thread carries one channel of one environment through time, its three
+** values in registers.  Neighbouring threads have neighbouring channels.  Per step some 20 operations and two exponentials
+** forward, 60 and four backward; 12 bytes forward and 20 backward.  Backward recomputes the sixteen states of a window. */
 #include "lib/sums.cuh"
 extern "C" {
 #include "numerics/fast_math.h"

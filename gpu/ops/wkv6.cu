@@ -1,5 +1,5 @@
-/* wkv6.cu -- RWKV-6's matrix memory (engine/ops/wkv6.c) on chunk.cuh's machine: every key has a decay of its own, and a
-** step reads before it, of its own key by way of `first`. */
+/* wkv6.cu -- RWKV-6's matrix memory (engine/ops/wkv6.c) by chunk.cuh: every key has its own decay, and a
+** step reads before it, its own key weighted with `first`. */
 #include "lib/sums.cuh"
 #include "lib/wkv_state.cuh"
 

@@ -1,5 +1,5 @@
-/* wkv7.cu -- RWKV-7's matrix memory (engine/ops/wkv7.c) on chunk.cuh's machine: two keys a step, the second of which is
-** written with what the memory holds along `out`, negated. */
+/* wkv7.cu -- RWKV-7's matrix memory (engine/ops/wkv7.c) by chunk.cuh: it writes two keys per step, the second
+** with minus the value that the memory holds along `out`. */
 #include "lib/wkv_state.cuh"
 
 enum { R_IN, W_IN, K_IN, V_IN, OUT, BACK, DONE, STATE };

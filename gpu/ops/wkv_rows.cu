@@ -1,4 +1,4 @@
-/* wkv_rows.cu -- wkv_decay wkv7_keys wkv_out: what RWKV-6 and RWKV-7 do with the rows of a head before and after their
+/* wkv_rows.cu -- wkv_decay wkv7_keys wkv_out: the row-wise ops of RWKV-6 and RWKV-7 before and after their
 ** memory.  One pass over the rows each way; gradients of parameters are sums over all rows (sums.cuh). */
 #include "lib/sums.cuh"
 extern "C" {

@@ -1,8 +1,8 @@
-/* envs.cuh -- an environment on the device.  The Makefile compiles each engine/envs/X.c once more, as
-** CUDA and with this file in front: so there is one text of the rules, and no list.  In place of the
-** loops over copies, MN_ENV makes one kernel here, a thread a copy, for a step of all of them together
-** with what follows from it: time limits, new episodes, what a learner's rollout keeps.
-** Same bits as on the CPU: no multiplication and addition is fused but those that are written so. */
+/* envs.cuh -- an environment on the device.  The Makefile compiles each engine/envs/X.c again, as
+** CUDA and with this file in front, so there is one source of the rules, and no list.  Here MN_ENV defines, instead of
+** loops over environments, one kernel with a thread per environment.  It does a step with
+** all that follows: time limits, new episodes, the rows of a learner's rollout.
+** Same bits as on the CPU: only explicit multiply-adds are fused. */
 #pragma once
 #include <math.h>
 #include <stdio.h>

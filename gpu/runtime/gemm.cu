@@ -1,9 +1,9 @@
-/* gemm.cu -- products of matrices, by cuBLAS.
-** cuBLAS counts columns first, so a row-major product is its product with the operands swapped.
-** Every thread of the host has a handle with a workspace of its own: cuBLAS then allocates nothing later, which a
-** captured graph could not bear, and gives the same bits every time.
-** "Pedantic" keeps all of float32's arithmetic; the fast modes round what goes in to tf32 or bf16 and
-** add up in float32. */
+/* gemm.cu -- matrix products by cuBLAS.
+** cuBLAS is column-major, so a row-major product is its product with the operands swapped.
+** Every host thread has a handle with its own workspace: cuBLAS then never allocates later, which would break
+** a graph capture, and gives the same bits every time.
+** "Pedantic" computes in full float32; the fast modes round the inputs to tf32 or bf16 and
+** sum in float32. */
 #include "gemm.cuh"
 #ifdef __CUDACC__
 #include <cublas_v2.h>

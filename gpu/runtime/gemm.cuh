@@ -1,6 +1,6 @@
-/* gemm.cuh -- products of matrices for kernel files, in the order of other launches.
-** C[M,N] = op(A) op(B) (+ C if add), row-major, float32: as mn_gemm in engine/op.h, with the device's
-** pointers.  The context's precision says how products are made (mn_set_precision). */
+/* gemm.cuh -- matrix products for kernel files, in stream order.
+** C[M,N] = op(A) op(B) (+ C if add), row-major, float32: as mn_gemm in engine/op.h, with device
+** pointers.  mn_set_precision sets the input precision. */
 #pragma once
 #include "kernel.cuh"
 

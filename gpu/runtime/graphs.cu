@@ -1,4 +1,4 @@
-/* graphs.cu -- the launches of a run of a plan as one CUDA graph; what failed on the host's side. */
+/* graphs.cu -- captures the launches of a run of a plan as one CUDA graph; records failures on the host's side. */
 #include <deque>
 #include <string>
 #include <utility>

@@ -1,8 +1,8 @@
-/* kernel.cuh -- what a kernel file needs.  gpu/X.cu holds the kernels of engine/ops/X.c, which says
-** what they must compute, or of several ops that are alike.  A file compiles alone, with nvcc for a GPU
-** and with g++ for the host under emu.h; MN_KERNEL(X, forward, backward) hands in those of op X.  Types
-** that another file could name alike stand in an unnamed namespace: two types of one name would be taken
-** for the same when the files are linked. */
+/* kernel.cuh -- what a kernel file includes.  gpu/ops/X.cu holds the kernels of engine/ops/X.c, whose header defines
+** what they compute, or of several similar ops.  A file compiles separately, with nvcc for a GPU
+** and with g++ for the host under emu.h; MN_KERNEL(X, forward, backward) exports those of op X.  Put types
+** into an unnamed namespace if another file could use their name: the linker would treat two types of one name
+** as the same. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

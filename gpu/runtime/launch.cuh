@@ -1,7 +1,7 @@
 /* launch.cuh -- kernels and their launches.
 ** A kernel is a device function, CU_KERNEL name(arguments), for blocks of up to CU_THREADS threads.  CU_LAUNCH checks a launch
-** against what a GPU takes, and puts it on the stream.  Kernels take structs that they index as const &: a copy would be each
-** thread's own. */
+** against a GPU's limits, and puts it on the stream.  Kernels take structs that they index as const &: by value, each thread
+** would get its own copy. */
 #pragma once
 #include <algorithm>
 #include <stddef.h>

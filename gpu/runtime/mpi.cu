@@ -1,7 +1,7 @@
-/* mpi.cu -- ranks_mean, and what else several processes that train one agent exchange.  Where each of them has a GPU of
-** its own and NCCL is to be found, numbers stay on the GPUs.  Else the host exchanges them (engine/io/mpi.c): the stream
-** calls it in its turn, a graph holds that call like any other work, and the numbers lie in managed memory.  Both add up
-** in the order of ranks, which ncclAllReduce leaves open: they give the same bits, and so do equal runs. */
+/* mpi.cu -- ranks_mean, and other exchanges between processes that train one agent.  If each process has its own
+** GPU and NCCL is installed, values stay on the GPUs.  Otherwise the host exchanges them (engine/io/mpi.c): the stream
+** calls it in order, a graph contains that call like other work, and the values are in managed memory.  Both sum
+** in the order of ranks, which ncclAllReduce does not guarantee: they give the same bits, and so do equal runs. */
 #include <mutex>
 #include <set>
 #include <stdlib.h>

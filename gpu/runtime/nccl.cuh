@@ -1,5 +1,5 @@
-/* nccl.cuh -- what is called of NCCL, by the names of its own header; where that is missing, as it declares them.  The
-** library is looked for only where several ranks have a GPU each, so nothing is linked. */
+/* nccl.cuh -- the NCCL functions that mpi.cu calls, from NCCL's header, or declared here if it is missing.  The
+** library is loaded only if several ranks have a GPU each, so nothing is linked. */
 #pragma once
 #include "kernel.cuh"
 

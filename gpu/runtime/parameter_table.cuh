@@ -1,5 +1,5 @@
-/* parameter_table.cuh -- a table of a model's leaves, for launches over all of them: a model has dozens, most of them small.
-** Blocks are handed out over all leaves; which one is a block's is looked up. */
+/* parameter_table.cuh -- a table of a model's parameters (leaves) for launches over all of them: a model has dozens, mostly
+** small.  Blocks are distributed over all leaves; each block looks up its leaf. */
 #pragma once
 #include "kernel.cuh"
 

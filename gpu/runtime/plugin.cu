@@ -1,8 +1,8 @@
-/* plugin.cu -- memory and copies of a CUDA device, as engine/graph/device.h asks for them.
+/* plugin.cu -- memory and copies of a CUDA device: implements engine/graph/device.h.
 ** Compiled by nvcc into libmneme_cuda.so, and by g++ under emu.h into libmneme_emu.so.  Kernels need
 ** no list: each file exports its own mn_kernel_X.
-** What the engine holds is managed memory, which both sides may touch in turn; scratch, which the
-** host never sees, is the device's alone. */
+** Tensors are in managed memory, which both sides access in turn; scratch, which the
+** host never reads, is device memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string>

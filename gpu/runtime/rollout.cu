@@ -1,5 +1,5 @@
-/* rollout.cu -- what a learner does to its rollout between two steps (engine/sim/rollout.h), besides what
-** the kernels of environments do for it.  Compiled, as they are, without fusing what is not written so. */
+/* rollout.cu -- the parts of a rollout (engine/sim/rollout.h) outside of
+** the environments' kernels.  Compiled, like those, without implicit fusing. */
 #include "kernel.cuh"
 extern "C" {
 #include "sim/rollout.h"

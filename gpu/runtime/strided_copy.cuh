@@ -1,4 +1,4 @@
-/* strided_copy.cuh -- numbers from one place on the device to another: whole, or as rows that lie apart. */
+/* strided_copy.cuh -- copies values on the device: contiguous, or as rows with strides. */
 #pragma once
 #include "kernel.cuh"
 
