@@ -35,7 +35,7 @@ void mn_softmax_backward(const mn_softmax *s);
 
 static inline int mn_round32(int n) { return (n + MN_PANEL - 1) / MN_PANEL * MN_PANEL; }
 
-/* Head h of copy b's key (or value) number j, n numbers; `carried` and `rows` say which inputs hold them. */
+/* Head h of environment b's key (or value) number j, n numbers; `carried` and `rows` say which inputs hold them. */
 static inline long mn_softmax_at(const mn_softmax *s, int row, int b, int h, int n) {
   return (((long)row * s->B + b) * s->H + h) * n;
 }
@@ -44,7 +44,7 @@ static inline const float *mn_softmax_key(const mn_softmax *s, int carried, int 
                   : s->c->in[rows].data + mn_softmax_at(s, j - s->M, b, h, n);
 }
 
-/* Is carried key j of copy b blocked? */
+/* Is carried key j of environment b blocked? */
 static inline bool mn_softmax_blocked(const mn_softmax *s, int j, int b) {
   const float *mask = s->c->in[SM_MASK].data;
   return mask && mask[(long)j * s->B + b] != 0;
@@ -55,7 +55,7 @@ static inline int mn_softmax_start(const mn_softmax *s, int t, int b) {
   return s->c->out[SM_START].i32[(long)t * s->B + b];
 }
 
-/* The first key that row t of copy b sees. */
+/* The first key that row t of environment b sees. */
 static inline int mn_softmax_low(const mn_softmax *s, int t, int b) {
   int start = mn_softmax_start(s, t, b), low = start < 0 ? s->c->out[SM_CARRIED].i32[2 * b] : s->M + start;
   int edge = s->M + t - s->window;

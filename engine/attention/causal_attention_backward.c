@@ -10,7 +10,7 @@
 #include "numerics/simd.h"
 #include "causal_attention_blocks.h"
 
-enum { GROUPS = 8 };             /* of copies, at most */
+enum { GROUPS = 8 };             /* of environments, at most */
 
 typedef struct gradients {       /* work space of one head's backward pass */
   mn_sm_work w;
@@ -20,7 +20,7 @@ typedef struct gradients {       /* work space of one head's backward pass */
   float *dq, *dqw;               /* [32,K rounded up to 32] */
 } gradients;
 
-typedef struct shared {          /* of a group of copies and a head: sums over its copies */
+typedef struct shared {          /* of a group of environments and a head: sums over them */
   float *dr;                     /* [E,K rounded up to 32], by columns of positions */
   float *du, *dw;                /* [K] */
 } shared;
@@ -164,7 +164,7 @@ static void head_back(const mn_softmax *s, gradients *g, int b, int h, const flo
   scatter(s, g->dv, g->w.v.base, b, h, s->V, c->in[SM_MV].grad, c->in[SM_V].grad);
 }
 
-/* ---- what all copies share ---- */
+/* ---- what all environments share ---- */
 
 /* Head h's positions below each other in panels, in the order of their columns. */
 static void pack_places(const mn_softmax *s, int h, float *panels) {

@@ -11,11 +11,11 @@ enum { SM_ROWS = 32, SM_GROUP = 8 };    /* rows of a block; of those that one pr
 
 typedef struct mn_sm_keys {      /* the keys that the rows of one head see, or the values */
   int base, n, np;               /* number of the first; how many; rounded up to whole panels */
-  float *across;                 /* keys beside each other, [np/32][size rounded up to 32][32], and room for another 32 */
+  float *across;                 /* keys side by side, [np/32][size rounded up to 32][32], and room for another 32 */
   float *along;                  /* keys below each other, [size/32][np][32] */
 } mn_sm_keys;
 
-typedef struct mn_sm_block {     /* rows t .. t+n-1 of copy b, all of one episode, and head h */
+typedef struct mn_sm_block {     /* rows t .. t+n-1 of environment b, all of one episode, and head h */
   int b, h, t, n;
   int low;                       /* the first key that any of them sees */
   int c0, width;                 /* columns: keys base+c0 .. base+c0+width-1, c0 a multiple of 32 */
@@ -40,13 +40,13 @@ static inline float *mn_sm_cut(float *memory, long *used, long n) {
 /* Cut the work space of a head; `back`: with k along and v across in place of v along. */
 mn_sm_work mn_sm_open(const mn_softmax *s, bool back, float *memory, long *used);
 
-/* Pack the keys and values that head h of copy b needs for rows t0 .. t1-1. */
+/* Pack the keys and values that head h of environment b needs for rows t0 .. t1-1. */
 void mn_sm_pack(const mn_softmax *s, mn_sm_work *w, int b, int h);
 
-/* Rows beside each other in panels [size/32][count][32]; `at`: the place of the first among `depth` rows. */
+/* Rows side by side in panels [size/32][count][32]; `at`: the place of the first among `depth` rows. */
 void mn_sm_along(const float *const *row, int count, int size, long depth, long at, float *panels);
 
-/* Rows that a block comes to later start on their way here: other copies' and heads' lie between them, so the machine
+/* Rows that a block comes to later start on their way here: other environments' and heads' lie between them, so the machine
 ** does not foresee the next.  (Inlined: a call that only does this is left out by GCC.) */
 MN_INLINE void mn_sm_fetch(const mn_softmax *s, const mn_sm_block *k, const float *rows, int size) {
   for (int i = 0; rows && i < k->n; i++)

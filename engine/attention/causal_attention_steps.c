@@ -86,7 +86,7 @@ static void query(const mn_softmax *s, int t, int b, int h, int with, float *out
   for (int d = 0; d < s->K; d++) out[d] = (q[d] + (add ? add[(long)h * s->K + d] : 0)) * s->scale;
 }
 
-/* Scores of the positions for head h of all copies. */
+/* Scores of the positions for head h of all environments. */
 static void some_positions(void *arg, int h, int worker) {
   (void)worker;
   const step *j = arg;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include "episode_attention.h"
 
-enum { STEPWISE = 8, MOST_RUNS = 4 };   /* a range lies in at most so many pieces */
+enum { STEPWISE = 8, MOST_RUNS = 4 };   /* a range lies in at most that many pieces */
 
 mn_keys mn_episode_tokens(const mn_call *c, int b, int h, int mk, int pinned) {
   int H = c->in[EP_K].shape[2], D = c->in[EP_K].shape[3], S = c->in[mk].shape[1];

@@ -53,7 +53,7 @@ void mn_episode_backward(const mn_episode *e);
 void mn_episode_weights(const mn_episode *e);
 
 /* forward and backward of an op that is nothing else: `setting` is its own, from setting_of(c), and with it
-** episode_of(c, &s) says what the rows see; and forward of one that tells the weights. */
+** episode_of(c, &s) defines what the rows see; and forward of an op that outputs the weights. */
 #define EPISODE_PASS(name, what, setting, setting_of, episode_of) \
   static void name(mn_call *c) { \
     setting s = setting_of(c); \

@@ -39,7 +39,7 @@ typedef struct mn_range { int from, n, step; } mn_range;        /* keys from, fr
 ** false where the rows are not in step.  Those that see nothing (n = 0) are in step with all. */
 bool mn_unite(int rows, const mn_range *a, mn_range *all, int *lo, int *hi);
 
-/* Floats of work for a tile whose runs have so many keys. */
+/* Floats of work for a tile whose runs have that many keys. */
 long mn_tile_work(long keys, int n_runs, int D);
 
 /* y = sum of softmax(scale q.k) v over the keys that a row sees; 0 where it sees none. */

@@ -12,7 +12,7 @@ enum { RMT_E, RMT_PARAMS, RMT_MEM0, RMT_DONE, RMT_INPUTS };
 typedef struct mn_segments {
   mn_layers layers;
   int  T, B, S, M;             /* M memory slots: M read rows, tokens, M write rows */
-  long memory, kv, kept;       /* floats of one memory of all copies [B,M,D], of keys and values; of all that is kept */
+  long memory, kv, kept;       /* floats of one memory of all environments [B,M,D], of keys and values; of all that is kept */
   const uint8_t *done;
   const float *mem0;
 } mn_segments;
@@ -20,7 +20,7 @@ typedef struct mn_segments {
 /* Work the sizes out and check params; 0, or -1 with the error. */
 int mn_segments_open(mn_segments *s, const mn_call *c, const char *op);
 
-typedef struct mn_cursor {     /* where a copy is */
+typedef struct mn_cursor {     /* the position of an environment */
   int t, tokens, full;         /* next token; tokens of the running segment; full segments before */
   bool reset;                  /* the running segment began with mem0 */
 } mn_cursor;
@@ -30,10 +30,10 @@ typedef struct mn_piece {      /* tokens t .. t+n-1 of one segment */
   bool reset, ends;            /* ends: the segment has its S tokens now */
 } mn_piece;
 
-/* The next piece of a copy, up to row limit; false: there is none. */
+/* The next piece of an environment, up to row limit; false: there is none. */
 bool mn_next_piece(const mn_segments *s, mn_cursor *at, int b, int limit, mn_piece *p);
 
-/* The memory that a copy's segment reads: mem0, or that which `full` segments left; kept: [1 + T/S] memories, then kv. */
+/* The memory that an environment's segment reads: mem0, or that which `full` segments left; kept: [1 + T/S] memories, then kv. */
 static inline long mn_memory_at(const mn_segments *s, int b, int full) {
   return full * s->memory + (long)b * s->M * s->layers.D;
 }

@@ -160,7 +160,7 @@ void mn_layer_weights(int dh, int stride, int seen, const float *q, const float 
   for (int j = 0; j < seen; j++) s[j] /= sum;
 }
 
-/* One head of one copy's rows. */
+/* One head of one environment's rows. */
 static void attend(const mn_layers *m, const mn_rows *p, int head, const float *qkv, const float *kv, float *s, float *y) {
   int A = m->A, dh = A / m->H, at = head * dh;
   const float *k = kv + at, *v = k + A;

@@ -27,14 +27,14 @@ typedef struct mn_layer_place {   /* where a layer's parameters begin; last: the
   long end;
 } mn_layer_place;
 
-typedef struct mn_rows {       /* rows of one copy's segment, in consecutive slots */
+typedef struct mn_rows {       /* rows of one environment's segment, in consecutive slots */
   int b, row, n, slot;      /* first row, how many, and the first one's slot */
   int tokens;                  /* of the segment so far, these included */
 } mn_rows;
 
 mn_layer_place mn_layer_places(const mn_layers *m);
 
-/* Sizes in floats: packed weights of all layers; activations of so many rows. */
+/* Sizes in floats: packed weights of all layers; activations of that many rows. */
 long mn_layers_panels(const mn_layers *m);
 long mn_layers_acts(const mn_layers *m, int rows);
 
@@ -66,7 +66,7 @@ static inline int mn_seen(const mn_layers *m, const mn_rows *p, int slot) {
   return slot < m->reads + p->tokens ? slot + 1 : m->reads + p->tokens + m->reads;
 }
 
-/* The keys of a copy and layer, slot by slot, 2A numbers apart; values follow A numbers later. */
+/* The keys of an environment and layer, slot by slot, 2A numbers apart; values follow A numbers later. */
 static inline long mn_kv_at(const mn_layers *m, int layer, int b) {
   return ((long)layer * m->batch + b) * m->slots * 2 * m->A;
 }

@@ -46,7 +46,7 @@ static void gate_back(const mn_layers *m, int rows, const mn_half *h, const floa
 
 /* ---- attention ---- */
 
-/* One head of one copy's rows: dq is stored; the gradients of keys and values are added to dkv.  s: 2*slots numbers. */
+/* One head of one environment's rows: dq is stored; the gradients of keys and values are added to dkv.  s: 2*slots numbers. */
 static void attend_back(const mn_layers *m, const mn_rows *p, int head, const float *qkv, const float *kv, const float *dy,
                         float *s, float *dqkv, float *dkv) {
   int A = m->A, dh = A / m->H, at = head * dh;

@@ -16,7 +16,7 @@
 
 enum { POLL_US = 1000 };
 
-/* OMP_PROC_BIND leaves a first thread one processor, which copies would share: they may have all that this process began with. */
+/* OMP_PROC_BIND leaves a first thread one processor, which children would share: they may use all that this process began with. */
 static void unbind(void) {
   int ids[CPU_SETSIZE];
   cpu_set_t set;
@@ -30,9 +30,9 @@ static void unbind(void) {
   if (CPU_COUNT(&set)) sched_setaffinity(0, sizeof set, &set);
 }
 
-/* Begin a copy of this process: 0 in the copy, its number here, -1 on failure.  What the copy prints goes to the end of
+/* Fork this process: 0 in the child, the child's pid here, -1 on failure.  What the child prints goes to the end of
 ** the file `log`; it gets SIGTERM where this process dies, whatever kills it.  Only for a process without other threads:
-** a copy has none of them. */
+** a child has none of them. */
 int mn_process_fork(mn_ctx *mn, const char *log) {
   int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (out < 0) return mn_fail(mn, "%s: cannot be opened: %s", log, strerror(errno));
@@ -56,7 +56,7 @@ int mn_process_fork(mn_ctx *mn, const char *log) {
   return pid;
 }
 
-/* Wait until one of the copies has ended, at most so many seconds: 1 and what is to be said of it, 0: none has. */
+/* Wait until a child ends, at most that many seconds: 1 and fills *ended; 0: none did. */
 int mn_process_wait(mn_ctx *mn, double seconds, mn_ended *ended) {
   struct timespec pause = { 0, POLL_US * 1000L };
   double until = mn_clock(false) + seconds;
@@ -78,7 +78,7 @@ int mn_process_wait(mn_ctx *mn, double seconds, mn_ended *ended) {
   }
 }
 
-/* Send SIGTERM (or SIGKILL) to a copy that has not been waited for; 0 and -1, which kill() takes for many, are none. */
+/* Send SIGTERM (or SIGKILL) to a child that has not been waited for; ignores 0 and -1, which kill() takes for groups. */
 void mn_process_stop(int pid, bool at_once) { if (pid > 0) kill(pid, at_once ? SIGKILL : SIGTERM); }
 
 /* Processors that this process may run on: as it began, since OMP_PROC_BIND leaves its first thread a single one. */

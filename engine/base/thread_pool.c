@@ -37,7 +37,7 @@ struct mn_pool {
   int n;
   mn_job *f;
   void *arg;
-  _Alignas(64) atomic_int busy;            /* who has not finished with it */
+  _Alignas(64) atomic_int busy;            /* workers that have not finished it */
 };
 
 static void run_share(mn_pool *t, int worker) {
@@ -46,7 +46,7 @@ static void run_share(mn_pool *t, int worker) {
 }
 
 /* A share is taken once a job, by its thread or, where that is late, by the caller: on a busy machine it may not run for
-** milliseconds.  Who has taken it does it; until then f, arg and n stay as they are. */
+** milliseconds.  A worker that has taken the job finishes it; until then f, arg and n do not change. */
 static bool take(thread_state *m, unsigned job) {
   unsigned before = job - 1;
   return atomic_compare_exchange_strong_explicit(&m->taken, &before, job, memory_order_acquire, memory_order_relaxed);

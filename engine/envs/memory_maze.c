@@ -85,7 +85,7 @@ static int prepare(mn_ctx *mn, const double *param, const char *text, void *shar
   return 0;
 }
 
-/* ---- what is seen ---- */
+/* ---- observations ---- */
 
 /* The whole maze from above, without its border, the agent as YOU + heading. */
 MN_FN void observe_map(const memory_maze *m, const world *w, const uint8_t *cell, uint8_t *out) {
@@ -207,7 +207,7 @@ MN_FN bool roll(memory_maze *m, const world *w, const level *l, bool go, int tur
   return mn_roll_nearest(from.x, from.y, m->body.x, m->body.y, x, y) < TOUCH * TOUCH;
 }
 
-/* Whoever comes to the target asked for has 1, and is asked for one of the others.  Nothing but time
+/* Reaching the requested target pays 1, and one of the others is requested next.  Nothing but time
 ** ends an episode. */
 MN_FN void step(memory_maze *m, mn_io *io) {
   const world *w = (const world *)io->shared;

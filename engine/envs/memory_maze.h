@@ -29,7 +29,7 @@ typedef struct world {
   int size, width, mode, targets, actions, observation, levels, minimap, random_colours;
   uint32_t cue_frames;           /* observations that show a new prompt; 0: all */
   int cells_at, colours_at, level_bytes;         /* in a level: where codes and colours begin; all of it */
-  float oracle;                  /* steps from target to target of who knows the maze */
+  float oracle;                  /* steps from target to target, for an agent that knows the maze */
   char names[112];                /* of truth */
   mn_sight sight;
 } world;

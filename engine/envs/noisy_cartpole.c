@@ -134,7 +134,7 @@ static inline void draw(const noisy_cartpole *m, const mn_io *io, mn_canvas *c) 
   if (io->param[NOISE] > 0) cart(c, m->seen[0], m->seen[1], 0x56B4E950, 0xF0E44270);
 }
 
-/* The state itself; what is seen of the first and third is in the observation. */
+/* The state itself; the observation has the first and third with noise. */
 static inline int truth(const noisy_cartpole *m, const mn_io *io, const char **names, float *values) {
   (void)io;
   *names = "x x_dot angle angle_dot";

@@ -66,7 +66,7 @@ MN_FN void step(selective_copy *m, mn_io *io) {
   show(m, io);
 }
 
-/* The symbols in order; above them what is seen now. */
+/* The symbols in order; above them the current observation. */
 static inline void draw(const selective_copy *m, const mn_io *io, mn_canvas *c) {
   (void)io;
   if (m->now < m->symbols) symbols_show(c, 6, 0, m->now);

@@ -13,7 +13,7 @@ static void enter(mn_arena *a, int i) {
   a->base = s->base, a->start = s->start, a->end = s->start + s->bytes;
 }
 
-/* The next stretch with so many bytes, or another one. */
+/* The next stretch with that many bytes, or another one. */
 static int go_on(mn_arena *a, size_t bytes) {
   int i = a->n ? a->at + 1 : 0;
   while (i < a->n && a->stretch[i].bytes < bytes) i++;
@@ -86,7 +86,7 @@ void mn_memory_close(mn_memory *m) {
   free(m->pool);
 }
 
-/* A GPU says what is free, which may be less than what was asked for by far. */
+/* A GPU reports how much is free, which may be far less than the request. */
 int mn_no_memory(mn_ctx *mn, const mn_device *d, const char *what, double bytes, double used) {
   char had[48] = "", left[64] = "";
   if (used >= 0) snprintf(had, sizeof had, " more on top of %.1f MB", used / 1e6);

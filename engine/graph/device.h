@@ -24,7 +24,7 @@ typedef struct mn_device {
   void  *library;                /* set by mn_device_open; NULL: the CPU */
   int   (*open)(void);           /* is there such a machine? */
   double (*free_bytes)(void);    /* memory that numbers could still have */
-  void *(*reserve)(size_t had, size_t *bytes);         /* for who has so many: at least *bytes, which becomes how many; or NULL */
+  void *(*reserve)(size_t had, size_t *bytes);         /* had: bytes so far; reserves at least *bytes, and sets *bytes to the size; or NULL */
   void  (*give_back)(void *p, size_t bytes);           /* what was reserved */
   void *(*zeros)(size_t bytes);  /* NULL: out of memory */
   void *(*alloc)(size_t bytes);  /* numbers unset, not for the host; NULL: out of memory */
@@ -49,7 +49,7 @@ extern mn_device mn_cpu;
 int mn_device_open(mn_ctx *mn, const char *name, mn_device **out);
 
 /* The kernel of an op, borrowed; NULL with the context's error where the device has none, or none
-** that goes backward when that is asked for.  It looks a name up: ask once and keep the answer. */
+** that goes backward when that is asked for.  It looks a name up: call it once and keep the result. */
 struct mn_op_entry;
 const mn_kernel *mn_device_kernel(mn_ctx *mn, const mn_device *d, const struct mn_op_entry *op, bool backward);
 

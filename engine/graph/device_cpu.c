@@ -11,7 +11,7 @@ enum { ALIGN = 64 };
 static int always(void) { return 0; }
 static const char *error(void) { return "out of memory"; }
 
-/* Some systems promise any amount of memory and kill who uses it, so what the machine has is the limit. */
+/* Some systems grant any amount of memory and kill the process that uses it, so the limit is what the machine has. */
 static double machine_bytes(void) { return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE); }
 
 /* As much address space as there is memory; pages come when touched. */

@@ -25,7 +25,7 @@ typedef struct mn_arena {        /* memory of a device, handed out from its star
 
 typedef struct mn_block { float *at; long n; } mn_block;
 
-typedef struct mn_memory {       /* where computed tensors live: the context's, or a plan's */
+typedef struct mn_memory {       /* memory of computed tensors: the context's, or a plan's */
   mn_arena numbers;              /* on the context's device */
   mn_arena records;              /* nodes and calls, which are the host's */
   mn_block *pool;                /* gradient buffers to use again, by exact size */
@@ -63,7 +63,7 @@ typedef struct mn_link {         /* a plan whose tensors were used; asked: also 
   bool asked;
 } mn_link;
 
-/* A learner that cuts its rollout into pieces leans on a plan for each. */
+/* A learner that cuts its rollout into pieces depends on a plan for each. */
 enum { MN_LINKS = 64 };
 
 typedef struct mn_tape {
@@ -84,7 +84,7 @@ typedef struct mn_command {      /* one thing a plan does again */
   mn_call *call;                 /* forward, backward */
   mn_call *rows;                 /* the same, bent to some rows of time; made at the first run by rows */
   char     time_letter;          /* of the op's signature, or 0 */
-  int      batch_parallel;              /* so many commands from here on can be run a share of the copies to a thread: plan_parallel.c */
+  int      batch_parallel;              /* that many commands from here on can run with a share of the environments per thread: plan_parallel.c */
   float   *to;                   /* add, copy */
   const float *from;
   long     bytes;
@@ -95,7 +95,7 @@ typedef struct mn_command {      /* one thing a plan does again */
 struct mn_plan {
   mn_ctx *ctx;
   int id;                        /* place in ctx->plan */
-  uint32_t version;              /* raised when recorded anew */
+  uint32_t version;              /* raised when recorded again */
   mn_memory memory;
   mn_tape tape;
   mn_command *command;
@@ -123,7 +123,7 @@ struct mn_ctx {
   int threads;
   mn_pool *pool;                 /* NULL until small work is shared out */
   bool in_batch_parallel;                  /* now each thread runs ops of its own: plan_parallel.c */
-  bool flushes;                  /* OpenMP's threads have been told to (denormals.h) */
+  bool flushes;                  /* OpenMP's threads flush denormals (denormals.h) */
   bool debug;
   int place;                     /* where in the user's program ops are being applied: mn_set_place */
   mn_memory memory;

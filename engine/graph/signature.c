@@ -14,7 +14,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static const char *blanks(const char *s) { while (*s == ' ' || *s == '\n') s++; return s; }
 
-/* One "~name?[A,B,...]:domain", and blanks; NULL: it is none. */
+/* One "~name?[A,B,...]:domain", and blanks; NULL: not one. */
 static const char *read_arg(const char *s, mn_arg_sig *a) {
   size_t n = 0;
   if (*s == '~') a->no_grad = true, s++;
@@ -43,7 +43,7 @@ static const char *read_arg(const char *s, mn_arg_sig *a) {
   return blanks(s);
 }
 
-/* One "name=1e-5" or "name=a|b|c", and blanks; NULL: it is none. */
+/* One "name=1e-5" or "name=a|b|c", and blanks; NULL: not one. */
 static const char *read_option(const char *s, mn_option_sig *o) {
   size_t n = 0;
   while (*s && *s != '=' && *s != ' ') {

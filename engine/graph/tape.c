@@ -5,7 +5,7 @@
 #include <math.h>
 #include "internal.h"
 
-/* ---- what a tape or a plan leans on ---- */
+/* ---- what a tape or a plan depends on ---- */
 
 /* Keep what is used alive: a leaf is pinned by the recording plan, another plan is linked. */
 int mn_use(mn_ctx *mn, mn_record *r, const char *op, const char *arg) {
@@ -177,7 +177,7 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
   for (int i = 0; i < c->n_in; i++)
     if (here.in[i] && mn_use(mn, here.in[i], e->name, e->sig.in[i].name)) return -1;
   if (e->op->off_tape && lend_gradients(mn, e, c, here.in)) return -1;
-  /* Shared numbers must live as long as both: within one arena, or within one plan. */
+  /* Shared values must last as long as both tensors: within one arena, or within one plan. */
   bool shared = e->op->alias && here.in[0]->plan == mn->recording && (here.in[0]->slot >= 0 || mn->recording);
   if (make_outputs(mn, e, c, here.in, here.out, wants_grad, shared)) goto undo;
 
@@ -303,7 +303,7 @@ static int node_backward(mn_ctx *mn, mn_node *node) {
   return 0;
 }
 
-/* The tapes to walk: the current one, then every plan it leans on, the latest recorded first. */
+/* The tapes to walk: the current one, then every plan it depends on, the latest recorded first. */
 static int tapes_to_walk(mn_ctx *mn, mn_tape **walk, int max) {
   int n = 1, next = 0;
   walk[0] = mn_current_tape(mn);

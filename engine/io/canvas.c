@@ -111,7 +111,7 @@ int mn_canvas_heat(mn_canvas *c, float x, float y, float w, float h, int rows, i
   memcpy(c->values + at, values, n * sizeof(float));
   c->n_values += n;
   c->heats[c->n_heats++] = (heat_slot){ { rows, cols, map, lo, hi, c->values + at }, at };
-  if (c->values != before)                          /* the numbers moved: so do those who point at them */
+  if (c->values != before)                          /* the values moved: update the pointers to them */
     for (size_t i = 0; i < c->n_heats; i++) c->heats[i].heat.values = c->values + c->heats[i].at;
   return 0;
 }
@@ -131,7 +131,7 @@ int mn_canvas_image(mn_canvas *c, float x, float y, float w, float h, int rows, 
   return 0;
 }
 
-/* The box a shape covers; a text's width is a guess, since fonts live elsewhere. */
+/* The box a shape covers; a text's width is a guess, because fonts are not known here. */
 static void bounds_of(const mn_canvas *c, const mn_shape *s, float box[4]) {
   float x0 = s->x, y0 = s->y, x1 = s->x + s->w, y1 = s->y + s->h;
   if (s->kind == MN_DISC) {

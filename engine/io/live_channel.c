@@ -209,7 +209,7 @@ int mn_live_reader_read(mn_live_reader *p, void *out) {
     bool whole = read_at(p->fd, out, p->head.slot_bytes, slot_at(&p->head, done));
     atomic_thread_fence(memory_order_seq_cst);
     if (!whole || !read_at(p->fd, &after, sizeof after, 0)) continue;
-    sound = after.begun >= done;                       /* whoever wrote this file raises begun first */
+    sound = after.begun >= done;                       /* a writer raises begun first */
     if (sound && after.begun < done + 2) {             /* the slot was not touched meanwhile */
       p->seen = done;
       return 1;

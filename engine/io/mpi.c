@@ -9,7 +9,7 @@
 #include <string.h>
 #include "op.h"
 
-enum { BLOCK = 1 << 18, PIECES = 256 };      /* floats that are added up at a time, of so many places */
+enum { BLOCK = 1 << 18, PIECES = 256 };      /* floats that are added up at a time, of that many places */
 
 typedef struct piece { float *at; int n; } piece;
 typedef void *handle;            /* Open MPI's communicators and types are addresses */
@@ -56,7 +56,7 @@ const char *mn_ranks_begin(void) {
   if (!library) library = dlopen("libmpi.so", RTLD_NOW | RTLD_GLOBAL);
   if (!library) return dlerror();
   if (resolve(library)) return "libmpi.so is not Open MPI's";
-  /* Whoever waits lets others run: on a machine with more to do, they are who is waited for. */
+  /* A rank that waits yields the processor: on a busy machine the others may be the ranks that it waits for. */
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   /* All that MPI is given is the host's: it need not look for a GPU, whose driver may be calling it. */
   setenv("OMPI_MCA_opal_cuda_support", "0", 0);

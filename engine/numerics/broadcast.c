@@ -102,7 +102,7 @@ static void sum_part(const mn_layout *l, int k, const float *full, long from, lo
 ** same bits for any number of threads. */
 static void sum_down(mn_call *c, const mn_layout *l, int k, const float *full, float *to) {
   long n = c->out[0].n, m = c->in[k].n;
-  int parts = m <= n / 64 && n > 4 * MN_GRAIN ? 16 : 1;      /* small beside the work itself */
+  int parts = m <= n / 64 && n > 4 * MN_GRAIN ? 16 : 1;      /* small compared with the work */
   double *sums = (double *)mn_scratch(c->ctx, 3, 2 * m * parts);
   memset(sums, 0, (size_t)(m * parts) * sizeof *sums);
   long each = (n + parts - 1) / parts;

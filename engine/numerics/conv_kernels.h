@@ -8,11 +8,11 @@
 /* Patches of one image, and where each one's N results lie.  Distances in floats. */
 typedef struct mn_patches {
   int  rows, cols;                  /* patches down and across */
-  long down, across;                /* from a patch to the one below it, and to the one beside it */
-  int  lines, line;                 /* a patch: so many lines of so many numbers */
+  long down, across;                /* from a patch to the one below it, and to its right neighbour */
+  int  lines, line;                 /* a patch: that many lines of that many numbers */
   long pitch;                       /* from a line to the next */
   int  N;                           /* results of a patch */
-  long out_down, out_across;        /* from its results to those of the patch below, beside it */
+  long out_down, out_across;        /* from its results to those of the patch below, and of its right neighbour */
 } mn_patches;
 
 /* A convolution's weights as [n][channel][line][tap] or any other order: distances in floats. */

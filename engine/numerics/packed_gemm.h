@@ -6,7 +6,7 @@
 #define MN_PACKED_GEMM_H
 #include "op.h"
 
-enum { MN_PACKED_ROWS = 256, MN_PANEL = 32 };              /* so many rows are few; columns of a panel */
+enum { MN_PACKED_ROWS = 256, MN_PANEL = 32 };              /* at most that many rows use this path; columns of a panel */
 enum { MN_ONE_THREAD_WORK = 30000 };                         /* multiplications that one thread does sooner than two */
 
 /* Does this call leave its weights packed for later rows?  Those may be few where the first are not. */

@@ -22,21 +22,21 @@ extern "C++" {                   /* its headers are C++ there, whoever includes 
 #endif
 
 /* The last word of a counter.  Numbers that scripts draw with mn_random_* keep below MN_FOR_STEP;
-** the low bits count the further blocks that one reset or step asks for. */
+** the low bits count the further blocks of one reset or step. */
 #define MN_FOR_STEP  0x80000000u
 #define MN_FOR_RESET 0xC0000000u
 #define MN_FOR_SIGNS 0xA0000000u
 
-enum { MN_ENVS_PER_BATCH = 64 };          /* copies that are stepped together */
+enum { MN_ENVS_PER_BATCH = 64 };          /* environments that are stepped together */
 
-/* Where the streams of MN_ENVS_PER_BATCH neighbouring copies stand.  Lane by lane, for the vector unit. */
+/* Where the streams of MN_ENVS_PER_BATCH neighbouring environments stand.  Lane by lane, for the vector unit. */
 typedef struct mn_streams {
   uint32_t key[2][MN_ENVS_PER_BATCH];     /* the seed */
   uint32_t step[2][MN_ENVS_PER_BATCH];    /* low and high half: resets and steps so far */
   uint32_t index[MN_ENVS_PER_BATCH];
 } mn_streams;
 
-/* The copy in that lane goes on to its next step. */
+/* Advance the environment in that lane to its next step. */
 MN_FN void mn_stream_advance(mn_streams *s, int lane) { s->step[1][lane] += ++s->step[0][lane] == 0; }
 
 /* out[4] = the 128 bits of key k[0..1] at counter k[2..5]. */
@@ -55,7 +55,7 @@ void mn_random_key(double seed, uint32_t key[2]);
 /* bits[0..3][i] = 128 bits of each of the first n lanes at its present step. */
 void mn_random_lanes(const mn_streams *s, uint32_t purpose, int n, uint32_t bits[4][MN_ENVS_PER_BATCH]);
 
-/* Random signs, for memories that are right on average.  A sign is a function of (seed, copy, tick, channel) and of nothing
+/* Random signs, for unbiased approximations.  A sign is a function of (seed, environment, tick, channel) and of nothing
 ** else, so a run that is resumed, replayed or computed again for its gradient meets the same ones.
 nu[0..n-1] = +1 or -1: bit m of the Philox stream of key seed at counter (tick, copy, MN_FOR_SIGNS + block), each
 ** block 128 bits in the order of their words, low bits first; a 1 is +1. */

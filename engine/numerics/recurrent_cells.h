@@ -19,7 +19,7 @@ static inline void mn_product(mn_ctx *mn, int rows, int N, int K, const float *A
   }
 }
 
-/* The state [B,D] that row t starts from: that of the row before, in `rows` with `stride` numbers between copies,
+/* The state [B,D] that row t starts from: that of the row before, in `rows` with `stride` numbers between environments,
 ** or `first` for t = 0 (NULL: zeros); zero where done says that an episode starts. */
 static inline void mn_carried(const float *rows, long stride, const float *first, const uint8_t *done, int t, int B, int D,
                               float *h) {

@@ -44,7 +44,7 @@ MN_INLINE mn_lanes mn_splat(float x) { return x - (mn_lanes){ 0 }; }
 #define MN_KEEP(p) ((void)0)
 #endif
 
-/* Ask for n floats of memory before they are needed, into the second cache.  The asm keeps it: GCC takes a function that
+/* Prefetch n floats into the second-level cache.  The asm keeps it: GCC takes a function that
 ** only asks for one without effect, and drops its calls. */
 MN_INLINE void mn_prefetch_wanted(const float *p, long n) {
   for (long i = 0; i < n; i += 16) __builtin_prefetch(p + i, 0, 2);

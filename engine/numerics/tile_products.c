@@ -8,7 +8,7 @@
 enum { L = 16 };                 /* rows of a triangle */
 
 /* acc += column k of A times row k of B.  Rows of A lie ra apart: if not one after another, every fourth has a pointer of
-** its own, from which the next three are reached: sixteen would not fit the registers.  ra3: 3 ra, not worked out anew. */
+** its own, from which the next three are reached: sixteen would not fit the registers.  ra3: 3 ra, not recomputed. */
 MN_INLINE void block_step(const int RM, const int RN, const float *const *a, long ra, long ra3, const float *B, mn_lanes (*acc)[4]) {
   mn_lanes b[4];
 #pragma GCC unroll 4

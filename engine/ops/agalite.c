@@ -157,7 +157,7 @@ static void move_state(const agalite *g, int bh, tensors x, float *state, float 
   }
 }
 
-/* Whose signs row b of the batch meets: those of the copy that it says it is, else of copy b. */
+/* The index by which row b draws its signs: that in input `copy`, else b. */
 static uint32_t copy_of(const agalite *g, int b) {
   const float *copy = g->a.c->in[IN_COPY].data;
   if (!copy) return (uint32_t)b;
@@ -239,7 +239,7 @@ static const float *values_of(const mn_attention *a, const float *tensor, int t,
   return tensor ? tensor + mn_token(a, t, bh) * a->V : NULL;
 }
 
-/* Ask for such a row before it is needed, as mn_prefetch_inputs does for the inputs. */
+/* Prefetch such a row, as mn_prefetch_inputs does for the inputs. */
 MN_INLINE void expect_values(const mn_attention *a, const float *tensor, int t, int bh, const bool write) {
   const float *row = t < 0 || t >= a->T ? NULL : values_of(a, tensor, t, bh);
   for (int j = 0; row && j < a->V; j += 16) {
@@ -248,7 +248,7 @@ MN_INLINE void expect_values(const mn_attention *a, const float *tensor, int t, 
   }
 }
 
-/* Ask for a sixteenth of the checkpoint before token t, if there is one. */
+/* Prefetch a sixteenth of the checkpoint before token t, if there is one. */
 MN_INLINE void expect_checkpoint(const agalite *g, int bh, int t, int i) {
   const long size = HEADER + g->size;
   for (long j = size * i / L; t >= 0 && j < size * (i + 1) / L; j += 16) __builtin_prefetch(checkpoint(g, bh, t) + j, 0, 2);
@@ -344,7 +344,7 @@ static void head_task(void *arg, int bh, int worker) {
   walk(j->g, bh, j->work + worker * j->size);
 }
 
-/* Copies b0 .. b1-1 on the calling thread, in room that nobody else has. */
+/* Environments b0 .. b1-1 on the calling thread, in its own scratch. */
 static void forward_apart(agalite *g, const mn_call *c) {
   _Alignas(64) float room[ROOM];
   make_tables(g, room);

@@ -9,7 +9,7 @@
 
 enum { IN_X, IN_IMAGE, IN_W, IN_B, OUT_Y = 0, OUT_PACKED };
 enum { STRIDE, PADDING, ACT, DIVIDE };
-enum { CHUNKS = 16, CHUNK = 8 }; /* images' weight gradients are summed in at most so many parts, of so many images or more */
+enum { CHUNKS = 16, CHUNK = 8 }; /* images' weight gradients are summed in at most that many parts, of that many images or more */
 
 /* A picture with zeros around it. */
 typedef struct frame { int rows, cols, channels, top, bottom, left, right; } frame;

@@ -32,7 +32,7 @@ static void carried(const mn_call *c, int t, float *h) {
   mn_carried(c->out[0].data, DIM(c, 'D'), c->in[4].data, c->in[3].u8, t, DIM(c, 'B'), DIM(c, 'D'), h);
 }
 
-/* Row t of all copies. */
+/* Row t of all environments. */
 typedef struct row_job { const mn_call *c; int t; const float *pre, *h; float *dh, *di, *dpre; } row_job;
 
 static void step_row(void *arg, int b, int worker) {

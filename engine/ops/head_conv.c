@@ -25,7 +25,7 @@ static void forward(mn_call *c) {
          convolve(c, bh, c->in[0].data, c->out[0].data, 1));
 }
 
-/* dw_j = sum over t of dy_t . x_(t + j - n/2), for one head over all copies */
+/* dw_j = sum over t of dy_t . x_(t + j - n/2), for one head over all environments */
 static void filter_back(const mn_call *c, long h) {
   int B = DIM(c, 'B'), H = DIM(c, 'H'), N = DIM(c, 'N'), D = DIM(c, 'D'), n = DIM(c, 'J');
   for (int j = 0; j < n; j++) {

@@ -17,7 +17,7 @@ static int shape(mn_call *c) {
 
 enum { KEPT = -1, EMPTY = -2 };
 
-/* Where slot s of copy b comes from: a place among `chunks`, or the slot as it was. */
+/* Where slot s of environment b comes from: a place among `chunks`, or the slot as it was. */
 static int origin(const mn_call *c, int s, int b) {
   int chunk = (int)OPT(c, 0), T = DIM(c, 'T'), W = DIM(c, 'W'), R = DIM(c, 'C') / ((T + chunk - 1) / chunk);
   int last = c->t1 - 1, P = c->in[0].i32[(long)last * DIM(c, 'B') + b];

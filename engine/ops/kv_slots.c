@@ -14,7 +14,7 @@ static int shape(mn_call *c) {
 
 enum { KEPT = -1, EMPTY = -2 };
 
-/* Where slot s of copy b comes from: a row, or the slot as it was. */
+/* Where slot s of environment b comes from: a row, or the slot as it was. */
 static int origin(const mn_call *c, int s, int b) {
   int S = DIM(c, 'S'), pinned = (int)OPT(c, 0), last = c->t1 - 1;
   int P = c->in[1].i32[(long)last * DIM(c, 'B') + b], p = s;

@@ -135,7 +135,7 @@ static void softmax_back(const mn_call *c, const mn_longshort *s, int b, int t, 
   }
 }
 
-/* dnorm: the gradients of weight and bias by this copy. */
+/* dnorm: the gradients of weight and bias by this environment. */
 static void chunks_back(const mn_call *c, const mn_longshort *s, int b, float *work, float *dnorm) {
   float *w = work, *dw = w + (long)s->chunk * s->H * s->R, *x = dw + (long)s->chunk * s->H * s->R, *dx = x + (long)s->R * s->E;
   memset(dnorm, 0, sizeof(float) * 2 * (size_t)s->E);

@@ -40,7 +40,7 @@ static void carried(const mn_call *c, int t, float *h, float *cell) {
   mn_carried(c->out[OUT_SAVE].data + 4 * D, SAVED * D, c->in[IN_C].data, done, t, B, D, cell);
 }
 
-/* Row t of all copies; z: the recurrent part of their gates; cell: what they start from. */
+/* Row t of all environments; z: the recurrent part of their gates; cell: what they start from. */
 typedef struct row_job { const mn_call *c; int t; const float *z, *cell; float *dh, *dc, *di; } row_job;
 
 static void step_row(void *arg, int b, int worker) {

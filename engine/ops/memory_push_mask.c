@@ -2,7 +2,7 @@
 ** A slot is blocked (1) if it was before, or if an episode began after it; see memory_push. */
 #include "op.h"
 
-/* The first row of x that belongs to copy b's last episode; -1: the one that the memory is of. */
+/* The first row of x that belongs to environment b's last episode; -1: the one that the memory is of. */
 static int episode(const mn_call *c, int b) {
   int t = c->t1 - 1;
   while (t >= 0 && !(c->in[2].data && c->in[2].u8[(long)t * DIM(c, 'B') + b])) t--;

@@ -19,7 +19,7 @@ static int shape(mn_call *c) {
   return 0;
 }
 
-/* Rows of one segment of every copy that has one; x: where the rows' input goes. */
+/* Rows of one segment of every environment that has one; x: where the rows' input goes. */
 static int lay_out(const mn_segments *s, const mn_piece *piece, int pieces, const bool *writes, const float *e,
                    const float *kept, mn_rows *part, float *x) {
   int D = s->layers.D, rows = 0;
@@ -102,11 +102,11 @@ typedef struct back {
   const mn_segments *s;
   const float *dy, *dkept;      /* may be NULL */
   float *de, *dmem0;            /* may be NULL */
-  float *carry;                 /* [B,M,D]: of the memory that a copy's next segment read */
+  float *carry;                 /* [B,M,D]: of the memory that an environment's next segment read */
   bool *carries;                /* [B]: is there such a segment? */
 } back;
 
-/* The gradient of the rows' output, for one segment of some copies. */
+/* The gradient of the rows' output, for one segment of some environments. */
 static void gather_grads(const back *k, const mn_piece *piece, int pieces, const mn_rows *part, const bool *writes, float *dx) {
   const mn_segments *s = k->s;
   long D = s->layers.D, memory = s->M * D;
@@ -150,7 +150,7 @@ static void backward(mn_call *c) {
   int most = s.B * m->slots, rounds = 0;
   const float *kept = c->out[OUT_KEPT].data;
   float *dparams = c->in[RMT_PARAMS].grad, *dmem = c->in[IN_MEM].grad;
-  lists l = lists_of(c->ctx, s.B, BT + 3L * s.B);          /* piece r of copy b is at [b*T + r]; then room for a round */
+  lists l = lists_of(c->ctx, s.B, BT + 3L * s.B);          /* piece r of environment b is at [b*T + r]; then room for a round */
   mn_piece *round = l.piece + BT;
   int *count = (int *)(round + s.B);
   long acts = mn_layers_acts(m, most);

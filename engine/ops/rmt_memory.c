@@ -17,13 +17,13 @@ static int shape(mn_call *c) {
 }
 
 typedef struct running {       /* copies with an unfinished segment, as rows of the layers */
-  mn_cursor *at;               /* of every copy */
+  mn_cursor *at;               /* of every environment */
   mn_rows *part;
   int parts, rows;
   float *kv, *dkv, *dx, *acts;
 } running;
 
-/* Where every copy is at row c->t1, and the write rows of those whose segment is not full, gone through the layers. */
+/* Where every environment is at row c->t1, and the write rows of those whose segment is not full, gone through the layers. */
 static running write_rows(const mn_segments *s, const mn_call *c) {
   const mn_layers *m = &s->layers;
   long one = (long)s->M * m->D;

@@ -20,7 +20,7 @@ static const double *angles(mn_call *c) {
   return quarters;
 }
 
-/* Row t of copy b, all heads, turned forwards (sign 1) or back (-1); table: D numbers. */
+/* Row t of environment b, all heads, turned forwards (sign 1) or back (-1); table: D numbers. */
 static void turn(const mn_call *c, long row, const double *quarters, float sign, const float *x, float *y,
                  float *table) {
   int B = DIM(c, 'B'), H = DIM(c, 'H'), D = DIM(c, 'D'), n = D / 2;

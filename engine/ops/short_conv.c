@@ -67,7 +67,7 @@ static terms seen(const mn_call *c, int t, int b, long d) {
   return p;
 }
 
-/* Columns of one copy: block `unit` of all copies' blocks. */
+/* Columns of one environment: block `unit` of all environments' blocks. */
 typedef struct block { int b; long d, n; } block;
 
 static long blocks(const mn_call *c) { return (DIM(c, 'D') + BLOCK - 1) / BLOCK; }

@@ -65,7 +65,7 @@ static void forward(mn_call *c) {
   memcpy(c->out[1].data, c->in[X].data + (c->t1 - 1) * BD, sizeof(float) * (size_t)BD);
 }
 
-/* What comes back to row r of y, and to the row of copy b that is handed on. */
+/* What comes back to row r of y, and to the row of environment b that is handed on. */
 static const float *grad_row(const shift *s, long r) {
   const float *dy = s->c->out[0].grad;
   return dy ? dy + r * s->D : s->zeros;

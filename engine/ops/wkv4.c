@@ -66,7 +66,7 @@ static void retreat(int n, const rates *r, const float *k, const float *v, const
   }
 }
 
-/* ---- one copy's block of channels through time ---- */
+/* ---- one environment's block of channels through time ---- */
 
 typedef struct job { mn_call *c; int blocks; float *sums; } job;
 

@@ -100,7 +100,7 @@ static inline float mn_den_back(const mn_attention *a, float z, float along) {
   return -slope * along / den;
 }
 
-/* Ask for a token's inputs, and where `back` for y and its gradient, before they are needed.  The
+/* Prefetch a token's inputs, and if `back` y and its gradient.  The
 ** rows of one head lie pages apart, where no hardware prefetcher follows, and share places of the
 ** first-level cache: what is not needed soon had better wait in the second.  mn_expect_grads: the same
 ** for the gradients that will be stored; mn_expect_y: for y. */

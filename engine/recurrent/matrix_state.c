@@ -59,7 +59,7 @@ static void narrow(const mn_attention *a, mn_chunk_state from, float *C, float *
   if (s) memcpy(s, from.s, sizeof(float) * (size_t)a->K);
 }
 
-/* Chunk `part` of those from one checkpoint to the next asks for that part of the checkpoint before
+/* Chunk `part` of those from one checkpoint to the next prefetches that part of the checkpoint before
 ** token t. */
 static void expect_checkpoint(const mn_attention *a, const mn_matrix_kernels *k, int t, int part,
                               mn_tokens *at) {
@@ -303,7 +303,7 @@ void mn_matrix_forward(mn_call *c, const mn_matrix_kernels *k) {
 void mn_matrix_backward(mn_call *c, const mn_matrix_kernels *k) {
   mn_attention a;
   open_call(&a, c, k);
-  a.output[0] = a.output[--a.outputs];     /* what to ask for: of y its gradient alone, if there is one */
+  a.output[0] = a.output[--a.outputs];     /* what to prefetch: of y only its gradient, if there is one */
   long size = work_size(&a, k), state = (long)a.V * a.K;
   float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
   int heads = a.B * a.H;

@@ -14,12 +14,12 @@
 
 typedef struct mn_chunk_state { float *C, *s; } mn_chunk_state;     /* [Vp,Kp] and [Kp] */
 
-/* Tokens t .. t+n-1 of head bh, n <= 16; and what of memory to ask for meanwhile. */
+/* Tokens t .. t+n-1 of head bh, n <= 16; and what to prefetch meanwhile. */
 typedef struct mn_tokens {
   int bh, t, n;
   bool back;                     /* a backward pass: gradients will be stored */
-  int next;                      /* the inputs of so many tokens from here; -1: none */
-  const float *state;            /* for each token so many floats of a checkpoint */
+  int next;                      /* the inputs of that many tokens from here; -1: none */
+  const float *state;            /* for each token that many floats of a checkpoint */
   long each;
 } mn_tokens;
 
@@ -56,8 +56,8 @@ void mn_write_y(const mn_attention *a, int bh, int t, int n, const float *num, c
 void mn_read_dy(const mn_attention *a, int bh, int t, int n, const float *z, float *dnum,
                 float *dz);
 
-/* Ask for an eighth (0..7) of the memory that `at` names.  Between two pieces of arithmetic each: only so many lines may
-** be under way at once, and what asks for more waits. */
+/* Prefetch an eighth (0..7) of the memory that `at` names.  Call it between pieces of arithmetic: only a limited number of
+** cache lines can be outstanding at once, and more would stall. */
 void mn_prefetch_token(const mn_attention *a, const mn_tokens *at, int eighth);
 
 /* How far apart the rows of [16,Kp] lie in a work space: at multiples of 1 KiB they would share too few places of the

@@ -13,7 +13,7 @@ typedef struct mn_prefetch {
   long size;
 } mn_prefetch;
 
-/* Nothing yet; so many parts at a time. */
+/* Starts with nothing; `parts` portions. */
 static inline void mn_prefetch_open(mn_prefetch *q, int pace) {
   q->pace = pace;
   q->part = q->rows = q->n = 0;

@@ -17,7 +17,7 @@ typedef struct rows { const float *x; long ld; } rows;       /* row t is x + t*l
 typedef struct chunk {
   bool plain;                    /* q and k are sixteen rows of the op's inputs: no outer products, no padding */
   bool whole;                    /* nothing decays, and b is 1: of D and DT only the last row of D is there */
-  rows q, k, v;                  /* copies: rows that lie pages apart would share too few places of the first cache */
+  rows q, k, v;                  /* packed copies: rows pages apart would share too few sets of the first-level cache */
   float b[L], d[L], P[L], D[L][L], DT[L * L];
 } chunk;
 

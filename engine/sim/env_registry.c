@@ -23,7 +23,7 @@ int mn_env_find(const char *name) {
   return -1;
 }
 
-/* What environment number `env` says of itself; NULL (version: -1) where there is none. */
+/* The declarations of environment number `env`; NULL (version: -1) if there is none. */
 const char *mn_env_name(int env) { return mn_env_at(env) ? mn_env_at(env)->name : NULL; }
 int mn_env_version(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->version : -1; }
 const char *mn_env_params(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->params : NULL; }
@@ -111,7 +111,7 @@ int mn_env_values(mn_ctx *mn, const mn_env *e, const double *given, double *valu
   return n;
 }
 
-/* Length of the first n words of a list parted by blanks. */
+/* Length of the first n words of a list separated by blanks. */
 static int words(const char *list, int n) {
   const char *at = list;
   for (int i = 0; i < n && *at; i++) {

@@ -23,7 +23,7 @@ static int note_all(const mn_rollout *r, int n, int t, const int32_t *action, si
   return cut;
 }
 
-/* A rollout goes on where the last one ended: row T, which stays, becomes row 0.  obs_bytes: of a row. */
+/* A rollout continues where the last one ended: row T, which stays, becomes row 0.  obs_bytes: of a row. */
 int mn_rollout_begin(mn_ctx *mn, const mn_rollout *r, int n_envs, int T, size_t obs_bytes) {
   const size_t n = (size_t)n_envs;
   const struct { void *rows; size_t bytes; } part[] = {

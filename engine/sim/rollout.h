@@ -18,7 +18,7 @@ typedef struct mn_outcome {
   int32_t length;
 } mn_outcome;
 
-/* Copy i of n has done step t. */
+/* Environment i of n has done step t. */
 MN_FN void mn_rollout_note(const mn_rollout *r, int n, int t, int i, const mn_outcome *o) {
   const size_t here = (size_t)t * (size_t)n + (size_t)i, next = here + (size_t)n;
   const bool over = o->terminated | o->cut;

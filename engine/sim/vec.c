@@ -82,7 +82,7 @@ static void start_streams(mn_vec *v) {
   for (int i = 0; i < v->all.n; i++) start_stream(v, i, v->seed, v->first + i);
 }
 
-/* What a new file may have forgotten, before anything leans on it. */
+/* What a new file may have forgotten, before anything depends on it. */
 static int check_env(mn_ctx *mn, const mn_env *e) {
   const char *lacks = e->lacks();
   return lacks ? mn_fail(mn, "%s: its file defines no .%s; engine/env.h lists what an environment has", e->name, lacks) : 0;
@@ -299,7 +299,7 @@ int mn_vec_reset_each(mn_vec *v, const double *seed, void *obs) {
 
 /* One step of every environment.  In: action[num_envs].  Out: obs [num_envs, ...], reward, terminated,
 ** truncated [num_envs].  Where an episode ends, obs is the first of the next one, and
-** mn_vec_final_obs, _score, _return and _length tell of the one that ended.  On an error nothing has
+** mn_vec_final_obs, _score, _return and _length describe the one that ended.  On an error nothing has
 ** changed. */
 int mn_vec_step(mn_vec *v, const int32_t *action, void *obs, float *reward, uint8_t *terminated,
                 uint8_t *truncated) {

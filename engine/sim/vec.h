@@ -36,7 +36,7 @@ int mn_env_values(mn_ctx *mn, const mn_env *e, const double *given, double *valu
 /* The number of a settable fact, its value checked; or -1, naming what there is. */
 int mn_env_fact(mn_ctx *mn, const mn_env *e, const char *name, double value);
 
-/* The i-th word of a list parted by blanks, in buf; "?" where there is none. */
+/* The i-th word of a list separated by blanks, in buf; "?" where there is none. */
 const char *mn_word(const char *list, int i, char *buf, int size);
 
 /* 0 if every action is one of 0 .. n-1; else the first that is not is the error. */

@@ -27,7 +27,7 @@ mn_canvas *mn_vec_draw(mn_vec *v, int index) {
   return v->canvas;
 }
 
-/* What only the environment knows.  *names: "cue layout[121] ...", parted by blanks, a count where a
+/* What only the environment knows.  *names: "cue layout[121] ...", separated by blanks, a count where a
 ** name has several values; *values: the numbers in that order, borrowed until the next call.  How many
 ** numbers; or -1. */
 int mn_vec_truth(mn_vec *v, int index, const char **names, const float **values) {
@@ -43,7 +43,7 @@ int mn_vec_truth(mn_vec *v, int index, const char **names, const float **values)
 typedef struct stamp {
   char     kind[8], name[32];
   int32_t  version, stride, n_params, last, length, changed;
-  uint32_t stream[6];            /* key, step, copy, 0 */
+  uint32_t stream[6];            /* key, step, index, 0 */
   double   sum, param[MN_PARAMS];
   uint64_t text;
   uint64_t check;                /* of everything else */

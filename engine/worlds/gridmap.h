@@ -11,7 +11,7 @@ enum {                           /* what a cell is, and how it is seen */
   GRID_WALL, GRID_FLOOR, GRID_GOAL, GRID_TRAP,
   GRID_CUE,                      /* says which choice is right; seen as GRID_SAYS + choice while shown */
   GRID_KEY,                      /* a .. d */
-  GRID_DOOR = GRID_KEY + GRID_KEYS,              /* A .. D, closed to whoever has no such key */
+  GRID_DOOR = GRID_KEY + GRID_KEYS,              /* A .. D, closed without the key of that letter */
   GRID_CHOICE = GRID_DOOR + GRID_KEYS,           /* 1 .. 6 */
   GRID_SAYS = GRID_CHOICE + GRID_CHOICES,
   GRID_CODES = GRID_SAYS + GRID_CHOICES

@@ -33,7 +33,7 @@ typedef struct mystery {
   uint64_t visited, fallen;      /* in this episode: cells of the path, which pay no more; others */
   uint8_t  x, y;                 /* of the agent, in pixels of the picture */
   uint8_t  heading;              /* eighths of a turn, from up to the left */
-  uint8_t  fell;                 /* 1: it stands beside the path, and will be put back */
+  uint8_t  fell;                 /* 1: off the path; the next step returns it to the start */
   uint8_t  start, goal;          /* cells */
   uint16_t fails;                /* falls in this episode */
 } mystery;
@@ -46,7 +46,7 @@ typedef struct mystery {
 
 MN_FN uint64_t mystery_bit(int cell) { return (uint64_t)1 << cell; }
 
-/* These cells and those beside them in their row; in their column. */
+/* These cells and their neighbours in the row; in the column. */
 MN_FN uint64_t mystery_wide(uint64_t s) {
   const uint64_t right = MYSTERY_LEFT << (MYSTERY_SIDE - 1);
   return s | (s & ~right) << 1 | (s & ~MYSTERY_LEFT) >> 1;
@@ -58,7 +58,7 @@ MN_FN uint64_t mystery_tall(uint64_t s) {
 /* ---- making a path ---- */
 
 /* Walls bend the path.  Inside, a cell is one with a probability of 0.33, but for column and row 5,
-** which are passed over; then 4 or 8 of the rim, none of them beside a wall of the inside, nor next
+** which are passed over; then 4 or 8 of the rim, none of them next to a wall of the inside, nor next
 ** to the start or the goal. */
 MN_FN uint64_t mystery_raise_walls(mn_io *io, int start, int goal) {
   uint64_t walls = 0;
@@ -153,7 +153,7 @@ MN_FN void mystery_enter(mystery *m, mn_io *io) {
   mystery_put_at_start(m);
 }
 
-/* Walk so many pixels; the rim holds. */
+/* Walk that many pixels; the rim holds. */
 MN_FN void mystery_walk(mystery *m, int dx, int dy) {
   const int lo = MYSTERY_TILE / 2, hi = MYSTERY_PIXELS - MYSTERY_TILE / 2;
   const int x = m->x + dx, y = m->y + dy;
@@ -182,7 +182,7 @@ MN_FN void mystery_judge(mystery *m, mn_io *io, float usual) {
   m->fails = (uint16_t)(m->fails + !on);
 }
 
-/* Its path must hold together: whoever asks how far the goal is walks along it. */
+/* Its path must be connected: the distance to the goal is counted along it. */
 MN_FN bool mystery_valid(const mystery *m, const mn_io *io) {
   const int lo = MYSTERY_TILE / 2, hi = MYSTERY_PIXELS - MYSTERY_TILE / 2;
   (void)io;

@@ -32,7 +32,7 @@ MN_FN void quiz_mark(quiz *q, mn_io *io) {
   io->score = (float)q->right / n;
 }
 
-/* In the midst of an episode of so many questions, asking for `answer`? */
+/* In the midst of an episode of that many questions, asking for `answer`? */
 MN_FN bool quiz_valid(const quiz *q, int questions, int answer) {
   return q->questions == questions && q->asked < questions && q->right <= q->asked && q->answer == answer;
 }
@@ -49,7 +49,7 @@ static inline int quiz_truth(const quiz *q, float *values) {
 
 /* ---- the picture: tiles of 1 x 1.4 ---- */
 
-enum { QUIZ_ROW = 13 };          /* tiles beside each other */
+enum { QUIZ_ROW = 13 };          /* tiles side by side */
 
 /* One tile: x, y its upper left corner.  text NULL: it lies on its face. */
 static inline void quiz_tile(mn_canvas *c, float x, float y, uint32_t paper, uint32_t ink,

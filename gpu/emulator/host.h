@@ -29,7 +29,7 @@ struct Region {
   char *pages;
   size_t page_bytes, bytes;
   bool managed;
-  size_t known;                  /* of so many bytes something has been made */
+  size_t known;                  /* bytes that have been initialised */
   bool open;
 };
 inline std::map<char *, Region> &regions() {                /* by first byte */
@@ -80,7 +80,7 @@ inline void protect_managed(bool open) {
   for (auto &[first, r] : regions()) if (r.managed) protect(r, open);
 }
 
-/* All of it is open while one of these lives. */
+/* Opens all of it for the scope of this object. */
 struct Opened {
   Opened() { for (auto &[first, r] : regions()) protect(r, true); }
   ~Opened() { for (auto &[first, r] : regions()) protect(r, for_host_now(r)); }

@@ -38,7 +38,7 @@ enum WarpOp { SYNC, SHUFFLE, SHUFFLE_UP, SHUFFLE_DOWN, SHUFFLE_XOR, BALLOT };
 enum Kind { READ, WRITE, ATOMIC };
 static const uint32_t NAN_BITS = 0x7fbadbad;
 
-struct Stack {                   /* where a fiber, or the host, goes on */
+struct Stack {                   /* where a fiber, or the host, resumes */
   char *base = nullptr;
   size_t size = 0;
 #ifdef MN_EMU_UCONTEXT
@@ -63,7 +63,7 @@ struct Fiber {                   /* one GPU thread */
 };
 
 struct Access { unsigned thread, time; Kind kind; };
-struct Word {                    /* who touched a shared word since the last barrier */
+struct Word {                    /* accesses to a shared word since the last barrier */
   unsigned epoch = 0;
   bool written = false, reported = false;
   std::vector<Access> writes, reads;

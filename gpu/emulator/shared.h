@@ -1,6 +1,6 @@
 /* shared.h -- shared memory as emu.h sees it: every access checked, races found.
 ** Two accesses to a word are ordered by a barrier between them, or within a warp by vector clocks
-** that __syncwarp joins.  Each word remembers who touched it since the last barrier. */
+** that __syncwarp joins.  Each word records its accesses since the last barrier. */
 #pragma once
 #include "machine.h"
 

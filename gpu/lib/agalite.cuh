@@ -21,7 +21,7 @@ struct Waves {
   const float *copy;             /* whose signs a row of the batch meets; NULL: its own */
 };
 
-struct States { float *vs, *ks, *s; };     /* [B,M,H,V], [B,M,H,K], [B,H,K]; NULL: zeros, or nobody asks */
+struct States { float *vs, *ks, *s; };     /* [B,M,H,V], [B,M,H,K], [B,H,K]; NULL: zeros, or not wanted */
 
 struct Agalite {
   CuGatedInputs a;

@@ -39,7 +39,7 @@ struct CuChunks {
   float *kept;                   /* [Kq] */
   float *scores;                 /* [tables,16,16] */
   float *values;                 /* [rows,cols]: what W_s is written with; NULL forward */
-  float *read;                   /* [16,cols]: M_t, times nothing; NULL where nobody asks */
+  float *read;                   /* [16,cols]: M_t, times nothing; NULL where not wanted */
   float *z;                      /* [T,B,H]: the last column of y, s.q; of all heads */
   float *states, *dstates;       /* [cols,Kq]: S before the chunk, and the gradient of that after it */
   float *dy;                     /* [16,cols]: gradient of y before its division, and of z */
@@ -51,8 +51,8 @@ struct CuChunks {
   /* Outside: element (column i, key j) of head bh at C[bh*V*K + i*by_col + j*by_key]; s[bh*K + j]. */
   long by_col, by_key;
   const float *first_C, *first_s;            /* NULL: zeros */
-  float *last_C, *last_s;                    /* NULL: nobody asks */
-  float *saved, *y;                          /* y NULL: nobody asks */
+  float *last_C, *last_s;                    /* NULL: not wanted */
+  float *saved, *y;                          /* y NULL: not wanted */
 };
 
 template <class T> static inline T cu_round_up(T n, int to) { return (n + to - 1) / to * to; }

@@ -9,7 +9,7 @@ enum { CU_TILE = 32 };           /* columns of values whose rows lie in shared m
 
 struct CuSums { float x[2]; };
 
-/* A row of the values' side, read as float4: so many floats, for each column of a tile. */
+/* A row of the values' side, read as float4: that many floats, for each column of a tile. */
 static __host__ __device__ constexpr int cu_tile_row(int rows) { return rows + 4; }
 
 /* The gradients that the keys' side gets from the states, in column j: to_read = dread . S, to_write = values . dS. */

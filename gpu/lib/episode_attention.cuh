@@ -16,7 +16,7 @@ struct cu_episode : cu_attention {
   const int32_t *pos, *list;     /* [T,B]; runs of blocks [H,N,R,2], or ranges [G,P,R,3] */
   int W, C, S, pinned;           /* carried compressed keys, those of this call; slots, pinned ones */
   int window, dilation, globals; /* window */
-  int blocks, block;             /* blocks of so many positions */
+  int blocks, block;             /* blocks of that many positions */
   int chunk, per_chunk;          /* tokens, and compressed keys, of a chunk */
   int N, each;                   /* listed: rows; those that share an entry */
   bool causal, by_head;

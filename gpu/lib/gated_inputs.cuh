@@ -17,7 +17,7 @@ struct CuGatedInputs {
 /* Which factors feature j is made of. */
 struct CuFeature { int j, d, e, dg, eg; };
 
-/* Feature j of a token: what is asked for, what is written (g*k), what is kept (keep*(1-g)). */
+/* Feature j of a token: the query, the write (g*k), the decay (keep*(1-g)). */
 struct CuKey { float q, write, decay; };
 
 static inline CuGatedInputs cu_attention(const mn_attention *g) {

@@ -5,7 +5,7 @@
 
 enum { CU_TOTALS = CU_THREADS };                    /* blocks that add up, at most */
 
-/* Blocks for so many rows of some width; also how many parts of each sum there will be. */
+/* The number of blocks for that many rows of some width, which is also the number of parts of each sum. */
 static inline int cu_total_blocks(long rows, int width) {
   return (int)cu_min(cu_parts(rows * width, CU_THREADS), (long)CU_TOTALS);
 }

@@ -106,7 +106,7 @@ static __device__ __forceinline__ void low_apply(const LowRank &g, const LowToke
   __syncthreads();
 }
 
-/* A state between rows and the tensors U [B,H,V,r], W [B,H,K,r], s [B,H,K] (NULL: zeros, or nobody asks). */
+/* A state between rows and the tensors U [B,H,V,r], W [B,H,K,r], s [B,H,K] (NULL: zeros, or not wanted). */
 struct LowTensors { float *U, *W, *s; };
 
 static __device__ __forceinline__ void low_take(const LowRank &g, int bh, const LowTensors &from, const LowState &to) {

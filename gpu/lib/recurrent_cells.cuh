@@ -13,10 +13,10 @@
 #include "skinny_gemm.cuh"
 #include "runtime/gemm.cuh"
 
-enum { CU_COPIES = 32 };         /* so many copies are few */
-enum { CU_TILE = 8, CU_OUTS = 32 / CU_TILE };     /* copies of a warp; going back, numbers of the state too */
+enum { CU_FEW_ENVS = 32 };         /* up to that many environments use one launch per step */
+enum { CU_TILE = 8, CU_OUTS = 32 / CU_TILE };     /* environments of a warp; in backward, elements of the state too */
 
-/* A warp: number d of all gates, for a tile of copies.  w: [GATES*D, D]. */
+/* A warp: number d of all gates, for a tile of environments.  w: [GATES*D, D]. */
 template <int GATES, class Cell>
 CU_KERNEL cu_few_step(const Cell &a, const float *w, int t, bool fours) {
   const int d = (int)blockIdx.x * CU_FEW_WARPS + (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
@@ -47,7 +47,7 @@ template <int GATES, class Cell> CU_KERNEL cu_many_step(const Cell &a, const flo
 /* Rows t0 .. t1-1; from(t) on the host too.  Takes scratch 0. */
 template <int GATES, class Cell> static void cu_walk(mn_call *c, const Cell &a, const float *w) {
   const int G = GATES * a.D;
-  const bool few = a.B <= CU_COPIES;
+  const bool few = a.B <= CU_FEW_ENVS;
   float *pre = few ? NULL : mn_scratch(c->ctx, 0, (long)a.B * G);
   const dim3 grid((unsigned)cu_parts(a.D, CU_FEW_WARPS), (unsigned)cu_parts(a.B, CU_TILE));
   for (int t = c->t0; t < c->t1; t++) {
@@ -64,7 +64,7 @@ template <int GATES, class Cell> static void cu_walk(mn_call *c, const Cell &a, 
 
 /* ---- backward ---- */
 
-/* A warp: CU_OUTS numbers of the state, for a tile of copies.  dpre: [B,G] of row t+1, or NULL; turned: [D,G]. */
+/* A warp: CU_OUTS numbers of the state, for a tile of environments.  dpre: [B,G] of row t+1, or NULL; turned: [D,G]. */
 template <class Cell>
 CU_KERNEL cu_few_back(const Cell &a, const float *dpre, const float *turned,
                       int G, int t, bool fours) {
@@ -92,7 +92,7 @@ CU_KERNEL cu_turn(const float *w, float *to, long G, long D) {
 /* All rows, and where `initial` the states before row 0.  dpre: [T,B,G], which back() fills; takes scratch 3. */
 template <class Cell>
 static void cu_walk_back(mn_call *c, const Cell &a, int T, int G, const float *w, const float *dpre, bool initial) {
-  const bool few = a.B <= CU_COPIES, fours = G % 4 == 0 && cu_fours(dpre, G, G);
+  const bool few = a.B <= CU_FEW_ENVS, fours = G % 4 == 0 && cu_fours(dpre, G, G);
   float *room = mn_scratch(c->ctx, 3, few ? (long)G * a.D : (long)a.B * a.D);   /* w turned, or what a product gives */
   const dim3 grid((unsigned)cu_parts(a.D, CU_FEW_WARPS * CU_OUTS), (unsigned)cu_parts(a.B, CU_TILE));
   if (few) CU_LAUNCH(cu_turn, cu_blocks((long)G * a.D), CU_THREADS, 0, w, room, (long)G, (long)a.D);

@@ -7,8 +7,8 @@
 #pragma once
 #include "runtime/kernel.cuh"
 
-enum { CU_FEW = 64, CU_FEW_THREADS = 128, CU_FEW_WARPS = CU_FEW_THREADS / 32 };   /* so many rows are few: up to 16
-                                    meet a weight together, more go by tiles of 16, beside each other */
+enum { CU_FEW = 64, CU_FEW_THREADS = 128, CU_FEW_WARPS = CU_FEW_THREADS / 32 };   /* at most that many rows use these kernels: up to 16
+                                    meet a weight together, more go by tiles of 16, side by side */
 
 /* May rows of K numbers, `ld` apart, be read four at a time? */
 static inline bool cu_fours(const void *p, long ld, int K) { return K % 4 == 0 && ld % 4 == 0 && (uintptr_t)p % 16 == 0; }

@@ -17,7 +17,7 @@
 
 struct cu_span { int from, end; };
 
-/* Vectors of a head in a tensor: where the i-th of copy b and head h lies, counted in vectors. */
+/* Vectors of a head in a tensor: where the i-th of environment b and head h lies, counted in vectors. */
 struct cu_lines {
   long row, copy, head;
   __device__ __forceinline__ long at(int i, int b, int h) const { return i * row + b * copy + h * head; }
@@ -41,11 +41,11 @@ struct cu_attention {
   float *y, *stats;              /* stats [.,2]: a row's largest score and the inverse of its sum */
   const float *dy;
   float *dq, *left;              /* left [.]: what backward takes from the gradient of a row's weights */
-  float *du, *dw;                /* [copies * tiles,H,K]: parts of the gradients of u and w; NULL: not wanted */
+  float *du, *dw;                /* [B * tiles,H,K]: parts of the gradients of u and w; NULL: not wanted */
   cu_lines at;                   /* of queries, and of all that is counted by them */
   cu_keys part[PARTS];           /* keys are numbered through all parts */
   cu_positions xl;
-  int parts, H, heads, K, V;     /* heads: of all copies */
+  int parts, H, heads, K, V;     /* heads: of all environments */
   int t0, t1;                    /* rows */
   float scale, most;             /* of q.k; scores are held within -most .. most */
   bool wide_k, wide_v;           /* rows of K, or V, can be read by fours */

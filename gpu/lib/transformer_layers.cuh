@@ -12,26 +12,26 @@ extern "C" {
 enum { CU_WARPS = CU_THREADS / 32 };
 
 struct cu_layers {
-  int L, D, H, A, F, flow, reads, slots, rows;         /* rows: room for so many */
+  int L, D, H, A, F, flow, reads, slots, rows;         /* rows: room for that many */
   float eps;
   bool wide;                     /* rows of D, A and F numbers can be read by fours */
   const float *params;
   mn_layer_place at;
 
-  /* How many slots a row sees, of a segment with so many tokens. */
+  /* How many slots a row sees, of a segment with that many tokens. */
   __device__ __forceinline__ int seen(int tokens, int slot) const {
     if (slot < reads) return reads;
     return slot < reads + tokens ? slot + 1 : reads + tokens + reads;
   }
   __host__ __device__ long half_width() const { return 3L * D + (flow == MN_GTRXL ? 4L * D : 0); }
   __host__ __device__ long width() const { return 2 * half_width() + 4L * A + F + 4; }
-  /* Floats for activations of so many layers at once, and the input of the next. */
+  /* Floats for activations of that many layers at once, and the input of the next. */
   __host__ __device__ long acts(int layers) const { return (layers * width() + D) * rows; }
   /* Floats for the weights of one piece: of each warp forward, of all rows backward. */
   __host__ __device__ long scores() const { return (long)cu_max(CU_WARPS * slots, 2 * rows * H * slots); }
 };
 
-/* Keys and values of a copy: those of a layer begin `layer` numbers after those of the layer before. */
+/* Keys and values of an environment: those of a layer begin `layer` numbers after those of the layer before. */
 struct cu_kv { float *at; long layer; };
 
 /* Rows in consecutive slots: the first one's slot, and the tokens of the segment so far. */

@@ -181,7 +181,7 @@ static __device__ __forceinline__ void cu_input_back(const cu_layers &m, int row
   __syncthreads();
 }
 
-/* dx: in, the gradient of the output; out, of the input.  dkv: in, gradients of the copy's keys and values from elsewhere;
+/* dx: in, the gradient of the output; out, of the input.  dkv: in, gradients of the environment's keys and values from elsewhere;
 ** out, of the slots that are not among the rows (the rows' own become 0).  dparams: added to, unless NULL. */
 static __device__ __noinline__ void cu_layers_backward(const cu_layers &m, cu_part p, cu_kv kv, cu_kv dkv, float *acts, float *dx,
                                                        float *room, float *scores, float *dparams) {

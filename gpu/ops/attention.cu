@@ -21,7 +21,7 @@ struct Starts {
   int B, M, t0, t1;
 };
 
-/* A warp for each copy: start[t] is the last reset up to t, or -1. */
+/* A warp for each environment: start[t] is the last reset up to t, or -1. */
 CU_KERNEL find_starts(const Starts &s) {
   const int b = (int)blockIdx.x, lane = (int)threadIdx.x;
   int before = s.t0 ? s.start[(long)(s.t0 - 1) * s.B + b] : -1;
@@ -83,7 +83,7 @@ template <bool POSITIONS> struct Causal : cu_attention {
 
 /* ---- gradients of positions ---- */
 
-/* Of 64 distances for one head, by a group of copies: parts [groups,distances,H,K]. */
+/* Of 64 distances for one head, by a group of environments: parts [groups,distances,H,K]. */
 template <class S> CU_KERNEL position_gradients(const S &s, int groups, float *parts) {
   const int tiles = (int)gridDim.x / (s.H * groups), at = (int)blockIdx.x / tiles, h = at % s.H, group = at / s.H;
   const int e0 = (int)blockIdx.x % tiles * CU_TILE, d0 = (int)blockIdx.y * CU_TILE, K = s.K;

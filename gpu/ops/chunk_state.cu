@@ -351,7 +351,7 @@ template <int KJ, int VW> static void run_backward(const CuChunks *p) {
     CU_LAUNCH((chunk_backward<KJ, VW, false>), cu_tile_blocks<VW>(p, p->chunks), 32 * CU_TILE_WARPS, shared, *p);
 }
 
-/* There are registers for so many keys. */
+/* There are registers for that many keys. */
 static bool too_wide(const CuChunks *p) {
   if (p->K > CU_WIDE) cu_fail("a matrix memory", "there is no kernel for heads of more than 1024 keys");
   return p->K > CU_WIDE;

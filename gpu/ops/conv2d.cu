@@ -184,7 +184,7 @@ struct Weights {
   }
 };
 
-/* A block: one of `across` tiles beside each other, of one depth. */
+/* A block: one of `across` tiles side by side, of one depth. */
 template <class Product> CU_KERNEL tiles(const Product &p, int across) {
   const int m0 = (int)blockIdx.x * BM, n0 = (int)blockIdx.y % across * BN, z = (int)blockIdx.y / across;
   const int ty = (int)threadIdx.x / (BN / 4), tx = (int)threadIdx.x % (BN / 4);

@@ -135,7 +135,7 @@ static List sorted(const mn_call *c, int n, int rows) {
 enum { PIECE = 128, AHEAD = 8 };
 
 /* A block sums a piece, a thread a column of it.  parts[piece][0] is the end of a run that came from the piece
-** before, [1] the beginning of one that goes on into the next; a run through the whole piece is [0]. */
+** before, [1] the beginning of one that continues in the next; a run through the whole piece is [0]. */
 CU_KERNEL sum_pieces(const List &list, const float *dy, float *dw, float *parts, int n, int D, int rows, bool add) {
   const int from = (int)blockIdx.x * PIECE, end = cu_min(from + PIECE, n);
   const int before = from ? list.key[from - 1] : -1, after = end < n ? list.key[end] : -1;

@@ -26,7 +26,7 @@ CU_KERNEL convolve(const Conv &a, const float *x, float *to, int sign, cu_diviso
   }
 }
 
-/* A block makes one weight's gradient: dw_j = sum over t of dy_t . x_(t + j - J/2), over all copies. */
+/* A block makes one weight's gradient: dw_j = sum over t of dy_t . x_(t + j - J/2), over all environments. */
 CU_KERNEL filter_back(const Conv &a) {
   const int h = (int)blockIdx.x / a.J, j = (int)blockIdx.x % a.J, tid = (int)threadIdx.x;
   const long shift = (j - a.J / 2) * a.D, from = cu_max(-shift, 0L), end = cu_min(a.row, a.row - shift);

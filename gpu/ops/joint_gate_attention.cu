@@ -16,7 +16,7 @@ enum { STEPWISE = 4 };           /* fewer rows go one by one */
 enum { OUT_Y, OUT_C, OUT_S, OUT_SAVED, RAW = 3 };
 enum { COLUMNS = 16, TWO = 2 };            /* of a warp, backward; and of those, at a time */
 
-/* Scratch beside that of CuChunks, where R holds q and W holds x; of a slice. */
+/* Scratch besides that of CuChunks, where R holds q and W holds x; of a slice. */
 struct Joint {
   CuGatedInputs a;
   float *u;                      /* [16,Kq] a chunk */

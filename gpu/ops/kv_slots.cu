@@ -6,7 +6,7 @@ namespace {
 
 enum { KEPT = -1, EMPTY = -2 };
 
-struct Slots {                   /* slots [copies,S,n] from rows of `fresh`, or as they were */
+struct Slots {                   /* slots [B,S,n] from rows of `fresh`, or unchanged */
   const int32_t *pos;            /* of the last row, [B] */
   const float *fresh, *kept;
   float *out;

@@ -6,7 +6,7 @@
 namespace {
 
 enum { WARPS = 4, THREADS = 32 * WARPS };
-enum { ROWS = 4, BLOCKS = 512 };  /* backward: a warp takes so many rows at least; so many blocks fill a GPU */
+enum { ROWS = 4, BLOCKS = 512 };  /* backward: a warp takes at least ROWS rows; BLOCKS blocks fill a GPU */
 
 struct Norm {
   const float *x, *weight, *bias, *dy;

@@ -22,7 +22,7 @@ struct Chunks {
   Tokens kv[2], p;
   const float *weight, *bias;
   float *chunks, *dchunks;       /* [B,2,C,H,D] */
-  float *work, *dweight, *dbias; /* backward: of each chunk and copy */
+  float *work, *dweight, *dbias; /* backward: of each chunk and environment */
   int B, H, D, E, R, C, chunk, t0, t1, first;            /* first: the first chunk of these rows */
   float eps;
 
@@ -93,7 +93,7 @@ static __device__ void row_stats(const Chunks &s, const cu_team &team, const flo
 
 static size_t shared_bytes(const Chunks &s) { return CU_TEAM_SHARED + sizeof(float) * 2 * (size_t)s.p.n; }
 
-/* A block for each chunk of a copy, and for each of its keys and values. */
+/* A block for each chunk of an environment, and for each of its keys and values. */
 CU_KERNEL compress(const Chunks &s) {
   const Chunk x(s);
   const int kv = (int)blockIdx.y / s.R, r = (int)blockIdx.y % s.R;
@@ -107,7 +107,7 @@ CU_KERNEL compress(const Chunks &s) {
   for (int e = team.lane; e < s.E; e += CU_THREADS) y[e] = (y[e] - mean) * scale * s.weight[e] + s.bias[e];
 }
 
-/* A block for each chunk of a copy.  work: gradients of keys and values before they were normalised, [2,R,E], and of the
+/* A block for each chunk of an environment.  work: gradients of keys and values before they were normalised, [2,R,E], and of the
 ** weights, [chunk, H*R]. */
 CU_KERNEL compress_back(const Chunks &s) {
   const Chunk x(s);

@@ -32,7 +32,7 @@ CU_KERNEL add_leaves(const Leaves &all, const Shown &own, const double *parts, f
   if (block.lane) return;
   const float high = (float)total;
   sum[0] = high;
-  sum[1] = high - high == 0.0f ? (float)(total - (double)high) : 0.0f;           /* 0 beside an infinity, too */
+  sum[1] = high - high == 0.0f ? (float)(total - (double)high) : 0.0f;           /* 0 also if a term is infinite */
   norm[0] = (float)sqrt(total);
 }
 

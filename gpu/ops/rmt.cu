@@ -14,7 +14,7 @@ enum { BLOCKS = 264, BLOCKS_BACK = 64 };               /* at most; backward each
 struct Rmt {
   cu_layers m;
   int T, B, S, M, t0, t1;
-  long memory, kept_n, kv_n;     /* floats of all copies' memory; of `kept`; of the keys and values at its end */
+  long memory, kept_n, kv_n;     /* floats of all environments' memory; of `kept`; of the keys and values at its end */
   const uint8_t *done;
   const float *e, *mem0, *mem, *kept;
   float *y, *out;                /* out: `kept`, the memory, or the weights that are written */
@@ -28,7 +28,7 @@ struct Rmt {
   __device__ __forceinline__ const float *read(const float *all, int b, int full, bool reset) const {
     return reset ? mem0 : all + memory_at(b, full);
   }
-  __device__ __forceinline__ long kv_size() const { return (long)m.slots * 2 * m.A; }      /* of a layer of a copy */
+  __device__ __forceinline__ long kv_size() const { return (long)m.slots * 2 * m.A; }      /* of a layer of an environment */
   __device__ __forceinline__ cu_kv kv_of(const float *all, int b) const {
     return { (float *)all + kept_n - kv_n + b * kv_size(), B * kv_size() };
   }
@@ -46,7 +46,7 @@ struct Room {
   }
 };
 
-/* ---- how a copy is cut: see engine/attention/rmt_segments.c ---- */
+/* ---- how an environment is cut: see engine/attention/rmt_segments.c ---- */
 
 static __device__ __forceinline__ bool begins(const Rmt &s, int t, int b) { return s.done && s.done[(long)t * s.B + b]; }
 
@@ -64,7 +64,7 @@ static __device__ bool next_piece(const Rmt &s, mn_cursor *at, int b, int limit,
   return true;
 }
 
-/* Where a copy is after t rows; *last: the piece that led there. */
+/* The position of an environment after t rows; *last: the piece that led there. */
 static __device__ mn_cursor cursor_at(const Rmt &s, int b, int t, mn_piece *last) {
   mn_cursor at = {};
   while (next_piece(s, &at, b, t, last)) continue;
@@ -173,7 +173,7 @@ CU_KERNEL rmt_backward(const Rmt &s) {
 
 /* ---- rmt_memory ---- */
 
-/* The write rows of a copy's running segment, gone through the layers on what rmt kept; the part they are. */
+/* The write rows of an environment's running segment, gone through the layers on what rmt kept; the part they are. */
 static __device__ cu_part write_rows(const Rmt &s, int b, const mn_cursor &at, cu_kv kv, float *acts) {
   const cu_kv kept = s.kv_of(s.kept, b);
   for (int l = 0; l < s.m.L; l++) fill(kv.at + l * kv.layer, kept.at + l * kept.layer, s.kv_size());
@@ -272,7 +272,7 @@ static Rmt open_call(mn_call *c, const char *op) {
 
 static long kv_room(const Rmt &s) { return rounded(s.m.L * (long)s.m.slots * 2 * s.m.A); }
 
-/* The grid, and room for each block: activations of so many layers, and `more` floats. */
+/* The grid, and room for each block: activations of that many layers, and `more` floats. */
 static unsigned take_room(mn_call *c, Rmt *s, int most, int layers, long more) {
   const int blocks = cu_min(s->B, most);
   s->each = rounded(s->m.acts(layers)) + rounded(s->m.scores()) + rounded(more);

@@ -46,7 +46,7 @@ static void remember_backward(mn_call *c) {
 
 MN_KERNEL(memory_push, remember_forward, remember_backward)
 
-/* ---- remember_mask: a block has COPIES copies, and several threads of each look for its last reset ---- */
+/* ---- memory_push_mask: a block has COPIES environments, and several threads of each find its last reset ---- */
 
 enum { COPIES = 32, LANES = CU_THREADS / COPIES };
 
@@ -135,7 +135,7 @@ static Frames frames_of(const mn_call *c) {
   return { c->in[1].u8, F, DIM(c, 'T'), B, D, cu_divisor(F), cu_divisor(B), cu_divisor(D) };
 }
 
-/* Number d of frame s of copy b as row t sees it; frames before row 0 are in past [B, F-1, D]. */
+/* Number d of frame s of environment b as row t sees it; frames before row 0 are in past [B, F-1, D]. */
 static __device__ float frame(const Frames &f, const float *x, const float *past, int t, int s, long b, long d) {
   for (int k = t; f.done && k > s && k >= 0; k--) if (f.done[(long)k * f.B + b]) return 0;
   if (s >= 0) return x[((long)s * f.B + b) * f.D + d];

@@ -41,7 +41,7 @@ static Wkv6Keys keys_of(const mn_call *c) {
 
 static void forward(mn_call *c) { cu_wkv_forward(c, keys_of(c), V_IN, DONE, STATE); }
 
-/* dfirst [H, K] is the sum over copies and chunks of the parts [B, H, chunks, K]. */
+/* dfirst [H, K] is the sum over environments and chunks of the parts [B, H, chunks, K]. */
 static void sum_first(const mn_call *c, const float *parts, float *dfirst, long B, long H, long chunks, long K) {
   const long key[CU_WALKED] = { 1 }, head[CU_WALKED] = { chunks * K }, chunk[CU_WALKED] = { K };
   const long copy[CU_WALKED] = { H * chunks * K };

@@ -14,9 +14,9 @@ extern "C" {
 
 namespace envs {
 
-constexpr unsigned THREADS = 64;  /* few: thousands of copies are to fill all multiprocessors */
+constexpr unsigned THREADS = 64;  /* few: thousands of environments are to fill all multiprocessors */
 
-/* Row by row of 8 bytes, all threads of a block for all of its copies. */
+/* Row by row of 8 bytes, all threads of a block for all of its environments. */
 static __device__ void keep_before(const mn_vec_arrays &v) {
   const size_t first = (size_t)blockIdx.x * THREADS, left = (size_t)v.n - first;
   const size_t at = first * v.stride / 8, words = (left < THREADS ? left : THREADS) * v.stride / 8;

@@ -114,7 +114,7 @@ static __device__ __forceinline__ float cu_block_sum(float x, cu_smem<float> par
 
 static inline bool cu_failed(cudaError_t e, const char *what) {
   if (e == cudaSuccess) return false;
-  cudaGetLastError();            /* told here: not once more as a launch that failed */
+  cudaGetLastError();            /* reported here: clear it, so that it is not reported again as a failed launch */
   cu_fail(what, cudaGetErrorString(e));
   return true;
 }

@@ -14,7 +14,7 @@
 
 /* ---- by the host ---- */
 
-/* What a call of the host is told, kept for as long as graphs may ask again: one for each set of numbers. */
+/* The arguments of a host call, kept as long as graphs may repeat it: one for each set of values. */
 struct Exchange {
   void *at;
   double n;
@@ -44,7 +44,7 @@ static void host_sum(void *p) {
 
 static struct : cu_nccl {
   enum { UNKNOWN, NO, YES } used = UNKNOWN;
-  ncclComm_t comm = NULL;                           /* NULL: they could not be joined, which the next wait tells */
+  ncclComm_t comm = NULL;                           /* NULL: joining failed, which the next wait reports */
 } nccl;
 
 static bool failed(ncclResult_t r) {
@@ -53,7 +53,7 @@ static bool failed(ncclResult_t r) {
   return true;
 }
 
-/* Who a rank's GPU is, and whether NCCL is there. */
+/* A rank's GPU, and whether NCCL is installed. */
 struct Card {
   char id[16];
   int able;
@@ -82,7 +82,7 @@ static bool by_nccl() {
     nccl.used = all_able() ? nccl.YES : nccl.NO;
     if (nccl.used == nccl.YES) {
       ncclUniqueId id = {};
-      setenv("NCCL_GRAPH_REGISTER", "0", 0);        /* scratch moves when it grows: it would have to be told */
+      setenv("NCCL_GRAPH_REGISTER", "0", 0);        /* scratch moves when it grows, which NCCL would have to know */
       if (mn_rank() == 0) failed(nccl.GetUniqueId(&id));
       mn_ranks_share(&id, sizeof id);
       if (failed(nccl.CommInitRank(&nccl.comm, mn_ranks(), id, mn_rank()))) nccl.comm = NULL;

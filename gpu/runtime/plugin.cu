@@ -14,7 +14,7 @@ static char last_error[512];
 static int check(cudaError_t e, const char *what) {
   if (e == cudaSuccess) return 0;
   snprintf(last_error, sizeof last_error, "%s: %s", what, cudaGetErrorString(e));
-  cudaGetLastError();                                /* told here: not once more at the next wait */
+  cudaGetLastError();                                /* reported here: clear it, so that it is not reported again at the next wait */
   return -1;
 }
 

@@ -31,7 +31,7 @@ static const char *places[] = {
   "/usr/local/share/fonts/dejavu/DejaVuSans.ttf",         /* BSD */
 };
 
-/* FreeType does not tell of every allocation that fails: without a module it goes on unhinted, and where it cannot measure
+/* FreeType does not report every failed allocation: without a module it continues unhinted, and where it cannot measure
 ** a script's letters, hints differ for as long as the face is open.  So its memory comes from here. */
 static void *get(FT_Memory m, long bytes) {
   mn_font *f = m->user;

@@ -32,7 +32,7 @@ mn_window *mn_window_new(mn_ctx *mn, const char *title, int width, int height) {
   w->ctx = mn;
   SDL_SetHint(SDL_HINT_VIDEO_ALLOW_SCREENSAVER, "1");
   bool ready = !SDL_Init(SDL_INIT_VIDEO);
-  /* without a display SDL takes a driver that shows nothing; only who asks for one by name wants that */
+  /* without a display SDL would choose a driver that shows nothing; accept it only if it was requested by name */
   const char *driver = ready ? SDL_GetCurrentVideoDriver() : NULL;
   if (driver && !getenv("SDL_VIDEODRIVER") && (!strcmp(driver, "offscreen") || !strcmp(driver, "dummy"))) {
     SDL_SetError("there is no window system");
@@ -135,7 +135,7 @@ static int stick_moved(mn_window *w, SDL_JoystickID which) {
   return hold(w, key, which, true);
 }
 
-/* An event at the pointer, which SDL tells in points. */
+/* An event at the pointer, which SDL reports in points. */
 static void at_pointer(mn_window *w, mn_event *event, int kind, int key, int x, int y) {
   double scale = mn_window_scale(w);
   *event = (mn_event){ kind, key, (int)(x * scale), (int)(y * scale) };

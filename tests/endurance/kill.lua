@@ -1,5 +1,5 @@
 -- kill.lua -- kill -9 at random moments: does going on give what an undisturbed run gives, bit for bit?
--- luajit tests/endurance/kill.lua [KILLS [SEED]].  Each run is killed at a moment drawn anew (one that ended before is not
+-- luajit tests/endurance/kill.lua [KILLS [SEED]].  Each run is killed at a moment drawn again (one that ended before is not
 -- counted), and now and then again while it goes on; then it goes on to its end, and every checkpoint (parameters, optimiser, environments,
 -- memories, random numbers) and every metric but clocks must be those of the run that nothing happened to.
 -- tests/engine/test_faults.lua kills in the midst of each write; this is the same from outside, between any two instructions.

@@ -106,7 +106,7 @@ local function complains(what, said, status)
   t.ok(said:find "mneme: [^\n]+\n$" or said:find "libgomp: Out of memory", what .. ": " .. said)
 end
 
--- Which calls of so many: all, or the first ones and some from there to the last.
+-- Which calls of that many: all, or the first ones and some from there to the last.
 local function chosen(count, some, first)
   first = math.min(first or 0, count)
   local left, list = count - first, {}

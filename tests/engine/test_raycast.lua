@@ -16,7 +16,7 @@ local corridor, room, sky = { 54, 89, 109 }, { 111, 148, 170 }, { 102, 153, 204 
 local function scaled(color, by) return color[1] * by, color[2] * by, color[3] * by end
 local function fade(depth) return 8 / (8 + depth) end
 
--- The world of a copy, as boxes and hemispheres in cells; the border included.
+-- The world of an environment, as boxes and hemispheres in cells; the border included.
 local function world_of(truth, size)
   local world, width = { boxes = {}, balls = {}, floor = {} }, size + 2
   local function third(k) return (k >= math.floor(width / 3) and 1 or 0) + (k >= math.floor(2 * width / 3) and 1 or 0) end

@@ -275,7 +275,7 @@ t.test("remember and its mask, read after any number of rows", function()
   local other = mn.plan(function() return after * 3 end)
   local tripled = other()
   plan:rows(3, 4)
-  other:run()                              -- and a plan that leans on it
+  other:run()                              -- and a plan that depends on it
   t.eq(tripled:at(1, M, 1, 1), 3 * x:at(4, 1, 1))
   mn.clear_tape()
 end)

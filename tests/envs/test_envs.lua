@@ -34,7 +34,7 @@ for _, e in ipairs(envs.list()) do
   end)
 
   t.test(e.name .. ": a copy's stream does not depend on the number of copies", function()
-    local function short(n) return make { num_envs = n, time_limit = 4 } end     -- every episode draws anew
+    local function short(n) return make { num_envs = n, time_limit = 4 } end     -- every episode draws again
     local few, many = roll(short(3), 2, 60), roll(short(70), 2, 60)
     for i = 0, 2 do t.eq(few[i], many[i], "copy " .. i) end
     local seventy_one = roll(short(71), 2, 60)

@@ -15,7 +15,7 @@ local function make(settings) return envs.new("memory_maze", settings) end
 -- ---- the generator ----
 
 -- Of 20,000 accepted mazes of labmaze 1.0.6 each: mean and standard deviation over mazes; `rejected` is the
--- part of all mazes that had fewer rooms than targets, `rooms` the parts with so many rooms before that.
+-- part of all mazes that had fewer rooms than targets, `rooms` the parts with that many rooms before that.
 local reference = {
   [9] = { rejected = .0169, rooms = { [3] = .2869, [4] = .6962 }, open = { 59.44, 3.99 }, room = { 41.19, 5.58 },
     cycles = { 23.60, 3.41 }, between = { 7.986, 1.888 }, from_spawn = { 6.426, 1.742 }, corner = .745,

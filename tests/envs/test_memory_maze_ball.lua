@@ -27,7 +27,7 @@ local function poses(env)
   return list
 end
 
--- What every copy does in each step of a sequence of actions: cells rolled, and degrees turned to the right.
+-- What every environment does in each step of a sequence of actions: cells rolled, and degrees turned to the right.
 local function responses(env, actions)
   local r, rolled, turned = rig(env), {}, {}
   env:reset_raw(r.obs, 1)

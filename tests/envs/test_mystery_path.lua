@@ -63,7 +63,7 @@ local function read_vector(name, obs)
 end
 
 -- Play the recorded actions of all episodes of a play at once; visit(copy, step, obs, reward, done, score)
--- sees what comes of them until a copy's episode is over.
+-- sees what comes of them until an environment's episode is over.
 local function replay(play, more, visit)
   local n = #play.episodes
   local env = envs.new(play.env, with(play.settings, with(more, { num_envs = n, seed = play.seed })))
@@ -138,7 +138,7 @@ end
 
 -- ---- as statistics ----
 
--- Of 40,000 paths of memory-gym: { mean, standard deviation }; how many of a hundred paths have so many cells; and
+-- Of 40,000 paths of memory-gym: { mean, standard deviation }; how many of a hundred paths have that many cells; and
 -- how many of its cells lie in each slice across the way from the start to the goal.
 local PATHS = 40000
 local published = { cells = { 10.090, 1.646 }, walls = { 11.286, 2.744 }, apart = { 9.291, 1.65 } }

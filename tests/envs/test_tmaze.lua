@@ -91,7 +91,7 @@ t.test("tmaze: its limits and spaces are those of the paper", function()
 end)
 
 -- Uniformly random play for `steps` steps: mean and standard error of each figure over the first `episodes`
--- episodes of every copy (all of them finished, so that short episodes are not preferred).
+-- episodes of every environment (all of them finished, so that short episodes are not preferred).
 local function random_play(settings, episodes, steps)
   local env = envs.new("tmaze", settings)
   local r, random = rig(env), ffi.new("float[?]", settings.num_envs)

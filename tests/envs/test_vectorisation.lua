@@ -1,5 +1,5 @@
 -- test_vectorisation.lua -- what stepping many copies promises, for every environment in C and for rules in Lua:
--- any number of copies, observations where the learner reads them, a seed for each copy, final observations,
+-- any number of environments, observations where the learner reads them, a seed for each environment, final observations,
 -- copies that are saved, restored and cloned at any step, and errors that change nothing.
 local ffi = require "ffi"
 local t = require "tests.harness"

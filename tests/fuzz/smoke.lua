@@ -1,4 +1,4 @@
--- smoke.lua -- the fuzzer's targets without the fuzzer: each gets so many inputs, its seeds with bytes changed by chance.
+-- smoke.lua -- the fuzzer's targets without the fuzzer: each gets that many inputs, its seeds with bytes changed by chance.
 --   luajit tests/fuzz/smoke.lua SEEDS INPUTS      last line: how many inputs were taken well
 package.path = "./?.lua;./lua/?.lua;./lua/?/init.lua;" .. package.path
 local ffi = require "ffi"

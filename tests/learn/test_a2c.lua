@@ -141,7 +141,7 @@ end
 
 local function floats(bytes) return ffi.cast("const float *", bytes) end
 
--- V of the last observations, from the state that row t left behind: run anew from the rollout's start.
+-- V of the last observations, from the state that row t left behind: run again from the rollout's start.
 local function last_values(l, row, final)
   local x, out = mn.tensor { shape = { 1, l.B, l.x:shape()[3] } }, {}
   ffi.copy(x:data(), final, #final)

@@ -137,7 +137,7 @@ both("context: the memory is cleared after so many observations", function(learn
   t.eq(flags(l.resets)[1], "00100100")
   t.eq(flags(l.done)[1], "00000000")
   t.eq(l:describe().memory.context, 3)
-  l = learner("gru", { context = 6, num_steps = 40, num_envs = 2, time_limit = 9 })      -- ends begin the count anew
+  l = learner("gru", { context = 6, num_steps = 40, num_envs = 2, time_limit = 9 })      -- ends begin the count again
   l:rollout()
   for b = 0, 1 do
     local count = 0

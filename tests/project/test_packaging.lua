@@ -120,7 +120,7 @@ t.test("luarocks make: without a network; the module and the command work, and l
     return sh(("cd '%s' && env -u MAKEFLAGS -u MAKELEVEL B='%s' luarocks --lua-version=5.1 --tree='%s/rocks' --only-server=none %s"):format(root,
       build, dir, words))
   end
-  local said, status = rocks "make CC=cc"              -- the Makefile's: another compiler's name would build all anew
+  local said, status = rocks "make CC=cc"              -- the Makefile's: another compiler's name would build all again
   t.eq(status, 0, said)
   local share = dir .. "/rocks/share/lua/5.1/?.lua"
   t.eq(sh(("env -u MNEME_BUILD LUA_PATH='%s;;' luajit -e 'print(require(\"mneme\").tensor{1,2}:sum():item())'"):format(share)), "3\n")
@@ -131,7 +131,7 @@ t.test("luarocks make: without a network; the module and the command work, and l
   t.eq(sh(("find '%s/rocks' -name '*mneme*'"):format(dir)), "", "what is left")
 end)
 
--- ---- what it leans on ----
+-- ---- what it depends on ----
 
 t.test("docs/third-party.md names every library that is linked, and counts the fixtures by their source", function()
   local files, safetensors = require "mneme.base.files", require "mneme.tensor.safetensors"

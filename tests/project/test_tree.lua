@@ -53,7 +53,7 @@ t.test("there are files to look at", function()
   end
 end)
 
--- ---- who leans on whom ----
+-- ---- who depends on whom ----
 
 -- All includes: f(path, name, angled).
 local function includes(f)

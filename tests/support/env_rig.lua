@@ -22,7 +22,7 @@ local function final(r, i)
   return ffi.string(ffi.cast("const char *", r.env.ended.final_obs) + i * r.bytes, r.bytes)
 end
 
--- What only the environment knows of a copy, as a string.
+-- What only the environment knows of an environment, as a string.
 local function hidden(env, i)
   local facts = {}
   for name, value in pairs(env:truth(i)) do
@@ -44,7 +44,7 @@ local function glance(r, i)
   return seen(r, i) .. ("|%.9g|%d|%d"):format(r.reward[i], r.terminated[i], r.truncated[i])
 end
 
--- Reset and step; for each copy everything it showed.
+-- Reset and step; for each environment everything it showed.
 local function roll(env, seed, steps)
   local r, log = rig(env), {}
   env:reset_raw(r.obs, seed)
@@ -57,7 +57,7 @@ local function roll(env, seed, steps)
   return log, r
 end
 
--- Follow some copies for a while: what they show, and to what seeds of `act` they listen.
+-- Follow some environments for a while: what they show, and to what seeds of `act` they listen.
 local function follow(r, copies, steps, as)
   local log = {}
   for _ = 1, steps do

@@ -1,4 +1,4 @@
--- maze_rig.lua -- mazes of memory_maze as its tests know them: read off a copy's truth, walked by hand.
+-- maze_rig.lua -- mazes of memory_maze as its tests know them: read off an environment's truth, walked by hand.
 local SOUTH, EAST = { [0] = -1, 0, 1, 0 }, { [0] = 0, 1, 0, -1 }        -- of headings
 local DIRECTIONS = { { 0, 1 }, { 0, -1 }, { 1, 0 }, { -1, 0 } }
 

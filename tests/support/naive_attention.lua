@@ -223,7 +223,7 @@ naive.performer = by_head(function(cfg, x, p, h)
   if not cfg.causal then
     return kernel(cfg, fq, features_of(function(row) return phi(row, top, cfg.feature_eps) end, x.k), x.v, stabilised)
   end
-  local y = {}                                   -- keys under the largest logit so far, for every query anew
+  local y = {}                                   -- keys under the largest logit so far, for every query again
   top = -math.huge
   for i = 1, #x.q do
     top = math.max(top, logit[i])

@@ -19,7 +19,7 @@ return {
       named[i] = { name, leaves[i] }
     end
     local e, f = leaves[1], leaves[2] or leaves[1]
-    -- [B,H,N,D] -> [B,H,k,D]: one product, m times x of all copies and heads side by side
+    -- [B,H,N,D] -> [B,H,k,D]: one product, m times x of all environments and heads side by side
     local function mixed(m, x)
       local s = x:shape()
       if s[3] < sizes.N then m = ops.slice { x = m, axis = 1, from = 0, to = s[3] } end

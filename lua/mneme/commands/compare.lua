@@ -278,7 +278,7 @@ local function heads(groups)
   return columns(rows)
 end
 
----Runs beside each other.
+---Runs side by side.
 ---@param paths string[] of runs and studies
 ---@param options table? { by = name of a curve, all = true }
 ---@return string text

@@ -258,7 +258,7 @@ local function fault_of_interventions(list, steps)
   end
 end
 
--- A function that gives the section of so many bytes that comes next, and how many bytes there were.
+-- A function that gives the section of that many bytes that comes next, and how many bytes there were.
 local function sections_from(path, data, at, bytes)
   return function(what, n)
     if at + pad(n) > bytes then

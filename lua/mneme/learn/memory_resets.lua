@@ -5,7 +5,7 @@ local ffi = require "ffi"
 local tensor = require "mneme.tensor.tensor"
 
 ---@class Forgetting
----@field seen Tensor [B] i32: observations that each copy's memory holds; saved with checkpoints
+---@field seen Tensor [B] i32: observations that each environment's memory holds; saved with checkpoints
 local Forgetting = {}
 Forgetting.__index = Forgetting
 
@@ -17,7 +17,7 @@ local function new(B, reset_on_done, context)
   return setmetatable({ B = B, reset_on_done = reset_on_done, context = context, seen = seen, count = seen:data() }, Forgetting)
 end
 
----Clear every copy's memory: `flags` (uint8_t[B]) of the observations that come next.
+---Clear every environment's memory: `flags` (uint8_t[B]) of the observations that come next.
 function Forgetting:all(flags)
   ffi.fill(flags, self.B, 1)
   ffi.fill(self.count, 4 * self.B)

@@ -151,7 +151,7 @@ local function make_rollout(self)
   self.peek, self.buffers = peek, r
 end
 
--- This rank's share of the copies.
+-- This rank's share of the environments.
 local function share(self, what, env)
   self.num_envs, self.divides_batch = env.num_envs, true
   self.B = self.num_envs / ranks.size
@@ -205,7 +205,7 @@ end
 
 -- ---- acting ----
 
----Begin: every copy's world and memory anew.
+---Begin: every environment's world and memory again.
 function OnPolicy:begin()
   local T, row = self.T, self.row
   engine.wait()
@@ -245,7 +245,7 @@ local function advance_clock(self, steps)
   if low >= 2 ^ 31 then self.clock_data[2] = self.clock_data[2] + 1 end
 end
 
--- The episodes that ended in the rollout, in the order of steps, then of copies.
+-- The episodes that ended in the rollout, in the order of steps, then of environments.
 local function count_episodes(self)
   local B, done, finished, at = self.B, self.row.done, self.finished, self.outcome_at
   local score, ret, length = at.score, at.ret, at.length
@@ -259,7 +259,7 @@ local function count_episodes(self)
   if ranks.size > 1 then finished:restart_plan() end
 end
 
----Act for num_steps in every copy; fills x, done, resets, previous, rewards, played and what the plans compute.
+---Act for num_steps in every environment; fills x, done, resets, previous, rewards, played and what the plans compute.
 function OnPolicy:rollout()
   local T, B, row, last = self.T, self.B, self.row, nil
   engine.check(C.mn_rollout_begin(engine.ctx, self.buffers, B, T, self.row_bytes))

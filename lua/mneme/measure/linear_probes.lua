@@ -208,7 +208,7 @@ local function parts_of(core)
   return parts
 end
 
--- The numbers of a part of one copy's memory now, floats as a text.
+-- The numbers of a part of one environment's memory now, floats as a text.
 local function read_part(memory, part, n_heads)
   local _, names, by_layer = heads.grid(memory)
   local into = {}
@@ -222,7 +222,7 @@ local function read_part(memory, part, n_heads)
   return table.concat(into)
 end
 
----All numbers of a state as samples: a row for each copy.
+---All numbers of a state as samples: a row for each environment.
 ---@param core Core
 ---@param state table<string, Tensor>
 ---@param B integer copies
@@ -237,7 +237,7 @@ function probing.of_state(core, state, B)
 end
 
 ---Let an agent live, and look into its memory at some steps of its episodes.
----@param p Stepper of some copies
+---@param p Stepper of some environments
 ---@param o table episodes = how many; steps = list of steps, from 0; facts = list of names of env:truth
 ---@return table samples steps[step] = { n, episode = list, facts[name] = list, parts[name] = { d, x = float* } }
 ---@return string[] names of parts, in order; the first is "all" of them

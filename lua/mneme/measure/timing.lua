@@ -127,7 +127,7 @@ function meter.forward(f, x)
   return first > LONG and first or stopwatch.least(TIMES, again)
 end
 
----Seconds of one copy's sequence of N steps through a core that looks back over all of it.
+---Seconds of one environment's sequence of N steps through a core that looks back over all of it.
 ---@param name string
 ---@param config table
 ---@param N integer

@@ -31,12 +31,12 @@ end
 
 local anywhere = { { 3, 0 }, { 9, 2 }, { 16 }, { 17, 1 }, { 18, 1 } }
 
--- May a sequence be cut, and begin anew, at a time?  By what the core claims.
+-- May a sequence be cut, and begin again, at a time?  By what the core claims.
 local function may_cut(c, t)
   return c.claims.steps ~= "between segment ends" or t % c.config.segment == 0
 end
 
--- Resets of some copies; where segments end, of all copies at once.
+-- Resets of some environments; where segments end, of all environments at once.
 local function resets(c)
   return c.claims.steps ~= "between segment ends" and anywhere or { { 2 * c.config.segment } }
 end
@@ -154,7 +154,7 @@ local function around(tensor, axis)
   return blocks, inner
 end
 
--- A tensor with copy b's numbers changed.
+-- A tensor with environment b's numbers changed.
 local function change_env(tensor, b, axis)
   local out, blocks, inner = tensors.keep(tensor), around(tensor, axis)
   local p = out:data()
@@ -167,7 +167,7 @@ local function change_env(tensor, b, axis)
   return out
 end
 
--- The numbers of every copy but b, as bytes.
+-- The numbers of every environment but b, as bytes.
 local function others(tensor, b, axis)
   local blocks, inner = around(tensor, axis)
   local all, parts, bytes = rig.bytes(tensor), {}, inner * 4

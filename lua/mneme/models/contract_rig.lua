@@ -54,7 +54,7 @@ function rig.normal(shape, stream, grad)
   return t
 end
 
----done[T,B] with a 1 at each { t, b } (b nil: every copy).
+---done[T,B] with a 1 at each { t, b } (b nil: every environment).
 function rig.done(T, B, where)
   local done = tensors.new { shape = { T, B }, dtype = "u8" }
   for _, at in ipairs(where or {}) do

@@ -163,7 +163,7 @@ function Core:evaluate(formula, N)
   return setfenv(f, letters)()
 end
 
----The number of floats that one copy's state holds, and the formula that its declaration comes to.
+---The number of floats that one environment's state holds, and the formula that its declaration comes to.
 ---@return integer floats
 ---@return string formula "L*(H*V*K + H*K) + 1"
 function Core:state_floats()
@@ -267,7 +267,7 @@ local function configure(name, d, given, ignore_unknown)
   return cfg
 end
 
--- What a new file forgets: told before anything leans on it.
+-- What a new file forgets: told before anything depends on it.
 local function check_built(name, core)
   local hint = { hint = "lua/mneme/models/core.lua lists what build returns" }
   if type(core) ~= "table" then errors.raise(("core %s: build gave %s, expected a table"):format(name, tostring(core)), hint) end

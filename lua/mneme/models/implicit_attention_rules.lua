@@ -189,7 +189,7 @@ function rules.each_entry(now, layer, head, f)
   end
 end
 
--- The number in the history, from 1, of the step so many steps back; nil: it is not there.
+-- The number in the history, from 1, of the step that many steps back; nil: it is not there.
 local function step_back(now, n, back)
   local history, step = now.history, now.step - back
   local guess = n - (history[n].step - step)

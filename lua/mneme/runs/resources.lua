@@ -20,7 +20,7 @@ local function read(path)
   return text
 end
 
--- Microjoules since some time, and where that begins anew; nil where nobody may read it.
+-- Microjoules since some time, and where that begins again; nil where nobody may read it.
 local function energy()
   return tonumber(read(ENERGY) or ""), tonumber(read((ENERGY:gsub("energy_uj$", "max_energy_range_uj"))) or "")
 end
@@ -39,10 +39,10 @@ end
 ---@return table account
 function resources.begin() return start(setmetatable({}, Account)) end
 
----Joules from one reading of the meter to a later one; nil where it began anew between them, at nobody knows what.
+---Joules from one reading of the meter to a later one; nil where it began again between them, at nobody knows what.
 ---@param before number microjoules
 ---@param now number
----@param range number? where the meter begins anew
+---@param range number? where the meter begins again
 function resources.joules(before, now, range)
   if range then return (now - before) % range / 1e6 end
   return now >= before and (now - before) / 1e6 or nil
@@ -67,7 +67,7 @@ function resources.read(folder)
   return type(used) == "table" and used or nil
 end
 
----Add to what RUN/resources.json holds what no other account has written meanwhile, and count anew: a study's account has
+---Add to what RUN/resources.json holds what no other account has written meanwhile, and count again: a study's account has
 ---what was done before and after the training, whose own wrote the rest.
 ---@param folder string
 ---@return table used in all

@@ -38,7 +38,7 @@ function bootstrap.interval(scores, statistic, options)
   return one("stats.interval", { rows }, seeds > 1, false, options, statistic)
 end
 
----By how much a statistic of x is above that of y, where their seeds have nothing in common: both are drawn anew by
+---By how much a statistic of x is above that of y, where their seeds have nothing in common: both are drawn again by
 ---themselves.
 ---@param x number[]|number[][]
 ---@param y number[]|number[][] the same tasks; as many seeds or not
@@ -86,7 +86,7 @@ local function improvement(x, y)
 end
 
 ---The probability of improvement (Agarwal et al. 2021): that a run of x is better than one of y on a task, averaged over
----tasks; equal ones count as half.  Both are drawn anew by themselves.
+---tasks; equal ones count as half.  Both are drawn again by themselves.
 ---@param x number[]|number[][]
 ---@param y number[]|number[][] the same tasks; as many seeds or not
 ---@param options table? { reps = 10000, level = 0.95, seed = 1 }

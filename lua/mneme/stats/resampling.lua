@@ -25,7 +25,7 @@ function draws.options(what, options, others)
   return o
 end
 
--- The seeds of every environment drawn anew, by numbers u in [0, 1).
+-- The seeds of every environment drawn again, by numbers u in [0, 1).
 local function redraw(into, from, u)
   local at = 0
   for i = 1, #from do

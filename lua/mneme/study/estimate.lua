@@ -14,7 +14,7 @@ local values = require "mneme.base.setting_types"
 
 local C = engine.C
 local estimate = {}
-local TRIED, SECONDS = 8, 1.5          -- at most so many kinds of runs, for so long each
+local TRIED, SECONDS = 8, 1.5          -- at most that many kinds of runs, for so long each
 local PATIENCE = 6                     -- seconds after which a run that does not train is given up
 
 -- Runs that differ by their seed alone are of one kind; the first of each is tried.

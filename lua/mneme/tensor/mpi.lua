@@ -84,9 +84,9 @@ function ranks.means(read, into)
   for i, name in ipairs(names) do into[name] = all[i - 1] / ranks.size end
 end
 
--- ---- what a checkpoint holds: lists of { name, tensor, copies = axis }, where `axis` (from 1) counts the copies ----
+-- ---- what a checkpoint holds: lists of { name, tensor, copies = axis }, where `axis` (from 1) counts the environments ----
 
--- How a rank's part lies in the whole: so many rows, of which a rank has so many bytes.
+-- How a rank's part lies in the whole: that many rows, of which a rank has that many bytes.
 local function layout(item)
   local shape, rows, bytes = item[2]:shape(), 1, tensor_bytes[item[2]:dtype()]
   for i = 1, #shape do
@@ -95,14 +95,14 @@ local function layout(item)
   return rows, bytes
 end
 
----The shape that an item has with the copies of all ranks.
+---The shape that an item has with the environments of all ranks.
 function ranks.shape(item)
   local shape = item[2]:shape()
   if item.batch_axis then shape[item.batch_axis] = shape[item.batch_axis] * ranks.size end
   return shape
 end
 
----Fill an item from the one that holds the copies of all ranks.
+---Fill an item from the one that holds the environments of all ranks.
 ---@param item table
 ---@param whole Tensor of the shape that ranks.shape tells
 function ranks.take(item, whole)
@@ -111,7 +111,7 @@ function ranks.take(item, whole)
   C.mn_copy_column(item[2]:data(), 1, 0, whole:data(), parts, part, rows, bytes)
 end
 
----Items with the copies of all ranks, on rank 0; another rank's list is not to be used.
+---Items with the environments of all ranks, on rank 0; another rank's list is not to be used.
 ---@param items table[]
 ---@return table[]
 function ranks.whole(items)

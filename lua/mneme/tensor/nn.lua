@@ -15,7 +15,7 @@ local nn = {}
 
 local seed, stream = 0, 0
 
----Start the random numbers of initial parameters anew.
+---Start the random numbers of initial parameters again.
 ---@param s integer
 function nn.manual_seed(s)
   if type(s) ~= "number" or s % 1 ~= 0 then errors.raise(("manual_seed: %s, expected a whole number"):format(tostring(s))) end

@@ -9,7 +9,7 @@ local C, ctx, check = engine.C, engine.ctx, engine.check
 local Plan = {}
 Plan.__index = Plan
 
--- Can x stand for what was recorded?  A recorded argument that is gone (its plan was recorded anew) fits nothing.
+-- Can x stand for what was recorded?  A recorded argument that is gone (its plan was recorded again) fits nothing.
 local shape, other, dtype = ffi.new("int[?]", C.MN_AXES), ffi.new("int[?]", C.MN_AXES), ffi.new "int[2]"
 local function same_shape(x, recorded)
   local n = check(C.mn_tensor_info(ctx, x, dtype, shape))
@@ -76,7 +76,7 @@ end
 -- Is t another tensor than the recorded one?
 local function differs(t, mine) return t.slot ~= mine.slot or t.gen ~= mine.gen end
 
----Run it.  The first call records, other shapes or constants record anew, and all else replays.  The leaves of
+---Run it.  The first call records, other shapes or constants record again, and all else replays.  The leaves of
 ---the first call are used as they are, so that what is written into them is seen by run() and rows().  When
 ---another leaf is given in place of one, the plan records once more with a leaf of its own, into which all
 ---that follow are copied.  Between recordings, results are the same tensors every time.

@@ -2,7 +2,7 @@
 -- [out=FILE.csv] [figure=FILE.svg]`: every core in one run: its kernels, its training (forward and backward of 8
 -- environments x 256 steps), and one acting step against the number of steps before it.  Bounds are measured in the same run:
 --   arithmetic   the rate of a large matrix product; half of it is the rate of lane operations
---   memory       the rate of a copy that no cache holds
+--   memory       the rate of an environment that no cache holds
 local ffi = require "ffi"
 local bench = require "mneme.commands.bench.train"
 local core = require "mneme.models.core"
