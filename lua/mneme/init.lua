@@ -77,8 +77,8 @@ function mn.names(kind)
   return names
 end
 
--- What earlier rooms need of later ones is handed over here, when a script first asks for the part: what watches a training, each
--- loaded where a setting asks for it, and the text of --help.
+-- What earlier rooms need of later ones is passed here, when a script first uses the part: the observers of a training, each
+-- loaded if a setting needs it, and the text of --help.
 local function learner()
   require("mneme.learn.trainer").observers = {
     function(l, ...) if l.cfg.debug ~= "0" or l.cfg.profile ~= "0" then return require("mneme.runs.debugging").open(l, ...) end end,

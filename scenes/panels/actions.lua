@@ -7,7 +7,7 @@ return function(view, box, now)
   local rows = math.ceil(n / columns)
   local wide, high = inner.w / columns, math.min(inner.h / rows, 30 * u)
   local size = math.min(13, high / u * 0.7)
-  local named = false                          -- actions called 0, 1, 2 ... and chosen so need no name beside the key
+  local named = false                          -- actions named 0, 1, 2 ... with those keys need no separate name
   for i = 1, n do named = named or not now.keys or now.keys[i] ~= now.actions[i] end
   local key_room = now.keys and named and 46 * u or 0
   for i = 1, n do

@@ -5,7 +5,7 @@ local attention_history, implicit_attention = mn.inspect.attention_history, mn.i
 local canvas, selection, step_heatmap = mn.ui.canvas, mn.ui.selection, mn.ui.step_heatmap
 local panels = mn.scene.panels
 
-local FEW = 4                                    -- lines that can be told apart
+local FEW = 4                                    -- lines that can be distinguished
 
 return function(view, box, now)
   local theme, u, history = view.theme, view.unit, now.history

@@ -48,7 +48,7 @@ declare(header)
 
 -- OpenMP's threads wait by spinning, for milliseconds, unless told otherwise before the library loads.  On a
 -- busy machine that keeps the thread that is waited for from running: two threads that spin for some forty
--- microseconds were 1.2 times as fast as with 0.3 ms beside one other program, four times beside many, and as fast alone.
+-- microseconds were 1.2 times as fast as with 0.3 ms next to one other program, four times next to many, and as fast alone.
 ffi.cdef "int setenv(const char *name, const char *value, int overwrite);"
 if not os.getenv "OMP_WAIT_POLICY" then ffi.C.setenv("GOMP_SPINCOUNT", "4000", 0) end
 

@@ -33,7 +33,7 @@ end
 ---Where the user's code led here: "file:line", or nil.
 function errors.position() return user_position() end
 
----Does the caller of the function that asks stand in the user's code, not in the library?
+---Is the caller of the calling function in the user's code, not in the library?
 ---@return boolean
 function errors.asked_by_user()
   local info = debug.getinfo(3, "S")
@@ -73,7 +73,7 @@ function errors.fail(message, hint) errors.raise(message, { hint = hint, status 
 function errors.diverged(message, hint) errors.raise(message, { hint = hint, status = 3, where = false }) end
 
 ---The exit status of what a signal stopped.
----@param signal integer as mn_interrupted() tells it; 0: none
+---@param signal integer from mn_interrupted(); 0: none
 function errors.status_of(signal) return signal == 0 and 0 or 128 + signal end
 
 ---Leave the program with a status; what there was to say has been said.  130 and 143: stopped by a signal.

@@ -23,7 +23,7 @@ function files.check(result)
 end
 local check = files.check
 
----The whole of a file as a block of memory, which lives as long as `owner` does.
+---The whole of a file as a block of memory, valid as long as `owner` is.
 ---@return ffi.cdata* data uint8_t *
 ---@return number bytes
 ---@return ffi.cdata* owner

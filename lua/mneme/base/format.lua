@@ -6,7 +6,7 @@ local spans = { { 3600, "h" }, { 60, "min" }, { 1, "s" }, { 1e-3, "ms" }, { 1e-6
 
 local larger = { B = "KiB", KiB = "MiB", MiB = "GiB", GiB = "TiB" }
 
--- So many digits that count, without zeros at the end; an exponent where whole numbers would be long.
+-- n significant digits, without zeros at the end; with an exponent where integers would be long.
 local function plain(v, digits)
   local s = ("%." .. digits .. "g"):format(v)
   if s:find "e%+" and math.abs(v) < 1e5 then s = ("%.0f"):format(v) end
@@ -14,7 +14,7 @@ local function plain(v, digits)
   return s
 end
 
----The factor and the letter by which numbers as large as `most` are told: 1e6, "M"; 1, "".  Seconds become hours.
+---The factor and the letter for numbers as large as `most`: 1e6, "M"; 1, "".  Seconds become hours.
 ---@param unit string? of the axis: "s" is turned into ns .. h
 ---@return number factor
 ---@return string letter
@@ -38,7 +38,7 @@ local function joined(digits, letter, unit)
   return digits .. " " .. letter .. unit
 end
 
----A number by itself, with three digits that count (four below 10,000).  So many KiB are MiB.
+---One number, with three significant digits (four below 10,000).  1024 KiB become MiB.
 ---@param v number
 ---@param unit string?
 function numbers.short(v, unit)
@@ -100,7 +100,7 @@ function numbers.exact(v) return v % 1 == 0 and math.abs(v) < 1e15 and ("%.0f"):
 ---@param n number
 function numbers.grouped(n) return (("%.0f"):format(n):reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", "")) end
 
----What a run has used, as mneme.resources tells it: 3.2 min, 1.5 GiB, 40 J.
+---What a run has used, from runs/resources.lua: 3.2 min, 1.5 GiB, 40 J.
 ---@param key string "wall_s", "cpu_s", "peak_mib" or "energy_j"
 ---@param v number
 function numbers.resource(key, v)

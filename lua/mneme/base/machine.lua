@@ -15,7 +15,7 @@ local function found(path, pattern)
   return text and text:match(pattern)
 end
 
----What this machine is.  What it does not tell is missing.
+---Describes this machine; fields that it does not report are missing.
 ---@return table { processor, cores = processors that this process may use, memory_gib, system, compiler, blas, vectors, lua }
 function machine.about()
   local kb = tonumber(found("/proc/meminfo", "MemTotal:%s*(%d+)"))

@@ -27,7 +27,7 @@ local function clock(seconds)
 end
 
 ---@param options table { steps = where it ends, start = where it begins (0), unit = what is counted ("steps"), out = file (stderr),
----  tty = boolean (what stderr is), color = boolean (a terminal without NO_COLOR), silent = tell nobody }
+---  tty = boolean (what stderr is), color = boolean (a terminal without NO_COLOR), silent = print nothing }
 ---@return Progress
 local function new(options)
   local tty = options.tty
@@ -78,7 +78,7 @@ function Progress:tell(step, values, now)
   self:show(self:text(step, values, now - self.began))
 end
 
----Tell how far it is; cheap where nothing is due to be shown.
+---Report the progress; cheap if nothing is due to be shown.
 ---@param step number
 ---@param values table name -> number: "return", score, loss, accuracy; a NaN is not shown
 function Progress:update(step, values)

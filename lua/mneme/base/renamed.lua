@@ -27,7 +27,7 @@ function renamed.field(t, new, old, shown)
   return t[new]
 end
 
--- Modules that documents told scripts to require, before everything was in mn.
+-- Modules that scripts had to require before everything was in mn.
 for old, now in pairs {
   scene = { "mneme.view.scene", "scene" }, core = { "mneme.models.core", "core" }, player = { "mneme.episodes.stepper", "stepper" },
   meter = { "mneme.measure.timing", "measure.timing" }, probing = { "mneme.measure.linear_probes", "measure.linear_probes" },

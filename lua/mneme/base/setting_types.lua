@@ -12,7 +12,7 @@ function values.is_named(v) return type(v) == "table" and type(v[1]) == "string"
 
 local function is_list(v) return type(v) == "table" and #v > 0 and not values.is_named(v) end
 
----A copy that shares nothing.
+---A deep copy.
 function values.copy(v)
   if type(v) ~= "table" then return v end
   local copy = {}
@@ -78,7 +78,7 @@ function values.parse(key, text, like)
   return text
 end
 
--- Text whose kind nothing tells.
+-- Text of unknown type.
 local function guess(text)
   local n = tonumber(text)
   if n and math.abs(n) < math.huge then return n end
@@ -164,7 +164,7 @@ function values.merge(key, old, new)
   return new
 end
 
----A value as words of a command line: { "core=galite", "core.eta=2" }.
+---A value as command-line arguments: { "core=galite", "core.eta=2" }.
 ---@param key string
 ---@return string[]
 function values.words(key, v)
@@ -213,7 +213,7 @@ function values.to_json(v)
   return is_list(v) and json.array(t) or t
 end
 
----The other way; `like`, the default, tells what is a thing with options.
+---The other direction; `like`, the default, shows which values are named things with options.
 function values.from_json(v, like)
   if type(v) ~= "table" then return v end
   local t = {}

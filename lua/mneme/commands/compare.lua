@@ -40,7 +40,7 @@ local function load_run(path, name, together)
     seed = info.seed or 0, key = together or table.concat(same, "\n"), curves = curves.read(path), used = resources.read(path) or {} }
 end
 
--- The runs that a word of the command line names.
+-- The runs that a command-line argument names.
 local function runs_of(path, list)
   path = path:gsub("(.)/+$", "%1")
   if not files.is_file(path .. "/study.json") then
@@ -59,7 +59,7 @@ local function runs_of(path, list)
   if begun == 0 then errors.usage(path .. ": no run of this study has begun") end
 end
 
--- A setting of the core that one run was given, another has by default: both are told.
+-- A core setting that one run was given and another has by default: shown for both.
 local function tell_defaults(list)
   local given = {}
   for _, r in ipairs(list) do
@@ -72,7 +72,7 @@ local function tell_defaults(list)
   end
 end
 
--- What a group's runs do not agree about, as the commits of a study that was gone on with, is told so.
+-- A value in which a group's runs differ, such as the commits of a resumed study, is marked as such.
 local function join(flat, more)
   for key, value in pairs(more) do
     if flat[key] == nil then flat[key] = value
@@ -149,7 +149,7 @@ local function mean_text(list, name)
   return with_interval(stats.t_interval(list))
 end
 
--- What was logged of results: charts, what evaluations told, and numbers without a kind; all of it, where that is asked for.
+-- Logged results: charts, evaluations, and values without a group; everything on request.
 local function names_of(groups, all)
   local names = {}
   for _, g in ipairs(groups) do

@@ -18,7 +18,7 @@ local function attention(cfg, n)
       t = ops.reshape(t, { d0 = T, d1 = B, d2 = H, d3 = K })
       return probe and probe(prefix .. name, t) or t
     end
-    -- The state counts copies first: for `memory_push`, a memory of B levels.
+    -- The state's first axis is the batch: for `memory_push`, a memory of B levels.
     local function kept(name, t)
       local old = ops.reshape(state[prefix .. name], { d0 = B, d1 = M, d2 = 1, d3 = H * K })
       local after = ops.memory_push { x = ops.reshape(t, { d0 = T, d1 = 1, d2 = B * H * K }), memory = old }

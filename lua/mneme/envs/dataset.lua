@@ -31,7 +31,7 @@ local common_about = { batch = { "sequences at a time", whole = true, range = { 
 ---@field length integer tokens of a sequence in one batch
 ---@field batch integer sequences at a time
 ---@field whole integer of which batch these are a part: see keep
----@field carried boolean a batch goes on where the last one ended
+---@field carried boolean a batch continues where the last one ended
 local Task = {}
 Task.__index = Task
 

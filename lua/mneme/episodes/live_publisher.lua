@@ -91,7 +91,7 @@ function live_publisher.writer(learner, path, title, total)
   return writer
 end
 
----The program: beside the library where it was built, in ../bin where it was installed, else in PATH.
+---The program: next to the library in a build, in ../bin if installed, else in PATH.
 function live_publisher.program()
   for _, path in ipairs { engine.build .. "/mneme", engine.build .. "/../bin/mneme" } do
     if files.is_file(path) then return path end
@@ -99,7 +99,7 @@ function live_publisher.program()
   return "mneme"
 end
 
----An observer of a training (view=1): it opens the live file of the run, and a window where there is a display; nil without view=1.
+---An observer of a training (view=1): it opens the live file of the run, and a window if there is a display; nil without view=1.
 function live_publisher.open(learner, run, total)
   if ranks.rank ~= 0 or not learner.cfg.view then return nil end
   local title = learner.agent:title(learner.env)

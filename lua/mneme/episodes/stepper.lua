@@ -147,7 +147,7 @@ function Stepper:restart_plan()
 end
 
 ---Between step() and forward(): make probes clampable.  Where `held[name].mask` [B,...] is set, a probe takes the values of
----`held[name].value`; no mask is set yet.  `owner` tells interventions apart.  The plan is recorded again.
+---`held[name].value`; no mask is set yet.  `owner` identifies the intervention.  The plan is recorded again.
 ---@param names string[] of probes
 function Stepper:clamp_probes(names)
   local more = false

@@ -173,7 +173,7 @@ end
 ---Is this frame kept?
 function Timeline:has(i) return self.frames[i] ~= nil end
 
----Computes one frame after the last known one; false: there is none now.
+---Computes one frame after the last known one; false: none is available now.
 ---@param deadline number?
 ---@return boolean
 function Timeline:extend(deadline)

@@ -27,7 +27,7 @@ local function pad(n) return round_up(n, 16) end
 
 -- ---- numbers in as few bits as they need ----
 
--- How many bits tell n values apart; at least one, so that a file's size bounds its steps.
+-- How many bits distinguish n values; at least one, so that a file's size bounds its steps.
 local function width_of(n)
   local width = 1
   while 2 ^ width < n do width = width + 1 end
@@ -113,10 +113,10 @@ end
 ---@field settings table of the environment, with its seed and time limit
 ---@field names string[] of the actions
 ---@field observation table { shape, dtype }
----@field copy integer of how many there were, this one was recorded
+---@field copy integer the index of the recorded environment
 ---@field seed integer? what the environment was reset with
 ---@field script string? whose functions are the rules; nil for environments in C
----@field start string the copy as env:save gave it
+---@field start string the environment's state, from env:save
 ---@field steps integer
 ---@field actions ffi.cdata* int32_t[steps]
 ---@field rewards ffi.cdata* float[steps]

@@ -88,7 +88,7 @@ local function with_interval(y, low, high, unit, words)
   return low and ("%s (%s %s %s)"):format(s, numbers.short(low, unit), words.to, numbers.short(high, unit)) or s
 end
 
--- The places at which lines are told: all of them where they are few, else some at equal distances.
+-- The x values at which lines are tabulated: all if they are few, else some at equal distances.
 local function places(lines)
   local all, seen = {}, {}
   for _, line in ipairs(lines) do
@@ -111,7 +111,7 @@ local function point_at(line, x, exactly)
   return found
 end
 
--- Words of a table, where nobody gives others.
+-- Default texts of a table.
 data.english = { to = "to", at = "%s at %s", by_then = ": the last value by then", interval = "interval", seeds = "seeds", group = "group",
   by = "%s by %s and %s", row = "row", column = "column", value = "value" }
 local tables = {}

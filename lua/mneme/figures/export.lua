@@ -9,10 +9,10 @@ local svg = require "mneme.figures.svg"
 local export = {}
 local ZOOM = 2                 -- pixels of a PNG for one of the drawing
 
--- A word of the shell.
+-- Quotes a shell argument.
 local function word(s) return "'" .. s:gsub("'", "'\\''") .. "'" end
 
--- A drawing by rsvg-convert, which knows fonts and paper: from a file beside the result, renamed when it is whole.
+-- Draws by rsvg-convert, which has fonts and paper sizes: from a file next to the result, renamed when it is complete.
 local function convert(fig, path, kind)
   if os.execute "command -v rsvg-convert >/dev/null 2>&1" ~= 0 then
     errors.fail(path .. ": rsvg-convert is not installed", "Debian: apt-get install librsvg2-bin; or a name that ends in .svg")
@@ -48,7 +48,7 @@ end
 
 ---Write a figure into a file.
 ---@param fig table see mneme.figures.model
----@param path string ends in .svg, .png, .pdf, .csv or .gp (a script for gnuplot; its data beside it, in .csv)
+---@param path string ends in .svg, .png, .pdf, .csv or .gp (a script for gnuplot; its data next to it, in .csv)
 function export.write(fig, path) writers[export.kind(path)](fig, path) end
 
 return export

@@ -12,10 +12,10 @@ local text = require "mneme.figures.text"
 local gnuplot = {}
 local points = { disc = 7, square = 5, triangle = 9, diamond = 13, cross = 1 }
 local MARKS = 8                -- on a line, about
-local MOST = 30                -- names beside a heat map
+local MOST = 30                -- names at a heat map
 local WIDTH, HEIGHT = 500, 300 -- in which ticks have to find room
 
--- A text between single quotes, in which gnuplot replaces nothing; beside a tick it is a format.
+-- A text between single quotes, in which gnuplot replaces nothing; at a tick it is a format.
 local function quoted(s) return "'" .. tostring(s):gsub("%c", " "):gsub("'", "''") .. "'" end
 local function format_of(s) return (s:gsub("%%", "%%%%")) end
 

@@ -5,10 +5,10 @@ local text = require "mneme.figures.text"
 
 local labels = {}
 local ROW, SWATCH, LEAD = 14, 26, 16
-local MOST = 12                -- names beside lines: of more nobody follows the way from one to the other
+local MOST = 12                -- names at line ends: with more, a reader loses which name belongs to which line
 local SIZE = look.SMALL
 
----Do the names fit beside the lines?
+---Do the names fit at the ends of the lines?
 ---@param items table[] { name, style }
 ---@param width number of the page
 ---@return number? room to the right that they need; nil: they do not fit

@@ -46,7 +46,7 @@ local function log_ticks(low, high, wanted)
   return among({ 1 }, math.ceil((last - first) / math.max(1, wanted)))
 end
 
--- What a log axis shows beside each tick, and what a linear one does.
+-- The tick labels of log axes, and of linear ones.
 local function labels_of(axis, ticks)
   if axis.log or #ticks < 2 or axis.ticks then
     local labels = {}

@@ -10,7 +10,7 @@ local NARROW, WIDE = 360, 720
 
 local drawings = { lines = require "mneme.figures.lines", bars = require "mneme.figures.bars", heat = require "mneme.figures.heat" }
 
--- What a reader who sees nothing is told.
+-- The description for screen readers.
 local function description(fig)
   return (fig.title and fig.title ~= "" and fig.title or fig.kind) .. (fig.note and ". " .. fig.note or "")
 end

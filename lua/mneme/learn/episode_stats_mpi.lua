@@ -21,7 +21,7 @@ local function new(most)
   return self
 end
 
----An episode of this rank's copies has ended, in step t of the rollout.
+---An episode of this rank's environments has ended, in step t of the rollout.
 function Shared:add(t, score, ret, length)
   local row = self.mine + self.waiting * FIELDS
   row[0], row[1], row[2], row[3] = t, score, ret, length

@@ -9,7 +9,7 @@ local tensor = require "mneme.tensor.tensor"
 local Forgetting = {}
 Forgetting.__index = Forgetting
 
----@param B integer copies
+---@param B integer environments
 ---@param reset_on_done boolean
 ---@param context integer
 local function new(B, reset_on_done, context)

@@ -20,15 +20,15 @@ local episode_stats_mpi = require "mneme.learn.episode_stats_mpi"
 local tensor = require "mneme.tensor.tensor"
 local trainer = require "mneme.learn.trainer"
 local C, ops = engine.C, tensor.ops
-local MOST_PIECES = 64             -- as many plans as one can lean on
+local MOST_PIECES = 64             -- as many plans as one plan can depend on
 
 ---@class OnPolicy
 ---@field T integer steps of a rollout
----@field B integer copies that this process steps: numbers first .. first + B - 1 of the run's `copies`
+---@field B integer environments of this process: first .. first + B - 1 of the run's num_envs
 ---@field x Tensor [T+1,B,...] observations in the environment's own type
 ---@field done Tensor [T+1,B] u8: the observation begins an episode
 ---@field resets Tensor [T+1,B] u8: the memory is cleared before the observation
----@field previous table? { action = [T+1,B], reward = [T+1,B] }: what the agent is told of the step before
+---@field previous table? { action = [T+1,B], reward = [T+1,B] }: the previous action and reward, inputs of the agent
 ---@field rewards Tensor [T,B]; the last one of a truncated episode holds gamma V of what would have followed, too
 ---@field played Tensor [T,B] actions
 ---@field pieces table[] { first, rows, act, state, logits, values, after, actions, probes }
@@ -79,7 +79,7 @@ end
 ---@param resets Tensor [T,B]
 ---@param state table<string, Tensor>
 ---@param probe function? asked for inner values: probe(name, tensor)
----@param previous table<string, Tensor>? what the agent is told of the step before
+---@param previous table<string, Tensor>? the previous action and reward, inputs of the agent
 function OnPolicy:forward(x, resets, state, probe, previous) return self.agent(x, resets, state, probe, previous) end
 
 -- Steps first .. first + rows - 1; the last piece also takes the row in whose value the returns end.
@@ -289,7 +289,7 @@ function OnPolicy:rollout()
   self.step = self.step + T * self.num_envs
 end
 
--- ---- what the trainer asks for ----
+-- ---- methods that the trainer calls ----
 
 ---What the pieces computed as one sequence of T + 1 rows.
 ---@param name string "logits" or "values"
@@ -334,7 +334,7 @@ function OnPolicy:headline()
   return ("%s on %s, %d parameters"):format(self.agent.core.name, self.env.id, self.agent.module:count())
 end
 
--- The copies of the environment as one row of bytes each, zeros after the shorter ones.
+-- The environments as one row of bytes each, zeros after the shorter ones.
 local function saved_worlds(env)
   local saved, longest = {}, 1
   for b = 0, env.num_envs - 1 do
@@ -347,7 +347,7 @@ local function saved_worlds(env)
   return t
 end
 
--- The last row of a [T+1,B,...] buffer, from which training goes on.
+-- The last row of a [T+1,B,...] buffer, from which training continues.
 local function last_row(t)
   local shape = t:shape()
   local at = t:size() / shape[1] * (shape[1] - 1)

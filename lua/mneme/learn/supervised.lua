@@ -112,7 +112,7 @@ function Supervised:over()
   return stop ~= nil and self.result ~= nil and self.result.accuracy >= stop
 end
 
--- ---- what the trainer asks ----
+-- ---- methods that the trainer calls ----
 
 ---What config.json says of model and data set.
 function Supervised:describe()

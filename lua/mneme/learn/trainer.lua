@@ -38,7 +38,7 @@ local C = engine.C
 local trainer = {
   observers = {},                  -- fun(learner, run, steps: fun(): number): Observer?, one for each kind: the door (init.lua) fills this
   budget = nil,                    -- seconds after which training ends: to see how long a step takes
-  timed = nil,                     -- true: the result tells what statistics took, seconds_told of seconds_trained
+  timed = nil,                     -- true: the result has the time that statistics took, seconds_told of seconds_trained
 }
 local LOG_STEPS = 10000            -- steps between two lines of the log
 local DUE = 1                      -- an event besides signals, which have larger numbers: it is time for a checkpoint
@@ -83,7 +83,7 @@ end
 
 ---Train to cfg.steps, or until the learner says that it is over.
 ---@param learner table see above
----@return table { path, steps, and what the learner's summary tells }
+---@return table { path, steps, and the learner's summary }
 function trainer.train(learner)
   if trainer.instead then return trainer.instead(learner) end          -- rebuild.lua wants the learner alone
   local cfg = learner.cfg
@@ -155,7 +155,7 @@ function trainer.train(learner)
   end
   run:close(status)
   local text, result = learner:summary()
-  -- Why it ended early, for one who counts steps.
+  -- Why it ended before its steps.
   local reached = status == 0 and step < cfg.steps and learner:over()
   print(("%s: %.0f steps, %s%s"):format(run.path, step, text, reached and cfg.stop_score and (": stop_score=%g is reached"):format(cfg.stop_score) or ""))
   result.path, result.steps = run.path, step

@@ -18,7 +18,7 @@ HeldOut.__index = HeldOut
 
 ---@param dataset SequenceTask
 ---@param model SequenceModel
----@param options { split: string, carry: boolean, whole: boolean? } carry: the state goes on from batch to batch of a text;
+---@param options { split: string, carry: boolean, whole: boolean? } carry: the state is carried from batch to batch of a text;
 ---  whole: no signal ends it early, since a part would pass for the result
 ---@return HeldOut
 function held_out.new(dataset, model, options)
@@ -80,7 +80,7 @@ end
 ---Evaluate `batches` batches, from the first; no more than the part has.
 ---@param batches integer
 ---@return table { loss, loss_half, accuracy, accuracy_low, accuracy_high, asked, sequences, perplexity, commonest (the
----  accuracy of who always gives the commonest answer), bits_per_character (nil where tokens do not tell) }; of fewer
+---  accuracy of always giving the most frequent answer), bits_per_character (nil if unknown) }; of fewer
 ---  batches where a signal came; halves and ends of intervals are nil of a single sequence
 function HeldOut:run(batches)
   local dataset, batch, groups = self.dataset, self.batch, {}

@@ -14,7 +14,7 @@ local function of_head(mind, layer, head, s)
   return sum
 end
 
----Let an agent live and look at what its memory divides by, at every step in every head.
+---Run an agent and measure its memory's denominator at every step in every head.
 ---@param p Stepper whose core keeps the sum of its keys (states "layers.0.s")
 ---@param o table steps = of each environment; within = what counts as next to nothing (default: the eps that the core adds)
 ---@return table { near_zero, negative: shares of all s.q; read, the largest number that was read, by its size }

@@ -11,7 +11,7 @@ local ops = tensor.ops
 local endless = {}
 local POINTS = 50                  -- of a curve
 
--- The next part: bits as +1 and -1, beside a 1, and the answers, those of `back` rows before.
+-- The next part: bits as +1 and -1 next to a 1, and the answers, the bits of `back` rows before.
 local function next_part(x, target, bits, rows, before)
   for i = 0, before - 1 do bits[i] = bits[i + rows] end
   nn.init.uniform(1)(bits + before, 1, rows)

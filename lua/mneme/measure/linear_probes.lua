@@ -98,7 +98,7 @@ local function questions(kind, y, classes)
   return list
 end
 
--- The share of answers that are right, or how much of their variance is told (0 where it is less than none); questions
+-- The share of answers that are right, or the share of explained variance (0 if negative); questions
 -- whose answer never changes do not count.
 local function score(kind, said, y, first, classes)
   local n, right = #y - first, 0
@@ -149,11 +149,11 @@ local function shuffled(y, train, dice)
   return list
 end
 
----Ask what can be read from samples of a memory.
+---Fit probes to samples of a memory and score them.
 ---@param o table x = float*, n rows of d numbers; n, d; y = list of n answers: of kind "class" anything that can be
 ---  compared, of kind "number" numbers or lists of equally many; episode = list of n: samples of one episode stay on one
 ---  side; kind; ridge = 0.1, of the mean square of a sample; share = 0.7 of the episodes to learn from; seed = 1
----@return table? { score, control, selectivity, chance, train, test }: shares of right answers, or of variance told;
+---@return table? { score, control, selectivity, chance, train, test }: shares of right answers, or of explained variance;
 ---  chance: the most frequent class, or 0.  nil: the answers are all the same
 function probing.examine(o)
   if not kinds[o.kind] then errors.unknown("kind of probe", tostring(o.kind), { "class", "number" }) end
@@ -225,7 +225,7 @@ end
 ---All numbers of a state as samples: a row for each environment.
 ---@param core Core
 ---@param state table<string, Tensor>
----@param B integer copies
+---@param B integer environments
 ---@return table { n = B, d, x = float* }
 function probing.of_state(core, state, B)
   local texts, readers = {}, {}
@@ -236,7 +236,7 @@ function probing.of_state(core, state, B)
   return floats(table.concat(texts), B)
 end
 
----Let an agent live, and look into its memory at some steps of its episodes.
+---Run an agent, and sample its memory at some steps of its episodes.
 ---@param p Stepper of some environments
 ---@param o table episodes = how many; steps = list of steps, from 0; facts = list of names of env:truth
 ---@return table samples steps[step] = { n, episode = list, facts[name] = list, parts[name] = { d, x = float* } }

@@ -53,7 +53,7 @@ end
 ---@param name string
 ---@param config table
 ---@param N integer
----@return table self step(): one more of one copy; seen: how many there were; bounded: another N needs another core; core
+---@return table self step(): one more step of one environment; seen: how many there were; bounded: another N needs another core; core
 function meter.stepper(name, config, N)
   nn.manual_seed(1)
   local full, bounded = meter.looking_back(name, config, N, 16 * ROWS)
@@ -100,7 +100,7 @@ function meter.one_step(self)
   return sum / ROWS, stopwatch.median(best)
 end
 
----Seconds of one step of one copy that has seen N steps.
+---Seconds of one step of one environment after N steps.
 ---@param name string
 ---@param config table
 ---@param N integer
@@ -141,7 +141,7 @@ end
 
 -- ---- memory ----
 
----A count of how much more memory the process holds at its highest from now on.
+---Measures the growth of the process's peak memory from now on.
 ---@return fun(): number MiB
 function meter.memory()
   collectgarbage()

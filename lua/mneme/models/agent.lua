@@ -16,7 +16,7 @@ local OWN = "a module of the script"
 ---@class Agent
 ---@field core Core
 ---@field torso Module observations [T,B,...] -> [T,B,d]
----@field previous table { action = boolean, reward = boolean }: what of the step before it is told
+---@field previous table { action = boolean, reward = boolean }: which parts of the previous step are inputs
 local Agent = {}
 Agent.__index = Agent
 
@@ -82,11 +82,11 @@ local function agent(options)
 end
 
 ---Is part of it made by the run's script alone?
----@param about table what describe told
+---@param about table from describe
 local function of_script(about) return about.torso == OWN or about.own_words ~= nil end
 
 ---Make the agent of a run again; not one that is of_script.
----@param about table what describe told
+---@param about table from describe
 ---@param env Env
 ---@return Agent
 local function remade(about, env)
@@ -112,7 +112,7 @@ end
 ---@param done Tensor? [T,B] u8: the memory is cleared before this observation
 ---@param state table? the core's, before the first step; nil: its initial one
 ---@param probe function? see Core
----@param previous table? { action = [T,B] i32, reward = [T,B] }, those that it was made to take; -1 and 0 where there is none
+---@param previous table? { action = [T,B] i32, reward = [T,B] }, of the step before; -1 and 0 if there is none
 ---@return Tensor logits [T,B,actions]
 ---@return Tensor values [T,B]
 ---@return table state after the last step
@@ -122,9 +122,9 @@ function Agent:__call(x, done, state, probe, previous)
   return logits, value, new
 end
 
----Leaves for what it is told of the step before, [T,B] each: the third argument of plans; nil where it is told nothing.
+---Leaves for the previous action and reward, [T,B] each: the third argument of plans; nil if the agent has no such inputs.
 ---@param T integer rows of time
----@param B integer copies
+---@param B integer environments
 ---@return table? { action = Tensor, reward = Tensor }
 function Agent:previous_leaves(T, B)
   local leaves = {}
@@ -145,7 +145,7 @@ local function own_words(config)
   return own[1] and table.concat(own, ",") or nil
 end
 
----What a run's config.json tells of it: enough for agent.remade.
+---The description for a run's config.json: enough for agent.remade.
 ---@return table { core = { name, config }, hidden, torso, previous, parameters }
 function Agent:describe()
   local torso = self.asked.torso

@@ -144,9 +144,9 @@ each("reset=false ignores done", function(settings, c)
   for _, name in ipairs(c:state_names()) do same(after[name], want_after[name], name) end
 end)
 
--- ---- copies and times ----
+-- ---- environments and times ----
 
--- The sizes around a copy axis (from 1): blocks before it, numbers of one copy in a block.
+-- The sizes around a batch axis (from 1): blocks before it, elements of one environment in a block.
 local function around(tensor, axis)
   local shape, blocks, inner = tensor:shape(), 1, 1
   for i = 1, axis - 1 do blocks = blocks * shape[i] end

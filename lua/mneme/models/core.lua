@@ -80,7 +80,7 @@ function Core:__call(x, done, state, probe)
   return y, after
 end
 
----The shape of one state tensor for B copies.
+---The shape of one state tensor for B environments.
 ---@param name string of a part of the state
 ---@param B integer environments
 function Core:state_shape(name, B)
@@ -117,7 +117,7 @@ function Core:is_stopped(name) return about(self.stops, name) or self:is_constan
 
 ---The state before anything was seen, as new leaves.
 ---@param B integer environments
----@param first integer? the number of the first of them among all; memories that draw random numbers know which copy they are of
+---@param first integer? the index of the first of them among all; memories that draw random numbers depend on it
 ---@return table<string, Tensor>
 function Core:initial(B, first)
   local state = {}
@@ -147,7 +147,7 @@ function Core:named_parameters() return self.module:named_parameters() end
 ---Names and tensors; see Module:state_dict.
 ---@return table<string, Tensor>
 function Core:state_dict() return self.module:state_dict() end
----Copy numbers in by name; see Module:load_state_dict.
+---Load values by name; see Module:load_state_dict.
 ---@param dict table<string, Tensor>
 function Core:load_state_dict(dict) return self.module:load_state_dict(dict) end
 
@@ -190,7 +190,7 @@ local function weights(module)
   return n
 end
 
----What a core is and costs, for a context or sequence of N steps.  Multiply-adds of one copy: `weights` of the
+---What a core is and costs, for a context or sequence of N steps.  Multiply-adds of one environment: `weights` of the
 ---products with parameters in one step; `step` and `sequence` of remembering alone, each { formula, macs }.
 ---`cost` is the same as floating-point operations of training, for a roofline: products, forward, backward.
 ---@param N integer? default 256
@@ -267,7 +267,7 @@ local function configure(name, d, given, ignore_unknown)
   return cfg
 end
 
--- What a new file forgets: told before anything depends on it.
+-- What a new file lacks: an error before anything depends on it.
 local function check_built(name, core)
   local hint = { hint = "lua/mneme/models/core.lua lists what build returns" }
   if type(core) ~= "table" then errors.raise(("core %s: build gave %s, expected a table"):format(name, tostring(core)), hint) end

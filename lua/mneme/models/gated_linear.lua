@@ -138,7 +138,7 @@ end
 
 -- ---- the whole ----
 
--- What one step of one copy costs, in floating-point operations at the rate of fused multiply-adds: products
+-- What one step of one environment costs, in floating-point operations at the rate of fused multiply-adds: products
 -- with weights, and the recurrence forward and backward (a lane's instruction counts 2, whatever it does).
 local function cost(cfg, core, memory)
   local weights, sizes = 0, core.sizes
@@ -168,7 +168,7 @@ function family.equations(cfg)
   return table.concat(lines, "\n")
 end
 
--- How it reads its memory, as a word of mneme.recall.
+-- How it reads its memory: a value of models/reads.lua.
 local function reading(cfg, memory)
   local gate = memory.gate or gates.list[cfg.gate]
   if cfg.update ~= "sum" then return cfg.update end

@@ -55,7 +55,7 @@ local function other_gates(x)
 end
 
 -- Keys that may make no difference; `why` says so.  In vain is any word but `plain`; with `always`, any value that
--- was set; where `axes` decide, a value that was set while they are as they always are (who chose feature=elu1 knows
+-- was set; where `axes` decide, a value that was set while they are as they always are (a user who sets feature=elu1 knows
 -- that it has no eta).
 local of_feature = { feature = "outer_relu" }
 local of_memory = { approximation = "full", update = "sum" }

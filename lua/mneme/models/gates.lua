@@ -27,7 +27,7 @@ local function each_key(_, K) return K end
 function gates.kept(g, x) return g and ("(1-%s)*%s"):format(g, x) or x end
 function gates.written(g, x) return g and ("%s*%s"):format(g, x) or x end
 
--- Gates that do not depend on what is seen: write (B, G) and forget 1 - (B G^T)*(B' G'^T).
+-- Gates that do not depend on the input: write (B, G) and forget 1 - (B G^T)*(B' G'^T).
 local function mega(cfg, K)
   local H, named, leaves = cfg.n_heads, {}, {}
   local m = nn.module { named = named, leaves = leaves }

@@ -29,7 +29,7 @@ local function set(text)
 end
 
 -- rule: weights.  needs: kinds of probes that must be there, of as many numbers a head as the first; singles: of any
--- number of them.  may: kinds that may be there.  forgets: gates that forget, and whether they tell what goes (1 - gate
+-- number of them.  may: kinds that may be there.  forgets: gates that forget, and whether they give what is forgotten (1 - gate
 -- stays) or what stays.  why: there are no weights.
 local ways = {
   gated = { rule = rules.gated, needs = { "q", "k" }, may = set "beta gamma p_q p_k p_gamma shrink",
@@ -57,7 +57,7 @@ local ways = {
 ---@return ffi.cdata*? weights float[n], one for each entry of now.history, until the next call; nil: see `problem`
 ---@return integer n
 ---@return integer unseen steps at the beginning of which nothing is known
----@return number beside what is read of no step of the history: of tokens that are memory, of steps that are not told
+---@return number beside the share of what is not a step of the history: memory tokens, steps that were not recorded
 function recall.weights(now, layer, head, channel) return ways[now.reads].rule(now, layer, head, channel) end
 
 -- Does a probe hold what an attention gave: [H,N,3], or of all layers [L,H,N,3]?
@@ -146,7 +146,7 @@ end
 
 ---What to know of the weights of all heads, besides that they are shares; nil: nothing.
 ---@param now Frame
----@param beside number the greatest share of a head that is of no step shown
+---@param beside number the greatest share of a head that is not of a displayed step
 function recall.note(now, beside)
   if now.reads == "frames" then return "the observations that lie side by side" end
   if now.reads ~= "softmax" then return nil end

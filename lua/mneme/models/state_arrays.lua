@@ -173,7 +173,7 @@ function heads.shares(kinds, by_kind)
   return share
 end
 
----Who holds what a grid holds: each head of each layer, or the layers where none is divided.
+---The rows of a grid: each head of each layer, or the layers if none is divided into heads.
 ---@param layers integer[]
 ---@param kinds string[]
 ---@param by_layer table as of grid

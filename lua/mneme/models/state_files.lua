@@ -8,7 +8,7 @@ local states = {}
 
 local function is_channelled(core, name) return core.channels and core.states[name]:match "^%[B,M," end
 
--- Numbers of one channel of one copy: the block that follows [B,channel].
+-- Elements of one channel of one environment: the block that follows [B,channel].
 local function block(core, name)
   local n = 1
   local shape = core:state_shape(name, 1)

@@ -23,7 +23,7 @@ local function open(folder, lines, hyperparameters)
     events = folder .. "/events.out.tfevents.mneme" }, Log)
   if files.is_file(self.metrics) then
     local text, at = files.read(self.metrics), 0
-    for _ = 1, lines do at = text:find("\n", at + 1, true) or at end       -- half a line is none
+    for _ = 1, lines do at = text:find("\n", at + 1, true) or at end       -- half a line does not count
     files.cut(self.metrics, at)
   end
   local begun = files.is_file(self.events)

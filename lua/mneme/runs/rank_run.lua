@@ -8,11 +8,11 @@ local ranks = require "mneme.tensor.mpi"
 
 local C = engine.C
 
----@class Follower with what the trainer asks of a Run
+---@class Follower with the methods of a Run that the trainer calls
 local Follower = {}
 Follower.__index = Follower
 
----What rank 0 tells when it has opened its run; without one, that there is nothing to do.
+---What rank 0 sends when it has opened its run; without a run, that there is nothing to do.
 ---@param run Run?
 local function lead(run)
   ranks.tell(json.encode(run and { path = run.path, resumed = run.resumed, step = run.at and run.at.step } or {}))

@@ -8,7 +8,7 @@ local C = engine.C
 local ENERGY = "/sys/class/powercap/intel-rapl:0/energy_uj"       -- of the whole first package, other programs included
 
 local resources = {}
-local ADDED = { "wall_s", "cpu_s", "energy_j" }                   -- what runs that were resumed have used in all; memory is at its highest
+local ADDED = { "wall_s", "cpu_s", "energy_j" }                   -- summed over resumes; memory is the peak
 local written = { wall_s = 0, cpu_s = 0, energy_j = 0 }           -- by this process, into whichever run
 local Account = {}
 Account.__index = Account
@@ -25,7 +25,7 @@ local function energy()
   return tonumber(read(ENERGY) or ""), tonumber(read((ENERGY:gsub("energy_uj$", "max_energy_range_uj"))) or "")
 end
 
----The process's memory at its highest, in MiB.
+---The process's peak memory, in MiB.
 ---@return number
 function resources.peak() return (tonumber((read "/proc/self/status" or ""):match "VmHWM:%s*(%d+)") or 0) / 1024 end
 

@@ -20,7 +20,7 @@ local version = require "mneme.base.version"
 
 local C = engine.C
 local KEPT = 3                     -- newest checkpoints, besides the best
-local run = { finished_goes_on = false }     -- resuming a finished run: say so and stop, or tell its result again
+local run = { finished_goes_on = false }     -- resuming a finished run: say so and stop, or return its result again
 
 ---@class Run: Folder
 ---@field resumed boolean
@@ -55,7 +55,7 @@ function run.made_at()
   return made_at
 end
 
--- What the run is, without where it lies and who looks on.
+-- The run's settings, without its folder and its window.
 local function settings_of(cfg)
   local settings = {}
   for key, value in pairs(cfg) do
@@ -142,7 +142,7 @@ end
 
 local function old_run(cfg)
   folder.read_info(cfg.resume)
-  lock(folder.plain(cfg.resume))                -- before its checkpoints are listed: whoever trains it replaces them
+  lock(folder.plain(cfg.resume))                -- before its checkpoints are listed: a process that trains it replaces them
   files.make_folder(folder.plain(cfg.resume) .. "/checkpoints")
   local self = setmetatable(folder.load(cfg.resume), Run)
   self.resumed = true
@@ -154,7 +154,7 @@ local function old_run(cfg)
     local checkpoint = folder.read_unless_damaged(at.path)
     at.score = checkpoint and checkpoint.score
   end
-  prune(self)                            -- who wrote the last one may have ended before
+  prune(self)                            -- the process that wrote the last one may have been killed before pruning
   self.last_step = self.at and self.at.step or 0
   if self.at and self.at.step >= cfg.steps and not run.finished_goes_on then
     io.stderr:write(("%s is finished: %.0f steps (steps=N goes further)\n"):format(self.path, self.at.step))

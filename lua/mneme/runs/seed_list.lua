@@ -10,7 +10,7 @@ local function whole(text)
   return n and n < LARGEST and n or nil
 end
 
----@param command string that was told: for its errors
+---@param command string for errors
 ---@param text string
 ---@return number[] list at least one
 return function(command, text)

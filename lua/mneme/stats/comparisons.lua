@@ -140,7 +140,7 @@ function comparisons.mann_whitney(x, y)
 end
 
 ---Holm's correction (1979, "A simple sequentially rejective multiple test procedure"): of several p-values those that,
----each held against the same threshold, err in one of all with no more than the threshold's probability.
+---each compared with the same threshold, err in one of all with no more than the threshold's probability.
 ---@param p number[]
 ---@return number[] adjusted in the same order
 function comparisons.holm(p)

@@ -76,7 +76,7 @@ end
 
 ---How far runs stay behind a goal, on average; one beyond it counts as one that reaches it (Agarwal et al. 2021).
 ---@param scores number[]|number[][]
----@param goal number? 1 unless told
+---@param goal number? default 1
 ---@return number
 function describe.optimality_gap(scores, goal)
   goal = sample.number(goal or 1, "stats.optimality_gap: goal")

@@ -11,7 +11,7 @@ local intervals = {}
 ---It is for independent trials: the episodes of one run, or seeds that succeed or fail; episodes of several runs are not.
 ---@param successes number 0 .. n
 ---@param n integer trials
----@param level number? 0.95 unless told
+---@param level number? default 0.95
 ---@return number share
 ---@return number low
 ---@return number high
@@ -32,7 +32,7 @@ end
 ---@param first integer in which the first alone does
 ---@param second integer
 ---@param neither integer
----@param level number? 0.95 unless told
+---@param level number? default 0.95
 ---@return number difference the first's share less the second's
 ---@return number low
 ---@return number high
@@ -61,7 +61,7 @@ end
 
 ---The mean with Student's t interval (1908): exact for normal numbers, good for others from some ten on.
 ---@param list number[] one per seed
----@param level number? 0.95 unless told
+---@param level number? default 0.95
 ---@return number mean
 ---@return number? low nil of one number
 ---@return number? high
@@ -86,8 +86,8 @@ end
 ---@param list number[] one per seed, from `from` to `to`
 ---@param from number the least that is possible
 ---@param to number the most
----@param level number? 0.95 unless told
----@param value number? `from` .. `to`; p is of this mean, 0 unless told
+---@param level number? default 0.95
+---@param value number? `from` .. `to`; p is of this mean, default 0
 ---@return number mean
 ---@return number? low nil of one number
 ---@return number? high
@@ -120,7 +120,7 @@ end
 ---alone decides falls out.
 ---@param x number[]
 ---@param y number[]
----@param level number? 0.95 unless told
+---@param level number? default 0.95
 ---@return number difference
 ---@return number? low nil of one seed
 ---@return number? high
@@ -135,7 +135,7 @@ end
 ---of 'Student's' problem when several different population variances are involved").
 ---@param x number[]
 ---@param y number[]
----@param level number? 0.95 unless told
+---@param level number? default 0.95
 ---@return number difference
 ---@return number? low nil where a list has one number
 ---@return number? high

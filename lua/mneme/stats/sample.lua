@@ -84,7 +84,7 @@ function sample.two_rows(x, y, what)
   return a, b, n, m
 end
 
----The share that an interval is to cover: 0.95 unless told.
+---The share that an interval is to cover: default 0.95.
 ---@param level number?
 ---@param what string
 ---@return number

@@ -70,7 +70,7 @@ local function log_beta(a, b)
 end
 
 -- The continued fraction of the incomplete beta function, the even part of DLMF 8.17.22, by the modified method of
--- Lentz.  It asks for y = 1 - x, too (Didonato and Morris 1992): where x is nearly 1, the digits that count are in y.
+-- Lentz.  It takes y = 1 - x, too (Didonato and Morris 1992): where x is nearly 1, the digits that count are in y.
 local function beta_fraction(a, b, x, y)
   local h = a * (a * y - b * x + 1) / (a + 1)
   if math.abs(h) < TINY then h = TINY end

@@ -28,7 +28,7 @@ local function divide(result)
   return metrics, series
 end
 
----The words by which a run is begun, or goes on.
+---The arguments that start or resume a run.
 ---@param path string of the cell
 ---@param words string[] of the cell
 ---@return string[]
@@ -54,7 +54,7 @@ local function take(path)
   end
 end
 
----Live a cell.  An error is thrown as the run throws it; where a signal stops it, it stays open.
+---Run one run of a study.  Errors of the run are passed on; a run that a signal stops stays unfinished.
 ---@param path string of the cell
 ---@param script_path string
 ---@param c table { labels, seed, words }
@@ -77,7 +77,7 @@ function cell.failed(path, c, why)
     attempts = (before.attempts or 0) + 1, resources = resources.read(path) })
 end
 
----What a process that lives a run does: its status.
+---The body of a process that runs one run; returns its exit status.
 function cell.process(path, script_path, c)
   local ok, problem = xpcall(cell.live, errors.handler, path, script_path, c)
   if ok then return 0 end

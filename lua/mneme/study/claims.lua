@@ -223,7 +223,7 @@ local function span(list)
   return low, high
 end
 
--- Fill in the statistics, the verdict, and why it is none.
+-- Fill in the statistics, the verdict, and the reason if there is none.
 local function decide(v, test, found, range)
   v.n, v.seeds, v.over, v.missing, v.verdict = #found.seeds, found.seeds, found.over, found.missing, "undecided"
   if v.n == 0 then v.why = found.empty and "no_cell" or "no_seed" return end

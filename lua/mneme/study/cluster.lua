@@ -26,7 +26,7 @@ local function quoted(words)
   return table.concat(list, " ")
 end
 
--- The command that lives one run; its name comes behind.
+-- The command that runs one run; the run's name is appended.
 local function command(o, words)
   local program = lfs.symlinkattributes("/proc/self/exe", "target")
   return quoted { program, "sweep", o.script, unpack(words) } .. " " .. quoted { "run=" .. o.run }

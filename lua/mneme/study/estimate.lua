@@ -55,7 +55,7 @@ local function choose(kinds)
   return chosen
 end
 
--- Live a run for a moment, in this process: how long a step takes, and all that is no step, goes into a file.
+-- Run a run for a moment in this process: writes the time of a step, and of all else, to a file.
 local function try(kind, path, folder)
   local began = C.mn_clock(false)
   trainer.budget = SECONDS

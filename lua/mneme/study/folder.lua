@@ -32,7 +32,7 @@ local function is_info(info)
   return true
 end
 
----Where a run lives.
+---The folder of a run.
 function folder.cell_path(path, name) return path .. "/cells/" .. name end
 
 ---What a run has come to; nil: it is not finished.
@@ -53,7 +53,7 @@ function folder.write_result(path, result)
   files.write(path .. "/result.json", { json.encode(result, "  ") .. "\n" })
 end
 
----What study.json says; nil where there is none.
+---The contents of study.json; nil if there is none.
 ---@param path string
 function folder.info(path)
   local file = path .. "/study.json"
@@ -81,7 +81,7 @@ end
 ---@field resources table? { wall_s, cpu_s, peak_mib, energy_j }
 ---@field estimate table? { wall_s, peak_mib }, from before the sweep
 ---@field error string? what a cell that failed said last
----@field kept table? { file, commit, host } of a cell that was not lived here but taken from a file (mneme.studies.kept)
+---@field kept table? { file, commit, host } of a run that was imported from a file (result_archive.lua)
 local Cell = {}
 Cell.__index = Cell
 

@@ -82,7 +82,7 @@ function grid.labels(name, axis)
   return labels
 end
 
----The value of an axis that a word of the command line means: a label, or a new value of the setting, `unknown` yet.
+---The value of an axis that a command-line argument names: a label, or a new value of the setting, not yet declared.
 ---@param text string
 ---@param size string? whose values come first: "quick" or "full"
 function grid.find(name, axis, text, size)
@@ -97,7 +97,7 @@ end
 
 local function clean(label) return (label:gsub("[^%w_.+-]", "_")) end
 
--- The values that a text names, parted by commas: labels, which may hold commas themselves, or what they are in a cell's name.
+-- The values in a comma-separated text: labels, which may contain commas, or their form in a run's name.
 local function items_of(name, axis, text)
   local known, list, at = {}, {}, 1
   for _, label in ipairs(grid.labels(name, axis)) do

@@ -16,7 +16,7 @@ end
 ---Do the jobs.
 ---@param o table jobs = how many at a time; patience = seconds after which one is killed (nil: none is);
 ---  next() -> a job, nil: none now; log(job) -> file for what it prints;
----  live(job) -> status, in a process of its own; ended(job, about), about = { status, signal, cpu, peak, wall };
+---  live(job) -> status, in a child process; ended(job, about), about = { status, signal, cpu, peak, wall };
 ---  tick(running) now and then, running = list of { job, since }; none_left() -> no more will come
 ---@return integer signal that ended it early; 0: none did
 function pool.run(o)

@@ -63,13 +63,13 @@ end
 
 local function encoded(name) return (name:gsub("[^%w_.,=+-]", function(c) return ("%%%02X"):format(c:byte()) end)) end
 
--- What a run said last where it failed; where it was lived, if not here.
+-- A failed run's last message; where it ran, if not here.
 local function note_of(c, words)
   if c.error then return c.error end
   return c.kept and words.taken:format(values.show(c.kept.file):match "[^/]*$", values.show(c.kept.commit or "–"), values.show(c.kept.host or "–")) or ""
 end
 
--- Runs link to their folders where the page lies beside these.
+-- Runs link to their folders if the page is next to them.
 local function cells(out, study, beside, words)
   local rows = {}
   for i, c in ipairs(study.cells) do
@@ -114,7 +114,7 @@ end
 ---@param study table of mneme.studies.folder
 ---@param source table { spec = what mn.study was given, report = what is written of it, defaults = the script's settings, flat,
 ---  text = the script, about = files of the runs that it is written about, others = how many runs are not of those } as known
----@param options table? { beside = false: the page does not lie in the study's folder }
+---@param options table? { beside = false: the page is not in the study's folder }
 ---@return string html
 function report.html(study, source, options)
   options = options or {}

@@ -6,7 +6,7 @@ local values = require "mneme.base.setting_types"
 
 local verdicts = {}
 local escape = page.escape
-local NAMED = 4                    -- missing runs that are named; of more the number is told
+local NAMED = 4                    -- missing runs that are named; of more only the number is given
 
 local function labels(t)
   local parts = {}

@@ -76,7 +76,7 @@ local function add(report, more)
   end
 end
 
----What is written of a study: in its script, beside it, and of the experiment that it is of; the first that says a thing
+---The texts of a study: from its script, the .md file next to it, and the experiment that it uses; the first that has a text
 ---says it.
 ---@param path string of the study's script
 ---@param spec table what mn.study was given

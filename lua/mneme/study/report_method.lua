@@ -12,7 +12,7 @@ local values = require "mneme.base.setting_types"
 
 local method = {}
 
--- Settings that do not change what comes of a run, or that are told elsewhere.
+-- Settings that do not change a run's result, or that are shown elsewhere.
 local left_out = { seed = true, quick = true, full = true, debug = true, profile = true, checkpoint_every = true, record_every = true,
   device = true, threads = true }
 
@@ -142,7 +142,7 @@ function method.setup(out, study, runs, words)
   out:table({}, rows)
 end
 
--- Sum, mean and highest of a resource over the runs that know it.
+-- Sum, mean and maximum of a resource over the runs that recorded it.
 local function account(cells, of)
   local list, highest = {}, -math.huge
   for _, c in ipairs(cells) do

@@ -8,7 +8,7 @@ local stats = require "mneme.stats"
 
 local results = {}
 
--- The metrics that are told, in order: those that the study declares, or all; of series there is no number.
+-- The metrics that are shown, in order: those that the study declares, or all; series have no number.
 local function metric_names(study, spec)
   local all = {}
   for _, c in ipairs(study.cells) do

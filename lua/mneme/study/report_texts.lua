@@ -41,7 +41,7 @@ function prose.check(report)
   end
 end
 
----Where a setting comes from, as somebody has written.  "lr, gamma" names several, "core" all options of it, "all" all; who
+---The source of a setting, as the authors wrote it.  "lr, gamma" names several, "core" all options of it, "all" all; who
 ---names it most exactly says it, of equals the first.
 ---@param report table
 ---@param key string dotted

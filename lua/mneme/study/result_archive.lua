@@ -108,12 +108,12 @@ function archive.write(path, study, names)
   return #out
 end
 
----Files of finished runs that the repository of a study has: docs/results/NAME*.jsonl beside the folder of its script.  What
+---Files of finished runs in the repository of a study: docs/results/NAME*.jsonl next to the folder of its script.  What
 ---is written of the study is about those.
 ---@param path string of the script
 ---@param study table of folder.load
 ---@return string[] files
----@return integer others cells of the study that are done and not, with the same numbers, in one of these files; 0 where there is none
+---@return integer others finished runs of the study that are not, with the same results, in one of these files
 function archive.written_about(path, study)
   local folder_of, name = path:match "^(.*)/[^/]*/[^/]*$" or path:match "^[^/]+/[^/]*$" and "." or "..", path:match "([^/]*)%.lua$"
   local found, lines, others = {}, {}, 0
@@ -137,7 +137,7 @@ end
 
 -- ---- taking ----
 
--- What an option was then that nobody had given: of a core its config.json tells.
+-- The value at that time of an option that was not given: for a core, from its config.json.
 local function by_default(info, thing, option)
   local core = thing == "core" and type(info.core) == "table" and type(info.core.config) == "table" and info.core.config or {}
   return settings.flat(core)[option]

@@ -6,7 +6,7 @@ local grid = require "mneme.study.grid"
 local show = require("mneme.base.setting_types").show
 
 local select_cells = {}
-local NAMED = 4                -- missing runs that a note names; of more it tells the number
+local NAMED = 4                -- missing runs that a note names; of more it gives the number
 
 -- All values of each axis, in the order of the grid.
 local function axes_of(cells)

@@ -64,7 +64,7 @@ local function declared(spec)
   return settings
 end
 
--- "quick" or "full", where the words of a command line ask for one.
+-- "quick" or "full", if the command line asks for one.
 local function size_of(words)
   local asked = {}
   for _, size in ipairs { "quick", "full" } do
@@ -94,7 +94,7 @@ local function other_words(spec, words)
   return all, rest
 end
 
--- The words of a command line with every axis in words of settings: those that are named, or their first values.
+-- The command-line arguments with a value for every axis: the given one, or the first.
 local function filled_in(spec, words)
   if script.setting(words, "resume") then return words end
   local sized = size_of(words)
@@ -120,7 +120,7 @@ local function check_result(result)
       end
     end
   end
-  if type(result) == "table" and result.path then return result end          -- a training told it
+  if type(result) == "table" and result.path then return result end          -- train() returned it
   if type(result) ~= "table" then
     errors.raise(("study: run gave a %s, expected a table of named numbers"):format(type(result)))
   end
@@ -153,12 +153,12 @@ local function check_metrics(spec, result)
   end
 end
 
----Declare a study, and live the one run of it that the command line names (the first values of all axes that it does
+---Declare a study, and run the one run of it that the command line names (the first values of all axes that it does
 ---not name).
 ---@param spec table title, question: texts; axes = { name = { value, ..., quick = {...}, full = {...} } }, a value being a
 ---  number, a text, a thing with options and maybe a label, or { label = text, set = { setting = value, ... } };
 ---  settings, about: as for mn.config; of = another experiment, whose runs these are, with `settings` of the study's own;
----  measure = function(path) -> table: more named numbers of such a run; jobs = how many runs may be lived at a time
+---  measure = function(path) -> table: more named numbers of such a run; jobs = how many runs may run at a time
 ---  where nobody says (1 for what measures time);
 ---  seeds = { how many, quick =, full = }; run = function(cfg) -> table;
 ---  metrics, figures, claims, references, report: see mneme.studies.report

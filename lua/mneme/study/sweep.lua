@@ -49,7 +49,7 @@ local function whole(key, text, least)
   return n
 end
 
--- The words of the sweep, and those for the script.
+-- The sweep's arguments, and those for the script.
 local function parse(words)
   local o, rest = { attempts = "2" }, {}
   local clustered = script.setting(words, "cluster")
@@ -93,7 +93,7 @@ local function check_name(name, axis, text)
   errors.unknown(("value of axis %s:"):format(name), text, labels)
 end
 
--- Of the words of a study of another experiment, those that somebody gave, without the axes among them.
+-- Of the arguments of a study of another experiment, the given ones, without axes.
 local function given_of(survey)
   local list, left = {}, {}
   for _, word in ipairs(survey.words) do left[word] = true end
@@ -194,7 +194,7 @@ local function open_cells(o, plan)
   return open
 end
 
--- Live the runs of a queue, several at a time; the number that is done, failed, taken by others, and the signal that
+-- Run the runs of a queue, several at a time; the number that is done, failed, taken by others, and the signal that
 -- ended it.
 local function live(o, plan, queue)
   if o.estimate ~= "0" and #queue > 0 and C.mn_interrupted() == 0 then
@@ -281,7 +281,7 @@ function sweep.main(words)
   local o, rest = parse(words)
   local plan = sweep.plan(o, rest)
   if o.list and o.list ~= "0" then return list_cells(o, plan) end
-  engine.open("cpu", 1)                          -- copies are made of a process without other threads
+  engine.open("cpu", 1)                          -- processes are forked from one without other threads
   owned(o, plan, table.concat(plan.words, " "))               -- before anything is put there
   files.make_folder(o.run .. "/cells")
   if not o.cell then files.lock(o.run .. "/lock") end          -- of one run its own lock does

@@ -24,11 +24,11 @@ function ranks.begin()
   ranks.rank, ranks.size = C.mn_rank(), C.mn_ranks()
 end
 
----How many threads a process takes: one, where others train beside it and nothing is said.
+---How many threads a process uses: by default one, if other ranks train too.
 ---@param threads integer 0: nothing is said
 function ranks.threads(threads) return threads == 0 and ranks.size > 1 and 1 or threads end
 
----Who speaks: "rank 1: ", or nothing for rank 0.  An error that all meet is left to rank 0, which ends the others.
+---The prefix of messages: "rank 1: ", or nothing for rank 0.  Rank 0 reports an error that all ranks have, and ends the others.
 function ranks.speaker()
   if ranks.rank == 0 then return "" end
   C.mn_sleep(PATIENCE)
@@ -84,7 +84,7 @@ function ranks.means(read, into)
   for i, name in ipairs(names) do into[name] = all[i - 1] / ranks.size end
 end
 
--- ---- what a checkpoint holds: lists of { name, tensor, copies = axis }, where `axis` (from 1) counts the environments ----
+-- ---- checkpoints: lists of { name, tensor, batch_axis = axis }, where `axis` (from 1) counts the environments ----
 
 -- How a rank's part lies in the whole: that many rows, of which a rank has that many bytes.
 local function layout(item)
@@ -104,7 +104,7 @@ end
 
 ---Fill an item from the one that holds the environments of all ranks.
 ---@param item table
----@param whole Tensor of the shape that ranks.shape tells
+---@param whole Tensor of the shape from ranks.shape
 function ranks.take(item, whole)
   local rows, bytes = layout(item)
   local parts, part = item.batch_axis and ranks.size or 1, item.batch_axis and ranks.rank or 0

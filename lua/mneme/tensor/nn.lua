@@ -140,7 +140,7 @@ function Module:parameters(into)
   return into
 end
 
----Of each leaf, in the same order, the part of the model that it belongs to: a layer, or what lies beside the layers.
+---Of each leaf, in the same order, the part of the model that it belongs to: a layer, or the rest.
 ---@param into string[]? a list to add to
 ---@param path string? where this module stands in the model
 ---@return string[] "core.layers.0", "core.embed", "actor" ...
@@ -175,7 +175,7 @@ function Module:count()
   return n
 end
 
----Copy numbers in by name; missing and unexpected names, or other shapes, are errors before anything changes.
+---Load values by name; missing and unexpected names, or other shapes, are errors before anything changes.
 ---@param dict table<string, Tensor>
 function Module:load_state_dict(dict)
   errors.need("load_state_dict", dict, nil, "tensors by name")

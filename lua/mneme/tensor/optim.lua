@@ -28,7 +28,7 @@ local function new(what, parameters, o, options)
   for i, p in ipairs(parameters) do
     self.m[i], self.v[i] = tensor.new { shape = p:shape() }, tensor.new { shape = p:shape() }
   end
-  -- Numbers that change between replays of a plan live in a tensor: lr, 1-beta1, 1-beta2, eps, max_norm, step.
+  -- Values that change between replays of a plan are in a tensor: lr, 1-beta1, 1-beta2, eps, max_norm, step.
   self.hyper = tensor.new { o.lr, 1 - o.beta1, 1 - o.beta2, o.eps, o.max_norm, 0 }
   self.hyper_data = self.hyper:data()
   if (o.weight_decay or 0) > 0 then self.weight_decay = tensor.new { o.weight_decay } end

@@ -128,7 +128,7 @@ end
 ---@field shape integer[]
 ---@field count integer how many numbers
 ---@field bytes integer
----@field data ffi.cdata* their first; valid as long as this table lives
+---@field data ffi.cdata* their first; valid as long as this table exists
 ---@field owner ffi.cdata*
 
 ---Read and check a whole file.

@@ -245,7 +245,7 @@ function Tensor:fill(x)
   return self
 end
 
----Copy another tensor's numbers into this leaf (recorded by a plan; no gradient).
+---Copy another tensor's values into this leaf (recorded by a plan; no gradient).
 ---@param from Tensor of the same type and number of numbers
 ---@return Tensor itself
 function Tensor:copy(from)

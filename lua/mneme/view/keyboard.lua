@@ -33,7 +33,7 @@ function keyboard.name(key) return names[key] or string.char(key) end
 ---Is it a button of a gamepad?
 function keyboard.is_pad(key) return key >= PAD and key < PAD + #pads end
 
----The key that a word of keys=... names: left, space, w, 3, pad_a ...; nil: none.
+---The key that a name in keys=... means: left, space, w, 3, pad_a ...; nil: none.
 ---@return integer?
 function keyboard.key(word) return words[word:lower()] or (#word == 1 and word:byte() or nil) end
 
