@@ -1,5 +1,5 @@
 -- Does a gate for every element remember longer than one for a head?   mneme sweep experiments/fig13a_gating.lua quick=1
--- quick=1: one layer of width 32 and corridors of 20, 40 and 60, where a cell takes seconds.
+-- quick=1: one layer of width 32 and corridors of 20, 40 and 60, where a run takes seconds.
 local mn = require "mneme"
 
 local small = { n_layers = 1, d_model = 32, d_head = 16, d_ffn = 32 }

@@ -1,6 +1,6 @@
 -- Which feature map keys a memory best?   mneme sweep experiments/fig13b_feature_map.lua quick=1
 -- The paper has the outer product, elu+1 and dpfp; reviewers asked for a learned map, random features, all of them in
--- plain linear attention, and a signed map.  quick=1: one layer of width 32, corridor 20: seconds a cell.
+-- plain linear attention, and a signed map.  quick=1: one layer of width 32, corridor 20: seconds per run.
 local mn = require "mneme"
 
 local maps = { outer_relu = {}, elu1 = { feature = "elu1" }, dpfp = { feature = "dpfp", nu = 2 }, nn = { feature = "nn" }, rfa = { feature = "rfa" },

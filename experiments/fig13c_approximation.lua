@@ -1,6 +1,6 @@
 -- What does an approximate memory lose?   mneme sweep experiments/fig13c_approximation.lua quick=1
 -- Rank 1 to 8 of each approximation against the exact sum; a reviewer called rank 1 suboptimal, and the released form at
--- r = 2 computes what it does at r = 1.  quick=1: one layer of width 32, corridor 20: seconds a cell.
+-- r = 2 computes what it does at r = 1.  quick=1: one layer of width 32, corridor 20: seconds per run.
 local mn = require "mneme"
 
 local small = { n_layers = 1, d_model = 32, d_head = 16, d_ffn = 32 }

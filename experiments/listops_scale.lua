@@ -1,6 +1,6 @@
 -- What does reading all of a longer list cost, and what does it bring?   mneme sweep experiments/listops_scale.lua quick=1
 -- Encoders on ListOps: every attention, at lengths in powers of two, since blocks and landmarks must divide them; lists
--- have a quarter of them to all of them as tokens, as the Long Range Arena's 500 to 2000.  Each cell reads as many lists.
+-- have a quarter of them to all of them as tokens, as the Long Range Arena's 500 to 2000.  Each run reads as many lists.
 local mn = require "mneme"
 
 local BATCH = 32
@@ -33,7 +33,7 @@ return mn.study {
   end,
   metrics = { accuracy = { "share of right answers", range = { 0, 1 } }, commonest = { "share of the commonest answer", range = { 0, 1 } },
     gain = { "right answers beyond the commonest answer's share", range = { -1, 1 } },
-    cpu_s = { "processor time of a cell", unit = "s", range = { 0, math.huge }, goal = 0 } },
+    cpu_s = { "processor time of a run", unit = "s", range = { 0, math.huge }, goal = 0 } },
   figures = {
     { "lines", y = "accuracy", x = "length", by = "attention", log = "x", title = "right answers against the length of lists" },
     { "lines", y = "cpu_s", x = "length", by = "attention", log = "xy", statistic = "geometric", title = "processor time for as many lists" },

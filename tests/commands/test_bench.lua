@@ -37,13 +37,13 @@ t.test("cores: a core's training and its steps, as a table, as CSV and as a pict
 end)
 
 t.test("sweep: what a run costs by itself, and how busy jobs are kept", function()
-  local said, status = shell.mneme(".", "bench sweep cells=6 seconds=0.02")
+  local said, status = shell.mneme(".", "bench sweep runs=6 seconds=0.02")
   t.eq(status, 0, said)
   t.ok(said:find "^6 empty runs, 2 jobs: %d+%.%d ms of CPU time each %(target 20: %a+%), %d+%.%d ms of wall time\n", said)
   t.ok(said:find "\n8 runs of 0.02 s: 1 job %d+%.%d+ s, 2 jobs .* %d+%.%d %% of ideal %(target 90: %a+%); jobs at work %d+%.%d %% of the time\n", said)
   t.ok(said:find "a small training: its statistics take %d%.%d%d %% of its time %(target 1: %a+%)\n", said)
   for words, what in pairs {
-    ["jobs=3"] = "jobs=3, expected 1, 2, 4 or 8", ["cells=x"] = "cells=x, expected a number", ["cell=1"] = "unknown setting of bench sweep",
+    ["jobs=3"] = "jobs=3, expected 1, 2, 4 or 8", ["runs=x"] = "runs=x, expected a number", ["cell=1"] = "unknown setting of bench sweep",
   } do
     said, status = shell.mneme(".", "bench sweep " .. words)
     t.eq(status, 2) t.ok(said:find(what), said)

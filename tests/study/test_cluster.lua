@@ -1,7 +1,7 @@
 -- test_cluster.lua -- mneme sweep cluster=: the job that it writes for other machines lives every open run once, on a Slurm
 -- of one node, over GNU parallel, and with neither; what is told to go keeps what it has and goes on later.
 local t = require "tests.harness"
-local cell = require "mneme.study.cell"
+local one_run = require "mneme.study.one_run"
 local cluster = require "mneme.study.cluster"
 local files = require "mneme.base.files"
 local folder = require "mneme.study.folder"
@@ -72,18 +72,18 @@ t.test("slurm: a script, and the list of the runs that are open, which never cha
   end
   t.eq(text:sub(1, 10), "#!/bin/sh\n") t.ok(not text:find "@%u+@", text)
   t.eq(select(2, sh "sh -n one/slurm/1/job.sh"), 0)
-  t.eq(files.read(path "one/slurm/1/cells.txt"), "a=1,seed=1 0\na=2,seed=1 0\na=3,seed=1 0\n")
+  t.eq(files.read(path "one/slurm/1/runs.txt"), "a=1,seed=1 0\na=2,seed=1 0\na=3,seed=1 0\n")
   sweep "study.lua cluster=slurm run=one note='a  b' seeds=1"
   t.eq(#files.list(path "one/slurm"), 1, "the same runs: the same list")
   forget()
   said, status = sh(as_task:format(2, "one/slurm/1"))
   t.eq(status, 0, said)
-  local result = folder.result(path "one/cells/a=2,seed=1")
+  local result = folder.result(path "one/runs/a=2,seed=1")
   t.eq(result.metrics.score, 21) t.eq(result.metrics.note, 4)
   said = sweep "study.lua cluster=slurm run=one note='a  b' seeds=1"
   t.ok(said:find("2 of 3 runs are open; this begins them:\n  sbatch --array=1-2 one/slurm/2/job.sh", 1, true), said)
-  t.eq(files.read(path "one/slurm/2/cells.txt"), "a=1,seed=1 0\na=3,seed=1 0\n")
-  t.eq(files.read(path "one/slurm/1/cells.txt"), "a=1,seed=1 0\na=2,seed=1 0\na=3,seed=1 0\n")
+  t.eq(files.read(path "one/slurm/2/runs.txt"), "a=1,seed=1 0\na=3,seed=1 0\n")
+  t.eq(files.read(path "one/slurm/1/runs.txt"), "a=1,seed=1 0\na=2,seed=1 0\na=3,seed=1 0\n")
   t.eq(select(2, sh(as_task:format(2, "one/slurm/1"))), 0)
   t.eq(marks()["a=2,seed=1"], 1, "done: a task that comes again has nothing to do")
   t.eq(select(2, sh(as_task:format(4, "one/slurm/1"))), 2, "there is no fourth cell")
@@ -96,7 +96,7 @@ t.test("slurm: what the estimate says is asked for, with a margin, and kept with
   local text = files.read(path "told/slurm/1/job.sh")
   t.ok(tonumber(text:match "%-%-time=(%d+)\n") >= 10) t.ok(tonumber(text:match "%-%-mem=(%d+)M\n") > 256)
   t.eq(select(2, sh(as_task:format(1, "told/slurm/1"))), 0)
-  local e = folder.result(path "told/cells/a=1,seed=1").estimate
+  local e = folder.result(path "told/runs/a=1,seed=1").estimate
   t.ok(e.wall_s >= 0.1 and e.wall_s < 600 and e.peak_mib > 1)
 end)
 
@@ -104,13 +104,13 @@ t.test("slurm: arrays are no longer than the cluster allows", function()
   local said = sh(('export PATH="$PWD/bin:$PATH"; \'%s\' sweep study.lua estimate=0 cluster=slurm jobs=4 run=long'):format(shell.program))
   t.ok(said:find("  sbatch --array=1-4%2 long/slurm/1/job.sh\n  sbatch --array=1-2%2 long/slurm/1/job.sh 4\n", 1, true), said)
   t.eq(select(2, sh((as_task .. " 4"):format(2, "long/slurm/1"))), 0)
-  t.eq(folder.result(path "long/cells/a=3,seed=2").status, "done")
+  t.eq(folder.result(path "long/runs/a=3,seed=2").status, "done")
 end)
 
 t.test("a task that is told to go asks for its return, and the run goes on where it stood", function()
   local words = "corridor=4 core=gru core.d_model=8 hidden=8 num_envs=2 num_steps=16 steps=1000000 run=sent"
   sweep("tmaze cluster=slurm " .. words)
-  local log = path "sent/cells/seed=1/metrics.jsonl"
+  local log = path "sent/runs/seed=1/metrics.jsonl"
   local function size() return files.is_file(log) and #files.read(log) or 0 end
   local function interrupt(signal)
     local was = size()
@@ -123,7 +123,7 @@ t.test("a task that is told to go asks for its return, and the run goes on where
   t.ok(not files.is_file(path "asked"), files.read(path "out"))
   interrupt "USR1"
   t.eq(files.read(path "asked"), "requeue 7_1\n", files.read(path "out"))
-  t.ok(not folder.result(path "sent/cells/seed=1"), "it is open")
+  t.ok(not folder.result(path "sent/runs/seed=1"), "it is open")
   local before = select(2, files.read(log):gsub('"step"', ""))
   local said, status = sh(as_task:format(1, "sent/slurm/1"))
   t.eq(status, 0, said)
@@ -137,21 +137,21 @@ end)
 
 t.test("a run that fails is kept; one that another process lives is left to it", function()
   forget()
-  local said, status = sweep "study.lua crash=2 run=cursed cell=a=2,seed=1"
+  local said, status = sweep "study.lua crash=2 run=cursed only=a=2,seed=1"
   t.eq(status, 1, said)
   t.eq(marks()["a=2,seed=1"], 2)
-  t.eq(folder.result(path "cursed/cells/a=2,seed=1").attempts, 2)
-  t.eq(select(2, sweep "study.lua crash=2 run=cursed cell=2 attempts=1"), 1)
-  t.eq(folder.result(path "cursed/cells/a=2,seed=1").attempts, 3)
+  t.eq(folder.result(path "cursed/runs/a=2,seed=1").attempts, 2)
+  t.eq(select(2, sweep "study.lua crash=2 run=cursed only=2 attempts=1"), 1)
+  t.eq(folder.result(path "cursed/runs/a=2,seed=1").attempts, 3)
   files.write(path "held", { "" })                 -- it lasts until it is let go
-  sh(("'%s' sweep study.lua run=shared cell=1 > /dev/null 2>&1 & true"):format(shell.program))
+  sh(("'%s' sweep study.lua run=shared only=1 > /dev/null 2>&1 & true"):format(shell.program))
   shell.wait("a run that lives", function() return marks()["a=1,seed=1"] end)
-  local patience = cell.patience
-  cell.patience = 0.2
-  t.eq(cell.process(path "shared/cells/a=1,seed=1", path "study.lua", { words = { "a=1", "seed=1" } }), cell.TAKEN)
-  cell.patience = patience
+  local patience = one_run.patience
+  one_run.patience = 0.2
+  t.eq(one_run.process(path "shared/runs/a=1,seed=1", path "study.lua", { words = { "a=1", "seed=1" } }), one_run.TAKEN)
+  one_run.patience = patience
   os.remove(path "held")
-  shell.wait("its result", function() return folder.result(path "shared/cells/a=1,seed=1") end)
+  shell.wait("its result", function() return folder.result(path "shared/runs/a=1,seed=1") end)
   t.eq(marks()["a=1,seed=1"], 1)
 end)
 
@@ -166,8 +166,8 @@ t.test("what cannot be handed over says so", function()
   refused("cluster=parallel", "needs hosts=FILE")
   refused("cluster=parallel hosts=x", "no such file")
   refused("cluster=parallel hosts=study.lua mem=1G", "mem= is not for")
-  refused("cell=7", "there are 6 runs")
-  refused("cell=a=9,seed=1", "there are 6 runs")
+  refused("only=7", "there are 6 runs")
+  refused("only=a=9,seed=1", "there are 6 runs")
   refused("mem=1G", "unknown setting")
 end)
 
@@ -180,7 +180,7 @@ t.test("GNU parallel: every run once, on the hosts of a file; again: those that 
   local list = marks()
   for seed = 1, 2 do
     t.eq(list["a=1,seed=" .. seed], 1) t.eq(list["a=2,seed=" .. seed], 1) t.eq(list["a=3,seed=" .. seed], 2)
-    t.eq(folder.result(path("par/cells/a=3,seed=" .. seed)).status, "failed")
+    t.eq(folder.result(path("par/runs/a=3,seed=" .. seed)).status, "failed")
   end
   said, status = sh "sh par/parallel/1/job.sh"
   t.eq(status, 2, said)                              -- as many as failed again
@@ -189,7 +189,7 @@ t.test("GNU parallel: every run once, on the hosts of a file; again: those that 
 end)
 
 local slurm, why
-t.test("Slurm: an array lives every run; one whose node is wanted is requeued, and is done once", function()
+t.test("Slurm: an array runs every run; one whose node is wanted is requeued, and is done once", function()
   slurm, why = slurm_rig.new()
   if not slurm then t.skip(why) end
   forget()
@@ -197,15 +197,15 @@ t.test("Slurm: an array lives every run; one whose node is wanted is requeued, a
   t.eq(status, 0, said) t.ok(said:find "handed over" and said:find "Submitted batch job", said)
   local words = "corridor=4 core=gru core.d_model=8 hidden=8 num_envs=2 num_steps=16 steps=1000000 run=back"
   sweep("tmaze cluster=slurm submit=1 " .. words, slurm)
-  local log = path "back/cells/seed=1/metrics.jsonl"
+  local log = path "back/runs/seed=1/metrics.jsonl"
   shell.wait("a run that learns", function() return files.is_file(log) and files.read(log):find "step" end)
   local id = slurm:run "squeue -h -n back -o %A":match "%d+"
   slurm:run("scancel --signal=USR1 --batch " .. id)
   shell.wait("the task in the queue again", function() return slurm:run("squeue -h -o '%T %r' -j " .. id):find "PENDING BeginTime" end)
-  t.ok(not folder.result(path "back/cells/seed=1"))
+  t.ok(not folder.result(path "back/runs/seed=1"))
   shell.wait("its first life to end", function() return slurm:run("cat slurmd.log"):find("[" .. id .. ".batch] done with job", 1, true) end)
   slurm:run(("scontrol update JobId=%s_1 StartTime=now+2"):format(id))       -- Slurm waits two minutes otherwise
-  shell.wait("the last result", function() return folder.result(path "back/cells/seed=1") end)
+  shell.wait("the last result", function() return folder.result(path "back/runs/seed=1") end)
   local last = 0
   for step in files.read(log):gmatch '"step": (%d+)' do
     t.ok(tonumber(step) > last)
@@ -215,10 +215,10 @@ t.test("Slurm: an array lives every run; one whose node is wanted is requeued, a
   shell.wait("an empty queue", function() return slurm:run "squeue -h" == "" end)
   local list, n = marks()
   t.eq(n, 6)
-  for _, c in ipairs(folder.load(path "real").cells) do
+  for _, c in ipairs(folder.load(path "real").runs) do
     t.eq(c.status, "done") t.eq(list[c.name], 1)
   end
-  t.eq(table.concat(files.list(path "real/slurm/1"), " "), "cells.txt job.sh", "tasks that went well leave nothing")
+  t.eq(table.concat(files.list(path "real/slurm/1"), " "), "job.sh runs.txt", "tasks that went well leave nothing")
 end)
 if slurm then slurm:stop() end
 

@@ -54,9 +54,9 @@ t.test("studies: the quick grid is no larger, full=1 is one, claims can be teste
     local spec = script.survey(path_of(name), {}).spec
     if spec then
       studies = studies + 1
-      local function cells(word, seeds) return #sweep.plan({ script = path_of(name), seeds = seeds }, { word }).cells end
-      t.ok(cells "quick=1" <= cells() or cells("quick=1", "1") <= cells(nil, "1"), name)       -- small runs may have more seeds
-      t.ok(spec.of or cells "full=1" > 0, name)
+      local function runs(word, seeds) return #sweep.plan({ script = path_of(name), seeds = seeds }, { word }).runs end
+      t.ok(runs "quick=1" <= runs() or runs("quick=1", "1") <= runs(nil, "1"), name)       -- small runs may have more seeds
+      t.ok(spec.of or runs "full=1" > 0, name)
       t.ok(spec.title and spec.question and spec.metrics and spec.figures and spec.claims, name)
       local axes = { seed = true }
       for axis in pairs(spec.axes) do axes[axis] = true end
@@ -74,7 +74,7 @@ t.test("what measures and does not train lives: few runs of each, and their numb
       shell.absolute(path_of(name)), name, tiny[name]))
     t.eq(status, 0, name .. ": " .. said)
     local there = {}
-    for _, c in ipairs(folder.load(here .. "/" .. name).cells) do
+    for _, c in ipairs(folder.load(here .. "/" .. name).runs) do
       for _, numbers in ipairs { c.metrics, c.resources, c.series or {}, c:curves() } do
         for key in pairs(numbers) do there[key], there[key:match "^[^/]*"] = true, true end
       end

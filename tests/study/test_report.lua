@@ -16,20 +16,20 @@ local here = shell.folder()
 -- ---- verdicts ----
 
 -- Runs of cores with a score for each seed: { gru = { 0.9, 0.8 } }; false: it failed; nil: there is none.
-local function cells_of(scores, more)
-  local cells = {}
+local function runs_of(scores, more)
+  local runs = {}
   for _, core in ipairs { "gru", "lstm" } do
     for seed = 1, 8 do
       local score = scores[core] and scores[core][seed]
       if score ~= nil then
         local labels = { core = core }
         for key, value in pairs(more or {}) do labels[key] = value end
-        cells[#cells + 1] = { name = ("core=%s,seed=%d"):format(core, seed), seed = seed, labels = labels, status = score and "done" or "failed",
+        runs[#runs + 1] = { name = ("core=%s,seed=%d"):format(core, seed), seed = seed, labels = labels, status = score and "done" or "failed",
           metrics = { score = score or nil } }
       end
     end
   end
-  return cells
+  return runs
 end
 
 local function judge(scores, test)
@@ -37,17 +37,17 @@ local function judge(scores, test)
   if test[1] ~= "at_least" then test.b = test.b or { core = "lstm" } end
   local list = { { text = "a claim", test = test } }
   claims.check(list, { core = true, corridor = true })
-  return claims.judge({ cells = scores[1] and scores or cells_of(scores) }, list)[1]
+  return claims.judge({ runs = scores[1] and scores or runs_of(scores) }, list)[1]
 end
 
 t.test("what ten thousand runs took is summed", function()
-  local cells, rows = {}, nil
+  local runs, rows = {}, nil
   for i = 1, 1e4 do
-    cells[i] = { name = "core=gru,seed=" .. i, labels = { core = "gru" }, seed = i, status = "done", metrics = {},
+    runs[i] = { name = "core=gru,seed=" .. i, labels = { core = "gru" }, seed = i, status = "done", metrics = {},
       resources = { wall_s = 36, cpu_s = 1, peak_mib = i } }
   end
   local out = { table = function(_, _, list) rows = list end, paragraphs = function() end }
-  require("mneme.study.report_method").resources(out, { cells = cells }, words)
+  require("mneme.study.report_method").resources(out, { runs = runs }, words)
   t.eq(rows[2][2], "10000") t.eq(rows[2][4][1], "100 h") t.eq(rows[2][6][1], "9.77 GiB")
 end)
 
@@ -98,7 +98,7 @@ t.test("numbers with a range: the interval of a value is within it, that of a di
   local metrics = { score = { range = { 0, 1 } } }
   local function verdict(of, test)
     test.metric, test.a, test.b = "score", { core = "gru" }, test[1] ~= "at_least" and { core = "lstm" } or nil
-    return claims.judge({ cells = cells_of(of) }, { { text = "claim", test = test } }, metrics)[1]
+    return claims.judge({ runs = runs_of(of) }, { { text = "claim", test = test } }, metrics)[1]
   end
   local high = { 0.7, 1, 1 }
   local v = verdict({ gru = high }, { "at_least", value = 0.2 })
@@ -122,7 +122,7 @@ t.test("numbers with one end: an interval is cut off there, and nothing else cha
   for _, test in ipairs { { "better" }, { "at_least", value = 2 }, { "ratio", at_least = 1.2 } } do
     test.metric, test.a, test.b = "score", { core = "gru" }, test[1] ~= "at_least" and { core = "lstm" } or nil
     local claim = { { text = "claim", test = test } }
-    local bare, told = claims.judge({ cells = cells_of(of) }, claim)[1], claims.judge({ cells = cells_of(of) }, claim, { score = { range = positive } })[1]
+    local bare, told = claims.judge({ runs = runs_of(of) }, claim)[1], claims.judge({ runs = runs_of(of) }, claim, { score = { range = positive } })[1]
     t.eq(told.low, bare.low) t.eq(told.high, bare.high) t.eq(told.p, bare.p)
   end
 end)
@@ -136,7 +136,7 @@ t.test("one seed, no spread, no seed: undecided, and why", function()
   t.eq(v.verdict, "holds") t.near(v.p, 2 / 64, 1e-12)
   v = judge({ gru = { 1, 1, 1 }, lstm = { 1, 1, 1 } }, { "better" })
   t.eq(v.verdict, "undecided") t.eq(v.p, 1)
-  t.eq(judge({ gru = { 1 } }, { "better" }).why, "no_cell")
+  t.eq(judge({ gru = { 1 } }, { "better" }).why, "no_run")
   t.eq(judge({ gru = { 1, nil }, lstm = { nil, 1 } }, { "better" }).why, "no_seed")
 end)
 
@@ -155,16 +155,16 @@ t.test("runs that are missing are named; other axes are averaged, seed by seed",
   t.eq(v.missing[1].name, "core=gru, seed=2") t.eq(v.missing[1].status, "failed")
   t.eq(v.missing[2].name, "core=lstm, seed=4") t.eq(v.missing[2].status, "not swept")
   t.eq(judge({ gru = { 0.9, 0.8 }, lstm = { 0.5, 0.4 } }, { "better", metric = "loss" }).missing[1].status, "no number")
-  local cells = cells_of({ gru = { 1, 0.9, 0.8 }, lstm = { 0.2, 0.3, 0.2 } }, { corridor = "20" })
-  for _, c in ipairs(cells_of({ gru = { 0.4, 0.5 }, lstm = { 0.2, 0.1, 0.2 } }, { corridor = "5" })) do cells[#cells + 1] = c end
-  v = judge(cells, { "better" })
+  local runs = runs_of({ gru = { 1, 0.9, 0.8 }, lstm = { 0.2, 0.3, 0.2 } }, { corridor = "20" })
+  for _, c in ipairs(runs_of({ gru = { 0.4, 0.5 }, lstm = { 0.2, 0.1, 0.2 } }, { corridor = "5" })) do runs[#runs + 1] = c end
+  v = judge(runs, { "better" })
   t.eq(v.n, 2) t.eq(table.concat(v.over, "; "), "corridor=20; corridor=5")
   t.near(v.estimate, ((1 + 0.4) / 2 - 0.2 + (0.9 + 0.5) / 2 - 0.2) / 2, 1e-12)
-  v = judge(cells, { "better", where = { corridor = 20 } })
+  v = judge(runs, { "better", where = { corridor = 20 } })
   t.eq(v.n, 3) t.eq(v.over, nil)
-  t.eq(judge(cells, { "better", where = { corridor = 7 } }).why, "no_cell")
-  for i = #cells, 1, -1 do if cells[i].labels.core == "lstm" and cells[i].labels.corridor == "5" then table.remove(cells, i) end end
-  v = judge(cells, { "better" })                         -- and not of corridor 20 alone, since a's other is there
+  t.eq(judge(runs, { "better", where = { corridor = 7 } }).why, "no_run")
+  for i = #runs, 1, -1 do if runs[i].labels.core == "lstm" and runs[i].labels.corridor == "5" then table.remove(runs, i) end end
+  v = judge(runs, { "better" })                         -- and not of corridor 20 alone, since a's other is there
   t.eq(v.verdict, "undecided") t.eq(v.n, 0)
   t.eq(v.missing[1].name, "core=lstm, corridor=5, seed=1") t.eq(v.missing[1].status, "not swept")
 end)
@@ -174,7 +174,7 @@ t.test("p is corrected for all claims", function()
   for i, value in ipairs { 0.5, 0.85, 0.9 } do
     list[i] = { text = "claim", test = { "at_least", metric = "score", a = { core = "gru" }, value = value } }
   end
-  local judged = claims.judge({ cells = cells_of { gru = { 0.9, 0.93, 0.87, 0.91 } } }, list)
+  local judged = claims.judge({ runs = runs_of { gru = { 0.9, 0.93, 0.87, 0.91 } } }, list)
   for i, v in ipairs(judged) do ps[i] = v.p end
   for i, p in ipairs(mn.stats.holm(ps)) do t.eq(judged[i].holm, p) end
   t.ok(judged[1].holm > judged[1].p)
@@ -289,17 +289,17 @@ t.test("a page: whole, escaped, the same bytes each time", function()
   t.ok(first:find('<td class="number">18.57</td>', 1, true) and first:find("counted, not drawn", 1, true))
   t.ok(first:find('<figure class="mn-part" id="figure-2"', 1, true))
   t.ok(not first:find("runs are done", 1, true))
-  local link = first:match '<a href="(cells/[^"]*width=1,seed=1/)"'
+  local link = first:match '<a href="(runs/[^"]*width=1,seed=1/)"'
   t.ok(link and files.is_folder(here .. "/runs/nasty/" .. link), link)
   local elsewhere = here .. "/elsewhere.html"
   t.eq((mneme "report nasty out=elsewhere.html"), 0)
-  t.ok(not files.read(elsewhere):find 'href="cells/')
+  t.ok(not files.read(elsewhere):find 'href="runs/')
 end)
 
 t.test("an unfinished study says so on top, and names what failed", function()
   t.eq((mneme "sweep nasty.lua estimate=0 jobs=2 run=half fail=2 seeds=2"), 1)
   local info = folder.info(here .. "/half")
-  info.cells[#info.cells + 1] = { name = "core=plain,width=2,seed=3", labels = { core = "plain", width = "2" }, seed = 3, words = {} }
+  info.runs[#info.runs + 1] = { name = "core=plain,width=2,seed=3", labels = { core = "plain", width = "2" }, seed = 3, words = {} }
   folder.write_info(here .. "/half", info)
   t.eq((mneme "report half"), 0)
   local html = files.read(here .. "/half/report.html")
@@ -307,7 +307,7 @@ t.test("an unfinished study says so on top, and names what failed", function()
   t.ok(html:find("4 of 9 runs are done, 4 failed, 1 are open", 1, true))
   t.ok(html:find("one seed says nothing of the next", 1, true))
   t.ok(html:find("seed=2 (failed)", 1, true))
-  local _, at = html:find('<h3 id="cells">', 1, true)
+  local _, at = html:find('<h3 id="runs">', 1, true)
   t.ok(html:find("&lt;script&gt;alert('&amp;')", at, true), "the error of a cell")
 end)
 
@@ -362,7 +362,7 @@ t.test("the example of docs/studies.md, from its question to its report", functi
   t.ok(not html:find("<b>entropy_coef</b>", 1, true), "published values of the core are no difference")
   t.ok(html:find("small values (quick=1)", 1, true))
   t.ok(html:find('<th scope="row">guessing</th><td>score</td><td class="number">0.5</td>', 1, true))
-  local result = json.decode((files.read(here .. "/runs/remember/cells/core=gru,corridor=2,seed=1/result.json")))
+  local result = json.decode((files.read(here .. "/runs/remember/runs/core=gru,corridor=2,seed=1/result.json")))
   t.ok(result.metrics.score >= 0 and result.metrics.score <= 1)
   status, said = mneme "compare runs/remember"
   t.eq(status, 0, said)

@@ -48,16 +48,16 @@ end)
 local function pretend(name, statuses)
   local script_path = "experiments/" .. name .. ".lua"
   local plan, at = sweep.plan({ script = script_path }, { "quick=1" }), path(name .. "-" .. #statuses)
-  local info = { mneme = "0", script = script_path, title = plan.title, settings = "quick=1", cells = {} }
-  for i, c in ipairs(plan.cells) do
-    info.cells[i] = { name = c.name, labels = c.labels, seed = c.seed, words = c.words }
+  local info = { mneme = "0", script = script_path, title = plan.title, settings = "quick=1", runs = {} }
+  for i, c in ipairs(plan.runs) do
+    info.runs[i] = { name = c.name, labels = c.labels, seed = c.seed, words = c.words }
     local status, metrics = statuses[(i - 1) % #statuses + 1], {}
     if status == "done" then
       for metric in pairs(plan.spec.metrics) do metrics[metric] = 0.25 + 0.5 * (i % 3) end
     end
-    files.make_folder(folder.cell_path(at, c.name))
+    files.make_folder(folder.run_path(at, c.name))
     if status ~= "open" then
-      folder.write_result(folder.cell_path(at, c.name), { status = status == "failed" and "failed" or "done", seed = c.seed, cell = c.labels,
+      folder.write_result(folder.run_path(at, c.name), { status = status == "failed" and "failed" or "done", seed = c.seed, one_run = c.labels,
         words = c.words, metrics = metrics, error = status == "failed" and "it fell" or nil })
     end
   end

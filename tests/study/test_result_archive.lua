@@ -57,7 +57,7 @@ t.test("kept runs are taken, not lived again, and told as such; others are lived
   t.eq(status, 0, said) t.ok(said:find "2 of the 2 runs" and said:find "4 of 4 runs done", said)
   t.eq(marks(), 2)
   local study = folder.load(path "second")
-  for _, c in ipairs(study.cells) do
+  for _, c in ipairs(study.runs) do
     t.eq(c.status, "done")
     t.eq(c.metrics.score, tonumber(c.labels.a) * 3 + c.seed)
     t.eq(c.series.line.y[2], c.seed)
@@ -95,13 +95,13 @@ t.test("a file grows by the runs that are done, and keeps those it has", functio
   t.eq(mneme(("sweep %s estimate=0 jobs=2 seeds=3..3 run=%s"):format(marked, path "third")), 0)
   t.eq(kept.write(path "kept.jsonl", folder.load(path "third"), {}), 4)
   local study, lines = folder.load(path "second"), {}
-  for line in files.read(path "kept.jsonl"):gmatch "[^\n]+" do lines[#lines + 1] = json.decode(line).cell end
+  for line in files.read(path "kept.jsonl"):gmatch "[^\n]+" do lines[#lines + 1] = json.decode(line).run end
   t.eq(table.concat(lines, " "), "a=1,seed=1 a=1,seed=3 a=2,seed=1 a=2,seed=3")
   kept.write(path "again.jsonl", study, {})
   local before = files.read(path "again.jsonl")
   kept.write(path "again.jsonl", study, {})
   t.eq(files.read(path "again.jsonl"), before)
-  files.remove(folder.cell_path(path "third", "a=1,seed=3") .. "/result.json")
+  files.remove(folder.run_path(path "third", "a=1,seed=3") .. "/result.json")
   t.eq(kept.write(path "open.jsonl", folder.load(path "third"), {}), 1)
   marks()
 end)
@@ -164,13 +164,13 @@ return mn.study {
 t.test("a run of another experiment: measured when it is done; its curve is thinned and comes back", function()
   local status, said = mneme(("sweep %s estimate=0 jobs=1 steps=40000 run=%s"):format(learned, path "whole"))
   t.eq(status, 0, said)
-  local c = folder.load(path "whole").cells[1]
+  local c = folder.load(path "whole").runs[1]
   t.ok(c.metrics.near_zero >= 0 and c.metrics.near_zero < 1) t.eq(c.metrics.negative, 0) t.ok(c.metrics.read > 0 and c.metrics.score > 0)
   local all = c:curves()["charts/score"]
   t.eq(mneme(("report %s export=%s"):format(path "whole", path "runs.jsonl")), 0)
   status, said = mneme(("sweep %s estimate=0 jobs=1 steps=40000 run=%s import=%s"):format(learned, path "back", path "runs.jsonl"))
   t.eq(status, 0, said)
-  local back = folder.load(path "back").cells[1]
+  local back = folder.load(path "back").runs[1]
   local curve = back:curves()["charts/score"]
   t.eq(curve.n, all.n) t.eq(curve.x[curve.n], all.x[all.n]) t.near(curve.y[curve.n], all.y[all.n], 1e-5)
   t.ok(back:curves()["charts/SPS"].n > 0) t.eq(back:curves()["grad/norm"], nil)
@@ -184,7 +184,7 @@ t.test("each long curve becomes a hundred points, the last among them", function
   for i = 1, 1003 do rows[i] = json.encode { step = 10 * i, ["charts/score"] = i, ["charts/SPS"] = i % 2 == 0 and 5 or nil } .. "\n" end
   os.execute(("cp -r '%s' '%s'"):format(path "whole", path "long"))
   local study = folder.load(path "long")
-  files.write(study.cells[1].path .. "/metrics.jsonl", rows)
+  files.write(study.runs[1].path .. "/metrics.jsonl", rows)
   kept.write(path "long.jsonl", study, { "charts/score", "charts/SPS" })
   local curves = json.decode((files.read(path "long.jsonl"):gsub("\n", ""))).curves
   local n, count = #curves.step, { ["charts/score"] = 0, ["charts/SPS"] = 0 }
@@ -243,7 +243,7 @@ t.test("s.q is the key's product with the query after one step of a memory that 
 end)
 
 t.test("the released form at r = 1 and r = 2 is one function; the exact series is not", function()
-  local config = folder.load(path "whole").cells[1].path
+  local config = folder.load(path "whole").runs[1].path
   t.eq(same_weights.difference(config, {}, {}), 0)
   for form, same in pairs { code = true, cossin = false } do
     local run = path("run-" .. form)

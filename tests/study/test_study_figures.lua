@@ -16,21 +16,21 @@ local function score(core, corridor, seed) return (core == "gru" and 0.5 or 0.8)
 -- A study of two cores, three corridors and some seeds, as a sweep leaves it: gru's seed 2 at 40 has failed, and the last
 -- seed of galite at 20 is open.
 local function write_study(name, seeds, whole)
-  local path, cells = here .. "/" .. name, {}
+  local path, runs = here .. "/" .. name, {}
   for seed = 1, seeds do
     for _, core in ipairs { "gru", "galite" } do
       for _, corridor in ipairs { 20, 40, 60 } do
         local c = { name = ("core=%s,corridor=%d,seed=%d"):format(core, corridor, seed), labels = { core = core, corridor = tostring(corridor) },
           seed = seed, words = {} }
-        cells[#cells + 1] = c
-        local at = folder.cell_path(path, c.name)
+        runs[#runs + 1] = c
+        local at = folder.run_path(path, c.name)
         files.make_folder(at)
-        local result = { status = "done", cell = c.labels, seed = seed, metrics = { score = score(core, corridor, seed), steps = 1000 },
+        local result = { status = "done", point = c.labels, seed = seed, metrics = { score = score(core, corridor, seed), steps = 1000 },
           resources = { wall_s = 10 * seed, cpu_s = 9, peak_mib = 30 },
           series = { latency = { x = { 128, 256, 512 }, y = { 1e-4 * seed, 2e-4, 4e-4 * corridor } },
             ["probe/head 10"] = { x = { 1, 2 }, y = { 0.1, 0.2 } }, ["probe/head 9"] = { x = { 1, 2 }, y = { 0.3, seed / 10 } } } }
         if not whole and core == "gru" and corridor == 40 and seed == 2 then
-          result = { status = "failed", cell = c.labels, seed = seed, error = "out of memory" }
+          result = { status = "failed", point = c.labels, seed = seed, error = "out of memory" }
         end
         if whole or not (core == "galite" and corridor == 20 and seed == seeds) then folder.write_result(at, result) end
         local lines = {}
@@ -42,7 +42,7 @@ local function write_study(name, seeds, whole)
       end
     end
   end
-  folder.write_info(path, { script = "none.lua", settings = "", cells = cells })
+  folder.write_info(path, { script = "none.lua", settings = "", runs = runs })
   return folder.load(path)
 end
 
@@ -104,8 +104,8 @@ end)
 
 t.test("a seed of which some runs were never swept is left out by name, as one of which a run failed", function()
   local more = write_study("more", 3, true)
-  for i = #more.cells, 1, -1 do                     -- seed 3 has corridor 20 alone
-    if more.cells[i].seed == 3 and more.cells[i].labels.corridor ~= "20" then table.remove(more.cells, i) end
+  for i = #more.runs, 1, -1 do                     -- seed 3 has corridor 20 alone
+    if more.runs[i].seed == 3 and more.runs[i].labels.corridor ~= "20" then table.remove(more.runs, i) end
   end
   local fig = figure.new(more, spec, { "bars", y = "score", by = "core" })
   for _, bar in ipairs(fig.bars) do t.eq(#bar.seeds, 2) near_all(bar.of, { 1, 2 }) end
@@ -129,31 +129,31 @@ end)
 
 t.test("no interval leaves the range of what is measured; where numbers do, it is Student's", function()
   local near_one = write_study("near-one", 3, true)
-  for _, c in ipairs(near_one.cells) do c.metrics.score = c.seed == 1 and 0.7 or 1 end
+  for _, c in ipairs(near_one.runs) do c.metrics.score = c.seed == 1 and 0.7 or 1 end
   for _, f in ipairs { { "bars", y = "score", by = "core" }, { "lines", y = "score", x = "corridor", by = "core" } } do
     local fig = figure.new(near_one, spec, f)
     local bar = fig.bars and fig.bars[1] or { y = fig.lines[1].y[1], low = fig.lines[1].low[1], high = fig.lines[1].high[1] }
     near_all({ bar.y, bar.low, bar.high }, t_of { 0.7, 1, 1 })
     t.ok(bar.high <= 1 and bar.low < 0.7)
   end
-  for _, c in ipairs(near_one.cells) do c.metrics.score = c.metrics.score + 0.1 end
+  for _, c in ipairs(near_one.runs) do c.metrics.score = c.metrics.score + 0.1 end
   local bar = figure.new(near_one, spec, { "bars", y = "score", by = "core" }).bars[1]
   t.near(bar.high, (select(3, stats.t_interval { 0.8, 1.1, 1.1 })), 1e-12)
 end)
 
 t.test("a geometric mean: Student's interval of logarithms; without it where a number is 0; no band with holes", function()
   local some = write_study("some", 3, true)
-  for _, c in ipairs(some.cells) do c.metrics.score = 10 ^ (c.seed + (c.labels.corridor == "40" and 1 or 0)) end
+  for _, c in ipairs(some.runs) do c.metrics.score = 10 ^ (c.seed + (c.labels.corridor == "40" and 1 or 0)) end
   local f = { "lines", y = "score", x = "corridor", by = "core", log = "y", statistic = "geometric" }
   local fig = figure.new(some, {}, f)
   local _, low, high = stats.t_interval { math.log(10), math.log(100), math.log(1000) }
   near_all({ fig.lines[1].y[1], fig.lines[1].low[1], fig.lines[1].high[1] }, { 100, math.exp(low), math.exp(high) })
   t.near(fig.lines[1].y[2], 1000, 1e-9)
   t.ok(fig.note:find "Geometric mean of 3 seeds, 95 %% interval by Student's t of the logarithms%.", fig.note)
-  for _, c in ipairs(some.cells) do if c.seed == 2 and c.labels.corridor == "40" then c.metrics.score = 0 end end
+  for _, c in ipairs(some.runs) do if c.seed == 2 and c.labels.corridor == "40" then c.metrics.score = 0 end end
   fig = figure.new(some, {}, f)
   t.eq(fig.lines[1].low, nil) t.near(fig.lines[1].y[2], 10100 / 3, 1e-9)
-  for _, c in ipairs(some.cells) do if c.seed > 1 and c.labels.corridor == "20" then c.status = "failed" end end
+  for _, c in ipairs(some.runs) do if c.seed > 1 and c.labels.corridor == "20" then c.status = "failed" end end
   fig = figure.new(some, {}, { "lines", y = "score", x = "corridor", by = "core" })
   t.eq(fig.lines[1].low, nil) t.eq(#fig.lines[1].y, 3)
   t.raises(function() figure.new(some, {}, { "bars", y = "score", by = "core", statistic = "geometric" }) end, "is for lines")
@@ -193,7 +193,7 @@ t.test("a value that this study does not have: its last one, in title and note",
   t.ok(fig.note:find "corridor 60 in place of 200", fig.note)
   near_all({ fig.lines[1].seeds[2].y[10] }, { score("gru", 60, 2) })
   local sizes = write_study("sizes", 2, true)
-  for _, c in ipairs(sizes.cells) do c.labels.steps = c.labels.corridor == "20" and "1e6" or "5e6" end
+  for _, c in ipairs(sizes.runs) do c.labels.steps = c.labels.corridor == "20" and "1e6" or "5e6" end
   fig = figure.new(sizes, spec, { "bars", y = "score", by = "core", where = { steps = 1e6 }, title = "at 1e6" })
   t.eq(fig.title, "at 1e6") near_all(fig.bars[1].seeds, values("gru", 20, { 1, 2 }))
 end)
@@ -212,7 +212,7 @@ end)
 
 t.test("what is 0 has no place on a logarithmic axis, and the note says so", function()
   local zero = write_study("zero", 2, true)
-  for _, c in ipairs(zero.cells) do
+  for _, c in ipairs(zero.runs) do
     if c.labels.core == "gru" then c.metrics.score = 0 elseif c.labels.corridor == "20" then c.metrics.score = c.seed - 1 end
   end
   local fig = figure.new(zero, spec, { "lines", y = "score", x = "corridor", by = "core", log = "y" })
@@ -225,11 +225,11 @@ end)
 
 t.test("series of seeds that were asked at other places: those that all have, not a grid between them", function()
   local seeds, of = require "mneme.study.aggregate", { { x = { 0, 2, 4, 6 }, y = { 1, 2, 3, 4 } }, { x = { 0, 4, 5 }, y = { 3, 5, 9 } } }
-  local cells = { { name = "seed=1", seed = 1, status = "done" }, { name = "seed=2", seed = 2, status = "done" } }
-  local line, n = seeds.line("a", cells, function(c) return of[c.seed] end, { statistic = "mean", rule = "linear" }, {})
+  local runs = { { name = "seed=1", seed = 1, status = "done" }, { name = "seed=2", seed = 2, status = "done" } }
+  local line, n = seeds.line("a", runs, function(c) return of[c.seed] end, { statistic = "mean", rule = "linear" }, {})
   near_all(line.x, { 0, 4 }) near_all(line.y, { 2, 4 }) t.eq(n, 2)
   of[2] = { x = { 1, 3, 5 }, y = { 3, 5, 9 } }                                   -- none: as curves
-  line = seeds.line("a", cells, function(c) return of[c.seed] end, { statistic = "mean", rule = "linear" }, {})
+  line = seeds.line("a", runs, function(c) return of[c.seed] end, { statistic = "mean", rule = "linear" }, {})
   t.ok(#line.x > 2 and line.x[1] == 1 and line.x[#line.x] == 5)
 end)
 
@@ -253,9 +253,9 @@ t.test("profiles: the share of runs above each score", function()
 end)
 
 t.test("nothing finished yet: empty figures that say so", function()
-  local open = { path = here, info = {}, cells = {} }
-  for i, c in ipairs(whole.cells) do
-    open.cells[i] = setmetatable({ name = c.name, path = here .. "/none", status = "open", labels = c.labels, seed = c.seed, metrics = {} }, getmetatable(c))
+  local open = { path = here, info = {}, runs = {} }
+  for i, c in ipairs(whole.runs) do
+    open.runs[i] = setmetatable({ name = c.name, path = here .. "/none", status = "open", labels = c.labels, seed = c.seed, metrics = {} }, getmetatable(c))
   end
   for _, kind in ipairs { "curves", "bars", "lines", "heat", "profile" } do
     local fig = figure.new(open, spec, { kind, y = "score", x = "corridor", by = "core" })

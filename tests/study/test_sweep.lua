@@ -61,19 +61,19 @@ local function run(words) return mneme("sweep " .. study .. " estimate=0 " .. wo
 
 t.test("the grid of a study: axes, sizes, seeds, labels", function()
   local plan = sweep.plan({ script = study }, {})
-  t.eq(#plan.cells, 3 * 2 * 2 * 3)
-  t.eq(plan.cells[1].name, "a=1,core=gru,kind=slow,seed=1")
-  t.eq(plan.cells[4].name, "a=1,core=scalar,kind=fast,seed=1")
-  t.eq(table.concat(plan.cells[4].words, " "), "a=1 core=galite core.gate=scalar lr=0.5 seed=1 threads=1")
-  t.eq(plan.cells[#plan.cells].seed, 3)
+  t.eq(#plan.runs, 3 * 2 * 2 * 3)
+  t.eq(plan.runs[1].name, "a=1,core=gru,kind=slow,seed=1")
+  t.eq(plan.runs[4].name, "a=1,core=scalar,kind=fast,seed=1")
+  t.eq(table.concat(plan.runs[4].words, " "), "a=1 core=galite core.gate=scalar lr=0.5 seed=1 threads=1")
+  t.eq(plan.runs[#plan.runs].seed, 3)
   plan = sweep.plan({ script = study }, { "a=1", "core=gru", "kind=slow", "lr=0.3", "seed=1" })
-  t.eq(table.concat(plan.cells[1].words, " "), "a=1 core=gru lr=0.1 seed=1 lr=0.3 threads=1")            -- one's word is the last
-  t.eq(#sweep.plan({ script = study }, { "quick=1" }).cells, 1 * 2 * 2 * 2)
+  t.eq(table.concat(plan.runs[1].words, " "), "a=1 core=gru lr=0.1 seed=1 lr=0.3 threads=1")            -- one's word is the last
+  t.eq(#sweep.plan({ script = study }, { "quick=1" }).runs, 1 * 2 * 2 * 2)
   plan = sweep.plan({ script = study, seeds = "5..6" }, { "core=scalar", "a=2,9", "kind=fast", "crash=0" })
-  t.eq(#plan.cells, 2 * 2)
-  t.eq(plan.cells[2].name, "a=9,core=scalar,kind=fast,seed=5")
-  t.eq(#sweep.plan({ script = study, seeds = "10" }, { "a=1", "core=gru", "kind=slow", "crash=1,2" }).cells, 20)
-  t.eq(#sweep.plan({ script = study }, { "a=1", "core=gru", "kind=slow", "seed=4,7" }).cells, 2)
+  t.eq(#plan.runs, 2 * 2)
+  t.eq(plan.runs[2].name, "a=9,core=scalar,kind=fast,seed=5")
+  t.eq(#sweep.plan({ script = study, seeds = "10" }, { "a=1", "core=gru", "kind=slow", "crash=1,2" }).runs, 20)
+  t.eq(#sweep.plan({ script = study }, { "a=1", "core=gru", "kind=slow", "seed=4,7" }).runs, 2)
 end)
 
 t.test("what cannot be swept says so", function()
@@ -125,7 +125,7 @@ t.test("what cannot be swept says so", function()
   local of_cores = write("of_cores.lua", 'local mn = require "mneme"\nreturn mn.study { axes = { core = { "gru", { "lstm", d_model = 4, label = "small" } } }, '
     .. "settings = { core = { 'gru' } }, run = function() end }")
   t.raises(function() sweep.plan({ script = of_cores }, { "core=smal" }) end, "unknown value of axis core: 'smal'; did you mean 'small'")
-  t.eq(#sweep.plan({ script = of_cores }, { "core=small,rwkv7" }).cells, 2)
+  t.eq(#sweep.plan({ script = of_cores }, { "core=small,rwkv7" }).runs, 2)
   t.raises(function() sweep.plan({ script = of_cores }, { "quick=1", "full=1" }) end, "quick=1 and full=1: expected one of them")
   declares 'claims = { { text = "", test = { "better", metric = "cpu_s", a = { core = "rwkv7" }, b = { core = "gru" } } } }'()
   t.raises(function() mn.study { title = "no run" } end, "either run")
@@ -144,8 +144,8 @@ t.test("every run is lived once; again: none; more seeds: only those", function(
   t.eq((run("quick=1 seeds=3 run=" .. path "once")), 0)
   t.eq(select(2, marks()), 12)
   local s = folder.load(path "once")
-  t.eq(#s.cells, 12)
-  for _, c in ipairs(s.cells) do
+  t.eq(#s.runs, 12)
+  for _, c in ipairs(s.runs) do
     t.eq(c.status, "done")
     t.eq(c.metrics.score, 10 + c.seed)
     t.eq(c.metrics.lr, c.labels.kind == "fast" and 0.5 or 0.1)
@@ -170,7 +170,7 @@ return mn.study { title = "processors", axes = { a = { 1, 2 } }, settings = { st
   local said, status = shell.run(here, ("OMP_PROC_BIND=true '%s' sweep '%s' jobs=2 run='%s'"):format(shell.program, script, path "processors"))
   t.eq(status, 0, said)
   local have = tonumber((shell.run(here, "env -u OMP_NUM_THREADS nproc"):match "%d+"))
-  for _, c in ipairs(folder.load(path "processors").cells) do t.eq(c.metrics.processors, have) end
+  for _, c in ipairs(folder.load(path "processors").runs) do t.eq(c.metrics.processors, have) end
 end)
 
 t.test("a folder that holds another study, or a run, stays as it is", function()
@@ -179,11 +179,11 @@ t.test("a folder that holds another study, or a run, stays as it is", function()
   local status, out = mneme("sweep " .. other .. " estimate=0 run=" .. path "once")
   t.eq(status, 2) t.ok(out:find("once holds a sweep of " .. study .. ", not of " .. other .. " (run=FOLDER puts this one elsewhere)", 1, true), out)
   t.eq(shell.run(here, "find once | sort"), before)
-  local cell = "once/cells/a=1,core=gru,kind=fast,seed=1"
-  before = shell.run(here, ("find '%s' | sort"):format(cell))
-  status, out = mneme(("sweep %s estimate=0 run='%s'"):format(other, path(cell)))
+  local one_run = "once/runs/a=1,core=gru,kind=fast,seed=1"
+  before = shell.run(here, ("find '%s' | sort"):format(one_run))
+  status, out = mneme(("sweep %s estimate=0 run='%s'"):format(other, path(one_run)))
   t.eq(status, 2) t.ok(out:find("seed=1 is a run, not a study", 1, true), out)
-  t.eq(shell.run(here, ("find '%s' | sort"):format(cell)), before)
+  t.eq(shell.run(here, ("find '%s' | sort"):format(one_run)), before)
 end)
 
 t.test("a run that fails is kept, reported and tried once more", function()
@@ -193,11 +193,11 @@ t.test("a run that fails is kept, reported and tried once more", function()
   t.ok(out:find "this seed is cursed" and out:find "2 failed", out)
   local list = marks()
   t.eq(list["a=1,core=gru,kind=fast,seed=1"], 1) t.eq(list["a=1,core=gru,kind=fast,seed=2"], 2)
-  local result = folder.result(path "cursed/cells/a=1,core=gru,kind=fast,seed=2")
+  local result = folder.result(path "cursed/runs/a=1,core=gru,kind=fast,seed=2")
   t.eq(result.status, "failed") t.eq(result.exit, 1) t.eq(result.attempts, 2)
   t.ok(result.error:find "cursed")
   t.eq((run("quick=1 crash=-1 core=gru kind=fast jobs=1 run=" .. path "exits")), 1)
-  t.eq(folder.result(path "exits/cells/a=1,core=gru,kind=fast,seed=1").exit, 9)
+  t.eq(folder.result(path "exits/runs/a=1,core=gru,kind=fast,seed=1").exit, 9)
 end)
 
 -- Begin a sweep whose first two runs last until they are let go, and do something to it once they live.
@@ -223,7 +223,7 @@ t.test("kill -9 of the sweep: its runs end too, and the next sweep lives those t
   let_go()
   local status, out = run("quick=1 jobs=4 run=" .. path "killed")
   t.eq(status, 0, out)
-  for _, c in ipairs(folder.load(path "killed").cells) do t.eq(c.status, "done") end
+  for _, c in ipairs(folder.load(path "killed").runs) do t.eq(c.status, "done") end
 end)
 
 t.test("kill -9 of a run: it is tried again; Ctrl-C: what is open stays open", function()
@@ -254,14 +254,14 @@ t.test("a script without a study: settings with several values are the axes; its
   local status, out = mneme("sweep " .. words)
   t.eq(status, 0, out)
   local s = folder.load(path "plain")
-  t.eq(#s.cells, 4) t.eq(s.cells[1].name, "corridor=4,seed=1")
-  t.eq(s.cells[1].metrics.steps, 64)
-  t.ok(lfs.attributes(s.cells[1].path .. "/config.json"))
-  os.remove(s.cells[1].path .. "/result.json")                  -- killed before the result was written
+  t.eq(#s.runs, 4) t.eq(s.runs[1].name, "corridor=4,seed=1")
+  t.eq(s.runs[1].metrics.steps, 64)
+  t.ok(lfs.attributes(s.runs[1].path .. "/config.json"))
+  os.remove(s.runs[1].path .. "/result.json")                  -- killed before the result was written
   status, out = mneme("sweep " .. words)
   t.eq(status, 0, out)
-  t.eq(folder.load(path "plain").cells[1].metrics.steps, 64)
-  status, out = mneme("sweep " .. words .. " cell=2")
+  t.eq(folder.load(path "plain").runs[1].metrics.steps, 64)
+  status, out = mneme("sweep " .. words .. " only=2")
   t.eq(status, 0, out)
   status, out = mneme("sweep " .. words .. " list=1")
   t.ok(status == 0 and out:find "   4  done    corridor=5,seed=2", out)
@@ -275,19 +275,19 @@ return require("mneme").study { of = "tmaze", seeds = { 2, quick = 1 },
   settings = { hidden = 8, num_envs = 2, num_steps = 16, steps = 640, quick = { steps = 64 } } }
 ]])
   local plan = sweep.plan({ script = script }, { "quick=1" })
-  t.eq(#plan.cells, 2)
-  t.eq(table.concat(plan.cells[1].words, " "), "core=gru core.d_model=8 corridor=4 seed=1 quick=1 threads=1")
-  t.eq(table.concat(sweep.plan({ script = script }, { "core=small", "steps=32" }).cells[1].words, " "),
+  t.eq(#plan.runs, 2)
+  t.eq(table.concat(plan.runs[1].words, " "), "core=gru core.d_model=8 corridor=4 seed=1 quick=1 threads=1")
+  t.eq(table.concat(sweep.plan({ script = script }, { "core=small", "steps=32" }).runs[1].words, " "),
     "core=gru core.d_model=16 corridor=4 seed=1 steps=32 threads=1")
-  t.eq(sweep.plan({ script = script }, { "quick=1", "core=small" }).cells[1].words[2], "core.d_model=8")
+  t.eq(sweep.plan({ script = script }, { "quick=1", "core=small" }).runs[1].words[2], "core.d_model=8")
   t.raises(function() sweep.plan({ script = script }, { "coridor=4" }) end, "coridor")
   local status, out = mneme(("sweep %s quick=1 estimate=0 run=%s"):format(script, path "of"))
   t.eq(status, 0, out)
   local s = folder.load(path "of")
-  t.eq(s.cells[1].metrics.steps, 64)
-  local said = files.read(s.cells[1].path .. "/config.json")
+  t.eq(s.runs[1].metrics.steps, 64)
+  local said = files.read(s.runs[1].path .. "/config.json")
   t.ok(said:find '"hidden": 8' and said:find '"corridor": 4' and said:find "other.lua")
-  os.remove(s.cells[2].path .. "/result.json")
+  os.remove(s.runs[2].path .. "/result.json")
   t.eq((mneme(("sweep %s quick=1 estimate=0 run=%s"):format(script, path "of"))), 0, "goes on by its run folder")
 end)
 
@@ -297,7 +297,7 @@ t.test("an estimate comes first: runs are tried for a moment, and leave nothing 
   t.eq(status, 0, out)
   t.ok(out:find "told: 2 runs in %d process.* about %d+:%d%d, up to %d+ MiB each %(2 kinds were tried%)", out)
   t.ok(not lfs.attributes(path "told/estimate"))
-  for _, c in ipairs(folder.load(path "told").cells) do
+  for _, c in ipairs(folder.load(path "told").runs) do
     local e = folder.result(c.path).estimate
     t.ok(e.wall_s > 0 and e.wall_s < 1000 and e.peak_mib > 1)
     t.eq(c.metrics.steps, 6400)
@@ -321,7 +321,7 @@ return mn.study { settings = { steps = 256, num_envs = 2, num_steps = 16, core =
   local status, out = mneme(("sweep %s run=%s"):format(script, path "around"))
   local whole = C.mn_clock(false) - from
   t.eq(status, 0, out)
-  local result = folder.result(folder.load(path "around").cells[1].path)
+  local result = folder.result(folder.load(path "around").runs[1].path)
   t.ok(result.resources.cpu_s > 0.5 and result.resources.wall_s > 0.5 and result.resources.wall_s < whole, result.resources.cpu_s)
   t.ok(result.estimate.wall_s > 0.5, result.estimate.wall_s)
 end)
@@ -340,12 +340,12 @@ end)
 
 t.test("how long a sweep will take is told from the estimates before a run has ended", function()
   local table_of = require "mneme.study.progress_table"
-  local cells = { { name = "a=1,seed=1", estimate = { wall_s = 100 } }, { name = "a=2,seed=1", estimate = { wall_s = 300 } }, { name = "a=3,seed=1" } }
+  local runs = { { name = "a=1,seed=1", estimate = { wall_s = 100 } }, { name = "a=2,seed=1", estimate = { wall_s = 300 } }, { name = "a=3,seed=1" } }
   local said, stderr = {}, io.stderr
   io.stderr = { write = function(_, ...) said[#said + 1] = table.concat { ... } end, flush = function() end }       -- luacheck: ignore
   local ok, problem = pcall(function()
-    local shown = table_of.new({ cells = cells, cfg = { steps = 10 } }, { run = path "none", jobs = 2 }, { done = 0, failed = 0, all = 3 }, { tty = true })
-    shown:update({ { job = cells[1], since = C.mn_clock(false) } }, 2)
+    local shown = table_of.new({ runs = runs, cfg = { steps = 10 } }, { run = path "none", jobs = 2 }, { done = 0, failed = 0, all = 3 }, { tty = true })
+    shown:update({ { job = runs[1], since = C.mn_clock(false) } }, 2)
   end)
   io.stderr = stderr                                                                                             -- luacheck: ignore
   t.ok(ok, problem)

@@ -20,7 +20,7 @@ end
 
 local function finished(name)
   local n = 0
-  for _, c in ipairs(folder.load(path(name)).cells) do
+  for _, c in ipairs(folder.load(path(name)).runs) do
     if c.status == "done" then
       t.eq(c.metrics.score, tonumber(c.labels.a) * 10 + c.seed)
       n = n + 1
@@ -31,7 +31,7 @@ end
 
 t.test("a damaged study.json is named; without it the sweep finds its runs again", function()
   t.eq((sweep "there seeds=1"), 0)
-  local file, cell = path "there/study.json", path "there/cells/a=2,seed=1/result.json"
+  local file, one_run = path "there/study.json", path "there/runs/a=2,seed=1/result.json"
   local good = files.read(file)
   for _, text in ipairs { "", "{", "[]", "{}", "3", good:sub(1, 99), '{ "cells": [1], "script": "study.lua", "settings": "" }',
                           '{ "cells": {}, "script": 1, "settings": "" }' } do
@@ -43,15 +43,15 @@ t.test("a damaged study.json is named; without it the sweep finds its runs again
     t.eq(files.read(file), text, "nobody overwrites it")
   end
   files.remove(file)
-  local before = files.read(cell)
+  local before = files.read(one_run)
   t.eq((sweep "there seeds=1"), 0)
-  t.eq(files.read(file), good) t.eq(files.read(cell), before) t.eq(finished "there", 3)
+  t.eq(files.read(file), good) t.eq(files.read(one_run), before) t.eq(finished "there", 3)
   for _, text in ipairs { "", '{ "sta', "[]", '{ "status": 7 }' } do
-    files.write(cell, { text })
+    files.write(one_run, { text })
     local status, said = sweep "there seeds=1"
     t.eq(status, 1) t.ok(said:find("a=2,seed=1/result.json", 1, true) and said:find "the run is open", said)
   end
-  files.remove(cell)
+  files.remove(one_run)
   t.eq((sweep "there seeds=1"), 0)
   t.eq(finished "there", 3)
 end)
@@ -63,7 +63,7 @@ return require("mneme").study { title = "series", settings = { steps = 1 }, seed
 ]] })
   local said, status = shell.mneme(here, "sweep series.lua estimate=0 attempts=1 run=series")
   t.eq(status, 1) t.ok(said:find "number 2 of the series line is %-?nan, expected a finite number", said)
-  t.eq(folder.load(path "series").cells[1].status, "failed")
+  t.eq(folder.load(path "series").runs[1].status, "failed")
 end)
 
 t.test("a sweep of which a run was stopped, and not the sweep, has not succeeded", function()
@@ -111,16 +111,16 @@ t.test("a disk that fills up in the middle of a run: it says so, and goes on fro
   local ok, problem = pcall(function()
     said, status = shell.mneme(here, words .. "small/study")
     t.eq(status, 1, said) t.ok(said:find "No space left on device" and not said:find "traceback", said)
-    local cell = folder.load(path "small/study").cells[1]
-    t.ok(cell.status ~= "done", cell.status)
+    local one_run = folder.load(path "small/study").runs[1]
+    t.ok(one_run.status ~= "done", one_run.status)
     local last = 0
-    for _, name in ipairs(files.list(cell.path .. "/checkpoints")) do last = math.max(last, tonumber(name:match "^step%-(%d+)%.safetensors$") or 0) end
+    for _, name in ipairs(files.list(one_run.path .. "/checkpoints")) do last = math.max(last, tonumber(name:match "^step%-(%d+)%.safetensors$") or 0) end
     t.ok(last >= 64 and last < 640, "the last checkpoint is at " .. last)
     shell.run(here, "mount -o remount,size=9m small")
     said, status = shell.mneme(here, words .. "small/study")
     t.eq(status, 0, said)
-    t.ok(files.read(path "small/study/cells/" .. cell.name .. "/log.txt"):find("going on at step " .. last, 1, true))
-    local after, whole = folder.load(path "small/study").cells[1], folder.load(path "whole").cells[1]
+    t.ok(files.read(path "small/study/runs/" .. one_run.name .. "/log.txt"):find("going on at step " .. last, 1, true))
+    local after, whole = folder.load(path "small/study").runs[1], folder.load(path "whole").runs[1]
     t.eq(after.status, "done")
     for name, value in pairs(whole.metrics) do t.eq(after.metrics[name], value, name) end
   end)

@@ -48,11 +48,11 @@ local function runs_of(path, list)
     return
   end
   local begun = 0
-  for _, group in ipairs(folder.groups(folder.load(path).cells)) do
-    for _, cell in ipairs(group.cells) do
-      if cell:info() then
+  for _, group in ipairs(folder.groups(folder.load(path).runs)) do
+    for _, of_study in ipairs(group.runs) do
+      if of_study:info() then
         local name = ("%s: %s"):format(path, group.name)
-        list[#list + 1], begun = load_run(cell.path, name, name), begun + 1
+        list[#list + 1], begun = load_run(of_study.path, name, name), begun + 1
       end
     end
   end

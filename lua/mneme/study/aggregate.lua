@@ -10,15 +10,15 @@ local POINTS = 50              -- of a curve
 local NO_SPREAD = 1e-12        -- of the largest number: what rounding leaves
 
 ---The runs of a list by seed, in the order of seeds, and those that are missing.
----@param cells Cell[]
----@param value_of fun(cell): any what is wanted of a cell that is done; nil: it has none
----@return table[] list { seed, values = one for each kind of cell, in the order of kinds }
----@param missing table<Cell, boolean> to which the cells are added of which nothing is known, and { name, status = "not swept" }
+---@param runs StudyRun[]
+---@param value_of fun(run): any what is wanted of a run that is done; nil: it has none
+---@return table[] list { seed, values = one for each kind of run, in the order of kinds }
+---@param missing table<StudyRun, boolean> to which the runs are added of which nothing is known, and { name, status = "not swept" }
 ---  of those that other seeds have
-function seeds.collect(cells, value_of, missing)
-  local by_seed, order, kinds = {}, {}, grid.groups(cells, grid.kind)
+function seeds.collect(runs, value_of, missing)
+  local by_seed, order, kinds = {}, {}, grid.groups(runs, grid.kind)
   for k, kind in ipairs(kinds) do
-    for _, c in ipairs(kind.cells) do
+    for _, c in ipairs(kind.runs) do
       local entry = by_seed[c.seed]
       if not entry then
         entry = { seed = c.seed, of = {}, values = {}, whole = true }
@@ -46,9 +46,9 @@ end
 ---One number for each seed.
 ---@return number[]
 ---@return integer[] of which seeds
-function seeds.numbers(cells, value_of, missing)
+function seeds.numbers(runs, value_of, missing)
   local list, of = {}, {}
-  for i, entry in ipairs(seeds.collect(cells, value_of, missing)) do list[i], of[i] = mn_stats.mean(entry.values), entry.seed end
+  for i, entry in ipairs(seeds.collect(runs, value_of, missing)) do list[i], of[i] = mn_stats.mean(entry.values), entry.seed end
   return list, of
 end
 
@@ -174,13 +174,13 @@ end
 
 ---The curves of runs as one line: a statistic of seeds at every place, its interval, and the seeds themselves.
 ---@param name string of the line
----@param curve_of fun(cell): { x, y }?
+---@param curve_of fun(run): { x, y }?
 ---@param o table { statistic, range = of what is measured or nil, rule = "last" | "linear", see mn.stats.align }
 ---@return table? line as mneme.figures.model has it; nil: nothing is known
 ---@return integer n seeds
-function seeds.line(name, cells, curve_of, o, missing)
+function seeds.line(name, runs, curve_of, o, missing)
   local curves = {}
-  for _, entry in ipairs(seeds.collect(cells, curve_of, missing)) do
+  for _, entry in ipairs(seeds.collect(runs, curve_of, missing)) do
     if overlap(entry.values) then
       local x, rows = together(entry.values, o.rule)
       curves[#curves + 1] = { x = x, y = mean_rows(rows), seed = entry.seed }

@@ -73,16 +73,16 @@ end
 
 -- ---- one number per seed ----
 
-local function matches(cell, labels)
-  for axis, label in pairs(labels or {}) do if cell.labels[axis] ~= values.show(label) then return false end end
+local function matches(run, labels)
+  for axis, label in pairs(labels or {}) do if run.labels[axis] ~= values.show(label) then return false end end
   return true
 end
 
 -- What a run is besides what the test names, as a text.
-local function rest_of(cell, test)
+local function rest_of(run, test)
   local parts = {}
-  for _, axis in ipairs(tables.keys(cell.labels)) do
-    if test.a[axis] == nil and (test.b or {})[axis] == nil then parts[#parts + 1] = axis .. "=" .. cell.labels[axis] end
+  for _, axis in ipairs(tables.keys(run.labels)) do
+    if test.a[axis] == nil and (test.b or {})[axis] == nil then parts[#parts + 1] = axis .. "=" .. run.labels[axis] end
   end
   return table.concat(parts, ", ")
 end
@@ -90,11 +90,11 @@ end
 -- The runs of a side, [rest][seed] = run; and the rests, in the order of the grid.
 local function side_of(study, test, labels)
   local side, rests = {}, {}
-  for _, cell in ipairs(study.cells) do
-    if matches(cell, labels) and matches(cell, test.where) then
-      local rest = rest_of(cell, test)
+  for _, run in ipairs(study.runs) do
+    if matches(run, labels) and matches(run, test.where) then
+      local rest = rest_of(run, test)
       if not side[rest] then side[rest], rests[#rests + 1] = {}, rest end
-      side[rest][cell.seed] = cell
+      side[rest][run.seed] = run
     end
   end
   return side, rests
@@ -112,12 +112,12 @@ end
 local function mean_of(side, labels, rests, seed, metric, missing)
   local sum, whole = 0, true
   for _, rest in ipairs(rests) do
-    local cell = (side[rest] or {})[seed]
-    local number = cell and cell.status == "done" and folder.number(cell, metric)
+    local run = (side[rest] or {})[seed]
+    local number = run and run.status == "done" and folder.number(run, metric)
     if number then sum = sum + number
     else
       whole = false
-      missing[#missing + 1] = { name = describe(labels, rest, seed), status = cell and (cell.status == "done" and "no number" or cell.status) or "not swept" }
+      missing[#missing + 1] = { name = describe(labels, rest, seed), status = run and (run.status == "done" and "no number" or run.status) or "not swept" }
     end
   end
   return whole and sum / #rests or nil
@@ -136,8 +136,8 @@ local function numbers_of(study, test)
   end
   if found.empty then return found end
   for _, side in ipairs { a, b } do
-    for _, cells in pairs(side) do
-      for seed in pairs(cells) do all[seed] = true end
+    for _, runs in pairs(side) do
+      for seed in pairs(runs) do all[seed] = true end
     end
   end
   local order = {}
@@ -226,7 +226,7 @@ end
 -- Fill in the statistics, the verdict, and the reason if there is none.
 local function decide(v, test, found, range)
   v.n, v.seeds, v.over, v.missing, v.verdict = #found.seeds, found.seeds, found.over, found.missing, "undecided"
-  if v.n == 0 then v.why = found.empty and "no_cell" or "no_seed" return end
+  if v.n == 0 then v.why = found.empty and "no_run" or "no_seed" return end
   local list, border = quantities(test, found)
   if not list then v.why = "not_positive" return end
   if test[1] == "better" and not test.exact and v.n > 1 then v.improvement = { stats.probability_of_improvement(found.a, found.b) } end
@@ -252,7 +252,7 @@ end
 ---@param study table of mneme.studies.folder
 ---@param list table[]? claims as in mn.study
 ---@param metrics table? likewise: their ranges count
----@return table[] verdicts { claim, verdict = "holds" | "fails" | "undecided", why = nil | "no_cell" | "no_seed" | "one_seed" |
+---@return table[] verdicts { claim, verdict = "holds" | "fails" | "undecided", why = nil | "no_run" | "no_seed" | "one_seed" |
 ---  "no_spread" | "not_positive" | "reaches_over" | "reaches_out" | "no_test", n, seeds, estimate, low, high (95 %), p,
 ---  holm = p corrected for all claims of the study, over = texts of what a seed's number is a mean of, missing = { name, status }[],
 ---  improvement = of "better": { probability that a run of a is better than one of b, low, high } }

@@ -1,8 +1,8 @@
 -- cluster.lua -- the unfinished runs of a sweep as a job for other machines: `mneme sweep X ... cluster=slurm|parallel` writes
 -- into the study's folder the list of these runs and a script that runs them one by one.  A list never changes once it
 -- is written, so its Nth line stays the same run for as long as a batch system uses the number N.
---   STUDY/slurm/1/     cells.txt, job.sh   a job array: one task per run, at most jobs=K at a time
---   STUDY/parallel/1/  cells.txt, job.sh   GNU parallel over the hosts of hosts=FILE; log.txt: what it has done
+--   STUDY/slurm/1/     runs.txt, job.sh   a job array: one task per run, at most jobs=K at a time
+--   STUDY/parallel/1/  runs.txt, job.sh   GNU parallel over the hosts of hosts=FILE; log.txt: what it has done
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -33,9 +33,9 @@ local function command(o, words)
 end
 
 -- One line a run: its name, and the seconds and MiB that it is expected to take.
-local function lines_of(cells)
+local function lines_of(runs)
   local lines = {}
-  for i, c in ipairs(cells) do
+  for i, c in ipairs(runs) do
     local e = c.estimate
     lines[i] = c.name .. (e and (" %.4g,%.4g"):format(e.wall_s, e.peak_mib or 0) or " 0") .. "\n"
   end
@@ -50,17 +50,17 @@ local function place(base, lines)
   local n = 0
   for _, name in ipairs(files.list(base)) do n = math.max(n, tonumber(name) or 0) end
   local last = ("%s/%d"):format(base, n)
-  if files.is_file(last .. "/cells.txt") and names_of((files.read(last .. "/cells.txt"))) == names_of(lines) then return last end
+  if files.is_file(last .. "/runs.txt") and names_of((files.read(last .. "/runs.txt"))) == names_of(lines) then return last end
   local path = ("%s/%d"):format(base, n + 1)
   files.make_folder(path)
-  files.write(path .. "/cells.txt", { lines })
+  files.write(path .. "/runs.txt", { lines })
   return path
 end
 
 -- What the largest of the runs needs: minutes, and MiB where they are known.
-local function needs(cells)
+local function needs(runs)
   local wall, peak = 0, 0
-  for _, c in ipairs(cells) do
+  for _, c in ipairs(runs) do
     local e = c.estimate
     if not e then return 60 end
     wall, peak = math.max(wall, e.wall_s), math.max(peak, e.peak_mib or 0)
@@ -70,7 +70,7 @@ end
 
 local SLURM = [=[
 #!/bin/sh
-# The cells of @CELLS@, one a task: line $SLURM_ARRAY_TASK_ID + $1.
+# The runs of @RUNS@, one per task: line $SLURM_ARRAY_TASK_ID + $1.
 #SBATCH --job-name=@NAME@
 #SBATCH --output=@PLACE@/%A_%a.txt
 #SBATCH --open-mode=append
@@ -82,21 +82,21 @@ local SLURM = [=[
 #SBATCH --requeue
 #SBATCH --chdir=@HERE@
 
-read -r cell guess << LINE
-$(sed -n "$((SLURM_ARRAY_TASK_ID + ${1:-0}))p" @CELLS@)
+read -r run guess << LINE
+$(sed -n "$((SLURM_ARRAY_TASK_ID + ${1:-0}))p" @RUNS@)
 LINE
-[ -n "$cell" ] || exit 2
+[ -n "$run" ] || exit 2
 
 # USR1: the time is nearly up, or somebody else needs the node; TERM: the task is not wanted any more, or Slurm brings it
-# back by itself.  The cell keeps what it has and ends with 143.
+# back by itself.  The run saves a checkpoint and ends with 143.
 again=
 trap 'again=1; kill -USR1 $! 2> /dev/null' USR1
 trap 'again=; kill -USR1 $! 2> /dev/null' TERM
-@COMMAND@ "cell=$cell" "estimate=$guess" &
+@COMMAND@ "only=$run" "estimate=$guess" &
 wait $!; code=$?
 while [ $code -gt 128 ] && kill -0 $! 2> /dev/null; do wait $!; code=$?; done
 
-# 75: another process still runs this cell, or seems to, for a while, after its node has gone.
+# 75: another process still runs this run, or seems to, for a while, after its node has gone.
 case $code in
   0) again=; rm -f @PLACE@/"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID.txt" ;;
   75) again=1 ;;
@@ -109,11 +109,11 @@ exit $code
 
 local PARALLEL = [=[
 #!/bin/sh
-# The cells of @CELLS@ on the hosts of @HOSTS@.  Again: those that are not done yet.
+# The runs of @RUNS@ on the hosts of @HOSTS@.  Run it again for those that are not done.
 cd @HERE@ || exit 1
-exec parallel --will-cite --quote @JOBS@--sshloginfile @HOSTS@ --workdir @HERE@ --colsep ' ' --arg-file @CELLS@ \
+exec parallel --will-cite --quote @JOBS@--sshloginfile @HOSTS@ --workdir @HERE@ --colsep ' ' --arg-file @RUNS@ \
   --joblog @PLACE@/log.txt --resume-failed --retries 2 --termseq TERM,@WARNING@000,KILL,25 \
-  @COMMAND@ attempts=1 cell={1} estimate={2}
+  @COMMAND@ attempts=1 only={1} estimate={2}
 ]=]
 
 local function fill(text, with)
@@ -137,13 +137,13 @@ end
 
 local kinds = {}
 
-function kinds.slurm(o, path, with, cells)
-  local minutes, mib = needs(cells)
+function kinds.slurm(o, path, with, runs)
+  local minutes, mib = needs(runs)
   local more = ""
   if o.mem or mib then more = ("#SBATCH --mem=%s\n"):format(o.mem or mib .. "M") end
   if o.partition then more = more .. ("#SBATCH --partition=%s\n"):format(o.partition) end
   with.TIME, with.MORE = o.time or minutes, more
-  return SLURM, sbatch_lines(o, path, #cells)
+  return SLURM, sbatch_lines(o, path, #runs)
 end
 
 function kinds.parallel(o, path, with)
@@ -158,16 +158,16 @@ end
 ---Write the script.
 ---@param o table of the sweep: cluster = "slurm" or "parallel"; script, run, jobs; time, mem, partition as sbatch takes them
 ---@param words string[] of the command line, for the script of the study
----@param cells table[] that are open, with their estimates where these are known
+---@param runs table[] that are open, with their estimates where these are known
 ---@return string[] lines of a shell that begin it
-function cluster.write(o, words, cells)
-  local threads = script.setting(cells[1].words, "threads")
+function cluster.write(o, words, runs)
+  local threads = script.setting(runs[1].words, "threads")
   if threads == "0" then errors.usage("sweep: threads=0 means all of this machine's, expected a number: how many a task of the cluster has") end
-  local path = place(o.run .. "/" .. o.cluster, lines_of(cells))
-  local with = { CELLS = cluster.quote(path .. "/cells.txt"), PLACE = cluster.quote(path), HERE = cluster.quote(lfs.currentdir()),
+  local path = place(o.run .. "/" .. o.cluster, lines_of(runs))
+  local with = { RUNS = cluster.quote(path .. "/runs.txt"), PLACE = cluster.quote(path), HERE = cluster.quote(lfs.currentdir()),
     NAME = o.run:match "([^/]*)/*$":gsub("[^%w_.-]", "_"), THREADS = threads, WARNING = WARNING,
     COMMAND = command(o, words) }
-  local text, lines = kinds[o.cluster](o, path, with, cells)
+  local text, lines = kinds[o.cluster](o, path, with, runs)
   files.write(path .. "/job.sh", { fill(text, with) })
   return lines
 end

@@ -18,18 +18,18 @@ local TRIED, SECONDS = 8, 1.5          -- at most that many kinds of runs, for s
 local PATIENCE = 6                     -- seconds after which a run that does not train is given up
 
 -- Runs that differ by their seed alone are of one kind; the first of each is tried.
-local function kinds_of(cells)
-  local list = grid.groups(cells, grid.kind)
+local function kinds_of(runs)
+  local list = grid.groups(runs, grid.kind)
   for _, kind in ipairs(list) do
-    kind.cell = kind.cells[1]
-    for _, c in ipairs(kind.cells) do c.kind = kind end
+    kind.run = kind.runs[1]
+    for _, c in ipairs(kind.runs) do c.kind = kind end
   end
   return list
 end
 
 -- What training a kind costs: its steps, its core in words, and the core's operations a step where it has one.
 local function describe(kind, path)
-  local cfg = script.survey(path, kind.cell.words, true).cfg
+  local cfg = script.survey(path, kind.run.words, true).cfg
   kind.steps, kind.core = cfg.steps, values.show(cfg.core or "")
   local ok, flops = pcall(function()
     local name, options = cfg.core, {}
@@ -59,7 +59,7 @@ end
 local function try(kind, path, folder)
   local began = C.mn_clock(false)
   trainer.budget = SECONDS
-  local words = { unpack(kind.cell.words) }
+  local words = { unpack(kind.run.words) }
   words[#words + 1] = "run=" .. folder .. "/run"
   local ok, result = xpcall(script.run, errors.handler, path, words)
   if not ok then return result.status end
@@ -82,16 +82,16 @@ local function follow(kind, tried)
 end
 
 ---Estimate runs: of each c.estimate = { wall_s, peak_mib }, where it can be known.
----@param cells table[] of a plan, those that are open
+---@param runs table[] of a plan, those that are open
 ---@param path string of the script
 ---@param o table run = the study's folder, jobs
----@return table sum { seconds of the whole sweep, peak_mib of the largest cell, tried = kinds that were }, without seconds where
+---@return table sum { seconds of the whole sweep, peak_mib of the largest run, tried = kinds that were }, without seconds where
 ---  nothing is known
-function estimate.of(cells, path, o)
-  local kinds, at = kinds_of(cells), 0
+function estimate.of(runs, path, o)
+  local kinds, at = kinds_of(runs), 0
   for _, kind in ipairs(kinds) do describe(kind, path) end
   local chosen, base = choose(kinds), o.run .. "/estimate"
-  local function place(kind) return base .. "/" .. kind.name:gsub("^$", "cell") end
+  local function place(kind) return base .. "/" .. kind.name:gsub("^$", "run") end
   files.remove_folder(base)
   pool.run {
     jobs = o.jobs, patience = SECONDS + PATIENCE,
@@ -117,7 +117,7 @@ function estimate.of(cells, path, o)
     if not kind.seconds then follow(kind, chosen) end
     if kind.seconds and kind.least then kind.seconds = math.max(kind.seconds, kind.least) end
   end
-  for _, c in ipairs(cells) do
+  for _, c in ipairs(runs) do
     local kind = c.kind
     known = known and kind.seconds ~= nil
     sum.seconds, sum.peak_mib = sum.seconds + (kind.seconds or 0) / o.jobs, math.max(sum.peak_mib, kind.peak or 0)
@@ -129,7 +129,7 @@ end
 
 ---An estimate in words.
 ---@param sum table
----@param n integer cells
+---@param n integer runs
 ---@param jobs integer
 function estimate.text(sum, n, jobs)
   if not sum.seconds then return ("%d runs: how long they take is not known before"):format(n) end

@@ -14,7 +14,7 @@ local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local run_folder = require "mneme.runs.folder"
 local seeds = require "mneme.study.aggregate"
-local select_cells = require "mneme.study.select"
+local select_runs = require "mneme.study.select"
 local mn_stats = require "mneme.stats"
 
 local figure = {}
@@ -60,9 +60,9 @@ end
 local function number_of(name) return function(c) return folder.number(c, name) end end
 
 -- Refuse a name that no run which is done has.
-local function need(f, cells, has, names_of, what)
+local function need(f, runs, has, names_of, what)
   local all, any = {}, false
-  for _, c in ipairs(cells) do
+  for _, c in ipairs(runs) do
     if c.status == "done" then
       any = true
       if has(c) then return end
@@ -94,11 +94,11 @@ local function operations_at(c, step)
 end
 
 -- A line against what its runs had used at each step, in their mean; nil where that is not known.
-local function against(line, cells, used_at)
+local function against(line, runs, used_at)
   local x, last = {}, -math.huge
   for i, step in ipairs(line.x) do
     local list = {}
-    for _, c in ipairs(cells) do
+    for _, c in ipairs(runs) do
       if c.status == "done" then list[#list + 1] = used_at(c, step) end
     end
     if #list == 0 then return nil end
@@ -116,7 +116,7 @@ end
 local function lines_of(groups, curve_of, o, missing)
   local lines, counts = {}, {}
   for k, group in ipairs(groups) do
-    local line, n = seeds.line(group.name, group.cells, function(c) return curve_of(c, group) end, o, missing)
+    local line, n = seeds.line(group.name, group.runs, function(c) return curve_of(c, group) end, o, missing)
     if line then line.style = k end
     lines[#lines + 1] = line
     if n > 0 then counts[#counts + 1] = n end
@@ -185,7 +185,7 @@ local others = {
 }
 
 function makers.curves(pick, spec, f, o)
-  need(f, pick.cells, function(c) return c:curves()[f.y] end, function(c) return c:curves() end, "curve")
+  need(f, pick.runs, function(c) return c:curves()[f.y] end, function(c) return c:curves() end, "curve")
   local function steps(c)
     local curve = c:curves()[f.y]
     return curve and curve.n > 0 and curve or nil
@@ -195,7 +195,7 @@ function makers.curves(pick, spec, f, o)
   local counts
   fig.lines, counts = lines_of(pick.groups, steps, o, pick.missing)
   local more, by_name = "", {}
-  for _, group in ipairs(pick.groups) do by_name[group.name] = group.cells end
+  for _, group in ipairs(pick.groups) do by_name[group.name] = group.runs end
   for _, other in ipairs(others) do
     local lines = {}
     for _, line in ipairs(fig.lines) do lines[#lines + 1] = against(line, by_name[line.name], other.used_at) end
@@ -209,11 +209,11 @@ function makers.curves(pick, spec, f, o)
 end
 
 function makers.bars(pick, spec, f, o)
-  need(f, pick.cells, number_of(f.y), function(c) return c.metrics end, "metric")
+  need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric")
   local fig, counts = { kind = "bars", x = { label = f.x }, y = axis_of(spec, f.y, o.words), bars = {}, references = references(spec, f.y) }, {}
-  for _, column in ipairs(f.x and select_cells.groups(pick.cells, f.x) or { { cells = pick.cells } }) do
-    for _, group in ipairs(f.by and select_cells.groups(column.cells, f.by) or { { name = fig.y.label, cells = column.cells } }) do
-      local list, of = seeds.numbers(group.cells, number_of(f.y), pick.missing)
+  for _, column in ipairs(f.x and select_runs.groups(pick.runs, f.x) or { { runs = pick.runs } }) do
+    for _, group in ipairs(f.by and select_runs.groups(column.runs, f.by) or { { name = fig.y.label, runs = column.runs } }) do
+      local list, of = seeds.numbers(group.runs, number_of(f.y), pick.missing)
       local bar = { name = group.name, group = column.name, seeds = list, of = of }
       if #list > 0 then
         counts[#counts + 1] = #list
@@ -231,13 +231,13 @@ local function against_axis(pick, f, o)
   local lines, counts = {}, {}
   for k, group in ipairs(pick.groups) do
     local line = { name = group.name, style = k, x = {}, y = {}, low = {}, high = {} }
-    local columns, whole = select_cells.groups(group.cells, f.x), true
-    table.sort(columns, function(a, b) return select_cells.number(a.name, f.x) < select_cells.number(b.name, f.x) end)
+    local columns, whole = select_runs.groups(group.runs, f.x), true
+    table.sort(columns, function(a, b) return select_runs.number(a.name, f.x) < select_runs.number(b.name, f.x) end)
     for _, column in ipairs(columns) do
-      local list = seeds.numbers(column.cells, number_of(f.y), pick.missing)
+      local list = seeds.numbers(column.runs, number_of(f.y), pick.missing)
       if #list > 0 then
         local i = #line.x + 1
-        line.x[i], counts[#counts + 1] = select_cells.number(column.name, f.x), #list
+        line.x[i], counts[#counts + 1] = select_runs.number(column.name, f.x), #list
         line.y[i], line.low[i], line.high[i] = seeds.interval(list, o.statistic, o.range)
         whole = whole and line.low[i] ~= nil
       end
@@ -256,7 +256,7 @@ function makers.lines(pick, spec, f, o)
     fig.lines, counts = lines_of(pick.groups, function(c, group) return c.series and c.series[group.series] end, o, pick.missing)
   else
     if not f.x then errors.raise(("study: figure of lines, y = %s: expected x = an axis of numbers"):format(f.y)) end
-    need(f, pick.cells, number_of(f.y), function(c) return c.metrics end, "metric or series")
+    need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric or series")
     fig.lines, counts = against_axis(pick, f, o)
   end
   set_ticks(fig)
@@ -291,12 +291,12 @@ function makers.heat(pick, spec, f, o)
   else
     rows, columns, cells, counts = {}, {}, {}, {}
     if not f.x then errors.raise(("study: heat map of %s: expected x = an axis"):format(f.y)) end
-    need(f, pick.cells, number_of(f.y), function(c) return c.metrics end, "metric or series")
-    for c, column in ipairs(select_cells.groups(pick.cells, f.x)) do columns[c] = column.name end
+    need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric or series")
+    for c, column in ipairs(select_runs.groups(pick.runs, f.x)) do columns[c] = column.name end
     for r, group in ipairs(pick.groups) do
       rows[r], cells[r] = group.name, {}
       local by_name = {}
-      for _, column in ipairs(select_cells.groups(group.cells, f.x)) do by_name[column.name] = column.cells end
+      for _, column in ipairs(select_runs.groups(group.runs, f.x)) do by_name[column.name] = column.runs end
       for c, name in ipairs(columns) do
         local list = seeds.numbers(by_name[name] or {}, number_of(f.y), pick.missing)
         cells[r][c] = #list > 0 and mn_stats[o.statistic](list) or false
@@ -311,11 +311,11 @@ function makers.heat(pick, spec, f, o)
 end
 
 function makers.profile(pick, spec, f, o)
-  need(f, pick.cells, number_of(f.y), function(c) return c.metrics end, "metric")
+  need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric")
   local axis, scores, counts, low, high = axis_of(spec, f.y, o.words), {}, {}, math.huge, -math.huge
   for k, group in ipairs(pick.groups) do
     local rows = {}
-    for i, entry in ipairs(seeds.collect(group.cells, number_of(f.y), pick.missing)) do
+    for i, entry in ipairs(seeds.collect(group.runs, number_of(f.y), pick.missing)) do
       for task, v in ipairs(entry.values) do
         rows[task] = rows[task] or {}
         rows[task][i] = v
@@ -374,10 +374,10 @@ function figure.new(study, spec, f, words)
   if f.log and f.log ~= "x" and f.log ~= "y" and f.log ~= "xy" then errors.unknown("log of a figure", tostring(f.log), { "x", "y", "xy" }) end
   if f.log and f[1] ~= "lines" then errors.raise(("study: a figure of %s has log = %s, which is for lines"):format(f[1], f.log)) end
   if f.where ~= nil and type(f.where) ~= "table" then errors.raise("study: where of a figure is " .. tostring(f.where) .. ", expected { axis = value }") end
-  local pick = select_cells.pick(study, f)
+  local pick = select_runs.pick(study, f)
   local fig, counts, more = make(pick, spec, f, o)
-  fig.title = select_cells.title(f.title or words.title:format(about(spec, f.y, words)[1] or f.y, f.by or f.x or words.seed), pick)
-  fig.note = count_note(counts, o) .. select_cells.note(pick, f, words) .. (more or "")
+  fig.title = select_runs.title(f.title or words.title:format(about(spec, f.y, words)[1] or f.y, f.by or f.x or words.seed), pick)
+  fig.note = count_note(counts, o) .. select_runs.note(pick, f, words) .. (more or "")
   if f[1] == "lines" then set_logs(fig, f, words) end
   return fig
 end

@@ -1,6 +1,6 @@
--- folder.lua -- a study on disk: study.json, and under cells/ a folder for each run with its
+-- folder.lua -- a study on disk: study.json, and under runs/ a folder for each run with its
 -- result.json.  All state is in these files: nothing else has to survive a crash.
---   result.json   { status = "done"|"failed", cell = { axis = label }, seed, words, metrics, series, resources,
+--   result.json   { status = "done"|"failed", run = { axis = label }, seed, words, metrics, series, resources,
 --                   attempts, exit, error, kept }
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
@@ -12,7 +12,7 @@ local run_folder = require "mneme.runs.folder"
 local values = require "mneme.base.setting_types"
 
 local folder = {
-  -- What is known of every run (mneme.resources): what it is called in mneme.studies.figure_words, and its unit.
+  -- What every run records (runs/resources.lua): its name in study/figure_texts.lua, and its unit.
   used = { wall_s = { "time", "s" }, cpu_s = { "processor", "s" }, peak_mib = { "memory", "MiB" }, energy_j = { "energy", "J" } },
 }
 
@@ -25,18 +25,18 @@ end
 
 -- Is this what write_info wrote?
 local function is_info(info)
-  if type(info.cells) ~= "table" or type(info.script) ~= "string" or type(info.settings) ~= "string" then return false end
-  for _, c in ipairs(info.cells) do
+  if type(info.runs) ~= "table" or type(info.script) ~= "string" or type(info.settings) ~= "string" then return false end
+  for _, c in ipairs(info.runs) do
     if type(c) ~= "table" or type(c.name) ~= "string" or type(c.labels) ~= "table" then return false end
   end
   return true
 end
 
----The folder of a run.
-function folder.cell_path(path, name) return path .. "/cells/" .. name end
+---The folder of a run; sweeps of earlier versions have them in STUDY/runs.
+function folder.run_path(path, name) return path .. (files.is_folder(path .. "/cells") and "/cells/" or "/runs/") .. name end
 
 ---What a run has come to; nil: it is not finished.
----@param path string of the cell
+---@param path string of the run
 ---@return table? result
 function folder.result(path)
   local file = path .. "/result.json"
@@ -47,7 +47,7 @@ function folder.result(path)
   return result
 end
 
----@param path string of the cell
+---@param path string of the run
 ---@param result table
 function folder.write_result(path, result)
   files.write(path .. "/result.json", { json.encode(result, "  ") .. "\n" })
@@ -60,6 +60,7 @@ function folder.info(path)
   if not files.is_file(file) then return nil end
   local hint = "without this file mneme sweep writes it again; finished runs stay"
   local info = read(file, hint)
+  info.runs, info.cells = info.runs or info.cells, nil          -- earlier versions called them cells
   if not is_info(info) then errors.fail(file .. ": damaged: it describes no sweep", hint) end
   return info
 end
@@ -70,7 +71,7 @@ function folder.write_info(path, info)
   files.write(path .. "/study.json", { json.encode(info, "  ") .. "\n" })
 end
 
----@class Cell
+---@class StudyRun
 ---@field name string
 ---@field path string
 ---@field status string "done", "failed" or "open"
@@ -80,40 +81,40 @@ end
 ---@field series table<string, { x: number[], y: number[] }>? that run gave besides
 ---@field resources table? { wall_s, cpu_s, peak_mib, energy_j }
 ---@field estimate table? { wall_s, peak_mib }, from before the sweep
----@field error string? what a cell that failed said last
+---@field error string? what a run that failed said last
 ---@field kept table? { file, commit, host } of a run that was imported from a file (result_archive.lua)
-local Cell = {}
-Cell.__index = Cell
+local StudyRun = {}
+StudyRun.__index = StudyRun
 
----What the cell's run measured while it went on: name -> { n, x = steps, y }.
-function Cell:curves() return curves.read(self.path) end
+---What the run's run measured while it went on: name -> { n, x = steps, y }.
+function StudyRun:curves() return curves.read(self.path) end
 
 ---A number of a run: one of its metrics, or of what it used; nil where it has none.
----@param cell Cell
+---@param run StudyRun
 ---@param name string such as "score" or "cpu_s"
-function folder.number(cell, name) return cell.metrics[name] or cell.resources and tonumber(cell.resources[name]) or nil end
+function folder.number(run, name) return run.metrics[name] or run.resources and tonumber(run.resources[name]) or nil end
 
----What the cell's config.json says; nil: its run never began.
-function Cell:info()
+---What the run's config.json says; nil: its run never began.
+function StudyRun:info()
   return files.is_file(self.path .. "/config.json") and run_folder.read_info(self.path) or nil
 end
 
 ---Read a study.
 ---@param path string its folder
----@return table { path, info, cells = Cell[] } cells in the order of the grid
+---@return table { path, info, runs = StudyRun[] } runs in the order of the grid
 function folder.load(path)
   path = path:gsub("(.)/+$", "%1")
   local info = folder.info(path)
   if not info then errors.usage(path .. ": not a study", "it has no study.json; mneme sweep makes one") end
-  local cells = {}
-  for _, c in ipairs(info.cells) do
-    local at = folder.cell_path(path, c.name)
+  local runs = {}
+  for _, c in ipairs(info.runs) do
+    local at = folder.run_path(path, c.name)
     local result = folder.result(at) or { status = "open" }
-    cells[#cells + 1] = setmetatable({ name = c.name, path = at, status = result.status, labels = c.labels, seed = c.seed,
+    runs[#runs + 1] = setmetatable({ name = c.name, path = at, status = result.status, labels = c.labels, seed = c.seed,
       metrics = result.metrics or {}, series = result.series, resources = result.resources, estimate = result.estimate,
-      error = result.error, kept = result.kept }, Cell)
+      error = result.error, kept = result.kept }, StudyRun)
   end
-  return { path = path, info = info, cells = cells }
+  return { path = path, info = info, runs = runs }
 end
 
 ---Metrics that a study declares as the mean of a curve, { "success while learning", mean_of = "charts/score" }: over all
@@ -122,7 +123,7 @@ end
 ---@param spec table? what mn.study was given
 function folder.add_means(study, spec)
   for name, about in pairs((spec or {}).metrics or {}) do
-    for _, c in ipairs(about.mean_of and study.cells or {}) do
+    for _, c in ipairs(about.mean_of and study.runs or {}) do
       local curve = c.status == "done" and c.metrics[name] == nil and c:curves()[about.mean_of]
       local sum, at = 0, 0
       for i = 1, curve and curve.n or 0 do sum, at = sum + curve.y[i] * (curve.x[i] - at), curve.x[i] end
@@ -132,10 +133,10 @@ function folder.add_means(study, spec)
 end
 
 ---Runs that differ by their seed alone.
----@param cells Cell[]
----@return table[] groups { name = "core=gru, corridor=20", cells }, in the order of the grid
-function folder.groups(cells)
-  return grid.groups(cells, function(c)
+---@param runs StudyRun[]
+---@return table[] groups { name = "core=gru, corridor=20", runs }, in the order of the grid
+function folder.groups(runs)
+  return grid.groups(runs, function(c)
     local axes, parts = tables.keys(c.labels), {}
     local function place(axis) return ("," .. c.name):find("," .. axis .. "=", 1, true) or math.huge end
     table.sort(axes, function(a, b) return place(a) < place(b) end)

@@ -136,22 +136,22 @@ function grid.narrow(axes, words, size)
   return narrowed, rest
 end
 
----What a cell's name says besides its seed: "core=gru,corridor=20".
+---What a run's name says besides its seed: "core=gru,corridor=20".
 function grid.kind(c) return (c.name:gsub(",?seed=%-?%d+$", "")) end
 
 ---Runs that have something in common.
----@param cells table[]
----@param name_of fun(cell): string
----@return table[] groups { name, cells }, in the order in which they come
-function grid.groups(cells, name_of)
+---@param runs table[]
+---@param name_of fun(run): string
+---@return table[] groups { name, runs }, in the order in which they come
+function grid.groups(runs, name_of)
   local groups, by_name = {}, {}
-  for _, c in ipairs(cells) do
+  for _, c in ipairs(runs) do
     local name = name_of(c)
     if not by_name[name] then
-      by_name[name] = { name = name, cells = {} }
+      by_name[name] = { name = name, runs = {} }
       groups[#groups + 1] = by_name[name]
     end
-    table.insert(by_name[name].cells, c)
+    table.insert(by_name[name].runs, c)
   end
   return groups
 end
@@ -159,15 +159,15 @@ end
 ---The runs of a grid: seed by seed, so that all of it is there once before any of it is there twice.
 ---@param axes table[] { name, values = list of grid.value }
 ---@param seeds integer[]
----@return table[] cells { name, labels = { axis = label }, seed, words }
-function grid.cells(axes, seeds)
-  local cells = {}
+---@return table[] runs { name, labels = { axis = label }, seed, words }
+function grid.runs(axes, seeds)
+  local runs = {}
   local function walk(i, names, labels, words, seed)
     if i > #axes then
       local all, mine, copy = { unpack(names) }, { unpack(words) }, {}
       all[#all + 1], mine[#mine + 1] = "seed=" .. seed, "seed=" .. seed
       for key, label in pairs(labels) do copy[key] = label end
-      cells[#cells + 1] = { name = table.concat(all, ","), labels = copy, seed = seed, words = mine }
+      runs[#runs + 1] = { name = table.concat(all, ","), labels = copy, seed = seed, words = mine }
       return
     end
     for _, value in ipairs(axes[i].values) do
@@ -178,7 +178,7 @@ function grid.cells(axes, seeds)
     end
   end
   for _, seed in ipairs(seeds) do walk(1, {}, {}, {}, seed) end
-  return cells
+  return runs
 end
 
 return grid

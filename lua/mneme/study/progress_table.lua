@@ -18,14 +18,14 @@ local function new(plan, o, count, options)
   local tty = options and options.tty
   if tty == nil then tty = ffi.C.isatty(2) == 1 and os.getenv "TERM" ~= "dumb" end
   return setmetatable({ plan = plan, run = o.run, jobs = o.jobs, count = count, tty = tty, lines = 0, shown = -math.huge, times = {},
-    spent = 0, ended_cells = 0 }, Table)
+    spent = 0, ended_runs = 0 }, Table)
 end
 
 -- Seconds that a run takes in the mean: of those that ended, else as was estimated; nil: nothing is known.
 local function mean_of(self)
-  if self.ended_cells > 0 then return self.spent / self.ended_cells end
+  if self.ended_runs > 0 then return self.spent / self.ended_runs end
   local sum, n = 0, 0
-  for _, c in ipairs(self.plan.cells) do
+  for _, c in ipairs(self.plan.runs) do
     if c.estimate then sum, n = sum + c.estimate.wall_s, n + 1 end
   end
   return n > 0 and sum / n or nil
@@ -44,9 +44,9 @@ local function left(self, running, waiting)
   return (total + waiting * mean) / self.jobs
 end
 
--- The part of a cell's steps that is done, from its log.
+-- The part of a run's steps that is done, from its log.
 local function part_of(self, c)
-  local f = io.open(folder.cell_path(self.run, c.name) .. "/metrics.jsonl")
+  local f = io.open(folder.run_path(self.run, c.name) .. "/metrics.jsonl")
   if not f then return 0 end
   f:seek("end", -math.min(f:seek "end", 4096))
   local step = 0
@@ -89,7 +89,7 @@ function Table:ended(c, about, what, why)
     local kind = grid.kind(c)
     local t = self.times[kind] or { n = 0, sum = 0 }
     t.n, t.sum, self.times[kind] = t.n + 1, t.sum + about.wall, t
-    self.ended_cells, self.spent = self.ended_cells + 1, self.spent + about.wall
+    self.ended_runs, self.spent = self.ended_runs + 1, self.spent + about.wall
   end
   if self.tty and what == "done" then return end
   erase(self)

@@ -70,15 +70,16 @@ local function note_of(c, words)
 end
 
 -- Runs link to their folders if the page is next to them.
-local function cells(out, study, beside, words)
+local function run_table(out, study, beside, words)
   local rows = {}
-  for i, c in ipairs(study.cells) do
+  for i, c in ipairs(study.runs) do
     local used = c.resources and tonumber(c.resources.wall_s)
-    rows[i] = { { c.name, href = beside and "cells/" .. encoded(c.name) .. "/" or nil }, words.statuses[c.status] or c.status,
+    local here = folder.run_path(study.path, encoded(c.name)):match "[^/]+/[^/]+$" .. "/"
+    rows[i] = { { c.name, href = beside and here or nil }, words.statuses[c.status] or c.status,
       { used and numbers.short(used, "s") or "–", class = "number" }, { note_of(c, words), class = (c.error or c.kept) and "wide" or nil } }
   end
-  out:paragraphs(words.cell_note, "dim")
-  out:table({ words.cell, words.status, words.time, words.note }, rows)
+  out:paragraphs(words.run_note, "dim")
+  out:table({ words.run, words.status, words.time, words.note }, rows)
 end
 
 local function code(out, study, source, words)
@@ -92,12 +93,12 @@ end
 -- How far the study is, and what became of its claims, above everything else.
 local function opening(study, spec, judged, words)
   local out, count, taken = page.new("", ""), { done = 0, failed = 0, open = 0 }, 0
-  for _, c in ipairs(study.cells) do
+  for _, c in ipairs(study.runs) do
     count[c.status] = (count[c.status] or 0) + 1
     if c.kept then taken = taken + 1 end
   end
   if values.show(study.info.settings):find "%f[%w]quick=1%f[%W]" then out:paragraphs(words.quick, "warning") end
-  if count.done < #study.cells then out:paragraphs(words.not_all:format(count.done, #study.cells, count.failed, count.open), "warning") end
+  if count.done < #study.runs then out:paragraphs(words.not_all:format(count.done, #study.runs, count.failed, count.open), "warning") end
   if taken > 0 then out:paragraphs(words.all_taken:format(taken), "dim") end
   if spec.question then out:paragraphs(spec.question, "question") end
   if #judged > 0 then
@@ -166,14 +167,14 @@ function report.html(study, source, options)
   for _, name in ipairs { "discussion", "easy", "hard", "recommendations", "authors" } do write(name) end
   part(2, "records")
   write "code"
-  part(3, "cells")
-  cells(out, study, options.beside ~= false, words)
+  part(3, "runs")
+  run_table(out, study, options.beside ~= false, words)
   return out:html(opening(study, spec, judged, words), words.contents), made
 end
 
 ---What the script of a study says.
 ---@param path string of the script
----@param core string? the word that chooses the cells' core: published values go with it
+---@param core string? the word that chooses the runs' core: published values go with it
 ---@return table source { spec, report, defaults, text }
 function report.source(path, core)
   local ok, survey = pcall(script.survey, path, { core })
@@ -227,7 +228,7 @@ function report.main(words)
   local study = folder.load(o.study)
   local path = find_script(o.script, study)
   local core
-  for _, word in ipairs((study.info.cells[1] or {}).words or {}) do core = word:match "^core=.*" or core end
+  for _, word in ipairs((study.info.runs[1] or {}).words or {}) do core = word:match "^core=.*" or core end
   local source = path and report.source(path, core) or {}
   if not path then
     io.stderr:write(("mneme: warning: %s: the script is no longer there, and with it claims, figures and texts; script=FILE names it\n")

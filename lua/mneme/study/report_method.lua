@@ -19,12 +19,12 @@ local left_out = { seed = true, quick = true, full = true, debug = true, profile
 local function show(v) return v == nil and "–" or values.show(v) end
 
 ---What the runs of a study wrote into their config.json, in the order of its runs; those that never began are missing.
----@return table[] list { cell, info, flat = its settings with dotted keys }
+---@return table[] list { run, info, flat = its settings with dotted keys }
 function method.runs(study)
   local list = {}
-  for _, c in ipairs(study.cells) do
+  for _, c in ipairs(study.runs) do
     local info = c:info()
-    if info then list[#list + 1] = { cell = c, info = info, flat = settings.flat(info.config) } end
+    if info then list[#list + 1] = { run = c, info = info, flat = settings.flat(info.config) } end
   end
   return list
 end
@@ -45,7 +45,7 @@ function method.model(out, runs, words)
   local rows, options, by_name = {}, {}, {}
   for _, r in ipairs(runs) do
     local about = type(r.info.core) == "table" and r.info.core or nil
-    local name = about and (r.cell.labels.core or about.name)
+    local name = about and (r.run.labels.core or about.name)
     if name and not by_name[name] then
       by_name[name] = {}
       rows[#rows + 1] = { name, about.name }
@@ -92,7 +92,7 @@ function method.hyperparameters(out, runs, defaults, report, words)
   local same, other = settings.divide(flats)
   for _, key in ipairs(same) do
     if told(key) then
-      local value, default = flats[1][key], default_of(key, runs[1].cell)
+      local value, default = flats[1][key], default_of(key, runs[1].run)
       local differs = default ~= nil and default ~= value
       rows[#rows + 1] = { differs and { ("<b>%s</b>"):format(page.escape(key)), html = true } or key, show(value), show(default),
         prose.source(report, key) or "–" }
@@ -130,7 +130,7 @@ end
 ---Where and with what it was run.
 function method.setup(out, study, runs, words)
   local info, seeds = study.info, {}
-  for _, c in ipairs(study.cells) do seeds[c.seed] = true end
+  for _, c in ipairs(study.runs) do seeds[c.seed] = true end
   local list = {}
   for seed in pairs(seeds) do list[#list + 1] = seed end
   table.sort(list)
@@ -143,9 +143,9 @@ function method.setup(out, study, runs, words)
 end
 
 -- Sum, mean and maximum of a resource over the runs that recorded it.
-local function account(cells, of)
+local function account(runs, of)
   local list, highest = {}, -math.huge
-  for _, c in ipairs(cells) do
+  for _, c in ipairs(runs) do
     local v = of(c)
     if type(v) == "number" and v - v == 0 then list[#list + 1], highest = v, math.max(highest, v) end
   end
@@ -157,19 +157,19 @@ local function used(key) return function(c) return c.status == "done" and c.reso
 
 ---What was thought to be needed, and what was.
 function method.resources(out, study, words)
-  local told = account(study.cells, used "energy_j") ~= nil
-  local function row(name, cells, whole)
+  local told = account(study.runs, used "energy_j") ~= nil
+  local function row(name, runs, whole)
     local which = whole and "sum" or "mean"
-    local before, wall = account(cells, function(c) return c.estimate and c.estimate.wall_s end), account(cells, used "wall_s")
-    local cpu, peak, energy = account(cells, used "cpu_s"), account(cells, used "peak_mib"), account(cells, used "energy_j")
+    local before, wall = account(runs, function(c) return c.estimate and c.estimate.wall_s end), account(runs, used "wall_s")
+    local cpu, peak, energy = account(runs, used "cpu_s"), account(runs, used "peak_mib"), account(runs, used "energy_j")
     if whole and before and wall and before.n < wall.n then before = nil end
     local function number(key, v, of) return { v and numbers.resource(key, v[of or which]) or "–", class = "number" } end
     return { name ~= "" and name or "–", tostring(wall and wall.n or 0), number("wall_s", before), number("wall_s", wall), number("cpu_s", cpu),
       number("peak_mib", peak, "highest"), told and number("energy_j", energy) or nil }
   end
   local rows = {}
-  for _, group in ipairs(folder.groups(study.cells)) do rows[#rows + 1] = row(group.name, group.cells) end
-  rows[#rows + 1] = row(words.sum, study.cells, true)
+  for _, group in ipairs(folder.groups(study.runs)) do rows[#rows + 1] = row(group.name, group.runs) end
+  rows[#rows + 1] = row(words.sum, study.runs, true)
   local head = { words.kind, words.statuses.done, words.time .. ", " .. words.before, words.time, words.processor, words.memory }
   if told then head[#head + 1] = words.energy end
   out:table(head, rows)

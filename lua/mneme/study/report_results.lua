@@ -11,7 +11,7 @@ local results = {}
 -- The metrics that are shown, in order: those that the study declares, or all; series have no number.
 local function metric_names(study, spec)
   local all = {}
-  for _, c in ipairs(study.cells) do
+  for _, c in ipairs(study.runs) do
     for name in pairs(c.metrics) do all[name] = not spec.metrics or spec.metrics[name] ~= nil or nil end
   end
   return tables.keys(all)
@@ -26,9 +26,9 @@ end
 -- Every kind of run and metric that has numbers: fun(kind, metric, { declared }, numbers of its seeds).
 local function each(study, spec, f)
   local names = metric_names(study, spec)
-  for i, group in ipairs(folder.groups(study.cells)) do
+  for i, group in ipairs(folder.groups(study.runs)) do
     for k, name in ipairs(names) do
-      f(i, k, (spec.metrics or {})[name] or {}, seeds.numbers(group.cells, function(c) return folder.number(c, name) end, {}))
+      f(i, k, (spec.metrics or {})[name] or {}, seeds.numbers(group.runs, function(c) return folder.number(c, name) end, {}))
     end
   end
   return names
@@ -36,7 +36,7 @@ end
 
 -- What the seeds gave themselves, where there are several: a mean hides runs that know and runs that guess.
 local function each_seed(out, study, spec, words)
-  local kinds, names, rows = folder.groups(study.cells), metric_names(study, spec), {}
+  local kinds, names, rows = folder.groups(study.runs), metric_names(study, spec), {}
   each(study, spec, function(i, k, about, list)
     if #list < 2 then return end
     local of = {}
@@ -61,7 +61,7 @@ end
 ---@param words table of mneme.studies.words
 function results.write(out, study, spec, words)
   local rows, any = {}, false
-  for i, group in ipairs(folder.groups(study.cells)) do rows[i] = { group.name ~= "" and group.name or "–" } end
+  for i, group in ipairs(folder.groups(study.runs)) do rows[i] = { group.name ~= "" and group.name or "–" } end
   local names = each(study, spec, function(i, k, about, list)
     local text = "–"
     if #list > 0 then

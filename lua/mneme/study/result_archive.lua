@@ -24,8 +24,8 @@ local function short(x) return tonumber(("%.6g"):format(x)) end
 -- ---- writing ----
 
 -- Of each curve at most POINTS of the steps at which it was measured, the last among them; null at the steps of others.
-local function thinned(cell, names)
-  local all, of, seen = cell:curves(), {}, {}
+local function thinned(run, names)
+  local all, of, seen = run:curves(), {}, {}
   for _, name in ipairs(names) do
     local curve = all[name] or { x = {} }
     local n = math.min(POINTS, #curve.x)
@@ -58,29 +58,30 @@ function archive.curve_names(spec)
 end
 
 -- Is this a line that kept.write wrote?
-local function is_cell(entry)
-  if type(entry) ~= "table" or type(entry.cell) ~= "string" or type(entry.info) ~= "table" or type(entry.info.config) ~= "table" then return false end
+local function is_line(entry)
+  if type(entry) ~= "table" or type(entry.run or entry.cell) ~= "string" then return false end          -- cell: files of earlier versions
+  if type(entry.info) ~= "table" or type(entry.info.config) ~= "table" then return false end
   if type(entry.metrics) ~= "table" or type(entry.curves or {}) ~= "table" then return false end
   for _, value in pairs(entry.metrics) do if type(value) ~= "number" then return false end end
   for _, list in pairs(entry.curves or {}) do if type(list) ~= "table" then return false end end
   return true
 end
 
--- The lines of a file, by the names of their cells.
+-- The lines of a file, by the names of their runs.
 local function read(path)
-  local cells, n = {}, 0
+  local runs, n = {}, 0
   for line in files.read(path):gmatch "([^\n]*)\n?" do
     n = n + 1
     if line:find "%S" then
       local entry, problem = json.decode(line, ("%s, line %d"):format(path, n))
       if problem then errors.fail(problem) end
-      if not is_cell(entry) then
+      if not is_line(entry) then
         errors.fail(("%s, line %d: no run of a study"):format(path, n), "mneme report STUDY export=FILE writes such files")
       end
-      cells[entry.cell] = { entry = entry, text = line }
+      runs[entry.run or entry.cell] = { entry = entry, text = line }
     end
   end
-  return cells
+  return runs
 end
 
 local function stem(info) return (values.show(info.script):match "([^/]*)$":gsub("%.lua$", "")) end
@@ -89,21 +90,21 @@ local function stem(info) return (values.show(info.script):match "([^/]*)$":gsub
 ---@param path string
 ---@param study table of folder.load
 ---@param names string[] of curves
----@return integer n cells in the file
+---@return integer n runs in the file
 function archive.write(path, study, names)
   local lines, name = files.is_file(path) and read(path) or {}, stem(study.info)
-  for cell, line in pairs(lines) do
-    if line.entry.study ~= name then errors.fail(("%s holds runs of %s: %s"):format(path, values.show(line.entry.study), cell), "export=ANOTHER") end
+  for run, line in pairs(lines) do
+    if line.entry.study ~= name then errors.fail(("%s holds runs of %s: %s"):format(path, values.show(line.entry.study), run), "export=ANOTHER") end
   end
-  for _, c in ipairs(study.cells) do
+  for _, c in ipairs(study.runs) do
     local info = c.status == "done" and c:info()
     if info then
-      lines[c.name] = { text = json.encode { cell = c.name, study = name, seed = c.seed, info = info, metrics = c.metrics, series = c.series,
+      lines[c.name] = { text = json.encode { run = c.name, study = name, seed = c.seed, info = info, metrics = c.metrics, series = c.series,
         resources = c.resources, estimate = c.estimate, curves = thinned(c, names) } }
     end
   end
   local out = {}
-  for i, cell in ipairs(tables.keys(lines)) do out[i] = lines[cell].text .. "\n" end
+  for i, run in ipairs(tables.keys(lines)) do out[i] = lines[run].text .. "\n" end
   files.write(path, out)
   return #out
 end
@@ -123,7 +124,7 @@ function archive.written_about(path, study)
       lines[#found] = read(folder_of .. "/docs/results/" .. file)
     end
   end
-  for _, c in ipairs(study.cells) do
+  for _, c in ipairs(study.runs) do
     local same = false
     for _, of in ipairs(lines) do
       local there, equal = of[c.name] and of[c.name].entry.metrics, true
@@ -143,7 +144,7 @@ local function by_default(info, thing, option)
   return settings.flat(core)[option]
 end
 
--- What a cell's settings are now and were otherwise then; settings that came since are not compared.
+-- What a run's settings are now and were otherwise then; settings that came since are not compared.
 local function difference(path, c, info)
   local cfg, now = script.survey(path, c.words, true).cfg, {}
   for key, value in pairs(cfg) do if not left_out[key] then now[key] = values.to_json(value) end end
@@ -164,9 +165,9 @@ local function difference(path, c, info)
   end
 end
 
--- A cell's folder as a run would have left it; the result comes last, so that a run is there whole or is open.
+-- A run's folder as a run would have left it; the result comes last, so that a run is there whole or is open.
 local function put(run, file, c, entry)
-  local path, rows, curves = folder.cell_path(run, c.name), {}, entry.curves or {}
+  local path, rows, curves = folder.run_path(run, c.name), {}, entry.curves or {}
   files.make_folder(path)
   files.write(path .. "/config.json", { json.encode(entry.info, "  ") .. "\n" })
   for i = 1, #(curves.step or {}) do
@@ -176,7 +177,7 @@ local function put(run, file, c, entry)
   end
   files.write(path .. "/metrics.jsonl", rows)
   if entry.resources then files.write(path .. "/resources.json", { json.encode(entry.resources, "  ") .. "\n" }) end
-  folder.write_result(path, { status = "done", cell = c.labels, seed = c.seed, words = c.words, metrics = entry.metrics, series = entry.series,
+  folder.write_result(path, { status = "done", point = c.labels, seed = c.seed, words = c.words, metrics = entry.metrics, series = entry.series,
     resources = entry.resources, estimate = entry.estimate, kept = { file = file, commit = entry.info.commit, host = entry.info.host } })
 end
 
@@ -184,14 +185,14 @@ end
 ---@param run string the study's folder
 ---@param file string
 ---@param path string of the study's script
----@param cells table[] of sweep.plan
----@return table[] wanted { cell of the plan, line of the file }
----@return integer held cells in the file
-function archive.wanted(run, file, path, cells)
+---@param runs table[] of sweep.plan
+---@return table[] wanted { run of the plan, line of the file }
+---@return integer held runs in the file
+function archive.wanted(run, file, path, runs)
   local lines, wanted = read(file), {}
-  for _, c in ipairs(cells) do
+  for _, c in ipairs(runs) do
     local line = lines[c.name]
-    if line and (folder.result(folder.cell_path(run, c.name)) or {}).status ~= "done" then
+    if line and (folder.result(folder.run_path(run, c.name)) or {}).status ~= "done" then
       local other = difference(path, c, line.entry.info)
       if other then
         errors.usage(("%s: %s is another run than this script's: %s"):format(file, c.name, other), "without import= it is run again")

@@ -10,10 +10,10 @@
 --   import=F     import finished runs from a file that mneme report STUDY export=F wrote
 --   cluster=slurm [time=60 mem=2G partition=P submit=1] or cluster=parallel hosts=FILE [submit=1]
 --                write a job that runs the open runs on other machines: docs/clusters.md
---   cell=C       only this run, by name or number, for batch systems; estimate=SECONDS,MIB: its
+--   only=R       only this run, by name or number, for batch systems; estimate=SECONDS,MIB: its
 --                estimated resources
 local engine = require "mneme.base.engine"
-local cell = require "mneme.study.cell"
+local one_run = require "mneme.study.one_run"
 local cluster = require "mneme.study.cluster"
 local errors = require "mneme.base.errors"
 local estimate = require "mneme.study.estimate"
@@ -35,7 +35,7 @@ local version = require "mneme.base.version"
 local C = engine.C
 local sweep = {}
 local USAGE = "mneme sweep SCRIPT [jobs=2] [seeds=10] [run=FOLDER] [key=value,value ...]"
-local own = { jobs = true, seeds = true, run = true, list = true, cell = true, estimate = true, attempts = true, cluster = true,
+local own = { jobs = true, seeds = true, run = true, list = true, only = true, cell = true, estimate = true, attempts = true, cluster = true,
   import = true, kept = true }
 local of_clusters = { hosts = true, time = true, mem = true, partition = true, submit = true }     -- a script may have a setting `time`
 
@@ -62,6 +62,7 @@ local function parse(words)
   if not o.script then errors.usage("sweep: which script?", USAGE .. "; mneme list experiments") end
   if o.cluster then cluster.check(o) end
   o.import = renamed.field(o, "import", "kept", "sweep %s=")
+  o.only = renamed.field(o, "only", "cell", "sweep %s=")
   o.jobs, o.attempts = o.jobs and whole("jobs", o.jobs, o.import and 0 or 1), whole("attempts", o.attempts, 1)
   o.script = script.locate(o.script)
   o.run = o.run or "runs/" .. o.script:match "([^/]*)$":gsub("%.lua$", "")
@@ -104,7 +105,7 @@ end
 ---The grid that the command line means.
 ---@param o table script, seeds
 ---@param words string[] for the script
----@return table plan { script, title, axes = { name, values }[], seeds, cells, words = those of every cell, spec, cfg }
+---@return table plan { script, title, axes = { name, values }[], seeds, runs, words = those of every run, spec, cfg }
 function sweep.plan(o, words)
   local survey = script.survey(o.script, words)
   local spec = survey.spec or { axes = {}, seeds = { 1 } }
@@ -136,14 +137,14 @@ function sweep.plan(o, words)
   for _, word in ipairs(survey.given and given_of(survey) or survey.words) do
     if not word:find "^%-*seed=" then common[#common + 1] = word end
   end
-  local cells, named = grid.cells(axes, seeds), {}
-  for _, c in ipairs(cells) do
+  local runs, named = grid.runs(axes, seeds), {}
+  for _, c in ipairs(runs) do
     if named[c.name] then errors.usage(("sweep: two runs are called %s: an axis has a value twice"):format(c.name)) end
     named[c.name] = true
     for _, word in ipairs(common) do table.insert(c.words, word) end       -- what one says wins over what an axis sets besides
     if not script.setting(c.words, "threads") then table.insert(c.words, "threads=1") end
   end
-  return { script = o.script, title = spec.title, axes = axes, seeds = seeds, cells = cells, words = common, spec = spec, cfg = cfg }
+  return { script = o.script, title = spec.title, axes = axes, seeds = seeds, runs = runs, words = common, spec = spec, cfg = cfg }
 end
 
 -- What study.json says, if this sweep may go on there: a folder has one study, and no run.
@@ -161,13 +162,13 @@ end
 -- study.json, with the runs of earlier sweeps of the same settings.
 local function note(o, plan)
   local words, known = table.concat(plan.words, " "), {}
-  local info = owned(o, plan, words) or { mneme = version, script = plan.script, title = plan.title, settings = words, cells = {},
+  local info = owned(o, plan, words) or { mneme = version, script = plan.script, title = plan.title, settings = words, runs = {},
     commit = run_folder.made_at().commit, host = run_folder.made_at().host }
-  for _, c in ipairs(info.cells) do known[c.name] = true end
+  for _, c in ipairs(info.runs) do known[c.name] = true end
   local more = false
-  for _, c in ipairs(plan.cells) do
+  for _, c in ipairs(plan.runs) do
     if not known[c.name] then
-      info.cells[#info.cells + 1], more = { name = c.name, labels = c.labels, seed = c.seed, words = c.words }, true
+      info.runs[#info.runs + 1], more = { name = c.name, labels = c.labels, seed = c.seed, words = c.words }, true
     end
   end
   if more then folder.write_info(o.run, info) end
@@ -185,10 +186,10 @@ local function last_line(path)
 end
 
 -- The runs that are not done.
-local function open_cells(o, plan)
+local function open_runs(o, plan)
   local open = {}
-  for _, c in ipairs(plan.cells) do
-    local result = folder.result(folder.cell_path(o.run, c.name))
+  for _, c in ipairs(plan.runs) do
+    local result = folder.result(folder.run_path(o.run, c.name))
     if not result or result.status ~= "done" then open[#open + 1] = c end
   end
   return open
@@ -201,34 +202,34 @@ local function live(o, plan, queue)
     io.stderr:write(o.run, ": ", estimate.text(estimate.of(queue, plan.script, o), #queue, o.jobs), "\n")
   end
   local tries = {}
-  local count = { done = #plan.cells - #queue, failed = 0, taken = 0, all = #plan.cells }
+  local count = { done = #plan.runs - #queue, failed = 0, taken = 0, all = #plan.runs }
   local shown, at = table_of.new(plan, o, count), 0
   local signal = pool.run {
     jobs = o.jobs,
     next = function()
       at = at + 1
       local c = queue[at]
-      if c then files.make_folder(folder.cell_path(o.run, c.name)) else at = at - 1 end
+      if c then files.make_folder(folder.run_path(o.run, c.name)) else at = at - 1 end
       return c
     end,
     none_left = function() return at >= #queue end,
-    log = function(c) return folder.cell_path(o.run, c.name) .. "/log.txt" end,
-    live = function(c) return cell.process(folder.cell_path(o.run, c.name), plan.script, c) end,
+    log = function(c) return folder.run_path(o.run, c.name) .. "/log.txt" end,
+    live = function(c) return one_run.process(folder.run_path(o.run, c.name), plan.script, c) end,
     tick = function(running) shown:update(running, #queue - at) end,
     ended = function(c, about)
-      local path = folder.cell_path(o.run, c.name)
+      local path = folder.run_path(o.run, c.name)
       local result = about.status == 0 and folder.result(path) or nil
       if result and result.status == "done" then
         count.done = count.done + 1
         shown:ended(c, about, "done")
       elseif about.status == 130 or about.status == 143 then shown:ended(c, about, "stopped")
-      elseif about.status == cell.TAKEN then
+      elseif about.status == one_run.TAKEN then
         count.taken = count.taken + 1
         shown:ended(c, about, "another process runs it")
       else
         tries[c.name] = (tries[c.name] or 0) + 1
         local last = about.signal ~= 0 and ("killed by signal %d"):format(about.signal) or last_line(path .. "/log.txt")
-        cell.failed(path, c, { exit = about.status, error = last })
+        one_run.failed(path, c, { exit = about.status, error = last })
         local again = tries[c.name] < o.attempts and about.status ~= 2
         if again then queue[#queue + 1] = c else count.failed = count.failed + 1 end
         shown:ended(c, about, again and "failed, tried once more" or "failed", last)
@@ -239,9 +240,9 @@ local function live(o, plan, queue)
   return count, signal
 end
 
-local function list_cells(o, plan)
-  for i, c in ipairs(plan.cells) do
-    local result = folder.result(folder.cell_path(o.run, c.name))
+local function list_runs(o, plan)
+  for i, c in ipairs(plan.runs) do
+    local result = folder.result(folder.run_path(o.run, c.name))
     print(("%4d  %-6s  %s"):format(i, result and result.status or "open", c.name))
   end
   return 0
@@ -249,9 +250,9 @@ end
 
 -- One run of the plan, by its number or its name.
 local function choose(o, plan)
-  local found = plan.cells[tonumber(o.cell)]
-  for _, c in ipairs(plan.cells) do if c.name == o.cell then found = c end end
-  if not found then errors.usage(("sweep: cell=%s: there are %d runs, 1 to %d"):format(o.cell, #plan.cells, #plan.cells), "list=1 names them") end
+  local found = plan.runs[tonumber(o.only)]
+  for _, c in ipairs(plan.runs) do if c.name == o.only then found = c end end
+  if not found then errors.usage(("sweep: only=%s: there are %d runs, 1 to %d"):format(o.only, #plan.runs, #plan.runs), "list=1 names them") end
   local seconds, mib = (o.estimate or ""):match "^([%d.e+-]+),([%d.e+-]+)$"
   if seconds then found.estimate = { wall_s = tonumber(seconds), peak_mib = tonumber(mib) } end
   o.jobs, o.estimate = 1, "0"
@@ -260,14 +261,14 @@ end
 
 -- Write the job for other machines; submit=1 begins it.
 local function hand_over(o, plan, words)
-  local cells, cost = open_cells(o, plan), ""
-  if #cells == 0 then return print(o.run .. ": all runs are done") end
+  local runs, cost = open_runs(o, plan), ""
+  if #runs == 0 then return print(o.run .. ": all runs are done") end
   if o.estimate ~= "0" then
-    local sum = estimate.of(cells, plan.script, { run = o.run, jobs = 1 })
+    local sum = estimate.of(runs, plan.script, { run = o.run, jobs = 1 })
     cost = sum.seconds and (", about %.3g core hours, up to %.0f MiB each"):format(sum.seconds / 3600, sum.peak_mib) or ""
   end
-  local lines, now = cluster.write(o, words, cells), o.submit == "1"
-  print(("%s: %d of %d runs are open%s; %s"):format(o.run, #cells, #plan.cells, cost, now and "handed over:" or "this begins them:"))
+  local lines, now = cluster.write(o, words, runs), o.submit == "1"
+  print(("%s: %d of %d runs are open%s; %s"):format(o.run, #runs, #plan.runs, cost, now and "handed over:" or "this begins them:"))
   for _, line in ipairs(lines) do
     print("  " .. line)
     io.stdout:flush()
@@ -280,15 +281,15 @@ end
 function sweep.main(words)
   local o, rest = parse(words)
   local plan = sweep.plan(o, rest)
-  if o.list and o.list ~= "0" then return list_cells(o, plan) end
+  if o.list and o.list ~= "0" then return list_runs(o, plan) end
   engine.open("cpu", 1)                          -- processes are forked from one without other threads
   owned(o, plan, table.concat(plan.words, " "))               -- before anything is put there
-  files.make_folder(o.run .. "/cells")
-  if not o.cell then files.lock(o.run .. "/lock") end          -- of one run its own lock does
-  local chosen, wanted, held = o.cell and choose(o, plan) or plan.cells, nil, nil
+  files.make_folder(folder.run_path(o.run, ""))
+  if not o.only then files.lock(o.run .. "/lock") end          -- of one run its own lock does
+  local chosen, wanted, held = o.only and choose(o, plan) or plan.runs, nil, nil
   if o.import then wanted, held = archive.wanted(o.run, o.import, plan.script, chosen) end
   note(o, plan)
-  plan.cells = chosen
+  plan.runs = chosen
   if o.import then
     archive.take(o.run, o.import, wanted)
     print(("%s: %d of the %d runs of %s were open here and are taken"):format(o.run, #wanted, held, o.import))
@@ -300,15 +301,15 @@ function sweep.main(words)
   if o.jobs == 0 then return 0 end               -- import alone
   o.jobs = o.jobs or plan.spec.jobs or C.mn_cores()
   C.mn_watch_signals(true)
-  local count, signal = live(o, plan, open_cells(o, plan))
+  local count, signal = live(o, plan, open_runs(o, plan))
   C.mn_watch_signals(false)
   local open = count.all - count.done - count.failed
   print(("%s: %d of %d runs done%s%s%s"):format(o.run, count.done, count.all, count.failed > 0 and (", %d failed"):format(count.failed) or "",
     count.taken > 0 and (", %d run by other processes"):format(count.taken) or "",
     open > count.taken and (", %d open; the same command goes on"):format(open - count.taken) or ""))
   if signal ~= 0 then return errors.status_of(signal) end
-  if not o.cell then print("mneme report " .. o.run) end
-  return (count.failed > 0 or open > count.taken) and 1 or count.taken > 0 and cell.TAKEN or 0
+  if not o.only then print("mneme report " .. o.run) end
+  return (count.failed > 0 or open > count.taken) and 1 or count.taken > 0 and one_run.TAKEN or 0
 end
 
 return sweep

@@ -9,6 +9,7 @@ local files = require "mneme.base.files"
 local folder = require "mneme.study.folder"
 local pool = require "mneme.study.process_pool"
 local script = require "mneme.runs.script"
+local renamed = require "mneme.base.renamed"
 local sweep = require "mneme.study.sweep"
 local trainer = require "mneme.learn.trainer"
 
@@ -32,7 +33,7 @@ function bench.work(n)
 end
 
 -- Sweep this many runs, in a separate process: seconds of wall time, of CPU time, and those that runs worked by their own clocks.
-local function spent(here, cells, jobs, work)
+local function spent(here, runs, jobs, work)
   local study, begun, wall, cpu = here .. "/study", false, 0, 0
   files.remove_folder(study)
   pool.run {
@@ -44,7 +45,7 @@ local function spent(here, cells, jobs, work)
     end,
     none_left = function() return begun end,
     live = function()
-      return sweep.main { here .. "/script.lua", "seeds=" .. cells, "jobs=" .. jobs, "work=" .. work, "estimate=0", "run=" .. study }
+      return sweep.main { here .. "/script.lua", "seeds=" .. runs, "jobs=" .. jobs, "work=" .. work, "estimate=0", "run=" .. study }
     end,
     ended = function(_, about)
       if about.status ~= 0 then errors.fail("bench sweep: a sweep failed: " .. files.read(here .. "/log")) end
@@ -52,7 +53,7 @@ local function spent(here, cells, jobs, work)
     end,
   }
   local worked = 0
-  for _, c in ipairs(folder.load(study).cells) do worked = worked + c.resources.wall_s end
+  for _, c in ipairs(folder.load(study).runs) do worked = worked + c.resources.wall_s end
   return wall, cpu, worked
 end
 
@@ -71,10 +72,10 @@ end
 local function verdict(good) return good and "met" or "missed" end
 
 local function trivial(here, o)
-  local wall, cpu = spent(here, o.cells, o.jobs, 0)
-  local ms = 1e3 * cpu / o.cells
-  print(("%d empty runs, %d jobs: %.1f ms of CPU time each (target %d: %s), %.1f ms of wall time"):format(o.cells, o.jobs, ms, AIM.ms,
-    verdict(ms < AIM.ms), 1e3 * wall / o.cells))
+  local wall, cpu = spent(here, o.runs, o.jobs, 0)
+  local ms = 1e3 * cpu / o.runs
+  print(("%d empty runs, %d jobs: %.1f ms of CPU time each (target %d: %s), %.1f ms of wall time"):format(o.runs, o.jobs, ms, AIM.ms,
+    verdict(ms < AIM.ms), 1e3 * wall / o.runs))
 end
 
 local function parallel(here, o)
@@ -101,13 +102,17 @@ local function statistics(here)
   print(("a small training: its statistics take %.2f %% of its time (target 1: %s)"):format(100 * share, verdict(share <= AIM.told)))
 end
 
----@param words string[] cells=1000, jobs=2, seconds=1 of work in each cell that counts
+---@param words string[] runs=1000, jobs=2, seconds=1 of work in each timed run
 ---@return integer status
 function bench.main(words)
-  local o = { cells = 1000, jobs = 2, seconds = 1 }
+  local o = { runs = 1000, jobs = 2, seconds = 1 }
   for _, word in ipairs(words) do
     local key, text = word:match "^(%w+)=(.*)$"
-    if not o[key] then errors.unknown("setting of bench sweep:", word, { "cells=1000", "jobs=2", "seconds=1" }) end
+    if key == "cells" then
+      renamed.note("cells=", "runs=")
+      key = "runs"
+    end
+    if not o[key] then errors.unknown("setting of bench sweep:", word, { "runs=1000", "jobs=2", "seconds=1" }) end
     o[key] = tonumber(text)
     if not o[key] or o[key] <= 0 or key ~= "seconds" and o[key] % 1 ~= 0 then errors.usage(("bench sweep: %s, expected a number above 0"):format(word)) end
   end

@@ -1,4 +1,4 @@
--- cell.lua -- runs one run of a study in this process, from its arguments to its result.json; resumes a run that was
+-- one_run.lua -- runs one run of a study in this process, from its arguments to its result.json; resumes a run that was
 -- interrupted.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -9,7 +9,7 @@ local run_folder = require "mneme.runs.run"
 local script = require "mneme.runs.script"
 
 local C = engine.C
-local cell = {
+local one_run = {
   patience = 60,                 -- seconds for which a run is waited for that another process has
   TAKEN = 75,                    -- status of a process that waited in vain
 }
@@ -29,10 +29,10 @@ local function divide(result)
 end
 
 ---The arguments that start or resume a run.
----@param path string of the cell
----@param words string[] of the cell
+---@param path string of the run
+---@param words string[] of the run
 ---@return string[]
-function cell.words(path, words)
+function one_run.words(path, words)
   if files.is_file(path .. "/config.json") then return { "resume=" .. path } end
   local all = { unpack(words) }
   all[#all + 1] = "run=" .. path
@@ -43,47 +43,47 @@ end
 -- another sweep's, or another machine's.
 local function take(path)
   files.make_folder(path)
-  local until_then = C.mn_clock(false) + cell.patience
+  local until_then = C.mn_clock(false) + one_run.patience
   while true do
     local ok, problem = pcall(files.lock, path .. "/lock")
     if ok then return end
     local said = tostring(problem)
     if not said:find "is at work here" and not said:find "temporarily unavailable" then error(problem, 0) end
-    if C.mn_clock(false) > until_then then errors.raise(problem.message, { status = cell.TAKEN, where = false }) end
+    if C.mn_clock(false) > until_then then errors.raise(problem.message, { status = one_run.TAKEN, where = false }) end
     C.mn_sleep(0.1)
   end
 end
 
 ---Run one run of a study.  Errors of the run are passed on; a run that a signal stops stays unfinished.
----@param path string of the cell
+---@param path string of the run
 ---@param script_path string
 ---@param c table { labels, seed, words }
-function cell.live(path, script_path, c)
+function one_run.live(path, script_path, c)
   take(path)
   if (folder.result(path) or {}).status == "done" then return end
   run_folder.finished_goes_on = true            -- killed between its last checkpoint and its result
-  local result = script.run(script_path, cell.words(path, c.words))
+  local result = script.run(script_path, one_run.words(path, c.words))
   local metrics, series = divide(result)
-  folder.write_result(path, { status = "done", cell = c.labels, seed = c.seed, words = c.words, metrics = metrics, series = series,
+  folder.write_result(path, { status = "done", point = c.labels, seed = c.seed, words = c.words, metrics = metrics, series = series,
     resources = resources.read(path), estimate = c.estimate })
 end
 
 ---Say of a run that it failed; its run stays as it is.
 ---@param why table { exit, error }
-function cell.failed(path, c, why)
+function one_run.failed(path, c, why)
   local before = folder.result(path) or {}
   files.make_folder(path)
-  folder.write_result(path, { status = "failed", cell = c.labels, seed = c.seed, words = c.words, exit = why.exit, error = why.error,
+  folder.write_result(path, { status = "failed", point = c.labels, seed = c.seed, words = c.words, exit = why.exit, error = why.error,
     attempts = (before.attempts or 0) + 1, resources = resources.read(path) })
 end
 
 ---The body of a process that runs one run; returns its exit status.
-function cell.process(path, script_path, c)
-  local ok, problem = xpcall(cell.live, errors.handler, path, script_path, c)
+function one_run.process(path, script_path, c)
+  local ok, problem = xpcall(one_run.live, errors.handler, path, script_path, c)
   if ok then return 0 end
   io.stdout:flush()                             -- so that what failed is the last thing said
   if not problem.silent then io.stderr:write("mneme: ", (tostring(problem):gsub("%s*\n%s*", " ")), "\n") end
   return problem.status
 end
 
-return cell
+return one_run
