@@ -49,7 +49,8 @@ local parts = {
   inspect = { group = {
     implicit_attention = { "mneme.models.implicit_attention", fields = { "horizon", "note", "problem", "reaches", "size", "weights" } },
     state_arrays = { "mneme.models.state_arrays",
-      fields = { "axes", "count", "fold", "grid", "owners", "parse", "shares", "size", "slice", "summary" } },
+      fields = { "count", "grid", "owners", "parse", "size", "slice", "summary" } },
+    heads = { "mneme.view.heads", fields = { "axes", "fold", "shares" } },
     attention_history = { "mneme.view.attention_history" } } },
   ui = { group = { canvas = { "mneme.base.canvas", fields = { "DIVERGING", "SEQUENTIAL", "fade", "theme" } },
     keyboard = { "mneme.view.keyboard", fields = { "HOME", "LEFT", "PAGE_DOWN", "RIGHT" } },

@@ -2,7 +2,7 @@
 -- state (v, k, s; C; h) one above the other.  Works for any core, since names and shapes say how a state is divided.  A selected
 -- head is drawn alone.
 local mn = require "mneme"
-local state_arrays = mn.inspect.state_arrays
+local heads, state_arrays = mn.inspect.heads, mn.inspect.state_arrays
 local canvas, selection = mn.ui.canvas, mn.ui.selection
 local panels = mn.scene.panels
 
@@ -41,7 +41,7 @@ return function(view, box, now, options)
     selection.spot(view, place, now, { head = head })
   end
   for i, layer in ipairs(layers) do
-    local y, share = top + (i - 1) * (height + gap), state_arrays.shares(kinds, by_layer[layer])
+    local y, share = top + (i - 1) * (height + gap), heads.shares(kinds, by_layer[layer])
     local size, row_top = math.min(11, height / u), y  -- rows may be lower than a line of text
     if label > 0 then
       view:text("layer " .. layer, inner.x, y + 0.9 * size * u, size, theme.dim)
@@ -55,7 +55,7 @@ return function(view, box, now, options)
         local place = { x = left, y = y, w = inner.x + inner.w - left, h = strip - 2 * u }
         if n > 1 then place.x, place.w = left + (head - first) * (width + gap), width end
         local most = options.unit and 1 or math.max(now.range[kind], 1e-6)
-        down, across = state_arrays.fold(down, across, place.w / place.h)
+        down, across = heads.fold(down, across, place.w / place.h)
         view:heat(place, down, across, values, options.unit and 0 or -most, most, map)
       end
       size = math.min(11, strip / u)

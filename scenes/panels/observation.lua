@@ -1,6 +1,6 @@
 -- observation.lua -- the observation that the agent receives: one cell per value, or a picture.
 local mn = require "mneme"
-local state_arrays = mn.inspect.state_arrays
+local heads, state_arrays = mn.inspect.heads, mn.inspect.state_arrays
 local canvas = mn.ui.canvas
 local ffi = require "ffi"
 
@@ -16,7 +16,7 @@ return function(view, box, now)
   local inner = view:card(box, "observation", note)
   least, most = math.min(0, least), math.max(1, most)
   if #shape < 2 then
-    local rows, cols = state_arrays.fold(1, n, inner.w / inner.h)
+    local rows, cols = heads.fold(1, n, inner.w / inner.h)
     return view:heat(inner, rows, cols, seen.values, least, most, canvas.SEQUENTIAL)
   end
   -- a picture: rows, columns, channels; three channels are colours, of others the mean is drawn; pixels are square

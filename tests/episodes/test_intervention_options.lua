@@ -8,7 +8,7 @@ local diff = require "mneme.commands.diff"
 local engine = require "mneme.base.engine"
 local fake = require "tests.support.random_stepper"
 local registry = require "mneme.base.registry"
-local heads = require "mneme.models.state_arrays"
+local state_arrays = require "mneme.models.state_arrays"
 local intervene = require "mneme.commands.intervene"
 local interventions = require "mneme.episodes.interventions"
 local mn = require "mneme"
@@ -86,7 +86,7 @@ local function sweep(r, selection)
         local frame = other:frame(r.v.slots[at][2])
         local array = frame.probes[(spec.what:gsub("%.head%.%d+", ""))]
         local held = 0
-        for i = 0, array and heads.size(array.shape) - 1 or -1 do held = held + (array.values[i] == spec.to and 1 or 0) end
+        for i = 0, array and state_arrays.size(array.shape) - 1 or -1 do held = held + (array.values[i] == spec.to and 1 or 0) end
         t.ok(held > 0, entry.text .. ": nothing is held")
       end
       r.press "c"
@@ -110,7 +110,7 @@ for _, name in ipairs(registry.names "cores") do
     for _, kind in ipairs(r.frame().gates) do              -- what is only shown cannot be held
       local can_be_held = false
       for probe in pairs(r.frame().probes) do
-        local _, of = heads.parse(probe)
+        local _, of = state_arrays.parse(probe)
         can_be_held = can_be_held or (of == kind and pcall(interventions.probe, r.v:source(), probe))
       end
       for _, pattern in ipairs { "freeze [%w.]*%f[%w]" .. kind, "force [%w.]*%f[%w]" .. kind .. "[%w ]* to 0",

@@ -6,7 +6,7 @@ local rig = require "tests.support.core_rig"
 local mn = require "mneme"
 local diff = require "mneme.commands.diff"
 local files = require "mneme.base.files"
-local heads = require "mneme.models.state_arrays"
+local state_arrays = require "mneme.models.state_arrays"
 local intervene = require "mneme.commands.intervene"
 local interventions = require "mneme.episodes.interventions"
 local stepper = require "mneme.episodes.stepper"
@@ -25,8 +25,8 @@ end
 local function memory(p, state, copy)
   local list = {}
   for name, x in pairs(state) do
-    local n = heads.size(p.memory[name].shape)
-    list[name] = ffi.string(heads.env_reader(p.agent.core, name, x)(copy), 4 * n)
+    local n = state_arrays.size(p.memory[name].shape)
+    list[name] = ffi.string(state_arrays.env_reader(p.agent.core, name, x)(copy), 4 * n)
   end
   return list
 end

@@ -1,6 +1,6 @@
 -- frame_text.lua -- all numbers of a frame, as text: two frames are the same where it is.
 local ffi = require "ffi"
-local heads = require "mneme.models.state_arrays"
+local state_arrays = require "mneme.models.state_arrays"
 
 return function(frame)
   local parts = { frame.episode, frame.step, frame.action, ("%.9g"):format(frame.value), ("%.9g"):format(frame.reward),
@@ -11,7 +11,7 @@ return function(frame)
     table.sort(names)
     for _, name in ipairs(names) do
       local array = frame[group][name]
-      parts[#parts + 1] = name .. ffi.string(array.values, 4 * heads.size(array.shape))
+      parts[#parts + 1] = name .. ffi.string(array.values, 4 * state_arrays.size(array.shape))
     end
   end
   return table.concat(parts, " ")

@@ -8,7 +8,7 @@ local engine = require "mneme.base.engine"
 local fake = require "tests.support.random_stepper"
 local registry = require "mneme.base.registry"
 local mn = require "mneme"
-local heads = require "mneme.models.state_arrays"
+local state_arrays = require "mneme.models.state_arrays"
 local frames = require "mneme.episodes.frames"
 local rig = require "tests.support.scene_rig"
 local scene = require "mneme.view.scene"
@@ -289,16 +289,16 @@ end)
 t.test("heads of a core: shapes and dimensions from its declaration", function()
   local core = mn.core("galite", { n_layers = 1, n_heads = 2, d_head = 3, eta = 1 })
   core.states.mask, core.sizes.M = "[M,B,K]", 2                       -- a state whose copies come second
-  local arrays = heads.of_core(core)
+  local arrays = state_arrays.of_core(core)
   t.eq(arrays["layers.0.C"].dims, "HVK") t.eq(#arrays["layers.0.C"].shape, 3)
   t.eq(arrays.mask.dims, "MK") t.eq(table.concat(arrays.mask.shape, ","), "2,3")
   local mask = mn.tensor { shape = { 2, 4, 3 } }
   for i = 0, 23 do mask:data()[i] = i end
-  local of_copy = heads.env_reader(core, "mask", mask)(1)
+  local of_copy = state_arrays.env_reader(core, "mask", mask)(1)
   t.eq(of_copy[0], 3) t.eq(of_copy[2], 5) t.eq(of_copy[3], 15) t.eq(of_copy[5], 17)
   local array = { shape = { 2, 3, 2 }, dims = "MHV", values = ffi.new "float[12]" }
   for i = 0, 11 do array.values[i] = i end
-  local rows, cols, values = heads.slice(array, 1)
+  local rows, cols, values = state_arrays.slice(array, 1)
   t.eq(rows, 2) t.eq(cols, 2)
   t.eq(values[0], 2) t.eq(values[1], 3) t.eq(values[2], 8) t.eq(values[3], 9)
 end)

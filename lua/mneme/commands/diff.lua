@@ -5,7 +5,7 @@ local lfs = require "lfs"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
-local heads = require "mneme.models.state_arrays"
+local state_arrays = require "mneme.models.state_arrays"
 local json = require "mneme.base.json"
 local trajectory_replay = require "mneme.episodes.trajectory_replay"
 local run = require "mneme.runs.folder"
@@ -71,7 +71,7 @@ end
 local function observations(rows, p, q)
   if p.obs_bytes ~= q.obs_bytes or p.env.observation_space.dtype ~= q.env.observation_space.dtype then return end
   if ffi.string(p.obs, p.obs_bytes) == ffi.string(q.obs, q.obs_bytes) then return end
-  for i = 0, heads.size(p.env.observation_space.shape) - 1 do
+  for i = 0, state_arrays.size(p.env.observation_space.shape) - 1 do
     local x, y = p.obs[i], q.obs[i]
     if x ~= y then rows[#rows + 1] = { ("observation[%d]"):format(i), show(x), show(y) } end
   end
@@ -108,7 +108,7 @@ local function record_rows(a, b, k)
     local x, y, most = trajectory.recorded(a, k, f.name), trajectory.recorded(b, k, f.name), 0
     for _, g in ipairs(b.fields) do
       if g.name == f.name and show(g.shape) == show(f.shape) and g.dtype == f.dtype then
-        for i = 0, heads.size(f.shape) - 1 do
+        for i = 0, state_arrays.size(f.shape) - 1 do
           if x[i] ~= y[i] and (x[i] == x[i] or y[i] == y[i]) then
             local d = math.abs(x[i] - y[i])
             most = d ~= d and math.huge or math.max(most, d)

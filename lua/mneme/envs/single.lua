@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local dtypes = require "mneme.tensor.dtypes"
 local envs = require "mneme.envs.env"
-local heads = require "mneme.models.state_arrays"
+local state_arrays = require "mneme.models.state_arrays"
 
 ---@class Single
 ---@field env Env with num_envs = 1
@@ -19,7 +19,7 @@ Single.__index = Single
 function Single.set_up(self, env)
   local space = env.observation_space
   local kind = dtypes[space.dtype]
-  self.env, self.obs_bytes = env, heads.size(space.shape) * kind.bytes
+  self.env, self.obs_bytes = env, state_arrays.size(space.shape) * kind.bytes
   self.reward, self.action = ffi.new "float[1]", ffi.new "int32_t[1]"
   self.terminated, self.truncated = ffi.new "uint8_t[1]", ffi.new "uint8_t[1]"
   self.room = ffi.new("char[?]", self.obs_bytes)

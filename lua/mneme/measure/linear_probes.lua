@@ -4,7 +4,7 @@
 local ffi = require "ffi"
 local draws = require "mneme.envs.example_random"
 local errors = require "mneme.base.errors"
-local heads = require "mneme.models.state_arrays"
+local state_arrays = require "mneme.models.state_arrays"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -198,10 +198,10 @@ end
 
 -- The parts of a core's memory that are asked: each head of each layer, or each layer, by name: layer, head (or nil).
 local function parts_of(core)
-  local arrays = heads.of_core(core)
-  local layers, kind_names, by_layer = heads.grid(arrays)
+  local arrays = state_arrays.of_core(core)
+  local layers, kind_names, by_layer = state_arrays.grid(arrays)
   local parts = {}
-  for _, owner in ipairs((heads.owners(layers, kind_names, by_layer, core.config.n_heads))) do
+  for _, owner in ipairs((state_arrays.owners(layers, kind_names, by_layer, core.config.n_heads))) do
     parts[#parts + 1] = { name = owner.head and ("L%dH%d"):format(owner.layer, owner.head) or "L" .. owner.layer, layer = owner.layer,
       head = owner.head or 0 }
   end
@@ -210,12 +210,12 @@ end
 
 -- The numbers of a part of one environment's memory now, floats as a text.
 local function read_part(memory, part, n_heads)
-  local _, names, by_layer = heads.grid(memory)
+  local _, names, by_layer = state_arrays.grid(memory)
   local into = {}
   for _, kind in ipairs(names) do
     local array = (by_layer[part.layer] or {})[kind]
     if array then
-      local rows, cols, numbers = heads.slice(array, math.min(part.head, heads.count(array, n_heads) - 1), n_heads)
+      local rows, cols, numbers = state_arrays.slice(array, math.min(part.head, state_arrays.count(array, n_heads) - 1), n_heads)
       into[#into + 1] = ffi.string(numbers, 4 * rows * cols)
     end
   end
@@ -229,7 +229,7 @@ end
 ---@return table { n = B, d, x = float* }
 function probing.of_state(core, state, B)
   local texts, readers = {}, {}
-  for i, name in ipairs(core:state_names()) do readers[i] = { heads.env_reader(core, name, state[name]), 4 * state[name]:size() / B } end
+  for i, name in ipairs(core:state_names()) do readers[i] = { state_arrays.env_reader(core, name, state[name]), 4 * state[name]:size() / B } end
   for b = 0, B - 1 do
     for _, reader in ipairs(readers) do texts[#texts + 1] = ffi.string(reader[1](b), reader[2]) end
   end

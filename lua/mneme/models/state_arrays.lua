@@ -1,20 +1,17 @@
--- state_arrays.lua -- how a core's named tensors divide into layers and heads, so that any core can be
--- drawn: "layers.0.C" is kind "C" of layer 0, and its dimensions "HVK" say that its first axis
--- counts heads.
+-- state_arrays.lua -- how a core's named state tensors divide into layers and heads: "layers.0.C" is kind "C" of layer 0, and
+-- its dimensions "HVK" say that its first axis counts heads.
 local ffi = require "ffi"
-local errors = require "mneme.base.errors"
 
-local heads = {}
-local MOST_COLS = 2 ^ 24
+local state_arrays = {}
 
 -- Probes of these kinds are gates; the first that a core has is drawn over time.
-heads.gates = { "beta", "z", "write", "gate", "g", "i", "gamma", "r", "f", "o", "decay", "w" }
+state_arrays.gates = { "beta", "z", "write", "gate", "g", "i", "gamma", "r", "f", "o", "decay", "w" }
 
 ---Split a name such as "layers.0.C".
 ---@param name string
 ---@return integer? layer from 0; nil where the name has none
 ---@return string kind
-function heads.parse(name)
+function state_arrays.parse(name)
   local layer, kind = name:match "^layers?%.(%d+)%.(.+)$"
   return tonumber(layer), kind or name
 end
@@ -22,7 +19,7 @@ end
 ---How many numbers a shape holds.
 ---@param shape integer[]
 ---@return integer
-function heads.size(shape)
+function state_arrays.size(shape)
   local n = 1
   for _, length in ipairs(shape) do n = n * length end
   return n
@@ -31,7 +28,7 @@ end
 ---A core's state of one environment, as arrays without values yet: name -> { shape, dims }, from the core's own
 ---declaration.
 ---@param core Core
-function heads.of_core(core)
+function state_arrays.of_core(core)
   local arrays = {}
   for name, axes in pairs(core.states) do
     local shape = core:state_shape(name, 1)
@@ -41,13 +38,13 @@ function heads.of_core(core)
   return arrays
 end
 
----A function that returns a pointer to one environment's values of a state tensor, those of heads.of_core; where the
+---A function that returns a pointer to one environment's values of a state tensor, those of of_core; where the
 ---batch is not the first axis they are gathered into a buffer that the next call overwrites.
 ---@param core Core
 ---@param name string
 ---@param t Tensor
 ---@return fun(env: integer): ffi.cdata* by the index of an environment, from 0
-function heads.env_reader(core, name, t)
+function state_arrays.env_reader(core, name, t)
   local shape, axis, blocks, inner = t:shape(), core:batch_axis(name), 1, 1
   for i = 1, axis - 1 do blocks = blocks * shape[i] end
   for i = axis + 1, #shape do inner = inner * shape[i] end
@@ -65,7 +62,7 @@ end
 ---Which axis of an array counts heads, from 1; nil if none does.
 ---@param array table { shape = {...}, dims = "HVK"? one letter an axis }
 ---@param n_heads integer? what the core's state says, for arrays without dims
-local function axis_of(array, n_heads)
+function state_arrays.head_axis(array, n_heads)
   if array.dims then return (array.dims:find("H", 1, true)) end
   for axis = 1, #array.shape - 1 do
     if array.shape[axis] == n_heads then return axis end
@@ -76,8 +73,8 @@ end
 ---@param array table { shape, dims? }
 ---@param n_heads integer? of the core; nil: as its dims say
 ---@return integer
-function heads.count(array, n_heads)
-  local axis = axis_of(array, n_heads)
+function state_arrays.count(array, n_heads)
+  local axis = state_arrays.head_axis(array, n_heads)
   return axis and array.shape[axis] or 1
 end
 
@@ -86,9 +83,9 @@ end
 ---@param head integer from 0
 ---@param n_heads integer? as for count
 ---@return integer rows, integer cols, ffi.cdata* values float[rows * cols]
-function heads.slice(array, head, n_heads)
-  local shape, axis = array.shape, axis_of(array, n_heads)
-  local n = heads.size(shape)
+function state_arrays.slice(array, head, n_heads)
+  local shape, axis = array.shape, state_arrays.head_axis(array, n_heads)
+  local n = state_arrays.size(shape)
   if not axis then
     local cols = math.max(1, shape[#shape] or 1)
     return n / cols, cols, array.values
@@ -104,46 +101,13 @@ function heads.slice(array, head, n_heads)
   return outer * inner / cols, cols, values
 end
 
--- What the axes are called, by their letter in a core's declaration.
-local words = { V = "values", K = "keys", D = "units" }
-
----One head's axes in words: "64 values × 256 keys".
----@param array table { shape, dims? }
----@param n_heads integer? as for count
----@return string
-function heads.axes(array, n_heads)
-  local parts, axis = {}, axis_of(array, n_heads)
-  for i, length in ipairs(array.shape) do
-    local word = array.dims and words[array.dims:sub(i, i)]
-    if i ~= axis and length > 1 then parts[#parts + 1] = word and length .. " " .. word or tostring(length) end
-  end
-  return #parts > 0 and table.concat(parts, " × ") or "1"
-end
-
----Break long rows so that a matrix of few rows fills a box of this aspect (width over height).
----@param rows integer
----@param cols integer at most 2^24
----@param aspect number
----@return integer rows, integer cols
-function heads.fold(rows, cols, aspect)
-  if not (cols <= MOST_COLS) then errors.raise(("fold: %s columns, expected at most %d"):format(tostring(cols), MOST_COLS)) end
-  local best_rows, best_cols, best = rows, cols, math.huge
-  for parts = 1, cols do
-    if cols % parts == 0 and (parts == 1 or rows <= 8) then
-      local badness = math.abs(math.log(cols / parts / (rows * parts) / aspect))
-      if badness < best then best_rows, best_cols, best = rows * parts, cols / parts, badness end
-    end
-  end
-  return best_rows, best_cols
-end
-
 ---Least, mean and greatest value of n floats.
 ---@param values ffi.cdata*|number[] from 0
 ---@param n integer
 ---@return number least
 ---@return number mean
 ---@return number greatest
-function heads.summary(values, n)
+function state_arrays.summary(values, n)
   local least, greatest, sum = math.huge, -math.huge, 0
   for i = 0, n - 1 do
     local v = values[i]
@@ -154,25 +118,6 @@ function heads.summary(values, n)
   return least, sum / n, greatest
 end
 
----How high each kind's strip of a layer is: by the root of how much it holds, but never a hair.
----@param kinds string[]
----@param by_kind table<string, table> arrays of one layer
----@return table<string, number> shares of 1
-function heads.shares(kinds, by_kind)
-  local total, share = 0, {}
-  for _, kind in ipairs(kinds) do
-    share[kind] = by_kind[kind] and math.sqrt(heads.size(by_kind[kind].shape)) or 0
-    total = total + share[kind]
-  end
-  local sum = 0
-  for _, kind in ipairs(kinds) do
-    share[kind] = share[kind] > 0 and math.max(share[kind] / total, 0.18) or 0
-    sum = sum + share[kind]
-  end
-  for _, kind in ipairs(kinds) do share[kind] = share[kind] / sum end
-  return share
-end
-
 ---The rows of a grid: each head of each layer, or the layers if none is divided into heads.
 ---@param layers integer[]
 ---@param kinds string[]
@@ -180,12 +125,12 @@ end
 ---@param n_heads integer?
 ---@return table[] rows { layer, head = nil or from 0 }
 ---@return integer columns the most heads of a layer
-function heads.owners(layers, kinds, by_layer, n_heads)
+function state_arrays.owners(layers, kinds, by_layer, n_heads)
   local rows, columns = {}, 1
   for _, layer in ipairs(layers) do
     for _, kind in ipairs(kinds) do
       local array = by_layer[layer][kind]
-      if array then columns = math.max(columns, heads.count(array, n_heads)) end
+      if array then columns = math.max(columns, state_arrays.count(array, n_heads)) end
     end
   end
   for _, layer in ipairs(layers) do
@@ -198,13 +143,13 @@ end
 ---@param arrays table<string, table> name -> { shape, dims?, values }
 ---@param wanted string[]? only these kinds, in this order
 ---@return integer[] layers, string[] kinds, table by_layer by_layer[layer][kind] = array
-function heads.grid(arrays, wanted)
+function state_arrays.grid(arrays, wanted)
   local layers, kinds, by_layer, seen, ok = {}, {}, {}, {}, {}
   for _, kind in ipairs(wanted or {}) do ok[kind] = true end
   for name, array in pairs(arrays) do
-    local layer, kind = heads.parse(name)
+    local layer, kind = state_arrays.parse(name)
     layer = layer or 0
-    if heads.size(array.shape) > 1 and (not wanted or ok[kind]) then
+    if state_arrays.size(array.shape) > 1 and (not wanted or ok[kind]) then
       if not by_layer[layer] then by_layer[layer], layers[#layers + 1] = {}, layer end
       if not seen[kind] then seen[kind], kinds[#kinds + 1] = true, kind end
       by_layer[layer][kind] = array
@@ -215,4 +160,4 @@ function heads.grid(arrays, wanted)
   return layers, wanted or kinds, by_layer
 end
 
-return heads
+return state_arrays

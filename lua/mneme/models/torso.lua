@@ -2,7 +2,7 @@
 -- core.  A torso is a module (nn.lua) with a field `d_out`, the core's input size.
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
-local heads = require "mneme.models.state_arrays"
+local state_arrays = require "mneme.models.state_arrays"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 local values = require "mneme.base.setting_types"
@@ -24,7 +24,7 @@ kinds.flat = {
   reads = "numbers (f32)", options = {},
   fits = function(space) return space.dtype ~= "u8" end,
   make = function(space)
-    return nn.module({ d_out = heads.size(space.shape) }, function(_, x) return flattened(x) end)
+    return nn.module({ d_out = state_arrays.size(space.shape) }, function(_, x) return flattened(x) end)
   end,
 }
 
@@ -32,7 +32,7 @@ kinds.codes = {
   reads = "codes (u8 with codes = n)", options = {},
   fits = function(space) return space.dtype == "u8" and (space.codes or 0) > 0 end,
   make = function(space)
-    return nn.module({ d_out = heads.size(space.shape) * space.codes }, function(_, x)
+    return nn.module({ d_out = state_arrays.size(space.shape) * space.codes }, function(_, x)
       return flattened((ops.one_hot_codes(x, { codes = space.codes })))
     end)
   end,
