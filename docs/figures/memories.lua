@@ -28,7 +28,7 @@ local pictures = {
   { "sums", "What a sum reads", how = "values", { "linear_transformer" }, { "performer" }, { "performer_relu" }, { "rfa" }, { "dpfp" } },
   { "gates", "What a sum with gates reads", how = "values", { "galite" }, { "galite_released" }, { "gated_linear" }, { "rfa_gate" } },
   { "approximations", "What is read where vectors stand for galite's matrix", how = "values", { "galite" }, { "agalite" },
-    { "agalite_paper" }, { "agalite_cossin" }, { "galite", approximation = "random_sign", as = "random_sign, r=2" } },
+    { "agalite_long" }, { "agalite_paper" }, { "agalite_cossin" }, { "galite", approximation = "random_sign", as = "random_sign, r=2" } },
   { "delta", "What is read where a key overwrites", how = "values", { as = "a sum, one-hot keys" },
     { as = "delta, one-hot keys, b = 0.9", beta = 0.9 }, { "delta" }, { "delta_released" }, { "gated_deltanet" } },
   { "rwkv", "What RWKV reads", how = "values", { "rwkv4" }, { "rwkv6" }, { "rwkv7" } },

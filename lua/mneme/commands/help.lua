@@ -99,13 +99,15 @@ local function core_text(name)
     local known = core.known_words(d, key)
     rows[#rows + 1] = { key, values.show(d.config[key]), (keys[key] or "") .. (known and " (" .. table.concat(tables.keys(known), " ") .. ")" or "") }
   end
-  local about = require("mneme.tensor.nn").dry(core.new, name):describe()
+  local built = core.new(name)
+  local about, layers = built:describe(), built:half_lives()
   local base = d.preset and ("a setting of %s: %s\n"):format(d.preset[1], values.show(d.preset[2])) or ""
   local equations = type(d.equations) == "function" and d.equations(d.config) or d.equations
   return table.concat { ("mn.core(\"%s\") -- %s\n%s\n%s\n"):format(name, d.doc or "", d.source or "", base),
     catalogue.prose(registry.file("cores", name, "core")), equations and "\n" .. equations .. "\n" or "",
     "\nsettings\n", columns(rows), ("\nwith these settings: %s parameters, state %s floats per environment = %s\n"):format(grouped(about.parameters),
-      grouped(about.state_floats), about.state_formula) }
+      grouped(about.state_floats), about.state_formula),
+    layers and ("at the start %s (core.remember)\n"):format((require("mneme.models.gate_start").describe(layers))) or "" }
 end
 
 local function attention_text(name)

@@ -13,7 +13,8 @@ return {
   config = {
     d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, d_ffn = 128,
     feature = "outer_relu", eta = 4, nu = 1, m = 64, nn_act = "relu", feature_eps = 1e-6, rotary = false,
-    query = "single", gate = "outer", decay = "separable", update = "sum", norm_eps = 1e-6,
+    query = "single", gate = "outer", beta_bias = 0, gamma_bias = 0, p_gamma_bias = 0, remember = "published",
+    decay = "separable", update = "sum", norm_eps = 1e-6,
     approximation = "full", form = "code", r = 2, seed = 1, normalise = true, eps = 1e-5, den_clamp = 0,
     flow = "gtrxl", embed_act = "relu", ln_eps = 1e-6, reset = true,
   },

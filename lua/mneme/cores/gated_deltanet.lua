@@ -10,6 +10,7 @@
 -- the published 0.02^2 at the published width.  The published code scales o by 1/sqrt(d_head), which the norm undoes.
 local block = require "mneme.models.block"
 local errors = require "mneme.base.errors"
+local gate_start = require "mneme.models.gate_start"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
@@ -40,8 +41,8 @@ local function windows(leaf, parts, named, suffix, cols, init)
   end
 end
 
--- Starting values of the decay as in Mamba-2: A in 0 .. 16, and a step whose logarithm is uniform in 0.001 .. 0.1.
-local function decays(H)
+-- Initial values of the decay as in Mamba-2: A in 0 .. 16, and a step whose logarithm is uniform in 0.001 .. 0.1.
+local function initial_decays(H)
   local A_log, dt_bias, draw = parameter { H }, parameter { H }, nn.init.uniform(0.5)
   draw(A_log:data(), 1, H)
   draw(dt_bias:data(), 1, H)
@@ -56,12 +57,18 @@ end
 
 -- Names q, k .weight [H*K,d], v, g .weight [H*V,d], q_conv, k_conv, v_conv .weight [.,1,W], a, b .weight [H,d], A_log,
 -- dt_bias [H], norm.weight [V], out.weight [d,H*V].
-local function attention(cfg, n)
+local function attention(cfg, n, all_decays)
   local H, K, d, W = cfg.n_heads, cfg.d_head, cfg.d_model, cfg.conv_size
   local V, lecun, prefix = K * cfg.expand_v, nn.init.lecun_normal(), "layers." .. n .. "."
   local parts, D = { { "q", H * K }, { "k", H * K }, { "v", H * V } }, 2 * H * K + H * V
   local inward, conv, open = parameter { D, d }, parameter { D, W }, parameter { 2 * H, d }
-  local A_log, dt_bias = decays(H)
+  local A_log, dt_bias = initial_decays(H)
+  all_decays[n + 1] = { gate_start.decays("keep", dt_bias,
+    function(x, h) return math.exp(-math.exp(A_log:data()[h]) * math.log(1 + math.exp(x))) end,
+    function(keep, h)
+      local dt = -math.log(keep) / math.exp(A_log:data()[h])
+      return dt > 30 and dt or math.log(math.exp(dt) - 1)
+    end) }
   local weight = parameter { V }:fill(1)
   local named = { { "A_log", A_log }, { "dt_bias", dt_bias }, { "norm.weight", weight } }
   windows(inward, parts, named, "", d, lecun)
@@ -103,15 +110,15 @@ return {
   source = "Yang, Kautz, Hatamizadeh 2024, Gated Delta Networks, arXiv 2412.06464, eq. 10 and figure 1",
   config = {
     d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, expand_v = 1, d_ffn = 128, conv_size = 4,
-    norm_eps = 1e-6, rms_eps = 1e-5, flow = "residual", embed_act = "relu", ln_eps = 1e-6, reset = true,
+    norm_eps = 1e-6, rms_eps = 1e-5, flow = "residual", embed_act = "relu", ln_eps = 1e-6, remember = "published", reset = true,
   },
   counts = { expand_v = 1, conv_size = 2 },
   build = function(cfg)
     check(cfg)
     local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
-    local layers, states = {}, {}
+    local layers, states, decays = {}, {}, {}
     for n = 0, cfg.n_layers - 1 do
-      layers[n + 1] = { tostring(n), block.new(cfg, attention(cfg, n)) }
+      layers[n + 1] = { tostring(n), block.new(cfg, attention(cfg, n, decays)) }
       states["layers." .. n .. ".C"], states["layers." .. n .. ".conv"] = "[B,H,V,K]", "[B,W,D]"
     end
     local H, K = cfg.n_heads, cfg.d_head
@@ -120,7 +127,7 @@ return {
       module = nn.container { { "embed", embed }, { "layers", nn.container(layers) } },
       d_out = cfg.d_model, states = states,
       sizes = { H = H, K = K, V = V, W = cfg.conv_size - 1, D = 2 * H * K + H * V },
-      complexity = { step = "3*L*H*V*K" }, reads = "gated_delta",
+      complexity = { step = "3*L*H*V*K" }, reads = "gated_delta", decays = decays,
       forward = function(x, done, state, probe)
         local e, new = embed(x), {}
         done = cfg.reset and done or nil

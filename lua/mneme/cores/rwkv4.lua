@@ -1,5 +1,6 @@
 -- rwkv4.lua -- RWKV-4: per channel, an average of values with exponentially decaying weights; no matrix, no softmax.
 -- Peng et al. 2023, arXiv 2305.13048; initial values of RWKV-LM's RWKV-v4.
+local gate_start = require "mneme.models.gate_start"
 local nn = require "mneme.tensor.nn"
 local rwkv = require "mneme.models.rwkv"
 local ops = require("mneme.tensor.tensor").ops
@@ -23,7 +24,8 @@ local function time_mixing(cfg, n)
   local k, v, r, out = rwkv.map(d, d), rwkv.map(d, d, orthogonal(d, d)), rwkv.map(d, d, nil, "sigmoid"), rwkv.map(d, d)
   local children = { { "k", k }, { "v", v }, { "r", r }, { "out", out } }
   local prefix = "layers." .. n .. "."
-  return nn.module({ leaves = leaves, named = named, children = children }, function(_, z, done, state, new, probe)
+  local decays = { gate_start.decays("decay", p.decay, rwkv.keep_of, rwkv.decay_of) }
+  return nn.module({ decays = decays, leaves = leaves, named = named, children = children }, function(_, z, done, state, new, probe)
     local mixed = rwkv.shifter(z, done, state, new, prefix .. "att_x", "current")
     local function seen(name, t) return probe and probe(prefix .. name, t) or t end
     local key, value, gate = seen("k", k(mixed(p.mix_k))), seen("v", v(mixed(p.mix_v))), seen("r", r(mixed(p.mix_r)))
@@ -54,7 +56,7 @@ wkv_t = (sum_{i<t} e^{(t-1-i)w + k_i} v_i + e^{first + k_t} v_t) / (the same wit
 e += out(sigma(r) * wkv);  z = norm2(e), e += sigma(r) * v(relu(k)^2)
 kept: p, q, the two sums over e^o, and o, the largest exponent; the inputs of the last step]],
   config = {
-    d_in = 16, d_model = 128, n_layers = 4, d_ffn = 512, embed_act = "none", ln_eps = 1e-5, reset = true,
+    d_in = 16, d_model = 128, n_layers = 4, d_ffn = 512, embed_act = "none", ln_eps = 1e-5, remember = "published", reset = true,
   },
   build = function(cfg)
     return rwkv.build(cfg, {

@@ -1,5 +1,6 @@
 -- rwkv6.lua -- RWKV-6 (Finch): one matrix per head; each key channel decays at a rate that depends on the input.
 -- Peng et al. 2024, arXiv 2404.05892; initial values of RWKV-LM's RWKV-v5, x060.
+local gate_start = require "mneme.models.gate_start"
 local nn = require "mneme.tensor.nn"
 local rwkv = require "mneme.models.rwkv"
 local tensor = require "mneme.tensor.tensor"
@@ -41,7 +42,8 @@ local function time_mixing(cfg, n)
   local prefix = "layers." .. n .. "."
   local map = { r = r, k = k, v = v, g = g, w = function(x) return (ops.wkv_decay { x = decay(x) }) end }
 
-  return nn.module({ leaves = leaves, named = named, children = children }, function(_, z, done, state, new, probe)
+  local decays = { gate_start.decays("decay", p.decay, rwkv.keep_of, rwkv.decay_of) }
+  return nn.module({ decays = decays, leaves = leaves, named = named, children = children }, function(_, z, done, state, new, probe)
     local mixed = rwkv.shifter(z, done, state, new, prefix .. "att_x", "previous")
     local low = ops.head_linear { x = rwkv.heads(mix_a(mixed(p.mix_x)), 5), w = p.mix_b }
     local t = {}
@@ -72,7 +74,7 @@ y_t = r^T(S + diag(first) k v^T),  S = diag(w) S + k v^T;  e += out(groupnorm(y)
 z = norm2(e), e += sigma(r) * v(relu(k)^2), inputs z + delta*mix]],
   config = {
     d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 32, d_ffn = 512, mix_rank = 32, decay_rank = 64,
-    embed_act = "none", ln_eps = 1e-5, gn_eps = 64e-5, reset = true,
+    embed_act = "none", ln_eps = 1e-5, gn_eps = 64e-5, remember = "published", reset = true,
   },
   counts = rwkv.counts,
   build = function(cfg)

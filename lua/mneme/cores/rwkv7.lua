@@ -8,10 +8,13 @@
 --   k_k, k_a [H*V], r_k [H,V], norm.weight, norm.bias [H*V]
 --   layers.N.ffn.k.weight [f,d], v.weight [d,f], mix_k [d];  embed, ln0, ln_out, layers.N.norm1, norm2 as in rwkv6
 -- States layers.N.S [B,H,V(k),V(v)] (the paper's S transposed), att_x, ffn_x [B,d].
+local gate_start = require "mneme.models.gate_start"
 local nn = require "mneme.tensor.nn"
 local rwkv = require "mneme.models.rwkv"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
+
+local FASTEST = math.exp(-0.5)          -- the largest rate of decay
 
 local function time_mixing(cfg, n)
   local d, H, V = cfg.d_model, cfg.n_heads, cfg.d_head
@@ -55,7 +58,11 @@ local function time_mixing(cfg, n)
   local gate, first_value = low_rank("g", cfg.gate_rank, "sigmoid"), n > 0 and low_rank("v0", cfg.value_rank, nil, "sigmoid")
   local prefix = "layers." .. n .. "."
 
-  return nn.module({ leaves = leaves, named = named, children = children }, function(_, z, done, state, new, probe, shared)
+  local decays = { gate_start.decays("decay", p.decay, function(x) return math.exp(-FASTEST / (1 + math.exp(-x))) end, function(keep)
+    local share = math.min(-math.log(keep) / FASTEST, 1 - 1e-6)              -- it keeps at least exp(-FASTEST) = 0.545
+    return math.log(share / (1 - share))
+  end) }
+  return nn.module({ decays = decays, leaves = leaves, named = named, children = children }, function(_, z, done, state, new, probe, shared)
     local mixed = rwkv.shifter(z, done, state, new, prefix .. "att_x", "previous")
     local function heads(t, name) return rwkv.heads(t, H, probe, prefix .. name) end
     local input_v = mixed(p.mix_v)
@@ -98,7 +105,8 @@ S = S (diag(w) - kappa (a*kappa)^T) + v k~^T,  y = S r
 e += out((groupnorm(y) + (sum r*r_k*k~) v) * g);  z = norm2(e), e += v(relu(k(z + delta*mix_k))^2)]],
   config = {
     d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 32, d_ffn = 512, decay_rank = 32, rate_rank = 32,
-    value_rank = 32, gate_rank = 64, embed_act = "none", ln_eps = 1e-5, gn_eps = 64e-5, reset = true,
+    value_rank = 32, gate_rank = 64, embed_act = "none", ln_eps = 1e-5, gn_eps = 64e-5, remember = "published",
+    reset = true,
   },
   counts = rwkv.counts,
   build = function(cfg)

@@ -17,6 +17,7 @@ local plan = require "mneme.tensor.plan"
 local ranks = require "mneme.tensor.mpi"
 local schedule = require "mneme.tensor.lr_schedule"
 local episode_stats_mpi = require "mneme.learn.episode_stats_mpi"
+local reach_warning = require "mneme.learn.reach_warning"
 local tensor = require "mneme.tensor.tensor"
 local trainer = require "mneme.learn.trainer"
 local C, ops = engine.C, tensor.ops
@@ -333,6 +334,9 @@ end
 function OnPolicy:headline()
   return ("%s on %s, %d parameters"):format(self.agent.core.name, self.env.id, self.agent.module:count())
 end
+
+---A warning before training: the core forgets far sooner than the environment asks.
+function OnPolicy:warning() return reach_warning(self.agent.core, self.env) end
 
 -- The environments as one row of bytes each, zeros after the shorter ones.
 local function saved_worlds(env)

@@ -5,7 +5,7 @@
 --   advance()             one update; returns its steps (tokens), and false if a value is no longer finite
 --   over()                true if training may end before cfg.steps
 --   describe()            a table for config.json, besides the settings
---   headline()            a text: what is being trained
+--   headline()            a text: what is being trained;  warning()  optional: a text for stderr before training starts, or nil
 --   contents()            the tensors of a checkpoint, a list of { name, tensor }; with own = true in an item, the tensor is
 --                         made for the checkpoint and `restored` reads it back, else the trainer does; batch_axis = n if
 --                         its axis n (from 1) is divided among ranks: see tensor/mpi.lua
@@ -100,6 +100,8 @@ function trainer.train(learner)
     print(("%s: going on at step %.0f"):format(run.path, step))
   else
     print(("%s: %s"):format(run.path, learner:headline()))
+    local warning = leads and learner.warning and learner:warning()
+    if warning then io.stderr:write("mneme: warning: ", warning, "\n") end
   end
   if ranks.size > 1 then ranks.agree(learner:contents()) end
   local observers = {}

@@ -16,8 +16,10 @@
 --   cost        operations for the roofline, only if the vector lanes do more than the formula counts
 --   reads       how it reads its memory, a word of implicit_attention.lua: for pictures of what it attends to and when it
 --               forgets, or of the reason why a step has no weight
+--   decays      the gates that forget, for core.remember and half_lives: see gate_start.lua
 --   channels    only if files store a state in another layout (agalite's mirrored channels; see state_files.lua)
 local errors = require "mneme.base.errors"
+local gate_start = require "mneme.models.gate_start"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local reads = require "mneme.models.reads"
@@ -138,6 +140,9 @@ function Core:state_names()
   return names
 end
 
+---How long the core keeps what it writes: see gate_start.half_lives.
+Core.half_lives = gate_start.half_lives
+
 ---The leaves that an optimiser moves.
 ---@return Tensor[]
 function Core:parameters() return self.module:parameters() end
@@ -257,6 +262,7 @@ local function configure(name, d, given, ignore_unknown)
   for key, value in pairs(given) do
     if defaults[key] == nil then
       if not ignore_unknown then errors.unknown("key of core " .. name, key, tables.keys(defaults)) end
+    elseif key == "remember" and type(value) == "number" then cfg[key] = ("%.14g"):format(value)
     elseif type(value) ~= type(defaults[key]) then
       errors.raise(("core %s: %s = %s, expected a %s"):format(name, key, tostring(value), type(defaults[key])), { status = 2 })
     else
@@ -308,7 +314,9 @@ local function new(name, config, ignore_unknown)
   core.name, core.file, core.config = name:match "([^/]+)%.lua$" or name, name:find "%.lua$" and name or nil, cfg
   for _, key in ipairs { "start", "constants", "stops", "complexity", "claims" } do core[key] = core[key] or {} end
   for key, value in pairs(claims) do core.claims[key] = core.claims[key] or value end
-  return setmetatable(core, Core)
+  setmetatable(core, Core)
+  if cfg.remember then gate_start.apply(core, cfg.remember) end
+  return core
 end
 
 ---A core file for another core with other defaults: core.preset("galite", { gate = "none" }, { doc = ..., source = ... }).

@@ -5,6 +5,7 @@
 local block = require "mneme.models.block"
 local combinations = require "mneme.models.gated_linear_rules"
 local features = require "mneme.models.feature_maps"
+local gate_start = require "mneme.models.gate_start"
 local gates = require "mneme.models.gates"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
@@ -82,10 +83,26 @@ local function activate(x, act)
   return ops[act](x)
 end
 
-local function attention(cfg, n, K, memory)
+-- The gates of a layer that forget, for core.remember; nil: there is none, or it has a decay of its own.
+local function decays(cfg, p, gate)
+  local H, list = cfg.n_heads, { joint = cfg.decay == "joint" and p.beta ~= nil and p.gamma ~= nil }
+  if gate.apply then return nil end
+  if p.beta and cfg.update == "sum" then list[#list + 1] = gate_start.forgets("beta", p.beta.bias, H) end
+  if p.gamma then
+    list[#list + 1] = p.p_gamma and gate_start.forgets_outer("gamma", p.gamma.bias, p.p_gamma.bias, H)
+      or gate_start.forgets("gamma", p.gamma.bias, H)
+  end
+  return #list > 0 and list or nil
+end
+
+local function attention(cfg, n, K, memory, all_decays)
   local feature, act, H = features.list[cfg.feature], features.act(cfg), cfg.n_heads
   local gate = memory.gate or gates.list[cfg.gate]
   local p, at_once = projections(cfg, K, memory, gate)
+  for _, name in ipairs { "beta", "gamma", "p_gamma" } do
+    if p[name] and cfg[name .. "_bias"] ~= 0 then p[name].bias:fill(cfg[name .. "_bias"]) end
+  end
+  all_decays[#all_decays + 1] = decays(cfg, p, gate)
   local double, late = cfg.query == "double", act and not at_once
   local out = nn.linear(H * cfg.d_head, cfg.d_model, { act = block.closing(cfg.flow) })
   local children, named = { { "out", out } }, {}
@@ -185,9 +202,9 @@ function family.build(cfg, given, lenient)
   local K = features.size(cfg)
   local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
   local layers, states = {}, {}
-  local core = { states = states, sizes = { H = cfg.n_heads, V = cfg.d_head, K = K }, start = {}, constants = {} }
+  local core = { states = states, sizes = { H = cfg.n_heads, V = cfg.d_head, K = K }, start = {}, constants = {}, decays = {} }
   for n = 0, cfg.n_layers - 1 do
-    layers[n + 1] = { tostring(n), block.new(cfg, attention(cfg, n, K, memory)) }
+    layers[n + 1] = { tostring(n), block.new(cfg, attention(cfg, n, K, memory, core.decays)) }
     for name, axes in pairs(memory.states(cfg)) do states["layers." .. n .. "." .. name] = axes end
     if feature.state then states["layers." .. n .. "." .. feature.state[1]] = feature.state[2] end
   end

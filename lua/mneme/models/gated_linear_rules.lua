@@ -54,6 +54,13 @@ local function other_gates(x)
   if x.memory.gate then return ("update=%s has gates of its own"):format(x.cfg.update) end
 end
 
+-- Why the bias of a gate makes no difference; nil: it does.
+local function no_gate(x, name)
+  local gate = x.memory.gate or x.gate
+  if not gate[name] then return ("there is no gate %s"):format(name) end
+  if x.cfg.remember ~= "published" then return ("remember=%s sets how gates begin"):format(x.cfg.remember) end
+end
+
 -- Keys that may make no difference; `why` says so.  In vain is any word but `plain`; with `always`, any value that
 -- was set; where `axes` decide, a value that was set while they are as they always are (a user who sets feature=elu1 knows
 -- that it has no eta).
@@ -69,6 +76,9 @@ local rules = {
     if problem or x.gate.beta and x.gate.gamma then return problem end
     return "decay=joint needs a gate of values and one of keys"
   end },
+  { "beta_bias", always = true, why = function(x) return no_gate(x, "beta") end },
+  { "gamma_bias", always = true, why = function(x) return no_gate(x, "gamma") end },
+  { "p_gamma_bias", always = true, why = function(x) return no_gate(x, "p_gamma") end },
   { "normalise", always = true, why = function(x)
     if x.cfg.normalise and x.memory.unnormalised then return ("update=%s has no normaliser"):format(x.cfg.update) end
   end },

@@ -26,18 +26,20 @@ end
 
 ---Build a core of such layers.
 ---@param cfg table d_in, d_model, n_layers, reset
----@param layer fun(d_in: integer, d: integer): Module called as m(x, done, ...states) -> y, ...states
+---@param layer fun(d_in: integer, d: integer, cfg: table): Module called as m(x, done, ...states) -> y, ...states; its field
+---  `decays`: as in gate_start.lua
 ---@param names string[] of a layer's states, [B,D] each
 function recurrent.build(cfg, layer, names)
-  local layers, states = {}, {}
+  local layers, states, decays = {}, {}, {}
   for n = 0, cfg.n_layers - 1 do
-    layers[n + 1] = { tostring(n), layer(n == 0 and cfg.d_in or cfg.d_model, cfg.d_model) }
+    local built = layer(n == 0 and cfg.d_in or cfg.d_model, cfg.d_model, cfg)
+    layers[n + 1], decays[n + 1] = { tostring(n), built }, built.decays
     for _, name in ipairs(names) do states["layers." .. n .. "." .. name] = "[B,D]" end
   end
   return {
     module = nn.container { { "layers", nn.container(layers) } },
     d_out = cfg.d_model, states = states, sizes = { D = cfg.d_model },
-    complexity = { step = "3*L*D" }, reads = "vector",
+    complexity = { step = "3*L*D" }, reads = "vector", decays = decays,
     forward = function(x, done, state, probe)
       local new = {}
       for n = 0, cfg.n_layers - 1 do

@@ -104,6 +104,11 @@ function rwkv.joined(t)
   return (ops.reshape(t, { d0 = shape[1], d1 = shape[2], d2 = shape[3] * shape[4] }))
 end
 
+-- ---- decays of rwkv4 and rwkv6: a channel keeps exp(-exp(decay)) per step ----
+
+function rwkv.keep_of(decay) return math.exp(-math.exp(decay)) end
+function rwkv.decay_of(keep) return math.log(-math.log(keep)) end
+
 -- ---- the whole ----
 
 ---Settings that are ranks.
@@ -118,10 +123,10 @@ function rwkv.build(cfg, parts)
   local d, eps = cfg.d_model, cfg.ln_eps
   local embed = nn.linear(cfg.d_in, d, { act = cfg.embed_act })
   local ln0, ln_out = nn.layer_norm(d, eps), nn.layer_norm(d, eps)
-  local layers, containers, states = {}, {}, {}
+  local layers, containers, states, decays = {}, {}, {}, {}
   for n = 0, cfg.n_layers - 1 do
     local layer = { norm1 = nn.layer_norm(d, eps), attn = parts.attn(cfg, n), norm2 = nn.layer_norm(d, eps), ffn = parts.ffn(cfg, n) }
-    layers[n + 1] = layer
+    layers[n + 1], decays[n + 1] = layer, layer.attn.decays
     containers[n + 1] = { tostring(n), nn.container { { "attn", layer.attn }, { "norm1", layer.norm1 },
                                                       { "norm2", layer.norm2 }, { "ffn", layer.ffn } } }
     local prefix = "layers." .. n .. "."
@@ -132,7 +137,7 @@ function rwkv.build(cfg, parts)
   for letter, size in pairs(parts.sizes or {}) do sizes[letter] = size end
   local module = nn.container { { "embed", embed }, { "ln0", ln0 }, { "layers", nn.container(containers) }, { "ln_out", ln_out } }
   return {
-    module = module, d_out = d, states = states, sizes = sizes, start = parts.start, reads = parts.reads,
+    module = module, d_out = d, states = states, sizes = sizes, start = parts.start, reads = parts.reads, decays = decays,
     complexity = { step = parts.complexity },
     cost = parts.lanes and function()
       local weights = 0

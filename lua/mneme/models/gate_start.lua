@@ -1,0 +1,182 @@
+-- gate_start.lua -- how the gates of a core begin: core.remember=STEPS sets the half-life of what a new core writes, and
+-- core:half_lives() reports it.  Published gates begin half open, so that nothing is left of a step after some twenty others.
+-- A core that forgets returns `decays` from build, a list with one entry for each layer:
+--   { gates, joint = boolean? }   the gates whose factors per step multiply to the decay of the state; joint: two gates b and g
+--                                 with the decay 1 - b g
+-- and a gate is
+--   name   for errors;  n: how many channels it has
+--   get    function(i) -> the factor that channel i (from 0) keeps per step, with a zero input
+--   set    function(keeps): sets the factors of channels 0 .. n-1
+-- The constructors below make gates of biases.
+local errors = require "mneme.base.errors"
+
+local start = {}
+local LEAST = 1e-6             -- of a gate and of its complement, so that biases stay finite
+
+local function sigmoid(x) return 1 / (1 + math.exp(-x)) end
+local function logit(p)
+  p = math.min(math.max(p, LEAST), 1 - LEAST)
+  return math.log(p / (1 - p))
+end
+
+-- Channels of a bias [H*n] of a projection by heads: those within a head, or the heads if each has one.
+local function channels(bias, H)
+  local n = bias:size() / H
+  return n > 1 and n or H, function(i, f)
+    for h = 0, n > 1 and H - 1 or 0 do f(n > 1 and h * n + i or i) end
+  end
+end
+
+---A gate that forgets, keep = 1 - sigmoid(bias).
+---@param name string
+---@param bias Tensor [H*n]
+---@param H integer heads
+function start.forgets(name, bias, H)
+  local n, each = channels(bias, H)
+  return { name = name, n = n,
+    get = function(i)
+      local keep = 0
+      each(i, function(at) keep = 1 - sigmoid(bias:data()[at]) end)
+      return keep
+    end,
+    set = function(keeps) for i = 0, n - 1 do each(i, function(at) bias:data()[at] = logit(1 - keeps[i]) end) end end }
+end
+
+---A gate that forgets and is an outer product of two, keep = 1 - sigmoid(p) sigmoid(bias): the channels of `bias` differ, p is
+---the same for all.
+---@param name string
+---@param bias Tensor [H*n]
+---@param p Tensor [H*m]
+---@param H integer heads
+function start.forgets_outer(name, bias, p, H)
+  local n, each = channels(bias, H)
+  return { name = name, n = n,
+    get = function(i)
+      local keep = 0
+      each(i, function(at) keep = 1 - sigmoid(bias:data()[at]) * sigmoid(p:data()[0]) end)
+      return keep
+    end,
+    set = function(keeps)
+      local most = 0
+      for i = 0, n - 1 do most = math.max(most, 1 - keeps[i]) end
+      p:fill(logit(math.sqrt(most)))
+      for i = 0, n - 1 do each(i, function(at) bias:data()[at] = logit((1 - keeps[i]) / math.sqrt(most)) end) end
+    end }
+end
+
+---A gate that keeps, keep = sigmoid(bias), as the forget gate of an LSTM; with `input`, the bias of an input gate, that gate
+---begins as 1 - keep (Tallec and Ollivier 2018, section 3).
+---@param name string
+---@param bias Tensor [n]
+---@param input Tensor? [n]
+function start.keeps(name, bias, input)
+  return { name = name, n = bias:size(), get = function(i) return sigmoid(bias:data()[i]) end,
+    set = function(keeps)
+      for i = 0, bias:size() - 1 do
+        bias:data()[i] = logit(keeps[i])
+        if input then input:data()[i] = -bias:data()[i] end
+      end
+    end }
+end
+
+---A decay that is a function of a parameter.
+---@param name string
+---@param leaf Tensor [n]
+---@param keep_of fun(x: number, i: integer): number
+---@param value_of fun(keep: number, i: integer): number
+function start.decays(name, leaf, keep_of, value_of)
+  return { name = name, n = leaf:size(), get = function(i) return keep_of(leaf:data()[i], i) end,
+    set = function(keeps) for i = 0, leaf:size() - 1 do leaf:data()[i] = value_of(keeps[i], i) end end }
+end
+
+---Parse core.remember.
+---@param text string "published", "40", "1..200" (half-lives evenly spaced on a logarithmic scale) or "chrono:200" (time
+---  constants evenly spaced from 1 to 200: Tallec and Ollivier 2018, Can recurrent neural networks warp time?)
+---@return (fun(x: number): number)? half_life by a channel's place in 0..1; nil: as published
+function start.parse(text)
+  if text == "published" then return nil end
+  local low, high = text:match "^([%d.e+]-)%.%.([%d.e+]+)$"
+  local longest = tonumber(text:match "^chrono:(.+)$")
+  local one = not low and tonumber(text)
+  low, high = tonumber(low), tonumber(high)
+  local ok = one and one >= 0.1 and one <= 1e6 or low and high and low >= 0.1 and high >= low and high <= 1e6
+    or longest and longest >= 2 and longest <= 1e6
+  if not ok then
+    errors.raise(("core: remember = %s, expected published, a half-life in steps (40), half-lives of channels (1..200), or chrono:200; 0.1 to 1e6")
+      :format(text), { status = 2 })
+  end
+  if one then return function() return one end end
+  if low then return function(x) return low * (high / low) ^ x end end
+  return function(x)
+    local constant = 1 + (longest - 1) * x
+    return math.log(0.5) / math.log(math.max(1 - 1 / constant, LEAST))
+  end
+end
+
+---Set the gates of a new core as core.remember asks.  The half-life is that of what a layer's state holds: gates whose factors
+---multiply share it equally.
+---@param core Core with `decays`
+---@param text string see parse
+function start.apply(core, text)
+  local half_life = start.parse(text)
+  if not half_life then return end
+  if not core.decays or #core.decays == 0 then
+    errors.raise(("core %s: remember=%s makes no difference: it has no gate that forgets"):format(core.name, text), { status = 2 })
+  end
+  for _, layer in ipairs(core.decays) do
+    for _, gate in ipairs(layer) do
+      local keeps = {}
+      for i = 0, gate.n - 1 do
+        local keep = 0.5 ^ (1 / half_life((i + 0.5) / gate.n))
+        keeps[i] = layer.joint and 1 - math.sqrt(1 - keep) or keep ^ (1 / #layer)
+      end
+      gate.set(keeps)
+    end
+  end
+end
+
+-- The decay per step of a layer's state whose gates keep these factors.
+local function together(layer, keeps)
+  local product, gates = 1, 1
+  for _, keep in ipairs(keeps) do product, gates = product * keep, gates * (1 - keep) end
+  return layer.joint and 1 - gates or product
+end
+
+local function steps_of(keep) return keep >= 1 and math.huge or keep <= 0 and 0 or math.log(0.5) / math.log(keep) end
+
+---The half-lives of what a core writes, in steps, from its parameters and a zero input: how its gates begin, of a new core.
+---@param core Core
+---@return table[]? layers { shortest, median, longest } over the channels of each layer's state; nil: the core has no gate that
+---  forgets
+function start.half_lives(core)
+  if not core.decays or #core.decays == 0 then return nil end
+  local layers = {}
+  for l, layer in ipairs(core.decays) do
+    local low, mid, high = {}, {}, {}
+    for k, gate in ipairs(layer) do
+      local all = {}
+      for i = 0, gate.n - 1 do all[i + 1] = gate.get(i) end
+      table.sort(all)
+      low[k], mid[k], high[k] = all[1], (all[math.floor((#all + 1) / 2)] + all[math.ceil((#all + 1) / 2)]) / 2, all[#all]
+    end
+    layers[l] = { shortest = steps_of(together(layer, low)), median = steps_of(together(layer, mid)), longest = steps_of(together(layer, high)) }
+  end
+  return layers
+end
+
+---One line on half-lives, for help and warnings.
+---@param layers table[] from half_lives
+---@return string "half of what is written is left after 0.7 steps", "... after 1.2 to 80 steps (median 9.5)"
+---@return number longest over all layers
+function start.describe(layers)
+  local low, high, middle = math.huge, 0, {}
+  for i, layer in ipairs(layers) do
+    low, high, middle[i] = math.min(low, layer.shortest), math.max(high, layer.longest), layer.median
+  end
+  table.sort(middle)
+  local text = high / low < 1.05 and ("%.3g"):format(high) or ("%.3g to %.3g"):format(low, high)
+  local more = high / low < 1.05 and "" or (" (median %.3g)"):format(middle[math.ceil(#middle / 2)])
+  return ("half of what is written is left after %s steps%s"):format(text, more), high
+end
+
+return start

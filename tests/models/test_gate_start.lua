@@ -1,0 +1,119 @@
+-- test_gate_start.lua -- core.remember: the half-life that a new core begins with is the one that was asked for, measured on its state.
+local t = require "tests.harness"
+local mn = require "mneme"
+local gate_start = require "mneme.models.gate_start"
+local reach_warning = require "mneme.learn.reach_warning"
+local tensor = require "mneme.tensor.tensor"
+
+local function small(name, more)
+  local given = { d_in = 8 }
+  local defaults = require("mneme.models.core").definition(name).config
+  for key, value in pairs { d_model = 16, n_layers = 2, n_heads = 2, d_head = 8, d_ffn = 16 } do
+    if defaults[key] then given[key] = value end
+  end
+  for key, value in pairs(more or {}) do given[key] = value end
+  return mn.core(name, given)
+end
+
+-- What is left of the first layer's state of ones after a step with a zero input, in which it writes nothing: the product of the
+-- parts whose factors multiply; nil: the gates also depend on the state (gru), or its scale is free (rwkv4).
+local function left_after_a_step(core)
+  local state, product = core:initial(1), nil
+  for name in pairs(core.states) do
+    local kind = name:match "[^.]+$"
+    if kind == "C" or kind == "S" or kind == "c" or kind == "v" or kind == "k" then state[name]:fill(1) end
+  end
+  local _, after = core(tensor.new { shape = { 1, 1, core.config.d_in } }, nil, state)
+  for name in pairs(core.states) do
+    local kind = name:match "^layers%.0%.(%w+)$"
+    if kind == "C" or kind == "S" or kind == "c" or kind == "v" or kind == "k" then product = (product or 1) * after[name]:data()[0] end
+  end
+  return product
+end
+
+local measured = 0
+for _, name in ipairs(mn.names "cores") do
+  local layers = small(name):half_lives()
+  if layers then
+    t.test(name .. ": core.remember=20 is a half-life of 20 steps, in every layer and channel", function()
+      local core = small(name, { remember = 20 })
+      for _, layer in ipairs(core:half_lives()) do
+        t.near(layer.shortest, 20, 0.01)
+        t.near(layer.longest, 20, 0.01)
+      end
+      local left = left_after_a_step(core)
+      if left then t.near(left, 0.5 ^ (1 / 20), 1e-5) end
+      measured = measured + (left and 1 or 0)
+    end)
+
+    t.test(name .. ": 1..50 and chrono:50 spread the channels", function()
+      for _, text in ipairs { "1..50", "chrono:50" } do
+        local core = small(name, { remember = text })
+        for _, layer in ipairs(core:half_lives()) do
+          t.ok(layer.shortest < layer.median and layer.median < layer.longest, text)
+          t.ok(layer.longest <= 50.01, text .. ": " .. layer.longest)
+        end
+      end
+    end)
+
+    t.test(name .. ": as published by default", function()
+      mn.manual_seed(3)
+      local a = small(name)
+      mn.manual_seed(3)
+      local b = small(name, { remember = "published" })
+      for key, x in pairs(a:state_dict()) do
+        local y = b:state_dict()[key]
+        for i = 0, x:size() - 1 do if x:data()[i] ~= y:data()[i] then t.ok(false, key) end end
+      end
+    end)
+  else
+    t.test(name .. ": core.remember is refused where nothing forgets", function()
+      t.raises(function() small(name, { remember = "20" }) end, "remember")
+    end)
+  end
+end
+
+t.test("half-lives were measured on the states of most cores that forget", function() t.ok(measured >= 12, measured .. " cores") end)
+
+t.test("half-lives that core:half_lives reports are those of the state, of published gates too", function()
+  for _, name in ipairs { "agalite", "galite", "agalite_long", "gated_linear", "lstm" } do
+    local core = small(name)
+    local half_life = core:half_lives()[1].median
+    t.near(math.log(0.5) / math.log(left_after_a_step(core)), half_life, 1e-3 * half_life, name)
+  end
+end)
+
+t.test("bad values and settings without effect are errors", function()
+  for _, text in ipairs { "x", "0", "-3", "5..2", "chrono:1", "1..", "nan", "inf" } do
+    t.raises(function() small("agalite", { remember = text }) end, "expected published, a half%-life")
+  end
+  t.raises(function() small("linear_transformer", { remember = "3" }) end, "no gate that forgets")
+  t.raises(function() small("gated_linear", { gamma_bias = 3 }) end, "there is no gate gamma")
+  t.raises(function() small("agalite", { beta_bias = -4, remember = "3" }) end, "remember=3 sets how gates begin")
+  t.raises(function() small("galite", { gate = "mega", remember = "3" }) end, "no gate that forgets")
+end)
+
+t.test("joint decay and elementwise gates", function()
+  for _, more in ipairs { { decay = "joint" }, { gate = "elementwise" }, { gate = "scalar" } } do
+    more.remember = "30"
+    local core = small("galite", more)
+    t.near(left_after_a_step(core), 0.5 ^ (1 / 30), 1e-5)
+    for _, layer in ipairs(core:half_lives()) do t.near(layer.median, 30, 0.01) end
+  end
+end)
+
+t.test("a warning before training where the start cannot reach, and none where it can", function()
+  local function warning(name, corridor, more) return reach_warning(small(name, more), mn.env("tmaze", { corridor = corridor })) end
+  t.ok(warning("agalite", 200):find("every 0.71 steps at the start, and the corridor is 200: 2^-283 of it", 1, true))
+  t.ok(not warning("agalite", 10) and not warning("agalite_long", 200) and not warning("agalite", 200, { remember = 20 }))
+  t.ok(not warning("gtrxl", 200) and not reach_warning(small "agalite", mn.env "noisy_cartpole"))
+  for env, words in pairs { repeat_first = "51 steps", repeat_previous = "3 steps", autoencode = "104 steps", selective_copy = "20 steps" } do
+    local steps, text = require("mneme.envs.horizon").steps(mn.env(env))
+    t.ok(steps and text:find(words, 1, true), env)
+  end
+end)
+
+t.test("one line for people", function()
+  t.eq((gate_start.describe { { shortest = 1, median = 4, longest = 9 }, { shortest = 2, median = 5, longest = 8 } }),
+    "half of what is written is left after 1 to 9 steps (median 4)")
+end)
