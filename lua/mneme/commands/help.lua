@@ -24,7 +24,7 @@ local help = {}
 local usual = {
   core = "the agent's core, and its settings (mneme list cores)", num_envs = "environments that are stepped together",
   hidden = "hidden units of the policy and value heads", previous = "inputs besides the observation: the last action, reward, both or none",
-  stop_score = "end training once the last 100 episodes score this", learner = "a2c or ppo",
+  learner = "a2c or ppo",
 }
 
 local function setting_row(key, entry, default)

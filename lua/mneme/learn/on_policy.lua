@@ -41,7 +41,7 @@ OnPolicy.__index = OnPolicy
 OnPolicy.defaults = {
   gamma = 0.99, lambda = 0.95, value_coef = 0.5, bootstrap_truncated = true, lr_schedule = "constant", warmup = 0,
   beta1 = 0.9, beta2 = 0.999, weight_decay = 0, max_norm = 0.5,
-  carry = true, reset_on_done = true, horizon = 0, context = 0,
+  carry = true, reset_on_done = true, horizon = 0, context = 0, stop_score = -1,
 }
 
 ---A class of learners that act.
@@ -311,10 +311,10 @@ function OnPolicy:rate()
   return schedule.rate(self, self.optimiser:updates() + 1, self.step - self.T * self.num_envs, self.cfg.steps)
 end
 
----Does the mean score of the last 100 episodes reach cfg.stop_score?
+---Does the mean score of the last 100 episodes reach stop_score?
 function OnPolicy:over()
-  local stop, finished = self.cfg.stop_score, self.finished
-  return stop and finished.total >= finished.WINDOW and finished:score() >= stop or false
+  local finished = self.finished
+  return self.stop_score >= 0 and finished.total >= finished.WINDOW and finished:score() >= self.stop_score
 end
 
 ---What config.json says of agent, environment and memory.

@@ -25,7 +25,7 @@ Supervised.__index = Supervised
 
 local defaults = {
   lr = 1e-3, lr_schedule = "constant", warmup = 0, beta1 = 0.9, beta2 = 0.999, adam_eps = 1e-8, weight_decay = 0,
-  max_norm = 1, carry = true, eval_every = 1e5, eval_batches = 16,
+  max_norm = 1, carry = true, eval_every = 1e5, eval_batches = 16, stop_score = -1,
 }
 
 -- This rank's share of a batch.
@@ -106,10 +106,9 @@ function Supervised:advance()
   return self.each, fine
 end
 
----Does the validation part's accuracy reach cfg.stop_score?
+---Does the validation part's accuracy reach stop_score?
 function Supervised:over()
-  local stop = self.cfg.stop_score
-  return stop ~= nil and self.result ~= nil and self.result.accuracy >= stop
+  return self.stop_score >= 0 and self.result ~= nil and self.result.accuracy >= self.stop_score
 end
 
 -- ---- methods that the trainer calls ----

@@ -159,7 +159,8 @@ function trainer.train(learner)
   local text, result = learner:summary()
   -- Why it ended before its steps.
   local reached = status == 0 and step < cfg.steps and learner:over()
-  print(("%s: %.0f steps, %s%s"):format(run.path, step, text, reached and cfg.stop_score and (": stop_score=%g is reached"):format(cfg.stop_score) or ""))
+  local because = reached and (learner.stop_score or -1) >= 0 and (": stop_score=%g is reached"):format(learner.stop_score) or ""
+  print(("%s: %.0f steps, %s%s"):format(run.path, step, text, because))
   result.path, result.steps = run.path, step
   if trainer.timed then result.seconds_told, result.seconds_trained = told, C.mn_clock(false) - started.time end
   if trainer.budget then

@@ -35,6 +35,7 @@ add("carry", "keep the memory from one rollout (or batch) to the next", switch)
 add("reset_on_done", "clear the memory where an episode begins", switch)
 add("horizon", "steps through which gradients flow back; 0: the whole rollout", { 0, 2 ^ 24 }, true)
 add("context", "clear the memory after this many observations; 0: never", { 0, 2 ^ 24 }, true)
+add("stop_score", "end training once the last 100 episodes, or the validation part, score this; -1: never", { -1, 2 ^ 53 })
 add("epochs", "PPO: passes over a rollout", count, true)
 add("minibatches", "PPO: parts of a pass, each of whole sequences", count, true)
 add("clip", "PPO: clip range of the probability ratio", at_least_0)
@@ -45,7 +46,7 @@ add("eval_every", "supervised: tokens between two evaluations", { 1, 2 ^ 53 }, t
 add("eval_batches", "supervised: batches of an evaluation", count, true)
 
 -- What a learner reads of the run's own settings, where given.
-local of_run = { seed = { range = { 0, 2 ^ 53 }, whole = true }, steps = { range = { 1, 2 ^ 53 } }, stop_score = { range = { 0, 2 ^ 53 } } }
+local of_run = { seed = { range = { 0, 2 ^ 53 }, whole = true }, steps = { range = { 1, 2 ^ 53 } } }
 
 -- ---- settings that no script declares ----
 
