@@ -15,6 +15,12 @@ end
 local core = cores()
 core.quick = cores { n_layers = 1, d_model = 32, d_head = 16, d_ffn = 32 }
 
+local function solves(corridor, a, b)
+  return { id = corridor .. "-" .. b:gsub(" ", "-"), source = "ours",
+    text = ("In a corridor of %d, the start %s lets more seeds learn than the start %s."):format(corridor, a, b),
+    test = { "solves", metric = "score", above = 0.97, a = { core = a }, b = { core = b }, where = { corridor = tostring(corridor) } } }
+end
+
 return mn.study {
   title = "T-Maze: how gates begin",
   question = "How far does a new AGaLiTe learn to carry a cue, by the half-life that its gates begin with?",
@@ -32,4 +38,13 @@ return mn.study {
     { "bars", y = "steps", x = "corridor", by = "core", title = "steps until solved, at most the run's" },
   },
   references = { { "guessing", y = 0.5, of = "score", source = "two cues, even odds" } },
+  claims = {
+    solves(60, "10 steps", "published"),
+    solves(120, "40 steps", "published"),
+    solves(200, "40 steps", "published"),
+    solves(60, "10 steps", "1 steps"),
+    { id = "60-sooner", text = "In a corridor of 60, the start 10 steps solves it sooner than the start 160 steps.", source = "ours",
+      test = { "sooner", metric = "score", above = 0.97, time = "steps", a = { core = "10 steps" }, b = { core = "160 steps" },
+        where = { corridor = "60" } } },
+  },
 }

@@ -117,7 +117,7 @@ t.test("what cannot be swept says so", function()
       "unknown value of axis core in b of claim m: 'lsmt'; did you mean 'lstm'",
     ['claims = { { id = "m", text = "", test = { "better", metric = "score", a = { coer = "gru" }, b = { core = "lstm" } } } }'] =
       "'coer'; did you mean 'core'",
-    ['claims = { { id = "m", text = "", test = { "best", metric = "score" } } }'] = "kind of test 'best' (known: at_least better equal ratio)",
+    ['claims = { { id = "m", text = "", test = { "best", metric = "score" } } }'] = "kind of test 'best' (known: at_least better equal ratio solves sooner)",
   } do
     local ok, problem = pcall(declares(text))
     t.ok(not ok and tostring(problem):find(what, 1, true), text .. ": " .. tostring(problem))

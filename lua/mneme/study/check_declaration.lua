@@ -80,6 +80,7 @@ function checked.study(spec)
     local test, what = claim.test, "claim " .. (claim.id or i)
     if test then
       check_name(test.metric, spec.metrics, what .. ": metric")
+      if test.time then check_name(test.time, spec.metrics, what .. ": time") end
       for _, key in ipairs { "a", "b", "where" } do check_labels(test[key], spec.axes, ("%s of %s"):format(key, what)) end
     end
   end

@@ -5,6 +5,10 @@
 --   "at_least"  { a, value }        so does that of a less the value, or begins there
 --   "ratio"     { a, b, at_least }  a is at least that many times b: the same for logarithms of a / b
 --   "equal"     { a, b, within }    the interval of the difference lies within -within .. within
+--   "solves"    { a, b, above }     more seeds of a than of b reach metric >= above (Boschloo's exact test)
+--   "sooner"    { a, b, above, time }  seeds of a reach it sooner than those of b: `time` is the metric that says when a run ended, which
+--                                   stops when solved; runs that ended without count up to their end (log-rank test)
+-- A verdict is that of p after Holm's correction for all claims of the study.
 -- where = { axis = label } narrows both sides; exact = true: the numbers are not random, and the claim must hold in each seed.
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
@@ -16,14 +20,16 @@ local values = require "mneme.base.setting_types"
 
 local claims = {}
 local LEVEL = 0.05
+local FEWEST = 5                   -- seeds of a side for a verdict of "solves" or "sooner"
 local AT_BORDER = 1e-12            -- so near is on it: what rounding leaves
 
 -- ---- what may be claimed ----
 
 local claim_keys = { id = "string", text = "string", source = "string", test = "table" }
 local test_keys = { [1] = "string", metric = "string", a = "table", b = "table", where = "table", exact = "boolean",
-  value = "number", at_least = "number", within = "number" }
-local needs = { better = { "a", "b" }, at_least = { "a", "value" }, ratio = { "a", "b", "at_least" }, equal = { "a", "b", "within" } }
+  value = "number", at_least = "number", within = "number", above = "number", time = "string" }
+local needs = { better = { "a", "b" }, at_least = { "a", "value" }, ratio = { "a", "b", "at_least" }, equal = { "a", "b", "within" },
+  solves = { "a", "b", "above" }, sooner = { "a", "b", "above", "time" } }
 
 local function check_test(test, axes, what)
   only(test, test_keys, what)
@@ -32,12 +38,12 @@ local function check_test(test, axes, what)
   for _, key in ipairs { "metric", unpack(needed) } do
     if test[key] == nil then errors.raise(("%s: the test %s needs %s"):format(what, test[1], key)) end
   end
-  for key in pairs { value = 1, at_least = 1, within = 1, b = 1 } do
+  for key in pairs { value = 1, at_least = 1, within = 1, b = 1, above = 1, time = 1 } do
     local used = false
     for _, name in ipairs(needed) do used = used or name == key end
     if test[key] ~= nil and not used then errors.raise(("%s: the test %s takes no %s"):format(what, test[1], key)) end
   end
-  for _, key in ipairs { "value", "at_least", "within" } do
+  for _, key in ipairs { "value", "at_least", "within", "above" } do
     local number = test[key]
     if number and number - number ~= 0 then errors.raise(("%s: %s is %g, expected a finite number"):format(what, key, number)) end
   end
@@ -123,6 +129,23 @@ local function mean_of(side, labels, rests, seed, metric, missing)
   return whole and sum / #rests or nil
 end
 
+-- Numbers of one side, seed by seed, of one point: { number, time }[] by seed; nil: the side names several points.
+local function runs_of(study, test, labels, missing)
+  local side, rests = side_of(study, test, labels)
+  if #rests > 1 then return nil end
+  local list, order = {}, {}
+  for seed in pairs(side[rests[1]] or {}) do order[#order + 1] = seed end
+  table.sort(order)
+  for _, seed in ipairs(order) do
+    local run = side[rests[1]][seed]
+    local number = run.status == "done" and folder.number(run, test.metric)
+    local time = run.status == "done" and test.time and folder.number(run, test.time)
+    if number and (time or not test.time) then list[#list + 1] = { number = number, time = time, seed = seed }
+    else missing[#missing + 1] = { name = describe(labels, rests[1], seed), status = run.status == "done" and "no number" or run.status } end
+  end
+  return list
+end
+
 -- Numbers of both sides, pair by pair from equal seeds: { seeds, a, b, over = what each seed is a mean over, missing }.
 local function numbers_of(study, test)
   local a, rests = side_of(study, test, test.a)
@@ -193,6 +216,13 @@ local function verdict_of(test, border, low, high)
   return (high < border or kind == "better" and high == border and low == high) and "fails" or "undecided"
 end
 
+-- p of a mean beyond what counts as equal, on the side where it is.
+local function p_apart(test, list)
+  local negative = {}
+  for i, x in ipairs(list) do negative[i] = -x end
+  return math.min(1, 2 * math.min(one_sided(shifted(list, test.within)), one_sided(shifted(negative, test.within))))
+end
+
 local function p_of(test, list, border)
   if test[1] == "equal" then                       -- two one-sided tests (Schuirmann 1987)
     local negative = {}
@@ -241,11 +271,50 @@ local function decide(v, test, found, range)
     v.p = math.abs(estimate - border) <= AT_BORDER and test[1] ~= "equal" and 1 or stats.sign_test(v.n, 0)
     if v.p < LEVEL then v.verdict = verdict_of(test, border, low, high) else v.why = "no_spread" end
   else
-    v.p = p
+    v.p, v.p_apart = p, test[1] == "equal" and p_apart(test, list) or nil
     v.verdict = verdict_of(test, border, low, high)
     if v.verdict == "undecided" then v.why = test[1] == "equal" and "reaches_out" or "reaches_over" end
   end
   v.low, v.high = back(low), back(high)
+end
+
+-- Verdicts on shares and times of seeds that solve their task: seeds of the two sides are independent.
+local function decide_solved(v, study, test)
+  v.missing, v.verdict = {}, "undecided"
+  local a, b = runs_of(study, test, test.a, v.missing), runs_of(study, test, test.b, v.missing)
+  v.n = a and b and math.min(#a, #b) or 0
+  if not a or not b then v.why = "several_points" return end
+  if v.n == 0 then v.why = #a + #b + #v.missing == 0 and "no_run" or "no_seed" return end
+  local function solved_of(list)
+    local times, solved, count = {}, {}, 0
+    for i, run in ipairs(list) do
+      times[i], solved[i] = run.time or 0, run.number >= test.above
+      count = count + (solved[i] and 1 or 0)
+    end
+    return times, solved, count
+  end
+  local times, solved, k = solved_of(a)
+  local others, others_solved, j = solved_of(b)
+  v.shares = { k, #a, j, #b }
+  local first_better
+  if test[1] == "solves" then
+    v.estimate, v.low, v.high = stats.share_difference(k, #a, j, #b)
+    v.p, first_better = stats.boschloo(k, #a, j, #b), v.estimate > 0
+  else
+    local score
+    local _, median = stats.kaplan_meier(times, solved)
+    local _, others_median = stats.kaplan_meier(others, others_solved)
+    v.p, score = stats.log_rank(times, solved, others, others_solved)
+    v.medians, first_better = { median or false, others_median or false }, score > 0
+  end
+  if v.n < FEWEST then v.why = "few_seeds"
+  elseif v.p < LEVEL then v.verdict = first_better and "holds" or "fails"
+  else v.why = "no_difference" end
+end
+
+-- p of what a verdict says: of "equal" that does not hold, of a difference beyond what counts as equal.
+local function p_of_verdict(v)
+  return v.verdict == "fails" and v.claim.test[1] == "equal" and v.p_apart or v.p
 end
 
 ---Judge the claims of a study.
@@ -253,19 +322,25 @@ end
 ---@param list table[]? claims as in mn.study
 ---@param metrics table? likewise: their ranges count
 ---@return table[] verdicts { claim, verdict = "holds" | "fails" | "undecided", why = nil | "no_run" | "no_seed" | "one_seed" |
----  "no_spread" | "not_positive" | "reaches_over" | "reaches_out" | "no_test", n, seeds, estimate, low, high (95 %), p,
+---  "no_spread" | "not_positive" | "reaches_over" | "reaches_out" | "no_test" | "few_seeds" | "several_points" | "no_difference" |
+---  "corrected" (p alone would decide, but not after the correction), n, seeds, estimate, low, high (95 %), p,
 ---  holm = p corrected for all claims of the study, over = texts of what a seed's number is a mean of, missing = { name, status }[],
+---  shares = { solved, of a, solved, of b }, medians = times by which half of a and of b have solved it, or false;
 ---  improvement = of "better": { probability that a run of a is better than one of b, low, high } }
 function claims.judge(study, list, metrics)
   local verdicts, ps, of = {}, {}, {}
   for i, claim in ipairs(list or {}) do
     local v = { claim = claim }
     verdicts[i] = v
-    if claim.test then decide(v, claim.test, numbers_of(study, claim.test), ((metrics or {})[claim.test.metric] or {}).range)
+    if claim.test and (claim.test[1] == "solves" or claim.test[1] == "sooner") then decide_solved(v, study, claim.test)
+    elseif claim.test then decide(v, claim.test, numbers_of(study, claim.test), ((metrics or {})[claim.test.metric] or {}).range)
     else v.verdict, v.why, v.n, v.missing = "undecided", "no_test", 0, {} end
-    if v.p then ps[#ps + 1], of[#of + 1] = v.p, v end
+    if v.p then ps[#ps + 1], of[#of + 1] = p_of_verdict(v), v end
   end
   if #ps > 0 then for i, p in ipairs(stats.holm(ps)) do of[i].holm = p end end
+  for _, v in ipairs(of) do
+    if v.verdict ~= "undecided" and v.holm >= LEVEL then v.verdict, v.why = "undecided", "corrected" end
+  end
   return verdicts
 end
 

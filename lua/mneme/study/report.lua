@@ -91,7 +91,7 @@ end
 -- ---- the whole ----
 
 -- How far the study is, and what became of its claims, above everything else.
-local function opening(study, spec, judged, words)
+local function opening(study, spec, judged, size, words)
   local out, count, taken = page.new("", ""), { done = 0, failed = 0, open = 0 }, 0
   for _, c in ipairs(study.runs) do
     count[c.status] = (count[c.status] or 0) + 1
@@ -104,7 +104,9 @@ local function opening(study, spec, judged, words)
   if #judged > 0 then
     out:add "<ul>\n"
     for i, v in ipairs(judged) do
-      out:add(('<li>%s <a class="verdict %s" href="#verdict-%d">%s</a></li>\n'):format(page.escape(v.claim.text), v.verdict, i, page.escape(words[v.verdict])))
+      local about = (size ~= "" and size .. ", " or "") .. words.of_seeds:format(v.n)
+      out:add(('<li>%s <a class="verdict %s" href="#verdict-%d">%s</a> (%s)</li>\n'):format(page.escape(v.claim.text), v.verdict, i,
+        page.escape(words[v.verdict]), page.escape(about)))
     end
     out:add "</ul>\n"
   end
@@ -169,7 +171,7 @@ function report.html(study, source, options)
   write "code"
   part(3, "runs")
   run_table(out, study, options.beside ~= false, words)
-  return out:html(opening(study, spec, judged, words), words.contents), made
+  return out:html(opening(study, spec, judged, method.size(runs, words), words), words.contents), made
 end
 
 ---What the script of a study says.

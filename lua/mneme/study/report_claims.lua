@@ -20,6 +20,8 @@ local function statement(test, words)
   local text
   if test[1] == "better" then text = say:format(metric, a, b)
   elseif test[1] == "at_least" then text = say:format(metric, a, values.show(test.value))
+  elseif test[1] == "solves" then text = say:format(a, b, values.show(test.above), metric)
+  elseif test[1] == "sooner" then text = say:format(a, values.show(test.above), metric, b)
   elseif test[1] == "ratio" then text = say:format(metric, a, values.show(test.at_least), b)
   else text = say:format(metric, a, b, values.show(test.within)) end
   if test.where then text = text .. words.where:format(labels(test.where)) end
@@ -51,7 +53,11 @@ local function remarks(v, words)
   local function add(s, ...) parts[#parts + 1] = escape(s:format(...)) end
   if v.why == "no_spread" then add(words.why.no_spread, v.n, p_text(v.p))
   elseif v.why then add("%s", words.why[v.why]) end
-  if v.verdict ~= "undecided" and v.p and v.p < 0.05 and v.holm >= 0.05 then add("%s", words.only_alone) end
+  if v.shares then add(words.solved, unpack(v.shares)) end
+  if v.medians then
+    local function when(x) return x and numbers.short(x) or words.never end
+    add(words.medians, when(v.medians[1]), when(v.medians[2]))
+  end
   if v.low and v.claim.test.exact then add("%s", words.counted) end
   if v.improvement then
     local p, low, high = unpack(v.improvement)

@@ -40,6 +40,25 @@ local function distinct(runs, of)
   return list
 end
 
+---The size of a study's runs in a few words, which every verdict carries: "1 layer, 2M steps"; "" if nothing was recorded.
+---@param runs table[] of method.runs
+---@param words table
+---@return string
+function method.size(runs, words)
+  local parts = {}
+  local function add(form, key, each)
+    local low, high = math.huge, -math.huge
+    for _, r in ipairs(runs) do
+      local n = tonumber(r.flat[key])
+      if n then low, high = math.min(low, n), math.max(high, n) end
+    end
+    if high >= low then parts[#parts + 1] = form:format(low == high and each(low) or each(low) .. "–" .. each(high)) end
+  end
+  add(words.of_layers, "core.n_layers", tostring)
+  add(words.of_steps, "steps", numbers.short)
+  return table.concat(parts, ", ")
+end
+
 ---Cores, how many parameters models with them have, and all their options.
 function method.model(out, runs, words)
   local rows, options, by_name = {}, {}, {}

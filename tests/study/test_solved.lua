@@ -1,0 +1,140 @@
+-- test_solved.lua -- seeds that solve their task or do not: statistics against scipy, and verdicts from them.
+local t = require "tests.harness"
+local claims = require "mneme.study.claims"
+local power = require "mneme.study.power"
+local stats = require("mneme").stats
+
+t.test("Fisher's and Boschloo's tests: scipy 1.x's values", function()
+  for _, case in ipairs {
+    { 6, 6, 0, 6, 0.0021645022, 0.00048828 }, { 30, 38, 6, 18, 0.0021570863, 0.00114596 }, { 3, 3, 0, 3, 0.1, 0.03125 },
+    { 9, 10, 4, 10, 0.0572755418, 0.02277998 }, { 7, 9, 5, 9, 0.6199095023, 0.39375381 }, { 2, 5, 3, 7, 1, 1 }, { 0, 4, 0, 4, 1, 1 },
+  } do
+    local k, n, j, m, fisher, boschloo = unpack(case)
+    t.near(stats.fisher(k, n, j, m), fisher, 1e-9)
+    t.near(stats.boschloo(k, n, j, m), boschloo, 2e-6)
+    t.near(stats.boschloo(j, m, k, n), boschloo, 2e-6, "the sides may be swapped")
+    local d, low, high = stats.share_difference(k, n, j, m)
+    t.near(d, k / n - j / m, 1e-12)
+    t.ok(low <= d and d <= high and low >= -1 and high <= 1)
+  end
+  for _, bad in ipairs { { 1.5, 2, 1, 2 }, { 3, 2, 1, 2 }, { -1, 2, 1, 2 }, { 1, 0, 1, 2 }, { 1, 2, 1 } } do
+    t.raises(function() stats.boschloo(unpack(bad)) end, "expected whole numbers")
+    t.raises(function() stats.fisher(unpack(bad)) end, "expected whole numbers")
+  end
+end)
+
+t.test("Boschloo's test errs in no more than 5 % of studies without a difference, whatever the share", function()
+  for _, n in ipairs { 5, 8 } do
+    for share = 0.1, 0.9, 0.2 do
+      local wrong = 0
+      for k = 0, n do
+        for j = 0, n do
+          if stats.boschloo(k, n, j, n) < 0.05 then
+            wrong = wrong + math.exp(stats.log_choose(n, k) + stats.log_choose(n, j)) * share ^ (k + j) * (1 - share) ^ (2 * n - k - j)
+          end
+        end
+      end
+      t.ok(wrong <= 0.05, ("%d seeds, share %g: %g"):format(n, share, wrong))
+    end
+  end
+end)
+
+local first, first_solved = { 1.5, 2, 2.5, 3, 5, 5 }, { true, true, true, true, false, true }
+local second, second_solved = { 3, 4, 4.5, 5, 5, 5 }, { true, true, false, false, false, false }
+
+t.test("Kaplan-Meier and log-rank: scipy's curve, and the permutation test by brute force", function()
+  local times, solved = {}, {}
+  for i = 1, 6 do times[i], solved[i], times[6 + i], solved[6 + i] = first[i], first_solved[i], second[i], second_solved[i] end
+  local curve, median = stats.kaplan_meier(times, solved)
+  local x, left = { 0, 1.5, 2, 2.5, 3, 4, 5 }, { 1, 0.91666667, 0.83333333, 0.75, 0.58333333, 0.5, 0.4 }
+  t.eq(#curve.x, #x)
+  for i = 1, #x do t.near(curve.x[i], x[i], 1e-12) t.near(1 - curve.y[i], left[i], 1e-8) end
+  t.eq(median, 4)
+  local p, score = stats.log_rank(first, first_solved, second, second_solved)
+  t.near(p, 0.07575757575757576, 1e-12)
+  t.near(score, 2.2930730735930736, 1e-6)
+  local q, other = stats.log_rank(second, second_solved, first, first_solved)
+  t.near(q, p, 1e-12) t.near(other, -score, 1e-12)
+  t.eq((stats.log_rank({ 5, 5 }, { false, false }, { 5, 5 }, { false, false })), 1)
+  t.eq(select(2, stats.kaplan_meier({ 5, 5 }, { false, false })), nil)
+  t.raises(function() stats.kaplan_meier({ 1, 2 }, { true }) end, "expected as many")
+  t.raises(function() stats.kaplan_meier({ -1 }, { true }) end, "expected 0 or more")
+end)
+
+t.test("log-rank: the normal approximation of many runs agrees with the enumeration of fewer", function()
+  local a, b, ya, yb = {}, {}, {}, {}
+  for i = 1, 9 do a[i], b[i], ya[i], yb[i] = i * 1.1, i * 1.9, true, i < 8 end
+  local exact = stats.log_rank(a, ya, b, yb)
+  local many_a, many_b, all_a, all_b = {}, {}, {}, {}
+  for i = 1, 60 do many_a[i], many_b[i], all_a[i], all_b[i] = i * 1.1, i * 1.1 + 0.5, true, true end
+  local p = stats.log_rank(many_a, all_a, many_b, all_b)
+  t.ok(exact > 0 and exact < 1 and p > 0.5 and p <= 1, exact .. " " .. p)
+end)
+
+-- ---- verdicts ----
+
+local function run(core, seed, score, steps, corridor)
+  return { name = core .. seed, seed = seed, labels = { core = core, corridor = corridor or "60" }, status = "done",
+    metrics = { score = score, steps = steps } }
+end
+
+local function runs_of(a, b)
+  local runs = {}
+  for seed, score in ipairs(a) do runs[#runs + 1] = run("long", seed, score, score >= 0.97 and 100 * seed or 5000) end
+  for seed, score in ipairs(b) do runs[#runs + 1] = run("short", seed, score, score >= 0.97 and 1000 * seed or 5000) end
+  return runs
+end
+
+local function judge(runs, ...)
+  local list = {}
+  for i, kind in ipairs { ... } do
+    list[i] = { id = kind .. i, text = "a claim", test = { kind, metric = "score", above = 0.97, time = kind == "sooner" and "steps" or nil,
+      a = { core = "long" }, b = { core = "short" } } }
+  end
+  claims.check(list, { core = true, corridor = true })
+  return claims.judge({ runs = runs }, list)
+end
+
+local yes, no = { 1, 0.98, 0.99, 1, 1, 0.97 }, { 0.5, 0.45, 0.96, 0.5, 0.4, 0.6 }
+
+t.test("solves and sooner: hold, do not hold, and are undecided", function()
+  local solves, sooner = unpack(judge(runs_of(yes, no), "solves", "sooner"))
+  t.eq(solves.verdict, "holds") t.eq(sooner.verdict, "holds")
+  t.eq(table.concat(solves.shares, " "), "6 6 0 6") t.near(solves.p, 0.00048828, 1e-6)
+  t.eq(sooner.medians[1], 300) t.eq(sooner.medians[2], false)
+  solves, sooner = unpack(judge(runs_of(no, yes), "solves", "sooner"))
+  t.eq(solves.verdict, "fails") t.eq(sooner.verdict, "fails")
+  solves, sooner = unpack(judge(runs_of(yes, yes), "solves", "sooner"))
+  t.eq(solves.why, "no_difference") t.eq(solves.p, 1)
+  t.eq(sooner.verdict, "holds", "all solve it, and the first are sooner")
+end)
+
+t.test("four seeds are too few, and two points are one too many", function()
+  t.eq(judge(runs_of({ 1, 1, 1, 1 }, { 0, 0, 0, 0 }), "solves")[1].why, "few_seeds")
+  local runs = runs_of(yes, no)
+  runs[#runs + 1] = run("long", 1, 1, 3, "200")
+  t.eq(judge(runs, "solves")[1].why, "several_points")
+  t.eq(judge({}, "solves")[1].verdict, "undecided")
+end)
+
+t.test("Holm's p decides: a claim that holds by itself is undecided among many", function()
+  local runs = runs_of({ 1, 1, 1, 1, 0.5, 0.5 }, no)
+  t.eq(judge(runs, "solves")[1].verdict, "holds")
+  local many = judge(runs, "solves", "solves", "solves", "solves", "solves", "solves", "solves")
+  for _, v in ipairs(many) do
+    t.eq(v.verdict, "undecided") t.eq(v.why, "corrected") t.ok(v.p < 0.05 and v.holm >= 0.05)
+  end
+end)
+
+t.test("power: more seeds tell apart more", function()
+  local list = { { id = "a", test = { "solves" } }, { id = "b", test = { "sooner" } }, { id = "c", test = { "better" } },
+    { id = "d", test = { "equal", exact = true } },
+    { id = "e" } }
+  local three, ten = power.lines(list, 3), power.lines(list, 10)
+  t.ok(three[1]:find "fewer than five" and three[2]:find "fewer than five")
+  t.ok(ten[1]:find "against 0" and ten[4]:find "one seed is enough" and ten[5]:find "no test")
+  local d3, d10 = tonumber(three[3]:match "of ([%d.]+) standard"), tonumber(ten[3]:match "of ([%d.]+) standard")
+  t.ok(d10 < d3, "a smaller difference")
+  local r10, r40 = tonumber(ten[2]:match "factor of ([%d.]+)"), tonumber(power.lines(list, 40)[2]:match "factor of ([%d.]+)")
+  t.ok(r40 < r10)
+end)
