@@ -8,8 +8,8 @@
 **              aborts, longjmps, prints or calls back into Lua.
 **   ownership  The caller frees what a function ending in _new returns, with _free.  Other pointers are borrowed.
 **   tensors    A handle is {slot, gen}.  Leaves (slot < 0) own their values.  Computed tensors
-**              (slot >= 0) are in the context's arena until mn_sweep(), or in the plan that
-**              recorded them.  Using a handle whose tensor was released is an error: it never crashes, and never
+**              (slot >= 0) are in the context's arena until mn_collect() or mn_sweep(), or in the plan
+**              that recorded them.  Using a handle whose tensor was released is an error: it never crashes, and never
 **              reads another tensor's values.  The handle {0, 0} means "no tensor".
 **   layout     Row-major and contiguous; sequences are time-major, [T,B,...].
 **   threads    One mn_ctx per thread of control.  Global state: the loaded BLAS, the
@@ -72,9 +72,12 @@ const char *mn_op_sig(int op);
 const char *mn_op_doc(int op);
 bool        mn_op_differentiable(int op);
 int         mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_tensor *out);
-int         mn_backward(mn_ctx *mn, const mn_tensor *loss);
+int         mn_backward(mn_ctx *mn, const mn_tensor *loss, bool retain);   /* walks what the loss depends on, then takes it off the tape; retain: keeps it */
 int         mn_backward_from(mn_ctx *mn, int n, const mn_tensor *of, const mn_tensor *grad);   /* the gradient of of[i] starts as grad[i] */
 void        mn_sweep(mn_ctx *mn);                  /* releases the tape and rewinds the arena */
+bool        mn_collect_due(mn_ctx *mn);            /* have computed tensors outgrown twice what the last mn_collect left? */
+int         mn_collect(mn_ctx *mn, int n, mn_tensor *alive);  /* frees all computed tensors but the n given ones and their graphs; gives those new
+                                                      slots, and {0,0} where a handle is of no tensor */
 int         mn_no_grad(mn_ctx *mn, bool on);       /* on: stops recording; off: records again and rewinds the arena */
 /* agalite stores one channel of each mirrored pair.  form: 0 code, 1 paper, 2 cossin.  Returns the
 ** number of stored channels.  *channels: how many the published form has.  For each of those (arrays may be NULL):

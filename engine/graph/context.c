@@ -43,6 +43,7 @@ void mn_ctx_free(mn_ctx *mn) {
   for (int i = 0; i < MN_SCRATCHES; i++) mn->device->free(mn->scratch[i]);
   mn_pool_free(mn->pool);
   mn_memory_close(&mn->memory);
+  mn_collect_close(mn);
   free(mn->kernel);
   free(mn->plan);
   free(mn);

@@ -32,6 +32,8 @@ typedef struct mn_memory {       /* memory of computed tensors: the context's, o
   int n_pool, cap_pool;
 } mn_memory;
 
+struct mn_node;
+
 typedef struct mn_record {       /* one tensor */
   uint32_t gen;                  /* 0: free */
   int    slot;
@@ -45,15 +47,19 @@ typedef struct mn_record {       /* one tensor */
   uint32_t emptied_in;           /* leaf: version of the plan that recorded when zero_grad was called last; 0: none did */
   uint32_t needed;               /* leaf: the tape that its numbers are needed for, as ctx->tape_number */
   bool   dead;                   /* leaf: freed by its owner, kept while pinned */
+  bool   read;                   /* leaf, in mn_collect: a node that stays reads it */
   int    pins;                   /* leaf: plans and views that use it */
-  struct mn_record *of;          /* leaf view: whose numbers these are */
+  struct mn_record *of;          /* leaf view, or computed by an alias: whose numbers these are */
+  struct mn_node *maker;         /* computed outside plans: its node on the tape; NULL: none, or backward took it off */
   struct mn_plan *plan;          /* recorded by it */
 } mn_record;
 
 typedef struct mn_node {         /* one call on a tape */
-  struct mn_node *older;
+  struct mn_node *older, *newer;
   mn_call call;
   mn_record *in[MN_INPUTS], *out[MN_OUTPUTS];
+  unsigned lends;                /* bit i: backward may fill the gradient of input i */
+  uint32_t walk;                 /* ctx->walks when a backward pass ran it last */
   int place;                     /* as mn_set_place said */
 } mn_node;
 
@@ -133,7 +139,12 @@ struct mn_ctx {
   mn_record **computed; int n_computed, cap_computed; /* slot 0, 1, ...: until the next sweep */
   mn_record **grave;  int n_grave, cap_grave;         /* freed leaves that the tape may still need */
   uint32_t next_gen, next_version;
-  uint32_t tape_number;                               /* raised by every backward pass and sweep */
+  uint32_t tape_number;                               /* raised by every sweep, and by every backward pass that frees */
+  uint32_t walks;                                     /* how many backward passes there were */
+  int open;                                           /* computed tensors with a gradient whose nodes backward has not run yet */
+  mn_arena spare_numbers, spare_records;              /* mn_collect moves what stays into these */
+  size_t numbers_due, records_due;                    /* mn_collect is due from these uses of the arenas, */
+  int slots_due;                                      /* or from so many computed tensors; 0: as for a new context */
   double leaf_bytes;
   mn_plan **plan;     int n_plans, cap_plans;
   mn_plan *recording;
@@ -200,6 +211,9 @@ int   mn_run_batch_parallel(mn_plan *p, int i, int t);         /* row t, from co
 
 /* nan_check.c */
 void  mn_describe_inputs(const mn_op_entry *e, const mn_call *c, char *text, size_t room);   /* "x [8,16] -0.5..2, ..." */
+
+/* collect.c */
+void  mn_collect_close(mn_ctx *mn);
 
 /* device_graphs.c */
 int   mn_graphs_run(mn_plan *p, int t0, int t1, int (*work)(mn_plan *p, int t0, int t1));

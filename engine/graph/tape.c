@@ -1,7 +1,7 @@
 /* tape.c -- applies ops and runs them backward.
-** Ops append to a tape as they run; backward walks it newest first.  The first gradient that reaches a
-** tensor is stored, later ones are added: nothing is zeroed.  While a plan records, the same calls go
-** on the plan's tape and into its list of commands. */
+** Ops append to a tape as they run.  backward walks it newest first, from the loss until no gradient is left to hand on, and
+** takes what it walked off the tape.  The first gradient that reaches a tensor is stored, later ones are added: nothing is
+** zeroed.  While a plan records, the same calls go on the plan's tape and into its list of commands. */
 #include <math.h>
 #include "internal.h"
 
@@ -111,6 +111,7 @@ static int make_outputs(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_record 
     char first = e->sig.out[i].axis[0];
     r->timed = a->timed = symbol && (c->time == MN_PER_ROW || c->time == MN_SCAN) && a->ndim && a->shape[0] == T
                           && (first == symbol || e->op->alias);
+    r->of = shared && !mn->recording ? in[0] : NULL;
     r->late = !mn->recording ? 0 : c->time == MN_FINAL || c->time == MN_ON_DEMAND ? c->time : shared ? in[0]->late : 0;
   }
   return 0;
@@ -187,14 +188,16 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
     if (!(node = mn_take(mn, &memory->records, sizeof *node, e->name))) goto undo;
     *node = here;
     c = &node->call;
-    for (int i = 0; i < c->n_in; i++)              /* an input without gradient is lent none: backward would not fill it */
-      if (e->sig.in[i].no_grad) node->in[i] = NULL;
+    for (int i = 0; i < c->n_in; i++) if (!e->sig.in[i].no_grad) node->lends |= 1u << i;
   }
   if (mn->recording && !shared && !(command = mn_record_command(mn->recording, MN_FORWARD))) goto undo;
   if (command) command->call = c;
   if (!shared && mn_do(mn, c->kernel->forward, c)) goto undo;
   if (wants_grad) {
-    node->older = tape->newest, tape->newest = node;
+    node->older = tape->newest;
+    if (node->older) node->older->newer = node;
+    tape->newest = node;
+    for (int i = 0; i < c->n_out; i++) here.out[i]->maker = node;
     for (int i = 0; i < c->n_in && !mn->recording; i++) if (here.in[i]) here.in[i]->needed = mn->tape_number + 1;
   }
   for (int i = 0; i < c->n_out; i++) out[i] = (mn_tensor){ here.out[i]->slot, here.out[i]->gen };
@@ -241,9 +244,22 @@ static int drop_gradient(mn_ctx *mn, mn_record *r) {
   return used ? pool_give(mn, mn_current_memory(mn), used, r->n) : 0;
 }
 
+static bool is_eager(const mn_record *r) { return r->slot >= 0; }
+
+/* The first gradient reaches a tensor: its node is to be run as well. */
+static int receives(mn_ctx *mn, const mn_node *node, const mn_record *r) {
+  if (!is_eager(r)) return 0;
+  if (!r->maker)
+    return mn_fail(mn, "backward: an input of %s was computed before an earlier backward, which freed the graph behind it: "
+                       "x:detach() uses its numbers alone, loss:backward { retain = true } keeps the graph", mn_call_name(&node->call));
+  mn->open++;
+  return 0;
+}
+
 /* Another shape of the same numbers: the gradient itself is handed on. */
 static int alias_backward(mn_ctx *mn, mn_node *node) {
   mn_record *in = node->in[0], *out = node->out[0];
+  if (!in->grad && receives(mn, node, in)) return -1;
   if (in->grad) return add_into(mn, in->grad, out->grad, in->n) ? -1 : drop_gradient(mn, out);
   in->grad = out->grad;
   in->lent = out->lent;
@@ -258,15 +274,20 @@ static int node_backward(mn_ctx *mn, mn_node *node) {
   mn_call b = node->call;
   bool reached = false;
   b.adding = 0;
-  for (int i = 0; i < b.n_out; i++) reached |= (b.out[i].grad = node->out[i]->grad) != NULL;
+  for (int i = 0; i < b.n_out; i++) {
+    if (!(b.out[i].grad = node->out[i]->grad)) continue;
+    reached = true;
+    mn->open -= is_eager(node->out[i]);
+  }
   if (!reached) return 0;
+  node->walk = mn->walks;
   if (b.op->alias && b.out[0].data == b.in[0].data) return alias_backward(mn, node);
   float *aside[MN_INPUTS] = { 0 };
   bool any = false;
   for (int i = 0; i < b.n_in; i++) {
     mn_record *r = node->in[i];
     b.in[i].grad = NULL;
-    if (!r || !r->wants_grad || r->dtype != MN_F32) continue;
+    if (!r || !(node->lends >> i & 1) || !r->wants_grad || r->dtype != MN_F32) continue;
     any = true;
     const bool leaf = r->slot < 0 && !r->plan;
     if (leaf && mn->recording) {                   /* replays store only what this plan empties itself, and else add */
@@ -275,7 +296,7 @@ static int node_backward(mn_ctx *mn, mn_node *node) {
     }
     const bool first = leaf ? r->fresh : !r->grad;
     if (first) {
-      if (!leaf && !(r->grad = pool_take(mn, m, r->n))) return -1;
+      if (!leaf && (receives(mn, node, r) || !(r->grad = pool_take(mn, m, r->n)))) return -1;
       r->fresh = false;
       b.in[i].grad = r->grad;
     } else if (b.op->accumulates) {
@@ -328,33 +349,68 @@ static int tapes_to_walk(mn_ctx *mn, mn_tape **walk, int max) {
   return n;
 }
 
-/* Walk back from every tensor that has a gradient. */
-static int walk_back(mn_ctx *mn) {
+/* Take the nodes that this walk ran off the tape; tensors that they made keep their numbers. */
+static void forget_walked(mn_ctx *mn, mn_node *from, const mn_node *end) {
+  for (mn_node *node = from, *older; node != end; node = older) {
+    older = node->older;
+    if (node->walk != mn->walks) continue;
+    if (node->newer) node->newer->older = older;
+    else mn->tape.newest = older;
+    if (older) older->newer = node->newer;
+    for (int i = 0; i < node->call.n_out; i++) node->out[i]->maker = NULL;
+  }
+  if (mn->tape.newest) return;
+  mn->tape.n_links = 0;
+  mn_free_deferred(mn);
+}
+
+static void drop_all_gradients(mn_node *node) {
+  for (; node; node = node->older)
+    for (int k = 0; k < node->call.n_out; k++) node->out[k]->grad = NULL, node->out[k]->lent = false;
+}
+
+/* Walk back from the tensors that have a gradient; the newest of their nodes on the context's tape is `from`.  On that tape the
+** walk ends where no node is left that a gradient has reached; plans' tapes are walked as a whole. */
+static int walk_back(mn_ctx *mn, mn_node *from, bool retain) {
   mn_tape *walk[MN_LINKS + 8];
   int n = tapes_to_walk(mn, walk, MN_LINKS + 8), result = n < 0 ? -1 : 0;
-  for (int i = 0; i < n && !result; i++)
-    for (mn_node *node = walk[i]->newest; node && !result; node = node->older) result = node_backward(mn, node);
-  mn->tape_number++;
-  if (result)                           /* out of memory half-way: leave no gradient behind */
-    for (int i = 0; i < n; i++)
-      for (mn_node *node = walk[i]->newest; node; node = node->older)
-        for (int k = 0; k < node->call.n_out; k++) node->out[k]->grad = NULL, node->out[k]->lent = false;
+  mn_node *end = from;
+  mn->walks++;
+  for (int i = 0; i < n && !result; i++) {
+    const bool eager = walk[i] == &mn->tape;
+    mn_node *node = eager ? from : walk[i]->newest;
+    for (; node && !result && (!eager || mn->open); node = node->older) result = node_backward(mn, node);
+    if (eager) end = node;
+  }
+  mn->open = 0;
+  if (!result && !retain && !mn->recording) forget_walked(mn, from, end);
+  if (!retain) mn->tape_number++;
+  for (int i = 0; result && i < n; i++) drop_all_gradients(walk[i]->newest);
   return result;
 }
 
-/* Where a walk begins.  Its gradient stays as it is for replays, so that no other may have its place. */
-static mn_record *begin_of_walk(mn_ctx *mn, const mn_tensor *t, const char *what) {
+/* Where a walk begins; *from is the newest node of those it begins at.  Its gradient stays as it is for replays, so that no
+** other may have its place. */
+static mn_record *begin_of_walk(mn_ctx *mn, const mn_tensor *t, const char *what, mn_node **from) {
   mn_record *r = mn_find(mn, t, "backward", what);
   if (!r) return NULL;
   if (!r->wants_grad || (r->slot < 0 && !r->plan))
     return mn_fail(mn, "backward: no input of %s requires a gradient", what), NULL;
+  if (is_eager(r) && !r->maker)
+    return mn_fail(mn, "backward: an earlier backward has walked from %s and freed its graph: loss:backward { retain = true } keeps it", what), NULL;
   if (!(r->grad = mn_take(mn, &mn_current_memory(mn)->numbers, (size_t)r->n * sizeof(float), "backward"))) return NULL;
   r->lent = true;
+  if (!is_eager(r)) return r;
+  mn->open++;
+  mn_node *newer = *from;                          /* is r's node newer?  then the other one is among the older ones */
+  while (newer && newer != r->maker) newer = newer->newer;
+  if (!*from || (newer && newer != *from)) *from = r->maker;
   return r;
 }
 
 /* It has failed: leave no gradient behind. */
 static int no_walk(mn_ctx *mn, int n, const mn_tensor *of) {
+  mn->open = 0;
   for (int i = 0; i < n; i++) {
     mn_record *r = mn_find(mn, &of[i], "backward", "a tensor");
     if (r) r->grad = NULL, r->lent = false;
@@ -362,17 +418,19 @@ static int no_walk(mn_ctx *mn, int n, const mn_tensor *of) {
   return -1;
 }
 
-int mn_backward(mn_ctx *mn, const mn_tensor *loss) {
+int mn_backward(mn_ctx *mn, const mn_tensor *loss, bool retain) {
   mn_record *r = mn_find(mn, loss, "backward", "the loss");
   if (!r) return -1;
   if (r->n != 1) return mn_fail(mn, "backward: the loss has %ld elements, expected 1 (use :sum() or :mean())", r->n);
-  if (!begin_of_walk(mn, loss, "this number")) return -1;
-  bool failed = mn_check_device(mn, mn->device->copy_in(r->grad, &(float){ 1 }, sizeof(float))) || walk_back(mn);
+  mn_node *from = NULL;
+  if (!begin_of_walk(mn, loss, "this number", &from)) return -1;
+  bool failed = mn_check_device(mn, mn->device->copy_in(r->grad, &(float){ 1 }, sizeof(float))) || walk_back(mn, from, retain);
   return failed ? no_walk(mn, 1, loss) : 0;
 }
 
 int mn_backward_from(mn_ctx *mn, int n, const mn_tensor *of, const mn_tensor *grad) {
   if (mn->recording) return mn_fail(mn, "backward: gradients cannot be given while a plan records");
+  mn_node *from = NULL;
   for (int i = 0; i < n; i++) {
     mn_record *g = mn_find(mn, &grad[i], "backward", "a gradient"), *r = g ? mn_find(mn, &of[i], "backward", "a tensor") : NULL;
     if (!r) return no_walk(mn, i, of);
@@ -380,10 +438,10 @@ int mn_backward_from(mn_ctx *mn, int n, const mn_tensor *of, const mn_tensor *gr
       mn_fail(mn, "backward: a gradient has %ld elements, its tensor %ld", g->n, r->n);
       return no_walk(mn, i, of);
     }
-    if (!begin_of_walk(mn, &of[i], "a tensor")) return no_walk(mn, i, of);
+    if (!begin_of_walk(mn, &of[i], "a tensor", &from)) return no_walk(mn, i, of);
     if (mn_check_device(mn, mn->device->copy(r->grad, g->data, (size_t)r->n * sizeof(float)))) return no_walk(mn, i + 1, of);
   }
-  return walk_back(mn) ? no_walk(mn, n, of) : 0;
+  return walk_back(mn, from, false) ? no_walk(mn, n, of) : 0;
 }
 
 /* ---- forgetting ---- */

@@ -48,7 +48,7 @@ local function gradients(op, case, uses)
   for _ = 1, uses do
     loss = cases.loss_tensor(ctx, case, cases.apply(ctx, op, case, leaves), loss)
   end
-  cases.check(ctx, C.mn_backward(ctx, ffi.new("mn_tensor[1]", loss)))
+  cases.check(ctx, C.mn_backward(ctx, ffi.new("mn_tensor[1]", loss), false))
   for i, x in ipairs(case.inputs) do
     if x.compared then
       grads[i] = ffi.new("float[?]", x.n)
@@ -249,7 +249,7 @@ local function trace(threads, op, case)
     end
   end
   if differentiable then
-    cases.check(own, C.mn_backward(own, ffi.new("mn_tensor[1]", cases.loss_tensor(own, case, out))))
+    cases.check(own, C.mn_backward(own, ffi.new("mn_tensor[1]", cases.loss_tensor(own, case, out)), false))
   end
   for _, x in ipairs(case.inputs) do
     if x.given and x.dtype == C.MN_F32 then

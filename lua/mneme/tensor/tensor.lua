@@ -254,8 +254,49 @@ function Tensor:copy(from)
   return self
 end
 
----Walk back from this one number: every leaf that wants one gets, or adds, its gradient.
-function Tensor:backward() check(C.mn_backward(ctx, self)) end
+---Walk back from this one number: every leaf that wants one gets, or adds, its gradient.  Frees the graph that it walked: tensors
+---computed on the way keep their values, but no other backward can pass through them.
+---@param options { retain: boolean }? retain = true keeps the graph, for another backward
+function Tensor:backward(options)
+  if options ~= nil and type(options) ~= "table" then errors.raise("backward: " .. describe(options) .. ", expected { retain = true }") end
+  for key, value in pairs(options or {}) do
+    if key ~= "retain" then errors.unknown("argument of backward:", tostring(key), { "retain" }) end
+    if type(value) ~= "boolean" then errors.raise(("backward: retain = %s, expected true or false"):format(describe(value))) end
+  end
+  check(C.mn_backward(ctx, self, options ~= nil and options.retain or false))
+end
+
+-- ---- memory of computed tensors ----
+
+-- Handles of computed tensors by slot.  Those that the collector has left are what a script still holds.
+local computed = setmetatable({}, { __mode = "v" })
+local HELD = 1e9                   -- bytes that a script may hold before it is told
+local warned = false
+
+-- Free the computed tensors, and their graphs, that the script does not hold any more.
+local function collect()
+  collectgarbage()
+  local list = {}
+  for slot, t in pairs(computed) do
+    if t.slot == slot then list[#list + 1] = t end
+  end
+  local alive = ffi.new("mn_tensor[?]", #list + 1)
+  for i, t in ipairs(list) do alive[i - 1].slot, alive[i - 1].gen = t.slot, t.gen end
+  check(C.mn_collect(ctx, #list, alive))
+  for slot in pairs(computed) do computed[slot] = nil end
+  for i, t in ipairs(list) do
+    if alive[i - 1].gen ~= 0 then
+      t.slot = alive[i - 1].slot
+      computed[t.slot] = t
+    end
+  end
+  local held = C.mn_bytes(ctx, "arena")
+  if warned or held < HELD then return end
+  warned = true
+  local where = errors.position()
+  io.stderr:write(("mneme: warning: %s%.1f GB of computed tensors are kept, because variables hold them or graphs whose backward() was not called; "
+    .. "x:item() or x:detach() holds no graph, mn.no_grad(f) makes none\n"):format(where and where .. ": " or "", held / 1e9))
+end
 
 -- ---- ops ----
 
@@ -321,9 +362,23 @@ local function bind(op)
   local function handles(n)
     if n == 0 then return end
     local t = handle(out[0].slot, out[0].gen)
-    if n == 1 then return t end
+    if t.slot < 0 then                                 -- a plan's
+      if n == 1 then return t end
+      local rest = { t }
+      for i = 2, n do rest[i] = handle(out[i - 1].slot, out[i - 1].gen) end
+      return unpack(rest, 1, n)
+    end
+    computed[t.slot] = t
+    if n == 1 then
+      if C.mn_collect_due(ctx) then collect() end
+      return t
+    end
     local rest = { t }
-    for i = 2, n do rest[i] = handle(out[i - 1].slot, out[i - 1].gen) end
+    for i = 2, n do
+      rest[i] = handle(out[i - 1].slot, out[i - 1].gen)
+      computed[rest[i].slot] = rest[i]
+    end
+    if C.mn_collect_due(ctx) then collect() end
     return unpack(rest, 1, n)
   end
   local function apply(first, ...)
@@ -404,7 +459,8 @@ end
 
 -- ---- lifetimes ----
 
----Forget what was computed: the tape is emptied, the arena rewound.
+---Free at once everything that was computed, whether held or not: the tape is emptied.  backward() and the collector free what is
+---not held any more by themselves.
 function M.clear_tape() C.mn_sweep(ctx) end
 
 ---Run f without a tape; what it computed is gone when it returns (mn.keep what must last).

@@ -1,0 +1,155 @@
+-- test_tape.lua -- a tape that forgets by itself: what backward walked is freed, what a script holds stays as it is, memory of a long
+-- loop does not grow, and gradients are those of a loop that clears its tape.
+local t = require "tests.harness"
+local mn = require "mneme"
+local engine = require "mneme.base.engine"
+
+local MILLION = 1e6
+
+local function bytes(what) return engine.C.mn_bytes(engine.ctx, what) end
+
+-- Enough computed numbers that those not held are collected.
+local function fill_memory()
+  local x = mn.tensor { shape = { 4 * MILLION } }
+  for _ = 1, 8 do x:add(x) end
+end
+
+local function numbers(x) return table.concat(x:to_table(), " ") end
+
+-- A small network, trained; each(loss, i) runs after each update.
+local function train(iterations, each)
+  mn.manual_seed(7)
+  local one, two = mn.nn.linear(8, 16), mn.nn.linear(16, 1)
+  local parameters = {}
+  for _, layer in ipairs { one, two } do
+    for _, p in ipairs(layer:parameters()) do parameters[#parameters + 1] = p end
+  end
+  local opt = mn.adam(parameters, { lr = 0.01 })
+  local x = mn.tensor { { 1, 2, 3, 4, 5, 6, 7, 8 }, { 8, 7, 6, 5, 4, 3, 2, 1 } }
+  for i = 1, iterations do
+    local y = two(one(x):tanh())
+    local loss = (y - 1):square():mean()
+    loss:backward()
+    opt:step()
+    each(loss, i, y)
+  end
+  local result = {}
+  for i, p in ipairs(parameters) do result[i] = numbers(p:reshape(-1)) end
+  return table.concat(result, "\n")
+end
+
+t.test("tape: a loop without clear_tape trains the same bits as one with it, in memory that does not grow", function()
+  mn.clear_tape()
+  local cleared = train(300, function() mn.clear_tape() end)
+  t.eq(train(300, function(_, i) if i % 100 == 0 then fill_memory() end end), cleared)
+  mn.clear_tape()
+  local marks = {}
+  train(30000, function(_, i, y)
+    local aside = (y * 2):mean()                       -- a graph whose backward is never called
+    t.ok(aside:size() == 1)
+    if i % 10000 == 0 then marks[#marks + 1] = bytes "arena" + bytes "resident" end
+  end)
+  t.ok(marks[3] < marks[2] + 16e6, ("%.0f, then %.0f bytes"):format(marks[2], marks[3]))
+end)
+
+t.test("tape: without clear_tape and without backward memory does not grow either, inside no_grad too", function()
+  mn.clear_tape()
+  local x = mn.tensor { shape = { MILLION / 4 } }
+  local function loop() for _ = 1, 500 do x:add(x) end end
+  loop()
+  t.ok(bytes "arena" < 100e6, bytes "arena")
+  mn.no_grad(function()
+    loop()
+    t.ok(bytes "arena" < 200e6, bytes "arena")
+  end)
+  mn.clear_tape()
+end)
+
+t.test("tape: what a script holds keeps its values through collections, views and graphs too", function()
+  mn.clear_tape()
+  local w = mn.tensor { data = { 1, 2, 3, 4 }, grad = true }
+  local held, early = {}, w:mul(w)
+  for i = 1, 50 do
+    held[i] = (w * i):sum()
+    if i % 10 == 0 then fill_memory() end
+  end
+  for i = 1, 50 do t.near(held[i]:item(), 10 * i, 1e-4) end
+  local square = early:reshape(2, 2)
+  fill_memory()
+  early = nil
+  fill_memory()
+  t.eq(numbers(square:reshape(-1)), "1 4 9 16")
+  w:zero_grad()
+  square:sum():backward()                              -- through an alias whose source no variable holds
+  t.eq(numbers(w:grad()), "2 4 6 8")
+  w:zero_grad()
+  held[50]:backward()
+  fill_memory()
+  held[20]:backward()
+  t.eq(numbers(w:grad()), "70 70 70 70")
+  t.near(held[50]:item(), 500, 1e-4)
+  mn.clear_tape()
+end)
+
+t.test("tape: a mask that has no gradient itself is there when a collected graph is walked", function()
+  mn.clear_tape()
+  local w = mn.tensor { data = { 1, 2, 3, 4 }, grad = true }
+  local loss
+  do
+    local mask = mn.tensor { data = { 1, 0, 1, 0 }, dtype = "u8" }
+    loss = mn.where(mask, w * 3, w * 5):sum()
+  end
+  for _ = 1, 3 do fill_memory() end
+  loss:backward()
+  t.eq(numbers(w:grad()), "3 5 3 5")
+  mn.clear_tape()
+end)
+
+t.test("tape: backward frees what it walked and nothing else; retain = true keeps it", function()
+  mn.clear_tape()
+  local w = mn.tensor { data = { 2 }, grad = true }
+  local both = w:square()
+  local a, b = both:sum(), (w * 10):sum()
+  a:backward { retain = true }
+  a:backward()
+  t.eq(w:grad():item(), 8)
+  b:backward()
+  t.eq(w:grad():item(), 18)
+  t.eq(both:item(), 4)                                 -- numbers stay
+  t.raises(function() a:backward() end, "earlier backward has walked from this number")
+  t.raises(function() (both * 2):sum():backward() end, "x:detach%(%) uses its numbers alone")
+  w:zero_grad()
+  ;(both:detach() * w):sum():backward()
+  t.eq(w:grad():item(), 4)
+  t.raises(function() b:backward { retian = true } end, "did you mean 'retain'")
+  t.raises(function() b:backward(true) end, "expected { retain = true }")
+  mn.clear_tape()
+end)
+
+t.test("tape: truncated backpropagation with a detached state", function()
+  mn.clear_tape()
+  local w = mn.tensor { data = { 0.5 }, grad = true }
+  local h = mn.tensor { 1 }
+  for _ = 1, 5 do
+    for _ = 1, 3 do h = h * w + 1 end
+    h:sum():backward()
+    h = h:detach()
+  end
+  t.near(h:item(), 2, 1e-3)
+  t.near(w:grad():item(), 16.643, 1e-2)
+  mn.clear_tape()
+end)
+
+t.test("tape: a warning, once, names the line where a script holds a gigabyte", function()
+  local shell = require "tests.support.shell"
+  local folder = shell.folder()
+  local path = folder .. "/hold.lua"
+  local f = assert(io.open(path, "w"))
+  f:write 'local mn = require "mneme"\nlocal x, held = mn.tensor { shape = { 1e6 } }, {}\nfor i = 1, 600 do\n  held[i] = x:add(x)\nend\nprint "done"\n'
+  f:close()
+  local said = shell.mneme(folder, "run " .. path)
+  local _, warnings = said:gsub("warning: [^\n]*hold.lua:4: %d+%.%d GB of computed tensors are kept", "")
+  t.eq(warnings, 1, said)
+  t.ok(said:find("done", 1, true), said)
+  os.execute("rm -r '" .. folder .. "'")
+end)
