@@ -76,7 +76,7 @@ end)
 
 t.test("help api and help annotations: functions, objects, ops; annotations are Lua", function()
   local page, annotations = mneme "help api", mneme "help annotations"
-  for _, words in ipairs { "### `mn.env(name, settings)`", "### `mn.stats.iqm", "#### `Tensor:backward()`", "### `mn.linear_attention`" } do
+  for _, words in ipairs { "### `mn.env(name, settings)`", "### `mn.stats.iqm", "#### `Tensor:backward(options)`", "### `mn.linear_attention`" } do
     t.ok(page:find(words, 1, true), words)
   end
   local chunk = t.ok(loadstring(annotations))

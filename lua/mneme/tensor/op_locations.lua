@@ -1,14 +1,14 @@
 -- op_locations.lua -- where in a script an op was called, for debug=nan and profile=1.  A place is a stack of "file.lua:line",
 -- outermost first; the engine stores its number with each call that a plan records (mn_set_place).
 local engine = require "mneme.base.engine"
-local tensor = require "mneme.tensor.tensor"
+local binding = require "mneme.tensor.op_binding"
 
 local places = { stacks = {} }
 local numbers = {}                   -- of stacks, as texts
 
 -- What stands around every op, and says nothing: the command line, plans, the wrappers of ops.
-local SILENT = { ["commands/cli.lua"] = true, ["runs/script.lua"] = true, ["tensor/tensor.lua"] = true, ["tensor/plan.lua"] = true,
-  ["learn/trainer.lua"] = true, ["tensor/op_locations.lua"] = true }
+local SILENT = { ["commands/cli.lua"] = true, ["runs/script.lua"] = true, ["tensor/tensor.lua"] = true,
+  ["tensor/op_binding.lua"] = true, ["tensor/plan.lua"] = true, ["learn/trainer.lua"] = true, ["tensor/op_locations.lua"] = true }
 
 local function short(source)
   local path = source:match "^@(.*)" or "?"
@@ -31,7 +31,7 @@ end
 
 ---Note from now on where ops are applied.
 function places.note()
-  tensor.noting = function()
+  binding.noting = function()
     local text = stack()
     if not numbers[text] then
       places.stacks[#places.stacks + 1] = text
