@@ -92,6 +92,15 @@ int         mn_plan_end(mn_plan *p);
 int         mn_plan_run(mn_plan *p, int t0, int t1);   /* rows t0..t1-1 of time only; (0, -1): everything */
 int         mn_plan_calls(mn_plan *p);
 const char *mn_plan_find_nan(mn_plan *p, int *place);  /* "linear: output y ...; x [8,16] -1..2" of the first bad call, or NULL */
+/* Bodies of recurrences: see graph/recurrence.c.  Between begin and mn_plan_end: inputs are bound, the body's ops applied, outputs
+** bound, then mn_backward_from records the way back. */
+enum { MN_BODY_X, MN_BODY_STATE, MN_BODY_DONE, MN_BODY_START, MN_BODY_GIVEN, MN_BODY_DY, MN_BODY_DSTATE };    /* inputs of a body */
+int         mn_body_begin(mn_plan *p);             /* records, inside another recording too */
+int         mn_body_input(mn_plan *p, int what, const mn_tensor *leaf);                /* the next part of x, the state, ... of a row */
+int         mn_body_output(mn_plan *p, bool state, const mn_tensor *t);                /* the next part of y or of the state */
+int         mn_body_end(mn_plan *p, bool forward); /* forward: the body's ops are all applied, outputs bound; else: so is backward */
+uint32_t    mn_plan_version(mn_plan *p, int *id);  /* what the op `recur` takes as its options */
+bool        mn_plan_leaf(mn_plan *p, int i, mn_tensor *leaf);   /* the i-th leaf that it reads, some more than once; false: there are fewer */
 int         mn_plan_place(mn_plan *p, int call);   /* the number of mn_set_place when the call was recorded; of a backward call: its forward call's */
 void        mn_plan_set_profile(mn_plan *p, bool on);
 const char *mn_plan_profile(mn_plan *p, int call, double *seconds);   /* "linear forward"; seconds so far */

@@ -70,6 +70,7 @@ typedef struct mn_op {
   bool off_tape;               /* changes leaves in place (adam, softmax_sample); in[i].grad is the leaf's gradient */
   bool alias;                  /* output 0 has input 0's values in another shape: they share memory if both are computed */
   bool accumulates;                   /* backward can add to gradients: it calls mn_accumulates(c, i) for each input */
+  bool any_device;             /* computes through other ops' kernels and the device alone, so it runs on every device */
 } mn_op;
 
 #define DIM(c, letter) ((c)->dim[(letter) - 'A'])
@@ -81,6 +82,14 @@ const char *mn_input_name(const mn_call *c, int i);
 
 /* Format the error of a context; returns -1. */
 int mn_fail(mn_ctx *mn, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The op `recur`, which runs a body that was recorded for one row of time, row by row, and `last_row`: graph/recurrence.c. */
+int  mn_recur_shape(mn_call *c);
+void mn_recur_forward(mn_call *c);
+void mn_recur_backward(mn_call *c);
+int  mn_last_row_shape(mn_call *c);
+void mn_last_row_forward(mn_call *c);
+void mn_last_row_backward(mn_call *c);
 
 /* True if backward of this op (.accumulates) must add to in[i].grad instead of storing. */
 static inline bool mn_accumulates(const mn_call *c, int i) { return c->adding >> i & 1; }

@@ -43,9 +43,13 @@ void mn_poison(const mn_device *on, void *p, size_t bytes) {
 ** begin at the same place of a cache push each other out. */
 enum { LARGE = 1 << 14, SPACE = 13 * MN_ALIGN };
 
-void *mn_take(mn_ctx *mn, mn_arena *a, size_t bytes, const char *what) {
+size_t mn_room_of(size_t bytes) {
   bytes = (bytes + MN_ALIGN - 1) & ~(size_t)(MN_ALIGN - 1);
-  if (bytes >= LARGE) bytes += SPACE;
+  return bytes >= LARGE ? bytes + SPACE : bytes;
+}
+
+void *mn_take(mn_ctx *mn, mn_arena *a, size_t bytes, const char *what) {
+  bytes = mn_room_of(bytes);
   if (bytes > a->end - a->used && go_on(a, bytes)) return mn_no_memory(mn, a->on, what, (double)bytes, (double)a->used), NULL;
   void *p = a->base + (a->used - a->start);
   a->used += bytes;
@@ -59,12 +63,19 @@ void mn_rewind(mn_arena *a, size_t to) {
   while (a->at > 0 && to < a->start) enter(a, a->at - 1);
 }
 
-bool mn_taken_before(const mn_arena *a, const void *p, size_t place) {
+bool mn_place_of(const mn_arena *a, const void *p, size_t *place) {
   for (int i = 0; i < a->n; i++) {
     const mn_stretch *s = &a->stretch[i];
-    if ((const char *)p >= s->base && (const char *)p < s->base + s->bytes) return s->start + (size_t)((const char *)p - s->base) < place;
+    if ((const char *)p < s->base || (const char *)p >= s->base + s->bytes) continue;
+    *place = s->start + (size_t)((const char *)p - s->base);
+    return true;
   }
   return false;
+}
+
+bool mn_taken_before(const mn_arena *a, const void *p, size_t place) {
+  size_t at;
+  return mn_place_of(a, p, &at) && at < place;
 }
 
 void mn_arena_close(mn_arena *a) {

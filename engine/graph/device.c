@@ -59,7 +59,7 @@ int mn_device_open(mn_ctx *mn, const char *name, mn_device **out) {
 }
 
 const mn_kernel *mn_device_kernel(mn_ctx *mn, const mn_device *d, const mn_op_entry *op, bool backward) {
-  if (!d->library) return &op->kernel;
+  if (!d->library || op->op->any_device) return &op->kernel;
   char symbol[128];
   snprintf(symbol, sizeof symbol, "mn_kernel_%s", op->name);
   const mn_kernel *k = dlsym(d->library, symbol);

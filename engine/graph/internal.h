@@ -98,6 +98,8 @@ typedef struct mn_command {      /* one thing a plan does again */
   int      place;                /* as mn_set_place said when its op was applied */
 } mn_command;
 
+typedef struct mn_body mn_body;  /* see recurrence.c */
+
 struct mn_plan {
   mn_ctx *ctx;
   int id;                        /* place in ctx->plan */
@@ -117,6 +119,7 @@ struct mn_plan {
   mn_graph *graph;               /* runs that came before */
   int n_graphs, cap_graphs;
   uint32_t graphs_of;            /* ctx->scratch_version when they were captured */
+  mn_body *body;                 /* it is the body of a recurrence; else NULL */
   unsigned late;                 /* bits MN_FINAL, MN_ON_DEMAND: rows were run since those were made */
 };
 
@@ -159,6 +162,8 @@ struct mn_ctx {
 void *mn_take(mn_ctx *mn, mn_arena *a, size_t bytes, const char *what);  /* 64-byte aligned; NULL and error */
 void  mn_rewind(mn_arena *a, size_t to);              /* what was taken from that place on is gone */
 bool  mn_taken_before(const mn_arena *a, const void *p, size_t place);
+bool  mn_place_of(const mn_arena *a, const void *p, size_t *place);      /* false: p is not in it */
+size_t mn_room_of(size_t bytes);                      /* bytes that mn_take uses up for an array */
 void  mn_arena_close(mn_arena *a);
 void  mn_poison(const mn_device *on, void *p, size_t bytes);
 void  mn_memory_open(mn_ctx *mn, mn_memory *m);       /* nothing is reserved before it is needed */
@@ -211,6 +216,10 @@ int   mn_run_batch_parallel(mn_plan *p, int i, int t);         /* row t, from co
 
 /* nan_check.c */
 void  mn_describe_inputs(const mn_op_entry *e, const mn_call *c, char *text, size_t room);   /* "x [8,16] -0.5..2, ..." */
+
+/* recurrence.c */
+void  mn_body_free(mn_plan *p);
+void  mn_body_leave(mn_plan *p);                      /* what recorded around it records on */
 
 /* collect.c */
 void  mn_collect_close(mn_ctx *mn);

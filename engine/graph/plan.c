@@ -45,6 +45,7 @@ void mn_plan_free(mn_plan *p) {
   if (!p) return;
   if (p->ctx->recording == p) p->ctx->recording = NULL;
   clear(p);
+  mn_body_free(p);
   p->ctx->plan[p->id] = NULL;
   mn_memory_close(&p->memory);
   free(p->command);
@@ -67,6 +68,7 @@ int mn_plan_end(mn_plan *p) {
   if (p->ctx->recording != p) return mn_fail(p->ctx, "plan: not recording");
   p->recording = false;
   p->ctx->recording = NULL;
+  if (p->body) mn_body_leave(p);
   return 0;
 }
 
@@ -246,6 +248,7 @@ int mn_plan_run(mn_plan *p, int t0, int t1) {
   mn_ctx *mn = p->ctx;
   if (mn->recording) return mn_fail(mn, "plan: cannot run while a plan records");
   if (!p->n_commands) return mn_fail(mn, "plan: nothing was recorded");
+  if (p->body) return mn_fail(mn, "plan: the body of a recurrence runs in mn.recur alone");
   if (mn_check_links(mn, &p->tape)) return -1;
   if (t1 >= 0) return run_by_rows(p, t0, t1);
   p->late = 0;

@@ -10,6 +10,8 @@
 /* Keep what is used alive: a leaf is pinned by the recording plan, another plan is linked. */
 int mn_use(mn_ctx *mn, mn_record *r, const char *op, const char *arg) {
   mn_plan *p = mn->recording;
+  if (p && p->body && (r->slot >= 0 || (r->plan && r->plan != p)))
+    return mn_fail(mn, "%s: %s was computed outside the recurrence's body: pass it in given = { ... }", op, arg);
   if (r->slot >= 0 && p)
     return mn_fail(mn, "%s: %s was computed outside the plan; pass it as an argument, or mn.keep() it", op, arg);
   if (p && r->timed && r->plan && r->plan != p && p->T && p->T != r->shape[0]) p->other_T = r->shape[0];
@@ -174,7 +176,8 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
     return mn_fail(mn, "%s has no gradient, but an input requires one: wrap it in mn.no_grad", e->name);
   wants_grad &= open_end;
   if (!(c->kernel = mn_kernel_of(mn, op, wants_grad))) return -1;
-  if (mn->debug && (mn_wait(mn) || mn_check_domains(mn, e, c))) return -1;
+  const bool debug = mn->debug && !(mn->recording && mn->recording->body);      /* a body records on zeros */
+  if (debug && (mn_wait(mn) || mn_check_domains(mn, e, c))) return -1;
   for (int i = 0; i < c->n_in; i++)
     if (here.in[i] && mn_use(mn, here.in[i], e->name, e->sig.in[i].name)) return -1;
   if (e->op->off_tape && lend_gradients(mn, e, c, here.in)) return -1;
@@ -201,7 +204,7 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
     for (int i = 0; i < c->n_in && !mn->recording; i++) if (here.in[i]) here.in[i]->needed = mn->tape_number + 1;
   }
   for (int i = 0; i < c->n_out; i++) out[i] = (mn_tensor){ here.out[i]->slot, here.out[i]->gen };
-  if (mn->debug && check_outputs(mn, e, c)) return -1;
+  if (debug && check_outputs(mn, e, c)) return -1;
   return c->n_out;
 undo:
   if (!mn->recording) rewind_to(mn, before);
@@ -290,14 +293,15 @@ static int node_backward(mn_ctx *mn, mn_node *node) {
     if (!r || !(node->lends >> i & 1) || !r->wants_grad || r->dtype != MN_F32) continue;
     any = true;
     const bool leaf = r->slot < 0 && !r->plan;
-    if (leaf && mn->recording) {                   /* replays store only what this plan empties itself, and else add */
+    const bool in_body = mn->recording && mn->recording->body;      /* a leaf stands for a row's, which is always added to */
+    if (leaf && mn->recording && !in_body) {       /* replays store only what this plan empties itself, and else add */
       if (note_leaf(mn->recording, r)) return -1;
       if (r->emptied_in != mn->recording->version && mn_settle_grad(mn, r)) return -1;
     }
-    const bool first = leaf ? r->fresh : !r->grad;
+    const bool first = leaf ? r->fresh && !in_body : !r->grad;
     if (first) {
       if (!leaf && (receives(mn, node, r) || !(r->grad = pool_take(mn, m, r->n)))) return -1;
-      r->fresh = false;
+      if (leaf) r->fresh = false;
       b.in[i].grad = r->grad;
     } else if (b.op->accumulates) {
       b.in[i].grad = r->grad;
@@ -398,6 +402,7 @@ static mn_record *begin_of_walk(mn_ctx *mn, const mn_tensor *t, const char *what
     return mn_fail(mn, "backward: no input of %s requires a gradient", what), NULL;
   if (is_eager(r) && !r->maker)
     return mn_fail(mn, "backward: an earlier backward has walked from %s and freed its graph: loss:backward { retain = true } keeps it", what), NULL;
+  if (r->grad) return r;                           /* given twice */
   if (!(r->grad = mn_take(mn, &mn_current_memory(mn)->numbers, (size_t)r->n * sizeof(float), "backward"))) return NULL;
   r->lent = true;
   if (!is_eager(r)) return r;
@@ -428,8 +433,21 @@ int mn_backward(mn_ctx *mn, const mn_tensor *loss, bool retain) {
   return failed ? no_walk(mn, 1, loss) : 0;
 }
 
+/* The gradient that a walk begins with, now and in replays. */
+static int give_gradient(mn_ctx *mn, mn_record *r, mn_record *g, bool again) {
+  if (again) return add_into(mn, r->grad, g->data, r->n);
+  const size_t bytes = (size_t)r->n * sizeof(float);
+  if (mn_check_device(mn, mn->device->copy(r->grad, g->data, bytes))) return -1;
+  if (!mn->recording) return 0;
+  mn_command *c = mn_use(mn, g, "backward", "a gradient") ? NULL : mn_record_command(mn->recording, MN_COPY);
+  if (!c) return -1;
+  c->from = g->data;
+  c->to = r->grad;
+  c->bytes = (long)bytes;
+  return 0;
+}
+
 int mn_backward_from(mn_ctx *mn, int n, const mn_tensor *of, const mn_tensor *grad) {
-  if (mn->recording) return mn_fail(mn, "backward: gradients cannot be given while a plan records");
   mn_node *from = NULL;
   for (int i = 0; i < n; i++) {
     mn_record *g = mn_find(mn, &grad[i], "backward", "a gradient"), *r = g ? mn_find(mn, &of[i], "backward", "a tensor") : NULL;
@@ -438,8 +456,9 @@ int mn_backward_from(mn_ctx *mn, int n, const mn_tensor *of, const mn_tensor *gr
       mn_fail(mn, "backward: a gradient has %ld elements, its tensor %ld", g->n, r->n);
       return no_walk(mn, i, of);
     }
+    const bool again = r->grad != NULL;
     if (!begin_of_walk(mn, &of[i], "a tensor", &from)) return no_walk(mn, i, of);
-    if (mn_check_device(mn, mn->device->copy(r->grad, g->data, (size_t)r->n * sizeof(float)))) return no_walk(mn, i + 1, of);
+    if (give_gradient(mn, r, g, again)) return no_walk(mn, i + 1, of);
   }
   return walk_back(mn, from, false) ? no_walk(mn, n, of) : 0;
 }

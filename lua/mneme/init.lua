@@ -14,6 +14,7 @@ local mn = {
 -- test_public_rule.lua), so what scenes, panels, experiments and documents need is named here.
 local parts = {
   plan = { "mneme.tensor.plan" },
+  recur = { "mneme.tensor.recur" },
   nn = { "mneme.tensor.nn" },
   env = { "mneme.envs.env", "new" },
   scene = { "mneme.view.scene", call = "new", fields = { "load", "panels" } },

@@ -61,7 +61,8 @@ local function record(self, own, ...)
   end
   self.recorded = false
   check(C.mn_plan_begin(self.handle))
-  engine.recording = true
+  self.bodies = {}                                 -- of recurrences that it runs: see recur.lua
+  engine.recording = self.bodies
   local function finish(ok, ...)
     engine.recording = false
     local ended = C.mn_plan_end(self.handle)
