@@ -70,6 +70,8 @@ typedef struct mn_op {
   bool off_tape;               /* changes leaves in place (adam, softmax_sample); in[i].grad is the leaf's gradient */
   bool alias;                  /* output 0 has input 0's values in another shape: they share memory if both are computed */
   bool accumulates;                   /* backward can add to gradients: it calls mn_accumulates(c, i) for each input */
+  bool sums_rows;              /* its gradients of inputs 1 and 2 are sums over the rows of input 0, output 0 and its gradient, of whatever
+                                  number: a recurrence computes them once for all rows of time */
   bool any_device;             /* computes through other ops' kernels and the device alone, so it runs on every device */
 } mn_op;
 

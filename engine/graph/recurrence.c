@@ -11,6 +11,7 @@ enum { DX = MN_BODY_DSTATE + 1, DSTATE_BEFORE, DONE_NONE, DSTART, DGIVEN, SAVED,
 
 typedef struct part { mn_record *leaf; int what; long offset; } part;            /* offset: elements */
 typedef struct result { void *data; long n, offset; bool state; } result;
+typedef struct later { int command; mn_call call; long offset; } later;           /* offset: elements of a row of its copies */
 typedef struct pointer { void **at; int base; size_t offset, stride; } pointer;  /* bytes; stride: of SAVED, from row to row */
 
 struct mn_body {
@@ -19,6 +20,8 @@ struct mn_body {
   part *part;       int n_parts, cap_parts;
   result *result;   int n_results, cap_results;
   pointer *pointer; int n_pointers, cap_pointers;
+  later *later;     int n_later, cap_later;      /* calls whose gradients of weights are computed after all rows */
+  long later_size;               /* elements that a row of their copies takes */
   int n_forward;                 /* commands; those after them go back */
   int forward_pointers;          /* of the pointers, those of forward commands and results come first */
   size_t saved;                  /* bytes that a row of the body computes */
@@ -39,6 +42,7 @@ void mn_body_free(mn_plan *p) {
   free(p->body->part);
   free(p->body->result);
   free(p->body->pointer);
+  free(p->body->later);
   free(p->body);
   p->body = NULL;
 }
@@ -131,6 +135,32 @@ static int note_commands(mn_plan *p, int from, int to) {
   return 0;
 }
 
+/* Is it the same for all rows? */
+static bool is_constant(const mn_plan *p, const mn_arg *a) {
+  const mn_body *b = p->body;
+  size_t place;
+  for (int i = 0; i < b->n_parts; i++)
+    if (a->data == b->part[i].leaf->data) return b->part[i].what == MN_BODY_GIVEN;
+  return !a->data || !mn_place_of(&p->memory.numbers, a->data, &place);
+}
+
+/* Take the gradients of weights out of calls that would only add up over the rows. */
+static int find_later(mn_plan *p) {
+  mn_body *b = p->body;
+  for (int i = b->n_forward; i < p->n_commands; i++) {
+    mn_command *k = &p->command[i];
+    if (k->kind != MN_BACKWARD || !k->call->op->sums_rows || !k->call->in[1].grad || !is_constant(p, &k->call->in[1]) ||
+        !is_constant(p, &k->call->in[2])) continue;
+    if (mn_grow(p->ctx, &b->later, &b->cap_later, b->n_later + 1, sizeof *b->later)) return -1;
+    later *l = &b->later[b->n_later++];
+    *l = (later){ i, *k->call, b->later_size };
+    b->later_size += l->call.in[0].n + 2 * l->call.out[0].n;
+    l->call.in[0].grad = NULL;
+    k->call->in[1].grad = k->call->in[2].grad = NULL;
+  }
+  return 0;
+}
+
 static float *zeros(mn_plan *p, long n) {
   const size_t bytes = (size_t)(n > 0 ? n : 1) * sizeof(float);
   float *to = mn_take(p->ctx, &p->memory.numbers, bytes, "recur");
@@ -155,7 +185,12 @@ int mn_body_end(mn_plan *p, bool forward) {
   for (int i = 0; i < b->n_results; i++)
     if (note_pointer(p, &b->result[i].data, (size_t)b->result[i].n * sizeof(float))) return -1;
   b->forward_pointers = b->n_pointers;
-  if (note_commands(p, b->n_forward, p->n_commands)) return -1;
+  if (find_later(p) || note_commands(p, b->n_forward, p->n_commands)) return -1;
+  for (int i = 0; i < b->n_later; i++) {
+    mn_arg *in = b->later[i].call.in;
+    for (int k = 1; k <= 2; k++)
+      if (note_pointer(p, (void **)&in[k].data, 0) || note_pointer(p, (void **)&in[k].grad, 0)) return -1;
+  }
   b->ended = true;
   return 0;
 }
@@ -181,7 +216,7 @@ bool mn_plan_leaf(mn_plan *p, int i, mn_tensor *leaf) {
 
 enum { BODY, VERSION, KEEP };                                  /* options */
 enum { X, STATE, GIVEN, DONE, START };                         /* inputs */
-enum { Y, STATES, ROOM };                                      /* outputs */
+enum { Y, STATES, ROOM, LATER };                                    /* outputs */
 
 static mn_plan *plan_of(const mn_call *c) {
   mn_ctx *mn = c->ctx;
@@ -208,6 +243,7 @@ int mn_recur_shape(mn_call *c) {
   c->out[Y].shape[1] = (int)b->y_size;
   c->out[ROOM].shape[0] = OPT(c, KEEP) != 0 ? DIM(c, 'T') : 1;
   c->out[ROOM].shape[1] = (int)(b->saved / sizeof(float)) + 1;
+  c->out[LATER].shape[1] = (int)b->later_size + 1;
   return 0;
 }
 
@@ -238,14 +274,48 @@ static void find_row(const mn_call *c, const mn_body *b, int t, row *r) {
   r->base[SAVED] = (char *)c->out[ROOM].data;
 }
 
-static void run(const mn_call *c, mn_plan *p, int from, int to) {
+/* The copies of all rows of one: x, y and dy. */
+static float *copies_of(const mn_call *c, const later *l) { return c->out[LATER].data + l->offset * DIM(c, 'T'); }
+
+/* Copy what row t of a call reads, for after all rows. */
+static void keep_for_later(const mn_call *c, const later *l, const mn_call *now, int t) {
   const mn_device *d = c->ctx->device;
-  for (int i = from; i < to; i++) {
+  const long T = DIM(c, 'T'), n = now->in[0].n, m = now->out[0].n;
+  float *x = copies_of(c, l), *y = x + n * T, *dy = y + m * T;
+  check(c, d->copy(x + n * t, now->in[0].data, (size_t)n * sizeof(float)));
+  check(c, d->copy(y + m * t, now->out[0].data, (size_t)m * sizeof(float)));
+  check(c, d->copy(dy + m * t, now->out[0].grad, (size_t)m * sizeof(float)));
+}
+
+static void run_later(const mn_call *c, const later *l) {
+  const long T = DIM(c, 'T'), n = l->call.in[0].n, m = l->call.out[0].n;
+  mn_call all = l->call;
+  all.in[0].data = copies_of(c, l);
+  all.out[0].data = all.in[0].data + n * T;
+  all.out[0].grad = all.out[0].data + m * T;
+  all.in[0].n *= T, all.out[0].n *= T;
+  all.in[0].shape[0] *= (int)T, all.out[0].shape[0] *= (int)T;
+  all.kernel->backward(&all);
+}
+
+static void run_back(const mn_call *c, mn_plan *p, int t) {
+  const mn_body *b = p->body;
+  const mn_device *d = c->ctx->device;
+  const later *l = b->later, *end = l + b->n_later;
+  for (int i = b->n_forward; i < p->n_commands; i++) {
     const mn_command *k = &p->command[i];
-    if (k->kind == MN_FORWARD) k->call->kernel->forward(k->call);
-    else if (k->kind == MN_BACKWARD) k->call->kernel->backward(k->call);
-    else check(c, k->kind == MN_ADD ? d->add(k->to, k->from, k->bytes / 4) : d->copy(k->to, k->from, (size_t)k->bytes));
+    if (k->kind == MN_ADD) check(c, d->add(k->to, k->from, k->bytes / 4));
+    else if (k->kind == MN_COPY) check(c, d->copy(k->to, k->from, (size_t)k->bytes));
+    else {
+      const bool kept = l < end && l->command == i;
+      if (kept) keep_for_later(c, l++, k->call, t);
+      if (!kept || k->call->in[0].grad) k->call->kernel->backward(k->call);
+    }
   }
+}
+
+static void run_forward(mn_plan *p) {
+  for (int i = 0; i < p->body->n_forward; i++) p->command[i].call->kernel->forward(p->command[i].call);
 }
 
 void mn_recur_forward(mn_call *c) {
@@ -257,7 +327,7 @@ void mn_recur_forward(mn_call *c) {
   for (int t = c->t0; t < c->t1; t++) {
     find_row(c, b, t, &r);
     set_pointers(b, 0, b->forward_pointers, &r);
-    run(c, p, 0, b->n_forward);
+    run_forward(p);
     char *y = row_of(&c->out[Y], b->y_size, t), *state = row_of(&c->out[STATES], b->size[MN_BODY_STATE], t);
     for (int i = 0; i < b->n_results; i++) {
       const result *q = &b->result[i];
@@ -292,9 +362,10 @@ void mn_recur_backward(mn_call *c) {
     check(c, d->zero(b->dstate[t & 1], state_bytes));
     if (c->out[STATES].grad) check(c, d->add(b->dstate[(t + 1) & 1], c->out[STATES].grad + (long)t * b->state_size, b->state_size));
     set_pointers(b, again ? 0 : b->forward_pointers, b->n_pointers, &r);
-    if (again) run(c, p, 0, b->n_forward);
-    run(c, p, b->n_forward, p->n_commands);
+    if (again) run_forward(p);
+    run_back(c, p, t);
   }
+  for (int i = 0; i < b->n_later; i++) run_later(c, &b->later[i]);
   if (c->in[STATE].grad) check(c, d->copy(c->in[STATE].grad, b->dstate[0], state_bytes));
 }
 

@@ -117,8 +117,7 @@ static void sum_down(mn_call *c, const mn_layout *l, int k, const float *full, f
 }
 
 void mn_in_parts(mn_call *c, float *to, long n, mn_part part) {
-  MN_PARALLEL(c->ctx, n)
-  for (long i = 0; i < n; i += MN_GRAIN) part(c, to, i, n - i < MN_GRAIN ? n : i + MN_GRAIN);
+  MN_FOR(c->ctx, n, i, 0, n, MN_GRAIN, part(c, to, i, n - i < MN_GRAIN ? n : i + MN_GRAIN));
 }
 
 void mn_operand_backward(mn_call *c, int k, mn_part part) {

@@ -66,14 +66,11 @@ static void own(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *
   enum { ROWS = 64 };
   float *panels = mn_scratch(mn, MN_SCRATCH_GEMM, (long)mn_panels(N) * MN_PANEL * K);
   double work = (double)M * N * K;
-  MN_PARALLEL(mn, work / 8)
-  for (int p = 0; p < mn_panels(N); p++) {
-    int n = N - p * MN_PANEL < MN_PANEL ? N - p * MN_PANEL : MN_PANEL;
-    mn_pack_panel(tb ? B + (long)p * MN_PANEL * ldb : B + p * MN_PANEL, ldb, K, n, tb, panels + (long)p * K * MN_PANEL);
-  }
-  MN_PARALLEL(mn, work / 8)
-  for (int m = 0; m < M; m += ROWS)
-    mn_gemm_panel_rows(m, m + ROWS < M ? m + ROWS : M, N, K, A, lda, ta, panels, C, ldc, add);
+  MN_FOR(mn, work / 8, p, 0, mn_panels(N), 1,
+    mn_pack_panel(tb ? B + p * MN_PANEL * ldb : B + p * MN_PANEL, ldb, K, N - (int)p * MN_PANEL < MN_PANEL ? N - (int)p * MN_PANEL : MN_PANEL, tb,
+                  panels + p * K * MN_PANEL));
+  MN_FOR(mn, work / 8, m, 0, M, ROWS,
+    mn_gemm_panel_rows((int)m, m + ROWS < M ? (int)m + ROWS : M, N, K, A, lda, ta, panels, C, ldc, add));
 }
 #endif
 

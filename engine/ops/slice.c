@@ -44,8 +44,9 @@ static void forward(mn_call *c) {
   const float *x = c->in[0].data + from * s.inner;
   float *y = c->out[0].data;
   long n = length * s.inner, step = s.size * s.inner;
-  MN_PARALLEL_ROWS(c->ctx, c->out[0].n, s.outer)
-  for (long o = 0; o < s.outer; o++) memcpy(y + o * n, x + o * step, (size_t)n * sizeof *y);
+  const int rows = mn_rows_at_a_time(c->out[0].n, s.outer);
+  MN_FOR(c->ctx, c->out[0].n, o, 0, s.outer, rows,
+    for (long k = o; k < o + rows && k < s.outer; k++) memcpy(y + k * n, x + k * step, (size_t)n * sizeof *y));
 }
 
 static void backward(mn_call *c) {
@@ -55,9 +56,10 @@ static void backward(mn_call *c) {
   float *dx = c->in[0].grad;
   long n = length * s.inner, step = s.size * s.inner;
   if (!mn_accumulates(c, 0)) memset(dx, 0, (size_t)c->in[0].n * sizeof *dx);
-  MN_PARALLEL_ROWS(c->ctx, c->out[0].n, s.outer)
-  for (long o = 0; o < s.outer; o++)
-    for (long i = 0; i < n; i++) dx[o * step + from * s.inner + i] += dy[o * n + i];
+  const int rows = mn_rows_at_a_time(c->out[0].n, s.outer);
+  dx += from * s.inner;
+  MN_FOR(c->ctx, c->out[0].n, o, 0, s.outer, rows,
+    for (long k = o; k < o + rows && k < s.outer; k++) for (long i = 0; i < n; i++) dx[k * step + i] += dy[k * n + i]);
 }
 
 const mn_op mn_op_slice = {
