@@ -3,7 +3,8 @@
 --   envs [NAME ...] [device=cuda]
 --   ranks [num_envs=8,16,32] [updates=12]
 --   scenes [NAME ...] [part=pages|training] [core=NAME] [size=small] [steps=1000] [seconds=0.5] [updates=40]
---   sweep [cells=1000] [jobs=2] [seconds=1]
+--   recur [threads=1] [torch=PYTHON]
+--   sweep [runs=1000] [jobs=2] [seconds=1]
 --   torsos [NAME ...] [images=N] [threads=1] [torch=PYTHON]
 --   train|cores [NAME ...] device=cuda [num_envs=8,1024] [steps=256] [rounds=5]
 -- Each figure stands next to a bound that is measured in the same run; times are medians.  Compare ratios
@@ -27,10 +28,10 @@ local sections = {
 function bench.main(words)
   if words[1] == "one" then train.one(words[2]) return 0 end
   if words[1] == "window" then require("mneme.commands.bench.window").child(words[2]) return 0 end
-  for _, name in ipairs { "cores", "envs", "ranks", "scenes", "sweep", "torsos" } do
+  for _, name in ipairs { "cores", "envs", "ranks", "recur", "scenes", "sweep", "torsos" } do
     if words[1] == name then return require("mneme.commands.bench." .. name).main { unpack(words, 2) } end
   end
-  local chosen, known = {}, { "cores", "ranks", "sweep", "torsos" }
+  local chosen, known = {}, { "cores", "ranks", "recur", "sweep", "torsos" }
   for _, word in ipairs(words) do chosen[word] = true end
   for _, s in ipairs(sections) do known[#known + 1] = s[1] end
   for _, word in ipairs(words) do
