@@ -70,8 +70,8 @@ typedef struct mn_op {
   bool off_tape;               /* changes leaves in place (adam, softmax_sample); in[i].grad is the leaf's gradient */
   bool alias;                  /* output 0 has input 0's values in another shape: they share memory if both are computed */
   bool accumulates;                   /* backward can add to gradients: it calls mn_accumulates(c, i) for each input */
-  bool sums_rows;              /* its gradients of inputs 1 and 2 are sums over the rows of input 0, output 0 and its gradient, of whatever
-                                  number: a recurrence computes them once for all rows of time */
+  bool sums_rows;              /* its gradients of inputs 1 and 2 are sums over the rows of input 0, output 0's gradient and, unless the
+                                  first option is 0, output 0, of whatever number: a recurrence computes them once for all rows of time */
   bool any_device;             /* computes through other ops' kernels and the device alone, so it runs on every device */
 } mn_op;
 
@@ -113,6 +113,10 @@ static inline float *mn_alloc_padded_from(float **work, long n) { return mn_allo
 
 /* p + offset, or NULL if p is NULL. */
 #define MN_AT(p, offset) ((p) ? (p) + (offset) : NULL)
+
+/* Room for n floats made from a matrix that stays the same for all rows of a recurrence: NULL if B is no such matrix.  *made: they are
+** there already, from an earlier row.  `how` tells several forms of one matrix apart. */
+float *mn_constant_form(mn_ctx *mn, const float *B, long n, int how, bool *made);
 
 /* C[M,N] = op(A) op(B) (+ C if add), row-major, float32, op = transpose where the flag is set; the
 ** leading dimension is the length of a stored row.  How work is divided does not depend on the number of

@@ -41,6 +41,7 @@ void mn_ctx_free(mn_ctx *mn) {
   mn_sweep(mn);
   mn_records_close(mn);
   for (int i = 0; i < MN_SCRATCHES; i++) mn->device->free(mn->scratch[i]);
+  mn_forms_free(mn);
   mn_pool_free(mn->pool);
   mn_memory_close(&mn->memory);
   mn_collect_close(mn);

@@ -46,6 +46,7 @@ unsigned mn_flush_all(mn_ctx *mn) {
 int mn_do(mn_ctx *mn, void (*pass)(mn_call *c), mn_call *c) {
   const unsigned before = mn_flush_all(mn);
   if (_setjmp(mn->unless_scratch)) {
+    mn->constant = NULL;                           /* a recurrence may have been left */
     mn_unflush(before);
     return -1;
   }

@@ -154,6 +154,10 @@ struct mn_ctx {
   mn_mark mark[16];   int no_grad;                    /* depth of mn_no_grad */
   float *scratch[MN_SCRATCHES];  long scratch_n[MN_SCRATCHES];
   jmp_buf unless_scratch;                             /* where the op that runs is left from: mn_do */
+  struct { const float *B; int how; long n, cap; uint32_t run; float *form; } form[16];     /* mn_constant_form: of matrices */
+  const float *constant, *constant_end;               /* where they are in this run of a recurrence; NULL: nowhere */
+  uint32_t constant_run, constant_runs;               /* its number, and the highest so far */
+  int next_form;
   uint32_t scratch_version;                           /* raised when one of them moves */
   int precision;
 };
@@ -219,6 +223,7 @@ void  mn_describe_inputs(const mn_op_entry *e, const mn_call *c, char *text, siz
 
 /* recurrence.c */
 void  mn_body_free(mn_plan *p);
+void  mn_forms_free(mn_ctx *mn);
 void  mn_body_leave(mn_plan *p);                      /* what recorded around it records on */
 
 /* collect.c */

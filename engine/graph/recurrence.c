@@ -283,7 +283,7 @@ static void keep_for_later(const mn_call *c, const later *l, const mn_call *now,
   const long T = DIM(c, 'T'), n = now->in[0].n, m = now->out[0].n;
   float *x = copies_of(c, l), *y = x + n * T, *dy = y + m * T;
   check(c, d->copy(x + n * t, now->in[0].data, (size_t)n * sizeof(float)));
-  check(c, d->copy(y + m * t, now->out[0].data, (size_t)m * sizeof(float)));
+  if (OPT(now, 0) != 0) check(c, d->copy(y + m * t, now->out[0].data, (size_t)m * sizeof(float)));
   check(c, d->copy(dy + m * t, now->out[0].grad, (size_t)m * sizeof(float)));
 }
 
@@ -318,12 +318,54 @@ static void run_forward(mn_plan *p) {
   for (int i = 0; i < p->body->n_forward; i++) p->command[i].call->kernel->forward(p->command[i].call);
 }
 
+/* ---- forms of matrices that stay the same for all rows ---- */
+
+float *mn_constant_form(mn_ctx *mn, const float *B, long n, int how, bool *made) {
+  enum { FORMS = sizeof mn->form / sizeof *mn->form };
+  *made = false;
+  if (!mn->constant || B < mn->constant || B >= mn->constant_end) return NULL;
+  for (int i = 0; i < FORMS; i++)
+    if (mn->form[i].B == B && mn->form[i].how == how && mn->form[i].n == n && mn->form[i].run == mn->constant_run) return *made = true, mn->form[i].form;
+  const int i = mn->next_form++ % FORMS;
+  if (mn->form[i].cap < n) {
+    mn->device->free(mn->form[i].form);
+    mn->form[i].form = mn->device->alloc(((size_t)n * sizeof(float) + MN_ALIGN - 1) & ~(size_t)(MN_ALIGN - 1));
+    mn->form[i].cap = mn->form[i].form ? n : 0;
+  }
+  mn->form[i].B = mn->form[i].form ? B : NULL;
+  mn->form[i].how = how, mn->form[i].n = n, mn->form[i].run = mn->constant_run;
+  return mn->form[i].form;
+}
+
+void mn_forms_free(mn_ctx *mn) {
+  for (size_t i = 0; i < sizeof mn->form / sizeof *mn->form; i++) mn->device->free(mn->form[i].form);
+}
+
+typedef struct constants { const float *from, *end; uint32_t run; } constants;
+
+/* From here on what is given to all rows stays the same; returns what did before. */
+static constants hold_given(const mn_call *c) {
+  mn_ctx *mn = c->ctx;
+  const constants before = { mn->constant, mn->constant_end, mn->constant_run };
+  mn->constant = c->in[GIVEN].data;
+  mn->constant_end = c->in[GIVEN].data ? c->in[GIVEN].data + c->in[GIVEN].n : NULL;
+  mn->constant_run = ++mn->constant_runs;
+  return before;
+}
+
+static void release_given(mn_ctx *mn, constants before) {
+  mn->constant = before.from, mn->constant_end = before.end, mn->constant_run = before.run;
+}
+
+/* ---- the rows ---- */
+
 void mn_recur_forward(mn_call *c) {
   mn_plan *p = plan_of(c);
   if (!p) leave(c);
   mn_body *b = p->body;
   const mn_device *d = c->ctx->device;
   row r = { 0 };
+  const constants before = hold_given(c);
   for (int t = c->t0; t < c->t1; t++) {
     find_row(c, b, t, &r);
     set_pointers(b, 0, b->forward_pointers, &r);
@@ -334,6 +376,7 @@ void mn_recur_forward(mn_call *c) {
       check(c, d->copy((q->state ? state : y) + q->offset * 4, q->data, (size_t)q->n * sizeof(float)));
     }
   }
+  release_given(c->ctx, before);
 }
 
 void mn_recur_backward(mn_call *c) {
@@ -353,6 +396,7 @@ void mn_recur_backward(mn_call *c) {
   }
   char *dx = r.base[DX];
   check(c, d->zero(b->dstate[T & 1], state_bytes));
+  const constants before = hold_given(c);
   for (int t = T - 1; t >= 0; t--) {
     find_row(c, b, t, &r);
     if (c->in[X].grad) r.base[DX] = dx + (size_t)t * b->size[MN_BODY_X] * sizeof(float);
@@ -365,6 +409,7 @@ void mn_recur_backward(mn_call *c) {
     if (again) run_forward(p);
     run_back(c, p, t);
   }
+  release_given(c->ctx, before);
   for (int i = 0; i < b->n_later; i++) run_later(c, &b->later[i]);
   if (c->in[STATE].grad) check(c, d->copy(c->in[STATE].grad, b->dstate[0], state_bytes));
 }

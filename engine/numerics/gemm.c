@@ -64,9 +64,12 @@ void mn_gemm_one(bool ta, bool tb, int M, int N, int K, const float *A, int lda,
 static void own(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
                 float *C, int ldc, bool add) {
   enum { ROWS = 64 };
-  float *panels = mn_scratch(mn, MN_SCRATCH_GEMM, (long)mn_panels(N) * MN_PANEL * K);
+  const long room = (long)mn_panels(N) * MN_PANEL * K;
+  bool packed;
+  float *panels = mn_constant_form(mn, B, room, tb, &packed);
+  if (!panels) panels = mn_scratch(mn, MN_SCRATCH_GEMM, room);
   double work = (double)M * N * K;
-  MN_FOR(mn, work / 8, p, 0, mn_panels(N), 1,
+  if (!packed) MN_FOR(mn, work / 8, p, 0, mn_panels(N), 1,
     mn_pack_panel(tb ? B + p * MN_PANEL * ldb : B + p * MN_PANEL, ldb, K, N - (int)p * MN_PANEL < MN_PANEL ? N - (int)p * MN_PANEL : MN_PANEL, tb,
                   panels + p * K * MN_PANEL));
   MN_FOR(mn, work / 8, m, 0, M, ROWS,
