@@ -22,7 +22,8 @@ local small = {
 }
 
 local pictures = {
-  { "vectors", "What is left in the state", how = "left", { "feedforward" }, { "framestack" }, { "gru" }, { "lstm" } },
+  { "vectors", "What is left in the state", how = "left", { "feedforward" }, { "framestack" }, { "rnn" }, { "gru" }, { "lstm" },
+    { "slstm" }, { "ntm" } },
   { "softmax", "What softmax reads", how = "attention",
     { "transformer" }, { "gtrxl" }, { "longformer" }, { "bigbird" }, { "longshort" }, { "rmt" } },
   { "sums", "What a sum reads", how = "values", { "linear_transformer" }, { "performer" }, { "performer_relu" }, { "rfa" }, { "dpfp" } },
@@ -48,7 +49,7 @@ for t = 0, T - 1 do
   said[t] = math.floor(s / 2147483647 * LETTERS)
 end
 
--- The same stream for B copies, but that copy b hears another letter at step other[b].
+-- The same stream for B environments, but that environment b hears another letter at step other[b].
 local function stream(B, other)
   local x, done = mn.sequence { shape = { T, B, D } }, mn.sequence { shape = { T, B }, dtype = "u8" }
   for t = 0, T - 1 do

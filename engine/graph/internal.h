@@ -120,6 +120,9 @@ struct mn_plan {
   int n_graphs, cap_graphs;
   uint32_t graphs_of;            /* ctx->scratch_version when they were captured */
   mn_body *body;                 /* it is the body of a recurrence; else NULL */
+  void (*free_body)(struct mn_plan *p);
+  struct mn_plan *outer;         /* of mn_plan_begin_inside: the plan that records around it */
+  int outer_no_grad;             /* and the context's no_grad, meanwhile 0 */
   unsigned late;                 /* bits MN_FINAL, MN_ON_DEMAND: rows were run since those were made */
 };
 
@@ -206,6 +209,7 @@ int   mn_check_links(mn_ctx *mn, const mn_tape *t);
 /* plan.c */
 int   mn_plan_finish(mn_plan *p, mn_time late);       /* make what nobody had read yet: MN_FINAL or MN_ON_DEMAND */
 mn_command *mn_record_command(mn_plan *p, mn_kind kind);
+int   mn_plan_begin_inside(mn_plan *p);               /* as mn_plan_begin, also while another records, which goes on at mn_plan_end */
 
 /* row_slice.c */
 bool  mn_carries_time(const mn_call *c);              /* is one of its inputs a sequence? */
@@ -222,9 +226,7 @@ int   mn_run_batch_parallel(mn_plan *p, int i, int t);         /* row t, from co
 void  mn_describe_inputs(const mn_op_entry *e, const mn_call *c, char *text, size_t room);   /* "x [8,16] -0.5..2, ..." */
 
 /* recurrence.c */
-void  mn_body_free(mn_plan *p);
 void  mn_forms_free(mn_ctx *mn);
-void  mn_body_leave(mn_plan *p);                      /* what recorded around it records on */
 
 /* collect.c */
 void  mn_collect_close(mn_ctx *mn);

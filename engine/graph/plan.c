@@ -45,7 +45,7 @@ void mn_plan_free(mn_plan *p) {
   if (!p) return;
   if (p->ctx->recording == p) p->ctx->recording = NULL;
   clear(p);
-  mn_body_free(p);
+  if (p->free_body) p->free_body(p);
   p->ctx->plan[p->id] = NULL;
   mn_memory_close(&p->memory);
   free(p->command);
@@ -64,11 +64,24 @@ int mn_plan_begin(mn_plan *p) {
   return 0;
 }
 
+int mn_plan_begin_inside(mn_plan *p) {
+  mn_ctx *mn = p->ctx;
+  mn_plan *outer = mn->recording;
+  mn->recording = NULL;
+  if (mn_plan_begin(p)) return mn->recording = outer, -1;
+  p->outer = outer;
+  p->outer_no_grad = mn->no_grad;
+  mn->no_grad = 0;
+  return 0;
+}
+
 int mn_plan_end(mn_plan *p) {
   if (p->ctx->recording != p) return mn_fail(p->ctx, "plan: not recording");
   p->recording = false;
-  p->ctx->recording = NULL;
-  if (p->body) mn_body_leave(p);
+  p->ctx->recording = p->outer;
+  p->ctx->no_grad += p->outer_no_grad;
+  p->outer = NULL;
+  p->outer_no_grad = 0;
   return 0;
 }
 

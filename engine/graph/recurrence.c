@@ -15,8 +15,6 @@ typedef struct later { int command; mn_call call; long offset; } later;         
 typedef struct pointer { void **at; int base; size_t offset, stride; } pointer;  /* bytes; stride: of SAVED, from row to row */
 
 struct mn_body {
-  mn_plan *outer;                /* the plan that records around it */
-  int no_grad;                   /* the context's, meanwhile 0 */
   part *part;       int n_parts, cap_parts;
   result *result;   int n_results, cap_results;
   pointer *pointer; int n_pointers, cap_pointers;
@@ -37,7 +35,7 @@ static mn_body *body_of(mn_plan *p, const char *what) {
   return NULL;
 }
 
-void mn_body_free(mn_plan *p) {
+static void free_body(mn_plan *p) {
   if (!p->body) return;
   free(p->body->part);
   free(p->body->result);
@@ -50,20 +48,15 @@ void mn_body_free(mn_plan *p) {
 /* ---- recording ---- */
 
 int mn_body_begin(mn_plan *p) {
-  mn_ctx *mn = p->ctx;
   mn_body *b = calloc(1, sizeof *b);
-  if (!b) return mn_fail(mn, "recur: out of memory");
-  b->outer = mn->recording;
-  mn->recording = NULL;
-  if (mn_plan_begin(p)) {
-    mn->recording = b->outer;
+  if (!b) return mn_fail(p->ctx, "recur: out of memory");
+  if (mn_plan_begin_inside(p)) {
     free(b);
     return -1;
   }
-  mn_body_free(p);
+  free_body(p);
   p->body = b;
-  b->no_grad = mn->no_grad;
-  mn->no_grad = 0;
+  p->free_body = free_body;
   return 0;
 }
 
@@ -196,11 +189,6 @@ int mn_body_end(mn_plan *p, bool forward) {
 }
 
 /* What recorded before records on. */
-void mn_body_leave(mn_plan *p) {
-  p->ctx->recording = p->body->outer;
-  p->ctx->no_grad = p->body->no_grad;
-}
-
 uint32_t mn_plan_version(mn_plan *p, int *id) {
   *id = p->id;
   return p->version;

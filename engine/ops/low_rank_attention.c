@@ -12,7 +12,7 @@
 ** where (1 - Q) W^ = W^ - W' A^T and (1 - P) U^ = U^ - U' B^T. */
 #include <omp.h>
 #include <string.h>
-#include "recurrent/gated_inputs.h"
+#include "recurrent/galite_decay.h"
 #include "numerics/simd.h"
 #include "numerics/svd.h"
 

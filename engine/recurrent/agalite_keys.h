@@ -6,7 +6,7 @@
 ** packed: values used together are stored together. */
 #ifndef MN_CARRIED_KEYS_H
 #define MN_CARRIED_KEYS_H
-#include "gated_inputs.h"
+#include "galite_decay.h"
 
 /* A token's factors, index e*D + d: q = p[e,0] q[d], write = p[e,1] write[d], decay = keep - p[e,2] forget[d].  D is a
 ** multiple of 16, and E*D is Kp. */

@@ -11,7 +11,7 @@
 #ifndef MN_DELTA_H
 #define MN_DELTA_H
 #include "prefetch.h"
-#include "gated_inputs.h"
+#include "galite_decay.h"
 
 enum { IN_KEEP = IN_BETA + 1, IN_RESET, IN_C, IN_SUM };       /* after q, k, v, beta */
 

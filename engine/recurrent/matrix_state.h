@@ -8,7 +8,7 @@
 ** takes less time than writing and reading them, because they do not fit the caches. */
 #ifndef MN_MATRIX_MEMORY_H
 #define MN_MATRIX_MEMORY_H
-#include "gated_inputs.h"
+#include "galite_decay.h"
 
 #define MATRIX_STATE "C?[B,H,V,?] s?[B,H,?] -> y[T,B,H,V] C'[B,H,V,?] s'[B,H,?] ~saved[?,?]"
 

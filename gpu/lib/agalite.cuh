@@ -6,7 +6,7 @@
 ** (or values) of up to four channels, carries them through time in registers, and writes the sums over features in
 ** parts of 32.  A chunk of sixteen tokens begins at a checkpoint, where the op stores its state. */
 #pragma once
-#include "gated_inputs.cuh"
+#include "galite_decay.cuh"
 #include "chunk.cuh"
 
 enum { CODE, PAPER, COSSIN, RANDOM_SIGN };

@@ -1,7 +1,7 @@
 /* gated_step.cuh -- what linear_attention and joint_gate_attention share: a step for acting, and the keys'
 ** gradients with respect to their factors, which agalite uses too. */
 #pragma once
-#include "gated_inputs.cuh"
+#include "galite_decay.cuh"
 #include "runtime/strided_copy.cuh"
 
 /* A state C[V,K] and s[K] of each head, as the ops hold it; checkpoints [V+1,K] in rows of saved_row floats. */

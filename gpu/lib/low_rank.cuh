@@ -1,7 +1,7 @@
 /* low_rank.cuh -- what forward and backward of low_rank_attention share (engine/ops/low_rank_attention.c has the equations):
 ** a block computes a head, token by token; threads divide the columns of the factors, warps the products of rows. */
 #pragma once
-#include "gated_inputs.cuh"
+#include "galite_decay.cuh"
 #include "chunk.cuh"
 
 enum { IN_U = IN_STATE, IN_W, IN_S };

@@ -1,5 +1,5 @@
 /* chunk_values.cu -- the values' side of matrix memories (chunk.cuh): denominators, gradients of values and their gates. */
-#include "lib/gated_inputs.cuh"
+#include "lib/galite_decay.cuh"
 #include "lib/chunk_backward.cuh"
 
 /* y of a row: num over the denominator of z.  2 reads and a write of V numbers a token; the last of forward's launches. */

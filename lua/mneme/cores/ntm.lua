@@ -5,7 +5,6 @@
 local nn = require "mneme.tensor.nn"
 local recur = require "mneme.tensor.recur"
 local tensor = require "mneme.tensor.tensor"
-local ops = tensor.ops
 
 local SMALL = 1e-6                       -- of a slot before anything was written (Collier and Beel 2018), and below divisors
 local SHIFTS = 3                         -- back, stay, on
@@ -30,43 +29,61 @@ local function address(p, w, M, B, N, W)
   return sharp / sharp:sum(-1, 1)
 end
 
+local names = { "M", "r", "read", "write" }
+
+-- One layer: a controller with a memory of its own.
+local function layer(d_in, cfg)
+  local D, N, W = cfg.d_model, cfg.slots, cfg.width
+  local controller, read_in = nn.linear(d_in, D), nn.linear(W, D, { bias = false })
+  local heads, out = nn.linear(D, 2 * (W + 6) + 2 * W), nn.linear(D + W, D)
+  local function body(i, s)
+    local B = i:shape()[1]
+    local h = (i + read_in(s.r)):tanh()
+    local p, M = heads(h), s.M
+    local w = address(p:slice(-1, W + 6, 2 * (W + 6)), s.write, M, B, N, W)
+    local erase, add = p:slice(-1, 2 * W + 12, 3 * W + 12):sigmoid(), p:slice(-1, 3 * W + 12, 4 * W + 12)
+    local where = w:reshape(B, N, 1)
+    M = M * (1 - where * erase:reshape(B, 1, W)) + where * add:reshape(B, 1, W)
+    local read = address(p:slice(-1, 0, W + 6), s.read, M, B, N, W)
+    local r = (M * read:reshape(B, N, 1)):sum(1)
+    return out(h:concat(r)), { M = M, r = r, read = read, write = w }
+  end
+  return nn.module({ children = { { "controller", controller }, { "read_in", read_in }, { "heads", heads }, { "out", out } } },
+    function(_, x, done, state, start) return recur(body, { x = controller(x), state = state, done = done, start = start }) end)
+end
+
 return {
   doc = "Neural Turing Machine: slots read and written by content and by place, one head for each (NTM)",
   source = "Graves et al. 2014, equations 1 to 9; controller: one tanh layer; initial slots: Collier and Beel 2018",
-  config = { d_in = 16, d_model = 64, slots = 16, width = 16, reset = true },
+  config = { d_in = 16, d_model = 64, n_layers = 1, slots = 16, width = 16, reset = true },
   counts = { slots = 3, width = 1 },
   build = function(cfg)
     local D, N, W = cfg.d_model, cfg.slots, cfg.width
-    local controller, read_in = nn.linear(cfg.d_in, D), nn.linear(W, D, { bias = false })
-    local heads, out = nn.linear(D, 2 * (W + 6) + 2 * W), nn.linear(D + W, D)
-    local function body(i, s)
-      local B = i:shape()[1]
-      local h = (i + read_in(s.r)):tanh()
-      local p, M = heads(h), s.M
-      local w = address(p:slice(-1, W + 6, 2 * (W + 6)), s.write, M, B, N, W)
-      local erase, add = p:slice(-1, 2 * W + 12, 3 * W + 12):sigmoid(), p:slice(-1, 3 * W + 12, 4 * W + 12)
-      local where = w:reshape(B, N, 1)
-      M = M * (1 - where * erase:reshape(B, 1, W)) + where * add:reshape(B, 1, W)
-      local read = address(p:slice(-1, 0, W + 6), s.read, M, B, N, W)
-      local r = (M * read:reshape(B, N, 1)):sum(1)
-      return out(h:concat(r)), { M = M, r = r, read = read, write = w }
-    end
+    local axes = { M = "[B,N,W]", r = "[B,W]", read = "[B,N]", write = "[B,N]" }
     local start = { M = SMALL, read = 1 / N, write = 1 / N }
-    local starts = {}                    -- by number of environments
+    local layers, states, starts = {}, {}, {}                -- starts: by number of environments
+    for n = 0, cfg.n_layers - 1 do
+      layers[n + 1] = { tostring(n), layer(n == 0 and cfg.d_in or D, cfg) }
+      for _, name in ipairs(names) do states["layers." .. n .. "." .. name] = axes[name] end
+    end
     local function start_of(B)
       starts[B] = starts[B] or { M = tensor.new { shape = { B, N, W } }:fill(SMALL), r = tensor.new { shape = { B, W } },
         read = tensor.new { shape = { B, N } }:fill(1 / N), write = tensor.new { shape = { B, N } }:fill(1 / N) }
       return starts[B]
     end
     return {
-      module = nn.container { { "controller", controller }, { "read_in", read_in }, { "heads", heads }, { "out", out } },
-      d_out = D, states = { M = "[B,N,W]", r = "[B,W]", read = "[B,N]", write = "[B,N]" }, sizes = { D = D, N = N, W = W },
-      start = start, complexity = { step = "9*N*W" }, reads = "vector",
+      module = nn.container { { "layers", nn.container(layers) } },
+      d_out = D, states = states, sizes = { D = D, N = N, W = W }, start = start, complexity = { step = "9*L*N*W" }, reads = "vector",
       forward = function(x, done, state, probe)
-        local reset = cfg.reset and done or nil
-        local y, after = recur(body, { x = controller(x), state = { M = state.M, r = state.r, read = state.read, write = state.write },
-          done = reset, start = reset and start_of(x:shape()[2]) or nil })
-        return probe and probe("y", y) or y, after
+        local new, reset = {}, cfg.reset and done or nil
+        for n = 0, cfg.n_layers - 1 do
+          local prefix, before, after = "layers." .. n .. ".", {}, nil
+          for _, name in ipairs(names) do before[name] = state[prefix .. name] end
+          x, after = layers[n + 1][2](x, reset, before, reset and start_of(x:shape()[2]) or nil)
+          for _, name in ipairs(names) do new[prefix .. name] = after[name] end
+          x = probe and probe(prefix .. "y", x) or x
+        end
+        return x, new
       end,
     }
   end,

@@ -1,4 +1,4 @@
--- rnn.lua -- the simple recurrent network, written with mn.recur: nothing but a map of what was seen and remembered.
+-- rnn.lua -- the simple recurrent network, written with mn.recur: a map of the input and of the state before, and a tanh.
 --   h = tanh(W x + U h + bias)
 local nn = require "mneme.tensor.nn"
 local recur = require "mneme.tensor.recur"
@@ -16,7 +16,7 @@ local function layer(d_in, d)
 end
 
 return {
-  doc = "simple recurrent network: a tanh of what was seen and remembered (Elman's RNN)",
+  doc = "simple recurrent network: a tanh of the input and of the state before (Elman's RNN)",
   source = "Elman 1990; equations as torch.nn.RNN",
   config = { d_in = 16, d_model = 128, n_layers = 1, reset = true },
   build = function(cfg)

@@ -1,8 +1,8 @@
 -- folder.lua -- reads a run's folder: config.json and checkpoints.
+local checkpoints = require "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local safetensors = require "mneme.tensor.safetensors"
 local values = require "mneme.base.setting_types"
 
 local folder = {}
@@ -44,42 +44,10 @@ end
 
 -- ---- checkpoints ----
 
-local function find_checkpoints(path)
-  local list = {}
-  for _, name in ipairs(files.list(path .. "/checkpoints")) do
-    local step = tonumber(name:match "^step%-(%d+)%.safetensors$")
-    if step and files.is_file(path .. "/checkpoints/" .. name) then list[#list + 1] = { step = step, path = path .. "/checkpoints/" .. name } end
-  end
-  table.sort(list, function(a, b) return a.step < b.step end)
-  return list
-end
-
-local function read_checkpoint(path)
-  local file = safetensors.load(path)
-  local metadata = file.metadata
-  if metadata.format ~= "mneme-checkpoint-1" then
-    errors.fail(("%s: format '%s', expected mneme-checkpoint-1"):format(path, tostring(metadata.format)))
-  end
-  local state = json.decode(metadata.state or "", path)
-  if type(state) ~= "table" or type(state.step) ~= "number" then errors.fail(path .. ": damaged: it has no state") end
-  return { step = state.step, score = state.score, lines = state.lines, counters = state.counters,
-    tensors = file.tensors, path = path }
-end
-
--- A checkpoint, or nil and what is wrong with the file: damaged, or no longer there.  What is there and cannot be read
--- at all, for want of memory or because of a disk, may be whole: passing it over would lose it, so that is an error.
-function folder.read_unless_damaged(path)
-  local ok, result = xpcall(read_checkpoint, errors.handler, path)
-  if ok then return result end
-  local about_file = result.message:find(path, 1, true) == 1 and not result.message:find(": cannot be read: ", 1, true)
-  if not about_file and files.is_file(path) then error(result, 0) end
-  return nil, result
-end
-
 -- A process that trains this run has taken a checkpoint away since its folder was read, for newer ones.
 local function gone(self, at)
   if files.is_file(at.path) then return false end
-  self.checkpoints = find_checkpoints(self.path)
+  self.checkpoints = checkpoints.list(self.path)
   return true
 end
 
@@ -88,7 +56,7 @@ end
 function Folder:newest(found)
   for i = #self.checkpoints, 1, -1 do
     local at = self.checkpoints[i]
-    local checkpoint, problem = folder.read_unless_damaged(at.path)
+    local checkpoint, problem = checkpoints.read_unless_damaged(at.path)
     if checkpoint then return checkpoint end
     if gone(self, at) then return self:newest(found) end
     io.stderr:write(("mneme: warning: %s; %s\n"):format(problem.message,
@@ -105,7 +73,7 @@ function Folder:latest() return self.at or self:newest(function() end) end
 function Folder:best()
   local best
   for _, at in ipairs(self.checkpoints) do
-    local checkpoint = folder.read_unless_damaged(at.path)
+    local checkpoint = checkpoints.read_unless_damaged(at.path)
     if not checkpoint and gone(self, at) then return self:best() end
     if checkpoint and checkpoint.score and (not best or checkpoint.score >= best.score) then best = checkpoint end
   end
@@ -117,7 +85,7 @@ end
 function Folder:of_step(step)
   local known = {}
   for i, at in ipairs(self.checkpoints) do
-    if at.step == step then return read_checkpoint(at.path) end
+    if at.step == step then return checkpoints.read(at.path) end
     known[i] = ("%.0f"):format(at.step)
   end
   errors.usage(("%s has no checkpoint at %.0f steps"):format(self.path, step), "there are " .. table.concat(known, ", "))
@@ -129,7 +97,7 @@ end
 function folder.load(path)
   local info = folder.read_info(path)
   path = folder.plain(path)
-  return setmetatable({ path = path, info = info, checkpoints = find_checkpoints(path) }, Folder)
+  return setmetatable({ path = path, info = info, checkpoints = checkpoints.list(path) }, Folder)
 end
 
 return folder

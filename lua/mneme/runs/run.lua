@@ -3,6 +3,7 @@
 -- checkpoint.  A checkpoint holds no clock, path or host: equal runs give equal files.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
+local checkpoints = require "mneme.runs.checkpoints"
 local config = require "mneme.runs.config"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -14,12 +15,10 @@ local log = require "mneme.runs.metrics_log"
 local machine = require "mneme.base.machine"
 local new_folder = require "mneme.runs.new_folder"
 local ranks = require "mneme.tensor.mpi"
-local safetensors = require "mneme.tensor.safetensors"
 local values = require "mneme.base.setting_types"
 local version = require "mneme.base.version"
 
 local C = engine.C
-local KEPT = 3                     -- newest checkpoints, besides the best
 local run = { finished_goes_on = false }     -- resuming a finished run: say so and stop, or return its result again
 
 ---@class Run: Folder
@@ -91,35 +90,15 @@ function Run:due(step)
   return C.mn_clock(false) - self.last_time >= 60
 end
 
--- Keep the newest ones and the best (the later of equals).
-local function prune(self)
-  local best
-  for _, at in ipairs(self.checkpoints) do
-    if at.score and (not best or at.score >= best.score) then best = at end
-  end
-  for i = #self.checkpoints - KEPT, 1, -1 do
-    if self.checkpoints[i] ~= best then
-      files.remove(self.checkpoints[i].path)
-      table.remove(self.checkpoints, i)
-    end
-  end
-end
-
 ---Write a checkpoint; older ones but the last three and the best go.
 ---@param step number
 ---@param tensors table[] { name, Tensor } or { name =, dtype =, shape =, data = }
 ---@param counters table whatever JSON can hold: what training needs to go on
 ---@param score number? 0..1; the best one is kept
 function Run:checkpoint(step, tensors, counters, score)
-  local path = ("%s/checkpoints/step-%.0f.safetensors"):format(self.path, step)
-  if score ~= score then score = nil end
-  local state = { step = step, score = score, lines = self.log_file.lines, counters = counters }
-  safetensors.write(path, tensors, { format = "mneme-checkpoint-1", state = json.encode(state) })
-  local last = self.checkpoints[#self.checkpoints]
-  if last and last.step == step then self.checkpoints[#self.checkpoints] = nil end
-  self.checkpoints[#self.checkpoints + 1] = { step = step, path = path, score = score }
+  checkpoints.write(self.path, self.checkpoints, { step = step, score = score == score and score or nil, lines = self.log_file.lines,
+    counters = counters }, tensors)
   self.last_step, self.last_time = step, C.mn_clock(false)
-  prune(self)
 end
 
 -- ---- opening, logging, closing ----
@@ -151,10 +130,10 @@ local function old_run(cfg)
     table.remove(self.checkpoints, i)
   end)
   for _, at in ipairs(self.checkpoints) do
-    local checkpoint = folder.read_unless_damaged(at.path)
+    local checkpoint = checkpoints.read_unless_damaged(at.path)
     at.score = checkpoint and checkpoint.score
   end
-  prune(self)                            -- the process that wrote the last one may have been killed before pruning
+  checkpoints.prune(self.checkpoints)    -- the process that wrote the last one may have been killed before pruning
   self.last_step = self.at and self.at.step or 0
   if self.at and self.at.step >= cfg.steps and not run.finished_goes_on then
     io.stderr:write(("%s is finished: %.0f steps (steps=N goes further)\n"):format(self.path, self.at.step))

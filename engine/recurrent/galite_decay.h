@@ -1,4 +1,4 @@
-/* gated_inputs.h -- what the recurrent attention ops share: inputs as factors, gates, the read-out's
+/* galite_decay.h -- what the recurrent attention ops share: inputs as factors, gates, the read-out's
 ** denominator, checkpoints.  Used by linear_attention, joint_gate_attention and agalite.
 **
 ** Their first nine inputs are the same, in this order.  A feature is given as its factors, and its

@@ -1,8 +1,8 @@
-/* gated_inputs.c -- features, gates and decays of the recurrent attention ops, computed from their factors.
+/* galite_decay.c -- features, gates and decays of the recurrent attention ops, computed from their factors.
 ** A feature p (x) x has E*D elements but is stored as E+D: the kernels build it one token at a time,
 ** so that it stays in the first-level cache, and reduce its gradient the same way. */
 #include <string.h>
-#include "gated_inputs.h"
+#include "galite_decay.h"
 #include "numerics/simd.h"
 
 static int last(const mn_call *c, int i) { return c->in[i].shape[c->in[i].ndim - 1]; }

@@ -1,9 +1,9 @@
-/* gated_inputs.cuh -- the inputs of the recurrent attention kernels, as engine/recurrent/gated_inputs.h has them: features and gates
+/* galite_decay.cuh -- the inputs of the recurrent attention kernels, as engine/recurrent/galite_decay.h has them: features and gates
 ** given as factors, whose outer products are computed element by element where they are used. */
 #pragma once
 #include "runtime/kernel.cuh"
 extern "C" {
-#include "recurrent/gated_inputs.h"
+#include "recurrent/galite_decay.h"
 }
 
 struct CuGatedInputs {

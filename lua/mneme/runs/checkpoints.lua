@@ -1,0 +1,81 @@
+-- checkpoints.lua -- writes, lists and reads the checkpoints of a run: RUN/checkpoints/step-N.safetensors.  A file appears whole or not at
+-- all, and holds no clock, path or host: equal runs give equal files.
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local safetensors = require "mneme.tensor.safetensors"
+
+local checkpoints = {}
+local KEPT = 3                     -- newest ones, besides the best
+
+-- ---- writing ----
+
+---Keep the newest ones and the best (the later of equals).
+---@param list table[] those that a run has; changed
+function checkpoints.prune(list)
+  local best
+  for _, at in ipairs(list) do
+    if at.score and (not best or at.score >= best.score) then best = at end
+  end
+  for i = #list - KEPT, 1, -1 do
+    if list[i] ~= best then
+      files.remove(list[i].path)
+      table.remove(list, i)
+    end
+  end
+end
+
+---Write one; older ones but the last three and the best go.
+---@param path string the run's folder
+---@param list table[] those that it has: see checkpoints.list; changed
+---@param state table { step, score = number?, lines = of the log, counters = whatever JSON can hold }
+---@param tensors table[] { name, Tensor } or { name =, dtype =, shape =, data = }
+function checkpoints.write(path, list, state, tensors)
+  local file = ("%s/checkpoints/step-%.0f.safetensors"):format(path, state.step)
+  safetensors.write(file, tensors, { format = "mneme-checkpoint-1", state = json.encode(state) })
+  if #list > 0 and list[#list].step == state.step then list[#list] = nil end
+  list[#list + 1] = { step = state.step, path = file, score = state.score }
+  checkpoints.prune(list)
+end
+
+-- ---- reading ----
+
+---Those of a run's folder, oldest first.
+---@param path string the folder
+---@return { step: number, path: string }[]
+function checkpoints.list(path)
+  local list = {}
+  for _, name in ipairs(files.list(path .. "/checkpoints")) do
+    local step = tonumber(name:match "^step%-(%d+)%.safetensors$")
+    if step and files.is_file(path .. "/checkpoints/" .. name) then list[#list + 1] = { step = step, path = path .. "/checkpoints/" .. name } end
+  end
+  table.sort(list, function(a, b) return a.step < b.step end)
+  return list
+end
+
+---Read one; an error if it is damaged.
+---@param path string of the file
+---@return table { step, score, lines of the log, counters, tensors, path }
+function checkpoints.read(path)
+  local file = safetensors.load(path)
+  local metadata = file.metadata
+  if metadata.format ~= "mneme-checkpoint-1" then
+    errors.fail(("%s: format '%s', expected mneme-checkpoint-1"):format(path, tostring(metadata.format)))
+  end
+  local state = json.decode(metadata.state or "", path)
+  if type(state) ~= "table" or type(state.step) ~= "number" then errors.fail(path .. ": damaged: it has no state") end
+  return { step = state.step, score = state.score, lines = state.lines, counters = state.counters,
+    tensors = file.tensors, path = path }
+end
+
+---A checkpoint, or nil and what is wrong with the file: damaged, or no longer there.  What is there and cannot be read
+---at all, for want of memory or because of a disk, may be whole: passing it over would lose it, so that is an error.
+function checkpoints.read_unless_damaged(path)
+  local ok, result = xpcall(checkpoints.read, errors.handler, path)
+  if ok then return result end
+  local about_file = result.message:find(path, 1, true) == 1 and not result.message:find(": cannot be read: ", 1, true)
+  if not about_file and files.is_file(path) then error(result, 0) end
+  return nil, result
+end
+
+return checkpoints
