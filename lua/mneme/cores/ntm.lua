@@ -77,11 +77,11 @@ return {
       forward = function(x, done, state, probe)
         local new, reset = {}, cfg.reset and done or nil
         for n = 0, cfg.n_layers - 1 do
-          local prefix, before, after = "layers." .. n .. ".", {}, nil
+          local prefix, before = "layers." .. n .. ".", {}
           for _, name in ipairs(names) do before[name] = state[prefix .. name] end
-          x, after = layers[n + 1][2](x, reset, before, reset and start_of(x:shape()[2]) or nil)
+          local y, after = layers[n + 1][2](x, reset, before, reset and start_of(x:shape()[2]) or nil)
           for _, name in ipairs(names) do new[prefix .. name] = after[name] end
-          x = probe and probe(prefix .. "y", x) or x
+          x = probe and probe(prefix .. "y", y) or y
         end
         return x, new
       end,

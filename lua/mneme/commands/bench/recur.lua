@@ -91,7 +91,10 @@ function recur.main(words)
     local beside = case.own and ("   %.2f times the op's %.1f ms"):format(times[1] / times[2], 1e3 * times[2]) or ""
     for _, form in ipairs { "torch", "jax" } do
       local other = others and others[case[1] .. form]
-      if other then beside = beside .. ("   %s (%s) %.1f ms: %.1f x"):format(form == "jax" and "JAX" or "PyTorch", other.form, other.ms, other.ms / (1e3 * times[1])) end
+      if other then
+        beside = beside .. ("   %s (%s) %.1f ms: %.1f x"):format(form == "jax" and "JAX" or "PyTorch", other.form, other.ms,
+          other.ms / (1e3 * times[1]))
+      end
     end
     print(("%-7s %8.1f ms%s"):format(case[1], 1e3 * times[1], beside))
     mn.clear_tape()
