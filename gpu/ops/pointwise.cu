@@ -1,5 +1,5 @@
-/* pointwise.cu -- abs clamp elu1 exp log neg relu scale sigmoid silu softplus sqrt square tanh, lerp,
-** between, detach: elementwise ops.  They are limited by memory, so one kernel computes them all and
+/* pointwise.cu -- abs clamp cos elu1 erf exp floor gelu leaky_relu log neg pow relu round rsqrt scale sigmoid sign silu sin softplus sqrt
+** square tanh, lerp, between, detach: elementwise ops.  They are limited by memory, so one kernel computes them all and
 ** selects the formula at run time: every thread of a launch selects the same one, which costs nothing compared with
 ** the loads, and each direction has one table of formulas.  Values are read and written four at a time. */
 #include "runtime/strided_copy.cuh"
@@ -7,21 +7,34 @@ extern "C" {
 #include "numerics/fast_math.h"
 }
 
-namespace { enum Formula { ABS, CLAMP, ELU1, EXP, LOG, NEG, RELU, SCALE, SIGMOID, SILU, SOFTPLUS, SQRT, SQUARE, TANH }; }
+namespace {
+enum Formula { ABS, CLAMP, COS, ELU1, ERF, EXP, FLOOR, GELU, LEAKY_RELU, LOG, NEG, POW, RELU, ROUND, RSQRT, SCALE, SIGMOID, SIGN, SILU, SIN, SOFTPLUS, SQRT,
+  SQUARE, TANH };
+}
 enum Needs { NOTHING = 0, X = 1, Y = 2 };           /* what the slope looks at */
 
 static __device__ float value_of(Formula f, float x, float p, float q) {
   switch (f) {
   case ABS:      return fabsf(x);
   case CLAMP:    return mn_at_most(mn_at_least(x, p), q);
+  case COS:      return cosf(x);
   case ELU1:     return x > 0 ? x + 1 : mn_expf(x);
+  case ERF:      return erff(x);
   case EXP:      return mn_expf(x);
+  case FLOOR:    return floorf(x);
+  case GELU:     return 0.5f * x * (1 + erff(0.7071067812f * x));
+  case LEAKY_RELU: return x > 0 ? x : p * x;
   case LOG:      return mn_logf(x);
   case NEG:      return -x;
+  case POW:      return powf(x, p);
   case RELU:     return mn_at_least(x, 0);
+  case ROUND:    return rintf(x);
+  case RSQRT:    return 1 / sqrtf(x);
   case SCALE:    return fmaf(p, x, q);
   case SIGMOID:  return mn_sigmoidf(x);
+  case SIGN:     return x > 0 ? 1.0f : x < 0 ? -1.0f : x;
   case SILU:     return x * mn_sigmoidf(x);
+  case SIN:      return sinf(x);
   case SOFTPLUS: return mn_softplusf(x);
   case SQRT:     return sqrtf(x);
   case SQUARE:   return x * x;
@@ -36,14 +49,24 @@ static __device__ float slope_of(Formula f, float x, float y, float p, float q) 
   switch (f) {
   case ABS:      return x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f;
   case CLAMP:    return x < p || x > q ? 0.0f : 1.0f;
+  case COS:      return -sinf(x);
   case ELU1:     return x > 0 ? 1.0f : y;
+  case ERF:      return 1.128379167f * mn_expf(-x * x);
   case EXP:      return y;
+  case FLOOR:    return 0;
+  case GELU:     return 0.5f * (1 + erff(0.7071067812f * x)) + 0.3989422804f * x * mn_expf(-0.5f * x * x);
+  case LEAKY_RELU: return x > 0 ? 1.0f : p;
   case LOG:      return 1 / x;
   case NEG:      return -1.0f;
+  case POW:      return p == 0 ? 0.0f : p * powf(x, p - 1);
   case RELU:     return x > 0 ? 1.0f : 0.0f;
+  case ROUND:    return 0;
+  case RSQRT:    return -0.5f * y / x;
   case SCALE:    return p;
   case SIGMOID:  return y * (1 - y);
+  case SIGN:     return 0;
   case SILU:     return silu_slope(x, mn_sigmoidf(x));
+  case SIN:      return cosf(x);
   case SOFTPLUS: return mn_sigmoidf(x);
   case SQRT:     return 0.5f / y;
   case SQUARE:   return 2 * x;
@@ -100,18 +123,34 @@ static void backward(const mn_call *c, Formula f, int needs) {
 
 UNARY(abs, ABS, X)
 UNARY(clamp, CLAMP, X)
+UNARY(cos, COS, X)
 UNARY(elu1, ELU1, X | Y)
+UNARY(erf, ERF, X)
 UNARY(exp, EXP, Y)
+UNARY(gelu, GELU, X)
+UNARY(leaky_relu, LEAKY_RELU, X)
 UNARY(log, LOG, X)
 UNARY(neg, NEG, NOTHING)
+UNARY(pow, POW, X)
 UNARY(relu, RELU, X)
+UNARY(rsqrt, RSQRT, X | Y)
 UNARY(scale, SCALE, NOTHING)
 UNARY(sigmoid, SIGMOID, Y)
 UNARY(silu, SILU, X)
+UNARY(sin, SIN, X)
 UNARY(softplus, SOFTPLUS, X)
 UNARY(sqrt, SQRT, Y)
 UNARY(square, SQUARE, X)
 UNARY(tanh, TANH, Y)
+
+/* Constants for gradients. */
+#define CONSTANT(op, formula) \
+  static void op##_forward(mn_call *c) { forward(c, formula); } \
+  MN_KERNEL(op, op##_forward, NULL)
+
+CONSTANT(floor, FLOOR)
+CONSTANT(round, ROUND)
+CONSTANT(sign, SIGN)
 
 /* ---- lerp ---- */
 
