@@ -59,7 +59,7 @@ return {
   counts = { slots = 3, width = 1 },
   build = function(cfg)
     local D, N, W = cfg.d_model, cfg.slots, cfg.width
-    local axes = { M = "[B,N,W]", r = "[B,W]", read = "[B,N]", write = "[B,N]" }
+    local axes = { M = "[B,S,W]", r = "[B,W]", read = "[B,S]", write = "[B,S]" }
     local start = { M = SMALL, read = 1 / N, write = 1 / N }
     local layers, states, starts = {}, {}, {}                -- starts: by number of environments
     for n = 0, cfg.n_layers - 1 do
@@ -73,7 +73,7 @@ return {
     end
     return {
       module = nn.container { { "layers", nn.container(layers) } },
-      d_out = D, states = states, sizes = { D = D, N = N, W = W }, start = start, complexity = { step = "9*L*N*W" }, reads = "vector",
+      d_out = D, states = states, sizes = { D = D, S = N, W = W }, start = start, complexity = { step = "9*L*S*W" }, reads = "vector",
       forward = function(x, done, state, probe)
         local new, reset = {}, cfg.reset and done or nil
         for n = 0, cfg.n_layers - 1 do

@@ -25,6 +25,7 @@ return {
   rotary = "rotate q and k by their position before the feature map", seed = "seed of random_sign's signs, or of bigbird's random blocks",
   memory = "tokens kept (M)", mem_slots = "memory tokens", segment = "tokens per segment (S)", frames = "observations concatenated, newest last",
   window = "tokens of the local window", globals = "first positions that attend to all and are attended by all",
+  slots = "slots of the memory matrix (S)", width = "values per slot (W)",
   dilation = "distance between two tokens of the window",
   chunk = "tokens that are compressed together", rho = "compressed tokens per chunk", block = "tokens per block",
   global_blocks = "blocks that attend to all and are attended by all", random = "random blocks for each head and block",
