@@ -179,7 +179,7 @@ end
 -- Not told: clocks, masks, and inputs that the next step looks back at.
 local beside = { tick = true, mask = true, att_x = true, ffn_x = true, conv = true }
 
----How far the states of copies are from that of the last one: f(t, distances).
+---How far the states of environments are from that of the last one: f(t, distances).
 local function distances(core, B, other, f)
   live(core, rows_of(core), B, other, function(t, _, _, state)
     local far = {}

@@ -1,4 +1,4 @@
-"""Every environment passes Gymnasium's own checker; one copy, many copies and saved worlds agree bit for bit."""
+"""Every environment passes Gymnasium's own checker; one environment, many environments and saved states agree bit for bit."""
 import warnings
 
 import gymnasium as gym
@@ -100,7 +100,7 @@ def test_pictures():
     (lambda: mneme.MnemeEnv("memory_maze", mode="round"), "known: grid continuous"),
     (lambda: mneme.MnemeEnv("gridworld", map="no map"), "map"),
     (lambda: mneme.MnemeVectorEnv("tmaze", num_envs=0), "num_envs"),
-    (lambda: mneme.MnemeVectorEnv("tmaze", num_envs=2).reset(seed=[1]), "1 seeds for 2 copies"),
+    (lambda: mneme.MnemeVectorEnv("tmaze", num_envs=2).reset(seed=[1]), "1 seeds for 2 environments"),
     (lambda: mneme.MnemeEnv("tmaze", render_mode="human"), "render_mode"),
     (lambda: mneme.MnemeEnv("tmaze").restore(b"nothing"), "restore"),
 ])

@@ -83,9 +83,9 @@ local function checked(survey, name, text)
   return { label = text, words = { name .. "=" .. text } }
 end
 
-local kinds = { core = "cores", attention = "attentions", task = "datasets" }
+local kinds = { core = "cores", attention = "attentions", dataset = "datasets" }
 
--- A core, an attention or a task that is not there would be found by its runs alone, which stay in the study.
+-- A core, an attention or a data set that is not there would be found by its runs alone, which stay in the study.
 local function check_name(name, axis, text)
   local named = type(axis[1]) == "table" and axis[1][1] or axis[1]
   local known, any, found = kinds[name] and registry.names(kinds[name]) or {}, false, false
