@@ -47,7 +47,7 @@ void        mn_set_place(mn_ctx *mn, int place);   /* marks the ops that follow 
 void        mn_set_debug(mn_ctx *mn, bool on);     /* check every input's range and every output for NaN */
 double      mn_bytes(mn_ctx *mn, const char *what);/* "leaf", "arena", "arena_peak", "plan", "resident" */
 
-/* signals: after mn_watch_signals() the first SIGINT/SIGTERM/USR1 only sets a flag; the second ends the process */
+/* signals: after mn_watch_signals() the first SIGINT/SIGTERM/USR1/HUP only sets a flag; the second ends the process */
 void        mn_watch_signals(bool on);
 int         mn_interrupted(void);                  /* the signal's number, or 0 */
 
@@ -210,7 +210,7 @@ void        mn_movie_free(mn_movie *m);
 int         mn_movie_add(mn_movie *m, const uint8_t *rgba);
 int         mn_movie_end(mn_movie *m);             /* -1: no file was written; free it either way */
 
-/* live channel: a mapped file through which a trainer shows one environment to a viewer without waiting for it.
+/* live channel: a file through which a trainer shows one environment to a viewer without waiting for it.
 ** `schema` is JSON that describes the layout of a snapshot of `bytes` bytes. */
 typedef struct mn_live mn_live;        /* the trainer's end */
 typedef struct mn_live_reader mn_live_reader;        /* the viewer's end */
@@ -236,7 +236,8 @@ const void *mn_file_data(const mn_file *f);        /* a zero follows the last by
 double      mn_file_bytes(const mn_file *f);
 int         mn_file_write(mn_ctx *mn, const char *path, int n, const void *const *piece, const double *bytes);
 int         mn_file_append(mn_ctx *mn, const char *path, const void *data, double bytes);   /* all of it, or nothing */
-int         mn_file_lock(mn_ctx *mn, const char *path);                 /* held by this process until it ends */
+int         mn_file_sync(mn_ctx *mn, const char *path);                 /* what was appended reaches the disk */
+int         mn_file_lock(mn_ctx *mn, const char *path);                 /* held by this process until it ends; 0: there are no locks here */
 int         mn_file_cut(mn_ctx *mn, const char *path, double bytes);      /* truncates; leaves a shorter or missing file alone */
 int         mn_file_move(mn_ctx *mn, const char *path, const char *to);   /* to NULL: removes it */
 int         mn_folder_make(mn_ctx *mn, const char *path);                 /* with its parents; 1: made, 0: existed */

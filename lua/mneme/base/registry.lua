@@ -24,12 +24,12 @@ end
 function registry.names(kind)
   local seen, names = {}, {}
   for _, folder in ipairs(folders(kind)) do
-    local list = io.popen("ls '" .. folder .. "' 2>/dev/null")
-    for file in list:lines() do
-      local name = file:match "^(.+)%.lua$"
-      if name and not seen[name] then seen[name] = true names[#names + 1] = name end
+    if lfs.attributes(folder, "mode") == "directory" then
+      for file in lfs.dir(folder) do
+        local name = file:match "^([^.].*)%.lua$" or file:match "^([^.])%.lua$"
+        if name and not seen[name] then seen[name] = true names[#names + 1] = name end
+      end
     end
-    list:close()
   end
   table.sort(names)
   return names

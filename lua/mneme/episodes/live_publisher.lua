@@ -3,6 +3,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
+local shell_word = require "mneme.base.shell_word"
 local state_arrays = require "mneme.models.state_arrays"
 local live_channel = require "mneme.episodes.live_channel"
 local ranks = require "mneme.tensor.mpi"
@@ -105,7 +106,7 @@ function live_publisher.open(learner, run, total)
   local title = learner.agent:title(learner.env)
   local writer = live_publisher.writer(learner, run.path .. "/live", title, total)
   if os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" then
-    os.execute(("'%s' view '%s' >/dev/null 2>'%s/view.log' &"):format(live_publisher.program(), run.path, run.path))
+    os.execute(("%s view %s >/dev/null 2>%s &"):format(shell_word(live_publisher.program()), shell_word(run.path), shell_word(run.path .. "/view.log")))
   else
     io.stderr:write(("view=1: no display; to watch from elsewhere: mneme view %s\n"):format(run.path))
   end

@@ -96,6 +96,7 @@ end
 ---@param counters table whatever JSON can hold: what training needs to go on
 ---@param score number? 0..1; the best one is kept
 function Run:checkpoint(step, tensors, counters, score)
+  self.log_file:sync()                          -- the checkpoint counts its lines
   checkpoints.write(self.path, self.checkpoints, { step = step, score = score == score and score or nil, lines = self.log_file.lines,
     counters = counters }, tensors)
   self.last_step, self.last_time = step, C.mn_clock(false)
@@ -123,6 +124,7 @@ local function old_run(cfg)
   folder.read_info(cfg.resume)
   lock(folder.plain(cfg.resume))                -- before its checkpoints are listed: a process that trains it replaces them
   files.make_folder(folder.plain(cfg.resume) .. "/checkpoints")
+  for _, place in ipairs { "", "/checkpoints" } do files.remove_drafts(folder.plain(cfg.resume) .. place) end
   local self = setmetatable(folder.load(cfg.resume), Run)
   self.resumed = true
   self.at = self:newest(function(i, at)       -- what is damaged must not be taken for the newest again
@@ -155,7 +157,7 @@ end
 function run.open(cfg, about)
   if ranks.rank > 0 then return follower.open() end
   local self = cfg.resume ~= "" and old_run(cfg) or new_run(cfg, about or {})
-  self.log_file = log.open(self.path, self.at and self.at.lines or 0, markdown(cfg))
+  self.log_file = log.open(self.path, self.at and self.at.lines or 0, markdown(cfg), self.at and self.at.step)
   self.every, self.last_time, self.steps = cfg.checkpoint_every, C.mn_clock(false), cfg.steps
   self.script = config.meta(cfg).script
   follower.lead(self)
