@@ -1,6 +1,7 @@
 """envs.py -- environments as Gymnasium's Env and VectorEnv.  One engine call steps all environments."""
 import ctypes as c
 import difflib
+import weakref
 
 import gymnasium
 import numpy as np
@@ -9,7 +10,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from . import engine
-from .engine import check, lib
+from .engine import lib
 
 _DTYPES = {engine.F32: np.float32, engine.I32: np.int32, engine.U8: np.uint8}
 
@@ -18,6 +19,23 @@ def _unknown(what, name, known):
     near = difflib.get_close_matches(str(name), known, 1)
     hint = f"; did you mean '{near[0]}'?" if near else f" (known: {' '.join(known)})"
     return engine.Error(f"unknown {what} '{name}'{hint}")
+
+
+def _free(ctx, vec, drawing):
+    for f, what in drawing:
+        f(what)
+    lib.mn_vec_free(vec)
+    lib.mn_ctx_free(ctx)
+
+
+def _remade(made, state):
+    name, num_envs, time_limit, settings = made
+    envs = _Envs(name, num_envs, time_limit, settings)
+    if state is not None:
+        envs.reset(0)
+        for i, data in enumerate(state):
+            envs.restore(i, data)
+    return envs
 
 
 class _Envs:
@@ -49,7 +67,12 @@ class _Envs:
                 values[i] = value
             else:
                 raise engine.Error(f"{name}: {key}={value!r}, expected a number")
-        self.vec = check(lib.mn_vec_new(engine.ctx(), number, num_envs, 1, values, text, -1 if time_limit is None else time_limit))
+        self.made = (name, num_envs, time_limit, settings)
+        self.ctx = engine.new_ctx()
+        self.vec = lib.mn_vec_new(self.ctx, number, num_envs, 1, values, text, -1 if time_limit is None else time_limit)
+        self.drawing = []                         # what frees the canvas and the raster, once there are some
+        self.free = weakref.finalize(self, _free, self.ctx, self.vec, self.drawing)
+        self.check(self.vec)
         self.name, self.n = f"{lib.mn_env_name(number).decode()}-v{lib.mn_env_version(number)}", num_envs
         dtype, shape = c.c_int(), (c.c_int * engine.MOST_AXES)()
         axes = lib.mn_vec_space(self.vec, c.byref(dtype), shape)
@@ -59,15 +82,35 @@ class _Envs:
         self.reward, self.action = np.zeros(num_envs, np.float32), np.zeros(num_envs, np.int32)
         self.terminated, self.truncated = np.zeros(num_envs, np.uint8), np.zeros(num_envs, np.uint8)
 
-        def borrowed(f, kind, shape):
-            return np.ctypeslib.as_array(c.cast(f(self.vec), c.POINTER(kind)), shape)
-
-        obs_kind = np.ctypeslib.as_ctypes_type(self.dtype)
-        self.final_obs = borrowed(lib.mn_vec_final_obs, obs_kind, self.obs.shape)
-        self.score = borrowed(lib.mn_vec_score, c.c_float, (num_envs,))
-        self.returned = borrowed(lib.mn_vec_return, c.c_float, (num_envs,))
-        self.length = borrowed(lib.mn_vec_length, c.c_int32, (num_envs,))
+        self.final_obs = np.zeros_like(self.obs)  # of the engine's memory nothing is lent: it may be freed
+        self.score, self.returned = np.zeros(num_envs, np.float32), np.zeros(num_envs, np.float32)
+        self.length = np.zeros(num_envs, np.int32)
         self.raster = self.page = None
+        self.begun = False
+
+    def check(self, result):
+        return engine.check(self.ctx, result)
+
+    def state(self):
+        """Every environment as bytes; None before the first reset."""
+        if not self.begun:
+            return None
+        return [self.save(i) for i in range(self.n)]
+
+    def __reduce__(self):
+        """For pickle and copy: an engine of its own with the same environments, which then go on by themselves."""
+        self.need()
+        return _remade, (self.made, self.state())
+
+    def __deepcopy__(self, memo):
+        f, arguments = self.__reduce__()
+        return f(*arguments)
+
+    def outcomes(self):
+        """Copies what the engine keeps of the episodes that ended in this step."""
+        for f, into in ((lib.mn_vec_final_obs, self.final_obs), (lib.mn_vec_score, self.score),
+                        (lib.mn_vec_return, self.returned), (lib.mn_vec_length, self.length)):
+            c.memmove(into.ctypes.data, f(self.vec), into.nbytes)
 
     def space(self):
         if self.dtype == np.float32:
@@ -79,34 +122,46 @@ class _Envs:
             raise engine.Error(f"{self.name}: it has been closed")
         return self.vec
 
+    def seed_of(self, seed):
+        """A seed as the engine's double; beyond 2^53 several seeds would be one."""
+        if not isinstance(seed, (int, np.integer)) or not 0 <= seed <= 2**53:
+            raise engine.Error(f"{self.name}: seed={seed!r}, expected a whole number from 0 to 2**53")
+        return float(seed)
+
     def reset(self, seed):
-        check(lib.mn_vec_reset(self.need(), -1 if seed is None else seed, self.obs.ctypes.data))
+        self.check(lib.mn_vec_reset(self.need(), -1 if seed is None else self.seed_of(seed), self.obs.ctypes.data))
+        self.begun = True
 
     def reset_each(self, seeds):
-        list_of = (c.c_double * self.n)(*seeds)
-        check(lib.mn_vec_reset_each(self.need(), list_of, self.obs.ctypes.data))
+        list_of = (c.c_double * self.n)(*[self.seed_of(s) for s in seeds])
+        self.check(lib.mn_vec_reset_each(self.need(), list_of, self.obs.ctypes.data))
+        self.begun = True
 
-    def step(self):
-        wrong = (self.action < 0) | (self.action >= self.actions)
+    def step(self, actions):
+        actions = np.asarray(actions)
+        if actions.dtype.kind not in "iu" or actions.shape not in ((), self.action.shape):
+            raise engine.Error(f"{self.name}: actions are {actions.dtype}{list(actions.shape)}, expected whole numbers [{self.n}]")
+        wrong = (actions < 0) | (actions >= self.actions)
         if wrong.any():
-            raise engine.Error(f"{self.name}: action {self.action[wrong][0]}, expected 0 to {self.actions - 1}")
-        check(lib.mn_vec_step(self.need(), self.action.ctypes.data, self.obs.ctypes.data, self.reward.ctypes.data,
+            raise engine.Error(f"{self.name}: action {actions[wrong].flat[0]}, expected 0 to {self.actions - 1}")
+        self.action[:] = actions
+        self.check(lib.mn_vec_step(self.need(), self.action.ctypes.data, self.obs.ctypes.data, self.reward.ctypes.data,
                               self.terminated.ctypes.data, self.truncated.ctypes.data))
 
     def save(self, i):
         data = c.create_string_buffer(lib.mn_vec_bytes(self.need()))
-        check(lib.mn_vec_save(self.vec, i, data))
+        self.check(lib.mn_vec_save(self.vec, i, data))
         return data.raw
 
     def restore(self, i, data):
-        check(lib.mn_vec_restore(self.need(), i, data, len(data), self.obs[i:].ctypes.data))
+        self.check(lib.mn_vec_restore(self.need(), i, data, len(data), self.obs[i:].ctypes.data))
 
     def set(self, i, fact, value):
-        return check(lib.mn_vec_set(self.need(), i, fact.encode(), value, self.obs[i:].ctypes.data)) == 1
+        return self.check(lib.mn_vec_set(self.need(), i, fact.encode(), value, self.obs[i:].ctypes.data)) == 1
 
     def truth(self, i):
         names, values = c.c_char_p(), c.POINTER(c.c_float)()
-        check(lib.mn_vec_truth(self.need(), i, c.byref(names), c.byref(values)))
+        self.check(lib.mn_vec_truth(self.need(), i, c.byref(names), c.byref(values)))
         facts, at = {}, 0
         for word in names.value.decode().split():
             name, _, count = word.partition("[")
@@ -120,19 +175,19 @@ class _Envs:
     def picture(self, i, width, height):
         view = engine.view()
         if self.raster is None:
-            self.raster = check(view.mn_raster_new(engine.ctx(), b""))
-            self.page = check(lib.mn_canvas_new(engine.ctx()))
+            self.raster = self.check(view.mn_raster_new(self.ctx, b""))
+            self.drawing.append((view.mn_raster_free, self.raster))
+            self.page = self.check(lib.mn_canvas_new(self.ctx))
+            self.drawing.append((lib.mn_canvas_free, self.page))
         lib.mn_canvas_clear(self.page)
-        check(lib.mn_canvas_append(self.page, check(lib.mn_vec_draw(self.need(), i)), 0, 0, width, height))
-        check(view.mn_raster_paint(self.raster, self.page, 0x0F131AFF, width, height))
+        self.check(lib.mn_canvas_append(self.page, self.check(lib.mn_vec_draw(self.need(), i)), 0, 0, width, height))
+        self.check(view.mn_raster_paint(self.raster, self.page, 0x0F131AFF, width, height))
         pixels = c.cast(view.mn_raster_pixels(self.raster), c.POINTER(c.c_uint8))
         return np.ctypeslib.as_array(pixels, (height, width, 4))[:, :, :3].copy()
 
     def close(self):
-        if self.vec is not None:
-            self.final_obs = self.score = self.returned = self.length = None      # they lie in what goes
-            lib.mn_vec_free(self.vec)
-            self.vec = None
+        self.free()                               # once: later calls do nothing
+        self.vec = None
 
 
 class MnemeEnv(gymnasium.Env):
@@ -161,12 +216,12 @@ class MnemeEnv(gymnasium.Env):
 
     def step(self, action):
         envs = self._envs
-        envs.action[0] = action
-        envs.step()
+        envs.step(action)
         terminated, truncated, info = bool(envs.terminated[0]), bool(envs.truncated[0]), {}
         obs = envs.obs[0]
         self._fresh = terminated or truncated
         if self._fresh:
+            envs.outcomes()
             obs = envs.final_obs[0]
             info = {"score": float(envs.score[0]), "episode": {"r": float(envs.returned[0]), "l": int(envs.length[0])}}
         return obs.copy(), float(envs.reward[0]), terminated, truncated, info
@@ -223,18 +278,18 @@ class MnemeVectorEnv(VectorEnv):
             self._envs.reset(seed)
         else:
             seeds = list(seed)
-            if len(seeds) != self.num_envs or any(s is None or s < 0 for s in seeds):
-                raise engine.Error(f"reset: {len(seeds)} seeds for {self.num_envs} environments; each is a whole number from 0")
+            if len(seeds) != self.num_envs:
+                raise engine.Error(f"reset: {len(seeds)} seeds for {self.num_envs} environments")
             self._envs.reset_each(seeds)
         return self._out(self._envs.obs), {}
 
     def step(self, actions):
         envs = self._envs
-        envs.action[:] = actions
-        envs.step()
+        envs.step(actions)
         terminated, truncated, infos = envs.terminated.astype(bool), envs.truncated.astype(bool), {}
         ended = terminated | truncated
         if ended.any():
+            envs.outcomes()
             infos = {"final_obs": self._out(envs.final_obs), "_final_obs": ended,
                      "final_info": {"score": envs.score.copy(), "_score": ended,
                                     "episode": {"r": envs.returned.copy(), "l": envs.length.copy()}, "_episode": ended},
