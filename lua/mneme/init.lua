@@ -1,6 +1,7 @@
 -- init.lua -- the table that require "mneme" returns.  Parts are loaded when first used; every op of
 -- engine/ops is a function here too: mn.matmul(a, b), mn.linear_attention { q = q, k = k, ... }.
 require("mneme.base.luajit_pairs").install()      -- first: it replaces a faulty global pairs()
+require("mneme.base.source_files").install()      -- what scripts load is noted for their runs
 local tensor = require "mneme.tensor.tensor"
 
 local mn = {

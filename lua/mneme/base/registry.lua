@@ -2,6 +2,7 @@
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
 local renamed = require "mneme.base.renamed"
+local source_files = require "mneme.base.source_files"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/registry%.lua$" or "./lua/mneme/"
 local registry = { root = here .. "../../" }
@@ -44,7 +45,7 @@ function registry.file(kind, name, word)
     local about = lfs.attributes(path)
     if about and about.mode == "file" and not (found[1] and about.ino == found[1].ino and about.dev == found[1].dev) then
       found[#found + 1] = { path = path, ino = about.ino, dev = about.dev }
-    end
+    elseif not about and source_files.exists(path) then found[#found + 1] = { path = path } end
   end
   if found[2] then
     errors.usage(("%s '%s' is there twice: %s and %s"):format(word, name, found[1].path, found[2].path), "give yours a name of its own, or its path")

@@ -1,6 +1,7 @@
 -- cli.lua -- the command line: `mneme COMMAND ...`.  Settings are key=value arguments, so only the command's name is
 -- parsed here; each command reads its own arguments, and errors carry their exit status.
 require("mneme.base.luajit_pairs").install()      -- first: it replaces a faulty global pairs()
+require("mneme.base.source_files").install()      -- what scripts load is noted for their runs
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local script = require "mneme.runs.script"
@@ -45,7 +46,9 @@ local function run(words)
     errors.usage("run: which script?", "mneme run SCRIPT [key=value ...]; mneme list experiments")
   elseif name:find "^%-*resume=" then
     local folder = script.setting(words, "resume")
-    name, first = script.peek(folder).script, 1
+    local about = script.peek(folder)
+    name, first = about.script, 1
+    if name then require("mneme.runs.run_sources").adopt(folder, about) end
     if not name then
       require("mneme.runs.folder").read_info(folder)           -- its error says what is wrong
       errors.usage("run: which script made this run?", "mneme run SCRIPT resume=" .. folder)
@@ -177,6 +180,9 @@ commands = {
   { name = "complete", usage = " [WORD ...]", doc = "list completions of the last argument (for shells: bindings/shell)", run = complete },
 }
 
+-- Commands that load the code of a stored run or study: use=stored|now and trust=1 choose it.
+local stored_code = { run = true, eval = true, view = true, diff = true, intervene = true, report = true, compare = true, export = true }
+
 local function dispatch(words)
   local name = words[1]
   local rest = { unpack(words, 2) }
@@ -190,7 +196,7 @@ local function dispatch(words)
   for i, c in ipairs(commands) do
     if c.name == name then
       if (rest[1] == "--help" or rest[1] == "-h") and not (name == "run" and rest[2]) then return show_help { name } end
-      return c.run(rest)
+      return c.run(stored_code[name] and (name ~= "run" or script.setting(rest, "resume")) and require("mneme.runs.run_sources").take(rest) or rest)
     end
     names[i] = c.name
   end

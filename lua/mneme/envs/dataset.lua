@@ -17,6 +17,7 @@ local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local values = require "mneme.base.setting_types"
+local source_files = require "mneme.base.source_files"
 
 local splits = { train = true, valid = true, test = true }
 local common = { batch = 32, seed = 1 }
@@ -167,7 +168,7 @@ end
 
 local function definition(name)
   local path = registry.file("datasets", name, "dataset")
-  local chunk, problem = loadfile(path)
+  local chunk, problem = source_files.load(path)
   if not chunk then errors.raise(problem) end
   local d = chunk()
   if type(d) ~= "table" or not d.build then

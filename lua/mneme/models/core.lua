@@ -24,6 +24,7 @@ local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local reads = require "mneme.models.reads"
 local tensor = require "mneme.tensor.tensor"
+local source_files = require "mneme.base.source_files"
 
 ---@class Core
 local Core = {}
@@ -228,7 +229,7 @@ local function definition(name)
   if type(name) ~= "string" then errors.raise(("core: the name is a %s, expected a text"):format(type(name))) end
   if not definitions[name] then
     local path = name:find "%.lua$" and name or registry.file("cores", name, "core")
-    local chunk, err = loadfile(path)
+    local chunk, err = source_files.load(path)
     if not chunk then errors.raise(err) end
     local d = chunk()
     if type(d) ~= "table" or type(d.build) ~= "function" or type(d.config) ~= "table" then

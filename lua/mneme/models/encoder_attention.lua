@@ -12,6 +12,7 @@ local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
+local source_files = require "mneme.base.source_files"
 local ops = tensor.ops
 
 local attention = {}
@@ -24,7 +25,7 @@ local definitions = {}
 function attention.definition(name)
   if not definitions[name] then
     local path = registry.file("attentions", name, "attention")
-    local chunk, problem = loadfile(path)
+    local chunk, problem = source_files.load(path)
     if not chunk then errors.raise(problem) end
     local d = chunk()
     if type(d) ~= "table" or not d.build then

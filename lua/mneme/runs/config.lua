@@ -5,8 +5,10 @@
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
+local files = require "mneme.base.files"
 local learner_settings = require "mneme.runs.learner_settings"
 local ranks = require "mneme.tensor.mpi"
+local source_files = require "mneme.base.source_files"
 local values = require "mneme.base.setting_types"
 
 local config = {
@@ -224,6 +226,7 @@ function config.new(defaults, about)
   local schema, own, common = declare(defaults, about)
   local arguments, script = own_arguments(2)
   config.asked = true
+  if script and not config.arguments and files.is_file(script) then source_files.note(script, files.read(script)) end      -- run by luajit itself
   if config.survey and not config.survey.one then arguments = take_axes(config.survey, arguments, schema) end
   local given = words(arguments, schema)
   if not given then

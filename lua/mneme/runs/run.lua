@@ -15,6 +15,7 @@ local log = require "mneme.runs.metrics_log"
 local machine = require "mneme.base.machine"
 local new_folder = require "mneme.runs.new_folder"
 local ranks = require "mneme.tensor.mpi"
+local run_sources = require "mneme.runs.run_sources"
 local values = require "mneme.base.setting_types"
 local version = require "mneme.base.version"
 
@@ -63,12 +64,22 @@ local function settings_of(cfg)
   return settings
 end
 
+-- An entry of `history`, one for each start or resume: who went on from which step, and with what.
+local function session(step)
+  local at = run.made_at()
+  return { from_step = step, commit = at.commit, program = at.program, program_checksum = run_sources.program(), host = at.host,
+    processor = at.machine and at.machine.processor, device = engine.device or "cpu", threads = C.mn_threads(engine.ctx),
+    code = run_sources.choice }
+end
+
 local function write_info(path, cfg, about)
   local settings = {}
   for key, value in pairs(settings_of(cfg)) do settings[key] = values.to_json(value) end
   local info = { mneme = version, config = settings, script = config.meta(cfg).script, seed = cfg.seed,
     device = cfg.device, threads = C.mn_threads(engine.ctx), ranks = ranks.size > 1 and ranks.size or nil,
-    commit = run.made_at().commit, program = run.made_at().program, host = run.made_at().host, machine = run.made_at().machine }
+    commit = run.made_at().commit, program = run.made_at().program, host = run.made_at().host, machine = run.made_at().machine,
+    history = { session(0) } }
+  info.source, info.data = run_sources.write(path)
   for key, value in pairs(about) do info[key] = value end
   files.write(path .. "/config.json", { json.encode(info, "  ") .. "\n" })
 end
@@ -142,10 +153,16 @@ local function old_run(cfg)
     follower.lead(nil)
     errors.stop(0)
   end
-  if self.info.config.steps ~= cfg.steps then            -- the next resume is to go as far
-    self.info.config.steps = cfg.steps
-    files.write(self.path .. "/config.json", { json.encode(self.info, "  ") .. "\n" })
+  self.info.config.steps = cfg.steps                      -- the next resume is to go as far
+  local history = type(self.info.history) == "table" and self.info.history or {}
+  local before, now = history[#history], session(self.last_step)
+  if before and before.program_checksum ~= now.program_checksum then
+    io.stderr:write(("%s: another build of Mneme continues this run (%s, before %s)\n"):format(self.path, now.program or "unknown commit",
+      before.program or "unknown commit"))
   end
+  history[#history + 1] = now
+  self.info.history = history
+  files.write(self.path .. "/config.json", { json.encode(self.info, "  ") .. "\n" })
   return self
 end
 

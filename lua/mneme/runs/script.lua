@@ -2,6 +2,7 @@
 local config = require "mneme.runs.config"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
+local source_files = require "mneme.base.source_files"
 
 local script = {}
 
@@ -18,7 +19,7 @@ end
 ---@param name string
 ---@return string path
 function script.locate(name)
-  if files.is_file(name) then return name end
+  if source_files.exists(name) then return name end
   if name:find "/" or name:find "%.lua$" then
     local folder, file = name:match "^(.*/)([^/]*)$"
     local near = errors.nearest(file or name, files.list(folder or "."))
@@ -50,7 +51,7 @@ end
 
 -- The script as a function.
 local function load(path)
-  local chunk, problem = loadfile(path)
+  local chunk, problem = source_files.load(path)
   if chunk then return chunk end
   errors.fail(problem, problem:find "^[^:]+:%d+:" and "a syntax error: on this line or shortly before")
 end
@@ -62,6 +63,8 @@ end
 function script.run(path, words)
   config.arguments, config.script = words, path
   open_context(words)
+  local resumed = script.setting(words, "resume")
+  if resumed and not source_files.folder then require("mneme.runs.run_sources").adopt(resumed, script.peek(resumed)) end
   local result = load(path)()
   if #words > 0 and not config.asked then
     errors.usage(path .. " declares no settings, so " .. words[1] .. " means nothing", "mn.config { ... } declares them")

@@ -7,6 +7,7 @@ local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
 local canvas = require "mneme.base.canvas"
 local renamed = require "mneme.base.renamed"
+local source_files = require "mneme.base.source_files"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)view/scene%.lua$" or "./lua/mneme/"
 local scene = { default_width = 1280, default_height = 800 }
@@ -17,7 +18,7 @@ function scene.list() return registry.names "scenes" end
 
 -- Runs a scene or panel file, and checks what it returns.
 local function run(path, expected)
-  local chunk, why = loadfile(path)
+  local chunk, why = source_files.load(path)
   if not chunk then errors.raise(why, { status = 2 }) end
   local result = chunk()
   if type(result) ~= expected then
