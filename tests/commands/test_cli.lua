@@ -184,7 +184,8 @@ t.test("Ctrl-C finishes the update, keeps a checkpoint, says how to resume, and 
   -- what the shell begins with & ignores Ctrl-C, and the program leaves that as it is; env undoes it
   for signal, status in pairs { INT = 130, TERM = 143, USR1 = 143, HUP = 143 } do
     local folder = "run_" .. signal
-    local text, rc = sh(("env --default-signal=INT %s run %s steps=1e12 run=%s & pid=$!; while [ ! -s %s/metrics.jsonl ]; do sleep 0.05; kill -0 $pid || break; done;"
+    local text, rc = sh(("env --default-signal=INT %s run %s steps=1e12 run=%s & pid=$!; "
+      .. "while [ ! -s %s/metrics.jsonl ]; do sleep 0.05; kill -0 $pid || break; done;"
       .. " kill -%s $pid; wait $pid"):format(program, small, folder, folder, signal))
     t.eq(rc, status, text)
     t.ok(text:find("to go on: mneme run %S+ resume=" .. folder), text)

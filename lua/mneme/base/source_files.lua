@@ -119,15 +119,15 @@ function source_files.install()
     return chunk
   end)
   local lua_loadfile = loadfile
-  function loadfile(path, ...)
+  rawset(_G, "loadfile", function(path, ...)
     if type(path) ~= "string" or select("#", ...) > 0 then return lua_loadfile(path, ...) end
     return source_files.load(path)
-  end
-  function dofile(path)
+  end)
+  rawset(_G, "dofile", function(path)
     local chunk, problem = loadfile(path)
     if not chunk then error(problem, 2) end
     return chunk()
-  end
+  end)
 end
 
 return source_files
