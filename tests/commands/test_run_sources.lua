@@ -14,7 +14,7 @@ local function info(run) return json.decode((files.read(dir .. "/" .. run .. "/c
 write("rules.lua", "return { pay = function(a) return a end }\n")
 write("mine.lua", [[
 local mn = require "mneme"
-local rules = require("rul" .. "es")
+local wants = require; local rules = wants "rules"
 local cfg = mn.config { core = { "own" }, steps = 2048, num_envs = 4, num_steps = 32, hidden = 16, record_every = 0, threads = 1 }
 local env = mn.env { name = "pay", observation = { 2 }, actions = 2, num_envs = cfg.num_envs, seed = cfg.seed,
   reset = function(self) self.t = 0 return { 1, 0 } end,

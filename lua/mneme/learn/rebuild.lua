@@ -4,7 +4,6 @@ local config = require "mneme.runs.config"
 local envs = require "mneme.envs.env"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local files = require "mneme.base.files"
 local trainer = require "mneme.learn.trainer"
 local source_files = require "mneme.base.source_files"
 

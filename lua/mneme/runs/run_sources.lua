@@ -1,6 +1,5 @@
 -- run_sources.lua -- what a run was made by: RUN/source/ keeps the script and every Lua file of the user's that it loaded, config.json
 -- their checksums, those of data files and of the program.  Whoever evaluates or resumes the run gets the same code, or reads what changed.
-local ffi = require "ffi"
 local lfs = require "lfs"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
