@@ -15,6 +15,8 @@ local mn = {
 local parts = {
   plan = { "mneme.tensor.plan" },
   recur = { "mneme.tensor.recur" },
+  grad = { "mneme.tensor.gradients", "grad" },
+  custom_gradient = { "mneme.tensor.gradients", "custom_gradient" },
   nn = { "mneme.tensor.nn" },
   env = { "mneme.envs.env", "new" },
   scene = { "mneme.view.scene", call = "new", fields = { "load", "panels" } },

@@ -172,11 +172,21 @@ function Tensor:grad_data()
   return check(C.mn_tensor_grad(ctx, self))
 end
 
----A leaf's gradient, as a new tensor.
+local retained = setmetatable({}, { __mode = "k" })      -- [computed tensor] = the leaf that its gradient is copied into
+
+---A leaf's gradient, as a new tensor; or a computed tensor's, of the last backward that reached it, after x:retain_grad().
 function Tensor:grad()
   local g = M.new { shape = self:shape() }
-  ffi.copy(g:data(), self:grad_data(), g:size() * 4)
+  ffi.copy(g:data(), retained[self] and retained[self]:data() or self:grad_data(), g:size() * 4)
   return g
+end
+
+---Keep a computed tensor's gradient, as torch does: x:grad() after backward (zeros before).  A leaf keeps its own anyway.
+---@return Tensor itself
+function Tensor:retain_grad()
+  local leaf = not retained[self] and M.new { shape = self:shape() }
+  if leaf and check(C.mn_retain_grad(ctx, self, leaf)) == 0 then retained[self] = leaf end
+  return self
 end
 
 ---Does a gradient flow to it?
