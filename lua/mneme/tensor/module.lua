@@ -1,8 +1,8 @@
 -- module.lua -- the class of neural-network modules, as torch.nn.Module: parameters and their names, state dicts, training and
 -- evaluation, and the tree that print(net) shows.
-local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local format = require "mneme.base.format"
+local state_dicts = require "mneme.tensor.state_dicts"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
@@ -167,41 +167,17 @@ function Module:count()
   return n
 end
 
-local function listed(names) return #names > 0 and table.concat(names, ", ") or "nothing" end
-
 ---Load values by name; missing and unexpected names, or other shapes, are errors before anything changes.
 ---@param dict table<string, Tensor> such as mn.load(path)
 ---@param options { strict: boolean }? strict = false loads the names that both have
 ---@return string[] missing, string[] unexpected
 function Module:load_state_dict(dict, options)
-  errors.need("load_state_dict", dict, nil, "tensors by name")
   errors.need("load_state_dict: options", options or {}, nil, "{ strict = false }")
   for key, value in pairs(options or {}) do
     if key ~= "strict" then errors.unknown("argument of load_state_dict:", key, { "strict" }) end
     if type(value) ~= "boolean" then errors.raise(("load_state_dict: strict is %s, expected true or false"):format(tostring(value))) end
   end
-  local mine, missing, unexpected = self:state_dict(), {}, {}
-  for name, t in pairs(mine) do
-    local from = dict[name]
-    if not from then missing[#missing + 1] = name
-    elseif not tensor.is(from) then errors.raise(("load_state_dict: %s is a %s, expected a tensor"):format(name, type(from)))
-    else
-      local a, b = table.concat(t:shape(), ","), table.concat(from:shape(), ",")
-      if a ~= b then errors.raise(("load_state_dict: %s is [%s], expected [%s]"):format(name, b, a)) end
-      if t:dtype() ~= from:dtype() then
-        errors.raise(("load_state_dict: %s is %s, expected %s"):format(name, from:dtype(), t:dtype()))
-      end
-    end
-  end
-  for name in pairs(dict) do if not mine[name] then unexpected[#unexpected + 1] = tostring(name) end end
-  table.sort(missing) table.sort(unexpected)
-  if #missing + #unexpected > 0 and not (options and options.strict == false) then
-    errors.raise(("load_state_dict: missing %s; unexpected %s"):format(listed(missing), listed(unexpected)))
-  end
-  for name, t in pairs(mine) do
-    if dict[name] then ffi.copy(t:data(), dict[name]:data(), t:size() * (t:dtype() == "u8" and 1 or 4)) end
-  end
-  return missing, unexpected
+  return state_dicts.load("load_state_dict", self:state_dict(), dict, not options or options.strict ~= false)
 end
 
 -- ---- as text ----

@@ -301,13 +301,7 @@ ffi.metatype(handle, {
   __mul = binary(ops.mul, function(a, b) return affine(b, a, 0) end, function(a, b) return affine(a, b, 0) end),
   __div = binary(ops.div, function(a, b) return ops.div(M.new { a }, b) end, function(a, b) return affine(a, 1 / b, 0) end),
   __unm = function(a) return affine(a, -1, 0) end,
-  __tostring = function(t)
-    local ok, shape = pcall(t.shape, t)
-    if not ok then return "tensor (gone)" end
-    local p, n, parts = t:data(), t:size(), {}
-    for i = 0, math.min(n, 8) - 1 do parts[#parts + 1] = ("%.5g"):format(tonumber(p[i])) end
-    return ("tensor [%s] %s%s"):format(table.concat(shape, ","), table.concat(parts, " "), n > 8 and " ..." or "")
-  end,
+  __tostring = function(t) return require("mneme.tensor.tensor_text")(t) end,
 })
 
 ---Refuse what is not a pointer to numbers: what is read or written there would end the process.
