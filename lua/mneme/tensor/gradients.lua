@@ -103,7 +103,7 @@ local function key_of(arguments, n)
   return table.concat(parts, "|")
 end
 
-local recent, at, RECENT = {}, 0, 256                       -- recordings that graphs outside of plans may still need
+local recent, at, RECENT = {}, 0, 32                        -- recordings that graphs outside of plans may still need
 
 local function remember(entry)
   if engine.recording then engine.recording[entry] = true      -- the plan that records keeps it
@@ -115,7 +115,8 @@ end
 
 ---A function with a backward pass of its own, as torch.autograd.Function: forward(...) computes y with ops, and no gradient flows
 ---through it; backward(dy, ..., y) returns a gradient for each tensor argument, in order (nil: none), with ops alone and no look at
----values, since it is recorded once for each set of shapes and other arguments.  Works in plans and in mn.recur.
+---values, since it is recorded once for each set of shapes and other arguments (so what changes at every call belongs into a tensor).
+---Works in plans and in mn.recur.
 ---@param f { forward: fun(...): Tensor, backward: fun(dy: Tensor, ...): Tensor?, ... }
 ---@return fun(...): Tensor call up to eight float32 tensors, and numbers, texts or booleans as constants
 function gradients.custom_gradient(f)
@@ -126,7 +127,7 @@ function gradients.custom_gradient(f)
   for _, key in ipairs { "forward", "backward" } do
     if type(f[key]) ~= "function" then errors.raise(("custom_gradient: %s is %s, expected a function"):format(key, describe(f[key]))) end
   end
-  local recorded = setmetatable({}, { __mode = "v" })
+  local recorded, latest = setmetatable({}, { __mode = "v" }), nil
   return function(...)
     local n, arguments, xs = select("#", ...), { ... }, {}
     for i = 1, n do if tensor.is(arguments[i]) then xs[#xs + 1] = arguments[i] end end
@@ -142,7 +143,8 @@ function gradients.custom_gradient(f)
       entry = record(f, xs, y, arguments, n)
       recorded[key] = entry
     end
-    remember(entry)
+    latest = entry
+    remember(latest)
     local call = { y = y, plan = entry.id, version = entry.version }
     for i, x in ipairs(xs) do call[NAMES[i]] = x end
     return (ops.custom_gradient(call))

@@ -141,11 +141,11 @@ function nn.sequential(...)
   if #list == 1 and type(list[1]) == "table" and getmetatable(list[1]) == nil then list = list[1] end
   errors.need("nn.sequential", list[1] ~= nil and list or nil, nil, "modules")
   for i, m in ipairs(list) do
-    if type(m) == "function" then m = nn.module({ kind = "function", about = "" }, function(_, x) return m(x) end) end
-    if type(m) ~= "table" or not m.each then
+    local f = type(m) == "function" and m
+    if not f and (type(m) ~= "table" or not m.each) then
       errors.raise(("nn.sequential: item %d is a %s, expected a module or a function"):format(i, type(m)))
     end
-    children[i] = { tostring(i - 1), m }
+    children[i] = { tostring(i - 1), f and nn.module({ kind = "function", about = "" }, function(_, x) return f(x) end) or m }
   end
   return nn.module({ kind = "sequential", children = children }, function(_, x)
     for _, child in ipairs(children) do x = child[2](x) end
