@@ -483,7 +483,8 @@ static int seek(mn_ctx *mn, const mn_tensor *t, const mn_tensor *into, sought *b
   mn_record *r = mn_find(mn, t, "grad", "a tensor");
   if (!r || find_room(mn, "grad", into, r)) return -1;
   const bool leaf = r->slot < 0 && !r->plan;
-  if (!r->wants_grad) return mn_fail(mn, leaf && r->of ? "grad: a window on packed parameters has no gradient of its own" : "grad: no gradient flows to this tensor");
+  if (!r->wants_grad)
+    return mn_fail(mn, leaf && r->of ? "grad: a window on packed parameters has no gradient of its own" : "grad: no gradient flows to this tensor");
   if (r->sought) return mn_fail(mn, "grad: a tensor was given twice");
   *before = (sought){ r, r->grad, r->fresh, r->keeps };
   r->sought = true;

@@ -298,8 +298,9 @@ function M.large(name)
   return { letter = size, rest = { size, size }, free = { 70, 30, 50 } }
 end
 
--- `recur` runs a body, so no call of it can be drawn: test_recur.lua and test_gpu_recur.lua have its tests.
-local own_tests = { recur = true }
+-- What these run was recorded from Lua, so no call of them can be drawn: test_recur.lua, test_gpu_recur.lua and test_gradients.lua have
+-- their tests.
+local own_tests = { recur = true, custom_gradient = true }
 
 ---Every op with its hints, in order.
 function M.each(f)

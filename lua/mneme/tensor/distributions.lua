@@ -28,7 +28,7 @@ local function logits_or_probs(name, given)
   return nil, check_tensor(name .. ": probs", given.probs)
 end
 
-local function check_same(p, q, kind, text)
+local function check_same(q, kind, text)
   if type(q) ~= "table" or getmetatable(q) ~= kind then
     errors.raise(("%s:kl: %s, expected another %s"):format(text, type(q) == "table" and tostring(q) or describe(q), text))
   end
@@ -76,7 +76,7 @@ function Categorical:mode() return (select(2, ops.max(constant(self.logits), { a
 ---@param other Categorical
 ---@return Tensor [...]
 function Categorical:kl(other)
-  check_same(self, other, Categorical, "categorical")
+  check_same(other, Categorical, "categorical")
   return (self:probs() * (finite(log_probs(self)) - finite(log_probs(other)))):sum(-1)
 end
 
@@ -125,7 +125,7 @@ function Bernoulli:mode() return constant(self.logits):sign():relu() end
 ---@param other Bernoulli
 ---@return Tensor
 function Bernoulli:kl(other)
-  check_same(self, other, Bernoulli, "bernoulli")
+  check_same(other, Bernoulli, "bernoulli")
   return self:probs() * (self.logits - other.logits) - self.logits:softplus() + other.logits:softplus()
 end
 
@@ -178,7 +178,7 @@ function Normal:mode() return self.mean end
 ---@param other Normal
 ---@return Tensor of each element
 function Normal:kl(other)
-  check_same(self, other, Normal, "normal")
+  check_same(other, Normal, "normal")
   local ratio, far = (self.std / other.std):square(), ((self.mean - other.mean) / other.std):square()
   return (ratio + far - ratio:log() - 1) * 0.5
 end
