@@ -74,6 +74,9 @@ bool        mn_op_differentiable(int op);
 int         mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_tensor *out);
 int         mn_backward(mn_ctx *mn, const mn_tensor *loss, bool retain);   /* walks what the loss depends on, then takes it off the tape; retain: keeps it */
 int         mn_backward_from(mn_ctx *mn, int n, const mn_tensor *of, const mn_tensor *grad);   /* the gradient of of[i] starts as grad[i] */
+int         mn_retain_grad(mn_ctx *mn, const mn_tensor *t, const mn_tensor *into);   /* every backward copies t's gradient into that leaf; 1: t is a leaf */
+int         mn_grad(mn_ctx *mn, const mn_tensor *loss, int n, const mn_tensor *of, const mn_tensor *into, bool retain);   /* into[i], leaves of zeros: the
+                                                      gradient of of[i]; no other leaf's changes */
 void        mn_sweep(mn_ctx *mn);                  /* releases the tape and rewinds the arena */
 bool        mn_collect_due(mn_ctx *mn);            /* have computed tensors outgrown twice what the last mn_collect left? */
 int         mn_collect(mn_ctx *mn, int n, mn_tensor *alive);  /* frees all computed tensors but the n given ones and their graphs; gives those new
@@ -101,6 +104,9 @@ int         mn_body_output(mn_plan *p, bool state, const mn_tensor *t);         
 int         mn_body_end(mn_plan *p, bool forward); /* forward: the body's ops are all applied, outputs bound; else: so is backward */
 uint32_t    mn_plan_version(mn_plan *p, int *id);  /* what the op `recur` takes as its options */
 bool        mn_plan_leaf(mn_plan *p, int i, mn_tensor *leaf);   /* the i-th leaf that it reads, some more than once; false: there are fewer */
+int         mn_way_back_begin(mn_plan *p);         /* records a custom gradient's backward pass, inside another recording too; then */
+int         mn_way_back_end(mn_plan *p, int n, const mn_tensor *in, const mn_tensor *out);   /* in: stand-ins for dy, n arguments, y;
+                                                      out: n gradients, {0,0}: none */
 int         mn_plan_place(mn_plan *p, int call);   /* the number of mn_set_place when the call was recorded; of a backward call: its forward call's */
 void        mn_plan_set_profile(mn_plan *p, bool on);
 const char *mn_plan_profile(mn_plan *p, int call, double *seconds);   /* "linear forward"; seconds so far */

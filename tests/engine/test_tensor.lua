@@ -48,13 +48,13 @@ t.test("leaves: lists, nested lists, shapes, types", function()
 end)
 
 t.test("printing", function()
-  t.eq(tostring(mn.tensor { 1, 2.5 }), "tensor [2] 1 2.5")
-  t.eq(tostring(mn.tensor { shape = { 3, 4 }, dtype = "u8" }), "tensor [3,4] 0 0 0 0 0 0 0 0 ...")
+  t.eq(tostring(mn.tensor { 1, 2.5 }), "tensor [2] f32 [1.0000, 2.5000]")
+  t.eq(tostring(mn.tensor { shape = { 3, 4 }, dtype = "u8" }), "tensor [3,4] u8\n[[0, 0, 0, 0],\n [0, 0, 0, 0],\n [0, 0, 0, 0]]")
   local y = mn.tensor { 1 } + 1
-  t.eq(tostring(y), "tensor [1] 2")
+  t.eq(tostring(y), "tensor [1] f32 [2]")
   mn.clear_tape()
   t.eq(tostring(y), "tensor (gone)")
-  t.ok(tostring(mn.tensor { 0 / 0, 1 / 0 }):find "nan inf")
+  t.ok(tostring(mn.tensor { 0 / 0, 1 / 0 }):find "nan, inf")
 end)
 
 t.test("what is no tensor is refused", function()

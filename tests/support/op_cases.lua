@@ -17,6 +17,7 @@ local M = { list = {} }
 --   small     inputs whose numbers are a third as large, so that a recurrence does not grow
 --   flags     float inputs to draw as 0 or 1
 --   counts    whole numbers that count up along T, from 0 .. 4 and again from 0 now and then
+--   counting  no replay gives what another gave: it counts in place
 --   stopped   inputs whose gradient leaves a part out on purpose, so that no quotient equals it
 local by_axis = { {}, { options = { axis = 0 } }, { options = { axis = 1 } },
   { options = { axis = -1, keepdims = 1 } } }
@@ -70,6 +71,11 @@ local hints = {
     { sizes = { Y = "K+2", X = "L+2" }, absent = "x", options = { stride = 2, divide = 100 } } },
   max_pool2d = { { sizes = { Y = 5, X = 4 } }, { sizes = { Y = 5, X = 6 }, options = { kernel = 3, stride = 2, padding = 1 } },
     { sizes = { Y = 6, X = 5 }, options = { kernel = 3, stride = 2, ceil = 1 } } },
+  avg_pool2d = { { sizes = { Y = 5, X = 4 } }, { sizes = { Y = 5, X = 6 }, options = { kernel = 3, stride = 2, padding = 1 } } },
+  group_norm = { { sizes = { C = 4 }, options = { groups = 2 } }, {}, { sizes = { P = 1, C = 3 }, options = { groups = 3 } } },
+  dropout = { { stopped = "p" } }, random_key = { { counting = true } },
+  sgd = { { positive = "hyper norm" }, { positive = "hyper norm", options = { nesterov = 1 } }, { positive = "hyper norm", absent = "v" } },
+  rmsprop = { { positive = "v hyper norm", small = "mean" }, { positive = "v hyper norm", absent = "m mean" } },
   one_hot_codes = { { options = { codes = 256 } } },
   matmul = { { shapes = { a = { 3, 4 }, b = { 4, 5 } } },
     { shapes = { a = { 3, 2, 4 }, b = { 4, 3 } } },
@@ -292,8 +298,9 @@ function M.large(name)
   return { letter = size, rest = { size, size }, free = { 70, 30, 50 } }
 end
 
--- `recur` runs a body, so no call of it can be drawn: test_recur.lua and test_gpu_recur.lua have its tests.
-local own_tests = { recur = true }
+-- What these run was recorded from Lua, so no call of them can be drawn: test_recur.lua, test_gpu_recur.lua and test_gradients.lua have
+-- their tests.
+local own_tests = { recur = true, custom_gradient = true }
 
 ---Every op with its hints, in order.
 function M.each(f)

@@ -19,6 +19,7 @@ local OWN = "a module of the script"
 ---@field previous table { action = boolean, reward = boolean }: which parts of the previous step are inputs
 local Agent = {}
 Agent.__index = Agent
+Agent.__tostring = function(self) return tostring(self.module) end
 
 local known = { env = true, task = true, core = true, hidden = true, torso = true, previous = true }
 

@@ -29,6 +29,7 @@ local source_files = require "mneme.base.source_files"
 ---@class Core
 local Core = {}
 Core.__index = Core
+Core.__tostring = function(self) return tostring(self.module) end
 
 ---@param x Tensor [T,B,d_in]
 ---@param done Tensor? [T,B] u8: 1 where an observation starts a new episode

@@ -7,6 +7,7 @@ local reader = require "mneme.models.encoder_core"
 ---@class SequenceModel
 local Model = {}
 Model.__index = Model
+Model.__tostring = function(self) return tostring(self.module) end
 
 ---The core's (or the encoder's) d_in is the width of the embedding.  Names embed.weight [tokens,d_in], core.*, head.weight
 ---[classes,d_out], head.bias.

@@ -172,11 +172,21 @@ function Tensor:grad_data()
   return check(C.mn_tensor_grad(ctx, self))
 end
 
----A leaf's gradient, as a new tensor.
+local retained = setmetatable({}, { __mode = "k" })      -- [computed tensor] = the leaf that its gradient is copied into
+
+---A leaf's gradient, as a new tensor; or a computed tensor's, of the last backward that reached it, after x:retain_grad().
 function Tensor:grad()
   local g = M.new { shape = self:shape() }
-  ffi.copy(g:data(), self:grad_data(), g:size() * 4)
+  ffi.copy(g:data(), retained[self] and retained[self]:data() or self:grad_data(), g:size() * 4)
   return g
+end
+
+---Keep a computed tensor's gradient, as torch does: x:grad() after backward (zeros before).  A leaf keeps its own anyway.
+---@return Tensor itself
+function Tensor:retain_grad()
+  local leaf = not retained[self] and M.new { shape = self:shape() }
+  if leaf and check(C.mn_retain_grad(ctx, self, leaf)) == 0 then retained[self] = leaf end
+  return self
 end
 
 ---Does a gradient flow to it?
@@ -291,13 +301,7 @@ ffi.metatype(handle, {
   __mul = binary(ops.mul, function(a, b) return affine(b, a, 0) end, function(a, b) return affine(a, b, 0) end),
   __div = binary(ops.div, function(a, b) return ops.div(M.new { a }, b) end, function(a, b) return affine(a, 1 / b, 0) end),
   __unm = function(a) return affine(a, -1, 0) end,
-  __tostring = function(t)
-    local ok, shape = pcall(t.shape, t)
-    if not ok then return "tensor (gone)" end
-    local p, n, parts = t:data(), t:size(), {}
-    for i = 0, math.min(n, 8) - 1 do parts[#parts + 1] = ("%.5g"):format(tonumber(p[i])) end
-    return ("tensor [%s] %s%s"):format(table.concat(shape, ","), table.concat(parts, " "), n > 8 and " ..." or "")
-  end,
+  __tostring = function(t) return require("mneme.tensor.tensor_text")(t) end,
 })
 
 ---Refuse what is not a pointer to numbers: what is read or written there would end the process.
