@@ -83,7 +83,7 @@ local function checked(survey, name, text)
   return { label = text, words = { name .. "=" .. text } }
 end
 
-local kinds = { core = "cores", attention = "attentions", task = "datasets" }
+local kinds = { core = "cores", attention = "attentions", task = "datasets", learner = "learners" }
 
 -- A core, an attention or a task that is not there would be found by its runs alone, which stay in the study.
 local function check_name(name, axis, text)

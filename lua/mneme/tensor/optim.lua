@@ -13,8 +13,12 @@ Adam.__index = Adam
 local function new(what, parameters, o, options)
   errors.need(what .. ": parameters", parameters, nil, "a list of leaves, such as agent:parameters()")
   errors.need(what .. ": options", options or {}, nil, "{ lr = 1e-3, ... }")
+  local seen = {}
   for i, p in ipairs(parameters) do
     if not tensor.is(p) then errors.raise(("%s: parameter %d is a %s, expected a leaf"):format(what, i, type(p))) end
+    if seen[p.slot] then errors.raise(("%s: parameter %d [%s] is parameter %d again: is a module in two places?"):format(what, i,
+      table.concat(p:shape(), ","), seen[p.slot])) end
+    seen[p.slot] = i
   end
   for key, value in pairs(options or {}) do
     if o[key] == nil then errors.unknown("key of " .. what, key, tables.keys(o)) end
