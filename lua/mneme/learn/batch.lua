@@ -24,7 +24,7 @@ local makers = {}
 local function joined(name)
   return function(l) return ops.slice(l:joined(name), { to = l.T }) end
 end
-for _, name in ipairs { "logits", "values", "features", "core_output" } do makers[name] = joined(name) end
+for _, name in ipairs { "logits", "values", "core_output" } do makers[name] = joined(name) end
 
 -- The first T rows of a buffer.
 local function rows(l, t)
@@ -44,6 +44,9 @@ function makers.previous(l)
   end
   return previous
 end
+
+-- Computed again: pieces of a rollout hand the core windows of their own lengths.
+function makers.features(l, batch) return l.agent:features(batch.observations, batch.previous) end
 
 local function compute_returns(batch, l)
   batch.returns, batch.advantages = ops.lambda_returns { rewards = l.rewards, values = l:joined "values", done = l.done,

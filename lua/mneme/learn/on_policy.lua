@@ -89,7 +89,7 @@ local function piece_of(self, first, rows)
   local function probe(name, t) piece.probes[name] = t return t end
   piece.act = plan(function(x, resets, state, told)
     local logits, values, after
-    logits, values, after, piece.core_output, piece.features = self:forward(x, resets, state, probe, told)
+    logits, values, after, piece.core_output = self:forward(x, resets, state, probe, told)
     return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock, first = self.first }
   end)
   piece.x, piece.resets, piece.previous = window(self.inputs, first, to), window(self.resets, first, to), previous
@@ -304,7 +304,7 @@ end
 -- ---- methods that the trainer calls ----
 
 ---What the pieces computed as one sequence of T + 1 rows.
----@param name string "logits", "values", "core_output" or "features"
+---@param name string "logits", "values" or "core_output"
 function OnPolicy:joined(name)
   local all = self.pieces[1][name]
   for i = 2, #self.pieces do all = ops.concat(all, self.pieces[i][name], { axis = 0 }) end

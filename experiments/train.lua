@@ -1,0 +1,25 @@
+-- train.lua -- any environment, core and learner, without a script: mneme run train env=tmaze core=gru learner=ppo
+-- Settings of the environment and of the core have its name in front: env.corridor=40 core.d_model=64.  env=FILE.lua takes one of
+-- your own: the file returns what mn.env takes, or function(settings) that returns it.  What is not given is as the learner's authors have it.
+local mn = require "mneme"
+
+local cfg = mn.config({
+  env = { "tmaze" }, core = { "gru", d_model = 128 }, learner = "a2c", num_envs = 16, hidden = 128, previous = "", steps = 1e6,
+  quick = { num_envs = 8, hidden = 32, core = { "gru", d_model = 32 }, steps = 2e4, threads = 1 },
+}, { env = "the environment, and its settings (mneme list envs; mneme help tmaze), or a file of your own" })
+
+local settings = { num_envs = cfg.num_envs, seed = cfg.seed }
+local name = cfg.env[1]
+for key, value in pairs(cfg.env) do if key ~= 1 then settings[key] = value end end
+
+local env
+if name:find "%.lua$" then
+  local own = assert(loadfile(name))()
+  env = type(own) == "function" and own(settings) or own
+  env.num_envs, env.seed = cfg.num_envs, cfg.seed
+  env = mn.env(env)
+else env = mn.env(name, settings) end
+
+mn.manual_seed(cfg.seed)
+local agent = mn.agent { env = env, core = cfg.core, hidden = cfg.hidden, previous = cfg.previous }
+return mn.learner(cfg, env, agent):train()
