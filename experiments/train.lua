@@ -1,6 +1,7 @@
--- train.lua -- any environment, core and learner, without a script: mneme run train env=tmaze core=gru learner=ppo
--- Settings of the environment and of the core have its name in front: env.corridor=40 core.d_model=64.  env=FILE.lua takes one of
--- your own: the file returns what mn.env takes, or function(settings) that returns it.  What is not given is as the learner's authors have it.
+-- train.lua -- any environment, core and learner, without a script.   mneme run train env=tmaze core=gru learner=ppo
+-- Settings of the environment and of the core have its name in front: env.corridor=40 core.d_model=64.  env=FILE.lua takes an environment
+-- of your own: the file returns what mn.env takes, or a function(settings) that returns it.  The learner's settings have its
+-- published values.
 local mn = require "mneme"
 
 local cfg = mn.config({
