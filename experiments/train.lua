@@ -6,7 +6,8 @@ local mn = require "mneme"
 
 local cfg = mn.config({
   env = { "tmaze" }, core = { "gru", d_model = 128 }, learner = "a2c", num_envs = 16, hidden = 128, previous = "", steps = 1e6,
-  quick = { num_envs = 8, hidden = 32, core = { "gru", d_model = 32 }, steps = 2e4, threads = 1 },
+  quick = { env = { "tmaze", corridor = 10 }, core = { "gru", d_model = 64 }, hidden = 64, num_steps = 64, lr = 2e-3, entropy_coef = 0.01, steps = 2e5,
+    stop_score = 0.98, threads = 1 },
 }, { env = "the environment, and its settings (mneme list envs; mneme help tmaze), or a file of your own" })
 
 local settings = { num_envs = cfg.num_envs, seed = cfg.seed }

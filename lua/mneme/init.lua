@@ -9,7 +9,7 @@ local mn = {
   clear_tape = tensor.clear_tape, no_grad = tensor.no_grad, keep = tensor.keep,
 }
 
--- name in mn = a module; or a module and one field of it (or a field of that); or a module of which `fields` are public, with `call` as a table that
+-- name in mn = a module; or a module and one field of it (and a field of that ...); or a module of which `fields` are public, with `call` as a table that
 -- is called like a function; or a `group` of such parts.  Outside lua/ only require "mneme" is written (tests/project/
 -- test_public_rule.lua), so what scenes, panels, experiments and documents need is named here.
 local parts = {
@@ -22,8 +22,8 @@ local parts = {
   encoder = { "mneme.models.encoder", "new" },
   agent = { "mneme.models.agent", "new" },
   torso = { "mneme.models.torso", "new" },
-  a2c = { "mneme.learn.learners", "list", "a2c" },
-  ppo = { "mneme.learn.learners", "list", "ppo" },
+  a2c = { "mneme.learn.learners", "list", "a2c", "new" },
+  ppo = { "mneme.learn.learners", "list", "ppo", "new" },
   learner = { "mneme.learn.learners", "new" },
   learners = { "mneme.learn.learners", "list" },
   on_policy = { "mneme.learn.learner_class", "define" },
@@ -117,8 +117,9 @@ local function load(part)
   end
   local module = require(part[1])
   if not part.fields then
-    local value = part[2] and module[part[2]] or module
-    return part[3] and value[part[3]] or value
+    local value = module
+    for i = 2, #part do value = value[part[i]] end
+    return value
   end
   local value, call = {}, module[part.call]
   for _, field in ipairs(part.fields) do value[field] = assert(module[field], field) end

@@ -108,8 +108,10 @@ for name, make in pairs(makers) do
     local function aux(f) return with { aux = f } end
     t.raises(aux(function() end), "aux: aux gave nothing, expected a tensor of one element")
     t.raises(aux(function() return 3 end), "aux: aux gave a number, expected a tensor of one element")
-    t.raises(with { aux = { mine = function(batch) return batch.values end } }, "aux: mine gave a tensor %[16,3%] %(f32%), expected one element %(f32%) %(x:mean%(%)%)")
-    t.raises(with { aux = { entropy = function(batch) return batch.values:mean() end } }, "aux: entropy is logged by " .. name .. " itself, expected another name")
+    t.raises(with { aux = { mine = function(batch) return batch.values end } },
+      "aux: mine gave a tensor %[16,3%] %(f32%), expected one element %(f32%) %(x:mean%(%)%)")
+    t.raises(with { aux = { entropy = function(batch) return batch.values:mean() end } },
+      "aux: entropy is logged by " .. name .. " itself, expected another name")
     t.raises(with { aux = { loss = function(batch) return batch.values:mean() end } }, "aux: loss is logged by")
     t.raises(with { aux = 3 }, name .. ": aux is a number, expected function%(batch%)")
     t.raises(with { aux = { mine = 3 } }, name .. ": aux.mine is a number")

@@ -44,7 +44,7 @@ local function stream(f, settings)
   return l
 end
 
-local function run(l, f, check)
+local function through(l, f, check)
   l.row.x[f.T], l.row.x[0] = l.row.x[0], l.row.x[f.T]              -- begin() takes the row in which a rollout ends
   l.normaliser:begin(l)
   l.normaliser:before(l)
@@ -66,7 +66,7 @@ t.test("observations and rewards are those of Gymnasium's wrappers", function()
       seen = seen + math.abs(want)
     end
   end
-  run(l, f, function(step)
+  through(l, f, function(step)
     if step == 0 then observed(0) end
     observed(step + 1)
     for b, want in ipairs(f.normalised_reward[step + 1]) do
@@ -90,7 +90,7 @@ t.test("clip_obs and clip_reward cut what is normalised", function()
   local f = json.decode((files.read(shell.root .. "tests/fixtures/normalise.json")))
   local l, cut = stream(f, { norm_obs = true, norm_reward = true, clip_obs = 1.5, clip_reward = 0.7 }), 0
   local function clipped(x, most) return math.max(-most, math.min(most, x)) end
-  run(l, f, function(step)
+  through(l, f, function(step)
     for i, want in ipairs(flat(f.normalised_obs[step + 2])) do
       t.near(l.row.inputs[step + 1][i - 1], clipped(want, 1.5), 2e-5)
       if math.abs(want) > 1.5 then cut = cut + 1 end
@@ -170,7 +170,8 @@ for name, make in pairs(both) do
   end)
 
   t.test(name .. ": at a time limit, V is that of the normalised last observation", function()
-    local l = rig.learner(make, "gru", settings { corridor = 100, time_limit = 4, num_steps = 6, gamma = 0.5, norm_obs = true, clip_reward = 0.25, context = 4 })
+    local l = rig.learner(make, "gru", settings { corridor = 100, time_limit = 4, num_steps = 6, gamma = 0.5, norm_obs = true,
+      clip_reward = 0.25, context = 4 })
     local final, paid, roll, uncut = nil, nil, l.env.roll, l.normaliser.uncut
     l.env.roll = function(env, r, step, action)
       local cut = roll(env, r, step, action)
@@ -243,9 +244,9 @@ for name in pairs(both) do
 end
 
 t.test("evaluation, interventions and pictures use the statistics of the checkpoint, and leave them as they are", function()
-  local run = dir .. "/a2c-one"
-  local p = stepper.from_run(run, { num_envs = 2, seed = 7 })
-  local stored = safetensors.load(run .. "/checkpoints/step-5120.safetensors").tensors["normalise.observation"]
+  local path = dir .. "/a2c-one"
+  local p = stepper.from_run(path, { num_envs = 2, seed = 7 })
+  local stored = safetensors.load(path .. "/checkpoints/step-5120.safetensors").tensors["normalise.observation"]
   local bytes = ffi.string(stored:data(), stored:size())
   local s, n, moved = ffi.cast("const double *", bytes), p.n, 0
   for _ = 1, 70 do
@@ -257,7 +258,7 @@ t.test("evaluation, interventions and pictures use the statistics of the checkpo
       moved = math.max(moved, math.abs(inputs[i] - x[i]))
     end
     p:step()
-    local reward = ffi.cast("const double *", safetensors.load(run .. "/checkpoints/step-5120.safetensors").tensors["normalise.return"]:data())
+    local reward = ffi.cast("const double *", safetensors.load(path .. "/checkpoints/step-5120.safetensors").tensors["normalise.return"]:data())
     for b = 0, 1 do
       if p.done[b] == 0 then t.near(p.previous.reward:data()[p.row * 2 + b], math.min(5, p.reward[b] / math.sqrt(reward[1] + 1e-8)), 1e-6) end
     end

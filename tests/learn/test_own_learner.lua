@@ -79,7 +79,7 @@ t.test("A2C's loss, written out, is A2C", function()
 end)
 
 t.test("a variant of PPO has its minibatches, and with PPO's own loss its bits", function()
-  local ppo = mn.ppo
+  local ppo = mn.learners.ppo
   local seen = {}
   local same = mn.on_policy { base = ppo, loss = function(self, batch)
     for _, name in ipairs { "observations", "done", "actions", "rewards", "features", "core_output", "logits", "values", "returns", "advantages",
@@ -88,7 +88,7 @@ t.test("a variant of PPO has its minibatches, and with PPO's own loss its bits",
     return ppo.loss(self, batch)
   end }
   local settings = { num_envs = 4, minibatches = 2, epochs = 2, previous = "action,reward" }
-  t.ok(rig.trained(rig.learner(same, "gru", settings), 3) == rig.trained(rig.learner(ppo, "gru", settings), 3), "other bits")
+  t.ok(rig.trained(rig.learner(same, "gru", settings), 3) == rig.trained(rig.learner(mn.ppo, "gru", settings), 3), "other bits")
   t.eq(seen.observations, "16,2,16")
   t.eq(seen.features, "16,2,21")
   t.eq(seen.core_output, "16,2,16")
@@ -144,7 +144,8 @@ t.test("a definition that cannot be meant is refused in words", function()
   t.raises(define { loss = loss, config = { lr = 1 }, about = { lr = "mine" } }, "every learner's lr means: learning rate")
   t.raises(define { loss = loss, about = { beta = "mine" } }, "unknown setting in about of on_policy: 'beta'")
   t.raises(define { loss = loss, config = { mood = "calm" }, about = { mood = "mine" } }, "a text needs choices")
-  t.raises(define { loss = loss, base = {} }, "base is another table, expected a learner such as mn.ppo")
+  t.raises(define { loss = loss, base = {} }, "base is another table, expected a learner such as mn.learners.ppo")
+  t.raises(define { loss = loss, base = mn.ppo }, "on_policy: base is a function, expected a learner such as")
   t.raises(define { loss = loss, new = loss }, "unknown key of on_policy: 'new'")
   for what, gives in pairs { ["gave nothing"] = function() end, ["gave a number"] = function() return 3 end,
     ["gave a tensor %[16,3%] %(f32%), expected one element %(f32%) %(x:mean%(%)%)"] = function(_, batch) return batch.values end,
@@ -173,8 +174,8 @@ end)
 -- ---- which learner ----
 
 t.test("mn.learners has ours by name, nothing under another name, and takes those of a script", function()
-  t.eq(mn.learners.a2c, mn.a2c)
-  t.eq(mn.learners.ppo, mn.ppo)
+  t.eq(mn.learners.a2c.new, mn.a2c)
+  t.eq(mn.learners.ppo.new, mn.ppo)
   t.eq(mn.learners.dqn, nil)
   local agent = mn.agent { env = mn.env("tmaze", { num_envs = 2 }), core = { "gru", d_model = 4 } }
   local env = mn.env("tmaze", { num_envs = 2 })

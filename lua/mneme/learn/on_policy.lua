@@ -164,18 +164,18 @@ local function share(self, what, env)
 end
 
 ---Make a learner of a class.
----@param class Learner see learner_class.lua
+---@param instances table the metatable of its learners; __index is the class: see learner_class.lua
 ---@param what string its name, for errors
 ---@param cfg table learner keys and the run's (see docs/learners.md)
 ---@param env Env
 ---@param agent Agent
 ---@param extra table? terms of the loss besides the class's, and their modules: see extra_losses.lua
-function OnPolicy.new(class, what, cfg, env, agent, extra)
+function OnPolicy.new(instances, what, cfg, env, agent, extra)
   errors.need(what .. ": env", env, "observation_space", "mn.env(...)")
   errors.need(what .. ": agent", agent, "core", "mn.agent { env = env, ... }")
   local self = setmetatable({ env = env, agent = agent, cfg = cfg, what = what, step = 0, finished = episode_stats(), progress = {},
-    losses = {}, extra = extra_losses.read(what, extra) }, class)
-  for key, value in pairs(learner_settings.read(what, cfg, class.defaults)) do self[key] = value end
+    losses = {}, extra = extra_losses.read(what, extra) }, instances)
+  for key, value in pairs(learner_settings.read(what, cfg, self.defaults)) do self[key] = value end
   if cfg.aux_coef ~= nil and not self.extra.terms[1] then errors.usage(what .. ": aux_coef: there is no aux, the terms that it weighs") end
   local core = agent.core
   if core.config.reset == false and (self.context > 0 or not self.carry) then
@@ -209,7 +209,7 @@ function OnPolicy.new(class, what, cfg, env, agent, extra)
 end
 
 ---Called once, when all buffers are there: for those of a class.
-function OnPolicy:setup() end
+function OnPolicy.setup() end
 
 -- ---- acting ----
 

@@ -52,6 +52,7 @@ local function make_minibatch(self)
 end
 
 ---The minibatch that was taken, with what the agent computes of it now.
+---@return Batch
 function PPO:batch()
   local m = self.minibatch
   local logits, values, _, core_output, features = self.agent(m.x, m.resets, m.state, nil, m.previous)
@@ -61,6 +62,10 @@ function PPO:batch()
     old_log_probs = m.log_probs, old_values = m.values }
 end
 
+---The clipped loss.
+---@param batch Batch
+---@return Tensor loss
+---@return table<string, Tensor> logged
 function PPO:loss(batch)
   local loss, policy, value, entropy, kl, clipped = ops.ppo_loss { logits = batch.logits, values = batch.values, actions = batch.actions,
     old_log_probs = batch.old_log_probs, old_values = batch.old_values, advantages = batch.advantages, returns = batch.returns,

@@ -75,8 +75,8 @@ local function make_heads(options, d, hidden, actions)
       function(sizes) return #sizes == 0 or #sizes == 1 and sizes[1] == 1 end)
   end
   return nn.container({ { "actor", actor }, { "critic", critic } }, function(_, y)
-    local values, shape = critic(y), y:shape()
-    return actor(y), #values:shape() == 2 and values or ops.reshape(values, { d0 = shape[1], d1 = shape[2] })
+    local value, shape = critic(y), y:shape()
+    return actor(y), #value:shape() == 2 and value or ops.reshape(value, { d0 = shape[1], d1 = shape[2] })
   end)
 end
 
@@ -149,10 +149,10 @@ end
 ---@return Tensor core_output [T,B,core.d_out], which the heads read
 ---@return Tensor features [T,B,core.d_in], which the core reads
 function Agent:__call(x, done, state, probe, previous)
-  local features = self:features(x, previous)
-  local y, new = self.core(features, done, state, probe)
+  local read = self:features(x, previous)
+  local y, new = self.core(read, done, state, probe)
   local logits, value = self.heads(y)
-  return logits, value, new, y, features
+  return logits, value, new, y, read
 end
 
 ---Leaves for the previous action and reward, [T,B] each: the third argument of plans; nil if the agent has no such inputs.

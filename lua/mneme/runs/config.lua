@@ -174,10 +174,10 @@ end
 local preset = {}
 
 ---The next config gets these arguments from a study, not from the user.
----@param words string[]
-function config.note_preset(words)
+---@param list string[] key=value
+function config.note_preset(list)
   preset = {}
-  for _, word in ipairs(words) do preset[word:match "^[%w_]*"] = true end
+  for _, word in ipairs(list) do preset[word:match "^[%w_]*"] = true end
 end
 
 -- The settings of other learners that a script or study declares mean nothing to the chosen one; those that the user gives are refused.
