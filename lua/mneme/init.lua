@@ -10,7 +10,7 @@ local mn = {
   clear_tape = tensor.clear_tape, no_grad = tensor.no_grad, keep = tensor.keep,
 }
 
--- name in mn = a module; or a module and one field of it; or a module of which `fields` are public, with `call` as a table that
+-- name in mn = a module; or a module and one field of it (and a field of that ...); or a module of which `fields` are public, with `call` as a table that
 -- is called like a function; or a `group` of such parts.  Outside lua/ only require "mneme" is written (tests/project/
 -- test_public_rule.lua), so what scenes, panels, experiments and documents need is named here.
 local parts = {
@@ -38,8 +38,11 @@ local parts = {
   encoder = { "mneme.models.encoder", "new" },
   agent = { "mneme.models.agent", "new" },
   torso = { "mneme.models.torso", "new" },
-  a2c = { "mneme.learn.a2c", "new" },
-  ppo = { "mneme.learn.ppo", "new" },
+  a2c = { "mneme.learn.learners", "list", "a2c", "new" },
+  ppo = { "mneme.learn.learners", "list", "ppo", "new" },
+  learner = { "mneme.learn.learners", "new" },
+  learners = { "mneme.learn.learners", "list" },
+  on_policy = { "mneme.learn.learner_class", "define" },
   adam = { "mneme.tensor.optim", "adam" },
   adamw = { "mneme.tensor.optim", "adamw" },
   save = { "mneme.tensor.saved", "save" },
@@ -87,7 +90,7 @@ local parts = {
 }
 
 ---The names in mn, sorted, ops left out; or those of a kind.
----@param kind string? "cores", "attentions", "envs", "tasks", "ops", "scenes" or "experiments"
+---@param kind string? "cores", "attentions", "envs", "datasets", "learners", "ops", "scenes" or "experiments"
 ---@return string[]
 function mn.names(kind)
   if kind ~= nil then return require("mneme.base.catalogue").names(kind) end
@@ -108,12 +111,14 @@ local function learner()
     function(l, ...) if l.cfg.view then return require("mneme.episodes.live_publisher").open(l, ...) end end,
   }
 end
-local hand_over = {
-  a2c = learner, ppo = learner, supervised = learner,
-  config = function()
-    require("mneme.runs.config").help = function(...) return require("mneme.commands.help").settings(...) end
-  end,
-}
+local function settings()
+  require("mneme.runs.config").help = function(...) return require("mneme.commands.help").settings(...) end
+  local of_learners = require "mneme.runs.learner_settings"
+  of_learners.find = function(name) return require("mneme.learn.learners").find(name) end
+  of_learners.all = function() return require("mneme.learn.learners").defaults() end
+end
+local hand_over = { config = settings, study = settings, supervised = learner, a2c = learner, ppo = learner, learner = learner, learners = learner,
+  on_policy = learner }
 
 -- old name = new name: see base/renamed.lua
 local successors = {
@@ -131,7 +136,11 @@ local function load(part)
     return setmetatable(group, { group = true })
   end
   local module = require(part[1])
-  if not part.fields then return part[2] and module[part[2]] or module end
+  if not part.fields then
+    local value = module
+    for i = 2, #part do value = value[part[i]] end
+    return value
+  end
   local value, call = {}, module[part.call]
   for _, field in ipairs(part.fields) do value[field] = assert(module[field], field) end
   return call and setmetatable(value, { called = call, __call = function(_, ...) return call(...) end }) or value

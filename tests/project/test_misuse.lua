@@ -60,7 +60,7 @@ for _, name in ipairs { "a2c", "ppo" } do
     sweep("settings", function(v) mn[name](v, env, agent) end)
     sweep("env", function(v) mn[name](settings, v, agent) end)
     sweep("agent", function(v) mn[name](settings, env, v) end)
-    local keys = with(require("mneme.learn." .. name).defaults, "seed", 1)
+    local keys = with(mn.learners[name].defaults, "seed", 1)
     for _, key in ipairs { "steps", "stop_score" } do keys[key] = 1 end
     for key in pairs(keys) do
       sweep(key, function(v)

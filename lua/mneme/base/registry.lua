@@ -1,4 +1,4 @@
--- registry.lua -- finds cores, attentions, data sets, scenes and experiments by folder: Mneme's, then the user's.
+-- registry.lua -- finds cores, attentions, data sets, learners, scenes and experiments by folder: Mneme's, then the user's.
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
 local renamed = require "mneme.base.renamed"
@@ -8,7 +8,7 @@ local here = debug.getinfo(1, "S").source:match "^@(.*)base/registry%.lua$" or "
 local registry = { root = here .. "../../" }
 
 -- Kinds whose folder is in lua/mneme.
-local inside = { cores = true, attentions = true, datasets = true }
+local inside = { cores = true, attentions = true, datasets = true, learners = true }
 
 ---The folders searched for one kind: the checkout's or the installation's, then the user's.
 local function folders(kind)
@@ -20,7 +20,7 @@ local function folders(kind)
   return { ours, "./" .. kind }
 end
 
----Names of every file NAME.lua of a kind ("cores", "attentions", "datasets", "scenes", "experiments"), sorted.
+---Names of every file NAME.lua of a kind ("cores", "attentions", "datasets", "learners", "scenes", "experiments"), sorted.
 ---@return string[]
 function registry.names(kind)
   local seen, names = {}, {}

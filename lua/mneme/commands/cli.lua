@@ -170,7 +170,7 @@ commands = {
     doc = "compare with another program's recorded values, or test your own core", run = on_device "mneme.commands.check", comment = "commands/check/init" },
   { name = "bench", usage = " [cores|envs|ranks|scenes|sweep|torsos|train] [device=cuda]", doc = "measure speed on this machine",
     run = bench, comment = "commands/bench/init" },
-  { name = "list", usage = " [cores|attentions|costs|envs|datasets|ops|scenes|experiments] [key=value ...]",
+  { name = "list", usage = " [cores|attentions|costs|envs|datasets|learners|ops|scenes|experiments] [key=value ...]",
     doc = "list what is installed; parameters and costs of cores", run = list },
   { name = "repl", usage = "", doc = "interactive Lua with mn loaded", run = module "mneme.commands.repl", comment = "commands/repl" },
   { name = "doctor", usage = "", doc = "check this machine: what is installed, what is missing, how to install it",

@@ -85,7 +85,7 @@ local function checked(survey, name, text)
   return { label = text, words = { name .. "=" .. text } }
 end
 
-local kinds = { core = "cores", attention = "attentions", dataset = "datasets" }
+local kinds = { core = "cores", attention = "attentions", dataset = "datasets", learner = "learners" }
 
 -- A core, an attention or a data set that is not there would be found by its runs alone, which stay in the study.
 local function check_name(name, axis, text)

@@ -39,9 +39,13 @@ local below_one = { beta1 = true, beta2 = true, alpha = true, momentum = true }
 
 local function check_parameters(what, parameters)
   errors.need(what .. ": parameters", parameters, nil, "a list of leaves, such as agent:parameters()")
+  local seen = {}
   for i, p in ipairs(parameters) do
     if not tensor.is(p) then errors.raise(("%s: parameter %d is a %s, expected a leaf"):format(what, i, type(p))) end
     if not p:wants_grad() then errors.raise(("%s: parameter %d wants no gradient, expected leaves such as net:parameters()"):format(what, i)) end
+    if seen[p.slot] then errors.raise(("%s: parameter %d [%s] is parameter %d again: is a module in two places?"):format(what, i,
+      table.concat(p:shape(), ","), seen[p.slot])) end
+    seen[p.slot] = i
   end
   if #parameters == 0 then errors.raise(what .. ": no parameters, expected a list of leaves, such as net:parameters()") end
 end
