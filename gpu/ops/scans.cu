@@ -43,8 +43,16 @@ MN_KERNEL(position, position_forward, NULL)
 
 #define FAR (-1e38f)
 
+/* The maximum after a token whose largest is *most: that of before is moved, and *most rounded up so that it is no less.  Returns shrink. */
+static __device__ __forceinline__ float raise(float old, float by, float *most) {
+  const float moved = old + by, lost = mn_lost_in_sum(old, by);
+  *most = mn_at_least(*most, moved);
+  if (moved - *most + lost > 0) *most += fabsf(*most) * 0x1p-23f;
+  return mn_expf(moved - *most + lost);
+}
+
 /* The largest of every token, in `top`; of a single row, or where tokens stand alone, everything. */
-CU_KERNEL largest_of_tokens(const float *z, const uint8_t *done, const float *first, float *top,
+CU_KERNEL largest_of_tokens(const float *z, const uint8_t *done, const float *first, const float *a, float *top,
                             float *shrink, float *last, long from, long rows, cu_divisor heads,
                             cu_divisor H, long B, long M, bool alone, bool whole, int width) {
   const cu_team team(width);
@@ -59,26 +67,26 @@ CU_KERNEL largest_of_tokens(const float *z, const uint8_t *done, const float *fi
     long bh, h;
     const long t = heads.divide(row, &bh), b = H.divide(bh, &h);
     const float old = alone || (done && done[t * B + b]) ? FAR : first ? first[bh] : FAR;
-    most = mn_at_least(most, old);
+    shrink[row] = raise(old, a ? a[row] : 0.0f, &most);
     top[row] = most;
-    shrink[row] = mn_expf(old - most);
     if (i + heads.by >= rows) last[bh] = most;
   }
 }
 
-CU_KERNEL largest_so_far(const uint8_t *done, const float *first, float *top, float *shrink, float *last,
-                         long heads, cu_divisor H, long B, long t0, long t1) {
+CU_KERNEL largest_so_far(const uint8_t *done, const float *first, const float *a, float *top, float *shrink, float *last, long heads,
+                         cu_divisor H, long B, long t0, long t1) {
   CU_LOOP(bh, heads) {
     long h;
     const long b = H.divide(bh, &h);
     float most = first ? first[bh] : FAR;
     for (long from = t0; from < t1; from += AHEAD) {
-      float tops[AHEAD];
+      float tops[AHEAD], moves[AHEAD];
       bool resets[AHEAD];
       CU_UNROLL
       for (int k = 0; k < AHEAD; k++) {
         const long t = from + k;
         tops[k] = t < t1 ? top[t * heads + bh] : 0.0f;
+        moves[k] = a && t < t1 ? a[t * heads + bh] : 0.0f;
         resets[k] = t < t1 && done && done[t * B + b];
       }
       CU_UNROLL
@@ -86,9 +94,9 @@ CU_KERNEL largest_so_far(const uint8_t *done, const float *first, float *top, fl
         const long t = from + k;
         if (t >= t1) break;
         const float old = resets[k] ? FAR : most;
-        most = mn_at_least(tops[k], old);
+        most = tops[k];
+        shrink[t * heads + bh] = raise(old, moves[k], &most);
         top[t * heads + bh] = most;
-        shrink[t * heads + bh] = mn_expf(old - most);
       }
     }
     last[bh] = most;
@@ -98,13 +106,13 @@ CU_KERNEL largest_so_far(const uint8_t *done, const float *first, float *top, fl
 static void largest_forward(mn_call *c) {
   const long B = DIM(c, 'B'), H = DIM(c, 'H'), M = DIM(c, 'M'), heads = B * H, rows = (c->t1 - c->t0) * heads;
   const bool alone = OPT(c, 0) != 0, whole = alone || c->t1 - c->t0 == 1;
-  const float *first = c->t0 ? c->out[2].data : c->in[2].data;
+  const float *first = c->t0 ? c->out[2].data : c->in[2].data, *a = c->in[3].data;
   const int width = cu_team_width(M);
   CU_LAUNCH(largest_of_tokens, cu_team_blocks(rows, width), CU_THREADS, CU_TEAM_SHARED, c->in[0].data,
-            c->in[1].u8, first, c->out[0].data, c->out[1].data, c->out[2].data, c->t0 * heads, rows,
+            c->in[1].u8, first, a, c->out[0].data, c->out[1].data, c->out[2].data, c->t0 * heads, rows,
             cu_divisor(heads), cu_divisor(H), B, M, alone, whole, width);
   if (whole) return;
-  CU_LAUNCH(largest_so_far, cu_blocks(heads), CU_THREADS, 0, c->in[1].u8, first, c->out[0].data,
+  CU_LAUNCH(largest_so_far, cu_blocks(heads), CU_THREADS, 0, c->in[1].u8, first, a, c->out[0].data,
             c->out[1].data, c->out[2].data, heads, cu_divisor(H), B, (long)c->t0, (long)c->t1);
 }
 

@@ -10,6 +10,7 @@ local M = { list = {} }
 -- ---- hints ----
 -- Per op, a list of cases; in each, all optional:
 --   shapes    sizes of inputs with [*]; `large`: those for the test of threads
+--   like      of an input with [*]: { "x", from }, the shape of an earlier input, from an axis on
 --   sizes     letters that depend on others, "T+1"; `any`: axes written ?, in order, of an input
 --   absent    optional inputs to leave out
 --   options   options to set
@@ -49,6 +50,17 @@ local function with_heads(o) o.heads, o.d_head, o.d_ffn, o.segment = 2, 2, 3, o.
 local function slots(S)
   return ("(1 + (T - T % S)/S)*B*3*D + 2*B*(6 + (T < S and T or S))*8"):gsub("S", S)
 end
+
+-- A factor for each step, and one for all steps.
+local function scans(sizes)
+  local list = {}
+  for i = 1, 4 do list[i] = { sizes = sizes, like = { a = { "x", i % 2 == 1 and 1 or 3 } }, absent = i > 2 and "done h" or nil } end
+  return list
+end
+
+local along = { { absent = "done", large = { x = { 300, 400 } } }, { sizes = { T = 21, B = 2 }, shapes = { x = { 21, 2, 3 } } },
+  { sizes = { T = 19, B = 3 }, shapes = { x = { 19, 3 } } }, { options = { axis = 1 }, absent = "done" },
+  { options = { axis = -1 }, absent = "done", shapes = { x = { 3, 5, 11 } } }, { options = { axis = -1 }, absent = "done", shapes = { x = { 21 } } } }
 
 local hints = {
   add = pairs_of_shapes, sub = pairs_of_shapes, mul = pairs_of_shapes, div = divisors,
@@ -107,6 +119,8 @@ local hints = {
     { sizes = { J = 2, S = 3, W = "R", E = "H*D" }, counts = "pos", options = { window = 1, eps = 0.5 } } },
   kv_slots = { { counts = "pos", options = { pinned = 1 } }, { counts = "pos" } },
   kv_chunk_slots = { { sizes = { C = "T + 1 - (T + 1) % 2", W = 4 }, counts = "pos", options = { chunk = 2 } } },
+  gated_scan = scans(), log_scan = scans(), complex_scan = scans { D = "2*T" },
+  cumsum = along, cumprod = along,
   lambda_returns = { { sizes = { S = "T+1" } } },
   a2c_loss = { { sizes = { S = "T+1" }, stopped = "values returns" } },
   frame_stack = { { sizes = { P = 3 } }, { sizes = { P = 1 }, options = { frames = 2 } },
@@ -235,6 +249,8 @@ function M.make(name, hint, fixed)
       local shapes = fixed and fixed.free and hint.large or hint.shapes
       local list = symbol == "." and rest or symbol == "*"
         and (shapes and shapes[a.name] or fixed and fixed.free or { 3, 3, 4 })
+      local like = symbol == "*" and hint.like and hint.like[a.name]
+      if like then list = { unpack(case.inputs[s.place[like[1]]].shape, like[2]) } end
       if symbol == "?" then
         n_any = n_any + 1
         list = { evaluate((fixed_any[a.name] or {})[n_any] or 3, sizes) }
