@@ -50,6 +50,30 @@ local function collect()
     .. "x:item() or x:detach() holds no graph, mn.no_grad(f) makes none\n"):format(where and where .. ": " or "", held / 1e9))
 end
 
+-- ---- numbers in place of tensors ----
+
+local function free_leaf(t) C.mn_leaf_free(ctx, t) end
+local no_axes, type_of, shape_of = ffi.new "int[1]", ffi.new "int[1]", ffi.new("int[?]", C.MN_AXES)
+local types = {
+  [C.MN_F32] = { name = "f32", pointer = ffi.typeof "float *", lowest = -math.huge, highest = math.huge },
+  [C.MN_I32] = { name = "i32", pointer = ffi.typeof "int32_t *", lowest = -2 ^ 31, highest = 2 ^ 31 - 1 },
+  [C.MN_U8] = { name = "u8", pointer = ffi.typeof "uint8_t *", lowest = 0, highest = 255 },
+}
+for _, t in pairs(types) do t.leaves = setmetatable({}, { __mode = "v" }) end
+
+-- A leaf without axes that holds a number.  It is made once while something holds it: a loop makes no leaf a step.
+local function constant(value, dtype)
+  local t = types[dtype]
+  local leaf = t.leaves[value]
+  if leaf then return leaf end
+  leaf = handle()
+  check(C.mn_leaf_new(ctx, dtype, 0, no_axes, false, leaf))
+  ffi.gc(leaf, free_leaf)
+  ffi.cast(t.pointer, check(C.mn_tensor_data(ctx, leaf)))[0] = value
+  if value == value then t.leaves[value] = leaf end
+  return leaf
+end
+
 -- ---- functions of ops ----
 
 local function read_signature(sig)
@@ -103,9 +127,39 @@ function binding.bind(op)
   local given, options = ffi.new("mn_tensor[?]", C.MN_INPUTS), ffi.new("double[?]", C.MN_OPTIONS)
   local out = ffi.new("mn_tensor[?]", C.MN_OUTPUTS)
 
+  local broadcasts = C.mn_op_broadcasts(op)
+  local numbers, n_numbers = {}, 0                     -- what is given in place of tensors, by input: numbers, then their leaves
+
   local function put(i, t)
+    if type(t) == "number" and broadcasts then numbers[i], n_numbers = t, n_numbers + 1 return end
     if not ffi.istype(handle, t) then errors.raise(("%s: %s is %s, expected a tensor"):format(name, s.inputs[i].name, describe(t))) end
     given[i - 1].slot, given[i - 1].gen = t.slot, t.gen
+  end
+
+  -- The type of an input that is given as a number: the signature's, or as the tensors beside it have.
+  local function type_beside(i)
+    local domain = s.inputs[i].domain
+    for k = 1, domain == "any" and n_in or 0 do
+      if given[k - 1].gen ~= 0 and s.inputs[k].domain == "any" then
+        check(C.mn_tensor_info(ctx, given + (k - 1), type_of, shape_of))
+        return type_of[0]
+      end
+    end
+    return domain == "bit" and C.MN_U8 or C.MN_F32
+  end
+  local function put_numbers()
+    for i = 1, n_in do
+      local value = numbers[i]
+      if value then
+        local dtype = type_beside(i)
+        local t = types[dtype]
+        if dtype ~= C.MN_F32 and not (value % 1 == 0 and value >= t.lowest and value <= t.highest) then
+          errors.raise(("%s: %s is %.16g, which %s does not hold"):format(name, s.inputs[i].name, value, t.name))
+        end
+        numbers[i] = constant(value, dtype)
+        put(i, numbers[i])
+      end
+    end
   end
   local function named(args)
     for key, value in pairs(args) do
@@ -139,6 +193,10 @@ function binding.bind(op)
   local function apply(first, ...)
     for i = 0, n_in - 1 do given[i].slot, given[i].gen = 0, 0 end
     for i, o in ipairs(s.options) do options[i - 1] = o.default end
+    if n_numbers > 0 then                              -- of the call before
+      for i = 1, n_in do numbers[i] = nil end
+      n_numbers = 0
+    end
     if type(first) == "table" then
       if select("#", ...) > 0 then errors.raise(name .. ": named arguments go in one table", { hint = usage(name, s) }) end
       named(first)
@@ -158,6 +216,7 @@ function binding.bind(op)
         end
       end
     end
+    if n_numbers > 0 then put_numbers() end
     if binding.noting then binding.noting() end              -- see op_locations.lua
     check(C.mn_apply(ctx, op, given, options, out))
     return handles(n_out)

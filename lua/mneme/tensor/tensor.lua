@@ -277,7 +277,14 @@ local function binary(op, number_left, number_right)
     return op(a, b)
   end
 end
-local function affine(x, a, b) return ops.scale(x, { a = a, b = b }) end
+local function affine(x, a, b) return ops.scale(x, a, b) end
+local function no_order(name)
+  return function(a, b)
+    errors.raise(("a comparison of tensors by %s has one answer, true or false"):format(name == "lt" and "< or >" or "<= or >="),
+      { hint = ("x:%s(y) compares element by element; x:item() is a number"):format(
+        M.is(a) and name or not M.is(b) and name or name == "lt" and "gt" or "ge") })
+  end
+end
 
 ffi.metatype(handle, {
   __index = function(t, key)
@@ -289,7 +296,10 @@ ffi.metatype(handle, {
   __add = binary(ops.add, function(a, b) return affine(b, 1, a) end, function(a, b) return affine(a, 1, b) end),
   __sub = binary(ops.sub, function(a, b) return affine(b, -1, a) end, function(a, b) return affine(a, 1, -b) end),
   __mul = binary(ops.mul, function(a, b) return affine(b, a, 0) end, function(a, b) return affine(a, b, 0) end),
-  __div = binary(ops.div, function(a, b) return ops.div(M.new { a }, b) end, function(a, b) return affine(a, 1 / b, 0) end),
+  __div = binary(ops.div, function(a, b) return ops.reciprocal(b, a) end, function(a, b) return affine(a, 1 / b, 0) end),
+  __mod = function(a, b) return a - ops.floor(a / b) * b end,
+  __pow = function(a, b) return M.functions.pow(a, b) end,
+  __lt = no_order "lt", __le = no_order "le",
   __unm = function(a) return affine(a, -1, 0) end,
   __tostring = function(t)
     local ok, shape = pcall(t.shape, t)
