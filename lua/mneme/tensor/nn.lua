@@ -6,6 +6,8 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
+local draws = require "mneme.tensor.draws"
+local suggest = require "mneme.tensor.suggest"
 local tensor = require "mneme.tensor.tensor"
 local C, ops = engine.C, tensor.ops
 
@@ -15,11 +17,12 @@ local nn = {}
 
 local seed, stream = 0, 0
 
----Start the random numbers of initial parameters again.
+---Start the random numbers of initial parameters again, and those of mn.randn and the like.
 ---@param s integer
 function nn.manual_seed(s)
   if type(s) ~= "number" or s % 1 ~= 0 then errors.raise(("manual_seed: %s, expected a whole number"):format(tostring(s))) end
   seed, stream = s, 0
+  draws.manual_seed(s)
 end
 
 local function normal(p, n)
@@ -365,4 +368,4 @@ function nn.heads(d, hidden, actions)
   end)
 end
 
-return nn
+return suggest.guard("mn.nn.", nn, suggest.nn)

@@ -163,6 +163,7 @@ function binding.bind(op)
   end
   local function named(args)
     for key, value in pairs(args) do
+      if key == "keepdims" and s.options.keepdim then key = "keepdim" end          -- numpy's word
       if s.place[key] then put(s.place[key], value)
       elseif type(key) == "string" and s.options[key] then options[s.options[key] - 1] = option_value(name, s.options[s.options[key]], value)
       else errors.raise(("%s: unknown argument '%s'"):format(name, tostring(key)), { hint = usage(name, s) }) end
@@ -210,7 +211,9 @@ function binding.bind(op)
         elseif plain and i >= n_needed and s.options[next_option] then       -- x:reshape(2, -1), x:sum(0)
           options[next_option - 1] = option_value(name, s.options[next_option], x)
           next_option = next_option + 1
-        elseif x ~= nil then
+        elseif x == nil then
+          if i >= n_in then next_option = next_option + 1 end          -- x:sum(nil, true)
+        else
           if i + 1 > n_in then errors.raise(name .. ": too many arguments", { hint = usage(name, s) }) end
           put(i + 1, x)
         end

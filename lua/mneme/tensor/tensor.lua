@@ -5,6 +5,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local binding = require "mneme.tensor.op_binding"
+local suggest = require "mneme.tensor.suggest"
 local C, check, ctx = engine.C, engine.check, engine.ctx
 
 local handle, describe = ffi.typeof "mn_tensor", binding.describe
@@ -14,7 +15,7 @@ local shape_buffer, dtype_buffer = ffi.new("int[?]", C.MN_AXES), ffi.new "int[1]
 
 ---@class Tensor
 local Tensor = {}
-local M = { Tensor = Tensor, ops = {}, signatures = {} }
+local M = { Tensor = Tensor, ops = {}, signatures = {}, functions = {} }    -- functions: made of ops, see the end
 
 ---Is it a tensor?
 ---@param x any
@@ -42,6 +43,7 @@ local function number(x, dtype)
   end
   return x
 end
+M.number = number
 
 local function fill_from(p, at, list, shape, axis, dtype)
   if type(list) ~= "table" or #list ~= shape[axis] then
@@ -291,7 +293,7 @@ ffi.metatype(handle, {
     local method = Tensor[key]
     if method ~= nil then return method end
     if type(key) == "number" then return t:at(key) end
-    errors.unknown("method or op", key, tables.keys(Tensor))
+    suggest.unknown("x:", key, suggest.functions, tables.keys(Tensor))
   end,
   __add = binary(ops.add, function(a, b) return affine(b, 1, a) end, function(a, b) return affine(a, 1, b) end),
   __sub = binary(ops.sub, function(a, b) return affine(b, -1, a) end, function(a, b) return affine(a, 1, -b) end),
@@ -369,5 +371,10 @@ function M.keep(what, into)
   local t = into or M.new { shape = what:shape(), dtype = what:dtype() }
   return t:copy(what)
 end
+
+-- ---- what is made of ops: mn.NAME and x:NAME(...) ----
+
+for _, part in ipairs { "elementwise", "reductions" } do require("mneme.tensor." .. part)(M) end
+for name, f in pairs(M.functions) do Tensor[name] = f end
 
 return M
