@@ -142,17 +142,18 @@ end
 ---Its sizes, axis by axis; {} of a single number.
 ---@return integer[]
 function Tensor:shape()
-  local n = check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer))
+  local n, p = check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer)), shape_buffer
+  if n == 1 then return { p[0] } elseif n == 2 then return { p[0], p[1] } elseif n == 3 then return { p[0], p[1], p[2] } end   -- no loop: see bind
   local shape = {}
-  for i = 1, n do shape[i] = shape_buffer[i - 1] end
+  for i = 1, n do shape[i] = p[i - 1] end
   return shape
 end
 
 ---How many numbers it has.
 function Tensor:size()
-  local n, size = check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer)), 1
-  for i = 0, n - 1 do size = size * shape_buffer[i] end
-  return size
+  local n, p = check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer)), shape_buffer
+  return (n > 0 and p[0] or 1) * (n > 1 and p[1] or 1) * (n > 2 and p[2] or 1)
+    * (n > 3 and p[3] or 1) * (n > 4 and p[4] or 1) * (n > 5 and p[5] or 1)
 end
 
 ---The type of its numbers.
@@ -253,12 +254,13 @@ end
 ---computed on the way keep their values, but no other backward can pass through them.
 ---@param options { retain: boolean }? retain = true keeps the graph, for another backward
 function Tensor:backward(options)
-  if options ~= nil and type(options) ~= "table" then errors.raise("backward: " .. describe(options) .. ", expected { retain = true }") end
-  for key, value in pairs(options or {}) do
+  if options == nil then check(C.mn_backward(ctx, self, false)) return end
+  if type(options) ~= "table" then errors.raise("backward: " .. describe(options) .. ", expected { retain = true }") end
+  for key, value in pairs(options) do
     if key ~= "retain" then errors.unknown("argument of backward:", tostring(key), { "retain" }) end
     if type(value) ~= "boolean" then errors.raise(("backward: retain = %s, expected true or false"):format(describe(value))) end
   end
-  check(C.mn_backward(ctx, self, options ~= nil and options.retain or false))
+  check(C.mn_backward(ctx, self, options.retain or false))
 end
 
 -- ---- ops ----
