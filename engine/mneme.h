@@ -71,6 +71,7 @@ const char *mn_op_name(int op);
 const char *mn_op_sig(int op);
 const char *mn_op_doc(int op);
 bool        mn_op_differentiable(int op);
+bool        mn_op_broadcasts(int op);              /* are its inputs matched from the right, so that one may be a single value? */
 int         mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_tensor *out);
 int         mn_backward(mn_ctx *mn, const mn_tensor *loss, bool retain);   /* walks what the loss depends on, then takes it off the tape; retain: keeps it */
 int         mn_backward_from(mn_ctx *mn, int n, const mn_tensor *of, const mn_tensor *grad);   /* the gradient of of[i] starts as grad[i] */

@@ -22,7 +22,9 @@
 **   A letter binds to a size where it first occurs, inputs from left to right.  `...` matches any further axes,
 **   `*` any axes at all, which `shape` checks.  `1`..`9` are fixed sizes; `?` after a name means optional.  After `]` follows
 **   a type or domain, which the debug checks and the test generator use:  :i32  :u8  :bit (u8, 0 or 1)
-**   :01 (float in [0,1])  :pos (> 0)  :<V (i32 in 0..V-1).  `~` marks an output without gradient, ' a final state.
+**   :01 (float in [0,1])  :pos (> 0)  :<V (i32 in 0..V-1)
+**   :any (float, i32 or u8: all arguments so marked have one type, and gradients if it is float; `shape` may give an output another).
+**   Without one it is float.  `~` marks an output without gradient, ' a final state.
 **   Options are numbers, or words a|b|c of which the first is the default (OPT gives the index).
 **   If letters cannot express an output's size, write the axis as `?`; `shape` then sets c->out[i].ndim and
 **   .shape, and checks what letters cannot check.

@@ -6,12 +6,13 @@
 #define MN_NUMBERS (1L << 40)    /* more of them no tensor has: products of sizes stay far below what a long holds */
 
 enum { MN_REST = '.', MN_ANY = '?', MN_FREE = '*' };   /* axis symbols besides 'A'..'Z' and '1'..'9' */
+enum { MN_ANY_TYPE = -1 };       /* dtype of an argument marked :any */
 
 typedef struct mn_arg_sig {
   char name[24];
   char axis[MN_AXES + 2];                        /* one symbol an axis, 0 at the end */
-  char domain[8];                                /* "", "bit", "01", "pos", "<V", "i32", "u8" */
-  int  dtype;
+  char domain[8];                                /* "", "bit", "01", "pos", "<V", "i32", "u8", "any" */
+  int  dtype;                                    /* or MN_ANY_TYPE */
   bool optional, no_grad;
 } mn_arg_sig;
 

@@ -110,7 +110,7 @@ static int make_outputs(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_record 
     memcpy(r->shape, a->shape, sizeof r->shape);
     r->n = a->n;
     r->data = a->data;
-    r->wants_grad = wants_grad && !e->sig.out[i].no_grad;
+    r->wants_grad = wants_grad && !e->sig.out[i].no_grad && a->dtype == MN_F32;
     char first = e->sig.out[i].axis[0];
     r->timed = a->timed = symbol && (c->time == MN_PER_ROW || c->time == MN_SCAN) && a->ndim && a->shape[0] == T
                           && (first == symbol || e->op->alias);
@@ -172,7 +172,7 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
       c->time = MN_WHOLE;
   c->t1 = c->time == MN_WHOLE || !c->in[0].data ? 1 : c->in[0].shape[0];
   bool open_end = false;
-  for (int i = 0; i < c->n_out; i++) open_end |= !e->sig.out[i].no_grad;
+  for (int i = 0; i < c->n_out; i++) open_end |= !e->sig.out[i].no_grad && c->out[i].dtype == MN_F32;
   if (wants_grad && open_end && !e->op->backward)
     return mn_fail(mn, "%s has no gradient, but an input requires one: wrap it in mn.no_grad", e->name);
   wants_grad &= open_end;

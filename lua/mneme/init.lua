@@ -2,6 +2,7 @@
 -- engine/ops is a function here too: mn.matmul(a, b), mn.linear_attention { q = q, k = k, ... }.
 require("mneme.base.luajit_pairs").install()      -- first: it replaces a faulty global pairs()
 require("mneme.base.source_files").install()      -- what scripts load is noted for their runs
+local suggest = require "mneme.tensor.suggest"
 local tensor = require "mneme.tensor.tensor"
 
 local mn = {
@@ -86,6 +87,14 @@ local parts = {
     timing = { "mneme.measure.timing", fields = { "fill", "forward", "looking_back", "memory", "sequence", "step" } },
     weight_transplant = { "mneme.measure.weight_transplant" } } },
   manual_seed = { "mneme.tensor.nn", "manual_seed" },
+  zeros = { "mneme.tensor.constructors", "zeros" }, ones = { "mneme.tensor.constructors", "ones" },
+  empty = { "mneme.tensor.constructors", "empty" }, full = { "mneme.tensor.constructors", "full" },
+  arange = { "mneme.tensor.constructors", "arange" }, linspace = { "mneme.tensor.constructors", "linspace" },
+  eye = { "mneme.tensor.constructors", "eye" }, rand = { "mneme.tensor.constructors", "rand" },
+  randn = { "mneme.tensor.constructors", "randn" }, randint = { "mneme.tensor.constructors", "randint" },
+  randperm = { "mneme.tensor.constructors", "randperm" }, zeros_like = { "mneme.tensor.constructors", "zeros_like" },
+  ones_like = { "mneme.tensor.constructors", "ones_like" }, full_like = { "mneme.tensor.constructors", "full_like" },
+  rand_like = { "mneme.tensor.constructors", "rand_like" }, randn_like = { "mneme.tensor.constructors", "randn_like" },
   plot = { "mneme.commands.plot" },
 }
 
@@ -96,7 +105,9 @@ function mn.names(kind)
   if kind ~= nil then return require("mneme.base.catalogue").names(kind) end
   local names, own = {}, { ops = true }
   for name in pairs(mn) do own[name] = own[name] or not tensor.ops[name] and "own" end
-  for name in pairs(parts) do own[name] = "own" end
+  for _, made in ipairs { parts, tensor.functions } do
+    for name in pairs(made) do own[name] = own[name] or not tensor.ops[name] and "own" end
+  end
   for name, whose in pairs(own) do if whose == "own" then names[#names + 1] = name end end
   table.sort(names)
   return names
@@ -153,7 +164,13 @@ return setmetatable(mn, { __index = function(_, key)
     return mn[new]
   end
   local part = parts[key]
-  if not part then return tensor.ops[key] end
+  if not part then
+    local value = tensor.functions[key] or tensor.ops[key]
+    if value ~= nil then return value end
+    local known = mn.names()
+    for name in pairs(tensor.ops) do known[#known + 1] = name end
+    suggest.unknown("mn.", key, suggest.functions, known)
+  end
   if hand_over[key] then hand_over[key]() end
   local value = load(part)
   rawset(mn, key, value)

@@ -172,6 +172,12 @@ local function delta(T, K, V, options)
   return { hint = { small = "k", positive = "q k s", options = options }, T = T, B = 2, H = 1, K = K, V = V }
 end
 
+local lanes = {}
+for i, case in ipairs { { 3, 17000 }, { 3, 17000, axis = 1 }, { 40, 300, axis = 0 } } do
+  local shape = { case[1], case[2] }
+  lanes[i] = { hint = { shapes = { x = shape, mask = shape }, options = { axis = case.axis } } }
+end
+
 -- Sizes at which kernels go other ways than at the tiny ones of op_cases: several blocks, sums in pieces,
 -- tiles, long rows.  A hint, and what op_cases takes for the letters and for `...` (rest).
 local wide = {
@@ -182,8 +188,10 @@ local wide = {
   where = { { hint = { shapes = { mask = { 90, 1 }, a = { 40 }, b = { 90, 40 } } } } },
   sum = { { hint = { shapes = { x = { 3, 20000 } } } }, { hint = { shapes = { x = { 3, 20000 } }, options = { axis = 1 } } },
     { hint = { shapes = { x = { 9000, 7 } }, options = { axis = 0 } } } },
-  max = { { hint = { shapes = { x = { 3, 17000 } } } }, { hint = { shapes = { x = { 3, 17000 } }, options = { axis = 1 } } },
-    { hint = { shapes = { x = { 40, 300 } }, options = { axis = 0 } } } },
+  max = lanes, min = lanes, argmax = lanes, argmin = lanes, var = lanes, norm = lanes, any = lanes,
+  all = { { hint = { shapes = { mask = { 3, 1100 } }, options = { axis = 1 } } } },
+  prod = { { hint = { shapes = { x = { 3, 300 } }, options = { axis = 1 } } }, { hint = { shapes = { x = { 40, 70 } }, options = { axis = 0 } } } },
+  eq = { { hint = { type = "u8", shapes = { a = { 900, 40 }, b = { 40 } } } } },
   transpose = { { hint = { shapes = { x = { 70, 3, 45 } }, options = { a = 0, b = 2 } } },
     { hint = { shapes = { x = { 20, 33, 6 } } } } },
   concat = { { hint = { shapes = { a = { 60, 37 }, b = { 60, 64 } } } } },

@@ -17,21 +17,40 @@ local M = { list = {} }
 --   positive  inputs to draw from 0.2 .. 1.2, away from poles
 --   small     inputs whose numbers are a third as large, so that a recurrence does not grow
 --   flags     float inputs to draw as 0 or 1
+--   type      the type of inputs marked :any, "i32" or "u8" (default: floats)
 --   counts    whole numbers that count up along T, from 0 .. 4 and again from 0 now and then
 --   counting  no replay gives what another gave: it counts in place
 --   stopped   inputs whose gradient leaves a part out on purpose, so that no quotient equals it
 local by_axis = { {}, { options = { axis = 0 } }, { options = { axis = 1 } },
-  { options = { axis = -1, keepdims = 1 } } }
+  { options = { axis = -1, keepdim = 1 } } }
 local pairs_of_shapes = {
   { large = { a = { 3000, 40 }, b = { 40 } } }, { shapes = { a = { 3, 2, 4 }, b = { 4 } } },
   { shapes = { a = { 4, 1, 3 }, b = { 4, 2, 3 } } },
   { shapes = { a = { 2 }, b = { 4, 3, 1 } } }, { shapes = { a = { 3, 1, 4, 1 }, b = { 2, 1, 5 } } },
   { shapes = { a = { 1 }, b = { 1 } } },
 }
-local divisors = {}
-for i, case in ipairs(pairs_of_shapes) do
-  divisors[i] = { shapes = case.shapes, large = case.large, positive = "b" }
+-- Cases with more to each: the same hints, the same options.
+local function with(cases, hint, options)
+  local list = {}
+  for i, case in ipairs(cases) do
+    list[i] = { options = {} }
+    for name, value in pairs(case) do if name ~= "options" then list[i][name] = value end end
+    for name, value in pairs(hint) do list[i][name] = value end
+    for _, more in ipairs { case.options or {}, options or {} } do
+      for name, value in pairs(more) do list[i].options[name] = value end
+    end
+  end
+  return list
 end
+local function join(...)
+  local all = {}
+  for _, cases in ipairs { ... } do for _, case in ipairs(cases) do all[#all + 1] = case end end
+  return all
+end
+local divisors, powers = with(pairs_of_shapes, { positive = "b" }), with(pairs_of_shapes, { positive = "a" })
+local comparisons = join(pairs_of_shapes, with(pairs_of_shapes, { type = "i32" }), with(pairs_of_shapes, { type = "u8" }))
+local variances = join(by_axis, with(by_axis, {}, { correction = 0 }))
+local norms = join(by_axis, with(by_axis, {}, { p = 1 }), with(by_axis, {}, { p = math.huge }), with(by_axis, {}, { p = 3 }))
 
 local function attention(cases)
   for _, case in ipairs(cases) do case.positive, case.stopped = "q k p_q p_k C s vs ks", "shrink" end
@@ -64,12 +83,17 @@ local along = { { absent = "done", large = { x = { 300, 400 } } }, { sizes = { T
 
 local hints = {
   add = pairs_of_shapes, sub = pairs_of_shapes, mul = pairs_of_shapes, div = divisors,
-  maximum = pairs_of_shapes, minimum = pairs_of_shapes,
+  maximum = pairs_of_shapes, minimum = pairs_of_shapes, atan2 = pairs_of_shapes,
+  power = powers, eq = comparisons, ne = comparisons, lt = comparisons, le = comparisons, gt = comparisons, ge = comparisons,
+  logical_and = pairs_of_shapes, logical_or = pairs_of_shapes, logical_xor = pairs_of_shapes,
   where = { { large = { mask = { 3000, 1 }, a = { 40 }, b = { 1 } } },
     { shapes = { mask = { 3, 1 }, a = { 4 }, b = { 3, 4 } } },
     { shapes = { mask = { 4 }, a = { 1 }, b = { 3, 1 } } } },
-  sum = by_axis, mean = by_axis, max = by_axis,
-  sqrt = { { positive = "x" } }, rsqrt = { { positive = "x" } },
+  sum = by_axis, mean = by_axis, max = by_axis, min = by_axis, argmax = by_axis, argmin = by_axis, prod = by_axis,
+  any = by_axis, all = by_axis, count_nonzero = by_axis,
+  var = variances, std = variances, norm = norms,
+  sqrt = { { positive = "x" } }, rsqrt = { { positive = "x" } }, log1p = { { positive = "x" } }, reciprocal = { {}, { options = { a = -2 } } },
+  elu = { {}, { options = { alpha = 0.5 } } },
   pow = { {}, { options = { p = 3 } }, { positive = "x", options = { p = -1.5 } }, { options = { p = 0 } } },
   leaky_relu = { {}, { options = { slope = -0.5 } } },
   clamp = { {}, { options = { lo = -0.5, hi = 0.7 } } },
@@ -199,11 +223,11 @@ local function between(a, b) return a + math.floor(random() * (b - a + 1)) end
 function M.seed(n) seed = n end
 
 -- Floats keep away from 0, where many an op has a kink.
-local function draw(domain, positive, bound)
+local function draw(domain, positive, bound, dtype)
   if domain == "bit" then return random() < 0.3 and 1 or 0 end
   if domain == "u8" then return between(0, 255) end
   if domain:sub(1, 1) == "<" then return between(0, bound - 1) end
-  if domain == "i32" then return between(0, 3) end
+  if domain == "i32" or domain == "any" and dtype ~= C.MN_F32 then return between(0, 3) end
   if domain == "01" then return 0.15 + 0.7 * random() end
   if domain == "pos" or positive then return 0.2 + random() end
   return (random() < 0.5 and -1 or 1) * (0.15 + 1.2 * random())
@@ -260,14 +284,14 @@ function M.make(name, hint, fixed)
       end
     end
     local d = a.domain
-    x.dtype = (d == "bit" or d == "u8") and C.MN_U8
-      or (d == "i32" or d:sub(1, 1) == "<") and C.MN_I32 or C.MN_F32
+    x.dtype = (d == "bit" or d == "u8" or d == "any" and hint.type == "u8") and C.MN_U8
+      or (d == "i32" or d:sub(1, 1) == "<" or d == "any" and hint.type == "i32") and C.MN_I32 or C.MN_F32
     x.n = 1
     for _, size in ipairs(x.shape) do x.n = x.n * size end
     local factor = lists(hint.small, a.name) and 1 / 3 or 1
     for k = 1, x.n do
       x.values[k] = lists(hint.flags, a.name) and between(0, 1)
-        or draw(d, lists(hint.positive, a.name), sizes[d:sub(2)]) * factor
+        or draw(d, lists(hint.positive, a.name), sizes[d:sub(2)], x.dtype) * factor
     end
     if lists(hint.counts, a.name) then
       local rows, count = x.n / x.shape[1], {}

@@ -28,9 +28,9 @@ return {
     local function positive(x, of_all)
       local b = x * sizes.D ^ -0.25
       local z = kernel.project(b, features)
-      local top = ops.max { x = z, axis = -1, keepdims = 1 }
-      if of_all then top = ops.max { x = top, axis = 2, keepdims = 1 } end
-      local half = ops.sum { x = ops.square(b), axis = -1, keepdims = 1 } * 0.5
+      local top = ops.max { x = z, axis = -1, keepdim = 1 }
+      if of_all then top = ops.max { x = top, axis = 2, keepdim = 1 } end
+      local half = ops.sum { x = ops.square(b), axis = -1, keepdim = 1 } * 0.5
       return (ops.exp(z - half - ops.detach(top)) + cfg.feature_eps) * cfg.m ^ -0.5
     end
 

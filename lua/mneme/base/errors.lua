@@ -93,7 +93,9 @@ function errors.handler(e)
   local file = message:match "^(.-):%d+: "
   if not file or file:find("lua/mneme/", 1, true) then where = user_position() end
   local traceback = debug.traceback("", 2)
-  return setmetatable({ message = message, status = 1, where = where, traceback = traceback }, Error)
+  local method = message:match "attempt to [%l ]+ field '([%w_]+)' %(a function value%)"         -- x.shape[1], x.grad * 2
+  local hint = method and ("%s is a method: x:%s()"):format(method, method) or nil
+  return setmetatable({ message = message, hint = hint, status = 1, where = where, traceback = traceback }, Error)
 end
 
 -- Edits (insert, delete, change, swap neighbours) that turn a into b.
@@ -114,23 +116,31 @@ local function distance(a, b)
   return last[#b]
 end
 
+---Up to n known names that were probably meant, the nearest first.
+---@param name any
+---@param known string[]
+---@param n integer
+---@return string[]
+function errors.closest(name, known, n)
+  name = tostring(name)
+  local list, most = {}, math.max(1, math.floor(#name / 3))
+  for i, candidate in ipairs(known) do
+    -- It takes as many edits as lengths differ at least, and a long name long to compare.
+    local d = math.abs(#name - #candidate) <= most and distance(name:lower(), candidate:lower()) or math.huge
+    if d > most then d = #name >= 3 and candidate:find(name, 1, true) and most + 1 or math.huge end       -- "corr" for "corridor"
+    if d < #name then list[#list + 1] = { candidate, d, i } end
+  end
+  table.sort(list, function(a, b) if a[2] ~= b[2] then return a[2] < b[2] end return a[3] < b[3] end)
+  local names = {}
+  for i = 1, math.min(n, #list) do names[i] = list[i][1] end
+  return names
+end
+
 ---The known name that was probably meant, or nil if none is near.
 ---@param name any
 ---@param known string[]
 ---@return string?
-function errors.nearest(name, known)
-  name = tostring(name)
-  local best, found = math.min(math.max(1, math.floor(#name / 3)) + 0.5, #name), nil
-  for _, candidate in ipairs(known) do
-    local d = math.abs(#name - #candidate)       -- it takes as many edits at least, and a long name long to compare
-    if d < best then d = distance(name:lower(), candidate:lower()) end
-    if d < best then best, found = d, candidate end
-  end
-  if found or #name < 3 then return found end
-  for _, candidate in ipairs(known) do          -- "corr" for "corridor", "env" for "num_envs"
-    if candidate:find(name, 1, true) then return candidate end
-  end
-end
+function errors.nearest(name, known) return errors.closest(name, known, 1)[1] end
 
 ---"unknown WHAT 'name'; did you mean 'x'?", and the known ones where none is near.  Exit status 2.
 ---@param what string "setting", "core", ...

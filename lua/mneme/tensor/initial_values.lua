@@ -2,6 +2,7 @@
 -- of creation alone.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
+local draws = require "mneme.tensor.draws"
 local errors = require "mneme.base.errors"
 local random = require "mneme.tensor.random"
 local C = engine.C
@@ -11,12 +12,14 @@ local initial = { init = init }
 
 local seed, stream = 0, 0
 
----Start all random numbers of scripts again: initial parameters, dropout, samples of distributions.
+---Start all random numbers of scripts again: initial parameters, mn.randn and the like, dropout, samples of
+---distributions.
 ---@param s integer
 function initial.manual_seed(s)
   if type(s) ~= "number" or s % 1 ~= 0 then errors.raise(("manual_seed: %s, expected a whole number"):format(tostring(s))) end
   seed, stream = s, 0
   random.manual_seed(s)
+  draws.manual_seed(s)
 end
 
 local function normal(p, n)

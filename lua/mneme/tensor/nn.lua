@@ -9,6 +9,7 @@ local arguments = require "mneme.tensor.layer_arguments"
 local layers = require "mneme.tensor.layers"
 local module = require "mneme.tensor.module"
 local tables = require "mneme.base.tables"
+local suggest = require "mneme.tensor.suggest"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -173,25 +174,4 @@ function nn.heads(d, hidden, actions)
   end)
 end
 
--- What torch has under another name, or what there is instead.
-local elsewhere = {
-  BatchNorm = "there is none: its statistics mix environments and depend on how a batch is divided; nn.group_norm or nn.layer_norm",
-  LSTM = "mn.core(\"lstm\", ...): recurrent layers are cores", GRU = "mn.core(\"gru\", ...): recurrent layers are cores",
-  RNN = "mn.core(\"rnn\", ...): recurrent layers are cores", Transformer = "mn.core(\"transformer\", ...) or mn.encoder",
-  MultiheadAttention = "mn.encoder, or mn.core(\"transformer\", ...)", Parameter = "mn.tensor { ..., grad = true }",
-  ModuleList = "a list of modules in a field of nn.module { forward = ... }", functional = "functions of mn: mn.relu, mn.mse_loss ...",
-  Conv3d = "nn.conv1d or nn.conv2d",
-}
-for _, loss in ipairs { "MSELoss mse_loss", "L1Loss l1_loss", "SmoothL1Loss smooth_l1_loss", "HuberLoss huber_loss", "NLLLoss nll_loss",
-  "CrossEntropyLoss cross_entropy", "BCEWithLogitsLoss binary_cross_entropy_with_logits", "KLDivLoss kl_div" } do
-  local theirs, ours = loss:match "(%S+) (%S+)"
-  elsewhere[theirs] = "mn." .. ours .. "(input, target)"
-end
-
-return setmetatable(nn, { group = true, __index = function(_, key)
-  local name = tostring(key):gsub("_", ""):lower()
-  for theirs, hint in pairs(elsewhere) do
-    if name == theirs:lower() or name:gsub("%d?d$", "") == theirs:lower() then errors.usage(("nn has no '%s'"):format(tostring(key)), hint) end
-  end
-  errors.unknown("layer of nn", key, tables.keys(nn))
-end })
+return suggest.guard("mn.nn.", nn, suggest.nn)

@@ -5,6 +5,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local binding = require "mneme.tensor.op_binding"
+local suggest = require "mneme.tensor.suggest"
 local C, check, ctx = engine.C, engine.check, engine.ctx
 
 local handle, describe = ffi.typeof "mn_tensor", binding.describe
@@ -14,7 +15,7 @@ local shape_buffer, dtype_buffer = ffi.new("int[?]", C.MN_AXES), ffi.new "int[1]
 
 ---@class Tensor
 local Tensor = {}
-local M = { Tensor = Tensor, ops = {}, signatures = {} }
+local M = { Tensor = Tensor, ops = {}, signatures = {}, functions = {} }    -- functions: made of ops, see the end
 
 ---Is it a tensor?
 ---@param x any
@@ -42,6 +43,7 @@ local function number(x, dtype)
   end
   return x
 end
+M.number = number
 
 local function fill_from(p, at, list, shape, axis, dtype)
   if type(list) ~= "table" or #list ~= shape[axis] then
@@ -140,17 +142,18 @@ end
 ---Its sizes, axis by axis; {} of a single number.
 ---@return integer[]
 function Tensor:shape()
-  local n = check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer))
+  local n, p = check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer)), shape_buffer
+  if n == 1 then return { p[0] } elseif n == 2 then return { p[0], p[1] } elseif n == 3 then return { p[0], p[1], p[2] } end   -- no loop: see bind
   local shape = {}
-  for i = 1, n do shape[i] = shape_buffer[i - 1] end
+  for i = 1, n do shape[i] = p[i - 1] end
   return shape
 end
 
 ---How many numbers it has.
 function Tensor:size()
-  local n, size = check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer)), 1
-  for i = 0, n - 1 do size = size * shape_buffer[i] end
-  return size
+  local n, p = check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer)), shape_buffer
+  return (n > 0 and p[0] or 1) * (n > 1 and p[1] or 1) * (n > 2 and p[2] or 1)
+    * (n > 3 and p[3] or 1) * (n > 4 and p[4] or 1) * (n > 5 and p[5] or 1)
 end
 
 ---The type of its numbers.
@@ -261,12 +264,13 @@ end
 ---computed on the way keep their values, but no other backward can pass through them.
 ---@param options { retain: boolean }? retain = true keeps the graph, for another backward
 function Tensor:backward(options)
-  if options ~= nil and type(options) ~= "table" then errors.raise("backward: " .. describe(options) .. ", expected { retain = true }") end
-  for key, value in pairs(options or {}) do
+  if options == nil then check(C.mn_backward(ctx, self, false)) return end
+  if type(options) ~= "table" then errors.raise("backward: " .. describe(options) .. ", expected { retain = true }") end
+  for key, value in pairs(options) do
     if key ~= "retain" then errors.unknown("argument of backward:", tostring(key), { "retain" }) end
     if type(value) ~= "boolean" then errors.raise(("backward: retain = %s, expected true or false"):format(describe(value))) end
   end
-  check(C.mn_backward(ctx, self, options ~= nil and options.retain or false))
+  check(C.mn_backward(ctx, self, options.retain or false))
 end
 
 -- ---- ops ----
@@ -287,19 +291,29 @@ local function binary(op, number_left, number_right)
     return op(a, b)
   end
 end
-local function affine(x, a, b) return ops.scale(x, { a = a, b = b }) end
+local function affine(x, a, b) return ops.scale(x, a, b) end
+local function no_order(name)
+  return function(a, b)
+    errors.raise(("a comparison of tensors by %s has one answer, true or false"):format(name == "lt" and "< or >" or "<= or >="),
+      { hint = ("x:%s(y) compares element by element; x:item() is a number"):format(
+        M.is(a) and name or not M.is(b) and name or name == "lt" and "gt" or "ge") })
+  end
+end
 
 ffi.metatype(handle, {
   __index = function(t, key)
     local method = Tensor[key]
     if method ~= nil then return method end
     if type(key) == "number" then return t:at(key) end
-    errors.unknown("method or op", key, tables.keys(Tensor))
+    suggest.unknown("x:", key, suggest.functions, tables.keys(Tensor))
   end,
   __add = binary(ops.add, function(a, b) return affine(b, 1, a) end, function(a, b) return affine(a, 1, b) end),
   __sub = binary(ops.sub, function(a, b) return affine(b, -1, a) end, function(a, b) return affine(a, 1, -b) end),
   __mul = binary(ops.mul, function(a, b) return affine(b, a, 0) end, function(a, b) return affine(a, b, 0) end),
-  __div = binary(ops.div, function(a, b) return ops.div(M.new { a }, b) end, function(a, b) return affine(a, 1 / b, 0) end),
+  __div = binary(ops.div, function(a, b) return ops.reciprocal(b, a) end, function(a, b) return affine(a, 1 / b, 0) end),
+  __mod = function(a, b) return a - ops.floor(a / b) * b end,
+  __pow = function(a, b) return M.functions.pow(a, b) end,
+  __lt = no_order "lt", __le = no_order "le",
   __unm = function(a) return affine(a, -1, 0) end,
   __tostring = function(t) return require("mneme.tensor.tensor_text")(t) end,
 })
@@ -363,5 +377,10 @@ function M.keep(what, into)
   local t = into or M.new { shape = what:shape(), dtype = what:dtype() }
   return t:copy(what)
 end
+
+-- ---- what is made of ops: mn.NAME and x:NAME(...) ----
+
+for _, part in ipairs { "elementwise", "reductions" } do require("mneme.tensor." .. part)(M) end
+for name, f in pairs(M.functions) do Tensor[name] = f end
 
 return M
