@@ -38,8 +38,8 @@ static const char *read_arg(const char *s, mn_arg_sig *a) {
       a->domain[n++] = *s;
     }
   a->dtype = !strcmp(a->domain, "bit") || !strcmp(a->domain, "u8") ? MN_U8
-           : !strcmp(a->domain, "i32") || a->domain[0] == '<' ? MN_I32 : MN_F32;
-  if (a->dtype != MN_F32) a->no_grad = true;
+           : !strcmp(a->domain, "i32") || a->domain[0] == '<' ? MN_I32 : !strcmp(a->domain, "any") ? MN_ANY_TYPE : MN_F32;
+  if (a->dtype == MN_I32 || a->dtype == MN_U8) a->no_grad = true;
   return blanks(s);
 }
 
@@ -113,7 +113,20 @@ static const char *dtype_name(int d) { return d == MN_F32 ? "float32" : d == MN_
 typedef struct binding {
   int by[26];                       /* which input bound a letter */
   int rest[MN_AXES], n_rest, rest_by;   /* n_rest < 0: not yet */
+  int type, type_by;                /* of arguments marked :any; type_by < 0: not yet */
 } binding;
+
+/* The type of one input: as the signature says, or as the first :any has. */
+static int bind_type(mn_ctx *mn, const mn_op_entry *e, const mn_call *c, int i, binding *b) {
+  const mn_arg_sig *g = &e->sig.in[i];
+  const int type = c->in[i].dtype;
+  if (g->dtype != MN_ANY_TYPE)
+    return type == g->dtype ? 0 : mn_fail(mn, "%s: %s is %s, expected %s", e->name, g->name, dtype_name(type), dtype_name(g->dtype));
+  if (b->type_by < 0) b->type = type, b->type_by = i;
+  if (type == b->type) return 0;
+  return mn_fail(mn, "%s: %s is %s, expected %s as %s (x:to \"f32\" changes a type)", e->name, g->name, dtype_name(type), dtype_name(b->type),
+                 e->sig.in[b->type_by].name);
+}
 
 /* Letters of one input: bind at first use, compare after. */
 static int bind_input(mn_ctx *mn, const mn_op_entry *e, mn_call *c, int i, binding *b) {
@@ -122,8 +135,7 @@ static int bind_input(mn_ctx *mn, const mn_op_entry *e, mn_call *c, int i, bindi
   int fixed = 0, axis = 0;
   bool rest = false;
   for (const char *s = g->axis; *s; s++) { if (*s == MN_REST || *s == MN_FREE) rest = true; else fixed++; }
-  if (a->dtype != g->dtype)
-    return mn_fail(mn, "%s: %s is %s, expected %s", e->name, g->name, dtype_name(a->dtype), dtype_name(g->dtype));
+  if (bind_type(mn, e, c, i, b)) return -1;
   if (rest ? a->ndim < fixed : a->ndim != fixed)
     return mn_fail(mn, "%s: %s has %d axes, expected %s%d", e->name, g->name, a->ndim, rest ? "at least " : "", fixed);
   for (const char *s = g->axis; *s; s++) {
@@ -161,7 +173,7 @@ static int bind_input(mn_ctx *mn, const mn_op_entry *e, mn_call *c, int i, bindi
 }
 
 int mn_bind(mn_ctx *mn, const mn_op_entry *e, mn_call *c) {
-  binding b = { .n_rest = -1 };
+  binding b = { .n_rest = -1, .type_by = -1 };
   for (int i = 0; i < e->sig.n_in; i++) {
     if (!c->in[i].data) {
       if (!e->sig.in[i].optional) return mn_fail(mn, "%s: %s is missing", e->name, e->sig.in[i].name);
@@ -172,7 +184,7 @@ int mn_bind(mn_ctx *mn, const mn_op_entry *e, mn_call *c) {
   for (int i = 0; i < e->sig.n_out; i++) {
     const mn_arg_sig *g = &e->sig.out[i];
     mn_arg *a = &c->out[i];
-    a->dtype = g->dtype;
+    a->dtype = g->dtype == MN_ANY_TYPE ? b.type : g->dtype;
     a->ndim = 0;
     for (const char *s = g->axis; *s; s++) {
       int n = *s == MN_REST ? b.n_rest < 0 ? 0 : b.n_rest : *s != MN_FREE;
@@ -197,6 +209,16 @@ int mn_bind(mn_ctx *mn, const mn_op_entry *e, mn_call *c) {
   return 0;
 }
 
+int mn_index_bound(const mn_op_entry *e, const mn_call *c, int i) {
+  const char *domain = e->sig.in[i].domain;
+  if (domain[0] != '<') return 0;
+  if (strcmp(domain, "<axis")) return DIM(c, domain[1]);
+  int k = 0;
+  while (k < e->sig.n_options && strcmp(e->sig.option[k].name, "axis")) k++;
+  const int axis = (int)OPT(c, k);
+  return c->in[0].shape[axis < 0 ? axis + c->in[0].ndim : axis];
+}
+
 int mn_check_domains(mn_ctx *mn, const mn_op_entry *e, const mn_call *c) {
   for (int i = 0; i < e->sig.n_in; i++) {
     const mn_arg_sig *g = &e->sig.in[i];
@@ -208,7 +230,7 @@ int mn_check_domains(mn_ctx *mn, const mn_op_entry *e, const mn_call *c) {
         : !strcmp(g->domain, "bit") && x > 1 ? "0 or 1"
         : !strcmp(g->domain, "01") && (x < 0 || x > 1) ? "0 to 1"
         : !strcmp(g->domain, "pos") && x <= 0 ? "greater than 0"
-        : g->domain[0] == '<' && (x < 0 || x >= DIM(c, g->domain[1])) ? "an index below the size of its axis" : NULL;
+        : g->domain[0] == '<' && (x < 0 || x >= mn_index_bound(e, c, i)) ? "an index below the size of its axis" : NULL;
       if (want)
         return mn_fail(mn, "%s: %s[%ld] is %g, expected %s", e->name, g->name, k, x, want);
     }

@@ -65,8 +65,8 @@ static void as_arg(const mn_record *r, mn_arg *a) {
 /* Indices outside their axis would read foreign memory, so they are checked always. */
 static int check_indices(mn_ctx *mn, const mn_op_entry *e, const mn_call *c) {
   for (int i = 0; i < e->sig.n_in; i++) {
-    if (e->sig.in[i].domain[0] != '<' || !c->in[i].data) continue;
-    int size = DIM(c, e->sig.in[i].domain[1]);
+    const int size = c->in[i].data ? mn_index_bound(e, c, i) : 0;
+    if (!size) continue;
     if (mn_wait(mn)) return -1;
     for (long k = 0; k < c->in[i].n; k++)
       if (c->in[i].i32[k] < 0 || c->in[i].i32[k] >= size)
@@ -101,7 +101,7 @@ static int make_outputs(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_record 
   for (int i = 0; i < c->n_out; i++) {
     mn_arg *a = &c->out[i];
     if (shared) a->data = c->in[0].data;
-    else if (!(a->data = mn_take(mn, &mn_current_memory(mn)->numbers, (size_t)a->n * (a->dtype == MN_U8 ? 1 : 4), e->name))) return -1;
+    else if (!(a->data = mn_take(mn, &mn_current_memory(mn)->numbers, (size_t)a->n * mn_item(a->dtype), e->name))) return -1;
     mn_record *r = out[i] = mn_new_record(mn);
     if (!r) return -1;
     r->dtype = a->dtype;
@@ -109,7 +109,7 @@ static int make_outputs(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_record 
     memcpy(r->shape, a->shape, sizeof r->shape);
     r->n = a->n;
     r->data = a->data;
-    r->wants_grad = wants_grad && !e->sig.out[i].no_grad;
+    r->wants_grad = wants_grad && !e->sig.out[i].no_grad && a->dtype == MN_F32;
     char first = e->sig.out[i].axis[0];
     r->timed = a->timed = symbol && (c->time == MN_PER_ROW || c->time == MN_SCAN) && a->ndim && a->shape[0] == T
                           && (first == symbol || e->op->alias);
@@ -171,7 +171,7 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
       c->time = MN_WHOLE;
   c->t1 = c->time == MN_WHOLE || !c->in[0].data ? 1 : c->in[0].shape[0];
   bool open_end = false;
-  for (int i = 0; i < c->n_out; i++) open_end |= !e->sig.out[i].no_grad;
+  for (int i = 0; i < c->n_out; i++) open_end |= !e->sig.out[i].no_grad && c->out[i].dtype == MN_F32;
   if (wants_grad && open_end && !e->op->backward)
     return mn_fail(mn, "%s has no gradient, but an input requires one: wrap it in mn.no_grad", e->name);
   wants_grad &= open_end;

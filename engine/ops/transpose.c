@@ -1,6 +1,7 @@
 /* transpose.c -- swaps two axes. */
 #include <string.h>
 #include "axis.h"
+#include "numerics/strided.h"
 
 static int shape(mn_call *c) {
   const mn_arg *x = &c->in[0];
@@ -16,29 +17,21 @@ static int shape(mn_call *c) {
   return 0;
 }
 
-/* to[outer, B, middle, A, inner] = x[outer, A, middle, B, inner], with A and B the sizes of from's
-** axes. */
-static void swap(mn_call *c, const mn_arg *from, const float *x, float *to) {
-  int a = (int)OPT(c, 0) + (OPT(c, 0) < 0 ? from->ndim : 0),
-      b = (int)OPT(c, 1) + (OPT(c, 1) < 0 ? from->ndim : 0);
-  mn_span first = mn_span_of(from, a < b ? a : b), last = mn_span_of(from, a < b ? b : a);
-  if (a == b) { memcpy(to, x, (size_t)from->n * sizeof *to); return; }
-  long A = first.size, B = last.size, inner = last.inner, middle = first.inner / (B * inner);
-  MN_PARALLEL(c->ctx, from->n)
-  for (long ob = 0; ob < first.outer * B; ob++)
-    for (long m = 0; m < middle; m++) {
-      const float *row = x + ((ob / B * A * middle + m) * B + ob % B) * inner;
-      float *y = to + (ob * middle + m) * A * inner;
-      for (long i = 0; i < A; i++)
-        for (long j = 0; j < inner; j++) y[i * inner + j] = row[i * middle * B * inner + j];
-    }
+/* to = x with its axes swapped: both ways the same. */
+static void swap(mn_call *c, const mn_arg *from, const void *x, void *to) {
+  const int a = mn_axis_of(from, OPT(c, 0)), b = mn_axis_of(from, OPT(c, 1));
+  mn_strides s = mn_strides_of(from);
+  const long size = s.size[a], stride = s.stride[a];
+  s.size[a] = s.size[b], s.stride[a] = s.stride[b];
+  s.size[b] = size, s.stride[b] = stride;
+  mn_strided_copy(c->ctx, &s, mn_item(from->dtype), to, x);
 }
 
 static void forward(mn_call *c) { swap(c, &c->in[0], c->in[0].data, c->out[0].data); }
 static void backward(mn_call *c) { swap(c, &c->out[0], c->out[0].grad, c->in[0].grad); }
 
 const mn_op mn_op_transpose = {
-  .sig = "x[*] -> y[*] | a=0 b=1",
+  .sig = "x[*]:any -> y[*]:any | a=0 b=1",
   .doc = "y = x with the axes a and b swapped. Negative axes count from the end",
   .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward,
 };

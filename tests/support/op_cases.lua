@@ -17,6 +17,8 @@ local M = { list = {} }
 --   small     inputs whose numbers are a third as large, so that a recurrence does not grow
 --   flags     float inputs to draw as 0 or 1
 --   counts    whole numbers that count up along T, from 0 .. 4 and again from 0 now and then
+--   distinct  float inputs whose values keep a distance from each other
+--   dtype     of inputs marked :any, "i32" or "u8"; each case of such an op is also run with these two
 --   stopped   inputs whose gradient leaves a part out on purpose, so that no quotient equals it
 local by_axis = { {}, { options = { axis = 0 } }, { options = { axis = 1 } },
   { options = { axis = -1, keepdims = 1 } } }
@@ -74,8 +76,8 @@ local hints = {
   matmul = { { shapes = { a = { 3, 4 }, b = { 4, 5 } } },
     { shapes = { a = { 3, 2, 4 }, b = { 4, 3 } } },
              { shapes = { a = { 3, 2, 4 }, b = { 3, 4, 5 } } } },
-  concat = { {}, { options = { axis = 0 }, shapes = { a = { 2, 3 }, b = { 4, 3 } } },
-             { options = { axis = 1 }, shapes = { a = { 3, 2, 2 }, b = { 3, 1, 2 } } } },
+  concat = { { absent = "c d e f g h" }, {}, { absent = "c d e f g h", options = { axis = 0 }, shapes = { a = { 2, 3 }, b = { 4, 3 } } },
+             { absent = "d e g h", options = { axis = 1 }, shapes = { a = { 3, 2, 2 }, b = { 3, 1, 2 }, c = { 3, 4, 2 }, f = { 3, 1, 2 } } } },
   slice = { {}, { options = { axis = -1, from = 1 } },
     { options = { axis = 1, from = -2, to = -1 } },
             { options = { axis = 0, from = 1, to = 3 } } },
@@ -83,6 +85,30 @@ local hints = {
     { options = { d0 = 3, d1 = 1, d2 = 3, d3 = 4 } } },
   transpose = { {}, { options = { a = 1, b = -1 } }, { options = { a = -1, b = 0 } },
     { options = { a = 1, b = 1 } } },
+  permute = { { options = { a0 = 0, a1 = 2, a2 = 1 } }, { options = { a0 = -1, a1 = 0, a2 = 1 } }, { options = { a0 = 0, a1 = 1, a2 = 2 } },
+    { shapes = { x = { 3, 2, 4, 2 } }, options = { a0 = 0, a1 = 3, a2 = 2, a3 = 1 } },
+    { shapes = { x = { 2, 1, 3, 2, 2 } }, options = { a0 = 4, a1 = 2, a2 = 0, a3 = 3, a4 = 1 } } },
+  flip = { {}, { options = { axis = 0 } }, { options = { axis = 1 } } },
+  roll = { {}, { options = { shift = -7, axis = 1 } }, { options = { shift = 2, axis = 0 } }, { options = { shift = 3, axis = 1 } } },
+  pad = { { options = { before = 2, after = 1, value = 3 } }, { options = { axis = 0, before = 1 } }, { options = { axis = 1, after = 2 } }, {} },
+  expand = { { shapes = { x = { 3, 1, 4 } }, large = { x = { 70, 1, 50 } }, options = { d0 = -1, d1 = 5, d2 = -1 } },
+    { shapes = { x = { 3, 1 } }, large = { x = { 50, 1 } }, options = { d0 = 2, d1 = -1, d2 = 4 } },
+    { shapes = { x = { 1 } }, large = { x = { 1 } }, options = { d0 = 3 } },
+    { shapes = { x = { 2, 1, 3, 1 } }, large = { x = { 2, 1, 3, 1 } }, options = { d0 = 2, d1 = 2, d2 = 2, d3 = 3, d4 = 2 } } },
+  tril = { {}, { options = { diagonal = -1 } }, { shapes = { x = { 4, 3 } }, options = { diagonal = 1 } } },
+  triu = { {}, { options = { diagonal = 1 } }, { shapes = { x = { 2, 5 } }, options = { diagonal = -9 } } },
+  gather = { { shapes = { x = { 3, 4, 5 }, index = { 3, 4, 2 } }, large = { x = { 70, 30, 50 }, index = { 70, 30, 40 } } },
+    { shapes = { x = { 3, 4, 2 }, index = { 3, 6, 2 } }, options = { axis = 1 } },
+    { shapes = { x = { 5, 3 }, index = { 2, 3 } }, options = { axis = 0 } } },
+  index_select = { { sizes = { N = 5 } }, { options = { axis = 1 } }, { options = { axis = -1 }, sizes = { N = 7 } } },
+  scatter_add = { { shapes = { x = { 3, 4, 5 }, index = { 3, 4, 7 }, src = { 3, 4, 7 } },
+      large = { x = { 70, 30, 50 }, index = { 70, 30, 40 }, src = { 70, 30, 40 } } },
+    { shapes = { x = { 3, 4, 2 }, index = { 3, 2, 2 }, src = { 3, 2, 2 } }, options = { axis = 1 } },
+    { shapes = { x = { 5, 3 }, index = { 4, 3 }, src = { 4, 3 } }, options = { axis = 0 } } },
+  sort = { {}, { options = { descending = 1 } }, { options = { axis = 1 } }, { options = { axis = 0 } },
+    { shapes = { x = { 2, 150 } }, distinct = "x", options = { descending = 1 } } },
+  topk = { { options = { k = 2 } }, { options = { k = 3, axis = 1, largest = 0 } }, { options = { axis = 0 } },
+    { shapes = { x = { 2, 150 } }, distinct = "x", options = { k = 100 } }, { shapes = { x = { 2, 150 } }, distinct = "x", options = { k = 5 } } },
   sparse_attention = { { any = { ranges = { 1 } }, sizes = { P = 1 } },
     { any = { ranges = { "H" } }, sizes = { P = "N" }, options = { causal = 1 } },
     { any = { ranges = { 1 } }, sizes = { P = "N" }, options = { stride = 2 } } },
@@ -154,6 +180,8 @@ local hints = {
     { any = { beta = { 1 } }, absent = "p_q p_k p_gamma gamma U W s", options = { r = 24, den_clamp = 0.1 } } },
 }
 
+hints.scatter = hints.scatter_add
+
 -- Ops without a hint: everything given; nothing optional given; each word of an option.
 local function default_cases(s)
   local cases, optional = { {} }, {}
@@ -179,11 +207,12 @@ local function between(a, b) return a + math.floor(random() * (b - a + 1)) end
 function M.seed(n) seed = n end
 
 -- Floats keep away from 0, where many an op has a kink.
-local function draw(domain, positive, bound)
+local function draw(domain, dtype, positive, bound)
   if domain == "bit" then return random() < 0.3 and 1 or 0 end
-  if domain == "u8" then return between(0, 255) end
+  if dtype == C.MN_U8 then return between(0, 255) end
   if domain:sub(1, 1) == "<" then return between(0, bound - 1) end
   if domain == "i32" then return between(0, 3) end
+  if dtype == C.MN_I32 then return between(-3, 3) end
   if domain == "01" then return 0.15 + 0.7 * random() end
   if domain == "pos" or positive then return 0.2 + random() end
   return (random() < 0.5 and -1 or 1) * (0.15 + 1.2 * random())
@@ -221,6 +250,13 @@ function M.make(name, hint, fixed)
       if type(expression) == kind then sizes[letter] = evaluate(expression, sizes) end
     end
   end
+  for i, o in ipairs(s.options) do
+    local value = hint.options and hint.options[o.name]
+    if type(value) == "string" then
+      for k, word in ipairs(o.words) do if word == value then value = k - 1 end end
+    end
+    case.options[i] = value or o.default
+  end
   for i, a in ipairs(s.inputs) do
     local x = { name = a.name, domain = a.domain, place = i - 1, shape = {}, symbols = {},
       values = {} }
@@ -238,14 +274,25 @@ function M.make(name, hint, fixed)
       end
     end
     local d = a.domain
-    x.dtype = (d == "bit" or d == "u8") and C.MN_U8
-      or (d == "i32" or d:sub(1, 1) == "<") and C.MN_I32 or C.MN_F32
+    local kind = d == "any" and hint.dtype or d
+    x.dtype = (kind == "bit" or kind == "u8") and C.MN_U8
+      or (kind == "i32" or d:sub(1, 1) == "<") and C.MN_I32 or C.MN_F32
     x.n = 1
     for _, size in ipairs(x.shape) do x.n = x.n * size end
-    local factor = lists(hint.small, a.name) and 1 / 3 or 1
+    local factor, bound = lists(hint.small, a.name) and 1 / 3 or 1, sizes[d:sub(2)]
+    if d == "<axis" then
+      local of, axis = case.inputs[1].shape, case.options[s.options.axis]
+      bound = of[axis % #of + 1]
+    end
     for k = 1, x.n do
       x.values[k] = lists(hint.flags, a.name) and between(0, 1)
-        or draw(d, lists(hint.positive, a.name), sizes[d:sub(2)]) * factor
+        or draw(d, x.dtype, lists(hint.positive, a.name), bound) * factor
+    end
+    if lists(hint.distinct, a.name) and x.dtype == C.MN_F32 then
+      local order = {}
+      for k = 1, x.n do order[k] = k end
+      table.sort(order, function(k, l) return x.values[k] < x.values[l] end)
+      for rank, k in ipairs(order) do x.values[k] = 0.06 * (rank - x.n / 2) end
     end
     if lists(hint.counts, a.name) then
       local rows, count = x.n / x.shape[1], {}
@@ -258,13 +305,6 @@ function M.make(name, hint, fixed)
     x.given = not (a.optional and lists(hint.absent, a.name))
     x.compared = x.given and x.dtype == C.MN_F32 and not lists(hint.stopped, a.name)
     case.inputs[i] = x
-  end
-  for i, o in ipairs(s.options) do
-    local value = hint.options and hint.options[o.name]
-    if type(value) == "string" then
-      for k, word in ipairs(o.words) do if word == value then value = k - 1 end end
-    end
-    case.options[i] = value or o.default
   end
   return case
 end
@@ -292,6 +332,20 @@ function M.large(name)
   return { letter = size, rest = { size, size }, free = { 70, 30, 50 } }
 end
 
+-- A case with any type is one with each.
+local function with_types(name, list)
+  local any, all = false, { unpack(list) }
+  for _, a in ipairs(tensor.signatures[name].inputs) do any = any or a.domain == "any" end
+  for _, hint in ipairs(any and list or {}) do
+    for _, dtype in ipairs { "i32", "u8" } do
+      local case = { dtype = dtype }
+      for key, value in pairs(hint) do case[key] = value end
+      all[#all + 1] = case
+    end
+  end
+  return all
+end
+
 -- `recur` runs a body, so no call of it can be drawn: test_recur.lua and test_gpu_recur.lua have its tests.
 local own_tests = { recur = true }
 
@@ -299,7 +353,7 @@ local own_tests = { recur = true }
 function M.each(f)
   for op = 0, C.mn_op_count() - 1 do
     local name = ffi.string(C.mn_op_name(op))
-    if not own_tests[name] then f(name, hints[name] or default_cases(tensor.signatures[name]), op) end
+    if not own_tests[name] then f(name, with_types(name, hints[name] or default_cases(tensor.signatures[name])), op) end
   end
 end
 

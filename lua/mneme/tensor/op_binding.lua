@@ -114,6 +114,14 @@ function binding.bind(op)
       else errors.raise(("%s: unknown argument '%s'"):format(name, tostring(key)), { hint = usage(name, s) }) end
     end
   end
+  -- The options of a list, where the first is called d0 or a0: sizes or axes.
+  local function listed(list)
+    for i = 1, #list do
+      if not s.options[i] then errors.raise(("%s: a list of %d, expected at most %d"):format(name, #list, #s.options)) end
+      options[i - 1] = option_value(name, s.options[i], list[i])
+    end
+  end
+  local takes_list = s.options[1] and s.options[1].name:find "^%l0$" ~= nil
   local function handles(n)
     if n == 0 then return end
     local t = handle(out[0].slot, out[0].gen)
@@ -148,14 +156,15 @@ function binding.bind(op)
       for i = 1, n do
         local x = select(i, ...)
         local plain = type(x) == "number" or type(x) == "string" or type(x) == "boolean"
-        if i == n and type(x) == "table" then named(x)
+        if i == n and type(x) == "table" then
+          if takes_list and #x > 0 then listed(x) else named(x) end
         elseif plain and i >= n_needed and s.options[next_option] then       -- x:reshape(2, -1), x:sum(0)
           options[next_option - 1] = option_value(name, s.options[next_option], x)
           next_option = next_option + 1
         elseif x ~= nil then
           if i + 1 > n_in then errors.raise(name .. ": too many arguments", { hint = usage(name, s) }) end
           put(i + 1, x)
-        end
+        elseif i >= n_in then next_option = next_option + 1 end              -- a nil leaves an option out
       end
     end
     if binding.noting then binding.noting() end              -- see op_locations.lua
