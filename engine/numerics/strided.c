@@ -16,7 +16,7 @@ mn_strides mn_strides_of(const mn_arg *x) {
   return s;
 }
 
-static mn_strides merged(const mn_strides *s) {
+mn_strides mn_merged_strides(const mn_strides *s) {
   mn_strides m = { .start = s->start };
   for (int i = 0; i < s->axes; i++) {
     if (s->size[i] == 1) continue;
@@ -93,7 +93,7 @@ static void copy_rows(const mn_strides *s, long item, char *to, const char *from
 }
 
 void mn_strided_copy(mn_ctx *mn, const mn_strides *strides, long item, void *to, const void *from) {
-  const mn_strides s = merged(strides);
+  const mn_strides s = mn_merged_strides(strides);
   long rows = 1;
   for (int i = 0; i < s.axes - 1; i++) rows *= s.size[i];
   const long work = rows * s.size[s.axes - 1], each = (mn_rows_at_a_time(work, rows) + TILE - 1) / TILE * TILE;

@@ -16,6 +16,9 @@ typedef struct mn_strides {
 /* The strides of a contiguous tensor's own axes. */
 mn_strides mn_strides_of(const mn_arg *x);
 
+/* The same walk with as few axes as possible, at least one. */
+mn_strides mn_merged_strides(const mn_strides *s);
+
 /* to = the elements of `from`, which have `item` bytes each. */
 void mn_strided_copy(mn_ctx *mn, const mn_strides *s, long item, void *to, const void *from);
 

@@ -1,5 +1,6 @@
 /* cast.c -- the same values as another type.  Floats become whole numbers by leaving out their fraction; a value that the type
 ** does not hold becomes the nearest that it holds, NaN becomes 0. */
+#include "cast.h"
 #include "numerics/broadcast.h"
 
 static int shape(mn_call *c) {
@@ -8,10 +9,6 @@ static int shape(mn_call *c) {
   return 0;
 }
 
-static int32_t to_i32(float x) { return !(x >= -0x1p31f) ? x < 0 ? INT32_MIN : 0 : x >= 0x1p31f ? INT32_MAX : (int32_t)x; }
-static uint8_t to_u8(float x) { return !(x >= 0) ? 0 : x >= 255 ? 255 : (uint8_t)x; }
-static uint8_t i32_to_u8(int32_t x) { return x < 0 ? 0 : x > 255 ? 255 : (uint8_t)x; }
-
 #define EACH(to, value) for (long i = from; i < end; i++) y->to[i] = value
 
 static void convert(mn_call *c, float *unused, long from, long end) {
@@ -19,11 +16,11 @@ static void convert(mn_call *c, float *unused, long from, long end) {
   (void)unused;
   switch (x->dtype * 3 + y->dtype) {
   case MN_F32 * 3 + MN_F32: EACH(data, x->data[i]); break;
-  case MN_F32 * 3 + MN_I32: EACH(i32, to_i32(x->data[i])); break;
-  case MN_F32 * 3 + MN_U8:  EACH(u8, to_u8(x->data[i])); break;
+  case MN_F32 * 3 + MN_I32: EACH(i32, mn_float_to_i32(x->data[i])); break;
+  case MN_F32 * 3 + MN_U8:  EACH(u8, mn_float_to_u8(x->data[i])); break;
   case MN_I32 * 3 + MN_F32: EACH(data, (float)x->i32[i]); break;
   case MN_I32 * 3 + MN_I32: EACH(i32, x->i32[i]); break;
-  case MN_I32 * 3 + MN_U8:  EACH(u8, i32_to_u8(x->i32[i])); break;
+  case MN_I32 * 3 + MN_U8:  EACH(u8, mn_i32_to_u8(x->i32[i])); break;
   case MN_U8 * 3 + MN_F32:  EACH(data, x->u8[i]); break;
   case MN_U8 * 3 + MN_I32:  EACH(i32, x->u8[i]); break;
   default:                  EACH(u8, x->u8[i]);

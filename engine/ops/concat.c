@@ -1,5 +1,4 @@
 /* concat.c -- y = a and then b, and then what else is given, along one axis. */
-#include <string.h>
 #include "axis.h"
 #include "numerics/strided.h"
 

@@ -1,7 +1,6 @@
 /* expand.c -- repeats axes of 1, and adds axes on the left: a tensor broadcast to a shape. */
-#include <string.h>
 #include "numerics/broadcast.h"
-#include "numerics/strided.h"
+#include "walks.h"
 
 static int shape(mn_call *c) {
   const mn_arg *x = &c->in[0];
@@ -24,15 +23,8 @@ static int shape(mn_call *c) {
 }
 
 static void forward(mn_call *c) {
-  const mn_arg *x = &c->in[0], *y = &c->out[0];
-  const mn_strides of = mn_strides_of(x);
-  mn_strides s = { .axes = y->ndim };
-  for (int i = 0; i < y->ndim; i++) {
-    const int k = i - (y->ndim - x->ndim);
-    s.size[i] = y->shape[i];
-    s.stride[i] = k < 0 || x->shape[k] != y->shape[i] ? 0 : of.stride[k];
-  }
-  mn_strided_copy(c->ctx, &s, mn_item(x->dtype), y->data, x->data);
+  const mn_strides s = mn_expanded(c);
+  mn_strided_copy(c->ctx, &s, mn_item(c->in[0].dtype), c->out[0].data, c->in[0].data);
 }
 
 static void backward(mn_call *c) { mn_sum_to_operand(c, 0, c->out[0].grad); }

@@ -1,7 +1,5 @@
 /* flip.c -- turns one axis around. */
-#include <string.h>
-#include "axis.h"
-#include "numerics/strided.h"
+#include "walks.h"
 
 static int shape(mn_call *c) {
   const int axis = mn_axis(c, "flip", "axis", OPT(c, 0), &c->in[0]);
@@ -11,17 +9,15 @@ static int shape(mn_call *c) {
   return 0;
 }
 
-static void turn(mn_call *c, const void *from, void *to) {
-  const mn_arg *x = &c->in[0];
-  const int axis = mn_axis_of(x, OPT(c, 0));
-  mn_strides s = mn_strides_of(x);
-  s.start = (s.size[axis] - 1) * s.stride[axis];
-  s.stride[axis] = -s.stride[axis];
-  mn_strided_copy(c->ctx, &s, mn_item(x->dtype), to, from);
+static void forward(mn_call *c) {
+  const mn_strides s = mn_flipped(c);
+  mn_strided_copy(c->ctx, &s, mn_item(c->in[0].dtype), c->out[0].data, c->in[0].data);
 }
 
-static void forward(mn_call *c) { turn(c, c->in[0].data, c->out[0].data); }
-static void backward(mn_call *c) { turn(c, c->out[0].grad, c->in[0].grad); }
+static void backward(mn_call *c) {
+  const mn_strides s = mn_flipped(c);
+  mn_strided_copy(c->ctx, &s, sizeof(float), c->in[0].grad, c->out[0].grad);
+}
 
 const mn_op mn_op_flip = {
   .sig = "x[*]:any -> y[*]:any | axis=-1",

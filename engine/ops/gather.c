@@ -2,6 +2,8 @@
 #include "indexed.h"
 
 static int shape(mn_call *c) {
+  const int had = c->in[INDEX].ndim, want = c->in[0].ndim;
+  if (had == want - 1) return mn_fail(c->ctx, "gather: index has %d axes, expected %d as x (pick takes one element of each row)", had, want);
   if (mn_indexed_shape(c, 0)) return -1;
   mn_same_shape(&c->in[INDEX], &c->out[0]);
   return 0;

@@ -21,7 +21,8 @@ static inline mn_indexed mn_indexed_of(const mn_call *c, bool vector) {
   const int axis = mn_axis_of(x, OPT(c, 0));
   const mn_span s = mn_span_of(x, axis);
   const long K = c->in[INDEX].shape[vector ? 0 : axis];
-  return (mn_indexed){ c->in[INDEX].i32, s.outer, s.size, K, s.inner, vector ? 0 : K * s.inner, vector ? 1 : s.inner, !vector, NULL };
+  const mn_indexed by = { c->in[INDEX].i32, s.outer, s.size, K, s.inner, vector ? 0 : K * s.inner, vector ? 1 : s.inner, !vector, NULL };
+  return by;
 }
 
 /* An index as large as x off the axis, and a tensor as large as the index (which: its number; 0: none). */

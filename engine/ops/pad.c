@@ -1,5 +1,4 @@
 /* pad.c -- elements of one value before and after those of one axis. */
-#include <math.h>
 #include <string.h>
 #include "axis.h"
 #include "numerics/strided.h"

@@ -1,7 +1,5 @@
 /* permute.c -- puts the axes into another order. */
-#include <string.h>
-#include "axis.h"
-#include "numerics/strided.h"
+#include "walks.h"
 
 static int shape(mn_call *c) {
   static const char *const name[MN_AXES] = { "a0", "a1", "a2", "a3", "a4", "a5" };
@@ -23,25 +21,13 @@ static int shape(mn_call *c) {
 }
 
 static void forward(mn_call *c) {
-  const mn_arg *x = &c->in[0];
-  const mn_strides of = mn_strides_of(x);
-  mn_strides s = of;
-  for (int i = 0; i < x->ndim; i++) {
-    const int a = mn_axis_of(x, OPT(c, i));
-    s.size[i] = of.size[a], s.stride[i] = of.stride[a];
-  }
-  mn_strided_copy(c->ctx, &s, mn_item(x->dtype), c->out[0].data, x->data);
+  const mn_strides s = mn_permuted(c, false);
+  mn_strided_copy(c->ctx, &s, mn_item(c->in[0].dtype), c->out[0].data, c->in[0].data);
 }
 
 static void backward(mn_call *c) {
-  const mn_arg *x = &c->in[0];
-  const mn_strides of = mn_strides_of(&c->out[0]);
-  mn_strides s = of;
-  for (int i = 0; i < x->ndim; i++) {
-    const int a = mn_axis_of(x, OPT(c, i));
-    s.size[a] = of.size[i], s.stride[a] = of.stride[i];
-  }
-  mn_strided_copy(c->ctx, &s, sizeof(float), x->grad, c->out[0].grad);
+  const mn_strides s = mn_permuted(c, true);
+  mn_strided_copy(c->ctx, &s, sizeof(float), c->in[0].grad, c->out[0].grad);
 }
 
 const mn_op mn_op_permute = {

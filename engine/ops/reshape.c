@@ -1,6 +1,5 @@
 /* reshape.c -- the same values in another shape. */
 #include <stdio.h>
-#include <string.h>
 #include "numerics/strided.h"
 
 /* "[2, -1, 3]" */

@@ -1,5 +1,4 @@
 /* roll.c -- shifts along one axis; what leaves at one end comes in at the other. */
-#include <string.h>
 #include "axis.h"
 #include "numerics/strided.h"
 

@@ -1,5 +1,5 @@
 /* sort.c -- sorts along one axis. */
-#include "sorting.h"
+#include "sort_rows.h"
 
 static int shape(mn_call *c) {
   const int axis = mn_axis(c, "sort", "axis", OPT(c, 0), &c->in[0]);

@@ -1,5 +1,5 @@
 /* topk.c -- the k largest or smallest along one axis, sorted. */
-#include "sorting.h"
+#include "sort_rows.h"
 
 enum { K, AXIS, LARGEST };       /* options */
 
