@@ -219,7 +219,8 @@ end
 ---@param ... integer how often along each axis, for the last axes; or one list
 ---@return Tensor
 function M.tile(x, ...)
-  local shape, times = shape_of("tile", x), type(...) == "table" and (...) or { ... }
+  local first = ...
+  local shape, times = shape_of("tile", x), type(first) == "table" and first or { ... }
   if #times == 0 then errors.raise "tile: how often is missing, expected a whole number for each axis" end
   for i, n in ipairs(times) do
     if not is_count(n) then errors.raise(("tile: number %d is %s, expected a whole number of at least 1"):format(i, describe(n))) end
