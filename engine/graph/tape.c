@@ -66,8 +66,8 @@ static void as_arg(const mn_record *r, mn_arg *a) {
 /* Indices outside their axis would read foreign memory, so they are checked always. */
 static int check_indices(mn_ctx *mn, const mn_op_entry *e, const mn_call *c) {
   for (int i = 0; i < e->sig.n_in; i++) {
-    if (e->sig.in[i].domain[0] != '<' || !c->in[i].data) continue;
-    int size = DIM(c, e->sig.in[i].domain[1]);
+    const int size = c->in[i].data ? mn_index_bound(e, c, i) : 0;
+    if (!size) continue;
     if (mn_wait(mn)) return -1;
     for (long k = 0; k < c->in[i].n; k++)
       if (c->in[i].i32[k] < 0 || c->in[i].i32[k] >= size)
@@ -102,7 +102,7 @@ static int make_outputs(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_record 
   for (int i = 0; i < c->n_out; i++) {
     mn_arg *a = &c->out[i];
     if (shared) a->data = c->in[0].data;
-    else if (!(a->data = mn_take(mn, &mn_current_memory(mn)->numbers, (size_t)a->n * (a->dtype == MN_U8 ? 1 : 4), e->name))) return -1;
+    else if (!(a->data = mn_take(mn, &mn_current_memory(mn)->numbers, (size_t)a->n * mn_item(a->dtype), e->name))) return -1;
     mn_record *r = out[i] = mn_new_record(mn);
     if (!r) return -1;
     r->dtype = a->dtype;

@@ -170,7 +170,7 @@ target("ops", function(data, bytes)
       shape[axis] = size < 240 and axes[size % 3 + 1] or size - 239
     end
     if kind < 250 or not input.optional then
-      local dtype = kind < 32 and dtypes[kind % 3 + 1] or dtype_of(input.domain)
+      local dtype = (kind < 32 or input.domain == "any" and kind < 96) and dtypes[kind % 3 + 1] or dtype_of(input.domain)
       local size = 1
       for _, n in ipairs(shape) do size = size * n end
       if size > 65536 then return end

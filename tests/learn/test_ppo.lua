@@ -16,7 +16,7 @@ local function learner(case, cfg, sizes) return rig.learner(mn.ppo, case, cfg, s
 local function off_one(l)
   local m, apart = l.minibatch, 0
   mn.no_grad(function()
-    local log_probs = mn.gather(mn.log_softmax(mn.keep(m.logits)), m.actions)
+    local log_probs = mn.pick(mn.log_softmax(mn.keep(m.logits)), m.actions)
     for i = 0, log_probs:size() - 1 do
       apart = t.larger(apart, math.abs(math.exp(log_probs:data()[i] - m.log_probs:data()[i]) - 1))
     end

@@ -17,9 +17,10 @@ local M = { list = {} }
 --   positive  inputs to draw from 0.2 .. 1.2, away from poles
 --   small     inputs whose numbers are a third as large, so that a recurrence does not grow
 --   flags     float inputs to draw as 0 or 1
---   type      the type of inputs marked :any, "i32" or "u8" (default: floats)
 --   counts    whole numbers that count up along T, from 0 .. 4 and again from 0 now and then
 --   counting  no replay gives what another gave: it counts in place
+--   distinct  float inputs whose values keep a distance from each other
+--   dtype     of inputs marked :any, "i32" or "u8"; each case of such an op is also run with these two
 --   stopped   inputs whose gradient leaves a part out on purpose, so that no quotient equals it
 local by_axis = { {}, { options = { axis = 0 } }, { options = { axis = 1 } },
   { options = { axis = -1, keepdim = 1 } } }
@@ -48,7 +49,7 @@ local function join(...)
   return all
 end
 local divisors, powers = with(pairs_of_shapes, { positive = "b" }), with(pairs_of_shapes, { positive = "a" })
-local comparisons = join(pairs_of_shapes, with(pairs_of_shapes, { type = "i32" }), with(pairs_of_shapes, { type = "u8" }))
+local comparisons = pairs_of_shapes
 local variances = join(by_axis, with(by_axis, {}, { correction = 0 }))
 local norms = join(by_axis, with(by_axis, {}, { p = 1 }), with(by_axis, {}, { p = math.huge }), with(by_axis, {}, { p = 3 }))
 
@@ -116,8 +117,8 @@ local hints = {
   matmul = { { shapes = { a = { 3, 4 }, b = { 4, 5 } } },
     { shapes = { a = { 3, 2, 4 }, b = { 4, 3 } } },
              { shapes = { a = { 3, 2, 4 }, b = { 3, 4, 5 } } } },
-  concat = { {}, { options = { axis = 0 }, shapes = { a = { 2, 3 }, b = { 4, 3 } } },
-             { options = { axis = 1 }, shapes = { a = { 3, 2, 2 }, b = { 3, 1, 2 } } } },
+  concat = { { absent = "c d e f g h" }, {}, { absent = "c d e f g h", options = { axis = 0 }, shapes = { a = { 2, 3 }, b = { 4, 3 } } },
+             { absent = "d e g h", options = { axis = 1 }, shapes = { a = { 3, 2, 2 }, b = { 3, 1, 2 }, c = { 3, 4, 2 }, f = { 3, 1, 2 } } } },
   slice = { {}, { options = { axis = -1, from = 1 } },
     { options = { axis = 1, from = -2, to = -1 } },
             { options = { axis = 0, from = 1, to = 3 } } },
@@ -125,6 +126,30 @@ local hints = {
     { options = { d0 = 3, d1 = 1, d2 = 3, d3 = 4 } } },
   transpose = { {}, { options = { a = 1, b = -1 } }, { options = { a = -1, b = 0 } },
     { options = { a = 1, b = 1 } } },
+  permute = { { options = { a0 = 0, a1 = 2, a2 = 1 } }, { options = { a0 = -1, a1 = 0, a2 = 1 } }, { options = { a0 = 0, a1 = 1, a2 = 2 } },
+    { shapes = { x = { 3, 2, 4, 2 } }, options = { a0 = 0, a1 = 3, a2 = 2, a3 = 1 } },
+    { shapes = { x = { 2, 1, 3, 2, 2 } }, options = { a0 = 4, a1 = 2, a2 = 0, a3 = 3, a4 = 1 } } },
+  flip = { {}, { options = { axis = 0 } }, { options = { axis = 1 } } },
+  roll = { {}, { options = { shift = -7, axis = 1 } }, { options = { shift = 2, axis = 0 } }, { options = { shift = 3, axis = 1 } } },
+  pad = { { options = { before = 2, after = 1, value = 3 } }, { options = { axis = 0, before = 1 } }, { options = { axis = 1, after = 2 } }, {} },
+  expand = { { shapes = { x = { 3, 1, 4 } }, large = { x = { 70, 1, 50 } }, options = { d0 = -1, d1 = 5, d2 = -1 } },
+    { shapes = { x = { 3, 1 } }, large = { x = { 50, 1 } }, options = { d0 = 2, d1 = -1, d2 = 4 } },
+    { shapes = { x = { 1 } }, large = { x = { 1 } }, options = { d0 = 3 } },
+    { shapes = { x = { 2, 1, 3, 1 } }, large = { x = { 2, 1, 3, 1 } }, options = { d0 = 2, d1 = 2, d2 = 2, d3 = 3, d4 = 2 } } },
+  tril = { {}, { options = { diagonal = -1 } }, { shapes = { x = { 4, 3 } }, options = { diagonal = 1 } } },
+  triu = { {}, { options = { diagonal = 1 } }, { shapes = { x = { 2, 5 } }, options = { diagonal = -9 } } },
+  gather = { { shapes = { x = { 3, 4, 5 }, index = { 3, 4, 2 } }, large = { x = { 70, 30, 50 }, index = { 70, 30, 40 } } },
+    { shapes = { x = { 3, 4, 2 }, index = { 3, 6, 2 } }, options = { axis = 1 } },
+    { shapes = { x = { 5, 3 }, index = { 2, 3 } }, options = { axis = 0 } } },
+  index_select = { { sizes = { N = 5 } }, { options = { axis = 1 } }, { options = { axis = -1 }, sizes = { N = 7 } } },
+  scatter_add = { { shapes = { x = { 3, 4, 5 }, index = { 3, 4, 7 }, src = { 3, 4, 7 } },
+      large = { x = { 70, 30, 50 }, index = { 70, 30, 40 }, src = { 70, 30, 40 } } },
+    { shapes = { x = { 3, 4, 2 }, index = { 3, 2, 2 }, src = { 3, 2, 2 } }, options = { axis = 1 } },
+    { shapes = { x = { 5, 3 }, index = { 4, 3 }, src = { 4, 3 } }, options = { axis = 0 } } },
+  sort = { {}, { options = { descending = 1 } }, { options = { axis = 1 } }, { options = { axis = 0 } },
+    { shapes = { x = { 2, 150 } }, distinct = "x", options = { descending = 1 } } },
+  topk = { { options = { k = 2 } }, { options = { k = 3, axis = 1, largest = 0 } }, { options = { axis = 0 } },
+    { shapes = { x = { 2, 150 } }, distinct = "x", options = { k = 100 } }, { shapes = { x = { 2, 150 } }, distinct = "x", options = { k = 5 } } },
   sparse_attention = { { any = { ranges = { 1 } }, sizes = { P = 1 } },
     { any = { ranges = { "H" } }, sizes = { P = "N" }, options = { causal = 1 } },
     { any = { ranges = { 1 } }, sizes = { P = "N" }, options = { stride = 2 } } },
@@ -198,6 +223,8 @@ local hints = {
     { any = { beta = { 1 } }, absent = "p_q p_k p_gamma gamma U W s", options = { r = 24, den_clamp = 0.1 } } },
 }
 
+hints.scatter = hints.scatter_add
+
 -- Ops without a hint: everything given; nothing optional given; each word of an option.
 local function default_cases(s)
   local cases, optional = { {} }, {}
@@ -223,11 +250,12 @@ local function between(a, b) return a + math.floor(random() * (b - a + 1)) end
 function M.seed(n) seed = n end
 
 -- Floats keep away from 0, where many an op has a kink.
-local function draw(domain, positive, bound, dtype)
+local function draw(domain, dtype, positive, bound)
   if domain == "bit" then return random() < 0.3 and 1 or 0 end
-  if domain == "u8" then return between(0, 255) end
+  if dtype == C.MN_U8 then return between(0, 255) end
   if domain:sub(1, 1) == "<" then return between(0, bound - 1) end
-  if domain == "i32" or domain == "any" and dtype ~= C.MN_F32 then return between(0, 3) end
+  if domain == "i32" then return between(0, 3) end
+  if dtype == C.MN_I32 then return between(-3, 3) end
   if domain == "01" then return 0.15 + 0.7 * random() end
   if domain == "pos" or positive then return 0.2 + random() end
   return (random() < 0.5 and -1 or 1) * (0.15 + 1.2 * random())
@@ -265,6 +293,13 @@ function M.make(name, hint, fixed)
       if type(expression) == kind then sizes[letter] = evaluate(expression, sizes) end
     end
   end
+  for i, o in ipairs(s.options) do
+    local value = hint.options and hint.options[o.name]
+    if type(value) == "string" then
+      for k, word in ipairs(o.words) do if word == value then value = k - 1 end end
+    end
+    case.options[i] = value or o.default
+  end
   for i, a in ipairs(s.inputs) do
     local x = { name = a.name, domain = a.domain, place = i - 1, shape = {}, symbols = {},
       values = {} }
@@ -284,14 +319,25 @@ function M.make(name, hint, fixed)
       end
     end
     local d = a.domain
-    x.dtype = (d == "bit" or d == "u8" or d == "any" and hint.type == "u8") and C.MN_U8
-      or (d == "i32" or d:sub(1, 1) == "<" or d == "any" and hint.type == "i32") and C.MN_I32 or C.MN_F32
+    local kind = d == "any" and hint.dtype or d
+    x.dtype = (kind == "bit" or kind == "u8") and C.MN_U8
+      or (kind == "i32" or d:sub(1, 1) == "<") and C.MN_I32 or C.MN_F32
     x.n = 1
     for _, size in ipairs(x.shape) do x.n = x.n * size end
-    local factor = lists(hint.small, a.name) and 1 / 3 or 1
+    local factor, bound = lists(hint.small, a.name) and 1 / 3 or 1, sizes[d:sub(2)]
+    if d == "<axis" then
+      local of, axis = case.inputs[1].shape, case.options[s.options.axis]
+      bound = of[axis % #of + 1]
+    end
     for k = 1, x.n do
       x.values[k] = lists(hint.flags, a.name) and between(0, 1)
-        or draw(d, lists(hint.positive, a.name), sizes[d:sub(2)], x.dtype) * factor
+        or draw(d, x.dtype, lists(hint.positive, a.name), bound) * factor
+    end
+    if lists(hint.distinct, a.name) and x.dtype == C.MN_F32 then
+      local order = {}
+      for k = 1, x.n do order[k] = k end
+      table.sort(order, function(k, l) return x.values[k] < x.values[l] end)
+      for rank, k in ipairs(order) do x.values[k] = 0.06 * (rank - x.n / 2) end
     end
     if lists(hint.counts, a.name) then
       local rows, count = x.n / x.shape[1], {}
@@ -304,13 +350,6 @@ function M.make(name, hint, fixed)
     x.given = not (a.optional and lists(hint.absent, a.name))
     x.compared = x.given and x.dtype == C.MN_F32 and not lists(hint.stopped, a.name)
     case.inputs[i] = x
-  end
-  for i, o in ipairs(s.options) do
-    local value = hint.options and hint.options[o.name]
-    if type(value) == "string" then
-      for k, word in ipairs(o.words) do if word == value then value = k - 1 end end
-    end
-    case.options[i] = value or o.default
   end
   return case
 end
@@ -338,6 +377,20 @@ function M.large(name)
   return { letter = size, rest = { size, size }, free = { 70, 30, 50 } }
 end
 
+-- A case with any type is one with each.
+local function with_types(name, list)
+  local any, all = false, { unpack(list) }
+  for _, a in ipairs(tensor.signatures[name].inputs) do any = any or a.domain == "any" end
+  for _, hint in ipairs(any and list or {}) do
+    for _, dtype in ipairs(hint.dtype and {} or { "i32", "u8" }) do
+      local case = { dtype = dtype }
+      for key, value in pairs(hint) do case[key] = value end
+      all[#all + 1] = case
+    end
+  end
+  return all
+end
+
 -- What these run was recorded from Lua, so no call of them can be drawn: test_recur.lua, test_gpu_recur.lua and test_gradients.lua have
 -- their tests.
 local own_tests = { recur = true, custom_gradient = true }
@@ -346,7 +399,7 @@ local own_tests = { recur = true, custom_gradient = true }
 function M.each(f)
   for op = 0, C.mn_op_count() - 1 do
     local name = ffi.string(C.mn_op_name(op))
-    if not own_tests[name] then f(name, hints[name] or default_cases(tensor.signatures[name]), op) end
+    if not own_tests[name] then f(name, with_types(name, hints[name] or default_cases(tensor.signatures[name])), op) end
   end
 end
 

@@ -32,7 +32,7 @@ local function look(self)
   local logits, values = self:joined "logits", self:joined "values"
   local returns, advantages = ops.lambda_returns { rewards = self.rewards, values = values, done = self.done,
     gamma = self.gamma, lambda = self.lambda }
-  local log_probs = ops.gather(ops.log_softmax(ops.slice(logits, { to = T })), self.played)
+  local log_probs = ops.pick(ops.log_softmax(ops.slice(logits, { to = T })), self.played)
   return log_probs, ops.slice(values, { to = T }), advantages, returns
 end
 

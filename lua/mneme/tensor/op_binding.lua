@@ -178,12 +178,21 @@ function binding.bind(op)
       else errors.raise(("%s: unknown argument '%s'"):format(name, tostring(key)), { hint = usage(name, s) }) end
     end
   end
+  -- The options of a list, where the first is called d0 or a0: sizes or axes.
+  local function listed(list)
+    for i = 1, #list do
+      if not s.options[i] then errors.raise(("%s: a list of %d, expected at most %d"):format(name, #list, #s.options)) end
+      options[i - 1] = option_value(name, s.options[i], list[i])
+    end
+  end
+  local takes_list = s.options[1] and s.options[1].name:find "^%l0$" ~= nil
 
   -- Argument i after the first; `last`: none follows.
   local next_option
   local function give(i, x, last)
     local kind = type(x)
-    if kind == "table" and last then named(x)
+    if kind == "table" and last then
+      if takes_list and #x > 0 then listed(x) else named(x) end
     elseif (kind == "number" or kind == "string" or kind == "boolean") and i >= n_needed and s.options[next_option] then
       options[next_option - 1] = option_value(name, s.options[next_option], x)       -- x:reshape(2, -1), x:sum(0)
       next_option = next_option + 1

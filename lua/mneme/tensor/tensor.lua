@@ -304,9 +304,14 @@ ffi.metatype(handle, {
   __index = function(t, key)
     local method = Tensor[key]
     if method ~= nil then return method end
-    if type(key) == "number" then return t:at(key) end
+    if type(key) == "number" then return M.row(t, key) end                  -- row, assign: indexing.lua
     suggest.unknown("x:", key, suggest.functions, tables.keys(Tensor))
   end,
+  __newindex = function(t, key, value)
+    if type(key) ~= "number" then errors.raise(("tensor: it has no member named '%s' to set"):format(tostring(key))) end
+    M.assign(t, key, value)
+  end,
+  __len = function(t) return t:shape()[1] or 1 end,
   __add = binary(ops.add, function(a, b) return affine(b, 1, a) end, function(a, b) return affine(a, 1, b) end),
   __sub = binary(ops.sub, function(a, b) return affine(b, -1, a) end, function(a, b) return affine(a, 1, -b) end),
   __mul = binary(ops.mul, function(a, b) return affine(b, a, 0) end, function(a, b) return affine(a, b, 0) end),
