@@ -351,6 +351,7 @@ function stepper.from_run(folder, options)
     if parameter then dict[parameter] = t end
   end
   agent.module:load_state_dict(dict)
+  agent.module:eval()
   local made = stepper.new(env, agent, { greedy = options.greedy, seed = options.seed, seeded = options.seeded,
     episode = options.episode, memory = about.memory,
     title = agent:title(env), source = ("checkpoint at %s steps"):format(numbers.grouped(checkpoint.step)) })
