@@ -2,6 +2,7 @@
 -- engine/ops is a function here too: mn.matmul(a, b), mn.linear_attention { q = q, k = k, ... }.
 require("mneme.base.luajit_pairs").install()      -- first: it replaces a faulty global pairs()
 local tensor = require "mneme.tensor.tensor"
+require "mneme.tensor.random"                     -- x:dropout(p)
 
 local mn = {
   Tensor = tensor.Tensor, ops = tensor.ops,
