@@ -1,13 +1,12 @@
 -- layers.lua -- more layers of nn: dropout, conv1d, group_norm, pooling, and activations as modules.
-local arguments = require "mneme.tensor.layer_arguments"
 local errors = require "mneme.base.errors"
-local initial = require "mneme.tensor.initial_values"
 local module = require "mneme.tensor.module"
+local parameters = require "mneme.tensor.parameters"
 local random = require "mneme.tensor.random"
 local tensor = require "mneme.tensor.tensor"
 local engine = require "mneme.base.engine"
 local ops = tensor.ops
-local check_options, check_init, check_width, parameter = arguments.options, arguments.init, arguments.width, arguments.parameter
+local parameter, check_options, check_init, check_width = parameters.new, parameters.check_options, parameters.check_init, parameters.check_width
 
 local layers = {}
 
@@ -76,7 +75,7 @@ function layers.conv1d(d_in, d_out, kernel, options)
     errors.raise(("nn.conv1d: padding is %s, expected 0 to %d, \"same\" or \"causal\""):format(tostring(padding), kernel - 1))
   end
   local weight, bias = parameter { d_out, d_in, kernel }, options.bias ~= false and parameter { d_out } or nil
-  check_init("conv1d", options.init, initial.init.orthogonal(math.sqrt(2)))(weight:data(), d_out, d_in * kernel)
+  check_init("conv1d", options.init, parameters.init.orthogonal(math.sqrt(2)))(weight:data(), d_out, d_in * kernel)
   local named = { { "weight", weight }, bias and { "bias", bias } }
   local about = ("%d -> %d, kernel = %d, stride = %d, padding = %s%s"):format(d_in, d_out, kernel, stride, tostring(padding),
     options.act and ", act = " .. tostring(options.act) or "")
