@@ -4,6 +4,7 @@ require("mneme.base.luajit_pairs").install()      -- first: it replaces a faulty
 require("mneme.base.source_files").install()      -- what scripts load is noted for their runs
 local suggest = require "mneme.tensor.suggest"
 local tensor = require "mneme.tensor.tensor"
+require "mneme.tensor.random"                     -- x:dropout(p)
 
 local mn = {
   Tensor = tensor.Tensor, ops = tensor.ops,

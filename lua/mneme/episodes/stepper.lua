@@ -362,6 +362,7 @@ function stepper.from_run(folder, options)
   end
   agent.module:load_state_dict(dict)
   agent.normaliser = about.normalise and normaliser.of_checkpoint(about.normalise, env.observation_space, checkpoint)
+  agent.module:eval()
   local made = stepper.new(env, agent, { greedy = options.greedy, seed = options.seed, seeded = options.seeded,
     episode = options.episode, memory = about.memory,
     title = agent:title(env), source = ("checkpoint at %s steps"):format(numbers.grouped(checkpoint.step)) })

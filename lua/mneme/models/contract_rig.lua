@@ -37,7 +37,9 @@ function rig.fresh(settings, seed, more)
     for key, value in pairs(set) do if key ~= 1 then config[key] = value end end
   end
   nn.manual_seed(seed or 1)
-  return core.new(settings[1], config, true)
+  local c = core.new(settings[1], config, true)
+  c.module:eval()                                -- no dropout: what is left has to be the same every time
+  return c
 end
 
 ---The same with parameters that all matter.

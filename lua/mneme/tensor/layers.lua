@@ -1,13 +1,12 @@
 -- layers.lua -- more layers of nn: dropout, conv1d, group_norm, pooling, and activations as modules.
-local arguments = require "mneme.tensor.layer_arguments"
 local errors = require "mneme.base.errors"
-local initial = require "mneme.tensor.initial_values"
 local module = require "mneme.tensor.module"
+local parameters = require "mneme.tensor.parameters"
 local random = require "mneme.tensor.random"
 local tensor = require "mneme.tensor.tensor"
 local engine = require "mneme.base.engine"
 local ops = tensor.ops
-local check_options, check_init, check_width, parameter = arguments.options, arguments.init, arguments.width, arguments.parameter
+local parameter, check_options, check_init, check_width = parameters.new, parameters.check_options, parameters.check_init, parameters.check_width
 
 local layers = {}
 
@@ -76,7 +75,7 @@ function layers.conv1d(d_in, d_out, kernel, options)
     errors.raise(("nn.conv1d: padding is %s, expected 0 to %d, \"same\" or \"causal\""):format(tostring(padding), kernel - 1))
   end
   local weight, bias = parameter { d_out, d_in, kernel }, options.bias ~= false and parameter { d_out } or nil
-  check_init("conv1d", options.init, initial.init.orthogonal(math.sqrt(2)))(weight:data(), d_out, d_in * kernel)
+  check_init("conv1d", options.init, parameters.init.orthogonal(math.sqrt(2)))(weight:data(), d_out, d_in * kernel)
   local named = { { "weight", weight }, bias and { "bias", bias } }
   local about = ("%d -> %d, kernel = %d, stride = %d, padding = %s%s"):format(d_in, d_out, kernel, stride, tostring(padding),
     options.act and ", act = " .. tostring(options.act) or "")
@@ -121,24 +120,27 @@ end
 
 -- ---- pooling ----
 
-local function pooling(name, known)
-  return function(kernel, options)
-    check_width(name, "kernel", kernel)
-    options = check_options(name, options or {}, known)
-    local args = { kernel = kernel }
-    for key, value in pairs(options) do args[key] = value end
-    return module.new({ kind = name, about = tostring(kernel) }, function(_, x)
-      args.x = x
-      return (ops[name](args))
-    end)
-  end
+local function pooling(name, kernel, options, known)
+  check_width(name, "kernel", kernel)
+  local args = { kernel = kernel }
+  for key, value in pairs(check_options(name, options or {}, known)) do args[key] = value end
+  return module.new({ kind = name, about = tostring(kernel) }, function(_, x)
+    args.x = x
+    return (ops[name](args))
+  end)
 end
 
----The largest of each window of images [T,B,Y,X,C]: nn.max_pool2d(kernel, { stride = kernel, padding = 0, ceil = false }).
-layers.max_pool2d = pooling("max_pool2d", { stride = true, padding = true, ceil = true })
+---The largest of each window of images [T,B,Y,X,C].
+---@param kernel integer its side, in pixels
+---@param options table? { stride = kernel, padding = 0, ceil = false }
+---@return Module
+function layers.max_pool2d(kernel, options) return pooling("max_pool2d", kernel, options, { stride = true, padding = true, ceil = true }) end
 
----The mean of each window of images [T,B,Y,X,C], padding included: nn.avg_pool2d(kernel, { stride = kernel, padding = 0 }).
-layers.avg_pool2d = pooling("avg_pool2d", { stride = true, padding = true })
+---The mean of each window of images [T,B,Y,X,C], padding included.
+---@param kernel integer its side, in pixels
+---@param options table? { stride = kernel, padding = 0 }
+---@return Module
+function layers.avg_pool2d(kernel, options) return pooling("avg_pool2d", kernel, options, { stride = true, padding = true }) end
 
 ---The mean of each `kernel` rows of time of sequences [T,B,C]; rows left over at the end are dropped, as in torch.nn.AvgPool1d(kernel).
 ---@param kernel integer rows of a window, and from window to window
@@ -176,6 +178,9 @@ function layers.identity() return module.new({ kind = "identity", about = "" }, 
 -- nn.tanh() and its like: the op of that name as a module, with the op's option.
 for name in ("elu elu1 gelu leaky_relu log_softmax mish relu sigmoid silu softmax softplus tanh"):gmatch "%S+" do
   if ops[name] then
+    ---The op of this name as a module.
+    ---@param option number? the op's, such as the slope of leaky_relu
+    ---@return Module
     layers[name] = function(option)
       return module.new({ kind = name, about = option ~= nil and tostring(option) or "" }, function(_, x) return (ops[name](x, option)) end)
     end

@@ -1,8 +1,8 @@
 -- module.lua -- the class of neural-network modules, as torch.nn.Module: parameters and their names, state dicts, training and
 -- evaluation, and the tree that print(net) shows.
+local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local format = require "mneme.base.format"
-local state_dicts = require "mneme.tensor.state_dicts"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
@@ -141,6 +141,39 @@ function Module:eval() return self:train(false) end
 
 -- ---- state dicts ----
 
+local function listed(names) return #names > 0 and table.concat(names, ", ") or "nothing" end
+
+-- What is given must have the shape and the type of what it replaces.
+local function check_entry(what, name, mine, from)
+  if not tensor.is(from) then errors.raise(("%s: %s is a %s, expected a tensor"):format(what, name, type(from))) end
+  local a, b = table.concat(mine:shape(), ","), table.concat(from:shape(), ",")
+  if a ~= b then errors.raise(("%s: %s is [%s], expected [%s]"):format(what, name, b, a)) end
+  if mine:dtype() ~= from:dtype() then errors.raise(("%s: %s is %s, expected %s"):format(what, name, from:dtype(), mine:dtype())) end
+end
+
+---Copy values by name; missing and unexpected names, or other shapes, are errors before anything changes.
+---@param what string "load_state_dict"
+---@param mine table<string, Tensor> leaves
+---@param dict table<string, Tensor>
+---@param strict boolean false: load the names that both have
+---@return string[] missing, string[] unexpected
+function M.load(what, mine, dict, strict)
+  errors.need(what, dict, nil, "tensors by name")
+  local missing, unexpected = {}, {}
+  for name, t in pairs(mine) do
+    if dict[name] == nil then missing[#missing + 1] = name else check_entry(what, name, t, dict[name]) end
+  end
+  for name in pairs(dict) do if not mine[name] then unexpected[#unexpected + 1] = tostring(name) end end
+  table.sort(missing) table.sort(unexpected)
+  if strict and #missing + #unexpected > 0 then
+    errors.raise(("%s: missing %s; unexpected %s"):format(what, listed(missing), listed(unexpected)))
+  end
+  for name, t in pairs(mine) do
+    if dict[name] then ffi.copy(t:data(), dict[name]:data(), t:size() * (t:dtype() == "u8" and 1 or 4)) end
+  end
+  return missing, unexpected
+end
+
 ---Names and tensors as in torch's state_dict; the tensors are the parameters themselves.
 ---@return table<string, Tensor>
 function Module:state_dict()
@@ -177,7 +210,7 @@ function Module:load_state_dict(dict, options)
     if key ~= "strict" then errors.unknown("argument of load_state_dict:", key, { "strict" }) end
     if type(value) ~= "boolean" then errors.raise(("load_state_dict: strict is %s, expected true or false"):format(tostring(value))) end
   end
-  return state_dicts.load("load_state_dict", self:state_dict(), dict, not options or options.strict ~= false)
+  return M.load("load_state_dict", self:state_dict(), dict, not options or options.strict ~= false)
 end
 
 -- ---- as text ----

@@ -4,10 +4,9 @@
 -- names are views of it, and ops and optimisers use the leaf.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
-local initial = require "mneme.tensor.initial_values"
-local arguments = require "mneme.tensor.layer_arguments"
 local layers = require "mneme.tensor.layers"
 local module = require "mneme.tensor.module"
+local parameters = require "mneme.tensor.parameters"
 local tables = require "mneme.base.tables"
 local suggest = require "mneme.tensor.suggest"
 local tensor = require "mneme.tensor.tensor"
@@ -15,10 +14,9 @@ local ops = tensor.ops
 
 local nn = {}
 
-local check_options, check_init, check_width = arguments.options, arguments.init, arguments.width
-local parameter = arguments.parameter
+local parameter, check_options, check_init, check_width = parameters.new, parameters.check_options, parameters.check_init, parameters.check_width
 
-nn.module, nn.init, nn.dry, nn.manual_seed = module.new, initial.init, initial.dry, initial.manual_seed
+nn.module, nn.init, nn.dry, nn.manual_seed = module.new, parameters.init, parameters.dry, parameters.manual_seed
 for name, layer in pairs(layers) do nn[name] = layer end
 
 ---y = act(x w^T + b).  Names weight [d_out,d_in], bias [d_out].

@@ -1,8 +1,8 @@
 -- optim.lua -- optimisers as in torch.optim: Adam, AdamW, SGD, RMSprop, with clipping by the global norm, in place on leaves.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local module = require "mneme.tensor.module"
 local ranks = require "mneme.tensor.mpi"
-local state_dicts = require "mneme.tensor.state_dicts"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
@@ -200,7 +200,7 @@ end
 ---@param dict table<string, Tensor> such as mn.load(path)
 function Optimiser:load_state_dict(dict)
   engine.wait()
-  state_dicts.load(self.kind.name .. ":load_state_dict", self:state_dict(), dict, true)
+  module.load(self.kind.name .. ":load_state_dict", self:state_dict(), dict, true)
 end
 
 return { adam = adam, adamw = adamw, sgd = sgd, rmsprop = rmsprop }

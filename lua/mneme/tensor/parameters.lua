@@ -1,21 +1,23 @@
--- initial_values.lua -- what parameters begin with: nn.init, and the seed.  Counter-based, so that values depend on the seed and the order
--- of creation alone.
+-- parameters.lua -- parameters of layers: what they begin with (nn.init), counter-based, so that it depends on the seed and the order of
+-- creation alone; and checks of what layers are made with.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local draws = require "mneme.tensor.draws"
 local errors = require "mneme.base.errors"
 local random = require "mneme.tensor.random"
+local tables = require "mneme.base.tables"
+local tensor = require "mneme.tensor.tensor"
 local C = engine.C
 
 local init = {}
-local initial = { init = init }
+local parameters = { init = init }
 
 local seed, stream = 0, 0
 
 ---Start all random numbers of scripts again: initial parameters, mn.randn and the like, dropout, samples of
 ---distributions.
 ---@param s integer
-function initial.manual_seed(s)
+function parameters.manual_seed(s)
   if type(s) ~= "number" or s % 1 ~= 0 then errors.raise(("manual_seed: %s, expected a whole number"):format(tostring(s))) end
   seed, stream = s, 0
   random.manual_seed(s)
@@ -32,7 +34,7 @@ local dry = false
 ---Call f with parameters left at zero: to count them, not to use them.
 ---@param f function called with what follows
 ---@return any what it returns
-function initial.dry(f, ...)
+function parameters.dry(f, ...)
   dry = true
   local ok, result = pcall(f, ...)
   dry = false
@@ -87,4 +89,34 @@ function init.uniform(bound)
   end
 end
 
-return initial
+-- ---- making layers ----
+
+---A parameter of zeros.
+---@param shape integer[]
+---@return Tensor
+function parameters.new(shape) return tensor.new { shape = shape, grad = true } end
+
+---Options of a layer; a misspelt one would be none at all.
+function parameters.check_options(what, options, known)
+  errors.need("nn." .. what .. ": options", options, nil, "a table such as { act = \"relu\" }")
+  for key in pairs(options) do
+    if not known[key] then errors.unknown("option of nn." .. what, key, tables.keys(known)) end
+  end
+  return options
+end
+
+---What fills a parameter: given, or the usual.
+function parameters.check_init(what, given, usual)
+  if given ~= nil and type(given) ~= "function" then
+    errors.raise(("nn.%s: init is a %s, expected a function such as nn.init.normal(1)"):format(what, type(given)))
+  end
+  return given or usual
+end
+
+function parameters.check_width(what, name, n)
+  if type(n) ~= "number" or n < 1 or n % 1 ~= 0 then
+    errors.raise(("nn.%s: %s is %s, expected a whole number of at least 1"):format(what, name, tostring(n)))
+  end
+end
+
+return parameters
