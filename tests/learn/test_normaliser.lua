@@ -154,6 +154,7 @@ for name, make in pairs(both) do
           local was = ffi.cast("const float *", raw[rollout * 20 + step + 1])
           for b = 0, b3 - 1 do
             local got, most = l.row.reward[step][b], case.clip_reward or math.huge
+            t.eq(l.row.paid[step][b], was[b])
             paid = paid + math.abs(was[b])
             t.ok(math.abs(got) <= most * (1 + 1e-6) and (got == 0) == (was[b] == 0) and got * was[b] >= 0, "a reward")
             if not case.norm_reward then t.near(got, math.max(-most, math.min(most, was[b])), 1e-6) end

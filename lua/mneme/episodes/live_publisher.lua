@@ -69,7 +69,7 @@ function live_publisher.writer(learner, path, title, total)
   learner.watch = function(t, piece)
     local row, of, at = learner.row, parts[piece], t - piece.first
     for b = 0, B - 1 do                              -- counted here, for every environment, from what the buffers say
-      local reward = t > 0 and row.reward[t - 1][b] or row.reward[T - 1][b]
+      local reward = t > 0 and row.paid[t - 1][b] or row.paid[T - 1][b]
       if row.done[t][b] ~= 0 then
         if steps[b] > 0 then episodes[b] = episodes[b] + 1 end
         steps[b], returns[b], last[b] = 0, 0, 0

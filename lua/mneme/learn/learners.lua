@@ -50,7 +50,10 @@ end
 ---@return table<string, table<string, any>>
 function learners.defaults()
   local all = { supervised = require("mneme.learn.supervised").defaults }
-  for _, name in ipairs(learners.names()) do all[name] = learners.find(name).defaults end
+  for _, name in ipairs(learners.names()) do
+    local ok, class = pcall(learners.find, name)                   -- a broken file of the user is no reason to give no help
+    all[name] = ok and class.defaults or nil
+  end
   return all
 end
 

@@ -101,7 +101,10 @@ end
 ---Begin: no statistics, and the first observations.
 ---@param learner OnPolicy row T of its x is there
 function Normaliser:begin(learner)
+  engine.wait()
   local row, T, B = learner.row, learner.T, learner.B
+  row.paid = {}
+  for t = 0, T - 1 do row.paid[t] = ffi.new("float[?]", B) end
   if self.norm_obs then
     start(self.of_observation)
     update(self.of_observation, row.x[T], B)
@@ -115,7 +118,9 @@ end
 
 ---Before a rollout: it begins with the last row of the one before.
 function Normaliser:before(learner)
-  if self.norm_obs then ffi.copy(learner.row.inputs[0], learner.row.inputs[learner.T], learner.row_bytes) end
+  if not self.norm_obs then return end
+  engine.wait()
+  ffi.copy(learner.row.inputs[0], learner.row.inputs[learner.T], learner.row_bytes)
 end
 
 ---Step t was made: its rewards, and the observations after it.
@@ -123,6 +128,7 @@ function Normaliser:after(learner, t)
   engine.wait()
   local row, B, returns = learner.row, learner.B, self.returns_so_far
   local reward, done, told = row.reward[t], row.done[t + 1], row.previous.reward
+  ffi.copy(row.paid[t], reward, 4 * B)
   if self.norm_reward then
     local terminated = learner.outcome_at.terminated
     for b = 0, B - 1 do returns[b] = returns[b] * learner.gamma * (1 - terminated[b]) + reward[b] end
@@ -141,6 +147,7 @@ end
 
 ---What would have followed step t, had no time limit cut an episode off: its observation counts in no statistics.
 function Normaliser:uncut(learner, t)
+  engine.wait()
   local peek, cut, told = learner.peek, learner.outcome_at.cut, learner.peek.previous and learner.peek.previous.reward
   local x, n = peek.x:data(), peek.x:size() / learner.B
   for b = 0, learner.B - 1 do
@@ -165,7 +172,9 @@ end
 
 ---A checkpoint has been read back, and the last observations.
 function Normaliser:restored(learner)
-  if self.norm_obs then self:observations(learner.row.x[learner.T], learner.row.inputs[learner.T], learner.B) end
+  if not self.norm_obs then return end
+  engine.wait()
+  self:observations(learner.row.x[learner.T], learner.row.inputs[learner.T], learner.B)
 end
 
 ---What config.json says of it.

@@ -110,6 +110,7 @@ local function make_buffers(self)
   self.rewards, self.played = tensor.new { shape = { T, B } }, tensor.new { shape = { T, B }, dtype = "i32" }
   self.row = { action = {}, value = {}, reward = rows_of(self.rewards, {}), played = rows_of(self.played, {}),
     x = rows_of(self.x, {}), inputs = rows_of(self.inputs, {}), done = rows_of(self.done, {}), resets = rows_of(self.resets, {}), previous = {} }
+  self.row.paid = self.row.reward            -- as the environment gave them
   for name, t in pairs(self.previous or {}) do self.row.previous[name] = rows_of(t, {}) end
   self.row_bytes = self.x:size() / (T + 1) * (space.dtype == "u8" and 1 or 4)
 end

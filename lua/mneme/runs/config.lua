@@ -152,25 +152,27 @@ end
 
 -- ---- the learner ----
 
--- The learners that a run may have: by default, in quick and full, in the run that is resumed, by the arguments.
-local function learners_of(defaults, arguments)
-  if defaults.learner == nil then return {} end
+-- Read the learners that a run may have, so that their settings are known: by default, in quick and full, in the run that is resumed,
+-- by the arguments.  Returns the one that --help is about; nil: the learner is no setting.
+local function read_learners(defaults, arguments)
+  if defaults.learner == nil then return nil end
   if type(defaults.learner) ~= "string" then
     errors.raise(("config: learner is a %s, expected the name of a learner such as \"a2c\""):format(type(defaults.learner)))
   end
-  local names = { defaults.learner }
+  local names, chosen = {}, defaults.learner
   for _, size in ipairs { "quick", "full" } do
     if type(defaults[size]) == "table" then names[#names + 1] = defaults[size].learner end
   end
-  for _, key in ipairs { "resume", "learner" } do
-    for _, word in ipairs(arguments) do
-      local text = word:match("^%-*" .. key .. "=(.*)$")
-      if text and key == "resume" then names[#names + 1] = require("mneme.runs.folder").read_info(text).config.learner end    -- late: as below
-      for name in (text and key == "learner" and text or ""):gmatch "[^,]+" do names[#names + 1] = name end
+  for _, word in ipairs(arguments) do
+    local key, text = word:match "^%-*(%l+)=(.*)$"
+    if key == "resume" then chosen = require("mneme.runs.folder").read_info(text).config.learner or chosen end    -- late: as below
+    for name in (key == "learner" and text or ""):gmatch "[^,]+" do
+      names[#names + 1], chosen = name, name
     end
   end
-  for _, name in ipairs(names) do learner_settings.find(name) end            -- its settings are known from here on
-  return names
+  names[#names + 1], names[#names + 2] = defaults.learner, chosen
+  for _, name in ipairs(names) do learner_settings.find(name) end
+  return chosen
 end
 
 local preset = {}
@@ -282,14 +284,14 @@ function config.new(defaults, about)
   end
   local arguments, script = own_arguments(2)
   arguments = renamed_words(arguments, defaults)
-  local learners = learners_of(defaults, arguments)
+  local learner = read_learners(defaults, arguments)
   local schema, own, common = declare(defaults, about)
   config.asked = true
   if script and not config.arguments and files.is_file(script) then source_files.note(script, files.read(script)) end      -- run by luajit itself
   if config.survey and not config.survey.one then arguments = take_axes(config.survey, arguments, schema) end
   local given = words(arguments, schema)
   if not given then
-    io.stdout:write(config.help(script, schema, own, common, learners[#learners]))
+    io.stdout:write(config.help(script, schema, own, common, learner))
     errors.stop(0)
   end
   local cfg = {}
@@ -313,7 +315,7 @@ function config.new(defaults, about)
     set_all(cfg, schema, sized, size, true)      -- and here because it wins over published values
   end
   command_line()
-  if learners[1] then leave_out_others(cfg, schema, given) end
+  if learner then leave_out_others(cfg, schema, given) end
   preset = {}
   local for_learner = {}
   for key, entry in pairs(schema) do

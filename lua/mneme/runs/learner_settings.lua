@@ -82,7 +82,11 @@ function learner_settings.declare(what, key, default, about)
     if keys[key] and not keys[key].own then refuse("every learner's %s means: %s", key, keys[key][1]) end
     if type(about) ~= "table" or type(about[1]) ~= "string" then refuse "about is no text and no { text, range = {lo, hi} }" end
     local kind, choices, range = type(default), about.choices, about.range
-    if kind == "string" and (type(choices) ~= "table" or not choices[1]) then refuse "a text needs choices = { ... }" end
+    if kind == "string" then
+      local texts = type(choices) == "table" and choices[1] ~= nil
+      for _, word in ipairs(texts and choices or {}) do texts = texts and type(word) == "string" end
+      if not texts then refuse "a text needs choices = { TEXT, ... }" end
+    end
     if kind == "number" and range ~= nil and (type(range) ~= "table" or type(range[1]) ~= "number" or type(range[2]) ~= "number") then
       refuse "range is no { lo, hi }"
     end
