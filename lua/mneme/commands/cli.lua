@@ -100,7 +100,8 @@ end
 local function show_help(words)
   if #words == 0 then io.stdout:write(usage_text()) end
   local page = { man = function() return require("mneme.commands.man").page(commands) end,
-    api = function() return require("mneme.commands.api").page() end, annotations = function() return require("mneme.commands.api").annotations() end }
+    api = function() return require("mneme.commands.api").page() end }
+  if words[1] == "annotations" then return require("mneme.commands.annotations").main { unpack(words, 2) } end
   if page[words[1]] then io.stdout:write(page[words[1]]()) return end
   for _, c in ipairs(commands) do
     if c.name == words[1] then

@@ -37,6 +37,7 @@ Task.__index = Task
 
 ---Leaves that hold one batch, time-major: token and answer [T,B] i32, asked and done [T,B] u8 (1: here something is
 ---asked; here a sequence begins).
+---@return table { token, answer, asked, done }
 function Task:buffers()
   local shape = { self.length, self.batch }
   local function leaf(dtype) return tensor.new { shape = shape, dtype = dtype } end
@@ -64,6 +65,7 @@ end
 
 ---How many batches a split has before it begins again; infinitely many where they are drawn.
 ---@param split "train"|"valid"|"test"
+---@return number
 function Task:batches(split)
   check_place(split, 0)
   if not self.carried then return math.huge end

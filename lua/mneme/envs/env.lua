@@ -42,7 +42,7 @@ end
 ---Make an environment.
 ---  mn.env("tmaze", { corridor = 160, num_envs = 8, seed = 1 })    or  mn.env { "tmaze", ... }
 ---  mn.env { observation = {16}, actions = 4, reset = f, step = g, ... }    see scripted.lua
----@param name string|table "tmaze", or "tmaze-v0" for that version; or a table as above
+---@param name string|table|EnvSpec "tmaze", or "tmaze-v0" for that version; or a table as above
 ---@param settings table? its parameters, num_envs = 8, seed = 1, time_limit (0: none; nil: its own)
 ---@return Env
 function envs.new(name, settings)
@@ -260,6 +260,7 @@ end
 ---Convert a value of a fact to a number.
 ---@param fact table
 ---@param value number|string a number of its range, or one of its words
+---@return number
 function Env:fact_value(fact, value)
   errors.need(self.id .. ": the fact", fact, "lo", "what env:fact(name) gives")
   if fact.words and type(value) == "string" then return native.number_of(self.id, fact, value) end

@@ -170,6 +170,24 @@ local function read_facts(list)
   return facts
 end
 
+---@class EnvSpec an environment whose rules are Lua functions; self is an empty table, new for each episode, random() is uniform in [0,1),
+---random(n) one of 1..n
+---@field observation integer[]? sizes of one observation's axes
+---@field actions (integer|string[])? how many, or their names
+---@field reset (fun(self: table, random: fun(n: integer?): number): number[])? gives the first observation, a flat list
+---@field step (fun(self: table, action: integer, random: fun(n: integer?): number): number[], number, boolean?, number?)? gives observation,
+---reward, whether the episode is over, score
+---@field draw fun(self: table, view: Canvas)?
+---@field truth (fun(self: table): table<string, number>)? hidden facts
+---@field settable table? facts of truth that set changes: { cue = { "up", "down" }, place = { 0, 9, whole = true } }
+---@field set (fun(self: table, name: string, value: number): number[]?)? gives the new observation; nil: not now
+---@field name string?
+---@field dtype ("f32"|"u8")? of observations
+---@field codes integer? of u8: each is one of 0 .. codes - 1
+---@field num_envs integer? 8
+---@field seed integer? 1
+---@field time_limit integer? 0: none
+
 ---An environment made of Lua functions.
 ---  observation = {16}      sizes of one observation's axes
 ---  actions = 4             how many, or a list of their names

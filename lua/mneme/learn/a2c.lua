@@ -9,9 +9,10 @@ local ops = tensor.ops
 
 ---@class A2C: OnPolicy
 ---@field losses table<string, number> of the last update
----@field returns Tensor [T,B] likewise
----Published values: T-Maze's (spec of the released configuration) unless said otherwise.
-local A2C = on_policy.class { num_steps = 256, entropy_coef = 0.001, lr = 1e-4, adam_eps = 1e-8 }
+---@field returns Tensor? [T,B] likewise
+local A2C = on_policy.class {          -- published values: T-Maze's (spec of the released configuration) unless said otherwise
+  num_steps = 256, entropy_coef = 0.001, lr = 1e-4, adam_eps = 1e-8,
+}
 
 ---What the update plan records.
 function A2C:loss_and_step()
@@ -28,6 +29,7 @@ function A2C:loss_and_step()
 end
 
 ---One update from the rollout that was just made; false if the loss or the gradient is not finite.
+---@return boolean fine
 A2C.update = on_policy.optimiser_step
 
 ---A learner by advantage actor-critic with lambda-returns (Mnih et al. 2016; TD(lambda) returns as in the released agents).

@@ -20,6 +20,9 @@ local PPO = on_policy.class {
 }
 
 ---Acting keeps nothing for a backward pass: updates run the sequences again.
+---@return Tensor logits
+---@return Tensor values
+---@return table<string, Tensor> state
 function PPO:forward(...) return tensor.off_tape(self.agent, ...) end
 
 -- What the rollout says of its own actions, [T,B] each.
@@ -87,6 +90,7 @@ end
 
 ---All epochs over the rollout that was just made, or until the policy has moved by more than target_kl; false if a
 ---loss or a gradient is not finite.  Logged are the last minibatch's losses, and how often ratios were clipped overall.
+---@return boolean fine
 function PPO:update()
   local clipped, count, losses = 0, 0, self.losses
   self.look:run()
@@ -103,6 +107,7 @@ function PPO:update()
   return true
 end
 
+---A learner by proximal policy optimisation (Schulman et al. 2017), with whole sequences in its minibatches.
 ---@param cfg table learner keys (lr gamma lambda entropy_coef value_coef max_norm num_steps epochs minibatches clip ...)
 ---  and the run's
 ---@param env Env

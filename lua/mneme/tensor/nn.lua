@@ -32,7 +32,7 @@ nn.init = {}
 local dry = false
 
 ---Call f with parameters left at zero: to count them, not to use them.
----@param f function called with what follows
+---@param f function|table called with what follows
 ---@return any what it returns
 function nn.dry(f, ...)
   dry = true
@@ -43,6 +43,9 @@ function nn.dry(f, ...)
 end
 
 ---Orthogonal rows (or columns, whichever are fewer), times gain; `groups` blocks of rows on their own.
+---@param gain number
+---@param groups integer? default 1
+---@return fun(p: ffi.cdata*, rows: integer, cols: integer)
 function nn.init.orthogonal(gain, groups)
   return function(p, rows, cols)
     if dry then return end
@@ -53,6 +56,7 @@ function nn.init.orthogonal(gain, groups)
 end
 
 ---Truncated normal with variance 1/fan_in (flax's lecun_normal).
+---@return fun(p: ffi.cdata*, rows: integer, cols: integer)
 function nn.init.lecun_normal()
   return function(p, rows, cols)
     if dry then return end
@@ -70,7 +74,9 @@ function nn.init.lecun_normal()
   end
 end
 
----Normal with a standard deviation (default 1).
+---Normal with a standard deviation.
+---@param std number? default 1
+---@return fun(p: ffi.cdata*, rows: integer, cols: integer)
 function nn.init.normal(std)
   return function(p, rows, cols)
     if dry then return end
@@ -80,6 +86,8 @@ function nn.init.normal(std)
 end
 
 ---Uniform between -bound and bound.
+---@param bound number
+---@return fun(p: ffi.cdata*, rows: integer, cols: integer)
 function nn.init.uniform(bound)
   return function(p, rows, cols)
     if dry then return end
@@ -92,6 +100,11 @@ end
 -- ---- modules ----
 
 ---@class Module
+---@field weight Tensor? of linear, conv2d
+---@field bias Tensor?
+---@field leaves Tensor[] what an optimiser moves
+---@field named table[] { name, tensor, buffer = boolean? }
+---@field children table[] { name, module }
 local Module = {}
 Module.__index = Module
 
@@ -108,9 +121,10 @@ end
 
 ---A module: `leaves` own the numbers that are trained, `named` lists { name, tensor } (leaves or windows; with
 ---buffer = true: saved but not trained), `children` lists { name, module }; `call` is what m(...) does.
----@param m { leaves: Tensor[]?, named: table[]?, children: table[]? } anything else in it stays its own
----@param call fun(self: Module, ...): any
----@return Module m
+---@generic T: table
+---@param m T { leaves, named, children }; anything else in it stays its own
+---@param call (fun(self: Module, ...): any)?
+---@return T|Module m
 function nn.module(m, call)
   errors.need("nn.module", m, nil, "{ leaves = ..., named = ..., children = ... }")
   m.leaves, m.named, m.children, m.call = m.leaves or {}, m.named or {}, m.children or {}, call
@@ -119,6 +133,10 @@ function nn.module(m, call)
   return setmetatable(m, Module)
 end
 
+---What the module computes.
+---@param ... any usually one Tensor
+---@return Tensor y
+---@return any ... what else it returns
 function Module:__call(...) return self.call(self, ...) end
 
 ---Visit every named parameter and buffer in a fixed order: f(name, tensor, buffer).
@@ -169,6 +187,7 @@ function Module:named_parameters()
 end
 
 ---How many numbers are trained.
+---@return integer
 function Module:count()
   local n = 0
   self:each(function(_, t, buffer) if not buffer then n = n + t:size() end end)
@@ -227,6 +246,7 @@ end
 ---@param d_in integer
 ---@param d_out integer
 ---@param options table? { bias = true, act = "none"|"relu"|"sigmoid"|"tanh"|"elu1", init = nn.init.orthogonal(sqrt 2) }
+---@return Module
 function nn.linear(d_in, d_out, options)
   check_width("linear", "d_in", d_in)
   check_width("linear", "d_out", d_out)
@@ -249,6 +269,7 @@ end
 ---@param d_out integer channels
 ---@param kernel integer its side, in pixels
 ---@param options table? { stride = 1, padding = 0, act = "none"|"relu", init = nn.init.orthogonal(sqrt 2) }
+---@return Module
 function nn.conv2d(d_in, d_out, kernel, options)
   check_width("conv2d", "d_in", d_in)
   check_width("conv2d", "d_out", d_out)
@@ -268,7 +289,7 @@ end
 
 ---Initialise several linears as one matrix of all their rows (as a fused Dense layer would be).
 ---@param linears Module[] with equally many columns
----@param init fun(p, rows, cols) such as nn.init.orthogonal(1)
+---@param init fun(p: ffi.cdata*, rows: integer, cols: integer) such as nn.init.orthogonal(1)
 function nn.init_together(linears, init)
   local rows, cols = 0, linears[1].weight:shape()[2]
   for _, l in ipairs(linears) do rows = rows + l.weight:shape()[1] end
@@ -297,7 +318,8 @@ end
 ---Rows of a table: m(index) with index [...] i32 gives [...,d].  Name weight [n,d].
 ---@param n integer rows
 ---@param d integer length of a row
----@param init fun(p, rows, cols)? default nn.init.normal(1), as torch's
+---@param init fun(p: ffi.cdata*, rows: integer, cols: integer)? default nn.init.normal(1), as torch's
+---@return Module
 function nn.embedding(n, d, init)
   check_width("embedding", "n", n)
   check_width("embedding", "d", d)
@@ -311,7 +333,8 @@ end
 ---The gate of GTrXL (Parisotto et al. 2020, section 3.2): gate(x, y).  Names {w_r,u_r,w_z,u_z,w_g,u_g}.weight [d,d],
 ---bias [d] (starts at 2).
 ---@param d integer
----@param init fun(p, rows, cols)? default nn.init.orthogonal(sqrt 2)
+---@param init fun(p: ffi.cdata*, rows: integer, cols: integer)? default nn.init.orthogonal(sqrt 2)
+---@return Module
 function nn.gru_gate(d, init)
   check_width("gru_gate", "d", d)
   local w, u, bias = parameter { 3, d, d }, parameter { 3, d, d }, parameter { d }:fill(2)
@@ -347,7 +370,7 @@ end
 
 ---A module made of named others, called as the function says: nn.container({ {"embed", m}, ... }, f).
 ---@param children table[] { name, module }
----@param call fun(self: Module, ...): any
+---@param call (fun(self: Module, ...): any)?
 ---@return Module
 function nn.container(children, call) return nn.module({ children = children }, call) end
 
@@ -356,6 +379,7 @@ function nn.container(children, call) return nn.module({ children = children }, 
 ---@param d integer width of the core's output
 ---@param hidden integer width of each network
 ---@param actions integer
+---@return Module
 function nn.heads(d, hidden, actions)
   local actor = nn.sequential { nn.linear(d, hidden, { act = "tanh" }), nn.linear(hidden, actions) }
   local critic = nn.sequential { nn.linear(d, hidden, { act = "tanh" }), nn.linear(hidden, 1) }

@@ -57,6 +57,7 @@ local function adamw(parameters, options)
 end
 
 ---The numbers of its next step, once nobody computes with them: lr, 1 - beta1, 1 - beta2, eps, max_norm, steps so far.
+---@return ffi.cdata* float[6]
 function Adam:settings()
   engine.wait()
   return self.hyper_data
@@ -93,6 +94,7 @@ function Adam:step(lr) self:tick(lr) self:apply() end
 function Adam:zero_grad() for _, p in ipairs(self.parameters) do p:zero_grad() end end
 
 ---The global norm of the gradients at the last step, before clipping.
+---@return number
 function Adam:grad_norm()
   engine.wait()
   return self.norm_data[0]
@@ -117,11 +119,14 @@ function Adam:metrics(m, names)
 end
 
 ---How many updates were counted, and the learning rate of the last.
+---@return integer
 function Adam:updates() return self:settings()[5] end
 ---The learning rate of the last step.
+---@return number
 function Adam:lr() return self:settings()[0] end
 
 ---What a checkpoint holds of it, { name, tensor } each: adam.m.000, adam.v.000 ... and adam.hyper.
+---@return table[]
 function Adam:contents()
   local list = {}
   for i in ipairs(self.parameters) do

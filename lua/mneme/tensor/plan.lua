@@ -81,6 +81,8 @@ local function differs(t, mine) return t.slot ~= mine.slot or t.gen ~= mine.gen 
 ---the first call are used as they are, so that what is written into them is seen by run() and rows().  When
 ---another leaf is given in place of one, the plan records once more with a leaf of its own, into which all
 ---that follow are copied.  Between recordings, results are the same tensors every time.
+---@param ... any tensors, tables of tensors and constants: the arguments of its function
+---@return any ... what its function returns
 function Plan:__call(...)
   if not self.recorded then return record(self, {}, ...) end
   local args, constants = collect({}, {}, ...)
@@ -120,6 +122,7 @@ end
 
 ---The first op whose numbers are not finite, as text, or nil: what of it, its inputs' shapes and ranges and, where
 ---debug=nan has noted it, the line of its forward call.
+---@return string?
 function Plan:find_nan()
   local place = ffi.new "int[1]"
   local found = C.mn_plan_find_nan(self.handle, place)
@@ -140,6 +143,7 @@ function Plan:costs()
 end
 
 ---Seconds spent so far in each kind of call, by name; profiling starts at the first use.
+---@return table<string, number>
 function Plan:profile()
   local total = {}
   for _, call in ipairs(self:costs()) do total[call.name] = (total[call.name] or 0) + call.seconds end

@@ -13,6 +13,11 @@ local pointers = { [C.MN_F32] = ffi.typeof "float *", [C.MN_I32] = ffi.typeof "i
 local shape_buffer, dtype_buffer = ffi.new("int[?]", C.MN_AXES), ffi.new "int[1]"
 
 ---@class Tensor
+---@operator add(Tensor|number): Tensor
+---@operator sub(Tensor|number): Tensor
+---@operator mul(Tensor|number): Tensor
+---@operator div(Tensor|number): Tensor
+---@operator unm: Tensor
 local Tensor = {}
 local M = { Tensor = Tensor, ops = {}, signatures = {} }
 
@@ -101,6 +106,7 @@ end
 
 ---A leaf whose first axis is time: sequences of plans that run by rows.
 ---@param spec table as for mn.tensor
+---@return Tensor
 function M.sequence(spec)
   if type(spec) == "table" then spec.time = true end          -- anything else is refused by new
   return M.new(spec)
@@ -147,6 +153,7 @@ function Tensor:shape()
 end
 
 ---How many numbers it has.
+---@return integer
 function Tensor:size()
   local n, size = check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer)), 1
   for i = 0, n - 1 do size = size * shape_buffer[i] end
@@ -161,6 +168,7 @@ function Tensor:dtype()
 end
 
 ---Borrowed FFI pointer to the numbers (zero-based, row-major); good until the tensor goes.
+---@return ffi.cdata*
 function Tensor:data()
   local p = check(C.mn_tensor_data(ctx, self))
   check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer))
@@ -168,11 +176,13 @@ function Tensor:data()
 end
 
 ---Borrowed FFI pointer to a leaf's gradient.
+---@return ffi.cdata*
 function Tensor:grad_data()
   return check(C.mn_tensor_grad(ctx, self))
 end
 
 ---A leaf's gradient, as a new tensor.
+---@return Tensor
 function Tensor:grad()
   local g = M.new { shape = self:shape() }
   ffi.copy(g:data(), self:grad_data(), g:size() * 4)
@@ -194,6 +204,7 @@ local function not_recording(what)
 end
 
 ---The one number it holds.
+---@return number
 function Tensor:item()
   not_recording "item"
   if self:size() ~= 1 then errors.raise("item: the tensor has " .. self:size() .. " elements, expected 1") end
@@ -201,6 +212,7 @@ function Tensor:item()
 end
 
 ---One number, by indices that start at 1.
+---@return number
 function Tensor:at(...)
   not_recording "at"
   local shape, offset = self:shape(), 0
@@ -216,6 +228,7 @@ function Tensor:at(...)
 end
 
 ---Its numbers as a nested list.
+---@return number|table
 function Tensor:to_table()
   not_recording "to_table"
   local shape, p, at = self:shape(), self:data(), 0
@@ -315,7 +328,8 @@ end
 function M.clear_tape() C.mn_sweep(ctx) end
 
 ---Run f without a tape; what it computed is gone when it returns (mn.keep what must last).
----@param f function called with what follows
+---@param f function|table called with what follows: a function, a module
+---@return any ... what it returns
 function M.no_grad(f, ...)
   local meta = type(f) == "table" and getmetatable(f)                -- a core or a module may be called, too
   if type(f) ~= "function" and not (meta and meta.__call) then errors.raise(("no_grad: %s, expected a function"):format(describe(f))) end

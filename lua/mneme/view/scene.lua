@@ -30,6 +30,7 @@ local successors = { forgot = "retention", seen = "explored" }
 
 ---Panels by name: `scene.panels.value` is what scenes/panels/value.lua returns, a function
 ---`panel(view, box, now, options)`.
+---@type table<string, fun(view: Canvas, box: table, now: Frame|table, options: table?)>
 scene.panels = setmetatable({}, { __index = function(panels, name)
   if successors[name] then
     renamed.note("the panel " .. name, successors[name])
@@ -41,10 +42,16 @@ end })
 
 local known = { env = true, task = true, core = true, draw = true, doc = true }
 
+---@class SceneSpec
+---@field draw fun(view: Canvas, now: Frame)
+---@field doc string? one line
+---@field env string|table|nil shown without a run: { "tmaze", corridor = 20 }
+---@field core string|table|nil shown without a run: { "agalite" }
+---@field task table? the old name of env
+
 ---Define a scene.
----@param spec table { doc = one line, env = { "tmaze", corridor = 20 } and core = { "agalite" } to show without a run,
----  draw = function(view: Canvas, now: Frame) }
----@return table spec
+---@param spec SceneSpec
+---@return SceneSpec spec
 function scene.new(spec)
   errors.need("scene", spec, nil, "{ doc = ..., draw = function(view, now) ... end }")
   for key in pairs(spec) do
@@ -59,6 +66,7 @@ end
 
 ---Load a scene by name.
 ---@param name string
+---@return SceneSpec
 function scene.load(name) return scene.new(run(registry.file("scenes", name, "scene"), "table")) end
 
 ---The name of the scene made for an environment: its own ("memory_maze-v0": memory_maze), or the one that begins its name
