@@ -64,6 +64,7 @@ local parts = {
     weight_transplant = { "mneme.measure.weight_transplant" } } },
   manual_seed = { "mneme.tensor.nn", "manual_seed" },
   plot = { "mneme.commands.plot" },
+  print = { "mneme.tensor.show", "print" },
 }
 
 ---The names in mn, sorted, ops left out; or those of a kind.

@@ -5,6 +5,7 @@ local annotations = require "mneme.commands.annotations"
 local api = require "mneme.commands.api"
 local files = require "mneme.base.files"
 local lua_samples = require "tests.support.lua_samples"
+local methods_of = require "tests.support.methods"
 local mn = require "mneme"
 local public_objects = require "tests.support.public_objects"
 local shell = require "tests.support.shell"
@@ -72,26 +73,6 @@ t.test("annotations: every function and value of mn, and no other", function()
   none(wrong, "annotations and mn differ")
   t.ok(seen > 150, seen .. " names")
 end)
-
--- Does a function take what it is called on?  half_lives calls it otherwise.
-local function by_colon(f)
-  local first = debug.getlocal(f, 1)
-  return first == "self" or first == "core"
-end
-
--- Every method that an object answers to, its own and what it inherits; not the functions of its class that take no self.
-local function methods_of(object)
-  if mn.is_tensor(object) then return mn.Tensor end
-  local list, at = {}, getmetatable(object)
-  while type(at) == "table" and type(rawget(at, "__index")) == "table" do
-    at = at.__index
-    for key, value in pairs(at) do
-      if type(value) == "function" and not key:find "^__" and by_colon(value) then list[key] = list[key] or value end
-    end
-    at = getmetatable(at)
-  end
-  return list
-end
 
 local objects = public_objects()
 local of_no_object = { Single = "Replay", OnPolicy = "A2C", Frame = false, Entry = false, SceneSpec = false, EnvSpec = false, Config = false }

@@ -17,6 +17,7 @@ local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local values = require "mneme.base.setting_types"
+local user_file = require "mneme.base.user_file"
 
 local splits = { train = true, valid = true, test = true }
 local common = { batch = 32, seed = 1 }
@@ -169,9 +170,7 @@ end
 
 local function definition(name)
   local path = registry.file("datasets", name, "dataset")
-  local chunk, problem = loadfile(path)
-  if not chunk then errors.raise(problem) end
-  local d = chunk()
+  local d = user_file.load(path)()
   if type(d) ~= "table" or not d.build then
     errors.raise(path .. ": a data set's file returns { config = ..., build = ... }")
   end

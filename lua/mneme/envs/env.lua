@@ -6,6 +6,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local native = require "mneme.envs.native"
 local scripted = require "mneme.envs.scripted"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
 local need_pointer = tensor.need_pointer
@@ -140,9 +141,8 @@ local function read_actions(env, actions, into)
     end
     return actions:data()
   end
-  if type(actions) ~= "table" or #actions ~= n then
-    errors.raise(("%s: actions are %s, expected a list or i32 tensor of %d"):format(env.id,
-      type(actions) == "table" and "a list of " .. #actions or "a " .. type(actions), n))
+  if type(actions) ~= "table" or #actions ~= n or actions[0] ~= nil then
+    errors.raise(("%s: actions are %s, expected a list or i32 tensor of %d"):format(env.id, tables.in_words(actions), n))
   end
   for i = 1, n do
     local a = actions[i]

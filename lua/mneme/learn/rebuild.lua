@@ -5,6 +5,7 @@ local envs = require "mneme.envs.env"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
+local user_file = require "mneme.base.user_file"
 local trainer = require "mneme.learn.trainer"
 
 local TAKEN = {}                   -- what ends the script once its learner is there
@@ -16,8 +17,7 @@ local reopen = {}
 ---@param settings table num_envs, seed, time_limit that its environment gets instead of the script's
 ---@return table learner
 function reopen.script(path, words, settings)
-  local chunk, problem = loadfile(path)
-  if not chunk then errors.fail(problem) end
+  local chunk = user_file.load(path)
   local arguments, script, learner = config.arguments, config.script, nil
   config.arguments, config.script = words, path
   envs.override = settings

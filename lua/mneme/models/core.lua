@@ -22,6 +22,7 @@ local errors = require "mneme.base.errors"
 local gate_start = require "mneme.models.gate_start"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
+local user_file = require "mneme.base.user_file"
 local reads = require "mneme.models.reads"
 local tensor = require "mneme.tensor.tensor"
 
@@ -243,9 +244,7 @@ local function definition(name)
   if type(name) ~= "string" then errors.raise(("core: the name is a %s, expected a text"):format(type(name))) end
   if not definitions[name] then
     local path = name:find "%.lua$" and name or registry.file("cores", name, "core")
-    local chunk, err = loadfile(path)
-    if not chunk then errors.raise(err) end
-    local d = chunk()
+    local d = user_file.load(path)()
     if type(d) ~= "table" or type(d.build) ~= "function" or type(d.config) ~= "table" then
       errors.raise(path .. ": a core file returns { doc = ..., source = ..., config = { d_in = 16, ... }, build = function(cfg) ... end }")
     end

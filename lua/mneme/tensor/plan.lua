@@ -120,12 +120,15 @@ function Plan:rows(t0, t1)
   if C.mn_plan_run(self.handle, t0, t1) ~= 0 then check(-1) end
 end
 
+-- What has none would end the process.
+local function handle_of(self) return self.handle or errors.raise "plan: this is no plan" end
+
 ---The first op whose numbers are not finite, as text, or nil: what of it, its inputs' shapes and ranges and, where
 ---debug=nan has noted it, the line of its forward call.
 ---@return string?
 function Plan:find_nan()
   local place = ffi.new "int[1]"
-  local found = C.mn_plan_find_nan(self.handle, place)
+  local found = C.mn_plan_find_nan(handle_of(self), place)
   if found == nil then return nil end
   local where = require("mneme.tensor.op_locations").text(place[0])
   return ffi.string(found) .. (where and "; " .. where or "")
@@ -134,7 +137,7 @@ end
 ---Seconds spent so far in each of its calls; profiling starts at the first use.
 ---@return { name: string, seconds: number, place: integer }[] place: see mneme.places
 function Plan:costs()
-  C.mn_plan_set_profile(self.handle, true)
+  C.mn_plan_set_profile(handle_of(self), true)
   local list, seconds = {}, ffi.new "double[1]"
   for i = 0, C.mn_plan_calls(self.handle) - 1 do
     list[i + 1] = { name = ffi.string(C.mn_plan_profile(self.handle, i, seconds)), seconds = seconds[0], place = C.mn_plan_place(self.handle, i) }

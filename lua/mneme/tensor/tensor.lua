@@ -82,7 +82,8 @@ function M.new(spec)
   local n = #spec
   for key, value in pairs(spec) do
     local listed = type(key) == "number" and key >= 1 and key <= n and key % 1 == 0
-    if not listed and not known[key] then
+    if key == 0 then errors.raise("tensor: " .. tables.in_words(spec) .. ", expected one that begins at 1, as Lua's lists do")
+    elseif not listed and not known[key] then
       errors.raise("tensor: unknown key '" .. tostring(key) .. "', expected shape, data, dtype, grad or time")
     elseif (key == "grad" or key == "time") and type(value) ~= "boolean" then
       errors.raise(("tensor: %s = %s, expected true or false"):format(key, describe(value)))
@@ -191,7 +192,7 @@ end
 
 ---Does a gradient flow to it?
 ---@return boolean
-function Tensor:wants_grad() return C.mn_tensor_wants_grad(ctx, self) end
+function Tensor:wants_grad() return (C.mn_tensor_wants_grad(ctx, self)) end
 ---Forget a leaf's gradient: the next one is stored, not added.
 function Tensor:zero_grad() check(C.mn_zero_grad(ctx, self)) end
 

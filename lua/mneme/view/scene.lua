@@ -7,6 +7,7 @@ local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
 local canvas = require "mneme.base.canvas"
 local renamed = require "mneme.base.renamed"
+local user_file = require "mneme.base.user_file"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)view/scene%.lua$" or "./lua/mneme/"
 local scene = { default_width = 1280, default_height = 800 }
@@ -17,9 +18,7 @@ function scene.list() return registry.names "scenes" end
 
 -- Runs a scene or panel file, and checks what it returns.
 local function run(path, expected)
-  local chunk, why = loadfile(path)
-  if not chunk then errors.raise(why, { status = 2 }) end
-  local result = chunk()
+  local result = user_file.load(path)()
   if type(result) ~= expected then
     errors.raise(("%s returns a %s, expected a %s"):format(path, type(result), expected), { status = 2 })
   end
