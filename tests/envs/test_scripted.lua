@@ -100,12 +100,14 @@ t.test("Lua environment: mistakes are told", function()
   t.raises(broken("reset", function() return { 1 } end),
     "reset gave a list of 1 as the observation, expected a list of 2")
   t.raises(broken("reset", function() end), "reset gave nothing as the observation")
-  t.raises(broken("step", function() return { 1, 2 } end), "step gave nothing as the reward.*step returns observation, reward, whether the episode is over, score")
+  t.raises(broken("step", function() return { 1, 2 } end), "step gave nothing as the reward.*step returns observation, reward, whether")
   t.raises(broken("step", function() return { 1, "x" }, 0 end), "a string in place 2")
   t.raises(broken("step", function() return { 1, true }, 0 end), "a boolean in place 2 of the observation, expected a finite number %(x and 1 or 0")
   local wrong = { { { [0] = 1, 2 }, "a list that begins at 0, of 2 as the observation, expected a list of 2 numbers %(Lua's lists begin at 1" },
-    { { [0] = 1, 2, 3 }, "a list that begins at 0, of 3" }, { { 1, nil, 3 }, "a list with nothing in place 2" }, { { nil, 2 }, "a list with nothing in place 1" },
-    { { x = 1, y = 2 }, "a table with x, y as" }, { { { 1, 2 } }, "a list of 1 lists as the observation.*one flat list" }, { {}, "a list of 0 as" },
+    { { [0] = 1, 2, 3 }, "a list that begins at 0, of 3" }, { { 1, nil, 3 }, "a list with nothing in place 2" },
+    { { nil, 2 }, "a list with nothing in place 1" },
+    { { x = 1, y = 2 }, "a table with x, y as" }, { { { 1, 2 } }, "a list of 1 lists as the observation.*one flat list" },
+    { {}, "a list of 0 as" },
     { 3, "a number as" }, { tensor.new { 1, 2 }, "tensor %[2%] 1 2 as the observation.*x:to_table%(%) makes a list" } }
   for _, case in ipairs(wrong) do
     t.raises(broken("reset", function() return case[1] end), "reset gave " .. case[2])

@@ -110,19 +110,15 @@ local function is_method(value, name)
   return (type(value) == "table" or type(value) == "cdata") and type(field(value, name)) == "function"
 end
 
--- What stands before `.name(`, or another mark, in a line, as text and as a value: f(value) says which of several it is.
+-- What stands before `.name(`, or another mark, in a line: f(value, text of the first argument) says which of several it is.
 local function receiver(line, mark, name, found, f)
-  for path in line:gmatch("([%a_][%w_.]*)" .. mark .. name .. "%s*[({\"']") do
-    local value = resolve(path, found)
-    if f(value) then return path end
+  for path, argument in line:gmatch("([%a_][%w_.]*)" .. mark .. name .. "%s*[({\"']%s*([%w_.]*)") do
+    if f(resolve(path, found), argument ~= "" and argument == path) then return path end
   end
 end
 
-local function with_colon(path, name)
-  return ("%s.%s(...) leaves out what it is called on: write %s:%s(...), with a colon"):format(path, name, path, name)
-end
-
----Why a function of the library failed, where it was called with a dot instead of a colon, or the other way round.
+---Why a function of the library failed, where it was called with a dot instead of a colon, or the other way round.  What the line
+---says decides, not the values of arguments: those that compiled code does not need any more are lost.
 ---@return string? message
 ---@return boolean? sure nothing else can be the reason
 function traps.call()
@@ -132,20 +128,20 @@ function traps.call()
   local parameter, first = debug.getlocal(level - 1, 1)
   local line, found, name = line_of(user.source, user.currentline) or "", variables(level), info.name
   if parameter == "self" and not (name and line:find("[.:]" .. name .. "%f[^%w_]")) then name = defined_name(info) end    -- return x.f() leaves no name
-  if not name or not parameter then return nil end
-  if parameter == "self" and not (info.namewhat == "method" and info.name == name) then
-    if field(first, name) == info.func then return nil end
-    return with_colon(line:match("([%a_][%w_.]*)%." .. name .. "%s*[({\"']") or "object", name), true
-  elseif info.namewhat == "field" then                                 -- an op, or a method that hands self on: x.sum(1), learner.train()
-    local path = receiver(line, "%.", name, found, function(x) return not rawequal(x, first) and is_method(x, name) end)
-    if not path and first == nil and line:find("%)%." .. name .. "%s*%(") and not line:find "require" then path = "object" end
-    return path and with_colon(path, name), type(first) ~= "cdata"
-  elseif info.namewhat == "method" and parameter ~= "self" then
+  if not name or not parameter or not name:find "^[%a_]" then return nil end
+  if info.namewhat == "method" then
     local mn = package.loaded.mneme
     local function is_module(x) return type(x) == "table" and (x == mn or rawget(x, name) == info.func) end
-    local path = receiver(line, ":", name, found, is_module) or is_module(first) and (first == mn and "mn" or "module")
-    return path and ("%s:%s(...) passes %s itself as the first argument: write %s.%s(...), with a dot"):format(path, name, path, path, name), true
+    local path = parameter ~= "self" and (receiver(line, ":", name, found, is_module) or first == mn and "mn")
+    return path and ("%s:%s(...) passes %s itself as the first argument: write %s.%s(...), with a dot"):format(path, name, path, path, name) or nil, true
   end
+  local path = receiver(line, "%.", name, found, function(x, passed) return not passed and not rawequal(x, first) and is_method(x, name) end)
+  if not path and line:find("[%)%]]%." .. name .. "%s*[({\"']") and not line:find "require" then                -- f(x).name(...)
+    path = (first == nil or parameter == "self" and field(first, name) ~= info.func) and "object" or nil
+  end
+  if not path then return nil end
+  return ("%s.%s(...) leaves out what it is called on: write %s:%s(...), with a colon"):format(path, name, path, name),
+    parameter == "self" or type(first) ~= "cdata"
 end
 
 -- ---- other errors of running code ----
