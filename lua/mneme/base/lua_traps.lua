@@ -117,11 +117,8 @@ local function receiver(line, mark, name, found, f)
   end
 end
 
----Why a function of the library failed, where it was called with a dot instead of a colon, or the other way round.  What the line
----says decides, not the values of arguments: those that compiled code does not need any more are lost.
----@return string? message
----@return boolean? sure nothing else can be the reason
-function traps.call()
+-- What the line says decides, not the values of arguments: those that compiled code does not need any more are lost.
+local function called_wrongly()
   local level, user = user_level()
   local info = level and level > 2 and debug.getinfo(level - 1, "nSf")
   if not info or info.what == "C" or info.namewhat == "metamethod" then return nil end
@@ -142,6 +139,19 @@ function traps.call()
   if not path then return nil end
   return ("%s.%s(...) leaves out what it is called on: write %s:%s(...), with a colon"):format(path, name, path, name),
     parameter == "self" or type(first) ~= "cdata"
+end
+
+local looking = false                              -- looking at values may raise errors, which look no further
+
+---Why a function of the library failed, where it was called with a dot instead of a colon, or the other way round.
+---@return string? message
+---@return boolean? sure nothing else can be the reason
+function traps.call()
+  if looking then return nil end
+  looking = true
+  local ok, message, sure = pcall(called_wrongly)
+  looking = false
+  if ok then return message, sure end
 end
 
 -- ---- other errors of running code ----

@@ -174,7 +174,7 @@ commands = {
   { name = "doctor", usage = "", doc = "check this machine: what is installed, what is missing, how to install it",
     run = module "mneme.commands.doctor" },
   { name = "help", usage = " [TOPIC]", run = show_help,
-    doc = "explain a command or topic; help api: all Lua functions; help man: the manual page" },
+    doc = "explain a command or topic; help api: all Lua functions; help annotations to=FOLDER: the same for editors; help man: the manual page" },
   { name = "complete", usage = " [WORD ...]", doc = "list completions of the last argument (for shells: bindings/shell)", run = complete },
 }
 
