@@ -28,7 +28,7 @@ return mn.study {
     local env = cfg.from == "" and mn.env(cfg.env, about)
     local agent = env and mn.agent { env = env, core = cfg.core, hidden = cfg.hidden }
     local function ask()                                                  -- in other episodes than it learns from
-      local p = env and mn.stepper.new(mn.env(cfg.env, about), agent, { seed = cfg.seed + 1000 })
+      local p = agent and mn.stepper.new(mn.env(cfg.env, about), agent, { seed = cfg.seed + 1000 })
         or mn.stepper.from_run(cfg.from, { num_envs = 32, seed = cfg.seed + 1000 })
       return mn.measure.linear_probes.agent(p, { episodes = cfg.episodes, last = cfg.last, facts = facts[cfg.env], seed = cfg.seed })
     end

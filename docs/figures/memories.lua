@@ -170,7 +170,7 @@ function measure.attention(spec)
       local of_row = shape[1] == 1 and 0 or row * p:size() / shape[1]
       if name:find "attention" then now.probes[name] = { values = p:data() + of_row, shape = { unpack(shape, 3) } } end
     end
-    local w = mn.inspect.implicit_attention.weights(now, 0, 0)
+    local w = assert(mn.inspect.implicit_attention.weights(now, 0, 0))
     for j = 0, t do map[t][j] = w[j] end
   end)
   return map

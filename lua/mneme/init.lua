@@ -105,6 +105,7 @@ local parts = {
   ones_like = { "mneme.tensor.constructors", "ones_like" }, full_like = { "mneme.tensor.constructors", "full_like" },
   rand_like = { "mneme.tensor.constructors", "rand_like" }, randn_like = { "mneme.tensor.constructors", "randn_like" },
   plot = { "mneme.commands.plot" },
+  print = { "mneme.tensor.show", "print" },
 }
 
 ---The names in mn, sorted, ops left out; or those of a kind.

@@ -103,7 +103,8 @@ end
 local function show_help(words)
   if #words == 0 then io.stdout:write(usage_text()) end
   local page = { man = function() return require("mneme.commands.man").page(commands) end,
-    api = function() return require("mneme.commands.api").page() end, annotations = function() return require("mneme.commands.api").annotations() end }
+    api = function() return require("mneme.commands.api").page() end }
+  if words[1] == "annotations" then return require("mneme.commands.annotations").main { unpack(words, 2) } end
   if page[words[1]] then io.stdout:write(page[words[1]]()) return end
   for _, c in ipairs(commands) do
     if c.name == words[1] then
@@ -176,7 +177,7 @@ commands = {
   { name = "doctor", usage = "", doc = "check this machine: what is installed, what is missing, how to install it",
     run = module "mneme.commands.doctor" },
   { name = "help", usage = " [TOPIC]", run = show_help,
-    doc = "explain a command or topic; help api: all Lua functions; help man: the manual page" },
+    doc = "explain a command or topic; help api: all Lua functions; help annotations to=FOLDER: the same for editors; help man: the manual page" },
   { name = "complete", usage = " [WORD ...]", doc = "list completions of the last argument (for shells: bindings/shell)", run = complete },
 }
 

@@ -15,6 +15,16 @@ local ops = tensor.ops
 local stepper = {}
 
 ---@class Stepper
+---@field env Env
+---@field agent Agent
+---@field num_envs integer
+---@field env_index integer the shown environment, from 0
+---@field state table<string, Tensor> the core's, before the present observation
+---@field logits Tensor
+---@field values Tensor
+---@field actions Tensor
+---@field probes table<string, Tensor>
+---@field steps_taken integer
 local Stepper = {}
 Stepper.__index = Stepper
 
@@ -55,6 +65,7 @@ end
 -- A memory that is reset where episodes begin, and at no other time.
 local plain = { carry = true, reset_on_done = true, context = 0 }
 
+---Run an agent in an environment step by step.
 ---@param env Env
 ---@param agent Agent where it has a normaliser, its statistics are used as they are
 ---@param options table? { greedy = false, seed = 1, title, source, memory = when the memory is reset, as in a learner's
@@ -94,6 +105,7 @@ function stepper.new(env, agent, options)
 end
 
 ---Pointer to the present observations of all environments, as these give them.
+---@return ffi.cdata*
 function Stepper:observations() return self.x:data() + self.row * self.num_envs * self.n end
 local function resets(self) return self.resets:data() + self.row * self.num_envs end
 
@@ -175,6 +187,7 @@ function Stepper:forward()
 end
 
 ---Step every environment with the sampled actions; returns how many episodes ended.
+---@return integer
 function Stepper:step()
   local env, ended, row = self.env, 0, self.row
   self.row, self.row_before, self.thought = row + 1, row, false      -- probes still hold that row
@@ -242,6 +255,7 @@ end
 ---One step of the shown environment, as a snapshot.  `ended`: outcome of the previous episode.
 ---@param before fun(stepper: Stepper, ended: table?)? called between step() and forward(): to save, restore or change what is there
 ---@param action integer? taken in place of the sampled one
+---@return table now
 function Stepper:next(before, action)
   local ended
   local b = self.env_index

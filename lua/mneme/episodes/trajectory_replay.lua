@@ -185,6 +185,7 @@ end
 
 ---One step on, as `now` for frames.lua; nil: the trajectory is over.  After the last step `over` is set.
 ---@param before fun(replay: Replay, ended: table?)? called where all has been done and nothing is shown yet
+---@return table? now
 function Replay:next(before)
   local t, ended = self.trajectory, nil
   if self.shown then

@@ -27,6 +27,10 @@ local C, ops = engine.C, tensor.ops
 local MOST_PIECES = 64             -- as many plans as one plan can depend on
 
 ---@class OnPolicy
+---@field cfg table
+---@field env Env
+---@field agent Agent
+---@field step integer environment steps so far, summed over all environments
 ---@field T integer steps of a rollout
 ---@field B integer environments of this process: first .. first + B - 1 of the run's num_envs
 ---@field x Tensor [T+1,B,...] observations in the environment's own type
@@ -76,6 +80,9 @@ end
 ---@param state table<string, Tensor>
 ---@param probe function? asked for inner values: probe(name, tensor)
 ---@param previous table<string, Tensor>? the previous action and reward, inputs of the agent
+---@return Tensor logits
+---@return Tensor values
+---@return table<string, Tensor> state
 function OnPolicy:forward(x, resets, state, probe, previous) return self.agent(x, resets, state, probe, previous) end
 
 -- Steps first .. first + rows - 1; the last piece also takes the row in whose value the returns end.
@@ -306,6 +313,7 @@ end
 
 ---What the pieces computed as one sequence of T + 1 rows.
 ---@param name string "logits", "values" or "core_output"
+---@return Tensor
 function OnPolicy:joined(name)
   local all = self.pieces[1][name]
   for i = 2, #self.pieces do all = ops.concat(all, self.pieces[i][name], { axis = 0 }) end
@@ -313,23 +321,28 @@ function OnPolicy:joined(name)
 end
 
 ---One rollout, one update.
+---@return integer steps
+---@return boolean fine
 function OnPolicy:advance()
   self:rollout()
   return self.T * self.num_envs, self:update()
 end
 
 ---The learning rate of the next update of the optimiser.
+---@return number
 function OnPolicy:rate()
   return schedule.rate(self, self.optimiser:updates() + 1, self.step - self.T * self.num_envs, self.cfg.steps)
 end
 
 ---Does the mean score of the last 100 episodes reach stop_score?
+---@return boolean
 function OnPolicy:over()
   local finished = self.finished
   return self.stop_score >= 0 and finished.total >= finished.WINDOW and finished:score() >= self.stop_score
 end
 
 ---What config.json says of agent, environment and memory.
+---@return table
 function OnPolicy:describe()
   local about, env = self.agent:describe(), self.env
   about.env, about.task, about.env_of_script = env.id, {}, env.world.vec == nil or nil     -- see rebuild.lua
@@ -343,11 +356,13 @@ function OnPolicy:describe()
 end
 
 ---One line: which agent, on what.
+---@return string
 function OnPolicy:headline()
   return ("%s on %s, %d parameters"):format(self.agent.core.name, self.env.id, self.agent.module:count())
 end
 
 ---A warning before training: the core forgets far sooner than the environment asks.
+---@return string?
 function OnPolicy:warning() return reach_warning(self.agent.core, self.env) end
 
 -- The environments as one row of bytes each, zeros after the shorter ones.
@@ -372,6 +387,7 @@ local function last_row(t)
 end
 
 ---All that a checkpoint holds: { name, tensor }, in order.
+---@return table[]
 function OnPolicy:contents()
   local list = self.optimiser:contents()
   local core = self.agent.core
@@ -394,6 +410,7 @@ function OnPolicy:contents()
 end
 
 ---What a checkpoint holds besides tensors.
+---@return table
 function OnPolicy:counters() return { episodes = self.finished:counters() } end
 
 ---Go on from a checkpoint, whose tensors are in place.
@@ -418,15 +435,18 @@ function OnPolicy:metrics(m)
 end
 
 ---What the progress bar shows.
+---@return table
 function OnPolicy:shown()
   self.progress.score, self.progress["return"] = self.finished:score(), self.finished:mean_return()
   return self.progress
 end
 
 ---By what the best checkpoint is chosen: the largest of it.  Of fewer episodes it says little: the first to end are the short ones.
+---@return number?
 function OnPolicy:best() return self.finished.total >= self.finished.WINDOW and self.finished:score() or nil end
 
 ---Its plans, { name, plan }: for profile=1 and the search for a NaN.
+---@return table[]
 function OnPolicy:plans()
   local list = { { "update", self.learn } }
   for _, piece in ipairs(self.pieces) do list[#list + 1] = { "act", piece.act } end
@@ -434,6 +454,7 @@ function OnPolicy:plans()
 end
 
 ---What went wrong, for the error message of a run that diverged.
+---@return string
 function OnPolicy:find_nan()
   for _, piece in ipairs(self.pieces) do
     local found = piece.act:find_nan()
@@ -443,6 +464,8 @@ function OnPolicy:find_nan()
 end
 
 ---How it ended: a line, and the same as a table.
+---@return string
+---@return table
 function OnPolicy:summary()
   return self.finished:text(), { score = self.finished:score(), mean_return = self.finished:mean_return() }
 end
@@ -465,6 +488,7 @@ end
 function OnPolicy:update() return self:optimiser_step() end
 
 ---One step of the optimiser by the recorded loss; false if the loss or the gradient is not finite.
+---@return boolean fine
 function OnPolicy:optimiser_step()
   self.optimiser:tick(self:rate())
   if self.learn.recorded then self.learn:run() else self.learn() end
@@ -474,6 +498,7 @@ function OnPolicy:optimiser_step()
 end
 
 ---Train to cfg.steps: run folder, log, checkpoints, progress, Ctrl-C.
+---@return table { path, steps, score, mean_return }
 function OnPolicy:train() return trainer.train(self) end
 
 return OnPolicy

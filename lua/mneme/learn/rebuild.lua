@@ -4,6 +4,7 @@ local config = require "mneme.runs.config"
 local envs = require "mneme.envs.env"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local user_file = require "mneme.base.user_file"
 local trainer = require "mneme.learn.trainer"
 local source_files = require "mneme.base.source_files"
 
@@ -16,8 +17,7 @@ local reopen = {}
 ---@param settings table num_envs, seed, time_limit that its environment gets instead of the script's
 ---@return table learner
 function reopen.script(path, words, settings)
-  local chunk, problem = source_files.load(path)
-  if not chunk then errors.fail(problem) end
+  local chunk = user_file.load(path)
   local arguments, script, learner = config.arguments, config.script, nil
   config.arguments, config.script = words, path
   envs.override = settings

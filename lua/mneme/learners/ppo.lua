@@ -24,6 +24,9 @@ local PPO = {
 }
 
 ---Acting keeps nothing for a backward pass: updates run the sequences again.
+---@return Tensor logits
+---@return Tensor values
+---@return table<string, Tensor> state
 function PPO:forward(...) return tensor.off_tape(self.agent, ...) end
 
 -- What the rollout says of its own actions, [T,B] each.
@@ -99,6 +102,7 @@ end
 
 ---All epochs over the rollout that was just made, or until the policy has moved by more than target_kl; false if a
 ---loss or a gradient is not finite.  Logged are the last minibatch's losses, and how often ratios were clipped overall.
+---@return boolean fine
 function PPO:update()
   local clipped, count, losses = 0, 0, self.losses
   self.look:run()

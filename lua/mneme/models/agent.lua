@@ -15,6 +15,8 @@ local OWN = "a module of the script"
 
 ---@class Agent
 ---@field core Core
+---@field module Module all parameters: torso, core, actor and critic
+---@field heads Module the policy and value heads: logits and values from the core's output
 ---@field torso Module observations [T,B,...] -> [T,B,d]
 ---@field previous table { action = boolean, reward = boolean }: which parts of the previous step are inputs
 local Agent = {}
@@ -81,7 +83,8 @@ local function make_heads(options, d, hidden, actions)
   end)
 end
 
----@param options table environment (for its observation and action space); core: mn.core(...), or its name or settings,
+---An agent: torso, core, policy head and value head.
+---@param options table env = mn.env(...) (for its observation and action space); core: mn.core(...), or its name or settings,
 ---  { "gru", d_model = 64 }, made to fit the observations; hidden = 128, units of the actor and the critic; torso: what
 ---  turns observations into numbers (mn.torso): a name, { "conv", option = ... }, default by the observation space, or your
 ---  own, a module or function from [T,B,...] to [T,B,d]; policy, value: own heads, modules or functions from the core's output
@@ -139,6 +142,7 @@ function Agent:features(x, previous)
   return y
 end
 
+---Policy and value of every step.
 ---@param x Tensor [T,B,...] observations as the environment gives them
 ---@param done Tensor? [T,B] u8: the memory is cleared before this observation
 ---@param state table? the core's, before the first step; nil: its initial one
@@ -191,6 +195,7 @@ end
 
 ---What a picture of it is called: "agalite on tmaze-v0, corridor 20", naming what is not as it is by default.
 ---@param env Env
+---@return string
 function Agent:title(env)
   local parts, keys = {}, {}
   for key in pairs(env.settings) do

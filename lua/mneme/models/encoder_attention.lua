@@ -10,9 +10,9 @@
 local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
+local user_file = require "mneme.base.user_file"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
-local source_files = require "mneme.base.source_files"
 local ops = tensor.ops
 
 local attention = {}
@@ -25,9 +25,7 @@ local definitions = {}
 function attention.definition(name)
   if not definitions[name] then
     local path = registry.file("attentions", name, "attention")
-    local chunk, problem = source_files.load(path)
-    if not chunk then errors.raise(problem) end
-    local d = chunk()
+    local d = user_file.load(path)()
     if type(d) ~= "table" or not d.build then
       errors.raise(path .. ": an attention's file returns { config = ..., build = ... }")
     end

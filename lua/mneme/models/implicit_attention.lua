@@ -148,6 +148,7 @@ end
 ---What to know of the weights of all heads, besides that they are shares; nil: nothing.
 ---@param now Frame
 ---@param beside number the greatest share of a head that is not of a displayed step
+---@return string?
 function recall.note(now, beside)
   if now.reads == "frames" then return "the observations that lie side by side" end
   if now.reads ~= "softmax" then return nil end

@@ -269,14 +269,31 @@ local guard = {
   end,                                         -- the library may ask for what a script does not declare
 }
 
+---@class Config the settings that every script has, besides its own
+---@field run string its folder
+---@field resume string
+---@field quick boolean
+---@field full boolean
+---@field view boolean
+---@field device string
+---@field precision string
+---@field seed integer
+---@field steps number
+---@field checkpoint_every number
+---@field record_every number
+---@field threads integer
+---@field debug string
+---@field profile string
+---@field [string] any
+
 ---Declare the settings of an experiment and get their values.
----@param defaults table key = default: a number, boolean, string; { "name", option = ... } for a thing with
+---@generic T: table
+---@param defaults T key = default: a number, boolean, string; { "name", option = ... } for a thing with
 ---  options; a list of numbers or strings; a group of settings.  `quick = {...}` and `full = {...}`: values for
 ---  quick=1 and full=1
 ---@param about table? key = "text", or { "text", range = {lo, hi}, choices = {...}, whole = true };
 ---  published = { NAME = { lr = ... } } or function(name, cfg): values that go with cfg.core's name
----@return table cfg every key that the script declared, and run resume quick full view device precision seed
----  steps checkpoint_every record_every threads debug profile
+---@return T|Config cfg every key that the script declared, and those of every script
 function config.new(defaults, about)
   about = about or {}
   if type(defaults) ~= "table" or type(about) ~= "table" then

@@ -21,7 +21,7 @@ local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.run"
 local script = require "mneme.runs.script"
 local values = require "mneme.base.setting_types"
-local source_files = require "mneme.base.source_files"
+local user_file = require "mneme.base.user_file"
 
 local study = {}
 
@@ -185,7 +185,7 @@ function study.new(spec)
     return result
   end
   if spec.of then
-    local result = assert(source_files.load(script.locate(spec.of)))()
+    local result = user_file.load(script.locate(spec.of))()
     for name, value in pairs(spec.measure and check_result(spec.measure(result.path)) or {}) do result[name] = value end
     return trained(result)
   end

@@ -23,6 +23,7 @@ for name, layer in pairs(layers) do nn[name] = layer end
 ---@param d_in integer
 ---@param d_out integer
 ---@param options table? { bias = true, act = "none"|"relu"|"sigmoid"|"tanh"|"elu1", init = nn.init.orthogonal(sqrt 2) }
+---@return Module
 function nn.linear(d_in, d_out, options)
   check_width("linear", "d_in", d_in)
   check_width("linear", "d_out", d_out)
@@ -46,6 +47,7 @@ end
 ---@param d_out integer channels
 ---@param kernel integer its side, in pixels
 ---@param options table? { stride = 1, padding = 0, act = "none"|"relu", init = nn.init.orthogonal(sqrt 2) }
+---@return Module
 function nn.conv2d(d_in, d_out, kernel, options)
   check_width("conv2d", "d_in", d_in)
   check_width("conv2d", "d_out", d_out)
@@ -67,7 +69,7 @@ end
 
 ---Initialise several linears as one matrix of all their rows (as a fused Dense layer would be).
 ---@param linears Module[] with equally many columns
----@param init fun(p, rows, cols) such as nn.init.orthogonal(1)
+---@param init fun(p: ffi.cdata*, rows: integer, cols: integer) such as nn.init.orthogonal(1)
 function nn.init_together(linears, init)
   local rows, cols = 0, linears[1].weight:shape()[2]
   for _, l in ipairs(linears) do rows = rows + l.weight:shape()[1] end
@@ -97,7 +99,8 @@ end
 ---Rows of a table: m(index) with index [...] i32 gives [...,d].  Name weight [n,d].
 ---@param n integer rows
 ---@param d integer length of a row
----@param init fun(p, rows, cols)? default nn.init.normal(1), as torch's
+---@param init fun(p: ffi.cdata*, rows: integer, cols: integer)? default nn.init.normal(1), as torch's
+---@return Module
 function nn.embedding(n, d, init)
   check_width("embedding", "n", n)
   check_width("embedding", "d", d)
@@ -111,7 +114,8 @@ end
 ---The gate of GTrXL (Parisotto et al. 2020, section 3.2): gate(x, y).  Names {w_r,u_r,w_z,u_z,w_g,u_g}.weight [d,d],
 ---bias [d] (starts at 2).
 ---@param d integer
----@param init fun(p, rows, cols)? default nn.init.orthogonal(sqrt 2)
+---@param init fun(p: ffi.cdata*, rows: integer, cols: integer)? default nn.init.orthogonal(sqrt 2)
+---@return Module
 function nn.gru_gate(d, init)
   check_width("gru_gate", "d", d)
   local w, u, bias = parameter { 3, d, d }, parameter { 3, d, d }, parameter { d }:fill(2)
@@ -154,7 +158,7 @@ end
 
 ---A module made of named others, called as the function says: nn.container({ {"embed", m}, ... }, f).
 ---@param children table[] { name, module }
----@param call fun(self: Module, ...): any
+---@param call (fun(self: Module, ...): any)?
 ---@return Module
 function nn.container(children, call) return nn.module({ kind = "container", children = children }, call) end
 
@@ -163,6 +167,7 @@ function nn.container(children, call) return nn.module({ kind = "container", chi
 ---@param d integer width of the core's output
 ---@param hidden integer width of each network
 ---@param actions integer
+---@return Module
 function nn.heads(d, hidden, actions)
   local actor = nn.sequential { nn.linear(d, hidden, { act = "tanh" }), nn.linear(hidden, actions) }
   local critic = nn.sequential { nn.linear(d, hidden, { act = "tanh" }), nn.linear(hidden, 1) }

@@ -116,6 +116,7 @@ local function rmsprop(parameters, options)
 end
 
 ---The values of its next step, once nobody computes with them: lr first, the steps so far last.
+---@return ffi.cdata* float[]
 function Optimiser:settings()
   engine.wait()
   return self.hyper_data
@@ -150,6 +151,7 @@ function Optimiser:step(lr) self:tick(lr) self:apply() end
 function Optimiser:zero_grad() for _, p in ipairs(self.parameters) do p:zero_grad() end end
 
 ---The global norm of the gradients at the last step, before clipping.
+---@return number
 function Optimiser:grad_norm()
   engine.wait()
   return self.norm_data[0]
@@ -174,11 +176,14 @@ function Optimiser:metrics(m, names)
 end
 
 ---How many updates were counted, and the learning rate of the last.
+---@return integer
 function Optimiser:updates() return self:settings()[self.hyper:size() - 1] end
 ---The learning rate of the last step.
+---@return number
 function Optimiser:lr() return self:settings()[0] end
 
 ---What a checkpoint holds of it, { name, tensor } each: adam.m.000, adam.v.000 ... and adam.hyper.
+---@return table[]
 function Optimiser:contents()
   local list, kind = {}, self.kind.name
   for i in ipairs(self.parameters) do

@@ -14,6 +14,11 @@ local pointers = { [C.MN_F32] = ffi.typeof "float *", [C.MN_I32] = ffi.typeof "i
 local shape_buffer, dtype_buffer = ffi.new("int[?]", C.MN_AXES), ffi.new "int[1]"
 
 ---@class Tensor
+---@operator add(Tensor|number): Tensor
+---@operator sub(Tensor|number): Tensor
+---@operator mul(Tensor|number): Tensor
+---@operator div(Tensor|number): Tensor
+---@operator unm: Tensor
 local Tensor = {}
 local M = { Tensor = Tensor, ops = {}, signatures = {}, functions = {} }    -- functions: made of ops, see the end
 
@@ -79,7 +84,8 @@ function M.new(spec)
   local n = #spec
   for key, value in pairs(spec) do
     local listed = type(key) == "number" and key >= 1 and key <= n and key % 1 == 0
-    if not listed and not known[key] then
+    if key == 0 then errors.raise("tensor: " .. tables.in_words(spec) .. ", expected one that begins at 1, as Lua's lists do")
+    elseif not listed and not known[key] then
       errors.raise("tensor: unknown key '" .. tostring(key) .. "', expected shape, data, dtype, grad or time")
     elseif (key == "grad" or key == "time") and type(value) ~= "boolean" then
       errors.raise(("tensor: %s = %s, expected true or false"):format(key, describe(value)))
@@ -103,6 +109,7 @@ end
 
 ---A leaf whose first axis is time: sequences of plans that run by rows.
 ---@param spec table as for mn.tensor
+---@return Tensor
 function M.sequence(spec)
   if type(spec) == "table" then spec.time = true end          -- anything else is refused by new
   return M.new(spec)
@@ -150,6 +157,7 @@ function Tensor:shape()
 end
 
 ---How many numbers it has.
+---@return integer
 function Tensor:size()
   local n, p = check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer)), shape_buffer
   return (n > 0 and p[0] or 1) * (n > 1 and p[1] or 1) * (n > 2 and p[2] or 1)
@@ -164,6 +172,7 @@ function Tensor:dtype()
 end
 
 ---Borrowed FFI pointer to the numbers (zero-based, row-major); good until the tensor goes.
+---@return ffi.cdata*
 function Tensor:data()
   local p = check(C.mn_tensor_data(ctx, self))
   check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer))
@@ -171,6 +180,7 @@ function Tensor:data()
 end
 
 ---Borrowed FFI pointer to a leaf's gradient.
+---@return ffi.cdata*
 function Tensor:grad_data()
   return check(C.mn_tensor_grad(ctx, self))
 end
@@ -178,6 +188,7 @@ end
 local retained = setmetatable({}, { __mode = "k" })      -- [computed tensor] = the leaf that its gradient is copied into
 
 ---A leaf's gradient, as a new tensor; or a computed tensor's, of the last backward that reached it, after x:retain_grad().
+---@return Tensor
 function Tensor:grad()
   local g = M.new { shape = self:shape() }
   ffi.copy(g:data(), retained[self] and retained[self]:data() or self:grad_data(), g:size() * 4)
@@ -194,7 +205,7 @@ end
 
 ---Does a gradient flow to it?
 ---@return boolean
-function Tensor:wants_grad() return C.mn_tensor_wants_grad(ctx, self) end
+function Tensor:wants_grad() return (C.mn_tensor_wants_grad(ctx, self)) end
 ---Forget a leaf's gradient: the next one is stored, not added.
 function Tensor:zero_grad() check(C.mn_zero_grad(ctx, self)) end
 
@@ -207,6 +218,7 @@ local function not_recording(what)
 end
 
 ---The one number it holds.
+---@return number
 function Tensor:item()
   not_recording "item"
   if self:size() ~= 1 then errors.raise("item: the tensor has " .. self:size() .. " elements, expected 1") end
@@ -214,6 +226,7 @@ function Tensor:item()
 end
 
 ---One number, by indices that start at 1.
+---@return number
 function Tensor:at(...)
   not_recording "at"
   local shape, offset = self:shape(), 0
@@ -229,6 +242,7 @@ function Tensor:at(...)
 end
 
 ---Its numbers as a nested list.
+---@return number|table
 function Tensor:to_table()
   not_recording "to_table"
   local shape, p, at = self:shape(), self:data(), 0
@@ -338,7 +352,8 @@ end
 function M.clear_tape() C.mn_sweep(ctx) end
 
 ---Run f without a tape; what it computed is gone when it returns (mn.keep what must last).
----@param f function called with what follows
+---@param f function|table called with what follows: a function, a module
+---@return any ... what it returns
 function M.no_grad(f, ...)
   local meta = type(f) == "table" and getmetatable(f)                -- a core or a module may be called, too
   if type(f) ~= "function" and not (meta and meta.__call) then errors.raise(("no_grad: %s, expected a function"):format(describe(f))) end
