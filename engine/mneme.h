@@ -29,7 +29,7 @@ typedef struct mn_vec mn_vec;          /* environments that are stepped together
 typedef struct mn_canvas mn_canvas;    /* a list of shapes to draw */
 typedef struct mn_tensor { int32_t slot; uint32_t gen; } mn_tensor;
 
-enum { MN_AXES = 6, MN_INPUTS = 15, MN_OUTPUTS = 6, MN_OPTIONS = 12 };
+enum { MN_AXES = 6, MN_INPUTS = 20, MN_OUTPUTS = 6, MN_OPTIONS = 12 };
 enum { MN_F32, MN_I32, MN_U8 };        /* element types */
 
 /* contexts.  device: "cpu", or "cuda" if the plugin is found ("emu": for tests).  threads 0: one per processor. */

@@ -17,6 +17,7 @@ local M = { list = {} }
 --   small     inputs whose numbers are a third as large, so that a recurrence does not grow
 --   flags     float inputs to draw as 0 or 1
 --   counts    whole numbers that count up along T, from 0 .. 4 and again from 0 now and then
+--   apart     of gated attention: write and keep are given, not beta and gamma
 --   stopped   inputs whose gradient leaves a part out on purpose, so that no quotient equals it
 local by_axis = { {}, { options = { axis = 0 } }, { options = { axis = 1 } },
   { options = { axis = -1, keepdims = 1 } } }
@@ -31,10 +32,17 @@ for i, case in ipairs(pairs_of_shapes) do
   divisors[i] = { shapes = case.shapes, large = case.large, positive = "b" }
 end
 
+-- Gates as beta and gamma, or where `apart` what is written and what is kept.
 local function attention(cases)
-  for _, case in ipairs(cases) do case.positive, case.stopped = "q k p_q p_k C s vs ks", "shrink" end
+  for _, case in ipairs(cases) do
+    case.positive, case.stopped = "q k p_q p_k C s vs ks write_k p_write_k", "shrink"
+    case.absent = (case.absent or "") .. (case.apart and " beta gamma p_gamma" or " write_v keep_v write_k p_write_k keep_k")
+  end
   return cases
 end
+local apart = { write_v = { "V" }, keep_v = { "V" }, write_k = { "D" }, p_write_k = { "E" }, keep_k = { "E*D" }, C = { "E*D" }, s = { "E*D" },
+  vs = { 1 }, ks = { 1, "E*D" } }
+local by_head = { write_k = { 1 }, keep_k = { 1 }, C = { "D" }, s = { "D" } }
 local factored = { gamma = { "D" }, p_gamma = { "E" }, beta = { "V" }, C = { "E*D" },
   s = { "E*D" } }
 local plain = { gamma = { "D" }, beta = { "V" }, C = { "D" }, s = { "D" } }
@@ -131,9 +139,11 @@ local hints = {
   linear_attention = attention { { any = factored },
     { any = plain, absent = "p_q p_k p_gamma done" },
     { any = { beta = { 1 }, C = { "D" }, s = { "D" } }, absent = "p_q p_k p_gamma gamma" },
-    { any = plain, absent = "p_q p_k p_gamma beta gamma", options = { normalise = 0 } } },
+    { any = plain, absent = "p_q p_k p_gamma beta gamma", options = { normalise = 0 } },
+    { any = apart, apart = true }, { any = by_head, apart = true, absent = "p_q p_k write_v keep_v p_write_k" },
+    { any = apart, apart = true, absent = "write_v write_k p_write_k done" } },
   joint_gate_attention = attention { { any = factored },
-    { any = factored, options = { write = "raw" } },
+    { any = apart, apart = true }, { any = apart, apart = true, absent = "write_v write_k p_write_k" },
     { any = plain, absent = "p_q p_k p_gamma C s" } },
   delta_rule = { { small = "k", positive = "q k s" },
     { small = "k", absent = "C s done", options = { erase = "after", normalise = 0 } },
@@ -147,11 +157,13 @@ local hints = {
     { any = { gamma = { "D" } }, absent = "p_q p_k p_gamma vs ks s",
       options = { form = "cossin", r = 4, normalise = 0 } },
     { any = { gamma = { "D" }, vs = { 5 }, ks = { 5, "D" }, s = { "D" } }, absent = "p_q p_k p_gamma",
-      options = { form = "random_sign", r = 5, seed = 3 } } },
+      options = { form = "random_sign", r = 5, seed = 3 } },
+    { any = apart, apart = true }, { any = apart, apart = true, absent = "keep_v write_k p_write_k", options = { form = "paper", r = 1 } } },
   -- More columns than tokens: where something is discarded, no quotient equals the gradient.
   low_rank_attention = attention { { any = factored, absent = "U W s", options = { r = 24 } },
     { any = plain, absent = "p_q p_k p_gamma done U W s", options = { r = 24, normalise = 0 } },
-    { any = { beta = { 1 } }, absent = "p_q p_k p_gamma gamma U W s", options = { r = 24, den_clamp = 0.1 } } },
+    { any = { beta = { 1 } }, absent = "p_q p_k p_gamma gamma U W s", options = { r = 24, den_clamp = 0.1 } },
+    { any = apart, apart = true, absent = "U W s", options = { r = 24 } } },
 }
 
 -- Ops without a hint: everything given; nothing optional given; each word of an option.

@@ -2,6 +2,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local renamed = require "mneme.tensor.renamed_arguments"
 local C, check, ctx = engine.C, engine.check, engine.ctx
 
 local handle = ffi.typeof "mn_tensor"
@@ -102,12 +103,14 @@ function binding.bind(op)
   for i, a in ipairs(s.inputs) do if not a.optional then n_needed = i end end
   local given, options = ffi.new("mn_tensor[?]", C.MN_INPUTS), ffi.new("double[?]", C.MN_OPTIONS)
   local out = ffi.new("mn_tensor[?]", C.MN_OUTPUTS)
+  local todays = renamed.of[name]
 
   local function put(i, t)
     if not ffi.istype(handle, t) then errors.raise(("%s: %s is %s, expected a tensor"):format(name, s.inputs[i].name, describe(t))) end
     given[i - 1].slot, given[i - 1].gen = t.slot, t.gen
   end
   local function named(args)
+    if todays then args = todays(args) end
     for key, value in pairs(args) do
       if s.place[key] then put(s.place[key], value)
       elseif type(key) == "string" and s.options[key] then options[s.options[key] - 1] = option_value(name, s.options[s.options[key]], value)

@@ -22,7 +22,7 @@ return {
     local gamma = number(args.gamma)
     local y, C, s = ops.delta_rule {
       q = ops.normalise { x = args.q, by = "l2", eps = 1e-6 }, k = ops.normalise { x = args.k, by = "l2", eps = cfg.norm_eps },
-      v = args.v, beta = gamma * number(args.beta), keep = ops.scale { x = gamma, a = -1, b = 1 }, done = done,
+      v = args.v, write = gamma * number(args.beta), keep = ops.scale { x = gamma, a = -1, b = 1 }, done = done,
       C = state[prefix .. "C"], s = state[prefix .. "s"],
       eps = cfg.eps, den_clamp = cfg.den_clamp, normalise = cfg.normalise,
     }

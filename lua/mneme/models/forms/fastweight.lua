@@ -28,7 +28,7 @@ return {
     local shape = args.beta:shape()
     local y, C = ops.delta_rule {
       q = ops.normalise { x = args.q, by = "sum", eps = cfg.norm_eps }, k = ops.normalise { x = args.k, by = "sum", eps = cfg.norm_eps },
-      v = args.v, beta = ops.reshape(args.beta, { d0 = shape[1], d1 = shape[2], d2 = shape[3] }), done = done,
+      v = args.v, write = ops.reshape(args.beta, { d0 = shape[1], d1 = shape[2], d2 = shape[3] }), done = done,
       C = state[prefix .. "C"], normalise = 0,
     }
     new[prefix .. "C"] = C
