@@ -2,9 +2,10 @@
 --   observations -> torso -> (with the previous action and reward) -> core -> actor and critic
 local core_of = require "mneme.models.core"
 local errors = require "mneme.base.errors"
-local features = require "mneme.models.feature_maps"
+local decays = require "mneme.models.axes.decays"
+local features = require "mneme.models.axes.feature_maps"
 local tables = require "mneme.base.tables"
-local gates = require "mneme.models.gates"
+local gates = require "mneme.models.axes.gates"
 local nn = require "mneme.tensor.nn"
 local renamed = require "mneme.base.renamed"
 local tensor = require "mneme.tensor.tensor"
@@ -171,12 +172,12 @@ function Agent:previous_leaves(T, B)
   return next(leaves) and leaves
 end
 
----Gates and feature maps of a core that the script has put into the library's tables, which only the script can do again.
+---Gates, decays and feature maps of a core that the script has put into the library's tables, which only the script can do again.
 ---@param config table of the core
 ---@return string? "gate=mine,feature=relu"; nil: there are none
 local function own_words(config)
   local own = {}
-  for _, of in ipairs { { "gate", gates }, { "feature", features } } do
+  for _, of in ipairs { { "gate", gates }, { "decay", decays }, { "feature", features } } do
     local word, list, ours = config[of[1]], of[2].list, of[2].ours
     if type(word) == "string" and list[word] ~= ours[word] then own[#own + 1] = of[1] .. "=" .. word end
   end
