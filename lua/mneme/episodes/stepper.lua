@@ -38,8 +38,8 @@ end
 -- The agent's forward pass as a plan over some steps, run row by row.
 local function act_plan(self)
   return plan(function(x, resets, state, previous)
-    local logits, values, after = tensor.off_tape(self.agent, x, resets, state, function(name, t) return probe(self, name, t) end,
-      previous)
+    local logits, values, after = tensor.off_tape(self.agent.act, self.agent, x, resets, state,
+      function(name, t) return probe(self, name, t) end, previous)
     return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock, greedy = self.greedy }
   end)
 end

@@ -32,7 +32,7 @@ local MOST_PIECES = 64             -- as many plans as one plan can depend on
 ---@field previous table? { action = [T+1,B], reward = [T+1,B] }: the previous action and reward, inputs of the agent
 ---@field rewards Tensor [T,B]; the last one of a truncated episode holds gamma V of what would have followed, too
 ---@field played Tensor [T,B] actions
----@field pieces table[] { first, rows, act, state, logits, values, after, actions, probes }
+---@field pieces table[] { first, rows, to = one past its last row of x, act, state, logits, values, after, actions, probes }
 ---@field next table<string, Tensor> where the next rollout begins
 local OnPolicy = {}
 OnPolicy.__index = OnPolicy
@@ -65,42 +65,58 @@ local function rows_of(t, into, first)
   return into
 end
 
--- A window on rows t0 .. t1-1 of a sequence, itself a sequence.
-local function window(t, t0, t1)
+-- A window on rows t0 .. t1-1 of a sequence; timed: itself a sequence, of a plan that is run by rows.
+local function window(t, t0, t1, timed)
   local shape = t:shape()
   local row = t:size() / shape[1]
   shape[1] = t1 - t0
   local w = tensor.view(t, t0 * row, shape)
-  engine.check(C.mn_leaf_time(engine.ctx, w, true))
+  engine.check(C.mn_leaf_time(engine.ctx, w, timed))
   return w
 end
 
----What acting computes, recorded as a plan; with a tape, unless the class says otherwise.
+-- Windows on what the agent is given in rows first .. to-1: observations, resets, the previous action and reward.
+local function inputs(self, first, to, timed)
+  local previous
+  for name, t in pairs(self.previous or {}) do
+    previous = previous or {}
+    previous[name] = window(t, first, to, timed)
+  end
+  return window(self.x, first, to, timed), window(self.resets, first, to, timed), previous
+end
+
+---What acting computes, recorded as a plan; with a tape, unless the class says otherwise.  Each row is what a call of one step gives.
 ---@param x Tensor [T,B,...] observations
 ---@param resets Tensor [T,B]
 ---@param state table<string, Tensor>
 ---@param probe function? asked for inner values: probe(name, tensor)
 ---@param previous table<string, Tensor>? the previous action and reward, inputs of the agent
-function OnPolicy:forward(x, resets, state, probe, previous) return self.agent(x, resets, state, probe, previous) end
+function OnPolicy:forward(x, resets, state, probe, previous) return self.agent:act(x, resets, state, probe, previous) end
 
 -- Steps first .. first + rows - 1; the last piece also takes the row in whose value the returns end.
 local function piece_of(self, first, rows)
-  local to, previous = first + rows + (first + rows == self.T and 1 or 0), nil
-  local piece = { first = first, rows = rows, state = self.agent.core:initial(self.B), probes = {} }
-  for name, t in pairs(self.previous or {}) do
-    previous = previous or {}
-    previous[name] = window(t, first, to)
-  end
+  local piece = { first = first, rows = rows, to = first + rows + (first + rows == self.T and 1 or 0),
+    state = self.agent.core:initial(self.B), probes = {} }
+  local x, resets, previous = inputs(self, first, piece.to, true)
   local function probe(name, t) piece.probes[name] = t return t end
   piece.act = plan(function(x, resets, state, told)
     local logits, values, after = self:forward(x, resets, state, probe, told)
     return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock, first = self.first }
   end)
-  piece.x, piece.resets, piece.previous = window(self.x, first, to), window(self.resets, first, to), previous
-  piece.logits, piece.values, piece.after, piece.actions = piece.act(piece.x, piece.resets, piece.state, previous)
+  piece.logits, piece.values, piece.after, piece.actions = piece.act(x, resets, piece.state, previous)
   rows_of(piece.actions, self.row.action, first)
   rows_of(piece.values, self.row.value, first)
   return piece
+end
+
+---A piece as a sequence, from the state that it began in: what the agent makes of it in an update.
+---@param piece table
+---@return Tensor logits
+---@return Tensor values
+function OnPolicy:again(piece)
+  local x, resets, previous = inputs(self, piece.first, piece.to, false)
+  local logits, values = self.agent(x, resets, piece.state, nil, previous)
+  return logits, values
 end
 
 -- Buffers of a rollout, and pointers to their rows.
@@ -221,7 +237,7 @@ end
 -- A plan for one more step that counts for nothing: V of observations that no action follows.
 local function peek_plan(self)
   return plan(function(x, resets, state, previous)
-    local _, values = tensor.off_tape(self.agent, x, resets, state, nil, previous)
+    local _, values = tensor.off_tape(self.agent.act, self.agent, x, resets, state, nil, previous)
     return values
   end)
 end
@@ -294,9 +310,11 @@ end
 
 ---What the pieces computed as one sequence of T + 1 rows.
 ---@param name string "logits" or "values"
-function OnPolicy:joined(name)
-  local all = self.pieces[1][name]
-  for i = 2, #self.pieces do all = ops.concat(all, self.pieces[i][name], { axis = 0 }) end
+---@param pieces table[]? of acting, unless others are given
+function OnPolicy:joined(name, pieces)
+  pieces = pieces or self.pieces
+  local all = pieces[1][name]
+  for i = 2, #pieces do all = ops.concat(all, pieces[i][name], { axis = 0 }) end
   return all
 end
 

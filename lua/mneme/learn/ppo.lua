@@ -20,7 +20,7 @@ local PPO = on_policy.class {
 }
 
 ---Acting keeps nothing for a backward pass: updates run the sequences again.
-function PPO:forward(...) return tensor.off_tape(self.agent, ...) end
+function PPO:forward(...) return tensor.off_tape(self.agent.act, self.agent, ...) end
 
 -- What the rollout says of its own actions, [T,B] each.
 local function look(self)

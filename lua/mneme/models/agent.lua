@@ -122,6 +122,16 @@ function Agent:__call(x, done, state, probe, previous)
   return logits, value, new
 end
 
+---The same as agents act: see Core:act.
+function Agent:act(x, done, state, probe, previous)
+  local y, new = self.core:act(self:features(x, previous), done, state, probe)
+  local logits, value = self.heads(y)
+  return logits, value, new
+end
+
+---Does a step of acting see less than the same row of a sequence, so that learners must run the sequence again?
+function Agent:acts_apart() return self.core.acts == "steps" end
+
 ---Leaves for the previous action and reward, [T,B] each: the third argument of plans; nil if the agent has no such inputs.
 ---@param T integer rows of time
 ---@param B integer environments

@@ -1,9 +1,14 @@
 -- core.lua -- cores: y, state = core(x, done, state, probe), built by name from lua/mneme/cores/NAME.lua.
 -- A core file returns { doc, source, config = defaults, build = function(cfg, given, lenient) }.  `given` holds the settings
 -- that the user gave; lenient: settings that conflict are ignored.  Optional fields: equations (text, or function(cfg)),
--- choices = { setting = set of words }, counts = { setting = least integer }.  `build` returns
+-- choices = { setting = set of words }, counts = { setting = least integer }, older = { setting = value }: with what a stored run was
+-- trained that does not name the setting, because it was made before there was one.  `build` returns
 --   module      its parameters (mneme.nn)
---   forward     function(x, done, state, probe, fresh) -> y, state; fresh: the state is the initial one
+--   forward     function(x, done, state, probe, fresh, acting) -> y, state; fresh: the state is the initial one; acting: see acts
+--   acts        "steps": a call of one step sees less than the same row of a sequence, and agents act by such calls; `forward` with
+--               acting = true computes every row of x as a call of its own would.  Else agents act by rows of a sequence
+--   looks_back  how many steps before it can change what a step of acting gives, in terms of the letters of `sizes` and L (layers);
+--               nil: any number
 --   d_out       size of y's last axis
 --   states      names -> axes, as data: { ["layers.0.C"] = "[B,H,V,K]", tick = "[B]" }; B counts environments
 --   sizes       the sizes of the letters
@@ -29,14 +34,8 @@ local tensor = require "mneme.tensor.tensor"
 local Core = {}
 Core.__index = Core
 
----@param x Tensor [T,B,d_in]
----@param done Tensor? [T,B] u8: 1 where an observation starts a new episode
----@param state table<string, Tensor>? nil: the initial state
----@param probe (fun(name: string, t: Tensor): Tensor)? sees, and may replace, what goes on inside; but of tensors of one
----row, whatever T is, it only sees what the last step did: they are worked out when somebody reads them
----@return Tensor y [T,B,d_out]
----@return table<string, Tensor> state after the last step
-function Core:__call(x, done, state, probe)
+-- A call, with its arguments checked.  acting: every row as a call of its own would compute it.
+local function call(self, x, done, state, probe, acting)
   if not tensor.is(x) then errors.raise(self.name .. ": x is " .. tostring(x) .. ", expected a tensor [T,B,d_in]") end
   local shape = x:shape()
   if #shape ~= 3 or shape[3] ~= self.config.d_in then
@@ -66,7 +65,7 @@ function Core:__call(x, done, state, probe)
   if probe ~= nil and type(probe) ~= "function" then
     errors.raise(("%s: the probe is a %s, expected a function(name, tensor)"):format(self.name, type(probe)))
   end
-  local y, after = self.forward(x, done, state or self:initial(shape[2]), probe, not state)
+  local y, after = self.forward(x, done, state or self:initial(shape[2]), probe, not state, acting)
   if not tensor.is(y) or type(after) ~= "table" then
     errors.raise(("%s: forward gave %s and %s, expected y [T,B,%d] and a table of states"):format(self.name,
       tensor.is(y) and "a tensor" or tostring(y), type(after) == "table" and "a table" or tostring(after), self.d_out))
@@ -81,6 +80,29 @@ function Core:__call(x, done, state, probe)
   end
   return y, after
 end
+
+---@param x Tensor [T,B,d_in]
+---@param done Tensor? [T,B] u8: 1 where an observation starts a new episode
+---@param state table<string, Tensor>? nil: the initial state
+---@param probe (fun(name: string, t: Tensor): Tensor)? sees, and may replace, what goes on inside; but of tensors of one
+---row, whatever T is, it only sees what the last step did: they are worked out when somebody reads them
+---@return Tensor y [T,B,d_out]
+---@return table<string, Tensor> state after the last step
+function Core:__call(x, done, state, probe) return call(self, x, done, state, probe, false) end
+
+---What agents act by: the same, with every row as a call of one step computes it, from the state that the row before it left.  For
+---most cores that is what a sequence computes anyway; gtrxl and rmt see more in a sequence (`acts`).
+---@param x Tensor [T,B,d_in]
+---@param done Tensor?
+---@param state table<string, Tensor>?
+---@param probe (fun(name: string, t: Tensor): Tensor)?
+---@return Tensor y [T,B,d_out]
+---@return table<string, Tensor> state after the last step
+function Core:act(x, done, state, probe) return call(self, x, done, state, probe, self.acts == "steps") end
+
+---How many steps before it can change what a step of acting gives, besides the episode's beginning.
+---@return integer? steps nil: any number
+function Core:reach() return self.looks_back and self:evaluate(self.looks_back) end
 
 ---The shape of one state tensor for B environments.
 ---@param name string of a part of the state
@@ -240,7 +262,8 @@ local function definition(name)
 end
 
 -- Words of settings that mean the same in every core; a core's own `choices` go first.
-local words = { flow = { gtrxl = true, residual = true, postnorm = true }, embed_act = { relu = true, none = true } }
+local words = { flow = { gtrxl = true, residual = true, postnorm = true }, embed_act = { relu = true, none = true },
+  sees = { memory = true, rollout = true } }
 
 ---The words that a setting of a core knows, as a set; nil: it is no word.
 local function known_words(d, key) return (d.choices or {})[key] or words[key] end
