@@ -9,6 +9,7 @@ local rig = setmetatable({}, { __index = require "mneme.models.contract_rig" })
 local corners = {
   { "gtrxl", sees = "rollout" },
   { "rmt", sees = "rollout" },
+  { "longformer", globals = 0, dilation = 2 },
   { "galite", gate = "elementwise" },
   { "galite", gate = "none", feature = "elu1" },
   { "galite", gate = "none", feature = "relu", nu = 2, normalise = false },

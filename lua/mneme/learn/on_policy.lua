@@ -410,6 +410,8 @@ function OnPolicy:restored(checkpoint)
   end
   self.finished:restore(checkpoint.counters.episodes)
   self.step = checkpoint.step
+  local older = self.agent.core.older
+  if older and ranks.rank == 0 then io.stderr:write(("mneme: %s: %s\n"):format(self.cfg.resume, older)) end
 end
 
 ---Numbers to log: those of the episodes, of the optimiser, and self.losses, name -> number.

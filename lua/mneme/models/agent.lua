@@ -90,7 +90,7 @@ local function of_script(about) return about.torso == OWN or about.own_words ~= 
 ---@param env Env
 ---@return Agent
 local function remade(about, env)
-  return agent { env = env, core = core_of.new(about.core.name, about.core.config, true), hidden = about.hidden,
+  return agent { env = env, core = core_of.new(about.core.name, about.core.config, true, about.core), hidden = about.hidden,
     torso = about.torso and values.from_json(about.torso, { "name" }), previous = about.previous }
 end
 

@@ -317,12 +317,44 @@ local function check_built(name, core)
   end
 end
 
+-- { name, config } of the run that the script resumes, as its config.json describes the core; nil: it resumes none.
+local resumed
+
+---From now on a core of that name has, for settings that the run does not name since they came later, the values it was trained with.
+---@param about table? { name, config }; nil: no run is resumed
+local function resume(about) resumed = type(about) == "table" and type(about.config) == "table" and about or nil end
+
+---Settings that came after a run was stored, with the values that it was trained with.
+---@param about table { name, config } of its config.json
+---@return table<string, any>
+local function since(about)
+  local missing = {}
+  for key, value in pairs(definition(about.name).older or {}) do
+    if about.config[key] == nil then missing[key] = value end
+  end
+  return missing
+end
+
+-- The settings with those that the run `stored` does not name; and these as a text, or nil.
+local function as_stored(stored, name, config)
+  if not stored or stored.name ~= name then return config end
+  local all, told = {}, {}
+  for key, value in pairs(since(stored)) do
+    if config[key] == nil then all[key], told[#told + 1] = value, ("core.%s=%s"):format(key, tostring(value)) end
+  end
+  if #told == 0 then return config end
+  for key, value in pairs(config) do all[key] = value end
+  table.sort(told)
+  return all, table.concat(told, " ")
+end
+
 ---Build a core: core("agalite", { d_in = 16, eta = 4 }), or core { "agalite", d_in = 16 }.
 ---@param name string|table a name, or the path of a core's file ("mine/core.lua")
 ---@param config table?
 ---@param ignore_unknown boolean? for files that list every key of a family: what does not apply is ignored
+---@param stored table? { name, config } of the run that the core is of: settings that it does not name are as it was trained
 ---@return Core
-local function new(name, config, ignore_unknown)
+local function new(name, config, ignore_unknown, stored)
   if type(name) == "table" then
     config, name = {}, name
     for key, value in pairs(name) do if key ~= 1 then config[key] = value end end
@@ -330,10 +362,13 @@ local function new(name, config, ignore_unknown)
   end
   if type(name) ~= "string" then errors.raise("core: expected a name, as in mn.core(\"gru\", { d_in = 16 })") end
   local d = definition(name)
-  local cfg = configure(name, d, config or {}, ignore_unknown)
-  local core = d.build(cfg, config or {}, ignore_unknown)
+  local older
+  config, older = as_stored(stored or resumed, name, config or {})
+  local cfg = configure(name, d, config, ignore_unknown)
+  local core = d.build(cfg, config, ignore_unknown)
   check_built(name, core)
   reads.check(core.reads, "core " .. name)
+  core.older = older and ("made before there was %s: it acts as it was trained, with %s"):format(older:gsub("=%S+", ""), older)
   core.name, core.file, core.config = name:match "([^/]+)%.lua$" or name, name:find "%.lua$" and name or nil, cfg
   for _, key in ipairs { "start", "constants", "stops", "complexity", "claims" } do core[key] = core[key] or {} end
   for key, value in pairs(claims) do core.claims[key] = core.claims[key] or value end
@@ -354,4 +389,14 @@ local function preset(base, keys, about_it)
     equations = d.equations, config = config, preset = { base, keys }, build = d.build }
 end
 
-return { new = new, definition = definition, preset = preset, known_words = known_words }
+---How the core of a stored run acts, where there is a choice: "memory" or "rollout" (its setting `sees`).
+---@param about table? { name, config } of a config.json
+---@return string? sees nil: there is no choice, or the core's file is gone
+local function stored_sees(about)
+  if type(about) ~= "table" or type(about.config) ~= "table" then return nil end
+  if about.config.sees then return about.config.sees end
+  local ok, missing = pcall(since, about)
+  return ok and missing.sees or nil
+end
+
+return { new = new, definition = definition, preset = preset, known_words = known_words, resume = resume, stored_sees = stored_sees }

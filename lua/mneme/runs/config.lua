@@ -5,6 +5,7 @@
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
+local core = require "mneme.models.core"
 local learner_settings = require "mneme.runs.learner_settings"
 local ranks = require "mneme.tensor.mpi"
 local values = require "mneme.base.setting_types"
@@ -175,6 +176,7 @@ local function resume(cfg, schema, given, folder)
     stored[key] = values.from_json((key == "debug" or key == "profile") and switch or value, schema[key] and schema[key].default)
   end
   set_all(cfg, schema, stored, folder .. "/config.json")
+  core.resume(info.core)
 end
 
 -- quick or full, where one is asked for.
@@ -240,6 +242,7 @@ function config.new(defaults, about)
     end
   end
   command_line "resume"
+  core.resume(nil)
   if cfg.resume ~= "" then
     resume(cfg, schema, given, cfg.resume)
   else
