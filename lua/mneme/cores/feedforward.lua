@@ -12,7 +12,7 @@ return {
     local module = mlp.new(cfg, cfg.d_in)
     return {
       module = module, d_out = cfg.d_model, states = {}, sizes = {},
-      complexity = { step = "0" }, reads = "nothing", looks_back = "0",
+      complexity = { step = "0" }, reads = "nothing",
       forward = function(x, _, _, probe) return module(x, probe), {} end,
     }
   end,

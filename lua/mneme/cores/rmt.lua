@@ -57,6 +57,11 @@ local function layers(cfg)
   return nn.module { leaves = { params }, named = named }, params, cfg.n_layers * weights
 end
 
+-- Scores and mixing over the read rows and half of a segment's tokens, and a token's share of the memory's own
+-- rows, which meet the W weights of the layers as well; of a step that is a segment of its own, all of them.
+local per_token = "2*L*H*V*(M + (S+1)/2 + M*(3*M + S)/S) + 2*M*W/S"
+local single_step = "2*L*H*V*(M + 1 + M*(3*M + 1)) + 2*M*W"
+
 return {
   doc = "recurrent memory transformer: memory tokens, read before a segment and rewritten after it (RMT)",
   source = "Bulatov, Kuratov, Burtsev 2022, Recurrent Memory Transformer, arXiv 2207.06881, section 3.2",
@@ -78,9 +83,7 @@ return {
         for b = 0, mem:shape()[1] - 1 do tensor.view(mem, b * mem0:size(), mem0:shape()):copy(mem0) end
       end },
       claims = { steps = "between segment ends" }, reads = "softmax", acts = cfg.sees == "memory" and "steps" or nil,
-      -- Scores and mixing over the read rows and half of a segment's tokens, and a token's share of the memory's own
-      -- rows, which meet the W weights of the layers as well.
-      complexity = { step = "2*L*H*V*(M + (S+1)/2 + M*(3*M + S)/S) + 2*M*W/S" },
+      complexity = cfg.sees == "memory" and { step = single_step, sequence = "N*(" .. per_token .. ")" } or { step = per_token },
       forward = function(x, done, state, probe, fresh, acting)
         local args = { params = params, mem0 = mem0, done = cfg.reset and done or nil, heads = cfg.n_heads, d_head = cfg.d_head,
           d_ffn = cfg.d_ffn, segment = acting and 1 or cfg.segment, flow = cfg.flow, eps = cfg.ln_eps }

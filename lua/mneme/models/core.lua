@@ -102,7 +102,10 @@ function Core:act(x, done, state, probe) return call(self, x, done, state, probe
 
 ---How many steps before it can change what a step of acting gives, besides the episode's beginning.
 ---@return integer? steps nil: any number
-function Core:reach() return self.looks_back and self:evaluate(self.looks_back) end
+function Core:reach()
+  if not next(self.states) then return 0 end
+  return self.looks_back and self:evaluate(self.looks_back)
+end
 
 ---The shape of one state tensor for B environments.
 ---@param name string of a part of the state
@@ -228,7 +231,8 @@ function Core:describe(N)
   local step, w = self.complexity.step or "0", weights(self.module)
   local sequence = self.complexity.sequence or step == "0" and "0" or (step:find "[+-]" and "N*(%s)" or "N*%s"):format(step)
   local macs = self:evaluate(step, N)
-  local cost = self.cost and self.cost() or { products = 2 * w, forward = 2 * macs, backward = 5 * macs }
+  local learned = self.acts == "steps" and self:evaluate(sequence, N) / N or macs          -- of a row of the update
+  local cost = self.cost and self.cost() or { products = 2 * w, forward = 2 * learned, backward = 5 * learned }
   return { name = self.name, config = self.config, parameters = self.module:count(), state_floats = floats,
            state_formula = formula, weights = w, step = { formula = step, macs = macs },
            sequence = { formula = sequence, macs = self:evaluate(sequence, N) }, cost = cost }

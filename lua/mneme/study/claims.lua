@@ -10,7 +10,6 @@
 --                                   stops when solved; runs that ended without count up to their end (log-rank test)
 -- A verdict is that of p after Holm's correction for all claims of the study.
 -- where = { axis = label } narrows both sides; exact = true: the numbers are not random, and the claim must hold in each seed.
-local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
@@ -334,7 +333,7 @@ end
 
 -- How the agents of finished runs acted, of those where there is a choice: { name of the core, word }, by run.
 local function sees_of(study)
-  local sees = {}
+  local core, sees = require "mneme.models.core", {}             -- late: it opens the context
   for _, run in ipairs(study.runs) do
     local info = run.status == "done" and run.info and run:info()
     local word = info and info.env and core.stored_sees(info.core)
