@@ -119,11 +119,11 @@ end)
 
 t.test("a verdict names agents that acted with core.sees=rollout, stored ones among them", function()
   local runs = runs_of(yes, no)
-  local function acted(first, sees, more)
+  local function acted(long, sees, more)
     for _, r in ipairs(runs) do
-      if (r.labels.core == "long") == first then
+      if (r.labels.core == "long") == long then
         r.info = function()
-          local info = { env = "tmaze-v0", core = { name = first and "gtrxl" or "gru", config = { sees = sees } } }
+          local info = { env = "tmaze-v0", core = { name = long and "gtrxl" or "gru", config = { sees = sees } } }
           for key, value in pairs(more or {}) do info[key] = value end
           return info
         end

@@ -355,7 +355,7 @@ function stepper.from_run(folder, options)
     episode = options.episode, memory = about.memory,
     title = agent:title(env), source = ("checkpoint at %s steps"):format(numbers.grouped(checkpoint.step)) })
   made.steps, made.run = checkpoint.step, folder
-  if agent.core.older then io.stderr:write(("mneme: %s: %s\n"):format(folder, agent.core.older)) end
+  if agent.core.as_trained then io.stderr:write(("mneme: %s: %s\n"):format(folder, agent.core.as_trained)) end
   return made
 end
 

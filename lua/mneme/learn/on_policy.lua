@@ -99,8 +99,8 @@ local function piece_of(self, first, rows)
     state = self.agent.core:initial(self.B), probes = {} }
   local x, resets, previous = inputs(self, first, piece.to, true)
   local function probe(name, t) piece.probes[name] = t return t end
-  piece.act = plan(function(x, resets, state, told)
-    local logits, values, after = self:forward(x, resets, state, probe, told)
+  piece.act = plan(function(seen, cleared, state, told)
+    local logits, values, after = self:forward(seen, cleared, state, probe, told)
     return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock, first = self.first }
   end)
   piece.logits, piece.values, piece.after, piece.actions = piece.act(x, resets, piece.state, previous)
@@ -410,8 +410,8 @@ function OnPolicy:restored(checkpoint)
   end
   self.finished:restore(checkpoint.counters.episodes)
   self.step = checkpoint.step
-  local older = self.agent.core.older
-  if older and ranks.rank == 0 then io.stderr:write(("mneme: %s: %s\n"):format(self.cfg.resume, older)) end
+  local told = self.agent.core.as_trained
+  if told and ranks.rank == 0 then io.stderr:write(("mneme: %s: %s\n"):format(self.cfg.resume, told)) end
 end
 
 ---Numbers to log: those of the episodes, of the optimiser, and self.losses, name -> number.

@@ -123,6 +123,14 @@ function Agent:__call(x, done, state, probe, previous)
 end
 
 ---The same as agents act: see Core:act.
+---@param x Tensor [T,B,...]
+---@param done Tensor?
+---@param state table?
+---@param probe function?
+---@param previous table?
+---@return Tensor logits [T,B,actions]
+---@return Tensor values [T,B]
+---@return table state after the last step
 function Agent:act(x, done, state, probe, previous)
   local y, new = self.core:act(self:features(x, previous), done, state, probe)
   local logits, value = self.heads(y)
@@ -130,6 +138,7 @@ function Agent:act(x, done, state, probe, previous)
 end
 
 ---Does a step of acting see less than the same row of a sequence, so that learners must run the sequence again?
+---@return boolean
 function Agent:acts_apart() return self.core.acts == "steps" end
 
 ---Leaves for the previous action and reward, [T,B] each: the third argument of plans; nil if the agent has no such inputs.

@@ -109,9 +109,9 @@ each("acting equals single calls that carry the state, in rows and as a whole", 
   local x, done = tensors.sequence { shape = { T, B, c.config.d_in } }, tensors.sequence { shape = { T, B }, dtype = "u8" }
   x:copy(input(c))
   done:copy(rig.done(T, B, anywhere))
-  local start, want, want_after = rig.warm(c, B), nil, nil
-  if c.acts == "steps" or c.claims.steps == "exact" then want, want_after = by_single_calls(c, x, done, start)
-  else want, want_after = rig.run(c, x, done, start) end
+  local start = rig.warm(c, B)
+  local steps = c.acts == "steps" or c.claims.steps == "exact"             -- else it acts as a sequence
+  local want, want_after = (steps and by_single_calls or rig.run)(c, x, done, start)
   local plan = new_plan(function(...) return c:act(...) end)
   local y, after = plan(x, done, start)
   for _, step in ipairs { T, 1, 7 } do

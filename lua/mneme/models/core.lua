@@ -31,6 +31,7 @@ local reads = require "mneme.models.reads"
 local tensor = require "mneme.tensor.tensor"
 
 ---@class Core
+---@field as_trained string? of a run that was stored before there was a setting: with what it acts, as a sentence
 local Core = {}
 Core.__index = Core
 
@@ -266,8 +267,7 @@ local function definition(name)
 end
 
 -- Words of settings that mean the same in every core; a core's own `choices` go first.
-local words = { flow = { gtrxl = true, residual = true, postnorm = true }, embed_act = { relu = true, none = true },
-  sees = { memory = true, rollout = true } }
+local words = { flow = { gtrxl = true, residual = true, postnorm = true }, embed_act = { relu = true, none = true } }
 
 ---The words that a setting of a core knows, as a set; nil: it is no word.
 local function known_words(d, key) return (d.choices or {})[key] or words[key] end
@@ -325,16 +325,16 @@ end
 local resumed
 
 ---From now on a core of that name has, for settings that the run does not name since they came later, the values it was trained with.
----@param about table? { name, config }; nil: no run is resumed
-local function resume(about) resumed = type(about) == "table" and type(about.config) == "table" and about or nil end
+---@param run_core table? { name, config }; nil: no run is resumed
+local function resume(run_core) resumed = type(run_core) == "table" and type(run_core.config) == "table" and run_core or nil end
 
 ---Settings that came after a run was stored, with the values that it was trained with.
----@param about table { name, config } of its config.json
+---@param run_core table { name, config } of its config.json
 ---@return table<string, any>
-local function since(about)
+local function since(run_core)
   local missing = {}
-  for key, value in pairs(definition(about.name).older or {}) do
-    if about.config[key] == nil then missing[key] = value end
+  for key, value in pairs(definition(run_core.name).older or {}) do
+    if run_core.config[key] == nil then missing[key] = value end
   end
   return missing
 end
@@ -372,7 +372,7 @@ local function new(name, config, ignore_unknown, stored)
   local core = d.build(cfg, config, ignore_unknown)
   check_built(name, core)
   reads.check(core.reads, "core " .. name)
-  core.older = older and ("made before there was %s: it acts as it was trained, with %s"):format(older:gsub("=%S+", ""), older)
+  core.as_trained = older and ("made before there was %s: it acts as it was trained, with %s"):format(older:gsub("=%S+", ""), older)
   core.name, core.file, core.config = name:match "([^/]+)%.lua$" or name, name:find "%.lua$" and name or nil, cfg
   for _, key in ipairs { "start", "constants", "stops", "complexity", "claims" } do core[key] = core[key] or {} end
   for key, value in pairs(claims) do core.claims[key] = core.claims[key] or value end
@@ -394,12 +394,12 @@ local function preset(base, keys, about_it)
 end
 
 ---How the core of a stored run acts, where there is a choice: "memory" or "rollout" (its setting `sees`).
----@param about table? { name, config } of a config.json
+---@param run_core table? { name, config } of a config.json
 ---@return string? sees nil: there is no choice, or the core's file is gone
-local function stored_sees(about)
-  if type(about) ~= "table" or type(about.config) ~= "table" then return nil end
-  if about.config.sees then return about.config.sees end
-  local ok, missing = pcall(since, about)
+local function stored_sees(run_core)
+  if type(run_core) ~= "table" or type(run_core.config) ~= "table" then return nil end
+  if run_core.config.sees then return run_core.config.sees end
+  local ok, missing = pcall(since, run_core)
   return ok and missing.sees or nil
 end
 
