@@ -125,7 +125,7 @@ local function of_script(about) return about.torso == OWN or about.policy ~= nil
 ---@param env Env
 ---@return Agent
 local function remade(about, env)
-  return agent { env = env, core = core_of.new(about.core.name, about.core.config, true), hidden = about.hidden,
+  return agent { env = env, core = core_of.new(about.core.name, about.core.config, true, about.core), hidden = about.hidden,
     torso = about.torso and values.from_json(about.torso, { "name" }), previous = about.previous }
 end
 
@@ -160,6 +160,26 @@ function Agent:__call(x, done, state, probe, previous)
   local logits, value = self.heads(y)
   return logits, value, new, y, read
 end
+
+---The same as agents act: see Core:act.
+---@param x Tensor [T,B,...]
+---@param done Tensor?
+---@param state table?
+---@param probe function?
+---@param previous table?
+---@return Tensor logits [T,B,actions]
+---@return Tensor values [T,B]
+---@return table state after the last step
+---@return Tensor core_output [T,B,core.d_out]
+function Agent:act(x, done, state, probe, previous)
+  local y, new = self.core:act(self:features(x, previous), done, state, probe)
+  local logits, value = self.heads(y)
+  return logits, value, new, y
+end
+
+---Does a step of acting see less than the same row of a sequence, so that learners must run the sequence again?
+---@return boolean
+function Agent:acts_apart() return self.core.acts == "steps" end
 
 ---Leaves for the previous action and reward, [T,B] each: the third argument of plans; nil if the agent has no such inputs.
 ---@param T integer rows of time

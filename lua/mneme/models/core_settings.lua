@@ -26,6 +26,7 @@ return {
   update = "sum, or a delta rule: delta (released, gated), fastweight (Schlag et al.)", normalise = "divide by s.q",
   approximation = "of the matrix C: full (none), cos, random_sign, svd", form = "cosines: code (released), paper, cossin (exact for r >= steps)",
   rotary = "rotate q and k by their position before the feature map", seed = "seed of random_sign's signs, or of bigbird's random blocks",
+  sees = "what acting sees of its rollout: nothing but the memory (memory, as released), or its earlier steps, too (rollout)",
   memory = "tokens kept (M)", mem_slots = "memory tokens", segment = "tokens per segment (S)", frames = "observations concatenated, newest last",
   window = "tokens of the local window", globals = "first positions that attend to all and are attended by all",
   slots = "slots of the memory matrix (S)", width = "values per slot (W)",
