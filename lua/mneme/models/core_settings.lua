@@ -22,7 +22,7 @@ return {
   beta_bias = "bias of the gate beta at the start", gamma_bias = "bias of the gate gamma at the start",
   p_gamma_bias = "bias of gamma's second factor at the start", z_bias = "bias of the update gate z at the start",
   f_bias = "bias of the forget gate at the start", i_bias = "bias of the input gate at the start",
-  decay = "separable (1-beta)(1-gamma), the paper's, or joint 1-beta*gamma, the released code's",
+  decay = "what a step keeps of the state: separable (1-beta)(1-gamma), the paper's, joint 1-beta*gamma, the released code's, ...",
   update = "sum, or a delta rule: delta (released, gated), fastweight (Schlag et al.)", normalise = "divide by s.q",
   approximation = "of the matrix C: full (none), cos, random_sign, svd", form = "cosines: code (released), paper, cossin (exact for r >= steps)",
   rotary = "rotate q and k by their position before the feature map", seed = "seed of random_sign's signs, or of bigbird's random blocks",

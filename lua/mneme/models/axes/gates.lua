@@ -54,7 +54,7 @@ gates.list = {
     doc = "b = sigma(beta x), one value per head",
     beta = function() return 1 end,
   },
-  none = {},                                         -- Katharopoulos et al. 2020
+  none = { doc = "no gates" },                       -- Katharopoulos et al. 2020
   mega = {                                         -- released code of GaLiTe, update_rule `mega`
     doc = "B, B', G, G' = sigma of learned vectors, the same at every step",
     law = "C = (1 - (B*B')(G*G')^T) * C + (B*v)(G*k)^T,  s = (1 - G*G')*s + G*k",

@@ -18,7 +18,7 @@ local function equations(gate, law)
   local b, g, C = gate.beta, gate.gamma, factor(law)
   local of_head, v = b and b ~= true and not g, b and g and "(b*v)" or b == true and "(b*v)" or b and "b*v" or "v"
   local k = g and "(g*k)" or "k"
-  return ("C = %s + %s %s^T,  s = %s + %s"):format(C and C .. (law.head and "*C" or " * C") or "C", v, k,
+  return ("C = %s + %s%s^T,  s = %s + %s"):format(C and C .. (law.head and "*C" or " * C") or "C", v .. (v:find "%)$" and k:find "^%(" and "" or " "), k,
     (law.head or law.k) and (law.head or law.k) .. "*s" or "s", g and "g*k" or of_head and "b*k" or "k")
 end
 
