@@ -79,7 +79,7 @@ function api.functions()
       if entry then entry.name, list[#list + 1] = name, entry end
     elseif type(value) == "table" then
       local meta = getmetatable(value)
-      if meta and not (meta.called or meta.group) then return end                            -- an object
+      if meta and not (meta.called or meta.group or meta.guarded) then return end                            -- an object
       if meta and meta.called then add(name, meta.called) end
       for _, key in ipairs(tables.keys(value)) do
         if type(value[key]) == "function" or meta and meta.group then add(name .. "." .. key, value[key]) end
