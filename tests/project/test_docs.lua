@@ -85,6 +85,7 @@ end
 local guides = {
   { "first-ablation", 7, 1, 3 }, { "write-an-environment", 14, 3, 5, tree = true }, { "write-a-core", 12, 1, 6, tree = true },
   { "write-an-op", 18, 3, 5, tree = true }, { "from-study-to-report", 10, 2, 6 },
+  { "tensors", 1, 1, 1 },
   { "faq", 15, 0, 12, tree = true },
 }
 for _, page in ipairs(guides) do
