@@ -116,9 +116,8 @@ function mn.names(kind)
   if kind ~= nil then return require("mneme.base.catalogue").names(kind) end
   local names, own = {}, { ops = true }
   for name in pairs(mn) do own[name] = own[name] or not tensor.ops[name] and "own" end
-  for _, made in ipairs { parts, tensor.functions } do
-    for name in pairs(made) do own[name] = own[name] or not tensor.ops[name] and "own" end
-  end
+  for name in pairs(parts) do own[name] = "own" end
+  for name in pairs(tensor.functions) do own[name] = own[name] or not tensor.ops[name] and "own" end
   for name, whose in pairs(own) do if whose == "own" then names[#names + 1] = name end end
   table.sort(names)
   return names
