@@ -199,7 +199,7 @@ t.test("distributions say what they were given and what they expected", function
   t.raises(function() mn.normal(x) end, "normal: std is nil")
   t.raises(function() mn.categorical(x):kl(mn.bernoulli(x)) end, "categorical:kl: bernoulli%(%[2,3%]%), expected another categorical")
   t.raises(function() mn.kl_divergence(x, 3) end, "kl_divergence: p is a tensor")
-  t.raises(function() mn.categorical(x):log_prob(x) end, "gather: index is float32, expected int32")
+  t.raises(function() mn.categorical(x):log_prob(x) end, "pick: index is float32, expected int32")
 end)
 
 t.test("a loop that samples makes no garbage that grows, and no memory", function()

@@ -186,7 +186,8 @@ Core.half_lives = gate_start.half_lives
 
 ---The leaves that an optimiser moves.
 ---@return Tensor[]
-function Core:parameters() return self.module:parameters() end
+---@param into Tensor[]? a list to add to
+function Core:parameters(into) return self.module:parameters(into) end
 ---The part of the state_dict that is trained.
 ---@return table<string, Tensor>
 function Core:named_parameters() return self.module:named_parameters() end
