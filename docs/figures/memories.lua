@@ -23,11 +23,12 @@ local small = {
 
 local pictures = {
   { "vectors", "What is left in the state", how = "left", { "feedforward" }, { "framestack" }, { "rnn" }, { "gru" }, { "lstm" },
-    { "slstm" }, { "ntm" } },
+    { "slstm" }, { "ntm" }, { "mingru" }, { "lru" } },
   { "softmax", "What softmax reads", how = "attention",
     { "transformer" }, { "gtrxl" }, { "longformer" }, { "bigbird" }, { "longshort" }, { "rmt" } },
   { "sums", "What a sum reads", how = "values", { "linear_transformer" }, { "performer" }, { "performer_relu" }, { "rfa" }, { "dpfp" } },
-  { "gates", "What a sum with gates reads", how = "values", { "galite" }, { "galite_released" }, { "gated_linear" }, { "rfa_gate" } },
+  { "gates", "What a sum with gates reads", how = "values", { "galite" }, { "galite_released" }, { "gated_linear" }, { "rfa_gate" },
+    { "mlstm" } },
   { "approximations", "What is read where vectors stand for galite's matrix", how = "values", { "galite" }, { "agalite" },
     { "agalite_long" }, { "agalite_paper" }, { "agalite_cossin" }, { "galite", approximation = "random_sign", as = "random_sign, r=2" } },
   { "delta", "What is read where a key overwrites", how = "values", { as = "a sum, one-hot keys" },
