@@ -47,7 +47,7 @@ void        mn_set_place(mn_ctx *mn, int place);   /* marks the ops that follow 
 void        mn_set_debug(mn_ctx *mn, bool on);     /* check every input's range and every output for NaN */
 double      mn_bytes(mn_ctx *mn, const char *what);/* "leaf", "arena", "arena_peak", "plan", "resident" */
 
-/* signals: after mn_watch_signals() the first SIGINT/SIGTERM/USR1 only sets a flag; the second ends the process */
+/* signals: after mn_watch_signals() the first SIGINT/SIGTERM/USR1/HUP only sets a flag; the second ends the process */
 void        mn_watch_signals(bool on);
 int         mn_interrupted(void);                  /* the signal's number, or 0 */
 
@@ -71,9 +71,13 @@ const char *mn_op_name(int op);
 const char *mn_op_sig(int op);
 const char *mn_op_doc(int op);
 bool        mn_op_differentiable(int op);
+bool        mn_op_broadcasts(int op);              /* are its inputs matched from the right, so that one may be a single value? */
 int         mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_tensor *out);
 int         mn_backward(mn_ctx *mn, const mn_tensor *loss, bool retain);   /* walks what the loss depends on, then takes it off the tape; retain: keeps it */
 int         mn_backward_from(mn_ctx *mn, int n, const mn_tensor *of, const mn_tensor *grad);   /* the gradient of of[i] starts as grad[i] */
+int         mn_retain_grad(mn_ctx *mn, const mn_tensor *t, const mn_tensor *into);   /* every backward copies t's gradient into that leaf; 1: t is a leaf */
+int         mn_grad(mn_ctx *mn, const mn_tensor *loss, int n, const mn_tensor *of, const mn_tensor *into, bool retain);   /* into[i], leaves of zeros: the
+                                                      gradient of of[i]; no other leaf's changes */
 void        mn_sweep(mn_ctx *mn);                  /* releases the tape and rewinds the arena */
 bool        mn_collect_due(mn_ctx *mn);            /* have computed tensors outgrown twice what the last mn_collect left? */
 int         mn_collect(mn_ctx *mn, int n, mn_tensor *alive);  /* frees all computed tensors but the n given ones and their graphs; gives those new
@@ -101,6 +105,9 @@ int         mn_body_output(mn_plan *p, bool state, const mn_tensor *t);         
 int         mn_body_end(mn_plan *p, bool forward); /* forward: the body's ops are all applied, outputs bound; else: so is backward */
 uint32_t    mn_plan_version(mn_plan *p, int *id);  /* what the op `recur` takes as its options */
 bool        mn_plan_leaf(mn_plan *p, int i, mn_tensor *leaf);   /* the i-th leaf that it reads, some more than once; false: there are fewer */
+int         mn_way_back_begin(mn_plan *p);         /* records a custom gradient's backward pass, inside another recording too; then */
+int         mn_way_back_end(mn_plan *p, int n, const mn_tensor *in, const mn_tensor *out);   /* in: stand-ins for dy, n arguments, y;
+                                                      out: n gradients, {0,0}: none */
 int         mn_plan_place(mn_plan *p, int call);   /* the number of mn_set_place when the call was recorded; of a backward call: its forward call's */
 void        mn_plan_set_profile(mn_plan *p, bool on);
 const char *mn_plan_profile(mn_plan *p, int call, double *seconds);   /* "linear forward"; seconds so far */
@@ -210,7 +217,7 @@ void        mn_movie_free(mn_movie *m);
 int         mn_movie_add(mn_movie *m, const uint8_t *rgba);
 int         mn_movie_end(mn_movie *m);             /* -1: no file was written; free it either way */
 
-/* live channel: a mapped file through which a trainer shows one environment to a viewer without waiting for it.
+/* live channel: a file through which a trainer shows one environment to a viewer without waiting for it.
 ** `schema` is JSON that describes the layout of a snapshot of `bytes` bytes. */
 typedef struct mn_live mn_live;        /* the trainer's end */
 typedef struct mn_live_reader mn_live_reader;        /* the viewer's end */
@@ -236,7 +243,8 @@ const void *mn_file_data(const mn_file *f);        /* a zero follows the last by
 double      mn_file_bytes(const mn_file *f);
 int         mn_file_write(mn_ctx *mn, const char *path, int n, const void *const *piece, const double *bytes);
 int         mn_file_append(mn_ctx *mn, const char *path, const void *data, double bytes);   /* all of it, or nothing */
-int         mn_file_lock(mn_ctx *mn, const char *path);                 /* held by this process until it ends */
+int         mn_file_sync(mn_ctx *mn, const char *path);                 /* what was appended reaches the disk */
+int         mn_file_lock(mn_ctx *mn, const char *path);                 /* held by this process until it ends; 0: there are no locks here */
 int         mn_file_cut(mn_ctx *mn, const char *path, double bytes);      /* truncates; leaves a shorter or missing file alone */
 int         mn_file_move(mn_ctx *mn, const char *path, const char *to);   /* to NULL: removes it */
 int         mn_folder_make(mn_ctx *mn, const char *path);                 /* with its parents; 1: made, 0: existed */

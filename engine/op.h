@@ -101,6 +101,11 @@ int  mn_last_row_shape(mn_call *c);
 void mn_last_row_forward(mn_call *c);
 void mn_last_row_backward(mn_call *c);
 
+/* The op `custom_gradient`, whose backward pass was recorded from Lua: graph/custom_gradient.c. */
+int  mn_custom_gradient_shape(mn_call *c);
+void mn_custom_gradient_forward(mn_call *c);
+void mn_custom_gradient_backward(mn_call *c);
+
 /* True if backward of this op (.accumulates) must add to in[i].grad instead of storing. */
 static inline bool mn_accumulates(const mn_call *c, int i) { return c->adding >> i & 1; }
 

@@ -170,7 +170,7 @@ function measure.attention(spec)
       local of_row = shape[1] == 1 and 0 or row * p:size() / shape[1]
       if name:find "attention" then now.probes[name] = { values = p:data() + of_row, shape = { unpack(shape, 3) } } end
     end
-    local w = mn.inspect.implicit_attention.weights(now, 0, 0)
+    local w = assert(mn.inspect.implicit_attention.weights(now, 0, 0))
     for j = 0, t do map[t][j] = w[j] end
   end)
   return map
@@ -179,7 +179,7 @@ end
 -- Not told: clocks, masks, and inputs that the next step looks back at.
 local beside = { tick = true, mask = true, att_x = true, ffn_x = true, conv = true }
 
----How far the states of copies are from that of the last one: f(t, distances).
+---How far the states of environments are from that of the last one: f(t, distances).
 local function distances(core, B, other, f)
   live(core, rows_of(core), B, other, function(t, _, _, state)
     local far = {}

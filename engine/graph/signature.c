@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "signature.h"
+#include "numerics/broadcast.h"
 #include "registry.h"
 
 static mn_op_entry table[MN_N_OPS];
@@ -258,6 +259,7 @@ int mn_op_find(const char *name) {
 const char *mn_op_name(int op) { const mn_op_entry *e = mn_op_at(op); return e ? e->name : NULL; }
 const char *mn_op_sig(int op)  { const mn_op_entry *e = mn_op_at(op); return e ? e->op->sig : NULL; }
 const char *mn_op_doc(int op)  { const mn_op_entry *e = mn_op_at(op); return e ? e->op->doc : NULL; }
+bool mn_op_broadcasts(int op) { const mn_op_entry *e = mn_op_at(op); return e && e->op->shape == mn_broadcast_shape; }
 bool mn_op_differentiable(int op) { const mn_op_entry *e = mn_op_at(op); return e && e->op->backward; }
 
 const char *mn_call_name(const mn_call *c) { return mn_entry_of(c->op)->name; }

@@ -118,7 +118,7 @@ float *mn_tensor_grad(mn_ctx *mn, const mn_tensor *t) {
   if (!r) return NULL;
   mn_record *leaf = r->of ? r->of : r;
   if (r->slot >= 0 || r->plan || !leaf->grad)
-    return mn_fail(mn, "gradient: expected a leaf with grad = true, others keep none"), NULL;
+    return mn_fail(mn, "gradient: expected a leaf with grad = true; a computed tensor keeps one after x:retain_grad()"), NULL;
   return mn_settle_grad(mn, leaf) || mn_wait(mn) ? NULL : r->grad;
 }
 

@@ -37,15 +37,20 @@ static inline mn_span mn_span_of(const mn_arg *x, int axis) {
   return s;
 }
 
-/* Of an op that takes an axis away: its option 0 names the axis, or all of them.  Where several are named: none. */
+/* Of an op that takes an axis away: one of its options names the axis, or all of them.  Where several are named: none. */
 enum { MN_ALL_AXES = -100, MN_NO_AXIS = -100 };
 
-static inline mn_span mn_reduced_span(const mn_call *c) {
+static inline mn_span mn_span_by(const mn_call *c, int option) {
   const mn_arg *x = &c->in[0];
-  int axis = (int)OPT(c, 0);
+  int axis = (int)OPT(c, option);
   if (axis != MN_ALL_AXES) return mn_span_of(x, axis < 0 ? axis + x->ndim : axis);
   mn_span all = { 1, x->n, 1 };
   return all;
 }
+
+#ifndef MN_AXIS_OPTION
+#define MN_AXIS_OPTION 0
+#endif
+static inline mn_span mn_reduced_span(const mn_call *c) { return mn_span_by(c, MN_AXIS_OPTION); }
 
 #endif

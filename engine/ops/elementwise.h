@@ -1,6 +1,7 @@
 /* elementwise.h -- elementwise ops: an op's file gives the formulas, this file the loops.
 **
 ** MN_UNARY(value, slope): y and dy/dx, in x, y and the op's first two options, p and q.
+** MN_CONSTANT(value): y alone, a constant for gradients.
 ** MN_BINARY(value, slope_a, slope_b): y, dy/da and dy/db, in a, b and y, with broadcasting.
 ** Formulas without branches are inlined into loops that then vectorise. */
 #ifndef MN_ELEMENTWISE_H
@@ -76,15 +77,18 @@ MN_LOOP void mn_binary_backward(mn_call *c, float *to, long from, long end, mn_d
 #define MN_PART(name, body, formula) \
   static void name(mn_call *c, float *to, long from, long end) { body(c, to, from, end, formula); }
 
-#define MN_UNARY(value, slope) \
+#define MN_CONSTANT(value) \
   MN_LOOP float value_of(float x, float p, float q) { (void)p, (void)q; return value; } \
+  MN_PART(forward_part, mn_unary_forward, value_of) \
+  static void forward(mn_call *c) { mn_in_parts(c, c->out[0].data, c->out[0].n, forward_part); }
+
+#define MN_UNARY(value, slope) \
+  MN_CONSTANT(value) \
   MN_LOOP float slope_of(float x, float y, float p, float q) { \
     (void)x, (void)y, (void)p, (void)q; \
     return slope; \
   } \
-  MN_PART(forward_part, mn_unary_forward, value_of) \
   MN_PART(backward_part, mn_unary_backward, slope_of) \
-  static void forward(mn_call *c) { mn_in_parts(c, c->out[0].data, c->out[0].n, forward_part); } \
   static void backward(mn_call *c) { mn_in_parts(c, c->in[0].grad, c->in[0].n, backward_part); }
 
 #define MN_BINARY(value, slope_a, slope_b) \

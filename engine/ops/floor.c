@@ -2,9 +2,7 @@
 #include <math.h>
 #include "elementwise.h"
 
-MN_LOOP float value_of(float x, float p, float q) { (void)p, (void)q; return floorf(x); }
-MN_PART(forward_part, mn_unary_forward, value_of)
-static void forward(mn_call *c) { mn_in_parts(c, c->out[0].data, c->out[0].n, forward_part); }
+MN_CONSTANT(floorf(x))
 
 const mn_op mn_op_floor = {
   .sig = "x[...] -> ~y[...]",

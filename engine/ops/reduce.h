@@ -1,5 +1,6 @@
 /* reduce.h -- ops that reduce an axis: their shape, and sums that do not depend on the number of threads.
-** Options of all of them, in this order: axis (-100: all axes) and keepdims. */
+** Two options of all of them, side by side: axis (-100: all axes) and keepdim.  They are the first two unless a file defines
+** MN_AXIS_OPTION before it includes this one. */
 #ifndef MN_REDUCE_H
 #define MN_REDUCE_H
 #include <string.h>
@@ -7,11 +8,13 @@
 
 enum { SUM_CHUNK = 4096, SUM_COLUMNS = 256 };
 
+#define MN_FOLD static inline __attribute__((always_inline, unused))
+
 /* Sets every output to x without the axis; no output has fewer than one axis. */
-static inline int mn_reduce_shape(mn_call *c, const char *op) {
+static inline int mn_reduce_shape(mn_call *c) {
   const mn_arg *x = &c->in[0];
-  bool all = OPT(c, 0) == MN_ALL_AXES, keep = OPT(c, 1) != 0;
-  int axis = all ? 0 : mn_axis(c, op, "axis", OPT(c, 0), x);
+  bool all = OPT(c, MN_AXIS_OPTION) == MN_ALL_AXES, keep = OPT(c, MN_AXIS_OPTION + 1) != 0;
+  int axis = all ? 0 : mn_axis(c, mn_call_name(c), "axis", OPT(c, MN_AXIS_OPTION), x);
   if (axis < 0) return -1;
   if (axis == 0) c->time = MN_WHOLE;
   for (int k = 0; k < c->n_out; k++) {
@@ -26,42 +29,62 @@ static inline int mn_reduce_shape(mn_call *c, const char *op) {
   return 0;
 }
 
-/* y = scale * sum of x over the span's middle axis, in double, in chunks of fixed size. */
-static inline void mn_sum_axis(mn_call *c, double scale) {
-  mn_span s = mn_reduced_span(c);
+/* A term of a sum, given an element and its sum's centre (0 if there is none); and what becomes of the sum. */
+typedef double (*mn_term)(double x, double centre, double p);
+typedef double (*mn_finish)(double sum, double p);
+
+/* A sum along memory: o, in chunks of fixed size. */
+MN_FOLD void mn_fold_chunk(const float *x, long n, double centre, double *part, mn_term term, double p) {
+  double sum = 0;
+  MN_PRAGMA(omp simd reduction(+:sum))
+  for (long i = 0; i < n; i++) sum += term((double)x[i], centre, p);
+  *part = sum;
+}
+
+/* Sums across memory: n of them, side by side. */
+MN_FOLD void mn_fold_columns(const float *x, long size, long inner, long n, const float *centre, float *y, mn_term term,
+                             mn_finish finish, double p) {
+  double sum[SUM_COLUMNS];
+  for (long i = 0; i < n; i++) sum[i] = 0;
+  for (long r = 0; r < size; r++)
+    for (long i = 0; i < n; i++) sum[i] += term((double)x[r * inner + i], centre ? (double)centre[i] : 0, p);
+  for (long i = 0; i < n; i++) y[i] = (float)finish(sum[i], p);
+}
+
+/* y = finish(sum of term) over the span's middle axis, in double, in chunks of fixed size. */
+MN_FOLD void mn_fold(mn_call *c, float *y, const float *centre, mn_term term, mn_finish finish, double p) {
+  const mn_span s = mn_reduced_span(c);
   const float *x = c->in[0].data;
-  float *y = c->out[0].data;
-  if (s.inner == 1) { /* along memory: partial sums of chunks, then their sum */
-    long chunks = (s.size + SUM_CHUNK - 1) / SUM_CHUNK;
+  if (s.inner == 1) {
+    const long chunks = (s.size + SUM_CHUNK - 1) / SUM_CHUNK;
     double *part = (double *)mn_scratch(c->ctx, 0, 2 * s.outer * chunks);
-    MN_PARALLEL(c->ctx, s.outer * s.size)
-    for (long k = 0; k < s.outer * chunks; k++) {
-      long o = k / chunks, from = k % chunks * SUM_CHUNK,
-           end = s.size - from < SUM_CHUNK ? s.size : from + SUM_CHUNK;
-      double sum = 0;
-      MN_PRAGMA(omp simd reduction(+:sum))
-      for (long i = from; i < end; i++) sum += (double)x[o * s.size + i];
-      part[k] = sum;
-    }
+    MN_FOR(c->ctx, s.outer * s.size, k, 0, s.outer * chunks, 1,
+           mn_fold_chunk(x + k / chunks * s.size + k % chunks * SUM_CHUNK,
+                         k % chunks < chunks - 1 ? SUM_CHUNK : s.size - (chunks - 1) * SUM_CHUNK,
+                         centre ? (double)centre[k / chunks] : 0, part + k, term, p));
     for (long o = 0; o < s.outer; o++) {
       double sum = 0;
       for (long k = 0; k < chunks; k++) sum += part[o * chunks + k];
-      y[o] = (float)(scale * sum);
+      y[o] = (float)finish(sum, p);
     }
     return;
   }
-  long blocks = (s.inner + SUM_COLUMNS - 1) / SUM_COLUMNS;
-  MN_PARALLEL(c->ctx, c->in[0].n)
-  for (long k = 0; k < s.outer * blocks; k++) {
-    long o = k / blocks, from = k % blocks * SUM_COLUMNS,
-         n = s.inner - from < SUM_COLUMNS ? s.inner - from : SUM_COLUMNS;
-    double sum[SUM_COLUMNS];
-    for (long i = 0; i < n; i++) sum[i] = 0;
-    for (long r = 0; r < s.size; r++)
-      for (long i = 0; i < n; i++) sum[i] += (double)x[(o * s.size + r) * s.inner + from + i];
-    for (long i = 0; i < n; i++) y[o * s.inner + from + i] = (float)(scale * sum[i]);
-  }
+  const long blocks = (s.inner + SUM_COLUMNS - 1) / SUM_COLUMNS;
+  MN_FOR(c->ctx, c->in[0].n, k, 0, s.outer * blocks, 1,
+         mn_fold_columns(x + k / blocks * s.size * s.inner + k % blocks * SUM_COLUMNS, s.size, s.inner,
+                         k % blocks < blocks - 1 ? SUM_COLUMNS : s.inner - (blocks - 1) * SUM_COLUMNS,
+                         MN_AT(centre, k / blocks * s.inner + k % blocks * SUM_COLUMNS),
+                         y + k / blocks * s.inner + k % blocks * SUM_COLUMNS, term, finish, p));
 }
+
+MN_FOLD double mn_itself(double x, double centre, double p) { (void)centre, (void)p; return x; }
+MN_FOLD double mn_scaled(double sum, double p) { return p * sum; }
+
+/* y = scale * sum of x. */
+static inline void mn_sum_axis(mn_call *c, float *y, double scale) { mn_fold(c, y, NULL, mn_itself, mn_scaled, scale); }
+
+MN_FOLD void mn_spread_row(float *to, const float *from, float a, long n) { for (long i = 0; i < n; i++) to[i] = a * from[i]; }
+MN_FOLD void mn_spread_one(float *to, float g, long n) { for (long i = 0; i < n; i++) to[i] = g; }
 
 /* dx = scale * dy, repeated along the axis. */
 static inline void mn_spread_axis(mn_call *c, double scale) {
@@ -70,19 +93,23 @@ static inline void mn_spread_axis(mn_call *c, double scale) {
   float *dx = c->in[0].grad, a = (float)scale;
   if (s.inner == 1) {
     long chunks = (s.size + SUM_CHUNK - 1) / SUM_CHUNK;
-    MN_PARALLEL(c->ctx, c->in[0].n)
-    for (long k = 0; k < s.outer * chunks; k++) {
-      long o = k / chunks, from = k % chunks * SUM_CHUNK;
-      float g = a * dy[o], *to = dx + o * s.size;
-      for (long i = from; i < s.size && i < from + SUM_CHUNK; i++) to[i] = g;
-    }
+    MN_FOR(c->ctx, c->in[0].n, k, 0, s.outer * chunks, 1,
+           mn_spread_one(dx + k / chunks * s.size + k % chunks * SUM_CHUNK, a * dy[k / chunks],
+                         k % chunks < chunks - 1 ? SUM_CHUNK : s.size - (chunks - 1) * SUM_CHUNK));
     return;
   }
-  MN_PARALLEL(c->ctx, c->in[0].n)
-  for (long r = 0; r < s.outer * s.size; r++) {
-    const float *from = dy + r / s.size * s.inner;
-    for (long i = 0; i < s.inner; i++) dx[r * s.inner + i] = a * from[i];
-  }
+  MN_FOR(c->ctx, c->in[0].n, r, 0, s.outer * s.size, 1, mn_spread_row(dx + r * s.inner, dy + r / s.size * s.inner, a, s.inner));
+}
+
+/* Where the elements that become output k lie in x: the first, and from there `inner` apart. */
+static inline long mn_lane(const mn_span *s, long k) { return k / s->inner * s->size * s->inner + k % s->inner; }
+
+/* f(c, span, k) for every output k. */
+MN_FOLD void mn_each_lane(mn_call *c, void (*f)(mn_call *c, const mn_span *s, long k)) {
+  const mn_span s = mn_reduced_span(c);
+  const long n = s.outer * s.inner, step = mn_rows_at_a_time(c->in[0].n, n);
+  MN_FOR(c->ctx, c->in[0].n, from, 0, n, step,
+         for (long k = from; k < n && k < from + step; k++) f(c, &s, k));
 }
 
 #endif

@@ -1,49 +1,56 @@
-/* broadcast.cu -- add sub mul div maximum minimum where: two tensors, matched from the right.
-** Equal shapes end as one axis without a division, a trailing vector as two.  As in pointwise.cu the
-** formula is chosen as a kernel runs.  Where an operand was repeated its gradient is a sum (sums.cuh)
-** of terms that are computed as they are summed, and never stored. */
+/* broadcast.cu -- elementwise ops of two tensors, `where`, comparisons and logic of masks, matched from the right.  Equal shapes end
+** as one axis without a division, a trailing vector as two.  As in pointwise.cu the formula is selected at run time and a new op is
+** one line in a list.  Where an operand was repeated its gradient is a sum (sums.cuh) of terms that are computed as they are summed,
+** and never stored. */
 #include "lib/sums.cuh"
 
-namespace { enum Formula { ADD, SUB, MUL, DIV, MAXIMUM, MINIMUM, WHERE }; }
 enum { A, B, MASK, OUT };                           /* tensors of the walk */
+enum Needs { NOTHING = 0, READS_A = 1, READS_B = 2, READS_Y = 4 };   /* what the slopes read */
+
+/* name, y, what the slopes read, d * dy/da, d * dy/db; in a, b, y, the gradient d of y, and m, `where`'s mask */
+#define BINARY_OPS(OP) \
+  OP(add, a + b, NOTHING, d, d) \
+  OP(atan2, atan2f(a, b), READS_A | READS_B, d * (b / (a * a + b * b)), d * (-a / (a * a + b * b))) \
+  OP(div, a / b, READS_B | READS_Y, d * (1 / b), d * (-y / b)) \
+  OP(maximum, a >= b || a != a ? a : b, READS_A | READS_B, a >= b ? d : d * 0.0f, a >= b ? d * 0.0f : d) \
+  OP(minimum, a <= b || a != a ? a : b, READS_A | READS_B, a <= b ? d : d * 0.0f, a <= b ? d * 0.0f : d) \
+  OP(mul, a * b, READS_A | READS_B, d * b, d * a) \
+  OP(power, powf(a, b), READS_A | READS_B | READS_Y, d * (b == 0 ? 0.0f : b * powf(a, b - 1)), \
+     d * (a == 0 && b >= 0 ? 0.0f : y * logf(a))) \
+  OP(sub, a - b, NOTHING, d, -d) \
+  OP(where, m ? a : b, NOTHING, m ? d : 0.0f, m ? 0.0f : d)
+
+/* name, true where; of any type */
+#define COMPARISONS(OP) \
+  OP(eq, a == b) OP(ne, a != b) OP(lt, a < b) OP(le, a <= b) OP(gt, a > b) OP(ge, a >= b) \
+  OP(logical_and, a && b) OP(logical_or, a || b) OP(logical_xor, !a != !b)
+
+namespace {
+#define NAMED(op, ...) op##_formula,
+enum Formula { BINARY_OPS(NAMED) COMPARISONS(NAMED) };
+}
 
 static __device__ float value_of(Formula f, float a, float b, bool m) {
   switch (f) {
-  case ADD:     return a + b;
-  case SUB:     return a - b;
-  case MUL:     return a * b;
-  case DIV:     return a / b;
-  case MAXIMUM: return a >= b || a != a ? a : b;
-  case MINIMUM: return a <= b || a != a ? a : b;
-  case WHERE:   return m ? a : b;
+#define VALUE(op, value, ...) case op##_formula: return value;
+  BINARY_OPS(VALUE)
+  default: return 0;
   }
-  return 0;
 }
 
-/* d * dy/da, or d * dy/db */
 static __device__ float through_a(Formula f, float a, float b, bool m, float d) {
   switch (f) {
-  case ADD:     return d;
-  case SUB:     return d;
-  case MUL:     return d * b;
-  case DIV:     return d * (1 / b);
-  case MAXIMUM: return a >= b ? d : d * 0.0f;
-  case MINIMUM: return a <= b ? d : d * 0.0f;
-  case WHERE:   return m ? d : 0.0f;
+#define THROUGH_A(op, value, needs, to_a, to_b) case op##_formula: return to_a;
+  BINARY_OPS(THROUGH_A)
+  default: return 0;
   }
-  return 0;
 }
 static __device__ float through_b(Formula f, float a, float b, bool m, float y, float d) {
   switch (f) {
-  case ADD:     return d;
-  case SUB:     return -d;
-  case MUL:     return d * a;
-  case DIV:     return d * (-y / b);
-  case MAXIMUM: return a >= b ? d * 0.0f : d;
-  case MINIMUM: return a <= b ? d * 0.0f : d;
-  case WHERE:   return m ? 0.0f : d;
+#define THROUGH_B(op, value, needs, to_a, to_b) case op##_formula: return to_b;
+  BINARY_OPS(THROUGH_B)
+  default: return 0;
   }
-  return 0;
 }
 
 /* What a kernel reads; NULL where its formula has no use for it. */
@@ -98,8 +105,7 @@ struct Slope {
   __device__ __forceinline__ float operator()(const long *at) const {
     const float a = c.a ? c.a[at[A]] : 0.0f, b = c.b ? c.b[at[B]] : 0.0f, d = c.dy[at[OUT]];
     const bool m = mask_at(c, at[MASK]);
-    if (!of_b) return through_a(c.f, a, b, m, d);
-    return through_b(c.f, a, b, m, c.y ? c.y[at[OUT]] : 0.0f, d);
+    return of_b ? through_b(c.f, a, b, m, c.y ? c.y[at[OUT]] : 0.0f, d) : through_a(c.f, a, b, m, d);
   }
 };
 
@@ -119,9 +125,9 @@ static Axes axes_of(const mn_call *c, Formula f) {
   for (int i = l.axes - 1; i >= 0; i--, x.n++) {
     long *s = x.stride[x.n];
     x.size[x.n] = l.size[i];
-    s[A] = l.stride[f == WHERE ? 1 : 0][i];
-    s[B] = l.stride[f == WHERE ? 2 : 1][i];
-    s[MASK] = f == WHERE ? l.stride[0][i] : 0;
+    s[A] = l.stride[f == where_formula ? 1 : 0][i];
+    s[B] = l.stride[f == where_formula ? 2 : 1][i];
+    s[MASK] = f == where_formula ? l.stride[0][i] : 0;
     s[OUT] = out;
     out *= l.size[i];
   }
@@ -154,7 +160,7 @@ static cu_fold fold_of(const Axes &x, int operand) {
 
 static Call call_of(const mn_call *c, Formula f) {
   Call x = { f, c->in[0].data, c->in[1].data, NULL, NULL, NULL };
-  if (f == WHERE) x.mask = c->in[0].u8, x.a = c->in[1].data, x.b = c->in[2].data;
+  if (f == where_formula) x.mask = c->in[0].u8, x.a = c->in[1].data, x.b = c->in[2].data;
   return x;
 }
 
@@ -184,10 +190,10 @@ static void forward(const mn_call *c, Formula f) {
     CU_LAUNCH(binary_value<float>, cu_blocks(n), CU_THREADS, 0, x, walk_of(axes, 1), axes.moves, y, n);
 }
 
-static void backward(const mn_call *c, Formula f) {
+static void backward(const mn_call *c, Formula f, int needs) {
   Call x = call_of(c, f);
   const Axes axes = axes_of(c, f);
-  const int first = f == WHERE ? 1 : 0;             /* input that is operand a */
+  const int first = f == where_formula ? 1 : 0;             /* input that is operand a */
   const long n = c->out[0].n;
   float *grad[2], *whole[2];
   for (int k = 0; k < 2; k++) {
@@ -195,9 +201,9 @@ static void backward(const mn_call *c, Formula f) {
     whole[k] = c->in[first + k].n == n ? grad[k] : NULL;
   }
   x.dy = c->out[0].grad;
-  if (f == DIV) x.y = c->out[0].data;
-  if (f == ADD || f == SUB || f == WHERE) x.a = x.b = NULL;
-  if (f == DIV) x.a = NULL;
+  if (!(needs & READS_A)) x.a = NULL;
+  if (!(needs & READS_B)) x.b = NULL;
+  if (needs & READS_Y) x.y = c->out[0].data;
   if (whole[0] || whole[1]) {
     if (axes.size[0] % 4 == 0 && cu_quads(4, axes.moves.a ? x.a : NULL, axes.moves.b ? x.b : NULL, x.y, x.dy) &&
         cu_quads(4, whole[0], whole[1]))
@@ -211,15 +217,41 @@ static void backward(const mn_call *c, Formula f) {
     if (grad[k] && !whole[k]) cu_sum(c, fold_of(axes, k), Slope{ x, k == 1 }, grad[k]);
 }
 
-#define BINARY(op, formula) \
-  static void op##_forward(mn_call *c) { forward(c, formula); } \
-  static void op##_backward(mn_call *c) { backward(c, formula); } \
+#define EXPORT(op, value, needs, to_a, to_b) \
+  static void op##_forward(mn_call *c) { forward(c, op##_formula); } \
+  static void op##_backward(mn_call *c) { backward(c, op##_formula, needs); } \
   MN_KERNEL(op, op##_forward, op##_backward)
+BINARY_OPS(EXPORT)
 
-BINARY(add, ADD)
-BINARY(sub, SUB)
-BINARY(mul, MUL)
-BINARY(div, DIV)
-BINARY(maximum, MAXIMUM)
-BINARY(minimum, MINIMUM)
-BINARY(where, WHERE)
+/* ---- comparisons ---- */
+
+template <class T> static __device__ bool holds(Formula f, T a, T b) {
+  switch (f) {
+#define HOLDS(op, where) case op##_formula: return where;
+  COMPARISONS(HOLDS)
+  default: return false;
+  }
+}
+
+template <class T> CU_KERNEL compared(Formula f, const T *a, const T *b, const cu_walk &walk, uint8_t *mask, long n) {
+  CU_LOOP(i, n) {
+    long at[CU_WALKED] = {};
+    walk.find(i, at);
+    mask[i] = holds(f, a[at[A]], b[at[B]]);
+  }
+}
+
+static void compare(const mn_call *c, Formula f) {
+  const cu_walk walk = walk_of(axes_of(c, f), 1);
+  const long n = c->out[0].n;
+  uint8_t *mask = c->out[0].u8;
+  const mn_arg *a = &c->in[0], *b = &c->in[1];
+  if (a->dtype == MN_F32) CU_LAUNCH(compared<float>, cu_blocks(n), CU_THREADS, 0, f, a->data, b->data, walk, mask, n);
+  else if (a->dtype == MN_I32) CU_LAUNCH(compared<int32_t>, cu_blocks(n), CU_THREADS, 0, f, a->i32, b->i32, walk, mask, n);
+  else CU_LAUNCH(compared<uint8_t>, cu_blocks(n), CU_THREADS, 0, f, a->u8, b->u8, walk, mask, n);
+}
+
+#define EXPORT_COMPARISON(op, where) \
+  static void op##_forward(mn_call *c) { compare(c, op##_formula); } \
+  MN_KERNEL(op, op##_forward, NULL)
+COMPARISONS(EXPORT_COMPARISON)

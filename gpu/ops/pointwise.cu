@@ -1,78 +1,81 @@
-/* pointwise.cu -- abs clamp cos elu1 erf exp floor gelu leaky_relu log neg pow relu round rsqrt scale sigmoid sign silu sin softplus sqrt
-** square tanh, lerp, between, detach: elementwise ops.  They are limited by memory, so one kernel computes them all and
-** selects the formula at run time: every thread of a launch selects the same one, which costs nothing compared with
-** the loads, and each direction has one table of formulas.  Values are read and written four at a time. */
+/* pointwise.cu -- elementwise ops of one tensor; lerp, between, logical_not, detach.  They are limited by memory, so one kernel
+** computes them all and selects the formula at run time: every thread of a launch selects the same one, which costs nothing compared
+** with the loads.  A new op is one line in this list: its name, what its slope reads, y and dy/dx.  Values are read and written four
+** at a time. */
 #include "runtime/strided_copy.cuh"
 extern "C" {
 #include "numerics/fast_math.h"
 }
 
-namespace {
-enum Formula { ABS, CLAMP, COS, ELU1, ERF, EXP, FLOOR, GELU, LEAKY_RELU, LOG, NEG, POW, RELU, ROUND, RSQRT, SCALE, SIGMOID, SIGN, SILU, SIN, SOFTPLUS, SQRT,
-  SQUARE, TANH };
+enum Needs { NOTHING = 0, X = 1, Y = 2 };           /* what the slope reads */
+
+/* y and dy/dx in x, y and the op's first two options, p and q */
+#define UNARY_OPS(OP) \
+  OP(abs, X, fabsf(x), x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f) \
+  OP(atan, X, atanf(x), 1 / (1 + x * x)) \
+  OP(clamp, X, mn_at_most(mn_at_least(x, p), q), x < p || x > q ? 0.0f : 1.0f) \
+  OP(cos, X, cosf(x), -sinf(x)) \
+  OP(elu, X | Y, x > 0 ? x : p * expm1f(x), x > 0 ? 1.0f : y + p) \
+  OP(elu1, X | Y, x > 0 ? x + 1 : mn_expf(x), x > 0 ? 1.0f : y) \
+  OP(erf, X, erff(x), 1.128379167f * mn_expf(-x * x)) \
+  OP(exp, Y, mn_expf(x), y) \
+  OP(expm1, Y, expm1f(x), y + 1) \
+  OP(gelu, X, 0.5f * x * (1 + erff(0.7071067812f * x)), \
+     0.5f * (1 + erff(0.7071067812f * x)) + 0.3989422804f * x * mn_expf(-0.5f * x * x)) \
+  OP(leaky_relu, X, x > 0 ? x : p * x, x > 0 ? 1.0f : p) \
+  OP(log, X, mn_logf(x), 1 / x) \
+  OP(log1p, X, log1pf(x), 1 / (1 + x)) \
+  OP(mish, X, x * mn_tanhf(mn_softplusf(x)), mish_slope(x)) \
+  OP(neg, NOTHING, -x, -1.0f) \
+  OP(pow, X, powf(x, p), p == 0 ? 0.0f : p * powf(x, p - 1)) \
+  OP(reciprocal, X | Y, p / x, -y / x) \
+  OP(relu, X, mn_at_least(x, 0), x > 0 ? 1.0f : 0.0f) \
+  OP(rsqrt, X | Y, 1 / sqrtf(x), -0.5f * y / x) \
+  OP(scale, NOTHING, fmaf(p, x, q), p) \
+  OP(sigmoid, Y, mn_sigmoidf(x), y * (1 - y)) \
+  OP(silu, X, x * mn_sigmoidf(x), silu_slope(x, mn_sigmoidf(x))) \
+  OP(sin, X, sinf(x), cosf(x)) \
+  OP(softplus, X, mn_softplusf(x), mn_sigmoidf(x)) \
+  OP(sqrt, Y, sqrtf(x), 0.5f / y) \
+  OP(square, X, x * x, 2 * x) \
+  OP(tan, Y, tanf(x), 1 + y * y) \
+  OP(tanh, Y, mn_tanhf(x), 1 - y * y)
+
+/* Constants for gradients. */
+#define CONSTANT_OPS(OP) \
+  OP(ceil, ceilf(x)) \
+  OP(floor, floorf(x)) \
+  OP(round, rintf(x)) \
+  OP(sign, x > 0 ? 1.0f : x < 0 ? -1.0f : x) \
+  OP(trunc, truncf(x))
+
+static __device__ float silu_slope(float x, float s) { return s * (1 + x * (1 - s)); }
+static __device__ float mish_slope(float x) {
+  const float t = mn_tanhf(mn_softplusf(x));
+  return t + x * (1 - t * t) * mn_sigmoidf(x);
 }
-enum Needs { NOTHING = 0, X = 1, Y = 2 };           /* what the slope looks at */
+
+namespace {
+#define NAMED(op, ...) op##_formula,
+enum Formula { UNARY_OPS(NAMED) CONSTANT_OPS(NAMED) };
+}
 
 static __device__ float value_of(Formula f, float x, float p, float q) {
   switch (f) {
-  case ABS:      return fabsf(x);
-  case CLAMP:    return mn_at_most(mn_at_least(x, p), q);
-  case COS:      return cosf(x);
-  case ELU1:     return x > 0 ? x + 1 : mn_expf(x);
-  case ERF:      return erff(x);
-  case EXP:      return mn_expf(x);
-  case FLOOR:    return floorf(x);
-  case GELU:     return 0.5f * x * (1 + erff(0.7071067812f * x));
-  case LEAKY_RELU: return x > 0 ? x : p * x;
-  case LOG:      return mn_logf(x);
-  case NEG:      return -x;
-  case POW:      return powf(x, p);
-  case RELU:     return mn_at_least(x, 0);
-  case ROUND:    return rintf(x);
-  case RSQRT:    return 1 / sqrtf(x);
-  case SCALE:    return fmaf(p, x, q);
-  case SIGMOID:  return mn_sigmoidf(x);
-  case SIGN:     return x > 0 ? 1.0f : x < 0 ? -1.0f : x;
-  case SILU:     return x * mn_sigmoidf(x);
-  case SIN:      return sinf(x);
-  case SOFTPLUS: return mn_softplusf(x);
-  case SQRT:     return sqrtf(x);
-  case SQUARE:   return x * x;
-  case TANH:     return mn_tanhf(x);
+#define VALUE(op, needs, value, slope) case op##_formula: return value;
+#define CONSTANT_VALUE(op, value) case op##_formula: return value;
+  UNARY_OPS(VALUE)
+  CONSTANT_OPS(CONSTANT_VALUE)
   }
   return 0;
 }
 
-static __device__ float silu_slope(float x, float s) { return s * (1 + x * (1 - s)); }
-
 static __device__ float slope_of(Formula f, float x, float y, float p, float q) {
   switch (f) {
-  case ABS:      return x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f;
-  case CLAMP:    return x < p || x > q ? 0.0f : 1.0f;
-  case COS:      return -sinf(x);
-  case ELU1:     return x > 0 ? 1.0f : y;
-  case ERF:      return 1.128379167f * mn_expf(-x * x);
-  case EXP:      return y;
-  case FLOOR:    return 0;
-  case GELU:     return 0.5f * (1 + erff(0.7071067812f * x)) + 0.3989422804f * x * mn_expf(-0.5f * x * x);
-  case LEAKY_RELU: return x > 0 ? 1.0f : p;
-  case LOG:      return 1 / x;
-  case NEG:      return -1.0f;
-  case POW:      return p == 0 ? 0.0f : p * powf(x, p - 1);
-  case RELU:     return x > 0 ? 1.0f : 0.0f;
-  case ROUND:    return 0;
-  case RSQRT:    return -0.5f * y / x;
-  case SCALE:    return p;
-  case SIGMOID:  return y * (1 - y);
-  case SIGN:     return 0;
-  case SILU:     return silu_slope(x, mn_sigmoidf(x));
-  case SIN:      return cosf(x);
-  case SOFTPLUS: return mn_sigmoidf(x);
-  case SQRT:     return 0.5f / y;
-  case SQUARE:   return 2 * x;
-  case TANH:     return 1 - y * y;
+#define SLOPE(op, needs, value, slope) case op##_formula: return slope;
+  UNARY_OPS(SLOPE)
+  default: return 0;
   }
-  return 0;
 }
 
 CU_KERNEL unary_value(Formula f, const float *x, float *y, long n, long quads, float p, float q) {
@@ -84,7 +87,7 @@ CU_KERNEL unary_value(Formula f, const float *x, float *y, long n, long quads, f
   CU_LOOP(i, n - 4 * quads) y[4 * quads + i] = value_of(f, x[4 * quads + i], p, q);
 }
 
-/* dx = dy * slope; x or y is NULL where the slope does not look at it. */
+/* dx = dy * slope; x or y is NULL where the slope does not read it. */
 CU_KERNEL unary_slope(Formula f, const float *x, const float *y, const float *dy, float *dx, long n,
                       long quads, float p, float q) {
   const float4 none = { 0, 0, 0, 0 };
@@ -116,41 +119,16 @@ static void backward(const mn_call *c, Formula f, int needs) {
             (float)OPT(c, 1));
 }
 
-#define UNARY(op, formula, needs) \
-  static void op##_forward(mn_call *c) { forward(c, formula); } \
-  static void op##_backward(mn_call *c) { backward(c, formula, needs); } \
+#define EXPORT(op, needs, value, slope) \
+  static void op##_forward(mn_call *c) { forward(c, op##_formula); } \
+  static void op##_backward(mn_call *c) { backward(c, op##_formula, needs); } \
   MN_KERNEL(op, op##_forward, op##_backward)
+UNARY_OPS(EXPORT)
 
-UNARY(abs, ABS, X)
-UNARY(clamp, CLAMP, X)
-UNARY(cos, COS, X)
-UNARY(elu1, ELU1, X | Y)
-UNARY(erf, ERF, X)
-UNARY(exp, EXP, Y)
-UNARY(gelu, GELU, X)
-UNARY(leaky_relu, LEAKY_RELU, X)
-UNARY(log, LOG, X)
-UNARY(neg, NEG, NOTHING)
-UNARY(pow, POW, X)
-UNARY(relu, RELU, X)
-UNARY(rsqrt, RSQRT, X | Y)
-UNARY(scale, SCALE, NOTHING)
-UNARY(sigmoid, SIGMOID, Y)
-UNARY(silu, SILU, X)
-UNARY(sin, SIN, X)
-UNARY(softplus, SOFTPLUS, X)
-UNARY(sqrt, SQRT, Y)
-UNARY(square, SQUARE, X)
-UNARY(tanh, TANH, Y)
-
-/* Constants for gradients. */
-#define CONSTANT(op, formula) \
-  static void op##_forward(mn_call *c) { forward(c, formula); } \
+#define EXPORT_CONSTANT(op, value) \
+  static void op##_forward(mn_call *c) { forward(c, op##_formula); } \
   MN_KERNEL(op, op##_forward, NULL)
-
-CONSTANT(floor, FLOOR)
-CONSTANT(round, ROUND)
-CONSTANT(sign, SIGN)
+CONSTANT_OPS(EXPORT_CONSTANT)
 
 /* ---- lerp ---- */
 
@@ -196,6 +174,14 @@ static void within_forward(mn_call *c) {
 }
 
 MN_KERNEL(between, within_forward, NULL)
+
+CU_KERNEL inverted_mask(const uint8_t *a, uint8_t *mask, long n) { CU_LOOP(i, n) mask[i] = !a[i]; }
+
+static void not_forward(mn_call *c) {
+  CU_LAUNCH(inverted_mask, cu_blocks(c->in[0].n, 4), CU_THREADS, 0, c->in[0].u8, c->out[0].u8, c->in[0].n);
+}
+
+MN_KERNEL(logical_not, not_forward, NULL)
 
 static void detach_forward(mn_call *c) { cu_copy(c->out[0].data, c->in[0].data, c->in[0].n); }
 

@@ -1,7 +1,10 @@
 -- init.lua -- the table that require "mneme" returns.  Parts are loaded when first used; every op of
 -- engine/ops is a function here too: mn.matmul(a, b), mn.linear_attention { q = q, k = k, ... }.
 require("mneme.base.luajit_pairs").install()      -- first: it replaces a faulty global pairs()
+require("mneme.base.source_files").install()      -- what scripts load is noted for their runs
+local suggest = require "mneme.tensor.suggest"
 local tensor = require "mneme.tensor.tensor"
+require "mneme.tensor.random"                     -- x:dropout(p)
 
 local mn = {
   Tensor = tensor.Tensor, ops = tensor.ops,
@@ -16,24 +19,46 @@ for _, module in ipairs { "shapes", "indexing" } do
   end
 end
 
--- name in mn = a module; or a module and one field of it; or a module of which `fields` are public, with `call` as a table that
+-- name in mn = a module; or a module and one field of it (and a field of that ...); or a module of which `fields` are public, with `call` as a table that
 -- is called like a function; or a `group` of such parts.  Outside lua/ only require "mneme" is written (tests/project/
 -- test_public_rule.lua), so what scenes, panels, experiments and documents need is named here.
 local parts = {
   plan = { "mneme.tensor.plan" },
   recur = { "mneme.tensor.recur" },
+  grad = { "mneme.tensor.gradients", "grad" },
+  custom_gradient = { "mneme.tensor.gradients", "custom_gradient" },
   einsum = { "mneme.tensor.einsum" },
   nn = { "mneme.tensor.nn" },
+  dropout = { "mneme.tensor.random", "dropout" },
+  mse_loss = { "mneme.tensor.losses", "mse_loss" },
+  l1_loss = { "mneme.tensor.losses", "l1_loss" },
+  huber_loss = { "mneme.tensor.losses", "huber_loss" },
+  smooth_l1_loss = { "mneme.tensor.losses", "smooth_l1_loss" },
+  binary_cross_entropy_with_logits = { "mneme.tensor.losses", "binary_cross_entropy_with_logits" },
+  nll_loss = { "mneme.tensor.losses", "nll_loss" },
+  cross_entropy = { "mneme.tensor.losses", "cross_entropy" },
+  kl_div = { "mneme.tensor.losses", "kl_div" },
+  categorical = { "mneme.tensor.distributions", "categorical" },
+  bernoulli = { "mneme.tensor.distributions", "bernoulli" },
+  normal = { "mneme.tensor.distributions", "normal" },
+  kl_divergence = { "mneme.tensor.distributions", "kl_divergence" },
   env = { "mneme.envs.env", "new" },
   scene = { "mneme.view.scene", call = "new", fields = { "load", "panels" } },
   core = { "mneme.models.core", call = "new", fields = { "preset" } },
   encoder = { "mneme.models.encoder", "new" },
   agent = { "mneme.models.agent", "new" },
   torso = { "mneme.models.torso", "new" },
-  a2c = { "mneme.learn.a2c", "new" },
-  ppo = { "mneme.learn.ppo", "new" },
+  a2c = { "mneme.learn.learners", "list", "a2c", "new" },
+  ppo = { "mneme.learn.learners", "list", "ppo", "new" },
+  learner = { "mneme.learn.learners", "new" },
+  learners = { "mneme.learn.learners", "list" },
+  on_policy = { "mneme.learn.learner_class", "define" },
   adam = { "mneme.tensor.optim", "adam" },
   adamw = { "mneme.tensor.optim", "adamw" },
+  save = { "mneme.tensor.saved", "save" },
+  load = { "mneme.tensor.saved", "load" },
+  sgd = { "mneme.tensor.optim", "sgd" },
+  rmsprop = { "mneme.tensor.optim", "rmsprop" },
   config = { "mneme.runs.config", "new" },
   help = { "mneme.commands.help", "show" },
   features = { "mneme.models.gated_linear", "features" },
@@ -71,17 +96,28 @@ local parts = {
     timing = { "mneme.measure.timing", fields = { "fill", "forward", "looking_back", "memory", "sequence", "step" } },
     weight_transplant = { "mneme.measure.weight_transplant" } } },
   manual_seed = { "mneme.tensor.nn", "manual_seed" },
+  zeros = { "mneme.tensor.constructors", "zeros" }, ones = { "mneme.tensor.constructors", "ones" },
+  empty = { "mneme.tensor.constructors", "empty" }, full = { "mneme.tensor.constructors", "full" },
+  arange = { "mneme.tensor.constructors", "arange" }, linspace = { "mneme.tensor.constructors", "linspace" },
+  eye = { "mneme.tensor.constructors", "eye" }, rand = { "mneme.tensor.constructors", "rand" },
+  randn = { "mneme.tensor.constructors", "randn" }, randint = { "mneme.tensor.constructors", "randint" },
+  randperm = { "mneme.tensor.constructors", "randperm" }, zeros_like = { "mneme.tensor.constructors", "zeros_like" },
+  ones_like = { "mneme.tensor.constructors", "ones_like" }, full_like = { "mneme.tensor.constructors", "full_like" },
+  rand_like = { "mneme.tensor.constructors", "rand_like" }, randn_like = { "mneme.tensor.constructors", "randn_like" },
   plot = { "mneme.commands.plot" },
+  print = { "mneme.tensor.show", "print" },
 }
 
 ---The names in mn, sorted, ops left out; or those of a kind.
----@param kind string? "cores", "attentions", "envs", "tasks", "ops", "scenes" or "experiments"
+---@param kind string? "cores", "attentions", "envs", "datasets", "learners", "ops", "scenes" or "experiments"
 ---@return string[]
 function mn.names(kind)
   if kind ~= nil then return require("mneme.base.catalogue").names(kind) end
   local names, own = {}, { ops = true }
   for name in pairs(mn) do own[name] = own[name] or not tensor.ops[name] and "own" end
-  for name in pairs(parts) do own[name] = "own" end
+  for _, made in ipairs { parts, tensor.functions } do
+    for name in pairs(made) do own[name] = own[name] or not tensor.ops[name] and "own" end
+  end
   for name, whose in pairs(own) do if whose == "own" then names[#names + 1] = name end end
   table.sort(names)
   return names
@@ -96,12 +132,14 @@ local function learner()
     function(l, ...) if l.cfg.view then return require("mneme.episodes.live_publisher").open(l, ...) end end,
   }
 end
-local hand_over = {
-  a2c = learner, ppo = learner, supervised = learner,
-  config = function()
-    require("mneme.runs.config").help = function(...) return require("mneme.commands.help").settings(...) end
-  end,
-}
+local function settings()
+  require("mneme.runs.config").help = function(...) return require("mneme.commands.help").settings(...) end
+  local of_learners = require "mneme.runs.learner_settings"
+  of_learners.find = function(name) return require("mneme.learn.learners").find(name) end
+  of_learners.all = function() return require("mneme.learn.learners").defaults() end
+end
+local hand_over = { config = settings, study = settings, supervised = learner, a2c = learner, ppo = learner, learner = learner, learners = learner,
+  on_policy = learner }
 
 -- old name = new name: see base/renamed.lua
 local successors = {
@@ -119,7 +157,11 @@ local function load(part)
     return setmetatable(group, { group = true })
   end
   local module = require(part[1])
-  if not part.fields then return part[2] and module[part[2]] or module end
+  if not part.fields then
+    local value = module
+    for i = 2, #part do value = value[part[i]] end
+    return value
+  end
   local value, call = {}, module[part.call]
   for _, field in ipairs(part.fields) do value[field] = assert(module[field], field) end
   return call and setmetatable(value, { called = call, __call = function(_, ...) return call(...) end }) or value
@@ -132,7 +174,13 @@ return setmetatable(mn, { __index = function(_, key)
     return mn[new]
   end
   local part = parts[key]
-  if not part then return tensor.ops[key] end
+  if not part then
+    local value = tensor.functions[key] or tensor.ops[key]
+    if value ~= nil then return value end
+    local known = mn.names()
+    for name in pairs(tensor.ops) do known[#known + 1] = name end
+    suggest.unknown("mn.", key, suggest.functions, known)
+  end
   if hand_over[key] then hand_over[key]() end
   local value = load(part)
   rawset(mn, key, value)

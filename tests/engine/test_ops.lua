@@ -218,7 +218,7 @@ local function check_rows(name, op, case, only_first)
     if not refused then compare(name, how, numbers(ctx, case, out), whole) end
   end
   cases.check(ctx, C.mn_plan_run(plan, 0, -1))
-  compare(name, "run again", numbers(ctx, case, out), whole)
+  if not case.hint.counting then compare(name, "run again", numbers(ctx, case, out), whole) end
   C.mn_plan_free(plan)
   cases.free(ctx, case, leaves)
   if refused then

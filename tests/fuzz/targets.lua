@@ -14,7 +14,6 @@ local files = require "mneme.base.files"
 local forge = require "tests.fuzz.forge"
 local json = require "mneme.base.json"
 local trajectory_replay = require "mneme.episodes.trajectory_replay"
-local safetensors = require "mneme.tensor.safetensors"
 local tensor = require "mneme.tensor.tensor"
 local trajectory = require "mneme.episodes.trajectory"
 
@@ -45,7 +44,7 @@ local function target(name, f)
   end
 end
 
-target("safetensors", function() safetensors.load "fuzz.safetensors" end)
+target("safetensors", function() mn.load "fuzz.safetensors" end)
 
 target("json", function(data, bytes)
   local value, problem = json.decode(ffi.string(data, bytes))

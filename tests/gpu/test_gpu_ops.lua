@@ -172,6 +172,12 @@ local function delta(T, K, V, options)
   return { hint = { small = "k", positive = "q k s", options = options }, T = T, B = 2, H = 1, K = K, V = V }
 end
 
+local lanes = {}
+for i, case in ipairs { { 3, 17000 }, { 3, 17000, axis = 1 }, { 40, 300, axis = 0 } } do
+  local shape = { case[1], case[2] }
+  lanes[i] = { hint = { shapes = { x = shape, mask = shape }, options = { axis = case.axis } } }
+end
+
 -- Sizes at which kernels go other ways than at the tiny ones of op_cases: several blocks, sums in pieces,
 -- tiles, long rows.  A hint, and what op_cases takes for the letters and for `...` (rest).
 local wide = {
@@ -182,8 +188,10 @@ local wide = {
   where = { { hint = { shapes = { mask = { 90, 1 }, a = { 40 }, b = { 90, 40 } } } } },
   sum = { { hint = { shapes = { x = { 3, 20000 } } } }, { hint = { shapes = { x = { 3, 20000 } }, options = { axis = 1 } } },
     { hint = { shapes = { x = { 9000, 7 } }, options = { axis = 0 } } } },
-  max = { { hint = { shapes = { x = { 3, 17000 } } } }, { hint = { shapes = { x = { 3, 17000 } }, options = { axis = 1 } } },
-    { hint = { shapes = { x = { 40, 300 } }, options = { axis = 0 } } } },
+  max = lanes, min = lanes, argmax = lanes, argmin = lanes, var = lanes, norm = lanes, any = lanes,
+  all = { { hint = { shapes = { mask = { 3, 1100 } }, options = { axis = 1 } } } },
+  prod = { { hint = { shapes = { x = { 3, 300 } }, options = { axis = 1 } } }, { hint = { shapes = { x = { 40, 70 } }, options = { axis = 0 } } } },
+  eq = { { hint = { type = "u8", shapes = { a = { 900, 40 }, b = { 40 } } } } },
   transpose = { { hint = { shapes = { x = { 70, 3, 45 } }, options = { a = 0, b = 2 } } },
     { hint = { shapes = { x = { 20, 33, 6 } } } } },
   concat = { { hint = { absent = "c d e f g h", shapes = { a = { 60, 37 }, b = { 60, 64 } } } },
@@ -209,6 +217,12 @@ local wide = {
   embedding = { { hint = {}, V = 300, D = 5, rest = { 70, 61 } }, { hint = {}, V = 3, D = 270, rest = { 1100 } } },
   expand_time = { { hint = {}, T = 60, B = 50, H = 2, K = 8, rest = { 1 } } },
   running_max = { { hint = {}, T = 20, B = 3, H = 2, M = 200 } },
+  gated_scan = { { hint = { like = { a = { "x", 1 } } }, T = 37, B = 3, rest = { 90 } }, { hint = { like = { a = { "x", 3 } } }, T = 20, B = 90, rest = { 7 } } },
+  log_scan = { { hint = { like = { a = { "x", 1 } } }, T = 37, B = 3, rest = { 90 } } },
+  complex_scan = { { hint = { like = { a = { "x", 1 } } }, T = 37, B = 3, D = 90 }, { hint = { like = { a = { "x", 3 } } }, T = 20, B = 90, D = 6 } },
+  cumsum = { { hint = { sizes = { T = 37, B = 30 }, shapes = { x = { 37, 30, 11 } } } },
+    { hint = { absent = "done", shapes = { x = { 300, 37 } }, options = { axis = 1 } } } },
+  cumprod = { { hint = { sizes = { T = 37, B = 30 }, shapes = { x = { 37, 30, 11 } } } } },
   memory_push_mask = { { hint = { flags = "mask" }, T = 40, M = 70, B = 40, rest = { 1 } } },
   a2c_loss = { { hint = { sizes = { S = "T+1" } }, T = 40, B = 30, A = 5 }, { hint = { sizes = { S = "T+1" } }, T = 3, B = 4, A = 140 } },
   ppo_loss = { { hint = {}, T = 60, B = 50, A = 4 } },
@@ -253,6 +267,12 @@ local wide = {
       T = 2, B = 3, Y = 20, X = 17, C = 3, O = 40, K = 4, L = 3 },
     { hint = { absent = "x", options = { stride = 3 } }, T = 2, B = 9, Y = 16, X = 17, C = 5, O = 6, K = 5, L = 4 } },
   max_pool2d = { { hint = { options = { kernel = 3, stride = 2, padding = 1 } }, T = 2, B = 3, Y = 20, X = 17, C = 5 } },
+  avg_pool2d = { { hint = { options = { kernel = 3, stride = 2, padding = 1 } }, T = 2, B = 3, Y = 20, X = 17, C = 5 } },
+  group_norm = { { hint = { options = { groups = 3 } }, T = 5, B = 3, P = 70, C = 12 }, { hint = {}, T = 2, B = 2, P = 300, C = 5 } },
+  dropout = { { hint = { stopped = "p" }, rest = { 70, 61 } } }, random_uniform = { { hint = {}, rest = { 70, 61 } } },
+  random_normal = { { hint = {}, rest = { 70, 61 } } }, random_index = { { hint = {}, A = 7, rest = { 70, 11 } } },
+  sgd = { { hint = { positive = "hyper norm" }, rest = { 90, 101 } } },
+  rmsprop = { { hint = { positive = "v hyper norm", absent = "mean" }, rest = { 90, 101 } } },
   head_conv = { { hint = {}, B = 2, H = 3, N = 50, D = 16, J = 7 }, { hint = {}, B = 2, H = 2, N = 3, D = 5, J = 9 } },
   rotary = { { hint = { sizes = { D = 70 }, stopped = "tick" }, T = 20, B = 3, H = 2 } },
   dpfp = { { hint = { options = { nu = 3 } }, D = 40, rest = { 30 } } }, fourier = { { hint = {}, M = 70, rest = { 30 } } },

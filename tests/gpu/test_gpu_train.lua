@@ -58,6 +58,13 @@ t.test("gpu: updates by PPO are the CPU's", function()
   compare(trained("learner=ppo device=emu", "ppo-emu"), trained("learner=ppo", "ppo-cpu"), 2e-5)
 end)
 
+t.test("gpu: normalised observations and rewards are the CPU's", function()
+  for _, learner in ipairs { "a2c", "ppo" } do
+    local words = ("learner=%s norm_obs=1 norm_reward=1 num_steps=12 steps=72"):format(learner)
+    compare(trained(words .. " device=emu", learner .. "-norm-emu"), trained(words, learner .. "-norm-cpu"), 2e-5)
+  end
+end)
+
 -- How far a first update's gradient (of which Adam then holds a part) is from another, as a part of its length.
 local function distance(there, here)
   local off, length = 0, 0

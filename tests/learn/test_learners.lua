@@ -443,8 +443,8 @@ end)
 
 t.test("the defaults are listed once", function()
   for key in pairs(actor.defaults) do
-    for name, maker in pairs { a2c = require "mneme.learn.a2c", ppo = require "mneme.learn.ppo" } do
-      t.ok(maker.defaults[key] ~= nil, name .. " has no " .. key)
+    for name in pairs(makers) do
+      t.ok(mn.learners[name].defaults[key] ~= nil, name .. " has no " .. key)
     end
   end
 end)

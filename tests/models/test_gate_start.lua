@@ -16,17 +16,20 @@ local function small(name, more)
 end
 
 -- What is left of the first layer's state of ones after a step with a zero input, in which it writes nothing: the product of the
--- parts whose factors multiply; nil: the gates also depend on the state (gru), or its scale is free (rwkv4).
+-- parts whose factors multiply, and of the scale e^m that they are held at (mlstm); nil: the gates also depend on the state (gru), or
+-- its scale is free (rwkv4).
 local function left_after_a_step(core)
   local state, product = core:initial(1), nil
   for name in pairs(core.states) do
     local kind = name:match "[^.]+$"
     if kind == "C" or kind == "S" or kind == "c" or kind == "v" or kind == "k" then state[name]:fill(1) end
+    if kind == "m" then state[name]:fill(0) end
   end
   local _, after = core(tensor.new { shape = { 1, 1, core.config.d_in } }, nil, state)
   for name in pairs(core.states) do
     local kind = name:match "^layers%.0%.(%w+)$"
     if kind == "C" or kind == "S" or kind == "c" or kind == "v" or kind == "k" then product = (product or 1) * after[name]:data()[0] end
+    if kind == "m" then product = (product or 1) * math.exp(after[name]:data()[0]) end
   end
   return product
 end

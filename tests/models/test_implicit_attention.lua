@@ -194,6 +194,7 @@ t.test("weights on past steps times what was written there are what a head reads
   check_reading({ "delta_released", feature = "elu1", nu = 1 }, true)
   check_reading({ "gated_deltanet" }, false)
   check_reading({ "performer" }, true)
+  check_reading({ "mlstm", expand = 1 }, true)
   check_reading({ "rwkv6" }, false)
   check_reading({ "rwkv7" }, false)
   check_reading({ "transformer", memory = 32 }, false)

@@ -10,6 +10,7 @@ local M = { list = {} }
 -- ---- hints ----
 -- Per op, a list of cases; in each, all optional:
 --   shapes    sizes of inputs with [*]; `large`: those for the test of threads
+--   like      of an input with [*]: { "x", from }, the shape of an earlier input, from an axis on
 --   sizes     letters that depend on others, "T+1"; `any`: axes written ?, in order, of an input
 --   absent    optional inputs to leave out
 --   options   options to set
@@ -17,21 +18,40 @@ local M = { list = {} }
 --   small     inputs whose numbers are a third as large, so that a recurrence does not grow
 --   flags     float inputs to draw as 0 or 1
 --   counts    whole numbers that count up along T, from 0 .. 4 and again from 0 now and then
+--   counting  no replay gives what another gave: it counts in place
 --   distinct  float inputs whose values keep a distance from each other
 --   dtype     of inputs marked :any, "i32" or "u8"; each case of such an op is also run with these two
 --   stopped   inputs whose gradient leaves a part out on purpose, so that no quotient equals it
 local by_axis = { {}, { options = { axis = 0 } }, { options = { axis = 1 } },
-  { options = { axis = -1, keepdims = 1 } } }
+  { options = { axis = -1, keepdim = 1 } } }
 local pairs_of_shapes = {
   { large = { a = { 3000, 40 }, b = { 40 } } }, { shapes = { a = { 3, 2, 4 }, b = { 4 } } },
   { shapes = { a = { 4, 1, 3 }, b = { 4, 2, 3 } } },
   { shapes = { a = { 2 }, b = { 4, 3, 1 } } }, { shapes = { a = { 3, 1, 4, 1 }, b = { 2, 1, 5 } } },
   { shapes = { a = { 1 }, b = { 1 } } },
 }
-local divisors = {}
-for i, case in ipairs(pairs_of_shapes) do
-  divisors[i] = { shapes = case.shapes, large = case.large, positive = "b" }
+-- Cases with more to each: the same hints, the same options.
+local function with(cases, hint, options)
+  local list = {}
+  for i, case in ipairs(cases) do
+    list[i] = { options = {} }
+    for name, value in pairs(case) do if name ~= "options" then list[i][name] = value end end
+    for name, value in pairs(hint) do list[i][name] = value end
+    for _, more in ipairs { case.options or {}, options or {} } do
+      for name, value in pairs(more) do list[i].options[name] = value end
+    end
+  end
+  return list
 end
+local function join(...)
+  local all = {}
+  for _, cases in ipairs { ... } do for _, case in ipairs(cases) do all[#all + 1] = case end end
+  return all
+end
+local divisors, powers = with(pairs_of_shapes, { positive = "b" }), with(pairs_of_shapes, { positive = "a" })
+local comparisons = pairs_of_shapes
+local variances = join(by_axis, with(by_axis, {}, { correction = 0 }))
+local norms = join(by_axis, with(by_axis, {}, { p = 1 }), with(by_axis, {}, { p = math.huge }), with(by_axis, {}, { p = 3 }))
 
 local function attention(cases)
   for _, case in ipairs(cases) do case.positive, case.stopped = "q k p_q p_k C s vs ks", "shrink" end
@@ -51,14 +71,30 @@ local function slots(S)
   return ("(1 + (T - T % S)/S)*B*3*D + 2*B*(6 + (T < S and T or S))*8"):gsub("S", S)
 end
 
+-- A factor for each step, and one for all steps.
+local function scans(sizes)
+  local list = {}
+  for i = 1, 4 do list[i] = { sizes = sizes, like = { a = { "x", i % 2 == 1 and 1 or 3 } }, absent = i > 2 and "done h" or nil } end
+  return list
+end
+
+local along = { { absent = "done", large = { x = { 300, 400 } } }, { sizes = { T = 21, B = 2 }, shapes = { x = { 21, 2, 3 } } },
+  { sizes = { T = 19, B = 3 }, shapes = { x = { 19, 3 } } }, { options = { axis = 1 }, absent = "done" },
+  { options = { axis = -1 }, absent = "done", shapes = { x = { 3, 5, 11 } } }, { options = { axis = -1 }, absent = "done", shapes = { x = { 21 } } } }
+
 local hints = {
   add = pairs_of_shapes, sub = pairs_of_shapes, mul = pairs_of_shapes, div = divisors,
-  maximum = pairs_of_shapes, minimum = pairs_of_shapes,
+  maximum = pairs_of_shapes, minimum = pairs_of_shapes, atan2 = pairs_of_shapes,
+  power = powers, eq = comparisons, ne = comparisons, lt = comparisons, le = comparisons, gt = comparisons, ge = comparisons,
+  logical_and = pairs_of_shapes, logical_or = pairs_of_shapes, logical_xor = pairs_of_shapes,
   where = { { large = { mask = { 3000, 1 }, a = { 40 }, b = { 1 } } },
     { shapes = { mask = { 3, 1 }, a = { 4 }, b = { 3, 4 } } },
     { shapes = { mask = { 4 }, a = { 1 }, b = { 3, 1 } } } },
-  sum = by_axis, mean = by_axis, max = by_axis,
-  sqrt = { { positive = "x" } }, rsqrt = { { positive = "x" } },
+  sum = by_axis, mean = by_axis, max = by_axis, min = by_axis, argmax = by_axis, argmin = by_axis, prod = by_axis,
+  any = by_axis, all = by_axis, count_nonzero = by_axis,
+  var = variances, std = variances, norm = norms,
+  sqrt = { { positive = "x" } }, rsqrt = { { positive = "x" } }, log1p = { { positive = "x" } }, reciprocal = { {}, { options = { a = -2 } } },
+  elu = { {}, { options = { alpha = 0.5 } } },
   pow = { {}, { options = { p = 3 } }, { positive = "x", options = { p = -1.5 } }, { options = { p = 0 } } },
   leaky_relu = { {}, { options = { slope = -0.5 } } },
   clamp = { {}, { options = { lo = -0.5, hi = 0.7 } } },
@@ -72,6 +108,11 @@ local hints = {
     { sizes = { Y = "K+2", X = "L+2" }, absent = "x", options = { stride = 2, divide = 100 } } },
   max_pool2d = { { sizes = { Y = 5, X = 4 } }, { sizes = { Y = 5, X = 6 }, options = { kernel = 3, stride = 2, padding = 1 } },
     { sizes = { Y = 6, X = 5 }, options = { kernel = 3, stride = 2, ceil = 1 } } },
+  avg_pool2d = { { sizes = { Y = 5, X = 4 } }, { sizes = { Y = 5, X = 6 }, options = { kernel = 3, stride = 2, padding = 1 } } },
+  group_norm = { { sizes = { C = 4 }, options = { groups = 2 } }, {}, { sizes = { P = 1, C = 3 }, options = { groups = 3 } } },
+  dropout = { { stopped = "p" } }, random_key = { { counting = true } },
+  sgd = { { positive = "hyper norm" }, { positive = "hyper norm", options = { nesterov = 1 } }, { positive = "hyper norm", absent = "v" } },
+  rmsprop = { { positive = "v hyper norm", small = "mean" }, { positive = "v hyper norm", absent = "m mean" } },
   one_hot_codes = { { options = { codes = 256 } } },
   matmul = { { shapes = { a = { 3, 4 }, b = { 4, 5 } } },
     { shapes = { a = { 3, 2, 4 }, b = { 4, 3 } } },
@@ -127,6 +168,8 @@ local hints = {
     { sizes = { J = 2, S = 3, W = "R", E = "H*D" }, counts = "pos", options = { window = 1, eps = 0.5 } } },
   kv_slots = { { counts = "pos", options = { pinned = 1 } }, { counts = "pos" } },
   kv_chunk_slots = { { sizes = { C = "T + 1 - (T + 1) % 2", W = 4 }, counts = "pos", options = { chunk = 2 } } },
+  gated_scan = scans(), log_scan = scans(), complex_scan = scans { D = "2*T" },
+  cumsum = along, cumprod = along,
   lambda_returns = { { sizes = { S = "T+1" } } },
   a2c_loss = { { sizes = { S = "T+1" }, stopped = "values returns" } },
   frame_stack = { { sizes = { P = 3 } }, { sizes = { P = 1 }, options = { frames = 2 } },
@@ -265,6 +308,8 @@ function M.make(name, hint, fixed)
       local shapes = fixed and fixed.free and hint.large or hint.shapes
       local list = symbol == "." and rest or symbol == "*"
         and (shapes and shapes[a.name] or fixed and fixed.free or { 3, 3, 4 })
+      local like = symbol == "*" and hint.like and hint.like[a.name]
+      if like then list = { unpack(case.inputs[s.place[like[1]]].shape, like[2]) } end
       if symbol == "?" then
         n_any = n_any + 1
         list = { evaluate((fixed_any[a.name] or {})[n_any] or 3, sizes) }
@@ -337,7 +382,7 @@ local function with_types(name, list)
   local any, all = false, { unpack(list) }
   for _, a in ipairs(tensor.signatures[name].inputs) do any = any or a.domain == "any" end
   for _, hint in ipairs(any and list or {}) do
-    for _, dtype in ipairs { "i32", "u8" } do
+    for _, dtype in ipairs(hint.dtype and {} or { "i32", "u8" }) do
       local case = { dtype = dtype }
       for key, value in pairs(hint) do case[key] = value end
       all[#all + 1] = case
@@ -346,8 +391,9 @@ local function with_types(name, list)
   return all
 end
 
--- `recur` runs a body, so no call of it can be drawn: test_recur.lua and test_gpu_recur.lua have its tests.
-local own_tests = { recur = true }
+-- What these run was recorded from Lua, so no call of them can be drawn: test_recur.lua, test_gpu_recur.lua and test_gradients.lua have
+-- their tests.
+local own_tests = { recur = true, custom_gradient = true }
 
 ---Every op with its hints, in order.
 function M.each(f)

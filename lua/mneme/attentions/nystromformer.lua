@@ -11,9 +11,9 @@ local scales = { head = true, global = true }
 
 -- The largest column sum: of each matrix, or of all.  Rows of A sum to 1.
 local function largest_sum(A, scale)
-  local columns = ops.sum { x = A, axis = 2, keepdims = 1 }
+  local columns = ops.sum { x = A, axis = 2, keepdim = 1 }
   if scale == "global" then return (ops.max { x = columns }) end
-  return (ops.max { x = columns, axis = -1, keepdims = 1 })
+  return (ops.max { x = columns, axis = -1, keepdim = 1 })
 end
 
 local function pinv(A, cfg, eye)

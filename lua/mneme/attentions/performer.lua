@@ -28,9 +28,9 @@ return {
     local function positive(x, of_all)
       local b = x * sizes.D ^ -0.25
       local z = kernel.project(b, features)
-      local top = ops.max { x = z, axis = -1, keepdims = 1 }
-      if of_all then top = ops.max { x = top, axis = 2, keepdims = 1 } end
-      local half = ops.sum { x = ops.square(b), axis = -1, keepdims = 1 } * 0.5
+      local top = ops.max { x = z, axis = -1, keepdim = 1 }
+      if of_all then top = ops.max { x = top, axis = 2, keepdim = 1 } end
+      local half = ops.sum { x = ops.square(b), axis = -1, keepdim = 1 } * 0.5
       return (ops.exp(z - half - ops.detach(top)) + cfg.feature_eps) * cfg.m ^ -0.5
     end
 
@@ -38,7 +38,7 @@ return {
       if cfg.kernel == "relu" then return kernel.causal_sums(relu(q), relu(k), v, { eps = 0 }) end
       local z = ops.favor_logits(attention.by_time(k), features)
       local top, shrink = ops.running_max { z = z }
-      return kernel.causal_sums(positive(q), attention.by_copy(ops.favor_features(z, top)), v, { eps = 0, shrink = shrink })
+      return kernel.causal_sums(positive(q), attention.by_copy(ops.favor_features(z, top:detach())), v, { eps = 0, shrink = shrink:detach() })
     end
 
     return nn.module({ named = named }, function(_, q, k, v)

@@ -1,10 +1,9 @@
 -- errors.lua -- the one kind of error for users' mistakes, and the position it names.
 -- An error raised inside this library names the line of the user's script that led to it, because that
 -- is the line to change.  It carries the exit status, which only the place of failure knows.
-local errors = {}
-
--- Sources below lua/mneme are ours: the position shown is the first one outside of it.
-local here = debug.getinfo(1, "S").source:match "^(@.*)base/errors%.lua$" or "@lua/mneme/"
+local traps = require "mneme.base.lua_traps"
+local errors = { nearest = require "mneme.base.nearest" }
+local ours = traps.ours
 
 local Error = {}
 Error.__index = Error
@@ -15,23 +14,28 @@ function Error:__tostring()
   return (self.where and self.where .. ": " or "") .. self.message .. hint
 end
 
----Is this frame of the stack (`debug.getinfo` with "S") the library's own code?
-local function ours(info) return info.what == "C" or info.source:sub(1, #here) == here end
+-- "file:line".
+local function position(info, line) return (info.source:match "^@(.*)" or info.short_src):gsub("^%./", "") .. ":" .. line end
 
 -- "file:line" of the nearest frame that belongs to the user, or nil.
 local function user_position()
   for level = 3, 200 do
     local info = debug.getinfo(level, "Sl")
     if not info then return nil end
-    if not ours(info) and info.currentline > 0 then
-      local name = info.source:match "^@(.*)" or info.short_src
-      return name:gsub("^%./", "") .. ":" .. info.currentline
-    end
+    if not ours(info) and info.currentline > 0 then return position(info, info.currentline) end
   end
 end
 
 ---Where the user's code led here: "file:line", or nil.
 function errors.position() return user_position() end
+
+---Where a function is defined: "file:line".
+---@param f function
+---@return string
+function errors.position_of(f)
+  local info = debug.getinfo(f, "S")
+  return position(info, info.linedefined)
+end
 
 ---Is the caller of the calling function in the user's code, not in the library?
 ---@return boolean
@@ -46,9 +50,13 @@ end
 ---  setting, 3 diverged; default 1); `where`: "file:line" instead of the user's line, false for none
 function errors.raise(message, options)
   options = options or {}
-  local where = options.where
-  if where == nil then where = user_position() end
-  error(setmetatable({ message = tostring(message), hint = options.hint, status = options.status or 1,
+  local where, hint = options.where, options.hint
+  if where == nil then
+    local trap, sure = traps.call()
+    if trap then message, hint = trap, not sure and tostring(message) or nil end
+    where = user_position()
+  end
+  error(setmetatable({ message = tostring(message), hint = hint, status = options.status or 1,
     where = where or nil, traceback = debug.traceback("", 2) }, Error), 0)
 end
 
@@ -89,11 +97,16 @@ function errors.is(e) return getmetatable(e) == Error end
 ---the position it has; one from inside the library gets the user's line in front.
 function errors.handler(e)
   if errors.is(e) then return e end
-  local message, where = tostring(e):gsub("\n.*", ""), nil
+  local message, where, hint = tostring(e):gsub("\n.*", ""), nil, nil
   local file = message:match "^(.-):%d+: "
-  if not file or file:find("lua/mneme/", 1, true) then where = user_position() end
+  if not file or file:find("lua/mneme/", 1, true) then
+    message = traps.call() or message
+    where = user_position()
+  else hint = traps.running(message) end
   local traceback = debug.traceback("", 2)
-  return setmetatable({ message = message, status = 1, where = where, traceback = traceback }, Error)
+  local method = message:match "attempt to [%l ]+ field '([%w_]+)' %(a function value%)"         -- x.shape[1], x.grad * 2
+  hint = hint or method and ("%s is a method: x:%s()"):format(method, method) or nil
+  return setmetatable({ message = message, hint = hint, status = 1, where = where, traceback = traceback }, Error)
 end
 
 -- Edits (insert, delete, change, swap neighbours) that turn a into b.
@@ -114,23 +127,31 @@ local function distance(a, b)
   return last[#b]
 end
 
+---Up to n known names that were probably meant, the nearest first.
+---@param name any
+---@param known string[]
+---@param n integer
+---@return string[]
+function errors.closest(name, known, n)
+  name = tostring(name)
+  local list, most = {}, math.max(1, math.floor(#name / 3))
+  for i, candidate in ipairs(known) do
+    -- It takes as many edits as lengths differ at least, and a long name long to compare.
+    local d = math.abs(#name - #candidate) <= most and distance(name:lower(), candidate:lower()) or math.huge
+    if d > most then d = #name >= 3 and candidate:find(name, 1, true) and most + 1 or math.huge end       -- "corr" for "corridor"
+    if d < #name then list[#list + 1] = { candidate, d, i } end
+  end
+  table.sort(list, function(a, b) if a[2] ~= b[2] then return a[2] < b[2] end return a[3] < b[3] end)
+  local names = {}
+  for i = 1, math.min(n, #list) do names[i] = list[i][1] end
+  return names
+end
+
 ---The known name that was probably meant, or nil if none is near.
 ---@param name any
 ---@param known string[]
 ---@return string?
-function errors.nearest(name, known)
-  name = tostring(name)
-  local best, found = math.min(math.max(1, math.floor(#name / 3)) + 0.5, #name), nil
-  for _, candidate in ipairs(known) do
-    local d = math.abs(#name - #candidate)       -- it takes as many edits at least, and a long name long to compare
-    if d < best then d = distance(name:lower(), candidate:lower()) end
-    if d < best then best, found = d, candidate end
-  end
-  if found or #name < 3 then return found end
-  for _, candidate in ipairs(known) do          -- "corr" for "corridor", "env" for "num_envs"
-    if candidate:find(name, 1, true) then return candidate end
-  end
-end
+function errors.nearest(name, known) return errors.closest(name, known, 1)[1] end
 
 ---"unknown WHAT 'name'; did you mean 'x'?", and the known ones where none is near.  Exit status 2.
 ---@param what string "setting", "core", ...

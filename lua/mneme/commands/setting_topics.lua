@@ -9,6 +9,7 @@ local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local layout = require "mneme.commands.layout"
 local learner_settings = require "mneme.runs.learner_settings"
+local learners = require "mneme.learn.learners"
 local values = require "mneme.base.setting_types"
 
 local setting_topics = {}
@@ -36,13 +37,17 @@ local function of_runs(add)
   for _, setting in ipairs(config.standard) do
     add(setting[1], function() return paragraph(("%s=%s: a setting of every script"):format(setting[1], values.show(setting[2])), setting[3][1]) end)
   end
+  for name, key in pairs(learner_settings.cleanrl) do
+    add(name, function() return paragraph(("%s: CleanRL's name for %s, which command lines understand"):format(name, key)) end)
+  end
   for key, about in pairs(learner_settings.keys) do
     add(key, function()
       local has = {}
-      for _, name in ipairs { "a2c", "ppo", "supervised" } do
-        local default = require("mneme.learn." .. name).defaults[key]
+      for name, defaults in pairs(learners.defaults()) do
+        local default = defaults[key]
         if default ~= nil then has[#has + 1] = { name = name, default = default } end
       end
+      table.sort(has, function(a, b) return a.name < b.name end)
       return paragraph(("%s: a setting of the learner"):format(key), about[1]
         .. (about.choices and " (" .. table.concat(about.choices, " ") .. ")" or "") .. "; default " .. by_default(has))
     end)

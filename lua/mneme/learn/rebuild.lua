@@ -4,8 +4,9 @@ local config = require "mneme.runs.config"
 local envs = require "mneme.envs.env"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local files = require "mneme.base.files"
+local user_file = require "mneme.base.user_file"
 local trainer = require "mneme.learn.trainer"
+local source_files = require "mneme.base.source_files"
 
 local TAKEN = {}                   -- what ends the script once its learner is there
 local reopen = {}
@@ -16,8 +17,7 @@ local reopen = {}
 ---@param settings table num_envs, seed, time_limit that its environment gets instead of the script's
 ---@return table learner
 function reopen.script(path, words, settings)
-  local chunk, problem = loadfile(path)
-  if not chunk then errors.fail(problem) end
+  local chunk = user_file.load(path)
   local arguments, script, learner = config.arguments, config.script, nil
   config.arguments, config.script = words, path
   envs.override = settings
@@ -45,7 +45,7 @@ function reopen.run(folder, info, settings)
         folder, key, info.script or "a script"))
     end
   end
-  if not info.script or not files.is_file(info.script) then
+  if not info.script or not source_files.exists(info.script) then
     errors.fail(("%s: its environment is written in %s, which is not here"):format(folder, info.script or "a script that is not named"),
       "run this where the script is")
   end

@@ -115,7 +115,7 @@ end
 -- ---- whole sequences ----
 
 ---Seconds of f(x) as a plan without a tape: the best of a few, or of one that takes long.
----@param f fun(x: Tensor): Tensor
+---@param f Module|fun(x: Tensor): Tensor
 ---@param x Tensor
 ---@return number
 function meter.forward(f, x)

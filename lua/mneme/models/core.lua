@@ -22,13 +22,23 @@ local errors = require "mneme.base.errors"
 local gate_start = require "mneme.models.gate_start"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
+local user_file = require "mneme.base.user_file"
 local reads = require "mneme.models.reads"
 local tensor = require "mneme.tensor.tensor"
 
 ---@class Core
+---@field name string
+---@field config table every setting and its value
+---@field d_out integer the size of y's last axis
+---@field module Module its parameters
+---@field states table<string, string> names and axes of its states, "[B,H,V,K]"
+---@field sizes table<string, integer> what the letters of these axes stand for
+---@field reads string how it reads its memory: see implicit_attention.lua
 local Core = {}
 Core.__index = Core
+Core.__tostring = function(self) return tostring(self.module) end
 
+---Pass a sequence through it.
 ---@param x Tensor [T,B,d_in]
 ---@param done Tensor? [T,B] u8: 1 where an observation starts a new episode
 ---@param state table<string, Tensor>? nil: the initial state
@@ -85,6 +95,7 @@ end
 ---The shape of one state tensor for B environments.
 ---@param name string of a part of the state
 ---@param B integer environments
+---@return integer[]
 function Core:state_shape(name, B)
   local shape = {}
   for letter in self.states[name]:gmatch "[%w]+" do
@@ -95,6 +106,7 @@ end
 
 ---Which axis of a state tensor counts environments (the batch), from 1.
 ---@param name string of a part of the state
+---@return integer?
 function Core:batch_axis(name)
   local axis = 0
   for letter in self.states[name]:gmatch "%w+" do
@@ -111,10 +123,12 @@ end
 
 ---Is a state a clock or a mask, without gradient?
 ---@param name string of a part of the state
+---@return boolean
 function Core:is_constant(name) return name == "tick" or name == "mask" or about(self.constants, name) or false end
 
 ---Does the final state pass no gradient on?
 ---@param name string of a part of the state
+---@return boolean
 function Core:is_stopped(name) return about(self.stops, name) or self:is_constant(name) end
 
 ---The state before anything was seen, as new leaves.
@@ -133,6 +147,7 @@ function Core:initial(B, first)
 end
 
 ---State names in a fixed order.
+---@return string[]
 function Core:state_names()
   local names = {}
   for name in pairs(self.states) do names[#names + 1] = name end
@@ -140,7 +155,8 @@ function Core:state_names()
   return names
 end
 
----How long the core keeps what it writes: see gate_start.half_lives.
+---How long the core keeps what it writes, in steps, from its parameters and a zero input: how its gates begin, of a new core.
+---@return table[]? layers { shortest, median, longest } over the channels of each layer's state; nil: no gate forgets
 Core.half_lives = gate_start.half_lives
 
 ---The leaves that an optimiser moves.
@@ -154,13 +170,14 @@ function Core:named_parameters() return self.module:named_parameters() end
 function Core:state_dict() return self.module:state_dict() end
 ---Load values by name; see Module:load_state_dict.
 ---@param dict table<string, Tensor>
-function Core:load_state_dict(dict) return self.module:load_state_dict(dict) end
+function Core:load_state_dict(dict) self.module:load_state_dict(dict) end
 
 -- ---- what it costs ----
 
 ---A formula over the letters of `sizes`, L and N, as a number.
 ---@param formula string
 ---@param N integer? steps so far
+---@return number
 function Core:evaluate(formula, N)
   local letters = { L = self.config.n_layers or 1, N = N, ceil = math.ceil, min = math.min, max = math.max }
   for letter, size in pairs(self.sizes) do letters[letter] = size end
@@ -228,9 +245,7 @@ local function definition(name)
   if type(name) ~= "string" then errors.raise(("core: the name is a %s, expected a text"):format(type(name))) end
   if not definitions[name] then
     local path = name:find "%.lua$" and name or registry.file("cores", name, "core")
-    local chunk, err = loadfile(path)
-    if not chunk then errors.raise(err) end
-    local d = chunk()
+    local d = user_file.load(path)()
     if type(d) ~= "table" or type(d.build) ~= "function" or type(d.config) ~= "table" then
       errors.raise(path .. ": a core file returns { doc = ..., source = ..., config = { d_in = 16, ... }, build = function(cfg) ... end }")
     end

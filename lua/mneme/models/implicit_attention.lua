@@ -2,7 +2,8 @@
 -- reads now, and how long a head keeps what it writes.  It is computed from probes: keys, queries and gates at each
 -- step for recurrent memories; for softmax the weights themselves, which the engine returns for the last step
 -- (engine/attention/attention_weights.h).  core.reads names the way a core reads:
---   gated        y = C q,  C = (1-b)(1-g)*C + (b v)(g k)^T          gates b of values and g of keys, where there are any
+--   gated        y = C q,  C = (1-b)(1-g)*C + (b v)(g k)^T          gates b of values and g of keys, where there are any; or
+--                C = shrink*C + v k^T, of which f is what is forgotten and the rest a change of scale
 --   delta        C = (1-g) C + g b (v - C k) k^T                    keys and queries of length 1
 --   fastweight   C = C + b (v - C k) k^T                            keys and queries of sum 1
 --   gated_delta  C = keep C (I - b k k^T) + b v k^T
@@ -32,8 +33,8 @@ end
 -- number of them.  may: kinds that may be there.  forgets: gates that forget, and whether they give what is forgotten (1 - gate
 -- stays) or what stays.  why: there are no weights.
 local ways = {
-  gated = { rule = rules.gated, needs = { "q", "k" }, may = set "beta gamma p_q p_k p_gamma shrink",
-    forgets = { { "gamma", true }, { "beta", true } } },
+  gated = { rule = rules.gated, needs = { "q", "k" }, may = set "beta gamma p_q p_k p_gamma shrink f",
+    forgets = { { "gamma", true }, { "beta", true }, { "f" } } },
   delta = { rule = rules.delta, needs = { "q", "k" }, singles = { "gamma", "beta" }, may = set "p_q p_k", forgets = { { "gamma", true } } },
   fastweight = { rule = rules.fastweight, needs = { "q", "k" }, singles = { "beta" }, may = set "p_q p_k", forgets = {} },
   gated_delta = { rule = rules.gated_delta, needs = { "q", "k" }, singles = { "keep", "beta" }, forgets = { { "keep" } } },
@@ -147,6 +148,7 @@ end
 ---What to know of the weights of all heads, besides that they are shares; nil: nothing.
 ---@param now Frame
 ---@param beside number the greatest share of a head that is not of a displayed step
+---@return string?
 function recall.note(now, beside)
   if now.reads == "frames" then return "the observations that lie side by side" end
   if now.reads ~= "softmax" then return nil end

@@ -22,7 +22,7 @@ end
 ---@param v Tensor [B,H,N,D]
 function kernel.sums(fq, fk, v)
   local num = ops.matmul(fq, ops.matmul(attention.turned(fk), v))
-  local total = ops.sum { x = fk, axis = 2, keepdims = 1 }
+  local total = ops.sum { x = fk, axis = 2, keepdim = 1 }
   return num, ops.matmul(fq, attention.turned(total))
 end
 

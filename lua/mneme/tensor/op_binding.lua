@@ -50,6 +50,38 @@ local function collect()
     .. "x:item() or x:detach() holds no graph, mn.no_grad(f) makes none\n"):format(where and where .. ": " or "", held / 1e9))
 end
 
+-- A new handle of a computed tensor; of one of a plan's, which stays (slot < 0), nothing is noted.
+local function hold(t)
+  local held = handle(t.slot, t.gen)
+  if held.slot >= 0 then computed[held.slot] = held end
+  return held
+end
+
+-- ---- numbers in place of tensors ----
+
+local type_buffer, shape_buffer = ffi.new "int[1]", ffi.new("int[?]", C.MN_AXES)
+local types = {
+  [C.MN_F32] = { name = "f32", pointer = ffi.typeof "float *" },
+  [C.MN_I32] = { name = "i32", pointer = ffi.typeof "int32_t *", lowest = -2 ^ 31, highest = 2 ^ 31 - 1 },
+  [C.MN_U8] = { name = "u8", pointer = ffi.typeof "uint8_t *", lowest = 0, highest = 255 },
+}
+for _, t in pairs(types) do t.leaves = setmetatable({}, { __mode = "v" }) end
+
+local function free_leaf(t) C.mn_leaf_free(ctx, t) end
+
+-- A leaf without axes that holds a number: the same for every call with that number, until the collector takes it.
+local function constant(value, dtype)
+  local t = types[dtype]
+  local leaf = t.leaves[value]
+  if leaf then return leaf end
+  leaf = handle()
+  check(C.mn_leaf_new(ctx, dtype, 0, shape_buffer, false, leaf))
+  ffi.gc(leaf, free_leaf)
+  ffi.cast(t.pointer, check(C.mn_tensor_data(ctx, leaf)))[0] = value
+  if value == value then t.leaves[value] = leaf end
+  return leaf
+end
+
 -- ---- functions of ops ----
 
 local function read_signature(sig)
@@ -92,23 +124,55 @@ local function option_value(name, o, value)
   return value
 end
 
----The function of an op.
+---The function of an op.  It has no loops where most calls pass: LuaJIT gives up on short loops that many traces enter, and with
+---them on every trace that calls an op.
 ---@param op integer
 ---@return string name, function apply, table signature
 function binding.bind(op)
   local name = ffi.string(C.mn_op_name(op))
   local s = read_signature(ffi.string(C.mn_op_sig(op)))
-  local n_in, n_out, n_needed = #s.inputs, #s.outputs, 0
+  local n_in, n_out, n_options, n_needed = #s.inputs, #s.outputs, #s.options, 0
   for i, a in ipairs(s.inputs) do if not a.optional then n_needed = i end end
-  local given, options = ffi.new("mn_tensor[?]", C.MN_INPUTS), ffi.new("double[?]", C.MN_OPTIONS)
+  local given, options, defaults = ffi.new("mn_tensor[?]", C.MN_INPUTS), ffi.new("double[?]", C.MN_OPTIONS), ffi.new("double[?]", C.MN_OPTIONS)
   local out = ffi.new("mn_tensor[?]", C.MN_OUTPUTS)
+  for i, o in ipairs(s.options) do defaults[i - 1] = o.default end
+  local given_bytes, options_bytes = n_in * ffi.sizeof(handle), n_options * ffi.sizeof "double"
+
+  -- Numbers in place of tensors, by input; then their leaves, which must last as long as the call.
+  local broadcasts, n_numbers, numbers = C.mn_op_broadcasts(op), 0, {}
+  -- The type that an input has if it is a number; nil: that of the tensors beside it.
+  local type_of_number, any = {}, {}
+  for i, a in ipairs(s.inputs) do
+    if a.domain == "any" then any[#any + 1] = i
+    else type_of_number[i] = a.domain == "bit" and C.MN_U8 or C.MN_F32 end
+  end
 
   local function put(i, t)
+    if type(t) == "number" and broadcasts then numbers[i], n_numbers = t, n_numbers + 1 return end
     if not ffi.istype(handle, t) then errors.raise(("%s: %s is %s, expected a tensor"):format(name, s.inputs[i].name, describe(t))) end
-    given[i - 1].slot, given[i - 1].gen = t.slot, t.gen
+    given[i - 1] = t
   end
+  local function type_beside(i)
+    local k = any[1] ~= i and any[1] or any[2]
+    if not k or given[k - 1].gen == 0 then return C.MN_F32 end
+    check(C.mn_tensor_info(ctx, given + (k - 1), type_buffer, shape_buffer))
+    return type_buffer[0]
+  end
+  local function put_number(i)
+    local value = numbers[i]
+    if not value then return end
+    local dtype = type_of_number[i] or type_beside(i)
+    local t = types[dtype]
+    if dtype ~= C.MN_F32 and not (value % 1 == 0 and value >= t.lowest and value <= t.highest) then
+      errors.raise(("%s: %s is %.16g, which %s does not hold"):format(name, s.inputs[i].name, value, t.name))
+    end
+    local leaf = constant(value, dtype)
+    numbers[i], given[i - 1] = leaf, leaf
+  end
+
   local function named(args)
     for key, value in pairs(args) do
+      if key == "keepdims" and s.options.keepdim then key = "keepdim" end          -- numpy's word
       if s.place[key] then put(s.place[key], value)
       elseif type(key) == "string" and s.options[key] then options[s.options[key] - 1] = option_value(name, s.options[s.options[key]], value)
       else errors.raise(("%s: unknown argument '%s'"):format(name, tostring(key)), { hint = usage(name, s) }) end
@@ -122,54 +186,76 @@ function binding.bind(op)
     end
   end
   local takes_list = s.options[1] and s.options[1].name:find "^%l0$" ~= nil
-  local function handles(n)
-    if n == 0 then return end
-    local t = handle(out[0].slot, out[0].gen)
-    if t.slot < 0 then                                 -- a plan's
-      if n == 1 then return t end
-      local rest = { t }
-      for i = 2, n do rest[i] = handle(out[i - 1].slot, out[i - 1].gen) end
-      return unpack(rest, 1, n)
+
+  -- Argument i after the first; `last`: none follows.
+  local next_option
+  local function give(i, x, last)
+    local kind = type(x)
+    if kind == "table" and last then
+      if takes_list and #x > 0 then listed(x) else named(x) end
+    elseif (kind == "number" or kind == "string" or kind == "boolean") and i >= n_needed and s.options[next_option] then
+      options[next_option - 1] = option_value(name, s.options[next_option], x)       -- x:reshape(2, -1), x:sum(0)
+      next_option = next_option + 1
+    elseif x == nil then
+      if i >= n_in then next_option = next_option + 1 end                            -- x:sum(nil, true)
+    else
+      if i + 1 > n_in then errors.raise(name .. ": too many arguments", { hint = usage(name, s) }) end
+      put(i + 1, x)
     end
-    computed[t.slot] = t
-    if n == 1 then
+  end
+  local function give_all(...)
+    local n = select("#", ...)
+    for i = 1, n do give(i, (select(i, ...)), i == n) end
+  end
+
+  local function handles()
+    if n_out == 0 then return end
+    local t = hold(out[0])
+    if n_out == 1 then
       if C.mn_collect_due(ctx) then collect() end
       return t
+    elseif n_out == 2 then
+      local second = hold(out[1])
+      if C.mn_collect_due(ctx) then collect() end
+      return t, second
     end
-    local rest = { t }
-    for i = 2, n do
-      rest[i] = handle(out[i - 1].slot, out[i - 1].gen)
-      computed[rest[i].slot] = rest[i]
-    end
+    local all = { t }
+    for i = 2, n_out do all[i] = hold(out[i - 1]) end
     if C.mn_collect_due(ctx) then collect() end
-    return unpack(rest, 1, n)
+    return unpack(all, 1, n_out)
   end
-  local function apply(first, ...)
-    for i = 0, n_in - 1 do given[i].slot, given[i].gen = 0, 0 end
-    for i, o in ipairs(s.options) do options[i - 1] = o.default end
+
+  local function apply(first, a, b, c, ...)
+    ffi.fill(given, given_bytes)
+    ffi.copy(options, defaults, options_bytes)
+    if n_numbers > 0 then numbers[1], numbers[2], numbers[3], n_numbers = nil, nil, nil, 0 end      -- of the call before
+    local more = select("#", ...) > 0
     if type(first) == "table" then
-      if select("#", ...) > 0 then errors.raise(name .. ": named arguments go in one table", { hint = usage(name, s) }) end
+      if more or a ~= nil or b ~= nil or c ~= nil then
+        errors.raise(name .. ": named arguments go in one table", { hint = usage(name, s) })
+      end
       named(first)
     else
-      local n, next_option = select("#", ...), 1
+      next_option = 1
       put(1, first)
-      for i = 1, n do
-        local x = select(i, ...)
-        local plain = type(x) == "number" or type(x) == "string" or type(x) == "boolean"
-        if i == n and type(x) == "table" then
-          if takes_list and #x > 0 then listed(x) else named(x) end
-        elseif plain and i >= n_needed and s.options[next_option] then       -- x:reshape(2, -1), x:sum(0)
-          options[next_option - 1] = option_value(name, s.options[next_option], x)
-          next_option = next_option + 1
-        elseif x ~= nil then
-          if i + 1 > n_in then errors.raise(name .. ": too many arguments", { hint = usage(name, s) }) end
-          put(i + 1, x)
-        elseif i >= n_in then next_option = next_option + 1 end              -- a nil leaves an option out
-      end
+      if more then give_all(a, b, c, ...)
+      elseif c ~= nil then
+        give(1, a, false)
+        give(2, b, false)
+        give(3, c, true)
+      elseif b ~= nil then
+        give(1, a, false)
+        give(2, b, true)
+      elseif a ~= nil then give(1, a, true) end
+    end
+    if n_numbers > 0 then
+      put_number(1)
+      put_number(2)
+      put_number(3)
     end
     if binding.noting then binding.noting() end              -- see op_locations.lua
     check(C.mn_apply(ctx, op, given, options, out))
-    return handles(n_out)
+    return handles()
   end
   return name, apply, s
 end

@@ -271,7 +271,11 @@ local function recur(body, options)
     entry = record(body, o)
     recorded[body][key] = entry
   end
-  if engine.recording then engine.recording[entry] = true      -- the plan that records keeps it
+  if entry.bodies.draws and options.keep == false then
+    errors.raise "recur: its body draws random numbers, which keep = false would draw again: leave it out"
+  end
+  if engine.recording then                                     -- the plan that records keeps it
+    engine.recording[entry], engine.recording.draws = true, engine.recording.draws or entry.bodies.draws
   elseif recent[at] ~= entry then
     at = at % RECENT + 1
     recent[at] = entry

@@ -5,6 +5,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local binding = require "mneme.tensor.op_binding"
+local suggest = require "mneme.tensor.suggest"
 local C, check, ctx = engine.C, engine.check, engine.ctx
 
 local handle, describe = ffi.typeof "mn_tensor", binding.describe
@@ -13,8 +14,13 @@ local pointers = { [C.MN_F32] = ffi.typeof "float *", [C.MN_I32] = ffi.typeof "i
 local shape_buffer, dtype_buffer = ffi.new("int[?]", C.MN_AXES), ffi.new "int[1]"
 
 ---@class Tensor axes and indices count from 0 (ends excluded, negative from the end); only brackets, x[i], x:at(i, j) and lists count from 1
+---@operator add(Tensor|number): Tensor
+---@operator sub(Tensor|number): Tensor
+---@operator mul(Tensor|number): Tensor
+---@operator div(Tensor|number): Tensor
+---@operator unm: Tensor
 local Tensor = {}
-local M = { Tensor = Tensor, ops = {}, signatures = {} }
+local M = { Tensor = Tensor, ops = {}, signatures = {}, functions = {} }    -- functions: made of ops, see the end
 
 ---Is it a tensor?
 ---@param x any
@@ -42,6 +48,7 @@ local function number(x, dtype)
   end
   return x
 end
+M.number = number
 
 local function fill_from(p, at, list, shape, axis, dtype)
   if type(list) ~= "table" or #list ~= shape[axis] then
@@ -77,7 +84,8 @@ function M.new(spec)
   local n = #spec
   for key, value in pairs(spec) do
     local listed = type(key) == "number" and key >= 1 and key <= n and key % 1 == 0
-    if not listed and not known[key] then
+    if key == 0 then errors.raise("tensor: " .. tables.in_words(spec) .. ", expected one that begins at 1, as Lua's lists do")
+    elseif not listed and not known[key] then
       errors.raise("tensor: unknown key '" .. tostring(key) .. "', expected shape, data, dtype, grad or time")
     elseif (key == "grad" or key == "time") and type(value) ~= "boolean" then
       errors.raise(("tensor: %s = %s, expected true or false"):format(key, describe(value)))
@@ -101,6 +109,7 @@ end
 
 ---A leaf whose first axis is time: sequences of plans that run by rows.
 ---@param spec table as for mn.tensor
+---@return Tensor
 function M.sequence(spec)
   if type(spec) == "table" then spec.time = true end          -- anything else is refused by new
   return M.new(spec)
@@ -140,17 +149,19 @@ end
 ---Its sizes, axis by axis; {} of a single number.
 ---@return integer[]
 function Tensor:shape()
-  local n = check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer))
+  local n, p = check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer)), shape_buffer
+  if n == 1 then return { p[0] } elseif n == 2 then return { p[0], p[1] } elseif n == 3 then return { p[0], p[1], p[2] } end   -- no loop: see bind
   local shape = {}
-  for i = 1, n do shape[i] = shape_buffer[i - 1] end
+  for i = 1, n do shape[i] = p[i - 1] end
   return shape
 end
 
 ---How many numbers it has.
+---@return integer
 function Tensor:size()
-  local n, size = check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer)), 1
-  for i = 0, n - 1 do size = size * shape_buffer[i] end
-  return size
+  local n, p = check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer)), shape_buffer
+  return (n > 0 and p[0] or 1) * (n > 1 and p[1] or 1) * (n > 2 and p[2] or 1)
+    * (n > 3 and p[3] or 1) * (n > 4 and p[4] or 1) * (n > 5 and p[5] or 1)
 end
 
 ---The type of its numbers.
@@ -161,6 +172,7 @@ function Tensor:dtype()
 end
 
 ---Borrowed FFI pointer to the numbers (zero-based, row-major); good until the tensor goes.
+---@return ffi.cdata*
 function Tensor:data()
   local p = check(C.mn_tensor_data(ctx, self))
   check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer))
@@ -168,20 +180,32 @@ function Tensor:data()
 end
 
 ---Borrowed FFI pointer to a leaf's gradient.
+---@return ffi.cdata*
 function Tensor:grad_data()
   return check(C.mn_tensor_grad(ctx, self))
 end
 
----A leaf's gradient, as a new tensor.
+local retained = setmetatable({}, { __mode = "k" })      -- [computed tensor] = the leaf that its gradient is copied into
+
+---A leaf's gradient, as a new tensor; or a computed tensor's, of the last backward that reached it, after x:retain_grad().
+---@return Tensor
 function Tensor:grad()
   local g = M.new { shape = self:shape() }
-  ffi.copy(g:data(), self:grad_data(), g:size() * 4)
+  ffi.copy(g:data(), retained[self] and retained[self]:data() or self:grad_data(), g:size() * 4)
   return g
+end
+
+---Keep a computed tensor's gradient, as torch does: x:grad() after backward (zeros before).  A leaf keeps its own anyway.
+---@return Tensor itself
+function Tensor:retain_grad()
+  local leaf = not retained[self] and M.new { shape = self:shape() }
+  if leaf and check(C.mn_retain_grad(ctx, self, leaf)) == 0 then retained[self] = leaf end
+  return self
 end
 
 ---Does a gradient flow to it?
 ---@return boolean
-function Tensor:wants_grad() return C.mn_tensor_wants_grad(ctx, self) end
+function Tensor:wants_grad() return (C.mn_tensor_wants_grad(ctx, self)) end
 ---Forget a leaf's gradient: the next one is stored, not added.
 function Tensor:zero_grad() check(C.mn_zero_grad(ctx, self)) end
 
@@ -194,6 +218,7 @@ local function not_recording(what)
 end
 
 ---The one number it holds.
+---@return number
 function Tensor:item()
   not_recording "item"
   if self:size() ~= 1 then errors.raise("item: the tensor has " .. self:size() .. " elements, expected 1") end
@@ -201,6 +226,7 @@ function Tensor:item()
 end
 
 ---One number, by indices that start at 1.
+---@return number
 function Tensor:at(...)
   not_recording "at"
   local shape, offset = self:shape(), 0
@@ -216,6 +242,7 @@ function Tensor:at(...)
 end
 
 ---Its numbers as a nested list.
+---@return number|table
 function Tensor:to_table()
   not_recording "to_table"
   local shape, p, at = self:shape(), self:data(), 0
@@ -251,12 +278,13 @@ end
 ---computed on the way keep their values, but no other backward can pass through them.
 ---@param options { retain: boolean }? retain = true keeps the graph, for another backward
 function Tensor:backward(options)
-  if options ~= nil and type(options) ~= "table" then errors.raise("backward: " .. describe(options) .. ", expected { retain = true }") end
-  for key, value in pairs(options or {}) do
+  if options == nil then check(C.mn_backward(ctx, self, false)) return end
+  if type(options) ~= "table" then errors.raise("backward: " .. describe(options) .. ", expected { retain = true }") end
+  for key, value in pairs(options) do
     if key ~= "retain" then errors.unknown("argument of backward:", tostring(key), { "retain" }) end
     if type(value) ~= "boolean" then errors.raise(("backward: retain = %s, expected true or false"):format(describe(value))) end
   end
-  check(C.mn_backward(ctx, self, options ~= nil and options.retain or false))
+  check(C.mn_backward(ctx, self, options.retain or false))
 end
 
 -- ---- ops ----
@@ -277,14 +305,21 @@ local function binary(op, number_left, number_right)
     return op(a, b)
   end
 end
-local function affine(x, a, b) return ops.scale(x, { a = a, b = b }) end
+local function affine(x, a, b) return ops.scale(x, a, b) end
+local function no_order(name)
+  return function(a, b)
+    errors.raise(("a comparison of tensors by %s has one answer, true or false"):format(name == "lt" and "< or >" or "<= or >="),
+      { hint = ("x:%s(y) compares element by element; x:item() is a number"):format(
+        M.is(a) and name or not M.is(b) and name or name == "lt" and "gt" or "ge") })
+  end
+end
 
 ffi.metatype(handle, {
   __index = function(t, key)
     local method = Tensor[key]
     if method ~= nil then return method end
     if type(key) == "number" then return M.row(t, key) end                  -- row, assign: indexing.lua
-    errors.unknown("method or op", key, tables.keys(Tensor))
+    suggest.unknown("x:", key, suggest.functions, tables.keys(Tensor))
   end,
   __newindex = function(t, key, value)
     if type(key) ~= "number" then errors.raise(("tensor: it has no member named '%s' to set"):format(tostring(key))) end
@@ -294,15 +329,12 @@ ffi.metatype(handle, {
   __add = binary(ops.add, function(a, b) return affine(b, 1, a) end, function(a, b) return affine(a, 1, b) end),
   __sub = binary(ops.sub, function(a, b) return affine(b, -1, a) end, function(a, b) return affine(a, 1, -b) end),
   __mul = binary(ops.mul, function(a, b) return affine(b, a, 0) end, function(a, b) return affine(a, b, 0) end),
-  __div = binary(ops.div, function(a, b) return ops.div(M.new { a }, b) end, function(a, b) return affine(a, 1 / b, 0) end),
+  __div = binary(ops.div, function(a, b) return ops.reciprocal(b, a) end, function(a, b) return affine(a, 1 / b, 0) end),
+  __mod = function(a, b) return a - ops.floor(a / b) * b end,
+  __pow = function(a, b) return M.functions.pow(a, b) end,
+  __lt = no_order "lt", __le = no_order "le",
   __unm = function(a) return affine(a, -1, 0) end,
-  __tostring = function(t)
-    local ok, shape = pcall(t.shape, t)
-    if not ok then return "tensor (gone)" end
-    local p, n, parts = t:data(), t:size(), {}
-    for i = 0, math.min(n, 8) - 1 do parts[#parts + 1] = ("%.5g"):format(tonumber(p[i])) end
-    return ("tensor [%s] %s%s"):format(table.concat(shape, ","), table.concat(parts, " "), n > 8 and " ..." or "")
-  end,
+  __tostring = function(t) return require("mneme.tensor.tensor_text")(t) end,
 })
 
 ---Refuse what is not a pointer to numbers: what is read or written there would end the process.
@@ -320,7 +352,8 @@ end
 function M.clear_tape() C.mn_sweep(ctx) end
 
 ---Run f without a tape; what it computed is gone when it returns (mn.keep what must last).
----@param f function called with what follows
+---@param f function|table called with what follows: a function, a module
+---@return any ... what it returns
 function M.no_grad(f, ...)
   local meta = type(f) == "table" and getmetatable(f)                -- a core or a module may be called, too
   if type(f) ~= "function" and not (meta and meta.__call) then errors.raise(("no_grad: %s, expected a function"):format(describe(f))) end
@@ -364,5 +397,10 @@ function M.keep(what, into)
   local t = into or M.new { shape = what:shape(), dtype = what:dtype() }
   return t:copy(what)
 end
+
+-- ---- what is made of ops: mn.NAME and x:NAME(...) ----
+
+for _, part in ipairs { "elementwise", "reductions" } do require("mneme.tensor." .. part)(M) end
+for name, f in pairs(M.functions) do Tensor[name] = f end
 
 return M

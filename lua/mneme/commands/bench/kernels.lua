@@ -4,6 +4,7 @@ local bench = require "mneme.commands.bench.train"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
+local shell_word = require "mneme.base.shell_word"
 local plan = require "mneme.tensor.plan"
 local tensor = require "mneme.tensor.tensor"
 local C, ops = engine.C, tensor.ops
@@ -160,7 +161,7 @@ end
 function kernels.torch(python, threads, file)
   local best, said = {}, "nothing"
   local script = registry.root .. "tests/reference/" .. file
-  local pipe = io.popen(("'%s' '%s' %d 2>&1"):format(python:gsub("'", "'\\''"), script:gsub("'", "'\\''"), threads))
+  local pipe = io.popen(("%s %s %d 2>&1"):format(shell_word(python), shell_word(script), threads))
   for line in pipe:lines() do
     local name, ms, form = line:match "^(%w+) ([%d.]+) (%w+)$"
     said = line

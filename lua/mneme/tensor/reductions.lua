@@ -1,0 +1,118 @@
+-- reductions.lua -- reductions over several axes, x:sum({ 0, 2 }), and softmax over any axis.  The ops reduce one axis: several are
+-- first made one, by reshaping where they are neighbours, else by transposing.
+local errors = require "mneme.base.errors"
+local describe = require("mneme.tensor.op_binding").describe
+
+---@param M table tensor.lua's
+return function(M)
+  local ops = M.ops
+
+  -- The axes of a list, from 0, in order.
+  local function sorted(name, axes, n)
+    local list, seen = {}, {}
+    for i, axis in ipairs(axes) do
+      if type(axis) ~= "number" or axis % 1 ~= 0 or axis < -n or axis >= n then
+        errors.raise(("%s: axis = %s in a list, expected a whole number from %d to %d"):format(name, describe(axis), -n, n - 1))
+      end
+      list[i] = axis % n
+      if seen[list[i]] then errors.raise(("%s: axis %d twice"):format(name, list[i])) end
+      seen[list[i]] = true
+    end
+    if #list == 0 then errors.raise(("%s: axis = an empty list, expected axes such as { 0, 2 }"):format(name)) end
+    table.sort(list)
+    return list
+  end
+
+  -- x with one axis moved to place `to`, the others in their order.
+  local function moved(x, axis, to)
+    for i = axis, to - 1 do x = ops.transpose(x, i, i + 1) end
+    return x
+  end
+
+  -- x with these axes, in order, as one: its place; and x's shape with 1 in their places.
+  local function merged(x, axes)
+    local kept, k = x:shape(), #axes
+    local n = #kept
+    local together = axes[k] - axes[1] == k - 1
+    for i = k, together and k + 1 or 1, -1 do x = moved(x, axes[i], n - 1 - (k - i)) end
+    local first, shape, to = together and axes[1] or n - k, x:shape(), {}
+    for axis = 0, n - 1 do
+      if axis <= first or axis >= first + k then to[#to + 1] = shape[axis + 1] else to[#to] = to[#to] * shape[axis + 1] end
+    end
+    for _, axis in ipairs(axes) do kept[axis + 1] = 1 end
+    return ops.reshape(x, unpack(to)), first, kept
+  end
+
+  -- A call's arguments by name: x, then the options in the order of the signature; a table at the end is named options, unless it is a
+  -- list where the axis belongs.
+  local function named(name, ...)
+    local s, n, args = M.signatures[name], select("#", ...), {}
+    while n > 1 and (select(n, ...)) == nil do n = n - 1 end
+    for i = 1, n do
+      local value = (select(i, ...))
+      local option = s.options[i - 1]
+      if type(value) == "table" and i == n and not (option and option.name == "axis" and #value > 0) then
+        for key, v in pairs(value) do args[key] = v end
+      elseif i == 1 then args[s.inputs[1].name] = value
+      elseif not option and value ~= nil then errors.raise(name .. ": too many arguments", { hint = "x:" .. name .. "(axis, keepdim)" })
+      elseif option then args[option.name] = value end
+    end
+    return args
+  end
+
+  -- Reductions of masks and floats that take lists of axes.  Of max and min a list gives no index.
+  local function reduction(name)
+    local op, input = ops[name], M.signatures[name].inputs[1].name
+    M.functions[name] = function(x, a, b, c, ...)
+      local ta, tb, tc = type(a), type(b), type(c)
+      if type(x) ~= "table" and ta ~= "table" and tb ~= "table" and tc ~= "table" then
+        if b == nil and c == nil then
+          if a == nil then return op(x) end
+          return op(x, a)
+        end
+        return op(x, a, b, c, ...)
+      end
+      local args = named(name, x, a, b, c, ...)
+      if type(args.axis) ~= "table" then return op(args) end
+      local whole = args[input]
+      if not M.is(whole) then return op { [input] = whole } end           -- which says what is wrong
+      local x1, axis, kept = merged(whole, sorted(name, args.axis, #whole:shape()))
+      args[input], args.axis = x1, axis
+      local y = op(args)
+      local keep = args.keepdim or args.keepdims
+      return (keep == true or keep == 1) and ops.reshape(y, unpack(kept)) or y
+    end
+  end
+  for _, name in ipairs { "sum", "mean", "max", "min", "prod", "var", "std", "norm", "any", "all", "count_nonzero" } do reduction(name) end
+
+  -- ---- ops along the last axis, along any ----
+
+  -- The axis of a call, from 0; the last if none is given.
+  local function axis_of(name, axis, n) return axis == nil and n - 1 or sorted(name, { axis }, n)[1] end
+
+  for _, name in ipairs { "softmax", "log_softmax" } do
+    local op = ops[name]
+    M.functions[name] = function(x, axis)
+      if type(x) == "table" then x, axis = x.x, x.axis end
+      if axis == nil or not M.is(x) then return op(x) end
+      local n = #x:shape()
+      axis = axis_of(name, axis, n)
+      if axis == n - 1 then return op(x) end
+      return ops.transpose(op(ops.transpose(x, axis, n - 1)), axis, n - 1)
+    end
+  end
+
+  ---ln(sum of e^x) over an axis (default: the last) or several, the largest x subtracted first.
+  ---@param x Tensor
+  ---@param axis integer|integer[]|nil
+  ---@param keepdim boolean?
+  ---@return Tensor
+  function M.functions.logsumexp(x, axis, keepdim)
+    if type(x) == "table" then x, axis, keepdim = x.x, x.axis, x.keepdim end
+    if not M.is(x) or (axis == nil and not keepdim) then return ops.logsumexp(x) end
+    local n = #x:shape()
+    local x1, place, kept = merged(x, sorted("logsumexp", type(axis) == "table" and axis or { axis_of("logsumexp", axis, n) }, n))
+    local y = ops.logsumexp(moved(x1, place, #x1:shape() - 1))
+    return keepdim and ops.reshape(y, unpack(kept)) or y
+  end
+end
