@@ -50,6 +50,6 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_pad = {
   .sig = "x[*]:any -> y[*]:any | axis=-1 before=0 after=0 value=0",
-  .doc = "y = x with `before` and `after` elements of `value` around it, along an axis",
+  .doc = "y = x with `before` and `after` elements of `value` around it, along an axis; x:pad({ l, r, ... }, value) as in torch",
   .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward,
 };

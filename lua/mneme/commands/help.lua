@@ -256,6 +256,8 @@ function help.text(topic, kind)
     found = all[name]
   end
   if not found then
+    local text = require("mneme.commands.api").text("mn." .. topic)          -- cat, as mn.cat
+    if text then return text end
     local near = errors.nearest(topic, tables.keys(all))
     errors.usage(("help: unknown topic '%s'"):format(topic), near and "did you mean '" .. near .. "'?"
       or "topics: config, supervised, torso, " .. table.concat(catalogue.kinds, ", ") .. ", the names that these list, and settings")

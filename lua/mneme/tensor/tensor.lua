@@ -13,7 +13,7 @@ local dtypes = { f32 = C.MN_F32, i32 = C.MN_I32, u8 = C.MN_U8 }
 local pointers = { [C.MN_F32] = ffi.typeof "float *", [C.MN_I32] = ffi.typeof "int32_t *", [C.MN_U8] = ffi.typeof "uint8_t *" }
 local shape_buffer, dtype_buffer = ffi.new("int[?]", C.MN_AXES), ffi.new "int[1]"
 
----@class Tensor
+---@class Tensor axes and indices count from 0 (ends excluded, negative from the end); only brackets, x[i], x:at(i, j) and lists count from 1
 ---@operator add(Tensor|number): Tensor
 ---@operator sub(Tensor|number): Tensor
 ---@operator mul(Tensor|number): Tensor
