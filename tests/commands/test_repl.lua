@@ -52,7 +52,7 @@ end)
 t.test("repl, scripts and mn.print: tables are printed as tables, tensors in them as shapes", function()
   local lines = { "t = { 1, 2, a = { b = 'x' }, w = mn.tensor { shape = { 3, 2 } } }", "print(t, 'text', nil, 2.5)", "print(mn.tensor({ 1, 2 }):shape())",
     "print(mn.tensor { 1, 2 })", "print(mn.tensor({ { 1, 2 }, { 3, 4 } }):to_table())", "print()" }
-  local expected = '{ 1, 2, a = { b = "x" }, w = tensor [3,2] f32 }\ttext\tnil\t2.5\n{ 2 }\ntensor [2] 1 2\n{ { 1, 2 }, { 3, 4 } }\n\n'
+  local expected = '{ 1, 2, a = { b = "x" }, w = tensor [3,2] f32 }\ttext\tnil\t2.5\n{ 2 }\ntensor [2] f32 [1, 2]\n{ { 1, 2 }, { 3, 4 } }\n\n'
   t.eq((session(unpack(lines))), expected)
   files.write(dir .. "/prints.lua", { "local mn = require 'mneme'\n", table.concat(lines, "\n") })
   t.eq((shell.mneme(dir, "run prints.lua")), expected)

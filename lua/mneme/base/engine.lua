@@ -98,4 +98,7 @@ function engine.open(device, threads)
   return ctx
 end
 
+---In a process that was forked: the context that the parent opened is not its own; the next use opens another, on any device.
+function engine.forget() rawset(engine, "ctx", nil) end
+
 return setmetatable(engine, { __index = function(_, key) if key == "ctx" then return engine.open() end end })

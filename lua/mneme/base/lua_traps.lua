@@ -1,6 +1,6 @@
 -- lua_traps.lua -- what was probably meant, where code fails as it does for those who come from Python or C: a `.` for a `:`, a list
 -- that begins at 0, `!=`, `+=`, a misspelt name.  Only errors ask: a line that works costs nothing.
-local nearest = require "mneme.base.nearest"
+local nearest = require("mneme.base.nearest").one
 
 local traps = { texts = {} }           -- texts: source of a chunk that is in no file ("=repl") -> its Lua
 
@@ -202,8 +202,6 @@ local running = {
   { "arithmetic on .-%(?a string value%)?$", function(line) return line:find("+", 1, true) and "a .. b joins texts; + adds numbers" or nil end },
   { "attempt to concatenate .-%(?a (%w+) value%)?$", function() return "tostring(x) makes a text of anything" end },
   { "mn_tensor' has no '__i?pairs' metamethod", function() return "x:to_table() makes a list of a tensor" end },
-  { "attempt to get length of .*mn_tensor", function() return "x:shape()[1] is the length of a tensor's first axis, x:size() counts its values" end },
-  { "attempt to compare .*mn_tensor", function() return "x:item() is the number that a tensor of one value holds" end },
   { "nil value%)?$", function(line) return line:find "%[0%]" and "Lua's lists begin at 1" or nil end },
 }
 

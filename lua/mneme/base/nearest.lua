@@ -1,4 +1,4 @@
--- nearest.lua -- the name that was probably meant: "corridr" -> "corridor".
+-- nearest.lua -- the names that were probably meant: "corridr" -> "corridor".
 
 -- Edits (insert, delete, change, swap neighbours) that turn a into b.
 local function distance(a, b)
@@ -18,20 +18,32 @@ local function distance(a, b)
   return last[#b]
 end
 
+local nearest = {}
+
+---Up to n known names that were probably meant, the nearest first.
+---@param name any
+---@param known string[]
+---@param n integer
+---@return string[]
+function nearest.several(name, known, n)
+  name = tostring(name)
+  local list, most = {}, math.max(1, math.floor(#name / 3))
+  for i, candidate in ipairs(known) do
+    -- It takes as many edits as lengths differ at least, and a long name long to compare.
+    local d = math.abs(#name - #candidate) <= most and distance(name:lower(), candidate:lower()) or math.huge
+    if d > most then d = #name >= 3 and candidate:find(name, 1, true) and most + 1 or math.huge end       -- "corr" for "corridor"
+    if d < #name then list[#list + 1] = { candidate, d, i } end
+  end
+  table.sort(list, function(a, b) if a[2] ~= b[2] then return a[2] < b[2] end return a[3] < b[3] end)
+  local names = {}
+  for i = 1, math.min(n, #list) do names[i] = list[i][1] end
+  return names
+end
+
 ---The known name that was probably meant, or nil if none is near.
 ---@param name any
 ---@param known string[]
 ---@return string?
-return function(name, known)
-  name = tostring(name)
-  local best, found = math.min(math.max(1, math.floor(#name / 3)) + 0.5, #name), nil
-  for _, candidate in ipairs(known) do
-    local d = math.abs(#name - #candidate)       -- it takes as many edits at least, and a long name long to compare
-    if d < best then d = distance(name:lower(), candidate:lower()) end
-    if d < best then best, found = d, candidate end
-  end
-  if found or #name < 3 then return found end
-  for _, candidate in ipairs(known) do          -- "corr" for "corridor", "env" for "num_envs"
-    if candidate:find(name, 1, true) then return candidate end
-  end
-end
+function nearest.one(name, known) return nearest.several(name, known, 1)[1] end
+
+return nearest

@@ -76,7 +76,10 @@ local function run(path, words, seeds, live)
     end,
     none_left = function() return at >= #list end,
     log = function(job) return job.log end,
-    live = function(job) return live { "run", path, unpack(job.words) } end,
+    live = function(job)
+      engine.forget()                            -- reading the log of a run that ended has opened one in this process's parent
+      return live { "run", path, unpack(job.words) }
+    end,
     tick = status_line,
     ended = function(job, about)
       if tty then io.stderr:write "\r\27[K" end

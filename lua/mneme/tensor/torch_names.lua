@@ -109,6 +109,7 @@ return {
   nn = {
     BatchNorm1d = { "mn.nn.layer_norm(3)", "batch statistics mix environments and depend on how a batch is divided; mn.nn.group_norm is another" },
     BatchNorm2d = { "mn.nn.layer_norm(3)", "batch statistics mix environments and depend on how a batch is divided; mn.nn.group_norm is another" },
+    batch_norm = { "mn.nn.layer_norm(3)", "batch statistics mix environments and depend on how a batch is divided; mn.nn.group_norm is another" },
     Conv3d = { nil, "there are conv1d and conv2d" },
     CrossEntropyLoss = { "mn.cross_entropy(scores, index)" },
     MSELoss = { "mn.mse_loss(x, y)" },
