@@ -215,6 +215,6 @@ t.test("a loop that samples makes no garbage that grows, and no memory", functio
       most[half] = math.max(most[half], engine.C.mn_bytes(engine.ctx, "arena") + engine.C.mn_bytes(engine.ctx, "leaf") + collectgarbage "count" * 1024)
     end
   end
-  t.ok(most[2] < 1.1 * most[1] + 1e6, ("%.0f, then %.0f bytes"):format(most[1], most[2]))
+  t.ok((most[2] - most[1]) / 3000 < 2000, ("%.0f, then %.0f bytes: that many are due to a graph"):format(most[1], most[2]))
   mn.clear_tape()
 end)

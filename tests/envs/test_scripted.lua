@@ -108,7 +108,7 @@ t.test("Lua environment: mistakes are told", function()
     { { nil, 2 }, "a list with nothing in place 1" },
     { { x = 1, y = 2 }, "a table with x, y as" }, { { { 1, 2 } }, "a list of 1 lists as the observation.*one flat list" },
     { {}, "a list of 0 as" },
-    { 3, "a number as" }, { tensor.new { 1, 2 }, "tensor %[2%] 1 2 as the observation.*x:to_table%(%) makes a list" } }
+    { 3, "a number as" }, { tensor.new { 1, 2 }, "tensor %[2%] f32 %[1, 2%] as the observation.*x:to_table%(%) makes a list" } }
   for _, case in ipairs(wrong) do
     t.raises(broken("reset", function() return case[1] end), "reset gave " .. case[2])
     t.raises(broken("step", function() return case[1], 0 end), "step gave " .. case[2])
