@@ -461,7 +461,7 @@ int mn_backward(mn_ctx *mn, const mn_tensor *loss, bool retain) {
 static int find_room(mn_ctx *mn, const char *what, const mn_tensor *t, const mn_record *of) {
   mn_record *to = mn_find(mn, t, what, "the gradient");
   if (!to) return -1;
-  if (to->slot >= 0 || to->plan || to->dtype != MN_F32 || to->n != of->n) return mn_fail(mn, "%s: expected a leaf of %ld numbers", what, of->n);
+  if (to->slot >= 0 || to->plan || to->dtype != MN_F32 || to->n != of->n) return mn_fail(mn, "%s: expected a leaf of %ld elements", what, of->n);
   if (mn->recording && mn->recording->body)
     return mn_fail(mn, "%s: a row of a recurrence is one of many: its gradient cannot be read inside of mn.recur", what);
   return mn_use(mn, to, what, "the gradient");

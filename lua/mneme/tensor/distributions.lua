@@ -61,6 +61,7 @@ function Categorical:log_prob(x) return ops.pick(log_probs(self), x) end
 ---@return Tensor [...]
 function Categorical:entropy() return -(self:probs() * finite(log_probs(self))):sum(-1) end
 
+---The probabilities of the classes.
 ---@return Tensor probs [...,A]
 function Categorical:probs() return ops.softmax(self.logits) end
 
@@ -100,6 +101,7 @@ Bernoulli.__index = Bernoulli
 
 local EPS = 2 ^ -23                -- probabilities as near to 0 and 1 as float32 can tell
 
+---The log-probability of each element.
 ---@param x Tensor zeros and ones, as floats
 ---@return Tensor
 function Bernoulli:log_prob(x) return self.logits * check_tensor("bernoulli: x", x) - self.logits:softplus() end
@@ -108,9 +110,11 @@ function Bernoulli:log_prob(x) return self.logits * check_tensor("bernoulli: x",
 ---@return Tensor
 function Bernoulli:entropy() return self.logits:softplus() - self.logits * self.logits:sigmoid() end
 
----@return Tensor probs of 1
+---The probability of 1.
+---@return Tensor
 function Bernoulli:probs() return self.logits:sigmoid() end
 
+---A draw for each element.
 ---@return Tensor zeros and ones, as floats
 function Bernoulli:sample()
   local u = ops.random_uniform(self.logits, random.key())
@@ -153,8 +157,9 @@ Normal.__index = Normal
 
 local HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
+---The log-density of each element; :sum(-1) is that of a vector.
 ---@param x Tensor
----@return Tensor of each element; :sum(-1) is that of a vector
+---@return Tensor
 function Normal:log_prob(x)
   local z = (check_tensor("normal: x", x) - self.mean) / self.std
   return z:square() * -0.5 - self.std:log() - HALF_LOG_2PI
@@ -168,9 +173,11 @@ function Normal:entropy() return self.std:log() + (0.5 + HALF_LOG_2PI) end
 ---@return Tensor
 function Normal:rsample() return self.mean + self.std * ops.random_normal(self.mean, random.key()) end
 
+---A draw for each element, a constant for gradients.
 ---@return Tensor
 function Normal:sample() return constant(self:rsample()) end
 
+---The likeliest value of each element.
 ---@return Tensor
 function Normal:mode() return self.mean end
 

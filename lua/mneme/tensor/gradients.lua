@@ -22,8 +22,10 @@ function gradients.grad(loss, inputs, options)
   local list = single and { inputs } or inputs
   if not tensor.is(loss) then errors.raise(("grad: loss is %s, expected a tensor of one number"):format(describe(loss))) end
   errors.need("grad: inputs", list, nil, "a tensor or a list of tensors")
-  for key in pairs(tensor.is(options) and { true } or options or {}) do
+  if options ~= nil and type(options) ~= "table" then errors.raise(("grad: %s, expected { retain = true }"):format(describe(options))) end
+  for key, value in pairs(options or {}) do
     if key ~= "retain" then errors.unknown("argument of grad:", key, { "retain" }) end
+    if type(value) ~= "boolean" then errors.raise(("grad: retain = %s, expected true or false"):format(describe(value))) end
   end
   local of, into, result = ffi.new("mn_tensor[?]", #list + 1), ffi.new("mn_tensor[?]", #list + 1), {}
   for i, x in ipairs(list) do

@@ -19,6 +19,8 @@ function M.is(x) return type(x) == "table" and getmetatable(x) == Module end
 
 -- ---- what a module holds ----
 
+local RESERVED = { leaves = true, named = true, children = true, call = true }
+
 -- What is in no list would not be trained, without a word.
 local function check_list(what, list, thing)
   for key, entry in pairs(list) do
@@ -44,7 +46,7 @@ function M.new(m, call)
   if call == nil and m.forward ~= nil then
     if type(m.forward) ~= "function" then errors.raise(("nn.module: forward is a %s, expected a function"):format(type(m.forward))) end
     for key in pairs(m) do
-      if Module[key] then errors.raise(("nn.module: '%s' is a method of modules, and no name for a field"):format(tostring(key))) end
+      if Module[key] or RESERVED[key] then errors.raise(("nn.module: '%s' is a name of modules' own, choose another"):format(tostring(key))) end
     end
     m.call = m.forward
     return setmetatable(m, Module)

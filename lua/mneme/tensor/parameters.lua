@@ -43,6 +43,9 @@ function parameters.dry(f, ...)
 end
 
 ---Orthogonal rows (or columns, whichever are fewer), times gain; `groups` blocks of rows on their own.
+---@param gain number
+---@param groups integer? default 1
+---@return fun(p, rows, cols)
 function init.orthogonal(gain, groups)
   return function(p, rows, cols)
     if dry then return end
@@ -53,6 +56,7 @@ function init.orthogonal(gain, groups)
 end
 
 ---Truncated normal with variance 1/fan_in (flax's lecun_normal).
+---@return fun(p, rows, cols)
 function init.lecun_normal()
   return function(p, rows, cols)
     if dry then return end
@@ -71,6 +75,8 @@ function init.lecun_normal()
 end
 
 ---Normal with a standard deviation (default 1).
+---@param std number?
+---@return fun(p, rows, cols)
 function init.normal(std)
   return function(p, rows, cols)
     if dry then return end
@@ -80,6 +86,8 @@ function init.normal(std)
 end
 
 ---Uniform between -bound and bound.
+---@param bound number
+---@return fun(p, rows, cols)
 function init.uniform(bound)
   return function(p, rows, cols)
     if dry then return end
