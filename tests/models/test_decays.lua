@@ -76,7 +76,10 @@ local function each_use(name, forms, f)
       if ok then
         f(settings, ("decay=%s gate=%s approximation=%s"):format(name, gate, form))
         ran = ran + 1
-      else t.ok(tostring(problem):find "needs a gate" or tostring(problem):find "needs a decay of" or tostring(problem):find "is not a product", tostring(problem)) end
+      else
+        local said = tostring(problem)
+        t.ok(said:find "needs a gate" or said:find "needs a decay of" or said:find "is not a product", said)
+      end
     end
   end
   t.ok(ran > 0, name .. " goes with no gate")
@@ -96,7 +99,8 @@ end
 
 t.test("a decay of elements equals the kernels where it is one that they know", function()
   with_own(function()
-    for _, more in ipairs { {}, { normalise = false }, { den_clamp = 0.4, gate = "elementwise" }, { feature = "favor_softmax", m = 8 }, { eps = 0, feature = "relu" } } do
+    for _, more in ipairs { {}, { normalise = false }, { den_clamp = 0.4, gate = "elementwise" }, { feature = "favor_softmax", m = 8 },
+                            { eps = 0, feature = "relu" } } do
       for _, name in ipairs { "joint", "separable" } do
         local settings = { "galite", decay = name }
         for key, value in pairs(more) do settings[key] = value end
@@ -224,7 +228,8 @@ t.test("no weight belongs to a step where the decay is no product, whatever it i
     mn.decays.joint = own.squared
     t.eq(core.new("galite", { decay = "joint", n_layers = 1 }).reads, "kept")
     mn.decays.joint = ours
-    mn.gates.halved = { beta = true, gamma = function(_, K) return K end, apply = function(_, args) args.beta, args.gamma = args.beta * 0.5, args.gamma * 0.5 end }
+    mn.gates.halved = { beta = true, gamma = function(_, K) return K end,
+      apply = function(_, args) args.beta, args.gamma = args.beta * 0.5, args.gamma * 0.5 end }
     t.eq(core.new("galite", { gate = "halved", n_layers = 1 }).reads, "gated")
     local list = drawn_and_measured { "galite", gate = "halved", normalise = false, feature = "elu1" }
     for _, pair in ipairs(list) do t.near(pair[1], pair[2], 1e-4) end
@@ -281,7 +286,8 @@ t.test("core.remember is the half-life of every decay, or says why it cannot be"
       end
     end
     t.ok(seen > 25, seen .. " were measured")
-    t.raises(function() build("exponential", "outer", "0.2") end, "decay=exponential keeps 0%.1353 to 1 of the state per step; a half%-life of 0%.2 steps is 0%.03125")
+    t.raises(function() build("exponential", "outer", "0.2") end,
+      "decay=exponential keeps 0%.1353 to 1 of the state per step; a half%-life of 0%.2 steps is 0%.03125")
     mn.decays.uneven = { keep = function(_, g)
       local K = g:shape()[4]
       local power = mn.tensor { shape = { K } }
@@ -289,7 +295,8 @@ t.test("core.remember is the half-life of every decay, or says why it cannot be"
       return nil, 1 - g * power
     end }
     t.eq(build("uneven", "outer", "published"):half_lives(), nil)
-    t.raises(function() build("uneven", "outer", "20") end, "remember=20: decay=uneven keeps different parts in different channels; beta_bias and gamma_bias set")
+    t.raises(function() build("uneven", "outer", "20") end,
+      "remember=20: decay=uneven keeps different parts in different channels; beta_bias and gamma_bias set")
     mn.decays.uneven = nil
   end)
 end)
@@ -319,7 +326,8 @@ t.test("what is wrong with a decay is said by name", function()
   refused("decay=mine: keep_k is NaN at beta = 0, gamma = 0.9, expected", { keep = function(_, g) return nil, mn.pow(0.5 - g, 0.5) end })
   refused("decay=mine: keep%(beta, gamma%) failed with gate=scalar, which has no gamma: ", { keep = function(_, g) return nil, 1 - g end }, { gate = "scalar" })
   refused("decay=mine: joint = true joins keep_v", { joint = true, keep = function(b) return 1 - b end })
-  refused("decay=mine: its rest says that keep_k = 1 at beta = 0, gamma = 0, and keep gives 0.9", { rest = { gamma = true }, keep = function(_, g) return nil, 0.9 - g * 0.5 end })
+  refused("decay=mine: its rest says that keep_k = 1 at beta = 0, gamma = 0, and keep gives 0.9",
+    { rest = { gamma = true }, keep = function(_, g) return nil, 0.9 - g * 0.5 end })
   refused("decay=mine: its rest says that keep gives keep_v, and it does not", { rest = { beta = true }, keep = function() end })
   refused("decay=mine makes no difference: decay=mine has no cosine form", own.element, { approximation = "cos" })
   refused("decay=mine makes no difference: gate=mega has a decay of its own", own.squared, { gate = "mega" })

@@ -23,7 +23,8 @@ local tiny = { d_in = 3, d_model = 4, n_layers = 1, n_heads = 2, d_head = 2, d_f
 local reasons = {
   "update=%a+ needs the whole matrix", "update=%a+ has gates of its own", "update=fastweight has no normaliser",
   "decay=joint has no cosine form", "decay=joint has no form with random signs", "decay=joint has no form of low rank",
-  "decay=joint needs a gate of values and one of keys", "decay=gamma_only needs a gate of keys", "decay=exponential needs a gate", "gate=mega has a decay of its own",
+  "decay=joint needs a gate of values and one of keys", "decay=gamma_only needs a gate of keys", "decay=exponential needs a gate",
+  "gate=mega has a decay of its own",
   "approximation=[%w_]+ needs a decay of values and one of keys", "approximation=svd needs a decay that scales rows",
   "update=%a+ has a scalar decay", "update=fastweight does not forget",
   "update=%a+ divides keys by their sum", "cannot be rescaled",

@@ -93,7 +93,7 @@ local function query(entry, layer, head, unit, kind)
   return u, n
 end
 
-local gates = ffi.new "mn_recall_gates"
+local of_head = ffi.new "mn_recall_gates"
 
 -- apart: what is kept was probed, and not what the gates leave.
 local function gated(apart)
@@ -102,9 +102,9 @@ local function gated(apart)
     local u, K = query(history[n], layer, head, 0)
     local function of(kind) return trail(history, layer, head, kind) end
     local write_v, keep_v, w = of "beta", apart and of "keep_v" or nil, scratch("w", n)
-    gates.write_v, gates.write_k, gates.p_write_k = write_v, of "gamma", of "p_gamma"
-    gates.keep_v, gates.keep_k, gates.apart = keep_v, apart and of "keep_k" or nil, apart
-    local unseen = C.mn_recall_gated(n, of "k", of "p_k", gates, of "shrink", channel or -1, u, K,
+    of_head.write_v, of_head.write_k, of_head.p_write_k = write_v, of "gamma", of "p_gamma"
+    of_head.keep_v, of_head.keep_k, of_head.apart = keep_v, apart and of "keep_k" or nil, apart
+    local unseen = C.mn_recall_gated(n, of "k", of "p_k", of_head, of "shrink", channel or -1, u, K,
       scratch("reach", write_v and write_v.n or keep_v and keep_v.n or 1), GONE, w)
     return w, n, unseen, 0
   end

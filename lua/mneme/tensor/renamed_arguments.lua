@@ -24,11 +24,10 @@ end
 local function only_kept(args)
   if args.write == nil then return args end
   renamed.note("joint_gate_attention { write = }", "keep_v = 1 - beta, keep_k = 1 - gamma with write_v and write_k, or without")
-  local ops = require("mneme.tensor.tensor").ops
   local new = copy(args)
   new.write = nil
   if args.write == "raw" then
-    new.keep_v, new.keep_k = 1 - args.beta, 1 - (args.p_gamma and ops.outer(args.p_gamma, args.gamma) or args.gamma)
+    new.keep_v, new.keep_k = 1 - args.beta, 1 - (args.p_gamma and args.p_gamma:outer(args.gamma) or args.gamma)
     new.beta, new.gamma, new.p_gamma = nil, nil, nil
   end
   return new

@@ -96,7 +96,9 @@ end
 
 -- A declared `rest` is what keep gives: want(r), nil: nothing.
 local function check_rest(name, which, x, N, want, described)
-  if (x == nil) ~= (want == nil) then refuse("decay=%s: its rest says that keep gives %s%s, and it does%s", name, x and "no " or "", which, x and "" or " not") end
+  if (x == nil) ~= (want == nil) then
+    refuse("decay=%s: its rest says that keep gives %s%s, and it does%s", name, x and "no " or "", which, x and "" or " not")
+  end
   if not x then return end
   each_row(x, N, function(r, low, high)
     if math.abs(low - want(r)) > ABOUT or math.abs(high - want(r)) > ABOUT then

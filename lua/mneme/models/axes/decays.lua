@@ -45,7 +45,7 @@ decays.list = {
   },
   gla = {                                          -- the power makes gates that begin half open keep 0.958
     doc = "keep_k = (1-g)^(1/16);  b only writes", source = "Yang et al. 2024, Gated Linear Attention: sigma(.)^(1/16)", needs = { "gamma" },
-    keep = function(_, gamma) return nil, ops.pow(ops.clamp { x = 1 - gamma, lo = 1e-6 }, { p = 1 / 16 }) end,
+    keep = function(_, gamma) return nil, ops.exp(ops.log(ops.clamp { x = 1 - gamma, lo = 1e-6 }) * (1 / 16)) end,
   },
 }
 

@@ -33,7 +33,7 @@ return {
   complexity = function() return { step = "2*L*H*V*K" } end,
   lanes = function(V, K) return 4 * V * K end,
   run = function(cfg, args, state, new, _, prefix, use)
-    local C, s, y = state[prefix .. "C"], state[prefix .. "s"], nil
+    local C, s, y = state[prefix .. "C"], state[prefix .. "s"]
     if use.kept_v == "element" then
       recurrences[use.entry] = recurrences[use.entry] or element_decay(use.entry.keep)
       y, C, s = recurrences[use.entry](cfg, features.whole(args), C, s)
