@@ -29,7 +29,7 @@ typedef struct mn_vec mn_vec;          /* environments that are stepped together
 typedef struct mn_canvas mn_canvas;    /* a list of shapes to draw */
 typedef struct mn_tensor { int32_t slot; uint32_t gen; } mn_tensor;
 
-enum { MN_AXES = 6, MN_INPUTS = 15, MN_OUTPUTS = 6, MN_OPTIONS = 12 };
+enum { MN_AXES = 6, MN_INPUTS = 20, MN_OUTPUTS = 6, MN_OPTIONS = 12 };
 enum { MN_F32, MN_I32, MN_U8 };        /* element types */
 
 /* contexts.  device: "cpu", or "cuda" if the plugin is found ("emu": for tests).  threads 0: one per processor. */
@@ -195,9 +195,13 @@ void        mn_copy_column(void *to, int to_width, int to_index, const void *fro
 /* implicit attention: which past steps a recurrent memory reads (engine/recurrent/implicit_attention.c).  A trail points to
 ** a probe's values at each step; a head's are elements from .. from+n-1 */
 typedef struct mn_trail { const float **steps; int from, n; } mn_trail;
-int         mn_recall_gated(int steps, const mn_trail *k, const mn_trail *p_k, const mn_trail *gamma, const mn_trail *p_gamma,
-                            const mn_trail *beta, const mn_trail *shrink, int channel, float *u, int K, float *reach,
-                            double gone, float *w);
+typedef struct mn_recall_gates {     /* of a gated memory; what is NULL was not probed */
+  const mn_trail *write_v, *write_k, *p_write_k;     /* gates of what is written; p_write_k: its second factor */
+  const mn_trail *keep_v, *keep_k;   /* what is kept, if apart: NULL all, one value that of the head; else what the gates leave */
+  bool apart;
+} mn_recall_gates;
+int         mn_recall_gated(int steps, const mn_trail *k, const mn_trail *p_k, const mn_recall_gates *gates, const mn_trail *shrink,
+                            int channel, float *u, int K, float *reach, double gone, float *w);
 int         mn_recall_corrected(int steps, const mn_trail *k, const mn_trail *p_k, const double *kept, const double *write,
                                 bool kept_first, int unit, float *u, int K, float *pair, float *w);
 int         mn_recall_kept(int steps, const mn_trail *key, const mn_trail *keep, const mn_trail *back, const mn_trail *out,

@@ -31,7 +31,7 @@ local pictures = {
   { "approximations", "What is read where vectors stand for galite's matrix", how = "values", { "galite" }, { "agalite" },
     { "agalite_long" }, { "agalite_paper" }, { "agalite_cossin" }, { "galite", approximation = "random_sign", as = "random_sign, r=2" } },
   { "delta", "What is read where a key overwrites", how = "values", { as = "a sum, one-hot keys" },
-    { as = "delta, one-hot keys, b = 0.9", beta = 0.9 }, { "delta" }, { "delta_released" }, { "gated_deltanet" } },
+    { as = "delta, one-hot keys, b = 0.9", write = 0.9 }, { "delta" }, { "delta_released" }, { "gated_deltanet" } },
   { "rwkv", "What RWKV reads", how = "values", { "rwkv4" }, { "rwkv6" }, { "rwkv7" } },
 }
 local followed = { "linear_transformer", "delta", "rwkv4", "gated_deltanet", "galite_released", "gru", "transformer", "galite" }
@@ -135,13 +135,13 @@ end
 local function rule(spec)
   local _, done = stream(T)
   local shape = { T, T, 1, LETTERS }
-  local k, beta, keep = mn.tensor { shape = shape }, mn.tensor { shape = { T, T, 1 } }, mn.tensor { shape = { T, T, 1 } }
+  local k, write, keep = mn.tensor { shape = shape }, mn.tensor { shape = { T, T, 1 } }, mn.tensor { shape = { T, T, 1 } }
   for t = 0, T - 1 do
     for b = 0, T - 1 do k:data()[(t * T + b) * LETTERS + said[t]] = 1 end
   end
   local args = { q = k, k = k, v = marks { T, T, 1, 1 }, done = done, normalise = 0 }
-  if not spec.beta then return read_off((mn.linear_attention(args))) end
-  args.beta, args.keep = beta:fill(spec.beta), keep:fill(1)
+  if not spec.write then return read_off((mn.linear_attention(args))) end
+  args.write, args.keep = write:fill(spec.write), keep:fill(1)
   return read_off((mn.delta_rule(args)))
 end
 

@@ -387,6 +387,7 @@ static void forget_walked(mn_ctx *mn, mn_node *from, const mn_node *end) {
   if (mn->tape.newest) return;
   mn->tape.n_links = 0;
   mn_free_deferred(mn);
+  if (!mn->no_grad) mn_rewind(&mn->memory.records, 0);       /* the next nodes lie where these did, in cache */
 }
 
 static void drop_all_gradients(mn_node *node) {

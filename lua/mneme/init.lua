@@ -63,6 +63,7 @@ local parts = {
   help = { "mneme.commands.help", "show" },
   features = { "mneme.models.gated_linear", "features" },
   gates = { "mneme.models.gated_linear", "gates" },
+  decays = { "mneme.models.gated_linear", "decays" },
   json = { "mneme.base.json" },
   dataset = { "mneme.envs.dataset", "new" },
   sequence_model = { "mneme.models.sequence_model", "new" },
@@ -81,7 +82,7 @@ local parts = {
   run = { group = { info = { "mneme.runs.folder", "read_info" }, metrics = { "mneme.runs.metrics_reader", "read" },
     step_unit = { "mneme.runs.metrics_reader", "unit" } } },
   inspect = { group = {
-    implicit_attention = { "mneme.models.implicit_attention", fields = { "horizon", "note", "problem", "reaches", "size", "weights" } },
+    implicit_attention = { "mneme.models.implicit_attention", fields = { "horizon", "no_horizon", "note", "problem", "reaches", "size", "weights" } },
     state_arrays = { "mneme.models.state_arrays",
       fields = { "count", "grid", "owners", "parse", "size", "slice", "summary" } },
     heads = { "mneme.view.heads", fields = { "axes", "fold", "shares" } },
@@ -115,9 +116,8 @@ function mn.names(kind)
   if kind ~= nil then return require("mneme.base.catalogue").names(kind) end
   local names, own = {}, { ops = true }
   for name in pairs(mn) do own[name] = own[name] or not tensor.ops[name] and "own" end
-  for _, made in ipairs { parts, tensor.functions } do
-    for name in pairs(made) do own[name] = own[name] or not tensor.ops[name] and "own" end
-  end
+  for name in pairs(parts) do own[name] = "own" end
+  for name in pairs(tensor.functions) do own[name] = own[name] or not tensor.ops[name] and "own" end
   for name, whose in pairs(own) do if whose == "own" then names[#names + 1] = name end end
   table.sort(names)
   return names

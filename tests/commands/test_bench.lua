@@ -50,6 +50,17 @@ t.test("sweep: what a run costs by itself, and how busy jobs are kept", function
   end
 end)
 
+t.test("eager: what a call from Lua costs", function()
+  local status, said = run("eager", "threads=1")
+  t.eq(status, 0, said)
+  t.ok(said:find "\nx %+ y +%d+%.%d%d +%d+%.%d%d +%d+%.%d%d +%d+%.%d%d\n", said)
+  t.ok(said:find "\nx:lt%(0%) +%d+%.%d%d +%- +%d+%.%d%d +%-\n", said)
+  for word, what in pairs { ["threads=0"] = "at least 1", ["ops=3"] = "unknown setting of bench eager" } do
+    status, said = run("eager", word)
+    t.eq(status, 2, said) t.ok(said:find(what, 1, true), said)
+  end
+end)
+
 t.test("ranks: what cannot be measured is told", function()
   for word, what in pairs { ["num_envs=7"] = "expected even numbers", ["updates=0"] = "at least 1", ["numenvs=8"] = "unknown setting of bench ranks" } do
     local status, said = run("ranks", word)

@@ -160,12 +160,17 @@ local function title(i, hint, long)
 end
 
 -- Memories over more than two chunks of sixteen tokens, of heads that no tile divides; resets come with `done`.
-local positive, factored = "q k p_q p_k C s vs ks", { gamma = { "D" }, p_gamma = { "E" }, beta = { "V" }, C = { "E*D" }, s = { "E*D" } }
+local positive, factored = "q k p_q p_k C s vs ks write_k p_write_k", { gamma = { "D" }, p_gamma = { "E" }, beta = { "V" }, C = { "E*D" }, s = { "E*D" } }
 local other_factors = { gamma = { "E" }, p_gamma = { "D" }, beta = { "V" }, C = { "E*D" }, s = { "E*D" } }
 local scalar = { beta = { 1 }, C = { "D" }, s = { "D" } }
 local function waves(M) return { gamma = { "D" }, p_gamma = { "E" }, vs = { M }, ks = { M, "E*D" }, s = { "E*D" } } end
+local apart = { write_v = { "V" }, keep_v = { "V" }, write_k = { "D" }, p_write_k = { "E" }, keep_k = { "E*D" }, C = { "E*D" }, s = { "E*D" },
+  vs = { 2 }, ks = { 2, "E*D" } }
+local by_head = { write_k = { 1 }, keep_k = { 1 }, C = { "D" }, s = { "D" } }
+local of_apart, of_gates = "beta gamma p_gamma", "write_v keep_v write_k p_write_k keep_k"
 local function memory(any, T, D, E, V, options)
-  local absent = any == scalar and "p_q p_k p_gamma gamma" or nil
+  local absent = any == scalar and of_gates .. " p_q p_k p_gamma gamma" or any == by_head and of_apart .. " p_q p_k write_v keep_v p_write_k"
+    or any == apart and of_apart or of_gates
   return { hint = { any = any, positive = positive, absent = absent, options = options }, T = T, B = 2, H = 2, D = D, E = E, V = V }
 end
 local function delta(T, K, V, options)
@@ -238,10 +243,10 @@ local wide = {
   rmt = { { hint = { small = "params", sizes = { L = 1, M = 3, D = 44, P = "12*D*D + 30*D + 15" },
     options = { heads = 2, d_head = 2, d_ffn = 3, segment = 20 } }, T = 25, B = 1 } },
   linear_attention = { memory(factored, 37, 9, 4, 10), memory(factored, 18, 35, 5, 17, { den_clamp = 0.3 }), memory(factored, 17, 60, 5, 3),
-    memory(other_factors, 35, 3, 5, 9), memory(scalar, 21, 6, 1, 5) },
-  joint_gate_attention = { memory(factored, 37, 9, 4, 10), memory(factored, 18, 35, 5, 17), memory(factored, 17, 60, 5, 3, { write = "raw" }) },
+    memory(other_factors, 35, 3, 5, 9), memory(scalar, 21, 6, 1, 5), memory(apart, 37, 9, 4, 10), memory(by_head, 21, 6, 1, 5) },
+  joint_gate_attention = { memory(factored, 37, 9, 4, 10), memory(factored, 18, 35, 5, 17), memory(apart, 17, 60, 5, 3) },
   agalite = { memory(waves(2), 37, 9, 4, 40, { r = 3 }), memory(waves(6), 18, 35, 3, 5, { form = "cossin", r = 6 }),
-    memory(waves(130), 17, 5, 2, 3, { form = "random_sign", r = 130, seed = 3 }) },
+    memory(waves(130), 17, 5, 2, 3, { form = "random_sign", r = 130, seed = 3 }), memory(apart, 37, 9, 4, 40, { r = 3 }) },
   delta_rule = { delta(37, 40, 10), delta(18, 70, 17, { erase = "after" }), delta(17, 300, 3, { normalise = 0 }) },
   wkv4 = { { hint = {}, T = 37, B = 3, D = 70 } },
   wkv6 = { { hint = {}, T = 37, B = 2, H = 2, K = 20, V = 11 }, { hint = { absent = "done S" }, T = 18, B = 1, H = 1, K = 70, V = 9 },

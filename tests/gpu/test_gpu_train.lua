@@ -47,6 +47,7 @@ local cores = {
   galite = "core=galite core.n_layers=1 core.d_model=6 core.d_head=4 core.d_ffn=5 core.n_heads=2 core.eta=2",
   agalite = "core=agalite core.n_layers=1 core.d_model=6 core.d_head=4 core.d_ffn=5 core.n_heads=2 core.eta=2 core.r=2",
   gtrxl = "core=gtrxl core.n_layers=1 core.d_model=6 core.d_head=4 core.d_ffn=5 core.n_heads=2 core.memory=4",
+  rmt = "core=rmt core.n_layers=1 core.d_model=6 core.d_head=4 core.d_ffn=5 core.n_heads=2 core.mem_slots=2 core.segment=3",
 }
 for name, words in pairs(cores) do
   t.test("gpu: updates by A2C of " .. name .. " are the CPU's", function()

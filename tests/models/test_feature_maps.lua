@@ -2,7 +2,7 @@
 -- random features stand for, rotary positions, and what fixed random matrices are.
 local t = require "tests.harness"
 local core = require "mneme.models.core"
-local features = require "mneme.models.feature_maps"
+local features = require "mneme.models.axes.feature_maps"
 local mn = require "mneme"
 local rig = require "tests.support.core_rig"
 local ops = mn.ops

@@ -61,7 +61,7 @@ local function following()
   set("play", envs)
   set("view", find.names "scenes")
   set("list", catalogue.kinds, { "costs" })
-  set("bench", { "cores", "envs", "ranks", "scenes", "sweep", "torsos", "train" })
+  set("bench", { "cores", "eager", "envs", "ranks", "recur", "scenes", "sweep", "torsos", "train" })
   set("help", catalogue.kinds, { "config", "torso", "a2c", "ppo", "supervised", "core", "attention", "api", "man" }, envs)
   for _, kind in ipairs(catalogue.kinds) do set("help", catalogue.names(kind)) end
   for setting in pairs(require "mneme.models.core_settings") do set("help", { setting }) end

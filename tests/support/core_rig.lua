@@ -7,6 +7,9 @@ local rig = setmetatable({}, { __index = require "mneme.models.contract_rig" })
 
 -- Corners of axes.  eps = 1: near s.q = 0 a read-out is too steep for difference quotients.
 local corners = {
+  { "gtrxl", sees = "rollout" },
+  { "rmt", sees = "rollout" },
+  { "longformer", globals = 0, dilation = 2 },
   { "galite", gate = "elementwise" },
   { "galite", gate = "none", feature = "elu1" },
   { "galite", gate = "none", feature = "relu", nu = 2, normalise = false },

@@ -21,6 +21,7 @@ local M = { list = {} }
 --   counting  no replay gives what another gave: it counts in place
 --   distinct  float inputs whose values keep a distance from each other
 --   dtype     of inputs marked :any, "i32" or "u8"; each case of such an op is also run with these two
+--   apart     of gated attention: write and keep are given, not beta and gamma
 --   stopped   inputs whose gradient leaves a part out on purpose, so that no quotient equals it
 local by_axis = { {}, { options = { axis = 0 } }, { options = { axis = 1 } },
   { options = { axis = -1, keepdim = 1 } } }
@@ -53,10 +54,17 @@ local comparisons = pairs_of_shapes
 local variances = join(by_axis, with(by_axis, {}, { correction = 0 }))
 local norms = join(by_axis, with(by_axis, {}, { p = 1 }), with(by_axis, {}, { p = math.huge }), with(by_axis, {}, { p = 3 }))
 
+-- Gates as beta and gamma, or where `apart` what is written and what is kept.
 local function attention(cases)
-  for _, case in ipairs(cases) do case.positive, case.stopped = "q k p_q p_k C s vs ks", "shrink" end
+  for _, case in ipairs(cases) do
+    case.positive, case.stopped = "q k p_q p_k C s vs ks write_k p_write_k", "shrink"
+    case.absent = (case.absent or "") .. (case.apart and " beta gamma p_gamma" or " write_v keep_v write_k p_write_k keep_k")
+  end
   return cases
 end
+local apart = { write_v = { "V" }, keep_v = { "V" }, write_k = { "D" }, p_write_k = { "E" }, keep_k = { "E*D" }, C = { "E*D" }, s = { "E*D" },
+  vs = { 1 }, ks = { 1, "E*D" } }
+local by_head = { write_k = { 1 }, keep_k = { 1 }, C = { "D" }, s = { "D" } }
 local factored = { gamma = { "D" }, p_gamma = { "E" }, beta = { "V" }, C = { "E*D" },
   s = { "E*D" } }
 local plain = { gamma = { "D" }, beta = { "V" }, C = { "D" }, s = { "D" } }
@@ -200,9 +208,11 @@ local hints = {
   linear_attention = attention { { any = factored },
     { any = plain, absent = "p_q p_k p_gamma done" },
     { any = { beta = { 1 }, C = { "D" }, s = { "D" } }, absent = "p_q p_k p_gamma gamma" },
-    { any = plain, absent = "p_q p_k p_gamma beta gamma", options = { normalise = 0 } } },
+    { any = plain, absent = "p_q p_k p_gamma beta gamma", options = { normalise = 0 } },
+    { any = apart, apart = true }, { any = by_head, apart = true, absent = "p_q p_k write_v keep_v p_write_k" },
+    { any = apart, apart = true, absent = "write_v write_k p_write_k done" } },
   joint_gate_attention = attention { { any = factored },
-    { any = factored, options = { write = "raw" } },
+    { any = apart, apart = true }, { any = apart, apart = true, absent = "write_v write_k p_write_k" },
     { any = plain, absent = "p_q p_k p_gamma C s" } },
   delta_rule = { { small = "k", positive = "q k s" },
     { small = "k", absent = "C s done", options = { erase = "after", normalise = 0 } },
@@ -216,11 +226,13 @@ local hints = {
     { any = { gamma = { "D" } }, absent = "p_q p_k p_gamma vs ks s",
       options = { form = "cossin", r = 4, normalise = 0 } },
     { any = { gamma = { "D" }, vs = { 5 }, ks = { 5, "D" }, s = { "D" } }, absent = "p_q p_k p_gamma",
-      options = { form = "random_sign", r = 5, seed = 3 } } },
+      options = { form = "random_sign", r = 5, seed = 3 } },
+    { any = apart, apart = true }, { any = apart, apart = true, absent = "keep_v write_k p_write_k", options = { form = "paper", r = 1 } } },
   -- More columns than tokens: where something is discarded, no quotient equals the gradient.
   low_rank_attention = attention { { any = factored, absent = "U W s", options = { r = 24 } },
     { any = plain, absent = "p_q p_k p_gamma done U W s", options = { r = 24, normalise = 0 } },
-    { any = { beta = { 1 } }, absent = "p_q p_k p_gamma gamma U W s", options = { r = 24, den_clamp = 0.1 } } },
+    { any = { beta = { 1 } }, absent = "p_q p_k p_gamma gamma U W s", options = { r = 24, den_clamp = 0.1 } },
+    { any = apart, apart = true, absent = "U W s", options = { r = 24 } } },
 }
 
 hints.scatter = hints.scatter_add

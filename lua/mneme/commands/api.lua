@@ -104,7 +104,7 @@ local function each(f)
   local mn = require "mneme"
   local function look(name, value)
     local meta = type(value) == "table" and getmetatable(value)
-    if type(value) ~= "table" or meta and not (meta.called or meta.group) then return f(name, value) end
+    if type(value) ~= "table" or meta and not (meta.called or meta.group or meta.guarded) then return f(name, value) end
     if meta and meta.called then f(name, meta.called, true) end
     local keys, functions, others = tables.keys(value), 0, 0
     for _, key in ipairs(keys) do

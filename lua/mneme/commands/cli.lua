@@ -169,7 +169,7 @@ commands = {
     run = module "mneme.commands.export", comment = "commands/export" },
   { name = "check", usage = " FILE.safetensors ... [device=cuda] | core=FILE.lua",
     doc = "compare with another program's recorded values, or test your own core", run = on_device "mneme.commands.check", comment = "commands/check/init" },
-  { name = "bench", usage = " [cores|envs|ranks|scenes|sweep|torsos|train] [device=cuda]", doc = "measure speed on this machine",
+  { name = "bench", usage = " [cores|eager|envs|ranks|recur|scenes|sweep|torsos|train] [device=cuda]", doc = "measure speed on this machine",
     run = bench, comment = "commands/bench/init" },
   { name = "list", usage = " [cores|attentions|costs|envs|datasets|learners|ops|scenes|experiments] [key=value ...]",
     doc = "list what is installed; parameters and costs of cores", run = list },

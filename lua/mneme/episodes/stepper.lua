@@ -49,8 +49,8 @@ end
 -- The agent's forward pass as a plan over some steps, run row by row.
 local function act_plan(self)
   return plan(function(x, resets, state, previous)
-    local logits, values, after = tensor.off_tape(self.agent, x, resets, state, function(name, t) return probe(self, name, t) end,
-      previous)
+    local logits, values, after = tensor.off_tape(self.agent.act, self.agent, x, resets, state,
+      function(name, t) return probe(self, name, t) end, previous)
     return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock, greedy = self.greedy }
   end)
 end
@@ -381,6 +381,7 @@ function stepper.from_run(folder, options)
     episode = options.episode, memory = about.memory,
     title = agent:title(env), source = ("checkpoint at %s steps"):format(numbers.grouped(checkpoint.step)) })
   made.steps, made.run = checkpoint.step, folder
+  if agent.core.as_trained then io.stderr:write(("mneme: %s: %s\n"):format(folder, agent.core.as_trained)) end
   return made
 end
 

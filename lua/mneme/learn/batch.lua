@@ -22,7 +22,7 @@ local makers = {}
 
 -- The first T rows of what the pieces computed.
 local function joined(name)
-  return function(l) return ops.slice(l:joined(name), { to = l.T }) end
+  return function(l) return ops.slice(l:sequence(name), { to = l.T }) end
 end
 for _, name in ipairs { "logits", "values", "core_output" } do makers[name] = joined(name) end
 
@@ -49,7 +49,7 @@ end
 function makers.features(l, batch) return l.agent:features(batch.observations, batch.previous) end
 
 local function compute_returns(batch, l)
-  batch.returns, batch.advantages = ops.lambda_returns { rewards = l.rewards, values = l:joined "values", done = l.done,
+  batch.returns, batch.advantages = ops.lambda_returns { rewards = l.rewards, values = l:sequence "values", done = l.done,
     gamma = l.gamma, lambda = l.lambda }
 end
 function makers.returns(l, batch)

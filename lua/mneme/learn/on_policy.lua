@@ -40,7 +40,7 @@ local MOST_PIECES = 64             -- as many plans as one plan can depend on
 ---@field previous table? { action = [T+1,B], reward = [T+1,B] }: the previous action and reward, inputs of the agent
 ---@field rewards Tensor [T,B]; the last one of a truncated episode holds gamma V of what would have followed, too
 ---@field played Tensor [T,B] actions
----@field pieces table[] { first, rows, act, state, logits, values, after, actions, probes }
+---@field pieces table[] { first, rows, to = one past its last row of x, act, state, logits, values, after, actions, probes }
 ---@field next table<string, Tensor> where the next rollout begins
 local OnPolicy = {}
 OnPolicy.__index = OnPolicy
@@ -64,17 +64,28 @@ local function rows_of(t, into, first)
   return into
 end
 
--- A window on rows t0 .. t1-1 of a sequence, itself a sequence.
-local function window(t, t0, t1)
+-- A window on rows t0 .. t1-1 of a sequence; timed: itself a sequence, of a plan that is run by rows.
+local function window(t, t0, t1, timed)
   local shape = t:shape()
   local row = t:size() / shape[1]
   shape[1] = t1 - t0
   local w = tensor.view(t, t0 * row, shape)
-  engine.check(C.mn_leaf_time(engine.ctx, w, true))
+  engine.check(C.mn_leaf_time(engine.ctx, w, timed))
   return w
 end
 
----What acting computes, recorded as a plan; with a tape, unless the class says otherwise.
+-- Windows on what the agent is given in rows first .. to-1: observations, resets, the previous action and reward.
+local function inputs(self, first, to, timed)
+  local previous
+  for name, t in pairs(self.previous or {}) do
+    previous = previous or {}
+    previous[name] = window(t, first, to, timed)
+  end
+  return window(self.inputs, first, to, timed), window(self.resets, first, to, timed), previous
+end
+
+---What acting computes, recorded as a plan: each row is what a call of one step gives.  With a tape, unless the class says otherwise or the
+---update runs the sequence again.
 ---@param x Tensor [T,B,...] observations
 ---@param resets Tensor [T,B]
 ---@param state table<string, Tensor>
@@ -83,27 +94,34 @@ end
 ---@return Tensor logits
 ---@return Tensor values
 ---@return table<string, Tensor> state
-function OnPolicy:forward(x, resets, state, probe, previous) return self.agent(x, resets, state, probe, previous) end
+---@return Tensor core_output
+function OnPolicy:forward(x, resets, state, probe, previous)
+  if self.agent:acts_apart() then return tensor.off_tape(self.agent.act, self.agent, x, resets, state, probe, previous) end
+  return self.agent:act(x, resets, state, probe, previous)
+end
 
 -- Steps first .. first + rows - 1; the last piece also takes the row in whose value the returns end.
 local function piece_of(self, first, rows)
-  local to, previous = first + rows + (first + rows == self.T and 1 or 0), nil
-  local piece = { first = first, rows = rows, state = self.agent.core:initial(self.B), probes = {} }
-  for name, t in pairs(self.previous or {}) do
-    previous = previous or {}
-    previous[name] = window(t, first, to)
-  end
+  local piece = { first = first, rows = rows, to = first + rows + (first + rows == self.T and 1 or 0),
+    state = self.agent.core:initial(self.B), probes = {} }
+  local x, resets, previous = inputs(self, first, piece.to, true)
   local function probe(name, t) piece.probes[name] = t return t end
-  piece.act = plan(function(x, resets, state, told)
+  piece.act = plan(function(seen, cleared, state, told)
     local logits, values, after
-    logits, values, after, piece.core_output = self:forward(x, resets, state, probe, told)
+    logits, values, after, piece.core_output = self:forward(seen, cleared, state, probe, told)
     return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock, first = self.first }
   end)
-  piece.x, piece.resets, piece.previous = window(self.inputs, first, to), window(self.resets, first, to), previous
-  piece.logits, piece.values, piece.after, piece.actions = piece.act(piece.x, piece.resets, piece.state, previous)
+  piece.logits, piece.values, piece.after, piece.actions = piece.act(x, resets, piece.state, previous)
   rows_of(piece.actions, self.row.action, first)
   rows_of(piece.values, self.row.value, first)
   return piece
+end
+
+-- A piece as a sequence, from the state that it began in: what the agent makes of it in an update.
+local function again(self, piece)
+  local x, resets, previous = inputs(self, piece.first, piece.to, false)
+  local logits, values, _, core_output = self.agent(x, resets, piece.state, nil, previous)
+  return { logits = logits, values = values, core_output = core_output }
 end
 
 -- Buffers of a rollout, and pointers to their rows.
@@ -237,7 +255,7 @@ end
 -- A plan for one more step that counts for nothing: V of observations that no action follows.
 local function peek_plan(self)
   return plan(function(x, resets, state, previous)
-    local _, values = tensor.off_tape(self.agent, x, resets, state, nil, previous)
+    local _, values = tensor.off_tape(self.agent.act, self.agent, x, resets, state, nil, previous)
     return values
   end)
 end
@@ -313,11 +331,26 @@ end
 
 ---What the pieces computed as one sequence of T + 1 rows.
 ---@param name string "logits", "values" or "core_output"
+---@param pieces table[]? of acting, unless others are given
 ---@return Tensor
-function OnPolicy:joined(name)
-  local all = self.pieces[1][name]
-  for i = 2, #self.pieces do all = ops.concat(all, self.pieces[i][name], { axis = 0 }) end
+function OnPolicy:joined(name, pieces)
+  pieces = pieces or self.pieces
+  local all = pieces[1][name]
+  for i = 2, #pieces do all = ops.concat(all, pieces[i][name], { axis = 0 }) end
   return all
+end
+
+---The same on the tape, for a loss.  Where a step of acting sees less than its row of the sequence (gtrxl, rmt), the sequence is run again
+---from the state in which the rollout began, as the released code does; else acting's activations serve.
+---@param name string "logits", "values" or "core_output"
+---@return Tensor
+function OnPolicy:sequence(name)
+  if not self.agent:acts_apart() then return self:joined(name) end
+  if not self.run_again then
+    self.run_again = {}
+    for i, piece in ipairs(self.pieces) do self.run_again[i] = again(self, piece) end
+  end
+  return self:joined(name, self.run_again)
 end
 
 ---One rollout, one update.
@@ -424,6 +457,8 @@ function OnPolicy:restored(checkpoint)
   if self.normaliser then self.normaliser:restored(self) end
   self.finished:restore(checkpoint.counters.episodes)
   self.step = checkpoint.step
+  local told = self.agent.core.as_trained
+  if told and ranks.rank == 0 then io.stderr:write(("mneme: %s: %s\n"):format(self.cfg.resume, told)) end
 end
 
 ---Numbers to log: those of the episodes, of the optimiser, and self.losses, name -> number.
@@ -476,6 +511,7 @@ function OnPolicy:batch() return batches.of_rollout(self) end
 
 ---What the update plan records.
 function OnPolicy:loss_and_step()
+  self.run_again = nil
   self.optimiser:zero_grad()
   local loss, logged = extra_losses.total(self, self:batch())
   loss:backward()

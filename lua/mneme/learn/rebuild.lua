@@ -1,6 +1,7 @@
 -- rebuild.lua -- runs a script until its learner is built, without training: to play its environment by hand, and to obtain
 -- environments and torsos that are defined in the script, which config.json cannot describe.
 local config = require "mneme.runs.config"
+local core = require "mneme.models.core"
 local envs = require "mneme.envs.env"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -27,6 +28,7 @@ function reopen.script(path, words, settings)
   end
   local ok, problem_there = xpcall(chunk, function(e) return e == TAKEN and e or errors.handler(e) end)
   config.arguments, config.script, envs.override, trainer.instead = arguments, script, nil, nil
+  core.resume(nil)
   if not ok and problem_there ~= TAKEN then error(problem_there, 0) end
   if not learner or not learner.agent then errors.fail(path .. ": this script trains no agent in an environment") end
   return learner

@@ -27,7 +27,9 @@ local PPO = {
 ---@return Tensor logits
 ---@return Tensor values
 ---@return table<string, Tensor> state
-function PPO:forward(...) return tensor.off_tape(self.agent, ...) end
+---@return Tensor core_output
+
+function PPO:forward(...) return tensor.off_tape(self.agent.act, self.agent, ...) end
 
 -- What the rollout says of its own actions, [T,B] each.
 local function look(self)

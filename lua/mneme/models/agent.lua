@@ -2,9 +2,10 @@
 --   observations -> torso -> (with the previous action and reward) -> core -> actor and critic
 local core_of = require "mneme.models.core"
 local errors = require "mneme.base.errors"
-local features = require "mneme.models.feature_maps"
+local decays = require "mneme.models.axes.decays"
+local features = require "mneme.models.axes.feature_maps"
 local tables = require "mneme.base.tables"
-local gates = require "mneme.models.gates"
+local gates = require "mneme.models.axes.gates"
 local nn = require "mneme.tensor.nn"
 local renamed = require "mneme.base.renamed"
 local tensor = require "mneme.tensor.tensor"
@@ -124,7 +125,7 @@ local function of_script(about) return about.torso == OWN or about.policy ~= nil
 ---@param env Env
 ---@return Agent
 local function remade(about, env)
-  return agent { env = env, core = core_of.new(about.core.name, about.core.config, true), hidden = about.hidden,
+  return agent { env = env, core = core_of.new(about.core.name, about.core.config, true, about.core), hidden = about.hidden,
     torso = about.torso and values.from_json(about.torso, { "name" }), previous = about.previous }
 end
 
@@ -160,6 +161,26 @@ function Agent:__call(x, done, state, probe, previous)
   return logits, value, new, y, read
 end
 
+---The same as agents act: see Core:act.
+---@param x Tensor [T,B,...]
+---@param done Tensor?
+---@param state table?
+---@param probe function?
+---@param previous table?
+---@return Tensor logits [T,B,actions]
+---@return Tensor values [T,B]
+---@return table state after the last step
+---@return Tensor core_output [T,B,core.d_out]
+function Agent:act(x, done, state, probe, previous)
+  local y, new = self.core:act(self:features(x, previous), done, state, probe)
+  local logits, value = self.heads(y)
+  return logits, value, new, y
+end
+
+---Does a step of acting see less than the same row of a sequence, so that learners must run the sequence again?
+---@return boolean
+function Agent:acts_apart() return self.core.acts == "steps" end
+
 ---Leaves for the previous action and reward, [T,B] each: the third argument of plans; nil if the agent has no such inputs.
 ---@param T integer rows of time
 ---@param B integer environments
@@ -171,12 +192,12 @@ function Agent:previous_leaves(T, B)
   return next(leaves) and leaves
 end
 
----Gates and feature maps of a core that the script has put into the library's tables, which only the script can do again.
+---Gates, decays and feature maps of a core that the script has put into the library's tables, which only the script can do again.
 ---@param config table of the core
 ---@return string? "gate=mine,feature=relu"; nil: there are none
 local function own_words(config)
   local own = {}
-  for _, of in ipairs { { "gate", gates }, { "feature", features } } do
+  for _, of in ipairs { { "gate", gates }, { "decay", decays }, { "feature", features } } do
     local word, list, ours = config[of[1]], of[2].list, of[2].ours
     if type(word) == "string" and list[word] ~= ours[word] then own[#own + 1] = of[1] .. "=" .. word end
   end

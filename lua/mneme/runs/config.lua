@@ -217,6 +217,7 @@ local function published_values(cfg, published)
   return name and published[name] or {}
 end
 
+-- Settings of the run that is resumed; returns its config.json.
 local function resume(cfg, schema, given, folder)
   for _, pair in ipairs(given) do
     if not may_change[pair[1]] then
@@ -236,6 +237,7 @@ local function resume(cfg, schema, given, folder)
     stored[key] = values.from_json((key == "debug" or key == "profile") and switch or value, schema[key] and schema[key].default)
   end
   set_all(cfg, schema, stored, folder .. "/config.json")
+  return info
 end
 
 -- quick or full, where one is asked for.
@@ -321,8 +323,9 @@ function config.new(defaults, about)
     end
   end
   command_line "resume"
+  local resumed
   if cfg.resume ~= "" then
-    resume(cfg, schema, given, cfg.resume)
+    resumed = resume(cfg, schema, given, cfg.resume)
   else
     local size = size_of(cfg, defaults, command_line)
     local sized = size and defaults[size] or {}
@@ -351,6 +354,7 @@ function config.new(defaults, about)
     errors.usage(("device=%s: tensors live on %s already"):format(cfg.device, config.device or "cpu"),
       "mneme run SCRIPT device=" .. cfg.device .. " chooses before the script begins")
   end
+  require("mneme.models.core").resume(resumed and resumed.core)             -- late: it opens the context
   engine.check(engine.C.mn_set_threads(engine.ctx, ranks.threads(cfg.threads)))
   engine.check(engine.C.mn_set_precision(engine.ctx, cfg.precision))
   if cfg.debug == "1" or cfg.debug == "nan" then engine.C.mn_set_debug(engine.ctx, true) end

@@ -107,6 +107,7 @@ local function opening(study, spec, judged, size, words)
     out:add "<ul>\n"
     for i, v in ipairs(judged) do
       local about = (size ~= "" and size .. ", " or "") .. words.of_seeds:format(v.n)
+      for _, r in ipairs(v.rollout) do about = ("%s, %s: core.sees=rollout"):format(about, r.name) end
       out:add(('<li>%s <a class="verdict %s" href="#verdict-%d">%s</a> (%s)</li>\n'):format(page.escape(v.claim.text), v.verdict, i,
         page.escape(words[v.verdict]), page.escape(about)))
     end

@@ -2,6 +2,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local renamed = require "mneme.tensor.renamed_arguments"
 local C, check, ctx = engine.C, engine.check, engine.ctx
 
 local handle = ffi.typeof "mn_tensor"
@@ -146,6 +147,7 @@ function binding.bind(op)
     if a.domain == "any" then any[#any + 1] = i
     else type_of_number[i] = a.domain == "bit" and C.MN_U8 or C.MN_F32 end
   end
+  local todays = renamed.of[name]
 
   local function put(i, t)
     if type(t) == "number" and broadcasts then numbers[i], n_numbers = t, n_numbers + 1 return end
@@ -171,6 +173,7 @@ function binding.bind(op)
   end
 
   local function named(args)
+    if todays then args = todays(args) end
     for key, value in pairs(args) do
       if key == "keepdims" and s.options.keepdim then key = "keepdim" end          -- numpy's word
       if s.place[key] then put(s.place[key], value)

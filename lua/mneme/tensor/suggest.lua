@@ -30,7 +30,7 @@ end
 ---@param list table<string, table>
 ---@return table t
 function suggest.guard(whose, t, list)
-  return setmetatable(t, { group = true, __index = function(_, key) suggest.unknown(whose, key, list, tables.keys(t)) end })
+  return setmetatable(t, { guarded = true, __index = function(_, key) suggest.unknown(whose, key, list, tables.keys(t)) end })
 end
 
 suggest.functions, suggest.nn = torch.functions, torch.nn

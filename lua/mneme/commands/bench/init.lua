@@ -1,5 +1,6 @@
 -- init.lua -- measure speed on this machine: mneme bench [train] [act] [gemm], or one of these:
 --   cores [NAME ...] [part=kernels|train|step] [threads=1] [torch=PYTHON] [out=FILE.csv] [figure=FILE.svg]
+--   eager [threads=1]
 --   envs [NAME ...] [device=cuda]
 --   ranks [num_envs=8,16,32] [updates=12]
 --   scenes [NAME ...] [part=pages|training] [core=NAME] [size=small] [steps=1000] [seconds=0.5] [updates=40]
@@ -28,10 +29,10 @@ local sections = {
 function bench.main(words)
   if words[1] == "one" then train.one(words[2]) return 0 end
   if words[1] == "window" then require("mneme.commands.bench.window").child(words[2]) return 0 end
-  for _, name in ipairs { "cores", "envs", "ranks", "recur", "scenes", "sweep", "torsos" } do
+  for _, name in ipairs { "cores", "eager", "envs", "ranks", "recur", "scenes", "sweep", "torsos" } do
     if words[1] == name then return require("mneme.commands.bench." .. name).main { unpack(words, 2) } end
   end
-  local chosen, known = {}, { "cores", "ranks", "recur", "sweep", "torsos" }
+  local chosen, known = {}, { "cores", "eager", "ranks", "recur", "sweep", "torsos" }
   for _, word in ipairs(words) do chosen[word] = true end
   for _, s in ipairs(sections) do known[#known + 1] = s[1] end
   for _, word in ipairs(words) do

@@ -1,0 +1,80 @@
+-- eager.lua -- `mneme bench eager [threads=1]`: what a call from Lua costs, for tensors of 64 floats: without a tape, and with tape
+-- and backward, which is the time of a chain of eight ops with its backward pass, over the number of ops.  Both compiled by LuaJIT
+-- and interpreted.
+local bench = require "mneme.commands.bench.train"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local mn = require "mneme"
+local stopwatch = require "mneme.measure.stopwatch"
+
+local eager = {}
+local N, CALLS, ROUNDS, CHAIN = 64, 2000, 25, 8
+
+-- name, an op of x and y, whether it has a gradient
+local list = {
+  { "x + y", function(x, y) return x + y end, true },
+  { "x * y", function(x, y) return x * y end, true },
+  { "x * 2", function(x) return x * 2 end, true },
+  { "1 / x", function(x) return 1 / x end, true },
+  { "x ^ 2", function(x) return x ^ 2 end, true },
+  { "x:maximum(0)", function(x) return x:maximum(0) end, true },
+  { "x:tanh()", function(x) return x:tanh() end, true },
+  { "x:lt(0)", function(x) return x:lt(0) end },
+  { "x:sum()", function(x) return x:sum() end },
+  { "mn.zeros(64)", function() return mn.zeros(N) end },
+}
+
+-- Microseconds of processor time of a call: the median of rounds.
+local function cost(f)
+  local times = {}
+  for i = 1, ROUNDS do
+    collectgarbage()
+    mn.clear_tape()
+    local start = os.clock()
+    for _ = 1, CALLS do f() end
+    times[i] = (os.clock() - start) / CALLS * 1e6
+  end
+  return stopwatch.median(times)
+end
+
+local function measure(entry)
+  local x, y = mn.full(N, 0.5), mn.full(N, 0.25)
+  local w = mn.full(N, 0.5, { grad = true })
+  local op = entry[2]
+  local plain, taped = cost(function() return op(x, y) end), nil
+  if entry[3] then
+    taped = cost(function()
+      local z = w
+      for _ = 1, CHAIN do z = op(z, y) end
+      z:sum():backward()
+    end) / (CHAIN + 1)
+  end
+  return plain, taped
+end
+
+---@param words string[] what follows `mneme bench eager`
+---@return integer status
+function eager.main(words)
+  local threads = 1
+  for _, word in ipairs(words) do
+    local key, value = word:match "^%-*([%w_]+)=(.*)$"
+    if key ~= "threads" then errors.unknown("setting of bench eager", key or word, { "threads" }) end
+    threads = tonumber(value)
+    if not (threads and threads >= 1 and threads % 1 == 0) then errors.usage("threads=" .. value .. ": expected a whole number of at least 1") end
+  end
+  engine.open(nil, threads)
+  print(("a call from Lua, %d floats, us of processor time: compiled, with tape and backward; interpreted, with tape and backward"):format(N))
+  for _, entry in ipairs(list) do
+    bench.progress(entry[1])
+    local plain, taped = measure(entry)
+    jit.off()
+    jit.flush()
+    local slow, slow_taped = measure(entry)
+    jit.on()
+    local function text(us) return us and ("%7.2f"):format(us) or "      -" end
+    print(("%-14s %s %s   %s %s"):format(entry[1], text(plain), text(taped), text(slow), text(slow_taped)))
+  end
+  return 0
+end
+
+return eager

@@ -1,0 +1,69 @@
+-- test_torch_names.lua -- an unknown name of mn, mn.nn or a tensor is an error that says what to write: for PyTorch's names an
+-- expression that runs, else the nearest names.
+local t = require "tests.harness"
+local mn = require "mneme"
+local errors = require "mneme.base.errors"
+local torch = require "mneme.tensor.torch_names"
+
+t.test("what is suggested for a name of PyTorch runs", function()
+  local function scope()
+    local x, y = mn.tensor { { 0.1, -0.2, 0.3 }, { 0.4, 0.5, -0.6 } }, mn.tensor { { 1, 2, 3 }, { 4, 5, 6 } }
+    return setmetatable({ mn = mn, x = x, y = y, scores = mn.randn(2, 3), index = mn.tensor { 2, 0, dtype = "i32" }, mask = x:gt(0),
+      net = mn.nn.linear(3, 3) }, { __index = { math = math } })
+  end
+  local ran = 0
+  for _, list in pairs(torch) do
+    for name, entry in pairs(list) do
+      t.ok(entry[1] or entry[2], name .. " has no answer")
+      if entry[1] then
+        local chunk = t.ok(loadstring("return " .. entry[1]), name .. ": " .. entry[1])
+        local ok, value = pcall(setfenv(chunk, scope()))
+        t.ok(ok and value ~= nil, ("%s: %s: %s"):format(name, entry[1], tostring(value)))
+        ran = ran + 1
+      end
+    end
+  end
+  t.ok(ran > 80, ran .. " ran")
+  mn.clear_tape()
+end)
+
+t.test("the error names the user's line and one thing to write", function()
+  local x = mn.ones(2, 3)
+  for _, case in ipairs {
+    { function() return mn.cat(x, x) end, "there is no mn.cat; write mn.concat" },
+    { function() return mn.bmm(x, x) end, "mn.matmul" },
+    { function() return x.T end, "there is no x:T; write x:transpose" },
+    { function() return x:numpy() end, "x:to_table" },
+    { function() return x:cuda() end, "device=cuda is a setting" },
+    { function() return mn.nn.LSTM(3, 4) end, 'there is no mn.nn.LSTM; write mn.core%("lstm"' },
+    { function() return mn.nn.BatchNorm1d(3) end, "mn.nn.layer_norm" },
+    { function() return mn.nn.Linear(3, 4) end, "did you mean 'mn.nn.linear'" },
+    { function() return mn.nn.LayerNorm(3) end, "did you mean 'mn.nn.layer_norm'" },
+    { function() return mn.randm(3) end, "unknown name 'mn.randm'; did you mean 'mn.rand' or 'mn.randn'%?" },
+    { function() return mn.Agent {} end, "'mn.agent'" },
+    { function() return x:shpe() end, "unknown method or op 'shpe'; did you mean 'shape'%?" },
+    { function() return mn.nn.nothing_like_it() end, "unknown name" },
+    { function() return mn.nothing_like_it() end, "mneme list ops" },
+    { function() return x:nothing_like_it() end, "mneme list ops" },
+  } do
+    local said = t.raises(case[1], "test_torch_names.lua:%d+: .*" .. case[2])
+    t.ok(#said < 250, "too long: " .. said)
+  end
+end)
+
+t.test("no more than three names are suggested, the nearest first", function()
+  local known = { "alpha", "alpho", "alpht", "alphs", "beta", "alphabet" }
+  t.eq(table.concat(errors.closest("alpha", known, 3), " "), "alpha alpho alpht")
+  t.eq(table.concat(errors.closest("alphb", known, 3), " "), "alpha alpho alpht")
+  t.eq(table.concat(errors.closest("phab", known, 3), " "), "alphabet", "a part of it")
+  t.eq(#errors.closest("zzz", known, 3), 0)
+  t.eq(errors.nearest("bet", known), "beta")
+end)
+
+t.test("a method that is not called is named in the error that follows", function()
+  local x = mn.ones(2)
+  for name, f in pairs { shape = function() return x.shape[1] end, grad = function() return x.grad * 2 end, size = function() return #x.size end } do
+    local _, why = xpcall(f, errors.handler)
+    t.ok(tostring(why):find(("%s is a method: x:%s()"):format(name, name), 1, true), tostring(why))
+  end
+end)
