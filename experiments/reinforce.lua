@@ -9,7 +9,7 @@ mn.learners.reinforce = mn.on_policy {
   loss = function(self, batch)
     local log_probs = mn.log_softmax(batch.logits)
     local weight = self.baseline and batch.advantages or batch.returns
-    local policy = -(mn.gather(log_probs, batch.actions) * weight):mean()
+    local policy = -(mn.pick(log_probs, batch.actions) * weight):mean()
     local value = (batch.values - batch.returns):square():mean()
     local entropy = -(mn.softmax(batch.logits) * log_probs):sum { axis = -1 }:mean()
     return policy + value * self.value_coef - entropy * self.entropy_coef,

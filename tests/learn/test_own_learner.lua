@@ -59,7 +59,7 @@ t.test("A2C's loss, written out, is A2C", function()
     loss = function(self, batch)
       local log_probs = mn.log_softmax(batch.logits)
       local advantage = mn.detach(batch.returns - batch.values)
-      local policy = -(mn.gather(log_probs, batch.actions) * advantage):mean()
+      local policy = -(mn.pick(log_probs, batch.actions) * advantage):mean()
       local value = (batch.values - batch.returns):square():mean()
       local entropy = -(mn.softmax(batch.logits) * log_probs):sum { axis = -1 }:mean()
       return policy + value * self.value_coef - entropy * self.entropy_coef, { policy_loss = policy, value_loss = value, entropy = entropy }

@@ -3,7 +3,7 @@
 --     doc = "policy gradients with a baseline", source = "Williams 1992",
 --     config = { num_steps = 128, lr = 1e-3 },
 --     loss = function(self, batch)
---       local chosen = mn.gather(mn.log_softmax(batch.logits), batch.actions)
+--       local chosen = mn.pick(mn.log_softmax(batch.logits), batch.actions)
 --       local policy = -(chosen * (batch.returns - mn.detach(batch.values))):mean()
 --       local value = (batch.returns - batch.values):square():mean()
 --       return policy + self.value_coef * value, { policy_loss = policy, value_loss = value }

@@ -55,7 +55,7 @@ local function finite(log) return log:clamp { lo = -1e30 } end
 ---The log-probability of classes.
 ---@param x Tensor [...] int32
 ---@return Tensor [...]
-function Categorical:log_prob(x) return ops.gather(log_probs(self), x) end
+function Categorical:log_prob(x) return ops.pick(log_probs(self), x) end
 
 ---In nats.
 ---@return Tensor [...]

@@ -120,7 +120,7 @@ end
 ---@return Tensor loss
 function losses.nll_loss(log_probs, target, options)
   local o = options_of("nll_loss", options, {})
-  return reduce("nll_loss", -ops.gather(log_probs, target), o.reduction)
+  return reduce("nll_loss", -ops.pick(log_probs, target), o.reduction)
 end
 
 ---The loss of a classifier: minus the log-probability of the target's class, or of a distribution over classes.  With named arguments, or
@@ -140,7 +140,7 @@ function losses.cross_entropy(logits, target, options)
     return ops.cross_entropy(logits, target, options)
   end
   local o = options_of("cross_entropy", options, {})
-  return reduce("cross_entropy", -ops.gather(ops.log_softmax(logits), target), o.reduction)
+  return reduce("cross_entropy", -ops.pick(ops.log_softmax(logits), target), o.reduction)
 end
 
 ---target (ln target - input), as torch.nn.functional.kl_div: the divergence of a distribution `target` from the one whose logarithms are
