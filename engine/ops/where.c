@@ -43,6 +43,6 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_where = {
   .sig = "mask[*]:bit a[*]:any b[*]:any -> y[*]:any",
-  .doc = "y = mask ? a : b. Shapes broadcast from the right, as in torch; mn.where takes numbers as a and b, too",
+  .doc = "y = mask ? a : b. Shapes broadcast from the right, as in torch. Numbers may stand for a and b",
   .time = MN_PER_ROW, .shape = mn_broadcast_shape, .forward = forward, .backward = backward,
 };

@@ -12,13 +12,6 @@ local mn = {
   clear_tape = tensor.clear_tape, no_grad = tensor.no_grad, keep = tensor.keep,
 }
 
--- What is made of ops in Lua, as functions and as methods of tensors.
-for _, module in ipairs { "shapes", "indexing" } do
-  for name, f in pairs(require("mneme.tensor." .. module)) do
-    mn[name], tensor.Tensor[name] = f, f
-  end
-end
-
 -- name in mn = a module; or a module and one field of it (and a field of that ...); or a module of which `fields` are public, with `call` as a table that
 -- is called like a function; or a `group` of such parts.  Outside lua/ only require "mneme" is written (tests/project/
 -- test_public_rule.lua), so what scenes, panels, experiments and documents need is named here.

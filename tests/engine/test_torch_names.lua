@@ -30,6 +30,7 @@ end)
 t.test("the error names the user's line and one thing to write", function()
   local x = mn.ones(2, 3)
   for _, case in ipairs {
+    { function() return mn.concatenate(x, x) end, "there is no mn.concatenate; write mn.cat { x, y }" },
     { function() return mn.bmm(x, x) end, "mn.matmul" },
     { function() return x.T end, "there is no x:T; write x:transpose" },
     { function() return x:numpy() end, "x:to_table" },

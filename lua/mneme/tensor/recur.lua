@@ -3,7 +3,6 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local cat = require("mneme.tensor.shapes").cat
 local tensor = require "mneme.tensor.tensor"
 local C, ctx, check, ops = engine.C, engine.ctx, engine.check, tensor.ops
 
@@ -56,13 +55,13 @@ end
 local function rows(list, T)
   local flat = {}
   for i, x in ipairs(list) do flat[i] = x:reshape(T, -1) end
-  return cat(flat, 1)
+  return tensor.functions.cat(flat, 1)
 end
 
 local function numbers(list)
   local flat = {}
   for i, x in ipairs(list) do flat[i] = x:reshape(-1) end
-  return cat(flat, 0)
+  return tensor.functions.cat(flat, 0)
 end
 
 -- Tensors of these shapes again, from their numbers side by side along the last axis; lead: sizes of the axes before it.

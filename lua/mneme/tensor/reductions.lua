@@ -1,5 +1,5 @@
 -- reductions.lua -- reductions over several axes, x:sum({ 0, 2 }), and softmax over any axis.  The ops reduce one axis: several are
--- first made one, by reshaping where they are neighbours, else by transposing.
+-- first made one, by reshaping where they are neighbours, else by moving them.
 local errors = require "mneme.base.errors"
 local describe = require("mneme.tensor.op_binding").describe
 
@@ -23,18 +23,12 @@ return function(M)
     return list
   end
 
-  -- x with one axis moved to place `to`, the others in their order.
-  local function moved(x, axis, to)
-    for i = axis, to - 1 do x = ops.transpose(x, i, i + 1) end
-    return x
-  end
-
   -- x with these axes, in order, as one: its place; and x's shape with 1 in their places.
   local function merged(x, axes)
     local kept, k = x:shape(), #axes
     local n = #kept
     local together = axes[k] - axes[1] == k - 1
-    for i = k, together and k + 1 or 1, -1 do x = moved(x, axes[i], n - 1 - (k - i)) end
+    for i = k, together and k + 1 or 1, -1 do x = M.functions.movedim(x, axes[i], n - 1 - (k - i)) end
     local first, shape, to = together and axes[1] or n - k, x:shape(), {}
     for axis = 0, n - 1 do
       if axis <= first or axis >= first + k then to[#to + 1] = shape[axis + 1] else to[#to] = to[#to] * shape[axis + 1] end

@@ -9,8 +9,20 @@ return {
   -- mn.NAME and x:NAME()
   functions = {
     -- shapes
-    concatenate = { "mn.concat(x, y, 0)" },
+    concatenate = { "mn.cat { x, y }" },
+    hstack = { "mn.cat({ x, y }, 1)" },
+    vstack = { "mn.cat { x, y }" },
+    unbind = { "x:split(1)", "x[i] is one of them, without the axis" },
     view = { "x:reshape(3, 2)" },
+    view_as = { "x:reshape(y:shape())" },
+    reshape_as = { "x:reshape(y:shape())" },
+    ravel = { "x:flatten()" },
+    broadcast_to = { "x:expand(4, 2, 3)" },
+    moveaxis = { "x:movedim(0, 1)" },
+    repeat_interleave = { "x:unsqueeze(-1):expand(2, 3, 2):flatten(1)" },
+    fliplr = { "x:flip(1)" },
+    flipud = { "x:flip(0)" },
+    contiguous = { "x", "tensors always are" },
     swapaxes = { "x:transpose(0, 1)" },
     t = { "x:transpose()" },
     T = { "x:transpose()" },
@@ -69,6 +81,20 @@ return {
     less = { "x:lt(y)" },
     less_equal = { "x:le(y)" },
     not_equal = { "x:ne(y)" },
+    masked_fill_ = { "x:copy(x:masked_fill(mask, 0))", in_place },
+    nonzero = { nil, "how many there are is known to a script alone: x:masked_select(mask), mn.where(mask, a, b)" },
+    -- indices
+    take = { "x:flatten():index_select(0, index)" },
+    take_along_dim = { "x:gather(1, mask:to 'i32')" },
+    index_add = { "x:scatter_add(1, mask:to 'i32', y)" },
+    msort = { "x:sort(0)" },
+    -- types
+    float = { 'mask:to "f32"' },
+    int = { 'x:to "i32"' },
+    long = { 'x:to "i32"', "whole numbers have 32 bits" },
+    byte = { 'x:to "u8"' },
+    bool = { "x:ne(0)", "a mask, u8" },
+    type = { 'x:to "i32"' },
     -- reductions
     amax = { "x:max(1)", "and its index" },
     amin = { "x:min(1)", "and its index" },
