@@ -88,7 +88,6 @@ return {
     -- making and reading
     as_tensor = { "mn.tensor { 1, 2, 3 }" },
     from_numpy = { "mn.tensor { 1, 2, 3 }", "a nested list; x:data() is a pointer to fill" },
-    Tensor = { "mn.tensor { 1, 2, 3 }" },
     bernoulli = { "mn.rand_like(x):lt(0.5)" },
     normal = { "mn.randn(2, 3) * 2 + 1" },
     clone = { "mn.keep(x)", "a leaf of its own; x * 1 keeps the graph" },
