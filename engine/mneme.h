@@ -29,7 +29,7 @@ typedef struct mn_vec mn_vec;          /* environments that are stepped together
 typedef struct mn_canvas mn_canvas;    /* a list of shapes to draw */
 typedef struct mn_tensor { int32_t slot; uint32_t gen; } mn_tensor;
 
-enum { MN_AXES = 6, MN_INPUTS = 15, MN_OUTPUTS = 6, MN_OPTIONS = 12 };
+enum { MN_AXES = 6, MN_INPUTS = 20, MN_OUTPUTS = 6, MN_OPTIONS = 12 };
 enum { MN_F32, MN_I32, MN_U8 };        /* element types */
 
 /* contexts.  device: "cpu", or "cuda" if the plugin is found ("emu": for tests).  threads 0: one per processor. */
@@ -47,7 +47,7 @@ void        mn_set_place(mn_ctx *mn, int place);   /* marks the ops that follow 
 void        mn_set_debug(mn_ctx *mn, bool on);     /* check every input's range and every output for NaN */
 double      mn_bytes(mn_ctx *mn, const char *what);/* "leaf", "arena", "arena_peak", "plan", "resident" */
 
-/* signals: after mn_watch_signals() the first SIGINT/SIGTERM/USR1 only sets a flag; the second ends the process */
+/* signals: after mn_watch_signals() the first SIGINT/SIGTERM/USR1/HUP only sets a flag; the second ends the process */
 void        mn_watch_signals(bool on);
 int         mn_interrupted(void);                  /* the signal's number, or 0 */
 
@@ -75,6 +75,9 @@ bool        mn_op_broadcasts(int op);              /* are its inputs matched fro
 int         mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_tensor *out);
 int         mn_backward(mn_ctx *mn, const mn_tensor *loss, bool retain);   /* walks what the loss depends on, then takes it off the tape; retain: keeps it */
 int         mn_backward_from(mn_ctx *mn, int n, const mn_tensor *of, const mn_tensor *grad);   /* the gradient of of[i] starts as grad[i] */
+int         mn_retain_grad(mn_ctx *mn, const mn_tensor *t, const mn_tensor *into);   /* every backward copies t's gradient into that leaf; 1: t is a leaf */
+int         mn_grad(mn_ctx *mn, const mn_tensor *loss, int n, const mn_tensor *of, const mn_tensor *into, bool retain);   /* into[i], leaves of zeros: the
+                                                      gradient of of[i]; no other leaf's changes */
 void        mn_sweep(mn_ctx *mn);                  /* releases the tape and rewinds the arena */
 bool        mn_collect_due(mn_ctx *mn);            /* have computed tensors outgrown twice what the last mn_collect left? */
 int         mn_collect(mn_ctx *mn, int n, mn_tensor *alive);  /* frees all computed tensors but the n given ones and their graphs; gives those new
@@ -102,6 +105,9 @@ int         mn_body_output(mn_plan *p, bool state, const mn_tensor *t);         
 int         mn_body_end(mn_plan *p, bool forward); /* forward: the body's ops are all applied, outputs bound; else: so is backward */
 uint32_t    mn_plan_version(mn_plan *p, int *id);  /* what the op `recur` takes as its options */
 bool        mn_plan_leaf(mn_plan *p, int i, mn_tensor *leaf);   /* the i-th leaf that it reads, some more than once; false: there are fewer */
+int         mn_way_back_begin(mn_plan *p);         /* records a custom gradient's backward pass, inside another recording too; then */
+int         mn_way_back_end(mn_plan *p, int n, const mn_tensor *in, const mn_tensor *out);   /* in: stand-ins for dy, n arguments, y;
+                                                      out: n gradients, {0,0}: none */
 int         mn_plan_place(mn_plan *p, int call);   /* the number of mn_set_place when the call was recorded; of a backward call: its forward call's */
 void        mn_plan_set_profile(mn_plan *p, bool on);
 const char *mn_plan_profile(mn_plan *p, int call, double *seconds);   /* "linear forward"; seconds so far */
@@ -189,9 +195,13 @@ void        mn_copy_column(void *to, int to_width, int to_index, const void *fro
 /* implicit attention: which past steps a recurrent memory reads (engine/recurrent/implicit_attention.c).  A trail points to
 ** a probe's values at each step; a head's are elements from .. from+n-1 */
 typedef struct mn_trail { const float **steps; int from, n; } mn_trail;
-int         mn_recall_gated(int steps, const mn_trail *k, const mn_trail *p_k, const mn_trail *gamma, const mn_trail *p_gamma,
-                            const mn_trail *beta, const mn_trail *shrink, int channel, float *u, int K, float *reach,
-                            double gone, float *w);
+typedef struct mn_recall_gates {     /* of a gated memory; what is NULL was not probed */
+  const mn_trail *write_v, *write_k, *p_write_k;     /* gates of what is written; p_write_k: its second factor */
+  const mn_trail *keep_v, *keep_k;   /* what is kept, if apart: NULL all, one value that of the head; else what the gates leave */
+  bool apart;
+} mn_recall_gates;
+int         mn_recall_gated(int steps, const mn_trail *k, const mn_trail *p_k, const mn_recall_gates *gates, const mn_trail *shrink,
+                            int channel, float *u, int K, float *reach, double gone, float *w);
 int         mn_recall_corrected(int steps, const mn_trail *k, const mn_trail *p_k, const double *kept, const double *write,
                                 bool kept_first, int unit, float *u, int K, float *pair, float *w);
 int         mn_recall_kept(int steps, const mn_trail *key, const mn_trail *keep, const mn_trail *back, const mn_trail *out,
@@ -211,7 +221,7 @@ void        mn_movie_free(mn_movie *m);
 int         mn_movie_add(mn_movie *m, const uint8_t *rgba);
 int         mn_movie_end(mn_movie *m);             /* -1: no file was written; free it either way */
 
-/* live channel: a mapped file through which a trainer shows one environment to a viewer without waiting for it.
+/* live channel: a file through which a trainer shows one environment to a viewer without waiting for it.
 ** `schema` is JSON that describes the layout of a snapshot of `bytes` bytes. */
 typedef struct mn_live mn_live;        /* the trainer's end */
 typedef struct mn_live_reader mn_live_reader;        /* the viewer's end */
@@ -237,7 +247,8 @@ const void *mn_file_data(const mn_file *f);        /* a zero follows the last by
 double      mn_file_bytes(const mn_file *f);
 int         mn_file_write(mn_ctx *mn, const char *path, int n, const void *const *piece, const double *bytes);
 int         mn_file_append(mn_ctx *mn, const char *path, const void *data, double bytes);   /* all of it, or nothing */
-int         mn_file_lock(mn_ctx *mn, const char *path);                 /* held by this process until it ends */
+int         mn_file_sync(mn_ctx *mn, const char *path);                 /* what was appended reaches the disk */
+int         mn_file_lock(mn_ctx *mn, const char *path);                 /* held by this process until it ends; 0: there are no locks here */
 int         mn_file_cut(mn_ctx *mn, const char *path, double bytes);      /* truncates; leaves a shorter or missing file alone */
 int         mn_file_move(mn_ctx *mn, const char *path, const char *to);   /* to NULL: removes it */
 int         mn_folder_make(mn_ctx *mn, const char *path);                 /* with its parents; 1: made, 0: existed */

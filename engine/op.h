@@ -22,7 +22,7 @@
 **   A letter binds to a size where it first occurs, inputs from left to right.  `...` matches any further axes,
 **   `*` any axes at all, which `shape` checks.  `1`..`9` are fixed sizes; `?` after a name means optional.  After `]` follows
 **   a type or domain, which the debug checks and the test generator use:  :i32  :u8  :bit (u8, 0 or 1)
-**   :01 (float in [0,1])  :pos (> 0)  :<V (i32 in 0..V-1)
+**   :01 (float in [0,1])  :pos (> 0)  :<V (i32 in 0..V-1)  :<axis (i32 below the size of input 0's axis that the option `axis` names)
 **   :any (float, i32 or u8: all arguments so marked have one type, and gradients if it is float; `shape` may give an output another).
 **   Without one it is float.  `~` marks an output without gradient, ' a final state.
 **   Options are numbers, or words a|b|c of which the first is the default (OPT gives the index).
@@ -42,6 +42,12 @@ typedef struct mn_arg {        /* an input or output as one call sees it */
   long   n;                    /* number of elements */
   bool   timed;                /* its first axis is time */
 } mn_arg;
+
+/* Bytes of an element of this type. */
+static inline long mn_item(int dtype) { return dtype == MN_U8 ? 1 : 4; }
+
+/* Where element i of an argument is. */
+static inline char *mn_element(const mn_arg *a, long i) { return (char *)a->data + i * mn_item(a->dtype); }
 
 typedef struct mn_call {       /* one use of an op */
   const struct mn_op *op;
@@ -94,6 +100,11 @@ void mn_recur_backward(mn_call *c);
 int  mn_last_row_shape(mn_call *c);
 void mn_last_row_forward(mn_call *c);
 void mn_last_row_backward(mn_call *c);
+
+/* The op `custom_gradient`, whose backward pass was recorded from Lua: graph/custom_gradient.c. */
+int  mn_custom_gradient_shape(mn_call *c);
+void mn_custom_gradient_forward(mn_call *c);
+void mn_custom_gradient_backward(mn_call *c);
 
 /* True if backward of this op (.accumulates) must add to in[i].grad instead of storing. */
 static inline bool mn_accumulates(const mn_call *c, int i) { return c->adding >> i & 1; }

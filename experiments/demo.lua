@@ -4,7 +4,7 @@ local mn = require "mneme"
 
 local cfg = mn.config({
   corridor = 20, core = { "agalite", n_layers = 2, d_model = 64, d_head = 32, d_ffn = 64, eta = 4, r = 2 },
-  steps = 2e6, stop_score = 1, threads = 1, num_envs = 8, num_steps = 256, hidden = 64,
+  learner = "a2c", steps = 2e6, stop_score = 1, threads = 1, num_envs = 8, num_steps = 256, hidden = 64,
   lr = 3e-4, entropy_coef = 0.01, gamma = 0.99, lambda = 0.95, value_coef = 0.5, max_norm = 0.5,
   quick = { corridor = 8, steps = 3e5 },
 }, {
@@ -19,4 +19,4 @@ local cfg = mn.config({
 local env = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed })
 mn.manual_seed(cfg.seed)
 local agent = mn.agent { env = env, core = mn.core(cfg.core), hidden = cfg.hidden }
-return mn.a2c(cfg, env, agent):train()
+return mn.learner(cfg, env, agent):train()

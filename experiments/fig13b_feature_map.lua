@@ -13,6 +13,7 @@ local function cores(size)
   local list = {}
   for _, plain in ipairs { false, true } do
     for _, name in ipairs(names) do
+      ---@type table<any, any>
       local core = { "galite", gate = plain and "none" or "outer", label = (plain and "plain " or "") .. name }
       for _, set in ipairs { maps[name], size or {} } do for key, value in pairs(set) do core[key] = value end end
       list[#list + 1] = core

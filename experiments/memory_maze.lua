@@ -21,7 +21,7 @@ return mn.study {
   },
   settings = {
     mode = "grid", observation = "grid", sight = 7, levels = 0, previous = "action,reward",
-    steps = 100e6, num_envs = 128, num_steps = 128, minibatches = 8, epochs = 3, hidden = 256,
+    learner = "ppo", steps = 100e6, num_envs = 128, num_steps = 128, minibatches = 8, epochs = 3, hidden = 256,
     lr = 2.5e-4, lr_schedule = "constant", entropy_coef = 3e-4, gamma = 0.99, lambda = 0.95, clip = 0.2, clip_values = false,
     value_coef = 0.5, max_norm = 5,
     quick = { steps = 1e6, num_envs = 64, num_steps = 64, minibatches = 4, hidden = 64, lr = 1e-3, lr_schedule = "linear", entropy_coef = 0.01,
@@ -41,7 +41,7 @@ return mn.study {
     local env = mn.env("memory_maze", { size = cfg.size, mode = cfg.mode, observation = cfg.observation, view = cfg.sight,
       levels = cfg.levels, cue_frames = cfg.cue_frames, num_envs = cfg.num_envs, seed = cfg.seed })
     mn.manual_seed(cfg.seed)
-    return mn.ppo(cfg, env, mn.agent { env = env, core = cfg.core, hidden = cfg.hidden, previous = cfg.previous }):train()
+    return mn.learner(cfg, env, mn.agent { env = env, core = cfg.core, hidden = cfg.hidden, previous = cfg.previous }):train()
   end,
   metrics = { score = { "return as a share of the oracle's", range = { 0, 1 }, goal = 1 }, mean_return = { "return", range = { 0, math.huge }, goal = 25 } },
   figures = { { "bars", y = "mean_return", x = "cue_frames", by = "core", where = { size = "9" }, title = "return in 9x9, by steps of the cue" },

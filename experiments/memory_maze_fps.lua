@@ -13,7 +13,7 @@ return mn.study {
     { "agalite", eta = 4, r = 2, label = "agalite" }, { "gru", label = "gru" },
     quick = { { "gtrxl", memory = 256, label = "gtrxl, 256" }, { "agalite", eta = 4, r = 2, label = "agalite" } } } },
   settings = {
-    core = { "agalite" }, size = 9, num_envs = 16, num_steps = 128, minibatches = 8, epochs = 3, hidden = 256, lr = 2.5e-4, seconds = 60,
+    core = { "agalite" }, learner = "ppo", size = 9, num_envs = 16, num_steps = 128, minibatches = 8, epochs = 3, hidden = 256, lr = 2.5e-4, seconds = 60,
     quick = { num_envs = 4, num_steps = 32, minibatches = 2, epochs = 1, seconds = 2 }, full = { num_envs = 128, size = 15, seconds = 300 },
   },
   about = { seconds = { "about how long each is measured", range = { 0.1, 1e5 } }, size = { "of the maze", range = { 7, 31 }, whole = true } },
@@ -23,7 +23,7 @@ return mn.study {
     mn.manual_seed(cfg.seed)
     local env = mn.env("memory_maze", { size = cfg.size, mode = "continuous", observation = "pixels", num_envs = cfg.num_envs, seed = cfg.seed })
     local agent = mn.agent { env = env, core = cfg.core, hidden = cfg.hidden, previous = "action,reward" }
-    local learner = mn.ppo(cfg, env, agent)
+    local learner = mn.learner(cfg, env, agent)
     local r = mn.measure.learning_speed(learner, cfg.seconds)
     return { learning_fps = r.rate, acting_fps = learner.T * learner.B / r.act, memory_mib = more(),
       state_kib = 4 * agent.core:state_floats() / 1024, parameters = agent.module:count() }

@@ -22,7 +22,7 @@ return mn.study {
     level = { "easy", quick = { "easy" } },
   },
   settings = {
-    observation = "pixels", steps = 150e6, num_envs = 128, num_steps = 128, minibatches = 8, epochs = 3, hidden = 256,
+    observation = "pixels", learner = "ppo", steps = 150e6, num_envs = 128, num_steps = 128, minibatches = 8, epochs = 3, hidden = 256,
     lr = 2.5e-4, lr_schedule = "constant", entropy_coef = 3e-4, gamma = 0.99, lambda = 0.95, clip = 0.2, clip_values = false,
     value_coef = 0.5, max_norm = 5, bootstrap_truncated = false,    -- the released code counts a time limit as an end
     quick = { observation = "vector", steps = 6e6, num_envs = 64, minibatches = 4, hidden = 64, lr = 1e-3, lr_schedule = "linear",
@@ -37,7 +37,7 @@ return mn.study {
   run = function(cfg)
     local env = mn.env(cfg.env, { level = cfg.level, observation = cfg.observation, num_envs = cfg.num_envs, seed = cfg.seed })
     mn.manual_seed(cfg.seed)
-    return mn.ppo(cfg, env, mn.agent { env = env, core = cfg.core, hidden = cfg.hidden }):train()
+    return mn.learner(cfg, env, mn.agent { env = env, core = cfg.core, hidden = cfg.hidden }):train()
   end,
   metrics = { mean_return = { "return, last 100 episodes", goal = 1.81 }, score = { "success, last 100 episodes", range = { 0, 1 } } },
   figures = { { "bars", y = "mean_return", x = "env", by = "core" },

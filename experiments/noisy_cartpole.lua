@@ -15,7 +15,6 @@ local cfg = mn.config({
 }, {
   noise = { "standard deviation of the observation noise; POPGym's easy, medium and hard are 0.1, 0.2, 0.3", range = { 0, 1 } },
   velocities = { "1: the observation includes velocities", range = { 0, 1 } },
-  learner = { choices = { "ppo", "a2c" } },
   previous = "inputs besides the observation: the last action, reward, both or none",
   stop_score = "training ends where the last hundred episodes score this",
   published = {                            -- the others at the size of a gru of 64 to 256
@@ -28,4 +27,4 @@ local cfg = mn.config({
 local env = mn.env("noisy_cartpole", { noise = cfg.noise, velocities = cfg.velocities, num_envs = cfg.num_envs, seed = cfg.seed })
 mn.manual_seed(cfg.seed)
 local agent = mn.agent { env = env, core = cfg.core, hidden = cfg.hidden, previous = cfg.previous }
-return mn[cfg.learner](cfg, env, agent):train()
+return mn.learner(cfg, env, agent):train()

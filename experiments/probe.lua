@@ -19,7 +19,7 @@ return mn.study {
       { label = "memory_maze", set = { env = "memory_maze", learner = "ppo", num_envs = 64, lr = 1e-3, steps = 3e5, episodes = 1024, last = 400 } } } } },
   settings = { core = { "agalite" }, env = "tmaze", learner = "a2c", corridor = 20, from = "", steps = 5e6, num_envs = 8, num_steps = 128, hidden = 64,
     lr = 3e-4, entropy_coef = 0.01, episodes = 512, last = 40, quick = { steps = 8e5, hidden = 32, lr = 1e-3, episodes = 128, last = 16 } },
-  about = { from = "a run whose agent is probed; none: it is trained", learner = { choices = { "a2c", "ppo" } },
+  about = { from = "a run whose agent is probed; none: it is trained",
     last = { "step of an episode up to which is asked", range = { 1, 1e5 }, whole = true }, corridor = "of T-Maze" },
   seeds = { 3 }, references = { { "guessing", y = 0.5, of = "cue", source = "two cues" }, { "guessing", y = 0.25, of = "heading", source = "four" } },
   run = function(cfg)
@@ -28,12 +28,12 @@ return mn.study {
     local env = cfg.from == "" and mn.env(cfg.env, about)
     local agent = env and mn.agent { env = env, core = cfg.core, hidden = cfg.hidden }
     local function ask()                                                  -- in other episodes than it learns from
-      local p = env and mn.stepper.new(mn.env(cfg.env, about), agent, { seed = cfg.seed + 1000 })
+      local p = agent and mn.stepper.new(mn.env(cfg.env, about), agent, { seed = cfg.seed + 1000 })
         or mn.stepper.from_run(cfg.from, { num_envs = 32, seed = cfg.seed + 1000 })
       return mn.measure.linear_probes.agent(p, { episodes = cfg.episodes, last = cfg.last, facts = facts[cfg.env], seed = cfg.seed })
     end
     local before = env and ask() or {}
-    local result = env and mn[cfg.learner](cfg, env, agent):train() or {}
+    local result = env and mn.learner(cfg, env, agent):train() or {}
     for name, value in pairs(ask()) do result[name] = value end
     for name in pairs(facts[cfg.env]) do result[name .. "_untrained"] = before[name] end
     result.cue_gain = before.cue and result.cue - before.cue

@@ -1,6 +1,6 @@
 -- Which memory finds what it was told?   mneme run recall core=galite pairs=4   mneme sweep experiments/recall.lua quick=1
--- Multi-query associative recall by models of equally many parameters; task=selective_copy and task=induction (with
--- task.length=128) ask other things, and know no pairs.
+-- Multi-query associative recall by models of equally many parameters; dataset=selective_copy and dataset=induction (with
+-- dataset.length=128) ask other things, and know no pairs.
 local mn = require "mneme"
 
 local function two(...)
@@ -18,21 +18,21 @@ return mn.study {
   question = "How many keys do memories of equally many parameters answer with the right value?",
   axes = { core = cores, pairs = { 8, 16, 32, quick = { 2, 4, 8 }, full = { 4, 8, 16, 32, 64 } } },
   settings = {
-    task = { "mqar", length = 128, vocab = 128 }, parameters = 1e5, d_embed = 64, batch = 64, steps = 2e7, stop_score = 0.99,
+    dataset = { "mqar", length = 128, vocab = 128 }, parameters = 1e5, d_embed = 64, batch = 64, steps = 2e7, stop_score = 0.99,
     eval_every = 2e5, eval_batches = 16, lr = 1e-3, lr_schedule = "cosine", warmup = 100, weight_decay = 0.1, max_norm = 1, threads = 1,
-    quick = { task = { "mqar", length = 32, vocab = 32 }, steps = 1e6, batch = 32, eval_every = 1e5 },
-    full = { task = { "mqar", length = 256, vocab = 8192 }, parameters = 2e6, d_embed = 128, steps = 1e9, eval_every = 1e7 },
+    quick = { dataset = { "mqar", length = 32, vocab = 32 }, steps = 1e6, batch = 32, eval_every = 1e5 },
+    full = { dataset = { "mqar", length = 256, vocab = 8192 }, parameters = 2e6, d_embed = 128, steps = 1e9, eval_every = 1e7 },
   },
   about = {
-    pairs = { "keys to remember, of task=mqar", whole = true, range = { 1, 2.5e5 } },
+    pairs = { "keys to remember, of dataset=mqar", whole = true, range = { 1, 2.5e5 } },
     parameters = { "of the whole model: the core gets the width that makes it so", range = { 1, 1e9 } },
     stop_score = { "training ends where this share of the validation part is answered rightly", range = { 0, 1 } },
     published = function(name) return { core = { name, n_layers = 2 } } end,
   },
   seeds = { 3, quick = 2 },
   run = function(cfg)
-    local pairs_told = cfg.task[1] == "mqar" and (cfg.task.pairs or cfg.pairs) or nil
-    local dataset = mn.dataset(cfg.task, { batch = cfg.batch, seed = cfg.seed, pairs = pairs_told })
+    local pairs_asked = cfg.dataset[1] == "mqar" and (cfg.dataset.pairs or cfg.pairs) or nil
+    local dataset = mn.dataset(cfg.dataset, { batch = cfg.batch, seed = cfg.seed, pairs = pairs_asked })
     local function model(core) return mn.sequence_model { dataset = dataset, core = core } end
     mn.manual_seed(cfg.seed)
     local spec = { d_in = cfg.d_embed }

@@ -2,7 +2,7 @@
 local mn = require "mneme"
 
 local cfg = mn.config({
-  corridor = 160, core = { "agalite", eta = 4, r = 2 },
+  corridor = 160, core = { "agalite", eta = 4, r = 2 }, learner = "a2c",
   steps = 5e6, num_envs = 8, num_steps = 256, hidden = 128,
   lr = 1e-4, entropy_coef = 0.001, gamma = 0.99, lambda = 0.95, value_coef = 0.5, max_norm = 0.5,
   bootstrap_truncated = 0,                 -- the released code counts a time limit as an end
@@ -22,4 +22,4 @@ local cfg = mn.config({
 local env = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed })
 mn.manual_seed(cfg.seed)
 local agent = mn.agent { env = env, core = mn.core(cfg.core), hidden = cfg.hidden }
-return mn.a2c(cfg, env, agent):train()
+return mn.learner(cfg, env, agent):train()

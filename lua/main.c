@@ -1,10 +1,12 @@
 /* main.c -- the program `mneme`: LuaJIT, told where Mneme's Lua files are.  Everything else is Lua
 ** (lua/mneme/commands/cli.lua), and the same modules work from plain `luajit`. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <limits.h>
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +83,15 @@ static const char *lacks(void) {
   return NULL;
 }
 
+/* Streams that were closed lead nowhere: the next file that is opened would take their numbers, and get what is printed. */
+static void open_streams(void) {
+  for (int fd = 0; fd < 3; fd++)
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) < 0) return;
+}
+
 int main(int argc, char **argv) {
+  open_streams();
+  signal(SIGXFSZ, SIG_IGN);            /* a file over its limit is an error of the write, which says so */
   if (lacks()) {
     fprintf(stderr, "mneme: this build is for CPUs with %s, which this one has not (`make clean && make` "
                     "builds for this one, with ARCH=x86-64-v3 for any with AVX2, with ARCH=x86-64 for all)\n", lacks());

@@ -19,8 +19,8 @@ local function draw(view, now)
   local upper, lower = view:split(body, "rows", { "5*", "3*" })
 
   local seen, truth = now.observation, now.truth
-  local side = truth.width and seen and math.sqrt(seen.shape[1] - 4)
-  side = side and side % 2 == 1 and side or nil
+  local root = truth.width and seen and math.sqrt(seen.shape[1] - 4)
+  local side = root and root % 2 == 1 and root or nil
   local half = side and (side - 1) / 2
   local world, observed, explored = view:split(upper, "columns", { "4*", "3*", "3*" })
   panels.world(view, world, now, {

@@ -11,7 +11,7 @@ end
 -- The side of the field of view, from the size of the observation, where it is a grid; and the side of the maze.
 local function sides(now)
   local n, cells = now.observation and #now.observation.shape == 1 and now.observation.shape[1], now.truth.layout
-  local view = n and math.sqrt(n - 1)
+  local view = n and math.sqrt(n - 1) or nil
   if view and cells and view % 1 ~= 0 then view = math.sqrt(n - 1 - #cells) end         -- with a map
   return cells and view and view % 2 == 1 and view or nil, cells and math.sqrt(#cells)
 end

@@ -23,15 +23,16 @@ local small = {
 
 local pictures = {
   { "vectors", "What is left in the state", how = "left", { "feedforward" }, { "framestack" }, { "rnn" }, { "gru" }, { "lstm" },
-    { "slstm" }, { "ntm" } },
+    { "slstm" }, { "ntm" }, { "mingru" }, { "lru" } },
   { "softmax", "What softmax reads", how = "attention",
     { "transformer" }, { "gtrxl" }, { "longformer" }, { "bigbird" }, { "longshort" }, { "rmt" } },
   { "sums", "What a sum reads", how = "values", { "linear_transformer" }, { "performer" }, { "performer_relu" }, { "rfa" }, { "dpfp" } },
-  { "gates", "What a sum with gates reads", how = "values", { "galite" }, { "galite_released" }, { "gated_linear" }, { "rfa_gate" } },
+  { "gates", "What a sum with gates reads", how = "values", { "galite" }, { "galite_released" }, { "gated_linear" }, { "rfa_gate" },
+    { "mlstm" } },
   { "approximations", "What is read where vectors stand for galite's matrix", how = "values", { "galite" }, { "agalite" },
     { "agalite_long" }, { "agalite_paper" }, { "agalite_cossin" }, { "galite", approximation = "random_sign", as = "random_sign, r=2" } },
   { "delta", "What is read where a key overwrites", how = "values", { as = "a sum, one-hot keys" },
-    { as = "delta, one-hot keys, b = 0.9", beta = 0.9 }, { "delta" }, { "delta_released" }, { "gated_deltanet" } },
+    { as = "delta, one-hot keys, b = 0.9", write = 0.9 }, { "delta" }, { "delta_released" }, { "gated_deltanet" } },
   { "rwkv", "What RWKV reads", how = "values", { "rwkv4" }, { "rwkv6" }, { "rwkv7" } },
 }
 local followed = { "linear_transformer", "delta", "rwkv4", "gated_deltanet", "galite_released", "gru", "transformer", "galite" }
@@ -135,13 +136,13 @@ end
 local function rule(spec)
   local _, done = stream(T)
   local shape = { T, T, 1, LETTERS }
-  local k, beta, keep = mn.tensor { shape = shape }, mn.tensor { shape = { T, T, 1 } }, mn.tensor { shape = { T, T, 1 } }
+  local k, write, keep = mn.tensor { shape = shape }, mn.tensor { shape = { T, T, 1 } }, mn.tensor { shape = { T, T, 1 } }
   for t = 0, T - 1 do
     for b = 0, T - 1 do k:data()[(t * T + b) * LETTERS + said[t]] = 1 end
   end
   local args = { q = k, k = k, v = marks { T, T, 1, 1 }, done = done, normalise = 0 }
-  if not spec.beta then return read_off((mn.linear_attention(args))) end
-  args.beta, args.keep = beta:fill(spec.beta), keep:fill(1)
+  if not spec.write then return read_off((mn.linear_attention(args))) end
+  args.write, args.keep = write:fill(spec.write), keep:fill(1)
   return read_off((mn.delta_rule(args)))
 end
 
@@ -170,7 +171,7 @@ function measure.attention(spec)
       local of_row = shape[1] == 1 and 0 or row * p:size() / shape[1]
       if name:find "attention" then now.probes[name] = { values = p:data() + of_row, shape = { unpack(shape, 3) } } end
     end
-    local w = mn.inspect.implicit_attention.weights(now, 0, 0)
+    local w = assert(mn.inspect.implicit_attention.weights(now, 0, 0))
     for j = 0, t do map[t][j] = w[j] end
   end)
   return map
@@ -179,7 +180,7 @@ end
 -- Not told: clocks, masks, and inputs that the next step looks back at.
 local beside = { tick = true, mask = true, att_x = true, ffn_x = true, conv = true }
 
----How far the states of copies are from that of the last one: f(t, distances).
+---How far the states of environments are from that of the last one: f(t, distances).
 local function distances(core, B, other, f)
   live(core, rows_of(core), B, other, function(t, _, _, state)
     local far = {}

@@ -102,6 +102,6 @@ int mn_no_memory(mn_ctx *mn, const mn_device *d, const char *what, double bytes,
   char had[48] = "", left[64] = "";
   if (used >= 0) snprintf(had, sizeof had, " more on top of %.1f MB", used / 1e6);
   if (d->library) snprintf(left, sizeof left, ", %.1f MB are free on device=%s", d->free_bytes() / 1e6, d->name);
-  return mn_fail(mn, "%s: out of memory: %.1f MB%s%s%s", what, bytes / 1e6, had, left,
+  return mn_fail(mn, "%s: %s: %.1f MB%s%s%s", what, d->library ? "out of memory" : d->error(), bytes / 1e6, had, left,
                  used >= 0 ? " (mn.clear_tape() after each update frees computed tensors)" : "");
 }

@@ -6,7 +6,7 @@
 
 enum { NUMBERS_DUE = 64 << 20, RECORDS_DUE = 32 << 20, SLOTS_DUE = 1 << 17 };     /* bytes, bytes, tensors */
 
-static size_t bytes_of(const mn_record *r) { return (size_t)r->n * (r->dtype == MN_U8 ? 1 : 4); }
+static size_t bytes_of(const mn_record *r) { return (size_t)r->n * mn_item(r->dtype); }
 
 bool mn_collect_due(mn_ctx *mn) {
   if (mn->recording) return false;

@@ -48,6 +48,8 @@ typedef struct mn_record {       /* one tensor */
   uint32_t needed;               /* leaf: the tape that its numbers are needed for, as ctx->tape_number */
   bool   dead;                   /* leaf: freed by its owner, kept while pinned */
   bool   read;                   /* leaf, in mn_collect: a node that stays reads it */
+  bool   sought;                 /* leaf, in mn_grad: its gradient is wanted */
+  mn_tensor keeps;               /* computed: the leaf that backward copies its gradient into, if there still is one */
   int    pins;                   /* leaf: plans and views that use it */
   struct mn_record *of;          /* leaf view, or computed by an alias: whose numbers these are */
   struct mn_node *maker;         /* computed outside plans: its node on the tape; NULL: none, or backward took it off */
@@ -99,6 +101,7 @@ typedef struct mn_command {      /* one thing a plan does again */
 } mn_command;
 
 typedef struct mn_body mn_body;  /* see recurrence.c */
+typedef struct mn_way_back mn_way_back;      /* see custom_gradient.c */
 
 struct mn_plan {
   mn_ctx *ctx;
@@ -120,6 +123,7 @@ struct mn_plan {
   int n_graphs, cap_graphs;
   uint32_t graphs_of;            /* ctx->scratch_version when they were captured */
   mn_body *body;                 /* it is the body of a recurrence; else NULL */
+  mn_way_back *way_back;         /* it is the backward pass of a custom gradient; else NULL */
   void (*free_body)(struct mn_plan *p);
   struct mn_plan *outer;         /* of mn_plan_begin_inside: the plan that records around it */
   int outer_no_grad;             /* and the context's no_grad, meanwhile 0 */
@@ -147,6 +151,7 @@ struct mn_ctx {
   uint32_t next_gen, next_version;
   uint32_t tape_number;                               /* raised by every sweep, and by every backward pass that frees */
   uint32_t walks;                                     /* how many backward passes there were */
+  bool seeks;                                         /* now only leaves that are `sought` get a gradient */
   int open;                                           /* computed tensors with a gradient whose nodes backward has not run yet */
   mn_arena spare_numbers, spare_records;              /* mn_collect moves what stays into these */
   size_t numbers_due, records_due;                    /* mn_collect is due from these uses of the arenas, */

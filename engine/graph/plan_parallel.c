@@ -35,7 +35,7 @@ static mn_call share_of(const mn_command *k, int t, int from, int end) {
   for (int i = 0; i < c.n_in + c.n_out; i++) {
     mn_arg *a = i < c.n_in ? &c.in[i] : &c.out[i - c.n_in];
     if (!a->data || !a->timed) continue;
-    const long row = a->n / a->shape[1], item = a->dtype == MN_U8 ? 1 : 4;
+    const long row = a->n / a->shape[1], item = mn_item(a->dtype);
     a->data = (float *)((char *)a->data + item * row * from);
     a->shape[1] = end - from;
     a->n = row * (end - from);

@@ -93,7 +93,7 @@ static int note_pointer(mn_plan *p, void **at, size_t bytes) {
   if (!to) return 0;
   for (int i = 0; i < b->n_parts && found.base == BASES; i++) {
     const part *q = &b->part[i];
-    const long item = q->leaf->dtype == MN_U8 ? 1 : 4, offset = q->offset * item;
+    const long item = mn_item(q->leaf->dtype), offset = q->offset * item;
     char *data = q->leaf->data, *grad = (char *)q->leaf->grad;
     if (to >= data && to < data + q->leaf->n * item) found.base = q->what, found.offset = (size_t)(offset + (to - data));
     else if (grad && to >= grad && to < grad + q->leaf->n * item)
@@ -116,7 +116,7 @@ static int note_command(mn_plan *p, mn_command *k) {
   mn_call *c = k->call;
   for (int i = 0; i < c->n_in + c->n_out; i++) {
     mn_arg *a = i < c->n_in ? &c->in[i] : &c->out[i - c->n_in];
-    const size_t bytes = (size_t)a->n * (a->dtype == MN_U8 ? 1 : 4);
+    const size_t bytes = (size_t)a->n * mn_item(a->dtype);
     if (note_pointer(p, (void **)&a->data, bytes) || note_pointer(p, (void **)&a->grad, bytes)) return -1;
   }
   return 0;
@@ -248,7 +248,7 @@ static void set_pointers(const mn_body *b, int from, int to, const row *r) {
   }
 }
 
-static void *row_of(const mn_arg *a, long size, int t) { return a->data ? (char *)a->data + (size_t)t * size * (a->dtype == MN_U8 ? 1 : 4) : NULL; }
+static void *row_of(const mn_arg *a, long size, int t) { return a->data ? (char *)a->data + (size_t)t * size * mn_item(a->dtype) : NULL; }
 
 /* The row's inputs. */
 static void find_row(const mn_call *c, const mn_body *b, int t, row *r) {

@@ -23,7 +23,7 @@ void mn_slice_rows(const mn_command *k, mn_call *c, int t0, int t1) {
     mn_arg *a = is_in ? &c->in[i] : &c->out[i - c->n_in];
     const mn_arg *w = is_in ? &whole->in[i] : &whole->out[i - c->n_in];
     if (!w->data || !w->timed) continue;
-    long row = w->n / w->shape[0], item = w->dtype == MN_U8 ? 1 : 4;
+    long row = w->n / w->shape[0], item = mn_item(w->dtype);
     a->data = (float *)((char *)w->data + row * item * t0);
     a->shape[0] = t1 - t0;
     a->n = row * (t1 - t0);

@@ -210,6 +210,16 @@ int mn_bind(mn_ctx *mn, const mn_op_entry *e, mn_call *c) {
   return 0;
 }
 
+int mn_index_bound(const mn_op_entry *e, const mn_call *c, int i) {
+  const char *domain = e->sig.in[i].domain;
+  if (domain[0] != '<') return 0;
+  if (strcmp(domain, "<axis")) return DIM(c, domain[1]);
+  int k = 0;
+  while (k < e->sig.n_options && strcmp(e->sig.option[k].name, "axis")) k++;
+  const int axis = (int)OPT(c, k);
+  return c->in[0].shape[axis < 0 ? axis + c->in[0].ndim : axis];
+}
+
 int mn_check_domains(mn_ctx *mn, const mn_op_entry *e, const mn_call *c) {
   for (int i = 0; i < e->sig.n_in; i++) {
     const mn_arg_sig *g = &e->sig.in[i];
@@ -221,7 +231,7 @@ int mn_check_domains(mn_ctx *mn, const mn_op_entry *e, const mn_call *c) {
         : !strcmp(g->domain, "bit") && x > 1 ? "0 or 1"
         : !strcmp(g->domain, "01") && (x < 0 || x > 1) ? "0 to 1"
         : !strcmp(g->domain, "pos") && x <= 0 ? "greater than 0"
-        : g->domain[0] == '<' && (x < 0 || x >= DIM(c, g->domain[1])) ? "an index below the size of its axis" : NULL;
+        : g->domain[0] == '<' && (x < 0 || x >= mn_index_bound(e, c, i)) ? "an index below the size of its axis" : NULL;
       if (want)
         return mn_fail(mn, "%s: %s[%ld] is %g, expected %s", e->name, g->name, k, x, want);
     }

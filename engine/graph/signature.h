@@ -11,7 +11,7 @@ enum { MN_ANY_TYPE = -1 };       /* dtype of an argument marked :any */
 typedef struct mn_arg_sig {
   char name[24];
   char axis[MN_AXES + 2];                        /* one symbol an axis, 0 at the end */
-  char domain[8];                                /* "", "bit", "01", "pos", "<V", "i32", "u8", "any" */
+  char domain[8];                                /* "", "bit", "01", "pos", "<V", "<axis", "i32", "u8", "any" */
   int  dtype;                                    /* or MN_ANY_TYPE */
   bool optional, no_grad;
 } mn_arg_sig;
@@ -47,6 +47,9 @@ const mn_op_entry *mn_op_at(int op);             /* by number; NULL: no such op 
 
 /* Bind the letters of a call's inputs and give its outputs their shapes; 0, or -1 with the error. */
 int mn_bind(mn_ctx *mn, const mn_op_entry *e, mn_call *c);
+
+/* What every index of input i is below, by its domain `<V` or `<axis`; 0: it holds no indices. */
+int mn_index_bound(const mn_op_entry *e, const mn_call *c, int i);
 
 /* Check that every input keeps to its domain; 0, or -1 with the error.  Slow: for mn_set_debug. */
 int mn_check_domains(mn_ctx *mn, const mn_op_entry *e, const mn_call *c);

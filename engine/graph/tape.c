@@ -3,6 +3,7 @@
 ** takes what it walked off the tape.  The first gradient that reaches a tensor is stored, later ones are added: nothing is
 ** zeroed.  While a plan records, the same calls go on the plan's tape and into its list of commands. */
 #include <math.h>
+#include <stdlib.h>
 #include "internal.h"
 
 /* ---- what a tape or a plan depends on ---- */
@@ -65,8 +66,8 @@ static void as_arg(const mn_record *r, mn_arg *a) {
 /* Indices outside their axis would read foreign memory, so they are checked always. */
 static int check_indices(mn_ctx *mn, const mn_op_entry *e, const mn_call *c) {
   for (int i = 0; i < e->sig.n_in; i++) {
-    if (e->sig.in[i].domain[0] != '<' || !c->in[i].data) continue;
-    int size = DIM(c, e->sig.in[i].domain[1]);
+    const int size = c->in[i].data ? mn_index_bound(e, c, i) : 0;
+    if (!size) continue;
     if (mn_wait(mn)) return -1;
     for (long k = 0; k < c->in[i].n; k++)
       if (c->in[i].i32[k] < 0 || c->in[i].i32[k] >= size)
@@ -101,7 +102,7 @@ static int make_outputs(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_record 
   for (int i = 0; i < c->n_out; i++) {
     mn_arg *a = &c->out[i];
     if (shared) a->data = c->in[0].data;
-    else if (!(a->data = mn_take(mn, &mn_current_memory(mn)->numbers, (size_t)a->n * (a->dtype == MN_U8 ? 1 : 4), e->name))) return -1;
+    else if (!(a->data = mn_take(mn, &mn_current_memory(mn)->numbers, (size_t)a->n * mn_item(a->dtype), e->name))) return -1;
     mn_record *r = out[i] = mn_new_record(mn);
     if (!r) return -1;
     r->dtype = a->dtype;
@@ -239,6 +240,24 @@ static int add_into(mn_ctx *mn, float *to, float *from, long n) {
   return 0;
 }
 
+/* to = from, now and in replays. */
+static int copy_over(mn_ctx *mn, float *to, const float *from, long n) {
+  const long bytes = n * (long)sizeof(float);
+  if (mn_check_device(mn, mn->device->copy(to, from, (size_t)bytes))) return -1;
+  if (!mn->recording) return 0;
+  mn_command *c = mn_record_command(mn->recording, MN_COPY);
+  if (!c) return -1;
+  *c = (mn_command){ .kind = MN_COPY, .to = to, .from = from, .bytes = bytes };
+  return 0;
+}
+
+/* A tensor's gradient is complete: whoever wants to see it gets it. */
+static int show_gradient(mn_ctx *mn, const mn_record *r) {
+  const mn_tensor t = r->keeps;
+  const mn_record *to = t.gen && -(long)t.slot <= mn->n_leaves ? mn->leaf[-(t.slot + 1)] : NULL;
+  return !to || to->gen != t.gen || to->dead ? 0 : copy_over(mn, to->data, r->grad, r->n);
+}
+
 /* Nobody needs this gradient any more. */
 static int drop_gradient(mn_ctx *mn, mn_record *r) {
   float *used = r->lent ? NULL : r->grad;
@@ -281,6 +300,7 @@ static int node_backward(mn_ctx *mn, mn_node *node) {
     if (!(b.out[i].grad = node->out[i]->grad)) continue;
     reached = true;
     mn->open -= is_eager(node->out[i]);
+    if (show_gradient(mn, node->out[i])) return -1;
   }
   if (!reached) return 0;
   node->walk = mn->walks;
@@ -291,10 +311,11 @@ static int node_backward(mn_ctx *mn, mn_node *node) {
     mn_record *r = node->in[i];
     b.in[i].grad = NULL;
     if (!r || !(node->lends >> i & 1) || !r->wants_grad || r->dtype != MN_F32) continue;
-    any = true;
     const bool leaf = r->slot < 0 && !r->plan;
+    if (leaf && mn->seeks && !r->sought) continue;
+    any = true;
     const bool in_body = mn->recording && mn->recording->body;      /* a leaf stands for a row's, which is always added to */
-    if (leaf && mn->recording && !in_body) {       /* replays store only what this plan empties itself, and else add */
+    if (leaf && mn->recording && !in_body && !mn->seeks) {       /* replays store only what this plan empties itself, and else add */
       if (note_leaf(mn->recording, r)) return -1;
       if (r->emptied_in != mn->recording->version && mn_settle_grad(mn, r)) return -1;
     }
@@ -434,18 +455,71 @@ int mn_backward(mn_ctx *mn, const mn_tensor *loss, bool retain) {
   return failed ? no_walk(mn, 1, loss) : 0;
 }
 
+/* ---- gradients of any tensors ---- */
+
+/* A leaf for the gradient of a tensor; a plan that records uses it. */
+static int find_room(mn_ctx *mn, const char *what, const mn_tensor *t, const mn_record *of) {
+  mn_record *to = mn_find(mn, t, what, "the gradient");
+  if (!to) return -1;
+  if (to->slot >= 0 || to->plan || to->dtype != MN_F32 || to->n != of->n) return mn_fail(mn, "%s: expected a leaf of %ld numbers", what, of->n);
+  if (mn->recording && mn->recording->body)
+    return mn_fail(mn, "%s: a row of a recurrence is one of many: its gradient cannot be read inside of mn.recur", what);
+  return mn_use(mn, to, what, "the gradient");
+}
+
+int mn_retain_grad(mn_ctx *mn, const mn_tensor *t, const mn_tensor *into) {
+  mn_record *r = mn_find(mn, t, "retain_grad", "the tensor");
+  if (!r) return -1;
+  if (!r->wants_grad) return mn_fail(mn, "retain_grad: no gradient flows to this tensor");
+  if (r->slot < 0 && !r->plan) return 1;
+  if (find_room(mn, "retain_grad", into, r)) return -1;
+  r->keeps = *into;
+  return 0;
+}
+
+typedef struct sought { mn_record *of; float *grad; bool fresh; mn_tensor keeps; } sought;
+
+/* From now on the gradient of r goes to `into`; *before: where it went. */
+static int seek(mn_ctx *mn, const mn_tensor *t, const mn_tensor *into, sought *before) {
+  mn_record *r = mn_find(mn, t, "grad", "a tensor");
+  if (!r || find_room(mn, "grad", into, r)) return -1;
+  const bool leaf = r->slot < 0 && !r->plan;
+  if (!r->wants_grad)
+    return mn_fail(mn, leaf && r->of ? "grad: a window on packed parameters has no gradient of its own" : "grad: no gradient flows to this tensor");
+  if (r->sought) return mn_fail(mn, "grad: a tensor was given twice");
+  *before = (sought){ r, r->grad, r->fresh, r->keeps };
+  r->sought = true;
+  if (leaf) r->grad = mn_find(mn, into, "grad", "the gradient")->data, r->fresh = true;
+  else r->keeps = *into;
+  return 0;
+}
+
+static void restore_sought(const sought *before) {
+  mn_record *r = before->of;
+  r->sought = false;
+  r->keeps = before->keeps;
+  if (r->slot < 0 && !r->plan) r->grad = before->grad, r->fresh = before->fresh;
+}
+
+int mn_grad(mn_ctx *mn, const mn_tensor *loss, int n, const mn_tensor *of, const mn_tensor *into, bool retain) {
+  sought *before = calloc((size_t)n + 1, sizeof *before);
+  int set = 0, result = before ? 0 : mn_fail(mn, "out of memory");
+  while (!result && set < n) {
+    result = seek(mn, &of[set], &into[set], &before[set]);
+    set += !result;
+  }
+  mn->seeks = true;
+  if (!result) result = mn_backward(mn, loss, retain);
+  mn->seeks = false;
+  while (set > 0) restore_sought(&before[--set]);
+  free(before);
+  return result;
+}
+
 /* The gradient that a walk begins with, now and in replays. */
 static int give_gradient(mn_ctx *mn, mn_record *r, mn_record *g, bool again) {
   if (again) return add_into(mn, r->grad, g->data, r->n);
-  const size_t bytes = (size_t)r->n * sizeof(float);
-  if (mn_check_device(mn, mn->device->copy(r->grad, g->data, bytes))) return -1;
-  if (!mn->recording) return 0;
-  mn_command *c = mn_use(mn, g, "backward", "a gradient") ? NULL : mn_record_command(mn->recording, MN_COPY);
-  if (!c) return -1;
-  c->from = g->data;
-  c->to = r->grad;
-  c->bytes = (long)bytes;
-  return 0;
+  return mn_use(mn, g, "backward", "a gradient") ? -1 : copy_over(mn, r->grad, g->data, r->n);
 }
 
 int mn_backward_from(mn_ctx *mn, int n, const mn_tensor *of, const mn_tensor *grad) {

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include "internal.h"
 
-static long item_size(int dtype) { return dtype == MN_U8 ? 1 : 4; }
-
 static int check_shape(mn_ctx *mn, int dtype, int ndim, const int *shape, long *n) {
   if (dtype < MN_F32 || dtype > MN_U8) return mn_fail(mn, "tensor: element type %d, expected %d to %d", dtype, MN_F32, MN_U8);
   if (ndim < 0 || ndim > MN_AXES) return mn_fail(mn, "tensor: %d axes, expected 0 to %d", ndim, MN_AXES);
@@ -31,7 +29,7 @@ int mn_leaf_new(mn_ctx *mn, int dtype, int ndim, const int *shape, bool wants_gr
   mn_record *r = mn_new_leaf(mn);
   if (!r) return -1;
   describe(r, dtype, ndim, shape, n);
-  size_t bytes = (size_t)(n * item_size(dtype));
+  size_t bytes = (size_t)(n * mn_item(dtype));
   mn_device *d = mn->device;
   bool fits = (double)bytes < d->free_bytes();
   r->data = fits ? d->zeros(bytes) : NULL;
@@ -42,7 +40,7 @@ int mn_leaf_new(mn_ctx *mn, int dtype, int ndim, const int *shape, bool wants_gr
     return mn_no_memory(mn, d, "tensor", (double)bytes, -1);
   }
   r->wants_grad = r->fresh = wants_grad;
-  mn->leaf_bytes += (double)n * (wants_grad ? 8 : (double)item_size(dtype));
+  mn->leaf_bytes += (double)n * (wants_grad ? 8 : (double)mn_item(dtype));
   *out = (mn_tensor){ r->slot, r->gen };
   return 0;
 }
@@ -67,7 +65,7 @@ int mn_leaf_view(mn_ctx *mn, const mn_tensor *of, double offset, int ndim, const
   describe(r, leaf->dtype, ndim, shape, n);
   r->of = leaf;
   leaf->pins++;
-  r->data = (char *)leaf->data + (long)offset * item_size(leaf->dtype);
+  r->data = (char *)leaf->data + (long)offset * mn_item(leaf->dtype);
   r->grad = leaf->grad ? leaf->grad + (long)offset : NULL;
   *out = (mn_tensor){ r->slot, r->gen };
   return 0;
@@ -120,7 +118,7 @@ float *mn_tensor_grad(mn_ctx *mn, const mn_tensor *t) {
   if (!r) return NULL;
   mn_record *leaf = r->of ? r->of : r;
   if (r->slot >= 0 || r->plan || !leaf->grad)
-    return mn_fail(mn, "gradient: expected a leaf with grad = true, others keep none"), NULL;
+    return mn_fail(mn, "gradient: expected a leaf with grad = true; a computed tensor keeps one after x:retain_grad()"), NULL;
   return mn_settle_grad(mn, leaf) || mn_wait(mn) ? NULL : r->grad;
 }
 
@@ -143,11 +141,11 @@ int mn_copy(mn_ctx *mn, const mn_tensor *from, const mn_tensor *to) {
   if (b->slot >= 0 || b->plan) return mn_fail(mn, "copy: the target must be a leaf");
   if (a->dtype != b->dtype || a->n != b->n)
     return mn_fail(mn, "copy: %ld elements into %ld, or another element type", a->n, b->n);
-  if (b->needed == mn->tape_number + 1)
+  if ((b->of ? b->of : b)->needed == mn->tape_number + 1)
     return mn_fail(mn, "copy: a backward pass may still need the values that this would overwrite: call backward() or "
                        "mn.clear_tape() first, or compute inside mn.no_grad()");
   if (a->late && a->plan && mn_plan_finish(a->plan, a->late)) return -1;
-  long bytes = a->n * item_size(a->dtype);
+  long bytes = a->n * mn_item(a->dtype);
   if (mn_check_device(mn, mn->device->copy(b->data, a->data, (size_t)bytes))) return -1;
   mn_plan *p = mn->recording;
   if (!p) return 0;

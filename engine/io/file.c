@@ -50,7 +50,8 @@ static int sync_folder(const char *path) {
 
 /* Write the pieces one after another into a new file and make sure that they have reached the disk. */
 static int fill(const char *path, int n, const void *const *piece, const double *bytes) {
-  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (fd < 0 && errno == EEXIST && !unlink(path)) fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);   /* a dead process's */
   if (fd < 0) return -1;
   int failed = 0;
   for (int i = 0; i < n && !failed; i++) failed = put(fd, piece[i], (size_t)bytes[i]);
@@ -105,11 +106,11 @@ double mn_file_bytes(const mn_file *f) { return (double)f->bytes; }
 
 /* ---- writing ---- */
 
-/* Write n pieces as the file `path`, which appears whole or stays what it was: the bytes go to PATH.tmp,
-** reach the disk, and only then take the name. */
+/* Write n pieces as the file `path`, which appears whole or stays what it was: the bytes go to PATH.PID.tmp,
+** reach the disk, and only then take the name.  Two processes that write one path have two drafts; the later rename wins. */
 int mn_file_write(mn_ctx *mn, const char *path, int n, const void *const *piece, const double *bytes) {
   char draft[4096];
-  if (snprintf(draft, sizeof draft, "%s.tmp", path) >= (int)sizeof draft)
+  if (snprintf(draft, sizeof draft, "%s.%ld.tmp", path, (long)getpid()) >= (int)sizeof draft)
     return why(mn, path, "written", ENAMETOOLONG);
   if (!fill(draft, n, piece, bytes) && !rename(draft, path) && !sync_folder(path)) return 0;
   int error = errno;
@@ -128,16 +129,27 @@ int mn_file_append(mn_ctx *mn, const char *path, const void *data, double bytes)
   return failed ? why(mn, path, "written", error) : 0;
 }
 
-/* Make a file this process's own until it ends, whatever ends it.  0; -1 where another process has it. */
+/* What was appended to a file reaches the disk; a missing one is left alone. */
+int mn_file_sync(mn_ctx *mn, const char *path) {
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return errno == ENOENT ? 0 : why(mn, path, "written", errno);
+  int failed = fsync(fd) && errno != EINVAL, error = errno;
+  close(fd);
+  return failed ? why(mn, path, "written", error) : 0;
+}
+
+/* Make a file this process's own until it ends, whatever ends it.  1; 0 where the file system has no locks; -1 where another
+** process has it. */
 int mn_file_lock(mn_ctx *mn, const char *path) {
   struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
   int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (fd < 0) return why(mn, path, "locked", errno);
-  if (!fcntl(fd, F_SETLK, &all)) return 0;               /* fd stays open: closing it would free the lock */
+  if (!fcntl(fd, F_SETLK, &all)) return 1;               /* fd stays open: closing it would free the lock */
   int error = errno;
   bool held = (error == EACCES || error == EAGAIN) && !fcntl(fd, F_GETLK, &all) && all.l_type != F_UNLCK;
   close(fd);
   if (held) return mn_fail(mn, "%s: process %ld is at work here", path, (long)all.l_pid);
+  if (error == ENOSYS || error == ENOLCK || error == EOPNOTSUPP) return 0;
   return why(mn, path, "locked", error);
 }
 
@@ -149,9 +161,9 @@ int mn_file_cut(mn_ctx *mn, const char *path, double bytes) {
   return truncate(path, (off_t)bytes) ? why(mn, path, "cut", errno) : 0;
 }
 
-/* Rename a file, or remove it where `to` is NULL. */
+/* Rename a file, or remove it where `to` is NULL: one that is gone already is removed. */
 int mn_file_move(mn_ctx *mn, const char *path, const char *to) {
-  if (to ? rename(path, to) : unlink(path)) return why(mn, path, to ? "renamed" : "removed", errno);
+  if (to ? rename(path, to) : unlink(path) && errno != ENOENT) return why(mn, path, to ? "renamed" : "removed", errno);
   return 0;
 }
 
@@ -168,6 +180,7 @@ int mn_folder_make(mn_ctx *mn, const char *path) {
     char end = part[i];
     part[i] = 0;
     int error = mkdir(part, 0755) ? errno : 0;
+    if (!error && sync_folder(part)) return why(mn, part, "made", errno);
     if (!error && !end) return 1;
     if (error && error != EEXIST && stat(part, &s)) {   /* a folder may say EROFS, and be there */
       return why(mn, part, "made", error);

@@ -1,19 +1,19 @@
 /* live_channel.c -- a trainer publishes snapshots to a viewer in another process and never waits for it:
-** a mapped file with two slots and two counters (a sequence lock).  Snapshot s is written into slot
-** s % 2; `begun` is raised before, `done` after.  A reader copies slot done % 2 and uses the copy if the
-** writer has not begun to overwrite that slot meanwhile.  So a slow, stopped or crashed viewer costs the
-** trainer nothing, and a trainer killed while writing leaves the previous snapshot intact.
+** a file with two slots and two counters (a sequence lock).  Snapshot s is written into slot s % 2; `begun` is raised before,
+** `done` after.  A reader copies slot done % 2 and uses the copy if the writer has not begun to overwrite that slot meanwhile.
+** So a slow, stopped or crashed viewer costs the trainer nothing, and a trainer killed while writing leaves the previous
+** snapshot intact.
 **
-** The reader uses pread, not a mapping: a file cut short under a mapping would kill the viewer. */
+** Both ends use pread and pwrite, not a mapping: a file cut short under a mapping would kill the process. */
 #include "op.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,8 +25,8 @@ typedef struct live_head {
   uint32_t version, head_bytes;
   uint64_t schema_bytes, slot_bytes, total_bytes;      /* schema without its end; one snapshot; the file */
   int64_t pid;
-  _Atomic uint64_t begun, done;                        /* snapshots */
-  _Atomic int32_t ended, wanted;
+  uint64_t begun, done;                                /* snapshots */
+  int32_t ended, wanted;
 } live_head;
 
 static uint64_t up64(uint64_t n) { return (n + 63) / 64 * 64; }
@@ -34,28 +34,48 @@ static uint64_t slot_at(const live_head *h, uint64_t snapshot) {
   return up64(sizeof *h + h->schema_bytes + 1) + snapshot % 2 * up64(h->slot_bytes);
 }
 
+/* Read exactly n bytes; false if the file is shorter or cannot be read. */
+static bool read_at(int fd, void *out, uint64_t n, uint64_t at) {
+  char *to = out;
+  while (n) {
+    ssize_t got = pread(fd, to, n, (off_t)at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    to += got, n -= (uint64_t)got, at += (uint64_t)got;
+  }
+  return true;
+}
+
+static bool write_at(int fd, const void *data, uint64_t n, uint64_t at) {
+  const char *from = data;
+  while (n) {
+    ssize_t put = pwrite(fd, from, n, (off_t)at);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return false;
+    from += put, n -= (uint64_t)put, at += (uint64_t)put;
+  }
+  return true;
+}
+
 /* the trainer's end */
 
 struct mn_live {
-  live_head *head;
-  uint64_t now;                                        /* the snapshot being written */
+  int fd;
+  live_head head;
+  char *snapshot;                                      /* the one being filled */
   double last;                                         /* when one was published */
 };
 
-/* Make room on the disk now: a full disk found later, under the mapping, would kill the trainer. */
-static live_head *map_new(const char *temporary, const live_head *head, int *error) {
-  live_head *map = NULL;
+/* A new file with the head and the schema; its room on the disk is taken now. */
+static int fill_new(const char *temporary, const live_head *head, const char *schema, int *error) {
   int fd = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) { *error = errno; return NULL; }
+  if (fd < 0) { *error = errno; return -1; }
   *error = posix_fallocate(fd, 0, (off_t)head->total_bytes);
-  if (!*error) {
-    void *at = mmap(NULL, head->total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (at == MAP_FAILED) *error = errno;
-    else map = at;
-  }
+  if (!*error && !(write_at(fd, head, sizeof *head, 0) && write_at(fd, schema, head->schema_bytes, sizeof *head))) *error = errno;
+  if (!*error) return fd;
   close(fd);
-  if (*error) unlink(temporary);
-  return map;
+  unlink(temporary);
+  return -1;
 }
 
 /* Create `path`, replacing what is there, for snapshots of `bytes` bytes laid out as `schema` (JSON) says. */
@@ -71,51 +91,58 @@ mn_live *mn_live_new(mn_ctx *mn, const char *path, const char *schema, double by
   head.total_bytes = slot_at(&head, 1) + up64(head.slot_bytes);
   size_t length = strlen(path);
   mn_live *l = calloc(1, sizeof *l);
-  char *temporary = malloc(length + 5);
-  int error = ENOMEM;
-  if (l && temporary) {
+  char *temporary = malloc(length + 5), *snapshot = calloc(1, head.slot_bytes);
+  int error = ENOMEM, fd = -1;
+  if (l && temporary && snapshot) {
     memcpy(temporary, path, length);
     memcpy(temporary + length, ".tmp", 5);
-    l->head = map_new(temporary, &head, &error);
+    fd = fill_new(temporary, &head, schema, &error);
   }
-  if (l && l->head) {
-    memcpy(l->head, &head, sizeof head);
-    memcpy((char *)l->head + sizeof head, schema, head.schema_bytes);
-    l->last = -1e9;
+  if (fd >= 0) {
+    l->fd = fd, l->snapshot = snapshot, l->last = -1e9;
+    memcpy(&l->head, &head, sizeof head);
     if (!rename(temporary, path)) { free(temporary); return l; }
     error = errno;
     unlink(temporary);
-    munmap(l->head, head.total_bytes);
+    close(fd);
   }
   mn_fail(mn, "%s cannot be written: %s", path, strerror(error));
   free(temporary);
+  free(snapshot);
   free(l);
   return NULL;
 }
 
+/* Writes one field of the head.  A failure has no consequence but a viewer that stops: training goes on. */
+#define WRITE_FIELD(l, field) write_at((l)->fd, &(l)->head.field, sizeof (l)->head.field, offsetof(live_head, field))
+
 void mn_live_free(mn_live *l) {
   if (!l) return;
-  atomic_store(&l->head->ended, 1);
-  munmap(l->head, l->head->total_bytes);
+  l->head.ended = 1;
+  WRITE_FIELD(l, ended);
+  close(l->fd);
+  free(l->snapshot);
   free(l);
 }
 
 bool mn_live_due(mn_live *l, double per_second) { return (mn_clock(false) - l->last) * per_second >= 1; }
 
-/* The bytes of the next snapshot: fill them, then publish.  Nobody reads them meanwhile. */
-void *mn_live_begin(mn_live *l) {
-  l->now = atomic_load_explicit(&l->head->done, memory_order_relaxed) + 1;
-  atomic_store_explicit(&l->head->begun, l->now, memory_order_relaxed);
-  atomic_thread_fence(memory_order_seq_cst);           /* the mark before the bytes it announces */
-  return (char *)l->head + slot_at(l->head, l->now);
-}
+/* The bytes of the next snapshot: fill them, then publish.  They are the caller's alone until then. */
+void *mn_live_begin(mn_live *l) { return l->snapshot; }
 
 void mn_live_publish(mn_live *l) {
-  atomic_store_explicit(&l->head->done, l->now, memory_order_release);
+  l->head.begun = l->head.done + 1;
+  if (WRITE_FIELD(l, begun) && write_at(l->fd, l->snapshot, l->head.slot_bytes, slot_at(&l->head, l->head.begun))) {
+    l->head.done = l->head.begun;
+    WRITE_FIELD(l, done);
+  }
   l->last = mn_clock(false);
 }
 
-int mn_live_wanted(mn_live *l) { return atomic_load_explicit(&l->head->wanted, memory_order_relaxed); }
+int mn_live_wanted(mn_live *l) {
+  read_at(l->fd, &l->head.wanted, sizeof l->head.wanted, offsetof(live_head, wanted));
+  return l->head.wanted;
+}
 
 /* the viewer's end */
 
@@ -126,18 +153,6 @@ struct mn_live_reader {
   live_head head;                                      /* as it was when opened */
   uint64_t seen;
 };
-
-/* Read exactly n bytes; false if the file is shorter or cannot be read. */
-static bool read_at(int fd, void *out, uint64_t n, uint64_t at) {
-  char *to = out;
-  while (n) {
-    ssize_t got = pread(fd, to, n, (off_t)at);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    to += got, n -= (uint64_t)got, at += (uint64_t)got;
-  }
-  return true;
-}
 
 /* Is this a head that mn_live_new has written, for a file of this size?  NULL, or what is wrong. */
 static const char *wrong(const live_head *h, uint64_t size) {

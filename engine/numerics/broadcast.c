@@ -120,12 +120,16 @@ void mn_in_parts(mn_call *c, float *to, long n, mn_part part) {
   MN_FOR(c->ctx, n, i, 0, n, MN_GRAIN, part(c, to, i, n - i < MN_GRAIN ? n : i + MN_GRAIN));
 }
 
+void mn_sum_to_operand(mn_call *c, int k, const float *full) {
+  const mn_layout l = mn_layout_of(c);
+  sum_down(c, &l, k, full, c->in[k].grad);
+}
+
 void mn_operand_backward(mn_call *c, int k, mn_part part) {
   long n = c->out[0].n;
   if (!c->in[k].grad) return;
   if (c->in[k].n == n) { mn_in_parts(c, c->in[k].grad, n, part); return; }
-  mn_layout l = mn_layout_of(c);
   float *full = mn_scratch(c->ctx, 0, n);
   mn_in_parts(c, full, n, part);
-  sum_down(c, &l, k, full, c->in[k].grad);
+  mn_sum_to_operand(c, k, full);
 }

@@ -33,4 +33,7 @@ void mn_in_parts(mn_call *c, float *to, long n, mn_part part);
 ** where the operand was repeated, its gradient is the sum over the repeats. */
 void mn_operand_backward(mn_call *c, int k, mn_part part);
 
+/* The gradient of operand k where dy/dk is 1: the sum of full[out.n] over the repeats. */
+void mn_sum_to_operand(mn_call *c, int k, const float *full);
+
 #endif

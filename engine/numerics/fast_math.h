@@ -37,6 +37,12 @@ MN_MATH float mn_power_of_2(int32_t n) { return mn_float_of((uint32_t)(n + 127) 
 MN_MATH float mn_at_least(float x, float lo) { return lo > x ? lo : x; }
 MN_MATH float mn_at_most(float x, float hi) { return hi < x ? hi : x; }
 
+/* What rounding took from a + b, exactly (Knuth, The Art of Computer Programming, volume 2, 4.2.2); 0 where the sum is not finite. */
+MN_MATH float mn_lost_in_sum(float a, float b) {
+  float sum = a + b, of_b = sum - a, lost = (a - (sum - of_b)) + (b - of_b);
+  return sum - sum == 0 ? lost : 0;
+}
+
 /* x = n ln 2 + r with |r| <= ln 2 / 2: returns exp(r) - 1 and n.  Adding 1.5 * 2^23 rounds to an
 ** integer that then stands in the low bits. */
 MN_MATH float mn_expm1_reduced(float x, int32_t *n) {

@@ -23,6 +23,23 @@ void mn_random_lanes(const mn_streams *s, uint32_t purpose, int n, uint32_t bits
     }
 }
 
+/* Sixteen blocks a time. */
+void mn_draw_words(const int32_t *key, uint64_t first, long n, uint32_t *word) {
+  enum { BLOCKS = 16 };
+  for (uint64_t at = first, end = first + (uint64_t)n; at < end; ) {
+    uint32_t some[4][BLOCKS];
+    const uint64_t block = at / 4;
+    for (int i = 0; i < BLOCKS; i++) {
+      philox4x32_key_t k = {{ (uint32_t)key[0], (uint32_t)key[1] }};
+      philox4x32_ctr_t c = {{ (uint32_t)(block + (uint64_t)i), (uint32_t)key[2], (uint32_t)key[3],
+                              MN_FOR_DRAWS | (uint32_t)((block + (uint64_t)i) >> 32) }};
+      c = philox4x32(c, k);
+      for (int w = 0; w < 4; w++) some[w][i] = c.v[w];
+    }
+    for (; at < end && at < (block + BLOCKS) * 4; at++) *word++ = some[at % 4][at / 4 - block];
+  }
+}
+
 /* ---- for scripts ---- */
 
 typedef struct source { uint32_t k[6], word[4]; uint64_t block; int used; } source;

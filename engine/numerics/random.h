@@ -26,6 +26,7 @@ extern "C++" {                   /* its headers are C++ there, whoever includes 
 #define MN_FOR_STEP  0x80000000u
 #define MN_FOR_RESET 0xC0000000u
 #define MN_FOR_SIGNS 0xA0000000u
+#define MN_FOR_DRAWS 0x20000000u
 
 enum { MN_ENVS_PER_BATCH = 64 };          /* environments that are stepped together */
 
@@ -48,6 +49,24 @@ MN_FN void mn_philox(const uint32_t *k, uint32_t *out) {
   at = philox4x32(at, key);
   for (int i = 0; i < 4; i++) out[i] = at.v[i];
 }
+
+/* Word i of what ops draw with one key, which is the seed's two halves and those of the number of the draw: see random_key. */
+MN_FN void mn_draw_block(const int32_t *key, uint64_t block, uint32_t *word) {
+  const uint32_t k[6] = { (uint32_t)key[0], (uint32_t)key[1], (uint32_t)block, (uint32_t)key[2], (uint32_t)key[3],
+                          MN_FOR_DRAWS | (uint32_t)(block >> 32) };
+  mn_philox(k, word);
+}
+MN_FN uint32_t mn_draw_word(const int32_t *key, uint64_t i) {
+  uint32_t word[4];
+  mn_draw_block(key, i / 4, word);
+  return word[i % 4];
+}
+
+/* Words first .. first + n - 1, many at once. */
+void mn_draw_words(const int32_t *key, uint64_t first, long n, uint32_t *word);
+
+/* 0 <= u < 1, in steps of 2^-24. */
+MN_FN float mn_unit(uint32_t word) { return (float)(word >> 8) * 0x1p-24f; }
 
 /* The key of a seed: whole numbers 0 .. 2^53 are themselves, any other double its bit pattern. */
 void mn_random_key(double seed, uint32_t key[2]);

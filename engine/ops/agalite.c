@@ -93,7 +93,7 @@ static int open_call(agalite *g, const mn_call *c) {
   if (OPT(c, 1) != g->r || g->r < 1 || g->r > MOST_R)
     return mn_fail(c->ctx, "agalite: r is %g, expected a whole number from 1 to %d", OPT(c, 1), MOST_R);
   g->soon = sysconf(_SC_LEVEL1_DCACHE_SIZE) > 32 << 10;
-  g->a.scalar = false;           /* one value and no gamma: beta is its gate, not the keys' */
+  mn_attention_beta_of_values(&g->a);
   g->all = OPT(c, 5) != 0 && g->form != RANDOM_SIGN;
   g->seed = OPT(c, 6);
   g->M = g->all ? file_channels(g->form, g->r) : stored_channels(g->form, g->r);
@@ -262,14 +262,21 @@ MN_INLINE void put(const bool whole, float *p, mn_lanes x, long n) {
   else mn_store_n(p, x, n);
 }
 
+/* What a token keeps of its values: what its gate leaves, or where `apart` keep_v, or all. */
+MN_INLINE mn_lanes kept_values(const bool apart, const bool whole, float keep, mn_lanes gate, const float *kept, long n) {
+  if (!apart) return keep - keep * gate;
+  return kept ? keep * some(whole, kept, n) : mn_splat(keep);
+}
+
 /* Token i's values from -> to: y = sum_m factor_m v_m, or where `back`, as lanes, dy.v_m. */
-MN_INLINE void carry_values(const bool back, const bool whole, const agalite *g, const span *x, int i, const float *from,
+MN_INLINE void carry_values(const bool back, const bool apart, const bool whole, const agalite *g, const span *x, int i, const float *from,
                             float *to) {
   const mn_attention *a = &g->a;
   const mn_arg *in = a->c->in, *y = &a->c->out[OUT_Y];
   const int t = x->t + i, V = a->V, M = g->M, Vp = a->Vp;
-  const float *v = values_of(a, in[IN_V].data, t, x->bh), *beta = values_of(a, in[IN_BETA].data, t, x->bh);
+  const float *v = values_of(a, in[IN_V].data, t, x->bh), *beta = values_of(a, in[a->gate_v].data, t, x->bh);
   const float *dy = values_of(a, y->grad, t, x->bh), *w = x->w + (long)i * M, *factor = x->factor + (long)i * M;
+  const float *kept = values_of(a, in[IN_KEEP_V].data, t, x->bh);
   const float keep = mn_keep(a, t, x->bh);
   float *out = y->data + mn_token(a, t, x->bh) * V, *lanes = x->lanes + (long)i * M * MN_LANES;
   for (int m = 0; m < M; m++, from += Vp, to += Vp) {
@@ -278,7 +285,7 @@ MN_INLINE void carry_values(const bool back, const bool whole, const agalite *g,
     for (int j = 0; j < V; j += MN_LANES) {
       mn_lanes gate = { 0 }, write = some(whole, v + j, V - j);
       if (beta) gate = some(whole, beta + j, V - j), write *= gate;
-      mn_lanes now = (keep - keep * gate) * mn_load(from + j) + write * weight;
+      mn_lanes now = kept_values(apart, whole, keep, gate, MN_AT(kept, j), V - j) * mn_load(from + j) + write * weight;
       mn_store(to + j, now);
       if (back) sum += dy ? some(whole, dy + j, V - j) * now : sum;
       else put(whole, out + j, m ? some(whole, out + j, V - j) + now * share : now * share, V - j);
@@ -287,14 +294,20 @@ MN_INLINE void carry_values(const bool back, const bool whole, const agalite *g,
   }
 }
 
+static bool values_apart(const agalite *g) { return g->a.kept_v != MN_KEPT_REST; }
+
 static void carry_values_ahead(const agalite *g, const span *x, int i, const float *from, float *to) {
-  if (g->a.V % MN_LANES) carry_values(false, false, g, x, i, from, to);
-  else carry_values(false, true, g, x, i, from, to);
+  const bool whole = g->a.V % MN_LANES == 0;
+  if (values_apart(g))  carry_values(false, true, false, g, x, i, from, to);
+  else if (whole)       carry_values(false, false, true, g, x, i, from, to);
+  else                  carry_values(false, false, false, g, x, i, from, to);
 }
 
 static void carry_values_again(const agalite *g, const span *x, int i, const float *from, float *to) {
-  if (g->a.V % MN_LANES) carry_values(true, false, g, x, i, from, to);
-  else carry_values(true, true, g, x, i, from, to);
+  const bool whole = g->a.V % MN_LANES == 0;
+  if (values_apart(g))  carry_values(true, true, false, g, x, i, from, to);
+  else if (whole)       carry_values(true, false, true, g, x, i, from, to);
+  else                  carry_values(true, false, false, g, x, i, from, to);
 }
 
 static const float *before(const agalite *g, const span *x, int i, const float *state) {
@@ -385,21 +398,21 @@ static void products_back(const agalite *g, span *x) {
   }
 }
 
-/* Token i's values backward: dx goes from after it to before it, and the gradients of v and beta are written. */
-MN_INLINE void values_back(const bool whole, const agalite *g, const span *x, int i, const float *from, float *dx) {
+/* Token i's values backward: dx goes from after it to before it, and the gradients of v, its gate and keep_v are written. */
+MN_INLINE void values_back(const bool apart, const bool whole, const agalite *g, const span *x, int i, const float *from, float *dx) {
   const mn_attention *a = &g->a;
   const mn_arg *in = a->c->in;
   const int t = x->t + i, V = a->V, M = g->M;
   const long at = mn_token(a, t, x->bh) * V, Vp = a->Vp;
-  const float *v = values_of(a, in[IN_V].data, t, x->bh), *beta = values_of(a, in[IN_BETA].data, t, x->bh);
-  const float *dy = values_of(a, a->c->out[OUT_Y].grad, t, x->bh);
+  const float *v = values_of(a, in[IN_V].data, t, x->bh), *beta = values_of(a, in[a->gate_v].data, t, x->bh);
+  const float *dy = values_of(a, a->c->out[OUT_Y].grad, t, x->bh), *kept = values_of(a, in[IN_KEEP_V].data, t, x->bh);
   const float keep = mn_keep(a, t, x->bh), *w = x->w + (long)i * M, *factor = x->factor + (long)i * M;
-  float *dv = in[IN_V].grad ? in[IN_V].grad + at : NULL, *dbeta = in[IN_BETA].grad ? in[IN_BETA].grad + at : NULL;
+  float *dv = MN_AT(in[IN_V].grad, at), *dbeta = MN_AT(in[a->gate_v].grad, at), *dkept = MN_AT(in[IN_KEEP_V].grad, at);
   for (int j = 0; j < V; j += MN_LANES) {
     mn_lanes gate = { 0 }, out = { 0 }, dwrite = { 0 }, ddecay = { 0 };
     if (beta) gate = some(whole, beta + j, V - j);
     if (dy) out = some(whole, dy + j, V - j);
-    const mn_lanes decay = keep - keep * gate;
+    const mn_lanes decay = kept_values(apart, whole, keep, gate, MN_AT(kept, j), V - j);
     for (int m = 0; m < M; m++) {
       mn_lanes d = mn_load(dx + m * Vp + j) + out * factor[m];
       dwrite += d * w[m];
@@ -407,7 +420,9 @@ MN_INLINE void values_back(const bool whole, const agalite *g, const span *x, in
       mn_store(dx + m * Vp + j, d * decay);
     }
     if (dv) put(whole, dv + j, beta ? dwrite * gate : dwrite, V - j);
-    if (dbeta) put(whole, dbeta + j, dwrite * some(whole, v + j, V - j) - keep * ddecay, V - j);
+    if (dbeta && !apart) put(whole, dbeta + j, dwrite * some(whole, v + j, V - j) - keep * ddecay, V - j);
+    else if (dbeta)      put(whole, dbeta + j, dwrite * some(whole, v + j, V - j), V - j);
+    if (dkept)           put(whole, dkept + j, keep * ddecay, V - j);
   }
 }
 
@@ -430,8 +445,9 @@ static void chunk_back(const agalite *g, span *x, int t, int next, int next_bh, 
     expect_values(a, a->c->out[OUT_Y].grad, next + i, next_bh, false);
     expect_checkpoint(g, next_bh, next, i);
     mn_expect_grads(a, t + i - 2, x->bh);
-    if (a->V % MN_LANES) values_back(false, g, x, i, from + values, dstate + values);
-    else values_back(true, g, x, i, from + values, dstate + values);
+    if (values_apart(g))           values_back(true, false, g, x, i, from + values, dstate + values);
+    else if (a->V % MN_LANES == 0) values_back(false, true, g, x, i, from + values, dstate + values);
+    else                           values_back(false, false, g, x, i, from + values, dstate + values);
     mn_carry_keys_back(a, mn_token(a, t + i, x->bh), mn_keep(a, t + i, x->bh), &x->keys[i], g->M, x->w + i * M,
                        x->dproducts + i * (M + 1), from, states + (i + 1) * size, dstate, work);
   }

@@ -3,6 +3,9 @@
 #define MN_AXIS_H
 #include "op.h"
 
+/* The axis that a checked option names. */
+static inline int mn_axis_of(const mn_arg *x, double option) { return (int)option < 0 ? (int)option + x->ndim : (int)option; }
+
 /* The axis that an option names, counted from the end if negative; -1 with the error. */
 static inline int mn_axis(mn_call *c, const char *op, const char *name, double option,
                           const mn_arg *x) {
@@ -10,6 +13,18 @@ static inline int mn_axis(mn_call *c, const char *op, const char *name, double o
     return mn_fail(c->ctx, "%s: %s is %g, expected a whole number from %d to %d", op, name, option,
                    -x->ndim, x->ndim - 1);
   return (int)option < 0 ? (int)option + x->ndim : (int)option;
+}
+
+/* y is shaped as x. */
+static inline void mn_same_shape(const mn_arg *x, mn_arg *y) {
+  y->ndim = x->ndim;
+  for (int i = 0; i < x->ndim; i++) y->shape[i] = x->shape[i];
+}
+
+/* Does a type of whole numbers hold this one? */
+static inline bool mn_fits(int dtype, double value) {
+  const bool within = dtype == MN_U8 ? value >= 0 && value <= 255 : value >= INT32_MIN && value <= INT32_MAX;
+  return within && value == (double)(int64_t)value;
 }
 
 /* A tensor seen from one axis: x[outer, size, inner]. */
@@ -22,8 +37,8 @@ static inline mn_span mn_span_of(const mn_arg *x, int axis) {
   return s;
 }
 
-/* Of an op that takes an axis away: one of its options names the axis, or all of them. */
-enum { MN_ALL_AXES = -100 };
+/* Of an op that takes an axis away: one of its options names the axis, or all of them.  Where several are named: none. */
+enum { MN_ALL_AXES = -100, MN_NO_AXIS = -100 };
 
 static inline mn_span mn_span_by(const mn_call *c, int option) {
   const mn_arg *x = &c->in[0];

@@ -1,6 +1,6 @@
 /* delta_rule.c -- a matrix memory that overwrites: it reads the value stored under a key and writes the
 ** difference to the new value.  One op for three published rules (delta_chunk.h has the common
-** form), which differ in two numbers per head and token, beta and keep, and in the option `erase`.
+** form), which differ in two numbers per head and token, write and keep, and in the option `erase`.
 ** Sequences are computed sixteen tokens at a time, from checkpoint to checkpoint; acting computes one by one, in place. */
 #include <omp.h>
 #include <string.h>
@@ -92,7 +92,7 @@ static void look_ahead(const mn_delta *d, int bh, int t, int n, bool back, mn_pr
 /* ---- forward ---- */
 
 /* One token on R rows of C[V,K] in place; num = C q. */
-MN_INLINE void step_rows(const int R, int K, float keep, float erase, float beta, float *restrict C,
+MN_INLINE void step_rows(const int R, int K, float keep, float erase, float write, float *restrict C,
                          const float *k, const float *q, const float *v, float *num) {
   mn_lanes sum[4] = { { 0 } };
   for (int j = 0; j < K; j += MN_LANES) {
@@ -103,7 +103,7 @@ MN_INLINE void step_rows(const int R, int K, float keep, float erase, float beta
   float u[4];
 #pragma GCC unroll 4
   for (int i = 0; i < R; i++) {
-    u[i] = beta * (v[i] - erase * mn_sum(sum[i]));
+    u[i] = write * (v[i] - erase * mn_sum(sum[i]));
     sum[i] = (mn_lanes){ 0 };
   }
   for (int j = 0; j < K; j += MN_LANES) {
@@ -133,18 +133,18 @@ static void walk_steps(const mn_delta *d, int bh, float *C, float *s, float *num
     }
     long at = mn_token(a, t, bh);
     const float *k = c->in[IN_K].data + at * K, *q = c->in[IN_Q].data + at * K, *v = c->in[IN_V].data + at * V;
-    float beta = c->in[IN_BETA].data[at], keep = c->in[IN_KEEP].data ? c->in[IN_KEEP].data[at] : 1;
+    float write = c->in[IN_WRITE].data[at], keep = c->in[IN_KEEP].data ? c->in[IN_KEEP].data[at] : 1;
     float erase = d->after ? keep : 1, z;
     mn_lanes dot = { 0 };
     for (int j = 0; j < K; j += MN_LANES) {
-      mn_lanes x = mn_load_n(s + j, K - j) * keep + mn_load_n(k + j, K - j) * beta;
+      mn_lanes x = mn_load_n(s + j, K - j) * keep + mn_load_n(k + j, K - j) * write;
       mn_store_n(s + j, x, K - j);
       dot += x * mn_load_n(q + j, K - j);
     }
     z = mn_sum(dot);
     int i = 0;
-    for (; i + 4 <= V; i += 4) step_rows(4, K, keep, erase, beta, C + (long)i * K, k, q, v + i, num + i);
-    for (; i < V; i++) step_rows(1, K, keep, erase, beta, C + (long)i * K, k, q, v + i, num + i);
+    for (; i + 4 <= V; i += 4) step_rows(4, K, keep, erase, write, C + (long)i * K, k, q, v + i, num + i);
+    for (; i < V; i++) step_rows(1, K, keep, erase, write, C + (long)i * K, k, q, v + i, num + i);
     mn_write_y(a, bh, t, 1, num, &z);
   }
 }
@@ -228,10 +228,10 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_delta_rule = {
-  .sig = "q[T,B,H,K] k[T,B,H,K] v[T,B,H,V] beta[T,B,H]:01 keep?[T,B,H]:01 done?[T,B]:bit "
+  .sig = "q[T,B,H,K] k[T,B,H,K] v[T,B,H,V] write[T,B,H]:01 keep?[T,B,H]:01 done?[T,B]:bit "
          "C?[B,H,V,K] s?[B,H,K] -> y[T,B,H,V] C'[B,H,V,K] s'[B,H,K] ~saved[?,?] "
          "| erase=before|after eps=1e-5 den_clamp=0 normalise=1",
-  .doc = "delta rule: C = keep C + beta (v - e C k) k^T, s = keep s + beta k, y = C q / den(s.q); "
+  .doc = "delta rule: C = keep C + write (v - e C k) k^T, s = keep s + write k, y = C q / den(s.q); "
          "e = 1, or keep with erase=after (Schlag et al. 2021; Yang et al. 2024, Gated Delta Networks)",
   .time = MN_SCAN,
   .forward = forward,

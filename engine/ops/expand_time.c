@@ -1,12 +1,11 @@
 /* expand_time.c -- repeats a tensor over time and batch: for gates that are parameters and do not depend on
 ** the input. */
 #include <string.h>
-#include "op.h"
+#include "numerics/strided.h"
 
 static void forward(mn_call *c) {
-  long n = c->in[0].n, rows = c->out[0].n / n;
-  MN_FOR(c->ctx, rows * n, r, 0, rows, 1,
-         memcpy(c->out[0].data + r * n, c->in[0].data, sizeof(float) * (size_t)n));
+  const long bytes = c->in[0].n * mn_item(c->in[0].dtype);
+  mn_copy_rows(c->ctx, c->out[0].data, bytes, c->in[0].data, 0, c->out[0].n / c->in[0].n, bytes);
 }
 
 enum { BLOCK = 64 };             /* numbers to a job */
@@ -25,7 +24,7 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_expand_time = {
-  .sig = "x[H,K] like[T,B,...] -> y[T,B,H,K]",
+  .sig = "x[H,K]:any like[T,B,...] -> y[T,B,H,K]:any",
   .doc = "y[t,b] = x: broadcast x over time and batch; only the shape of `like` is used",
   .time = MN_PER_ROW, .forward = forward, .backward = backward,
 };

@@ -1,8 +1,8 @@
 /* joint_gate_attention.c -- gated linear attention whose decay is 1 - b g^T: GaLiTe as released.
 ** That decay is not of rank one, so tokens cannot be combined into matrix products.  Instead the code
 ** loads the state seldom: a few rows and columns of it stay in registers for sixteen tokens.
-** With u = g where the state is kept (0 at a reset), one token is
-**   C' = C * (keep - b u^T) + w (g*k)^T        w = b*v, or with write=raw  v k^T
+** With b = 1 - keep_v, and u = 1 - keep_k where the state is kept (0 at a reset), one token is
+**   C' = C * (keep - b u^T) + w (write_k*k)^T        w = write_v*v
 ** so that a token depends on the previous one through a single multiply-add. */
 #include <string.h>
 #include "recurrent/matrix_state.h"
@@ -20,18 +20,21 @@ static float kept_at(const mn_attention *a, int t, int bh) {
   return mn_keep(a, t, bh) * mn_shrink(a, mn_token(a, t, bh));
 }
 
-/* Gates, and what is written of the values, [16,Vp] each; rows n..15 write nothing. */
+/* What of a token's values is written, w, and forgotten, b: V numbers each. */
+static void find_values(const mn_attention *a, long token, float *w, float *b) {
+  const float *v = mn_input_at(a, IN_V, token, a->V), *gate = mn_input_at(a, a->gate_v, token, a->V);
+  const float *kept = mn_input_at(a, IN_KEEP_V, token, a->V);
+  for (int j = 0; j < a->V; j++) {
+    b[j] = kept ? 1 - kept[j] : gate[j];
+    w[j] = gate ? gate[j] * v[j] : v[j];
+  }
+}
+
+/* The same for a chunk, [16,Vp] each; rows n..15 write nothing. */
 static void load_values(const mn_attention *a, const mn_tokens *at, float *w, float *b) {
   memset(w, 0, sizeof(float) * L * (size_t)a->Vp);
   memset(b, 0, sizeof(float) * L * (size_t)a->Vp);
-  for (int i = 0; i < at->n; i++) {
-    long token = mn_token(a, at->t + i, at->bh) * a->V;
-    const float *v = a->c->in[IN_V].data + token, *gate = a->c->in[IN_BETA].data + token;
-    for (int j = 0; j < a->V; j++) {
-      b[i * a->Vp + j] = gate[j];
-      w[i * a->Vp + j] = a->raw ? v[j] : gate[j] * v[j];
-    }
-  }
+  for (int i = 0; i < at->n; i++) find_values(a, mn_token(a, at->t + i, at->bh), w + (long)i * a->Vp, b + (long)i * a->Vp);
 }
 
 /* s of every token (after it), its sum with q, and decay turned into u = keep - decay. */
@@ -171,12 +174,11 @@ MN_INLINE void step_rows(const int M, int K, float keep, float *restrict C, cons
 
 static void step(const mn_attention *a, long token, float keep, float *C, const float *q,
                  const float *write, const float *decay, float *num, float *work) {
-  const float *v = a->c->in[IN_V].data + token * a->V, *b = a->c->in[IN_BETA].data + token * a->V;
   int i = 0, K = a->K;
-  float *u = mn_alloc_from(&work, a->Kp), *w = mn_alloc_from(&work, a->Vp);
+  float *u = mn_alloc_from(&work, a->Kp), *w = mn_alloc_from(&work, a->Vp), *b = mn_alloc_from(&work, a->Vp);
   keep *= mn_shrink(a, token);
   for (int j = 0; j < K; j++) u[j] = keep - decay[j];
-  for (int j = 0; j < a->V; j++) w[j] = a->raw ? v[j] : b[j] * v[j];
+  find_values(a, token, w, b);
   for (; i + 4 <= a->V; i += 4)
     step_rows(4, K, keep, C + (long)i * K, q, write, u, w + i, b + i, num + i);
   for (; i < a->V; i++)
@@ -255,12 +257,15 @@ static void key_sums_back(tile x, const float *first, const float *sums, const f
   }
 }
 
-/* Gradients of v and b of a token from its A and B. */
+/* Gradients of v, its gate and keep_v of a token from its A and B. */
 static void values_back(const mn_attention *a, long token, const float *A, const float *B) {
-  const float *v = a->c->in[IN_V].data + token * a->V, *b = a->c->in[IN_BETA].data + token * a->V;
-  float *dv = a->c->in[IN_V].grad, *db = a->c->in[IN_BETA].grad;
-  for (int i = 0; dv && i < a->V; i++) dv[token * a->V + i] = a->raw ? A[i] : b[i] * A[i];
-  for (int i = 0; db && i < a->V; i++) db[token * a->V + i] = (a->raw ? 0 : v[i] * A[i]) - B[i];
+  const float *v = mn_input_at(a, IN_V, token, a->V), *gate = mn_input_at(a, a->gate_v, token, a->V);
+  float *dv = mn_grad_at(a, IN_V, token, a->V), *dgate = mn_grad_at(a, a->gate_v, token, a->V);
+  float *dkept = mn_grad_at(a, IN_KEEP_V, token, a->V);
+  const bool rest = a->kept_v == MN_KEPT_REST;
+  for (int i = 0; dv && i < a->V; i++) dv[i] = gate ? gate[i] * A[i] : A[i];
+  for (int i = 0; dgate && i < a->V; i++) dgate[i] = rest ? v[i] * A[i] - B[i] : v[i] * A[i];
+  for (int i = 0; dkept && i < a->V; i++) dkept[i] = B[i];
 }
 
 static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
@@ -303,20 +308,25 @@ static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_stat
 }
 
 static const mn_matrix_kernels kernels = {
-  .name = "joint_gate_attention", .may_write_raw = true, .span = MN_JOINT_SPAN, .chunk = chunk,
-  .advance = advance, .step = step, .chunk_back = chunk_back,
+  .name = "joint_gate_attention", .span = MN_JOINT_SPAN, .chunk = chunk, .advance = advance,
+  .step = step, .chunk_back = chunk_back,
   .key_rows = 7, .value_rows = 5,
 };
 
-static int shape(mn_call *c) { return mn_matrix_shape(c, &kernels); }
+static int shape(mn_call *c) {
+  const char *missing = !c->in[IN_BETA].data && !c->in[IN_KEEP_V].data ? "beta" : !c->in[IN_GAMMA].data && !c->in[IN_KEEP_K].data ? "gamma" : NULL;
+  if (missing) return mn_fail(c->ctx, "joint_gate_attention: %s is missing, or %s", missing, *missing == 'b' ? "keep_v" : "keep_k");
+  return mn_matrix_shape(c, &kernels);
+}
 static void forward(mn_call *c) { mn_matrix_forward(c, &kernels); }
 static void backward(mn_call *c) { mn_matrix_backward(c, &kernels); }
 
 const mn_op mn_op_joint_gate_attention = {
-  .sig = ATTENTION_INPUTS("beta[T,B,H,V]:01 gamma[T,B,H,?]:01") MATRIX_STATE
-         " | eps=1e-5 den_clamp=0 normalise=1 write=gated|raw",
+  .sig = ATTENTION_INPUTS("beta?[T,B,H,V]:01 gamma?[T,B,H,?]:01") MATRIX_STATE
+         " | eps=1e-5 den_clamp=0 normalise=1",
   .doc = "gated linear attention with a joint decay (GaLiTe as released by Pramanik et al., and its `mega`). C = (1 - b g^T) * C + (b*v)(g*k)^T, s = "
-      "(1-g)*s + g*k, y = C q / den(s.q); factors as in linear_attention; write=raw: write v k^T and k without gates",
+      "(1-g)*s + g*k, y = C q / den(s.q). Apart: C = (1 - (1-keep_v)(1-keep_k)^T) * C + (write_v*v)(write_k*k)^T, s = keep_k*s + write_k*k; "
+      "inputs as in linear_attention",
   .time = MN_SCAN,
   .forward = forward,
   .backward = backward,

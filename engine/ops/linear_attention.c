@@ -254,8 +254,9 @@ static void backward(mn_call *c) { mn_matrix_backward(c, &kernels); }
 const mn_op mn_op_linear_attention = {
   .sig = ATTENTION_INPUTS("beta?[T,B,H,?]:01 gamma?[T,B,H,?]:01") MATRIX_STATE
          " | eps=1e-5 den_clamp=0 normalise=1",
-  .doc = "gated linear attention (GaLiTe, Pramanik et al. 2023, eq. 10-16; Katharopoulos et al. 2020 without gates). C = (1-b)(1-g)^T * C + "
-      "(b*v)(g*k)^T, s = (1-g)*s + g*k, y = C q / den(s.q); with feature factors k = p_k (x) k, q = p_q (x) q, g = p_gamma (x) gamma",
+  .doc = "gated linear attention (GaLiTe, Pramanik et al. 2023, eq. 10-16; Katharopoulos et al. 2020 without gates). C = (keep_v keep_k^T) * C + "
+      "(write_v*v)(write_k*k)^T, s = keep_k*s + write_k*k, y = C q / den(s.q); beta is write_v = beta with keep_v = 1-beta, gamma the same for "
+      "keys; with feature factors k = p_k (x) k, q = p_q (x) q, gamma = p_gamma (x) gamma, write_k = p_write_k (x) write_k",
   .time = MN_SCAN,
   .forward = forward,
   .backward = backward,

@@ -1,4 +1,4 @@
-/* policy.h -- log-probabilities and entropy of a policy from its logits, shared by a2c_loss and ppo_loss. */
+/* policy.h -- log-probabilities, entropy and samples of a policy from its logits. */
 #ifndef MN_POLICY_H
 #define MN_POLICY_H
 #include "numerics/fast_math.h"
@@ -23,6 +23,19 @@ static inline float mn_entropy(const float *logit, const float *p, float lse, in
 /* The action's logit, or NaN where a replayed plan meets an action that does not exist. */
 static inline float mn_chosen(const float *logit, int action, int A) {
   return action >= 0 && action < A ? logit[action] : __builtin_nanf("");
+}
+
+/* The index that a uniform u in [0, 1) draws from softmax(logit). */
+static inline int mn_drawn(const float *logit, int A, float u) {
+  float top = logit[0], sum = 0;
+  for (int a = 1; a < A; a++) top = logit[a] > top ? logit[a] : top;
+  for (int a = 0; a < A; a++) sum += mn_expf(logit[a] - top);
+  float left = u * sum;
+  for (int a = 0; a < A - 1; a++) {
+    left -= mn_expf(logit[a] - top);
+    if (left < 0) return a;
+  }
+  return A - 1;
 }
 
 #endif

@@ -1,7 +1,6 @@
 /* reshape.c -- the same values in another shape. */
 #include <stdio.h>
-#include <string.h>
-#include "numerics/broadcast.h"
+#include "numerics/strided.h"
 
 /* "[2, -1, 3]" */
 static const char *asked(const mn_call *c, int ndim, char *text, size_t size) {
@@ -40,17 +39,11 @@ static int shape(mn_call *c) {
   return 0;
 }
 
-static void copy_in(mn_call *c, float *to, long from, long end) {
-  memcpy(to + from, c->in[0].data + from, (size_t)(end - from) * sizeof *to);
-}
-static void copy_back(mn_call *c, float *to, long from, long end) {
-  memcpy(to + from, c->out[0].grad + from, (size_t)(end - from) * sizeof *to);
-}
-static void forward(mn_call *c) { mn_in_parts(c, c->out[0].data, c->out[0].n, copy_in); }
-static void backward(mn_call *c) { mn_in_parts(c, c->in[0].grad, c->in[0].n, copy_back); }
+static void forward(mn_call *c) { mn_copy_rows(c->ctx, c->out[0].data, 0, c->in[0].data, 0, 1, c->in[0].n * mn_item(c->in[0].dtype)); }
+static void backward(mn_call *c) { mn_copy_rows(c->ctx, c->in[0].grad, 0, c->out[0].grad, 0, 1, c->in[0].n * 4); }
 
 const mn_op mn_op_reshape = {
-  .sig = "x[*] -> y[*] | d0=0 d1=0 d2=0 d3=0 d4=0 d5=0",
+  .sig = "x[*]:any -> y[*]:any | d0=0 d1=0 d2=0 d3=0 d4=0 d5=0",
   .doc = "y = x in the shape [d0, d1, ...]. One size may be -1: it is inferred",
   .time = MN_PER_ROW, .alias = true, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -1,6 +1,7 @@
 /* slice.c -- y = x from `from` up to, not including, `to` along one axis. */
 #include <string.h>
 #include "axis.h"
+#include "numerics/strided.h"
 
 enum { TO_THE_END = 1000000000 };
 
@@ -16,7 +17,7 @@ static int extent(mn_call *c, int size, long *from, long *length) {
                    size);
   *from = (long)a + (a < 0 ? size : 0);
   *length = (long)b + (b < 0 ? size : 0) - *from;
-  return *length >= 1 ? 0 : mn_fail(c->ctx, "slice: from %g to %g is empty", a, b);
+  return *length >= 1 ? 0 : mn_fail(c->ctx, "slice: from %g to %g is empty, and no tensor is: it has at least one element", a, b);
 }
 
 static int shape(mn_call *c) {
@@ -24,16 +25,14 @@ static int shape(mn_call *c) {
   int axis = mn_axis(c, "slice", "axis", OPT(c, 0), x);
   long from, length;
   if (axis < 0 || extent(c, x->shape[axis], &from, &length)) return -1;
-  c->out[0].ndim = x->ndim;
-  memcpy(c->out[0].shape, x->shape, sizeof x->shape);
+  mn_same_shape(x, &c->out[0]);
   c->out[0].shape[axis] = (int)length;
   if (axis == 0) c->time = MN_WHOLE;
   return 0;
 }
 
 static mn_span span_of(mn_call *c, long *from, long *length) {
-  int axis = (int)OPT(c, 0);
-  mn_span s = mn_span_of(&c->in[0], axis < 0 ? axis + c->in[0].ndim : axis);
+  mn_span s = mn_span_of(&c->in[0], mn_axis_of(&c->in[0], OPT(c, 0)));
   extent(c, (int)s.size, from, length);
   return s;
 }
@@ -41,12 +40,8 @@ static mn_span span_of(mn_call *c, long *from, long *length) {
 static void forward(mn_call *c) {
   long from, length;
   mn_span s = span_of(c, &from, &length);
-  const float *x = c->in[0].data + from * s.inner;
-  float *y = c->out[0].data;
-  long n = length * s.inner, step = s.size * s.inner;
-  const int rows = mn_rows_at_a_time(c->out[0].n, s.outer);
-  MN_FOR(c->ctx, c->out[0].n, o, 0, s.outer, rows,
-    for (long k = o; k < o + rows && k < s.outer; k++) memcpy(y + k * n, x + k * step, (size_t)n * sizeof *y));
+  const long inner = s.inner * mn_item(c->in[0].dtype), n = length * inner;
+  mn_copy_rows(c->ctx, c->out[0].data, n, mn_element(&c->in[0], from * s.inner), s.size * inner, s.outer, n);
 }
 
 static void backward(mn_call *c) {
@@ -63,7 +58,7 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_slice = {
-  .sig = "x[*] -> y[*] | axis=0 from=0 to=1e9",
+  .sig = "x[*]:any -> y[*]:any | axis=0 from=0 to=1e9",
   .doc = "y = x[from .. to-1] along an axis, counted from 0. Negative from, to and axis count from the end",
   .time = MN_PER_ROW, .accumulates = true, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -2,23 +2,10 @@
 ** The draw of environment b at time t is a function of (seed, b, clock + t): it has no state but the clock, and is the same for
 ** any number of environments or threads.  greedy=1 takes the largest logit.  `first` is the index of the first environment
 ** here, if other processes step those before it. */
-#include "numerics/fast_math.h"
 #include "numerics/random.h"
-#include "op.h"
+#include "policy.h"
 
 enum { FOR_ACTION = 0x40000000 };                   /* the purpose of these draws: random.h */
-
-static int draw(const float *logit, int A, float u) {
-  float top = logit[0], sum = 0;
-  for (int a = 1; a < A; a++) top = logit[a] > top ? logit[a] : top;
-  for (int a = 0; a < A; a++) sum += mn_expf(logit[a] - top);
-  float left = u * sum;
-  for (int a = 0; a < A - 1; a++) {
-    left -= mn_expf(logit[a] - top);
-    if (left < 0) return a;
-  }
-  return A - 1;
-}
 
 static int largest(const float *logit, int A) {
   int best = 0;
@@ -37,7 +24,7 @@ static void forward(mn_call *c) {
       uint32_t bits[4];
       mn_philox(counter, bits);
       float u = (float)(bits[0] >> 8) * 0x1p-24f;
-      c->out[0].i32[t * B + b] = OPT(c, 0) != 0 ? largest(logit, A) : draw(logit, A, u);
+      c->out[0].i32[t * B + b] = OPT(c, 0) != 0 ? largest(logit, A) : mn_drawn(logit, A, u);
     }
 }
 

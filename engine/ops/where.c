@@ -1,16 +1,23 @@
 /* where.c -- y = a where the mask is 1, b where it is 0, with broadcasting of all three. */
 #include "numerics/broadcast.h"
+#include "numerics/strided.h"
 
-static void choose(mn_call *c, float *to, long from, long end) {
+#define CHOOSE(T) do { \
+    const T *a = (const T *)c->in[1].data + start[1], *b = (const T *)c->in[2].data + start[2]; \
+    T *y = (T *)c->out[0].data + at; \
+    for (long i = 0; i < n; i++) y[i] = mask[i * m] ? a[i * ka] : b[i * kb]; \
+  } while (0)
+
+static void choose(mn_call *c, float *unused, long from, long end) {
   mn_layout l = mn_layout_of(c);
   int last = l.axes - 1;
   long start[MN_OPERANDS], m = l.stride[0][last], ka = l.stride[1][last], kb = l.stride[2][last];
+  (void)unused;
   for (long at = from, n; at < end; at += n) {
     n = mn_run(&l, at, end, start);
     const uint8_t *mask = c->in[0].u8 + start[0];
-    const float *a = c->in[1].data + start[1], *b = c->in[2].data + start[2];
-    float *y = to + at;
-    for (long i = 0; i < n; i++) y[i] = mask[i * m] ? a[i * ka] : b[i * kb];
+    if (mn_item(c->out[0].dtype) == 1) CHOOSE(uint8_t);
+    else CHOOSE(mn_bits);
   }
 }
 
@@ -28,14 +35,14 @@ static void pass(mn_call *c, float *to, long from, long end, int bit) {
 static void pass_a(mn_call *c, float *to, long from, long end) { pass(c, to, from, end, 1); }
 static void pass_b(mn_call *c, float *to, long from, long end) { pass(c, to, from, end, 0); }
 
-static void forward(mn_call *c) { mn_in_parts(c, c->out[0].data, c->out[0].n, choose); }
+static void forward(mn_call *c) { mn_in_parts(c, NULL, c->out[0].n, choose); }
 static void backward(mn_call *c) {
   mn_operand_backward(c, 1, pass_a);
   mn_operand_backward(c, 2, pass_b);
 }
 
 const mn_op mn_op_where = {
-  .sig = "mask[*]:bit a[*] b[*] -> y[*]",
-  .doc = "y = mask ? a : b. Shapes broadcast from the right, as in torch",
+  .sig = "mask[*]:bit a[*]:any b[*]:any -> y[*]:any",
+  .doc = "y = mask ? a : b. Shapes broadcast from the right, as in torch; mn.where takes numbers as a and b, too",
   .time = MN_PER_ROW, .shape = mn_broadcast_shape, .forward = forward, .backward = backward,
 };

@@ -1,5 +1,5 @@
 /* wkv6.c -- RWKV-6's memory: a matrix of keys by values in which every key decays at its own, changing rate.
-**   y_t = r_t^T (S_{t-1} + diag(first) k_t v_t^T)        S_t = diag(w_t) S_{t-1} + k_t v_t^T
+**   y_t = r_t^T (S_{t-1} + diag(first) k_t v_t^T)        S_t = diag(keep_t) S_{t-1} + k_t v_t^T
 ** Peng et al. 2024, eq. 18-19.  Sixteen steps are computed at a time: they read and write the old matrix by matrix
 ** products, and affect each other through running products of decays, without division, so that decays of
 ** exactly 0 and 1 are exact.  A step reads before its own decay, the state that the previous step left. */
@@ -7,10 +7,10 @@
 #include "numerics/simd.h"
 #include "recurrent/wkv.h"
 
-enum { R_IN, K_IN, V_IN, W_IN, FIRST, DONE, STATE };
+enum { R_IN, K_IN, V_IN, KEEP_IN, FIRST, DONE, STATE };
 enum { L = MN_WKV_STEPS };
 
-typedef struct tokens {          /* sixteen steps of one head, and what both passes make of them */
+typedef struct tokens {          /* sixteen steps of one head, and what both passes make of them; w: keep */
   float *r, *k, *w, *v;          /* r has one more row, of zeros */
   float *P, *rp;                 /* P_t = w_0 ... w_t, and P_{t-1} r_t */
   float *run;                    /* k_s w_{s+1} ... w_15 */
@@ -43,7 +43,7 @@ static tokens read_tokens(const mn_wkv *a, int bh, int t, int n, mn_prefetch *q,
   mn_wkv_load(a, R_IN, bh, t, n, 0, x.r);
   mn_wkv_load(a, K_IN, bh, t, n, 0, x.k);
   mn_prefetch_some(q);
-  mn_wkv_load(a, W_IN, bh, t, n, 1, x.w);
+  mn_wkv_load(a, KEEP_IN, bh, t, n, 1, x.w);
   mn_wkv_load(a, V_IN, bh, t, n, 0, x.v);
   memset(x.r + kn, 0, sizeof(float) * (size_t)a->Kp);
   mn_prefetch_some(q);
@@ -94,7 +94,7 @@ MN_INLINE void step_columns(const int N, const mn_wkv *a, const float *r, const 
 static void step(const mn_wkv *a, int bh, int t, float *S, float *work) {
   (void)work;
   const float *r = mn_wkv_at(a, R_IN, bh, t, a->K), *k = mn_wkv_at(a, K_IN, bh, t, a->K);
-  const float *w = mn_wkv_at(a, W_IN, bh, t, a->K), *v = mn_wkv_at(a, V_IN, bh, t, a->V);
+  const float *w = mn_wkv_at(a, KEEP_IN, bh, t, a->K), *v = mn_wkv_at(a, V_IN, bh, t, a->V);
   const float *first = a->c->in[FIRST].data + bh % a->H * a->K;
   float *y = a->c->out[0].data + (v - a->c->in[V_IN].data), own = 0;
   for (int i = 0; i < a->K; i++) own += first[i] * r[i] * k[i];
@@ -150,7 +150,7 @@ static void piece_back(const mn_wkv *a, int bh, int t, int n, const float *S, fl
   own_keys_back(a, bh, &x, dA, dr, dk);
   mn_wkv_store(a, R_IN, bh, t, n, dr);
   mn_wkv_store(a, K_IN, bh, t, n, dk);
-  mn_wkv_store(a, W_IN, bh, t, n, dw);
+  mn_wkv_store(a, KEEP_IN, bh, t, n, dw);
   mn_prefetch_rest(&q);
 }
 
@@ -164,8 +164,8 @@ static void forward(mn_call *c) { mn_wkv_forward(c, &op); }
 static void backward(mn_call *c) { mn_wkv_backward(c, &op, FIRST); }
 
 const mn_op mn_op_wkv6 = {
-  .sig = "r[T,B,H,K] k[T,B,H,K] v[T,B,H,V] w[T,B,H,K]:01 first[H,K] done?[T,B]:bit S?[B,H,K,V] -> "
+  .sig = "r[T,B,H,K] k[T,B,H,K] v[T,B,H,V] keep[T,B,H,K]:01 first[H,K] done?[T,B]:bit S?[B,H,K,V] -> "
          "y[T,B,H,V] S'[B,H,K,V] ~saved[?,?]",
-  .doc = "RWKV-6's matrix memory: y = r^T (S + diag(first) k v^T), S = diag(w) S + k v^T (Peng et al. 2024, eq. 18-19)",
+  .doc = "RWKV-6's matrix memory: y = r^T (S + diag(first) k v^T), S = diag(keep) S + k v^T (Peng et al. 2024, eq. 18-19)",
   .time = MN_SCAN, .shape = shape, .forward = forward, .backward = backward,
 };

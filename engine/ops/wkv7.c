@@ -1,6 +1,6 @@
 /* wkv7.c -- RWKV-7's memory: a matrix that decays, and removes what it holds along a direction before writing.
-**   S_t = diag(w_t) S_{t-1} - back_t (out_t^T S_{t-1}) + k_t v_t^T        y_t = r_t^T S_t
-** Peng et al. 2025, eq. 16-17, with S transposed: keys by values.  A generalised delta rule: where w = 1 and
+**   S_t = diag(keep_t) S_{t-1} - back_t (out_t^T S_{t-1}) + k_t v_t^T        y_t = r_t^T S_t
+** Peng et al. 2025, eq. 16-17, with S transposed: keys by values.  A generalised delta rule: where keep = 1 and
 ** back = out = k it is Widrow and Hoff's.
 ** Sixteen steps at a time.  With u_t = -out_t^T S_{t-1} every step writes two keys, k_t with value v_t and back_t with
 ** value u_t, into a matrix that only decays; and u is found by forward substitution, as u_t needs u_s of s < t alone.
@@ -9,10 +9,10 @@
 #include "numerics/simd.h"
 #include "recurrent/wkv.h"
 
-enum { R_IN, W_IN, K_IN, V_IN, OUT, BACK, DONE, STATE };
+enum { R_IN, KEEP_IN, K_IN, V_IN, OUT, BACK, DONE, STATE };
 enum { L = MN_WKV_STEPS, PAIR = 2 * L };
 
-typedef struct tokens {          /* sixteen steps of one head, and what both passes make of them; o: minus `out` */
+typedef struct tokens {          /* sixteen steps of one head, and what both passes make of them; w: keep; o: minus `out` */
   float *r, *w, *k, *b, *o;
   float *v, *u;                  /* the two values that each step writes; this and the next two are [32,..] as a pair */
   float *rp, *op;                /* P_t r_t and P_{t-1} o_t: what reads the old matrix */
@@ -65,7 +65,7 @@ static tokens read_tokens(const mn_wkv *a, int bh, int t, int n, const float *S,
   x.read = mn_alloc_from(work, L * PAIR);
   x.take = mn_alloc_from(work, L * PAIR);
   mn_wkv_load(a, R_IN, bh, t, n, 0, x.r);
-  mn_wkv_load(a, W_IN, bh, t, n, 1, x.w);
+  mn_wkv_load(a, KEEP_IN, bh, t, n, 1, x.w);
   mn_wkv_load(a, K_IN, bh, t, n, 0, x.k);
   mn_wkv_load(a, BACK, bh, t, n, 0, x.b);
   mn_wkv_load(a, OUT, bh, t, n, 0, x.o);
@@ -123,7 +123,7 @@ MN_INLINE void step_columns(const int N, const mn_wkv *a, const float *r, const 
 
 static void step(const mn_wkv *a, int bh, int t, float *S, float *work) {
   (void)work;
-  const float *r = mn_wkv_at(a, R_IN, bh, t, a->K), *w = mn_wkv_at(a, W_IN, bh, t, a->K);
+  const float *r = mn_wkv_at(a, R_IN, bh, t, a->K), *w = mn_wkv_at(a, KEEP_IN, bh, t, a->K);
   const float *k = mn_wkv_at(a, K_IN, bh, t, a->K), *v = mn_wkv_at(a, V_IN, bh, t, a->V);
   const float *out = mn_wkv_at(a, OUT, bh, t, a->K), *back = mn_wkv_at(a, BACK, bh, t, a->K);
   float *y = a->c->out[0].data + (v - a->c->in[V_IN].data);
@@ -173,7 +173,7 @@ static void piece_back(const mn_wkv *a, int bh, int t, int n, const float *S, fl
   mn_wkv_keys_back(&by_b, dtake + L, dread + L, db, dout, dr, dw);
   for (long i = 0; i < kn; i++) dout[i] = -dout[i];
   mn_wkv_store(a, R_IN, bh, t, n, dr);
-  mn_wkv_store(a, W_IN, bh, t, n, dw);
+  mn_wkv_store(a, KEEP_IN, bh, t, n, dw);
   mn_wkv_store(a, K_IN, bh, t, n, dk);
   mn_wkv_store(a, OUT, bh, t, n, dout);
   mn_wkv_store(a, BACK, bh, t, n, db);
@@ -189,9 +189,9 @@ static void forward(mn_call *c) { mn_wkv_forward(c, &op); }
 static void backward(mn_call *c) { mn_wkv_backward(c, &op, -1); }
 
 const mn_op mn_op_wkv7 = {
-  .sig = "r[T,B,H,K] w[T,B,H,K]:01 k[T,B,H,K] v[T,B,H,V] out[T,B,H,K] back[T,B,H,K] done?[T,B]:bit S?[B,H,K,V] -> "
+  .sig = "r[T,B,H,K] keep[T,B,H,K]:01 k[T,B,H,K] v[T,B,H,V] out[T,B,H,K] back[T,B,H,K] done?[T,B]:bit S?[B,H,K,V] -> "
          "y[T,B,H,V] S'[B,H,K,V] ~saved[?,?]",
-  .doc = "RWKV-7's matrix memory, a generalised delta rule: S = diag(w) S - back (out^T S) + k v^T, y = r^T S "
+  .doc = "RWKV-7's matrix memory, a generalised delta rule: S = diag(keep) S - back (out^T S) + k v^T, y = r^T S "
          "(Peng et al. 2025, eq. 16-17, S transposed)",
   .time = MN_SCAN, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -12,7 +12,7 @@ enum { Q, WRITE, FORGET, ROLES };    /* of a token's factors */
 
 /* The gate's factors are shaped as those of the key, or there is no gate; and no vector is cut short. */
 static bool as_given(const mn_attention *a) {
-  return a->D % 16 == 0 && (!a->Dg || a->Dg == a->D) && !a->raw && !a->scalar;
+  return a->D % 16 == 0 && (!a->Dg || a->Dg == a->D) && !a->scalar && !mn_keys_apart(a);
 }
 
 static int outer_size(const mn_attention *a) { return as_given(a) ? a->E : 1; }

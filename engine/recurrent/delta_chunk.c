@@ -1,7 +1,7 @@
 /* delta_chunk.c -- sixteen tokens of a delta rule at once.  With D_ts the decay from after s to t (0 across
 ** a reset), P_t the decay of the state S before the chunk, G the products of keys and queries:
 **   F_ts = e_t D_(t-1)s k_t.k_s (s < t)      R_ts = D_ts q_t.k_s (s <= t)
-**   r_t = v_t - e_t P_(t-1) S k_t - sum_s F_ts u_s     u_t = beta_t r_t
+**   r_t = v_t - e_t P_(t-1) S k_t - sum_s F_ts u_s     u_t = write_t r_t
 **   C_t q_t = P_t S q_t + sum_s R_ts u_s
 ** A token never reads what came before its episode: sums begin at `first`, and the old state is used
 ** only if `old`, so that dropped infinities and NaNs cannot return as 0 * NaN. */
@@ -15,7 +15,7 @@ enum { L = MN_CHUNK, LAST = L - 1 };
 typedef struct tokens {          /* a chunk, worked out; row-major arrays, k above q in [32,...] */
   int   first[L], last[L];       /* of the episode's tokens in this chunk */
   bool  old[L], reset[L];        /* old: its episode began before the chunk */
-  float beta[L], keep[L], erase[L];   /* erase: e */
+  float write[L], keep[L], erase[L];   /* erase: e */
   float P[L], before[L];         /* before: e_t P_(t-1), or 0 */
   float z[L], old_z[L];          /* s.q, and of it the old sum's part before decay */
   float D[(L + 1) * L];          /* row t+1 holds D_t; row 0 zeros */
@@ -50,7 +50,7 @@ static void load(const mn_delta *d, int bh, int t, int n, tokens *x) {
     copy_row(real ? in[IN_K].data + at * a->K : NULL, a->K, a->Kp, x->kq + i * a->Kp);
     copy_row(real ? in[IN_Q].data + at * a->K : NULL, a->K, a->Kp, x->kq + (L + i) * a->Kp);
     copy_row(real ? in[IN_V].data + at * a->V : NULL, a->V, a->Vp, x->v + i * a->Vp);
-    x->beta[i] = real ? in[IN_BETA].data[at] : 0;
+    x->write[i] = real ? in[IN_WRITE].data[at] : 0;
     x->keep[i] = real && in[IN_KEEP].data ? in[IN_KEEP].data[at] : 1;
     x->erase[i] = d->after ? x->keep[i] : 1;
     x->reset[i] = real && mn_delta_reset(d, t + i, bh);
@@ -110,7 +110,7 @@ MN_INLINE void substitute(const int N, const tokens *x, long Vp, int j) {
 #pragma GCC unroll 4
     for (int i = 0; i < N; i++) {
       long m = at + i * MN_LANES;
-      mn_lanes u = r[i] * x->beta[t];
+      mn_lanes u = r[i] * x->write[t];
       mn_store(x->r + m, r[i]);
       mn_store(x->u + m, u);
       mn_store(x->num + m, y[i] + u * x->R[t * L + t]);
@@ -142,7 +142,7 @@ static void solve(const mn_delta *d, int bh, int t, int n, mn_delta_state from, 
   for (int i = 0; i < L; i++) {
     x->z[i] = x->old_z[i] = 0;
     if (!a->normalise) continue;
-    for (int s = x->first[i]; s <= i; s++) x->z[i] += x->R[i * L + s] * x->beta[s];
+    for (int s = x->first[i]; s <= i; s++) x->z[i] += x->R[i * L + s] * x->write[s];
     if (!x->old[i]) continue;
     x->old_z[i] = mn_dot(Kp, x->kq + (long)(L + i) * Kp, from.s);
     x->z[i] += x->P[i] * x->old_z[i];
@@ -174,7 +174,7 @@ void mn_delta_chunk(const mn_delta *d, int bh, int t, int n, mn_delta_state from
   for (int j = 0; j < Kp; j += MN_LANES) {
     mn_lanes sum = { 0 };
     if (x.old[LAST]) sum = mn_load(from.s + j) * x.P[LAST];
-    for (int i = x.first[LAST]; i < L; i++) sum += mn_load(x.kq + (long)i * Kp + j) * (left(&x)[i] * x.beta[i]);
+    for (int i = x.first[LAST]; i < L; i++) sum += mn_load(x.kq + (long)i * Kp + j) * (left(&x)[i] * x.write[i]);
     mn_store(to.s + j, sum);
   }
 }
@@ -185,7 +185,7 @@ typedef struct grads {
   float *dr, *g;                 /* [16,Vp] each, one above the other: of r, and of C q */
   float *du;                     /* [16,Vp] */
   float *N;                      /* [16,Vp]: what the keys read of the gradient of the state after */
-  float dz[L], dbeta[L], dkeep[L];
+  float dz[L], dwrite[L], dkeep[L];
   float before[L], P[L], left[L];     /* of `before` and P where they were used, and of left() */
   float kept;                    /* of P at the end, through the state after */
   float pairs[2 * L * L];        /* first dr.u, g.u; then the gradient of G */
@@ -213,7 +213,7 @@ MN_INLINE void substitute_back(const int N, const tokens *x, const grads *d, lon
 #pragma GCC unroll 4
     for (int i = 0; i < N; i++) {
       mn_store(d->du + at + i * MN_LANES, du[i]);
-      mn_store(d->dr + at + i * MN_LANES, du[i] * x->beta[t]);
+      mn_store(d->dr + at + i * MN_LANES, du[i] * x->write[t]);
     }
   }
 }
@@ -226,7 +226,7 @@ static void direct(const mn_attention *a, const tokens *x, mn_delta_state from, 
   if (x->old[LAST]) d->kept = mn_long_dot(Kp * Vp, from.C, grad.C) + mn_dot(Kp, from.s, grad.s);
   for (int t = 0; t < L; t++) {
     long at = t * Vp;
-    d->dbeta[t] = mn_dot(Vp, d->du + at, x->r + at);
+    d->dwrite[t] = mn_dot(Vp, d->du + at, x->r + at);
     d->before[t] = d->P[t] = d->left[t] = 0;
     if (x->old[t]) {
       d->before[t] = -mn_dot(Vp, d->dr + at, x->M + at);
@@ -234,13 +234,13 @@ static void direct(const mn_attention *a, const tokens *x, mn_delta_state from, 
     }
     if (t < x->first[LAST]) continue;
     float sum = mn_dot(Kp, x->kq + t * Kp, grad.s);
-    d->left[t] = mn_dot(Vp, x->u + at, d->N + at) + x->beta[t] * sum;
-    d->dbeta[t] += left(x)[t] * sum;
+    d->left[t] = mn_dot(Vp, x->u + at, d->N + at) + x->write[t] * sum;
+    d->dwrite[t] += left(x)[t] * sum;
   }
 }
 
 /* Back through the decays, a running gradient `to` of the row D_t and `to_P` of P_t at a time; turns
-** pairs into the gradient of G, and finishes dbeta and dkeep. */
+** pairs into the gradient of G, and finishes dwrite and dkeep. */
 static void weigh_back(bool after, const tokens *x, grads *d) {
   float to[L], to_P = d->kept;
   for (int s = 0; s < L; s++) to[s] = d->left[s];
@@ -251,8 +251,8 @@ static void weigh_back(bool after, const tokens *x, grads *d) {
     MN_PRAGMA(omp simd)
     for (int s = 0; s < L; s++) {
       bool uses = s >= first && s <= t, earlier = s >= first && s < t;
-      float g = uses ? to_R[s] + d->dz[t] * x->beta[s] : 0, f = earlier ? -to_F[s] : 0;
-      d->dbeta[s] += uses ? d->dz[t] * x->R[t * L + s] : 0;
+      float g = uses ? to_R[s] + d->dz[t] * x->write[s] : 0, f = earlier ? -to_F[s] : 0;
+      d->dwrite[s] += uses ? d->dz[t] * x->R[t * L + s] : 0;
       to[s] = earlier ? to[s] + g * x->G[(L + t) * L + s] : 0;
       through[s] = f * x->G[t * L + s];
       to_R[s] = g * D[s];
@@ -282,7 +282,7 @@ static void keys_back(const mn_attention *a, const tokens *x, const grads *d, co
   for (int t = 0; t < L; t++) {
     float *dk = dkq + (long)t * Kp, *dq = dkq + (long)(L + t) * Kp, *end = spare + (long)t * Kp;
     bool stays = t >= x->first[LAST];
-    float of_sum = left(x)[t] * x->beta[t], of_old = x->P[t] * d->dz[t];
+    float of_sum = left(x)[t] * x->write[t], of_old = x->P[t] * d->dz[t];
     for (int j = 0; j < Kp; j += MN_LANES) {
       mn_lanes to_k = { 0 }, to_q = { 0 };
       if (x->old[t]) to_k = mn_load(dk + j), to_q = mn_load(dq + j) + mn_load(from.s + j) * of_old;
@@ -306,7 +306,7 @@ static void store(const mn_attention *a, int bh, int t, int n, const grads *d, c
     store_row(in[IN_K].grad, at, a->K, dkq + (long)i * a->Kp);
     store_row(in[IN_Q].grad, at, a->K, dkq + (long)(L + i) * a->Kp);
     store_row(in[IN_V].grad, at, a->V, d->dr + (long)i * a->Vp);
-    if (in[IN_BETA].grad) in[IN_BETA].grad[at] = d->dbeta[i];
+    if (in[IN_WRITE].grad) in[IN_WRITE].grad[at] = d->dwrite[i];
     if (in[IN_KEEP].grad) in[IN_KEEP].grad[at] = d->dkeep[i];
   }
 }

@@ -1,7 +1,7 @@
 /* delta_chunk.h -- sixteen tokens of a delta rule at once: a memory that writes the error of what it holds.
 ** With the state C[V,K] and, for the normaliser, s[K], one token is
-**   u = beta (v - e C k)     C' = keep C + u k^T     s' = keep s + beta k     y = C' q / den(s'.q)
-** where beta and keep are one number a head, and e is 1 or keep: whether the old value is read
+**   u = write (v - e C k)     C' = keep C + u k^T     s' = keep s + write k     y = C' q / den(s'.q)
+** where write and keep are one number a head, and e is 1 or keep: whether the old value is read
 ** before or after forgetting.  Inside a chunk the u solve a triangular system (Yang et al. 2024,
 ** Gated Delta Networks, section 3.3, without its inverse); decays are products over forward
 ** intervals, so that 0 and 1 are exact and nothing is divided.
@@ -13,7 +13,7 @@
 #include "prefetch.h"
 #include "galite_decay.h"
 
-enum { IN_KEEP = IN_BETA + 1, IN_RESET, IN_C, IN_SUM };       /* after q, k, v, beta */
+enum { IN_WRITE = IN_V + 1, IN_KEEP, IN_RESET, IN_C, IN_SUM };
 
 typedef struct mn_delta {
   mn_attention a;                /* sizes and the denominator; its factors and gates are not used */

@@ -1,12 +1,17 @@
 /* galite_decay.h -- what the recurrent attention ops share: inputs as factors, gates, the read-out's
-** denominator, checkpoints.  Used by linear_attention, joint_gate_attention and agalite.
+** denominator, checkpoints.  Used by linear_attention, joint_gate_attention, agalite and low_rank_attention.
 **
-** Their first nine inputs are the same, in this order.  A feature is given as its factors, and its
+** Their first fifteen inputs are the same, in this order.  A feature is given as its factors, and its
 ** outer product is made here, token by token, in rows padded to a multiple of 16, never stored:
-**   q, k   [T,B,H,D], or with p_q, p_k [T,B,H,E] the feature p (x) x of size K = E*D, index e*D + d
-**   gamma  [T,B,H,K], or with p_gamma factors of any sizes whose product is K; absent: no key gate
-**   beta   [T,B,H,V]; or one number a head and no gamma: the scalar gate, which acts as a key gate
-**          with the same value everywhere
+**   q, k     [T,B,H,D], or with p_q, p_k [T,B,H,E] the feature p (x) x of size K = E*D, index e*D + d
+** A token writes write_v*v under write_k*k, and keeps keep_v of the old values and keep_k of the old keys; absent: 1.
+**   write_v, keep_v  [T,B,H,V]
+**   write_k  [T,B,H,K], or with p_write_k factors of any sizes whose product is K; or one value a head
+**   keep_k   [T,B,H,K], or one value a head
+** The usual gates are both at once, without storing what is kept:
+**   beta     write_v = beta with keep_v = 1 - beta; or one value a head and nothing for keys: the scalar gate,
+**            which acts as a key gate with the same value everywhere
+**   gamma    write_k = gamma with keep_k = 1 - gamma, and p_gamma as p_write_k
 ** Then `done`, and `shrink` [T,B,H]: a factor on the old keys (on the whole matrix, for a matrix) before a
 ** token, besides its gates; a constant, without gradient. */
 #ifndef MN_ATTENTION_H
@@ -14,26 +19,31 @@
 #include <math.h>
 #include "op.h"
 
-enum { IN_Q, IN_K, IN_V, IN_BETA, IN_GAMMA, IN_P_Q, IN_P_K, IN_P_GAMMA, IN_DONE, IN_SHRINK, IN_STATE };
+enum { IN_Q, IN_K, IN_V, IN_BETA, IN_GAMMA, IN_P_Q, IN_P_K, IN_P_GAMMA, IN_DONE, IN_SHRINK,
+       IN_WRITE_V, IN_KEEP_V, IN_WRITE_K, IN_P_WRITE_K, IN_KEEP_K, IN_STATE };
 
 #define ATTENTION_INPUTS(gates) \
   "q[T,B,H,D] k[T,B,H,D] v[T,B,H,V] " gates \
   " p_q?[T,B,H,E] p_k?[T,B,H,E] p_gamma?[T,B,H,?]:01 done?[T,B]:bit " \
-  "shrink?[T,B,H]:01 "
+  "shrink?[T,B,H]:01 write_v?[T,B,H,?] keep_v?[T,B,H,?]:01 write_k?[T,B,H,?] p_write_k?[T,B,H,?] keep_k?[T,B,H,?]:01 "
 
 enum { MN_CHUNK = 16 };        /* tokens from one checkpoint of the state to the next */
 
 typedef struct mn_stream { const float *at; long n; } mn_stream;         /* n floats a token */
 enum { MN_STREAMS = 12 };
 
+/* What a token keeps of an old value or key: what its gate leaves, 1 - gate; all; keep_v or keep_k, or that of its head. */
+typedef enum mn_kept { MN_KEPT_REST, MN_KEPT_ALL, MN_KEPT_EACH, MN_KEPT_HEAD } mn_kept;
+
 typedef struct mn_attention {  /* one call, its sizes worked out */
   const mn_call *c;
   int T, B, H, V, K;
   int Vp, Kp;                  /* V and K rounded up to 16 */
   int D, E;                    /* factors of q and k: K = D*E */
-  int Dg, Eg;                  /* factors of gamma; 0: no gamma */
-  bool scalar;                 /* beta is one number a head */
-  bool raw;                    /* k and v are written as they come: the gates only forget */
+  int gate_v, gate_k, p_gate_k;                /* which inputs gate what is written: beta or write_v; gamma or write_k */
+  int Dg, Eg;                  /* factors of the key's gate; 0: there is none, or it is scalar */
+  bool scalar;                 /* the key's gate is one number a head */
+  mn_kept kept_v, kept_k;
   bool normalise;
   float eps, den_clamp, scale; /* den = clamp(scale * s.q + eps); not normalised: den = scale */
   int inputs, outputs, grads;  /* how many there are of what a pass reads and stores by token: */
@@ -43,6 +53,14 @@ typedef struct mn_attention {  /* one call, its sizes worked out */
 /* Check what the signature's letters cannot; fills a.  0, or -1 with the error.  `eps` is the place
 ** of the options eps, den_clamp and normalise, in this order. */
 int mn_attention_open(mn_attention *a, const mn_call *c, const char *op, int eps);
+
+/* For ops that have no scalar gate: beta of one value belongs to v, not to the keys. */
+static inline void mn_attention_beta_of_values(mn_attention *a) {
+  if (a->gate_k != IN_BETA) return;
+  a->scalar = false;
+  a->gate_k = IN_WRITE_K, a->kept_k = MN_KEPT_ALL;
+  a->gate_v = IN_BETA, a->kept_v = MN_KEPT_REST;
+}
 
 /* Check that optional input i, if given, has size want at its axis; 0, or -1 with the error. */
 int mn_attention_axis(const mn_call *c, const char *op, int i, const char *name, int axis,
@@ -108,11 +126,16 @@ void mn_prefetch_inputs(const mn_attention *a, int t, int bh, bool back, bool so
 void mn_expect_grads(const mn_attention *a, int t, int bh);
 void mn_expect_y(const mn_attention *a, int t, int bh);
 
+/* Are keys kept by inputs of their own, not by what their gate leaves? */
+static inline bool mn_keys_apart(const mn_attention *a) {
+  return a->kept_k != MN_KEPT_REST && (a->kept_k != MN_KEPT_ALL || a->Dg || a->scalar);
+}
+
 /* The key side of a token: q, what is written (g*k), what is kept (keep*shrink*(1-g)); Kp numbers
 ** each, padded with 0, 0 and 1. */
 void mn_keys(const mn_attention *a, long token, float keep, float *q, float *write, float *decay);
 
-/* From their gradients, the gradients of q, k, gamma and their factors; work: 2*Kp numbers. */
+/* From their gradients, the gradients of q, k, the gate, their factors and keep_k; work: 2*Kp numbers. */
 void mn_keys_back(const mn_attention *a, long token, float keep, const float *dq,
                   const float *dwrite, const float *ddecay, float *work);
 

@@ -16,9 +16,21 @@ static double dot(const float *a, const float *b, int n) {
   return sum;
 }
 
+/* What is left of a query where keep is kept of each channel, or of all. */
+static double fade(float *u, const float *keep, int n_keep, int K) {
+  double rest = 0;
+  MN_PRAGMA(omp simd reduction(+:rest))
+  for (int i = 0; i < K; i++) {
+    double x = (double)u[i] * (double)keep[n_keep == 1 ? 0 : i];
+    u[i] = (float)x;
+    rest += fabs(x);
+  }
+  return rest;
+}
+
 /* A step of the query's way back, over n x m channels, of which keys (p) and gates (f) may be products of two factors:
-** returns what it reads there; it forgets, and `left` is what is left of it. */
-static double meet(float *u, const float *k, const float *p, const float *g, const float *f, int n, int m, double *left) {
+** returns what it reads there; unless what is kept is given apart, it forgets, and `left` is what is left of it. */
+static double meet(float *u, const float *k, const float *p, const float *g, const float *f, int n, int m, bool apart, double *left) {
   double read = 0, rest = 0;
   for (int a = 0; a < m; a++) {
     float *query = u + a * n;
@@ -26,6 +38,11 @@ static double meet(float *u, const float *k, const float *p, const float *g, con
     double key = p ? (double)p[a] : 1, gate = f ? (double)f[a] : 1;
     if (!g) {
       read += key * dot(query, keys, n);
+      continue;
+    }
+    if (apart) {
+      MN_PRAGMA(omp simd reduction(+:read))
+      for (int b = 0; b < n; b++) read += (double)query[b] * gate * (double)gates[b] * key * (double)keys[b];
       continue;
     }
     MN_PRAGMA(omp simd reduction(+:read, rest))
@@ -37,18 +54,18 @@ static double meet(float *u, const float *k, const float *p, const float *g, con
       rest += fabs(x);
     }
   }
-  *left = g ? rest : INFINITY;
+  *left = g && !apart ? rest : INFINITY;
   return read;
 }
 
 /* How much of a value that is written now is let in at a step, and then comes through: of one channel, or the mean of
 ** all V.  `reach` [V] is what comes through of what is written earlier; changed. */
-static double let_through(const float *beta, float *reach, int V, int channel) {
+static double let_through(const float *gates, const float *keep, bool apart, float *reach, int V, int channel) {
   double through = 0;
   for (int d = 0; d < V; d++) {
-    double gate = beta ? (double)beta[d] : 1;
+    double gate = gates ? (double)gates[d] : 1, kept = keep ? (double)keep[d] : apart || !gates ? 1 : 1 - gate;
     if (channel < 0 || channel == d) through += (double)reach[d] * gate;
-    if (beta) reach[d] = (float)((double)reach[d] * (1 - gate));
+    reach[d] = (float)((double)reach[d] * kept);
   }
   return channel < 0 ? through / V : through;
 }
@@ -56,11 +73,11 @@ static double let_through(const float *beta, float *reach, int V, int channel) {
 /* The weights of a gated memory: w [steps] of the query u [K], which is used up, as `reach` [V] is; trails that are
 ** NULL were not probed; after each step u is `shrink` times as long.  channel < 0: the mean over V.  A query of which less than `gone` is left reads nothing.
 ** Returns how many steps at the beginning are not known. */
-int mn_recall_gated(int steps, const mn_trail *k, const mn_trail *p_k, const mn_trail *gamma, const mn_trail *p_gamma,
-                    const mn_trail *beta, const mn_trail *shrink, int channel, float *u, int K, float *reach,
-                    double gone, float *w) {
-  if (!gamma) p_gamma = NULL;
-  int n = p_gamma ? gamma->n : k->n, m = p_gamma ? p_gamma->n : p_k ? p_k->n : 1, V = beta ? beta->n : 1;
+int mn_recall_gated(int steps, const mn_trail *k, const mn_trail *p_k, const mn_recall_gates *gates, const mn_trail *shrink,
+                    int channel, float *u, int K, float *reach, double gone, float *w) {
+  const mn_trail *gamma = gates->write_k, *p_gamma = gamma ? gates->p_write_k : NULL, *beta = gates->write_v, *keep_k = gates->keep_k;
+  int n = p_gamma ? gamma->n : k->n, m = p_gamma ? p_gamma->n : p_k ? p_k->n : 1;
+  int V = beta ? beta->n : gates->keep_v ? gates->keep_v->n : 1;
   double start = 0, left;
   for (int i = 0; i < K; i++) start += fabs((double)u[i]);
   for (int d = 0; d < V; d++) reach[d] = 1;
@@ -68,10 +85,11 @@ int mn_recall_gated(int steps, const mn_trail *k, const mn_trail *p_k, const mn_
   for (int j = steps - 1; j >= 0; j--) {
     const float *keys = at(k, j);
     if (!keys) return j + 1;
-    double read = meet(u, keys, at(p_k, j), at(gamma, j), at(p_gamma, j), n, m, &left);
+    double read = meet(u, keys, at(p_k, j), at(gamma, j), at(p_gamma, j), n, m, gates->apart, &left);
+    if (at(keep_k, j)) left = fade(u, at(keep_k, j), keep_k->n, K);
     const float *by = at(shrink, j);
     for (int i = 0; by && i < K; i++) u[i] *= by[0];
-    w[j] = (float)(read * let_through(at(beta, j), reach, V, V == 1 ? -1 : channel));
+    w[j] = (float)(read * let_through(at(beta, j), at(gates->keep_v, j), gates->apart, reach, V, V == 1 ? -1 : channel));
     if (left < gone * start) break;
   }
   return 0;

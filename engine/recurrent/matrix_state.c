@@ -9,11 +9,7 @@ enum { STEPWISE = 4 };           /* fewer rows go one by one: a chunk costs the 
 
 static long state_size(const mn_attention *a) { return (long)a->Vp * a->Kp + a->Kp; }
 
-static int open_call(mn_attention *a, const mn_call *c, const mn_matrix_kernels *k) {
-  if (mn_attention_open(a, c, k->name, 0)) return -1;
-  a->raw = k->may_write_raw && OPT(c, 3) != 0;
-  return 0;
-}
+static int open_call(mn_attention *a, const mn_call *c, const mn_matrix_kernels *k) { return mn_attention_open(a, c, k->name, 0); }
 
 /* Tokens from one checkpoint to the next, and the number of checkpoints. */
 static int stride(const mn_matrix_kernels *k) { return MN_CHUNK * k->span; }

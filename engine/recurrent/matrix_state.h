@@ -28,7 +28,6 @@ enum { MN_LINEAR_SPAN = 4, MN_JOINT_SPAN = 2, MN_SPAN = 4 };
 
 typedef struct mn_matrix_kernels {
   const char *name;
-  bool may_write_raw;            /* its fourth option is write=gated|raw (mn_attention's raw) */
   int span;                      /* chunks from one checkpoint to the next */
   /* Read `from`, store `to` (never the same memory) and y. */
   void (*chunk)(const mn_attention *a, const mn_tokens *at, mn_chunk_state from, mn_chunk_state to,

@@ -2,7 +2,7 @@
 ** The decay between two tokens is then one number too, and no running products of whole rows are
 ** needed.  With D[t][s] = d_{s+1} ... d_t and P_t = d_0 ... d_t, products of forward intervals,
 **   y_t = P_t C q_t + sum over s <= t of D[t][s] b_s (k_s.q_t) v_s      C' = P_15 C + sum D[15][s] b_s v_s k_s^T
-** is matrix products only; b is the scalar gate, or 1.  If features are not outer products and need no padding,
+** is matrix products only; b is the scalar gate, or 1; d what it leaves, or keep_k, or 1.  If features are not outer products and need no padding,
 ** their gradients are written in place.  Arrays named ..T have one row of sixteen tokens per channel: a row is
 ** one vector, so nothing is summed across lanes. */
 #include <string.h>
@@ -22,17 +22,17 @@ typedef struct chunk {
 } chunk;
 
 static void find_decays(const mn_attention *a, const mn_tokens *at, chunk *x) {
-  const float *beta = a->c->in[IN_BETA].data;
+  const float *gate = a->scalar ? a->c->in[a->gate_k].data : NULL, *kept = a->c->in[IN_KEEP_K].data;
   for (int t = 0; t < L; t++) x->b[t] = x->d[t] = 1;
   for (int t = 0; t < at->n; t++) {
     long token = mn_token(a, at->t + t, at->bh);
     float keep = mn_keep(a, at->t + t, at->bh) * mn_shrink(a, token);
-    if (beta) x->b[t] = beta[token];
-    x->d[t] = beta ? keep - keep * beta[token] : keep;
+    if (gate) x->b[t] = gate[token];
+    x->d[t] = a->kept_k == MN_KEPT_REST ? keep - keep * gate[token] : kept ? keep * kept[token] : keep;
   }
   float p = 1;
   for (int t = 0; t < L; t++) x->P[t] = p *= x->d[t], x->D[L - 1][t] = 1;
-  x->whole = !beta && p == 1;                    /* a product of numbers that are not above 1 */
+  x->whole = !gate && !kept && p == 1;           /* a product of numbers that are not above 1 */
   if (x->whole) return;
   mn_lanes row[L / MN_LANES] = { { 0 } };
 #pragma GCC unroll 16
@@ -235,17 +235,23 @@ static void add_to_rows(int n, const float *sum, const float *by, float *x) {
     for (int j = 0; j < n; j += MN_LANES) mn_store(x + j, mn_load(x + j) + mn_load(sum + j) * by[t]);
 }
 
-/* From u, the gradient of b_t k_t, and dd, that of the decays: the gradients of k and of b. */
+/* From u, the gradient of b_t k_t, and dd, that of the decays: the gradients of k, of b and of keep_k. */
 static void gate_back(const mn_attention *a, const mn_tokens *at, const chunk *x, const float *u, const float *dd, grad_rows dk) {
-  float *dbeta = a->c->in[IN_BETA].grad, along[L];
-  if (dbeta) mn_chunk_row_dots(a->Kp, x->k.x, x->k.ld, u, a->Kp, NULL, NULL, along);
-  for (int t = 0; dbeta && t < at->n; t++) {
+  float *dgate = a->scalar ? a->c->in[a->gate_k].grad : NULL, *dkept = a->c->in[IN_KEEP_K].grad, along[L];
+  if (dgate) mn_chunk_row_dots(a->Kp, x->k.x, x->k.ld, u, a->Kp, NULL, NULL, along);
+  for (int t = 0; t < at->n; t++) {
     long token = mn_token(a, at->t + t, at->bh);
     float keep = mn_keep(a, at->t + t, at->bh) * mn_shrink(a, token);
-    dbeta[token] = along[t] - keep * dd[t];
+    if (dgate) dgate[token] = a->kept_k == MN_KEPT_REST ? along[t] - keep * dd[t] : along[t];
+    if (dkept) dkept[token] = keep * dd[t];
   }
-  for (int t = 0; t < L; t++)
+  for (int t = 0; a->scalar && t < L; t++)
     for (int j = 0; j < a->Kp; j += MN_LANES) mn_store(dk.x + t * dk.ld + j, mn_load(u + t * a->Kp + j) * x->b[t]);
+}
+
+/* Is the gradient of a decay wanted? */
+static bool wants_decays(const mn_attention *a) {
+  return a->c->in[IN_KEEP_K].grad || (a->scalar && a->kept_k == MN_KEPT_REST && a->c->in[a->gate_k].grad);
 }
 
 void mn_scalar_decay_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
@@ -293,7 +299,7 @@ void mn_scalar_decay_chunk_back(const mn_attention *a, const mn_tokens *at, mn_c
   /* And through the new state (u, dvT). */
   mn_tile_gemm_to(L, Kp, Vp, x.v.x, x.v.ld, 1, grad.C, Kp, grad.s, 0, 0, 0, u, Kp);
   mn_prefetch_token(a, at, 5);
-  if (a->scalar && a->c->in[IN_BETA].grad)
+  if (wants_decays(a))
     find_decay_grads(a, &x, rawT, dST, dP, u, from, grad, dd);
   mn_tile_transpose(L, Kp, x.k.x, x.k.ld, xT, L);
   mn_prefetch_token(a, at, 6);
@@ -309,7 +315,7 @@ void mn_scalar_decay_chunk_back(const mn_attention *a, const mn_tokens *at, mn_c
   for (int s = 0; s < L; s++) kept[s] = x.D[L - 1][s] * x.b[s];
   mn_tile_transpose(Vp, L, dvT, L, dv, Vp);
   mn_tile_since(Vp, ST, g, Vp, kept, dv, Vp, to_v.x, to_v.ld);
-  if (a->scalar) gate_back(a, at, &x, u, dd, to_k);
+  gate_back(a, at, &x, u, dd, to_k);
   for (int i = 0; i < at->n; i++) {
     long token = mn_token(a, at->t + i, at->bh);
     if (!x.plain) mn_features_back(a, token, w + i * Kp, u + i * Kp);

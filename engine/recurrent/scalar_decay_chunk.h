@@ -3,9 +3,9 @@
 #define MN_SCALAR_DECAY_CHUNK_H
 #include "matrix_state.h"
 
-/* Does all of the state decay by one number a token: no gate on keys or values, or the scalar gate? */
+/* Does all of the state decay by one number a token: no gate on keys or values, or a scalar one? */
 static inline bool mn_even(const mn_attention *a) {
-  return !a->Dg && (a->scalar || !a->c->in[IN_BETA].data);
+  return !a->Dg && a->kept_k != MN_KEPT_EACH && a->kept_v == MN_KEPT_ALL && !a->c->in[a->gate_v].data;
 }
 
 void mn_scalar_decay_chunk(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,

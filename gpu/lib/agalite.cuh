@@ -72,7 +72,7 @@ static __device__ __forceinline__ float *cu_agalite_saved(const Agalite &g, int 
 }
 
 /* agalite.cu */
-Agalite cu_agalite(const mn_call *c, int t0, int t1);
+Agalite cu_agalite(const mn_call *c, int t0, int t1, mn_attention *of);
 
 /* w of rows t0 .. t1-1 and, where tick_out, the tick after them. */
 void cu_agalite_waves(const Agalite *g);

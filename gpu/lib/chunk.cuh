@@ -32,7 +32,9 @@ struct CuChunks {
   int span;                      /* chunks from one checkpoint to the next */
   long saved_row;                /* floats of a checkpoint, [cols,K] */
   const uint8_t *done;
-  const float *v, *beta;         /* values [T,B,H,V]; beta: they are written beta*v and kept 1-beta; or NULL */
+  const float *v, *gate_v;       /* values [T,B,H,V]; they are written gate_v*v, or as they are (NULL) */
+  const float *keep_v;           /* kept by that; NULL: by 1-gate_v, or if they do not fade, entirely */
+  bool fades;
 
   /* Scratch, a block a chunk of a head. */
   float *R, *W;                  /* [rows,Kq] */
@@ -46,7 +48,7 @@ struct CuChunks {
   float *dread;                  /* [rows,cols]: gradients of M_t and M'_t */
   float *dvalues;                /* [16,cols]: gradient of the values at the chunk's end; of a pair, of the values */
   float *dscores;                /* as scores */
-  float *kept_v, *dkept_v;       /* [cols]: what beta keeps of the state over the chunk, and its gradient */
+  float *kept_v, *dkept_v;       /* [cols]: what is kept of fading values over the chunk, and its gradient */
 
   /* Outside: element (column i, key j) of head bh at C[bh*V*K + i*by_col + j*by_key]; s[bh*K + j]. */
   long by_col, by_key;
@@ -98,10 +100,11 @@ static __device__ __forceinline__ int cu_seeing(unsigned resets, int n) { return
 static __device__ __forceinline__ float cu_value(const CuChunks &p, long token, int i) {
   if (i >= p.V) return 1.0f;
   const float v = p.v[token * p.V + i];
-  return p.beta ? v * p.beta[token * p.V + i] : v;
+  return p.gate_v ? v * p.gate_v[token * p.V + i] : v;
 }
 static __device__ __forceinline__ float cu_value_kept(const CuChunks &p, long token, int i) {
-  return p.beta && i < p.V ? 1.0f - p.beta[token * p.V + i] : 1.0f;
+  if (!p.fades || i >= p.V) return 1.0f;
+  return p.keep_v ? p.keep_v[token * p.V + i] : 1.0f - p.gate_v[token * p.V + i];
 }
 
 /* x[i] summed over a warp, each sum in one lane: lane l gets those of i = l*N/32 .. in x[0 .. N/32-1].
@@ -137,7 +140,7 @@ static inline void cu_chunks_scratch(CuChunks *p, mn_ctx *mn, bool back) {
     { &p->R, keys }, { &p->W, keys }, { &p->kept, p->Kq }, { &p->scores, scores },
     { &p->states, state }, { &p->dstates, state }, { &p->values, values }, { &p->dread, values }, { &p->dy, tokens },
     { &p->dvalues, tokens }, { &p->dscores, scores },
-    { &p->read, p->beta ? tokens : 0 }, { &p->kept_v, p->beta ? p->cols : 0 }, { &p->dkept_v, p->beta ? p->cols : 0 },
+    { &p->read, p->fades ? tokens : 0 }, { &p->kept_v, p->fades ? p->cols : 0 }, { &p->dkept_v, p->fades ? p->cols : 0 },
   };
   const int n = back ? (int)(sizeof parts / sizeof *parts) : 4;
   long head = 0, fits;

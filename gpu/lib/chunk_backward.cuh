@@ -138,7 +138,7 @@ template <class Op> static void cu_keys_back_run(const Op &op, const CuChunks &p
 
 struct CuNoColumn { int i; };
 
-/* Scores' gradients where one key is written: values that beta lets fade, against y's gradient. */
+/* Scores' gradients where one key is written: values that may fade, against y's gradient. */
 struct CuFadingValues {
   enum { PAIR = 0, EARLY = 0, KEYS = 0 };
   __device__ __forceinline__ int width(const CuChunks &p) const { return p.cols; }
@@ -173,4 +173,4 @@ void cu_chunk_dy(const CuChunks *p, const CuDivision *den, const float *y, const
 void cu_chunk_divide(const CuChunks *p, const CuDivision *den);
 
 /* Gradients of v and beta (NULL: not wanted), from dvalues; `pair`: they are v's. */
-void cu_chunk_values_back(const CuChunks *p, float *dv, float *dbeta);
+void cu_chunk_values_back(const CuChunks *p, float *dv, float *dgate, float *dkeep);

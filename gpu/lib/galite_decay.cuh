@@ -7,28 +7,33 @@ extern "C" {
 }
 
 struct CuGatedInputs {
-  const float *q, *k, *v, *beta, *gamma, *p_q, *p_k, *p_gamma, *shrink;
+  const float *q, *k, *v, *p_q, *p_k, *shrink;
+  const float *gate_v, *gate_k, *p_gate_k; /* beta or write_v; gamma or write_k; NULL: there is none */
+  const float *keep_v, *keep_k;            /* NULL: what the gate leaves, or all */
   const uint8_t *done;
   int T, B, H, V, K, D, E, Dg, Eg;         /* as in mn_attention */
-  bool scalar, raw, normalise;
+  mn_kept kept_v, kept_k;
+  bool scalar, normalise;
   float eps, den_clamp, scale;
 };
 
 /* Which factors feature j is made of. */
 struct CuFeature { int j, d, e, dg, eg; };
 
-/* Feature j of a token: the query, the write (g*k), the decay (keep*(1-g)). */
+/* Feature j of a token: the query, the write (gate*k), the decay (keep*(1-gate), or keep*keep_k). */
 struct CuKey { float q, write, decay; };
 
 static inline CuGatedInputs cu_attention(const mn_attention *g) {
   const mn_arg *in = g->c->in;
   CuGatedInputs a = {};
   a.q = in[IN_Q].data, a.k = in[IN_K].data, a.v = in[IN_V].data;
-  a.beta = in[IN_BETA].data, a.gamma = in[IN_GAMMA].data;
-  a.p_q = in[IN_P_Q].data, a.p_k = in[IN_P_K].data, a.p_gamma = in[IN_P_GAMMA].data;
+  a.gate_v = in[g->gate_v].data, a.gate_k = in[g->gate_k].data, a.p_gate_k = in[g->p_gate_k].data;
+  a.keep_v = in[IN_KEEP_V].data, a.keep_k = in[IN_KEEP_K].data;
+  a.kept_v = g->kept_v, a.kept_k = g->kept_k;
+  a.p_q = in[IN_P_Q].data, a.p_k = in[IN_P_K].data;
   a.shrink = in[IN_SHRINK].data, a.done = in[IN_DONE].u8;
   a.T = g->T, a.B = g->B, a.H = g->H, a.V = g->V, a.K = g->K, a.D = g->D, a.E = g->E, a.Dg = g->Dg, a.Eg = g->Eg;
-  a.scalar = g->scalar, a.raw = g->raw, a.normalise = g->normalise;
+  a.scalar = g->scalar, a.normalise = g->normalise;
   a.eps = g->eps, a.den_clamp = g->den_clamp, a.scale = g->scale;
   return a;
 }
@@ -40,12 +45,42 @@ static __device__ __forceinline__ CuFeature cu_feature(const CuGatedInputs &a, i
   return f;
 }
 
-/* The gate of a feature's keys; 0 where there is none. */
+/* The gate of a feature's keys, where there is one. */
 static __device__ __forceinline__ float cu_gate(const CuGatedInputs &a, const CuFeature &f, long token) {
-  if (a.scalar) return a.beta[token];
-  if (!a.gamma) return 0.0f;
-  const float g = a.gamma[token * a.Dg + f.dg];
-  return a.p_gamma ? g * a.p_gamma[token * a.Eg + f.eg] : g;
+  if (a.scalar) return a.gate_k[token];
+  const float g = a.gate_k[token * a.Dg + f.dg];
+  return a.p_gate_k ? g * a.p_gate_k[token * a.Eg + f.eg] : g;
+}
+
+/* What is kept of a feature's old keys where that is not what its gate leaves. */
+static __device__ __forceinline__ float cu_kept_k(const CuGatedInputs &a, const CuFeature &f, long token) {
+  return a.kept_k == MN_KEPT_EACH ? a.keep_k[token * a.K + f.j] : a.kept_k == MN_KEPT_HEAD ? a.keep_k[token] : 1.0f;
+}
+
+/* Value i of a token: what is written of it, and what is kept of the old one. */
+static __device__ __forceinline__ float cu_written_v(const CuGatedInputs &a, long token, int i) {
+  const float v = a.v[token * a.V + i];
+  return a.gate_v ? a.gate_v[token * a.V + i] * v : v;
+}
+static __device__ __forceinline__ float cu_kept_v(const CuGatedInputs &a, long token, int i) {
+  if (a.kept_v == MN_KEPT_ALL) return 1.0f;
+  return a.kept_v == MN_KEPT_REST ? 1.0f - a.gate_v[token * a.V + i] : a.keep_v[token * a.V + i];
+}
+
+/* From the gradients of both, those of a value, its gate and keep_v; first: they are stored, else added to. */
+struct CuValueGrads { float *v, *gate, *keep; };
+
+static inline CuValueGrads cu_value_grads(const mn_attention *a) {
+  const mn_arg *in = a->c->in;
+  return { in[IN_V].grad, in[a->gate_v].grad, in[IN_KEEP_V].grad };
+}
+
+static __device__ __forceinline__ void cu_value_back(const CuGatedInputs &a, const CuValueGrads &to, long token, int i, float dwrite,
+                                                     float ddecay, bool first) {
+  const long at = token * a.V + i;
+  if (to.v) to.v[at] = (a.gate_v ? dwrite * a.gate_v[at] : dwrite) + (first ? 0.0f : to.v[at]);
+  if (to.gate) to.gate[at] = fmaf(dwrite, a.v[at], a.kept_v == MN_KEPT_REST ? -ddecay : 0.0f) + (first ? 0.0f : to.gate[at]);
+  if (to.keep) to.keep[at] = ddecay + (first ? 0.0f : to.keep[at]);
 }
 
 /* keep: 0 at a reset, else 1, times shrink. */
@@ -55,11 +90,12 @@ static __device__ __forceinline__ CuKey cu_key(const CuGatedInputs &a, const CuF
     x.q *= a.p_q[token * a.E + f.e];
     x.write *= a.p_k[token * a.E + f.e];
   }
-  if (a.gamma || a.scalar) {
+  if (a.gate_k) {
     const float g = cu_gate(a, f, token);
-    if (!a.raw) x.write *= g;
+    x.write *= g;
     x.decay = keep - keep * g;
   }
+  if (a.kept_k != MN_KEPT_REST) x.decay = keep * cu_kept_k(a, f, token);
   return x;
 }
 

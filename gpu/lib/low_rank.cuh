@@ -75,10 +75,8 @@ static __device__ __forceinline__ float low_enter(const LowRank &g, int bh, int 
     z = fmaf(s, key.q, z);
   }
   for (int i = (int)threadIdx.x; i < g.a.V; i += LOW_THREADS) {
-    const bool gated = g.a.beta && !g.a.scalar;
-    const float gate = gated ? g.a.beta[token * g.a.V + i] : 0.0f, v = g.a.v[token * g.a.V + i];
-    const float decay = reset ? 0.0f : 1.0f - gate;
-    x.vd[i] = decay, x.U[(long)g.r * g.Vp + i] = gated ? gate * v : v;
+    const float decay = reset ? 0.0f : cu_kept_v(g.a, token, i);
+    x.vd[i] = decay, x.U[(long)g.r * g.Vp + i] = cu_written_v(g.a, token, i);
     for (int c = 0; c < g.r; c++) x.U[(long)c * g.Vp + i] = reset ? 0.0f : before.U[(long)c * g.Vp + i] * decay;
   }
   return cu_block_sum(z, part);
@@ -128,7 +126,7 @@ static __device__ __forceinline__ void low_give(const LowRank &g, int bh, const 
 }
 
 /* low_rank_attention.cu */
-LowRank cu_low_rank(const mn_call *c, int t0, int t1);
+LowRank cu_low_rank(const mn_call *c, int t0, int t1, mn_attention *of);
 
 /* low_rank_backward.cu */
 void cu_low_rank_backward(mn_call *c);

@@ -40,6 +40,6 @@ static void cu_wkv_backward(mn_call *c, const Keys &keys, const Values &values, 
     cu_chunk_backward(&p);
     cu_side_run(values, p, p.dscores);
     cu_keys_back_run(keys, p);
-    cu_chunk_values_back(&p, c->in[v].grad, NULL);
+    cu_chunk_values_back(&p, c->in[v].grad, NULL, NULL);
   }
 }

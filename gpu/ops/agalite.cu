@@ -67,8 +67,7 @@ CU_KERNEL agalite_steps(const Agalite &g, int t0, int t1) {
     for (int i = 0; i < WARPS; i++) z += sums[M * WARPS + i];
     const float den = cu_den(g.a.normalise, g.a.scale, g.a.eps, g.a.den_clamp, z).value;
     for (int i = tid; i < V; i += THREADS) {
-      const float gate = g.a.beta ? g.a.beta[token * V + i] : 1.0f, write = gate * g.a.v[token * V + i];
-      const float decay = g.a.beta ? keep - keep * gate : keep;
+      const float write = cu_written_v(g.a, token, i), decay = keep * cu_kept_v(g.a, token, i);
       float num = 0.0f;
       for (int m = 0; m < M; m++) {
         const float *old = cu_values_at(g, from, bh, m, i);
@@ -205,13 +204,13 @@ CU_UNROLL
         if (t >= n) continue;
         const long token = cu_token(p, begin + t, bh), row = cu_place(p, bh, c) * CU_L + t;
         const bool reset = g.a.done && g.a.done[(long)(begin + t) * g.a.B + b];
-        const float gate = g.a.beta ? g.a.beta[token * g.a.V + i] : 1.0f, write = gate * g.a.v[token * g.a.V + i];
+        const float write = cu_written_v(g.a, token, i), decay = cu_kept_v(g.a, token, i);
         float y = m0 ? g.y[token * g.a.V + i] : 0.0f;
 CU_UNROLL
         for (int m = 0; m < GROUP; m++) {
           if (m0 + m >= M) continue;
           const float w = g.w[((long)b * g.a.T + begin + t) * M + m0 + m], old = reset ? 0.0f : x[m];
-          x[m] = fmaf(g.a.beta ? 1.0f - gate : 1.0f, old, write * w);
+          x[m] = fmaf(decay, old, write * w);
           y = fmaf(g.factor[row * M + m0 + m], x[m], y);
         }
         g.y[token * g.a.V + i] = y;
@@ -223,17 +222,17 @@ CU_UNROLL
   }
 }
 
-Agalite cu_agalite(const mn_call *c, int t0, int t1) {
+Agalite cu_agalite(const mn_call *c, int t0, int t1, mn_attention *of) {
   const mn_arg *in = c->in, *out = c->out;
-  mn_attention a;
-  mn_attention_open(&a, c, "agalite", 2);
   Agalite g = {};
+  mn_attention &a = *of;
+  mn_attention_open(&a, c, "agalite", 2);
   Waves &w = g.waves;
   w.form = (int)OPT(c, 0), w.r = (int)OPT(c, 1), w.M = out[OUT_VS].shape[1];
   w.all = OPT(c, 5) != 0 && w.form != RANDOM_SIGN;
   mn_random_key(OPT(c, 6), w.seed);
   w.copy = in[IN_COPY].data;
-  a.scalar = false;              /* one value and no gamma: beta is its gate, not the keys' */
+  mn_attention_beta_of_values(&a);
   a.scale = w.form == RANDOM_SIGN ? 1.0f : w.form == COSSIN ? (float)w.r : 2.0f * (float)w.r;
   g.a = cu_attention(&a);
   g.p.K = g.a.K;
@@ -248,7 +247,8 @@ Agalite cu_agalite(const mn_call *c, int t0, int t1) {
 }
 
 static void forward(mn_call *c) {
-  Agalite g = cu_agalite(c, c->t0, c->t1);
+  mn_attention of;
+  Agalite g = cu_agalite(c, c->t0, c->t1, &of);
   const int M = g.waves.M;
   const States given = { c->in[IN_VS].data, c->in[IN_KS].data, c->in[IN_S].data };
   g.last = { c->out[OUT_VS].data, c->out[OUT_KS].data, c->out[OUT_S].data };

@@ -5,17 +5,15 @@
 #include "lib/agalite.cuh"
 #include "lib/gated_step.cuh"
 
-/* What a token writes in value i and keeps of it; gate and value. */
-struct Written { float gate, value, write, decay; bool reset; };
+/* What a token writes in value i and keeps of it. */
+struct Written { float write, decay; bool reset; };
 
 static __device__ __forceinline__ Written value_at(const Agalite &g, int t, int bh, int i) {
   const long token = cu_token(g.p, t, bh);
   Written x;
   x.reset = g.a.done && g.a.done[(long)t * g.a.B + bh / g.a.H];
-  x.gate = g.a.beta ? g.a.beta[token * g.a.V + i] : 1.0f;
-  x.value = g.a.v[token * g.a.V + i];
-  x.write = x.gate * x.value;
-  x.decay = x.reset ? 0.0f : g.a.beta ? 1.0f - x.gate : 1.0f;
+  x.write = cu_written_v(g.a, token, i);
+  x.decay = x.reset ? 0.0f : cu_kept_v(g.a, token, i);
   return x;
 }
 
@@ -41,7 +39,7 @@ CU_UNROLL
 CU_UNROLL
   for (int t = 0; t < CU_L; t++) {
     const bool here = t < n && real;
-    Written v = { 0.0f, 0.0f, 0.0f, 1.0f, false };
+    Written v = { 0.0f, 1.0f, false };
     if (here) v = value_at(g, begin + t, bh, i);
     const float d = here && dy ? dy[cu_token(p, begin + t, bh) * g.a.V + i] : 0.0f;
 CU_UNROLL
@@ -78,8 +76,7 @@ CU_KERNEL found_back(const Agalite &g) {
 }
 
 /* A warp is 32 values of a head, a group of channels after the other, back through time. */
-CU_KERNEL values_backward(const Agalite &g, const float *dy, float *dv,
-                          float *dbeta) {
+CU_KERNEL values_backward(const Agalite &g, const float *dy, const CuValueGrads &grads) {
   const CuChunks &p = g.p;
   const int lane = (int)threadIdx.x % 32, M = g.waves.M, V = g.a.V;
   const long warp = (long)blockIdx.x * AGALITE_WARPS + threadIdx.x / 32;
@@ -125,8 +122,7 @@ CU_UNROLL
           ddecay = fmaf(d, was[t][m], ddecay);
           dx[m] = v.reset ? 0.0f : d * v.decay;
         }
-        if (dv) dv[at] = dwrite * v.gate + (m0 ? dv[at] : 0.0f);
-        if (dbeta) dbeta[at] = fmaf(dwrite, v.value, -ddecay) + (m0 ? dbeta[at] : 0.0f);
+        cu_value_back(g.a, grads, cu_token(p, begin + t, bh), i, dwrite, ddecay, m0 == 0);
       }
     }
 CU_UNROLL
@@ -203,7 +199,8 @@ CU_UNROLL
 static unsigned blocks_of(long warps) { return (unsigned)cu_parts(warps, AGALITE_WARPS); }
 
 void cu_agalite_backward(mn_call *c) {
-  Agalite g = cu_agalite(c, 0, DIM(c, 'T'));
+  mn_attention of;
+  Agalite g = cu_agalite(c, 0, DIM(c, 'T'), &of);
   const CuChunks &p = g.p;
   const mn_arg *in = c->in, *out = c->out;
   const float *dy = out[OUT_Y].grad;
@@ -228,9 +225,9 @@ void cu_agalite_backward(mn_call *c) {
     CU_LAUNCH(values_again, blocks_of(places * groups * g.value_parts), 32 * AGALITE_WARPS, 0, g, dy, (int)groups);
     CU_LAUNCH(found_back, cu_blocks(places * CU_L), CU_THREADS, 0, g);
     CU_LAUNCH(values_backward, blocks_of((long)p.heads * g.value_parts), 32 * AGALITE_WARPS, 0, g, dy,
-              in[IN_V].grad, in[IN_BETA].grad);
+              cu_value_grads(&of));
     CU_LAUNCH(keys_backward, blocks_of((long)p.heads * g.groups * g.key_parts), 32 * AGALITE_WARPS, 0, g);
-    cu_keys_fold(&g.a, &grads, c);
+    cu_keys_fold(&g.a, &grads, &of);
   }
   cu_shrink_back(c);
   cu_zero_grad(&in[IN_TICK]);

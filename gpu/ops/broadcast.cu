@@ -164,9 +164,23 @@ static Call call_of(const mn_call *c, Formula f) {
   return x;
 }
 
+/* where, for elements of one byte; whole numbers of four are floats to it, as it only copies. */
+CU_KERNEL choose_bytes(const uint8_t *mask, const uint8_t *a, const uint8_t *b, const cu_walk &walk, uint8_t *y, long n) {
+  CU_LOOP(i, n) {
+    long at[CU_WALKED] = {};
+    walk.find(i, at);
+    y[i] = mask[at[MASK]] ? a[at[A]] : b[at[B]];
+  }
+}
+
 static void forward(const mn_call *c, Formula f) {
   const Call x = call_of(c, f);
   const Axes axes = axes_of(c, f);
+  if (c->out[0].dtype == MN_U8) {
+    CU_LAUNCH(choose_bytes, cu_blocks(c->out[0].n), CU_THREADS, 0, x.mask, c->in[1].u8, c->in[2].u8, walk_of(axes, 1), c->out[0].u8,
+              c->out[0].n);
+    return;
+  }
   float *y = c->out[0].data;
   const long n = c->out[0].n;
   if (axes.size[0] % 4 == 0 && cu_quads(4, axes.moves.a ? x.a : NULL, axes.moves.b ? x.b : NULL, y))

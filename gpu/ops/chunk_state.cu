@@ -87,7 +87,7 @@ static __device__ __forceinline__ void stage(const CuChunks &p, const CuWork &w,
 }
 
 /* One chunk among its own tokens, for the column and tokens of a lane: y, and what the state is written with.  m: what
-** the readers found in the state, [rows][VW]; becomes the values of the writers.  kept_v: what beta keeps, [VW]. */
+** the readers found in the state, [rows][VW]; becomes the values of the writers.  kept_v: what is kept of fading values, [VW]. */
 template <int KJ, int VW>
 static __device__ __forceinline__ void mix(const CuChunks &p, const CuWork &w, int lane, int c, int begin, int n,
                                            unsigned resets, Own own, cu_smem<float> m, cu_smem<float> kept_v) {

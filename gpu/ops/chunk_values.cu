@@ -43,7 +43,7 @@ void cu_chunk_dy(const CuChunks *p, const CuDivision *den, const float *y, const
 }
 
 /* A block is a chunk of a head, a thread a column: some 4 L operations a token and value. */
-CU_KERNEL values_back(const CuChunks &p, float *dv, float *dbeta) {
+CU_KERNEL values_back(const CuChunks &p, float *dv, float *dgate, float *dkeep) {
   const int c = (int)(blockIdx.x % (unsigned)p.chunks), bh = p.head + (int)(blockIdx.x / (unsigned)p.chunks);
   const int begin = cu_begin(p, c), n = cu_tokens(p, c);
   const long place = cu_place(p, bh, c);
@@ -68,22 +68,23 @@ CU_UNROLL
       float unused[CU_L], ones[CU_L];
 CU_UNROLL
       for (int t = 0; t < CU_L; t++) unused[t] = 0.0f, ones[t] = 1.0f;
-      if (p.beta) cu_prefix_back<false, true>(decay, NULL, ones, p.dkept_v[place * p.cols + i], NULL, dread, ddecay);
+      if (p.fades) cu_prefix_back<false, true>(decay, NULL, ones, p.dkept_v[place * p.cols + i], NULL, dread, ddecay);
       cu_key_back<false, true>(resets, decay, value, NULL, dy, scores, scores, dvalue, NULL, unused, ddecay);
     }
 CU_UNROLL
     for (int t = 0; t < CU_L; t++) {
       if (t >= n) continue;
       const long at = cu_token(p, begin + t, bh) * p.V + i;
-      if (dv) dv[at] = p.beta ? dvalue[t] * p.beta[at] : dvalue[t];
-      if (dbeta) dbeta[at] = fmaf(dvalue[t], p.v[at], (resets >> t & 1) ? 0.0f : -ddecay[t]);
+      const float to_kept = resets >> t & 1 ? 0.0f : ddecay[t];
+      if (dv) dv[at] = p.gate_v ? dvalue[t] * p.gate_v[at] : dvalue[t];
+      if (dgate) dgate[at] = fmaf(dvalue[t], p.v[at], p.fades && !p.keep_v ? -to_kept : 0.0f);
+      if (dkeep) dkeep[at] = to_kept;
     }
   }
 }
 
-void cu_chunk_values_back(const CuChunks *p, float *dv, float *dbeta) {
+void cu_chunk_values_back(const CuChunks *p, float *dv, float *dgate, float *dkeep) {
   const int threads = cu_min((int)CU_SIDE_THREADS, cu_round_up(p->V, 32));
-  if (dv || dbeta)
-    CU_LAUNCH(values_back, (unsigned)(p->heads * p->chunks), (unsigned)threads, sizeof(float) * CU_PAIRS, *p, dv,
-              dbeta);
+  if (dv || dgate || dkeep)
+    CU_LAUNCH(values_back, (unsigned)(p->heads * p->chunks), (unsigned)threads, sizeof(float) * CU_PAIRS, *p, dv, dgate, dkeep);
 }

@@ -1,24 +1,24 @@
-/* delta_rule.cu -- the delta rule (engine/ops/delta_rule.c) by chunk.cuh: it writes the key beta k with v, and
-** the key beta e k with minus the value that the memory holds under k. */
+/* delta_rule.cu -- the delta rule (engine/ops/delta_rule.c) by chunk.cuh: it writes the key write k with v, and
+** the key write e k with minus the value that the memory holds under k. */
 #include "lib/chunk_backward.cuh"
 
-enum { Q_IN, K_IN, V_IN, BETA, KEEP, DONE, IN_C, IN_SUM };
+enum { Q_IN, K_IN, V_IN, WRITE, KEEP, DONE, IN_C, IN_SUM };
 enum { OUT_Y, OUT_C, OUT_S, OUT_SAVED };
 
 struct DeltaColumn { int j; };
 
 struct DeltaKeys {
   enum { PAIR = 1, EARLY = 0, KEYS = 1, SUMS = 1 };
-  const float *q, *k, *beta, *keep;
+  const float *q, *k, *write, *keep;
   const uint8_t *done;
   bool after;                    /* e = keep, else 1 */
-  float *dq, *dk, *dbeta, *dkeep;
+  float *dq, *dk, *dwrite, *dkeep;
 
   __device__ __forceinline__ int width(const CuChunks &p) const { return p.K; }
   __device__ __forceinline__ DeltaColumn column(const CuChunks &, int j, int) const { return { j }; }
   __device__ __forceinline__ CuSide at(const CuChunks &p, const DeltaColumn &x, int t, int bh) const {
     const long token = cu_token(p, t, bh), at = token * p.K + x.j;
-    const float kept = keep ? keep[token] : 1.0f, written = beta[token] * k[at];
+    const float kept = keep ? keep[token] : 1.0f, written = write[token] * k[at];
     const bool reset = done && done[(long)t * p.B + bh / p.H];
     return { reset ? 0.0f : kept, written, after ? kept * written : written, -k[at], q[at], 0.0f };
   }
@@ -28,21 +28,21 @@ struct DeltaKeys {
     const float e = after && keep ? keep[token] : 1.0f, written = fmaf(e, grad.back, grad.key);
     const bool reset = done && done[(long)t * p.B + bh / p.H];
     if (dq) dq[at] = grad.late;
-    if (dk) dk[at] = fmaf(beta[token], written, -grad.early);
+    if (dk) dk[at] = fmaf(write[token], written, -grad.early);
     sums.x[0] = k[at] * written;
-    sums.x[1] = (reset ? 0.0f : grad.decay) + (after ? beta[token] * k[at] * grad.back : 0.0f);
+    sums.x[1] = (reset ? 0.0f : grad.decay) + (after ? write[token] * k[at] * grad.back : 0.0f);
   }
-  __device__ __forceinline__ void finish(const CuChunks &p, int t, int bh, float to_beta, float to_keep) const {
+  __device__ __forceinline__ void finish(const CuChunks &p, int t, int bh, float to_write, float to_keep) const {
     const long token = cu_token(p, t, bh);
-    if (dbeta) dbeta[token] = to_beta;
+    if (dwrite) dwrite[token] = to_write;
     if (dkeep) dkeep[token] = to_keep;
   }
 };
 
 static DeltaKeys keys_of(const mn_call *c) {
   const mn_arg *in = c->in;
-  return { in[Q_IN].data, in[K_IN].data, in[BETA].data, in[KEEP].data, in[DONE].u8, OPT(c, 0) != 0,
-           in[Q_IN].grad, in[K_IN].grad, in[BETA].grad, in[KEEP].grad };
+  return { in[Q_IN].data, in[K_IN].data, in[WRITE].data, in[KEEP].data, in[DONE].u8, OPT(c, 0) != 0,
+           in[Q_IN].grad, in[K_IN].grad, in[WRITE].grad, in[KEEP].grad };
 }
 
 static CuChunks chunks_of(const mn_call *c, int t0, int t1) {
@@ -84,7 +84,7 @@ static void backward(mn_call *c) {
     cu_chunk_backward(&p);
     cu_side_run(CuPairValues(), p, p.dscores);
     cu_keys_back_run(keys_of(c), p);
-    cu_chunk_values_back(&p, c->in[V_IN].grad, NULL);
+    cu_chunk_values_back(&p, c->in[V_IN].grad, NULL, NULL);
   }
 }
 

@@ -30,13 +30,12 @@ CU_KERNEL gated_step(const CuGatedInputs &a, const CuGatedState &x, bool joint, 
     __syncthreads();
     const float den = cu_den(a.normalise, a.scale, a.eps, a.den_clamp, z).value;
     for (int i = warp * STEP_ROWS; i < a.V; i += STEP_WARPS * STEP_ROWS) {
-      float gate[STEP_ROWS], value[STEP_ROWS], num[STEP_ROWS];
+      float fade[STEP_ROWS], value[STEP_ROWS], num[STEP_ROWS];
 CU_UNROLL
       for (int r = 0; r < STEP_ROWS; r++) {
-        const bool real = i + r < a.V, gated = a.beta && !a.scalar && real;
-        gate[r] = gated ? a.beta[token * a.V + i + r] : 0.0f;
-        value[r] = real ? a.v[token * a.V + i + r] : 0.0f;
-        if (gated && !a.raw) value[r] *= gate[r];
+        const bool real = i + r < a.V;
+        fade[r] = real ? 1.0f - cu_kept_v(a, token, i + r) : 0.0f;
+        value[r] = real ? cu_written_v(a, token, i + r) : 0.0f;
         num[r] = 0.0f;
       }
       for (int j = lane; j < K; j += 32) {
@@ -45,7 +44,7 @@ CU_UNROLL
         for (int r = 0; r < STEP_ROWS; r++) {
           if (i + r >= a.V) continue;
           const long at = ((long)bh * a.V + i + r) * K + j;
-          const float old = C ? C[at] : 0.0f, kept = joint ? fmaf(-dj, gate[r], keep) : dj * (1.0f - gate[r]);
+          const float old = C ? C[at] : 0.0f, kept = joint ? fmaf(-dj, fade[r], keep) : dj * (1.0f - fade[r]);
           const float now = reset ? wj * value[r] : fmaf(old, kept, wj * value[r]);
           if (saved) saved[(long)(i + r) * K + j] = old;
           x.C[at] = now;
@@ -70,7 +69,7 @@ void cu_gated_step(const CuGatedInputs *a, const CuGatedState *s, bool joint, in
 
 enum { FOLD_THREADS = 128 };
 
-struct FoldTo { float *q, *k, *beta, *gamma, *p_q, *p_k, *p_gamma; };
+struct FoldTo { float *q, *k, *gate, *p_q, *p_k, *p_gate, *keep; };
 
 /* A feature p (x) x of D by E, from its gradient `to`: x's, dx[d] = sum_e p[e] to[e,d], and p's, dp[e] = sum_d x[d] to[e,d]. */
 static __device__ void fold(int D, int E, const float *x, const float *p, cu_smem<float> to, float *dx, float *dp) {
@@ -99,50 +98,57 @@ CU_KERNEL keys_fold(const CuGatedInputs &a, const CuKeyGrads &g, const FoldTo &t
   if (t >= a.T) return;
   const long token = (long)t * a.B * a.H + bh;
   const float *from = g.parts + (long)blockIdx.x * 3 * K, keep = cu_keep(a, t, bh / a.H, token);
-  const bool gated = a.gamma || a.scalar;
+  const bool each = to.keep && a.kept_k == MN_KEPT_EACH, of_head = to.keep && a.kept_k == MN_KEPT_HEAD;
   cu_smem<float> dq = CU_SHARED(float, 0), dk = dq + K, dg = dq + 2 * K, part = dq + 3 * K;
-  float total = 0.0f;
+  float total = 0.0f, kept = 0.0f;
   for (int j = (int)threadIdx.x; j < K; j += FOLD_THREADS) {
     float sum[3] = { 0.0f, 0.0f, 0.0f };
     for (int m = 0; m < g.n; m++)
       for (int w = 0; w < 3; w++) sum[w] += from[m * g.apart + (long)w * K + j];
     dq[j] = sum[0];
-    if (gated) {
+    const float ddecay = keep == 0.0f ? 0.0f : keep * sum[2];
+    if (each) to.keep[token * K + j] = ddecay;
+    kept += ddecay;
+    if (a.gate_k) {
       const CuFeature f = cu_feature(a, j);
       const float gate = cu_gate(a, f, token);
       float k = a.k[token * a.D + f.d];
       if (a.p_k) k *= a.p_k[token * a.E + f.e];
-      float to_g = keep == 0.0f ? 0.0f : -keep * sum[2];
-      if (!a.raw) {
-        to_g = fmaf(k, sum[1], to_g);
-        sum[1] *= gate;
-      }
-      dg[j] = to_g;
-      total += to_g;
+      dg[j] = fmaf(k, sum[1], a.kept_k == MN_KEPT_REST ? -ddecay : 0.0f);
+      sum[1] *= gate;
+      total += dg[j];
     }
     dk[j] = sum[1];
   }
-  if (a.scalar && to.beta) {
+  if (a.scalar && to.gate) {
     total = cu_warp_sum(total);
     if (threadIdx.x % 32 == 0) part[(int)threadIdx.x / 32] = total;
+  }
+  if (of_head) {
+    kept = cu_warp_sum(kept);
+    if (threadIdx.x % 32 == 0) part[FOLD_THREADS / 32 + (int)threadIdx.x / 32] = kept;
   }
   __syncthreads();
   fold(a.D, a.E, a.q + token * a.D, AT(a.p_q, token * a.E), dq, AT(to.q, token * a.D), AT(to.p_q, token * a.E));
   fold(a.D, a.E, a.k + token * a.D, AT(a.p_k, token * a.E), dk, AT(to.k, token * a.D), AT(to.p_k, token * a.E));
-  if (a.gamma)
-    fold(a.Dg, a.Eg, a.gamma + token * a.Dg, AT(a.p_gamma, token * a.Eg), dg, AT(to.gamma, token * a.Dg),
-         AT(to.p_gamma, token * a.Eg));
-  if (a.scalar && to.beta && threadIdx.x == 0) {
-    float sum = 0.0f;
-    for (int w = 0; w < FOLD_THREADS / 32; w++) sum += part[w];
-    to.beta[token] = sum;
+  if (a.gate_k && !a.scalar)
+    fold(a.Dg, a.Eg, a.gate_k + token * a.Dg, AT(a.p_gate_k, token * a.Eg), dg, AT(to.gate, token * a.Dg),
+         AT(to.p_gate, token * a.Eg));
+  if (threadIdx.x == 0) {
+    float sums[2] = { 0.0f, 0.0f };
+    for (int w = 0; w < FOLD_THREADS / 32; w++) {
+      if (a.scalar && to.gate) sums[0] += part[w];
+      if (of_head) sums[1] += part[FOLD_THREADS / 32 + w];
+    }
+    if (a.scalar && to.gate) to.gate[token] = sums[0];
+    if (of_head) to.keep[token] = sums[1];
   }
 }
 
-void cu_keys_fold(const CuGatedInputs *a, const CuKeyGrads *g, const mn_call *c) {
-  const mn_arg *in = c->in;
-  const FoldTo to = { in[IN_Q].grad, in[IN_K].grad, a->scalar ? in[IN_BETA].grad : NULL, in[IN_GAMMA].grad,
-                      in[IN_P_Q].grad, in[IN_P_K].grad, in[IN_P_GAMMA].grad };
-  const size_t shared = sizeof(float) * (3 * (size_t)a->K + FOLD_THREADS / 32);
+void cu_keys_fold(const CuGatedInputs *a, const CuKeyGrads *g, const mn_attention *of) {
+  const mn_arg *in = of->c->in;
+  const FoldTo to = { in[IN_Q].grad, in[IN_K].grad, in[of->gate_k].grad, in[IN_P_Q].grad, in[IN_P_K].grad, in[of->p_gate_k].grad,
+                      in[IN_KEEP_K].grad };
+  const size_t shared = sizeof(float) * (3 * (size_t)a->K + 2 * (FOLD_THREADS / 32));
   CU_LAUNCH(keys_fold, (unsigned)(g->heads * g->chunks * MN_CHUNK), FOLD_THREADS, shared, *a, *g, to);
 }

@@ -1,15 +1,21 @@
-/* indices.cu -- gather one_hot one_hot_codes softmax_sample: ops with integer inputs or outputs.  And outer, whose
-** backward is two sums. */
+/* indices.cu -- pick gather scatter scatter_add index_select one_hot one_hot_codes softmax_sample: ops with integer inputs or outputs.
+** And outer, whose backward is two sums. */
+#include "runtime/strided_copy.cuh"
 #include "lib/sums.cuh"
 extern "C" {
 #include "numerics/fast_math.h"
 #include "numerics/random.h"
+#include "ops/indexed.h"
 }
 
-/* ---- gather ---- */
+/* What stands where an index is out of range. */
+template <class T> static __device__ T nothing() { return T(0); }
+template <> __device__ float nothing<float>() { return NAN; }
 
-CU_KERNEL pick(const float *x, const int32_t *index, float *y, long n, long A) {
-  CU_LOOP(r, n) y[r] = index[r] >= 0 && index[r] < A ? x[r * A + index[r]] : NAN;
+/* ---- pick ---- */
+
+template <class T> CU_KERNEL pick(const T *x, const int32_t *index, T *y, long n, long A) {
+  CU_LOOP(r, n) y[r] = index[r] >= 0 && index[r] < A ? x[r * A + index[r]] : nothing<T>();
 }
 
 CU_KERNEL unpick(const float *dy, const int32_t *index, float *dx, long n, cu_divisor A) {
@@ -20,19 +26,146 @@ CU_KERNEL unpick(const float *dy, const int32_t *index, float *dx, long n, cu_di
   }
 }
 
-static void gather_forward(mn_call *c) {
-  const long n = c->out[0].n;
-  CU_LAUNCH(pick, cu_blocks(n), CU_THREADS, 0, c->in[0].data, c->in[1].i32, c->out[0].data, n,
-            (long)DIM(c, 'A'));
+static void pick_forward(mn_call *c) {
+  const mn_arg *x = &c->in[0], *y = &c->out[0];
+  const int32_t *index = c->in[1].i32;
+  const long n = y->n, A = DIM(c, 'A');
+  if (x->dtype == MN_F32) CU_LAUNCH(pick<float>, cu_blocks(n), CU_THREADS, 0, x->data, index, y->data, n, A);
+  else if (x->dtype == MN_I32) CU_LAUNCH(pick<int32_t>, cu_blocks(n), CU_THREADS, 0, x->i32, index, y->i32, n, A);
+  else CU_LAUNCH(pick<uint8_t>, cu_blocks(n), CU_THREADS, 0, x->u8, index, y->u8, n, A);
 }
 
-static void gather_backward(mn_call *c) {
+static void pick_backward(mn_call *c) {
   const long n = c->in[0].n;
   CU_LAUNCH(unpick, cu_blocks(n), CU_THREADS, 0, c->out[0].grad, c->in[1].i32, c->in[0].grad, n,
             cu_divisor(DIM(c, 'A')));
 }
 
+MN_KERNEL(pick, pick_forward, pick_backward)
+
+/* ---- gather, index_select, scatter, scatter_add: see ops/indexed.h ---- */
+
+/* z = x at the indices: a thread for each element of z. */
+template <class T> CU_KERNEL take(const T *x, T *z, long n, const mn_indexed &s, cu_divisor inner, cu_divisor K) {
+  CU_LOOP(j, n) {
+    long i, k;
+    const long o = K.divide(inner.divide(j, &i), &k), at = s.index[o * s.of_outer + k * s.of_k + i * s.of_inner];
+    z[j] = at >= 0 && at < s.size ? x[(o * s.size + at) * s.inner + i] : nothing<T>();
+  }
+}
+
+static void take_indexed(const mn_indexed &s, int dtype, const void *x, void *z) {
+  const long n = s.outer * s.K * s.inner;
+  const cu_divisor inner(s.inner), K(s.K);
+  if (dtype == MN_F32) CU_LAUNCH(take<float>, cu_blocks(n, 2), CU_THREADS, 0, (const float *)x, (float *)z, n, s, inner, K);
+  else if (dtype == MN_I32) CU_LAUNCH(take<int32_t>, cu_blocks(n, 2), CU_THREADS, 0, (const int32_t *)x, (int32_t *)z, n, s, inner, K);
+  else CU_LAUNCH(take<uint8_t>, cu_blocks(n, 2), CU_THREADS, 0, (const uint8_t *)x, (uint8_t *)z, n, s, inner, K);
+}
+
+/* What changes x at indices has a thread for each x[o, :, i], which takes the indices in their order: no two meet, and equal runs have
+** equal bits. */
+
+/* x += z at the indices. */
+CU_KERNEL add_columns(float *x, const float *z, long columns, const mn_indexed &s, cu_divisor inner) {
+  CU_LOOP(j, columns) {
+    long i;
+    const long o = inner.divide(j, &i);
+    const int32_t *index = s.index + o * s.of_outer + i * s.of_inner;
+    float *to = x + o * s.size * s.inner + i;
+    const float *from = z + o * s.K * s.inner + i;
+    for (long k = 0; k < s.K; k++) {
+      const int32_t at = index[k * s.of_k];
+      if (at >= 0 && at < s.size) to[at * s.inner] += from[k * s.inner];
+      else *to = NAN;
+    }
+  }
+}
+
+static void add_indexed(const mn_indexed &s, float *x, const float *z) {
+  const long columns = s.outer * s.inner;
+  CU_LAUNCH(add_columns, cu_blocks(columns), CU_THREADS, 0, x, z, columns, s, cu_divisor(s.inner));
+}
+
+static void taken_backward(const mn_call *c, const mn_indexed &s) {
+  if (!mn_accumulates(c, 0)) cu_zero_grad(&c->in[0]);
+  add_indexed(s, c->in[0].grad, c->out[0].grad);
+}
+
+static void gather_forward(mn_call *c) { take_indexed(mn_indexed_of(c, false), c->in[0].dtype, c->in[0].data, c->out[0].data); }
+static void gather_backward(mn_call *c) { taken_backward(c, mn_indexed_of(c, false)); }
 MN_KERNEL(gather, gather_forward, gather_backward)
+
+static void index_select_forward(mn_call *c) { take_indexed(mn_indexed_of(c, true), c->in[0].dtype, c->in[0].data, c->out[0].data); }
+static void index_select_backward(mn_call *c) { taken_backward(c, mn_indexed_of(c, true)); }
+MN_KERNEL(index_select, index_select_forward, index_select_backward)
+
+enum { SRC = 2 };
+
+static void scatter_add_forward(mn_call *c) {
+  cu_copy(c->out[0].data, c->in[0].data, c->in[0].n);
+  add_indexed(mn_indexed_of(c, false), c->out[0].data, c->in[SRC].data);
+}
+
+static void scatter_add_backward(mn_call *c) {
+  if (c->in[0].grad) cu_copy(c->in[0].grad, c->out[0].grad, c->in[0].n);
+  if (c->in[SRC].grad) take_indexed(mn_indexed_of(c, false), MN_F32, c->out[0].grad, c->in[SRC].grad);
+}
+MN_KERNEL(scatter_add, scatter_add_forward, scatter_add_backward)
+
+/* y = src at the indices; then what belongs to one out of range. */
+template <class T> CU_KERNEL put_columns(T *y, const T *src, long columns, const mn_indexed &s, cu_divisor inner) {
+  CU_LOOP(j, columns) {
+    long i;
+    const long o = inner.divide(j, &i);
+    const int32_t *index = s.index + o * s.of_outer + i;
+    T *to = y + o * s.size * s.inner + i;
+    bool outside = false;
+    for (long k = 0; k < s.K; k++) {
+      const int32_t at = index[k * s.of_k];
+      if (at >= 0 && at < s.size) to[at * s.inner] = src[(o * s.K + k) * s.inner + i];
+      else outside = true;
+    }
+    if (outside) *to = nothing<T>();
+  }
+}
+
+static void scatter_forward(mn_call *c) {
+  const mn_indexed s = mn_indexed_of(c, false);
+  const mn_arg *x = &c->in[0], *src = &c->in[SRC], *y = &c->out[0];
+  const long columns = s.outer * s.inner;
+  const cu_divisor inner(s.inner);
+  cu_move_rows(x->dtype, y->data, 0, x->data, 0, 1, x->n);
+  if (x->dtype == MN_F32) CU_LAUNCH(put_columns<float>, cu_blocks(columns), CU_THREADS, 0, y->data, src->data, columns, s, inner);
+  else if (x->dtype == MN_I32) CU_LAUNCH(put_columns<int32_t>, cu_blocks(columns), CU_THREADS, 0, y->i32, src->i32, columns, s, inner);
+  else CU_LAUNCH(put_columns<uint8_t>, cu_blocks(columns), CU_THREADS, 0, y->u8, src->u8, columns, s, inner);
+}
+
+/* From the last k to the first: of those with equal indices the first that comes gets the gradient. */
+CU_KERNEL share_columns(const float *dy, float *dx, float *dsrc, uint8_t *taken, long columns, const mn_indexed &s, cu_divisor inner) {
+  CU_LOOP(j, columns) {
+    long i;
+    const long o = inner.divide(j, &i), column = o * s.size * s.inner + i;
+    const int32_t *index = s.index + o * s.of_outer + i;
+    for (long at = 0; at < s.size; at++) taken[column + at * s.inner] = 0;
+    for (long k = s.K - 1; k >= 0; k--) {
+      const long at = index[k * s.of_k], e = column + at * s.inner;
+      const bool in = at >= 0 && at < s.size, gets = in && !taken[e];
+      if (dsrc) dsrc[(o * s.K + k) * s.inner + i] = gets ? dy[e] : 0.0f;
+      if (gets) taken[e] = 1;
+      if (in && dx) dx[e] = 0.0f;
+    }
+  }
+}
+
+static void scatter_backward(mn_call *c) {
+  const mn_indexed s = mn_indexed_of(c, false);
+  const long columns = s.outer * s.inner, n = c->in[0].n;
+  uint8_t *taken = (uint8_t *)mn_scratch(c->ctx, 0, n / 4 + 1);
+  if (c->in[0].grad) cu_copy(c->in[0].grad, c->out[0].grad, n);
+  CU_LAUNCH(share_columns, cu_blocks(columns), CU_THREADS, 0, c->out[0].grad, c->in[0].grad, c->in[SRC].grad, taken, columns, s,
+            cu_divisor(s.inner));
+}
+MN_KERNEL(scatter, scatter_forward, scatter_backward)
 
 /* ---- one_hot: of indices, where one outside gives zeros; or of codes, where such a one gives NaN ---- */
 

@@ -1,6 +1,6 @@
 /* joint_gate_attention.cu -- gated linear attention whose decay is 1 - b g^T (engine/ops/joint_gate_attention.c).  The decay
 ** is not a product of two vectors, so every token updates every element of the state, which stays in registers.
-**   C' = C * (keep - b u^T) + w x^T      y = C' q      u = keep - decay, x = g*k, w = b*v (raw: x = k, w = v)
+**   C' = C * (keep - b u^T) + w x^T      y = C' q      u = keep - decay, b = 1 - keep_v, x = write_k*k, w = write_v*v
 ** The sum of keys is one more column, with b = w = 1.  In forward a warp carries a few columns with all their keys, as in
 ** chunk_state.cu: 8 K V operations per token, and 12 K bytes per warp from the caches.  In backward a warp carries sixteen
 ** columns of 32 keys, and recomputes the sixteen states of a chunk, two columns at a time: 22 K V operations per token.
@@ -13,7 +13,7 @@ extern "C" {
 }
 
 enum { STEPWISE = 4 };           /* fewer rows go one by one */
-enum { OUT_Y, OUT_C, OUT_S, OUT_SAVED, RAW = 3 };
+enum { OUT_Y, OUT_C, OUT_S, OUT_SAVED };
 enum { COLUMNS = 16, TWO = 2 };            /* of a warp, backward; and of those, at a time */
 
 /* Scratch besides that of CuChunks, where R holds q and W holds x; of a slice. */
@@ -43,8 +43,7 @@ struct Value { float gate, write; };
 
 static __device__ __forceinline__ Value value_at(const CuGatedInputs &a, long token, int i) {
   if (i >= a.V) return { 1.0f, i == a.V ? 1.0f : 0.0f };
-  const float b = a.beta[token * a.V + i], v = a.v[token * a.V + i];
-  return { b, a.raw ? v : b * v };
+  return { 1.0f - cu_kept_v(a, token, i), cu_written_v(a, token, i) };
 }
 
 template <int KJ, int VW>
@@ -207,31 +206,28 @@ CU_UNROLL
 }
 
 /* A thread is a value of a token of a chunk. */
-CU_KERNEL joint_values_back(const Joint &g, const CuChunks &p, float *dv, float *dbeta) {
+CU_KERNEL joint_values_back(const Joint &g, const CuChunks &p, const CuValueGrads &to) {
   const long places = (long)p.heads * p.chunks;
   CU_LOOP(m, places * CU_L * p.V) {
     const int i = (int)(m % p.V), t = (int)(m / p.V % CU_L);
     const long place = m / p.V / CU_L;
     const int c = (int)(place % p.chunks), bh = p.head + (int)(place / p.chunks);
     if (t >= cu_tokens(p, c)) continue;
-    const long at = cu_token(p, cu_begin(p, c) + t, bh) * p.V + i;
     float A = 0.0f, B = 0.0f;
     for (int part = 0; part < g.key_parts; part++) {
       const float *from = g.values + ((part * places + place) * 2 * CU_L + t) * p.cols + i;
       A += from[0], B += from[(long)CU_L * p.cols];
     }
-    if (dv) dv[at] = g.a.raw ? A : g.a.beta[at] * A;
-    if (dbeta) dbeta[at] = (g.a.raw ? 0.0f : g.a.v[at] * A) - B;
+    cu_value_back(g.a, to, cu_token(p, cu_begin(p, c) + t, bh), i, A, B, true);
   }
 }
 
 /* ---- host ---- */
 
-static CuGatedInputs open_call(const mn_call *c) {
+static mn_attention open_call(const mn_call *c) {
   mn_attention g;
   mn_attention_open(&g, c, "joint_gate_attention", 0);
-  g.raw = OPT(c, RAW) != 0;
-  return cu_attention(&g);
+  return g;
 }
 
 static CuChunks chunks_of(const mn_call *c, const CuGatedInputs &a, int t0, int t1) {
@@ -282,7 +278,8 @@ static void run_slice(const Joint &g, const CuChunks &p, bool again) {
 }
 
 static void forward(mn_call *c) {
-  Joint g = { open_call(c), NULL, NULL, NULL, 0, 0 };
+  const mn_attention of = open_call(c);
+  Joint g = { cu_attention(&of), NULL, NULL, NULL, 0, 0 };
   CuChunks p = chunks_of(c, g.a, c->t0, c->t1);
   float *C = c->out[OUT_C].data, *s = c->out[OUT_S].data;
   p.first_C = c->t0 ? C : c->in[IN_STATE].data, p.first_s = c->t0 ? s : c->in[IN_STATE + 1].data;
@@ -299,10 +296,11 @@ static void forward(mn_call *c) {
 }
 
 static void backward(mn_call *c) {
-  Joint g = { open_call(c), NULL, NULL, NULL, 0, 0 };
+  const mn_attention of = open_call(c);
+  Joint g = { cu_attention(&of), NULL, NULL, NULL, 0, 0 };
   CuChunks p = chunks_of(c, g.a, 0, DIM(c, 'T'));
   const CuDivision den = { g.a.normalise, g.a.eps, g.a.den_clamp, g.a.scale };
-  float *dv = c->in[IN_V].grad, *dbeta = c->in[IN_BETA].grad;
+  const CuValueGrads values = cu_value_grads(&of);
   p.first_C = c->out[OUT_C].grad, p.first_s = c->out[OUT_S].grad;
   p.last_C = c->in[IN_STATE].grad, p.last_s = c->in[IN_STATE + 1].grad;
   take_scratch(&g, &p, c->ctx, true);
@@ -313,9 +311,9 @@ static void backward(mn_call *c) {
     cu_chunk_dy(&p, &den, c->out[OUT_Y].data, c->out[OUT_Y].grad);
     CU_LAUNCH(joint_backward, (unsigned)cu_parts(warps, CU_TILE_WARPS), 32 * CU_TILE_WARPS,
               sizeof(float) * CU_TILE_WARPS * 2 * CU_L * TWO, g, p);
-    cu_keys_fold(&g.a, &grads, c);
-    if (dv || dbeta)
-      CU_LAUNCH(joint_values_back, cu_blocks(places * CU_L * p.V), CU_THREADS, 0, g, p, dv, dbeta);
+    cu_keys_fold(&g.a, &grads, &of);
+    if (values.v || values.gate || values.keep)
+      CU_LAUNCH(joint_values_back, cu_blocks(places * CU_L * p.V), CU_THREADS, 0, g, p, values);
   }
   cu_shrink_back(c);
 }

@@ -41,7 +41,8 @@ static CuChunks chunks_of(const mn_call *c, const CuGatedInputs &a, int t0, int 
   CuChunks p = {};
   p.K = a.K;
   cu_chunks_set(&p, c, false, true, t0, t1);
-  p.done = a.done, p.v = a.v, p.beta = a.scalar ? NULL : a.beta;
+  p.done = a.done, p.v = a.v, p.gate_v = a.gate_v, p.keep_v = a.keep_v;
+  p.fades = a.kept_v != MN_KEPT_ALL;
   p.by_col = a.K, p.by_key = 1;
   p.span = MN_LINEAR_SPAN;
   p.saved = c->out[OUT_SAVED].data, p.saved_row = c->out[OUT_SAVED].shape[1];
@@ -88,8 +89,8 @@ static void backward(mn_call *c) {
     cu_chunk_backward(&p);
     cu_side_run(CuFadingValues(), p, p.dscores);
     cu_keys_back_run(keys, p);
-    cu_keys_fold(&a, &grads, c);
-    cu_chunk_values_back(&p, c->in[IN_V].grad, a.scalar ? NULL : c->in[IN_BETA].grad);
+    cu_keys_fold(&a, &grads, &g);
+    cu_chunk_values_back(&p, c->in[IN_V].grad, c->in[g.gate_v].grad, c->in[IN_KEEP_V].grad);
   }
   cu_shrink_back(c);
 }

@@ -74,8 +74,8 @@ CU_KERNEL low_forward(const LowRank &g, const LowTensors &first, const LowTensor
   low_give(g, bh, state, last);
 }
 
-LowRank cu_low_rank(const mn_call *c, int t0, int t1) {
-  mn_attention a;
+LowRank cu_low_rank(const mn_call *c, int t0, int t1, mn_attention *of) {
+  mn_attention &a = *of;
   mn_attention_open(&a, c, "low_rank_attention", 1);
   LowRank g = {};
   g.a = cu_attention(&a);
@@ -88,7 +88,8 @@ LowRank cu_low_rank(const mn_call *c, int t0, int t1) {
 }
 
 static void forward(mn_call *c) {
-  LowRank g = cu_low_rank(c, c->t0, c->t1);
+  mn_attention of;
+  LowRank g = cu_low_rank(c, c->t0, c->t1, &of);
   const LowTensors given = { c->in[IN_U].data, c->in[IN_W].data, c->in[IN_S].data };
   const LowTensors running = { c->out[OUT_U].data, c->out[OUT_W].data, c->out[OUT_S].data };
   const long each = (svd_floats(g) + low_size(g) + low_token_size(g) + 15) / 16 * 16;

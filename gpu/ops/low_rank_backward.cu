@@ -5,7 +5,8 @@
 
 struct LowBack {
   const float *y, *dy;
-  float *dv, *dbeta, *keys;      /* keys: gradients of the features, [16,3,K] a chunk of the slice */
+  CuValueGrads values;
+  float *keys;                   /* gradients of the features, [16,3,K] a chunk of the slice */
   float *scratch;
   long each;                     /* floats of it that a head has */
 };
@@ -106,9 +107,7 @@ static __device__ void token_back(const LowRank &g, const LowBack &b, int bh, in
   for (int i = tid; i < V; i += LOW_THREADS) {
     float ddecay = 0.0f;
     const float dwrite = cut_back(g, i, g.Vp, reset, by.A, room.across_U, after.U, before.U, x.vd[i], d.U, x.U, &ddecay);
-    const bool gated = g.a.beta && !g.a.scalar;
-    if (b.dv) b.dv[token * V + i] = gated ? dwrite * g.a.beta[token * V + i] : dwrite;
-    if (b.dbeta && gated) b.dbeta[token * V + i] = fmaf(dwrite, g.a.v[token * V + i], -ddecay);
+    cu_value_back(g.a, b.values, token, i, dwrite, reset ? 0.0f : ddecay, true);
   }
   __syncthreads();
 }
@@ -144,19 +143,20 @@ CU_KERNEL low_backward(const LowRank &g, const LowBack &b, const LowTensors &fin
 }
 
 void cu_low_rank_backward(mn_call *c) {
-  LowRank g = cu_low_rank(c, 0, DIM(c, 'T'));
+  mn_attention of;
+  LowRank g = cu_low_rank(c, 0, DIM(c, 'T'), &of);
   const mn_arg *in = c->in, *out = c->out;
   const LowTensors final = { out[OUT_U].grad, out[OUT_W].grad, out[OUT_S].grad };
   const LowTensors first = { in[IN_U].grad, in[IN_W].grad, in[IN_S].grad };
   const long keys = 3L * g.p.chunks * CU_L * g.a.K;
   const long each = (low_size(g) + room_size(g) + CU_L * (low_size(g) + low_token_size(g)) + 15) / 16 * 16;
   g.p.heads = (int)cu_max(1L, cu_min((long)g.a.B * g.a.H, 3 * CU_SLICE / (each + keys)));
-  LowBack b = { out[OUT_Y].data, out[OUT_Y].grad, in[IN_V].grad, g.a.scalar ? NULL : in[IN_BETA].grad,
+  LowBack b = { out[OUT_Y].data, out[OUT_Y].grad, cu_value_grads(&of),
                 mn_scratch(c->ctx, 1, keys * g.p.heads), mn_scratch(c->ctx, 0, each * g.p.heads), each };
   CU_SLICES(g.p) {
     const CuKeyGrads grads = { b.keys, 1, 0, g.p.head, g.p.heads, g.p.chunks };
     CU_LAUNCH(low_backward, (unsigned)g.p.heads, LOW_THREADS, sizeof(float) * (LOW_WARPS + CU_L), g, b, final, first);
-    cu_keys_fold(&g.a, &grads, c);
+    cu_keys_fold(&g.a, &grads, &of);
   }
   cu_shrink_back(c);
 }

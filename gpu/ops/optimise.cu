@@ -1,4 +1,4 @@
-/* optimise.cu -- grad_norm and adam, which run on all leaves of a model.  One launch computes all successive
+/* optimise.cu -- grad_norm, adam, sgd and rmsprop, which run on all leaves of a model.  One launch computes all successive
 ** calls. */
 #include "runtime/parameter_table.cuh"
 #include "lib/grid_sums.cuh"
@@ -129,3 +129,58 @@ static int adam_together(mn_call *const *calls, int n, bool back) {
 static void adam_forward(mn_call *c) { adam_together(&c, 1, false); }
 
 MN_KERNEL_FUSED(adam, adam_forward, NULL, adam_together)
+
+/* ---- sgd and rmsprop: a launch for each leaf ---- */
+
+CU_KERNEL sgd_leaf(float *w, const float *g, float *v, const float *hyper, const float *norm, bool ahead, long n) {
+  if (!(fabsf(norm[0]) < INFINITY)) return;
+  const float lr = hyper[0], momentum = hyper[1], decay = hyper[3], max_norm = hyper[4];
+  const float scale = max_norm > 0 && norm[0] >= max_norm ? max_norm / norm[0] : 1;
+  const float keep = hyper[5] > 1 ? momentum : 0, take = hyper[5] > 1 ? 1 - hyper[2] : 1;
+  CU_LOOP(i, n) {
+    float d = g[i] * scale + decay * w[i];
+    if (v) {
+      const float now = keep * v[i] + take * d;
+      v[i] = now;
+      d = ahead ? d + momentum * now : now;
+    }
+    w[i] -= lr * d;
+  }
+}
+
+static void sgd_forward(mn_call *c) {
+  const long n = c->in[0].n;
+  if (!c->in[0].grad) return;
+  CU_LAUNCH(sgd_leaf, cu_blocks(n), CU_THREADS, 0, c->in[0].data, (const float *)c->in[0].grad, c->in[1].data, (const float *)c->in[2].data,
+            (const float *)c->in[3].data, OPT(c, 0) != 0, n);
+}
+
+MN_KERNEL(sgd, sgd_forward, NULL)
+
+struct Rms { float *w, *g, *v, *m, *mean; };
+
+CU_KERNEL rmsprop_leaf(const Rms &l, const float *hyper, const float *norm, long n) {
+  if (!(fabsf(norm[0]) < INFINITY)) return;
+  const float lr = hyper[0], a = hyper[1], eps = hyper[2], decay = hyper[3], momentum = hyper[4], max_norm = hyper[5];
+  const float scale = max_norm > 0 && norm[0] >= max_norm ? max_norm / norm[0] : 1;
+  CU_LOOP(i, n) {
+    const float d = l.g[i] * scale + decay * l.w[i];
+    float size = (1 - a) * l.v[i] + a * d * d;
+    l.v[i] = size;
+    if (l.mean) {
+      const float mean = (1 - a) * l.mean[i] + a * d;
+      l.mean[i] = mean;
+      size -= mean * mean;
+    }
+    float step = d / (sqrtf(size) + eps);
+    if (l.m) l.m[i] = step = momentum * l.m[i] + step;
+    l.w[i] -= lr * step;
+  }
+}
+
+static void rmsprop_forward(mn_call *c) {
+  const Rms l = { c->in[0].data, c->in[0].grad, c->in[1].data, c->in[2].data, c->in[3].data };
+  if (l.g) CU_LAUNCH(rmsprop_leaf, cu_blocks(c->in[0].n), CU_THREADS, 0, l, c->in[4].data, c->in[5].data, c->in[0].n);
+}
+
+MN_KERNEL(rmsprop, rmsprop_forward, NULL)

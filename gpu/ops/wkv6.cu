@@ -3,7 +3,7 @@
 #include "lib/sums.cuh"
 #include "lib/wkv_state.cuh"
 
-enum { R_IN, K_IN, V_IN, W_IN, FIRST, DONE, STATE };
+enum { R_IN, K_IN, V_IN, KEEP_IN, FIRST, DONE, STATE };
 
 struct Wkv6Column { int j; long first; };
 
@@ -36,7 +36,7 @@ struct Wkv6Keys {
 
 static Wkv6Keys keys_of(const mn_call *c) {
   const mn_arg *in = c->in;
-  return { in[R_IN].data, in[K_IN].data, in[W_IN].data, in[FIRST].data, in[R_IN].grad, in[K_IN].grad, in[W_IN].grad, NULL };
+  return { in[R_IN].data, in[K_IN].data, in[KEEP_IN].data, in[FIRST].data, in[R_IN].grad, in[K_IN].grad, in[KEEP_IN].grad, NULL };
 }
 
 static void forward(mn_call *c) { cu_wkv_forward(c, keys_of(c), V_IN, DONE, STATE); }

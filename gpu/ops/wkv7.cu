@@ -2,7 +2,7 @@
 ** with minus the value that the memory holds along `out`. */
 #include "lib/wkv_state.cuh"
 
-enum { R_IN, W_IN, K_IN, V_IN, OUT, BACK, DONE, STATE };
+enum { R_IN, KEEP_IN, K_IN, V_IN, OUT, BACK, DONE, STATE };
 
 struct Wkv7Column { int j; };
 
@@ -31,8 +31,8 @@ struct Wkv7Keys {
 
 static Wkv7Keys keys_of(const mn_call *c) {
   const mn_arg *in = c->in;
-  return { in[R_IN].data, in[W_IN].data, in[K_IN].data, in[OUT].data, in[BACK].data,
-           in[R_IN].grad, in[W_IN].grad, in[K_IN].grad, in[OUT].grad, in[BACK].grad };
+  return { in[R_IN].data, in[KEEP_IN].data, in[K_IN].data, in[OUT].data, in[BACK].data,
+           in[R_IN].grad, in[KEEP_IN].grad, in[K_IN].grad, in[OUT].grad, in[BACK].grad };
 }
 
 static void forward(mn_call *c) { cu_wkv_forward(c, keys_of(c), V_IN, DONE, STATE); }

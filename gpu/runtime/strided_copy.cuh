@@ -32,6 +32,22 @@ static inline void cu_copy_rows(float *to, long to_step, const float *from, long
               rows * n, cu_divisor(n), add);
 }
 
+/* The same for elements of any type. */
+template <class T> CU_KERNEL cu_move_kernel(T *to, long to_step, const T *from, long from_step, long all, cu_divisor n) {
+  CU_LOOP(i, all) {
+    long at;
+    const long r = n.divide(i, &at);
+    to[r * to_step + at] = from[r * from_step + at];
+  }
+}
+
+static inline void cu_move_rows(int dtype, void *to, long to_step, const void *from, long from_step, long rows, long n) {
+  if (n < 1 || rows < 1) return;
+  if (mn_item(dtype) == 4) return cu_copy_rows((float *)to, to_step, (const float *)from, from_step, rows, n, false);
+  CU_LAUNCH(cu_move_kernel<uint8_t>, cu_blocks(rows * n, 4), CU_THREADS, 0, (uint8_t *)to, to_step, (const uint8_t *)from, from_step,
+            rows * n, cu_divisor(n));
+}
+
 static inline void cu_copy(float *to, const float *from, long n) { cu_copy_rows(to, 0, from, 0, 1, n, false); }
 
 static inline void cu_zero(void *to, size_t bytes) {

@@ -1,8 +1,10 @@
 -- init.lua -- the table that require "mneme" returns.  Parts are loaded when first used; every op of
 -- engine/ops is a function here too: mn.matmul(a, b), mn.linear_attention { q = q, k = k, ... }.
 require("mneme.base.luajit_pairs").install()      -- first: it replaces a faulty global pairs()
+require("mneme.base.source_files").install()      -- what scripts load is noted for their runs
 local suggest = require "mneme.tensor.suggest"
 local tensor = require "mneme.tensor.tensor"
+require "mneme.tensor.random"                     -- x:dropout(p)
 
 local mn = {
   Tensor = tensor.Tensor, ops = tensor.ops,
@@ -10,27 +12,58 @@ local mn = {
   clear_tape = tensor.clear_tape, no_grad = tensor.no_grad, keep = tensor.keep,
 }
 
--- name in mn = a module; or a module and one field of it; or a module of which `fields` are public, with `call` as a table that
+-- What is made of ops in Lua, as functions and as methods of tensors.
+for _, module in ipairs { "shapes", "indexing" } do
+  for name, f in pairs(require("mneme.tensor." .. module)) do
+    mn[name], tensor.Tensor[name] = f, f
+  end
+end
+
+-- name in mn = a module; or a module and one field of it (and a field of that ...); or a module of which `fields` are public, with `call` as a table that
 -- is called like a function; or a `group` of such parts.  Outside lua/ only require "mneme" is written (tests/project/
 -- test_public_rule.lua), so what scenes, panels, experiments and documents need is named here.
 local parts = {
   plan = { "mneme.tensor.plan" },
   recur = { "mneme.tensor.recur" },
+  grad = { "mneme.tensor.gradients", "grad" },
+  custom_gradient = { "mneme.tensor.gradients", "custom_gradient" },
+  einsum = { "mneme.tensor.einsum" },
   nn = { "mneme.tensor.nn" },
+  dropout = { "mneme.tensor.random", "dropout" },
+  mse_loss = { "mneme.tensor.losses", "mse_loss" },
+  l1_loss = { "mneme.tensor.losses", "l1_loss" },
+  huber_loss = { "mneme.tensor.losses", "huber_loss" },
+  smooth_l1_loss = { "mneme.tensor.losses", "smooth_l1_loss" },
+  binary_cross_entropy_with_logits = { "mneme.tensor.losses", "binary_cross_entropy_with_logits" },
+  nll_loss = { "mneme.tensor.losses", "nll_loss" },
+  cross_entropy = { "mneme.tensor.losses", "cross_entropy" },
+  kl_div = { "mneme.tensor.losses", "kl_div" },
+  categorical = { "mneme.tensor.distributions", "categorical" },
+  bernoulli = { "mneme.tensor.distributions", "bernoulli" },
+  normal = { "mneme.tensor.distributions", "normal" },
+  kl_divergence = { "mneme.tensor.distributions", "kl_divergence" },
   env = { "mneme.envs.env", "new" },
   scene = { "mneme.view.scene", call = "new", fields = { "load", "panels" } },
   core = { "mneme.models.core", call = "new", fields = { "preset" } },
   encoder = { "mneme.models.encoder", "new" },
   agent = { "mneme.models.agent", "new" },
   torso = { "mneme.models.torso", "new" },
-  a2c = { "mneme.learn.a2c", "new" },
-  ppo = { "mneme.learn.ppo", "new" },
+  a2c = { "mneme.learn.learners", "list", "a2c", "new" },
+  ppo = { "mneme.learn.learners", "list", "ppo", "new" },
+  learner = { "mneme.learn.learners", "new" },
+  learners = { "mneme.learn.learners", "list" },
+  on_policy = { "mneme.learn.learner_class", "define" },
   adam = { "mneme.tensor.optim", "adam" },
   adamw = { "mneme.tensor.optim", "adamw" },
+  save = { "mneme.tensor.saved", "save" },
+  load = { "mneme.tensor.saved", "load" },
+  sgd = { "mneme.tensor.optim", "sgd" },
+  rmsprop = { "mneme.tensor.optim", "rmsprop" },
   config = { "mneme.runs.config", "new" },
   help = { "mneme.commands.help", "show" },
   features = { "mneme.models.gated_linear", "features" },
   gates = { "mneme.models.gated_linear", "gates" },
+  decays = { "mneme.models.gated_linear", "decays" },
   json = { "mneme.base.json" },
   dataset = { "mneme.envs.dataset", "new" },
   sequence_model = { "mneme.models.sequence_model", "new" },
@@ -49,7 +82,7 @@ local parts = {
   run = { group = { info = { "mneme.runs.folder", "read_info" }, metrics = { "mneme.runs.metrics_reader", "read" },
     step_unit = { "mneme.runs.metrics_reader", "unit" } } },
   inspect = { group = {
-    implicit_attention = { "mneme.models.implicit_attention", fields = { "horizon", "note", "problem", "reaches", "size", "weights" } },
+    implicit_attention = { "mneme.models.implicit_attention", fields = { "horizon", "no_horizon", "note", "problem", "reaches", "size", "weights" } },
     state_arrays = { "mneme.models.state_arrays",
       fields = { "count", "grid", "owners", "parse", "size", "slice", "summary" } },
     heads = { "mneme.view.heads", fields = { "axes", "fold", "shares" } },
@@ -73,10 +106,11 @@ local parts = {
   ones_like = { "mneme.tensor.constructors", "ones_like" }, full_like = { "mneme.tensor.constructors", "full_like" },
   rand_like = { "mneme.tensor.constructors", "rand_like" }, randn_like = { "mneme.tensor.constructors", "randn_like" },
   plot = { "mneme.commands.plot" },
+  print = { "mneme.tensor.show", "print" },
 }
 
 ---The names in mn, sorted, ops left out; or those of a kind.
----@param kind string? "cores", "attentions", "envs", "tasks", "ops", "scenes" or "experiments"
+---@param kind string? "cores", "attentions", "envs", "datasets", "learners", "ops", "scenes" or "experiments"
 ---@return string[]
 function mn.names(kind)
   if kind ~= nil then return require("mneme.base.catalogue").names(kind) end
@@ -98,12 +132,14 @@ local function learner()
     function(l, ...) if l.cfg.view then return require("mneme.episodes.live_publisher").open(l, ...) end end,
   }
 end
-local hand_over = {
-  a2c = learner, ppo = learner, supervised = learner,
-  config = function()
-    require("mneme.runs.config").help = function(...) return require("mneme.commands.help").settings(...) end
-  end,
-}
+local function settings()
+  require("mneme.runs.config").help = function(...) return require("mneme.commands.help").settings(...) end
+  local of_learners = require "mneme.runs.learner_settings"
+  of_learners.find = function(name) return require("mneme.learn.learners").find(name) end
+  of_learners.all = function() return require("mneme.learn.learners").defaults() end
+end
+local hand_over = { config = settings, study = settings, supervised = learner, a2c = learner, ppo = learner, learner = learner, learners = learner,
+  on_policy = learner }
 
 -- old name = new name: see base/renamed.lua
 local successors = {
@@ -121,7 +157,11 @@ local function load(part)
     return setmetatable(group, { group = true })
   end
   local module = require(part[1])
-  if not part.fields then return part[2] and module[part[2]] or module end
+  if not part.fields then
+    local value = module
+    for i = 2, #part do value = value[part[i]] end
+    return value
+  end
   local value, call = {}, module[part.call]
   for _, field in ipairs(part.fields) do value[field] = assert(module[field], field) end
   return call and setmetatable(value, { called = call, __call = function(_, ...) return call(...) end }) or value

@@ -15,9 +15,9 @@ local function bars(view, box, now, row)
   for i = 0, n - 1 do
     if share[i] > (top and share[top] or 0) then top, most = i, math.max(most, share[i]) end
   end
-  local note, more = "no attention to any past step", implicit_attention.note(now, beside)
-  if top then note = ("most to step %d: %.0f %%"):format(history[top + 1].step, 100 * share[top]) end
-  if more then note = { more .. "; " .. note, note } end
+  local most_to, more = "no attention to any past step", implicit_attention.note(now, beside)
+  if top then most_to = ("most to step %d: %.0f %%"):format(history[top + 1].step, 100 * share[top]) end
+  local note = more and { more .. "; " .. most_to, most_to } or most_to
   local inner = view:card(box, TITLE .. ", " .. selection.name(row), note)
   local place = view:axes(inner, -0.5, steps - 0.5, 0, 100 * most, "step", "% of attention")
   local wide = place(0.5, 0) - place(-0.5, 0)

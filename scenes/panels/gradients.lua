@@ -46,7 +46,8 @@ return function(view, box, now)
   local known, info = pcall(mn.run.info, now.run or "")
   local most = known and tonumber(info.max_norm) or 0
   if most > 0 then level = math.log10(most) end
-  panels.signals(view, box, { history = all and points_of(series, names, unit) or {}, selection = now.selection }, {
+  local curves = { history = all and points_of(series, names, unit) or {}, selection = now.selection }
+  panels.signals(view, box, curves, {
     title = "gradient norm", x_name = word, x_least = 1e-3, lines = lines, level = level,
     y_name = "log10" .. (level and (", clipped at %g (line)"):format(most) or ""),
     empty = now.run and "not logged yet" or "no run to show" })

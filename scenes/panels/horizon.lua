@@ -20,7 +20,7 @@ return function(view, box, now)
   local title = "half-life of the memory"
   if not known then
     local inner = view:card(box, title)
-    return view:text("this core has no decay to show", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
+    return view:paragraph(implicit_attention.no_horizon(now), inner.x, inner.y + 16 * u, 12, theme.dim, inner.w)
   end
   local inner = view:card(box, title, implicit_attention.reaches(now) and "steps back that can be attended to"
     or { "steps until half is left … in the slowest channel", "steps, all … slowest channel", "steps" })

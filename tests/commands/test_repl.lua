@@ -4,6 +4,7 @@ local files = require "mneme.base.files"
 local mn = require "mneme"
 local repl = require "mneme.commands.repl"
 local shell = require "tests.support.shell"
+local show = require "mneme.tensor.show"
 
 local dir = shell.folder()
 
@@ -40,12 +41,27 @@ t.test("repl: ? explains functions and ops", function()
 end)
 
 t.test("repl: tensors show their shape, range and a corner", function()
-  t.eq(repl.show(mn.tensor { { 1, 2.5 }, { -3, 4 } }), "tensor [2,2] f32, -3 to 4, mean 1.125\n   1  2.5\n  -3    4")
-  t.ok(repl.show(mn.tensor { shape = { 20, 30 } }):find "\n  %.%.%.$")
-  t.ok(repl.show(mn.tensor { 1, 0 / 0 }):find "1 not finite")
+  t.eq(show.text(mn.tensor { { 1, 2.5 }, { -3, 4 } }), "tensor [2,2] f32, -3 to 4, mean 1.125\n   1  2.5\n  -3    4")
+  t.ok(show.text(mn.tensor { shape = { 20, 30 } }):find "\n  %.%.%.$")
+  t.ok(show.text(mn.tensor { 1, 0 / 0 }):find "1 not finite")
   local loop = {}
   loop.itself = loop
-  t.eq(repl.show(loop), "{ itself = (shown above) }")
+  t.eq(show.text(loop), "{ itself = (shown above) }")
+end)
+
+t.test("repl, scripts and mn.print: tables are printed as tables, tensors in them as shapes", function()
+  local lines = { "t = { 1, 2, a = { b = 'x' }, w = mn.tensor { shape = { 3, 2 } } }", "print(t, 'text', nil, 2.5)", "print(mn.tensor({ 1, 2 }):shape())",
+    "print(mn.tensor { 1, 2 })", "print(mn.tensor({ { 1, 2 }, { 3, 4 } }):to_table())", "print()" }
+  local expected = '{ 1, 2, a = { b = "x" }, w = tensor [3,2] f32 }\ttext\tnil\t2.5\n{ 2 }\ntensor [2] 1 2\n{ { 1, 2 }, { 3, 4 } }\n\n'
+  t.eq((session(unpack(lines))), expected)
+  files.write(dir .. "/prints.lua", { "local mn = require 'mneme'\n", table.concat(lines, "\n") })
+  t.eq((shell.mneme(dir, "run prints.lua")), expected)
+  files.write(dir .. "/prints.lua", { "local mn, print = require 'mneme', require('mneme').print\n", table.concat(lines, "\n") })
+  local lua = ("LUA_PATH='%slua/?.lua;%slua/?/init.lua;;' luajit prints.lua"):format(shell.root, shell.root)
+  t.eq((shell.run(dir, lua)), expected)
+  local deep, object = { { { { 1 } } } }, setmetatable({}, { __tostring = function() return "mine" end })
+  t.eq(show.text(deep), "{ { { { ... } } } }")
+  t.eq(show.text { object }, "{ mine }")
 end)
 
 t.test("repl: names are completed: globals, mn, modules, methods of a tensor", function()

@@ -34,7 +34,7 @@ while C.mn_clock(false) - begun < seconds do
   lines[#lines + 1] = ("%.0f\t%.0f\n"):format(C.mn_clock(false) - begun, bytes)
 end
 local alive = resident(pid) ~= nil
-os.execute("kill -INT " .. pid)
+os.execute("kill -TERM " .. pid)
 files.write(folder .. "/soak.tsv", lines)
 if not alive then
   io.stderr:write("soak: the training ended by itself:\n", (files.read(folder .. "/log")), "\n")

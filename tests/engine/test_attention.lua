@@ -44,16 +44,28 @@ local function denominator(case, z)
   return den
 end
 
--- One head's b, g (nil: none) of a token: writes are b*v and g*k; a scalar gate is a gate of every key.
+-- n numbers: of an input, of its one number a head, of the default.
+local function each(n, x, p, token, default)
+  if x and (x.shape[4] == n or p) then return outer(x, p, token, n) end
+  local all = zeros(n)
+  for i = 0, n - 1 do all[i] = x and x.at[token] or default end
+  return all
+end
+
+local function rest(n, gate)
+  local all = zeros(n)
+  for i = 0, n - 1 do all[i] = 1 - gate[i] end
+  return all
+end
+
+-- What a token of one head writes and keeps, of values and of keys; a scalar gate is a gate of every key.
 local function gates(case, x, token, K)
-  local b, g
-  if x.beta and x.beta.shape[4] == case.V and not case.scalar then b = outer(x.beta, nil, token, case.V) end
-  if x.gamma then g = outer(x.gamma, x.p_gamma, token, K) end
-  if case.scalar then
-    g = zeros(K)
-    for j = 0, K - 1 do g[j] = x.beta.at[token] end
-  end
-  return b, g
+  local write_v, write_k = x.write_v or not case.scalar and x.beta, x.write_k or x.gamma or case.scalar and x.beta
+  write_v = each(case.V, write_v, nil, token, 1)
+  write_k = each(K, write_k, x.p_write_k or x.p_gamma, token, 1)
+  local keep_v = x.beta and not case.scalar and rest(case.V, write_v) or each(case.V, x.keep_v, nil, token, 1)
+  local keep_k = (x.gamma or case.scalar) and rest(K, write_k) or each(K, x.keep_k, nil, token, 1)
+  return write_v, keep_v, write_k, keep_k
 end
 
 -- y, C and s, all [..] flat, of linear and joint attention.
@@ -66,21 +78,21 @@ local function matrix_recurrence(case, x)
     for bh = 0, B * H - 1 do
       local token = step * B * H + bh
       local q, k = outer(x.q, x.p_q, token, K), outer(x.k, x.p_k, token, K)
-      local b, g = gates(case, x, token, K)
+      local write_v, keep_v, write_k, keep_k = gates(case, x, token, K)
       local keep = x.done and 1 - x.done.at[step * B + math.floor(bh / H)] or 1
       local z = 0
       for j = 0, K - 1 do
-        local at, gj = bh * K + j, g and g[j] or 0
-        s[at] = keep * (1 - gj) * s[at] + (g and gj or 1) * k[j]
+        local at = bh * K + j
+        s[at] = keep * keep_k[j] * s[at] + write_k[j] * k[j]
         z = z + s[at] * q[j]
       end
       local den = case.normalise and denominator(case, z) or 1
       for i = 0, V - 1 do
-        local sum, bi, v = 0, b and b[i] or 0, x.v.at[token * V + i]
+        local sum, v = 0, x.v.at[token * V + i]
         for j = 0, K - 1 do
-          local at, gj = (bh * V + i) * K + j, g and g[j] or 0
-          local decay = case.op == "joint_gate_attention" and 1 - bi * gj or (1 - bi) * (1 - gj)
-          C[at] = keep * decay * C[at] + (b and bi or 1) * v * (g and gj or 1) * k[j]
+          local at = (bh * V + i) * K + j
+          local decay = case.op == "joint_gate_attention" and 1 - (1 - keep_v[i]) * (1 - keep_k[j]) or keep_v[i] * keep_k[j]
+          C[at] = keep * decay * C[at] + write_v[i] * v * write_k[j] * k[j]
           sum = sum + C[at] * q[j]
         end
         y[token * V + i] = sum / den
@@ -108,13 +120,13 @@ local function wave_recurrence(case, x)
     for bh = 0, B * H - 1 do
       local batch, head, token = math.floor(bh / H), bh % H, step * B * H + bh
       local q, k = outer(x.q, x.p_q, token, K), outer(x.k, x.p_k, token, K)
-      local b, g = gates(case, x, token, K)
+      local write_v, keep_v, write_k, keep_k = gates(case, x, token, K)
       local keep = x.done and 1 - x.done.at[step * B + batch] or 1
       local w, D = waves(case, x.tick.at[batch] + step + 1)
       local z = 0
       for j = 0, K - 1 do
         local at = bh * K + j
-        s[at] = keep * (1 - (g and g[j] or 0)) * s[at] + (g and g[j] or 1) * k[j]
+        s[at] = keep * keep_k[j] * s[at] + write_k[j] * k[j]
         z = z + s[at] * q[j]
       end
       local den = case.normalise and denominator(case, D * z) or D
@@ -122,12 +134,12 @@ local function wave_recurrence(case, x)
         local kappa, row = 0, (batch * R + r) * H + head
         for j = 0, K - 1 do
           local at = row * K + j
-          ks[at] = keep * (1 - (g and g[j] or 0)) * ks[at] + w[r + 1] * (g and g[j] or 1) * k[j]
+          ks[at] = keep * keep_k[j] * ks[at] + w[r + 1] * write_k[j] * k[j]
           kappa = kappa + ks[at] * q[j]
         end
         for i = 0, V - 1 do
           local at = row * V + i
-          vs[at] = keep * (1 - (b and b[i] or 0)) * vs[at] + w[r + 1] * (b and b[i] or 1) * x.v.at[token * V + i]
+          vs[at] = keep * keep_v[i] * vs[at] + w[r + 1] * write_v[i] * x.v.at[token * V + i]
           y[token * V + i] = y[token * V + i] + vs[at] * kappa / den
         end
       end
@@ -172,6 +184,10 @@ local function channels(form, r)
   return M, a, b
 end
 
+local function lists(list, name)
+  for _, x in ipairs(list) do if x == name then return true end end
+end
+
 -- Inputs of a case, as { shape, at = doubles that are exact floats }.  Features are positive, so that s.q is.
 local function make(case)
   seed = 1234
@@ -202,6 +218,12 @@ local function make(case)
   if case.gate == "outer" and E > 1 then put("gamma", gate, T, B, H, D) put("p_gamma", gate, T, B, H, E)
   elseif case.gate == "outer" or case.gate == "key" then put("gamma", gate, T, B, H, K) end
   if case.gate == "elementwise" then put("beta", gate, T, B, H, V) put("gamma", gate, T, B, H, K) end
+  for _, name in ipairs(case.apart or {}) do       -- "write_k", "write_k:1" one value per head, "p_write_k"
+    local of, one = name:match "^([%w_]+)(:?)"
+    local n = one ~= "" and 1 or of == "p_write_k" and E or of:find "_v$" and V or of == "gamma" and K or of == "beta" and V
+      or of == "write_k" and lists(case.apart, "p_write_k") and D or K
+    put(of, of:find "^write" and case.loud and between(-2, 2) or gate, T, B, H, n)
+  end
   if case.done then put("done", function() return random() < case.done and 1 or 0 end, T, B) end
   if case.op == "agalite" then
     case.M, case.stored, case.sign = channels(case.form, case.r)
@@ -326,12 +348,13 @@ local function check(case)
   mn.clear_tape()
 end
 
-local function each(list)
+local function every(list)
   for _, case in ipairs(list) do
     local parts = {}
     for _, key in ipairs { "gate", "T", "D", "E", "V", "form", "r", "all" } do
       if case[key] then parts[#parts + 1] = key .. "=" .. tostring(case[key]) end
     end
+    if case.apart then parts[#parts + 1] = table.concat(case.apart, " ") end
     local name = ("%s %s%s%s"):format(case.op, table.concat(parts, " "), case.cuts and " by rows" or "",
                                       case.hard and " hard" or "")
     t.test(name, function() check(case) end)
@@ -342,7 +365,7 @@ local steps = {}
 for i = 0, 18 do steps[i + 1] = i end
 
 for _, op in ipairs { "linear_attention", "joint_gate_attention", "agalite" } do
-  each {
+  every {
     { op = op, gate = "outer", T = 18, D = 3, E = 2, V = 5, done = 0.15, state = true, cuts = steps },
     { op = op, gate = "elementwise", T = 37, D = 7, V = 3, H = 1, done = 0.1, state = true,
       cuts = { 0, 2, 3, 15, 16, 33, 37 } },
@@ -353,7 +376,7 @@ for _, op in ipairs { "linear_attention", "joint_gate_attention", "agalite" } do
     { op = op, gate = "outer", T = 3, B = 1, H = 1, D = 17, E = 2, V = 19, state = true },
   }
 end
-each {
+every {
   { op = "linear_attention", gate = "scalar", T = 18, D = 3, E = 2, V = 3, done = 0.1, state = true, cuts = steps },
   { op = "linear_attention", gate = "scalar", T = 18, D = 3, V = 3, hard = true },
   { op = "linear_attention", gate = "key", T = 18, D = 3, E = 2, V = 3, done = 0.1, state = true },
@@ -361,20 +384,52 @@ each {
   { op = "linear_attention", gate = "none", T = 18, D = 3, E = 2, V = 3, done = 0.1, state = true, cuts = steps },
   { op = "agalite", gate = "none", T = 18, D = 3, V = 3, done = 0.1, state = true, r = 3, normalise = false },
 }
+-- What is written and what is kept, apart.
+local apart = {
+  { "write_v", "keep_v", "write_k", "keep_k" }, { "keep_v", "keep_k" }, { "write_v", "write_k" }, { "beta", "write_k", "keep_k" },
+  { "write_v", "keep_v", "gamma" }, { "keep_v", "write_k:1", "keep_k" }, { "keep_v", "write_k", "keep_k:1" }, { "beta", "keep_k:1" },
+  { "write_v", "keep_k" }, { "write_k:1", "keep_k:1" }, { "keep_k:1" }, { "write_k:1" }, { "write_k", "keep_k:1" }, { "keep_k" }, { "keep_v" },
+}
+for _, list in ipairs(apart) do
+  local has = {}
+  for _, name in ipairs(list) do has[name:match "^[%w_]+"] = true end
+  for _, op in ipairs { "linear_attention", "joint_gate_attention", "agalite" } do
+    if op ~= "joint_gate_attention" or (has.beta or has.keep_v) and (has.gamma or has.keep_k) then
+      every {
+        { op = op, apart = list, T = 18, D = 3, V = 5, done = 0.15, state = true, cuts = steps },
+        { op = op, apart = list, T = 19, D = 4, V = 4, hard = true, done = 0.2, state = true },
+      }
+    end
+  end
+end
+for _, op in ipairs { "linear_attention", "joint_gate_attention", "agalite" } do
+  every {
+    { op = op, apart = { "write_v", "keep_v", "write_k", "p_write_k", "keep_k" }, T = 37, D = 3, E = 2, V = 5, done = 0.1, state = true,
+      loud = true, normalise = false, cuts = { 0, 2, 3, 15, 16, 33, 37 } },
+    { op = op, apart = { "keep_v", "write_k", "p_write_k", "keep_k:1" }, T = 17, D = 16, E = 4, V = 2, done = 0.1 },
+    { op = op, apart = { "write_v", "keep_v", "write_k", "keep_k" }, T = 3, B = 1, H = 1, D = 17, E = 2, V = 19, state = true },
+    { op = op, apart = { "write_v", "keep_v", "write_k", "keep_k" }, T = 20, D = 3, V = 2, clamp = 1.4, done = 0.1 },
+  }
+end
+for _, list in ipairs { { "write_v", "keep_v", "write_k", "keep_k" }, { "write_k:1", "keep_k:1" } } do
+  every { { op = "linear_attention", apart = list, T = 150, B = 1, D = 2, V = 2, done = 0.04, state = true,
+    cuts = { 0, 1, 2, 3, 30, 64, 67, 101, 128, 150 } } }
+end
+
 -- Longer than from one checkpoint to the next, whole and cut where none is.
 for _, case in ipairs { { "linear_attention", "outer" }, { "linear_attention", "scalar" }, { "linear_attention", "none" },
                         { "joint_gate_attention", "outer" } } do
   local long = { op = case[1], gate = case[2], T = 150, B = 1, D = 2, V = 2, done = 0.04, state = true }
   local cut = { cuts = { 0, 1, 2, 3, 30, 64, 67, 101, 128, 150 } }
   for key, value in pairs(long) do cut[key] = value end
-  each { long, cut }
+  every { long, cut }
 end
 for _, form in ipairs { "code", "paper", "cossin" } do
   for r = 1, 6 do
     local small = { op = "agalite", gate = "outer", T = 9, B = 1, D = 2, V = 2, form = form, r = r, state = true }
     local all = { all = true }
     for key, value in pairs(small) do all[key] = value end
-    each { small, all }
+    every { small, all }
   end
 end
 
@@ -459,7 +514,15 @@ t.test("what does not fit is refused by name", function()
   refused("linear_attention", "axis 3 of beta is 4, expected 5", { beta = leaf(3, 2, 1, 4) })
   refused("linear_attention", "axis 3 of C is 3, expected 4", { C = leaf(2, 1, 5, 3) })
   refused("linear_attention", "p_gamma is given without gamma", { p_gamma = leaf(3, 2, 1, 4) })
-  refused("joint_gate_attention", "beta is missing", {})
+  refused("joint_gate_attention", "beta is missing, or keep_v", {})
+  refused("joint_gate_attention", "gamma is missing, or keep_k", { keep_v = leaf(3, 2, 1, 5) })
+  refused("linear_attention", "beta and keep_v are given", { beta = leaf(3, 2, 1, 5), keep_v = leaf(3, 2, 1, 5) })
+  refused("linear_attention", "gamma and write_k are given", { gamma = leaf(3, 2, 1, 4), write_k = leaf(3, 2, 1, 4) })
+  refused("linear_attention", "p_write_k is given without write_k", { p_write_k = leaf(3, 2, 1, 4) })
+  refused("linear_attention", "write_k makes 3 gates per head, expected 4 as in the features of k, or 1", { write_k = leaf(3, 2, 1, 3) })
+  refused("linear_attention", "axis 3 of keep_k is 3, expected 4 as in the features of k, or 1", { keep_k = leaf(3, 2, 1, 3) })
+  refused("linear_attention", "axis 3 of keep_v is 1, expected 5", { keep_v = leaf(3, 2, 1, 1) })
+  refused("linear_attention", "axis 3 of beta is 1, expected 5 as in v$", { beta = leaf(3, 2, 1, 1), keep_k = leaf(3, 2, 1, 4) })
   refused("agalite", "r is 0, expected a whole number", { tick = leaf(2), r = 0 })
   refused("agalite", "axis 1 of vs is 3, expected 1", { tick = leaf(2), vs = leaf(2, 3, 1, 5) })
   t.eq(engine.C.mn_agalite_channels(engine.ctx, 3, 2, nil, nil, nil), -1)

@@ -5,7 +5,7 @@ local rig = require "tests.support.core_rig"
 local mn = require "mneme"
 local ops = mn.ops
 
-local names = { "q", "k", "v", "beta", "keep", "C", "s" }
+local names = { "q", "k", "v", "write", "keep", "C", "s" }
 
 -- Inputs of a call as leaves; keys of length about 1, so that nothing grows.
 local function inputs(T, B, H, K, V, keep)
@@ -20,7 +20,7 @@ local function inputs(T, B, H, K, V, keep)
     return x
   end
   local a = { q = normal({ T, B, H, K }, 1), k = normal({ T, B, H, K }, 2, K ^ -0.5), v = normal({ T, B, H, V }, 3),
-              beta = gate(4, 0, 1), keep = gate(5, 0, 1), C = normal({ B, H, V, K }, 6), s = normal({ B, H, K }, 7) }
+              write = gate(4, 0, 1), keep = gate(5, 0, 1), C = normal({ B, H, V, K }, 6), s = normal({ B, H, K }, 7) }
   for i = 0, a.keep:size() - 1 do a.keep:data()[i] = keep(i, a.keep:data()[i]) end
   return a
 end
@@ -35,7 +35,7 @@ local function numbers(a)
   return n
 end
 
--- The recurrence, one token at a time:  u = beta (v - e C k),  C = keep C + u k^T,  s = keep s + beta k,  y = C q / den.
+-- The recurrence, one token at a time:  u = write (v - e C k),  C = keep C + u k^T,  s = keep s + write k,  y = C q / den.
 local function recurrence(n, sizes, done, how)
   local T, B, H, K, V = unpack(sizes)
   local y, C, s = {}, {}, {}
@@ -44,10 +44,10 @@ local function recurrence(n, sizes, done, how)
   for step = 0, T - 1 do
     for bh = 0, B * H - 1 do
       local at, fresh = step * B * H + bh, done and done:data()[step * B + math.floor(bh / H)] == 1
-      local keep, beta, z = n.keep[at], n.beta[at], 0
+      local keep, write, z = n.keep[at], n.write[at], 0
       for j = 0, K - 1 do
         local m = bh * K + j
-        s[m] = (fresh and 0 or keep * s[m]) + beta * n.k[at * K + j]
+        s[m] = (fresh and 0 or keep * s[m]) + write * n.k[at * K + j]
         z = z + s[m] * n.q[at * K + j]
       end
       for i = 0, V - 1 do
@@ -56,7 +56,7 @@ local function recurrence(n, sizes, done, how)
           if fresh then C[row + j] = 0 end
           old = old + C[row + j] * n.k[at * K + j]
         end
-        local u = beta * (n.v[at * V + i] - (how.erase == "after" and keep or 1) * old)
+        local u = write * (n.v[at * V + i] - (how.erase == "after" and keep or 1) * old)
         for j = 0, K - 1 do
           C[row + j] = keep * C[row + j] + u * n.k[at * K + j]
           out = out + C[row + j] * n.q[at * K + j]
@@ -154,10 +154,10 @@ end
 local function store_and_ask(K, V, writes)
   local T, n = #writes + K, #writes
   local q, k, v = mn.tensor { shape = { T, 1, 1, K } }, mn.tensor { shape = { T, 1, 1, K } }, rig.normal({ T, 1, 1, V }, 3)
-  local beta = mn.tensor { shape = { T, 1, 1 } }
-  for step, key in ipairs(writes) do k:data()[(step - 1) * K + key], beta:data()[step - 1] = 1, 1 end
+  local write = mn.tensor { shape = { T, 1, 1 } }
+  for step, key in ipairs(writes) do k:data()[(step - 1) * K + key], write:data()[step - 1] = 1, 1 end
   for key = 0, K - 1 do q:data()[(n + key) * K + key] = 1 end
-  local y = mn.no_grad(function() return mn.keep((ops.delta_rule { q = q, k = k, v = v, beta = beta, normalise = 0 })) end)
+  local y = mn.no_grad(function() return mn.keep((ops.delta_rule { q = q, k = k, v = v, write = write, normalise = 0 })) end)
   return function(key, i) return y:data()[(n + key) * V + i] end, function(step, i) return v:data()[(step - 1) * V + i] end
 end
 
@@ -177,7 +177,7 @@ t.test("a key of zeros writes nothing and reads nothing; over its length it stay
   local a = inputs(20, 1, 1, 4, 3, function() return 1 end)
   a.k:fill(0)
   mn.no_grad(function()
-    local _, C = ops.delta_rule { q = a.q, k = a.k, v = a.v, beta = a.beta, C = a.C, normalise = 0 }
+    local _, C = ops.delta_rule { q = a.q, k = a.k, v = a.v, write = a.write, C = a.C, normalise = 0 }
     for i = 0, C:size() - 1 do t.eq(C:data()[i], a.C:data()[i]) end
   end)
   for _, by in ipairs { "l2", "sum", "rms" } do
@@ -207,14 +207,14 @@ t.test("10,000 steps stay finite, with nothing forgotten and everything overwrit
   local T, K, V = 10000, 8, 4
   for _, scale in ipairs { 0.5, 1 } do
     local a = inputs(T, 1, 1, K, V, function() return 1 end)
-    a.beta:fill(scale)
+    a.write:fill(scale)
     local most, y, C = 0, nil, nil
     mn.no_grad(function()
       local key = ops.normalise { x = a.k, by = "l2", eps = 0 }
-      y, C = ops.delta_rule { q = key, k = key, v = a.v, beta = a.beta, C = a.C, normalise = 0 }
+      y, C = ops.delta_rule { q = key, k = key, v = a.v, write = a.write, C = a.C, normalise = 0 }
       for i = 0, C:size() - 1 do most = math.max(most, math.abs(C:data()[i])) end
       t.ok(rig.finite(y) and rig.finite(C) and most < 1000, "C grows to " .. most)
-      -- What has just been written under a key of length 1 with beta = 1 is what is read.
+      -- What has just been written under a key of length 1 with write = 1 is what is read.
       if scale == 1 then for i = 0, y:size() - 1 do t.near(y:data()[i], a.v:data()[i], 1e-3) end end
     end)
   end
@@ -240,17 +240,17 @@ t.test("what a reset drops may be infinite or no number", function()
       local got, after = apply(a, done, how)
       check(got, after, "whole, reset at " .. at)
       ops.sum { x = got:slice { from = at } }:backward()
-      for _, name in ipairs { "q", "k", "v", "beta", "keep" } do
+      for _, name in ipairs { "q", "k", "v", "write", "keep" } do
         local row = a[name]:size() / T
         for i = at * row, T * row - 1 do t.ok(a[name]:grad_data()[i] == a[name]:grad_data()[i], name .. ": no number") end
       end
       for i = 0, at == 0 and a.C:size() - 1 or -1 do t.eq(a.C:grad_data()[i], 0) end
       mn.clear_tape()
       local x = {}
-      for _, name in ipairs { "q", "k", "v", "beta", "keep" } do x[name] = mn.sequence { shape = a[name]:shape() }:copy(a[name]) end
+      for _, name in ipairs { "q", "k", "v", "write", "keep" } do x[name] = mn.sequence { shape = a[name]:shape() }:copy(a[name]) end
       local flags = mn.sequence { shape = { T, B }, dtype = "u8" }:copy(done)
       local plan = mn.plan(function()
-        return ops.delta_rule { q = x.q, k = x.k, v = x.v, beta = x.beta, keep = x.keep, done = flags, C = a.C, s = a.s, eps = 30 }
+        return ops.delta_rule { q = x.q, k = x.k, v = x.v, write = x.write, keep = x.keep, done = flags, C = a.C, s = a.s, eps = 30 }
       end)
       got, after = plan()
       for step = 0, T - 1 do plan:rows(step, step + 1) end

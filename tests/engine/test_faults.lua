@@ -159,6 +159,14 @@ t.test("JSON is read and written, or there is no memory: no allocation that fail
   end
 end)
 
+t.test("a file system without locks is a warning", function()
+  if not built then t.skip "no C compiler" end
+  local said, status = under({ "lock" }, 1, { line = small .. "run=it" })
+  t.eq(status, 0, said)
+  t.ok(said:find "warning: it/lock: this file system has no locks", said)
+  goes_on "without locks"
+end)
+
 t.test("what is printed goes nowhere: the run does not mind", function()
   clear()
   local said, status = shell.run(here, ("'%s' %s run=it > /dev/full"):format(shell.program, small))

@@ -224,7 +224,7 @@ t.test("moving numbers about, from transpose to outer", function()
   local index = mn.tensor { data = { { 4, 0, 1, 2 }, { 3, 3, 0, 1 }, { 0, 1, 2, 4 } },
     dtype = "i32" }
   local c = index:data()
-  is("gather", ops.gather(x, index), { 3, 4 }, function(i, j) return at(i, j, c[i * 4 + j]) end, 0)
+  is("pick", ops.pick(x, index), { 3, 4 }, function(i, j) return at(i, j, c[i * 4 + j]) end, 0)
   local w = leaf { 5, 3 }
   is("embedding", ops.embedding(w, index), { 3, 4, 3 }, function(i, j, d)
     return w:data()[c[i * 4 + j] * 3 + d]

@@ -42,6 +42,15 @@ local function agrees(op, case, leaves, x, k, got, scale)
   return nil, near
 end
 
+-- Has an output of this case a gradient?  A cast to whole numbers has none.
+local function has_gradient(op, case)
+  local leaves, found = cases.leaves(ctx, case, true), false
+  local out = cases.apply(ctx, op, case, leaves)
+  for i = 1, #case.s.outputs do found = found or C.mn_tensor_wants_grad(ctx, out + (i - 1)) end
+  cases.free(ctx, case, leaves)
+  return found
+end
+
 -- Gradients of every compared input, by the engine, of one use of the op or of several.
 local function gradients(op, case, uses)
   local leaves, grads, loss = cases.leaves(ctx, case, true), {}, nil
@@ -88,13 +97,17 @@ end
 cases.each(function(name, hints, op)
   if not C.mn_op_differentiable(op) then return end
   t.test(name .. ": gradients", function()
+    local compared = 0
     for i, hint in ipairs(hints) do
       cases.seed(i)
-      check_gradient(name, op, cases.make(name, hint))
-      if cases.walks_time(name) then
-        check_gradient(name, op, cases.make(name, hint, cases.long))
+      local case = cases.make(name, hint)
+      if has_gradient(op, case) then
+        compared = compared + 1
+        check_gradient(name, op, case)
+        if cases.walks_time(name) then check_gradient(name, op, cases.make(name, hint, cases.long)) end
       end
     end
+    t.ok(compared > 0, "no case has a gradient")
   end)
 end)
 
@@ -205,7 +218,7 @@ local function check_rows(name, op, case, only_first)
     if not refused then compare(name, how, numbers(ctx, case, out), whole) end
   end
   cases.check(ctx, C.mn_plan_run(plan, 0, -1))
-  compare(name, "run again", numbers(ctx, case, out), whole)
+  if not case.hint.counting then compare(name, "run again", numbers(ctx, case, out), whole) end
   C.mn_plan_free(plan)
   cases.free(ctx, case, leaves)
   if refused then
@@ -302,6 +315,13 @@ local function uses(case, symbol)
   return n
 end
 
+-- How many of the given inputs have any type, but one together.
+local function any_types(case)
+  local n = 0
+  for _, x in ipairs(case.inputs) do if x.given and x.domain == "any" then n = n + 1 end end
+  return n
+end
+
 local function resize(x, axis, size)
   local was = x.shape[axis]
   x.shape[axis], x.n = size, x.n / was * size
@@ -333,9 +353,10 @@ cases.each(function(name, hints, op)
         if x.given then
           local dtype = x.dtype
           x.dtype = dtype == C.MN_F32 and C.MN_I32 or C.MN_F32
-          local first = x.domain == "any" and x.place == 0       -- then the others have the wrong type
-          must_fail(name, op, case, { first and "expected " .. names[x.dtype] or x.name .. " is " .. names[x.dtype],
-            (first and "is " or "expected ") .. names[dtype] })
+          if x.domain ~= "any" then
+            must_fail(name, op, case, { x.name .. " is " .. names[x.dtype],
+              "expected " .. names[dtype] })
+          elseif any_types(case) > 1 then must_fail(name, op, case, { names[x.dtype], "expected", names[dtype] }) end
           x.dtype = dtype
           if not case.s.inputs[x.place + 1].optional then
             x.given = false

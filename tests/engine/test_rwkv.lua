@@ -118,7 +118,7 @@ local function recurrence(a, T, B, H, K, V)
           else sum = sum + at("r", i) * (M[i * V + j] + a.first:data()[bh % H * K + i] * at("k", i) * at("v", j)) end
         end
         for i = 0, K - 1 do
-          M[i * V + j] = at("w", i) * M[i * V + j] - (a.back and at("back", i) * out or 0) + at("k", i) * at("v", j)
+          M[i * V + j] = at("keep", i) * M[i * V + j] - (a.back and at("back", i) * out or 0) + at("k", i) * at("v", j)
           if a.out then sum = sum + at("r", i) * M[i * V + j] end
         end
         y[row * V + j] = sum
@@ -129,7 +129,7 @@ local function recurrence(a, T, B, H, K, V)
 end
 
 local function matrix_inputs(T, B, H, K, V)
-  return { r = numbers({ T, B, H, K }, 1), k = numbers({ T, B, H, K }, 2), v = numbers({ T, B, H, V }, 3), w = decays({ T, B, H, K }, 4),
+  return { r = numbers({ T, B, H, K }, 1), k = numbers({ T, B, H, K }, 2), v = numbers({ T, B, H, V }, 3), keep = decays({ T, B, H, K }, 4),
            S = numbers({ B, H, K, V }, 5), done = rig.done(T, B, { { 0, 1 }, { 7, 0 }, { 16, 0 }, { 17, 0 }, { 40 } }) }
 end
 
@@ -163,7 +163,7 @@ end
 t.test("wkv7 without forgetting is the delta rule: what was written under a key is read back", function()
   local T, B, H, K = 37, 1, 2, 20
   local a = with_directions(matrix_inputs(T, B, H, K, K), T, B, H, K)
-  a.w:fill(1)
+  a.keep:fill(1)
   a.r, a.k, a.back, a.done = a.out, a.out, a.out, nil
   all_close(kept((ops.wkv7(a))), a.v:data(), 1e-5, "y")
 end)

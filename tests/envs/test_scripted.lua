@@ -2,6 +2,7 @@
 local t = require "tests.harness"
 local C = require("mneme.base.engine").C
 local envs = require "mneme.envs.env"
+local tensor = require "mneme.tensor.tensor"
 local stepping = require "tests.support.env_rig"
 
 local rig, roll, follow = stepping.rig, stepping.roll, stepping.follow
@@ -98,9 +99,22 @@ t.test("Lua environment: mistakes are told", function()
   end
   t.raises(broken("reset", function() return { 1 } end),
     "reset gave a list of 1 as the observation, expected a list of 2")
-  t.raises(broken("reset", function() end), "reset gave a nil as the observation")
-  t.raises(broken("step", function() return { 1, 2 } end), "a nil as the reward")
+  t.raises(broken("reset", function() end), "reset gave nothing as the observation")
+  t.raises(broken("step", function() return { 1, 2 } end), "step gave nothing as the reward.*step returns observation, reward, whether")
   t.raises(broken("step", function() return { 1, "x" }, 0 end), "a string in place 2")
+  t.raises(broken("step", function() return { 1, true }, 0 end), "a boolean in place 2 of the observation, expected a finite number %(x and 1 or 0")
+  local wrong = { { { [0] = 1, 2 }, "a list that begins at 0, of 2 as the observation, expected a list of 2 numbers %(Lua's lists begin at 1" },
+    { { [0] = 1, 2, 3 }, "a list that begins at 0, of 3" }, { { 1, nil, 3 }, "a list with nothing in place 2" },
+    { { nil, 2 }, "a list with nothing in place 1" },
+    { { x = 1, y = 2 }, "a table with x, y as" }, { { { 1, 2 } }, "a list of 1 lists as the observation.*one flat list" },
+    { {}, "a list of 0 as" },
+    { 3, "a number as" }, { tensor.new { 1, 2 }, "tensor %[2%] 1 2 as the observation.*x:to_table%(%) makes a list" } }
+  for _, case in ipairs(wrong) do
+    t.raises(broken("reset", function() return case[1] end), "reset gave " .. case[2])
+    t.raises(broken("step", function() return case[1], 0 end), "step gave " .. case[2])
+  end
+  t.raises(broken("step", function() return { 1, 1 }, 0, 0 end), "step gave 0 for whether the episode is over, expected true, false or nil %(0 is true")
+  t.raises(broken("step", function() return { 1, 1 }, 0, true, false end), "a boolean as the score.*time_limit = N ends long ones")
   t.raises(broken("step", function() return { 1, 0 / 0 }, 0 end), "gave %-?nan in place 2 of the observation, expected a finite")
   t.raises(broken("reset", function() return { 1 / 0, 1 } end), "reset gave inf in place 1")
   t.raises(broken("step", function() return { 1, 1 }, 0 / 0 end), "gave %-?nan as the reward, expected a finite")
@@ -133,6 +147,8 @@ t.test("Lua environment: mistakes are told", function()
   t.raises(function() env:step { 0, 0, 0 } end, "before reset")
   env:reset(1)
   t.raises(function() env:step { 0, 0, 2 } end, "action%[2%]=2")
+  t.raises(function() env:step { [0] = 0, 0, 1 } end, "actions are a list that begins at 0, of 3, expected a list or i32 tensor of 3")
+  t.raises(function() tensor.new { [0] = 1, 2 } end, "tensor: a list that begins at 0, of 2, expected one that begins at 1")
   local bytes = env:save(0)
   for _, bad in ipairs { "", "mn_lua1", bytes:sub(1, -2), bytes:sub(1, 40), bytes .. "x", (bytes:gsub("first", "farst")) } do
     t.raises(function() env:restore(0, bad) end, "restore: ")
@@ -147,4 +163,16 @@ t.test("Lua environment: mistakes are told", function()
   local keyed = repeat_first { reset = function(self) self[{}] = 1 return { 0, 0 } end }
   keyed:reset(1)
   t.raises(function() keyed:save(0) end, "save: self%.self has a table as a key, expected numbers and strings")
+end)
+
+t.test("Lua environment: a mistake of reset or step names that function's own line", function()
+  for _, name in ipairs { "reset", "step" } do
+    local f = function() return { [0] = 1, 2 }, 0 end
+    local line = debug.getinfo(f, "S").linedefined
+    local env = envs.new { observation = { 2 }, actions = 1, num_envs = 1, reset = name == "reset" and f or function() return { 0, 0 } end, step = f }
+    t.raises(function()
+      env:reset(1)
+      env:step { 0 }
+    end, ("test_scripted.lua:%d: lua: %s gave"):format(line, name))
+  end
 end)

@@ -32,10 +32,13 @@ end
 
 local small = { "gtrxl", d_in = 16, d_model = 8, n_layers = 2, n_heads = 2, d_head = 4, d_ffn = 8, memory = 5 }
 
-for _, horizon in ipairs { 0, 4, 1 } do
-  t.test(("gtrxl shows what it attends to, horizon=%d"):format(horizon), function()
+for _, case in ipairs { { 0 }, { 4 }, { 1 }, { 0, "rollout" }, { 4, "rollout" }, { 1, "rollout" } } do
+  local horizon, sees = case[1], case[2] or "memory"
+  t.test(("gtrxl shows what it attends to, horizon=%d, sees=%s"):format(horizon, sees), function()
     local shown = 0
+    small.sees = sees
     watched(small, { horizon = horizon }, function(frame, row)
+      local reach = 5 + (sees == "rollout" and row or 0)
       t.eq(recall.problem(frame), nil)
       for layer = 0, 1 do
         for head = 0, 1 do
@@ -43,12 +46,12 @@ for _, horizon in ipairs { 0, 4, 1 } do
           local sum, seen = 0, 0
           for j = 0, n - 1 do
             sum, seen = sum + w[j], seen + (w[j] > 0 and 1 or 0)
-            t.eq(w[j] > 0, n - 1 - j <= row + 5, ("step %d of %d, row %d"):format(j, n, row))
+            t.eq(w[j] > 0, n - 1 - j <= reach, ("step %d of %d, row %d"):format(j, n, row))
           end
           t.eq(n, frame.step + 1) t.eq(unseen, 0)
           t.near(beside, 0, 1e-6)
           t.near(sum, 1, 1e-5)
-          t.eq(seen, math.min(frame.step, row + 5) + 1)
+          t.eq(seen, math.min(frame.step, reach) + 1)
           shown = shown + 1
         end
       end

@@ -115,6 +115,17 @@ int fsync(int fd) {
   return result;
 }
 
+/* A file system without locks. */
+int fcntl(int fd, int command, ...) {
+  va_list ap;
+  va_start(ap, command);
+  void *with = va_arg(ap, void *);
+  va_end(ap);
+  if (is("lock") && command == F_SETLK) return fails(ENOLCK);
+  return REAL(fcntl)(fd, command, with);
+}
+int fcntl64(int fd, int command, ...) ALSO(fcntl);
+
 int rename(const char *path, const char *to) {
   if (*kind && ours(path) && now("rename")) return fails(EIO);
   int result = REAL(rename)(path, to);

@@ -160,12 +160,17 @@ local function title(i, hint, long)
 end
 
 -- Memories over more than two chunks of sixteen tokens, of heads that no tile divides; resets come with `done`.
-local positive, factored = "q k p_q p_k C s vs ks", { gamma = { "D" }, p_gamma = { "E" }, beta = { "V" }, C = { "E*D" }, s = { "E*D" } }
+local positive, factored = "q k p_q p_k C s vs ks write_k p_write_k", { gamma = { "D" }, p_gamma = { "E" }, beta = { "V" }, C = { "E*D" }, s = { "E*D" } }
 local other_factors = { gamma = { "E" }, p_gamma = { "D" }, beta = { "V" }, C = { "E*D" }, s = { "E*D" } }
 local scalar = { beta = { 1 }, C = { "D" }, s = { "D" } }
 local function waves(M) return { gamma = { "D" }, p_gamma = { "E" }, vs = { M }, ks = { M, "E*D" }, s = { "E*D" } } end
+local apart = { write_v = { "V" }, keep_v = { "V" }, write_k = { "D" }, p_write_k = { "E" }, keep_k = { "E*D" }, C = { "E*D" }, s = { "E*D" },
+  vs = { 2 }, ks = { 2, "E*D" } }
+local by_head = { write_k = { 1 }, keep_k = { 1 }, C = { "D" }, s = { "D" } }
+local of_apart, of_gates = "beta gamma p_gamma", "write_v keep_v write_k p_write_k keep_k"
 local function memory(any, T, D, E, V, options)
-  local absent = any == scalar and "p_q p_k p_gamma gamma" or nil
+  local absent = any == scalar and of_gates .. " p_q p_k p_gamma gamma" or any == by_head and of_apart .. " p_q p_k write_v keep_v p_write_k"
+    or any == apart and of_apart or of_gates
   return { hint = { any = any, positive = positive, absent = absent, options = options }, T = T, B = 2, H = 2, D = D, E = E, V = V }
 end
 local function delta(T, K, V, options)
@@ -194,7 +199,20 @@ local wide = {
   eq = { { hint = { type = "u8", shapes = { a = { 900, 40 }, b = { 40 } } } } },
   transpose = { { hint = { shapes = { x = { 70, 3, 45 } }, options = { a = 0, b = 2 } } },
     { hint = { shapes = { x = { 20, 33, 6 } } } } },
-  concat = { { hint = { shapes = { a = { 60, 37 }, b = { 60, 64 } } } } },
+  concat = { { hint = { absent = "c d e f g h", shapes = { a = { 60, 37 }, b = { 60, 64 } } } },
+    { hint = { dtype = "u8", absent = "d e f g h", shapes = { a = { 60, 37 }, b = { 60, 64 }, c = { 60, 12 } } } } },
+  permute = { { hint = { shapes = { x = { 40, 3, 45, 2 } }, options = { a0 = 2, a1 = 0, a2 = 3, a3 = 1 } } } },
+  roll = { { hint = { shapes = { x = { 60, 48 } }, options = { shift = 16 } } }, { hint = { dtype = "u8", shapes = { x = { 60, 48 } } } } },
+  expand = { { hint = { shapes = { x = { 1, 40, 1 } }, options = { d0 = 60, d1 = 40, d2 = 9 } } },
+    { hint = { shapes = { x = { 40 } }, options = { d0 = 900, d1 = 40 } } } },
+  gather = { { hint = { shapes = { x = { 60, 300 }, index = { 60, 90 } } } },
+    { hint = { shapes = { x = { 5, 90, 70 }, index = { 5, 9, 70 } }, options = { axis = 1 } } } },
+  index_select = { { hint = { sizes = { N = 300 }, shapes = { x = { 7, 600 } } } } },
+  scatter_add = { { hint = { shapes = { x = { 60, 300 }, index = { 60, 900 }, src = { 60, 900 } } } } },
+  scatter = { { hint = { shapes = { x = { 60, 300 }, index = { 60, 900 }, src = { 60, 900 } } } } },
+  sort = { { hint = { shapes = { x = { 3, 2048 } } } }, { hint = { dtype = "u8", shapes = { x = { 2, 4100 } }, options = { descending = 1 } } },
+    { hint = { shapes = { x = { 300, 40 } }, options = { axis = 0 } } } },
+  topk = { { hint = { shapes = { x = { 3, 4097 } }, options = { k = 50 } } } },
   slice = { { hint = { shapes = { x = { 60, 48 } }, options = { axis = 1, from = 4, to = 44 } } } },
   softmax = { { hint = {}, D = 150, rest = { 5 } }, { hint = {}, D = 1500, rest = { 3 } } },
   log_softmax = { { hint = {}, D = 1100, rest = { 3 } } }, logsumexp = { { hint = {}, D = 1100, rest = { 3 } } },
@@ -204,6 +222,13 @@ local wide = {
   embedding = { { hint = {}, V = 300, D = 5, rest = { 70, 61 } }, { hint = {}, V = 3, D = 270, rest = { 1100 } } },
   expand_time = { { hint = {}, T = 60, B = 50, H = 2, K = 8, rest = { 1 } } },
   running_max = { { hint = {}, T = 20, B = 3, H = 2, M = 200 } },
+  gated_scan = { { hint = { like = { a = { "x", 1 } } }, T = 37, B = 3, rest = { 90 } },
+    { hint = { like = { a = { "x", 3 } } }, T = 20, B = 90, rest = { 7 } } },
+  log_scan = { { hint = { like = { a = { "x", 1 } } }, T = 37, B = 3, rest = { 90 } } },
+  complex_scan = { { hint = { like = { a = { "x", 1 } } }, T = 37, B = 3, D = 90 }, { hint = { like = { a = { "x", 3 } } }, T = 20, B = 90, D = 6 } },
+  cumsum = { { hint = { sizes = { T = 37, B = 30 }, shapes = { x = { 37, 30, 11 } } } },
+    { hint = { absent = "done", shapes = { x = { 300, 37 } }, options = { axis = 1 } } } },
+  cumprod = { { hint = { sizes = { T = 37, B = 30 }, shapes = { x = { 37, 30, 11 } } } } },
   memory_push_mask = { { hint = { flags = "mask" }, T = 40, M = 70, B = 40, rest = { 1 } } },
   a2c_loss = { { hint = { sizes = { S = "T+1" } }, T = 40, B = 30, A = 5 }, { hint = { sizes = { S = "T+1" } }, T = 3, B = 4, A = 140 } },
   ppo_loss = { { hint = {}, T = 60, B = 50, A = 4 } },
@@ -219,10 +244,10 @@ local wide = {
   rmt = { { hint = { small = "params", sizes = { L = 1, M = 3, D = 44, P = "12*D*D + 30*D + 15" },
     options = { heads = 2, d_head = 2, d_ffn = 3, segment = 20 } }, T = 25, B = 1 } },
   linear_attention = { memory(factored, 37, 9, 4, 10), memory(factored, 18, 35, 5, 17, { den_clamp = 0.3 }), memory(factored, 17, 60, 5, 3),
-    memory(other_factors, 35, 3, 5, 9), memory(scalar, 21, 6, 1, 5) },
-  joint_gate_attention = { memory(factored, 37, 9, 4, 10), memory(factored, 18, 35, 5, 17), memory(factored, 17, 60, 5, 3, { write = "raw" }) },
+    memory(other_factors, 35, 3, 5, 9), memory(scalar, 21, 6, 1, 5), memory(apart, 37, 9, 4, 10), memory(by_head, 21, 6, 1, 5) },
+  joint_gate_attention = { memory(factored, 37, 9, 4, 10), memory(factored, 18, 35, 5, 17), memory(apart, 17, 60, 5, 3) },
   agalite = { memory(waves(2), 37, 9, 4, 40, { r = 3 }), memory(waves(6), 18, 35, 3, 5, { form = "cossin", r = 6 }),
-    memory(waves(130), 17, 5, 2, 3, { form = "random_sign", r = 130, seed = 3 }) },
+    memory(waves(130), 17, 5, 2, 3, { form = "random_sign", r = 130, seed = 3 }), memory(apart, 37, 9, 4, 40, { r = 3 }) },
   delta_rule = { delta(37, 40, 10), delta(18, 70, 17, { erase = "after" }), delta(17, 300, 3, { normalise = 0 }) },
   wkv4 = { { hint = {}, T = 37, B = 3, D = 70 } },
   wkv6 = { { hint = {}, T = 37, B = 2, H = 2, K = 20, V = 11 }, { hint = { absent = "done S" }, T = 18, B = 1, H = 1, K = 70, V = 9 },
@@ -248,6 +273,12 @@ local wide = {
       T = 2, B = 3, Y = 20, X = 17, C = 3, O = 40, K = 4, L = 3 },
     { hint = { absent = "x", options = { stride = 3 } }, T = 2, B = 9, Y = 16, X = 17, C = 5, O = 6, K = 5, L = 4 } },
   max_pool2d = { { hint = { options = { kernel = 3, stride = 2, padding = 1 } }, T = 2, B = 3, Y = 20, X = 17, C = 5 } },
+  avg_pool2d = { { hint = { options = { kernel = 3, stride = 2, padding = 1 } }, T = 2, B = 3, Y = 20, X = 17, C = 5 } },
+  group_norm = { { hint = { options = { groups = 3 } }, T = 5, B = 3, P = 70, C = 12 }, { hint = {}, T = 2, B = 2, P = 300, C = 5 } },
+  dropout = { { hint = { stopped = "p" }, rest = { 70, 61 } } }, random_uniform = { { hint = {}, rest = { 70, 61 } } },
+  random_normal = { { hint = {}, rest = { 70, 61 } } }, random_index = { { hint = {}, A = 7, rest = { 70, 11 } } },
+  sgd = { { hint = { positive = "hyper norm" }, rest = { 90, 101 } } },
+  rmsprop = { { hint = { positive = "v hyper norm", absent = "mean" }, rest = { 90, 101 } } },
   head_conv = { { hint = {}, B = 2, H = 3, N = 50, D = 16, J = 7 }, { hint = {}, B = 2, H = 2, N = 3, D = 5, J = 9 } },
   rotary = { { hint = { sizes = { D = 70 }, stopped = "tick" }, T = 20, B = 3, H = 2 } },
   dpfp = { { hint = { options = { nu = 3 } }, D = 40, rest = { 30 } } }, fourier = { { hint = {}, M = 70, rest = { 30 } } },

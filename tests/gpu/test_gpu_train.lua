@@ -47,6 +47,7 @@ local cores = {
   galite = "core=galite core.n_layers=1 core.d_model=6 core.d_head=4 core.d_ffn=5 core.n_heads=2 core.eta=2",
   agalite = "core=agalite core.n_layers=1 core.d_model=6 core.d_head=4 core.d_ffn=5 core.n_heads=2 core.eta=2 core.r=2",
   gtrxl = "core=gtrxl core.n_layers=1 core.d_model=6 core.d_head=4 core.d_ffn=5 core.n_heads=2 core.memory=4",
+  rmt = "core=rmt core.n_layers=1 core.d_model=6 core.d_head=4 core.d_ffn=5 core.n_heads=2 core.mem_slots=2 core.segment=3",
 }
 for name, words in pairs(cores) do
   t.test("gpu: updates by A2C of " .. name .. " are the CPU's", function()
@@ -56,6 +57,13 @@ end
 
 t.test("gpu: updates by PPO are the CPU's", function()
   compare(trained("learner=ppo device=emu", "ppo-emu"), trained("learner=ppo", "ppo-cpu"), 2e-5)
+end)
+
+t.test("gpu: normalised observations and rewards are the CPU's", function()
+  for _, learner in ipairs { "a2c", "ppo" } do
+    local words = ("learner=%s norm_obs=1 norm_reward=1 num_steps=12 steps=72"):format(learner)
+    compare(trained(words .. " device=emu", learner .. "-norm-emu"), trained(words, learner .. "-norm-cpu"), 2e-5)
+  end
 end)
 
 -- How far a first update's gradient (of which Adam then holds a part) is from another, as a part of its length.

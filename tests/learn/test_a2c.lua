@@ -13,9 +13,13 @@ local C, ctx = engine.C, engine.ctx
 local function learner(name, cfg, sizes) return rig.learner(mn.a2c, name, cfg, sizes) end
 local parameters, put, gradients = rig.parameters, rig.put, rig.gradients
 
+-- Every core, and those that act by single steps as they act within a rollout.
 local function each(what, f)
   for _, name in ipairs(registry.names "cores") do
     t.test(name .. ": " .. what, function() f(name) mn.clear_tape() end)
+    if core.definition(name).config.sees then
+      t.test(name .. " sees=rollout: " .. what, function() f { name, sees = "rollout" } mn.clear_tape() end)
+    end
   end
 end
 
@@ -36,7 +40,7 @@ local function run_again(l)
   return losses, gradients(l)
 end
 
-each("kept activations give the gradients of running the sequence again", function(name)
+each("an update has the gradients of running the sequence again, with kept activations or without", function(name)
   local l = learner(name, { entropy_coef = 0.01, value_coef = 0.7, gamma = 0.9, lambda = 0.8, bootstrap_truncated = 0 })
   for update = 1, 4 do
     l:rollout()
@@ -73,7 +77,7 @@ each("an update is Adam with the clipped gradient", function(name)
     norm = math.sqrt(norm)
     t.near(l.optimiser:grad_norm(), norm, 1e-5 * norm)
     l:metrics(logged)
-    t.ok(of_part.actor and of_part.critic and (of_part["core.layers.0"] or name == "rmt"))
+    t.ok(of_part.actor and of_part.critic and (of_part["core.layers.0"] or l.agent.core.name == "rmt"))
     for part, squares in pairs(of_part) do t.near(logged["grad/" .. part], math.sqrt(squares), 1e-5 * norm, part) end
     t.ok(norm > 0.1, "clipping does nothing: the norm is " .. norm)
     for i, p in ipairs(l.agent:parameters()) do
@@ -91,10 +95,10 @@ end)
 
 -- ---- rollouts ----
 
--- A rollout as calls of the agent: step by step, or where only segments make a sequence, all of it at once.
+-- A rollout as calls of the agent: step by step, or where it acts as a sequence that is more than its steps, all of it at once.
 local function by_steps(l, state)
   local T, pieces = l.T, {}
-  if l.agent.core.claims.steps == "between segment ends" then pieces = { { 0, T + 1 }, { 0, T } }
+  if l.agent.core.claims.steps ~= "exact" and not l.agent:acts_apart() then pieces = { { 0, T + 1 }, { 0, T } }
   else for row = 0, T do pieces[row + 1] = { row, row + 1 } end end
   for _, piece in ipairs(pieces) do
     local t0, t1 = piece[1], piece[2]
@@ -146,7 +150,7 @@ local function last_values(l, row, final)
   local x, out = mn.tensor { shape = { 1, l.B, l.x:shape()[3] } }, {}
   ffi.copy(x:data(), final, #final)
   mn.no_grad(function()
-    local _, _, state = l.agent(rig.rows(l.x, 0, row + 1), rig.rows(l.done, 0, row + 1), l.pieces[1].state)
+    local _, _, state = l.agent:act(rig.rows(l.x, 0, row + 1), rig.rows(l.done, 0, row + 1), l.pieces[1].state)
     local _, values = l.agent(x, nil, state)
     for b = 0, l.B - 1 do out[b] = values:data()[b] end
   end)

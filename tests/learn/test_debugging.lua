@@ -13,7 +13,7 @@ t.test("debug=nan: the message tells op, inputs and line; the step before is kep
   local said, status = mneme(SMALL .. "steps=2560 lr=1e30 max_norm=1e30 debug=nan run=odd")
   t.eq(status, 3, said)
   t.ok(said:find "training diverged at step %d+: [%w_]+: %w+ [%w ]+ is not finite; %w+ %[[%d,]+%] %S+%.%.%S+", said)
-  t.ok(said:find "learn/a2c%.lua:%d+, from learn/on_policy%.lua:%d+", said)
+  t.ok(said:find "learners/a2c%.lua:%d+, from learn/on_policy%.lua:%d+", said)
   local step = tonumber(said:match "diverged at step (%d+)")
   t.ok(said:find("resume=odd debug=nan", 1, true), said)
   t.ok(files.is_file(("%s/odd/checkpoints/step-%d.safetensors"):format(dir, step - 8 * 32)), "the step before " .. step)

@@ -179,7 +179,9 @@ local function cut_gradients(l, length)
   for first = 0, l.T - 1, length do
     local to = math.min(first + length, l.T)
     to = to == l.T and to + 1 or to
-    local a, v, after = l.agent(rig.rows(l.x, first, to), rig.rows(l.resets, first, to), state)
+    local x, resets = rig.rows(l.x, first, to), rig.rows(l.resets, first, to)
+    local a, v = l.agent(x, resets, state)
+    local after = select(3, l.agent:act(x, resets, state))
     logits, values = logits and mn.concat(logits, a, { axis = 0 }) or a, values and mn.concat(values, v, { axis = 0 }) or v
     state = mn.keep(after)
   end
@@ -408,12 +410,13 @@ t.test("a stepper acts as the learner did", function()
   end
 end)
 
--- A core whose window or segments lie where a call begins sees what it saw in training.
-for _, core in ipairs { { "gtrxl", memory = 3 }, { "rmt", segment = 48 }, { "rmt" }, { "gru" } } do
+-- A core sees what it saw in training, also where its window or segments lie where a call begins.
+for _, core in ipairs { { "gtrxl", memory = 3 }, { "gtrxl", memory = 3, sees = "rollout" }, { "rmt", segment = 48 },
+  { "rmt", segment = 48, sees = "rollout" }, { "rmt", sees = "rollout" }, { "gru" } } do
   for name, pieces in pairs { whole = {}, ["in pieces"] = { horizon = 30 } } do
-    t.test(("a stepper values what the learner valued, beyond 64 steps, %s: %s"):format(name, core[1]), function()
+    t.test(("a stepper values what the learner valued, beyond 64 steps, %s: %s%s"):format(name, core[1], core.sees and ", sees=" .. core.sees or ""), function()
       local settings = { num_steps = 80, context = 0, seed = 4, lr = 0, horizon = pieces.horizon }
-      local config = { core[1], n_layers = 1, d_model = 8, d_head = 4, n_heads = 2, d_ffn = 8, memory = core.memory, segment = core.segment }
+      local config = { core[1], n_layers = 1, d_model = 8, d_head = 4, n_heads = 2, d_ffn = 8, memory = core.memory, segment = core.segment, sees = core.sees }
       if core[1] == "gru" then config = { "gru", d_model = 8 } end
       local l = rig.learner(mn.a2c, config, settings)
       local env = mn.env("tmaze", { corridor = 4, num_envs = 3, seed = 4, time_limit = 11 })
@@ -443,8 +446,8 @@ end)
 
 t.test("the defaults are listed once", function()
   for key in pairs(actor.defaults) do
-    for name, maker in pairs { a2c = require "mneme.learn.a2c", ppo = require "mneme.learn.ppo" } do
-      t.ok(maker.defaults[key] ~= nil, name .. " has no " .. key)
+    for name in pairs(makers) do
+      t.ok(mn.learners[name].defaults[key] ~= nil, name .. " has no " .. key)
     end
   end
 end)

@@ -58,13 +58,13 @@ t.test("cross_entropy: nats, mean over what is asked, and right answers, worked 
   mn.clear_tape()
 end)
 
-t.test("cross_entropy is what log_softmax and gather come to", function()
+t.test("cross_entropy is what log_softmax and pick come to", function()
   local x = mn.tensor { shape = { 7, 13 } }
   for i = 0, 90 do x:data()[i] = ((i * 7919 + 13) % 101 - 50) / 4 end
   local target = mn.tensor { shape = { 7 }, dtype = "i32" }
   for i = 0, 6 do target:data()[i] = i * 5 % 13 end
   local loss, nats = ops.cross_entropy { logits = x, target = target }
-  local chosen = ops.gather(ops.log_softmax(x), target)
+  local chosen = ops.pick(ops.log_softmax(x), target)
   local sum = 0
   for i = 0, 6 do
     t.near(nats:data()[i], -chosen:data()[i], 2e-5)
@@ -173,7 +173,7 @@ t.test("an update is Adam's step on the gradient of the mean cross-entropy", fun
     dataset:fill(batch, "train", n)
     adam:zero_grad()
     local logits = reference(batch.token, batch.done, mn.keep(learner.state))
-    local loss = ops.mean(ops.gather(ops.log_softmax(logits), batch.answer)) * -1
+    local loss = ops.mean(ops.pick(ops.log_softmax(logits), batch.answer)) * -1
     loss:backward()
     adam:step()
     local want = loss:item()

@@ -339,7 +339,7 @@ local function learn(name)
   local plan = mn.plan(function(tokens, class)
     adam:zero_grad()
     local first = mn.slice { x = enc(tokens), axis = 1, from = 0, to = 1 }
-    local loss = -mn.gather(mn.log_softmax(mn.reshape(head(first), { d0 = n, d1 = 2 })), class):mean()
+    local loss = -mn.pick(mn.log_softmax(mn.reshape(head(first), { d0 = n, d1 = 2 })), class):mean()
     loss:backward()
     adam:apply()
     return loss

@@ -16,17 +16,20 @@ local function small(name, more)
 end
 
 -- What is left of the first layer's state of ones after a step with a zero input, in which it writes nothing: the product of the
--- parts whose factors multiply; nil: the gates also depend on the state (gru), or its scale is free (rwkv4).
+-- parts whose factors multiply, and of the scale e^m that they are held at (mlstm); nil: the gates also depend on the state (gru), or
+-- its scale is free (rwkv4).
 local function left_after_a_step(core)
   local state, product = core:initial(1), nil
   for name in pairs(core.states) do
     local kind = name:match "[^.]+$"
     if kind == "C" or kind == "S" or kind == "c" or kind == "v" or kind == "k" then state[name]:fill(1) end
+    if kind == "m" then state[name]:fill(0) end
   end
   local _, after = core(tensor.new { shape = { 1, 1, core.config.d_in } }, nil, state)
   for name in pairs(core.states) do
     local kind = name:match "^layers%.0%.(%w+)$"
     if kind == "C" or kind == "S" or kind == "c" or kind == "v" or kind == "k" then product = (product or 1) * after[name]:data()[0] end
+    if kind == "m" then product = (product or 1) * math.exp(after[name]:data()[0]) end
   end
   return product
 end
@@ -107,6 +110,9 @@ t.test("a warning before training where the start cannot reach, and none where i
   t.ok(warning("agalite", 200):find("every 0.71 steps at the start, and the corridor is 200: 2^-283 of it", 1, true))
   t.ok(not warning("agalite", 10) and not warning("agalite_long", 200) and not warning("agalite", 200, { remember = 20 }))
   t.ok(not warning("gtrxl", 200) and not reach_warning(small "agalite", mn.env "noisy_cartpole"))
+  t.ok(warning("gtrxl", 60, { memory = 25, n_layers = 2 }):find("acts on the last 50 steps at most, and the corridor is 60", 1, true))
+  t.ok(not warning("gtrxl", 60, { memory = 25, n_layers = 2, sees = "rollout" }) and not warning("gtrxl", 50, { memory = 25, n_layers = 2 }))
+  t.ok(not warning("feedforward", 60) and not warning("rmt", 60))
   for env, words in pairs { repeat_first = "51 steps", repeat_previous = "3 steps", autoencode = "104 steps", selective_copy = "20 steps" } do
     local steps, text = require("mneme.envs.horizon").steps(mn.env(env))
     t.ok(steps and text:find(words, 1, true), env)

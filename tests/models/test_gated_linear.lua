@@ -13,7 +13,7 @@ local rig = require "tests.support.core_rig"
 
 local axes = {
   { "flow", "gtrxl", "residual", "postnorm" }, { "normalise", true, false }, { "query", "single", "double" },
-  { "decay", "separable", "joint" }, { "gate", "outer", "elementwise", "scalar", "none", "mega" },
+  { "decay", "separable", "joint", "gamma_only", "exponential" }, { "gate", "outer", "elementwise", "scalar", "none", "mega" },
   { "update", "sum", "delta", "fastweight" }, { "approximation", "full", "cos", "random_sign", "svd" },
   { "feature", "outer_relu", "outer_elu1", "elu1", "relu", "nn", "identity", "dpfp", "rfa", "favor_softmax", "favor_relu" },
 }
@@ -23,7 +23,7 @@ local tiny = { d_in = 3, d_model = 4, n_layers = 1, n_heads = 2, d_head = 2, d_f
 local reasons = {
   "update=%a+ needs the whole matrix", "update=%a+ has gates of its own", "update=fastweight has no normaliser",
   "decay=joint has no cosine form", "decay=joint has no form with random signs", "decay=joint has no form of low rank",
-  "decay=joint needs a gate of values and one of keys", "gate=mega has a decay of its own",
+  "decay=joint needs a gate of values and one of keys", "decay=gamma_only needs a gate of keys", "decay=exponential needs a gate", "gate=mega has a decay of its own",
   "approximation=[%w_]+ needs a decay of values and one of keys", "approximation=svd needs a decay that scales rows",
   "update=%a+ has a scalar decay", "update=fastweight does not forget",
   "update=%a+ divides keys by their sum", "cannot be rescaled",
@@ -86,7 +86,7 @@ t.test("every combination of axes runs, or says why it has no meaning", function
     end
     n = n + 1
   end)
-  t.eq(n, 14400)
+  t.eq(n, 28800)
   t.ok(ran > 500, ran .. " combinations ran")
   for _, reason in ipairs(reasons) do
     if not reason:find "no normaliser" then t.ok(seen[reason], "nothing was refused because: " .. reason) end
@@ -98,7 +98,7 @@ t.test("the equations that help prints name the gates, the decay and the normali
   for _, gate in ipairs { "outer", "elementwise", "scalar", "none" } do
     for _, held in ipairs { { "approximation", "full" }, { "approximation", "cos" }, { "approximation", "random_sign" }, { "approximation", "svd" },
                             { "update", "delta" }, { "update", "fastweight" } } do
-      for _, decay in ipairs { "separable", "joint" } do
+      for _, decay in ipairs(tables.keys(mn.decays)) do
         for _, normalise in ipairs { true, false } do
           local d, cfg = core.definition "galite", {}
           for key, value in pairs(d.config) do cfg[key] = value end
@@ -107,8 +107,13 @@ t.test("the equations that help prints name the gates, the decay and the normali
             local text, own = d.equations(cfg), (combinations.memory(cfg).gate or mn.gates[gate])
             local function names(letter) return text:find("%f[%a]" .. letter .. "%f[%A]") ~= nil end
             local what = table.concat({ gate, held[2], decay, tostring(normalise), text }, " ")
-            t.eq(names "b", own.beta ~= nil, what)
-            t.eq(names "g", own.gamma ~= nil, what)
+            if mn.decays[decay].rest then
+              t.eq(names "b", own.beta ~= nil, what)
+              t.eq(names "g", own.gamma ~= nil, what)
+            end
+            local kept = not combinations.memory(cfg).gate and not mn.decays[decay].rest
+            t.eq(text:find("keep", 1, true) ~= nil, kept, what)
+            t.eq(text:find("decay=" .. decay, 1, true) ~= nil, kept, what)
             t.eq(text:find("1 - b g^T", 1, true) ~= nil, held[2] == "full" and decay == "joint", what)
             t.eq(text:find("den(x) = ", 1, true) ~= nil, normalise and held[2] ~= "fastweight", what)
             n = n + 1

@@ -42,9 +42,13 @@ end)
 t.test("a module of one's own stands in; mistakes say what was expected", function()
   local pixels, grid = { shape = { 8, 8, 3 }, dtype = "u8" }, { shape = { 5 }, dtype = "u8", codes = 4 }
   local own = mn.nn.linear(3, 4)
-  t.raises(function() torso.for_space(grid, own) end, "needs d_out")
-  own.d_out = 4
-  t.eq(torso.for_space(grid, own), own)
+  t.raises(function() torso.for_space(grid, own) end, "agent: torso, called with zeros %[2,3,5%]: linear: .*")
+  t.raises(function() torso.for_space({ shape = { 3 }, dtype = "u8" }, function() return own end) end, "agent: torso gave a table for %[2,3,3%]")
+  t.raises(function() torso.for_space({ shape = { 4, 3 }, dtype = "f32" }, own) end, "gave %[2,3,4,4%] %(f32%) for %[2,3,4,3%], expected %[2,3,d%]")
+  t.eq(torso.for_space({ shape = { 3 }, dtype = "f32" }, own), own)
+  t.eq(own.d_out, 4)
+  own.d_out = 5
+  t.raises(function() torso.for_space({ shape = { 3 }, dtype = "f32" }, own) end, "has d_out=5, but gives 4 numbers")
   t.raises(function() torso.for_space(pixels, "flat") end, "torso flat reads numbers %(f32%), but the observations are u8 %[8,8,3%]")
   t.raises(function() torso.for_space(grid, "code") end, "unknown torso 'code'; did you mean 'codes'")
   t.raises(function() torso.for_space(grid, { "codes", wide = 3 }) end, "unknown option of torso codes 'wide'")

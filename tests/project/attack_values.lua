@@ -145,7 +145,7 @@ function parts.methods()
   recording:begin(obs:data())
   local objects = { Env = env, SequenceTask = sequences, Core = core, Module = mn.nn.linear(3, 2), Recording = recording,
     Agent = mn.agent { env = env, core = { "gru", d_model = 8 } }, SequenceModel = mn.sequence_model { dataset = sequences, core = core },
-    Adam = mn.adam { w }, Plan = mn.plan(function() return tensor.ops.add(w, w) end) }
+    Optimiser = mn.adam { w }, Plan = mn.plan(function() return tensor.ops.add(w, w) end) }
   for _, class in ipairs(tables.keys(objects)) do
     local methods = methods_of(objects[class])
     for _, key in ipairs(tables.keys(methods)) do

@@ -35,7 +35,7 @@ end
 t.test("agents and torsos refuse odd parts in words", function()
   sweep("agent", mn.agent)
   local parts = { env = env, core = { "gru", d_model = 8 } }
-  for _, key in ipairs { "env", "core", "hidden", "torso", "previous" } do
+  for _, key in ipairs { "env", "core", "hidden", "torso", "previous", "policy", "value" } do
     sweep("agent." .. key, function(v) mn.agent(with(parts, key, v)) end)
   end
   sweep("agent core { v }", function(v) mn.agent { env = env, core = { v } } end)
@@ -54,13 +54,46 @@ t.test("agents and torsos refuse odd parts in words", function()
   t.raises(function() mn.agent(nil) end, "agent: what it is made of is missing")
 end)
 
+t.test("definitions of learners, and what chooses one, refuse odd parts in words", function()
+  local loss = function(_, batch) return batch.values:mean() end
+  sweep("on_policy", mn.on_policy)
+  for _, key in ipairs { "name", "doc", "source", "base", "config", "about", "loss", "setup", "update", "forward", "batch", "new", "odd" } do
+    sweep("on_policy." .. key, function(v) mn.on_policy(with({ loss = loss }, key, v)) end)
+  end
+  sweep("on_policy.config.lr", function(v) mn.on_policy { loss = loss, config = { lr = v } } end)
+  sweep("on_policy.config.mine", function(v) mn.on_policy { loss = loss, config = { mine = v }, about = { mine = "mine" } } end)
+  sweep("on_policy.about.mine", function(v) mn.on_policy { loss = loss, config = { mine = 1 }, about = { mine = v } } end)
+  for _, field in ipairs { "range", "choices", "whole" } do
+    sweep("on_policy.about.mine." .. field, function(v) mn.on_policy { loss = loss, config = { mine = 1 }, about = { mine = { "m", [field] = v } } } end)
+    sweep("on_policy.about.word." .. field, function(v) mn.on_policy { loss = loss, config = { word = "a" }, about = { word = { "m", [field] = v } } } end)
+  end
+  sweep("learner settings", function(v) mn.learner(v, env, agent) end)
+  sweep("learner name", function(v) mn.learner({ learner = v, num_steps = 4 }, env, agent) end)
+  sweep("mn.learners", function(v)
+    mn.learners.mine = v
+    mn.learner({ learner = "mine", num_steps = 4 }, env, agent)
+  end)
+  mn.learners.mine = nil
+  sweep("a learner's loss", function(v)
+    local l = mn.on_policy({ loss = function() return v end })({ num_steps = 4 }, env, agent)
+    l:begin()
+    l:rollout()
+    l:update()
+  end)
+  sweep("extra", function(v) mn.a2c({ num_steps = 4 }, env, agent, v) end)
+  for _, key in ipairs { "aux", "modules" } do
+    sweep("extra." .. key, function(v) mn.a2c({ num_steps = 4 }, env, agent, { [key] = v }) end)
+    sweep("extra." .. key .. ".one", function(v) mn.a2c({ num_steps = 4 }, env, agent, { [key] = { one = v } }) end)
+  end
+end)
+
 for _, name in ipairs { "a2c", "ppo" } do
   t.test(name .. " refuses odd settings in words", function()
     local settings = { num_steps = 4, minibatches = 1, epochs = 1, steps = 8 }
     sweep("settings", function(v) mn[name](v, env, agent) end)
     sweep("env", function(v) mn[name](settings, v, agent) end)
     sweep("agent", function(v) mn[name](settings, env, v) end)
-    local keys = with(require("mneme.learn." .. name).defaults, "seed", 1)
+    local keys = with(mn.learners[name].defaults, "seed", 1)
     for _, key in ipairs { "steps", "stop_score" } do keys[key] = 1 end
     for key in pairs(keys) do
       sweep(key, function(v)

@@ -43,7 +43,7 @@ t.test("README: the first script, and its commands", function()
     t.ok(works(line .. " steps=2048"):find("2048 steps", 1, true), line)
     n = n + 1
   end
-  t.eq(n, 2)
+  t.eq(n, 3)
 end)
 
 t.test("README: the op and the environment compile", function()

@@ -6,7 +6,7 @@ local root = require("mneme.base.registry").root
 -- A room may require those before it, and itself.
 local rooms = { "base", "stats", "figures", "tensor", "models", "envs", "runs", "learn", "episodes", "view", "measure", "study", "commands" }
 -- Registries stand on the surface; each counts as the room whose things it lists.
-local registries = { cores = "models", attentions = "models", datasets = "envs" }
+local registries = { cores = "models", attentions = "models", datasets = "envs", learners = "learn" }
 local ROOM_FILES = 30
 local place = {}
 for i, room in ipairs(rooms) do place[room] = i end

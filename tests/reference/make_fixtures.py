@@ -20,6 +20,7 @@ import equations
 import gated_deltanet                      # adds itself to equations.CORES
 import rmt                                 # so does this
 import rwkv7                               # so does this, with rwkv6
+import scans                               # so does this: lru, mingru, mlstm
 
 LINEAR = dict(d_in=3, d_model=6, n_layers=1, n_heads=2, d_head=4, d_ffn=5, eta=2, nu=1, m=6, nn_act='relu',
               feature='outer_relu', gate='outer', query='single', decay='separable', update='sum', normalise=True,
@@ -36,10 +37,15 @@ DEFAULTS = {'galite': LINEAR, 'agalite': dict(LINEAR, approximation='cos'), 'gru
             'rwkv6': dict(d_in=3, d_model=6, n_layers=1, n_heads=2, d_head=3, d_ffn=9, mix_rank=2, decay_rank=3, embed_act='none',
                           ln_eps=1e-5, gn_eps=1e-2, reset=True),
             'rwkv7': dict(d_in=3, d_model=6, n_layers=2, n_heads=2, d_head=3, d_ffn=9, decay_rank=2, rate_rank=3, value_rank=2,
-                          gate_rank=4, embed_act='none', ln_eps=1e-5, gn_eps=1e-2, reset=True)}
+                          gate_rank=4, embed_act='none', ln_eps=1e-5, gn_eps=1e-2, reset=True),
+            'lru': dict(d_in=3, d_model=6, n_layers=1, d_state=5, embed_act='none', ln_eps=1e-6, reset=True),
+            'mingru': dict(RECURRENT, n_layers=1, space='real'),
+            'mlstm': dict(d_in=3, d_model=6, n_layers=1, n_heads=2, expand=2, conv_size=4, qkv_block=3, gate_scale=1.0, den_clamp=1e-6, gn_eps=1e-2,
+                          embed_act='none', ln_eps=1e-5, reset=True)}
 
 # name: core, T, B, steps of `done` by copy, configuration; chosen for what other fixtures leave out
-# (sequences longer than a chunk of 16, sizes that divide nothing, resets on the first step, unusual pairs of axes).
+# (sequences longer than a chunk of 16, sizes that divide nothing, resets on the first step, unusual pairs of axes).  Of mlstm the
+# numbers, which follow the name, are such that no n.q is almost 0: there PyTorch in float32 differs from itself in float64 by 1e-4.
 CORES = {
     'own_galite_long': ('galite', 37, 2, [[0, 17, 18], []], dict(d_head=5, eta=3)),
     'own_galite_scalar_favor': ('galite', 9, 2, [[4], [0, 8]], dict(gate='scalar', feature='favor_softmax', m=7, flow='residual')),
@@ -70,6 +76,14 @@ CORES = {
     'own_gated_deltanet_long': ('gated_deltanet', 35, 2, [[0, 17, 18], [5]], dict(d_head=5, expand_v=2)),
     'own_gated_deltanet_gtrxl': ('gated_deltanet', 5, 2, [[], [2]], dict(conv_size=3, flow='gtrxl', embed_act='relu', n_layers=2)),
     'own_gated_deltanet_no_reset': ('gated_deltanet', 18, 1, [[3]], dict(flow='postnorm', reset=False, norm_eps=1e-6, rms_eps=1e-5)),
+    'own_lru': ('lru', 37, 2, [[0, 17, 18], [5]], dict(n_layers=2)),
+    'own_lru_no_reset': ('lru', 9, 2, [[3], []], dict(embed_act='relu', d_state=8, reset=False)),
+    'own_mingru': ('mingru', 20, 2, [[0, 9, 19], []], dict(n_layers=2)),
+    'own_mingru_log': ('mingru', 37, 2, [[17], [0, 5]], dict(space='log')),
+    'own_mlstm_chunks': ('mlstm', 37, 2, [[0, 17, 18], [5]], dict(d_model=4, qkv_block=4)),
+    'own_mlstm_two_layers': ('mlstm', 7, 2, [[4], []], dict(d_model=4, qkv_block=2, n_layers=2)),
+    'own_mlstm_steep': ('mlstm', 21, 2, [[7], [0, 16]], dict(gate_scale=20.0, n_heads=1)),
+    'own_mlstm_endless': ('mlstm', 18, 1, [[3]], dict(embed_act='relu', qkv_block=4, conv_size=2, reset=False)),
     'own_transformer_residual': ('transformer', 11, 2, [[6], []], dict(flow='residual', memory=3, n_layers=2)),
     'own_rmt_gtrxl': ('rmt', 14, 2, [[0, 9], [3, 4]], dict(segment=3, flow='gtrxl', n_layers=2)),
     'own_rmt_residual': ('rmt', 9, 3, [[], [8], [2]], dict(segment=4, flow='residual', d_head=3, mem_slots=1)),

@@ -117,6 +117,44 @@ t.test("four seeds are too few, and two points are one too many", function()
   t.eq(judge({}, "solves")[1].verdict, "undecided")
 end)
 
+t.test("a verdict names agents that acted with core.sees=rollout, stored ones among them", function()
+  local runs = runs_of(yes, no)
+  local function acted(long, sees, more)
+    for _, r in ipairs(runs) do
+      if (r.labels.core == "long") == long then
+        r.info = function()
+          local info = { env = "tmaze-v0", core = { name = long and "gtrxl" or "gru", config = { sees = sees } } }
+          for key, value in pairs(more or {}) do info[key] = value end
+          return info
+        end
+      end
+    end
+  end
+  local function said()
+    local list = {}
+    for _, kind in ipairs { "solves", "better" } do
+      local test = { kind, metric = "score", above = kind == "solves" and 0.97 or nil, a = { core = "long" }, b = { core = "short" } }
+      for _, r in ipairs(claims.judge({ runs = runs }, { { text = "a claim", test = test } })[1].rollout) do
+        list[#list + 1] = ("%s %d of %d"):format(r.name, r.n, r.of)
+      end
+    end
+    return table.concat(list, ", ")
+  end
+  t.eq(said(), "")
+  acted(true, "memory")
+  acted(false)
+  t.eq(said(), "")
+  acted(true, "rollout")
+  t.eq(said(), "long 6 of 6, long 6 of 6")
+  acted(true, nil)                       -- of a run that was made before there was the setting
+  t.eq(said(), "long 6 of 6, long 6 of 6")
+  acted(true, nil, { env = false })      -- which has learned sequences
+  t.eq(said(), "")
+  acted(true, "memory")
+  runs[2].info = function() return { env = "tmaze-v0", core = { name = "gtrxl", config = {} } } end
+  t.eq(said(), "long 1 of 6, long 1 of 6")
+end)
+
 t.test("Holm's p decides: a claim that holds by itself is undecided among many", function()
   local runs = runs_of({ 1, 1, 1, 1, 0.5, 0.5 }, no)
   t.eq(judge(runs, "solves")[1].verdict, "holds")

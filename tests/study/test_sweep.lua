@@ -204,7 +204,8 @@ end)
 local function begin(words)
   forget()
   files.write(path "held", { "" })
-  local pid = shell.run(here, ("'%s' sweep %s estimate=0 %s >%s 2>&1 & echo $!"):format(shell.program, study, words, path "out")):match "%d+"
+  local pid = shell.run(here,
+    ("env --default-signal=INT '%s' sweep %s estimate=0 %s >%s 2>&1 & echo $!"):format(shell.program, study, words, path "out")):match "%d+"
   shell.wait("two cells", function() return select(2, marks()) == 2 end)
   return pid
 end

@@ -7,6 +7,9 @@ local rig = setmetatable({}, { __index = require "mneme.models.contract_rig" })
 
 -- Corners of axes.  eps = 1: near s.q = 0 a read-out is too steep for difference quotients.
 local corners = {
+  { "gtrxl", sees = "rollout" },
+  { "rmt", sees = "rollout" },
+  { "longformer", globals = 0, dilation = 2 },
   { "galite", gate = "elementwise" },
   { "galite", gate = "none", feature = "elu1" },
   { "galite", gate = "none", feature = "relu", nu = 2, normalise = false },
@@ -16,6 +19,7 @@ local corners = {
   { "galite", decay = "joint", feature = "relu", flow = "residual", normalise = false },
   { "galite", decay = "joint", gate = "elementwise", feature = "outer_elu1", flow = "postnorm", den_clamp = 0.1 },
   { "gated_deltanet", flow = "gtrxl", expand_v = 2, conv_size = 2 },
+  { "mingru", space = "log" },
   { "galite", update = "delta", feature = "elu1", nu = 2, flow = "residual" },
   { "galite", update = "delta", feature = "outer_elu1", query = "double", normalise = false },
   { "galite", update = "fastweight", feature = "outer_elu1", flow = "postnorm" },

@@ -5,7 +5,8 @@ local core = require "mneme.models.core"
 
 local rig = setmetatable({}, { __index = require "tests.support.core_rig" })
 
-local small = { d_in = 16, d_model = 16, n_layers = 2, n_heads = 2, d_head = 8, d_ffn = 16, eta = 2 }
+-- A memory shorter than an episode, so that what acts within a window of it shows.
+local small = { d_in = 16, d_model = 16, n_layers = 2, n_heads = 2, d_head = 8, d_ffn = 16, eta = 2, memory = 3 }
 
 ---A core by name, or a case of core_rig's, small.
 function rig.small_core(case, sizes)

@@ -65,7 +65,7 @@ function naive.gtrxl(run, t, b, layer, head)
     return part
   end
   local qu, qv = plus(q, own "u"), plus(q, own "v")
-  for j = math.max(step.start[b], t - step.row - cfg.memory), t do
+  for j = math.max(step.start[b], t - (cfg.sees == "rollout" and step.row or 0) - cfg.memory), t do
     local place = {}
     for i = 0, d / 2 - 1 do
       local angle = (t - j) * 10000 ^ (-2 * i / d)
@@ -172,8 +172,9 @@ local function layer_of(run, layer, rows)
   return weights, after
 end
 
--- A segment begins with an episode, with a call (row 0), and after `segment` tokens.
+-- A segment begins with an episode, with a call (row 0), and after `segment` tokens; acting without the rollout, every step is one.
 local function segment_start(run, t, b)
+  if run.cfg.sees == "memory" then return t end
   local first = math.max(run.steps[t].start[b], t - run.steps[t].row)
   return first + math.floor((t - first) / run.cfg.segment) * run.cfg.segment
 end

@@ -10,14 +10,18 @@ local M = { list = {} }
 -- ---- hints ----
 -- Per op, a list of cases; in each, all optional:
 --   shapes    sizes of inputs with [*]; `large`: those for the test of threads
+--   like      of an input with [*]: { "x", from }, the shape of an earlier input, from an axis on
 --   sizes     letters that depend on others, "T+1"; `any`: axes written ?, in order, of an input
 --   absent    optional inputs to leave out
 --   options   options to set
 --   positive  inputs to draw from 0.2 .. 1.2, away from poles
 --   small     inputs whose numbers are a third as large, so that a recurrence does not grow
 --   flags     float inputs to draw as 0 or 1
---   type      the type of inputs marked :any, "i32" or "u8" (default: floats)
 --   counts    whole numbers that count up along T, from 0 .. 4 and again from 0 now and then
+--   counting  no replay gives what another gave: it counts in place
+--   distinct  float inputs whose values keep a distance from each other
+--   dtype     of inputs marked :any, "i32" or "u8"; each case of such an op is also run with these two
+--   apart     of gated attention: write and keep are given, not beta and gamma
 --   stopped   inputs whose gradient leaves a part out on purpose, so that no quotient equals it
 local by_axis = { {}, { options = { axis = 0 } }, { options = { axis = 1 } },
   { options = { axis = -1, keepdim = 1 } } }
@@ -46,14 +50,21 @@ local function join(...)
   return all
 end
 local divisors, powers = with(pairs_of_shapes, { positive = "b" }), with(pairs_of_shapes, { positive = "a" })
-local comparisons = join(pairs_of_shapes, with(pairs_of_shapes, { type = "i32" }), with(pairs_of_shapes, { type = "u8" }))
+local comparisons = pairs_of_shapes
 local variances = join(by_axis, with(by_axis, {}, { correction = 0 }))
 local norms = join(by_axis, with(by_axis, {}, { p = 1 }), with(by_axis, {}, { p = math.huge }), with(by_axis, {}, { p = 3 }))
 
+-- Gates as beta and gamma, or where `apart` what is written and what is kept.
 local function attention(cases)
-  for _, case in ipairs(cases) do case.positive, case.stopped = "q k p_q p_k C s vs ks", "shrink" end
+  for _, case in ipairs(cases) do
+    case.positive, case.stopped = "q k p_q p_k C s vs ks write_k p_write_k", "shrink"
+    case.absent = (case.absent or "") .. (case.apart and " beta gamma p_gamma" or " write_v keep_v write_k p_write_k keep_k")
+  end
   return cases
 end
+local apart = { write_v = { "V" }, keep_v = { "V" }, write_k = { "D" }, p_write_k = { "E" }, keep_k = { "E*D" }, C = { "E*D" }, s = { "E*D" },
+  vs = { 1 }, ks = { 1, "E*D" } }
+local by_head = { write_k = { 1 }, keep_k = { 1 }, C = { "D" }, s = { "D" } }
 local factored = { gamma = { "D" }, p_gamma = { "E" }, beta = { "V" }, C = { "E*D" },
   s = { "E*D" } }
 local plain = { gamma = { "D" }, beta = { "V" }, C = { "D" }, s = { "D" } }
@@ -67,6 +78,17 @@ local function with_heads(o) o.heads, o.d_head, o.d_ffn, o.segment = 2, 2, 3, o.
 local function slots(S)
   return ("(1 + (T - T % S)/S)*B*3*D + 2*B*(6 + (T < S and T or S))*8"):gsub("S", S)
 end
+
+-- A factor for each step, and one for all steps.
+local function scans(sizes)
+  local list = {}
+  for i = 1, 4 do list[i] = { sizes = sizes, like = { a = { "x", i % 2 == 1 and 1 or 3 } }, absent = i > 2 and "done h" or nil } end
+  return list
+end
+
+local along = { { absent = "done", large = { x = { 300, 400 } } }, { sizes = { T = 21, B = 2 }, shapes = { x = { 21, 2, 3 } } },
+  { sizes = { T = 19, B = 3 }, shapes = { x = { 19, 3 } } }, { options = { axis = 1 }, absent = "done" },
+  { options = { axis = -1 }, absent = "done", shapes = { x = { 3, 5, 11 } } }, { options = { axis = -1 }, absent = "done", shapes = { x = { 21 } } } }
 
 local hints = {
   add = pairs_of_shapes, sub = pairs_of_shapes, mul = pairs_of_shapes, div = divisors,
@@ -94,12 +116,17 @@ local hints = {
     { sizes = { Y = "K+2", X = "L+2" }, absent = "x", options = { stride = 2, divide = 100 } } },
   max_pool2d = { { sizes = { Y = 5, X = 4 } }, { sizes = { Y = 5, X = 6 }, options = { kernel = 3, stride = 2, padding = 1 } },
     { sizes = { Y = 6, X = 5 }, options = { kernel = 3, stride = 2, ceil = 1 } } },
+  avg_pool2d = { { sizes = { Y = 5, X = 4 } }, { sizes = { Y = 5, X = 6 }, options = { kernel = 3, stride = 2, padding = 1 } } },
+  group_norm = { { sizes = { C = 4 }, options = { groups = 2 } }, {}, { sizes = { P = 1, C = 3 }, options = { groups = 3 } } },
+  dropout = { { stopped = "p" } }, random_key = { { counting = true } },
+  sgd = { { positive = "hyper norm" }, { positive = "hyper norm", options = { nesterov = 1 } }, { positive = "hyper norm", absent = "v" } },
+  rmsprop = { { positive = "v hyper norm", small = "mean" }, { positive = "v hyper norm", absent = "m mean" } },
   one_hot_codes = { { options = { codes = 256 } } },
   matmul = { { shapes = { a = { 3, 4 }, b = { 4, 5 } } },
     { shapes = { a = { 3, 2, 4 }, b = { 4, 3 } } },
              { shapes = { a = { 3, 2, 4 }, b = { 3, 4, 5 } } } },
-  concat = { {}, { options = { axis = 0 }, shapes = { a = { 2, 3 }, b = { 4, 3 } } },
-             { options = { axis = 1 }, shapes = { a = { 3, 2, 2 }, b = { 3, 1, 2 } } } },
+  concat = { { absent = "c d e f g h" }, {}, { absent = "c d e f g h", options = { axis = 0 }, shapes = { a = { 2, 3 }, b = { 4, 3 } } },
+             { absent = "d e g h", options = { axis = 1 }, shapes = { a = { 3, 2, 2 }, b = { 3, 1, 2 }, c = { 3, 4, 2 }, f = { 3, 1, 2 } } } },
   slice = { {}, { options = { axis = -1, from = 1 } },
     { options = { axis = 1, from = -2, to = -1 } },
             { options = { axis = 0, from = 1, to = 3 } } },
@@ -107,6 +134,30 @@ local hints = {
     { options = { d0 = 3, d1 = 1, d2 = 3, d3 = 4 } } },
   transpose = { {}, { options = { a = 1, b = -1 } }, { options = { a = -1, b = 0 } },
     { options = { a = 1, b = 1 } } },
+  permute = { { options = { a0 = 0, a1 = 2, a2 = 1 } }, { options = { a0 = -1, a1 = 0, a2 = 1 } }, { options = { a0 = 0, a1 = 1, a2 = 2 } },
+    { shapes = { x = { 3, 2, 4, 2 } }, options = { a0 = 0, a1 = 3, a2 = 2, a3 = 1 } },
+    { shapes = { x = { 2, 1, 3, 2, 2 } }, options = { a0 = 4, a1 = 2, a2 = 0, a3 = 3, a4 = 1 } } },
+  flip = { {}, { options = { axis = 0 } }, { options = { axis = 1 } } },
+  roll = { {}, { options = { shift = -7, axis = 1 } }, { options = { shift = 2, axis = 0 } }, { options = { shift = 3, axis = 1 } } },
+  pad = { { options = { before = 2, after = 1, value = 3 } }, { options = { axis = 0, before = 1 } }, { options = { axis = 1, after = 2 } }, {} },
+  expand = { { shapes = { x = { 3, 1, 4 } }, large = { x = { 70, 1, 50 } }, options = { d0 = -1, d1 = 5, d2 = -1 } },
+    { shapes = { x = { 3, 1 } }, large = { x = { 50, 1 } }, options = { d0 = 2, d1 = -1, d2 = 4 } },
+    { shapes = { x = { 1 } }, large = { x = { 1 } }, options = { d0 = 3 } },
+    { shapes = { x = { 2, 1, 3, 1 } }, large = { x = { 2, 1, 3, 1 } }, options = { d0 = 2, d1 = 2, d2 = 2, d3 = 3, d4 = 2 } } },
+  tril = { {}, { options = { diagonal = -1 } }, { shapes = { x = { 4, 3 } }, options = { diagonal = 1 } } },
+  triu = { {}, { options = { diagonal = 1 } }, { shapes = { x = { 2, 5 } }, options = { diagonal = -9 } } },
+  gather = { { shapes = { x = { 3, 4, 5 }, index = { 3, 4, 2 } }, large = { x = { 70, 30, 50 }, index = { 70, 30, 40 } } },
+    { shapes = { x = { 3, 4, 2 }, index = { 3, 6, 2 } }, options = { axis = 1 } },
+    { shapes = { x = { 5, 3 }, index = { 2, 3 } }, options = { axis = 0 } } },
+  index_select = { { sizes = { N = 5 } }, { options = { axis = 1 } }, { options = { axis = -1 }, sizes = { N = 7 } } },
+  scatter_add = { { shapes = { x = { 3, 4, 5 }, index = { 3, 4, 7 }, src = { 3, 4, 7 } },
+      large = { x = { 70, 30, 50 }, index = { 70, 30, 40 }, src = { 70, 30, 40 } } },
+    { shapes = { x = { 3, 4, 2 }, index = { 3, 2, 2 }, src = { 3, 2, 2 } }, options = { axis = 1 } },
+    { shapes = { x = { 5, 3 }, index = { 4, 3 }, src = { 4, 3 } }, options = { axis = 0 } } },
+  sort = { {}, { options = { descending = 1 } }, { options = { axis = 1 } }, { options = { axis = 0 } },
+    { shapes = { x = { 2, 150 } }, distinct = "x", options = { descending = 1 } } },
+  topk = { { options = { k = 2 } }, { options = { k = 3, axis = 1, largest = 0 } }, { options = { axis = 0 } },
+    { shapes = { x = { 2, 150 } }, distinct = "x", options = { k = 100 } }, { shapes = { x = { 2, 150 } }, distinct = "x", options = { k = 5 } } },
   sparse_attention = { { any = { ranges = { 1 } }, sizes = { P = 1 } },
     { any = { ranges = { "H" } }, sizes = { P = "N" }, options = { causal = 1 } },
     { any = { ranges = { 1 } }, sizes = { P = "N" }, options = { stride = 2 } } },
@@ -125,6 +176,8 @@ local hints = {
     { sizes = { J = 2, S = 3, W = "R", E = "H*D" }, counts = "pos", options = { window = 1, eps = 0.5 } } },
   kv_slots = { { counts = "pos", options = { pinned = 1 } }, { counts = "pos" } },
   kv_chunk_slots = { { sizes = { C = "T + 1 - (T + 1) % 2", W = 4 }, counts = "pos", options = { chunk = 2 } } },
+  gated_scan = scans(), log_scan = scans(), complex_scan = scans { D = "2*T" },
+  cumsum = along, cumprod = along,
   lambda_returns = { { sizes = { S = "T+1" } } },
   a2c_loss = { { sizes = { S = "T+1" }, stopped = "values returns" } },
   frame_stack = { { sizes = { P = 3 } }, { sizes = { P = 1 }, options = { frames = 2 } },
@@ -155,9 +208,11 @@ local hints = {
   linear_attention = attention { { any = factored },
     { any = plain, absent = "p_q p_k p_gamma done" },
     { any = { beta = { 1 }, C = { "D" }, s = { "D" } }, absent = "p_q p_k p_gamma gamma" },
-    { any = plain, absent = "p_q p_k p_gamma beta gamma", options = { normalise = 0 } } },
+    { any = plain, absent = "p_q p_k p_gamma beta gamma", options = { normalise = 0 } },
+    { any = apart, apart = true }, { any = by_head, apart = true, absent = "p_q p_k write_v keep_v p_write_k" },
+    { any = apart, apart = true, absent = "write_v write_k p_write_k done" } },
   joint_gate_attention = attention { { any = factored },
-    { any = factored, options = { write = "raw" } },
+    { any = apart, apart = true }, { any = apart, apart = true, absent = "write_v write_k p_write_k" },
     { any = plain, absent = "p_q p_k p_gamma C s" } },
   delta_rule = { { small = "k", positive = "q k s" },
     { small = "k", absent = "C s done", options = { erase = "after", normalise = 0 } },
@@ -171,12 +226,16 @@ local hints = {
     { any = { gamma = { "D" } }, absent = "p_q p_k p_gamma vs ks s",
       options = { form = "cossin", r = 4, normalise = 0 } },
     { any = { gamma = { "D" }, vs = { 5 }, ks = { 5, "D" }, s = { "D" } }, absent = "p_q p_k p_gamma",
-      options = { form = "random_sign", r = 5, seed = 3 } } },
+      options = { form = "random_sign", r = 5, seed = 3 } },
+    { any = apart, apart = true }, { any = apart, apart = true, absent = "keep_v write_k p_write_k", options = { form = "paper", r = 1 } } },
   -- More columns than tokens: where something is discarded, no quotient equals the gradient.
   low_rank_attention = attention { { any = factored, absent = "U W s", options = { r = 24 } },
     { any = plain, absent = "p_q p_k p_gamma done U W s", options = { r = 24, normalise = 0 } },
-    { any = { beta = { 1 } }, absent = "p_q p_k p_gamma gamma U W s", options = { r = 24, den_clamp = 0.1 } } },
+    { any = { beta = { 1 } }, absent = "p_q p_k p_gamma gamma U W s", options = { r = 24, den_clamp = 0.1 } },
+    { any = apart, apart = true, absent = "U W s", options = { r = 24 } } },
 }
+
+hints.scatter = hints.scatter_add
 
 -- Ops without a hint: everything given; nothing optional given; each word of an option.
 local function default_cases(s)
@@ -203,11 +262,12 @@ local function between(a, b) return a + math.floor(random() * (b - a + 1)) end
 function M.seed(n) seed = n end
 
 -- Floats keep away from 0, where many an op has a kink.
-local function draw(domain, positive, bound, dtype)
+local function draw(domain, dtype, positive, bound)
   if domain == "bit" then return random() < 0.3 and 1 or 0 end
-  if domain == "u8" then return between(0, 255) end
+  if dtype == C.MN_U8 then return between(0, 255) end
   if domain:sub(1, 1) == "<" then return between(0, bound - 1) end
-  if domain == "i32" or domain == "any" and dtype ~= C.MN_F32 then return between(0, 3) end
+  if domain == "i32" then return between(0, 3) end
+  if dtype == C.MN_I32 then return between(-3, 3) end
   if domain == "01" then return 0.15 + 0.7 * random() end
   if domain == "pos" or positive then return 0.2 + random() end
   return (random() < 0.5 and -1 or 1) * (0.15 + 1.2 * random())
@@ -245,6 +305,13 @@ function M.make(name, hint, fixed)
       if type(expression) == kind then sizes[letter] = evaluate(expression, sizes) end
     end
   end
+  for i, o in ipairs(s.options) do
+    local value = hint.options and hint.options[o.name]
+    if type(value) == "string" then
+      for k, word in ipairs(o.words) do if word == value then value = k - 1 end end
+    end
+    case.options[i] = value or o.default
+  end
   for i, a in ipairs(s.inputs) do
     local x = { name = a.name, domain = a.domain, place = i - 1, shape = {}, symbols = {},
       values = {} }
@@ -253,6 +320,8 @@ function M.make(name, hint, fixed)
       local shapes = fixed and fixed.free and hint.large or hint.shapes
       local list = symbol == "." and rest or symbol == "*"
         and (shapes and shapes[a.name] or fixed and fixed.free or { 3, 3, 4 })
+      local like = symbol == "*" and hint.like and hint.like[a.name]
+      if like then list = { unpack(case.inputs[s.place[like[1]]].shape, like[2]) } end
       if symbol == "?" then
         n_any = n_any + 1
         list = { evaluate((fixed_any[a.name] or {})[n_any] or 3, sizes) }
@@ -262,14 +331,25 @@ function M.make(name, hint, fixed)
       end
     end
     local d = a.domain
-    x.dtype = (d == "bit" or d == "u8" or d == "any" and hint.type == "u8") and C.MN_U8
-      or (d == "i32" or d:sub(1, 1) == "<" or d == "any" and hint.type == "i32") and C.MN_I32 or C.MN_F32
+    local kind = d == "any" and hint.dtype or d
+    x.dtype = (kind == "bit" or kind == "u8") and C.MN_U8
+      or (kind == "i32" or d:sub(1, 1) == "<") and C.MN_I32 or C.MN_F32
     x.n = 1
     for _, size in ipairs(x.shape) do x.n = x.n * size end
-    local factor = lists(hint.small, a.name) and 1 / 3 or 1
+    local factor, bound = lists(hint.small, a.name) and 1 / 3 or 1, sizes[d:sub(2)]
+    if d == "<axis" then
+      local of, axis = case.inputs[1].shape, case.options[s.options.axis]
+      bound = of[axis % #of + 1]
+    end
     for k = 1, x.n do
       x.values[k] = lists(hint.flags, a.name) and between(0, 1)
-        or draw(d, lists(hint.positive, a.name), sizes[d:sub(2)], x.dtype) * factor
+        or draw(d, x.dtype, lists(hint.positive, a.name), bound) * factor
+    end
+    if lists(hint.distinct, a.name) and x.dtype == C.MN_F32 then
+      local order = {}
+      for k = 1, x.n do order[k] = k end
+      table.sort(order, function(k, l) return x.values[k] < x.values[l] end)
+      for rank, k in ipairs(order) do x.values[k] = 0.06 * (rank - x.n / 2) end
     end
     if lists(hint.counts, a.name) then
       local rows, count = x.n / x.shape[1], {}
@@ -282,13 +362,6 @@ function M.make(name, hint, fixed)
     x.given = not (a.optional and lists(hint.absent, a.name))
     x.compared = x.given and x.dtype == C.MN_F32 and not lists(hint.stopped, a.name)
     case.inputs[i] = x
-  end
-  for i, o in ipairs(s.options) do
-    local value = hint.options and hint.options[o.name]
-    if type(value) == "string" then
-      for k, word in ipairs(o.words) do if word == value then value = k - 1 end end
-    end
-    case.options[i] = value or o.default
   end
   return case
 end
@@ -316,14 +389,29 @@ function M.large(name)
   return { letter = size, rest = { size, size }, free = { 70, 30, 50 } }
 end
 
--- `recur` runs a body, so no call of it can be drawn: test_recur.lua and test_gpu_recur.lua have its tests.
-local own_tests = { recur = true }
+-- A case with any type is one with each.
+local function with_types(name, list)
+  local any, all = false, { unpack(list) }
+  for _, a in ipairs(tensor.signatures[name].inputs) do any = any or a.domain == "any" end
+  for _, hint in ipairs(any and list or {}) do
+    for _, dtype in ipairs(hint.dtype and {} or { "i32", "u8" }) do
+      local case = { dtype = dtype }
+      for key, value in pairs(hint) do case[key] = value end
+      all[#all + 1] = case
+    end
+  end
+  return all
+end
+
+-- What these run was recorded from Lua, so no call of them can be drawn: test_recur.lua, test_gpu_recur.lua and test_gradients.lua have
+-- their tests.
+local own_tests = { recur = true, custom_gradient = true }
 
 ---Every op with its hints, in order.
 function M.each(f)
   for op = 0, C.mn_op_count() - 1 do
     local name = ffi.string(C.mn_op_name(op))
-    if not own_tests[name] then f(name, hints[name] or default_cases(tensor.signatures[name]), op) end
+    if not own_tests[name] then f(name, with_types(name, hints[name] or default_cases(tensor.signatures[name])), op) end
   end
 end
 

@@ -31,7 +31,7 @@ def _load(name):
 
 _P, _S, _I, _D = c.c_void_p, c.c_char_p, c.c_int, c.c_double
 _SIGNATURES = {
-    "mn_ctx_new": (_P, _S, _I), "mn_error": (_S, _P), "mn_env_count": (_I,), "mn_env_find": (_I, _S), "mn_env_name": (_S, _I),
+    "mn_ctx_new": (_P, _S, _I), "mn_ctx_free": (None, _P), "mn_error": (_S, _P), "mn_env_count": (_I,), "mn_env_find": (_I, _S), "mn_env_name": (_S, _I),
     "mn_env_version": (_I, _I), "mn_env_params": (_S, _I), "mn_env_doc": (_S, _I), "mn_env_actions": (_S, _I),
     "mn_env_settable": (_S, _I), "mn_vec_new": (_P, _P, _I, _I, _D, _P, _S, _I), "mn_vec_free": (None, _P),
     "mn_vec_space": (_I, _P, _P, _P), "mn_vec_codes": (_I, _P), "mn_vec_actions": (_I, _P), "mn_vec_time_limit": (_I, _P),
@@ -39,11 +39,11 @@ _SIGNATURES = {
     "mn_vec_step": (_I, _P, _P, _P, _P, _P, _P), "mn_vec_final_obs": (_P, _P), "mn_vec_score": (_P, _P),
     "mn_vec_return": (_P, _P), "mn_vec_length": (_P, _P), "mn_vec_save": (_I, _P, _I, _P),
     "mn_vec_restore": (_I, _P, _I, _P, _I, _P), "mn_vec_set": (_I, _P, _I, _S, _D, _P), "mn_vec_draw": (_P, _P, _I),
-    "mn_vec_truth": (_I, _P, _I, _P, _P), "mn_canvas_new": (_P, _P), "mn_canvas_clear": (None, _P),
+    "mn_vec_truth": (_I, _P, _I, _P, _P), "mn_canvas_new": (_P, _P), "mn_canvas_free": (None, _P), "mn_canvas_clear": (None, _P),
     "mn_canvas_append": (_I, _P, _P, c.c_float, c.c_float, c.c_float, c.c_float),
 }
 _VIEW = {
-    "mn_raster_new": (_P, _P, _S), "mn_raster_paint": (_I, _P, _P, c.c_uint32, _I, _I), "mn_raster_pixels": (_P, _P),
+    "mn_raster_new": (_P, _P, _S), "mn_raster_free": (None, _P), "mn_raster_paint": (_I, _P, _P, c.c_uint32, _I, _I), "mn_raster_pixels": (_P, _P),
 }
 
 
@@ -55,18 +55,15 @@ def _declare(library, signatures):
 
 
 lib = _declare(_load("libmneme.so"), _SIGNATURES)
-_ctx = None
 _view = None
 
 
-def ctx():
-    """The process's one context, opened when first asked for."""
-    global _ctx
-    if _ctx is None:
-        _ctx = lib.mn_ctx_new(b"cpu", 1)
-        if not _ctx:
-            raise Error(lib.mn_error(None).decode())
-    return _ctx
+def new_ctx():
+    """A context of the engine: memory and the text of the last error, so that no thread reads another's."""
+    ctx = lib.mn_ctx_new(b"cpu", 1)
+    if not ctx:
+        raise Error(lib.mn_error(None).decode())
+    return ctx
 
 
 def view():
@@ -80,10 +77,10 @@ def view():
     return _view
 
 
-def check(result):
-    """Turn a failure (-1 or NULL) into an Error; hand anything else through."""
+def check(ctx, result):
+    """Turn a failure (-1 or NULL) of a call in this context into an Error; hand anything else through."""
     if result is None or result == -1:
-        raise Error(lib.mn_error(ctx()).decode())
+        raise Error(lib.mn_error(ctx).decode())
     return result
 
 

@@ -1,6 +1,7 @@
-"""envs.py -- environments as Gymnasium's Env and VectorEnv.  One engine call steps all copies."""
+"""envs.py -- environments as Gymnasium's Env and VectorEnv.  One engine call steps all environments."""
 import ctypes as c
 import difflib
+import weakref
 
 import gymnasium
 import numpy as np
@@ -9,7 +10,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from . import engine
-from .engine import check, lib
+from .engine import lib
 
 _DTYPES = {engine.F32: np.float32, engine.I32: np.int32, engine.U8: np.uint8}
 
@@ -20,16 +21,33 @@ def _unknown(what, name, known):
     return engine.Error(f"unknown {what} '{name}'{hint}")
 
 
-class _Copies:
-    """Copies of an environment in the engine, and the buffers that a step fills."""
+def _free(ctx, vec, drawing):
+    for f, what in drawing:
+        f(what)
+    lib.mn_vec_free(vec)
+    lib.mn_ctx_free(ctx)
 
-    def __init__(self, name, copies, time_limit, settings):
+
+def _remade(made, state):
+    name, num_envs, time_limit, settings = made
+    envs = _Envs(name, num_envs, time_limit, settings)
+    if state is not None:
+        envs.reset(0)
+        for i, data in enumerate(state):
+            envs.restore(i, data)
+    return envs
+
+
+class _Envs:
+    """Environments in the engine that are stepped together, and the buffers that a step fills."""
+
+    def __init__(self, name, num_envs, time_limit, settings):
         name = name.split("/")[-1]
         number = lib.mn_env_find(name.encode())
         if number < 0:
             raise _unknown("environment", name, [n.rsplit("-v", 1)[0] for n in engine.names()])
-        if not isinstance(copies, (int, np.integer)) or not 1 <= copies < 2**31:
-            raise engine.Error(f"{name}: num_envs={copies!r}, expected a whole number of at least 1")
+        if not isinstance(num_envs, (int, np.integer)) or not 1 <= num_envs < 2**31:
+            raise engine.Error(f"{name}: num_envs={num_envs!r}, expected a whole number of at least 1")
         params, text = engine.params_of(number), None
         for key in settings:
             if key not in params:
@@ -49,25 +67,50 @@ class _Copies:
                 values[i] = value
             else:
                 raise engine.Error(f"{name}: {key}={value!r}, expected a number")
-        self.vec = check(lib.mn_vec_new(engine.ctx(), number, copies, 1, values, text, -1 if time_limit is None else time_limit))
-        self.name, self.n = f"{lib.mn_env_name(number).decode()}-v{lib.mn_env_version(number)}", copies
+        self.made = (name, num_envs, time_limit, settings)
+        self.ctx = engine.new_ctx()
+        self.vec = lib.mn_vec_new(self.ctx, number, num_envs, 1, values, text, -1 if time_limit is None else time_limit)
+        self.drawing = []                         # what frees the canvas and the raster, once there are some
+        self.free = weakref.finalize(self, _free, self.ctx, self.vec, self.drawing)
+        self.check(self.vec)
+        self.name, self.n = f"{lib.mn_env_name(number).decode()}-v{lib.mn_env_version(number)}", num_envs
         dtype, shape = c.c_int(), (c.c_int * engine.MOST_AXES)()
         axes = lib.mn_vec_space(self.vec, c.byref(dtype), shape)
         self.shape, self.dtype = tuple(shape[:axes]), _DTYPES[dtype.value]
         self.codes, self.actions = lib.mn_vec_codes(self.vec), lib.mn_vec_actions(self.vec)
-        self.obs = np.zeros((copies, *self.shape), self.dtype)
-        self.reward, self.action = np.zeros(copies, np.float32), np.zeros(copies, np.int32)
-        self.terminated, self.truncated = np.zeros(copies, np.uint8), np.zeros(copies, np.uint8)
+        self.obs = np.zeros((num_envs, *self.shape), self.dtype)
+        self.reward, self.action = np.zeros(num_envs, np.float32), np.zeros(num_envs, np.int32)
+        self.terminated, self.truncated = np.zeros(num_envs, np.uint8), np.zeros(num_envs, np.uint8)
 
-        def borrowed(f, kind, shape):
-            return np.ctypeslib.as_array(c.cast(f(self.vec), c.POINTER(kind)), shape)
-
-        obs_kind = np.ctypeslib.as_ctypes_type(self.dtype)
-        self.final_obs = borrowed(lib.mn_vec_final_obs, obs_kind, self.obs.shape)
-        self.score = borrowed(lib.mn_vec_score, c.c_float, (copies,))
-        self.returned = borrowed(lib.mn_vec_return, c.c_float, (copies,))
-        self.length = borrowed(lib.mn_vec_length, c.c_int32, (copies,))
+        self.final_obs = np.zeros_like(self.obs)  # of the engine's memory nothing is lent: it may be freed
+        self.score, self.returned = np.zeros(num_envs, np.float32), np.zeros(num_envs, np.float32)
+        self.length = np.zeros(num_envs, np.int32)
         self.raster = self.page = None
+        self.begun = False
+
+    def check(self, result):
+        return engine.check(self.ctx, result)
+
+    def state(self):
+        """Every environment as bytes; None before the first reset."""
+        if not self.begun:
+            return None
+        return [self.save(i) for i in range(self.n)]
+
+    def __reduce__(self):
+        """For pickle and copy: an engine of its own with the same environments, which then go on by themselves."""
+        self.need()
+        return _remade, (self.made, self.state())
+
+    def __deepcopy__(self, memo):
+        f, arguments = self.__reduce__()
+        return f(*arguments)
+
+    def outcomes(self):
+        """Copies what the engine keeps of the episodes that ended in this step."""
+        for f, into in ((lib.mn_vec_final_obs, self.final_obs), (lib.mn_vec_score, self.score),
+                        (lib.mn_vec_return, self.returned), (lib.mn_vec_length, self.length)):
+            c.memmove(into.ctypes.data, f(self.vec), into.nbytes)
 
     def space(self):
         if self.dtype == np.float32:
@@ -79,34 +122,46 @@ class _Copies:
             raise engine.Error(f"{self.name}: it has been closed")
         return self.vec
 
+    def seed_of(self, seed):
+        """A seed as the engine's double; beyond 2^53 several seeds would be one."""
+        if not isinstance(seed, (int, np.integer)) or not 0 <= seed <= 2**53:
+            raise engine.Error(f"{self.name}: seed={seed!r}, expected a whole number from 0 to 2**53")
+        return float(seed)
+
     def reset(self, seed):
-        check(lib.mn_vec_reset(self.need(), -1 if seed is None else seed, self.obs.ctypes.data))
+        self.check(lib.mn_vec_reset(self.need(), -1 if seed is None else self.seed_of(seed), self.obs.ctypes.data))
+        self.begun = True
 
     def reset_each(self, seeds):
-        list_of = (c.c_double * self.n)(*seeds)
-        check(lib.mn_vec_reset_each(self.need(), list_of, self.obs.ctypes.data))
+        list_of = (c.c_double * self.n)(*[self.seed_of(s) for s in seeds])
+        self.check(lib.mn_vec_reset_each(self.need(), list_of, self.obs.ctypes.data))
+        self.begun = True
 
-    def step(self):
-        wrong = (self.action < 0) | (self.action >= self.actions)
+    def step(self, actions):
+        actions = np.asarray(actions)
+        if actions.dtype.kind not in "iu" or actions.shape not in ((), self.action.shape):
+            raise engine.Error(f"{self.name}: actions are {actions.dtype}{list(actions.shape)}, expected whole numbers [{self.n}]")
+        wrong = (actions < 0) | (actions >= self.actions)
         if wrong.any():
-            raise engine.Error(f"{self.name}: action {self.action[wrong][0]}, expected 0 to {self.actions - 1}")
-        check(lib.mn_vec_step(self.need(), self.action.ctypes.data, self.obs.ctypes.data, self.reward.ctypes.data,
+            raise engine.Error(f"{self.name}: action {actions[wrong].flat[0]}, expected 0 to {self.actions - 1}")
+        self.action[:] = actions
+        self.check(lib.mn_vec_step(self.need(), self.action.ctypes.data, self.obs.ctypes.data, self.reward.ctypes.data,
                               self.terminated.ctypes.data, self.truncated.ctypes.data))
 
-    def save(self, copy):
+    def save(self, i):
         data = c.create_string_buffer(lib.mn_vec_bytes(self.need()))
-        check(lib.mn_vec_save(self.vec, copy, data))
+        self.check(lib.mn_vec_save(self.vec, i, data))
         return data.raw
 
-    def restore(self, copy, data):
-        check(lib.mn_vec_restore(self.need(), copy, data, len(data), self.obs[copy:].ctypes.data))
+    def restore(self, i, data):
+        self.check(lib.mn_vec_restore(self.need(), i, data, len(data), self.obs[i:].ctypes.data))
 
-    def set(self, copy, fact, value):
-        return check(lib.mn_vec_set(self.need(), copy, fact.encode(), value, self.obs[copy:].ctypes.data)) == 1
+    def set(self, i, fact, value):
+        return self.check(lib.mn_vec_set(self.need(), i, fact.encode(), value, self.obs[i:].ctypes.data)) == 1
 
-    def truth(self, copy):
+    def truth(self, i):
         names, values = c.c_char_p(), c.POINTER(c.c_float)()
-        check(lib.mn_vec_truth(self.need(), copy, c.byref(names), c.byref(values)))
+        self.check(lib.mn_vec_truth(self.need(), i, c.byref(names), c.byref(values)))
         facts, at = {}, 0
         for word in names.value.decode().split():
             name, _, count = word.partition("[")
@@ -117,29 +172,29 @@ class _Copies:
                 facts[name], at = values[at], at + 1
         return facts
 
-    def picture(self, copy, width, height):
+    def picture(self, i, width, height):
         view = engine.view()
         if self.raster is None:
-            self.raster = check(view.mn_raster_new(engine.ctx(), b""))
-            self.page = check(lib.mn_canvas_new(engine.ctx()))
+            self.raster = self.check(view.mn_raster_new(self.ctx, b""))
+            self.drawing.append((view.mn_raster_free, self.raster))
+            self.page = self.check(lib.mn_canvas_new(self.ctx))
+            self.drawing.append((lib.mn_canvas_free, self.page))
         lib.mn_canvas_clear(self.page)
-        check(lib.mn_canvas_append(self.page, check(lib.mn_vec_draw(self.need(), copy)), 0, 0, width, height))
-        check(view.mn_raster_paint(self.raster, self.page, 0x0F131AFF, width, height))
+        self.check(lib.mn_canvas_append(self.page, self.check(lib.mn_vec_draw(self.need(), i)), 0, 0, width, height))
+        self.check(view.mn_raster_paint(self.raster, self.page, 0x0F131AFF, width, height))
         pixels = c.cast(view.mn_raster_pixels(self.raster), c.POINTER(c.c_uint8))
         return np.ctypeslib.as_array(pixels, (height, width, 4))[:, :, :3].copy()
 
     def close(self):
-        if self.vec is not None:
-            self.final_obs = self.score = self.returned = self.length = None      # they lie in what goes
-            lib.mn_vec_free(self.vec)
-            self.vec = None
+        self.free()                               # once: later calls do nothing
+        self.vec = None
 
 
 class MnemeEnv(gymnasium.Env):
-    """One copy of an environment: MnemeEnv("tmaze", corridor=20), or gymnasium.make("mneme/tmaze-v0", corridor=20).
+    """One environment: MnemeEnv("tmaze", corridor=20), or gymnasium.make("mneme/tmaze-v0", corridor=20).
 
     The info of an episode's last step has "score" (0 worst .. 1 solved) and "episode" (return r, length l).
-    ``save``, ``restore``, ``set`` and ``truth`` reach into the world, as Mneme's own tasks do.
+    ``save``, ``restore``, ``set`` and ``truth`` read and change the environment's state, as in Lua.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 8}
@@ -147,69 +202,69 @@ class MnemeEnv(gymnasium.Env):
     def __init__(self, name="tmaze", render_mode=None, time_limit=None, size=(480, 480), **settings):
         if render_mode not in (None, "rgb_array"):
             raise engine.Error(f"render_mode={render_mode!r}, expected None or 'rgb_array'")
-        self._copies = _Copies(name, 1, time_limit, settings)
-        self.observation_space, self.action_space = self._copies.space(), spaces.Discrete(self._copies.actions)
+        self._envs = _Envs(name, 1, time_limit, settings)
+        self.observation_space, self.action_space = self._envs.space(), spaces.Discrete(self._envs.actions)
         self.render_mode, self.size = render_mode, size
         self._fresh = False                       # the engine has begun an episode that nobody has seen yet
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         if seed is not None or not self._fresh:
-            self._copies.reset(seed)
+            self._envs.reset(seed)
         self._fresh = False
-        return self._copies.obs[0].copy(), {}
+        return self._envs.obs[0].copy(), {}
 
     def step(self, action):
-        world = self._copies
-        world.action[0] = action
-        world.step()
-        terminated, truncated, info = bool(world.terminated[0]), bool(world.truncated[0]), {}
-        obs = world.obs[0]
+        envs = self._envs
+        envs.step(action)
+        terminated, truncated, info = bool(envs.terminated[0]), bool(envs.truncated[0]), {}
+        obs = envs.obs[0]
         self._fresh = terminated or truncated
         if self._fresh:
-            obs = world.final_obs[0]
-            info = {"score": float(world.score[0]), "episode": {"r": float(world.returned[0]), "l": int(world.length[0])}}
-        return obs.copy(), float(world.reward[0]), terminated, truncated, info
+            envs.outcomes()
+            obs = envs.final_obs[0]
+            info = {"score": float(envs.score[0]), "episode": {"r": float(envs.returned[0]), "l": int(envs.length[0])}}
+        return obs.copy(), float(envs.reward[0]), terminated, truncated, info
 
     def render(self):
-        return self._copies.picture(0, *self.size) if self.render_mode == "rgb_array" else None
+        return self._envs.picture(0, *self.size) if self.render_mode == "rgb_array" else None
 
     def save(self):
-        """The world as bytes, for ``restore`` in any environment with the same settings."""
-        return self._copies.save(0)
+        """The state as bytes, for ``restore`` in any environment with the same settings."""
+        return self._envs.save(0)
 
     def restore(self, data):
-        """Go back to a saved world; gives what is seen there."""
-        self._copies.restore(0, data)
+        """Go back to a saved state; returns its observation."""
+        self._envs.restore(0, data)
         self._fresh = False
-        return self._copies.obs[0].copy()
+        return self._envs.obs[0].copy()
 
     def set(self, fact, value):
         """Change a fact, as `mneme help ENV` lists them; False where that cannot be now."""
-        return self._copies.set(0, fact, value)
+        return self._envs.set(0, fact, value)
 
     def truth(self):
-        """What is true of the world and not seen: name -> number or array."""
-        return self._copies.truth(0)
+        """Facts of the state, observed or not: name -> value or array."""
+        return self._envs.truth(0)
 
     def close(self):
-        self._copies.close()
+        self._envs.close()
 
 
 class MnemeVectorEnv(VectorEnv):
-    """Many copies in one engine call: MnemeVectorEnv("tmaze", num_envs=1024, corridor=20), or gymnasium.make_vec.
+    """Many environments in one engine call: MnemeVectorEnv("tmaze", num_envs=1024, corridor=20), or gymnasium.make_vec.
 
-    A copy whose episode ends begins the next in the same step (AutoresetMode.SAME_STEP): infos["final_obs"] has the last
-    observations, infos["final_info"] score, return and length.  ``copy=False`` lends the buffers instead of copies.
+    An environment whose episode ends begins the next in the same step (AutoresetMode.SAME_STEP): infos["final_obs"] has the last
+    observations, infos["final_info"] score, return and length.  ``copy=False`` lends the buffers instead of copies of them.
     """
 
     metadata = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": ["rgb_array"], "render_fps": 8}
 
     def __init__(self, name="tmaze", num_envs=8, render_mode=None, time_limit=None, copy=True, size=(480, 480), **settings):
-        self._copies = _Copies(name, num_envs, time_limit, settings)
+        self._envs = _Envs(name, num_envs, time_limit, settings)
         self.num_envs, self.render_mode, self.size, self._copy = num_envs, render_mode, size, copy
-        self.single_observation_space = self._copies.space()
-        self.single_action_space = spaces.Discrete(self._copies.actions)
+        self.single_observation_space = self._envs.space()
+        self.single_action_space = spaces.Discrete(self._envs.actions)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
 
@@ -217,38 +272,38 @@ class MnemeVectorEnv(VectorEnv):
         return array.copy() if self._copy else array
 
     def reset(self, *, seed=None, options=None):
-        """seed: one for all (copy i gets its own stream), or a list with one for each copy."""
+        """seed: one for all (environment i gets its own stream), or a list with one for each."""
         if seed is None or isinstance(seed, (int, np.integer)):
             super().reset(seed=None if seed is None else int(seed))
-            self._copies.reset(seed)
+            self._envs.reset(seed)
         else:
             seeds = list(seed)
-            if len(seeds) != self.num_envs or any(s is None or s < 0 for s in seeds):
-                raise engine.Error(f"reset: {len(seeds)} seeds for {self.num_envs} copies; each is a whole number from 0")
-            self._copies.reset_each(seeds)
-        return self._out(self._copies.obs), {}
+            if len(seeds) != self.num_envs:
+                raise engine.Error(f"reset: {len(seeds)} seeds for {self.num_envs} environments")
+            self._envs.reset_each(seeds)
+        return self._out(self._envs.obs), {}
 
     def step(self, actions):
-        world = self._copies
-        world.action[:] = actions
-        world.step()
-        terminated, truncated, infos = world.terminated.astype(bool), world.truncated.astype(bool), {}
+        envs = self._envs
+        envs.step(actions)
+        terminated, truncated, infos = envs.terminated.astype(bool), envs.truncated.astype(bool), {}
         ended = terminated | truncated
         if ended.any():
-            infos = {"final_obs": self._out(world.final_obs), "_final_obs": ended,
-                     "final_info": {"score": world.score.copy(), "_score": ended,
-                                    "episode": {"r": world.returned.copy(), "l": world.length.copy()}, "_episode": ended},
+            envs.outcomes()
+            infos = {"final_obs": self._out(envs.final_obs), "_final_obs": ended,
+                     "final_info": {"score": envs.score.copy(), "_score": ended,
+                                    "episode": {"r": envs.returned.copy(), "l": envs.length.copy()}, "_episode": ended},
                      "_final_info": ended}
-        return self._out(world.obs), world.reward.astype(np.float64), terminated, truncated, infos
+        return self._out(envs.obs), envs.reward.astype(np.float64), terminated, truncated, infos
 
     def render(self):
         if self.render_mode != "rgb_array":
             return None
-        return tuple(self._copies.picture(i, *self.size) for i in range(self.num_envs))
+        return tuple(self._envs.picture(i, *self.size) for i in range(self.num_envs))
 
-    def truth(self, copy=0):
-        """What is true of a copy's world and not seen: name -> number or array."""
-        return self._copies.truth(copy)
+    def truth(self, i=0):
+        """Facts of the state of environment i, observed or not: name -> value or array."""
+        return self._envs.truth(i)
 
     def close_extras(self, **kwargs):
-        self._copies.close()
+        self._envs.close()

@@ -1,5 +1,11 @@
-"""Every environment passes Gymnasium's own checker; one copy, many copies and saved worlds agree bit for bit."""
+"""Every environment passes Gymnasium's own checker; one environment, many environments and saved states agree bit for bit."""
+import copy
+import gc
+import multiprocessing
+import pickle
+import threading
 import warnings
+import weakref
 
 import gymnasium as gym
 import numpy as np
@@ -100,7 +106,7 @@ def test_pictures():
     (lambda: mneme.MnemeEnv("memory_maze", mode="round"), "known: grid continuous"),
     (lambda: mneme.MnemeEnv("gridworld", map="no map"), "map"),
     (lambda: mneme.MnemeVectorEnv("tmaze", num_envs=0), "num_envs"),
-    (lambda: mneme.MnemeVectorEnv("tmaze", num_envs=2).reset(seed=[1]), "1 seeds for 2 copies"),
+    (lambda: mneme.MnemeVectorEnv("tmaze", num_envs=2).reset(seed=[1]), "1 seeds for 2 environments"),
     (lambda: mneme.MnemeEnv("tmaze", render_mode="human"), "render_mode"),
     (lambda: mneme.MnemeEnv("tmaze").restore(b"nothing"), "restore"),
 ])
@@ -118,3 +124,112 @@ def test_wrong_actions_and_closed_environments():
     env.close()
     with pytest.raises(mneme.Error, match="closed"):
         env.step(0)
+
+
+def walk(env, n=6, seed=3):
+    """What an environment shows for n steps."""
+    rng, seen = np.random.default_rng(seed), []
+    for _ in range(n):
+        out = env.step(rng.integers(0, env.action_space.n) if isinstance(env, mneme.MnemeEnv) else
+                       rng.integers(0, env.single_action_space.n, env.num_envs))
+        seen.append([np.asarray(x).tobytes() for x in out[:4]])
+        if isinstance(env, mneme.MnemeEnv) and (out[2] or out[3]):
+            env.reset()
+    return seen
+
+
+COPIES = {"deepcopy": copy.deepcopy, "pickle": lambda env: pickle.loads(pickle.dumps(env))}
+
+
+@pytest.mark.parametrize("how", COPIES)
+@pytest.mark.parametrize("make", [lambda **s: mneme.MnemeEnv(**s), lambda **s: mneme.MnemeVectorEnv(num_envs=3, **s)])
+def test_a_copy_is_an_environment_of_its_own(name, how, make):
+    env = make(name=name, **settings(name))
+    env.reset(seed=7)
+    walk(env, 4)
+    twin, third = COPIES[how](env), COPIES[how](env)
+    first = walk(env)
+    assert walk(twin) == first                         # the same world ...
+    assert walk(third) == first                        # ... which no other's steps move
+    env.close()
+    walk(twin, 2)
+    twin.close()
+    with pytest.raises(mneme.Error, match="closed"):
+        pickle.dumps(twin)
+
+
+def in_another_process(data, out):
+    env = pickle.loads(data)
+    out.put(walk(env))
+
+
+def test_an_environment_travels_to_another_process():
+    env = mneme.MnemeVectorEnv("tmaze", num_envs=2, corridor=9)
+    env.reset(seed=1)
+    context = multiprocessing.get_context("spawn")
+    out = context.Queue()
+    child = context.Process(target=in_another_process, args=(pickle.dumps(env), out))
+    child.start()
+    seen = out.get(timeout=60)
+    child.join()
+    assert child.exitcode == 0 and seen == walk(env)
+
+
+def test_unclosed_environments_are_freed():
+    freed = []
+    for _ in range(3):
+        env = mneme.MnemeEnv("tmaze")
+        weakref.finalize(env._envs, freed.append, 1)
+        assert env._envs.free.alive
+        del env
+    gc.collect()
+    assert len(freed) == 3
+
+
+def test_what_a_vector_lends_outlives_it():
+    env = mneme.MnemeVectorEnv("tmaze", num_envs=2, corridor=2, copy=False, time_limit=3)
+    env.reset(seed=1)
+    infos = {}
+    while "final_obs" not in infos:
+        *_, infos = env.step([0, 0])
+    lent, before = infos["final_obs"], infos["final_obs"].copy()
+    env.close()
+    gc.collect()
+    assert lent.flags.owndata and np.array_equal(lent, before)
+
+
+@pytest.mark.parametrize("actions", [np.array([2**32, 0]), [0.5, 0], [0, 0, 0], np.array([-1, 0]), ["a", "b"]])
+def test_wrong_actions_are_refused(actions):
+    env = mneme.MnemeVectorEnv("tmaze", num_envs=2)
+    env.reset(seed=1)
+    with pytest.raises(mneme.Error, match="action"):
+        env.step(actions)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**53 + 1, 1.5])
+def test_seeds_that_would_not_be_told_apart_are_refused(seed):
+    with pytest.raises((mneme.Error, gym.error.Error), match="seed"):
+        mneme.MnemeVectorEnv("tmaze", num_envs=2).reset(seed=[1, seed])
+    with pytest.raises((mneme.Error, gym.error.Error, TypeError)):
+        mneme.MnemeEnv("tmaze").reset(seed=seed)
+
+
+def test_threads_read_their_own_errors():
+    wrong = []
+
+    def ask(fact):
+        env = mneme.MnemeEnv("tmaze")
+        env.reset(seed=1)
+        for _ in range(2000):
+            try:
+                env.set(fact, 0)
+            except mneme.Error as e:
+                if fact not in str(e):
+                    wrong.append((fact, str(e)))
+
+    threads = [threading.Thread(target=ask, args=(fact,)) for fact in ("nothing", "nobody")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -38,7 +38,7 @@ return {
       if cfg.kernel == "relu" then return kernel.causal_sums(relu(q), relu(k), v, { eps = 0 }) end
       local z = ops.favor_logits(attention.by_time(k), features)
       local top, shrink = ops.running_max { z = z }
-      return kernel.causal_sums(positive(q), attention.by_copy(ops.favor_features(z, top)), v, { eps = 0, shrink = shrink })
+      return kernel.causal_sums(positive(q), attention.by_copy(ops.favor_features(z, top:detach())), v, { eps = 0, shrink = shrink:detach() })
     end
 
     return nn.module({ named = named }, function(_, q, k, v)

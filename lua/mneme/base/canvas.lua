@@ -53,13 +53,16 @@ local function unit_of(self, width, height)
   return self.scale * math.max(0.8, math.min(width / self.scale / 1280, height / self.scale / 800, 2))
 end
 
+-- What has none would end the process.
+local function shapes_of(self) return self.shapes or errors.raise "canvas: this is no canvas" end
+
 ---Clear the page, maybe with a new size.  `unit` becomes the size of a pixel of the 1280x800 design.  A panel with much to
 ---compute stops at `deadline` (of engine.C.mn_clock(false), where set), sets `unfinished`, and continues when the page is
 ---drawn again.
 ---@param width integer in pixels
 ---@param height integer in pixels
 function methods:clear(width, height)
-  C.mn_canvas_clear(self.shapes)
+  C.mn_canvas_clear(shapes_of(self))
   self.n_spots, self.unfinished = 0, false
   self.width, self.height = width, height
   self.unit = unit_of(self, width, height)
@@ -77,8 +80,8 @@ function methods:within(box, draw)
 end
 
 local function add(self, kind, color, x, y, w, h, data)
-  C.mn_canvas_add(self.shapes, kind, color or self.theme.text, x, y, w, h)
-  if data then C.mn_canvas_data(self.shapes, data) end
+  C.mn_canvas_add(shapes_of(self), kind, color or self.theme.text, x, y, w, h)
+  if data then C.mn_canvas_data(shapes_of(self), data) end
 end
 
 ---A filled rectangle.
@@ -161,7 +164,7 @@ function methods:text(text, x, y, size, color, align, room)
   if room then text = self:fit(text, size, room) end
   if align == "right" then x = x - self:text_width(text, size)
   elseif align == "center" then x = x - self:text_width(text, size) / 2 end
-  C.mn_canvas_text(self.shapes, color or self.theme.text, x, y, size * self.unit, text)
+  C.mn_canvas_text(shapes_of(self), color or self.theme.text, x, y, size * self.unit, text)
 end
 
 ---Write a text on several lines, broken between words.
@@ -209,7 +212,7 @@ end
 function methods:heat(box, rows, cols, values, lo, hi, map)
   if box.w < 1 or box.h < 1 then return end
   if lo - lo ~= 0 or hi - hi ~= 0 then lo, hi = 0, 1 end
-  engine.check(C.mn_canvas_heat(self.shapes, box.x, box.y, box.w, box.h, rows, cols, values, lo, hi,
+  engine.check(C.mn_canvas_heat(shapes_of(self), box.x, box.y, box.w, box.h, rows, cols, values, lo, hi,
     map or SEQUENTIAL))
 end
 
@@ -220,7 +223,7 @@ end
 ---@param rgb ffi.cdata* uint8_t[rows * cols * 3]
 function methods:image(box, rows, cols, rgb)
   if box.w < 1 or box.h < 1 then return end
-  engine.check(C.mn_canvas_image(self.shapes, box.x, box.y, box.w, box.h, rows, cols, rgb))
+  engine.check(C.mn_canvas_image(shapes_of(self), box.x, box.y, box.w, box.h, rows, cols, rgb))
 end
 
 local bounds = ffi.new "float[4]"
@@ -230,7 +233,7 @@ local bounds = ffi.new "float[4]"
 ---@param box table { x, y, w, h }
 ---@return function place (x, y) of it -> x, y on this page, and the scale
 function methods:append(other, box)
-  engine.check(C.mn_canvas_append(self.shapes, other, box.x, box.y, box.w, box.h))
+  engine.check(C.mn_canvas_append(shapes_of(self), other, box.x, box.y, box.w, box.h))
   C.mn_canvas_bounds(other, bounds)
   local x0, y0 = bounds[0], bounds[1]
   local w, h = math.max(bounds[2] - x0, 1e-6), math.max(bounds[3] - y0, 1e-6)
@@ -267,7 +270,7 @@ end
 ---@param x number pixels to the right
 ---@param y number pixels down
 function methods:magnify(scale, x, y)
-  engine.check(C.mn_canvas_magnify(self.shapes, scale, x, y))
+  engine.check(C.mn_canvas_magnify(shapes_of(self), scale, x, y))
   for i = 1, self.n_spots do
     local spot = self.spots[i]
     spot.x, spot.y, spot.w, spot.h = spot.x * scale + x, spot.y * scale + y, spot.w * scale, spot.h * scale

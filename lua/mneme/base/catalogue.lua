@@ -1,4 +1,4 @@
--- catalogue.lua -- lists every op, environment, core, attention, data set, scene and experiment with its one-line doc.
+-- catalogue.lua -- lists every op, environment, core, attention, data set, learner, scene and experiment with its one-line doc.
 -- The lists are not kept by hand: ops and environments come from the engine's registry, the rest from
 -- their folders.
 local ffi = require "ffi"
@@ -7,7 +7,7 @@ local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
 
 local C = engine.C
-local catalogue = { kinds = { "cores", "attentions", "envs", "datasets", "ops", "scenes", "experiments" } }
+local catalogue = { kinds = { "cores", "attentions", "envs", "datasets", "learners", "ops", "scenes", "experiments" } }
 
 -- The lines of the comment at the top of a file, without their dashes.
 local function comment_lines(path)
@@ -65,11 +65,12 @@ local from = {
   cores = function() return folder("cores", "core") end,
   attentions = function() return folder("attentions", "attention") end,
   datasets = function() return folder("datasets", "data set") end,
+  learners = function() return folder("learners", "learner") end,
   scenes = function() return folder("scenes", "scene") end,
   experiments = function() return folder("experiments", "experiment") end,
 }
 
----All things of a kind: "cores", "attentions", "envs", "datasets", "ops", "scenes" or "experiments".
+---All things of a kind: "cores", "attentions", "envs", "datasets", "learners", "ops", "scenes" or "experiments".
 ---@param kind string
 ---@return { name: string, doc: string, index: integer? }[]
 function catalogue.list(kind)

@@ -1,10 +1,9 @@
 -- errors.lua -- the one kind of error for users' mistakes, and the position it names.
 -- An error raised inside this library names the line of the user's script that led to it, because that
 -- is the line to change.  It carries the exit status, which only the place of failure knows.
-local errors = {}
-
--- Sources below lua/mneme are ours: the position shown is the first one outside of it.
-local here = debug.getinfo(1, "S").source:match "^(@.*)base/errors%.lua$" or "@lua/mneme/"
+local traps = require "mneme.base.lua_traps"
+local errors = { nearest = require "mneme.base.nearest" }
+local ours = traps.ours
 
 local Error = {}
 Error.__index = Error
@@ -15,23 +14,28 @@ function Error:__tostring()
   return (self.where and self.where .. ": " or "") .. self.message .. hint
 end
 
----Is this frame of the stack (`debug.getinfo` with "S") the library's own code?
-local function ours(info) return info.what == "C" or info.source:sub(1, #here) == here end
+-- "file:line".
+local function position(info, line) return (info.source:match "^@(.*)" or info.short_src):gsub("^%./", "") .. ":" .. line end
 
 -- "file:line" of the nearest frame that belongs to the user, or nil.
 local function user_position()
   for level = 3, 200 do
     local info = debug.getinfo(level, "Sl")
     if not info then return nil end
-    if not ours(info) and info.currentline > 0 then
-      local name = info.source:match "^@(.*)" or info.short_src
-      return name:gsub("^%./", "") .. ":" .. info.currentline
-    end
+    if not ours(info) and info.currentline > 0 then return position(info, info.currentline) end
   end
 end
 
 ---Where the user's code led here: "file:line", or nil.
 function errors.position() return user_position() end
+
+---Where a function is defined: "file:line".
+---@param f function
+---@return string
+function errors.position_of(f)
+  local info = debug.getinfo(f, "S")
+  return position(info, info.linedefined)
+end
 
 ---Is the caller of the calling function in the user's code, not in the library?
 ---@return boolean
@@ -46,9 +50,13 @@ end
 ---  setting, 3 diverged; default 1); `where`: "file:line" instead of the user's line, false for none
 function errors.raise(message, options)
   options = options or {}
-  local where = options.where
-  if where == nil then where = user_position() end
-  error(setmetatable({ message = tostring(message), hint = options.hint, status = options.status or 1,
+  local where, hint = options.where, options.hint
+  if where == nil then
+    local trap, sure = traps.call()
+    if trap then message, hint = trap, not sure and tostring(message) or nil end
+    where = user_position()
+  end
+  error(setmetatable({ message = tostring(message), hint = hint, status = options.status or 1,
     where = where or nil, traceback = debug.traceback("", 2) }, Error), 0)
 end
 
@@ -89,12 +97,15 @@ function errors.is(e) return getmetatable(e) == Error end
 ---the position it has; one from inside the library gets the user's line in front.
 function errors.handler(e)
   if errors.is(e) then return e end
-  local message, where = tostring(e):gsub("\n.*", ""), nil
+  local message, where, hint = tostring(e):gsub("\n.*", ""), nil, nil
   local file = message:match "^(.-):%d+: "
-  if not file or file:find("lua/mneme/", 1, true) then where = user_position() end
+  if not file or file:find("lua/mneme/", 1, true) then
+    message = traps.call() or message
+    where = user_position()
+  else hint = traps.running(message) end
   local traceback = debug.traceback("", 2)
   local method = message:match "attempt to [%l ]+ field '([%w_]+)' %(a function value%)"         -- x.shape[1], x.grad * 2
-  local hint = method and ("%s is a method: x:%s()"):format(method, method) or nil
+  hint = hint or method and ("%s is a method: x:%s()"):format(method, method) or nil
   return setmetatable({ message = message, hint = hint, status = 1, where = where, traceback = traceback }, Error)
 end
 

@@ -70,14 +70,31 @@ function files.append(path, text) check(C.mn_file_append(engine.ctx, path, text,
 ---Shorten a file to `bytes`; a shorter or missing one is left alone.
 function files.cut(path, bytes) check(C.mn_file_cut(engine.ctx, path, bytes)) end
 
----Make a file this process's own until it ends, whatever ends it; an error where another process has it.
-function files.lock(path) check(C.mn_file_lock(engine.ctx, path)) end
+---What was appended to a file reaches the disk before this returns.
+function files.sync(path) check(C.mn_file_sync(engine.ctx, path)) end
+
+---Make a file this process's own until it ends, whatever ends it; an error where another process has it.  A file system without
+---locks is a warning: nothing then keeps two processes apart.
+function files.lock(path)
+  if check(C.mn_file_lock(engine.ctx, path)) == 0 then
+    io.stderr:write(("mneme: warning: %s: this file system has no locks; do not start a second process here\n"):format(path))
+  end
+end
+
+---Remove a file; one that is not there is removed.
 function files.remove(path) check(C.mn_file_move(engine.ctx, path, nil)) end
 function files.rename(path, to) check(C.mn_file_move(engine.ctx, path, to)) end
 
 ---Make a folder and those above it.
 ---@return boolean made false: it was there
 function files.make_folder(path) return check(C.mn_folder_make(engine.ctx, path)) == 1 end
+
+---Remove the drafts that processes which were killed have left in a folder: see mn_file_write.
+function files.remove_drafts(path)
+  for _, name in ipairs(files.list(path)) do
+    if name:find "%.%d+%.tmp$" then files.remove(path .. "/" .. name) end
+  end
+end
 
 ---Remove a folder with all that is in it; none is there: nothing happens.  Links are removed, not followed.
 function files.remove_folder(path)

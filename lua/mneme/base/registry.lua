@@ -1,13 +1,14 @@
--- registry.lua -- finds cores, attentions, data sets, scenes and experiments by folder: Mneme's, then the user's.
+-- registry.lua -- finds cores, attentions, data sets, learners, scenes and experiments by folder: Mneme's, then the user's.
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
 local renamed = require "mneme.base.renamed"
+local source_files = require "mneme.base.source_files"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/registry%.lua$" or "./lua/mneme/"
 local registry = { root = here .. "../../" }
 
 -- Kinds whose folder is in lua/mneme.
-local inside = { cores = true, attentions = true, datasets = true }
+local inside = { cores = true, attentions = true, datasets = true, learners = true }
 
 ---The folders searched for one kind: the checkout's or the installation's, then the user's.
 local function folders(kind)
@@ -19,17 +20,17 @@ local function folders(kind)
   return { ours, "./" .. kind }
 end
 
----Names of every file NAME.lua of a kind ("cores", "attentions", "datasets", "scenes", "experiments"), sorted.
+---Names of every file NAME.lua of a kind ("cores", "attentions", "datasets", "learners", "scenes", "experiments"), sorted.
 ---@return string[]
 function registry.names(kind)
   local seen, names = {}, {}
   for _, folder in ipairs(folders(kind)) do
-    local list = io.popen("ls '" .. folder .. "' 2>/dev/null")
-    for file in list:lines() do
-      local name = file:match "^(.+)%.lua$"
-      if name and not seen[name] then seen[name] = true names[#names + 1] = name end
+    if lfs.attributes(folder, "mode") == "directory" then
+      for file in lfs.dir(folder) do
+        local name = file:match "^([^.].*)%.lua$" or file:match "^([^.])%.lua$"
+        if name and not seen[name] then seen[name] = true names[#names + 1] = name end
+      end
     end
-    list:close()
   end
   table.sort(names)
   return names
@@ -44,7 +45,7 @@ function registry.file(kind, name, word)
     local about = lfs.attributes(path)
     if about and about.mode == "file" and not (found[1] and about.ino == found[1].ino and about.dev == found[1].dev) then
       found[#found + 1] = { path = path, ino = about.ino, dev = about.dev }
-    end
+    elseif not about and source_files.exists(path) then found[#found + 1] = { path = path } end
   end
   if found[2] then
     errors.usage(("%s '%s' is there twice: %s and %s"):format(word, name, found[1].path, found[2].path), "give yours a name of its own, or its path")

@@ -10,4 +10,22 @@ function tables.keys(t)
   return keys
 end
 
+---What stands where a list was expected, in words: "a list of 3", "a list that begins at 0", "a table with x, y", "a number".
+---@param t any
+---@return string
+function tables.in_words(t)
+  if t == nil then return "nothing" elseif type(t) ~= "table" then return type(t) == "cdata" and tostring(t) or "a " .. type(t) end
+  local most, count, names = 0, 0, {}
+  for key in pairs(t) do
+    if type(key) == "number" then most, count = math.max(most, key), count + 1 else names[#names + 1] = tostring(key) end
+  end
+  table.sort(names)
+  if t[0] ~= nil then return ("a list that begins at 0, of %d"):format(count) end
+  for i = 1, most do
+    if t[i] == nil then return ("a list with nothing in place %d"):format(i) end
+  end
+  if count == 0 and #names > 0 then return "a table with " .. table.concat(names, ", ", 1, math.min(#names, 5)) .. (#names > 5 and ", ..." or "") end
+  return type(t[1]) == "table" and ("a list of %d lists"):format(count) or ("a list of %d"):format(count)
+end
+
 return tables

@@ -1,6 +1,5 @@
 -- api.lua -- everything that a script may call: arguments and comments read from the sources of the functions, and the
--- signatures of ops.  As a page (`mneme help api`), and as annotations with which an editor completes `mn.`
--- (`mneme help annotations`, for lua-language-server).
+-- signatures of ops.  As a page (`mneme help api`); annotations.lua makes of it what editors read.
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
@@ -21,13 +20,23 @@ local function source(path)
   return sources[path]
 end
 
+-- A comment with one line for each tag: what a tag says in further lines is appended to its own.
+local function joined(lines)
+  local list, tag = {}, false
+  for _, line in ipairs(lines) do
+    if line:find "^@" then tag = true end
+    if tag and not line:find "^@" then list[#list] = list[#list] .. " " .. line:gsub("^%s+", "") else list[#list + 1] = line end
+  end
+  return list
+end
+
 -- The lines right above a line that begin with ---, without the dashes.
 local function comment_above(lines, at)
   local first = at
   while first > 1 and lines[first - 1]:find "^%s*%-%-%-" do first = first - 1 end
   local comment = {}
   for i = first, at - 1 do comment[#comment + 1] = lines[i]:match "^%s*%-%-%- ?(.*)" end
-  return comment
+  return joined(comment)
 end
 
 -- A function's own line and the comment above it, or nil if it is not written in Lua.
@@ -40,60 +49,115 @@ local function definition(f)
   return { arguments = arguments or "...", comment = comment_above(lines, info.linedefined), path = path, line = info.linedefined }
 end
 
--- The classes that a file declares: { name, parent, doc, fields, methods = { name, arguments, comment } }.
+-- The method of a class that a line defines: `function Class:name(a)`, or with a comment above it `Class.name = room.function`.
+local function read_method(lines, at, holder)
+  local line, comment = lines[at], comment_above(lines, at)
+  local name, arguments = line:match("^function " .. holder .. ":([%w_]+)%((.-)%)")
+  if not name and #comment > 0 then
+    name, arguments = line:match("^" .. holder .. "%.([%w_]+) = [%w_]+%.[%w_]+$"), {}
+    for _, tag in ipairs(comment) do arguments[#arguments + 1] = tag:match "^@param ([%w_.]+)" end
+    arguments = table.concat(arguments, ", ")
+  end
+  return name and { name = name, arguments = arguments, comment = comment, line = at }
+end
+
+-- A class from the line that declares it: the rest of its comment, then the table that holds its methods.
+local function read_class(lines, at)
+  local name, rest = lines[at]:match "^%-%-%-@class ([%w_]+)(.*)"
+  local parent, doc = rest:match "^:%s*([%w_]+)%s*(.*)"
+  local class, comment = { name = name, parent = parent, fields = {}, operators = {}, methods = {} }, { doc or rest:gsub("^%s+", "") }
+  at = at + 1
+  while lines[at] and lines[at]:find "^%-%-%-" do
+    comment[#comment + 1] = lines[at]:match "^%-%-%- ?(.*)"
+    at = at + 1
+  end
+  comment = joined(comment)
+  local text = {}
+  for _, line in ipairs(comment) do
+    if line:find "^@field" then class.fields[#class.fields + 1] = line
+    elseif line:find "^@operator" then class.operators[#class.operators + 1] = line
+    elseif line ~= "" then text[#text + 1] = line end
+  end
+  class.doc = table.concat(text, " ")
+  local holder = lines[at] and lines[at]:match "^local ([%w_]+) ="
+  for k = at, holder and #lines or 0 do
+    local entry = read_method(lines, k, holder)
+    if entry and entry.name == "__call" then class.call = entry
+    elseif entry and not entry.name:find "^__" then class.methods[#class.methods + 1] = entry end
+  end
+  return class
+end
+
+-- The classes that a file declares: { name, parent, doc, fields, operators, call, methods = { name, arguments, comment } }.
 local function classes_of(path)
   local list, lines = {}, source(path)
   for i, line in ipairs(lines) do
-    local name, rest = line:match "^%-%-%-@class ([%w_]+)(.*)"
-    if name then
-      local parent, doc = rest:match "^:%s*([%w_]+)%s*(.*)"
-      local class = { name = name, parent = parent, doc = doc or rest:gsub("^%s+", ""), fields = {}, methods = {} }
-      local at = i + 1
-      while lines[at] and lines[at]:find "^%-%-%-@field" do
-        class.fields[#class.fields + 1] = lines[at]:match "^%-%-%-(.*)"
-        at = at + 1
-      end
-      local holder = lines[at] and lines[at]:match "^local ([%w_]+) ="
-      for k = at, holder and #lines or 0 do
-        local method, arguments = lines[k]:match("^function " .. holder .. ":([%w_]+)%((.-)%)")
-        if method and not method:find "^__" then
-          class.methods[#class.methods + 1] = { name = method, arguments = arguments, comment = comment_above(lines, k) }
-        end
-      end
-      list[#list + 1] = class
-    end
+    if line:find "^%-%-%-@class [%w_]" then list[#list + 1] = read_class(lines, i) end
   end
   return list
 end
 
 -- ---- what there is ----
 
----Every public function: name as a script writes it ("mn.env", "mn.stats.iqm"), its arguments, the lines of its
----comment, its file and line.  Ops are listed by api.ops.
----@return { name: string, arguments: string, comment: string[], path: string, line: integer }[]
-function api.functions()
-  local mn, list = require "mneme", {}
-  local function add(name, value)
-    if type(value) == "function" then
-      local entry = definition(value)
-      if entry then entry.name, list[#list + 1] = name, entry end
-    elseif type(value) == "table" then
-      local meta = getmetatable(value)
-      if meta and not (meta.called or meta.group or meta.guarded) then return end                            -- an object
-      if meta and meta.called then add(name, meta.called) end
-      for _, key in ipairs(tables.keys(value)) do
-        if type(value[key]) == "function" or meta and meta.group then add(name .. "." .. key, value[key]) end
-      end
+-- f(name, value, called) for everything public in mn: functions, tables that may be called, data; "mn.stats.iqm".
+local function each(f)
+  local mn = require "mneme"
+  local function look(name, value)
+    local meta = type(value) == "table" and getmetatable(value)
+    if type(value) ~= "table" or meta and not (meta.called or meta.group or meta.guarded) then return f(name, value) end
+    if meta and meta.called then f(name, meta.called, true) end
+    local keys, functions, others = tables.keys(value), 0, 0
+    for _, key in ipairs(keys) do
+      if type(value[key]) == "function" then functions = functions + 1 else others = others + 1 end
     end
+    if functions == 0 and not meta then return f(name, value) end                             -- data
+    for _, key in ipairs(keys) do look(name .. "." .. key, value[key]) end
   end
   for _, name in ipairs(mn.names()) do
-    if name ~= "Tensor" then add("mn." .. name, mn[name]) end                                -- a class: below
+    if name ~= "Tensor" then look("mn." .. name, mn[name]) end                                -- a class: below
   end
+end
+
+---Every public function: name as a script writes it ("mn.env", "mn.stats.iqm"), its arguments, the lines of its
+---comment, its file and line.  `called`: it is a table that is called, and has fields.  Ops are listed by api.ops.
+---@return { name: string, arguments: string, comment: string[], path: string, line: integer, called: boolean? }[]
+function api.functions()
+  local list = {}
+  each(function(name, value, called)
+    local entry = type(value) == "function" and definition(value)
+    if entry then entry.name, entry.called, list[#list + 1] = name, called, entry end
+  end)
   return list
 end
 
----Every class whose objects a script may hold, with its parents.
----@return { name: string, parent: string?, doc: string, fields: string[], methods: table[] }[]
+-- The comment above `M.KEY = ` in the module that has the value.
+local function comment_of_value(key, value)
+  for _, module in ipairs(tables.keys(package.loaded)) do
+    local t = module:find "^mneme%." and package.loaded[module]
+    local path = type(t) == "table" and rawget(t, key) == value and package.searchpath(module, package.path)
+    for i, line in ipairs(path and source(path) or {}) do
+      if line:find("^[%w_]+%." .. key .. " =") or line:find("^local " .. key .. " =") then return comment_above(source(path), i) end
+    end
+  end
+end
+
+---Every public value that is no function: name, type as an annotation, comment.
+---@return { name: string, type: string, comment: string[] }[]
+function api.values()
+  local list = {}
+  each(function(name, value)
+    if type(value) == "function" then return end
+    local comment, kind = {}, type(value)
+    for _, line in ipairs(comment_of_value(name:match "[^.]+$", value) or {}) do
+      if line:find "^@type" then kind = line:match "^@type%s+(.*)" else comment[#comment + 1] = line end
+    end
+    list[#list + 1] = { name = name, type = kind, comment = comment }
+  end)
+  return list
+end
+
+---Every class whose objects a script may hold, with its parents: what functions take and return, and what these classes name.
+---@return { name: string, parent: string?, doc: string, fields: string[], operators: string[], call: table?, methods: table[], path: string }[]
 function api.classes()
   local known, wanted, list = {}, {}, {}
   local function read(folder)
@@ -107,33 +171,35 @@ function api.classes()
     end
   end
   read(registry.root .. "lua/mneme")
-  local function want(name)
+  local want
+  local function want_all(comment)
+    for _, line in ipairs(comment) do
+      if line:find "^@" then for word in line:gmatch "%f[%w]%u[%w_]*" do want(word) end end
+    end
+  end
+  function want(name)
     local class = known[name]
     if not class or wanted[name] then return end
     wanted[name] = class
-    if class.parent then want(class.parent) end
-    for _, field in ipairs(class.fields) do for word in field:gmatch "[%a_][%w_]*" do want(word) end end
-    for _, method in ipairs(class.methods) do
-      for _, line in ipairs(method.comment) do
-        if line:find "^@" then for word in line:gmatch "%u[%w_]*" do want(word) end end
-      end
-    end
+    want(class.parent)
+    want_all(class.fields)
+    want_all(class.operators)
+    if class.call then want_all(class.call.comment) end
+    for _, method in ipairs(class.methods) do want_all(method.comment) end
   end
-  for _, f in ipairs(api.functions()) do
-    for _, line in ipairs(f.comment) do
-      if line:find "^@" then for word in line:gmatch "%u[%w_]*" do want(word) end end
-    end
-  end
+  for _, f in ipairs(api.functions()) do want_all(f.comment) end
+  for _, v in ipairs(api.values()) do want_all { "@type " .. v.type } end
   for _, name in ipairs(tables.keys(wanted)) do list[#list + 1] = wanted[name] end
   return list
 end
 
----Every op: its name, doc line and signature.
----@return { name: string, doc: string, signature: string }[]
+---Every op: its name, doc line and signature, as it is written and as op_binding.lua reads it.
+---@return { name: string, doc: string, signature: string, inputs: table[], outputs: table[], options: table[] }[]
 function api.ops()
   local list = {}
   for _, op in ipairs(require("mneme.base.catalogue").list "ops") do
-    list[#list + 1] = { name = op.name, doc = op.doc, inputs = tensor.signatures[op.name].inputs, options = tensor.signatures[op.name].options,
+    local s = tensor.signatures[op.name]
+    list[#list + 1] = { name = op.name, doc = op.doc, inputs = s.inputs, outputs = s.outputs, options = s.options,
       signature = require("ffi").string(require("mneme.base.engine").C.mn_op_sig(op.index)) }
   end
   return list
@@ -155,6 +221,8 @@ local function prose(comment)
   return table.concat(text, "\n") .. (#list > 0 and "\n\n" .. table.concat(list, "\n") or "")
 end
 
+api.prose = prose
+
 ---A function of mn: how it is called, and its comment.
 ---@param name string "mn.adam"
 ---@return string?
@@ -171,10 +239,14 @@ function api.page()
   local function add(...) out[#out + 1] = (...):format(select(2, ...)) end
   add "## Functions"
   for _, f in ipairs(api.functions()) do add("### `%s(%s)`\n\n%s", f.name, f.arguments, prose(f.comment)) end
+  add "## Values"
+  for _, v in ipairs(api.values()) do add("- `%s` `%s` %s", v.name, v.type, table.concat(v.comment, " ")) end
   add "## Objects"
   for _, class in ipairs(api.classes()) do
     add("### %s%s\n\n%s", class.name, class.parent and " (extends " .. class.parent .. ")" or "", class.doc)
     for _, field in ipairs(class.fields) do add("- `%s` %s", field:match "^@field (%S+)%s*(.*)") end
+    for _, line in ipairs(class.operators) do add("- operator `%s`", line:match "^@operator%s+(.*)") end
+    if class.call then add("#### `%s(%s)`\n\n%s", class.name:lower(), class.call.arguments, prose(class.call.comment)) end
     for _, m in ipairs(class.methods) do
       add("#### `%s:%s(%s)`\n\n%s", class.name, m.name, m.arguments, prose(m.comment))
     end
@@ -182,40 +254,6 @@ function api.page()
   add "## Ops\n\nEach is `mn.NAME(x, ...)`, and a method `x:NAME(...)` of its first input; options go by name into a last table."
   for _, op in ipairs(api.ops()) do add("### `mn.%s`\n\n%s\n\n`%s`", op.name, op.doc, op.signature) end
   return table.concat(out, "\n\n") .. "\n"
-end
-
--- ---- as annotations ----
-
-local function stub(out, name, arguments, comment)
-  for _, line in ipairs(comment) do out[#out + 1] = "---" .. line end
-  out[#out + 1] = ("function %s(%s) end\n"):format(name, arguments)
-end
-
----All of it as a file of stubs for lua-language-server.
----@return string
-function api.annotations()
-  local out = { "---@meta mneme\n\n---@class mn", "local mn = {}\n" }
-  for _, class in ipairs(api.classes()) do
-    out[#out + 1] = ("---@class %s%s %s"):format(class.name, class.parent and ": " .. class.parent or "", class.doc)
-    for _, field in ipairs(class.fields) do out[#out + 1] = "---" .. field end
-    out[#out + 1] = "local " .. class.name .. " = {}\n"
-    for _, m in ipairs(class.methods) do stub(out, class.name .. ":" .. m.name, m.arguments, m.comment) end
-  end
-  local parts = {}
-  for _, f in ipairs(api.functions()) do
-    for at in f.name:gmatch "()%." do
-      local part = f.name:sub(1, at - 1)
-      if part ~= "mn" and not parts[part] then parts[part], out[#out + 1] = true, part .. " = {}\n" end
-    end
-    stub(out, f.name, f.arguments, f.comment)
-  end
-  for _, op in ipairs(api.ops()) do
-    local arguments = {}
-    for i, input in ipairs(op.inputs) do arguments[i] = input.name end
-    stub(out, "mn." .. op.name, table.concat(arguments, ", ") .. ", options", { op.doc, op.signature, "@return Tensor ..." })
-  end
-  out[#out + 1] = "return mn"
-  return table.concat(out, "\n") .. "\n"
 end
 
 return api

@@ -1,6 +1,7 @@
 -- cli.lua -- the command line: `mneme COMMAND ...`.  Settings are key=value arguments, so only the command's name is
 -- parsed here; each command reads its own arguments, and errors carry their exit status.
 require("mneme.base.luajit_pairs").install()      -- first: it replaces a faulty global pairs()
+require("mneme.base.source_files").install()      -- what scripts load is noted for their runs
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local script = require "mneme.runs.script"
@@ -45,7 +46,9 @@ local function run(words)
     errors.usage("run: which script?", "mneme run SCRIPT [key=value ...]; mneme list experiments")
   elseif name:find "^%-*resume=" then
     local folder = script.setting(words, "resume")
-    name, first = script.peek(folder).script, 1
+    local about = script.peek(folder)
+    name, first = about.script, 1
+    if name then require("mneme.runs.run_sources").adopt(folder, about) end
     if not name then
       require("mneme.runs.folder").read_info(folder)           -- its error says what is wrong
       errors.usage("run: which script made this run?", "mneme run SCRIPT resume=" .. folder)
@@ -100,7 +103,8 @@ end
 local function show_help(words)
   if #words == 0 then io.stdout:write(usage_text()) end
   local page = { man = function() return require("mneme.commands.man").page(commands) end,
-    api = function() return require("mneme.commands.api").page() end, annotations = function() return require("mneme.commands.api").annotations() end }
+    api = function() return require("mneme.commands.api").page() end }
+  if words[1] == "annotations" then return require("mneme.commands.annotations").main { unpack(words, 2) } end
   if page[words[1]] then io.stdout:write(page[words[1]]()) return end
   for _, c in ipairs(commands) do
     if c.name == words[1] then
@@ -167,15 +171,18 @@ commands = {
     doc = "compare with another program's recorded values, or test your own core", run = on_device "mneme.commands.check", comment = "commands/check/init" },
   { name = "bench", usage = " [cores|eager|envs|ranks|recur|scenes|sweep|torsos|train] [device=cuda]", doc = "measure speed on this machine",
     run = bench, comment = "commands/bench/init" },
-  { name = "list", usage = " [cores|attentions|costs|envs|datasets|ops|scenes|experiments] [key=value ...]",
+  { name = "list", usage = " [cores|attentions|costs|envs|datasets|learners|ops|scenes|experiments] [key=value ...]",
     doc = "list what is installed; parameters and costs of cores", run = list },
   { name = "repl", usage = "", doc = "interactive Lua with mn loaded", run = module "mneme.commands.repl", comment = "commands/repl" },
   { name = "doctor", usage = "", doc = "check this machine: what is installed, what is missing, how to install it",
     run = module "mneme.commands.doctor" },
   { name = "help", usage = " [TOPIC]", run = show_help,
-    doc = "explain a command or topic; help api: all Lua functions; help man: the manual page" },
+    doc = "explain a command or topic; help api: all Lua functions; help annotations to=FOLDER: the same for editors; help man: the manual page" },
   { name = "complete", usage = " [WORD ...]", doc = "list completions of the last argument (for shells: bindings/shell)", run = complete },
 }
+
+-- Commands that load the code of a stored run or study: use=stored|now and trust=1 choose it.
+local stored_code = { run = true, eval = true, view = true, diff = true, intervene = true, report = true, compare = true, export = true }
 
 local function dispatch(words)
   local name = words[1]
@@ -190,7 +197,7 @@ local function dispatch(words)
   for i, c in ipairs(commands) do
     if c.name == name then
       if (rest[1] == "--help" or rest[1] == "-h") and not (name == "run" and rest[2]) then return show_help { name } end
-      return c.run(rest)
+      return c.run(stored_code[name] and (name ~= "run" or script.setting(rest, "resume")) and require("mneme.runs.run_sources").take(rest) or rest)
     end
     names[i] = c.name
   end

@@ -31,6 +31,9 @@ local function load_run(path, name, together)
   local flat = settings.flat(info.config)
   for _, key in ipairs { "env", "parameters", "commit", "device" } do flat[key] = info[key] end
   local sequences = type(info.sequence_task) == "table" and info.sequence_task.name or nil
+  for _, file in ipairs(type(info.source) == "table" and info.source or {}) do
+    if type(file) == "table" and type(file.path) == "string" then flat["code of " .. file.path] = file.checksum end
+  end
   local same = {}
   for _, key in ipairs(tables.keys(flat)) do
     if not apart[key] then same[#same + 1] = key .. "=" .. values.show(flat[key]) end

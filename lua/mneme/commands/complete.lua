@@ -34,7 +34,7 @@ local words_of = {
 
 -- Values of settings that do not declare a list of choices.
 local values_of = {
-  core = names "cores", env = names "envs", scene = names "scenes", resume = runs, run = runs,
+  core = names "cores", learner = names "learners", env = names "envs", scene = names "scenes", resume = runs, run = runs,
   device = function() return { "cpu", "cuda" } end,
 }
 

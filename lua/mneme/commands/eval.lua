@@ -105,6 +105,7 @@ function eval.main(words)
   local settings = {}
   for key, value in pairs(env) do settings[#settings + 1] = key .. "=" .. value end
   table.sort(settings)
+  if p.agent.core.config.sees == "rollout" then settings[#settings + 1] = "core.sees=rollout" end
   print(("%s at %.0f steps, %d episodes%s%s"):format(o.folder, p.steps, n, o.greedy and ", greedy" or "",
     #settings > 0 and ", " .. table.concat(settings, " ") or ""))
   if by_degrees then line("score   %.3f", "  +- %.3f", out.score)

@@ -11,6 +11,7 @@ local tables = require "mneme.base.tables"
 local grouped = require("mneme.base.format").grouped
 local layout = require "mneme.commands.layout"
 local learner_settings = require "mneme.runs.learner_settings"
+local learners = require "mneme.learn.learners"
 local setting_topics = require "mneme.commands.setting_topics"
 local datasets = require "mneme.envs.dataset"
 local tensor = require "mneme.tensor.tensor"
@@ -24,7 +25,7 @@ local help = {}
 local usual = {
   core = "the agent's core, and its settings (mneme list cores)", num_envs = "environments that are stepped together",
   hidden = "hidden units of the policy and value heads", previous = "inputs besides the observation: the last action, reward, both or none",
-  learner = "a2c or ppo",
+  learner = "how it learns: a2c, ppo, or one of your own (mneme list learners)",
 }
 
 local function setting_row(key, entry, default)
@@ -37,19 +38,20 @@ local function setting_row(key, entry, default)
   return { key, default or values.show(entry.default), (doc:gsub("^ ", "")) }
 end
 
-local learners = { "a2c", "ppo", "supervised" }
-
--- The learner that a script names, or that its setting `learner` does: its own defaults of what the script leaves out.
-local function learner_rows(script, schema)
-  local text, chosen, rows = script and require("mneme.base.files").read(script) or "", nil, {}
-  for _, name in ipairs(learners) do if text:find("mn%." .. name .. "%f[^%w_]") then chosen = chosen or name end end
-  if schema.learner and not schema.learner.of_learner then chosen = schema.learner.default end
-  if not chosen then return rows end
-  local defaults = require("mneme.learn." .. chosen).defaults
-  for _, key in ipairs(tables.keys(defaults)) do
-    if schema[key].of_learner then rows[#rows + 1] = setting_row(key, schema[key], values.show(defaults[key])) end
+-- The learner that was chosen, or that a script names: its own defaults of what the script leaves out.  And the settings that
+-- the script declares for other learners, by name.
+local function learner_rows(script, schema, chosen)
+  local text, all, rows, others = script and require("mneme.base.files").read(script) or "", learners.defaults(), {}, {}
+  local explicit = chosen ~= nil
+  for _, name in ipairs(tables.keys(all)) do if text:find("mn%." .. name .. "%f[^%w_]") then chosen = chosen or name end end
+  if not chosen then return rows, nil, others end
+  local defaults = all[chosen] or learners.find(chosen).defaults
+  for _, key in ipairs(tables.keys(schema)) do
+    local of_learner = learner_settings.keys[key] ~= nil
+    if schema[key].of_learner and defaults[key] ~= nil then rows[#rows + 1] = setting_row(key, schema[key], values.show(defaults[key])) end
+    if explicit and of_learner and not schema[key].of_learner and defaults[key] == nil then others[key] = true end
   end
-  return rows, chosen
+  return rows, chosen, others
 end
 
 ---What --help of a script prints.
@@ -57,11 +59,14 @@ end
 ---@param schema table key -> { default, about, of_learner }
 ---@param own string[] its own keys
 ---@param common string[] keys that every script has
-function help.settings(script, schema, own, common)
+---@param chosen string? the learner, where it is a setting
+function help.settings(script, schema, own, common, chosen)
   local rows, rest = {}, {}
-  for i, key in ipairs(own) do rows[i] = setting_row(key, schema[key]) end
+  local of_learner, learner, others = learner_rows(script, schema, chosen)
+  for _, key in ipairs(own) do
+    if not others[key] then rows[#rows + 1] = setting_row(key, schema[key], key == "learner" and chosen or nil) end
+  end
   for i, key in ipairs(common) do rest[i] = setting_row(key, schema[key]) end
-  local of_learner, learner = learner_rows(script, schema)
   local doc = script and catalogue.first_comment(script) or ""
   return doc .. (doc ~= "" and "\n" or "") .. "usage: mneme run " .. (script or "SCRIPT")
     .. " [key=value ...]\n\nsettings\n" .. columns(rows, 24)
@@ -107,6 +112,7 @@ local function core_text(name)
     catalogue.prose(registry.file("cores", name, "core")), equations and "\n" .. equations .. "\n" or "",
     "\nsettings\n", columns(rows), ("\nwith these settings: %s parameters, state %s floats per environment = %s\n"):format(grouped(about.parameters),
       grouped(about.state_floats), about.state_formula),
+    built.looks_back and ("a step of acting looks back %s steps at most = %s\n"):format(grouped(built:reach()), built.looks_back) or "",
     layers and ("at the start %s (core.remember)\n"):format((require("mneme.models.gate_start").describe(layers))) or "" }
 end
 
@@ -129,6 +135,18 @@ local function dataset_text(name)
     catalogue.prose(registry.file("datasets", name, "data set")), columns(rows))
 end
 
+-- What follows a learner's title.
+local function learner_page(title, page, defaults)
+  return ("%s\n\nsettings, on the command line or as keys of cfg (docs/%s.md explains them)\n%s"):format(title, page,
+    columns(learner_settings.rows(defaults)))
+end
+
+local function learner_text(name)
+  local class = learners.find(name)
+  return learner_page(("learner=%s -- %s\n%s\nmn.learner(cfg, env, agent):train(), or mn.learners.%s(cfg, env, agent):train()"):format(name,
+    class.doc or "", class.source or "", name), "learners", class.defaults)
+end
+
 -- An op or environment by its name, with or without its version.
 local function listed(kind, text)
   return function(name)
@@ -142,7 +160,8 @@ local function listed(kind, text)
 end
 
 -- Kinds that a topic may begin with: `mneme help env selective_copy`, which is a data set, too.
-local named_texts = { core = core_text, attention = attention_text, dataset = dataset_text, op = listed("ops", op_text), env = listed("envs", env_text) }
+local named_texts = { core = core_text, attention = attention_text, dataset = dataset_text, learner = learner_text,
+  op = listed("ops", op_text), env = listed("envs", env_text) }
 help.named = named_texts
 
 local function kind_text(kind)
@@ -166,12 +185,9 @@ Later values win: the script's defaults, published values of the chosen core, qu
   resume=FOLDER    resume a run; only steps, view, threads, device, precision, debug and profile may change
 ]]
 
-local learner_titles = { a2c = "advantage actor-critic: mn.a2c(cfg, env, agent):train()", ppo = "proximal policy optimisation: mn.ppo(cfg, env, agent):train()",
-  supervised = "training on labelled sequences: mn.supervised(cfg, dataset, model):train()" }
-
-local function learner_text(name)
-  return ("%s -- %s\n\nsettings, on the command line or as keys of cfg (docs/%s.md explains them)\n%s"):format(name, learner_titles[name],
-    name == "supervised" and "datasets" or "learners", columns(learner_settings.rows(require("mneme.learn." .. name).defaults)))
+local function supervised_text()
+  return learner_page("supervised -- training on labelled sequences: mn.supervised(cfg, dataset, model):train()", "datasets",
+    learners.defaults().supervised)
 end
 
 local function torso_text()
@@ -188,13 +204,13 @@ local function topics()
   end
   add("config", function() return config_text end)
   add("torso", torso_text)
-  for _, name in ipairs(learners) do add(name, function() return learner_text(name) end) end
+  add("supervised", supervised_text)
   for _, kind in ipairs(catalogue.kinds) do
     local text = function() return kind_text(kind) end
     add(kind, text)
     if named_texts[kind:sub(1, -2)] then add(kind:sub(1, -2), text) end
   end
-  for _, kind in ipairs { "cores", "attentions", "datasets" } do            -- some names are of several kinds
+  for _, kind in ipairs { "cores", "attentions", "datasets", "learners" } do            -- some names are of several kinds
     for _, thing in ipairs(catalogue.list(kind)) do
       add(thing.name, function() return named_texts[kind:sub(1, -2)](thing.name) end)
     end
@@ -224,7 +240,7 @@ function help.names() return tables.keys(topics()) end
 
 ---The text about an op, environment, core, setting or kind of thing.
 ---@param topic string
----@param kind string? "core", "attention", "dataset", "op" or "env": the one of that name, where something else has it too
+---@param kind string? "core", "attention", "dataset", "learner", "op" or "env": the one of that name, where something else has it too
 ---@return string
 function help.text(topic, kind)
   if named_texts[kind] then
@@ -240,9 +256,11 @@ function help.text(topic, kind)
     found = all[name]
   end
   if not found then
+    local text = require("mneme.commands.api").text("mn." .. topic)          -- cat, as mn.cat
+    if text then return text end
     local near = errors.nearest(topic, tables.keys(all))
     errors.usage(("help: unknown topic '%s'"):format(topic), near and "did you mean '" .. near .. "'?"
-      or "topics: config, a2c, ppo, supervised, torso, " .. table.concat(catalogue.kinds, ", ") .. ", the names that these list, and settings")
+      or "topics: config, supervised, torso, " .. table.concat(catalogue.kinds, ", ") .. ", the names that these list, and settings")
   end
   local texts = {}
   for i, text in ipairs(found) do texts[i] = text() end

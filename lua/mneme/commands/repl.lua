@@ -1,4 +1,4 @@
--- repl.lua -- interactive Lua with mn loaded.  The value of a line is printed: elements of tensors, keys of tables.
+-- repl.lua -- interactive Lua with mn loaded.  The value of a line is printed: elements of tensors, keys of tables; print is mn.print.
 -- Tab completes names, the arrow keys recall lines, ?name prints help, Ctrl-C interrupts, Ctrl-D quits.
 --   > x = mn.tensor { 1, 2, 3 }
 --   > x:square():sum()
@@ -7,92 +7,15 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
+local traps = require "mneme.base.lua_traps"
 local mn = require "mneme"
 local new_line = require "mneme.commands.line_editor"
+local show = require "mneme.tensor.show"
 local tensor = require "mneme.tensor.tensor"
 local C = engine.C
 
 local repl = {}
-local ROWS, COLUMNS, DEPTH, KEYS = 8, 8, 2, 24       -- what is shown of a tensor, a table
 local EVERY = 1000                                   -- instructions between two checks for Ctrl-C
-
--- ---- showing values ----
-
-local function number(v)
-  return v == math.floor(v) and math.abs(v) < 1e15 and ("%d"):format(v) or ("%.5g"):format(v)
-end
-
--- A matrix's corner, columns aligned.
-local function rows_of(p, rows, cols, offset)
-  local cells, widths = {}, {}
-  for r = 1, math.min(rows, ROWS) do
-    cells[r] = {}
-    for c = 1, math.min(cols, COLUMNS) do
-      cells[r][c] = number(tonumber(p[offset + (r - 1) * cols + c - 1]))
-      widths[c] = math.max(widths[c] or 0, #cells[r][c])
-    end
-  end
-  local lines = {}
-  for r, row in ipairs(cells) do
-    for c, text in ipairs(row) do row[c] = (" "):rep(widths[c] - #text) .. text end
-    lines[r] = "  " .. table.concat(row, "  ") .. (cols > COLUMNS and "  ..." or "")
-  end
-  if rows > ROWS then lines[#lines + 1] = "  ..." end
-  return table.concat(lines, "\n")
-end
-
-local function show_tensor(t)
-  local ok, shape = pcall(t.shape, t)
-  if not ok then return "a tensor whose memory was freed" end
-  local p, n = t:data(), t:size()
-  local lo, hi, sum, odd = math.huge, -math.huge, 0, 0
-  for i = 0, n - 1 do
-    local v = tonumber(p[i])
-    if v - v == 0 then lo, hi, sum = math.min(lo, v), math.max(hi, v), sum + v else odd = odd + 1 end
-  end
-  local head = ("tensor [%s] %s"):format(table.concat(shape, ","), t:dtype())
-  if n > 1 and odd < n then head = head .. (", %s to %s, mean %s"):format(number(lo), number(hi), number(sum / (n - odd))) end
-  if odd > 0 then head = head .. (", %d not finite"):format(odd) end
-  local cols = shape[#shape] or 1
-  local rows = #shape >= 2 and shape[#shape - 1] or 1
-  local rest = #shape > 2 and n > rows * cols and "\n  ... (the first of " .. n / (rows * cols) .. ")" or ""
-  return head .. "\n" .. rows_of(p, rows, cols, 0) .. rest
-end
-
-local function show(v, depth, seen)
-  if tensor.is(v) then return show_tensor(v) end
-  if type(v) == "string" then return depth and ("%q"):format(v) or v end
-  if type(v) ~= "table" then return tostring(v) end
-  if seen[v] then return "(shown above)" end
-  seen[v] = true
-  local meta = getmetatable(v)
-  if meta and meta.__tostring then return tostring(v) end
-  if (depth or 0) >= DEPTH then return "{ ... }" end
-  local parts, n = {}, 0
-  for _, item in ipairs(v) do
-    n = n + 1
-    if n <= KEYS then parts[n] = show(item, (depth or 0) + 1, seen) end
-  end
-  local names, left = {}, 0
-  for key in pairs(v) do
-    if not (type(key) == "number" and key >= 1 and key <= n) then names[#names + 1] = key end
-  end
-  table.sort(names, function(a, b) return tostring(a) < tostring(b) end)
-  for _, key in ipairs(names) do
-    if #parts < KEYS then parts[#parts + 1] = tostring(key) .. " = " .. show(rawget(v, key), (depth or 0) + 1, seen) else left = left + 1 end
-  end
-  if n > KEYS or left > 0 then parts[#parts + 1] = ("... (%d more)"):format(math.max(n - KEYS, 0) + left) end
-  if #parts == 0 then return "{}" end
-  local line = "{ " .. table.concat(parts, ", ") .. " }"
-  if #line <= 100 and not line:find "\n" then return line end
-  local pad = ("  "):rep((depth or 0) + 1)
-  return "{\n" .. pad .. table.concat(parts, ",\n" .. pad) .. "\n" .. ("  "):rep(depth or 0) .. "}"
-end
-
----A value as the repl prints it.
----@param v any
----@return string
-function repl.show(v) return show(v, nil, {}) end
 
 -- ---- evaluating ----
 
@@ -104,8 +27,10 @@ local NAME = "=repl"
 ---@return string? problem
 ---@return boolean? unfinished more lines may complete it
 function repl.read(text)
+  traps.texts[NAME] = text
   local chunk, as_value = loadstring("return " .. text, NAME)
-  if chunk then return chunk end
+  -- As an argument it is no tail call, so that an error finds the call.
+  if chunk then return loadstring("return (function(...) return ... end)(" .. text .. "\n)", NAME) or chunk end
   local problem
   chunk, problem = loadstring(text, NAME)
   if chunk then return chunk end
@@ -135,7 +60,7 @@ function repl.run(chunk)
     if not result[1].silent then io.stdout:write("error: ", (tostring(result[1]):gsub("^repl:%d+: ", "")), "\n") end
     return false
   end
-  for i = 1, result.n do io.stdout:write(repl.show(result[i]), "\n") end
+  for i = 1, result.n do io.stdout:write(show.text(result[i]), "\n") end
   if result.n == 1 and result[1] ~= nil then _G._ = result[1] end
   return true
 end
@@ -201,7 +126,7 @@ end
 ---@param words string[] none
 function repl.main(words)
   if #words > 0 then errors.usage("repl: '" .. words[1] .. "' is not expected", "mneme repl; mneme run SCRIPT runs a script") end
-  _G.mn = mn
+  _G.mn, _G.print = mn, show.print
   local home = os.getenv "XDG_STATE_HOME" or (os.getenv "HOME" or ".") .. "/.local/state"
   local line = new_line { history = home .. "/mneme/history", offers = repl.offers }
   local talks = ffi.C.isatty(0) == 1

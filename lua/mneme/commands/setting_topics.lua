@@ -9,6 +9,7 @@ local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local layout = require "mneme.commands.layout"
 local learner_settings = require "mneme.runs.learner_settings"
+local learners = require "mneme.learn.learners"
 local values = require "mneme.base.setting_types"
 
 local setting_topics = {}
@@ -36,13 +37,17 @@ local function of_runs(add)
   for _, setting in ipairs(config.standard) do
     add(setting[1], function() return paragraph(("%s=%s: a setting of every script"):format(setting[1], values.show(setting[2])), setting[3][1]) end)
   end
+  for name, key in pairs(learner_settings.cleanrl) do
+    add(name, function() return paragraph(("%s: CleanRL's name for %s, which command lines understand"):format(name, key)) end)
+  end
   for key, about in pairs(learner_settings.keys) do
     add(key, function()
       local has = {}
-      for _, name in ipairs { "a2c", "ppo", "supervised" } do
-        local default = require("mneme.learn." .. name).defaults[key]
+      for name, defaults in pairs(learners.defaults()) do
+        local default = defaults[key]
         if default ~= nil then has[#has + 1] = { name = name, default = default } end
       end
+      table.sort(has, function(a, b) return a.name < b.name end)
       return paragraph(("%s: a setting of the learner"):format(key), about[1]
         .. (about.choices and " (" .. table.concat(about.choices, " ") .. ")" or "") .. "; default " .. by_default(has))
     end)
@@ -52,6 +57,8 @@ end
 -- The settings of cores, and the words that some of them take.
 local function of_cores(add)
   local docs, keys, words = require "mneme.models.core_settings", {}, {}
+  local lists = require "mneme.models.gated_linear"
+  local tables_of = { feature = lists.features, gate = lists.gates, decay = lists.decays }      -- a script adds to them
   for _, name in ipairs(registry.names "cores") do
     local ok, d = pcall(core.definition, name)
     for key, default in pairs(ok and type(d) == "table" and d.config or {}) do
@@ -63,8 +70,14 @@ local function of_cores(add)
     add(key, function()
       local known = cores[1].words
       for _, entry in ipairs(cores) do known = known or entry.words end
+      local list, rows = tables_of[key], {}
+      for _, word in ipairs(list and tables.keys(list) or {}) do
+        local about = type(list[word]) == "table" and list[word] or {}
+        rows[#rows + 1] = { word, (about.doc or "") .. (about.source and " (" .. about.source .. ")" or "") }
+      end
       return paragraph(("%s: a setting of cores (core.%s=VALUE)"):format(key, key), (docs[key] or "")
-        .. (known and " (" .. table.concat(tables.keys(known), " ") .. ")" or "") .. "; default " .. by_default(cores))
+        .. (known and not list and " (" .. table.concat(tables.keys(known), " ") .. ")" or "") .. "; default " .. by_default(cores))
+        .. (list and "\n" .. layout.columns(rows) .. ("\n  one of your own: mn.%ss.NAME = { ... } in a script\n"):format(key) or "")
     end)
     for _, entry in ipairs(cores) do
       for word in pairs(entry.words or {}) do
@@ -73,13 +86,12 @@ local function of_cores(add)
       end
     end
   end
-  local lists = require "mneme.models.gated_linear"
   for word, of in pairs(words) do
     for key in pairs(of) do
       add(word, function()
-        local list = key == "feature" and lists.features or key == "gate" and lists.gates
-        local doc = list and list[word] and list[word].doc
-        return paragraph(("%s=%s: a value of the core's setting %s"):format(key, word, key), doc or docs[key])
+        local about = tables_of[key] and tables_of[key][word] or {}
+        return paragraph(("%s=%s: a value of the core's setting %s"):format(key, word, key),
+          about.doc and about.doc .. (about.source and " (" .. about.source .. ")" or "") or docs[key])
       end)
     end
   end

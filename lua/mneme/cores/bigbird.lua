@@ -45,7 +45,7 @@ kept: keys and values of the episode, up to `context` tokens; then it starts ove
     return core.build(cfg, {
       projections = { { "q", D }, { "k", D }, { "v", D } }, states = { k = "[B,S,H,K]", v = "[B,S,H,K]" },
       sizes = { S = cfg.context, P = cfg.block, R = cfg.random_blocks, G = #cfg.global_blocks },
-      position = { cfg.context, cfg.context }, claims = { state = "grows" },
+      position = { cfg.context, cfg.context }, claims = { state = "grows" }, looks_back = "S - 1",
       complexity = { step = "2*L*H*K*min(N, S, P*(2 + R + G))" },
       attend = function(layer)
         local k, v = layer.heads "k", layer.heads "v"

@@ -18,7 +18,7 @@ return {
     return {
       module = net, d_out = cfg.d_model,
       states = { frames = "[B,F,D]" }, sizes = { F = cfg.frames - 1, D = cfg.d_in },
-      complexity = { step = "0" }, reads = "frames",
+      complexity = { step = "0" }, reads = "frames", looks_back = "F",
       forward = function(x, done, state, probe)
         local z, frames = ops.frame_stack { x = x, done = cfg.reset and done or nil, past = state.frames, frames = cfg.frames }
         return net(z, probe), { frames = frames }

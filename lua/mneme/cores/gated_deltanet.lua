@@ -97,7 +97,7 @@ local function attention(cfg, n, all_decays)
     local keep = seen("keep", ops.exp(-(dt * ops.exp(A_log))))
     local beta = seen("beta", ops.sigmoid(ab:slice { axis = 2, from = H }))
 
-    local y, C = ops.delta_rule { q = q, k = k, v = v, beta = beta, keep = keep, done = done, C = state[prefix .. "C"],
+    local y, C = ops.delta_rule { q = q, k = k, v = v, write = beta, keep = keep, done = done, C = state[prefix .. "C"],
       erase = "after", normalise = 0 }
     new[prefix .. "C"] = C
     y = seen("retrieved", y):normalise { by = "rms", eps = cfg.rms_eps } * weight * ops.silu(heads(g(x), H, V))

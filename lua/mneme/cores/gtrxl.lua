@@ -1,6 +1,7 @@
 -- gtrxl.lua -- the gated Transformer-XL: attention over the last M steps with relative positions, and GRU gates as residuals.
--- In a sequence a row attends to all earlier rows of the call besides the M carried ones, as in the released update; in
--- single steps, to exactly M.  A rollout run row by row is one sequence: the update differentiates what the policy acted on.
+-- In a sequence a row attends to all earlier rows of the call besides the M carried ones, as in the released update; a call of one
+-- step, as the released agents act by, to exactly M.  So acting is a window of M on the rows, and the update runs them again.  With
+-- sees=rollout the policy acts as a sequence, on what the update differentiates: on up to M + num_steps - 1 steps.
 local block = require "mneme.models.block"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
@@ -35,7 +36,7 @@ local function attention(cfg, n, init, shared)
   local p = { q = map(), k = map(), v = map(), pos = map() }
   local out = nn.linear(H * K, cfg.d_model, { act = block.closing(cfg.flow), init = init })
   local children = { { "q", p.q }, { "k", p.k }, { "v", p.v }, { "pos", p.pos }, { "out", out } }
-  return nn.module({ children = children }, function(_, norm, e, pe, done, state, probe)
+  return nn.module({ children = children }, function(_, norm, e, pe, done, state, window, probe)
     local T, B = unpack(e:shape())
     local function heads(name, t)
       t = ops.reshape(t, { d0 = T, d1 = B, d2 = H, d3 = K })
@@ -46,7 +47,7 @@ local function attention(cfg, n, init, shared)
     local function carried(t) return ops.reshape(t, { d0 = cfg.memory, d1 = B, d2 = H, d3 = K }) end
     local args = { q = heads("q", p.q(e)), k = heads("k", unbiased(p.k, seen)), v = heads("v", p.v(seen)),
       mk = carried(unbiased(p.k, old)), mv = carried(p.v(old)), mask = state.mask, done = done,
-      u = shared.u, w = shared.v, r = ops.reshape(unbiased(p.pos, pe), { d0 = -1, d1 = H, d2 = K }) }
+      window = window, u = shared.u, w = shared.v, r = ops.reshape(unbiased(p.pos, pe), { d0 = -1, d1 = H, d2 = K }) }
     if probe then probe(prefix .. "attention", (ops.attention_weights(args))) end
     local y = ops.attention(args)
     return out(ops.reshape(heads("retrieved", y), { d0 = T, d1 = B, d2 = H * K }))
@@ -59,13 +60,14 @@ return {
   equations = [[
 X = [memory_l; h],  K, V from norm1(X),  Q from h,  r_p = pos [sin(p f), cos(p f)],  f_i = 10000^(-2i/d)
 score_tj = ((q_t + u).k_j + (q_t + v).r_{M+t-j}) / sqrt(dh),  y_t = sum_j softmax_j(score) v_j
-over the carried steps of the episode and those of the sequence up to t, which may be more than M back
+over the carried steps of the episode and those of the sequence up to t, which may be more than M back; when acting over the last M
+and itself (sees=memory, as released), or as in a sequence (sees=rollout)
 memory: the last M inputs of every layer, and the last layer's output; no gradient leaves through it]],
   config = {
-    d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, d_ffn = 128, memory = 128,
+    d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, d_ffn = 128, memory = 128, sees = "memory",
     flow = "gtrxl", embed_act = "relu", ln_eps = 1e-6, reset = true,
   },
-  choices = { flow = { gtrxl = true, residual = true } }, counts = { memory = 1 },
+  choices = { flow = { gtrxl = true, residual = true }, sees = { memory = true, rollout = true } }, counts = { memory = 1 }, older = { sees = "rollout" },
   build = function(cfg)
     if cfg.d_model % 2 ~= 0 then
       errors.raise(("core gtrxl: d_model = %g, expected an even number: positions are pairs of sine and cosine"):format(cfg.d_model),
@@ -87,14 +89,15 @@ memory: the last M inputs of every layer, and the last layer's output; no gradie
       sizes = { S = cfg.n_layers + 1, M = cfg.memory, D = cfg.d_model, H = cfg.n_heads, K = cfg.d_head },
       start = { mask = 1 }, stops = { memory = true }, reads = "softmax",
       claims = { steps = "until memory is full" },
+      acts = cfg.sees == "memory" and "steps" or nil, looks_back = cfg.sees == "memory" and "L*M" or nil,
       complexity = { step = "3*L*H*K*(min(N, M) + 1)", sequence = "3*L*H*K*N*(N + 1)/2" },
-      forward = function(x, done, state, probe)
+      forward = function(x, done, state, probe, _, acting)
         local e, T = embed(x), x:shape()[1]
-        local levels = e
+        local levels, window = e, acting and cfg.memory or -1
         done = cfg.reset and done or nil
         local distances = pe(cfg.memory + T)
         for n = 1, cfg.n_layers do
-          e = layers[n][2](e, distances, done, state, probe)
+          e = layers[n][2](e, distances, done, state, window, probe)
           levels = ops.concat(levels, e)
         end
         return e, { memory = (ops.memory_push { x = levels, memory = state.memory, stop = 1 }),

@@ -23,7 +23,7 @@ kept: keys and values of the window and of the first g positions]],
     end
     return core.build(cfg, {
       projections = projections, states = states, sizes = { S = g + ring, G = g, W = cfg.window },
-      position = { 2 ^ 23, math.floor(2 ^ 22 / ring) * ring },
+      position = { 2 ^ 23, math.floor(2 ^ 22 / ring) * ring }, looks_back = g == 0 and ("L*(W - 1)*%d"):format(cfg.dilation) or nil,
       complexity = { step = "2*L*H*K*min(N, W + G)",
                      sequence = "2*L*H*K*(N*(W + G) - min(N, W + G)*(2*(W + G) - 1 - min(N, W + G))/2)" },
       attend = function(layer)

@@ -43,7 +43,7 @@ kept: the window, the open chunk, and the keys of the chunks within the last `co
       end,
       states = { k = "[B,S,H,K]", v = "[B,S,H,K]", p = "[B,C,H,R]", short = "[B,2,J,H,K]" },
       sizes = { S = ring, C = c, R = rho, J = cfg.context / c * rho, W = cfg.window },
-      position = { most, back }, claims = { state = "grows" },
+      position = { most, back }, claims = { state = "grows" }, looks_back = "L*J*C/R + C - 1",
       complexity = { step = "2*L*H*K*(min(N, W) + min(J, R*N/C) + R)",
                      sequence = "2*L*H*K*(N*(W + R) - min(N, W)*(2*W - 1 - min(N, W))/2"
                        .. " + R/C*min(N, J*C/R)*(min(N, J*C/R) + 1)/2 + max(N - J*C/R, 0)*J)" },

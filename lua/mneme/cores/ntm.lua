@@ -9,14 +9,8 @@ local tensor = require "mneme.tensor.tensor"
 local SMALL = 1e-6                       -- of a slot before anything was written (Collier and Beel 2018), and below divisors
 local SHIFTS = 3                         -- back, stay, on
 
--- [B,N] moved by one slot, round and round.
-local function moved(w, N, by)
-  if by > 0 then return w:slice(-1, N - 1, N):concat(w:slice(-1, 0, N - 1)) end
-  return w:slice(-1, 1, N):concat(w:slice(-1, 0, 1))
-end
-
 -- Where a head looks next: p [B, W + 6] are its parameters, w [B,N] where it looked, M [B,N,W].
-local function address(p, w, M, B, N, W)
+local function address(p, w, M, B, W)
   local k = p:slice(-1, 0, W):reshape(B, 1, W)
   local beta, g = p:slice(-1, W, W + 1):softplus(), p:slice(-1, W + 1, W + 2):sigmoid()
   local shift, gamma = p:slice(-1, W + 2, W + 2 + SHIFTS):softmax(), p:slice(-1, W + 5, W + 6):softplus() + 1
@@ -24,7 +18,7 @@ local function address(p, w, M, B, N, W)
   local norms = (M:square():sum(-1) + SMALL):sqrt() * (k:square():sum(-1) + SMALL):sqrt()
   local content = (beta * (dot / norms)):softmax()
   local at = g * content + (1 - g) * w
-  local s = moved(at, N, -1) * shift:slice(-1, 0, 1) + at * shift:slice(-1, 1, 2) + moved(at, N, 1) * shift:slice(-1, 2, 3)
+  local s = at:roll(-1) * shift:slice(-1, 0, 1) + at * shift:slice(-1, 1, 2) + at:roll(1) * shift:slice(-1, 2, 3)
   local sharp = (gamma * (s + SMALL):log()):exp()
   return sharp / sharp:sum(-1, 1)
 end
@@ -40,11 +34,11 @@ local function layer(d_in, cfg)
     local B = i:shape()[1]
     local h = (i + read_in(s.r)):tanh()
     local p, M = heads(h), s.M
-    local w = address(p:slice(-1, W + 6, 2 * (W + 6)), s.write, M, B, N, W)
+    local w = address(p:slice(-1, W + 6, 2 * (W + 6)), s.write, M, B, W)
     local erase, add = p:slice(-1, 2 * W + 12, 3 * W + 12):sigmoid(), p:slice(-1, 3 * W + 12, 4 * W + 12)
     local where = w:reshape(B, N, 1)
     M = M * (1 - where * erase:reshape(B, 1, W)) + where * add:reshape(B, 1, W)
-    local read = address(p:slice(-1, 0, W + 6), s.read, M, B, N, W)
+    local read = address(p:slice(-1, 0, W + 6), s.read, M, B, W)
     local r = (M * read:reshape(B, N, 1)):sum(1)
     return out(h:concat(r)), { M = M, r = r, read = read, write = w }
   end

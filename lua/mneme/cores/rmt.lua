@@ -3,8 +3,9 @@
 --   [mem_slots read rows = mem; tokens; mem_slots write rows = mem]
 -- Read rows attend to the read rows, a token to the read rows and the tokens up to itself, write rows to everything; then
 --   mem = the write rows of the top layer;   a reset sets mem = mem0, which is learned
--- A segment ends where a call ends, so a sequence equals its parts if it is cut between segments.  A plan run row by row
--- is one sequence: the segment continues from row to row.
+-- A segment ends where a call ends, so a sequence equals its parts if it is cut between segments.  An agent acts by calls of one step,
+-- each a segment of its own; the update runs the sequence in segments.  With sees=rollout it acts as a sequence, and the segment
+-- continues from row to row.
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
@@ -56,14 +57,19 @@ local function layers(cfg)
   return nn.module { leaves = { params }, named = named }, params, cfg.n_layers * weights
 end
 
+-- Scores and mixing over the read rows and half of a segment's tokens, and a token's share of the memory's own
+-- rows, which meet the W weights of the layers as well; of a step that is a segment of its own, all of them.
+local per_token = "2*L*H*V*(M + (S+1)/2 + M*(3*M + S)/S) + 2*M*W/S"
+local single_step = "2*L*H*V*(M + 1 + M*(3*M + 1)) + 2*M*W"
+
 return {
   doc = "recurrent memory transformer: memory tokens, read before a segment and rewritten after it (RMT)",
   source = "Bulatov, Kuratov, Burtsev 2022, Recurrent Memory Transformer, arXiv 2207.06881, section 3.2",
   config = {
-    d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, d_ffn = 128, mem_slots = 4, segment = 16,
+    d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, d_ffn = 128, mem_slots = 4, segment = 16, sees = "memory",
     flow = "gtrxl", embed_act = "relu", ln_eps = 1e-6, reset = true,
   },
-  counts = { mem_slots = 1, segment = 1 },
+  choices = { sees = { memory = true, rollout = true } }, counts = { mem_slots = 1, segment = 1 }, older = { sees = "rollout" },
   build = function(cfg)
     local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
     local stack, params, weights = layers(cfg)
@@ -76,13 +82,11 @@ return {
       start = { mem = function(mem)
         for b = 0, mem:shape()[1] - 1 do tensor.view(mem, b * mem0:size(), mem0:shape()):copy(mem0) end
       end },
-      claims = { steps = "between segment ends" }, reads = "softmax",
-      -- Scores and mixing over the read rows and half of a segment's tokens, and a token's share of the memory's own
-      -- rows, which meet the W weights of the layers as well.
-      complexity = { step = "2*L*H*V*(M + (S+1)/2 + M*(3*M + S)/S) + 2*M*W/S" },
-      forward = function(x, done, state, probe, fresh)
+      claims = { steps = "between segment ends" }, reads = "softmax", acts = cfg.sees == "memory" and "steps" or nil,
+      complexity = cfg.sees == "memory" and { step = single_step, sequence = "N*(" .. per_token .. ")" } or { step = per_token },
+      forward = function(x, done, state, probe, fresh, acting)
         local args = { params = params, mem0 = mem0, done = cfg.reset and done or nil, heads = cfg.n_heads, d_head = cfg.d_head,
-          d_ffn = cfg.d_ffn, segment = cfg.segment, flow = cfg.flow, eps = cfg.ln_eps }
+          d_ffn = cfg.d_ffn, segment = acting and 1 or cfg.segment, flow = cfg.flow, eps = cfg.ln_eps }
         args.e, args.mem = embed(x), not fresh and state.mem or nil      -- without: mem0, and its gradient
         if probe then args.e = probe("embed", args.e) end
         local y, kept = ops.rmt(args)

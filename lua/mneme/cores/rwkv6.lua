@@ -52,7 +52,7 @@ local function time_mixing(cfg, n)
     end
     if probe then probe(prefix .. "first", (ops.probe_constant { like = t.k, x = p.first })) end
     local y
-    y, new[prefix .. "S"] = ops.wkv6 { r = t.r, k = t.k, v = t.v, w = t.w, first = p.first, done = done, S = state[prefix .. "S"] }
+    y, new[prefix .. "S"] = ops.wkv6 { r = t.r, k = t.k, v = t.v, keep = t.w, first = p.first, done = done, S = state[prefix .. "S"] }
     if probe then y = probe(prefix .. "retrieved", y) end
     return out(rwkv.joined(norm { y = y, gate = t.g, act = "silu" }))
   end)

@@ -78,7 +78,7 @@ local function time_mixing(cfg, n)
       write, taken, back = probe(prefix .. "k_write", write), probe(prefix .. "k_out", taken), probe(prefix .. "k_back", back)
     end
     local y
-    y, new[prefix .. "S"] = ops.wkv7 { r = read, w = w, k = write, v = value, out = taken, back = back, done = done,
+    y, new[prefix .. "S"] = ops.wkv7 { r = read, keep = w, k = write, v = value, out = taken, back = back, done = done,
                                        S = state[prefix .. "S"] }
     if probe then y = probe(prefix .. "retrieved", y) end
     return out(rwkv.joined(norm { y = y, gate = g, r = read, k = write, bonus = p.r_k, v = value }))

@@ -55,7 +55,7 @@ kept: keys and values of the last M tokens, and which of them are of this episod
     end
     return {
       module = nn.container { { "embed", embed }, { "layers", nn.container(layers) } },
-      d_out = cfg.d_model, states = states, start = { mask = 1 }, reads = "softmax",
+      d_out = cfg.d_model, states = states, start = { mask = 1 }, reads = "softmax", looks_back = "L*M",
       sizes = { M = cfg.memory, H = cfg.n_heads, K = cfg.d_head },
       complexity = { step = "2*L*H*K*(min(N, M) + 1)",
                      sequence = "2*L*H*K*(N*(M + 1) - min(N, M)*(2*M + 1 - min(N, M))/2)" },

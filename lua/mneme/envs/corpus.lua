@@ -2,6 +2,7 @@
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
+local source_files = require "mneme.base.source_files"
 
 local corpus = {}
 
@@ -56,6 +57,7 @@ function corpus.read(path)
       end
     end
     local text = files.read(file)
+    if path ~= "" then source_files.note_data(file, text) end
     if text == "" then errors.usage(file .. ": is empty", "expected a text in UTF-8") end
     local data = ffi.cast("const uint8_t *", text)
     local code, at = corpus.decode(data, #text)

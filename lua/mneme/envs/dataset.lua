@@ -17,6 +17,7 @@ local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local values = require "mneme.base.setting_types"
+local user_file = require "mneme.base.user_file"
 
 local splits = { train = true, valid = true, test = true }
 local common = { batch = 32, seed = 1 }
@@ -37,6 +38,7 @@ Task.__index = Task
 
 ---Leaves that hold one batch, time-major: token and answer [T,B] i32, asked and done [T,B] u8 (1: here something is
 ---asked; here a sequence begins).
+---@return table { token, answer, asked, done }
 function Task:buffers()
   local shape = { self.length, self.batch }
   local function leaf(dtype) return tensor.new { shape = shape, dtype = dtype } end
@@ -64,6 +66,7 @@ end
 
 ---How many batches a split has before it begins again; infinitely many where they are drawn.
 ---@param split "train"|"valid"|"test"
+---@return number
 function Task:batches(split)
   check_place(split, 0)
   if not self.carried then return math.huge end
@@ -167,9 +170,7 @@ end
 
 local function definition(name)
   local path = registry.file("datasets", name, "dataset")
-  local chunk, problem = loadfile(path)
-  if not chunk then errors.raise(problem) end
-  local d = chunk()
+  local d = user_file.load(path)()
   if type(d) ~= "table" or not d.build then
     errors.raise(path .. ": a data set's file returns { config = ..., build = ... }")
   end

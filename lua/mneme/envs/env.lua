@@ -6,6 +6,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local native = require "mneme.envs.native"
 local scripted = require "mneme.envs.scripted"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
 local need_pointer = tensor.need_pointer
@@ -42,7 +43,7 @@ end
 ---Make an environment.
 ---  mn.env("tmaze", { corridor = 160, num_envs = 8, seed = 1 })    or  mn.env { "tmaze", ... }
 ---  mn.env { observation = {16}, actions = 4, reset = f, step = g, ... }    see scripted.lua
----@param name string|table "tmaze", or "tmaze-v0" for that version; or a table as above
+---@param name string|table|EnvSpec "tmaze", or "tmaze-v0" for that version; or a table as above
 ---@param settings table? its parameters, num_envs = 8, seed = 1, time_limit (0: none; nil: its own)
 ---@return Env
 function envs.new(name, settings)
@@ -140,9 +141,8 @@ local function read_actions(env, actions, into)
     end
     return actions:data()
   end
-  if type(actions) ~= "table" or #actions ~= n then
-    errors.raise(("%s: actions are %s, expected a list or i32 tensor of %d"):format(env.id,
-      type(actions) == "table" and "a list of " .. #actions or "a " .. type(actions), n))
+  if type(actions) ~= "table" or #actions ~= n or actions[0] ~= nil then
+    errors.raise(("%s: actions are %s, expected a list or i32 tensor of %d"):format(env.id, tables.in_words(actions), n))
   end
   for i = 1, n do
     local a = actions[i]
@@ -260,6 +260,7 @@ end
 ---Convert a value of a fact to a number.
 ---@param fact table
 ---@param value number|string a number of its range, or one of its words
+---@return number
 function Env:fact_value(fact, value)
   errors.need(self.id .. ": the fact", fact, "lo", "what env:fact(name) gives")
   if fact.words and type(value) == "string" then return native.number_of(self.id, fact, value) end

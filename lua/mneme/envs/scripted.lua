@@ -6,6 +6,7 @@ local canvas = require "mneme.base.canvas"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
+local tensor = require "mneme.tensor.tensor"
 local whole = require "mneme.envs.whole"
 
 local C = engine.C
@@ -170,6 +171,24 @@ local function read_facts(list)
   return facts
 end
 
+---@class EnvSpec an environment whose rules are Lua functions; self is an empty table, new for each episode, random() is uniform in [0,1),
+---random(n) one of 1..n
+---@field observation integer[]? sizes of one observation's axes
+---@field actions (integer|string[])? how many, or their names
+---@field reset (fun(self: table, random: fun(n: integer?): number): number[])? gives the first observation, a flat list
+---@field step (fun(self: table, action: integer, random: fun(n: integer?): number): number[], number, boolean?, number?)? gives observation,
+---reward, whether the episode is over, score
+---@field draw fun(self: table, view: Canvas)?
+---@field truth (fun(self: table): table<string, number>)? hidden facts
+---@field settable table? facts of truth that set changes: { cue = { "up", "down" }, place = { 0, 9, whole = true } }
+---@field set (fun(self: table, name: string, value: number): number[]?)? gives the new observation; nil: not now
+---@field name string?
+---@field dtype ("f32"|"u8")? of observations
+---@field codes integer? of u8: each is one of 0 .. codes - 1
+---@field num_envs integer? 8
+---@field seed integer? 1
+---@field time_limit integer? 0: none
+
 ---An environment made of Lua functions.
 ---  observation = {16}      sizes of one observation's axes
 ---  actions = 4             how many, or a list of their names
@@ -239,20 +258,32 @@ function world:keep(first, count)
   self:seed(self.settings.seed)
 end
 
+-- What a function of the script gave cannot be: an error at that function.
+local function refuse(self, from, given, expected, hint)
+  errors.raise(("%s: %s gave %s, expected %s"):format(self.what, from, given, expected),
+    { where = errors.position_of(self.spec[from]), hint = hint })
+end
+local RESULTS = "step returns observation, reward, whether the episode is over, score; time_limit = N ends long ones"
+
+local function refuse_list(self, from, list)
+  local hint = type(list) == "table" and list[0] ~= nil and "Lua's lists begin at 1"
+    or type(list) == "table" and type(list[1]) == "table" and "the observation is one flat list, whatever its axes"
+    or tensor.is(list) and "x:to_table() makes a list of a tensor" or nil
+  refuse(self, from, tables.in_words(list) .. " as the observation", ("a list of %d numbers"):format(self.size), hint)
+end
+
 -- Write what the script gave as an observation to p, and keep it for saving.
 function world:observe(i, list, p, from)
-  if type(list) ~= "table" or #list ~= self.size then
-    errors.raise(("%s: %s gave %s as the observation, expected a list of %d numbers"):format(self.what,
-      from, type(list) == "table" and "a list of " .. #list or "a " .. type(list), self.size))
-  end
+  if type(list) ~= "table" or #list ~= self.size or list[0] ~= nil then refuse_list(self, from, list) end
   for k = 1, self.size do
     if type(list[k]) ~= "number" or list[k] - list[k] ~= 0 then
-      errors.raise(("%s: %s gave %s in place %d of the observation, expected a finite number"):format(self.what, from,
-        type(list[k]) == "number" and list[k] or "a " .. type(list[k]), k))
+      if list[k] == nil then refuse_list(self, from, list) end
+      local given = type(list[k]) == "number" and tostring(list[k]) or "a " .. type(list[k])
+      refuse(self, from, ("%s in place %d of the observation"):format(given, k), "a finite number",
+        type(list[k]) == "boolean" and "x and 1 or 0 makes a number" or nil)
     end
     if self.dtype == "u8" and not (list[k] % 1 == 0 and list[k] >= 0 and list[k] < (self.codes or 256)) then
-      errors.raise(("%s: %s gave %g in place %d of the observation, expected a whole number from 0 to %d"):format(
-        self.what, from, list[k], k, (self.codes or 256) - 1))
+      refuse(self, from, ("%g in place %d of the observation"):format(list[k], k), ("a whole number from 0 to %d"):format((self.codes or 256) - 1))
     end
     p[i * self.size + k - 1], self.last[i * self.size + k - 1] = list[k], list[k]
   end
@@ -288,15 +319,15 @@ function world:step(action, obs, reward, terminated, truncated)
     local env = self.envs[i]
     local seen, r, done, score = self.spec.step(env.self, action[i], env.random)
     if type(r) ~= "number" or r - r ~= 0 then
-      errors.raise(("%s: step gave %s as the reward, expected a finite number"):format(self.what,
-        type(r) == "number" and r or "a " .. type(r)))
+      refuse(self, "step", (type(r) == "number" and tostring(r) or tables.in_words(r)) .. " as the reward", "a finite number", RESULTS)
     end
     if done ~= nil and type(done) ~= "boolean" then
-      errors.raise(("%s: step gave %s for whether the episode is over, expected true, false or nil"):format(self.what, tostring(done)))
+      refuse(self, "step", tostring(done) .. " for whether the episode is over", "true, false or nil",
+        type(done) == "number" and "0 is true in Lua: step gives true or false" or RESULTS)
     end
     if score ~= nil and (type(score) ~= "number" or not (score >= 0 and score <= 1)) then
-      errors.raise(("%s: step gave %s as the score, expected a number from 0 to 1, or nil"):format(self.what,
-        type(score) ~= "number" and "a " .. type(score) or score ~= score and "NaN" or tostring(score)))
+      refuse(self, "step", (type(score) ~= "number" and "a " .. type(score) or score ~= score and "NaN" or tostring(score)) .. " as the score",
+        "a number from 0 to 1, or nil", RESULTS)
     end
     self:observe(i, seen, obs, "step")
     env.length, env.sum = env.length + 1, env.sum + r

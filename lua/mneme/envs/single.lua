@@ -14,9 +14,9 @@ local Single = {}
 Single.__index = Single
 
 ---Give an object the fields of a Single.
----@param self table
 ---@param env Env with num_envs = 1
-function Single.set_up(self, env)
+---@return Single itself
+function Single:set_up(env)
   local space = env.observation_space
   local kind = dtypes[space.dtype]
   self.env, self.obs_bytes = env, state_arrays.size(space.shape) * kind.bytes
@@ -54,6 +54,7 @@ function Single:act(action, recording)
 end
 
 ---The outcome of the episode that has just ended: { score, ret, length }.
+---@return table
 function Single:outcome()
   local e = self.env.ended
   return { score = e.score[0], ret = e.ret[0], length = e.length[0] }

@@ -42,7 +42,13 @@ local methods = {}
 
 ---@class Entry a past step; of a live training, which is sampled, the steps in between have only the fields of
 ---the first line
----@field step, value, reward, action, x, y, gates
+---@field step integer
+---@field value number
+---@field reward number
+---@field action integer
+---@field x number
+---@field y number
+---@field gates table
 ---@field policy number[]? probability of each action
 ---@field norms table<integer, number>? norm of the state of each layer
 ---@field truth table? as in Frame

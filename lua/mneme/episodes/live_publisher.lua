@@ -3,6 +3,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
+local shell_word = require "mneme.base.shell_word"
 local state_arrays = require "mneme.models.state_arrays"
 local live_channel = require "mneme.episodes.live_channel"
 local ranks = require "mneme.tensor.mpi"
@@ -68,7 +69,7 @@ function live_publisher.writer(learner, path, title, total)
   learner.watch = function(t, piece)
     local row, of, at = learner.row, parts[piece], t - piece.first
     for b = 0, B - 1 do                              -- counted here, for every environment, from what the buffers say
-      local reward = t > 0 and row.reward[t - 1][b] or row.reward[T - 1][b]
+      local reward = t > 0 and row.paid[t - 1][b] or row.paid[T - 1][b]
       if row.done[t][b] ~= 0 then
         if steps[b] > 0 then episodes[b] = episodes[b] + 1 end
         steps[b], returns[b], last[b] = 0, 0, 0
@@ -105,7 +106,7 @@ function live_publisher.open(learner, run, total)
   local title = learner.agent:title(learner.env)
   local writer = live_publisher.writer(learner, run.path .. "/live", title, total)
   if os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" then
-    os.execute(("'%s' view '%s' >/dev/null 2>'%s/view.log' &"):format(live_publisher.program(), run.path, run.path))
+    os.execute(("%s view %s >/dev/null 2>%s &"):format(shell_word(live_publisher.program()), shell_word(run.path), shell_word(run.path .. "/view.log")))
   else
     io.stderr:write(("view=1: no display; to watch from elsewhere: mneme view %s\n"):format(run.path))
   end

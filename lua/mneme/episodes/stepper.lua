@@ -3,6 +3,7 @@ local ffi = require "ffi"
 local envs = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local memory_resets = require "mneme.learn.memory_resets"
+local normaliser = require "mneme.learn.normaliser"
 local state_arrays = require "mneme.models.state_arrays"
 local agents = require "mneme.models.agent"
 local numbers = require "mneme.base.format"
@@ -14,6 +15,16 @@ local ops = tensor.ops
 local stepper = {}
 
 ---@class Stepper
+---@field env Env
+---@field agent Agent
+---@field num_envs integer
+---@field env_index integer the shown environment, from 0
+---@field state table<string, Tensor> the core's, before the present observation
+---@field logits Tensor
+---@field values Tensor
+---@field actions Tensor
+---@field probes table<string, Tensor>
+---@field steps_taken integer
 local Stepper = {}
 Stepper.__index = Stepper
 
@@ -38,8 +49,8 @@ end
 -- The agent's forward pass as a plan over some steps, run row by row.
 local function act_plan(self)
   return plan(function(x, resets, state, previous)
-    local logits, values, after = tensor.off_tape(self.agent, x, resets, state, function(name, t) return probe(self, name, t) end,
-      previous)
+    local logits, values, after = tensor.off_tape(self.agent.act, self.agent, x, resets, state,
+      function(name, t) return probe(self, name, t) end, previous)
     return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock, greedy = self.greedy }
   end)
 end
@@ -47,15 +58,16 @@ end
 -- Records the plan, and keeps its outputs.
 local function record(self)
   self.plan = act_plan(self)
-  self.logits, self.values, self.after, self.actions = self.plan(self.x, self.resets, self.state, self.previous)
+  self.logits, self.values, self.after, self.actions = self.plan(self.inputs, self.resets, self.state, self.previous)
   for name, t in pairs(self.after) do self.readers[name] = state_arrays.env_reader(self.agent.core, name, t) end
 end
 
 -- A memory that is reset where episodes begin, and at no other time.
 local plain = { carry = true, reset_on_done = true, context = 0 }
 
+---Run an agent in an environment step by step.
 ---@param env Env
----@param agent Agent
+---@param agent Agent where it has a normaliser, its statistics are used as they are
 ---@param options table? { greedy = false, seed = 1, title, source, memory = when the memory is reset, as in a learner's
 ---  describe(), seeded = true: episode k uses the random numbers of seed + k, whatever came before (one
 ---  environment), episode = 0: the first of them }
@@ -70,7 +82,9 @@ function stepper.new(env, agent, options)
   self.rollout = memory.num_steps
   self.piece = (memory.horizon or 0) > 0 and memory.horizon or memory.num_steps or ROWS
   self.rows = math.max(2, self.piece)              -- restore() takes the last for itself
+  self.normaliser = agent.normaliser
   self.x = tensor.new { shape = { self.rows, B, unpack(env.observation_space.shape) }, dtype = env.observation_space.dtype, time = true }
+  self.inputs = self.normaliser and self.normaliser.norm_obs and tensor.new { shape = self.x:shape(), time = true } or self.x
   self.done = ffi.new("uint8_t[?]", B)
   self.resets = tensor.new { shape = { self.rows, B }, dtype = "u8", time = true }
   self.previous = agent:previous_leaves(self.rows, B)
@@ -90,7 +104,8 @@ function stepper.new(env, agent, options)
   return self
 end
 
----Pointer to the present observations of all environments.
+---Pointer to the present observations of all environments, as these give them.
+---@return ffi.cdata*
 function Stepper:observations() return self.x:data() + self.row * self.num_envs * self.n end
 local function resets(self) return self.resets:data() + self.row * self.num_envs end
 
@@ -99,7 +114,10 @@ local function set_previous(self, actions)
   for name, t in pairs(self.previous or {}) do
     local to, nothing = t:data() + self.row * self.num_envs, name == "action" and -1 or 0
     local from = name == "action" and actions or self.reward
-    for b = 0, self.num_envs - 1 do to[b] = self.done[b] ~= 0 and nothing or from[b] end
+    local scaled = name == "reward" and self.normaliser
+    for b = 0, self.num_envs - 1 do
+      to[b] = self.done[b] ~= 0 and nothing or scaled and scaled:reward(from[b]) or from[b]
+    end
   end
 end
 
@@ -161,11 +179,15 @@ end
 
 ---Run the agent's forward pass: its memory processes the observation, and actions are sampled.
 function Stepper:forward()
+  if self.normaliser and self.normaliser.norm_obs then
+    self.normaliser:observations(self:observations(), self.inputs:data() + self.row * self.num_envs * self.n, self.num_envs)
+  end
   self.plan:rows(self.row, self.row + 1)
   self.acted, self.thought = true, true
 end
 
 ---Step every environment with the sampled actions; returns how many episodes ended.
+---@return integer
 function Stepper:step()
   local env, ended, row = self.env, 0, self.row
   self.row, self.row_before, self.thought = row + 1, row, false      -- probes still hold that row
@@ -233,6 +255,7 @@ end
 ---One step of the shown environment, as a snapshot.  `ended`: outcome of the previous episode.
 ---@param before fun(stepper: Stepper, ended: table?)? called between step() and forward(): to save, restore or change what is there
 ---@param action integer? taken in place of the sampled one
+---@return table now
 function Stepper:next(before, action)
   local ended
   local b = self.env_index
@@ -324,6 +347,7 @@ function stepper.from_run(folder, options)
   options = options or {}
   local run = run_folder.load(folder)
   local about = run.info
+  require("mneme.runs.run_sources").adopt(folder, about)
   if about.sequence_task then
     errors.usage(("%s learns sequences (%s), not episodes"):format(folder, tostring(about.sequence_task.name)),
       "mneme eval " .. folder .. " evaluates it")
@@ -351,10 +375,13 @@ function stepper.from_run(folder, options)
     if parameter then dict[parameter] = t end
   end
   agent.module:load_state_dict(dict)
+  agent.normaliser = about.normalise and normaliser.of_checkpoint(about.normalise, env.observation_space, checkpoint)
+  agent.module:eval()
   local made = stepper.new(env, agent, { greedy = options.greedy, seed = options.seed, seeded = options.seeded,
     episode = options.episode, memory = about.memory,
     title = agent:title(env), source = ("checkpoint at %s steps"):format(numbers.grouped(checkpoint.step)) })
   made.steps, made.run = checkpoint.step, folder
+  if agent.core.as_trained then io.stderr:write(("mneme: %s: %s\n"):format(folder, agent.core.as_trained)) end
   return made
 end
 

@@ -124,7 +124,7 @@ end
 ---@field checks ffi.cdata* uint32_t[steps / block + 1]: CRC-32C of the steps + 1 observations, block by block
 ---@field fields table[] of a record: see trajectory.layout
 ---@field stride integer bytes of a record
----@field records ffi.cdata* uint8_t[steps * stride]: what the agent had in mind when it chose each action
+---@field records ffi.cdata*? uint8_t[steps * stride]: what the agent had in mind when it chose each action
 ---@field about table { title, source, ... } for people
 ---@field interventions table[] { at, kind, what, to, ... } in order: what was done to it before the observation of
 ---  step `at` was taken in; kind = "set" changed the world, and a replay does it again

@@ -31,6 +31,7 @@ local function env_of_run(t)
     errors.fail(("%s: the rules of %s are Lua functions of %s: only that script can replay it"):format(name_of(t), t.env,
       t.script), "in the folder of a run, as RUN/episodes/FILE.mnt, the run's script does; in Lua: replay.new(trajectory, env)")
   end
+  require("mneme.runs.run_sources").adopt(folder, info)
   return (require("mneme.learn.rebuild").run(folder, info, { num_envs = 1, time_limit = t.settings.time_limit }))
 end
 
@@ -184,6 +185,7 @@ end
 
 ---One step on, as `now` for frames.lua; nil: the trajectory is over.  After the last step `over` is set.
 ---@param before fun(replay: Replay, ended: table?)? called where all has been done and nothing is shown yet
+---@return table? now
 function Replay:next(before)
   local t, ended = self.trajectory, nil
   if self.shown then

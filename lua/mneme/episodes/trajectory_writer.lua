@@ -88,7 +88,7 @@ end
 ---@param values table<string, ffi.cdata*|number[]>
 function Recording:think(values)
   renamed.note("recording:think", "recording:internals")
-  return self:internals(values)
+  self:internals(values)
 end
 
 ---The environment has made a step.

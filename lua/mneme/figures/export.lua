@@ -4,13 +4,11 @@ local data = require "mneme.figures.data"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local gnuplot = require "mneme.figures.gnuplot"
+local word = require "mneme.base.shell_word"
 local svg = require "mneme.figures.svg"
 
 local export = {}
 local ZOOM = 2                 -- pixels of a PNG for one of the drawing
-
--- Quotes a shell argument.
-local function word(s) return "'" .. s:gsub("'", "'\\''") .. "'" end
 
 -- Draws by rsvg-convert, which has fonts and paper sizes: from a file next to the result, renamed when it is complete.
 local function convert(fig, path, kind)

@@ -2,6 +2,11 @@
 local text = require "mneme.figures.text"
 local look = require "mneme.figures.style"
 
+---@class Paper a drawing in SVG
+---@field width number
+---@field height number
+---@field id string
+---@field out string[] the elements so far
 local Paper = {}
 Paper.__index = Paper
 
@@ -13,13 +18,20 @@ end
 ---A drawing to add shapes to.
 ---@param width number of the page; its height is what is drawn
 ---@param id string that no other drawing of a page has
+---@return Paper
 local function new(width, id) return setmetatable({ width = width, height = 0, id = id, out = {} }, Paper) end
 
+---Add an element.
+---@param s string a format, if more follows
+---@param ... any
 function Paper:add(s, ...)
   self.out[#self.out + 1] = select("#", ...) > 0 and s:format(...) or s
 end
 
 ---A text.
+---@param s string
+---@param x number
+---@param y number of the baseline
 ---@param o table? { size, anchor = "start" | "middle" | "end", class, fill = a colour, weight }
 function Paper:text(s, x, y, o)
   o = o or {}
@@ -28,10 +40,22 @@ function Paper:text(s, x, y, o)
     o.fill and (' style="fill:%s"'):format(o.fill) or "", o.weight and (' font-weight="%s"'):format(o.weight) or "", text.escape(s))
 end
 
+---A straight line.
+---@param x0 number
+---@param y0 number
+---@param x1 number
+---@param y1 number
+---@param class string of the style
 function Paper:line(x0, y0, x1, y1, class)
   self:add('<line x1="%s" y1="%s" x2="%s" y2="%s" class="%s"/>', tenth(x0), tenth(y0), tenth(x1), tenth(y1), class)
 end
 
+---A rectangle.
+---@param x number left
+---@param y number top
+---@param w number
+---@param h number
+---@param class string?
 ---@param o table? { fill = a colour, title = shown where the mouse rests }
 function Paper:rect(x, y, w, h, class, o)
   o = o or {}
@@ -62,7 +86,9 @@ end
 
 ---A line through points.
 ---@param points { [1]: number, [2]: number }[]
+---@param class string
 ---@param dash string? lengths of strokes and gaps
+---@param closed boolean? back to the first point
 function Paper:path(points, class, dash, closed)
   self:add('<path d="%s%s" class="%s"%s/>', trace(points), closed and "z" or "", class,
     dash and (' stroke-dasharray="%s"'):format(dash) or "")
@@ -74,17 +100,27 @@ local shapes = {
 }
 
 ---A mark at a point.
+---@param shape "disc"|"square"|"triangle"|"diamond"|"cross"
+---@param x number
+---@param y number
+---@param class string
 function Paper:mark(shape, x, y, class) self:add('<path d="M%s %s%s" class="%s"/>', tenth(x), tenth(y), shapes[shape], class) end
 
 ---What is added until close stays within a rectangle.
+---@param x number
+---@param y number
+---@param w number
+---@param h number
 function Paper:clip(x, y, w, h)
   self:add('<clipPath id="%s-clip"><rect x="%s" y="%s" width="%s" height="%s"/></clipPath><g clip-path="url(#%s-clip)">', self.id, tenth(x),
     tenth(y), tenth(w), tenth(h), self.id)
 end
 
 ---What is added until close belongs together, under a name that is shown where the mouse rests.
+---@param title string
 function Paper:group(title) self:add("<g><title>%s</title>", text.escape(title)) end
 
+---End what clip or group began.
 function Paper:close() self:add "</g>" end
 
 return { new = new }

@@ -1,4 +1,4 @@
--- on_policy.lua -- what A2C and PPO share: an agent in num_envs environments, rollouts of num_steps,
+-- on_policy.lua -- what learners that act share, A2C, PPO and those made by mn.on_policy: an agent in num_envs environments, rollouts of num_steps,
 -- V of the last observation where a time limit cut an episode off, the log and the checkpoint.
 -- A rollout is cut into pieces of `horizon` steps (0: one piece).  Each has its own plan, run row by row, from a
 -- state that is a leaf: values continue from piece to piece, gradients do not.
@@ -7,11 +7,14 @@
 --   context        it is reset after that many observations (0: never)
 --   horizon        gradients flow back at most that many steps (0: through the whole rollout)
 local ffi = require "ffi"
+local batches = require "mneme.learn.batch"
 local engine = require "mneme.base.engine"
 local episode_stats = require "mneme.learn.episode_stats"
 local errors = require "mneme.base.errors"
+local extra_losses = require "mneme.learn.extra_losses"
 local memory_resets = require "mneme.learn.memory_resets"
 local learner_settings = require "mneme.runs.learner_settings"
+local normaliser = require "mneme.learn.normaliser"
 local optim = require "mneme.tensor.optim"
 local plan = require "mneme.tensor.plan"
 local ranks = require "mneme.tensor.mpi"
@@ -24,36 +27,32 @@ local C, ops = engine.C, tensor.ops
 local MOST_PIECES = 64             -- as many plans as one plan can depend on
 
 ---@class OnPolicy
+---@field cfg table
+---@field env Env
+---@field agent Agent
+---@field step integer environment steps so far, summed over all environments
 ---@field T integer steps of a rollout
 ---@field B integer environments of this process: first .. first + B - 1 of the run's num_envs
 ---@field x Tensor [T+1,B,...] observations in the environment's own type
+---@field inputs Tensor [T+1,B,...] the same as the agent reads them: x itself, or normalised with norm_obs
 ---@field done Tensor [T+1,B] u8: the observation begins an episode
 ---@field resets Tensor [T+1,B] u8: the memory is cleared before the observation
 ---@field previous table? { action = [T+1,B], reward = [T+1,B] }: the previous action and reward, inputs of the agent
 ---@field rewards Tensor [T,B]; the last one of a truncated episode holds gamma V of what would have followed, too
 ---@field played Tensor [T,B] actions
----@field pieces table[] { first, rows, act, state, logits, values, after, actions, probes }
+---@field pieces table[] { first, rows, to = one past its last row of x, act, state, logits, values, after, actions, probes }
 ---@field next table<string, Tensor> where the next rollout begins
 local OnPolicy = {}
 OnPolicy.__index = OnPolicy
 
 ---The settings that all of them have.
 OnPolicy.defaults = {
+  num_steps = 128, lr = 1e-3, adam_eps = 1e-8, entropy_coef = 0.01,
   gamma = 0.99, lambda = 0.95, value_coef = 0.5, bootstrap_truncated = true, lr_schedule = "constant", warmup = 0,
   beta1 = 0.9, beta2 = 0.999, weight_decay = 0, max_norm = 0.5,
   carry = true, reset_on_done = true, horizon = 0, context = 0, stop_score = -1,
+  norm_obs = false, clip_obs = 10, norm_reward = false, clip_reward = 0, aux_coef = 1,
 }
-
----A class of learners that act.
----@param defaults table its settings besides those above
-function OnPolicy.class(defaults)
-  local class = setmetatable({ defaults = {} }, OnPolicy)
-  class.__index = class
-  for _, set in ipairs { OnPolicy.defaults, defaults } do
-    for key, value in pairs(set) do class.defaults[key] = value end
-  end
-  return class
-end
 
 -- ---- making one ----
 
@@ -65,54 +64,78 @@ local function rows_of(t, into, first)
   return into
 end
 
--- A window on rows t0 .. t1-1 of a sequence, itself a sequence.
-local function window(t, t0, t1)
+-- A window on rows t0 .. t1-1 of a sequence; timed: itself a sequence, of a plan that is run by rows.
+local function window(t, t0, t1, timed)
   local shape = t:shape()
   local row = t:size() / shape[1]
   shape[1] = t1 - t0
   local w = tensor.view(t, t0 * row, shape)
-  engine.check(C.mn_leaf_time(engine.ctx, w, true))
+  engine.check(C.mn_leaf_time(engine.ctx, w, timed))
   return w
 end
 
----What acting computes, recorded as a plan; with a tape, unless the class says otherwise.
+-- Windows on what the agent is given in rows first .. to-1: observations, resets, the previous action and reward.
+local function inputs(self, first, to, timed)
+  local previous
+  for name, t in pairs(self.previous or {}) do
+    previous = previous or {}
+    previous[name] = window(t, first, to, timed)
+  end
+  return window(self.inputs, first, to, timed), window(self.resets, first, to, timed), previous
+end
+
+---What acting computes, recorded as a plan: each row is what a call of one step gives.  With a tape, unless the class says otherwise or the
+---update runs the sequence again.
 ---@param x Tensor [T,B,...] observations
 ---@param resets Tensor [T,B]
 ---@param state table<string, Tensor>
 ---@param probe function? asked for inner values: probe(name, tensor)
 ---@param previous table<string, Tensor>? the previous action and reward, inputs of the agent
-function OnPolicy:forward(x, resets, state, probe, previous) return self.agent(x, resets, state, probe, previous) end
+---@return Tensor logits
+---@return Tensor values
+---@return table<string, Tensor> state
+---@return Tensor core_output
+function OnPolicy:forward(x, resets, state, probe, previous)
+  if self.agent:acts_apart() then return tensor.off_tape(self.agent.act, self.agent, x, resets, state, probe, previous) end
+  return self.agent:act(x, resets, state, probe, previous)
+end
 
 -- Steps first .. first + rows - 1; the last piece also takes the row in whose value the returns end.
 local function piece_of(self, first, rows)
-  local to, previous = first + rows + (first + rows == self.T and 1 or 0), nil
-  local piece = { first = first, rows = rows, state = self.agent.core:initial(self.B), probes = {} }
-  for name, t in pairs(self.previous or {}) do
-    previous = previous or {}
-    previous[name] = window(t, first, to)
-  end
+  local piece = { first = first, rows = rows, to = first + rows + (first + rows == self.T and 1 or 0),
+    state = self.agent.core:initial(self.B), probes = {} }
+  local x, resets, previous = inputs(self, first, piece.to, true)
   local function probe(name, t) piece.probes[name] = t return t end
-  piece.act = plan(function(x, resets, state, told)
-    local logits, values, after = self:forward(x, resets, state, probe, told)
+  piece.act = plan(function(seen, cleared, state, told)
+    local logits, values, after
+    logits, values, after, piece.core_output = self:forward(seen, cleared, state, probe, told)
     return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock, first = self.first }
   end)
-  piece.x, piece.resets, piece.previous = window(self.x, first, to), window(self.resets, first, to), previous
-  piece.logits, piece.values, piece.after, piece.actions = piece.act(piece.x, piece.resets, piece.state, previous)
+  piece.logits, piece.values, piece.after, piece.actions = piece.act(x, resets, piece.state, previous)
   rows_of(piece.actions, self.row.action, first)
   rows_of(piece.values, self.row.value, first)
   return piece
+end
+
+-- A piece as a sequence, from the state that it began in: what the agent makes of it in an update.
+local function again(self, piece)
+  local x, resets, previous = inputs(self, piece.first, piece.to, false)
+  local logits, values, _, core_output = self.agent(x, resets, piece.state, nil, previous)
+  return { logits = logits, values = values, core_output = core_output }
 end
 
 -- Buffers of a rollout, and pointers to their rows.
 local function make_buffers(self)
   local T, B, space = self.T, self.B, self.env.observation_space
   self.x = tensor.new { shape = { T + 1, B, unpack(space.shape) }, dtype = space.dtype, time = true }
+  self.inputs = self.norm_obs and tensor.new { shape = self.x:shape(), time = true } or self.x
   self.done = tensor.new { shape = { T + 1, B }, dtype = "u8" }
   self.resets = tensor.new { shape = { T + 1, B }, dtype = "u8", time = true }
   self.previous = self.agent:previous_leaves(T + 1, B)
   self.rewards, self.played = tensor.new { shape = { T, B } }, tensor.new { shape = { T, B }, dtype = "i32" }
   self.row = { action = {}, value = {}, reward = rows_of(self.rewards, {}), played = rows_of(self.played, {}),
-    x = rows_of(self.x, {}), done = rows_of(self.done, {}), resets = rows_of(self.resets, {}), previous = {} }
+    x = rows_of(self.x, {}), inputs = rows_of(self.inputs, {}), done = rows_of(self.done, {}), resets = rows_of(self.resets, {}), previous = {} }
+  self.row.paid = self.row.reward            -- as the environment gave them
   for name, t in pairs(self.previous or {}) do self.row.previous[name] = rows_of(t, {}) end
   self.row_bytes = self.x:size() / (T + 1) * (space.dtype == "u8" and 1 or 4)
 end
@@ -167,16 +190,19 @@ local function share(self, what, env)
 end
 
 ---Make a learner of a class.
----@param class table
+---@param instances table the metatable of its learners; __index is the class: see learner_class.lua
 ---@param what string its name, for errors
 ---@param cfg table learner keys and the run's (see docs/learners.md)
 ---@param env Env
 ---@param agent Agent
-function OnPolicy.new(class, what, cfg, env, agent)
+---@param extra table? terms of the loss besides the class's, and their modules: see extra_losses.lua
+function OnPolicy.new(instances, what, cfg, env, agent, extra)
   errors.need(what .. ": env", env, "observation_space", "mn.env(...)")
   errors.need(what .. ": agent", agent, "core", "mn.agent { env = env, ... }")
-  local self = setmetatable({ env = env, agent = agent, cfg = cfg, step = 0, finished = episode_stats(), progress = {} }, class)
-  for key, value in pairs(learner_settings.read(what, cfg, class.defaults)) do self[key] = value end
+  local self = setmetatable({ env = env, agent = agent, cfg = cfg, what = what, step = 0, finished = episode_stats(), progress = {},
+    losses = {}, extra = extra_losses.read(what, extra) }, instances)
+  for key, value in pairs(learner_settings.read(what, cfg, self.defaults)) do self[key] = value end
+  if cfg.aux_coef ~= nil and not self.extra.terms[1] then errors.usage(what .. ": aux_coef: there is no aux, the terms that it weighs") end
   local core = agent.core
   if core.config.reset == false and (self.context > 0 or not self.carry) then
     errors.usage(("%s: context and carry=0 clear the memory, but core %s has reset=false"):format(what, core.name))
@@ -192,17 +218,24 @@ function OnPolicy.new(class, what, cfg, env, agent)
   self.clock_data = self.clock:data()
   self.clock_data[0] = (cfg.seed or 1) % 2 ^ 31
   self.memory_resets = memory_resets(self.B, self.reset_on_done, self.context)
+  self.normaliser = normaliser.of_learner(what, self)
+  agent.normaliser = self.normaliser         -- a stepper of this agent uses it, too
   self.next = core:initial(self.B)
   make_buffers(self)
   make_rollout(self)
-  self.optimiser = optim.adamw(agent:parameters(), { lr = self.lr, beta1 = self.beta1, beta2 = self.beta2,
+  self.optimiser = optim.adamw(self.extra.module:parameters(agent:parameters()), { lr = self.lr, beta1 = self.beta1, beta2 = self.beta2,
     eps = self.adam_eps, max_norm = self.max_norm, weight_decay = self.weight_decay })
   self.pieces = {}
   for first = 0, self.T - 1, length do
     self.pieces[#self.pieces + 1] = piece_of(self, first, math.min(length, self.T - first))
   end
+  self.learn = plan(function() self:loss_and_step() end)
+  self:setup()
   return self
 end
+
+---Called once, when all buffers are there: for those of a class.
+function OnPolicy.setup() end
 
 -- ---- acting ----
 
@@ -216,12 +249,13 @@ function OnPolicy:begin()
   if row.previous.action then for b = 0, self.B - 1 do row.previous.action[T][b] = -1 end end
   if row.previous.reward then ffi.fill(row.previous.reward[T], 4 * self.B) end
   tensor.keep(self.agent.core:initial(self.B, self.first), self.next)
+  if self.normaliser then self.normaliser:begin(self) end
 end
 
 -- A plan for one more step that counts for nothing: V of observations that no action follows.
 local function peek_plan(self)
   return plan(function(x, resets, state, previous)
-    local _, values = tensor.off_tape(self.agent, x, resets, state, nil, previous)
+    local _, values = tensor.off_tape(self.agent.act, self.agent, x, resets, state, nil, previous)
     return values
   end)
 end
@@ -230,6 +264,7 @@ end
 -- the last reward.
 local function bootstrap(self, t, after)
   local peek = self.peek
+  if self.normaliser then self.normaliser:uncut(self, t) end
   if not peek.plan then
     peek.state, peek.plan = tensor.keep(after), peek_plan(self)
     peek.values = peek.plan(peek.x, peek.resets, peek.state, peek.previous):data()
@@ -264,6 +299,7 @@ end
 function OnPolicy:rollout()
   local T, B, row, last = self.T, self.B, self.row, nil
   engine.check(C.mn_rollout_begin(engine.ctx, self.buffers, B, T, self.row_bytes))
+  if self.normaliser then self.normaliser:before(self) end
   if not self.carry then
     engine.wait()
     self.memory_resets:all(row.resets[0])
@@ -277,6 +313,7 @@ function OnPolicy:rollout()
         self.watch(t, piece)
       end
       local cut = self.env:roll(self.buffers, t, row.action[t])
+      if self.normaliser then self.normaliser:after(self, t) end
       if cut and self.peek then bootstrap(self, t, piece.after) end
     end
     engine.wait()
@@ -293,31 +330,52 @@ end
 -- ---- methods that the trainer calls ----
 
 ---What the pieces computed as one sequence of T + 1 rows.
----@param name string "logits" or "values"
-function OnPolicy:joined(name)
-  local all = self.pieces[1][name]
-  for i = 2, #self.pieces do all = ops.concat(all, self.pieces[i][name], { axis = 0 }) end
+---@param name string "logits", "values" or "core_output"
+---@param pieces table[]? of acting, unless others are given
+---@return Tensor
+function OnPolicy:joined(name, pieces)
+  pieces = pieces or self.pieces
+  local all = pieces[1][name]
+  for i = 2, #pieces do all = ops.concat(all, pieces[i][name], { axis = 0 }) end
   return all
 end
 
+---The same on the tape, for a loss.  Where a step of acting sees less than its row of the sequence (gtrxl, rmt), the sequence is run again
+---from the state in which the rollout began, as the released code does; else acting's activations serve.
+---@param name string "logits", "values" or "core_output"
+---@return Tensor
+function OnPolicy:sequence(name)
+  if not self.agent:acts_apart() then return self:joined(name) end
+  if not self.run_again then
+    self.run_again = {}
+    for i, piece in ipairs(self.pieces) do self.run_again[i] = again(self, piece) end
+  end
+  return self:joined(name, self.run_again)
+end
+
 ---One rollout, one update.
+---@return integer steps
+---@return boolean fine
 function OnPolicy:advance()
   self:rollout()
   return self.T * self.num_envs, self:update()
 end
 
 ---The learning rate of the next update of the optimiser.
+---@return number
 function OnPolicy:rate()
   return schedule.rate(self, self.optimiser:updates() + 1, self.step - self.T * self.num_envs, self.cfg.steps)
 end
 
 ---Does the mean score of the last 100 episodes reach stop_score?
+---@return boolean
 function OnPolicy:over()
   local finished = self.finished
   return self.stop_score >= 0 and finished.total >= finished.WINDOW and finished:score() >= self.stop_score
 end
 
 ---What config.json says of agent, environment and memory.
+---@return table
 function OnPolicy:describe()
   local about, env = self.agent:describe(), self.env
   about.env, about.task, about.env_of_script = env.id, {}, env.world.vec == nil or nil     -- see rebuild.lua
@@ -326,16 +384,18 @@ function OnPolicy:describe()
   about.own_limit = env.world.own_limit or nil
   about.memory = { carry = self.carry, reset_on_done = self.reset_on_done, context = self.context, horizon = self.horizon,
     num_steps = self.T }
-  about.max_norm = self.max_norm
+  about.max_norm, about.normalise = self.max_norm, self.normaliser and self.normaliser:describe()
   return about
 end
 
 ---One line: which agent, on what.
+---@return string
 function OnPolicy:headline()
   return ("%s on %s, %d parameters"):format(self.agent.core.name, self.env.id, self.agent.module:count())
 end
 
 ---A warning before training: the core forgets far sooner than the environment asks.
+---@return string?
 function OnPolicy:warning() return reach_warning(self.agent.core, self.env) end
 
 -- The environments as one row of bytes each, zeros after the shorter ones.
@@ -360,6 +420,7 @@ local function last_row(t)
 end
 
 ---All that a checkpoint holds: { name, tensor }, in order.
+---@return table[]
 function OnPolicy:contents()
   local list = self.optimiser:contents()
   local core = self.agent.core
@@ -375,11 +436,14 @@ function OnPolicy:contents()
   end
   list[#list + 1] = { "clock", self.clock }
   self.agent.module:each(function(name, t) list[#list + 1] = { "agent." .. name, t } end)
+  self.extra.module:each(function(name, t) list[#list + 1] = { "extra." .. name, t } end)
+  if self.normaliser then self.normaliser:contents(list) end
   list[#list + 1] = { "worlds", saved_worlds(self.env), own = true, batch_axis = 1 }
   return list
 end
 
 ---What a checkpoint holds besides tensors.
+---@return table
 function OnPolicy:counters() return { episodes = self.finished:counters() } end
 
 ---Go on from a checkpoint, whose tensors are in place.
@@ -390,8 +454,11 @@ function OnPolicy:restored(checkpoint)
   for b = 0, self.B - 1 do
     self.env:restore(b, ffi.string(worlds:data() + (self.first + b) * bytes, bytes), observations + b * n)
   end
+  if self.normaliser then self.normaliser:restored(self) end
   self.finished:restore(checkpoint.counters.episodes)
   self.step = checkpoint.step
+  local told = self.agent.core.as_trained
+  if told and ranks.rank == 0 then io.stderr:write(("mneme: %s: %s\n"):format(self.cfg.resume, told)) end
 end
 
 ---Numbers to log: those of the episodes, of the optimiser, and self.losses, name -> number.
@@ -399,19 +466,22 @@ end
 function OnPolicy:metrics(m)
   self.finished:metrics(m)
   for name, value in pairs(self.losses) do m["losses/" .. name] = value end
-  self.optimiser:metrics(m, self.agent.module:parts())
+  self.optimiser:metrics(m, self.extra.module:parts(self.agent.module:parts(), "extra"))
 end
 
 ---What the progress bar shows.
+---@return table
 function OnPolicy:shown()
   self.progress.score, self.progress["return"] = self.finished:score(), self.finished:mean_return()
   return self.progress
 end
 
 ---By what the best checkpoint is chosen: the largest of it.  Of fewer episodes it says little: the first to end are the short ones.
+---@return number?
 function OnPolicy:best() return self.finished.total >= self.finished.WINDOW and self.finished:score() or nil end
 
 ---Its plans, { name, plan }: for profile=1 and the search for a NaN.
+---@return table[]
 function OnPolicy:plans()
   local list = { { "update", self.learn } }
   for _, piece in ipairs(self.pieces) do list[#list + 1] = { "act", piece.act } end
@@ -419,6 +489,7 @@ function OnPolicy:plans()
 end
 
 ---What went wrong, for the error message of a run that diverged.
+---@return string
 function OnPolicy:find_nan()
   for _, piece in ipairs(self.pieces) do
     local found = piece.act:find_nan()
@@ -428,11 +499,32 @@ function OnPolicy:find_nan()
 end
 
 ---How it ended: a line, and the same as a table.
+---@return string
+---@return table
 function OnPolicy:summary()
   return self.finished:text(), { score = self.finished:score(), mean_return = self.finished:mean_return() }
 end
 
+---What the loss reads of the rollout that was just made.
+---@return Batch
+function OnPolicy:batch() return batches.of_rollout(self) end
+
+---What the update plan records.
+function OnPolicy:loss_and_step()
+  self.run_again = nil
+  self.optimiser:zero_grad()
+  local loss, logged = extra_losses.total(self, self:batch())
+  loss:backward()
+  self.optimiser:apply()
+  self.read = {}
+  for name, t in pairs(logged) do self.read[name] = t:data() end
+end
+
+---One update from the rollout that was just made; false if the loss or the gradient is not finite.
+function OnPolicy:update() return self:optimiser_step() end
+
 ---One step of the optimiser by the recorded loss; false if the loss or the gradient is not finite.
+---@return boolean fine
 function OnPolicy:optimiser_step()
   self.optimiser:tick(self:rate())
   if self.learn.recorded then self.learn:run() else self.learn() end
@@ -442,6 +534,7 @@ function OnPolicy:optimiser_step()
 end
 
 ---Train to cfg.steps: run folder, log, checkpoints, progress, Ctrl-C.
+---@return table { path, steps, score, mean_return }
 function OnPolicy:train() return trainer.train(self) end
 
 return OnPolicy

@@ -1,11 +1,13 @@
 -- rebuild.lua -- runs a script until its learner is built, without training: to play its environment by hand, and to obtain
 -- environments and torsos that are defined in the script, which config.json cannot describe.
 local config = require "mneme.runs.config"
+local core = require "mneme.models.core"
 local envs = require "mneme.envs.env"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local files = require "mneme.base.files"
+local user_file = require "mneme.base.user_file"
 local trainer = require "mneme.learn.trainer"
+local source_files = require "mneme.base.source_files"
 
 local TAKEN = {}                   -- what ends the script once its learner is there
 local reopen = {}
@@ -16,8 +18,7 @@ local reopen = {}
 ---@param settings table num_envs, seed, time_limit that its environment gets instead of the script's
 ---@return table learner
 function reopen.script(path, words, settings)
-  local chunk, problem = loadfile(path)
-  if not chunk then errors.fail(problem) end
+  local chunk = user_file.load(path)
   local arguments, script, learner = config.arguments, config.script, nil
   config.arguments, config.script = words, path
   envs.override = settings
@@ -27,6 +28,7 @@ function reopen.script(path, words, settings)
   end
   local ok, problem_there = xpcall(chunk, function(e) return e == TAKEN and e or errors.handler(e) end)
   config.arguments, config.script, envs.override, trainer.instead = arguments, script, nil, nil
+  core.resume(nil)
   if not ok and problem_there ~= TAKEN then error(problem_there, 0) end
   if not learner or not learner.agent then errors.fail(path .. ": this script trains no agent in an environment") end
   return learner
@@ -45,7 +47,7 @@ function reopen.run(folder, info, settings)
         folder, key, info.script or "a script"))
     end
   end
-  if not info.script or not files.is_file(info.script) then
+  if not info.script or not source_files.exists(info.script) then
     errors.fail(("%s: its environment is written in %s, which is not here"):format(folder, info.script or "a script that is not named"),
       "run this where the script is")
   end

@@ -19,7 +19,9 @@ local sums = ffi.new "double[2]"
 
 ---@class Supervised
 ---@field losses table<string, number> of the last update
----@field copies integer sequences of a batch, over all ranks
+---@field cfg table
+---@field dataset SequenceTask
+---@field model SequenceModel
 local Supervised = {}
 Supervised.__index = Supervised
 
@@ -36,6 +38,7 @@ local function share(dataset)
   return batch
 end
 
+---A learner of labelled sequences: cross-entropy, with a validation part.
 ---@param cfg table learner keys (lr lr_schedule warmup beta1 beta2 adam_eps weight_decay max_norm carry eval_every
 ---  eval_batches stop_score) and the run's; eval_every counts tokens; training ends where the accuracy on the
 ---  validation part reaches stop_score
@@ -59,6 +62,7 @@ local function new(cfg, dataset, model)
 end
 
 ---What the update plan records.
+---@return Tensor loss
 function Supervised:loss_and_step()
   local batch = self.batch
   self.optimiser:zero_grad()
@@ -107,6 +111,7 @@ function Supervised:advance()
 end
 
 ---Does the validation part's accuracy reach stop_score?
+---@return boolean
 function Supervised:over()
   return self.stop_score >= 0 and self.result ~= nil and self.result.accuracy >= self.stop_score
 end
@@ -114,6 +119,7 @@ end
 -- ---- methods that the trainer calls ----
 
 ---What config.json says of model and data set.
+---@return table
 function Supervised:describe()
   local core = self.model.core
   local dataset = self.dataset
@@ -124,11 +130,13 @@ function Supervised:describe()
 end
 
 ---One line: which model, on what.
+---@return string
 function Supervised:headline()
   return ("%s on %s, %d parameters"):format(self.model.core.name, self.dataset.name, self.model.module:count())
 end
 
 ---All that a checkpoint holds: { name, tensor }, in order.
+---@return table[]
 function Supervised:contents()
   local list = self.optimiser:contents()
   if self.dataset.carried then
@@ -142,6 +150,7 @@ function Supervised:contents()
 end
 
 ---What a checkpoint holds besides tensors.
+---@return table
 function Supervised:counters() return { updates = self.updates, evaluated = self.evaluated, result = self.result } end
 
 ---Go on from a checkpoint, whose tensors are in place.
@@ -172,19 +181,24 @@ function Supervised:metrics(m)
 end
 
 ---What the progress bar shows.
+---@return table
 function Supervised:shown()
   return { accuracy = self.result and self.result.accuracy, loss = self.losses.loss }
 end
 
 ---The best checkpoint is the one with the smallest loss on the validation part, of those that were measured.
+---@return number?
 function Supervised:best() return self.result and self.evaluated == self.updates * self.each and -self.result.loss or nil end
 ---Its plans, { name, plan }: for profile=1 and the search for a NaN.
+---@return table[]
 function Supervised:plans() return { { "learn", self.learn }, { "valid", self.valid.plan } } end
 ---What was not finite first: the op and its tensor.
 ---@return string
 function Supervised:find_nan() return self.learn:find_nan() or "the loss is not finite" end
 
 ---How it ended: a line, and the same as a table.
+---@return string
+---@return table
 function Supervised:summary()
   local r = self.result
   if not r then return "no evaluation yet", {} end
@@ -194,6 +208,7 @@ function Supervised:summary()
 end
 
 ---Train to cfg.steps tokens: run folder, log, checkpoints, progress, Ctrl-C.
+---@return table { path, steps, accuracy, commonest, loss, perplexity, bits_per_character }
 function Supervised:train() return trainer.train(self) end
 
 return { new = new, defaults = defaults }

@@ -24,6 +24,7 @@ local config = require "mneme.runs.config"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local progress = require "mneme.base.progress"
+local random = require "mneme.tensor.random"
 local ranks = require "mneme.tensor.mpi"
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.run"
@@ -43,6 +44,13 @@ local trainer = {
 local LOG_STEPS = 10000            -- steps between two lines of the log
 local DUE = 1                      -- an event besides signals, which have larger numbers: it is time for a checkpoint
 
+-- What a checkpoint holds: the learner's, and where the generator of dropout is, if anything was drawn.
+local function contents(learner)
+  local list = learner:contents()
+  if random.state() then list[#list + 1] = { "random.generator", random.state() } end
+  return list
+end
+
 -- Put a checkpoint back: everything that is in `contents`, by name, type and shape.
 local function restore(learner, checkpoint)
   for _, item in ipairs(learner:contents()) do
@@ -57,6 +65,7 @@ local function restore(learner, checkpoint)
       ranks.take(item, stored)
     end
   end
+  if checkpoint.tensors["random.generator"] then random.set_state(checkpoint.tensors["random.generator"]) end
   learner:restored(checkpoint)
 end
 
@@ -113,7 +122,7 @@ function trainer.train(learner)
     c.logged = logged
     return c
   end
-  local function checkpoint() run:checkpoint(step, ranks.whole(learner:contents()), counters(), learner:best()) end
+  local function checkpoint() run:checkpoint(step, ranks.whole(contents(learner)), counters(), learner:best()) end
   local function over()
     local late = trainer.budget and C.mn_clock(false) - started.time > trainer.budget
     return step >= cfg.steps or learner:over() or (late and step > started.step)

@@ -86,6 +86,9 @@ function HeldOut:run(batches)
   local dataset, batch, groups = self.dataset, self.batch, {}
   tensor.keep(self.start, self.state)
   ffi.fill(self.came, 8 * dataset.classes)
+  local module = self.model.module
+  local trains = module.training
+  module:eval()
   for n = 0, math.min(batches, dataset:batches(self.split)) - 1 do
     dataset:fill(batch, self.split, n)
     local nats, right, after = self.plan(batch.token, batch.answer, batch.asked, batch.done, self.state)
@@ -93,6 +96,7 @@ function HeldOut:run(batches)
     collect(self, nats:data(), right:data(), groups)
     if not self.whole and ranks.most(C.mn_interrupted()) ~= 0 then break end
   end
+  module:train(trains)
   groups = gather(self, groups)
   local nats, right, asked, most = 0, 0, 0, 0
   for _, g in ipairs(groups) do

@@ -64,7 +64,7 @@ function meter.stepper(name, config, N)
   for key, t in pairs(state) do
     if full.memory then meter.fill(t, 2, key == "mask" and 0 or 0.5) end
   end
-  local act = plan(function(...) return tensor.off_tape(c, ...) end)
+  local act = plan(function(...) return tensor.off_tape(c.act, c, ...) end)
   local _, after = act(x, done, state)
   local row, self = 0, { seen = full.memory or 0, bounded = bounded, core = c }
   ---One step, as an agent takes it: a row of the plan, and every 64 of them the state goes back to its beginning.
@@ -115,7 +115,7 @@ end
 -- ---- whole sequences ----
 
 ---Seconds of f(x) as a plan without a tape: the best of a few, or of one that takes long.
----@param f fun(x: Tensor): Tensor
+---@param f Module|fun(x: Tensor): Tensor
 ---@param x Tensor
 ---@return number
 function meter.forward(f, x)

@@ -2,9 +2,10 @@
 --   observations -> torso -> (with the previous action and reward) -> core -> actor and critic
 local core_of = require "mneme.models.core"
 local errors = require "mneme.base.errors"
-local features = require "mneme.models.feature_maps"
+local decays = require "mneme.models.axes.decays"
+local features = require "mneme.models.axes.feature_maps"
 local tables = require "mneme.base.tables"
-local gates = require "mneme.models.gates"
+local gates = require "mneme.models.axes.gates"
 local nn = require "mneme.tensor.nn"
 local renamed = require "mneme.base.renamed"
 local tensor = require "mneme.tensor.tensor"
@@ -15,12 +16,16 @@ local OWN = "a module of the script"
 
 ---@class Agent
 ---@field core Core
+---@field module Module all parameters: torso, core, actor and critic
+---@field heads Module the policy and value heads: logits and values from the core's output
 ---@field torso Module observations [T,B,...] -> [T,B,d]
 ---@field previous table { action = boolean, reward = boolean }: which parts of the previous step are inputs
 local Agent = {}
 Agent.__index = Agent
+Agent.__tostring = function(self) return tostring(self.module) end
 
-local known = { env = true, task = true, core = true, hidden = true, torso = true, previous = true }
+local known = { env = true, task = true, core = true, hidden = true, torso = true, previous = true, policy = true, value = true }
+local theirs = { actor = "policy", critic = "value" }          -- the names that CleanRL has for heads
 
 -- "action,reward" as a set.
 local function read_previous(text)
@@ -53,14 +58,44 @@ local function fitting_core(given, d_in)
   return given
 end
 
----@param options table environment (for its observation and action space); core: mn.core(...), or its name or settings,
+-- A head that the script made, checked on zeros.
+local function own_head(name, part, d, expected, fits)
+  if type(part) ~= "function" then errors.need("agent: " .. name, part, "call", "a module such as mn.nn.linear(core.d_out, n)") end
+  local module = torsos.own("agent: " .. name, part, tensor.new { shape = { 2, 3, d } }, expected, fits)
+  return module
+end
+
+-- Policy and value: the script's own, or else the usual.
+local function make_heads(options, d, hidden, actions)
+  local heads = nn.heads(d, hidden, actions)
+  if not options.policy and not options.value then return heads end
+  local actor, critic = heads.children[1][2], heads.children[2][2]
+  if options.policy then
+    actor = own_head("policy", options.policy, d, ("[2,3,%d]: a logit for each of %d actions"):format(actions, actions),
+      function(sizes) return #sizes == 1 and sizes[1] == actions end)
+  end
+  if options.value then
+    critic = own_head("value", options.value, d, "[2,3,1] or [2,3]: one value a step",
+      function(sizes) return #sizes == 0 or #sizes == 1 and sizes[1] == 1 end)
+  end
+  return nn.container({ { "actor", actor }, { "critic", critic } }, function(_, y)
+    local value, shape = critic(y), y:shape()
+    return actor(y), #value:shape() == 2 and value or ops.reshape(value, { d0 = shape[1], d1 = shape[2] })
+  end)
+end
+
+---An agent: torso, core, policy head and value head.
+---@param options table env = mn.env(...) (for its observation and action space); core: mn.core(...), or its name or settings,
 ---  { "gru", d_model = 64 }, made to fit the observations; hidden = 128, units of the actor and the critic; torso: what
----  turns observations into numbers (mn.torso): a name, { "conv", option = ... } or a module with d_out, default by the
----  observation space; previous = "action,reward": what of the step before is an input too (the action as a one-hot)
+---  turns observations into numbers (mn.torso): a name, { "conv", option = ... }, default by the observation space, or your
+---  own, a module or function from [T,B,...] to [T,B,d]; policy, value: own heads, modules or functions from the core's output
+---  [T,B,core.d_out] to logits [T,B,actions] and values [T,B,1] or [T,B] (a function has no parameters);
+---  previous = "action,reward": what of the step before is an input too (the action as a one-hot)
 ---@return Agent
 local function agent(options)
   errors.need("agent: what it is made of", options, nil, "{ env = mn.env(...), core = mn.core(...) }")
   for key in pairs(options) do
+    if theirs[key] then errors.usage(("agent: %s is called %s here"):format(key, theirs[key])) end
     if not known[key] then errors.unknown("key of agent:", key, tables.keys(known)) end
   end
   local env, core = renamed.field(options, "env", "task", "mn.agent: %s"), options.core
@@ -74,7 +109,7 @@ local function agent(options)
   local torso = torsos.for_space(env.observation_space, options.torso)
   local actions = env.action_space.n
   core = fitting_core(core, torso.d_out + (previous.action and actions or 0) + (previous.reward and 1 or 0))
-  local heads = nn.heads(core.d_out, hidden, actions)
+  local heads = make_heads(options, core.d_out, hidden, actions)
   local module = nn.container { { "torso", torso }, { "core", core.module }, { "actor", heads.children[1][2] },
     { "critic", heads.children[2][2] } }
   return setmetatable({ core = core, torso = torso, heads = heads, module = module, hidden = hidden, previous = previous,
@@ -83,14 +118,14 @@ end
 
 ---Is part of it made by the run's script alone?
 ---@param about table from describe
-local function of_script(about) return about.torso == OWN or about.own_words ~= nil end
+local function of_script(about) return about.torso == OWN or about.policy ~= nil or about.value ~= nil or about.own_words ~= nil end
 
 ---Make the agent of a run again; not one that is of_script.
 ---@param about table from describe
 ---@param env Env
 ---@return Agent
 local function remade(about, env)
-  return agent { env = env, core = core_of.new(about.core.name, about.core.config, true), hidden = about.hidden,
+  return agent { env = env, core = core_of.new(about.core.name, about.core.config, true, about.core), hidden = about.hidden,
     torso = about.torso and values.from_json(about.torso, { "name" }), previous = about.previous }
 end
 
@@ -108,6 +143,7 @@ function Agent:features(x, previous)
   return y
 end
 
+---Policy and value of every step.
 ---@param x Tensor [T,B,...] observations as the environment gives them
 ---@param done Tensor? [T,B] u8: the memory is cleared before this observation
 ---@param state table? the core's, before the first step; nil: its initial one
@@ -116,11 +152,34 @@ end
 ---@return Tensor logits [T,B,actions]
 ---@return Tensor values [T,B]
 ---@return table state after the last step
+---@return Tensor core_output [T,B,core.d_out], which the heads read
+---@return Tensor features [T,B,core.d_in], which the core reads
 function Agent:__call(x, done, state, probe, previous)
-  local y, new = self.core(self:features(x, previous), done, state, probe)
+  local read = self:features(x, previous)
+  local y, new = self.core(read, done, state, probe)
   local logits, value = self.heads(y)
-  return logits, value, new
+  return logits, value, new, y, read
 end
+
+---The same as agents act: see Core:act.
+---@param x Tensor [T,B,...]
+---@param done Tensor?
+---@param state table?
+---@param probe function?
+---@param previous table?
+---@return Tensor logits [T,B,actions]
+---@return Tensor values [T,B]
+---@return table state after the last step
+---@return Tensor core_output [T,B,core.d_out]
+function Agent:act(x, done, state, probe, previous)
+  local y, new = self.core:act(self:features(x, previous), done, state, probe)
+  local logits, value = self.heads(y)
+  return logits, value, new, y
+end
+
+---Does a step of acting see less than the same row of a sequence, so that learners must run the sequence again?
+---@return boolean
+function Agent:acts_apart() return self.core.acts == "steps" end
 
 ---Leaves for the previous action and reward, [T,B] each: the third argument of plans; nil if the agent has no such inputs.
 ---@param T integer rows of time
@@ -133,12 +192,12 @@ function Agent:previous_leaves(T, B)
   return next(leaves) and leaves
 end
 
----Gates and feature maps of a core that the script has put into the library's tables, which only the script can do again.
+---Gates, decays and feature maps of a core that the script has put into the library's tables, which only the script can do again.
 ---@param config table of the core
 ---@return string? "gate=mine,feature=relu"; nil: there are none
 local function own_words(config)
   local own = {}
-  for _, of in ipairs { { "gate", gates }, { "feature", features } } do
+  for _, of in ipairs { { "gate", gates }, { "decay", decays }, { "feature", features } } do
     local word, list, ours = config[of[1]], of[2].list, of[2].ours
     if type(word) == "string" and list[word] ~= ours[word] then own[#own + 1] = of[1] .. "=" .. word end
   end
@@ -148,15 +207,16 @@ end
 ---The description for a run's config.json: enough for agent.remade.
 ---@return table { core = { name, config }, hidden, torso, previous, parameters }
 function Agent:describe()
-  local torso = self.asked.torso
-  if type(torso) == "table" and torso.call then torso = OWN end
+  local torso, asked = self.asked.torso, self.asked
+  if type(torso) == "function" or type(torso) == "table" and torso.call then torso = OWN end
   return { core = { name = self.core.file or self.core.name, config = self.core.config },
     own_words = own_words(self.core.config), hidden = self.hidden, parameters = self.module:count(),
-    torso = torso and values.to_json(torso), previous = self.asked.previous }
+    torso = torso and values.to_json(torso), policy = asked.policy and OWN, value = asked.value and OWN, previous = asked.previous }
 end
 
 ---What a picture of it is called: "agalite on tmaze-v0, corridor 20", naming what is not as it is by default.
 ---@param env Env
+---@return string
 function Agent:title(env)
   local parts, keys = {}, {}
   for key in pairs(env.settings) do

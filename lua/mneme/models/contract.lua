@@ -1,6 +1,7 @@
 -- contract.lua -- the contract of a core, as properties that hold for every core within its claims: sequences
 -- and single steps compute the same function, a reset gives the initial state, gradients are right, environments and times
 -- do not mix, parameters survive a file.  The tests check every core; `mneme check core=FILE.lua` checks a user's.
+local ffi = require "ffi"
 local expect = require "mneme.models.expect"
 local tables = require "mneme.base.tables"
 local new_plan = require "mneme.tensor.plan"
@@ -85,6 +86,65 @@ each("a plan run row by row equals the sequence", function(_, c)
     close(y, want, ("by %d rows"):format(step))
     states_close(c, after, want_after, ("by %d rows"):format(step))
   end
+end)
+
+-- ---- acting ----
+
+local SHORT = { memory = 3 }             -- a memory that is full after a few steps
+
+-- Calls of one step that carry the state: y of all of them, and the last state.
+local function by_single_calls(c, x, done, state)
+  local steps = x:shape()[1]
+  local y = tensors.new { shape = { steps, B, c.d_out } }
+  for at = 0, steps - 1 do
+    local row, after = rig.run(c, rig.rows(x, at, at + 1), done and rig.rows(done, at, at + 1), state)
+    ffi.copy(y:data() + at * row:size(), row:data(), 4 * row:size())
+    state = after
+  end
+  return y, state
+end
+
+each("acting equals single calls that carry the state, in rows and as a whole", function(settings)
+  local c = rig.build(settings, 1, SHORT)
+  local x, done = tensors.sequence { shape = { T, B, c.config.d_in } }, tensors.sequence { shape = { T, B }, dtype = "u8" }
+  x:copy(input(c))
+  done:copy(rig.done(T, B, anywhere))
+  local start = rig.warm(c, B)
+  local steps = c.acts == "steps" or c.claims.steps == "exact"             -- else it acts as a sequence
+  local want, want_after = (steps and by_single_calls or rig.run)(c, x, done, start)
+  local plan = new_plan(function(...) return c:act(...) end)
+  local y, after = plan(x, done, start)
+  for _, step in ipairs { T, 1, 7 } do
+    for t0 = 0, T - 1, step do plan:rows(t0, math.min(T, t0 + step)) end
+    close(y, want, ("by %d rows"):format(step))
+    states_close(c, after, want_after, ("by %d rows"):format(step))
+  end
+  if c.acts == "steps" then expect.ok(rig.apart(rig.run(c, x, done, start), want) > 20 * CLOSE, "acts = \"steps\", but a sequence is its steps") end
+end)
+
+-- Inputs of other values in rows t0 .. t1-1.
+local function changed(c, x, t0, t1)
+  local other, row = tensors.keep(x), B * c.config.d_in
+  ffi.copy(other:data() + t0 * row, input(c, x:shape()[1], 2):data() + t0 * row, 4 * (t1 - t0) * row)
+  return other
+end
+
+each("a step of acting looks back as far as the core says", function(settings)
+  local c = rig.build(settings, 1, SHORT)
+  local back = c:reach()
+  if not back then                       -- by gradients, since what fades is lost in the digits of a sum
+    local x, seen = rig.normal({ T, B, c.config.d_in }, 1, true), false
+    c:act(x):slice(0, T - 1, T):sum():backward()
+    for i = 0, B * c.config.d_in - 1 do seen = seen or x:grad_data()[i] ~= 0 end
+    tensors.clear_tape()
+    return expect.ok(seen, ("the first of %d steps changes nothing in the last: looks_back is missing"):format(T))
+  end
+  local n = 2 * (back + 1)
+  local last, x = n - 1, input(c, n)
+  local function y_of(inputs) return rig.rows(by_single_calls(c, inputs), last, n) end
+  local y = y_of(x)
+  same(y_of(changed(c, x, 0, last - back)), y, ("the last step, with other inputs more than %d steps before"):format(back))
+  expect.ok(rig.bytes(y_of(changed(c, x, last - back, last - back + 1))) ~= rig.bytes(y), ("the input %d steps before changes nothing"):format(back))
 end)
 
 each("the state is as declared, and of the same size after any number of steps", function(_, c)

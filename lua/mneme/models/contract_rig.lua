@@ -12,7 +12,7 @@ local rig = {}
 -- Sizes that keep a core small enough for thousands of runs; a key is used where the core has it.
 local small = { d_in = 5, d_model = 8, n_layers = 2, n_heads = 2, d_head = 4, d_ffn = 6, eta = 2, m = 6,
                 memory = 32, window = 3, globals = 2, block = 3, random_blocks = 1, chunk = 4, rho = 2, context = 12, segment = 4, frames = 3,
-                mix_rank = 3, decay_rank = 3, rate_rank = 3, value_rank = 3, gate_rank = 3, gn_eps = 0.1,
+                d_state = 5, mix_rank = 3, decay_rank = 3, rate_rank = 3, value_rank = 3, gate_rank = 3, gn_eps = 0.1,
                 reset = true, norm_eps = 0.1 }   -- a key's direction turns too fast near 0 for difference quotients
 
 -- Biases, and matrices that start at zero or near it, become random too, so that they matter.
@@ -37,7 +37,9 @@ function rig.fresh(settings, seed, more)
     for key, value in pairs(set) do if key ~= 1 then config[key] = value end end
   end
   nn.manual_seed(seed or 1)
-  return core.new(settings[1], config, true)
+  local c = core.new(settings[1], config, true)
+  c.module:eval()                                -- no dropout: what is left has to be the same every time
+  return c
 end
 
 ---The same with parameters that all matter.

@@ -1,9 +1,14 @@
 -- core.lua -- cores: y, state = core(x, done, state, probe), built by name from lua/mneme/cores/NAME.lua.
 -- A core file returns { doc, source, config = defaults, build = function(cfg, given, lenient) }.  `given` holds the settings
 -- that the user gave; lenient: settings that conflict are ignored.  Optional fields: equations (text, or function(cfg)),
--- choices = { setting = set of words }, counts = { setting = least integer }.  `build` returns
+-- choices = { setting = set of words }, counts = { setting = least integer }, older = { setting = value }: with what a stored run was
+-- trained that does not name the setting, because it was made before there was one.  `build` returns
 --   module      its parameters (mneme.nn)
---   forward     function(x, done, state, probe, fresh) -> y, state; fresh: the state is the initial one
+--   forward     function(x, done, state, probe, fresh, acting) -> y, state; fresh: the state is the initial one; acting: see acts
+--   acts        "steps": a call of one step sees less than the same row of a sequence, and agents act by such calls; `forward` with
+--               acting = true computes every row of x as a call of its own would.  Else agents act by rows of a sequence
+--   looks_back  how many steps before it can change what a step of acting gives, in terms of the letters of `sizes` and L (layers);
+--               nil: any number
 --   d_out       size of y's last axis
 --   states      names -> axes, as data: { ["layers.0.C"] = "[B,H,V,K]", tick = "[B]" }; B counts environments
 --   sizes       the sizes of the letters
@@ -22,21 +27,25 @@ local errors = require "mneme.base.errors"
 local gate_start = require "mneme.models.gate_start"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
+local user_file = require "mneme.base.user_file"
 local reads = require "mneme.models.reads"
 local tensor = require "mneme.tensor.tensor"
 
 ---@class Core
+---@field name string
+---@field config table every setting and its value
+---@field d_out integer the size of y's last axis
+---@field module Module its parameters
+---@field states table<string, string> names and axes of its states, "[B,H,V,K]"
+---@field sizes table<string, integer> what the letters of these axes stand for
+---@field reads string how it reads its memory: see implicit_attention.lua
+---@field as_trained string? of a run that was stored before there was a setting: with what it acts, as a sentence
 local Core = {}
 Core.__index = Core
+Core.__tostring = function(self) return tostring(self.module) end
 
----@param x Tensor [T,B,d_in]
----@param done Tensor? [T,B] u8: 1 where an observation starts a new episode
----@param state table<string, Tensor>? nil: the initial state
----@param probe (fun(name: string, t: Tensor): Tensor)? sees, and may replace, what goes on inside; but of tensors of one
----row, whatever T is, it only sees what the last step did: they are worked out when somebody reads them
----@return Tensor y [T,B,d_out]
----@return table<string, Tensor> state after the last step
-function Core:__call(x, done, state, probe)
+-- A call, with its arguments checked.  acting: every row as a call of its own would compute it.
+local function call(self, x, done, state, probe, acting)
   if not tensor.is(x) then errors.raise(self.name .. ": x is " .. tostring(x) .. ", expected a tensor [T,B,d_in]") end
   local shape = x:shape()
   if #shape ~= 3 or shape[3] ~= self.config.d_in then
@@ -66,7 +75,7 @@ function Core:__call(x, done, state, probe)
   if probe ~= nil and type(probe) ~= "function" then
     errors.raise(("%s: the probe is a %s, expected a function(name, tensor)"):format(self.name, type(probe)))
   end
-  local y, after = self.forward(x, done, state or self:initial(shape[2]), probe, not state)
+  local y, after = self.forward(x, done, state or self:initial(shape[2]), probe, not state, acting)
   if not tensor.is(y) or type(after) ~= "table" then
     errors.raise(("%s: forward gave %s and %s, expected y [T,B,%d] and a table of states"):format(self.name,
       tensor.is(y) and "a tensor" or tostring(y), type(after) == "table" and "a table" or tostring(after), self.d_out))
@@ -82,9 +91,36 @@ function Core:__call(x, done, state, probe)
   return y, after
 end
 
+---@param x Tensor [T,B,d_in]
+---@param done Tensor? [T,B] u8: 1 where an observation starts a new episode
+---@param state table<string, Tensor>? nil: the initial state
+---@param probe (fun(name: string, t: Tensor): Tensor)? sees, and may replace, what goes on inside; but of tensors of one
+---row, whatever T is, it only sees what the last step did: they are worked out when somebody reads them
+---@return Tensor y [T,B,d_out]
+---@return table<string, Tensor> state after the last step
+function Core:__call(x, done, state, probe) return call(self, x, done, state, probe, false) end
+
+---What agents act by: the same, with every row as a call of one step computes it, from the state that the row before it left.  For
+---most cores that is what a sequence computes anyway; gtrxl and rmt see more in a sequence (`acts`).
+---@param x Tensor [T,B,d_in]
+---@param done Tensor?
+---@param state table<string, Tensor>?
+---@param probe (fun(name: string, t: Tensor): Tensor)?
+---@return Tensor y [T,B,d_out]
+---@return table<string, Tensor> state after the last step
+function Core:act(x, done, state, probe) return call(self, x, done, state, probe, self.acts == "steps") end
+
+---How many steps before it can change what a step of acting gives, besides the episode's beginning.
+---@return integer? steps nil: any number
+function Core:reach()
+  if not next(self.states) then return 0 end
+  return self.looks_back and self:evaluate(self.looks_back)
+end
+
 ---The shape of one state tensor for B environments.
 ---@param name string of a part of the state
 ---@param B integer environments
+---@return integer[]
 function Core:state_shape(name, B)
   local shape = {}
   for letter in self.states[name]:gmatch "[%w]+" do
@@ -95,6 +131,7 @@ end
 
 ---Which axis of a state tensor counts environments (the batch), from 1.
 ---@param name string of a part of the state
+---@return integer?
 function Core:batch_axis(name)
   local axis = 0
   for letter in self.states[name]:gmatch "%w+" do
@@ -111,10 +148,12 @@ end
 
 ---Is a state a clock or a mask, without gradient?
 ---@param name string of a part of the state
+---@return boolean
 function Core:is_constant(name) return name == "tick" or name == "mask" or about(self.constants, name) or false end
 
 ---Does the final state pass no gradient on?
 ---@param name string of a part of the state
+---@return boolean
 function Core:is_stopped(name) return about(self.stops, name) or self:is_constant(name) end
 
 ---The state before anything was seen, as new leaves.
@@ -133,6 +172,7 @@ function Core:initial(B, first)
 end
 
 ---State names in a fixed order.
+---@return string[]
 function Core:state_names()
   local names = {}
   for name in pairs(self.states) do names[#names + 1] = name end
@@ -140,12 +180,14 @@ function Core:state_names()
   return names
 end
 
----How long the core keeps what it writes: see gate_start.half_lives.
+---How long the core keeps what it writes, in steps, from its parameters and a zero input: how its gates begin, of a new core.
+---@return table[]? layers { shortest, median, longest } over the channels of each layer's state; nil: no gate forgets
 Core.half_lives = gate_start.half_lives
 
 ---The leaves that an optimiser moves.
 ---@return Tensor[]
-function Core:parameters() return self.module:parameters() end
+---@param into Tensor[]? a list to add to
+function Core:parameters(into) return self.module:parameters(into) end
 ---The part of the state_dict that is trained.
 ---@return table<string, Tensor>
 function Core:named_parameters() return self.module:named_parameters() end
@@ -154,13 +196,14 @@ function Core:named_parameters() return self.module:named_parameters() end
 function Core:state_dict() return self.module:state_dict() end
 ---Load values by name; see Module:load_state_dict.
 ---@param dict table<string, Tensor>
-function Core:load_state_dict(dict) return self.module:load_state_dict(dict) end
+function Core:load_state_dict(dict) self.module:load_state_dict(dict) end
 
 -- ---- what it costs ----
 
 ---A formula over the letters of `sizes`, L and N, as a number.
 ---@param formula string
 ---@param N integer? steps so far
+---@return number
 function Core:evaluate(formula, N)
   local letters = { L = self.config.n_layers or 1, N = N, ceil = math.ceil, min = math.min, max = math.max }
   for letter, size in pairs(self.sizes) do letters[letter] = size end
@@ -206,7 +249,8 @@ function Core:describe(N)
   local step, w = self.complexity.step or "0", weights(self.module)
   local sequence = self.complexity.sequence or step == "0" and "0" or (step:find "[+-]" and "N*(%s)" or "N*%s"):format(step)
   local macs = self:evaluate(step, N)
-  local cost = self.cost and self.cost() or { products = 2 * w, forward = 2 * macs, backward = 5 * macs }
+  local learned = self.acts == "steps" and self:evaluate(sequence, N) / N or macs          -- of a row of the update
+  local cost = self.cost and self.cost() or { products = 2 * w, forward = 2 * learned, backward = 5 * learned }
   return { name = self.name, config = self.config, parameters = self.module:count(), state_floats = floats,
            state_formula = formula, weights = w, step = { formula = step, macs = macs },
            sequence = { formula = sequence, macs = self:evaluate(sequence, N) }, cost = cost }
@@ -228,9 +272,7 @@ local function definition(name)
   if type(name) ~= "string" then errors.raise(("core: the name is a %s, expected a text"):format(type(name))) end
   if not definitions[name] then
     local path = name:find "%.lua$" and name or registry.file("cores", name, "core")
-    local chunk, err = loadfile(path)
-    if not chunk then errors.raise(err) end
-    local d = chunk()
+    local d = user_file.load(path)()
     if type(d) ~= "table" or type(d.build) ~= "function" or type(d.config) ~= "table" then
       errors.raise(path .. ": a core file returns { doc = ..., source = ..., config = { d_in = 16, ... }, build = function(cfg) ... end }")
     end
@@ -294,12 +336,44 @@ local function check_built(name, core)
   end
 end
 
+-- { name, config } of the run that the script resumes, as its config.json describes the core; nil: it resumes none.
+local resumed
+
+---From now on a core of that name has, for settings that the run does not name since they came later, the values it was trained with.
+---@param run_core table? { name, config }; nil: no run is resumed
+local function resume(run_core) resumed = type(run_core) == "table" and type(run_core.config) == "table" and run_core or nil end
+
+---Settings that came after a run was stored, with the values that it was trained with.
+---@param run_core table { name, config } of its config.json
+---@return table<string, any>
+local function since(run_core)
+  local missing = {}
+  for key, value in pairs(definition(run_core.name).older or {}) do
+    if run_core.config[key] == nil then missing[key] = value end
+  end
+  return missing
+end
+
+-- The settings with those that the run `stored` does not name; and these as a text, or nil.
+local function as_stored(stored, name, config)
+  if not stored or stored.name ~= name then return config end
+  local all, told = {}, {}
+  for key, value in pairs(since(stored)) do
+    if config[key] == nil then all[key], told[#told + 1] = value, ("core.%s=%s"):format(key, tostring(value)) end
+  end
+  if #told == 0 then return config end
+  for key, value in pairs(config) do all[key] = value end
+  table.sort(told)
+  return all, table.concat(told, " ")
+end
+
 ---Build a core: core("agalite", { d_in = 16, eta = 4 }), or core { "agalite", d_in = 16 }.
 ---@param name string|table a name, or the path of a core's file ("mine/core.lua")
 ---@param config table?
 ---@param ignore_unknown boolean? for files that list every key of a family: what does not apply is ignored
+---@param stored table? { name, config } of the run that the core is of: settings that it does not name are as it was trained
 ---@return Core
-local function new(name, config, ignore_unknown)
+local function new(name, config, ignore_unknown, stored)
   if type(name) == "table" then
     config, name = {}, name
     for key, value in pairs(name) do if key ~= 1 then config[key] = value end end
@@ -307,10 +381,13 @@ local function new(name, config, ignore_unknown)
   end
   if type(name) ~= "string" then errors.raise("core: expected a name, as in mn.core(\"gru\", { d_in = 16 })") end
   local d = definition(name)
-  local cfg = configure(name, d, config or {}, ignore_unknown)
-  local core = d.build(cfg, config or {}, ignore_unknown)
+  local older
+  config, older = as_stored(stored or resumed, name, config or {})
+  local cfg = configure(name, d, config, ignore_unknown)
+  local core = d.build(cfg, config, ignore_unknown)
   check_built(name, core)
   reads.check(core.reads, "core " .. name)
+  core.as_trained = older and ("made before there was %s: it acts as it was trained, with %s"):format(older:gsub("=%S+", ""), older)
   core.name, core.file, core.config = name:match "([^/]+)%.lua$" or name, name:find "%.lua$" and name or nil, cfg
   for _, key in ipairs { "start", "constants", "stops", "complexity", "claims" } do core[key] = core[key] or {} end
   for key, value in pairs(claims) do core.claims[key] = core.claims[key] or value end
@@ -331,4 +408,14 @@ local function preset(base, keys, about_it)
     equations = d.equations, config = config, preset = { base, keys }, build = d.build }
 end
 
-return { new = new, definition = definition, preset = preset, known_words = known_words }
+---How the core of a stored run acts, where there is a choice: "memory" or "rollout" (its setting `sees`).
+---@param run_core table? { name, config } of a config.json
+---@return string? sees nil: there is no choice, or the core's file is gone
+local function stored_sees(run_core)
+  if type(run_core) ~= "table" or type(run_core.config) ~= "table" then return nil end
+  if run_core.config.sees then return run_core.config.sees end
+  local ok, missing = pcall(since, run_core)
+  return ok and missing.sees or nil
+end
+
+return { new = new, definition = definition, preset = preset, known_words = known_words, resume = resume, stored_sees = stored_sees }

@@ -10,6 +10,7 @@
 local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
+local user_file = require "mneme.base.user_file"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
@@ -24,9 +25,7 @@ local definitions = {}
 function attention.definition(name)
   if not definitions[name] then
     local path = registry.file("attentions", name, "attention")
-    local chunk, problem = loadfile(path)
-    if not chunk then errors.raise(problem) end
-    local d = chunk()
+    local d = user_file.load(path)()
     if type(d) ~= "table" or not d.build then
       errors.raise(path .. ": an attention's file returns { config = ..., build = ... }")
     end

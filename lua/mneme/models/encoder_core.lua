@@ -5,7 +5,7 @@ local errors = require "mneme.base.errors"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
----@class Reader: what Core is to a model of sequences
+---@class Reader what Core is to a model of sequences
 local Reader = { name = "encoder" }           -- as config.json calls it
 Reader.__index = Reader
 

@@ -1,8 +1,10 @@
 -- gate_start.lua -- how the gates of a core begin: core.remember=STEPS sets the half-life of what a new core writes, and
 -- core:half_lives() reports it.  Published gates begin half open, so that nothing is left of a step after some twenty others.
 -- A core that forgets returns `decays` from build, a list with one entry for each layer:
---   { gates, joint = boolean? }   the gates whose factors per step multiply to the decay of the state; joint: two gates b and g
---                                 with the decay 1 - b g
+--   { gates }   the gates whose factors per step multiply to the decay of the state; or, with
+--     together = function(gates, keeps) -> the decay that gates with these factors have together
+--     share = function(gates, keep) -> the factor that each needs for this decay
+--     refuses = why there are no half-lives (text)
 -- and a gate is
 --   name   for errors;  n: how many channels it has
 --   get    function(i) -> the factor that channel i (from 0) keeps per step, with a zero input
@@ -124,11 +126,12 @@ function start.apply(core, text)
     errors.raise(("core %s: remember=%s makes no difference: it has no gate that forgets"):format(core.name, text), { status = 2 })
   end
   for _, layer in ipairs(core.decays) do
+    if layer.refuses then errors.raise(("core %s: remember=%s: %s"):format(core.name, text, layer.refuses), { status = 2 }) end
     for _, gate in ipairs(layer) do
       local keeps = {}
       for i = 0, gate.n - 1 do
         local keep = 0.5 ^ (1 / half_life((i + 0.5) / gate.n))
-        keeps[i] = layer.joint and 1 - math.sqrt(1 - keep) or keep ^ (1 / #layer)
+        keeps[i] = layer.share and layer.share(layer, keep) or keep ^ (1 / #layer)
       end
       gate.set(keeps)
     end
@@ -137,9 +140,9 @@ end
 
 -- The decay per step of a layer's state whose gates keep these factors.
 local function together(layer, keeps)
-  local product, gates = 1, 1
-  for _, keep in ipairs(keeps) do product, gates = product * keep, gates * (1 - keep) end
-  return layer.joint and 1 - gates or product
+  local product = 1
+  for _, keep in ipairs(keeps) do product = product * keep end
+  return layer.together and layer.together(layer, keeps) or product
 end
 
 local function steps_of(keep) return keep >= 1 and math.huge or keep <= 0 and 0 or math.log(0.5) / math.log(keep) end
@@ -149,7 +152,7 @@ local function steps_of(keep) return keep >= 1 and math.huge or keep <= 0 and 0 
 ---@return table[]? layers { shortest, median, longest } over the channels of each layer's state; nil: the core has no gate that
 ---  forgets
 function start.half_lives(core)
-  if not core.decays or #core.decays == 0 then return nil end
+  if not core.decays or #core.decays == 0 or core.decays[1].refuses then return nil end
   local layers = {}
   for l, layer in ipairs(core.decays) do
     local low, mid, high = {}, {}, {}

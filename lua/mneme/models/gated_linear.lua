@@ -1,29 +1,34 @@
 -- gated_linear.lua -- builds the gated linear family: the cores galite and agalite, and their presets.
--- Its axes are tables: feature_maps.lua, gates.lua, and forms/, how the state is stored (the file is named after
--- the setting `update`, or after `approximation` if update is sum).
+-- Its axes are tables in axes/ (feature maps, gates, decays) and the files of forms/, how the state is stored (the file is named
+-- after the setting `update`, or after `approximation` if update is sum).
 -- gated_linear_rules.lua states which combinations are valid.
 local block = require "mneme.models.block"
+local decay_rules = require "mneme.models.axes.decay_rules"
+local decays = require "mneme.models.axes.decays"
 local combinations = require "mneme.models.gated_linear_rules"
-local features = require "mneme.models.feature_maps"
+local features = require "mneme.models.axes.feature_maps"
 local gate_start = require "mneme.models.gate_start"
-local gates = require "mneme.models.gates"
+local gates = require "mneme.models.axes.gates"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
-local family = { features = features.list, gates = gates.list }
+local family = { features = features.list, gates = gates.list, decays = decays.list }
 
----@class Memory what a file of forms/ returns; an axis's word is added in gated_linear_rules.lua
----@field doc string|fun(cfg, gate: Gate): string its equations
+---@class Memory what a file of forms/ returns
+---@field axis string the setting that chooses it: "approximation" or "update"
+---@field doc string|fun(cfg, gate: Gate, law: table): string its equations; law: see decay_rules.law
 ---@field states fun(cfg): table names -> axes, of one layer; letters H, V, K and those it adds to core.sizes
 ---@field complexity fun(cfg): table as in core.lua
----@field run fun(cfg, args, state, new, done, prefix): Tensor y [T,B,H,V].  args: q, k, v and the gates that there
----are, by head, [T,B,H,...] (q and k as factors where args.p_q, args.p_k are given: see features.whole), eps,
----den_clamp, normalise, done; final states go into `new` under prefix .. name
+---@field run fun(cfg, args, state, new, done, prefix, use: DecayUse?): Tensor y [T,B,H,V].  args: q, k, v and the gates that there
+---are, by head, [T,B,H,...] (q and k as factors where args.p_q, args.p_k are given: see features.whole), as beta and gamma or as
+---write_v, keep_v, write_k, p_write_k, keep_k; eps, den_clamp, normalise, done; final states go into `new` under prefix .. name
 ---@field gate Gate? gates of its own, in place of cfg.gate
 ---@field keys string[]? settings that only this memory has
 ---@field refuses (fun(cfg, K): string?)? why it does not go with a configuration
----@field joint (true|string)? true: knows decay=joint; or why not
+---@field any_decay boolean? also runs decays that are not products of values and keys
+---@field products string? what it has not for other decays: "has no cosine form"
+---@field own_decay string? why the setting `decay` makes no difference
 ---@field rescales boolean? heeds args.shrink [T,B,H], what is left of the old memory's keys before a token
 ---@field unnormalised boolean? has no s.q to divide by, whatever `normalise` says
 ---@field clock boolean? the core has a state `tick` [B], which `run` advances
@@ -39,6 +44,7 @@ local fused = { relu = true, elu1 = true, sigmoid = true, tanh = true }
 -- How the parts of one layer are called, and what of them a probe sees.
 local order = { "k", "q", "q2", "v", "beta", "gamma", "p_k", "p_q", "p_gamma" }
 local probed = { "v", "k", "q", "beta", "gamma", "p_k", "p_q", "p_gamma", "shrink" }
+local probed_later = { "keep_v", "keep_k" }         -- what is kept, where it is not the rest of the gates
 
 local function projections(cfg, K, memory, gate)
   local feature, act = features.list[cfg.feature], features.act(cfg)
@@ -84,25 +90,25 @@ local function activate(x, act)
 end
 
 -- The gates of a layer that forget, for core.remember; nil: there is none, or it has a decay of its own.
-local function decays(cfg, p, gate)
-  local H, list = cfg.n_heads, { joint = cfg.decay == "joint" and p.beta ~= nil and p.gamma ~= nil }
+local function forgetting(cfg, K, p, gate, use)
+  local H, list = cfg.n_heads, use and not use.own and decay_rules.start(use, cfg, gate, K) or {}
   if gate.apply then return nil end
-  if p.beta and cfg.update == "sum" then list[#list + 1] = gate_start.forgets("beta", p.beta.bias, H) end
-  if p.gamma then
+  if p.beta and use and use.uses.beta then list[#list + 1] = gate_start.forgets("beta", p.beta.bias, H) end
+  if p.gamma and (not use or use.uses.gamma) then
     list[#list + 1] = p.p_gamma and gate_start.forgets_outer("gamma", p.gamma.bias, p.p_gamma.bias, H)
       or gate_start.forgets("gamma", p.gamma.bias, H)
   end
   return #list > 0 and list or nil
 end
 
-local function attention(cfg, n, K, memory, all_decays)
+local function attention(cfg, n, K, memory, use, all_decays)
   local feature, act, H = features.list[cfg.feature], features.act(cfg), cfg.n_heads
   local gate = memory.gate or gates.list[cfg.gate]
   local p, at_once = projections(cfg, K, memory, gate)
   for _, name in ipairs { "beta", "gamma", "p_gamma" } do
     if p[name] and cfg[name .. "_bias"] ~= 0 then p[name].bias:fill(cfg[name .. "_bias"]) end
   end
-  all_decays[#all_decays + 1] = decays(cfg, p, gate)
+  all_decays[#all_decays + 1] = forgetting(cfg, K, p, gate, use)
   local double, late = cfg.query == "double", act and not at_once
   local out = nn.linear(H * cfg.d_head, cfg.d_model, { act = block.closing(cfg.flow) })
   local children, named = { { "out", out } }, {}
@@ -147,7 +153,11 @@ local function attention(cfg, n, K, memory, all_decays)
     if probe then
       for _, name in ipairs(probed) do if args[name] then args[name] = probe(prefix .. name, args[name]) end end
     end
-    local y = memory.run(cfg, args, state, new, done, prefix)
+    if use then decay_rules.apply(use, args, probe ~= nil) end
+    if probe then
+      for _, name in ipairs(probed_later) do if args[name] then args[name] = probe(prefix .. name, args[name]) end end
+    end
+    local y = memory.run(cfg, args, state, new, done, prefix, use)
     if probe then y = probe(prefix .. "retrieved", y) end
     return out(ops.reshape(y, { d0 = T, d1 = B, d2 = H * cfg.d_head }))
   end)
@@ -170,7 +180,9 @@ end
 function family.equations(cfg)
   local memory, feature = combinations.memory(cfg), features.list[cfg.feature]
   local gate = memory.gate or gates.list[cfg.gate]
-  local law = type(memory.doc) == "function" and memory.doc(cfg, gate) or memory.doc
+  local use = combinations.decay(cfg)
+  local kept = use and decay_rules.law(use, gate) or {}
+  local law = type(memory.doc) == "function" and memory.doc(cfg, gate, kept) or memory.doc
   local lines = { "v = W x,  k = phi(x),  q = " .. (cfg.query == "double" and "phi(W x)" or "phi(x)") }
   if feature.doc then
     lines[#lines + 1] = ("%s;  a%s: %s of phi's argument"):format(feature.doc, feature.outer and ", p" or "",
@@ -178,6 +190,7 @@ function family.equations(cfg)
   end
   lines[#lines + 1] = gate.doc
   lines[#lines + 1] = law
+  lines[#lines + 1] = kept.doc
   if law:find "den%(" then
     lines[#lines + 1] = not cfg.normalise and "normalise=false: nothing is divided but by " .. (law:find "den%(D" and "D" or "1")
       or "den(x) = x + eps" .. (cfg.den_clamp > 0 and ", kept den_clamp away from 0" or "")
@@ -185,11 +198,10 @@ function family.equations(cfg)
   return table.concat(lines, "\n")
 end
 
--- How it reads its memory: a value of models/reads.lua.
-local function reading(cfg, memory)
-  local gate = memory.gate or gates.list[cfg.gate]
-  if cfg.update ~= "sum" then return cfg.update end
-  return (cfg.decay == "joint" and gate.beta and gate.gamma or gate.apply) and "joint" or "gated"
+-- How it reads its memory, a value of models/reads.lua: whether a step has a weight follows from what its decay keeps.
+local function reading(cfg, use)
+  if not use then return cfg.update end
+  return not use.product and "joint" or use.rest and "gated" or "kept"
 end
 
 ---Build a core of the family from a complete configuration.
@@ -199,12 +211,12 @@ end
 function family.build(cfg, given, lenient)
   combinations.check(cfg, given, lenient)
   local memory, feature = combinations.memory(cfg), features.list[cfg.feature]
-  local K = features.size(cfg)
+  local K, use = features.size(cfg), combinations.decay(cfg)
   local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
   local layers, states = {}, {}
   local core = { states = states, sizes = { H = cfg.n_heads, V = cfg.d_head, K = K }, start = {}, constants = {}, decays = {} }
   for n = 0, cfg.n_layers - 1 do
-    layers[n + 1] = { tostring(n), block.new(cfg, attention(cfg, n, K, memory, core.decays)) }
+    layers[n + 1] = { tostring(n), block.new(cfg, attention(cfg, n, K, memory, use, core.decays)) }
     for name, axes in pairs(memory.states(cfg)) do states["layers." .. n .. "." .. name] = axes end
     if feature.state then states["layers." .. n .. "." .. feature.state[1]] = feature.state[2] end
   end
@@ -213,7 +225,7 @@ function family.build(cfg, given, lenient)
   if clock then states.tick = "[B]" end
   core.module = nn.container { { "embed", embed }, { "layers", nn.container(layers) } }
   core.d_out = cfg.d_model
-  core.reads = reading(cfg, memory)
+  core.reads = reading(cfg, use)
   core.claims = { reset = clock and "up to tick" or "exact" }
   core.complexity = memory.complexity(cfg)
   if feature.step then core.complexity.step = core.complexity.step .. " + " .. feature.step end

@@ -1,33 +1,48 @@
 -- gated_linear_rules.lua -- which combinations of settings of the gated linear family are valid, and why others are not.
 -- A combination that cannot be computed is always an error.  A setting without effect is an error
 -- if the user gave it, because an experiment about it would show nothing.  (Files list every setting: there it is ignored.)
+local decay_rules = require "mneme.models.axes.decay_rules"
+local decays = require "mneme.models.axes.decays"
 local errors = require "mneme.base.errors"
-local features = require "mneme.models.feature_maps"
+local files = require "mneme.base.files"
+local features = require "mneme.models.axes.feature_maps"
+local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
-local gates = require "mneme.models.gates"
+local gates = require "mneme.models.axes.gates"
 
 local combinations = {}
 
--- Every file of forms/, and the axis that chooses it.
-local held = { full = "approximation", cos = "approximation", random_sign = "approximation", svd = "approximation",
-               delta = "update", fastweight = "update" }
+-- Every file of forms/: name -> what it returns, whose `axis` names the setting that chooses it.
+local forms = {}
+for _, file in ipairs(files.list(registry.root .. "lua/mneme/models/forms")) do
+  local name = file:match "^(.+)%.lua$"
+  if name then forms[name] = require("mneme.models.forms." .. name) end
+end
 
 ---Settings of the family that are words, and the words; those that other cores have, too, are in core.lua.
 local words = {
   feature = features.list, gate = gates.list, nn_act = { relu = true, elu1 = true, exp = true },
-  decay = { separable = true, joint = true }, query = { single = true, double = true },
+  decay = decays.list, query = { single = true, double = true },
   approximation = {}, update = { sum = true }, form = { code = true, paper = true, cossin = true },
 }
-for name, axis in pairs(held) do words[axis][name] = true end
+for name, form in pairs(forms) do words[form.axis][name] = true end
 combinations.words = words
 
-local memories = {}
-
 ---How a configuration holds its memory: a file of forms/.
-function combinations.memory(cfg)
-  local name = cfg.update ~= "sum" and cfg.update or cfg.approximation
-  memories[name] = memories[name] or require("mneme.models.forms." .. name)
-  return memories[name]
+function combinations.memory(cfg) return forms[cfg.update ~= "sum" and cfg.update or cfg.approximation] end
+
+---What the decay of a configuration keeps, with its gates; nil: its form has gates and a decay of its own.  Where the setting has no
+---meaning it is separable.
+---@param cfg table
+---@return DecayUse?
+---@return string? problem why the form does not go with the setting
+function combinations.decay(cfg)
+  local memory, gate, K = combinations.memory(cfg), gates.list[cfg.gate], features.size(cfg)
+  if memory.gate then return nil end
+  local use = decay_rules.examine(cfg, gate, K)
+  if use.product or memory.any_decay then return use end
+  return decay_rules.examine(cfg, gate, K, "separable"),
+    ("decay=%s %s: it is not a product of a vector of values and one of keys"):format(use.name, memory.products or "does not go with this form")
 end
 
 local function lists(list, key)
@@ -38,9 +53,7 @@ end
 local function owners(key)
   local names = {}
   for name, f in pairs(features.list) do if lists(f.keys, key) then names[#names + 1] = "feature=" .. name end end
-  for name, axis in pairs(held) do
-    if lists(require("mneme.models.forms." .. name).keys, key) then names[#names + 1] = axis .. "=" .. name end
-  end
+  for name, form in pairs(forms) do if lists(form.keys, key) then names[#names + 1] = form.axis .. "=" .. name end end
   table.sort(names)
   return table.concat(names, " or ")
 end
@@ -72,9 +85,8 @@ local rules = {
   end },
   { "gate", always = true, why = other_gates },
   { "decay", plain = "separable", why = function(x)
-    local problem = x.memory.joint ~= true and x.memory.joint or other_gates(x) or x.gate.joint
-    if problem or x.gate.beta and x.gate.gamma then return problem end
-    return "decay=joint needs a gate of values and one of keys"
+    return x.memory.own_decay or x.gate.decay and ("gate=%s has a decay of its own"):format(x.cfg.gate)
+      or decay_rules.lacks(x.cfg.decay, x.gate) or x.misfit
   end },
   { "beta_bias", always = true, why = function(x) return no_gate(x, "beta") end },
   { "gamma_bias", always = true, why = function(x) return no_gate(x, "gamma") end },
@@ -126,9 +138,16 @@ function combinations.check(cfg, given, lenient)
   end
   check_own("feature", features, cfg.feature)
   check_own("gate", gates, cfg.gate)
+  check_own("decay", decays, cfg.decay)
+  if type(decays.list[cfg.decay].keep) ~= "function" then refuse("mn.decays.%s.keep is missing, expected function(beta, gamma)", cfg.decay) end
   local x = { cfg = cfg, feature = features.list[cfg.feature], gate = gates.list[cfg.gate], memory = combinations.memory(cfg) }
   local K = features.size(cfg)
   local problem = x.memory.refuses and x.memory.refuses(cfg, K) or not x.memory.gate and x.gate.refuses and x.gate.refuses(cfg, K)
+  if not problem then
+    local decay, misfit = combinations.decay(cfg)
+    x.misfit = misfit
+    if misfit and not decay.product then problem = misfit end
+  end
   if not problem and x.feature.rescales and not x.memory.rescales then
     problem = ("feature=%s rescales the state when its largest logit grows; the state of %s cannot be rescaled"):format(cfg.feature,
       cfg.update ~= "sum" and "update=" .. cfg.update or "approximation=" .. cfg.approximation)

@@ -2,7 +2,9 @@
 -- reads now, and how long a head keeps what it writes.  It is computed from probes: keys, queries and gates at each
 -- step for recurrent memories; for softmax the weights themselves, which the engine returns for the last step
 -- (engine/attention/attention_weights.h).  core.reads names the way a core reads:
---   gated        y = C q,  C = (1-b)(1-g)*C + (b v)(g k)^T          gates b of values and g of keys, where there are any
+--   gated        y = C q,  C = (1-b)(1-g)*C + (b v)(g k)^T          gates b of values and g of keys, where there are any; or
+--                C = shrink*C + v k^T, of which f is what is forgotten and the rest a change of scale
+--   kept         the same,  C = keep_v keep_k^T * C + (b v)(g k)^T   a decay that is another product of values and keys
 --   delta        C = (1-g) C + g b (v - C k) k^T                    keys and queries of length 1
 --   fastweight   C = C + b (v - C k) k^T                            keys and queries of sum 1
 --   gated_delta  C = keep C (I - b k k^T) + b v k^T
@@ -12,7 +14,7 @@
 --   softmax      attention; probes named `attention` hold its weights
 --   frames       the last observations, concatenated
 -- and if a step has no weight, the reason:
---   joint        each element of a matrix decays at its own rate
+--   joint        each element of a matrix decays at its own rate, because the decay is no product of values and keys
 --   vector       one vector per layer, into which every step is mixed
 --   nothing      there is no memory
 local ffi = require "ffi"
@@ -32,8 +34,10 @@ end
 -- number of them.  may: kinds that may be there.  forgets: gates that forget, and whether they give what is forgotten (1 - gate
 -- stays) or what stays.  why: there are no weights.
 local ways = {
-  gated = { rule = rules.gated, needs = { "q", "k" }, may = set "beta gamma p_q p_k p_gamma shrink",
-    forgets = { { "gamma", true }, { "beta", true } } },
+  gated = { rule = rules.gated, needs = { "q", "k" }, may = set "beta gamma p_q p_k p_gamma shrink f",
+    forgets = { { "gamma", true }, { "beta", true }, { "f" } } },
+  kept = { rule = rules.kept, needs = { "q", "k" }, may = set "beta gamma p_q p_k p_gamma shrink keep_v keep_k",
+    forgets = { { "keep_k" }, { "keep_v" } } },
   delta = { rule = rules.delta, needs = { "q", "k" }, singles = { "gamma", "beta" }, may = set "p_q p_k", forgets = { { "gamma", true } } },
   fastweight = { rule = rules.fastweight, needs = { "q", "k" }, singles = { "beta" }, may = set "p_q p_k", forgets = {} },
   gated_delta = { rule = rules.gated_delta, needs = { "q", "k" }, singles = { "keep", "beta" }, forgets = { { "keep" } } },
@@ -42,8 +46,10 @@ local ways = {
   averages = { rule = rules.averages, needs = { "w", "first" }, forgets = { { "w" } } },
   softmax = { rule = rules.softmax },
   frames = { rule = rules.frames },
-  joint = { why = "no weight belongs to a step: each number of this core's matrix forgets at its own rate (decay=joint)" },
-  vector = { why = "no weight belongs to a step: this core keeps one vector a layer, and mixes every step into all of it" },
+  joint = { why = "no weight belongs to a step: this core's decay is no product of values and keys, so each element of its matrix forgets at "
+    .. "its own rate", no_horizon = "each element of this core's matrix forgets at its own rate, so a head has no half-life" },
+  vector = { why = "no weight belongs to a step: this core keeps one vector a layer, and mixes every step into all of it",
+    no_horizon = "this core has no heads with a half-life" },
   nothing = { why = "nothing is read of the past: this core has no memory" },
 }
 
@@ -123,7 +129,11 @@ local function fits(now, layer)
     local k = now.probes["layers." .. layer .. ".k"]
     return k and #k.shape == 1 and k.shape[1] == K
   end
-  return now.reads ~= "gated" or (size "gamma" or K) == K
+  if now.reads == "kept" then
+    local keep_k, keep_v, beta = size "keep_k" or 1, size "keep_v", size "beta"
+    if keep_k ~= 1 and keep_k ~= K or keep_v and beta and keep_v ~= beta then return false end
+  end
+  return now.reads ~= "gated" and now.reads ~= "kept" or (size "gamma" or K) == K
 end
 
 ---Does a core look at steps of a certain distance, rather than forget little by little?
@@ -147,6 +157,7 @@ end
 ---What to know of the weights of all heads, besides that they are shares; nil: nothing.
 ---@param now Frame
 ---@param beside number the greatest share of a head that is not of a displayed step
+---@return string?
 function recall.note(now, beside)
   if now.reads == "frames" then return "the observations that lie side by side" end
   if now.reads ~= "softmax" then return nil end
@@ -162,6 +173,11 @@ function recall.note(now, beside)
 end
 
 -- ---- how long ----
+
+---Why there is no horizon.
+---@param now Frame
+---@return string
+function recall.no_horizon(now) return (ways[now.reads] or {}).no_horizon or "this core has no decay to show" end
 
 -- What is left after n steps, of each gate's channels the mean: logs holds their logarithms a step.
 local function left(groups, n)

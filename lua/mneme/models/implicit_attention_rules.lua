@@ -93,15 +93,24 @@ local function query(entry, layer, head, unit, kind)
   return u, n
 end
 
-function rules.gated(now, layer, head, channel)
-  local history, n = now.history, #now.history
-  local u, K = query(history[n], layer, head, 0)
-  local function of(kind) return trail(history, layer, head, kind) end
-  local beta, w = of "beta", scratch("w", n)
-  local unseen = C.mn_recall_gated(n, of "k", of "p_k", of "gamma", of "p_gamma", beta, of "shrink", channel or -1, u, K,
-    scratch("reach", beta and beta.n or 1), GONE, w)
-  return w, n, unseen, 0
+local gates = ffi.new "mn_recall_gates"
+
+-- apart: what is kept was probed, and not what the gates leave.
+local function gated(apart)
+  return function(now, layer, head, channel)
+    local history, n = now.history, #now.history
+    local u, K = query(history[n], layer, head, 0)
+    local function of(kind) return trail(history, layer, head, kind) end
+    local write_v, keep_v, w = of "beta", apart and of "keep_v" or nil, scratch("w", n)
+    gates.write_v, gates.write_k, gates.p_write_k = write_v, of "gamma", of "p_gamma"
+    gates.keep_v, gates.keep_k, gates.apart = keep_v, apart and of "keep_k" or nil, apart
+    local unseen = C.mn_recall_gated(n, of "k", of "p_k", gates, of "shrink", channel or -1, u, K,
+      scratch("reach", write_v and write_v.n or keep_v and keep_v.n or 1), GONE, w)
+    return w, n, unseen, 0
+  end
 end
+
+rules.gated, rules.kept = gated(false), gated(true)
 
 -- Rules that take out what a key holds before they write: `gates` gives how much is kept and how much is written.
 local function corrected(unit, gates, kept_first)

@@ -3,7 +3,7 @@ local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 
 local known = {
-  gated = true, delta = true, fastweight = true, gated_delta = true, bonus = true, unlearned = true, averages = true,
+  gated = true, kept = true, delta = true, fastweight = true, gated_delta = true, bonus = true, unlearned = true, averages = true,
   softmax = true, frames = true, joint = true, vector = true, nothing = true,
 }
 local reads = { known = known }

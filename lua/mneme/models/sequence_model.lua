@@ -5,8 +5,13 @@ local renamed = require "mneme.base.renamed"
 local reader = require "mneme.models.encoder_core"
 
 ---@class SequenceModel
+---@field core table a Core, or an encoder in its place
+---@field embed Module
+---@field head Module
+---@field module Module all parameters
 local Model = {}
 Model.__index = Model
+Model.__tostring = function(self) return tostring(self.module) end
 
 ---The core's (or the encoder's) d_in is the width of the embedding.  Names embed.weight [tokens,d_in], core.*, head.weight
 ---[classes,d_out], head.bias.
@@ -39,9 +44,11 @@ local function new(options)
   return setmetatable({ core = core, embed = embed, head = head, module = module }, Model)
 end
 
+---Pass a batch of sequences through it.
 ---@param token Tensor [T,B] i32
 ---@param done Tensor? [T,B] u8
 ---@param state table<string, Tensor>?
+---@param probe function? see Core
 ---@return Tensor logits [T,B,classes]
 ---@return table state after the last token
 function Model:__call(token, done, state, probe)

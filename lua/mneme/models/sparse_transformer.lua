@@ -31,7 +31,7 @@ end
 ---Build a core.
 ---@param cfg table
 ---@param spec table { projections = { { name, numbers a head } ... }, states = { k = "[B,S,H,K]", ... }, sizes,
----  position = { most, back }, modules = { { name, module } ... } of one layer (a function), claims, complexity,
+---  position = { most, back }, modules = { { name, module } ... } of one layer (a function), claims, complexity, looks_back,
 ---  attend = function(layer, x, modules) -> y [T,B,H,dh] }
 function episode_core.build(cfg, spec)
   local H, D = cfg.n_heads, cfg.d_head
@@ -77,7 +77,7 @@ function episode_core.build(cfg, spec)
   return {
     module = nn.container { { "embed", embed }, { "layers", nn.container(layers) } },
     d_out = cfg.d_model, states = states, sizes = spec.sizes, claims = spec.claims, complexity = spec.complexity,
-    reads = "softmax",
+    reads = "softmax", looks_back = spec.looks_back,
     forward = function(x, done, state, probe)
       local e, new = embed(x), {}
       local pos, tick = ops.position { like = x, done = cfg.reset and done or nil, tick = state.tick,

@@ -186,14 +186,43 @@ function torso.new(name, options)
   return m
 end
 
+---A part of an agent that the script made: a module, or a function, which has no parameters.  It is called once on zeros.
+---@param what string "agent: torso", for errors
+---@param part Module|function
+---@param input Tensor [T,B,...]
+---@param expected string the shapes that it may give, in words
+---@param fits fun(shape: integer[]): boolean are these sizes of one step, without [T,B], right?
+---@return Module
+---@return integer[] shape of what it gives for one step: without [T,B]
+function torso.own(what, part, input, expected, fits)
+  local module = part
+  if type(part) == "function" then module = nn.module({}, function(_, x) return part(x) end) end
+  local ok, y = pcall(tensor.no_grad, module, input)
+  if not ok and not errors.is(y) then error(y, 0) end
+  if not ok then errors.raise(("%s, called with zeros [%s]: %s"):format(what, table.concat(input:shape(), ","), y.message)) end
+  local from, shape = input:shape(), tensor.is(y) and y:shape()
+  if not shape or y:dtype() ~= "f32" or shape[1] ~= from[1] or shape[2] ~= from[2] or not fits { unpack(shape, 3) } then
+    errors.raise(("%s gave %s for [%s], expected %s"):format(what,
+      shape and ("[%s] (%s)"):format(table.concat(shape, ","), y:dtype()) or type(y) == "nil" and "nothing" or "a " .. type(y),
+      table.concat(from, ","), expected))
+  end
+  return module, { unpack(shape, 3) }
+end
+
 ---The torso of an environment's observations: the one asked for, or else the one that fits.
 ---@param space table env.observation_space: { shape, dtype = "f32"|"u8", codes }
----@param asked string|table|nil a name, { name, option = value }, or a module of one's own that knows its d_out
+---@param asked string|table|function|nil a name, { name, option = value }, or one of your own: a module or function that makes [T,B,d]
+---  of [T,B,...]; d is found by calling it
 ---@return Module
 function torso.for_space(space, asked)
-  if type(asked) == "table" and asked.call then
-    if type(asked.d_out) ~= "number" then errors.raise "torso: a module of your own needs d_out, the number of its features" end
-    return asked
+  if type(asked) == "function" or type(asked) == "table" and asked.call then
+    local zeros = tensor.new { shape = { 2, 3, unpack(space.shape) }, dtype = space.dtype }
+    local module, shape = torso.own("agent: torso", asked, zeros, "[2,3,d]: the features of each step", function(sizes) return #sizes == 1 end)
+    if module.d_out ~= nil and module.d_out ~= shape[1] then
+      errors.raise(("agent: torso has d_out=%s, but gives %d numbers a step"):format(tostring(module.d_out), shape[1]))
+    end
+    module.d_out = shape[1]
+    return module
   end
   local name, options = asked, { space = space }
   if type(asked) == "table" then

@@ -19,7 +19,8 @@ function checkpoints.prune(list)
   end
   for i = #list - KEPT, 1, -1 do
     if list[i] ~= best then
-      files.remove(list[i].path)
+      local ok, problem = pcall(files.remove, list[i].path)
+      if not ok then io.stderr:write(("mneme: warning: %s\n"):format(problem.message or problem)) end
       table.remove(list, i)
     end
   end
@@ -63,7 +64,16 @@ function checkpoints.read(path)
     errors.fail(("%s: format '%s', expected mneme-checkpoint-1"):format(path, tostring(metadata.format)))
   end
   local state = json.decode(metadata.state or "", path)
-  if type(state) ~= "table" or type(state.step) ~= "number" then errors.fail(path .. ": damaged: it has no state") end
+  if type(state) ~= "table" then errors.fail(path .. ": damaged: it has no state") end
+  for _, key in ipairs { "step", "lines" } do
+    local n = state[key]
+    if type(n) ~= "number" or n < 0 or n % 1 ~= 0 or n > 2 ^ 53 then
+      errors.fail(("%s: damaged: %s is %s, expected a whole number"):format(path, key, tostring(n)))
+    end
+  end
+  if type(state.counters) ~= "table" or state.score ~= nil and type(state.score) ~= "number" then
+    errors.fail(path .. ": damaged: its counters are not a table, or its score is not a number")
+  end
   return { step = state.step, score = state.score, lines = state.lines, counters = state.counters,
     tensors = file.tensors, path = path }
 end

@@ -5,15 +5,17 @@
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
+local files = require "mneme.base.files"
 local learner_settings = require "mneme.runs.learner_settings"
 local ranks = require "mneme.tensor.mpi"
+local source_files = require "mneme.base.source_files"
 local values = require "mneme.base.setting_types"
 
 local config = {
   arguments = nil,         -- the command line's words after the script; set by mneme.cli
   script = nil,            -- the script's path
   device = nil,            -- where the engine was opened, if not on the CPU
-  help = nil,              -- function(script, schema, own, common) -> the text of --help; the door (init.lua) sets it
+  help = nil,              -- function(script, schema, own, common, learner) -> the text of --help; the door (init.lua) sets it
   survey = nil,            -- a table: what is declared goes there, and the script ends; see mneme.script
 }
 
@@ -100,6 +102,17 @@ end
 
 -- ---- the command line ----
 
+-- The arguments with CleanRL's names of settings replaced by those here, where the script has no setting of that name.
+local function renamed_words(arguments, defaults)
+  local list = {}
+  for i, word in ipairs(arguments) do
+    local name = word:match "^%-*([%a_][%w_%-]*)="
+    local key = name and learner_settings.cleanrl[name:gsub("%-", "_")]
+    list[i] = key and defaults[name] == nil and key .. word:match "=.*$" or word
+  end
+  return list
+end
+
 -- Words as { {"core.eta", "8"}, ... }; names of things that have options come first.
 local function words(arguments, schema)
   local names, rest = {}, {}
@@ -117,6 +130,10 @@ local function words(arguments, schema)
     end
     key = key:gsub("%-", "_")
     local entry = schema[key]
+    if key == "learner" and not entry then
+      errors.usage("learner=" .. text .. ": this script chooses its learner itself",
+        'mn.config { learner = "a2c" } and mn.learner(cfg, env, agent) make it a setting')
+    end
     local list = entry and values.is_named(entry.default) and names or rest
     list[#list + 1] = { key, text }
   end
@@ -131,6 +148,50 @@ local function own_arguments(level)
   local main = rawget(_G, "arg")
   if main and source and main[0] == source then return { unpack(main) }, source end
   return {}, source
+end
+
+-- ---- the learner ----
+
+-- Read the learners that a run may have, so that their settings are known: by default, in quick and full, in the run that is resumed,
+-- by the arguments.  Returns the one that --help is about; nil: the learner is no setting.
+local function read_learners(defaults, arguments)
+  if defaults.learner == nil then return nil end
+  if type(defaults.learner) ~= "string" then
+    errors.raise(("config: learner is a %s, expected the name of a learner such as \"a2c\""):format(type(defaults.learner)))
+  end
+  local names, chosen = {}, defaults.learner
+  for _, size in ipairs { "quick", "full" } do
+    if type(defaults[size]) == "table" then names[#names + 1] = defaults[size].learner end
+  end
+  for _, word in ipairs(arguments) do
+    local key, text = word:match "^%-*(%l+)=(.*)$"
+    if key == "resume" then chosen = require("mneme.runs.folder").read_info(text).config.learner or chosen end    -- late: as below
+    for name in (key == "learner" and text or ""):gmatch "[^,]+" do
+      names[#names + 1], chosen = name, name
+    end
+  end
+  names[#names + 1], names[#names + 2] = defaults.learner, chosen
+  for _, name in ipairs(names) do learner_settings.find(name) end
+  return chosen
+end
+
+local preset = {}
+
+---The next config gets these arguments from a study, not from the user.
+---@param list string[] key=value
+function config.note_preset(list)
+  preset = {}
+  for _, word in ipairs(list) do preset[word:match "^[%w_]*"] = true end
+end
+
+-- The settings of other learners that a script or study declares mean nothing to the chosen one; those that the user gives are refused.
+local function leave_out_others(cfg, schema, given)
+  local class = learner_settings.find(cfg.learner)
+  local function foreign(key) return learner_settings.keys[key] and class.defaults[key] == nil end
+  for _, pair in ipairs(given) do
+    if foreign(pair[1]) and not preset[pair[1]] then learner_settings.refuse(cfg.learner, pair[1], class.defaults) end
+  end
+  for key in pairs(schema) do if foreign(key) then cfg[key] = nil end end
 end
 
 -- ---- putting it together ----
@@ -156,6 +217,7 @@ local function published_values(cfg, published)
   return name and published[name] or {}
 end
 
+-- Settings of the run that is resumed; returns its config.json.
 local function resume(cfg, schema, given, folder)
   for _, pair in ipairs(given) do
     if not may_change[pair[1]] then
@@ -175,6 +237,7 @@ local function resume(cfg, schema, given, folder)
     stored[key] = values.from_json((key == "debug" or key == "profile") and switch or value, schema[key] and schema[key].default)
   end
   set_all(cfg, schema, stored, folder .. "/config.json")
+  return info
 end
 
 -- quick or full, where one is asked for.
@@ -208,26 +271,46 @@ local guard = {
   end,                                         -- the library may ask for what a script does not declare
 }
 
+---@class Config the settings that every script has, besides its own
+---@field run string its folder
+---@field resume string
+---@field quick boolean
+---@field full boolean
+---@field view boolean
+---@field device string
+---@field precision string
+---@field seed integer
+---@field steps number
+---@field checkpoint_every number
+---@field record_every number
+---@field threads integer
+---@field debug string
+---@field profile string
+---@field [string] any
+
 ---Declare the settings of an experiment and get their values.
----@param defaults table key = default: a number, boolean, string; { "name", option = ... } for a thing with
+---@generic T: table
+---@param defaults T key = default: a number, boolean, string; { "name", option = ... } for a thing with
 ---  options; a list of numbers or strings; a group of settings.  `quick = {...}` and `full = {...}`: values for
 ---  quick=1 and full=1
 ---@param about table? key = "text", or { "text", range = {lo, hi}, choices = {...}, whole = true };
 ---  published = { NAME = { lr = ... } } or function(name, cfg): values that go with cfg.core's name
----@return table cfg every key that the script declared, and run resume quick full view device precision seed
----  steps checkpoint_every record_every threads debug profile
+---@return T|Config cfg every key that the script declared, and those of every script
 function config.new(defaults, about)
   about = about or {}
   if type(defaults) ~= "table" or type(about) ~= "table" then
     errors.raise "config: expected { key = default, ... }"
   end
-  local schema, own, common = declare(defaults, about)
   local arguments, script = own_arguments(2)
+  arguments = renamed_words(arguments, defaults)
+  local learner = read_learners(defaults, arguments)
+  local schema, own, common = declare(defaults, about)
   config.asked = true
+  if script and not config.arguments and files.is_file(script) then source_files.note(script, files.read(script)) end      -- run by luajit itself
   if config.survey and not config.survey.one then arguments = take_axes(config.survey, arguments, schema) end
   local given = words(arguments, schema)
   if not given then
-    io.stdout:write(config.help(script, schema, own, common))
+    io.stdout:write(config.help(script, schema, own, common, learner))
     errors.stop(0)
   end
   local cfg = {}
@@ -240,8 +323,9 @@ function config.new(defaults, about)
     end
   end
   command_line "resume"
+  local resumed
   if cfg.resume ~= "" then
-    resume(cfg, schema, given, cfg.resume)
+    resumed = resume(cfg, schema, given, cfg.resume)
   else
     local size = size_of(cfg, defaults, command_line)
     local sized = size and defaults[size] or {}
@@ -251,6 +335,8 @@ function config.new(defaults, about)
     set_all(cfg, schema, sized, size, true)      -- and here because it wins over published values
   end
   command_line()
+  if learner then leave_out_others(cfg, schema, given) end
+  preset = {}
   local for_learner = {}
   for key, entry in pairs(schema) do
     if cfg[key] ~= nil then
@@ -268,6 +354,7 @@ function config.new(defaults, about)
     errors.usage(("device=%s: tensors live on %s already"):format(cfg.device, config.device or "cpu"),
       "mneme run SCRIPT device=" .. cfg.device .. " chooses before the script begins")
   end
+  require("mneme.models.core").resume(resumed and resumed.core)             -- late: it opens the context
   engine.check(engine.C.mn_set_threads(engine.ctx, ranks.threads(cfg.threads)))
   engine.check(engine.C.mn_set_precision(engine.ctx, cfg.precision))
   if cfg.debug == "1" or cfg.debug == "nan" then engine.C.mn_set_debug(engine.ctx, true) end

@@ -1,10 +1,14 @@
--- learner_settings.lua -- the settings of learners: one vocabulary for A2C, PPO and supervised training; each key with its
--- meaning and the values that it takes.  Every script takes them on its command line (config.lua), whether it declares them
--- or not; the learner lists those that it reads, with their published values.  docs/learners.md and docs/datasets.md explain them.
+-- learner_settings.lua -- the settings of learners: one vocabulary for A2C, PPO and supervised training, to which own learners
+-- add; each key with its meaning and the values that it takes.  Every script takes them on its command line (config.lua), whether it
+-- declares them or not; the learner lists those that it reads, with their published values.  docs/learners.md and docs/datasets.md
+-- explain them.
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 
-local learner_settings = {}
+local learner_settings = {
+  find = nil,              -- function(name) -> a learner's class; the door (init.lua) sets these two
+  all = nil,               -- function() -> name -> the defaults of every learner
+}
 
 -- Two kinds of values besides ranges: true or false; the number 0 or more.
 local switch, at_least_0, share = "switch", { 0, math.huge }, { 0, 1 }
@@ -45,8 +49,56 @@ add("target_kl", "PPO: end an update after an epoch beyond this KL divergence; 0
 add("eval_every", "supervised: tokens between two evaluations", { 1, 2 ^ 53 }, true)
 add("eval_batches", "supervised: batches of an evaluation", count, true)
 
+add("norm_obs", "normalise observations by their running mean and variance (Gymnasium's NormalizeObservation)", switch)
+add("clip_obs", "with norm_obs: clip normalised observations to +- this; 0: never", at_least_0)
+add("norm_reward", "divide rewards by the running deviation of discounted returns (Gymnasium's NormalizeReward)", switch)
+add("clip_reward", "clip rewards, after norm_reward, to +- this; 0: never", at_least_0)
+add("aux_coef", "weight of the terms that a script adds to the loss (aux)", at_least_0)
+
+---CleanRL's name of a setting -> the name here: command lines take both.
+learner_settings.cleanrl = { learning_rate = "lr", total_timesteps = "steps", gae_lambda = "lambda", update_epochs = "epochs",
+  num_minibatches = "minibatches", clip_coef = "clip", clip_vloss = "clip_values", norm_adv = "normalise_advantages", ent_coef = "entropy_coef",
+  vf_coef = "value_coef", max_grad_norm = "max_norm" }
+for name, key in pairs(learner_settings.cleanrl) do
+  if keys[key] then keys[key][1] = ("%s (CleanRL: %s)"):format(keys[key][1], name) end
+end
+
 -- What a learner reads of the run's own settings, where given.
 local of_run = { seed = { range = { 0, 2 ^ 53 }, whole = true }, steps = { range = { 1, 2 ^ 53 } } }
+
+-- ---- settings of own learners ----
+
+---A learner's setting with its default: one of the vocabulary, or a new one, of which `about` says what it means.
+---@param what string the learner's name, for errors
+---@param key string
+---@param default number|boolean|string
+---@param about string|table|nil "meaning", or { "meaning", range = {lo, hi}, whole = true, choices = {...} }
+---@return number|boolean|string default, checked
+function learner_settings.declare(what, key, default, about)
+  local function refuse(...) errors.raise(("%s: %s: "):format(what, tostring(key)) .. (...):format(select(2, ...))) end
+  if about ~= nil then
+    about = type(about) == "string" and { about } or about
+    if type(key) ~= "string" or not key:find "^[%a_][%w_]*$" then refuse "not a name of letters, digits and _" end
+    if keys[key] and not keys[key].own then refuse("every learner's %s means: %s", key, keys[key][1]) end
+    if type(about) ~= "table" or type(about[1]) ~= "string" then refuse "about is no text and no { text, range = {lo, hi} }" end
+    local kind, choices, range = type(default), about.choices, about.range
+    if kind == "string" then
+      local texts = type(choices) == "table" and choices[1] ~= nil
+      for _, word in ipairs(texts and choices or {}) do texts = texts and type(word) == "string" end
+      if not texts then refuse "a text needs choices = { TEXT, ... }" end
+    end
+    if kind == "number" and range ~= nil and (type(range) ~= "table" or type(range[1]) ~= "number" or type(range[2]) ~= "number") then
+      refuse "range is no { lo, hi }"
+    end
+    keys[key] = { about[1], own = true, switch = kind == "boolean" or nil, choices = kind == "string" and choices or nil,
+      range = kind == "number" and (range or { -2 ^ 53, 2 ^ 53 }) or nil, whole = about.whole }
+  end
+  local rule = keys[key]
+  if not rule then refuse "about does not say what it means" end
+  local kind = rule.switch and "boolean" or rule.choices and "string" or "number"
+  if type(default) ~= kind then refuse("its default is %s, expected a %s", tostring(default), kind) end
+  return learner_settings.check(what, key, default, default)
+end
 
 -- ---- settings that no script declares ----
 
@@ -60,6 +112,18 @@ function learner_settings.extend(schema)
       schema[key] = { default = like, about = about, of_learner = true }
     end
   end
+end
+
+---Refuse a setting that the learner does not have.
+---@param what string the learner's name
+---@param key string
+---@param defaults table<string, any> of the learner
+function learner_settings.refuse(what, key, defaults)
+  local has = {}
+  for name, its in pairs(learner_settings.all and learner_settings.all() or {}) do if its[key] ~= nil then has[#has + 1] = name end end
+  table.sort(has)
+  if not has[1] then errors.unknown("setting of " .. what, key, tables.keys(defaults)) end
+  errors.usage(("%s is a setting of %s, and the learner of this run is %s"):format(key, table.concat(has, " and "), what))
 end
 
 local unread = {}                  -- cfg -> keys of learners that it was given and its script does not declare
@@ -85,7 +149,9 @@ local function refuse(what, key, value, expected)
   errors.usage(("%s: %s=%s, expected %s"):format(what, key, shown, expected))
 end
 
-local function check(what, key, value, default)
+---A value of a setting, checked.
+---@param default number|boolean|string? whose type it has; nil: a number
+function learner_settings.check(what, key, value, default)
   local rule = keys[key] or of_run[key]
   if type(default) == "boolean" then
     if value == 0 or value == 1 then return value == 1 end
@@ -111,17 +177,20 @@ end
 function learner_settings.read(what, cfg, defaults)
   errors.need(what .. ": settings", cfg, nil, "mn.config { ... }, or a table of them")
   for key in pairs(of_run) do
-    if cfg[key] ~= nil then check(what, key, cfg[key]) end
+    if cfg[key] ~= nil then learner_settings.check(what, key, cfg[key]) end
   end
   for _, key in ipairs(tables.keys(unread[cfg] or {})) do
-    if defaults[key] == nil then errors.unknown("setting of " .. what, key, tables.keys(defaults)) end
+    if defaults[key] == nil then learner_settings.refuse(what, key, defaults) end
   end
   unread[cfg] = nil
+  for name, key in pairs(learner_settings.cleanrl) do
+    if cfg[name] ~= nil and (defaults[key] ~= nil or of_run[key]) then errors.usage(("%s: %s is called %s here"):format(what, name, key)) end
+  end
   local set = {}
   for key, default in pairs(defaults) do
     local given = cfg[key]
     if given == nil then given = default end
-    set[key] = check(what, key, given, default)
+    set[key] = learner_settings.check(what, key, given, default)
   end
   return set
 end

@@ -1,6 +1,7 @@
 -- metrics_log.lua -- the log of a run: metrics.jsonl, one line per call, and the same values
 -- for TensorBoard.  Both grow by whole lines; resuming truncates them to the number of lines
 -- and records in the checkpoint, so a run that was killed and resumed leaves the same log as one that was not.
+-- What is cut is what training will write again: lines of later steps.  Any other log is kept aside.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
@@ -13,25 +14,64 @@ local C, check = engine.C, files.check
 local Log = {}
 Log.__index = Log
 
+-- Where the first `lines` lines of a text end, and how many of them there are.  Half a line does not count.
+local function end_of(text, lines)
+  local at, n = 0, 0
+  while n < lines do
+    local stop = text:find("\n", at + 1, true)
+    if not stop then break end
+    at, n = stop, n + 1
+  end
+  return at, n
+end
+
+-- A name for a log that is kept aside: not one that TensorBoard would read.
+local function aside(folder, kind) return files.free_name(folder .. "/earlier-log", kind) end
+local function warn(text, ...) io.stderr:write(("mneme: warning: " .. text .. "\n"):format(...)) end
+
+-- Cut metrics.jsonl to its first `lines` lines, all of them of steps up to `step`; nil: there is no checkpoint.
+local function cut(path, folder, lines, step)
+  local text = files.read(path)
+  local at, have = end_of(text, lines)
+  local first = text:match('^{"step": ([^,}]+)', at + 1)
+  if have < lines then
+    warn("%s has %d of the %.0f lines that the checkpoint counts: the others never reached the disk", path, have, lines)
+  elseif text:find("\n", at + 1, true) and not (step and first and tonumber(first) and tonumber(first) > step) then
+    local old = aside(folder, "jsonl")
+    files.write(old, { text })
+    warn("%s holds lines that %s; all of it is kept in %s", path,
+      step and "no later step explains" or "no checkpoint goes with, and training begins at step 0", old)
+  end
+  files.cut(path, at)
+  return have
+end
+
 ---Open the log of a run folder, cut to its first `lines` lines.
 ---@param folder string
 ---@param lines integer 0 for a new run
 ---@param hyperparameters string Markdown shown by TensorBoard under "hyperparameters"
+---@param step number? of the checkpoint that is resumed
 ---@return Log
-local function open(folder, lines, hyperparameters)
+local function open(folder, lines, hyperparameters, step)
   local self = setmetatable({ metrics = folder .. "/metrics.jsonl", lines = lines,
     events = folder .. "/events.out.tfevents.mneme" }, Log)
-  if files.is_file(self.metrics) then
-    local text, at = files.read(self.metrics), 0
-    for _ = 1, lines do at = text:find("\n", at + 1, true) or at end       -- half a line does not count
-    files.cut(self.metrics, at)
-  end
+  if files.is_file(self.metrics) then self.lines = cut(self.metrics, folder, lines, step) end
   local begun = files.is_file(self.events)
-  if begun then check(C.mn_events_cut(engine.ctx, self.events, lines > 0 and lines + 2 or 0)) end
-  if not begun or lines == 0 then
+  if begun and not step then
+    files.rename(self.events, aside(folder, "events"))
+    begun = false
+  end
+  if begun then check(C.mn_events_cut(engine.ctx, self.events, self.lines > 0 and self.lines + 2 or 0)) end
+  if not begun or self.lines == 0 then
     check(C.mn_events_begin(engine.ctx, self.events, "hyperparameters", hyperparameters))
   end
   return self
+end
+
+---What was written reaches the disk.
+function Log:sync()
+  files.sync(self.metrics)
+  files.sync(self.events)
 end
 
 ---Append one line.

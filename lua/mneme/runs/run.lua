@@ -15,6 +15,7 @@ local log = require "mneme.runs.metrics_log"
 local machine = require "mneme.base.machine"
 local new_folder = require "mneme.runs.new_folder"
 local ranks = require "mneme.tensor.mpi"
+local run_sources = require "mneme.runs.run_sources"
 local values = require "mneme.base.setting_types"
 local version = require "mneme.base.version"
 
@@ -63,12 +64,22 @@ local function settings_of(cfg)
   return settings
 end
 
+-- An entry of `history`, one for each start or resume: who went on from which step, and with what.
+local function session(step)
+  local at = run.made_at()
+  return { from_step = step, commit = at.commit, program = at.program, program_checksum = run_sources.program(), host = at.host,
+    processor = at.machine and at.machine.processor, device = engine.device or "cpu", threads = C.mn_threads(engine.ctx),
+    code = run_sources.choice }
+end
+
 local function write_info(path, cfg, about)
   local settings = {}
   for key, value in pairs(settings_of(cfg)) do settings[key] = values.to_json(value) end
   local info = { mneme = version, config = settings, script = config.meta(cfg).script, seed = cfg.seed,
     device = cfg.device, threads = C.mn_threads(engine.ctx), ranks = ranks.size > 1 and ranks.size or nil,
-    commit = run.made_at().commit, program = run.made_at().program, host = run.made_at().host, machine = run.made_at().machine }
+    commit = run.made_at().commit, program = run.made_at().program, host = run.made_at().host, machine = run.made_at().machine,
+    history = { session(0) } }
+  info.source, info.data = run_sources.write(path)
   for key, value in pairs(about) do info[key] = value end
   files.write(path .. "/config.json", { json.encode(info, "  ") .. "\n" })
 end
@@ -96,6 +107,7 @@ end
 ---@param counters table whatever JSON can hold: what training needs to go on
 ---@param score number? 0..1; the best one is kept
 function Run:checkpoint(step, tensors, counters, score)
+  self.log_file:sync()                          -- the checkpoint counts its lines
   checkpoints.write(self.path, self.checkpoints, { step = step, score = score == score and score or nil, lines = self.log_file.lines,
     counters = counters }, tensors)
   self.last_step, self.last_time = step, C.mn_clock(false)
@@ -123,6 +135,7 @@ local function old_run(cfg)
   folder.read_info(cfg.resume)
   lock(folder.plain(cfg.resume))                -- before its checkpoints are listed: a process that trains it replaces them
   files.make_folder(folder.plain(cfg.resume) .. "/checkpoints")
+  for _, place in ipairs { "", "/checkpoints" } do files.remove_drafts(folder.plain(cfg.resume) .. place) end
   local self = setmetatable(folder.load(cfg.resume), Run)
   self.resumed = true
   self.at = self:newest(function(i, at)       -- what is damaged must not be taken for the newest again
@@ -140,10 +153,16 @@ local function old_run(cfg)
     follower.lead(nil)
     errors.stop(0)
   end
-  if self.info.config.steps ~= cfg.steps then            -- the next resume is to go as far
-    self.info.config.steps = cfg.steps
-    files.write(self.path .. "/config.json", { json.encode(self.info, "  ") .. "\n" })
+  self.info.config.steps = cfg.steps                      -- the next resume is to go as far
+  local history = type(self.info.history) == "table" and self.info.history or {}
+  local before, now = history[#history], session(self.last_step)
+  if before and before.program_checksum ~= now.program_checksum then
+    io.stderr:write(("%s: another build of Mneme continues this run (%s, before %s)\n"):format(self.path, now.program or "unknown commit",
+      before.program or "unknown commit"))
   end
+  history[#history + 1] = now
+  self.info.history = history
+  files.write(self.path .. "/config.json", { json.encode(self.info, "  ") .. "\n" })
   return self
 end
 
@@ -155,7 +174,7 @@ end
 function run.open(cfg, about)
   if ranks.rank > 0 then return follower.open() end
   local self = cfg.resume ~= "" and old_run(cfg) or new_run(cfg, about or {})
-  self.log_file = log.open(self.path, self.at and self.at.lines or 0, markdown(cfg))
+  self.log_file = log.open(self.path, self.at and self.at.lines or 0, markdown(cfg), self.at and self.at.step)
   self.every, self.last_time, self.steps = cfg.checkpoint_every, C.mn_clock(false), cfg.steps
   self.script = config.meta(cfg).script
   follower.lead(self)

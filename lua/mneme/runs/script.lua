@@ -2,8 +2,11 @@
 local config = require "mneme.runs.config"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
+local source_files = require "mneme.base.source_files"
+local user_file = require "mneme.base.user_file"
 
 local script = {}
+local lua_print = print
 
 ---The value of a setting among words, or nil.
 ---@param words string[] key=value
@@ -18,7 +21,7 @@ end
 ---@param name string
 ---@return string path
 function script.locate(name)
-  if files.is_file(name) then return name end
+  if source_files.exists(name) then return name end
   if name:find "/" or name:find "%.lua$" then
     local folder, file = name:match "^(.*/)([^/]*)$"
     local near = errors.nearest(file or name, files.list(folder or "."))
@@ -48,13 +51,6 @@ local function open_context(words)
   require("mneme.base.engine").open(config.device, require("mneme.tensor.mpi").threads(threads and math.max(0, math.min(threads, 1024)) or 0))
 end
 
--- The script as a function.
-local function load(path)
-  local chunk, problem = loadfile(path)
-  if chunk then return chunk end
-  errors.fail(problem, problem:find "^[^:]+:%d+:" and "a syntax error: on this line or shortly before")
-end
-
 ---Run a script.
 ---@param path string
 ---@param words string[] key=value
@@ -62,7 +58,10 @@ end
 function script.run(path, words)
   config.arguments, config.script = words, path
   open_context(words)
-  local result = load(path)()
+  local resumed = script.setting(words, "resume")
+  if resumed and not source_files.folder then require("mneme.runs.run_sources").adopt(resumed, script.peek(resumed)) end
+  if print == lua_print then print = require("mneme.tensor.show").print end      -- luacheck: ignore
+  local result = user_file.load(path)()
   if #words > 0 and not config.asked then
     errors.usage(path .. " declares no settings, so " .. words[1] .. " means nothing", "mn.config { ... } declares them")
   end
@@ -76,7 +75,7 @@ end
 ---@param one boolean? the words mean one cell, whose settings are asked for, as script.run would read them
 ---@return table survey { cfg, schema, axes = the lists among the words: { name, texts }, spec = what mn.study was given, or nil }
 function script.survey(path, words, one)
-  local chunk, survey = load(path), { axes = {}, one = one }
+  local chunk, survey = user_file.load(path), { axes = {}, one = one }
   config.arguments, config.script, config.survey = words, path, survey
   local ok, problem = xpcall(chunk, function(e) return e == survey and e or errors.handler(e) end)
   config.arguments, config.script, config.survey = nil, nil, nil

@@ -312,6 +312,36 @@ local function decide_solved(v, study, test)
   else v.why = "no_difference" end
 end
 
+-- Agents of a claim that acted with core.sees=rollout, on more than their memory: { name, n of its runs, of all that are done }[].
+local function rollout_seen(study, test, sees)
+  local list, by_name = {}, {}
+  for _, run in ipairs(study.runs) do
+    local mine = run.status == "done" and (matches(run, test.a) or test.b and matches(run, test.b)) and matches(run, test.where)
+    local name = mine and sees[run] and (run.labels.core or sees[run].name)
+    if name then
+      if not by_name[name] then
+        by_name[name] = { name = name, n = 0, of = 0 }
+        list[#list + 1] = by_name[name]
+      end
+      local entry = by_name[name]
+      entry.n, entry.of = entry.n + (sees[run].word == "rollout" and 1 or 0), entry.of + 1
+    end
+  end
+  for i = #list, 1, -1 do if list[i].n == 0 then table.remove(list, i) end end
+  return list
+end
+
+-- How the agents of finished runs acted, of those where there is a choice: { name of the core, word }, by run.
+local function sees_of(study)
+  local core, sees = require "mneme.models.core", {}             -- late: it opens the context
+  for _, run in ipairs(study.runs) do
+    local info = run.status == "done" and run.info and run:info()
+    local word = info and info.env and core.stored_sees(info.core)
+    if word then sees[run] = { name = tostring(info.core.name), word = word } end
+  end
+  return sees
+end
+
 -- p of what a verdict says: of "equal" that does not hold, of a difference beyond what counts as equal.
 local function p_of_verdict(v)
   return v.verdict == "fails" and v.claim.test[1] == "equal" and v.p_apart or v.p
@@ -325,12 +355,13 @@ end
 ---  "no_spread" | "not_positive" | "reaches_over" | "reaches_out" | "no_test" | "few_seeds" | "several_points" | "no_difference" |
 ---  "corrected" (p alone would decide, but not after the correction), n, seeds, estimate, low, high (95 %), p,
 ---  holm = p corrected for all claims of the study, over = texts of what a seed's number is a mean of, missing = { name, status }[],
+---  rollout = { name, n, of }[]: agents of which n runs acted with core.sees=rollout,
 ---  shares = { solved, of a, solved, of b }, medians = times by which half of a and of b have solved it, or false;
 ---  improvement = of "better": { probability that a run of a is better than one of b, low, high } }
 function claims.judge(study, list, metrics)
-  local verdicts, ps, of = {}, {}, {}
+  local verdicts, ps, of, sees = {}, {}, {}, #(list or {}) > 0 and sees_of(study) or {}
   for i, claim in ipairs(list or {}) do
-    local v = { claim = claim }
+    local v = { claim = claim, rollout = claim.test and rollout_seen(study, claim.test, sees) or {} }
     verdicts[i] = v
     if claim.test and (claim.test[1] == "solves" or claim.test[1] == "sooner") then decide_solved(v, study, claim.test)
     elseif claim.test then decide(v, claim.test, numbers_of(study, claim.test), ((metrics or {})[claim.test.metric] or {}).range)

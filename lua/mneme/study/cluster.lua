@@ -7,6 +7,7 @@ local lfs = require "lfs"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local script = require "mneme.runs.script"
+local shell_word = require "mneme.base.shell_word"
 
 local cluster = {}
 local MARGIN, MINUTES = 2, 10            -- other machines are slower, and the file system is busy; the least that is asked for
@@ -17,7 +18,7 @@ local LONGEST = 1001                     -- Slurm's MaxArraySize where nobody sa
 ---@param word string
 function cluster.quote(word)
   if word:find "^[%w_./:=,+@%%-]+$" then return word end
-  return "'" .. word:gsub("'", "'\\''") .. "'"
+  return shell_word(word)
 end
 
 local function quoted(words)

@@ -20,7 +20,9 @@ local numbers = require "mneme.base.format"
 local page = require "mneme.study.html_page"
 local renamed = require "mneme.base.renamed"
 local results = require "mneme.study.report_results"
+local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
+local source_files = require "mneme.base.source_files"
 local section = require "mneme.figures.html_section"
 local settings = require "mneme.study.settings_diff"
 local values = require "mneme.base.setting_types"
@@ -105,6 +107,7 @@ local function opening(study, spec, judged, size, words)
     out:add "<ul>\n"
     for i, v in ipairs(judged) do
       local about = (size ~= "" and size .. ", " or "") .. words.of_seeds:format(v.n)
+      for _, r in ipairs(v.rollout) do about = ("%s, %s: core.sees=rollout"):format(about, r.name) end
       out:add(('<li>%s <a class="verdict %s" href="#verdict-%d">%s</a> (%s)</li>\n'):format(page.escape(v.claim.text), v.verdict, i,
         page.escape(words[v.verdict]), page.escape(about)))
     end
@@ -228,7 +231,14 @@ function report.main(words)
     errors.usage(o.study .. ": there is no such study", near and "did you mean runs/" .. near .. "?" or USAGE)
   end
   local study = folder.load(o.study)
+  if not o.script then source_files.folder = study.path end          -- a script that the study's folder brings is somebody's program
   local path = find_script(o.script, study)
+  for i = 1, math.min(1, #study.runs) do
+    for _, change in ipairs(run_sources.changes(study.runs[i].path, study.runs[i]:info() or {})) do
+      io.stderr:write(("mneme: warning: %s: %s %s since its runs were made%s\n"):format(study.path, change.path,
+        change.gone and "is gone" or "has changed", change.line and (" (line %d)"):format(change.line) or ""))
+    end
+  end
   local core
   for _, word in ipairs((study.info.runs[1] or {}).words or {}) do core = word:match "^core=.*" or core end
   local source = path and report.source(path, core) or {}

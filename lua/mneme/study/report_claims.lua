@@ -63,6 +63,7 @@ local function remarks(v, words)
     local p, low, high = unpack(v.improvement)
     add(words.improves, low and low < high and ("%.2f (%.2f … %.2f)"):format(p, low, high) or ("%.2f"):format(p))
   end
+  for _, r in ipairs(v.rollout) do add(words.rollout, r.n, r.of, r.name) end
   if v.over then add(words.averaged, table.concat(v.over, "; ")) end
   if #v.missing > 0 then
     local names = {}

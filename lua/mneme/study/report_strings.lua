@@ -28,6 +28,7 @@ return {
     few_seeds = "a verdict takes at least five seeds of each side", several_points = "a side names several points: narrow it with where",
     no_difference = "the difference is within chance", corrected = "decided by itself, but not when corrected for all claims" },
   solved = "%d of %d against %d of %d", medians = "half have solved it after %s and %s", never = "never", counted = "counted, not drawn: no interval",
+  rollout = "%d of %d runs of %s act with core.sees=rollout: on the steps of their rollout besides their memory",
   averaged = "each seed's number is the mean over %s",
   improves = "a run of the first is better than one of the second with probability %s",
   without = "missing: %s", more = "and %d more",

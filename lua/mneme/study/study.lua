@@ -21,6 +21,7 @@ local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.run"
 local script = require "mneme.runs.script"
 local values = require "mneme.base.setting_types"
+local user_file = require "mneme.base.user_file"
 
 local study = {}
 
@@ -105,6 +106,7 @@ local function filled_in(spec, words)
     local value = (narrowed[name] or grid.list(name, spec.axes[name], sized))[1]
     for _, word in ipairs(value.words) do all[#all + 1] = word end
   end
+  config.note_preset(all)
   for _, word in ipairs(rest) do all[#all + 1] = word end
   return all
 end
@@ -173,6 +175,7 @@ function study.new(spec)
     local all, own = other_words(spec, config.arguments)
     survey.narrowed, config.arguments = grid.narrow(spec.axes, own, survey.size)
     if spec.of then survey.given = { unpack(config.arguments) } end
+    config.note_preset(all)
     for i, word in ipairs(all) do table.insert(config.arguments, i, word) end
   elseif config.arguments then config.arguments = filled_in(spec, config.arguments) end
   if spec.of and script.locate(spec.of) == config.script then errors.raise("study: of = " .. tostring(spec.of) .. ", which is this study itself") end
@@ -182,7 +185,7 @@ function study.new(spec)
     return result
   end
   if spec.of then
-    local result = assert(loadfile(script.locate(spec.of)))()
+    local result = user_file.load(script.locate(spec.of))()
     for name, value in pairs(spec.measure and check_result(spec.measure(result.path)) or {}) do result[name] = value end
     return trained(result)
   end

@@ -27,6 +27,8 @@ local archive = require "mneme.study.result_archive"
 local power = require "mneme.study.power"
 local pool = require "mneme.study.process_pool"
 local run_folder = require "mneme.runs.run"
+local run_info = require "mneme.runs.folder"
+local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
 local renamed = require "mneme.base.renamed"
 local seed_list = require "mneme.runs.seed_list"
@@ -83,9 +85,9 @@ local function checked(survey, name, text)
   return { label = text, words = { name .. "=" .. text } }
 end
 
-local kinds = { core = "cores", attention = "attentions", task = "datasets" }
+local kinds = { core = "cores", attention = "attentions", dataset = "datasets", learner = "learners" }
 
--- A core, an attention or a task that is not there would be found by its runs alone, which stay in the study.
+-- A core, an attention or a data set that is not there would be found by its runs alone, which stay in the study.
 local function check_name(name, axis, text)
   local named = type(axis[1]) == "table" and axis[1][1] or axis[1]
   local known, any, found = kinds[name] and registry.names(kinds[name]) or {}, false, false
@@ -159,6 +161,21 @@ local function owned(o, plan, words)
     errors.usage(("%s holds a sweep of %s with other settings: '%s', not '%s'"):format(o.run, info.script, info.settings, words), elsewhere)
   elseif not info and files.is_file(o.run .. "/config.json") then errors.usage(o.run .. " is a run, not a study", elsewhere) end
   return info
+end
+
+-- One study is made by one code: runs that were made by another are not added to.
+local function check_code(o, plan)
+  local others, first, of = 0, nil, nil
+  for _, c in ipairs(plan.runs) do
+    local path = folder.run_path(o.run, c.name)
+    local change = files.is_file(path .. "/config.json") and run_sources.changes(path, run_info.read_info(path))[1]
+    if change then others, first, of = others + 1, first or change, of or path end
+  end
+  if first then
+    errors.usage(("%s: %d of its runs were made by other code: %s %s since %s began%s"):format(o.run, others, first.path,
+      first.gone and "is gone" or "has changed", of, first.line and (" (line %d)"):format(first.line) or ""),
+      "run=ANOTHER begins a study of its own" .. (first.copy and "; what the runs were made by is in " .. first.copy or ""))
+  end
 end
 
 -- study.json, with the runs of earlier sweeps of the same settings.
@@ -295,6 +312,7 @@ function sweep.main(words)
   if o.power and o.power ~= "0" then return show_power(plan) end
   engine.open("cpu", 1)                          -- processes are forked from one without other threads
   owned(o, plan, table.concat(plan.words, " "))               -- before anything is put there
+  check_code(o, plan)
   files.make_folder(folder.run_path(o.run, ""))
   if not o.only then files.lock(o.run .. "/lock") end          -- of one run its own lock does
   local chosen, wanted, held = o.only and choose(o, plan) or plan.runs, nil, nil

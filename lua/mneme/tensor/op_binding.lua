@@ -2,6 +2,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local renamed = require "mneme.tensor.renamed_arguments"
 local C, check, ctx = engine.C, engine.check, engine.ctx
 
 local handle = ffi.typeof "mn_tensor"
@@ -146,6 +147,7 @@ function binding.bind(op)
     if a.domain == "any" then any[#any + 1] = i
     else type_of_number[i] = a.domain == "bit" and C.MN_U8 or C.MN_F32 end
   end
+  local todays = renamed.of[name]
 
   local function put(i, t)
     if type(t) == "number" and broadcasts then numbers[i], n_numbers = t, n_numbers + 1 return end
@@ -171,6 +173,7 @@ function binding.bind(op)
   end
 
   local function named(args)
+    if todays then args = todays(args) end
     for key, value in pairs(args) do
       if key == "keepdims" and s.options.keepdim then key = "keepdim" end          -- numpy's word
       if s.place[key] then put(s.place[key], value)
@@ -178,12 +181,21 @@ function binding.bind(op)
       else errors.raise(("%s: unknown argument '%s'"):format(name, tostring(key)), { hint = usage(name, s) }) end
     end
   end
+  -- The options of a list, where the first is called d0 or a0: sizes or axes.
+  local function listed(list)
+    for i = 1, #list do
+      if not s.options[i] then errors.raise(("%s: a list of %d, expected at most %d"):format(name, #list, #s.options)) end
+      options[i - 1] = option_value(name, s.options[i], list[i])
+    end
+  end
+  local takes_list = s.options[1] and s.options[1].name:find "^%l0$" ~= nil
 
   -- Argument i after the first; `last`: none follows.
   local next_option
   local function give(i, x, last)
     local kind = type(x)
-    if kind == "table" and last then named(x)
+    if kind == "table" and last then
+      if takes_list and #x > 0 then listed(x) else named(x) end
     elseif (kind == "number" or kind == "string" or kind == "boolean") and i >= n_needed and s.options[next_option] then
       options[next_option - 1] = option_value(name, s.options[next_option], x)       -- x:reshape(2, -1), x:sum(0)
       next_option = next_option + 1

@@ -1,37 +1,78 @@
--- optim.lua -- Adam and AdamW with clipping by the global norm, in place on leaves.
+-- optim.lua -- optimisers as in torch.optim: Adam, AdamW, SGD, RMSprop, with clipping by the global norm, in place on leaves.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local tables = require "mneme.base.tables"
+local module = require "mneme.tensor.module"
 local ranks = require "mneme.tensor.mpi"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
----@class Adam
-local Adam = {}
-Adam.__index = Adam
+---@class Optimiser
+local Optimiser = {}
+Optimiser.__index = Optimiser
 
-local function new(what, parameters, o, options)
+-- What kinds differ in: `name`, which names of a checkpoint begin with; `state`, per parameter, by the names that checkpoints have;
+-- `hyper`, values that change between replays of a plan and are in a tensor: lr first, the step last; and the update of one parameter.
+
+local adam_kind = { name = "adam",
+  state = function() return { "m", "v" } end,
+  hyper = function(o) return { o.lr, 1 - o.beta1, 1 - o.beta2, o.eps, o.max_norm, 0 } end,
+  update = function(self, p, i)
+    ops.adam { w = p, m = self.m[i], v = self.v[i], hyper = self.hyper, norm = self.norm, weight_decay = self.weight_decay }
+  end }
+
+local sgd_kind = { name = "sgd",
+  state = function(o) return o.momentum > 0 and { "v" } or {} end,
+  hyper = function(o) return { o.lr, o.momentum, o.dampening, o.weight_decay, o.max_norm, 0 } end,
+  update = function(self, p, i)
+    ops.sgd { w = p, v = self.v and self.v[i], hyper = self.hyper, norm = self.norm, nesterov = self.nesterov }
+  end }
+
+local rmsprop_kind = { name = "rmsprop",
+  state = function(o) return { "v", o.momentum > 0 and "m" or nil, o.centered and "mean" or nil } end,
+  hyper = function(o) return { o.lr, 1 - o.alpha, o.eps, o.weight_decay, o.momentum, o.max_norm, 0 } end,
+  update = function(self, p, i)
+    ops.rmsprop { w = p, v = self.v[i], m = self.m and self.m[i], mean = self.mean and self.mean[i], hyper = self.hyper, norm = self.norm }
+  end }
+
+local below_one = { beta1 = true, beta2 = true, alpha = true, momentum = true }
+
+local function check_parameters(what, parameters)
   errors.need(what .. ": parameters", parameters, nil, "a list of leaves, such as agent:parameters()")
-  errors.need(what .. ": options", options or {}, nil, "{ lr = 1e-3, ... }")
+  local seen = {}
   for i, p in ipairs(parameters) do
     if not tensor.is(p) then errors.raise(("%s: parameter %d is a %s, expected a leaf"):format(what, i, type(p))) end
+    if not p:wants_grad() then errors.raise(("%s: parameter %d wants no gradient, expected leaves such as net:parameters()"):format(what, i)) end
+    if seen[p.slot] then errors.raise(("%s: parameter %d [%s] is parameter %d again: is a module in two places?"):format(what, i,
+      table.concat(p:shape(), ","), seen[p.slot])) end
+    seen[p.slot] = i
   end
+  if #parameters == 0 then errors.raise(what .. ": no parameters, expected a list of leaves, such as net:parameters()") end
+end
+
+local function new(what, kind, parameters, o, options)
+  check_parameters(what, parameters)
+  errors.need(what .. ": options", options or {}, nil, "{ lr = 1e-3, ... }")
   for key, value in pairs(options or {}) do
     if o[key] == nil then errors.unknown("key of " .. what, key, tables.keys(o)) end
-    local most = key:match "^beta" and 1 or math.huge
-    if type(value) ~= "number" or not (value >= 0 and value < most) then
+    local most = below_one[key] and 1 or math.huge
+    if type(o[key]) == "boolean" then
+      if type(value) ~= "boolean" then errors.raise(("%s: %s = %s, expected true or false"):format(what, key, tostring(value))) end
+    elseif type(value) ~= "number" or not (value >= 0 and value < most) then
       errors.raise(("%s: %s = %s, expected a number from 0 to below %g"):format(what, key, tostring(value), most))
     end
     o[key] = value
   end
-  local self = setmetatable({ parameters = parameters, m = {}, v = {} }, Adam)
+  if o.nesterov and (o.momentum == 0 or o.dampening > 0) then errors.raise(what .. ": nesterov = true, expected momentum above 0 and dampening = 0") end
+  local self = setmetatable({ parameters = parameters, kind = kind, nesterov = o.nesterov, state = {} }, Optimiser)
+  for _, name in pairs(kind.state(o)) do self.state[#self.state + 1], self[name] = name, {} end
+  table.sort(self.state)
   for i, p in ipairs(parameters) do
-    self.m[i], self.v[i] = tensor.new { shape = p:shape() }, tensor.new { shape = p:shape() }
+    for _, name in ipairs(self.state) do self[name][i] = tensor.new { shape = p:shape() } end
   end
-  -- Values that change between replays of a plan are in a tensor: lr, 1-beta1, 1-beta2, eps, max_norm, step.
-  self.hyper = tensor.new { o.lr, 1 - o.beta1, 1 - o.beta2, o.eps, o.max_norm, 0 }
+  self.hyper = tensor.new(kind.hyper(o))
   self.hyper_data = self.hyper:data()
-  if (o.weight_decay or 0) > 0 then self.weight_decay = tensor.new { o.weight_decay } end
+  if kind == adam_kind and (o.weight_decay or 0) > 0 then self.weight_decay = tensor.new { o.weight_decay } end
   self.sum, self.norm, self.own = tensor.new { 0, 0 }, tensor.new { 0 }, {}
   self.squares = tensor.new { shape = { #parameters } }
   for i in ipairs(parameters) do self.own[i] = tensor.view(self.squares, i - 1, { 1 }) end
@@ -42,58 +83,76 @@ end
 ---Adam (Kingma & Ba 2015); gradients are first scaled to max_norm where their global norm reaches it.
 ---@param parameters Tensor[] leaves that want a gradient
 ---@param options table? { lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, max_norm = 0 (no clipping) }
----@return Adam
+---@return Optimiser
 local function adam(parameters, options)
-  return new("adam", parameters, { lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, max_norm = 0 }, options)
+  return new("adam", adam_kind, parameters, { lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, max_norm = 0 }, options)
 end
 
 ---Adam with decoupled weight decay (Loshchilov & Hutter 2019), as torch has it: w shrinks by lr weight_decay w.
 ---@param parameters Tensor[]
 ---@param options table? adam's, and weight_decay = 0.01
----@return Adam
+---@return Optimiser
 local function adamw(parameters, options)
-  return new("adamw", parameters,
+  return new("adamw", adam_kind, parameters,
     { lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, max_norm = 0, weight_decay = 0.01 }, options)
 end
 
----The numbers of its next step, once nobody computes with them: lr, 1 - beta1, 1 - beta2, eps, max_norm, steps so far.
-function Adam:settings()
+---Stochastic gradient descent, as torch.optim.SGD: weight decay is added to the gradient, lr multiplies the momentum.
+---@param parameters Tensor[]
+---@param options table? { lr = 1e-3, momentum = 0, dampening = 0, nesterov = false, weight_decay = 0, max_norm = 0 (no clipping) }
+---@return Optimiser
+local function sgd(parameters, options)
+  return new("sgd", sgd_kind, parameters,
+    { lr = 1e-3, momentum = 0, dampening = 0, nesterov = false, weight_decay = 0, max_norm = 0 }, options)
+end
+
+---RMSprop (Tieleman & Hinton 2012), as torch.optim.RMSprop.
+---@param parameters Tensor[]
+---@param options table? { lr = 0.01, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0, centered = false, max_norm = 0 (no clipping) }
+---@return Optimiser
+local function rmsprop(parameters, options)
+  return new("rmsprop", rmsprop_kind, parameters,
+    { lr = 0.01, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0, centered = false, max_norm = 0 }, options)
+end
+
+---The values of its next step, once nobody computes with them: lr first, the steps so far last.
+---@return ffi.cdata* float[]
+function Optimiser:settings()
   engine.wait()
   return self.hyper_data
 end
 
 ---Count one step (before the update that uses it); `lr` may change with it.
 ---@param lr number? of this step; nil: as before
-function Adam:tick(lr)
-  if lr ~= nil and (type(lr) ~= "number" or lr ~= lr) then errors.raise(("adam: lr of a step is %s, expected a number"):format(tostring(lr))) end
+function Optimiser:tick(lr)
+  if lr ~= nil and (type(lr) ~= "number" or lr ~= lr) then errors.raise(("%s: lr of a step is %s, expected a number"):format(self.kind.name, tostring(lr))) end
   local hyper = self:settings()
-  hyper[5] = hyper[5] + 1
+  local last = self.hyper:size() - 1
+  hyper[last] = hyper[last] + 1
   if lr then hyper[0] = lr end
 end
 
 ---The update itself, as ops: a plan may record it.  Several ranks first take the mean of their gradients.
-function Adam:apply()
+function Optimiser:apply()
   if ranks.size > 1 then
     for i, p in ipairs(self.parameters) do ops.ranks_mean { w = p, more = i < #self.parameters } end
   end
   for i, p in ipairs(self.parameters) do
     ops.grad_norm { w = p, sum = self.sum, norm = self.norm, own = self.own[i], first = i == 1 }
   end
-  for i, p in ipairs(self.parameters) do
-    ops.adam { w = p, m = self.m[i], v = self.v[i], hyper = self.hyper, norm = self.norm,
-      weight_decay = self.weight_decay }
-  end
+  for i, p in ipairs(self.parameters) do self.kind.update(self, p, i) end
 end
 
 ---One step outside a plan.
 ---@param lr number? as for tick
-function Adam:step(lr) self:tick(lr) self:apply() end
+function Optimiser:step(lr) self:tick(lr) self:apply() end
 
 ---Forget the gradients of all parameters.
-function Adam:zero_grad() for _, p in ipairs(self.parameters) do p:zero_grad() end end
+function Optimiser:zero_grad() for _, p in ipairs(self.parameters) do p:zero_grad() end end
 
 ---The global norm of the gradients at the last step, before clipping.
-function Adam:grad_norm()
+---@return number
+function Optimiser:grad_norm()
   engine.wait()
   return self.norm_data[0]
 end
@@ -101,7 +160,7 @@ end
 ---The same of groups of parameters, of which each has a name.
 ---@param names string[] of each parameter the group
 ---@return table<string, number>
-function Adam:grad_norms(names)
+function Optimiser:grad_norms(names)
   local norms, squares = {}, self.squares:data()
   for i, name in ipairs(names) do norms[name] = (norms[name] or 0) + squares[i - 1] end
   for name, sum in pairs(norms) do norms[name] = math.sqrt(sum) end
@@ -111,25 +170,42 @@ end
 ---Numbers to log: the global norm, those of groups, and the learning rate.
 ---@param m table<string, number> they are put here
 ---@param names string[] see grad_norms
-function Adam:metrics(m, names)
+function Optimiser:metrics(m, names)
   m["grad/norm"], m["charts/learning_rate"] = self:grad_norm(), self:lr()
   for name, norm in pairs(self:grad_norms(names)) do m["grad/" .. name] = norm end
 end
 
 ---How many updates were counted, and the learning rate of the last.
-function Adam:updates() return self:settings()[5] end
+---@return integer
+function Optimiser:updates() return self:settings()[self.hyper:size() - 1] end
 ---The learning rate of the last step.
-function Adam:lr() return self:settings()[0] end
+---@return number
+function Optimiser:lr() return self:settings()[0] end
 
 ---What a checkpoint holds of it, { name, tensor } each: adam.m.000, adam.v.000 ... and adam.hyper.
-function Adam:contents()
-  local list = {}
+---@return table[]
+function Optimiser:contents()
+  local list, kind = {}, self.kind.name
   for i in ipairs(self.parameters) do
-    local name = ("%03d"):format(i - 1)
-    list[#list + 1], list[#list + 2] = { "adam.m." .. name, self.m[i] }, { "adam.v." .. name, self.v[i] }
+    for _, name in ipairs(self.state) do list[#list + 1] = { ("%s.%s.%03d"):format(kind, name, i - 1), self[name][i] } end
   end
-  list[#list + 1] = { "adam.hyper", self.hyper }
+  list[#list + 1] = { kind .. ".hyper", self.hyper }
   return list
 end
 
-return { adam = adam, adamw = adamw }
+---The same by name, as torch's state_dict: for mn.save.  The tensors are the optimiser's own.
+---@return table<string, Tensor>
+function Optimiser:state_dict()
+  local dict = {}
+  for _, item in ipairs(self:contents()) do dict[item[1]] = item[2] end
+  return dict
+end
+
+---Continue where an optimiser of as many parameters was.
+---@param dict table<string, Tensor> such as mn.load(path)
+function Optimiser:load_state_dict(dict)
+  engine.wait()
+  module.load(self.kind.name .. ":load_state_dict", self:state_dict(), dict, true)
+end
+
+return { adam = adam, adamw = adamw, sgd = sgd, rmsprop = rmsprop }

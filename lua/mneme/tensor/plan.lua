@@ -81,6 +81,8 @@ local function differs(t, mine) return t.slot ~= mine.slot or t.gen ~= mine.gen 
 ---the first call are used as they are, so that what is written into them is seen by run() and rows().  When
 ---another leaf is given in place of one, the plan records once more with a leaf of its own, into which all
 ---that follow are copied.  Between recordings, results are the same tensors every time.
+---@param ... any tensors, tables of tensors and constants: the arguments of its function
+---@return any ... what its function returns
 function Plan:__call(...)
   if not self.recorded then return record(self, {}, ...) end
   local args, constants = collect({}, {}, ...)
@@ -118,11 +120,15 @@ function Plan:rows(t0, t1)
   if C.mn_plan_run(self.handle, t0, t1) ~= 0 then check(-1) end
 end
 
+-- What has none would end the process.
+local function handle_of(self) return self.handle or errors.raise "plan: this is no plan" end
+
 ---The first op whose numbers are not finite, as text, or nil: what of it, its inputs' shapes and ranges and, where
 ---debug=nan has noted it, the line of its forward call.
+---@return string?
 function Plan:find_nan()
   local place = ffi.new "int[1]"
-  local found = C.mn_plan_find_nan(self.handle, place)
+  local found = C.mn_plan_find_nan(handle_of(self), place)
   if found == nil then return nil end
   local where = require("mneme.tensor.op_locations").text(place[0])
   return ffi.string(found) .. (where and "; " .. where or "")
@@ -131,7 +137,7 @@ end
 ---Seconds spent so far in each of its calls; profiling starts at the first use.
 ---@return { name: string, seconds: number, place: integer }[] place: see mneme.places
 function Plan:costs()
-  C.mn_plan_set_profile(self.handle, true)
+  C.mn_plan_set_profile(handle_of(self), true)
   local list, seconds = {}, ffi.new "double[1]"
   for i = 0, C.mn_plan_calls(self.handle) - 1 do
     list[i + 1] = { name = ffi.string(C.mn_plan_profile(self.handle, i, seconds)), seconds = seconds[0], place = C.mn_plan_place(self.handle, i) }
@@ -140,6 +146,7 @@ function Plan:costs()
 end
 
 ---Seconds spent so far in each kind of call, by name; profiling starts at the first use.
+---@return table<string, number>
 function Plan:profile()
   local total = {}
   for _, call in ipairs(self:costs()) do total[call.name] = (total[call.name] or 0) + call.seconds end

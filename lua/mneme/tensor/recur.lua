@@ -3,6 +3,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local cat = require("mneme.tensor.shapes").cat
 local tensor = require "mneme.tensor.tensor"
 local C, ctx, check, ops = engine.C, engine.ctx, engine.check, tensor.ops
 
@@ -52,26 +53,16 @@ local function elements(shape)
   return n
 end
 
--- All of a list side by side: joined pair by pair, so that each number is copied log2(n) times.
-local function join(list, axis)
-  while #list > 1 do
-    local pairs_of = {}
-    for i = 1, #list, 2 do pairs_of[#pairs_of + 1] = list[i + 1] and ops.concat(list[i], list[i + 1], { axis = axis }) or list[i] end
-    list = pairs_of
-  end
-  return list[1]
-end
-
 local function rows(list, T)
   local flat = {}
   for i, x in ipairs(list) do flat[i] = x:reshape(T, -1) end
-  return join(flat, 1)
+  return cat(flat, 1)
 end
 
 local function numbers(list)
   local flat = {}
   for i, x in ipairs(list) do flat[i] = x:reshape(-1) end
-  return join(flat, 0)
+  return cat(flat, 0)
 end
 
 -- Tensors of these shapes again, from their numbers side by side along the last axis; lead: sizes of the axes before it.
@@ -280,7 +271,11 @@ local function recur(body, options)
     entry = record(body, o)
     recorded[body][key] = entry
   end
-  if engine.recording then engine.recording[entry] = true      -- the plan that records keeps it
+  if entry.bodies.draws and options.keep == false then
+    errors.raise "recur: its body draws random numbers, which keep = false would draw again: leave it out"
+  end
+  if engine.recording then                                     -- the plan that records keeps it
+    engine.recording[entry], engine.recording.draws = true, engine.recording.draws or entry.bodies.draws
   elseif recent[at] ~= entry then
     at = at % RECENT + 1
     recent[at] = entry

@@ -13,7 +13,12 @@ local dtypes = { f32 = C.MN_F32, i32 = C.MN_I32, u8 = C.MN_U8 }
 local pointers = { [C.MN_F32] = ffi.typeof "float *", [C.MN_I32] = ffi.typeof "int32_t *", [C.MN_U8] = ffi.typeof "uint8_t *" }
 local shape_buffer, dtype_buffer = ffi.new("int[?]", C.MN_AXES), ffi.new "int[1]"
 
----@class Tensor
+---@class Tensor axes and indices count from 0 (ends excluded, negative from the end); only brackets, x[i], x:at(i, j) and lists count from 1
+---@operator add(Tensor|number): Tensor
+---@operator sub(Tensor|number): Tensor
+---@operator mul(Tensor|number): Tensor
+---@operator div(Tensor|number): Tensor
+---@operator unm: Tensor
 local Tensor = {}
 local M = { Tensor = Tensor, ops = {}, signatures = {}, functions = {} }    -- functions: made of ops, see the end
 
@@ -79,7 +84,8 @@ function M.new(spec)
   local n = #spec
   for key, value in pairs(spec) do
     local listed = type(key) == "number" and key >= 1 and key <= n and key % 1 == 0
-    if not listed and not known[key] then
+    if key == 0 then errors.raise("tensor: " .. tables.in_words(spec) .. ", expected one that begins at 1, as Lua's lists do")
+    elseif not listed and not known[key] then
       errors.raise("tensor: unknown key '" .. tostring(key) .. "', expected shape, data, dtype, grad or time")
     elseif (key == "grad" or key == "time") and type(value) ~= "boolean" then
       errors.raise(("tensor: %s = %s, expected true or false"):format(key, describe(value)))
@@ -103,6 +109,7 @@ end
 
 ---A leaf whose first axis is time: sequences of plans that run by rows.
 ---@param spec table as for mn.tensor
+---@return Tensor
 function M.sequence(spec)
   if type(spec) == "table" then spec.time = true end          -- anything else is refused by new
   return M.new(spec)
@@ -150,6 +157,7 @@ function Tensor:shape()
 end
 
 ---How many numbers it has.
+---@return integer
 function Tensor:size()
   local n, p = check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer)), shape_buffer
   return (n > 0 and p[0] or 1) * (n > 1 and p[1] or 1) * (n > 2 and p[2] or 1)
@@ -164,6 +172,7 @@ function Tensor:dtype()
 end
 
 ---Borrowed FFI pointer to the numbers (zero-based, row-major); good until the tensor goes.
+---@return ffi.cdata*
 function Tensor:data()
   local p = check(C.mn_tensor_data(ctx, self))
   check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer))
@@ -171,20 +180,32 @@ function Tensor:data()
 end
 
 ---Borrowed FFI pointer to a leaf's gradient.
+---@return ffi.cdata*
 function Tensor:grad_data()
   return check(C.mn_tensor_grad(ctx, self))
 end
 
----A leaf's gradient, as a new tensor.
+local retained = setmetatable({}, { __mode = "k" })      -- [computed tensor] = the leaf that its gradient is copied into
+
+---A leaf's gradient, as a new tensor; or a computed tensor's, of the last backward that reached it, after x:retain_grad().
+---@return Tensor
 function Tensor:grad()
   local g = M.new { shape = self:shape() }
-  ffi.copy(g:data(), self:grad_data(), g:size() * 4)
+  ffi.copy(g:data(), retained[self] and retained[self]:data() or self:grad_data(), g:size() * 4)
   return g
+end
+
+---Keep a computed tensor's gradient, as torch does: x:grad() after backward (zeros before).  A leaf keeps its own anyway.
+---@return Tensor itself
+function Tensor:retain_grad()
+  local leaf = not retained[self] and M.new { shape = self:shape() }
+  if leaf and check(C.mn_retain_grad(ctx, self, leaf)) == 0 then retained[self] = leaf end
+  return self
 end
 
 ---Does a gradient flow to it?
 ---@return boolean
-function Tensor:wants_grad() return C.mn_tensor_wants_grad(ctx, self) end
+function Tensor:wants_grad() return (C.mn_tensor_wants_grad(ctx, self)) end
 ---Forget a leaf's gradient: the next one is stored, not added.
 function Tensor:zero_grad() check(C.mn_zero_grad(ctx, self)) end
 
@@ -197,6 +218,7 @@ local function not_recording(what)
 end
 
 ---The one number it holds.
+---@return number
 function Tensor:item()
   not_recording "item"
   if self:size() ~= 1 then errors.raise("item: the tensor has " .. self:size() .. " elements, expected 1") end
@@ -204,6 +226,7 @@ function Tensor:item()
 end
 
 ---One number, by indices that start at 1.
+---@return number
 function Tensor:at(...)
   not_recording "at"
   local shape, offset = self:shape(), 0
@@ -219,6 +242,7 @@ function Tensor:at(...)
 end
 
 ---Its numbers as a nested list.
+---@return number|table
 function Tensor:to_table()
   not_recording "to_table"
   local shape, p, at = self:shape(), self:data(), 0
@@ -294,9 +318,14 @@ ffi.metatype(handle, {
   __index = function(t, key)
     local method = Tensor[key]
     if method ~= nil then return method end
-    if type(key) == "number" then return t:at(key) end
+    if type(key) == "number" then return M.row(t, key) end                  -- row, assign: indexing.lua
     suggest.unknown("x:", key, suggest.functions, tables.keys(Tensor))
   end,
+  __newindex = function(t, key, value)
+    if type(key) ~= "number" then errors.raise(("tensor: it has no member named '%s' to set"):format(tostring(key))) end
+    M.assign(t, key, value)
+  end,
+  __len = function(t) return t:shape()[1] or 1 end,
   __add = binary(ops.add, function(a, b) return affine(b, 1, a) end, function(a, b) return affine(a, 1, b) end),
   __sub = binary(ops.sub, function(a, b) return affine(b, -1, a) end, function(a, b) return affine(a, 1, -b) end),
   __mul = binary(ops.mul, function(a, b) return affine(b, a, 0) end, function(a, b) return affine(a, b, 0) end),
@@ -305,13 +334,7 @@ ffi.metatype(handle, {
   __pow = function(a, b) return M.functions.pow(a, b) end,
   __lt = no_order "lt", __le = no_order "le",
   __unm = function(a) return affine(a, -1, 0) end,
-  __tostring = function(t)
-    local ok, shape = pcall(t.shape, t)
-    if not ok then return "tensor (gone)" end
-    local p, n, parts = t:data(), t:size(), {}
-    for i = 0, math.min(n, 8) - 1 do parts[#parts + 1] = ("%.5g"):format(tonumber(p[i])) end
-    return ("tensor [%s] %s%s"):format(table.concat(shape, ","), table.concat(parts, " "), n > 8 and " ..." or "")
-  end,
+  __tostring = function(t) return require("mneme.tensor.tensor_text")(t) end,
 })
 
 ---Refuse what is not a pointer to numbers: what is read or written there would end the process.
@@ -329,7 +352,8 @@ end
 function M.clear_tape() C.mn_sweep(ctx) end
 
 ---Run f without a tape; what it computed is gone when it returns (mn.keep what must last).
----@param f function called with what follows
+---@param f function|table called with what follows: a function, a module
+---@return any ... what it returns
 function M.no_grad(f, ...)
   local meta = type(f) == "table" and getmetatable(f)                -- a core or a module may be called, too
   if type(f) ~= "function" and not (meta and meta.__call) then errors.raise(("no_grad: %s, expected a function"):format(describe(f))) end

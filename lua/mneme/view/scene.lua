@@ -7,6 +7,7 @@ local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
 local canvas = require "mneme.base.canvas"
 local renamed = require "mneme.base.renamed"
+local user_file = require "mneme.base.user_file"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)view/scene%.lua$" or "./lua/mneme/"
 local scene = { default_width = 1280, default_height = 800 }
@@ -17,9 +18,7 @@ function scene.list() return registry.names "scenes" end
 
 -- Runs a scene or panel file, and checks what it returns.
 local function run(path, expected)
-  local chunk, why = loadfile(path)
-  if not chunk then errors.raise(why, { status = 2 }) end
-  local result = chunk()
+  local result = user_file.load(path)()
   if type(result) ~= expected then
     errors.raise(("%s returns a %s, expected a %s"):format(path, type(result), expected), { status = 2 })
   end
@@ -30,6 +29,7 @@ local successors = { forgot = "retention", seen = "explored" }
 
 ---Panels by name: `scene.panels.value` is what scenes/panels/value.lua returns, a function
 ---`panel(view, box, now, options)`.
+---@type table<string, fun(view: Canvas, box: table, now: Frame|table, options: table?)>
 scene.panels = setmetatable({}, { __index = function(panels, name)
   if successors[name] then
     renamed.note("the panel " .. name, successors[name])
@@ -41,10 +41,16 @@ end })
 
 local known = { env = true, task = true, core = true, draw = true, doc = true }
 
+---@class SceneSpec
+---@field draw fun(view: Canvas, now: Frame)
+---@field doc string? one line
+---@field env string|table|nil shown without a run: { "tmaze", corridor = 20 }
+---@field core string|table|nil shown without a run: { "agalite" }
+---@field task table? the old name of env
+
 ---Define a scene.
----@param spec table { doc = one line, env = { "tmaze", corridor = 20 } and core = { "agalite" } to show without a run,
----  draw = function(view: Canvas, now: Frame) }
----@return table spec
+---@param spec SceneSpec
+---@return SceneSpec spec
 function scene.new(spec)
   errors.need("scene", spec, nil, "{ doc = ..., draw = function(view, now) ... end }")
   for key in pairs(spec) do
@@ -59,6 +65,7 @@ end
 
 ---Load a scene by name.
 ---@param name string
+---@return SceneSpec
 function scene.load(name) return scene.new(run(registry.file("scenes", name, "scene"), "table")) end
 
 ---The name of the scene made for an environment: its own ("memory_maze-v0": memory_maze), or the one that begins its name

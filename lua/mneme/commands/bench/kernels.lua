@@ -4,6 +4,7 @@ local bench = require "mneme.commands.bench.train"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
+local shell_word = require "mneme.base.shell_word"
 local plan = require "mneme.tensor.plan"
 local tensor = require "mneme.tensor.tensor"
 local C, ops = engine.C, tensor.ops
@@ -66,7 +67,7 @@ kernels.list = {
     lanes = function() return waves(256) end },
   { "delta", op = "delta_rule", size = "64x64", lanes = function() return delta(64) end,
     inputs = function(r)
-      return { q = r(T, B, H, 64), k = r(T, B, H, 64, 0.1), v = r(T, B, H, V), beta = r(T, B, H), keep = r(T, B, H), normalise = 0 }
+      return { q = r(T, B, H, 64), k = r(T, B, H, 64, 0.1), v = r(T, B, H, V), write = r(T, B, H), keep = r(T, B, H), normalise = 0 }
     end },
   { "softmax", op = "attention", size = "64", lanes = function() return seen(0, 2, 5) end,
     inputs = function(r) return { q = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V) } end },
@@ -76,11 +77,11 @@ kernels.list = {
     inputs = function(r) return { k = r(T, B, 128), v = r(T, B, 128), decay = r(128), first = r(128) } end },
   { "wkv6", op = "wkv6", size = "64x64", lanes = function() return forgetting(64) end,
     inputs = function(r)
-      return { r = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V), w = r(T, B, H, 64), first = r(H, 64) }
+      return { r = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V), keep = r(T, B, H, 64), first = r(H, 64) }
     end },
   { "wkv7", op = "wkv7", size = "64x64", lanes = function() return unlearning(64) end,
     inputs = function(r)
-      return { r = r(T, B, H, 64), w = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V), out = r(T, B, H, 64, 0.1),
+      return { r = r(T, B, H, 64), keep = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V), out = r(T, B, H, 64, 0.1),
                back = r(T, B, H, 64, 0.1) }
     end },
   { "lstm", op = "lstm", size = "600", lanes = function() return all_heads(4 * 600 * 600, 8 * 600 * 600) end,
@@ -160,7 +161,7 @@ end
 function kernels.torch(python, threads, file)
   local best, said = {}, "nothing"
   local script = registry.root .. "tests/reference/" .. file
-  local pipe = io.popen(("'%s' '%s' %d 2>&1"):format(python:gsub("'", "'\\''"), script:gsub("'", "'\\''"), threads))
+  local pipe = io.popen(("%s %s %d 2>&1"):format(shell_word(python), shell_word(script), threads))
   for line in pipe:lines() do
     local name, ms, form = line:match "^(%w+) ([%d.]+) (%w+)$"
     said = line

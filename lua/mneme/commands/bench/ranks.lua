@@ -5,12 +5,11 @@ local lfs = require "lfs"
 local curves = require "mneme.runs.metrics_reader"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
+local word = require "mneme.base.shell_word"
 
 local bench = {}
 local AIM, ROUNDS, STEPS = 0.8, 3, 256        -- of twice as fast; rounds; steps per environment in an update
 local LEAST = 40000                            -- steps, so that the log has lines
-
-local function word(s) return "'" .. s:gsub("'", "'\\''") .. "'" end
 
 -- Steps per second between the two lines of a run's log where it was fastest.  As root, mpirun starts only if the
 -- environment allows it.

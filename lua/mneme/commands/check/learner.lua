@@ -60,7 +60,7 @@ function learn.ppo(config, file)
   for _, key in ipairs { "clip_values", "normalise_advantages" } do settings[key] = switch(config, key) end
   local got = { ["output.returns"] = value_of(returns), ["output.advantages"] = value_of(advantages) }
   local args = { logits = need(leaf, "logits"), values = need(leaf, "values"), actions = actions,
-    old_log_probs = ops.gather(ops.log_softmax(need(file, "input.old_logits")), actions),
+    old_log_probs = ops.pick(ops.log_softmax(need(file, "input.old_logits")), actions),
     old_values = ops.slice(old_values, { to = -1 }), advantages = advantages, returns = returns }
   for key, value in pairs(settings) do args[key] = value end
   local results = { ops.ppo_loss(args) }

@@ -1,7 +1,7 @@
 -- cos.lua -- AGaLiTe: the matrix approximated by a sum of cosine waves, each with a vector of values and one of keys.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
-local gates = require "mneme.models.gates"
+local gates = require "mneme.models.axes.gates"
 local tensor = require "mneme.tensor.tensor"
 local C, ops = engine.C, tensor.ops
 
@@ -39,29 +39,31 @@ local frequencies = {
 }
 
 ---The equations of vectors in place of the matrix.
+---@param law table of the decay
 ---@param wave string what modulates channel m
 ---@param read string y
-local function equations(gate, wave, read)
+local function equations(gate, law, wave, read)
   local b, g = gate.beta and "b", gate.gamma and "g"
-  return ("v_m = %s + %s %s,  k_m = %s + %s %s,  s = %s + %s\n%s"):format(gates.kept(b, "v_m"), wave, gates.written(b, "v"),
-    gates.kept(g, "k_m"), wave, gates.written(g, "k"), gates.kept(g, "s"), gates.written(g, "k"), read)
+  return ("v_m = %s + %s %s,  k_m = %s + %s %s,  s = %s + %s\n%s"):format(gates.times(law.v, "v_m"), wave, gates.times(b, "v"),
+    gates.times(law.k, "k_m"), wave, gates.times(g, "k"), gates.times(law.k, "s"), gates.times(g, "k"), read)
 end
 
 return {
-  doc = function(cfg, gate)
-    return equations(gate, "cos(w_m tau)", "y = sum_m v_m (k_m.q) / den(D s.q)") .. "\n" .. frequencies[cfg.form]
+  axis = "approximation",
+  doc = function(cfg, gate, law)
+    return equations(gate, law, "cos(w_m tau)", "y = sum_m v_m (k_m.q) / den(D s.q)") .. "\n" .. frequencies[cfg.form]
   end,
   equations = equations,
   fused = true,                                       -- the released code projects in two fused layers
   clock = true, rescales = true,
   keys = { "r", "form" },
   refuses = function(cfg)
-    if cfg.gate == "scalar" or cfg.gate == "mega" then
+    if cfg.gate == "scalar" or gates.list[cfg.gate].decay then
       return ("approximation=%s needs a decay of values and one of keys, as gate = outer, elementwise or none has, not %s"):format(
         cfg.approximation, cfg.gate)
     end
   end,
-  joint = "decay=joint has no cosine form: its decay 1 - beta gamma^T is not a product of vectors",
+  products = "has no cosine form",
   states = function(cfg)
     return { v = "[B,M,H,V]", k = "[B,M,H,K]", s = cfg.normalise and "[B,H,K]" or nil }
   end,

@@ -1,7 +1,7 @@
 -- fastweight.lua -- the delta rule of fast weight programmers: a write replaces what its key holds; nothing decays.
 -- Schlag, Irie, Schmidhuber 2021, Linear Transformers Are Secretly Fast Weight Programmers, section 4.2: keys and
 -- queries sum to 1, so that no normaliser is needed.
-local features = require "mneme.models.feature_maps"
+local features = require "mneme.models.axes.feature_maps"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -9,9 +9,10 @@ local ops = tensor.ops
 local signed = { identity = true, rfa = true }
 
 return {
+  axis = "update",
   doc = "C = C + b (v - C k) k^T,  y = C q,  k and q of sum 1",
   gate = { beta = function() return 1 end, doc = "b = sigma(beta x), one value per head" },
-  joint = "update=fastweight does not forget",
+  own_decay = "update=fastweight does not forget",
   unnormalised = true,
   keys = { "norm_eps" },
   refuses = function(cfg)
@@ -28,7 +29,7 @@ return {
     local shape = args.beta:shape()
     local y, C = ops.delta_rule {
       q = ops.normalise { x = args.q, by = "sum", eps = cfg.norm_eps }, k = ops.normalise { x = args.k, by = "sum", eps = cfg.norm_eps },
-      v = args.v, beta = ops.reshape(args.beta, { d0 = shape[1], d1 = shape[2], d2 = shape[3] }), done = done,
+      v = args.v, write = ops.reshape(args.beta, { d0 = shape[1], d1 = shape[2], d2 = shape[3] }), done = done,
       C = state[prefix .. "C"], normalise = 0,
     }
     new[prefix .. "C"] = C

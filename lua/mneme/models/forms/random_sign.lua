@@ -7,11 +7,11 @@ local cos = require "mneme.models.forms.cos"
 
 -- Everything but what modulates the vectors is as in cos, the projections too: the two are compared.
 return setmetatable({
-  doc = function(_, gate)
-    return cos.equations(gate, "nu_m", "y = (1/r) sum_m v_m (k_m.q) / den(s.q),  nu_m = +-1, drawn at every step")
+  doc = function(_, gate, law)
+    return cos.equations(gate, law, "nu_m", "y = (1/r) sum_m v_m (k_m.q) / den(s.q),  nu_m = +-1, drawn at every step")
   end,
   keys = { "r", "seed" },
-  joint = "decay=joint has no form with random signs: its decay 1 - beta gamma^T is not a product of vectors",
+  products = "has no form with random signs",
   extend = function(cfg, core)
     core.sizes.M, core.states.copy, core.constants.copy = cfg.r, "[B]", true
     core.start.copy = function(t) for b = 0, t:size() - 1 do t:data()[b] = b end end

@@ -1,24 +1,25 @@
 -- svd.lua -- the matrix as a product of two thin ones, truncated to rank r at every step by a singular value
 -- decomposition: the best approximation by r pairs of vectors, for comparison with cos and random_sign.
 -- Exact for r >= min(steps since the reset, d_head, K).  Gradients treat the kept subspace as constant.
-local gates = require "mneme.models.gates"
+local gates = require "mneme.models.axes.gates"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 return {
-  doc = function(_, gate)
-    local b, g = gate.beta and "b", gate.gamma and "g"
+  axis = "approximation",
+  doc = function(_, gate, law)
+    local b, g, of_keys = gate.beta and "b", gate.gamma and "g", law.k or law.head
     if not g and gate.beta ~= true then b, g = nil, b end           -- one number a head: a gate of keys
     return ("U W^T = the nearest matrix of rank r to (%s) (%s)^T + (%s)(%s)^T,  s = %s + %s,  y = U (W^T q) / den(s.q)"):format(
-      gates.kept(b, "U"), gates.kept(g, "W"), gates.written(b, "v"), gates.written(g, "k"), gates.kept(g, "s"), gates.written(g, "k"))
+      gates.times(law.v, "U"), gates.times(of_keys, "W"), gates.times(b, "v"), gates.times(g, "k"), gates.times(of_keys, "s"), gates.times(g, "k"))
   end,
   rescales = true,
   keys = { "r" },
   refuses = function(cfg)
-    if cfg.gate == "mega" then return "approximation=svd needs a decay that scales rows of U and W, but gate=mega has none" end
+    if gates.list[cfg.gate].decay then return ("approximation=svd needs a decay that scales rows of U and W, but gate=%s has none"):format(cfg.gate) end
     if cfg.r > 256 then return ("r = %d, expected at most 256 with approximation=svd"):format(cfg.r) end
   end,
-  joint = "decay=joint has no form of low rank: its decay 1 - beta gamma^T does not scale rows of U and W",
+  products = "has no form of low rank",
   states = function(cfg)
     return { U = "[B,H,V,R]", W = "[B,H,K,R]", s = cfg.normalise and "[B,H,K]" or nil }
   end,

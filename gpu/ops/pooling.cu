@@ -1,5 +1,5 @@
-/* max_pool2d.cu -- kernels of max_pool2d: one thread per element.  In backward each pixel reads the windows
-** that contain it and takes the gradients of those whose maximum it was, so no two threads add to one place. */
+/* pooling.cu -- kernels of max_pool2d and avg_pool2d: one thread per element.  In backward each pixel reads the windows
+** that contain it and takes the gradients of those whose maximum it was, or its share of all, so no two threads add to one place. */
 #include "runtime/kernel.cuh"
 
 namespace {
@@ -60,10 +60,34 @@ CU_KERNEL back(const Pool &p, long n) {
   }
 }
 
+CU_KERNEL means(const Pool &p, float by, long n) {
+  CU_LOOP(i, n) {
+    const Place a = place_of(p, i);
+    const int top = (int)a.y * p.stride - p.padding, left = (int)a.x * p.stride - p.padding;
+    float sum = 0;
+    for (int ky = cu_max(0, -top); ky < p.kernel && top + ky < p.Y; ky++)
+      for (int kx = cu_max(0, -left); kx < p.kernel && left + kx < p.X; kx++)
+        sum += p.x[((a.image * p.Y + top + ky) * p.X + left + kx) * p.C + a.c];
+    p.y[i] = by * sum;
+  }
+}
+
+CU_KERNEL means_back(const Pool &p, float by, long n) {
+  CU_LOOP(i, n) {
+    const Place a = place_of(p, i);
+    const int y = (int)a.y + p.padding, x = (int)a.x + p.padding;
+    float sum = 0;
+    for (int oy = first_window(p, a.y); oy < p.out_y && oy * p.stride <= y; oy++)
+      for (int ox = first_window(p, a.x); ox < p.out_x && ox * p.stride <= x; ox++)
+        sum += p.dy[((a.image * p.out_y + oy) * p.out_x + ox) * p.C + a.c];
+    p.dx[i] = by * sum;
+  }
+}
+
 static Pool open_call(const mn_call *c) {
   Pool p = {};
   const mn_arg *y = &c->out[0];
-  p.x = c->in[0].data, p.dx = c->in[0].grad, p.y = y->data, p.dy = y->grad, p.at = c->out[1].u8;
+  p.x = c->in[0].data, p.dx = c->in[0].grad, p.y = y->data, p.dy = y->grad, p.at = c->n_out > 1 ? c->out[1].u8 : NULL;
   p.Y = DIM(c, 'Y'), p.X = DIM(c, 'X'), p.C = DIM(c, 'C'), p.out_y = y->shape[2], p.out_x = y->shape[3];
   p.kernel = (int)OPT(c, KERNEL), p.padding = (int)OPT(c, PADDING);
   p.stride = OPT(c, STRIDE) > 0 ? (int)OPT(c, STRIDE) : p.kernel;
@@ -71,19 +95,37 @@ static Pool open_call(const mn_call *c) {
   return p;
 }
 
-static void forward(mn_call *c) {
+static Pool over_windows(const mn_call *c) {
   Pool p = open_call(c);
   p.across = cu_divisor(p.out_x), p.down = cu_divisor(p.out_y);
-  CU_LAUNCH(largest, cu_blocks(c->out[0].n), CU_THREADS, 0, p, c->out[0].n);
+  return p;
 }
 
-static void backward(mn_call *c) {
+static Pool over_pixels(const mn_call *c) {
   Pool p = open_call(c);
-  if (!p.dx) return;
   p.across = cu_divisor(p.X), p.down = cu_divisor(p.Y);
-  CU_LAUNCH(back, cu_blocks(c->in[0].n), CU_THREADS, 0, p, c->in[0].n);
+  return p;
+}
+
+static void max_forward(mn_call *c) {
+  CU_LAUNCH(largest, cu_blocks(c->out[0].n), CU_THREADS, 0, over_windows(c), c->out[0].n);
+}
+
+static void max_backward(mn_call *c) {
+  if (c->in[0].grad) CU_LAUNCH(back, cu_blocks(c->in[0].n), CU_THREADS, 0, over_pixels(c), c->in[0].n);
+}
+
+static float share(const mn_call *c) { return 1 / ((float)OPT(c, KERNEL) * (float)OPT(c, KERNEL)); }
+
+static void avg_forward(mn_call *c) {
+  CU_LAUNCH(means, cu_blocks(c->out[0].n), CU_THREADS, 0, over_windows(c), share(c), c->out[0].n);
+}
+
+static void avg_backward(mn_call *c) {
+  if (c->in[0].grad) CU_LAUNCH(means_back, cu_blocks(c->in[0].n), CU_THREADS, 0, over_pixels(c), share(c), c->in[0].n);
 }
 
 }  // namespace
 
-MN_KERNEL(max_pool2d, forward, backward)
+MN_KERNEL(max_pool2d, max_forward, max_backward)
+MN_KERNEL(avg_pool2d, avg_forward, avg_backward)

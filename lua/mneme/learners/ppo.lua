@@ -1,10 +1,11 @@
--- ppo.lua -- proximal policy optimisation (Schulman et al. 2017) for agents with a memory, in CleanRL's details:
--- rollouts of num_steps from every environment, GAE, then `epochs` passes over the rollout in `minibatches`.  A minibatch
--- has whole sequences of some environments (with `horizon`: pieces of them), run again from their initial states; advantages
--- are normalised within each minibatch.  Before the first optimiser step the new policy equals the old one: the
--- ratio of their probabilities is 1 up to rounding, and a test checks it for every core.
+-- ppo.lua -- proximal policy optimisation in minibatches of whole sequences, in CleanRL's details.
+-- (Schulman et al. 2017.)  Rollouts of num_steps from every environment, GAE, then `epochs` passes over the rollout in
+-- `minibatches`.  A minibatch has whole sequences of some environments (with `horizon`: pieces of them), run again from their
+-- initial states; advantages are normalised within each minibatch.  Before the first optimiser step the new policy equals the old
+-- one: the ratio of their probabilities is 1 up to rounding, and a test checks it for every core.
 local ffi = require "ffi"
-local on_policy = require "mneme.learn.on_policy"
+local batches = require "mneme.learn.batch"
+local define = require("mneme.learn.learner_class").define
 local errors = require "mneme.base.errors"
 local plan = require "mneme.tensor.plan"
 local ranks = require "mneme.tensor.mpi"
@@ -14,13 +15,21 @@ local ops = tensor.ops
 
 ---@class PPO: OnPolicy
 ---@field losses table<string, number> of the last update, as CleanRL logs them
-local PPO = on_policy.class {
-  num_steps = 128, epochs = 4, minibatches = 4, lr = 2.5e-4, adam_eps = 1e-5, entropy_coef = 0.01,
-  clip = 0.2, clip_values = true, normalise_advantages = true, target_kl = 0,
+local PPO = {
+  doc = "proximal policy optimisation in minibatches of whole sequences", source = "Schulman et al. 2017; details of CleanRL",
+  config = {
+    num_steps = 128, epochs = 4, minibatches = 4, lr = 2.5e-4, adam_eps = 1e-5, entropy_coef = 0.01,
+    clip = 0.2, clip_values = true, normalise_advantages = true, target_kl = 0,
+  },
 }
 
 ---Acting keeps nothing for a backward pass: updates run the sequences again.
-function PPO:forward(...) return tensor.off_tape(self.agent, ...) end
+---@return Tensor logits
+---@return Tensor values
+---@return table<string, Tensor> state
+---@return Tensor core_output
+
+function PPO:forward(...) return tensor.off_tape(self.agent.act, self.agent, ...) end
 
 -- What the rollout says of its own actions, [T,B] each.
 local function look(self)
@@ -28,38 +37,46 @@ local function look(self)
   local logits, values = self:joined "logits", self:joined "values"
   local returns, advantages = ops.lambda_returns { rewards = self.rewards, values = values, done = self.done,
     gamma = self.gamma, lambda = self.lambda }
-  local log_probs = ops.gather(ops.log_softmax(ops.slice(logits, { to = T })), self.played)
+  local log_probs = ops.pick(ops.log_softmax(ops.slice(logits, { to = T })), self.played)
   return log_probs, ops.slice(values, { to = T }), advantages, returns
 end
 
--- The leaves of a minibatch, and the plan of an update by it.
+-- The leaves of a minibatch.  PPO's own loss reads a part of them; other losses may read all.
 local function make_minibatch(self)
   local n = self.sequences.count / self.minibatches
   local function leaf(buffer) return self.sequences:leaf_of(buffer, n) end
-  local m = { x = leaf(self.x), resets = leaf(self.resets), actions = leaf(self.played), log_probs = leaf(self.log_probs),
+  local m = { x = leaf(self.inputs), resets = leaf(self.resets), actions = leaf(self.played), log_probs = leaf(self.log_probs),
     values = leaf(self.values), advantages = leaf(self.advantages), returns = leaf(self.returns),
     state = self.sequences:state_leaves(n), n = n }
   for name, t in pairs(self.previous or {}) do
     m.previous = m.previous or {}
     m.previous[name] = leaf(t)
   end
+  if self.extra.terms[1] or self.loss ~= PPO.loss then m.done, m.rewards = leaf(self.done), leaf(self.rewards) end
   return m
 end
 
----What the update plan records.
-function PPO:loss_and_step()
+---The minibatch that was taken, with what the agent computes of it now.
+---@return Batch
+function PPO:batch()
   local m = self.minibatch
-  self.optimiser:zero_grad()
-  local logits, values = self.agent(m.x, m.resets, m.state, nil, m.previous)
-  local loss, policy, value, entropy, kl, clipped = ops.ppo_loss { logits = logits, values = values, actions = m.actions,
-    old_log_probs = m.log_probs, old_values = m.values, advantages = m.advantages, returns = m.returns,
+  local logits, values, _, core_output, features = self.agent(m.x, m.resets, m.state, nil, m.previous)
+  m.logits = logits
+  return batches.of { observations = m.x, done = m.done, previous = m.previous, actions = m.actions, rewards = m.rewards, features = features,
+    core_output = core_output, logits = logits, values = values, returns = m.returns, advantages = m.advantages,
+    old_log_probs = m.log_probs, old_values = m.values }
+end
+
+---The clipped loss.
+---@param batch Batch
+---@return Tensor loss
+---@return table<string, Tensor> logged
+function PPO:loss(batch)
+  local loss, policy, value, entropy, kl, clipped = ops.ppo_loss { logits = batch.logits, values = batch.values, actions = batch.actions,
+    old_log_probs = batch.old_log_probs, old_values = batch.old_values, advantages = batch.advantages, returns = batch.returns,
     clip = self.clip, entropy_coef = self.entropy_coef, value_coef = self.value_coef, clip_values = self.clip_values,
     normalise_advantages = self.normalise_advantages, over_ranks = ranks.size > 1 }
-  loss:backward()
-  self.optimiser:apply()
-  m.logits = logits
-  self.read = { loss = loss:data(), policy_loss = policy:data(), value_loss = value:data(), entropy = entropy:data(),
-    approx_kl = kl:data(), clipfrac = clipped:data() }
+  return loss, { policy_loss = policy, value_loss = value, entropy = entropy, approx_kl = kl, clipfrac = clipped }
 end
 
 -- How much of the returns' variance the old values explain; nil where returns do not vary.
@@ -82,11 +99,12 @@ end
 -- One step of the optimiser by one minibatch; false if its loss or gradient is not finite.
 local function minibatch_step(self, index)
   self.sequences:take(index * self.minibatch.n)
-  return on_policy.optimiser_step(self)
+  return self:optimiser_step()
 end
 
 ---All epochs over the rollout that was just made, or until the policy has moved by more than target_kl; false if a
 ---loss or a gradient is not finite.  Logged are the last minibatch's losses, and how often ratios were clipped overall.
+---@return boolean fine
 function PPO:update()
   local clipped, count, losses = 0, 0, self.losses
   self.look:run()
@@ -94,37 +112,30 @@ function PPO:update()
     self.sequences:shuffle(self.cfg.seed or 1, self.optimiser:updates())
     for index = 0, self.minibatches - 1 do
       if not minibatch_step(self, index) then return false end
-      clipped, count = clipped + losses.clipfrac, count + 1
+      clipped, count = clipped + (losses.clipfrac or 0), count + 1
     end
-    if self.target_kl > 0 and losses.approx_kl > self.target_kl then break end
+    if self.target_kl > 0 and (losses.approx_kl or errors.raise(self.what .. ": target_kl needs a loss that logs approx_kl")) > self.target_kl then break end
   end
-  losses.clipfrac = clipped / count
+  losses.clipfrac = losses.clipfrac and clipped / count
   losses.explained_variance = explained_variance(self)
   return true
 end
 
----@param cfg table learner keys (lr gamma lambda entropy_coef value_coef max_norm num_steps epochs minibatches clip ...)
----  and the run's
----@param env Env
----@param agent Agent
----@return PPO
-local function new(cfg, env, agent)
-  local self = on_policy.new(PPO, "ppo", cfg, env, agent)
+---The plan that prepares an update, and the leaves of its minibatches.
+function PPO:setup()
   if self.horizon > 0 and self.T % self.horizon ~= 0 then
-    errors.usage(("ppo: horizon=%d does not divide num_steps=%d"):format(self.horizon, self.T))
+    errors.usage(("%s: horizon=%d does not divide num_steps=%d"):format(self.what, self.horizon, self.T))
   end
-  self.sequences, self.losses, self.sums = sequences(self), {}, ffi.new "double[2]"
+  self.sequences, self.sums = sequences(self), ffi.new "double[2]"
   if self.sequences.count % self.minibatches ~= 0 then
     local shared = ranks.size > 1 and (" in %d ranks"):format(ranks.size) or ""
-    errors.usage(("ppo: minibatches=%d does not divide the %d sequences of a rollout: num_envs=%d%s%s"):format(self.minibatches,
+    errors.usage(("%s: minibatches=%d does not divide the %d sequences of a rollout: num_envs=%d%s%s"):format(self.what, self.minibatches,
       self.sequences.count, self.num_envs, shared, #self.pieces > 1 and (" times num_steps/horizon=%d"):format(#self.pieces) or ""))
   end
   self.look = plan(function() return tensor.off_tape(look, self) end)
   self.log_probs, self.values, self.advantages, self.returns = self.look()
   self.returns_at, self.values_at = self.returns:data(), self.values:data()
   self.minibatch = make_minibatch(self)
-  self.learn = plan(function() self:loss_and_step() end)
-  return self
 end
 
-return { new = new, defaults = PPO.defaults }
+return define(PPO)

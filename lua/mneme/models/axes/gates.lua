@@ -1,6 +1,6 @@
 -- gates.lua -- gates of the gated linear family: they decide how much a step writes and forgets.
 -- One entry is one gate; a user adds one to the same table: mn.gates.mine = { ... }.
-local features = require "mneme.models.feature_maps"
+local features = require "mneme.models.axes.feature_maps"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
@@ -11,23 +11,22 @@ local gates = {}
 ---Each is a projection of the input, through a sigmoid.
 ---@field doc string? the gate as an equation
 ---@field law string? what it makes of C and s, as equations, where it changes what the memory gets
+---@field decay string? a decay of its own, whatever the setting: `apply` sets keep_v and keep_k, which this entry of mn.decays joins
 ---@field beta true|fun(cfg, K): integer? on values; one value per head and no gamma: a gate of the whole head
 ---@field gamma true|fun(cfg, K): integer? on keys; where there is p_gamma, the large factor of the gate
 ---@field p_gamma true|fun(cfg, K): integer?
 ---@field refuses (fun(cfg, K): string?)? why it does not go with a configuration
 ---@field module (fun(cfg, K): Module)? parameters of its own: a child named as the gate
----@field apply (fun(module, args): nil)? changes what the memory gets: k, v, beta, gamma, write
----@field joint string? why decay makes no difference
+---@field apply (fun(module, args): nil)? changes what the memory gets: k, v, beta, gamma; write_v, keep_v, write_k, keep_k
 
 local function each_key(_, K) return K end
 
----What is kept of x under a gate, and what is written of it, in equations; without a gate all of it.
----@param g string? the gate's name
+---x times a factor, in equations; without a factor all of it.
+---@param factor string? "(1-b)", "g"
 ---@param x string
-function gates.kept(g, x) return g and ("(1-%s)*%s"):format(g, x) or x end
-function gates.written(g, x) return g and ("%s*%s"):format(g, x) or x end
+function gates.times(factor, x) return factor and ("%s*%s"):format(factor, x) or x end
 
--- Gates that do not depend on the input: write (B, G) and forget 1 - (B G^T)*(B' G'^T).
+-- Gates that do not depend on the input: write (B, G) and keep 1 - (B G^T)*(B' G'^T).
 local function mega(cfg, K)
   local H, named, leaves = cfg.n_heads, {}, {}
   local m = nn.module { named = named, leaves = leaves }
@@ -55,17 +54,17 @@ gates.list = {
     doc = "b = sigma(beta x), one value per head",
     beta = function() return 1 end,
   },
-  none = {},                                         -- Katharopoulos et al. 2020
+  none = { doc = "no gates" },                       -- Katharopoulos et al. 2020
   mega = {                                         -- released code of GaLiTe, update_rule `mega`
     doc = "B, B', G, G' = sigma of learned vectors, the same at every step",
     law = "C = (1 - (B*B')(G*G')^T) * C + (B*v)(G*k)^T,  s = (1 - G*G')*s + G*k",
-    module = mega, joint = "gate=mega has a decay of its own",
+    module = mega, decay = "joint",
     apply = function(m, args)
       features.whole(args)
       local beta, gamma = ops.sigmoid(m.beta), ops.sigmoid(m.gamma)
-      args.v, args.k, args.write = args.v * beta, args.k * gamma, "raw"
-      args.beta = ops.expand_time { x = beta * ops.sigmoid(m.beta_damp), like = args.v }
-      args.gamma = ops.expand_time { x = gamma * ops.sigmoid(m.gamma_damp), like = args.v }
+      args.v, args.k = args.v * beta, args.k * gamma
+      args.keep_v = ops.expand_time { x = 1 - beta * ops.sigmoid(m.beta_damp), like = args.v }
+      args.keep_k = ops.expand_time { x = 1 - gamma * ops.sigmoid(m.gamma_damp), like = args.v }
     end,
   },
 }

@@ -87,12 +87,12 @@ features.list = {
     map = function(a, about)
       local z = ops.favor_logits { x = a, w = about.w }
       if about.role == "q" then
-        return ops.favor_features { z = z, top = ops.running_max { z = z, of = "token" }, eps = about.cfg.feature_eps }
+        return ops.favor_features { z = z, top = ops.running_max({ z = z, of = "token" }):detach(), eps = about.cfg.feature_eps }
       end
       local name = about.prefix .. "c"
       local top, shrink, c = ops.running_max { z = z, done = about.done, c = about.state[name] }
-      about.args.shrink, about.new[name] = shrink, c
-      return ops.favor_features { z = z, top = top }
+      about.args.shrink, about.new[name] = shrink:detach(), c
+      return ops.favor_features { z = z, top = top:detach() }
     end,
   },
   -- the same, generalised to relu: phi = relu(W a) + feature_eps

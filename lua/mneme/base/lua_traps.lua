@@ -1,0 +1,273 @@
+-- lua_traps.lua -- what was probably meant, where code fails as it does for those who come from Python or C: a `.` for a `:`, a list
+-- that begins at 0, `!=`, `+=`, a misspelt name.  Only errors ask: a line that works costs nothing.
+local nearest = require "mneme.base.nearest"
+
+local traps = { texts = {} }           -- texts: source of a chunk that is in no file ("=repl") -> its Lua
+
+-- Sources below lua/mneme are ours.
+local here = debug.getinfo(1, "S").source:match "^(@.*)base/lua_traps%.lua$" or "@lua/mneme/"
+
+---Is this frame of the stack (`debug.getinfo` with "S") the library's own code?
+---@param info table
+---@return boolean
+function traps.ours(info) return info.what == "C" or info.source:sub(1, #here) == here end
+
+-- ---- looking at the code that failed ----
+
+-- The Lua of a chunk; "" where it cannot be read.
+local function text_of(source)
+  local path = source:match "^@(.*)"
+  local f = path and io.open(path)
+  local text = f and f:read "*a" or traps.texts[source] or ""
+  if f then f:close() end
+  return text
+end
+
+-- A line of it, or nil.
+local function line_of(source, n)
+  local at = 0
+  for line in (text_of(source) .. "\n"):gmatch "(.-)\n" do
+    at = at + 1
+    if at == n then return line end
+  end
+end
+
+-- The level, seen from the caller, of the nearest frame of the user's code.
+local function user_level()
+  for level = 3, 200 do
+    local info = debug.getinfo(level, "Sl")
+    if not info then return nil end
+    if not traps.ours(info) and info.currentline > 0 then return level - 1, info end
+  end
+end
+
+-- What a name means in a frame, and all names that it has there.
+local function variables(level)
+  local found, names = {}, {}
+  local function add(name, value)
+    if name and name:find "^[%a_]" then
+      if found[name] == nil then names[#names + 1] = name end
+      found[name] = value
+    end
+  end
+  local f = debug.getinfo(level + 1, "f").func
+  for name, value in pairs(getfenv(f)) do if type(name) == "string" then add(name, value) end end
+  for i = 1, 255 do
+    local name, value = debug.getupvalue(f, i)
+    if not name then break end
+    add(name, value)
+  end
+  for i = 1, 255 do
+    local name, value = debug.getlocal(level + 1, i)
+    if not name then break end
+    add(name, value)
+  end
+  return found, names
+end
+
+local function field(value, key)
+  local ok, inner = pcall(function() return value[key] end)
+  return ok and inner or nil
+end
+
+-- "a.b.c" among variables.
+local function resolve(path, found)
+  local value
+  for key in path:gmatch "[%w_]+" do
+    if value == nil then value = found[key] else value = field(value, key) end
+    if value == nil then return nil end
+  end
+  return value
+end
+
+-- The names by which a value may be indexed.
+local function keys_of(value)
+  local keys, seen = {}, {}
+  local function add(t)
+    for key in pairs(t) do
+      if type(key) == "string" and not key:find "^__" and not seen[key] then seen[key], keys[#keys + 1] = true, key end
+    end
+  end
+  for _ = 1, 10 do
+    if type(value) ~= "table" then break end
+    add(value)
+    value = (getmetatable(value) or {}).__index
+  end
+  table.sort(keys)
+  return keys
+end
+
+-- ---- a dot for a colon ----
+
+-- The name of a method as its class defines it: `function Env:step(actions)`.
+local function defined_name(info)
+  return (line_of(info.source, info.linedefined) or ""):match "^function [%w_]+:([%w_]+)%("
+end
+
+-- A function that is found through the class of a value, not in the value itself.
+local function is_method(value, name)
+  if type(value) == "table" and (value == package.loaded.mneme or rawget(value, name) ~= nil) then return false end
+  return (type(value) == "table" or type(value) == "cdata") and type(field(value, name)) == "function"
+end
+
+-- What stands before `.name(`, or another mark, in a line: f(value, text of the first argument) says which of several it is.
+local function receiver(line, mark, name, found, f)
+  for path, argument in line:gmatch("([%a_][%w_.]*)" .. mark .. name .. "%s*[({\"']%s*([%w_.]*)") do
+    if f(resolve(path, found), argument ~= "" and argument == path) then return path end
+  end
+end
+
+-- What the line says decides, not the values of arguments: those that compiled code does not need any more are lost.
+local function called_wrongly()
+  local level, user = user_level()
+  local info = level and level > 2 and debug.getinfo(level - 1, "nSf")
+  if not info or info.what == "C" or info.namewhat == "metamethod" then return nil end
+  local parameter, first = debug.getlocal(level - 1, 1)
+  local line, found, name = line_of(user.source, user.currentline) or "", variables(level), info.name
+  if parameter == "self" and not (name and line:find("[.:]" .. name .. "%f[^%w_]")) then name = defined_name(info) end    -- return x.f() leaves no name
+  if not name or not parameter or not name:find "^[%a_]" then return nil end
+  if info.namewhat == "method" then
+    local mn = package.loaded.mneme
+    local function is_module(x) return type(x) == "table" and (x == mn or rawget(x, name) == info.func) end
+    local path = parameter ~= "self" and (receiver(line, ":", name, found, is_module) or first == mn and "mn")
+    return path and ("%s:%s(...) passes %s itself as the first argument: write %s.%s(...), with a dot"):format(path, name, path, path, name) or nil, true
+  end
+  local path = receiver(line, "%.", name, found, function(x, passed) return not passed and not rawequal(x, first) and is_method(x, name) end)
+  if not path and line:find("[%)%]]%." .. name .. "%s*[({\"']") and not line:find "require" then                -- f(x).name(...)
+    path = (first == nil or parameter == "self" and field(first, name) ~= info.func) and "object" or nil
+  end
+  if not path then return nil end
+  return ("%s.%s(...) leaves out what it is called on: write %s:%s(...), with a colon"):format(path, name, path, name),
+    parameter == "self" or type(first) ~= "cdata"
+end
+
+local looking = false                              -- looking at values may raise errors, which look no further
+
+---Why a function of the library failed, where it was called with a dot instead of a colon, or the other way round.
+---@return string? message
+---@return boolean? sure nothing else can be the reason
+function traps.call()
+  if looking then return nil end
+  looking = true
+  local ok, message, sure = pcall(called_wrongly)
+  looking = false
+  if ok then return message, sure end
+end
+
+-- ---- other errors of running code ----
+
+-- Names of Python and C, and what Lua has.
+local foreign = {
+  None = "nil", null = "nil", True = "true", False = "false", len = "#list, or x:size() of a tensor", range = "for i = 1, n do", str = "tostring(x)",
+  int = "math.floor(x)", float = "tonumber(x)", enumerate = "for i, x in ipairs(list) do", zip = "for i = 1, #a do ... a[i], b[i]", abs = "math.abs(x)",
+  min = "math.min(a, b)", max = "math.max(a, b)", sum = "x:sum() of a tensor", round = "math.floor(x + 0.5)", isinstance = "type(x) == \"number\"",
+  torch = "local mn = require \"mneme\"", np = "local mn = require \"mneme\"", list = "{ 1, 2 }", dict = "{ a = 1 }", printf = "print((\"%d\"):format(n))",
+  sorted = "table.sort(list)", input = "io.read()", open = "io.open(path)", exit = "os.exit()", append = "list[#list + 1] = x", raise = "error(message)",
+}
+
+---What a global name that is not there probably means.
+---@param name string
+---@param level integer of the frame that reads it, seen from the caller
+---@return string? hint
+function traps.global(name, level)
+  if foreign[name] then return "Lua writes " .. foreign[name] end
+  local _, names = variables(level + 1)
+  for local_names in text_of(debug.getinfo(level + 1, "S").source):gmatch "%f[%w]local%s+([%w_,%s]*)" do
+    for word in local_names:gmatch "[%a_][%w_]*" do names[#names + 1] = word end
+  end
+  local near = nearest(name, names)
+  return near and "did you mean '" .. near .. "'?"
+end
+
+local function list_text(keys) return #keys > 0 and #keys <= 16 and "it has " .. table.concat(keys, ", ") or nil end
+
+-- Of `x.name` or `x:name(...)` where there is no name: what x has.
+local function missing_field(line, name, found)
+  for path in line:gmatch("([%a_][%w_.]*)[.:]" .. name .. "%f[^%w_]") do
+    local value = resolve(path, found)
+    if value ~= nil and field(value, name) == nil then
+      if name == "forward" then return ("a module is called like a function: %s(x)"):format(path) end
+      local keys = keys_of(value)
+      local near = nearest(name, keys)
+      return near and ("did you mean '%s'?"):format(near) or list_text(keys)
+    end
+  end
+end
+
+-- Pattern of a message -> function(line, captures...) that gives a hint, or nothing.
+local running = {
+  { "local 'self' %(a (%w+) value%)$", function(_, kind) return ("self is a %s: a method is called with a colon, object:method(...)"):format(kind) end },
+  { "attempt to call a table value$", function(line)
+    return line:find "%f[%w]for%f[%W].-%f[%w]in%f[%W]" and "for i, x in ipairs(list) do goes through a list, for key, x in pairs(t) do through a table" end },
+  { "arithmetic on .-%(?a string value%)?$", function(line) return line:find("+", 1, true) and "a .. b joins texts; + adds numbers" or nil end },
+  { "attempt to concatenate .-%(?a (%w+) value%)?$", function() return "tostring(x) makes a text of anything" end },
+  { "mn_tensor' has no '__i?pairs' metamethod", function() return "x:to_table() makes a list of a tensor" end },
+  { "attempt to get length of .*mn_tensor", function() return "x:shape()[1] is the length of a tensor's first axis, x:size() counts its values" end },
+  { "attempt to compare .*mn_tensor", function() return "x:item() is the number that a tensor of one value holds" end },
+  { "nil value%)?$", function(line) return line:find "%[0%]" and "Lua's lists begin at 1" or nil end },
+}
+
+---A hint for an error of Lua itself in the user's code; call it where the error was raised, as a handler of xpcall does.
+---@param message string "script.lua:3: attempt to index field 'x' (a nil value)"
+---@return string?
+function traps.running(message)
+  local level, info = user_level()
+  local n = tonumber(message:match "^[^\n]-:(%d+): ")
+  if not level or info.currentline ~= n then return nil end
+  local line = line_of(info.source, n) or ""
+  local kind, name = message:match "(%l+) '([%a_][%w_]*)' %(a nil value%)$"
+  local hint
+  if kind == "global" then hint = traps.global(name, level)
+  elseif kind == "field" or kind == "method" then hint = missing_field(line, name, (variables(level))) end
+  for _, case in ipairs(running) do
+    local capture = not hint and message:match(case[1])
+    if capture then hint = case[2](line, capture) end
+  end
+  return hint
+end
+
+-- ---- code that does not load ----
+
+-- Token near which a line fails ("": any), pattern of the line, what Lua writes.
+local syntax = {
+  { "!", "!=", "Lua writes ~= for !=" }, { "!", "", "Lua writes not x for !x" }, { "&", "&&", "Lua writes and for &&" },
+  { "|", "||", "Lua writes or for ||" }, { "?", "", "Lua writes a and b or c for a ? b : c" }, { "@", "", "Lua writes x:matmul(y) for x @ y" },
+  { "(", "^%s*for%s*%(", "Lua writes for i = 1, n do ... end" }, { "", "[%w_%]]%s*[%+%-%*/%%]=", "Lua has no x += 1: write x = x + 1" },
+  { "", "[%w_%]]%s*%+%+", "Lua has no x++: write x = x + 1" }, { "*", "%*%*", "Lua writes x ^ y for x ** y" },
+  { "/", "^%s*//", "a comment begins with --" }, { "/", "//", "Lua writes math.floor(x / y) for x // y" }, { "#", "", "a comment begins with --" },
+  { "[", "", "a list is { 1, 2 }" }, { ":", "%[[^%]]*:", "Lua has no x[1:2]: x:slice takes a part of a tensor" },
+  { ":", "{.*:", "a table is { name = value }" }, { ":", "^%s*%a+.*:%s*$", "Lua writes if x then ... end, for ... do ... end, while x do ... end" },
+  { "{", "", "a block ends with `end`; braces are for tables" }, { "else", "if.*else", "Lua writes b and a or c for a if b else c" },
+}
+-- A word that begins a statement elsewhere, and what Lua writes: looked for in the lines before, too.
+local words = {
+  elif = "elseif", ["else if"] = "elseif", def = "function f(x) ... end", import = "local mn = require \"mneme\"", from = "local mn = require \"mneme\"",
+  let = "local x = ...", const = "local x = ...", var = "local x = ...", lambda = "function(x) return y end", assert = "assert(condition, message)",
+  continue = "goto continue, with ::continue:: before the `end` of the loop", with = "mn.no_grad(function() ... end)",
+  try = "pcall(function() ... end)", class = "nn.module { ... } for a module, a table for anything else",
+}
+local BEFORE = 3                                   -- lines
+
+---A hint for an error of loadfile.
+---@param problem string "script.lua:3: 'then' expected near '!'"
+---@return string
+function traps.syntax(problem)
+  local path, n, what = problem:match "^(.-):(%d+): (.*)$"
+  n = tonumber(n)
+  local line, token = path and line_of("@" .. path, n) or "", what and what:match "near '(.-)'$" or ""
+  for _, case in ipairs(syntax) do
+    if (case[1] == "" or case[1] == token) and line:find(case[2]) then return case[3] end
+  end
+  local first = what and what:match "'if' at line (%d+)"
+  for at = n or 0, math.min(tonumber(first) or math.huge, (n or 0) - BEFORE), -1 do
+    line = (path and line_of("@" .. path, at) or ""):gsub("%-%-.*", ""):gsub('"[^"]*"', '""')
+    for word, instead in pairs(words) do
+      if line:find("%f[%w]" .. word .. "%f[%W]%s*[^%(=,%s]") or line:find("^%s*" .. word .. "%s*:?$") then
+        return ("instead of %s, Lua writes %s"):format(word, instead)
+      end
+    end
+  end
+  return "a syntax error: on this line or shortly before"
+end
+
+return traps

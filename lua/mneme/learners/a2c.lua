@@ -1,0 +1,24 @@
+-- a2c.lua -- advantage actor-critic with lambda-returns, as in the released agents.
+-- Rollouts of num_steps from every environment, then one update through the whole rollout from the stored state.
+-- The rollout is a list of plans run row by row.  Their activations stay, so the update starts at the backward pass: with
+-- the same parameters and states it equals running the sequence again; a test compares both.  Where a step of acting sees less than
+-- its row of the sequence (gtrxl, rmt), the update does run it again: losses and returns are then of its logits and values.
+local define = require("mneme.learn.learner_class").define
+local ops = require("mneme.tensor.tensor").ops
+
+---@class A2C: OnPolicy
+---@field losses table<string, number> of the last update
+---@field returns Tensor [T,B] likewise
+
+-- Published values: T-Maze's (spec of the released configuration) unless said otherwise.
+return define {
+  doc = "advantage actor-critic with lambda-returns", source = "Mnih et al. 2016; TD(lambda) returns as in the released agents",
+  config = { num_steps = 256, entropy_coef = 0.001, lr = 1e-4, adam_eps = 1e-8 },
+  loss = function(self, batch)
+    local logits, values = self:sequence "logits", self:sequence "values"          -- T + 1 rows: the last one has no gradient
+    self.returns = batch.returns
+    local loss, policy, value, entropy = ops.a2c_loss { logits = logits, values = values, returns = batch.returns,
+      actions = batch.actions, entropy_coef = self.entropy_coef, value_coef = self.value_coef }
+    return loss, { policy_loss = policy, value_loss = value, entropy = entropy }
+  end,
+}

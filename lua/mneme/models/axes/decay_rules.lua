@@ -1,0 +1,277 @@
+-- decay_rules.lua -- what a decay keeps, found by trying its function on a few gates; and how kernels get it.
+local decays = require "mneme.models.axes.decays"
+local errors = require "mneme.base.errors"
+local tensor = require "mneme.tensor.tensor"
+local ops = tensor.ops
+
+local rules = {}
+
+---@class DecayUse what a decay comes to with the gates of a configuration
+---@field name string
+---@field entry Decay
+---@field rest boolean what is kept is the rest of every gate that there is: nothing is computed apart
+---@field own boolean? the gate computes keep_v and keep_k itself
+---@field head boolean? the gate has one value per head
+---@field kept_v string? "each", "head" (of the whole head), "element" (of the matrix); nil: all
+---@field kept_k string? "each", "head"; nil: all
+---@field product boolean the matrix is multiplied with a product over values and keys
+---@field uses table<string, boolean> the gates that it depends on
+---@field uniform boolean equal gates keep equal parts in all channels
+
+local OPENINGS = { 0, 0.1, 0.5, 0.9, 1 }        -- of gates, by which a decay is tried
+local ABOUT = 1e-6                              -- what rounding may add to a part that is kept
+
+local function refuse(...) errors.raise("core: " .. string.format(...), { status = 2 }) end
+
+local needed = { beta = "a gate of values", gamma = "a gate of keys" }
+
+---Why a decay has no meaning with a gate; nil: it has.
+---@param name string of the decay
+---@param gate Gate
+---@return string?
+function rules.lacks(name, gate)
+  local entry, both = decays.list[name], {}
+  for _, which in ipairs(entry.needs or {}) do both[which] = true end
+  for _, which in ipairs(entry.needs or {}) do
+    if not gate[which] then
+      return ("decay=%s needs %s"):format(name, both.beta and both.gamma and "a gate of values and one of keys" or needed[which])
+    end
+  end
+  if name ~= "separable" and not gate.beta and not gate.gamma and not gate.decay then return ("decay=%s needs a gate"):format(name) end
+end
+
+-- How many values of a gate a head has; nil: there is none.
+local function sizes(cfg, gate, K)
+  local function of(n, each) return n and (n == true and each or n(cfg, K)) or nil end
+  return of(gate.beta, cfg.d_head), gate.gamma and K or nil
+end
+
+-- The gate [N,1,H,n] whose row r is opened by f(r).
+local function opened(N, H, n, f)
+  local x = tensor.new { shape = { N, 1, H, n } }
+  for r = 0, N - 1 do
+    for i = r * H * n, (r + 1) * H * n - 1 do x:data()[i] = f(r) end
+  end
+  return x
+end
+
+-- What `keep` gives for gates; errors name the decay.
+local function call(name, cfg, beta, gamma)
+  local results = { pcall(tensor.no_grad, decays.list[name].keep, beta, gamma) }
+  if not results[1] then
+    local problem, absent = results[2], not beta and "beta" or not gamma and "gamma"
+    refuse("decay=%s: keep(beta, gamma) failed%s: %s", name, absent and (" with gate=%s, which has no %s"):format(cfg.gate, absent) or "",
+      type(problem) == "table" and problem.message or tostring(problem))
+  end
+  return results[2], results[3]
+end
+
+-- Which kind of result it is, by its shape.
+local function kind_of(name, which, x, like, n, K)
+  if x == nil then return nil end
+  local N, H = like[1], like[3]
+  local shape = tensor.is(x) and x:shape() or {}
+  local same = shape[1] == N and shape[2] == 1 and shape[3] == H
+  if same and #shape == 4 and shape[4] == n then return "each" end
+  if same and #shape == 4 and shape[4] == 1 then return "head" end
+  if same and which == "keep_v" and #shape == 5 and shape[4] == n and shape[5] == K then return "element" end
+  local letters = which == "keep_v" and "V" or "K"
+  refuse("decay=%s: keep gave %s as %s, expected [T,B,H,%s] = [%d,1,%d,%d]%s, [T,B,H,1], or nil where all is kept", name,
+    tensor.is(x) and "[" .. table.concat(shape, ",") .. "]" or "a " .. type(x), which, letters, N, H, n,
+    which == "keep_v" and (", [T,B,H,V,K] = [%d,1,%d,%d,%d]"):format(N, H, n, K) or "")
+end
+
+-- A result's rows: f(row, least, greatest); not a number counts as below 0.
+local function each_row(x, N, f)
+  local n, p = x:size() / N, x:data()
+  for r = 0, N - 1 do
+    local low, high = math.huge, -math.huge
+    for i = r * n, (r + 1) * n - 1 do
+      local value = p[i] == p[i] and p[i] or -math.huge
+      low, high = math.min(low, value), math.max(high, value)
+    end
+    f(r, low, high)
+  end
+end
+
+-- A declared `rest` is what keep gives: want(r), nil: nothing.
+local function check_rest(name, which, x, N, want, described)
+  if (x == nil) ~= (want == nil) then refuse("decay=%s: its rest says that keep gives %s%s, and it does%s", name, x and "no " or "", which, x and "" or " not") end
+  if not x then return end
+  each_row(x, N, function(r, low, high)
+    if math.abs(low - want(r)) > ABOUT or math.abs(high - want(r)) > ABOUT then
+      refuse("decay=%s: its rest says that %s = %g at %s, and keep gives %g", name, which, want(r), described(r), low)
+    end
+  end)
+end
+
+---Try a decay on gates that are shut, open and between.
+---@param cfg table
+---@param gate Gate
+---@param K integer
+---@param name string? default: the configuration's, where it has a meaning
+---@return DecayUse
+function rules.examine(cfg, gate, K, name)
+  name = gate.decay or name or rules.lacks(cfg.decay, gate) and "separable" or cfg.decay
+  local entry, n_beta, n_gamma = decays.list[name], sizes(cfg, gate, K)
+  local rest = entry.rest
+  local use = { name = name, entry = entry, head = n_beta == 1 and not n_gamma and cfg.d_head > 1, uses = {}, uniform = true,
+                rest = rest ~= nil and (not n_beta or rest.beta == true) and (not n_gamma or rest.gamma == true) }
+  if gate.decay then
+    use.own, use.rest, use.product = true, false, not entry.joint
+    return use
+  end
+  local each, H, V = #OPENINGS, cfg.n_heads, cfg.d_head
+  local N = each * each
+  local function of_beta(r) return OPENINGS[math.floor(r / each) + 1] end
+  local function of_gamma(r) return OPENINGS[r % each + 1] end
+  local beta, gamma = n_beta and opened(N, H, n_beta, of_beta), n_gamma and opened(N, H, n_gamma, of_gamma)
+  local keep_v, keep_k = call(name, cfg, beta or nil, gamma or nil)
+  use.kept_v, use.kept_k = kind_of(name, "keep_v", keep_v, { N, 1, H }, V, K), kind_of(name, "keep_k", keep_k, { N, 1, H }, K)
+  use.product = use.kept_v ~= "element" and not entry.joint
+  if entry.joint and (use.kept_v ~= "each" or use.kept_k ~= "each") then
+    refuse("decay=%s: joint = true joins keep_v [T,B,H,V] and keep_k [T,B,H,K], and keep does not give both", name)
+  end
+
+  local function described(r) return (beta and ("beta = %g"):format(of_beta(r)) or "") .. (beta and gamma and ", " or "")
+    .. (gamma and ("gamma = %g"):format(of_gamma(r)) or "") end
+  for which, x in pairs { keep_v = keep_v, keep_k = keep_k } do
+    local first = {}
+    each_row(x, N, function(r, low, high)
+      if not (low >= -ABOUT and high <= 1 + ABOUT) then
+        local odd = low >= -ABOUT and high or low
+        refuse("decay=%s: %s is %s at %s, expected 0 to 1", name, which, odd == -math.huge and "NaN" or ("%.4g"):format(odd), described(r))
+      end
+      use.uniform = use.uniform and high - low <= 10 * ABOUT
+      first[r] = low
+      if math.abs(low - first[r % each]) > ABOUT then use.uses.beta = true end
+      if math.abs(low - first[r - r % each]) > ABOUT then use.uses.gamma = true end
+    end)
+  end
+  if rest then
+    check_rest(name, "keep_v", keep_v, N, beta and rest.beta and function(r) return 1 - of_beta(r) end or nil, described)
+    check_rest(name, "keep_k", keep_k, N, gamma and rest.gamma and function(r) return 1 - of_gamma(r) end or nil, described)
+  end
+  return use
+end
+
+-- ---- what kernels get ----
+
+-- What is written through the gates, by names of its own.
+local function write_apart(use, args, beta, gamma)
+  if beta and args.beta then
+    local which = use.head and "write_k" or "write_v"
+    args[which], args.beta = args[which] or args.beta, nil
+  end
+  if gamma and args.gamma then
+    if not args.write_k then args.write_k, args.p_write_k = args.gamma, args.p_gamma end
+    args.gamma, args.p_gamma = nil, nil
+  end
+end
+
+---A layer's gates as what is written and what is kept.
+---@param use DecayUse
+---@param args table of a memory; its gates are changed
+---@param seen boolean? what is kept is to be there as tensors, for probes
+function rules.apply(use, args, seen)
+  local entry, rest = use.entry, use.entry.rest
+  if use.own then
+    if not args.keep_v and not args.keep_k then errors.raise "core: a gate with a decay of its own sets keep_v or keep_k in apply" end
+    return
+  end
+  if args.keep_v or args.keep_k then errors.raise "core: a gate that sets keep_v or keep_k says with which `decay` they are meant" end
+  local open = args.write_v or args.write_k            -- the gate has said what is written
+  if rest and not open and (use.rest or not seen) then
+    return write_apart(use, args, not rest.beta, not rest.gamma)
+  end
+  local beta, gamma = args.beta, args.gamma
+  if gamma and args.p_gamma then gamma = ops.outer(args.p_gamma, gamma) end
+  if use.kept_v == "element" then
+    args.open = { beta = beta, gamma = gamma }
+    return write_apart(use, args, true, true)
+  end
+  local keep_v, keep_k = entry.keep(beta, gamma)
+  write_apart(use, args, true, true)
+  if use.kept_v == "head" then keep_v, keep_k = nil, keep_k and keep_k * keep_v or keep_v end
+  args.keep_v, args.keep_k = keep_v, keep_k
+end
+
+---What a decay is called in the equations of a form: the factors of values, of keys and of the whole head, and its own line.
+---@param use DecayUse
+---@param gate Gate
+---@return table { v, k, head, element, joint = texts or nil, doc }
+function rules.law(use, gate)
+  local rest, law = use.entry.rest, { joint = use.entry.joint, element = use.kept_v == "element" and "keep" or nil }
+  if use.own then return { v = "keep_v", k = "keep_k", joint = use.entry.joint } end
+  if rest then
+    law.v, law.k = gate.beta and rest.beta and "(1-b)" or nil, gate.gamma and rest.gamma and "(1-g)" or nil
+  else
+    law.v, law.k = use.kept_v and not law.element and "keep_v" or nil, use.kept_k and "keep_k" or nil
+    law.doc = ("decay=%s: %s"):format(use.name, use.entry.doc or "")
+  end
+  if use.head then law.head, law.v, law.k = law.v or law.k, nil, nil end
+  return law
+end
+
+-- ---- how gates begin ----
+
+-- The part of a layer's state that is kept per step where all its gates are opened so.
+local function kept_at(use, cfg, gate, K, openings)
+  local n_beta, n_gamma = sizes(cfg, gate, K)
+  local H = cfg.n_heads
+  local beta = n_beta and opened(1, H, n_beta, function() return openings.beta or 0.5 end) or nil
+  local gamma = n_gamma and opened(1, H, n_gamma, function() return openings.gamma or 0.5 end) or nil
+  local keep_v, keep_k = call(use.name, cfg, beta, gamma)
+  local v, k = keep_v and keep_v:data()[0] or 1, keep_k and keep_k:data()[0] or 1
+  if use.kept_v == "element" then return v end
+  return use.entry.joint and 1 - (1 - v) * (1 - k) or v * k
+end
+
+---How the gates of a layer decay together, for gate_start: two functions of its list.
+---@param use DecayUse
+---@param cfg table
+---@param gate Gate
+---@param K integer
+---@return table { together = fun(gates, keeps): number, share = fun(gates, keep): number, refuses = string? }; empty: their factors multiply
+function rules.start(use, cfg, gate, K)
+  if use.entry.rest then
+    if not use.entry.joint then return {} end
+    return { together = function(_, keeps) return 1 - (1 - keeps[1]) * (1 - keeps[2]) end,
+             share = function(_, keep) return 1 - math.sqrt(1 - keep) end }
+  end
+  if not use.uniform then
+    return { refuses = ("decay=%s keeps different parts in different channels; beta_bias and gamma_bias set how gates begin"):format(use.name) }
+  end
+  local LEAST, shared = 1e-6, {}
+  local function at(gates, opening)
+    local openings = {}
+    for _, g in ipairs(gates) do openings[g.name] = opening end
+    return kept_at(use, cfg, gate, K, openings)
+  end
+  local function share(gates, keep)
+    local shut, open = at(gates, LEAST), at(gates, 1 - LEAST)
+    if keep > math.max(shut, open) and keep - math.max(shut, open) > 1e-5 or keep < math.min(shut, open) - 1e-5 then
+      refuse("decay=%s keeps %.4g to %.4g of the state per step; a half-life of %.3g steps is %.4g", use.name, math.min(shut, open),
+        math.max(shut, open), math.log(0.5) / math.log(keep), keep)
+    end
+    local low, high, rises = LEAST, 1 - LEAST, open > shut
+    for _ = 1, 50 do
+      local middle = (low + high) / 2
+      if (at(gates, middle) > keep) == rises then high = middle else low = middle end
+    end
+    return 1 - (low + high) / 2
+  end
+  return {
+    together = function(gates, keeps)
+      local openings = {}
+      for i, g in ipairs(gates) do openings[g.name] = 1 - keeps[i] end
+      return kept_at(use, cfg, gate, K, openings)
+    end,
+    share = function(gates, keep)
+      shared[keep] = shared[keep] or share(gates, keep)
+      return shared[keep]
+    end,
+  }
+end
+
+return rules

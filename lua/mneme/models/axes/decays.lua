@@ -1,0 +1,56 @@
+-- decays.lua -- decays of the gated linear family: what a step keeps of the state, given its gates.
+-- One entry is one decay; a user adds one to the same table: mn.decays.mine = { ... }.
+local tensor = require "mneme.tensor.tensor"
+local ops = tensor.ops
+
+local decays = {}
+
+---@class Decay
+---@field doc string what is kept, as equations of the gates b and g
+---@field source string?
+---@field keep fun(beta: Tensor?, gamma: Tensor?): Tensor?, Tensor?  from the gates of values [T,B,H,V] and of keys [T,B,H,K], nil
+---where there is none, keep_v [T,B,H,V] and keep_k [T,B,H,K], from 0 to 1; nil: all is kept.  The matrix is multiplied with
+---keep_v keep_k^T, the sum of keys with keep_k.  One value per head [T,B,H,1], as gate=scalar has it, is for the whole head.
+---A decay that is no product returns a factor for each element of the matrix, [T,B,H,V,K], in place of keep_v
+---@field joint boolean? the matrix is multiplied with 1 - (1-keep_v)(1-keep_k)^T: what either keeps
+---@field needs string[]? gates without which it has no meaning: "beta", "gamma"
+---@field rest table<string, boolean>? gates whose rest is all that is kept (keep_v = 1-b, keep_k = 1-g): the kernels work that out
+---without storing it
+
+decays.list = {
+  separable = {
+    doc = "keep_v = 1-b,  keep_k = 1-g", source = "Pramanik et al. 2023, GaLiTe, eq. 10-16",
+    keep = function(beta, gamma) return beta and 1 - beta, gamma and 1 - gamma end,
+    rest = { beta = true, gamma = true },
+  },
+  joint = {
+    doc = "1 - b g^T of the matrix, 1-g of the sum of keys", source = "released code of GaLiTe",
+    keep = function(beta, gamma) return 1 - beta, 1 - gamma end,
+    joint = true, needs = { "beta", "gamma" }, rest = { beta = true, gamma = true },
+  },
+  gamma_only = {
+    doc = "keep_k = 1-g;  b only writes", needs = { "gamma" },
+    keep = function(_, gamma) return nil, 1 - gamma end,
+    rest = { gamma = true },
+  },
+  beta_only = {
+    doc = "keep_v = 1-b;  g only writes", needs = { "beta" },
+    keep = function(beta) return 1 - beta end,
+    rest = { beta = true },
+  },
+  none = { doc = "everything is kept; b and g only write", keep = function() end, rest = {} },
+  exponential = {                                  -- a step forgets at most all but 1/e of each factor
+    doc = "keep_v = exp(-b),  keep_k = exp(-g)", source = "gates as time steps of dC/dt = -C: Dao and Gu 2024, Mamba-2, with A = -1",
+    keep = function(beta, gamma) return beta and ops.exp(-beta), gamma and ops.exp(-gamma) end,
+  },
+  gla = {                                          -- the power makes gates that begin half open keep 0.958
+    doc = "keep_k = (1-g)^(1/16);  b only writes", source = "Yang et al. 2024, Gated Linear Attention: sigma(.)^(1/16)", needs = { "gamma" },
+    keep = function(_, gamma) return nil, ops.pow(ops.clamp { x = 1 - gamma, lo = 1e-6 }, { p = 1 / 16 }) end,
+  },
+}
+
+-- Those of the library; a script may put others into the list, also under these names.
+decays.ours = {}
+for name, entry in pairs(decays.list) do decays.ours[name] = entry end
+
+return decays

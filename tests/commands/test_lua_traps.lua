@@ -1,0 +1,164 @@
+-- test_lua_traps.lua -- mistakes of those who come from Python or C get an error that says what Lua writes: a dot for a colon over all
+-- public classes, ops and functions, undefined names, syntax of other languages.
+local t = require "tests.harness"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local mn = require "mneme"
+local public_objects = require "tests.support.public_objects"
+local shell = require "tests.support.shell"
+local tables = require "mneme.base.tables"
+local user_file = require "mneme.base.user_file"
+
+local dir = shell.folder()
+local function none(list, what) t.ok(#list == 0, what .. ":\n  " .. table.concat(list, "\n  ")) end
+
+-- Lines of Lua as a file of the user's, run as `mneme run` does: the text of its error, or nil.
+local function saved(lines)
+  local path = dir .. "/script.lua"
+  files.write(path, { table.concat(lines, "\n"), "\n" })
+  return path
+end
+local function failure(f, ...)
+  local ok, e = xpcall(f, errors.handler, ...)
+  mn.clear_tape()
+  return not ok and tostring(e) or nil
+end
+local function said(...)
+  local path = saved { ... }
+  return failure(function() user_file.load(path)() end)
+end
+
+-- ---- a dot for a colon, a colon for a dot ----
+
+-- f(line, error) for a call of every name, each on a line of its own: calls are formats that take the name.
+local function each_call(names, calls, value, f)
+  local lines = { "return {" }
+  for _, name in ipairs(names) do
+    for _, call in ipairs(calls) do lines[#lines + 1] = ("function(object) %s end,"):format((call:gsub("NAME", name))) end
+  end
+  lines[#lines + 1] = "}"
+  local list, n = user_file.load(saved(lines))(), 0
+  for _, name in ipairs(names) do
+    for _ = 1, #calls do
+      n = n + 1
+      f(name, failure(list[n], value))
+    end
+  end
+end
+
+t.test("every method of every class: a dot in place of the colon", function()
+  local wrong, raised, objects, err = {}, 0, public_objects(), io.stderr
+  io.stderr = { write = function() end }                 -- old names print their successors
+  for _, class in ipairs(tables.keys(objects)) do
+    local methods = require("tests.support.methods")(objects[class])
+    local function look(name, e)
+      if e then raised = raised + 1 end
+      if e and not e:find(("script%%.lua:%%d+: object%%.%s%%(%%.%%.%%.%%) leaves out what it is called on: write object:%s%%("):format(name, name)) then
+        wrong[#wrong + 1] = class .. "." .. name .. ": " .. e
+      end
+    end
+    each_call(tables.keys(methods), { "object.NAME()", "object.NAME(1)", "object.NAME({ 1 })", "local y = object.NAME() return y" }, objects[class], look)
+  end
+  io.stderr = err
+  none(wrong, "other errors")
+  t.ok(raised > 900, raised .. " errors")
+end)
+
+t.test("functions of mn: a colon in place of the dot", function()
+  local wrong, raised, names = {}, 0, {}
+  for _, name in ipairs(mn.names()) do if type(mn[name]) == "function" then names[#names + 1] = name end end
+  local out = io.stdout
+  io.stdout = { write = function() end }
+  each_call(names, { "object:NAME()", "object:NAME(1)", "object:NAME({ 1 })" }, mn, function(name, e)
+    if e then raised = raised + 1 end
+    if e and not e:find(("object:%s%%(%%.%%.%%.%%) passes object itself as the first argument: write object%%.%s%%("):format(name, name)) then
+      wrong[#wrong + 1] = name .. ": " .. e
+    end
+  end)
+  io.stdout = out
+  none(wrong, "other errors")
+  t.ok(raised > 40, raised .. " errors")
+end)
+
+t.test("what is right stays as it is: another mistake keeps its own words", function()
+  local x = "local mn = require 'mneme'\nlocal x = mn.tensor { 1, 2 }\nlocal env = mn.env('tmaze', { num_envs = 2 })\n"
+  for code, words in pairs {
+    ["mn.sum(1)"] = "sum: x is 1, expected a tensor", ["x:reshape(3)"] = "reshape: ", ["mn.Tensor.item(x)"] = "item: the tensor has 2 elements",
+    ["local step = env.step env:reset() step(env, { 0 })"] = "actions are a list of 1", ["env:step({ 0, 0, 0 })"] = "actions are a list of 3",
+    ["x.matmul(x, mn.tensor { 1, 2, 3 })"] = "matmul: ", ["mn.nn.linear(0, 1)"] = "d_in is 0",
+  } do
+    local e = t.ok(said(x, code), code)
+    t.ok(e:find("script.lua:5: ", 1, true) and e:find(words, 1, true) and not e:find "leaves out" and not e:find "passes", code .. ": " .. e)
+  end
+end)
+
+-- ---- other errors of running code ----
+
+t.test("errors of running code say what was probably meant", function()
+  for _, case in ipairs {
+    { "local cfg = { corridor = 3 } print(cfg.coridor + 1)", "field 'coridor' %(a nil value%) %(did you mean 'corridor'%?%)" },
+    { "local cfg = { a = { d_model = 3 } } print(cfg.a.dmodel.x)", "did you mean 'd_model'" },
+    { "local o = { name = 1 } o:go()", "attempt to call method 'go' %(a nil value%) %(it has name%)" },
+    { "local t = { 1 } print(t[0] + 1)", "Lua's lists begin at 1" },
+    { "print('a' + 'b')", "a .. b joins texts; %+ adds numbers" }, { "print('a' .. {})", "tostring%(x%) makes a text of anything" },
+    { "for x in { 1, 2 } do print(x) end", "for i, x in ipairs%(list%) do goes through a list" },
+    { "local C = {} C.__index = C function C:go() return self.x end local c = setmetatable({}, C) c.go(3)", "a method is called with a colon" },
+    { "local mn = require 'mneme' mn.nn.linear(2, 2).forward(3)", "attempt to call field 'forward'" },
+    { "local net = require 'mneme'.nn.linear(2, 2) net:forward(3)", "a module is called like a function: net%(x%)" },
+    { "local x = require 'mneme'.tensor { 1 } print(#x)", "x:shape%(%)%[1%] is the length" },
+    { "local x = require 'mneme'.tensor { 1 } print(x < 2)", "x:item%(%) is the number" },
+    { "local x = require 'mneme'.tensor { 1 } for i in ipairs(x) do print(i) end", "x:to_table%(%) makes a list" },
+    { "local mn = require 'mneme' local x, env = mn.tensor { 1 }, mn.env 'tmaze' print(false and x.step(2) or env.step(3))", "write env:step%(" },
+    { "error 'mine'", "^[^(]*script.lua:1: mine$" }, { "local x print(x.y)", "^[^(]*attempt to index local 'x' %(a nil value%)$" },
+  } do
+    local e = t.ok(said(case[1]), case[1])
+    t.ok(e:find(case[2]) and e:find "script.lua:1: ", case[1] .. ": " .. e)
+  end
+end)
+
+t.test("a global variable that is not there is an error where a script reads it, and nowhere else", function()
+  for _, case in ipairs {
+    { "print(None)", "there is no variable 'None' %(Lua writes nil%)" }, { "for i in range(3) do print(i) end", "Lua writes for i = 1, n do" },
+    { "local x = len({})", "Lua writes #list" }, { "return torch.zeros(3)", "local mn = require" }, { "print(tostrin(3))", "did you mean 'tostring'" },
+    { "local agent = 3 local function f() return agnet end f()", "there is no variable 'agnet' %(did you mean 'agent'%?%)" },
+  } do
+    local e = t.ok(said(case[1]), case[1])
+    t.ok(e:find(case[2]) and e:find "script.lua:1: ", case[1] .. ": " .. e)
+  end
+  t.eq(said("mine = 3", "assert(mine == 3 and rawget(_G, 'nothing') == nil and not arg or arg)", "local f = _ENV"), nil)
+  t.eq(loadstring "return not_there_at_all"(), nil, "of a library's chunk")
+  rawset(_G, "mine", nil)
+end)
+
+-- ---- syntax ----
+
+t.test("what does not load says what Lua writes", function()
+  for code, words in pairs {
+    ["if x != 1 then end"] = "Lua writes ~= for !=", ["x += 1"] = "write x = x + 1", ["x++"] = "write x = x + 1", ["if x && y then end"] = "Lua writes and",
+    ["if x || y then end"] = "Lua writes or", ["if !x then end"] = "Lua writes not x", ["local t = { 'a': 1 }"] = "a table is { name = value }",
+    ["x = [1, 2]"] = "a list is { 1, 2 }", ["x = y[1:2]"] = "x:slice", ["def f(x):\n  return 1"] = "instead of def, Lua writes function",
+    ["if x then\n  elif y then end"] = "instead of elif, Lua writes elseif",
+    ["if x then y()\nelse if y then x() end"] = "instead of else if, Lua writes elseif",
+    ["y = 1 # note"] = "a comment begins with --", ["x = y ** 2"] = "Lua writes x ^ y", ["while x do\n  continue\nend"] = "goto continue",
+    ["x = a ? b : c"] = "a and b or c", ["for (i = 0; i < 3; i++) {}"] = "for i = 1, n do", ["function f() { return 1 }"] = "a block ends with `end`",
+    ["x = lambda y: y"] = "instead of lambda", ["import torch"] = "require \"mneme\"", ["while true:\n  x()"] = "while x do ... end",
+    ["try:\n  x = 1"] = "pcall", ["x = y // 2"] = "math.floor(x / y)", ["y = x @ w"] = "x:matmul(y)", ["let x = 1"] = "local x = ...",
+    ["with torch.no_grad():\n  x()"] = "mn.no_grad(function", ["local y = = 2"] = "a syntax error: on this line or shortly before",
+    ["-- from here on\nx = = 2"] = "a syntax error",
+  } do
+    local e = t.ok(said("local x, y, a, b, c, w = 1, 2, 3, 4, 5, 6", code), code)
+    t.ok(e:find("script.lua:%d+: ") and e:find(words, 1, true), code .. ": " .. e)
+  end
+end)
+
+t.test("the command line and the repl print the same", function()
+  local path = saved { "local mn = require 'mneme'", "local env = mn.env('tmaze', { num_envs = 2 })", "env.step { 0, 0 }" }
+  local text, status = shell.mneme(dir, "run script.lua")
+  t.eq(text, "script.lua:3: env.step(...) leaves out what it is called on: write env:step(...), with a colon\n")
+  t.eq(status, 1)
+  files.write(path, { "x = mn.tensor { 1 }\nx.sum(3)\nnothing_there\n" })
+  text = shell.run(dir, ("'%s' repl < script.lua"):format(shell.program))
+  t.eq(text, "error: x.sum(...) leaves out what it is called on: write x:sum(...), with a colon\nnil\n")
+end)
+
+os.execute("rm -r '" .. dir .. "'")

@@ -1,0 +1,247 @@
+-- test_own_learner.lua -- learner= and mn.on_policy: which learner a script gets, which settings it has, learners of one's own.
+local t = require "tests.harness"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local mn = require "mneme"
+local rig = require "tests.support.learner_rig"
+local safetensors = require "mneme.tensor.safetensors"
+local shell = require "tests.support.shell"
+
+local dir = shell.folder()
+local function write(name, text) files.write(dir .. "/" .. name, { text }) end
+local function mneme(words) return shell.mneme(dir, words) end
+local function fine(words)
+  local said, status = mneme(words)
+  t.eq(status, 0, said)
+  return said
+end
+local function refused(words, what)
+  local said, status = mneme(words)
+  t.eq(status, 2, said)
+  t.ok(said:find(what, 1, true), said)
+end
+local function tensors(run, step)
+  local list = {}
+  for name, tensor in pairs(safetensors.load(("%s/%s/checkpoints/step-%d.safetensors"):format(dir, run, step)).tensors) do
+    list[#list + 1] = name .. rig.bytes(tensor)
+  end
+  table.sort(list)
+  return table.concat(list)
+end
+
+-- ---- the example ----
+
+t.test("a learner of forty lines has a run folder, a log, exact resume, eval and view", function()
+  local _, lines = files.read(shell.root .. "experiments/reinforce.lua"):gsub("\n", "")
+  t.ok(lines <= 45, lines .. " lines")
+  local words = "corridor=3 core.d_model=16 hidden=16 record_every=0 stop_score=-1 checkpoint_every=2048"
+  fine(("run reinforce %s steps=8192 run=whole"):format(words))
+  fine(("run reinforce %s steps=4096 run=torn"):format(words))
+  fine "run reinforce resume=torn steps=8192 threads=2"
+  t.ok(tensors("whole", 8192) == tensors("torn", 8192), "resuming matters")
+  local log = files.read(dir .. "/whole/metrics.jsonl")
+  for _, name in ipairs { "losses/policy_loss", "losses/value_loss", "losses/entropy", "losses/loss", "charts/score", "grad/actor" } do
+    t.ok(log:find(name, 1, true), name)
+  end
+  t.ok(fine "eval whole episodes=50":find "success %d", "no success")
+  fine "view whole out=there.png"
+  fine "intervene whole erase=layers.0 at=2 episodes=20"
+end)
+
+t.test("it learns", function()
+  local score = tonumber(fine("run reinforce quick=1 run=learned"):match "score (%S+) over the last")
+  t.ok(score > 0.85, score)
+end)
+
+t.test("A2C's loss, written out, is A2C", function()
+  local mine = mn.on_policy {
+    config = { num_steps = 256, entropy_coef = 0.001, lr = 1e-4, adam_eps = 1e-8 },
+    loss = function(self, batch)
+      local log_probs = mn.log_softmax(batch.logits)
+      local advantage = mn.detach(batch.returns - batch.values)
+      local policy = -(mn.pick(log_probs, batch.actions) * advantage):mean()
+      local value = (batch.values - batch.returns):square():mean()
+      local entropy = -(mn.softmax(batch.logits) * log_probs):sum { axis = -1 }:mean()
+      return policy + value * self.value_coef - entropy * self.entropy_coef, { policy_loss = policy, value_loss = value, entropy = entropy }
+    end,
+  }
+  for _, more in ipairs { {}, { horizon = 5, previous = "action,reward", context = 7 } } do
+    local a, b = rig.learner(mn.a2c, "gru", more), rig.learner(mine, "gru", more)
+    for _ = 1, 3 do
+      for _, l in ipairs { a, b } do
+        l:rollout()
+        t.ok(l:update())
+      end
+      t.ok(rig.gradients_apart(rig.gradients(b), rig.gradients(a)) < 1e-4, rig.gradients_apart(rig.gradients(b), rig.gradients(a)))
+      for name, value in pairs(a.losses) do t.near(b.losses[name], value, 1e-4, name) end
+    end
+  end
+end)
+
+t.test("a variant of PPO has its minibatches, and with PPO's own loss its bits", function()
+  local ppo = mn.learners.ppo
+  local seen = {}
+  local same = mn.on_policy { base = ppo, loss = function(self, batch)
+    for _, name in ipairs { "observations", "done", "actions", "rewards", "features", "core_output", "logits", "values", "returns", "advantages",
+      "old_log_probs", "old_values" } do seen[name] = table.concat(batch[name]:shape(), ",") end
+    seen.previous = table.concat(batch.previous.action:shape(), ",")
+    return ppo.loss(self, batch)
+  end }
+  local settings = { num_envs = 4, minibatches = 2, epochs = 2, previous = "action,reward" }
+  t.ok(rig.trained(rig.learner(same, "gru", settings), 3) == rig.trained(rig.learner(mn.ppo, "gru", settings), 3), "other bits")
+  t.eq(seen.observations, "16,2,16")
+  t.eq(seen.features, "16,2,21")
+  t.eq(seen.core_output, "16,2,16")
+  t.eq(seen.logits, "16,2,4")
+  for _, name in ipairs { "done", "actions", "rewards", "values", "returns", "advantages", "old_log_probs", "old_values", "previous" } do
+    t.eq(seen[name], "16,2", name)
+  end
+  local bare = mn.on_policy { base = ppo, loss = function(_, batch) return batch.values:square():mean() end }
+  t.ok(rig.trained(rig.learner(bare, "gru", settings), 2))
+  settings.target_kl = 0.1
+  t.raises(function() rig.trained(rig.learner(bare, "gru", settings), 1) end, "target_kl needs a loss that logs approx_kl")
+end)
+
+t.test("a batch of a rollout has the rollout's rows; what it has not is an error", function()
+  local checked = 0
+  local mine = mn.on_policy { loss = function(self, batch)
+    local T, B = self.T, self.B
+    local function is(name, shape) checked = checked + 1 t.eq(table.concat(batch[name]:shape(), ","), shape, name) end
+    for _, name in ipairs { "done", "actions", "rewards", "values", "returns", "advantages" } do is(name, T .. "," .. B) end
+    is("observations", "16,3,16")
+    is("core_output", "16,3,16")
+    is("features", "16,3,16")
+    is("logits", "16,3,4")
+    t.eq(batch.previous, nil)
+    for k = 0, T * B - 1 do
+      t.eq(batch.done:data()[k], self.done:data()[k])
+      t.eq(batch.actions:data()[k], self.played:data()[k])
+    end
+    t.raises(function() return batch.observation end, "unknown field of batch: 'observation'; did you mean 'observations'")
+    return batch.values:square():mean()
+  end }
+  for _, horizon in ipairs { 0, 4 } do
+    local l = rig.learner(mine, "gru", { horizon = horizon })
+    l:rollout()
+    t.ok(l:update())
+    mn.clear_tape()
+  end
+  t.eq(checked, 20)
+end)
+
+-- ---- definitions ----
+
+t.test("a definition that cannot be meant is refused in words", function()
+  local loss = function(_, batch) return batch.values:mean() end
+  local function define(d) return function() mn.on_policy(d) end end
+  t.raises(define(nil), "on_policy: a learner is missing, expected { config")
+  t.raises(define {}, "there is no loss, expected loss = function%(self, batch%)")
+  t.raises(define { loss = 3 }, "on_policy: loss is a number, expected a function")
+  t.raises(define { loss = loss, los = loss }, "unknown key of on_policy: 'los'; did you mean 'loss'")
+  t.raises(define { loss = loss, config = { bta = 3 } }, "bta: about does not say what it means")
+  t.raises(define { loss = loss, config = { clip = "wide" } }, "its default is wide, expected a number")
+  t.raises(define { loss = loss, config = { lr = -1 } }, "lr=%-1, expected a number of at least 0")
+  t.raises(define { loss = loss, config = { lr = 1 }, about = { lr = "mine" } }, "every learner's lr means: learning rate")
+  t.raises(define { loss = loss, about = { beta = "mine" } }, "unknown setting in about of on_policy: 'beta'")
+  t.raises(define { loss = loss, config = { mood = "calm" }, about = { mood = "mine" } }, "a text needs choices")
+  t.raises(define { loss = loss, base = {} }, "base is another table, expected a learner such as mn.learners.ppo")
+  t.raises(define { loss = loss, base = mn.ppo }, "on_policy: base is a function, expected a learner such as")
+  t.raises(define { loss = loss, new = loss }, "unknown key of on_policy: 'new'")
+  for what, gives in pairs { ["gave nothing"] = function() end, ["gave a number"] = function() return 3 end,
+    ["gave a tensor %[16,3%] %(f32%), expected one element %(f32%) %(x:mean%(%)%)"] = function(_, batch) return batch.values end,
+    ["what loss gave to log is a number"] = function(_, batch) return batch.values:mean(), 3 end,
+    ["loss, all gave a tensor %[16,3%]"] = function(_, batch) return batch.values:mean(), { all = batch.values } end } do
+    t.raises(function() rig.trained(rig.learner(mn.on_policy { loss = gives }, "gru", {}), 1) end, what)
+    mn.clear_tape()
+  end
+end)
+
+t.test("settings of one's own are checked, and read by the learner", function()
+  local mine = mn.on_policy { config = { beta2 = 0.5, calm = true, mood = "low", share = 0.25, count = 3 },
+    about = { calm = "c", mood = { "m", choices = { "low", "high" } }, share = { "s", range = { 0, 1 } }, count = { "n", whole = true } },
+    loss = function(_, batch) return batch.values:mean() end }
+  local l = rig.learner(mine, "gru", { mood = "high", calm = 0 })
+  t.eq(l.mood, "high")
+  t.eq(l.calm, false)
+  t.eq(l.share, 0.25)
+  t.eq(l.beta2, 0.5)
+  t.raises(function() rig.learner(mine, "gru", { mood = "hgh" }) end, "unknown learner: mood = 'hgh'; did you mean 'high'")
+  t.raises(function() rig.learner(mine, "gru", { share = 2 }) end, "share=2, expected a number in 0..1")
+  t.raises(function() rig.learner(mine, "gru", { count = 2.5 }) end, "count=2.5, expected a whole number")
+  t.raises(function() rig.learner(mn.ppo, "gru", { clip_coef = 0.2 }) end, "ppo: clip_coef is called clip here")
+end)
+
+-- ---- which learner ----
+
+t.test("mn.learners has ours by name, nothing under another name, and takes those of a script", function()
+  t.eq(mn.learners.a2c.new, mn.a2c)
+  t.eq(mn.learners.ppo.new, mn.ppo)
+  t.eq(mn.learners.dqn, nil)
+  local agent = mn.agent { env = mn.env("tmaze", { num_envs = 2 }), core = { "gru", d_model = 4 } }
+  local env = mn.env("tmaze", { num_envs = 2 })
+  t.eq(mn.learner({ learner = "ppo", num_steps = 4, minibatches = 2 }, env, agent).what, "ppo")
+  t.raises(function() mn.learner({ learner = "pp" }, env, agent) end, "unknown learner 'pp'; did you mean 'ppo'")
+  t.raises(function() mn.learner({ learner = 3 }, env, agent) end, "learner: a number, expected a name")
+  t.raises(function() mn.learner({}, env, agent) end, "the settings have no `learner`")
+  t.raises(function() mn.learner(nil, env, agent) end, "learner: settings is missing")
+  mn.learners.odd = { 1 }
+  t.raises(function() mn.learner({ learner = "odd" }, env, agent) end, "mn.learners.odd is another table, expected what mn.on_policy")
+  mn.learners.odd = nil
+  local ok, e = pcall(function() mn.a2c({ num_steps = 4 }, env, agent, { aus = 1 }) end)
+  t.ok(not ok and errors.is(e), e)
+end)
+
+t.test("learner= is a setting of the training scripts, with the settings of the one that is chosen", function()
+  fine "run tmaze quick=1 core=gru core.d_model=8 learner=ppo clip_coef=0.1 update_epochs=2 num_minibatches=2 steps=4096 run=ppo threads=1"
+  local config = files.read(dir .. "/ppo/config.json")
+  for _, pair in ipairs { '"learner": "ppo"', '"clip": 0.1', '"epochs": 2', '"minibatches": 2' } do t.ok(config:find(pair, 1, true), pair) end
+  t.ok(files.read(dir .. "/ppo/metrics.jsonl"):find "losses/approx_kl", "not PPO")
+  fine "run noisy_cartpole quick=1 learner=a2c steps=2048 run=a2c"
+  config = files.read(dir .. "/a2c/config.json")
+  t.ok(config:find('"learner": "a2c"', 1, true) and not config:find '"epochs"' and not config:find '"clip"', config)
+  refused("run noisy_cartpole learner=a2c epochs=4", "epochs is a setting of ppo, and the learner of this run is a2c")
+  refused("run tmaze eval_every=4", "eval_every is a setting of supervised, and the learner of this run is a2c")
+  refused("run tmaze learner=pp", "unknown learner 'pp'; did you mean 'ppo'")
+  refused("sweep tmaze learner=a2c,pp estimate=0", "unknown learner 'pp'")
+  refused("run recall learner=ppo", "this script chooses its learner itself")
+  fine "run fig2_noisy_cartpole quick=1 learner=a2c steps=2048 run=fig"            -- a study's own settings of PPO are no mistake of the user
+  local help = fine "run tmaze learner=ppo --help"
+  for _, what in ipairs { "settings of the learner %(ppo%)", "PPO: clip range of the probability ratio %(CleanRL: clip_coef%)", "\n  learner +ppo " } do
+    t.ok(help:find(what), what .. " is not in " .. help)
+  end
+  help = fine "run noisy_cartpole learner=a2c --help"
+  t.ok(help:find("settings of the learner (a2c)", 1, true) and not help:find "\n  epochs", help)
+  t.ok(fine "run memory_maze --help":find "\n  learner +ppo ", "a study has none")
+  t.ok(fine "list learners":find "a2c.*ppo", "no list")
+end)
+
+t.test("a learner is a file of learners/, like a core; its settings are those of scripts", function()
+  files.make_folder(dir .. "/learners")
+  write("learners/calm.lua", [[
+-- calm.lua -- values and nothing else.
+return require("mneme").on_policy { doc = "values alone", source = "a test", config = { lr = 1e-2, haste = 0.5 },
+  about = { haste = { "how much of it", range = { 0, 1 } } },
+  loss = function(self, batch) return (batch.values - batch.returns):square():mean() * self.haste end }
+]])
+  local small = "quick=1 core=gru core.d_model=8 steps=4096 threads=1 "
+  fine("run tmaze " .. small .. "learner=calm haste=0.25 run=calm")
+  t.ok(files.read(dir .. "/calm/config.json"):find('"haste": 0.25', 1, true))
+  fine "run tmaze resume=calm steps=8192"
+  fine("run tmaze " .. small .. "learner=learners/calm.lua haste=0.25 run=path")
+  t.ok(tensors("calm", 4096) == tensors("path", 4096))
+  refused("run tmaze " .. small .. "learner=calm haste=2", "haste=2: expected 0..1")
+  refused("run tmaze " .. small .. "learner=calm clip=1", "clip is a setting of ppo, and the learner of this run is calm")
+  refused("run tmaze " .. small .. "haste=0.5", "unknown setting 'haste'")
+  local help = fine "run tmaze learner=calm --help"
+  t.ok(help:find("settings of the learner (calm)", 1, true) and help:find "haste +0.5 +how much of it %(0..1%)", help)
+  t.ok(fine "list learners":find "calm +values and nothing else", "no list")
+  t.ok(fine "help calm":find "learner=calm %-%- values alone", "no help")
+  write("learners/ppo.lua", "error 'mine was loaded'")
+  refused("run tmaze learner=ppo", "learner 'ppo' is there twice")
+  os.remove(dir .. "/learners/ppo.lua")
+  write("learners/odd.lua", "return 3")
+  local said, status = mneme "run tmaze learner=odd"
+  t.ok(status == 1 and said:find("learners/odd.lua is a number, expected what mn.on_policy", 1, true), said)
+end)
+
+os.execute("rm -rf '" .. dir .. "'")

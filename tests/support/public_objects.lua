@@ -1,0 +1,22 @@
+-- public_objects.lua -- one object of every class that a script may hold, by the name of the class.
+local mn = require "mneme"
+
+return function()
+  local env, alone = mn.env("tmaze", { corridor = 5, num_envs = 2 }), mn.env("tmaze", { corridor = 5, num_envs = 1 })
+  local sequences = mn.dataset("mqar", { length = 16, pairs = 2, vocab = 16, batch = 2 })
+  local core, w = mn.core("gru", { d_in = 8, d_model = 8 }), mn.tensor { shape = { 2, 2 }, grad = true }
+  local agent = mn.agent { env = env, core = { "gru", d_model = 8 } }
+  local model = mn.sequence_model { dataset = sequences, core = core }
+  local obs, recording = alone:reset(1), mn.recording.new(alone, 0)
+  recording:begin(obs:data())
+  alone:step { 0 }
+  recording:add(0, 0, false, false, obs:data())
+  local stepper = mn.stepper.new(env, agent)
+  local short = { num_steps = 4, minibatches = 1, epochs = 1, steps = 8 }
+  local replay = mn.replay.new(recording:trajectory(), alone)
+  return { Tensor = w, Env = env, SequenceTask = sequences, Core = core, Module = mn.nn.linear(3, 2), Agent = agent, SequenceModel = model,
+    Adam = mn.adam { w }, Plan = mn.plan(function() return mn.add(w, w) end), Recording = recording, Trajectory = recording:trajectory(),
+    A2C = mn.a2c(short, env, agent), PPO = mn.ppo(short, env, agent), Supervised = mn.supervised({ steps = 64 }, sequences, model),
+    Stepper = stepper, Interventions = mn.interventions.new(stepper, {}), Replay = replay, Canvas = require("mneme.base.canvas").new({}, 100, 100),
+    Paper = mn.svg.new(100, "a") }
+end
