@@ -29,7 +29,7 @@ local pairs_of_shapes = {
   { large = { a = { 3000, 40 }, b = { 40 } } }, { shapes = { a = { 3, 2, 4 }, b = { 4 } } },
   { shapes = { a = { 4, 1, 3 }, b = { 4, 2, 3 } } },
   { shapes = { a = { 2 }, b = { 4, 3, 1 } } }, { shapes = { a = { 3, 1, 4, 1 }, b = { 2, 1, 5 } } },
-  { shapes = { a = { 1 }, b = { 1 } } },
+  { shapes = { a = { 1 }, b = { 1 } } }, { shapes = { a = { 3, 2 }, b = {} } },
 }
 -- Cases with more to each: the same hints, the same options.
 local function with(cases, hint, options)
