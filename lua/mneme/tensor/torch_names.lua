@@ -9,14 +9,8 @@ return {
   -- mn.NAME and x:NAME()
   functions = {
     -- shapes
-    cat = { "mn.concat(x, y, 0)" },
-    concatenate = { "mn.concat(x, y, 0)" },
-    stack = { "mn.concat(x:reshape(1, 2, 3), y:reshape(1, 2, 3), 0)" },
+    concatenate = { "mn.cat({ x, y }, 0)" },
     view = { "x:reshape(3, 2)" },
-    flatten = { "x:reshape(-1)" },
-    unsqueeze = { "x:reshape(2, 1, 3)" },
-    squeeze = { "x:reshape(6)" },
-    permute = { "x:transpose(0, 1)" },
     swapaxes = { "x:transpose(0, 1)" },
     t = { "x:transpose()" },
     T = { "x:transpose()" },
@@ -75,7 +69,6 @@ return {
     less = { "x:lt(y)" },
     less_equal = { "x:le(y)" },
     not_equal = { "x:ne(y)" },
-    masked_fill = { "mn.where(mask, 0, x)" },
     -- reductions
     amax = { "x:max(1)", "and its index" },
     amin = { "x:min(1)", "and its index" },
