@@ -107,9 +107,18 @@ t.test("randperm holds every number once, at every place alike", function()
   t.eq(list(mn.randperm(1)), "0")
 end)
 
-t.test("a plan refuses draws that every replay would use again", function()
-  for _, f in ipairs { function() return mn.randn(3) end, function() return mn.rand(3) end, function() return mn.randint(3, { 2 }) end,
-    function() return mn.randperm(3) end, function(x) return mn.randn_like(x) end } do
+t.test("a plan draws other numbers at each replay, as calls outside of it would, or refuses", function()
+  for _, f in ipairs { function() return mn.randn(3) end, function() return mn.rand(3) end, function(x) return mn.randn_like(x) end } do
+    local x, plan = mn.ones(3), mn.plan(function(x) return x + f(x) end)
+    local function three(draw)
+      mn.manual_seed(6)
+      return list(draw()) .. "|" .. list(draw()) .. "|" .. list(draw())
+    end
+    local outside = three(function() return x + f(x) end)
+    t.eq(three(function() return plan(x) end), outside)
+    t.ok(outside:match "^(.-)|" ~= outside:match "|(.-)|")
+  end
+  for _, f in ipairs { function() return mn.randint(3, { 2 }) end, function() return mn.randperm(3) end } do
     t.raises(function() mn.plan(function(x) return x + f(x) end)(mn.ones(3)) end, "test_constructors.lua:%d+: rand%a*: while a plan records")
   end
   t.eq(list(mn.plan(function(x) return x + mn.ones(3) end)(mn.ones(3))), "2 2 2")

@@ -27,6 +27,15 @@ t.test("what is suggested for a name of PyTorch runs", function()
   mn.clear_tape()
 end)
 
+t.test("no name of PyTorch's that is one of ours waits in the table", function()
+  local dead = {}
+  for name in pairs(torch.functions) do
+    if pcall(function() return mn[name] end) and mn.Tensor[name] then dead[#dead + 1] = name end
+  end
+  for name in pairs(torch.nn) do if rawget(mn.nn, name) then dead[#dead + 1] = "nn." .. name end end
+  t.ok(#dead == 0, "remove from torch_names.lua: " .. table.concat(dead, " "))
+end)
+
 t.test("the error names the user's line and one thing to write", function()
   local x = mn.ones(2, 3)
   for _, case in ipairs {

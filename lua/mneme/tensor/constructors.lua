@@ -1,8 +1,9 @@
 -- constructors.lua -- leaves by their sizes: mn.zeros, arange, randn, ..., named as in torch.  Sizes are mn.zeros(2, 3) or
 -- mn.zeros { 2, 3 }; options come last, or in the same table: { dtype = "f32"|"i32"|"u8", grad = false, time = false }, as in mn.tensor.
+local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local binding = require "mneme.tensor.op_binding"
-local draws = require "mneme.tensor.draws"
+local random = require "mneme.tensor.random"
 local tensor = require "mneme.tensor.tensor"
 local describe = binding.describe
 
@@ -84,10 +85,6 @@ local function filled(spec, f)
   return t
 end
 
-local function floats(name, t)
-  if t:dtype() ~= "f32" then errors.raise(("%s: dtype is %s, expected f32"):format(name, t:dtype())) end
-  return t
-end
 
 -- ---- constants ----
 
@@ -161,24 +158,36 @@ function constructors.eye(n, m, options)
     function(i) return i % m == math.floor(i / m) and 1 or 0 end)
 end
 
--- ---- random numbers ----
+-- ---- random numbers: a leaf of the next draw of the generator that mn.manual_seed starts; in a plan, of the next at each replay ----
+
+local function drawn(name, op, spec)
+  local t = tensor.new(spec)
+  if t:dtype() ~= "f32" then errors.raise(("%s: dtype is %s, expected f32"):format(name, t:dtype())) end
+  return t:copy(op(t, random.key()))
+end
+
+-- n numbers in [0, 1), of 48 bits each: f(i) is the i-th, from 0.
+local function fractions(name, n)
+  if engine.recording then
+    errors.raise(name .. ": while a plan records: every replay would use these numbers", { hint = "draw outside of it and pass the tensor in" })
+  end
+  local halves = drawn(name, tensor.ops.random_uniform, { shape = { n, 2 } })
+  local p = halves:data()
+  return function(i) return halves and p[2 * i] + p[2 * i + 1] * 2 ^ -24 end                     -- the leaf lasts as long as its handle
+end
 
 ---Uniform in [0, 1), from mn.manual_seed: see mn.zeros for the arguments.
 ---@param ... integer|table sizes, then options
 ---@return Tensor
 function constructors.rand(...)
-  local t = floats("rand", tensor.new(sizes("rand", nil, ...)))
-  draws.uniform("rand", t:data(), t:size())
-  return t
+  return drawn("rand", tensor.ops.random_uniform, sizes("rand", nil, ...))
 end
 
 ---Standard normal, from mn.manual_seed: see mn.zeros for the arguments.
 ---@param ... integer|table sizes, then options
 ---@return Tensor
 function constructors.randn(...)
-  local t = floats("randn", tensor.new(sizes("randn", nil, ...)))
-  draws.normal("randn", t:data(), t:size())
-  return t
+  return drawn("randn", tensor.ops.random_normal, sizes("randn", nil, ...))
 end
 
 ---Whole numbers from low to high - 1, all equally likely: mn.randint(10, { 2, 3 }), mn.randint(-1, 2, { 8 }).
@@ -199,7 +208,7 @@ function constructors.randint(low, high, shape, options)
   local t = tensor.new(sizes("randint", "i32", shape, options_of("randint", options) or {}))
   tensor.number(low, t:dtype())
   tensor.number(high - 1, t:dtype())
-  local fraction, p = draws.fractions("randint", t:size()), t:data()
+  local fraction, p = fractions("randint", t:size()), t:data()
   for i = 0, t:size() - 1 do p[i] = low + math.floor(fraction(i) * (high - low)) end
   return t
 end
@@ -210,7 +219,7 @@ end
 ---@return Tensor [n] i32
 function constructors.randperm(n, options)
   local spec = spec_of("randperm", { size("randperm", n) }, options_of("randperm", options), "i32")
-  local t, fraction = filled(spec, function(i) return i end), draws.fractions("randperm", n)
+  local t, fraction = filled(spec, function(i) return i end), fractions("randperm", n)
   local p = t:data()
   for i = n - 1, 1, -1 do                                -- Fisher and Yates
     local k = math.floor(fraction(i) * (i + 1))

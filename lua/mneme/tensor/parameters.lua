@@ -2,7 +2,6 @@
 -- creation alone; and checks of what layers are made with.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
-local draws = require "mneme.tensor.draws"
 local errors = require "mneme.base.errors"
 local random = require "mneme.tensor.random"
 local tables = require "mneme.base.tables"
@@ -21,7 +20,6 @@ function parameters.manual_seed(s)
   if type(s) ~= "number" or s % 1 ~= 0 then errors.raise(("manual_seed: %s, expected a whole number"):format(tostring(s))) end
   seed, stream = s, 0
   random.manual_seed(s)
-  draws.manual_seed(s)
 end
 
 local function normal(p, n)

@@ -60,14 +60,4 @@ function random.dropout(x, p)
 end
 tensor.Tensor.dropout = random.dropout
 
----Numbers uniform in [0, 1), of the shape of a tensor.
----@param like Tensor
----@return Tensor
-function random.rand_like(like) return ops.random_uniform(like, random.key()) end
-
----Standard normal numbers, of the shape of a tensor.
----@param like Tensor
----@return Tensor
-function random.randn_like(like) return ops.random_normal(like, random.key()) end
-
 return random

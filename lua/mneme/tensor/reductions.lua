@@ -1,5 +1,5 @@
 -- reductions.lua -- reductions over several axes, x:sum({ 0, 2 }), and softmax over any axis.  The ops reduce one axis: several are
--- first made one, by reshaping where they are neighbours, else by moving them.
+-- first made one, by reshaping where they are neighbours, else moved to the end.
 local errors = require "mneme.base.errors"
 local describe = require("mneme.tensor.op_binding").describe
 
@@ -23,18 +23,24 @@ return function(M)
     return list
   end
 
-  -- x with these axes, in order, as one: its place; and x's shape with 1 in their places.
-  local function merged(x, axes)
-    local kept, k = x:shape(), #axes
-    local n = #kept
-    local together = axes[k] - axes[1] == k - 1
-    for i = k, together and k + 1 or 1, -1 do x = M.functions.movedim(x, axes[i], n - 1 - (k - i)) end
-    local first, shape, to = together and axes[1] or n - k, x:shape(), {}
+  -- x with these axes, in order, as one; its place, the last one if `last` says so or they are not neighbours; and x's shape with 1 in
+  -- their places.
+  local function merged(x, axes, last)
+    local shape, kept, k, gone = x:shape(), x:shape(), #axes, {}
+    local n, first = #shape, axes[1]
+    for _, axis in ipairs(axes) do kept[axis + 1], gone[axis] = 1, true end
+    if last or axes[k] - first >= k then
+      local order = {}
+      for axis = 0, n - 1 do if not gone[axis] then order[#order + 1] = axis end end
+      for _, axis in ipairs(axes) do order[#order + 1] = axis end
+      x, first = ops.permute(x, order), n - k
+      shape = x:shape()
+    end
+    local to = {}
     for axis = 0, n - 1 do
       if axis <= first or axis >= first + k then to[#to + 1] = shape[axis + 1] else to[#to] = to[#to] * shape[axis + 1] end
     end
-    for _, axis in ipairs(axes) do kept[axis + 1] = 1 end
-    return ops.reshape(x, unpack(to)), first, kept
+    return ops.reshape(x, to), first, kept
   end
 
   -- A call's arguments by name: x, then the options in the order of the signature; a table at the end is named options, unless it is a
@@ -74,7 +80,7 @@ return function(M)
       args[input], args.axis = x1, axis
       local y = op(args)
       local keep = args.keepdim or args.keepdims
-      return (keep == true or keep == 1) and ops.reshape(y, unpack(kept)) or y
+      return (keep == true or keep == 1) and ops.reshape(y, kept) or y
     end
   end
   for _, name in ipairs { "sum", "mean", "max", "min", "prod", "var", "std", "norm", "any", "all", "count_nonzero" } do reduction(name) end
@@ -105,8 +111,8 @@ return function(M)
     if type(x) == "table" then x, axis, keepdim = x.x, x.axis, x.keepdim end
     if not M.is(x) or (axis == nil and not keepdim) then return ops.logsumexp(x) end
     local n = #x:shape()
-    local x1, place, kept = merged(x, sorted("logsumexp", type(axis) == "table" and axis or { axis_of("logsumexp", axis, n) }, n))
-    local y = ops.logsumexp(moved(x1, place, #x1:shape() - 1))
-    return keepdim and ops.reshape(y, unpack(kept)) or y
+    local x1, _, kept = merged(x, sorted("logsumexp", type(axis) == "table" and axis or { axis_of("logsumexp", axis, n) }, n), true)
+    local y = ops.logsumexp(x1)
+    return keepdim and ops.reshape(y, kept) or y
   end
 end
