@@ -106,7 +106,7 @@ return function(M)
     if not M.is(x) or (axis == nil and not keepdim) then return ops.logsumexp(x) end
     local n = #x:shape()
     local x1, place, kept = merged(x, sorted("logsumexp", type(axis) == "table" and axis or { axis_of("logsumexp", axis, n) }, n))
-    local y = ops.logsumexp(moved(x1, place, #x1:shape() - 1))
+    local y = ops.logsumexp(M.functions.movedim(x1, place, #x1:shape() - 1))
     return keepdim and ops.reshape(y, unpack(kept)) or y
   end
 end
