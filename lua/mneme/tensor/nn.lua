@@ -7,7 +7,6 @@ local errors = require "mneme.base.errors"
 local layers = require "mneme.tensor.layers"
 local module = require "mneme.tensor.module"
 local parameters = require "mneme.tensor.parameters"
-local tables = require "mneme.base.tables"
 local suggest = require "mneme.tensor.suggest"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops

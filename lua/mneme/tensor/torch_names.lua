@@ -2,7 +2,6 @@
 -- with x, y, scores [2,3], index [2] i32, mask [2,3] u8, net a module; tests/engine/test_torch_names.lua runs them all.  A name that is
 -- a function of mn or of tensors is never looked up here.
 local device = "device=cuda is a setting of the run: mneme run SCRIPT device=cuda"
-local layer = "an activation is an op, or the option act of a layer"
 local in_place = "a leaf's values; computed tensors do not change"
 
 return {
