@@ -1,7 +1,7 @@
 -- single.lua -- one environment (num_envs = 1) with the buffers of its last step: for replays, playing by hand and
 -- repeating part of an episode.
 local ffi = require "ffi"
-local dtypes = require "mneme.tensor.dtypes"
+local dtypes = require "mneme.base.dtypes"
 local envs = require "mneme.envs.env"
 local state_arrays = require "mneme.models.state_arrays"
 

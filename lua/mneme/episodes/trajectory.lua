@@ -8,7 +8,7 @@
 -- T-Maze takes half a byte.  Records hold the agent's internals at each step, where they were recorded.
 local ffi = require "ffi"
 local bit = require "bit"
-local dtypes = require "mneme.tensor.dtypes"
+local dtypes = require "mneme.base.dtypes"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
