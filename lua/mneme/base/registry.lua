@@ -4,7 +4,7 @@ local errors = require "mneme.base.errors"
 local renamed = require "mneme.base.renamed"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/registry%.lua$" or "./lua/mneme/"
-local registry = { root = here .. "../../" }
+local registry = { root = here .. "../../", library = here }           -- library: lua/mneme/ itself
 
 -- Kinds whose folder is in lua/mneme.
 local inside = { cores = true, attentions = true, datasets = true }
