@@ -85,7 +85,7 @@ t.test("annotations: every method and field of every class, and no other", funct
     if not object and of_no_object[name] == nil then wrong[#wrong + 1] = "tests/support/public_objects.lua makes no " .. name end
     if object then
       local real = methods_of(object)
-      for method in pairs(objects[name] and name ~= "Learner" and real or {}) do              -- a Learner's are of what it makes
+      for method in pairs(objects[name] and real or {}) do
         if not of_class(name, "methods", method) then wrong[#wrong + 1] = ("%s:%s has no annotation"):format(name, method) end
       end
       for method in pairs(classes[name].methods) do
