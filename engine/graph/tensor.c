@@ -139,6 +139,8 @@ int mn_copy(mn_ctx *mn, const mn_tensor *from, const mn_tensor *to) {
   mn_record *a = mn_find(mn, from, "copy", "the source"), *b = a ? mn_find(mn, to, "copy", "the target") : NULL;
   if (!b) return -1;
   if (b->slot >= 0 || b->plan) return mn_fail(mn, "copy: the target must be a leaf");
+  if (mn->recording && mn->recording->body)
+    return mn_fail(mn, "copy: in the body of a recurrence no leaf changes from row to row: return what changes as state");
   if (a->dtype != b->dtype || a->n != b->n)
     return mn_fail(mn, "copy: %ld elements into %ld, or another element type", a->n, b->n);
   if ((b->of ? b->of : b)->needed == mn->tape_number + 1)

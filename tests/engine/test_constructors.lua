@@ -107,6 +107,12 @@ t.test("randperm holds every number once, at every place alike", function()
   t.eq(list(mn.randperm(1)), "0")
 end)
 
+t.test("in a recurrence every row draws numbers of its own", function()
+  local y = mn.recur(function(x, h) return x + mn.randn(2), h end, { x = mn.zeros(3, 1, 2), state = mn.zeros(1, 2) })
+  local p = y:data()
+  for i = 0, 5 do for k = 0, i - 1 do t.ok(p[i] ~= p[k]) end end
+end)
+
 t.test("a plan draws other numbers at each replay, as calls outside of it would, or refuses", function()
   for _, f in ipairs { function() return mn.randn(3) end, function() return mn.rand(3) end, function(x) return mn.randn_like(x) end } do
     local x, plan = mn.ones(3), mn.plan(function(x) return x + f(x) end)

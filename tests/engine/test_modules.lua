@@ -78,7 +78,8 @@ end)
 t.test("a layer that torch has and Mneme has not says what there is instead", function()
   for name, hint in pairs { BatchNorm1d = "write mn.nn.layer_norm",
     batch_norm = "depend on how a batch is divided", LSTM = "mn.core",
-    Linear = "did you mean 'mn.nn.linear'", LayerNorm = "did you mean 'mn.nn.layer_norm'", MSELoss = "mn.mse_loss", Dropuot = "did you mean 'mn.nn.dropout'" } do
+    Linear = "did you mean 'mn.nn.linear'",
+    LayerNorm = "did you mean 'mn.nn.layer_norm'", MSELoss = "mn.mse_loss", Dropuot = "did you mean 'mn.nn.dropout'" } do
     t.raises(function() return nn[name] end, hint)
   end
 end)

@@ -201,6 +201,11 @@ t.test("recur: what is wrong is said", function()
   local computed = w * 2
   local function raises(pattern, f, o) t.raises(function() mn.recur(f, o) end, pattern) end
   raises("recur: nil, expected a function", nil, { x = x, state = h })
+  raises("copy: in the body of a recurrence no leaf changes", function(i, s)
+    local leaf = mn.zeros_like(s)
+    local y = i + s + leaf:copy(s)
+    return y, y
+  end, { x = x, state = h })
   raises("unknown argument of recur: 'strat'; did you mean 'start'", good, { x = x, state = h, strat = h })
   raises("recur: state is missing", good, { x = x })
   raises("recur: the body returned y alone", function(i) return i end, { x = x, state = h })

@@ -316,10 +316,10 @@ t.test("what is wrong with a decay is said by name", function()
   refused("mn.decays.mine", 3)
   refused("mn.decays.mine.keep is missing, expected function%(beta, gamma%)", {})
   refused("key of mn.decays.mine: 'kep'; did you mean 'keep'", { kep = function() end, keep = function() end })
-  refused("decay=mine: keep gave %[5,5,2,4%] as keep_v, expected %[T,B,H,V%]", { keep = function(b) return b:reshape(5, 5, 2, 4) end })
-  refused("decay=mine: keep gave %[25,1,2,8%] as keep_v, expected %[T,B,H,V%] = %[25,1,2,4%], %[T,B,H,V,K%] = %[25,1,2,4,8%], %[T,B,H,1%], or nil",
+  refused("decay=mine: keep gave %[1,2,1,4%] as keep_v, expected %[T,B,H,V%]", { keep = function(b) return b:reshape(1, 2, 1, 4) end })
+  refused("decay=mine: keep gave %[1,1,2,8%] as keep_v, expected %[T,B,H,V%] = %[1,1,2,4%], %[T,B,H,V,K%] = %[1,1,2,4,8%], %[T,B,H,1%], or nil",
     { keep = function(_, g) return g end })
-  refused("decay=mine: keep gave %[25,1,2,4%] as keep_k, expected %[T,B,H,K%] = %[25,1,2,8%], %[T,B,H,1%], or nil", { keep = function(b) return nil, b end })
+  refused("decay=mine: keep gave %[1,1,2,4%] as keep_k, expected %[T,B,H,K%] = %[1,1,2,8%], %[T,B,H,1%], or nil", { keep = function(b) return nil, b end })
   refused("decay=mine: keep gave a number as keep_v", { keep = function() return 0.5 end })
   refused("decay=mine: keep_k is 1.4 at beta = 0, gamma = 0.9, expected 0 to 1", { keep = function(_, g) return nil, 0.5 + g end })
   refused("decay=mine: keep_v is %-", { keep = function(b) return 0.5 - b end })

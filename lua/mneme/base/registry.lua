@@ -5,7 +5,7 @@ local renamed = require "mneme.base.renamed"
 local source_files = require "mneme.base.source_files"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/registry%.lua$" or "./lua/mneme/"
-local registry = { root = here .. "../../" }
+local registry = { root = here .. "../../", library = here }           -- library: lua/mneme/ itself
 
 -- Kinds whose folder is in lua/mneme.
 local inside = { cores = true, attentions = true, datasets = true, learners = true }

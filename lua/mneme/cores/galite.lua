@@ -1,7 +1,7 @@
 -- galite.lua -- gated linear attention with its axes: gate x decay x query x feature x approximation x flow.
 -- Per head: v, k = phi(x), q = phi(x); gates beta on the value axis, gamma on the key axis;
 --   C = (1-beta)(1-gamma)^T * C + (beta*v)(gamma*k)^T     s = (1-gamma)*s + gamma*k     y = C q / (s.q + eps)
--- (decay=separable, the paper's GaLiTe; decay=joint is the released code's, with 1 - beta gamma^T).
+-- (decay=separable, the paper's GaLiTe; decay=joint is the released code's, with 1 - beta gamma^T; a script adds others: mn.decays).
 -- The matrix C can be approximated: approximation=cos by vectors modulated by cosines (AGaLiTe), random_sign by random
 -- signs (unbiased), svd by its nearest matrix of rank r, U W^T.
 local combinations = require "mneme.models.gated_linear_rules"

@@ -82,7 +82,7 @@ local function layer(cfg, prefix)
     k = seen("k", heads(k, H) * heads((i - m):exp() * K ^ -0.5, H))
 
     -- wkv6 reads before it writes: what is left of the old C, and the step's own value.
-    local old, C = ops.wkv6 { r = q * keep, k = k, v = v, w = keep, first = none, done = done, S = state[prefix .. "C"] }
+    local old, C = ops.wkv6 { r = q * keep, k = k, v = v, keep = keep, first = none, done = done, S = state[prefix .. "C"] }
     local n, n_after = ops.gated_scan { x = k, a = keep, done = done, h = state[prefix .. "n"] }
     new[prefix .. "C"], new[prefix .. "n"], new[prefix .. "m"] = C, n_after, m_after
     local own, sum = (q * k):sum(-1, 1), (q * n):sum(-1, 1)

@@ -1,12 +1,24 @@
 -- slstm.lua -- sLSTM, an LSTM whose input gate is an exponential and whose cell is normalised, written with mn.recur.
 --   i, f, z, o = W x + U h + bias;   m' = max(log sigma(f) + m, i);   a = exp(log sigma(f) + m - m'),  b = exp(i - m')
 --   c = a c + b tanh(z);   n = a n + b;   h = sigma(o) c / n
--- m keeps the exponentials in range and changes nothing else.  One head: U is a full matrix.
+-- m keeps the exponentials in range and changes nothing else; it begins below all inputs, so that the first i is the first m.  One head: U is a full matrix.
 local nn = require "mneme.tensor.nn"
 local recur = require "mneme.tensor.recur"
 local recurrent = require "mneme.models.recurrent"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
+
+local LOWEST = -1e30                     -- of m where an episode begins
+
+-- What the state is there, by number of environments.
+local function starts(d)
+  local by_size = {}
+  return function(B)
+    local zero = tensor.new { shape = { B, d } }
+    by_size[B] = by_size[B] or { h = zero, c = zero, n = zero, m = tensor.new { shape = { B, d } }:fill(LOWEST) }
+    return by_size[B]
+  end
+end
 
 local function layer(d_in, d, cfg)
   local gates = { "i", "f", "z", "o" }
@@ -24,8 +36,10 @@ local function layer(d_in, d, cfg)
     local h = gate(4):sigmoid() * (c / n)
     return h, { h = h, c = c, n = n, m = m }
   end
+  local start = starts(d)
   return nn.module({ leaves = { wi, wh, bias }, named = named }, function(_, x, done, h, c, n, m)
-    local y, s = recur(body, { x = (ops.linear(x, wi, bias)), state = { h = h, c = c, n = n, m = m }, done = done })
+    local y, s = recur(body, { x = (ops.linear(x, wi, bias)), state = { h = h, c = c, n = n, m = m }, done = done,
+      start = done and start(x:shape()[2]) or nil })
     return y, s.h, s.c, s.n, s.m
   end)
 end
@@ -36,7 +50,7 @@ return {
   config = { d_in = 16, d_model = 128, n_layers = 1, f_bias = 0, reset = true },
   build = function(cfg)
     local core = recurrent.build(cfg, layer, { "h", "c", "n", "m" })
-    core.complexity = { step = "5*L*D" }
+    core.complexity, core.start = { step = "5*L*D" }, { m = LOWEST }
     return core
   end,
 }

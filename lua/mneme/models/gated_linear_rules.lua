@@ -14,7 +14,7 @@ local combinations = {}
 
 -- Every file of forms/: name -> what it returns, whose `axis` names the setting that chooses it.
 local forms = {}
-for _, file in ipairs(files.list(registry.root .. "lua/mneme/models/forms")) do
+for _, file in ipairs(files.list(registry.library .. "models/forms")) do
   local name = file:match "^(.+)%.lua$"
   if name then forms[name] = require("mneme.models.forms." .. name) end
 end

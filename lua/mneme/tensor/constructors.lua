@@ -163,7 +163,8 @@ end
 local function drawn(name, op, spec)
   local t = tensor.new(spec)
   if t:dtype() ~= "f32" then errors.raise(("%s: dtype is %s, expected f32"):format(name, t:dtype())) end
-  return t:copy(op(t, random.key()))
+  local values = op(t, random.key())
+  return engine.recording and not t:wants_grad() and values or t:copy(values)
 end
 
 -- n numbers in [0, 1), of 48 bits each: f(i) is the i-th, from 0.

@@ -404,7 +404,7 @@ end
 
 -- ---- what is made of ops: mn.NAME and x:NAME(...) ----
 
-for _, part in ipairs { "elementwise", "reductions", "shapes", "indexing" } do require("mneme.tensor." .. part)(M) end
+for _, part in ipairs { "functions", "shapes", "indexing" } do require("mneme.tensor." .. part)(M) end
 for name, f in pairs(M.functions) do Tensor[name] = f end
 Tensor.cat, Tensor.stack = nil, nil                                 -- of lists
 

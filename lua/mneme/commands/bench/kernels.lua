@@ -48,6 +48,13 @@ local function factors(r, more)
   return a
 end
 
+-- The same with what is kept given, not worked out from the gates.
+local function kept(r)
+  local a = factors(r, { keep_v = r(T, B, H, V), keep_k = r(T, B, H, 256) })
+  a.write_v, a.write_k, a.p_write_k, a.beta, a.gamma, a.p_gamma = a.beta, a.gamma, a.p_gamma, nil, nil, nil
+  return a
+end
+
 -- Transformer-XL's attention with M carried tokens.
 local function xl(r, M)
   return { q = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V), mk = r(M, B, H, 64), mv = r(M, B, H, V), u = r(H, 64), w = r(H, 64),
@@ -57,6 +64,7 @@ end
 ---name, its op, sizes, the op's inputs given r(shape...) -> a leaf of values in 0..1, and its lane operations.
 kernels.list = {
   { "gated", op = "linear_attention", size = "64x256", inputs = factors, lanes = function() return chunked(256) end },
+  { "apart", op = "linear_attention", size = "64x256", inputs = kept, lanes = function() return chunked(256) end },
   { "ungated", op = "linear_attention", size = "64x64", lanes = function() return plain(64) end,
     inputs = function(r) return { q = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V) } end },
   { "scalar", op = "linear_attention", size = "64x64", lanes = function() return plain(64) end,

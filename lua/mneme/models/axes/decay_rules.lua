@@ -46,14 +46,8 @@ local function sizes(cfg, gate, K)
   return of(gate.beta, cfg.d_head), gate.gamma and K or nil
 end
 
--- The gate [N,1,H,n] whose row r is opened by f(r).
-local function opened(N, H, n, f)
-  local x = tensor.new { shape = { N, 1, H, n } }
-  for r = 0, N - 1 do
-    for i = r * H * n, (r + 1) * H * n - 1 do x:data()[i] = f(r) end
-  end
-  return x
-end
+-- A gate [1,1,H,n] that is opened so far.
+local function opened(H, n, opening) return n and tensor.new { shape = { 1, 1, H, n } }:fill(opening) or nil end
 
 -- What `keep` gives for gates; errors name the decay.
 local function call(name, cfg, beta, gamma)
@@ -67,44 +61,63 @@ local function call(name, cfg, beta, gamma)
 end
 
 -- Which kind of result it is, by its shape.
-local function kind_of(name, which, x, like, n, K)
+local function kind_of(name, which, x, H, n, K)
   if x == nil then return nil end
-  local N, H = like[1], like[3]
   local shape = tensor.is(x) and x:shape() or {}
-  local same = shape[1] == N and shape[2] == 1 and shape[3] == H
+  local same = shape[1] == 1 and shape[2] == 1 and shape[3] == H
   if same and #shape == 4 and shape[4] == n then return "each" end
   if same and #shape == 4 and shape[4] == 1 then return "head" end
-  if same and which == "keep_v" and #shape == 5 and shape[4] == n and shape[5] == K then return "element" end
-  local letters = which == "keep_v" and "V" or "K"
-  refuse("decay=%s: keep gave %s as %s, expected [T,B,H,%s] = [%d,1,%d,%d]%s, [T,B,H,1], or nil where all is kept", name,
-    tensor.is(x) and "[" .. table.concat(shape, ",") .. "]" or "a " .. type(x), which, letters, N, H, n,
-    which == "keep_v" and (", [T,B,H,V,K] = [%d,1,%d,%d,%d]"):format(N, H, n, K) or "")
+  if same and K and #shape == 5 and shape[4] == n and shape[5] == K then return "element" end
+  refuse("decay=%s: keep gave %s as %s, expected [T,B,H,%s] = [1,1,%d,%d]%s, [T,B,H,1], or nil where all is kept", name,
+    tensor.is(x) and "[" .. table.concat(shape, ",") .. "]" or "a " .. type(x), which, K and "V" or "K", H, n,
+    K and (", [T,B,H,V,K] = [1,1,%d,%d,%d]"):format(H, n, K) or "")
 end
 
--- A result's rows: f(row, least, greatest); not a number counts as below 0.
-local function each_row(x, N, f)
-  local n, p = x:size() / N, x:data()
-  for r = 0, N - 1 do
-    local low, high = math.huge, -math.huge
-    for i = r * n, (r + 1) * n - 1 do
-      local value = p[i] == p[i] and p[i] or -math.huge
-      low, high = math.min(low, value), math.max(high, value)
-    end
-    f(r, low, high)
+-- The least and the greatest value; not a number counts as below all.
+local function range(x)
+  local low, high, p = math.huge, -math.huge, x:data()
+  for i = 0, x:size() - 1 do
+    local value = p[i] == p[i] and p[i] or -math.huge
+    low, high = math.min(low, value), math.max(high, value)
   end
+  return low, high
 end
 
--- A declared `rest` is what keep gives: want(r), nil: nothing.
-local function check_rest(name, which, x, N, want, described)
+-- A declared `rest` is what keep gives; want nil: nothing.
+local function check_rest(name, which, x, want, gates)
   if (x == nil) ~= (want == nil) then
     refuse("decay=%s: its rest says that keep gives %s%s, and it does%s", name, x and "no " or "", which, x and "" or " not")
   end
-  if not x then return end
-  each_row(x, N, function(r, low, high)
-    if math.abs(low - want(r)) > ABOUT or math.abs(high - want(r)) > ABOUT then
-      refuse("decay=%s: its rest says that %s = %g at %s, and keep gives %g", name, which, want(r), described(r), low)
+  local low, high = range(x or tensor.new { want or 0 })
+  if x and (math.abs(low - want) > ABOUT or math.abs(high - want) > ABOUT) then
+    refuse("decay=%s: its rest says that %s = %g at %s, and keep gives %g", name, which, want, gates, low)
+  end
+end
+
+-- One trial: what is kept with gates opened so.  Returns the least of either result.
+local function try(use, cfg, n_beta, n_gamma, K, b, g)
+  local name, entry, H = use.name, use.entry, cfg.n_heads
+  local keep_v, keep_k = call(name, cfg, opened(H, n_beta, b), opened(H, n_gamma, g))
+  use.kept_v, use.kept_k = kind_of(name, "keep_v", keep_v, H, cfg.d_head, K), kind_of(name, "keep_k", keep_k, H, K)
+  local gates = (n_beta and ("beta = %g"):format(b) or "") .. (n_beta and n_gamma and ", " or "") .. (n_gamma and ("gamma = %g"):format(g) or "")
+  local least = {}
+  for which, x in pairs { keep_v = keep_v, keep_k = keep_k } do
+    local low, high = range(x)
+    if not (low >= -ABOUT and high <= 1 + ABOUT) then
+      local odd = low >= -ABOUT and high or low
+      refuse("decay=%s: %s is %s at %s, expected 0 to 1", name, which, odd == -math.huge and "NaN" or ("%.4g"):format(odd), gates)
     end
-  end)
+    use.uniform, least[which] = use.uniform and high - low <= 10 * ABOUT, low
+  end
+  if entry.rest then
+    check_rest(name, "keep_v", keep_v, n_beta and entry.rest.beta and 1 - b or nil, gates)
+    check_rest(name, "keep_k", keep_k, n_gamma and entry.rest.gamma and 1 - g or nil, gates)
+  end
+  return least
+end
+
+local function differ(a, b)
+  return math.abs((a.keep_v or 0) - (b.keep_v or 0)) > ABOUT or math.abs((a.keep_k or 0) - (b.keep_k or 0)) > ABOUT
 end
 
 ---Try a decay on gates that are shut, open and between.
@@ -123,36 +136,18 @@ function rules.examine(cfg, gate, K, name)
     use.own, use.rest, use.product = true, false, not entry.joint
     return use
   end
-  local each, H, V = #OPENINGS, cfg.n_heads, cfg.d_head
-  local N = each * each
-  local function of_beta(r) return OPENINGS[math.floor(r / each) + 1] end
-  local function of_gamma(r) return OPENINGS[r % each + 1] end
-  local beta, gamma = n_beta and opened(N, H, n_beta, of_beta), n_gamma and opened(N, H, n_gamma, of_gamma)
-  local keep_v, keep_k = call(name, cfg, beta or nil, gamma or nil)
-  use.kept_v, use.kept_k = kind_of(name, "keep_v", keep_v, { N, 1, H }, V, K), kind_of(name, "keep_k", keep_k, { N, 1, H }, K)
+  local found = {}
+  for i, b in ipairs(OPENINGS) do
+    found[i] = {}
+    for j, g in ipairs(OPENINGS) do
+      found[i][j] = try(use, cfg, n_beta, n_gamma, K, b, g)
+      if differ(found[i][j], found[1][j]) then use.uses.beta = true end
+      if differ(found[i][j], found[i][1]) then use.uses.gamma = true end
+    end
+  end
   use.product = use.kept_v ~= "element" and not entry.joint
   if entry.joint and (use.kept_v ~= "each" or use.kept_k ~= "each") then
     refuse("decay=%s: joint = true joins keep_v [T,B,H,V] and keep_k [T,B,H,K], and keep does not give both", name)
-  end
-
-  local function described(r) return (beta and ("beta = %g"):format(of_beta(r)) or "") .. (beta and gamma and ", " or "")
-    .. (gamma and ("gamma = %g"):format(of_gamma(r)) or "") end
-  for which, x in pairs { keep_v = keep_v, keep_k = keep_k } do
-    local first = {}
-    each_row(x, N, function(r, low, high)
-      if not (low >= -ABOUT and high <= 1 + ABOUT) then
-        local odd = low >= -ABOUT and high or low
-        refuse("decay=%s: %s is %s at %s, expected 0 to 1", name, which, odd == -math.huge and "NaN" or ("%.4g"):format(odd), described(r))
-      end
-      use.uniform = use.uniform and high - low <= 10 * ABOUT
-      first[r] = low
-      if math.abs(low - first[r % each]) > ABOUT then use.uses.beta = true end
-      if math.abs(low - first[r - r % each]) > ABOUT then use.uses.gamma = true end
-    end)
-  end
-  if rest then
-    check_rest(name, "keep_v", keep_v, N, beta and rest.beta and function(r) return 1 - of_beta(r) end or nil, described)
-    check_rest(name, "keep_k", keep_k, N, gamma and rest.gamma and function(r) return 1 - of_gamma(r) end or nil, described)
   end
   return use
 end
@@ -221,9 +216,7 @@ end
 local function kept_at(use, cfg, gate, K, openings)
   local n_beta, n_gamma = sizes(cfg, gate, K)
   local H = cfg.n_heads
-  local beta = n_beta and opened(1, H, n_beta, function() return openings.beta or 0.5 end) or nil
-  local gamma = n_gamma and opened(1, H, n_gamma, function() return openings.gamma or 0.5 end) or nil
-  local keep_v, keep_k = call(use.name, cfg, beta, gamma)
+  local keep_v, keep_k = call(use.name, cfg, opened(H, n_beta, openings.beta or 0.5), opened(H, n_gamma, openings.gamma or 0.5))
   local v, k = keep_v and keep_v:data()[0] or 1, keep_k and keep_k:data()[0] or 1
   if use.kept_v == "element" then return v end
   return use.entry.joint and 1 - (1 - v) * (1 - k) or v * k

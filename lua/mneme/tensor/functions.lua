@@ -1,11 +1,46 @@
--- reductions.lua -- reductions over several axes, x:sum({ 0, 2 }), and softmax over any axis.  The ops reduce one axis: several are
--- first made one, by reshaping where they are neighbours, else moved to the end.
+-- functions.lua -- functions of a few lines over ops: pow for any exponent, isnan, isinf, isfinite; reductions over several axes,
+-- x:sum({ 0, 2 }); softmax over any axis.  The ops reduce one axis: several are first made one, by reshaping where they are neighbours,
+-- else moved to the end.
 local errors = require "mneme.base.errors"
 local describe = require("mneme.tensor.op_binding").describe
 
+local BIGGEST = (2 - 2 ^ -23) * 2 ^ 127              -- the largest finite float
+
 ---@param M table tensor.lua's
 return function(M)
-  local ops = M.ops
+  local ops, functions = M.ops, M.functions
+
+  -- ---- elementwise ----
+
+  local own = { [-1] = ops.reciprocal, [-0.5] = ops.rsqrt, [0.5] = ops.sqrt, [2] = ops.square }
+
+  ---x^p; NaN where x < 0 and p is no whole number.  Also written x ^ p.
+  ---@param x Tensor|number
+  ---@param p Tensor|number
+  ---@return Tensor
+  function functions.pow(x, p)
+    if not M.is(x) or type(p) ~= "number" then return (type(x) == "table" and ops.pow or ops.power)(x, p) end
+    local op = own[p]
+    if op then return op(x) end
+    return ops.pow(x, p)
+  end
+
+  ---Where x is NaN: a mask.
+  ---@param x Tensor
+  ---@return Tensor u8
+  function functions.isnan(x) return ops.ne(x, x) end
+
+  ---Where x is infinite: a mask.
+  ---@param x Tensor
+  ---@return Tensor u8
+  function functions.isinf(x) return ops.eq(ops.abs(x), math.huge) end
+
+  ---Where x is neither infinite nor NaN: a mask.
+  ---@param x Tensor
+  ---@return Tensor u8
+  function functions.isfinite(x) return ops.between(x, -BIGGEST, BIGGEST) end
+
+  -- ---- reductions ----
 
   -- The axes of a list, from 0, in order.
   local function sorted(name, axes, n)
@@ -63,7 +98,7 @@ return function(M)
   -- Reductions of masks and floats that take lists of axes.  Of max and min a list gives no index.
   local function reduction(name)
     local op, input = ops[name], M.signatures[name].inputs[1].name
-    M.functions[name] = function(x, a, b, c, ...)
+    functions[name] = function(x, a, b, c, ...)
       local ta, tb, tc = type(a), type(b), type(c)
       if type(x) ~= "table" and ta ~= "table" and tb ~= "table" and tc ~= "table" then
         if b == nil and c == nil then
@@ -92,7 +127,7 @@ return function(M)
 
   for _, name in ipairs { "softmax", "log_softmax" } do
     local op = ops[name]
-    M.functions[name] = function(x, axis)
+    functions[name] = function(x, axis)
       if type(x) == "table" then x, axis = x.x, x.axis end
       if axis == nil or not M.is(x) then return op(x) end
       local n = #x:shape()
@@ -107,7 +142,7 @@ return function(M)
   ---@param axis integer|integer[]|nil
   ---@param keepdim boolean?
   ---@return Tensor
-  function M.functions.logsumexp(x, axis, keepdim)
+  function functions.logsumexp(x, axis, keepdim)
     if type(x) == "table" then x, axis, keepdim = x.x, x.axis, x.keepdim end
     if not M.is(x) or (axis == nil and not keepdim) then return ops.logsumexp(x) end
     local n = #x:shape()
