@@ -42,6 +42,7 @@ t.test("the error names the user's line and one thing to write", function()
     { function() return mn.concatenate(x, x) end, "there is no mn.concatenate; write mn.cat { x, y }" },
     { function() return mn.bmm(x, x) end, "mn.matmul" },
     { function() return x.T end, "there is no x:T; write x:transpose" },
+    { function() return x:cat(0) end, "there is no x:cat; write mn.cat { x, ... }" },
     { function() return x:numpy() end, "x:to_table" },
     { function() return x:cuda() end, "device=cuda is a setting" },
     { function() return mn.nn.LSTM(3, 4) end, 'there is no mn.nn.LSTM; write mn.core%("lstm"' },

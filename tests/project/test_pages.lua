@@ -62,7 +62,7 @@ local function following()
   set("view", find.names "scenes")
   set("list", catalogue.kinds, { "costs" })
   set("bench", { "cores", "eager", "envs", "ranks", "recur", "scenes", "sweep", "torsos", "train" })
-  set("help", catalogue.kinds, { "config", "torso", "a2c", "ppo", "supervised", "core", "attention", "api", "man" }, envs)
+  set("help", catalogue.kinds, { "config", "torso", "a2c", "ppo", "supervised", "core", "attention", "annotations", "api", "man" }, envs)
   for _, kind in ipairs(catalogue.kinds) do set("help", catalogue.names(kind)) end
   for setting in pairs(require "mneme.models.core_settings") do set("help", { setting }) end
   return after

@@ -10,6 +10,7 @@ end
 
 return function(object)
   if mn.is_tensor(object) then return mn.Tensor end
+  if rawget(object, "new") then return {} end              -- a class, such as mn.learners.ppo: methods are of what it makes
   local list, at = {}, getmetatable(object)
   while type(at) == "table" and type(rawget(at, "__index")) == "table" do
     at = at.__index

@@ -58,6 +58,7 @@ local function put_class(out, class)
   out[#out + 1] = ("---@class %s%s"):format(class.name, class.parent and ": " .. class.parent or "")
   put_comment(out, class.fields)
   put_comment(out, class.operators)
+  put_comment(out, { class.overload })
   if class.call then out[#out + 1] = "---@overload " .. function_type(class.call.comment) end
   out[#out + 1] = ("local %s = {}\n"):format(class.name)
   for _, m in ipairs(class.methods) do put_function(out, class.name .. ":" .. m.name, m.arguments, m.comment) end
@@ -114,11 +115,11 @@ end
 ---@return string
 function annotations.text()
   local out = { "---@meta mneme\n\n-- Made by `mneme help annotations`; do not edit.\n" }
-  local methods = {}
+  local methods, named = {}, {}
   out[#out + 1] = "---@class mn.ops every op\nlocal ops = {}\n"
   for _, op in ipairs(api.ops()) do
     local comment, arguments = put_op(out, op)
-    methods[#methods + 1] = { name = op.name, arguments = arguments, comment = comment }
+    methods[#methods + 1], named["mn." .. op.name] = { name = op.name, arguments = arguments, comment = comment }, op.name
   end
   for _, class in ipairs(api.classes()) do
     if class.name == "Tensor" then
@@ -142,7 +143,11 @@ function annotations.text()
       parts[f.name] = true
       put_comment(out, { (api.prose(f.comment):gsub("\n", "\n---")) })
       out[#out + 1] = ("---@class %s\n---@overload %s\n%s = {}\n"):format(f.name, function_type(f.comment), f.name)
-    else put_function(out, f.name, f.arguments, f.comment) end
+    else
+      local op = named[f.name]
+      if op then f.comment[#f.comment + 1] = ("@overload fun(arguments: mn.arguments.%s): Tensor"):format(op) end
+      put_function(out, f.name, f.arguments, f.comment)
+    end
   end
   for _, v in ipairs(api.values()) do
     put_parts(v.name)

@@ -75,6 +75,7 @@ local function read_class(lines, at)
   local text = {}
   for _, line in ipairs(comment) do
     if line:find "^@field" then class.fields[#class.fields + 1] = line
+    elseif line:find "^@overload" then class.overload = line
     elseif line:find "^@operator" then class.operators[#class.operators + 1] = line
     elseif line ~= "" then text[#text + 1] = line end
   end
@@ -88,7 +89,7 @@ local function read_class(lines, at)
   return class
 end
 
--- The classes that a file declares: { name, parent, doc, fields, operators, call, methods = { name, arguments, comment } }.
+-- The classes that a file declares: { name, parent, doc, fields, operators, call or overload, methods = { name, arguments, comment } }.
 local function classes_of(path)
   local list, lines = {}, source(path)
   for i, line in ipairs(lines) do
@@ -116,10 +117,31 @@ local function each(f)
   for _, name in ipairs(mn.names()) do
     if name ~= "Tensor" then look("mn." .. name, mn[name]) end                                -- a class: below
   end
+  for _, name in ipairs(tables.keys(tensor.functions)) do                                     -- that take more than their op
+    if tensor.ops[name] and #definition(tensor.functions[name]).comment > 0 then f("mn." .. name, tensor.functions[name]) end
+  end
+end
+
+-- Functions made of ops are methods, too: their first argument is the tensor.
+local function methods_of_functions()
+  local list = {}
+  for _, name in ipairs(tables.keys(tensor.functions)) do
+    local f = tensor.functions[name]
+    local entry = tensor.Tensor[name] == f and definition(f)
+    if entry and #entry.comment > 0 then
+      entry.name, entry.arguments = name, entry.arguments:gsub("^[%w_]+,? ?", "")
+      for i, line in ipairs(entry.comment) do
+        if line:find "^@param" then table.remove(entry.comment, i) break end
+      end
+      list[#list + 1] = entry
+    end
+  end
+  return list
 end
 
 ---Every public function: name as a script writes it ("mn.env", "mn.stats.iqm"), its arguments, the lines of its
----comment, its file and line.  `called`: it is a table that is called, and has fields.  Ops are listed by api.ops.
+---comment, its file and line.  `called`: it is a table that is called, and has fields.  Ops are listed by api.ops;
+---here are those that take more than their signature says (mn.pad).
 ---@return { name: string, arguments: string, comment: string[], path: string, line: integer, called: boolean? }[]
 function api.functions()
   local list = {}
@@ -156,8 +178,17 @@ function api.values()
   return list
 end
 
+-- A class whose methods are in several files: each declares it.
+local function add_to(class, part)
+  for _, key in ipairs { "parent", "call", "overload" } do class[key] = class[key] or part[key] end
+  if class.doc == "" then class.doc = part.doc end
+  for _, key in ipairs { "fields", "operators", "methods" } do
+    for _, entry in ipairs(part[key]) do table.insert(class[key], entry) end
+  end
+end
+
 ---Every class whose objects a script may hold, with its parents: what functions take and return, and what these classes name.
----@return { name: string, parent: string?, doc: string, fields: string[], operators: string[], call: table?, methods: table[], path: string }[]
+---@return { name: string, parent: string?, doc: string, fields: string[], operators: string[], overload: string?, call: table?, methods: table[] }[]
 function api.classes()
   local known, wanted, list = {}, {}, {}
   local function read(folder)
@@ -165,12 +196,13 @@ function api.classes()
       local path = folder .. "/" .. name
       if files.is_folder(path) then read(path) end
       for _, class in ipairs(name:find "%.lua$" and classes_of(path) or {}) do
-        class.path = path
         known[class.name] = known[class.name] or class
+        if known[class.name] ~= class then add_to(known[class.name], class) end
       end
     end
   end
   read(registry.root .. "lua/mneme")
+  for _, method in ipairs(methods_of_functions()) do table.insert(known.Tensor.methods, method) end
   local want
   local function want_all(comment)
     for _, line in ipairs(comment) do
@@ -184,6 +216,7 @@ function api.classes()
     want(class.parent)
     want_all(class.fields)
     want_all(class.operators)
+    want_all { class.overload }
     if class.call then want_all(class.call.comment) end
     for _, method in ipairs(class.methods) do want_all(method.comment) end
   end
@@ -246,6 +279,7 @@ function api.page()
     add("### %s%s\n\n%s", class.name, class.parent and " (extends " .. class.parent .. ")" or "", class.doc)
     for _, field in ipairs(class.fields) do add("- `%s` %s", field:match "^@field (%S+)%s*(.*)") end
     for _, line in ipairs(class.operators) do add("- operator `%s`", line:match "^@operator%s+(.*)") end
+    if class.overload then add("- called: `%s`", class.overload:match "^@overload%s+(.*)") end
     if class.call then add("#### `%s(%s)`\n\n%s", class.name:lower(), class.call.arguments, prose(class.call.comment)) end
     for _, m in ipairs(class.methods) do
       add("#### `%s:%s(%s)`\n\n%s", class.name, m.name, m.arguments, prose(m.comment))

@@ -243,6 +243,7 @@ function help.names() return tables.keys(topics()) end
 ---@param kind string? "core", "attention", "dataset", "learner", "op" or "env": the one of that name, where something else has it too
 ---@return string
 function help.text(topic, kind)
+  if type(topic) ~= "string" then errors.raise(("help: a %s, expected a topic such as \"gru\" or \"mn.cat\""):format(type(topic))) end
   if named_texts[kind] then
     if kind ~= "op" and kind ~= "env" then registry.file(kind .. "s", topic, kind) end          -- or an error that lists what there is
     return named_texts[kind](topic)

@@ -3,6 +3,7 @@ local ffi = require "ffi"
 local ranks = require "mneme.tensor.mpi"
 local tensor = require "mneme.tensor.tensor"
 
+---@class OnPolicy
 local M = {}
 
 -- The environments as one row of bytes each, zeros after the shorter ones.

@@ -10,8 +10,9 @@
 --     end,
 --   }
 --   reinforce(cfg, env, agent):train()
----@class Learner a kind of learner, such as mn.learners.ppo: Learner(cfg, env, agent, extra) makes one
----@field name string
+---@class Learner a kind of learner, such as mn.learners.ppo
+---@overload fun(cfg: table, env: Env, agent: Agent, extra: table?): OnPolicy
+---@field name string?
 ---@field defaults table<string, number|boolean|string> its settings
 ---@field new fun(cfg: table, env: Env, agent: Agent, extra: table?): OnPolicy
 

@@ -459,6 +459,7 @@ function OnPolicy:loss_and_step()
 end
 
 ---One update from the rollout that was just made; false if the loss or the gradient is not finite.
+---@return boolean fine
 function OnPolicy:update() return self:optimiser_step() end
 
 ---One step of the optimiser by the recorded loss; false if the loss or the gradient is not finite.

@@ -8,17 +8,23 @@ local ops = require("mneme.tensor.tensor").ops
 
 ---@class A2C: OnPolicy
 ---@field losses table<string, number> of the last update
----@field returns Tensor [T,B] likewise
-
--- Published values: T-Maze's (spec of the released configuration) unless said otherwise.
-return define {
+---@field returns Tensor? [T,B] likewise
+local A2C = {
   doc = "advantage actor-critic with lambda-returns", source = "Mnih et al. 2016; TD(lambda) returns as in the released agents",
+  -- T-Maze's published values (spec of the released configuration) unless said otherwise.
   config = { num_steps = 256, entropy_coef = 0.001, lr = 1e-4, adam_eps = 1e-8 },
-  loss = function(self, batch)
-    local logits, values = self:sequence "logits", self:sequence "values"          -- T + 1 rows: the last one has no gradient
-    self.returns = batch.returns
-    local loss, policy, value, entropy = ops.a2c_loss { logits = logits, values = values, returns = batch.returns,
-      actions = batch.actions, entropy_coef = self.entropy_coef, value_coef = self.value_coef }
-    return loss, { policy_loss = policy, value_loss = value, entropy = entropy }
-  end,
 }
+
+---The loss of the whole rollout.
+---@param batch Batch
+---@return Tensor loss
+---@return table<string, Tensor> logged
+function A2C:loss(batch)
+  local logits, values = self:sequence "logits", self:sequence "values"            -- T + 1 rows: the last one has no gradient
+  self.returns = batch.returns
+  local loss, policy, value, entropy = ops.a2c_loss { logits = logits, values = values, returns = batch.returns,
+    actions = batch.actions, entropy_coef = self.entropy_coef, value_coef = self.value_coef }
+  return loss, { policy_loss = policy, value_loss = value, entropy = entropy }
+end
+
+return define(A2C)

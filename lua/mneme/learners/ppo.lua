@@ -28,7 +28,6 @@ local PPO = {
 ---@return Tensor values
 ---@return table<string, Tensor> state
 ---@return Tensor core_output
-
 function PPO:forward(...) return tensor.off_tape(self.agent.act, self.agent, ...) end
 
 -- What the rollout says of its own actions, [T,B] each.

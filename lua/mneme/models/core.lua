@@ -91,6 +91,7 @@ local function call(self, x, done, state, probe, acting)
   return y, after
 end
 
+---Runs over a sequence, from a state.
 ---@param x Tensor [T,B,d_in]
 ---@param done Tensor? [T,B] u8: 1 where an observation starts a new episode
 ---@param state table<string, Tensor>? nil: the initial state

@@ -79,6 +79,9 @@ local function members(m)
   return found.leaves, found.named, found.children
 end
 
+---What its forward computes.
+---@param ... any tensors, for most
+---@return any ...
 function Module:__call(...) return self.call(self, ...) end
 
 ---Visit every named parameter and buffer in a fixed order: f(name, tensor, buffer).
@@ -193,6 +196,7 @@ function Module:named_parameters()
 end
 
 ---How many values are trained.
+---@return integer
 function Module:count()
   local n, seen = 0, {}
   self:each(function(_, t, buffer)

@@ -18,7 +18,10 @@ local shape_buffer, dtype_buffer = ffi.new("int[?]", C.MN_AXES), ffi.new "int[1]
 ---@operator sub(Tensor|number): Tensor
 ---@operator mul(Tensor|number): Tensor
 ---@operator div(Tensor|number): Tensor
+---@operator mod(Tensor|number): Tensor
+---@operator pow(Tensor|number): Tensor
 ---@operator unm: Tensor
+---@operator len: integer
 local Tensor = {}
 local M = { Tensor = Tensor, ops = {}, signatures = {}, functions = {} }    -- functions: made of ops, see the end
 
@@ -319,6 +322,7 @@ ffi.metatype(handle, {
     local method = Tensor[key]
     if method ~= nil then return method end
     if type(key) == "number" then return M.row(t, key) end                  -- row, assign: indexing.lua
+    if M.functions[key] then errors.usage(("there is no x:%s; write mn.%s { x, ... }"):format(key, key)) end
     suggest.unknown("x:", key, suggest.functions, tables.keys(Tensor))
   end,
   __newindex = function(t, key, value)
@@ -402,5 +406,6 @@ end
 
 for _, part in ipairs { "functions", "shapes", "indexing" } do require("mneme.tensor." .. part)(M) end
 for name, f in pairs(M.functions) do Tensor[name] = f end
+Tensor.cat, Tensor.stack = nil, nil                                 -- of lists
 
 return M
