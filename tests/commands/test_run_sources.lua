@@ -159,4 +159,24 @@ t.test("a study's folder that brings its script is not a program", function()
   t.eq(select(2, mneme "report g trust=1"), 0)
 end)
 
+t.test("mneme check RUN examines a folder", function()
+  t.eq(select(2, mneme "run tmaze quick=1 core=gru core.d_model=8 hidden=8 corridor=4 num_envs=2 num_steps=32 threads=1 steps=60000 run=sound"), 0)
+  local said, status = mneme "check sound"
+  t.eq(status, 0, said)
+  t.ok(said:find "^ok +sound  %d+ lines of log, %d checkpoints, 1 episodes, 1 source files, 1 starts\n$", said)
+  local function damaged(line, expected)
+    sh("rm -rf hurt; cp -r sound hurt; " .. line)
+    local found, code = mneme "check hurt"
+    t.ok(code == 1 and found:find "^DAMAGED +hurt " and found:find(expected), line .. ": " .. found)
+  end
+  damaged("printf 'x' | dd of=$(ls hurt/checkpoints/*) bs=1 seek=3000 conv=notrunc", "step%-%d+.safetensors")
+  damaged("sed -i '2d' hurt/metrics.jsonl", "counts %d+ lines of the log, which has %d+")
+  damaged("head -1 hurt/metrics.jsonl >> hurt/metrics.jsonl", "step %d+ comes after step %d+")
+  damaged("printf '{\"step\": 7' >> hurt/metrics.jsonl", "line %d+ is not whole")
+  damaged("echo >> hurt/source/*/tmaze.lua || echo >> $(find hurt/source -name '*.lua')", "was changed after the run wrote it")
+  damaged("printf 'x' | dd of=$(ls hurt/episodes/*.mnt) bs=1 seek=400 conv=notrunc", "episodes/")
+  said, status = mneme "check g"
+  t.ok(status == 0 and said:find "ok +g/runs/a=1,seed=1", said)
+end)
+
 files.remove_folder(dir)

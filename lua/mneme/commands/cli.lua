@@ -167,8 +167,8 @@ commands = {
     run = module "mneme.commands.compare", comment = "commands/compare" },
   { name = "export", usage = " RUN|FILE.mnt to=FILE.safetensors|FILE.npz", doc = "export parameters for PyTorch, or trajectories for NumPy",
     run = module "mneme.commands.export", comment = "commands/export" },
-  { name = "check", usage = " FILE.safetensors ... [device=cuda] | core=FILE.lua",
-    doc = "compare with another program's recorded values, or test your own core", run = on_device "mneme.commands.check", comment = "commands/check/init" },
+  { name = "check", usage = " RUN|STUDY | FILE.safetensors ... [device=cuda] | core=FILE.lua",
+    doc = "examine a run's folder, compare with another program's recorded values, or test your own core", run = on_device "mneme.commands.check", comment = "commands/check/init" },
   { name = "bench", usage = " [cores|eager|envs|ranks|recur|scenes|sweep|torsos|train] [device=cuda]", doc = "measure speed on this machine",
     run = bench, comment = "commands/bench/init" },
   { name = "list", usage = " [cores|attentions|costs|envs|datasets|learners|ops|scenes|experiments] [key=value ...]",
@@ -182,7 +182,7 @@ commands = {
 }
 
 -- Commands that load the code of a stored run or study: use=stored|now and trust=1 choose it.
-local stored_code = { run = true, eval = true, view = true, diff = true, intervene = true, report = true, compare = true, export = true }
+local stored_code = { run = true, eval = true, view = true, diff = true, intervene = true, report = true, compare = true, export = true, check = true }
 
 local function dispatch(words)
   local name = words[1]

@@ -108,6 +108,21 @@ function run_sources.changes(folder, info)
   return list
 end
 
+---What is wrong with the copies that a run keeps.
+---@param folder string of the run
+---@param info table its config.json
+---@return string[] problems
+function run_sources.damaged(folder, info)
+  local list = {}
+  for _, entry in ipairs(entries(info, "source")) do
+    local copy = "source/" .. place(entry.path)
+    local text = text_of(folder .. "/" .. copy)
+    if not text then list[#list + 1] = copy .. ": is not there"
+    elseif run_sources.checksum(text) ~= entry.checksum then list[#list + 1] = copy .. ": was changed after the run wrote it" end
+  end
+  return list
+end
+
 -- The copies of a run stand in for its files.
 local function use_stored(folder, info)
   for _, entry in ipairs(entries(info, "source")) do

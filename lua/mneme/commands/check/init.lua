@@ -1,15 +1,19 @@
--- init.lua -- check a core against the recorded values of another program, or test a core of your own.
+-- init.lua -- check a core against the recorded values of another program, test a core of your own, or examine a run's folder.
 --   FILE.safetensors ...   build what the file's metadata names, load its parameters, run forward and
 --                          backward, and compare every value with the file's
+--   RUN, STUDY             examine the folder of a run or study: files whole, steps in order, log and checkpoints of one run, episodes
+--                          replay, code and data as they were; status 1 where something is damaged
 --   core=FILE.lua          the contract that every core keeps, one property a line; other keys are the
 --                          core's settings
 -- The error of a tensor is max |got - expected| / max(max |expected|, 1e-3 x the largest of its group);
 -- the groups are output.*, final.* and grad.*.
 local check_file = require "mneme.commands.check.file"
+local check_run = require "mneme.commands.check.run"
 local check_attention = require "mneme.commands.check.attention"
 local learn = require "mneme.commands.check.learner"
 local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
 local safetensors = require "mneme.tensor.safetensors"
@@ -147,14 +151,16 @@ end
 ---@param words string[]
 ---@return integer status
 local function main(words)
-  if #words == 0 then errors.usage("check: which file?", "mneme check FILE.safetensors ... or core=FILE.lua") end
+  if #words == 0 then errors.usage("check: which file?", "mneme check RUN, FILE.safetensors ... or core=FILE.lua") end
   if words[1]:find "^%-*core=" then return check_core(words) end
   local status = 0
   for _, path in ipairs(words) do
-    local ok, result = xpcall(check, errors.handler, path)
+    local folder = files.is_folder(path)
+    local ok, result = xpcall(folder and check_run.main or check, errors.handler, path)
     if not ok then
       io.stderr:write(("%s: error: %s%s\n"):format(path, result.message, result.hint and " (" .. result.hint .. ")" or ""))
       status = math.max(status, result.status)
+    elseif folder then status = math.max(status, result)
     else
       print(("%-9s %s  %s: worst %.2e at %s%s, tolerance %g"):format(result.ok and "ok" or "MISMATCH", path, result.core,
         result.worst.error, result.worst.name, result.worst.note and " (" .. result.worst.note .. ")" or "", result.tolerance))
