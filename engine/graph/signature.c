@@ -122,7 +122,8 @@ static int bind_type(mn_ctx *mn, const mn_op_entry *e, const mn_call *c, int i, 
   const mn_arg_sig *g = &e->sig.in[i];
   const int type = c->in[i].dtype;
   if (g->dtype != MN_ANY_TYPE)
-    return type == g->dtype ? 0 : mn_fail(mn, "%s: %s is %s, expected %s", e->name, g->name, dtype_name(type), dtype_name(g->dtype));
+    return type == g->dtype ? 0 : mn_fail(mn, "%s: %s is %s, expected %s%s", e->name, g->name, dtype_name(type), dtype_name(g->dtype),
+                                       g->dtype == MN_F32 ? " (x:to \"f32\" changes a type)" : "");
   if (b->type_by < 0) b->type = type, b->type_by = i;
   if (type == b->type) return 0;
   return mn_fail(mn, "%s: %s is %s, expected %s as %s (x:to \"f32\" changes a type)", e->name, g->name, dtype_name(type), dtype_name(b->type),

@@ -75,6 +75,19 @@ t.test("train and eval reach every module", function()
   t.raises(function() net:train(1) end, "train: 1, expected true or false")
 end)
 
+t.test("a class finds cores, and modules in tables by name and in lists of lists", function()
+  local core = mn.core("gru", { d_in = 4, d_model = 3 })
+  local net = nn.module { core = core, blocks = { a = nn.linear(3, 2), deep = { nn.linear(2, 2), { nn.linear(2, 1) } } },
+    forward = function(self, x) return (self.core(x)) end }
+  local found = {}
+  net:each(function(name) found[name] = true end)
+  for _, name in ipairs { "core.layers.0.ir.weight", "blocks.a.weight", "blocks.deep.0.bias", "blocks.deep.1.0.weight" } do
+    t.ok(names[name], name .. " is missing")
+  end
+  t.eq(net:count(), core.module:count() + 8 + 6 + 3)
+  t.eq(#net:parameters(), #core:parameters() + 6)
+end)
+
 t.test("a layer that torch has and Mneme has not says what there is instead", function()
   for name, hint in pairs { BatchNorm1d = "write mn.nn.layer_norm",
     batch_norm = "depend on how a batch is divided", LSTM = "mn.core",

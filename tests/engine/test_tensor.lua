@@ -129,6 +129,19 @@ t.test("operators, with numbers on either side", function()
   refuses("add: b is int32, expected float32", function() return a + mn.tensor { 1, 2, dtype = "i32" } end)
 end)
 
+t.test("options of mn.tensor last, as other constructors take them; the size of an axis", function()
+  local x = mn.tensor({ { 1, 2, 3 }, { 4, 5, 6 } }, { dtype = "i32" })
+  t.eq(x:dtype(), "i32")
+  t.eq(x:size(), 6)
+  t.eq(x:size(0), 2)
+  t.eq(x:size(-1), 3)
+  t.eq(mn.tensor({ 1 }, { grad = true }):wants_grad(), true)
+  t.raises(function() mn.tensor({ 1 }, { requires_grad = true }) end, "unknown key 'requires_grad'")
+  t.raises(function() mn.tensor({ 1 }, 3) end, "options are 3")
+  t.raises(function() x:size(2) end, "size: axis 2, expected 0 to 1")
+  t.raises(function() return x * mn.tensor { 1 } end, 'is int32, expected float32 %(x:to "f32" changes a type%)')
+end)
+
 -- Every argument of every op given as something that it is not: an error of that op, at the line of the call.
 t.test("whatever is given to an op in whatever place, it is an error that says where", function()
   local stale = mn.tensor { 1 } * 2

@@ -32,8 +32,8 @@ local function check_list(what, list, thing)
   end
 end
 
----A module.  With `forward`, a field, it is a class as in torch: its other fields are found by their names, modules and lists of modules
----("layers.0"), leaves with a gradient (parameters) and without (buffers: saved, not trained), and m(...) calls forward(m, ...).
+---A module.  With `forward`, a field, it is a class as in torch: its other fields are found by their names, modules, cores, and tables of
+---them ("layers.0", "blocks.a"), leaves with a gradient (parameters) and without (buffers: saved, not trained), and m(...) calls forward(m, ...).
 ---Else `leaves` own the values that are trained, `named` lists { name, tensor } (leaves or windows; with buffer = true: saved but not
 ---trained), `children` lists { name, module }, and `call` is what m(...) does.
 ---@param m table fields; kind and about are what print shows of it: "linear", "4 -> 2"
@@ -57,18 +57,34 @@ function M.new(m, call)
   return setmetatable(m, Module)
 end
 
--- Put the modules and tensors of a field, or of a list in it, where they belong.
+-- The module that a value is, or has, as a core and an agent do; nil: none.
+local function module_of(value)
+  if M.is(value) then return value end
+  local part = type(value) == "table" and getmetatable(value) ~= nil and rawget(value, "module")
+  return M.is(part) and part or nil
+end
+
+-- Adds the modules of a plain table, by index from 0 or by key, and those of tables in it.
+local function add_modules(name, t, found, seen)
+  if seen[t] then return end
+  seen[t] = true
+  local function add(key, item)
+    local module = module_of(item)
+    if module then found.children[#found.children + 1] = { name .. "." .. key, module }
+    elseif type(item) == "table" and getmetatable(item) == nil then add_modules(name .. "." .. key, item, found, seen) end
+  end
+  for i, item in ipairs(t) do add(i - 1, item) end
+  for _, key in ipairs(tables.keys(t)) do if type(key) == "string" then add(key, t[key]) end end
+end
+
+-- Put the modules and tensors of a field, or modules of a table in it, where they belong.
 local function sort_field(name, value, found)
   if tensor.is(value) then
     local trained = value:wants_grad()
     if trained then found.leaves[#found.leaves + 1] = value end
     found.named[#found.named + 1] = { name, value, buffer = not trained or nil }
-  elseif M.is(value) then found.children[#found.children + 1] = { name, value }
-  elseif type(value) == "table" and getmetatable(value) == nil then
-    for i, item in ipairs(value) do
-      if M.is(item) then found.children[#found.children + 1] = { name .. "." .. (i - 1), item } end
-    end
-  end
+  elseif module_of(value) then found.children[#found.children + 1] = { name, module_of(value) }
+  elseif type(value) == "table" and getmetatable(value) == nil then add_modules(name, value, found, {}) end
 end
 
 -- Leaves, named and children of a module; of a class, as its fields are now, in the order of their names.

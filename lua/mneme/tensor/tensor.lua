@@ -81,9 +81,18 @@ end
 ---A leaf tensor, which owns its numbers: `{1, 2, 3}`, nested lists, or
 ---`{ shape = {T, B}, data = nested list, dtype = "f32"|"i32"|"u8", grad = wants one, time = first axis is time }`.
 ---@param spec table
+---@param options table? dtype, grad and time of a list, as other constructors take them: mn.tensor({ 1, 2 }, { dtype = "i32" })
 ---@return Tensor
-function M.new(spec)
+function M.new(spec, options)
   if type(spec) ~= "table" then errors.raise("tensor: " .. describe(spec) .. ", expected a list of numbers or { shape = {...} }") end
+  if options ~= nil then
+    if type(options) ~= "table" then errors.raise("tensor: options are " .. describe(options) .. ", expected { dtype = ..., grad = ... }") end
+    local both = #spec > 0 and { data = spec } or {}
+    for _, given in ipairs { #spec > 0 and {} or spec, options } do
+      for key, value in pairs(given) do both[key] = value end
+    end
+    spec = both
+  end
   local n = #spec
   for key, value in pairs(spec) do
     local listed = type(key) == "number" and key >= 1 and key <= n and key % 1 == 0
@@ -159,9 +168,16 @@ function Tensor:shape()
   return shape
 end
 
----How many numbers it has.
+---How many values it has, or the size of one axis.
+---@param axis integer? from 0, or from -1 backwards
 ---@return integer
-function Tensor:size()
+function Tensor:size(axis)
+  if axis ~= nil then
+    local shape = self:shape()
+    local size = type(axis) == "number" and shape[axis < 0 and axis + #shape + 1 or axis + 1]
+    if not size then errors.raise(("size: axis %s, expected 0 to %d"):format(describe(axis), #shape - 1)) end
+    return size
+  end
   local n, p = check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer)), shape_buffer
   return (n > 0 and p[0] or 1) * (n > 1 and p[1] or 1) * (n > 2 and p[2] or 1)
     * (n > 3 and p[3] or 1) * (n > 4 and p[4] or 1) * (n > 5 and p[5] or 1)
