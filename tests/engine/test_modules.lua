@@ -82,7 +82,7 @@ t.test("a class finds cores, and modules in tables by name and in lists of lists
   local found = {}
   net:each(function(name) found[name] = true end)
   for _, name in ipairs { "core.layers.0.ir.weight", "blocks.a.weight", "blocks.deep.0.bias", "blocks.deep.1.0.weight" } do
-    t.ok(names[name], name .. " is missing")
+    t.ok(found[name], name .. " is missing")
   end
   t.eq(net:count(), core.module:count() + 8 + 6 + 3)
   t.eq(#net:parameters(), #core:parameters() + 6)
