@@ -150,19 +150,16 @@ t.test("Lua environment: mistakes are told", function()
   t.raises(function() env:step { [0] = 0, 0, 1 } end, "actions are a list that begins at 0, of 3, expected a list or i32 tensor of 3")
   t.raises(function() tensor.new { [0] = 1, 2 } end, "tensor: a list that begins at 0, of 2, expected one that begins at 1")
   local bytes = env:save(0)
-  for _, bad in ipairs { "", "mn_lua1", bytes:sub(1, -2), bytes:sub(1, 40), bytes .. "x", (bytes:gsub("first", "farst")) } do
+  for _, bad in ipairs { "", "mn_lua1", "mn_lua2", bytes:sub(1, -2), bytes:sub(1, 40), bytes .. "x", (bytes:gsub("first", "farst")) } do
     t.raises(function() env:restore(0, bad) end, "restore: ")
   end
   t.raises(function() repeat_first { name = "other" }:restore(0, bytes) end, "are of repeat_first%-v0")
   local closure = repeat_first { reset = function(self) self.f = print return { 0, 0 } end }
   closure:reset(1)
-  t.raises(function() closure:save(0) end, "self%.self%.f is a function")
-  local circle = repeat_first { reset = function(self) self.me = self return { 0, 0 } end }
-  circle:reset(1)
-  t.raises(function() circle:save(0) end, "save: self%.self%.me%.me.* holds itself, or tables more than 100 deep")
+  t.raises(function() closure:save(0) end, "save: self%.f is a function")
   local keyed = repeat_first { reset = function(self) self[{}] = 1 return { 0, 0 } end }
   keyed:reset(1)
-  t.raises(function() keyed:save(0) end, "save: self%.self has a table as a key, expected numbers and strings")
+  t.raises(function() keyed:save(0) end, "save: self has a table as a key, expected numbers and strings")
 end)
 
 t.test("Lua environment: a mistake of reset or step names that function's own line", function()

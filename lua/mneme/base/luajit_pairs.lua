@@ -1,10 +1,15 @@
--- luajit_pairs.lua -- replaces pairs() in a LuaJIT whose own loses keys.  LuaJIT has an instruction for loops over `next`; where
--- it stops compiling such a loop half-way, the loop ends early, or never (LuaJIT's issues 744, 827 and 1510).  2.1.0-beta3, which
--- Debian 12 has, does both: of 100,000 rounds of a loop within a loop some 60,000 miss keys (tests/project/test_luajit_pairs.lua).
--- The rolling release 2.1.1774896198 misses none.  init.lua and commands/cli.lua install this at start-up; `mneme doctor` reports it.
-local next = next
+-- luajit_pairs.lua -- replaces pairs(), for two reasons.  init.lua and commands/cli.lua install this at start-up.
+-- Order: LuaJIT walks names in an order that differs from process to process (Debian's seeds its hash at start-up).  While a function of
+-- a user's environment runs, pairs() takes keys in a fixed order, so that the same seed gives the same bits: see `ordered`.
+-- A fault: LuaJIT has an instruction for loops over `next`; where it stops compiling such a loop half-way, the loop ends early, or never
+-- (LuaJIT's issues 744, 827 and 1510).  2.1.0-beta3, which Debian 12 has, does both: of 100,000 rounds of a loop within a loop some 60,000
+-- miss keys (tests/project/test_luajit_pairs.lua).  The rolling release 2.1.1774896198 misses none.  `mneme doctor` reports it.
+local errors = require "mneme.base.errors"
+
+local next, native = next, pairs
 
 local luajit_pairs = {}
+local in_order = false                 -- true while a function that `ordered` calls runs
 
 ---Does this LuaJIT have the fault?  All versions before the rolling releases (2.1.0 and its betas) count as faulty.
 ---@return boolean
@@ -18,9 +23,70 @@ local function complete_pairs(t)
   return following, t, nil
 end
 
----Replace the global pairs() of this process where LuaJIT's own is faulty.
-function luajit_pairs.install()
-  if luajit_pairs.faulty() then _G.pairs = complete_pairs end
+local plain = luajit_pairs.faulty() and complete_pairs or native
+
+-- The keys: numbers ascending, then texts, then false and true, then what is left; and how many are left.
+local function keys_in_order(t)
+  local numbers, texts, rest = {}, {}, {}
+  for key in following, t do
+    local kind = type(key)
+    local list = kind == "number" and numbers or kind == "string" and texts or rest
+    if kind ~= "boolean" then list[#list + 1] = key end
+  end
+  table.sort(numbers)
+  table.sort(texts)
+  local keys, n = numbers, #numbers
+  for i = 1, #texts do keys[n + i] = texts[i] end
+  for i = 0, 1 do
+    if rawget(t, i == 1) ~= nil then keys[#keys + 1] = i == 1 end
+  end
+  for i = 1, #rest do keys[#keys + 1] = rest[i] end
+  return keys, #rest
 end
+
+local function walk(t, keys)
+  local i = 0
+  return function()
+    local key, value
+    repeat
+      i = i + 1
+      key = keys[i]
+      if key == nil then return nil end
+      value = rawget(t, key)
+    until value ~= nil                 -- the loop may take keys away
+    return key, value
+  end, t, nil
+end
+
+local function replaced_pairs(t)
+  if not in_order or type(t) ~= "table" then return plain(t) end
+  local keys, odd = keys_in_order(t)
+  if odd > 1 and errors.asked_by_user() then                -- one has its place; nothing says which of several is first
+    errors.raise(("pairs: %d keys are neither numbers nor texts, but a %s ..., and have no order"):format(odd, type(keys[#keys])),
+      { hint = "pairs has a fixed order in an environment, so that equal seeds give equal runs; ipairs of a list has one" })
+  end
+  return walk(t, keys)
+end
+
+-- An error gets its traceback where it happens; a value of the user's own stays what it is.
+local function handler(e) return type(e) == "string" and errors.handler(e) or e end
+
+local function ended(before, ok, ...)
+  in_order = before
+  if not ok then error((...), 0) end
+  return ...
+end
+
+---Call f(...); until it returns or fails, pairs() takes numbers ascending, then texts sorted, then false and true.  `next` keeps its own order.
+---@param f function of a user's environment
+---@return any ... what f gives
+function luajit_pairs.ordered(f, ...)
+  local before = in_order
+  in_order = true
+  return ended(before, xpcall(f, handler, ...))
+end
+
+---Replace the global pairs() of this process.
+function luajit_pairs.install() _G.pairs = replaced_pairs end
 
 return luajit_pairs

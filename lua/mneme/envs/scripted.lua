@@ -5,6 +5,8 @@ local ffi = require "ffi"
 local canvas = require "mneme.base.canvas"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local ordered = require("mneme.base.luajit_pairs").ordered
+local saved_tables = require "mneme.envs.saved_tables"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local whole = require "mneme.envs.whole"
@@ -16,67 +18,11 @@ world.__index = world
 local known = { "observation", "dtype", "codes", "actions", "reset", "step", "draw", "truth", "settable", "set", "name",
   "num_envs", "seed", "time_limit" }
 local BLOCK, FIRST_STREAM = 64, 2 ^ 31       -- Lua environments use the streams from there on
-local KIND = "mn_lua1"                       -- what saved bytes begin with
-local MOST_DEEP = 100                        -- tables in tables that can be saved: deeper ones go in a circle
+local KIND = "mn_lua2"                       -- what saved bytes begin with
+local KINDS = { mn_lua1 = true, mn_lua2 = true }      -- what can be restored: the first wrote a shared table twice
 local MOST_ACTIONS, MOST_ENVS, MOST_NUMBERS = 2 ^ 16, 2 ^ 20, 2 ^ 28
 
--- ---- saving: numbers, strings, booleans and tables of them, as text that is no program ----
-
-local function encode(x, out, what, depth)
-  local kind = type(x)
-  depth = (depth or 0) + 1
-  if depth > MOST_DEEP then
-    errors.raise(("save: %s... holds itself, or tables more than %d deep"):format(what:sub(1, 40), MOST_DEEP))
-  end
-  if kind == "number" then out[#out + 1] = ("n%.17g;"):format(x)
-  elseif kind == "string" then out[#out + 1] = ("s%d:%s"):format(#x, x)
-  elseif kind == "boolean" then out[#out + 1] = x and "t" or "f"
-  elseif kind == "table" then
-    local keys = {}
-    for key in pairs(x) do
-      if type(key) ~= "number" and type(key) ~= "string" then
-        errors.raise(("save: %s has a %s as a key, expected numbers and strings"):format(what, type(key)))
-      end
-      keys[#keys + 1] = key
-    end
-    table.sort(keys, function(a, b)
-      if type(a) == type(b) then return a < b end
-      return type(a) < type(b)
-    end)
-    out[#out + 1] = "{"
-    for _, key in ipairs(keys) do
-      encode(key, out, what, depth)
-      encode(x[key], out, what .. "." .. tostring(key), depth)
-    end
-    out[#out + 1] = "}"
-  else
-    errors.raise(("save: %s is a %s; only numbers, strings, booleans and tables can be saved")
-      :format(what, kind))
-  end
-  return out
-end
-
--- The value at position `at`, and the position after it.
-local function decode(text, at)
-  local tag = text:sub(at, at)
-  if tag == "n" then
-    local number, stop = text:match("^([^;]*);()", at + 1)
-    return tonumber(number), stop
-  elseif tag == "s" then
-    local size, start = text:match("^(%d+):()", at + 1)
-    return text:sub(start, start + size - 1), start + size
-  elseif tag == "{" then
-    local t, key, value = {}
-    at = at + 1
-    while text:sub(at, at) ~= "}" do
-      key, at = decode(text, at)
-      value, at = decode(text, at)
-      t[key] = value
-    end
-    return t, at + 1
-  end
-  return tag == "t", at + 1
-end
+-- ---- saving ----
 
 -- A digest of a text, so that damage shows.
 local function digest(text)
@@ -200,7 +146,7 @@ end
 ---  set = function(self, name, value) return obs end      value: a number, of words which, from 0; nil: not now
 ---obs is a flat list of numbers; actions count from 0; random() is uniform in [0,1), random(n) one of
 ---1..n; score is 0..1 and counts where an episode ends.  What self holds must be numbers, strings,
----booleans and tables, so that it can be saved.
+---booleans and plain tables, so that it can be saved.  pairs() takes keys in a fixed order in these functions.
 ---@param spec table and dtype = "f32"|"u8", codes = n (u8 whose numbers are one of 0 .. n-1), name = "lua", num_envs = 8, seed = 1, time_limit = 0
 function world.new(spec)
   check_spec(spec)
@@ -292,7 +238,7 @@ end
 function world:start(i, obs)
   local env = self.envs[i]
   env.self, env.length, env.sum = {}, 0, 0
-  self:observe(i, self.spec.reset(env.self, env.random), obs, "reset")
+  self:observe(i, ordered(self.spec.reset, env.self, env.random), obs, "reset")
 end
 
 function world:reset(obs, seed)
@@ -317,7 +263,7 @@ function world:step(action, obs, reward, terminated, truncated)
   local limit, size, ended = self.settings.time_limit, self.size, self.ended
   for i = 0, self.settings.num_envs - 1 do
     local env = self.envs[i]
-    local seen, r, done, score = self.spec.step(env.self, action[i], env.random)
+    local seen, r, done, score = ordered(self.spec.step, env.self, action[i], env.random)
     if type(r) ~= "number" or r - r ~= 0 then
       refuse(self, "step", (type(r) == "number" and tostring(r) or tables.in_words(r)) .. " as the reward", "a finite number", RESULTS)
     end
@@ -362,22 +308,23 @@ end
 function world:save(i)
   local env, seen = self:need_reset(i, "save"), {}
   for k = 1, self.size do seen[k] = self.last[i * self.size + k - 1] end
-  local text = table.concat(encode({ id = self.id, obs = seen, self = env.self,
-    stream = env.stream, length = env.length, sum = env.sum }, {}, "self"))
+  local text = saved_tables.encode { id = self.id, obs = seen, self = env.self, stream = env.stream, length = env.length, sum = env.sum }
   return KIND .. ("%010d"):format(#text) .. digest(text) .. text
 end
 
 function world:restore(i, bytes, obs)
   local kind, size, sum, rest = bytes:match("^(.......)" .. ("(%d%d%d%d%d%d%d%d%d%d)"):rep(2) .. "(.*)$")
   local text = rest and rest:sub(1, tonumber(size))
-  if kind ~= KIND or digest(text) ~= sum or rest:find("[^%z]", #text + 1) then
+  local whole_text = KINDS[kind] and digest(text) == sum and not rest:find("[^%z]", #text + 1)
+  local fine, state = pcall(saved_tables.decode, whole_text and text or "")
+  if not fine or type(state) ~= "table" or type(state.obs) ~= "table" or type(state.self) ~= "table" or type(state.stream) ~= "table" then
     errors.raise(("%s: restore: these %d bytes are not a saved environment, or damaged"):format(
       self.what, #bytes))
   end
-  local state, env = decode(text, 1), self.envs[i]
+  local env = self.envs[i]
   if state.id ~= self.id or #state.obs ~= self.size then
     errors.raise(("%s: restore: the bytes are of %s with %d numbers seen, this is %s with %d"):format(
-      self.what, state.id, #state.obs, self.id, self.size))
+      self.what, tostring(state.id), #state.obs, self.id, self.size))
   end
   env.self, env.stream, env.length, env.sum = state.self, state.stream, state.length, state.sum
   env.moved, obs = true, ffi.cast(self.pointer, obs)
@@ -393,7 +340,7 @@ function world:draw(i)
   C.mn_canvas_clear(self.canvas)
   if self.spec.draw then
     local view = { shapes = self.canvas, unit = 1, theme = canvas.theme }
-    self.spec.draw(env.self, setmetatable(view, canvas.metatable))
+    ordered(self.spec.draw, env.self, setmetatable(view, canvas.metatable))
   else
     local values, lo, hi = ffi.new("float[?]", self.size), 0, 1
     for k = 0, self.size - 1 do
@@ -408,12 +355,12 @@ end
 
 function world:truth(i)
   local env = self:need_reset(i, "truth")
-  return self.spec.truth and self.spec.truth(env.self) or {}
+  return self.spec.truth and ordered(self.spec.truth, env.self) or {}
 end
 
 function world:set(i, name, value, obs)
   local env, size = self:need_reset(i, "set"), self.size
-  local seen = self.spec.set(env.self, name, value)
+  local seen = ordered(self.spec.set, env.self, name, value)
   if seen then self:observe(i, seen, ffi.cast(self.pointer, obs) - i * size, "set") end
   return seen ~= nil and seen ~= false
 end

@@ -17,6 +17,7 @@
 --   plans()               a list of { name, plan } for profile=1
 --   find_nan()            a text: where a value was not finite
 --   summary()             a text, and a table of the same results
+--   env                   if it acts: an environment made of Lua functions is rehearsed first (envs/rehearsal.lua)
 --   agent, environment, watch    if it can be watched (view=1): see episodes/live_publisher.lua
 --   agent, environment, T, row   if its episodes can be recorded: see episodes/training_recorder.lua
 --   divides_batch         true if it can train as one of several ranks
@@ -26,6 +27,7 @@ local errors = require "mneme.base.errors"
 local progress = require "mneme.base.progress"
 local random = require "mneme.tensor.random"
 local ranks = require "mneme.tensor.mpi"
+local rehearsal = require "mneme.envs.rehearsal"
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.run"
 local C = engine.C
@@ -99,6 +101,7 @@ function trainer.train(learner)
   if not config.meta(cfg) then errors.raise "train: the settings are a plain table, expected those of mn.config { ... }" end
   if cfg.view and not learner.agent then errors.usage "view=1: there is nothing to watch: this learner has no agent in an environment" end
   if ranks.size > 1 and not learner.divides_batch then errors.usage "mpirun: this learner trains in one process" end
+  if learner.env then rehearsal.check(learner.env) end
   local run, leads = run_folder.open(cfg, learner:describe()), ranks.rank == 0
   local step, logged, account = 0, 0, resources.begin()
   learner:begin()
