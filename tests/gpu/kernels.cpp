@@ -124,8 +124,10 @@ int main(int argc, char **argv) {
 
   replay(argv[1]);
 
+  const mn_op nothing = {};
   mn_op_entry unknown = {};
   unknown.name = "unknown";
+  unknown.op = &nothing;
   bool found = mn_device_kernel(NULL, device, &unknown, false);
   expect("an op without a kernel is an error that names it",
          !found && strstr(mn_error(NULL), "unknown: has no kernel for device="), mn_error(NULL));

@@ -83,7 +83,13 @@ local function entries(info, key)
   return list
 end
 
-local function text_of(path) return files.is_file(path) and files.read(path) or nil end
+-- Read without the engine, whose device the command line has yet to choose.
+local function text_of(path)
+  local f = files.is_file(path) and io.open(path, "rb")
+  local text = f and f:read "*a"
+  if f then f:close() end
+  return text or nil
+end
 
 ---How the code and data of a run differ from what is there now.
 ---@param folder string of the run
