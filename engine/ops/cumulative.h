@@ -33,10 +33,10 @@ static inline int mn_cumulative_shape(mn_call *c) {
   if (axis > 0) c->time = MN_PER_ROW;
   if (!done->data) return 0;
   if (axis > 0) return mn_fail(c->ctx, "%s: done is given with axis=%d, expected axis=0: resets are along time", mn_call_name(c), axis);
+  if (x->ndim < 2) return mn_fail(c->ctx, "%s: x has 1 axis, expected at least 2 with done, [T,B,...]", mn_call_name(c));
   for (int i = 0; i < 2; i++)
-    if (x->ndim < 2 || x->shape[i] != done->shape[i])
-      return mn_fail(c->ctx, "%s: axis %d of done is %d, expected %d as in x, [T,B,...]", mn_call_name(c), i, done->shape[i],
-                     x->ndim > i ? x->shape[i] : 0);
+    if (x->shape[i] != done->shape[i])
+      return mn_fail(c->ctx, "%s: axis %d of done is %d, expected %d as in x", mn_call_name(c), i, done->shape[i], x->shape[i]);
   return 0;
 }
 
