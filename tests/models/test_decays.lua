@@ -233,7 +233,7 @@ t.test("no weight belongs to a step where the decay is no product, whatever it i
     t.eq(core.new("galite", { gate = "halved", n_layers = 1 }).reads, "gated")
     local list = drawn_and_measured { "galite", gate = "halved", normalise = false, feature = "elu1" }
     for _, pair in ipairs(list) do t.near(pair[1], pair[2], 1e-4) end
-    mn.gates.constant = { decay = "separable", apply = function(_, args)
+    mn.gates.constant = { beta = true, decay = "separable", apply = function(_, args)
       local H, V, K = args.v:shape()[3], args.v:shape()[4], args.k:shape()[4]
       args.keep_v = mn.expand_time { x = mn.tensor { shape = { H, V } }:fill(0.9), like = args.v }
       args.keep_k = mn.expand_time { x = mn.tensor { shape = { H, K } }:fill(0.8), like = args.v }
@@ -336,6 +336,10 @@ t.test("what is wrong with a decay is said by name", function()
   mn.gates.mine = { beta = true, apply = function(_, args) args.keep_v = 1 - args.beta end }
   local c = core.new("galite", { gate = "mine", n_layers = 1 })
   t.raises(function() c(mn.tensor { shape = { 1, 1, 16 } }) end, "a gate that sets keep_v or keep_k says with which `decay`")
+  refused("mn.decays.mine.needs names gama, expected \"beta\" or \"gamma\"", { needs = { "gama" }, keep = own.squared.keep })
+  mn.gates.mine = { beta = true, apply = function(_, args) args.write_v = args.beta end }
+  c = core.new("galite", { gate = "mine", n_layers = 1 })
+  t.raises(function() c(mn.tensor { shape = { 1, 1, 16 } }) end, "a gate writes through beta and gamma, or scales v and k")
   mn.gates.mine = { beta = true, decay = "separable" }
   c = core.new("galite", { gate = "mine", n_layers = 1 })
   t.raises(function() c(mn.tensor { shape = { 1, 1, 16 } }) end, "a gate with a decay of its own sets keep_v or keep_k")

@@ -33,6 +33,7 @@ function rules.lacks(name, gate)
   local entry, both = decays.list[name], {}
   for _, which in ipairs(entry.needs or {}) do both[which] = true end
   for _, which in ipairs(entry.needs or {}) do
+    if not needed[which] then refuse("mn.decays.%s.needs names %s, expected \"beta\" or \"gamma\"", name, tostring(which)) end
     if not gate[which] then
       return ("decay=%s needs %s"):format(name, both.beta and both.gamma and "a gate of values and one of keys" or needed[which])
     end
@@ -156,14 +157,8 @@ end
 
 -- What is written through the gates, by names of its own.
 local function write_apart(use, args, beta, gamma)
-  if beta and args.beta then
-    local which = use.head and "write_k" or "write_v"
-    args[which], args.beta = args[which] or args.beta, nil
-  end
-  if gamma and args.gamma then
-    if not args.write_k then args.write_k, args.p_write_k = args.gamma, args.p_gamma end
-    args.gamma, args.p_gamma = nil, nil
-  end
+  if beta and args.beta then args[use.head and "write_k" or "write_v"], args.beta = args.beta, nil end
+  if gamma and args.gamma then args.write_k, args.p_write_k, args.gamma, args.p_gamma = args.gamma, args.p_gamma, nil, nil end
 end
 
 ---A layer's gates as what is written and what is kept.
@@ -172,15 +167,13 @@ end
 ---@param seen boolean? what is kept is to be there as tensors, for probes
 function rules.apply(use, args, seen)
   local entry, rest = use.entry, use.entry.rest
+  if args.write_v or args.write_k then errors.raise "core: a gate writes through beta and gamma, or scales v and k; it sets no write_v or write_k" end
   if use.own then
     if not args.keep_v and not args.keep_k then errors.raise "core: a gate with a decay of its own sets keep_v or keep_k in apply" end
-    return
+    return write_apart(use, args, true, true)
   end
   if args.keep_v or args.keep_k then errors.raise "core: a gate that sets keep_v or keep_k says with which `decay` they are meant" end
-  local open = args.write_v or args.write_k            -- the gate has said what is written
-  if rest and not open and (use.rest or not seen) then
-    return write_apart(use, args, not rest.beta, not rest.gamma)
-  end
+  if rest and (use.rest or not seen) then return write_apart(use, args, not rest.beta, not rest.gamma) end
   local beta, gamma = args.beta, args.gamma
   if gamma and args.p_gamma then gamma = ops.outer(args.p_gamma, gamma) end
   if use.kept_v == "element" then

@@ -17,7 +17,7 @@ local gates = {}
 ---@field p_gamma true|fun(cfg, K): integer?
 ---@field refuses (fun(cfg, K): string?)? why it does not go with a configuration
 ---@field module (fun(cfg, K): Module)? parameters of its own: a child named as the gate
----@field apply (fun(module, args): nil)? changes what the memory gets: k, v, beta, gamma; write_v, keep_v, write_k, keep_k
+---@field apply (fun(module, args): nil)? changes what the memory gets: k, v, beta, gamma; or sets keep_v and keep_k
 
 local function each_key(_, K) return K end
 
