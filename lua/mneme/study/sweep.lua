@@ -311,6 +311,7 @@ function sweep.main(words)
   if o.list and o.list ~= "0" then return list_runs(o, plan) end
   if o.power and o.power ~= "0" then return show_power(plan) end
   engine.open("cpu", 1)                          -- processes are forked from one without other threads
+  run_sources.program()                          -- once for all of them: reading the program takes longer than a small run
   owned(o, plan, table.concat(plan.words, " "))               -- before anything is put there
   check_code(o, plan)
   files.make_folder(folder.run_path(o.run, ""))
