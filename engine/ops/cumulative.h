@@ -54,7 +54,7 @@ static inline mn_cumulative mn_cumulative_of(mn_call *c, double nothing) {
   return m;
 }
 
-/* A job: n neighbours, `apart` floats from each other, and so many floats from one element of the axis to the next. */
+/* A job: n neighbours, `apart` floats from each other, and a fixed number of floats from one element of the axis to the next. */
 typedef struct mn_cumulative_job { long n, apart, step, at, first; } mn_cumulative_job;
 
 static inline mn_cumulative_job mn_cumulative_job_of(const mn_cumulative *m, long i) {
