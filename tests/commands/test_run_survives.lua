@@ -89,7 +89,8 @@ t.test("a terminal that closes leaves a checkpoint; nohup's stays ignored", func
   t.eq(status, 143, said)
   t.ok(said:find "stopped at step %d+; to go on", said)
   said = sh(("trap '' HUP; '%s' run tmaze quick=1 %s run=deaf steps=1e6 checkpoint_every=4096 > deaf.txt 2>&1 & pid=$!; "
-    .. "until ls deaf/checkpoints/* >/dev/null 2>&1 || ! kill -0 $pid; do sleep 0.02; done; kill -HUP $pid; wait $pid; echo status $?"):format(shell.program, SMALL))
+    .. "until ls deaf/checkpoints/* >/dev/null 2>&1 || ! kill -0 $pid; do sleep 0.02; done; "
+    .. "kill -HUP $pid; wait $pid; echo status $?"):format(shell.program, SMALL))
   t.ok(said:find "status 0", said)
 end)
 
