@@ -39,6 +39,7 @@ local tensor = require "mneme.tensor.tensor"
 ---@field states table<string, string> names and axes of its states, "[B,H,V,K]"
 ---@field sizes table<string, integer> what the letters of these axes stand for
 ---@field reads string how it reads its memory: see implicit_attention.lua
+---@field sized Sizing? of a core of a config's settings: see match_parameters.lua
 ---@field as_trained string? of a run that was stored before there was a setting: with what it acts, as a sentence
 local Core = {}
 Core.__index = Core
@@ -375,7 +376,9 @@ end
 ---@param stored table? { name, config } of the run that the core is of: settings that it does not name are as it was trained
 ---@return Core
 local function new(name, config, ignore_unknown, stored)
+  local sizing
   if type(name) == "table" then
+    sizing = require("mneme.models.match_parameters").fit(name, name.d_in, function(c) return c.module end)      -- late: it makes cores
     config, name = {}, name
     for key, value in pairs(name) do if key ~= 1 then config[key] = value end end
     name = name[1]
@@ -392,6 +395,7 @@ local function new(name, config, ignore_unknown, stored)
   core.name, core.file, core.config = name:match "([^/]+)%.lua$" or name, name:find "%.lua$" and name or nil, cfg
   for _, key in ipairs { "start", "constants", "stops", "complexity", "claims" } do core[key] = core[key] or {} end
   for key, value in pairs(claims) do core.claims[key] = core.claims[key] or value end
+  core.sized = sizing
   setmetatable(core, Core)
   if cfg.remember then gate_start.apply(core, cfg.remember) end
   return core

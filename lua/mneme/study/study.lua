@@ -169,6 +169,13 @@ function study.new(spec)
   check(spec)
   spec.axes, spec.seeds = spec.axes or {}, spec.seeds or { 1 }
   checked.study(spec)
+  if spec.axes.core and config.arguments then
+    local own = {}
+    for _, word in ipairs(grid.list("core", spec.axes.core, size_of(config.arguments))[1].words) do
+      if word:find "^core[.=]" then own[#own + 1] = word end
+    end
+    config.note_own_core(own)
+  end
   local survey = config.survey
   if survey and not survey.one then
     survey.spec, survey.size = spec, size_of(config.arguments)
