@@ -95,12 +95,9 @@ end
 
 -- Prints what comes with the core that was chosen: its size, and published settings that replace the script's.
 local function tell_choices(cfg, about)
-  local core, sizing, lines = about.core and cfg.core, config.meta(cfg).sizing, { match.text(about) }
+  local lines = { match.text(about) or match.idle(cfg.core) }
   lines[#lines + 1] = config.meta(cfg).published
   for _, line in ipairs(lines) do print(line) end
-  if sizing and not (sizing.same and sizing.size == "script") and type(core) == "table" and not match.fitted(core) then
-    print(("size=%s: without effect, since the script makes its core from a copy of cfg.core"):format(tostring(sizing.size)))
-  end
 end
 
 ---Train to cfg.steps, or until the learner says that it is over.

@@ -118,8 +118,8 @@ local function agent(options)
   local heads = make_heads(options, core.d_out, hidden, actions)
   local module = nn.container { { "torso", torso }, { "core", core.module }, { "actor", heads.children[1][2] },
     { "critic", heads.children[2][2] } }
-  return setmetatable({ core = core, torso = torso, heads = heads, module = module, hidden = hidden, previous = previous,
-    actions = actions, asked = options, script_parameters = match.of_script(module, core, like) }, Agent)
+  return setmetatable({ core = core, torso = torso, heads = heads, module = module, hidden = hidden, previous = previous, actions = actions,
+    asked = options, script_parameters = match.of_script(module, core, like) }, Agent)
 end
 
 ---Is part of it made by the run's script alone?

@@ -130,10 +130,14 @@ local function fit(spec, d_in, build)
   return sizing
 end
 
----Was the size that is wanted of these settings given to a core?
----@param spec table cfg.core
----@return boolean
-local function fitted(spec) return wanted[spec] == nil end
+---Whether the size that the settings of a core ask for was given to no core.
+---@param spec any cfg.core
+---@return string? said nil: it was, or the core is the script's own as it is
+local function idle(spec)
+  local sizing = wanted[spec or 0]
+  if not sizing or sizing.size == "published" or sizing.size == "script" and sizing.same then return nil end
+  return ("size=%s: without effect, since the script makes its core from a copy of cfg.core"):format(tostring(sizing.size))
+end
 
 ---How many parameters the script's own model would have, where another core was made in place of its own.
 ---@param module Module the model
@@ -153,11 +157,11 @@ end
 ---@return string?
 local function text(about)
   if not about.script_parameters then return nil end
-  if about.size == "script" and about.parameters == about.script_parameters then return nil end
+  if about.size == "script" and about.core.name == about.script_core and about.parameters == about.script_parameters then return nil end
   local far = math.max(about.parameters / about.script_parameters, about.script_parameters / about.parameters)
   return ("size=%s: %s has %s parameters, the script's own %s %s%s"):format(tostring(about.size), about.core.name:match "([^/]*)$":gsub("%.lua$", ""),
     grouped(about.parameters), about.script_core, grouped(about.script_parameters),
     far > APART and (" (%.3g times as many)"):format(about.parameters / about.script_parameters) or "")
 end
 
-return { sized = sized, want = want, fit = fit, fitted = fitted, of_script = of_script, text = text, APART = APART }
+return { sized = sized, want = want, fit = fit, idle = idle, of_script = of_script, text = text, APART = APART }

@@ -415,9 +415,9 @@ function config.new(defaults, about)
     end
   end
   local name = script and script:match "([^/]*)$":gsub("%.lua$", "") or "run"
-  meta[cfg] = { script = script, name = name, schema = schema, published = taken, sizing = sizing }
+  meta[cfg] = { script = script, name = name, schema = schema, published = taken }
   if config.survey then
-    config.survey.cfg, config.survey.schema, config.survey.words = cfg, schema, arguments
+    config.survey.cfg, config.survey.schema, config.survey.words, config.survey.sizing = cfg, schema, arguments, sizing
     error(config.survey, 0)
   end
   if cfg.device ~= (config.device or "cpu") then

@@ -97,6 +97,13 @@ function Table:ended(c, about, what, why)
     why and why ~= "" and ": " .. why or ""))
 end
 
+---Print a line above the table.
+---@param text string
+function Table:say(text)
+  erase(self)
+  io.stderr:write(text, "\n")
+end
+
 ---The table goes.
 function Table:close() erase(self) end
 

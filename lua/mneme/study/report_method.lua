@@ -3,6 +3,7 @@
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local json = require "mneme.base.json"
+local model_sizes = require "mneme.study.model_sizes"
 local numbers = require "mneme.base.format"
 local page = require "mneme.study.html_page"
 local prose = require "mneme.study.report_texts"
@@ -76,6 +77,10 @@ function method.model(out, runs, words)
     row[3] = table.concat(distinct(by_name[row[1]], function(r) return r.info.parameters end), ", ")
   end
   if #rows > 0 then out:table({ words.kind, "core", words.parameters }, rows) end
+  local known = {}
+  for _, r in ipairs(runs) do model_sizes.add(known, r.run, r.info) end
+  local apart = model_sizes.warning(known)
+  if apart then out:paragraphs((apart:gsub("^r", "R")) .. ".", "warning") end
   for _, o in ipairs(options) do out:folded(words.all_options:format(o.name), o.text) end
 end
 

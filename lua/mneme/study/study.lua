@@ -15,6 +15,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local grid = require "mneme.study.grid"
+local match = require "mneme.models.match_parameters"
 local prose = require "mneme.study.report_texts"
 local ranks = require "mneme.tensor.mpi"
 local resources = require "mneme.runs.resources"
@@ -199,6 +200,8 @@ function study.new(spec)
   local cfg = config.new(declared(spec), spec.about)
   local result = check_result(spec.run(cfg))
   if result.path then return trained(result) end
+  local unsized = match.idle(cfg.core)
+  if unsized and script.setting(config.arguments or {}, "size") then print(unsized) end
   check_metrics(spec, result)
   local run = run_folder.open(cfg, { study = spec.title })        -- nothing was trained: the numbers are the run
   local numbers = {}

@@ -23,6 +23,7 @@ local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local grid = require "mneme.study.grid"
+local model_sizes = require "mneme.study.model_sizes"
 local archive = require "mneme.study.result_archive"
 local power = require "mneme.study.power"
 local pool = require "mneme.study.process_pool"
@@ -217,12 +218,24 @@ end
 -- Run the runs of a queue, several at a time; the number that is done, failed, taken by others, and the signal that
 -- ended it.
 local function live(o, plan, queue)
+  local parameters, warned, next_look = {}, false, 0
   if o.estimate ~= "0" and #queue > 0 and C.mn_interrupted() == 0 then
-    io.stderr:write(o.run, ": ", estimate.text(estimate.of(queue, plan.script, o), #queue, o.jobs), "\n")
+    local sum = estimate.of(queue, plan.script, o)
+    io.stderr:write(o.run, ": ", estimate.text(sum, #queue, o.jobs), "\n")
+    parameters = sum.parameters
   end
   local tries = {}
   local count = { done = #plan.runs - #queue, failed = 0, taken = 0, all = #plan.runs }
   local shown, at = table_of.new(plan, o, count), 0
+  local function look()                          -- once runs have begun, their sizes are known
+    if warned or C.mn_clock(false) < next_look then return end
+    next_look = C.mn_clock(false) + 1
+    model_sizes.read(parameters, plan.runs, function(c) return folder.run_path(o.run, c.name) end)
+    local said = model_sizes.warning(parameters)
+    if said then shown:say("mneme: warning: " .. said) end
+    warned = said ~= nil
+  end
+  look()
   local signal = pool.run {
     jobs = o.jobs,
     next = function()
@@ -234,7 +247,10 @@ local function live(o, plan, queue)
     none_left = function() return at >= #queue end,
     log = function(c) return folder.run_path(o.run, c.name) .. "/log.txt" end,
     live = function(c) return one_run.process(folder.run_path(o.run, c.name), plan.script, c) end,
-    tick = function(running) shown:update(running, #queue - at) end,
+    tick = function(running)
+      shown:update(running, #queue - at)
+      look()
+    end,
     ended = function(c, about)
       local path = folder.run_path(o.run, c.name)
       local result = about.status == 0 and folder.result(path) or nil
@@ -255,6 +271,8 @@ local function live(o, plan, queue)
       end
     end,
   }
+  next_look = 0
+  look()
   shown:close()
   return count, signal
 end
