@@ -2,7 +2,8 @@
 -- A core file returns { doc, source, config = defaults, build = function(cfg, given, lenient) }.  `given` holds the settings
 -- that the user gave; lenient: settings that conflict are ignored.  Optional fields: equations (text, or function(cfg)),
 -- choices = { setting = set of words }, counts = { setting = least integer }, older = { setting = value }: with what a stored run was
--- trained that does not name the setting, because it was made before there was one.  `build` returns
+-- trained that does not name the setting, because it was made before there was one, checked = by what values of it were computed that
+-- tests/fixtures keep, if they keep some.  `build` returns
 --   module      its parameters (mneme.nn)
 --   forward     function(x, done, state, probe, fresh, acting) -> y, state; fresh: the state is the initial one; acting: see acts
 --   acts        "steps": a call of one step sees less than the same row of a sequence, and agents act by such calls; `forward` with
@@ -409,7 +410,7 @@ end
 local function preset(base, keys, about_it)
   local d = definition(base)
   local config = configure(base, d, keys)
-  return { doc = about_it.doc, source = about_it.source, choices = d.choices, counts = d.counts,
+  return { doc = about_it.doc, source = about_it.source, checked = d.checked, choices = d.choices, counts = d.counts,
     equations = d.equations, config = config, preset = { base, keys }, build = d.build }
 end
 
