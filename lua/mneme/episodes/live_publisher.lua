@@ -58,7 +58,7 @@ function live_publisher.writer(learner, path, title, total)
   for _, p in pairs(parts) do
     for name, t in pairs(p.asked) do p.asked[name] = asked_reader(t, about[name].shape) end
   end
-  local writer = live_channel.writer(path, { title = title, env = env, reads = core.reads, memory = state_arrays.of_core(core),
+  local writer = live_channel.writer(path, { title = title, env = env, reads = core:reading(), memory = state_arrays.of_core(core),
     probes = about })
   local x = part(learner.x)
   local n = env.action_space.n

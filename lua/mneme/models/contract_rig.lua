@@ -25,6 +25,8 @@ local function stir(p, stream)
   for k = 0, n - 1 do data[k] = data[k] + scale * noise[k] end
 end
 
+rig.small = small
+
 ---Build a case's core, small, as it begins with a given seed.
 function rig.fresh(settings, seed, more)
   local config, defaults = {}, core.definition(settings[1]).config   -- a name or the path of a file

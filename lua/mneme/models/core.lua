@@ -18,10 +18,12 @@
 --   stops       last components of states through whose final value no gradient goes: { memory = true }
 --   claims      what the contract tests may expect; see `claims` below
 --   complexity  { step = "2*L*H*V*K", sequence = ... }: multiply-adds of the memory alone, for one environment, in terms of
---               the letters of `sizes`, L (layers) and N (steps so far); `sequence` if it is not N*step
+--               the letters of `sizes`, L (layers) and N (steps so far); `sequence` if it is not N*step; without it two for each number of the state
+--   decomposes  true: an op of it decomposes matrices, which costs more than its axes show
 --   cost        operations for the roofline, only if the vector lanes do more than the formula counts
 --   reads       how it reads its memory, a word of implicit_attention.lua: for pictures of what it attends to and when it
---               forgets, or of the reason why a step has no weight
+--               forgets, or of the reason why a step has no weight; nil: it is measured.  approximates = true: the weights are
+--               those of the memory that it approximates
 --   decays      the gates that forget, for core.remember and half_lives: see gate_start.lua
 --   channels    only if files store a state in another layout (agalite's mirrored channels; see state_files.lua)
 local errors = require "mneme.base.errors"
@@ -241,6 +243,22 @@ local function weights(module)
   return n
 end
 
+---The multiply-adds of remembering in a step: as declared, or, of a core that does not say, two for each number of its state (it is
+---written and read).
+---@return string formula
+function Core:step_formula()
+  if self.complexity.step then return self.complexity.step end
+  local floats, formula = self:state_floats()
+  return floats > 0 and ("2*(%s)"):format(formula) or "0"
+end
+
+---How it reads its memory: what it declares, or else what is measured of a small one like it.
+---@return string? reads a word of implicit_attention.lua; nil: no way of reading that has weights
+function Core:reading()
+  if self.reads == nil and self.found == nil then self.found = reads.find(self) or false end
+  return self.reads or self.found or nil
+end
+
 ---What a core is and costs, for a context or sequence of N steps.  Multiply-adds of one environment: `weights` of the
 ---products with parameters in one step; `step` and `sequence` of remembering alone, each { formula, macs }.
 ---`cost` is the same as floating-point operations of training, for a roofline: products, forward, backward.
@@ -249,7 +267,7 @@ end
 function Core:describe(N)
   N = N or 256
   local floats, formula = self:state_floats()
-  local step, w = self.complexity.step or "0", weights(self.module)
+  local step, w = self:step_formula(), weights(self.module)
   local sequence = self.complexity.sequence or step == "0" and "0" or (step:find "[+-]" and "N*(%s)" or "N*%s"):format(step)
   local macs = self:evaluate(step, N)
   local learned = self.acts == "steps" and self:evaluate(sequence, N) / N or macs          -- of a row of the update

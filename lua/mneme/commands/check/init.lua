@@ -131,7 +131,7 @@ local function check_core(words)
     if defaults[key] == nil then errors.unknown("key of core " .. settings[1], key, tables.keys(defaults)) end
     settings[key] = values.parse(key, text, defaults[key])
   end
-  core.new(settings[1])                        -- its error says what is wrong with the file
+  local c = core.new(settings[1])              -- its error says what is wrong with the file
   local wrong = 0
   for _, property in ipairs(require "mneme.models.contract") do
     local ok, problem = xpcall(property.holds, errors.handler, settings)
@@ -142,6 +142,8 @@ local function check_core(words)
       wrong = wrong + 1
     end
   end
+  if c.reads == nil then print("measured  reads: " .. (c:reading() or "nothing that gives steps a weight")) end
+  if not c.complexity.step then print(("measured  complexity: %s multiply-adds, two for each number of the state"):format(c:step_formula())) end
   print(("%s: %d of %d properties hold"):format(settings[1], #require "mneme.models.contract" - wrong, #require "mneme.models.contract"))
   return wrong == 0 and 0 or 1
 end
