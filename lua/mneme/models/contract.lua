@@ -179,8 +179,8 @@ each("what it reads of the past is what `reads` says", function(settings)
     return expect.ok(not remembers(c), "reads = \"nothing\", but it has a state")
   end
   expect.ok(remembers(c), ("reads = \"%s\", but it has no state"):format(c.reads))
-  local found, linear = reads.measure(c)
-  local other = reads.best(found, linear)
+  local found, linear = rig.measure_reading(c)
+  local other = rig.best_reading(found, linear)
   if not reads.has_weights(c.reads) then
     return expect.ok(not other, ("reads = \"%s\", measured: weights as of reads = \"%s\""):format(c.reads, tostring(other)))
   end
@@ -188,7 +188,7 @@ each("what it reads of the past is what `reads` says", function(settings)
   expect.ok(found, ("reads = \"%s\" cannot be measured without the probes layers.0.v and layers.0.retrieved: leave it out"):format(c.reads))
   expect.ok(linear, ("reads = \"%s\", measured: what is read is not linear in the values"):format(c.reads))
   local agrees = found[c.reads]
-  expect.ok(agrees and agrees > reads.CLOSE, ("reads = \"%s\", measured: %s%s"):format(c.reads,
+  expect.ok(agrees and agrees > rig.CLOSE, ("reads = \"%s\", measured: %s%s"):format(c.reads,
     agrees and ("its weights agree with those that are read to %.3f, expected 1"):format(agrees) or "its probes give no weights",
     other and ("; those of reads = \"%s\" are read"):format(other) or ""))
 end)
@@ -206,8 +206,9 @@ each("a step's multiply-adds are as many as `complexity` says", function(setting
   end
   local formula = c:step_formula()
   local declared = c:evaluate(formula, steps + 1)
-  expect.ok(declared >= least, ("complexity: step = %s = %g multiply-adds, measured: a step computes %d values of the state"):format(formula, declared, least))
-  expect.ok(c.decomposes or declared <= 2 * most, ("complexity: step = %s = %g multiply-adds, measured: at most %d in all of a step's ops"):format(formula, declared, most))
+  local said = ("complexity: step = %s = %g multiply-adds, measured: "):format(formula, declared)
+  expect.ok(declared >= least, said .. ("a step computes %d values of the state"):format(least))
+  expect.ok(c.decomposes or declared <= 2 * most, said .. ("at most %d in all of a step's ops"):format(most))
 end)
 
 -- ---- resets ----

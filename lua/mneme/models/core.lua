@@ -252,13 +252,6 @@ function Core:step_formula()
   return floats > 0 and ("2*(%s)"):format(formula) or "0"
 end
 
----How it reads its memory: what it declares, or else what is measured of a small one like it.
----@return string? reads a word of implicit_attention.lua; nil: no way of reading that has weights
-function Core:reading()
-  if self.reads == nil and self.found == nil then self.found = reads.find(self) or false end
-  return self.reads or self.found or nil
-end
-
 ---What a core is and costs, for a context or sequence of N steps.  Multiply-adds of one environment: `weights` of the
 ---products with parameters in one step; `step` and `sequence` of remembering alone, each { formula, macs }.
 ---`cost` is the same as floating-point operations of training, for a roofline: products, forward, backward.
@@ -287,6 +280,7 @@ end
 local claims = { steps = "exact", reset = "exact", state = "constant", gradients = "exact" }
 
 local definitions = {}
+local sizes = { fit = nil }            -- match_parameters.lua, which makes cores, puts its function here
 
 ---The definition of a core by name, or by the path of its file: { doc, source, config, build }.
 local function definition(name)
@@ -397,7 +391,7 @@ end
 local function new(name, config, ignore_unknown, stored)
   local sizing
   if type(name) == "table" then
-    sizing = require("mneme.models.match_parameters").fit(name, name.d_in, function(c) return c.module end)      -- late: it makes cores
+    sizing = sizes.fit and sizes.fit(name, name.d_in, function(c) return c.module end)
     config, name = {}, name
     for key, value in pairs(name) do if key ~= 1 then config[key] = value end end
     name = name[1]
@@ -442,4 +436,4 @@ local function stored_sees(run_core)
   return ok and missing.sees or nil
 end
 
-return { new = new, definition = definition, preset = preset, known_words = known_words, resume = resume, stored_sees = stored_sees }
+return { new = new, sizes = sizes, definition = definition, preset = preset, known_words = known_words, resume = resume, stored_sees = stored_sees }

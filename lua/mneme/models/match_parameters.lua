@@ -164,4 +164,6 @@ local function text(about)
     far > APART and (" (%.3g times as many)"):format(about.parameters / about.script_parameters) or "")
 end
 
+core.sizes.fit = fit
+
 return { sized = sized, want = want, fit = fit, idle = idle, of_script = of_script, text = text, APART = APART }

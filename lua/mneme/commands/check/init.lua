@@ -16,6 +16,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
+local rig = require "mneme.models.contract_rig"
 local safetensors = require "mneme.tensor.safetensors"
 local states = require "mneme.models.state_files"
 local tensor = require "mneme.tensor.tensor"
@@ -142,7 +143,7 @@ local function check_core(words)
       wrong = wrong + 1
     end
   end
-  if c.reads == nil then print("measured  reads: " .. (c:reading() or "nothing that gives steps a weight")) end
+  if c.reads == nil then print("measured  reads: " .. (rig.reading(c) or "nothing that gives steps a weight")) end
   if not c.complexity.step then print(("measured  complexity: %s multiply-adds, two for each number of the state"):format(c:step_formula())) end
   print(("%s: %d of %d properties hold"):format(settings[1], #require "mneme.models.contract" - wrong, #require "mneme.models.contract"))
   return wrong == 0 and 0 or 1
