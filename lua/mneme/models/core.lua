@@ -42,7 +42,7 @@ local tensor = require "mneme.tensor.tensor"
 ---@field states table<string, string> names and axes of its states, "[B,H,V,K]"
 ---@field sizes table<string, integer> what the letters of these axes stand for
 ---@field reads string how it reads its memory: see implicit_attention.lua
----@field sized Sizing? of a core of a config's settings: see match_parameters.lua
+---@field sized table? of a core of a config's settings: what its size was to be (match_parameters.lua)
 ---@field as_trained string? of a run that was stored before there was a setting: with what it acts, as a sentence
 local Core = {}
 Core.__index = Core

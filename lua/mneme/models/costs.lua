@@ -117,20 +117,20 @@ local by_axes = { ["[B,H,V,K]"] = 7, ["[B,H,K]"] = 4, ["[B,M,H,V]"] = 4, ["[B,M,
 
 -- At most how many multiply-adds an op makes, by its signature: the product of all its axes, or the largest tensor that goes in.
 local function most_of(signature, given, kind, shape)
-  local sizes, largest = {}, 0
+  local of_axis, largest = {}, 0
   for i, input in ipairs(signature.inputs) do
     if given[i - 1].gen ~= 0 then
       local axes, n, at = C.mn_tensor_info(engine.ctx, given + (i - 1), kind, shape), 1, 0
       for k = 0, axes - 1 do n = n * shape[k] end
       largest = math.max(largest, n)
       for letter in (input.axes:find("...", 1, true) and "" or input.axes):gmatch "[^,]+" do
-        if at < axes then sizes[letter] = shape[at] end
+        if at < axes then of_axis[letter] = shape[at] end
         at = at + 1
       end
     end
   end
   local all = 1
-  for _, size in pairs(sizes) do all = all * size end
+  for _, size in pairs(of_axis) do all = all * size end
   return math.max(all, largest)
 end
 

@@ -66,18 +66,16 @@ end
 
 -- ---- the setting size= ----
 
----@class Sizing what the size of a run's core is to be
----@field size "script"|"published"|integer
----@field script table the script's own core: { "agalite", n_layers = 2, ... }
----@field given table<string, boolean> options of the core that the command line names
----@field same boolean the core is the script's own, with all its settings
+-- What the size of a run's core is to be, a "sizing": { size = "script", "published" or a number; script = the script's own core,
+-- { "agalite", n_layers = 2, ... }; given = options of the core that the command line names, a set; same = the core is the script's own, with all
+-- its settings }.
 
--- Settings of a core, as mn.config gives them -> its Sizing.  A copy has none: where a script copies them, it sizes its core itself.
+-- Settings of a core, as mn.config gives them -> its sizing.  A copy has none: where a script copies them, it sizes its core itself.
 local wanted = setmetatable({}, { __mode = "k" })
 
 ---Notes what the size of a core is to be that a script will make from these settings.
 ---@param spec table cfg.core
----@param sizing Sizing
+---@param sizing table
 local function want(spec, sizing) wanted[spec] = sizing end
 
 -- Settings of a core with the width of its input.
@@ -108,7 +106,7 @@ end
 ---@param spec table cfg.core, or any settings of a core
 ---@param d_in integer? of the core
 ---@param build fun(core: Core): Module the model with such a core
----@return Sizing? sizing nil: no size is asked for these settings
+---@return table? sizing nil: no size is asked for these settings
 local function fit(spec, d_in, build)
   local sizing = wanted[spec]
   if not sizing then return nil end

@@ -294,6 +294,7 @@ local guard = {
 ---@field device string
 ---@field precision string
 ---@field seed integer
+---@field size any
 ---@field steps number
 ---@field checkpoint_every number
 ---@field record_every number
@@ -338,7 +339,7 @@ local function published_text(cfg, own, published, given)
   return list[1] and ("published for %s: %s; the script's own: %s"):format(cfg.core[1] or cfg.core, table.concat(list, " "), table.concat(before, " "))
 end
 
--- What the core's size is to be (Sizing of match_parameters.lua); nil: there is no core with options, or a stored run has its size.
+-- What the core's size is to be (a sizing of match_parameters.lua); nil: there is no core with options, or a stored run has its size.
 local function sizing_of(cfg, own, given)
   local named, text = {}, type(cfg.size) == "string" and cfg.size or "script"
   for _, pair in ipairs(given) do named[pair[1]:match "^core%.(.*)" or pair[1]] = true end
