@@ -72,6 +72,12 @@ local function sweep(words)
   return require("mneme.study.sweep").main(words)
 end
 
+local function tune(words)
+  join_ranks()
+  if ranks.size > 1 then errors.usage(("tune: mpirun started %d processes, but a tuning starts its own"):format(ranks.size), "mneme tune ... jobs=N") end
+  return require("mneme.commands.tune").main(words)
+end
+
 local function list(words)
   local catalogue, help = require "mneme.base.catalogue", require "mneme.commands.help"
   local kind = words[1]
@@ -160,6 +166,8 @@ commands = {
     run = module "mneme.commands.intervene", comment = "commands/intervene" },
   { name = "sweep", usage = " SCRIPT [jobs=2] [seeds=10] [import=FILE] [key=value,value ...]", doc = "run a grid of settings and seeds, in several processes",
     run = sweep, comment = "study/sweep" },
+  { name = "tune", usage = " SCRIPT core=A,B lr=1e-5..1e-2:log budget=40x1e5", doc = "find good settings for each memory with the same budget, then run them with fresh seeds",
+    run = tune, comment = "commands/tune" },
   { name = "report", usage = " STUDY [out=FILE.html] [export=FILE]",
     doc = "write a report of a sweep: claims and verdicts, figures, settings, resources",
     run = module "mneme.study.report", comment = "study/report" },
