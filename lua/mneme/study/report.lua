@@ -28,6 +28,7 @@ local settings = require "mneme.study.settings_diff"
 local values = require "mneme.base.setting_types"
 local verdicts = require "mneme.study.report_claims"
 local strings = require "mneme.study.report_strings"
+local tuned = require "mneme.study.tuning_report"
 local written = require "mneme.study.report_markdown"
 
 local report = {}
@@ -155,6 +156,7 @@ function report.html(study, source, options)
   write "data"
   part(3, "hyperparameters")
   method.hyperparameters(out, runs, source.defaults, texts, words)
+  tuned.write(out, study, spec, function(title) out:heading(3, "tuning", title) end)
   write "implementation"
   write "setup"
   part(3, "resources")

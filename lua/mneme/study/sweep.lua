@@ -30,6 +30,7 @@ local run_folder = require "mneme.runs.run"
 local run_info = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
+local over_seeds = require "mneme.study.aggregate"
 local renamed = require "mneme.base.renamed"
 local seed_list = require "mneme.runs.seed_list"
 local fresh_runs = require "mneme.study.fresh_runs"
@@ -332,6 +333,22 @@ local function tune_first(o, plan)
   return 0
 end
 
+-- Of runs that solve their task or do not, how many did, as a mean does not say.
+local function show_solved(o, plan)
+  local study = folder.load(o.run)
+  folder.add_means(study, plan.spec)
+  for _, group in ipairs(folder.groups(study.runs)) do
+    for _, name in ipairs(tables.keys(plan.spec.metrics or { score = true })) do
+      local threshold = over_seeds.threshold(plan.spec, name, group.runs)
+      local list = threshold and over_seeds.numbers(group.runs, function(c) return folder.number(c, name) end, {}) or {}
+      if #list > 0 then
+        print(("  %s%s of at least %s: %s"):format(group.name ~= "" and group.name .. ": " or "", name, values.show(threshold),
+          over_seeds.solved(list, threshold)))
+      end
+    end
+  end
+end
+
 ---@param words string[] what follows "sweep"
 ---@return integer status
 function sweep.main(words)
@@ -371,7 +388,10 @@ function sweep.main(words)
     count.taken > 0 and (", %d run by other processes"):format(count.taken) or "",
     open > count.taken and (", %d open; the same command goes on"):format(open - count.taken) or ""))
   if signal ~= 0 then return errors.status_of(signal) end
-  if not o.only then print("mneme report " .. o.run) end
+  if not o.only then
+    show_solved(o, plan)
+    print("mneme report " .. o.run)
+  end
   return (count.failed > 0 or open > count.taken) and 1 or count.taken > 0 and one_run.TAKEN or 0
 end
 
