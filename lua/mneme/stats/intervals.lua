@@ -98,7 +98,7 @@ end
 ---The mean of numbers that cannot leave a range, with an interval that does not either: Wilson's, of as many trials as
 ---would spread so much, with Student's t in place of the normal quantile (Korn and Graubard 1998, "Confidence intervals
 ---for proportions with small expected number of positive counts"; with Wilson's form: Franco et al. 2019).  In the
----middle of the range it is Student's interval; at the ends, where that one reaches beyond, it holds more often.
+---middle of the range, of seeds that differ little, it is nearly Student's interval; at the ends, where that one reaches beyond, it holds more often.
 ---@param list number[] one per seed, from `from` to `to`
 ---@param from number the least that is possible
 ---@param to number the most

@@ -157,7 +157,8 @@ function kinds.parallel(o, path, with)
 end
 
 ---Write the script.
----@param o table of the sweep: command = "sweep" or another that takes only=; cluster = "slurm" or "parallel"; script, run, jobs; time, mem, partition as sbatch takes them
+---@param o table of the sweep: command = "sweep" or another that takes only=;
+---  cluster = "slurm" or "parallel"; script, run, jobs; time, mem, partition as sbatch takes them
 ---@param words string[] of the command line, for the script of the study
 ---@param runs table[] that are open, with their estimates where these are known
 ---@return string[] lines of a shell that begin it

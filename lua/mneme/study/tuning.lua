@@ -305,7 +305,8 @@ function Tuning:picks(point)
     if not any then errors.fail(("tune: %s: no trial has a score; the first one's log is %s/log.txt"):format(self.run, point.proposals[1].runs[1].path)) end
     point.picks = {}
     for i, entry in ipairs(best) do
-      point.picks[i] = { setting = entry.id, values = entry.values, mean = sign * entry.mean, seeds = #entry.scores, expected = sign * entry.expected, sd = entry.sd }
+      point.picks[i] = { setting = entry.id, values = entry.values, mean = sign * entry.mean, seeds = #entry.scores,
+        expected = sign * entry.expected, sd = entry.sd }
     end
   end
   return point.picks
