@@ -72,7 +72,15 @@ local function sweep(words)
   return require("mneme.study.sweep").main(words)
 end
 
+local show_help
+
+-- Its help, and the settings of the script, which are what can be tuned.
 local function tune(words)
+  if words[2] == "--help" or words[2] == "-h" then
+    show_help { "tune" }
+    io.stdout:write "\n"
+    return script.run(script.locate(words[1]), { "--help" })
+  end
   join_ranks()
   if ranks.size > 1 then errors.usage(("tune: mpirun started %d processes, but a tuning starts its own"):format(ranks.size), "mneme tune ... jobs=N") end
   return require("mneme.commands.tune").main(words)
@@ -106,7 +114,7 @@ local function header(command)
   return require("mneme.base.catalogue").prose(require("mneme.base.registry").root .. "lua/mneme/" .. command.comment .. ".lua")
 end
 
-local function show_help(words)
+function show_help(words)
   if #words == 0 then io.stdout:write(usage_text()) end
   local page = { man = function() return require("mneme.commands.man").page(commands) end,
     api = function() return require("mneme.commands.api").page() end }

@@ -389,24 +389,23 @@ function Tuning:is_over()
   return true
 end
 
--- Before the first trial: how much there is to do, and about how long that takes.
-function Tuning:announce(fresh)
-  local n, points = self.trials * #self.points, #self.points
+-- Before the first trial: how much there is to do, and about how long what is left of it takes.
+function Tuning:announce(fresh, left)
+  local points = #self.points
   local about = ("%d trials%s%s"):format(self.trials, points > 1 and (" for each of %d"):format(points) or "",
     fresh > 0 and (", then %d fresh runs"):format(fresh) or "")
-  local parts, known = {}, self.estimate ~= "0"
-  if known then
+  local cost = ""
+  if self.estimate ~= "0" then
     local runs = {}
     for i, point in ipairs(self.points) do
       self:extend(point)
       runs[i] = { name = point.name .. ",seed=1", words = point.proposals[1].runs[1].words }
     end
     local sum = estimate.of(runs, self.script, { run = self.base, jobs = 1 })
-    if sum.seconds then parts[1] = ("about %s in %d process%s, up to %.0f MiB each"):format(progress.clock(sum.seconds / points * (n + fresh) / self.jobs),
+    if sum.seconds then cost = (": about %s in %d process%s, up to %.0f MiB each"):format(progress.clock(sum.seconds / points * left / self.jobs),
       self.jobs, self.jobs > 1 and "es" or "", sum.peak_mib) end
-    self.mean_seconds, self.peak_mib = sum.seconds and sum.seconds / points, sum.peak_mib
   end
-  io.stderr:write(("%s: %s%s\n"):format(self.run, about, parts[1] and ": " .. parts[1] or ""))
+  io.stderr:write(("%s: %s%s\n"):format(self.run, about, cost))
   local wide = self.ahead * self.seeds * points
   if self.jobs > wide then
     io.stderr:write(("  after the start at most %d trials run at a time: ahead=%d would use all %d processes, and learn later\n"):format(wide,
@@ -422,7 +421,6 @@ function Tuning:work(fresh)
   self.running = {}
   one_run.patience = PATIENCE
   files.make_folder(self.base .. "/runs")
-  if not self:is_over() then self:announce(fresh and fresh:size() or 0) end
   local count = { done = 0, failed = 0, all = 0 }
   local steps = self.steps or script.survey(self.script, self.points[1].words, true).cfg.steps
   local shown = table_of.new({ runs = {}, cfg = { steps = steps } }, { run = self.base, jobs = self.jobs }, count)
@@ -433,6 +431,7 @@ function Tuning:work(fresh)
     count.done, count.all = done, self.trials * #self.points + (fresh and fresh:size() or 0)
   end
   recount()
+  if count.done < count.all then self:announce(fresh and fresh:size() or 0, count.all - count.done) end
   local signal = pool.run {
     jobs = self.jobs,
     next = function()
