@@ -99,7 +99,7 @@ t.test("killed at every run, with and without the run itself, it proposes and pi
   for _, itself in ipairs { "", "no" } do
     files.make_folder(path "killing")
     files.write(path "killing/on", { itself })
-    local killed, said, status = 0, nil, nil
+    local killed, said, status = 0
     repeat
       said, status = mneme(ARGS .. " jobs=1 run=killed" .. itself)
       killed = killed + (status == 137 and 1 or 0)

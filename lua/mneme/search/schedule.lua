@@ -8,7 +8,7 @@ local sobol = require "mneme.search.sobol"
 local schedule = {}
 local AGAIN = 0.2                  -- of the trials: further seeds of the best settings, at the end
 local EVERY = 4                    -- one proposal in so many of the search is another seed of the best setting so far
-local START = 0.25                 -- of the settings, and at least two more than there are dimensions
+local START = 0.25                 -- of the settings, and at least two for each dimension and two more
 local PRIOR_SEEDS = 4              -- a setting's own noise counts as much as that of all once it has this many seeds more than one
 local LEAST_DEGREES = 4            -- seeds beyond the first of their settings, from which on noise is measured; before, it is fitted
 local LEAST_NOISE = 1e-4           -- variance of a mean, in those of the scores
@@ -127,7 +127,6 @@ local function cost_model(space, list, seconds)
   local process = gp.fit(x, y, nil, space.groups)
   return function(point) return math.exp(mean + sd * process:predict(point)) end
 end
-schedule.cost_model = cost_model
 
 -- ---- what comes next ----
 

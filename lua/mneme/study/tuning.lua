@@ -266,7 +266,7 @@ function Tuning:measured(point)
 end
 
 -- Seconds that trials of a setting took, in the mean.
-function Tuning:seconds_of(point)
+local function seconds_of(point)
   return function(setting)
     local sum, n = 0, 0
     for _, p in ipairs(point.proposals) do
@@ -283,7 +283,7 @@ function Tuning:extend(point)
   self:read(point)
   if point.over then return false end
   local o = { trials = self.trials, seeds = self.seeds, top = self.top, ahead = self.ahead, seed = self.seed, first_seed = self.first_seed,
-    default = point.default, seconds = self.cost == "seconds" and self:seconds_of(point) or nil }
+    default = point.default, seconds = self.cost == "seconds" and seconds_of(point) or nil }
   local p, over = schedule.next(self.space, o, point.proposals, self:measured(point))
   point.over = over or false
   if not p then return false end
@@ -424,7 +424,6 @@ function Tuning:work(fresh)
   local count = { done = 0, failed = 0, all = 0 }
   local steps = self.steps or script.survey(self.script, self.points[1].words, true).cfg.steps
   local shown = table_of.new({ runs = {}, cfg = { steps = steps } }, { run = self.base, jobs = self.jobs }, count)
-  local put_off = {}
   local function recount()
     local done = fresh and fresh:done() or 0
     for _, point in ipairs(self.points) do done = done + self:count(point).measured end
@@ -439,7 +438,7 @@ function Tuning:work(fresh)
       if not job and fresh then job, later = fresh:next() end
       if self.more then self:write() end
       if not job then return nil end
-      self.running[job.name], put_off[job.name] = true, later
+      self.running[job.name], job.later = true, later
       files.make_folder(job.path)
       return job
     end,
@@ -456,7 +455,7 @@ function Tuning:work(fresh)
       local result = about.status == 0 and folder.result(job.path)
       local what, why = "done", nil
       if about.status == one_run.TAKEN then
-        put_off[job.name][job.name], what = C.mn_clock(false) + LATER, nil
+        job.later[job.name], what = C.mn_clock(false) + LATER, nil
       elseif about.status == 130 or about.status == 143 then what = "stopped"
       elseif not result or result.status ~= "done" then
         why = about.signal ~= 0 and ("killed by signal %d"):format(about.signal) or job.path .. "/log.txt"
