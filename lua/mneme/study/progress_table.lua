@@ -46,7 +46,7 @@ end
 
 -- The part of a run's steps that is done, from its log.
 local function part_of(self, c)
-  local f = io.open(folder.run_path(self.run, c.name) .. "/metrics.jsonl")
+  local f = io.open((c.path or folder.run_path(self.run, c.name)) .. "/metrics.jsonl")
   if not f then return 0 end
   f:seek("end", -math.min(f:seek "end", 4096))
   local step = 0

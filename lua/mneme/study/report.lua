@@ -29,6 +29,7 @@ local value_sources = require "mneme.study.value_sources"
 local values = require "mneme.base.setting_types"
 local verdicts = require "mneme.study.report_claims"
 local strings = require "mneme.study.report_strings"
+local tuned = require "mneme.study.tuning_report"
 local written = require "mneme.study.report_markdown"
 
 local report = {}
@@ -157,6 +158,7 @@ function report.html(study, source, options)
   write "data"
   part(3, "hyperparameters")
   method.hyperparameters(out, runs, source.defaults, texts, words, value_sources.new(study, source, words))
+  tuned.write(out, study, spec, function(title) out:heading(3, "tuning", title) end)
   write "implementation"
   write "setup"
   part(3, "resources")

@@ -28,7 +28,7 @@ local study = {}
 
 -- What a study may say; those that are texts and tables for the report are read by mneme.studies.report.
 local known = { title = "string", question = "string", of = "string", jobs = "number", axes = "table", settings = "table", about = "table", seeds = "table",
-  run = "function", measure = "function", metrics = "table", figures = "table", claims = "table", references = "table", report = "table" }
+  run = "function", measure = "function", metrics = "table", figures = "table", claims = "table", references = "table", report = "table", tune = "table" }
 
 local function check(spec)
   if type(spec) ~= "table" then errors.raise("study: expected a table, got a " .. type(spec)) end
@@ -46,6 +46,7 @@ local function check(spec)
     errors.raise(("study: jobs is %g, expected a whole number of at least 1"):format(spec.jobs))
   end
   if spec.measure and not spec.of then errors.raise "study: measure goes with of = the name of an experiment; run can measure itself" end
+  if spec.tune then require("mneme.study.tuning").check(spec.tune) end
   grid.check(spec.axes or {})
   prose.check(spec.report or {})
 end
@@ -164,7 +165,7 @@ end
 ---  measure = function(path) -> table: more named numbers of such a run; jobs = how many runs may run at a time
 ---  where nobody says (1 for what measures time);
 ---  seeds = { how many, quick =, full = }; run = function(cfg) -> table;
----  metrics, figures, claims, references, report: see mneme.studies.report
+---  tune = { setting = "LOW..HIGH:log", budget = "TRIALSxSTEPS" }: see docs/tuning.md; metrics, figures, claims, references, report: see mneme.studies.report
 ---@return table result what run gave, and `path`, the folder of the run
 function study.new(spec)
   check(spec)
