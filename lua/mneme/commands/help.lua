@@ -15,10 +15,13 @@ local learners = require "mneme.learn.learners"
 local setting_topics = require "mneme.commands.setting_topics"
 local datasets = require "mneme.envs.dataset"
 local tensor = require "mneme.tensor.tensor"
+local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
 
 local C = engine.C
 local columns = layout.columns
+local function fold(text) return terminal.fold(text, terminal.width()) end
+local function prose(path) return layout.prose(catalogue.prose(path)) end
 local help = {}
 
 -- What the settings mean that most scripts declare, where a script says nothing else.
@@ -60,7 +63,8 @@ end
 ---@param own string[] its own keys
 ---@param common string[] keys that every script has
 ---@param chosen string? the learner, where it is a setting
-function help.settings(script, schema, own, common, chosen)
+---@param study string[][]? rows about the study that the script is
+function help.settings(script, schema, own, common, chosen, study)
   local rows, rest = {}, {}
   local of_learner, learner, others = learner_rows(script, schema, chosen)
   for _, key in ipairs(own) do
@@ -68,8 +72,8 @@ function help.settings(script, schema, own, common, chosen)
   end
   for i, key in ipairs(common) do rest[i] = setting_row(key, schema[key]) end
   local doc = script and catalogue.first_comment(script) or ""
-  return doc .. (doc ~= "" and "\n" or "") .. "usage: mneme run " .. (script or "SCRIPT")
-    .. " [key=value ...]\n\nsettings\n" .. columns(rows, 24)
+  return fold(doc .. (doc ~= "" and "\n" or "") .. "usage: mneme run " .. (script or "SCRIPT") .. " [key=value ...]\n")
+    .. (study and "\nstudy\n" .. columns(study) or "") .. "\nsettings\n" .. columns(rows, 24)
     .. (#of_learner > 0 and ("\nsettings of the learner (%s)\n"):format(learner) .. columns(of_learner) or "")
     .. "\nsettings of every script\n" .. columns(rest)
 end
@@ -109,7 +113,7 @@ local function core_text(name)
   local base = d.preset and ("a setting of %s: %s\n"):format(d.preset[1], values.show(d.preset[2])) or ""
   local equations = type(d.equations) == "function" and d.equations(d.config) or d.equations
   return table.concat { ("mn.core(\"%s\") -- %s\n%s\n%s\n"):format(name, d.doc or "", d.source or "", base),
-    catalogue.prose(registry.file("cores", name, "core")), equations and "\n" .. equations .. "\n" or "",
+    prose(registry.file("cores", name, "core")), equations and "\n" .. equations .. "\n" or "",
     "\nsettings\n", columns(rows), ("\nwith these settings: %s parameters, state %s floats per environment = %s\n"):format(grouped(about.parameters),
       grouped(about.state_floats), about.state_formula),
     built.looks_back and ("a step of acting looks back %s steps at most = %s\n"):format(grouped(built:reach()), built.looks_back) or "",
@@ -120,7 +124,7 @@ local function attention_text(name)
   local d, keys, rows = attention.definition(name), require "mneme.models.core_settings", {}
   for _, key in ipairs(tables.keys(d.config)) do rows[#rows + 1] = { key, values.show(d.config[key]), keys[key] or "" } end
   return ("mn.encoder { attention = \"%s\" } -- %s\n%s\n\n%s\nsettings, in addition to those of mn.encoder\n%s%s"):format(name, d.doc or "", d.source or "",
-    catalogue.prose(registry.file("attentions", name, "attention")), columns(rows),
+    prose(registry.file("attentions", name, "attention")), columns(rows),
     d.causal and "\nno causal form: " .. d.causal .. "\n" or "")
 end
 
@@ -132,7 +136,7 @@ local function dataset_text(name)
     end
   end
   return ("mn.dataset(\"%s\") -- %s\n%s\n\n%s\nsettings\n%s"):format(name, d.doc or "", d.source or "",
-    catalogue.prose(registry.file("datasets", name, "data set")), columns(rows))
+    prose(registry.file("datasets", name, "data set")), columns(rows))
 end
 
 -- What follows a learner's title.
@@ -224,11 +228,11 @@ local function topics()
   for _, thing in ipairs(catalogue.list "experiments") do
     add(thing.name, function()
       local path = registry.file("experiments", thing.name, "experiment")
-      return ("%s\nsettings: mneme run %s --help\n"):format(catalogue.prose(path), thing.name)
+      return ("%s\nsettings: mneme run %s --help\n"):format(prose(path), thing.name)
     end)
   end
   for _, thing in ipairs(catalogue.list "scenes") do
-    add(thing.name, function() return ("scene %s: %s\n"):format(thing.name, catalogue.prose(registry.file("scenes", thing.name, "scene"))) end)
+    add(thing.name, function() return layout.prose(("scene %s: %s"):format(thing.name, catalogue.prose(registry.file("scenes", thing.name, "scene")))) end)
   end
   setting_topics.add(add)
   return all
@@ -265,7 +269,7 @@ function help.text(topic, kind)
   end
   local texts = {}
   for i, text in ipairs(found) do texts[i] = text() end
-  return table.concat(texts, "\n")
+  return fold(table.concat(texts, "\n"))
 end
 
 ---Print the text about a topic.

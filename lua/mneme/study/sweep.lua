@@ -14,6 +14,7 @@
 --   only=R       only this run, by name or number, for batch systems; estimate=SECONDS,MIB: its
 --                estimated resources
 local engine = require "mneme.base.engine"
+local next_step = require "mneme.base.next_step"
 local one_run = require "mneme.study.one_run"
 local cluster = require "mneme.study.cluster"
 local errors = require "mneme.base.errors"
@@ -32,6 +33,7 @@ local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
 local renamed = require "mneme.base.renamed"
 local seed_list = require "mneme.runs.seed_list"
+local study = require "mneme.study.study"
 local table_of = require "mneme.study.progress_table"
 local values = require "mneme.base.setting_types"
 local version = require "mneme.base.version"
@@ -75,16 +77,6 @@ end
 
 -- ---- what there is to do ----
 
--- A value of a setting that is an axis by the command line alone, checked as the script would check it.
-local function checked(survey, name, text)
-  local cfg = {}
-  for key, value in pairs(survey.cfg) do cfg[key] = values.copy(value) end
-  values.set(cfg, survey.schema, name, text)
-  local key = name:match "^[^.]+"
-  values.check(key, cfg[key], survey.schema[key].about)
-  return { label = text, words = { name .. "=" .. text } }
-end
-
 local kinds = { core = "cores", attention = "attentions", dataset = "datasets", learner = "learners" }
 
 -- A core, an attention or a data set that is not there would be found by its runs alone, which stay in the study.
@@ -92,10 +84,22 @@ local function check_name(name, axis, text)
   local named = type(axis[1]) == "table" and axis[1][1] or axis[1]
   local known, any, found = kinds[name] and registry.names(kinds[name]) or {}, false, false
   for _, one in ipairs(known) do any, found = any or one == named, found or one == text end
-  if not any or found then return end
-  local labels = grid.labels(name, axis)
-  for _, one in ipairs(known) do labels[#labels + 1] = one end
+  if not any or found or text:find "%.lua$" and files.is_file(text) then return end
+  local labels, listed = grid.labels(name, axis), {}
+  for _, label in ipairs(labels) do listed[label] = true end
+  for _, one in ipairs(known) do if not listed[one] then labels[#labels + 1] = one end end
   errors.unknown(("value of axis %s:"):format(name), text, labels)
+end
+
+-- A value of a setting that is an axis by the command line alone, checked as the script would check it.
+local function checked(survey, name, text)
+  local cfg = {}
+  for key, value in pairs(survey.cfg) do cfg[key] = values.copy(value) end
+  values.set(cfg, survey.schema, name, text)
+  if survey.schema[name] and name ~= "learner" then check_name(name, { survey.schema[name].default }, text) end       -- learners: config.lua
+  local key = name:match "^[^.]+"
+  values.check(key, cfg[key], survey.schema[key].about)
+  return { label = text, words = { name .. "=" .. text } }
 end
 
 -- Of the arguments of a study of another experiment, the given ones, without axes.
@@ -307,6 +311,7 @@ end
 ---@return integer status
 function sweep.main(words)
   local o, rest = parse(words)
+  study.of_sweep = true
   local plan = sweep.plan(o, rest)
   if o.list and o.list ~= "0" then return list_runs(o, plan) end
   if o.power and o.power ~= "0" then return show_power(plan) end
@@ -338,7 +343,7 @@ function sweep.main(words)
     count.taken > 0 and (", %d run by other processes"):format(count.taken) or "",
     open > count.taken and (", %d open; the same command goes on"):format(open - count.taken) or ""))
   if signal ~= 0 then return errors.status_of(signal) end
-  if not o.only then print("mneme report " .. o.run) end
+  if not o.only then next_step.say({ "report", o.run }, { "compare", o.run }) end
   return (count.failed > 0 or open > count.taken) and 1 or count.taken > 0 and one_run.TAKEN or 0
 end
 

@@ -15,7 +15,10 @@ local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
+local engine = require "mneme.base.engine"
 local json = require "mneme.base.json"
+local next_step = require "mneme.base.next_step"
+local progress = require "mneme.base.progress"
 local safetensors = require "mneme.tensor.safetensors"
 local states = require "mneme.models.state_files"
 local tensor = require "mneme.tensor.tensor"
@@ -24,6 +27,7 @@ local ops = tensor.ops
 local below, flags, gradients, need = check_file.below, check_file.flags, check_file.gradients, check_file.need
 local numbers, grad_of, value_of = check_file.numbers, check_file.grad_of, check_file.value_of
 
+local C = engine.C
 local FAR = 1e37           -- a value beyond it stands for infinity
 
 local function largest(list)
@@ -131,18 +135,27 @@ local function check_core(words)
     if defaults[key] == nil then errors.unknown("key of core " .. settings[1], key, tables.keys(defaults)) end
     settings[key] = values.parse(key, text, defaults[key])
   end
-  core.new(settings[1])                        -- its error says what is wrong with the file
-  local wrong = 0
-  for _, property in ipairs(require "mneme.models.contract") do
+  local built = core.new(settings[1])          -- its error says what is wrong with the file
+  local wrong, began, announced = 0, C.mn_clock(false), false
+  for i, property in ipairs(require "mneme.models.contract") do
+    local spent = C.mn_clock(false) - began
+    if not announced and spent > 1 and i > 1 then
+      announced = true
+      progress.announce(spent / (i - 1) * (#require "mneme.models.contract" - i + 1), "for the other properties, at the speed of the first " .. i - 1)
+    end
     local ok, problem = xpcall(property.holds, errors.handler, settings)
     print(("%-9s %s"):format(ok and "ok" or "FAILED", property.name))
     if not ok then
       local said = problem.message:gsub("^%S*contract%.lua:%d+: ", "")
+      if problem.where and problem.where:find(settings[1], 1, true) then said = problem.where .. ": " .. said end
       print("          " .. said .. (problem.hint and " (" .. problem.hint .. ")" or ""))
       wrong = wrong + 1
     end
   end
   print(("%s: %d of %d properties hold"):format(settings[1], #require "mneme.models.contract" - wrong, #require "mneme.models.contract"))
+  local forward = errors.position_of(built.forward)
+  if wrong > 0 and forward:find(settings[1], 1, true) then print(("its forward begins at %s"):format(forward)) end
+  if wrong == 0 then next_step.say { "run", "tmaze", "quick=1", "core=" .. settings[1] } end
   return wrong == 0 and 0 or 1
 end
 
@@ -155,6 +168,7 @@ local function main(words)
   if words[1]:find "^%-*core=" then return check_core(words) end
   local status = 0
   for _, path in ipairs(words) do
+    if path:find "%.lua$" then errors.usage(path .. " is Lua code, expected a run, a study or a .safetensors file", "did you mean mneme check core=" .. path .. "?") end
     local folder = files.is_folder(path)
     local ok, result = xpcall(folder and check_run.main or check, errors.handler, path)
     if not ok then
@@ -167,6 +181,9 @@ local function main(words)
       if not result.ok then status = math.max(status, 1) end
     end
   end
+  if status == 0 and files.is_file(words[1] .. "/config.json") then next_step.say({ "eval", words[1] }, { "view", words[1] })
+  elseif status == 0 and files.is_file(words[1] .. "/study.json") then next_step.say { "report", words[1] }
+  elseif status == 0 then next_step.say "list cores" end
   return status
 end
 
