@@ -12,8 +12,6 @@ local BAR, SPARKS, KEPT = 12, 24, 240         -- letters of the bar, at most of 
 local LONG = 10                               -- seconds: what takes longer says so
 local blocks = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
 
-progress.clock = clock
-
 ---@class Progress
 local Progress = {}
 Progress.__index = Progress
@@ -27,11 +25,12 @@ local function short(n)
 end
 
 -- 754 as "12:34".
-local function clock(seconds)
+function progress.clock(seconds)
   local s = math.floor(math.min(seconds, 359999) + 0.5)
   if s < 3600 then return ("%d:%02d"):format(s / 60, s % 60) end
   return ("%d:%02d:%02d"):format(s / 3600, s % 3600 / 60, s % 60)
 end
+local clock = progress.clock
 
 ---@param options table { steps = where it ends, start = where it begins (0), unit = what is counted ("steps"), out = file (stderr),
 ---  after = seconds before the first line (0), tty = boolean (what stderr is), color = boolean (a terminal without NO_COLOR), columns =

@@ -63,9 +63,9 @@ local function run(words)
   local path = type(result) == "table" and type(result.path) == "string" and ranks.rank == 0 and result.path
   if not path or not require("mneme.base.files").is_file(path .. "/config.json") then return end
   local trained = require("mneme.runs.checkpoints").list(path)[1]
-  if not trained then next_step.say({ "compare", path }, "list runs")
-  elseif require("mneme.runs.folder").read_info(path).sequence_task then next_step.say({ "eval", path }, { "compare", path })
-  else next_step.say({ "view", path }, { "eval", path }) end
+  if not trained then next_step.note({ "compare", path }, "list runs")
+  elseif require("mneme.runs.folder").read_info(path).sequence_task then next_step.note({ "eval", path }, { "compare", path })
+  else next_step.note({ "view", path }, { "eval", path }) end
 end
 
 -- ---- the others ----
@@ -96,7 +96,10 @@ local function list(words)
   end
   if kind == "costs" or kind == "cores" then
     local costs = require "mneme.models.costs"
-    io.stdout:write((kind == "cores" and costs.list or costs.table) { unpack(words, 2) })
+    local given = { unpack(words, 2) }
+    if kind == "cores" then io.stdout:write(costs.list(given))
+    elseif terminal.columns(1) then io.stdout:write(require("mneme.commands.layout").table(costs.table(given, true)))
+    else io.stdout:write(costs.table(given)) end          -- Markdown
     return next_step.say "help core NAME"
   elseif kind then
     local known = false

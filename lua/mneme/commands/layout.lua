@@ -111,14 +111,16 @@ end
 local function hanging(lines, group, right)
   local rows, wide, gap = {}, false, nil
   for _, line in ipairs(group) do
-    local first, blanks, text = line:match "^%s+(%S.-)(%s%s+)(%S.*)$"
+    local first, text = line:match "^%s+(%S.-)%s%s+(%S.*)$"
     local indent = #line:match "^%s*"
     wide = wide or letters(line) > right
     if rows[1] and gap and indent >= 8 and math.abs(indent - gap) <= 2 then          -- the row above goes on
       rows[#rows][2] = rows[#rows][2] .. " " .. line:match "^%s*(.*)$"
+    elseif rows[1] and not rows[#rows][2] and indent >= 16 then                       -- what a long word means, below it
+      rows[#rows], gap = { rows[#rows][1], (line:match "^%s*(.*)$") }, indent
     else
       gap = first and letters(line) - letters(text) or nil
-      rows[#rows + 1] = first and { first, text, blanks } or { line }
+      rows[#rows + 1] = first and { first, text } or { line }
     end
   end
   if not wide then
@@ -131,7 +133,7 @@ local function hanging(lines, group, right)
     some = {}
   end
   for _, row in ipairs(rows) do
-    if row[2] then some[#some + 1] = { row[1], row[2] }
+    if row[2] then some[#some + 1] = { row[1]:match "%S.*", row[2] }
     else
       flush()
       lines[#lines + 1] = terminal.fold(row[1], right)
@@ -154,6 +156,11 @@ function layout.prose(text)
   for line in text:gmatch "([^\n]*)\n?" do
     if line == "" or (line:find "^%S" and group[1]) or (line:find "^%s" and paragraph[1]) then close() end
     if line == "" then lines[#lines + 1] = ""
+    elseif line:find "^%S.-%s%s%s+%S" then         -- a sentence, and a command that shows it
+      local sentence, command = line:match "^(%S.-)%s%s%s+(%S.*)$"
+      paragraph[#paragraph + 1] = sentence
+      close()
+      group[1] = "  " .. command
     elseif line:find "^%S" then paragraph[#paragraph + 1] = line
     else group[#group + 1] = line end
   end

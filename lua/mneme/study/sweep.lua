@@ -80,12 +80,12 @@ end
 local kinds = { core = "cores", attention = "attentions", dataset = "datasets", learner = "learners" }
 
 -- A core, an attention or a data set that is not there would be found by its runs alone, which stay in the study.
-local function check_name(name, axis, text)
+local function check_name(name, axis, text, labels)
   local named = type(axis[1]) == "table" and axis[1][1] or axis[1]
   local known, any, found = kinds[name] and registry.names(kinds[name]) or {}, false, false
   for _, one in ipairs(known) do any, found = any or one == named, found or one == text end
   if not any or found or text:find "%.lua$" and files.is_file(text) then return end
-  local labels, listed = grid.labels(name, axis), {}
+  local listed = {}
   for _, label in ipairs(labels) do listed[label] = true end
   for _, one in ipairs(known) do if not listed[one] then labels[#labels + 1] = one end end
   errors.unknown(("value of axis %s:"):format(name), text, labels)
@@ -96,7 +96,7 @@ local function checked(survey, name, text)
   local cfg = {}
   for key, value in pairs(survey.cfg) do cfg[key] = values.copy(value) end
   values.set(cfg, survey.schema, name, text)
-  if survey.schema[name] and name ~= "learner" then check_name(name, { survey.schema[name].default }, text) end       -- learners: config.lua
+  if survey.schema[name] and name ~= "learner" then check_name(name, { survey.schema[name].default }, text, {}) end       -- learners: config.lua
   local key = name:match "^[^.]+"
   values.check(key, cfg[key], survey.schema[key].about)
   return { label = text, words = { name .. "=" .. text } }
@@ -123,7 +123,7 @@ function sweep.plan(o, words)
   for _, name in ipairs(tables.keys(spec.axes)) do
     for _, value in ipairs(narrowed[name] or {}) do
       if value.unknown then
-        check_name(name, spec.axes[name], value.label)
+        check_name(name, spec.axes[name], value.label, grid.labels(name, spec.axes[name]))
         checked(survey, name, value.label)
       end
     end
@@ -343,7 +343,7 @@ function sweep.main(words)
     count.taken > 0 and (", %d run by other processes"):format(count.taken) or "",
     open > count.taken and (", %d open; the same command goes on"):format(open - count.taken) or ""))
   if signal ~= 0 then return errors.status_of(signal) end
-  if not o.only then next_step.say({ "report", o.run }, { "compare", o.run }) end
+  if not o.only then next_step.note({ "report", o.run }, { "compare", o.run }) end
   return (count.failed > 0 or open > count.taken) and 1 or count.taken > 0 and one_run.TAKEN or 0
 end
 
