@@ -28,12 +28,25 @@ local help = {}
 local usual = {
   core = "the agent's core, and its settings (mneme list cores)", num_envs = "environments that are stepped together",
   hidden = "hidden units of the policy and value heads", previous = "inputs besides the observation: the last action, reward, both or none",
-  learner = "how it learns: a2c, ppo, or one of your own (mneme list learners)",
+  learner = "how it learns: a2c, ppo, or one of your own (mneme list learners)", env = "the environment (mneme list envs)",
+  attention = "how tokens attend to each other (mneme list attentions)", d_embed = "width of the tokens' embedding",
+  episodes = "episodes that are played", corridor = "cells from the cue to the junction",
 }
+
+-- What a setting means in most scripts, in every learner, data set or core; nil: nothing is known about it.
+local function usual_meaning(key)
+  if usual[key] or learner_settings.keys[key] then return usual[key] or learner_settings.keys[key][1] end
+  if datasets.common_about[key] then return datasets.common_about[key][1] end
+  for _, name in ipairs(registry.names "datasets") do
+    local ok, d = pcall(datasets.definition, name)
+    if ok and (d.about or {})[key] then return d.about[key][1] end
+  end
+  return require("mneme.models.core_settings")[key]
+end
 
 local function setting_row(key, entry, default)
   local about = entry.about
-  local doc = about[1] or usual[key] or (learner_settings.keys[key] or {})[1] or ""
+  local doc = about[1] or usual_meaning(key) or ""
   if about.choices then doc = doc .. " (" .. table.concat(about.choices, " ") .. ")"
   elseif about.range and about.range[2] < 2 ^ 24 then
     doc = ("%s (%s..%s)"):format(doc, values.show(about.range[1]), values.show(about.range[2]))

@@ -60,7 +60,8 @@ local function run_row(path, name, locked, here)
   local wanted, step = tonumber(config.steps), tonumber(line.step) or 0
   local score, key = score_of(line)
   local goal = tonumber(config.stop_score) or -1
-  local running = locked[lfs.attributes(path .. "/lock", "ino") or 0] or info.host ~= here and log and os.time() - log < FRESH
+  local lock = lfs.attributes(path .. "/lock", "ino")
+  local running = lock and locked[lock] or info.host and info.host ~= here and log and os.time() - log < FRESH
   local finished = wanted and step >= wanted or goal >= 0 and score and key == "charts/score" and score >= goal
   return { name = name, path = path, time = time, state = running and "running" or finished and "finished" or "stopped", script = type(info.script) == "string"
     and info.script:match "([^/]*)$":gsub("%.lua$", "") or "–", core = name_of(config.core), step = step, wanted = wanted, score = score, key = key }
