@@ -184,11 +184,28 @@ function Progress:finish(step, values)
   if self.tty then self.out:write "\n" end
 end
 
+---The items of a list, as ipairs gives them; once some took a second, stderr says how long the others take, if that is long.
+---@param list any[]
+---@param what string what they are, in the plural
+---@return fun(): integer?, any
+function progress.each(list, what)
+  local began, announced, i = C.mn_clock(false), false, 0
+  return function()
+    local spent = C.mn_clock(false) - began
+    if not announced and i > 0 and i < #list and spent > 1 then
+      announced = true
+      progress.announce(spent / i * (#list - i), ("for %d more %s, at the speed of the first%s"):format(#list - i, what, i > 1 and " " .. i or ""))
+    end
+    i = i + 1
+    if list[i] ~= nil then return i, list[i] end
+  end
+end
+
 ---On stderr: how long what comes takes, if that is more than ten seconds.
 ---@param seconds number
 ---@param basis string what is counted, and how it is known: "for 27 runs, as the first took"
 function progress.announce(seconds, basis)
-  if seconds >= LONG then io.stderr:write(terminal.fold(("about %s %s"):format(clock(seconds), basis), terminal.columns(2)), "\n") end
+  if seconds >= LONG then io.stderr:write(ffi.C.isatty(2) == 1 and "\r\27[K" or "", terminal.fold(("about %s %s"):format(clock(seconds), basis), terminal.columns(2)), "\n") end
 end
 
 ---The line goes, for results to take its place.

@@ -15,7 +15,6 @@ local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
-local engine = require "mneme.base.engine"
 local json = require "mneme.base.json"
 local next_step = require "mneme.base.next_step"
 local progress = require "mneme.base.progress"
@@ -27,7 +26,6 @@ local ops = tensor.ops
 local below, flags, gradients, need = check_file.below, check_file.flags, check_file.gradients, check_file.need
 local numbers, grad_of, value_of = check_file.numbers, check_file.grad_of, check_file.value_of
 
-local C = engine.C
 local FAR = 1e37           -- a value beyond it stands for infinity
 
 local function largest(list)
@@ -136,13 +134,8 @@ local function check_core(words)
     settings[key] = values.parse(key, text, defaults[key])
   end
   local built = core.new(settings[1])          -- its error says what is wrong with the file
-  local wrong, began, announced = 0, C.mn_clock(false), false
-  for i, property in ipairs(require "mneme.models.contract") do
-    local spent = C.mn_clock(false) - began
-    if not announced and spent > 1 and i > 1 then
-      announced = true
-      progress.announce(spent / (i - 1) * (#require "mneme.models.contract" - i + 1), "for the other properties, at the speed of the first " .. i - 1)
-    end
+  local wrong = 0
+  for _, property in progress.each(require "mneme.models.contract", "properties") do
     local ok, problem = xpcall(property.holds, errors.handler, settings)
     print(("%-9s %s"):format(ok and "ok" or "FAILED", property.name))
     if not ok then
@@ -167,7 +160,7 @@ local function main(words)
   if #words == 0 then errors.usage("check: which file?", "mneme check RUN, FILE.safetensors ... or core=FILE.lua") end
   if words[1]:find "^%-*core=" then return check_core(words) end
   local status = 0
-  for _, path in ipairs(words) do
+  for _, path in progress.each(words, "things") do
     if path:find "%.lua$" then errors.usage(path .. " is Lua code, expected a run, a study or a .safetensors file", "did you mean mneme check core=" .. path .. "?") end
     local folder = files.is_folder(path)
     local ok, result = xpcall(folder and check_run.main or check, errors.handler, path)

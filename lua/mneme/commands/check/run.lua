@@ -1,6 +1,5 @@
 -- run.lua -- checks the folders of runs and studies: files whole, steps in order, log and checkpoints of one run, code and data as they were.
 local checkpoints = require "mneme.runs.checkpoints"
-local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
@@ -11,7 +10,6 @@ local study_folder = require "mneme.study.folder"
 local trajectory = require "mneme.episodes.trajectory"
 local trajectory_replay = require "mneme.episodes.trajectory_replay"
 
-local C = engine.C
 local check_run = {}
 
 ---@class Findings what was found in one run: `bad`, what is wrong; `notes`, what has changed since
@@ -111,19 +109,12 @@ function check_run.main(path)
     return report(path, found, summary) and 0 or 1
   end
   local status, open = 0, 0
-  local runs, began, done, announced = study_folder.load(path).runs, C.mn_clock(false), 0, false
-  for i, r in ipairs(runs) do
-    local spent = C.mn_clock(false) - began
-    if not announced and spent > 1 and done > 0 then
-      announced = true
-      progress.announce(spent / done * (#runs - i + 1), ("for %d more runs, at the speed of the first %d"):format(#runs - i + 1, done))
-    end
+  for _, r in progress.each(study_folder.load(path).runs, "runs") do
     if not files.is_file(r.path .. "/config.json") then open = open + 1
     else
       local ok, found, summary = xpcall(check_run.run, errors.handler, r.path)
       if not ok then found, summary = { bad = { found.message }, notes = {} }, "" end
       if not report(r.path, found, summary) then status = 1 end
-      done = done + 1
     end
   end
   if open > 0 then print(("%d runs have not begun, or were imported"):format(open)) end
