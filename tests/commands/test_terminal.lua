@@ -130,9 +130,12 @@ end)
 t.test("every command fits its terminal and names the next one", function()
   local missing = pty.missing()
   if missing then return t.skip(missing) end
-  local lines = { help = "next: mneme run demo", ["help run"] = false, ["help nonsense_word"] = false, list = "next: mneme help NAME", ["list costs"] = "next: ",
-    ["list cores"] = "next: ", ["list runs"] = "next: mneme view runs/", ["run tmaze_length --help"] = false, ["run demo --help"] = false, ["run nothing.lua"] = false,
-    ["eval runs/a episodes=8"] = "next: mneme intervene runs/a", ["intervene runs/a erase=all at=1 episodes=8"] = "next: mneme view runs/a erase=all at=1",
+  local lines = { help = "next: mneme run demo", ["help run"] = false, ["help nonsense_word"] = false, list = "next: mneme help NAME",
+    ["list costs"] = "next: ",
+    ["list cores"] = "next: ", ["list runs"] = "next: mneme view runs/",
+    ["run tmaze_length --help"] = false, ["run demo --help"] = false, ["run nothing.lua"] = false,
+    ["eval runs/a episodes=8"] = "next: mneme intervene runs/a",
+    ["intervene runs/a erase=all at=1 episodes=8"] = "next: mneme view runs/a erase=all at=1",
     ["compare runs/a runs/b"] = "next: mneme view runs/a runs/b", ["diff runs/a runs/b"] = "next: mneme compare runs/a runs/b",
     ["check runs/a"] = "next: mneme eval runs/a", doctor = "next: mneme run demo", ["export runs/a to=a.safetensors"] = "in Python: ",
     ["run demo core=gru core.d_model=8 hidden=8 steps=2048 num_envs=4 num_steps=32 threads=1"] = "next: mneme view runs/demo%-%d+  or  mneme eval",
@@ -167,7 +170,8 @@ t.test("list runs: all there are, newest first, whatever lies in the folder; tho
   for i = 1, 300 do
     local name = ("r%03d"):format(i)
     write(name, "config.json", ('{"script":"experiments/tmaze.lua","host":"h","config":{"steps":1000,"stop_score":-1,"core":{"name":"gru"}}}'))
-    files.write(("%s/%s/metrics.jsonl"):format(place, name), { ('{"step":500,"charts/score":0.25}\n{"step":%d,"charts/score":0.5}\n{"step":9'):format(i % 2 == 0 and 1000 or 700) })
+    files.write(("%s/%s/metrics.jsonl"):format(place, name), {
+      ('{"step":500,"charts/score":0.25}\n{"step":%d,"charts/score":0.5}\n{"step":9'):format(i % 2 == 0 and 1000 or 700) })
     os.execute(("touch -d '2020-01-01 00:00:00 UTC +%d minutes' '%s/%s/metrics.jsonl'"):format(i, place, name))
   end
   write("broken", "config.json", '{"config": ')

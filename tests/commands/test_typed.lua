@@ -51,9 +51,13 @@ t.test("numbers and switches as people write them; other programs' names", funct
 end)
 
 t.test("help of what is typed", function()
-  for topic, pattern in pairs { overwrite = "mneme run overwrite %-%-help", demo = "mneme run demo %-%-help", mind = "^scene mind", tensor = "^mn.tensor%(", lr = "learning rate",
-    core = "\n  gru ", ["mn.adam"] = "^mn.adam%(", adam = "^mn.adam%(.*inputs", ["core.eta"] = "^eta: a setting of cores", ["gate=mega"] = "gate=mega", axes = "core.gate",
-    memories = "\n  gru ", environments = "\n  tmaze%-v", studies = "\n  fig13a_gating ", experiment = "\n  demo ", scene = "\n  mind ", learner = "\n  ppo ",
+  for topic, pattern in pairs { overwrite = "mneme run overwrite %-%-help", demo = "mneme run demo %-%-help", mind = "^scene mind",
+    tensor = "^mn.tensor%(", lr = "learning rate",
+    core = "\n  gru ", ["mn.adam"] = "^mn.adam%(",
+    adam = "^mn.adam%(.*inputs", ["core.eta"] = "^eta: a setting of cores", ["gate=mega"] = "gate=mega", axes = "core.gate",
+    memories = "\n  gru ",
+    environments = "\n  tmaze%-v", studies = "\n  fig13a_gating ", experiment = "\n  demo ",
+    scene = "\n  mind ", learner = "\n  ppo ",
     num_envs = "environments that are", sight = "mneme run memory_maze sight=7", runs = "mneme list runs", settings = "key=value",
     ["core ungated.lua"] = "linear attention.*parameters" } do
     local text, rc = shell.mneme(dir, "help " .. topic)

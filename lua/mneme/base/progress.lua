@@ -205,7 +205,8 @@ end
 ---@param seconds number
 ---@param basis string what is counted, and how it is known: "for 27 runs, as the first took"
 function progress.announce(seconds, basis)
-  if seconds >= LONG then io.stderr:write(ffi.C.isatty(2) == 1 and "\r\27[K" or "", terminal.fold(("about %s %s"):format(clock(seconds), basis), terminal.columns(2)), "\n") end
+  if seconds < LONG then return end
+  io.stderr:write(ffi.C.isatty(2) == 1 and "\r\27[K" or "", terminal.fold(("about %s %s"):format(clock(seconds), basis), terminal.columns(2)), "\n")
 end
 
 ---The line goes, for results to take its place.

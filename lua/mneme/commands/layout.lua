@@ -6,7 +6,7 @@ local letters, wrap = terminal.letters, terminal.wrap
 
 -- Lines of a text, with what stands before the first and before the others.
 local function indented(lines, text, first, others, right)
-  for i, part in ipairs(wrap(text, right - letters(i == 1 and first or others))) do
+  for i, part in ipairs(wrap(text, right - math.max(letters(first), letters(others)))) do
     lines[#lines + 1] = ((i == 1 and first or others) .. part):gsub("%s+$", "")
   end
 end

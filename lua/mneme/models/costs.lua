@@ -97,7 +97,8 @@ end
 function costs.table(words, rows)
   local list, N = costs.all(words)
   if rows then
-    rows = { { "memory", "parameters", "state", "state (floats)", "multiply-adds per token, N = " .. N, "per sequence", "as formulas: per token", "per sequence" } }
+    rows = { { "memory", "parameters", "state", "state (floats)", "multiply-adds per token, N = " .. N, "per sequence",
+      "as formulas: per token", "per sequence" } }
     for _, entry in ipairs(list) do
       local about = entry.about
       rows[#rows + 1] = about and { entry.name, grouped(about.parameters), grouped(about.state_floats), about.state_formula,

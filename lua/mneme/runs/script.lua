@@ -25,7 +25,8 @@ function script.locate(name)
   local folder_of = lfs.attributes(name, "mode") == "directory" and name:find "/"
   if folder_of then
     local run = source_files.exists(name .. "/config.json")
-    errors.usage(name .. " is a folder, expected a script", run and ("it is a run: mneme run resume=%s goes on with it, mneme view %s shows it"):format(name, name)
+    errors.usage(name .. " is a folder, expected a script", run
+      and ("it is a run: mneme run resume=%s goes on with it, mneme view %s shows it"):format(name, name)
       or "mneme list experiments")
   end
   if source_files.exists(name) then return name end

@@ -78,8 +78,9 @@ function study_about.rows(spec, name)
   for _, size in ipairs(sizes_of(spec)) do
     local runs, points, seeds = study_about.count(spec, size)
     local time, basis = time_text(name, size, runs)
-    rows[#rows + 1] = { "runs" .. (size ~= "" and ", " .. size .. "=1" or ""), ("%d: %d point%s x %d seed%s; %s"):format(runs, points, points == 1 and "" or "s",
-      seeds, seeds == 1 and "" or "s", time and time .. ", " .. basis or "no stored times: mneme sweep measures a few runs and says how long, before it starts") }
+    local long = time and time .. ", " .. basis or "no stored times: mneme sweep measures a few runs and says how long, before it starts"
+    rows[#rows + 1] = { "runs" .. (size ~= "" and ", " .. size .. "=1" or ""), ("%d: %d point%s x %d seed%s; %s"):format(runs, points,
+      points == 1 and "" or "s", seeds, seeds == 1 and "" or "s", long) }
   end
   for i, claim in ipairs(spec.claims or {}) do
     rows[#rows + 1] = { ("claim %d"):format(i), claim.text .. (claim.source and (" (%s)"):format(claim.source) or "") }

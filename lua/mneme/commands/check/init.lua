@@ -161,7 +161,8 @@ local function main(words)
   if words[1]:find "^%-*core=" then return check_core(words) end
   local status = 0
   for _, path in progress.each(words, "things") do
-    if path:find "%.lua$" then errors.usage(path .. " is Lua code, expected a run, a study or a .safetensors file", "did you mean mneme check core=" .. path .. "?") end
+    if path:find "%.lua$" then errors.usage(path .. " is Lua code, expected a run, a study or a .safetensors file",
+      "did you mean mneme check core=" .. path .. "?") end
     local folder = files.is_folder(path)
     local ok, result = xpcall(folder and check_run.main or check, errors.handler, path)
     if not ok then
