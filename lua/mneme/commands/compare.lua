@@ -8,6 +8,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
+local next_step = require "mneme.base.next_step"
 local numbers = require "mneme.base.format"
 local resources = require "mneme.runs.resources"
 local run = require "mneme.runs.folder"
@@ -344,6 +345,10 @@ function compare.main(words)
   local text, warning = compare.text(paths, o)
   if warning then io.stderr:write("mneme: warning: ", warning, "\n") end
   io.stdout:write(text)
+  if #paths == 1 and files.is_file(paths[1] .. "/study.json") then next_step.say { "report", paths[1] }
+  elseif #paths == 2 and not files.is_file(paths[1] .. "/study.json") and not files.is_file(paths[2] .. "/study.json") then
+    next_step.say({ "view", unpack(paths) }, { "diff", unpack(paths) })
+  else next_step.say { "view", files.is_file(paths[1] .. "/study.json") and "RUN" or paths[1] } end
   return 0
 end
 

@@ -16,6 +16,7 @@ local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local archive = require "mneme.study.result_archive"
 local method = require "mneme.study.report_method"
+local next_step = require "mneme.base.next_step"
 local numbers = require "mneme.base.format"
 local page = require "mneme.study.html_page"
 local renamed = require "mneme.base.renamed"
@@ -235,6 +236,9 @@ function report.main(words)
     local near = errors.nearest(o.study:match "[^/]*$", files.list "runs")
     errors.usage(o.study .. ": there is no such study", near and "did you mean runs/" .. near .. "?" or USAGE)
   end
+  if files.is_file(o.study .. "/config.json") and not files.is_file(o.study .. "/study.json") then
+    errors.usage(o.study .. " is a run, not a study", ("mneme compare %s or mneme view %s shows it; mneme list runs lists all"):format(o.study, o.study))
+  end
   local study = folder.load(o.study)
   if not o.script then source_files.folder = study.path end          -- a script that the study's folder brings is somebody's program
   local path = find_script(o.script, study)
@@ -264,6 +268,7 @@ function report.main(words)
     print(("%s/%s: .svg .gp .csv .pdf .png"):format(o.figures, name))
   end
   if n then print(("%s: %d runs"):format(o.export, n)) end
+  next_step.say { "compare", study.path }
   return 0
 end
 
