@@ -199,10 +199,21 @@ function causal_map.new(carrier, worker, options)
     errors.raise("causal map: expected two steppers with the same number of environments")
   end
   local self = setmetatable({ carrier = carrier, worker = worker, rows = memory_rows.list(carrier.agent.core, options.by), columns = {},
-    outcomes = {}, measure = options.measure, by = options.by or "head", seed = options.seed or 12345, every = every,
+    outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", seed = options.seed or 12345, every = every,
     on_column = options.on_column, done = false, cells_done = 0, deadline = math.huge }, Map)
   self.routine = coroutine.create(run)
   return self
+end
+
+---Takes over what was measured before, by a map of equal settings: see causal_map_file.lua.
+---@param steps integer[]
+---@param measure string
+---@param outcomes table[]
+---@param columns table[] the first ones
+function Map:take(steps, measure, outcomes, columns)
+  self.steps, self.measure, self.outcomes, self.columns = steps, measure, outcomes, columns
+  self.cells_done = #columns * #self.rows
+  self.done = #columns == #steps
 end
 
 ---Measures until the deadline, or all of it.
