@@ -25,7 +25,7 @@ local window = require "mneme.view.window"
 local C = engine.C
 local view = {}
 local MOVIE_FPS, HOLD = 10, 15
-local MAP_EPISODES = 64               -- of the map that the window measures, as in mneme where
+local MAP_EPISODES, MAP_SEED = 64, 12345    -- of the map that the window measures, as in mneme where
 local USAGE = "mneme view RUN|FILE.mnt|SCENE [ANOTHER] [out=FILE.png|gif|mp4] [at=STEP] [episodes=N] [seed=N] [greedy=1] "
   .. "[erase=PART ... [for=STEPS]] [checkpoint=STEPS] [size=WxH] [scene=NAME] [theme=dark|light] [scale=2]"
 
@@ -111,9 +111,11 @@ local function map_of(o, run)
   local stepper, causal_map = require "mneme.episodes.stepper", require "mneme.episodes.causal_map"
   return function(step)
     local function agent()
-      return stepper.from_run(run, { num_envs = MAP_EPISODES, seed = o.seed, greedy = o.greedy == 1, checkpoint = step })
+      return stepper.from_run(run, { num_envs = MAP_EPISODES, seed = o.seed or MAP_SEED, greedy = o.greedy == 1, checkpoint = step })
     end
-    return causal_map.new(agent(), agent(), { seed = o.seed })
+    local map = causal_map.new(agent(), agent(), { seed = o.seed or MAP_SEED })
+    require("mneme.episodes.causal_map_file").attach(map, run, true)
+    return map
   end
 end
 

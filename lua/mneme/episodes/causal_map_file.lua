@@ -56,17 +56,18 @@ end
 ---Stores a map in the folder of its run after each column, and takes over the columns that were stored before.
 ---@param map CausalMap not begun
 ---@param folder string of the run
+---@param only_read boolean? store nothing
 ---@return string path of the file
 ---@return integer columns that were found
-function map_file.attach(map, folder)
+function map_file.attach(map, folder, only_read)
   local key = key_of(map)
   local path = ("%s/where/%.0f-%s.json"):format(folder, map.carrier.steps or 0, bit.tohex(engine.C.mn_crc32c(0, key, #key)))
   local got = files.is_file(path) and json.decode((files.read(path)), path)
-  map.on_column = function() store(map, path, key) end
-  if not files.is_file(path) then
+  if not only_read then
     files.make_folder(folder .. "/where")
-    return path, 0
+    map.on_column = function() store(map, path, key) end
   end
+  if not files.is_file(path) then return path, 0 end
   if type(got) ~= "table" or got.format ~= FORMAT or got.key ~= key or not fits(map, got) then
     io.stderr:write(("mneme: warning: %s: damaged; it is measured again\n"):format(path))
     return path, 0

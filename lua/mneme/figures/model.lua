@@ -139,6 +139,10 @@ local function check_cells(fig)
       if row[c] ~= false then number(row[c], fig.value, ("cells, row %d, column %d,"):format(r, c)) end
     end
   end
+  for r, row in each(fig.faint, "faint") do
+    if type(row) ~= "table" then refuse("faint, row %d, is a %s, expected a list of true and false", r, type(row)) end
+  end
+  if fig.faint and #fig.faint ~= #fig.cells then refuse("faint: expected %d rows, as of cells", #fig.cells) end
 end
 
 ---Refuse what is no figure.
