@@ -6,7 +6,8 @@ local stepper = require "mneme.episodes.stepper"
 local cue_agent = { corridor = 12 }
 
 -- Places are seen in Gray code: that of the junction, 11, is 1110, and no other of them is.
-function cue_agent.new(copies)
+---@param options table? of the stepper
+function cue_agent.new(copies, options)
   local env = mn.env("tmaze", { corridor = cue_agent.corridor, num_envs = copies })
   local agent = mn.agent { env = env, core = { "gru", d_model = 2 }, hidden = 2 }
   local p = agent:state_dict()
@@ -20,7 +21,7 @@ function cue_agent.new(copies)
   set("actor.0.weight", { [0] = 5, 0, 0, 5 })
   set("actor.1.weight", { [0] = 10, 40, -10, 40 })                     -- up, down: the cue, and only at the junction
   set("actor.1.bias", { [2] = -30, [3] = 25 })
-  return stepper.new(env, agent, { seed = 3 })
+  return stepper.new(env, agent, options or { seed = 3 })
 end
 
 return cue_agent

@@ -186,7 +186,8 @@ commands = {
 }
 
 -- Commands that load the code of a stored run or study: use=stored|now and trust=1 choose it.
-local stored_code = { run = true, eval = true, view = true, diff = true, intervene = true, where = true, report = true, compare = true, export = true, check = true }
+local stored_code = { run = true, eval = true, view = true, diff = true, intervene = true, where = true,
+  report = true, compare = true, export = true, check = true }
 
 local function dispatch(words)
   local name = words[1]

@@ -65,13 +65,13 @@ end
 
 -- ---- measuring ----
 
--- The map of one checkpoint; resumed where it was begun.
-local function open(o, env, checkpoint)
+-- The map of one checkpoint, at the steps of another map or its own; resumed where it was begun.
+local function open(o, env, checkpoint, steps)
   local function agent()
     return stepper.from_run(o.folder, { num_envs = o.episodes, seed = o.seed, greedy = o.greedy, best = o.best, checkpoint = checkpoint,
       settings = env })
   end
-  local map = causal_map.new(agent(), agent(), { by = o.by, measure = o.measure, seed = o.seed, every = o.every })
+  local map = causal_map.new(agent(), agent(), { by = o.by, measure = o.measure, seed = o.seed, every = o.every, steps = steps })
   local path, found = map_file.attach(map, run_folder.plain(o.folder))
   if found > 0 then io.stderr:write(("mneme: %s: %d of %d columns were there\n"):format(path, found, #map.steps)) end
   return map, path
@@ -257,35 +257,60 @@ local function next_command(o, result)
   if word then print(("see it: mneme view %s erase=%s at=%d"):format(o.folder, word, at)) end
 end
 
+-- One line of a map among several.
+local function line(result)
+  local best, word, at
+  for r, row in ipairs(result.map.rows) do
+    for c, cell in pairs(result.cells[r]) do
+      if r > 1 and cell.loss > (best or 0) then best, word, at = cell.loss, row.word, result.map.steps[c] end
+    end
+  end
+  return ("%12.0f steps: %s; %s%s"):format(result.map.carrier.steps, baseline(result.map),
+    word and ("most by %s at step %d: %.2f"):format(word, at, best) or "nothing is lost",
+    result.test and (", %d cells stand out"):format(result.test.clear) or "")
+end
+
+-- The maps of the checkpoints, oldest first: nil where a signal came.  The newest is measured first, and the others at its steps.
+local function measure_all(o, env, which)
+  local results, steps = {}, nil
+  for i = #which, 1, -1 do
+    local map, path = open(o, env, which[i] or nil, steps)
+    if not measure(map) then
+      local cells, of = map:progress()
+      print(("stopped after %d of %s cells; the same command resumes from %s"):format(cells, of or "?", path))
+      return nil
+    end
+    local result = where.result(map)
+    table.insert(results, 1, result)
+    steps, o.measure = map.steps, map.measure
+    map.carrier, map.worker = { steps = map.carrier.steps, num_envs = map.carrier.num_envs }, nil       -- their memory, before the next one's
+    if i == #which then
+      print(("%s at %.0f steps, %d episodes%s: %s; %s when a part is erased"):format(o.folder, map.carrier.steps, o.episodes,
+        o.greedy and ", greedy" or "", baseline(map), what(map)))
+      io.stdout:write(where.report(result))
+    end
+    if #which > 1 then print(line(result)) end
+  end
+  return results
+end
+
 ---@param words string[]
 ---@return integer status
 function where.main(words)
   local o, env = where.parse(words)
   if run_folder.read_info(o.folder).sequence_task then errors.usage(("%s: a run on sequences has no episodes to erase in"):format(o.folder)) end
   if o.threads then engine.check(C.mn_set_threads(engine.ctx, o.threads)) end
-  local which, results = { o.checkpoint or false }, {}
+  local which = { o.checkpoint or false }
   if o.checkpoints then
     for i, at in ipairs(run_folder.load(o.folder).checkpoints) do which[i] = at.step end
   end
   C.mn_watch_signals(true)
-  for i, checkpoint in ipairs(which) do
-    local map, path = open(o, env, checkpoint or nil)
-    if not measure(map) then
-      local cells, of = map:progress()
-      print(("stopped after %d of %s cells; the same command resumes from %s"):format(cells, of or "?", path))
-      break
-    end
-    results[i] = where.result(map)
-    print(("%s at %.0f steps, %d episodes%s: %s; %s when a part is erased"):format(o.folder, map.carrier.steps, o.episodes,
-      o.greedy and ", greedy" or "", baseline(map), what(map)))
-    io.stdout:write(where.report(results[i]))
-    map.carrier, map.worker = { steps = map.carrier.steps, num_envs = map.carrier.num_envs }, nil       -- their memory, before the next one's
-  end
+  local results = measure_all(o, env, which)
   local status = errors.status_of(C.mn_interrupted())
   C.mn_watch_signals(false)
-  if #results == 0 then errors.stop(status) end
-  if o.out and #results == #which then write(o, results) end
-  if #results == #which then next_command(o, results[#results]) end
+  if not results then return status end
+  if o.out then write(o, results) end
+  next_command(o, results[#results])
   return status
 end
 

@@ -67,6 +67,7 @@ local function survey(self)
     graded = graded or out[b].score ~= 0 and out[b].score ~= 1
   end
   self.measure = self.measure or graded and "return" or "success"
+  if self.steps then return end
   table.sort(lengths)
   local last = lengths[#lengths - math.ceil(LEAST * #lengths) + 1] - 1       -- steps count from 0
   local every = self.every or math.max(1, math.ceil(last / COLUMNS))
@@ -142,12 +143,15 @@ end
 
 -- The whole map.  The carrier plays the episodes once more, untouched; at each step of the map the worker takes over its state.
 local function run(self)
-  if not self.steps then survey(self) end
+  if #self.outcomes == 0 then survey(self) end
   local p, column, step, envs = self.carrier, 1, 0, {}
   begin(self, p)
   for b = 0, p.num_envs - 1 do envs[b + 1] = b end
   while self.steps[column] do
-    if step == self.steps[column] then
+    if #envs == 0 then                              -- no episode is that long
+      for c = column, #self.steps do self.columns[c] = { at = self.steps[c], envs = {}, base = {}, loss = {} } end
+      break
+    elseif step == self.steps[column] then
       if not self.columns[column] then
         self.columns[column] = measure(self, step, envs)
         if self.on_column then self.on_column(self) end
@@ -167,15 +171,15 @@ end
 
 -- ---- a map ----
 
-local known = { by = true, measure = true, seed = true, every = true, on_column = true }
+local known = { by = true, measure = true, seed = true, every = true, on_column = true, steps = true }
 local measures = { success = true, ["return"] = true, kl = true }
 
 ---A map of an agent's memory, not measured yet: call work().
 ---@param carrier Stepper plays the episodes, one for each of its environments
 ---@param worker Stepper another one of the same agent, with equal settings
 ---@param options table? { by = "head"|"layer": the rows, see memory_rows.lua; measure = "success"|"return"|"kl", nil: success where
----  every score is 0 or 1, else the return; seed = 12345 of the first episode; every = steps between columns, nil: about 24 columns;
----  on_column = function(map) called after each column }.
+---  every score is 0 or 1, else the return; seed = 12345 of the first episode; every = steps between columns, nil: about 24 columns; steps = those of
+---  another map, in place of every; on_column = function(map) called after each column }.
 ---  "kl" is the divergence of the policy from the untouched one, with the untouched actions, added up over the steps that follow
 ---@return CausalMap
 function causal_map.new(carrier, worker, options)
@@ -183,7 +187,7 @@ function causal_map.new(carrier, worker, options)
   errors.need("causal map: the worker", worker, "agent", "a Stepper")
   options = options or {}
   for key in pairs(options) do
-    if not known[key] then errors.unknown("option of a causal map:", key, { "by", "every", "measure", "on_column", "seed" }) end
+    if not known[key] then errors.unknown("option of a causal map:", key, { "by", "every", "measure", "on_column", "seed", "steps" }) end
   end
   if options.measure and not measures[options.measure] then
     errors.unknown("measure of a causal map:", options.measure, { "kl", "return", "success" })
@@ -199,7 +203,7 @@ function causal_map.new(carrier, worker, options)
     errors.raise("causal map: expected two steppers with the same number of environments")
   end
   local self = setmetatable({ carrier = carrier, worker = worker, rows = memory_rows.list(carrier.agent.core, options.by), columns = {},
-    outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", seed = options.seed or 12345, every = every,
+    outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", seed = options.seed or 12345, every = every, steps = options.steps,
     on_column = options.on_column, done = false, cells_done = 0, deadline = math.huge }, Map)
   self.routine = coroutine.create(run)
   return self
@@ -235,7 +239,7 @@ function Map:progress() return self.cells_done, self.steps and #self.steps * #se
 -- The columns that are done, in order.
 local function done_columns(self)
   local list = {}
-  for c = 1, #(self.steps or {}) do if self.columns[c] then list[#list + 1] = c end end
+  for c = 1, #(self.steps or {}) do if self.columns[c] and #self.columns[c].envs > 0 then list[#list + 1] = c end end
   return list
 end
 

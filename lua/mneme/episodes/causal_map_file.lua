@@ -17,7 +17,7 @@ local function key_of(map)
   for name, value in pairs(p.env.settings) do settings[name] = tostring(value) end
   for i, row in ipairs(map.rows) do words[i] = row.word end
   return json.encode { parameters = bit.tohex(crc), env = p.env.id, settings = settings, greedy = p.greedy, seed = map.seed,
-    rows = words, every = map.every or 0, measure = map.asked or "", sees = tostring(p.agent.core.config.sees), piece = p.piece }
+    rows = words, every = map.every or 0, steps = map.steps and json.array(map.steps) or "", measure = map.asked or "", sees = tostring(p.agent.core.config.sees), piece = p.piece }
 end
 
 -- A list of n numbers, whole ones where `most` is given, from 0.
@@ -40,8 +40,8 @@ local function fits(map, got)
   if got.measure ~= "success" and got.measure ~= "return" and got.measure ~= "kl" then return false end
   for c, column in ipairs(got.columns) do
     local n = type(column) == "table" and type(column.envs) == "table" and #column.envs or 0
-    if n == 0 or column.at ~= got.steps[c] or not numbers(column.envs, n, envs - 1) or not numbers(column.base, n) then return false end
-    if type(column.loss) ~= "table" or #column.loss ~= #map.rows then return false end
+    if type(column) ~= "table" or column.at ~= got.steps[c] or not numbers(column.envs, n, envs - 1) or not numbers(column.base, n) then return false end
+    if type(column.loss) ~= "table" or #column.loss ~= (n > 0 and #map.rows or 0) then return false end
     for i = 2, n do if column.envs[i] <= column.envs[i - 1] then return false end end
     for _, loss in ipairs(column.loss) do if not numbers(loss, n) then return false end end
   end

@@ -19,7 +19,8 @@ end
 
 -- The map as a panel draws it.
 local function state_of(map)
-  local state = { map = map, cells = map:cells(), most = 0, title = ("at %.0f steps"):format(map.carrier.steps) }
+  local state = { map = map, cells = map:cells(), most = 0,
+    title = map.carrier.steps and ("at %.0f steps"):format(map.carrier.steps) }
   for _, row in ipairs(state.cells) do for _, cell in pairs(row) do state.most = math.max(state.most, cell.loss) end end
   if map.done then state.test = map:test(state.cells) end
   return state
